@@ -1,0 +1,80 @@
+/* tilec.h - compile .tile or .tir text to PTX, in process. The public compiler API of libtilec.
+ *
+ * Thread-safe: calls share nothing but LLVM's one-time initialisation. Nothing here prints, exits or aborts.
+ * Every result, including a failed one, owns its text until tilec_result_free.
+ */
+#ifndef TILEC_H
+#define TILEC_H
+#include <stddef.h>
+#include <stdint.h>
+#include "manifest.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define TILEC_API
+#else
+#define TILEC_API __attribute__((visibility("default")))
+#endif
+
+typedef enum TilecEmit {
+  TILEC_EMIT_AST, TILEC_EMIT_TILE, TILEC_EMIT_PLACED, TILEC_EMIT_SCHED, TILEC_EMIT_LLVM, TILEC_EMIT_PTX
+} TilecEmit;
+
+typedef enum TilecSeverity { TILEC_ERROR, TILEC_WARNING, TILEC_REMARK, TILEC_NOTE } TilecSeverity;
+
+/* One name=value: a const or type parameter (-D), or a fact about an argument. */
+typedef struct TilecDefine { const char *name, *value; } TilecDefine;
+
+typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE } TilecFactKind;
+/* "argument `name` equals value" (becomes a constant; it stays in the signature, unused) or "is divisible by value". */
+typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; } TilecFact;
+
+typedef struct TilecOptions {
+  const char *target;             /* "sm_80" | "sm_89" | "sm_90a" | ...; NULL: "sm_90a" */
+  TilecEmit emit;
+  const char *kernel;             /* compile only this kernel; NULL: all kernels of the file */
+  const TilecDefine *defines; size_t ndefines;
+  const TilecFact *facts; size_t nfacts;
+  const char *passes;             /* comma-separated pass list instead of the pipeline; NULL: the pipeline */
+  const char *dump_after;         /* pass name or "all"; dumps are in TilecResult.dump; NULL: none */
+  int verify;                     /* verify after every pass */
+  int time_passes;                /* fill TilecResult.timing */
+  int locs;                       /* print source locations in IR text */
+  int line_info;                  /* .loc in PTX; tilec_options_default sets 1 */
+  int json;                       /* diagnostics as one JSON object per line */
+  int color;                      /* diagnostics with terminal colours */
+  int opt_level;                  /* 0: no LLVM passes; 1 (default) */
+  const char *const *import_path; size_t nimport_path;
+} TilecOptions;
+
+typedef struct TilecResult {
+  int status;                     /* 0: ok; 1: errors in the input; 2: misuse (unknown target, pass, kernel, option) */
+  char *output; size_t output_len;/* text of the wanted stage, NUL-terminated; NULL unless status is 0 */
+  char *diagnostics;              /* rendered diagnostics, "" if none */
+  size_t nerrors, nwarnings;
+  char *dump;                     /* --dump-after text, "" if none */
+  char *timing;                   /* --time-passes table, "" if none */
+  TilertManifest *manifests; size_t nmanifests;  /* filled for TILEC_EMIT_PTX */
+} TilecResult;
+
+TILEC_API void tilec_options_default(TilecOptions *o);
+
+/* Compile `text` (len bytes; name is used in messages and line info; a name ending in .tir is read as IR text).
+ * Never returns NULL unless the host is out of memory. */
+TILEC_API TilecResult *tilec_compile(const char *name, const char *text, size_t len, const TilecOptions *o);
+TILEC_API void tilec_result_free(TilecResult *r);
+
+/* What kernels a source holds and what they take, without compiling: for launchers. Text, one line per parameter:
+ *   kernel NAME / param NAME KIND TYPE [default] */
+TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o);
+
+/* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes". NULL if unknown. Caller frees with tilec_free. */
+TILEC_API char *tilec_print_table(const char *what);
+TILEC_API void tilec_free(void *p);
+TILEC_API const char *tilec_version(void);
+#ifdef __cplusplus
+}
+#endif
+#endif

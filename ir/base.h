@@ -1,0 +1,118 @@
+/* base.h - what every phase stands on: arenas, strings, spans, vectors, the compilation context.
+ *
+ * A Ctx is one compilation and owns everything made in it. There is no other state: two Ctx may be used from
+ * two threads at once. Memory comes from two arenas, `perm` (the compilation) and `scratch` (reset after every
+ * pass); nothing is freed one by one. When the host is out of memory, or the compiler finds a fault of its own,
+ * control returns to the setjmp at the API boundary (ctx_panic), so callers need not check allocations.
+ */
+#ifndef TILEC_BASE_H
+#define TILEC_BASE_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t i32;
+typedef int64_t i64;
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#if defined(__GNUC__)
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#define NORETURN __attribute__((noreturn))
+#else
+#define PRINTF_LIKE(f, a)
+#define NORETURN
+#endif
+
+/* ---- spans: byte offsets into one global source space; lines exist only when printing (source.c) ---- */
+typedef struct Span { u32 lo, hi; } Span;   /* [lo, hi); {0,0} is "nowhere" */
+
+/* ---- arena.c ---- */
+typedef struct Arena Arena;
+typedef struct Ctx Ctx;
+Arena *arena_new(Ctx *c);
+void arena_free(Arena *a);
+void arena_reset(Arena *a);                                  /* keeps the first block */
+void *arena_alloc(Arena *a, size_t bytes, size_t align);     /* zeroed; never NULL */
+char *arena_vprintf(Arena *a, const char *fmt, va_list ap);
+char *arena_printf(Arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+char *arena_strndup(Arena *a, const char *s, size_t n);
+size_t arena_used(const Arena *a);
+#define NEW(a, T) ((T *)arena_alloc((a), sizeof(T), _Alignof(T)))
+#define NEW_ARRAY(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n), _Alignof(T)))
+
+/* A growable array in an arena: VEC(int) v = {0}; vec_push(arena, &v, 3); v.data[v.len - 1] */
+#define VEC(T) struct { T *data; u32 len, cap; }
+#define vec_push(a, v, x) \
+  (vec_grow((a), (void **)&(v)->data, &(v)->cap, (v)->len, sizeof *(v)->data), (void)((v)->data[(v)->len++] = (x)))
+void vec_grow(Arena *a, void **data, u32 *cap, u32 len, size_t elem);
+
+/* A growable text: Buf b = {arena}; buf_printf(&b, ...); b.data is always NUL-terminated after a write. */
+typedef struct Buf { Arena *arena; char *data; size_t len, cap; } Buf;
+void buf_putc(Buf *b, char ch);
+void buf_puts(Buf *b, const char *s);
+void buf_write(Buf *b, const char *s, size_t n);
+void buf_printf(Buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+const char *buf_str(Buf *b);                                 /* "" when empty */
+
+/* ---- intern.c: equal texts get equal pointers; NUL-terminated ---- */
+const char *intern(Ctx *c, const char *s);
+const char *intern_n(Ctx *c, const char *s, size_t n);
+
+/* ---- source.c: files of the global source space ---- */
+typedef struct SourceLoc { const char *file; u32 line, col; const char *line_text; u32 line_len; } SourceLoc;
+/* Copies text (NUL added). Returns the offset of its first byte; never 0. */
+u32 source_add(Ctx *c, const char *name, const char *text, size_t len);
+const char *source_text(Ctx *c, u32 base);                   /* text of the file starting at base */
+/* line, col are 1-based; file NULL for the empty span. */
+SourceLoc source_locate(Ctx *c, u32 offset);
+/* A span for a line:col of a file known only by name (locations read back from .tir). */
+Span source_foreign(Ctx *c, const char *file, u32 line, u32 col);
+
+/* ---- diag.c: collected, sorted by span, capped, rendered as text or JSON ---- */
+typedef enum DiagId {
+#define DIAG(id, code, severity, fmt, doc) id,
+#include "diags.def"
+#undef DIAG
+  DIAG_COUNT
+} DiagId;
+typedef struct Diag Diag;
+/* Report; fmt comes from diags.def, the arguments must match it. Returns the diagnostic so that notes can follow. */
+Diag *diag(Ctx *c, Span at, DiagId id, ...);
+void diag_note(Ctx *c, Diag *d, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+u32 diag_errors(const Ctx *c);
+u32 diag_warnings(const Ctx *c);
+void diag_render(Ctx *c, Buf *out, bool json, bool color);
+/* "did you mean": the closest of n names to s, NULL if none is close. */
+const char *diag_suggest(const char *s, const char *const *names, size_t n);
+
+/* ---- ctx.c ---- */
+typedef struct Target Target;
+struct Ctx {
+  Arena *perm, *scratch;
+  const Target *target;
+  struct InternTable *interned;
+  struct SourceTable *sources;
+  struct DiagTable *diags;
+  struct TypeTable *types;
+  struct LayoutTable *layouts;
+  jmp_buf panic;                 /* set by the API boundary before anything else runs */
+  bool panic_set;
+  char panic_message[512];
+  const char *pass;              /* name of the running pass, for fault messages */
+};
+Ctx *ctx_new(void);              /* NULL if the host is out of memory */
+void ctx_free(Ctx *c);
+/* A fault of the compiler itself, or out of memory: never the user's error. */
+NORETURN void ctx_panic(Ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static inline u32 next_pow2(u32 x) { u32 p = 1; while (p < x) p <<= 1; return p; }
+static inline u32 log2_u32(u32 x) { u32 n = 0; while (x > 1) { x >>= 1; n++; } return n; }   /* floor */
+static inline bool is_pow2(u64 x) { return x && !(x & (x - 1)); }
+#endif

@@ -1,0 +1,267 @@
+/* ir.h - the tile IR: modules, functions, structured blocks, ops, values, types. Read this first.
+ *
+ * A Func is a kernel: one Block whose arguments are the parameters. Ops are in a doubly linked list; `for`, `while`,
+ * `if` and `reduce` hold blocks (regions of exactly one block). A Value is an op's result or a block's argument.
+ * Use lists are kept up to date by op_set_operand and value_replace_uses. What ops exist is in ops.def.
+ *
+ * A module goes through three phases: `tile` (tile types without layouts), `placed` (every tile type has a layout),
+ * `sched` (conversions planned, scratch memory assigned, barriers explicit). The verifier knows the phase.
+ */
+#ifndef TILEC_IR_H
+#define TILEC_IR_H
+#include "base.h"
+#include "layout.h"
+#include "target.h"
+
+/* ---- types ---- */
+typedef enum DType {
+#define DTYPE(id, name, bits, cls, e, m, doc) DT_##id,
+#include "dtypes.def"
+#undef DTYPE
+  DT_COUNT
+} DType;
+typedef enum DClass { DC_B, DC_I, DC_U, DC_F } DClass;
+typedef struct DTypeInfo { const char *name; u8 bits; u8 cls; u8 exp, man; const char *doc; } DTypeInfo;
+extern const DTypeInfo dtype_info[DT_COUNT];
+bool dtype_find(const char *name, DType *out);
+static inline u32 dtype_bits(DType d) { return dtype_info[d].bits; }
+static inline u32 dtype_bytes(DType d) { return d == DT_I1 ? 1 : dtype_info[d].bits / 8u; }
+static inline bool dtype_is_float(DType d) { return dtype_info[d].cls == DC_F; }
+static inline bool dtype_is_int(DType d) { return dtype_info[d].cls == DC_I || dtype_info[d].cls == DC_U; }
+static inline bool dtype_is_signed(DType d) { return dtype_info[d].cls == DC_I; }
+
+typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE } TypeKind;
+typedef struct Type Type;
+struct Type {
+  TypeKind kind;
+  DType dt;                 /* SCALAR: itself; PTR: the pointee; TILE: the element's dtype or pointee */
+  bool ptr;                 /* TILE of pointers */
+  u8 rank;                  /* TILE: 1..MAX_RANK */
+  u32 shape[MAX_RANK];      /* logical extents, any positive number */
+  const Layout *layout;     /* TILE: NULL before placement */
+};
+/* Interned: equal types are equal pointers. */
+const Type *type_scalar(Ctx *c, DType d);
+const Type *type_ptr(Ctx *c, DType pointee);
+const Type *type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, const Layout *l);
+const Type *type_elem(Ctx *c, const Type *t);                       /* scalar or pointer; t itself if not a tile */
+const Type *type_with_elem(Ctx *c, const Type *t, const Type *elem);/* same shape and layout, other element; a scalar t gives elem */
+const Type *type_with_layout(Ctx *c, const Type *t, const Layout *l);
+const Type *type_i1_like(Ctx *c, const Type *t);
+static inline bool type_is_tile(const Type *t) { return t->kind == TY_TILE; }
+static inline bool type_is_ptr(const Type *t) { return t->kind == TY_PTR || (t->kind == TY_TILE && t->ptr); }  /* or tile of */
+static inline bool type_is_float(const Type *t) { return !type_is_ptr(t) && dtype_is_float(t->dt); }
+static inline bool type_is_int(const Type *t) { return !type_is_ptr(t) && dtype_is_int(t->dt); }
+static inline bool type_is_bool(const Type *t) { return !type_is_ptr(t) && t->dt == DT_I1; }
+bool type_same_shape(const Type *a, const Type *b);                 /* both scalars, or tiles of equal extents */
+u32 type_numel(const Type *t);                                      /* logical elements; 1 for scalars */
+u32 type_elem_bits(const Type *t);                                  /* 64 for pointers, 1 for i1 */
+u32 type_elem_bytes(const Type *t);                                 /* in memory: 8 for pointers, 1 for i1 */
+bool type_padded(const Type *t);                                    /* some extent is not a power of two */
+const char *type_str(Ctx *c, const Type *t);                        /* "f32", "*f32", "f32[128, 64]": the language's spelling, no layout */
+
+/* ---- ops ---- */
+typedef enum OpCode {
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) OP_##id,
+#include "ops.def"
+#undef OP
+  OP_COUNT
+} OpCode;
+typedef enum OpRule { RULE_SAME, RULE_CMP, RULE_SELECT, RULE_CUSTOM } OpRule;
+enum OpTrait {
+  T_PURE = 1, T_COMM = 2, T_ELEM = 4, T_READS = 8, T_WRITES = 16, T_SIDE = 32, T_TERM = 64, T_SURFACE = 128,
+  T_INT = 256, T_FLT = 512, T_BOOL = 1024, T_NUM = T_INT | T_FLT, T_BITS = T_INT | T_BOOL
+};
+typedef enum AttrKind { AK_INT, AK_FLOAT, AK_STR, AK_TYPE, AK_INTS, AK_LAYOUT } AttrKind;
+typedef enum AttrId {
+#define ATTR(id, name, kind, doc) AT_##id,
+#include "attrs.def"
+#undef ATTR
+  AT_COUNT
+} AttrId;
+typedef struct AttrInfo { const char *name; u8 kind; const char *doc; } AttrInfo;
+extern const AttrInfo attr_info[AT_COUNT];
+typedef struct Attr {
+  AttrId id;
+  union { i64 i; double f; const char *s; const Type *type; struct { const i64 *v; u32 n; } ints; const Layout *layout; };
+} Attr;
+
+typedef struct OpInfo {
+  const char *name, *operands, *results, *attrs;
+  u8 regions, rule;
+  u32 traits;
+  const char *doc;
+  u8 min_operands, max_operands;   /* from `operands`; 255: any number. Absent optional operands are NULL in their slot */
+  u8 nresults;                     /* 255: any number */
+} OpInfo;
+const OpInfo *op_info(OpCode op);
+bool op_find(const char *name, OpCode *out);
+
+typedef struct Value Value;
+typedef struct Op Op;
+typedef struct Block Block;
+typedef struct Func Func;
+typedef struct Module Module;
+
+typedef struct Use { Value *value; Op *user; struct Use *next, **prev; } Use;  /* one operand slot */
+struct Value {
+  const Type *type;
+  Op *def;              /* NULL for block arguments */
+  Block *block;         /* block arguments: whose */
+  u32 index;            /* which result, which argument */
+  u32 id;               /* dense in the Func: index side tables by it (func->nvalues) */
+  Use *uses;
+  const char *name;     /* hint for printing, or NULL */
+};
+struct Op {
+  OpCode code;
+  Span span;
+  u32 noperands, nresults, nattrs, nregions;
+  Use *operands;        /* operands[i].value; NULL value: absent */
+  Value **results;
+  Attr *attrs;
+  Block **regions;
+  Block *block;         /* where it stands; NULL when removed */
+  Op *prev, *next;
+  u32 mark;             /* scratch for passes */
+};
+struct Block {
+  Value **args; u32 nargs;
+  Op *first, *last;
+  Op *parent;           /* op whose region this is; NULL: the function body */
+  Func *func;
+};
+struct Func {
+  const char *name;
+  Module *module;
+  Span span;
+  Block *body;          /* arguments are the parameters */
+  u32 warps;            /* warps per program */
+  u32 *param_divisible; /* per parameter: value (address for pointers) is a multiple of this; 1: nothing known */
+  u32 shared_bytes;     /* set by alloc_shared */
+  u32 nvalues;
+};
+typedef enum Phase { PHASE_TILE, PHASE_PLACED, PHASE_SCHED } Phase;
+struct Module {
+  Ctx *ctx;
+  Phase phase;
+  VEC(Func *) funcs;
+};
+
+Module *module_new(Ctx *c);
+Func *func_new(Module *m, const char *name, Span at);               /* no parameters, 4 warps, empty body */
+Value *func_add_param(Func *f, const Type *t, const char *name, u32 divisible);
+Block *block_new(Func *f, Op *parent);
+Value *block_add_arg(Block *b, const Type *t, const char *name);
+
+/* ---- building: a Builder is an insertion point ---- */
+typedef struct Builder { Func *func; Block *block; Op *before; Span span; } Builder;  /* before NULL: at the end */
+Builder builder_at_end(Func *f, Block *b);
+Builder builder_before(Op *op);
+Builder builder_after(Op *op);
+/* General form: makes and inserts. operands may hold NULL for absent. result_types has nresults entries. */
+Op *op_create(Builder *b, OpCode code, u32 noperands, Value *const *operands, u32 nresults, const Type *const *result_types, u32 nregions);
+/* Typed forms; result types derived. Elementwise: type of the first operand. */
+Value *ir_unary(Builder *b, OpCode code, Value *x);
+Value *ir_binary(Builder *b, OpCode code, Value *x, Value *y);
+Value *ir_fma(Builder *b, Value *x, Value *y, Value *z);
+Value *ir_cmp(Builder *b, const char *pred, Value *x, Value *y);
+Value *ir_select(Builder *b, Value *cond, Value *x, Value *y);
+Value *ir_const_bits(Builder *b, const Type *t, u64 bits);           /* t scalar or tile: bits of one element */
+Value *ir_const_int(Builder *b, const Type *t, i64 v);               /* integer or i1 types */
+Value *ir_const_float(Builder *b, const Type *t, double v);          /* rounded to the element type, to nearest even */
+Value *ir_arange(Builder *b, i64 start, i64 end);
+Value *ir_program_id(Builder *b, int axis);
+Value *ir_num_programs(Builder *b, int axis);
+Value *ir_splat(Builder *b, Value *x, const Type *tile);             /* tile type gives shape (and layout); element from x */
+Value *ir_broadcast(Builder *b, Value *x, const u32 *shape);
+Value *ir_expand_dims(Builder *b, Value *x, int axis);
+Value *ir_reshape(Builder *b, Value *x, int rank, const u32 *shape);
+Value *ir_permute(Builder *b, Value *x, const int *perm);
+Value *ir_cast(Builder *b, Value *x, DType to);                      /* x itself if already so */
+Value *ir_bitcast(Builder *b, Value *x, const Type *elem);
+Value *ir_addptr(Builder *b, Value *p, Value *off);
+Value *ir_load(Builder *b, Value *p, Value *mask, Value *other);     /* mask, other may be NULL */
+Op *ir_store(Builder *b, Value *p, Value *v, Value *mask);
+Value *ir_dot(Builder *b, Value *x, Value *y, Value *acc);
+Value *ir_convert_layout(Builder *b, Value *x, const Layout *l);
+Op *ir_yield(Builder *b, u32 n, Value *const *xs);
+/* Loops and ifs: regions come with their arguments made, empty otherwise (add the terminator). */
+Op *ir_for(Builder *b, Value *lo, Value *hi, Value *step, u32 n, Value *const *inits);  /* region 0 args: i, carried */
+Op *ir_while(Builder *b, u32 n, Value *const *inits);
+Op *ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types);
+/* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
+Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
+
+/* ---- attributes ---- */
+Attr *op_attr(const Op *op, AttrId id);                              /* NULL if absent */
+i64 op_int(const Op *op, AttrId id, i64 absent);
+const char *op_str(const Op *op, AttrId id, const char *absent);
+void op_set_int(Op *op, AttrId id, i64 v);
+void op_set_str(Op *op, AttrId id, const char *s);                   /* interned */
+void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
+void op_remove_attr(Op *op, AttrId id);
+const char *rmw_names(void);                                         /* "add max min and or xor xchg" */
+
+/* ---- editing ---- */
+static inline Value *op_operand(const Op *op, u32 i) { return i < op->noperands ? op->operands[i].value : NULL; }
+static inline Value *op_result(const Op *op) { return op->results[0]; }
+void op_set_operand(Op *op, u32 i, Value *v);
+void op_add_operand(Op *op, Value *v);                               /* at the end (variadic) */
+void op_remove_operand(Op *op, u32 i);
+Value *op_add_result(Op *op, const Type *t);
+void op_remove_result(Op *op, u32 i);                                /* must be unused */
+void block_remove_arg(Block *b, u32 i);                              /* must be unused */
+void op_remove(Op *op);                                              /* results must be unused; regions go with it */
+void op_move_before(Op *op, Op *where);
+void op_move_to_end(Op *op, Block *b);
+void value_replace_uses(Value *old, Value *with);
+static inline bool value_unused(const Value *v) { return !v->uses; }
+u32 value_use_count(const Value *v);
+/* Deep copy at the insertion point; map[value id] gives replacements (NULL: itself) and receives the new results.
+ * map must have room for func->nvalues at the time of the call; new ids are not entered. */
+Op *op_clone(Builder *b, const Op *op, Value **map);
+bool op_is(const Value *v, OpCode code);                             /* v is a result of such an op */
+bool value_const_bits(const Value *v, u64 *bits);                    /* v is a CONST, or SPLAT of one */
+bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
+bool op_has(const Op *op, u32 traits);                               /* all of them */
+/* Does the block, with everything nested, come before/contain? */
+bool op_inside(const Op *op, const Op *ancestor);                    /* proper descendant */
+Op *block_terminator(const Block *b);
+/* Visit every op of f, parents before children, in program order; the callback may remove the op it is given. */
+void func_walk(Func *f, void (*fn)(Op *op, void *user), void *user);
+void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);
+
+/* ---- text: print.c, parse.c ---- */
+void ir_print(Buf *out, const Module *m, bool locs);
+void ir_print_op(Buf *out, const Op *op);                            /* one line, for messages */
+/* Reads .tir text starting at source offset base (source_add). NULL after reporting diagnostics. */
+Module *ir_parse(Ctx *c, u32 base);
+
+/* ---- verify.c ---- */
+/* Reports every broken rule; true if none. */
+bool ir_verify(Module *m);
+
+/* ---- consts ---- */
+u64 float_to_bits(DType d, double v);                                /* round to nearest even; e4m3 saturates to nan as cvt without satfinite */
+double float_from_bits(DType d, u64 bits);
+
+/* ---- analysis.c: what is known of integer and pointer values, element by element ---- */
+/* Along each dimension: `contiguity`: runs of this many elements, aligned at multiples of it, grow by 1 (pointers: by one
+ * pointee); `divisibility`: the first element of each such run is a multiple of this (bytes for pointers);
+ * `constancy`: aligned runs of this many elements are equal. All powers of two, at least 1. Scalars: rank 0, [0] used. */
+typedef struct AxisInfo { u32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK]; bool is_const; i64 value; } AxisInfo;
+/* Table by value id, in scratch. */
+AxisInfo *analyse_axes(Func *f);
+/* Elements per access that a load/store through p with mask (or NULL) may use along dimension `dim`, by alignment, contiguity
+ * and mask constancy; at most 16 bytes' worth (or max_bytes). */
+u32 axis_vector(const AxisInfo *p, const AxisInfo *mask, u32 dim, u32 elem_bytes, u32 max_bytes);
+
+/* ---- interp.c: the reference semantics ---- */
+typedef struct InterpBuffer { void *data; size_t bytes; const char *name; } InterpBuffer;
+typedef struct InterpError { char message[512]; Span span; u32 program[3]; } InterpError;
+/* Run all programs of the grid in order. params[i]: the argument's bits (address for pointers, value zero-extended).
+ * Every access must fall into one of the buffers. False with *err on a fault (out of bounds, misaligned, index overflow in
+ * addptr, bad step, false assumption). */
+bool interp_run(Func *f, const u32 grid[3], const u64 *params, const InterpBuffer *buffers, u32 nbuffers, InterpError *err);
+#endif

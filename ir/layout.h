@@ -1,0 +1,110 @@
+/* layout.h - who holds what: linear maps over GF(2).
+ *
+ * A tile of extents e0 x e1 x ... covers the next powers of two, 2^b0 x 2^b1 x ...; the coordinates of an element,
+ * concatenated row-major (the last dimension in the low bits), are its flat index, a number below 2^(b0+b1+...).
+ * A layout gives every bit of a hardware index a column: a flat index. The element held at (register r, lane l, warp w,
+ * block k) is the exclusive-or of the columns of the bits set in r, l, w and k. A shared layout has one input, the
+ * element offset into the buffer. A zero column means copies: that bit does not change which element is held.
+ * See arXiv 2505.23819. All layouts are interned: equal maps are equal pointers.
+ */
+#ifndef TILEC_LAYOUT_H
+#define TILEC_LAYOUT_H
+#include "base.h"
+
+enum { MAX_RANK = 5, LAYOUT_MAX_BITS = 24 };
+typedef enum LayoutIn { IN_REG, IN_LANE, IN_WARP, IN_BLOCK, IN_OFFSET, IN_COUNT } LayoutIn;
+
+typedef struct Layout {
+  u8 rank;
+  u8 out_bits[MAX_RANK];               /* log2 of the padded extent of each dimension */
+  u8 in_bits[IN_COUNT];                /* input widths: registers, lanes (5), warps, blocks; or offset alone */
+  u32 col[IN_COUNT][LAYOUT_MAX_BITS];  /* columns: flat indices */
+  u32 id;                              /* small number, unique in a Ctx, for printing */
+} Layout;
+
+/* ---- making ---- */
+/* Intern a filled-in map (rank, out_bits, in_bits, col). */
+const Layout *layout_intern(Ctx *c, const Layout *l);
+/* order[0] is the fastest dimension. Extents are padded to powers of two; threads beyond the tile hold copies,
+ * a tile beyond the threads wraps into more registers. threads_per_warp multiplies to 32; all arguments powers of two. */
+const Layout *layout_blocked(Ctx *c, int rank, const u32 *shape, const u32 *size_per_thread, const u32 *threads_per_warp,
+                             const u32 *warps, const int *order);
+/* Coalesced default: `vec` contiguous elements per thread along order[0], then lanes, warps, along order. */
+const Layout *layout_default(Ctx *c, int rank, const u32 *shape, u32 warps, u32 vec, const int *order);
+/* mma.sync m16n8 accumulator tiles (PTX ISA 9.7.14, m16n8k16 C fragment), warps[0] x warps[1] over an M x N tile. */
+const Layout *layout_mma(Ctx *c, const u32 *shape, const u32 *warps);
+/* Operand of that mma: which = 0 for A (M x K), 1 for B (K x N); elem_bits 8, 16, 32. shape is the operand's. */
+const Layout *layout_mma_operand(Ctx *c, int which, const u32 *shape, const u32 *warps, u32 elem_bits);
+/* Operand of a dot without tensor cores: every thread holds all of K for its part of `result`. */
+const Layout *layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result);
+/* Shared: row-major in `order` with exclusive-or swizzle: vec elements stay together, row / per_phase % max_phase
+ * exclusive-ored into the vector index. max_phase 1: no swizzle. */
+const Layout *layout_swizzled(Ctx *c, int rank, const u32 *shape, u32 vec, u32 per_phase, u32 max_phase, const int *order);
+
+/* ---- shape ops: the layout of the result, from the operand's (forward) or the operand's from the result's (back) ---- */
+const Layout *layout_permute(Ctx *c, const Layout *l, const int *perm);          /* result dim i = operand dim perm[i] */
+const Layout *layout_expand_dims(Ctx *c, const Layout *l, int axis);
+const Layout *layout_squeeze(Ctx *c, const Layout *l, int axis);                 /* inverse of expand_dims; extent 1 there */
+const Layout *layout_reshape(Ctx *c, const Layout *l, int rank, const u32 *shape); /* powers of two, same total */
+const Layout *layout_slice(Ctx *c, const Layout *l, int axis);                   /* drop axis: its columns become 0; register copies removed */
+/* Operand of a broadcast to `l`'s shape: columns along dimensions of extent 1 become 0; register copies removed. */
+const Layout *layout_unbroadcast(Ctx *c, const Layout *l, const u32 *operand_shape);
+
+/* ---- questions ---- */
+u32 layout_eval(const Layout *l, u32 reg, u32 lane, u32 warp, u32 block);        /* flat index held there */
+u32 layout_offset_eval(const Layout *l, u32 offset);                             /* shared layout */
+void layout_coords(const Layout *l, u32 flat, u32 *coord);                       /* flat -> coordinates */
+u32 layout_flat(const Layout *l, const u32 *coord);
+bool layout_covers(const Layout *l);                                             /* every element is held by somebody */
+u32 layout_regs(const Layout *l);                                                /* registers per thread (2^bits) */
+/* Bits of in-dimension `in` that hold copies: bit i set when the column is 0 or dependent on earlier inputs (registers, then lanes, warps, blocks). */
+u32 layout_free_bits(const Layout *l, LayoutIn in);
+/* The same map up to copies and order of nothing: equal columns. Pointers are equal exactly then. */
+static inline bool layout_equal(const Layout *a, const Layout *b) { return a == b; }
+/* Longest run (a power of two) of consecutive registers that are consecutive elements along `dim`, aligned. */
+u32 layout_contiguous_regs(const Layout *l, int dim);
+/* Matrix of the map as columns of the flattened input (registers lowest, then lanes, warps, blocks); returns the count. */
+u32 layout_columns(const Layout *l, u32 *cols, u32 max);
+
+/* ---- conversions ---- */
+typedef enum ConvertKind { CONVERT_NONE, CONVERT_REGS, CONVERT_SHUFFLE, CONVERT_SHARED } ConvertKind;
+typedef struct ShufflePlan {          /* all registers move in `rounds` rounds of one shfl.sync.idx each (see layout_convert.c) */
+  u32 rounds;
+} ShufflePlan;
+typedef struct SharedPlan {
+  const Layout *smem;                 /* shared layout: offset (elements) -> flat index; swizzled, no conflicts if possible */
+  u32 store_vec, load_vec;            /* elements per access */
+  u32 store_conflicts, load_conflicts;/* extra wavefronts per warp access beyond the least for that width */
+  u32 bytes;
+  bool ldmatrix, ldmatrix_trans;      /* the load side fits ldmatrix (.trans) */
+  bool stmatrix, stmatrix_trans;
+} SharedPlan;
+typedef struct ConvertPlan {
+  ConvertKind kind;
+  u32 cost;                           /* issue slots per warp, roughly: register moves 1, shuffles 2, shared accesses 4 per wavefront + barrier 20 */
+  ShufflePlan shuffle;
+  SharedPlan shared;
+} ConvertPlan;
+/* Cheapest way from src to dst for elements of elem_bits (8..64; i1 counts 8). can_ldmatrix: the target has it (F_LDMATRIX), can_stmatrix likewise. */
+void layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, ConvertPlan *out);
+/* dst register i takes src register map[i] of the same thread (CONVERT_REGS, or NONE); false if it needs other threads. */
+bool layout_reg_map(const Layout *src, const Layout *dst, u32 *map);
+/* For a source thread's view: which src (reg) of which lane feeds dst register `reg` at lane `lane`, same warp; false if another warp must. */
+bool layout_warp_source(const Layout *src, const Layout *dst, u32 reg, u32 lane, u32 *src_reg, u32 *src_lane);
+/* Offset in the shared layout of the element at flat index: offsets are linear too. Inverse of layout_offset_eval; copies give the lowest. */
+u32 layout_shared_offset(const Layout *smem, u32 flat);
+/* Columns of (reg|lane|warp) -> shared offset: the composition smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
+bool layout_to_offset(Ctx *c, const Layout *l, const Layout *smem, u32 cols[IN_COUNT][LAYOUT_MAX_BITS]);
+/* Extra wavefronts per warp access of `vec` consecutive-offset elements between registers of l and smem. */
+u32 layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits);
+
+/* ---- text ---- */
+/* Canonical text: `layout<128x64; reg (0,1) (0,2); lane (0,4) ...; warp ...>` ; `shared<128x64; off (0,1) ...>` . */
+void layout_print(Buf *b, const Layout *l);
+/* Reads the canonical text and the constructors blocked<shape; size; threads; warps; order>, mma<MxN; warps>,
+ * operand<which; shape; warps; bits>, slice<axis; layout>, swizzled<shape; vec, per_phase, max_phase; order>.
+ * Returns NULL with *error (a static or arena text) and *at (bytes into s) set. *used: bytes read. */
+const Layout *layout_parse(Ctx *c, const char *s, size_t len, size_t *used, const char **error, size_t *at);
+/* The picture for people: for each element who holds it (`w0 l3 r1`), or for a shared layout offset and bank of each element of elem_bits. */
+void layout_draw(Buf *b, const Layout *l, u32 elem_bits);
+#endif

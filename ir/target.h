@@ -1,0 +1,27 @@
+/* target.h - rows of targets.def. Code asks for a feature or reads a number, never compares names. */
+#ifndef TILEC_TARGET_H
+#define TILEC_TARGET_H
+#include "base.h"
+
+typedef enum Feature {
+#define FEATURE(id, name, doc) F_##id,
+#include "targets.def"
+#undef FEATURE
+  FEATURE_COUNT
+} Feature;
+
+struct Target {
+  const char *name, *cpu;
+  u32 ptx;               /* PTX ISA version x 10 */
+  u32 shared_max;        /* bytes of shared memory a block may ask for */
+  u32 shared_total;      /* bytes per SM */
+  u32 regs_total;        /* 32-bit registers per SM */
+  u32 threads_max;       /* per block */
+  u64 features;
+};
+const Target *target_find(const char *name);         /* NULL if unknown */
+const Target *target_at(u32 i);                      /* NULL past the end */
+static inline bool target_has(const Target *t, Feature f) { return t->features >> f & 1; }
+const char *feature_name(Feature f);
+const char *feature_doc(Feature f);
+#endif

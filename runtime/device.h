@@ -1,0 +1,99 @@
+/* device.h - private: what a kind of device provides (DeviceOps), and the objects built on it.
+ *
+ * The public functions check arguments and keep reference counts; a DeviceOps row does the device's part.
+ * Each device kind puts TilertDevice first in its own struct. `void *stream` is the native stream, NULL the default.
+ */
+#ifndef TILERT_DEVICE_H
+#define TILERT_DEVICE_H
+#include <stdatomic.h>
+#include "tilert.h"
+
+typedef struct DeviceOps {
+  void (*destroy)(TilertDevice *d);
+  int (*synchronize)(TilertDevice *d, TilertError *err);
+  int (*stats)(TilertDevice *d, TilertStats *out, int reset, TilertError *err);
+
+  int (*alloc)(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *err);
+  void (*release)(TilertDevice *d, uint64_t address);
+  int (*write)(TilertDevice *d, uint64_t dst, const void *src, size_t bytes, void *stream, TilertError *err);
+  int (*read)(TilertDevice *d, void *dst, uint64_t src, size_t bytes, void *stream, TilertError *err);
+  int (*copy)(TilertDevice *d, uint64_t dst, uint64_t src, size_t bytes, void *stream, TilertError *err);
+  int (*fill)(TilertDevice *d, uint64_t dst, uint32_t pattern, uint32_t width, size_t count, void *stream,
+              TilertError *err);
+  int (*check_pointer)(TilertDevice *d, uint64_t address, TilertError *err); /* only if that is cheap */
+
+  int (*stream_create)(TilertDevice *d, void **out, TilertError *err);
+  void (*stream_destroy)(TilertDevice *d, void *stream);
+  int (*stream_synchronize)(TilertDevice *d, void *stream, TilertError *err);
+
+  int (*event_create)(TilertDevice *d, void **out, TilertError *err);
+  void (*event_destroy)(TilertDevice *d, void *event);
+  int (*event_record)(TilertDevice *d, void *event, void *stream, TilertError *err);
+  int (*event_synchronize)(TilertDevice *d, void *event, TilertError *err);
+  int (*event_elapsed)(TilertDevice *d, void *from, void *to, float *ms, TilertError *err);
+
+  int (*module_load)(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err);
+  void (*module_unload)(TilertDevice *d, void *module);
+  int (*kernel_load)(TilertKernel *k, TilertError *err);   /* sets k->function; opts in to its shared memory */
+  int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
+  int (*kernel_occupancy)(TilertKernel *k, uint32_t *blocks, TilertError *err);
+  int (*launch)(const TilertLaunch *l, void *stream, TilertError *err);
+} DeviceOps;
+
+struct TilertDevice {
+  const DeviceOps *ops;
+  atomic_uint refs;
+  TilertDeviceInfo info;
+};
+
+struct TilertStream { TilertDevice *device; void *native; int owned; };
+struct TilertEvent { TilertDevice *device; void *native; };
+struct TilertBuffer { TilertDevice *device; uint64_t address; size_t bytes; };
+
+enum { PARAM_BYTES_MAX = 4096 };
+
+struct TilertKernel {
+  TilertModule *module;
+  TilertDevice *device;
+  void *function;                              /* CUfunction; unused on sim */
+  uint32_t offset[TILERT_MAX_PARAMS];          /* of each parameter in the launch's blob */
+  uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
+  TilertManifest manifest;
+};
+
+struct TilertModule {
+  TilertDevice *device;
+  atomic_uint refs;
+  void *native;
+  size_t nkernels;
+  TilertKernel kernels[];
+};
+
+/* A checked and packed launch: what the driver's launch call takes, and nothing else. */
+struct TilertLaunch {
+  TilertKernel *kernel;
+  void *function;
+  uint32_t grid[3], threads, shared;
+  int empty;                                   /* a zero in the grid */
+  void *params[TILERT_MAX_PARAMS];
+  _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];
+};
+
+int cuda_device_open(int ordinal, TilertDevice **out, TilertError *err);
+int sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err);
+
+TilertDevice *device_retain(TilertDevice *d);
+void device_release(TilertDevice *d);
+TilertModule *module_retain(TilertModule *m);
+
+/* Check and pack args into *l, which is the caller's. Does not retain the kernel. */
+int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
+                TilertError *err);
+int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
+
+/* Fill *err (if not NULL) and return status. */
+int error_set(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int error_no_memory(TilertError *err);
+/* Put "text: " before the message that is there. Returns err's status. */
+int error_prefix(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#endif

@@ -1,0 +1,61 @@
+#include "device.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int
+error_set(TilertError *err, int status, const char *format, ...)
+{
+  va_list ap;
+  if (!err)
+    return status;
+  memset(err, 0, sizeof *err);
+  err->status = status;
+  va_start(ap, format);
+  vsnprintf(err->message, sizeof err->message, format, ap);
+  va_end(ap);
+  return status;
+}
+
+int
+error_no_memory(TilertError *err)
+{
+  return error_set(err, TILERT_E_MEMORY, "the host is out of memory");
+}
+
+int
+error_prefix(TilertError *err, int status, const char *format, ...)
+{
+  char old[sizeof err->message];
+  va_list ap;
+  if (!err)
+    return status;
+  memcpy(old, err->message, sizeof old);
+  va_start(ap, format);
+  vsnprintf(err->message, sizeof err->message, format, ap);
+  va_end(ap);
+  size_t n = strlen(err->message);
+  snprintf(err->message + n, sizeof err->message - n, ": %s", old);
+  return status;
+}
+
+const char *
+tilert_status_name(int status)
+{
+  static const char *const names[TILERT_STATUS_COUNT] = {
+    [TILERT_OK] = "ok", [TILERT_E_ARGUMENT] = "argument", [TILERT_E_UNAVAILABLE] = "unavailable",
+    [TILERT_E_MEMORY] = "memory", [TILERT_E_MODULE] = "module", [TILERT_E_FAULT] = "fault",
+    [TILERT_E_DRIVER] = "driver", [TILERT_E_COMPILE] = "compile",
+  };
+  return status >= 0 && status < TILERT_STATUS_COUNT ? names[status] : "unknown";
+}
+
+const char *
+tilert_version(void)
+{
+#ifdef TILERT_VERSION
+  return TILERT_VERSION;
+#else
+  return "0.1.0";
+#endif
+}

@@ -1,0 +1,36 @@
+/* manifest.h - what a compiled kernel tells whoever launches it. Plain structs, no allocation.
+ *
+ * The compiler writes one manifest line per kernel as a comment at the top of the PTX:
+ *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN],...
+ * so PTX text is self-describing; tilert_manifest_parse reads it back.
+ */
+#ifndef TILERT_MANIFEST_H
+#define TILERT_MANIFEST_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TILERT_MAX_PARAMS = 64, TILERT_NAME_MAX = 128 };
+
+typedef enum TilertParamKind {
+  TILERT_PARAM_POINTER = 0,    /* 8 bytes; dtype is the pointee's */
+  TILERT_PARAM_SCALAR = 1,     /* dtype's bytes; i1 is one byte */
+  TILERT_PARAM_TENSORMAP = 2   /* 128 bytes by value, aligned to 64 */
+} TilertParamKind;
+
+typedef struct TilertParam {
+  char name[64];
+  TilertParamKind kind;
+  char dtype[8];               /* "f32", "i32", "f8e4m3", ... (ir/dtypes.def) */
+  uint32_t size;               /* bytes */
+  uint32_t divisible;          /* the code relies on value % divisible == 0 (address for pointers); 1 if nothing */
+} TilertParam;
+
+typedef struct TilertManifest {
+  char kernel[TILERT_NAME_MAX];
+  char target[16];             /* "sm_90a" */
+  uint32_t warps;              /* block is (32*warps, 1, 1) */
+  uint32_t shared;             /* dynamic shared memory, bytes */
+  uint32_t nparams;
+  TilertParam params[TILERT_MAX_PARAMS];
+} TilertManifest;
+#endif

@@ -1,0 +1,86 @@
+/* sim.h - a functional PTX machine on the CPU, and a checker.
+ *
+ * A SimMachine is a device: global memory plus options. A SimModule is a PTX text decoded once.
+ * sim_launch runs every block of a grid to completion, spread over the host's cores.
+ * Device addresses are host addresses of memory that sim_alloc handed out; every access is checked
+ * against those allocations, so a stray pointer stops the launch and never the process.
+ * No function prints, exits or aborts. All return 0 on success, else -1 with *err filled.
+ */
+#ifndef TILERT_SIM_H
+#define TILERT_SIM_H
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct SimMachine SimMachine;
+typedef struct SimModule SimModule;
+
+typedef enum SimErrorKind {
+  SIM_OK = 0,
+  SIM_E_PARSE,        /* malformed PTX, or PTX outside what the machine knows: ptx_line says where */
+  SIM_E_ARGUMENT,     /* bad launch: no such kernel, bad grid or block, too much shared memory */
+  SIM_E_BOUNDS,       /* access outside every live allocation (global), the window (shared, local, param) */
+  SIM_E_ALIGN,        /* address not a multiple of the access size */
+  SIM_E_UNINIT,       /* read of shared memory that no thread of the block has written */
+  SIM_E_RACE,         /* two threads touch one shared byte, one writes, no barrier between them */
+  SIM_E_BARRIER,      /* barrier reached by part of a warp or with other threads exited where that is illegal */
+  SIM_E_DEADLOCK,     /* every live warp waits and none can proceed */
+  SIM_E_ASYNC,        /* read of an async copy's destination before its wait, overwrite of a buffer in use */
+  SIM_E_TRAP,         /* trap, failed device assertion, illegal instruction use (convergence, shfl of inactive lane) */
+  SIM_E_LIMIT,        /* instruction budget exceeded (SimOptions.max_instructions) */
+  SIM_E_MEMORY        /* the host is out of memory */
+} SimErrorKind;
+
+typedef struct SimError {
+  SimErrorKind kind;
+  char message[512];          /* one sentence: what happened, with address, size, thread */
+  char kernel[128];
+  char file[256];             /* from .file/.loc: the .tile file and line; empty, 0 if unknown */
+  uint32_t line, column;
+  uint32_t ptx_line;          /* line in the PTX text, 1-based, 0 if unknown */
+  uint32_t block[3], thread[3];
+  uint64_t address;
+} SimError;
+
+typedef struct SimOptions {
+  int threads;                /* host threads to run blocks on; 0: one per core */
+  int check_races;            /* 1 by default: shared-memory race and uninitialised-read checks */
+  uint64_t max_instructions;  /* per block; 0: no limit */
+  uint32_t shared_max;        /* bytes of shared memory a block may have; 0: 232448 (sm_90) */
+  void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks); /* may be NULL; serialised */
+  void *progress_user;
+} SimOptions;
+
+/* What one launch did; all counts are over the whole grid. */
+typedef struct SimStats {
+  uint64_t blocks, warp_instructions, global_bytes_read, global_bytes_written;
+  uint64_t global_sectors;         /* 32-byte sectors touched, per warp instruction, summed */
+  uint64_t shared_accesses;        /* shared warp accesses (ld, st, ldmatrix phases) */
+  uint64_t shared_bank_conflicts;  /* extra wavefronts beyond the least possible for each access's width */
+  uint64_t barriers, atomics, mma;
+} SimStats;
+
+void sim_options_default(SimOptions *o);
+int sim_create(const SimOptions *o, SimMachine **out, SimError *err);   /* o may be NULL */
+void sim_destroy(SimMachine *m);                                        /* frees all allocations */
+int sim_alloc(SimMachine *m, size_t bytes, void **ptr, SimError *err);  /* 256-byte aligned, guarded; contents poisoned */
+int sim_free(SimMachine *m, void *ptr, SimError *err);
+/* 0 if [ptr, ptr+bytes) lies in one live allocation. */
+int sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err);
+
+/* Decode PTX (NUL-terminated or len bytes). The text need not outlive the call. */
+int sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimError *err);
+void sim_unload(SimModule *mod);
+
+typedef struct SimKernelInfo {
+  const char *name;
+  int nparams;
+  const uint32_t *param_size, *param_align;  /* bytes */
+  uint32_t static_shared;                    /* bytes of static .shared */
+  uint32_t reqntid[3], maxntid[3];           /* 0 where absent */
+} SimKernelInfo;
+int sim_kernel(SimModule *mod, const char *name, SimKernelInfo *out, SimError *err);
+
+/* params[i] points to param_size[i] bytes. stats may be NULL. Synchronous. */
+int sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uint32_t block[3],
+               uint32_t dynamic_shared, const void *const *params, SimStats *stats, SimError *err);
+#endif

@@ -1,0 +1,207 @@
+/* tilert.h - load PTX or a cubin and launch its kernels, on a GPU or on the simulator. The public runtime API.
+ *
+ * Every function that can fail returns a TilertStatus (0 is success) and fills *err if err is not NULL.
+ * Nothing here prints, exits or aborts. All functions may be called from any thread; one object must not be
+ * destroyed while another thread uses it. Every object keeps what it was made from alive, so objects may be
+ * destroyed in any order; destroying NULL does nothing.
+ * On cuda the device's primary context is used, so addresses and streams of other libraries in the process fit.
+ * On sim every operation is complete when its call returns.
+ */
+#ifndef TILERT_H
+#define TILERT_H
+#include <stddef.h>
+#include <stdint.h>
+#include "manifest.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define TILERT_API
+#else
+#define TILERT_API __attribute__((visibility("default")))
+#endif
+
+typedef enum TilertStatus {
+  TILERT_OK = 0,
+  TILERT_E_ARGUMENT,     /* the caller passed something wrong: the message names it */
+  TILERT_E_UNAVAILABLE,  /* no driver, no such device, or the device cannot do this */
+  TILERT_E_MEMORY,       /* host or device memory is exhausted */
+  TILERT_E_MODULE,       /* the device rejects the PTX or cubin */
+  TILERT_E_FAULT,        /* a kernel did something illegal; on cuda the context is lost */
+  TILERT_E_DRIVER,       /* any other failure that the driver reports */
+  TILERT_E_COMPILE,      /* the .tile source has errors (tilejit only) */
+  TILERT_STATUS_COUNT
+} TilertStatus;
+
+typedef struct TilertError {
+  int32_t status;                 /* TilertStatus */
+  char message[512];
+  char file[256];                 /* sim faults: the .tile file, "" if unknown */
+  uint32_t line, column;          /* 0 if unknown */
+  uint32_t block[3], thread[3];
+} TilertError;
+
+typedef struct TilertDevice TilertDevice;
+typedef struct TilertBuffer TilertBuffer;
+typedef struct TilertStream TilertStream;
+typedef struct TilertEvent TilertEvent;
+typedef struct TilertModule TilertModule;
+typedef struct TilertKernel TilertKernel;
+typedef struct TilertLaunch TilertLaunch;
+
+/* A short name: "ok", "argument", ... */
+TILERT_API const char *tilert_status_name(int status);
+
+/* ---- devices ---- */
+
+typedef struct TilertOptions {        /* all but the size are for sim; tilert_options_default fills them */
+  size_t size;                        /* sizeof(TilertOptions) as the caller knows it */
+  int sim_threads;                    /* host threads; 0: one per core */
+  int sim_check_races;                /* 1: check shared memory for races and uninitialised reads */
+  uint64_t sim_max_instructions;      /* per block; 0: no limit */
+  void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks); /* must not call tilert */
+  void *progress_user;
+} TilertOptions;
+
+typedef struct TilertDeviceInfo {
+  char name[128];
+  char spec[16];                      /* "cuda:0", "sim" */
+  char target[16];                    /* what to compile for: "sm_90a"; "" if the compiler knows none */
+  uint32_t capability_major, capability_minor;
+  uint32_t multiprocessors;
+  uint32_t shared_max;                /* bytes of shared memory a block may have */
+  uint32_t shared_per_multiprocessor;
+  uint32_t registers_per_multiprocessor;
+  uint32_t threads_per_multiprocessor;
+  uint32_t clock_khz, memory_clock_khz, memory_bus_bits; /* 0 if unknown */
+  uint64_t memory, l2;                /* bytes */
+  uint32_t grid_max[3];
+  uint32_t is_sim;
+} TilertDeviceInfo;
+
+/* What the simulator counted, summed over launches since the device was opened or tilert_device_stats_reset. */
+typedef struct TilertStats {
+  uint64_t launches, blocks, warp_instructions, global_bytes_read, global_bytes_written, global_sectors;
+  uint64_t shared_accesses, shared_bank_conflicts, barriers, atomics, mma;
+} TilertStats;
+
+TILERT_API void tilert_options_default(TilertOptions *o);
+/* spec: "cuda", "cuda:N", "sim", or NULL or "auto" (cuda if there is a driver and a device, else sim). */
+TILERT_API int tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out, TilertError *err);
+TILERT_API void tilert_device_close(TilertDevice *dev);
+/* How many devices "cuda:N" can name; 0 without a driver. */
+TILERT_API int tilert_cuda_count(void);
+TILERT_API const TilertDeviceInfo *tilert_device_info(const TilertDevice *dev);
+TILERT_API int tilert_device_synchronize(TilertDevice *dev, TilertError *err);
+/* E_UNAVAILABLE on cuda. */
+TILERT_API int tilert_device_stats(TilertDevice *dev, TilertStats *out, TilertError *err);
+TILERT_API int tilert_device_stats_reset(TilertDevice *dev, TilertError *err);
+
+/* ---- streams and events ----
+ * A NULL stream is the device's default stream. */
+
+TILERT_API int tilert_stream_create(TilertDevice *dev, TilertStream **out, TilertError *err);
+/* A stream of another library (a CUstream); it stays theirs. */
+TILERT_API int tilert_stream_wrap(TilertDevice *dev, void *native, TilertStream **out, TilertError *err);
+TILERT_API void tilert_stream_destroy(TilertStream *s);
+TILERT_API int tilert_stream_synchronize(TilertStream *s, TilertError *err);
+TILERT_API void *tilert_stream_native(const TilertStream *s);
+
+TILERT_API int tilert_event_create(TilertDevice *dev, TilertEvent **out, TilertError *err);
+TILERT_API void tilert_event_destroy(TilertEvent *e);
+TILERT_API int tilert_event_record(TilertEvent *e, TilertStream *s, TilertError *err);
+TILERT_API int tilert_event_synchronize(TilertEvent *e, TilertError *err);
+/* Waits for both; milliseconds from one to the other. */
+TILERT_API int tilert_event_elapsed(TilertEvent *from, TilertEvent *to, float *ms, TilertError *err);
+
+/* ---- memory ----
+ * With a NULL stream these are complete when the call returns. With a stream they are ordered in it, and the
+ * host memory must stay as it is until the stream has passed them. Offsets and sizes are bytes. */
+
+TILERT_API int tilert_buffer_create(TilertDevice *dev, size_t bytes, TilertBuffer **out, TilertError *err);
+TILERT_API void tilert_buffer_destroy(TilertBuffer *b);
+TILERT_API uint64_t tilert_buffer_address(const TilertBuffer *b);
+TILERT_API size_t tilert_buffer_size(const TilertBuffer *b);
+TILERT_API int tilert_buffer_write(TilertBuffer *b, size_t offset, const void *src, size_t bytes,
+                                   TilertStream *s, TilertError *err);
+TILERT_API int tilert_buffer_read(TilertBuffer *b, size_t offset, void *dst, size_t bytes,
+                                  TilertStream *s, TilertError *err);
+TILERT_API int tilert_buffer_copy(TilertBuffer *dst, size_t dst_offset, TilertBuffer *src, size_t src_offset,
+                                  size_t bytes, TilertStream *s, TilertError *err);
+/* Repeat the low `width` bytes (1, 2 or 4) of pattern; offset and bytes are multiples of width. */
+TILERT_API int tilert_buffer_fill(TilertBuffer *b, size_t offset, size_t bytes, uint32_t pattern, uint32_t width,
+                                  TilertStream *s, TilertError *err);
+
+/* ---- modules and kernels ---- */
+
+typedef struct TilertKernelInfo {
+  uint32_t registers;                 /* per thread; 0 on sim */
+  uint32_t local_bytes;               /* per thread: spills and local arrays */
+  uint32_t static_shared, dynamic_shared;
+  uint32_t threads;                   /* per block, as launched */
+  uint32_t max_threads;               /* per block, that its registers allow */
+} TilertKernelInfo;
+
+/* Read the `//@tilec` lines of PTX text. Writes at most max manifests to out and the number there are to *n. */
+TILERT_API int tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t max, size_t *n,
+                                     TilertError *err);
+/* image: PTX text or a cubin. manifests may be NULL for PTX that carries its own `//@tilec` lines. */
+TILERT_API int tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests,
+                                  size_t nmanifests, TilertModule **out, TilertError *err);
+TILERT_API void tilert_module_destroy(TilertModule *m);
+TILERT_API size_t tilert_module_kernel_count(const TilertModule *m);
+/* name may be NULL if the module holds one kernel. The kernel belongs to the module. */
+TILERT_API int tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, TilertError *err);
+TILERT_API const TilertManifest *tilert_kernel_manifest(const TilertKernel *k);
+TILERT_API int tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
+/* How many blocks of this kernel one multiprocessor can hold at a time. On sim: 1. */
+TILERT_API int tilert_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err);
+
+/* ---- launching ---- */
+
+typedef enum TilertArgKind {
+  TILERT_ARG_BUFFER,   /* a TilertBuffer */
+  TILERT_ARG_POINTER,  /* a device address; on cuda of any allocation in the context */
+  TILERT_ARG_INT,      /* for integer and floating-point parameters; the value must fit the type */
+  TILERT_ARG_FLOAT,    /* for floating-point parameters; rounded to nearest even */
+  TILERT_ARG_BYTES     /* host memory holding the parameter's bytes (tensor maps: 128) */
+} TilertArgKind;
+
+typedef struct TilertArg {
+  uint32_t kind, reserved;
+  union { TilertBuffer *buffer; uint64_t pointer; int64_t i; double f; const void *bytes; } u;
+} TilertArg;
+
+/* Launch grid[0] x grid[1] x grid[2] blocks with arguments in the order of the manifest's parameters.
+ * Count, types, ranges and alignment are checked; messages name the kernel and the argument.
+ * A grid with a zero component is empty and launches nothing. Asynchronous on cuda. */
+TILERT_API int tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args,
+                             size_t nargs, TilertError *err);
+
+/* The same in two steps: check and pack once, then launch with nothing but the driver's own call. */
+TILERT_API int tilert_launch_create(TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
+                                    TilertLaunch **out, TilertError *err);
+TILERT_API void tilert_launch_destroy(TilertLaunch *l);
+TILERT_API int tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err);
+TILERT_API int tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
+TILERT_API TilertKernel *tilert_launch_kernel(const TilertLaunch *l);
+TILERT_API int tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err);
+
+/* ---- timing ---- */
+
+typedef struct TilertBench { double median_ms, min_ms, max_ms, mean_ms, p20_ms, p80_ms; uint32_t runs; } TilertBench;
+typedef int (*TilertRun)(void *user, TilertStream *s, TilertError *err);
+
+/* Time run(user, s): warm up for about warmup_ms, then measure for about rep_ms, each run by itself and, on cuda,
+ * with the L2 cache flushed before it. */
+TILERT_API int tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun run, void *user, double warmup_ms,
+                            double rep_ms, TilertBench *out, TilertError *err);
+TILERT_API int tilert_bench_launch(const TilertLaunch *l, TilertStream *s, double warmup_ms, double rep_ms,
+                                   TilertBench *out, TilertError *err);
+
+TILERT_API const char *tilert_version(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
