@@ -1,0 +1,22 @@
+/* scratch.h - how a cross-warp reduction and a shared-memory conversion use scratch memory: the one description that
+ * alloc_shared (how many bytes) and codegen (which address) both read. */
+#ifndef TILEC_SCRATCH_H
+#define TILEC_SCRATCH_H
+#include "ir.h"
+
+/* A reduction over `axis` of a tile with layout l leaves partials that differ between warps along some warp bits.
+ * Partials of operand k lie at base[k] + (element * nwarps + warp_index) * elem_bytes, element counting the result's
+ * distinct elements row-major over its padded extents: all partials of one element are adjacent. */
+typedef struct ReduceScratch {
+  u32 nwarps;                    /* warps that share an element's reduction; 1: no scratch */
+  u32 elements;                  /* padded result elements */
+  u32 base[16];                  /* per operand, bytes */
+  u32 bytes, align;
+} ReduceScratch;
+void scratch_reduce(const Op *reduce, ReduceScratch *out);
+
+/* Bytes of scratch any op needs (0: none). convert_layout needs its kind attribute set; elements of i1 take a byte. */
+u32 scratch_bytes(Ctx *c, const Op *op);
+/* The plan of a convert_layout for the Ctx's target (layout_convert_plan with its features). */
+void scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out);
+#endif

@@ -1,0 +1,199 @@
+/* type.c - dtypes and interned types. */
+#include "ir.h"
+
+const DTypeInfo dtype_info[DT_COUNT] = {
+#define DTYPE(id, name, bits, cls, e, m, doc) {name, bits, DC_##cls, e, m, doc},
+#include "dtypes.def"
+#undef DTYPE
+};
+
+/* The dtype of that name; false if there is none. */
+bool
+dtype_find(const char *name, DType *out)
+{
+  for (int d = 0; d < DT_COUNT; d++)
+    if (!strcmp(dtype_info[d].name, name)) {
+      *out = (DType)d;
+      return true;
+    }
+  return false;
+}
+
+typedef struct TypeTable {
+  Type scalars[DT_COUNT], ptrs[DT_COUNT];
+  const Type **slots;
+  u32 cap, len;
+} TypeTable;
+
+static TypeTable *
+table(Ctx *c)
+{
+  if (c->types)
+    return c->types;
+  TypeTable *t = c->types = NEW(c->perm, TypeTable);
+  for (int d = 0; d < DT_COUNT; d++) {
+    t->scalars[d] = (Type){.kind = TY_SCALAR, .dt = (DType)d};
+    t->ptrs[d] = (Type){.kind = TY_PTR, .dt = (DType)d};
+  }
+  return t;
+}
+
+static u32
+type_hash(const Type *t)
+{
+  u32 h = ((u32)t->dt * 2 + t->ptr) * 8 + t->rank;
+  for (int i = 0; i < t->rank; i++)
+    h = h * 0x9e3779b1u + t->shape[i];
+  h = h * 0x9e3779b1u + (u32)((uintptr_t)t->layout >> 4);
+  return h ^ h >> 15;
+}
+
+static bool
+tile_equal(const Type *a, const Type *b)
+{
+  return a->dt == b->dt && a->ptr == b->ptr && a->layout == b->layout && type_same_shape(a, b);
+}
+
+static const Type **
+slot_find(TypeTable *t, const Type *key)
+{
+  u32 i = type_hash(key) & (t->cap - 1);
+  while (t->slots[i] && !tile_equal(t->slots[i], key))
+    i = (i + 1) & (t->cap - 1);
+  return &t->slots[i];
+}
+
+static void
+table_grow(Ctx *c, TypeTable *t)
+{
+  const Type **old = t->slots;
+  u32 n = t->cap;
+  t->cap = n ? n * 2 : 64;
+  t->slots = NEW_ARRAY(c->perm, const Type *, t->cap);
+  for (u32 i = 0; i < n; i++)
+    if (old[i])
+      *slot_find(t, old[i]) = old[i];
+}
+
+/* A number. */
+const Type *
+type_scalar(Ctx *c, DType d)
+{
+  return &table(c)->scalars[d];
+}
+
+/* A pointer to numbers in global memory. */
+const Type *
+type_ptr(Ctx *c, DType pointee)
+{
+  return &table(c)->ptrs[pointee];
+}
+
+/* A tile of elem (scalar or pointer); rank 1..MAX_RANK, extents positive. */
+const Type *
+type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, const Layout *l)
+{
+  TypeTable *t = table(c);
+  Type key = {.kind = TY_TILE, .dt = elem->dt, .ptr = elem->kind == TY_PTR, .rank = (u8)rank, .layout = l};
+  if (rank < 1 || rank > MAX_RANK || elem->kind == TY_TILE)
+    ctx_panic(c, "malformed tile type of rank %d", rank);
+  memcpy(key.shape, shape, (size_t)rank * sizeof *shape);
+  if (t->len * 4 >= t->cap * 3)
+    table_grow(c, t);
+  const Type **slot = slot_find(t, &key);
+  if (!*slot) {
+    Type *made = NEW(c->perm, Type);
+    *made = key;
+    *slot = made;
+    t->len++;
+  }
+  return *slot;
+}
+
+/* The element's type; t itself if not a tile. */
+const Type *
+type_elem(Ctx *c, const Type *t)
+{
+  if (t->kind != TY_TILE)
+    return t;
+  return t->ptr ? type_ptr(c, t->dt) : type_scalar(c, t->dt);
+}
+
+/* t with another element. */
+const Type *
+type_with_elem(Ctx *c, const Type *t, const Type *elem)
+{
+  elem = type_elem(c, elem);
+  return t->kind == TY_TILE ? type_tile(c, elem, t->rank, t->shape, t->layout) : elem;
+}
+
+/* t with another layout; scalars and pointers stay. */
+const Type *
+type_with_layout(Ctx *c, const Type *t, const Layout *l)
+{
+  return t->kind == TY_TILE ? type_tile(c, type_elem(c, t), t->rank, t->shape, l) : t;
+}
+
+/* i1 in the shape of t. */
+const Type *
+type_i1_like(Ctx *c, const Type *t)
+{
+  return type_with_elem(c, t, type_scalar(c, DT_I1));
+}
+
+/* Both not tiles, or tiles of equal extents. */
+bool
+type_same_shape(const Type *a, const Type *b)
+{
+  if (type_is_tile(a) != type_is_tile(b) || a->rank != b->rank)
+    return false;
+  return !memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]);
+}
+
+/* Logical elements; 1 if not a tile. */
+u32
+type_numel(const Type *t)
+{
+  u32 n = 1;
+  for (int i = 0; i < t->rank; i++)
+    n *= t->shape[i];
+  return n;
+}
+
+/* Bits of an element: 64 for pointers, 1 for i1. */
+u32
+type_elem_bits(const Type *t)
+{
+  return type_is_ptr(t) ? 64 : dtype_bits(t->dt);
+}
+
+/* Bytes of an element in memory. */
+u32
+type_elem_bytes(const Type *t)
+{
+  return type_is_ptr(t) ? 8 : dtype_bytes(t->dt);
+}
+
+/* Some extent is not a power of two. */
+bool
+type_padded(const Type *t)
+{
+  for (int i = 0; i < t->rank; i++)
+    if (!is_pow2(t->shape[i]))
+      return true;
+  return false;
+}
+
+/* The language's spelling, without the layout; in scratch. */
+const char *
+type_str(Ctx *c, const Type *t)
+{
+  Buf b = {.arena = c->scratch};
+  const char *open = type_is_tile(t) && t->ptr ? "(" : "", *close = *open ? ")" : "";
+  buf_printf(&b, "%s%s%s%s", open, type_is_ptr(t) ? "*" : "", dtype_info[t->dt].name, close);
+  for (int i = 0; i < t->rank; i++)
+    buf_printf(&b, "%s%u", i ? ", " : "[", t->shape[i]);
+  if (t->rank)
+    buf_putc(&b, ']');
+  return buf_str(&b);
+}

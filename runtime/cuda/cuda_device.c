@@ -1,0 +1,474 @@
+/* cuda_device.c - an NVIDIA GPU as a device.
+ *
+ * The current context. Driver calls act on the calling thread's current context, and the thread is not ours.
+ * enter() makes the device's primary context current for one operation: nothing to do if it is, left current if
+ * there was none (so that it is found next time), pushed and popped if the thread uses another. Launching does
+ * not even ask: cuLaunchKernel refuses a function of another context than the current one before it does
+ * anything, so the launch is tried, and only after such a refusal repeated between enter() and leave().
+ */
+#include "driver.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct CudaDevice {
+  TilertDevice base;
+  CudaDriver cu;
+  CUdevice device;
+  CUcontext context;
+} CudaDevice;
+
+#define TRY(dev, call, args) cuda_check(&(dev)->cu, (dev)->cu.call args, "cu" #call, err)
+
+static CudaDevice *
+cuda_of(TilertDevice *d)
+{
+  return (CudaDevice *)d;
+}
+
+/* *pushed: whether leave() has to pop. */
+static int
+enter(CudaDevice *c, int *pushed, TilertError *err)
+{
+  CUcontext now = NULL;
+  *pushed = 0;
+  int status = TRY(c, CtxGetCurrent, (&now));
+  if (status || now == c->context)
+    return status;
+  if (!now)
+    return TRY(c, CtxSetCurrent, (c->context));
+  status = TRY(c, CtxPushCurrent, (c->context));
+  *pushed = !status;
+  return status;
+}
+
+static void
+leave(CudaDevice *c, int pushed)
+{
+  CUcontext ignored;
+  if (pushed)
+    c->cu.CtxPopCurrent(&ignored);
+}
+
+/* `return WITHIN(c, TRY(...))` with the context current around the operation. */
+#define WITHIN(c, operation)                     \
+  int pushed, status = enter((c), &pushed, err); \
+  if (status)                                    \
+    return status;                               \
+  status = (operation);                          \
+  leave((c), pushed);                            \
+  return status
+
+static void
+cuda_destroy(TilertDevice *d)
+{
+  CudaDevice *c = cuda_of(d);
+  CUcontext now = NULL;
+  if (c->cu.CtxGetCurrent(&now) == CUDA_SUCCESS && now == c->context)
+    c->cu.CtxSetCurrent(NULL);
+  c->cu.PrimaryCtxRelease(c->device);
+  free(c);
+}
+
+static int
+cuda_synchronize(TilertDevice *d, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, CtxSynchronize, ()));
+}
+
+static int
+cuda_stats(TilertDevice *d, TilertStats *out, int reset, TilertError *err)
+{
+  memset(out, 0, sizeof *out);
+  return error_set(err, TILERT_E_UNAVAILABLE, "only the simulator counts what kernels do");
+}
+
+static int
+alloc_current(CudaDevice *c, size_t bytes, uint64_t *address, TilertError *err)
+{
+  CUdeviceptr p = 0;
+  int status = TRY(c, MemAlloc, (&p, bytes));
+  *address = p;
+  return status ? error_prefix(err, status, "allocation of %zu bytes", bytes) : TILERT_OK;
+}
+
+static int
+cuda_alloc(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, alloc_current(c, bytes, address, err));
+}
+
+static void
+cuda_release(TilertDevice *d, uint64_t address)
+{
+  CudaDevice *c = cuda_of(d);
+  int pushed;
+  if (enter(c, &pushed, NULL))
+    return;
+  c->cu.MemFree(address);
+  leave(c, pushed);
+}
+
+static int
+cuda_write(TilertDevice *d, uint64_t dst, const void *src, size_t bytes, void *stream, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, MemcpyHtoDAsync, (dst, src, bytes, stream)));
+}
+
+static int
+cuda_read(TilertDevice *d, void *dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, MemcpyDtoHAsync, (dst, src, bytes, stream)));
+}
+
+static int
+cuda_copy(TilertDevice *d, uint64_t dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, MemcpyDtoDAsync, (dst, src, bytes, stream)));
+}
+
+static int
+fill_current(CudaDevice *c, uint64_t dst, uint32_t pattern, uint32_t width, size_t count, CUstream stream,
+             TilertError *err)
+{
+  switch (width) {
+  case 1: return TRY(c, MemsetD8Async, (dst, (unsigned char)pattern, count, stream));
+  case 2: return TRY(c, MemsetD16Async, (dst, (unsigned short)pattern, count, stream));
+  default: return TRY(c, MemsetD32Async, (dst, pattern, count, stream));
+  }
+}
+
+static int
+cuda_fill(TilertDevice *d, uint64_t dst, uint32_t pattern, uint32_t width, size_t count, void *stream,
+          TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, fill_current(c, dst, pattern, width, count, stream, err));
+}
+
+/* Asking the driver about an address costs as much as a launch. */
+static int
+cuda_check_pointer(TilertDevice *d, uint64_t address, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+static int
+cuda_stream_create(TilertDevice *d, void **out, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, StreamCreate, ((CUstream *)out, CU_STREAM_NON_BLOCKING)));
+}
+
+static void
+cuda_stream_destroy(TilertDevice *d, void *stream)
+{
+  CudaDevice *c = cuda_of(d);
+  int pushed;
+  if (enter(c, &pushed, NULL))
+    return;
+  c->cu.StreamDestroy(stream);
+  leave(c, pushed);
+}
+
+static int
+cuda_stream_synchronize(TilertDevice *d, void *stream, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, StreamSynchronize, (stream)));
+}
+
+static int
+cuda_event_create(TilertDevice *d, void **out, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, EventCreate, ((CUevent *)out, 0)));
+}
+
+static void
+cuda_event_destroy(TilertDevice *d, void *event)
+{
+  CudaDevice *c = cuda_of(d);
+  int pushed;
+  if (enter(c, &pushed, NULL))
+    return;
+  c->cu.EventDestroy(event);
+  leave(c, pushed);
+}
+
+static int
+cuda_event_record(TilertDevice *d, void *event, void *stream, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, EventRecord, (event, stream)));
+}
+
+static int
+cuda_event_synchronize(TilertDevice *d, void *event, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, EventSynchronize, (event)));
+}
+
+static int
+cuda_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError *err)
+{
+  CudaDevice *c = cuda_of(d);
+  WITHIN(c, TRY(c, EventElapsedTime, (ms, from, to)));
+}
+
+/* The log of the driver's compiler says which PTX line it rejects and why. */
+static int
+load_current(CudaDevice *c, const void *image, CUmodule *out, char *log, size_t size, TilertError *err)
+{
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO};
+  void *values[] = {log, (void *)(uintptr_t)size, (void *)(uintptr_t)1};
+  int status = TRY(c, ModuleLoadDataEx, (out, image, 3, options, values));
+  if (!status)
+    return TILERT_OK;
+  status = status == TILERT_E_DRIVER ? TILERT_E_MODULE : status;
+  if (!err)
+    return status;
+  err->status = status;
+  size_t n = strlen(err->message);
+  if (log[0])
+    snprintf(err->message + n, sizeof err->message - n, "\n%s", log);
+  return status;
+}
+
+static int
+cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
+{
+  enum { LOG = 8192 };
+  CudaDevice *c = cuda_of(d);
+  char *log = calloc(1, LOG);
+  int pushed;
+  if (!log)
+    return error_no_memory(err);
+  int status = enter(c, &pushed, err);
+  if (!status) {
+    status = load_current(c, image, (CUmodule *)out, log, LOG - 1, err);
+    leave(c, pushed);
+  }
+  free(log);
+  return status;
+}
+
+static void
+cuda_module_unload(TilertDevice *d, void *module)
+{
+  CudaDevice *c = cuda_of(d);
+  int pushed;
+  if (enter(c, &pushed, NULL))
+    return;
+  c->cu.ModuleUnload(module);
+  leave(c, pushed);
+}
+
+/* More than 48 KB of shared memory has to be asked for. */
+static int
+kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
+{
+  const TilertManifest *m = &k->manifest;
+  CUfunction f = NULL;
+  int most = 0, status = TRY(c, ModuleGetFunction, (&f, k->module->native, m->kernel));
+  if (!status && m->shared > 48 * 1024)
+    status = TRY(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
+  if (!status)
+    status = TRY(c, FuncGetAttribute, (&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f));
+  if (status)
+    return error_prefix(err, status, "kernel %s", m->kernel);
+  if ((uint32_t)most < 32 * m->warps)
+    return error_set(err, TILERT_E_UNAVAILABLE, "kernel %s wants %u threads; its registers leave room for %d",
+                     m->kernel, 32 * m->warps, most);
+  k->function = f;
+  return TILERT_OK;
+}
+
+static int
+cuda_kernel_load(TilertKernel *k, TilertError *err)
+{
+  CudaDevice *c = cuda_of(k->device);
+  WITHIN(c, kernel_current(c, k, err));
+}
+
+static int
+info_current(CudaDevice *c, TilertKernel *k, TilertKernelInfo *out, TilertError *err)
+{
+  const struct { int attribute; uint32_t *to; } wanted[] = {
+    {CU_FUNC_NUM_REGS, &out->registers}, {CU_FUNC_LOCAL_SIZE_BYTES, &out->local_bytes},
+    {CU_FUNC_SHARED_SIZE_BYTES, &out->static_shared}, {CU_FUNC_MAX_THREADS_PER_BLOCK, &out->max_threads},
+  };
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < sizeof wanted / sizeof *wanted; i++) {
+    int v = 0;
+    status = TRY(c, FuncGetAttribute, (&v, wanted[i].attribute, k->function));
+    *wanted[i].to = (uint32_t)v;
+  }
+  return status;
+}
+
+static int
+cuda_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err)
+{
+  CudaDevice *c = cuda_of(k->device);
+  WITHIN(c, info_current(c, k, out, err));
+}
+
+static int
+cuda_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
+{
+  CudaDevice *c = cuda_of(k->device);
+  int threads = (int)(32 * k->manifest.warps);
+  WITHIN(c, TRY(c, OccupancyMaxBlocks, ((int *)blocks, k->function, threads, k->manifest.shared)));
+}
+
+static inline CUresult
+launch_now(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
+{
+  return c->cu.LaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->threads, 1, 1, l->shared, stream,
+                            (void **)(uintptr_t)l->params, NULL);
+}
+
+static int
+launch_again(CudaDevice *c, const TilertLaunch *l, CUstream stream, TilertError *err)
+{
+  int pushed, status = enter(c, &pushed, err);
+  if (status)
+    return status;
+  status = cuda_check(&c->cu, launch_now(c, l, stream), "cuLaunchKernel", err);
+  leave(c, pushed);
+  return status ? error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel) : TILERT_OK;
+}
+
+static int
+cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
+{
+  CudaDevice *c = cuda_of(l->kernel->device);
+  CUresult r = launch_now(c, l, stream);
+  if (r == CUDA_SUCCESS)
+    return TILERT_OK;
+  if (r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
+    return launch_again(c, l, stream, err);
+  return error_prefix(err, cuda_check(&c->cu, r, "cuLaunchKernel", err), "kernel %s", l->kernel->manifest.kernel);
+}
+
+static const DeviceOps cuda_ops = {
+  .destroy = cuda_destroy, .synchronize = cuda_synchronize, .stats = cuda_stats,
+  .alloc = cuda_alloc, .release = cuda_release, .write = cuda_write, .read = cuda_read, .copy = cuda_copy,
+  .fill = cuda_fill, .check_pointer = cuda_check_pointer,
+  .stream_create = cuda_stream_create, .stream_destroy = cuda_stream_destroy,
+  .stream_synchronize = cuda_stream_synchronize,
+  .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,
+  .event_synchronize = cuda_event_synchronize, .event_elapsed = cuda_event_elapsed,
+  .module_load = cuda_module_load, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
+  .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .launch = cuda_launch,
+};
+
+/* What to compile for on each capability. A target with an `a` runs on that capability alone; devices without a
+ * row of their own take the newest portable target below them. */
+static const char *
+target_name(uint32_t major, uint32_t minor)
+{
+  static const struct { uint32_t least, most; const char *target; } rows[] = {
+    {120, 120, "sm_120a"}, {100, 100, "sm_100a"}, {90, 90, "sm_90a"}, {89, 1000, "sm_89"}, {80, 88, "sm_80"},
+  };
+  uint32_t capability = major * 10 + minor;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (capability >= rows[i].least && capability <= rows[i].most)
+      return rows[i].target;
+  return "";
+}
+
+static int
+query(CudaDevice *c, TilertError *err)
+{
+  TilertDeviceInfo *info = &c->base.info;
+  const struct { int attribute; uint32_t *to; } wanted[] = {
+    {CU_DEVICE_COMPUTE_CAPABILITY_MAJOR, &info->capability_major},
+    {CU_DEVICE_COMPUTE_CAPABILITY_MINOR, &info->capability_minor},
+    {CU_DEVICE_MULTIPROCESSOR_COUNT, &info->multiprocessors},
+    {CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &info->shared_max},
+    {CU_DEVICE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &info->shared_per_multiprocessor},
+    {CU_DEVICE_MAX_REGISTERS_PER_MULTIPROCESSOR, &info->registers_per_multiprocessor},
+    {CU_DEVICE_MAX_THREADS_PER_MULTIPROCESSOR, &info->threads_per_multiprocessor},
+    {CU_DEVICE_CLOCK_RATE, &info->clock_khz},
+    {CU_DEVICE_MEMORY_CLOCK_RATE, &info->memory_clock_khz},
+    {CU_DEVICE_GLOBAL_MEMORY_BUS_WIDTH, &info->memory_bus_bits},
+    {CU_DEVICE_MAX_GRID_DIM_X, &info->grid_max[0]},
+    {CU_DEVICE_MAX_GRID_DIM_Y, &info->grid_max[1]},
+    {CU_DEVICE_MAX_GRID_DIM_Z, &info->grid_max[2]},
+  };
+  int v = 0, status = TILERT_OK;
+  size_t memory = 0;
+  for (size_t i = 0; !status && i < sizeof wanted / sizeof *wanted; i++) {
+    status = TRY(c, DeviceGetAttribute, (&v, wanted[i].attribute, c->device));
+    *wanted[i].to = (uint32_t)v;
+  }
+  if (!status)
+    status = TRY(c, DeviceGetAttribute, (&v, CU_DEVICE_L2_CACHE_SIZE, c->device));
+  info->l2 = (uint64_t)v;
+  if (!status)
+    status = TRY(c, DeviceTotalMem, (&memory, c->device));
+  info->memory = memory;
+  if (!status)
+    status = TRY(c, DeviceGetName, (info->name, (int)sizeof info->name, c->device));
+  snprintf(info->target, sizeof info->target, "%s", target_name(info->capability_major, info->capability_minor));
+  return status;
+}
+
+static int
+device_setup(CudaDevice *c, int ordinal, TilertError *err)
+{
+  int count = 0, pushed, status = cuda_driver_open(&c->cu, err);
+  if (!status)
+    status = TRY(c, DeviceGetCount, (&count));
+  if (!status && ordinal >= count)
+    status = error_set(err, TILERT_E_UNAVAILABLE, "no device cuda:%d: the driver has %d", ordinal, count);
+  if (!status)
+    status = TRY(c, DeviceGet, (&c->device, ordinal));
+  if (!status)
+    status = query(c, err);
+  if (!status)
+    status = TRY(c, PrimaryCtxRetain, (&c->context, c->device));
+  if (status)
+    return status;
+  status = enter(c, &pushed, err);
+  leave(c, pushed);
+  if (status)
+    c->cu.PrimaryCtxRelease(c->device);
+  return status;
+}
+
+int
+cuda_device_open(int ordinal, TilertDevice **out, TilertError *err)
+{
+  CudaDevice *c = calloc(1, sizeof *c);
+  if (!c)
+    return error_no_memory(err);
+  int status = device_setup(c, ordinal, err);
+  if (status) {
+    free(c);
+    return status;
+  }
+  c->base.ops = &cuda_ops;
+  atomic_init(&c->base.refs, 1);
+  snprintf(c->base.info.spec, sizeof c->base.info.spec, "cuda:%d", ordinal);
+  *out = &c->base;
+  return TILERT_OK;
+}
+
+int
+tilert_cuda_count(void)
+{
+  CudaDriver cu;
+  int n = 0;
+  if (cuda_driver_open(&cu, NULL) || cu.DeviceGetCount(&n) != CUDA_SUCCESS)
+    return 0;
+  return n;
+}

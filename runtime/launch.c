@@ -1,0 +1,198 @@
+#include "device.h"
+#include "dtype.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ArgCheck {
+  const TilertKernel *kernel;
+  const TilertParam *param;
+  size_t index;
+  TilertError *err;
+} ArgCheck;
+
+static const char *
+arg_kind_name(uint32_t kind)
+{
+  static const char *const names[] = {"a buffer", "a pointer", "an integer", "a floating-point number", "bytes"};
+  return kind < sizeof names / sizeof *names ? names[kind] : "an argument of unknown kind";
+}
+
+static int
+wrong_kind(const ArgCheck *c, const TilertArg *arg)
+{
+  const TilertParam *p = c->param;
+  return error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s: %s%s): %s is given",
+                   c->kernel->manifest.kernel, c->index, p->name, p->kind == TILERT_PARAM_POINTER ? "*" : "",
+                   p->kind == TILERT_PARAM_TENSORMAP ? "tensor map" : p->dtype, arg_kind_name(arg->kind));
+}
+
+static int
+not_divisible(const ArgCheck *c, uint64_t value, int pointer)
+{
+  return error_set(c->err, TILERT_E_ARGUMENT, pointer ? "kernel %s, argument %zu (%s): address 0x%" PRIx64
+                   " is not a multiple of %u, which the kernel was compiled for"
+                   : "kernel %s, argument %zu (%s): %" PRId64
+                   " is not a multiple of %u, which the kernel was compiled for",
+                   c->kernel->manifest.kernel, c->index, c->param->name, value, c->param->divisible);
+}
+
+static int
+pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
+{
+  const TilertKernel *k = c->kernel;
+  uint64_t address = arg->u.pointer;
+  if (arg->kind == TILERT_ARG_BUFFER) {
+    if (!arg->u.buffer || arg->u.buffer->device != k->device)
+      return error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the buffer is %s",
+                       k->manifest.kernel, c->index, c->param->name,
+                       arg->u.buffer ? "of another device" : "NULL");
+    address = arg->u.buffer->address;
+  } else if (arg->kind != TILERT_ARG_POINTER) {
+    return wrong_kind(c, arg);
+  } else if (address && k->device->ops->check_pointer(k->device, address, c->err)) {
+    return error_prefix(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s)", k->manifest.kernel, c->index,
+                        c->param->name);
+  }
+  if (address % c->param->divisible)
+    return not_divisible(c, address, 1);
+  memcpy(at, &address, 8);
+  return TILERT_OK;
+}
+
+static int
+pack_scalar(const ArgCheck *c, const TilertArg *arg, Dtype t, unsigned char *at)
+{
+  uint64_t bits;
+  if (arg->kind == TILERT_ARG_INT) {
+    if (!dtype_encode_int(t, arg->u.i, &bits))
+      return error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %" PRId64 " does not fit %s",
+                       c->kernel->manifest.kernel, c->index, c->param->name, arg->u.i, c->param->dtype);
+    if (dtype_info(t)->kind != KIND_FLOAT && arg->u.i % (int64_t)c->param->divisible)
+      return not_divisible(c, (uint64_t)arg->u.i, 0);
+  } else if (arg->kind == TILERT_ARG_FLOAT && dtype_info(t)->kind == KIND_FLOAT) {
+    bits = dtype_encode_float(t, arg->u.f);
+  } else {
+    return wrong_kind(c, arg);
+  }
+  memcpy(at, &bits, c->param->size); /* little endian, as every host with a CUDA driver is */
+  return TILERT_OK;
+}
+
+int
+launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
+{
+  const TilertKernel *k = l->kernel;
+  unsigned char *at = l->blob + k->offset[index];
+  ArgCheck c = {k, &k->manifest.params[index], index, err};
+  if (arg->kind == TILERT_ARG_BYTES && arg->u.bytes && c.param->kind != TILERT_PARAM_POINTER) {
+    memcpy(at, arg->u.bytes, c.param->size);
+    return TILERT_OK;
+  }
+  switch (c.param->kind) {
+  case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
+  case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[index], at);
+  case TILERT_PARAM_TENSORMAP: break;
+  }
+  return wrong_kind(&c, arg);
+}
+
+int
+tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
+{
+  const uint32_t *most = l->kernel->device->info.grid_max;
+  for (int i = 0; i < 3; i++) {
+    if (grid[i] > most[i])
+      return error_set(err, TILERT_E_ARGUMENT, "kernel %s: grid (%u, %u, %u): component %d is more than %u",
+                       l->kernel->manifest.kernel, grid[0], grid[1], grid[2], i, most[i]);
+  }
+  memcpy(l->grid, grid, sizeof l->grid);
+  l->empty = !grid[0] || !grid[1] || !grid[2];
+  return TILERT_OK;
+}
+
+int
+launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
+            TilertError *err)
+{
+  l->kernel = k;
+  l->function = k->function;
+  l->threads = 32 * k->manifest.warps;
+  l->shared = k->manifest.shared;
+  if (nargs != k->manifest.nparams)
+    return error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,
+                     k->manifest.nparams, nargs);
+  int status = tilert_launch_set_grid(l, grid, err);
+  for (size_t i = 0; !status && i < nargs; i++) {
+    l->params[i] = l->blob + k->offset[i];
+    status = launch_pack_arg(l, i, &args[i], err);
+  }
+  return status;
+}
+
+static int
+wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
+{
+  return error_set(err, TILERT_E_ARGUMENT, "kernel %s is loaded on %s; the stream is of %s", k->manifest.kernel,
+                   k->device->info.spec, s->device->info.spec);
+}
+
+int
+tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
+{
+  const TilertDevice *d = l->kernel->device;
+  if (s && s->device != d)
+    return wrong_stream(l->kernel, s, err);
+  return l->empty ? TILERT_OK : d->ops->launch(l, s ? s->native : NULL, err);
+}
+
+int
+tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
+              TilertError *err)
+{
+  TilertLaunch l;
+  int status = launch_pack(&l, k, grid, args, nargs, err);
+  return status ? status : tilert_launch_packed(&l, s, err);
+}
+
+int
+tilert_launch_create(TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs, TilertLaunch **out,
+                     TilertError *err)
+{
+  *out = NULL;
+  TilertLaunch *l = aligned_alloc(64, sizeof *l);
+  if (!l)
+    return error_no_memory(err);
+  int status = launch_pack(l, k, grid, args, nargs, err);
+  if (status) {
+    free(l);
+    return status;
+  }
+  module_retain(k->module);
+  *out = l;
+  return TILERT_OK;
+}
+
+void
+tilert_launch_destroy(TilertLaunch *l)
+{
+  if (!l)
+    return;
+  tilert_module_destroy(l->kernel->module);
+  free(l);
+}
+
+int
+tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
+{
+  if (index >= l->kernel->manifest.nparams)
+    return error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu",
+                     l->kernel->manifest.kernel, l->kernel->manifest.nparams, index);
+  return launch_pack_arg(l, index, arg, err);
+}
+
+TilertKernel *
+tilert_launch_kernel(const TilertLaunch *l)
+{
+  return l->kernel;
+}

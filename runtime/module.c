@@ -1,0 +1,195 @@
+#include "device.h"
+#include "dtype.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int
+is_cubin(const void *image, size_t len)
+{
+  return len >= 4 && !memcmp(image, "\177ELF", 4);
+}
+
+/* The driver reads PTX up to a NUL, which the caller's text may lack. */
+static int
+load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
+{
+  TilertDevice *d = m->device;
+  if (is_cubin(image, len))
+    return d->ops->module_load(d, image, len, &m->native, err);
+  char *text = malloc(len + 1);
+  if (!text)
+    return error_no_memory(err);
+  memcpy(text, image, len);
+  text[len] = 0;
+  int status = d->ops->module_load(d, text, len, &m->native, err);
+  free(text);
+  return status;
+}
+
+static uint32_t
+param_align(const TilertParam *p)
+{
+  return p->kind == TILERT_PARAM_TENSORMAP ? 64 : p->size;
+}
+
+static int
+kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError *err)
+{
+  if (m->nparams > TILERT_MAX_PARAMS || m->warps == 0 || m->warps > 32 || !memchr(m->kernel, 0, sizeof m->kernel))
+    return error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %.127s is malformed", m->kernel);
+  if (m->shared > info->shared_max)
+    return error_set(err, TILERT_E_UNAVAILABLE, "kernel %s needs %u bytes of shared memory; %s has %u per block",
+                     m->kernel, m->shared, info->name, info->shared_max);
+  return TILERT_OK;
+}
+
+static int
+kernel_layout(TilertKernel *k, TilertError *err)
+{
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < k->manifest.nparams; i++) {
+    const TilertParam *p = &k->manifest.params[i];
+    int pointer = p->kind == TILERT_PARAM_POINTER, map = p->kind == TILERT_PARAM_TENSORMAP;
+    Dtype t = p->kind == TILERT_PARAM_SCALAR ? dtype_find(p->dtype) : DTYPE_NONE;
+    if (p->size != (pointer ? 8 : map ? 128 : dtype_size(t)) || p->size == 0 || p->divisible == 0)
+      return error_set(err, TILERT_E_ARGUMENT, "kernel %s, parameter %s: malformed manifest", k->manifest.kernel,
+                       p->name);
+    uint32_t align = param_align(p);
+    at = (at + align - 1) / align * align;
+    k->offset[i] = at;
+    k->dtype[i] = (uint8_t)t;
+    at += p->size;
+  }
+  if (at <= PARAM_BYTES_MAX)
+    return TILERT_OK;
+  return error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: its parameters take %u bytes, %d is the most",
+                   k->manifest.kernel, at, PARAM_BYTES_MAX);
+}
+
+static int
+load_kernels(TilertModule *m, const TilertManifest *manifests, TilertError *err)
+{
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < m->nkernels; i++) {
+    TilertKernel *k = &m->kernels[i];
+    k->module = m;
+    k->device = m->device;
+    k->manifest = manifests[i];
+    status = kernel_check(&k->manifest, &m->device->info, err);
+    if (!status)
+      status = kernel_layout(k, err);
+    if (!status)
+      status = m->device->ops->kernel_load(k, err);
+  }
+  return status;
+}
+
+static int
+module_new(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests, size_t n,
+           TilertModule **out, TilertError *err)
+{
+  TilertModule *m = calloc(1, sizeof *m + n * sizeof(TilertKernel));
+  if (!m)
+    return error_no_memory(err);
+  m->device = device_retain(dev);
+  atomic_init(&m->refs, 1);
+  m->nkernels = n;
+  int status = load_native(m, image, len, err);
+  if (!status)
+    status = load_kernels(m, manifests, err);
+  if (status)
+    tilert_module_destroy(m);
+  else
+    *out = m;
+  return status;
+}
+
+static int
+load_described(TilertDevice *dev, const char *text, size_t len, TilertModule **out, TilertError *err)
+{
+  size_t n = 0;
+  int status = tilert_manifest_parse(text, len, NULL, 0, &n, err);
+  if (status)
+    return status;
+  if (n == 0)
+    return error_set(err, TILERT_E_MODULE, "the PTX has no //@tilec line and no manifest was given");
+  TilertManifest *all = malloc(n * sizeof *all);
+  if (!all)
+    return error_no_memory(err);
+  status = tilert_manifest_parse(text, len, all, n, &n, err);
+  if (!status)
+    status = module_new(dev, text, len, all, n, out, err);
+  free(all);
+  return status;
+}
+
+int
+tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests, size_t nmanifests,
+                   TilertModule **out, TilertError *err)
+{
+  *out = NULL;
+  if (manifests && nmanifests)
+    return module_new(dev, image, len, manifests, nmanifests, out, err);
+  if (is_cubin(image, len))
+    return error_set(err, TILERT_E_ARGUMENT, "a cubin needs manifests: it does not carry its own");
+  return load_described(dev, image, len, out, err);
+}
+
+TilertModule *
+module_retain(TilertModule *m)
+{
+  atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+  return m;
+}
+
+void
+tilert_module_destroy(TilertModule *m)
+{
+  if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  if (m->native)
+    m->device->ops->module_unload(m->device, m->native);
+  device_release(m->device);
+  free(m);
+}
+
+size_t
+tilert_module_kernel_count(const TilertModule *m)
+{
+  return m->nkernels;
+}
+
+int
+tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, TilertError *err)
+{
+  *out = NULL;
+  if (!name && m->nkernels != 1)
+    return error_set(err, TILERT_E_ARGUMENT, "the module holds %zu kernels: name the one you want", m->nkernels);
+  for (size_t i = 0; i < m->nkernels; i++)
+    if (!name || !strcmp(m->kernels[i].manifest.kernel, name)) {
+      *out = &m->kernels[i];
+      return TILERT_OK;
+    }
+  return error_set(err, TILERT_E_ARGUMENT, "the module has no kernel \"%.100s\"; its first is \"%s\"", name,
+                   m->kernels[0].manifest.kernel);
+}
+
+const TilertManifest *
+tilert_kernel_manifest(const TilertKernel *k)
+{
+  return &k->manifest;
+}
+
+int
+tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err)
+{
+  *out = (TilertKernelInfo){.dynamic_shared = k->manifest.shared, .threads = 32 * k->manifest.warps};
+  return k->device->ops->kernel_info(k, out, err);
+}
+
+int
+tilert_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
+{
+  *blocks = 0;
+  return k->device->ops->kernel_occupancy(k, blocks, err);
+}

@@ -1,0 +1,341 @@
+/* sim_device.c - the simulator as a device. Device addresses are host addresses, streams have no state, and
+ * every operation is complete when it returns. One lock per device: the simulator spreads one launch over all
+ * cores, so two at a time would gain nothing. */
+#include "device.h"
+#include "sim/sim.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct SimDevice {
+  TilertDevice base;
+  SimMachine *machine;
+  pthread_mutex_t lock;
+  TilertStats stats;
+} SimDevice;
+
+static SimDevice *
+sim_of(TilertDevice *d)
+{
+  return (SimDevice *)d;
+}
+
+static int
+sim_status(SimErrorKind kind)
+{
+  switch (kind) {
+  case SIM_OK: return TILERT_OK;
+  case SIM_E_PARSE: return TILERT_E_MODULE;
+  case SIM_E_ARGUMENT: return TILERT_E_ARGUMENT;
+  case SIM_E_MEMORY: return TILERT_E_MEMORY;
+  default: return TILERT_E_FAULT;
+  }
+}
+
+/* "FILE:LINE: what happened", where the machine knows the line. */
+static int
+sim_fail(const SimError *e, TilertError *err)
+{
+  int status = sim_status(e->kind);
+  status = status ? status : TILERT_E_DRIVER;
+  if (e->line)
+    error_set(err, status, "%.200s:%u: %s", e->file, e->line, e->message);
+  else if (e->ptx_line)
+    error_set(err, status, "PTX line %u: %s", e->ptx_line, e->message);
+  else
+    error_set(err, status, "%s", e->message);
+  if (!err)
+    return status;
+  memcpy(err->file, e->file, sizeof err->file);
+  memcpy(err->block, e->block, sizeof err->block);
+  memcpy(err->thread, e->thread, sizeof err->thread);
+  err->line = e->line;
+  err->column = e->column;
+  return status;
+}
+
+static void
+sim_destroy_device(TilertDevice *d)
+{
+  sim_destroy(sim_of(d)->machine);
+  pthread_mutex_destroy(&sim_of(d)->lock);
+  free(d);
+}
+
+static int
+sim_synchronize(TilertDevice *d, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+static int
+sim_stats(TilertDevice *d, TilertStats *out, int reset, TilertError *err)
+{
+  SimDevice *s = sim_of(d);
+  pthread_mutex_lock(&s->lock);
+  *out = s->stats;
+  if (reset)
+    memset(&s->stats, 0, sizeof s->stats);
+  pthread_mutex_unlock(&s->lock);
+  return TILERT_OK;
+}
+
+static int
+sim_alloc_memory(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *err)
+{
+  SimDevice *s = sim_of(d);
+  SimError e = {0};
+  void *p = NULL;
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_alloc(s->machine, bytes, &p, &e);
+  pthread_mutex_unlock(&s->lock);
+  *address = (uint64_t)(uintptr_t)p;
+  return failed ? sim_fail(&e, err) : TILERT_OK;
+}
+
+static void
+sim_release(TilertDevice *d, uint64_t address)
+{
+  SimDevice *s = sim_of(d);
+  SimError ignored = {0};
+  pthread_mutex_lock(&s->lock);
+  sim_free(s->machine, (void *)(uintptr_t)address, &ignored);
+  pthread_mutex_unlock(&s->lock);
+}
+
+static int
+sim_write(TilertDevice *d, uint64_t dst, const void *src, size_t bytes, void *stream, TilertError *err)
+{
+  memcpy((void *)(uintptr_t)dst, src, bytes);
+  return TILERT_OK;
+}
+
+static int
+sim_read(TilertDevice *d, void *dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
+{
+  memcpy(dst, (const void *)(uintptr_t)src, bytes);
+  return TILERT_OK;
+}
+
+static int
+sim_copy(TilertDevice *d, uint64_t dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
+{
+  memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes);
+  return TILERT_OK;
+}
+
+static int
+sim_fill(TilertDevice *d, uint64_t dst, uint32_t pattern, uint32_t width, size_t count, void *stream,
+         TilertError *err)
+{
+  unsigned char *at = (unsigned char *)(uintptr_t)dst;
+  for (size_t i = 0; i < count; i++)
+    memcpy(at + i * width, &pattern, width);
+  return TILERT_OK;
+}
+
+static int
+sim_check_pointer(TilertDevice *d, uint64_t address, TilertError *err)
+{
+  SimDevice *s = sim_of(d);
+  SimError e = {0};
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_check_range(s->machine, (const void *)(uintptr_t)address, 1, &e);
+  pthread_mutex_unlock(&s->lock);
+  return failed ? sim_fail(&e, err) : TILERT_OK;
+}
+
+static int
+sim_stream_create(TilertDevice *d, void **out, TilertError *err)
+{
+  *out = NULL;
+  return TILERT_OK;
+}
+
+static void
+sim_stream_destroy(TilertDevice *d, void *stream)
+{
+}
+
+static int
+sim_stream_synchronize(TilertDevice *d, void *stream, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+static int
+sim_event_create(TilertDevice *d, void **out, TilertError *err)
+{
+  *out = calloc(1, sizeof(struct timespec));
+  return *out ? TILERT_OK : error_no_memory(err);
+}
+
+static void
+sim_event_destroy(TilertDevice *d, void *event)
+{
+  free(event);
+}
+
+static int
+sim_event_record(TilertDevice *d, void *event, void *stream, TilertError *err)
+{
+  clock_gettime(CLOCK_MONOTONIC, event);
+  return TILERT_OK;
+}
+
+static int
+sim_event_synchronize(TilertDevice *d, void *event, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+static int
+sim_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError *err)
+{
+  const struct timespec *a = from, *b = to;
+  if ((!a->tv_sec && !a->tv_nsec) || (!b->tv_sec && !b->tv_nsec))
+    return error_set(err, TILERT_E_ARGUMENT, "elapsed: an event was never recorded");
+  *ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) * 1e-6);
+  return TILERT_OK;
+}
+
+static int
+sim_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
+{
+  SimDevice *s = sim_of(d);
+  SimError e = {0};
+  if (len >= 4 && !memcmp(image, "\177ELF", 4))
+    return error_set(err, TILERT_E_UNAVAILABLE, "the simulator runs PTX, not cubins");
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_load(s->machine, image, len, (SimModule **)out, &e);
+  pthread_mutex_unlock(&s->lock);
+  return failed ? sim_fail(&e, err) : TILERT_OK;
+}
+
+static void
+sim_module_unload(TilertDevice *d, void *module)
+{
+  SimDevice *s = sim_of(d);
+  pthread_mutex_lock(&s->lock);
+  sim_unload(module);
+  pthread_mutex_unlock(&s->lock);
+}
+
+static int
+find_kernel(TilertKernel *k, SimKernelInfo *info, TilertError *err)
+{
+  SimDevice *s = sim_of(k->device);
+  SimError e = {0};
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_kernel(k->module->native, k->manifest.kernel, info, &e);
+  pthread_mutex_unlock(&s->lock);
+  return failed ? sim_fail(&e, err) : TILERT_OK;
+}
+
+static int
+sim_kernel_load(TilertKernel *k, TilertError *err)
+{
+  const TilertManifest *m = &k->manifest;
+  SimKernelInfo info = {0};
+  int status = find_kernel(k, &info, err);
+  if (status)
+    return status;
+  if ((uint32_t)info.nparams != m->nparams)
+    return error_set(err, TILERT_E_MODULE, "kernel %s: the manifest has %u parameters, the PTX %d", m->kernel,
+                     m->nparams, info.nparams);
+  for (uint32_t i = 0; i < m->nparams; i++)
+    if (info.param_size[i] != m->params[i].size)
+      return error_set(err, TILERT_E_MODULE, "kernel %s, parameter %s: %u bytes in the manifest, %u in the PTX",
+                       m->kernel, m->params[i].name, m->params[i].size, info.param_size[i]);
+  return TILERT_OK;
+}
+
+static int
+sim_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err)
+{
+  SimKernelInfo info = {0};
+  int status = find_kernel(k, &info, err);
+  out->static_shared = info.static_shared;
+  out->max_threads = 1024;
+  return status;
+}
+
+static int
+sim_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
+{
+  *blocks = 1;
+  return TILERT_OK;
+}
+
+static void
+stats_add(TilertStats *sum, const SimStats *one)
+{
+  sum->launches++;
+#define ADD(field) sum->field += one->field
+  ADD(blocks); ADD(warp_instructions); ADD(global_bytes_read); ADD(global_bytes_written); ADD(global_sectors);
+  ADD(shared_accesses); ADD(shared_bank_conflicts); ADD(barriers); ADD(atomics); ADD(mma);
+#undef ADD
+}
+
+static int
+sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
+{
+  const TilertKernel *k = l->kernel;
+  SimDevice *s = sim_of(k->device);
+  SimError e = {0};
+  SimStats stats = {0};
+  uint32_t block[3] = {l->threads, 1, 1};
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_launch(k->module->native, k->manifest.kernel, l->grid, block, l->shared,
+                          (const void *const *)l->params, &stats, &e);
+  if (!failed)
+    stats_add(&s->stats, &stats);
+  pthread_mutex_unlock(&s->lock);
+  return failed ? sim_fail(&e, err) : TILERT_OK;
+}
+
+static const DeviceOps sim_ops = {
+  .destroy = sim_destroy_device, .synchronize = sim_synchronize, .stats = sim_stats,
+  .alloc = sim_alloc_memory, .release = sim_release, .write = sim_write, .read = sim_read, .copy = sim_copy,
+  .fill = sim_fill, .check_pointer = sim_check_pointer,
+  .stream_create = sim_stream_create, .stream_destroy = sim_stream_destroy,
+  .stream_synchronize = sim_stream_synchronize,
+  .event_create = sim_event_create, .event_destroy = sim_event_destroy, .event_record = sim_event_record,
+  .event_synchronize = sim_event_synchronize, .event_elapsed = sim_event_elapsed,
+  .module_load = sim_module_load, .module_unload = sim_module_unload, .kernel_load = sim_kernel_load,
+  .kernel_info = sim_kernel_info, .kernel_occupancy = sim_kernel_occupancy, .launch = sim_launch_grid,
+};
+
+/* It presents itself as the largest target it runs, with one multiprocessor. */
+static const TilertDeviceInfo sim_info = {
+  .name = "PTX simulator", .spec = "sim", .target = "sm_90a", .capability_major = 9, .multiprocessors = 1,
+  .shared_max = 232448, .shared_per_multiprocessor = 233472, .registers_per_multiprocessor = 65536,
+  .threads_per_multiprocessor = 2048, .grid_max = {0x7fffffff, 65535, 65535}, .is_sim = 1,
+};
+
+int
+sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
+{
+  SimError e = {0};
+  SimOptions so;
+  SimDevice *s = calloc(1, sizeof *s);
+  if (!s)
+    return error_no_memory(err);
+  sim_options_default(&so);
+  so.threads = o->sim_threads;
+  so.check_races = o->sim_check_races;
+  so.max_instructions = o->sim_max_instructions;
+  so.progress = o->progress;
+  so.progress_user = o->progress_user;
+  if (sim_create(&so, &s->machine, &e)) {
+    free(s);
+    return sim_fail(&e, err);
+  }
+  pthread_mutex_init(&s->lock, NULL);
+  s->base.ops = &sim_ops;
+  s->base.info = sim_info;
+  atomic_init(&s->base.refs, 1);
+  *out = &s->base;
+  return TILERT_OK;
+}
