@@ -63,9 +63,6 @@ static void
 cuda_destroy(TilertDevice *d)
 {
   CudaDevice *c = cuda_of(d);
-  CUcontext now = NULL;
-  if (c->cu.CtxGetCurrent(&now) == CUDA_SUCCESS && now == c->context)
-    c->cu.CtxSetCurrent(NULL);
   c->cu.PrimaryCtxRelease(c->device);
   free(c);
 }

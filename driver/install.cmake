@@ -1,0 +1,14 @@
+# What `cmake --install` puts where: two libraries, the tools, headers under include/tilec, pkg-config files.
+include(GNUInstallDirs)
+set(TILEC_ROOT ${CMAKE_CURRENT_LIST_DIR}/..)
+foreach(name runtime/tilert driver/tilec)
+  get_filename_component(base ${name} NAME)
+  configure_file(${TILEC_ROOT}/${name}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${base}.pc @ONLY)
+  if(TARGET ${base} OR TARGET lib${base})
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${base}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  endif()
+endforeach()
+install(FILES ${TILEC_ROOT}/runtime/tilert.h ${TILEC_ROOT}/runtime/manifest.h
+              ${TILEC_ROOT}/driver/tilec.h ${TILEC_ROOT}/driver/jit.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilec)
+install(TARGETS tilert LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
