@@ -66,11 +66,11 @@ const char *intern(Ctx *c, const char *s);
 const char *intern_n(Ctx *c, const char *s, size_t n);
 
 /* ---- source.c: files of the global source space ---- */
-typedef struct SourceLoc { const char *file; u32 line, col; const char *line_text; u32 line_len; } SourceLoc;
+typedef struct SourceLoc { const char *file; u32 line, col; const char *line_text; u32 line_len; u32 byte; } SourceLoc;
 /* Copies text (NUL added). Returns the offset of its first byte; never 0. */
 u32 source_add(Ctx *c, const char *name, const char *text, size_t len);
 const char *source_text(Ctx *c, u32 base);                   /* text of the file starting at base */
-/* line, col are 1-based; file NULL for the empty span. */
+/* line, col (bytes) are 1-based; byte is the offset in the file; file NULL for nowhere, line_text NULL for foreign places. */
 SourceLoc source_locate(Ctx *c, u32 offset);
 /* A span for a line:col of a file known only by name (locations read back from .tir). */
 Span source_foreign(Ctx *c, const char *file, u32 line, u32 col);

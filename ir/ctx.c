@@ -3,21 +3,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool
+ctx_init(Ctx *c)
+{
+  if (setjmp(c->panic))
+    return false;
+  c->panic_set = true;
+  c->perm = arena_new(c);
+  c->scratch = arena_new(c);
+  c->panic_set = false;
+  return true;
+}
+
 /* A new compilation without a target, or NULL if the host is out of memory. */
 Ctx *
 ctx_new(void)
 {
   Ctx *c = calloc(1, sizeof *c);
-  if (!c)
-    return NULL;
-  if (setjmp(c->panic)) {
+  if (c && !ctx_init(c)) {
     ctx_free(c);
     return NULL;
   }
-  c->panic_set = true;
-  c->perm = arena_new(c);
-  c->scratch = arena_new(c);
-  c->panic_set = false;
   return c;
 }
 

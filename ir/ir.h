@@ -119,7 +119,7 @@ struct Op {
   u32 noperands, nresults, nattrs, nregions;
   Use *operands;        /* operands[i].value; NULL value: absent */
   Value **results;
-  Attr *attrs;
+  Attr *attrs;          /* by rising id */
   Block **regions;
   Block *block;         /* where it stands; NULL when removed */
   Op *prev, *next;
@@ -159,7 +159,8 @@ typedef struct Builder { Func *func; Block *block; Op *before; Span span; } Buil
 Builder builder_at_end(Func *f, Block *b);
 Builder builder_before(Op *op);
 Builder builder_after(Op *op);
-/* General form: makes and inserts. operands may hold NULL for absent. result_types has nresults entries. */
+/* General form: makes and inserts. operands may hold NULL for absent. result_types has nresults entries.
+ * The regions are made too: empty blocks without arguments. */
 Op *op_create(Builder *b, OpCode code, u32 noperands, Value *const *operands, u32 nresults, const Type *const *result_types, u32 nregions);
 /* Typed forms; result types derived. Elementwise: type of the first operand. */
 Value *ir_unary(Builder *b, OpCode code, Value *x);
@@ -200,6 +201,7 @@ const char *op_str(const Op *op, AttrId id, const char *absent);
 void op_set_int(Op *op, AttrId id, i64 v);
 void op_set_str(Op *op, AttrId id, const char *s);                   /* interned */
 void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
+void op_set_attr(Op *op, Attr a);                                    /* any kind; not copied */
 void op_remove_attr(Op *op, AttrId id);
 const char *rmw_names(void);                                         /* "add max min and or xor xchg" */
 

@@ -103,7 +103,7 @@ file_locate(Ctx *c, SourceFile *f, u32 at)
     else
       hi = mid;
   }
-  return (SourceLoc){f->name, lo + 1, at - f->lines[lo] + 1, f->text + f->lines[lo], line_length(f, lo)};
+  return (SourceLoc){f->name, lo + 1, at - f->lines[lo] + 1, f->text + f->lines[lo], line_length(f, lo), at};
 }
 
 /* Where an offset is; columns count bytes from 1. The file is NULL for nowhere, line_text NULL for foreign places. */
@@ -115,7 +115,7 @@ source_locate(Ctx *c, u32 offset)
     if (offset - FOREIGN >= t->places.len)
       return (SourceLoc){0};
     ForeignPlace p = t->places.data[offset - FOREIGN];
-    return (SourceLoc){p.file, p.line, p.col, NULL, 0};
+    return (SourceLoc){p.file, p.line, p.col, NULL, 0, 0};
   }
   SourceFile *f = file_at(c, offset);
   return f ? file_locate(c, f, offset - f->base) : (SourceLoc){0};

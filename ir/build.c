@@ -1,0 +1,445 @@
+/* build.c - making modules, blocks and ops. The typed forms derive result types; placement is carried where the
+ * operands decide it (elementwise, expand_dims, permute, reshape, reduce, dot) and left open for broadcast. */
+#include "ir.h"
+
+static Ctx *
+func_ctx(const Func *f)
+{
+  return f->module->ctx;
+}
+
+/* An empty module in phase tile. */
+Module *
+module_new(Ctx *c)
+{
+  Module *m = NEW(c->perm, Module);
+  m->ctx = c;
+  return m;
+}
+
+/* A kernel without parameters, 4 warps, empty body; appended to m. */
+Func *
+func_new(Module *m, const char *name, Span at)
+{
+  Ctx *c = m->ctx;
+  Func *f = NEW(c->perm, Func);
+  f->name = intern(c, name);
+  f->module = m;
+  f->span = at;
+  f->warps = 4;
+  f->body = block_new(f, NULL);
+  vec_push(c->perm, &m->funcs, f);
+  return f;
+}
+
+/* One more parameter. divisible: its value is a multiple of this; 1: nothing known. */
+Value *
+func_add_param(Func *f, const Type *t, const char *name, u32 divisible)
+{
+  u32 n = f->body->nargs;
+  u32 *more = NEW_ARRAY(func_ctx(f)->perm, u32, n + 1);
+  if (n)
+    memcpy(more, f->param_divisible, n * sizeof *more);
+  more[n] = divisible;
+  f->param_divisible = more;
+  return block_add_arg(f->body, t, name);
+}
+
+/* An empty block; the caller puts it into parent->regions (op_create does so for its own). */
+Block *
+block_new(Func *f, Op *parent)
+{
+  Block *b = NEW(func_ctx(f)->perm, Block);
+  b->parent = parent;
+  b->func = f;
+  return b;
+}
+
+static Value *
+value_new(Func *f, const Type *t, u32 index)
+{
+  Value *v = NEW(func_ctx(f)->perm, Value);
+  v->type = t;
+  v->index = index;
+  v->id = f->nvalues++;
+  return v;
+}
+
+/* Room for n + 1 pointers where n are in use; capacities are powers of two. */
+static Value **
+values_grow(Ctx *c, Value **old, u32 n)
+{
+  if (n && !is_pow2(n))
+    return old;
+  Value **more = NEW_ARRAY(c->perm, Value *, n ? n * 2 : 1);
+  if (n)
+    memcpy(more, old, n * sizeof(Value *));
+  return more;
+}
+
+/* One more argument; name is a printing hint or NULL. */
+Value *
+block_add_arg(Block *b, const Type *t, const char *name)
+{
+  Ctx *c = func_ctx(b->func);
+  Value *v = value_new(b->func, t, b->nargs);
+  v->block = b;
+  v->name = name ? intern(c, name) : NULL;
+  b->args = values_grow(c, b->args, b->nargs);
+  b->args[b->nargs++] = v;
+  return v;
+}
+
+/* One more result, at the end. */
+Value *
+op_add_result(Op *op, const Type *t)
+{
+  Func *f = op->block->func;
+  Value *v = value_new(f, t, op->nresults);
+  v->def = op;
+  op->results = values_grow(func_ctx(f), op->results, op->nresults);
+  op->results[op->nresults++] = v;
+  return v;
+}
+
+/* Insert at the end of b. */
+Builder
+builder_at_end(Func *f, Block *b)
+{
+  return (Builder){f, b, NULL, f->span};
+}
+
+/* Insert before op, with its span. */
+Builder
+builder_before(Op *op)
+{
+  return (Builder){op->block->func, op->block, op, op->span};
+}
+
+/* Insert after op, with its span. */
+Builder
+builder_after(Op *op)
+{
+  return (Builder){op->block->func, op->block, op->next, op->span};
+}
+
+static void
+op_insert(Builder *b, Op *op)
+{
+  Op *next = b->before, *prev = next ? next->prev : b->block->last;
+  op->block = b->block;
+  op->prev = prev;
+  op->next = next;
+  *(prev ? &prev->next : &b->block->first) = op;
+  *(next ? &next->prev : &b->block->last) = op;
+}
+
+/* Makes an op with all its parts and inserts it. */
+Op *
+op_create(Builder *b, OpCode code, u32 noperands, Value *const *operands, u32 nresults,
+          const Type *const *result_types, u32 nregions)
+{
+  Ctx *c = func_ctx(b->func);
+  Op *op = NEW(c->perm, Op);
+  op->code = code;
+  op->span = b->span;
+  op_insert(b, op);
+  for (u32 i = 0; i < noperands; i++)
+    op_add_operand(op, operands[i]);
+  for (u32 i = 0; i < nresults; i++)
+    op_add_result(op, result_types[i]);
+  op->nregions = nregions;
+  op->regions = nregions ? NEW_ARRAY(c->perm, Block *, nregions) : NULL;
+  for (u32 i = 0; i < nregions; i++)
+    op->regions[i] = block_new(b->func, op);
+  return op;
+}
+
+static Op *
+create1(Builder *b, OpCode code, u32 n, Value *const *operands, const Type *t)
+{
+  return op_create(b, code, n, operands, 1, &t, 0);
+}
+
+/* Elementwise on one operand, of its type. */
+Value *
+ir_unary(Builder *b, OpCode code, Value *x)
+{
+  return op_result(create1(b, code, 1, &x, x->type));
+}
+
+/* Elementwise on two operands, of the first one's type. */
+Value *
+ir_binary(Builder *b, OpCode code, Value *x, Value *y)
+{
+  return op_result(create1(b, code, 2, (Value *[]){x, y}, x->type));
+}
+
+/* x * y + z rounded once. */
+Value *
+ir_fma(Builder *b, Value *x, Value *y, Value *z)
+{
+  return op_result(create1(b, OP_FMA, 3, (Value *[]){x, y, z}, x->type));
+}
+
+/* Comparison; pred is one of eq ne lt le gt ge. */
+Value *
+ir_cmp(Builder *b, const char *pred, Value *x, Value *y)
+{
+  Op *op = create1(b, OP_CMP, 2, (Value *[]){x, y}, type_i1_like(func_ctx(b->func), x->type));
+  op_set_str(op, AT_PRED, pred);
+  return op_result(op);
+}
+
+/* cond ? x : y, element by element. */
+Value *
+ir_select(Builder *b, Value *cond, Value *x, Value *y)
+{
+  return op_result(create1(b, OP_SELECT, 3, (Value *[]){cond, x, y}, x->type));
+}
+
+/* A constant by the bits of one element; bits above the element's width are dropped. */
+Value *
+ir_const_bits(Builder *b, const Type *t, u64 bits)
+{
+  u32 width = type_elem_bits(t);
+  Op *op = create1(b, OP_CONST, 0, NULL, t);
+  op_set_int(op, AT_VALUE, (i64)(width < 64 ? bits & ((1ull << width) - 1) : bits));
+  return op_result(op);
+}
+
+/* A constant of an integer or i1 type; v wraps, for i1 its lowest bit counts. */
+Value *
+ir_const_int(Builder *b, const Type *t, i64 v)
+{
+  return ir_const_bits(b, t, (u64)v);
+}
+
+/* A constant of a float type, rounded to nearest even. */
+Value *
+ir_const_float(Builder *b, const Type *t, double v)
+{
+  return ir_const_bits(b, t, float_to_bits(t->dt, v));
+}
+
+/* i32[end - start]: start, start + 1, ... */
+Value *
+ir_arange(Builder *b, i64 start, i64 end)
+{
+  Ctx *c = func_ctx(b->func);
+  u32 n = (u32)(end - start);
+  Op *op = create1(b, OP_ARANGE, 0, NULL, type_tile(c, type_scalar(c, DT_I32), 1, &n, NULL));
+  op_set_int(op, AT_START, start);
+  op_set_int(op, AT_END, end);
+  return op_result(op);
+}
+
+static Value *
+grid_query(Builder *b, OpCode code, int axis)
+{
+  Op *op = create1(b, code, 0, NULL, type_scalar(func_ctx(b->func), DT_I32));
+  op_set_int(op, AT_AXIS, axis);
+  return op_result(op);
+}
+
+/* This program's index along a grid axis. */
+Value *
+ir_program_id(Builder *b, int axis)
+{
+  return grid_query(b, OP_PROGRAM_ID, axis);
+}
+
+/* Programs along a grid axis. */
+Value *
+ir_num_programs(Builder *b, int axis)
+{
+  return grid_query(b, OP_NUM_PROGRAMS, axis);
+}
+
+/* x in every element of a tile shaped and placed as `tile`. */
+Value *
+ir_splat(Builder *b, Value *x, const Type *tile)
+{
+  return op_result(create1(b, OP_SPLAT, 1, &x, type_with_elem(func_ctx(b->func), tile, x->type)));
+}
+
+/* x stretched to shape (of x's rank). The layout is left open: set it if x has one. */
+Value *
+ir_broadcast(Builder *b, Value *x, const u32 *shape)
+{
+  Ctx *c = func_ctx(b->func);
+  const Type *t = x->type;
+  return op_result(create1(b, OP_BROADCAST, 1, &x, type_tile(c, type_elem(c, t), t->rank, shape, NULL)));
+}
+
+/* x with a dimension of extent 1 inserted at axis. */
+Value *
+ir_expand_dims(Builder *b, Value *x, int axis)
+{
+  Ctx *c = func_ctx(b->func);
+  const Type *t = x->type;
+  u32 shape[MAX_RANK + 1];
+  if (!type_is_tile(t) || axis < 0 || axis > t->rank || t->rank == MAX_RANK)
+    ctx_panic(c, "expand_dims of %s at axis %d", type_str(c, t), axis);
+  for (int i = 0; i <= t->rank; i++)
+    shape[i] = i < axis ? t->shape[i] : i == axis ? 1 : t->shape[i - 1];
+  const Layout *l = t->layout ? layout_expand_dims(c, t->layout, axis) : NULL;
+  Op *op = create1(b, OP_EXPAND_DIMS, 1, &x, type_tile(c, type_elem(c, t), t->rank + 1, shape, l));
+  op_set_int(op, AT_AXIS, axis);
+  return op_result(op);
+}
+
+/* x's elements in row-major order under other extents of the same product. */
+Value *
+ir_reshape(Builder *b, Value *x, int rank, const u32 *shape)
+{
+  Ctx *c = func_ctx(b->func);
+  const Type *t = x->type;
+  const Layout *l = t->layout ? layout_reshape(c, t->layout, rank, shape) : NULL;
+  return op_result(create1(b, OP_RESHAPE, 1, &x, type_tile(c, type_elem(c, t), rank, shape, l)));
+}
+
+/* Result dimension i is x's dimension perm[i]. */
+Value *
+ir_permute(Builder *b, Value *x, const int *perm)
+{
+  Ctx *c = func_ctx(b->func);
+  const Type *t = x->type;
+  u32 shape[MAX_RANK];
+  i64 ints[MAX_RANK];
+  for (int i = 0; i < t->rank; i++) {
+    ints[i] = perm[i];
+    shape[i] = t->shape[perm[i]];
+  }
+  const Layout *l = t->layout ? layout_permute(c, t->layout, perm) : NULL;
+  Op *op = create1(b, OP_PERMUTE, 1, &x, type_tile(c, type_elem(c, t), t->rank, shape, l));
+  op_set_ints(op, AT_PERM, ints, t->rank);
+  return op_result(op);
+}
+
+/* x converted to another dtype; x itself if it already has it. */
+Value *
+ir_cast(Builder *b, Value *x, DType to)
+{
+  Ctx *c = func_ctx(b->func);
+  const Type *t = type_with_elem(c, x->type, type_scalar(c, to));
+  return t == x->type ? x : op_result(create1(b, OP_CAST, 1, &x, t));
+}
+
+/* x's bits as another element type of the same width. */
+Value *
+ir_bitcast(Builder *b, Value *x, const Type *elem)
+{
+  return op_result(create1(b, OP_BITCAST, 1, &x, type_with_elem(func_ctx(b->func), x->type, elem)));
+}
+
+/* p + off elements; off has p's shape. */
+Value *
+ir_addptr(Builder *b, Value *p, Value *off)
+{
+  return op_result(create1(b, OP_ADDPTR, 2, (Value *[]){p, off}, p->type));
+}
+
+/* Read through p; mask and other may be NULL. */
+Value *
+ir_load(Builder *b, Value *p, Value *mask, Value *other)
+{
+  Ctx *c = func_ctx(b->func);
+  u32 n = other ? 3 : mask ? 2 : 1;
+  const Type *t = type_with_elem(c, p->type, type_scalar(c, p->type->dt));
+  return op_result(create1(b, OP_LOAD, n, (Value *[]){p, mask, other}, t));
+}
+
+/* Write v through p; mask may be NULL. */
+Op *
+ir_store(Builder *b, Value *p, Value *v, Value *mask)
+{
+  return op_create(b, OP_STORE, mask ? 3 : 2, (Value *[]){p, v, mask}, 0, NULL, 0);
+}
+
+/* acc + x times y. */
+Value *
+ir_dot(Builder *b, Value *x, Value *y, Value *acc)
+{
+  return op_result(create1(b, OP_DOT, 3, (Value *[]){x, y, acc}, acc->type));
+}
+
+/* x in another layout. */
+Value *
+ir_convert_layout(Builder *b, Value *x, const Layout *l)
+{
+  return op_result(create1(b, OP_CONVERT_LAYOUT, 1, &x, type_with_layout(func_ctx(b->func), x->type, l)));
+}
+
+/* The end of a region. */
+Op *
+ir_yield(Builder *b, u32 n, Value *const *xs)
+{
+  return op_create(b, OP_YIELD, n, xs, 0, NULL, 0);
+}
+
+static void
+results_and_args(Op *op, u32 n, Value *const *inits)
+{
+  for (u32 i = 0; i < n; i++) {
+    op_add_result(op, inits[i]->type);
+    for (u32 r = 0; r < op->nregions; r++)
+      block_add_arg(op->regions[r], inits[i]->type, inits[i]->name);
+  }
+}
+
+/* for i = lo; i < hi; i += step, carrying n values. */
+Op *
+ir_for(Builder *b, Value *lo, Value *hi, Value *step, u32 n, Value *const *inits)
+{
+  Op *op = op_create(b, OP_FOR, 3, (Value *[]){lo, hi, step}, 0, NULL, 1);
+  block_add_arg(op->regions[0], lo->type, NULL);
+  for (u32 i = 0; i < n; i++)
+    op_add_operand(op, inits[i]);
+  results_and_args(op, n, inits);
+  return op;
+}
+
+/* while carrying n values: region 0 ends in a condition, region 1 in a yield. */
+Op *
+ir_while(Builder *b, u32 n, Value *const *inits)
+{
+  Op *op = op_create(b, OP_WHILE, n, inits, 0, NULL, 2);
+  results_and_args(op, n, inits);
+  return op;
+}
+
+/* if cond, else; both regions must yield n values of these types. */
+Op *
+ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types)
+{
+  return op_create(b, OP_IF, 1, &cond, n, result_types, 2);
+}
+
+static const Type *
+reduced_type(Ctx *c, const Type *t, int axis)
+{
+  u32 shape[MAX_RANK] = {0};
+  if (!type_is_tile(t) || axis < 0 || axis >= t->rank)
+    ctx_panic(c, "reduce of %s along axis %d", type_str(c, t), axis);
+  if (t->rank == 1)
+    return type_elem(c, t);
+  for (int i = 0; i < t->rank - 1; i++)
+    shape[i] = t->shape[i + (i >= axis)];
+  const Layout *l = t->layout ? layout_slice(c, t->layout, axis) : NULL;
+  return type_tile(c, type_elem(c, t), t->rank - 1, shape, l);
+}
+
+/* Fold n tiles along axis together; the region has 2n scalar arguments and no ops yet. */
+Op *
+ir_reduce(Builder *b, u32 n, Value *const *xs, int axis)
+{
+  Ctx *c = func_ctx(b->func);
+  Op *op = op_create(b, OP_REDUCE, n, xs, 0, NULL, 1);
+  op_set_int(op, AT_AXIS, axis);
+  for (u32 i = 0; i < n; i++)
+    op_add_result(op, reduced_type(c, xs[i]->type, axis));
+  for (u32 i = 0; i < 2 * n; i++)
+    block_add_arg(op->regions[0], type_elem(c, xs[i % n]->type), NULL);
+  return op;
+}
