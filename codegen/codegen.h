@@ -7,6 +7,7 @@
 typedef struct CodegenOptions {
   int opt_level;         /* 0: no LLVM passes, 1: the hand-picked pipeline */
   bool line_info;        /* .file and .loc */
+  Buf *timing;           /* lines "name<tab>milliseconds" of LLVM's stages are added here; NULL: none */
   bool want_llvm;        /* out gets LLVM IR text (after LLVM passes) instead of PTX */
 } CodegenOptions;
 

@@ -73,6 +73,9 @@ TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t
 /* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes". NULL if unknown. Caller frees with tilec_free. */
 TILEC_API char *tilec_print_table(const char *what);
 TILEC_API void tilec_free(void *p);
+/* Draw a layout given as text (canonical, or a constructor such as "mma<128x64; 4x2>"): who holds what, or for a shared
+ * layout the offset and bank of each element of elem_bits. Result as for tilec_compile. */
+TILEC_API TilecResult *tilec_print_layout(const char *text, unsigned elem_bits);
 TILEC_API const char *tilec_version(void);
 #ifdef __cplusplus
 }

@@ -245,7 +245,7 @@ Module *ir_parse(Ctx *c, u32 base);
 bool ir_verify(Module *m);
 
 /* ---- consts ---- */
-u64 float_to_bits(DType d, double v);                                /* round to nearest even; e4m3 saturates to nan as cvt without satfinite */
+u64 float_to_bits(DType d, double v);                                /* round to nearest even; 8-bit floats saturate (fp.h) */
 double float_from_bits(DType d, u64 bits);
 
 /* ---- analysis.c: what is known of integer and pointer values, element by element ---- */

@@ -85,18 +85,3 @@ fp_decode(uint32_t bits, const FpFormat *f)
     mag = ldexp(man + (double)(1u << f->man_bits), (int)e - bias - f->man_bits);
   return bits >> (f->exp_bits + f->man_bits) & 1 ? -mag : mag;
 }
-
-/* The sum's rounding error is exact (Knuth); a nonzero one is folded into the last bit, which makes the
- * second rounding right. */
-uint16_t
-fp_fma16(double a, double b, double c, bool bf16)
-{
-  double p = a * b, s = p + c, t = s - p, err = (p - (s - t)) + (c - t);
-  if (err != 0 && isfinite(s) && isfinite(err)) {
-    uint64_t u = f64_bits(s);
-    if (!(u & 1))
-      u += (err > 0) == (s > 0) ? 1 : -1ull;
-    s = bits_f64(u);
-  }
-  return (uint16_t)fp_encode(s, bf16 ? &fp_bf16 : &fp_f16, FP_RN, false);
-}

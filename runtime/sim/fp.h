@@ -89,6 +89,22 @@ typedef enum FpRound { FP_RN, FP_RZ, FP_RM, FP_RP, FP_RNA } FpRound;
 /* v rounded once to a format; satfinite: overflow and infinity give the largest finite value. NaN is canonical. */
 uint32_t fp_encode(double v, const FpFormat *f, FpRound r, bool satfinite);
 double fp_decode(uint32_t bits, const FpFormat *f);
-/* a*b+c rounded once to f16 or bf16 (round to odd in double first). */
-uint16_t fp_fma16(double a, double b, double c, bool bf16);
+
+/* a*b+c of f16 or bf16 values as a float that rounds to either format as the exact sum would. The sum's
+ * error in double is exact (Knuth); a nonzero one is folded into the last bit (rounding to odd), there and
+ * again in float, and an odd-rounded value of two more bits survives a second rounding. */
+static inline float
+fp_fma_odd(double a, double b, double c)
+{
+  double p = a * b, s = p + c, t = s - p, err = (p - (s - t)) + (c - t);
+  uint64_t u = f64_bits(s);
+  if (err != 0 && isfinite(err) && !(u & 1))
+    s = bits_f64((err > 0) == (s > 0) ? u + 1 : u - 1);
+  float f = (float)s;
+  if ((double)f != s && s == s) {
+    uint32_t v = f32_bits(f);
+    f = bits_f32((fabs((double)f) > fabs(s) ? v - 1 : v) | 1);
+  }
+  return f;
+}
 #endif

@@ -1,0 +1,84 @@
+/* jit.h - compile .tile source at run time and launch its kernels: tilec and tilert joined. Part of libtilec.
+ *
+ * A TilejitProgram is a source text on a device; a TilejitKernel is one of its kernels with its const and type
+ * parameters fixed; launching one compiles it on first use, once for each pattern of arguments that matters:
+ * integers equal to 1 become constants, integers and addresses divisible by 16 are known to be. The compiled
+ * forms are kept with the kernel. Finding one again takes neither a lock nor an allocation.
+ * Statuses, errors and rules about threads and lifetimes are those of tilert.h. Kernels belong to their program.
+ */
+#ifndef TILEJIT_H
+#define TILEJIT_H
+#include "tilec.h"
+#include "tilert.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct TilejitProgram TilejitProgram;
+typedef struct TilejitKernel TilejitKernel;
+typedef struct TilejitCall TilejitCall;
+
+typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
+  size_t size;                       /* sizeof(TilejitOptions) as the caller knows it */
+  const char *target;                /* NULL: what the device reports */
+  int no_specialisation;             /* 1: one compiled form for all arguments */
+  int no_line_info;
+  const char *const *import_path; size_t nimport_path;
+} TilejitOptions;
+
+typedef enum TilejitParamKind { TILEJIT_ARGUMENT, TILEJIT_CONST, TILEJIT_TYPE } TilejitParamKind;
+
+typedef struct TilejitParam {
+  char name[64], type[64];           /* "*f32", "i32"; of a pointer to a type parameter "*T" */
+  char value[128];                   /* const and type parameters: the define or the default; "" if neither */
+  int32_t kind;                      /* TilejitParamKind; only TILEJIT_ARGUMENTs are passed to launches */
+} TilejitParam;
+
+typedef struct TilejitInfo {
+  double compile_ms, load_ms;        /* source to PTX; PTX to a loaded module */
+  uint32_t registers, local_bytes, static_shared, dynamic_shared, threads;
+  uint32_t occupancy;                /* blocks per multiprocessor */
+  uint64_t equal_1, divisible_16;    /* bit i: known of argument i */
+} TilejitInfo;
+
+/* name is used in messages and line info. The text is copied. */
+TILEC_API int tilejit_program_create(TilertDevice *dev, const char *name, const char *text, size_t len,
+                                     const TilejitOptions *o, TilejitProgram **out, TilertError *err);
+TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *o,
+                                   TilejitProgram **out, TilertError *err);
+TILEC_API void tilejit_program_destroy(TilejitProgram *p);
+/* What the last compile that had anything to say said, cut to size; returns its whole length. */
+TILEC_API size_t tilejit_program_diagnostics(TilejitProgram *p, char *out, size_t size);
+
+/* The kernel with these const and type parameters; the same one again for the same defines. name may be NULL if
+ * the source holds one kernel. Nothing is compiled yet. */
+TILEC_API int tilejit_kernel(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines,
+                             TilejitKernel **out, TilertError *err);
+TILEC_API const char *tilejit_kernel_name(const TilejitKernel *k);
+TILEC_API size_t tilejit_kernel_param_count(const TilejitKernel *k);
+/* NULL if there is no parameter i. */
+TILEC_API const TilejitParam *tilejit_kernel_param(const TilejitKernel *k, size_t i);
+/* How many forms are compiled by now. */
+TILEC_API size_t tilejit_kernel_forms(const TilejitKernel *k);
+
+/* args in the order of the kernel's arguments, or in any order with their names. */
+TILEC_API int tilejit_launch(TilejitKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args,
+                             size_t nargs, TilertError *err);
+TILEC_API int tilejit_launch_named(TilejitKernel *k, TilertStream *s, const uint32_t grid[3],
+                                   const char *const *names, const TilertArg *args, size_t nargs, TilertError *err);
+
+/* A kernel bound to its arguments, for hot launches. names may be NULL. */
+TILEC_API int tilejit_call_create(TilejitKernel *k, const uint32_t grid[3], const char *const *names,
+                                  const TilertArg *args, size_t nargs, TilejitCall **out, TilertError *err);
+TILEC_API void tilejit_call_destroy(TilejitCall *c);
+TILEC_API int tilejit_call_set_grid(TilejitCall *c, const uint32_t grid[3], TilertError *err);
+TILEC_API int tilejit_call_launch(const TilejitCall *c, TilertStream *s, TilertError *err);
+/* The launch inside, for tilert_bench_launch and tilert_launch_packed; it belongs to the call. */
+TILEC_API TilertLaunch *tilejit_call_packed(const TilejitCall *c);
+TILEC_API int tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err);
+/* The PTX that runs; it lives as long as the program. */
+TILEC_API const char *tilejit_call_ptx(const TilejitCall *c);
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+/* fp.h - the number formats in software: exact conversions between double, integers and every float dtype.
+ *
+ * Every finite value of every dtype is a double, so a conversion is: decode to double (exact), then round once. What PTX's
+ * cvt does is what these do:
+ *   - FP_RN rounds to nearest, ties to even; FP_RZ toward zero (overflow then gives the largest finite number);
+ *   - `sat` clamps to the destination's finite range, infinities included;
+ *   - the 8-bit formats always clamp, because cvt has no other form (.satfinite is mandatory there): 1e9 becomes 448 in
+ *     f8e4m3 and 57344 in f8e5m2, and so does infinity. A nan stays a nan;
+ *   - a nan becomes the destination's canonical one: positive, with every mantissa bit set (f64: the top one only).
+ */
+#ifndef TILEC_FP_H
+#define TILEC_FP_H
+#include "ir.h"
+
+typedef enum FpRound { FP_RN, FP_RZ } FpRound;
+
+/* Bits of v in format d (a float dtype), rounded once. */
+u64 fp_encode(DType d, double v, FpRound r, bool sat);
+/* Bits of the integer (-1)^negative * magnitude in format d, rounded once. */
+u64 fp_encode_int(DType d, bool negative, u64 magnitude, FpRound r, bool sat);
+/* The value of a bit pattern; exact. Bits above the format's width are ignored. */
+double fp_decode(DType d, u64 bits);
+/* cvt.rna.tf32.f32: 10 mantissa bits, nearest, ties away from zero. */
+float fp_round_tf32(float v);
+bool fp_is_nan(DType d, u64 bits);
+u64 fp_nan(DType d);
+u64 fp_max_finite(DType d);
+#endif

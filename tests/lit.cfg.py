@@ -1,0 +1,25 @@
+"""lit: a test is one file with its own RUN line; see docs/add.md."""
+import os, shutil
+import lit.formats
+
+config.name = "tilec"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".tile", ".tir", ".test", ".md"]
+config.excludes = ["README.md", "Inputs"]
+config.test_source_root = os.path.join(config.source_root, "tests")
+here = config.test_source_root
+bin_dir = config.tilec_bin
+config.environment["PATH"] = bin_dir + os.pathsep + os.environ.get("PATH", "")
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+config.substitutions.append(("%examples", os.path.join(config.source_root, "examples")))
+config.substitutions.append(("%root", config.source_root))
+# %errors FILE [tilec options]: every `// error: text` mark must be reported on its line, and nothing else.
+config.substitutions.append(("%errors", f"python3 {here}/errors.py {bin_dir}/tilec"))
+# %roundtrip FILE: print(parse(x)) == x.
+config.substitutions.append(("%roundtrip", f"python3 {here}/roundtrip.py {bin_dir}/tilec"))
+# %ptxas TARGET: assemble standard input, when ptxas is there; warnings C75xx and C76xx fail.
+config.substitutions.append(("%ptxas", f"python3 {here}/ptxas.py"))
+if shutil.which("ptxas"):
+    config.available_features.add("ptxas")

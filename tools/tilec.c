@@ -1,0 +1,259 @@
+/* tilec.c - the command line of the compiler. Everything it does goes through tilec.h. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cubin.h"
+#include "textfile.h"
+#include "tilec.h"
+
+enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, MAX_LIST = 256, EMIT_CUBIN = 100 };
+
+static const struct { const char *name; int emit; } stages[] = {
+  {"ast", TILEC_EMIT_AST},   {"tile", TILEC_EMIT_TILE}, {"placed", TILEC_EMIT_PLACED}, {"sched", TILEC_EMIT_SCHED},
+  {"llvm", TILEC_EMIT_LLVM}, {"ptx", TILEC_EMIT_PTX},   {"cubin", EMIT_CUBIN},
+};
+
+typedef struct Cli {
+  TilecOptions o;
+  int emit;
+  const char *file, *output, *print_layout;
+  TilecDefine defines[MAX_LIST];
+  TilecFact facts[MAX_LIST];
+  const char *import_path[MAX_LIST];
+} Cli;
+
+static const char help[] =
+  "usage: tilec FILE.tile|FILE.tir [options]        compile tile kernels to PTX\n"
+  "\n"
+  "  -o OUT                 write here instead of standard output ('-')\n"
+  "  --emit=STAGE           ast, tile, placed, sched, llvm, ptx (default) or cubin (needs ptxas)\n"
+  "  --target=NAME          sm_80, sm_89, sm_90a (default), ...; --print-targets lists them\n"
+  "  -D NAME=VALUE          set a const or type parameter\n"
+  "  --assume=NAME=VALUE    compile for this value of an integer argument\n"
+  "  --assume=NAME%N        compile for arguments (addresses, integers) divisible by N\n"
+  "  --kernel=NAME          compile only this kernel\n"
+  "  -I DIR                 look for imported files here too\n"
+  "  -O0                    no LLVM optimisation\n"
+  "  --passes=A,B,...       run these passes instead of the pipeline\n"
+  "  --dump-after=PASS|all  print the IR after a pass, to standard error\n"
+  "  --verify               check the IR after every pass\n"
+  "  --print-locs           print source positions in IR text\n"
+  "  --no-line-info         leave .loc out of the PTX\n"
+  "  --time-passes          print where the time went, to standard error\n"
+  "  --diagnostics-format=text|json\n"
+  "  --print-layout=LAYOUT  draw a layout, e.g. 'mma<128x64; 4x2>' or the text of one in a dump\n"
+  "  --print-passes, --print-ops, --print-targets, --print-diags, --print-dtypes\n"
+  "  --help, --version\n"
+  "\n"
+  "exit status: 0 success, 1 errors in the input, 2 misuse\n";
+
+static int
+usage(const char *fmt, const char *what)
+{
+  fputs("tilec: ", stderr);
+  fprintf(stderr, fmt, what);
+  fputs("\ntry 'tilec --help'\n", stderr);
+  return EXIT_USAGE;
+}
+
+/* "--name=value" or "--name value": sets *value and moves *i; NULL value if it is not this option. */
+static bool
+option(int argc, char **argv, int *i, const char *name, const char **value)
+{
+  const char *arg = argv[*i];
+  size_t n = strlen(name);
+  *value = NULL;
+  if (strncmp(arg, name, n)) return false;
+  if (arg[n] == '=') *value = arg + n + 1;
+  else if (arg[n]) return false;
+  else if (*i + 1 < argc) *value = argv[++*i];
+  return true;
+}
+
+static int
+print_text(const char *what)
+{
+  char *text = tilec_print_table(what);
+  if (!text) return usage("there is no table of %s", what);
+  fputs(text, stdout);
+  tilec_free(text);
+  return EXIT_OK;
+}
+
+static bool
+parse_define(Cli *c, char *text)
+{
+  char *eq = strchr(text, '=');
+  if (!eq || eq == text || c->o.ndefines == MAX_LIST) return false;
+  *eq = 0;
+  c->defines[c->o.ndefines++] = (TilecDefine){text, eq + 1};
+  return true;
+}
+
+static bool
+parse_fact(Cli *c, char *text)
+{
+  char *at = strpbrk(text, "=%"), *end;
+  TilecFact f;
+  if (!at || at == text || c->o.nfacts == MAX_LIST) return false;
+  f.kind = *at == '%' ? TILEC_FACT_DIVISIBLE : TILEC_FACT_EQUAL;
+  *at = 0;
+  f.name = text;
+  f.value = strtoll(at + 1, &end, 0);
+  if (end == at + 1 || *end) return false;
+  c->facts[c->o.nfacts++] = f;
+  return true;
+}
+
+static bool
+parse_stage(Cli *c, const char *name)
+{
+  for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
+    if (!strcmp(stages[i].name, name)) {
+      c->emit = stages[i].emit;
+      c->o.emit = c->emit == EMIT_CUBIN ? TILEC_EMIT_PTX : (TilecEmit)c->emit;
+      return true;
+    }
+  return false;
+}
+
+static const struct { const char *flag, *table; } tables[] = {
+  {"--print-passes", "passes"}, {"--print-ops", "ops"}, {"--print-targets", "targets"},
+  {"--print-diags", "diags"},   {"--print-dtypes", "dtypes"},
+};
+
+/* Options without a value. */
+static bool
+parse_switch(Cli *c, const char *arg)
+{
+  if (!strcmp(arg, "--verify")) c->o.verify = 1;
+  else if (!strcmp(arg, "--print-locs")) c->o.locs = 1;
+  else if (!strcmp(arg, "--no-line-info")) c->o.line_info = 0;
+  else if (!strcmp(arg, "--time-passes")) c->o.time_passes = 1;
+  else if (!strcmp(arg, "-O0")) c->o.opt_level = 0;
+  else return false;
+  return true;
+}
+
+/* Options with a value. Returns -1 if arg is none of them, else EXIT_OK or EXIT_USAGE. */
+static int
+parse_valued(Cli *c, int argc, char **argv, int *i)
+{
+  const char *arg = argv[*i], *v;
+  if (option(argc, argv, i, "-o", &v)) c->output = v;
+  else if (option(argc, argv, i, "--target", &v)) c->o.target = v;
+  else if (option(argc, argv, i, "--kernel", &v)) c->o.kernel = v;
+  else if (option(argc, argv, i, "--passes", &v)) c->o.passes = v;
+  else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
+  else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
+  else if (option(argc, argv, i, "--emit", &v)) {
+    if (v && !parse_stage(c, v)) return usage("unknown stage '%s' (ast, tile, placed, sched, llvm, ptx, cubin)", v);
+  } else if (option(argc, argv, i, "--assume", &v)) {
+    if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER or NAME%%INTEGER, not '%s'", v);
+  } else if (option(argc, argv, i, "--diagnostics-format", &v)) {
+    if (v && strcmp(v, "json") && strcmp(v, "text")) return usage("unknown diagnostics format '%s' (text, json)", v);
+    c->o.json = v && !strcmp(v, "json");
+  } else if (option(argc, argv, i, "-I", &v)) {
+    if (v && c->o.nimport_path < MAX_LIST) c->import_path[c->o.nimport_path++] = v;
+  } else if (!strncmp(arg, "-D", 2)) {
+    char *text = arg[2] ? argv[*i] + 2 : *i + 1 < argc ? argv[++*i] : NULL;
+    v = text;
+    if (text && !parse_define(c, text)) return usage("-D wants NAME=VALUE, not '%s'", text);
+  } else {
+    return -1;
+  }
+  return v ? EXIT_OK : usage("option '%s' needs a value", arg);
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int
+parse_args(Cli *c, int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++) {
+    const char *arg = argv[i];
+    int rc;
+    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return fputs(help, stdout), EXIT_OK;
+    if (!strcmp(arg, "--version")) return printf("tilec %s\n", tilec_version()), EXIT_OK;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
+      if (!strcmp(arg, tables[t].flag)) return print_text(tables[t].table);
+    if (parse_switch(c, arg)) continue;
+    if ((rc = parse_valued(c, argc, argv, &i)) == EXIT_USAGE) return rc;
+    if (rc == EXIT_OK) continue;
+    if (arg[0] == '-' && arg[1]) return usage("unknown option '%s'", arg);
+    if (c->file) return usage("one input file at a time; '%s' is the second", arg);
+    c->file = arg;
+  }
+  return c->file || c->print_layout ? -1 : usage("%s", "no input file");
+}
+
+static int
+write_output(const Cli *c, const char *text, size_t len)
+{
+  FILE *f = c->output && strcmp(c->output, "-") ? fopen(c->output, "wb") : stdout;
+  bool ok;
+  if (!f) {
+    fprintf(stderr, "tilec: cannot write %s: %s\n", c->output, strerror(errno));
+    return EXIT_USAGE;
+  }
+  ok = fwrite(text, 1, len, f) == len;
+  ok = (f == stdout ? fflush(f) : fclose(f)) == 0 && ok;
+  if (!ok) fprintf(stderr, "tilec: cannot write %s: %s\n", f == stdout ? "standard output" : c->output, strerror(errno));
+  return ok ? EXIT_OK : EXIT_USAGE;
+}
+
+static int
+write_cubin(const Cli *c, const TilecResult *r)
+{
+  char message[4096];
+  size_t len;
+  char *cubin = cubin_assemble(r->output, r->output_len, c->o.target, &len, message, sizeof message);
+  int rc;
+  if (!cubin) {
+    fprintf(stderr, "tilec: %s\n", message);
+    return EXIT_INPUT;
+  }
+  rc = write_output(c, cubin, len);
+  free(cubin);
+  return rc;
+}
+
+static int
+report(const Cli *c, TilecResult *r)
+{
+  int rc;
+  if (!r) return fputs("tilec: out of memory\n", stderr), EXIT_INPUT;
+  if (r->dump) fputs(r->dump, stderr);
+  if (r->diagnostics) fputs(r->diagnostics, stderr);
+  if (r->timing) fputs(r->timing, stderr);
+  rc = r->status;
+  if (!rc) rc = c->emit == EMIT_CUBIN && !c->print_layout ? write_cubin(c, r) : write_output(c, r->output, r->output_len);
+  tilec_result_free(r);
+  return rc;
+}
+
+int
+main(int argc, char **argv)
+{
+  Cli c = {.emit = TILEC_EMIT_PTX};
+  size_t len;
+  char *text;
+  int rc;
+  tilec_options_default(&c.o);
+  c.o.defines = c.defines;
+  c.o.facts = c.facts;
+  c.o.import_path = c.import_path;
+  c.o.color = isatty(STDERR_FILENO);
+  if ((rc = parse_args(&c, argc, argv)) >= 0) return rc;
+  if (c.print_layout) return report(&c, tilec_print_layout(c.print_layout, 32));
+  text = textfile_read(c.file, &len);
+  if (!text) {
+    fprintf(stderr, "tilec: cannot read %s: %s\n", c.file, strerror(errno));
+    return EXIT_USAGE;
+  }
+  rc = report(&c, tilec_compile(strcmp(c.file, "-") ? c.file : "<stdin>", text, len, &c.o));
+  free(text);
+  return rc;
+}
