@@ -42,19 +42,19 @@ bits_double(u64 b)
 
 /* m / 2^shift, rounded; shift may be any positive number. */
 static u64
-shift_round(u64 m, int shift, FpRound r)
+shift_round(u64 m, int shift, FloatRound r)
 {
   u64 kept = shift < 64 ? m >> shift : 0;
   u64 rest = shift < 64 ? m & ((1ull << shift) - 1) : m;
   u64 half = shift <= 64 ? 1ull << (shift - 1) : 0;
-  if (r == FP_RZ || shift > 64)
+  if (r == ROUND_Z || shift > 64)
     return kept;
   return kept + (rest > half || (rest == half && (kept & 1)));
 }
 
 /* (-1)^neg * m * 2^e in format f; m is not 0. */
 static u64
-encode(const Format *f, bool neg, u64 m, int e, FpRound r, bool sat)
+encode(const Format *f, bool neg, u64 m, int e, FloatRound r, bool sat)
 {
   int top = 63;
   while (!(m >> top & 1))
@@ -66,15 +66,15 @@ encode(const Format *f, bool neg, u64 m, int e, FpRound r, bool sat)
   if (x >= f->emin)
     bits += (u64)(x + f->bias - 1) << f->man;          /* sig's leading bit adds the remaining 1 */
   if (bits > f->max_finite)
-    bits = sat || r == FP_RZ ? f->max_finite : f->has_inf ? f->inf : f->nan;
+    bits = sat || r == ROUND_Z ? f->max_finite : f->has_inf ? f->inf : f->nan;
   return bits | (neg ? f->sign : 0);
 }
 
 /* Bits of v in format d, rounded once; see fp.h for nan, infinity and saturation. */
 u64
-fp_encode(DType d, double v, FpRound r, bool sat)
+float_encode(DType d, double v, FloatRound r, bool sat)
 {
-  if (d == DT_F32 && r == FP_RN && !sat && v == v) {
+  if (d == DT_F32 && r == ROUND_N && !sat && v == v) {
     float s = (float)v;
     u32 b;
     memcpy(&b, &s, sizeof b);
@@ -94,7 +94,7 @@ fp_encode(DType d, double v, FpRound r, bool sat)
 
 /* Bits of an integer in format d, rounded once. */
 u64
-fp_encode_int(DType d, bool negative, u64 magnitude, FpRound r, bool sat)
+float_encode_int(DType d, bool negative, u64 magnitude, FloatRound r, bool sat)
 {
   Format f = format_of(d);
   if (!magnitude)
@@ -104,7 +104,7 @@ fp_encode_int(DType d, bool negative, u64 magnitude, FpRound r, bool sat)
 
 /* The value of a bit pattern; exact. */
 double
-fp_decode(DType d, u64 bits)
+float_decode(DType d, u64 bits)
 {
   if (d == DT_F64)
     return bits_double(bits);
@@ -128,7 +128,7 @@ fp_decode(DType d, u64 bits)
 
 /* cvt.rna.tf32.f32: nearest, ties away from zero; nan and infinity pass. */
 float
-fp_round_tf32(float v)
+float_round_tf32(float v)
 {
   u32 b;
   memcpy(&b, &v, sizeof b);
@@ -141,7 +141,7 @@ fp_round_tf32(float v)
 
 /* True for every nan pattern of d. */
 bool
-fp_is_nan(DType d, u64 bits)
+float_is_nan(DType d, u64 bits)
 {
   Format f = format_of(d);
   u64 field = bits & (f.sign - 1);
@@ -150,14 +150,14 @@ fp_is_nan(DType d, u64 bits)
 
 /* The canonical nan of d. */
 u64
-fp_nan(DType d)
+float_nan(DType d)
 {
   return format_of(d).nan;
 }
 
 /* The largest finite number of d. */
 u64
-fp_max_finite(DType d)
+float_max_finite(DType d)
 {
   return format_of(d).max_finite;
 }
@@ -166,12 +166,12 @@ fp_max_finite(DType d)
 u64
 float_to_bits(DType d, double v)
 {
-  return fp_encode(d, v, FP_RN, false);
+  return float_encode(d, v, ROUND_N, false);
 }
 
 /* The value of a bit pattern; exact. */
 double
 float_from_bits(DType d, u64 bits)
 {
-  return fp_decode(d, bits);
+  return float_decode(d, bits);
 }

@@ -2,7 +2,7 @@
  *
  * Every finite value of every dtype is a double, so a conversion is: decode to double (exact), then round once. What PTX's
  * cvt does is what these do:
- *   - FP_RN rounds to nearest, ties to even; FP_RZ toward zero (overflow then gives the largest finite number);
+ *   - ROUND_N rounds to nearest, ties to even; ROUND_Z toward zero (overflow then gives the largest finite number);
  *   - `sat` clamps to the destination's finite range, infinities included;
  *   - the 8-bit formats always clamp, because cvt has no other form (.satfinite is mandatory there): 1e9 becomes 448 in
  *     f8e4m3 and 57344 in f8e5m2, and so does infinity. A nan stays a nan;
@@ -12,17 +12,17 @@
 #define TILEC_FP_H
 #include "ir.h"
 
-typedef enum FpRound { FP_RN, FP_RZ } FpRound;
+typedef enum FloatRound { ROUND_N, ROUND_Z } FloatRound;
 
 /* Bits of v in format d (a float dtype), rounded once. */
-u64 fp_encode(DType d, double v, FpRound r, bool sat);
+u64 float_encode(DType d, double v, FloatRound r, bool sat);
 /* Bits of the integer (-1)^negative * magnitude in format d, rounded once. */
-u64 fp_encode_int(DType d, bool negative, u64 magnitude, FpRound r, bool sat);
+u64 float_encode_int(DType d, bool negative, u64 magnitude, FloatRound r, bool sat);
 /* The value of a bit pattern; exact. Bits above the format's width are ignored. */
-double fp_decode(DType d, u64 bits);
+double float_decode(DType d, u64 bits);
 /* cvt.rna.tf32.f32: 10 mantissa bits, nearest, ties away from zero. */
-float fp_round_tf32(float v);
-bool fp_is_nan(DType d, u64 bits);
-u64 fp_nan(DType d);
-u64 fp_max_finite(DType d);
+float float_round_tf32(float v);
+bool float_is_nan(DType d, u64 bits);
+u64 float_nan(DType d);
+u64 float_max_finite(DType d);
 #endif

@@ -58,6 +58,10 @@ u32 type_numel(const Type *t);                                      /* logical e
 u32 type_elem_bits(const Type *t);                                  /* 64 for pointers, 1 for i1 */
 u32 type_elem_bytes(const Type *t);                                 /* in memory: 8 for pointers, 1 for i1 */
 bool type_padded(const Type *t);                                    /* some extent is not a power of two */
+enum { TILE_MAX_NUMEL = 1 << 20 };                                  /* most elements of a tile, extents padded to powers of two */
+/* NULL if a tile may have these extents, else what is wrong (in scratch). */
+const char *type_shape_error(Ctx *c, int rank, const u32 *shape);
+void type_print(Buf *b, const Type *t, int alias);                  /* type_str's spelling; alias >= 0: the layout's name, "f32[64, #2]" */
 const char *type_str(Ctx *c, const Type *t);                        /* "f32", "*f32", "f32[128, 64]": the language's spelling, no layout */
 
 /* ---- ops ---- */
@@ -239,6 +243,12 @@ void ir_print(Buf *out, const Module *m, bool locs);
 void ir_print_op(Buf *out, const Op *op);                            /* one line, for messages */
 /* Reads .tir text starting at source offset base (source_add). NULL after reporting diagnostics. */
 Module *ir_parse(Ctx *c, u32 base);
+
+/* ---- number.c: decimal text of floats, whatever the process's locale ---- */
+/* The n bytes at s are one decimal number; the text around s is NUL-terminated somewhere. */
+bool number_parse(const char *s, size_t n, double *out);
+/* Shortest decimal that reads back as the same bits of float type d; bits in hex for nan, infinities and -0. */
+void number_print(Buf *b, DType d, u64 bits);
 
 /* ---- verify.c ---- */
 /* Reports every broken rule; true if none. */
