@@ -59,6 +59,8 @@ bool layout_covers(const Layout *l);                                            
 u32 layout_regs(const Layout *l);                                                /* registers per thread (2^bits) */
 /* Bits of in-dimension `in` that hold copies: bit i set when the column is 0 or dependent on earlier inputs (registers, then lanes, warps, blocks). */
 u32 layout_free_bits(const Layout *l, LayoutIn in);
+/* The lowest register of the same thread that always holds what `reg` holds (reg itself unless it is a copy). */
+u32 layout_first_copy(const Layout *l, u32 reg);
 /* The same map up to copies and order of nothing: equal columns. Pointers are equal exactly then. */
 static inline bool layout_equal(const Layout *a, const Layout *b) { return a == b; }
 /* Longest run (a power of two) of consecutive registers that are consecutive elements along `dim`, aligned. */

@@ -47,7 +47,13 @@ cols_apply(const u32 *cols, u32 n, u64 x)
   return out;
 }
 
-static inline u32 popcount_u32(u32 x) { return (u32)__builtin_popcount(x); }
+static inline u32
+popcount_u32(u32 x)
+{
+  u32 n = 0;
+  for (; x; x &= x - 1) n++;
+  return n;
+}
 
 /* Sum of out_bits: the width of a flat index. */
 u32 layout_out_bits(const Layout *l);
@@ -57,8 +63,8 @@ u32 layout_dim_shift(const Layout *l, int dim);
 Vecs layout_in_vecs(const Layout *l, LayoutIn in);
 /* A solver for the inputs from `first` to `last`: made is the input index with `first`'s bits lowest. Copies are left out. */
 Basis layout_solver(const Layout *l, LayoutIn first, LayoutIn last);
-/* An empty map with the padded extents of shape; lanes: 5 for a register layout, 0 for a shared one. */
-Layout layout_blank(Ctx *c, int rank, const u32 *shape, u32 lanes);
+/* A map without inputs over the padded extents of shape. */
+Layout layout_blank(Ctx *c, int rank, const u32 *shape);
 /* Append a column to input `in`. */
 void layout_push(Layout *l, LayoutIn in, u32 col);
 /* Drop register columns that depend on earlier ones. */
