@@ -25,13 +25,11 @@ typedef struct Form {
   double compile_ms, load_ms;
 } Form;
 
-typedef struct Define { char *name, *value; } Define;
-
 struct TilejitKernel {
   TilejitKernel *next;
   TilejitProgram *program;
   char name[TILERT_NAME_MAX];
-  Define *defines;
+  TilecDefine *defines;                          /* their text is ours */
   size_t ndefines;
   TilejitParam *params;
   size_t nparams;
@@ -45,7 +43,6 @@ struct TilejitKernel {
 
 struct TilejitProgram {
   TilertDevice *device;
-  TilertStream *anchor;                          /* keeps the device open */
   char *name, *text, *target, *description, *diagnostics;
   char **import_path;
   size_t len, nimport_path;
@@ -185,8 +182,7 @@ program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, 
     return no_memory(err);
   if (!p->target[0])
     return fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  int status = tilert_stream_wrap(p->device, NULL, &p->anchor, err);
-  return status ? status : describe(p, err);
+  return describe(p, err);
 }
 
 int
@@ -197,7 +193,7 @@ tilejit_program_create(TilertDevice *dev, const char *name, const char *text, si
   TilejitProgram *p = calloc(1, sizeof *p);
   if (!p)
     return no_memory(err);
-  p->device = dev;
+  p->device = tilert_device_retain(dev);
   pthread_mutex_init(&p->lock, NULL);
   int status = program_fill(p, name, text, len, o, err);
   if (status)
@@ -263,8 +259,8 @@ kernel_destroy(TilejitKernel *k)
       form_destroy(f);
     }
   for (size_t i = 0; i < k->ndefines; i++) {
-    free(k->defines[i].name);
-    free(k->defines[i].value);
+    free((char *)(uintptr_t)k->defines[i].name);
+    free((char *)(uintptr_t)k->defines[i].value);
   }
   pthread_mutex_destroy(&k->lock);
   free(k->defines);
@@ -283,7 +279,7 @@ tilejit_program_destroy(TilejitProgram *p)
   }
   for (size_t i = 0; i < p->nimport_path; i++)
     free(p->import_path[i]);
-  tilert_stream_destroy(p->anchor);
+  tilert_device_close(p->device);
   pthread_mutex_destroy(&p->lock);
   free(p->import_path);
   free(p->name);
@@ -392,7 +388,7 @@ copy_define(TilejitKernel *k, const TilecDefine *d, TilertError *err)
   if (!p || p->kind == TILEJIT_ARGUMENT)
     return fail_about(err, k, p ? "this parameter is passed at launch, not defined:" : "no const or type parameter",
                       d->name);
-  Define *to = &k->defines[k->ndefines++];
+  TilecDefine *to = &k->defines[k->ndefines++];
   to->name = copy_text(d->name, strlen(d->name));
   to->value = copy_text(d->value, strlen(d->value));
   snprintf(p->value, sizeof p->value, "%s", d->value);
@@ -556,7 +552,7 @@ form_compile(TilejitKernel *k, Form *f, TilertError *err)
   TilecFact facts[2 * TILERT_MAX_PARAMS];
   TilecOptions o = compile_options(p);
   o.kernel = k->name;
-  o.defines = (const TilecDefine *)k->defines;
+  o.defines = k->defines;
   o.ndefines = k->ndefines;
   o.facts = facts;
   o.nfacts = list_facts(k, (Pattern){f->equal_1, f->divisible_16}, facts);

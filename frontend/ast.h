@@ -21,7 +21,7 @@ typedef struct OperInfo { const char *text; OperClass cls; const char *ir; } Ope
 extern const OperInfo oper_info[O_COUNT];
 
 /* Deepest nesting of the tree: everything that walks it may recurse. */
-enum { AST_DEPTH_MAX = 200 };
+enum { AST_DEPTH_MAX = 500 };
 
 typedef struct Node Node;
 struct Node {
@@ -33,6 +33,7 @@ struct Node {
   Span at;                /* the name or the operator; else span */
   const char *name;       /* interned; NULL if none */
   i64 ival;
+  bool huge;              /* INT: ival holds the bits of a u64 above the largest i64 */
   double fval;
   u32 nkids;
   Node **kids;            /* absent ones are NULL */

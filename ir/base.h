@@ -70,6 +70,7 @@ typedef struct SourceLoc { const char *file; u32 line, col; const char *line_tex
 /* Copies text (NUL added). Returns the offset of its first byte; never 0. */
 u32 source_add(Ctx *c, const char *name, const char *text, size_t len);
 const char *source_text(Ctx *c, u32 base);                   /* text of the file starting at base */
+u32 source_length(Ctx *c, u32 base);                         /* bytes from base to the end of its file */
 /* line, col (bytes) are 1-based; byte is the offset in the file; file NULL for nowhere, line_text NULL for foreign places. */
 SourceLoc source_locate(Ctx *c, u32 offset);
 /* A span for a line:col of a file known only by name (locations read back from .tir). */

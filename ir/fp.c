@@ -47,7 +47,7 @@ shift_round(u64 m, int shift, FloatRound r)
   u64 kept = shift < 64 ? m >> shift : 0;
   u64 rest = shift < 64 ? m & ((1ull << shift) - 1) : m;
   u64 half = shift <= 64 ? 1ull << (shift - 1) : 0;
-  if (r == ROUND_Z || shift > 64)
+  if (r == ROUND_ZERO || shift > 64)
     return kept;
   return kept + (rest > half || (rest == half && (kept & 1)));
 }
@@ -66,7 +66,7 @@ encode(const Format *f, bool neg, u64 m, int e, FloatRound r, bool sat)
   if (x >= f->emin)
     bits += (u64)(x + f->bias - 1) << f->man;          /* sig's leading bit adds the remaining 1 */
   if (bits > f->max_finite)
-    bits = sat || r == ROUND_Z ? f->max_finite : f->has_inf ? f->inf : f->nan;
+    bits = sat || r == ROUND_ZERO ? f->max_finite : f->has_inf ? f->inf : f->nan;
   return bits | (neg ? f->sign : 0);
 }
 
@@ -74,7 +74,7 @@ encode(const Format *f, bool neg, u64 m, int e, FloatRound r, bool sat)
 u64
 float_encode(DType d, double v, FloatRound r, bool sat)
 {
-  if (d == DT_F32 && r == ROUND_N && !sat && v == v) {
+  if (d == DT_F32 && r == ROUND_NEAREST && !sat && v == v) {
     float s = (float)v;
     u32 b;
     memcpy(&b, &s, sizeof b);
@@ -166,7 +166,7 @@ float_max_finite(DType d)
 u64
 float_to_bits(DType d, double v)
 {
-  return float_encode(d, v, ROUND_N, false);
+  return float_encode(d, v, ROUND_NEAREST, false);
 }
 
 /* The value of a bit pattern; exact. */

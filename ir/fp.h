@@ -2,7 +2,7 @@
  *
  * Every finite value of every dtype is a double, so a conversion is: decode to double (exact), then round once. What PTX's
  * cvt does is what these do:
- *   - ROUND_N rounds to nearest, ties to even; ROUND_Z toward zero (overflow then gives the largest finite number);
+ *   - ROUND_NEAREST takes ties to even; ROUND_ZERO gives the largest finite number on overflow;
  *   - `sat` clamps to the destination's finite range, infinities included;
  *   - the 8-bit formats always clamp, because cvt has no other form (.satfinite is mandatory there): 1e9 becomes 448 in
  *     f8e4m3 and 57344 in f8e5m2, and so does infinity. A nan stays a nan;
@@ -12,7 +12,7 @@
 #define TILEC_FP_H
 #include "ir.h"
 
-typedef enum FloatRound { ROUND_N, ROUND_Z } FloatRound;
+typedef enum FloatRound { ROUND_NEAREST, ROUND_ZERO } FloatRound;
 
 /* Bits of v in format d (a float dtype), rounded once. */
 u64 float_encode(DType d, double v, FloatRound r, bool sat);

@@ -68,6 +68,14 @@ source_text(Ctx *c, u32 base)
   return f ? f->text + (base - f->base) : NULL;
 }
 
+/* Bytes from the offset base to the end of its file. */
+u32
+source_length(Ctx *c, u32 base)
+{
+  SourceFile *f = file_at(c, base);
+  return f ? f->base + f->len - base : 0;
+}
+
 static void
 lines_find(Ctx *c, SourceFile *f)
 {

@@ -184,16 +184,43 @@ type_padded(const Type *t)
   return false;
 }
 
+/* NULL if a tile may have these extents, else what is wrong. */
+const char *
+type_shape_error(Ctx *c, int rank, const u32 *shape)
+{
+  u64 padded = 1;
+  if (rank < 1 || rank > MAX_RANK)
+    return arena_printf(c->scratch, "a tile has 1 to %d dimensions, not %d", MAX_RANK, rank);
+  for (int i = 0; i < rank; i++) {
+    if (!shape[i] || shape[i] > TILE_MAX_NUMEL)
+      return arena_printf(c->scratch, "extent %u is not between 1 and %d", shape[i], TILE_MAX_NUMEL);
+    padded *= next_pow2(shape[i]);
+    if (padded > TILE_MAX_NUMEL)
+      return arena_printf(c->scratch, "the tile has more than %d elements (extents padded to powers of two)",
+                          TILE_MAX_NUMEL);
+  }
+  return NULL;
+}
+
+/* The language's spelling; alias >= 0 names the layout behind the extents. */
+void
+type_print(Buf *b, const Type *t, int alias)
+{
+  const char *open = type_is_tile(t) && t->ptr ? "(" : "", *close = *open ? ")" : "";
+  buf_printf(b, "%s%s%s%s", open, type_is_ptr(t) ? "*" : "", dtype_info[t->dt].name, close);
+  for (int i = 0; i < t->rank; i++)
+    buf_printf(b, "%s%u", i ? ", " : "[", t->shape[i]);
+  if (t->rank && alias >= 0)
+    buf_printf(b, ", #%d", alias);
+  if (t->rank)
+    buf_putc(b, ']');
+}
+
 /* The language's spelling, without the layout; in scratch. */
 const char *
 type_str(Ctx *c, const Type *t)
 {
   Buf b = {.arena = c->scratch};
-  const char *open = type_is_tile(t) && t->ptr ? "(" : "", *close = *open ? ")" : "";
-  buf_printf(&b, "%s%s%s%s", open, type_is_ptr(t) ? "*" : "", dtype_info[t->dt].name, close);
-  for (int i = 0; i < t->rank; i++)
-    buf_printf(&b, "%s%u", i ? ", " : "[", t->shape[i]);
-  if (t->rank)
-    buf_putc(&b, ']');
+  type_print(&b, t, -1);
   return buf_str(&b);
 }

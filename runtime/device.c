@@ -59,6 +59,12 @@ tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out,
 }
 
 TilertDevice *
+tilert_device_retain(TilertDevice *dev)
+{
+  return device_retain(dev);
+}
+
+TilertDevice *
 device_retain(TilertDevice *d)
 {
   atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);

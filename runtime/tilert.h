@@ -89,6 +89,8 @@ typedef struct TilertStats {
 TILERT_API void tilert_options_default(TilertOptions *o);
 /* spec: "cuda", "cuda:N", "sim", or NULL or "auto" (cuda if there is a driver and a device, else sim). */
 TILERT_API int tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out, TilertError *err);
+/* One more reference, to be given up by tilert_device_close. Returns dev. */
+TILERT_API TilertDevice *tilert_device_retain(TilertDevice *dev);
 TILERT_API void tilert_device_close(TilertDevice *dev);
 /* How many devices "cuda:N" can name; 0 without a driver. */
 TILERT_API int tilert_cuda_count(void);

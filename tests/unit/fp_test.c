@@ -36,7 +36,7 @@ check_round_trip(DType d)
 {
   for (u64 b = 0; b < 1ull << dtype_bits(d); b++) {
     double v = float_decode(d, b);
-    u64 back = float_encode(d, v, ROUND_N, false), back_rz = float_encode(d, v, ROUND_Z, false);
+    u64 back = float_encode(d, v, ROUND_NEAREST, false), back_rz = float_encode(d, v, ROUND_ZERO, false);
     CHECK((v != v) == float_is_nan(d, b), "%s %llx", dtype_info[d].name, (unsigned long long)b);
     if (v != v)
       CHECK(back == float_nan(d), "%s nan %llx", dtype_info[d].name, (unsigned long long)back);
@@ -55,11 +55,11 @@ check_midpoints(DType d)
   u64 sign = 1ull << (dtype_bits(d) - 1);
   for (u64 b = 0; b < float_max_finite(d); b++) {
     double lo = float_decode(d, b), hi = float_decode(d, b + 1), mid = (lo + hi) / 2;
-    CHECK(float_encode(d, mid, ROUND_N, false) == b + (b & 1), "%s mid %a", dtype_info[d].name, mid);
-    CHECK(float_encode(d, nextafter(mid, 0), ROUND_N, false) == b, "%s below %a", dtype_info[d].name, mid);
-    CHECK(float_encode(d, nextafter(mid, INFINITY), ROUND_N, false) == b + 1, "%s above %a", dtype_info[d].name, mid);
-    CHECK(float_encode(d, nextafter(hi, 0), ROUND_Z, false) == b, "%s rz %a", dtype_info[d].name, hi);
-    CHECK(float_encode(d, -mid, ROUND_N, false) == (sign | (b + (b & 1))), "%s -mid %a", dtype_info[d].name, mid);
+    CHECK(float_encode(d, mid, ROUND_NEAREST, false) == b + (b & 1), "%s mid %a", dtype_info[d].name, mid);
+    CHECK(float_encode(d, nextafter(mid, 0), ROUND_NEAREST, false) == b, "%s below %a", dtype_info[d].name, mid);
+    CHECK(float_encode(d, nextafter(mid, INFINITY), ROUND_NEAREST, false) == b + 1, "%s above %a", dtype_info[d].name, mid);
+    CHECK(float_encode(d, nextafter(hi, 0), ROUND_ZERO, false) == b, "%s rz %a", dtype_info[d].name, hi);
+    CHECK(float_encode(d, -mid, ROUND_NEAREST, false) == (sign | (b + (b & 1))), "%s -mid %a", dtype_info[d].name, mid);
   }
 }
 
@@ -70,7 +70,7 @@ check_half(double v)
   _Float16 h = (_Float16)v, hf = (_Float16)(float)v;
   u16 want, wantf;
   memcpy(&want, &h, 2), memcpy(&wantf, &hf, 2);
-  u64 got = float_encode(DT_F16, v, ROUND_N, false), gotf = float_encode(DT_F16, (float)v, ROUND_N, false);
+  u64 got = float_encode(DT_F16, v, ROUND_NEAREST, false), gotf = float_encode(DT_F16, (float)v, ROUND_NEAREST, false);
   CHECK(v != v ? float_is_nan(DT_F16, got) : got == want, "%a: %llx, want %x", v, (unsigned long long)got, want);
   CHECK(v != v ? float_is_nan(DT_F16, gotf) : gotf == wantf, "%a: %llx, want %x", v, (unsigned long long)gotf, wantf);
 #endif
@@ -89,9 +89,9 @@ check_random(void)
     float f = (float)v;
     u32 want;
     memcpy(&want, &f, 4);
-    CHECK(float_encode(DT_F32, v, ROUND_N, false) == want, "f32 %a", v);
+    CHECK(float_encode(DT_F32, v, ROUND_NEAREST, false) == want, "f32 %a", v);
     u32 clamped = isinf(f) ? (want & 0x80000000u) | 0x7f7fffffu : want;
-    CHECK(float_encode(DT_F32, v, ROUND_N, true) == clamped, "f32 sat %a", v);
+    CHECK(float_encode(DT_F32, v, ROUND_NEAREST, true) == clamped, "f32 sat %a", v);
   }
 }
 
@@ -103,33 +103,33 @@ check_integers(void)
     u64 width = next_random(&s) % 64, r = next_random(&s) >> width;
     float f = (float)r;
     double d = (double)r;
-    CHECK(float_encode_int(DT_F64, false, r, ROUND_N, false) == float_encode(DT_F64, d, ROUND_N, false), "%a", d);
-    CHECK(!r || float_encode_int(DT_F32, true, r, ROUND_N, false) == float_encode(DT_F32, -f, ROUND_N, false), "%a", d);
+    CHECK(float_encode_int(DT_F64, false, r, ROUND_NEAREST, false) == float_encode(DT_F64, d, ROUND_NEAREST, false), "%a", d);
+    CHECK(!r || float_encode_int(DT_F32, true, r, ROUND_NEAREST, false) == float_encode(DT_F32, -f, ROUND_NEAREST, false), "%a", d);
     check_half((double)(r & 0xfffff));
   }
-  CHECK(float_encode_int(DT_F16, false, 65519, ROUND_N, false) == 0x7bff, "below the overflow threshold");
-  CHECK(float_encode_int(DT_F16, false, 65520, ROUND_N, false) == 0x7c00, "overflow");
-  CHECK(float_encode_int(DT_F16, false, 65520, ROUND_N, true) == 0x7bff, "saturate");
-  CHECK(float_encode_int(DT_F16, false, 65520, ROUND_Z, false) == 0x7bff, "toward zero");
-  CHECK(float_encode_int(DT_F32, false, (1ull << 54) + (1ull << 30) + 1, ROUND_N, false) == 0x5a800001, "one rounding");
+  CHECK(float_encode_int(DT_F16, false, 65519, ROUND_NEAREST, false) == 0x7bff, "below the overflow threshold");
+  CHECK(float_encode_int(DT_F16, false, 65520, ROUND_NEAREST, false) == 0x7c00, "overflow");
+  CHECK(float_encode_int(DT_F16, false, 65520, ROUND_NEAREST, true) == 0x7bff, "saturate");
+  CHECK(float_encode_int(DT_F16, false, 65520, ROUND_ZERO, false) == 0x7bff, "toward zero");
+  CHECK(float_encode_int(DT_F32, false, (1ull << 54) + (1ull << 30) + 1, ROUND_NEAREST, false) == 0x5a800001, "one rounding");
 }
 
 static void
 check_edges(void)
 {
-  CHECK(float_encode(DT_F8E4M3, 448, ROUND_N, false) == 0x7e, "448");
-  CHECK(float_encode(DT_F8E4M3, 1e9, ROUND_N, false) == 0x7e, "saturates");
-  CHECK(float_encode(DT_F8E4M3, -INFINITY, ROUND_N, false) == 0xfe, "-inf saturates");
-  CHECK(float_encode(DT_F8E5M2, INFINITY, ROUND_N, false) == 0x7b, "inf saturates");
-  CHECK(float_encode(DT_F8E4M3, NAN, ROUND_N, true) == 0x7f, "nan stays");
-  CHECK(float_encode(DT_BF16, 3.4e38, ROUND_N, false) == 0x7f80, "bf16 overflow");
-  CHECK(float_encode(DT_F32, NAN, ROUND_N, false) == 0x7fffffff, "f32 nan");
-  CHECK(float_encode(DT_F16, 65504, ROUND_N, false) == 0x7bff, "largest f16");
-  CHECK(float_encode(DT_F16, -0.0, ROUND_N, false) == 0x8000, "negative zero");
-  CHECK(float_encode(DT_F64, DBL_TRUE_MIN, ROUND_N, false) == 1, "smallest f64");
-  CHECK(float_encode(DT_F64, DBL_MAX, ROUND_Z, true) == float_max_finite(DT_F64), "largest f64");
-  CHECK(float_encode(DT_F32, 1 + ldexp(1, -24), ROUND_N, false) == 0x3f800000, "tie to even");
-  CHECK(float_encode(DT_F32, -(1 + ldexp(3, -25)), ROUND_Z, false) == 0xbf800000, "rz");
+  CHECK(float_encode(DT_F8E4M3, 448, ROUND_NEAREST, false) == 0x7e, "448");
+  CHECK(float_encode(DT_F8E4M3, 1e9, ROUND_NEAREST, false) == 0x7e, "saturates");
+  CHECK(float_encode(DT_F8E4M3, -INFINITY, ROUND_NEAREST, false) == 0xfe, "-inf saturates");
+  CHECK(float_encode(DT_F8E5M2, INFINITY, ROUND_NEAREST, false) == 0x7b, "inf saturates");
+  CHECK(float_encode(DT_F8E4M3, NAN, ROUND_NEAREST, true) == 0x7f, "nan stays");
+  CHECK(float_encode(DT_BF16, 3.4e38, ROUND_NEAREST, false) == 0x7f80, "bf16 overflow");
+  CHECK(float_encode(DT_F32, NAN, ROUND_NEAREST, false) == 0x7fffffff, "f32 nan");
+  CHECK(float_encode(DT_F16, 65504, ROUND_NEAREST, false) == 0x7bff, "largest f16");
+  CHECK(float_encode(DT_F16, -0.0, ROUND_NEAREST, false) == 0x8000, "negative zero");
+  CHECK(float_encode(DT_F64, DBL_TRUE_MIN, ROUND_NEAREST, false) == 1, "smallest f64");
+  CHECK(float_encode(DT_F64, DBL_MAX, ROUND_ZERO, true) == float_max_finite(DT_F64), "largest f64");
+  CHECK(float_encode(DT_F32, 1 + ldexp(1, -24), ROUND_NEAREST, false) == 0x3f800000, "tie to even");
+  CHECK(float_encode(DT_F32, -(1 + ldexp(3, -25)), ROUND_ZERO, false) == 0xbf800000, "rz");
   CHECK(float_round_tf32(1 + ldexpf(1, -11)) == 1 + ldexpf(1, -10), "ties away");
   CHECK(float_round_tf32(1 + ldexpf(1, -12)) == 1 && isinf(float_round_tf32(INFINITY)), "tf32");
   CHECK(float_from_bits(DT_F16, float_to_bits(DT_F16, 1.5)) == 1.5, "contract names");

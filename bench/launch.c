@@ -1,0 +1,108 @@
+/* launch.c - host cost of one launch: the driver's cuLaunchKernel by itself, tilert_launch_packed, tilejit_call_launch and
+ * tilejit_launch (arguments checked and specialised on every call), interleaved in one process.
+ * Prints one line each: name, median microseconds over rounds of back-to-back launches of an empty kernel.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "jit.h"
+#include "tilert.h"
+
+enum { ROUNDS = 41, LAUNCHES = 2000, PATHS = 4 };
+
+typedef int (*LaunchFn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+typedef int (*LoadFn)(void **, const void *);
+typedef int (*GetFn)(void **, void *, const char *);
+typedef int (*StreamFn)(void **, unsigned);
+
+static const char source[] =
+  "kernel nop(a: *f32, b: *f32, c: *f32, n: i32) { if (n < 0) { store(c, load(a) + load(b)); } }\n";
+static const char ptx[] =
+  ".version 8.0\n.target sm_80\n.address_size 64\n"
+  ".visible .entry raw(.param .u64 a,.param .u64 b,.param .u64 c,.param .u32 n){ret;}\n";
+
+static double
+now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static void
+check(int status, const TilertError *e)
+{
+  if (!status) return;
+  fprintf(stderr, "bench_launch: %s\n", e->message);
+  exit(1);
+}
+
+int
+main(void)
+{
+  static double us[PATHS][ROUNDS];
+  static const char *const names[PATHS] = {"cuLaunchKernel", "tilert_launch_packed", "tilejit_call_launch", "tilejit_launch"};
+  TilertError e;
+  TilertDevice *dev;
+  TilertStream *s;
+  TilertBuffer *b;
+  TilejitProgram *p;
+  TilejitKernel *k;
+  TilejitCall *call;
+  TilertArg args[4];
+  const uint32_t grid[3] = {1, 1, 1};
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *mod, *fn;
+  LaunchFn launch;
+  unsigned long long ptr;
+  int n = 1;
+  void *raw[] = {&ptr, &ptr, &ptr, &n};
+  if (!cuda) {
+    fprintf(stderr, "bench_launch: no libcuda.so.1\n");
+    return 1;
+  }
+  check(tilert_device_open("cuda", NULL, &dev, &e), &e);
+  check(tilert_stream_create(dev, &s, &e), &e);
+  check(tilert_buffer_create(dev, 4096, &b, &e), &e);
+  check(tilejit_program_create(dev, "nop.tile", source, sizeof source - 1, NULL, &p, &e), &e);
+  check(tilejit_kernel(p, "nop", NULL, 0, &k, &e), &e);
+  memset(args, 0, sizeof args);
+  for (int i = 0; i < 3; i++) args[i] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = b};
+  args[3] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = 1};
+  check(tilejit_call_create(k, grid, NULL, args, 4, &call, &e), &e);
+  ptr = tilert_buffer_address(b);
+  launch = (LaunchFn)dlsym(cuda, "cuLaunchKernel");
+  if (((LoadFn)dlsym(cuda, "cuModuleLoadData"))(&mod, ptx) || ((GetFn)dlsym(cuda, "cuModuleGetFunction"))(&fn, mod, "raw")) {
+    fprintf(stderr, "bench_launch: cannot load the raw kernel\n");
+    return 1;
+  }
+  for (int r = 0; r < ROUNDS; r++)
+    for (int path = 0; path < PATHS; path++) {
+      int status = 0;
+      double t;
+      tilert_stream_synchronize(s, &e);
+      t = now();
+      for (int i = 0; i < LAUNCHES; i++) switch (path) {
+        case 0: status |= launch(fn, 1, 1, 1, 128, 1, 1, 0, tilert_stream_native(s), raw, NULL); break;
+        case 1: status |= tilert_launch_packed(tilejit_call_packed(call), s, &e); break;
+        case 2: status |= tilejit_call_launch(call, s, &e); break;
+        case 3: status |= tilejit_launch(k, s, grid, args, 4, &e); break;
+        }
+      us[path][r] = (now() - t) / LAUNCHES;
+      check(status, &e);
+    }
+  check(tilert_stream_synchronize(s, &e), &e);
+  for (int path = 0; path < PATHS; path++) {
+    qsort(us[path], ROUNDS, sizeof us[path][0], by_value);
+    printf("%s %.3f\n", names[path], us[path][ROUNDS / 2]);
+  }
+  return 0;
+}

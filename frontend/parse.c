@@ -1,0 +1,354 @@
+/* parse.c - around the generated parser: constructors for its actions, literals, and words for syntax errors. */
+#include "parser.h"
+#include "tl_grammar.h"
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int tl_scan_lex(TL_STYPE *value, TL_LTYPE *at, void *scanner);
+int tl_scan_lex_init_extra(Parser *p, void **scanner);
+int tl_scan_lex_destroy(void *scanner);
+struct yy_buffer_state *tl_scan__scan_buffer(char *text, size_t size, void *scanner);
+
+typedef struct TileParser { Parser p; void *scanner; } TileParser;
+
+/* ---- constructors ---- */
+
+static Node *
+checked(Parser *p, Node *n)
+{
+  if (n->depth <= AST_DEPTH_MAX)
+    return n;
+  if (!p->too_deep)
+    diag(p->c, n->at, E_TOO_DEEP, "this");
+  p->too_deep = true;
+  return ast_node(p->a, N_ERROR, n->span, 0, NULL);
+}
+
+static Node *
+node_from(Parser *p, NodeKind kind, Span span, u32 n, va_list ap)
+{
+  Node *kids[4] = {0};
+  for (u32 i = 0; i < n; i++)
+    kids[i] = va_arg(ap, Node *);
+  return checked(p, ast_node(p->a, kind, span, n, kids));
+}
+
+/* n children, each Node * or NULL. */
+Node *
+parser_node(Parser *p, NodeKind kind, Span span, u32 n, ...)
+{
+  va_list ap;
+  va_start(ap, n);
+  Node *node = node_from(p, kind, span, n, ap);
+  va_end(ap);
+  return node;
+}
+
+/* The same, with the name (and its place) of a NAME or STR node. */
+Node *
+parser_named(Parser *p, NodeKind kind, Span span, Node *name, u32 n, ...)
+{
+  va_list ap;
+  va_start(ap, n);
+  Node *node = node_from(p, kind, span, n, ap);
+  va_end(ap);
+  node->name = name->name;
+  node->at = name->span;
+  return node;
+}
+
+/* An operator at `at`; b is NULL for one operand. */
+Node *
+parser_oper(Parser *p, NodeKind kind, Span span, Span at, Oper op, Node *a, Node *b)
+{
+  Node *node = ast_node(p->a, kind, span, b ? 2 : 1, (Node *[]){a, b});
+  node->at = at;
+  node->op = op;
+  return checked(p, node);
+}
+
+/* list with one child more, its span grown. */
+Node *
+parser_add(Parser *p, Node *list, Node *more)
+{
+  if (more->depth >= AST_DEPTH_MAX) {
+    Node *deep = ast_node(p->a, N_ERROR, more->span, 0, NULL);
+    deep->depth = AST_DEPTH_MAX + 1;
+    more = checked(p, deep);
+  }
+  ast_append(p->a, list, more);
+  if (list->span.lo == list->span.hi)
+    list->span.lo = more->span.lo;
+  if (more->span.hi > list->span.hi)
+    list->span.hi = more->span.hi;
+  return list;
+}
+
+/* A node of `first` (unless NULL) and the list's children. */
+Node *
+parser_join(Parser *p, NodeKind kind, Span span, Node *name, Node *first, const Node *list)
+{
+  Node *n = ast_node(p->a, kind, span, 0, NULL);
+  if (name) {
+    n->name = name->name;
+    n->at = name->span;
+  }
+  if (first)
+    ast_append(p->a, n, first);
+  for (u32 i = 0; i < list->nkids; i++)
+    ast_append(p->a, n, list->kids[i]);
+  return checked(p, n);
+}
+
+/* ---- literals ---- */
+
+static int
+digit_value(char ch)
+{
+  return ch >= '0' && ch <= '9' ? ch - '0' : (ch | 32) >= 'a' && (ch | 32) <= 'f' ? (ch | 32) - 'a' + 10 : 99;
+}
+
+/* Digits in `base`, underscores between them ignored; too large a number is an error. */
+Node *
+parser_int(Parser *p, Span at, const char *s, u32 len, int base)
+{
+  Node *n = parser_node(p, N_INT, at, 0);
+  u64 v = 0, b = (u64)base;
+  u32 digits = 0;
+  bool over = false;
+  for (u32 i = 0; i < len; i++) {
+    if (s[i] == '_')
+      continue;
+    u64 d = (u64)digit_value(s[i]);
+    over |= v > (UINT64_MAX - d) / b;
+    v = v * b + d;
+    digits++;
+  }
+  if (over || !digits)
+    diag(p->c, at, E_LITERAL, arena_strndup(p->a, s, len), over ? "it does not fit in 64 bits" : "it has no digits");
+  n->ival = over ? 1 : (i64)v;
+  n->huge = !over && v > INT64_MAX;
+  return n;
+}
+
+/* A decimal float; text outside the range of doubles is an error, not infinity. */
+Node *
+parser_float(Parser *p, Span at, const char *s)
+{
+  Node *n = parser_node(p, N_FLOAT, at, 0);
+  Buf b = {.arena = p->a};
+  for (; *s; s++)
+    if (*s == '.')
+      buf_puts(&b, localeconv()->decimal_point);
+    else if (*s != '_')
+      buf_putc(&b, *s);
+  n->fval = strtod(buf_str(&b), NULL);
+  if (n->fval > 1.7976931348623157e308) {
+    diag(p->c, at, E_LITERAL, buf_str(&b), "it is beyond the largest f64; write inf for infinity");
+    n->fval = 1;
+  }
+  return n;
+}
+
+Node *
+parser_name(Parser *p, Span at, const char *s, u32 len)
+{
+  Node *n = parser_node(p, N_NAME, at, 0);
+  n->name = intern_n(p->c, s, len);
+  return n;
+}
+
+/* The text between the quotes; \n, \" and \\ are understood. */
+Node *
+parser_string(Parser *p, Span at, const char *s, u32 len)
+{
+  Node *n = parser_node(p, N_STR, at, 0);
+  Buf b = {.arena = p->a};
+  for (u32 i = 0; i < len; i++) {
+    bool escape = s[i] == '\\' && i + 1 < len;
+    i += escape;
+    if (s[i])
+      buf_putc(&b, escape && s[i] == 'n' ? '\n' : s[i]);
+  }
+  n->name = intern(p->c, buf_str(&b));
+  return n;
+}
+
+/* ---- errors ---- */
+
+typedef enum HintWhere { HINT_GOT, HINT_PREV, HINT_CHAR } HintWhere;
+static const struct { HintWhere where; const char *text, *advice; } hints[] = {
+#define HINT(where, text, advice) {HINT_##where, text, advice},
+#include "hints.def"
+#undef HINT
+};
+
+static const char *
+find_hint(HintWhere where, const char *text)
+{
+  for (size_t i = 0; i < COUNT(hints); i++)
+    if (hints[i].where == where && !strcmp(hints[i].text, text))
+      return hints[i].advice;
+  return NULL;
+}
+
+/* A character that no token begins with. */
+void
+parser_bad_char(Parser *p, Span at, const char *s)
+{
+  u8 ch = (u8)s[0];
+  char text[16];
+  snprintf(text, sizeof text, ch >= 32 && ch < 127 ? "'%c'" : "byte 0x%02x", ch);
+  Diag *d = diag(p->c, at, E_CHAR, text);
+  const char *advice = find_hint(HINT_CHAR, s);
+  if (advice)
+    diag_note(p->c, d, at, "%s", advice);
+}
+
+static const char *
+span_text(Parser *p, Span s)
+{
+  return s.hi > s.lo ? arena_strndup(p->a, source_text(p->c, p->base) + (s.lo - p->base), s.hi - s.lo) : "";
+}
+
+static bool
+listed(const char *name, const char *list)
+{
+  size_t n = strlen(name);
+  for (const char *s = list; (s = strstr(s, name)); s += n)
+    if ((s == list || s[-1] == ' ') && (s[n] == ' ' || !s[n]))
+      return true;
+  return false;
+}
+
+static bool
+among(const char *name, u32 n, const char *const *names)
+{
+  for (u32 i = 0; i < n; i++)
+    if (!strcmp(names[i], name))
+      return true;
+  return false;
+}
+
+/* Sets of tokens that read better under one name; a set counts as present when its last column's token is expected. */
+static const struct { const char *members, *name, *sign; } token_sets[] = {
+  {"let var if for while return break continue { ; name number string true false ( [ - ~ ! *", "a statement", "let"},
+  {"+ - * / % & | ^ << >> == != < <= > >= && || ? [ (", "an operator", "/"},
+  {"+= -= *= /= %= &= |= ^= <<= >>=", "an assignment", "+="},
+  {"name number string true false ( [ - ~ ! *", "an expression", "a number"},
+  {"kernel fn const import", "a declaration", "kernel"},
+};
+
+static const char *
+bare(Parser *p, const char *name)
+{
+  size_t n = strlen(name);
+  if (!strncmp(name, "a ", 2))
+    return name + 2;
+  return n > 2 && (*name == '\'' || *name == '"') ? arena_strndup(p->a, name + 1, n - 2) : name;
+}
+
+/* "an expression or ';'": what could stand here, in few words; "" when that would be long. */
+static const char *
+expectation(Parser *p, u32 n, const char *const *names)
+{
+  const char *parts[6];
+  u32 count = 0;
+  bool in_set[COUNT(token_sets)] = {0};
+  for (size_t k = 0; k < COUNT(token_sets); k++)
+    if (among(token_sets[k].sign, n, names) && !(k == 3 && in_set[0])) {
+      in_set[k] = true;
+      if (count < COUNT(parts) && k != 2)
+        parts[count++] = token_sets[k].name;
+    }
+  for (u32 i = 0; i < n; i++) {
+    bool covered = false;
+    for (size_t k = 0; k < COUNT(token_sets); k++)
+      covered |= in_set[k] && listed(bare(p, names[i]), token_sets[k].members);
+    if (!covered && count == COUNT(parts))
+      return "";
+    if (!covered)
+      parts[count++] = names[i];
+  }
+  Buf b = {.arena = p->a};
+  for (u32 i = 0; i < count; i++) {
+    const char *s = bare(p, parts[i]);
+    bool quote = s != parts[i] && strncmp(parts[i], "a ", 2) != 0;
+    buf_printf(&b, quote || s[1] == 0 ? "%s'%s'" : "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ",
+               quote ? s : parts[i]);
+  }
+  return buf_str(&b);
+}
+
+static bool
+new_line_between(Parser *p, u32 lo, u32 hi)
+{
+  const char *text = source_text(p->c, p->base);
+  return hi > lo && memchr(text + (lo - p->base), '\n', hi - lo) != NULL;
+}
+
+static void
+add_hints(Parser *p, Diag *d, Span at)
+{
+  const char *advice = find_hint(HINT_GOT, span_text(p, at));
+  if (!advice)
+    advice = find_hint(HINT_PREV, span_text(p, p->prev));
+  if (advice)
+    diag_note(p->c, d, at, "%s", advice);
+  if (p->prev.hi && p->prev.hi < at.lo) {
+    const char *between = span_text(p, (Span){p->prev.hi, at.lo});
+    const char *slashes = strstr(between, "//");
+    if (slashes && slashes - between < 3 && !memchr(between, '\n', (size_t)(slashes - between)))
+      diag_note(p->c, d, (Span){p->prev.hi, p->prev.hi + 2}, "// begins a comment; / divides integers");
+  }
+}
+
+/* got "": nothing known; expected: the names of the tokens that could stand here. */
+void
+parser_syntax_error(Parser *p, Span at, const char *got, u32 n, const char *const *expected)
+{
+  const char *want = expectation(p, n, expected);
+  const char *text = span_text(p, at);
+  const char *join = *want ? ", expected " : "";
+  Diag *d;
+  if (among("';'", n, expected) && new_line_between(p, p->prev.hi, at.lo))
+    d = diag(p->c, (Span){p->prev.hi - 1, p->prev.hi}, E_SYNTAX, "expected ';' after this");
+  else if (at.lo >= at.hi || !strcmp(got, "the end of the file"))
+    d = diag(p->c, at, E_SYNTAX, arena_printf(p->a, "unexpected end of the file%s%s", join, want));
+  else
+    d = diag(p->c, at, E_SYNTAX, arena_printf(p->a, "unexpected '%s'%s%s", text, join, want));
+  add_hints(p, d, at);
+}
+
+/* ---- running ---- */
+
+/* One token; keeps the last two spans for messages. */
+int
+tl_lex(TL_STYPE *value, TL_LTYPE *at, Parser *p)
+{
+  int kind = tl_scan_lex(value, at, ((TileParser *)p)->scanner);
+  if (kind == TL_YYEOF)
+    *at = (Span){p->pos, p->pos};
+  p->prev = p->cur;
+  p->cur = *at;
+  return kind;
+}
+
+/* The tree of the file at source offset base; NULL after reporting errors. Nodes live in a. */
+Node *
+parse_file(Ctx *c, Arena *a, u32 base)
+{
+  u32 before = diag_errors(c);
+  const char *text = source_text(c, base);
+  size_t len = strlen(text);
+  char *copy = NEW_ARRAY(a, char, len + 2);
+  memcpy(copy, text, len);
+  TileParser tp = {.p = {.c = c, .a = a, .base = base, .pos = base}};
+  tl_scan_lex_init_extra(&tp.p, &tp.scanner);
+  tl_scan__scan_buffer(copy, len + 2, tp.scanner);
+  tl_parse(&tp.p);
+  tl_scan_lex_destroy(tp.scanner);
+  return diag_errors(c) == before ? tp.p.root : NULL;
+}

@@ -1,0 +1,35 @@
+/* parser.h - text to syntax tree: what the scanner, the grammar and parse.c share. Private to the frontend. */
+#ifndef TILEC_PARSER_H
+#define TILEC_PARSER_H
+#include "ast.h"
+
+typedef struct Parser {
+  Ctx *c;
+  Arena *a;
+  u32 base;               /* offset of the text in the source space */
+  u32 pos;                /* scanner: offset of the end of the current token */
+  u32 comment;            /* scanner: where the open comment began */
+  Span prev, cur;         /* the last two tokens */
+  Node *root;
+  bool too_deep;          /* reported once */
+} Parser;
+
+/* The tree of the file at source offset base; NULL after reporting errors. Nodes live in a. */
+Node *parse_file(Ctx *c, Arena *a, u32 base);
+
+/* For the grammar's actions. */
+Node *parser_node(Parser *p, NodeKind kind, Span span, u32 n, ...);     /* n children, each Node * or NULL */
+Node *parser_named(Parser *p, NodeKind kind, Span span, Node *name, u32 n, ...);
+Node *parser_oper(Parser *p, NodeKind kind, Span span, Span at, Oper op, Node *a, Node *b);
+Node *parser_add(Parser *p, Node *list, Node *more);
+/* A node of `first` (unless NULL) and the list's children. */
+Node *parser_join(Parser *p, NodeKind kind, Span span, Node *name, Node *first, const Node *list);
+/* got "": nothing known; expected: the names of the tokens that could stand here. */
+void parser_syntax_error(Parser *p, Span at, const char *got, u32 n, const char *const *expected);
+/* For the scanner. */
+Node *parser_int(Parser *p, Span at, const char *s, u32 len, int base);
+Node *parser_float(Parser *p, Span at, const char *s);
+Node *parser_name(Parser *p, Span at, const char *s, u32 len);
+Node *parser_string(Parser *p, Span at, const char *s, u32 len);
+void parser_bad_char(Parser *p, Span at, const char *s);
+#endif

@@ -1,0 +1,33 @@
+/* internal.h - what the files of passes/ share and nobody else sees. */
+#ifndef TILEC_PASSES_INTERNAL_H
+#define TILEC_PASSES_INTERNAL_H
+#include "passes.h"
+
+extern const char *const passes_pipeline[];   /* pipeline.c: names in order, NULL-terminated */
+
+/* ---- fold.c ---- */
+/* The element bits of a pure elementwise op whose operands are constants with the bits x[i]; false where the result is
+ * not certain to be the hardware's bit for bit (approximations, nans) or undefined (division by zero). */
+bool fold_elem(const Op *op, const u64 *x, u64 *out);
+/* value conversion, as fold_elem */
+bool fold_cast(DType from, DType to, u64 x, u64 *out);
+i64 fold_signed(DType d, u64 bits);            /* integer bits widened to 64 by the dtype's sign */
+u64 fold_mask(DType d);                        /* the bits a value of d may have set */
+
+/* ---- loops.c ---- */
+u32 block_loop_depth(const Block *b);          /* number of for and while ops around */
+bool op_is_loop(const Op *op);
+/* The op in block b that is `op` or contains it; NULL if none. */
+Op *op_ancestor_in(Op *op, const Block *b);
+/* Block that a value belongs to. */
+const Block *value_block(const Value *v);
+/* Carried values of a for or while. Operand index of the first initial value; argument index of the first carried in a region. */
+u32 loop_first_init(const Op *loop);
+u32 loop_first_arg(const Op *loop);
+/* Terminator of region r of an op. */
+Op *region_end(const Op *op, u32 r);
+/* Number of operands of a region's terminator that are not carried values (1 for `condition`). */
+u32 yield_first(const Op *terminator);
+/* May go when its results are unused. */
+bool op_removable(const Op *op);
+#endif

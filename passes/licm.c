@@ -1,0 +1,75 @@
+/* licm.c - hoist pure loop-invariant ops out of for and while.
+ * Needs any phase; keeps it. Inner loops first, so that an op leaves as many loops as it can in one run.
+ *
+ * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold inside
+ * the loop only), no integer division unless its divisor is a constant other than zero. */
+#include "internal.h"
+
+static bool
+outside(const Value *v, const Op *loop)
+{
+  for (const Block *b = value_block(v); b; b = b->parent ? b->parent->block : NULL)
+    if (b->parent == loop)
+      return false;
+  return true;
+}
+
+static bool
+may_speculate(const Op *op)
+{
+  if (!op_has(op, T_PURE) || op->code == OP_HINT || !op->nresults)
+    return false;
+  if ((op->code != OP_DIV && op->code != OP_REM) || type_is_float(op_result(op)->type))
+    return true;
+  i64 d;
+  return value_const_int(op_operand(op, 1), &d) && d != 0;
+}
+
+static bool
+invariant(const Op *op, const Op *loop)
+{
+  for (u32 i = 0; i < op->noperands; i++)
+    if (op_operand(op, i) && !outside(op_operand(op, i), loop))
+      return false;
+  return true;
+}
+
+/* What a reduction's region takes from around it. */
+static bool
+regions_invariant(const Op *op, const Op *loop)
+{
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      for (u32 i = 0; i < x->noperands; i++)
+        if (op_operand(x, i) && value_block(op_operand(x, i)) != op->regions[r] && !outside(op_operand(x, i), loop))
+          return false;
+  return true;
+}
+
+static void
+hoist_from(Block *b, Op *loop)
+{
+  for (Op *op = b->first, *next; op; op = next) {
+    next = op->next;
+    if (may_speculate(op) && invariant(op, loop) && regions_invariant(op, loop))
+      op_move_before(op, loop);
+  }
+}
+
+static void
+licm_block(Block *b)
+{
+  for (Op *op = b->first; op; op = op->next) {
+    for (u32 r = 0; r < op->nregions; r++)
+      licm_block(op->regions[r]);
+    for (u32 r = 0; op_is_loop(op) && r < op->nregions; r++)
+      hoist_from(op->regions[r], op);
+  }
+}
+
+void
+pass_licm(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++)
+    licm_block(m->funcs.data[i]->body);
+}

@@ -1,0 +1,75 @@
+/* loops.c - small questions about structured control flow. */
+#include "internal.h"
+
+bool
+op_is_loop(const Op *op)
+{
+  return op->code == OP_FOR || op->code == OP_WHILE;
+}
+
+u32
+block_loop_depth(const Block *b)
+{
+  u32 n = 0;
+  for (const Op *p = b->parent; p; p = p->block->parent)
+    n += op_is_loop(p);
+  return n;
+}
+
+Op *
+op_ancestor_in(Op *op, const Block *b)
+{
+  while (op && op->block != b)
+    op = op->block->parent;
+  return op;
+}
+
+const Block *
+value_block(const Value *v)
+{
+  return v->def ? v->def->block : v->block;
+}
+
+u32
+loop_first_init(const Op *loop)
+{
+  return loop->code == OP_FOR ? 3 : 0;
+}
+
+u32
+loop_first_arg(const Op *loop)
+{
+  return loop->code == OP_FOR ? 1 : 0;
+}
+
+Op *
+region_end(const Op *op, u32 r)
+{
+  return block_terminator(op->regions[r]);
+}
+
+u32
+yield_first(const Op *terminator)
+{
+  return terminator->code == OP_CONDITION ? 1 : 0;
+}
+
+static bool
+region_effect_free(const Block *b)
+{
+  for (const Op *op = b->first; op; op = op->next)
+    if (!op_has(op, T_TERM) && !op_removable(op))
+      return false;
+  return true;
+}
+
+bool
+op_removable(const Op *op)
+{
+  if (op_has(op, T_WRITES) || op_has(op, T_SIDE) || op_has(op, T_TERM) || op_int(op, AT_VOLATILE, 0))
+    return false;
+  for (u32 r = 0; r < op->nregions; r++)
+    if (!region_effect_free(op->regions[r]))
+      return false;
+  return true;
+}

@@ -1,0 +1,12 @@
+/* pipeline.c - the compiler, in order. */
+#include "internal.h"
+
+const char *const passes_pipeline[] = {
+  /* clean: the frontend writes plainly; everything later sees less */
+  "canon", "cse", "licm", "dce",
+  /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
+  "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
+  /* schedule: how data moves, where, and what must wait */
+  "plan_conversions", "alloc_shared", "insert_barriers",
+  NULL
+};

@@ -1,0 +1,694 @@
+/* tilerun - compile a kernel of a .tile file, run it once on given arguments, and say what happened.
+ *
+ * Exit status: 0 done and all checks hold; 1 the kernel does not compile, fails or gives wrong results; 2 misuse.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "argspec.h"
+#include "compare.h"
+#include "expr.h"
+#include "jit.h"
+
+enum { ARGS_MAX = TILERT_MAX_PARAMS, EXIT_WRONG = 1, EXIT_MISUSE = 2 };
+
+static const char usage[] =
+  "usage: tilerun FILE.tile KERNEL --grid=X[,Y[,Z]] [options] NAME=VALUE...\n"
+  "Compile KERNEL (\"-\": the only one), run it on the given arguments, print what happened.\n"
+  "\n"
+  "  --grid=X,Y,Z        numbers or expressions over arguments and defines: cdiv(n,BLOCK)\n"
+  "  --device=SPEC       cuda, cuda:N, sim or auto (default: cuda if there is a device, else sim)\n"
+  "  --target=NAME       compile for this target instead of the device's\n"
+  "  -D NAME=VALUE       set a const or type parameter (a plain NAME=VALUE does it, too)\n"
+  "  -I DIR              look for imports there\n"
+  "  --save NAME=FILE.npy   write an argument after the run\n"
+  "  --check NAME=ARRAY  compare an argument after the run; report the errors\n"
+  "  --rtol=X --atol=X   tolerances of --check: |got - want| <= atol + rtol * |want| (default: by type)\n"
+  "  --bench             time it: median, range and bytes of the arrays per second\n"
+  "  --warmup=MS --rep=MS   time to spend on warming up and measuring (25 and 100)\n"
+  "  --seed=N            of random arrays (0)\n"
+  "  --stats             what the simulator counted\n"
+  "  --ptx               print the PTX that runs\n"
+  "  --no-specialise     compile one form for all arguments\n"
+  "  --threads=N --no-races --max-instructions=N   of the simulator\n"
+  "  --help --version\n"
+  "\n"
+  "VALUE: a number or expression, null, or an array:\n"
+  "  @FILE.npy  DTYPE@FILE.npy  zeros:DTYPE:SHAPE  ones:...  empty:...  full:DTYPE:V:SHAPE  arange:DTYPE:N\n"
+  "  rand:DTYPE:SHAPE  uniform:DTYPE:LO:HI:SHAPE  randint:DTYPE:LO:HI:SHAPE          SHAPE: 1823x781\n";
+
+typedef struct Pair { char name[64]; const char *value; } Pair;
+typedef struct Pairs { Pair at[ARGS_MAX]; size_t n; } Pairs;
+
+typedef struct Run {
+  const char *file, *kernel_name, *grid_text, *device_spec, *target, *import_path[ARGS_MAX];
+  size_t nimports;
+  Pairs values, defines, saves, checks;
+  double rtol, atol, warmup_ms, rep_ms;
+  uint64_t seed, max_instructions;
+  int bench, stats, ptx, no_specialise, threads, no_races;
+
+  TilertDevice *device;
+  TilejitProgram *program;
+  TilejitKernel *kernel;
+  TilejitCall *call;
+  uint32_t grid[3];
+  size_t nargs;
+  const TilejitParam *params[ARGS_MAX];
+  TilertArg args[ARGS_MAX];
+  Array arrays[ARGS_MAX];
+  TilertBuffer *buffers[ARGS_MAX];
+} Run;
+
+/* ---- saying what is wrong ---- */
+
+static int
+misuse(const char *what, const char *word)
+{
+  fprintf(stderr, "tilerun: %s%s%s\n", what, *word ? ": " : "", word);
+  return EXIT_MISUSE;
+}
+
+static void
+print_diagnostics(const Run *r)
+{
+  size_t n = r->program ? tilejit_program_diagnostics(r->program, NULL, 0) : 0;
+  char *text = n ? malloc(n + 1) : NULL;
+  if (text) {
+    tilejit_program_diagnostics(r->program, text, n + 1);
+    fprintf(stderr, "%s%s", text, text[n - 1] == '\n' ? "" : "\n");
+  }
+  free(text);
+}
+
+static int
+failed(const Run *r, const TilertError *e)
+{
+  if (e->status == TILERT_E_COMPILE && r->program)
+    print_diagnostics(r);
+  else if (e->status == TILERT_E_COMPILE)
+    fprintf(stderr, "%s\n", e->message);
+  else
+    fprintf(stderr, "tilerun: %s\n", e->message);
+  if (e->status == TILERT_E_FAULT && tilert_device_info(r->device)->is_sim)
+    fprintf(stderr, "  in block (%u, %u, %u), thread (%u, %u, %u)\n", e->block[0], e->block[1], e->block[2],
+            e->thread[0], e->thread[1], e->thread[2]);
+  return e->status == TILERT_E_ARGUMENT || e->status == TILERT_E_UNAVAILABLE ? EXIT_MISUSE : EXIT_WRONG;
+}
+
+/* ---- the command line ---- */
+
+static int
+add_pair(Pairs *to, const char *word)
+{
+  const char *eq = strchr(word, '=');
+  if (!eq || eq == word || (size_t)(eq - word) >= sizeof to->at[0].name)
+    return misuse("expected NAME=VALUE", word);
+  if (to->n == ARGS_MAX)
+    return misuse("too many", word);
+  Pair *p = &to->at[to->n++];
+  snprintf(p->name, sizeof p->name, "%.*s", (int)(eq - word), word);
+  p->value = eq + 1;
+  return 0;
+}
+
+static const char *
+pair_find(const Pairs *in, const char *name)
+{
+  for (size_t i = 0; i < in->n; i++)
+    if (!strcmp(in->at[i].name, name))
+      return in->at[i].value;
+  return NULL;
+}
+
+static int
+set_number(double *to, const char *text)
+{
+  char *end;
+  *to = strtod(text, &end);
+  return end == text || *end ? misuse("expected a number", text) : 0;
+}
+
+static int
+set_count(uint64_t *to, const char *text)
+{
+  char *end;
+  *to = strtoull(text, &end, 0);
+  return end == text || *end || *text == '-' ? misuse("expected a whole number", text) : 0;
+}
+
+static int
+set_threads(Run *r, const char *text)
+{
+  uint64_t n = 0;
+  int status = set_count(&n, text);
+  r->threads = n > 1024 ? 1024 : (int)n;
+  return status;
+}
+
+static int
+add_import(Run *r, const char *dir)
+{
+  if (r->nimports == ARGS_MAX)
+    return misuse("too many", dir);
+  r->import_path[r->nimports++] = dir;
+  return 0;
+}
+
+typedef enum Option {
+  OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
+  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES
+} Option;
+
+static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
+  {"--grid", OPT_GRID, 1}, {"--device", OPT_DEVICE, 1}, {"--target", OPT_TARGET, 1}, {"-D", OPT_D, 1},
+  {"-I", OPT_I, 1}, {"--save", OPT_SAVE, 1}, {"--check", OPT_CHECK, 1}, {"--rtol", OPT_RTOL, 1},
+  {"--atol", OPT_ATOL, 1}, {"--warmup", OPT_WARMUP, 1}, {"--rep", OPT_REP, 1}, {"--seed", OPT_SEED, 1},
+  {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0},
+  {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
+  {"--no-races", OPT_NO_RACES, 0},
+};
+
+static int
+set_option(Run *r, Option option, const char *value)
+{
+  switch (option) {
+  case OPT_GRID: r->grid_text = value; return 0;
+  case OPT_DEVICE: r->device_spec = value; return 0;
+  case OPT_TARGET: r->target = value; return 0;
+  case OPT_D: return add_pair(&r->defines, value);
+  case OPT_I: return add_import(r, value);
+  case OPT_SAVE: return add_pair(&r->saves, value);
+  case OPT_CHECK: return add_pair(&r->checks, value);
+  case OPT_RTOL: return set_number(&r->rtol, value);
+  case OPT_ATOL: return set_number(&r->atol, value);
+  case OPT_WARMUP: return set_number(&r->warmup_ms, value);
+  case OPT_REP: return set_number(&r->rep_ms, value);
+  case OPT_SEED: return set_count(&r->seed, value);
+  case OPT_THREADS: return set_threads(r, value);
+  case OPT_MAX: return set_count(&r->max_instructions, value);
+  case OPT_BENCH: r->bench = 1; return 0;
+  case OPT_STATS: r->stats = 1; return 0;
+  case OPT_PTX: r->ptx = 1; return 0;
+  case OPT_NO_SPECIALISE: r->no_specialise = 1; return 0;
+  case OPT_NO_RACES: r->no_races = 1; return 0;
+  }
+  return EXIT_MISUSE;
+}
+
+/* --name=value, --name value, -Dvalue or -D value; *i moves on past a value of its own. */
+static int
+parse_option(Run *r, int argc, char **argv, int *i)
+{
+  const char *word = argv[*i];
+  for (size_t k = 0; k < sizeof option_rows / sizeof *option_rows; k++) {
+    const struct OptionRow *row = &option_rows[k];
+    size_t n = strlen(row->name);
+    int is_short = row->name[1] != '-';
+    if (strncmp(word, row->name, n) != 0 || (!is_short && word[n] && word[n] != '='))
+      continue;
+    if (!row->takes_value)
+      return word[n] ? misuse("this option takes no value", word) : set_option(r, row->option, "");
+    if (word[n])
+      return set_option(r, row->option, word + n + !is_short);
+    return ++*i < argc ? set_option(r, row->option, argv[*i]) : misuse("a value is missing after", word);
+  }
+  return misuse("unknown option (--help lists them)", word);
+}
+
+static int
+parse_word(Run *r, const char *word)
+{
+  if (!r->file)
+    r->file = word;
+  else if (!r->kernel_name)
+    r->kernel_name = word;
+  else
+    return add_pair(&r->values, word);
+  return 0;
+}
+
+static int
+parse_command(Run *r, int argc, char **argv)
+{
+  int status = 0;
+  for (int i = 1; !status && i < argc; i++)
+    status = argv[i][0] == '-' && argv[i][1] ? parse_option(r, argc, argv, &i) : parse_word(r, argv[i]);
+  if (!status && (!r->file || !r->kernel_name || !r->grid_text))
+    status = misuse("a file, a kernel and --grid are needed (--help says more)", "");
+  if (!status && !strcmp(r->kernel_name, "-"))
+    r->kernel_name = NULL;
+  return status;
+}
+
+/* ---- setting up ---- */
+
+static void
+show_progress(void *user, uint64_t done, uint64_t total)
+{
+  int *shown = user, percent = (int)(done * 100 / (total ? total : 1));
+  if (percent == *shown)
+    return;
+  *shown = percent;
+  fprintf(stderr, done == total ? "\r\033[K" : "\rsim: %3d%% of %llu blocks", percent, (unsigned long long)total);
+}
+
+static int
+open_device(Run *r, int *shown)
+{
+  TilertOptions o;
+  TilertError e = {0};
+  tilert_options_default(&o);
+  o.sim_threads = r->threads;
+  o.sim_check_races = !r->no_races;
+  o.sim_max_instructions = r->max_instructions;
+  if (isatty(STDERR_FILENO)) {
+    o.progress = show_progress;
+    o.progress_user = shown;
+  }
+  return tilert_device_open(r->device_spec, &o, &r->device, &e) ? failed(r, &e) : 0;
+}
+
+static int
+open_program(Run *r)
+{
+  TilertError e = {0};
+  TilejitOptions o = {.size = sizeof o, .target = r->target, .no_specialisation = r->no_specialise,
+                      .import_path = r->import_path, .nimport_path = r->nimports};
+  return tilejit_program_open(r->device, r->file, &o, &r->program, &e) ? failed(r, &e) : 0;
+}
+
+static const TilejitParam *
+kernel_param(TilejitKernel *k, const char *name)
+{
+  for (size_t i = 0; i < tilejit_kernel_param_count(k); i++)
+    if (!strcmp(tilejit_kernel_param(k, i)->name, name))
+      return tilejit_kernel_param(k, i);
+  return NULL;
+}
+
+/* Values of const and type parameters become defines. */
+static int
+sort_values(Run *r)
+{
+  TilertError e = {0};
+  TilejitKernel *plain;
+  Pairs args = {.n = 0};
+  if (tilejit_kernel(r->program, r->kernel_name, NULL, 0, &plain, &e))
+    return failed(r, &e);
+  for (size_t i = 0; i < r->values.n; i++) {
+    const TilejitParam *p = kernel_param(plain, r->values.at[i].name);
+    if (!p)
+      return misuse("the kernel has no parameter", r->values.at[i].name);
+    Pairs *to = p->kind == TILEJIT_ARGUMENT ? &args : &r->defines;
+    if (pair_find(to, p->name) || to->n == ARGS_MAX)
+      return misuse("given twice", p->name);
+    to->at[to->n++] = r->values.at[i];
+  }
+  r->values = args;
+  return 0;
+}
+
+static int
+get_kernel(Run *r)
+{
+  TilertError e = {0};
+  TilecDefine defines[ARGS_MAX];
+  for (size_t i = 0; i < r->defines.n; i++)
+    defines[i] = (TilecDefine){r->defines.at[i].name, r->defines.at[i].value};
+  if (tilejit_kernel(r->program, r->kernel_name, defines, r->defines.n, &r->kernel, &e))
+    return failed(r, &e);
+  for (size_t i = 0; i < tilejit_kernel_param_count(r->kernel) && r->nargs < ARGS_MAX; i++) {
+    const TilejitParam *p = tilejit_kernel_param(r->kernel, i);
+    if (p->kind == TILEJIT_ARGUMENT)
+      r->params[r->nargs++] = p;
+  }
+  return 0;
+}
+
+/* ---- arguments ---- */
+
+static int
+type_agrees(const char *type, Dtype given)
+{
+  Dtype want = dtype_find(type);
+  if (want == DTYPE_NONE || want == given)
+    return 1;
+  return dtype_size(want) == dtype_size(given) && dtype_info(want)->kind != KIND_FLOAT &&
+         dtype_info(given)->kind != KIND_FLOAT;
+}
+
+/* The type a parameter points to, with a type parameter's name replaced by what it stands for. */
+static const char *
+pointee(const Run *r, const TilejitParam *p)
+{
+  const TilejitParam *t = kernel_param(r->kernel, p->type + 1);
+  return t && t->kind == TILEJIT_TYPE ? t->value : p->type + 1;
+}
+
+static int
+upload(Run *r, size_t i, int empty)
+{
+  TilertError e = {0};
+  Array *a = &r->arrays[i];
+  size_t bytes = a->count * dtype_size(a->dtype);
+  int status = tilert_buffer_create(r->device, bytes, &r->buffers[i], &e);
+  if (!status && !empty)
+    status = tilert_buffer_write(r->buffers[i], 0, a->data, bytes, NULL, &e);
+  r->args[i] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = r->buffers[i]};
+  return status ? failed(r, &e) : 0;
+}
+
+static int
+set_array(Run *r, size_t i, const char *word)
+{
+  char message[256];
+  int empty;
+  const TilejitParam *p = r->params[i];
+  if (p->type[0] != '*')
+    return misuse("an array is given for a scalar parameter", p->name);
+  if (argspec_create(p->name, word, r->seed, &r->arrays[i], &empty, message, sizeof message))
+    return misuse(p->name, message);
+  if (!type_agrees(pointee(r, p), r->arrays[i].dtype)) {
+    snprintf(message, sizeof message, "the kernel takes %s, the array is of %s", p->type,
+             dtype_info(r->arrays[i].dtype)->name);
+    return misuse(p->name, message);
+  }
+  return upload(r, i, empty);
+}
+
+static int
+set_scalar(Run *r, size_t i, const char *word)
+{
+  char message[128], *end;
+  TilertArg *a = &r->args[i];
+  if (!strcmp(word, "null")) {
+    *a = (TilertArg){.kind = TILERT_ARG_POINTER};
+    return 0;
+  }
+  if (r->params[i]->type[0] == '*')
+    return misuse("expected an array or null for pointer", r->params[i]->name);
+  if (!strcmp(word, "true") || !strcmp(word, "false")) {
+    *a = (TilertArg){.kind = TILERT_ARG_INT, .u.i = word[0] == 't'};
+    return 0;
+  }
+  *a = (TilertArg){.kind = TILERT_ARG_INT};
+  if (!expr_eval(word, strlen(word), NULL, NULL, &a->u.i, message, sizeof message))
+    return 0;
+  *a = (TilertArg){.kind = TILERT_ARG_FLOAT, .u.f = strtod(word, &end)};
+  return end == word || *end ? misuse(r->params[i]->name, message) : 0;
+}
+
+static int
+set_args(Run *r)
+{
+  int status = 0;
+  for (size_t i = 0; !status && i < r->nargs; i++) {
+    const char *word = pair_find(&r->values, r->params[i]->name);
+    if (!word)
+      status = misuse("no value for parameter", r->params[i]->name);
+    else
+      status = argspec_is_array(word) ? set_array(r, i, word) : set_scalar(r, i, word);
+  }
+  return status;
+}
+
+/* ---- the grid ---- */
+
+static int
+lookup(void *user, const char *name, size_t len, int64_t *value)
+{
+  Run *r = user;
+  char key[64], ignored[128];
+  if (len >= sizeof key)
+    return 0;
+  snprintf(key, sizeof key, "%.*s", (int)len, name);
+  for (size_t i = 0; i < r->nargs; i++)
+    if (!strcmp(r->params[i]->name, key) && r->args[i].kind == TILERT_ARG_INT) {
+      *value = r->args[i].u.i;
+      return 1;
+    }
+  const TilejitParam *p = kernel_param(r->kernel, key);
+  return p && p->kind == TILEJIT_CONST &&
+         !expr_eval(p->value, strlen(p->value), NULL, NULL, value, ignored, sizeof ignored);
+}
+
+/* Components are parted by commas outside parentheses. */
+static size_t
+component_length(const char *text)
+{
+  int depth = 0;
+  size_t n = 0;
+  for (; text[n] && (text[n] != ',' || depth); n++)
+    depth += (text[n] == '(') - (text[n] == ')');
+  return n;
+}
+
+static int
+set_grid(Run *r)
+{
+  const char *at = r->grid_text;
+  char message[128];
+  r->grid[0] = r->grid[1] = r->grid[2] = 1;
+  for (int i = 0; i < 3; i++) {
+    size_t n = component_length(at);
+    int64_t v;
+    if (expr_eval(at, n, lookup, r, &v, message, sizeof message))
+      return misuse("--grid", message);
+    if (v < 0 || v > UINT32_MAX)
+      return misuse("--grid: a component is negative or too large", r->grid_text);
+    r->grid[i] = (uint32_t)v;
+    at += n;
+    if (!*at++)
+      return 0;
+  }
+  return misuse("--grid has more than three components", r->grid_text);
+}
+
+/* ---- running ---- */
+
+static void
+print_table(const Run *r, const TilejitInfo *info)
+{
+  const TilertDeviceInfo *d = tilert_device_info(r->device);
+  printf("kernel   %s on %s (%s)\n", tilejit_kernel_name(r->kernel), d->name, r->target ? r->target : d->target);
+  printf("grid     %u x %u x %u blocks of %u threads\n", r->grid[0], r->grid[1], r->grid[2], info->threads);
+  printf("shared   %u bytes per block\n", info->static_shared + info->dynamic_shared);
+  if (!d->is_sim)
+    printf("regs     %u per thread, %u bytes spilled, %u blocks per multiprocessor\n", info->registers,
+           info->local_bytes, info->occupancy);
+  printf("compile  %.2f ms to PTX, %.2f ms to load\n", info->compile_ms, info->load_ms);
+}
+
+static void
+print_bench(const Run *r, const TilertBench *b)
+{
+  double bytes = 0;
+  for (size_t i = 0; i < r->nargs; i++)
+    bytes += r->buffers[i] ? (double)tilert_buffer_size(r->buffers[i]) : 0;
+  printf("bench    %.4f ms median of %u runs (min %.4f, 20%% %.4f, 80%% %.4f, max %.4f), %.1f GB/s of arrays\n",
+         b->median_ms, b->runs, b->min_ms, b->p20_ms, b->p80_ms, b->max_ms, bytes / (b->median_ms * 1e6));
+}
+
+static void
+print_stats(const TilertStats *s)
+{
+  const struct { const char *name; uint64_t v; } rows[] = {
+    {"blocks", s->blocks}, {"warp instructions", s->warp_instructions},
+    {"global bytes read", s->global_bytes_read}, {"global bytes written", s->global_bytes_written},
+    {"global sectors", s->global_sectors}, {"shared accesses", s->shared_accesses},
+    {"shared bank conflicts", s->shared_bank_conflicts}, {"barriers", s->barriers}, {"atomics", s->atomics},
+    {"mma", s->mma},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    printf("  %-22s %llu\n", rows[i].name, (unsigned long long)rows[i].v);
+}
+
+static int
+launch_once(Run *r, float *ms)
+{
+  TilertError e = {0};
+  TilertEvent *from = NULL, *to = NULL;
+  int status = tilert_event_create(r->device, &from, &e);
+  if (!status)
+    status = tilert_event_create(r->device, &to, &e);
+  if (!status)
+    status = tilert_event_record(from, NULL, &e);
+  if (!status)
+    status = tilejit_call_launch(r->call, NULL, &e);
+  if (!status)
+    status = tilert_event_record(to, NULL, &e);
+  if (!status)
+    status = tilert_event_elapsed(from, to, ms, &e);
+  tilert_event_destroy(from);
+  tilert_event_destroy(to);
+  return status ? failed(r, &e) : 0;
+}
+
+static int
+compile_call(Run *r)
+{
+  TilertError e = {0};
+  TilejitInfo info;
+  int status = tilejit_call_create(r->kernel, r->grid, NULL, r->args, r->nargs, &r->call, &e);
+  if (!status)
+    status = tilejit_call_info(r->call, &info, &e);
+  if (status)
+    return failed(r, &e);
+  print_diagnostics(r);
+  print_table(r, &info);
+  if (r->ptx)
+    printf("%s", tilejit_call_ptx(r->call));
+  fflush(stdout);
+  return 0;
+}
+
+static int
+run_kernel(Run *r)
+{
+  TilertError e = {0};
+  TilertStats stats;
+  float ms = 0;
+  int status = launch_once(r, &ms);
+  if (status)
+    return status;
+  printf("run      %.3f ms\n", (double)ms);
+  if (r->stats && !tilert_device_stats(r->device, &stats, &e))
+    print_stats(&stats);
+  else if (r->stats)
+    fprintf(stderr, "tilerun: --stats: %s\n", e.message);
+  return 0;
+}
+
+static int
+bench_kernel(Run *r)
+{
+  TilertError e = {0};
+  TilertBench b;
+  if (tilert_bench_launch(tilejit_call_packed(r->call), NULL, r->warmup_ms, r->rep_ms, &b, &e))
+    return failed(r, &e);
+  print_bench(r, &b);
+  return 0;
+}
+
+/* ---- results ---- */
+
+static int
+download(Run *r, const char *name, Array **out)
+{
+  TilertError e = {0};
+  for (size_t i = 0; i < r->nargs; i++) {
+    if (strcmp(r->params[i]->name, name) != 0 || !r->buffers[i])
+      continue;
+    *out = &r->arrays[i];
+    size_t bytes = tilert_buffer_size(r->buffers[i]);
+    return tilert_buffer_read(r->buffers[i], 0, (*out)->data, bytes, NULL, &e) ? failed(r, &e) : 0;
+  }
+  return misuse("no array argument", name);
+}
+
+static int
+save_results(Run *r)
+{
+  char message[256];
+  for (size_t i = 0; i < r->saves.n; i++) {
+    Array *a;
+    int status = download(r, r->saves.at[i].name, &a);
+    if (status)
+      return status;
+    if (npy_write(r->saves.at[i].value, a, message, sizeof message))
+      return misuse("--save", message);
+  }
+  return 0;
+}
+
+static int
+check_result(Run *r, const Pair *p)
+{
+  char message[512];
+  Array *got, want;
+  int status = download(r, p->name, &got);
+  if (status)
+    return status;
+  if (argspec_create(p->name, p->value, r->seed, &want, NULL, message, sizeof message))
+    return misuse("--check", message);
+  int same = compare_arrays(got, &want, r->rtol, r->atol, message, sizeof message);
+  printf("check    %s: %s\n", p->name, message);
+  array_destroy(&want);
+  return same ? 0 : EXIT_WRONG;
+}
+
+static int
+check_results(Run *r)
+{
+  int worst = 0;
+  for (size_t i = 0; i < r->checks.n; i++) {
+    int status = check_result(r, &r->checks.at[i]);
+    worst = status > worst ? status : worst;
+  }
+  return worst;
+}
+
+static int
+run(Run *r)
+{
+  int shown = -1, status = open_device(r, &shown);
+  if (!status)
+    status = open_program(r);
+  if (!status)
+    status = sort_values(r);
+  if (!status)
+    status = get_kernel(r);
+  if (!status)
+    status = set_args(r);
+  if (!status)
+    status = set_grid(r);
+  if (!status)
+    status = compile_call(r);
+  if (!status)
+    status = run_kernel(r);
+  if (!status)
+    status = save_results(r);
+  if (!status)
+    status = check_results(r);
+  if (!status && r->bench)
+    status = bench_kernel(r);
+  return status;
+}
+
+static void
+finish(Run *r)
+{
+  tilejit_call_destroy(r->call);
+  for (size_t i = 0; i < r->nargs; i++) {
+    tilert_buffer_destroy(r->buffers[i]);
+    array_destroy(&r->arrays[i]);
+  }
+  tilejit_program_destroy(r->program);
+  tilert_device_close(r->device);
+  free(r);
+}
+
+int
+main(int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+      return fputs(usage, stdout) < 0;
+    if (!strcmp(argv[i], "--version"))
+      return printf("tilerun %s\n", tilec_version()) < 0;
+  }
+  Run *r = calloc(1, sizeof *r);
+  if (!r)
+    return misuse("out of memory", "");
+  r->rtol = r->atol = -1;
+  r->warmup_ms = 25;
+  r->rep_ms = 100;
+  int status = parse_command(r, argc, argv);
+  if (!status)
+    status = run(r);
+  finish(r);
+  return status;
+}
