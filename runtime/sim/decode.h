@@ -99,6 +99,8 @@ Sym *decode_declare(Decoder *d, const Tok *name, SymKind kind);
 void decode_fixup(Decoder *d, const Tok *label, uint32_t insn, uint32_t brx);
 uint32_t text_hash(const char *s, uint32_t n);
 /* operands.c */
+/* Whether a word is a register; then *o is it. */
+bool opnd_register(Decoder *d, const Tok *t, Opnd *o);
 void opnd_list(Decoder *d);
 uint32_t slot_new(Decoder *d, int width);
 uint32_t slot_const(Decoder *d, int width, uint64_t value, bool dynamic);

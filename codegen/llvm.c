@@ -1,0 +1,311 @@
+/* llvm.c - the wrapper around LLVM-C: context, target machine, pass pipeline, errors, debug locations.
+ *
+ * LLVM reports what it cannot do in two ways: through the context's diagnostic handler, and by a process-wide handler
+ * after which it would abort. llvm_guard turns the latter into a return value with a jump back into the calling
+ * thread's guard; the LLVM objects of that compilation are then dropped, what LLVM itself had half done leaks. This
+ * thread-local pointer is the only state outside Gen, because LLVM's handler is given no user data that could hold it.
+ */
+#include "gen.h"
+#include <llvm-c/Analysis.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+#include <stdio.h>
+
+typedef struct Guard { jmp_buf jump; char message[256]; } Guard;
+static _Thread_local Guard *guard;
+
+/* sroa and mem2reg have nothing to do here (values are born in registers); the rest cleans up after lowering. */
+#define PIPELINE "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn," \
+                 "instcombine<no-verify-fixpoint>,adce)"
+
+static void
+fatal_handler(const char *reason)
+{
+  if (!guard)
+    return;
+  snprintf(guard->message, sizeof guard->message, "%s", reason);
+  longjmp(guard->jump, 1);
+}
+
+static void
+initialize(void)
+{
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+  LLVMInstallFatalErrorHandler(fatal_handler);
+}
+
+bool
+llvm_guard(void (*body)(void *user), void *user, const char **message, Arena *a)
+{
+  Guard g, *outer = guard;
+  guard = &g;
+  bool ok = !setjmp(g.jump);
+  if (ok)
+    body(user);
+  guard = outer;
+  if (!ok)
+    *message = arena_printf(a, "%s", g.message);
+  return ok;
+}
+
+static void
+diagnostic_handler(LLVMDiagnosticInfoRef info, void *user)
+{
+  Gen *g = user;
+  if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || g->llvm_error)
+    return;
+  char *text = LLVMGetDiagInfoDescription(info);
+  g->llvm_error = arena_printf(g->arena, "%s", text);
+  LLVMDisposeMessage(text);
+}
+
+static void
+types_init(Gen *g)
+{
+  g->i1 = LLVMInt1TypeInContext(g->lc), g->i8 = LLVMInt8TypeInContext(g->lc);
+  g->i16 = LLVMInt16TypeInContext(g->lc), g->i32 = LLVMInt32TypeInContext(g->lc);
+  g->i64 = LLVMInt64TypeInContext(g->lc), g->none = LLVMVoidTypeInContext(g->lc);
+  g->f16 = LLVMHalfTypeInContext(g->lc), g->bf16 = LLVMBFloatTypeInContext(g->lc);
+  g->f32 = LLVMFloatTypeInContext(g->lc), g->f64 = LLVMDoubleTypeInContext(g->lc);
+}
+
+static LLVMTargetMachineRef
+machine_new(Gen *g)
+{
+  char *error = NULL;
+  LLVMTargetRef t;
+  if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &t, &error)) {
+    g->llvm_error = arena_printf(g->arena, "%s", error);
+    LLVMDisposeMessage(error);
+    return NULL;
+  }
+  const char *features = arena_printf(g->arena, "+ptx%u", g->target->ptx);
+  return LLVMCreateTargetMachine(t, "nvptx64-nvidia-cuda", g->target->cpu, features, LLVMCodeGenLevelDefault,
+                                 LLVMRelocDefault, LLVMCodeModelDefault);
+}
+
+static void
+debug_open(Gen *g)
+{
+  LLVMAddModuleFlag(g->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
+                    LLVMValueAsMetadata(gen_u32(g, LLVMDebugMetadataVersion())));
+  g->di = LLVMCreateDIBuilder(g->mod);
+}
+
+/* Context, module, builders and target machine; false with llvm_error set. */
+bool
+gen_open(Gen *g)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, initialize);
+  g->lc = LLVMContextCreate();
+  LLVMContextSetDiagnosticHandler(g->lc, diagnostic_handler, g);
+  LLVMContextSetDiscardValueNames(g->lc, !g->opt->want_llvm);
+  types_init(g);
+  g->mod = LLVMModuleCreateWithNameInContext("tilec", g->lc);
+  g->b = LLVMCreateBuilderInContext(g->lc);
+  g->pro = LLVMCreateBuilderInContext(g->lc);
+  g->tm = machine_new(g);
+  if (!g->tm)
+    return false;
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(g->tm);
+  LLVMSetModuleDataLayout(g->mod, layout);
+  LLVMDisposeTargetData(layout);
+  LLVMSetTarget(g->mod, "nvptx64-nvidia-cuda");
+  if (g->opt->line_info)
+    debug_open(g);
+  return true;
+}
+
+/* Everything gen_open and the lowering made in LLVM, disposed of once. */
+void
+gen_close(Gen *g)
+{
+  if (g->di) LLVMDisposeDIBuilder(g->di);
+  if (g->pro) LLVMDisposeBuilder(g->pro);
+  if (g->b) LLVMDisposeBuilder(g->b);
+  if (g->tm) LLVMDisposeTargetMachine(g->tm);
+  if (g->mod) LLVMDisposeModule(g->mod);
+  if (g->lc) LLVMContextDispose(g->lc);
+}
+
+/* Verify the module and, at opt_level 1, run the hand-picked pipeline over it. */
+bool
+gen_run_passes(Gen *g)
+{
+  if (g->di)
+    LLVMDIBuilderFinalize(g->di);
+  char *text = NULL;
+  if (LLVMVerifyModule(g->mod, LLVMReturnStatusAction, &text))
+    g->llvm_error = arena_printf(g->arena, "%s", text);
+  LLVMDisposeMessage(text);
+  if (g->llvm_error || g->opt->opt_level == 0)
+    return !g->llvm_error;
+  LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+  LLVMErrorRef e = LLVMRunPasses(g->mod, PIPELINE, g->tm, o);
+  LLVMDisposePassBuilderOptions(o);
+  if (e) {
+    char *message = LLVMGetErrorMessage(e);
+    g->llvm_error = arena_printf(g->arena, "%s", message);
+    LLVMDisposeErrorMessage(message);
+  }
+  return !g->llvm_error;
+}
+
+/* PTX text of the module, appended to out. */
+bool
+gen_emit_ptx(Gen *g, Buf *out)
+{
+  LLVMMemoryBufferRef text = NULL;
+  char *error = NULL;
+  if (LLVMTargetMachineEmitToMemoryBuffer(g->tm, g->mod, LLVMAssemblyFile, &error, &text)) {
+    g->llvm_error = arena_printf(g->arena, "%s", error);
+    LLVMDisposeMessage(error);
+    return false;
+  }
+  if (!g->llvm_error)
+    buf_write(out, LLVMGetBufferStart(text), LLVMGetBufferSize(text));
+  LLVMDisposeMemoryBuffer(text);
+  return !g->llvm_error;
+}
+
+/* ---- debug locations ---- */
+static GenFile *
+debug_file(Gen *g, const char *name)
+{
+  for (u32 i = 0; i < g->files.len; i++)
+    if (!strcmp(g->files.data[i].name, name))
+      return &g->files.data[i];
+  const char *slash = strrchr(name, '/');
+  const char *base = slash ? slash + 1 : name;
+  size_t dir = slash ? (size_t)(slash - name) : 0;
+  GenFile f = {name, LLVMDIBuilderCreateFile(g->di, base, strlen(base), name, dir), NULL};
+  if (g->files.len == 0)   /* emission kind 3 is DebugDirectivesOnly: .loc without .debug_info */
+    LLVMDIBuilderCreateCompileUnit(g->di, LLVMDWARFSourceLanguageC, f.file, "tilec", 5, 1, "", 0, 0, "", 0,
+                                   (LLVMDWARFEmissionKind)3, 0, 0, 0, "", 0, "", 0);
+  vec_push(g->arena, &g->files, f);
+  return &g->files.data[g->files.len - 1];
+}
+
+/* Give the function a subprogram; locations of its ops follow. */
+void
+gen_debug_func(Gen *g, const Func *f)
+{
+  g->scope = NULL;
+  if (!g->di)
+    return;
+  SourceLoc at = source_locate(g->c, f->span.lo);
+  GenFile *file = debug_file(g, at.file ? at.file : "unknown");
+  for (u32 i = 0; i < g->files.len; i++)
+    g->files.data[i].scope = NULL;
+  LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(g->di, file->file, NULL, 0, 0);
+  g->scope = LLVMDIBuilderCreateFunction(g->di, file->file, f->name, strlen(f->name), f->name, strlen(f->name),
+                                         file->file, at.line, type, 0, 1, at.line, 0, 1);
+  file->scope = g->scope;
+  LLVMSetSubprogram(g->fn, g->scope);
+}
+
+/* Code built from here on belongs to this place. */
+void
+gen_debug_at(Gen *g, Span at)
+{
+  if (!g->scope)
+    return;
+  SourceLoc loc = source_locate(g->c, at.lo);
+  if (!loc.file) {
+    LLVMSetCurrentDebugLocation2(g->b, LLVMDIBuilderCreateDebugLocation(g->lc, 0, 0, g->scope, NULL));
+    return;
+  }
+  GenFile *file = debug_file(g, loc.file);
+  if (!file->scope)
+    file->scope = LLVMDIBuilderCreateLexicalBlockFile(g->di, g->scope, file->file, 0);
+  LLVMSetCurrentDebugLocation2(g->b, LLVMDIBuilderCreateDebugLocation(g->lc, loc.line, loc.col, file->scope, NULL));
+}
+
+/* ---- small builders ---- */
+void
+gen_call_attr(Gen *g, Val call, const char *attr, u64 value)
+{
+  unsigned kind = LLVMGetEnumAttributeKindForName(attr, strlen(attr));
+  LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                           LLVMCreateEnumAttribute(g->lc, kind, value));
+}
+
+Val
+gen_call(Gen *g, const char *name, u32 nover, Ty *over, u32 nargs, Val *args)
+{
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  if (!id)
+    ctx_panic(g->c, "LLVM has no intrinsic %s", name);
+  Val f = LLVMGetIntrinsicDeclaration(g->mod, id, over, nover);
+  return LLVMBuildCall2(g->b, LLVMIntrinsicGetType(g->lc, id, over, nover), f, args, nargs, "");
+}
+
+Val
+gen_call_convergent(Gen *g, const char *name, u32 nover, Ty *over, u32 nargs, Val *args)
+{
+  Val call = gen_call(g, name, nover, over, nargs, args);
+  gen_call_attr(g, call, "convergent", 0);
+  return call;
+}
+
+Ty
+gen_elem_type(Gen *g, DType d, bool ptr)
+{
+  if (ptr)
+    return LLVMPointerTypeInContext(g->lc, AS_GLOBAL);
+  switch (d) {
+  case DT_I1: return g->i1;
+  case DT_I16: case DT_U16: return g->i16;
+  case DT_I32: case DT_U32: return g->i32;
+  case DT_I64: case DT_U64: return g->i64;
+  case DT_F16: return g->f16;
+  case DT_BF16: return g->bf16;
+  case DT_F32: return g->f32;
+  case DT_F64: return g->f64;
+  default: return g->i8;
+  }
+}
+
+Ty
+gen_type(Gen *g, const Type *t)
+{
+  return gen_elem_type(g, t->dt, type_is_ptr(t));
+}
+
+void
+gen_unsupported(Gen *g, const Op *op, const char *what)
+{
+  diag(g->c, op->span, E_UNSUPPORTED, what, g->target->name);
+  g->failed = true;
+}
+
+Val
+gen_bitcast(Gen *g, Val v, Ty to)
+{
+  Ty from = LLVMTypeOf(v);
+  if (from == to)
+    return v;
+  if (LLVMGetTypeKind(from) == LLVMPointerTypeKind)
+    return LLVMBuildPtrToInt(g->b, v, to, "");
+  if (LLVMGetTypeKind(to) == LLVMPointerTypeKind)
+    return LLVMBuildIntToPtr(g->b, v, to, "");
+  return LLVMBuildBitCast(g->b, v, to, "");
+}
+
+LLVMBasicBlockRef
+gen_block(Gen *g, const char *name)
+{
+  return LLVMAppendBasicBlockInContext(g->lc, g->fn, name);
+}
+
+void
+gen_at(Gen *g, LLVMBasicBlockRef block)
+{
+  LLVMPositionBuilderAtEnd(g->b, block);
+}
