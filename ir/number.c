@@ -1,6 +1,8 @@
 /* number.c - floats as decimal text. The C library's conversions follow the process's locale, which belongs to the
  * program that embeds us: here they run in the "C" locale of the calling thread. */
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE   /* uselocale */
+#endif
 #include "ir.h"
 #include <locale.h>
 #include <stdio.h>

@@ -19,7 +19,7 @@ enum { NESTING_MAX = 200, OPERANDS_MAX = 4096 };
 
 typedef struct Symbol { const char *name; Value *value; bool poisoned; } Symbol;
 typedef struct Symbols { Symbol *slots; u32 cap, len; } Symbols;
-typedef struct Alias { const char *name; const Layout *layout; bool poisoned; } Alias;
+typedef struct Alias { const char *name; const Layout *layout; } Alias;   /* NULL: poisoned */
 
 typedef struct Parser {
   Ctx *ctx;
@@ -494,7 +494,7 @@ constant_bits(Parser *p, Token t, const Type *type, u64 *bits)
 static bool
 finish_constant(Parser *p, Statement *s)
 {
-  u64 bits;
+  u64 bits = 0;
   if (!s->has_constant)
     return true;
   if (s->types.len != 1)
@@ -713,6 +713,20 @@ poison_results(Parser *p, const Statement *s)
     define(p, s->results.data[i], NULL);
 }
 
+/* Goes on behind the statement; ok: it was read to its end. */
+static void
+drop_statement(Parser *p, const Statement *s, bool ok)
+{
+  poison_results(p, s);
+  p->failed = true;
+  if (p->tok.at.lo == s->start)
+    advance(p);
+  if (s->has_region)
+    skip_region(p);
+  if (!ok || s->has_region)
+    skip_line(p);
+}
+
 static void
 parse_statement(Parser *p, Builder *b)
 {
@@ -721,10 +735,7 @@ parse_statement(Parser *p, Builder *b)
   if (ok && s.has_region && p->depth == NESTING_MAX)
     ok = fail_at(p, s.name.at, "regions are nested deeper than %d", NESTING_MAX);
   if (!ok || s.poisoned) {
-    poison_results(p, &s);
-    p->failed = true;
-    if (!ok || s.has_region)
-      skip_line(p);
+    drop_statement(p, &s, ok);
     return;
   }
   Op *op = build_op(b, &s);
@@ -812,10 +823,10 @@ parse_alias(Parser *p)
   while (l->pos < l->len && (l->text[l->pos] == ' ' || l->text[l->pos] == '\t'))
     l->pos++;
   const Layout *layout = layout_parse(p->ctx, l->text + l->pos, l->len - l->pos, &used, &error, &wrong);
+  Alias a = {name, layout};
+  vec_push(p->ctx->scratch, &p->aliases, a);
   if (layout) {
     l->pos += (u32)used;
-    Alias a = {name, layout, false};
-    vec_push(p->ctx->scratch, &p->aliases, a);
   } else {
     u32 where = l->base + l->pos + (u32)wrong;
     fail_at(p, (Span){where, where + 1}, "%s", error);

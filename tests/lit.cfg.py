@@ -21,5 +21,7 @@ config.substitutions.append(("%errors", f"python3 {here}/errors.py {bin_dir}/til
 config.substitutions.append(("%roundtrip", f"python3 {here}/roundtrip.py {bin_dir}/tilec"))
 # %ptxas TARGET: assemble standard input, when ptxas is there; warnings C75xx and C76xx fail.
 config.substitutions.append(("%ptxas", f"python3 {here}/ptxas.py"))
+# %exit N COMMAND: the command must exit with status N.
+config.substitutions.append(("%exit", f"python3 {here}/exit.py"))
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")

@@ -1,0 +1,218 @@
+/* interp_mem.c - memory ops. Addresses are the host's own: every access must fall whole and aligned into one of the
+ * buffers of the run. Elements are visited in row-major order, which is the order of atomics. */
+#include "interp_run.h"
+
+typedef struct Access { u64 addr; u32 size; } Access;
+
+static bool
+buffer_holds(const InterpBuffer *b, Access a)
+{
+  u64 base = (u64)(uintptr_t)b->data;
+  return a.addr >= base && a.addr - base <= b->bytes && b->bytes - (a.addr - base) >= a.size;
+}
+
+static u64
+buffer_distance(const InterpBuffer *b, u64 addr)
+{
+  u64 base = (u64)(uintptr_t)b->data;
+  if (addr < base)
+    return base - addr;
+  return addr - base < b->bytes ? 0 : addr - base - b->bytes;
+}
+
+static Flow
+fault_outside(Interp *in, const Op *op, Access a, u32 i)
+{
+  char where[96];
+  const Type *t = op_operand(op, 0)->type;
+  const InterpBuffer *near = NULL;
+  for (u32 k = 0; k < in->nbuffers; k++)
+    if (!near || buffer_distance(&in->buffers[k], a.addr) < buffer_distance(near, a.addr))
+      near = &in->buffers[k];
+  interp_where(t, i, where);
+  if (!near)
+    return interp_fault(in, op, "%s of %u bytes%s, but there is no buffer", op_info(op->code)->name, a.size, where);
+  long long offset = (long long)(a.addr - (u64)(uintptr_t)near->data);
+  return interp_fault(in, op, "%s of %u bytes%s is outside every buffer: offset %lld of the nearest, '%s', which has %zu bytes",
+                      op_info(op->code)->name, a.size, where, offset, near->name ? near->name : "?", near->bytes);
+}
+
+/* The host address of element i; NULL after a fault. */
+static void *
+access_at(Interp *in, const Op *op, Access a, u32 i)
+{
+  char where[96];
+  if (a.addr % a.size) {
+    interp_fault(in, op, "%s%s is misaligned: address 0x%llx, %u bytes", op_info(op->code)->name,
+                 interp_where(op_operand(op, 0)->type, i, where), (unsigned long long)a.addr, a.size);
+    return NULL;
+  }
+  if (in->last_buffer < in->nbuffers && buffer_holds(&in->buffers[in->last_buffer], a))
+    return (void *)(uintptr_t)a.addr;
+  for (u32 k = 0; k < in->nbuffers; k++)
+    if (buffer_holds(&in->buffers[k], a)) {
+      in->last_buffer = k;
+      return (void *)(uintptr_t)a.addr;
+    }
+  fault_outside(in, op, a, i);
+  return NULL;
+}
+
+static u64
+memory_read(const void *p, DType d)
+{
+  u64 v = 0;
+  memcpy(&v, p, dtype_bytes(d));
+  return d == DT_I1 ? v != 0 : v;
+}
+
+static void
+memory_write(void *p, DType d, u64 v)
+{
+  memcpy(p, &v, dtype_bytes(d));
+}
+
+static bool
+masked_off(const u64 *mask, const Value *m, u32 i)
+{
+  return mask && !interp_pick(mask, m, i);
+}
+
+/* load p mask? other? */
+Flow
+interp_load(Interp *in, const Op *op)
+{
+  Value *p = op_operand(op, 0), *m = op_operand(op, 1), *other = op_operand(op, 2), *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  const u64 *addr = interp_get(in, p), *mask = interp_get(in, m), *rest = interp_get(in, other);
+  DType d = p->type->dt;
+  u32 n = type_numel(r->type), size = dtype_bytes(d);
+  for (u32 i = 0; i < n; i++) {
+    if (masked_off(mask, m, i)) {
+      out[i] = rest ? interp_pick(rest, other, i) : 0;
+      continue;
+    }
+    void *at = access_at(in, op, (Access){interp_pick(addr, p, i), size}, i);
+    if (!at)
+      return FLOW_FAULT;
+    out[i] = memory_read(at, d);
+  }
+  return FLOW_NEXT;
+}
+
+/* store p value mask? */
+Flow
+interp_store(Interp *in, const Op *op)
+{
+  Value *p = op_operand(op, 0), *v = op_operand(op, 1), *m = op_operand(op, 2);
+  const u64 *addr = interp_get(in, p), *value = interp_get(in, v), *mask = interp_get(in, m);
+  DType d = p->type->dt;
+  u32 n = type_numel(p->type), size = dtype_bytes(d);
+  for (u32 i = 0; i < n; i++) {
+    if (masked_off(mask, m, i))
+      continue;
+    void *at = access_at(in, op, (Access){addr[i], size}, i);
+    if (!at)
+      return FLOW_FAULT;
+    memory_write(at, d, interp_pick(value, v, i));
+  }
+  return FLOW_NEXT;
+}
+
+/* The binary op of an rmw; OP_COUNT: exchange. False: no such operation. */
+static bool
+rmw_op(const char *name, OpCode *op)
+{
+  static const struct { char name[5]; OpCode op; } table[] = {
+    {"add", OP_ADD}, {"max", OP_MAX}, {"min", OP_MIN}, {"and", OP_AND}, {"or", OP_OR}, {"xor", OP_XOR}, {"xchg", OP_COUNT},
+  };
+  for (u32 i = 0; i < COUNT(table); i++)
+    if (!strcmp(table[i].name, name)) {
+      *op = table[i].op;
+      return true;
+    }
+  return false;
+}
+
+/* atomic_rmw p value mask? */
+Flow
+interp_atomic_rmw(Interp *in, const Op *op)
+{
+  Value *p = op_operand(op, 0), *v = op_operand(op, 1), *m = op_operand(op, 2), *r = op_result(op);
+  OpCode rmw;
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  if (!rmw_op(op_str(op, AT_RMW, ""), &rmw))
+    return interp_fault(in, op, "unknown atomic operation '%s'", op_str(op, AT_RMW, ""));
+  const u64 *addr = interp_get(in, p), *value = interp_get(in, v), *mask = interp_get(in, m);
+  DType d = p->type->dt;
+  u32 n = type_numel(r->type), size = dtype_bytes(d);
+  for (u32 i = 0; i < n; i++) {
+    out[i] = 0;
+    if (masked_off(mask, m, i))
+      continue;
+    void *at = access_at(in, op, (Access){interp_pick(addr, p, i), size}, i);
+    if (!at)
+      return FLOW_FAULT;
+    u64 fresh = interp_pick(value, v, i);
+    out[i] = memory_read(at, d);
+    if (rmw != OP_COUNT)
+      scalar_binary(rmw, d, out[i], fresh, &fresh);
+    memory_write(at, d, fresh);
+  }
+  return FLOW_NEXT;
+}
+
+/* atomic_cas p expected value */
+Flow
+interp_atomic_cas(Interp *in, const Op *op)
+{
+  Value *p = op_operand(op, 0), *e = op_operand(op, 1), *v = op_operand(op, 2), *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  const u64 *addr = interp_get(in, p), *expected = interp_get(in, e), *value = interp_get(in, v);
+  DType d = p->type->dt;
+  u32 n = type_numel(r->type), size = dtype_bytes(d);
+  for (u32 i = 0; i < n; i++) {
+    void *at = access_at(in, op, (Access){interp_pick(addr, p, i), size}, i);
+    if (!at)
+      return FLOW_FAULT;
+    out[i] = memory_read(at, d);
+    if (out[i] == interp_pick(expected, e, i))
+      memory_write(at, d, interp_pick(value, v, i));
+  }
+  return FLOW_NEXT;
+}
+
+/* addr + off * size without wrapping around the 64-bit address space. */
+static bool
+pointer_add(u64 addr, DType off_type, u64 off, u32 size, u64 *out)
+{
+  bool negative = dtype_is_signed(off_type) && scalar_int(off_type, off) < 0;
+  u64 count = negative ? 0 - (u64)scalar_int(off_type, off) : off;
+  if (count > UINT64_MAX / size)
+    return false;
+  *out = negative ? addr - count * size : addr + count * size;
+  return negative ? *out <= addr : *out >= addr;
+}
+
+/* addptr p off */
+Flow
+interp_addptr(Interp *in, const Op *op)
+{
+  Value *p = op_operand(op, 0), *off = op_operand(op, 1), *r = op_result(op);
+  char where[96];
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  const u64 *addr = interp_get(in, p), *offs = interp_get(in, off);
+  u32 n = type_numel(r->type), size = dtype_bytes(p->type->dt);
+  for (u32 i = 0; i < n; i++)
+    if (!pointer_add(interp_pick(addr, p, i), off->type->dt, interp_pick(offs, off, i), size, &out[i]))
+      return interp_fault(in, op, "the address overflows%s", interp_where(r->type, i, where));
+  return FLOW_NEXT;
+}

@@ -1,0 +1,51 @@
+/* interp_run.h - private to interp*.c: the state of a run. */
+#ifndef TILEC_INTERP_RUN_H
+#define TILEC_INTERP_RUN_H
+#include "interp.h"
+
+typedef struct Interp {
+  Func *func;
+  const InterpOptions *opt;
+  const InterpBuffer *buffers;
+  u32 nbuffers, last_buffer;     /* last_buffer: where the previous access fell */
+  InterpError *err;
+  Arena *arena;
+  u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
+  double *real[3];               /* dot's operands as numbers */
+  u32 real_len[3];
+  u32 program[3], grid[3];
+  u64 steps, bytes;              /* left */
+} Interp;
+
+typedef enum Flow { FLOW_NEXT, FLOW_RETURN, FLOW_FAULT } Flow;
+
+/* Records a fault at op; always gives FLOW_FAULT. */
+Flow interp_fault(Interp *in, const Op *op, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Text of the coordinates of element i of t: " at element [1, 2]", "" for scalars. */
+const char *interp_where(const Type *t, u32 i, char text[96]);
+/* Room for the elements of v; NULL after a fault. */
+u64 *interp_make(Interp *in, const Op *op, const Value *v);
+static inline const u64 *interp_get(const Interp *in, const Value *v) { return v ? in->elems[v->id] : NULL; }
+/* Element i of something that may be one scalar for all elements. */
+static inline u64 interp_pick(const u64 *elems, const Value *v, u32 i) { return elems[type_is_tile(v->type) ? i : 0]; }
+
+Flow interp_load(Interp *in, const Op *op);
+Flow interp_store(Interp *in, const Op *op);
+Flow interp_atomic_rmw(Interp *in, const Op *op);
+Flow interp_atomic_cas(Interp *in, const Op *op);
+Flow interp_addptr(Interp *in, const Op *op);
+Flow interp_dot(Interp *in, const Op *op);
+Flow interp_hint(Interp *in, const Op *op);
+Flow interp_const(Interp *in, const Op *op);
+Flow interp_arange(Interp *in, const Op *op);
+Flow interp_copy(Interp *in, const Op *op);
+Flow interp_splat(Interp *in, const Op *op);
+Flow interp_broadcast(Interp *in, const Op *op);
+Flow interp_permute(Interp *in, const Op *op);
+Flow interp_unary(Interp *in, const Op *op);
+Flow interp_binary(Interp *in, const Op *op);
+Flow interp_fma(Interp *in, const Op *op);
+Flow interp_cmp(Interp *in, const Op *op);
+Flow interp_select(Interp *in, const Op *op);
+Flow interp_cast(Interp *in, const Op *op);
+#endif

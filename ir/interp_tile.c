@@ -1,0 +1,321 @@
+/* interp_tile.c - ops on tiles that touch no memory: constants, shapes, elementwise, promises, dot. */
+#include "interp_run.h"
+#include <math.h>
+
+/* const: every element the attribute's bits */
+Flow
+interp_const(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r), bits = scalar_wrap(type_arith(r->type), (u64)op_int(op, AT_VALUE, 0));
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = bits;
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* arange: start, start+1, ... */
+Flow
+interp_arange(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r), start = (u64)op_int(op, AT_START, 0);
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = scalar_wrap(r->type->dt, start + i);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* The same elements in the same order: expand_dims, reshape, bitcast, convert_layout. */
+Flow
+interp_copy(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  memcpy(out, interp_get(in, op_operand(op, 0)), sizeof *out * type_numel(r->type));
+  return FLOW_NEXT;
+}
+
+/* splat: every element x */
+Flow
+interp_splat(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = interp_get(in, op_operand(op, 0))[0];
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* out is a row-major walk over t's extents; stride[d] is how far the source moves along t's dimension d. */
+static void
+gather(u64 *out, const u64 *src, const Type *t, const u32 *stride)
+{
+  u32 at[MAX_RANK] = {0}, from = 0, n = type_numel(t);
+  for (u32 i = 0; i < n; i++) {
+    out[i] = src[from];
+    for (int d = t->rank - 1; d >= 0; d--) {
+      from += stride[d];
+      if (++at[d] < t->shape[d])
+        break;
+      from -= stride[d] * t->shape[d];
+      at[d] = 0;
+    }
+  }
+}
+
+static void
+strides_of(const Type *t, u32 *stride)
+{
+  u32 s = 1;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    stride[d] = s;
+    s *= t->shape[d];
+  }
+}
+
+/* broadcast: dimensions of extent 1 repeat */
+Flow
+interp_broadcast(Interp *in, const Op *op)
+{
+  const Value *x = op_operand(op, 0), *r = op_result(op);
+  u32 stride[MAX_RANK];
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  strides_of(x->type, stride);
+  for (u32 d = 0; d < x->type->rank; d++)
+    if (x->type->shape[d] == 1)
+      stride[d] = 0;
+  gather(out, interp_get(in, x), r->type, stride);
+  return FLOW_NEXT;
+}
+
+/* permute: result dimension d is operand dimension perm[d] */
+Flow
+interp_permute(Interp *in, const Op *op)
+{
+  const Value *x = op_operand(op, 0), *r = op_result(op);
+  const Attr *perm = op_attr(op, AT_PERM);
+  u32 from[MAX_RANK], stride[MAX_RANK];
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  strides_of(x->type, from);
+  for (u32 d = 0; d < r->type->rank; d++)
+    stride[d] = from[perm->ints.v[d]];
+  gather(out, interp_get(in, x), r->type, stride);
+  return FLOW_NEXT;
+}
+
+/* ---- elementwise ---- */
+/* one operand */
+Flow
+interp_unary(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  const u64 *x = interp_get(in, op_operand(op, 0));
+  DType d = type_arith(r->type);
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = scalar_unary(op->code, d, x[i]);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* two operands */
+Flow
+interp_binary(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  char where[96];
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  const u64 *a = interp_get(in, op_operand(op, 0)), *b = interp_get(in, op_operand(op, 1));
+  DType d = type_arith(r->type);
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; i < n; i++)
+    if (!scalar_binary(op->code, d, a[i], b[i], &out[i]))
+      return interp_fault(in, op, "integer division by zero%s", interp_where(r->type, i, where));
+  return FLOW_NEXT;
+}
+
+/* fma a b c */
+Flow
+interp_fma(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  const u64 *a = interp_get(in, op_operand(op, 0)), *b = interp_get(in, op_operand(op, 1));
+  const u64 *c = interp_get(in, op_operand(op, 2));
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = scalar_fma(r->type->dt, a[i], b[i], c[i]);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* cmp a b */
+Flow
+interp_cmp(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  const u64 *a = interp_get(in, op_operand(op, 0)), *b = interp_get(in, op_operand(op, 1));
+  DType d = type_arith(op_operand(op, 0)->type);
+  Pred p = pred_find(op_str(op, AT_PRED, NULL));
+  u32 n = type_numel(r->type);
+  if (p == PRED_BAD)
+    return interp_fault(in, op, "unknown predicate '%s'", op_str(op, AT_PRED, ""));
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = scalar_cmp(p, d, a[i], b[i]);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* select c a b */
+Flow
+interp_select(Interp *in, const Op *op)
+{
+  const Value *c = op_operand(op, 0), *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  const u64 *cond = interp_get(in, c), *a = interp_get(in, op_operand(op, 1)), *b = interp_get(in, op_operand(op, 2));
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = interp_pick(cond, c, i) ? a[i] : b[i];
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* cast x */
+Flow
+interp_cast(Interp *in, const Op *op)
+{
+  const Value *x = op_operand(op, 0), *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  const u64 *from = interp_get(in, x);
+  FloatRound round = strcmp(op_str(op, AT_ROUND, "rn"), "rz") ? ROUND_NEAREST : ROUND_ZERO;
+  bool sat = op_int(op, AT_SAT, 0) != 0;
+  u32 n = type_numel(r->type);
+  for (u32 i = 0; out && i < n; i++)
+    out[i] = scalar_cast(x->type->dt, r->type->dt, from[i], round, sat);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* ---- promises ---- */
+static bool
+is_multiple(DType d, u64 bits, u64 of)
+{
+  i64 v = scalar_int(d, bits);
+  u64 magnitude = v < 0 && dtype_is_signed(d) ? 0 - (u64)v : (u64)v;
+  return magnitude % of == 0;
+}
+
+/* hint x: elements as they are; `divisible` is promised of the first element of each run of `contiguous` (1: of all) */
+Flow
+interp_hint(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op);
+  const Type *t = r->type;
+  char where[96];
+  if (interp_copy(in, op) == FLOW_FAULT)
+    return FLOW_FAULT;
+  const u64 *x = interp_get(in, r);
+  i64 divisible = op_int(op, AT_DIVISIBLE, 1), run = op_int(op, AT_CONTIGUOUS, 1);
+  u64 step = type_is_ptr(t) ? dtype_bytes(t->dt) : 1;
+  u32 n = type_numel(t), last = type_is_tile(t) ? t->shape[t->rank - 1] : 1;
+  if (type_is_float(t) || divisible < 1 || run < 1)
+    return FLOW_NEXT;
+  for (u32 i = 0; i < n; i++) {
+    bool first = (i % last) % (u64)run == 0;
+    if (first && !is_multiple(type_arith(t), x[i], (u64)divisible))
+      return interp_fault(in, op, "false promise: the value%s is not a multiple of %lld", interp_where(t, i, where),
+                          (long long)divisible);
+    if (!first && x[i] != scalar_wrap(type_arith(t), x[i - 1] + step))
+      return interp_fault(in, op, "false promise: the value%s does not continue its run of %lld",
+                          interp_where(t, i, where), (long long)run);
+  }
+  return FLOW_NEXT;
+}
+
+/* ---- dot ----
+ * Every product of two inputs of at most 26 bits is exact in double, so the sum over K is taken in double and rounded once
+ * to the accumulator's format: the number that hardware approximates, whatever order it adds in. f64 uses fma. Integers
+ * are summed modulo 2^64 and wrapped. */
+typedef struct DotShape { u32 m, n, k; } DotShape;
+
+static double *
+dot_reals(Interp *in, u32 which, const Value *v, bool tf32)
+{
+  u32 n = type_numel(v->type);
+  const u64 *bits = interp_get(in, v);
+  if (in->real_len[which] < n) {
+    in->real[which] = NEW_ARRAY(in->arena, double, n);
+    in->real_len[which] = n;
+  }
+  double *out = in->real[which];
+  for (u32 i = 0; i < n; i++) {
+    double x = float_decode(v->type->dt, bits[i]);
+    out[i] = tf32 ? float_round_tf32((float)x) : x;
+  }
+  return out;
+}
+
+static void
+dot_real_row(const double *a, const double *b, double *acc, DotShape s, bool exact)
+{
+  for (u32 k = 0; k < s.k; k++)
+    for (u32 j = 0; j < s.n; j++)
+      acc[j] = exact ? acc[j] + a[k] * b[k * s.n + j] : fma(a[k], b[k * s.n + j], acc[j]);
+}
+
+static void
+dot_real(Interp *in, const Op *op, u64 *out, DotShape s)
+{
+  const Value *va = op_operand(op, 0), *vb = op_operand(op, 1), *vc = op_operand(op, 2);
+  DType d = va->type->dt, to = vc->type->dt;
+  bool tf32 = d == DT_F32 && strcmp(op_str(op, AT_PREC, "tf32"), "ieee");
+  const double *a = dot_reals(in, 0, va, tf32), *b = dot_reals(in, 1, vb, tf32);
+  double *acc = dot_reals(in, 2, vc, false);
+  for (u32 i = 0; i < s.m; i++) {
+    dot_real_row(a + (size_t)i * s.k, b, acc + (size_t)i * s.n, s, d != DT_F64);
+    for (u32 j = 0; j < s.n; j++)
+      out[i * s.n + j] = float_encode(to, acc[(size_t)i * s.n + j], ROUND_NEAREST, false);
+  }
+}
+
+static void
+dot_int(Interp *in, const Op *op, u64 *out, DotShape s)
+{
+  const Value *va = op_operand(op, 0), *vb = op_operand(op, 1), *vc = op_operand(op, 2);
+  const u64 *a = interp_get(in, va), *b = interp_get(in, vb), *c = interp_get(in, vc);
+  for (u32 i = 0; i < s.m; i++)
+    for (u32 j = 0; j < s.n; j++) {
+      u64 sum = c[i * s.n + j];
+      for (u32 k = 0; k < s.k; k++)
+        sum += (u64)scalar_int(va->type->dt, a[i * s.k + k]) * (u64)scalar_int(vb->type->dt, b[k * s.n + j]);
+      out[i * s.n + j] = scalar_wrap(vc->type->dt, sum);
+    }
+}
+
+/* dot a b acc */
+Flow
+interp_dot(Interp *in, const Op *op)
+{
+  const Value *r = op_result(op), *a = op_operand(op, 0);
+  const Type *t = r->type;
+  u64 *out = interp_make(in, op, r);
+  if (!out)
+    return FLOW_FAULT;
+  DotShape s = {t->shape[0], t->shape[1], a->type->shape[1]};
+  u64 work = (u64)s.m * s.n * s.k / 8;
+  if (in->steps < work)
+    return interp_fault(in, op, "the step limit is used up: endless loop?");
+  in->steps -= work;
+  if (dtype_is_float(a->type->dt))
+    dot_real(in, op, out, s);
+  else
+    dot_int(in, op, out, s);
+  return FLOW_NEXT;
+}

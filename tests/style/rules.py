@@ -1,0 +1,47 @@
+"""rules.py ROOT: what a script can keep of the house rules. Prints one line per breach."""
+import glob, os, re, sys
+
+root = sys.argv[1]
+bad = []
+sources = [p for d in ("ir", "frontend", "passes", "codegen", "driver", "runtime", "tools")
+           for e in ("c", "h", "def", "l", "y") for p in glob.glob(f"{root}/{d}/**/*.{e}", recursive=True)]
+# Which folders' headers a folder may include.
+allowed = {"ir": {"ir"}, "frontend": {"frontend", "ir"}, "passes": {"passes", "ir"}, "codegen": {"codegen", "ir", "manifest.h"},
+           "driver": {"driver", "ir", "frontend", "passes", "codegen", "tilert.h", "manifest.h"}, "runtime": {"runtime"},
+           "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h"}}
+home = {os.path.basename(p): os.path.relpath(p, root).split("/")[0] for p in sources if p.endswith((".h", ".def"))}
+home.update({"manifest.h": "manifest.h"})
+for p in sources:
+    rel = os.path.relpath(p, root)
+    folder = rel.split("/")[0]
+    for number, line in enumerate(open(p), 1):
+        where = f"{rel}:{number}"
+        m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if m:
+            name = os.path.basename(m.group(1))
+            h = home.get(name)
+            local = any(os.path.basename(q) == name for q in sources if os.path.relpath(q, root).split("/")[0] == folder)
+            if h and not local and h not in allowed[folder] and name not in allowed[folder]:
+                bad.append(f"{where}: {folder} may not include {name} of {h}")
+        if re.search(r"#\s*include\s*<llvm", line) and folder != "codegen":
+            bad.append(f"{where}: LLVM outside codegen")
+        if re.search(r"\bsm_\d+", line) and not rel.endswith("targets.def") and folder in ("ir", "frontend", "passes", "codegen") \
+           and not re.search(r"/\*|//|\*\s", line):
+            bad.append(f"{where}: a target named outside targets.def")
+        if len(line.rstrip("\n")) > 140 and not rel.endswith(".def"):
+            bad.append(f"{where}: line of {len(line)} characters")
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            bad.append(f"{where}: {line.strip()[:60]}")
+        # A writable object with static storage: no libraries of ours hold state.
+        if folder != "tools" and re.match(r"^(static\s+)?(?!const|extern|typedef|return|_Thread_local)[A-Za-z_][\w ]*[ *]\w+(\[[^]]*\])?\s*(=[^=].*)?;\s*$", line) \
+           and "const" not in line and "(" not in line.split("=")[0] and not line.startswith((" ", "\t", "struct", "enum", "union")) and p.endswith(".c"):
+            bad.append(f"{where}: writable global: {line.strip()[:80]}")
+tests = "\n".join(open(p, errors="replace").read() for p in glob.glob(f"{root}/tests/**/*.*", recursive=True) if p.endswith((".tile", ".tir", ".test", ".c", ".py")))
+names = {os.path.basename(p) for p in glob.glob(f"{root}/tests/diag/*")}
+for m in re.finditer(r'^DIAG\((\w+),\s*"(\w+)",\s*(\w+)', open(f"{root}/ir/diags.def").read(), re.M):
+    if m.group(1) in ("E_INTERNAL",):
+        continue
+    if not any(n.startswith(m.group(1) + ".") or n.startswith(m.group(1) + "_") for n in names) and m.group(1) not in tests:
+        bad.append(f"ir/diags.def: {m.group(1)} has no test")
+print("\n".join(bad))
+sys.exit(1 if bad else 0)
