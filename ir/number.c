@@ -5,6 +5,7 @@
 #endif
 #include "ir.h"
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,11 +46,15 @@ is_float_text(const char *s)
   return strpbrk(s, ".e") != NULL;
 }
 
-/* The shortest of 1..17 digits that reads back as bits, "" if none does. */
+/* Whole numbers plainly, others by the least of 1..17 digits that read back as bits; "" if none do. */
 static void
 shortest_decimal(char *out, size_t size, DType d, u64 bits)
 {
   double v = float_from_bits(d, bits);
+  if (fabs(v) < 1e7 && v == (double)(i64)v) {
+    snprintf(out, size, "%.1f", v);
+    return;
+  }
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(out, size, "%.*g", digits, v);
     if (float_to_bits(d, strtod(out, NULL)) == bits)
