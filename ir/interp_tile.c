@@ -313,7 +313,7 @@ interp_dot(Interp *in, const Op *op)
   if (in->steps < work)
     return interp_fault(in, op, "the step limit is used up: endless loop?");
   in->steps -= work;
-  if (dtype_is_float(a->type->dt))
+  if (dtype_is_float(a->type->dt) && dtype_is_float(op_operand(op, 1)->type->dt) && dtype_is_float(t->dt))
     dot_real(in, op, out, s);
   else
     dot_int(in, op, out, s);

@@ -70,35 +70,82 @@ u32 layout_columns(const Layout *l, u32 *cols, u32 max);
 
 /* ---- conversions ---- */
 typedef enum ConvertKind { CONVERT_NONE, CONVERT_REGS, CONVERT_SHUFFLE, CONVERT_SHARED } ConvertKind;
-typedef struct ShufflePlan {          /* all registers move in `rounds` rounds of one shfl.sync.idx each (see layout_convert.c) */
-  u32 rounds;
+/* Where a lane with parity(lane & lane_mask) = 1 exchanges: x'[r] = x[r ^ reg_xor], for every register r; else x'[r] = x[r]. */
+typedef struct ShuffleStage { u32 lane_mask, reg_xor; } ShuffleStage;
+/* All elements move in `rounds` rounds of one shfl.sync.idx each (two for 64-bit elements), see layout_convert.c:
+ *   1. run the `sends` stages, one after the other, over all source registers;
+ *   2. in round k, with the constants of layout_shuffle_round: y[recv_reg] = shfl(x[send_reg], lane_xor ^ (xor of lane_col
+ *      over the bits of the lane)); local: every lane reads itself, so y[recv_reg] = x[send_reg] without a shuffle;
+ *   3. run the `receives` stages over the received registers y (those r with layout_first_copy(dst, r) == r);
+ *   4. destination register r is y[layout_first_copy(dst, r)]. */
+typedef struct ShufflePlan {
+  u32 rounds, round_bits, sends, receives;
+  bool local;
+  ShuffleStage send[5], receive[5];
+  u32 lane_col[5];
+  u32 round_send[LAYOUT_MAX_BITS], round_recv[LAYOUT_MAX_BITS], round_lane[LAYOUT_MAX_BITS];  /* a column per bit of k */
 } ShufflePlan;
 typedef struct SharedPlan {
   const Layout *smem;                 /* shared layout: offset (elements) -> flat index; swizzled, no conflicts if possible */
-  u32 store_vec, load_vec;            /* elements per access */
+  u32 store_vec, load_vec;            /* elements per plain access (ld/st.shared); with ldmatrix/stmatrix: of a 16-byte row */
   u32 store_conflicts, load_conflicts;/* extra wavefronts per warp access beyond the least for that width */
   u32 bytes;
-  bool ldmatrix, ldmatrix_trans;      /* the load side fits ldmatrix (.trans) */
+  bool ldmatrix, ldmatrix_trans;      /* the load side uses ldmatrix (.trans): see layout_matrix_access */
   bool stmatrix, stmatrix_trans;
 } SharedPlan;
 typedef struct ConvertPlan {
   ConvertKind kind;
-  u32 cost;                           /* issue slots per warp, roughly: register moves 1, shuffles 2, shared accesses 4 per wavefront + barrier 20 */
+  u32 cost;                           /* issue slots per warp, roughly; the model stands in layout_convert.c */
   ShufflePlan shuffle;
   SharedPlan shared;
 } ConvertPlan;
-/* Cheapest way from src to dst for elements of elem_bits (8..64; i1 counts 8). can_ldmatrix: the target has it (F_LDMATRIX), can_stmatrix likewise. */
+/* Cheapest way from src to dst (same shape, block columns equal) for elements of elem_bits (1..64; i1 counts 8).
+ * can_ldmatrix: the target has it (F_LDMATRIX), can_stmatrix likewise. Only the plan named by kind is filled in. */
 void layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, ConvertPlan *out);
 /* dst register i takes src register map[i] of the same thread (CONVERT_REGS, or NONE); false if it needs other threads. */
 bool layout_reg_map(const Layout *src, const Layout *dst, u32 *map);
 /* For a source thread's view: which src (reg) of which lane feeds dst register `reg` at lane `lane`, same warp; false if another warp must. */
 bool layout_warp_source(const Layout *src, const Layout *dst, u32 reg, u32 lane, u32 *src_reg, u32 *src_lane);
+/* The rounds and stages for src -> dst; false if a warp does not hold what it needs. */
+bool layout_shuffle_plan(const Layout *src, const Layout *dst, ShufflePlan *out);
+/* Constants of round k. */
+void layout_shuffle_round(const ShufflePlan *p, u32 round, u32 *send_reg, u32 *recv_reg, u32 *lane_xor);
+
+/* ---- access to shared memory: registers of l against a shared layout smem (layout_shared.c) ---- */
+/* The shared layout and accesses with the least cost for src -> memory -> dst; returns that cost. */
+u32 layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, SharedPlan *out);
 /* Offset in the shared layout of the element at flat index: offsets are linear too. Inverse of layout_offset_eval; copies give the lowest. */
 u32 layout_shared_offset(const Layout *smem, u32 flat);
 /* Columns of (reg|lane|warp) -> shared offset: the composition smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
 bool layout_to_offset(Ctx *c, const Layout *l, const Layout *smem, u32 cols[IN_COUNT][LAYOUT_MAX_BITS]);
 /* Extra wavefronts per warp access of `vec` consecutive-offset elements between registers of l and smem. */
 u32 layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits);
+/* True if registers of l form aligned runs of vec consecutive offsets, in the same order in every thread. */
+bool layout_access_fits(const Layout *l, const Layout *smem, u32 vec);
+/* The widest vec (at most 16 bytes) that fits. */
+u32 layout_access_vec(const Layout *l, const Layout *smem, u32 elem_bits);
+/* Registers of access i, in offset order: regs[i * vec .. i * vec + vec - 1]. The address of access i in a thread is the
+ * offset of its first register there, a multiple of vec. Copies (layout_first_copy(l, r) != r) are left out: a load fills
+ * them from their first copy. regs has room for layout_regs(l). Returns the number of accesses. */
+u32 layout_access_groups(const Layout *l, const Layout *smem, u32 vec, u32 *regs);
+
+/* How ldmatrix/stmatrix (.b16, 8x8 matrices of 16-byte rows) moves the registers of l. One instruction moves `count`
+ * (4, 2, 1: .x4 .x2 .x1) 32-bit registers of `elems` elements each; `groups` instructions move all of them. In group g, lane
+ * L supplies the address of one row, in elements
+ *     const(g) ^ (xor of addr_lane over the bits of L) ^ (xor of addr_warp over the bits of the warp),
+ * a multiple of 16 bytes (.x2 looks at lanes 0-15, .x1 at 0-7; the columns of the others are 0). Where const(g) shares no
+ * bit with addr_bits, the xor is an addition and const(g) may be the instruction's immediate. */
+typedef struct MatrixAccess {
+  bool trans;
+  u32 count, groups, elems;
+  u32 addr_lane[5], addr_warp[LAYOUT_MAX_BITS], addr_bits;
+  u32 conflicts;                      /* extra wavefronts per instruction */
+  u32 reg_bits, reg_bit[LAYOUT_MAX_BITS], reg_off[LAYOUT_MAX_BITS];  /* register bits: elements of a word, matrices, groups; their offsets */
+} MatrixAccess;
+/* False if the 8x8 fragments of l do not lie in smem as 16-byte rows (trans: as columns, 16-bit elements only). */
+bool layout_matrix_access(const Layout *l, const Layout *smem, u32 elem_bits, bool trans, MatrixAccess *out);
+/* Registers of group g: regs[m * elems + e] is element e (low bits first) of 32-bit register m. Returns const(g). */
+u32 layout_matrix_group(const MatrixAccess *m, u32 g, u32 *regs);
 
 /* ---- text ---- */
 /* Canonical text: `layout<128x64; reg (0,1) (0,2); lane (0,4) ...; warp ...>` ; `shared<128x64; off (0,1) ...>` . */

@@ -1,0 +1,363 @@
+/* lower.c - the walk: one LLVM function per kernel, one call of lower_<ID> per op.
+ *
+ * The dispatch table is made from ops.def: every row obliges somebody to write lower_<ID>, or elem_<ID> in
+ * lower_elem.c for the rows that work element by element. Structured control flow is flattened here and nowhere else:
+ * each loop-carried value becomes one phi per distinct register. Loops come out rotated (a guard, then the test at the
+ * bottom), which is the form that hoisting wants.
+ */
+#include "gen.h"
+
+#define PURE 0
+#define COMM 0
+#define ELEM 1
+#define READS 0
+#define WRITES 0
+#define SIDE 0
+#define TERM 0
+#define SURFACE 0
+#define INT 0
+#define FLT 0
+#define BOOL 0
+#define NUM 0
+#define BITS 0
+static LowerFn *const table[OP_COUNT] = {
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) (traits) ? lower_elementwise : lower_##id,
+#include "ops.def"
+#undef OP
+};
+#undef PURE
+#undef COMM
+#undef ELEM
+#undef READS
+#undef WRITES
+#undef SIDE
+#undef TERM
+#undef SURFACE
+#undef INT
+#undef FLT
+#undef BOOL
+#undef NUM
+#undef BITS
+
+/* ---- values ---- */
+u32
+gen_nregs(const Type *t)
+{
+  return type_is_tile(t) ? layout_regs(t->layout) : 1;
+}
+
+Val *
+gen_regs(Gen *g, const Value *v)
+{
+  if (!g->vals[v->id])
+    ctx_panic(g->c, "codegen: value %%%u is used before it is made", v->id);
+  return g->vals[v->id];
+}
+
+void
+gen_bind(Gen *g, const Value *v, Val *regs)
+{
+  g->vals[v->id] = regs;
+}
+
+Val *
+gen_new(Gen *g, const Value *v)
+{
+  Val *regs = NEW_ARRAY(g->arena, Val, gen_nregs(v->type));
+  gen_bind(g, v, regs);
+  return regs;
+}
+
+void
+gen_share(Gen *g, const Value *v)
+{
+  if (!type_is_tile(v->type))
+    return;
+  Held *h = held_get(g, v->type->layout);
+  Val *regs = gen_regs(g, v);
+  for (u32 r = 0; r < h->regs; r++)
+    if (h->rep[r] != r)
+      regs[r] = regs[h->rep[r]];
+}
+
+static bool
+is_rep(Gen *g, const Type *t, u32 r)
+{
+  return !type_is_tile(t) || held_get(g, t->layout)->rep[r] == r;
+}
+
+/* ---- phis: the carried values of a loop or the results of an if ---- */
+
+/* A phi per distinct register of v, at the builder's place. */
+static void
+phis_new(Gen *g, const Value *v)
+{
+  Val *regs = gen_new(g, v);
+  for (u32 r = 0; r < gen_nregs(v->type); r++)
+    if (is_rep(g, v->type, r))
+      regs[r] = LLVMBuildPhi(g->b, gen_type(g, v->type), "");
+  gen_share(g, v);
+}
+
+static void
+phis_add(Gen *g, const Value *v, const Val *incoming, LLVMBasicBlockRef from)
+{
+  Val *regs = gen_regs(g, v);
+  for (u32 r = 0; r < gen_nregs(v->type); r++)
+    if (is_rep(g, v->type, r))
+      LLVMAddIncoming(regs[r], (Val *)&incoming[r], &from, 1);
+}
+
+static void
+phis_new_all(Gen *g, u32 n, Value *const *vs)
+{
+  for (u32 i = 0; i < n; i++)
+    phis_new(g, vs[i]);
+}
+
+/* Operands first, first + 1, ... of op flow into vs along the edge from the builder's block. */
+static void
+phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first)
+{
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
+  for (u32 i = 0; i < n; i++)
+    phis_add(g, vs[i], gen_regs(g, op_operand(op, first + i)), from);
+}
+
+/* ---- control flow ---- */
+void
+gen_ops(Gen *g, const Block *b)
+{
+  for (const Op *op = b->first; op; op = op->next) {
+    gen_debug_at(g, op->span);
+    table[op->code](g, op);
+  }
+}
+
+void
+lower_FOR(Gen *g, const Op *op)
+{
+  Block *body = op->regions[0];
+  Val lo = gen_regs(g, op_operand(op, 0))[0], hi = gen_regs(g, op_operand(op, 1))[0];
+  Val step = gen_regs(g, op_operand(op, 2))[0];
+  const Value *index = body->args[0];
+  LLVMIntPredicate less = dtype_is_signed(index->type->dt) ? LLVMIntSLT : LLVMIntULT;
+  LLVMBasicBlockRef loop = gen_block(g, "for"), done = gen_block(g, "for.done");
+  u32 n = op->nresults;
+
+  LLVMBasicBlockRef guard = LLVMGetInsertBlock(g->b);
+  LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, less, lo, hi, ""), loop, done);
+  gen_at(g, loop);
+  phis_new(g, index);
+  phis_add(g, index, &lo, guard);
+  phis_new_all(g, n, body->args + 1);
+  for (u32 i = 0; i < n; i++)
+    phis_add(g, body->args[1 + i], gen_regs(g, op_operand(op, 3 + i)), guard);
+  gen_ops(g, body);
+  gen_debug_at(g, op->span);
+
+  const Op *yield = block_terminator(body);
+  Val next = LLVMBuildAdd(g->b, gen_regs(g, index)[0], step, "");
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
+  Val more = LLVMBuildICmp(g->b, less, next, hi, "");
+  phis_add(g, index, &next, latch);
+  phis_add_operands(g, n, body->args + 1, yield, 0);
+  LLVMBuildCondBr(g->b, more, loop, done);
+
+  gen_at(g, done);
+  phis_new_all(g, n, op->results);
+  for (u32 i = 0; i < n; i++) {
+    phis_add(g, op->results[i], gen_regs(g, op_operand(op, 3 + i)), guard);
+    phis_add(g, op->results[i], gen_regs(g, op_operand(yield, i)), latch);
+  }
+}
+
+void
+lower_WHILE(Gen *g, const Op *op)
+{
+  Block *test = op->regions[0], *body = op->regions[1];
+  LLVMBasicBlockRef head = gen_block(g, "while"), loop = gen_block(g, "while.body"), done = gen_block(g, "while.done");
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b);
+  LLVMBuildBr(g->b, head);
+  gen_at(g, head);
+  phis_new_all(g, test->nargs, test->args);
+  for (u32 i = 0; i < test->nargs; i++)
+    phis_add(g, test->args[i], gen_regs(g, op_operand(op, i)), before);
+  gen_ops(g, test);
+
+  const Op *condition = block_terminator(test);
+  LLVMBuildCondBr(g->b, gen_regs(g, op_operand(condition, 0))[0], loop, done);
+  for (u32 i = 0; i < body->nargs; i++)
+    gen_bind(g, body->args[i], gen_regs(g, op_operand(condition, 1 + i)));
+  for (u32 i = 0; i < op->nresults; i++)
+    gen_bind(g, op->results[i], gen_regs(g, op_operand(condition, 1 + i)));
+  gen_at(g, loop);
+  gen_ops(g, body);
+  gen_debug_at(g, op->span);
+  phis_add_operands(g, test->nargs, test->args, block_terminator(body), 0);
+  LLVMBuildBr(g->b, head);
+  gen_at(g, done);
+}
+
+void
+lower_IF(Gen *g, const Op *op)
+{
+  LLVMBasicBlockRef arm[2] = {gen_block(g, "then"), gen_block(g, "else")}, done = gen_block(g, "if.done"), from[2];
+  LLVMBuildCondBr(g->b, gen_regs(g, op_operand(op, 0))[0], arm[0], arm[1]);
+  for (int k = 0; k < 2; k++) {
+    gen_at(g, arm[k]);
+    gen_ops(g, op->regions[k]);
+    gen_debug_at(g, op->span);
+    from[k] = LLVMGetInsertBlock(g->b);
+    LLVMBuildBr(g->b, done);
+  }
+  gen_at(g, done);
+  phis_new_all(g, op->nresults, op->results);
+  for (int k = 0; k < 2; k++)
+    for (u32 i = 0; i < op->nresults; i++)
+      phis_add(g, op->results[i], gen_regs(g, op_operand(block_terminator(op->regions[k]), i)), from[k]);
+}
+
+/* Terminators: whoever owns the region reads them. */
+void lower_YIELD(Gen *g, const Op *op) {}
+void lower_CONDITION(Gen *g, const Op *op) {}
+
+void
+lower_RETURN(Gen *g, const Op *op)
+{
+  LLVMBuildRetVoid(g->b);
+}
+
+/* ---- small ops ---- */
+void
+lower_CONST(Gen *g, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  Val v = gen_const_bits(g, t->dt, type_is_ptr(t), (u64)op_int(op, AT_VALUE, 0)), *out = gen_new(g, op_result(op));
+  for (u32 r = 0; r < gen_nregs(t); r++)
+    out[r] = v;
+}
+
+static Val
+grid_register(Gen *g, const Op *op, const char *reg)
+{
+  static const char axis[] = "xyz";
+  return gen_call(g, arena_printf(g->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", reg, axis[op_int(op, AT_AXIS, 0)]), 0,
+                  NULL, 0, NULL);
+}
+
+void
+lower_PROGRAM_ID(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = grid_register(g, op, "ctaid");
+}
+
+void
+lower_NUM_PROGRAMS(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = grid_register(g, op, "nctaid");
+}
+
+void
+lower_ASSUME(Gen *g, const Op *op)
+{
+  gen_call(g, "llvm.assume", 0, NULL, 1, gen_regs(g, op_operand(op, 0)));
+}
+
+void
+lower_BARRIER(Gen *g, const Op *op)
+{
+  gen_barrier(g);
+}
+
+/* ---- functions ---- */
+static Ty
+param_type(Gen *g, const Type *t)
+{
+  return type_is_bool(t) ? g->i8 : gen_type(g, t);
+}
+
+static void
+string_attr(Gen *g, LLVMAttributeIndex at, const char *key, const char *value)
+{
+  LLVMAddAttributeAtIndex(g->fn, at, LLVMCreateStringAttribute(g->lc, key, (unsigned)strlen(key), value,
+                                                               (unsigned)strlen(value)));
+}
+
+static void
+func_declare(Gen *g, Func *f)
+{
+  u32 n = f->body->nargs;
+  Ty *params = NEW_ARRAY(g->arena, Ty, n + 1);
+  for (u32 i = 0; i < n; i++)
+    params[i] = param_type(g, f->body->args[i]->type);
+  g->fn = LLVMAddFunction(g->mod, f->name, LLVMFunctionType(g->none, params, n, 0));
+  LLVMSetFunctionCallConv(g->fn, KERNEL_CALL_CONV);
+  string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.reqntid",
+              arena_printf(g->arena, "%u,1,1", f->warps * LANES));
+  unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
+  for (u32 i = 0; i < n; i++) {
+    u32 by = f->param_divisible[i] & -f->param_divisible[i];
+    if (type_is_ptr(f->body->args[i]->type) && by > 1)
+      LLVMAddAttributeAtIndex(g->fn, i + 1, LLVMCreateEnumAttribute(g->lc, align, by));
+  }
+}
+
+static void
+params_bind(Gen *g, Func *f)
+{
+  for (u32 i = 0; i < f->body->nargs; i++) {
+    const Value *arg = f->body->args[i];
+    Val v = LLVMGetParam(g->fn, i);
+    if (type_is_bool(arg->type))
+      v = LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstInt(g->i8, 0, 0), "");
+    gen_new(g, arg)[0] = v;
+  }
+}
+
+/* tid with its range, so that LLVM knows which bits are zero. */
+static Val
+read_tid(Gen *g, u32 threads)
+{
+  LLVMBuilderRef b = g->b;
+  g->b = g->pro;
+  Val tid = gen_call(g, "llvm.nvvm.read.ptx.sreg.tid.x", 0, NULL, 0, NULL);
+  g->b = b;
+  u64 lo = 0, hi = threads;
+  LLVMAddCallSiteAttribute(tid, (LLVMAttributeIndex)LLVMAttributeReturnIndex,
+    LLVMCreateConstantRangeAttribute(g->lc, LLVMGetEnumAttributeKindForName("range", 5), 32, &lo, &hi));
+  return tid;
+}
+
+static void
+shared_declare(Gen *g)
+{
+  Ty bytes = LLVMArrayType2(g->i8, 0);
+  g->smem = LLVMAddGlobalInAddressSpace(g->mod, bytes, "tilec_shared", AS_SHARED);
+  LLVMSetLinkage(g->smem, LLVMExternalLinkage);
+  LLVMSetAlignment(g->smem, 128);
+}
+
+/* Lower f into a new LLVM function; false if something in it cannot be compiled. */
+bool
+gen_func(Gen *g, Func *f)
+{
+  g->func = f;
+  g->vals = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
+  g->held = NULL;
+  g->nheld = 0;
+  g->axes = analyse_axes(f);
+  func_declare(g, f);
+  if (f->shared_bytes && !g->smem)
+    shared_declare(g);
+  gen_debug_func(g, f);
+  LLVMBasicBlockRef prologue = gen_block(g, "entry"), body = gen_block(g, "body");
+  LLVMPositionBuilderAtEnd(g->pro, prologue);
+  gen_at(g, body);
+  gen_debug_at(g, f->span);
+  g->tid = read_tid(g, f->warps * LANES);
+  params_bind(g, f);
+  gen_ops(g, f->body);
+  LLVMBuildBr(g->pro, body);
+  return !g->failed;
+}

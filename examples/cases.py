@@ -1,0 +1,155 @@
+"""The examples' runs: what sizes, what arguments, what the right answer is. scripts/demo.py and tests/kernels/run.py read it.
+
+A case is a function of (dev, rng, **size) that runs one example and returns a Run: arrays got and wanted, the relative
+error allowed (Frobenius norm; 0: bit for bit), and the bytes or operations of the problem. CASES lists them with the sizes
+to use on the simulator and on a GPU.
+"""
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import tilec
+
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclass
+class Run:
+    call: object                       # the bound launch, for timing and info
+    checks: list                       # (what, got, want, tolerance)
+    bytes: int = 0
+    flops: int = 0
+
+
+def kernel(dev, file, name, **defines):
+    return dev.program(os.path.join(here, file)).kernel(name, **defines)
+
+
+def launch(k, grid, *args):
+    call = k.bind(grid, *args)
+    call()
+    return call
+
+
+def poisoned(dev, shape, dtype):
+    """Output memory that shows whether every element was written."""
+    a = dev.empty(shape, dtype)
+    a.fill_bytes(0xFF)
+    return a
+
+
+def bf16_bits(a):
+    u = np.ascontiguousarray(a, np.float32).view(np.uint32)
+    return ((u + 0x7FFF + ((u >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def bf16_values(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def vector_add(dev, rng, n, BLOCK=1024):
+    x, y = rng.standard_normal(n, np.float32), rng.standard_normal(n, np.float32)
+    out = poisoned(dev, n, "f32")
+    call = launch(kernel(dev, "vector_add.tile", "add", BLOCK=BLOCK), tilec.cdiv(n, BLOCK), dev.array(x), dev.array(y), out, n)
+    return Run(call, [("out", out.numpy(), x + y, 0)], bytes=12 * n)
+
+
+def softmax_reference(x):
+    e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def softmax(dev, rng, rows, n, persistent=False, warps=4):
+    x = rng.standard_normal((rows, n), np.float32) * 3
+    out = poisoned(dev, (rows, n), "f32")
+    k = kernel(dev, "softmax.tile", "softmax_persistent" if persistent else "softmax", BLOCK=1 << (n - 1).bit_length(), warps=warps)
+    grid = min(rows, dev.sms * 8) if persistent else rows
+    call = launch(k, grid, dev.array(x), out, rows, n, n)
+    return Run(call, [("out", out.numpy(), softmax_reference(x), 1e-6)], bytes=8 * rows * n)
+
+
+def layer_norm(dev, rng, rows, n, warps=4):
+    x = (rng.standard_normal((rows, n), np.float32) * 2 + 1).astype(np.float16)
+    w, b = rng.standard_normal(n, np.float32).astype(np.float16), rng.standard_normal(n, np.float32).astype(np.float16)
+    out = poisoned(dev, (rows, n), "f16")
+    k = kernel(dev, "layer_norm.tile", "layer_norm", BLOCK=1 << (n - 1).bit_length(), warps=warps)
+    call = launch(k, rows, dev.array(x), dev.array(w), dev.array(b), out, n, n, 1e-5)
+    v = x.astype(np.float64)
+    v = (v - v.mean(1, keepdims=True)) / np.sqrt(v.var(1, keepdims=True) + 1e-5)
+    return Run(call, [("out", out.numpy(), v * w.astype(np.float64) + b, 1e-3)], bytes=4 * rows * n)
+
+
+def transpose(dev, rng, m, n, BM=64, BN=64):
+    x = rng.standard_normal((m, n), np.float32)
+    out = poisoned(dev, (n, m), "f32")
+    call = launch(kernel(dev, "transpose.tile", "transpose", BM=BM, BN=BN), (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), dev.array(x), out, m, n)
+    return Run(call, [("out", out.numpy(), x.T, 0)], bytes=8 * m * n)
+
+
+def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128, BK=32):
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    narrow = {"f16": lambda v: v.astype(np.float16), "bf16": bf16_bits, "f32": lambda v: v}[dtype]
+    value = {"f16": lambda v: v.astype(np.float64), "bf16": lambda v: bf16_values(v).astype(np.float64), "f32": lambda v: v.astype(np.float64)}[dtype]
+    a, b = narrow(a), narrow(b)
+    da, db = dev.array(a.T if a_t else a, dtype), dev.array(b.T if b_t else b, dtype)
+    c = poisoned(dev, (m, n), "f32")
+    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO="f32", BM=BM, BN=BN, BK=BK)
+    call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), da, db, c, m, n, k,
+                  *((1, m) if a_t else (k, 1)), *((1, k) if b_t else (n, 1)), n, 1)
+    return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)], flops=2 * m * n * k)
+
+
+def reduce_sum(dev, rng, n, BLOCK=1024):
+    x = rng.standard_normal(n, np.float32)
+    total, largest = dev.array(np.zeros(1, np.float32)), dev.array(np.full(1, -np.inf, np.float32))
+    call = kernel(dev, "reduce_sum.tile", "reduce_sum", BLOCK=BLOCK).bind(tilec.cdiv(n, BLOCK), dev.array(x), total, n)
+    call()
+    got = total.numpy()
+    return Run(call, [("sum", got, np.array([x.astype(np.float64).sum()]), 1e-3 if abs(got[0]) < 100 else 1e-4)], bytes=4 * n)
+
+
+def grid(**axes):
+    """All combinations: grid(a=(1, 2), b=(3,)) -> [{a: 1, b: 3}, {a: 2, b: 3}]."""
+    out = [{}]
+    for name, values in axes.items():
+        out = [{**o, name: v} for o in out for v in values]
+    return out
+
+
+@dataclass
+class Case:
+    name: str
+    run: object
+    sim: list = field(default_factory=list)   # sizes for the simulator; the first is the demo's
+    gpu: list = field(default_factory=list)   # sizes for a GPU; the first is the demo's
+
+
+CASES = [
+    Case("vector_add", vector_add, [dict(n=98432), dict(n=1), dict(n=1000)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
+    Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)],
+         [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8))),
+    Case("softmax_persistent", lambda dev, rng, **s: softmax(dev, rng, persistent=True, **s), [dict(rows=300, n=781), dict(rows=1823, n=128)],
+         [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 4096, 16384))),
+    Case("layer_norm", layer_norm, [dict(rows=512, n=1024), dict(rows=7, n=781), dict(rows=3, n=4096, warps=8)],
+         grid(rows=(8192,), n=(1024, 4096, 8192, 16384, 781), warps=(8, 4))),
+    Case("transpose", transpose, [dict(m=1280, n=640), dict(m=77, n=130), dict(m=64, n=64, BM=32, BN=32)], [dict(m=12800, n=12800), dict(m=77, n=12801)]),
+    Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)),
+         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True))),
+    Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),
+]
+
+
+def error(got, want, tol):
+    """Relative error by norms (nan never passes); with tolerance 0 the count of differing elements."""
+    if got.shape != want.shape:
+        return float("inf")
+    if tol == 0:
+        return float(np.count_nonzero(got != want))
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    e = np.linalg.norm((g - w).ravel()) / max(np.linalg.norm(w.ravel()), 1e-30)
+    return float("inf") if np.isnan(e) else float(e)
+
+
+def passed(checks):
+    return all(error(g, w, t) <= t for _, g, w, t in checks)

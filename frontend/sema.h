@@ -1,0 +1,214 @@
+/* sema.h - from syntax tree to tile IR, private to the frontend. Read this before lower_*.c.
+ *
+ * A kernel is instantiated in one walk: names are resolved, types found, compile-time values computed and IR built at
+ * once. Functions are templates, lowered anew into each call (which is why there is no separate checking phase: a body
+ * has no types until its arguments have). An expression gives a Val: a run-time Value, a compile-time constant, a type,
+ * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
+ *
+ * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_expr.c, lower_call.c,
+ * builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
+ */
+#ifndef TILEC_SEMA_H
+#define TILEC_SEMA_H
+#include "ast.h"
+#include "frontend.h"
+
+/* ---- values ---- */
+typedef enum ConstForm { CF_INT, CF_FLOAT, CF_TYPED } ConstForm;  /* literals have no type yet: they adopt one */
+typedef struct Const {
+  ConstForm form;
+  DType dt;               /* CF_TYPED */
+  i64 i;                  /* integers and i1: the value (bits for u64) */
+  double f;               /* floats: the value, representable in dt */
+} Const;
+
+typedef enum ValKind {
+  V_POISON, V_VOID, V_IR, V_CONST, V_TYPE, V_FN, V_BUILTIN, V_TUPLE, V_LIST, V_STR
+} ValKind;
+typedef struct Val Val;
+typedef struct Unit Unit;
+typedef struct Builtin Builtin;
+struct Val {
+  ValKind kind;
+  Span span;              /* the expression */
+  Span from;              /* the declaration, for a name */
+  union {
+    Value *ir;
+    Const k;
+    const Type *type;
+    struct { Node *decl; Unit *unit; } fn;
+    const Builtin *builtin;
+    struct { Val *v; u32 n; } list;
+    const char *str;
+  };
+};
+
+/* ---- names ---- */
+typedef struct Binding Binding;
+struct Binding {
+  const char *name;
+  Span span;
+  bool var;
+  const Type *type;       /* of a var, fixed by its declaration; NULL: poisoned */
+  Val val;
+  Binding *next;
+};
+typedef struct Scope Scope;
+struct Scope { Binding *last; Scope *up; };
+
+/* A source file. */
+struct Unit {
+  const char *path;
+  u32 base;
+  Node *root;
+  VEC(Unit *) imports;
+  Val *values;            /* of its const declarations, by position; kind V_VOID: not computed yet */
+  bool *computing;
+};
+typedef struct Program {
+  Ctx *c;
+  Arena *a;
+  const FrontendOptions *o;
+  VEC(Unit *) units;
+  VEC(Unit *) library;
+  Unit *main;
+} Program;
+
+/* A kernel or an inlined function being lowered. */
+typedef struct Frame Frame;
+struct Frame {
+  const Node *decl;
+  Unit *unit;
+  Span call;
+  Frame *up;
+  Scope *scope;
+  u32 level;              /* frames below */
+  u32 loops;              /* loops around the current statement */
+};
+typedef struct Lower {
+  Ctx *c;
+  Arena *a;
+  Program *prog;
+  Builder b;
+  Frame *frame;
+  u32 depth;              /* of the walk */
+  u32 work;               /* nodes lowered so far */
+  bool stopped;           /* a limit was hit: everything gives poison */
+} Lower;
+enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64, TILE_NUMEL_MAX = 1 << 20 };
+
+/* ---- lower.c ---- */
+/* Report at a place and say through which calls it was reached. */
+#define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
+Diag *lower_trace(Lower *L, Diag *d);
+Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
+Val lower_const_decl(Lower *L, Unit *u, u32 index);
+
+/* ---- module.c ---- */
+Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */
+Node *program_parse_define(Program *p, const FrontendDefine *d);     /* the value's expression; NULL after errors */
+/* Find a declaration visible from u: its unit and position; false if there is none. */
+bool program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index);
+
+/* ---- scopes: lower_names.c ---- */
+void scope_push(Lower *L, Scope *s);
+void scope_pop(Lower *L);
+Binding *scope_add(Lower *L, const char *name, Span at, Val v);      /* an error if the scope has it already */
+Binding *scope_find(const Lower *L, const char *name);
+Val lower_name(Lower *L, const Node *n);
+void lower_unknown_name(Lower *L, const Node *n);
+
+/* ---- lower_expr.c, lower_stmt.c, lower_call.c ---- */
+Val lower_expr(Lower *L, const Node *n);
+const Type *lower_type(Lower *L, const Node *n);                     /* NULL after reporting */
+bool lower_const_int(Lower *L, const Node *n, const char *what, i64 *out);
+Val lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b);
+/* The statements of a function or kernel body; its result. returned: a return statement ended it. */
+Val lower_body(Lower *L, Node *body, bool *returned);
+Val lower_call(Lower *L, const Node *n);
+Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* positional arguments only */
+/* Lower `fn` into the two regions of a new if on cond and join what they give. Pure regions become a select. */
+typedef Val ArmFn(Lower *L, const void *user, int arm);
+Val lower_arms(Lower *L, Span at, Value *cond, ArmFn *fn, const void *user);
+/* End the two open arms of an `if` with yields of va and vb under their common type; gives the if's result. */
+Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
+
+/* ---- convert.c ---- */
+enum { NUM_INT = DT_COUNT, NUM_FLOAT };                              /* "dtype" of untyped literals */
+static inline Val val_poison(Span at) { return (Val){.kind = V_POISON, .span = at}; }
+static inline Val val_void(Span at) { return (Val){.kind = V_VOID, .span = at}; }
+static inline Val val_ir(Value *v, Span at) { return (Val){.kind = V_IR, .span = at, .ir = v}; }
+static inline Val val_const(Const k, Span at) { return (Val){.kind = V_CONST, .span = at, .k = k}; }
+static inline Val val_type(const Type *t, Span at) { return (Val){.kind = V_TYPE, .span = at, .type = t}; }
+static inline bool val_is_data(Val v) { return v.kind == V_IR || v.kind == V_CONST; }
+static inline bool val_is_tile(Val v) { return v.kind == V_IR && type_is_tile(v.ir->type); }
+static inline bool val_is_ptr(Val v) { return v.kind == V_IR && type_is_ptr(v.ir->type); }
+int val_num(Val v);                                                  /* DType, NUM_INT or NUM_FLOAT; data only, no pointers */
+const Type *val_type_of(Lower *L, Val v);                            /* the type v has when nothing else decides */
+const char *val_str(Lower *L, Val v);                                /* its type, or what it is, for messages */
+bool val_need_data(Lower *L, Val v, const char *what);               /* reports unless v is a number, bool or pointer */
+Value *val_value(Lower *L, Val v);                                   /* run-time value of v under its own type */
+Value *val_as(Lower *L, Val v, DType dt);                            /* converted; literals must fit: NULL after reporting */
+Val val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat);       /* explicit cast */
+int num_promote(int a, int b);
+DType num_dtype(Lower *L, int num, const Const *k);                  /* i32, i64 or f32 for literals */
+Value *value_cast(Lower *L, Value *x, DType to);
+Value *value_stretch(Lower *L, Value *x, const Type *shape);         /* to shape's extents; must be possible */
+/* Common shape of n values in vals (NULL: absent): stretch all to it. False after reporting. */
+bool values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const Val *origin);
+/* v as an initialiser of something of type t: literals adapt, scalars fill tiles. NULL after reporting. */
+Value *val_assign(Lower *L, Span at, Val v, const Type *t, const char *what);
+
+/* ---- consteval.c ---- */
+Const const_int(i64 v);
+Const const_bool(bool v);
+Const const_typed(DType dt, i64 i, double f);
+bool const_is_float(Const k);
+bool const_is_bool(Const k);
+double const_double(Const k);
+bool const_equal(Const a, Const b);
+bool const_fits(Const k, DType dt);                                  /* an integer literal in an integer type */
+bool const_cast(Const k, DType dt, bool rz, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
+/* Reports and returns false on overflow or division by zero. */
+bool const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out);
+bool const_unary(Lower *L, Span at, Oper op, Const x, Const *out);
+bool const_math(OpCode op, u32 n, const Const *x, Const *out);       /* a SURFACE op of constants; false: not folded */
+const char *const_str(Lower *L, Const k);
+Value *const_value(Lower *L, Const k, const Type *t);                /* t scalar or tile, k already of its dtype */
+u64 const_bits(Const k, DType dt);
+
+/* ---- builtins: lower_call.c binds the arguments, builtin_*.c do the work ---- */
+enum { BUILTIN_ARGS_MAX = 8 };
+typedef struct Call {
+  const Node *node;
+  Span span;
+  const char *name;
+  OpCode op;              /* a SURFACE op called by its own name */
+  Val args[BUILTIN_ARGS_MAX];
+  bool given[BUILTIN_ARGS_MAX];
+  u32 nargs;
+} Call;
+struct Builtin {
+  const char *name;
+  const char *params;     /* names in order; `x?` is optional */
+  Val (*lower)(Lower *L, Call *c);
+  OpCode op;
+};
+#define BUILTIN(name, params, doc) Val builtin_##name(Lower *L, Call *c);
+#include "builtins.def"
+#undef BUILTIN
+const Builtin *builtin_find(const char *name);
+const char *const *builtin_names(Arena *a, u32 *n);
+Val builtin_elementwise(Lower *L, Call *c);                          /* any SURFACE op */
+
+/* Argument i as ... ; false or NULL after reporting (poison stays silent). */
+bool call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out);
+bool call_bool(Lower *L, Call *c, u32 i, bool absent, bool *out);
+bool call_shape(Lower *L, Call *c, u32 i, u32 *rank, u32 *shape);
+bool call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis);
+bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);
+bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
+Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
+Value *call_pointer(Lower *L, Call *c, u32 i);
+bool shape_check(Lower *L, Span at, u32 rank, const u32 *shape);
+#endif

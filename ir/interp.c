@@ -1,0 +1,387 @@
+/* interp.c - the reference semantics: runs a function program by program on the CPU.
+ *
+ * A value is a row-major array of element bits, one u64 each, found by the value's id. Programs run one after the
+ * other, so atomics and stores are sequential; a barrier does nothing and a layout conversion copies. Regions run by
+ * recursion. Loop-carried values are assigned in parallel: all are copied aside before any is replaced, because a
+ * yield may permute the loop's own arguments.
+ *
+ * Folds (reduce) go along the axis in index order and round at every step; hardware folds in a tree. dot sums exactly
+ * (interp_tile.c). Both agree with hardware up to rounding, and exactly where every partial result is exact.
+ *
+ * Whatever a verified module does, the run ends: in a result, in a fault with a span, or in a fault because it used
+ * up its steps or its memory.
+ */
+#include "interp_run.h"
+#include <stdio.h>
+
+static Flow run_block(Interp *in, const Block *b);
+
+/* Records a fault at op; always gives FLOW_FAULT. */
+Flow
+interp_fault(Interp *in, const Op *op, const char *fmt, ...)
+{
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(in->err->message, sizeof in->err->message, fmt, ap);
+  va_end(ap);
+  in->err->span = op->span;
+  memcpy(in->err->program, in->program, sizeof in->program);
+  return FLOW_FAULT;
+}
+
+/* Text of the coordinates of element i of t. */
+const char *
+interp_where(const Type *t, u32 i, char text[96])
+{
+  u32 at[MAX_RANK], n = 0;
+  text[0] = 0;
+  if (!type_is_tile(t))
+    return text;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    at[d] = i % t->shape[d];
+    i /= t->shape[d];
+  }
+  for (u32 d = 0; d < t->rank; d++)
+    n += (u32)snprintf(text + n, 96 - n, "%s%u", d ? ", " : " at element [", at[d]);
+  snprintf(text + n, 96 - n, "]");
+  return text;
+}
+
+static u64 *
+elems_new(Interp *in, const Op *op, const Value *v)
+{
+  u64 bytes = (u64)type_numel(v->type) * sizeof(u64);
+  if (in->bytes < bytes) {
+    interp_fault(in, op, "the values of one program do not fit into the interpreter's memory");
+    return NULL;
+  }
+  in->bytes -= bytes;
+  return NEW_ARRAY(in->arena, u64, type_numel(v->type));
+}
+
+/* Room for the elements of v, counted as work; NULL after a fault. */
+u64 *
+interp_make(Interp *in, const Op *op, const Value *v)
+{
+  u32 n = type_numel(v->type);
+  if (in->steps < n) {
+    interp_fault(in, op, "the step limit is used up: endless loop?");
+    return NULL;
+  }
+  in->steps -= n;
+  if (!in->elems[v->id])
+    in->elems[v->id] = elems_new(in, op, v);
+  return in->elems[v->id];
+}
+
+static void
+observe(Interp *in, const Value *v)
+{
+  if (in->opt->observe)
+    in->opt->observe(in->opt->user, v, in->elems[v->id], type_numel(v->type));
+}
+
+static Flow
+set_scalar(Interp *in, const Op *op, const Value *v, u64 bits)
+{
+  u64 *out = interp_make(in, op, v);
+  if (!out)
+    return FLOW_FAULT;
+  out[0] = bits;
+  return FLOW_NEXT;
+}
+
+/* to[i] = operand first + i of op, for n values at once. */
+static Flow
+assign(Interp *in, const Op *op, u32 first, u32 n, Value *const *to)
+{
+  for (u32 i = 0; i < n; i++) {
+    if (!interp_make(in, op, to[i]))
+      return FLOW_FAULT;
+    u64 **spare = &in->spare[to[i]->id];
+    if (!*spare && !(*spare = elems_new(in, op, to[i])))
+      return FLOW_FAULT;
+    memcpy(*spare, interp_get(in, op_operand(op, first + i)), sizeof **spare * type_numel(to[i]->type));
+  }
+  for (u32 i = 0; i < n; i++) {
+    u64 *fresh = in->spare[to[i]->id];
+    in->spare[to[i]->id] = in->elems[to[i]->id];
+    in->elems[to[i]->id] = fresh;
+    observe(in, to[i]);
+  }
+  return FLOW_NEXT;
+}
+
+/* ---- control flow ---- */
+static bool
+counter_less(DType d, u64 a, u64 b)
+{
+  return scalar_cmp(PRED_LT, d, a, b);
+}
+
+static Flow
+run_for(Interp *in, const Op *op)
+{
+  const Block *body = op->regions[0];
+  Value *const *carried = body->args + 1;
+  DType d = body->args[0]->type->dt;
+  u32 n = op->nresults;
+  u64 i = *interp_get(in, op_operand(op, 0)), hi = *interp_get(in, op_operand(op, 1));
+  u64 step = *interp_get(in, op_operand(op, 2));
+  if (!counter_less(d, 0, step))
+    return interp_fault(in, op, "the step of a loop must be positive, it is %lld", (long long)scalar_int(d, step));
+  Flow flow = assign(in, op, 3, n, carried);
+  if (flow == FLOW_NEXT)
+    flow = assign(in, op, 3, n, op->results);
+  while (flow == FLOW_NEXT && counter_less(d, i, hi)) {
+    if (set_scalar(in, op, body->args[0], i) == FLOW_FAULT)
+      return FLOW_FAULT;
+    observe(in, body->args[0]);
+    flow = run_block(in, body);
+    const Op *end = block_terminator(body);
+    if (flow == FLOW_NEXT)
+      flow = assign(in, end, 0, n, op->results);
+    if (flow == FLOW_NEXT)
+      flow = assign(in, end, 0, n, carried);
+    u64 next = scalar_wrap(d, i + step);
+    if (flow == FLOW_NEXT && counter_less(d, next, i))
+      return interp_fault(in, op, "the counter of the loop overflows");
+    i = next;
+  }
+  return flow;
+}
+
+static Flow
+run_while(Interp *in, const Op *op)
+{
+  const Block *before = op->regions[0], *body = op->regions[1];
+  Flow flow = assign(in, op, 0, before->nargs, before->args);
+  while (flow == FLOW_NEXT) {
+    flow = run_block(in, before);
+    if (flow != FLOW_NEXT)
+      break;
+    const Op *cond = block_terminator(before);
+    if (!*interp_get(in, op_operand(cond, 0)))
+      return assign(in, cond, 1, op->nresults, op->results);
+    flow = assign(in, cond, 1, body->nargs, body->args);
+    if (flow == FLOW_NEXT)
+      flow = run_block(in, body);
+    if (flow == FLOW_NEXT)
+      flow = assign(in, block_terminator(body), 0, before->nargs, before->args);
+  }
+  return flow;
+}
+
+static Flow
+run_if(Interp *in, const Op *op)
+{
+  const Block *taken = op->regions[*interp_get(in, op_operand(op, 0)) ? 0 : 1];
+  Flow flow = run_block(in, taken);
+  return flow == FLOW_NEXT ? assign(in, block_terminator(taken), 0, op->nresults, op->results) : flow;
+}
+
+/* ---- reduce ---- */
+/* Where the elements of one fold lie: first + k * stride, k below extent. */
+typedef struct FoldAxis { u32 outer, extent, stride; } FoldAxis;
+
+static FoldAxis
+fold_axis(const Type *t, u32 axis)
+{
+  FoldAxis a = {1, t->shape[axis], 1};
+  for (u32 d = 0; d < t->rank; d++) {
+    if (d < axis)
+      a.outer *= t->shape[d];
+    if (d > axis)
+      a.stride *= t->shape[d];
+  }
+  return a;
+}
+
+/* The op when the region is `r = op a, b; yield r`; NULL otherwise. */
+static const Op *
+single_fold_op(const Op *op)
+{
+  const Block *b = op->regions[0];
+  const Op *first = b->first;
+  if (op->noperands != 1 || !first || first->next != b->last || !op_has(first, T_ELEM) || first->noperands != 2)
+    return NULL;
+  bool direct = op_operand(first, 0) == b->args[0] && op_operand(first, 1) == b->args[1];
+  bool same = first->nresults == 1 && op_operand(b->last, 0) == op_result(first);
+  return direct && same && op_info(first->code)->rule == RULE_SAME ? first : NULL;
+}
+
+static Flow
+fold_direct(Interp *in, const Op *op, const Op *combine, FoldAxis a, u32 from, u32 to)
+{
+  const u64 *x = interp_get(in, op_operand(op, 0)) + from;
+  u64 acc = x[0];
+  DType d = type_arith(op_operand(op, 0)->type);
+  for (u32 k = 1; k < a.extent; k++)
+    if (!scalar_binary(combine->code, d, acc, x[(size_t)k * a.stride], &acc))
+      return interp_fault(in, combine, "integer division by zero");
+  in->elems[op->results[0]->id][to] = acc;
+  return FLOW_NEXT;
+}
+
+static Flow
+fold_region(Interp *in, const Op *op, FoldAxis a, u32 from, u32 to)
+{
+  const Block *b = op->regions[0];
+  u32 n = op->noperands;
+  for (u32 i = 0; i < n; i++)
+    in->elems[op->results[i]->id][to] = interp_get(in, op_operand(op, i))[from];
+  for (u32 k = 1; k < a.extent; k++) {
+    for (u32 i = 0; i < n; i++) {
+      u64 acc = in->elems[op->results[i]->id][to];
+      u64 next = interp_get(in, op_operand(op, i))[from + (size_t)k * a.stride];
+      if (set_scalar(in, op, b->args[i], acc) == FLOW_FAULT || set_scalar(in, op, b->args[n + i], next) == FLOW_FAULT)
+        return FLOW_FAULT;
+    }
+    Flow flow = run_block(in, b);
+    if (flow != FLOW_NEXT)
+      return flow;
+    for (u32 i = 0; i < n; i++)
+      in->elems[op->results[i]->id][to] = *interp_get(in, op_operand(block_terminator(b), i));
+  }
+  return FLOW_NEXT;
+}
+
+static Flow
+run_reduce(Interp *in, const Op *op)
+{
+  FoldAxis a = fold_axis(op_operand(op, 0)->type, (u32)op_int(op, AT_AXIS, 0));
+  const Op *direct = in->opt->observe ? NULL : single_fold_op(op);
+  u64 work = (u64)a.outer * a.extent * a.stride;
+  for (u32 i = 0; i < op->nresults; i++)
+    if (!interp_make(in, op, op->results[i]))
+      return FLOW_FAULT;
+  if (in->steps < work)
+    return interp_fault(in, op, "the step limit is used up: endless loop?");
+  in->steps -= work;
+  for (u32 o = 0; o < a.outer; o++)
+    for (u32 s = 0; s < a.stride; s++) {
+      u32 from = o * a.extent * a.stride + s, to = o * a.stride + s;
+      Flow flow = direct ? fold_direct(in, op, direct, a, from, to) : fold_region(in, op, a, from, to);
+      if (flow != FLOW_NEXT)
+        return flow;
+    }
+  return FLOW_NEXT;
+}
+
+/* ---- everything ---- */
+static Flow
+run_assume(Interp *in, const Op *op)
+{
+  if (*interp_get(in, op_operand(op, 0)))
+    return FLOW_NEXT;
+  const char *message = op_str(op, AT_MESSAGE, NULL);
+  return interp_fault(in, op, "false assumption%s%s", message ? ": " : "", message ? message : "");
+}
+
+static Flow
+run_op(Interp *in, const Op *op)
+{
+  u32 axis = (u32)op_int(op, AT_AXIS, 0) % 3;
+  switch (op->code) {
+  case OP_CONST: return interp_const(in, op);
+  case OP_ARANGE: return interp_arange(in, op);
+  case OP_PROGRAM_ID: return set_scalar(in, op, op_result(op), in->program[axis]);
+  case OP_NUM_PROGRAMS: return set_scalar(in, op, op_result(op), in->grid[axis]);
+  case OP_SPLAT: return interp_splat(in, op);
+  case OP_BROADCAST: return interp_broadcast(in, op);
+  case OP_PERMUTE: return interp_permute(in, op);
+  case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_BITCAST: case OP_CONVERT_LAYOUT: return interp_copy(in, op);
+  case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_REM: case OP_MIN: case OP_MAX: case OP_AND: case OP_OR:
+  case OP_XOR: case OP_SHL: case OP_SHR: case OP_UMULHI: return interp_binary(in, op);
+  case OP_FMA: return interp_fma(in, op);
+  case OP_NEG: case OP_NOT: case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: case OP_SQRT: case OP_EXP2:
+  case OP_LOG2: case OP_RSQRT: case OP_RCP_APPROX: return interp_unary(in, op);
+  case OP_CMP: return interp_cmp(in, op);
+  case OP_SELECT: return interp_select(in, op);
+  case OP_CAST: return interp_cast(in, op);
+  case OP_HINT: return interp_hint(in, op);
+  case OP_ADDPTR: return interp_addptr(in, op);
+  case OP_LOAD: return interp_load(in, op);
+  case OP_STORE: return interp_store(in, op);
+  case OP_ATOMIC_RMW: return interp_atomic_rmw(in, op);
+  case OP_ATOMIC_CAS: return interp_atomic_cas(in, op);
+  case OP_REDUCE: return run_reduce(in, op);
+  case OP_DOT: return interp_dot(in, op);
+  case OP_FOR: return run_for(in, op);
+  case OP_WHILE: return run_while(in, op);
+  case OP_IF: return run_if(in, op);
+  case OP_ASSUME: return run_assume(in, op);
+  case OP_RETURN: return FLOW_RETURN;
+  case OP_YIELD: case OP_CONDITION: case OP_BARRIER: case OP_COUNT: return FLOW_NEXT;
+  }
+  return FLOW_NEXT;
+}
+
+static Flow
+run_block(Interp *in, const Block *b)
+{
+  for (const Op *op = b->first; op; op = op->next) {
+    if (!in->steps--)
+      return interp_fault(in, op, "the step limit is used up: endless loop?");
+    Flow flow = run_op(in, op);
+    if (flow != FLOW_NEXT)
+      return flow;
+    for (u32 i = 0; i < op->nresults && !op->nregions; i++)
+      observe(in, op->results[i]);
+  }
+  return FLOW_NEXT;
+}
+
+static bool
+run_program(Interp *in, const u64 *params)
+{
+  const Block *body = in->func->body;
+  for (u32 i = 0; i < body->nargs; i++) {
+    const Value *v = body->args[i];
+    u64 *out = interp_make(in, body->first, v);
+    if (!out)
+      return false;
+    out[0] = scalar_wrap(type_arith(v->type), params[i]);
+    observe(in, v);
+  }
+  return run_block(in, body) != FLOW_FAULT;
+}
+
+static bool
+run_grid(Interp *in, const u64 *params)
+{
+  for (u32 z = 0; z < in->grid[2]; z++)
+    for (u32 y = 0; y < in->grid[1]; y++)
+      for (u32 x = 0; x < in->grid[0]; x++) {
+        u32 at[3] = {x, y, z};
+        memcpy(in->program, at, sizeof at);
+        if (in->func->body->first && !run_program(in, params))
+          return false;
+      }
+  return true;
+}
+
+/* interp_run with options. */
+bool
+interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffer *buffers, u32 nbuffers,
+                const InterpOptions *opt, InterpError *err)
+{
+  Interp in = {.func = f, .opt = opt, .buffers = buffers, .nbuffers = nbuffers, .err = err,
+               .steps = opt->max_steps ? opt->max_steps : 1ull << 40,
+               .bytes = opt->max_bytes ? opt->max_bytes : 1ull << 32};
+  memcpy(in.grid, grid, sizeof in.grid);
+  memset(err, 0, sizeof *err);
+  in.arena = arena_new(f->module->ctx);
+  in.elems = NEW_ARRAY(in.arena, u64 *, f->nvalues);
+  in.spare = NEW_ARRAY(in.arena, u64 *, f->nvalues);
+  bool ok = run_grid(&in, params);
+  arena_free(in.arena);
+  return ok;
+}
+
+/* Run all programs of the grid in order; false with *err on a fault. */
+bool
+interp_run(Func *f, const u32 grid[3], const u64 *params, const InterpBuffer *buffers, u32 nbuffers, InterpError *err)
+{
+  return interp_run_with(f, grid, params, buffers, nbuffers, &(InterpOptions){0}, err);
+}

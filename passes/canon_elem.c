@@ -1,0 +1,368 @@
+/* canon_elem.c - rules for elementwise ops: constants, splats, broadcasts, identities, casts, fused multiply-add. */
+#include "canon.h"
+#include "fp.h"
+#include <math.h>
+
+/* ---- constants ---- */
+
+static bool
+fold_constants(Canon *k, Op *op)
+{
+  u64 x[3], r;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (i >= COUNT(x) || !value_const_bits(op_operand(op, i), &x[i]))
+      return false;
+  return op->noperands && fold_elem(op, x, &r) && canon_replace(k, op, ir_const_bits(&k->b, op_result(op)->type, r));
+}
+
+/* ---- splats: arithmetic on equal elements is scalar arithmetic ---- */
+
+static bool
+splats_to_scalar(Canon *k, Op *op)
+{
+  Value *xs[3];
+  const Type *t = op_result(op)->type;
+  if (!type_is_tile(t) || op->noperands > COUNT(xs))
+    return false;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (!value_is_splat(op_operand(op, i)))
+      return false;
+  for (u32 i = 0; i < op->noperands; i++)
+    xs[i] = value_splat_scalar(k, op_operand(op, i));
+  Op *s = clone_with(k, op, op->noperands, xs, type_elem(k->c, t));
+  return canon_replace(k, op, splat_like(k, op_result(s), t));
+}
+
+/* ---- broadcasts: op(broadcast a, broadcast b) is broadcast op(a, b), with fewer elements to compute ---- */
+
+static bool
+liftable(const Op *shape)
+{
+  return shape && (shape->code == OP_BROADCAST || shape->code == OP_EXPAND_DIMS);
+}
+
+static const Op *
+common_lift(const Op *op)
+{
+  const Op *lift = NULL;
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Value *v = op_operand(op, i);
+    if (value_is_splat(v))
+      continue;
+    if (!liftable(v->def))
+      return NULL;
+    if (!lift)
+      lift = v->def;
+    if (v->def->code != lift->code || op_int(v->def, AT_AXIS, 0) != op_int(lift, AT_AXIS, 0) ||
+        !type_same_shape(op_operand(v->def, 0)->type, op_operand(lift, 0)->type))
+      return NULL;
+  }
+  return lift;
+}
+
+static bool
+lift_shape(Canon *k, Op *op)
+{
+  Value *xs[3];
+  const Op *lift = op->noperands <= COUNT(xs) ? common_lift(op) : NULL;
+  if (!lift)
+    return false;
+  const Type *small = op_operand(lift, 0)->type, *t = op_result(op)->type;
+  for (u32 i = 0; i < op->noperands; i++) {
+    Value *v = op_operand(op, i);
+    xs[i] = value_is_splat(v) ? splat_like(k, value_splat_scalar(k, v), small) : op_operand(v->def, 0);
+  }
+  Value *r = op_result(clone_with(k, op, op->noperands, xs, type_with_elem(k->c, small, type_elem(k->c, t))));
+  return canon_replace(k, op, op_result(clone_with(k, lift, 1, &r, t)));
+}
+
+/* ---- order: constants right, then splats ---- */
+
+static int
+rank(const Value *v)
+{
+  u64 bits;
+  return value_const_bits(v, &bits) ? 2 : value_is_splat(v);
+}
+
+static bool
+order_operands(Canon *k, Op *op)
+{
+  if (!op_has(op, T_COMM) || op->noperands != 2)
+    return false;
+  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  if (rank(a) <= rank(b))
+    return false;
+  op_set_operand(op, 0, b);
+  op_set_operand(op, 1, a);
+  return canon_changed(k, op);
+}
+
+static const char *
+mirrored(const char *pred)
+{
+  static const char *const from[] = {"lt", "le", "gt", "ge"}, *const to[] = {"gt", "ge", "lt", "le"};
+  for (u32 i = 0; i < COUNT(from); i++)
+    if (!strcmp(pred, from[i]))
+      return to[i];
+  return pred;
+}
+
+static bool
+order_cmp(Canon *k, Op *op)
+{
+  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  if (op->code != OP_CMP || rank(a) <= rank(b))
+    return false;
+  return canon_replace(k, op, ir_cmp(&k->b, mirrored(op_str(op, AT_PRED, "eq")), b, a));
+}
+
+/* (x + c1) + c2, only where the sum of the constants stays in range: an address may be split between them later. */
+static bool
+merge_constants(Canon *k, Op *op)
+{
+  i64 c1, c2, sum;
+  Value *a = op_operand(op, 0);
+  const Type *t = op_result(op)->type;
+  if (op->code != OP_ADD || !op_is(a, OP_ADD) || !type_is_int(t) || !value_const_int(op_operand(op, 1), &c2) ||
+      !value_const_int(op_operand(a->def, 1), &c1) || __builtin_add_overflow(c1, c2, &sum) ||
+      fold_signed(t->dt, (u64)sum) != sum)
+    return false;
+  return canon_replace(k, op, ir_binary(&k->b, OP_ADD, op_operand(a->def, 0), ir_const_int(&k->b, t, sum)));
+}
+
+/* ---- identities ---- */
+
+static Value *
+zero(Canon *k, const Type *t)
+{
+  return ir_const_bits(&k->b, t, 0);
+}
+
+/* x op constant, integers and i1; NULL: no identity. ones: all bits set. */
+static Value *
+int_with_const(Canon *k, Op *op, Value *x, u64 bits)
+{
+  const Type *t = x->type;
+  bool is0 = bits == 0, is1 = bits == 1, ones = bits == fold_mask(t->dt), sign = dtype_is_signed(t->dt);
+  switch (op->code) {
+  case OP_ADD: case OP_XOR: return is0 ? x : NULL;
+  case OP_SUB:
+    if (is0)
+      return x;
+    return sign ? ir_binary(&k->b, OP_ADD, x, ir_const_int(&k->b, t, -fold_signed(t->dt, bits))) : NULL;
+  case OP_MUL: return is1 ? x : is0 ? zero(k, t) : NULL;
+  case OP_DIV:
+    if (is1)
+      return x;
+    return !sign && is_pow2(bits) ? ir_binary(&k->b, OP_SHR, x, ir_const_int(&k->b, t, __builtin_ctzll(bits))) : NULL;
+  case OP_REM:
+    if (is1)
+      return zero(k, t);
+    return !sign && is_pow2(bits) ? ir_binary(&k->b, OP_AND, x, ir_const_bits(&k->b, t, bits - 1)) : NULL;
+  case OP_AND: return ones ? x : is0 ? zero(k, t) : NULL;
+  case OP_OR: return is0 ? x : ones ? ir_const_bits(&k->b, t, bits) : NULL;
+  case OP_SHL: case OP_SHR: return is0 ? x : NULL;
+  default: return NULL;
+  }
+}
+
+static bool
+exact_reciprocal(DType d, double v)
+{
+  int e;
+  double r = 1.0 / v;
+  return isfinite(v) && fabs(frexp(v, &e)) == 0.5 && fp_decode(d, fp_encode(d, r, FP_RN, false)) == r &&
+         fabs(r) >= ldexp(1.0, 2 - (1 << (dtype_info[d].exp - 1)));
+}
+
+static Value *
+float_with_const(Canon *k, Op *op, Value *x, u64 bits)
+{
+  DType d = x->type->dt;
+  double v = fp_decode(d, bits);
+  switch (op->code) {
+  case OP_ADD: return v == 0 && signbit(v) ? x : NULL;
+  case OP_SUB: return v == 0 && !signbit(v) ? x : NULL;
+  case OP_MUL: return v == 1 ? x : v == -1 ? ir_unary(&k->b, OP_NEG, x) : NULL;
+  case OP_DIV:
+    if (v == 1)
+      return x;
+    return exact_reciprocal(d, v) ? ir_binary(&k->b, OP_MUL, x, ir_const_float(&k->b, x->type, 1.0 / v)) : NULL;
+  default: return NULL;
+  }
+}
+
+static Value *
+with_itself(Canon *k, Op *op, Value *x)
+{
+  const Type *t = op_result(op)->type;
+  bool flt = type_is_float(x->type);
+  switch (op->code) {
+  case OP_MIN: case OP_MAX: case OP_AND: case OP_OR: return x;
+  case OP_SUB: case OP_XOR: return flt ? NULL : zero(k, t);
+  case OP_CMP:
+    return flt ? NULL : ir_const_bits(&k->b, t, strchr("el", op_str(op, AT_PRED, "eq")[0]) || op_str(op, AT_PRED, "eq")[1] == 'e');
+  default: return NULL;
+  }
+}
+
+static Value *
+binary_identity(Canon *k, Op *op)
+{
+  u64 bits;
+  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  if (a == b) {
+    Value *v = with_itself(k, op, a);
+    if (v)
+      return v;
+  }
+  if (op->code == OP_ADDPTR)
+    return value_const_bits(b, &bits) && !bits ? a : NULL;
+  if (type_is_ptr(a->type) || !value_const_bits(b, &bits) || op->code == OP_CMP)
+    return NULL;
+  return type_is_float(a->type) ? float_with_const(k, op, a, bits) : int_with_const(k, op, a, bits);
+}
+
+static Value *
+unary_identity(Canon *k, Op *op)
+{
+  Value *x = op_operand(op, 0);
+  bool twice = op_is(x, op->code);
+  switch (op->code) {
+  case OP_NEG: case OP_NOT: return twice ? op_operand(x->def, 0) : NULL;
+  case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: return twice ? x : NULL;
+  default: return NULL;
+  }
+}
+
+static Value *
+select_identity(Canon *k, Op *op)
+{
+  u64 cond, a, b;
+  Value *c = op_operand(op, 0), *x = op_operand(op, 1), *y = op_operand(op, 2);
+  if (x == y)
+    return x;
+  if (value_const_bits(c, &cond))
+    return cond ? x : y;
+  if (!type_is_bool(x->type) || !value_const_bits(x, &a) || !value_const_bits(y, &b) || a == b)
+    return NULL;
+  return a ? c : ir_unary(&k->b, OP_NOT, c);
+}
+
+/* Every value of `from` is a value of `to`. */
+static bool
+cast_keeps_value(DType from, DType to)
+{
+  const DTypeInfo *a = &dtype_info[from], *b = &dtype_info[to];
+  if (from == to)
+    return true;
+  if (dtype_is_float(from))
+    return dtype_is_float(to) && b->bits > a->bits && b->exp >= a->exp && b->man >= a->man;
+  if (from == DT_I1)
+    return to != DT_I1;
+  if (dtype_is_float(to))
+    return b->man + 1u >= a->bits && b->exp >= 8;
+  return dtype_is_int(to) && b->bits > a->bits && (!dtype_is_signed(from) || dtype_is_signed(to));
+}
+
+static Value *
+cast_identity(Canon *k, Op *op)
+{
+  Value *x = op_operand(op, 0);
+  const Type *t = op_result(op)->type;
+  if (x->type == t)
+    return x;
+  if (!op_is(x, OP_CAST))
+    return NULL;
+  Value *in = op_operand(x->def, 0);
+  if (!cast_keeps_value(in->type->dt, x->type->dt))
+    return NULL;
+  return in->type == t ? in : op_result(clone_with(k, op, 1, &in, t));
+}
+
+static Value *
+bitcast_identity(Op *op)
+{
+  Value *x = op_operand(op, 0);
+  if (x->type == op_result(op)->type)
+    return x;
+  return op_is(x, OP_BITCAST) && op_operand(x->def, 0)->type == op_result(op)->type ? op_operand(x->def, 0) : NULL;
+}
+
+/* arange compared with a constant beyond either end. */
+static Value *
+range_cmp(Canon *k, Op *op)
+{
+  i64 bound;
+  Value *x = op_operand(op, 0);
+  if (op->code != OP_CMP || !op_is(x, OP_ARANGE) || !value_const_int(op_operand(op, 1), &bound))
+    return NULL;
+  i64 lo = op_int(x->def, AT_START, 0), hi = op_int(x->def, AT_END, 0) - 1;
+  const char *pred = op_str(op, AT_PRED, "eq");
+  bool all, none;
+  switch (pred[0]) {
+  case 'l': all = pred[1] == 'e' ? hi <= bound : hi < bound; none = pred[1] == 'e' ? lo > bound : lo >= bound; break;
+  case 'g': all = pred[1] == 'e' ? lo >= bound : lo > bound; none = pred[1] == 'e' ? hi < bound : hi <= bound; break;
+  default: all = pred[0] == 'n' && (bound < lo || bound > hi); none = pred[0] == 'e' && (bound < lo || bound > hi);
+  }
+  return all || none ? ir_const_bits(&k->b, op_result(op)->type, all) : NULL;
+}
+
+static Value *
+identity(Canon *k, Op *op)
+{
+  switch (op->code) {
+  case OP_SELECT: return select_identity(k, op);
+  case OP_CAST: return cast_identity(k, op);
+  case OP_BITCAST: return bitcast_identity(op);
+  case OP_CMP: {
+    Value *v = range_cmp(k, op);
+    return v ? v : binary_identity(k, op);
+  }
+  default: return op->noperands == 2 ? binary_identity(k, op) : op->noperands == 1 ? unary_identity(k, op) : NULL;
+  }
+}
+
+/* ---- fused multiply-add: where the product has no other use. The IR says fma, so everybody rounds once ---- */
+
+static bool
+fusable(const Value *v)
+{
+  return op_is(v, OP_MUL) && value_use_count(v) == 1;
+}
+
+static bool
+fuse_fma(Canon *k, Op *op)
+{
+  if ((op->code != OP_ADD && op->code != OP_SUB) || !type_is_float(op_result(op)->type))
+    return false;
+  DType d = op_result(op)->type->dt;
+  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  bool sub = op->code == OP_SUB;
+  if (d != DT_F16 && d != DT_F32 && d != DT_F64)
+    return false;
+  if (fusable(a)) {
+    Value *add = sub ? ir_unary(&k->b, OP_NEG, b) : b;
+    return canon_replace(k, op, ir_fma(&k->b, op_operand(a->def, 0), op_operand(a->def, 1), add));
+  }
+  if (!fusable(b))
+    return false;
+  Value *x = op_operand(b->def, 0), *y = op_operand(b->def, 1);
+  if (sub)
+    y = ir_unary(&k->b, OP_NEG, y);
+  return canon_replace(k, op, ir_fma(&k->b, x, y, a));
+}
+
+bool
+canon_elementwise(Canon *k, Op *op)
+{
+  if (op->code == OP_HINT)
+    return false;
+  if (fold_constants(k, op) || splats_to_scalar(k, op) || order_operands(k, op) || order_cmp(k, op))
+    return true;
+  Value *v = identity(k, op);
+  if (v)
+    return canon_replace(k, op, v);
+  return merge_constants(k, op) || lift_shape(k, op) || fuse_fma(k, op);
+}

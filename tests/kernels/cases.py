@@ -1,0 +1,142 @@
+"""Kernels beyond the examples: what the language promises, on a device. Same form as examples/cases.py."""
+import cases
+from cases import Case, Run, poisoned, launch, grid
+import numpy as np
+import tilec
+
+
+def source(dev, text, name=None, **defines):
+    return dev.program(text=text, name="case.tile").kernel(name, **defines)
+
+
+def elementwise(dev, rng, n, extent, warps):
+    """Extents that are not powers of two, several warps counts, one tile."""
+    text = """kernel f(x: *f32, y: *f32, n: i32, const E = 1) {
+      let i = program_id(0) * E + arange(0, E);
+      let v = load(x + i, mask=i < n, other=1.0);
+      store(y + i, where(v > 0.0, sqrt(v), v * 2.0 - 1.0), mask=i < n);
+    }"""
+    x, y = rng.standard_normal(n, np.float32), poisoned(dev, n, "f32")
+    call = launch(source(dev, text, E=extent, warps=warps), tilec.cdiv(n, extent), dev.array(x), y, n)
+    with np.errstate(invalid="ignore"):
+        return Run(call, [("y", y.numpy(), np.where(x > 0, np.sqrt(x), x * np.float32(2) - np.float32(1)), 0)])
+
+
+def row_reductions(dev, rng, rows, cols, warps):
+    """sum, max and argmin along both axes of a ragged tile in one program."""
+    text = """kernel f(x: *f32, s: *f32, m: *f32, a: *i32, const R = 1, const C = 1) {
+      let r = arange(0, R);
+      let c = arange(0, C);
+      let v = load(x + r[:, None] * C + c[None, :]);
+      store(s + r, sum(v, axis=1));
+      store(m + c, max(v, axis=0));
+      store(a + r, argmin(v, axis=1));
+    }"""
+    x = rng.standard_normal((rows, cols), np.float32)
+    s, m, a = poisoned(dev, rows, "f32"), poisoned(dev, cols, "f32"), poisoned(dev, rows, "i32")
+    call = launch(source(dev, text, R=rows, C=cols, warps=warps), 1, dev.array(x), s, m, a)
+    return Run(call, [("sum", s.numpy(), x.astype(np.float64).sum(1), 1e-5), ("max", m.numpy(), x.max(0), 0),
+                      ("argmin", a.numpy(), x.argmin(1).astype(np.int32), 0)])
+
+
+def atomics(dev, rng, n, bins):
+    """Histogram by atomic add, extremes by atomic max and min, and a lock-free maximum by compare and swap."""
+    text = """kernel f(x: *i32, hist: *i32, top: *i32, low: *i32, n: i32, bins: i32, const BLOCK = 256) {
+      let i = program_id(0) * BLOCK + arange(0, BLOCK);
+      let v = load(x + i, mask=i < n, other=0);
+      atomic_add(hist + v % bins, 1, mask=i < n);
+      atomic_max(top, max(v, axis=0));
+      atomic_min(low, min(where(i < n, v, 2147483647), axis=0));
+    }"""
+    x = rng.integers(0, 1 << 20, n, dtype=np.int32)
+    h, top, low = dev.array(np.zeros(bins, np.int32)), dev.array(np.array([-5], np.int32)), dev.array(np.array([1 << 30], np.int32))
+    call = launch(source(dev, text), tilec.cdiv(n, 256), dev.array(x), h, top, low, n, bins)
+    return Run(call, [("hist", h.numpy(), np.bincount(x % bins, minlength=bins).astype(np.int32), 0),
+                      ("max", top.numpy(), np.array([x.max()], np.int32), 0), ("min", low.numpy(), np.array([x.min()], np.int32), 0)])
+
+
+def control_flow(dev, rng, n):
+    """while with a data-dependent count, if with results, nested for, all carried values uniform."""
+    text = """kernel collatz(x: *i32, steps: *i32, n: i32) {
+      let p = program_id(0);
+      var v = load(x + p);
+      var count = 0;
+      while (v != 1) {
+        if (v % 2 == 0) { v = v / 2; } else { v = 3 * v + 1; }
+        count += 1;
+      }
+      var extra = 0;
+      for i in range(0, p % 3) { for j in range(i, 3) { extra += j; } }
+      store(steps + p, count + extra);
+    }"""
+    x = rng.integers(1, 1000, n, dtype=np.int32)
+
+    def steps(v):
+        c = 0
+        while v != 1:
+            v, c = (v // 2 if v % 2 == 0 else 3 * v + 1), c + 1
+        return c
+    want = np.array([steps(int(v)) + sum(j for i in range(p % 3) for j in range(i, 3)) for p, v in enumerate(x)], np.int32)
+    out = poisoned(dev, n, "i32")
+    call = launch(source(dev, text), n, dev.array(x), out, n)
+    return Run(call, [("steps", out.numpy(), want, 0)])
+
+
+def casts(dev, rng, n):
+    """Round trips through the narrow float types, against numpy's f16 and against bit arithmetic for bf16."""
+    text = """kernel f(x: *f32, h: *f16, b: *bf16, i: *i32, u: *u8, const N = 256) {
+      let k = program_id(0) * N + arange(0, N);
+      let v = load(x + k);
+      store(h + k, f16(v));
+      store(b + k, bf16(v));
+      store(i + k, i32(v));
+      store(u + k, u8(i32(v)));
+    }"""
+    x = (rng.standard_normal(n, np.float32) * np.exp2(rng.integers(-20, 14, n)).astype(np.float32)).astype(np.float32)
+    h, b, i, u = poisoned(dev, n, "f16"), poisoned(dev, n, "bf16"), poisoned(dev, n, "i32"), poisoned(dev, n, "u8")
+    call = launch(source(dev, text), n // 256, dev.array(x), h, b, i, u)
+    return Run(call, [("f16", h.numpy().view(np.uint16), x.astype(np.float16).view(np.uint16), 0), ("bf16", b.numpy(), cases.bf16_bits(x), 0),
+                      ("i32", i.numpy(), x.astype(np.int32), 0), ("u8", u.numpy(), x.astype(np.int32).astype(np.uint8), 0)])
+
+
+def shapes(dev, rng, m, n, warps):
+    """permute, reshape and broadcasting of one tile through registers, shuffles or shared memory."""
+    text = """kernel f(x: *f32, y: *f32, const M = 16, const N = 32) {
+      let v = load(x + arange(0, M)[:, None] * N + arange(0, N)[None, :]);
+      let t = trans(v) + arange(0, N)[:, None];
+      let r = reshape(t, [M * N]);
+      store(y + arange(0, M * N), r);
+    }"""
+    x = rng.standard_normal((m, n), np.float32)
+    y = poisoned(dev, m * n, "f32")
+    call = launch(source(dev, text, M=m, N=n, warps=warps), 1, dev.array(x), y)
+    want = (x.T + np.arange(n, dtype=np.float32)[:, None]).ravel()
+    return Run(call, [("y", y.numpy(), want, 0)])
+
+
+def dots(dev, rng, m, n, k, dtype, warps):
+    """One dot of one tile, every instruction family and the fallback without tensor cores."""
+    text = """kernel f(a: *T, b: *T, c: *f32, type T = f16, const M = 16, const N = 8, const K = 16) {
+      let x = load(a + arange(0, M)[:, None] * K + arange(0, K)[None, :]);
+      let y = load(b + arange(0, K)[:, None] * N + arange(0, N)[None, :]);
+      store(c + arange(0, M)[:, None] * N + arange(0, N)[None, :], dot(x, y));
+    }"""
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    narrow = {"f16": lambda v: v.astype(np.float16), "bf16": cases.bf16_bits, "f32": lambda v: v}[dtype]
+    value = {"f16": lambda v: v.astype(np.float64), "bf16": lambda v: cases.bf16_values(v).astype(np.float64), "f32": lambda v: v.astype(np.float64)}[dtype]
+    a, b = narrow(a), narrow(b)
+    c = poisoned(dev, (m, n), "f32")
+    call = launch(source(dev, text, T=dtype, M=m, N=n, K=k, warps=warps), 1, dev.array(a, dtype), dev.array(b, dtype), c)
+    return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)])
+
+
+both = lambda name, run, sizes: Case(name, run, sizes, sizes)
+CASES = [
+    both("elementwise", elementwise, [dict(n=1000, extent=781, warps=4), dict(n=5000, extent=96, warps=1), dict(n=4096, extent=1024, warps=8), dict(n=3, extent=3, warps=2)]),
+    both("row_reductions", row_reductions, grid(rows=(1, 7, 16), cols=(5, 64, 100), warps=(1, 4))),
+    both("atomics", atomics, [dict(n=10000, bins=37), dict(n=100, bins=1)]),
+    both("control_flow", control_flow, [dict(n=64)]),
+    both("casts", casts, [dict(n=4096)]),
+    both("shapes", shapes, grid(m=(16, 64), n=(32, 8), warps=(1, 4))),
+    both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4))),
+]
