@@ -35,7 +35,6 @@
  */
 #include "layout_cost.h"
 #include "layout_gf2.h"
-#include <stdlib.h>
 
 enum { ROW_BYTES = 128, WORD_BYTES = 4, BANKS = 32, MAX_ACCESS = 16 };
 
@@ -112,28 +111,29 @@ layout_access_vec(const Layout *l, const Layout *smem, u32 elem_bits)
   return vec;
 }
 
-static int
-by_offset(const void *a, const void *b)
-{
-  u64 x = *(const u64 *)a, y = *(const u64 *)b;
-  return (x > y) - (x < y);
-}
-
+/* Access i starts from the sum of the register bits that are independent of the vector, selected by i; position p of the
+ * vector differs from it by the registers that make up p less the start's own position. */
 u32
 layout_access_groups(const Layout *l, const Layout *smem, u32 vec, u32 *regs)
 {
-  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], n = 0, copies = layout_free_bits(l, IN_REG);
-  u64 *list = malloc(sizeof *list * layout_regs(l));
-  if (!list || !offset_cols(l, smem, cols)) {
-    free(list);
-    return 0;
+  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], within[LAYOUT_MAX_BITS] = {0}, start[LAYOUT_MAX_BITS], starts = 0;
+  if (!layout_access_fits(l, smem, vec) || !offset_cols(l, smem, cols)) return 0;
+  Basis by_offset = {0}, seen = {0};
+  for (u32 i = 0; i < l->in_bits[IN_REG]; i++) basis_add(&by_offset, cols[IN_REG][i], (u64)1 << i, NULL);
+  for (u32 i = 0; 1u << i < vec; i++) {
+    u64 made = 0;
+    basis_reduce(&by_offset, 1u << i, &made);
+    within[i] = (u32)made;
+    basis_add(&seen, 1u << i, 0, NULL);
   }
-  for (u32 r = 0; r < layout_regs(l); r++)
-    if (!(r & copies)) list[n++] = (u64)cols_apply(cols[IN_REG], l->in_bits[IN_REG], r) << 32 | r;
-  qsort(list, n, sizeof *list, by_offset);
-  for (u32 i = 0; i < n; i++) regs[i] = (u32)list[i];
-  free(list);
-  return n / vec;
+  for (u32 i = 0; i < l->in_bits[IN_REG]; i++)
+    if (basis_add(&seen, cols[IN_REG][i], 0, NULL)) start[starts++] = 1u << i;
+  for (u32 i = 0; i < 1u << starts; i++) {
+    u32 first = cols_apply(start, starts, i);
+    u32 at = cols_apply(cols[IN_REG], l->in_bits[IN_REG], first) & (vec - 1);
+    for (u32 p = 0; p < vec; p++) *regs++ = first ^ cols_apply(within, LAYOUT_MAX_BITS, p ^ at);
+  }
+  return 1u << starts;
 }
 
 /* ---- counting ---- */

@@ -1,0 +1,15 @@
+/* fakecuda.h - what the fake driver saw. Look it up by name in "libcuda.so.1". */
+#ifndef FAKECUDA_H
+#define FAKECUDA_H
+
+typedef struct FakeCall { const char *name; int count; } FakeCall;
+typedef struct FakeLaunch { unsigned grid[3], block[3], shared; void *stream; void **params; int count; } FakeLaunch;
+
+typedef struct FakeCuda {
+  FakeCall calls[64];
+  int ncalls, total, clock;
+  int allocations, streams, events, modules, retained, dynamic_shared;
+  int capability, init_result, launch_result;   /* the test sets these */
+  FakeLaunch launch;
+} FakeCuda;
+#endif

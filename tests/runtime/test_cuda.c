@@ -1,0 +1,244 @@
+/* The cuda device over a fake driver: which calls are made, in which context, and what errors become.
+ * Run with the fake libcuda.so.1 first on LD_LIBRARY_PATH. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include "check.h"
+#include "fakecuda.h"
+#include "kernels.h"
+#include "tilert.h"
+
+static TilertError err;
+static FakeCuda *fake;
+static void (*make_foreign_current)(int on);
+
+static void
+find_fake(void)
+{
+  void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+  CHECK(lib);
+  FakeCuda *(*get)(void) = (FakeCuda *(*)(void))(uintptr_t)dlsym(lib, "fakecuda");
+  make_foreign_current = (void (*)(int))(uintptr_t)dlsym(lib, "fakecuda_make_foreign_current");
+  CHECK(get && make_foreign_current);
+  fake = get();
+  fake->capability = 90;
+}
+
+static int
+calls(const char *name)
+{
+  for (int i = 0; i < fake->ncalls; i++)
+    if (!strcmp(fake->calls[i].name, name))
+      return fake->calls[i].count;
+  return 0;
+}
+
+static void
+test_device(void)
+{
+  TilertDevice *d;
+  CHECK(tilert_cuda_count() == 1);
+  CHECK_FAILS(tilert_device_open("cuda:1", NULL, &d, &err), TILERT_E_UNAVAILABLE, "no device cuda:1");
+  fake->init_result = 100;
+  CHECK_FAILS(tilert_device_open("cuda", NULL, &d, &err), TILERT_E_UNAVAILABLE, "cuInit: CUDA_ERROR_FAKE (100)");
+  fake->init_result = 0;
+  CHECK_OK(tilert_device_open(NULL, NULL, &d, &err));
+  const TilertDeviceInfo *info = tilert_device_info(d);
+  CHECK(!info->is_sim && !strcmp(info->spec, "cuda:0") && !strcmp(info->name, "Fake GPU"));
+  CHECK(!strcmp(info->target, "sm_90a") && info->multiprocessors == 1016 && info->l2 == 1038);
+  tilert_device_close(d);
+  CHECK(fake->retained == 0);
+}
+
+static void
+test_target(int capability, const char *target)
+{
+  TilertDevice *d;
+  fake->capability = capability;
+  CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
+  CHECK(!strcmp(tilert_device_info(d)->target, target));
+  tilert_device_close(d);
+  fake->capability = 90;
+}
+
+static void
+test_memory(TilertDevice *d)
+{
+  TilertBuffer *b;
+  TilertStream *s;
+  char text[8] = "abcdefg", back[8];
+  CHECK_OK(tilert_buffer_create(d, 8, &b, &err));
+  CHECK_OK(tilert_stream_create(d, &s, &err));
+  int waits = calls("cuStreamSynchronize");
+  CHECK_OK(tilert_buffer_write(b, 0, text, 8, s, &err));
+  CHECK(calls("cuStreamSynchronize") == waits); /* ordered in the stream: no wait */
+  CHECK_OK(tilert_buffer_read(b, 0, back, 8, NULL, &err));
+  CHECK(calls("cuStreamSynchronize") == waits + 1 && !strcmp(back, text));
+  CHECK_OK(tilert_buffer_fill(b, 0, 4, 'x', 1, NULL, &err));
+  CHECK_OK(tilert_buffer_read(b, 0, back, 8, NULL, &err));
+  CHECK(!strcmp(back, "xxxxefg"));
+  tilert_buffer_destroy(b);
+  tilert_stream_destroy(s);
+  CHECK_FAILS(tilert_buffer_create(d, (size_t)1 << 30, &b, &err), TILERT_E_MEMORY, "allocation of 1073741824 bytes");
+  CHECK(fake->allocations == 0 && fake->streams == 0);
+}
+
+static TilertKernel *
+load(TilertDevice *d, const char *name, TilertModule **m)
+{
+  TilertKernel *k;
+  CHECK_OK(tilert_module_load(d, axpy_ptx, strlen(axpy_ptx), NULL, 0, m, &err));
+  CHECK_OK(tilert_module_kernel(*m, name, &k, &err));
+  return k;
+}
+
+static TilertLaunch *
+pack(TilertKernel *k, const uint32_t grid[3])
+{
+  TilertLaunch *l;
+  TilertArg args[4] = {{.kind = TILERT_ARG_FLOAT, .u.f = 2}, {.kind = TILERT_ARG_POINTER, .u.pointer = 0x1000},
+                       {.kind = TILERT_ARG_POINTER, .u.pointer = 0x2000}, {.kind = TILERT_ARG_INT, .u.i = -7}};
+  CHECK_OK(tilert_launch_create(k, grid, args, 4, &l, &err));
+  return l;
+}
+
+/* One driver call per packed launch, with the right arguments. */
+static void
+test_packed(TilertDevice *d)
+{
+  TilertModule *m;
+  uint32_t grid[3] = {5, 6, 7}, none[3] = {5, 0, 7};
+  int wrapped;
+  TilertStream *s;
+  TilertLaunch *l = pack(load(d, "axpy", &m), grid);
+  CHECK_OK(tilert_stream_wrap(d, &wrapped, &s, &err));
+  int before = fake->total;
+  for (int i = 0; i < 10; i++)
+    CHECK_OK(tilert_launch_packed(l, s, &err));
+  CHECK(fake->total - before == 10 && fake->launch.count == 10);
+  CHECK(fake->launch.grid[0] == 5 && fake->launch.grid[1] == 6 && fake->launch.grid[2] == 7);
+  CHECK(fake->launch.block[0] == 32 && fake->launch.block[1] == 1 && fake->launch.stream == &wrapped);
+  CHECK(*(float *)fake->launch.params[0] == 2 && *(uint64_t *)fake->launch.params[2] == 0x2000);
+  CHECK(*(int32_t *)fake->launch.params[3] == -7);
+  CHECK_OK(tilert_launch_set_grid(l, none, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->total - before == 10);
+  tilert_stream_destroy(s);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+  CHECK(fake->modules == 0 && fake->streams == 0);
+}
+
+static void *
+launch_twice(void *user)
+{
+  int before = fake->total;
+  CHECK_OK(tilert_launch_packed(user, NULL, &err)); /* refused, context found and set, launched again */
+  CHECK(fake->total - before == 4);
+  CHECK_OK(tilert_launch_packed(user, NULL, &err));
+  CHECK(fake->total - before == 5);
+  make_foreign_current(1);
+  CHECK_OK(tilert_launch_packed(user, NULL, &err)); /* another library's context: pushed, popped */
+  CHECK(fake->total - before == 10);
+  CHECK_OK(tilert_launch_packed(user, NULL, &err));
+  CHECK(fake->total - before == 15);
+  return NULL;
+}
+
+/* A thread without a context, or with another's, still launches. */
+static void
+test_contexts(TilertDevice *d)
+{
+  TilertModule *m;
+  pthread_t t;
+  uint32_t grid[3] = {1, 1, 1};
+  TilertLaunch *l = pack(load(d, "axpy", &m), grid);
+  CHECK(!pthread_create(&t, NULL, launch_twice, l));
+  pthread_join(t, NULL);
+  tilert_module_destroy(m);
+  tilert_launch_destroy(l);
+}
+
+static void
+test_kernel(TilertDevice *d)
+{
+  TilertModule *m;
+  TilertKernelInfo info;
+  uint32_t blocks;
+  TilertKernel *k = load(d, "wild", &m);
+  CHECK_OK(tilert_kernel_info(k, &info, &err));
+  CHECK(info.registers == 34 && info.local_bytes == 33 && info.static_shared == 31 && info.dynamic_shared == 128);
+  CHECK_OK(tilert_kernel_occupancy(k, &blocks, &err));
+  CHECK(blocks == 3);
+  tilert_module_destroy(m);
+}
+
+static void
+test_module_errors(TilertDevice *d)
+{
+  TilertModule *m;
+#define LOAD(text) tilert_module_load(d, text, strlen(text), NULL, 0, &m, &err)
+  CHECK_FAILS(LOAD("//@tilec kernel=k warps=1\nreject me\n"), TILERT_E_MODULE, "line 3; error : Parsing error");
+  CHECK_FAILS(LOAD("//@tilec kernel=absent warps=1\n"), TILERT_E_DRIVER, "kernel absent: cuModuleGetFunction");
+  CHECK_FAILS(LOAD("//@tilec kernel=k warps=32\n"), TILERT_E_UNAVAILABLE, "wants 1024 threads");
+  CHECK_OK(LOAD("//@tilec kernel=k warps=4 shared=100000\n"));
+  CHECK(fake->dynamic_shared == 100000);
+  tilert_module_destroy(m);
+  CHECK_FAILS(LOAD("//@tilec kernel=k warps=4 shared=300000\n"), TILERT_E_UNAVAILABLE, "has 232448 per block");
+  CHECK(fake->modules == 0);
+}
+
+static void
+test_launch_errors(TilertDevice *d)
+{
+  TilertModule *m;
+  uint32_t grid[3] = {1, 1, 1};
+  TilertLaunch *l = pack(load(d, "axpy", &m), grid);
+  fake->launch_result = 700;
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_FAULT, "kernel axpy: cuLaunchKernel: CUDA_ERROR_FAKE (700)");
+  fake->launch_result = 701;
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_DRIVER, "(701)");
+  fake->launch_result = 0;
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+}
+
+static void
+test_bench(TilertDevice *d)
+{
+  TilertModule *m;
+  TilertBench b;
+  uint32_t grid[3] = {1, 1, 1};
+  TilertLaunch *l = pack(load(d, "axpy", &m), grid);
+  CHECK_OK(tilert_bench_launch(l, NULL, 5, 20, &b, &err));
+  CHECK(b.runs == 20 && b.median_ms == 1 && b.min_ms == 1 && b.p80_ms == 1);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+  CHECK(fake->events == 0 && fake->allocations == 0 && fake->streams == 0);
+}
+
+int
+main(void)
+{
+  TilertDevice *d;
+  TilertStats stats;
+  find_fake();
+  test_device();
+  test_target(80, "sm_80");
+  test_target(86, "sm_80");
+  test_target(89, "sm_89");
+  test_target(100, "sm_100a");
+  test_target(121, "sm_89");
+  test_target(75, "");
+  CHECK_OK(tilert_device_open("cuda:0", NULL, &d, &err));
+  test_memory(d);
+  test_packed(d);
+  test_contexts(d);
+  test_kernel(d);
+  test_module_errors(d);
+  test_launch_errors(d);
+  test_bench(d);
+  CHECK_FAILS(tilert_device_stats(d, &stats, &err), TILERT_E_UNAVAILABLE, "simulator");
+  tilert_device_close(d);
+  CHECK(fake->retained == 0);
+  return 0;
+}

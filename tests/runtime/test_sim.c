@@ -1,0 +1,295 @@
+/* The runtime on the simulator: devices, buffers, streams, events, launches and every refusal. */
+#include <pthread.h>
+#include "check.h"
+#include "kernels.h"
+#include "tilert.h"
+
+static _Thread_local TilertError err;
+
+static TilertArg
+arg_int(int64_t v)
+{
+  return (TilertArg){.kind = TILERT_ARG_INT, .u.i = v};
+}
+
+static TilertArg
+arg_float(double v)
+{
+  return (TilertArg){.kind = TILERT_ARG_FLOAT, .u.f = v};
+}
+
+static TilertArg
+arg_buffer(TilertBuffer *b)
+{
+  return (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = b};
+}
+
+static TilertArg
+arg_pointer(uint64_t address)
+{
+  return (TilertArg){.kind = TILERT_ARG_POINTER, .u.pointer = address};
+}
+
+static void
+test_specs(void)
+{
+  TilertDevice *d;
+  CHECK_FAILS(tilert_device_open("opencl", NULL, &d, &err), TILERT_E_ARGUMENT, "opencl");
+  CHECK_FAILS(tilert_device_open("cuda:x", NULL, &d, &err), TILERT_E_ARGUMENT, "cuda:x");
+  CHECK_FAILS(tilert_device_open("cuda:-1", NULL, &d, &err), TILERT_E_ARGUMENT, "cuda:-1");
+  CHECK_FAILS(tilert_device_open("cuda:1x", NULL, &d, &err), TILERT_E_ARGUMENT, "cuda:1x");
+  CHECK(!d);
+  CHECK(tilert_device_open("nonsense", NULL, &d, NULL) == TILERT_E_ARGUMENT);
+  CHECK_OK(tilert_device_open(NULL, NULL, &d, &err));
+  tilert_device_close(d);
+  tilert_device_close(NULL);
+  CHECK(!strcmp(tilert_status_name(TILERT_E_FAULT), "fault") && !strcmp(tilert_status_name(99), "unknown"));
+}
+
+static void
+test_buffers(TilertDevice *d)
+{
+  TilertBuffer *a, *b;
+  uint32_t words[4] = {1, 2, 3, 4}, back[4];
+  CHECK_OK(tilert_buffer_create(d, 16, &a, &err));
+  CHECK_OK(tilert_buffer_create(d, 16, &b, &err));
+  CHECK(tilert_buffer_address(a) % 256 == 0 && tilert_buffer_size(a) == 16);
+  CHECK_OK(tilert_buffer_write(a, 0, words, 16, NULL, &err));
+  CHECK_OK(tilert_buffer_copy(b, 0, a, 0, 16, NULL, &err));
+  CHECK_OK(tilert_buffer_fill(b, 4, 8, 0xabcd, 2, NULL, &err));
+  CHECK_OK(tilert_buffer_read(b, 0, back, 16, NULL, &err));
+  CHECK(back[0] == 1 && back[1] == 0xabcdabcd && back[2] == 0xabcdabcd && back[3] == 4);
+  CHECK_FAILS(tilert_buffer_write(a, 8, words, 16, NULL, &err), TILERT_E_ARGUMENT, "outside the buffer of 16");
+  CHECK_FAILS(tilert_buffer_read(a, SIZE_MAX, back, 2, NULL, &err), TILERT_E_ARGUMENT, "outside");
+  CHECK_FAILS(tilert_buffer_fill(a, 0, 6, 0, 4, NULL, &err), TILERT_E_ARGUMENT, "width");
+  CHECK_OK(tilert_buffer_write(a, 16, words, 0, NULL, &err));
+  tilert_buffer_destroy(a);
+  tilert_buffer_destroy(b);
+  CHECK_OK(tilert_buffer_create(d, 0, &a, &err));
+  tilert_buffer_destroy(a);
+  tilert_buffer_destroy(NULL);
+}
+
+static void
+test_events(TilertDevice *d)
+{
+  TilertStream *s;
+  TilertEvent *from, *to;
+  float ms = -1;
+  CHECK_OK(tilert_stream_create(d, &s, &err));
+  CHECK_OK(tilert_event_create(d, &from, &err));
+  CHECK_OK(tilert_event_create(d, &to, &err));
+  CHECK_OK(tilert_event_record(from, s, &err));
+  CHECK_FAILS(tilert_event_elapsed(from, to, &ms, &err), TILERT_E_ARGUMENT, "never recorded");
+  CHECK_OK(tilert_event_record(to, s, &err));
+  CHECK_OK(tilert_event_elapsed(from, to, &ms, &err));
+  CHECK(ms >= 0 && ms < 1000);
+  CHECK_OK(tilert_stream_synchronize(s, &err));
+  CHECK_OK(tilert_device_synchronize(d, &err));
+  tilert_event_destroy(from);
+  tilert_event_destroy(to);
+  tilert_stream_destroy(s);
+}
+
+typedef struct Axpy { TilertModule *module; TilertKernel *kernel; TilertBuffer *x, *y; } Axpy;
+
+enum { N = 100 };
+
+static Axpy
+axpy_setup(TilertDevice *d)
+{
+  Axpy t;
+  float x[N], y[N];
+  for (int i = 0; i < N; i++) {
+    x[i] = (float)i;
+    y[i] = 1;
+  }
+  CHECK_OK(tilert_module_load(d, axpy_ptx, strlen(axpy_ptx), NULL, 0, &t.module, &err));
+  CHECK_OK(tilert_module_kernel(t.module, "axpy", &t.kernel, &err));
+  CHECK_OK(tilert_buffer_create(d, sizeof x, &t.x, &err));
+  CHECK_OK(tilert_buffer_create(d, sizeof y, &t.y, &err));
+  CHECK_OK(tilert_buffer_write(t.x, 0, x, sizeof x, NULL, &err));
+  CHECK_OK(tilert_buffer_write(t.y, 0, y, sizeof y, NULL, &err));
+  return t;
+}
+
+static void
+axpy_expect(const Axpy *t, float a)
+{
+  float y[N];
+  CHECK_OK(tilert_buffer_read(t->y, 0, y, sizeof y, NULL, &err));
+  for (int i = 0; i < N; i++)
+    CHECK(y[i] == a * (float)i + 1);
+}
+
+static void
+axpy_finish(Axpy *t)
+{
+  tilert_buffer_destroy(t->x);
+  tilert_buffer_destroy(t->y);
+  tilert_module_destroy(t->module);
+}
+
+static void
+test_launch(TilertDevice *d)
+{
+  Axpy t = axpy_setup(d);
+  TilertArg args[4] = {arg_float(0.5), arg_buffer(t.x), arg_pointer(tilert_buffer_address(t.y)), arg_int(N)};
+  uint32_t grid[3] = {4, 1, 1}, none[3] = {0, 1, 1};
+  TilertStats stats;
+  TilertKernelInfo info;
+  CHECK_OK(tilert_device_stats_reset(d, &err));
+  CHECK_OK(tilert_launch(NULL, t.kernel, none, args, 4, &err));
+  CHECK_OK(tilert_launch(NULL, t.kernel, grid, args, 4, &err));
+  axpy_expect(&t, 0.5f);
+  CHECK_OK(tilert_device_stats(d, &stats, &err));
+  CHECK(stats.launches == 1 && stats.blocks == 4);
+  CHECK_OK(tilert_kernel_info(t.kernel, &info, &err));
+  CHECK(info.threads == 32 && info.dynamic_shared == 0);
+  axpy_finish(&t);
+}
+
+static void
+test_packed(TilertDevice *d)
+{
+  Axpy t = axpy_setup(d);
+  TilertArg args[4] = {arg_int(1), arg_buffer(t.x), arg_buffer(t.y), arg_int(N)}, more = arg_int(N + 1);
+  uint32_t grid[3] = {1, 1, 1}, full[3] = {4, 1, 1}, bad[3] = {1, 65536, 1};
+  TilertLaunch *l;
+  TilertBench b;
+  CHECK_OK(tilert_launch_create(t.kernel, grid, args, 4, &l, &err));
+  CHECK_FAILS(tilert_launch_set_grid(l, bad, &err), TILERT_E_ARGUMENT, "65535");
+  CHECK_FAILS(tilert_launch_set_arg(l, 4, &more, &err), TILERT_E_ARGUMENT, "none at 4");
+  CHECK_OK(tilert_launch_set_grid(l, full, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  axpy_expect(&t, 1);
+  args[0] = arg_float(2.5);
+  CHECK_OK(tilert_launch_set_arg(l, 0, &args[0], &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  axpy_expect(&t, 3.5f);
+  CHECK_OK(tilert_bench_launch(l, NULL, 0, 1, &b, &err));
+  CHECK(b.runs >= 1 && b.min_ms <= b.median_ms && b.median_ms <= b.max_ms);
+  axpy_finish(&t);
+  tilert_launch_destroy(l); /* it kept its module alive */
+}
+
+static void
+test_refusals(TilertDevice *d)
+{
+  Axpy t = axpy_setup(d);
+  TilertDevice *other;
+  TilertStream *s;
+  TilertArg good[4] = {arg_float(0.5), arg_buffer(t.x), arg_buffer(t.y), arg_int(N)}, args[4];
+  uint32_t grid[3] = {4, 1, 1}, bad[3] = {1, 1, 70000};
+#define WITH(i, arg) (memcpy(args, good, sizeof args), args[i] = (arg), tilert_launch(NULL, t.kernel, grid, args, 4, &err))
+  CHECK_FAILS(tilert_launch(NULL, t.kernel, grid, good, 3, &err), TILERT_E_ARGUMENT, "axpy takes 4 arguments; 3");
+  CHECK_FAILS(tilert_launch(NULL, t.kernel, bad, good, 4, &err), TILERT_E_ARGUMENT, "component 2 is more than 65535");
+  CHECK_FAILS(WITH(3, arg_float(1)), TILERT_E_ARGUMENT, "argument 3 (n: i32): a floating-point number is given");
+  CHECK_FAILS(WITH(3, arg_int(INT64_C(1) << 40)), TILERT_E_ARGUMENT, "argument 3 (n): 1099511627776 does not fit i32");
+  CHECK_FAILS(WITH(3, arg_buffer(t.x)), TILERT_E_ARGUMENT, "a buffer is given");
+  CHECK_FAILS(WITH(1, arg_int(5)), TILERT_E_ARGUMENT, "argument 1 (x: *f32): an integer is given");
+  CHECK_FAILS(WITH(1, arg_buffer(NULL)), TILERT_E_ARGUMENT, "the buffer is NULL");
+  CHECK_FAILS(WITH(1, arg_pointer(64)), TILERT_E_ARGUMENT, "kernel axpy, argument 1 (x)");
+  CHECK_FAILS(WITH(2, arg_pointer(tilert_buffer_address(t.y) + 4)), TILERT_E_ARGUMENT, "not a multiple of 16");
+  CHECK_FAILS(WITH(0, ((TilertArg){.kind = 77})), TILERT_E_ARGUMENT, "unknown kind");
+  CHECK_OK(tilert_device_open("sim", NULL, &other, &err));
+  CHECK_OK(tilert_stream_create(other, &s, &err));
+  CHECK_FAILS(tilert_launch(s, t.kernel, grid, good, 4, &err), TILERT_E_ARGUMENT, "the stream is of");
+  CHECK_FAILS(tilert_buffer_write(t.x, 0, grid, 4, s, &err), TILERT_E_ARGUMENT, "different devices");
+  tilert_device_close(other);
+  tilert_stream_destroy(s); /* it kept its device open */
+  axpy_finish(&t);
+#undef WITH
+}
+
+static void
+test_modules(TilertDevice *d)
+{
+  static TilertManifest m;
+  TilertModule *mod;
+  TilertKernel *k;
+  static const char bare[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n ret;\n}\n";
+  static const char broken[] = "//@tilec kernel=k warps=1\n.version 7.0\n.target sm_80\n.visible .entry k( {";
+  CHECK_FAILS(tilert_module_load(d, bare, strlen(bare), NULL, 0, &mod, &err), TILERT_E_MODULE, "//@tilec");
+  CHECK_FAILS(tilert_module_load(d, broken, strlen(broken), NULL, 0, &mod, &err), TILERT_E_MODULE, "PTX line");
+  CHECK_FAILS(tilert_module_load(d, "\177ELF    ", 8, NULL, 0, &mod, &err), TILERT_E_ARGUMENT, "cubin");
+  strcpy(m.kernel, "k");
+  CHECK_FAILS(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err), TILERT_E_ARGUMENT, "malformed");
+  m.warps = 4;
+  m.shared = 1 << 20;
+  CHECK_FAILS(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err), TILERT_E_UNAVAILABLE, "1048576 bytes");
+  m.shared = 0;
+  CHECK_FAILS(tilert_module_load(d, "\177ELF    ", 8, &m, 1, &mod, &err), TILERT_E_UNAVAILABLE, "simulator");
+  CHECK_OK(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err));
+  CHECK_OK(tilert_module_kernel(mod, NULL, &k, &err));
+  CHECK(tilert_module_kernel_count(mod) == 1 && !strcmp(tilert_kernel_manifest(k)->kernel, "k"));
+  CHECK_FAILS(tilert_module_kernel(mod, "q", &k, &err), TILERT_E_ARGUMENT, "no kernel \"q\"");
+  tilert_module_destroy(mod);
+  strcpy(m.kernel, "absent");
+  CHECK(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err) != TILERT_OK && !mod);
+  strcpy(m.kernel, "k");
+  m.nparams = 1;
+  m.params[0] = (TilertParam){.name = "x", .kind = TILERT_PARAM_SCALAR, .dtype = "i32", .size = 4, .divisible = 1};
+  CHECK_FAILS(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err), TILERT_E_MODULE, "parameters");
+  m.params[0].size = 40;
+  CHECK_FAILS(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err), TILERT_E_ARGUMENT, "malformed");
+}
+
+static void
+test_fault(TilertDevice *d)
+{
+  Axpy t = axpy_setup(d);
+  TilertKernel *k;
+  TilertArg args[2] = {arg_buffer(t.x), arg_int(1 << 20)};
+  uint32_t grid[3] = {1, 1, 1};
+  CHECK_OK(tilert_module_kernel(t.module, "wild", &k, &err));
+  CHECK_FAILS(tilert_launch(NULL, k, grid, args, 2, &err), TILERT_E_FAULT, "wild.tile:7");
+  CHECK(err.line == 7 && !strcmp(err.file, "wild.tile"));
+  args[1] = arg_int(2);
+  CHECK_FAILS(tilert_launch(NULL, k, grid, args, 2, &err), TILERT_E_ARGUMENT, "2 is not a multiple of 4");
+  args[1] = arg_int(4);
+  CHECK_OK(tilert_launch(NULL, k, grid, args, 2, &err)); /* a fault leaves the simulator usable */
+  axpy_finish(&t);
+}
+
+static void *
+thread_main(void *user)
+{
+  Axpy t = axpy_setup(user);
+  TilertArg args[4] = {arg_float(0.25), arg_buffer(t.x), arg_buffer(t.y), arg_int(N)};
+  uint32_t grid[3] = {4, 1, 1};
+  for (int i = 0; i < 4; i++)
+    CHECK_OK(tilert_launch(NULL, t.kernel, grid, args, 4, &err));
+  axpy_expect(&t, 1);
+  axpy_finish(&t);
+  return NULL;
+}
+
+static void
+test_threads(TilertDevice *d)
+{
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++)
+    CHECK(!pthread_create(&threads[i], NULL, thread_main, d));
+  for (int i = 0; i < 4; i++)
+    pthread_join(threads[i], NULL);
+}
+
+int
+main(void)
+{
+  TilertDevice *d;
+  test_specs();
+  CHECK_OK(tilert_device_open("sim", NULL, &d, &err));
+  CHECK(tilert_device_info(d)->is_sim && tilert_device_info(d)->shared_max > 48 * 1024);
+  test_buffers(d);
+  test_events(d);
+  test_modules(d);
+  test_launch(d);
+  test_packed(d);
+  test_refusals(d);
+  test_fault(d);
+  test_threads(d);
+  tilert_device_close(d);
+  return 0;
+}
