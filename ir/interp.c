@@ -265,6 +265,8 @@ run_reduce(Interp *in, const Op *op)
       if (flow != FLOW_NEXT)
         return flow;
     }
+  for (u32 i = 0; i < op->nresults; i++)
+    observe(in, op->results[i]);
   return FLOW_NEXT;
 }
 
@@ -367,7 +369,7 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
                 const InterpOptions *opt, InterpError *err)
 {
   Interp in = {.func = f, .opt = opt, .buffers = buffers, .nbuffers = nbuffers, .err = err,
-               .steps = opt->max_steps ? opt->max_steps : 1ull << 40,
+               .steps = opt->max_steps ? opt->max_steps : 1ull << 36,
                .bytes = opt->max_bytes ? opt->max_bytes : 1ull << 32};
   memcpy(in.grid, grid, sizeof in.grid);
   memset(err, 0, sizeof *err);

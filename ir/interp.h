@@ -32,7 +32,7 @@ u64 scalar_wrap(DType d, u64 v);
 static inline DType type_arith(const Type *t) { return type_is_ptr(t) ? DT_U64 : t->dt; }
 
 typedef struct InterpOptions {
-  u64 max_steps;      /* element operations before the run is stopped as endless; 0: 2^40 */
+  u64 max_steps;      /* element operations before the run is stopped as endless; 0: 2^36 */
   u64 max_bytes;      /* memory for the values of one program; 0: 4 GiB */
   /* Called with every value as it gets its elements (row-major bits), results and block arguments alike. */
   void (*observe)(void *user, const Value *v, const u64 *bits, u32 n);
