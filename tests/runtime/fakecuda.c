@@ -31,6 +31,12 @@ count(const char *name)
   if (!depth || stack[depth - 1] != &primary)          \
     return CUDA_ERROR_INVALID_CONTEXT
 
+/* FAKE(name, parameters, effect, result): a call that needs a context; FAKE_FREE: one that does not. */
+#define FAKE(name, params, effect, result) \
+  EXPORT CUresult name params { NEED_CONTEXT; effect; return result; }
+#define FAKE_FREE(name, params, effect, result) \
+  EXPORT CUresult name params { COUNTED; effect; return result; }
+
 EXPORT FakeCuda *
 fakecuda(void)
 {
@@ -44,13 +50,13 @@ fakecuda_make_foreign_current(int on)
   stack[0] = &foreign;
 }
 
-EXPORT CUresult cuInit(unsigned flags) { COUNTED; return fake.init_result; }
-EXPORT CUresult cuGetErrorName(CUresult r, const char **out) { *out = r == 201 ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_FAKE"; return 0; }
-EXPORT CUresult cuGetErrorString(CUresult r, const char **out) { *out = "as the test asked"; return 0; }
-EXPORT CUresult cuDeviceGetCount(int *n) { COUNTED; *n = 1; return 0; }
-EXPORT CUresult cuDeviceGet(CUdevice *d, int i) { COUNTED; *d = i; return 0; }
-EXPORT CUresult cuDeviceGetName(char *name, int n, CUdevice d) { COUNTED; snprintf(name, (size_t)n, "Fake GPU"); return 0; }
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) { COUNTED; *n = 1u << 30; return 0; }
+FAKE_FREE(cuInit, (unsigned flags), , fake.init_result)
+FAKE_FREE(cuGetErrorName, (CUresult r, const char **out), *out = "CUDA_ERROR_FAKE", 0)
+FAKE_FREE(cuGetErrorString, (CUresult r, const char **out), *out = "as the test asked", 0)
+FAKE_FREE(cuDeviceGetCount, (int *n), *n = 1, 0)
+FAKE_FREE(cuDeviceGet, (CUdevice *d, int i), *d = i, 0)
+FAKE_FREE(cuDeviceGetName, (char *name, int n, CUdevice d), snprintf(name, (size_t)n, "Fake GPU"), 0)
+FAKE_FREE(cuDeviceTotalMem_v2, (size_t *n, CUdevice d), *n = 1u << 30, 0)
 
 EXPORT CUresult
 cuDeviceGetAttribute(int *v, int attribute, CUdevice d)
@@ -67,13 +73,13 @@ cuDeviceGetAttribute(int *v, int attribute, CUdevice d)
   return 0;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) { COUNTED; primary.live++; *c = &primary; return 0; }
-EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice d) { COUNTED; primary.live--; fake.retained = primary.live; return 0; }
-EXPORT CUresult cuCtxGetCurrent(CUcontext *c) { COUNTED; *c = depth ? stack[depth - 1] : NULL; return 0; }
-EXPORT CUresult cuCtxSetCurrent(CUcontext c) { COUNTED; depth += !depth; stack[depth - 1] = c; return 0; }
-EXPORT CUresult cuCtxPushCurrent_v2(CUcontext c) { COUNTED; stack[depth++] = c; return 0; }
-EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *c) { COUNTED; *c = stack[--depth]; return 0; }
-EXPORT CUresult cuCtxSynchronize(void) { NEED_CONTEXT; return 0; }
+FAKE_FREE(cuDevicePrimaryCtxRetain, (CUcontext *c, CUdevice d), primary.live++; *c = &primary, 0)
+FAKE_FREE(cuDevicePrimaryCtxRelease_v2, (CUdevice d), primary.live--; fake.retained = primary.live, 0)
+FAKE_FREE(cuCtxGetCurrent, (CUcontext *c), *c = depth ? stack[depth - 1] : NULL, 0)
+FAKE_FREE(cuCtxSetCurrent, (CUcontext c), depth += !depth; stack[depth - 1] = c, 0)
+FAKE_FREE(cuCtxPushCurrent_v2, (CUcontext c), stack[depth++] = c, 0)
+FAKE_FREE(cuCtxPopCurrent_v2, (CUcontext *c), *c = stack[--depth], 0)
+FAKE(cuCtxSynchronize, (void), , 0)
 
 EXPORT CUresult
 cuMemAlloc_v2(CUdeviceptr *p, size_t n)
@@ -86,11 +92,15 @@ cuMemAlloc_v2(CUdeviceptr *p, size_t n)
   return 0;
 }
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr p) { NEED_CONTEXT; free((void *)(uintptr_t)p); fake.allocations--; return 0; }
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *s, size_t n, CUstream st) { NEED_CONTEXT; memcpy((void *)(uintptr_t)d, s, n); return 0; }
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream st) { NEED_CONTEXT; memcpy(d, (void *)(uintptr_t)s, n); return 0; }
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream st) { NEED_CONTEXT; memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n); return 0; }
-EXPORT CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream s) { NEED_CONTEXT; memset((void *)(uintptr_t)d, v, n); return 0; }
+FAKE(cuMemFree_v2, (CUdeviceptr p), free((void *)(uintptr_t)p); fake.allocations--, 0)
+FAKE(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream st),
+     memcpy((void *)(uintptr_t)d, s, n), 0)
+FAKE(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream st),
+     memcpy(d, (void *)(uintptr_t)s, n), 0)
+FAKE(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream st),
+     memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
+FAKE(cuMemsetD8Async, (CUdeviceptr d, unsigned char v, size_t n, CUstream s),
+     memset((void *)(uintptr_t)d, v, n), 0)
 
 EXPORT CUresult
 cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream s)
@@ -111,14 +121,14 @@ cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
   return 0;
 }
 
-EXPORT CUresult cuStreamCreate(CUstream *s, unsigned flags) { NEED_CONTEXT; *s = malloc(8); fake.streams++; return 0; }
-EXPORT CUresult cuStreamDestroy_v2(CUstream s) { NEED_CONTEXT; free(s); fake.streams--; return 0; }
-EXPORT CUresult cuStreamSynchronize(CUstream s) { NEED_CONTEXT; return 0; }
-EXPORT CUresult cuEventCreate(CUevent *e, unsigned flags) { NEED_CONTEXT; *e = calloc(1, sizeof **e); fake.events++; return 0; }
-EXPORT CUresult cuEventDestroy_v2(CUevent e) { NEED_CONTEXT; free(e); fake.events--; return 0; }
-EXPORT CUresult cuEventRecord(CUevent e, CUstream s) { NEED_CONTEXT; e->recorded = ++fake.clock; return 0; }
-EXPORT CUresult cuEventSynchronize(CUevent e) { NEED_CONTEXT; return 0; }
-EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { NEED_CONTEXT; *ms = (float)(b->recorded - a->recorded); return 0; }
+FAKE(cuStreamCreate, (CUstream *s, unsigned flags), *s = malloc(8); fake.streams++, 0)
+FAKE(cuStreamDestroy_v2, (CUstream s), free(s); fake.streams--, 0)
+FAKE(cuStreamSynchronize, (CUstream s), , 0)
+FAKE(cuEventCreate, (CUevent *e, unsigned flags), *e = calloc(1, sizeof **e); fake.events++, 0)
+FAKE(cuEventDestroy_v2, (CUevent e), free(e); fake.events--, 0)
+FAKE(cuEventRecord, (CUevent e, CUstream s), e->recorded = ++fake.clock, 0)
+FAKE(cuEventSynchronize, (CUevent e), , 0)
+FAKE(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), *ms = (float)(b->recorded - a->recorded), 0)
 
 EXPORT CUresult
 cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, void **values)
@@ -135,11 +145,15 @@ cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, voi
   return 0;
 }
 
-EXPORT CUresult cuModuleUnload(CUmodule m) { NEED_CONTEXT; fake.modules--; return 0; }
-EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) { NEED_CONTEXT; *f = (CUfunction)(uintptr_t)2; return strcmp(name, "absent") ? 0 : 500; }
-EXPORT CUresult cuFuncGetAttribute(int *v, int attribute, CUfunction f) { NEED_CONTEXT; *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512 : 30 + attribute; return 0; }
-EXPORT CUresult cuFuncSetAttribute(CUfunction f, int attribute, int v) { NEED_CONTEXT; fake.dynamic_shared = v; return attribute == 8 ? 0 : 1; }
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int threads, size_t shared) { NEED_CONTEXT; *n = 3; return 0; }
+FAKE(cuModuleUnload, (CUmodule m), fake.modules--, 0)
+FAKE(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name),
+     *f = (CUfunction)(uintptr_t)2, strcmp(name, "absent") ? 0 : 500)
+FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
+     *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512 : 30 + attribute, 0)
+FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
+     fake.dynamic_shared = v, attribute == 8 ? 0 : 1)
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),
+     *n = 3, 0)
 
 EXPORT CUresult
 cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

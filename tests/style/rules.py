@@ -8,7 +8,7 @@ sources = [p for d in ("ir", "frontend", "passes", "codegen", "driver", "runtime
 # Which folders' headers a folder may include.
 allowed = {"ir": {"ir"}, "frontend": {"frontend", "ir"}, "passes": {"passes", "ir"}, "codegen": {"codegen", "ir", "manifest.h"},
            "driver": {"driver", "ir", "frontend", "passes", "codegen", "tilert.h", "manifest.h"}, "runtime": {"runtime"},
-           "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h"}}
+           "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h", "dtype.h"}}
 home = {os.path.basename(p): os.path.relpath(p, root).split("/")[0] for p in sources if p.endswith((".h", ".def"))}
 home.update({"manifest.h": "manifest.h"})
 for p in sources:
