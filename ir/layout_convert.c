@@ -116,7 +116,7 @@ admit(Basis *used, u32 v)
 }
 
 /* Give the lane an element that obeys the rule: another register of the target, or another copy of the source. */
-static void
+static bool
 repair(const Layout *src, const Layout *dst, u32 lane, u32 *copies, Basis *used, Receiver *out)
 {
   for (u32 r = 0; r < dst->in_bits[IN_REG]; r++) {
@@ -124,15 +124,16 @@ repair(const Layout *src, const Layout *dst, u32 lane, u32 *copies, Basis *used,
     if (!admit(used, v)) continue;
     out->element[lane] = v;
     out->reg[lane] = 1u << r;
-    return;
+    return true;
   }
   u32 copy = *copies >> lane & 1 ? 1u << lane : *copies & (~*copies + 1);
   *copies &= ~copy;
   out->element[lane] = dst->col[IN_LANE][lane] ^ copy << layout_out_bits(src);
   basis_add(used, out->element[lane], 0, NULL);
+  return copy != 0;
 }
 
-static void
+static bool
 choose_receiver(const Layout *src, const Layout *dst, u32 copies, Receiver *out)
 {
   Basis used = {0};
@@ -144,7 +145,8 @@ choose_receiver(const Layout *src, const Layout *dst, u32 copies, Receiver *out)
     if (!admit(&used, out->element[i])) bad |= 1u << i;
   }
   for (u32 i = 0; i < 5; i++)
-    if (bad >> i & 1) repair(src, dst, i, &copies, &used, out);
+    if (bad >> i & 1 && !repair(src, dst, i, &copies, &used, out)) return false;
+  return true;
 }
 
 /* Stages that carry out r -> r ^ value(lane), value linear with the given columns. */
@@ -212,7 +214,7 @@ layout_shuffle_plan(const Layout *src, const Layout *dst, ShufflePlan *out)
     for (u32 i = 0; i < dst->in_bits[in]; i++)
       if (!basis_has(&solver, dst->col[in][i])) return false;
   Receiver e;
-  choose_receiver(src, dst, copies, &e);
+  if (!choose_receiver(src, dst, copies, &e)) return false;
   first_copies(dst, e.reg);
   for (u32 i = 0; i < 5; i++) warp_solve(src, &solver, e.element[i], &reg[i], &out->lane_col[i]);
   given_registers(out->lane_col, reg, gives);
