@@ -9,13 +9,16 @@
  * distinct elements row-major over its padded extents: all partials of one element are adjacent. */
 typedef struct ReduceScratch {
   u32 nwarps;                    /* warps that share an element's reduction; 1: no scratch */
+  u32 warp_mask;                 /* warp bits in which they differ, one per factor 2 of nwarps; warp_index packs those bits */
   u32 elements;                  /* padded result elements */
   u32 base[16];                  /* per operand, bytes */
   u32 bytes, align;
 } ReduceScratch;
 void scratch_reduce(const Op *reduce, ReduceScratch *out);
 
-/* Bytes of scratch any op needs (0: none). convert_layout needs its kind attribute set; elements of i1 take a byte. */
+/* Bytes of scratch any op needs (0: none), a multiple of 16. convert_layout needs its kind attribute set; elements of i1 take
+ * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where warps hold copies, at its flat
+ * (padded, row-major) index times its element's bytes. */
 u32 scratch_bytes(Ctx *c, const Op *op);
 /* The plan of a convert_layout for the Ctx's target (layout_convert_plan with its features). */
 void scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out);

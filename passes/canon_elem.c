@@ -150,7 +150,7 @@ int_with_const(Canon *k, Op *op, Value *x, u64 bits)
   case OP_SUB:
     if (is0)
       return x;
-    return sign ? ir_binary(&k->b, OP_ADD, x, ir_const_int(&k->b, t, -fold_signed(t->dt, bits))) : NULL;
+    return sign ? ir_binary(&k->b, OP_ADD, x, ir_const_bits(&k->b, t, (0 - bits) & fold_mask(t->dt))) : NULL;
   case OP_MUL: return is1 ? x : is0 ? zero(k, t) : NULL;
   case OP_DIV:
     if (is1)
@@ -172,7 +172,7 @@ exact_reciprocal(DType d, double v)
 {
   int e;
   double r = 1.0 / v;
-  return isfinite(v) && fabs(frexp(v, &e)) == 0.5 && fp_decode(d, fp_encode(d, r, FP_RN, false)) == r &&
+  return isfinite(v) && fabs(frexp(v, &e)) == 0.5 && float_decode(d, float_encode(d, r, ROUND_NEAREST, false)) == r &&
          fabs(r) >= ldexp(1.0, 2 - (1 << (dtype_info[d].exp - 1)));
 }
 
@@ -180,7 +180,7 @@ static Value *
 float_with_const(Canon *k, Op *op, Value *x, u64 bits)
 {
   DType d = x->type->dt;
-  double v = fp_decode(d, bits);
+  double v = float_decode(d, bits);
   switch (op->code) {
   case OP_ADD: return v == 0 && signbit(v) ? x : NULL;
   case OP_SUB: return v == 0 && !signbit(v) ? x : NULL;
@@ -193,6 +193,12 @@ float_with_const(Canon *k, Op *op, Value *x, u64 bits)
   }
 }
 
+static bool
+holds_when_equal(const char *pred)
+{
+  return !strcmp(pred, "eq") || !strcmp(pred, "le") || !strcmp(pred, "ge");
+}
+
 static Value *
 with_itself(Canon *k, Op *op, Value *x)
 {
@@ -201,8 +207,7 @@ with_itself(Canon *k, Op *op, Value *x)
   switch (op->code) {
   case OP_MIN: case OP_MAX: case OP_AND: case OP_OR: return x;
   case OP_SUB: case OP_XOR: return flt ? NULL : zero(k, t);
-  case OP_CMP:
-    return flt ? NULL : ir_const_bits(&k->b, t, strchr("el", op_str(op, AT_PRED, "eq")[0]) || op_str(op, AT_PRED, "eq")[1] == 'e');
+  case OP_CMP: return flt ? NULL : ir_const_bits(&k->b, t, holds_when_equal(op_str(op, AT_PRED, "eq")));
   default: return NULL;
   }
 }

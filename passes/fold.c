@@ -144,10 +144,10 @@ fold_half(const Op *op, double a, double b, double *r)
 static bool
 fold_float(const Op *op, DType d, const u64 *x, u64 *out)
 {
-  double a = fp_decode(d, x[0]), b = op->noperands > 1 ? fp_decode(d, x[1]) : 0, r = 0;
+  double a = float_decode(d, x[0]), b = op->noperands > 1 ? float_decode(d, x[1]) : 0, r = 0;
   float rf = 0;
   if (op->code == OP_FMA) {
-    double z = fp_decode(d, x[2]);
+    double z = float_decode(d, x[2]);
     if (d != DT_F32 && d != DT_F64)
       return false;
     r = d == DT_F32 ? (double)fmaf((float)a, (float)b, (float)z) : fma(a, b, z);
@@ -159,7 +159,7 @@ fold_float(const Op *op, DType d, const u64 *x, u64 *out)
   }
   if (isnan(r))
     return false;
-  *out = fp_encode(d, r, FP_RN, false);
+  *out = float_encode(d, r, ROUND_NEAREST, false);
   return true;
 }
 
@@ -184,7 +184,7 @@ fold_cmp(const Op *op, DType d, const u64 *x, u64 *out)
 {
   const char *pred = op_str(op, AT_PRED, "eq");
   if (dtype_is_float(d)) {
-    double a = fp_decode(d, x[0]), b = fp_decode(d, x[1]);
+    double a = float_decode(d, x[0]), b = float_decode(d, x[1]);
     *out = compare(pred, (a > b) - (a < b), isnan(a) || isnan(b));
     return true;
   }
@@ -209,7 +209,7 @@ bool
 fold_cast(DType from, DType to, u64 x, u64 *out)
 {
   if (dtype_is_float(from)) {
-    double v = fp_decode(from, x);
+    double v = float_decode(from, x);
     if (to == DT_I1)
       *out = v != 0;
     else if (dtype_is_int(to))
@@ -217,7 +217,7 @@ fold_cast(DType from, DType to, u64 x, u64 *out)
     else if (isnan(v))
       return false;
     else
-      *out = fp_encode(to, v, FP_RN, false);
+      *out = float_encode(to, v, ROUND_NEAREST, false);
     return true;
   }
   i64 v = fold_signed(from, x);
@@ -225,7 +225,7 @@ fold_cast(DType from, DType to, u64 x, u64 *out)
     *out = v != 0;
   else if (dtype_is_float(to)) {
     bool negative = dtype_is_signed(from) && v < 0;
-    *out = fp_encode_int(to, negative, negative ? 0 - (u64)v : (u64)v, FP_RN, false);
+    *out = float_encode_int(to, negative, negative ? 0 - (u64)v : (u64)v, ROUND_NEAREST, false);
   } else
     *out = (u64)v & fold_mask(to);
   return true;

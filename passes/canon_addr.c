@@ -1,0 +1,124 @@
+/* canon_addr.c - rules for addresses and masks. An offset given to a pointer must not overflow (docs/plan.md), so
+ * p + (a + b) may be computed as (p + a) + b: scalars are added to the scalar base, and of a two-dimensional offset the
+ * row part is added while it is still a column of rows. */
+#include "canon.h"
+
+static Value *
+scalar_addptr(Canon *k, Value *base, Value *off)
+{
+  return ir_addptr(&k->b, value_splat_scalar(k, base), value_splat_scalar(k, off));
+}
+
+/* Offsets widen by themselves: addptr extends by the offset's signedness. */
+static bool
+drop_widening(Canon *k, Op *op)
+{
+  Value *off = op_operand(op, 1);
+  if (!op_is(off, OP_CAST))
+    return false;
+  Value *x = op_operand(off->def, 0);
+  if (!type_is_int(x->type) || dtype_bits(x->type->dt) > dtype_bits(off->type->dt) ||
+      dtype_is_signed(x->type->dt) != dtype_is_signed(off->type->dt))
+    return false;
+  return canon_replace(k, op, ir_addptr(&k->b, op_operand(op, 0), x));
+}
+
+/* (splat p + x) + splat s -> splat (p + s) + x */
+static bool
+move_splat_in(Canon *k, Op *op)
+{
+  Value *p = op_operand(op, 0), *s = op_operand(op, 1);
+  if (!op_is(p, OP_ADDPTR) || !value_is_splat(s) || !value_is_splat(op_operand(p->def, 0)))
+    return false;
+  Value *base = scalar_addptr(k, op_operand(p->def, 0), s);
+  return canon_replace(k, op, ir_addptr(&k->b, splat_like(k, base, p->type), op_operand(p->def, 1)));
+}
+
+/* splat p + (x + splat s) -> splat (p + s) + x */
+static bool
+split_splat(Canon *k, Op *op)
+{
+  Value *p = op_operand(op, 0), *off = op_operand(op, 1);
+  if (!value_is_splat(p) || !op_is(off, OP_ADD))
+    return false;
+  for (u32 i = 0; i < 2; i++) {
+    Value *s = op_operand(off->def, i), *x = op_operand(off->def, 1 - i);
+    if (!value_is_splat(s))
+      continue;
+    return canon_replace(k, op, ir_addptr(&k->b, splat_like(k, scalar_addptr(k, p, s), p->type), x));
+  }
+  return false;
+}
+
+/* The part of a two-dimensional offset to add first: a broadcast of something with a single column. */
+static bool
+is_row_part(const Value *v)
+{
+  if (!op_is(v, OP_BROADCAST))
+    return false;
+  const Type *t = op_operand(v->def, 0)->type;
+  return t->shape[t->rank - 1] == 1 && type_numel(t) < type_numel(v->type);
+}
+
+/* splat p + (broadcast rows + x) -> broadcast (splat p + rows) + x */
+static bool
+split_rows(Canon *k, Op *op)
+{
+  Value *p = op_operand(op, 0), *off = op_operand(op, 1);
+  if (!value_is_splat(p) || !op_is(off, OP_ADD))
+    return false;
+  for (u32 i = 0; i < 2; i++) {
+    Value *b = op_operand(off->def, i), *x = op_operand(off->def, 1 - i);
+    if (!is_row_part(b) || is_row_part(x))
+      continue;
+    Value *rows = op_operand(b->def, 0);
+    Value *base = ir_addptr(&k->b, splat_like(k, value_splat_scalar(k, p), rows->type), rows);
+    return canon_replace(k, op, ir_addptr(&k->b, ir_broadcast(&k->b, base, off->type->shape), x));
+  }
+  return false;
+}
+
+bool
+canon_address(Canon *k, Op *op)
+{
+  if (drop_widening(k, op))
+    return true;
+  return type_is_tile(op_result(op)->type) && (move_splat_in(k, op) || split_splat(k, op) || split_rows(k, op));
+}
+
+/* ---- memory operations: constant masks, `other` that is what there is without it ---- */
+
+static bool
+never_runs(Canon *k, Op *op, u32 mask_at)
+{
+  if (op->code == OP_STORE) {
+    canon_erase(k, op);
+    return true;
+  }
+  Value *other = op->code == OP_LOAD ? op_operand(op, mask_at + 1) : NULL;
+  return canon_replace(k, op, other ? other : ir_const_bits(&k->b, op_result(op)->type, 0));
+}
+
+static bool
+always_runs(Canon *k, Op *op, u32 mask_at)
+{
+  op_set_operand(op, mask_at, NULL);
+  if (op->code == OP_LOAD)
+    op_set_operand(op, mask_at + 1, NULL);
+  return canon_changed(k, op);
+}
+
+bool
+canon_memory(Canon *k, Op *op)
+{
+  u64 bits;
+  u32 mask_at = op->code == OP_LOAD ? 1 : 2;
+  Value *mask = op_operand(op, mask_at), *other = op->code == OP_LOAD ? op_operand(op, 2) : NULL;
+  if (mask && value_const_bits(mask, &bits))
+    return bits ? always_runs(k, op, mask_at) : never_runs(k, op, mask_at);
+  if (other && value_const_bits(other, &bits) && !bits) {
+    op_set_operand(op, 2, NULL);
+    return canon_changed(k, op);
+  }
+  return false;
+}
