@@ -158,7 +158,7 @@ render_line(Buf *out, SourceLoc l, Span at, bool color, const char *shade)
 }
 
 static void
-render_text(Ctx *c, Buf *out, Span at, Severity sev, const char *code, const char *message, bool color)
+render_text(Ctx *c, Buf *out, Span at, Severity sev, const char *code, const char *message, bool line, bool color)
 {
   SourceLoc l = source_locate(c, at.lo);
   const char *bold = paint(color, "\033[1m"), *plain = paint(color, "\033[0m");
@@ -168,16 +168,20 @@ render_text(Ctx *c, Buf *out, Span at, Severity sev, const char *code, const cha
   if (code)
     buf_printf(out, "[%s]", code);
   buf_printf(out, ":%s %s\n", plain, message);
-  if (l.line_text)
+  if (l.line_text && line)
     render_line(out, l, at, color, severities[sev].color);
 }
 
+/* A note on the diagnostic's own place does not repeat the line. */
 static void
 diag_text(Ctx *c, Buf *out, const Diag *d, bool color)
 {
-  render_text(c, out, d->at, diag_rows[d->id].severity, diag_rows[d->id].code, d->message, color);
-  for (u32 i = 0; i < d->notes.len; i++)
-    render_text(c, out, d->notes.data[i].at, SEV_NOTE, NULL, d->notes.data[i].message, color);
+  render_text(c, out, d->at, diag_rows[d->id].severity, diag_rows[d->id].code, d->message, true, color);
+  for (u32 i = 0; i < d->notes.len; i++) {
+    const Note *n = &d->notes.data[i];
+    bool elsewhere = n->at.lo != d->at.lo || n->at.hi != d->at.hi;
+    render_text(c, out, n->at, SEV_NOTE, NULL, n->message, elsewhere, color);
+  }
 }
 
 /* ---- JSON ---- */

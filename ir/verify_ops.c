@@ -1,0 +1,736 @@
+/* verify_ops.c - the type rules: SAME, CMP, SELECT, and check_<ID> for the CUSTOM rows of ops.def. */
+#include "verify.h"
+
+static const Type *
+in_type(const Op *op, u32 i)
+{
+  return op->operands[i].value->type;
+}
+
+static const Type *
+out_type(const Op *op)
+{
+  return op_result(op)->type;
+}
+
+static const char *
+spell(Verifier *v, const Type *t)
+{
+  return type_str(v->ctx, t);
+}
+
+static const Type *
+scalar(Verifier *v, DType d)
+{
+  return type_scalar(v->ctx, d);
+}
+
+static bool
+is_f8(const Type *t)
+{
+  return type_is_float(t) && dtype_bits(t->dt) == 8;
+}
+
+/* ---- rules ---- */
+
+static const char *
+class_names(u32 traits)
+{
+  switch (traits & (T_NUM | T_BOOL)) {
+  case T_INT: return "integers";
+  case T_FLT: return "floats";
+  case T_BOOL: return "i1";
+  case T_NUM: return "numbers";
+  case T_BITS: return "integers or i1";
+  default: return "values";
+  }
+}
+
+/* Operands of an elementwise op fall into the classes of its traits; 8-bit floats are for storage and casts. */
+static bool
+check_class(Verifier *v, const Op *op, const Type *t)
+{
+  u32 traits = op_info(op->code)->traits, classes = traits & (T_NUM | T_BOOL);
+  bool allowed = !classes || (traits & T_INT && type_is_int(t)) || (traits & T_FLT && type_is_float(t)) ||
+                 (traits & T_BOOL && type_is_bool(t));
+  if (!allowed)
+    return verify_fail(v, op, "operands are %s, not %s", class_names(traits), spell(v, t));
+  if (classes && is_f8(t))
+    return verify_fail(v, op, "there is no arithmetic on %s: cast first", spell(v, t));
+  return op->code != OP_UMULHI || dtype_bits(t->dt) >= 32 ||
+         verify_fail(v, op, "operands have 32 or 64 bits, not %s", spell(v, t));
+}
+
+static bool
+same_operands(Verifier *v, const Op *op, u32 from)
+{
+  for (u32 i = from + 1; i < op->noperands; i++)
+    if (!verify_same(v, op, "operands", in_type(op, from), in_type(op, i)))
+      return false;
+  return true;
+}
+
+static bool
+rule_same(Verifier *v, const Op *op)
+{
+  return same_operands(v, op, 0) && check_class(v, op, in_type(op, 0)) &&
+         verify_same(v, op, "operand and result", in_type(op, 0), out_type(op));
+}
+
+static bool
+rule_cmp(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  const char *pred = op_str(op, AT_PRED, "");
+  bool equality = !strcmp(pred, "eq") || !strcmp(pred, "ne");
+  if (!same_operands(v, op, 0))
+    return false;
+  if (is_f8(t))
+    return verify_fail(v, op, "there is no comparison of %s: cast first", spell(v, t));
+  if (type_is_bool(t) && !equality)
+    return verify_fail(v, op, "%s has no order", spell(v, t));
+  return verify_same(v, op, "comparison and result", type_i1_like(v->ctx, t), out_type(op));
+}
+
+static bool
+rule_select(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 1);
+  return same_operands(v, op, 1) && verify_same(v, op, "condition and i1 of the values' shape", in_type(op, 0),
+                                                type_i1_like(v->ctx, t)) &&
+         verify_same(v, op, "operand and result", t, out_type(op));
+}
+
+/* A CUSTOM row without its check_<ID> does not link. */
+bool
+verify_op_rule(Verifier *v, const Op *op)
+{
+  static bool (*const rules[OP_COUNT])(Verifier *, const Op *) = {
+#define RULE_OF_SAME(id) rule_same
+#define RULE_OF_CMP(id) rule_cmp
+#define RULE_OF_SELECT(id) rule_select
+#define RULE_OF_CUSTOM(id) check_##id
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) RULE_OF_##rule(id),
+#include "ops.def"
+#undef OP
+  };
+  return rules[op->code](v, op);
+}
+
+/* ---- constants and indices ---- */
+
+bool
+check_CONST(Verifier *v, const Op *op)
+{
+  u32 bits = type_elem_bits(out_type(op));
+  u64 value = (u64)op_int(op, AT_VALUE, 0);
+  return bits == 64 || !(value >> bits) || verify_fail(v, op, "the value has more than %u bits", bits);
+}
+
+bool
+check_ARANGE(Verifier *v, const Op *op)
+{
+  const Type *t = out_type(op);
+  i64 n = op_int(op, AT_END, 0) - op_int(op, AT_START, 0);
+  if (n < 1 || n > TILE_MAX_NUMEL)
+    return verify_fail(v, op, "the range has %lld elements", (long long)n);
+  if (t->rank != 1 || t->ptr || t->dt != DT_I32 || t->shape[0] != (u32)n)
+    return verify_fail(v, op, "the result is i32[%lld], not %s", (long long)n, spell(v, t));
+  return true;
+}
+
+static bool
+grid_query(Verifier *v, const Op *op)
+{
+  i64 axis = op_int(op, AT_AXIS, 0);
+  if (axis > 2)
+    return verify_fail(v, op, "a grid has axes 0, 1 and 2, not %lld", (long long)axis);
+  return verify_same(v, op, "grid index and result", scalar(v, DT_I32), out_type(op));
+}
+
+bool
+check_PROGRAM_ID(Verifier *v, const Op *op)
+{
+  return grid_query(v, op);
+}
+
+bool
+check_NUM_PROGRAMS(Verifier *v, const Op *op)
+{
+  return grid_query(v, op);
+}
+
+/* ---- shapes: extents first, then (placed) the layout that the forward function gives ---- */
+
+static bool
+tile_operand(Verifier *v, const Op *op, u32 i)
+{
+  return type_is_tile(in_type(op, i)) || verify_fail(v, op, "operand %u is a tile, not %s", i, spell(v, in_type(op, i)));
+}
+
+static bool
+tile_result(Verifier *v, const Op *op)
+{
+  return type_is_tile(out_type(op)) || verify_fail(v, op, "the result is a tile, not %s", spell(v, out_type(op)));
+}
+
+static bool
+same_elements(Verifier *v, const Op *op)
+{
+  const Type *a = type_elem(v->ctx, in_type(op, 0)), *b = type_elem(v->ctx, out_type(op));
+  return a == b || verify_fail(v, op, "elements are %s in the operand and %s in the result", spell(v, a), spell(v, b));
+}
+
+/* Before placement no type has a layout and nothing is to be compared. */
+static bool
+placed(Verifier *v, const Type *a, const Type *b)
+{
+  return v->phase != PHASE_TILE && a->layout && b->layout && verify_layout_fits(a) && verify_layout_fits(b);
+}
+
+static bool
+layout_expected(Verifier *v, const Op *op, const char *whose, const Type *t, const Layout *expected)
+{
+  if (t->layout == expected)
+    return true;
+  return verify_fail(v, op, "%s has layout %s, not %s", whose, verify_type_str(v, t, true),
+                     verify_type_str(v, type_with_layout(v->ctx, t, expected), true));
+}
+
+static bool
+extents_expected(Verifier *v, const Op *op, const Type *t, int rank, const u32 *shape)
+{
+  if (t->rank == rank && !memcmp(t->shape, shape, (size_t)rank * sizeof *shape))
+    return true;
+  const Type *expected = type_tile(v->ctx, type_elem(v->ctx, t), rank, shape, NULL);
+  return verify_fail(v, op, "the result is %s, not %s", spell(v, expected), spell(v, t));
+}
+
+bool
+check_SPLAT(Verifier *v, const Op *op)
+{
+  if (type_is_tile(in_type(op, 0)))
+    return verify_fail(v, op, "the operand is a scalar, not %s", spell(v, in_type(op, 0)));
+  return tile_result(v, op) && same_elements(v, op);
+}
+
+bool
+check_BROADCAST(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+    return false;
+  bool stretches = a->rank == r->rank;
+  for (int i = 0; stretches && i < a->rank; i++)
+    stretches = a->shape[i] == r->shape[i] || a->shape[i] == 1;
+  if (!stretches)
+    return verify_fail(v, op, "%s does not stretch to %s", spell(v, a), spell(v, r));
+  return !placed(v, a, r) ||
+         layout_expected(v, op, "the operand", a, layout_unbroadcast(v->ctx, r->layout, a->shape));
+}
+
+bool
+check_EXPAND_DIMS(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  i64 axis = op_int(op, AT_AXIS, 0);
+  u32 shape[MAX_RANK];
+  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+    return false;
+  if (axis > a->rank || a->rank == MAX_RANK)
+    return verify_fail(v, op, "%s has no place for a dimension %lld", spell(v, a), (long long)axis);
+  for (int i = 0; i <= a->rank; i++)
+    shape[i] = i == axis ? 1 : a->shape[i - (i > axis)];
+  if (!extents_expected(v, op, r, a->rank + 1, shape))
+    return false;
+  return !placed(v, a, r) || layout_expected(v, op, "the result", r, layout_expand_dims(v->ctx, a->layout, (int)axis));
+}
+
+/* Extents without ones; returns how many. */
+static int
+dense_extents(const Type *t, u32 *shape)
+{
+  int n = 0;
+  for (int i = 0; i < t->rank; i++)
+    if (t->shape[i] != 1)
+      shape[n++] = t->shape[i];
+  return n;
+}
+
+static bool
+padded_inside(const u32 *shape, int n)
+{
+  for (int i = 1; i < n; i++)
+    if (!is_pow2(shape[i]))
+      return true;
+  return false;
+}
+
+/* Row-major order is the same in the padded index space of both: past the trailing extents that agree, only the
+ * outermost extent may be padded. */
+static bool
+reshape_is_linear(const Type *a, const Type *r)
+{
+  u32 from[MAX_RANK], to[MAX_RANK];
+  int n = dense_extents(a, from), m = dense_extents(r, to);
+  while (n && m && from[n - 1] == to[m - 1]) {
+    n--;
+    m--;
+  }
+  return !padded_inside(from, n) && !padded_inside(to, m);
+}
+
+bool
+check_RESHAPE(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+    return false;
+  if (type_numel(a) != type_numel(r))
+    return verify_fail(v, op, "%s and %s have different numbers of elements", spell(v, a), spell(v, r));
+  if (!placed(v, a, r))
+    return true;
+  if (!reshape_is_linear(a, r))
+    return verify_fail(v, op, "the padding of %s and %s differs: no layout carries over", spell(v, a), spell(v, r));
+  u32 padded[MAX_RANK];
+  for (int i = 0; i < r->rank; i++)
+    padded[i] = next_pow2(r->shape[i]);
+  return layout_expected(v, op, "the result", r, layout_reshape(v->ctx, a->layout, r->rank, padded));
+}
+
+bool
+check_PERMUTE(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  const Attr *perm = op_attr(op, AT_PERM);
+  int order[MAX_RANK];
+  u32 seen = 0, shape[MAX_RANK];
+  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+    return false;
+  if (perm->ints.n != a->rank)
+    return verify_fail(v, op, "perm has %u entries for %s", perm->ints.n, spell(v, a));
+  for (int i = 0; i < a->rank; i++) {
+    i64 d = perm->ints.v[i];
+    if (d < 0 || d >= a->rank || seen >> d & 1)
+      return verify_fail(v, op, "perm is not a permutation of the %u dimensions", a->rank);
+    seen |= 1u << d;
+    order[i] = (int)d;
+    shape[i] = a->shape[d];
+  }
+  if (!extents_expected(v, op, r, a->rank, shape))
+    return false;
+  return !placed(v, a, r) || layout_expected(v, op, "the result", r, layout_permute(v->ctx, a->layout, order));
+}
+
+/* ---- conversions of elements ---- */
+
+static bool
+same_shape_result(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  return verify_same(v, op, "operand and result apart from the element", a,
+                     type_with_elem(v->ctx, r, type_elem(v->ctx, a)));
+}
+
+bool
+check_CAST(Verifier *v, const Op *op)
+{
+  if (type_is_ptr(in_type(op, 0)) || type_is_ptr(out_type(op)))
+    return verify_fail(v, op, "pointers are not cast: use bitcast");
+  return same_shape_result(v, op);
+}
+
+bool
+check_BITCAST(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  if (type_elem_bits(a) != type_elem_bits(r))
+    return verify_fail(v, op, "%s and %s have elements of different width", spell(v, a), spell(v, r));
+  if (type_is_ptr(a) != type_is_ptr(r) && !type_is_int(type_is_ptr(a) ? r : a))
+    return verify_fail(v, op, "a pointer has the bits of a 64-bit integer, not of %s", spell(v, type_is_ptr(a) ? r : a));
+  return same_shape_result(v, op);
+}
+
+bool
+check_HINT(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  if (!type_is_int(t) && !type_is_ptr(t))
+    return verify_fail(v, op, "the operand is an integer or a pointer, not %s", spell(v, t));
+  return verify_same(v, op, "operand and result", t, out_type(op));
+}
+
+/* ---- memory ---- */
+
+static bool
+pointer_operand(Verifier *v, const Op *op)
+{
+  return type_is_ptr(in_type(op, 0)) || verify_fail(v, op, "operand 0 is a pointer, not %s", spell(v, in_type(op, 0)));
+}
+
+static const Type *
+pointee_like(Verifier *v, const Type *p)
+{
+  return type_with_elem(v->ctx, p, scalar(v, p->dt));
+}
+
+/* Operand i, where present, is a mask for operand 0. */
+static bool
+check_mask(Verifier *v, const Op *op, u32 i)
+{
+  const Value *mask = op_operand(op, i);
+  return !mask || verify_same(v, op, "mask and i1 of the pointer's shape", mask->type, type_i1_like(v->ctx, in_type(op, 0)));
+}
+
+/* Operand i, where present, is a value that the pointer points to. */
+static bool
+check_pointee(Verifier *v, const Op *op, u32 i)
+{
+  const Value *x = op_operand(op, i);
+  return !x || verify_same(v, op, "value and what the pointer points to", x->type, pointee_like(v, in_type(op, 0)));
+}
+
+static bool
+result_pointee(Verifier *v, const Op *op)
+{
+  return verify_same(v, op, "result and what the pointer points to", out_type(op), pointee_like(v, in_type(op, 0)));
+}
+
+bool
+check_ADDPTR(Verifier *v, const Op *op)
+{
+  const Type *p = in_type(op, 0), *off = in_type(op, 1);
+  if (!pointer_operand(v, op))
+    return false;
+  if (!type_is_int(off))
+    return verify_fail(v, op, "the offset is an integer, not %s", spell(v, off));
+  return verify_same(v, op, "offset and integer of the pointer's shape", off,
+                     type_with_elem(v->ctx, p, type_elem(v->ctx, off))) &&
+         verify_same(v, op, "operand and result", p, out_type(op));
+}
+
+bool
+check_LOAD(Verifier *v, const Op *op)
+{
+  return pointer_operand(v, op) && check_mask(v, op, 1) && check_pointee(v, op, 2) && result_pointee(v, op);
+}
+
+bool
+check_STORE(Verifier *v, const Op *op)
+{
+  return pointer_operand(v, op) && check_pointee(v, op, 1) && check_mask(v, op, 2);
+}
+
+static bool
+rmw_allowed(const char *rmw, DType d)
+{
+  if (d == DT_I1 || dtype_bits(d) < 16)
+    return false;
+  bool bitwise = !strcmp(rmw, "and") || !strcmp(rmw, "or") || !strcmp(rmw, "xor");
+  return dtype_is_int(d) ? dtype_bits(d) >= 32 : !bitwise;
+}
+
+bool
+check_ATOMIC_RMW(Verifier *v, const Op *op)
+{
+  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_mask(v, op, 2) || !result_pointee(v, op))
+    return false;
+  const char *rmw = op_str(op, AT_RMW, "");
+  DType d = in_type(op, 0)->dt;
+  return rmw_allowed(rmw, d) || verify_fail(v, op, "there is no atomic '%s' of %s", rmw, dtype_info[d].name);
+}
+
+bool
+check_ATOMIC_CAS(Verifier *v, const Op *op)
+{
+  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_pointee(v, op, 2) || !result_pointee(v, op))
+    return false;
+  DType d = in_type(op, 0)->dt;
+  return dtype_bits(d) >= 16 || verify_fail(v, op, "there is no compare-and-swap of %s", dtype_info[d].name);
+}
+
+/* ---- tensor cores ---- */
+
+static bool
+acc_allowed(DType in, DType acc)
+{
+  switch (in) {
+  case DT_F16: return acc == DT_F32 || acc == DT_F16;
+  case DT_BF16: case DT_F32: case DT_F8E4M3: case DT_F8E5M2: return acc == DT_F32;
+  case DT_F64: return acc == DT_F64;
+  case DT_I8: case DT_U8: return acc == DT_I32;
+  default: return false;
+  }
+}
+
+/* Either kind of 8-bit float may meet the other, either signedness of 8-bit integer likewise. */
+static bool
+factors_allowed(DType a, DType b)
+{
+  return a == b || (dtype_bits(a) == 8 && dtype_bits(b) == 8 && dtype_is_float(a) == dtype_is_float(b) &&
+                    dtype_is_int(a) == dtype_is_int(b));
+}
+
+static bool
+dot_types(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
+  const char *shapes = arena_printf(v->ctx->scratch, "%s, %s and %s", spell(v, a), spell(v, b), spell(v, acc));
+  if (a->rank != 2 || b->rank != 2 || acc->rank != 2 || a->shape[1] != b->shape[0] || a->shape[0] != acc->shape[0] ||
+      b->shape[1] != acc->shape[1])
+    return verify_fail(v, op, "operands are MxK, KxN and MxN, not %s", shapes);
+  if (a->ptr || b->ptr || acc->ptr || !factors_allowed(a->dt, b->dt) || !acc_allowed(a->dt, acc->dt))
+    return verify_fail(v, op, "there is no product of %s", shapes);
+  return verify_same(v, op, "accumulator and result", acc, out_type(op));
+}
+
+static bool
+dot_warps(Verifier *v, const Op *op, u32 *warps)
+{
+  const Attr *a = op_attr(op, AT_WARPS);
+  if (!a || a->ints.n != 2)
+    return verify_fail(v, op, "a tensor-core instruction needs warps = [along M, along N]");
+  for (int i = 0; i < 2; i++) {
+    i64 w = a->ints.v[i];
+    if (w < 1 || w > 32 || !is_pow2((u64)w))
+      return verify_fail(v, op, "warps along a dimension are a power of two up to 32");
+    warps[i] = (u32)w;
+  }
+  return warps[0] * warps[1] == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u",
+                                                             warps[0] * warps[1], v->func->warps);
+}
+
+/* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
+static bool
+dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
+{
+  const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
+  u32 bits = type_elem_bits(a);
+  if (bits > 32)
+    return verify_fail(v, op, "no tensor-core instruction takes %s", spell(v, a));
+  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->shape, warps)) &&
+         layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->shape, warps, bits)) &&
+         layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->shape, warps, bits));
+}
+
+static bool
+dot_fma_layouts(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
+  return layout_expected(v, op, "operand a", a, layout_fma_operand(v->ctx, 0, a->shape, acc->layout)) &&
+         layout_expected(v, op, "operand b", b, layout_fma_operand(v->ctx, 1, b->shape, acc->layout));
+}
+
+bool
+check_DOT(Verifier *v, const Op *op)
+{
+  const char *mma = op_str(op, AT_MMA, NULL);
+  u32 warps[2];
+  if (!dot_types(v, op) || (mma && !dot_warps(v, op, warps)))
+    return false;
+  if (!placed(v, in_type(op, 0), in_type(op, 1)) || !placed(v, in_type(op, 2), out_type(op)))
+    return true;
+  if (!mma)
+    return dot_fma_layouts(v, op);
+  return strncmp(mma, "m16n8", 5) ? true : dot_mma_layouts(v, op, warps);
+}
+
+/* ---- regions ---- */
+
+/* The region's arguments from `from` on have the types of vs. */
+static bool
+region_args(Verifier *v, const Op *op, u32 region, u32 from, const Use *vs, u32 n)
+{
+  const Block *b = op->regions[region];
+  if (b->nargs != from + n)
+    return verify_fail(v, op, "region %u has %u arguments instead of %u", region, b->nargs, from + n);
+  for (u32 i = 0; i < n; i++)
+    if (!verify_same(v, op, "carried value and region argument", vs[i].value->type, b->args[from + i]->type))
+      return false;
+  return true;
+}
+
+/* The region ends in `code` whose operands from `from` on have the results' types. */
+static bool
+region_passes(Verifier *v, const Op *op, u32 region, OpCode code, u32 from)
+{
+  const Op *end = op->regions[region]->last;
+  if (end->code != code)
+    return verify_fail(v, op, "region %u ends in '%s' instead of '%s'", region, op_info(end->code)->name,
+                       op_info(code)->name);
+  if (end->noperands != from + op->nresults)
+    return verify_fail(v, end, "it passes %u values instead of %u", end->noperands - (end->noperands >= from ? from : 0),
+                       op->nresults);
+  for (u32 i = 0; i < op->nresults; i++) {
+    const Value *x = end->operands[from + i].value;
+    if (!x || !verify_same(v, end, "passed value and result", x->type, op->results[i]->type))
+      return false;
+  }
+  return true;
+}
+
+static bool
+carried(Verifier *v, const Op *op, u32 from)
+{
+  u32 n = op->noperands - from;
+  if (op->nresults != n)
+    return verify_fail(v, op, "it carries %u values and has %u results", n, op->nresults);
+  for (u32 i = 0; i < n; i++)
+    if (!verify_same(v, op, "carried value and result", in_type(op, from + i), op->results[i]->type))
+      return false;
+  return true;
+}
+
+/* The combine region works on single elements and touches nothing else. */
+static bool
+combine_region(Verifier *v, const Op *op)
+{
+  for (const Op *inner = op->regions[0]->first; inner; inner = inner->next) {
+    if (inner->nregions || (!op_has(inner, T_PURE) && !op_has(inner, T_TERM)))
+      return verify_fail(v, inner, "it does not belong into a reduction");
+    for (u32 i = 0; i < inner->nresults; i++)
+      if (type_is_tile(inner->results[i]->type))
+        return verify_fail(v, inner, "a reduction works on single elements, not on %s",
+                           spell(v, inner->results[i]->type));
+  }
+  return true;
+}
+
+/* What a reduction of t along axis gives; NULL if its layout is not known to fit. */
+static const Type *
+reduced(Verifier *v, const Type *t, int axis)
+{
+  u32 shape[MAX_RANK] = {0};
+  if (t->rank == 1)
+    return type_elem(v->ctx, t);
+  for (int i = 0; i < t->rank - 1; i++)
+    shape[i] = t->shape[i + (i >= axis)];
+  const Layout *l = t->layout && verify_layout_fits(t) ? layout_slice(v->ctx, t->layout, axis) : NULL;
+  return type_tile(v->ctx, type_elem(v->ctx, t), t->rank - 1, shape, l);
+}
+
+static bool
+reduce_operand(Verifier *v, const Op *op, u32 i, i64 axis)
+{
+  const Block *b = op->regions[0];
+  const Type *t = in_type(op, i), *elem = type_elem(v->ctx, t);
+  if (!tile_operand(v, op, i))
+    return false;
+  if (axis >= t->rank)
+    return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
+  return verify_same(v, op, "shapes of the operands", type_with_elem(v->ctx, t, elem),
+                     type_with_elem(v->ctx, in_type(op, 0), elem)) &&
+         verify_same(v, op, "reduced operand and result", reduced(v, t, (int)axis), op->results[i]->type) &&
+         verify_same(v, op, "element and region argument", elem, b->args[i]->type) &&
+         verify_same(v, op, "element and region argument", elem, b->args[op->noperands + i]->type);
+}
+
+static bool
+reduce_yield(Verifier *v, const Op *op)
+{
+  const Op *end = op->regions[0]->last;
+  if (end->code != OP_YIELD || end->noperands != op->nresults)
+    return verify_fail(v, end, "a reduction's region yields %u values", op->nresults);
+  for (u32 i = 0; i < op->nresults; i++)
+    if (!end->operands[i].value ||
+        !verify_same(v, end, "yielded value and element", end->operands[i].value->type, op->regions[0]->args[i]->type))
+      return false;
+  return true;
+}
+
+bool
+check_REDUCE(Verifier *v, const Op *op)
+{
+  u32 n = op->noperands;
+  if (!n || op->nresults != n || op->regions[0]->nargs != 2 * n)
+    return verify_fail(v, op, "%u operands need as many results and twice as many region arguments, here are %u and %u",
+                       n, op->nresults, op->regions[0]->nargs);
+  for (u32 i = 0; i < n; i++)
+    if (!reduce_operand(v, op, i, op_int(op, AT_AXIS, 0)))
+      return false;
+  return combine_region(v, op) && reduce_yield(v, op);
+}
+
+bool
+check_FOR(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  const Block *b = op->regions[0];
+  if (type_is_tile(t) || !type_is_int(t))
+    return verify_fail(v, op, "bounds are integers, not %s", spell(v, t));
+  if (!verify_same(v, op, "bounds", t, in_type(op, 1)) || !verify_same(v, op, "bounds and step", t, in_type(op, 2)))
+    return false;
+  return carried(v, op, 3) && region_args(v, op, 0, 1, op->operands + 3, op->noperands - 3) &&
+         verify_same(v, op, "bounds and loop index", t, b->args[0]->type) && region_passes(v, op, 0, OP_YIELD, 0);
+}
+
+bool
+check_WHILE(Verifier *v, const Op *op)
+{
+  return carried(v, op, 0) && region_args(v, op, 0, 0, op->operands, op->noperands) &&
+         region_args(v, op, 1, 0, op->operands, op->noperands) && region_passes(v, op, 0, OP_CONDITION, 1) &&
+         region_passes(v, op, 1, OP_YIELD, 0);
+}
+
+static bool
+scalar_condition(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  return t == scalar(v, DT_I1) || verify_fail(v, op, "the condition is i1, not %s", spell(v, t));
+}
+
+bool
+check_IF(Verifier *v, const Op *op)
+{
+  return scalar_condition(v, op) && region_args(v, op, 0, 0, NULL, 0) && region_args(v, op, 1, 0, NULL, 0) &&
+         region_passes(v, op, 0, OP_YIELD, 0) && region_passes(v, op, 1, OP_YIELD, 0);
+}
+
+/* ---- terminators: what they pass is checked with their parent ---- */
+
+bool
+check_YIELD(Verifier *v, const Op *op)
+{
+  return op->block->parent || verify_fail(v, op, "a kernel ends in 'return'");
+}
+
+bool
+check_CONDITION(Verifier *v, const Op *op)
+{
+  const Op *parent = op->block->parent;
+  if (!parent || parent->code != OP_WHILE || parent->regions[0] != op->block)
+    return verify_fail(v, op, "it ends the first region of 'while' only");
+  return scalar_condition(v, op);
+}
+
+bool
+check_RETURN(Verifier *v, const Op *op)
+{
+  return !op->block->parent || verify_fail(v, op, "it ends the kernel's body only");
+}
+
+bool
+check_ASSUME(Verifier *v, const Op *op)
+{
+  return scalar_condition(v, op);
+}
+
+/* ---- placement ---- */
+
+bool
+check_CONVERT_LAYOUT(Verifier *v, const Op *op)
+{
+  const Type *a = in_type(op, 0), *r = out_type(op);
+  if (v->phase == PHASE_TILE)
+    return verify_fail(v, op, "there are no layouts to convert before placement");
+  if (!tile_operand(v, op, 0) || type_with_layout(v->ctx, r, a->layout) != a)
+    return verify_fail(v, op, "operand and result differ in more than the layout: %s and %s", spell(v, a), spell(v, r));
+  return v->phase != PHASE_SCHED || op_attr(op, AT_KIND) ||
+         verify_fail(v, op, "a scheduled conversion has a kind");
+}
+
+bool
+check_BARRIER(Verifier *v, const Op *op)
+{
+  return true;
+}
