@@ -1,6 +1,8 @@
 # What `cmake --install` puts where: two libraries, the tools, headers under include/tilec, pkg-config files.
 include(GNUInstallDirs)
 set(TILEC_ROOT ${CMAKE_CURRENT_LIST_DIR}/..)
+# pkg-config files find the prefix from where they lie, so that an installed tree can be moved.
+file(RELATIVE_PATH TILEC_PC_PREFIX /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
 foreach(name runtime/tilert driver/tilec)
   get_filename_component(base ${name} NAME)
   configure_file(${TILEC_ROOT}/${name}.pc.in ${CMAKE_CURRENT_BINARY_DIR}/${base}.pc @ONLY)

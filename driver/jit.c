@@ -346,30 +346,36 @@ add_param(TilejitKernel *k, const Line *l, TilertError *err)
   return TILERT_OK;
 }
 
-/* Find the kernel's part of the description (the only one if name is NULL) and read its parameters. */
+/* Find the kernel's part of the description and read its parameters. */
 static int
-read_params(TilejitKernel *k, const char *name, TilertError *err)
+read_params(TilejitKernel *k, TilertError *err)
 {
   const char *at = k->program->description;
   int inside = 0, found = 0, status = TILERT_OK;
   Line l;
   while (!status && line_read(&at, &l)) {
-    if (!strcmp(l.word[0], "kernel")) {
-      inside = !name || !strcmp(l.word[1], name);
-      found += inside;
-      if (inside)
-        snprintf(k->name, sizeof k->name, "%s", l.word[1]);
-    } else if (inside && found == 1 && !strcmp(l.word[0], "param")) {
+    if (!strcmp(l.word[0], "kernel"))
+      found |= inside = !strcmp(l.word[1], k->name);
+    else if (inside && !strcmp(l.word[0], "param"))
       status = add_param(k, &l, err);
-    }
   }
-  if (!status && found > 1)
-    status = fail(err, TILERT_E_ARGUMENT, "the source holds several kernels: name the one you want");
-  if (!status && !found) {
-    snprintf(k->name, sizeof k->name, "%.100s", name ? name : "");
-    status = fail_about(err, k, "there is no such kernel in", k->program->name);
-  }
-  return status;
+  return status || found ? status : fail_about(err, k, "there is no such kernel in", k->program->name);
+}
+
+/* The name of the only kernel of the source. */
+static int
+only_kernel(const TilejitProgram *p, char name[TILERT_NAME_MAX], TilertError *err)
+{
+  const char *at = p->description;
+  int found = 0;
+  Line l;
+  while (line_read(&at, &l))
+    if (!strcmp(l.word[0], "kernel") && !found++)
+      snprintf(name, TILERT_NAME_MAX, "%s", l.word[1]);
+  if (found == 1)
+    return TILERT_OK;
+  return fail(err, TILERT_E_ARGUMENT, found ? "the source holds several kernels: name the one you want"
+                                            : "the source holds no kernel");
 }
 
 static TilejitParam *
@@ -427,7 +433,8 @@ kernel_new(TilejitProgram *p, const char *name, const TilecDefine *defines, size
   pthread_mutex_init(&k->lock, NULL);
   k->program = p;
   k->defines = calloc(n + 1, sizeof *k->defines);
-  int status = k->defines ? read_params(k, name, err) : no_memory(err);
+  snprintf(k->name, sizeof k->name, "%s", name);
+  int status = k->defines ? read_params(k, err) : no_memory(err);
   for (size_t i = 0; !status && i < n; i++)
     status = copy_define(k, &defines[i], err);
   if (!status)
@@ -442,7 +449,7 @@ kernel_new(TilejitProgram *p, const char *name, const TilecDefine *defines, size
 static int
 same_kernel(const TilejitKernel *k, const char *name, const TilecDefine *defines, size_t n)
 {
-  if ((name && strcmp(k->name, name) != 0) || k->ndefines != n)
+  if (strcmp(k->name, name) != 0 || k->ndefines != n)
     return 0;
   for (size_t i = 0; i < n; i++)
     if (strcmp(k->defines[i].name, defines[i].name) != 0 || strcmp(k->defines[i].value, defines[i].value) != 0)
@@ -454,8 +461,12 @@ int
 tilejit_kernel(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilejitKernel **out,
                TilertError *err)
 {
-  int status = TILERT_OK;
+  char only[TILERT_NAME_MAX];
   *out = NULL;
+  int status = name ? TILERT_OK : only_kernel(p, only, err);
+  if (status)
+    return status;
+  name = name ? name : only;
   pthread_mutex_lock(&p->lock);
   for (TilejitKernel *k = p->kernels; k && !*out; k = k->next)
     if (same_kernel(k, name, defines, ndefines))

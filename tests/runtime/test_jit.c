@@ -1,0 +1,236 @@
+/* The JIT over a fake compiler and a fake driver: what is compiled, how often, with which facts, and what is refused.
+ * Run with the fake libcuda.so.1 first on LD_LIBRARY_PATH. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "check.h"
+#include "fakecuda.h"
+#include "jit.h"
+
+static _Thread_local TilertError err;
+static FakeCuda *fake;
+
+/* ---- the fake compiler ---- */
+
+static atomic_int compiles;
+static char facts[256], defines[256];
+
+static TilecResult *
+result(int status, const char *output, const char *diagnostics)
+{
+  TilecResult *r = calloc(1, sizeof *r);
+  r->status = status;
+  r->output = output ? strdup(output) : NULL;
+  r->output_len = output ? strlen(output) : 0;
+  r->diagnostics = strdup(diagnostics);
+  return r;
+}
+
+void
+tilec_options_default(TilecOptions *o)
+{
+  memset(o, 0, sizeof *o);
+}
+
+const char *
+tilec_version(void)
+{
+  return "0";
+}
+
+void
+tilec_result_free(TilecResult *r)
+{
+  free(r->output);
+  free(r->diagnostics);
+  free(r);
+}
+
+TilecResult *
+tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o)
+{
+  if (strstr(text, "syntax error"))
+    return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
+  return result(0, "kernel axpy\nparam a arg f32\nparam x arg *f32\nparam y arg *T\nparam n arg i32\n"
+                   "param T type type f32\nparam BLOCK const i32 1024\nkernel other\nparam z arg i32\n", "");
+}
+
+TilecResult *
+tilec_compile(const char *name, const char *text, size_t len, const TilecOptions *o)
+{
+  atomic_fetch_add(&compiles, 1);
+  facts[0] = defines[0] = 0;
+  for (size_t i = 0; i < o->nfacts; i++)
+    sprintf(facts + strlen(facts), "%s%s%d ", o->facts[i].name, o->facts[i].kind == TILEC_FACT_EQUAL ? "=" : "%",
+            (int)o->facts[i].value);
+  for (size_t i = 0; i < o->ndefines; i++)
+    sprintf(defines + strlen(defines), "%s=%s ", o->defines[i].name, o->defines[i].value);
+  if (!strcmp(o->kernel, "other"))
+    return result(1, NULL, "x.tile:3:4: error[E0203]: this does not compile\n");
+  CHECK(!strcmp(o->target, "sm_90a"));
+  return result(0, "//@tilec kernel=axpy warps=4 params=a:scalar:f32,x:ptr:f32,y:ptr:f32,n:scalar:i32\n", "");
+}
+
+/* ---- the tests ---- */
+
+static TilertArg
+arg_int(int64_t v)
+{
+  return (TilertArg){.kind = TILERT_ARG_INT, .u.i = v};
+}
+
+static TilertArg
+arg_pointer(uint64_t p)
+{
+  return (TilertArg){.kind = TILERT_ARG_POINTER, .u.pointer = p};
+}
+
+static int
+launch(TilejitKernel *k, uint64_t x, uint64_t y, int64_t n)
+{
+  uint32_t grid[3] = {1, 1, 1};
+  TilertArg args[4] = {{.kind = TILERT_ARG_FLOAT, .u.f = 1}, arg_pointer(x), arg_pointer(y), arg_int(n)};
+  return tilejit_launch(k, NULL, grid, args, 4, &err);
+}
+
+static void
+test_forms(TilejitProgram *p)
+{
+  TilejitKernel *k;
+  TilecDefine block = {"BLOCK", "256"};
+  CHECK_OK(tilejit_kernel(p, "axpy", &block, 1, &k, &err));
+  CHECK_OK(launch(k, 0x1000, 0x2008, 7));
+  CHECK(compiles == 1 && !strcmp(facts, "x%16 ") && !strcmp(defines, "BLOCK=256 "));
+  CHECK_OK(launch(k, 0x1010, 0x2004, 9));
+  CHECK(compiles == 1);
+  CHECK_OK(launch(k, 0x1010, 0x2000, 1));
+  CHECK(compiles == 2 && !strcmp(facts, "x%16 y%16 n=1 "));
+  CHECK_OK(launch(k, 0x1010, 0x2000, 32));
+  CHECK(compiles == 3 && !strcmp(facts, "x%16 y%16 n%16 "));
+  CHECK(tilejit_kernel_forms(k) == 3);
+}
+
+static void
+test_kernels(TilejitProgram *p)
+{
+  TilejitKernel *a, *b;
+  TilecDefine block = {"BLOCK", "256"}, bad = {"n", "5"}, unknown = {"Q", "5"};
+  CHECK_OK(tilejit_kernel(p, "axpy", NULL, 0, &a, &err));
+  CHECK_OK(tilejit_kernel(p, "axpy", &block, 1, &b, &err));
+  CHECK(a != b && tilejit_kernel_param_count(a) == 6);
+  CHECK(!strcmp(tilejit_kernel_param(a, 5)->value, "1024") && !strcmp(tilejit_kernel_param(b, 5)->value, "256"));
+  CHECK(tilejit_kernel_param(a, 4)->kind == TILEJIT_TYPE && !tilejit_kernel_param(a, 6));
+  CHECK_OK(tilejit_kernel(p, "axpy", NULL, 0, &b, &err));
+  CHECK(a == b);
+  CHECK_FAILS(tilejit_kernel(p, "axpy", &bad, 1, &b, &err), TILERT_E_ARGUMENT, "passed at launch");
+  CHECK_FAILS(tilejit_kernel(p, "axpy", &unknown, 1, &b, &err), TILERT_E_ARGUMENT, "no const or type parameter \"Q\"");
+  CHECK_FAILS(tilejit_kernel(p, "nope", NULL, 0, &b, &err), TILERT_E_ARGUMENT, "kernel nope");
+  CHECK_FAILS(tilejit_kernel(p, NULL, NULL, 0, &b, &err), TILERT_E_ARGUMENT, "several kernels");
+}
+
+static void
+test_refusals(TilejitProgram *p)
+{
+  TilejitKernel *k;
+  uint32_t grid[3] = {1, 1, 1};
+  TilertArg args[5] = {{.kind = TILERT_ARG_FLOAT, .u.f = 1}, arg_pointer(16), arg_pointer(16), arg_int(3), arg_int(3)};
+  const char *names[] = {"a", "x", "y", "n"}, *twice[] = {"a", "x", "x", "n"}, *odd[] = {"a", "x", "q", "n"};
+  CHECK_OK(tilejit_kernel(p, "axpy", NULL, 0, &k, &err));
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 5, &err), TILERT_E_ARGUMENT, "takes 4 arguments (a, x, y, n); 5");
+  CHECK_OK(tilejit_launch_named(k, NULL, grid, names, args, 4, &err));
+  CHECK_FAILS(tilejit_launch_named(k, NULL, grid, twice, args, 4, &err), TILERT_E_ARGUMENT, "twice: argument \"x\"");
+  CHECK_FAILS(tilejit_launch_named(k, NULL, grid, odd, args, 4, &err), TILERT_E_ARGUMENT, "no argument \"q\"");
+  CHECK_FAILS(tilejit_launch_named(k, NULL, grid, names, args, 3, &err), TILERT_E_ARGUMENT, "missing argument \"n\"");
+  args[3] = args[0];
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 4, &err), TILERT_E_ARGUMENT, "kernel axpy, argument 3 (n: i32)");
+}
+
+static void
+test_call(TilejitProgram *p)
+{
+  TilejitKernel *k;
+  TilejitCall *c;
+  TilejitInfo info;
+  uint32_t grid[3] = {9, 1, 1};
+  const char *names[] = {"n", "y", "x", "a"};
+  TilertArg args[4] = {arg_int(64), arg_pointer(32), arg_pointer(48), {.kind = TILERT_ARG_FLOAT, .u.f = 1}};
+  CHECK_OK(tilejit_kernel(p, "axpy", NULL, 0, &k, &err));
+  CHECK_OK(tilejit_call_create(k, grid, names, args, 4, &c, &err));
+  int before = fake->total;
+  CHECK_OK(tilejit_call_launch(c, NULL, &err));
+  CHECK(fake->total == before + 1 && fake->launch.grid[0] == 9 && *(int32_t *)fake->launch.params[3] == 64);
+  CHECK_OK(tilejit_call_info(c, &info, &err));
+  CHECK(info.threads == 128 && info.registers == 34 && info.divisible_16 == 0xe && info.occupancy == 3);
+  CHECK(strstr(tilejit_call_ptx(c), "kernel=axpy"));
+  tilejit_call_destroy(c);
+}
+
+static void
+test_failure(TilejitProgram *p, TilertDevice *d)
+{
+  TilejitKernel *k;
+  TilejitProgram *bad;
+  char text[64];
+  uint32_t grid[3] = {1, 1, 1};
+  TilertArg arg = arg_int(1);
+  CHECK_OK(tilejit_kernel(p, "other", NULL, 0, &k, &err));
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, &arg, 1, &err), TILERT_E_COMPILE, "x.tile:3:4: error[E0203]");
+  CHECK(tilejit_program_diagnostics(p, text, sizeof text) == 48 && !strncmp(text, "x.tile:3:4", 10));
+  CHECK_FAILS(tilejit_program_create(d, "b", "syntax error", 12, NULL, &bad, &err), TILERT_E_COMPILE, "E0001");
+  CHECK_FAILS(tilejit_program_open(d, "/nonexistent.tile", NULL, &bad, &err), TILERT_E_ARGUMENT, "cannot read");
+}
+
+static void *
+thread_main(void *user)
+{
+  for (int i = 0; i < 200; i++) {
+    CHECK_OK(launch(user, 0x1000 + 8 * (uint64_t)(i % 3), 0x2000, 5));
+    CHECK_OK(launch(user, 0x1000, 0x2000, i % 2 ? 1 : 48));
+  }
+  return NULL;
+}
+
+static void
+test_threads(TilejitProgram *p)
+{
+  TilejitKernel *k;
+  pthread_t threads[4];
+  TilecDefine block = {"BLOCK", "64"};
+  CHECK_OK(tilejit_kernel(p, "axpy", &block, 1, &k, &err));
+  int before = compiles;
+  for (int i = 0; i < 4; i++)
+    CHECK(!pthread_create(&threads[i], NULL, thread_main, k));
+  for (int i = 0; i < 4; i++)
+    pthread_join(threads[i], NULL);
+  CHECK(compiles - before == 4 && tilejit_kernel_forms(k) == 4);
+}
+
+int
+main(void)
+{
+  TilertDevice *d;
+  TilejitProgram *p, *plain;
+  TilejitKernel *k;
+  TilejitOptions o = {.size = sizeof o, .no_specialisation = 1};
+  void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+  CHECK(lib);
+  fake = ((FakeCuda *(*)(void))(uintptr_t)dlsym(lib, "fakecuda"))();
+  fake->capability = 90;
+  CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
+  CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, NULL, &p, &err));
+  test_forms(p);
+  test_kernels(p);
+  test_refusals(p);
+  test_call(p);
+  test_failure(p, d);
+  test_threads(p);
+  CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, &o, &plain, &err));
+  CHECK_OK(tilejit_kernel(plain, "axpy", NULL, 0, &k, &err));
+  CHECK_OK(launch(k, 0x1000, 0x2000, 1));
+  CHECK(!facts[0]);
+  tilert_device_close(d); /* the programs keep it open */
+  tilejit_program_destroy(plain);
+  tilejit_program_destroy(p);
+  CHECK(fake->retained == 0 && fake->modules == 0);
+  return 0;
+}
