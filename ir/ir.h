@@ -259,15 +259,22 @@ u64 float_to_bits(DType d, double v);                                /* round to
 double float_from_bits(DType d, u64 bits);
 
 /* ---- analysis.c: what is known of integer and pointer values, element by element ---- */
-/* Along each dimension: `contiguity`: runs of this many elements, aligned at multiples of it, grow by 1 (pointers: by one
- * pointee); `divisibility`: the first element of each such run is a multiple of this (bytes for pointers);
- * `constancy`: aligned runs of this many elements are equal. All powers of two, at least 1. Scalars: rank 0, [0] used. */
-typedef struct AxisInfo { u32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK]; bool is_const; i64 value; } AxisInfo;
-/* Table by value id, in scratch. */
+/* Along each dimension, whatever the other coordinates: `contiguity`: runs of this many elements, aligned at multiples of
+ * it and cut by the extent, grow by 1 (pointers: by one pointee); `divisibility`: the first element of each such run is a
+ * multiple of this (bytes for pointers); `constancy`: aligned runs of this many elements are equal. All powers of two, at
+ * least 1; runs may reach beyond an extent that is none. Scalars: rank 0, [0] used. `value` holds when is_const: every
+ * element is it. `nonneg`: the sign bit of every element is clear, if the index arithmetic did not overflow. */
+typedef struct AxisInfo {
+  u32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
+  bool is_const, nonneg;
+  i64 value;
+} AxisInfo;
+/* Table by value id, in scratch. What it assumes of the program is listed on top of analysis.c. */
 AxisInfo *analyse_axes(Func *f);
-/* Elements per access that a load/store through p with mask (or NULL) may use along dimension `dim`, by alignment, contiguity
- * and mask constancy; at most 16 bytes' worth (or max_bytes). */
-u32 axis_vector(const AxisInfo *p, const AxisInfo *mask, u32 dim, u32 elem_bytes, u32 max_bytes);
+/* Elements per access that a load/store through p with mask (or NULL) may use along dimension `dim` of the given extent, by
+ * alignment, contiguity and mask constancy; at most max_bytes' worth (0: 16). It divides the extent, so that no access
+ * reaches from the tile into its padding. */
+u32 axis_vector(const AxisInfo *p, const AxisInfo *mask, u32 dim, u32 extent, u32 elem_bytes, u32 max_bytes);
 
 /* ---- interp.c: the reference semantics ---- */
 typedef struct InterpBuffer { void *data; size_t bytes; const char *name; } InterpBuffer;
