@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BUCKETS = 64 };
+enum { BUCKETS = 64, SOURCE_MAX = 1 << 28 };
 
 typedef struct Form {
   struct Form *next;
@@ -212,7 +212,7 @@ read_file(const char *path, char **text, size_t *len, TilertError *err)
   if (f && !fseek(f, 0, SEEK_END)) {
     long n = ftell(f);
     rewind(f);
-    *text = n >= 0 ? malloc((size_t)n + 1) : NULL;
+    *text = n >= 0 && n <= SOURCE_MAX ? malloc((size_t)n + 1) : NULL;
     *len = *text ? fread(*text, 1, (size_t)n, f) : 0;
     if (*text && *len != (size_t)n) {
       free(*text);

@@ -1,4 +1,5 @@
 #include "npy.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static int
 read_bytes(FILE *f, unsigned char **bytes, size_t *len)
 {
   long n = fseek(f, 0, SEEK_END) ? -1 : ftell(f);
-  if (n < 0)
+  if (n < 0 || n == LONG_MAX) /* what a directory says */
     return -1;
   rewind(f);
   *bytes = malloc((size_t)n + 1);

@@ -11,6 +11,7 @@
 #include "compare.h"
 #include "expr.h"
 #include "jit.h"
+#include "textfile.h"
 
 enum { ARGS_MAX = TILERT_MAX_PARAMS, EXIT_WRONG = 1, EXIT_MISUSE = 2 };
 
@@ -83,13 +84,32 @@ print_diagnostics(const Run *r)
   free(text);
 }
 
+/* A source that cannot even be described has no program to ask, and an error's message is short: ask again. */
+static void
+explain_source(const Run *r)
+{
+  TilecOptions o;
+  size_t len = 0;
+  char *text = textfile_read(r->file, &len);
+  tilec_options_default(&o);
+  o.import_path = r->import_path;
+  o.nimport_path = r->nimports;
+  o.color = isatty(STDERR_FILENO);
+  TilecResult *result = text ? tilec_describe(r->file, text, len, &o) : NULL;
+  if (result) {
+    fputs(result->diagnostics, stderr);
+    tilec_result_free(result);
+  }
+  free(text);
+}
+
 static int
 failed(const Run *r, const TilertError *e)
 {
   if (e->status == TILERT_E_COMPILE && r->program)
     print_diagnostics(r);
   else if (e->status == TILERT_E_COMPILE)
-    fprintf(stderr, "%s\n", e->message);
+    explain_source(r);
   else
     fprintf(stderr, "tilerun: %s\n", e->message);
   if (e->status == TILERT_E_FAULT && tilert_device_info(r->device)->is_sim)
