@@ -267,14 +267,14 @@ cuda_module_unload(TilertDevice *d, void *module)
   leave(c, pushed);
 }
 
-/* More than 48 KB of shared memory has to be asked for. */
+/* More than 48 KB of shared memory, static and dynamic together, has to be asked for. */
 static int
 kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
 {
   const TilertManifest *m = &k->manifest;
   CUfunction f = NULL;
   int most = 0, status = TRY(c, ModuleGetFunction, (&f, k->module->native, m->kernel));
-  if (!status && m->shared > 48 * 1024)
+  if (!status && m->shared)
     status = TRY(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
   if (!status)
     status = TRY(c, FuncGetAttribute, (&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f));
