@@ -1,0 +1,563 @@
+/* ir_test.c - the IR's foundations: arenas, texts, sources, diagnostics, types, use lists, editing, cloning, and the
+ * text of every op: print, parse, print gives the same bytes. */
+#include "ir.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(cond) \
+  do { \
+    if (!(cond)) { \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+      exit(1); \
+    } \
+  } while (0)
+
+static void
+check_text(const char *got, const char *wanted, int line)
+{
+  if (!strcmp(got, wanted))
+    return;
+  fprintf(stderr, "%s:%d: got:\n%s\nwanted:\n%s\n", __FILE__, line, got, wanted);
+  exit(1);
+}
+#define CHECK_TEXT(got, wanted) check_text(got, wanted, __LINE__)
+
+/* ---- arenas, texts, sources ---- */
+
+static void
+test_arena(Ctx *c)
+{
+  Arena *a = arena_new(c);
+  for (u32 i = 1; i < 2000; i++) {
+    size_t align = (size_t)1 << (i % 7);
+    u8 *p = arena_alloc(a, i * 7, align);
+    CHECK((uintptr_t)p % align == 0 && !p[0] && !p[i * 7 - 1]);
+    memset(p, 0xaa, i * 7);
+  }
+  arena_reset(a);
+  CHECK(arena_used(a) == 0);
+  u8 *again = arena_alloc(a, 1000, 1);
+  for (u32 i = 0; i < 1000; i++)
+    CHECK(!again[i]);
+  CHECK(arena_alloc(a, 0, 1) != NULL);
+  CHECK_TEXT(arena_printf(a, "%d-%s", 42, "x"), "42-x");
+  CHECK_TEXT(arena_strndup(a, "abcdef", 3), "abc");
+  arena_free(a);
+}
+
+static void
+test_vec_and_buf(Ctx *c)
+{
+  VEC(u32) v = {0};
+  for (u32 i = 0; i < 1000; i++)
+    vec_push(c->scratch, &v, i * i);
+  CHECK(v.len == 1000);
+  for (u32 i = 0; i < 1000; i++)
+    CHECK(v.data[i] == i * i);
+  Buf b = {.arena = c->scratch};
+  CHECK_TEXT(buf_str(&b), "");
+  for (int i = 0; i < 300; i++)
+    buf_printf(&b, "%d,", i % 10);
+  CHECK(b.len == 600 && strlen(buf_str(&b)) == 600);
+  buf_printf(&b, "%0*d", 500, 7);
+  CHECK(b.len == 1100 && b.data[1099] == '7');
+}
+
+static void
+test_intern(Ctx *c)
+{
+  const char *first = intern(c, "name7");
+  for (int i = 0; i < 3000; i++)
+    CHECK(!strncmp(intern(c, arena_printf(c->scratch, "name%d", i)), "name", 4));
+  CHECK(intern_n(c, "name77", 5) == first && intern(c, "name7") == first && intern(c, "") == intern_n(c, "x", 0));
+}
+
+static void
+test_sources(Ctx *c)
+{
+  u32 a = source_add(c, "a.tile", "one\ntwo\r\n\nfour", 14), b = source_add(c, "b.tile", "", 0);
+  CHECK(a && b > a);
+  SourceLoc l = source_locate(c, a + 5);
+  CHECK(!strcmp(l.file, "a.tile") && l.line == 2 && l.col == 2 && l.line_len == 3 && l.byte == 5);
+  l = source_locate(c, a + 14);
+  CHECK(l.line == 4 && l.col == 5 && l.line_len == 4);
+  CHECK(!strcmp(source_locate(c, b).file, "b.tile") && !source_locate(c, 0).file && !source_locate(c, b + 1).file);
+  Span known = source_foreign(c, "a.tile", 2, 2);
+  CHECK(known.lo == a + 5);
+  Span far = source_foreign(c, "elsewhere.tile", 12, 5), same = source_foreign(c, "elsewhere.tile", 12, 5);
+  l = source_locate(c, far.lo);
+  CHECK(!strcmp(l.file, "elsewhere.tile") && l.line == 12 && l.col == 5 && !l.line_text && far.lo == same.lo);
+  CHECK(!source_locate(c, UINT32_MAX).file && source_length(c, a) == 14 && !strcmp(source_text(c, a), "one\ntwo\r\n\nfour"));
+}
+
+static const char *
+rendered(Ctx *c, bool json)
+{
+  Buf b = {.arena = c->scratch};
+  diag_render(c, &b, json, false);
+  return buf_str(&b);
+}
+
+static void
+test_diagnostics(void)
+{
+  Ctx *c = ctx_new();
+  static const char text[] = "let x = 1;\n\tlet \xc3\xa4 = dot(a, b);\n";
+  u32 a = source_add(c, "k.tile", text, sizeof text - 1);
+  Diag *d = diag(c, (Span){a + 21, a + 30}, E_SYNTAX, "no \"dot\"");
+  diag_note(c, d, (Span){a + 4, a + 5}, "here");
+  diag(c, (Span){a, a + 3}, E_TIR_NAME, "op", "lett");
+  diag(c, (Span){a, a + 3}, E_TIR_NAME, "op", "lett");
+  diag(c, (Span){0, 0}, E_MISUSE, "first");
+  CHECK(diag_errors(c) == 4 && diag_warnings(c) == 0);
+  CHECK_TEXT(rendered(c, false),
+             "error[E0901]: first\n"
+             "k.tile:1:1: error[E0402]: unknown op 'lett'\n 1 | let x = 1;\n   | ^~~\n"
+             "k.tile:2:11: error[E0101]: no \"dot\"\n 2 | \tlet \xc3\xa4 = dot(a, b);\n   | \t        ^~~~~~~~~\n"
+             "k.tile:1:5: note: here\n 1 | let x = 1;\n   |     ^\n");
+  const char *json = rendered(c, true);
+  CHECK(strstr(json, "{\"code\":\"E0101\",\"severity\":\"error\",\"message\":\"no \\\"dot\\\"\",\"file\":\"k.tile\","
+                     "\"start\":{\"line\":2,\"col\":11,\"byte\":21},\"end\":{\"line\":2,\"col\":20,\"byte\":30},"
+                     "\"notes\":[{\"message\":\"here\",\"file\":\"k.tile\",\"start\":{\"line\":1"));
+  CHECK(strstr(json, "\"message\":\"first\",\"file\":null,\"start\":null,\"end\":null,\"notes\":[]}\n"));
+  for (int i = 0; i < 30; i++)
+    diag(c, (Span){a, a + 1}, E_SYNTAX, arena_printf(c->scratch, "error %d", i));
+  CHECK(strstr(rendered(c, false), "error 17\n") && strstr(rendered(c, false), "too many errors") &&
+        !strstr(rendered(c, false), "error 18\n"));
+  ctx_free(c);
+}
+
+static void
+test_suggestions(void)
+{
+  static const char *const names[] = {"load", "store", "program_id", "expand_dims"};
+  CHECK_TEXT(diag_suggest("laod", names, 4), "load");
+  CHECK_TEXT(diag_suggest("progam_id", names, 4), "program_id");
+  CHECK_TEXT(diag_suggest("stor", names, 4), "store");
+  CHECK(!diag_suggest("zzz", names, 4) && !diag_suggest("", names, 4) && !diag_suggest("x", names, 4));
+}
+
+/* ---- types and tables ---- */
+
+static void
+test_types(Ctx *c)
+{
+  const Type *f32 = type_scalar(c, DT_F32), *p = type_ptr(c, DT_F16);
+  const Type *t = type_tile(c, f32, 2, (u32[]){128, 48}, NULL);
+  CHECK(t == type_tile(c, f32, 2, (u32[]){128, 48}, NULL) && t != type_tile(c, f32, 2, (u32[]){48, 128}, NULL));
+  CHECK_TEXT(type_str(c, t), "f32[128, 48]");
+  CHECK_TEXT(type_str(c, type_with_elem(c, t, p)), "(*f16)[128, 48]");
+  CHECK_TEXT(type_str(c, p), "*f16");
+  CHECK(type_elem(c, t) == f32 && type_elem(c, type_with_elem(c, t, p)) == p && type_elem(c, p) == p);
+  CHECK(type_numel(t) == 6144 && type_padded(t) && type_numel(p) == 1 && !type_padded(p));
+  CHECK(type_elem_bits(p) == 64 && type_elem_bytes(type_i1_like(c, t)) == 1 && type_elem_bits(type_i1_like(c, t)) == 1);
+  CHECK(type_is_float(t) && !type_is_float(p) && type_is_ptr(type_with_elem(c, t, p)) && type_with_elem(c, f32, p) == p);
+  for (u32 i = 1; i < 500; i++)
+    CHECK(type_tile(c, f32, 1, &i, NULL)->shape[0] == i);
+  CHECK(type_shape_error(c, 1, (u32[]){0}) && type_shape_error(c, 2, (u32[]){1 << 20, 2}) &&
+        type_shape_error(c, 6, (u32[]){1, 1, 1, 1, 1, 1}) && !type_shape_error(c, 2, (u32[]){1 << 19, 2}));
+}
+
+static void
+test_tables(void)
+{
+  OpCode code;
+  DType d;
+  CHECK(op_info(OP_LOAD)->min_operands == 1 && op_info(OP_LOAD)->max_operands == 3 && op_info(OP_LOAD)->nresults == 1);
+  CHECK(op_info(OP_FOR)->min_operands == 3 && op_info(OP_FOR)->max_operands == 255 && op_info(OP_FOR)->nresults == 255);
+  CHECK(op_info(OP_RETURN)->max_operands == 0 && op_info(OP_RETURN)->nresults == 0 && op_info(OP_IF)->regions == 2);
+  for (int i = 0; i < OP_COUNT; i++)
+    CHECK(op_find(op_info((OpCode)i)->name, &code) && code == (OpCode)i);
+  for (int i = 0; i < DT_COUNT; i++)
+    CHECK(dtype_find(dtype_info[i].name, &d) && d == (DType)i);
+  CHECK(!op_find("nope", &code) && !dtype_find("f31", &d));
+  CHECK(target_find("sm_90a") && !target_find("sm_1") && target_has(target_find("sm_90a"), F_WGMMA) &&
+        !target_has(target_find("sm_80"), F_TMA) && target_at(0) && !target_at(1000));
+}
+
+static void
+test_numbers(Ctx *c)
+{
+  double v;
+  static const struct { DType d; u64 bits; const char *text; } rows[] = {
+    {DT_F32, 0x3dcccccd, "0.1"}, {DT_F32, 0x42c80000, "100.0"}, {DT_F32, 0x7f800000, "0x7f800000"},
+    {DT_F32, 0x80000000, "0x80000000"}, {DT_F32, 0, "0.0"}, {DT_F32, 1, "1e-45"}, {DT_F16, 0x7bff, "65504.0"},
+    {DT_F64, 0x3fb999999999999a, "0.1"}, {DT_BF16, 0x3dcd, "0.1"}, {DT_F64, 0x7fefffffffffffff, "1.7976931348623157e+308"},
+    {DT_F8E4M3, 0x7f, "0x7f"},
+  };
+  for (size_t i = 0; i < COUNT(rows); i++) {
+    Buf b = {.arena = c->scratch};
+    number_print(&b, rows[i].d, rows[i].bits);
+    CHECK_TEXT(buf_str(&b), rows[i].text);
+  }
+  CHECK(number_parse("1.5e3,", 5, &v) && v == 1500 && !number_parse("1.5x", 4, &v) && !number_parse("", 0, &v));
+}
+
+/* ---- use lists and editing ---- */
+
+static Func *
+small_func(Ctx *c, Builder *b)
+{
+  Func *f = func_new(module_new(c), "k", (Span){0, 0});
+  func_add_param(f, type_ptr(c, DT_F32), "p", 16);
+  func_add_param(f, type_scalar(c, DT_I32), "n", 1);
+  *b = builder_at_end(f, f->body);
+  return f;
+}
+
+static void
+test_uses(Ctx *c)
+{
+  Builder b;
+  Func *f = small_func(c, &b);
+  Value *n = f->body->args[1], *two = ir_const_int(&b, n->type, 2);
+  Op *yield = ir_yield(&b, 0, NULL);
+  for (int i = 0; i < 9; i++)
+    op_add_operand(yield, i % 3 ? n : two);
+  op_add_operand(yield, NULL);
+  CHECK(value_use_count(n) == 6 && value_use_count(two) == 3 && yield->noperands == 10);
+  op_remove_operand(yield, 0);
+  op_remove_operand(yield, 4);
+  CHECK(yield->noperands == 8 && value_use_count(two) == 2 && value_use_count(n) == 5);
+  op_set_operand(yield, 0, two);
+  CHECK(value_use_count(two) == 3 && value_use_count(n) == 4);
+  value_replace_uses(n, two);
+  CHECK(value_unused(n) && value_use_count(two) == 7);
+  for (const Use *u = two->uses; u; u = u->next)
+    CHECK(u->user == yield && u->value == two && *u->prev == u);
+  op_set_operand(yield, 7, n);
+  CHECK(value_use_count(n) == 1);
+  op_remove(yield);
+  CHECK(value_unused(two) && value_unused(n) && !yield->block && f->body->last == two->def);
+}
+
+static void
+count_ops(Op *op, void *user)
+{
+  ++*(u32 *)user;
+}
+
+static void
+remove_adds(Op *op, void *user)
+{
+  if (op->code == OP_ADD && value_unused(op_result(op)))
+    op_remove(op);
+}
+
+static void
+test_moving(Ctx *c)
+{
+  Builder b;
+  Func *f = small_func(c, &b);
+  Value *n = f->body->args[1];
+  Value *x = ir_binary(&b, OP_ADD, n, n), *y = ir_binary(&b, OP_SUB, n, n), *z = ir_binary(&b, OP_MUL, n, n);
+  op_move_before(z->def, x->def);
+  CHECK(f->body->first == z->def && z->def->next == x->def && f->body->last == y->def && !z->def->prev);
+  op_move_to_end(z->def, f->body);
+  CHECK(f->body->first == x->def && f->body->last == z->def && y->def->next == z->def);
+  Builder before = builder_before(y->def), after = builder_after(y->def);
+  Value *v = ir_unary(&before, OP_NEG, n), *w = ir_unary(&after, OP_NOT, n);
+  CHECK(x->def->next == v->def && v->def->next == y->def && y->def->next == w->def && w->def->next == z->def);
+  func_walk(f, remove_adds, NULL);
+  u32 count = 0;
+  func_walk(f, count_ops, &count);
+  CHECK(count == 4 && f->body->first == v->def);
+}
+
+static void
+test_attrs(Ctx *c)
+{
+  Builder b;
+  Func *f = small_func(c, &b);
+  Op *op = ir_load(&b, f->body->args[0], NULL, NULL)->def;
+  op_set_int(op, AT_VEC, 4);
+  op_set_str(op, AT_CACHE, "cg");
+  op_set_ints(op, AT_PERM, (i64[]){1, 0}, 2);
+  op_set_int(op, AT_VEC, 8);
+  CHECK(op->nattrs == 3 && op->attrs[0].id == AT_PERM && op->attrs[1].id == AT_CACHE && op->attrs[2].id == AT_VEC);
+  CHECK(op_int(op, AT_VEC, 0) == 8 && op_int(op, AT_AXIS, -1) == -1 && !strcmp(op_str(op, AT_CACHE, ""), "cg"));
+  op_remove_attr(op, AT_CACHE);
+  op_remove_attr(op, AT_CACHE);
+  CHECK(op->nattrs == 2 && !op_attr(op, AT_CACHE) && op_attr(op, AT_PERM)->ints.v[0] == 1);
+}
+
+static void
+test_clone(Ctx *c)
+{
+  Builder b;
+  Func *f = small_func(c, &b);
+  Value *n = f->body->args[1], *zero = ir_const_int(&b, n->type, 0), *one = ir_const_int(&b, n->type, 1);
+  Op *loop = ir_for(&b, zero, n, one, 1, &zero);
+  op_set_int(loop, AT_STAGES, 3);
+  Builder in = builder_at_end(f, loop->regions[0]);
+  Value *sum = ir_binary(&in, OP_ADD, loop->regions[0]->args[1], loop->regions[0]->args[0]);
+  ir_yield(&in, 1, &sum);
+  Value **map = NEW_ARRAY(c->scratch, Value *, f->nvalues);
+  map[n->id] = one;
+  Op *copy = op_clone(&b, loop, map);
+  Op *inner = copy->regions[0]->first;
+  CHECK(op_operand(copy, 1) == one && op_operand(copy, 0) == zero && op_int(copy, AT_STAGES, 0) == 3);
+  CHECK(inner->code == OP_ADD && op_operand(inner, 0) == copy->regions[0]->args[1] && inner->block == copy->regions[0]);
+  CHECK(op_operand(copy->regions[0]->last, 0) == op_result(inner) && map[sum->id] == op_result(inner));
+  CHECK(map[op_result(loop)->id] == op_result(copy) && op_inside(inner, copy) && !op_inside(inner, loop));
+  CHECK(block_terminator(copy->regions[0])->code == OP_YIELD && !block_terminator(f->body));
+  u32 uses = value_use_count(zero);
+  op_remove(copy);
+  CHECK(value_use_count(zero) == uses - 2);
+  op_remove_result(loop, 0);
+  op_set_operand(loop->regions[0]->last, 0, NULL);
+  op_remove(sum->def);
+  block_remove_arg(loop->regions[0], 1);
+  op_remove_operand(loop, 3);
+  CHECK(loop->nresults == 0 && loop->regions[0]->nargs == 1 && loop->noperands == 3);
+}
+
+static void
+test_constants(Ctx *c)
+{
+  Builder b;
+  Func *f = small_func(c, &b);
+  u64 bits;
+  i64 v;
+  Value *k = ir_const_int(&b, type_scalar(c, DT_I8), -3);
+  Value *s = ir_splat(&b, k, type_tile(c, k->type, 1, (u32[]){8}, NULL));
+  CHECK(value_const_bits(s, &bits) && bits == 0xfd && value_const_int(s, &v) && v == -3);
+  CHECK(value_const_int(ir_const_int(&b, type_scalar(c, DT_U8), -3), &v) && v == 253);
+  CHECK(!value_const_int(ir_const_float(&b, type_scalar(c, DT_F32), 1), &v) && !value_const_bits(f->body->args[1], &bits));
+  CHECK(value_const_bits(ir_const_float(&b, type_scalar(c, DT_F32), 1), &bits) && bits == 0x3f800000);
+  CHECK(op_has(k->def, T_PURE) && !op_has(k->def, T_PURE | T_ELEM) && op_is(k, OP_CONST) && !op_is(f->body->args[0], OP_CONST));
+}
+
+/* ---- every op: build, verify, print, parse, print ---- */
+
+static void
+build_elementwise(Ctx *c, Builder *b, const Layout *l)
+{
+  const Type *f32 = type_tile(c, type_scalar(c, DT_F32), 1, (u32[]){256}, l);
+  Value *x[] = {ir_const_float(b, f32, 1.5), ir_const_int(b, type_with_elem(c, f32, type_scalar(c, DT_I32)), -7)};
+  for (int i = 0; i < OP_COUNT; i++) {
+    const OpInfo *info = op_info((OpCode)i);
+    Value *v = info->traits & T_INT ? x[1] : x[0];
+    if (info->rule == RULE_SAME)
+      op_create(b, (OpCode)i, info->min_operands, (Value *[]){v, v, v}, 1, &v->type, 0);
+  }
+  Value *less = ir_cmp(b, "lt", x[0], x[0]);
+  ir_select(b, less, x[1], x[1]);
+  Op *cast = ir_cast(b, x[0], DT_F8E5M2)->def;
+  op_set_str(cast, AT_ROUND, "rz");
+  op_set_int(cast, AT_SAT, 1);
+  ir_bitcast(b, x[0], type_scalar(c, DT_U32));
+  Op *hint = op_create(b, OP_HINT, 1, &x[1], 1, &x[1]->type, 0);
+  op_set_int(hint, AT_DIVISIBLE, 16);
+}
+
+static Value *
+build_loop(Builder *b, Value *n, Value *acc)
+{
+  Value *zero = ir_const_int(b, n->type, 0), *one = ir_const_int(b, n->type, 1);
+  Op *loop = ir_for(b, zero, n, one, 1, &acc);
+  op_set_int(loop, AT_STAGES, 2);
+  Builder in = builder_at_end(b->func, loop->regions[0]);
+  Value *more = ir_binary(&in, OP_ADD, loop->regions[0]->args[1], acc);
+  ir_yield(&in, 1, &more);
+  return op_result(loop);
+}
+
+static void
+build_control(Builder *b, Value *n)
+{
+  Value *one = ir_const_int(b, n->type, 1);
+  Op *loop = ir_while(b, 1, &n);
+  Builder in = builder_at_end(b->func, loop->regions[0]);
+  Value *go = ir_cmp(&in, "gt", loop->regions[0]->args[0], one);
+  op_create(&in, OP_CONDITION, 2, (Value *[]){go, loop->regions[0]->args[0]}, 0, NULL, 0);
+  in = builder_at_end(b->func, loop->regions[1]);
+  Value *less = ir_binary(&in, OP_SUB, loop->regions[1]->args[0], one);
+  ir_yield(&in, 1, &less);
+  Value *cond = ir_cmp(b, "ne", op_result(loop), n);
+  op_create(b, OP_ASSUME, 1, &cond, 0, NULL, 0);
+  Op *branch = ir_if(b, cond, 1, &n->type);
+  for (int i = 0; i < 2; i++) {
+    in = builder_at_end(b->func, branch->regions[i]);
+    ir_yield(&in, 1, i ? &one : &n);
+  }
+}
+
+static Value *
+build_reduce(Builder *b, Value *x, int axis)
+{
+  Op *op = ir_reduce(b, 1, &x, axis);
+  Builder in = builder_at_end(b->func, op->regions[0]);
+  Value *sum = ir_binary(&in, OP_MAX, op->regions[0]->args[0], op->regions[0]->args[1]);
+  ir_yield(&in, 1, &sum);
+  return op_result(op);
+}
+
+static void
+build_memory(Ctx *c, Builder *b, Value *p, Value *off, Value *mask)
+{
+  Value *ps = ir_addptr(b, ir_splat(b, p, off->type), off);
+  Value *other = ir_const_float(b, type_with_elem(c, off->type, type_scalar(c, DT_F32)), -0.0);
+  Op *load = ir_load(b, ps, NULL, other)->def;
+  op_set_str(load, AT_CACHE, "cg");
+  op_set_str(load, AT_EVICT, "first");
+  op_set_int(load, AT_VOLATILE, 1);
+  ir_store(b, ps, op_result(load), mask);
+  Op *rmw = op_create(b, OP_ATOMIC_RMW, 2, (Value *[]){ps, other}, 1, &other->type, 0);
+  op_set_str(rmw, AT_RMW, "add");
+  Op *cas = op_create(b, OP_ATOMIC_CAS, 3, (Value *[]){ps, other, other}, 1, &other->type, 0);
+  for (int i = 0; i < 2; i++) {
+    op_set_str(i ? cas : rmw, AT_SEM, "acq_rel");
+    op_set_str(i ? cas : rmw, AT_SCOPE, "gpu");
+  }
+}
+
+/* A kernel with every op; conversions where there are layouts. */
+static Module *
+build_all(Ctx *c, bool place)
+{
+  Module *m = module_new(c);
+  Func *f = func_new(m, "all", (Span){0, 0});
+  Value *p = func_add_param(f, type_ptr(c, DT_F32), "p", 16), *n = func_add_param(f, type_scalar(c, DT_I32), "n", 1);
+  Builder b = builder_at_end(f, f->body);
+  const u32 flat[] = {256}, square[] = {16, 16};
+  const Layout *l1 = place ? layout_default(c, 1, flat, 4, 2, (int[]){0}) : NULL;
+  const Layout *l2 = place ? layout_default(c, 2, square, 4, 1, (int[]){1, 0}) : NULL;
+  m->phase = place ? PHASE_SCHED : PHASE_TILE;
+  build_elementwise(c, &b, l1);
+  ir_binary(&b, OP_ADD, ir_program_id(&b, 2), ir_num_programs(&b, 0));
+  Value *index = ir_arange(&b, 0, 256);
+  index->type = type_with_layout(c, index->type, l1);
+  build_memory(c, &b, p, index, ir_cmp(&b, "lt", index, ir_splat(&b, n, index->type)));
+  Value *tile = ir_const_float(&b, type_tile(c, type_scalar(c, DT_F32), 2, square, l2), 0.25);
+  Value *row = build_reduce(&b, tile, 0), *all = build_reduce(&b, row, 0);
+  ir_splat(&b, all, tile->type);
+  Value *wide = ir_broadcast(&b, ir_expand_dims(&b, row, 0), square);
+  wide->type = type_with_layout(c, wide->type, l2);
+  ir_reshape(&b, ir_permute(&b, tile, (int[]){1, 0}), 1, flat);
+  Value *a = tile, *k = tile;
+  if (place) {
+    a = ir_convert_layout(&b, tile, layout_fma_operand(c, 0, square, l2));
+    k = ir_convert_layout(&b, tile, layout_fma_operand(c, 1, square, l2));
+    op_set_str(a->def, AT_KIND, "shared");
+    op_set_int(a->def, AT_SCRATCH, 128);
+    op_set_str(k->def, AT_KIND, "shared");
+  }
+  Op *dot = ir_dot(&b, a, k, build_loop(&b, n, tile))->def;
+  op_set_str(dot, AT_PREC, "ieee");
+  build_control(&b, n);
+  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  op_create(&b, OP_RETURN, 0, NULL, 0, NULL, 0);
+  return m;
+}
+
+static void
+mark_op(Op *op, void *user)
+{
+  ((bool *)user)[op->code] = true;
+}
+
+static void
+test_every_op(bool place)
+{
+  Ctx *c = ctx_new();
+  Module *m = build_all(c, place);
+  bool seen[OP_COUNT] = {false};
+  if (!ir_verify(m)) {
+    fputs(rendered(c, false), stderr);
+    CHECK(!"every op verifies");
+  }
+  func_walk(m->funcs.data[0], mark_op, seen);
+  for (int i = 0; i < OP_COUNT; i++)
+    CHECK(seen[i] || (!place && i == OP_CONVERT_LAYOUT));
+  for (int locs = 0; locs < 2; locs++) {
+    Buf once = {.arena = c->perm}, twice = {.arena = c->perm};
+    ir_print(&once, m, locs);
+    Module *again = ir_parse(c, source_add(c, "again.tir", buf_str(&once), once.len));
+    if (!again || !ir_verify(again)) {
+      fputs(buf_str(&once), stderr);
+      fputs(rendered(c, false), stderr);
+      CHECK(!"printed text reads back");
+    }
+    ir_print(&twice, again, locs);
+    CHECK_TEXT(buf_str(&twice), buf_str(&once));
+  }
+  ctx_free(c);
+}
+
+/* ---- text ---- */
+
+static void
+test_locations(Ctx *c)
+{
+  static const char text[] =
+    "module tile\n\nkernel @k(%0_n: i32) warps = 2 shared = 0 @\"x y.tile\":3:1 {\n"
+    "  %1 = neg %0_n : i32 @\"x y.tile\":4:7\n  return @\"\":0:0\n}\n";
+  Module *m = ir_parse(c, source_add(c, "locs.tir", text, sizeof text - 1));
+  CHECK(m && ir_verify(m));
+  SourceLoc l = source_locate(c, m->funcs.data[0]->body->first->span.lo);
+  CHECK(!strcmp(l.file, "x y.tile") && l.line == 4 && l.col == 7 && !m->funcs.data[0]->body->last->span.lo);
+  Buf b = {.arena = c->scratch};
+  ir_print(&b, m, true);
+  CHECK_TEXT(buf_str(&b), text);
+}
+
+static void
+test_nesting(void)
+{
+  for (u32 depth = 100; depth <= 5000; depth += 4900) {
+    Ctx *c = ctx_new();
+    Buf b = {.arena = c->perm};
+    buf_puts(&b, "module tile\nkernel @k(%c: i1) {\n");
+    for (u32 i = 0; i < depth; i++)
+      buf_puts(&b, "if %c {\n");
+    for (u32 i = 0; i < depth; i++)
+      buf_puts(&b, "yield\n} else {\nyield\n}\n");
+    buf_puts(&b, "return\n}\n");
+    Module *m = ir_parse(c, source_add(c, "deep.tir", buf_str(&b), b.len));
+    CHECK(depth == 100 ? m && ir_verify(m) : !m && diag_errors(c) == 1 && strstr(rendered(c, false), "nested deeper"));
+    ctx_free(c);
+  }
+}
+
+static void
+test_panic(void)
+{
+  Ctx *c = ctx_new();
+  if (setjmp(c->panic)) {
+    CHECK_TEXT(c->panic_message, "in pass test: 42");
+    ctx_free(c);
+    return;
+  }
+  c->panic_set = true;
+  c->pass = "test";
+  ctx_panic(c, "%d", 42);
+}
+
+int
+main(void)
+{
+  Ctx *c = ctx_new();
+  CHECK(c != NULL);
+  test_arena(c);
+  test_vec_and_buf(c);
+  test_intern(c);
+  test_sources(c);
+  test_diagnostics();
+  test_suggestions();
+  test_types(c);
+  test_tables();
+  test_numbers(c);
+  test_uses(c);
+  test_moving(c);
+  test_attrs(c);
+  test_clone(c);
+  test_constants(c);
+  test_every_op(false);
+  test_locations(c);
+  test_nesting();
+  test_panic();
+  test_every_op(true);
+  ctx_free(c);
+  return 0;
+}
