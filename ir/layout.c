@@ -1,9 +1,9 @@
 /* layout.c - the algebra of layouts: making, interning, shape operations, questions.
  *
- * A layout says which element of a tile a hardware index holds. Write the index as bits - register r0 r1 .., lane
- * l0 .. l4, warp w0 .., block b0 .. - and the element as its flat index. Everything a GPU wants (vectors, fragments,
- * swizzles) is linear over GF(2) in these bits: each input bit has a column, a flat index, and the element held is
- * the exclusive-or of the columns of the bits that are 1.
+ * A layout says which element of a tile a hardware index holds. Write the index as bits - register r0 r1 ..,
+ * lane l0 .. l4, warp w0 .., block b0 .. - and the element as its flat index. Everything a GPU wants
+ * (vectors, fragments, swizzles) is linear over GF(2) in these bits: each input bit has a column, a flat
+ * index, and the element held is the exclusive-or of the columns of the bits that are 1.
  *
  *   An 8 x 16 tile has 3 row bits and 4 column bits; the flat index is rrrcccc, so (row 1, column 2) is 0010010.
  *   Let each thread hold 2 neighbours of a row, and let 8 x 4 threads (one warp) cover an 8 x 8 half:
@@ -11,16 +11,17 @@
  *   Register 3 of lane 5 = r0 + r1 + l0 + l2 holds (0,1)+(0,8)+(0,2)+(1,0) = (1,11).
  *
  * Questions about who holds what then are questions of linear algebra on at most 24-bit vectors:
- *   is every element held?                     the columns have full rank
- *   does this bit only make copies?            its column is in the span of the columns before it
- *   who holds element e?                       solve for the input bits (Gaussian elimination)
- *   can these registers be loaded at once?     their columns are the low unit vectors and no other column touches them
- *   does a thread already hold what it needs?  the target's columns are in the span of the source's registers
- *   do two lanes meet in a bank?               the span of the lane columns meets the span of the high offset bits
+ *   is every element held?             the columns have full rank
+ *   does this bit only make copies?    its column is in the span of the columns before it
+ *   who holds element e?               solve for the input bits (Gaussian elimination)
+ *   can registers load as a vector?    their columns are the low unit vectors, no other column touches these bits
+ *   does a thread hold what it needs?  the target's columns are in the span of the source's registers
+ *   do two lanes meet in a bank?       the span of the lane columns meets the span of the high offset bits
  * and a change of shape (transpose, slice, broadcast) is a linear map applied to the columns. No kind of layout is
  * special after its constructor returned (layout_kinds.c): it is only columns.
  *
- * layout_convert.c builds conversions on this, layout_text.c prints and reads, layout_gf2.h holds the vocabulary.
+ * layout_convert.c builds conversions on this, layout_text.c prints and reads, layout_gf2.h holds the
+ * vocabulary.
  */
 #include "layout_gf2.h"
 
@@ -157,7 +158,7 @@ layout_blank(Ctx *c, int rank, const u32 *shape)
     if (shape[d] > 1u << LAYOUT_MAX_BITS) ctx_panic(c, "a layout of extent %u", shape[d]);
     l.out_bits[d] = (u8)log2_u32(next_pow2(shape[d]));
   }
-  if (layout_out_bits(&l) > LAYOUT_MAX_BITS) ctx_panic(c, "a layout of more than 2^%d elements", LAYOUT_MAX_BITS);
+  if (layout_out_bits(&l) > LAYOUT_MAX_BITS) ctx_panic(c, "a layout of over 2^%d elements", LAYOUT_MAX_BITS);
   return l;
 }
 
@@ -255,7 +256,7 @@ layout_intern(Ctx *c, const Layout *l)
 
 /* ---- shape operations: a linear map on the columns ---- */
 
-/* Where each flat bit of the operand goes: to[i] is the flat index its bit i becomes in a tile of rank and out_bits. */
+/* Bit i of the operand's flat index becomes the flat index to[i] in a tile of rank and out_bits. */
 static const Layout *
 map_columns(Ctx *c, const Layout *l, u32 rank, const u8 *out_bits, const u32 *to)
 {
@@ -294,7 +295,8 @@ const Layout *
 layout_expand_dims(Ctx *c, const Layout *l, int axis)
 {
   u8 bits[MAX_RANK] = {0};
-  if (l->rank >= MAX_RANK || axis < 0 || axis > l->rank) ctx_panic(c, "expand_dims of rank %d at %d", l->rank, axis);
+  if (l->rank >= MAX_RANK || axis < 0 || axis > l->rank)
+    ctx_panic(c, "expand_dims of rank %d at %d", l->rank, axis);
   for (u32 d = 0; d < l->rank; d++) bits[d + (d >= (u32)axis)] = l->out_bits[d];
   return with_shape(c, l, l->rank + 1u, bits);
 }
@@ -358,7 +360,8 @@ layout_unbroadcast(Ctx *c, const Layout *l, const u32 *operand_shape)
 u32
 layout_eval(const Layout *l, u32 reg, u32 lane, u32 warp, u32 block)
 {
-  return cols_apply(l->col[IN_REG], l->in_bits[IN_REG], reg) ^ cols_apply(l->col[IN_LANE], l->in_bits[IN_LANE], lane)
+  return cols_apply(l->col[IN_REG], l->in_bits[IN_REG], reg)
+       ^ cols_apply(l->col[IN_LANE], l->in_bits[IN_LANE], lane)
        ^ cols_apply(l->col[IN_WARP], l->in_bits[IN_WARP], warp)
        ^ cols_apply(l->col[IN_BLOCK], l->in_bits[IN_BLOCK], block);
 }

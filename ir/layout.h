@@ -102,6 +102,8 @@ typedef struct ConvertPlan {
 /* Cheapest way from src to dst (same shape, block columns equal) for elements of elem_bits (1..64; i1 counts 8).
  * can_ldmatrix: the target has it (F_LDMATRIX), can_stmatrix likewise. Only the plan named by kind is filled in. */
 void layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, ConvertPlan *out);
+/* The plan in one line, for dumps: kind, accesses, conflicts, cost. */
+void layout_convert_print(Buf *b, const ConvertPlan *p);
 /* dst register i takes src register map[i] of the same thread (CONVERT_REGS, or NONE); false if it needs other threads. */
 bool layout_reg_map(const Layout *src, const Layout *dst, u32 *map);
 /* For a source thread's view: which src (reg) of which lane feeds dst register `reg` at lane `lane`, same warp; false if another warp must. */

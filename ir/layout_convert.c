@@ -1,22 +1,24 @@
 /* layout_convert.c - from one register layout to another: nothing, renaming, shuffles or shared memory.
  *
- * Registers. A thread already holds what it needs, in registers known when compiling, when lane, warp and block columns
- * agree and the target's register columns are in the span of the source's.
+ * Registers. A thread already holds what it needs, in registers known when compiling, when lane, warp and
+ * block columns agree and the target's register columns are in the span of the source's.
  *
- * Shuffles. A warp already holds what it needs when warp and block columns agree. In a round each lane gives one register
- * and reads one lane; which ones may depend on the lane. Let S and D be the columns of source and target, and let e(l) be
- * the element that lane l receives in round 0; in round k it receives e(l) + D_reg(k), so all rounds follow from e:
+ * Shuffles. A warp already holds what it needs when warp and block columns agree. In a round each lane gives
+ * one register and reads one lane; which ones may depend on the lane. Let S and D be the columns of source
+ * and target, and let e(l) be the element that lane l receives in round 0; in round k it receives e(l) +
+ * D_reg(k), so all rounds follow from e:
  *
  *   e(l) = D_lane(l) + D_reg(a(l)) with a linear a: lane l receives its register a(l) + k in round k.
- *   A source lane gives one register per round, so two lanes that read the same lane must read the same element there: no
- *   sum of the e's may lie in the source's registers, except 0.
+ *   A source lane gives one register per round, so two lanes that read the same lane must read the same
+ *   element there: no sum of the e's may lie in the source's registers, except 0.
  *
- * Lanes whose D_lane already obeys this keep it (a = 0); for each of the others a D_reg that repairs it is added. Where the
- * source has lanes that are copies there may be no such D_reg, but then there is a second lane with the same element: the
- * copies get coordinates of their own (above the flat index), and adding one is the repair. Counting dimensions shows that
- * one of the two always exists. Solving e(l) in the source gives the register P e(l) and the lane Q e(l). P e is a function
- * of Q e, F: that is the register that a lane gives. Both F and a, linear in the lane, are carried out by stages: for a
- * basis vector of the values, lanes whose coordinate is 1 exchange registers r and r ^ vector, all others keep them.
+ * Lanes whose D_lane already obeys this keep it (a = 0); for each of the others a D_reg that repairs it is
+ * added. Where the source has lanes that are copies there may be no such D_reg, but then there is a second
+ * lane with the same element: the copies get coordinates of their own (above the flat index), and adding one
+ * is the repair. Counting dimensions shows that one of the two always exists. Solving e(l) in the source
+ * gives the register P e(l) and the lane Q e(l). P e is a function of Q e, F: that is the register that a
+ * lane gives. Both F and a, linear in the lane, are carried out by stages: for a basis vector of the values,
+ * lanes whose coordinate is 1 exchange registers r and r ^ vector, all others keep them.
  *
  * Shared memory is planned in layout_shared.c. The cheapest wins; the prices are in layout_cost.h.
  */
@@ -115,7 +117,7 @@ admit(Basis *used, u32 v)
   return registers == 0;
 }
 
-/* Give the lane an element that obeys the rule: another register of the target, or another copy of the source. */
+/* Give the lane an element that obeys the rule: another register of the target, another copy of the source. */
 static bool
 repair(const Layout *src, const Layout *dst, u32 lane, u32 *copies, Basis *used, Receiver *out)
 {
@@ -139,7 +141,8 @@ choose_receiver(const Layout *src, const Layout *dst, u32 copies, Receiver *out)
   Basis used = {0};
   u32 bad = 0;
   memset(out, 0, sizeof *out);
-  for (u32 i = 0; i < src->in_bits[IN_REG]; i++) basis_add(&used, src->col[IN_REG][i], src->col[IN_REG][i], NULL);
+  for (u32 i = 0; i < src->in_bits[IN_REG]; i++)
+    basis_add(&used, src->col[IN_REG][i], src->col[IN_REG][i], NULL);
   for (u32 i = 0; i < 5; i++) {
     out->element[i] = dst->col[IN_LANE][i];
     if (!admit(&used, out->element[i])) bad |= 1u << i;
@@ -166,7 +169,7 @@ make_stages(const u32 *cols, ShuffleStage *out)
   return n;
 }
 
-/* F: columns of the register that each lane gives, from pairs (lane read, register read); 0 where nobody reads. */
+/* F: columns of the register that a lane gives, from pairs (lane read, register read); 0 where nobody reads. */
 static void
 given_registers(const u32 *lane, const u32 *reg, u32 *cols)
 {
@@ -246,8 +249,8 @@ shuffle_cost(const Layout *src, const ShufflePlan *p, u32 elem_bits)
 /* ---- the choice ---- */
 
 void
-layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix,
-                    ConvertPlan *out)
+layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix,
+                    bool can_stmatrix, ConvertPlan *out)
 {
   memset(out, 0, sizeof *out);
   if (src->rank != dst->rank || memcmp(src->out_bits, dst->out_bits, sizeof src->out_bits))
@@ -273,4 +276,32 @@ layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits,
   out->kind = CONVERT_SHARED;
   out->shared = shared;
   out->cost = shared_cost;
+}
+
+/* ---- for dumps ---- */
+
+static void
+print_access(Buf *b, const char *name, bool matrix, bool trans, u32 vec, u32 conflicts)
+{
+  buf_printf(b, " %s", name);
+  if (matrix) buf_printf(b, "matrix%s", trans ? ".trans" : "");
+  buf_printf(b, " x%u (%u conflicts),", vec, conflicts);
+}
+
+void
+layout_convert_print(Buf *b, const ConvertPlan *p)
+{
+  static const char *const kinds[] = {"none", "registers", "shuffle", "shared"};
+  const SharedPlan *s = &p->shared;
+  buf_puts(b, kinds[p->kind]);
+  if (p->kind == CONVERT_SHUFFLE)
+    buf_printf(b, " %u rounds, %u stages%s", p->shuffle.rounds, p->shuffle.sends + p->shuffle.receives,
+               p->shuffle.local ? ", local" : "");
+  if (p->kind == CONVERT_SHARED) {
+    buf_printf(b, " %u bytes,", s->bytes);
+    print_access(b, "st", s->stmatrix, s->stmatrix_trans, s->store_vec, s->store_conflicts);
+    print_access(b, "ld", s->ldmatrix, s->ldmatrix_trans, s->load_vec, s->load_conflicts);
+  }
+  else buf_putc(b, ',');
+  buf_printf(b, " cost %u", p->cost);
 }

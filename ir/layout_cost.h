@@ -1,7 +1,8 @@
 /* layout_cost.h - what a conversion costs, in issue slots of one warp, roughly; private to layout*.c.
  *
- * Shared memory and shuffles go through one unit per multiprocessor that serves one wavefront per cycle, while each of
- * four schedulers issues one instruction: a wavefront is worth four slots, and a shuffle is a wavefront.
+ * Shared memory and shuffles go through one unit per multiprocessor that serves one wavefront per cycle,
+ * while each of four schedulers issues one instruction: a wavefront is worth four slots, and a shuffle is a
+ * wavefront.
  */
 #ifndef TILEC_LAYOUT_COST_H
 #define TILEC_LAYOUT_COST_H

@@ -1,8 +1,9 @@
 /* layout_draw.c - the picture of a layout for people.
  *
- * A register layout is a grid of `T<lane>:<register>`, with a map of the warps beside it; a shared layout a grid of
- * `<offset>:<bank>`. A tile of one dimension is wrapped into lines, one of more than two is drawn plane by plane. What is
- * too large is cut, with a note. Where an element is held more than once, the first holder is shown.
+ * A register layout is a grid of `T<lane>:<register>`, with a map of the warps beside it; a shared layout a
+ * grid of `<offset>:<bank>`. A tile of one dimension is wrapped into lines, one of more than two is drawn
+ * plane by plane. What is too large is cut, with a note. Where an element is held more than once, the first
+ * holder is shown.
  */
 #include "layout_gf2.h"
 #include <stdio.h>
@@ -20,8 +21,9 @@ typedef struct Picture {
 static Picture
 picture_of(const Layout *l, u32 elem_bits)
 {
-  Picture p = {.l = l, .holder = layout_solver(l, IN_REG, IN_OFFSET), .elem_bytes = elem_bits <= 8 ? 1 : elem_bits / 8};
+  Picture p = {.l = l, .holder = layout_solver(l, IN_REG, IN_OFFSET)};
   u32 all = 1u << layout_out_bits(l), last = 1u << l->out_bits[l->rank - 1];
+  p.elem_bytes = elem_bits <= 8 ? 1 : elem_bits / 8;
   p.columns = l->rank == 1 && last > LINE ? LINE : last;
   p.rows = l->rank == 1 ? last / p.columns : 1u << l->out_bits[l->rank - 2];
   p.planes = all / (p.rows * p.columns);
@@ -68,7 +70,8 @@ static void
 draw_plane(Buf *b, const Picture *p, u32 first)
 {
   char text[32];
-  u32 rows = min_u32(p->rows, MOST_ROWS), columns = min_u32(p->columns, MOST_COLUMNS), width = cell_width(p, first);
+  u32 rows = min_u32(p->rows, MOST_ROWS), columns = min_u32(p->columns, MOST_COLUMNS);
+  u32 width = cell_width(p, first);
   buf_printf(b, "%6s", "");
   for (u32 c = 0; c < columns; c++) buf_printf(b, " %*u", (int)width, c);
   buf_putc(b, '\n');
@@ -84,19 +87,21 @@ draw_plane(Buf *b, const Picture *p, u32 first)
     buf_printf(b, "  (%u of %u rows, %u of %u columns)\n", rows, p->rows, columns, p->columns);
 }
 
-/* Length of the aligned runs, starting at bit `shift` and at most 2^bits long, in which one warp holds everything. */
+/* Length of the aligned runs, from bit `shift` and at most 2^bits long, in which one warp holds everything. */
 static u32
 warp_run(const Picture *p, u32 shift, u32 bits)
 {
   u32 n = 0;
-  while (n < bits && !holder_of(p, 1u << (shift + n), IN_WARP) && !holder_of(p, 1u << (shift + n), IN_BLOCK)) n++;
+  for (; n < bits; n++)
+    if (holder_of(p, 1u << (shift + n), IN_WARP) || holder_of(p, 1u << (shift + n), IN_BLOCK)) break;
   return 1u << n;
 }
 
 static void
 draw_warps(Buf *b, const Picture *p)
 {
-  u32 column_bits = log2_u32(p->columns), dc = warp_run(p, 0, column_bits), dr = warp_run(p, column_bits, log2_u32(p->rows));
+  u32 column_bits = log2_u32(p->columns), dc = warp_run(p, 0, column_bits);
+  u32 dr = warp_run(p, column_bits, log2_u32(p->rows));
   buf_printf(b, "warps, one cell for %ux%u elements:\n", dr, dc);
   for (u32 r = 0; r < min_u32(p->rows / dr, MOST_ROWS); r++) {
     buf_printf(b, "%6u", p->l->rank == 1 ? r * dr * p->columns : r * dr);
@@ -123,7 +128,8 @@ draw_title(Buf *b, const Picture *p)
   }
   if (l->in_bits[IN_BLOCK]) buf_printf(b, " over %u blocks of", 1u << l->in_bits[IN_BLOCK]);
   else buf_puts(b, " over");
-  buf_printf(b, " %u warps, %u registers per thread; cells are T<lane>:<register>\n", 1u << l->in_bits[IN_WARP], layout_regs(l));
+  buf_printf(b, " %u warp(s), %u register(s) per thread; cells are T<lane>:<register>\n",
+             1u << l->in_bits[IN_WARP], layout_regs(l));
   if (copies) buf_printf(b, "every element is held %llu times, the first holder is shown\n", 1ull << copies);
 }
 

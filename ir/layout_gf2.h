@@ -1,9 +1,10 @@
 /* layout_gf2.h - vectors and subspaces over GF(2), private to layout*.c.
  *
- * A vector is a u32, its sum is exclusive-or. A Basis keeps independent vectors in echelon form, one per leading bit;
- * beside each stands `made`, a value that is added whenever vectors are added. What `made` means is the caller's:
- * the inputs that were combined (a solver), the value of a linear function (an evaluator), or another vector
- * (an intersection). A Vecs is a list of at most 32 vectors, in an order that matters to its user.
+ * A vector is a u32, its sum is exclusive-or. A Basis keeps independent vectors in echelon form, one per
+ * leading bit; beside each stands `made`, a value that is added whenever vectors are added. What `made`
+ * means is the caller's: the inputs that were combined (a solver), the value of a linear function (an
+ * evaluator), or another vector (an intersection). A Vecs is a list of at most 48 vectors, in an order that
+ * matters to its user.
  */
 #ifndef TILEC_LAYOUT_GF2_H
 #define TILEC_LAYOUT_GF2_H
@@ -17,10 +18,10 @@ typedef struct Basis {
 
 typedef struct Vecs {
   u32 n;
-  u32 v[32];
+  u32 v[48];
 } Vecs;
 
-/* Remainder of v after subtracting what the basis spans; unique for each coset. *made collects what was subtracted. */
+/* Remainder of v modulo the span, one for each coset. *made (may be NULL) collects what was subtracted. */
 u32 basis_reduce(const Basis *b, u32 v, u64 *made);
 /* Add v unless it is in the span; then *rest (may be NULL) gets the `made` of a sum that is 0. */
 bool basis_add(Basis *b, u32 v, u64 made, u64 *rest);
@@ -61,7 +62,7 @@ u32 layout_out_bits(const Layout *l);
 u32 layout_dim_shift(const Layout *l, int dim);
 /* The columns of one input as a list. */
 Vecs layout_in_vecs(const Layout *l, LayoutIn in);
-/* A solver for the inputs from `first` to `last`: made is the input index with `first`'s bits lowest. Copies are left out. */
+/* A solver for the inputs `first` to `last`: made is the input index, `first`'s bits lowest, without copies. */
 Basis layout_solver(const Layout *l, LayoutIn first, LayoutIn last);
 /* A map without inputs over the padded extents of shape. */
 Layout layout_blank(Ctx *c, int rank, const u32 *shape);

@@ -1,26 +1,29 @@
 /* layout_kinds.c - constructors: from the names people use to columns.
  *
- * Each dimension is a line of flat bits, lowest first, and a constructor deals them out to registers, lanes and warps
- * (a Dealer). A bit asked for beyond the end of its dimension becomes a zero column: that input bit makes copies. Bits
- * left over at the end go to registers.
+ * Each dimension is a line of flat bits, lowest first, and a constructor deals them out to registers, lanes
+ * and warps (a Dealer). A bit asked for beyond the end of its dimension becomes a zero column: that input
+ * bit makes copies. Bits left over at the end go to registers.
  *
- * Tensor-core fragments (PTX ISA, "Matrix Fragments for mma.m16n8k8/k16/k32"). With p = log2(32 / elem_bits), elements
- * packed in one 32-bit register, and k, m, n the coordinates:
+ * Tensor-core fragments (PTX ISA, "Matrix Fragments for mma.m16n8k8/k16/k32"). With p = log2(32 /
+ * elem_bits), elements packed in one 32-bit register, and k, m, n the coordinates:
  *
- *     C  m16n8    reg0 = n0,        lane = n1 n2 | m0 m1 m2,       reg1 = m3
- *     A  m16      reg0..p-1 = k0..,  lane = kp kp+1 | m0 m1 m2,     then m3, then kp+2
- *     B  n8       reg0..p-1 = k0..,  lane = kp kp+1 | n0 n1 n2,     then kp+2
+ *     C  m16n8    reg0 = n0,         lane = n1 n2   | m0 m1 m2,   reg1 = m3
+ *     A  m16      reg0..p-1 = k0..,  lane = kp kp+1 | m0 m1 m2,   then m3, then kp+2
+ *     B  n8       reg0..p-1 = k0..,  lane = kp kp+1 | n0 n1 n2,   then kp+2
  *
- * These are the instruction's own registers in PTX order: a thread's first (A: 4, B: 2, C: 4) 32-bit registers. Above
- * them come the repetitions of the instruction over what a warp owns: along K then M for A, along K then N for B, along
- * N then M for C. So with own = registers (elements) of one instruction,
+ * These are the instruction's own registers in PTX order: a thread's first (A: 4, B: 2, C: 4) 32-bit
+ * registers. Above them come the repetitions of the instruction over what a warp owns: along K then M for A,
+ * along K then N for B, along N then M for C. So with own = registers (elements) of one instruction,
  *
- *     A(m, k) = own * (k + K_reps * m)    B(n, k) = own * (k + K_reps * n)    C(m, n) = own * (n + N_reps * m)
+ *     A(m, k) = own * (k + K_reps * m)
+ *     B(k, n) = own * (k + K_reps * n)
+ *     C(m, n) = own * (n + N_reps * m)
  *
- * Warp w stands at (w / warps[1], w % warps[1]) of the warps[0] x warps[1] grid over M x N, right above the instruction's
- * own rows and columns: 16 * warps[0] rows are covered before the first repetition along M. A does not depend on the
- * warp's column, B not on its row. A tile that is smaller than the grid is held in copies; one that is smaller than the
- * instruction keeps all its registers, with copies (along K such copies must not be summed: a dot asks for full K).
+ * Warp w stands at (w / warps[1], w % warps[1]) of the warps[0] x warps[1] grid over M x N, right above the
+ * instruction's own rows and columns: 16 * warps[0] rows are covered before the first repetition along M. A
+ * does not depend on the warp's column, B not on its row. A tile that is smaller than the grid is held in
+ * copies; one that is smaller than the instruction keeps all its registers, with copies (along K such copies
+ * must not be summed: a dot asks for full K).
  */
 #include "layout_gf2.h"
 
@@ -142,7 +145,8 @@ layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result)
 {
   Dealer d = {.l = layout_blank(c, 2, shape)};
   int k = which == 0 ? 1 : 0, outer = 1 - k;
-  if (result->rank != 2 || result->out_bits[outer] != d.l.out_bits[outer]) ctx_panic(c, "operand and result disagree");
+  if (result->rank != 2 || result->out_bits[outer] != d.l.out_bits[outer])
+    ctx_panic(c, "operand and result of a dot disagree");
   deal(&d, IN_REG, k, left(&d, k));
   for (u32 in = IN_REG; in <= IN_BLOCK; in++)
     for (u32 i = 0; i < result->in_bits[in]; i++)
@@ -151,8 +155,8 @@ layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result)
   return finish(c, &d);
 }
 
-/* Element (row, col) lies at offset row * cols + ((col / vec) ^ (row / per_phase % max_phase)) * vec + col % vec.
- * Read as columns: offset bits below a row are column bits; a row's bit also flips the column bit of its phase. */
+/* Element (row, col) lies at row * cols + ((col / vec) ^ (row / per_phase % max_phase)) * vec + col % vec. Read as
+ * columns: offset bits below a row are column bits; a row's bit also flips the column bit of its phase. */
 const Layout *
 layout_swizzled(Ctx *c, int rank, const u32 *shape, u32 vec, u32 per_phase, u32 max_phase, const int *order)
 {

@@ -1,37 +1,47 @@
 /* layout_shared.c - where a tile lies in shared memory, and which accesses reach it.
  *
- * A conversion through shared memory has two sides: the source's registers are stored, the destination's are loaded.
- * The memory layout is ours to choose: n vectors b0 .. b(n-1), the elements at offsets 1, 2, 4 .. (arXiv 2505.23819 has
- * the idea for equal vector widths). What each side wants of them, with V = span(b0 .. b(v-1)) its vector:
+ * A conversion through shared memory has two sides: the source's registers are stored, the destination's are
+ * loaded. The memory layout is ours to choose: n vectors b0 .. b(n-1), the elements at offsets 1, 2, 4 ..
+ * (arXiv 2505.23819 has the idea for equal vector widths). What each side wants of them, with V = span(b0 ..
+ * b(v-1)) its vector:
  *
- *   width      V lies in the span of its registers, and its thread bits (lanes, warps) have no part in b0 .. b(v-1): then the
- *              same registers are the same vector in every thread, in the same order, aligned.
- *   conflicts  Memory has 32 banks of 4 bytes, 128 bytes in a row. Accesses of up to 4 bytes are served for 32 lanes at
- *              once, of 8 for 16, of 16 for 8: these lanes are the phase, P the span of their columns. Two lanes of a phase
- *              conflict when they ask for different words of one bank, that is when their difference lies in H, the span
- *              of the offset bits above 128 bytes. So: P meets H (modulo the bits inside a word) only in 0.
+ *   width      V lies in the span of its registers, and its thread bits (lanes, warps) have no part in
+ *              b0 .. b(v-1): then the same registers are the same vector in every thread, in order, aligned.
+ *   conflicts  Memory has 32 banks of 4 bytes, 128 bytes in a row. Accesses of up to 4 bytes are served for
+ *              32 lanes at once, of 8 for 16, of 16 for 8: these lanes are the phase, P the span of their
+ *              columns. Two lanes of a phase conflict when they ask for different words of one bank, that is
+ *              when their difference lies in H, the span of the offset bits above 128 bytes. So: P meets H
+ *              (modulo the bits inside a word) only in 0.
  *
- * ldmatrix is such a side too: its vector is the 16-byte row, in a given order, all other columns are thread bits, and its
- * phase are the three columns that count the eight rows of a matrix.
+ * ldmatrix is such a side too: its vector is the 16-byte row, in a given order, all other columns are thread
+ * bits, and its phase are the three columns that count the eight rows of a matrix.
  *
  * Let `big` be the side with the wider vector, `small` the other. The construction, for given widths:
  *   1. b0 .. from the registers both sides have in common (small's vector), then from big's registers alone.
- *   2. The coordinate functions f_j, "the part of b_j in an element", for big's vector: 1 on b_j, 0 on big's thread bits, and
- *      for the part they share 0 on small's thread bits. Where f_j is free it is chosen to tell small's phase lanes apart,
- *      for a lane with a part in b_j lies in another bank. (That is what a register of big that is a lane of small can do.)
- *   3. Bits up to a whole word, if elements are narrower and there is no vector: lanes that both sides have in common.
- *   4. In the quotient by these, H is a common complement of what is left of both phases. Two subspaces of equal dimension
- *      always have one: with N their meet, E and F extensions of N to each, C an extension of both to everything, it is
- *      spanned by C and the sums e_i + f_i - the swizzle.
+ *   2. The coordinate functions f_j, "the part of b_j in an element", for big's vector: 1 on b_j, 0 on big's
+ *      thread bits, and for the part they share 0 on small's thread bits. Where f_j is free it is chosen to
+ *      tell small's phase lanes apart, for a lane with a part in b_j lies in another bank. (That is what a
+ *      register of big that is a lane of small can do.)
+ *   3. Bits up to a whole word, if elements are narrower and there is no vector: lanes both sides have in common.
+ *   4. In the quotient by these, H is a common complement of what is left of both phases. Two subspaces of
+ *      equal dimension always have one: with N their meet, E and F extensions of N to each, C an extension
+ *      of both to everything, it is spanned by C and the sums e_i + f_i - the swizzle.
  *   5. What is left of big's phase counts the banks.
- * Step 4 finds no conflicts whenever the dimensions allow; they do if both vectors are equal, else it depends on step 2. All
- * pairs of widths (at most 5 x 5, plus ldmatrix and stmatrix) are built, checked and counted, and the cheapest is taken:
- * COST_WAVEFRONT per wavefront, COST_ACCESS per instruction, so wavefronts decide and width breaks ties.
+ * Step 4 finds no conflicts whenever the dimensions allow; they do if both vectors are equal, else it
+ * depends on step 2. All pairs of widths (at most 5 x 5, plus ldmatrix and stmatrix) are built, checked and
+ * counted, and the cheapest is taken: COST_WAVEFRONT per wavefront, COST_ACCESS per instruction, so
+ * wavefronts decide and width breaks ties.
  *
- * Example: a 32 x 32 f32 tile, 16-byte rows in, columns out (one warp). Source: r0 r1 = c0 c1, lanes c2 c3 c4 r0 r1; target:
- * lanes r0 .. r4. Stores of 16 bytes work on phases c2 c3 c4; loads of 4 bytes on r0 .. r4, which must reach all 32 banks:
- * r0 r1 are source lanes and cannot move inside the vector, r2 r3 are source registers and can: f_0(r2) = 1, f_1(r3) = 1.
- * Then H = (c2 + r0, c3 + r1, c4 + r4, ..): both sides are free of conflicts.
+ * Example, equal widths: a 32 x 32 f32 tile in one warp comes in rows (registers c0 c1 .., lanes c2 c3 c4 r0
+ * r1) and goes out with a row per lane (registers c0 .. c4, lanes r0 .. r4). b0 b1 = c0 c1 is a 16-byte
+ * vector of both. The phases are c2 c3 c4 and r0 r1 r2; they have nothing in common, so H = c2+r0, c3+r1, c4+r2,
+ * r3, r4: the well-known swizzle,
+ *     shared<32x32; off (0,1) (0,2) (0,4) (0,8) (0,16) (1,4) (2,8) (4,16) (8,0) (16,0)>
+ * Example, unequal: a 64 x 64 f32 tile in four warps comes in rows (registers c0 c1, r3 r4 r5, lanes c2 ..
+ * c5 r0, warps r1 r2) and goes out in columns (registers r0 r1, c3 c4 c5, lanes r2 .. r5 c0, warps c1 c2).
+ * No vector is common; the stores take 16 bytes, b0 b1 = c0 c1, and the loads' 32 lanes must reach all
+ * banks, also those that differ in b0 and b1 only. c0 does it for b0; r2 cannot for b1, it is a warp of the
+ * stores; r3 is one of their registers and can: a column is (8,2).
  */
 #include "layout_cost.h"
 #include "layout_gf2.h"
@@ -111,8 +121,8 @@ layout_access_vec(const Layout *l, const Layout *smem, u32 elem_bits)
   return vec;
 }
 
-/* Access i starts from the sum of the register bits that are independent of the vector, selected by i; position p of the
- * vector differs from it by the registers that make up p less the start's own position. */
+/* Access i starts from the sum of the register bits that are independent of the vector, selected by i;
+ * position p of the vector differs from it by the registers that make up p less the start's own position. */
 u32
 layout_access_groups(const Layout *l, const Layout *smem, u32 vec, u32 *regs)
 {
@@ -160,7 +170,8 @@ access_phases(u32 bytes)
 u32
 layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits)
 {
-  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], total = 0, bytes = elem_bytes(elem_bits), phases = access_phases(vec * bytes);
+  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], total = 0, bytes = elem_bytes(elem_bits);
+  u32 phases = access_phases(vec * bytes);
   u32 lanes = 32 / phases, words = max_u32(1, vec * bytes / WORD_BYTES);
   if (!offset_cols(l, smem, cols)) return 0;
   for (u32 phase = 0; phase < phases; phase++) {
@@ -176,7 +187,7 @@ layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bit
 
 /* ---- ldmatrix and stmatrix ---- */
 
-/* The columns that make a 16-byte row (in offset order), those that count its 8 rows, and the register bits in a word. */
+/* Columns that make a 16-byte row, in offset order; those that count its 8 rows; the register bits in a word. */
 typedef struct Fragment {
   Vecs row, rows;
   u32 word_bits;
@@ -293,7 +304,8 @@ matrix_side(const Layout *l, bool trans, u32 elem_bits, Side *s)
 {
   Fragment f;
   if (!find_fragment(l, elem_bits, trans, &f)) return false;
-  *s = (Side){.l = l, .matrix = true, .trans = trans, .vec = f.row.n, .row = f.row, .regs = f.row, .phase = f.rows};
+  *s = (Side){.l = l, .matrix = true, .trans = trans, .vec = f.row.n,
+              .row = f.row, .regs = f.row, .phase = f.rows};
   Basis used = {0};
   for (u32 i = 0; i < f.row.n; i++)
     if (!basis_add(&used, f.row.v[i], 0, NULL)) return false;
@@ -530,7 +542,8 @@ try_pair(Ctx *c, const Side *store, const Side *load, u32 elem_bits, u32 *best, 
   if (least_store == ~0u || least_load == ~0u) return;
   for (u32 variant = 0; variant < 2 && least_store + least_load < *best; variant++) {
     bool load_is_big = load->matrix || (!store->matrix && load->vec > store->vec);
-    Swizzle s = {.big = load_is_big ? load : store, .small = load_is_big ? store : load, .lanes_first = variant == 1};
+    Swizzle s = {.big = load_is_big ? load : store, .small = load_is_big ? store : load};
+    s.lanes_first = variant == 1;
     s.n = layout_out_bits(store->l);
     s.word = elem_bits < 32 ? log2_u32(WORD_BYTES / elem_bytes(elem_bits)) : 0;
     s.row = log2_u32(ROW_BYTES / elem_bytes(elem_bits));
@@ -549,11 +562,12 @@ try_pair(Ctx *c, const Side *store, const Side *load, u32 elem_bits, u32 *best, 
 }
 
 u32
-layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix,
-                   SharedPlan *out)
+layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix,
+                   bool can_stmatrix, SharedPlan *out)
 {
   Side stores[8], loads[8];
-  u32 best = ~0u, n = list_sides(src, elem_bits, can_stmatrix, stores), m = list_sides(dst, elem_bits, can_ldmatrix, loads);
+  u32 best = ~0u, n = list_sides(src, elem_bits, can_stmatrix, stores);
+  u32 m = list_sides(dst, elem_bits, can_ldmatrix, loads);
   for (u32 i = 0; i < n; i++)
     for (u32 j = 0; j < m; j++) try_pair(c, &stores[i], &loads[j], elem_bits, &best, out);
   if (best == ~0u) ctx_panic(c, "no shared layout between two layouts of one tile");

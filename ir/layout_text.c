@@ -1,7 +1,7 @@
 /* layout_text.c - layouts as text: the canonical form, the constructors, the picture.
  *
- *   layout<8x16; reg (0,1) (0,8); lane (0,2) (0,4) (1,0) (2,0) (4,0)>     columns as coordinates, lowest bit first
- *   shared<8x16; off (0,1) (0,2) (0,4) (0,8) (1,2) (2,4) (4,8)>
+ *   layout<8x16; reg (0,1) (0,8); lane (0,2) (0,4) (1,0) (2,0) (4,0)>     columns as coordinates, lowest bit
+ *   first shared<8x16; off (0,1) (0,2) (0,4) (0,8) (1,2) (2,4) (4,8)>
  *   blocked<shape; size per thread; threads; warps; order>                lists as 128x64, order as 1,0
  *   mma<128x128; 2x2>   operand<0; 128x64; 2x2; 16>   slice<1; layout>   swizzled<64x64; 8, 1, 8; 1,0>
  *
@@ -11,7 +11,9 @@
 
 static const char *const in_name[IN_COUNT] = {"reg", "lane", "warp", "block", "off"};
 enum { MAX_LANE_BITS = 5, MAX_WARP_BITS = 5, MAX_BLOCK_BITS = 4, MAX_NESTING = 8 };
-static const u8 in_limit[IN_COUNT] = {LAYOUT_MAX_BITS, MAX_LANE_BITS, MAX_WARP_BITS, MAX_BLOCK_BITS, LAYOUT_MAX_BITS};
+static const u8 in_limit[IN_COUNT] = {
+  LAYOUT_MAX_BITS, MAX_LANE_BITS, MAX_WARP_BITS, MAX_BLOCK_BITS, LAYOUT_MAX_BITS
+};
 
 /* ---- printing ---- */
 
@@ -211,6 +213,7 @@ read_section(Reader *r, Layout *l, LayoutIn in)
 static const Layout *
 read_columns(Reader *r, LayoutIn first, LayoutIn last)
 {
+  const char *expected = first == IN_OFFSET ? "expected 'off'" : "expected reg, lane, warp, block in this order";
   size_t at = r->pos;
   List shape = read_shape(r);
   if (r->error) return NULL;
@@ -218,7 +221,7 @@ read_columns(Reader *r, LayoutIn first, LayoutIn last)
   u32 in = first;
   while (!r->error && accept(r, ';')) {
     while (in <= (u32)last && !accept_word(r, in_name[in])) in++;
-    if (in > (u32)last) fail_at(r, r->pos, first == IN_OFFSET ? "expected 'off'" : "expected reg, lane, warp, block in this order");
+    if (in > (u32)last) fail_at(r, r->pos, expected);
     else read_section(r, &l, (LayoutIn)in++);
   }
   if (!r->error && !layout_covers(&l)) fail_at(r, at, "some elements are held by nobody");
@@ -302,7 +305,8 @@ read_slice(Reader *r)
   u32 axis = read_number(r);
   next_argument(r);
   const Layout *of = read_layout(r);
-  if (of && (layout_is_shared(of) || of->rank < 2 || axis >= of->rank)) fail_at(r, at, "nothing to slice at this axis");
+  if (of && (layout_is_shared(of) || of->rank < 2 || axis >= of->rank))
+    fail_at(r, at, "nothing to slice at this axis");
   return r->error ? NULL : layout_slice(r->c, of, (int)axis);
 }
 
@@ -334,7 +338,8 @@ read_layout(Reader *r)
   size_t k = 0;
   if (r->depth++ >= MAX_NESTING) fail_at(r, r->pos, "layouts nested too deeply");
   while (k < COUNT(kinds) && !accept_word(r, kinds[k].name)) k++;
-  if (k == COUNT(kinds)) fail_at(r, r->pos, "expected layout, shared, blocked, mma, operand, slice or swizzled");
+  if (k == COUNT(kinds))
+    fail_at(r, r->pos, "expected layout, shared, blocked, mma, operand, slice or swizzled");
   expect(r, '<', "expected '<'");
   if (!r->error) l = kinds[k].read(r);
   expect(r, '>', "expected '>'");

@@ -1,5 +1,5 @@
 /* layout_test.c - layouts against brute force: every element of every tile is looked at one by one. */
-#include "ir/layout.h"
+#include "../../ir/layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -136,10 +136,10 @@ matrix_move(Sim *s, const Layout *l, const MatrixAccess *m, const u32 *rows, con
 }
 
 static void
-matrix_access(Sim *s, const Layout *l, const SharedPlan *p, u32 elem_bits, bool trans, u32 conflicts, bool store)
+matrix_access(Sim *s, const Layout *l, const SharedPlan *p, u32 bits, bool trans, u32 conflicts, bool store)
 {
   MatrixAccess m;
-  if (!CHECK(layout_matrix_access(l, p->smem, elem_bits, trans, &m))) return;
+  if (!CHECK(layout_matrix_access(l, p->smem, bits, trans, &m))) return;
   CHECK(m.conflicts == conflicts);
   for (u32 w = 0; w < s->warps; w++)
     for (u32 g = 0; g < m.groups; g++) {
@@ -206,14 +206,16 @@ move_shuffle(Sim *s, const ShufflePlan *p, u32 w)
   }
   run_stages(y, p->receive, p->receives, layout_regs(s->dst), layout_free_bits(s->dst, IN_REG));
   for (u32 lane = 0; lane < 32; lane++)
-    for (u32 r = 0; r < layout_regs(s->dst); r++) s->dst_reg[w][lane][r] = y[lane][layout_first_copy(s->dst, r)];
+    for (u32 r = 0; r < layout_regs(s->dst); r++)
+      s->dst_reg[w][lane][r] = y[lane][layout_first_copy(s->dst, r)];
 }
 
 static void
 move_registers(Sim *s, const u32 *map, u32 w)
 {
   for (u32 lane = 0; lane < 32; lane++)
-    for (u32 r = 0; r < layout_regs(s->dst); r++) s->dst_reg[w][lane][r] = layout_eval(s->src, map[r], lane, w, 0);
+    for (u32 r = 0; r < layout_regs(s->dst); r++)
+      s->dst_reg[w][lane][r] = layout_eval(s->src, map[r], lane, w, 0);
 }
 
 static void
@@ -233,7 +235,8 @@ sim_new(const Layout *src, const Layout *dst, u32 elem_bits)
   static Sim s;
   memset(s.dst_reg, 0xff, sizeof s.dst_reg);
   s.src = src, s.dst = dst;
-  s.warps = 1u << (src->in_bits[IN_WARP] > dst->in_bits[IN_WARP] ? src->in_bits[IN_WARP] : dst->in_bits[IN_WARP]);
+  u32 a = src->in_bits[IN_WARP], b = dst->in_bits[IN_WARP];
+  s.warps = 1u << (a > b ? a : b);
   s.bytes = elem_bits <= 8 ? 1 : elem_bits / 8;
   return &s;
 }
@@ -252,8 +255,6 @@ simulate(const Layout *src, const Layout *dst, u32 elem_bits, const ConvertPlan 
   check_moved(s);
 }
 
-static const char *const kind_names[] = {"none", "regs", "shuffle", "shared"};
-
 static ConvertPlan
 convert(Ctx *c, const char *what, const Layout *src, const Layout *dst, u32 elem_bits, bool ldm, bool stm)
 {
@@ -261,14 +262,9 @@ convert(Ctx *c, const char *what, const Layout *src, const Layout *dst, u32 elem
   layout_convert_plan(c, src, dst, elem_bits, ldm, stm, &p);
   simulate(src, dst, elem_bits, &p);
   if (what && getenv("LAYOUT_TEST_VERBOSE")) {
-    printf("%-34s %2u bits: %-7s cost %4u", what, elem_bits, kind_names[p.kind], p.cost);
-    if (p.kind == CONVERT_SHARED)
-      printf("  store %s%ux%u +%u, load %s%ux%u +%u", p.shared.stmatrix ? "stmatrix " : "", p.shared.store_vec,
-             elem_bits, p.shared.store_conflicts,
-             p.shared.ldmatrix ? p.shared.ldmatrix_trans ? "ldmatrix.trans " : "ldmatrix " : "", p.shared.load_vec,
-             elem_bits, p.shared.load_conflicts);
-    if (p.kind == CONVERT_SHUFFLE) printf("  %u rounds, %u + %u stages", p.shuffle.rounds, p.shuffle.sends, p.shuffle.receives);
-    printf("\n");
+    Buf b = {.arena = c->scratch};
+    layout_convert_print(&b, &p);
+    printf("%-34s %2u bits: %s\n", what, elem_bits, buf_str(&b));
   }
   return p;
 }
@@ -346,7 +342,8 @@ test_transposes(Ctx *c)
     for (u32 vec = 1; vec <= 4; vec *= 2)
       for (u32 bits = 8; bits <= 64; bits *= 2) {
         u32 shape[] = {64, 64};
-        const Layout *a = layout_default(c, 2, shape, warps, vec, rows), *b = layout_default(c, 2, shape, warps, vec, cols);
+        const Layout *a = layout_default(c, 2, shape, warps, vec, rows);
+        const Layout *b = layout_default(c, 2, shape, warps, vec, cols);
         expect_no_conflicts(c, "transpose 64x64", a, b, bits, false);
         expect_no_conflicts(c, "transpose 64x64 back", b, a, bits, false);
       }
@@ -360,28 +357,453 @@ test_dot_operands(Ctx *c)
   for (u32 bits = 8; bits <= 32; bits *= 2) {
     u32 vec = 128 / bits;
     bool trans = bits == 16;
-    const Layout *a = layout_mma_operand(c, 0, a_shape, warps, bits), *b = layout_mma_operand(c, 1, b_shape, warps, bits);
-    expect_shared(c, "128x64 rows -> A", layout_default(c, 2, a_shape, 4, vec, row_major), a, bits, (Want){vec, vec, true, false, false});
-    expect_shared(c, "64x128 columns -> B", layout_default(c, 2, b_shape, 4, vec, col_major), b, bits, (Want){vec, vec, true, false, false});
-    const Layout *a_cols = layout_default(c, 2, a_shape, 4, vec, col_major);
-    const Layout *b_rows = layout_default(c, 2, b_shape, 4, vec, row_major);
-    expect_shared(c, "128x64 columns -> A", a_cols, a, bits, (Want){trans ? vec : 1, trans ? vec : 1, trans, trans, false});
-    expect_shared(c, "64x128 rows -> B", b_rows, b, bits, (Want){trans ? vec : 1, trans ? vec : 1, trans, trans, false});
+    const Layout *a = layout_mma_operand(c, 0, a_shape, warps, bits);
+    const Layout *b = layout_mma_operand(c, 1, b_shape, warps, bits);
+    Want straight = {vec, vec, true, false, false};
+    Want across = trans ? (Want){vec, vec, true, true, false} : (Want){1, 1, false, false, false};
+    expect_shared(c, "128x64 rows -> A", layout_default(c, 2, a_shape, 4, vec, row_major), a, bits, straight);
+    expect_shared(c, "128x64 columns -> A", layout_default(c, 2, a_shape, 4, vec, col_major), a, bits, across);
+    expect_shared(c, "64x128 rows -> B", layout_default(c, 2, b_shape, 4, vec, row_major), b, bits, across);
+    expect_shared(c, "64x128 columns -> B", layout_default(c, 2, b_shape, 4, vec, col_major), b, bits, straight);
   }
-  const Layout *acc = layout_mma(c, c_shape, warps);
-  expect_shared(c, "acc 128x128 -> rows", acc, layout_default(c, 2, c_shape, 4, 4, row_major), 32, (Want){2, 4, false, false, false});
-  expect_shared(c, "acc 128x128 -> rows", acc, layout_default(c, 2, c_shape, 4, 8, row_major), 16, (Want){2, 8, false, false, false});
-  expect_shared(c, "acc 128x128 -> rows (stmatrix)", acc, layout_default(c, 2, c_shape, 4, 8, row_major), 16, (Want){8, 8, false, false, true});
-  expect_shared(c, "acc 128x128 -> columns", acc, layout_default(c, 2, c_shape, 4, 4, col_major), 32, (Want){1, 1, false, false, false});
-  expect_shared(c, "rows -> acc 128x128", layout_default(c, 2, c_shape, 4, 4, row_major), acc, 32, (Want){4, 2, false, false, false});
-  const Layout *p = layout_mma_operand(c, 0, c_shape, (u32[]){4, 1}, 16), *q = layout_mma(c, c_shape, (u32[]){4, 1});
+  const Layout *acc = layout_mma(c, c_shape, warps), *wide = layout_default(c, 2, c_shape, 4, 8, row_major);
+  const Layout *rows = layout_default(c, 2, c_shape, 4, 4, row_major);
+  const Layout *columns = layout_default(c, 2, c_shape, 4, 4, col_major);
+  expect_shared(c, "acc 128x128 -> rows", acc, rows, 32, (Want){2, 4, false, false, false});
+  expect_shared(c, "acc 128x128 -> rows", acc, wide, 16, (Want){2, 8, false, false, false});
+  expect_shared(c, "acc 128x128 -> rows, stmatrix", acc, wide, 16, (Want){8, 8, false, false, true});
+  expect_shared(c, "acc 128x128 -> columns", acc, columns, 32, (Want){1, 1, false, false, false});
+  expect_shared(c, "rows -> acc 128x128", rows, acc, 32, (Want){4, 2, false, false, false});
+  u32 tall[] = {4, 1};
+  const Layout *p = layout_mma_operand(c, 0, c_shape, tall, 16), *q = layout_mma(c, c_shape, tall);
   CHECK(convert(c, "acc -> A of the next dot", q, p, 16, true, false).kind == CONVERT_NONE);
+}
+
+/* ---- constructors ---- */
+
+static u32
+at2(const Layout *l, u32 row, u32 col)
+{
+  return layout_flat(l, (u32[]){row, col});
+}
+
+/* Register r of lane t in one instruction, straight from the tables of the PTX ISA. */
+static void
+accumulator_place(u32 r, u32 t, u32 *row, u32 *col)
+{
+  *row = t / 4 + (r >= 2 ? 8 : 0);
+  *col = t % 4 * 2 + (r & 1);
+}
+
+static void
+operand_place(u32 which, u32 bits, u32 r, u32 t, u32 *outer, u32 *k)
+{
+  u32 per = 32 / bits, word = r / per, e = r % per, step = 4 * per;
+  *outer = t / 4 + (which == 0 && word & 1 ? 8 : 0);
+  *k = t % 4 * per + e + (which == 0 ? word / 2 : word) * step;
+}
+
+static void
+test_mma(Ctx *c)
+{
+  for (u32 wm = 1; wm <= 4; wm *= 2)
+    for (u32 wn = 1; wn <= 2; wn *= 2)
+      for (u32 m = 16; m <= 128; m *= 2)
+        for (u32 n = 8; n <= 64; n *= 2) {
+          const Layout *l = layout_mma(c, (u32[]){m, n}, (u32[]){wm, wn});
+          u32 reps_n = n > 8 * wn ? n / (8 * wn) : 1;
+          CHECK(layout_covers(l));
+          for (u32 r = 0; r < layout_regs(l); r++)
+            for (u32 t = 0; t < 32; t++)
+              for (u32 w = 0; w < wm * wn; w++) {
+                u32 row, col, rep = r / 4;
+                accumulator_place(r % 4, t, &row, &col);
+                row += 16 * (w / wn + wm * (rep / reps_n));
+                col += 8 * (w % wn + wn * (rep % reps_n));
+                CHECK(layout_eval(l, r, t, w, 0) == at2(l, row % m, col % n));
+              }
+        }
+}
+
+static void
+test_operand(Ctx *c, u32 which, u32 bits, u32 wm, u32 wn, u32 outer, u32 depth)
+{
+  u32 shape[] = {which == 0 ? outer : depth, which == 0 ? depth : outer};
+  const Layout *l = layout_mma_operand(c, (int)which, shape, (u32[]){wm, wn}, bits);
+  u32 own = (which == 0 ? 128 : 64) / bits, reps_k = depth / (256 / bits), grid = which == 0 ? wm : wn;
+  CHECK(layout_covers(l));
+  for (u32 r = 0; r < layout_regs(l); r++)
+    for (u32 t = 0; t < 32; t++)
+      for (u32 w = 0; w < wm * wn; w++) {
+        u32 o, k, rep = r / own;
+        operand_place(which, bits, r % own, t, &o, &k);
+        k += 256 / bits * (rep % reps_k);
+        o += (which == 0 ? 16 : 8) * ((which == 0 ? w / wn : w % wn) + grid * (rep / reps_k));
+        o %= outer;
+        CHECK(layout_eval(l, r, t, w, 0) == (which == 0 ? at2(l, o, k) : at2(l, k, o)));
+      }
+}
+
+static void
+test_operands(Ctx *c)
+{
+  for (u32 which = 0; which < 2; which++)
+    for (u32 bits = 8; bits <= 32; bits *= 2)
+      for (u32 w = 0; w < 9; w++)
+        for (u32 depth = 256 / bits; depth <= 128; depth *= 2) {
+          test_operand(c, which, bits, 1u << w % 3, 1u << w / 3, 64, depth);
+          test_operand(c, which, bits, 1u << w % 3, 1u << w / 3, 16, depth);
+        }
+}
+
+static void
+test_blocked(Ctx *c)
+{
+  u32 shape[] = {32, 50}, size[] = {2, 4}, threads[] = {4, 8}, warps[] = {2, 1};
+  const Layout *l = layout_blocked(c, 2, shape, size, threads, warps, (int[]){1, 0});
+  CHECK(layout_regs(l) == 2 * 4 * 2 * 2 && layout_covers(l) && l->out_bits[1] == 6);
+  for (u32 r = 0; r < 32; r++)
+    for (u32 t = 0; t < 32; t++)
+      for (u32 w = 0; w < 2; w++) {
+        u32 row = r / 4 % 2 + 2 * (t / 8) + 8 * w + 16 * (r / 16), col = r % 4 + 4 * (t % 8) + 32 * (r / 8 % 2);
+        CHECK(layout_eval(l, r, t, w, 0) == at2(l, row, col));
+      }
+  CHECK(layout_contiguous_regs(l, 1) == 4 && layout_contiguous_regs(l, 0) == 1);
+  const Layout *line = layout_default(c, 1, (u32[]){1000}, 4, 4, (int[]){0});
+  for (u32 r = 0; r < 8; r++)
+    for (u32 t = 0; t < 32; t++)
+      for (u32 w = 0; w < 4; w++)
+        CHECK(layout_eval(line, r, t, w, 0) == r % 4 + 4 * t + 128 * w + 512 * (r / 4));
+  const Layout *small = layout_default(c, 1, (u32[]){16}, 4, 4, (int[]){0});
+  CHECK(layout_regs(small) == 4 && layout_covers(small));
+  CHECK(layout_free_bits(small, IN_LANE) == 0x1c && layout_free_bits(small, IN_WARP) == 3);
+}
+
+static void
+test_fma_operands(Ctx *c)
+{
+  u32 shape[] = {32, 64};
+  const Layout *l = layout_default(c, 2, shape, 4, 4, (int[]){1, 0});
+  const Layout *a = layout_fma_operand(c, 0, (u32[]){32, 16}, l);
+  const Layout *b = layout_fma_operand(c, 1, (u32[]){16, 64}, l);
+  for (u32 t = 0; t < 128; t++)
+    for (u32 r = 0; r < layout_regs(l); r++) {
+      u32 at[2], found_a = 0, found_b = 0;
+      layout_coords(l, layout_eval(l, r, t % 32, t / 32, 0), at);
+      for (u32 x = 0; x < layout_regs(a); x++)
+        found_a += layout_eval(a, x, t % 32, t / 32, 0) / 16 == at[0];
+      for (u32 x = 0; x < layout_regs(b); x++)
+        found_b += layout_eval(b, x, t % 32, t / 32, 0) % 64 == at[1];
+      CHECK(found_a == 16 && found_b == 16);
+    }
+}
+
+static void
+test_swizzled(Ctx *c)
+{
+  for (u32 vec = 1; vec <= 8; vec *= 2)
+    for (u32 per = 1; per <= 4; per *= 2)
+      for (u32 phases = 1; phases <= 8; phases *= 2) {
+        const Layout *l = layout_swizzled(c, 2, (u32[]){32, 64}, vec, per, phases, (int[]){1, 0});
+        for (u32 row = 0; row < 32; row++)
+          for (u32 col = 0; col < 64; col++) {
+            u32 off = row * 64 + (col / vec ^ row / per % phases) * vec + col % vec;
+            CHECK(layout_shared_offset(l, at2(l, row, col)) == off);
+            CHECK(layout_offset_eval(l, off) == at2(l, row, col));
+          }
+      }
+  const Layout *cols = layout_swizzled(c, 2, (u32[]){32, 64}, 1, 1, 1, (int[]){0, 1});
+  CHECK(layout_shared_offset(cols, at2(cols, 3, 5)) == 5 * 32 + 3);
+}
+
+/* ---- shape operations on random layouts, element by element ---- */
+
+static void
+each_element(const Layout *from, const Layout *to, u32 (*map)(const u32 *, const int *), const int *arg)
+{
+  CHECK(layout_regs(from) == layout_regs(to));
+  for (u32 r = 0; r < layout_regs(from); r++)
+    for (u32 t = 0; t < 128; t++) {
+      u32 at[MAX_RANK] = {0};
+      layout_coords(from, layout_eval(from, r, t % 32, t / 32, 0), at);
+      CHECK(layout_eval(to, r, t % 32, t / 32, 0) == map(at, arg));
+    }
+}
+
+/* arg: log2 extents of the result, then where each of its coordinates comes from (-1: it is 0). */
+static u32
+gather(const u32 *at, const int *arg)
+{
+  u32 flat = 0;
+  for (int i = 0; i < arg[0]; i++) flat = flat << arg[1 + i] | (arg[6 + i] < 0 ? 0 : at[arg[6 + i]]);
+  return flat;
+}
+
+static u32
+elements_of(const Layout *l, u32 thread, u32 *set)
+{
+  u32 n = 0;
+  for (u32 r = 0; r < layout_regs(l); r++) {
+    u32 e = layout_eval(l, r, thread % 32, thread / 32, 0), seen = 0;
+    for (u32 i = 0; i < n; i++) seen |= set[i] == e;
+    if (!seen) set[n++] = e;
+  }
+  return n;
+}
+
+/* Each thread holds exactly the projections of what it held, each once. */
+static void
+same_sets(const Layout *from, const Layout *to, const int *arg)
+{
+  static u32 a[MAX_REGS], b[MAX_REGS];
+  CHECK(layout_free_bits(to, IN_REG) == 0);
+  for (u32 t = 0; t < 128; t++) {
+    u32 n = elements_of(from, t, a), m = elements_of(to, t, b);
+    for (u32 i = 0; i < n; i++) {
+      u32 at[MAX_RANK], found = 0;
+      layout_coords(from, a[i], at);
+      for (u32 j = 0; j < m; j++) found += b[j] == gather(at, arg);
+      CHECK(found == 1);
+    }
+    CHECK(m == layout_regs(to));
+  }
+}
+
+static void
+test_shape_ops(Ctx *c)
+{
+  u32 seed = 777;
+  for (u32 i = 0; i < 100; i++) {
+    u8 bits[3] = {(u8)rnd(&seed, 4), (u8)rnd(&seed, 4), (u8)rnd(&seed, 4)};
+    const Layout *l = random_layout(c, &seed, 3, bits, 2);
+    if (l->in_bits[IN_REG] > 9) continue;
+    CHECK(layout_covers(l));
+    each_element(l, layout_permute(c, l, (int[]){2, 0, 1}), gather,
+                 (int[]){3, bits[2], bits[0], bits[1], 0, 0, 2, 0, 1});
+    each_element(l, layout_expand_dims(c, l, 1), gather,
+                 (int[]){4, bits[0], 0, bits[1], bits[2], 0, 0, -1, 1, 2});
+    CHECK(layout_squeeze(c, layout_expand_dims(c, l, 2), 2) == l);
+    u32 flat_shape[] = {1u << (bits[0] + bits[1] + bits[2])};
+    u32 shape[] = {1u << bits[0], 1u << bits[1], 1u << bits[2]};
+    const Layout *line = layout_reshape(c, l, 1, flat_shape);
+    each_element(l, line, gather, (int[]){3, bits[0], bits[1], bits[2], 0, 0, 0, 1, 2});
+    CHECK(layout_reshape(c, line, 3, shape) == l);
+    same_sets(l, layout_slice(c, l, 1), (int[]){2, bits[0], bits[2], 0, 0, 0, 0, 2});
+    same_sets(l, layout_unbroadcast(c, l, (u32[]){1, shape[1], shape[2]}),
+              (int[]){3, 0, bits[1], bits[2], 0, 0, -1, 1, 2});
+    if (bits[1] == 0) CHECK(layout_squeeze(c, layout_unbroadcast(c, l, shape), 1) == layout_slice(c, l, 1));
+  }
+}
+
+static void
+test_questions(Ctx *c)
+{
+  u32 seed = 4242;
+  for (u32 i = 0; i < 200; i++) {
+    u8 bits[2] = {(u8)rnd(&seed, 5), (u8)rnd(&seed, 5)};
+    const Layout *l = random_layout(c, &seed, 2, bits, 2);
+    if (l->in_bits[IN_REG] > 9) continue;
+    u32 run = layout_contiguous_regs(l, 1), most = 1, cols[64];
+    CHECK(layout_columns(l, cols, 64) == (u32)l->in_bits[IN_REG] + 5 + l->in_bits[IN_WARP]);
+    for (u32 v = 2; v <= layout_regs(l); v *= 2) {
+      bool ok = true;
+      for (u32 r = 0; r < layout_regs(l); r++)
+        for (u32 t = 0; t < 128; t++) {
+          u32 base[2], at[2];
+          layout_coords(l, layout_eval(l, r / v * v, t % 32, t / 32, 0), base);
+          layout_coords(l, layout_eval(l, r, t % 32, t / 32, 0), at);
+          ok &= base[1] % v == 0 && at[1] == base[1] + r % v && at[0] == base[0];
+        }
+      if (ok) most = v;
+    }
+    CHECK(run == most);
+    for (u32 r = 0; r < layout_regs(l); r++) {
+      u32 first = 0;
+      while (layout_eval(l, first, 0, 0, 0) != layout_eval(l, r, 0, 0, 0)) first++;
+      CHECK(layout_eval(l, layout_first_copy(l, r), 9, 1, 0) == layout_eval(l, r, 9, 1, 0));
+      CHECK(layout_first_copy(l, r) == first);
+      CHECK((first == r) == !(r & layout_free_bits(l, IN_REG)));
+    }
+  }
+}
+
+/* Explicit memory: swizzled rows of 128 bytes are what ldmatrix wants; without a swizzle all rows meet in one bank. */
+static void
+test_explicit_memory(Ctx *c)
+{
+  MatrixAccess m;
+  u32 shape[] = {64, 64}, warps[] = {2, 2};
+  const Layout *a = layout_mma_operand(c, 0, shape, warps, 16), *b = layout_mma_operand(c, 1, shape, warps, 16);
+  const Layout *good = layout_swizzled(c, 2, shape, 8, 1, 8, (int[]){1, 0});
+  const Layout *bad = layout_swizzled(c, 2, shape, 8, 1, 1, (int[]){1, 0});
+  CHECK(layout_matrix_access(a, good, 16, false, &m) && m.conflicts == 0 && m.count == 4 && m.groups == 8);
+  CHECK(layout_matrix_access(a, bad, 16, false, &m) && m.conflicts == 4 * 7);
+  CHECK(layout_matrix_access(b, good, 16, true, &m) && m.conflicts == 0);
+  CHECK(!layout_matrix_access(b, good, 16, false, &m) && !layout_matrix_access(a, good, 16, true, &m));
+  const Layout *rows = layout_default(c, 2, shape, 4, 8, (int[]){1, 0});
+  CHECK(layout_access_vec(rows, good, 16) == 8 && layout_bank_conflicts(rows, good, 8, 16) == 0);
+  const Layout *cols = layout_default(c, 2, shape, 4, 8, (int[]){0, 1});
+  CHECK(layout_access_vec(cols, good, 16) == 1 && layout_access_vec(cols, bad, 16) == 1);
+}
+
+/* ---- text ---- */
+
+static const char *
+text_of(Ctx *c, const Layout *l)
+{
+  Buf b = {.arena = c->scratch};
+  layout_print(&b, l);
+  return buf_str(&b);
+}
+
+static const Layout *
+parse(Ctx *c, const char *s, const char **error, size_t *at)
+{
+  size_t used, n = strlen(s);
+  char *copy = malloc(n + !n);   /* exactly as long as the text: reading beyond it is found */
+  memcpy(copy, s, n);
+  const Layout *l = layout_parse(c, copy, n, &used, error, at);
+  CHECK(used <= n && *at <= n && (l == NULL) == (*error != NULL));
+  free(copy);
+  return l;
+}
+
+static void
+round_trip(Ctx *c, const Layout *l)
+{
+  const char *error;
+  size_t at;
+  CHECK(parse(c, text_of(c, l), &error, &at) == l);
+}
+
+static void
+test_text(Ctx *c)
+{
+  const char *error;
+  size_t at;
+  u32 s[] = {64, 32}, w[] = {2, 2}, seed = 5;
+  const Layout *m = layout_mma(c, s, w), *sw = layout_swizzled(c, 2, s, 4, 2, 4, (int[]){1, 0});
+  CHECK(parse(c, "mma<64x32; 2x2>", &error, &at) == m);
+  CHECK(parse(c, " slice < 1 ; mma<64x32;2x2> > ", &error, &at) == layout_slice(c, m, 1));
+  CHECK(parse(c, "operand<1; 64x32; 2x2; 16>", &error, &at) == layout_mma_operand(c, 1, s, w, 16));
+  CHECK(parse(c, "swizzled<64x32; 4, 2, 4; 1,0>", &error, &at) == sw);
+  const Layout *line = layout_default(c, 1, (u32[]){1000}, 4, 4, (int[]){0});
+  CHECK(parse(c, "blocked<1000; 4; 32; 4; 0>", &error, &at) == line);
+  CHECK(!strcmp(text_of(c, layout_default(c, 2, (u32[]){8, 16}, 1, 4, (int[]){1, 0})),
+                "layout<8x16; reg (0,1) (0,2); lane (0,4) (0,8) (1,0) (2,0) (4,0)>"));
+  CHECK(!strcmp(text_of(c, layout_swizzled(c, 2, (u32[]){4, 4}, 1, 1, 4, (int[]){1, 0})),
+                "shared<4x4; off (0,1) (0,2) (1,1) (2,2)>"));
+  for (u32 i = 0; i < 100; i++) {
+    u8 bits[5];
+    for (u32 d = 0; d < 5; d++) bits[d] = (u8)rnd(&seed, 3);
+    round_trip(c, random_layout(c, &seed, 1 + rnd(&seed, 5), bits, rnd(&seed, 4)));
+  }
+  round_trip(c, m);
+  round_trip(c, sw);
+  round_trip(c, layout_default(c, 1, (u32[]){1}, 1, 1, (int[]){0}));
+}
+
+static void
+test_text_errors(Ctx *c)
+{
+  static const struct { const char *text, *error; size_t at; } bad[] = {
+    {"", "expected layout, shared, blocked, mma, operand, slice or swizzled", 0},
+    {"mmax<1>", "expected layout, shared, blocked, mma, operand, slice or swizzled", 0},
+    {"mma", "expected '<'", 3},
+    {"mma<64>", "expected two dimensions", 4},
+    {"mma<64x32", "expected ';'", 9},
+    {"mma<64x32; 3x1>", "expected powers of two", 11},
+    {"mma<64x0; 1x1>", "an extent of 0", 4},
+    {"mma<64x99999999999999999; 1x1>", "number too large", 7},
+    {"mma<65536x65536; 1x1>", "too many elements", 4},
+    {"mma<64x32; 8x8>", "the product is too large", 11},
+    {"operand<2; 64x32; 1x1; 16>", "expected operand 0 or 1", 8},
+    {"operand<0; 64x32; 1x1; 17>", "expected 8, 16 or 32 bits", 22},
+    {"blocked<64x32; 1x1; 4x4; 1x1; 1,0>", "threads must multiply to 32", 20},
+    {"blocked<64x32; 1x1; 4x8; 1x1; 1,1>", "expected an order: every dimension once", 30},
+    {"blocked<64x32; 1; 4x8; 1x1; 1,0>", "expected one number per dimension", 15},
+    {"slice<2; mma<64x32; 1x1>>", "nothing to slice at this axis", 6},
+    {"layout<4; reg (4)>", "coordinate outside the tile", 15},
+    {"layout<4; reg (1,0)>", "expected one coordinate per dimension", 15},
+    {"layout<4; reg (1)>", "some elements are held by nobody", 7},
+    {"layout<4; lane (1) (2); reg (0)>", "expected reg, lane, warp, block in this order", 24},
+    {"layout<4; lane (1) (2) (0) (0) (0) (0)>", "too many columns", 36},
+    {"shared<4; off (1) (2)", "expected '>'", 21},
+    {"shared<4; reg (1) (2)>", "expected 'off'", 10},
+    {"layout<1x1x1x1x1x1>", "too many dimensions", 18},
+  };
+  for (size_t i = 0; i < COUNT(bad); i++) {
+    const char *error = NULL;
+    size_t at = 0;
+    CHECK(!parse(c, bad[i].text, &error, &at));
+    if (!CHECK(error && !strcmp(error, bad[i].error) && at == bad[i].at))
+      printf("  %s: %s at %zu\n", bad[i].text, error ? error : "no error", at);
+  }
+}
+
+static void
+test_text_mutations(Ctx *c)
+{
+  static const char *const seeds[] = {
+    "blocked<64x32; 1x4; 4x8; 4x1; 1,0>", "mma<64x32; 2x2>", "operand<0; 64x32; 2x2; 16>",
+    "slice<1; mma<64x32; 1x1>>", "swizzled<64x32; 8, 1, 8; 1,0>",
+    "layout<2x4; reg (0,1) (1,0); lane (0,2) (0,0); warp (1,1)>", "shared<4; off (1) (2)>",
+  };
+  static const char letters[] = "0123456789x,;<>() abmw";
+  u32 seed = 99;
+  for (u32 i = 0; i < 20000; i++) {
+    char text[128] = {0};
+    strcpy(text, seeds[rnd(&seed, COUNT(seeds))]);
+    for (u32 k = 1 + rnd(&seed, 4); k; k--) {
+      u32 at = rnd(&seed, (u32)strlen(text));
+      if (rnd(&seed, 4) == 0) memmove(text + at, text + at + 1, strlen(text + at));
+      else if (rnd(&seed, 2)) memmove(text + at + 1, text + at, strlen(text + at));
+      else text[at] = letters[rnd(&seed, sizeof letters - 1)];
+    }
+    const char *error;
+    size_t at;
+    const Layout *l = parse(c, text, &error, &at);
+    if (l) round_trip(c, l);
+    arena_reset(c->scratch);
+  }
+}
+
+static void
+test_drawing(Ctx *c)
+{
+  Buf b = {.arena = c->scratch}, all = {.arena = c->scratch};
+  layout_draw(&b, layout_mma(c, (u32[]){32, 16}, (u32[]){2, 2}), 32);
+  CHECK(strstr(buf_str(&b), "    15  T28:2  T28:3  T29:2  T29:3  T30:2  T30:3  T31:2  T31:3  T28:2"));
+  CHECK(strstr(buf_str(&b), "warps, one cell for 16x8 elements:\n     0 w0  w1 \n    16 w2  w3 \n"));
+  u32 seed = 31337;
+  for (u32 i = 0; i < 40; i++) {
+    u8 bits[5];
+    for (u32 d = 0; d < 5; d++) bits[d] = (u8)rnd(&seed, 4);
+    const Layout *l = random_layout(c, &seed, 1 + rnd(&seed, 5), bits, rnd(&seed, 3));
+    layout_draw(&all, l, 16);
+  }
+  layout_draw(&all, layout_swizzled(c, 2, (u32[]){8, 32}, 4, 1, 8, (int[]){1, 0}), 32);
+  CHECK(strstr(buf_str(&all), "     1    36:4    37:5    38:6    39:7    32:0"));
+  layout_draw(&all, layout_default(c, 2, (u32[]){256, 128}, 4, 4, (int[]){1, 0}), 1);
+  CHECK(strstr(buf_str(&all), "(64 of 256 rows, 64 of 128 columns)"));
 }
 
 int
 main(void)
 {
   Ctx *c = ctx_new();
+  test_blocked(c);
+  test_mma(c);
+  test_operands(c);
+  test_fma_operands(c);
+  test_swizzled(c);
+  test_shape_ops(c);
+  test_questions(c);
+  test_explicit_memory(c);
+  test_text(c);
+  test_text_errors(c);
+  test_text_mutations(c);
+  test_drawing(c);
   test_transposes(c);
   test_dot_operands(c);
   test_random_conversions(c);
