@@ -8,7 +8,9 @@ enum { FIELDS = 5 };
 typedef struct Spec {
   char text[256];
   char *field[FIELDS];
-  int n;
+  int n;                       /* more than FIELDS: too many */
+  double low, high;            /* the numbers between type and shape */
+  int64_t whole_low, whole_high;
   uint64_t seed;
   char *message;
   size_t size;
@@ -56,7 +58,7 @@ element_one(const Spec *s, Dtype t, size_t i)
 static uint64_t
 element_full(const Spec *s, Dtype t, size_t i)
 {
-  return encode(t, strtod(s->field[2], NULL));
+  return encode(t, s->low);
 }
 
 static uint64_t
@@ -74,16 +76,14 @@ element_rand(const Spec *s, Dtype t, size_t i)
 static uint64_t
 element_uniform(const Spec *s, Dtype t, size_t i)
 {
-  double low = strtod(s->field[2], NULL), high = strtod(s->field[3], NULL);
-  return encode(t, low + (high - low) * random_unit(s, i));
+  return encode(t, s->low + (s->high - s->low) * random_unit(s, i));
 }
 
 static uint64_t
 element_randint(const Spec *s, Dtype t, size_t i)
 {
-  int64_t low = strtoll(s->field[2], NULL, 10), high = strtoll(s->field[3], NULL, 10);
-  uint64_t range = (uint64_t)high - (uint64_t)low, bits = 0;
-  int64_t v = (int64_t)((uint64_t)low + random_bits(s, i) % (range ? range : 1));
+  uint64_t range = (uint64_t)s->whole_high - (uint64_t)s->whole_low, bits = 0;
+  int64_t v = (int64_t)((uint64_t)s->whole_low + random_bits(s, i) % (range ? range : 1));
   dtype_encode_int(t, v, &bits);
   return bits;
 }
@@ -121,13 +121,26 @@ static void
 split(Spec *s)
 {
   char *at = s->text;
-  while (s->n < FIELDS) {
-    s->field[s->n++] = at;
+  for (; at && s->n < FIELDS; s->n++) {
+    s->field[s->n] = at;
     at = strchr(at, ':');
-    if (!at)
-      return;
-    *at++ = 0;
+    if (at)
+      *at++ = 0;
   }
+  s->n += at != NULL;
+}
+
+static int
+parse_numbers(Spec *s)
+{
+  for (int i = 2; i < s->n - 1; i++) {
+    char *end;
+    *(i == 2 ? &s->low : &s->high) = strtod(s->field[i], &end);
+    *(i == 2 ? &s->whole_low : &s->whole_high) = strtoll(s->field[i], NULL, 10);
+    if (end == s->field[i] || *end)
+      return fail(s, "bad number", s->field[i]);
+  }
+  return 0;
 }
 
 static int
@@ -169,13 +182,7 @@ generate(Spec *s, const struct Generator *g, const char *word, Array *out)
   int ndim = parse_shape(s->field[s->n - 1], shape);
   if (ndim < 0)
     return fail(s, "bad shape, expected one like 4x8", s->field[s->n - 1]);
-  for (int i = 2; i < s->n - 1; i++) {
-    char *end;
-    strtod(s->field[i], &end);
-    if (end == s->field[i] || *end)
-      return fail(s, "bad number", s->field[i]);
-  }
-  if (array_create(out, t, ndim, shape, s->message, s->size))
+  if (parse_numbers(s) || array_create(out, t, ndim, shape, s->message, s->size))
     return -1;
   for (size_t i = 0; g->element != element_zero && i < out->count; i++)
     array_set_bits(out, i, g->element(s, t, i));

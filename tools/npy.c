@@ -11,11 +11,23 @@ static const struct { const char *descr; Dtype dtype; } descrs[] = {
   {"<u2", DTYPE_BF16}, {"|u1", DTYPE_E4M3}, {"|u1", DTYPE_E5M2}, /* only written */
 };
 enum { NDESCRS = sizeof descrs / sizeof *descrs };
+static const size_t ARRAY_BYTES_MAX = (size_t)1 << 40;
+
+/* Bytes of the elements; SIZE_MAX if there are too many. */
+static size_t
+shape_bytes(Dtype dtype, int ndim, const size_t *shape)
+{
+  size_t bytes = dtype_size(dtype);
+  for (int i = 0; i < ndim; i++)
+    if (__builtin_mul_overflow(bytes, shape[i], &bytes) || bytes > ARRAY_BYTES_MAX)
+      return SIZE_MAX;
+  return bytes;
+}
 
 int
 array_create(Array *a, Dtype dtype, int ndim, const size_t *shape, char *message, size_t size)
 {
-  size_t bytes = dtype_size(dtype);
+  size_t bytes = shape_bytes(dtype, ndim, shape);
   memset(a, 0, sizeof *a);
   a->dtype = dtype;
   a->ndim = ndim;
@@ -23,10 +35,10 @@ array_create(Array *a, Dtype dtype, int ndim, const size_t *shape, char *message
   for (int i = 0; i < ndim; i++) {
     a->shape[i] = shape[i];
     a->count *= shape[i];
-    if (__builtin_mul_overflow(bytes, shape[i], &bytes) || bytes > PTRDIFF_MAX) {
-      snprintf(message, size, "the array is too large");
-      return -1;
-    }
+  }
+  if (bytes == SIZE_MAX) {
+    snprintf(message, size, "the array is too large");
+    return -1;
   }
   a->data = calloc(bytes + 1, 1);
   if (!a->data)
@@ -110,8 +122,9 @@ parse_shape(const char *at, size_t *shape, int *ndim)
   }
 }
 
+/* have: the bytes that follow the header. */
 static int
-parse_header(const char *header, Dtype as, Array *out, char *message, size_t size)
+parse_header(const char *header, size_t have, Dtype as, Array *out, char *message, size_t size)
 {
   const char *descr = header_value(header, "'descr'"), *order = header_value(header, "'fortran_order'");
   const char *shape = header_value(header, "'shape'");
@@ -135,6 +148,8 @@ parse_header(const char *header, Dtype as, Array *out, char *message, size_t siz
   }
   if (strncmp(order, "False", 5) != 0 && ndim > 1)
     return fail(message, size, "the .npy file is in Fortran order");
+  if (shape_bytes(t, ndim, dims) > have)
+    return fail(message, size, "the .npy file is cut off");
   return array_create(out, t, ndim, dims, message, size);
 }
 
@@ -154,17 +169,11 @@ npy_parse(const unsigned char *bytes, size_t len, Dtype as, Array *out, char *me
     return fail(message, size, "out of memory");
   memcpy(header, bytes + start, n);
   header[n] = 0;
-  int status = parse_header(header, as, out, message, size);
+  int status = parse_header(header, len - start - n, as, out, message, size);
   free(header);
-  if (status)
-    return status;
-  size_t want = out->count * dtype_size(out->dtype);
-  if (want > len - start - n) {
-    array_destroy(out);
-    return fail(message, size, "the .npy file is cut off");
-  }
-  memcpy(out->data, bytes + start + n, want);
-  return 0;
+  if (!status)
+    memcpy(out->data, bytes + start + n, out->count * dtype_size(out->dtype));
+  return status;
 }
 
 static int

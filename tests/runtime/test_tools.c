@@ -106,7 +106,7 @@ test_npy(void)
   CHECK(npy_refused(H("'<f4'", "True", "(2, 2)"), 16, "Fortran"));
   CHECK(npy_refused(H("'<f4'", "True", "(4,)"), 16, NULL));
   CHECK(npy_refused(H("'<f4'", "False", "(-2,)"), 16, "malformed"));
-  CHECK(npy_refused(H("'<f4'", "False", "(4294967296, 4294967296, 4)"), 16, "too large"));
+  CHECK(npy_refused(H("'<f4'", "False", "(4294967296, 4294967296, 4)"), 16, "cut off"));
   CHECK(npy_refused(H("'<f4'", "False", "(1,1,1,1,1,1,1,1,1)"), 16, "malformed"));
   CHECK(npy_refused("{}", 0, "malformed"));
   CHECK(npy_parse((const unsigned char *)"\x93NUMPY\1\0\377\377xx", 12, DTYPE_NONE, &a, message, sizeof message) == -1);
@@ -140,6 +140,7 @@ test_argspec(void)
   CHECK(v >= -2 && v < 2 && w >= 10 && w < 20 && w == floor(w));
   CHECK(element("rand:f32:10", 4) == element("rand:f32:20", 4));
   CHECK(argspec_is_array("rand:f32:2") && argspec_is_array("@x.npy") && !argspec_is_array("12") && !argspec_is_array("n"));
+  CHECK(spec_refused("randint:i32:0:1:2:3", "fields") && spec_refused("zeros:f32:2:2", "fields"));
   CHECK(spec_refused("rand:f32", "fields") && spec_refused("rand:f31:2", "unknown type"));
   CHECK(spec_refused("rand:f32:2x", "shape") && spec_refused("rand:f32:-2", "shape"));
   CHECK(spec_refused("full:f32:x:2", "number") && spec_refused("q8@x.npy", "unknown type"));
