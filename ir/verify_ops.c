@@ -555,6 +555,8 @@ static bool
 region_passes(Verifier *v, const Op *op, u32 region, OpCode code, u32 from)
 {
   const Op *end = op->regions[region]->last;
+  if (!op_has(end, T_TERM))
+    return false;            /* reported where it stands */
   if (end->code != code)
     return verify_fail(v, op, "region %u ends in '%s' instead of '%s'", region, op_info(end->code)->name,
                        op_info(code)->name);
@@ -629,6 +631,8 @@ static bool
 reduce_yield(Verifier *v, const Op *op)
 {
   const Op *end = op->regions[0]->last;
+  if (!op_has(end, T_TERM))
+    return false;
   if (end->code != OP_YIELD || end->noperands != op->nresults)
     return verify_fail(v, end, "a reduction's region yields %u values", op->nresults);
   for (u32 i = 0; i < op->nresults; i++)
