@@ -46,7 +46,7 @@ const Layout *layout_permute(Ctx *c, const Layout *l, const int *perm);         
 const Layout *layout_expand_dims(Ctx *c, const Layout *l, int axis);
 const Layout *layout_squeeze(Ctx *c, const Layout *l, int axis);                 /* inverse of expand_dims; extent 1 there */
 const Layout *layout_reshape(Ctx *c, const Layout *l, int rank, const u32 *shape); /* powers of two, same total */
-const Layout *layout_slice(Ctx *c, const Layout *l, int axis);                   /* drop axis: its columns become 0; register copies removed */
+const Layout *layout_slice(Ctx *c, const Layout *l, int axis);                   /* drop axis; register copies removed */
 /* Operand of a broadcast to `l`'s shape: columns along dimensions of extent 1 become 0; register copies removed. */
 const Layout *layout_unbroadcast(Ctx *c, const Layout *l, const u32 *operand_shape);
 
@@ -57,7 +57,8 @@ void layout_coords(const Layout *l, u32 flat, u32 *coord);                      
 u32 layout_flat(const Layout *l, const u32 *coord);
 bool layout_covers(const Layout *l);                                             /* every element is held by somebody */
 u32 layout_regs(const Layout *l);                                                /* registers per thread (2^bits) */
-/* Bits of in-dimension `in` that hold copies: bit i set when the column is 0 or dependent on earlier inputs (registers, then lanes, warps, blocks). */
+/* Bits of in-dimension `in` that hold copies: bit i set when the column is 0 or dependent on earlier inputs
+ * (registers, then lanes, warps, blocks). */
 u32 layout_free_bits(const Layout *l, LayoutIn in);
 /* The lowest register of the same thread that always holds what `reg` holds (reg itself unless it is a copy). */
 u32 layout_first_copy(const Layout *l, u32 reg);
@@ -101,12 +102,13 @@ typedef struct ConvertPlan {
 } ConvertPlan;
 /* Cheapest way from src to dst (same shape, block columns equal) for elements of elem_bits (1..64; i1 counts 8).
  * can_ldmatrix: the target has it (F_LDMATRIX), can_stmatrix likewise. Only the plan named by kind is filled in. */
-void layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, ConvertPlan *out);
+void layout_convert_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix,
+                         bool can_stmatrix, ConvertPlan *out);
 /* The plan in one line, for dumps: kind, accesses, conflicts, cost. */
 void layout_convert_print(Buf *b, const ConvertPlan *p);
 /* dst register i takes src register map[i] of the same thread (CONVERT_REGS, or NONE); false if it needs other threads. */
 bool layout_reg_map(const Layout *src, const Layout *dst, u32 *map);
-/* For a source thread's view: which src (reg) of which lane feeds dst register `reg` at lane `lane`, same warp; false if another warp must. */
+/* Which src register of which lane of the same warp feeds dst register `reg` at lane `lane`; false if another warp must. */
 bool layout_warp_source(const Layout *src, const Layout *dst, u32 reg, u32 lane, u32 *src_reg, u32 *src_lane);
 /* The rounds and stages for src -> dst; false if a warp does not hold what it needs. */
 bool layout_shuffle_plan(const Layout *src, const Layout *dst, ShufflePlan *out);
@@ -115,10 +117,11 @@ void layout_shuffle_round(const ShufflePlan *p, u32 round, u32 *send_reg, u32 *r
 
 /* ---- access to shared memory: registers of l against a shared layout smem (layout_shared.c) ---- */
 /* The shared layout and accesses with the least cost for src -> memory -> dst; returns that cost. */
-u32 layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, SharedPlan *out);
-/* Offset in the shared layout of the element at flat index: offsets are linear too. Inverse of layout_offset_eval; copies give the lowest. */
+u32 layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix,
+                       bool can_stmatrix, SharedPlan *out);
+/* Offset in the shared layout of the element at flat index (linear too): inverse of layout_offset_eval; the lowest copy. */
 u32 layout_shared_offset(const Layout *smem, u32 flat);
-/* Columns of (reg|lane|warp) -> shared offset: the composition smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
+/* Columns of (reg|lane|warp) -> shared offset: smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
 bool layout_to_offset(Ctx *c, const Layout *l, const Layout *smem, u32 cols[IN_COUNT][LAYOUT_MAX_BITS]);
 /* Extra wavefronts per warp access of `vec` consecutive-offset elements between registers of l and smem. */
 u32 layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits);
@@ -142,7 +145,8 @@ typedef struct MatrixAccess {
   u32 count, groups, elems;
   u32 addr_lane[5], addr_warp[LAYOUT_MAX_BITS], addr_bits;
   u32 conflicts;                      /* extra wavefronts per instruction */
-  u32 reg_bits, reg_bit[LAYOUT_MAX_BITS], reg_off[LAYOUT_MAX_BITS];  /* register bits: elements of a word, matrices, groups; their offsets */
+  /* register bits, lowest those inside a word, then matrices, then groups; and their offsets */
+  u32 reg_bits, reg_bit[LAYOUT_MAX_BITS], reg_off[LAYOUT_MAX_BITS];
 } MatrixAccess;
 /* False if the 8x8 fragments of l do not lie in smem as 16-byte rows (trans: as columns, 16-bit elements only). */
 bool layout_matrix_access(const Layout *l, const Layout *smem, u32 elem_bits, bool trans, MatrixAccess *out);
@@ -156,6 +160,7 @@ void layout_print(Buf *b, const Layout *l);
  * operand<which; shape; warps; bits>, slice<axis; layout>, swizzled<shape; vec, per_phase, max_phase; order>.
  * Returns NULL with *error (a static or arena text) and *at (bytes into s) set. *used: bytes read. */
 const Layout *layout_parse(Ctx *c, const char *s, size_t len, size_t *used, const char **error, size_t *at);
-/* The picture for people: for each element who holds it (`w0 l3 r1`), or for a shared layout offset and bank of each element of elem_bits. */
+/* The picture for people: for each element who holds it (`T3:1` is lane 3, register 1, beside a map of the warps), or
+ * for a shared layout the offset and bank of each element of elem_bits. */
 void layout_draw(Buf *b, const Layout *l, u32 elem_bits);
 #endif
