@@ -12,6 +12,7 @@ typedef struct Watch {
   Func *func;
   const AxisInfo *info;
   u64 **last;            /* by value id: the elements of its latest value */
+  bool small;            /* nothing overflows: a wrong sign is a wrong claim */
   bool tainted;          /* an assumption was broken; what follows proves nothing */
   u64 claims;            /* claims checked that say something */
   char *text;
@@ -55,7 +56,7 @@ check_dim(Watch *w, const Value *v, const u64 *bits, u32 dim, u32 extent, u32 st
 }
 
 static bool
-breaks_assumption(const Watch *w, const Value *v, const u64 *bits)
+breaks_assumption(Watch *w, const Value *v, const u64 *bits)
 {
   const Op *def = v->def;
   if (def && def->code == OP_REM && dtype_is_signed(v->type->dt))
@@ -63,8 +64,11 @@ breaks_assumption(const Watch *w, const Value *v, const u64 *bits)
       if (scalar_int(v->type->dt, w->last[op_operand(def, 0)->id][i]) < 0)
         return true;
   for (u32 i = 0; w->info[v->id].nonneg && i < type_numel(v->type); i++)
-    if (bits[i] >> (dtype_bits(v->type->dt) - 1))
+    if (bits[i] >> (dtype_bits(v->type->dt) - 1)) {
+      if (w->small)
+        complain(w, v, 0, i, "sign");
       return true;
+    }
   return false;
 }
 
@@ -476,6 +480,51 @@ test_matmul(void)
   CHECK(vector_in("%p: *f16 {divisible = 16}, %N: i32 {divisible = 16}", body, 1) == 1);
 }
 
+/* Checks every claim about a kernel (%n: i32, %p: *f32) for many n. */
+static void
+check_text(const char *body)
+{
+  char text[4096];
+  Ctx *c = ctx_new();
+  snprintf(text, sizeof text, "module tile\nkernel @k(%%n: i32, %%p: *f32 {divisible = 64}) warps = 4 shared = 0 {\n%s  return\n}\n", body);
+  Func *f = parse_kernel(c, text);
+  Watch w = {.func = f, .info = analyse_axes(f), .small = true, .last = calloc(f->nvalues, sizeof *w.last)};
+  for (i32 n = -300; n <= 300; n++) {
+    InterpOptions opt = {.observe = observe, .user = &w};
+    InterpError err;
+    interp_run_with(f, (const u32[]){1, 1, 1}, (const u64[]){(u32)n, 4096}, NULL, 0, &opt, &err);
+    w.tainted = false;
+  }
+  for (u32 i = 0; i < f->nvalues; i++)
+    free(w.last[i]);
+  free(w.last);
+  ctx_free(c);
+}
+
+static void
+test_corners(void)
+{
+  check_text("  %r = arange start = 0 end = 64 : i32[64]\n  %ns = splat %n : i32[64]\n  %x = add %ns, %r : i32[64]\n"
+             "  %a = cast %x : i8[64]\n  %b = cast %x : u8[64]\n  %c = cast %x : u32[64]\n  %ps = splat %p : (*f32)[64]\n"
+             "  %qa = addptr %ps, %a : (*f32)[64]\n  %qb = addptr %ps, %b : (*f32)[64]\n  %qc = addptr %ps, %c : (*f32)[64]\n"
+             "  %ia = cast %a : i32[64]\n  %ic = cast %c : i64[64]\n");
+  check_text("  %r = arange start = 0 end = 1024 : i32[1024]\n  %a = cast %r : i8[1024]\n  %b = cast %a : i64[1024]\n"
+             "  %u = cast %r : u8[1024]\n  %v = cast %u : i16[1024]\n"
+             "  %s = arange start = -64 end = 64 : i32[128]\n  %t = cast %s : u32[128]\n  %w = cast %t : i64[128]\n");
+  check_text("  %r = arange start = 16 end = 28 : i32[12]\n  %e = expand_dims %r axis = 0 : i32[1, 12]\n"
+             "  %b = broadcast %e : i32[3, 12]\n  %f = reshape %b : i32[36]\n  %g = reshape %b : i32[9, 4]\n"
+             "  %h = reshape %f : i32[2, 18]\n  %i = reshape %b : i32[2, 3, 6]\n  %eight = const value = 8 : i32[3, 12]\n"
+             "  %q = div %b, %eight : i32[3, 12]\n  %qf = reshape %q : i32[36]\n  %qg = reshape %q : i32[9, 4]\n");
+  check_text("  %r = arange start = 0 end = 16 : i32[16]\n  %four = const value = 4 : i32\n  %m4 = mul %n, %four : i32\n"
+             "  %ms = splat %m4 : i32[16]\n  %x = add %ms, %r : i32[16]\n  %z = const value = 0 : i32[16]\n"
+             "  %m = min %x, %z : i32[16]\n  %pos = max %x, %z : i32[16]\n  %f = const value = 4 : i32[16]\n"
+             "  %d1 = div %x, %f : i32[16]\n  %d2 = div %m, %f : i32[16]\n  %d3 = div %pos, %f : i32[16]\n"
+             "  %lo = min %ms, %r : i32[16]\n  %d4 = div %lo, %f : i32[16]\n  %abs = abs %x : i32[16]\n"
+             "  %d5 = div %abs, %f : i32[16]\n  %sh = shr %x, %f : i32[16]\n  %c = cmp %x, %f pred = \"lt\" : i1[16]\n"
+             "  %k0 = const value = 0 : i32[16]\n  %low = min %ms, %f : i32[16]\n  %y = add %low, %r : i32[16]\n"
+             "  %d6 = div %y, %f : i32[16]\n  %hi = max %x, %ms : i32[16]\n");
+}
+
 static void
 test_hint(void)
 {
@@ -497,6 +546,7 @@ main(void)
   test_add();
   test_matmul();
   test_hint();
+  test_corners();
   for (u64 seed = 1; seed <= 3000 && failures < 6; seed++)
     claims += check_program(seed, seed % 3 == 0, &tainted);
   CHECK(claims > 100000 && tainted < 1000);
