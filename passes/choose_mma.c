@@ -1,0 +1,146 @@
+/* choose_mma.c - pick a tensor-core instruction and a grid of warps for each dot.
+ * Needs phase tile; keeps it. Sets `mma` and `warps` where an instruction fits; a dot without them is computed with fma.
+ *
+ * An instruction fits when the target has it, the types agree, and the tile has at least one instruction's worth of rows,
+ * columns and depth. Rows and columns beyond the extents are padding that nobody reads; depth beyond the extent would be
+ * added up, so K must be a power of two.
+ *
+ * The grid decides how often an operand is read: wm x wn warps read A wn times and B wm times. The grid of least traffic
+ * wins, except that dots in a chain (one's result goes into another's operand, as in attention) put all warps along M:
+ * then a row stays in one warp, the first result becomes the second operand without leaving it, and reductions along a
+ * row need no other warp. */
+#include "internal.h"
+
+typedef struct Mma { const char *name; Feature feature; u32 m, n, k; DType a, b, acc; } Mma;
+
+/* The first row that fits is taken. */
+static const Mma mma_table[] = {
+#define ROW(m, n, k, suffix, feature, a, b, acc) {"m" #m "n" #n "k" #k "." suffix, F_MMA_##feature, m, n, k, DT_##a, DT_##b, DT_##acc},
+  ROW(16, 8, 16, "f16", F16, F16, F16, F32)
+  ROW(16, 8, 16, "bf16", BF16, BF16, BF16, F32)
+  ROW(16, 8, 8, "tf32", TF32, F32, F32, F32)
+  ROW(16, 8, 32, "s8", I8, I8, I8, I32)
+  ROW(16, 8, 32, "u8", I8, U8, U8, I32)
+  ROW(16, 8, 32, "e4m3", FP8, F8E4M3, F8E4M3, F32)
+  ROW(16, 8, 32, "e5m2", FP8, F8E5M2, F8E5M2, F32)
+#undef ROW
+};
+
+typedef struct Chains { Op **dots; u32 n; bool *from; } Chains;   /* from: by value id, derives from a dot */
+
+static const Mma *
+choose(const Target *t, const Op *dot)
+{
+  const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
+  if (!is_pow2(a->shape[1]))
+    return NULL;
+  for (u32 i = 0; i < COUNT(mma_table); i++) {
+    const Mma *m = &mma_table[i];
+    if (!target_has(t, m->feature) || m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
+      continue;
+    if (m->a == DT_F32 && strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
+      continue;
+    if (acc->shape[0] >= m->m && acc->shape[1] >= m->n && a->shape[1] >= m->k)
+      return m;
+  }
+  return NULL;
+}
+
+/* Elements read per step of K by all warps; copies of a too small tile count as if each warp had its own. */
+static u32
+traffic(u32 wm, u32 wn, u32 rows, u32 cols, const Mma *m)
+{
+  u32 per_m = rows / wm > m->m ? rows / wm : m->m, per_n = cols / wn > m->n ? cols / wn : m->n;
+  return wm * wn * (per_m + per_n);
+}
+
+static void
+set_grid(i64 grid[2], u32 wm, u32 wn)
+{
+  grid[0] = wm;
+  grid[1] = wn;
+}
+
+static void
+choose_grid(const Op *dot, const Mma *m, u32 warps, bool chained, i64 grid[2])
+{
+  const Type *acc = op_result(dot)->type;
+  u32 rows = next_pow2(acc->shape[0]), cols = next_pow2(acc->shape[1]);
+  u32 best = UINT32_MAX, tall = warps;
+  while (chained && tall > 1 && tall * m->m > rows)
+    tall /= 2;
+  for (u32 wm = tall; wm >= 1 && !(chained && wm < tall); wm /= 2) {
+    u32 cost = traffic(wm, warps / wm, rows, cols, m);
+    if (cost >= best)
+      continue;
+    best = cost;
+    set_grid(grid, wm, warps / wm);
+  }
+}
+
+/* ---- chains ---- */
+
+static void
+follow(Op *op, void *user)
+{
+  Chains *ch = user;
+  bool from = op->code == OP_DOT;
+  for (u32 i = 0; i < op->noperands; i++)
+    from = from || (op_operand(op, i) && ch->from[op_operand(op, i)->id]);
+  for (u32 i = 0; i < op->nresults; i++)
+    ch->from[op->results[i]->id] = from && type_is_tile(op->results[i]->type);
+}
+
+static void
+collect(Op *op, void *user)
+{
+  Chains *ch = user;
+  if (op->code == OP_DOT)
+    ch->dots[ch->n++] = op;
+}
+
+static void
+count_dots(Op *op, void *user)
+{
+  *(u32 *)user += op->code == OP_DOT;
+}
+
+/* Both ends of a chain count; a function with one chain and another, unrelated dot is rare enough to treat alike. */
+static bool
+has_chain(const Chains *ch)
+{
+  for (u32 i = 0; i < ch->n; i++)
+    for (u32 x = 0; x < 2; x++)
+      if (ch->from[op_operand(ch->dots[i], x)->id])
+        return true;
+  return false;
+}
+
+static void
+choose_func(Ctx *c, Func *f)
+{
+  u32 n = 0;
+  func_walk(f, count_dots, &n);
+  if (!n)
+    return;
+  Chains ch = {.dots = NEW_ARRAY(c->scratch, Op *, n), .from = NEW_ARRAY(c->scratch, bool, f->nvalues)};
+  func_walk(f, collect, &ch);
+  func_walk(f, follow, &ch);
+  bool chained = has_chain(&ch);
+  for (u32 i = 0; i < n; i++) {
+    i64 grid[2] = {1, 1};
+    const Mma *m = choose(c->target, ch.dots[i]);
+    if (!m)
+      continue;
+    choose_grid(ch.dots[i], m, f->warps, chained, grid);
+    op_set_str(ch.dots[i], AT_MMA, m->name);
+    op_set_ints(ch.dots[i], AT_WARPS, grid, 2);
+  }
+}
+
+void
+pass_choose_mma(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++)
+    choose_func(c, m->funcs.data[i]);
+}

@@ -1,0 +1,2 @@
+#include "internal.h"
+void pass_fold_convert(Ctx *c, Module *m) {}

@@ -1,0 +1,152 @@
+/* place_cost.c - what a layout costs, in issue slots per warp, in the measure of layout_convert_plan: a wavefront of
+ * shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more; a shuffle with its op is 5. */
+#include "place.h"
+
+enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, MEET_COST = 20 };
+
+/* ---- conversions, remembered by pair ---- */
+
+typedef struct Plan { const Layout *from, *to; u32 bits; i64 cost; struct Plan *next; } Plan;
+enum { PLAN_SLOTS = 256 };
+struct PlanMemo { Plan *slot[PLAN_SLOTS]; };
+
+i64
+place_convert_cost(Place *p, const Layout *from, const Layout *to, const Type *t)
+{
+  if (from == to)
+    return 0;
+  if (!p->plans)
+    p->plans = NEW(p->c->scratch, struct PlanMemo);
+  u32 bits = type_elem_bits(t);
+  Plan **slot = &p->plans->slot[(from->id * 31 + to->id * 7 + bits) % PLAN_SLOTS];
+  for (Plan *m = *slot; m; m = m->next)
+    if (m->from == from && m->to == to && m->bits == bits)
+      return m->cost;
+  ConvertPlan plan;
+  layout_convert_plan(p->c, from, to, bits, target_has(p->c->target, F_LDMATRIX), target_has(p->c->target, F_STMATRIX),
+                      &plan);
+  Plan *m = NEW(p->c->scratch, Plan);
+  *m = (Plan){from, to, bits, plan.cost, *slot};
+  *slot = m;
+  return m->cost;
+}
+
+i64
+place_loop_weight(const Block *b)
+{
+  i64 w = 1;
+  for (u32 d = block_loop_depth(b); d > 0 && w < 10000; d--)
+    w *= 10;
+  return w;
+}
+
+/* ---- memory ---- */
+
+u32
+layout_distinct_regs(const Layout *l)
+{
+  return layout_regs(l) >> __builtin_popcount(layout_free_bits(l, IN_REG));
+}
+
+static u32
+dim_shift(const Layout *l, u32 d)
+{
+  u32 shift = 0;
+  for (u32 i = d + 1; i < l->rank; i++)
+    shift += l->out_bits[i];
+  return shift;
+}
+
+static u32
+low_bits(const Layout *l, u32 d, u32 n)
+{
+  u32 most = l->out_bits[d];
+  return ((1u << (n < most ? n : most)) - 1) << dim_shift(l, d);
+}
+
+u32
+place_mem_vec(const MemOp *m, const Layout *l)
+{
+  u32 regs = layout_contiguous_regs(l, (int)m->dim);
+  return m->vec < regs ? m->vec : regs;
+}
+
+/* Flat bits that do not change the sector: within 32 contiguous bytes, or where addresses are equal. */
+static u32
+same_sector_bits(const MemOp *m, const Layout *l)
+{
+  u32 run = m->ptr->contiguity[m->dim], fit = SECTOR_BYTES / m->elem_bytes;
+  u32 bits = low_bits(l, m->dim, log2_u32(run < fit ? run : fit));
+  for (u32 d = 0; d < l->rank; d++)
+    bits |= low_bits(l, d, log2_u32(m->ptr->constancy[d]));
+  return bits;
+}
+
+/* Rank over GF(2) of n columns without the bits in `ignore`. */
+static u32
+rank_without(const u32 *cols, u32 n, u32 ignore)
+{
+  u32 basis[32] = {0}, found = 0;
+  for (u32 i = 0; i < n; i++) {
+    u32 x = cols[i] & ~ignore;
+    for (int b = 31; b >= 0 && x; b--) {
+      if (!(x >> b & 1))
+        continue;
+      if (basis[b])
+        x ^= basis[b];
+      else {
+        basis[b] = x;
+        found++;
+        x = 0;
+      }
+    }
+  }
+  return found;
+}
+
+static i64
+mem_cost(const MemOp *m, const Layout *l)
+{
+  u32 cols[LAYOUT_MAX_BITS * 2], n = 0, vec = place_mem_vec(m, l);
+  for (u32 i = 0; i < l->in_bits[IN_LANE]; i++)
+    cols[n++] = l->col[IN_LANE][i];
+  for (u32 i = 0; i < log2_u32(vec); i++)
+    cols[n++] = l->col[IN_REG][i];
+  i64 sectors = (i64)1 << rank_without(cols, n, same_sector_bits(m, l));
+  i64 accesses = layout_distinct_regs(l) / vec;
+  return accesses * (ACCESS_COST + SECTOR_COST * sectors) * place_loop_weight(m->op->block);
+}
+
+/* ---- reductions ---- */
+
+static u32
+bits_along(const Layout *l, LayoutIn in, u32 axis)
+{
+  u32 n = 0, mask = low_bits(l, axis, l->out_bits[axis]), copies = layout_free_bits(l, in);
+  for (u32 i = 0; i < l->in_bits[in]; i++)
+    n += !(copies >> i & 1) && (l->col[in][i] & mask);
+  return n;
+}
+
+static i64
+reduce_cost(const Op *op, const Layout *l)
+{
+  u32 axis = (u32)op_int(op, AT_AXIS, 0);
+  i64 all = layout_distinct_regs(l), left = all >> bits_along(l, IN_REG, axis);
+  i64 cost = all + left * bits_along(l, IN_LANE, axis) * SHUFFLE_COST;
+  u32 warps = bits_along(l, IN_WARP, axis);
+  if (warps)
+    cost += MEET_COST + left * SCRATCH_COST * (1 + ((i64)1 << warps) / 4) + left * ((i64)1 << warps);
+  return cost * op->noperands * place_loop_weight(op->block);
+}
+
+i64
+place_own_cost(Place *p, const Var *v, const Layout *l)
+{
+  i64 cost = (i64)v->work * layout_regs(l);
+  for (u32 i = 0; i < v->mems.len; i++)
+    cost += mem_cost(v->mems.data[i], l);
+  for (u32 i = 0; i < v->reduces.len; i++)
+    cost += reduce_cost(v->reduces.data[i], l);
+  return cost;
+}

@@ -1,0 +1,286 @@
+/* place_solve.c - assign_layout's second part: which layouts are worth considering, and which are taken. */
+#include "place.h"
+
+enum { ROUNDS = 8 };
+typedef struct Proposal { u32 var, cand; } Proposal;
+typedef struct Proposals { VEC(Proposal) list; u32 head; } Proposals;
+
+static void
+propose(Place *p, Proposals *ps, u32 var, const Layout *l)
+{
+  Var *v = p->vars.data[var];
+  if (!l || v->fixed || v->ncand == MAX_CANDIDATES)
+    return;
+  for (u32 i = 0; i < v->ncand; i++)
+    if (v->cand[i] == l)
+      return;
+  v->cand[v->ncand] = l;
+  vec_push(p->c->scratch, &ps->list, ((Proposal){var, v->ncand++}));
+}
+
+static void
+propose_fixed(Place *p, Proposals *ps, u32 var, const Layout *l)
+{
+  propose(p, ps, var, l);
+  p->vars.data[var]->fixed = true;
+}
+
+/* ---- anchors ---- */
+
+static void
+row_major(int rank, int *order)
+{
+  for (int i = 0; i < rank; i++)
+    order[i] = rank - 1 - i;
+}
+
+/* Dimensions by falling contiguity; equal ones keep row-major order. */
+static void
+memory_order(const MemOp *m, int rank, int *order)
+{
+  row_major(rank, order);
+  for (int i = 1; i < rank; i++)
+    for (int j = i; j > 0 && m->ptr->contiguity[order[j]] > m->ptr->contiguity[order[j - 1]]; j--) {
+      int t = order[j];
+      order[j] = order[j - 1];
+      order[j - 1] = t;
+    }
+}
+
+static u32
+padded_numel(const Type *t)
+{
+  u32 n = 1;
+  for (u32 i = 0; i < t->rank; i++)
+    n *= next_pow2(t->shape[i]);
+  return n;
+}
+
+/* No wider than gives every thread something to do. */
+static u32
+useful_vec(const Place *p, const Type *t, u32 vec)
+{
+  u32 each = padded_numel(t) / (p->f->warps * 32);
+  return vec < each ? vec : each ? each : 1;
+}
+
+/* Lanes along the fastest dimensions, warps along the slowest: rows stay inside a warp. */
+static const Layout *
+rows_in_warps(const Place *p, const Type *t, u32 vec, const int *order)
+{
+  u32 size[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], lanes_left = 32, warps_left = p->f->warps;
+  for (u32 i = 0; i < t->rank; i++) {
+    u32 d = (u32)order[i], extent = next_pow2(t->shape[d]);
+    size[d] = i == 0 && vec < extent ? vec : i == 0 ? extent : 1;
+    lanes[d] = extent / size[d] < lanes_left ? extent / size[d] : lanes_left;
+    lanes_left /= lanes[d];
+  }
+  for (u32 i = t->rank; i-- > 0;) {
+    u32 d = (u32)order[i], room = next_pow2(t->shape[d]) / (size[d] * lanes[d]);
+    warps[d] = room < warps_left ? room : warps_left;
+    warps_left /= warps[d];
+  }
+  lanes[order[t->rank - 1]] *= lanes_left;
+  warps[order[t->rank - 1]] *= warps_left;
+  return layout_blocked(p->c, t->rank, t->shape, size, lanes, warps, order);
+}
+
+static void
+propose_memory(Place *p, Proposals *ps, u32 var, const MemOp *m)
+{
+  int order[MAX_RANK];
+  const Type *t = p->vars.data[var]->type;
+  memory_order(m, t->rank, order);
+  u32 vec = useful_vec(p, t, m->vec);
+  propose(p, ps, var, layout_default(p->c, t->rank, t->shape, p->f->warps, vec, order));
+  if (t->rank > 1)
+    propose(p, ps, var, rows_in_warps(p, t, vec, order));
+}
+
+/* A dot without tensor cores: blocks of up to 4 x 4 per thread, 4 x 8 threads per warp, warps as square as they go. */
+static const Layout *
+fma_layout(const Place *p, const Type *t)
+{
+  static const int order[2] = {1, 0};
+  u32 m = next_pow2(t->shape[0]), n = next_pow2(t->shape[1]), warps[2] = {1, 1}, lanes[2] = {4, 8};
+  u32 size[2] = {m / 4 < 4 ? m / 4 : 4, n / 8 < 4 ? n / 8 : 4};
+  size[0] += !size[0];
+  size[1] += !size[1];
+  while (warps[0] * warps[1] < p->f->warps)
+    warps[m / warps[0] >= n / warps[1] ? 0 : 1] *= 2;
+  return layout_blocked(p->c, 2, t->shape, size, lanes, warps, order);
+}
+
+static const Layout *
+dot_layout(const Place *p, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  Attr *w = op_attr(op, AT_WARPS);
+  if (!op_attr(op, AT_MMA) || !w)
+    return fma_layout(p, t);
+  return layout_mma(p->c, t->shape, (u32[]){(u32)w->ints.v[0], (u32)w->ints.v[1]});
+}
+
+typedef struct Anchors { Place *p; Proposals *ps; } Anchors;
+
+static void
+propose_anchor(Op *op, void *user)
+{
+  Anchors *a = user;
+  u32 var = place_op_var(a->p, op);
+  if (var == NO_VAR)
+    return;
+  const Type *explicit = op->nresults ? op_result(op)->type : NULL;
+  if (explicit && explicit->layout)
+    propose_fixed(a->p, a->ps, var, explicit->layout);
+  else if (op->code == OP_DOT)
+    propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
+}
+
+/* ---- travelling along edges ---- */
+
+/* The op's layout when its operand has layout l; NULL where that does not say. */
+static const Layout *
+layout_forward(Place *p, const Edge *e, const Layout *l)
+{
+  const Op *op = e->op;
+  const Type *r = op->nresults ? op_result(op)->type : NULL;
+  int perm[MAX_RANK];
+  switch (op->code) {
+  case OP_BROADCAST: case OP_DOT: return NULL;
+  case OP_EXPAND_DIMS: return layout_expand_dims(p->c, l, (int)op_int(op, AT_AXIS, 0));
+  case OP_RESHAPE: return layout_reshape(p->c, l, r->rank, r->shape);
+  case OP_PERMUTE:
+    for (u32 i = 0; i < op_attr(op, AT_PERM)->ints.n; i++)
+      perm[i] = (int)op_attr(op, AT_PERM)->ints.v[i];
+    return layout_permute(p->c, l, perm);
+  default: return l;
+  }
+}
+
+static void
+travel(Place *p, Proposals *ps, Proposal from)
+{
+  Var *v = p->vars.data[from.var];
+  const Layout *l = v->cand[from.cand];
+  for (u32 i = 0; i < v->edges.len; i++) {
+    Edge *e = p->edges.data[v->edges.data[i]];
+    if (e->def == from.var)
+      propose(p, ps, e->user, layout_forward(p, e, place_value_layout(p, e->v, l)));
+    else if (!op_is(e->v, OP_REDUCE))
+      propose(p, ps, e->def, place_operand_layout(p, e->op, e->i, l));
+  }
+}
+
+static void
+travel_all(Place *p, Proposals *ps)
+{
+  while (ps->head < ps->list.len)
+    travel(p, ps, ps->list.data[ps->head++]);
+}
+
+void
+place_candidates(Place *p)
+{
+  Proposals ps = {0};
+  Anchors a = {p, &ps};
+  func_walk(p->f, propose_anchor, &a);
+  for (u32 i = 0; i < p->mems.len; i++)
+    propose_memory(p, &ps, place_op_var(p, p->mems.data[i]->op), p->mems.data[i]);
+  travel_all(p, &ps);
+  for (u32 i = 0; i < p->vars.len; i++) {   /* what no anchor reached */
+    Var *v = p->vars.data[i];
+    int order[MAX_RANK];
+    if (v->ncand || p->parent[i] != i)
+      continue;
+    row_major(v->type->rank, order);
+    propose(p, &ps, i, layout_default(p->c, v->type->rank, v->type->shape, p->f->warps, useful_vec(p, v->type, 4), order));
+    travel_all(p, &ps);
+  }
+}
+
+/* ---- choice ---- */
+
+static i64
+edge_cost(Place *p, Edge *e, u32 user_cand, u32 def_cand)
+{
+  i64 *memo = &e->cost[user_cand][def_cand];
+  if (!*memo) {
+    const Var *u = p->vars.data[e->user], *d = p->vars.data[e->def];
+    const Layout *need = place_operand_layout(p, e->op, e->i, u->cand[user_cand]);
+    const Layout *have = place_value_layout(p, e->v, d->cand[def_cand]);
+    *memo = 1 + e->weight * place_convert_cost(p, have, need, e->v->type);
+  }
+  return *memo - 1;
+}
+
+enum { UNDECIDED = MAX_CANDIDATES };
+
+static i64
+cost_of(Place *p, const Var *v, u32 var, u32 cand)
+{
+  i64 cost = v->own[cand];
+  for (u32 i = 0; i < v->edges.len; i++) {
+    Edge *e = p->edges.data[v->edges.data[i]];
+    u32 other = p->vars.data[e->user == var ? e->def : e->user]->chosen;
+    if (other != UNDECIDED)
+      cost += e->user == var ? edge_cost(p, e, cand, other) : edge_cost(p, e, other, cand);
+  }
+  return cost;
+}
+
+/* True when the choice changed. */
+static bool
+decide(Place *p, u32 var)
+{
+  Var *v = p->vars.data[var];
+  u32 before = v->chosen, best = before == UNDECIDED ? 0 : before;
+  i64 least = cost_of(p, v, var, best);
+  for (u32 i = 0; i < v->ncand; i++) {
+    i64 cost = i == best ? least : cost_of(p, v, var, i);
+    if (cost < least) {
+      least = cost;
+      best = i;
+    }
+  }
+  v->chosen = best;
+  return best != before;
+}
+
+static void
+wake_neighbours(const Place *p, const Var *v, bool *asleep)
+{
+  for (u32 i = 0; i < v->edges.len; i++) {
+    const Edge *e = p->edges.data[v->edges.data[i]];
+    asleep[e->user] = asleep[e->def] = false;
+  }
+}
+
+void
+place_solve(Place *p)
+{
+  bool *asleep = NEW_ARRAY(p->c->scratch, bool, p->vars.len + 1);
+  for (u32 i = 0; i < p->vars.len; i++) {
+    Var *v = p->vars.data[i];
+    for (u32 k = 0; k < v->ncand; k++)
+      v->own[k] = v->ncand > 1 ? place_own_cost(p, v, v->cand[k]) : 0;
+    v->chosen = v->ncand == 1 ? 0 : UNDECIDED;
+  }
+  for (u32 i = 0; i < p->vars.len; i++)   /* memory first: what they want without the others */
+    if (p->vars.data[i]->mems.len && p->vars.data[i]->ncand)
+      decide(p, i);
+  bool changed = true;
+  for (u32 round = 0; changed && round < ROUNDS; round++) {
+    changed = false;
+    for (u32 i = 0; i < p->vars.len; i++) {
+      if (asleep[i] || p->vars.data[i]->ncand < 2)
+        continue;
+      asleep[i] = true;
+      if (decide(p, i)) {
+        changed = true;
+        wake_neighbours(p, p->vars.data[i], asleep);
+        asleep[i] = true;
+      }
+    }
+  }
+}

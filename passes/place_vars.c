@@ -1,0 +1,340 @@
+/* place_vars.c - assign_layout's first part: which values are cheap, which share a variable, where edges run. */
+#include "place.h"
+
+/* ---- cheap values ---- */
+
+bool
+op_is_shape(const Op *op)
+{
+  return op->code == OP_BROADCAST || op->code == OP_EXPAND_DIMS || op->code == OP_RESHAPE || op->code == OP_PERMUTE;
+}
+
+static bool
+is_elementwise(const Op *op)
+{
+  return op_has(op, T_ELEM | T_PURE);
+}
+
+static bool
+op_is_cheap(const Place *p, const Op *op)
+{
+  if (op->code != OP_CONST && op->code != OP_ARANGE && op->code != OP_SPLAT && !is_elementwise(op) && !op_is_shape(op))
+    return false;
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Value *v = op_operand(op, i);
+    if (v && type_is_tile(v->type) && !p->cheap[v->id])
+      return false;
+  }
+  return !op_result(op)->type->layout;
+}
+
+static void
+mark_cheap(Op *op, void *user)
+{
+  Place *p = user;
+  for (u32 i = 0; i < op->nresults; i++)
+    if (type_is_tile(op->results[i]->type))
+      p->cheap[op->results[i]->id] = op_is_cheap(p, op);
+}
+
+/* ---- variables, by union-find ---- */
+
+static u32
+find(const Place *p, u32 v)
+{
+  while (p->parent[v] != v)
+    v = p->parent[v] = p->parent[p->parent[v]];
+  return v;
+}
+
+u32
+place_var(const Place *p, const Value *v)
+{
+  return p->var_of[v->id] == NO_VAR ? NO_VAR : find(p, p->var_of[v->id]);
+}
+
+u32
+place_op_var(const Place *p, const Op *op)
+{
+  return op->mark == NO_VAR ? NO_VAR : find(p, op->mark);
+}
+
+static u32
+var_new(Place *p, const Type *shape)
+{
+  Var *v = NEW(p->c->scratch, Var);
+  v->type = shape;
+  u32 id = p->vars.len;
+  vec_push(p->c->scratch, &p->vars, v);
+  p->parent[id] = id;
+  return id;
+}
+
+static void
+unite(Place *p, u32 a, u32 b)
+{
+  a = find(p, a);
+  b = find(p, b);
+  if (a < b)
+    p->parent[b] = a;
+  else
+    p->parent[a] = b;
+}
+
+static bool
+wants_var(const Place *p, const Value *v)
+{
+  return v && type_is_tile(v->type) && (v->id >= p->nvalues || !p->cheap[v->id]);
+}
+
+static void
+set_var(Place *p, const Value *v, u32 var, bool member)
+{
+  p->var_of[v->id] = var;
+  p->member[v->id] = member;
+}
+
+static const Type *
+first_tile(const Op *op)
+{
+  for (u32 i = 0; i < op->noperands; i++)
+    if (op_operand(op, i) && type_is_tile(op_operand(op, i)->type))
+      return op_operand(op, i)->type;
+  return NULL;
+}
+
+/* Loop-carried values and if results: one variable per position. */
+static void
+region_vars(Place *p, Op *op)
+{
+  for (u32 k = 0; k < op->nresults; k++) {
+    Value *r = op->results[k];
+    if (!type_is_tile(r->type))
+      continue;
+    u32 var = var_new(p, r->type);
+    set_var(p, r, var, true);
+    for (u32 i = 0; op_is_loop(op) && i < op->nregions; i++)
+      set_var(p, op->regions[i]->args[loop_first_arg(op) + k], var, true);
+  }
+}
+
+static void
+make_vars(Op *op, void *user)
+{
+  Place *p = user;
+  op->mark = NO_VAR;
+  if (op_is_loop(op) || op->code == OP_IF) {
+    region_vars(p, op);
+    return;
+  }
+  const Value *r = op->nresults ? op_result(op) : NULL;
+  bool by_operand = op->code == OP_REDUCE || !r;
+  const Type *shape = by_operand ? first_tile(op) : r->type;
+  if (op_has(op, T_TERM) || !shape || !type_is_tile(shape) || (!by_operand && !wants_var(p, r)))
+    return;
+  op->mark = var_new(p, shape);
+  for (u32 i = 0; i < op->nresults; i++)
+    if (type_is_tile(op->results[i]->type))
+      set_var(p, op->results[i], op->mark, is_elementwise(op));
+}
+
+static void
+unite_member(Place *p, u32 var, const Value *v)
+{
+  if (v && type_is_tile(v->type) && p->member[v->id])
+    unite(p, var, p->var_of[v->id]);
+}
+
+/* The values that a region's terminator hands to carried values or results. */
+static void
+unite_yields(Place *p, Op *op)
+{
+  for (u32 r = 0; r < op->nregions; r++) {
+    Op *end = region_end(op, r);
+    for (u32 k = 0; k < op->nresults; k++)
+      if (type_is_tile(op->results[k]->type))
+        unite_member(p, p->var_of[op->results[k]->id], op_operand(end, yield_first(end) + k));
+  }
+}
+
+static void
+unite_members(Op *op, void *user)
+{
+  Place *p = user;
+  if (op_is_loop(op) || op->code == OP_IF) {
+    unite_yields(p, op);
+    return;
+  }
+  if (op->mark == NO_VAR || !is_elementwise(op))
+    return;
+  for (u32 i = 0; i < op->noperands; i++)
+    unite_member(p, op->mark, op_operand(op, i));
+}
+
+/* ---- how an op relates layouts ---- */
+
+static const Layout *
+dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
+{
+  const Type *t = op_operand(op, i)->type;
+  Attr *w = op_attr(op, AT_WARPS);
+  if (i == 2)
+    return l;
+  if (!op_attr(op, AT_MMA) || !w)
+    return layout_fma_operand(p->c, (int)i, t->shape, l);
+  u32 warps[2] = {(u32)w->ints.v[0], (u32)w->ints.v[1]};
+  return layout_mma_operand(p->c, (int)i, t->shape, warps, type_elem_bits(t));
+}
+
+static const Layout *
+unpermuted(const Place *p, const Op *op, const Layout *l)
+{
+  Attr *perm = op_attr(op, AT_PERM);
+  int inverse[MAX_RANK] = {0};
+  for (u32 i = 0; i < perm->ints.n; i++)
+    inverse[perm->ints.v[i]] = (int)i;
+  return layout_permute(p->c, l, inverse);
+}
+
+const Layout *
+place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
+{
+  const Type *t = op_operand(op, i)->type;
+  switch (op->code) {
+  case OP_BROADCAST: return layout_unbroadcast(p->c, l, t->shape);
+  case OP_EXPAND_DIMS: return layout_squeeze(p->c, l, (int)op_int(op, AT_AXIS, 0));
+  case OP_RESHAPE: return layout_reshape(p->c, l, t->rank, t->shape);
+  case OP_PERMUTE: return unpermuted(p, op, l);
+  case OP_DOT: return dot_operand_layout(p, op, i, l);
+  default: return l;
+  }
+}
+
+const Layout *
+place_value_layout(const Place *p, const Value *v, const Layout *l)
+{
+  if (!op_is(v, OP_REDUCE))
+    return l;
+  return layout_slice(p->c, l, (int)op_int(v->def, AT_AXIS, 0));
+}
+
+/* ---- edges ---- */
+
+static void
+edge(Place *p, Op *op, u32 i, u32 user)
+{
+  Value *v = op_operand(op, i);
+  if (!wants_var(p, v) || user == NO_VAR)
+    return;
+  u32 def = place_var(p, v);
+  user = find(p, user);
+  if (user == def)
+    return;
+  Edge *e = NEW(p->c->scratch, Edge);
+  *e = (Edge){.user = user, .def = def, .op = op, .i = i, .v = v, .weight = place_loop_weight(value_block(v))};
+  u32 id = p->edges.len;
+  vec_push(p->c->scratch, &p->edges, e);
+  vec_push(p->c->scratch, &p->vars.data[user]->edges, id);
+  vec_push(p->c->scratch, &p->vars.data[def]->edges, id);
+}
+
+static void
+region_edges(Place *p, Op *op)
+{
+  for (u32 k = 0; k < op->nresults; k++) {
+    u32 var = p->var_of[op->results[k]->id];
+    if (var == NO_VAR)
+      continue;
+    if (op_is_loop(op))
+      edge(p, op, loop_first_init(op) + k, var);
+    for (u32 r = 0; r < op->nregions; r++) {
+      Op *end = region_end(op, r);
+      edge(p, end, yield_first(end) + k, var);
+    }
+  }
+}
+
+static void
+make_edges(Op *op, void *user)
+{
+  Place *p = user;
+  if (op_is_loop(op) || op->code == OP_IF)
+    region_edges(p, op);
+  for (u32 i = 0; op->mark != NO_VAR && i < op->noperands; i++)
+    edge(p, op, i, op->mark);
+}
+
+/* ---- memory ops and work ---- */
+
+static u32
+fastest_dim(const AxisInfo *a, u32 rank)
+{
+  u32 best = rank - 1;
+  for (u32 d = rank; d-- > 0;)
+    if (a->contiguity[d] > a->contiguity[best])
+      best = d;
+  return best;
+}
+
+static void
+add_mem(Place *p, Op *op, Var *v)
+{
+  MemOp *m = NEW(p->c->scratch, MemOp);
+  const Value *ptr = op_operand(op, 0);
+  u32 mask_at = op->code == OP_LOAD ? 1 : 2;
+  const Value *mask = op->code != OP_ATOMIC_CAS ? op_operand(op, mask_at) : NULL;
+  m->op = op;
+  m->ptr = &p->axes[ptr->id];
+  m->mask = mask ? &p->axes[mask->id] : NULL;
+  m->elem_bytes = dtype_bytes(ptr->type->dt);
+  m->dim = fastest_dim(m->ptr, ptr->type->rank);
+  m->vec = 1;
+  if (op->code == OP_LOAD || op->code == OP_STORE)
+    m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, 16);
+  vec_push(p->c->scratch, &v->mems, m);
+  vec_push(p->c->scratch, &p->mems, m);
+}
+
+static void
+add_costs(Op *op, void *user)
+{
+  Place *p = user;
+  u32 var = place_op_var(p, op);
+  if (var == NO_VAR)
+    return;
+  Var *v = p->vars.data[var];
+  if (op->code == OP_REDUCE)
+    vec_push(p->c->scratch, &v->reduces, op);
+  else if (op_has(op, T_READS) || op_has(op, T_WRITES))
+    add_mem(p, op, v);
+  else if (is_elementwise(op))
+    v->work += (u64)place_loop_weight(op->block);
+}
+
+static void
+count_op(Op *op, void *user)
+{
+  *(u32 *)user += 1 + op->nresults;
+}
+
+void
+place_build(Place *p)
+{
+  Func *f = p->f;
+  Arena *a = p->c->scratch;
+  u32 n = 0;
+  p->nvalues = f->nvalues;
+  p->axes = analyse_axes(f);
+  p->cheap = NEW_ARRAY(a, bool, f->nvalues);
+  p->member = NEW_ARRAY(a, bool, f->nvalues);
+  p->var_of = NEW_ARRAY(a, u32, f->nvalues);
+  for (u32 i = 0; i < f->nvalues; i++)
+    p->var_of[i] = NO_VAR;
+  func_walk(f, count_op, &n);
+  p->parent = NEW_ARRAY(a, u32, n + 1);
+  func_walk(f, mark_cheap, p);
+  func_walk(f, make_vars, p);
+  func_walk(f, unite_members, p);
+  func_walk(f, make_edges, p);
+  func_walk(f, add_costs, p);
+}
