@@ -22,12 +22,6 @@ const_typed(DType dt, i64 i, double f)
   return (Const){.form = CF_TYPED, .dt = dt, .i = i, .f = f};
 }
 
-static Const
-const_float(double v)
-{
-  return (Const){.form = CF_FLOAT, .f = v};
-}
-
 bool
 const_is_float(Const k)
 {
@@ -115,6 +109,15 @@ float_largest(DType dt)
   }
 }
 
+/* The least or largest finite value of a type. */
+Const
+const_limit(DType dt, bool largest)
+{
+  if (dtype_is_float(dt))
+    return const_typed(dt, 0, largest ? float_largest(dt) : -float_largest(dt));
+  return const_typed(dt, largest ? (i64)int_largest(dt) : int_least(dt), 0);
+}
+
 static double
 float_toward_zero(double v, DType dt)
 {
@@ -171,6 +174,13 @@ const_bits(Const k, DType dt)
 {
   u64 mask = UINT64_MAX >> (64 - dtype_bits(dt));
   return dtype_is_float(dt) ? float_to_bits(dt, const_double(k)) : (u64)k.i & mask;
+}
+
+/* The constant of type dt with these bits. */
+Const
+const_from_bits(DType dt, u64 bits)
+{
+  return dtype_is_float(dt) ? const_typed(dt, 0, float_from_bits(dt, bits)) : const_typed(dt, int_wrap(bits, dt), 0);
 }
 
 /* The constant as an op; t scalar or tile. */
@@ -370,7 +380,7 @@ float_math(OpCode op, const Const *x, double *out)
   case OP_ABS: *out = fabs(x[0].f); return true;
   case OP_FLOOR: *out = floor(x[0].f); return true;
   case OP_CEIL: *out = ceil(x[0].f); return true;
-  case OP_RINT: *out = x[0].f - remainder(x[0].f, 1); return isfinite(x[0].f);
+  case OP_RINT: *out = rint(x[0].f); return true;
   case OP_SQRT: *out = sqrt(x[0].f); return true;
   case OP_EXP2: *out = exp2(x[0].f); return true;
   case OP_LOG2: *out = log2(x[0].f); return true;

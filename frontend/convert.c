@@ -131,9 +131,10 @@ value_cast(Lower *L, Value *x, DType to)
   return ir_cmp(&L->b, "ne", x, ir_const_bits(&L->b, x->type, 0));
 }
 
-/* v as dt by implicit rules: a literal integer must fit, a literal float must be wanted as a float. */
+/* v as dt by implicit rules: a literal integer must fit, a literal float must be wanted as a float. A constant gets the
+ * extents of `like` (NULL: none). */
 Value *
-val_as(Lower *L, Val v, DType dt)
+val_as(Lower *L, Val v, DType dt, const Type *like)
 {
   L->b.span = v.span;
   if (v.kind == V_IR)
@@ -145,7 +146,8 @@ val_as(Lower *L, Val v, DType dt)
   }
   Const k;
   const_cast(v.k, dt, false, false, &k);
-  return const_value(L, k, type_scalar(L->c, dt));
+  const Type *t = type_scalar(L->c, dt);
+  return const_value(L, k, like ? type_with_elem(L->c, like, t) : t);
 }
 
 static void
@@ -261,40 +263,50 @@ values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const
 
 /* ---- assignment ---- */
 
-static Value *
-assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what)
+static Val
+assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared)
 {
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, type_str(L->c, t), val_str(L, v));
+  if (declared.hi)
+    diag_note(L->c, d, declared, "%s gets its type %s here", what, type_str(L->c, t));
   if (v.from.hi)
-    diag_note(L->c, d, v.from, "declared here");
+    diag_note(L->c, d, v.from, "the value is declared here");
   const Type *e = v.kind == V_IR ? v.ir->type : NULL;
   if (e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt)
     diag_note(L->c, d, v.span, "conversions are written: %s(...)", dtype_info[t->dt].name);
-  return NULL;
+  return val_poison(at);
+}
+
+static Val
+assign_const(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared)
+{
+  bool literal = v.k.form != CF_TYPED, is_float = const_is_float(v.k);
+  if (type_is_ptr(t) || (literal ? t->dt == DT_I1 || (is_float && !dtype_is_float(t->dt)) : v.k.dt != t->dt))
+    return assign_mismatch(L, at, v, t, what, declared);
+  if (!is_float && !dtype_is_float(t->dt) && !const_fits(v.k, t->dt)) {
+    ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[t->dt].name);
+    return val_poison(at);
+  }
+  Const k;
+  const_cast(v.k, t->dt, false, false, &k);
+  L->b.span = v.span;
+  return type_is_tile(t) ? val_ir(const_value(L, k, t), v.span) : val_const(k, v.span);
 }
 
 /* v where a value of type t is declared: literals adapt, scalars fill tiles, extents of 1 stretch. */
-Value *
-val_assign(Lower *L, Span at, Val v, const Type *t, const char *what)
+Val
+val_assign(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared)
 {
-  if (v.kind == V_POISON)
-    return NULL;
-  if (!val_is_data(v))
-    return assign_mismatch(L, at, v, t, what);
-  Value *x;
-  if (v.kind == V_CONST && v.k.form != CF_TYPED && !type_is_ptr(t)) {
-    if (t->dt == DT_I1 || (const_is_float(v.k) && !dtype_is_float(t->dt)))
-      return assign_mismatch(L, at, v, t, what);
-    x = val_as(L, v, t->dt);
-  } else {
-    x = val_value(L, v);
-  }
-  if (!x || type_elem(L->c, x->type) != type_elem(L->c, t))
-    return x ? assign_mismatch(L, at, v, t, what) : NULL;
   u32 shape[MAX_RANK];
-  if (type_is_tile(x->type) && !type_same_shape(x->type, t) &&
-      (!type_is_tile(t) || !meet(x->type, t, shape) || memcmp(shape, t->shape, t->rank * sizeof *shape)))
-    return assign_mismatch(L, at, v, t, what);
+  if (v.kind == V_POISON)
+    return v;
+  if (v.kind == V_CONST)
+    return assign_const(L, at, v, t, what, declared);
+  if (v.kind != V_IR || type_elem(L->c, v.ir->type) != type_elem(L->c, t))
+    return assign_mismatch(L, at, v, t, what, declared);
+  if (type_is_tile(v.ir->type) && !type_same_shape(v.ir->type, t) &&
+      (!type_is_tile(t) || !meet(v.ir->type, t, shape) || memcmp(shape, t->shape, t->rank * sizeof *shape)))
+    return assign_mismatch(L, at, v, t, what, declared);
   L->b.span = at;
-  return value_stretch(L, x, t);
+  return val_ir(value_stretch(L, v.ir, t), v.span);
 }

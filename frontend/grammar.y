@@ -22,16 +22,17 @@ int tl_lex(TL_STYPE *value, TL_LTYPE *at, Parser *p);
 #define YYLLOC_DEFAULT(cur, rhs, n) \
   ((cur) = (n) ? (Span){YYRHSLOC(rhs, 1).lo, YYRHSLOC(rhs, n).hi} : (Span){YYRHSLOC(rhs, 0).hi, YYRHSLOC(rhs, 0).hi})
 static void tl_error(Span *at, Parser *p, const char *message);
+/* yyloc is what bison calls @$ in the code around the actions. */
 #define ADD(list, x) parser_add(p, list, x)
-#define NODE0(kind) parser_node(p, kind, @$, 0)
-#define NODE1(kind, x) parser_node(p, kind, @$, 1, x)
-#define NODE2(kind, x, y) parser_node(p, kind, @$, 2, x, y)
-#define NODE3(kind, x, y, z) parser_node(p, kind, @$, 3, x, y, z)
-#define NAMED(kind, name, ...) parser_named(p, kind, @$, name, __VA_ARGS__)
-#define JOIN(kind, x, list) parser_join(p, kind, @$, NULL, x, list)
-#define BIN(op, a, at, b) parser_oper(p, N_BINARY, @$, at, op, a, b)
-#define PRE(op, at, a) parser_oper(p, N_UNARY, @$, at, op, a, NULL)
-#define SET(op, a, at, b) parser_oper(p, N_ASSIGN, @$, at, op, a, b)
+#define NODE0(kind) parser_node(p, kind, yyloc, 0)
+#define NODE1(kind, x) parser_node(p, kind, yyloc, 1, x)
+#define NODE2(kind, x, y) parser_node(p, kind, yyloc, 2, x, y)
+#define NODE3(kind, x, y, z) parser_node(p, kind, yyloc, 3, x, y, z)
+#define NAMED(kind, name, ...) parser_named(p, kind, yyloc, name, __VA_ARGS__)
+#define JOIN(kind, x, list) parser_join(p, kind, yyloc, NULL, x, list)
+#define BIN(op, a, at, b) parser_oper(p, N_BINARY, yyloc, at, op, a, b)
+#define PRE(op, at, a) parser_oper(p, N_UNARY, yyloc, at, op, a, NULL)
+#define SET(op, a, at, b) parser_oper(p, N_ASSIGN, yyloc, at, op, a, b)
 }
 
 %union { Node *node; }

@@ -1,4 +1,4 @@
-/* parser.h - text to syntax tree: what the scanner, the grammar and parse.c share. Private to the frontend. */
+/* parser.h - text to syntax tree: what the scanner, the grammar and parser.c share. Private to the frontend. */
 #ifndef TILEC_PARSER_H
 #define TILEC_PARSER_H
 #include "ast.h"

@@ -28,6 +28,7 @@ typedef enum ValKind {
 typedef struct Val Val;
 typedef struct Unit Unit;
 typedef struct Builtin Builtin;
+typedef struct Call Call;
 struct Val {
   ValKind kind;
   Span span;              /* the expression */
@@ -95,13 +96,13 @@ typedef struct Lower {
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
 } Lower;
-enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64, TILE_NUMEL_MAX = 1 << 20 };
+enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
+       REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20 };
 
 /* ---- lower.c ---- */
 /* Report at a place and say through which calls it was reached. */
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
-Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
 Val lower_const_decl(Lower *L, Unit *u, u32 index);
 
 /* ---- module.c ---- */
@@ -127,10 +128,11 @@ Val lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b);
 Val lower_body(Lower *L, Node *body, bool *returned);
 Val lower_call(Lower *L, const Node *n);
 Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* positional arguments only */
-/* Lower `fn` into the two regions of a new if on cond and join what they give. Pure regions become a select. */
-typedef Val ArmFn(Lower *L, const void *user, int arm);
-Val lower_arms(Lower *L, Span at, Value *cond, ArmFn *fn, const void *user);
-/* End the two open arms of an `if` with yields of va and vb under their common type; gives the if's result. */
+bool lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out);
+bool lower_may_nest(Lower *L, Span at);                              /* another loop or if may be opened */
+Val lower_condition(Lower *L, const Node *n);                        /* scalar or tile i1 data, or poison */
+bool const_promote(Lower *L, Val v, int num, Const *out);            /* a constant brought to num; reports if it does not fit */
+/* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
 Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
 
 /* ---- convert.c ---- */
@@ -148,7 +150,7 @@ const Type *val_type_of(Lower *L, Val v);                            /* the type
 const char *val_str(Lower *L, Val v);                                /* its type, or what it is, for messages */
 bool val_need_data(Lower *L, Val v, const char *what);               /* reports unless v is a number, bool or pointer */
 Value *val_value(Lower *L, Val v);                                   /* run-time value of v under its own type */
-Value *val_as(Lower *L, Val v, DType dt);                            /* converted; literals must fit: NULL after reporting */
+Value *val_as(Lower *L, Val v, DType dt, const Type *like);          /* converted; literals must fit: NULL after reporting */
 Val val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat);       /* explicit cast */
 int num_promote(int a, int b);
 DType num_dtype(Lower *L, int num, const Const *k);                  /* i32, i64 or f32 for literals */
@@ -156,8 +158,8 @@ Value *value_cast(Lower *L, Value *x, DType to);
 Value *value_stretch(Lower *L, Value *x, const Type *shape);         /* to shape's extents; must be possible */
 /* Common shape of n values in vals (NULL: absent): stretch all to it. False after reporting. */
 bool values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const Val *origin);
-/* v as an initialiser of something of type t: literals adapt, scalars fill tiles. NULL after reporting. */
-Value *val_assign(Lower *L, Span at, Val v, const Type *t, const char *what);
+/* v as an initialiser of something of type t: literals adapt (and stay constants), scalars fill tiles. */
+Val val_assign(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared);
 
 /* ---- consteval.c ---- */
 Const const_int(i64 v);
@@ -166,6 +168,8 @@ Const const_typed(DType dt, i64 i, double f);
 bool const_is_float(Const k);
 bool const_is_bool(Const k);
 double const_double(Const k);
+Const const_limit(DType dt, bool largest);                           /* least or largest finite value */
+Const const_from_bits(DType dt, u64 bits);
 bool const_equal(Const a, Const b);
 bool const_fits(Const k, DType dt);                                  /* an integer literal in an integer type */
 bool const_cast(Const k, DType dt, bool rz, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
@@ -179,7 +183,7 @@ u64 const_bits(Const k, DType dt);
 
 /* ---- builtins: lower_call.c binds the arguments, builtin_*.c do the work ---- */
 enum { BUILTIN_ARGS_MAX = 8 };
-typedef struct Call {
+struct Call {
   const Node *node;
   Span span;
   const char *name;
@@ -187,7 +191,7 @@ typedef struct Call {
   Val args[BUILTIN_ARGS_MAX];
   bool given[BUILTIN_ARGS_MAX];
   u32 nargs;
-} Call;
+};
 struct Builtin {
   const char *name;
   const char *params;     /* names in order; `x?` is optional */
@@ -210,5 +214,6 @@ bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, 
 bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
 Value *call_pointer(Lower *L, Call *c, u32 i);
+Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */
 bool shape_check(Lower *L, Span at, u32 rank, const u32 *shape);
 #endif

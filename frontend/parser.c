@@ -1,4 +1,4 @@
-/* parse.c - around the generated parser: constructors for its actions, literals, and words for syntax errors. */
+/* parser.c - around the generated parser: constructors for its actions, literals, and words for syntax errors. */
 #include "parser.h"
 #include "tl_grammar.h"
 #include <errno.h>

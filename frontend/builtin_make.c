@@ -1,0 +1,166 @@
+/* builtin_make.c - functions that make tiles and change their shape. */
+#include "sema.h"
+
+static Val
+grid_query(Lower *L, Call *c, bool id)
+{
+  i64 axis = 0;
+  if (c->given[0] && !call_int(L, c, 0, "the axis", &axis))
+    return val_poison(c->span);
+  if (axis < 0 || axis > 2)
+    return call_error(L, c, c->args[0].span, "a grid has axes 0, 1 and 2");
+  L->b.span = c->span;
+  return val_ir(id ? ir_program_id(&L->b, (int)axis) : ir_num_programs(&L->b, (int)axis), c->span);
+}
+
+Val
+builtin_program_id(Lower *L, Call *c)
+{
+  return grid_query(L, c, true);
+}
+
+Val
+builtin_num_programs(Lower *L, Call *c)
+{
+  return grid_query(L, c, false);
+}
+
+Val
+builtin_arange(Lower *L, Call *c)
+{
+  i64 lo = 0, hi;
+  if (!call_int(L, c, 0, "the bounds", c->given[1] ? &lo : &hi) || (c->given[1] && !call_int(L, c, 1, "the bounds", &hi)))
+    return val_poison(c->span);
+  if (lo < INT32_MIN || hi - 1 > INT32_MAX || lo > INT32_MAX || hi < INT32_MIN)
+    return call_error(L, c, c->span, "its values are i32");
+  if (hi <= lo)
+    return call_error(L, c, c->span, arena_printf(L->a, "the range from %lld to %lld is empty", (long long)lo, (long long)hi));
+  u32 n = hi - lo > TILE_NUMEL_MAX ? TILE_NUMEL_MAX + 1 : (u32)(hi - lo);
+  if (!shape_check(L, c->span, 1, &n))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  return val_ir(ir_arange(&L->b, lo, hi), c->span);
+}
+
+static Val
+filled(Lower *L, Call *c, Val value, const DType *dt)
+{
+  u32 rank, shape[MAX_RANK];
+  if (!call_shape(L, c, 0, &rank, shape) || !val_need_data(L, value, c->name))
+    return val_poison(c->span);
+  if (val_is_tile(value))
+    return call_error(L, c, value.span, "the value is a scalar");
+  if (dt)
+    value = val_cast(L, value.span, value, *dt, NULL, false);
+  if (value.kind == V_POISON)
+    return value;
+  L->b.span = c->span;
+  const Type *elem = val_type_of(L, value), *t = type_tile(L->c, elem, (int)rank, shape, NULL);
+  Value *v = value.kind == V_CONST ? val_as(L, value, elem->dt, t) : ir_splat(&L->b, value.ir, t);
+  return v ? val_ir(v, c->span) : val_poison(c->span);
+}
+
+Val
+builtin_full(Lower *L, Call *c)
+{
+  DType dt;
+  if (c->given[2] && !call_dtype(L, c, 2, &dt))
+    return val_poison(c->span);
+  return filled(L, c, c->args[1], c->given[2] ? &dt : NULL);
+}
+
+Val
+builtin_zeros(Lower *L, Call *c)
+{
+  DType dt;
+  return call_dtype(L, c, 1, &dt) ? filled(L, c, val_const(const_int(0), c->span), &dt) : val_poison(c->span);
+}
+
+/* ---- shapes ---- */
+
+Val
+builtin_reshape(Lower *L, Call *c)
+{
+  u32 rank, shape[MAX_RANK], count = 1;
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_shape(L, c, 1, &rank, shape))
+    return val_poison(c->span);
+  for (u32 i = 0; i < rank; i++)
+    count *= shape[i];
+  if (count != type_numel(x->type))
+    return call_error(L, c, c->span, arena_printf(L->a, "%s has %u elements, the new shape %u", type_str(L->c, x->type),
+                                                  type_numel(x->type), count));
+  L->b.span = c->span;
+  return val_ir(ir_reshape(&L->b, x, (int)rank, shape), c->span);
+}
+
+Val
+builtin_broadcast_to(Lower *L, Call *c)
+{
+  u32 rank, shape[MAX_RANK];
+  if (!val_need_data(L, c->args[0], c->name) || !call_shape(L, c, 1, &rank, shape))
+    return val_poison(c->span);
+  const Type *t = type_tile(L->c, type_elem(L->c, val_type_of(L, c->args[0])), (int)rank, shape, NULL);
+  return val_assign(L, c->span, c->args[0], t, "the result", (Span){0, 0});
+}
+
+Val
+builtin_expand_dims(Lower *L, Call *c)
+{
+  i64 axis;
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_int(L, c, 1, "the axis", &axis))
+    return val_poison(c->span);
+  u32 rank = x->type->rank;
+  if (axis < -(i64)rank - 1 || axis > (i64)rank || rank == MAX_RANK) {
+    ERR(L, c->span, E_AXIS, (long long)axis, type_str(L->c, x->type));
+    return val_poison(c->span);
+  }
+  L->b.span = c->span;
+  return val_ir(ir_expand_dims(&L->b, x, (int)(axis < 0 ? axis + rank + 1 : axis)), c->span);
+}
+
+static Val
+permuted(Lower *L, Call *c, Value *x, const int *perm)
+{
+  L->b.span = c->span;
+  return val_ir(ir_permute(&L->b, x, perm), c->span);
+}
+
+Val
+builtin_permute(Lower *L, Call *c)
+{
+  int perm[MAX_RANK];
+  u32 seen = 0;
+  Value *x = call_tile(L, c, 0);
+  Val list = c->args[1];
+  if (!x)
+    return val_poison(c->span);
+  if ((list.kind != V_LIST && list.kind != V_TUPLE) || list.list.n != x->type->rank)
+    return call_error(L, c, list.span, "the order lists every dimension once, like [1, 0]");
+  for (u32 i = 0; i < x->type->rank; i++) {
+    Val v = list.list.v[i];
+    if (v.kind != V_CONST || const_is_float(v.k) || v.k.i < 0 || v.k.i >= x->type->rank || seen >> v.k.i & 1)
+      return call_error(L, c, v.span, "the order lists every dimension once, like [1, 0]");
+    perm[i] = (int)v.k.i;
+    seen |= 1u << v.k.i;
+  }
+  return permuted(L, c, x, perm);
+}
+
+Val
+builtin_trans(Lower *L, Call *c)
+{
+  int perm[MAX_RANK];
+  Value *x = call_tile(L, c, 0);
+  if (!x)
+    return val_poison(c->span);
+  int rank = x->type->rank;
+  if (rank < 2)
+    return call_error(L, c, c->span, "the tile needs two dimensions");
+  for (int i = 0; i < rank; i++)
+    perm[i] = i;
+  perm[rank - 2] = rank - 1;
+  perm[rank - 1] = rank - 2;
+  return permuted(L, c, x, perm);
+}

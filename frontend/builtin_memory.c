@@ -1,0 +1,187 @@
+/* builtin_memory.c - loads, stores, atomics. The pointers give the shape; masks and values stretch to it. */
+#include "sema.h"
+
+/* Argument i as i1 data; NULL in *out if it is not given. */
+static bool
+mask_arg(Lower *L, Call *c, u32 i, Value **out)
+{
+  *out = NULL;
+  if (!c->given[i])
+    return true;
+  Val v = c->args[i];
+  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1) {
+    if (v.kind != V_POISON)
+      ERR(L, v.span, E_ARGUMENT, c->name, "an i1 mask", val_str(L, v));
+    return false;
+  }
+  if (v.kind == V_CONST && v.k.i)
+    return true;
+  *out = val_value(L, v);
+  return true;
+}
+
+/* A number as what p points to: literals adapt, floats become any float, integers any number. */
+static Value *
+pointee_value(Lower *L, Call *c, Val v, const Value *p)
+{
+  DType to = p->type->dt;
+  if (!val_need_data(L, v, c->name))
+    return NULL;
+  int num = val_is_ptr(v) ? -1 : val_num(v);
+  bool is_float = num == NUM_FLOAT || (num >= 0 && num < NUM_INT && dtype_is_float((DType)num));
+  bool fits = num >= 0 && (to == DT_I1 ? num == DT_I1 : dtype_is_float(to) || !is_float);
+  if (fits)
+    return val_as(L, v, to, type_is_tile(p->type) ? p->type : NULL);
+  Diag *d = ERR(L, v.span, E_CONVERT, val_str(L, v), dtype_info[to].name);
+  if (num >= 0)
+    diag_note(L->c, d, v.span, to == DT_I1 ? "compare: x != 0" : "write the conversion: %s(...)", dtype_info[to].name);
+  return NULL;
+}
+
+static void
+set_word(Op *op, AttrId id, const char *word)
+{
+  if (word)
+    op_set_str(op, id, word);
+}
+
+Val
+builtin_load(Lower *L, Call *c)
+{
+  const char *cache, *evict;
+  bool is_volatile;
+  Value *p = call_pointer(L, c, 0), *mask, *other = NULL;
+  if (!p || !mask_arg(L, c, 1, &mask) || !call_word(L, c, 3, "ca cg cs cv", NULL, &cache) ||
+      !call_word(L, c, 4, "first last normal", NULL, &evict) || !call_bool(L, c, 5, false, &is_volatile))
+    return val_poison(c->span);
+  if (c->given[2] && !c->given[1])
+    return call_error(L, c, c->args[2].span, "'other' stands where the mask is false, and there is no mask");
+  if (c->given[2] && !(other = pointee_value(L, c, c->args[2], p)))
+    return val_poison(c->span);
+  Value *v[3] = {p, mask, mask ? other : NULL};
+  if (!values_broadcast(L, c->span, "load", 3, v, c->args))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Value *r = ir_load(&L->b, v[0], v[1], v[2]);
+  set_word(r->def, AT_CACHE, cache);
+  set_word(r->def, AT_EVICT, evict);
+  if (is_volatile)
+    op_set_int(r->def, AT_VOLATILE, 1);
+  return val_ir(r, c->span);
+}
+
+/* Stretch value and mask to the pointers; these keep their shape: many values through one pointer would race. */
+static bool
+spread(Lower *L, Call *c, Value **v)
+{
+  const Type *before = v[0]->type;
+  if (!values_broadcast(L, c->span, c->name, 3, v, c->args))
+    return false;
+  if (v[0]->type == before)
+    return true;
+  const char *what = arena_printf(L->a, "%s writes %s through %s; each element needs a pointer of its own", c->name,
+                                  type_str(L->c, type_with_elem(L->c, v[0]->type, v[1] ? type_elem(L->c, v[1]->type)
+                                                                                       : type_scalar(L->c, DT_I1))),
+                                  type_str(L->c, before));
+  call_error(L, c, c->span, what);
+  return false;
+}
+
+Val
+builtin_store(Lower *L, Call *c)
+{
+  const char *cache, *evict;
+  Value *v[3] = {call_pointer(L, c, 0), NULL, NULL};
+  if (!v[0] || !(v[1] = pointee_value(L, c, c->args[1], v[0])) || !mask_arg(L, c, 2, &v[2]) ||
+      !call_word(L, c, 3, "wb cg cs wt", NULL, &cache) || !call_word(L, c, 4, "first last normal", NULL, &evict) ||
+      !spread(L, c, v))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Op *op = ir_store(&L->b, v[0], v[1], v[2]);
+  set_word(op, AT_CACHE, cache);
+  set_word(op, AT_EVICT, evict);
+  return val_void(c->span);
+}
+
+/* ---- atomics ---- */
+
+static bool
+atomic_type_ok(const char *rmw, DType dt)
+{
+  bool add = !strcmp(rmw, "add"), is_float = dtype_is_float(dt);
+  if (is_float && dtype_bits(dt) == 8)
+    return false;
+  if (is_float)
+    return add || (!strcmp(rmw, "xchg") && dtype_bits(dt) >= 32);
+  return dtype_bits(dt) >= 32;
+}
+
+static bool
+order_words(Lower *L, Call *c, u32 i, const char **sem, const char **scope)
+{
+  return call_word(L, c, i, "relaxed acquire release acq_rel", "acq_rel", sem) &&
+         call_word(L, c, i + 1, "cta gpu sys", "gpu", scope);
+}
+
+static Val
+atomic_result(Op *op, const char *sem, const char *scope, Span span)
+{
+  op_set_str(op, AT_SEM, sem);
+  op_set_str(op, AT_SCOPE, scope);
+  return val_ir(op_result(op), span);
+}
+
+static Val
+bad_atomic(Lower *L, Call *c, const Value *p)
+{
+  return call_error(L, c, c->args[0].span, arena_printf(L->a, "the hardware has no such operation on %s", dtype_info[p->type->dt].name));
+}
+
+static Val
+atomic_rmw(Lower *L, Call *c, const char *rmw)
+{
+  const char *sem, *scope;
+  Value *v[3] = {call_pointer(L, c, 0), NULL, NULL};
+  if (!v[0])
+    return val_poison(c->span);
+  if (!atomic_type_ok(rmw, v[0]->type->dt))
+    return bad_atomic(L, c, v[0]);
+  if (!(v[1] = pointee_value(L, c, c->args[1], v[0])) || !mask_arg(L, c, 2, &v[2]) || !order_words(L, c, 3, &sem, &scope) ||
+      !spread(L, c, v))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, OP_ATOMIC_RMW, v[2] ? 3 : 2, v, 1, &v[1]->type, 0);
+  op_set_str(op, AT_RMW, rmw);
+  return atomic_result(op, sem, scope, c->span);
+}
+
+#define ATOMIC(name) \
+  Val builtin_atomic_##name(Lower *L, Call *c) \
+  { \
+    return atomic_rmw(L, c, #name); \
+  }
+ATOMIC(add)
+ATOMIC(max)
+ATOMIC(min)
+ATOMIC(and)
+ATOMIC(or)
+ATOMIC(xor)
+ATOMIC(xchg)
+
+Val
+builtin_atomic_cas(Lower *L, Call *c)
+{
+  const char *sem, *scope;
+  Value *v[3] = {call_pointer(L, c, 0), NULL, NULL};
+  if (!v[0])
+    return val_poison(c->span);
+  if (dtype_is_float(v[0]->type->dt) || dtype_bits(v[0]->type->dt) < 32)
+    return bad_atomic(L, c, v[0]);
+  for (u32 i = 1; i < 3; i++)
+    if (!(v[i] = pointee_value(L, c, c->args[i], v[0])))
+      return val_poison(c->span);
+  if (!order_words(L, c, 3, &sem, &scope) || !spread(L, c, v))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  return atomic_result(op_create(&L->b, OP_ATOMIC_CAS, 3, v, 1, &v[1]->type, 0), sem, scope, c->span);
+}

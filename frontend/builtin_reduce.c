@@ -1,0 +1,353 @@
+/* builtin_reduce.c - reductions and the matrix product.
+ *
+ * sum of types narrower than 32 bits is done in f32, i32 or u32; float sums come back in their own type, integer sums
+ * stay wide (a sum of i8 rarely fits in i8). max and min ignore nans unless there is nothing else. argmax and argmin
+ * carry pairs (value, index) through one reduction and prefer the lower index among equals, so that the result does not
+ * depend on the order of the reduction. */
+#include "sema.h"
+
+typedef struct Reducer Reducer;
+struct Reducer {
+  u32 n;                          /* tiles folded together */
+  void (*combine)(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out);
+  OpCode code;                    /* the operation, or which comparison wins */
+  Val fn;
+  Span span;
+};
+
+/* One reduction along axis; results in out. */
+static void
+reduce_axis(Lower *L, const Reducer *r, Value *const *xs, int axis, Value **out)
+{
+  L->b.span = r->span;
+  Op *op = ir_reduce(&L->b, r->n, xs, axis);
+  Builder saved = L->b;
+  L->b = builder_at_end(saved.func, op->regions[0]);
+  L->b.span = r->span;
+  Value **args = op->regions[0]->args;
+  r->combine(L, r, args, args + r->n, out);
+  L->b.span = r->span;
+  ir_yield(&L->b, r->n, out);
+  L->b = saved;
+  for (u32 i = 0; i < r->n; i++)
+    out[i] = op->results[i];
+}
+
+/* x with dimension axis back as an extent of 1; a scalar becomes the tile `ones`. */
+static Value *
+dims_kept(Lower *L, Value *x, int axis, const Type *from)
+{
+  u32 ones[MAX_RANK] = {1, 1, 1, 1, 1};
+  if (type_is_tile(x->type))
+    return ir_expand_dims(&L->b, x, axis);
+  return ir_splat(&L->b, x, type_tile(L->c, x->type, from->rank, ones, NULL));
+}
+
+/* Reduce along args[axis_arg], or along all dimensions one after the other. */
+static bool
+reduce_dims(Lower *L, Call *c, const Reducer *r, Value **xs, u32 axis_arg, bool keep)
+{
+  const Type *from = xs[0]->type;
+  int axis = 0;
+  if (c->given[axis_arg]) {
+    if (!call_axis(L, c, axis_arg, from, &axis))
+      return false;
+    reduce_axis(L, r, xs, axis, xs);
+  } else {
+    for (int i = from->rank - 1; i >= 0; i--)
+      reduce_axis(L, r, xs, i, xs);
+  }
+  L->b.span = r->span;
+  for (u32 i = 0; keep && i < r->n; i++)
+    xs[i] = dims_kept(L, xs[i], axis, from);
+  return true;
+}
+
+static void
+combine_binary(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out)
+{
+  out[0] = ir_binary(&L->b, r->code, a[0], b[0]);
+}
+
+static Val
+simple_reduction(Lower *L, Call *c, OpCode code, Value *x, u32 axis_arg, DType result)
+{
+  bool keep;
+  Reducer r = {.n = 1, .combine = combine_binary, .code = code, .span = c->span};
+  if (!call_bool(L, c, axis_arg + 1, false, &keep) || !reduce_dims(L, c, &r, &x, axis_arg, keep))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  return val_ir(value_cast(L, x, result), c->span);
+}
+
+Val
+builtin_sum(Lower *L, Call *c)
+{
+  Value *x = call_tile(L, c, 0);
+  if (!x)
+    return val_poison(c->span);
+  if (type_is_ptr(x->type))
+    return call_error(L, c, c->args[0].span, "pointers cannot be summed");
+  DType dt = x->type->dt, wide = dt;
+  if (dtype_bits(dt) < 32)
+    wide = dtype_is_float(dt) ? DT_F32 : dtype_info[dt].cls == DC_U ? DT_U32 : DT_I32;
+  L->b.span = c->span;
+  return simple_reduction(L, c, OP_ADD, value_cast(L, x, wide), 1, dtype_is_float(dt) ? dt : wide);
+}
+
+/* max(a, b) element by element, or max(x, axis=). */
+static Val
+extreme(Lower *L, Call *c, OpCode code)
+{
+  if (c->given[1]) {
+    if (c->given[2] || c->given[3])
+      return call_error(L, c, c->span, "either two values, or one tile and an axis");
+    c->op = code;
+    c->nargs = 2;
+    return builtin_elementwise(L, c);
+  }
+  if (!val_is_tile(c->args[0]) && val_need_data(L, c->args[0], c->name))
+    return call_error(L, c, c->span, "either two values, or one tile and an axis");
+  Value *x = call_tile(L, c, 0);
+  if (!x)
+    return val_poison(c->span);
+  if (type_is_ptr(x->type))
+    return call_error(L, c, c->args[0].span, "pointers have no order");
+  DType dt = x->type->dt, wide = dt == DT_I1 ? DT_I32 : dtype_is_float(dt) && dtype_bits(dt) == 8 ? DT_F32 : dt;
+  L->b.span = c->span;
+  return simple_reduction(L, c, code, value_cast(L, x, wide), 2, dt);
+}
+
+Val
+builtin_max(Lower *L, Call *c)
+{
+  return extreme(L, c, OP_MAX);
+}
+
+Val
+builtin_min(Lower *L, Call *c)
+{
+  return extreme(L, c, OP_MIN);
+}
+
+/* ---- argmax, argmin ---- */
+
+/* (value, index): b wins if it is better, or as good and of lower index; a number is better than nan. */
+static void
+combine_arg(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out)
+{
+  Builder *B = &L->b;
+  Value *better = ir_cmp(B, r->code == OP_MAX ? "gt" : "lt", b[0], a[0]);
+  Value *tied = ir_cmp(B, "eq", b[0], a[0]);
+  if (type_is_float(a[0]->type)) {
+    Value *a_nan = ir_cmp(B, "ne", a[0], a[0]), *b_nan = ir_cmp(B, "ne", b[0], b[0]);
+    Value *b_only = ir_binary(B, OP_AND, a_nan, ir_unary(B, OP_NOT, b_nan));
+    better = ir_binary(B, OP_OR, better, b_only);
+    tied = ir_binary(B, OP_OR, tied, ir_binary(B, OP_AND, a_nan, b_nan));
+  }
+  Value *lower = ir_binary(B, OP_AND, tied, ir_cmp(B, "lt", b[1], a[1]));
+  Value *take = ir_binary(B, OP_OR, better, lower);
+  out[0] = ir_select(B, take, b[0], a[0]);
+  out[1] = ir_select(B, take, b[1], a[1]);
+}
+
+/* i32 tile like t whose elements are their own index along axis. */
+static Value *
+indices(Lower *L, const Type *t, int axis)
+{
+  Value *x = ir_arange(&L->b, 0, t->shape[axis]);
+  for (int i = 0; i < t->rank; i++)
+    if (i != axis)
+      x = ir_expand_dims(&L->b, x, i);
+  return value_stretch(L, x, t);
+}
+
+static Val
+arg_extreme(Lower *L, Call *c, OpCode code)
+{
+  bool keep;
+  int axis = 0;
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_bool(L, c, 2, false, &keep))
+    return val_poison(c->span);
+  if (type_is_ptr(x->type))
+    return call_error(L, c, c->args[0].span, "pointers have no order");
+  if (!c->given[1] && x->type->rank > 1)
+    return call_error(L, c, c->span, "a tile of several dimensions needs an axis");
+  if (c->given[1] && !call_axis(L, c, 1, x->type, &axis))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  DType dt = x->type->dt;
+  x = value_cast(L, x, dt == DT_I1 ? DT_I32 : dtype_is_float(dt) && dtype_bits(dt) == 8 ? DT_F32 : dt);
+  Value *xs[2] = {x, indices(L, x->type, axis)};
+  Reducer r = {.n = 2, .combine = combine_arg, .code = code, .span = c->span};
+  return reduce_dims(L, c, &r, xs, 1, keep) ? val_ir(xs[1], c->span) : val_poison(c->span);
+}
+
+Val
+builtin_argmax(Lower *L, Call *c)
+{
+  return arg_extreme(L, c, OP_MAX);
+}
+
+Val
+builtin_argmin(Lower *L, Call *c)
+{
+  return arg_extreme(L, c, OP_MIN);
+}
+
+/* ---- reduce by a function ---- */
+
+static void
+combine_fn(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out)
+{
+  Val *args = NEW_ARRAY(L->a, Val, 2 * r->n);
+  for (u32 i = 0; i < r->n; i++) {
+    args[i] = val_ir(a[i], r->span);
+    args[r->n + i] = val_ir(b[i], r->span);
+    out[i] = a[i];
+  }
+  Val v = lower_call_fn(L, r->span, r->fn, 2 * r->n, args), one[1] = {v};
+  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
+  u32 n = is_list ? v.list.n : 1;
+  if (v.kind == V_POISON)
+    return;
+  if (n != r->n) {
+    ERR(L, r->span, E_COMBINE, arena_printf(L->a, "it gives %s for %u tile%s", val_str(L, v), r->n, r->n == 1 ? "" : "s"));
+    return;
+  }
+  for (u32 i = 0; i < n; i++) {
+    Val x = val_assign(L, r->span, is_list ? v.list.v[i] : one[0], a[i]->type, "the combined value", (Span){0, 0});
+    if (val_is_data(x))
+      out[i] = val_value(L, x);
+  }
+}
+
+static void
+find_impure(Op *op, void *user)
+{
+  const Op **found = user;
+  if (!op_has(op, T_PURE) && op->code != OP_YIELD && op->code != OP_IF && op->code != OP_FOR && op->code != OP_WHILE &&
+      op->code != OP_CONDITION)
+    *found = op;
+}
+
+/* The tiles of argument 0, stretched to one shape; 0 after reporting. */
+static u32
+reduced_tiles(Lower *L, Call *c, Value **xs)
+{
+  Val v = c->args[0];
+  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
+  u32 n = is_list ? v.list.n : 1;
+  if (n < 1 || n > BUILTIN_ARGS_MAX) {
+    call_error(L, c, v.span, "from 1 to 8 tiles are folded together");
+    return 0;
+  }
+  for (u32 i = 0; i < n; i++) {
+    Val x = is_list ? v.list.v[i] : v;
+    if (!val_is_tile(x) || val_is_ptr(x)) {
+      if (x.kind != V_POISON)
+        ERR(L, x.span, E_ARGUMENT, c->name, "tiles of numbers", val_str(L, x));
+      return 0;
+    }
+    xs[i] = x.ir;
+  }
+  return values_broadcast(L, c->span, c->name, n, xs, is_list ? v.list.v : &c->args[0]) ? n : 0;
+}
+
+static Val
+tuple_of(Lower *L, u32 n, Value *const *xs, Span span)
+{
+  if (n == 1)
+    return val_ir(xs[0], span);
+  Val v = {.kind = V_TUPLE, .span = span};
+  v.list.n = n;
+  v.list.v = NEW_ARRAY(L->a, Val, n);
+  for (u32 i = 0; i < n; i++)
+    v.list.v[i] = val_ir(xs[i], span);
+  return v;
+}
+
+Val
+builtin_reduce(Lower *L, Call *c)
+{
+  bool keep;
+  Value *xs[BUILTIN_ARGS_MAX];
+  const Op *impure = NULL;
+  if (c->args[2].kind != V_FN) {
+    ERR(L, c->args[2].span, E_ARGUMENT, c->name, "a function fn(a, b)", val_str(L, c->args[2]));
+    return val_poison(c->span);
+  }
+  Reducer r = {.n = reduced_tiles(L, c, xs), .combine = combine_fn, .fn = c->args[2], .span = c->span};
+  if (!r.n || !call_bool(L, c, 3, false, &keep) || !reduce_dims(L, c, &r, xs, 1, keep))
+    return val_poison(c->span);
+  Value *result = xs[0];
+  while (result->def && result->def->code != OP_REDUCE)
+    result = op_operand(result->def, 0);
+  if (result->def)
+    block_walk(result->def->regions[0], find_impure, &impure);
+  if (impure)
+    diag_note(L->c, ERR(L, c->args[2].span, E_COMBINE, "it reads or writes memory"), impure->span, "here");
+  return tuple_of(L, r.n, xs, c->span);
+}
+
+/* ---- dot ---- */
+
+static bool
+dot_accumulator(DType a, DType *acc)
+{
+  *acc = a == DT_F64 ? DT_F64 : dtype_is_float(a) ? DT_F32 : DT_I32;
+  return dtype_is_float(a) || a == DT_I8 || a == DT_U8;
+}
+
+static bool
+dot_operands(Lower *L, Call *c, Value *a, Value *b)
+{
+  const Type *ta = a->type, *tb = b->type;
+  const char *why = NULL;
+  DType acc;
+  if (type_is_ptr(ta) || type_is_ptr(tb))
+    why = "pointers are loaded first";
+  else if (ta->rank != 2 || tb->rank != 2)
+    why = "both need two dimensions";
+  else if (ta->shape[1] != tb->shape[0])
+    why = arena_printf(L->a, "the columns of a (%u) must be the rows of b (%u)", ta->shape[1], tb->shape[0]);
+  else if (ta->dt != tb->dt)
+    why = "both need one element type";
+  else if (!dot_accumulator(ta->dt, &acc))
+    why = "the element type must be a float type, i8 or u8";
+  if (!why)
+    return true;
+  Diag *d = ERR(L, c->span, E_DOT, type_str(L->c, ta), type_str(L->c, tb), why);
+  for (u32 i = 0; i < 2; i++) {
+    diag_note(L->c, d, c->args[i].span, "%s is %s", i ? "b" : "a", type_str(L->c, i ? tb : ta));
+    if (c->args[i].from.hi)
+      diag_note(L->c, d, c->args[i].from, "declared here");
+  }
+  return false;
+}
+
+Val
+builtin_dot(Lower *L, Call *c)
+{
+  const char *precision;
+  DType acc_dt, out;
+  Value *a = call_tile(L, c, 0), *b = a ? call_tile(L, c, 1) : NULL;
+  if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, "tf32 ieee", NULL, &precision) ||
+      (c->given[4] && !call_dtype(L, c, 4, &out)))
+    return val_poison(c->span);
+  dot_accumulator(a->type->dt, &acc_dt);
+  u32 shape[2] = {a->type->shape[0], b->type->shape[1]};
+  if (!shape_check(L, c->span, 2, shape))
+    return val_poison(c->span);
+  const Type *t = type_tile(L->c, type_scalar(L->c, acc_dt), 2, shape, NULL);
+  Val acc = c->given[2] ? c->args[2] : val_const(const_int(0), c->span);
+  acc = val_assign(L, acc.span, acc, t, "the accumulator", c->given[2] ? c->span : (Span){0, 0});
+  if (acc.kind != V_IR)
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Value *r = ir_dot(&L->b, a, b, acc.ir);
+  if (precision)
+    op_set_str(r->def, AT_PREC, precision);
+  return c->given[4] ? val_cast(L, c->span, val_ir(r, c->span), out, NULL, false) : val_ir(r, c->span);
+}

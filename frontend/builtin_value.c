@@ -1,0 +1,338 @@
+/* builtin_value.c - elementwise functions, selection, conversion, promises and questions. */
+#include "sema.h"
+
+/* ---- rows of ops.def under their own name ---- */
+
+/* What a SURFACE op is computed in; false if it cannot be. */
+static bool
+surface_num(OpCode op, int *num)
+{
+  u32 traits = op_info(op)->traits;
+  bool is_float = *num == NUM_FLOAT || (*num < NUM_INT && dtype_is_float((DType)*num));
+  if (*num == DT_I1)
+    *num = DT_I32;
+  if (is_float && *num < NUM_INT && dtype_bits((DType)*num) == 8)
+    *num = DT_F32;
+  if (!is_float && !(traits & T_INT))
+    *num = *num == NUM_INT ? (int)NUM_FLOAT : (int)DT_F32;
+  return !is_float || (traits & T_FLT);
+}
+
+static bool
+all_const(const Call *c)
+{
+  for (u32 i = 0; i < c->nargs; i++)
+    if (c->args[i].kind != V_CONST)
+      return false;
+  return true;
+}
+
+static bool
+fold_surface(Lower *L, Call *c, int num, Const *out)
+{
+  Const k[3];
+  for (u32 i = 0; i < c->nargs; i++)
+    if (!const_promote(L, c->args[i], num, &k[i]))
+      return false;
+  return const_math(c->op, c->nargs, k, out);
+}
+
+/* A tile among the arguments, for constants to take its extents. */
+static const Type *
+some_tile(const Call *c)
+{
+  for (u32 i = 0; i < c->nargs; i++)
+    if (val_is_tile(c->args[i]))
+      return c->args[i].ir->type;
+  return NULL;
+}
+
+/* Any SURFACE op: c->op on c->nargs operands, promoted together. */
+Val
+builtin_elementwise(Lower *L, Call *c)
+{
+  int num = -1;
+  Value *v[3] = {NULL, NULL, NULL};
+  for (u32 i = 0; i < c->nargs; i++) {
+    if (!val_need_data(L, c->args[i], c->name))
+      return val_poison(c->span);
+    if (val_is_ptr(c->args[i])) {
+      ERR(L, c->args[i].span, E_ARGUMENT, c->name, "numbers", val_str(L, c->args[i]));
+      return val_poison(c->span);
+    }
+    num = num < 0 ? val_num(c->args[i]) : num_promote(num, val_num(c->args[i]));
+  }
+  if (!surface_num(c->op, &num)) {
+    ERR(L, c->args[0].span, E_ARGUMENT, c->name, "integers", val_str(L, c->args[0]));
+    return val_poison(c->span);
+  }
+  Const k;
+  if (all_const(c) && fold_surface(L, c, num, &k))
+    return val_const(k, c->span);
+  DType dt = num_dtype(L, num, NULL);
+  for (u32 i = 0; i < c->nargs; i++)
+    if (!(v[i] = val_as(L, c->args[i], dt, some_tile(c))))
+      return val_poison(c->span);
+  if (!values_broadcast(L, c->span, c->name, c->nargs, v, c->args))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  return val_ir(op_result(op_create(&L->b, c->op, c->nargs, v, 1, &v[0]->type, 0)), c->span);
+}
+
+/* ---- selection ---- */
+
+static bool
+where_arms(Lower *L, Call *c, Value **v)
+{
+  Val a = c->args[1], b = c->args[2];
+  if (!val_need_data(L, a, "where") || !val_need_data(L, b, "where"))
+    return false;
+  if (val_is_ptr(a) != val_is_ptr(b) || (val_is_ptr(a) && type_elem(L->c, a.ir->type) != type_elem(L->c, b.ir->type))) {
+    ERR(L, c->span, E_ARMS, val_str(L, a), val_str(L, b));
+    return false;
+  }
+  if (val_is_ptr(a)) {
+    v[1] = a.ir;
+    v[2] = b.ir;
+    return true;
+  }
+  int num = num_promote(val_num(a), val_num(b));
+  DType dt = num_dtype(L, num, NULL);
+  if (num == NUM_INT && (!const_fits(a.k, DT_I32) || !const_fits(b.k, DT_I32)))
+    dt = DT_I64;
+  v[1] = val_as(L, a, dt, some_tile(c));
+  v[2] = val_as(L, b, dt, some_tile(c));
+  return v[1] && v[2];
+}
+
+Val
+builtin_where(Lower *L, Call *c)
+{
+  Value *v[3];
+  Val cond = c->args[0];
+  if (!val_is_data(cond) || val_is_ptr(cond) || val_num(cond) != DT_I1) {
+    if (cond.kind != V_POISON)
+      ERR(L, cond.span, E_ARGUMENT, c->name, "an i1 condition", val_str(L, cond));
+    return val_poison(c->span);
+  }
+  if (!where_arms(L, c, v))
+    return val_poison(c->span);
+  v[0] = val_value(L, cond);
+  if (!values_broadcast(L, c->span, c->name, 3, v, c->args))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  return val_ir(ir_select(&L->b, v[0], v[1], v[2]), c->span);
+}
+
+/* ---- conversion ---- */
+
+Val
+builtin_cast(Lower *L, Call *c)
+{
+  DType to;
+  const char *round;
+  bool sat;
+  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, "rn rz", NULL, &round) || !call_bool(L, c, 3, false, &sat))
+    return val_poison(c->span);
+  return val_cast(L, c->span, c->args[0], to, round, sat);
+}
+
+static Val
+bitcast_const(Lower *L, Call *c, Val x, DType to)
+{
+  DType from = num_dtype(L, val_num(x), &x.k);
+  Const k;
+  if (!const_promote(L, x, (int)from, &k))
+    return val_poison(c->span);
+  return val_const(const_from_bits(to, const_bits(k, from)), c->span);
+}
+
+Val
+builtin_bitcast(Lower *L, Call *c)
+{
+  Val x = c->args[0], t = c->args[1];
+  if (!val_need_data(L, x, c->name))
+    return val_poison(c->span);
+  if (t.kind != V_TYPE || t.type->kind == TY_TILE) {
+    ERR(L, t.span, E_ARGUMENT, c->name, "a scalar or pointer type", val_str(L, t));
+    return val_poison(c->span);
+  }
+  const Type *from = val_type_of(L, x);
+  if (type_elem_bits(from) != type_elem_bits(t.type))
+    return call_error(L, c, c->span, arena_printf(L->a, "%s has %u bits, %s has %u", type_str(L->c, from), type_elem_bits(from),
+                                                  type_str(L->c, t.type), type_elem_bits(t.type)));
+  if (x.kind == V_CONST && t.type->kind == TY_SCALAR)
+    return bitcast_const(L, c, x, t.type->dt);
+  Value *v = val_value(L, x);
+  L->b.span = c->span;
+  const Type *word = type_scalar(L->c, DT_I64);
+  if (t.type == type_elem(L->c, v->type))
+    return val_ir(v, c->span);
+  if (type_is_ptr(v->type) != type_is_ptr(t.type) ? type_is_float(v->type) || type_is_float(t.type) : type_is_ptr(t.type))
+    v = ir_bitcast(&L->b, v, word);
+  return val_ir(ir_bitcast(&L->b, v, t.type), c->span);
+}
+
+/* ---- promises ---- */
+
+static Val
+hint(Lower *L, Call *c, AttrId id)
+{
+  i64 n;
+  Val x = c->args[0];
+  if (!val_need_data(L, x, c->name) || !call_int(L, c, 1, "the promise", &n))
+    return val_poison(c->span);
+  if (n < 1 || n > 1 << 30)
+    return call_error(L, c, c->args[1].span, "the promise is a number from 1 to 2^30");
+  if (x.kind == V_CONST)
+    return x;
+  if (type_is_float(x.ir->type) || type_is_bool(x.ir->type)) {
+    ERR(L, x.span, E_ARGUMENT, c->name, "integers or pointers", val_str(L, x));
+    return val_poison(c->span);
+  }
+  L->b.span = c->span;
+  Value *r = ir_unary(&L->b, OP_HINT, x.ir);
+  op_set_int(r->def, id, n);
+  return val_ir(r, c->span);
+}
+
+Val
+builtin_multiple_of(Lower *L, Call *c)
+{
+  return hint(L, c, AT_DIVISIBLE);
+}
+
+Val
+builtin_max_contiguous(Lower *L, Call *c)
+{
+  return hint(L, c, AT_CONTIGUOUS);
+}
+
+static bool
+is_truth(Lower *L, Call *c)
+{
+  Val v = c->args[0];
+  if (val_is_data(v) && !val_is_ptr(v) && !val_is_tile(v) && val_num(v) == DT_I1)
+    return true;
+  if (v.kind != V_POISON)
+    ERR(L, v.span, E_CONDITION, val_str(L, v));
+  return false;
+}
+
+Val
+builtin_assume(Lower *L, Call *c)
+{
+  Val v = c->args[0];
+  if (!is_truth(L, c))
+    return val_poison(c->span);
+  if (v.kind == V_CONST)
+    return v.k.i ? val_void(c->span) : call_error(L, c, v.span, "this is false");
+  L->b.span = c->span;
+  op_create(&L->b, OP_ASSUME, 1, &v.ir, 0, NULL, 0);
+  return val_void(c->span);
+}
+
+Val
+builtin_static_assert(Lower *L, Call *c)
+{
+  Val v = c->args[0];
+  if (!is_truth(L, c))
+    return val_poison(c->span);
+  if (c->given[1] && c->args[1].kind != V_STR) {
+    ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a string", val_str(L, c->args[1]));
+    return val_poison(c->span);
+  }
+  if (v.kind == V_IR)
+    ERR(L, v.span, E_NOT_CONST, "the condition of static_assert");
+  else if (!v.k.i)
+    ERR(L, v.span, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false");
+  return val_void(c->span);
+}
+
+/* ---- questions ---- */
+
+/* The type of argument 0, itself a type or a value. */
+static const Type *
+asked_type(Lower *L, Call *c)
+{
+  Val v = c->args[0];
+  if (v.kind == V_TYPE)
+    return v.type;
+  return val_need_data(L, v, c->name) ? val_type_of(L, v) : NULL;
+}
+
+Val
+builtin_extent(Lower *L, Call *c)
+{
+  int axis;
+  const Type *t = asked_type(L, c);
+  if (!t)
+    return val_poison(c->span);
+  if (!type_is_tile(t))
+    return call_error(L, c, c->args[0].span, "a scalar has no extents");
+  return call_axis(L, c, 1, t, &axis) ? val_const(const_int(t->shape[axis]), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_rank(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  return t ? val_const(const_int(type_is_tile(t) ? t->rank : 0), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_dtype(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  return t ? val_type(type_scalar(L->c, t->dt), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_bits(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  return t ? val_const(const_int(type_elem_bits(t)), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_is_float(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  return t ? val_const(const_bool(type_is_float(t)), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_is_int(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  return t ? val_const(const_bool(type_is_int(t)), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_is_signed(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  return t ? val_const(const_bool(!type_is_ptr(t) && (dtype_is_float(t->dt) || dtype_is_signed(t->dt))), c->span)
+           : val_poison(c->span);
+}
+
+static Val
+limit(Lower *L, Call *c, bool largest)
+{
+  const Type *t = asked_type(L, c);
+  if (t && type_is_ptr(t))
+    return call_error(L, c, c->args[0].span, "a pointer has no limits");
+  return t ? val_const(const_limit(t->dt, largest), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_min_value(Lower *L, Call *c)
+{
+  return limit(L, c, false);
+}
+
+Val
+builtin_max_value(Lower *L, Call *c)
+{
+  return limit(L, c, true);
+}

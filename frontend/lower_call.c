@@ -1,0 +1,386 @@
+/* lower_call.c - calls: conversions T(x), functions of the language, and `fn` templates lowered into their call. */
+#include "sema.h"
+
+/* ---- parameters by name and position ---- */
+
+static u32
+param_words(const char *params)
+{
+  u32 n = *params != 0;
+  for (const char *s = params; *s; s++)
+    n += *s == ' ';
+  return n;
+}
+
+/* The i-th word of params without its `?`; interned. */
+static const char *
+param_word(Lower *L, const char *params, u32 i, bool *optional)
+{
+  for (; i > 0; i--)
+    params += strcspn(params, " ") + 1;
+  size_t len = strcspn(params, " ");
+  *optional = len && params[len - 1] == '?';
+  return intern_n(L->c, params, len - *optional);
+}
+
+typedef struct ArgNames { const char *const *names; u32 n; } ArgNames;
+
+/* Which parameter argument number i of the call is for; reports and returns false if none. */
+static bool
+arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u32 *slot)
+{
+  if (arg->kind != N_ARG) {
+    *slot = position;
+    if (position < p.n)
+      return true;
+    ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s"));
+    return false;
+  }
+  for (*slot = 0; *slot < p.n; ++*slot)
+    if (p.names[*slot] == arg->name)
+      return true;
+  Diag *d = ERR(L, arg->at, E_ARGUMENTS, fn, arena_printf(L->a, "it has no parameter '%s'", arg->name));
+  const char *close = diag_suggest(arg->name, p.names, p.n);
+  if (close)
+    diag_note(L->c, d, arg->at, "did you mean '%s'?", close);
+  return false;
+}
+
+/* Evaluate the arguments in order into vals[slot]; vals start as V_VOID. */
+static bool
+eval_args(Lower *L, const Node *call, u32 skip, const char *fn, ArgNames p, Val *vals, bool *given)
+{
+  bool ok = true, named = false;
+  for (u32 i = skip; i < call->nkids; i++) {
+    const Node *arg = call->kids[i];
+    u32 slot;
+    Val v = lower_expr(L, arg->kind == N_ARG ? kid(arg, 0) : arg);
+    if (named && arg->kind != N_ARG) {
+      ERR(L, arg->span, E_ARGUMENTS, fn, "named arguments come last");
+      ok = false;
+    } else if (!arg_slot(L, arg, i - skip, fn, p, &slot)) {
+      ok = false;
+    } else if (given[slot]) {
+      ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "'%s' is given twice", p.names[slot]));
+      ok = false;
+    } else {
+      vals[slot] = v;
+      given[slot] = true;
+    }
+    named |= arg->kind == N_ARG;
+  }
+  return ok;
+}
+
+/* Bind a call's arguments (children from `skip` on) to params; false after reporting. */
+bool
+lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out)
+{
+  const char *names[BUILTIN_ARGS_MAX];
+  bool optional[BUILTIN_ARGS_MAX];
+  u32 n = param_words(params);
+  for (u32 i = 0; i < n; i++)
+    names[i] = param_word(L, params, i, &optional[i]);
+  *out = (Call){.node = call, .span = call->span, .name = name, .nargs = n};
+  if (!eval_args(L, call, skip, name, (ArgNames){names, n}, out->args, out->given))
+    return false;
+  for (u32 i = 0; i < n; i++) {
+    if (out->given[i] && out->args[i].kind == V_VOID) {
+      ERR(L, out->args[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", names[i]), "nothing");
+      return false;
+    }
+    if (out->given[i] || optional[i])
+      continue;
+    ERR(L, call->span, E_ARGUMENTS, name, arena_printf(L->a, "it needs '%s'", names[i]));
+    return false;
+  }
+  return true;
+}
+
+/* ---- functions of the language ---- */
+
+static const Builtin builtins[] = {
+#define BUILTIN(name, params, doc) {#name, params, builtin_##name, OP_COUNT},
+#include "builtins.def"
+#undef BUILTIN
+};
+static const Builtin surface_ops[] = {
+#define PURE 0
+#define COMM 0
+#define ELEM 0
+#define READS 0
+#define WRITES 0
+#define SIDE 0
+#define TERM 0
+#define INT 0
+#define FLT 0
+#define BOOL 0
+#define NUM 0
+#define BITS 0
+#define SURFACE 1
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) \
+  {(traits) ? name : "", operands, builtin_elementwise, OP_##id},
+#include "ops.def"
+#undef OP
+#undef PURE
+#undef COMM
+#undef ELEM
+#undef READS
+#undef WRITES
+#undef SIDE
+#undef TERM
+#undef INT
+#undef FLT
+#undef BOOL
+#undef NUM
+#undef BITS
+#undef SURFACE
+};
+
+/* A function of the language by name: rows of builtins.def, then SURFACE rows of ops.def. */
+const Builtin *
+builtin_find(const char *name)
+{
+  for (size_t i = 0; i < COUNT(builtins); i++)
+    if (!strcmp(builtins[i].name, name))
+      return &builtins[i];
+  for (size_t i = 0; i < COUNT(surface_ops); i++)
+    if (*surface_ops[i].name && !strcmp(surface_ops[i].name, name))
+      return &surface_ops[i];
+  return NULL;
+}
+
+/* All their names. */
+const char *const *
+builtin_names(Arena *a, u32 *n)
+{
+  const char **names = NEW_ARRAY(a, const char *, COUNT(builtins) + COUNT(surface_ops));
+  *n = 0;
+  for (size_t i = 0; i < COUNT(builtins); i++)
+    names[(*n)++] = builtins[i].name;
+  for (size_t i = 0; i < COUNT(surface_ops); i++)
+    if (*surface_ops[i].name)
+      names[(*n)++] = surface_ops[i].name;
+  return names;
+}
+
+static Val
+call_builtin(Lower *L, const Node *n, const Builtin *b)
+{
+  Call call;
+  if (!lower_bind_args(L, n, 1, b->name, b->params, &call))
+    return val_poison(n->span);
+  for (u32 i = 0; i < call.nargs; i++)
+    if (call.given[i] && call.args[i].kind == V_POISON)
+      return val_poison(n->span);
+  call.op = b->op;
+  L->b.span = n->span;
+  return b->lower(L, &call);
+}
+
+/* ---- conversions: T(x) ---- */
+
+static Val
+call_type(Lower *L, const Node *n, const Type *t)
+{
+  Call call;
+  if (t->kind == TY_SCALAR) {
+    if (!lower_bind_args(L, n, 1, type_str(L->c, t), "x round? sat?", &call))
+      return val_poison(n->span);
+    Call cast = call;
+    cast.name = "cast";
+    cast.nargs = 4;
+    cast.args[1] = val_type(t, kid(n, 0)->span);
+    cast.given[1] = true;
+    for (u32 i = 1; i < 3; i++) {
+      cast.args[i + 1] = call.args[i];
+      cast.given[i + 1] = call.given[i];
+    }
+    return builtin_cast(L, &cast);
+  }
+  Diag *d = ERR(L, kid(n, 0)->span, E_CALLEE, arena_printf(L->a, "the type %s", type_str(L->c, t)));
+  diag_note(L->c, d, n->span, t->kind == TY_PTR ? "addresses are converted with bitcast(x, type)"
+                                                : "a tile is made with full(shape, value) or converted with f32(x)");
+  return val_poison(n->span);
+}
+
+/* ---- fn ---- */
+
+
+/* Where type parameter `name` stands in the type `t` of a value parameter: the element of x: T, *T, T[..]. */
+static bool
+type_mentions(const Node *t, const char *name)
+{
+  return t && (t->kind == N_NAME ? t->name == name : (t->kind == N_PTR || t->kind == N_INDEX) && type_mentions(kid(t, 0), name));
+}
+
+/* The type parameter's value as the arguments show it. */
+static Val
+infer_type(Lower *L, const Node *params, const char *name, const Val *given)
+{
+  for (u32 i = 0; i < params->nkids; i++)
+    if (params->kids[i]->kind == N_PARAM && given[i].kind != V_VOID && type_mentions(kid(params->kids[i], 0), name)) {
+      if (val_is_data(given[i]))
+        return val_type(type_scalar(L->c, val_type_of(L, given[i])->dt), given[i].span);
+      return val_poison(given[i].span);
+    }
+  return val_void((Span){0, 0});
+}
+
+static Val
+missing_arg(Lower *L, const Node *decl, const Node *param)
+{
+  const Frame *f = L->frame;
+  L->frame = f->up;
+  Diag *d = ERR(L, f->call, E_ARGUMENTS, decl->name, arena_printf(L->a, "it needs '%s'", param->name));
+  L->frame = (Frame *)f;
+  diag_note(L->c, d, param->at, "declared here");
+  return val_poison(f->call);
+}
+
+static Val
+bind_type_param(Lower *L, const Node *param, Val v)
+{
+  if (v.kind == V_TYPE || v.kind == V_POISON)
+    return v;
+  ERR(L, v.span, E_NOT_TYPE, val_str(L, v));
+  return val_poison(param->span);
+}
+
+static Val
+bind_typed(Lower *L, const Node *param, Val v)
+{
+  const Type *t = kid(param, 0) ? lower_type(L, kid(param, 0)) : NULL;
+  if (!t)
+    return kid(param, 0) ? val_poison(param->span) : v;
+  return val_assign(L, v.span, v, t, arena_printf(L->a, "'%s'", param->name), param->at);
+}
+
+static Val
+bind_const_param(Lower *L, const Node *param, Val v)
+{
+  if (v.kind != V_IR)
+    return v.kind == V_POISON || !kid(param, 0) ? v : bind_typed(L, param, v);
+  diag_note(L->c, ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name)), param->at, "declared here");
+  return val_poison(param->span);
+}
+
+/* Compile-time parameters first: types of the others may name them. */
+static void
+bind_params(Lower *L, const Node *decl, const Val *given)
+{
+  const Node *params = kid(decl, 0);
+  for (u32 pass = 0; pass < 2; pass++)
+    for (u32 i = 0; i < params->nkids; i++) {
+      const Node *param = params->kids[i];
+      bool early = param->kind != N_PARAM;
+      if (early != (pass == 0))
+        continue;
+      const Node *def = kid(param, param->kind == N_TPARAM ? 0 : 1);
+      Val v = given[i];
+      if (v.kind == V_VOID && param->kind == N_TPARAM)
+        v = infer_type(L, params, param->name, given);
+      if (v.kind == V_VOID)
+        v = def ? lower_expr(L, def) : missing_arg(L, decl, param);
+      v = param->kind == N_TPARAM ? bind_type_param(L, param, v)
+        : param->kind == N_CPARAM ? bind_const_param(L, param, v) : bind_typed(L, param, v);
+      scope_add(L, param->name, param->at, v);
+    }
+}
+
+static bool
+may_enter(Lower *L, Span call, const Node *decl)
+{
+  for (const Frame *f = L->frame; f; f = f->up)
+    if (f->decl == decl) {
+      ERR(L, call, E_RECURSION, decl->name);
+      return false;
+    }
+  if (L->frame->level < CALL_DEPTH_MAX)
+    return true;
+  ERR(L, call, E_LIMIT, "calls are nested more than 64 deep");
+  return false;
+}
+
+static Val
+result_value(Lower *L, const Node *decl, Val v, Span call)
+{
+  const Type *t = kid(decl, 1) ? lower_type(L, kid(decl, 1)) : NULL;
+  if (t && v.kind == V_VOID) {
+    ERR(L, decl->at, E_RETURN, arena_printf(L->a, "'%s' returns no value, its declaration says %s", decl->name, type_str(L->c, t)));
+    return val_poison(call);
+  }
+  return t ? val_assign(L, v.span.hi ? v.span : call, v, t, "the result", kid(decl, 1)->span) : v;
+}
+
+/* Lower fn's body here with one Val per parameter (V_VOID: not given). */
+static Val
+call_decl(Lower *L, Span call, Val fn, const Val *given)
+{
+  Node *decl = fn.fn.decl;
+  if (!may_enter(L, call, decl))
+    return val_poison(call);
+  Frame frame = {.decl = decl, .unit = fn.fn.unit, .call = call, .up = L->frame, .level = L->frame->level + 1};
+  Frame *saved = L->frame;
+  Scope params, body;
+  bool returned;
+  L->frame = &frame;
+  scope_push(L, &params);
+  bind_params(L, decl, given);
+  scope_push(L, &body);
+  Val v = result_value(L, decl, lower_body(L, kid(decl, 2), &returned), call);
+  L->frame = saved;
+  v.span = call;
+  return v;
+}
+
+/* A call with positional arguments already computed. */
+Val
+lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args)
+{
+  const Node *params = kid(fn.fn.decl, 0);
+  Val *given = NEW_ARRAY(L->a, Val, (params->nkids > nargs ? params->nkids : nargs) + 1);
+  for (u32 i = 0; i < params->nkids || i < nargs; i++)
+    given[i] = i < nargs ? args[i] : val_void(call);
+  if (nargs <= params->nkids)
+    return call_decl(L, call, fn, given);
+  ERR(L, call, E_ARGUMENTS, fn.fn.decl->name, arena_printf(L->a, "it takes %u arguments, here it is given %u", params->nkids, nargs));
+  return val_poison(call);
+}
+
+static Val
+call_fn(Lower *L, const Node *n, Val fn)
+{
+  const Node *params = kid(fn.fn.decl, 0);
+  u32 count = params->nkids;
+  const char **names = NEW_ARRAY(L->a, const char *, count + 1);
+  Val *given = NEW_ARRAY(L->a, Val, count + 1);
+  bool *is_given = NEW_ARRAY(L->a, bool, count + 1);
+  for (u32 i = 0; i < count; i++) {
+    names[i] = params->kids[i]->name;
+    given[i] = val_void(n->span);
+  }
+  if (!eval_args(L, n, 1, fn.fn.decl->name, (ArgNames){names, count}, given, is_given))
+    return val_poison(n->span);
+  for (u32 i = 0; i < count; i++)
+    if (is_given[i] && given[i].kind == V_VOID) {
+      ERR(L, given[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", names[i]), "nothing");
+      return val_poison(n->span);
+    }
+  return call_decl(L, n->span, fn, given);
+}
+
+/* callee(args): a conversion, a function of the language, or an fn. */
+Val
+lower_call(Lower *L, const Node *n)
+{
+  Val f = lower_expr(L, kid(n, 0));
+  switch (f.kind) {
+  case V_TYPE: return call_type(L, n, f.type);
+  case V_FN: return call_fn(L, n, f);
+  case V_BUILTIN: return call_builtin(L, n, f.builtin);
+  case V_POISON: break;
+  default: ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f));
+  }
+  return val_poison(n->span);
+}

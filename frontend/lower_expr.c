@@ -1,0 +1,699 @@
+/* lower_expr.c - expressions: operators, selection, indexing, types. Compile-time operands fold; scalars stay scalars
+ * until they meet a tile. */
+#include "sema.h"
+
+/* ---- operators ---- */
+
+static Val
+bad_operands(Lower *L, Oper op, Span at, Val a, Val b, const char *hint)
+{
+  Diag *d = ERR(L, at, E_OPERANDS, oper_info[op].text, val_str(L, a), val_str(L, b));
+  if (hint)
+    diag_note(L->c, d, at, "%s", hint);
+  return val_poison(at);
+}
+
+/* A negated offset; unsigned ones need a sign first. */
+static Value *
+negated(Lower *L, Value *x)
+{
+  DType dt = x->type->dt;
+  if (!dtype_is_signed(dt))
+    x = value_cast(L, x, dtype_bits(dt) < 32 ? DT_I32 : DT_I64);
+  return ir_unary(&L->b, OP_NEG, x);
+}
+
+static Val
+pointer_offset(Lower *L, Oper op, Span span, Span at, Val p, Val off)
+{
+  if (val_is_ptr(off) || (op != O_ADD && op != O_SUB))
+    return bad_operands(L, op, at, p, off, "a pointer takes + or - an integer");
+  if (off.kind == V_CONST ? const_is_float(off.k) : !type_is_int(off.ir->type) && !type_is_bool(off.ir->type))
+    return bad_operands(L, op, at, p, off, "offsets count elements and are integers");
+  if (off.kind == V_CONST && off.k.i == 0)
+    return p;
+  DType dt = num_dtype(L, val_num(off), off.kind == V_CONST ? &off.k : NULL);
+  Value *v[2] = {p.ir, val_as(L, off, dt == DT_I1 ? DT_I32 : dt, p.ir->type)};
+  L->b.span = span;
+  if (v[1] && op == O_SUB)
+    v[1] = negated(L, v[1]);
+  if (!v[1] || !values_broadcast(L, at, oper_info[op].text, 2, v, (Val[]){p, off}))
+    return val_poison(span);
+  L->b.span = span;
+  return val_ir(ir_addptr(&L->b, v[0], v[1]), span);
+}
+
+/* What op is done in, given what its operands promote to; false if it cannot be. */
+static bool
+operation_num(Oper op, int *num)
+{
+  bool typed = *num < NUM_INT;
+  switch (oper_info[op].cls) {
+  case OC_ARITH:
+    if (*num == DT_I1)
+      *num = DT_I32;
+    if (typed && dtype_is_float((DType)*num) && dtype_bits((DType)*num) == 8)
+      *num = DT_F32;
+    return true;
+  case OC_CMP:
+    return *num != DT_I1 || op == O_EQ || op == O_NE;
+  case OC_BITS:
+    return typed ? !dtype_is_float((DType)*num) : *num == NUM_INT;
+  default:
+    return typed ? dtype_is_int((DType)*num) : *num == NUM_INT;
+  }
+}
+
+/* Constant v brought to num; integer literals must fit, else reports. */
+bool
+const_promote(Lower *L, Val v, int num, Const *out)
+{
+  *out = v.k;
+  if (num == NUM_FLOAT)
+    *out = (Const){.form = CF_FLOAT, .f = const_double(v.k)};
+  if (num >= NUM_INT)
+    return true;
+  if (!const_is_float(v.k) && !dtype_is_float((DType)num) && !const_fits(v.k, (DType)num)) {
+    ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[num].name);
+    return false;
+  }
+  return const_cast(v.k, (DType)num, false, false, out);
+}
+
+static Val
+fold_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, int num)
+{
+  Const ka, kb, k;
+  if (!const_promote(L, a, num, &ka))
+    return val_poison(span);
+  if (oper_info[op].cls == OC_SHIFT)
+    kb = b.k;
+  else if (!const_promote(L, b, num, &kb))
+    return val_poison(span);
+  return const_binary(L, at, op, ka, kb, &k) ? val_const(k, span) : val_poison(span);
+}
+
+static Value *
+compare_values(Lower *L, Oper op, Value *a, Value *b)
+{
+  if (a->type->dt != DT_I1 || type_is_ptr(a->type))
+    return ir_cmp(&L->b, oper_info[op].ir, a, b);
+  Value *differ = ir_binary(&L->b, OP_XOR, a, b);
+  return op == O_NE ? differ : ir_unary(&L->b, OP_NOT, differ);
+}
+
+static const Type *
+tile_type(Val v)
+{
+  return val_is_tile(v) ? v.ir->type : NULL;
+}
+
+static Val
+build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
+{
+  if (oper_info[op].cls == OC_SHIFT && b.kind == V_CONST && (b.k.i < 0 || b.k.i >= (i64)dtype_bits(dt))) {
+    ERR(L, b.span, E_CONST_ARITH, oper_info[op].text, arena_printf(L->a, "the shift must be from 0 to %u", dtype_bits(dt) - 1));
+    return val_poison(span);
+  }
+  if ((op == O_DIV || op == O_REM) && b.kind == V_CONST && !dtype_is_float(dt) && b.k.i == 0) {
+    ERR(L, b.span, E_CONST_ARITH, oper_info[op].text, "division by zero");
+    return val_poison(span);
+  }
+  Value *v[2] = {val_as(L, a, dt, tile_type(b)), val_as(L, b, dt, tile_type(a))};
+  if (!v[0] || !v[1] || !values_broadcast(L, at, oper_info[op].text, 2, v, (Val[]){a, b}))
+    return val_poison(span);
+  L->b.span = span;
+  if (oper_info[op].cls == OC_CMP)
+    return val_ir(compare_values(L, op, v[0], v[1]), span);
+  OpCode code = OP_ADD;
+  op_find(oper_info[op].ir, &code);
+  return val_ir(ir_binary(&L->b, code, v[0], v[1]), span);
+}
+
+/* a op b for every operator but && and ||. span: the expression, at: the operator. */
+Val
+lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
+{
+  const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
+  bool ok = val_need_data(L, a, what);
+  if (!val_need_data(L, b, what) || !ok)
+    return val_poison(span);
+  if (val_is_ptr(a))
+    return pointer_offset(L, op, span, at, a, b);
+  if (val_is_ptr(b) && op == O_ADD)
+    return pointer_offset(L, op, span, at, b, a);
+  if (val_is_ptr(b))
+    return bad_operands(L, op, at, a, b, NULL);
+  int num = num_promote(val_num(a), val_num(b));
+  if (!operation_num(op, &num))
+    return bad_operands(L, op, at, a, b, NULL);
+  if (oper_info[op].cls == OC_SHIFT)
+    num = val_num(a) == DT_I1 ? (int)DT_I32 : a.kind == V_CONST && b.kind == V_IR ? (int)num_dtype(L, val_num(a), &a.k) : val_num(a);
+  if (a.kind == V_CONST && b.kind == V_CONST)
+    return fold_binary(L, op, span, at, a, b, num);
+  return build_binary(L, op, span, at, a, b, (DType)num);
+}
+
+static Val
+lower_unary(Lower *L, const Node *n)
+{
+  Val x = lower_expr(L, kid(n, 0));
+  if (!val_need_data(L, x, arena_printf(L->a, "'%s'", oper_info[n->op].text)))
+    return val_poison(n->span);
+  int num = val_is_ptr(x) ? -1 : val_num(x);
+  bool is_bool = num == DT_I1, is_float = num == NUM_FLOAT || (num >= 0 && num < NUM_INT && dtype_is_float((DType)num));
+  if (num < 0 || (n->op == O_INV && is_float) || (n->op == O_NOT && !is_bool)) {
+    Diag *d = ERR(L, n->at, E_OPERAND, oper_info[n->op].text, val_str(L, x));
+    if (n->op == O_NOT && num >= 0)
+      diag_note(L->c, d, n->at, "compare with zero: x == 0");
+    return val_poison(n->span);
+  }
+  if (n->op == O_NEG)
+    operation_num(O_SUB, &num);
+  if (x.kind == V_CONST) {
+    Const k;
+    bool ok = const_promote(L, x, num, &k) && const_unary(L, n->at, n->op, k, &k);
+    return ok ? val_const(k, n->span) : val_poison(n->span);
+  }
+  Value *v = val_as(L, x, (DType)num, NULL);
+  L->b.span = n->span;
+  return val_ir(ir_unary(&L->b, n->op == O_NEG ? OP_NEG : OP_NOT, v), n->span);
+}
+
+/* ---- choosing ---- */
+
+/* A truth value (scalar or tile), or poison. */
+Val
+lower_condition(Lower *L, const Node *n)
+{
+  Val v = lower_expr(L, n);
+  if (v.kind == V_POISON)
+    return v;
+  if (val_is_data(v) && !val_is_ptr(v) && val_num(v) == DT_I1)
+    return v;
+  Diag *d = ERR(L, n->span, E_CONDITION, val_str(L, v));
+  if (val_is_data(v) && !val_is_tile(v))
+    diag_note(L->c, d, n->span, "compare with zero: x != 0");
+  return val_poison(n->span);
+}
+
+typedef struct Join {
+  Lower *L;
+  Span at;
+  Builder arms[2];
+  VEC(Value *) values[2];
+} Join;
+
+static bool
+join_types(Join *j, Val a, Val b, DType *dt)
+{
+  bool pa = val_is_ptr(a), pb = val_is_ptr(b);
+  if (pa || pb)
+    return pa && pb && type_elem(j->L->c, a.ir->type) == type_elem(j->L->c, b.ir->type);
+  int num = num_promote(val_num(a), val_num(b));
+  const Const *k = a.kind == V_CONST && (b.kind != V_CONST || !const_fits(a.k, DT_I32)) ? &a.k : b.kind == V_CONST ? &b.k : NULL;
+  *dt = num_dtype(j->L, num, num == NUM_INT ? k : NULL);
+  return true;
+}
+
+/* One pair of data under a common type, each converted in its own arm. */
+static Val
+join_data(Join *j, Val a, Val b)
+{
+  Lower *L = j->L;
+  DType dt = DT_I32;
+  Value *v[2] = {NULL, NULL};
+  if (!join_types(j, a, b, &dt)) {
+    ERR(L, j->at, E_ARMS, val_str(L, a), val_str(L, b));
+    return val_poison(j->at);
+  }
+  Builder saved = L->b;
+  for (int i = 0; i < 2; i++) {
+    L->b = j->arms[i];
+    Val x = i ? b : a;
+    v[i] = val_is_ptr(x) ? x.ir : val_as(L, x, dt, tile_type(i ? a : b));
+  }
+  const Type *ta = v[0] ? v[0]->type : NULL, *tb = v[1] ? v[1]->type : NULL;
+  bool ok = ta && tb;
+  if (ok && !type_same_shape(ta, tb)) {
+    Value *probe[2] = {v[0], v[1]};
+    ok = !type_is_tile(ta) || !type_is_tile(tb) || ta->rank == tb->rank;
+    for (u32 i = 0; ok && type_is_tile(ta) && type_is_tile(tb) && i < ta->rank; i++)
+      ok = ta->shape[i] == tb->shape[i];
+    if (!ok)
+      ERR(L, j->at, E_ARMS, type_str(L->c, ta), type_str(L->c, tb));
+    for (int i = 0; ok && i < 2; i++) {
+      L->b = j->arms[i];
+      L->b.span = j->at;
+      v[i] = value_stretch(L, probe[i], type_is_tile(ta) ? ta : tb);
+    }
+  }
+  L->b = saved;
+  if (!ok)
+    return val_poison(j->at);
+  vec_push(L->a, &j->values[0], v[0]);
+  vec_push(L->a, &j->values[1], v[1]);
+  return val_ir(v[0], j->at);
+}
+
+static bool
+same_thing(Val a, Val b)
+{
+  if (a.kind != b.kind)
+    return false;
+  switch (a.kind) {
+  case V_VOID: return true;
+  case V_CONST: return const_equal(a.k, b.k);
+  case V_TYPE: return a.type == b.type;
+  case V_FN: return a.fn.decl == b.fn.decl;
+  case V_BUILTIN: return a.builtin == b.builtin;
+  case V_STR: return !strcmp(a.str, b.str);
+  default: return false;
+  }
+}
+
+/* The joined value; run-time parts stand for the if's results by position in values[0]. */
+static Val
+join(Join *j, Val a, Val b)
+{
+  if (a.kind == V_POISON || b.kind == V_POISON)
+    return val_poison(j->at);
+  if (same_thing(a, b))
+    return a;
+  if (val_is_data(a) && val_is_data(b))
+    return join_data(j, a, b);
+  if (a.kind != b.kind || (a.kind != V_TUPLE && a.kind != V_LIST) || a.list.n != b.list.n) {
+    ERR(j->L, j->at, E_ARMS, val_str(j->L, a), val_str(j->L, b));
+    return val_poison(j->at);
+  }
+  Val r = a;
+  r.list.v = NEW_ARRAY(j->L->a, Val, a.list.n + 1);
+  for (u32 i = 0; i < a.list.n; i++)
+    r.list.v[i] = join(j, a.list.v[i], b.list.v[i]);
+  return r;
+}
+
+/* Replace the stand-ins by the results. */
+static void
+join_resolve(const Join *j, Val *v, Value *const *results, u32 *next)
+{
+  if (v->kind == V_IR)
+    v->ir = results[(*next)++];
+  if (v->kind == V_TUPLE || v->kind == V_LIST)
+    for (u32 i = 0; i < v->list.n; i++)
+      join_resolve(j, &v->list.v[i], results, next);
+}
+
+/* Division by zero and promises are only harmless where the program asks for them. */
+static bool
+is_guarded(const Op *op)
+{
+  i64 divisor;
+  if (op->code == OP_DIV || op->code == OP_REM)
+    return type_is_int(op_result(op)->type) && !(value_const_int(op_operand(op, 1), &divisor) && divisor != 0 && divisor != -1);
+  return op->code == OP_HINT || op->code == OP_DOT || op->nregions;
+}
+
+/* The arm has only cheap ops without effect: it may run always. */
+static bool
+can_hoist(const Block *b)
+{
+  for (const Op *op = b->first; op; op = op->next)
+    if (!op_has(op, T_PURE) || is_guarded(op))
+      return false;
+  return true;
+}
+
+static void
+hoist(Op *op, u32 arm)
+{
+  while (op->regions[arm]->first)
+    op_move_before(op->regions[arm]->first, op);
+}
+
+static void
+join_finish(Join *j, Op *op, bool select, Value **results)
+{
+  Lower *L = j->L;
+  u32 n = j->values[0].len;
+  L->b.span = j->at;
+  if (!select) {
+    for (int i = 0; i < 2; i++) {
+      j->arms[i].span = j->at;
+      ir_yield(&j->arms[i], n, j->values[i].data);
+    }
+    for (u32 i = 0; i < n; i++)
+      results[i] = op_add_result(op, j->values[0].data[i]->type);
+    return;
+  }
+  hoist(op, 0);
+  hoist(op, 1);
+  Value *cond = op_operand(op, 0);
+  op_remove(op);
+  for (u32 i = 0; i < n; i++) {
+    Value *c = value_stretch(L, cond, j->values[0].data[i]->type);
+    results[i] = ir_select(&L->b, c, j->values[0].data[i], j->values[1].data[i]);
+  }
+}
+
+static Val
+join_arms(Lower *L, Span at, Op *op, Val va, Val vb, bool may_select)
+{
+  Func *f = L->b.func;
+  Join j = {.L = L, .at = at, .arms = {builder_at_end(f, op->regions[0]), builder_at_end(f, op->regions[1])}};
+  Val v = join(&j, va, vb);
+  Value **results = NEW_ARRAY(L->a, Value *, j.values[0].len + 1);
+  bool select = may_select && can_hoist(op->regions[0]) && can_hoist(op->regions[1]);
+  join_finish(&j, op, select, results);
+  u32 next = 0;
+  if (v.kind != V_POISON && j.values[0].len)
+    join_resolve(&j, &v, results, &next);
+  return v;
+}
+
+/* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
+Val
+lower_join(Lower *L, Span at, Op *op, Val va, Val vb)
+{
+  return join_arms(L, at, op, va, vb, false);
+}
+
+static Val
+lower_in_arm(Lower *L, Op *op, u32 arm, const Node *n)
+{
+  Builder saved = L->b;
+  L->b = builder_at_end(saved.func, op->regions[arm]);
+  Val v = lower_expr(L, n);
+  L->b = saved;
+  return v;
+}
+
+/* c, a, b of one shape. */
+static Val
+select_tile(Lower *L, Span span, Val c, Val a, Val b)
+{
+  Call call = {.span = span, .name = "where", .args = {c, a, b}, .given = {true, true, true}, .nargs = 3};
+  return builtin_where(L, &call);
+}
+
+static Val
+lower_cond(Lower *L, const Node *n)
+{
+  Val c = lower_condition(L, kid(n, 0));
+  if (c.kind == V_CONST)
+    return lower_expr(L, kid(n, c.k.i ? 1 : 2));
+  if (c.kind == V_POISON || val_is_tile(c)) {
+    Val a = lower_expr(L, kid(n, 1)), b = lower_expr(L, kid(n, 2));
+    return c.kind == V_POISON ? c : select_tile(L, n->span, c, a, b);
+  }
+  if (!lower_may_nest(L, n->span))
+    return val_poison(n->span);
+  L->b.span = n->span;
+  Op *op = ir_if(&L->b, c.ir, 0, NULL);
+  Val a = lower_in_arm(L, op, 0, kid(n, 1));
+  Val b = lower_in_arm(L, op, 1, kid(n, 2));
+  if (!val_need_data(L, a, "'?:'") || !val_need_data(L, b, "'?:'"))
+    a = val_poison(n->span);
+  return join_arms(L, n->span, op, a, b, true);
+}
+
+/* The right side of a scalar && or || may not run unless the left side asks for it: an `if`, or, when the right side has
+ * no effect, plain logic. */
+static Val
+logic_scalar(Lower *L, const Node *n, Val a)
+{
+  if (!lower_may_nest(L, n->span))
+    return val_poison(n->span);
+  L->b.span = n->span;
+  Op *op = ir_if(&L->b, a.ir, 0, NULL);
+  u32 arm = n->op == O_LOR;
+  Builder saved = L->b;
+  L->b = builder_at_end(saved.func, op->regions[arm]);
+  Val b = lower_condition(L, kid(n, 1));
+  L->b = saved;
+  if (b.kind == V_IR && can_hoist(op->regions[arm])) {
+    hoist(op, arm);
+    op_remove(op);
+    return lower_binary(L, n->op == O_LAND ? O_AND : O_OR, n->span, n->at, a, b);
+  }
+  Val other = val_const(const_bool(arm), n->span);
+  return join_arms(L, n->span, op, arm ? other : b, arm ? b : other, true);
+}
+
+static Val
+lower_logic(Lower *L, const Node *n)
+{
+  Val a = lower_condition(L, kid(n, 0));
+  if (a.kind == V_CONST && (a.k.i != 0) == (n->op == O_LOR))
+    return a;
+  if (a.kind == V_IR && !val_is_tile(a))
+    return logic_scalar(L, n, a);
+  Val b = lower_condition(L, kid(n, 1));
+  if (a.kind == V_POISON || b.kind == V_POISON)
+    return val_poison(n->span);
+  return a.kind == V_CONST ? b : lower_binary(L, n->op == O_LAND ? O_AND : O_OR, n->span, n->at, a, b);
+}
+
+static bool
+is_chain(const Node *n)
+{
+  const Node *a = kid(n, 0);
+  return oper_info[n->op].cls == OC_CMP && a->kind == N_BINARY && !a->paren && oper_info[a->op].cls == OC_CMP;
+}
+
+static Val
+lower_operator(Lower *L, const Node *n)
+{
+  if (oper_info[n->op].cls == OC_LOGIC)
+    return lower_logic(L, n);
+  Val a = lower_expr(L, kid(n, 0));
+  Val b = lower_expr(L, kid(n, 1));
+  if (is_chain(n) && a.kind != V_POISON) {
+    ERR(L, n->at, E_CHAIN, oper_info[kid(n, 0)->op].text, oper_info[n->op].text);
+    return val_poison(n->span);
+  }
+  return lower_binary(L, n->op, n->span, n->at, a, b);
+}
+
+/* ---- indexing, lists, types ---- */
+
+static Val
+lower_items(Lower *L, const Node *n, ValKind kind)
+{
+  Val v = {.kind = kind, .span = n->span};
+  v.list.n = n->nkids;
+  v.list.v = NEW_ARRAY(L->a, Val, n->nkids + 1);
+  for (u32 i = 0; i < n->nkids; i++)
+    v.list.v[i] = lower_expr(L, n->kids[i]);
+  return v;
+}
+
+/* Rank and extents within the language's limits. */
+bool
+shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
+{
+  u64 total = 1;
+  if (rank < 1 || rank > MAX_RANK) {
+    ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank));
+    return false;
+  }
+  for (u32 i = 0; i < rank; i++) {
+    total *= shape[i];
+    if (shape[i] == 0 || total > TILE_NUMEL_MAX) {
+      ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements");
+      return false;
+    }
+  }
+  return true;
+}
+
+/* n compile-time extents, from the i-th child on. */
+static const Type *
+tile_type_of(Lower *L, const Node *n, const Type *elem)
+{
+  u32 shape[MAX_RANK] = {0}, rank = n->nkids - 1;
+  if (elem->kind == TY_TILE) {
+    ERR(L, n->span, E_TYPE, "a tile's elements are scalars or pointers");
+    return NULL;
+  }
+  for (u32 i = 0; i < rank; i++) {
+    i64 extent;
+    if (!lower_const_int(L, n->kids[i + 1], "an extent", &extent))
+      return NULL;
+    if (i < MAX_RANK)
+      shape[i] = extent < 0 ? 0 : extent > TILE_NUMEL_MAX ? TILE_NUMEL_MAX + 1 : (u32)extent;
+  }
+  return shape_check(L, n->span, rank, shape) ? type_tile(L->c, elem, (int)rank, shape, NULL) : NULL;
+}
+
+static Val
+index_list(Lower *L, const Node *n, Val list)
+{
+  i64 i;
+  if (n->nkids != 2) {
+    ERR(L, n->span, E_INDEX, "a tuple or list takes one index");
+    return val_poison(n->span);
+  }
+  if (!lower_const_int(L, kid(n, 1), "the index of a tuple or list", &i))
+    return val_poison(n->span);
+  if (i >= 0 && i < (i64)list.list.n)
+    return list.list.v[i];
+  ERR(L, n->span, E_INDEX, arena_printf(L->a, "index %lld of %u elements", (long long)i, list.list.n));
+  return val_poison(n->span);
+}
+
+/* x[:, None]: every dimension kept as `:`, new ones where None stands. */
+static Val
+index_tile(Lower *L, const Node *n, Val x)
+{
+  u32 dims = 0, rank = val_is_tile(x) ? x.ir->type->rank : 0;
+  for (u32 i = 1; i < n->nkids; i++) {
+    if (kid(n, i)->kind != N_ALL && kid(n, i)->kind != N_NEWAXIS) {
+      Diag *d = ERR(L, kid(n, i)->span, E_INDEX, "elements of a tile cannot be picked out; an index holds only `:` and None");
+      if (val_is_ptr(x))
+        diag_note(L->c, d, n->span, "memory is read with load(p + i)");
+      return val_poison(n->span);
+    }
+    dims += kid(n, i)->kind == N_ALL;
+  }
+  if (!rank || dims != rank || n->nkids - 1 > MAX_RANK) {
+    ERR(L, n->span, E_INDEX, dims != rank ? arena_printf(L->a, "%s has %u dimensions, the index has %u `:`", val_str(L, x), rank, dims)
+        : arena_printf(L->a, "a tile has from 1 to %d dimensions", MAX_RANK));
+    return val_poison(n->span);
+  }
+  Value *v = x.ir;
+  L->b.span = n->span;
+  for (u32 i = 1; i < n->nkids; i++)
+    if (kid(n, i)->kind == N_NEWAXIS)
+      v = ir_expand_dims(&L->b, v, (int)i - 1);
+  return val_ir(v, n->span);
+}
+
+static Val
+lower_index(Lower *L, const Node *n)
+{
+  Val x = lower_expr(L, kid(n, 0));
+  if (x.kind == V_TUPLE || x.kind == V_LIST)
+    return index_list(L, n, x);
+  if (x.kind == V_TYPE) {
+    const Type *t = tile_type_of(L, n, x.type);
+    return t ? val_type(t, n->span) : val_poison(n->span);
+  }
+  return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
+}
+
+static Val
+lower_pointer_type(Lower *L, const Node *n)
+{
+  Val v = lower_expr(L, kid(n, 0));
+  if (v.kind == V_TYPE && v.type->kind == TY_SCALAR)
+    return val_type(type_ptr(L->c, v.type->dt), n->span);
+  if (v.kind == V_TYPE)
+    ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
+  else if (v.kind != V_POISON)
+    diag_note(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), n->span, "memory is read with load(p)");
+  return val_poison(n->span);
+}
+
+/* The type n stands for; NULL after reporting. */
+const Type *
+lower_type(Lower *L, const Node *n)
+{
+  Val v = lower_expr(L, n);
+  if (v.kind == V_TYPE)
+    return v.type;
+  if (v.kind != V_POISON)
+    ERR(L, n->span, E_NOT_TYPE, val_str(L, v));
+  return NULL;
+}
+
+/* n as a compile-time integer; `what` for the message. */
+bool
+lower_const_int(Lower *L, const Node *n, const char *what, i64 *out)
+{
+  Val v = lower_expr(L, n);
+  if (v.kind == V_CONST && !const_is_float(v.k) && !const_is_bool(v.k)) {
+    *out = v.k.i;
+    return true;
+  }
+  if (v.kind == V_IR || v.kind == V_CONST)
+    ERR(L, n->span, v.kind == V_IR ? E_NOT_CONST : E_NOT_INT, what);
+  else
+    val_need_data(L, v, what);
+  return false;
+}
+
+/* ---- all expressions ---- */
+
+static Val
+lower_literal(Lower *L, const Node *n)
+{
+  if (n->kind == N_BOOL)
+    return val_const(const_bool(n->ival), n->span);
+  if (n->kind == N_FLOAT)
+    return val_const((Const){.form = CF_FLOAT, .f = n->fval}, n->span);
+  return val_const(n->huge ? const_typed(DT_U64, n->ival, 0) : const_int(n->ival), n->span);
+}
+
+static Val
+lower_kind(Lower *L, const Node *n)
+{
+  switch (n->kind) {
+  case N_NAME: return lower_name(L, n);
+  case N_INT: case N_FLOAT: case N_BOOL: return lower_literal(L, n);
+  case N_STR: return (Val){.kind = V_STR, .str = n->name};
+  case N_UNARY: return lower_unary(L, n);
+  case N_BINARY: return lower_operator(L, n);
+  case N_COND: return lower_cond(L, n);
+  case N_CALL: return lower_call(L, n);
+  case N_INDEX: return lower_index(L, n);
+  case N_LIST: return lower_items(L, n, V_LIST);
+  case N_TUPLE: return lower_items(L, n, V_TUPLE);
+  case N_PTR: return lower_pointer_type(L, n);
+  default: return val_poison(n->span);
+  }
+}
+
+static void
+stop(Lower *L, Span at, const char *what)
+{
+  if (!L->stopped)
+    ERR(L, at, E_LIMIT, what);
+  L->stopped = true;
+}
+
+/* Another loop or if may be opened here; else reports and stops everything. */
+bool
+lower_may_nest(Lower *L, Span at)
+{
+  u32 depth = 0;
+  for (const Block *b = L->b.block; b->parent; b = b->parent->block)
+    depth++;
+  if (depth >= REGION_DEPTH_MAX)
+    stop(L, at, "loops and ifs are nested more than 100 deep");
+  return depth < REGION_DEPTH_MAX;
+}
+
+/* A limit of the walk was passed: report once, then give poison to all that is left. */
+static bool
+over_limit(Lower *L, const Node *n)
+{
+  const char *what = L->depth > LOWER_DEPTH_MAX ? "nesting of calls and expressions is too deep"
+                   : L->work > LOWER_WORK_MAX ? "calls and unrolled loops make this kernel too large"
+                   : L->b.func->nvalues > LOWER_VALUES_MAX ? "this kernel has more than 200000 values" : NULL;
+  if (what)
+    stop(L, n->span, what);
+  return L->stopped;
+}
+
+/* What expression n gives; poison after reporting. */
+Val
+lower_expr(Lower *L, const Node *n)
+{
+  L->depth++;
+  L->work++;
+  Val v = over_limit(L, n) ? val_poison(n->span) : lower_kind(L, n);
+  L->depth--;
+  v.span = n->span;
+  return v;
+}

@@ -1,0 +1,163 @@
+/* lower_names.c - scopes, and what a name means: the innermost binding, then declarations of files, then what the
+ * language itself defines. */
+#include "sema.h"
+#include <math.h>
+
+void
+scope_push(Lower *L, Scope *s)
+{
+  *s = (Scope){.up = L->frame->scope};
+  L->frame->scope = s;
+}
+
+void
+scope_pop(Lower *L)
+{
+  L->frame->scope = L->frame->scope->up;
+}
+
+static Binding *
+find_here(const Scope *s, const char *name)
+{
+  for (Binding *b = s->last; b; b = b->next)
+    if (b->name == name)
+      return b;
+  return NULL;
+}
+
+/* Bind name in the innermost scope; an error if that has it already. */
+Binding *
+scope_add(Lower *L, const char *name, Span at, Val v)
+{
+  Scope *s = L->frame->scope;
+  Binding *old = find_here(s, name);
+  if (old)
+    diag_note(L->c, ERR(L, at, E_REDEFINED, name), old->span, "it was declared here");
+  Binding *b = NEW(L->a, Binding);
+  *b = (Binding){.name = name, .span = at, .val = v, .next = s->last};
+  if (v.kind == V_IR && !v.ir->name)
+    v.ir->name = name;
+  s->last = b;
+  return b;
+}
+
+Binding *
+scope_find(const Lower *L, const char *name)
+{
+  for (const Scope *s = L->frame->scope; s; s = s->up) {
+    Binding *b = find_here(s, name);
+    if (b)
+      return b;
+  }
+  return NULL;
+}
+
+/* ---- names that are not there ---- */
+
+typedef VEC(const char *) Names;
+
+static void
+collect_unit(Lower *L, Names *names, const Unit *u)
+{
+  for (u32 i = 0; i < u->root->nkids; i++)
+    if (u->root->kids[i]->name && u->root->kids[i]->kind != N_IMPORT)
+      vec_push(L->a, names, u->root->kids[i]->name);
+}
+
+static void
+collect_visible(Lower *L, Names *names)
+{
+  for (const Scope *s = L->frame->scope; s; s = s->up)
+    for (const Binding *b = s->last; b; b = b->next)
+      vec_push(L->a, names, b->name);
+  collect_unit(L, names, L->frame->unit);
+  for (u32 i = 0; i < L->frame->unit->imports.len; i++)
+    collect_unit(L, names, L->frame->unit->imports.data[i]);
+  for (u32 i = 0; i < L->prog->library.len; i++)
+    collect_unit(L, names, L->prog->library.data[i]);
+  u32 n;
+  const char *const *builtins = builtin_names(L->a, &n);
+  for (u32 i = 0; i < n; i++)
+    vec_push(L->a, names, builtins[i]);
+  for (int d = 0; d < DT_COUNT; d++)
+    vec_push(L->a, names, dtype_info[d].name);
+}
+
+static const struct { const char *habit, *advice; } habits[] = {
+  {"float32", "f32"}, {"float16", "f16"}, {"bfloat16", "bf16"}, {"float64", "f64"}, {"float", "f32"}, {"half", "f16"},
+  {"double", "f64"}, {"int", "i32"}, {"int32", "i32"}, {"int64", "i64"}, {"int8", "i8"}, {"int16", "i16"}, {"uint8", "u8"},
+  {"uint32", "u32"}, {"uint64", "u64"}, {"bool", "i1"}, {"int1", "i1"}, {"float8e4nv", "f8e4m3"}, {"float8e5", "f8e5m2"},
+  {"True", "true"}, {"False", "false"}, {"maximum", "max"}, {"minimum", "min"}, {"transpose", "trans"},
+};
+
+/* Report a name that nothing declares. */
+void
+lower_unknown_name(Lower *L, const Node *n)
+{
+  Names names = {0};
+  const char *close = NULL;
+  for (size_t i = 0; i < COUNT(habits); i++)
+    if (!strcmp(habits[i].habit, n->name))
+      close = habits[i].advice;
+  if (!close) {
+    collect_visible(L, &names);
+    close = diag_suggest(n->name, names.data, names.len);
+  }
+  Diag *d = ERR(L, n->at, E_UNKNOWN_NAME, n->name);
+  if (close)
+    diag_note(L->c, d, n->at, "did you mean '%s'?", close);
+}
+
+/* ---- names that are ---- */
+
+static Val
+decl_value(Lower *L, const Node *n, Unit *u, u32 index)
+{
+  Node *d = u->root->kids[index];
+  if (d->kind == N_CONST)
+    return lower_const_decl(L, u, index);
+  if (d->kind == N_FN)
+    return (Val){.kind = V_FN, .fn = {d, u}};
+  Diag *e = ERR(L, n->at, E_NOT_VALUE, arena_printf(L->a, "'%s'", n->name), "a kernel");
+  diag_note(L->c, e, d->at, "declared here");
+  return val_poison(n->span);
+}
+
+static bool
+predeclared(Lower *L, const char *name, Val *out)
+{
+  DType dt;
+  if (dtype_find(name, &dt))
+    *out = val_type(type_scalar(L->c, dt), (Span){0, 0});
+  else if (!strcmp(name, "inf"))
+    *out = val_const((Const){.form = CF_FLOAT, .f = INFINITY}, (Span){0, 0});
+  else if (!strcmp(name, "nan"))
+    *out = val_const((Const){.form = CF_FLOAT, .f = NAN}, (Span){0, 0});
+  else if (builtin_find(name))
+    *out = (Val){.kind = V_BUILTIN, .builtin = builtin_find(name)};
+  else
+    return false;
+  return true;
+}
+
+/* What the NAME node n stands for. */
+Val
+lower_name(Lower *L, const Node *n)
+{
+  Val v;
+  Unit *u;
+  u32 index;
+  const Binding *b = scope_find(L, n->name);
+  if (b) {
+    v = b->val;
+    v.from = b->span;
+  } else if (program_find(L->prog, L->frame->unit, n->name, &u, &index)) {
+    v = decl_value(L, n, u, index);
+    v.from = u->root->kids[index]->at;
+  } else if (!predeclared(L, n->name, &v)) {
+    lower_unknown_name(L, n);
+    return val_poison(n->span);
+  }
+  v.span = n->span;
+  return v;
+}
