@@ -159,7 +159,7 @@ skip_line(Parser *p)
 {
   while (!p->tok.first)
     advance(p);
-  while (p->prev_punct == '{') {
+  while (p->prev_punct == '{' && p->tok.kind != TOK_END) {
     skip_region(p);
     while (!p->tok.first)
       advance(p);
