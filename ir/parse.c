@@ -13,7 +13,6 @@
  */
 #include "ir.h"
 #include "lex.h"
-#include <stdio.h>
 
 enum { NESTING_MAX = 200, OPERANDS_MAX = 4096 };
 
