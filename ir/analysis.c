@@ -5,8 +5,8 @@
  * changes: then the facts hold of the first values and are kept by every iteration, which is induction. After a few
  * sweeps an argument that still changes loses everything, so the number of sweeps is small.
  *
- * A claim that is false is a miscompile, so every rule below is a theorem about wrapping integers. The one that most
- * rest on: a run of g elements (g a power of two) that starts at a multiple of g crosses no multiple of g, hence no
+ * A claim that is false is a miscompile, so every rule below is a theorem about wrapping integers. Most rest on one:
+ * a run of g elements (g a power of two) that starts at a multiple of g crosses no multiple of g, hence no
  * boundary where an integer wraps or changes sign, and no multiple of a divisor that is itself a multiple of g.
  * Three things are assumed of the program, each a rule of the language:
  *   - the arithmetic of a pointer's offset does not overflow (addptr keeps runs of the offset that could wrap);
@@ -162,7 +162,8 @@ static bool
 same_facts(const AxisInfo *a, const AxisInfo *b)
 {
   for (u32 d = 0; d < MAX_RANK; d++)
-    if (a->contiguity[d] != b->contiguity[d] || a->divisibility[d] != b->divisibility[d] || a->constancy[d] != b->constancy[d])
+    if (a->contiguity[d] != b->contiguity[d] || a->divisibility[d] != b->divisibility[d] ||
+        a->constancy[d] != b->constancy[d])
       return false;
   return a->is_const == b->is_const && a->value == b->value && a->nonneg == b->nonneg;
 }
@@ -212,11 +213,12 @@ static AxisInfo
 rule_add(Pair p)
 {
   AxisInfo r = equal_runs(p.a, p.b, p.ta);
-  u32 ua = unit_of(p.ta), scale = ua;          /* a pointer's offset counts pointees */
+  u32 unit = unit_of(p.ta);                    /* a pointer's offset counts pointees */
   for (u32 d = 0; d < dims_of(p.ta); d++) {
-    u32 c = max_u32(min_u32(p.a->contiguity[d], p.b->constancy[d]), min_u32(p.a->constancy[d], p.b->contiguity[d]));
+    u32 c = max_u32(min_u32(p.a->contiguity[d], p.b->constancy[d]),
+                    min_u32(p.a->constancy[d], p.b->contiguity[d]));
     r.contiguity[d] = c;
-    r.divisibility[d] = min_u32(div_at(p.a, d, c, ua), mul_cap(div_at(p.b, d, c, 1), scale));
+    r.divisibility[d] = min_u32(div_at(p.a, d, c, unit), mul_cap(div_at(p.b, d, c, 1), unit));
   }
   return r;
 }
@@ -359,7 +361,7 @@ rule_binary(OpCode op, Pair p)
 }
 
 /* ---- other elementwise ops ---- */
-/* A comparison of a run with an aligned bound changes only where the run starts, if it changes on the right side of it. */
+/* x < bound changes only at x = bound, so along an aligned run and an aligned bound it does not change; x <= bound does. */
 static AxisInfo
 rule_cmp(Pred pred, Pair p)
 {
@@ -843,7 +845,8 @@ u32
 axis_vector(const AxisInfo *p, const AxisInfo *mask, u32 dim, u32 extent, u32 elem_bytes, u32 max_bytes)
 {
   u32 bytes = min_u32(p->divisibility[dim], max_bytes ? max_bytes : 16);
-  u32 v = min4(p->contiguity[dim], max_u32(bytes / elem_bytes, 1), mask ? mask->constancy[dim] : DIV_MAX, pow2_part(extent));
+  u32 masked = mask ? mask->constancy[dim] : DIV_MAX;
+  u32 v = min4(p->contiguity[dim], max_u32(bytes / elem_bytes, 1), masked, pow2_part(extent));
   while (!is_pow2(v))
     v &= v - 1;
   return v;

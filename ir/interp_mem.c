@@ -33,7 +33,8 @@ fault_outside(Interp *in, const Op *op, Access a, u32 i)
   if (!near)
     return interp_fault(in, op, "%s of %u bytes%s, but there is no buffer", op_info(op->code)->name, a.size, where);
   long long offset = (long long)(a.addr - (u64)(uintptr_t)near->data);
-  return interp_fault(in, op, "%s of %u bytes%s is outside every buffer: offset %lld of the nearest, '%s', which has %zu bytes",
+  return interp_fault(in, op, "%s of %u bytes%s is outside every buffer: "
+                      "offset %lld of the nearest, '%s', which has %zu bytes",
                       op_info(op->code)->name, a.size, where, offset, near->name ? near->name : "?", near->bytes);
 }
 
@@ -126,7 +127,8 @@ static bool
 rmw_op(const char *name, OpCode *op)
 {
   static const struct { char name[5]; OpCode op; } table[] = {
-    {"add", OP_ADD}, {"max", OP_MAX}, {"min", OP_MIN}, {"and", OP_AND}, {"or", OP_OR}, {"xor", OP_XOR}, {"xchg", OP_COUNT},
+    {"add", OP_ADD}, {"max", OP_MAX}, {"min", OP_MIN}, {"and", OP_AND}, {"or", OP_OR}, {"xor", OP_XOR},
+    {"xchg", OP_COUNT},
   };
   for (u32 i = 0; i < COUNT(table); i++)
     if (!strcmp(table[i].name, name)) {
