@@ -84,6 +84,8 @@ scratch_bytes(Ctx *c, const Op *op)
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;
+    if (op_attr(op, AT_SCRATCH_BYTES))
+      return round_up((u32)op_int(op, AT_SCRATCH_BYTES, 0));
     scratch_convert_plan(c, op, &p);
     return round_up(p.shared.bytes);
   case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return atomic_bytes(op);

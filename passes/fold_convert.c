@@ -1,2 +1,132 @@
+/* fold_convert.c - cancel, merge and move conversions where that is cheaper.
+ * Needs phase placed; keeps it. Never adds a conversion.
+ *
+ * assign_layout puts conversions at the ends of arithmetic; here they meet each other and casts. Rules, until none applies:
+ *   convert (convert x)              convert x, or x when that is where it came from
+ *   convert (widening cast x)        cast (convert x)          fewer bytes move
+ *   narrowing cast (convert x)       convert (cast x)
+ *   convert (broadcast x)            broadcast (convert x)     and other shape ops that make tiles larger
+ * where the middle value has no other use. Equal conversions are cse's. */
 #include "internal.h"
-void pass_fold_convert(Ctx *c, Module *m) {}
+
+typedef struct Fold { Ctx *c; bool changed; } Fold;
+
+static u32
+moved_bits(const Type *t)
+{
+  u32 bits = type_elem_bits(t);
+  return bits < 8 ? 8 : bits;
+}
+
+static bool
+single(const Value *v)
+{
+  return v->uses && !v->uses->next;
+}
+
+static void
+replace(Fold *f, Op *op, Value *with)
+{
+  if (!with->name)
+    with->name = op_result(op)->name;
+  value_replace_uses(op_result(op), with);
+  op_remove(op);
+  f->changed = true;
+}
+
+/* op with the same attributes on x, result type t, at b. */
+static Value *
+again(Builder *b, const Op *op, Value *x, const Type *t)
+{
+  Op *copy = op_create(b, op->code, 1, &x, 1, &t, 0);
+  for (u32 i = 0; i < op->nattrs; i++)
+    op_set_attr(copy, op->attrs[i]);
+  return op_result(copy);
+}
+
+static void
+merge_converts(Fold *f, Op *op, Op *inner)
+{
+  Value *x = op_operand(inner, 0);
+  if (x->type == op_result(op)->type) {
+    replace(f, op, x);
+  } else {
+    op_set_operand(op, 0, x);
+    f->changed = true;
+  }
+  if (value_unused(op_result(inner)))
+    op_remove(inner);
+}
+
+/* convert (g x) -> g (convert x): the conversion takes g's place, g the conversion's. */
+static void
+convert_first(Fold *f, Op *op, Op *g, const Layout *l)
+{
+  Value *x = op_operand(g, 0);
+  Builder b = builder_before(op);
+  b.span = op->span;
+  if (x->type->layout != l)
+    x = ir_convert_layout(&b, x, l);
+  b.span = g->span;
+  replace(f, op, again(&b, g, x, op_result(op)->type));
+  op_remove(g);
+}
+
+static void
+fold_convert(Fold *f, Op *op)
+{
+  Value *x = op_operand(op, 0), *r = op_result(op);
+  if (x->type == r->type) {
+    replace(f, op, x);
+    return;
+  }
+  if (op_is(x, OP_CONVERT_LAYOUT)) {
+    merge_converts(f, op, x->def);
+    return;
+  }
+  if (!x->def || !single(x) || x->def->block != op->block)
+    return;
+  const Type *in = x->def->noperands ? op_operand(x->def, 0)->type : NULL;
+  if (x->def->code == OP_CAST && moved_bits(in) < moved_bits(x->type))
+    convert_first(f, op, x->def, r->type->layout);
+  else if (x->def->code == OP_BROADCAST)
+    convert_first(f, op, x->def, layout_unbroadcast(f->c, r->type->layout, in->shape));
+}
+
+static void
+narrow_first(Fold *f, Op *op)
+{
+  Value *x = op_operand(op, 0), *r = op_result(op);
+  if (!op_is(x, OP_CONVERT_LAYOUT) || !single(x) || moved_bits(r->type) >= moved_bits(x->type) ||
+      x->def->block != op->block)
+    return;
+  Op *convert = x->def;
+  Value *from = op_operand(convert, 0);
+  Builder b = builder_before(op);
+  b.span = op->span;
+  Value *narrow = again(&b, op, from, type_with_layout(f->c, r->type, from->type->layout));
+  b.span = convert->span;
+  replace(f, op, ir_convert_layout(&b, narrow, r->type->layout));
+  op_remove(convert);
+}
+
+static void
+fold_op(Op *op, void *user)
+{
+  if (op->code == OP_CONVERT_LAYOUT)
+    fold_convert(user, op);
+  else if (op->code == OP_CAST && type_is_tile(op_result(op)->type))
+    narrow_first(user, op);
+}
+
+void
+pass_fold_convert(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++) {
+    Fold f = {c, true};
+    for (u32 round = 0; f.changed && round < 16; round++) {
+      f.changed = false;
+      func_walk(m->funcs.data[i], fold_op, &f);
+    }
+  }
+}

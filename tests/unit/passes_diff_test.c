@@ -199,6 +199,19 @@ run_case(Case *k, Ctx *c, const char *text, size_t len)
   }
 }
 
+/* The passes return here when they find a fault of their own. */
+static void
+run_guarded(Case *k, Ctx *c, const char *text, size_t len)
+{
+  if (setjmp(c->panic)) {
+    fprintf(stderr, "%s: %s\n", k->file, c->panic_message);
+    k->failures++;
+    return;
+  }
+  c->panic_set = true;
+  run_case(k, c, text, len);
+}
+
 static int
 test_file(const char *path)
 {
@@ -209,13 +222,7 @@ test_file(const char *path)
   if (!text || !c)
     return 1;
   read_directives(&k, text);
-  if (setjmp(c->panic)) {
-    fprintf(stderr, "%s: %s\n", path, c->panic_message);
-    k.failures++;
-  } else {
-    c->panic_set = true;
-    run_case(&k, c, text, len);
-  }
+  run_guarded(&k, c, text, len);
   for (u32 i = 0; i < k.n; i++) {
     free(k.p[i].data);
     free(k.p[i].expected);
