@@ -89,7 +89,14 @@ Val *gen_regs(Gen *g, const Value *v);
 Val *gen_new(Gen *g, const Value *v);                        /* array for v's registers, bound to it */
 void gen_bind(Gen *g, const Value *v, Val *regs);
 void gen_share(Gen *g, const Value *v);                      /* copy registers get the value of the register they copy */
+void gen_poison(Gen *g, const Value *v);                     /* after an error: v is anything */
 u32 gen_nregs(const Type *t);
+/* What follows is done where cond holds, up to gen_end_if with the returned block; cond NULL: always. */
+LLVMBasicBlockRef gen_if(Gen *g, Val cond);
+void gen_end_if(Gen *g, LLVMBasicBlockRef after);
+/* Apply a 32-bit shuffle to v of any type, word by word. */
+Val gen_shuffle_xor(Gen *g, Val v, u32 lane_xor);            /* v of the lane whose number differs by these bits */
+Val gen_shuffle_from(Gen *g, Val v, Val lane);               /* v of that lane */
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) LowerFn lower_##id;
 #include "ops.def"
 #undef OP
@@ -119,6 +126,7 @@ void lower_elementwise(Gen *g, const Op *op);
 /* One element: args are the operands' elements. */
 Val elem_apply(Gen *g, const Op *op, Val *args);
 Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
+Val elem_convert(Gen *g, DType from, DType to, Val x);       /* a cast that rounds to nearest */
 Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);
 Val gen_fma(Gen *g, DType d, Val a, Val b, Val c);
 Val gen_const_bits(Gen *g, DType d, bool ptr, u64 bits);
@@ -138,6 +146,8 @@ Addr gen_address(Gen *g, const Value *p, u32 reg);
 Val gen_offset(Gen *g, Val p, u64 bytes);
 Val gen_shared(Gen *g, Val bytes, u64 off);                  /* pointer into dynamic shared memory; bytes NULL: 0 */
 void gen_barrier(Gen *g);
+/* Does the function have the scratch memory that op was given? Reports it if not. */
+bool gen_scratch(Gen *g, const Op *op, u32 bytes);
 
 /* ---- ptx.c ---- */
 typedef enum PtxId {

@@ -112,10 +112,17 @@ held_coord(const Held *h, u32 flat, int dim)
   return flat >> h->shift[dim] & ((1u << h->l->out_bits[dim]) - 1);
 }
 
+/* A known condition decides by itself. */
 Val
 gen_and(Gen *g, Val a, Val b)
 {
-  return !a ? b : !b ? a : LLVMBuildAnd(g->b, a, b, "");
+  if (!a || !b)
+    return a ? a : b;
+  if (LLVMIsAConstantInt(a))
+    return LLVMConstIntGetZExtValue(a) ? b : a;
+  if (LLVMIsAConstantInt(b))
+    return LLVMConstIntGetZExtValue(b) ? a : b;
+  return LLVMBuildAnd(g->b, a, b, "");
 }
 
 /* ---- linear functions of tid ---- */

@@ -80,6 +80,14 @@ gen_share(Gen *g, const Value *v)
       regs[r] = regs[h->rep[r]];
 }
 
+void
+gen_poison(Gen *g, const Value *v)
+{
+  Val *regs = gen_new(g, v);
+  for (u32 r = 0; r < gen_nregs(v->type); r++)
+    regs[r] = LLVMGetPoison(gen_type(g, v->type));
+}
+
 static bool
 is_rep(Gen *g, const Type *t, u32 r)
 {
@@ -125,6 +133,26 @@ phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first)
 }
 
 /* ---- control flow ---- */
+LLVMBasicBlockRef
+gen_if(Gen *g, Val cond)
+{
+  if (!cond)
+    return NULL;
+  LLVMBasicBlockRef then = gen_block(g, "only"), after = gen_block(g, "only.done");
+  LLVMBuildCondBr(g->b, cond, then, after);
+  gen_at(g, then);
+  return after;
+}
+
+void
+gen_end_if(Gen *g, LLVMBasicBlockRef after)
+{
+  if (!after)
+    return;
+  LLVMBuildBr(g->b, after);
+  gen_at(g, after);
+}
+
 void
 gen_ops(Gen *g, const Block *b)
 {

@@ -60,7 +60,7 @@ static const char *
 expand(Gen *g, const char *text, const PtxArgs *a)
 {
   Buf b = {.arena = g->arena};
-  for (const char *p = text; *p == ' ' || *p; p++)
+  for (const char *p = text; *p; p++)
     if (*p == '%') {
       const char *s = a->subst[*++p - '0'];
       if (s) buf_puts(&b, s);

@@ -1,0 +1,301 @@
+/* lower_cast.c - value conversions between all pairs of number types, with the meaning of ir/fp.h.
+ *
+ * Floats go through f32 (or f64): widening is exact, narrowing rounds once. Where a value would be rounded twice on its
+ * way (f64 to bf16, 64-bit integers to bf16), the first step rounds to odd: it keeps in the last bit whether anything
+ * was lost, so that the second rounding decides as if it saw the whole value.
+ * The 8-bit floats always clamp to their finite range; without an instruction they are taken apart as integers.
+ */
+#include "gen.h"
+#include "fp.h"
+#include <math.h>
+
+#define B g->b
+typedef struct Rounding { bool rz, sat; } Rounding;
+
+static Val
+constant(Val like, u64 v)
+{
+  return LLVMConstInt(LLVMTypeOf(like), v, 0);
+}
+
+static Val
+call1(Gen *g, const char *name, Val x)
+{
+  return gen_call(g, name, 0, NULL, 1, &x);
+}
+
+static Val
+magnitude(Gen *g, Val x)
+{
+  Ty t = LLVMTypeOf(x);
+  return gen_call(g, "llvm.fabs", 1, &t, 1, &x);
+}
+
+/* ---- 8-bit floats ---- */
+static Val
+fp8_widen_bits(Gen *g, DType from, Val x)
+{
+  if (from == DT_F8E5M2) {
+    Val h = LLVMBuildShl(B, LLVMBuildZExt(B, x, g->i16, ""), LLVMConstInt(g->i16, 8, 0), "");
+    return LLVMBuildFPExt(B, LLVMBuildBitCast(B, h, g->f16, ""), g->f32, "");
+  }
+  Val w = LLVMBuildZExt(B, x, g->i32, "");
+  Val mag = LLVMBuildAnd(B, w, gen_u32(g, 0x7f), "");
+  Val sign = LLVMBuildShl(B, LLVMBuildAnd(B, w, gen_u32(g, 0x80), ""), gen_u32(g, 24), "");
+  Val bits = LLVMBuildOr(B, LLVMBuildShl(B, mag, gen_u32(g, 20), ""), sign, "");
+  Val v = LLVMBuildFMul(B, LLVMBuildBitCast(B, bits, g->f32, ""), LLVMConstReal(g->f32, 0x1p120), "");
+  Val is_nan = LLVMBuildICmp(B, LLVMIntEQ, mag, gen_u32(g, 0x7f), "");
+  return LLVMBuildSelect(B, is_nan, LLVMConstReal(g->f32, NAN), v, "");
+}
+
+static Val
+fp8_widen(Gen *g, DType from, Val x)
+{
+  if (!target_has(g->target, F_CVT_FP8))
+    return fp8_widen_bits(g, from, x);
+  const char *name = from == DT_F8E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
+  Val pair = call1(g, name, LLVMBuildZExt(B, x, g->i16, ""));
+  return LLVMBuildFPExt(B, LLVMBuildExtractElement(B, pair, gen_u32(g, 0), ""), g->f32, "");
+}
+
+/* |x| below the least normal number: counted in units of the least subnormal. */
+static Val
+fp8_tiny(Gen *g, Val mag, int unit, bool rz)
+{
+  Val f = LLVMBuildBitCast(B, mag, g->f32, "");
+  if (rz)
+    return call1(g, "llvm.nvvm.f2ui.rz", LLVMBuildFMul(B, f, LLVMConstReal(g->f32, ldexp(1, -unit)), ""));
+  double magic = ldexp(1, unit + 23);
+  Val sum = LLVMBuildFAdd(B, f, LLVMConstReal(g->f32, magic), "");
+  Val bits = LLVMBuildBitCast(B, sum, g->i32, "");
+  return LLVMBuildSub(B, bits, gen_u32(g, (u32)float_encode(DT_F32, magic, ROUND_NEAREST, false)), "");
+}
+
+static Val
+fp8_narrow_bits(Gen *g, DType to, Val x, bool rz)
+{
+  int man = dtype_info[to].man, bias = (1 << (dtype_info[to].exp - 1)) - 1, shift = 23 - man;
+  Val bits = LLVMBuildBitCast(B, x, g->i32, "");
+  Val mag = LLVMBuildAnd(B, bits, gen_u32(g, 0x7fffffff), "");
+  Val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, bits, gen_u32(g, 24), ""), gen_u32(g, 0x80), "");
+  Val kept = mag;
+  if (!rz) {
+    Val odd = LLVMBuildAnd(B, LLVMBuildLShr(B, mag, gen_u32(g, (u32)shift), ""), gen_u32(g, 1), "");
+    kept = LLVMBuildAdd(B, LLVMBuildAdd(B, mag, gen_u32(g, (1u << (shift - 1)) - 1), ""), odd, "");
+  }
+  Val rebased = LLVMBuildSub(B, kept, gen_u32(g, (u32)(127 - bias) << 23), "");
+  Val limits[2] = {LLVMBuildLShr(B, rebased, gen_u32(g, (u32)shift), ""), gen_u32(g, (u32)float_max_finite(to))};
+  Val normal = gen_call(g, "llvm.umin", 1, &g->i32, 2, limits);
+  Val is_tiny = LLVMBuildICmp(B, LLVMIntULT, mag, gen_u32(g, (u32)(128 - bias) << 23), "");
+  Val r = LLVMBuildSelect(B, is_tiny, fp8_tiny(g, mag, 1 - bias - man, rz), normal, "");
+  Val is_nan = LLVMBuildICmp(B, LLVMIntUGT, mag, gen_u32(g, 0x7f800000), "");
+  r = LLVMBuildSelect(B, is_nan, gen_u32(g, (u32)float_nan(to)), LLVMBuildOr(B, r, sign, ""), "");
+  return LLVMBuildTrunc(B, r, g->i8, "");
+}
+
+static Val
+fp8_narrow(Gen *g, DType to, Val x, bool rz)
+{
+  if (rz || !target_has(g->target, F_CVT_FP8))
+    return fp8_narrow_bits(g, to, x, rz);
+  const char *name = to == DT_F8E4M3 ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn";
+  Val pair[2] = {LLVMConstReal(g->f32, 0), x};
+  return LLVMBuildTrunc(B, gen_call(g, name, 0, NULL, 2, pair), g->i8, "");
+}
+
+/* ---- float to float ---- */
+static Val
+widen(Gen *g, DType from, Val x)
+{
+  if (dtype_bits(from) == 8)
+    return fp8_widen(g, from, x);
+  return dtype_bits(from) == 16 ? LLVMBuildFPExt(B, x, g->f32, "") : x;
+}
+
+/* f64 to f32, rounded to odd. */
+static Val
+to_f32_odd(Gen *g, Val x)
+{
+  Val cut = call1(g, "llvm.nvvm.d2f.rz", x);
+  Val lost = LLVMBuildFCmp(B, LLVMRealONE, LLVMBuildFPExt(B, cut, g->f64, ""), x, "");
+  Val bits = LLVMBuildBitCast(B, cut, g->i32, "");
+  return LLVMBuildBitCast(B, LLVMBuildOr(B, bits, LLVMBuildZExt(B, lost, g->i32, ""), ""), g->f32, "");
+}
+
+/* x clamped to the finite range of `to`; nan stays nan. */
+static Val
+clamp_finite(Gen *g, DType to, Val x)
+{
+  Ty t = LLVMTypeOf(x);
+  Val max = LLVMConstReal(t, float_decode(to, float_max_finite(to))), args[2] = {max, x};
+  Val beyond = LLVMBuildFCmp(B, LLVMRealOGT, magnitude(g, x), max, "");
+  return LLVMBuildSelect(B, beyond, gen_call(g, "llvm.copysign", 1, &t, 2, args), x, "");
+}
+
+static Val
+narrow_16(Gen *g, DType to, Val x, bool rz)
+{
+  Ty t = gen_elem_type(g, to, false);
+  if (!rz)
+    return LLVMBuildFPTrunc(B, x, t, "");
+  return ptx_value(g, PTX_CVT, t, 1, &x, to == DT_F16 ? "rz.f16" : "rz.bf16", "f32");
+}
+
+/* x is f32 or f64, and not of type `to` already. */
+static Val
+narrow(Gen *g, DType to, Val x, Rounding r)
+{
+  if (r.sat && to != DT_F64)
+    x = clamp_finite(g, to, x);
+  if (to == DT_F32)
+    return r.rz ? call1(g, "llvm.nvvm.d2f.rz", x) : LLVMBuildFPTrunc(B, x, g->f32, "");
+  if (LLVMTypeOf(x) == g->f64)
+    x = to_f32_odd(g, x);
+  return dtype_bits(to) == 8 ? fp8_narrow(g, to, x, r.rz) : narrow_16(g, to, x, r.rz);
+}
+
+static Val
+float_to_float(Gen *g, DType from, DType to, Val x, Rounding r)
+{
+  Val wide = widen(g, from, x);
+  Ty want = gen_elem_type(g, to, false);
+  if (LLVMTypeOf(wide) == want)
+    return r.sat ? clamp_finite(g, to, wide) : wide;
+  if (to == DT_F64)
+    return LLVMBuildFPExt(B, wide, want, "");
+  return narrow(g, to, wide, r);
+}
+
+/* ---- between integers and floats ---- */
+
+/* cvt saturates; it gives 0 for a nan too, unless f64 or a 64-bit result is in play. */
+static Val
+float_to_int(Gen *g, DType from, DType to, Val x)
+{
+  static const char *const names[2][2][2] = {
+    {{"llvm.nvvm.f2ui.rz", "llvm.nvvm.f2i.rz"}, {"llvm.nvvm.f2ull.rz", "llvm.nvvm.f2ll.rz"}},
+    {{"llvm.nvvm.d2ui.rz", "llvm.nvvm.d2i.rz"}, {"llvm.nvvm.d2ull.rz", "llvm.nvvm.d2ll.rz"}},
+  };
+  u32 bits = dtype_bits(to);
+  bool s = dtype_is_signed(to), is_f64 = from == DT_F64;
+  Val wide = widen(g, from, x);
+  Val v = call1(g, names[is_f64][bits == 64][s], wide);
+  if (is_f64 || bits == 64)
+    v = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealUNO, wide, wide, ""), constant(v, 0), v, "");
+  if (bits >= 32)
+    return v;
+  u32 max = s ? (1u << (bits - 1)) - 1 : (1u << bits) - 1;
+  Val hi[2] = {v, gen_u32(g, max)};
+  v = gen_call(g, s ? "llvm.smin" : "llvm.umin", 1, &g->i32, 2, hi);
+  Val lo[2] = {v, gen_u32(g, ~max)};
+  if (s)
+    v = gen_call(g, "llvm.smax", 1, &g->i32, 2, lo);
+  return LLVMBuildTrunc(B, v, gen_elem_type(g, to, false), "");
+}
+
+/* A 64-bit integer beyond 2^53 with its low bits gathered into one: an f64 holds it, and halfway cases stay apart. */
+static Val
+sticky_53(Gen *g, Val x, bool s)
+{
+  Val low = LLVMBuildAnd(B, x, constant(x, 0xfff), "");
+  Val some = LLVMBuildICmp(B, LLVMIntNE, low, constant(x, 0), "");
+  Val high = LLVMBuildAnd(B, x, constant(x, ~0xfffull), "");
+  Val gathered = LLVMBuildOr(B, high, LLVMBuildSelect(B, some, constant(x, 0x800), constant(x, 0), ""), "");
+  Val shifted = s ? LLVMBuildAShr(B, x, constant(x, 53), "") : LLVMBuildLShr(B, x, constant(x, 53), "");
+  Val near = LLVMBuildICmp(B, LLVMIntULE, LLVMBuildAdd(B, shifted, constant(x, s), ""), constant(x, s), "");
+  return LLVMBuildSelect(B, near, x, gathered, "");
+}
+
+static Val
+int_to_f64(Gen *g, Val x, bool s)
+{
+  return s ? LLVMBuildSIToFP(B, x, g->f64, "") : LLVMBuildUIToFP(B, x, g->f64, "");
+}
+
+/* Integers to f32 and f64 are one instruction; the narrow formats go through an f64 that holds the whole value. */
+static Val
+int_to_float(Gen *g, DType from, DType to, Val x, Rounding r)
+{
+  bool s = dtype_is_signed(from);
+  if (r.rz && (to == DT_F32 || to == DT_F64) && dtype_bits(from) >= 32) {
+    const char *source = arena_printf(g->arena, "%c%u", s ? 's' : 'u', dtype_bits(from));
+    return ptx_value(g, PTX_CVT, gen_elem_type(g, to, false), 1, &x, to == DT_F32 ? "rz.f32" : "rz.f64", source);
+  }
+  if (to == DT_F32 || to == DT_F64) {
+    Ty t = gen_elem_type(g, to, false);
+    return s ? LLVMBuildSIToFP(B, x, t, "") : LLVMBuildUIToFP(B, x, t, "");
+  }
+  if (to == DT_F16 && !r.rz && !r.sat)
+    return s ? LLVMBuildSIToFP(B, x, g->f16, "") : LLVMBuildUIToFP(B, x, g->f16, "");
+  if (dtype_bits(from) <= 16)
+    return narrow(g, to, s ? LLVMBuildSIToFP(B, x, g->f32, "") : LLVMBuildUIToFP(B, x, g->f32, ""), r);
+  return narrow(g, to, int_to_f64(g, dtype_bits(from) == 64 ? sticky_53(g, x, s) : x, s), r);
+}
+
+/* ---- integers ---- */
+static Val
+int_resize(Gen *g, Val x, Ty to, bool s)
+{
+  u32 have = LLVMGetIntTypeWidth(LLVMTypeOf(x)), want = LLVMGetIntTypeWidth(to);
+  if (have >= want)
+    return have > want ? LLVMBuildTrunc(B, x, to, "") : x;
+  return s ? LLVMBuildSExt(B, x, to, "") : LLVMBuildZExt(B, x, to, "");
+}
+
+static Val
+int_clamp(Gen *g, Val x, const char *which, u64 limit)
+{
+  Val args[2] = {x, LLVMConstInt(g->i64, limit, 0)};
+  return gen_call(g, which, 1, &g->i64, 2, args);
+}
+
+static Val
+int_to_int(Gen *g, DType from, DType to, Val x, bool sat)
+{
+  bool s = dtype_is_signed(from), to_s = dtype_is_signed(to);
+  Ty t = gen_elem_type(g, to, false);
+  if (!sat)
+    return int_resize(g, x, t, s);
+  u64 max = to_s ? (1ull << (dtype_bits(to) - 1)) - 1 : ~0ull >> (64 - dtype_bits(to));
+  Val wide = int_resize(g, x, g->i64, s);
+  if (s)
+    wide = int_clamp(g, wide, "llvm.smax", to_s ? ~max : 0);
+  if (!s || (i64)max >= 0)
+    wide = int_clamp(g, wide, s ? "llvm.smin" : "llvm.umin", max);
+  return int_resize(g, wide, t, s);
+}
+
+static Val
+to_bool(Gen *g, DType from, Val x)
+{
+  if (!dtype_is_float(from))
+    return LLVMBuildICmp(B, LLVMIntNE, x, constant(x, 0), "");
+  Val wide = widen(g, from, x);
+  return LLVMBuildFCmp(B, LLVMRealUNE, wide, LLVMConstReal(LLVMTypeOf(wide), 0), "");
+}
+
+static Val
+convert(Gen *g, DType from, DType to, Val x, Rounding r)
+{
+  if (from == to && !r.sat)
+    return x;
+  if (to == DT_I1)
+    return to_bool(g, from, x);
+  if (dtype_is_float(from))
+    return dtype_is_float(to) ? float_to_float(g, from, to, x, r) : float_to_int(g, from, to, x);
+  return dtype_is_float(to) ? int_to_float(g, from, to, x, r) : int_to_int(g, from, to, x, r.sat);
+}
+
+Val
+elem_convert(Gen *g, DType from, DType to, Val x)
+{
+  return convert(g, from, to, x, (Rounding){false, false});
+}
+
+/* One element of dtype `from` as dtype `to`; rounding and saturation from op's attributes. */
+Val
+elem_cast(Gen *g, const Op *op, DType from, DType to, Val x)
+{
+  Rounding r = {!strcmp(op_str(op, AT_ROUND, "rn"), "rz"), op_int(op, AT_SAT, 0) != 0};
+  return convert(g, from, to, x, r);
+}

@@ -1,0 +1,422 @@
+/* lower_elem.c - the ops that work element by element: one small function per row, applied to every distinct register.
+ *
+ * No fast-math flag is ever set: what is fused, was fused in the tile IR. The 16-bit floats compute in f32 and round
+ * back where the hardware has no instruction of its own; for one add, mul, div or sqrt that is the correctly rounded
+ * 16-bit result, because f32 has more than twice the bits plus two.
+ */
+#include "gen.h"
+#include <math.h>
+
+typedef Val ElemFn(Gen *g, const Op *op, DType d, Val *a);   /* d: dtype of the first operand that is not a condition */
+#define B g->b
+#define elem_ADD by_code
+#define elem_SUB by_code
+#define elem_MUL by_code
+#define elem_MIN by_code
+#define elem_MAX by_code
+#define elem_AND by_code
+#define elem_OR by_code
+#define elem_XOR by_code
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) ElemFn elem_##id;
+#include "ops.def"
+#undef OP
+
+/* ---- 16-bit floats through f32 ---- */
+static bool
+is_16(DType d)
+{
+  return d == DT_F16 || d == DT_BF16;
+}
+
+static Val
+up(Gen *g, Val x)
+{
+  return LLVMBuildFPExt(B, x, g->f32, "");
+}
+
+static Val
+down(Gen *g, DType d, Val x)
+{
+  return LLVMBuildFPTrunc(B, x, gen_elem_type(g, d, false), "");
+}
+
+static bool
+has_arith(Gen *g, DType d)
+{
+  return d != DT_BF16 || target_has(g->target, F_BF16_ARITH);
+}
+
+static Val
+float_intrinsic(Gen *g, const char *name, u32 n, Val *a)
+{
+  Ty t = LLVMTypeOf(a[0]);
+  return gen_call(g, name, 1, &t, n, a);
+}
+
+static Val
+int_const(Gen *g, Val like, u64 v)
+{
+  return LLVMConstInt(LLVMTypeOf(like), v, 0);
+}
+
+Val
+gen_const_bits(Gen *g, DType d, bool ptr, u64 bits)
+{
+  Ty t = gen_elem_type(g, d, ptr);
+  if (ptr)
+    return LLVMConstIntToPtr(LLVMConstInt(g->i64, bits, 0), t);
+  if (!dtype_is_float(d) || dtype_bits(d) == 8)
+    return LLVMConstInt(t, bits, 0);
+  Ty as_int = LLVMIntTypeInContext(g->lc, dtype_bits(d));
+  return LLVMConstBitCast(LLVMConstInt(as_int, bits, 0), t);
+}
+
+/* ---- arithmetic ---- */
+static Val
+float_arith(Gen *g, OpCode code, Val a, Val b)
+{
+  Val ab[2] = {a, b};
+  switch (code) {
+  case OP_ADD: return LLVMBuildFAdd(B, a, b, "");
+  case OP_SUB: return LLVMBuildFSub(B, a, b, "");
+  case OP_MUL: return LLVMBuildFMul(B, a, b, "");
+  case OP_DIV: return LLVMBuildFDiv(B, a, b, "");
+  case OP_MIN: return float_intrinsic(g, "llvm.minnum", 2, ab);
+  default:     return float_intrinsic(g, "llvm.maxnum", 2, ab);
+  }
+}
+
+static Val
+float_binary(Gen *g, OpCode code, DType d, Val a, Val b)
+{
+  if (is_16(d) && (code == OP_DIV || !has_arith(g, d)))
+    return down(g, d, float_arith(g, code, up(g, a), up(g, b)));
+  return float_arith(g, code, a, b);
+}
+
+static Val
+int_binary(Gen *g, OpCode code, DType d, Val a, Val b)
+{
+  Val ab[2] = {a, b};
+  bool s = dtype_is_signed(d);
+  switch (code) {
+  case OP_ADD: return LLVMBuildAdd(B, a, b, "");
+  case OP_SUB: return LLVMBuildSub(B, a, b, "");
+  case OP_MUL: return LLVMBuildMul(B, a, b, "");
+  case OP_MIN: return float_intrinsic(g, s ? "llvm.smin" : "llvm.umin", 2, ab);
+  case OP_MAX: return float_intrinsic(g, s ? "llvm.smax" : "llvm.umax", 2, ab);
+  case OP_AND: return LLVMBuildAnd(B, a, b, "");
+  case OP_OR:  return LLVMBuildOr(B, a, b, "");
+  default:     return LLVMBuildXor(B, a, b, "");
+  }
+}
+
+/* ADD SUB MUL MIN MAX, AND OR XOR, float DIV of two elements. */
+Val
+elem_binary(Gen *g, OpCode code, DType d, Val a, Val b)
+{
+  return dtype_is_float(d) ? float_binary(g, code, d, a, b) : int_binary(g, code, d, a, b);
+}
+
+Val
+by_code(Gen *g, const Op *op, DType d, Val *a)
+{
+  return elem_binary(g, op->code, d, a[0], a[1]);
+}
+
+/* Integer division where LLVM leaves nothing undefined: by zero gives something, the least number by -1 wraps. */
+static Val
+int_divide(Gen *g, OpCode code, DType d, Val a, Val b)
+{
+  bool s = dtype_is_signed(d), rem = code == OP_REM;
+  Val zero = int_const(g, b, 0), one = int_const(g, b, 1), minus = LLVMConstAllOnes(LLVMTypeOf(b));
+  Val is_zero = LLVMBuildICmp(B, LLVMIntEQ, b, zero, "");
+  if (!s) {
+    b = LLVMBuildSelect(B, is_zero, one, b, "");
+    return rem ? LLVMBuildURem(B, a, b, "") : LLVMBuildUDiv(B, a, b, "");
+  }
+  Val is_minus = LLVMBuildICmp(B, LLVMIntEQ, b, minus, "");
+  b = LLVMBuildSelect(B, LLVMBuildOr(B, is_zero, is_minus, ""), one, b, "");
+  Val q = rem ? LLVMBuildSRem(B, a, b, "") : LLVMBuildSDiv(B, a, b, "");
+  return rem ? q : LLVMBuildSelect(B, is_minus, LLVMBuildNeg(B, a, ""), q, "");
+}
+
+Val
+elem_DIV(Gen *g, const Op *op, DType d, Val *a)
+{
+  return dtype_is_float(d) ? float_binary(g, OP_DIV, d, a[0], a[1]) : int_divide(g, OP_DIV, d, a[0], a[1]);
+}
+
+static Val
+fabs_of(Gen *g, Val x)
+{
+  return float_intrinsic(g, "llvm.fabs", 1, &x);
+}
+
+/* r minus a whole number of b's, where that is exact: fma subtracts the rounded quotient without an error of its own. */
+static Val
+rem_step(Gen *g, Val r, Val b)
+{
+  Val q = LLVMBuildFDiv(B, r, b, "");
+  q = float_intrinsic(g, "llvm.trunc", 1, &q);
+  Val args[3] = {LLVMBuildFNeg(B, q, ""), b, r};
+  return float_intrinsic(g, "llvm.fma", 3, args);
+}
+
+/* Each round takes as many b's off as the quotient's bits can say; a last one may have gone one b too far. */
+static Val
+float_rem(Gen *g, Val a, Val b)
+{
+  Ty t = LLVMTypeOf(a);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(B), loop = gen_block(g, "rem"), done = gen_block(g, "rem.done");
+  Val mag = fabs_of(g, b);
+  LLVMBuildBr(B, loop);
+  gen_at(g, loop);
+  Val r = LLVMBuildPhi(B, t, "");
+  Val next = rem_step(g, r, b);
+  Val more = LLVMBuildFCmp(B, LLVMRealOGE, fabs_of(g, next), mag, "");
+  LLVMBuildCondBr(B, more, loop, done);
+  Val in[2] = {a, next};
+  LLVMBasicBlockRef from[2] = {before, loop};
+  LLVMAddIncoming(r, in, from, 2);
+  gen_at(g, done);
+  Val sides = LLVMBuildFMul(B, next, float_intrinsic(g, "llvm.copysign", 2, (Val[]){LLVMConstReal(t, 1), a}), "");
+  Val over = LLVMBuildFCmp(B, LLVMRealOLT, sides, LLVMConstReal(t, 0), "");
+  Val fixed = LLVMBuildFAdd(B, next, float_intrinsic(g, "llvm.copysign", 2, (Val[]){mag, a}), "");
+  next = LLVMBuildSelect(B, over, fixed, next, "");
+  next = float_intrinsic(g, "llvm.copysign", 2, (Val[]){next, a});
+  Val infinite = LLVMBuildFCmp(B, LLVMRealOEQ, mag, LLVMConstReal(t, INFINITY), "");
+  Val finite_a = LLVMBuildFCmp(B, LLVMRealOLT, fabs_of(g, a), LLVMConstReal(t, INFINITY), "");
+  return LLVMBuildSelect(B, LLVMBuildAnd(B, infinite, finite_a, ""), a, next, "");
+}
+
+Val
+elem_REM(Gen *g, const Op *op, DType d, Val *a)
+{
+  if (!dtype_is_float(d))
+    return int_divide(g, OP_REM, d, a[0], a[1]);
+  if (is_16(d))
+    return down(g, d, float_rem(g, up(g, a[0]), up(g, a[1])));
+  return float_rem(g, a[0], a[1]);
+}
+
+/* LLVM's shifts by the width or more are poison: choose before shifting. */
+static Val
+in_width(Gen *g, DType d, Val amount)
+{
+  return LLVMBuildICmp(B, LLVMIntULT, amount, int_const(g, amount, dtype_bits(d)), "");
+}
+
+Val
+elem_SHL(Gen *g, const Op *op, DType d, Val *a)
+{
+  return LLVMBuildSelect(B, in_width(g, d, a[1]), LLVMBuildShl(B, a[0], a[1], ""), int_const(g, a[0], 0), "");
+}
+
+Val
+elem_SHR(Gen *g, const Op *op, DType d, Val *a)
+{
+  if (!dtype_is_signed(d))
+    return LLVMBuildSelect(B, in_width(g, d, a[1]), LLVMBuildLShr(B, a[0], a[1], ""), int_const(g, a[0], 0), "");
+  Val by[2] = {a[1], int_const(g, a[1], dtype_bits(d) - 1)};
+  return LLVMBuildAShr(B, a[0], float_intrinsic(g, "llvm.umin", 2, by), "");
+}
+
+Val
+gen_fma(Gen *g, DType d, Val a, Val b, Val c)
+{
+  Val args[3] = {a, b, c};
+  return float_intrinsic(g, "llvm.fma", 3, args);
+}
+
+Val
+elem_FMA(Gen *g, const Op *op, DType d, Val *a)
+{
+  return gen_fma(g, d, a[0], a[1], a[2]);
+}
+
+Val
+elem_NEG(Gen *g, const Op *op, DType d, Val *a)
+{
+  return dtype_is_float(d) ? LLVMBuildFNeg(B, a[0], "") : LLVMBuildNeg(B, a[0], "");
+}
+
+Val
+elem_NOT(Gen *g, const Op *op, DType d, Val *a)
+{
+  return LLVMBuildNot(B, a[0], "");
+}
+
+Val
+elem_ABS(Gen *g, const Op *op, DType d, Val *a)
+{
+  if (dtype_is_float(d))
+    return fabs_of(g, a[0]);
+  Ty t = LLVMTypeOf(a[0]);
+  Val args[2] = {a[0], LLVMConstInt(g->i1, 0, 0)};
+  return dtype_is_signed(d) ? gen_call(g, "llvm.abs", 1, &t, 2, args) : a[0];
+}
+
+Val
+elem_UMULHI(Gen *g, const Op *op, DType d, Val *a)
+{
+  u32 w = dtype_bits(d);
+  Ty wide = LLVMIntTypeInContext(g->lc, 2 * w);
+  Val p = LLVMBuildMul(B, LLVMBuildZExt(B, a[0], wide, ""), LLVMBuildZExt(B, a[1], wide, ""), "");
+  return LLVMBuildTrunc(B, LLVMBuildLShr(B, p, LLVMConstInt(wide, w, 0), ""), LLVMTypeOf(a[0]), "");
+}
+
+/* ---- functions of one float ---- */
+typedef Val RealFn(Gen *g, Val x);   /* x is f32 or f64 */
+
+static Val
+real_unary(Gen *g, DType d, Val x, RealFn *f)
+{
+  return is_16(d) ? down(g, d, f(g, up(g, x))) : f(g, x);
+}
+
+static Val real_floor(Gen *g, Val x) { return float_intrinsic(g, "llvm.floor", 1, &x); }
+static Val real_ceil(Gen *g, Val x) { return float_intrinsic(g, "llvm.ceil", 1, &x); }
+static Val real_rint(Gen *g, Val x) { return float_intrinsic(g, "llvm.rint", 1, &x); }
+static Val real_sqrt(Gen *g, Val x) { return float_intrinsic(g, "llvm.sqrt", 1, &x); }
+static Val real_exp2(Gen *g, Val x) { return float_intrinsic(g, "llvm.exp2", 1, &x); }
+static Val real_log2(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.lg2.approx.f", 0, NULL, 1, &x); }
+
+static Val
+real_rsqrt(Gen *g, Val x)
+{
+  if (LLVMTypeOf(x) == g->f64)
+    return LLVMBuildFDiv(B, LLVMConstReal(g->f64, 1), real_sqrt(g, x), "");
+  return gen_call(g, "llvm.nvvm.rsqrt.approx.f", 0, NULL, 1, &x);
+}
+
+static Val
+real_rcp(Gen *g, Val x)
+{
+  if (LLVMTypeOf(x) == g->f64)
+    return LLVMBuildFDiv(B, LLVMConstReal(g->f64, 1), x, "");
+  return ptx_value(g, PTX_RCP, g->f32, 1, &x, NULL, NULL);
+}
+
+static Val
+no_f64(Gen *g, const Op *op, Val x)
+{
+  gen_unsupported(g, op, arena_printf(g->arena, "'%s' on f64", op_info(op->code)->name));
+  return x;
+}
+
+#define REAL_OP(ID, f, in_f64)                               \
+  Val elem_##ID(Gen *g, const Op *op, DType d, Val *a) \
+  {                                                          \
+    if (d == DT_F64 && !(in_f64))                            \
+      return no_f64(g, op, a[0]);                            \
+    return real_unary(g, d, a[0], f);                        \
+  }
+REAL_OP(FLOOR, real_floor, true)
+REAL_OP(CEIL, real_ceil, true)
+REAL_OP(RINT, real_rint, true)
+REAL_OP(SQRT, real_sqrt, true)
+REAL_OP(EXP2, real_exp2, false)
+REAL_OP(LOG2, real_log2, false)
+REAL_OP(RSQRT, real_rsqrt, true)
+REAL_OP(RCP_APPROX, real_rcp, true)
+
+/* ---- comparison, choice, conversion ---- */
+typedef struct PredRow { const char *name; LLVMRealPredicate f; LLVMIntPredicate s, u; } PredRow;
+static const PredRow preds[] = {
+  {"eq", LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ},   {"ne", LLVMRealUNE, LLVMIntNE, LLVMIntNE},
+  {"lt", LLVMRealOLT, LLVMIntSLT, LLVMIntULT}, {"le", LLVMRealOLE, LLVMIntSLE, LLVMIntULE},
+  {"gt", LLVMRealOGT, LLVMIntSGT, LLVMIntUGT}, {"ge", LLVMRealOGE, LLVMIntSGE, LLVMIntUGE},
+};
+
+Val
+elem_CMP(Gen *g, const Op *op, DType d, Val *a)
+{
+  const char *name = op_str(op, AT_PRED, "eq");
+  u32 i = 0;
+  while (i < COUNT(preds) - 1 && strcmp(preds[i].name, name))
+    i++;
+  if (type_is_float(op_operand(op, 0)->type))
+    return LLVMBuildFCmp(B, preds[i].f, a[0], a[1], "");
+  bool s = dtype_is_signed(d) && !type_is_ptr(op_operand(op, 0)->type);
+  return LLVMBuildICmp(B, s ? preds[i].s : preds[i].u, a[0], a[1], "");
+}
+
+Val
+elem_SELECT(Gen *g, const Op *op, DType d, Val *a)
+{
+  return LLVMBuildSelect(B, a[0], a[1], a[2], "");
+}
+
+Val
+elem_CAST(Gen *g, const Op *op, DType d, Val *a)
+{
+  return elem_cast(g, op, d, op_result(op)->type->dt, a[0]);
+}
+
+Val
+elem_BITCAST(Gen *g, const Op *op, DType d, Val *a)
+{
+  return gen_bitcast(g, a[0], gen_type(g, op_result(op)->type));
+}
+
+Val
+elem_HINT(Gen *g, const Op *op, DType d, Val *a)
+{
+  return a[0];
+}
+
+Val
+elem_ADDPTR(Gen *g, const Op *op, DType d, Val *a)
+{
+  DType off = op_operand(op, 1)->type->dt;
+  Val i = dtype_is_signed(off) ? LLVMBuildSExt(B, a[1], g->i64, "") : LLVMBuildZExt(B, a[1], g->i64, "");
+  Ty pointee = d == DT_I1 ? g->i8 : gen_elem_type(g, d, false);
+  return LLVMBuildGEP2(B, pointee, a[0], &i, 1, "");
+}
+
+/* ---- the table: rows of ops.def that work element by element oblige elem_<ID> ---- */
+#define PURE 0
+#define COMM 0
+#define ELEM 1
+#define READS 0
+#define WRITES 0
+#define SIDE 0
+#define TERM 0
+#define SURFACE 0
+#define INT 0
+#define FLT 0
+#define BOOL 0
+#define NUM 0
+#define BITS 0
+static ElemFn *const table[OP_COUNT] = {
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) (traits) ? elem_##id : NULL,
+#include "ops.def"
+#undef OP
+};
+
+Val
+elem_apply(Gen *g, const Op *op, Val *args)
+{
+  return table[op->code](g, op, op_operand(op, op->code == OP_SELECT ? 1 : 0)->type->dt, args);
+}
+
+void
+lower_elementwise(Gen *g, const Op *op)
+{
+  const Value *result = op_result(op);
+  Held *h = type_is_tile(result->type) ? held_get(g, result->type->layout) : NULL;
+  const Val *in[3];
+  for (u32 i = 0; i < op->noperands; i++)
+    in[i] = gen_regs(g, op_operand(op, i));
+  Val *out = gen_new(g, result);
+  for (u32 r = 0; r < gen_nregs(result->type); r++) {
+    Val args[3];
+    if (h && h->rep[r] != r)
+      continue;
+    for (u32 i = 0; i < op->noperands; i++)
+      args[i] = in[i][r];
+    out[r] = elem_apply(g, op, args);
+  }
+  gen_share(g, result);
+}

@@ -1,0 +1,436 @@
+/* lower_reduce.c - reductions along an axis: in the thread, then across lanes, then across warps.
+ *
+ * A thread first folds the registers that belong to one element of the result, as a tree. What lanes hold along the axis
+ * is then folded by butterflies, after which all lanes agree. Warps that differ along the axis write their partials to
+ * scratch memory, one lane for each element; after a barrier every thread reads the partials of its elements, which lie
+ * side by side (scratch.h), and folds them. The region that folds two elements is lowered anew each time.
+ *
+ * This asks that a bit of lane or warp moves either along the axis or across it, never both, and that no two of them are
+ * the same element twice; zero columns are copies and stay out. All layouts that the compiler chooses are like that.
+ *
+ * Padding along the axis must not take part. Where the region is one operation known to have an identity, padding
+ * becomes that: -0 for a sum, a nan for a minimum (it loses against every number). Otherwise each partial carries a flag
+ * that says whether it holds anything yet.
+ */
+#include "gen.h"
+#include "fp.h"
+
+#define B g->b
+enum { MAX_OPERANDS = 16 };
+
+typedef struct Part { Val v[MAX_OPERANDS]; Val valid; } Part;   /* valid NULL: certainly */
+typedef struct Fold {
+  const Op *op;
+  u32 n;
+  Held *h, *result;           /* operand's; result's, NULL if scalar */
+  u32 axis, axis_mask;
+  u32 lanes;                  /* lane bits along the axis */
+  bool padded;
+  bool known;                 /* one operation with an identity */
+  OpCode code;
+} Fold;
+
+/* ---- the region ---- */
+static bool
+has_identity(OpCode code)
+{
+  return code == OP_ADD || code == OP_MUL || code == OP_MIN || code == OP_MAX || code == OP_AND || code == OP_OR ||
+         code == OP_XOR;
+}
+
+static void
+find_operation(Fold *f)
+{
+  const Block *b = f->op->regions[0];
+  const Op *op = b->first, *end = block_terminator(b);
+  if (f->n != 1 || !op || op->next != end || !has_identity(op->code))
+    return;
+  const Value *x = op_operand(op, 0), *y = op_operand(op, 1);
+  bool both = (x == b->args[0] && y == b->args[1]) || (x == b->args[1] && y == b->args[0]);
+  f->known = both && op_operand(end, 0) == op_result(op);
+  f->code = op->code;
+}
+
+static u64
+identity_bits(OpCode code, DType d)
+{
+  u32 w = dtype_bits(d);
+  u64 ones = ~0ull >> (64 - w), top = 1ull << (w - 1);
+  bool s = dtype_is_signed(d);
+  if (dtype_is_float(d))
+    return code == OP_ADD ? top : code == OP_MUL ? float_encode(d, 1, ROUND_NEAREST, false) : float_nan(d);
+  switch (code) {
+  case OP_MUL: return 1;
+  case OP_MIN: return s ? ones >> 1 : ones;
+  case OP_MAX: return s ? top : 0;
+  case OP_AND: return ones;
+  default:     return 0;
+  }
+}
+
+static void
+apply_region(Gen *g, const Fold *f, const Part *a, const Part *b, Part *out)
+{
+  const Block *body = f->op->regions[0];
+  for (u32 k = 0; k < f->n; k++) {
+    gen_new(g, body->args[k])[0] = a->v[k];
+    gen_new(g, body->args[f->n + k])[0] = b->v[k];
+  }
+  gen_ops(g, body);
+  gen_debug_at(g, f->op->span);
+  const Op *end = block_terminator(body);
+  for (u32 k = 0; k < f->n; k++)
+    out->v[k] = gen_regs(g, op_operand(end, k))[0];
+}
+
+/* *a becomes a combined with b. */
+static void
+combine(Gen *g, const Fold *f, Part *a, const Part *b)
+{
+  Part both = {.valid = NULL};
+  apply_region(g, f, a, b, &both);
+  for (u32 k = 0; k < f->n; k++) {
+    if (b->valid) both.v[k] = LLVMBuildSelect(B, b->valid, both.v[k], a->v[k], "");
+    if (a->valid) both.v[k] = LLVMBuildSelect(B, a->valid, both.v[k], b->v[k], "");
+  }
+  if (a->valid && b->valid)
+    both.valid = LLVMBuildOr(B, a->valid, b->valid, "");
+  *a = both;
+}
+
+/* The fold of n partials, pairwise, left in parts[0]. */
+static void
+tree(Gen *g, const Fold *f, Part *parts, u32 n)
+{
+  for (; n > 1; n = (n + 1) / 2) {
+    for (u32 i = 0; i + 1 < n; i += 2) {
+      combine(g, f, &parts[i], &parts[i + 1]);
+      parts[i / 2] = parts[i];
+    }
+    if (n & 1)
+      parts[n / 2] = parts[n - 1];
+  }
+}
+
+/* ---- in the thread ---- */
+
+/* The result's part of an operand's flat index: the axis cut out. */
+static u32
+cut_axis(const Fold *f, u32 flat)
+{
+  u32 low = flat & ((1u << f->h->shift[f->axis]) - 1);
+  u32 high = flat >> (f->h->shift[f->axis] + f->h->l->out_bits[f->axis]);
+  return high << f->h->shift[f->axis] | low;
+}
+
+static Val
+identity(Gen *g, const Fold *f, DType d)
+{
+  return gen_const_bits(g, d, false, identity_bits(f->code, d));
+}
+
+/* The element in register r as a partial; false if it is padding in every thread. */
+static bool
+leaf(Gen *g, const Fold *f, u32 r, Part *out)
+{
+  const Type *t = op_operand(f->op, 0)->type;
+  Val in = f->padded ? held_inside_dim(g, f->h, t, r, (int)f->axis) : NULL;
+  if (in && LLVMIsAConstantInt(in))
+    return false;
+  out->valid = f->known ? NULL : in;
+  for (u32 k = 0; k < f->n; k++)
+    out->v[k] = gen_regs(g, op_operand(f->op, k))[r];
+  if (in && f->known)
+    out->v[0] = LLVMBuildSelect(B, in, out->v[0], identity(g, f, t->dt), "");
+  return true;
+}
+
+static Part
+nothing(Gen *g, const Fold *f)
+{
+  Part p = {.valid = f->known ? NULL : LLVMConstInt(g->i1, 0, 0)};
+  for (u32 k = 0; k < f->n; k++) {
+    const Type *t = op_operand(f->op, k)->type;
+    p.v[k] = f->known ? identity(g, f, t->dt) : LLVMConstNull(gen_type(g, t));
+  }
+  return p;
+}
+
+static u32
+result_register(Gen *g, const Fold *f, u32 operand_reg)
+{
+  u32 r = 0;
+  if (f->result && !held_find(f->result, cut_axis(f, f->h->flat[operand_reg]), &r))
+    ctx_panic(g->c, "reduce: operand and result layouts disagree");
+  return r;
+}
+
+static void
+fold_registers(Gen *g, const Fold *f, Part *out, u32 nresults)
+{
+  u32 *count = NEW_ARRAY(g->arena, u32, nresults), *start = NEW_ARRAY(g->arena, u32, nresults + 1);
+  for (u32 r = 0; r < f->h->regs; r++)
+    if (f->h->rep[r] == r)
+      count[result_register(g, f, r)]++;
+  for (u32 i = 0; i < nresults; i++)
+    start[i + 1] = start[i] + count[i];
+  Part *parts = NEW_ARRAY(g->arena, Part, start[nresults]);
+  memset(count, 0, sizeof *count * nresults);
+  for (u32 r = 0; r < f->h->regs; r++) {
+    u32 to = f->h->rep[r] == r ? result_register(g, f, r) : 0;
+    if (f->h->rep[r] == r && leaf(g, f, r, &parts[start[to] + count[to]]))
+      count[to]++;
+  }
+  for (u32 i = 0; i < nresults; i++) {
+    tree(g, f, parts + start[i], count[i]);
+    out[i] = count[i] ? parts[start[i]] : nothing(g, f);
+  }
+}
+
+/* ---- across lanes ---- */
+static const char *
+redux_name(const Fold *f, DType d)
+{
+  bool s = dtype_is_signed(d);
+  switch (f->code) {
+  case OP_ADD: return "llvm.nvvm.redux.sync.add";
+  case OP_MIN: return s ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.umin";
+  case OP_MAX: return s ? "llvm.nvvm.redux.sync.max" : "llvm.nvvm.redux.sync.umax";
+  case OP_AND: return "llvm.nvvm.redux.sync.and";
+  case OP_OR:  return "llvm.nvvm.redux.sync.or";
+  case OP_XOR: return "llvm.nvvm.redux.sync.xor";
+  default:     return NULL;
+  }
+}
+
+/* One instruction for a whole warp, where there is one. */
+static bool
+redux(Gen *g, const Fold *f, Part *p)
+{
+  DType d = op_operand(f->op, 0)->type->dt;
+  const char *name = f->known ? redux_name(f, d) : NULL;
+  if (!name || f->lanes != LANES - 1 || !target_has(g->target, F_REDUX) || !dtype_is_int(d) || dtype_bits(d) != 32)
+    return false;
+  Val args[2] = {p->v[0], gen_u32(g, ~0u)};
+  p->v[0] = gen_call_convergent(g, name, 0, NULL, 2, args);
+  return true;
+}
+
+static void
+fold_lanes(Gen *g, const Fold *f, Part *p)
+{
+  if (redux(g, f, p))
+    return;
+  for (u32 bit = 1; bit < LANES; bit <<= 1) {
+    if (!(f->lanes & bit))
+      continue;
+    Part other = {.valid = NULL};
+    for (u32 k = 0; k < f->n; k++)
+      other.v[k] = gen_shuffle_xor(g, p->v[k], bit);
+    if (p->valid)
+      other.valid = gen_shuffle_xor(g, p->valid, bit);
+    combine(g, f, p, &other);
+  }
+}
+
+/* ---- across warps ---- */
+
+/* The position among the partials of one element that warp bits make up. */
+static u32
+packed_warp(const ReduceScratch *s, u32 warp)
+{
+  u32 out = 0, at = 0;
+  for (u32 w = 0; w < 32; w++)
+    if (s->warp_mask >> w & 1)
+      out |= (warp >> w & 1) << at++;
+  return out;
+}
+
+/* Byte offsets of this thread's partial (write) or of its elements' first partials (not write), by bits of tid. */
+static u32
+scratch_columns(const Fold *f, const ReduceScratch *s, u32 bytes, bool write, u32 *cols)
+{
+  u32 all = 0;
+  for (u32 i = 0; i < f->h->thread_bits; i++) {
+    u32 flat = f->h->thread[i], at = cut_axis(f, flat & ~f->axis_mask) * s->nwarps;
+    if (write && i >= LANE_BITS)
+      at |= packed_warp(s, 1u << (i - LANE_BITS));
+    cols[i] = at * bytes;
+    all |= cols[i];
+  }
+  return all;
+}
+
+static Val
+partial_offset(Gen *g, const Fold *f, const ReduceScratch *s, u32 reg, u32 bytes, bool write)
+{
+  u32 cols[LAYOUT_MAX_BITS], mask = scratch_columns(f, s, bytes, write, cols);
+  u32 mine = f->result ? f->result->flat[reg] * s->nwarps * bytes : 0;
+  return gen_xor_const(g, gen_thread_linear(g, cols, f->h->thread_bits), mask, mine);
+}
+
+static void
+write_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, const Part *parts, u32 nresults)
+{
+  u32 silent = f->lanes | f->h->free_threads;
+  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, silent));
+  for (u32 k = 0; k < f->n; k++) {
+    DType d = op_operand(f->op, k)->type->dt;
+    Words w = words_for(g, d, false, 1);
+    for (u32 r = 0; r < nresults; r++) {
+      if (f->result && f->result->rep[r] != r)
+        continue;
+      Val word;
+      words_pack(g, &w, &parts[r].v[k], &word);
+      Val p = gen_shared(g, partial_offset(g, f, s, r, dtype_bytes(d), true), at + s->base[k]);
+      words_store(g, &w, p, dtype_bytes(d), &word);
+    }
+  }
+  gen_end_if(g, after);
+}
+
+static void
+read_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 reg, Part *out)
+{
+  for (u32 k = 0; k < f->n; k++) {
+    DType d = op_operand(f->op, k)->type->dt;
+    u32 bytes = dtype_bytes(d), vec = 16 / bytes < s->nwarps ? 16 / bytes : s->nwarps;
+    Words w = words_for(g, d, false, vec);
+    Val off = partial_offset(g, f, s, reg, bytes, false);
+    for (u32 j = 0; j < s->nwarps; j += vec) {
+      Val words[16], elems[16];
+      words_load(g, &w, gen_shared(g, off, at + s->base[k] + j * bytes), vec * bytes, words);
+      words_unpack(g, &w, words, elems);
+      for (u32 i = 0; i < vec; i++)
+        out[j + i].v[k] = elems[i];
+    }
+  }
+}
+
+/* The least coordinate along the axis that a warp holds, given its own bits: what registers and lanes span is cleared. */
+static u32
+least_coordinate(const Fold *f, u32 warp_bits)
+{
+  u32 basis[LAYOUT_MAX_BITS] = {0}, at = held_coord(f->h, warp_bits, (int)f->axis);
+  const Layout *l = f->h->l;
+  for (u32 in = IN_REG; in <= IN_LANE; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++)
+      for (u32 v = held_coord(f->h, l->col[in][i], (int)f->axis); v; v ^= basis[log2_u32(v)])
+        if (!basis[log2_u32(v)]) {
+          basis[log2_u32(v)] = v;
+          break;
+        }
+  for (int top = LAYOUT_MAX_BITS - 1; top >= 0; top--)
+    if (at >> top & 1 && basis[top])
+      at ^= basis[top];
+  return at;
+}
+
+/* Does partial j hold any element at all? */
+static bool
+warp_has_elements(const Fold *f, const ReduceScratch *s, u32 j)
+{
+  u32 flat = 0, at = 0;
+  for (u32 w = 0; w < f->h->l->in_bits[IN_WARP]; w++)
+    if (s->warp_mask >> w & 1 && j >> at++ & 1)
+      flat ^= f->h->l->col[IN_WARP][w];
+  return least_coordinate(f, flat) < op_operand(f->op, 0)->type->shape[f->axis];
+}
+
+static void
+fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
+{
+  ReduceScratch s;
+  scratch_reduce(f->op, &s);
+  if (s.nwarps == 1 || !gen_scratch(g, f->op, s.bytes))
+    return;
+  u32 at = (u32)op_int(f->op, AT_SCRATCH, 0);
+  write_partials(g, f, &s, at, parts, nresults);
+  gen_barrier(g);
+  Part *all = NEW_ARRAY(g->arena, Part, s.nwarps);
+  for (u32 r = 0; r < nresults; r++) {
+    if (f->result && f->result->rep[r] != r)
+      continue;
+    u32 n = 0;
+    memset(all, 0, sizeof *all * s.nwarps);
+    read_partials(g, f, &s, at, r, all);
+    for (u32 j = 0; j < s.nwarps; j++)
+      if (warp_has_elements(f, &s, j))
+        all[n++] = all[j];
+    tree(g, f, all, n);
+    parts[r] = all[0];
+  }
+}
+
+/* ---- the op ---- */
+
+/* Bits of lane and warp go along the axis or across it, and no sum of those along it vanishes. */
+static bool
+is_simple(const Fold *f)
+{
+  u32 basis[LAYOUT_MAX_BITS] = {0};
+  u32 n = f->h->thread_bits + f->h->reg_bits;
+  for (u32 i = 0; i < n; i++) {
+    bool is_reg = i >= f->h->thread_bits;
+    u32 flat = is_reg ? f->h->l->col[IN_REG][i - f->h->thread_bits] : f->h->thread[i], along = flat & f->axis_mask;
+    if (!is_reg && along && along != flat)
+      return false;
+    if (!along || along != flat || (is_reg && f->h->rep[1u << (i - f->h->thread_bits)] != 1u << (i - f->h->thread_bits)))
+      continue;
+    while (along && basis[log2_u32(along)])
+      along ^= basis[log2_u32(along)];
+    if (!along)
+      return false;
+    basis[log2_u32(along)] = along;
+  }
+  return true;
+}
+
+static Fold
+fold_new(Gen *g, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  Fold f = {.op = op, .n = op->noperands, .axis = (u32)op_int(op, AT_AXIS, 0)};
+  f.h = held_get(g, t->layout);
+  f.result = type_is_tile(r) ? held_get(g, r->layout) : NULL;
+  f.axis_mask = ((1u << t->layout->out_bits[f.axis]) - 1) << f.h->shift[f.axis];
+  f.padded = !is_pow2(t->shape[f.axis]);
+  for (u32 i = 0; i < LANE_BITS && i < f.h->thread_bits; i++)
+    if (f.h->thread[i] & f.axis_mask)
+      f.lanes |= 1u << i;
+  find_operation(&f);
+  return f;
+}
+
+static void
+finish(Gen *g, const Fold *f, const Part *parts)
+{
+  for (u32 k = 0; k < f->n; k++) {
+    const Value *v = f->op->results[k];
+    Val *out = gen_new(g, v);
+    for (u32 r = 0; r < gen_nregs(v->type); r++)
+      out[r] = parts[r].v[k] ? parts[r].v[k] : LLVMGetPoison(gen_type(g, v->type));
+    gen_share(g, v);
+  }
+}
+
+void
+lower_REDUCE(Gen *g, const Op *op)
+{
+  Fold f = fold_new(g, op);
+  u32 nresults = gen_nregs(op_result(op)->type);
+  Part *parts = NEW_ARRAY(g->arena, Part, nresults);
+  if (f.n > MAX_OPERANDS || !is_simple(&f)) {
+    gen_unsupported(g, op, f.n > MAX_OPERANDS ? "a reduction of more than 16 tiles at once" :
+                    "a reduction over a layout whose lanes or warps mix the axis with another dimension");
+    for (u32 k = 0; k < op->nresults; k++)
+      gen_poison(g, op->results[k]);
+    return;
+  }
+  fold_registers(g, &f, parts, nresults);
+  for (u32 r = 0; r < nresults; r++)
+    if (!f.result || f.result->rep[r] == r)
+      fold_lanes(g, &f, &parts[r]);
+  fold_warps(g, &f, parts, nresults);
+  finish(g, &f, parts);
+}
