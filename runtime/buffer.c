@@ -46,7 +46,7 @@ check_range(const TilertBuffer *b, size_t offset, size_t bytes, const char *what
 {
   if (offset <= b->bytes && bytes <= b->bytes - offset)
     return TILERT_OK;
-  return error_set(err, TILERT_E_ARGUMENT, "%s of %zu bytes at offset %zu is outside the buffer of %zu bytes",
+  return rt_error_set(err, TILERT_E_ARGUMENT, "%s of %zu bytes at offset %zu is outside the buffer of %zu bytes",
                    what, bytes, offset, b->bytes);
 }
 
@@ -55,7 +55,7 @@ check_stream(const TilertBuffer *b, const TilertStream *s, TilertError *err)
 {
   if (!s || s->device == b->device)
     return TILERT_OK;
-  return error_set(err, TILERT_E_ARGUMENT, "the stream and the buffer are of different devices");
+  return rt_error_set(err, TILERT_E_ARGUMENT, "the stream and the buffer are of different devices");
 }
 
 /* Without a stream the operation was put on the default one and must be complete on return. */
@@ -99,7 +99,7 @@ tilert_buffer_copy(TilertBuffer *dst, size_t dst_offset, TilertBuffer *src, size
   if (!status)
     status = check_stream(dst, s, err);
   if (!status && dst->device != src->device)
-    status = error_set(err, TILERT_E_ARGUMENT, "copy between buffers of different devices");
+    status = rt_error_set(err, TILERT_E_ARGUMENT, "copy between buffers of different devices");
   if (status || !bytes)
     return status;
   TilertDevice *d = dst->device;
@@ -115,7 +115,7 @@ tilert_buffer_fill(TilertBuffer *b, size_t offset, size_t bytes, uint32_t patter
   if (!status)
     status = check_stream(b, s, err);
   if (!status && ((width != 1 && width != 2 && width != 4) || offset % width || bytes % width))
-    status = error_set(err, TILERT_E_ARGUMENT,
+    status = rt_error_set(err, TILERT_E_ARGUMENT,
                        "fill: the width is 1, 2 or 4 and divides offset and size; they are %u, %zu and %zu",
                        width, offset, bytes);
   if (status || !bytes)

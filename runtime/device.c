@@ -40,7 +40,7 @@ open_cuda(const char *spec, TilertDevice **out, TilertError *err)
   if (spec[4] == ':')
     n = spec[5] >= '0' && spec[5] <= '9' ? strtol(spec + 5, &end, 10) : -1;
   if (n < 0 || n > 1023 || (end && *end))
-    return error_set(err, TILERT_E_ARGUMENT, "device \"%s\": expected cuda:N, N being 0 to 1023", spec);
+    return rt_error_set(err, TILERT_E_ARGUMENT, "device \"%s\": expected cuda:N, N being 0 to 1023", spec);
   return cuda_device_open((int)n, out, err);
 }
 
@@ -55,7 +55,7 @@ tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out,
     return sim_device_open(&all, out, err);
   if (!strncmp(spec, "cuda", 4) && (spec[4] == 0 || spec[4] == ':'))
     return open_cuda(spec, out, err);
-  return error_set(err, TILERT_E_ARGUMENT, "unknown device \"%s\": expected cuda, cuda:N, sim or auto", spec);
+  return rt_error_set(err, TILERT_E_ARGUMENT, "unknown device \"%s\": expected cuda, cuda:N, sim or auto", spec);
 }
 
 TilertDevice *

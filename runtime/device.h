@@ -92,7 +92,7 @@ int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const 
 int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
 
 /* Fill *err (if not NULL) and return status. */
-int error_set(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int rt_error_set(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int error_no_memory(TilertError *err);
 /* Put "text: " before the message that is there. Returns err's status. */
 int error_prefix(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -11,7 +11,7 @@ static const DtypeInfo dtypes[DTYPE_COUNT] = {
 };
 
 Dtype
-dtype_find(const char *name)
+rt_dtype_find(const char *name)
 {
   for (int t = 1; t < DTYPE_COUNT; t++)
     if (!strcmp(dtypes[t].name, name))
@@ -20,7 +20,7 @@ dtype_find(const char *name)
 }
 
 const DtypeInfo *
-dtype_info(Dtype t)
+rt_dtype_info(Dtype t)
 {
   return &dtypes[t];
 }

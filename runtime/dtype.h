@@ -20,8 +20,8 @@ typedef struct DtypeInfo {
   uint8_t finite;       /* no infinity: the largest exponent holds numbers, all ones is NaN */
 } DtypeInfo;
 
-Dtype dtype_find(const char *name);              /* DTYPE_NONE if unknown */
-const DtypeInfo *dtype_info(Dtype t);
+Dtype rt_dtype_find(const char *name);              /* DTYPE_NONE if unknown */
+const DtypeInfo *rt_dtype_info(Dtype t);
 uint32_t dtype_size(Dtype t);                    /* bytes */
 /* 0 if v cannot be held; else 1 and the value's bits in the low bytes of *bits. */
 int dtype_encode_int(Dtype t, int64_t v, uint64_t *bits);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 int
-error_set(TilertError *err, int status, const char *format, ...)
+rt_error_set(TilertError *err, int status, const char *format, ...)
 {
   va_list ap;
   if (!err)
@@ -20,7 +20,7 @@ error_set(TilertError *err, int status, const char *format, ...)
 int
 error_no_memory(TilertError *err)
 {
-  return error_set(err, TILERT_E_MEMORY, "the host is out of memory");
+  return rt_error_set(err, TILERT_E_MEMORY, "the host is out of memory");
 }
 
 int

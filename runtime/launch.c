@@ -22,7 +22,7 @@ static int
 wrong_kind(const ArgCheck *c, const TilertArg *arg)
 {
   const TilertParam *p = c->param;
-  return error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s: %s%s): %s is given",
+  return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s: %s%s): %s is given",
                    c->kernel->manifest.kernel, c->index, p->name, p->kind == TILERT_PARAM_POINTER ? "*" : "",
                    p->kind == TILERT_PARAM_TENSORMAP ? "tensor map" : p->dtype, arg_kind_name(arg->kind));
 }
@@ -30,7 +30,7 @@ wrong_kind(const ArgCheck *c, const TilertArg *arg)
 static int
 not_divisible(const ArgCheck *c, uint64_t value, int pointer)
 {
-  return error_set(c->err, TILERT_E_ARGUMENT, pointer ? "kernel %s, argument %zu (%s): address 0x%" PRIx64
+  return rt_error_set(c->err, TILERT_E_ARGUMENT, pointer ? "kernel %s, argument %zu (%s): address 0x%" PRIx64
                    " is not a multiple of %u, which the kernel was compiled for"
                    : "kernel %s, argument %zu (%s): %" PRId64
                    " is not a multiple of %u, which the kernel was compiled for",
@@ -44,7 +44,7 @@ pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
   uint64_t address = arg->u.pointer;
   if (arg->kind == TILERT_ARG_BUFFER) {
     if (!arg->u.buffer || arg->u.buffer->device != k->device)
-      return error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the buffer is %s",
+      return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the buffer is %s",
                        k->manifest.kernel, c->index, c->param->name,
                        arg->u.buffer ? "of another device" : "NULL");
     address = arg->u.buffer->address;
@@ -66,11 +66,11 @@ pack_scalar(const ArgCheck *c, const TilertArg *arg, Dtype t, unsigned char *at)
   uint64_t bits;
   if (arg->kind == TILERT_ARG_INT) {
     if (!dtype_encode_int(t, arg->u.i, &bits))
-      return error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %" PRId64 " does not fit %s",
+      return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %" PRId64 " does not fit %s",
                        c->kernel->manifest.kernel, c->index, c->param->name, arg->u.i, c->param->dtype);
-    if (dtype_info(t)->kind != KIND_FLOAT && arg->u.i % (int64_t)c->param->divisible)
+    if (rt_dtype_info(t)->kind != KIND_FLOAT && arg->u.i % (int64_t)c->param->divisible)
       return not_divisible(c, (uint64_t)arg->u.i, 0);
-  } else if (arg->kind == TILERT_ARG_FLOAT && dtype_info(t)->kind == KIND_FLOAT) {
+  } else if (arg->kind == TILERT_ARG_FLOAT && rt_dtype_info(t)->kind == KIND_FLOAT) {
     bits = dtype_encode_float(t, arg->u.f);
   } else {
     return wrong_kind(c, arg);
@@ -103,7 +103,7 @@ tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err
   const uint32_t *most = l->kernel->device->info.grid_max;
   for (int i = 0; i < 3; i++) {
     if (grid[i] > most[i])
-      return error_set(err, TILERT_E_ARGUMENT, "kernel %s: grid (%u, %u, %u): component %d is more than %u",
+      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: grid (%u, %u, %u): component %d is more than %u",
                        l->kernel->manifest.kernel, grid[0], grid[1], grid[2], i, most[i]);
   }
   memcpy(l->grid, grid, sizeof l->grid);
@@ -120,7 +120,7 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
   l->threads = 32 * k->manifest.warps;
   l->shared = k->manifest.shared;
   if (nargs != k->manifest.nparams)
-    return error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,
                      k->manifest.nparams, nargs);
   int status = tilert_launch_set_grid(l, grid, err);
   for (size_t i = 0; !status && i < nargs; i++) {
@@ -133,7 +133,7 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
 static int
 wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
 {
-  return error_set(err, TILERT_E_ARGUMENT, "kernel %s is loaded on %s; the stream is of %s", k->manifest.kernel,
+  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s is loaded on %s; the stream is of %s", k->manifest.kernel,
                    k->device->info.spec, s->device->info.spec);
 }
 
@@ -186,7 +186,7 @@ int
 tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
 {
   if (index >= l->kernel->manifest.nparams)
-    return error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu",
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu",
                      l->kernel->manifest.kernel, l->kernel->manifest.nparams, index);
   return launch_pack_arg(l, index, arg, err);
 }

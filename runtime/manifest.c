@@ -64,7 +64,7 @@ text_number(Text t, uint32_t *out)
 static int
 bad(Parse *p, const char *what, Text t)
 {
-  return error_set(p->err, TILERT_E_MODULE, "manifest in line %u of the PTX: %s: \"%.*s\"", p->line, what,
+  return rt_error_set(p->err, TILERT_E_MODULE, "manifest in line %u of the PTX: %s: \"%.*s\"", p->line, what,
                    (int)(t.end - t.at > 80 ? 80 : t.end - t.at), t.at);
 }
 
@@ -91,7 +91,7 @@ param_size(const TilertParam *p)
   case TILERT_PARAM_TENSORMAP: return 128;
   case TILERT_PARAM_SCALAR: break;
   }
-  return dtype_size(dtype_find(p->dtype));
+  return dtype_size(rt_dtype_find(p->dtype));
 }
 
 static int

@@ -36,9 +36,9 @@ static int
 kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError *err)
 {
   if (m->nparams > TILERT_MAX_PARAMS || m->warps == 0 || m->warps > 32 || !memchr(m->kernel, 0, sizeof m->kernel))
-    return error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %.127s is malformed", m->kernel);
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %.127s is malformed", m->kernel);
   if (m->shared > info->shared_max)
-    return error_set(err, TILERT_E_UNAVAILABLE, "kernel %s needs %u bytes of shared memory; %s has %u per block",
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s needs %u bytes of shared memory; %s has %u per block",
                      m->kernel, m->shared, info->name, info->shared_max);
   return TILERT_OK;
 }
@@ -50,9 +50,9 @@ kernel_layout(TilertKernel *k, TilertError *err)
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
     int pointer = p->kind == TILERT_PARAM_POINTER, map = p->kind == TILERT_PARAM_TENSORMAP;
-    Dtype t = p->kind == TILERT_PARAM_SCALAR ? dtype_find(p->dtype) : DTYPE_NONE;
+    Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;
     if (p->size != (pointer ? 8 : map ? 128 : dtype_size(t)) || p->size == 0 || p->divisible == 0)
-      return error_set(err, TILERT_E_ARGUMENT, "kernel %s, parameter %s: malformed manifest", k->manifest.kernel,
+      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, parameter %s: malformed manifest", k->manifest.kernel,
                        p->name);
     uint32_t align = param_align(p);
     at = (at + align - 1) / align * align;
@@ -62,7 +62,7 @@ kernel_layout(TilertKernel *k, TilertError *err)
   }
   if (at <= PARAM_BYTES_MAX)
     return TILERT_OK;
-  return error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: its parameters take %u bytes, %d is the most",
+  return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: its parameters take %u bytes, %d is the most",
                    k->manifest.kernel, at, PARAM_BYTES_MAX);
 }
 
@@ -112,7 +112,7 @@ load_described(TilertDevice *dev, const char *text, size_t len, TilertModule **o
   if (status)
     return status;
   if (n == 0)
-    return error_set(err, TILERT_E_MODULE, "the PTX has no //@tilec line and no manifest was given");
+    return rt_error_set(err, TILERT_E_MODULE, "the PTX has no //@tilec line and no manifest was given");
   TilertManifest *all = malloc(n * sizeof *all);
   if (!all)
     return error_no_memory(err);
@@ -131,7 +131,7 @@ tilert_module_load(TilertDevice *dev, const void *image, size_t len, const Tiler
   if (manifests && nmanifests)
     return module_new(dev, image, len, manifests, nmanifests, out, err);
   if (is_cubin(image, len))
-    return error_set(err, TILERT_E_ARGUMENT, "a cubin needs manifests: it does not carry its own");
+    return rt_error_set(err, TILERT_E_ARGUMENT, "a cubin needs manifests: it does not carry its own");
   return load_described(dev, image, len, out, err);
 }
 
@@ -164,13 +164,13 @@ tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, Tile
 {
   *out = NULL;
   if (!name && m->nkernels != 1)
-    return error_set(err, TILERT_E_ARGUMENT, "the module holds %zu kernels: name the one you want", m->nkernels);
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the module holds %zu kernels: name the one you want", m->nkernels);
   for (size_t i = 0; i < m->nkernels; i++)
     if (!name || !strcmp(m->kernels[i].manifest.kernel, name)) {
       *out = &m->kernels[i];
       return TILERT_OK;
     }
-  return error_set(err, TILERT_E_ARGUMENT, "the module has no kernel \"%.100s\"; its first is \"%s\"", name,
+  return rt_error_set(err, TILERT_E_ARGUMENT, "the module has no kernel \"%.100s\"; its first is \"%s\"", name,
                    m->kernels[0].manifest.kernel);
 }
 

@@ -40,11 +40,11 @@ sim_fail(const SimError *e, TilertError *err)
   int status = sim_status(e->kind);
   status = status ? status : TILERT_E_DRIVER;
   if (e->line)
-    error_set(err, status, "%.200s:%u: %s", e->file, e->line, e->message);
+    rt_error_set(err, status, "%.200s:%u: %s", e->file, e->line, e->message);
   else if (e->ptx_line)
-    error_set(err, status, "PTX line %u: %s", e->ptx_line, e->message);
+    rt_error_set(err, status, "PTX line %u: %s", e->ptx_line, e->message);
   else
-    error_set(err, status, "%s", e->message);
+    rt_error_set(err, status, "%s", e->message);
   if (!err)
     return status;
   memcpy(err->file, e->file, sizeof err->file);
@@ -195,7 +195,7 @@ sim_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError 
 {
   const struct timespec *a = from, *b = to;
   if ((!a->tv_sec && !a->tv_nsec) || (!b->tv_sec && !b->tv_nsec))
-    return error_set(err, TILERT_E_ARGUMENT, "elapsed: an event was never recorded");
+    return rt_error_set(err, TILERT_E_ARGUMENT, "elapsed: an event was never recorded");
   *ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) * 1e-6);
   return TILERT_OK;
 }
@@ -206,7 +206,7 @@ sim_module_load(TilertDevice *d, const void *image, size_t len, void **out, Tile
   SimDevice *s = sim_of(d);
   SimError e = {0};
   if (len >= 4 && !memcmp(image, "\177ELF", 4))
-    return error_set(err, TILERT_E_UNAVAILABLE, "the simulator runs PTX, not cubins");
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "the simulator runs PTX, not cubins");
   pthread_mutex_lock(&s->lock);
   int failed = sim_load(s->machine, image, len, (SimModule **)out, &e);
   pthread_mutex_unlock(&s->lock);
@@ -242,11 +242,11 @@ sim_kernel_load(TilertKernel *k, TilertError *err)
   if (status)
     return status;
   if ((uint32_t)info.nparams != m->nparams)
-    return error_set(err, TILERT_E_MODULE, "kernel %s: the manifest has %u parameters, the PTX %d", m->kernel,
+    return rt_error_set(err, TILERT_E_MODULE, "kernel %s: the manifest has %u parameters, the PTX %d", m->kernel,
                      m->nparams, info.nparams);
   for (uint32_t i = 0; i < m->nparams; i++)
     if (info.param_size[i] != m->params[i].size)
-      return error_set(err, TILERT_E_MODULE, "kernel %s, parameter %s: %u bytes in the manifest, %u in the PTX",
+      return rt_error_set(err, TILERT_E_MODULE, "kernel %s, parameter %s: %u bytes in the manifest, %u in the PTX",
                        m->kernel, m->params[i].name, m->params[i].size, info.param_size[i]);
   return TILERT_OK;
 }

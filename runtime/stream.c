@@ -87,7 +87,7 @@ int
 tilert_event_record(TilertEvent *e, TilertStream *s, TilertError *err)
 {
   if (s && s->device != e->device)
-    return error_set(err, TILERT_E_ARGUMENT, "the event and the stream are of different devices");
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the event and the stream are of different devices");
   return e->device->ops->event_record(e->device, e->native, s ? s->native : NULL, err);
 }
 
@@ -101,7 +101,7 @@ int
 tilert_event_elapsed(TilertEvent *from, TilertEvent *to, float *ms, TilertError *err)
 {
   if (from->device != to->device)
-    return error_set(err, TILERT_E_ARGUMENT, "the two events are of different devices");
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the two events are of different devices");
   int status = tilert_event_synchronize(from, err);
   if (!status)
     status = tilert_event_synchronize(to, err);

@@ -22,7 +22,7 @@ static uint64_t
 encode(Dtype t, double v)
 {
   uint64_t bits = 0;
-  if (dtype_info(t)->kind == KIND_FLOAT)
+  if (rt_dtype_info(t)->kind == KIND_FLOAT)
     return dtype_encode_float(t, v);
   dtype_encode_int(t, (int64_t)v, &bits);
   return bits;
@@ -176,7 +176,7 @@ generate(Spec *s, const struct Generator *g, const char *word, Array *out)
   split(s);
   if (s->n != g->fields)
     return fail(s, "wrong number of fields", word);
-  Dtype t = dtype_find(s->field[1]);
+  Dtype t = rt_dtype_find(s->field[1]);
   if (t == DTYPE_NONE)
     return fail(s, "unknown type", s->field[1]);
   int ndim = parse_shape(s->field[s->n - 1], shape);
@@ -197,7 +197,7 @@ read_named(Spec *s, const char *word, Array *out)
   Dtype as = DTYPE_NONE;
   if (path - word > 1) {
     snprintf(prefix, sizeof prefix, "%.*s", (int)(path - word - 1), word);
-    as = dtype_find(prefix);
+    as = rt_dtype_find(prefix);
     if (as == DTYPE_NONE)
       return fail(s, "unknown type before @", word);
   }

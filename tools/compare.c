@@ -49,7 +49,7 @@ compare_arrays(const Array *got, const Array *want, double rtol, double atol, ch
 {
   Tolerance t = tolerance_for(want->dtype, rtol, atol);
   double abs_error = 0, rel_error = 0;
-  int exact = t.rtol == 0 && t.atol == 0 && got->dtype == want->dtype && dtype_info(t.dtype)->kind != KIND_FLOAT;
+  int exact = t.rtol == 0 && t.atol == 0 && got->dtype == want->dtype && rt_dtype_info(t.dtype)->kind != KIND_FLOAT;
   size_t bad = 0, first = 0;
   char where[ARRAY_DIMS * 24] = "";
   if (got->count != want->count) {

@@ -139,9 +139,9 @@ parse_header(const char *header, size_t have, Dtype as, Array *out, char *messag
     return -1;
   }
   if (as != DTYPE_NONE && as != t) {
-    if (dtype_size(as) != dtype_size(t) || dtype_info(t)->kind != KIND_UNSIGNED) {
-      snprintf(message, size, "the .npy file holds %s and cannot be read as %s", dtype_info(t)->name,
-               dtype_info(as)->name);
+    if (dtype_size(as) != dtype_size(t) || rt_dtype_info(t)->kind != KIND_UNSIGNED) {
+      snprintf(message, size, "the .npy file holds %s and cannot be read as %s", rt_dtype_info(t)->name,
+               rt_dtype_info(as)->name);
       return -1;
     }
     t = as;

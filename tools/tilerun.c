@@ -353,11 +353,11 @@ get_kernel(Run *r)
 static int
 type_agrees(const char *type, Dtype given)
 {
-  Dtype want = dtype_find(type);
+  Dtype want = rt_dtype_find(type);
   if (want == DTYPE_NONE || want == given)
     return 1;
-  return dtype_size(want) == dtype_size(given) && dtype_info(want)->kind != KIND_FLOAT &&
-         dtype_info(given)->kind != KIND_FLOAT;
+  return dtype_size(want) == dtype_size(given) && rt_dtype_info(want)->kind != KIND_FLOAT &&
+         rt_dtype_info(given)->kind != KIND_FLOAT;
 }
 
 /* The type a parameter points to, with a type parameter's name replaced by what it stands for. */
@@ -393,7 +393,7 @@ set_array(Run *r, size_t i, const char *word)
     return misuse(p->name, message);
   if (!type_agrees(pointee(r, p), r->arrays[i].dtype)) {
     snprintf(message, sizeof message, "the kernel takes %s, the array is of %s", p->type,
-             dtype_info(r->arrays[i].dtype)->name);
+             rt_dtype_info(r->arrays[i].dtype)->name);
     return misuse(p->name, message);
   }
   return upload(r, i, empty);

@@ -78,7 +78,7 @@ static int
 cuda_stats(TilertDevice *d, TilertStats *out, int reset, TilertError *err)
 {
   memset(out, 0, sizeof *out);
-  return error_set(err, TILERT_E_UNAVAILABLE, "only the simulator counts what kernels do");
+  return rt_error_set(err, TILERT_E_UNAVAILABLE, "only the simulator counts what kernels do");
 }
 
 static int
@@ -281,7 +281,7 @@ kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
   if (status)
     return error_prefix(err, status, "kernel %s", m->kernel);
   if ((uint32_t)most < 32 * m->warps)
-    return error_set(err, TILERT_E_UNAVAILABLE, "kernel %s wants %u threads; its registers leave room for %d",
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s wants %u threads; its registers leave room for %d",
                      m->kernel, 32 * m->warps, most);
   k->function = f;
   return TILERT_OK;
@@ -426,7 +426,7 @@ device_setup(CudaDevice *c, int ordinal, TilertError *err)
   if (!status)
     status = TRY(c, DeviceGetCount, (&count));
   if (!status && ordinal >= count)
-    status = error_set(err, TILERT_E_UNAVAILABLE, "no device cuda:%d: the driver has %d", ordinal, count);
+    status = rt_error_set(err, TILERT_E_UNAVAILABLE, "no device cuda:%d: the driver has %d", ordinal, count);
   if (!status)
     status = TRY(c, DeviceGet, (&c->device, ordinal));
   if (!status)

@@ -16,7 +16,7 @@ bind(CudaDriver *cu, void *lib, TilertError *err)
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *f = dlsym(lib, symbols[i].name);
     if (!f)
-      return error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no %s: the driver is too old",
+      return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no %s: the driver is too old",
                        symbols[i].name);
     memcpy((char *)cu + symbols[i].at, &f, sizeof f);
   }
@@ -30,7 +30,7 @@ cuda_driver_open(CudaDriver *cu, TilertError *err)
   void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!lib) {
     const char *why = dlerror();
-    return error_set(err, TILERT_E_UNAVAILABLE, "no CUDA driver: %s", why ? why : "libcuda.so.1 not found");
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "no CUDA driver: %s", why ? why : "libcuda.so.1 not found");
   }
   int status = bind(cu, lib, err);
   dlclose(lib);
@@ -63,5 +63,5 @@ cuda_check(const CudaDriver *cu, CUresult r, const char *call, TilertError *err)
     return TILERT_OK;
   cu->GetErrorName(r, &name);
   cu->GetErrorString(r, &text);
-  return error_set(err, status_of(r), "%s: %s (%d): %s", call, name ? name : "CUDA error", r, text ? text : "");
+  return rt_error_set(err, status_of(r), "%s: %s (%d): %s", call, name ? name : "CUDA error", r, text ? text : "");
 }

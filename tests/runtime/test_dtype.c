@@ -21,9 +21,9 @@ static void
 test_same_table(void)
 {
   for (size_t i = 0; i < sizeof compiler / sizeof *compiler; i++) {
-    Dtype t = dtype_find(compiler[i].name);
+    Dtype t = rt_dtype_find(compiler[i].name);
     CHECK(t != DTYPE_NONE);
-    const DtypeInfo *d = dtype_info(t);
+    const DtypeInfo *d = rt_dtype_info(t);
     CHECK("BIUF"[d->kind] == compiler[i].kind && d->expbits == compiler[i].exp && d->manbits == compiler[i].man);
     CHECK(d->bits == (compiler[i].bits < 8 ? 8 : compiler[i].bits));
   }
@@ -48,7 +48,7 @@ test_f32(void)
 static void
 test_small(Dtype t)
 {
-  uint64_t count = UINT64_C(1) << (dtype_info(t)->bits - 1);
+  uint64_t count = UINT64_C(1) << (rt_dtype_info(t)->bits - 1);
   for (uint64_t b = 0; b + 1 < count; b++) {
     double v = dtype_decode(t, b), next = dtype_decode(t, b + 1);
     if (!isfinite(v))
@@ -75,7 +75,7 @@ test_edges(void)
   CHECK(dtype_encode_int(DTYPE_I1, 1, &bits) && !dtype_encode_int(DTYPE_I1, 2, &bits));
   CHECK(dtype_encode_int(DTYPE_I64, INT64_MIN, &bits));
   CHECK(dtype_decode(DTYPE_I16, 0xffff) == -1 && dtype_decode(DTYPE_U16, 0xffff) == 65535);
-  CHECK(dtype_find("f33") == DTYPE_NONE && dtype_find("?") == DTYPE_NONE);
+  CHECK(rt_dtype_find("f33") == DTYPE_NONE && rt_dtype_find("?") == DTYPE_NONE);
 }
 
 int
