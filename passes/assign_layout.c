@@ -27,7 +27,8 @@
  * Choice. Costs are in issue slots per warp: accesses and 32-byte sectors for memory, shuffles and scratch for
  * reductions, registers times ops for arithmetic, conversions on the edges. First each variable in program order takes
  * its best given those before it; then, while some neighbour changed, a variable is asked again, for a bounded number of
- * rounds. Every step lowers the sum, so the order matters for quality only.
+ * rounds. Every step lowers the sum, but may end where only two variables together could lower it further; so this is
+ * done from several starts (memory operations first or not, forwards or backwards) and the least sum is kept.
  *
  * Invariants for editors: place_operand_layout is the only place that knows how an op relates its operands' layouts to
  * its own, and the rewriter and the verifier must agree with it; later passes only remove or move conversions. */

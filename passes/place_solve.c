@@ -256,31 +256,93 @@ wake_neighbours(const Place *p, const Var *v, bool *asleep)
   }
 }
 
-void
-place_solve(Place *p)
+/* ---- the sum is lowered from several starts, as each may end in another dip ---- */
+
+typedef enum Start { ANCHORS_FORWARD, FORWARD, ANCHORS_BACKWARD, STARTS } Start;
+
+static bool
+indifferent(const Var *v)
 {
-  bool *asleep = NEW_ARRAY(p->c->scratch, bool, p->vars.len + 1);
+  for (u32 i = 1; i < v->ncand; i++)
+    if (v->own[i] != v->own[0])
+      return false;
+  return true;
+}
+
+/* Memory operations that care take what they want without regard to others; the rest is open. */
+static void
+begin(Place *p, Start start)
+{
+  for (u32 i = 0; i < p->vars.len; i++)
+    p->vars.data[i]->chosen = p->vars.data[i]->ncand == 1 ? 0 : UNDECIDED;
+  for (u32 i = 0; start != FORWARD && i < p->vars.len; i++)
+    if (p->vars.data[i]->mems.len && !indifferent(p->vars.data[i]))
+      decide(p, i);
+}
+
+static void
+descend(Place *p, bool backward, bool *asleep)
+{
+  u32 n = p->vars.len;
+  bool changed = true;
+  memset(asleep, 0, n);
+  for (u32 round = 0; changed && round < ROUNDS; round++) {
+    changed = false;
+    for (u32 i = 0; i < n; i++) {
+      u32 at = backward ? n - 1 - i : i;
+      if (asleep[at] || p->vars.data[at]->ncand < 2)
+        continue;
+      if (decide(p, at)) {
+        changed = true;
+        wake_neighbours(p, p->vars.data[at], asleep);
+      }
+      asleep[at] = true;
+    }
+  }
+}
+
+static i64
+total_cost(Place *p)
+{
+  i64 sum = 0;
+  for (u32 i = 0; i < p->vars.len; i++)
+    if (p->vars.data[i]->ncand)
+      sum += p->vars.data[i]->own[p->vars.data[i]->chosen];
+  for (u32 i = 0; i < p->edges.len; i++) {
+    Edge *e = p->edges.data[i];
+    sum += edge_cost(p, e, p->vars.data[e->user]->chosen, p->vars.data[e->def]->chosen);
+  }
+  return sum;
+}
+
+static void
+own_costs(Place *p)
+{
   for (u32 i = 0; i < p->vars.len; i++) {
     Var *v = p->vars.data[i];
     for (u32 k = 0; k < v->ncand; k++)
       v->own[k] = v->ncand > 1 ? place_own_cost(p, v, v->cand[k]) : 0;
-    v->chosen = v->ncand == 1 ? 0 : UNDECIDED;
   }
-  for (u32 i = 0; i < p->vars.len; i++)   /* memory first: what they want without the others */
-    if (p->vars.data[i]->mems.len && p->vars.data[i]->ncand)
-      decide(p, i);
-  bool changed = true;
-  for (u32 round = 0; changed && round < ROUNDS; round++) {
-    changed = false;
-    for (u32 i = 0; i < p->vars.len; i++) {
-      if (asleep[i] || p->vars.data[i]->ncand < 2)
-        continue;
-      asleep[i] = true;
-      if (decide(p, i)) {
-        changed = true;
-        wake_neighbours(p, p->vars.data[i], asleep);
-        asleep[i] = true;
-      }
-    }
+}
+
+void
+place_solve(Place *p)
+{
+  u32 n = p->vars.len;
+  bool *asleep = NEW_ARRAY(p->c->scratch, bool, n + 1);
+  u32 *best = NEW_ARRAY(p->c->scratch, u32, n + 1);
+  i64 least = INT64_MAX;
+  own_costs(p);
+  for (Start s = 0; s < STARTS; s++) {
+    begin(p, s);
+    descend(p, s == ANCHORS_BACKWARD, asleep);
+    i64 cost = total_cost(p);
+    if (cost >= least)
+      continue;
+    least = cost;
+    for (u32 i = 0; i < n; i++)
+      best[i] = p->vars.data[i]->chosen;
   }
+  for (u32 i = 0; i < n; i++)
+    p->vars.data[i]->chosen = best[i];
 }
