@@ -85,7 +85,7 @@ typedef struct Decoder {
   uint16_t mod[MAX_MODS]; uint32_t nmod;        /* ModId, or M_COUNT + Type; 0 once taken */
   Opnd op[MAX_OPNDS]; uint32_t nop;
   Opnd elem[MAX_ELEMS]; uint32_t nelem;
-  uint32_t guard; bool guard_not;
+  uint32_t guard; bool guard_not, strong;
 } Decoder;
 
 /* decode.c */

@@ -70,6 +70,7 @@ struct Insn {
   uint8_t type, type2, space, vec;
   uint8_t esize, sub, flags, src_width;
   bool guard_not, leader;
+  bool strong;               /* volatile, relaxed, acquire or release: see check.c */
 };
 enum { IF_ADDR64 = 1, IF_ALIGNED = 2, IF_NEG_A = 4, IF_TRANS = 8, IF_HAS_D = 16, IF_STORE = 32, IF_COUNT = 64 };
 
@@ -133,7 +134,7 @@ struct Warp {
   uint8_t *regs;
   uint32_t index, live, pc;            /* live: lanes not exited */
   Split split[LANES]; uint32_t nsplit, cur;
-  uint32_t spin;
+  uint32_t spin, turn, demotions;      /* backward branches since a demotion, in this turn; see exec.c */
   WarpState state;
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
   uint32_t wait_id;
@@ -214,7 +215,8 @@ void clock_tick(Worker *k, Warp *w);                   /* lanes of w synchronise
 void clock_arrive(Worker *k, Warp *w, Barrier *b);
 void clock_join(Worker *k, Warp *w, const Barrier *b);
 int shadow_read(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n);
-int shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool atomic);
+int shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n,
+                 const uint8_t *data, bool atomic);
 void shadow_pend(Worker *k, uint32_t off, uint32_t n, bool on);
 void shadow_landed(Worker *k, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n);
 /* mem.c */

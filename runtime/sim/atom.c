@@ -1,0 +1,130 @@
+/* atom.c - atomic read-modify-write. Global memory is shared by the host threads that run blocks, so every
+ * one is a compare-and-swap of the host, which also gives it every order and scope. */
+#include "fp.h"
+#include "internal.h"
+#include <string.h>
+
+static uint16_t
+half_op(ModId op, uint16_t x, uint16_t y, bool bf16)
+{
+  float a = bf16 ? bf16_to_f32(x) : f16_to_f32(x), b = bf16 ? bf16_to_f32(y) : f16_to_f32(y), r;
+  r = op == M_ADD ? a + b : op == M_MIN ? fminf(a, b) : fmaxf(a, b);
+  return bf16 ? f32_to_bf16(r) : f32_to_f16(r);
+}
+
+static uint64_t
+float_op(ModId op, Type t, uint64_t x, uint64_t y)
+{
+  switch (t) {
+  case T_F16: case T_BF16: return half_op(op, (uint16_t)x, (uint16_t)y, t == T_BF16);
+  case T_F16X2: case T_BF16X2:
+    return half_op(op, (uint16_t)x, (uint16_t)y, t == T_BF16X2) |
+           (uint32_t)half_op(op, (uint16_t)(x >> 16), (uint16_t)(y >> 16), t == T_BF16X2) << 16;
+  case T_F32: {
+    float a = bits_f32((uint32_t)x), b = bits_f32((uint32_t)y);
+    return f32_bits(f32_canon(op == M_ADD ? a + b : op == M_MIN ? fminf(a, b) : fmaxf(a, b)));
+  }
+  default: {
+    double a = bits_f64(x), b = bits_f64(y);
+    return f64_bits(op == M_ADD ? a + b : op == M_MIN ? fmin(a, b) : fmax(a, b));
+  }
+  }
+}
+
+static bool
+less(Type t, uint64_t x, uint64_t y)
+{
+  switch (t) {
+  case T_S32: return (int32_t)x < (int32_t)y;
+  case T_S64: return (int64_t)x < (int64_t)y;
+  default: return x < y;
+  }
+}
+
+static uint64_t
+combine(ModId op, Type t, uint64_t x, uint64_t y)
+{
+  bool real = type_class[t] == TC_FLOAT || type_class[t] == TC_PACK;
+  if (real && (op == M_ADD || op == M_MIN || op == M_MAX))
+    return float_op(op, t, x, y);
+  switch (op) {
+  case M_ADD: return x + y;
+  case M_AND: return x & y;
+  case M_OR: return x | y;
+  case M_XOR: return x ^ y;
+  case M_MIN: return less(t, x, y) ? x : y;
+  case M_MAX: return less(t, x, y) ? y : x;
+  case M_INC: return x >= y ? 0 : x + 1;
+  case M_DEC: return x == 0 || x > y ? y : x - 1;
+  default: return y;
+  }
+}
+
+#define SWAP(T) \
+  { \
+    T old = __atomic_load_n((T *)(void *)p, __ATOMIC_RELAXED), want; \
+    do \
+      want = in->sub == M_CAS ? (old == (T)cmp ? (T)val : old) \
+                              : (T)combine((ModId)in->sub, (Type)in->type, old, (T)val); \
+    while (!__atomic_compare_exchange_n((T *)(void *)p, &old, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
+    return old; \
+  }
+
+static uint64_t
+swap(const Insn *in, uint8_t *p, uint64_t cmp, uint64_t val)
+{
+  switch (in->esize) {
+  case 2: SWAP(uint16_t)
+  case 4: SWAP(uint32_t)
+  default: SWAP(uint64_t)
+  }
+}
+
+static uint64_t
+lane_value(const Warp *w, uint32_t slot, uint32_t lane, uint32_t n)
+{
+  uint64_t v = 0;
+  memcpy(&v, w->regs + slot + lane * n, n);
+  return v;
+}
+
+static int
+atom_lane(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr)
+{
+  uint32_t n = in->esize;
+  const uint32_t *ext = k->kernel->ext + in->ext;
+  uint8_t *p = mem_host(k, w, in, lane, sp, addr, n * in->vec, true);
+  if (!p || (sp == SP_SHARED && k->check && shadow_write(k, w, in, lane, (uint32_t)addr, n * in->vec, NULL, true)))
+    return -1;
+  for (uint32_t v = 0; v < in->vec; v++) {
+    uint64_t cmp = in->sub == M_CAS ? lane_value(w, in->c, lane, n) : 0;
+    uint64_t old = swap(in, p + v * n, cmp, lane_value(w, ext[v], lane, n));
+    if (in->flags & IF_HAS_D)
+      memcpy(w->regs + ext[in->vec + v] + lane * n, &old, n);
+  }
+  return 0;
+}
+
+int
+atom_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+{
+  uint64_t addr[LANES];
+  uint32_t global = 0;
+  mem_address(w, in, in->a, in->imm, m, addr);
+  FOR_LANES(i, m) {
+    Space sp = in->space == SP_GENERIC ? space_of(&addr[i]) : (Space)in->space;
+    global |= (uint32_t)(sp == SP_GLOBAL) << i;
+    if (atom_lane(k, w, in, i, sp, addr[i]))
+      return -1;
+  }
+  k->stats.atomics++;
+  if (in->strong && k->check)
+    clock_tick(k, w);
+  if (!k->want_stats)
+    return 0;
+  if (global)
+    stats_global(k, global, addr, (uint32_t)in->esize * in->vec, true);
+  if (m & ~global)
+    stats_shared(k, m & ~global, addr, (uint32_t)in->esize * in->vec);
+  return 0;
+}
