@@ -83,7 +83,6 @@ params: %empty { $$ = NODE0(N_PARAMS); } | param_list | param_list ',' { $$ = $1
 param_list:
   param                        { $$ = NODE1(N_PARAMS, $1); }
 | param_list ',' param         { $$ = ADD($1, $3); }
-| error                        { $$ = NODE0(N_PARAMS); }
 ;
 param:
   NAME ptype facts default     { $$ = NAMED(N_PARAM, $1, 3, $2, $4, $3); }

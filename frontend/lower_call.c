@@ -328,7 +328,8 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   scope_push(L, &params);
   bind_params(L, decl, given);
   scope_push(L, &body);
-  Val v = result_value(L, decl, lower_body(L, kid(decl, 2), &returned), call);
+  Val v = lower_body(L, kid(decl, 2), &returned);
+  v = frame.failed ? val_poison(call) : result_value(L, decl, v, call);
   L->frame = saved;
   v.span = call;
   return v;

@@ -457,6 +457,7 @@ lower_return(Lower *L, const Node *n, bool *returned)
   Val v = kid(n, 0) ? lower_expr(L, kid(n, 0)) : val_void(n->span);
   *returned = true;
   if (L->frame->loops) {
+    L->frame->failed = true;
     diag_note(L->c, ERR(L, n->span, E_RETURN, "a loop cannot be returned from"), n->span,
               "carry the result in a `var` and return it after the loop");
     return val_poison(n->span);

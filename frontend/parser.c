@@ -235,7 +235,7 @@ among(const char *name, u32 n, const char *const *names)
 /* Sets of tokens that read better under one name; a set counts as present when its last column's token is expected. */
 static const struct { const char *members, *name, *sign; } token_sets[] = {
   {"let var if for while return break continue { ; name number string true false ( [ - ~ ! *", "a statement", "let"},
-  {"+ - * / % & | ^ << >> == != < <= > >= && || ? [ (", "an operator", "/"},
+  {"+ - * / % & | ^ << >> == != < <= > >= && || ? [ (", "an operator", "'/'"},
   {"+= -= *= /= %= &= |= ^= <<= >>=", "an assignment", "+="},
   {"name number string true false ( [ - ~ ! *", "an expression", "a number"},
   {"kernel fn const import", "a declaration", "kernel"},
@@ -300,7 +300,8 @@ add_hints(Parser *p, Diag *d, Span at)
   if (p->prev.hi && p->prev.hi < at.lo) {
     const char *between = span_text(p, (Span){p->prev.hi, at.lo});
     const char *slashes = strstr(between, "//");
-    if (slashes && slashes - between < 3 && !memchr(between, '\n', (size_t)(slashes - between)))
+    const char *line_end = slashes ? slashes + strcspn(slashes, "\n") : NULL, *semicolon = slashes ? strchr(slashes, ';') : NULL;
+    if (semicolon && semicolon < line_end && !memchr(between, '\n', (size_t)(slashes - between)))
       diag_note(p->c, d, (Span){p->prev.hi, p->prev.hi + 2}, "// begins a comment; / divides integers");
   }
 }

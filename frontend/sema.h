@@ -85,6 +85,7 @@ struct Frame {
   Scope *scope;
   u32 level;              /* frames below */
   u32 loops;              /* loops around the current statement */
+  bool failed;            /* its result is not to be complained about */
 };
 typedef struct Lower {
   Ctx *c;
