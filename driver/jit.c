@@ -48,7 +48,8 @@ struct TilejitProgram {
   size_t len, nimport_path;
   int specialise, line_info;
   TilejitKernel *kernels;
-  pthread_mutex_t lock;                          /* kernels, diagnostics */
+  pthread_mutex_t lock;                          /* of kernels; held while describing one */
+  pthread_mutex_t words;                         /* of diagnostics; taken last */
 };
 
 struct TilejitCall {
@@ -121,10 +122,10 @@ keep_diagnostics(TilejitProgram *p, const TilecResult *r)
 {
   if (!r->diagnostics || !r->diagnostics[0])
     return;
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->words);
   free(p->diagnostics);
   p->diagnostics = copy_text(r->diagnostics, strlen(r->diagnostics));
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->words);
 }
 
 static int
@@ -139,13 +140,19 @@ check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
               r->diagnostics && r->diagnostics[0] ? r->diagnostics : "the compiler failed and does not say why");
 }
 
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. */
 static int
-describe(TilejitProgram *p, TilertError *err)
+describe(TilejitProgram *p, const TilejitKernel *k, char **out, TilertError *err)
 {
   TilecOptions o = compile_options(p);
+  if (k) {
+    o.kernel = k->name;
+    o.defines = k->defines;
+    o.ndefines = k->ndefines;
+  }
   TilecResult *r = tilec_describe(p->name, p->text, p->len, &o);
   int status = check_result(p, r, err);
-  if (!status && !(p->description = copy_text(r->output, r->output_len)))
+  if (!status && !(*out = copy_text(r->output, r->output_len)))
     status = no_memory(err);
   if (r)
     tilec_result_free(r);
@@ -182,7 +189,7 @@ program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, 
     return no_memory(err);
   if (!p->target[0])
     return fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  return describe(p, err);
+  return describe(p, NULL, &p->description, err);
 }
 
 int
@@ -195,6 +202,7 @@ tilejit_program_create(TilertDevice *dev, const char *name, const char *text, si
     return no_memory(err);
   p->device = tilert_device_retain(dev);
   pthread_mutex_init(&p->lock, NULL);
+  pthread_mutex_init(&p->words, NULL);
   int status = program_fill(p, name, text, len, o, err);
   if (status)
     tilejit_program_destroy(p);
@@ -258,7 +266,7 @@ kernel_destroy(TilejitKernel *k)
       next = f->next;
       form_destroy(f);
     }
-  for (size_t i = 0; i < k->ndefines; i++) {
+  for (size_t i = 0; k->defines && i <= k->ndefines; i++) {
     free((char *)(uintptr_t)k->defines[i].name);
     free((char *)(uintptr_t)k->defines[i].value);
   }
@@ -281,6 +289,7 @@ tilejit_program_destroy(TilejitProgram *p)
     free(p->import_path[i]);
   tilert_device_close(p->device);
   pthread_mutex_destroy(&p->lock);
+  pthread_mutex_destroy(&p->words);
   free(p->import_path);
   free(p->name);
   free(p->text);
@@ -293,19 +302,19 @@ tilejit_program_destroy(TilejitProgram *p)
 size_t
 tilejit_program_diagnostics(TilejitProgram *p, char *out, size_t size)
 {
-  pthread_mutex_lock(&p->lock);
+  pthread_mutex_lock(&p->words);
   size_t n = p->diagnostics ? strlen(p->diagnostics) : 0;
   if (size)
     snprintf(out, size, "%s", p->diagnostics ? p->diagnostics : "");
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&p->words);
   return n;
 }
 
 /* ---- kernels: parameters from the description ---- */
 
-typedef struct Line { char word[5][128]; int n; } Line;
+typedef struct Line { char word[4][128]; int n; } Line;
 
-/* The next line of *at as up to five words; 0 at the end. The fifth is the rest of the line. */
+/* The next line of *at as up to four words, the fourth being the rest of the line; 0 at the end. */
 static int
 line_read(const char **at, Line *l)
 {
@@ -313,8 +322,8 @@ line_read(const char **at, Line *l)
   memset(l, 0, sizeof *l);
   if (!*s)
     return 0;
-  while (*s && *s != '\n' && l->n < 5) {
-    size_t n = l->n == 4 ? strcspn(s, "\n") : strcspn(s, " \n");
+  while (*s && *s != '\n' && l->n < 4) {
+    size_t n = l->n == 3 ? strcspn(s, "\n") : strcspn(s, " \n");
     snprintf(l->word[l->n++], sizeof l->word[0], "%.*s", (int)n, s);
     s += n;
     s += strspn(s, " ");
@@ -324,42 +333,55 @@ line_read(const char **at, Line *l)
   return 1;
 }
 
-static TilejitParamKind
-param_kind(const char *word)
-{
-  return !strcmp(word, "const") ? TILEJIT_CONST : !strcmp(word, "type") ? TILEJIT_TYPE : TILEJIT_ARGUMENT;
-}
-
-static int
-add_param(TilejitKernel *k, const Line *l, TilertError *err)
+static TilejitParam *
+add_param(TilejitKernel *k, TilejitParamKind kind, const char *name, TilertError *err)
 {
   TilejitParam *grown = realloc(k->params, (k->nparams + 1) * sizeof *grown);
-  if (!grown)
-    return no_memory(err);
+  if (!grown) {
+    no_memory(err);
+    return NULL;
+  }
   k->params = grown;
   TilejitParam *p = &grown[k->nparams++];
   memset(p, 0, sizeof *p);
-  p->kind = param_kind(l->word[2]);
-  snprintf(p->name, sizeof p->name, "%.63s", l->word[1]);
-  snprintf(p->type, sizeof p->type, "%.63s", l->word[3]);
-  snprintf(p->value, sizeof p->value, "%s", l->word[4]);
+  p->kind = kind;
+  snprintf(p->name, sizeof p->name, "%.63s", name);
+  return p;
+}
+
+/* param NAME pointer|scalar TYPE / const NAME TYPE VALUE / type NAME VALUE; VALUE is - if there is none. */
+static int
+read_param(TilejitKernel *k, const Line *l, TilertError *err)
+{
+  static const char *const words[] = {"param", "const", "type"};
+  int kind = 0;
+  while (kind < 3 && strcmp(l->word[0], words[kind]) != 0)
+    kind++;
+  if (kind == 3)
+    return TILERT_OK;
+  TilejitParam *p = add_param(k, (TilejitParamKind)kind, l->word[1], err);
+  if (!p)
+    return TILERT_E_MEMORY;
+  const char *value = kind == TILEJIT_CONST ? l->word[3] : kind == TILEJIT_TYPE ? l->word[2] : "-";
+  if (kind == TILEJIT_ARGUMENT)
+    snprintf(p->type, sizeof p->type, "%s%.60s", strcmp(l->word[2], "pointer") ? "" : "*", l->word[3]);
+  else
+    snprintf(p->type, sizeof p->type, "%.60s", kind == TILEJIT_CONST ? l->word[2] : "type");
+  snprintf(p->value, sizeof p->value, "%s", strcmp(value, "-") ? value : "");
   return TILERT_OK;
 }
 
-/* Find the kernel's part of the description and read its parameters. */
 static int
 read_params(TilejitKernel *k, TilertError *err)
 {
-  const char *at = k->program->description;
-  int inside = 0, found = 0, status = TILERT_OK;
+  char *text = NULL;
+  int status = describe(k->program, k, &text, err);
+  const char *at = text;
   Line l;
-  while (!status && line_read(&at, &l)) {
-    if (!strcmp(l.word[0], "kernel"))
-      found |= inside = !strcmp(l.word[1], k->name);
-    else if (inside && !strcmp(l.word[0], "param"))
-      status = add_param(k, &l, err);
-  }
-  return status || found ? status : fail_about(err, k, "there is no such kernel in", k->program->name);
+  while (!status && line_read(&at, &l))
+    status = read_param(k, &l, err);
+  free(text);
+  return status;
 }
 
 /* The name of the only kernel of the source. */
@@ -378,8 +400,25 @@ only_kernel(const TilejitProgram *p, char name[TILERT_NAME_MAX], TilertError *er
                                             : "the source holds no kernel");
 }
 
-static TilejitParam *
-param_find(TilejitKernel *k, const char *name)
+static int
+copy_defines(TilejitKernel *k, const TilecDefine *defines, size_t n, TilertError *err)
+{
+  k->defines = calloc(n + 1, sizeof *k->defines);
+  if (!k->defines)
+    return no_memory(err);
+  for (; k->ndefines < n; k->ndefines++) {
+    const TilecDefine *from = &defines[k->ndefines];
+    TilecDefine *to = &k->defines[k->ndefines];
+    to->name = copy_text(from->name, strlen(from->name));
+    to->value = copy_text(from->value, strlen(from->value));
+    if (!to->name || !to->value)
+      return no_memory(err);
+  }
+  return TILERT_OK;
+}
+
+static const TilejitParam *
+param_find(const TilejitKernel *k, const char *name)
 {
   for (size_t i = 0; i < k->nparams; i++)
     if (!strcmp(k->params[i].name, name))
@@ -387,18 +426,17 @@ param_find(TilejitKernel *k, const char *name)
   return NULL;
 }
 
+/* The compiler lets a define pass that another kernel of the file knows. `warps` is every kernel's. */
 static int
-copy_define(TilejitKernel *k, const TilecDefine *d, TilertError *err)
+check_defines(TilejitKernel *k, TilertError *err)
 {
-  TilejitParam *p = param_find(k, d->name);
-  if (!p || p->kind == TILEJIT_ARGUMENT)
-    return fail_about(err, k, p ? "this parameter is passed at launch, not defined:" : "no const or type parameter",
-                      d->name);
-  TilecDefine *to = &k->defines[k->ndefines++];
-  to->name = copy_text(d->name, strlen(d->name));
-  to->value = copy_text(d->value, strlen(d->value));
-  snprintf(p->value, sizeof p->value, "%s", d->value);
-  return to->name && to->value ? TILERT_OK : no_memory(err);
+  for (size_t i = 0; i < k->ndefines; i++) {
+    const TilejitParam *p = param_find(k, k->defines[i].name);
+    if (p ? p->kind == TILEJIT_ARGUMENT : strcmp(k->defines[i].name, "warps") != 0)
+      return fail_about(err, k, p ? "this parameter is passed at launch, not defined:"
+                                  : "no const or type parameter", k->defines[i].name);
+  }
+  return TILERT_OK;
 }
 
 static int
@@ -432,11 +470,12 @@ kernel_new(TilejitProgram *p, const char *name, const TilecDefine *defines, size
     return no_memory(err);
   pthread_mutex_init(&k->lock, NULL);
   k->program = p;
-  k->defines = calloc(n + 1, sizeof *k->defines);
   snprintf(k->name, sizeof k->name, "%s", name);
-  int status = k->defines ? read_params(k, err) : no_memory(err);
-  for (size_t i = 0; !status && i < n; i++)
-    status = copy_define(k, &defines[i], err);
+  int status = copy_defines(k, defines, n, err);
+  if (!status)
+    status = read_params(k, err);
+  if (!status)
+    status = check_defines(k, err);
   if (!status)
     status = list_args(k, err);
   if (status)

@@ -29,7 +29,7 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
 typedef enum TilejitParamKind { TILEJIT_ARGUMENT, TILEJIT_CONST, TILEJIT_TYPE } TilejitParamKind;
 
 typedef struct TilejitParam {
-  char name[64], type[64];           /* "*f32", "i32"; of a pointer to a type parameter "*T" */
+  char name[64], type[64];           /* "*f32", "i32"; "*T" where T has no value yet; "type" of a type parameter */
   char value[128];                   /* const and type parameters: the define or the default; "" if neither */
   int32_t kind;                      /* TilejitParamKind; only TILEJIT_ARGUMENTs are passed to launches */
 } TilejitParam;

@@ -94,6 +94,6 @@ int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertE
 /* Fill *err (if not NULL) and return status. */
 int rt_error_set(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int error_no_memory(TilertError *err);
-/* Put "text: " before the message that is there. Returns err's status. */
+/* Put "text: " before the message that is there and make this the status. */
 int error_prefix(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #endif

@@ -31,6 +31,7 @@ error_prefix(TilertError *err, int status, const char *format, ...)
   if (!err)
     return status;
   memcpy(old, err->message, sizeof old);
+  err->status = status;
   va_start(ap, format);
   vsnprintf(err->message, sizeof err->message, format, ap);
   va_end(ap);

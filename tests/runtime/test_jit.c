@@ -49,10 +49,19 @@ tilec_result_free(TilecResult *r)
 TilecResult *
 tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
+  static const char axpy[] = "kernel axpy warps=4\nparam a scalar f32\nparam x pointer f32\nparam y pointer T\n"
+                             "param n scalar i32\ntype T -\nconst BLOCK i32 ";
+  static const char other[] = "kernel other warps=-\nparam z scalar i32\n";
+  char all[512] = "";
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
-  return result(0, "kernel axpy\nparam a arg f32\nparam x arg *f32\nparam y arg *T\nparam n arg i32\n"
-                   "param T type type f32\nparam BLOCK const i32 1024\nkernel other\nparam z arg i32\n", "");
+  if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0)
+    return result(2, NULL, "error: no such kernel\n");
+  if (!o->kernel || !strcmp(o->kernel, "axpy"))
+    sprintf(all, "%s%s\n", axpy, o->ndefines ? o->defines[0].value : "1024");
+  if (!o->kernel || !strcmp(o->kernel, "other"))
+    strcat(all, other);
+  return result(0, all, "");
 }
 
 TilecResult *
@@ -120,11 +129,12 @@ test_kernels(TilejitProgram *p)
   CHECK(a != b && tilejit_kernel_param_count(a) == 6);
   CHECK(!strcmp(tilejit_kernel_param(a, 5)->value, "1024") && !strcmp(tilejit_kernel_param(b, 5)->value, "256"));
   CHECK(tilejit_kernel_param(a, 4)->kind == TILEJIT_TYPE && !tilejit_kernel_param(a, 6));
+  CHECK(!strcmp(tilejit_kernel_param(a, 2)->type, "*T") && !strcmp(tilejit_kernel_param(a, 3)->type, "i32"));
   CHECK_OK(tilejit_kernel(p, "axpy", NULL, 0, &b, &err));
   CHECK(a == b);
   CHECK_FAILS(tilejit_kernel(p, "axpy", &bad, 1, &b, &err), TILERT_E_ARGUMENT, "passed at launch");
   CHECK_FAILS(tilejit_kernel(p, "axpy", &unknown, 1, &b, &err), TILERT_E_ARGUMENT, "no const or type parameter \"Q\"");
-  CHECK_FAILS(tilejit_kernel(p, "nope", NULL, 0, &b, &err), TILERT_E_ARGUMENT, "kernel nope");
+  CHECK_FAILS(tilejit_kernel(p, "nope", NULL, 0, &b, &err), TILERT_E_ARGUMENT, "no such kernel");
   CHECK_FAILS(tilejit_kernel(p, NULL, NULL, 0, &b, &err), TILERT_E_ARGUMENT, "several kernels");
 }
 
