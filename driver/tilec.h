@@ -67,10 +67,10 @@ TILEC_API TilecResult *tilec_compile(const char *name, const char *text, size_t 
 TILEC_API void tilec_result_free(TilecResult *r);
 
 /* What kernels a source holds and what they take, without compiling: for launchers. One line per kernel and parameter:
- *   kernel NAME warps=W         ("-" where W depends on a parameter without a value)
- *   param NAME arg TYPE         passed at launch: "f32", "*f16", "*T" of a type parameter without a value
- *   param NAME const TYPE VALUE set by a define; VALUE is the define or the default, empty if neither
- *   param NAME type type VALUE  likewise */
+ *   kernel NAME warps=W            ("-" where W depends on a parameter without a value)
+ *   param NAME pointer|scalar TYPE passed at launch; TYPE is the pointee's or the scalar's, or a type parameter without a value
+ *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
+ *   type NAME VALUE                likewise */
 TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o);
 
 /* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes". NULL if unknown. Caller frees with tilec_free. */

@@ -377,7 +377,7 @@ describe_argument(Lower *L, const Node *param, Buf *out)
   if (!tn)
     ERR(L, param->at, E_PARAM, param->name, "has no type", "");
   if (diag_errors(L->c) == errors)
-    buf_printf(out, "param %s arg %s%s\n", param->name, (t ? type_is_ptr(t) : ptr) ? "*" : "",
+    buf_printf(out, "param %s %s %s\n", param->name, (t ? type_is_ptr(t) : ptr) ? "pointer" : "scalar",
                t ? dtype_info[t->dt].name : base->name);
 }
 
@@ -387,12 +387,12 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   const Binding *b = scope_find(L, param->name);
   Val v = b ? b->val : val_void(param->span);
   if (param->kind == N_TPARAM) {
-    buf_printf(out, "param %s type type %s\n", param->name, v.kind == V_TYPE ? type_str(L->c, v.type) : "");
+    buf_printf(out, "type %s %s\n", param->name, v.kind == V_TYPE ? type_str(L->c, v.type) : "-");
     return;
   }
   const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))
                    : v.kind == V_CONST ? dtype_info[num_dtype(L, val_num(v), &v.k)].name : "i32";
-  buf_printf(out, "param %s const %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "");
+  buf_printf(out, "const %s %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "-");
 }
 
 static void
