@@ -145,7 +145,7 @@ narrow_16(Gen *g, DType to, Val x, bool rz)
 static Val
 narrow(Gen *g, DType to, Val x, Rounding r)
 {
-  if (r.sat && to != DT_F64)
+  if (r.sat)
     x = clamp_finite(g, to, x);
   if (to == DT_F32)
     return r.rz ? call1(g, "llvm.nvvm.d2f.rz", x) : LLVMBuildFPTrunc(B, x, g->f32, "");
@@ -161,8 +161,10 @@ float_to_float(Gen *g, DType from, DType to, Val x, Rounding r)
   Ty want = gen_elem_type(g, to, false);
   if (LLVMTypeOf(wide) == want)
     return r.sat ? clamp_finite(g, to, wide) : wide;
-  if (to == DT_F64)
-    return LLVMBuildFPExt(B, wide, want, "");
+  if (to == DT_F64) {
+    wide = LLVMBuildFPExt(B, wide, want, "");
+    return r.sat ? clamp_finite(g, to, wide) : wide;
+  }
   return narrow(g, to, wide, r);
 }
 

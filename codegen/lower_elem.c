@@ -153,10 +153,24 @@ fabs_of(Gen *g, Val x)
   return float_intrinsic(g, "llvm.fabs", 1, &x);
 }
 
-/* r minus a whole number of b's, where that is exact: fma subtracts the rounded quotient without an error of its own. */
+/* Where r / b overflows, b becomes b * 2^exponent. */
+static void
+scale_divisor(Gen *g, Val r, Val *b, int exponent)
+{
+  Ty t = LLVMTypeOf(r);
+  Val q = LLVMBuildFDiv(B, r, *b, ""), larger = LLVMBuildFMul(B, *b, LLVMConstReal(t, ldexp(1, exponent)), "");
+  Val over = LLVMBuildFCmp(B, LLVMRealOEQ, fabs_of(g, q), LLVMConstReal(t, INFINITY), "");
+  *b = LLVMBuildSelect(B, over, larger, *b, "");
+}
+
+/* r minus a whole number of b's, where that is exact: fma subtracts the rounded quotient without an error of its own.
+ * The first scaling keeps b finite where the quotient overflows, both together keep every quotient finite. */
 static Val
 rem_step(Gen *g, Val r, Val b)
 {
+  bool is_f64 = LLVMTypeOf(r) == g->f64;
+  scale_divisor(g, r, &b, is_f64 ? 600 : 64);
+  scale_divisor(g, r, &b, is_f64 ? 500 : 86);
   Val q = LLVMBuildFDiv(B, r, b, "");
   q = float_intrinsic(g, "llvm.trunc", 1, &q);
   Val args[3] = {LLVMBuildFNeg(B, q, ""), b, r};
