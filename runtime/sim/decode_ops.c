@@ -241,14 +241,11 @@ carry_slot(Decoder *d, Type t, uint32_t src)
   return wide;
 }
 
-/* add and sub with carry out: the carry register is 0 or 1 in every lane. */
+/* add and sub with carry: the carry register is 0 or 1 in every lane. */
 static void
-add_with_carry(Decoder *d, bool sub, bool in, bool out)
+add_with_carry(Decoder *d, Type t, bool sub, uint32_t a, uint32_t b, bool in, bool out)
 {
-  Type t = need_type(d);
-  need_operands(d, 3, 3);
   int w = opnd_width(t);
-  uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), dst = opnd_dst(d, &d->op[0], w);
   if (d->failed || w < 4) {
     decode_fail(d, "carry needs 32 or 64 bits");
     return;
@@ -256,7 +253,7 @@ add_with_carry(Decoder *d, bool sub, bool in, bool out)
   if (!d->carry)
     d->carry = slot_new(d, 4);
   AluOp op = sub ? A_sub : A_add, test = sub ? A_borrow : A_carry;
-  uint32_t c1 = slot_new(d, 4), t1 = slot_new(d, w);
+  uint32_t c1 = slot_new(d, 4), t1 = slot_new(d, w), dst = opnd_dst(d, &d->op[0], w);
   emit_alu(d, test, V_NONE, t, 4, c1, a, b, b);
   emit_alu(d, op, V_NONE, t, w, t1, a, b, b);
   if (in) {
@@ -270,11 +267,36 @@ add_with_carry(Decoder *d, bool sub, bool in, bool out)
   emit_alu(d, A_mov, V_NONE, t, w, dst, t1, t1, t1);
 }
 
+static void
+carry_op(Decoder *d, bool sub, bool in, bool out)
+{
+  Type t = need_type(d);
+  need_operands(d, 3, 3);
+  uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t);
+  add_with_carry(d, t, sub, a, b, in, out);
+}
+
+static void
+carry_mad(Decoder *d, int var, bool in, bool out)
+{
+  Type t = need_type(d);
+  need_operands(d, 4, 4);
+  int w = opnd_width(t);
+  uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), c = opnd_src(d, &d->op[3], t);
+  uint32_t product = slot_new(d, w);
+  emit_alu(d, A_mul, var, t, w, product, a, b, b);
+  add_with_carry(d, t, false, product, c, in, out);
+}
+
+/* arg 0: addc, 1: subc, 2: madc */
 void
-decode_addc(Decoder *d, int sub)
+decode_addc(Decoder *d, int arg)
 {
   bool out = mod_take(d, M_CC);
-  add_with_carry(d, sub, true, out);
+  if (arg == 2)
+    carry_mad(d, take_variant(d), true, out);
+  else
+    carry_op(d, arg == 1, true, out);
 }
 
 static Type
@@ -289,11 +311,14 @@ void
 decode_alu(Decoder *d, int nsrc)
 {
   AluOp op = alu_named(d->op_tok);
+  int var = take_variant(d);
   if (mod_take(d, M_CC)) {
-    add_with_carry(d, op == A_sub, false, true);
+    if (op == A_mad)
+      carry_mad(d, var, false, true);
+    else
+      carry_op(d, op == A_sub, false, true);
     return;
   }
-  int var = take_variant(d);
   bool shift = mod_take(d, M_SHIFTAMT);
   mod_take(d, M_CLAMP);
   mod_take(d, M_NOFTZ);

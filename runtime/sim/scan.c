@@ -80,7 +80,8 @@ static int
 scan_word(Scan *s)
 {
   const char *b = s->p;
-  while (s->p < s->end && (word_char(*s->p) || (s->p + 2 < s->end && s->p[0] == ':' && s->p[1] == ':'))) 
+  bool directive = *b == '.';
+  while (s->p < s->end && !(directive && s->p > b && *s->p == '.') && (word_char(*s->p) || (s->p + 2 < s->end && s->p[0] == ':' && s->p[1] == ':')))
     s->p += *s->p == ':' ? 2 : 1;
   return scan_push(s, TK_IDENT, b, (size_t)(s->p - b)) ? 0 : -1;
 }
