@@ -28,7 +28,7 @@
  * reductions, registers times ops for arithmetic, conversions on the edges. First each variable in program order takes
  * its best given those before it; then, while some neighbour changed, a variable is asked again, for a bounded number of
  * rounds. Every step lowers the sum, but may end where only two variables together could lower it further; so this is
- * done from several starts (memory operations first or not, forwards or backwards) and the least sum is kept.
+ * done from several starts (memory operations first, reductions first, nobody first, backwards) and the least sum is kept.
  *
  * Invariants for editors: place_operand_layout is the only place that knows how an op relates its operands' layouts to
  * its own, and the rewriter and the verifier must agree with it; later passes only remove or move conversions. */
@@ -66,7 +66,7 @@ check_reshape(Op *op, void *user)
   while (n && m && from[n - 1] == to[m - 1])
     n--, m--;
   if (padded_inside(from, n) || padded_inside(to, m))
-    diag(c, op->span, E_UNSUPPORTED, "a reshape that splits or joins extents that are not powers of two", c->target->name);
+    diag(c, op->span, E_RESHAPE, type_str(c, op_operand(op, 0)->type), type_str(c, op_result(op)->type));
 }
 
 void

@@ -99,13 +99,42 @@ never_runs(Canon *k, Op *op, u32 mask_at)
   return canon_replace(k, op, other ? other : ir_const_bits(&k->b, op_result(op)->type, 0));
 }
 
+/* Absent operands at the end have no slot. */
+static void
+clear_operand(Op *op, u32 i)
+{
+  if (i < op->noperands)
+    op_set_operand(op, i, NULL);
+}
+
 static bool
 always_runs(Canon *k, Op *op, u32 mask_at)
 {
-  op_set_operand(op, mask_at, NULL);
+  clear_operand(op, mask_at);
   if (op->code == OP_LOAD)
-    op_set_operand(op, mask_at + 1, NULL);
+    clear_operand(op, mask_at + 1);
   return canon_changed(k, op);
+}
+
+static bool
+absent_or_splat(const Value *v)
+{
+  return !v || value_is_splat(v);
+}
+
+/* A tile read from one address is one read. */
+static bool
+uniform_load(Canon *k, Op *op)
+{
+  Value *xs[3] = {op_operand(op, 0), op_operand(op, 1), op_operand(op, 2)};
+  if (op->code != OP_LOAD || !value_is_splat(xs[0]) || !absent_or_splat(xs[1]) || !absent_or_splat(xs[2]) ||
+      op_int(op, AT_VOLATILE, 0))
+    return false;
+  for (u32 i = 0; i < 3; i++)
+    xs[i] = xs[i] ? value_splat_scalar(k, xs[i]) : NULL;
+  const Type *t = op_result(op)->type;
+  Op *scalar = clone_with(k, op, 3, xs, type_elem(k->c, t));
+  return canon_replace(k, op, splat_like(k, op_result(scalar), t));
 }
 
 bool
@@ -117,8 +146,8 @@ canon_memory(Canon *k, Op *op)
   if (mask && value_const_bits(mask, &bits))
     return bits ? always_runs(k, op, mask_at) : never_runs(k, op, mask_at);
   if (other && value_const_bits(other, &bits) && !bits) {
-    op_set_operand(op, 2, NULL);
+    clear_operand(op, 2);
     return canon_changed(k, op);
   }
-  return false;
+  return uniform_load(k, op);
 }

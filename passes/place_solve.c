@@ -258,7 +258,7 @@ wake_neighbours(const Place *p, const Var *v, bool *asleep)
 
 /* ---- the sum is lowered from several starts, as each may end in another dip ---- */
 
-typedef enum Start { ANCHORS_FORWARD, FORWARD, ANCHORS_BACKWARD, STARTS } Start;
+typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, STARTS } Start;
 
 static bool
 indifferent(const Var *v)
@@ -269,15 +269,17 @@ indifferent(const Var *v)
   return true;
 }
 
-/* Memory operations that care take what they want without regard to others; the rest is open. */
+/* Memory operations, or reductions, that care take what they want without regard to others; the rest is open. */
 static void
 begin(Place *p, Start start)
 {
   for (u32 i = 0; i < p->vars.len; i++)
     p->vars.data[i]->chosen = p->vars.data[i]->ncand == 1 ? 0 : UNDECIDED;
-  for (u32 i = 0; start != FORWARD && i < p->vars.len; i++)
-    if (p->vars.data[i]->mems.len && !indifferent(p->vars.data[i]))
+  for (u32 i = 0; start != FORWARD && i < p->vars.len; i++) {
+    const Var *v = p->vars.data[i];
+    if ((start == REDUCE_FORWARD ? v->reduces.len : v->mems.len) && !indifferent(v))
       decide(p, i);
+  }
 }
 
 static void
@@ -335,7 +337,7 @@ place_solve(Place *p)
   own_costs(p);
   for (Start s = 0; s < STARTS; s++) {
     begin(p, s);
-    descend(p, s == ANCHORS_BACKWARD, asleep);
+    descend(p, s == MEMORY_BACKWARD, asleep);
     i64 cost = total_cost(p);
     if (cost >= least)
       continue;
