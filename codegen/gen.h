@@ -126,6 +126,9 @@ void lower_elementwise(Gen *g, const Op *op);
 /* One element: args are the operands' elements. */
 Val elem_apply(Gen *g, const Op *op, Val *args);
 Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
+/* Is this cast better done on two elements at once, and doing it. */
+bool elem_casts_pairs(Gen *g, const Op *op);
+void elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
 Val elem_convert(Gen *g, DType from, DType to, Val x);       /* a cast that rounds to nearest */
 Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);
 Val gen_fma(Gen *g, DType d, Val a, Val b, Val c);

@@ -301,3 +301,63 @@ elem_cast(Gen *g, const Op *op, DType from, DType to, Val x)
   Rounding r = {!strcmp(op_str(op, AT_ROUND, "rn"), "rz"), op_int(op, AT_SAT, 0) != 0};
   return convert(g, from, to, x, r);
 }
+
+/* ---- two at a time ---- */
+
+/* f32 to two of a narrower float, in the low and the high half of the result. */
+static const char *
+narrow_pair_name(Gen *g, DType to)
+{
+  bool has_fp8 = target_has(g->target, F_CVT_FP8);
+  switch (to) {
+  case DT_F16:    return "llvm.nvvm.ff2f16x2.rn";
+  case DT_BF16:   return "llvm.nvvm.ff2bf16x2.rn";
+  case DT_F8E4M3: return has_fp8 ? "llvm.nvvm.ff.to.e4m3x2.rn" : NULL;
+  case DT_F8E5M2: return has_fp8 ? "llvm.nvvm.ff.to.e5m2x2.rn" : NULL;
+  default:        return NULL;
+  }
+}
+
+bool
+elem_casts_pairs(Gen *g, const Op *op)
+{
+  DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
+  bool nearest = strcmp(op_str(op, AT_ROUND, "rn"), "rz") && !op_int(op, AT_SAT, 0);
+  if (from == DT_F32 && narrow_pair_name(g, to))
+    return nearest;
+  return dtype_is_float(from) && dtype_bits(from) == 8 && (to == DT_F32 || to == DT_F16) && nearest &&
+         target_has(g->target, F_CVT_FP8);
+}
+
+static void
+narrow_pair(Gen *g, DType to, const Val *x, Val *out)
+{
+  Val high_low[2] = {x[1], x[0]}, v = gen_call(g, narrow_pair_name(g, to), 0, NULL, 2, high_low);
+  v = gen_bitcast(g, v, LLVMVectorType(gen_elem_type(g, to, false), 2));
+  for (u32 i = 0; i < 2; i++)
+    out[i] = LLVMBuildExtractElement(B, v, gen_u32(g, i), "");
+}
+
+static void
+fp8_widen_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
+{
+  Val bytes = LLVMGetPoison(LLVMVectorType(g->i8, 2));
+  for (u32 i = 0; i < 2; i++)
+    bytes = LLVMBuildInsertElement(B, bytes, x[i], gen_u32(g, i), "");
+  const char *name = from == DT_F8E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
+  Val halves = call1(g, name, LLVMBuildBitCast(B, bytes, g->i16, ""));
+  for (u32 i = 0; i < 2; i++) {
+    out[i] = LLVMBuildExtractElement(B, halves, gen_u32(g, i), "");
+    if (to == DT_F32)
+      out[i] = LLVMBuildFPExt(B, out[i], g->f32, "");
+  }
+}
+
+void
+elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
+{
+  if (from == DT_F32)
+    narrow_pair(g, to, x, out);
+  else
+    fp8_widen_pair(g, from, to, x, out);
+}

@@ -415,6 +415,82 @@ elem_apply(Gen *g, const Op *op, Val *args)
   return table[op->code](g, op, op_operand(op, op->code == OP_SELECT ? 1 : 0)->type->dt, args);
 }
 
+/* ---- two at a time ----
+ * 16-bit arithmetic and conversions between 8-, 16- and 32-bit floats have instructions for two elements in one register.
+ * Registers r and r + 1 go together; loads, stores and tensor cores pack them in the same way, so the packing itself
+ * mostly cancels. */
+typedef void PairFn(Gen *g, const Op *op, Val (*args)[2], Val *out);
+
+static Val
+vector_of(Gen *g, const Val *pair)
+{
+  Val v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(pair[0]), 2));
+  for (u32 i = 0; i < 2; i++)
+    v = LLVMBuildInsertElement(B, v, pair[i], gen_u32(g, i), "");
+  return v;
+}
+
+static void
+arith_pair(Gen *g, const Op *op, Val (*args)[2], Val *out)
+{
+  Val vectors[3];
+  for (u32 i = 0; i < op->noperands; i++)
+    vectors[i] = vector_of(g, args[i]);
+  Val v = elem_apply(g, op, vectors);
+  for (u32 i = 0; i < 2; i++)
+    out[i] = LLVMBuildExtractElement(B, v, gen_u32(g, i), "");
+}
+
+static void
+convert_pair(Gen *g, const Op *op, Val (*args)[2], Val *out)
+{
+  elem_cast_pair(g, op_operand(op, 0)->type->dt, op_result(op)->type->dt, args[0], out);
+}
+
+static PairFn *
+pair_fn(Gen *g, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  bool packed = !type_is_ptr(t) && is_16(t->dt);
+  switch (op->code) {
+  case OP_ADD: case OP_SUB: case OP_MUL: case OP_MIN: case OP_MAX:
+    return packed && has_arith(g, t->dt) ? arith_pair : NULL;
+  case OP_FMA: case OP_NEG: case OP_ABS:
+    return packed ? arith_pair : NULL;
+  case OP_CAST:
+    return elem_casts_pairs(g, op) ? convert_pair : NULL;
+  default:
+    return NULL;
+  }
+}
+
+static void
+lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Held *h, Val *out)
+{
+  for (u32 r = 0; r < h->regs; r += 2) {
+    Val args[3][2];
+    if (h->rep[r] != r)
+      continue;
+    for (u32 i = 0; i < op->noperands; i++)
+      for (u32 k = 0; k < 2; k++)
+        args[i][k] = in[i][r + k];
+    f(g, op, args, out + r);
+  }
+}
+
+static void
+lower_singly(Gen *g, const Op *op, const Val *const *in, const Held *h, Val *out)
+{
+  for (u32 r = 0; r < gen_nregs(op_result(op)->type); r++) {
+    Val args[3];
+    if (h && h->rep[r] != r)
+      continue;
+    for (u32 i = 0; i < op->noperands; i++)
+      args[i] = in[i][r];
+    out[r] = elem_apply(g, op, args);
+  }
+}
+
 void
 lower_elementwise(Gen *g, const Op *op)
 {
@@ -424,13 +500,10 @@ lower_elementwise(Gen *g, const Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     in[i] = gen_regs(g, op_operand(op, i));
   Val *out = gen_new(g, result);
-  for (u32 r = 0; r < gen_nregs(result->type); r++) {
-    Val args[3];
-    if (h && h->rep[r] != r)
-      continue;
-    for (u32 i = 0; i < op->noperands; i++)
-      args[i] = in[i][r];
-    out[r] = elem_apply(g, op, args);
-  }
+  PairFn *f = h && h->regs > 1 && h->rep[1] == 1 ? pair_fn(g, op) : NULL;
+  if (f)
+    lower_pairs(g, op, f, in, h, out);
+  else
+    lower_singly(g, op, in, h, out);
   gen_share(g, result);
 }
