@@ -65,6 +65,9 @@ fail(TilertError *err, int status, const char *message)
     memset(err, 0, sizeof *err);
     err->status = status;
     snprintf(err->message, sizeof err->message, "%s", message);
+    size_t n = strlen(err->message);
+    if (n && err->message[n - 1] == '\n')
+      err->message[n - 1] = 0;
   }
   return status;
 }
