@@ -30,6 +30,15 @@ typedef struct Run {
 /* Load, launch, unload. 0 when all went well. */
 int test_run(Test *t, Run *r);
 
+/* A kernel k(a, b): %d1, %d2 are a and b, %r0 is tid.x, %d3 and %d4 are the thread's words of a and b. */
+#define HEAD \
+  ".version 8.6\n.target sm_100a\n.address_size 64\n.file 1 \"k.tile\"\n" \
+  ".extern .shared .align 16 .b8 dyn[];\n.visible .entry k(.param .u64 a, .param .u64 b) {\n" \
+  ".reg .b16 %h<32>; .reg .b32 %r<64>; .reg .b64 %d<32>; .reg .pred %p<9>; .reg .f32 %f<32>;\n" \
+  ".shared .align 16 .b8 sh[4096]; ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; mov.u32 %r0, %tid.x;\n" \
+  "mad.wide.u32 %d3, %r0, 4, %d1; mad.wide.u32 %d4, %r0, 4, %d2;\n"
+#define TAIL "ret; }\n"
+
 void test_kernels(Test *t);
 void test_ops(Test *t);
 void test_warp(Test *t);
