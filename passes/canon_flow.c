@@ -148,16 +148,19 @@ unchanging(Canon *k, Op *loop)
  * Pointers: the initial tile has a scalar base under adds, broadcasts and expand_dims; the base is carried instead.
  * Integers: base + splat 0 at first. A tile of addresses in registers becomes one scalar. ---- */
 
+enum { MAX_CHAIN = 32 };
+
 static Value *
 scalar_base(Value *v)
 {
-  for (;;) {
+  for (u32 i = 0; i < MAX_CHAIN; i++) {
     if (op_is(v, OP_SPLAT))
       return op_operand(v->def, 0);
     if (!op_is(v, OP_ADDPTR) && !op_is(v, OP_BROADCAST) && !op_is(v, OP_EXPAND_DIMS))
       return NULL;
     v = op_operand(v->def, 0);
   }
+  return NULL;
 }
 
 /* v, a chain as in scalar_base, over another base. */

@@ -17,6 +17,7 @@ typedef struct Mma { const char *name; Feature feature; u32 m, n, k; DType a, b,
 static const Mma mma_table[] = {
 #define ROW(m, n, k, suffix, feature, a, b, acc) {"m" #m "n" #n "k" #k "." suffix, F_MMA_##feature, m, n, k, DT_##a, DT_##b, DT_##acc},
   ROW(16, 8, 16, "f16", F16, F16, F16, F32)
+  ROW(16, 8, 16, "f16", F16, F16, F16, F16)
   ROW(16, 8, 16, "bf16", BF16, BF16, BF16, F32)
   ROW(16, 8, 8, "tf32", TF32, F32, F32, F32)
   ROW(16, 8, 32, "s8", I8, I8, I8, I32)

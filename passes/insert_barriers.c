@@ -4,41 +4,105 @@
  * An op with scratch writes it, meets all threads (its own barrier, made by code generation), and reads it. So when it
  * ends, every earlier access is over and only its own reads may still be under way: the state between two ops is the
  * set of ops whose reads are pending, and after an op with scratch that set is the op alone. Before such an op a barrier
- * is needed exactly when a pending read overlaps what it writes; a barrier empties the set. Branches join by union. A
- * loop starts from its entry state joined with the state at its end; the join is repeated until nothing new comes,
- * without inserting, then once more inserting. Barriers go in uniform control flow because scalars are uniform. */
+ * is needed exactly when a pending read overlaps what it writes.
+ *
+ * What a piece of code does to the state is a Flow: the reads it leaves pending itself, and whether some path lets earlier
+ * ones through. Flows compose, so one walk upwards finds the flow of every region, and with them the state at the head
+ * of every loop is known without iterating: what came in, and what the body leaves. One walk downwards inserts. A barrier
+ * that it inserts stands before an op that would have emptied the state itself, so no flow changes by it. Barriers stand
+ * in uniform control flow because scalars are uniform. */
 #include "internal.h"
 
-typedef struct State { VEC(const Op *) pending; } State;
-typedef struct Barriers { Arena *arena; bool insert; } Barriers;
+typedef struct Set { VEC(const Op *) ops; } Set;
+typedef struct Flow { Set leaves; bool through; } Flow;
+typedef struct Barriers { Arena *arena; VEC(Flow) flows; } Barriers;   /* of op->mark: its regions', its own */
 
 static void
-add(Barriers *x, State *s, const Op *op)
+add(Barriers *x, Set *s, const Op *op)
 {
-  for (u32 i = 0; i < s->pending.len; i++)
-    if (s->pending.data[i] == op)
+  for (u32 i = 0; i < s->ops.len; i++)
+    if (s->ops.data[i] == op)
       return;
-  vec_push(x->arena, &s->pending, op);
+  vec_push(x->arena, &s->ops, op);
 }
 
-static State
-copy(Barriers *x, const State *s)
+static void
+join(Barriers *x, Set *s, const Set *with)
 {
-  State t = {0};
-  for (u32 i = 0; i < s->pending.len; i++)
-    vec_push(x->arena, &t.pending, s->pending.data[i]);
-  return t;
+  for (u32 i = 0; i < with->ops.len; i++)
+    add(x, s, with->ops.data[i]);
 }
 
-/* True when s gained something. */
+/* s becomes the state after f, in a storage of its own: states are kept while others are made from them. */
+static void
+apply(Barriers *x, Set *s, const Flow *f)
+{
+  Set t = {0};
+  if (f->through)
+    join(x, &t, s);
+  join(x, &t, &f->leaves);
+  *s = t;
+}
+
+/* ---- upwards ---- */
+
+static Flow block_flow(Barriers *x, const Block *b);
+
+enum { OWN = 2 };
+
+static const Flow *
+flow_of(const Barriers *x, const Op *op, u32 which)
+{
+  return &x->flows.data[op->mark + which];
+}
+
+/* For: any number of times, also none. While: region 0, then (region 1, region 0) any number of times. If: one of two. */
+static Flow
+op_flow(Barriers *x, Op *op)
+{
+  Flow f[2] = {{.through = true}, {.through = true}};
+  for (u32 r = 0; r < op->nregions; r++)
+    f[r] = block_flow(x, op->regions[r]);
+  op->mark = x->flows.len;
+  vec_push(x->arena, &x->flows, f[0]);
+  vec_push(x->arena, &x->flows, f[1]);
+  Flow out = {.through = true};
+  join(x, &out.leaves, &f[0].leaves);
+  if (op->code == OP_IF)
+    out.through = f[0].through || f[1].through;
+  if (op->code == OP_WHILE)
+    out.through = f[0].through;
+  if (op->code == OP_IF || (op->code == OP_WHILE && f[0].through))
+    join(x, &out.leaves, &f[1].leaves);
+  vec_push(x->arena, &x->flows, out);
+  return out;
+}
+
 static bool
-join(Barriers *x, State *s, const State *with)
+has_flow(const Op *op)
 {
-  u32 n = s->pending.len;
-  for (u32 i = 0; i < with->pending.len; i++)
-    add(x, s, with->pending.data[i]);
-  return s->pending.len > n;
+  return op_is_loop(op) || op->code == OP_IF;
 }
+
+static Flow
+block_flow(Barriers *x, const Block *b)
+{
+  Flow f = {.through = true};
+  for (Op *op = b->first; op; op = op->next) {
+    if (has_flow(op)) {
+      Flow g = op_flow(x, op);
+      apply(x, &f.leaves, &g);
+      f.through = f.through && g.through;
+    } else if (op->code == OP_BARRIER || op_attr(op, AT_SCRATCH)) {
+      f = (Flow){.through = false};
+      if (op->code != OP_BARRIER)
+        add(x, &f.leaves, op);
+    }
+  }
+  return f;
+}
+
+/* ---- downwards ---- */
 
 static bool
 overlap(const Op *a, const Op *b)
@@ -48,75 +112,54 @@ overlap(const Op *a, const Op *b)
 }
 
 static void
-scratch_op(Barriers *x, State *s, Op *op)
+insert_before(Op *op, const Set *pending)
 {
   bool conflict = false;
-  for (u32 i = 0; i < s->pending.len; i++)
-    conflict = conflict || overlap(s->pending.data[i], op);
-  if (conflict && x->insert) {
-    Builder b = builder_before(op);
-    b.span = op->span;
-    op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
-  }
-  s->pending.len = 0;
-  add(x, s, op);
+  for (u32 i = 0; i < pending->ops.len; i++)
+    conflict = conflict || overlap(pending->ops.data[i], op);
+  if (!conflict)
+    return;
+  Builder b = builder_before(op);
+  b.span = op->span;
+  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
 }
 
-static void block_flow(Barriers *x, State *s, Block *b);
-
-static void
-if_flow(Barriers *x, State *s, Op *op)
+/* The state at the head of region r: what comes in, and for loops what comes around. */
+static Set
+region_head(Barriers *x, const Set *in, const Op *op, u32 r)
 {
-  State other = copy(x, s);
-  block_flow(x, s, op->regions[0]);
-  block_flow(x, &other, op->regions[1]);
-  join(x, s, &other);
-}
-
-/* One time round: for a while, the condition runs once more than the body, and leaves from there. */
-static void
-round_flow(Barriers *x, State *s, State *leave, Op *op)
-{
-  block_flow(x, s, op->regions[0]);
-  *leave = copy(x, s);
-  if (op->code == OP_WHILE)
-    block_flow(x, s, op->regions[1]);
-}
-
-static void
-loop_flow(Barriers *x, State *s, Op *op)
-{
-  bool insert = x->insert;
-  State entry = copy(x, s), leave = {0};
-  x->insert = false;
-  for (bool more = true; more;) {
-    State end = copy(x, &entry);
-    round_flow(x, &end, &leave, op);
-    more = join(x, &entry, &end);
-  }
-  x->insert = insert;
-  State end = copy(x, &entry);
-  if (insert)
-    round_flow(x, &end, &leave, op);
+  Set head = {0};
+  join(x, &head, in);
   if (op->code == OP_FOR)
-    join(x, s, &leave);
-  else
-    *s = leave;
+    join(x, &head, &flow_of(x, op, 0)->leaves);
+  if (op->code == OP_WHILE) {
+    Set around = flow_of(x, op, 0)->leaves;
+    apply(x, &around, flow_of(x, op, 1));
+    join(x, &head, &around);
+  }
+  if (op->code == OP_WHILE && r == 1)
+    apply(x, &head, flow_of(x, op, 0));
+  return head;
 }
 
 static void
-block_flow(Barriers *x, State *s, Block *b)
+insert_block(Barriers *x, Set *pending, Block *b)
 {
   for (Op *op = b->first, *next; op; op = next) {
     next = op->next;
-    if (op->code == OP_BARRIER)
-      s->pending.len = 0;
-    else if (op_is_loop(op))
-      loop_flow(x, s, op);
-    else if (op->code == OP_IF)
-      if_flow(x, s, op);
-    else if (op_attr(op, AT_SCRATCH))
-      scratch_op(x, s, op);
+    if (has_flow(op)) {
+      for (u32 r = 0; r < op->nregions; r++) {
+        Set head = region_head(x, pending, op, r);
+        insert_block(x, &head, op->regions[r]);
+      }
+      apply(x, pending, flow_of(x, op, OWN));
+    } else if (op->code == OP_BARRIER) {
+      *pending = (Set){0};
+    } else if (op_attr(op, AT_SCRATCH)) {
+      insert_before(op, pending);
+      *pending = (Set){0};
+      add(x, pending, op);
+    }
   }
 }
 
@@ -124,8 +167,9 @@ void
 pass_insert_barriers(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
-    Barriers x = {c->scratch, true};
-    State s = {0};
-    block_flow(&x, &s, m->funcs.data[i]->body);
+    Barriers x = {.arena = c->scratch};
+    Set pending = {0};
+    block_flow(&x, m->funcs.data[i]->body);
+    insert_block(&x, &pending, m->funcs.data[i]->body);
   }
 }

@@ -31,26 +31,60 @@ made_add(Place *p, const Value *v, const Layout *l, Value *as)
   return as;
 }
 
-static Value *
-rebuild(Place *p, Value *v, const Layout *l)
+typedef struct Want { Value *v; const Layout *l; } Want;
+typedef struct Wants { VEC(Want) list; } Wants;
+
+/* Ask for the tile operands that are not there yet; true if there were any. */
+static bool
+want_operands(Place *p, Wants *w, Want want)
 {
-  Value *have = made_find(p, v, l);
-  if (have)
-    return have;
+  const Op *op = want.v->def;
+  u32 before = w->list.len;
+  for (u32 i = 0; i < op->noperands; i++) {
+    Value *x = op_operand(op, i);
+    if (!x || !type_is_tile(x->type))
+      continue;
+    const Layout *l = place_operand_layout(p, op, i, want.l);
+    if (!made_find(p, x, l))
+      vec_push(p->c->scratch, &w->list, ((Want){x, l}));
+  }
+  return w->list.len > before;
+}
+
+static void
+clone_in(Place *p, Value *v, const Layout *l)
+{
   Op *op = v->def;
-  Builder b = builder_before(op);
-  b.span = op->span;
   Value *xs[4] = {0};
   for (u32 i = 0; i < op->noperands; i++) {
     Value *x = op_operand(op, i);
-    xs[i] = x && type_is_tile(x->type) ? rebuild(p, x, place_operand_layout(p, op, i, l)) : x;
+    xs[i] = x && type_is_tile(x->type) ? made_find(p, x, place_operand_layout(p, op, i, l)) : x;
   }
   const Type *t = type_with_layout(p->c, v->type, l);
+  Builder b = builder_before(op);
+  b.span = op->span;
   Op *copy = op_create(&b, op->code, op->noperands, xs, 1, &t, 0);
   for (u32 i = 0; i < op->nattrs; i++)
     op_set_attr(copy, op->attrs[i]);
   op_result(copy)->name = v->name;
-  return made_add(p, v, l, op_result(copy));
+  made_add(p, v, l, op_result(copy));
+}
+
+/* Operands first, by a list instead of recursion: chains may be long. */
+static Value *
+rebuild(Place *p, Value *v, const Layout *l)
+{
+  Wants w = {0};
+  if (!made_find(p, v, l))
+    vec_push(p->c->scratch, &w.list, ((Want){v, l}));
+  while (w.list.len) {
+    Want top = w.list.data[w.list.len - 1];
+    if (made_find(p, top.v, top.l))
+      w.list.len--;
+    else if (!want_operands(p, &w, top))
+      clone_in(p, top.v, top.l);
+  }
+  return made_find(p, v, l);
 }
 
 /* v in layout l for `user`; a conversion stands in the block of v's definition, in front of the first user there. */
