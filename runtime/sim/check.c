@@ -11,7 +11,8 @@
  * or both are atomic (atom, red, and ld or st marked volatile, relaxed, acquire or release). Atomics that
  * acquire (ld.acquire, volatile loads, atom.acquire, and cas and exch, with which locks are made) order the
  * writer's earlier accesses before the reader's later ones.
- * Lanes of a warp that store the same value with one instruction do not race; with other values they do.
+ * Threads that store the same value with the same instruction do not race (replicated layouts store every
+ * copy); with other values they do.
  *
  * A byte written in this block has a write record with a clock above the block's first; else it is
  * uninitialised. A byte that a cp.async in flight will write is pending: nobody may touch it.
@@ -236,10 +237,10 @@ check_readers(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, u
 }
 
 static bool
-same_store(const Worker *k, const Warp *w, const Insn *in, uint64_t cell, uint32_t i, const uint8_t *data)
+same_store(const Worker *k, const Insn *in, uint64_t cell, uint32_t i, const uint8_t *data)
 {
-  uint32_t t = (uint32_t)cell >> PC_BITS & 1023, pc = (uint32_t)cell & PC_MASK;
-  return data && t / LANES == w->index && pc == pc_of(k, in) && k->shared[i] == *data;
+  uint32_t pc = (uint32_t)cell & PC_MASK;
+  return data && pc == pc_of(k, in) && k->shared[i] == *data;
 }
 
 int
@@ -258,7 +259,7 @@ shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, ui
         return uninitialised(k, w, in, lane, off, n);
     } else if (!ordered(w, lane, t, clock)) {
       bool both = atomic && is_atomic(k, pc);
-      if (!both && !same_store(k, w, in, cell, i, data ? data + (i - off) : NULL))
+      if (!both && !same_store(k, in, cell, i, data ? data + (i - off) : NULL))
         return race(k, w, in, lane, off, n, true, t, pc, true);
       if (both && in->strong)
         acquire(w, cell);

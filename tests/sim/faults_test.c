@@ -1,5 +1,205 @@
+/* faults_test.c - planted faults: every kind of error, with the line it must name; and near misses that are legal. */
 #include "sim_test.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The faulty instruction follows ".loc 1 7 3". a and b have 128 words. */
+#define AT "\n.loc 1 7 3\n"
+#define THEN "\n.loc 1 9 1\n"
+#define SHADR "shl.b32 %r1, %r0, 2; mov.u32 %r2, sh; add.u32 %r1, %r1, %r2;\n"
+
+typedef struct Fault { const char *name; SimErrorKind kind; uint32_t threads; const char *body, *text; } Fault;
+
+static const Fault faults[] = {
+  {"global read past the end", SIM_E_BOUNDS, 128, AT "ld.global.u32 %r1, [%d3+4];", "thread (127,0,0) reads 4 bytes"},
+  {"global write before the start", SIM_E_BOUNDS, 32, AT "st.global.u32 [%d3+-4], %r0;", "4 bytes before one of 512"},
+  {"wild generic pointer", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0x1234560;" AT "ld.u32 %r1, [%d5];", "outside every allocation"},
+  {"null vector load", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0;" AT "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d5];", "16 bytes"},
+  {"shared write past the window", SIM_E_BOUNDS, 32, SHADR AT "st.shared.u32 [%r1+4000], %r0;", "shared+0x1000"},
+  {"local write past the end", SIM_E_BOUNDS, 1, ".local .b8 l[16]; mov.u64 %d5, l;" AT "st.local.u32 [%d5+16], %r0;", "local"},
+  {"parameter read past the end", SIM_E_BOUNDS, 1, AT "ld.param.u64 %d5, [b+8];", "param"},
+  {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "512 bytes"},
+  {"misaligned global load", SIM_E_ALIGN, 32, AT "ld.global.u32 %r1, [%d3+2];", "not a multiple of 4"},
+  {"misaligned vector store", SIM_E_ALIGN, 32, SHADR AT "st.shared.v2.u32 [%r1], {%r0,%r0};", "thread (1,0,0)"},
+  {"misaligned ldmatrix row", SIM_E_ALIGN, 32, SHADR AT "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r1];", "16 bytes"},
+  {"uninitialised shared word", SIM_E_UNINIT, 32, SHADR "st.shared.u32 [%r1], %r0; bar.sync 0;" AT
+   "ld.shared.u32 %r3, [%r1+4];", "thread (31,0,0) reads 4 bytes at shared+0x80"},
+  {"uninitialised half of a word", SIM_E_UNINIT, 1, SHADR "st.shared.u16 [%r1], %h1;" AT "ld.shared.u32 %r3, [%r1];", "4 bytes"},
+  {"atomic on uninitialised shared", SIM_E_UNINIT, 1, SHADR AT "atom.shared.add.u32 %r3, [%r1], 1;", "shared+0x0"},
+  {"read after write of another warp", SIM_E_RACE, 64, SHADR ".loc 1 5 1\nst.shared.u32 [%r1], %r0; xor.b32 %r3, %r1, 128;"
+   "setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r4, [%r3];",
+   "thread (32,0,0) reads 4 bytes at shared+0x0 that thread (0,0,0) wrote at k.tile:5"},
+  {"write after read of another warp", SIM_E_RACE, 64, SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; xor.b32 %r3, %r1, 128;\n"
+   ".loc 1 6 1\nld.shared.u32 %r4, [%r3]; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 st.shared.u32 [%r1], %r4;",
+   "thread (32,0,0) read at k.tile:6"},
+  {"write after write of another warp", SIM_E_RACE, 64, AT "st.shared.u32 [sh], %r0;", "writes 4 bytes at shared+0x0"},
+  {"neighbour lane without a warp barrier", SIM_E_RACE, 32, SHADR "st.shared.u32 [%r1], %r0; xor.b32 %r3, %r1, 4;" AT
+   "ld.shared.u32 %r4, [%r3];", "thread (1,0,0) wrote"},
+  {"overwrite of a neighbour's input", SIM_E_RACE, 32, SHADR "st.shared.u32 [%r1], %r0; bar.warp.sync -1; xor.b32 %r3, %r1, 4;"
+   "ld.shared.u32 %r4, [%r3];" AT "st.shared.u32 [%r1], %r4;", "thread (1,0,0) read"},
+  {"lanes store different values", SIM_E_RACE, 32, AT "st.shared.u32 [sh+8], %r0;", "thread (1,0,0) writes"},
+  {"plain read of atomics", SIM_E_RACE, 64, "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0;"
+   "red.shared.add.u32 [sh], 1; setp.gt.u32 %p2, %r0, 31;" AT "@%p2 ld.shared.u32 %r4, [sh];", "wrote"},
+  {"named barrier of other warps", SIM_E_RACE, 96, SHADR "st.shared.u32 [%r1], %r0; setp.gt.u32 %p1, %r0, 63; @%p1 bra LAST;"
+   "bar.sync 1, 64; bra END; LAST: ld.shared.u32 %r4, [%r1];" AT "ld.shared.u32 %r4, [%r1+-128]; END:", "thread (32,0,0) wrote"},
+  {"barrier in half a warp", SIM_E_BARRIER, 32, "setp.lt.u32 %p1, %r0, 16; @!%p1 bra END;" AT "bar.sync 0; END: nanosleep.u32 1;",
+   "lanes 0x0000ffff"},
+  {"guarded barrier", SIM_E_BARRIER, 64, "setp.ne.u32 %p1, %r0, 3;" AT "@%p1 bar.sync 0;", "lanes 0xfffffff7 of warp 0"},
+  {"a barrier in either branch", SIM_E_BARRIER, 32, "setp.lt.u32 %p1, %r0, 16; @!%p1 bra ELSE;" AT "bar.sync 0; bra END;"
+   "ELSE: bar.sync 0; END:", "divergent barrier"},
+  {"barrier with an odd count", SIM_E_BARRIER, 64, AT "bar.sync 1, 40;", "40 threads"},
+  {"barrier that does not exist", SIM_E_BARRIER, 64, "mov.u32 %r1, 16;" AT "bar.sync %r1;", "barrier 16"},
+  {"barriers of different counts", SIM_E_BARRIER, 96, "setp.gt.u32 %p1, %r0, 31; @%p1 bra L; bar.sync 1, 64; L:" AT
+   "bar.sync 1, 96;", "different thread counts"},
+  {"warps at different barriers", SIM_E_DEADLOCK, 64, "setp.gt.u32 %p1, %r0, 31; @%p1 bra L;" AT "bar.sync 1; bra E; L:"
+   "bar.sync 2; E:", "warp 0 at barrier 1 (k.tile:7), warp 1 at barrier 2"},
+  {"nobody arrives any more", SIM_E_DEADLOCK, 64, "setp.gt.u32 %p1, %r0, 31; @%p1 ret;" AT "bar.sync 1, 64;", "barrier 1"},
+  {"read of a copy in flight", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.commit_group;" AT
+   "ld.shared.u32 %r3, [%r1];", "reads 4 bytes"},
+  {"wait for too few groups", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.commit_group;"
+   "cp.async.ca.shared.global [%r1+512], [%d3], 4; cp.async.commit_group; cp.async.wait_group 1; ld.shared.u32 %r3, [%r1];" AT
+   "ld.shared.u32 %r3, [%r1+512];", "not been waited for"},
+  {"wait for groups only", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.wait_group 0;" AT
+   "ld.shared.u32 %r3, [%r1];", "asynchronous copy"},
+  {"write under a copy", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4;" AT "st.shared.u32 [%r1], %r0;", "writes"},
+  {"copy over a buffer in use", SIM_E_RACE, 64, SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r3, [%r1];"
+   "xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 cp.async.ca.shared.global [%r4], [%d3], 4;", "read at"},
+  {"others read a copy after its wait without a barrier", SIM_E_RACE, 64, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4;"
+   "cp.async.wait_all; xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r3, [%r4];", "wrote"},
+  {"copy from outside", SIM_E_BOUNDS, 32, SHADR AT "cp.async.ca.shared.global [%r1], [%d1+512], 4;", "outside every"},
+  {"trap", SIM_E_TRAP, 32, "setp.eq.u32 %p1, %r0, 9;" AT "@%p1 trap;", "trap"},
+  {"shuffle from a lane elsewhere", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
+   "shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff; E:", "reads lane 16"},
+  {"member mask of absent lanes", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
+   "shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1; bra F; E: bar.warp.sync 0xffff0000; bar.warp.sync -1; F:", "must take part"},
+  {"lane outside its own mask", SIM_E_TRAP, 32, AT "vote.sync.any.pred %p1, %p2, 0xffff;", "lane 16"},
+  {"mma in half a warp", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
+   "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r3}, {%f1,%f2,%f3,%f4}; E:", "whole warp"},
+  {"branch table index", SIM_E_TRAP, 32, "ts: .branchtargets A, B;" AT "brx.idx %r0, ts; A: B:", "branch index 2"},
+  {"endless loop", SIM_E_LIMIT, 32, AT "L: bra L;", "warp instructions"},
+};
+
+static const char *const legal[] = {
+  "st.shared.u32 [sh], 5;",
+  SHADR "st.shared.u32 [%r1], %r0; bar.warp.sync -1; xor.b32 %r3, %r1, 4; ld.shared.u32 %r4, [%r3];",
+  SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r4, [sh]; bar.sync 0; st.shared.u32 [%r1], %r4;",
+  SHADR "st.shared.u16 [%r1], %h0; st.shared.u16 [%r1+2], %h0; ld.shared.u32 %r4, [%r1];",
+  "mov.u32 %r1, sh; shl.b32 %r2, %r0, 1; add.u32 %r1, %r1, %r2; st.shared.u16 [%r1], %h0; ld.shared.u16 %h1, [%r1]; st.shared.u16 [%r1], %h1;",
+  "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0; atom.shared.add.u32 %r1, [sh], 1; bar.sync 0; ld.shared.u32 %r2, [sh];",
+  "setp.gt.u32 %p1, %r0, 31; @%p1 ret; bar.sync 0;",
+  "setp.gt.u32 %p1, %r0, 15; @%p1 ret; bar.sync 0;",
+  "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0; setp.gt.u32 %p2, %r0, 31; @%p2 bra W; setp.eq.u32 %p3, %r0, 0;"
+  "@%p3 st.shared.u32 [sh+64], 9; bar.warp.sync -1; @%p3 st.release.cta.shared.u32 [sh], 1; ret;"
+  "W: ld.acquire.cta.shared.u32 %r1, [sh]; setp.eq.u32 %p4, %r1, 0; @%p4 bra W; ld.shared.u32 %r2, [sh+64];",
+  SHADR "mov.u32 %r9, 0; L: cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;"
+  "xor.b32 %r4, %r1, 128; ld.shared.u32 %r3, [%r4]; bar.sync 0; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra L;",
+};
+
+static const char *const malformed[] = {
+  "add.u32 %r1, %r2;", "add.u32 %r1, %r2, %r99;", "add.q32 %r1, %r2, %r3;", "frob.u32 %r1, %r2;", "bra NOWHERE;",
+  "add.u32 %d1, %r2, %r3;", "ld.global.u32 %r1, %d1;", "@%r1 add.u32 %r1, %r2, %r3;", "mov.u32 %r1, nothing;",
+  "setp.eq.u32 %r1, %r2, %r3;", "ld.global.v4.u32 {%r1,%r2}, [%d1];", "{ add.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2, %r3",
+  "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2};",
+  "call nothing;", "cp.async.ca.shared.global [%r1], [%d1], 5;", "atom.global.add.b32 %r1, [%d1], 1;", "add.f16.u32 %r1, %r2, %r3;",
+};
+
+static void
+fault_case(Test *t, const Fault *f)
+{
+  size_t size = strlen(HEAD) + strlen(f->body) + 64;
+  char *ptx = malloc(size);
+  uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
+  if (!ptx)
+    return;
+  snprintf(ptx, size, "%s%s%s%s", HEAD, f->body, THEN, TAIL);
+  Run r = {ptx, "k", {1}, {f->threads}, 0, {&a, &b}, {0}, {0}};
+  int rc = test_run(t, &r);
+  CHECK(t, rc == -1 && r.err.kind == f->kind, "%s: kind %d: %s", f->name, (int)r.err.kind, r.err.message);
+  CHECK(t, r.err.line == 7 && strcmp(r.err.file, "k.tile") == 0 && r.err.ptx_line > 10, "%s: at %s:%u: %s", f->name,
+        r.err.file, r.err.line, r.err.message);
+  CHECK(t, strstr(r.err.message, f->text) != NULL, "%s: \"%s\" has no \"%s\"", f->name, r.err.message, f->text);
+  test_free(t, a), test_free(t, b);
+  free(ptx);
+}
+
+static void
+legal_case(Test *t, const char *body)
+{
+  char ptx[4096];
+  uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
+  snprintf(ptx, sizeof ptx, "%s%s%s", HEAD, body, TAIL);
+  Run r = {ptx, "k", {3}, {64}, 0, {&a, &b}, {0}, {0}};
+  int rc = test_run(t, &r);
+  CHECK(t, rc == 0, "%s: %s", body, r.err.message);
+  test_free(t, a), test_free(t, b);
+}
+
+static void
+malformed_case(Test *t, const char *body)
+{
+  char ptx[4096];
+  snprintf(ptx, sizeof ptx, "%s\n\n%s%s", HEAD, body, TAIL);
+  Run r = {ptx, "k", {1}, {1}, 0, {0}, {0}, {0}};
+  int rc = test_run(t, &r);
+  CHECK(t, rc == -1 && r.err.kind == SIM_E_PARSE && r.err.ptx_line >= 8, "%s: kind %d line %u: %s", body, (int)r.err.kind,
+        r.err.ptx_line, r.err.message);
+}
+
+static void
+argument_case(Test *t, const char *kernel, uint32_t blocks, uint32_t threads, uint32_t shared)
+{
+  uint64_t a = 0;
+  Run r = {HEAD "bar.sync 0;" TAIL, kernel, {blocks}, {threads}, shared, {&a, &a}, {0}, {0}};
+  int rc = test_run(t, &r);
+  CHECK(t, rc == -1 && r.err.kind == SIM_E_ARGUMENT, "%s<<<%u, %u, %u>>>: %s", kernel, blocks, threads, shared, r.err.message);
+}
+
+/* Of many failing blocks the lowest is reported, whatever the threads do. */
+static void
+lowest_block(Test *t)
+{
+  uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
+  Run r = {HEAD "mov.u32 %r1, %ctaid.x; setp.gt.u32 %p1, %r1, 20; @%p1 trap;" TAIL, "k", {200}, {32}, 0, {&a, &b}, {0}, {0}};
+  CHECK(t, test_run(t, &r) == -1 && r.err.block[0] == 21, "block %u failed", r.err.block[0]);
+  test_free(t, a), test_free(t, b);
+}
+
+static void
+memory_calls(Test *t)
+{
+  SimError err;
+  char *p = test_alloc(t, 100);
+  CHECK(t, (uintptr_t)p % 256 == 0, "%p is not aligned", (void *)p);
+  CHECK(t, sim_check_range(t->machine, p + 50, 50, &err) == 0, "a range inside");
+  CHECK(t, sim_check_range(t->machine, p + 50, 51, &err) == -1 && err.kind == SIM_E_BOUNDS, "a range across the end");
+  CHECK(t, sim_check_range(t->machine, p - 1, 2, &err) == -1, "a range across the start");
+  CHECK(t, sim_free(t->machine, p + 4, &err) == -1, "free of a middle");
+  test_free(t, p);
+  CHECK(t, sim_free(t->machine, p, &err) == -1, "second free");
+}
+
 void
 test_faults(Test *t)
 {
+  SimOptions o;
+  SimError err;
+  SimMachine *saved = t->machine;
+  sim_options_default(&o);
+  o.max_instructions = 1000000;
+  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
+    return;
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    fault_case(t, &faults[i]);
+  for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
+    legal_case(t, legal[i]);
+  for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+    malformed_case(t, malformed[i]);
+  argument_case(t, "other", 1, 32, 0);
+  argument_case(t, "k", 0x80000000u, 32, 0);
+  argument_case(t, "k", 1, 2048, 0);
+  argument_case(t, "k", 1, 32, 300000);
+  lowest_block(t);
+  memory_calls(t);
+  sim_destroy(t->machine);
+  t->machine = saved;
 }
