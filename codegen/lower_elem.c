@@ -478,13 +478,33 @@ lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Held *h
   }
 }
 
+/* Bits of the register index that move only inside runs of equal elements: masks of vector accesses, mostly. */
+static u32
+constant_bits(Gen *g, const Value *v, const Held *h)
+{
+  const AxisInfo *a = &g->axes[v->id];
+  u32 mask = 0;
+  for (u32 bit = 0; h && bit < h->reg_bits; bit++) {
+    bool inside = true;
+    for (int d = 0; d < h->l->rank && inside; d++)
+      inside = held_coord(h, h->l->col[IN_REG][bit], d) < a->constancy[d];
+    mask |= (u32)inside << bit;
+  }
+  return mask;
+}
+
 static void
 lower_singly(Gen *g, const Op *op, const Val *const *in, const Held *h, Val *out)
 {
+  u32 constant = constant_bits(g, op_result(op), h);
   for (u32 r = 0; r < gen_nregs(op_result(op)->type); r++) {
     Val args[3];
     if (h && h->rep[r] != r)
       continue;
+    if (r & constant) {
+      out[r] = out[h->rep[r & ~constant]];
+      continue;
+    }
     for (u32 i = 0; i < op->noperands; i++)
       args[i] = in[i][r];
     out[r] = elem_apply(g, op, args);

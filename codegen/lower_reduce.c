@@ -165,9 +165,53 @@ result_register(Gen *g, const Fold *f, u32 operand_reg)
   return r;
 }
 
+/* A sum of products folds with fma: the products need not be rounded, since a reduction may fold in any order. Chains
+ * long enough to save the multiplications and enough of them to hide their latency. */
+static bool
+is_sum_of_products(const Fold *f)
+{
+  const Value *x = op_operand(f->op, 0);
+  return f->known && f->code == OP_ADD && !f->padded && op_is(x, OP_MUL) && (x->type->dt == DT_F32 || x->type->dt == DT_F64);
+}
+
+/* Registers regs[0..n) of the product, folded into *out. */
+static void
+fold_products(Gen *g, const Fold *f, const u32 *regs, u32 n, Part *out)
+{
+  enum { CHAINS = 8 };
+  const Op *mul = op_operand(f->op, 0)->def;
+  const Val *a = gen_regs(g, op_operand(mul, 0)), *b = gen_regs(g, op_operand(mul, 1));
+  const Val *product = gen_regs(g, op_result(mul));
+  Part chain[CHAINS] = {0};
+  for (u32 i = 0; i < n; i++) {
+    Val *v = &chain[i % CHAINS].v[0];
+    *v = i < CHAINS ? product[regs[i]] : gen_fma(g, op_result(mul)->type->dt, a[regs[i]], b[regs[i]], *v);
+  }
+  tree(g, f, chain, n < CHAINS ? n : CHAINS);
+  *out = chain[0];
+}
+
+static void
+fold_all_products(Gen *g, const Fold *f, Part *out, u32 nresults)
+{
+  u32 *regs = NEW_ARRAY(g->arena, u32, f->h->regs);
+  for (u32 i = 0; i < nresults; i++) {
+    u32 n = 0;
+    for (u32 r = 0; r < f->h->regs; r++)
+      if (f->h->rep[r] == r && result_register(g, f, r) == i)
+        regs[n++] = r;
+    if (n) fold_products(g, f, regs, n, &out[i]);
+    else out[i] = nothing(g, f);
+  }
+}
+
 static void
 fold_registers(Gen *g, const Fold *f, Part *out, u32 nresults)
 {
+  if (is_sum_of_products(f)) {
+    fold_all_products(g, f, out, nresults);
+    return;
+  }
   u32 *count = NEW_ARRAY(g->arena, u32, nresults), *start = NEW_ARRAY(g->arena, u32, nresults + 1);
   for (u32 r = 0; r < f->h->regs; r++)
     if (f->h->rep[r] == r)
