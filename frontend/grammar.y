@@ -47,7 +47,7 @@ static void tl_error(Span *at, Parser *p, const char *message);
 %type <node> file decl params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
 %type <node> expr primary type items item_list item list names default value_opt simple
 
-%right '?' ':'
+%right '?'
 %left "||"
 %left "&&"
 %left '|'

@@ -76,7 +76,7 @@ eval_args(Lower *L, const Node *call, u32 skip, const char *fn, ArgNames p, Val 
 bool
 lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out)
 {
-  const char *names[BUILTIN_ARGS_MAX];
+  const char *names[BUILTIN_ARGS_MAX] = {0};
   bool optional[BUILTIN_ARGS_MAX];
   u32 n = param_words(params);
   for (u32 i = 0; i < n; i++)
