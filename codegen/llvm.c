@@ -14,7 +14,14 @@
 #include <stdio.h>
 
 typedef struct Guard { jmp_buf jump; char message[256]; } Guard;
-static _Thread_local Guard *guard;
+
+/* The calling thread's innermost guard. */
+static Guard **
+current_guard(void)
+{
+  static _Thread_local Guard *guard;
+  return &guard;
+}
 
 /* sroa and mem2reg have nothing to do here (values are born in registers); the rest cleans up after lowering. */
 #define PIPELINE "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn," \
@@ -23,6 +30,7 @@ static _Thread_local Guard *guard;
 static void
 fatal_handler(const char *reason)
 {
+  Guard *guard = *current_guard();
   if (!guard)
     return;
   snprintf(guard->message, sizeof guard->message, "%s", reason);
@@ -42,15 +50,15 @@ initialize(void)
 bool
 llvm_guard(void (*body)(void *user), void *user, const char **message, Arena *a)
 {
-  Guard g, *outer = guard;
-  guard = &g;
-  bool ok = !setjmp(g.jump);
-  if (ok)
+  Guard g, **slot = current_guard(), *const outer = *slot;
+  *slot = &g;
+  bool died = setjmp(g.jump) != 0;
+  if (!died)
     body(user);
-  guard = outer;
-  if (!ok)
+  *slot = outer;
+  if (died)
     *message = arena_printf(a, "%s", g.message);
-  return ok;
+  return !died;
 }
 
 static void

@@ -265,9 +265,12 @@ test_file(const char *path)
 {
   Case k = {.file = path, .grid = {1, 1, 1}};
   SimMachine *machine = NULL;
+  SimOptions in_order;        /* one host thread: blocks run as the interpreter runs programs */
   SimError err;
   char *text = read_file(path, &k.len);
-  if (!text || sim_create(NULL, &machine, &err))
+  sim_options_default(&in_order);
+  in_order.threads = 1;
+  if (!text || sim_create(&in_order, &machine, &err))
     return 1;
   k.text = text;
   for (const char *s = text; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL)
