@@ -4,7 +4,8 @@
 #include "ir.h"
 
 typedef struct FrontendDefine { const char *name, *value; } FrontendDefine;           /* -D name=value */
-typedef struct FrontendFact { const char *name; bool equal; i64 value; } FrontendFact;/* equal: argument == value; else: divisible by value */
+/* equal: argument == value; else: divisible by value. */
+typedef struct FrontendFact { const char *name; bool equal; i64 value; } FrontendFact;
 typedef struct FrontendOptions {
   const char *kernel;                          /* only this kernel; NULL: all */
   const FrontendDefine *defines; u32 ndefines;

@@ -5,8 +5,8 @@
  * has no types until its arguments have). An expression gives a Val: a run-time Value, a compile-time constant, a type,
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
- * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_expr.c, lower_call.c,
- * builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
+ * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_expr.c, lower_choose.c,
+ * lower_call.c, builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -120,7 +120,7 @@ Binding *scope_find(const Lower *L, const char *name);
 Val lower_name(Lower *L, const Node *n);
 void lower_unknown_name(Lower *L, const Node *n);
 
-/* ---- lower_expr.c, lower_stmt.c, lower_call.c ---- */
+/* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);
 const Type *lower_type(Lower *L, const Node *n);                     /* NULL after reporting */
 bool lower_const_int(Lower *L, const Node *n, const char *what, i64 *out);
@@ -131,6 +131,8 @@ Val lower_call(Lower *L, const Node *n);
 Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* positional arguments only */
 bool lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out);
 bool lower_may_nest(Lower *L, Span at);                              /* another loop or if may be opened */
+Val lower_cond(Lower *L, const Node *n);
+Val lower_logic(Lower *L, const Node *n);
 Val lower_condition(Lower *L, const Node *n);                        /* scalar or tile i1 data, or poison */
 bool const_promote(Lower *L, Val v, int num, Const *out);            /* a constant brought to num; reports if it does not fit */
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
@@ -145,6 +147,7 @@ static inline Val val_const(Const k, Span at) { return (Val){.kind = V_CONST, .s
 static inline Val val_type(const Type *t, Span at) { return (Val){.kind = V_TYPE, .span = at, .type = t}; }
 static inline bool val_is_data(Val v) { return v.kind == V_IR || v.kind == V_CONST; }
 static inline bool val_is_tile(Val v) { return v.kind == V_IR && type_is_tile(v.ir->type); }
+static inline const Type *val_tile_type(Val v) { return val_is_tile(v) ? v.ir->type : NULL; }
 static inline bool val_is_ptr(Val v) { return v.kind == V_IR && type_is_ptr(v.ir->type); }
 int val_num(Val v);                                                  /* DType, NUM_INT or NUM_FLOAT; data only, no pointers */
 const Type *val_type_of(Lower *L, Val v);                            /* the type v has when nothing else decides */
