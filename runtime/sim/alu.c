@@ -30,8 +30,8 @@ alu_find(AluOp op, int var, Type type)
 {
   static const Type same_width[] = {[1] = T_U8, [2] = T_U16, [4] = T_U32, [8] = T_U64};
   const AluRow *r = find_exact(op, var, type);
-  TypeClass c = type_class[type];
-  if (!r && (c == TC_SINT || c == TC_BITS) && type_bytes[type] <= 8)
-    r = find_exact(op, var, same_width[type_bytes[type]]);
+  TypeClass c = ptx_type_class[type];
+  if (!r && (c == TC_SINT || c == TC_BITS) && ptx_type_bytes[type] <= 8)
+    r = find_exact(op, var, same_width[ptx_type_bytes[type]]);
   return r;
 }

@@ -34,7 +34,7 @@ static int
 copy_lane(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t dst, uint64_t src)
 {
   uint32_t n = in->esize;
-  if (!vec_grow(&w->pending, &w->pending_cap, w->npending + 1, sizeof *w->pending))
+  if (!sim_vec_grow(&w->pending, &w->pending_cap, w->npending + 1, sizeof *w->pending))
     return worker_error(k, w, in, (int)lane, SIM_E_MEMORY, 0, "out of memory");
   Pending *p = &w->pending[w->npending];
   *p = (Pending){.group = w->group[lane], .dst = (uint32_t)dst, .lane = (uint8_t)lane, .size = (uint8_t)n,
@@ -66,8 +66,8 @@ async_copy(Worker *k, Warp *w, const Insn *in, uint32_t m)
       return -1;
   }
   if (k->want_stats) {
-    stats_shared(k, m, dst, in->esize);
-    stats_global(k, m, src, in->esize, false);
+    mem_stats_shared(k, m, dst, in->esize);
+    mem_stats_global(k, m, src, in->esize, false);
   }
   return 0;
 }

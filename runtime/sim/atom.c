@@ -44,7 +44,7 @@ less(Type t, uint64_t x, uint64_t y)
 static uint64_t
 combine(ModId op, Type t, uint64_t x, uint64_t y)
 {
-  bool real = type_class[t] == TC_FLOAT || type_class[t] == TC_PACK;
+  bool real = ptx_type_class[t] == TC_FLOAT || ptx_type_class[t] == TC_PACK;
   if (real && (op == M_ADD || op == M_MIN || op == M_MAX))
     return float_op(op, t, x, y);
   switch (op) {
@@ -112,7 +112,7 @@ atom_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
   uint32_t global = 0;
   mem_address(w, in, in->a, in->imm, m, addr);
   FOR_LANES(i, m) {
-    Space sp = in->space == SP_GENERIC ? space_of(&addr[i]) : (Space)in->space;
+    Space sp = in->space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->space;
     global |= (uint32_t)(sp == SP_GLOBAL) << i;
     if (atom_lane(k, w, in, i, sp, addr[i]))
       return -1;
@@ -123,8 +123,8 @@ atom_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
   if (!k->want_stats)
     return 0;
   if (global)
-    stats_global(k, global, addr, (uint32_t)in->esize * in->vec, true);
+    mem_stats_global(k, global, addr, (uint32_t)in->esize * in->vec, true);
   if (m & ~global)
-    stats_shared(k, m & ~global, addr, (uint32_t)in->esize * in->vec);
+    mem_stats_shared(k, m & ~global, addr, (uint32_t)in->esize * in->vec);
   return 0;
 }

@@ -145,9 +145,9 @@ race(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n
   uint32_t t = w->index * LANES + lane;
   return worker_error(k, w, in, (int)lane, SIM_E_RACE, off,
                       "shared-memory race: thread %s %s %u bytes at shared+0x%x that thread %s %s at %s with no "
-                      "barrier between", thread_text(k, t, me, sizeof me), write ? "writes" : "reads", n, off,
-                      thread_text(k, other, them, sizeof them), other_write ? "wrote" : "read",
-                      loc_text(k, other_pc, where, sizeof where));
+                      "barrier between", sim_thread_text(k, t, me, sizeof me), write ? "writes" : "reads", n, off,
+                      sim_thread_text(k, other, them, sizeof them), other_write ? "wrote" : "read",
+                      sim_loc_text(k, other_pc, where, sizeof where));
 }
 
 static int
@@ -157,8 +157,8 @@ pending(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_
   uint32_t pc = (uint32_t)k->shadow->write[off] & PC_MASK;
   return worker_error(k, w, in, (int)lane, SIM_E_ASYNC, off,
                       "thread %s %s %u bytes at shared+0x%x, where an asynchronous copy issued at %s has not been "
-                      "waited for", thread_text(k, w->index * LANES + lane, me, sizeof me),
-                      write ? "writes" : "reads", n, off, loc_text(k, pc, where, sizeof where));
+                      "waited for", sim_thread_text(k, w->index * LANES + lane, me, sizeof me),
+                      write ? "writes" : "reads", n, off, sim_loc_text(k, pc, where, sizeof where));
 }
 
 static int
@@ -167,7 +167,7 @@ uninitialised(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, u
   char me[48];
   return worker_error(k, w, in, (int)lane, SIM_E_UNINIT, off,
                       "thread %s reads %u bytes at shared+0x%x that no thread of the block has written",
-                      thread_text(k, w->index * LANES + lane, me, sizeof me), n, off);
+                      sim_thread_text(k, w->index * LANES + lane, me, sizeof me), n, off);
 }
 
 static void

@@ -11,21 +11,21 @@ static Wide
 read_value(Type t, uint64_t bits)
 {
   Wide v = {0};
-  unsigned n = type_bytes[t] * 8u;
-  if (type_class[t] == TC_SINT)
+  unsigned n = ptx_type_bytes[t] * 8u;
+  if (ptx_type_class[t] == TC_SINT)
     v.i = n < 64 ? (uint64_t)((int64_t)(bits << (64 - n)) >> (64 - n)) : bits;
   else {
     v.i = n < 64 ? bits & ((1ull << n) - 1) : bits;
     v.is_unsigned = true;
   }
-  v.real = type_class[t] == TC_FLOAT;
+  v.real = ptx_type_class[t] == TC_FLOAT;
   switch (t) {
   case T_F16: v.f = (double)f16_to_f32((uint16_t)bits); break;
   case T_BF16: v.f = (double)bf16_to_f32((uint16_t)bits); break;
   case T_F32: case T_TF32: v.f = (double)bits_f32((uint32_t)bits); break;
   case T_F64: v.f = bits_f64(bits); break;
-  case T_E4M3: v.f = fp_decode((uint32_t)v.i, &fp_e4m3); break;
-  case T_E5M2: v.f = fp_decode((uint32_t)v.i, &fp_e5m2); break;
+  case T_E4M3: v.f = simfp_decode((uint32_t)v.i, &simfp_e4m3); break;
+  case T_E5M2: v.f = simfp_decode((uint32_t)v.i, &simfp_e5m2); break;
   default: break;
   }
   return v;
@@ -59,8 +59,8 @@ static uint64_t
 real_to_int(const Insn *in, double v)
 {
   Type t = (Type)in->type, from = (Type)in->type2;
-  unsigned n = type_bytes[t] * 8u;
-  bool sign = type_class[t] == TC_SINT;
+  unsigned n = ptx_type_bytes[t] * 8u;
+  bool sign = ptx_type_class[t] == TC_SINT;
   if (v != v)
     return from != T_F64 && n < 64 ? 0 : 1ull << (n - 1);
   v = to_whole(v, rounding((ModId)in->rnd));
@@ -78,8 +78,8 @@ static uint64_t
 int_to_int(const Insn *in, Wide v)
 {
   Type t = (Type)in->type;
-  unsigned n = type_bytes[t] * 8u;
-  bool sign = type_class[t] == TC_SINT, negative = !v.is_unsigned && (int64_t)v.i < 0;
+  unsigned n = ptx_type_bytes[t] * 8u;
+  bool sign = ptx_type_class[t] == TC_SINT, negative = !v.is_unsigned && (int64_t)v.i < 0;
   if (!(in->post & POST_SAT))
     return v.i;
   uint64_t top = sign ? (1ull << (n - 1)) - 1 : n < 64 ? (1ull << n) - 1 : ~0ull;
@@ -94,12 +94,12 @@ static const FpFormat *
 format_of(Type t)
 {
   switch (t) {
-  case T_F16: return &fp_f16;
-  case T_BF16: return &fp_bf16;
-  case T_TF32: return &fp_tf32;
-  case T_E4M3: return &fp_e4m3;
-  case T_E5M2: return &fp_e5m2;
-  default: return &fp_f32;
+  case T_F16: return &simfp_f16;
+  case T_BF16: return &simfp_bf16;
+  case T_TF32: return &simfp_tf32;
+  case T_E4M3: return &simfp_e4m3;
+  case T_E5M2: return &simfp_e5m2;
+  default: return &simfp_f32;
   }
 }
 
@@ -155,7 +155,7 @@ write_real(const Insn *in, Type t, Wide v)
     f = 0;
   if (t == T_F64)
     return f64_bits(f);
-  uint32_t u = fp_encode(f, format_of(t), r, in->flags & IF_ALIGNED);
+  uint32_t u = simfp_encode(f, format_of(t), r, in->flags & IF_ALIGNED);
   if (t == T_TF32)
     return f != f ? 0x7fffffffu : u << 13;
   if (t == T_F32 && (in->post & POST_FTZ32) && !(u & 0x7f800000u))
@@ -167,7 +167,7 @@ static uint64_t
 convert(const Insn *in, Type to, Type from, uint64_t bits)
 {
   Wide v = read_value(from, bits);
-  TypeClass c = type_class[to];
+  TypeClass c = ptx_type_class[to];
   if (v.real)
     v.f = flush(in, from, v.f);
   if (c == TC_FLOAT)
@@ -192,7 +192,7 @@ static uint64_t
 convert_pair(const Insn *in, uint64_t x, uint64_t y)
 {
   Type to = part_of((Type)in->type), from = part_of((Type)in->type2);
-  unsigned half = type_bytes[in->type] * 4u, src = type_bytes[from] * 8u;
+  unsigned half = ptx_type_bytes[in->type] * 4u, src = ptx_type_bytes[from] * 8u;
   uint64_t hi = in->sub ? x : x >> src, lo = in->sub ? y : x;
   return convert(in, to, from, hi) << half | (convert(in, to, from, lo) & ((1ull << half) - 1));
 }
@@ -200,10 +200,10 @@ convert_pair(const Insn *in, uint64_t x, uint64_t y)
 static uint64_t
 extend(Type t, uint64_t v)
 {
-  unsigned n = type_bytes[t] * 8u;
+  unsigned n = ptx_type_bytes[t] * 8u;
   if (n >= 64)
     return v;
-  return type_class[t] == TC_SINT ? (uint64_t)((int64_t)(v << (64 - n)) >> (64 - n)) : v & ((1ull << n) - 1);
+  return ptx_type_class[t] == TC_SINT ? (uint64_t)((int64_t)(v << (64 - n)) >> (64 - n)) : v & ((1ull << n) - 1);
 }
 
 int

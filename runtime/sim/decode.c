@@ -26,7 +26,7 @@ decode_fail(Decoder *d, const char *fmt, ...)
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   uint32_t line = d->here.ptx_line ? d->here.ptx_line : d->r->tok[d->pos].line;
-  error_set(d->r->err, SIM_E_PARSE, "PTX line %u: %s", line, text);
+  sim_error_set(d->r->err, SIM_E_PARSE, "PTX line %u: %s", line, text);
   d->r->err->ptx_line = line;
 }
 
@@ -54,7 +54,7 @@ decode_expect(Decoder *d, char punct)
 }
 
 uint32_t
-text_hash(const char *s, uint32_t n)
+ptx_hash(const char *s, uint32_t n)
 {
   uint32_t h = 2166136261u;
   for (uint32_t i = 0; i < n; i++)
@@ -65,7 +65,7 @@ text_hash(const char *s, uint32_t n)
 static Sym *
 search(Sym *list, size_t from, size_t to, const char *s, uint32_t n)
 {
-  uint32_t h = text_hash(s, n);
+  uint32_t h = ptx_hash(s, n);
   for (size_t i = to; i-- > from;)
     if (list[i].hash == h && list[i].n == n && memcmp(list[i].s, s, n) == 0)
       return &list[i];
@@ -86,12 +86,12 @@ decode_declare(Decoder *d, const Tok *name, SymKind kind)
     decode_fail(d, "expected a name");
     return NULL;
   }
-  if (!vec_grow(&d->sym, &d->sym_cap, d->nsym + 1, sizeof *d->sym)) {
+  if (!sim_vec_grow(&d->sym, &d->sym_cap, d->nsym + 1, sizeof *d->sym)) {
     decode_fail(d, "out of memory");
     return NULL;
   }
   Sym *s = &d->sym[d->nsym++];
-  *s = (Sym){.s = name->s, .n = name->n, .hash = text_hash(name->s, name->n), .kind = (uint8_t)kind};
+  *s = (Sym){.s = name->s, .n = name->n, .hash = ptx_hash(name->s, name->n), .kind = (uint8_t)kind};
   return s;
 }
 
@@ -101,7 +101,7 @@ static Type
 type_word(const Tok *t)
 {
   for (int i = 1; t->kind == TK_IDENT && i < T_COUNT; i++)
-    if (t->n == strlen(type_text[i]) + 1 && memcmp(t->s + 1, type_text[i], t->n - 1) == 0)
+    if (t->n == strlen(ptx_type_text[i]) + 1 && memcmp(t->s + 1, ptx_type_text[i], t->n - 1) == 0)
       return (Type)i;
   return T_NONE;
 }
@@ -144,7 +144,7 @@ static void
 declare_registers(Decoder *d)
 {
   Type t = type_word(decode_peek(d));
-  if (t == T_NONE || type_bytes[t] > 8) {
+  if (t == T_NONE || ptx_type_bytes[t] > 8) {
     decode_fail(d, "a register of this type is outside this machine");
     return;
   }
@@ -209,9 +209,9 @@ declare_variable(Decoder *d, Space space)
   while (!d->failed && decode_peek(d)->kind == TK_IDENT && decode_peek(d)->s[0] == '.') {
     const Tok *word = decode_peek(d);
     d->pos++;
-    if (tok_is(word, ".align"))
+    if (ptx_tok_is(word, ".align"))
       align = (uint32_t)number(d);
-    else if ((t = type_word(word)) == T_NONE || !type_bytes[t])
+    else if ((t = type_word(word)) == T_NONE || !ptx_type_bytes[t])
       decode_fail(d, "unknown word '%.*s' in a variable", (int)word->n, word->s);
   }
   if (!t || (align & (align - 1)) || align > 1 << 16) {
@@ -224,9 +224,9 @@ declare_variable(Decoder *d, Space space)
       return;
     size_t index = (size_t)(s - d->sym);
     d->pos++;
-    uint64_t size = array_size(d, type_bytes[t]);
+    uint64_t size = array_size(d, ptx_type_bytes[t]);
     s = &d->sym[index];
-    s->align = align ? align : type_bytes[t];
+    s->align = align ? align : ptx_type_bytes[t];
     s->size = (uint32_t)size;
     if (space == SP_SHARED)
       place_shared(d, s);
@@ -249,11 +249,11 @@ read_loc(Decoder *d)
   while (!d->failed && decode_accept(d, ',')) {
     const Tok *word = decode_peek(d);
     d->pos++;
-    if (tok_is(word, "function_name")) {
+    if (ptx_tok_is(word, "function_name")) {
       d->pos++;
       if (decode_accept(d, '+'))
         number(d);
-    } else if (tok_is(word, "inlined_at")) {
+    } else if (ptx_tok_is(word, "inlined_at")) {
       number(d), number(d), number(d);
     } else
       decode_fail(d, "malformed .loc");
@@ -274,17 +274,17 @@ skip_to(Decoder *d, char punct)
 static void
 read_directive(Decoder *d, const Tok *t)
 {
-  if (tok_is(t, ".reg"))
+  if (ptx_tok_is(t, ".reg"))
     declare_registers(d);
-  else if (tok_is(t, ".local"))
+  else if (ptx_tok_is(t, ".local"))
     declare_variable(d, SP_LOCAL);
-  else if (tok_is(t, ".param"))
+  else if (ptx_tok_is(t, ".param"))
     declare_variable(d, SP_PARAM);
-  else if (tok_is(t, ".shared"))
+  else if (ptx_tok_is(t, ".shared"))
     declare_variable(d, SP_SHARED);
-  else if (tok_is(t, ".loc"))
+  else if (ptx_tok_is(t, ".loc"))
     read_loc(d);
-  else if (tok_is(t, ".pragma"))
+  else if (ptx_tok_is(t, ".pragma"))
     skip_to(d, ';');
   else
     decode_fail(d, "unknown directive '%.*s'", (int)(t->n > 40 ? 40 : t->n), t->s);
@@ -295,21 +295,21 @@ read_directive(Decoder *d, const Tok *t)
 void
 decode_fixup(Decoder *d, const Tok *label, uint32_t insn, uint32_t brx)
 {
-  if (!vec_grow(&d->fixup, &d->fixup_cap, d->nfixup + 1, sizeof *d->fixup)) {
+  if (!sim_vec_grow(&d->fixup, &d->fixup_cap, d->nfixup + 1, sizeof *d->fixup)) {
     decode_fail(d, "out of memory");
     return;
   }
-  d->fixup[d->nfixup++] = (Fixup){label->s, label->n, text_hash(label->s, label->n), d->here.ptx_line, insn, brx};
+  d->fixup[d->nfixup++] = (Fixup){label->s, label->n, ptx_hash(label->s, label->n), d->here.ptx_line, insn, brx};
 }
 
 static void
 define_label(Decoder *d, const char *s, uint32_t n)
 {
-  if (!vec_grow(&d->label, &d->label_cap, d->nlabel + 1, sizeof *d->label)) {
+  if (!sim_vec_grow(&d->label, &d->label_cap, d->nlabel + 1, sizeof *d->label)) {
     decode_fail(d, "out of memory");
     return;
   }
-  d->label[d->nlabel++] = (Label){s, n, text_hash(s, n), (uint32_t)d->ncode};
+  d->label[d->nlabel++] = (Label){s, n, ptx_hash(s, n), (uint32_t)d->ncode};
 }
 
 static bool
@@ -371,9 +371,9 @@ read_label(Decoder *d)
   const Tok *t = decode_peek(d);
   d->pos += 2;
   const Tok *after = decode_peek(d);
-  if (tok_is(after, ".branchtargets"))
+  if (ptx_tok_is(after, ".branchtargets"))
     read_targets(d, t);
-  else if (tok_is(after, ".callprototype"))
+  else if (ptx_tok_is(after, ".callprototype"))
     decode_fail(d, "calls through pointers are outside this machine");
   else
     define_label(d, t->s, t->n);
@@ -487,7 +487,7 @@ decode_body(Decoder *d, const Func *f)
   if (d->failed)
     return;
   d->guard = NO_GUARD;
-  emit(d, K_EXIT);
+  insn_emit(d, K_EXIT);
 }
 
 /* ---- calls ---- */
@@ -568,7 +568,7 @@ call_external(Decoder *d, const Func *f)
   bool is_assert = f->n == 12 && memcmp(f->s, "__assertfail", 12) == 0;
   bool is_print = f->n == 7 && memcmp(f->s, "vprintf", 7) == 0;
   if (is_assert) {
-    Insn *in = emit(d, K_TRAP);
+    Insn *in = insn_emit(d, K_TRAP);
     if (in)
       in->sub = 2;
   } else if (!is_print)
@@ -581,7 +581,7 @@ call_function(Decoder *d, const Func *f, const Sym *ret, size_t nret, const Sym 
 {
   uint32_t skip = UINT32_MAX;
   if (d->guard) {
-    Insn *in = emit(d, K_BRA);
+    Insn *in = insn_emit(d, K_BRA);
     if (!in)
       return;
     in->guard_not = !in->guard_not;
@@ -601,7 +601,7 @@ decode_call(Decoder *d, int arg)
 {
   Sym actual[64], result[4];
   size_t nret = 0, nargs = 0;
-  mod_take(d, M_UNI);
+  opmod_take(d, M_UNI);
   if (decode_peek(d)->kind == TK_PUNCT) {
     nret = read_actuals(d, result, 4);
     decode_expect(d, ',');

@@ -15,7 +15,7 @@ typedef struct Tok {
 } Tok;
 /* The tokens of a text, ended by TK_END; *out is malloc'd. */
 int ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err);
-bool tok_is(const Tok *t, const char *text);
+bool ptx_tok_is(const Tok *t, const char *text);
 
 typedef enum SymKind { SYM_VAR, SYM_REG, SYM_RANGE, SYM_FUNC, SYM_TARGETS } SymKind;
 typedef struct Func Func;
@@ -97,7 +97,7 @@ void decode_body(Decoder *d, const Func *f);
 Sym *decode_lookup(Decoder *d, const char *s, uint32_t n);
 Sym *decode_declare(Decoder *d, const Tok *name, SymKind kind);
 void decode_fixup(Decoder *d, const Tok *label, uint32_t insn, uint32_t brx);
-uint32_t text_hash(const char *s, uint32_t n);
+uint32_t ptx_hash(const char *s, uint32_t n);
 /* operands.c */
 /* Whether a word is a register; then *o is it. */
 bool opnd_register(Decoder *d, const Tok *t, Opnd *o);
@@ -109,14 +109,14 @@ int opnd_width(Type t);
 /* The slot of a source of a width in bytes (0: predicate); float immediates are rounded to type t. */
 uint32_t opnd_src(Decoder *d, const Opnd *o, Type t);
 uint32_t opnd_dst(Decoder *d, const Opnd *o, int width);
-Insn *emit(Decoder *d, Kind kind);
-void emit_alu(Decoder *d, AluOp op, int var, Type t, int dw, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
-void emit_pred(Decoder *d, char op, uint32_t dst, uint32_t a, uint32_t b);
-void ext_add(Decoder *d, uint32_t value);
+Insn *insn_emit(Decoder *d, Kind kind);
+void insn_alu(Decoder *d, AluOp op, int var, Type t, int dw, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
+void insn_pred(Decoder *d, char op, uint32_t dst, uint32_t a, uint32_t b);
+void insn_ext(Decoder *d, uint32_t value);
 /* decode_ops.c: modifiers */
-bool mod_take(Decoder *d, ModId m);
-Type mod_type(Decoder *d);
-Space mod_space(Decoder *d);
+bool opmod_take(Decoder *d, ModId m);
+Type opmod_type(Decoder *d);
+Space opmod_space(Decoder *d);
 /* every opcode's decoder */
 typedef void DecodeFn(Decoder *d, int arg);
 #define PTX(text, decoder, arg) DecodeFn decode_##decoder;

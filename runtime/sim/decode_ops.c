@@ -27,7 +27,7 @@ static int
 mod_find(const char *s, uint32_t n)
 {
   for (int i = 1; i < T_COUNT; i++)
-    if (strlen(type_text[i]) == n && memcmp(type_text[i], s, n) == 0)
+    if (strlen(ptx_type_text[i]) == n && memcmp(ptx_type_text[i], s, n) == 0)
       return M_COUNT + i;
   for (int i = 1; i < M_COUNT; i++)
     if (strlen(mods[i].text) == n && memcmp(mods[i].text, s, n) == 0)
@@ -61,7 +61,7 @@ split_mods(Decoder *d, const Tok *t)
 }
 
 bool
-mod_take(Decoder *d, ModId m)
+opmod_take(Decoder *d, ModId m)
 {
   for (uint32_t i = 0; i < d->nmod; i++)
     if (d->mod[i] == m) {
@@ -85,7 +85,7 @@ mod_take_range(Decoder *d, ModId first, ModId last)
 
 /* The next type, left to right; T_NONE when there is none. */
 Type
-mod_type(Decoder *d)
+opmod_type(Decoder *d)
 {
   for (uint32_t i = 0; i < d->nmod; i++)
     if (d->mod[i] >= M_COUNT) {
@@ -99,14 +99,14 @@ mod_type(Decoder *d)
 static Type
 need_type(Decoder *d)
 {
-  Type t = mod_type(d);
+  Type t = opmod_type(d);
   if (!t)
     decode_fail(d, "a type is missing");
   return t;
 }
 
 Space
-mod_space(Decoder *d)
+opmod_space(Decoder *d)
 {
   switch (mod_take_range(d, M_GLOBAL, M_PARAM_FUNC)) {
   case M_GLOBAL: return SP_GLOBAL;
@@ -181,11 +181,11 @@ take_post(Decoder *d, Type t)
 {
   Post p = {0, 0};
   p.rnd = take_rounding(d);
-  if (mod_take(d, M_FTZ))
+  if (opmod_take(d, M_FTZ))
     p.bits |= t == T_F16 || t == T_F16X2 ? POST_FTZ16 : POST_FTZ32;
-  if (mod_take(d, M_SAT))
+  if (opmod_take(d, M_SAT))
     p.bits |= POST_SAT;
-  if (mod_take(d, M_RELU))
+  if (opmod_take(d, M_RELU))
     p.bits |= POST_RELU;
   if (p.rnd == M_RN)
     p.rnd = 0;
@@ -204,9 +204,9 @@ set_post(Decoder *d, Post p)
 static int
 take_variant(Decoder *d)
 {
-  int var = mod_take(d, M_LO) ? V_LO : mod_take(d, M_HI) ? V_HI : mod_take(d, M_WIDE) ? V_WIDE : V_NONE;
-  mod_take(d, M_APPROX);
-  mod_take(d, M_FULL);
+  int var = opmod_take(d, M_LO) ? V_LO : opmod_take(d, M_HI) ? V_HI : opmod_take(d, M_WIDE) ? V_WIDE : V_NONE;
+  opmod_take(d, M_APPROX);
+  opmod_take(d, M_FULL);
   return var;
 }
 
@@ -228,16 +228,16 @@ pred_logic(Decoder *d)
   char c = d->op_tok->s[0];
   char op = c == 'a' ? '&' : c == 'o' ? '|' : c == 'x' ? '^' : '~';
   uint32_t a = opnd_src(d, &d->op[1], T_PRED), b = d->nop > 2 ? opnd_src(d, &d->op[2], T_PRED) : a;
-  emit_pred(d, op, opnd_dst(d, &d->op[0], 0), a, b);
+  insn_pred(d, op, opnd_dst(d, &d->op[0], 0), a, b);
 }
 
 static uint32_t
 carry_slot(Decoder *d, Type t, uint32_t src)
 {
-  if (type_bytes[t] == 4)
+  if (ptx_type_bytes[t] == 4)
     return src;
   uint32_t wide = slot_new(d, 8);
-  emit_alu(d, A_cvt_u32, V_NONE, T_U64, 8, wide, src, src, src);
+  insn_alu(d, A_cvt_u32, V_NONE, T_U64, 8, wide, src, src, src);
   return wide;
 }
 
@@ -254,17 +254,17 @@ add_with_carry(Decoder *d, Type t, bool sub, uint32_t a, uint32_t b, bool in, bo
     d->carry = slot_new(d, 4);
   AluOp op = sub ? A_sub : A_add, test = sub ? A_borrow : A_carry;
   uint32_t c1 = slot_new(d, 4), t1 = slot_new(d, w), dst = opnd_dst(d, &d->op[0], w);
-  emit_alu(d, test, V_NONE, t, 4, c1, a, b, b);
-  emit_alu(d, op, V_NONE, t, w, t1, a, b, b);
+  insn_alu(d, test, V_NONE, t, 4, c1, a, b, b);
+  insn_alu(d, op, V_NONE, t, w, t1, a, b, b);
   if (in) {
     uint32_t carry = carry_slot(d, t, d->carry), c2 = slot_new(d, 4);
-    emit_alu(d, test, V_NONE, t, 4, c2, t1, carry, carry);
-    emit_alu(d, op, V_NONE, t, w, t1, t1, carry, carry);
-    emit_alu(d, A_or, V_NONE, T_U32, 4, c1, c1, c2, c2);
+    insn_alu(d, test, V_NONE, t, 4, c2, t1, carry, carry);
+    insn_alu(d, op, V_NONE, t, w, t1, t1, carry, carry);
+    insn_alu(d, A_or, V_NONE, T_U32, 4, c1, c1, c2, c2);
   }
   if (out)
-    emit_alu(d, A_mov, V_NONE, T_U32, 4, d->carry, c1, c1, c1);
-  emit_alu(d, A_mov, V_NONE, t, w, dst, t1, t1, t1);
+    insn_alu(d, A_mov, V_NONE, T_U32, 4, d->carry, c1, c1, c1);
+  insn_alu(d, A_mov, V_NONE, t, w, dst, t1, t1, t1);
 }
 
 static void
@@ -284,7 +284,7 @@ carry_mad(Decoder *d, int var, bool in, bool out)
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), c = opnd_src(d, &d->op[3], t);
   uint32_t product = slot_new(d, w);
-  emit_alu(d, A_mul, var, t, w, product, a, b, b);
+  insn_alu(d, A_mul, var, t, w, product, a, b, b);
   add_with_carry(d, t, false, product, c, in, out);
 }
 
@@ -292,7 +292,7 @@ carry_mad(Decoder *d, int var, bool in, bool out)
 void
 decode_addc(Decoder *d, int arg)
 {
-  bool out = mod_take(d, M_CC);
+  bool out = opmod_take(d, M_CC);
   if (arg == 2)
     carry_mad(d, take_variant(d), true, out);
   else
@@ -312,53 +312,53 @@ decode_alu(Decoder *d, int nsrc)
 {
   AluOp op = alu_named(d->op_tok);
   int var = take_variant(d);
-  if (mod_take(d, M_CC)) {
+  if (opmod_take(d, M_CC)) {
     if (op == A_mad)
       carry_mad(d, var, false, true);
     else
       carry_op(d, op == A_sub, false, true);
     return;
   }
-  bool shift = mod_take(d, M_SHIFTAMT);
-  mod_take(d, M_CLAMP);
-  mod_take(d, M_NOFTZ);
+  bool shift = opmod_take(d, M_SHIFTAMT);
+  opmod_take(d, M_CLAMP);
+  opmod_take(d, M_NOFTZ);
   Type t = need_type(d);
   need_operands(d, (uint32_t)nsrc + 1, (uint32_t)nsrc + 1);
   if (t == T_PRED) {
     pred_logic(d);
     return;
   }
-  if (op == A_mad && type_class[t] == TC_FLOAT)
+  if (op == A_mad && ptx_type_class[t] == TC_FLOAT)
     op = A_fma;
   Post post = take_post(d, t);
   Type dt = dst_type(op, var, t), ct = var == V_WIDE ? dt : t;
   uint32_t a = opnd_src(d, &d->op[1], t), b = nsrc > 1 ? opnd_src(d, &d->op[2], t) : a;
   uint32_t c = nsrc > 2 ? opnd_src(d, &d->op[3], ct) : a;
   int w = opnd_width(dt);
-  emit_alu(d, op, var, t, w, opnd_dst(d, &d->op[0], w), a, b, c);
+  insn_alu(d, op, var, t, w, opnd_dst(d, &d->op[0], w), a, b, c);
   set_post(d, post);
   if (shift && !d->failed)
-    d->code[d->ncode - 1].imm = type_bytes[t] * 8;
+    d->code[d->ncode - 1].imm = ptx_type_bytes[t] * 8;
 }
 
 void
 decode_minmax(Decoder *d, int nsrc)
 {
   AluOp op = alu_named(d->op_tok);
-  int var = mod_take(d, M_NAN) ? V_NAN : V_NONE;
+  int var = opmod_take(d, M_NAN) ? V_NAN : V_NONE;
   Type t = need_type(d);
   Post post = take_post(d, t);
   need_operands(d, 3, 4);
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t);
   uint32_t dst = opnd_dst(d, &d->op[0], w), c = d->nop == 4 ? opnd_src(d, &d->op[3], t) : 0;
-  emit_alu(d, op, var, t, w, dst, a, b, b);
+  insn_alu(d, op, var, t, w, dst, a, b, b);
   set_post(d, post);
   if (!c)
     return;
   if (c == dst)
     decode_fail(d, "the third source is the result's register");
-  emit_alu(d, op, var, t, w, dst, dst, c, c);
+  insn_alu(d, op, var, t, w, dst, dst, c, c);
   set_post(d, post);
 }
 
@@ -370,7 +370,7 @@ decode_shift(Decoder *d, int arg)
   need_operands(d, 3, 3);
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), n = opnd_src(d, &d->op[2], T_U32);
-  emit_alu(d, op, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, n, n);
+  insn_alu(d, op, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, n, n);
 }
 
 void
@@ -380,7 +380,7 @@ decode_bfe(Decoder *d, int arg)
   need_operands(d, 4, 4);
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], T_U32), c = opnd_src(d, &d->op[3], T_U32);
-  emit_alu(d, A_bfe, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, b, c);
+  insn_alu(d, A_bfe, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, b, c);
 }
 
 void
@@ -391,8 +391,8 @@ decode_bfi(Decoder *d, int arg)
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t);
   uint32_t pos = opnd_src(d, &d->op[3], T_U32), len = opnd_src(d, &d->op[4], T_U32), both = slot_new(d, 4);
-  emit_alu(d, A_pair, V_NONE, T_U32, 4, both, pos, len, len);
-  emit_alu(d, A_bfi, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, b, both);
+  insn_alu(d, A_pair, V_NONE, T_U32, 4, both, pos, len, len);
+  insn_alu(d, A_bfi, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, b, both);
 }
 
 static uint64_t
@@ -407,7 +407,7 @@ static void
 three_words(Decoder *d, AluOp op, uint64_t imm)
 {
   uint32_t a = opnd_src(d, &d->op[1], T_B32), b = opnd_src(d, &d->op[2], T_B32), c = opnd_src(d, &d->op[3], T_B32);
-  emit_alu(d, op, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
+  insn_alu(d, op, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
   if (!d->failed)
     d->code[d->ncode - 1].imm = imm;
 }
@@ -423,10 +423,10 @@ decode_lop3(Decoder *d, int arg)
 void
 decode_shf(Decoder *d, int arg)
 {
-  bool left = mod_take(d, M_L), wrap = mod_take(d, M_WRAP);
+  bool left = opmod_take(d, M_L), wrap = opmod_take(d, M_WRAP);
   if (!left)
-    mod_take(d, M_R);
-  mod_take(d, M_CLAMP);
+    opmod_take(d, M_R);
+  opmod_take(d, M_CLAMP);
   need_type(d);
   need_operands(d, 4, 4);
   three_words(d, left ? A_shfl_l : A_shfl_r, wrap);
@@ -444,8 +444,8 @@ decode_prmt(Decoder *d, int arg)
 void
 decode_dp(Decoder *d, int arg)
 {
-  bool four = d->op_tok->s[2] == '4', hi = mod_take(d, M_HI);
-  mod_take(d, M_LO);
+  bool four = d->op_tok->s[2] == '4', hi = opmod_take(d, M_HI);
+  opmod_take(d, M_LO);
   Type a = need_type(d), b = need_type(d);
   need_operands(d, 4, 4);
   three_words(d, four ? A_dp4a : A_dp2a, (a == T_S32 ? 1u : 0) | (b == T_S32 ? 2u : 0) | (hi ? 4u : 0));
@@ -464,7 +464,7 @@ static AluOp
 take_compare(Decoder *d)
 {
   for (size_t i = 0; i < sizeof compares / sizeof *compares; i++)
-    if (mod_take(d, (ModId)compares[i].mod))
+    if (opmod_take(d, (ModId)compares[i].mod))
       return (AluOp)compares[i].op;
   decode_fail(d, "a comparison is missing");
   return A_COUNT;
@@ -473,13 +473,13 @@ take_compare(Decoder *d)
 static char
 take_bool(Decoder *d)
 {
-  return mod_take(d, M_AND) ? '&' : mod_take(d, M_OR) ? '|' : mod_take(d, M_XOR) ? '^' : 0;
+  return opmod_take(d, M_AND) ? '&' : opmod_take(d, M_OR) ? '|' : opmod_take(d, M_XOR) ? '^' : 0;
 }
 
 static void
 compare(Decoder *d, AluOp op, Type t, uint32_t dst, uint32_t a, uint32_t b, Post post)
 {
-  emit_alu(d, op, V_NONE, t, 0, dst, a, b, b);
+  insn_alu(d, op, V_NONE, t, 0, dst, a, b, b);
   set_post(d, post);
 }
 
@@ -488,10 +488,10 @@ finish_setp(Decoder *d, uint32_t p, uint32_t q, uint32_t test, char logic, uint3
 {
   if (q) {
     uint32_t not_test = slot_new(d, 0);
-    emit_pred(d, '~', not_test, test, test);
-    emit_pred(d, logic ? logic : '=', q, not_test, c);
+    insn_pred(d, '~', not_test, test, test);
+    insn_pred(d, logic ? logic : '=', q, not_test, c);
   }
-  emit_pred(d, logic ? logic : '=', p, test, c);
+  insn_pred(d, logic ? logic : '=', p, test, c);
 }
 
 static Type
@@ -506,8 +506,8 @@ compare_halves(Decoder *d, AluOp op, Type t, const uint32_t dst[2], uint32_t a, 
 {
   for (int h = 0; h < 2; h++) {
     uint32_t x = slot_new(d, 2), y = slot_new(d, 2);
-    emit_alu(d, h ? A_hi16 : A_lo16, V_NONE, T_U32, 2, x, a, a, a);
-    emit_alu(d, h ? A_hi16 : A_lo16, V_NONE, T_U32, 2, y, b, b, b);
+    insn_alu(d, h ? A_hi16 : A_lo16, V_NONE, T_U32, 2, x, a, a, a);
+    insn_alu(d, h ? A_hi16 : A_lo16, V_NONE, T_U32, 2, y, b, b, b);
     compare(d, op, half_of(t), dst[h], x, y, post);
   }
 }
@@ -528,8 +528,8 @@ decode_setp(Decoder *d, int arg)
     uint32_t test[2] = {slot_new(d, 0), slot_new(d, 0)};
     compare_halves(d, op, t, test, a, b, post);
     if (q)
-      emit_pred(d, logic ? logic : '=', q, test[1], c);
-    emit_pred(d, logic ? logic : '=', p, test[0], c);
+      insn_pred(d, logic ? logic : '=', q, test[1], c);
+    insn_pred(d, logic ? logic : '=', p, test[0], c);
     return;
   }
   if (!logic && !q) {
@@ -551,7 +551,7 @@ static void
 choose(Decoder *d, int w, uint32_t dst, uint32_t p, uint64_t yes)
 {
   uint32_t a = slot_const(d, w, yes, false), b = slot_const(d, w, 0, false);
-  emit_alu(d, A_selp, V_NONE, w == 2 ? T_U16 : T_U32, w, dst, a, b, p);
+  insn_alu(d, A_selp, V_NONE, w == 2 ? T_U16 : T_U32, w, dst, a, b, p);
 }
 
 void
@@ -569,7 +569,7 @@ decode_set(Decoder *d, int arg)
   if (!half_of(t)) {
     compare(d, op, t, test[0], a, b, post);
     if (logic)
-      emit_pred(d, logic, test[0], test[0], c);
+      insn_pred(d, logic, test[0], test[0], c);
     choose(d, w, dst, test[0], true_value(dt));
     return;
   }
@@ -577,10 +577,10 @@ decode_set(Decoder *d, int arg)
   compare_halves(d, op, t, test, a, b, post);
   for (int h = 0; h < 2; h++) {
     if (logic)
-      emit_pred(d, logic, test[h], test[h], c);
+      insn_pred(d, logic, test[h], test[h], c);
     choose(d, 2, part[h], test[h], half_of(dt) ? true_value(half_of(dt)) : 0xffff);
   }
-  emit_alu(d, A_pack16, V_NONE, T_U32, 4, dst, part[0], part[1], part[1]);
+  insn_alu(d, A_pack16, V_NONE, T_U32, 4, dst, part[0], part[1], part[1]);
 }
 
 void
@@ -590,7 +590,7 @@ decode_testp(Decoder *d, int arg)
   Type t = need_type(d);
   need_operands(d, 2, 2);
   uint32_t a = opnd_src(d, &d->op[1], t);
-  emit_alu(d, op, V_NONE, t, 0, opnd_dst(d, &d->op[0], 0), a, a, a);
+  insn_alu(d, op, V_NONE, t, 0, opnd_dst(d, &d->op[0], 0), a, a, a);
 }
 
 void
@@ -604,7 +604,7 @@ decode_selp(Decoder *d, int arg)
   }
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), p = opnd_src(d, &d->op[3], T_PRED);
-  emit_alu(d, A_selp, V_NONE, w == 2 ? T_U16 : w == 4 ? T_U32 : T_U64, w, opnd_dst(d, &d->op[0], w), a, b, p);
+  insn_alu(d, A_selp, V_NONE, w == 2 ? T_U16 : w == 4 ? T_U32 : T_U64, w, opnd_dst(d, &d->op[0], w), a, b, p);
 }
 
 void
@@ -616,7 +616,7 @@ decode_slct(Decoder *d, int arg)
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), c = opnd_src(d, &d->op[3], ct);
   (void)post;
-  emit_alu(d, ct == T_F32 ? A_slct_f32 : A_slct_s32, V_NONE, w == 2 ? T_U16 : w == 4 ? T_U32 : T_U64, w,
+  insn_alu(d, ct == T_F32 ? A_slct_f32 : A_slct_s32, V_NONE, w == 2 ? T_U16 : w == 4 ? T_U32 : T_U64, w,
            opnd_dst(d, &d->op[0], w), a, b, c);
 }
 
@@ -633,7 +633,7 @@ pack(Decoder *d, uint32_t dst, int width, const Opnd *e, uint32_t n)
 {
   if (n == 1) {
     uint32_t s = opnd_src(d, e, bits_type(width));
-    emit_alu(d, A_mov, V_NONE, bits_type(width), width, dst, s, s, s);
+    insn_alu(d, A_mov, V_NONE, bits_type(width), width, dst, s, s, s);
     return;
   }
   uint32_t part[2];
@@ -646,7 +646,7 @@ pack(Decoder *d, uint32_t dst, int width, const Opnd *e, uint32_t n)
       pack(d, part[h], width / 2, x, n / 2);
     }
   }
-  emit_alu(d, width == 4 ? A_pack16 : A_pack32, V_NONE, width == 4 ? T_U32 : T_U64, width, dst, part[0], part[1],
+  insn_alu(d, width == 4 ? A_pack16 : A_pack32, V_NONE, width == 4 ? T_U32 : T_U64, width, dst, part[0], part[1],
            part[1]);
 }
 
@@ -659,7 +659,7 @@ unpack(Decoder *d, uint32_t src, int width, const Opnd *e, uint32_t n)
     if (n == 2 && x->kind == O_SINK)
       continue;
     uint32_t part = n == 2 ? opnd_dst(d, x, width / 2) : slot_new(d, width / 2);
-    emit_alu(d, op, V_NONE, width == 4 ? T_U32 : T_U64, width / 2, part, src, src, src);
+    insn_alu(d, op, V_NONE, width == 4 ? T_U32 : T_U64, width / 2, part, src, src, src);
     if (n > 2)
       unpack(d, part, width / 2, x, n / 2);
   }
@@ -676,9 +676,9 @@ mov_special(Decoder *d, Type t)
 {
   uint32_t src = d->op[1].slot, dst = opnd_dst(d, &d->op[0], opnd_width(t));
   if (d->op[1].width == opnd_width(t))
-    emit_alu(d, A_mov, V_NONE, bits_type(opnd_width(t)), opnd_width(t), dst, src, src, src);
+    insn_alu(d, A_mov, V_NONE, bits_type(opnd_width(t)), opnd_width(t), dst, src, src, src);
   else
-    emit_alu(d, d->op[1].width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE,
+    insn_alu(d, d->op[1].width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE,
              opnd_width(t) == 2 ? T_U16 : opnd_width(t) == 4 ? T_U32 : T_U64, opnd_width(t), dst, src, src, src);
 }
 
@@ -691,7 +691,7 @@ decode_mov(Decoder *d, int arg)
   int w = opnd_width(t);
   if (t == T_PRED) {
     uint32_t s = opnd_src(d, from, T_PRED);
-    emit_pred(d, '=', opnd_dst(d, to, 0), s, s);
+    insn_pred(d, '=', opnd_dst(d, to, 0), s, s);
   } else if (to->kind == O_VEC || from->kind == O_VEC) {
     Opnd *v = to->kind == O_VEC ? to : from;
     if (!packable(w, v->n))
@@ -704,7 +704,7 @@ decode_mov(Decoder *d, int arg)
     mov_special(d, t);
   else {
     uint32_t s = opnd_src(d, from, t);
-    emit_alu(d, A_mov, V_NONE, bits_type(w), w, opnd_dst(d, to, w), s, s, s);
+    insn_alu(d, A_mov, V_NONE, bits_type(w), w, opnd_dst(d, to, w), s, s, s);
   }
 }
 
@@ -732,9 +732,9 @@ cvt_fast(Decoder *d, Type to, Type from, uint8_t rnd)
   const Opnd *a = &d->op[1], *b = &d->op[2];
   int w = opnd_width(to);
   AluOp op = cvt_from(from);
-  bool to_int = type_class[to] == TC_UINT || type_class[to] == TC_SINT;
-  bool from_int = type_class[from] == TC_UINT || type_class[from] == TC_SINT;
-  if (op == A_COUNT || type_bytes[to] < 2 || (rnd && rnd != M_RN && !(rnd == M_RZI && to_int && !from_int)))
+  bool to_int = ptx_type_class[to] == TC_UINT || ptx_type_class[to] == TC_SINT;
+  bool from_int = ptx_type_class[from] == TC_UINT || ptx_type_class[from] == TC_SINT;
+  if (op == A_COUNT || ptx_type_bytes[to] < 2 || (rnd && rnd != M_RN && !(rnd == M_RZI && to_int && !from_int)))
     return false;
   if (to_int && !from_int && rnd != M_RZI)
     return false;
@@ -744,7 +744,7 @@ cvt_fast(Decoder *d, Type to, Type from, uint8_t rnd)
   bool pair = d->nop > 2;
   if (pair != (to == T_F16X2 || to == T_BF16X2))
     decode_fail(d, "wrong number of operands");
-  emit_alu(d, op, V_NONE, to, w, opnd_dst(d, &d->op[0], w), x, y, y);
+  insn_alu(d, op, V_NONE, to, w, opnd_dst(d, &d->op[0], w), x, y, y);
   return true;
 }
 
@@ -758,7 +758,7 @@ static uint32_t
 cvt_source(Decoder *d, const Opnd *o, Type t, uint8_t *width)
 {
   *width = o->kind == O_REG ? o->width : (uint8_t)opnd_width(t);
-  if (o->kind == O_REG && o->type != T_PRED && o->width >= type_bytes[t])
+  if (o->kind == O_REG && o->type != T_PRED && o->width >= ptx_type_bytes[t])
     return o->slot;
   return opnd_src(d, o, t);
 }
@@ -767,7 +767,7 @@ void
 decode_cvt(Decoder *d, int arg)
 {
   uint8_t rnd = take_rounding(d);
-  bool ftz = mod_take(d, M_FTZ), sat = mod_take(d, M_SAT), fin = mod_take(d, M_SATFINITE), relu = mod_take(d, M_RELU);
+  bool ftz = opmod_take(d, M_FTZ), sat = opmod_take(d, M_SAT), fin = opmod_take(d, M_SATFINITE), relu = opmod_take(d, M_RELU);
   Type to = need_type(d), from = need_type(d);
   need_operands(d, 2, 3);
   if (!d->failed && !ftz && !sat && !fin && !relu && cvt_fast(d, to, from, rnd))
@@ -783,7 +783,7 @@ decode_cvt(Decoder *d, int arg)
   uint32_t dst = opnd_dst(d, &d->op[0], dw);
   if (pair && width != width2)
     decode_fail(d, "sources of different sizes");
-  Insn *in = emit(d, K_WARP);
+  Insn *in = insn_emit(d, K_WARP);
   if (!in)
     return;
   in->fn.warp = cvt_exec;
@@ -810,13 +810,13 @@ window_base(Space s)
 void
 decode_cvta(Decoder *d, int arg)
 {
-  bool to = mod_take(d, M_TO);
-  uint64_t base = window_base(mod_space(d));
+  bool to = opmod_take(d, M_TO);
+  uint64_t base = window_base(opmod_space(d));
   if (need_type(d) != T_U64)
     decode_fail(d, "addresses have 64 bits");
   need_operands(d, 2, 2);
   uint32_t a = opnd_src(d, &d->op[1], T_U64);
-  emit_alu(d, A_offset, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), a, a, a);
+  insn_alu(d, A_offset, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), a, a, a);
   if (!d->failed)
     d->code[d->ncode - 1].imm = to ? 0 - base : base;
 }
@@ -824,10 +824,10 @@ decode_cvta(Decoder *d, int arg)
 void
 decode_isspacep(Decoder *d, int arg)
 {
-  Space s = mod_space(d);
+  Space s = opmod_space(d);
   need_operands(d, 2, 2);
   uint32_t a = opnd_src(d, &d->op[1], T_U64), dst = opnd_dst(d, &d->op[0], 0);
-  Insn *in = emit(d, K_WARP);
+  Insn *in = insn_emit(d, K_WARP);
   if (!in)
     return;
   in->fn.warp = isspacep_exec;
@@ -840,12 +840,12 @@ decode_isspacep(Decoder *d, int arg)
 void
 decode_mapa(Decoder *d, int arg)
 {
-  mod_space(d);
+  opmod_space(d);
   Type t = need_type(d);
   need_operands(d, 3, 3);
   uint32_t a = opnd_src(d, &d->op[1], t);
   int w = opnd_width(t);
-  emit_alu(d, A_mov, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, a, a);
+  insn_alu(d, A_mov, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, a, a);
 }
 
 void
@@ -855,7 +855,7 @@ decode_createpolicy(Decoder *d, int arg)
     d->mod[i] = 0;
   need_operands(d, 1, 5);
   uint32_t zero = slot_const(d, 8, 0, false);
-  emit_alu(d, A_mov, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), zero, zero, zero);
+  insn_alu(d, A_mov, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), zero, zero, zero);
 }
 
 /* arg 1, 2: modifiers do not matter either */
@@ -871,7 +871,7 @@ decode_ignore(Decoder *d, int arg)
 static uint32_t
 take_vector(Decoder *d)
 {
-  return mod_take(d, M_V2) ? 2 : mod_take(d, M_V4) ? 4 : mod_take(d, M_V8) ? 8 : 1;
+  return opmod_take(d, M_V2) ? 2 : opmod_take(d, M_V4) ? 4 : opmod_take(d, M_V8) ? 8 : 1;
 }
 
 static uint32_t
@@ -921,27 +921,27 @@ memory_insn(Decoder *d, Space sp, Type t, uint32_t vec, const Opnd *data, const 
 {
   uint32_t slots[8] = {0};
   uint8_t width = 0;
-  if (!d->failed && (type_bytes[t] == 0 || type_bytes[t] > 8))
+  if (!d->failed && (ptx_type_bytes[t] == 0 || ptx_type_bytes[t] > 8))
     decode_fail(d, "memory of this type is outside this machine");
   if (d->failed)
     return;
   data_operands(d, data, vec, t, store, slots, &width);
   uint32_t at = address_slot(d, mem);
-  Insn *in = emit(d, K_WARP);
+  Insn *in = insn_emit(d, K_WARP);
   if (!in)
     return;
   set_address(in, mem, at);
   in->fn.warp = store ? mem_store : mem_load;
   in->space = (uint8_t)sp;
   in->type = (uint8_t)t;
-  in->esize = type_bytes[t];
+  in->esize = ptx_type_bytes[t];
   in->dw = width;
   in->vec = (uint8_t)vec;
   in->strong = d->strong;
   if (store)
     in->flags |= IF_STORE;
   for (uint32_t i = 0; i < vec; i++)
-    ext_add(d, slots[i]);
+    insn_ext(d, slots[i]);
 }
 
 /* .param names a kernel's parameter, or a variable of a call, which is thread-local here. */
@@ -954,11 +954,11 @@ param_space(Space sp, const Opnd *m)
 void
 decode_ld(Decoder *d, int arg)
 {
-  mod_take(d, M_CA);
-  mod_take(d, M_CG);
-  Space sp = mod_space(d);
+  opmod_take(d, M_CA);
+  opmod_take(d, M_CG);
+  Space sp = opmod_space(d);
   uint32_t vec = take_vector(d);
-  bool hint = mod_take(d, M_CACHE_HINT);
+  bool hint = opmod_take(d, M_CACHE_HINT);
   mod_take_range(d, M_L2_EVICT_LAST, M_L2_EVICT_UNCHANGED);
   Type t = need_type(d);
   need_operands(d, hint ? 3 : 2, 3);
@@ -968,11 +968,11 @@ decode_ld(Decoder *d, int arg)
 void
 decode_st(Decoder *d, int arg)
 {
-  mod_take(d, M_CA);
-  mod_take(d, M_CG);
-  Space sp = mod_space(d);
+  opmod_take(d, M_CA);
+  opmod_take(d, M_CG);
+  Space sp = opmod_space(d);
   uint32_t vec = take_vector(d);
-  bool hint = mod_take(d, M_CACHE_HINT);
+  bool hint = opmod_take(d, M_CACHE_HINT);
   mod_take_range(d, M_L2_EVICT_LAST, M_L2_EVICT_UNCHANGED);
   Type t = need_type(d);
   need_operands(d, hint ? 3 : 2, 3);
@@ -982,8 +982,8 @@ decode_st(Decoder *d, int arg)
 static bool
 atom_type_fits(ModId op, Type t)
 {
-  TypeClass c = type_class[t];
-  int n = type_bytes[t];
+  TypeClass c = ptx_type_class[t];
+  int n = ptx_type_bytes[t];
   switch (op) {
   case M_ADD: return n >= 2 && c != TC_BITS && t != T_TF32 && t != T_U16X2 && t != T_S16X2 && t != T_F32X2 &&
                      t != T_U16 && t != T_S16 && t != T_E4M3X2 && t != T_E5M2X2;
@@ -1001,11 +1001,11 @@ atom_type_fits(ModId op, Type t)
 void
 decode_atom(Decoder *d, int arg)
 {
-  Space sp = mod_space(d);
+  Space sp = opmod_space(d);
   uint32_t vec = take_vector(d), i = arg ? 1u : 0u;
-  bool hint = mod_take(d, M_CACHE_HINT);
+  bool hint = opmod_take(d, M_CACHE_HINT);
   ModId op = mod_take_range(d, M_AND, M_CAS);
-  mod_take(d, M_NOFTZ);
+  opmod_take(d, M_NOFTZ);
   Type t = need_type(d);
   bool cas = op == M_CAS;
   need_operands(d, i + 2 + cas, i + 2 + cas + hint);
@@ -1023,23 +1023,23 @@ decode_atom(Decoder *d, int arg)
   uint32_t at = address_slot(d, &d->op[i]);
   if (!d->failed && (width != opnd_width(t) || (rwidth && rwidth != width)))
     decode_fail(d, "a register of an atomic has the wrong size");
-  Insn *in = emit(d, K_WARP);
+  Insn *in = insn_emit(d, K_WARP);
   if (!in)
     return;
   set_address(in, &d->op[i], at);
   in->fn.warp = atom_exec;
   in->space = (uint8_t)sp;
   in->type = (uint8_t)t;
-  in->esize = type_bytes[t];
+  in->esize = ptx_type_bytes[t];
   in->sub = (uint8_t)op;
   in->vec = (uint8_t)vec;
   in->c = cmp;
   in->strong = d->strong || cas || op == M_EXCH;
   in->flags |= IF_STORE | (rwidth ? IF_HAS_D : 0);
   for (uint32_t v = 0; v < vec; v++)
-    ext_add(d, val[v]);
+    insn_ext(d, val[v]);
   for (uint32_t v = 0; v < vec && rwidth; v++)
-    ext_add(d, res[v]);
+    insn_ext(d, res[v]);
 }
 
 /* ---- control ---- */
@@ -1047,11 +1047,11 @@ decode_atom(Decoder *d, int arg)
 void
 decode_bra(Decoder *d, int arg)
 {
-  mod_take(d, M_UNI);
+  opmod_take(d, M_UNI);
   need_operands(d, 1, 1);
   if (d->op[0].kind != O_NAME && d->op[0].kind != O_ADDR)
     decode_fail(d, "a branch needs a label");
-  if (!emit(d, K_BRA))
+  if (!insn_emit(d, K_BRA))
     return;
   decode_fixup(d, d->op[0].tok, (uint32_t)d->ncode - 1, 0);
 }
@@ -1059,8 +1059,8 @@ decode_bra(Decoder *d, int arg)
 void
 decode_brx(Decoder *d, int arg)
 {
-  mod_take(d, M_IDX);
-  mod_take(d, M_UNI);
+  opmod_take(d, M_IDX);
+  opmod_take(d, M_UNI);
   need_operands(d, 2, 2);
   uint32_t a = opnd_src(d, &d->op[0], T_U32);
   const Tok *name = d->op[1].tok;
@@ -1069,13 +1069,13 @@ decode_brx(Decoder *d, int arg)
     decode_fail(d, "no list of branch targets");
     return;
   }
-  Insn *in = emit(d, K_BRX);
+  Insn *in = insn_emit(d, K_BRX);
   if (!in)
     return;
   in->a = a;
   in->target = (uint32_t)d->nbrx;
   for (const Tok *t = &d->r->tok[s->addr]; t->kind == TK_IDENT && !d->failed; t++) {
-    if (!vec_grow(&d->brx, &d->brx_cap, d->nbrx + 1, sizeof *d->brx)) {
+    if (!sim_vec_grow(&d->brx, &d->brx_cap, d->nbrx + 1, sizeof *d->brx)) {
       decode_fail(d, "out of memory");
       return;
     }
@@ -1093,13 +1093,13 @@ void
 decode_ret(Decoder *d, int arg)
 {
   static const Tok end = {.kind = TK_IDENT, .s = "", .n = 0};
-  mod_take(d, M_UNI);
+  opmod_take(d, M_UNI);
   need_operands(d, 0, 0);
   if (d->depth < 2) {
-    emit(d, K_EXIT);
+    insn_emit(d, K_EXIT);
     return;
   }
-  if (emit(d, K_BRA))
+  if (insn_emit(d, K_BRA))
     decode_fixup(d, &end, (uint32_t)d->ncode - 1, 0);
 }
 
@@ -1107,14 +1107,14 @@ void
 decode_exit(Decoder *d, int arg)
 {
   need_operands(d, 0, 0);
-  emit(d, K_EXIT);
+  insn_emit(d, K_EXIT);
 }
 
 void
 decode_trap(Decoder *d, int arg)
 {
   need_operands(d, 0, 0);
-  Insn *in = emit(d, K_TRAP);
+  Insn *in = insn_emit(d, K_TRAP);
   if (in)
     in->sub = (uint8_t)arg;
 }

@@ -13,7 +13,7 @@ operands_between(Decoder *d, uint32_t min, uint32_t max)
 static Insn *
 emit_warp(Decoder *d, Kind kind, WarpFn *fn)
 {
-  Insn *in = emit(d, kind);
+  Insn *in = insn_emit(d, kind);
   if (in)
     in->fn.warp = fn;
   return in;
@@ -26,7 +26,7 @@ enum { BAR_SYNC, BAR_ARRIVE, BAR_RED };
 static void
 warp_barrier(Decoder *d)
 {
-  mod_take(d, M_SYNC);
+  opmod_take(d, M_SYNC);
   operands_between(d, 1, 1);
   uint32_t mask = opnd_src(d, &d->op[0], T_U32);
   Insn *in = emit_warp(d, K_CONV, warpsync_exec);
@@ -38,14 +38,14 @@ warp_barrier(Decoder *d)
 static void
 cluster_barrier(Decoder *d)
 {
-  bool wait = mod_take(d, M_WAIT);
-  mod_take(d, M_ARRIVE);
-  mod_take(d, M_ALIGNED);
+  bool wait = opmod_take(d, M_WAIT);
+  opmod_take(d, M_ARRIVE);
+  opmod_take(d, M_ALIGNED);
   operands_between(d, 0, 0);
   uint32_t id = slot_const(d, 4, MAX_BARRIERS - 1, false);
   if (!wait)
     return;
-  Insn *in = emit(d, K_BAR);
+  Insn *in = insn_emit(d, K_BAR);
   if (!in)
     return;
   in->a = id;
@@ -66,7 +66,7 @@ void
 decode_bar(Decoder *d, int arg)
 {
   bool cta_word = d->op_tok->n > 11 && d->op_tok->s[8] == 'c' && d->op_tok->s[9] == 'l';
-  if (mod_take(d, M_WARP)) {
+  if (opmod_take(d, M_WARP)) {
     warp_barrier(d);
     return;
   }
@@ -74,23 +74,23 @@ decode_bar(Decoder *d, int arg)
     cluster_barrier(d);
     return;
   }
-  bool aligned = mod_take(d, M_ALIGNED) || !arg;
-  int kind = mod_take(d, M_ARRIVE) ? BAR_ARRIVE : mod_take(d, M_RED) ? BAR_RED : BAR_SYNC;
+  bool aligned = opmod_take(d, M_ALIGNED) || !arg;
+  int kind = opmod_take(d, M_ARRIVE) ? BAR_ARRIVE : opmod_take(d, M_RED) ? BAR_RED : BAR_SYNC;
   ModId op = M_NONE;
-  if (kind == BAR_SYNC && !mod_take(d, M_SYNC))
+  if (kind == BAR_SYNC && !opmod_take(d, M_SYNC))
     decode_fail(d, "unknown barrier");
   if (kind == BAR_RED)
-    op = mod_take(d, M_POPC) ? M_POPC : mod_take(d, M_AND) ? M_AND : M_OR;
+    op = opmod_take(d, M_POPC) ? M_POPC : opmod_take(d, M_AND) ? M_AND : M_OR;
   if (op == M_OR)
-    mod_take(d, M_OR);
-  mod_type(d);
+    opmod_take(d, M_OR);
+  opmod_type(d);
   uint32_t first = kind == BAR_RED;
   operands_between(d, first * 2 + 1 + (kind == BAR_ARRIVE), first * 2 + 2);
   bool count = d->nop == first * 2 + 2;
   uint32_t id = opnd_src(d, &d->op[first], T_U32), n = count ? opnd_src(d, &d->op[first + 1], T_U32) : 0;
   uint32_t dst = first ? opnd_dst(d, &d->op[0], op == M_POPC ? 4 : 0) : 0;
   uint32_t pred = first ? opnd_src(d, &d->op[d->nop - 1], T_PRED) : 0;
-  Insn *in = emit(d, K_BAR);
+  Insn *in = insn_emit(d, K_BAR);
   if (!in)
     return;
   in->a = id;
@@ -113,10 +113,10 @@ decode_fence(Decoder *d, int arg)
 void
 decode_shfl(Decoder *d, int arg)
 {
-  if (!mod_take(d, M_SYNC))
+  if (!opmod_take(d, M_SYNC))
     decode_fail(d, "shfl without .sync is outside this machine");
-  int mode = mod_take(d, M_UP) ? 0 : mod_take(d, M_DOWN) ? 1 : mod_take(d, M_BFLY) ? 2 : mod_take(d, M_IDX) ? 3 : 4;
-  if (mod_type(d) != T_B32 || mode == 4)
+  int mode = opmod_take(d, M_UP) ? 0 : opmod_take(d, M_DOWN) ? 1 : opmod_take(d, M_BFLY) ? 2 : opmod_take(d, M_IDX) ? 3 : 4;
+  if (opmod_type(d) != T_B32 || mode == 4)
     decode_fail(d, "shfl moves .b32");
   operands_between(d, 5, 5);
   uint32_t a = opnd_src(d, &d->op[1], T_B32), b = opnd_src(d, &d->op[2], T_B32);
@@ -131,17 +131,17 @@ decode_shfl(Decoder *d, int arg)
   in->c = mask;
   in->sub = (uint8_t)mode;
   in->flags = q ? IF_HAS_D : 0;
-  ext_add(d, clamp);
-  ext_add(d, q ? q - 1 : 0);
+  insn_ext(d, clamp);
+  insn_ext(d, q ? q - 1 : 0);
 }
 
 void
 decode_vote(Decoder *d, int arg)
 {
-  if (!mod_take(d, M_SYNC))
+  if (!opmod_take(d, M_SYNC))
     decode_fail(d, "vote without .sync is outside this machine");
-  int mode = mod_take(d, M_ALL) ? 0 : mod_take(d, M_ANY) ? 1 : mod_take(d, M_UNI) ? 2 : mod_take(d, M_BALLOT) ? 3 : 4;
-  mod_type(d);
+  int mode = opmod_take(d, M_ALL) ? 0 : opmod_take(d, M_ANY) ? 1 : opmod_take(d, M_UNI) ? 2 : opmod_take(d, M_BALLOT) ? 3 : 4;
+  opmod_type(d);
   operands_between(d, 3, 3);
   if (mode == 4)
     decode_fail(d, "unknown vote");
@@ -159,11 +159,11 @@ decode_vote(Decoder *d, int arg)
 void
 decode_match(Decoder *d, int arg)
 {
-  bool all = mod_take(d, M_ALL);
+  bool all = opmod_take(d, M_ALL);
   if (!all)
-    mod_take(d, M_ANY);
-  mod_take(d, M_SYNC);
-  Type t = mod_type(d);
+    opmod_take(d, M_ANY);
+  opmod_take(d, M_SYNC);
+  Type t = opmod_type(d);
   operands_between(d, 3, 3);
   if (t != T_B32 && t != T_B64)
     decode_fail(d, "match compares .b32 or .b64");
@@ -175,10 +175,10 @@ decode_match(Decoder *d, int arg)
   in->d = dst;
   in->a = a;
   in->c = mask;
-  in->esize = type_bytes[t];
+  in->esize = ptx_type_bytes[t];
   in->sub = all;
   in->flags = q ? IF_HAS_D : 0;
-  ext_add(d, q ? q - 1 : 0);
+  insn_ext(d, q ? q - 1 : 0);
 }
 
 void
@@ -186,11 +186,11 @@ decode_redux(Decoder *d, int arg)
 {
   static const ModId ops[] = {M_ADD, M_MIN, M_MAX, M_AND, M_OR, M_XOR};
   ModId op = M_NONE;
-  mod_take(d, M_SYNC);
+  opmod_take(d, M_SYNC);
   for (int i = 0; i < 6 && !op; i++)
-    op = mod_take(d, ops[i]) ? ops[i] : M_NONE;
-  bool abs = mod_take(d, M_ABS), nan = mod_take(d, M_NAN);
-  Type t = mod_type(d);
+    op = opmod_take(d, ops[i]) ? ops[i] : M_NONE;
+  bool abs = opmod_take(d, M_ABS), nan = opmod_take(d, M_NAN);
+  Type t = opmod_type(d);
   operands_between(d, 3, 3);
   bool word = t == T_U32 || t == T_S32 || t == T_B32, real = t == T_F32 && (op == M_MIN || op == M_MAX);
   if (!op || (!word && !real) || (word && (abs || nan)))
@@ -210,7 +210,7 @@ decode_redux(Decoder *d, int arg)
 void
 decode_activemask(Decoder *d, int arg)
 {
-  mod_type(d);
+  opmod_type(d);
   operands_between(d, 1, 1);
   uint32_t dst = opnd_dst(d, &d->op[0], 4);
   Insn *in = emit_warp(d, K_WARP, activemask_exec);
@@ -221,7 +221,7 @@ decode_activemask(Decoder *d, int arg)
 void
 decode_elect(Decoder *d, int arg)
 {
-  mod_take(d, M_SYNC);
+  opmod_take(d, M_SYNC);
   operands_between(d, 2, 2);
   uint32_t mask = opnd_src(d, &d->op[1], T_B32), q = d->op[0].pipe;
   uint32_t dst = opnd_dst(d, &d->op[0], 4);
@@ -232,7 +232,7 @@ decode_elect(Decoder *d, int arg)
     return;
   in->d = dst;
   in->c = mask;
-  ext_add(d, q - 1);
+  insn_ext(d, q - 1);
 }
 
 /* ---- matrices ---- */
@@ -248,7 +248,7 @@ static void
 add_elements(Decoder *d, const uint32_t *slot, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
-    ext_add(d, slot[i]);
+    insn_ext(d, slot[i]);
 }
 
 /* arg 1: stmatrix */
@@ -256,13 +256,13 @@ void
 decode_ldmatrix(Decoder *d, int store)
 {
   uint32_t slot[4] = {0}, n;
-  mod_take(d, M_SYNC);
-  mod_take(d, M_ALIGNED);
-  bool shape = mod_take(d, M_M8N8);
-  n = mod_take(d, M_X1) ? 1 : mod_take(d, M_X2) ? 2 : mod_take(d, M_X4) ? 4 : 0;
-  bool trans = mod_take(d, M_TRANS);
-  mod_space(d);
-  Type t = mod_type(d);
+  opmod_take(d, M_SYNC);
+  opmod_take(d, M_ALIGNED);
+  bool shape = opmod_take(d, M_M8N8);
+  n = opmod_take(d, M_X1) ? 1 : opmod_take(d, M_X2) ? 2 : opmod_take(d, M_X4) ? 4 : 0;
+  bool trans = opmod_take(d, M_TRANS);
+  opmod_space(d);
+  Type t = opmod_type(d);
   operands_between(d, 2, 2);
   const Opnd *mem = &d->op[store ? 0 : 1], *vec = &d->op[store ? 1 : 0];
   if (!shape || !n || t != T_B16 || mem->kind != O_MEM || (vec->kind == O_VEC ? vec->n != n : n != 1)) {
@@ -318,7 +318,7 @@ mma_shape(Decoder *d, int bits)
 {
   int found = -1;
   for (size_t i = 0; i < sizeof mma_shapes / sizeof *mma_shapes && found < 0; i++)
-    if (mma_shapes[i].ab_bits == bits && mod_take(d, (ModId)mma_shapes[i].shape))
+    if (mma_shapes[i].ab_bits == bits && opmod_take(d, (ModId)mma_shapes[i].shape))
       found = (int)i;
   return found;
 }
@@ -344,20 +344,20 @@ matrix_operand(Decoder *d, const Opnd *o, uint32_t n, int width, bool dst, uint3
 void
 decode_mma(Decoder *d, int arg)
 {
-  mod_take(d, M_SYNC);
-  mod_take(d, M_ALIGNED);
-  bool layout = mod_take(d, M_ROW) && mod_take(d, M_COL);
-  mod_take(d, M_SATFINITE);
-  mod_take(d, M_KIND_F8F6F4);
-  mod_take(d, M_RN);
-  Type dt = mod_type(d), at = mod_type(d), bt = mod_type(d), ct = mod_type(d);
+  opmod_take(d, M_SYNC);
+  opmod_take(d, M_ALIGNED);
+  bool layout = opmod_take(d, M_ROW) && opmod_take(d, M_COL);
+  opmod_take(d, M_SATFINITE);
+  opmod_take(d, M_KIND_F8F6F4);
+  opmod_take(d, M_RN);
+  Type dt = opmod_type(d), at = opmod_type(d), bt = opmod_type(d), ct = opmod_type(d);
   operands_between(d, 4, 4);
-  int bits = at ? type_bytes[at] * 8 : 0, s = d->failed || !layout || !mma_types_fit(dt, at, bt, ct) ? -1 : mma_shape(d, bits);
+  int bits = at ? ptx_type_bytes[at] * 8 : 0, s = d->failed || !layout || !mma_types_fit(dt, at, bt, ct) ? -1 : mma_shape(d, bits);
   if (s < 0) {
     decode_fail(d, "'%.*s': the machine does not know this form", (int)d->op_tok->n, d->op_tok->s);
     return;
   }
-  uint32_t m = mma_shapes[s].m, n = mma_shapes[s].n, k = mma_shapes[s].k, slot[48], acc = (uint32_t)type_bytes[dt] * 8;
+  uint32_t m = mma_shapes[s].m, n = mma_shapes[s].n, k = mma_shapes[s].k, slot[48], acc = (uint32_t)ptx_type_bytes[dt] * 8;
   uint32_t na = matrix_regs(m * k, (uint32_t)bits), nb = matrix_regs(k * n, (uint32_t)bits), nc = matrix_regs(m * n, acc);
   int w = bits == 64 ? 8 : 4, wc = acc == 64 ? 8 : 4;
   matrix_operand(d, &d->op[0], nc, wc, true, slot);
@@ -381,11 +381,11 @@ decode_mma(Decoder *d, int arg)
 static void
 async_copy_insn(Decoder *d)
 {
-  mod_take(d, M_CA);
-  mod_take(d, M_CG);
-  mod_space(d);
-  mod_space(d);
-  bool hint = mod_take(d, M_CACHE_HINT);
+  opmod_take(d, M_CA);
+  opmod_take(d, M_CG);
+  opmod_space(d);
+  opmod_space(d);
+  bool hint = opmod_take(d, M_CACHE_HINT);
   operands_between(d, 3 + hint, 4 + hint);
   const Opnd *dst = &d->op[0], *src = &d->op[1], *n = &d->op[2];
   if (dst->kind != O_MEM || src->kind != O_MEM || n->kind != O_IMM || (n->imm != 4 && n->imm != 8 && n->imm != 16)) {
@@ -414,22 +414,22 @@ async_copy_insn(Decoder *d)
   in->esize = (uint8_t)n->imm;
   in->space = SP_SHARED;
   in->sub = size ? 1 : ignore ? 2 : 0;
-  ext_add(d, size ? size - 1 : ignore ? ignore - 1 : 0);
+  insn_ext(d, size ? size - 1 : ignore ? ignore - 1 : 0);
 }
 
 void
 decode_cp(Decoder *d, int arg)
 {
-  if (!mod_take(d, M_ASYNC)) {
+  if (!opmod_take(d, M_ASYNC)) {
     decode_fail(d, "unknown copy");
     return;
   }
-  if (mod_take(d, M_COMMIT_GROUP)) {
+  if (opmod_take(d, M_COMMIT_GROUP)) {
     operands_between(d, 0, 0);
     emit_warp(d, K_WARP, async_commit);
     return;
   }
-  bool all = mod_take(d, M_WAIT_ALL), group = mod_take(d, M_WAIT_GROUP);
+  bool all = opmod_take(d, M_WAIT_ALL), group = opmod_take(d, M_WAIT_GROUP);
   if (!all && !group) {
     async_copy_insn(d);
     return;

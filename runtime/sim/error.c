@@ -5,21 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint8_t type_bytes[T_COUNT] = {
+const uint8_t ptx_type_bytes[T_COUNT] = {
 #define TYPE(id, text, bytes, cls) [T_##id] = bytes,
 #include "types.def"
 };
-const uint8_t type_class[T_COUNT] = {
+const uint8_t ptx_type_class[T_COUNT] = {
 #define TYPE(id, text, bytes, cls) [T_##id] = TC_##cls,
 #include "types.def"
 };
-const char *const type_text[T_COUNT] = {
+const char *const ptx_type_text[T_COUNT] = {
 #define TYPE(id, text, bytes, cls) [T_##id] = text,
 #include "types.def"
 };
 
 int
-error_set(SimError *e, SimErrorKind kind, const char *fmt, ...)
+sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...)
 {
   va_list ap;
   e->kind = kind;
@@ -30,7 +30,7 @@ error_set(SimError *e, SimErrorKind kind, const char *fmt, ...)
 }
 
 const char *
-loc_text(const Worker *k, uint32_t pc, char *buf, size_t n)
+sim_loc_text(const Worker *k, uint32_t pc, char *buf, size_t n)
 {
   const Kernel *kn = k->kernel;
   const SimModule *m = k->launch->module;
@@ -43,7 +43,7 @@ loc_text(const Worker *k, uint32_t pc, char *buf, size_t n)
 }
 
 const char *
-thread_text(const Worker *k, uint32_t linear, char *buf, size_t n)
+sim_thread_text(const Worker *k, uint32_t linear, char *buf, size_t n)
 {
   const uint32_t *b = k->launch->block;
   snprintf(buf, n, "(%u,%u,%u)", linear % b[0], linear / b[0] % b[1], linear / b[0] / b[1]);
@@ -89,7 +89,7 @@ worker_error(Worker *k, Warp *w, const Insn *in, int lane, SimErrorKind kind, ui
 }
 
 bool
-vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem)
+sim_vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem)
 {
   void *old, *grown;
   if (need <= *cap)

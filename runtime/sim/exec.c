@@ -89,15 +89,15 @@ alu_careful(const Insn *in, uint8_t *regs, void *out)
 {
   uint64_t a[LANES], b[LANES], c[LANES];
   const void *pa = regs + in->a, *pb = regs + in->b, *pc = regs + in->c;
-  int width = in->dw ? in->dw : type_bytes[in->type];
+  int width = in->dw ? in->dw : ptx_type_bytes[in->type];
   if (in->post & (POST_FTZ32 | POST_FTZ16)) {
-    size_t n = (size_t)type_bytes[in->type] * LANES;
+    size_t n = (size_t)ptx_type_bytes[in->type] * LANES;
     memcpy(a, pa, n);
     memcpy(b, pb, n);
     memcpy(c, pc, n);
-    flush_lanes(in->post, (Type)in->type, type_bytes[in->type], a);
-    flush_lanes(in->post, (Type)in->type, type_bytes[in->type], b);
-    flush_lanes(in->post, (Type)in->type, type_bytes[in->type], c);
+    flush_lanes(in->post, (Type)in->type, ptx_type_bytes[in->type], a);
+    flush_lanes(in->post, (Type)in->type, ptx_type_bytes[in->type], b);
+    flush_lanes(in->post, (Type)in->type, ptx_type_bytes[in->type], c);
     pa = a, pb = b, pc = c;
   }
   if (in->rnd)
@@ -189,7 +189,7 @@ stuck_splits(Worker *k, Warp *w)
   char at[300];
   return worker_error(k, w, in, __builtin_ctz(s->mask), in->kind == K_BAR ? SIM_E_BARRIER : SIM_E_TRAP, 0,
                       "lanes 0x%08x of warp %u wait at %s for lanes that must take part and never come",
-                      s->mask, w->index, loc_text(k, s->pc, at, sizeof at));
+                      s->mask, w->index, sim_loc_text(k, s->pc, at, sizeof at));
 }
 
 /* The split to run: the lowest rank. -1: none can. */
@@ -577,7 +577,7 @@ deadlock(Worker *k)
     if (w->state != W_BARRIER)
       continue;
     first = first ? first : w;
-    loc_text(k, (uint32_t)(w->wait - k->kernel->code), at, sizeof at);
+    sim_loc_text(k, (uint32_t)(w->wait - k->kernel->code), at, sizeof at);
     if (used < sizeof list - 1)
       used += (size_t)snprintf(list + used, sizeof list - used, "%s warp %u at barrier %u (%s)", used ? "," : "", i,
                                w->wait_id, at);
@@ -593,7 +593,7 @@ abandoned(const Worker *k)
 }
 
 int
-block_run(Worker *k)
+sim_block_run(Worker *k)
 {
   while (k->nlive) {
     bool ran = false;

@@ -1,8 +1,8 @@
 /* fp.c - general rounding into small formats. */
 #include "fp.h"
 
-const FpFormat fp_f16 = {5, 10, true}, fp_bf16 = {8, 7, true}, fp_tf32 = {8, 10, true}, fp_f32 = {8, 23, true},
-               fp_e4m3 = {4, 3, false}, fp_e5m2 = {5, 2, true};
+const FpFormat simfp_f16 = {5, 10, true}, simfp_bf16 = {8, 7, true}, simfp_tf32 = {8, 10, true}, simfp_f32 = {8, 23, true},
+               simfp_e4m3 = {4, 3, false}, simfp_e5m2 = {5, 2, true};
 
 static uint32_t
 largest_finite(const FpFormat *f)
@@ -41,7 +41,7 @@ overflow(const FpFormat *f, FpRound r, bool negative, bool satfinite)
 }
 
 uint32_t
-fp_encode(double v, const FpFormat *f, FpRound r, bool satfinite)
+simfp_encode(double v, const FpFormat *f, FpRound r, bool satfinite)
 {
   if (v != v)
     return nan_bits(f);
@@ -69,7 +69,7 @@ fp_encode(double v, const FpFormat *f, FpRound r, bool satfinite)
 }
 
 double
-fp_decode(uint32_t bits, const FpFormat *f)
+simfp_decode(uint32_t bits, const FpFormat *f)
 {
   uint32_t man = bits & ((1u << f->man_bits) - 1), e = (bits >> f->man_bits) & ((1u << f->exp_bits) - 1);
   uint32_t top = (1u << f->exp_bits) - 1;

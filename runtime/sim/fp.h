@@ -1,5 +1,5 @@
 /* fp.h - the small floating-point formats on host floats. The inline functions are branch-free so that
- * loops over lanes become vector code; fp_encode is the general one for any rounding. */
+ * loops over lanes become vector code; simfp_encode is the general one for any rounding. */
 #ifndef TILERT_SIM_FP_H
 #define TILERT_SIM_FP_H
 #include <math.h>
@@ -83,12 +83,12 @@ f32_to_bf16(float f)
 }
 
 typedef struct FpFormat { uint8_t exp_bits, man_bits; bool has_inf; } FpFormat;
-extern const FpFormat fp_f16, fp_bf16, fp_tf32, fp_f32, fp_e4m3, fp_e5m2;
+extern const FpFormat simfp_f16, simfp_bf16, simfp_tf32, simfp_f32, simfp_e4m3, simfp_e5m2;
 typedef enum FpRound { FP_RN, FP_RZ, FP_RM, FP_RP, FP_RNA } FpRound;
 
 /* v rounded once to a format; satfinite: overflow and infinity give the largest finite value. NaN is canonical. */
-uint32_t fp_encode(double v, const FpFormat *f, FpRound r, bool satfinite);
-double fp_decode(uint32_t bits, const FpFormat *f);
+uint32_t simfp_encode(double v, const FpFormat *f, FpRound r, bool satfinite);
+double simfp_decode(uint32_t bits, const FpFormat *f);
 
 /* a*b+c of f16 or bf16 values as a float that rounds to either format as the exact sum would. The sum's
  * error in double is exact (Knuth); a nonzero one is folded into the last bit (rounding to odd), there and

@@ -26,9 +26,9 @@ typedef enum Type {
 } Type;
 
 typedef enum TypeClass { TC_NONE, TC_PRED, TC_BITS, TC_UINT, TC_SINT, TC_FLOAT, TC_PACK } TypeClass;
-extern const uint8_t type_bytes[T_COUNT];
-extern const uint8_t type_class[T_COUNT];
-extern const char *const type_text[T_COUNT];
+extern const uint8_t ptx_type_bytes[T_COUNT];
+extern const uint8_t ptx_type_class[T_COUNT];
+extern const char *const ptx_type_text[T_COUNT];
 
 typedef enum ModId {
   M_NONE,
@@ -187,26 +187,26 @@ struct Worker {
 #define FOR_LANES(i, m) for (uint32_t i##_m = (m), i = 0; i##_m && (i = (uint32_t)__builtin_ctz(i##_m), 1); i##_m &= i##_m - 1)
 
 /* error.c: both return -1 */
-int error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int worker_error(Worker *k, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address,
                  const char *fmt, ...) __attribute__((format(printf, 7, 8)));
 /* "file:line" or "PTX line n" of an instruction, into buf. */
-const char *loc_text(const Worker *k, uint32_t pc, char *buf, size_t n);
+const char *sim_loc_text(const Worker *k, uint32_t pc, char *buf, size_t n);
 /* "(x,y,z)" of a thread of the block. */
-const char *thread_text(const Worker *k, uint32_t linear, char *buf, size_t n);
+const char *sim_thread_text(const Worker *k, uint32_t linear, char *buf, size_t n);
 /* Grow a vector to hold need elements; false when out of memory, leaving it as it was. */
-bool vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem);
+bool sim_vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem);
 
 /* machine.c */
-int machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err);
-int machine_release(SimMachine *m, void *ptr, SimError *err);
+int sim_machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err);
+int sim_machine_release(SimMachine *m, void *ptr, SimError *err);
 /* decode.c: every kernel of a PTX text into mod; -1 with err. */
-int module_read(SimModule *mod, const char *ptx, size_t len, SimError *err);
-void kernel_free(Kernel *kn);
+int ptx_module_read(SimModule *mod, const char *ptx, size_t len, SimError *err);
+void ptx_kernel_free(Kernel *kn);
 /* cfg.c: fill leader, ranks of blocks and edges; false when out of memory. */
 bool cfg_rank(Kernel *kn);
 /* exec.c */
-int block_run(Worker *k);
+int sim_block_run(Worker *k);
 /* check.c: shadow of shared memory */
 Shadow *shadow_new(uint32_t bytes, uint32_t nwarps);
 void shadow_free(Shadow *s);
@@ -223,11 +223,11 @@ void shadow_landed(Worker *k, Warp *w, uint32_t pc, uint32_t lane, uint32_t off,
 WarpFn mem_load, mem_store, mem_param;
 void mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint32_t m, uint64_t addr[LANES]);
 /* Space of a generic address, which becomes an offset where the space is a window. */
-Space space_of(uint64_t *addr);
+Space mem_space_of(uint64_t *addr);
 /* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the error set. */
 uint8_t *mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
-void stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n);
-void stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
+void mem_stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n);
+void mem_stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
 /* atom.c, async.c, cvt.c, warp.c, mma.c */
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, clock_exec;
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec;

@@ -24,7 +24,7 @@ sim_kernel(SimModule *mod, const char *name, SimKernelInfo *out, SimError *err)
 {
   const Kernel *k = find_kernel(mod, name);
   if (!k)
-    return error_set(err, SIM_E_ARGUMENT, "no kernel '%s'", name);
+    return sim_error_set(err, SIM_E_ARGUMENT, "no kernel '%s'", name);
   *out = (SimKernelInfo){.name = k->name, .nparams = (int)k->nparams, .param_size = k->param_size,
                          .param_align = k->param_align, .static_shared = k->static_shared};
   memcpy(out->reqntid, k->reqntid, sizeof out->reqntid);
@@ -214,13 +214,13 @@ worker_main(void *arg)
   if (!k) {
     pthread_mutex_lock(&l->lock);
     l->fail_block = 0;
-    error_set(&l->err, SIM_E_MEMORY, "out of memory for a block's state");
+    sim_error_set(&l->err, SIM_E_MEMORY, "out of memory for a block's state");
     pthread_mutex_unlock(&l->lock);
     return NULL;
   }
   while (take_block(l, &index)) {
     start_block(k, index);
-    int rc = block_run(k);
+    int rc = sim_block_run(k);
     k->stats.blocks++;
     k->stats.warp_instructions += k->executed;
     finish_block(l, k, rc);
@@ -239,13 +239,13 @@ check_block(const Kernel *k, const uint32_t block[3], SimError *err)
 {
   uint64_t n = (uint64_t)block[0] * block[1] * block[2];
   if (!block[0] || !block[1] || !block[2] || block[0] > 1024 || block[1] > 1024 || block[2] > 64 || n > 1024)
-    return error_set(err, SIM_E_ARGUMENT, "a block of %u x %u x %u threads: 1 to 1024 are possible", block[0],
+    return sim_error_set(err, SIM_E_ARGUMENT, "a block of %u x %u x %u threads: 1 to 1024 are possible", block[0],
                      block[1], block[2]);
   if (k->reqntid[0] && memcmp(k->reqntid, block, sizeof k->reqntid) != 0)
-    return error_set(err, SIM_E_ARGUMENT, "kernel '%s' needs blocks of %u x %u x %u threads, not %u x %u x %u",
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%s' needs blocks of %u x %u x %u threads, not %u x %u x %u",
                      k->name, k->reqntid[0], k->reqntid[1], k->reqntid[2], block[0], block[1], block[2]);
   if (k->maxntid[0] && n > (uint64_t)k->maxntid[0] * k->maxntid[1] * k->maxntid[2])
-    return error_set(err, SIM_E_ARGUMENT, "kernel '%s' takes at most %u threads a block, not %llu", k->name,
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%s' takes at most %u threads a block, not %llu", k->name,
                      k->maxntid[0] * k->maxntid[1] * k->maxntid[2], (unsigned long long)n);
   return 0;
 }
@@ -259,12 +259,12 @@ check_launch(Launch *l, SimError *err)
                                      : k->static_shared;
   uint64_t shared = start + l->dynamic_shared;
   if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX || l->grid[1] > 65535 || l->grid[2] > 65535)
-    return error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is outside the limits", l->grid[0],
+    return sim_error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is outside the limits", l->grid[0],
                      l->grid[1], l->grid[2]);
   if (check_block(k, l->block, err))
     return -1;
   if (shared > l->machine->opt.shared_max)
-    return error_set(err, SIM_E_ARGUMENT, "kernel '%s' needs %llu bytes of shared memory where a block may have %u",
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%s' needs %llu bytes of shared memory where a block may have %u",
                      k->name, (unsigned long long)shared, l->machine->opt.shared_max);
   l->shared_bytes = (uint32_t)shared;
   l->nthreads = l->block[0] * l->block[1] * l->block[2];
@@ -279,10 +279,10 @@ pack_params(Launch *l, const void *const *params, SimError *err)
   const Kernel *k = l->kernel;
   l->params = calloc(1, (size_t)k->param_bytes + 64);
   if (!l->params)
-    return error_set(err, SIM_E_MEMORY, "out of memory");
+    return sim_error_set(err, SIM_E_MEMORY, "out of memory");
   for (uint32_t i = 0; i < k->nparams; i++) {
     if (!params || !params[i])
-      return error_set(err, SIM_E_ARGUMENT, "parameter %u of kernel '%s' is missing", i, k->name);
+      return sim_error_set(err, SIM_E_ARGUMENT, "parameter %u of kernel '%s' is missing", i, k->name);
     memcpy(l->params + k->params[i].offset, params[i], k->params[i].size);
   }
   return 0;
@@ -300,7 +300,7 @@ snapshot(Launch *l, Alloc **copy, SimError *err)
   m->running += *copy != NULL;
   pthread_mutex_unlock(&m->lock);
   l->allocs = *copy;
-  return *copy ? 0 : error_set(err, SIM_E_MEMORY, "out of memory");
+  return *copy ? 0 : sim_error_set(err, SIM_E_MEMORY, "out of memory");
 }
 
 static void
@@ -362,7 +362,7 @@ sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uin
   memset(err, 0, sizeof *err);
   memcpy(l.grid, grid, sizeof l.grid);
   memcpy(l.block, block, sizeof l.block);
-  int rc = l.kernel ? check_launch(&l, err) : error_set(err, SIM_E_ARGUMENT, "no kernel '%s'", kernel);
+  int rc = l.kernel ? check_launch(&l, err) : sim_error_set(err, SIM_E_ARGUMENT, "no kernel '%s'", kernel);
   if (!rc)
     rc = launch_grid(&l, params, stats, err);
   if (rc && !err->kernel[0])

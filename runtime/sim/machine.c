@@ -18,7 +18,7 @@ sim_create(const SimOptions *o, SimMachine **out, SimError *err)
 {
   SimMachine *m = calloc(1, sizeof *m);
   if (!m)
-    return error_set(err, SIM_E_MEMORY, "out of memory");
+    return sim_error_set(err, SIM_E_MEMORY, "out of memory");
   if (o)
     m->opt = *o;
   else
@@ -62,7 +62,7 @@ alloc_above(const SimMachine *m, uintptr_t addr)
 static int
 alloc_insert(SimMachine *m, Alloc a)
 {
-  if (!vec_grow(&m->allocs, &m->cap, m->nallocs + 1, sizeof *m->allocs))
+  if (!sim_vec_grow(&m->allocs, &m->cap, m->nallocs + 1, sizeof *m->allocs))
     return -1;
   size_t at = alloc_above(m, a.base);
   memmove(m->allocs + at + 1, m->allocs + at, (m->nallocs - at) * sizeof *m->allocs);
@@ -72,14 +72,14 @@ alloc_insert(SimMachine *m, Alloc a)
 }
 
 int
-machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err)
+sim_machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err)
 {
   if (bytes > SIZE_MAX / 2)
-    return error_set(err, SIM_E_MEMORY, "an allocation of %zu bytes is too large", bytes);
+    return sim_error_set(err, SIM_E_MEMORY, "an allocation of %zu bytes is too large", bytes);
   size_t total = (GUARD + bytes + GUARD + ALIGN - 1) / ALIGN * ALIGN;
   uint8_t *block = aligned_alloc(ALIGN, total);
   if (!block)
-    return error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", bytes);
+    return sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", bytes);
   memset(block, POISON, total);
   uintptr_t base = (uintptr_t)block + GUARD;
   pthread_mutex_lock(&m->lock);
@@ -87,7 +87,7 @@ machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err)
   pthread_mutex_unlock(&m->lock);
   if (rc) {
     free(block);
-    return error_set(err, SIM_E_MEMORY, "out of memory");
+    return sim_error_set(err, SIM_E_MEMORY, "out of memory");
   }
   *out = block + GUARD;
   return 0;
@@ -96,12 +96,12 @@ machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err)
 int
 sim_alloc(SimMachine *m, size_t bytes, void **ptr, SimError *err)
 {
-  return machine_alloc(m, bytes, ptr, err);
+  return sim_machine_alloc(m, bytes, ptr, err);
 }
 
 /* Waits for launches in flight, as a device does. */
 int
-machine_release(SimMachine *m, void *ptr, SimError *err)
+sim_machine_release(SimMachine *m, void *ptr, SimError *err)
 {
   pthread_mutex_lock(&m->lock);
   while (m->running)
@@ -115,13 +115,13 @@ machine_release(SimMachine *m, void *ptr, SimError *err)
   }
   pthread_mutex_unlock(&m->lock);
   free(block);
-  return block ? 0 : error_set(err, SIM_E_BOUNDS, "%p is not the start of an allocation", ptr);
+  return block ? 0 : sim_error_set(err, SIM_E_BOUNDS, "%p is not the start of an allocation", ptr);
 }
 
 int
 sim_free(SimMachine *m, void *ptr, SimError *err)
 {
-  return ptr ? machine_release(m, ptr, err) : 0;
+  return ptr ? sim_machine_release(m, ptr, err) : 0;
 }
 
 int
@@ -135,7 +135,7 @@ sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
   pthread_mutex_unlock(&m->lock);
   if (ok)
     return 0;
-  error_set(err, SIM_E_BOUNDS, "%zu bytes at %p are not in one allocation", bytes, ptr);
+  sim_error_set(err, SIM_E_BOUNDS, "%zu bytes at %p are not in one allocation", bytes, ptr);
   err->address = p;
   return -1;
 }
@@ -148,9 +148,9 @@ sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimError *
   SimModule *mod = calloc(1, sizeof *mod);
   memset(err, 0, sizeof *err);
   if (!mod)
-    return error_set(err, SIM_E_MEMORY, "out of memory");
+    return sim_error_set(err, SIM_E_MEMORY, "out of memory");
   mod->machine = m;
-  if (module_read(mod, ptx, len, err)) {
+  if (ptx_module_read(mod, ptx, len, err)) {
     sim_unload(mod);
     return -1;
   }
@@ -165,11 +165,11 @@ sim_unload(SimModule *mod)
   if (!mod)
     return;
   for (uint32_t i = 0; i < mod->nkernels; i++)
-    kernel_free(mod->kernels[i]);
+    ptx_kernel_free(mod->kernels[i]);
   for (uint32_t i = 0; i < mod->nfiles; i++)
     free(mod->files[i]);
   for (uint32_t i = 0; i < mod->nglobals; i++)
-    machine_release(mod->machine, mod->globals[i], &ignored);
+    sim_machine_release(mod->machine, mod->globals[i], &ignored);
   free(mod->kernels);
   free(mod->files);
   free(mod->globals);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 Space
-space_of(uint64_t *addr)
+mem_space_of(uint64_t *addr)
 {
   uint64_t window = *addr & ~(WINDOW_SIZE - 1);
   Space s = window == SHARED_WINDOW ? SP_SHARED : window == LOCAL_WINDOW ? SP_LOCAL
@@ -31,7 +31,7 @@ mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint32_t 
 /* ---- statistics ---- */
 
 void
-stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write)
+mem_stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write)
 {
   uint64_t sector[2 * LANES], last = ~0ull;
   uint32_t count = 0;
@@ -75,7 +75,7 @@ wavefronts(uint32_t m, const uint64_t *addr, uint32_t n)
 
 /* 8-byte accesses go by half warps, 16-byte ones by quarters. */
 void
-stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n)
+mem_stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n)
 {
   uint32_t lanes = n <= 4 ? 32 : n <= 8 ? 16 : 8;
   k->stats.shared_accesses++;
@@ -100,7 +100,7 @@ misaligned(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t
   char t[48];
   return worker_error(k, w, in, (int)lane, SIM_E_ALIGN, addr,
                       "thread %s %s %u bytes at %s address 0x%llx, which is not a multiple of %u",
-                      thread_text(k, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
+                      sim_thread_text(k, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
                       space_name(sp), (unsigned long long)addr, n);
 }
 
@@ -111,7 +111,7 @@ outside_window(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint
   char t[48];
   return worker_error(k, w, in, (int)lane, SIM_E_BOUNDS, addr,
                       "thread %s %s %u bytes at %s+0x%llx, outside the %llu bytes of %s memory",
-                      thread_text(k, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
+                      sim_thread_text(k, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
                       space_name(sp), (unsigned long long)addr, (unsigned long long)size, space_name(sp));
 }
 
@@ -143,7 +143,7 @@ outside_allocs(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t addr,
              (unsigned long long)(above->base - addr), (unsigned long long)(above->end - above->base));
   return worker_error(k, w, in, (int)lane, SIM_E_BOUNDS, addr,
                       "thread %s %s %u bytes at global address 0x%llx, outside every allocation%s",
-                      thread_text(k, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
+                      sim_thread_text(k, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
                       (unsigned long long)addr, near);
 }
 
@@ -167,7 +167,7 @@ uint8_t *
 mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write)
 {
   if (sp == SP_GENERIC)
-    sp = space_of(&addr);
+    sp = mem_space_of(&addr);
   if (addr & (n - 1)) {
     misaligned(k, w, in, lane, sp, addr, n, write);
     return NULL;
@@ -191,7 +191,7 @@ mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t a
 static void
 load_element(Warp *w, const Insn *in, uint32_t slot, uint32_t m, uint8_t *const *ptr, uint32_t off)
 {
-  bool sign = type_class[in->type] == TC_SINT;
+  bool sign = ptx_type_class[in->type] == TC_SINT;
   uint32_t n = in->esize;
   if (n == 4 && in->dw == 4) {
     uint32_t *d = LANES_OF(uint32_t, w, slot);
@@ -224,9 +224,9 @@ load_lanes(Worker *k, Warp *w, const Insn *in, uint32_t m, Space sp, const uint6
       return -1;
   }
   if (k->want_stats && sp == SP_SHARED)
-    stats_shared(k, m, addr, n);
+    mem_stats_shared(k, m, addr, n);
   if (k->want_stats && (sp == SP_GLOBAL || sp == SP_CONST))
-    stats_global(k, m, addr, n, false);
+    mem_stats_global(k, m, addr, n, false);
   for (uint32_t v = 0; v < in->vec; v++)
     load_element(w, in, k->kernel->ext[in->ext + v], m, ptr, v * in->esize);
   return 0;
@@ -255,9 +255,9 @@ store_lanes(Worker *k, Warp *w, const Insn *in, uint32_t m, Space sp, const uint
     memcpy(p, data, n);
   }
   if (k->want_stats && sp == SP_SHARED)
-    stats_shared(k, m, addr, n);
+    mem_stats_shared(k, m, addr, n);
   if (k->want_stats && sp == SP_GLOBAL)
-    stats_global(k, m, addr, n, true);
+    mem_stats_global(k, m, addr, n, true);
   return 0;
 }
 
@@ -267,7 +267,7 @@ by_space(Worker *k, Warp *w, const Insn *in, uint32_t m, uint64_t *addr,
          int (*fn)(Worker *, Warp *, const Insn *, uint32_t, Space, const uint64_t *))
 {
   uint32_t lanes[SP_PARAM + 1] = {0};
-  FOR_LANES(i, m) lanes[space_of(&addr[i])] |= 1u << i;
+  FOR_LANES(i, m) lanes[mem_space_of(&addr[i])] |= 1u << i;
   for (int sp = SP_GLOBAL; sp <= SP_PARAM; sp++)
     if (lanes[sp] && fn(k, w, in, lanes[sp], (Space)sp, addr))
       return -1;
@@ -301,7 +301,7 @@ isspacep_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
   uint32_t r = 0;
   for (uint32_t i = 0; i < LANES; i++) {
     uint64_t addr = a[i];
-    Space s = space_of(&addr);
+    Space s = mem_space_of(&addr);
     r |= (uint32_t)(s == in->space) << i;
   }
   PRED_OF(w, in->d) = (PRED_OF(w, in->d) & ~m) | (r & m);

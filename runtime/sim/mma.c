@@ -37,7 +37,7 @@ matrix_rows(Worker *k, Warp *w, const Insn *in, uint8_t *row[LANES], uint32_t of
     off[i] = (uint32_t)addr[i];
   }
   for (uint32_t i = 0; k->want_stats && i < in->vec; i++)
-    stats_shared(k, 255u << 8 * i, addr, 16);
+    mem_stats_shared(k, 255u << 8 * i, addr, 16);
   return 0;
 }
 
@@ -101,8 +101,8 @@ element_f32(Type t, uint32_t reg, uint32_t e)
   case T_F16: return f16_to_f32((uint16_t)(reg >> 16 * e));
   case T_BF16: return bf16_to_f32((uint16_t)(reg >> 16 * e));
   case T_TF32: return bits_f32(reg & ~0x1fffu);
-  case T_E4M3: return (float)fp_decode(reg >> 8 * e & 255, &fp_e4m3);
-  default: return (float)fp_decode(reg >> 8 * e & 255, &fp_e5m2);
+  case T_E4M3: return (float)simfp_decode(reg >> 8 * e & 255, &simfp_e4m3);
+  default: return (float)simfp_decode(reg >> 8 * e & 255, &simfp_e5m2);
   }
 }
 
@@ -131,7 +131,7 @@ put_element(Side *s, uint32_t i, Type t, const uint8_t *lanes, uint32_t lane, ui
 static uint32_t
 per_register(Type t)
 {
-  return type_bytes[t] >= 4 ? 1 : 4u / type_bytes[t];
+  return ptx_type_bytes[t] >= 4 ? 1 : 4u / ptx_type_bytes[t];
 }
 
 /* A as rows of k, B as rows of n. Returns the registers read. */

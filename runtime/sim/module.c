@@ -20,7 +20,7 @@ fail(Reader *r, const char *fmt, ...)
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   uint32_t line = r->tok[r->pos].line;
-  error_set(r->err, SIM_E_PARSE, "PTX line %u: %s", line, text);
+  sim_error_set(r->err, SIM_E_PARSE, "PTX line %u: %s", line, text);
   r->err->ptx_line = line;
 }
 
@@ -28,7 +28,7 @@ static void
 no_memory(Reader *r)
 {
   if (!r->failed)
-    error_set(r->err, SIM_E_MEMORY, "out of memory reading PTX");
+    sim_error_set(r->err, SIM_E_MEMORY, "out of memory reading PTX");
   r->failed = true;
 }
 
@@ -59,7 +59,7 @@ accept(Reader *r, char punct)
 static bool
 accept_word(Reader *r, const char *word)
 {
-  if (!tok_is(peek(r), word))
+  if (!ptx_tok_is(peek(r), word))
     return false;
   r->pos++;
   return true;
@@ -110,7 +110,7 @@ static Type
 type_of(const Tok *t)
 {
   for (int i = 1; t->kind == TK_IDENT && i < T_COUNT; i++)
-    if (t->n == strlen(type_text[i]) + 1 && memcmp(t->s + 1, type_text[i], t->n - 1) == 0)
+    if (t->n == strlen(ptx_type_text[i]) + 1 && memcmp(t->s + 1, ptx_type_text[i], t->n - 1) == 0)
       return (Type)i;
   return T_NONE;
 }
@@ -176,12 +176,12 @@ module_symbol(Reader *r, const Tok *name, SymKind kind)
     fail(r, "expected a name");
     return NULL;
   }
-  if (!vec_grow(&r->sym, &r->sym_cap, r->nsym + 1, sizeof *r->sym)) {
+  if (!sim_vec_grow(&r->sym, &r->sym_cap, r->nsym + 1, sizeof *r->sym)) {
     no_memory(r);
     return NULL;
   }
   Sym *s = &r->sym[r->nsym++];
-  *s = (Sym){.s = name->s, .n = name->n, .hash = text_hash(name->s, name->n), .kind = (uint8_t)kind};
+  *s = (Sym){.s = name->s, .n = name->n, .hash = ptx_hash(name->s, name->n), .kind = (uint8_t)kind};
   return s;
 }
 
@@ -214,7 +214,7 @@ value_of(Reader *r, Type t)
     memcpy(&u64, &v, 8);
     return t == T_F64 ? u64 : u;
   }
-  if (tok_is(k, "generic")) {
+  if (ptx_tok_is(k, "generic")) {
     expect(r, '(');
     k = advance(r);
     expect(r, ')');
@@ -240,12 +240,12 @@ read_values(Reader *r, Type t, uint8_t *at, uint64_t size, uint64_t *used)
     return;
   }
   uint64_t v = value_of(r, t);
-  if (*used + type_bytes[t] > size)
+  if (*used + ptx_type_bytes[t] > size)
     fail(r, "too many initial values");
   if (r->failed)
     return;
-  memcpy(at + *used, &v, type_bytes[t] < 8 ? type_bytes[t] : 8);
-  *used += type_bytes[t];
+  memcpy(at + *used, &v, ptx_type_bytes[t] < 8 ? ptx_type_bytes[t] : 8);
+  *used += ptx_type_bytes[t];
 }
 
 static void
@@ -258,7 +258,7 @@ place_global(Reader *r, Sym *s)
     return;
   }
   m->globals = grown;
-  if (machine_alloc(m->machine, s->size, &p, r->err)) {
+  if (sim_machine_alloc(m->machine, s->size, &p, r->err)) {
     r->failed = true;
     return;
   }
@@ -283,7 +283,7 @@ read_variable(Reader *r, Space space, bool external)
     else if (accept_word(r, ".attribute") || accept_word(r, ".ptr")) {
       if (accept(r, '('))
         skip_past(r, ')');
-    } else if ((t = type_of(peek(r))) != T_NONE && type_bytes[t])
+    } else if ((t = type_of(peek(r))) != T_NONE && ptx_type_bytes[t])
       r->pos++;
     else
       fail(r, "unknown word '%.*s' in a variable", (int)peek(r)->n, peek(r)->s);
@@ -296,8 +296,8 @@ read_variable(Reader *r, Space space, bool external)
   }
   r->pos++;
   s->space = (uint8_t)space;
-  s->align = align ? align : type_bytes[t] * lanes;
-  s->size = (uint32_t)sized(r, (uint64_t)type_bytes[t] * lanes);
+  s->align = align ? align : ptx_type_bytes[t] * lanes;
+  s->size = (uint32_t)sized(r, (uint64_t)ptx_type_bytes[t] * lanes);
   s->dynamic = space == SP_SHARED && external;
   if (external && space != SP_SHARED)
     fail(r, "variable '%.*s' is defined elsewhere", (int)s->n, s->s);
@@ -352,15 +352,15 @@ read_param(Reader *r, FuncParam *p)
     t = seen ? seen : t;
   }
   const Tok *name = advance(r);
-  if (name->kind != TK_IDENT || !t || (!type_bytes[t] && !p->is_reg)) {
+  if (name->kind != TK_IDENT || !t || (!ptx_type_bytes[t] && !p->is_reg)) {
     fail(r, "a parameter needs a type and a name");
     return;
   }
   p->s = name->s;
   p->n = name->n;
   p->type = (uint8_t)t;
-  p->size = (uint32_t)sized(r, type_bytes[t]);
-  p->align = p->align ? p->align : type_bytes[t];
+  p->size = (uint32_t)sized(r, ptx_type_bytes[t]);
+  p->align = p->align ? p->align : ptx_type_bytes[t];
   if (p->size > 1 << 16)
     fail(r, "a parameter is too large");
 }
@@ -371,7 +371,7 @@ read_params(Reader *r, FuncParam **list, size_t *n, size_t *cap)
   if (!accept(r, '(') || accept(r, ')'))
     return;
   do {
-    if (!vec_grow(list, cap, *n + 1, sizeof **list)) {
+    if (!sim_vec_grow(list, cap, *n + 1, sizeof **list)) {
       no_memory(r);
       return;
     }
@@ -426,7 +426,7 @@ read_function_directives(Reader *r, Func *f)
 static Func *
 func_new(Reader *r)
 {
-  if (!vec_grow(&r->func, &r->func_cap, r->nfunc + 1, sizeof *r->func)) {
+  if (!sim_vec_grow(&r->func, &r->func_cap, r->nfunc + 1, sizeof *r->func)) {
     no_memory(r);
     return NULL;
   }
@@ -478,10 +478,10 @@ read_function(Reader *r, bool entry)
 static void
 read_header(Reader *r, const Tok *t)
 {
-  if (tok_is(t, ".version")) {
+  if (ptx_tok_is(t, ".version")) {
     if (advance(r)->kind != TK_FLOAT)
       fail(r, "expected a version");
-  } else if (tok_is(t, ".target")) {
+  } else if (ptx_tok_is(t, ".target")) {
     do
       if (advance(r)->kind != TK_IDENT)
         fail(r, "expected a target");
@@ -495,25 +495,25 @@ read_top(Reader *r)
 {
   bool external = false;
   while (accept_word(r, ".visible") || accept_word(r, ".weak") || accept_word(r, ".common") ||
-         (tok_is(peek(r), ".extern") && (external = true) && accept_word(r, ".extern")))
+         (ptx_tok_is(peek(r), ".extern") && (external = true) && accept_word(r, ".extern")))
     ;
   const Tok *t = advance(r);
-  if (tok_is(t, ".version") || tok_is(t, ".target") || tok_is(t, ".address_size"))
+  if (ptx_tok_is(t, ".version") || ptx_tok_is(t, ".target") || ptx_tok_is(t, ".address_size"))
     read_header(r, t);
-  else if (tok_is(t, ".entry") || tok_is(t, ".func"))
-    read_function(r, tok_is(t, ".entry"));
-  else if (tok_is(t, ".global"))
+  else if (ptx_tok_is(t, ".entry") || ptx_tok_is(t, ".func"))
+    read_function(r, ptx_tok_is(t, ".entry"));
+  else if (ptx_tok_is(t, ".global"))
     read_variable(r, SP_GLOBAL, external);
-  else if (tok_is(t, ".const"))
+  else if (ptx_tok_is(t, ".const"))
     read_variable(r, SP_CONST, external);
-  else if (tok_is(t, ".shared"))
+  else if (ptx_tok_is(t, ".shared"))
     read_variable(r, SP_SHARED, external);
-  else if (tok_is(t, ".file"))
+  else if (ptx_tok_is(t, ".file"))
     read_file(r);
-  else if (tok_is(t, ".section")) {
+  else if (ptx_tok_is(t, ".section")) {
     advance(r);
     skip_braces(r);
-  } else if (tok_is(t, ".pragma") || tok_is(t, ".alias"))
+  } else if (ptx_tok_is(t, ".pragma") || ptx_tok_is(t, ".alias"))
     skip_past(r, ';');
   else if (t->kind != TK_PUNCT || t->punct != ';')
     fail(r, "unknown directive '%.*s'", (int)(t->n > 40 ? 40 : t->n), t->s);
@@ -531,7 +531,7 @@ kernel_new(const Func *f)
   k->param_size = calloc(f->nparam + 1, sizeof *k->param_size);
   k->param_align = calloc(f->nparam + 1, sizeof *k->param_align);
   if (!k->name || !k->params || !k->param_size || !k->param_align) {
-    kernel_free(k);
+    ptx_kernel_free(k);
     return NULL;
   }
   uint32_t at = 0;
@@ -607,7 +607,7 @@ decode_kernel(Reader *r, const Func *f)
   if (grown)
     r->mod->kernels = grown;
   if (!grown || !d.k) {
-    kernel_free(d.k);
+    ptx_kernel_free(d.k);
     no_memory(r);
     return;
   }
@@ -647,7 +647,7 @@ decode_all(Reader *r)
       continue;
     decode_kernel(r, r->func[i]);
     if (!r->func[i]->entry && r->mod->nkernels)
-      kernel_free(r->mod->kernels[--r->mod->nkernels]);
+      ptx_kernel_free(r->mod->kernels[--r->mod->nkernels]);
   }
 }
 
@@ -665,12 +665,12 @@ reader_free(Reader *r)
 }
 
 int
-module_read(SimModule *mod, const char *ptx, size_t len, SimError *err)
+ptx_module_read(SimModule *mod, const char *ptx, size_t len, SimError *err)
 {
   Reader r = {.mod = mod, .err = err};
   if (ptx_scan(ptx, len, &r.tok, &r.ntok, err))
     return -1;
-  if (!tok_is(peek(&r), ".version"))
+  if (!ptx_tok_is(peek(&r), ".version"))
     fail(&r, "PTX starts with .version");
   while (!r.failed && peek(&r)->kind != TK_END)
     read_top(&r);
@@ -682,7 +682,7 @@ module_read(SimModule *mod, const char *ptx, size_t len, SimError *err)
 }
 
 void
-kernel_free(Kernel *k)
+ptx_kernel_free(Kernel *k)
 {
   if (!k)
     return;

@@ -23,7 +23,7 @@ static const struct { const char *name; uint8_t id, width; bool vector; } specia
 int
 opnd_width(Type t)
 {
-  return type_bytes[t] == 1 ? 2 : type_bytes[t];
+  return ptx_type_bytes[t] == 1 ? 2 : ptx_type_bytes[t];
 }
 
 static uint32_t
@@ -65,8 +65,8 @@ slot_const(Decoder *d, int width, uint64_t value, bool dynamic)
     if (c->value == value && c->width == width && c->dynamic == dynamic)
       return c->offset;
   }
-  if (!vec_grow(&d->consts, &d->const_cap, d->nconsts + 1, sizeof *d->consts) ||
-      !vec_grow(&d->const_next, &d->const_next_cap, d->nconsts + 1, sizeof *d->const_next)) {
+  if (!sim_vec_grow(&d->consts, &d->const_cap, d->nconsts + 1, sizeof *d->consts) ||
+      !sim_vec_grow(&d->const_next, &d->const_next_cap, d->nconsts + 1, sizeof *d->const_next)) {
     decode_fail(d, "out of memory");
     return 0;
   }
@@ -82,7 +82,7 @@ slot_special(Decoder *d, SpecialId id, int width)
   for (size_t i = 0; i < d->nspecials; i++)
     if (d->specials[i].id == id && d->specials[i].width == width)
       return d->specials[i].offset;
-  if (!vec_grow(&d->specials, &d->special_cap, d->nspecials + 1, sizeof *d->specials)) {
+  if (!sim_vec_grow(&d->specials, &d->special_cap, d->nspecials + 1, sizeof *d->specials)) {
     decode_fail(d, "out of memory");
     return 0;
   }
@@ -94,12 +94,12 @@ slot_special(Decoder *d, SpecialId id, int width)
 /* ---- emission ---- */
 
 Insn *
-emit(Decoder *d, Kind kind)
+insn_emit(Decoder *d, Kind kind)
 {
   if (d->failed)
     return NULL;
-  if (!vec_grow(&d->code, &d->code_cap, d->ncode + 1, sizeof *d->code) ||
-      !vec_grow(&d->loc, &d->loc_cap, d->ncode + 1, sizeof *d->loc)) {
+  if (!sim_vec_grow(&d->code, &d->code_cap, d->ncode + 1, sizeof *d->code) ||
+      !sim_vec_grow(&d->loc, &d->loc_cap, d->ncode + 1, sizeof *d->loc)) {
     decode_fail(d, "out of memory");
     return NULL;
   }
@@ -110,9 +110,9 @@ emit(Decoder *d, Kind kind)
 }
 
 void
-ext_add(Decoder *d, uint32_t value)
+insn_ext(Decoder *d, uint32_t value)
 {
-  if (d->failed || !vec_grow(&d->ext, &d->ext_cap, d->next + 1, sizeof *d->ext)) {
+  if (d->failed || !sim_vec_grow(&d->ext, &d->ext_cap, d->next + 1, sizeof *d->ext)) {
     decode_fail(d, "out of memory");
     return;
   }
@@ -121,15 +121,15 @@ ext_add(Decoder *d, uint32_t value)
 }
 
 void
-emit_alu(Decoder *d, AluOp op, int var, Type t, int dw, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+insn_alu(Decoder *d, AluOp op, int var, Type t, int dw, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
 {
   const AluRow *row = alu_find(op, var, t);
   if (!row) {
     decode_fail(d, "'%.*s' does not take .%s", (int)(d->op_tok ? d->op_tok->n : 0), d->op_tok ? d->op_tok->s : "",
-                t ? type_text[t] : "none");
+                t ? ptx_type_text[t] : "none");
     return;
   }
-  Insn *in = emit(d, (Kind)row->kind);
+  Insn *in = insn_emit(d, (Kind)row->kind);
   if (!in)
     return;
   in->fn.alu = row->fn;
@@ -155,9 +155,9 @@ PRED_FN(pred_or, x | y)
 PRED_FN(pred_xor, x ^ y)
 
 void
-emit_pred(Decoder *d, char op, uint32_t dst, uint32_t a, uint32_t b)
+insn_pred(Decoder *d, char op, uint32_t dst, uint32_t a, uint32_t b)
 {
-  Insn *in = emit(d, K_SETP);
+  Insn *in = insn_emit(d, K_SETP);
   if (!in)
     return;
   in->fn.alu = op == '&' ? pred_and : op == '|' ? pred_or : op == '^' ? pred_xor : op == '~' ? pred_not : pred_mov;
@@ -232,7 +232,7 @@ special_register(Decoder *d, const Tok *t, Opnd *o)
       return true;
     }
     o->slot = slot_new(d, width);
-    Insn *in = emit(d, K_WARP);
+    Insn *in = insn_emit(d, K_WARP);
     if (in) {
       in->fn.warp = clock_exec;
       in->sub = (uint8_t)id;
@@ -256,7 +256,7 @@ module_shared(Decoder *d, Sym *s)
   }
   if (index >= d->shared_cap) {
     size_t old = d->shared_cap;
-    if (!vec_grow(&d->shared_at, &d->shared_cap, d->r->nsym + 1, sizeof *d->shared_at)) {
+    if (!sim_vec_grow(&d->shared_at, &d->shared_cap, d->r->nsym + 1, sizeof *d->shared_at)) {
       decode_fail(d, "out of memory");
       return 0;
     }
@@ -297,7 +297,7 @@ word_operand(Decoder *d, Opnd *o)
   }
   if (opnd_register(d, t, o) || (t->s[0] == '%' && special_register(d, t, o)))
     return;
-  if (tok_is(t, "WARP_SZ")) {
+  if (ptx_tok_is(t, "WARP_SZ")) {
     *o = (Opnd){.kind = O_IMM, .imm = LANES, .tok = t};
     return;
   }
@@ -451,8 +451,8 @@ float_value(const Opnd *o, Type t)
   switch (t) {
   case T_F32: case T_B32: return o->fbits == 32 ? o->imm : f32_bits((float)v);
   case T_F64: case T_B64: return o->fbits == 64 ? o->imm : f64_bits(v);
-  case T_F16: return fp_encode(v, &fp_f16, FP_RN, false);
-  case T_BF16: return fp_encode(v, &fp_bf16, FP_RN, false);
+  case T_F16: return simfp_encode(v, &simfp_f16, FP_RN, false);
+  case T_BF16: return simfp_encode(v, &simfp_bf16, FP_RN, false);
   default: return o->imm;
   }
 }
@@ -466,7 +466,7 @@ pred_source(Decoder *d, const Opnd *o)
   if (!o->neg)
     return slot;
   uint32_t t = slot_new(d, 0);
-  emit_pred(d, '~', t, slot, slot);
+  insn_pred(d, '~', t, slot, slot);
   return t;
 }
 
@@ -474,7 +474,7 @@ static uint32_t
 narrowed(Decoder *d, const Opnd *o, int width)
 {
   uint32_t t = slot_new(d, width);
-  emit_alu(d, o->width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE, width == 2 ? T_U16 : T_U32, width, t, o->slot, o->slot,
+  insn_alu(d, o->width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE, width == 2 ? T_U16 : T_U32, width, t, o->slot, o->slot,
            o->slot);
   return t;
 }
@@ -494,7 +494,7 @@ opnd_src(Decoder *d, const Opnd *o, Type t)
   if (o->kind != O_REG || o->type == T_PRED)
     decode_fail(d, "expected a register or a number");
   else if (o->width < width)
-    decode_fail(d, "a register is too narrow for .%s", type_text[t]);
+    decode_fail(d, "a register is too narrow for .%s", ptx_type_text[t]);
   else
     return o->width == width ? o->slot : narrowed(d, o, width);
   return 0;

@@ -27,14 +27,14 @@ static int
 scan_error(Scan *s, const char *what)
 {
   s->err->ptx_line = s->line;
-  return error_set(s->err, SIM_E_PARSE, "PTX line %u: %s", s->line, what);
+  return sim_error_set(s->err, SIM_E_PARSE, "PTX line %u: %s", s->line, what);
 }
 
 static Tok *
 scan_push(Scan *s, TokKind kind, const char *text, size_t n)
 {
-  if (!vec_grow(&s->tok, &s->cap, s->n + 1, sizeof *s->tok)) {
-    error_set(s->err, SIM_E_MEMORY, "out of memory reading PTX");
+  if (!sim_vec_grow(&s->tok, &s->cap, s->n + 1, sizeof *s->tok)) {
+    sim_error_set(s->err, SIM_E_MEMORY, "out of memory reading PTX");
     return NULL;
   }
   Tok *t = &s->tok[s->n++];
@@ -220,7 +220,7 @@ ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err)
 }
 
 bool
-tok_is(const Tok *t, const char *text)
+ptx_tok_is(const Tok *t, const char *text)
 {
   size_t n = strlen(text);
   return t->kind == TK_IDENT && t->n == n && memcmp(t->s, text, n) == 0;

@@ -47,7 +47,7 @@ shfl_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
       char t[48];
       return worker_error(k, w, in, (int)i, SIM_E_TRAP, 0,
                           "shfl.sync in thread %s reads lane %u, which does not take part (lanes 0x%08x do)",
-                          thread_text(k, w->index * LANES + i, t, sizeof t), j, m);
+                          sim_thread_text(k, w->index * LANES + i, t, sizeof t), j, m);
     }
     r[i] = a[j];
     valid |= (uint32_t)ok << i;
