@@ -34,7 +34,6 @@ typedef struct Job {
   Buf out, dump, timing;
   TilertManifest *manifests;
   size_t nmanifests;
-  bool misuse;
 } Job;
 
 static bool
@@ -43,7 +42,6 @@ misuse(Job *j, const char *what, const char *value, const char *hint)
   const char *text = hint ? arena_printf(j->ctx->perm, "%s '%s' (did you mean '%s'?)", what, value, hint)
                           : arena_printf(j->ctx->perm, "%s '%s'", what, value);
   diag(j->ctx, (Span){0, 0}, E_MISUSE, text);
-  j->misuse = true;
   return false;
 }
 
@@ -191,7 +189,7 @@ finish(TilecResult *r, Job *j, bool ok)
   diag_render(j->ctx, &d, j->opt->json, j->opt->color);
   r->nerrors = diag_errors(j->ctx);
   r->nwarnings = diag_warnings(j->ctx);
-  r->status = j->misuse ? 2 : ok && !r->nerrors ? 0 : 1;
+  r->status = diag_reported(j->ctx, E_MISUSE) ? 2 : ok && !r->nerrors ? 0 : 1;
   r->diagnostics = keep(buf_str(&d));
   r->dump = keep(buf_str(&j->dump));
   r->timing = keep(buf_str(&j->timing));

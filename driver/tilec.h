@@ -73,7 +73,8 @@ TILEC_API void tilec_result_free(TilecResult *r);
  *   type NAME VALUE                likewise */
 TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o);
 
-/* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes". NULL if unknown. Caller frees with tilec_free. */
+/* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes".
+ * NULL if unknown. The caller frees it with tilec_free. */
 TILEC_API char *tilec_print_table(const char *what);
 TILEC_API void tilec_free(void *p);
 /* Draw a layout given as text (canonical, or a constructor such as "mma<128x64; 4x2>"): who holds what, or for a shared

@@ -89,6 +89,7 @@ Diag *diag(Ctx *c, Span at, DiagId id, ...);
 void diag_note(Ctx *c, Diag *d, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
 u32 diag_errors(const Ctx *c);
 u32 diag_warnings(const Ctx *c);
+bool diag_reported(const Ctx *c, DiagId id);
 void diag_render(Ctx *c, Buf *out, bool json, bool color);
 /* "did you mean": the closest of n names to s, NULL if none is close. */
 const char *diag_suggest(const char *s, const char *const *names, size_t n);

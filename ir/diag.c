@@ -74,6 +74,16 @@ diag_errors(const Ctx *c)
   return c->diags ? c->diags->errors : 0;
 }
 
+/* Was this one reported? */
+bool
+diag_reported(const Ctx *c, DiagId id)
+{
+  for (u32 i = 0; c->diags && i < c->diags->list.len; i++)
+    if (c->diags->list.data[i]->id == id)
+      return true;
+  return false;
+}
+
 /* Warnings reported so far. */
 u32
 diag_warnings(const Ctx *c)

@@ -78,9 +78,6 @@ static void
 alloc_func(Ctx *c, Func *f)
 {
   Alloc a = {.c = c};
-  u32 threads = f->warps * 32;
-  if (threads > c->target->threads_max)
-    diag(c, f->span, E_THREADS_LIMIT, f->name, threads, c->target->threads_max);
   func_walk(f, collect, &a);
   u32 ring = RING < c->target->shared_max ? RING : c->target->shared_max;
   a.total = place(&a, a.largest > ring ? a.largest : ring);

@@ -40,7 +40,7 @@ static const char help[] =
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
   "  --dump-after=PASS|all  print the IR after a pass, to standard error\n"
   "  --verify               check the IR after every pass\n"
-  "  --print-locs           print source positions in IR text\n"
+  "  --locs                 print source positions in IR text\n"
   "  --no-line-info         leave .loc out of the PTX\n"
   "  --time-passes          print where the time went, to standard error\n"
   "  --diagnostics-format=text|json\n"
@@ -130,7 +130,7 @@ static bool
 parse_switch(Cli *c, const char *arg)
 {
   if (!strcmp(arg, "--verify")) c->o.verify = 1;
-  else if (!strcmp(arg, "--print-locs")) c->o.locs = 1;
+  else if (!strcmp(arg, "--locs")) c->o.locs = 1;
   else if (!strcmp(arg, "--no-line-info")) c->o.line_info = 0;
   else if (!strcmp(arg, "--time-passes")) c->o.time_passes = 1;
   else if (!strcmp(arg, "-O0")) c->o.opt_level = 0;
