@@ -53,6 +53,7 @@ typedef struct Gen {
   Held **held;                     /* by layout id */
   u32 nheld;
   AxisInfo *axes;
+  bool unrolls;                    /* some loop asks to be unrolled */
   bool failed;                     /* a diagnostic was reported */
 } Gen;
 typedef struct GenFile { const char *name; LLVMMetadataRef file, scope; } GenFile;

@@ -162,6 +162,20 @@ gen_ops(Gen *g, const Block *b)
   }
 }
 
+/* Ask LLVM to unroll the loop that this branch closes. A loop's metadata names itself first. */
+static void
+mark_unroll(Gen *g, Val branch, u32 count)
+{
+  LLVMMetadataRef self = LLVMTemporaryMDNode(g->lc, NULL, 0);
+  LLVMMetadataRef ask[2] = {LLVMMDStringInContext2(g->lc, "llvm.loop.unroll.count", 22),
+                            LLVMValueAsMetadata(gen_u32(g, count))};
+  LLVMMetadataRef parts[2] = {self, LLVMMDNodeInContext2(g->lc, ask, 2)};
+  LLVMMetadataRef loop = LLVMMDNodeInContext2(g->lc, parts, 2);
+  LLVMMetadataReplaceAllUsesWith(self, loop);
+  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(g->lc, "llvm.loop", 9), LLVMMetadataAsValue(g->lc, loop));
+  g->unrolls = true;
+}
+
 void
 lower_FOR(Gen *g, const Op *op)
 {
@@ -190,7 +204,9 @@ lower_FOR(Gen *g, const Op *op)
   Val more = LLVMBuildICmp(g->b, less, next, hi, "");
   phis_add(g, index, &next, latch);
   phis_add_operands(g, n, body->args + 1, yield, 0);
-  LLVMBuildCondBr(g->b, more, loop, done);
+  Val branch = LLVMBuildCondBr(g->b, more, loop, done);
+  if (op_int(op, AT_UNROLL, 1) > 1)
+    mark_unroll(g, branch, (u32)op_int(op, AT_UNROLL, 1));
 
   gen_at(g, done);
   phis_new_all(g, n, op->results);
