@@ -42,7 +42,6 @@ def best(candidates):
             fn()
             torch.cuda.synchronize()
             out = min(out, (med(fn, 8, 30), label), key=lambda t: t[0])
-            last = fn
         except Exception as ex:
             if os.environ.get("V"):
                 print("  left out", label, repr(ex)[:300])
@@ -50,10 +49,10 @@ def best(candidates):
 
 
 def settle(make_a, make_b):
-    """The two winners once more, alternating, so that neither has the warmer chip: medians of 5 rounds."""
+    """The two winners once more, alternating, so that neither has the warmer chip: medians of 9 rounds."""
     a, b = make_a(), make_b()
     ta, tb = [], []
-    for _ in range(5):
+    for _ in range(9):
         ta.append(med(a, 8, 40))
         tb.append(med(b, 8, 40))
     return statistics.median(ta), statistics.median(tb)
@@ -104,8 +103,8 @@ def softmax():
         x = torch.randn(8192, N, device=D)
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
         B = triton.next_power_of_2(N)
-        ours = {w: (lambda w=w: kernel("softmax.tile", "softmax", BLOCK=B, warps=w).bind(8192, x, o, 8192, N, N)) for w in (1, 2, 4, 8, 16)}
-        theirs = {w: (lambda w=w: lambda: peers.softmax[(8192,)](p, x, N, N, N, B, num_warps=w)) for w in (1, 2, 4, 8, 16)}
+        ours = {w: (lambda w=w: kernel("softmax.tile", "softmax", BLOCK=B, warps=w).bind(8192, x, o, 8192, N, N)) for w in (1, 2, 4, 8, 16, 32)}
+        theirs = {w: (lambda w=w: lambda: peers.softmax[(8192,)](p, x, N, N, N, B, num_warps=w)) for w in (1, 2, 4, 8, 16, 32)}
         contest("softmax", str(N), 8 * x.numel(), ours, theirs, lambda: torch.softmax(x, -1))
         check(f"softmax {N}", o, torch.softmax(x, -1), 1e-6)
 
@@ -115,8 +114,8 @@ def layernorm():
         x = torch.randn(8192, N, device=D, dtype=torch.float16)
         w_, b_ = torch.randn(N, device=D, dtype=torch.float16), torch.randn(N, device=D, dtype=torch.float16)
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
-        ours = {w: (lambda w=w: kernel("layer_norm.tile", "layer_norm", BLOCK=N, warps=w).bind(8192, x, w_, b_, o, N, N, 1e-5)) for w in (1, 2, 4, 8, 16)}
-        theirs = {w: (lambda w=w: lambda: peers.layernorm[(8192,)](p, x, w_, b_, N, N, 1e-5, N, num_warps=w)) for w in (1, 2, 4, 8, 16)}
+        ours = {w: (lambda w=w: kernel("layer_norm.tile", "layer_norm", BLOCK=N, warps=w).bind(8192, x, w_, b_, o, N, N, 1e-5)) for w in (1, 2, 4, 8, 16, 32)}
+        theirs = {w: (lambda w=w: lambda: peers.layernorm[(8192,)](p, x, w_, b_, N, N, 1e-5, N, num_warps=w)) for w in (1, 2, 4, 8, 16, 32)}
         contest("layer_norm", str(N), 4 * x.numel(), ours, theirs, lambda: torch.nn.functional.layer_norm(x, (N,), w_, b_))
         check(f"layer_norm {N}", o, torch.nn.functional.layer_norm(x.float(), (N,), w_.float(), b_.float()), 1e-3)
 

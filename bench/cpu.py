@@ -1,0 +1,61 @@
+"""Speed on a machine without a GPU: python3 bench/cpu.py [--bin DIR]
+
+Processes: whole `tilec` from start to PTX beside llvm_only, which gives LLVM the same kernel as IR text and does nothing
+else. Compiles: time inside a warm process. Simulator: seconds a launch takes on all cores. Medians; results checked.
+"""
+import argparse, os, statistics, subprocess, sys, tempfile, time
+
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+a = argparse.ArgumentParser(description=__doc__)
+a.add_argument("--bin", default=os.path.join(root, "build", "bin"))
+a = a.parse_args()
+os.environ.setdefault("TILEC_LIB", os.path.join(os.path.dirname(os.path.abspath(a.bin)), "lib", "libtilec.so"))
+sys.path[:0] = [os.path.join(root, "tools"), os.path.join(root, "examples")]
+import numpy as np
+import cases
+import tilec
+
+example = lambda name: os.path.join(root, "examples", name)
+
+
+def process_ms(*pairs, rounds=40):
+    """Median wall time of each command, interleaved."""
+    times = [[] for _ in pairs]
+    for r in range(rounds + 3):
+        for i, cmd in enumerate(pairs):
+            t = time.perf_counter()
+            subprocess.run(cmd, check=True, stdout=subprocess.DEVNULL)
+            if r >= 3:
+                times[i].append((time.perf_counter() - t) * 1e3)
+    return [statistics.median(t) for t in times]
+
+
+print("whole process, source to PTX (ms)         tilec   llvm_only  ratio")
+with tempfile.TemporaryDirectory() as d:
+    for name in ("vector_add", "softmax", "matmul"):
+        ll = os.path.join(d, name + ".ll")
+        subprocess.run([os.path.join(a.bin, "tilec"), example(name + ".tile"), "--emit=llvm", "-O0", "-o", ll], check=True)
+        ours, floor = process_ms([os.path.join(a.bin, "tilec"), example(name + ".tile")],
+                                 [os.path.join(a.bin, "llvm_only"), ll, "sm_90a", "+ptx84"])
+        print(f"  {name:38} {ours:6.1f}    {floor:6.1f}     {ours / floor:5.2f}")
+
+dev = tilec.Device("sim")
+print("compile in a warm process, source to PTX (ms)")
+for case in cases.CASES:
+    if case.name == "softmax_persistent":
+        continue
+    ms = [case.run(dev, np.random.default_rng(1), **case.sim[1]).call.info()["compile_ms"] for _ in range(7)]
+    print(f"  {case.name:38} {statistics.median(ms[1:]):6.1f}")
+
+print(f"simulator on {os.cpu_count()} cores (s)")
+for name, run, size in (("vector_add 98432", cases.vector_add, dict(n=98432)), ("softmax 1823 x 781", cases.softmax, dict(rows=1823, n=781)),
+                        ("layer_norm 8192 x 1024", cases.layer_norm, dict(rows=8192, n=1024)), ("matmul f16 512^3", cases.matmul, dict(m=512, n=512, k=512)),
+                        ("transpose 1280 x 1280", cases.transpose, dict(m=1280, n=1280))):
+    r = run(dev, np.random.default_rng(1), **size)
+    dev.stats(reset=True)
+    t = time.perf_counter()
+    r.call()
+    seconds = time.perf_counter() - t
+    s = dev.stats()
+    print(f"  {name:38} {seconds:6.3f}   {s['warp_instructions'] / seconds * 1e-6:6.1f} M warp instructions/s, bank conflicts {s['shared_bank_conflicts']}"
+          f"{'' if cases.passed(r.checks) else '  WRONG'}")
