@@ -1,10 +1,10 @@
 /* alloc_shared.c - give scratch memory to conversions, cross-warp reductions and atomics that answer.
- * Needs phase sched; keeps it. Sets `scratch` and `scratch_bytes` on the ops, shared_bytes on the function, and refuses
- * kernels that need more shared memory or threads than the target has.
+ * Needs phase sched; keeps it. Sets `scratch` and `scratch_bytes` on the ops, shared_bytes on the function,
+ * and refuses kernels that need more shared memory or threads than the target has.
  *
- * An op's scratch lives only while the op runs, so one place would do for all; but two ops that follow each other in
- * the same place need a barrier between them. The places therefore go round a ring: as large as the largest need, and
- * at least RING bytes where the target has them, so that most neighbours do not meet. */
+ * An op's scratch lives only while the op runs, so one place would do for all; but two ops that follow each
+ * other in the same place need a barrier between them. The places therefore go round a ring: as large as the
+ * largest need, and at least RING bytes where the target has them, so that most neighbours do not meet. */
 #include "internal.h"
 #include "scratch.h"
 

@@ -1,41 +1,46 @@
 /* assign_layout.c - give every tile value a layout; insert convert_layout where layouts disagree.
  * Needs phase tile, after choose_mma; leaves phase placed.
  *
- * The problem. Memory operations want neighbouring threads to touch neighbouring bytes, tensor-core instructions want
- * their fragments, reductions want their axis inside a warp, and moving a tile from one layout to another costs shuffles
- * or a trip through shared memory. Choose layouts so that the sum is small.
+ * The problem. Memory operations want neighbouring threads to touch neighbouring bytes, tensor-core
+ * instructions want their fragments, reductions want their axis inside a warp, and moving a tile from one
+ * layout to another costs shuffles or a trip through shared memory. Choose layouts so that the sum is small.
  *
- * Cheap values stand outside. Constants, ranges, splats, and elementwise and shape ops of only such values have no layout
- * of their own: a clone is made in each layout in which somebody asks for them. So index and mask arithmetic never needs
- * a conversion, and it does not tie together the operations that share it.
+ * Cheap values stand outside. Constants, ranges, splats, and elementwise and shape ops of only such values
+ * have no layout of their own: a clone is made in each layout in which somebody asks for them. So index and
+ * mask arithmetic never needs a conversion, and it does not tie together the operations that share it.
  *
- * Variables. Everything else is grouped into variables, one layout each: elementwise ops that feed each other, together
- * with the loop-carried values and if results between them, are one variable, since a conversion in the middle of
- * arithmetic is never better than one at its ends (fold_convert later moves it past casts). Loads, stores, atomics,
- * reductions and shape ops are variables of their own; a dot is one whose layout its instruction fixes. A reduction's
- * variable is the layout of its operand; everybody else's is the layout of the result.
+ * Variables. Everything else is grouped into variables, one layout each: elementwise ops that feed each
+ * other, together with the loop-carried values and if results between them, are one variable, since a
+ * conversion in the middle of arithmetic is never better than one at its ends (fold_convert later moves it
+ * past casts). Loads, stores, atomics, reductions and shape ops are variables of their own; a dot is one
+ * whose layout its instruction fixes. A reduction's variable is the layout of its operand; everybody else's
+ * is the layout of the result.
  *
- * Edges. Where an operand's variable differs from the op's, an edge says: from the layout of the one follows, through
- * the shape op, slice or fragment between them, what the operand has and what it should have; converting costs what
- * layout_convert_plan says, ten times as much per loop around the place where the conversion will stand. It stands in
- * the block of the operand's definition, so a value from before a loop is converted before the loop.
+ * Edges. Where an operand's variable differs from the op's, an edge says: from the layout of the one follows,
+ * through the shape op, slice or fragment between them, what the operand has and what it should have;
+ * converting costs what layout_convert_plan says, ten times as much per loop around the place where the
+ * conversion will stand. It stands in the block of the operand's definition, so a value from before a loop is
+ * converted before the loop.
  *
- * Candidates. Anchors propose: memory operations by the contiguity of their addresses (wide vectors, then lanes, then
- * warps along the fastest dimension; also with the warps along the slowest, for reductions), dots their fragments. A
- * proposal travels along the edges in both directions, through shape ops, until every variable has a few.
+ * Candidates. Anchors propose: memory operations by the contiguity of their addresses (wide vectors, then
+ * lanes, then warps along the fastest dimension; also with the warps along the slowest, for reductions), dots
+ * their fragments. A proposal travels along the edges in both directions, through shape ops, until every
+ * variable has a few.
  *
- * Choice. Costs are in issue slots per warp: accesses and 32-byte sectors for memory, shuffles and scratch for
- * reductions, registers times ops for arithmetic, conversions on the edges. First each variable in program order takes
- * its best given those before it; then, while some neighbour changed, a variable is asked again, for a bounded number of
- * rounds. Every step lowers the sum, but may end where only two variables together could lower it further; so this is
- * done from several starts (memory operations first, reductions first, nobody first, backwards) and the least sum is kept.
+ * Choice. Costs are in issue slots per warp: accesses and 32-byte sectors for memory, shuffles and scratch
+ * for reductions, registers times ops for arithmetic, conversions on the edges. First each variable in
+ * program order takes its best given those before it; then, while some neighbour changed, a variable is asked
+ * again, for a bounded number of rounds. Every step lowers the sum, but may end where only two variables
+ * together could lower it further; so this is done from several starts (memory operations first, reductions
+ * first, nobody first, backwards) and the least sum is kept.
  *
- * Invariants for editors: place_operand_layout is the only place that knows how an op relates its operands' layouts to
- * its own, and the rewriter and the verifier must agree with it; later passes only remove or move conversions. */
+ * Invariants for editors: place_operand_layout is the only place that knows how an op relates its operands'
+ * layouts to its own, and the rewriter and the verifier must agree with it; later passes only remove or move
+ * conversions. */
 #include "place.h"
 
-/* Row-major order must mean the same among the padded extents: beyond the trailing extents that agree, only the outermost
- * may be padded. */
+/* Row-major order must mean the same among the padded extents: beyond the trailing extents that agree, only
+ * the outermost may be padded. */
 static u32
 inner_extents(const Type *t, u32 *shape)
 {

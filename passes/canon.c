@@ -1,10 +1,10 @@
 /* canon.c - fold constants and identities, reassociate addresses, fuse a*b+c.
  * Needs phase tile; keeps it. The rules are in canon_elem.c, canon_shape.c, canon_addr.c and canon_flow.c.
  *
- * A worklist starts with every op in program order. When a rule applies, the ops it made and the users of what it
- * replaced are looked at again; an op whose last use went is dropped at once, so that single-use tests see the truth.
- * Every rule makes progress (canon.h), so the list runs empty; a generous bound on the steps guards against a mistake
- * in a rule, never against input. op->mark: QUEUED, DEAD. */
+ * A worklist starts with every op in program order. When a rule applies, the ops it made and the users of
+ * what it replaced are looked at again; an op whose last use went is dropped at once, so that single-use
+ * tests see the truth. Every rule makes progress (canon.h), so the list runs empty; a generous bound on the
+ * steps guards against a mistake in a rule, never against input. op->mark: QUEUED, DEAD. */
 #include "canon.h"
 
 enum { QUEUED = 1, DEAD = 2, STEPS_PER_OP = 256 };

@@ -1,7 +1,9 @@
-/* canon.h - what the rule files of canon share. A rule looks at one op; when it applies it makes new ops in front of it
- * (k->b), usually replaces it, and returns true. Rules for editors: a rule must keep types; must make progress towards
- * fewer, smaller or further-right ops (constants right, splats and broadcasts towards their users), so that no two rules
- * undo each other; must be exact: same bits, except for fma fusion, which docs/plan.md allows. */
+/* canon.h - what the rule files of canon share. A rule looks at one op; when it applies it makes new ops in
+ * front of it (k->b), usually replaces it, and returns true.
+ *
+ * Rules for editors: a rule must keep types; must make progress towards fewer, smaller or further-right ops
+ * (constants right, splats and broadcasts towards their users), so that no two rules undo each other; must be
+ * exact: same bits, except for fma fusion, which the IR then shows. */
 #ifndef TILEC_CANON_H
 #define TILEC_CANON_H
 #include "internal.h"
@@ -28,7 +30,7 @@ void canon_erase(Canon *k, Op *op);
 /* ---- questions and small makers ---- */
 bool value_is_splat(const Value *v);                    /* tile with all elements equal: const or splat */
 Value *value_splat_scalar(Canon *k, Value *v);          /* its scalar; v itself when v is a scalar */
-Value *splat_like(Canon *k, Value *scalar, const Type *shape);  /* scalar as a tile of that shape; itself when shape is a scalar */
+Value *splat_like(Canon *k, Value *scalar, const Type *shape);  /* scalar as a tile of that shape; itself for a scalar */
 Op *clone_with(Canon *k, const Op *op, u32 n, Value *const *operands, const Type *result);  /* same op and attributes */
 
 /* canon_elem.c: constants, splats, broadcasts, identities, fma */

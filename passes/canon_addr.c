@@ -1,6 +1,6 @@
-/* canon_addr.c - rules for addresses and masks. An offset given to a pointer must not overflow (docs/plan.md), so
- * p + (a + b) may be computed as (p + a) + b: scalars are added to the scalar base, and of a two-dimensional offset the
- * row part is added while it is still a column of rows. */
+/* canon_addr.c - rules for addresses and masks. An offset given to a pointer must not overflow
+ * (docs/plan.md), so p + (a + b) may be computed as (p + a) + b: scalars are added to the scalar base, and of a
+ * two-dimensional offset the row part is added while it is still a column of rows. */
 #include "canon.h"
 
 static Value *

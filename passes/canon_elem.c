@@ -1,4 +1,5 @@
-/* canon_elem.c - rules for elementwise ops: constants, splats, broadcasts, identities, casts, fused multiply-add. */
+/* canon_elem.c - rules for elementwise ops: constants, splats, broadcasts, identities, casts, fused
+ * multiply-add. */
 #include "canon.h"
 #include "fp.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-/* canon_flow.c - rules for if, for, while and assume: constant conditions and trip counts, carried values that do not
- * change or only advance by a scalar. */
+/* canon_flow.c - rules for if, for, while and assume: constant conditions and trip counts, carried values
+ * that do not change or only advance by a scalar. */
 #include "canon.h"
 
 /* ---- inlining a region ---- */
@@ -199,7 +199,7 @@ scalar_step(Canon *k, Op *loop, u32 i)
   return value_splat_scalar(k, step);
 }
 
-/* One more carried value; returns its index. The yield of a for, or of both regions of a while, gets its operand later. */
+/* One more carried value, the last; the regions' terminators get their operands later. */
 static void
 add_carried(Op *loop, Value *init, const char *name)
 {

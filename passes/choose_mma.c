@@ -1,21 +1,23 @@
 /* choose_mma.c - pick a tensor-core instruction and a grid of warps for each dot.
- * Needs phase tile; keeps it. Sets `mma` and `warps` where an instruction fits; a dot without them is computed with fma.
+ * Needs phase tile; keeps it. Sets `mma` and `warps` where an instruction fits; a dot without them is
+ * computed with fma.
  *
- * An instruction fits when the target has it, the types agree, and the tile has at least one instruction's worth of rows,
- * columns and depth. Rows and columns beyond the extents are padding that nobody reads; depth beyond the extent would be
- * added up, so K must be a power of two.
+ * An instruction fits when the target has it, the types agree, and the tile has at least one instruction's
+ * worth of rows, columns and depth. Rows and columns beyond the extents are padding that nobody reads; depth
+ * beyond the extent would be added up, so K must be a power of two.
  *
- * The grid decides how often an operand is read: wm x wn warps read A wn times and B wm times. The grid of least traffic
- * wins, except that dots in a chain (one's result goes into another's operand, as in attention) put all warps along M:
- * then a row stays in one warp, the first result becomes the second operand without leaving it, and reductions along a
- * row need no other warp. */
+ * The grid decides how often an operand is read: wm x wn warps read A wn times and B wm times. The grid of
+ * least traffic wins, except that dots in a chain (one's result goes into another's operand, as in attention)
+ * put all warps along M: then a row stays in one warp, the first result becomes the second operand without
+ * leaving it, and reductions along a row need no other warp. */
 #include "internal.h"
 
 typedef struct Mma { const char *name; Feature feature; u32 m, n, k; DType a, b, acc; } Mma;
 
 /* The first row that fits is taken. */
 static const Mma mma_table[] = {
-#define ROW(m, n, k, suffix, feature, a, b, acc) {"m" #m "n" #n "k" #k "." suffix, F_MMA_##feature, m, n, k, DT_##a, DT_##b, DT_##acc},
+#define ROW(m, n, k, suffix, feature, a, b, acc) \
+  {"m" #m "n" #n "k" #k "." suffix, F_MMA_##feature, m, n, k, DT_##a, DT_##b, DT_##acc},
   ROW(16, 8, 16, "f16", F16, F16, F16, F32)
   ROW(16, 8, 16, "f16", F16, F16, F16, F16)
   ROW(16, 8, 16, "bf16", BF16, BF16, BF16, F32)

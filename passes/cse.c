@@ -1,8 +1,9 @@
 /* cse.c - merge equal pure ops.
  * Needs any phase; keeps it. An op goes when an equal one stands before it in its block or in a block around.
  *
- * One hash table for the function. What a block adds is undone when the block ends, so that what is found always
- * dominates. Reductions take part: their regions are compared op by op with arguments matched by position. */
+ * One hash table for the function. What a block adds is undone when the block ends, so that what is found
+ * always dominates. Reductions take part: their regions are compared op by op with arguments matched by
+ * position. */
 #include "internal.h"
 
 typedef struct Entry { u64 hash; Op *op; struct Entry *next; } Entry;

@@ -1,8 +1,10 @@
-/* dce.c - drop what nobody needs: unused pure ops, loads and loops without effects, dead carried values and if results.
+/* dce.c - drop what nobody needs: unused pure ops, loads and loops without effects, dead carried values,
+ * dead if results.
  * Needs any phase; keeps it.
  *
- * Liveness starts at the effects and flows backwards; a carried value is one thing in all its places (initial value,
- * arguments, yielded values, result), so a value that only feeds itself around a loop is dead. op->mark is 1 when live. */
+ * Liveness starts at the effects and flows backwards; a carried value is one thing in all its places (initial
+ * value, arguments, yielded values, result), so a value that only feeds itself around a loop is dead.
+ * op->mark is 1 when live. */
 #include "internal.h"
 
 typedef struct Dce { bool *live; VEC(Value *) work; Arena *arena; } Dce;

@@ -205,7 +205,7 @@ float_to_int(DType to, double v, u64 *out)
   return true;
 }
 
-bool
+static bool
 fold_cast(DType from, DType to, u64 x, u64 *out)
 {
   if (dtype_is_float(from)) {

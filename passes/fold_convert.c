@@ -1,11 +1,12 @@
 /* fold_convert.c - cancel, merge and move conversions where that is cheaper.
  * Needs phase placed; keeps it. Never adds a conversion.
  *
- * assign_layout puts conversions at the ends of arithmetic; here they meet each other and casts. Rules, until none applies:
+ * assign_layout puts conversions at the ends of arithmetic; here they meet each other and casts. Rules, until
+ * none applies:
  *   convert (convert x)              convert x, or x when that is where it came from
  *   convert (widening cast x)        cast (convert x)          fewer bytes move
  *   narrowing cast (convert x)       convert (cast x)
- *   convert (broadcast x)            broadcast (convert x)     and other shape ops that make tiles larger
+ *   convert (broadcast x)            broadcast (convert x)
  * where the middle value has no other use. Equal conversions are cse's. */
 #include "internal.h"
 

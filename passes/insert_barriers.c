@@ -1,16 +1,16 @@
 /* insert_barriers.c - add the barriers that overlapping uses of scratch memory need.
  * Needs phase sched, after alloc_shared; keeps it.
  *
- * An op with scratch writes it, meets all threads (its own barrier, made by code generation), and reads it. So when it
- * ends, every earlier access is over and only its own reads may still be under way: the state between two ops is the
- * set of ops whose reads are pending, and after an op with scratch that set is the op alone. Before such an op a barrier
- * is needed exactly when a pending read overlaps what it writes.
+ * An op with scratch writes it, meets all threads (its own barrier, made by code generation), and reads it.
+ * So when it ends, every earlier access is over and only its own reads may still be under way: the state
+ * between two ops is the set of ops whose reads are pending, and after an op with scratch that set is the op
+ * alone. Before such an op a barrier is needed exactly when a pending read overlaps what it writes.
  *
- * What a piece of code does to the state is a Flow: the reads it leaves pending itself, and whether some path lets earlier
- * ones through. Flows compose, so one walk upwards finds the flow of every region, and with them the state at the head
- * of every loop is known without iterating: what came in, and what the body leaves. One walk downwards inserts. A barrier
- * that it inserts stands before an op that would have emptied the state itself, so no flow changes by it. Barriers stand
- * in uniform control flow because scalars are uniform. */
+ * What a piece of code does to the state is a Flow: the reads it leaves pending itself, and whether some path
+ * lets earlier ones through. Flows compose, so one walk upwards finds the flow of every region, and with them
+ * the state at the head of every loop is known without iterating: what came in, and what the body leaves. One
+ * walk downwards inserts. A barrier that it inserts stands before an op that would have emptied the state
+ * itself, so no flow changes by it. Barriers stand in uniform control flow because scalars are uniform. */
 #include "internal.h"
 
 typedef struct Set { VEC(const Op *) ops; } Set;

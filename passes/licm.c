@@ -1,8 +1,8 @@
 /* licm.c - hoist pure loop-invariant ops out of for and while.
  * Needs any phase; keeps it. Inner loops first, so that an op leaves as many loops as it can in one run.
  *
- * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold inside
- * the loop only), no integer division unless its divisor is a constant other than zero. */
+ * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold
+ * inside the loop only), no integer division unless its divisor is a constant other than zero. */
 #include "internal.h"
 
 static bool

@@ -1,12 +1,14 @@
 /* loops.c - small questions about structured control flow. */
 #include "internal.h"
 
+/* for or while. */
 bool
 op_is_loop(const Op *op)
 {
   return op->code == OP_FOR || op->code == OP_WHILE;
 }
 
+/* Number of for and while ops around b. */
 u32
 block_loop_depth(const Block *b)
 {
@@ -16,6 +18,7 @@ block_loop_depth(const Block *b)
   return n;
 }
 
+/* The op in block b that is `op` or contains it; NULL if none. */
 Op *
 op_ancestor_in(Op *op, const Block *b)
 {
@@ -24,30 +27,35 @@ op_ancestor_in(Op *op, const Block *b)
   return op;
 }
 
+/* Block that a value belongs to. */
 const Block *
 value_block(const Value *v)
 {
   return v->def ? v->def->block : v->block;
 }
 
+/* Operand index of the first initial value. */
 u32
 loop_first_init(const Op *loop)
 {
   return loop->code == OP_FOR ? 3 : 0;
 }
 
+/* Index of the first carried argument of a region. */
 u32
 loop_first_arg(const Op *loop)
 {
   return loop->code == OP_FOR ? 1 : 0;
 }
 
+/* Terminator of region r. */
 Op *
 region_end(const Op *op, u32 r)
 {
   return block_terminator(op->regions[r]);
 }
 
+/* Index of a terminator's first carried value. */
 u32
 yield_first(const Op *terminator)
 {
@@ -63,6 +71,7 @@ region_effect_free(const Block *b)
   return true;
 }
 
+/* May go when its results are unused. */
 bool
 op_removable(const Op *op)
 {

@@ -1,5 +1,5 @@
-/* place.h - the data of assign_layout: one variable per layout to choose, one edge per place where two may disagree.
- * The essay is in assign_layout.c. */
+/* place.h - the data of assign_layout: one variable per layout to choose, one edge per place where two may
+ * disagree. The essay is in assign_layout.c. */
 #ifndef TILEC_PLACE_H
 #define TILEC_PLACE_H
 #include "internal.h"
@@ -8,7 +8,12 @@ enum { MAX_CANDIDATES = 8 };
 #define NO_VAR UINT32_MAX
 
 /* A load, store or atomic, with what is known of its addresses before values are rebuilt. */
-typedef struct MemOp { Op *op; const AxisInfo *ptr, *mask; u32 dim, vec, elem_bytes; } MemOp;  /* dim: fastest in memory; vec: most elements per access along it */
+typedef struct MemOp {
+  Op *op;
+  const AxisInfo *ptr, *mask;
+  u32 dim, vec;                       /* fastest dimension in memory; most elements per access along it */
+  u32 elem_bytes;
+} MemOp;
 
 typedef struct Var {
   const Type *type;                   /* a tile type of the shape that is laid out */
@@ -63,7 +68,6 @@ i64 place_loop_weight(const Block *b);
 i64 place_own_cost(Place *p, const Var *v, const Layout *l);
 i64 place_convert_cost(Place *p, const Layout *from, const Layout *to, const Type *t);
 u32 place_mem_vec(const MemOp *m, const Layout *l);   /* elements per access with that layout */
-u32 layout_distinct_regs(const Layout *l);
 
 /* place_solve.c: candidates and choice. */
 void place_candidates(Place *p);

@@ -1,5 +1,6 @@
-/* place_cost.c - what a layout costs, in issue slots per warp, in the measure of layout_convert_plan: a wavefront of
- * shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more; a shuffle with its op is 5. */
+/* place_cost.c - what a layout costs, in issue slots per warp, in the measure of layout_convert_plan: a
+ * wavefront of shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more; a
+ * shuffle with its op is 5. */
 #include "place.h"
 
 enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, MEET_COST = 20 };
@@ -42,8 +43,8 @@ place_loop_weight(const Block *b)
 
 /* ---- memory ---- */
 
-u32
-layout_distinct_regs(const Layout *l)
+static u32
+distinct_regs(const Layout *l)
 {
   return layout_regs(l) >> __builtin_popcount(layout_free_bits(l, IN_REG));
 }
@@ -113,7 +114,7 @@ mem_cost(const MemOp *m, const Layout *l)
   for (u32 i = 0; i < log2_u32(vec); i++)
     cols[n++] = l->col[IN_REG][i];
   i64 sectors = (i64)1 << rank_without(cols, n, same_sector_bits(m, l));
-  i64 accesses = layout_distinct_regs(l) / vec;
+  i64 accesses = distinct_regs(l) / vec;
   return accesses * (ACCESS_COST + SECTOR_COST * sectors) * place_loop_weight(m->op->block);
 }
 
@@ -132,7 +133,7 @@ static i64
 reduce_cost(const Op *op, const Layout *l)
 {
   u32 axis = (u32)op_int(op, AT_AXIS, 0);
-  i64 all = layout_distinct_regs(l), left = all >> bits_along(l, IN_REG, axis);
+  i64 all = distinct_regs(l), left = all >> bits_along(l, IN_REG, axis);
   i64 cost = all + left * bits_along(l, IN_LANE, axis) * SHUFFLE_COST;
   u32 warps = bits_along(l, IN_WARP, axis);
   if (warps)

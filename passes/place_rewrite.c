@@ -1,5 +1,6 @@
-/* place_rewrite.c - assign_layout's last part: put the chosen layouts into the types, rebuild cheap values in every
- * layout in which they are wanted, insert convert_layout for the others, note vector widths on memory operations. */
+/* place_rewrite.c - assign_layout's last part: put the chosen layouts into the types, rebuild cheap values in
+ * every layout in which they are wanted, insert convert_layout for the others, note vector widths on memory
+ * operations. */
 #include "place.h"
 
 /* ---- values in layouts, remembered: a value is rebuilt or converted once per layout, next to its definition ---- */

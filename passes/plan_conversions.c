@@ -1,7 +1,8 @@
 /* plan_conversions.c - choose how each conversion moves its data.
- * Needs phase placed; leaves phase sched. Sets `kind` on every convert_layout from the plan that layout_convert_plan makes
- * for the target, for shared memory also `conflicts` and `scratch_bytes`; a conversion to the layout that is already there
- * goes. Plans are remembered by pair of layouts: a kernel has few pairs and many conversions. */
+ * Needs phase placed; leaves phase sched. Sets `kind` on every convert_layout from the plan that
+ * layout_convert_plan makes for the target, for shared memory also `conflicts` and `scratch_bytes`; a
+ * conversion to the layout that is already there goes. Plans are remembered by pair of layouts: a kernel has
+ * few pairs and many conversions. */
 #include "internal.h"
 #include "scratch.h"
 
@@ -9,7 +10,12 @@ static const char *const kind_names[] = {
   [CONVERT_NONE] = "none", [CONVERT_REGS] = "regs", [CONVERT_SHUFFLE] = "shuffle", [CONVERT_SHARED] = "shared",
 };
 
-typedef struct Known { const Layout *from, *to; u32 bits, bytes, conflicts; ConvertKind kind; struct Known *next; } Known;
+typedef struct Known {
+  const Layout *from, *to;
+  u32 bits, bytes, conflicts;
+  ConvertKind kind;
+  struct Known *next;
+} Known;
 enum { SLOTS = 128 };
 typedef struct Plans { Ctx *c; Known *slot[SLOTS]; } Plans;
 

@@ -132,6 +132,7 @@ run_pipeline(Ctx *c, Module *m, const PassOptions *o)
   return true;
 }
 
+/* Runs the list or the pipeline; see passes.h. */
 bool
 passes_run(Ctx *c, Module *m, const PassOptions *o)
 {
@@ -144,6 +145,7 @@ passes_run(Ctx *c, Module *m, const PassOptions *o)
   return o->list ? run_list(c, m, o) : run_pipeline(c, m, o);
 }
 
+/* Markdown table of the passes. */
 void
 passes_print(Buf *out)
 {
