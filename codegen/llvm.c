@@ -24,6 +24,8 @@ current_guard(void)
 }
 
 /* sroa and mem2reg have nothing to do here (values are born in registers); the rest cleans up after lowering. */
+/* Only the loops that ask for it. */
+#define UNROLL "loop-unroll<no-partial;no-runtime;no-peeling;no-upperbound;full-unroll-max=0>,"
 #define PIPELINE(unroll) "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm)," unroll \
                          "gvn,instcombine<no-verify-fixpoint>,adce)"
 
@@ -155,7 +157,7 @@ gen_run_passes(Gen *g)
   if (g->llvm_error || g->opt->opt_level == 0)
     return !g->llvm_error;
   LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-  LLVMErrorRef e = LLVMRunPasses(g->mod, g->unrolls ? PIPELINE("loop-unroll,") : PIPELINE(""), g->tm, o);
+  LLVMErrorRef e = LLVMRunPasses(g->mod, g->unrolls ? PIPELINE(UNROLL) : PIPELINE(""), g->tm, o);
   LLVMDisposePassBuilderOptions(o);
   if (e) {
     char *message = LLVMGetErrorMessage(e);
