@@ -1,6 +1,13 @@
 /* alu_rows.h - the loops of alu.def and the table of them. Included by alu.c, once for any host, and by
  * alu_avx2.c, once for hosts with AVX2 and FMA; ALU_TABLE names the table.
- * An instruction's result may be one of its sources, lane for lane, so the loops have no order. */
+ * An instruction's result may be one of its sources, lane for lane, so the loops have no order.
+ *
+ * Floats. + - * / fma sqrt and conversions are correctly rounded in every mode PTX has (exec.c sets the host's
+ * mode and flushes for .ftz); 16-bit ones too. f32 NaN results are 0x7fffffff, 16-bit ones 0x7fff. The .approx
+ * functions (ex2 lg2 sin cos tanh rsqrt, and rcp, div, sqrt .approx) are computed in double and rounded once, or
+ * are the exact operation: hardware is allowed more error (PTX ISA: 2 ulp for ex2, rsqrt, div; 1 ulp for rcp;
+ * 2^-22 absolute or relative for lg2; 2^-20.5 for sin and cos in [-pi, pi]; 2^-11 relative for tanh), so results
+ * may differ from a GPU's by that much. */
 #include "fp.h"
 #include "internal.h"
 
@@ -42,6 +49,12 @@ static inline s64
 rem_s64(s64 x, s64 y)
 {
   return y == 0 ? x : y == -1 ? 0 : x % y;
+}
+
+static inline s32
+clamp_s32(s64 x)
+{
+  return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (s32)x;
 }
 
 static inline u32

@@ -56,7 +56,7 @@ async_copy(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t dst[LANES], src[LANES];
   const uint64_t *base = LANES_OF(uint64_t, w, in->b), *off = LANES_OF(uint64_t, w, in->c);
-  mem_address(w, in, in->a, in->imm, m, dst);
+  mem_address(w, in, in->a, in->imm, dst);
   FOR_LANES(i, m) {
     src[i] = base[i] + off[i];
     uint64_t to = dst[i];

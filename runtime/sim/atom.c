@@ -94,7 +94,9 @@ atom_lane(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t 
   uint32_t n = in->esize;
   const uint32_t *ext = k->kernel->ext + in->ext;
   uint8_t *p = mem_host(k, w, in, lane, sp, addr, n * in->vec, true);
-  if (!p || (sp == SP_SHARED && k->check && shadow_write(k, w, in, lane, (uint32_t)addr, n * in->vec, NULL, true)))
+  if (!p)
+    return -1;
+  if (sp == SP_SHARED && k->check && shadow_write(k, w, in, lane, (uint32_t)addr, n * in->vec, NULL, true))
     return -1;
   for (uint32_t v = 0; v < in->vec; v++) {
     uint64_t cmp = in->sub == M_CAS ? lane_value(w, in->c, lane, n) : 0;
@@ -110,7 +112,7 @@ atom_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t addr[LANES];
   uint32_t global = 0;
-  mem_address(w, in, in->a, in->imm, m, addr);
+  mem_address(w, in, in->a, in->imm, addr);
   FOR_LANES(i, m) {
     Space sp = in->space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->space;
     global |= (uint32_t)(sp == SP_GLOBAL) << i;

@@ -144,8 +144,9 @@ race(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n
   char me[48], them[48], where[300];
   uint32_t t = w->index * LANES + lane;
   return worker_error(k, w, in, (int)lane, SIM_E_RACE, off,
-                      "shared-memory race: thread %s %s %u bytes at shared+0x%x that thread %s %s at %s with no "
-                      "barrier between", sim_thread_text(k, t, me, sizeof me), write ? "writes" : "reads", n, off,
+                      "shared-memory race: thread %s %s %u bytes at shared+0x%x that thread %s %s at %s "
+                      "with no barrier between",
+                      sim_thread_text(k, t, me, sizeof me), write ? "writes" : "reads", n, off,
                       sim_thread_text(k, other, them, sizeof them), other_write ? "wrote" : "read",
                       sim_loc_text(k, other_pc, where, sizeof where));
 }
@@ -156,8 +157,8 @@ pending(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_
   char me[48], where[300];
   uint32_t pc = (uint32_t)k->shadow->write[off] & PC_MASK;
   return worker_error(k, w, in, (int)lane, SIM_E_ASYNC, off,
-                      "thread %s %s %u bytes at shared+0x%x, where an asynchronous copy issued at %s has not been "
-                      "waited for", sim_thread_text(k, w->index * LANES + lane, me, sizeof me),
+                      "thread %s %s %u bytes at shared+0x%x, where an asynchronous copy issued at %s has "
+                      "not been waited for", sim_thread_text(k, w->index * LANES + lane, me, sizeof me),
                       write ? "writes" : "reads", n, off, sim_loc_text(k, pc, where, sizeof where));
 }
 
@@ -229,7 +230,8 @@ check_readers(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, u
   FOR_LANES(v, s->readers[i]) {
     uint64_t cell = s->read[(size_t)v * s->bytes + i];
     uint32_t clock = (uint32_t)(cell >> 32), who = (uint32_t)cell >> PC_BITS & 31;
-    if (clock <= s->base || (v == w->index ? clock < w->clock || (!(cell & MANY) && who == lane) : clock < w->vc[v]))
+    bool mine = clock < w->clock || (!(cell & MANY) && who == lane);
+    if (clock <= s->base || (v == w->index ? mine : clock < w->vc[v]))
       continue;
     return race(k, w, in, lane, off, n, true, v * LANES + who, (uint32_t)cell & PC_MASK, false);
   }

@@ -113,10 +113,19 @@ Insn *insn_emit(Decoder *d, Kind kind);
 void insn_alu(Decoder *d, AluOp op, int var, Type t, int dw, uint32_t dst, uint32_t a, uint32_t b, uint32_t c);
 void insn_pred(Decoder *d, char op, uint32_t dst, uint32_t a, uint32_t b);
 void insn_ext(Decoder *d, uint32_t value);
-/* decode_ops.c: modifiers */
+/* The type of plain bits of a width in bytes. */
+Type opnd_bits(int width);
+/* decode_ops.c: modifiers and counts */
+ModId opmod_take_range(Decoder *d, ModId first, ModId last);
+ModId opmod_rounding(Decoder *d);
+Type decode_type(Decoder *d);
+void decode_operands(Decoder *d, uint32_t min, uint32_t max);
 bool opmod_take(Decoder *d, ModId m);
 Type opmod_type(Decoder *d);
 Space opmod_space(Decoder *d);
+/* decode_mem.c: the register or constant that [base+offset] starts from, and how an instruction uses it. */
+uint32_t opnd_address(Decoder *d, const Opnd *m);
+void insn_address(Insn *in, const Opnd *m, uint32_t slot);
 /* every opcode's decoder */
 typedef void DecodeFn(Decoder *d, int arg);
 #define PTX(text, decoder, arg) DecodeFn decode_##decoder;

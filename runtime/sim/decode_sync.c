@@ -1,15 +1,6 @@
 /* decode_sync.c - opcodes that a warp or a block does together: barriers, shuffles, votes, matrices, copies. */
 #include "decode.h"
 
-static void
-operands_between(Decoder *d, uint32_t min, uint32_t max)
-{
-  if (!d->failed && (d->nop < min || d->nop > max))
-    decode_fail(d, "'%.*s' has %u operands", (int)d->op_tok->n, d->op_tok->s, d->nop);
-  for (uint32_t i = d->nop; i < MAX_OPNDS; i++)
-    d->op[i] = (Opnd){.kind = O_NONE};
-}
-
 static Insn *
 emit_warp(Decoder *d, Kind kind, WarpFn *fn)
 {
@@ -27,7 +18,7 @@ static void
 warp_barrier(Decoder *d)
 {
   opmod_take(d, M_SYNC);
-  operands_between(d, 1, 1);
+  decode_operands(d, 1, 1);
   uint32_t mask = opnd_src(d, &d->op[0], T_U32);
   Insn *in = emit_warp(d, K_CONV, warpsync_exec);
   if (in)
@@ -41,7 +32,7 @@ cluster_barrier(Decoder *d)
   bool wait = opmod_take(d, M_WAIT);
   opmod_take(d, M_ARRIVE);
   opmod_take(d, M_ALIGNED);
-  operands_between(d, 0, 0);
+  decode_operands(d, 0, 0);
   uint32_t id = slot_const(d, 4, MAX_BARRIERS - 1, false);
   if (!wait)
     return;
@@ -85,7 +76,7 @@ decode_bar(Decoder *d, int arg)
     opmod_take(d, M_OR);
   opmod_type(d);
   uint32_t first = kind == BAR_RED;
-  operands_between(d, first * 2 + 1 + (kind == BAR_ARRIVE), first * 2 + 2);
+  decode_operands(d, first * 2 + 1 + (kind == BAR_ARRIVE), first * 2 + 2);
   bool count = d->nop == first * 2 + 2;
   uint32_t id = opnd_src(d, &d->op[first], T_U32), n = count ? opnd_src(d, &d->op[first + 1], T_U32) : 0;
   uint32_t dst = first ? opnd_dst(d, &d->op[0], op == M_POPC ? 4 : 0) : 0;
@@ -115,10 +106,10 @@ decode_shfl(Decoder *d, int arg)
 {
   if (!opmod_take(d, M_SYNC))
     decode_fail(d, "shfl without .sync is outside this machine");
-  int mode = opmod_take(d, M_UP) ? 0 : opmod_take(d, M_DOWN) ? 1 : opmod_take(d, M_BFLY) ? 2 : opmod_take(d, M_IDX) ? 3 : 4;
-  if (opmod_type(d) != T_B32 || mode == 4)
+  ModId mode = opmod_take_range(d, M_UP, M_IDX);
+  if (opmod_type(d) != T_B32 || !mode)
     decode_fail(d, "shfl moves .b32");
-  operands_between(d, 5, 5);
+  decode_operands(d, 5, 5);
   uint32_t a = opnd_src(d, &d->op[1], T_B32), b = opnd_src(d, &d->op[2], T_B32);
   uint32_t clamp = opnd_src(d, &d->op[3], T_B32), mask = opnd_src(d, &d->op[4], T_B32);
   uint32_t dst = opnd_dst(d, &d->op[0], 4), q = d->op[0].pipe;
@@ -129,7 +120,7 @@ decode_shfl(Decoder *d, int arg)
   in->a = a;
   in->b = b;
   in->c = mask;
-  in->sub = (uint8_t)mode;
+  in->sub = (uint8_t)(mode - M_UP);
   in->flags = q ? IF_HAS_D : 0;
   insn_ext(d, clamp);
   insn_ext(d, q ? q - 1 : 0);
@@ -140,20 +131,20 @@ decode_vote(Decoder *d, int arg)
 {
   if (!opmod_take(d, M_SYNC))
     decode_fail(d, "vote without .sync is outside this machine");
-  int mode = opmod_take(d, M_ALL) ? 0 : opmod_take(d, M_ANY) ? 1 : opmod_take(d, M_UNI) ? 2 : opmod_take(d, M_BALLOT) ? 3 : 4;
+  ModId mode = opmod_take_range(d, M_ALL, M_BALLOT);
   opmod_type(d);
-  operands_between(d, 3, 3);
-  if (mode == 4)
+  decode_operands(d, 3, 3);
+  if (!mode)
     decode_fail(d, "unknown vote");
   uint32_t a = opnd_src(d, &d->op[1], T_PRED), mask = opnd_src(d, &d->op[2], T_B32);
-  uint32_t dst = opnd_dst(d, &d->op[0], mode == 3 ? 4 : 0);
+  uint32_t dst = opnd_dst(d, &d->op[0], mode == M_BALLOT ? 4 : 0);
   Insn *in = emit_warp(d, K_CONV, vote_exec);
   if (!in)
     return;
   in->d = dst;
   in->a = a;
   in->c = mask;
-  in->sub = (uint8_t)mode;
+  in->sub = (uint8_t)(mode - M_ALL);
 }
 
 void
@@ -164,7 +155,7 @@ decode_match(Decoder *d, int arg)
     opmod_take(d, M_ANY);
   opmod_take(d, M_SYNC);
   Type t = opmod_type(d);
-  operands_between(d, 3, 3);
+  decode_operands(d, 3, 3);
   if (t != T_B32 && t != T_B64)
     decode_fail(d, "match compares .b32 or .b64");
   uint32_t a = opnd_src(d, &d->op[1], t), mask = opnd_src(d, &d->op[2], T_B32), dst = opnd_dst(d, &d->op[0], 4);
@@ -191,7 +182,7 @@ decode_redux(Decoder *d, int arg)
     op = opmod_take(d, ops[i]) ? ops[i] : M_NONE;
   bool abs = opmod_take(d, M_ABS), nan = opmod_take(d, M_NAN);
   Type t = opmod_type(d);
-  operands_between(d, 3, 3);
+  decode_operands(d, 3, 3);
   bool word = t == T_U32 || t == T_S32 || t == T_B32, real = t == T_F32 && (op == M_MIN || op == M_MAX);
   if (!op || (!word && !real) || (word && (abs || nan)))
     decode_fail(d, "'%.*s': the machine does not know this reduction", (int)d->op_tok->n, d->op_tok->s);
@@ -211,7 +202,7 @@ void
 decode_activemask(Decoder *d, int arg)
 {
   opmod_type(d);
-  operands_between(d, 1, 1);
+  decode_operands(d, 1, 1);
   uint32_t dst = opnd_dst(d, &d->op[0], 4);
   Insn *in = emit_warp(d, K_WARP, activemask_exec);
   if (in)
@@ -222,7 +213,7 @@ void
 decode_elect(Decoder *d, int arg)
 {
   opmod_take(d, M_SYNC);
-  operands_between(d, 2, 2);
+  decode_operands(d, 2, 2);
   uint32_t mask = opnd_src(d, &d->op[1], T_B32), q = d->op[0].pipe;
   uint32_t dst = opnd_dst(d, &d->op[0], 4);
   if (!q)
@@ -263,7 +254,7 @@ decode_ldmatrix(Decoder *d, int store)
   bool trans = opmod_take(d, M_TRANS);
   opmod_space(d);
   Type t = opmod_type(d);
-  operands_between(d, 2, 2);
+  decode_operands(d, 2, 2);
   const Opnd *mem = &d->op[store ? 0 : 1], *vec = &d->op[store ? 1 : 0];
   if (!shape || !n || t != T_B16 || mem->kind != O_MEM || (vec->kind == O_VEC ? vec->n != n : n != 1)) {
     decode_fail(d, "'%.*s': the machine does not know this form", (int)d->op_tok->n, d->op_tok->s);
@@ -272,17 +263,13 @@ decode_ldmatrix(Decoder *d, int store)
   const Opnd *e = vec->kind == O_VEC ? &d->elem[vec->first] : vec;
   for (uint32_t i = 0; i < n; i++)
     slot[i] = store ? opnd_src(d, &e[i], T_B32) : opnd_dst(d, &e[i], 4);
-  uint32_t at = mem->has_base ? mem->slot : slot_const(d, 8, mem->imm, mem->dynamic);
-  if (mem->has_base && mem->width < 4)
-    decode_fail(d, "an address register is too narrow");
+  uint32_t at = opnd_address(d, mem);
   Insn *in = emit_warp(d, K_CONV, store ? stmatrix_exec : ldmatrix_exec);
   if (!in)
     return;
   whole_warp(d, in);
-  in->a = at;
-  in->imm = mem->has_base ? mem->imm : 0;
-  in->flags |= (uint8_t)((!mem->has_base || mem->width == 8 ? IF_ADDR64 : 0) | (trans ? IF_TRANS : 0) |
-                         (store ? IF_STORE : 0));
+  insn_address(in, mem, at);
+  in->flags |= (uint8_t)((trans ? IF_TRANS : 0) | (store ? IF_STORE : 0));
   in->vec = (uint8_t)n;
   in->esize = 16;
   in->space = SP_SHARED;
@@ -324,9 +311,9 @@ mma_shape(Decoder *d, int bits)
 }
 
 static uint32_t
-matrix_regs(uint32_t elements, uint32_t bits)
+matrix_regs(uint32_t elements, int bits)
 {
-  return elements / LANES * bits / (bits == 64 ? 64 : 32);
+  return elements / LANES * (uint32_t)bits / (bits == 64 ? 64 : 32);
 }
 
 static void
@@ -351,15 +338,17 @@ decode_mma(Decoder *d, int arg)
   opmod_take(d, M_KIND_F8F6F4);
   opmod_take(d, M_RN);
   Type dt = opmod_type(d), at = opmod_type(d), bt = opmod_type(d), ct = opmod_type(d);
-  operands_between(d, 4, 4);
-  int bits = at ? ptx_type_bytes[at] * 8 : 0, s = d->failed || !layout || !mma_types_fit(dt, at, bt, ct) ? -1 : mma_shape(d, bits);
+  decode_operands(d, 4, 4);
+  int bits = at ? ptx_type_bytes[at] * 8 : 0;
+  int s = d->failed || !layout || !mma_types_fit(dt, at, bt, ct) ? -1 : mma_shape(d, bits);
   if (s < 0) {
     decode_fail(d, "'%.*s': the machine does not know this form", (int)d->op_tok->n, d->op_tok->s);
     return;
   }
-  uint32_t m = mma_shapes[s].m, n = mma_shapes[s].n, k = mma_shapes[s].k, slot[48], acc = (uint32_t)ptx_type_bytes[dt] * 8;
-  uint32_t na = matrix_regs(m * k, (uint32_t)bits), nb = matrix_regs(k * n, (uint32_t)bits), nc = matrix_regs(m * n, acc);
-  int w = bits == 64 ? 8 : 4, wc = acc == 64 ? 8 : 4;
+  uint32_t m = mma_shapes[s].m, n = mma_shapes[s].n, k = mma_shapes[s].k, slot[48];
+  uint32_t na = matrix_regs(m * k, bits), nb = matrix_regs(k * n, bits);
+  uint32_t nc = matrix_regs(m * n, ptx_type_bytes[dt] * 8);
+  int w = bits == 64 ? 8 : 4, wc = dt == T_F64 ? 8 : 4;
   matrix_operand(d, &d->op[0], nc, wc, true, slot);
   matrix_operand(d, &d->op[1], na, w, false, slot + nc);
   matrix_operand(d, &d->op[2], nb, w, false, slot + nc + na);
@@ -386,9 +375,10 @@ async_copy_insn(Decoder *d)
   opmod_space(d);
   opmod_space(d);
   bool hint = opmod_take(d, M_CACHE_HINT);
-  operands_between(d, 3 + hint, 4 + hint);
+  decode_operands(d, 3 + hint, 4 + hint);
   const Opnd *dst = &d->op[0], *src = &d->op[1], *n = &d->op[2];
-  if (dst->kind != O_MEM || src->kind != O_MEM || n->kind != O_IMM || (n->imm != 4 && n->imm != 8 && n->imm != 16)) {
+  bool size_ok = n->kind == O_IMM && (n->imm == 4 || n->imm == 8 || n->imm == 16);
+  if (dst->kind != O_MEM || src->kind != O_MEM || !size_ok) {
     decode_fail(d, "cp.async copies 4, 8 or 16 bytes between two addresses");
     return;
   }
@@ -398,17 +388,15 @@ async_copy_insn(Decoder *d)
     ignore = opnd_src(d, &d->op[3], T_PRED) + 1;
   else if (sized)
     size = opnd_src(d, &d->op[3], T_U32) + 1;
-  uint32_t at = dst->has_base ? dst->slot : slot_const(d, 8, dst->imm, dst->dynamic);
-  uint32_t from = src->has_base ? src->slot : slot_const(d, 8, src->imm, src->dynamic);
-  if ((dst->has_base && dst->width < 4) || (src->has_base && src->width != 8))
+  uint32_t at = opnd_address(d, dst), from = opnd_address(d, src);
+  if (src->has_base && src->width != 8)
     decode_fail(d, "an address register is too narrow");
   uint32_t src_off = slot_const(d, 8, src->has_base ? src->imm : 0, false);
   Insn *in = emit_warp(d, K_WARP, async_copy);
   if (!in)
     return;
-  in->a = at;
-  in->imm = dst->has_base ? dst->imm : 0;
-  in->flags = (uint8_t)((!dst->has_base || dst->width == 8 ? IF_ADDR64 : 0) | IF_STORE);
+  insn_address(in, dst, at);
+  in->flags |= IF_STORE;
   in->b = from;
   in->c = src_off;
   in->esize = (uint8_t)n->imm;
@@ -425,7 +413,7 @@ decode_cp(Decoder *d, int arg)
     return;
   }
   if (opmod_take(d, M_COMMIT_GROUP)) {
-    operands_between(d, 0, 0);
+    decode_operands(d, 0, 0);
     emit_warp(d, K_WARP, async_commit);
     return;
   }
@@ -434,7 +422,7 @@ decode_cp(Decoder *d, int arg)
     async_copy_insn(d);
     return;
   }
-  operands_between(d, group, group);
+  decode_operands(d, group, group);
   if (group && d->op[0].kind != O_IMM)
     decode_fail(d, "expected a number of groups");
   Insn *in = emit_warp(d, K_WARP, async_wait);

@@ -396,8 +396,8 @@ run_exit(Warp *w, uint32_t index, uint32_t pc, uint32_t m)
 static Next
 run_trap(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
-  worker_error(k, w, in, __builtin_ctz(m), SIM_E_TRAP, 0, "%s",
-               in->sub == 2 ? "a device assertion failed" : in->sub == 1 ? "a breakpoint was reached" : "a trap was reached");
+  static const char *const texts[] = {"a trap was reached", "a breakpoint was reached", "a device assertion failed"};
+  worker_error(k, w, in, __builtin_ctz(m), SIM_E_TRAP, 0, "%s", texts[in->sub]);
   return N_ERROR;
 }
 
@@ -409,7 +409,7 @@ whole_warp_missing(Worker *k, Warp *w, const Insn *in, uint32_t m)
   return N_ERROR;
 }
 
-/* A collective: lanes are grouped by the member mask they give. N_BLOCK: lanes are missing, nothing was done. */
+/* A collective: lanes are grouped by the member mask they give. N_BLOCK: lanes are missing, nothing is done. */
 static Next
 run_collective(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
@@ -556,7 +556,6 @@ warp_run(Worker *k, Warp *w)
       stuck_splits(k, w);
       return N_ERROR;
     }
-    w->cur = (uint32_t)i;
     Next n = run_split(k, w, (uint32_t)i);
     if (n != N_PICK)
       return n;

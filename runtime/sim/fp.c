@@ -1,8 +1,8 @@
 /* fp.c - general rounding into small formats. */
 #include "fp.h"
 
-const FpFormat simfp_f16 = {5, 10, true}, simfp_bf16 = {8, 7, true}, simfp_tf32 = {8, 10, true}, simfp_f32 = {8, 23, true},
-               simfp_e4m3 = {4, 3, false}, simfp_e5m2 = {5, 2, true};
+const FpFormat simfp_f16 = {5, 10, true}, simfp_bf16 = {8, 7, true}, simfp_tf32 = {8, 10, true};
+const FpFormat simfp_f32 = {8, 23, true}, simfp_e4m3 = {4, 3, false}, simfp_e5m2 = {5, 2, true};
 
 static uint32_t
 largest_finite(const FpFormat *f)

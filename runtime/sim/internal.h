@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16, FULL_MASK_BITS = 32 };
+enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16 };
 #define FULL 0xffffffffu
 
 typedef enum Type {
@@ -72,7 +72,8 @@ struct Insn {
   bool guard_not, leader;
   bool strong;               /* volatile, relaxed, acquire or release: see check.c */
 };
-enum { IF_ADDR64 = 1, IF_ALIGNED = 2, IF_NEG_A = 4, IF_TRANS = 8, IF_HAS_D = 16, IF_STORE = 32, IF_COUNT = 64 };
+/* Insn.flags; on a conversion IF_ALIGNED means satfinite. */
+enum { IF_ADDR64 = 1, IF_ALIGNED = 2, IF_TRANS = 4, IF_HAS_D = 8, IF_STORE = 16, IF_COUNT = 32 };
 
 typedef struct Loc { uint32_t ptx_line, line; uint16_t file, column; } Loc;
 
@@ -133,7 +134,7 @@ typedef enum WarpState { W_RUN, W_BARRIER, W_DONE } WarpState;
 struct Warp {
   uint8_t *regs;
   uint32_t index, live, pc;            /* live: lanes not exited */
-  Split split[LANES]; uint32_t nsplit, cur;
+  Split split[LANES]; uint32_t nsplit;
   uint32_t spin, turn, demotions;      /* backward branches since a demotion, in this turn; see exec.c */
   WarpState state;
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
@@ -184,7 +185,8 @@ struct Worker {
 
 #define LANES_OF(T, w, off) ((T *)(void *)((w)->regs + (off)))
 #define PRED_OF(w, off) (*(uint32_t *)(void *)((w)->regs + (off)))
-#define FOR_LANES(i, m) for (uint32_t i##_m = (m), i = 0; i##_m && (i = (uint32_t)__builtin_ctz(i##_m), 1); i##_m &= i##_m - 1)
+#define FOR_LANES(i, m) \
+  for (uint32_t i##_m = (m), i = 0; i##_m && (i = (uint32_t)__builtin_ctz(i##_m), 1); i##_m &= i##_m - 1)
 
 /* error.c: both return -1 */
 int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -220,12 +222,13 @@ int shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off
 void shadow_pend(Worker *k, uint32_t off, uint32_t n, bool on);
 void shadow_landed(Worker *k, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n);
 /* mem.c */
-WarpFn mem_load, mem_store, mem_param;
-void mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint32_t m, uint64_t addr[LANES]);
+WarpFn mem_load, mem_store;
+void mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint64_t addr[LANES]);
 /* Space of a generic address, which becomes an offset where the space is a window. */
 Space mem_space_of(uint64_t *addr);
 /* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the error set. */
-uint8_t *mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
+uint8_t *mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n,
+                  bool write);
 void mem_stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n);
 void mem_stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
 /* atom.c, async.c, cvt.c, warp.c, mma.c */

@@ -145,7 +145,7 @@ start_warp(Worker *k, Warp *w)
   w->live = threads >= LANES ? FULL : (1u << threads) - 1;
   w->split[0] = (Split){0, w->live, 0, SPLIT_RUN};
   w->nsplit = 1;
-  w->cur = w->spin = w->turn = w->demotions = 0;
+  w->spin = w->turn = w->demotions = 0;
   w->state = W_RUN;
   w->npending = 0;
   memset(w->group, 0, sizeof w->group);
@@ -258,14 +258,15 @@ check_launch(Launch *l, SimError *err)
   uint64_t start = l->dynamic_shared ? (k->static_shared + (uint64_t)align - 1) & ~((uint64_t)align - 1)
                                      : k->static_shared;
   uint64_t shared = start + l->dynamic_shared;
-  if (!l->grid[0] || !l->grid[1] || !l->grid[2] || l->grid[0] > INT32_MAX || l->grid[1] > 65535 || l->grid[2] > 65535)
+  const uint32_t *g = l->grid;
+  if (!g[0] || !g[1] || !g[2] || g[0] > INT32_MAX || g[1] > 65535 || g[2] > 65535)
     return sim_error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is outside the limits", l->grid[0],
                      l->grid[1], l->grid[2]);
   if (check_block(k, l->block, err))
     return -1;
   if (shared > l->machine->opt.shared_max)
-    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%s' needs %llu bytes of shared memory where a block may have %u",
-                     k->name, (unsigned long long)shared, l->machine->opt.shared_max);
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%s' needs %llu bytes of shared memory where a block "
+                     "may have %u", k->name, (unsigned long long)shared, l->machine->opt.shared_max);
   l->shared_bytes = (uint32_t)shared;
   l->nthreads = l->block[0] * l->block[1] * l->block[2];
   l->nwarps = (l->nthreads + LANES - 1) / LANES;

@@ -15,7 +15,7 @@ mem_space_of(uint64_t *addr)
 }
 
 void
-mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint32_t m, uint64_t addr[LANES])
+mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint64_t addr[LANES])
 {
   if (in->flags & IF_ADDR64) {
     const uint64_t *base = LANES_OF(uint64_t, w, reg);
@@ -278,7 +278,7 @@ int
 mem_load(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t addr[LANES];
-  mem_address(w, in, in->a, in->imm, m, addr);
+  mem_address(w, in, in->a, in->imm, addr);
   if (in->space == SP_GENERIC)
     return by_space(k, w, in, m, addr, load_lanes);
   return load_lanes(k, w, in, m, (Space)in->space, addr);
@@ -288,7 +288,7 @@ int
 mem_store(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t addr[LANES];
-  mem_address(w, in, in->a, in->imm, m, addr);
+  mem_address(w, in, in->a, in->imm, addr);
   if (in->space == SP_GENERIC)
     return by_space(k, w, in, m, addr, store_lanes);
   return store_lanes(k, w, in, m, (Space)in->space, addr);

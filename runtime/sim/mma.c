@@ -27,7 +27,7 @@ matrix_rows(Worker *k, Warp *w, const Insn *in, uint8_t *row[LANES], uint32_t of
 {
   uint64_t addr[LANES];
   bool write = in->flags & IF_STORE;
-  mem_address(w, in, in->a, in->imm, FULL, addr);
+  mem_address(w, in, in->a, in->imm, addr);
   for (uint32_t i = 0; i < in->vec * 8u; i++) {
     if ((addr[i] & ~(WINDOW_SIZE - 1)) == SHARED_WINDOW)
       addr[i] -= SHARED_WINDOW;

@@ -26,6 +26,12 @@ opnd_width(Type t)
   return ptx_type_bytes[t] == 1 ? 2 : ptx_type_bytes[t];
 }
 
+Type
+opnd_bits(int width)
+{
+  return width == 2 ? T_B16 : width == 4 ? T_B32 : width == 8 ? T_B64 : T_NONE;
+}
+
 static uint32_t
 slot_bytes(int width)
 {
@@ -474,7 +480,7 @@ static uint32_t
 narrowed(Decoder *d, const Opnd *o, int width)
 {
   uint32_t t = slot_new(d, width);
-  insn_alu(d, o->width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE, width == 2 ? T_U16 : T_U32, width, t, o->slot, o->slot,
+  insn_alu(d, o->width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE, opnd_bits(width), width, t, o->slot, o->slot,
            o->slot);
   return t;
 }

@@ -76,12 +76,19 @@ skip_space(Scan *s)
   return 0;
 }
 
+static bool
+double_colon(const Scan *s)
+{
+  return s->p + 2 < s->end && s->p[0] == ':' && s->p[1] == ':';
+}
+
+/* A directive's word ends at the next dot: .reg.b16 are two. */
 static int
 scan_word(Scan *s)
 {
   const char *b = s->p;
   bool directive = *b == '.';
-  while (s->p < s->end && !(directive && s->p > b && *s->p == '.') && (word_char(*s->p) || (s->p + 2 < s->end && s->p[0] == ':' && s->p[1] == ':')))
+  while (s->p < s->end && !(directive && s->p > b && *s->p == '.') && (word_char(*s->p) || double_colon(s)))
     s->p += *s->p == ':' ? 2 : 1;
   return scan_push(s, TK_IDENT, b, (size_t)(s->p - b)) ? 0 : -1;
 }

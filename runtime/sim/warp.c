@@ -38,7 +38,8 @@ int
 shfl_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
   const uint32_t *ext = k->kernel->ext + in->ext;
-  const uint32_t *a = LANES_OF(uint32_t, w, in->a), *b = LANES_OF(uint32_t, w, in->b), *c = LANES_OF(uint32_t, w, ext[0]);
+  const uint32_t *a = LANES_OF(uint32_t, w, in->a), *b = LANES_OF(uint32_t, w, in->b);
+  const uint32_t *c = LANES_OF(uint32_t, w, ext[0]);
   uint32_t r[LANES], valid = 0;
   FOR_LANES(i, m) {
     bool ok;

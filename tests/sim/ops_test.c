@@ -11,6 +11,8 @@ typedef struct Op { const char *body; char result; uint64_t x, y, z, want; } Op;
 static const Op int_ops[] = {
   {"add.u32 %r0,%r1,%r2;", 'r', 0xffffffff, 2, 0, 1},
   {"add.s64 %d0,%d1,-3;", 'd', 1, 0, 0, -2ull},
+  {"add.sat.s32 %r0,%r1,%r2;", 'r', 0x7fffffff, 2, 0, 0x7fffffff},
+  {"sub.sat.s32 %r0,%r1,%r2;", 'r', 0x80000000, 2, 0, 0x80000000},
   {"sub.s16 %h0,%h1,%h2;", 'h', 1, 2, 0, 0xffff},
   {"mul.lo.s32 %r0,%r1,%r2;", 'r', -3u, 7, 0, -21u},
   {"mul.hi.s32 %r0,%r1,%r2;", 'r', -3u, 0x40000000, 0, -1u},
