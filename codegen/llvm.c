@@ -23,8 +23,8 @@ current_guard(void)
   return &guard;
 }
 
-/* sroa and mem2reg have nothing to do here (values are born in registers); the rest cleans up after lowering. */
-/* Only the loops that ask for it. */
+/* sroa and mem2reg have nothing to do here (values are born in registers); the rest cleans up after lowering. Only loops
+ * that ask for it are unrolled. */
 #define UNROLL "loop-unroll<no-partial;no-runtime;no-peeling;no-upperbound;full-unroll-max=0>,"
 #define PIPELINE(unroll) "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm)," unroll \
                          "gvn,instcombine<no-verify-fixpoint>,adce)"
