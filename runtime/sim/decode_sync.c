@@ -92,11 +92,12 @@ decode_bar(Decoder *d, int arg)
     set_red(d, in, op, dst, pred);
 }
 
-/* Every access of this machine is in program order and visible at once: fences only order. */
+/* Inside a block accesses happen in program order; between blocks a fence is the host's. */
 void
 decode_fence(Decoder *d, int arg)
 {
   decode_ignore(d, arg);
+  emit_warp(d, K_WARP, fence_exec);
 }
 
 /* ---- shuffles and votes ---- */

@@ -232,7 +232,7 @@ uint8_t *mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, u
 void mem_stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n);
 void mem_stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
 /* atom.c, async.c, cvt.c, warp.c, mma.c */
-WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, clock_exec;
+WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 

@@ -188,19 +188,42 @@ mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t a
 
 /* ---- transfer ---- */
 
+/* Strong accesses to global memory meet those of other blocks, on other host threads. */
+static void
+copy_in(uint64_t *v, const uint8_t *p, uint32_t n, bool strong)
+{
+  if (strong && n == 4)
+    *v = __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);
+  else if (strong && n == 8)
+    *v = __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_ACQUIRE);
+  else
+    memcpy(v, p, n);
+}
+
+static void
+copy_out(uint8_t *p, const uint8_t *data, uint32_t n, bool strong)
+{
+  if (strong && n == 4)
+    __atomic_store_n((uint32_t *)(void *)p, *(const uint32_t *)(const void *)data, __ATOMIC_RELEASE);
+  else if (strong && n == 8)
+    __atomic_store_n((uint64_t *)(void *)p, *(const uint64_t *)(const void *)data, __ATOMIC_RELEASE);
+  else
+    memcpy(p, data, n);
+}
+
 static void
 load_element(Warp *w, const Insn *in, uint32_t slot, uint32_t m, uint8_t *const *ptr, uint32_t off)
 {
   bool sign = ptx_type_class[in->type] == TC_SINT;
   uint32_t n = in->esize;
-  if (n == 4 && in->dw == 4) {
+  if (n == 4 && in->dw == 4 && !in->strong) {
     uint32_t *d = LANES_OF(uint32_t, w, slot);
     FOR_LANES(i, m) memcpy(&d[i], ptr[i] + off, 4);
     return;
   }
   FOR_LANES(i, m) {
     uint64_t v = 0;
-    memcpy(&v, ptr[i] + off, n);
+    copy_in(&v, ptr[i] + off, n, in->strong);
     if (sign && n < 8)
       v = (uint64_t)((int64_t)(v << (64 - 8 * n)) >> (64 - 8 * n));
     memcpy(w->regs + slot + i * in->dw, &v, in->dw);
@@ -242,7 +265,7 @@ gather_store(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint8_t *data)
 static int
 store_lanes(Worker *k, Warp *w, const Insn *in, uint32_t m, Space sp, const uint64_t *addr)
 {
-  uint8_t data[64];
+  _Alignas(8) uint8_t data[64];
   uint32_t n = (uint32_t)in->esize * in->vec;
   FOR_LANES(i, m) {
     uint8_t *p = mem_host(k, w, in, i, sp, addr[i], n, true);
@@ -252,7 +275,7 @@ store_lanes(Worker *k, Warp *w, const Insn *in, uint32_t m, Space sp, const uint
     if (sp == SP_SHARED && k->check &&
         shadow_write(k, w, in, i, (uint32_t)addr[i], n, in->strong ? NULL : data, in->strong))
       return -1;
-    memcpy(p, data, n);
+    copy_out(p, data, n, in->strong);
   }
   if (k->want_stats && sp == SP_SHARED)
     mem_stats_shared(k, m, addr, n);
@@ -292,6 +315,13 @@ mem_store(Worker *k, Warp *w, const Insn *in, uint32_t m)
   if (in->space == SP_GENERIC)
     return by_space(k, w, in, m, addr, store_lanes);
   return store_lanes(k, w, in, m, (Space)in->space, addr);
+}
+
+int
+fence_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+{
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  return 0;
 }
 
 int

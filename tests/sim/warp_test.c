@@ -188,7 +188,7 @@ test_atomics(Test *t)
            "red.global.xor.b32 [%d2+24], %r1; mov.b32 %r6, 0x3c003c00; red.global.add.noftz.f16x2 [%d2+28], %r6;\n"
            "mov.b64 %d5, 5; atom.global.add.u64 %d6, [%d2+32], %d5; mov.f64 %d7, 0d3ff0000000000000;\n"
            "red.global.add.f64 [%d2+40], %d7; red.global.add.v2.f32 [%d2+48], {%f1, %f1};\n"
-           "AGAIN: ld.global.u32 %r7, [%d2+56]; add.u32 %r8, %r7, 2; atom.global.cas.b32 %r10, [%d2+56], %r7, %r8;\n"
+           "AGAIN: ld.relaxed.gpu.global.u32 %r7, [%d2+56]; add.u32 %r8, %r7, 2; atom.global.cas.b32 %r10, [%d2+56], %r7, %r8;\n"
            "setp.ne.u32 %p1, %r10, %r7; @%p1 bra AGAIN; atom.global.exch.b32 %r11, [%d2+60], %r1;\n" TAIL, 16, 64, p);
   memcpy(&f, &p.b[3], 4);
   CHECK(t, p.b[0] == 3072 && p.b[1] == 1023 && p.b[2] == 0 && f == 1024, "atomics: %u %u %u %g", p.b[0], p.b[1], p.b[2], (double)f);
