@@ -49,7 +49,10 @@ lower_const_decl(Lower *L, Unit *u, u32 index)
   if (u->values[index].kind != V_VOID)
     return u->values[index];
   if (u->computing[index] || L->frame->level >= CALL_DEPTH_MAX) {
-    ERR(L, d->at, E_RECURSION, d->name);
+    if (u->computing[index])
+      ERR(L, d->at, E_RECURSION, d->name);
+    else
+      ERR(L, d->at, E_LIMIT, "constants need each other more than 64 deep");
     return u->values[index] = val_poison(d->span);
   }
   u->computing[index] = true;

@@ -395,8 +395,8 @@ lower_may_nest(Lower *L, Span at)
 }
 
 /* A limit of the walk was passed: report once, then give poison to all that is left. */
-static bool
-over_limit(Lower *L, const Node *n)
+bool
+lower_over_limit(Lower *L, const Node *n)
 {
   const char *what = L->depth > LOWER_DEPTH_MAX ? "nesting of calls and expressions is too deep"
                    : L->work > LOWER_WORK_MAX ? "calls and unrolled loops make this kernel too large"
@@ -412,7 +412,7 @@ lower_expr(Lower *L, const Node *n)
 {
   L->depth++;
   L->work++;
-  Val v = over_limit(L, n) ? val_poison(n->span) : lower_kind(L, n);
+  Val v = lower_over_limit(L, n) ? val_poison(n->span) : lower_kind(L, n);
   L->depth--;
   v.span = n->span;
   return v;

@@ -10,7 +10,7 @@
 typedef struct Cont Cont;
 struct Cont { Node *const *stmts; u32 n; Scope *scope; const Cont *up; };
 
-enum { UNROLL_MAX = 65536 };
+enum { UNROLL_MAX = 65536, TURN_WORK = 16 };    /* TURN_WORK: what a turn of an unrolled loop costs beyond its body */
 
 static Val lower_stmts(Lower *L, Node *const *stmts, u32 n, const Cont *k, bool *returned);
 
@@ -372,7 +372,7 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
     return;
   }
   u32 errors = diag_errors(L->c);
-  for (u64 t = 0; t < trips && diag_errors(L->c) == errors; t++)
+  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += TURN_WORK)
     lower_loop_body(L, kid(n, 1), n->name, n->at, val_const(const_int(lo + (i64)(t * (u64)step)), n->at));
 }
 

@@ -130,6 +130,7 @@ Val lower_body(Lower *L, Node *body, bool *returned);
 Val lower_call(Lower *L, const Node *n);
 Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* positional arguments only */
 bool lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out);
+bool lower_over_limit(Lower *L, const Node *n);                      /* too deep or too large: reports once, stops everything */
 bool lower_may_nest(Lower *L, Span at);                              /* another loop or if may be opened */
 Val lower_cond(Lower *L, const Node *n);
 Val lower_logic(Lower *L, const Node *n);
