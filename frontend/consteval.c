@@ -4,30 +4,35 @@
 #include <math.h>
 #include <stdio.h>
 
+/* An integer literal. */
 Const
 const_int(i64 v)
 {
   return (Const){.form = CF_INT, .i = v};
 }
 
+/* true or false. */
 Const
 const_bool(bool v)
 {
   return (Const){.form = CF_TYPED, .dt = DT_I1, .i = v};
 }
 
+/* A constant of type dt: i for integers and i1, f for floats. */
 Const
 const_typed(DType dt, i64 i, double f)
 {
   return (Const){.form = CF_TYPED, .dt = dt, .i = i, .f = f};
 }
 
+/* A float, with or without a type. */
 bool
 const_is_float(Const k)
 {
   return k.form == CF_FLOAT || (k.form == CF_TYPED && dtype_is_float(k.dt));
 }
 
+/* true or false. */
 bool
 const_is_bool(Const k)
 {
@@ -40,6 +45,7 @@ is_u64(Const k)
   return k.form == CF_TYPED && k.dt == DT_U64;
 }
 
+/* Its value as a double. */
 double
 const_double(Const k)
 {

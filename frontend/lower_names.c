@@ -3,6 +3,7 @@
 #include "sema.h"
 #include <math.h>
 
+/* Open a scope inside the current one; s lives until scope_pop. */
 void
 scope_push(Lower *L, Scope *s)
 {
@@ -10,6 +11,7 @@ scope_push(Lower *L, Scope *s)
   L->frame->scope = s;
 }
 
+/* Close the innermost scope. */
 void
 scope_pop(Lower *L)
 {
@@ -41,6 +43,7 @@ scope_add(Lower *L, const char *name, Span at, Val v)
   return b;
 }
 
+/* The innermost local binding of name, or NULL. */
 Binding *
 scope_find(const Lower *L, const char *name)
 {

@@ -152,6 +152,7 @@ parser_float(Parser *p, Span at, const char *s)
   return n;
 }
 
+/* A name, interned. */
 Node *
 parser_name(Parser *p, Span at, const char *s, u32 len)
 {
