@@ -58,7 +58,7 @@ scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
                       target_has(c->target, F_STMATRIX), out);
 }
 
-/* One thread performs a scalar atomic and hands the old value to all; a tile's goes through memory to the warps that
+/* One thread performs a scalar atomic and hands the old value to all; a tile's goes through memory to the threads that
  * hold copies. Unused results cost nothing. */
 static u32
 atomic_bytes(const Op *op)
@@ -69,7 +69,7 @@ atomic_bytes(const Op *op)
   if (!type_is_tile(r->type))
     return ALIGN;
   const Layout *l = r->type->layout;
-  return layout_free_bits(l, IN_WARP) ? round_up(padded_numel(l) * type_elem_bytes(r->type)) : 0;
+  return layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP) ? round_up(padded_numel(l) * type_elem_bytes(r->type)) : 0;
 }
 
 u32

@@ -17,7 +17,7 @@ typedef struct ReduceScratch {
 void scratch_reduce(const Op *reduce, ReduceScratch *out);
 
 /* Bytes of scratch any op needs (0: none), a multiple of 16. convert_layout needs its kind attribute set; elements of i1 take
- * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where warps hold copies, at its flat
+ * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where other lanes or warps hold copies, at its flat
  * (padded, row-major) index times its element's bytes. */
 u32 scratch_bytes(Ctx *c, const Op *op);
 /* The plan of a convert_layout for the Ctx's target (layout_convert_plan with its features). */
