@@ -131,26 +131,35 @@ def transpose():
     check("transpose", o, x.T, 1e-9)
 
 
+MATMUL_CONFIGS = [(128, 128, 32, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3), (128, 128, 32, 8, 4), (128, 256, 32, 8, 3), (128, 256, 32, 8, 4),
+                  (256, 128, 32, 8, 3), (256, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 256, 64, 8, 3), (128, 64, 64, 4, 4), (64, 64, 32, 4, 4)]
+
+
 def matmul():
-    """Not yet pipelined: reported for the record, beside cuBLAS."""
-    for dt, name, to in ((torch.float16, "f16", "f16"), (torch.bfloat16, "bf16", "bf16"), (torch.float32, "f32", "f32")):
-        n = 4096
+    """By mma.sync and cp.async (target sm_80), beside cuBLAS, which uses wgmma."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    cases = [(torch.float16, "f16", n, l) for n in (4096, 8192) for l in ("nn", "nt")] + \
+            [(torch.float16, "f16", 4096, l) for l in ("tn", "tt")] + [(torch.bfloat16, "bf16", 4096, "nn"), (torch.float32, "f32", 4096, "nt")]
+    for dt, name, n, layout in cases:
         a, b = torch.randn(n, n, device=D, dtype=dt), torch.randn(n, n, device=D, dtype=dt)
-        torch.backends.cuda.matmul.allow_tf32 = True
-        for layout in ("nn", "nt", "tn", "tt"):
-            A, B = (a if layout[0] == "n" else a.T), (b if layout[1] == "n" else b.T)
-            c = torch.full_like(a, math.nan)
-            run = lambda BM, BN, BK, w: kernel("matmul.tile", "matmul", T=name, TO=to, BM=BM, BN=BN, BK=BK, warps=w).bind(
-                tilec.cdiv(n, BM) * tilec.cdiv(n, BN), A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
-            ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in [(128, 128, 32, 8), (128, 128, 32, 4), (128, 64, 32, 4), (64, 64, 32, 4)]}
-            t, cfg = best(ours.items())
-            ref = torch.matmul(A, B)
-            tp = med(lambda: torch.matmul(A, B, out=c))
-            ours[cfg]()()
-            torch.cuda.synchronize()
-            check(f"matmul {name} {layout}", c, A.double() @ B.double(), 2e-3 if name != "bf16" else 8e-3)
-            fl = 2.0 * n**3
-            record("matmul", f"{name} {layout} {n}", cublas=fl / tp * 1e-9, tilec=fl / t * 1e-9, ratio=tp / t, cfg=str(cfg))
+        A, B = (a if layout[0] == "n" else a.T), (b if layout[1] == "n" else b.T)
+        c = torch.full_like(a, math.nan)
+
+        def run(BM, BN, BK, w, s):
+            if name == "f32":
+                BK //= 2
+            k = dev.program(os.path.join(root, "examples", "matmul.tile"), target="sm_80").kernel("matmul", T=name, TO=name, BM=BM, BN=BN, BK=BK, STAGES=s, warps=w)
+            return k.bind(tilec.cdiv(n, BM) * tilec.cdiv(n, BN), A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
+        ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in MATMUL_CONFIGS}
+        t, cfg = best(ours.items())
+        call = ours[cfg]()
+        to, tp = settle(lambda: call, lambda: lambda: torch.matmul(A, B, out=c))
+        call()
+        torch.cuda.synchronize()
+        check(f"matmul {name} {layout} {n}", c, torch.matmul(A.float(), B.float()) if name != "f32" else A.double() @ B.double(), 2e-3 if name != "bf16" else 8e-3)
+        fl = 2.0 * n**3
+        i = call.info()
+        record("matmul", f"{name} {layout} {n}", cublas=fl / tp * 1e-9, tilec=fl / to * 1e-9, ratio=tp / to, cfg=str(cfg), regs=i["registers"], spill=i["local_bytes"])
 
 
 def compile():

@@ -153,6 +153,29 @@ void gen_barrier(Gen *g);
 /* Does the function have the scratch memory that op was given? Reports it if not. */
 bool gen_scratch(Gen *g, const Op *op, u32 bytes);
 
+/* ---- buffer.c ---- */
+/* A buffer in shared memory, or a view of one: it starts at byte base + at; off (elements) is exclusive-ored into offsets. */
+typedef struct Buffer {
+  const Layout *smem;
+  DType d;
+  bool ptr;
+  u32 bytes;                       /* of an element */
+  Val base;                        /* an i32, a multiple of 128; NULL: 0 */
+  u64 at;
+  u32 off, pad_every, pad;
+} Buffer;
+/* Store or load all registers of h, vec elements an access (a plan's, or layout_access_vec's). */
+void buffer_vectors(Gen *g, const Buffer *buf, const Held *h, u32 vec, bool store, Val *values);
+/* The same by stmatrix or ldmatrix. */
+void buffer_matrices(Gen *g, const Buffer *buf, const Held *h, bool trans, bool store, Val *values);
+/* How many elements, at most vec, lie in the buffer in the order of the lowest registers, aligned. */
+u32 buffer_copy_vec(Gen *g, const Buffer *buf, const Held *h, u32 vec);
+/* lower_shared.c: the buffer that a value views; the register layout of a tile of it, over the whole buffer's extents. */
+Buffer gen_buffer(Gen *g, const Value *v);
+Held *held_against(Gen *g, const Type *tile, const Buffer *b);
+/* Where the element of register reg lies. */
+Val buffer_address(Gen *g, const Buffer *buf, const Held *h, u32 reg);
+
 /* ---- ptx.c ---- */
 typedef enum PtxId {
 #define PTX(id, flags, text, doc) PTX_##id,

@@ -285,6 +285,8 @@ gen_elem_type(Gen *g, DType d, bool ptr)
 Ty
 gen_type(Gen *g, const Type *t)
 {
+  if (type_is_shared(t))
+    return g->i32;
   return gen_elem_type(g, t->dt, type_is_ptr(t));
 }
 

@@ -210,9 +210,9 @@ evict_policy(Gen *g, const Op *op)
 }
 
 static Access
-access_new(Gen *g, const Op *op, const Value *mask)
+access_new(Gen *g, const Op *op, const Value *ptr, const Value *mask)
 {
-  Access a = {.op = op, .ptr = op_operand(op, 0), .mask = mask, .type = op_operand(op, 0)->type};
+  Access a = {.op = op, .ptr = ptr, .mask = mask, .type = ptr->type};
   a.h = type_is_tile(a.type) ? held_get(g, a.type->layout) : NULL;
   a.regs = gen_nregs(a.type);
   a.vec = access_vec(g, &a);
@@ -350,7 +350,7 @@ load_group(Gen *g, const Access *a, u32 r, const Val *other, Val *out)
 void
 lower_LOAD(Gen *g, const Op *op)
 {
-  Access a = access_new(g, op, op_operand(op, 1));
+  Access a = access_new(g, op, op_operand(op, 0), op_operand(op, 1));
   const Val *other = op_operand(op, 2) ? gen_regs(g, op_operand(op, 2)) : NULL;
   Val *out = gen_new(g, op_result(op));
   for (u32 r = 0; r < a.regs; r += a.vec)
@@ -391,10 +391,56 @@ store_group(Gen *g, const Access *a, u32 r, const Val *values)
 void
 lower_STORE(Gen *g, const Op *op)
 {
-  Access a = access_new(g, op, op_operand(op, 2));
+  Access a = access_new(g, op, op_operand(op, 0), op_operand(op, 2));
   const Val *values = gen_regs(g, op_operand(op, 1));
   a.owner = a.h ? held_owner(g, a.h) : gen_thread_zero(g, g->func->warps * LANES - 1);
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r)
       store_group(g, &a, r, values);
+}
+
+/* ---- asynchronous copies ---- */
+
+/* One cp.async of a->vec elements; the mask decides how many bytes are read, the rest becomes 0. */
+static void
+copy_group(Gen *g, const Access *a, const Buffer *buf, const Held *h, u32 r)
+{
+  Val when = access_when(g, a, r);
+  u32 bytes = a->vec * buf->bytes;
+  Addr at = gen_address(g, a->ptr, r);
+  PtxArgs p = {0};
+  p.subst[0] = bytes == 16 ? "cg" : "ca";
+  p.subst[1] = a->policy ? ".L2::cache_hint" : bytes == 16 ? ".L2::128B" : "";
+  p.subst[2] = place(g, 1, at.off);
+  push_in(&p, buffer_address(g, buf, h, r));
+  push_in(&p, at.base);
+  p.subst[3] = arena_printf(g->arena, "%u", bytes);
+  if (when) {
+    p.subst[3] = arena_printf(g->arena, "%u, $%u", bytes, p.nin);
+    push_in(&p, LLVMBuildSelect(B, when, gen_u32(g, bytes), gen_u32(g, 0), ""));
+  }
+  if (a->policy) {
+    p.subst[4] = arena_printf(g->arena, ", $%u", p.nin);
+    push_in(&p, a->policy);
+  }
+  ptx_emit(g, PTX_CP_ASYNC, &p, NULL);
+}
+
+void
+lower_ASYNC_COPY(Gen *g, const Op *op)
+{
+  Access a = access_new(g, op, op_operand(op, 1), op_operand(op, 2));
+  Buffer buf = gen_buffer(g, op_operand(op, 0));
+  Held *h = held_against(g, a.type, &buf);
+  u32 fits = buffer_copy_vec(g, &buf, h, a.vec);
+  a.vec = fits < a.vec ? fits : a.vec;
+  if (!target_has(g->target, F_CP_ASYNC) || a.vec * buf.bytes < 4) {
+    gen_unsupported(g, op, arena_printf(g->arena, "an asynchronous copy of %u bytes at a time (cp.async copies 4, 8 or 16)", a.vec * buf.bytes));
+    return;
+  }
+  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, h->free_threads));
+  for (u32 r = 0; r < a.regs; r += a.vec)
+    if (h->rep[r] == r)
+      copy_group(g, &a, &buf, h, r);
+  gen_end_if(g, after);
 }

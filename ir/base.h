@@ -107,6 +107,7 @@ struct Ctx {
   jmp_buf panic;                 /* set by the API boundary before anything else runs */
   bool panic_set;
   char panic_message[512];
+  bool remarks;                  /* passes say why they did not do something */
   const char *pass;              /* name of the running pass, for fault messages */
 };
 Ctx *ctx_new(void);              /* NULL if the host is out of memory */

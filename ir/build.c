@@ -371,6 +371,90 @@ ir_convert_layout(Builder *b, Value *x, const Layout *l)
   return op_result(create1(b, OP_CONVERT_LAYOUT, 1, &x, type_with_layout(func_ctx(b->func), x->type, l)));
 }
 
+/* A buffer or a row of buffers; contents undefined. */
+Value *
+ir_shared_alloc(Builder *b, const Type *buffer)
+{
+  return op_result(create1(b, OP_SHARED_ALLOC, 0, NULL, buffer));
+}
+
+/* Buffer i of a row. */
+Value *
+ir_shared_index(Builder *b, Value *buffers, Value *i)
+{
+  const Type *t = buffers->type;
+  const Type *one = type_shared(func_ctx(b->func), t->dt, 0, t->rank, t->shape, t->alloc_shape, t->layout, t->pad_every, t->pad);
+  return op_result(create1(b, OP_SHARED_INDEX, 2, (Value *[]){buffers, i}, one));
+}
+
+/* The part of a buffer from start on with these extents. */
+Value *
+ir_shared_slice(Builder *b, Value *buffer, const i64 *start, const u32 *shape)
+{
+  const Type *t = buffer->type;
+  const Type *part = type_shared(func_ctx(b->func), t->dt, t->count, t->rank, shape, t->alloc_shape, t->layout, t->pad_every, t->pad);
+  Op *op = create1(b, OP_SHARED_SLICE, 1, &buffer, part);
+  op_set_ints(op, AT_OFFSETS, start, t->rank);
+  return op_result(op);
+}
+
+/* The same memory with dimension i being the operand's perm[i]. */
+Value *
+ir_shared_permute(Builder *b, Value *buffer, const int *perm)
+{
+  const Type *t = buffer->type;
+  Ctx *c = func_ctx(b->func);
+  u32 shape[MAX_RANK], whole[MAX_RANK];
+  i64 p[MAX_RANK];
+  for (int i = 0; i < t->rank; i++) {
+    shape[i] = t->shape[perm[i]];
+    whole[i] = t->alloc_shape[perm[i]];
+    p[i] = perm[i];
+  }
+  const Layout *l = t->layout ? layout_permute(c, t->layout, perm) : NULL;
+  Op *op = create1(b, OP_SHARED_PERMUTE, 1, &buffer,
+                   type_shared(c, t->dt, t->count, t->rank, shape, whole, l, t->pad_every, t->pad));
+  op_set_ints(op, AT_PERM, p, t->rank);
+  return op_result(op);
+}
+
+/* The buffer's elements as a tile of that type. */
+Value *
+ir_shared_load(Builder *b, Value *buffer, const Type *tile)
+{
+  return op_result(create1(b, OP_SHARED_LOAD, 1, &buffer, tile));
+}
+
+/* Write a tile to a buffer. */
+Op *
+ir_shared_store(Builder *b, Value *buffer, Value *tile)
+{
+  return op_create(b, OP_SHARED_STORE, 2, (Value *[]){buffer, tile}, 0, NULL, 0);
+}
+
+/* Start copying *p to the buffer, 0 where not mask; mask may be NULL. */
+Op *
+ir_async_copy(Builder *b, Value *buffer, Value *p, Value *mask)
+{
+  return op_create(b, OP_ASYNC_COPY, mask ? 3 : 2, (Value *[]){buffer, p, mask}, 0, NULL, 0);
+}
+
+/* Close the group of copies started since the last commit. */
+Op *
+ir_async_commit(Builder *b)
+{
+  return op_create(b, OP_ASYNC_COMMIT, 0, NULL, 0, NULL, 0);
+}
+
+/* Until at most `pending` groups are in flight. */
+Op *
+ir_async_wait(Builder *b, u32 pending)
+{
+  Op *op = op_create(b, OP_ASYNC_WAIT, 0, NULL, 0, NULL, 0);
+  op_set_int(op, AT_PENDING, pending);
+  return op;
+}
+
 /* The end of a region. */
 Op *
 ir_yield(Builder *b, u32 n, Value *const *xs)

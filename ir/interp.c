@@ -50,13 +50,14 @@ interp_where(const Type *t, u32 i, char text[96])
 static u64 *
 elems_new(Interp *in, const Op *op, const Value *v)
 {
-  u64 bytes = (u64)type_numel(v->type) * sizeof(u64);
+  u32 n = type_is_shared(v->type) ? 2 : type_numel(v->type);   /* a view: where it starts, what to exclusive-or */
+  u64 bytes = n * sizeof(u64);
   if (in->bytes < bytes) {
     interp_fault(in, op, "the values of one program do not fit into the interpreter's memory");
     return NULL;
   }
   in->bytes -= bytes;
-  return NEW_ARRAY(in->arena, u64, type_numel(v->type));
+  return NEW_ARRAY(in->arena, u64, n);
 }
 
 /* Room for the elements of v, counted as work; NULL after a fault. */
@@ -309,6 +310,9 @@ run_op(Interp *in, const Op *op)
   case OP_ATOMIC_CAS: return interp_atomic_cas(in, op);
   case OP_REDUCE: return run_reduce(in, op);
   case OP_DOT: return interp_dot(in, op);
+  case OP_SHARED_ALLOC: case OP_SHARED_FREE: case OP_SHARED_INDEX: case OP_SHARED_SLICE: case OP_SHARED_PERMUTE:
+  case OP_SHARED_RESHAPE: case OP_SHARED_CAST: case OP_SHARED_LOAD: case OP_SHARED_STORE: case OP_ASYNC_COPY:
+  case OP_ASYNC_COMMIT: case OP_ASYNC_WAIT: return interp_shared(in, op);
   case OP_FOR: return run_for(in, op);
   case OP_WHILE: return run_while(in, op);
   case OP_IF: return run_if(in, op);
@@ -357,6 +361,7 @@ run_grid(Interp *in, const u64 *params)
       for (u32 x = 0; x < in->grid[0]; x++) {
         u32 at[3] = {x, y, z};
         memcpy(in->program, at, sizeof at);
+        interp_shared_reset(in);
         if (in->func->body->first && !run_program(in, params))
           return false;
       }

@@ -59,6 +59,12 @@ access_at(Interp *in, const Op *op, Access a, u32 i)
   return NULL;
 }
 
+const void *
+interp_element(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i)
+{
+  return access_at(in, op, (Access){addr, bytes}, i);
+}
+
 static u64
 memory_read(const void *p, DType d)
 {

@@ -15,6 +15,7 @@ typedef struct Interp {
   u32 real_len[3];
   u32 program[3], grid[3];
   u64 steps, bytes;              /* left */
+  struct InterpShared *shared;   /* interp_shared.c; NULL until a buffer is made */
 } Interp;
 
 typedef enum Flow { FLOW_NEXT, FLOW_RETURN, FLOW_FAULT } Flow;
@@ -35,6 +36,11 @@ Flow interp_atomic_rmw(Interp *in, const Op *op);
 Flow interp_atomic_cas(Interp *in, const Op *op);
 Flow interp_addptr(Interp *in, const Op *op);
 Flow interp_dot(Interp *in, const Op *op);
+/* Where element i of a tile of addresses points to in the buffers; NULL after a fault. */
+const void *interp_element(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
+/* interp_shared.c */
+void interp_shared_reset(Interp *in);       /* a new program begins */
+Flow interp_shared(Interp *in, const Op *op);
 Flow interp_hint(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);
 Flow interp_arange(Interp *in, const Op *op);

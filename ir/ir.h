@@ -30,7 +30,7 @@ static inline bool dtype_is_float(DType d) { return dtype_info[d].cls == DC_F; }
 static inline bool dtype_is_int(DType d) { return dtype_info[d].cls == DC_I || dtype_info[d].cls == DC_U; }
 static inline bool dtype_is_signed(DType d) { return dtype_info[d].cls == DC_I; }
 
-typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE } TypeKind;
+typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED } TypeKind;
 typedef struct Type Type;
 struct Type {
   TypeKind kind;
@@ -38,21 +38,30 @@ struct Type {
   bool ptr;                 /* TILE of pointers */
   u8 rank;                  /* TILE: 1..MAX_RANK */
   u32 shape[MAX_RANK];      /* logical extents, any positive number */
-  const Layout *layout;     /* TILE: NULL before placement */
+  const Layout *layout;     /* TILE: NULL before placement. SHARED: where an element lies; covers alloc_shape; may be NULL before placement */
+  /* SHARED: a view of shared memory. */
+  u32 count;                /* buffers in a row, picked by shared_index; 0: one buffer, already picked */
+  u32 alloc_shape[MAX_RANK];/* extents of the whole buffer that this views (slices are smaller); powers of two where they differ from shape */
+  u32 pad_every, pad;       /* after every pad_every elements of offset, pad elements are left out; 0, 0: none. A power of two */
 };
 /* Interned: equal types are equal pointers. */
 const Type *type_scalar(Ctx *c, DType d);
 const Type *type_ptr(Ctx *c, DType pointee);
 const Type *type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, const Layout *l);
+/* A shared buffer (count 0) or a row of count of them; alloc_shape NULL: the same as shape. */
+const Type *type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l,
+                        u32 pad_every, u32 pad);
+u32 type_shared_stride(const Type *t);                              /* bytes from one buffer of a row to the next: a multiple of 128 */
 const Type *type_elem(Ctx *c, const Type *t);                       /* scalar or pointer; t itself if not a tile */
 const Type *type_with_elem(Ctx *c, const Type *t, const Type *elem);/* same shape and layout, other element; a scalar t gives elem */
 const Type *type_with_layout(Ctx *c, const Type *t, const Layout *l);
 const Type *type_i1_like(Ctx *c, const Type *t);
 static inline bool type_is_tile(const Type *t) { return t->kind == TY_TILE; }
+static inline bool type_is_shared(const Type *t) { return t->kind == TY_SHARED; }
 static inline bool type_is_ptr(const Type *t) { return t->kind == TY_PTR || (t->kind == TY_TILE && t->ptr); }  /* or tile of */
-static inline bool type_is_float(const Type *t) { return !type_is_ptr(t) && dtype_is_float(t->dt); }
-static inline bool type_is_int(const Type *t) { return !type_is_ptr(t) && dtype_is_int(t->dt); }
-static inline bool type_is_bool(const Type *t) { return !type_is_ptr(t) && t->dt == DT_I1; }
+static inline bool type_is_float(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && dtype_is_float(t->dt); }
+static inline bool type_is_int(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && dtype_is_int(t->dt); }
+static inline bool type_is_bool(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && t->dt == DT_I1; }
 bool type_same_shape(const Type *a, const Type *b);                 /* both scalars, or tiles of equal extents */
 u32 type_numel(const Type *t);                                      /* logical elements; 1 for scalars */
 u32 type_elem_bits(const Type *t);                                  /* 64 for pointers, 1 for i1 */
@@ -197,6 +206,17 @@ Op *ir_while(Builder *b, u32 n, Value *const *inits);
 Op *ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types);
 /* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
 Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
+
+/* Shared memory. A buffer type without a layout gets one in assign_layout. */
+Value *ir_shared_alloc(Builder *b, const Type *buffer);
+Value *ir_shared_index(Builder *b, Value *buffers, Value *i);        /* i32; out of range is an error */
+Value *ir_shared_slice(Builder *b, Value *buffer, const i64 *start, const u32 *shape);
+Value *ir_shared_permute(Builder *b, Value *buffer, const int *perm);
+Value *ir_shared_load(Builder *b, Value *buffer, const Type *tile);  /* tile gives the layout; its shape and dtype are the buffer's */
+Op *ir_shared_store(Builder *b, Value *buffer, Value *tile);
+Op *ir_async_copy(Builder *b, Value *buffer, Value *p, Value *mask); /* mask may be NULL */
+Op *ir_async_commit(Builder *b);
+Op *ir_async_wait(Builder *b, u32 pending);
 
 /* ---- attributes ---- */
 Attr *op_attr(const Op *op, AttrId id);                              /* NULL if absent */

@@ -297,30 +297,60 @@ parse_layout_name(Parser *p, const Layout **out)
   return fail_name(p, p->tok, "layout", NULL);
 }
 
+typedef struct Shape { u32 extent[MAX_RANK]; int rank; const Layout *layout; } Shape;
+
 /* Behind '[': extents and perhaps a layout. */
 static bool
-parse_shape(Parser *p, const Type *elem, u32 start, const Type **out)
+parse_shape(Parser *p, u32 start, Shape *s)
 {
-  u32 shape[MAX_RANK];
-  int rank = 0;
-  const Layout *l = NULL;
+  *s = (Shape){.rank = 0};
   do {
-    if (rank && p->tok.kind == TOK_ALIAS) {
-      if (!parse_layout_name(p, &l))
+    if (s->rank && p->tok.kind == TOK_ALIAS) {
+      if (!parse_layout_name(p, &s->layout))
         return false;
       break;
     }
-    if (rank == MAX_RANK)
+    if (s->rank == MAX_RANK)
       return fail_at(p, p->tok.at, "a tile has at most %d dimensions", MAX_RANK);
-    if (!parse_u32(p, 1, TILE_MAX_NUMEL, &shape[rank++]))
+    if (!parse_u32(p, 1, TILE_MAX_NUMEL, &s->extent[s->rank++]))
       return false;
   } while (take_punct(p, ','));
   if (!expect(p, ']'))
     return false;
-  const char *wrong = type_shape_error(p->ctx, rank, shape);
-  if (wrong)
-    return fail_at(p, (Span){start, p->prev_end}, "%s", wrong);
-  *out = type_tile(p->ctx, elem, rank, shape, l);
+  const char *wrong = type_shape_error(p->ctx, s->rank, s->extent);
+  return !wrong || fail_at(p, (Span){start, p->prev_end}, "%s", wrong);
+}
+
+/* Behind 'shared': <3 x f16[128, 64, #1] of [128, 128] pad 32 + 4>, count, "of" and "pad" as needed. */
+static bool
+parse_shared(Parser *p, u32 start, const Type **out)
+{
+  DType d;
+  Shape s, whole;
+  u32 count = 0, every = 0, pad = 0;
+  if (!expect(p, '<'))
+    return false;
+  if (p->tok.kind == TOK_NUMBER && !(parse_u32(p, 1, 1024, &count) && expect_word(p, "x")))
+    return false;
+  if (!parse_dtype(p, &d) || !expect(p, '[') || !parse_shape(p, start, &s))
+    return false;
+  whole = s;
+  if (at_word(p, "of")) {
+    advance(p);
+    if (!expect(p, '[') || !parse_shape(p, start, &whole))
+      return false;
+  }
+  if (at_word(p, "pad")) {
+    advance(p);
+    if (!parse_u32(p, 1, TILE_MAX_NUMEL, &every) || !expect(p, '+') || !parse_u32(p, 1, 4096, &pad))
+      return false;
+  }
+  if (!expect(p, '>'))
+    return false;
+  if (whole.rank != s.rank || (every && !is_pow2(every)))
+    return fail_at(p, (Span){start, p->prev_end}, "%s", whole.rank != s.rank ? "a view has the rank of its buffer"
+                                                                             : "padding stands after a power of two of elements");
+  *out = type_shared(p->ctx, d, count, s.rank, s.extent, whole.extent, s.layout, every, pad);
   return true;
 }
 
@@ -328,7 +358,12 @@ static bool
 parse_type(Parser *p, const Type **out)
 {
   DType d;
+  Shape s;
   u32 start = p->tok.at.lo;
+  if (at_word(p, "shared")) {
+    advance(p);
+    return parse_shared(p, start, out);
+  }
   bool paren = take_punct(p, '('), ptr = take_punct(p, '*');
   if (paren && !ptr)
     return fail_expected(p, "'*'");
@@ -341,7 +376,10 @@ parse_type(Parser *p, const Type **out)
   if (ptr && !paren)
     return fail_at(p, p->tok.at, "a tile of pointers is written (*%s)[...]", dtype_info[d].name);
   advance(p);
-  return parse_shape(p, elem, start, out);
+  if (!parse_shape(p, start, &s))
+    return false;
+  *out = type_tile(p->ctx, elem, s.rank, s.extent, s.layout);
+  return true;
 }
 
 /* ---- attributes ---- */

@@ -45,13 +45,16 @@ type_hash(const Type *t)
   for (int i = 0; i < t->rank; i++)
     h = h * 0x9e3779b1u + t->shape[i];
   h = h * 0x9e3779b1u + (u32)((uintptr_t)t->layout >> 4);
+  h = h * 0x9e3779b1u + t->kind * 64 + t->count + t->pad;
   return h ^ h >> 15;
 }
 
 static bool
 tile_equal(const Type *a, const Type *b)
 {
-  return a->dt == b->dt && a->ptr == b->ptr && a->layout == b->layout && type_same_shape(a, b);
+  return a->kind == b->kind && a->dt == b->dt && a->ptr == b->ptr && a->layout == b->layout && a->rank == b->rank &&
+         !memcmp(a->shape, b->shape, sizeof a->shape) && a->count == b->count && a->pad_every == b->pad_every &&
+         a->pad == b->pad && !memcmp(a->alloc_shape, b->alloc_shape, sizeof a->alloc_shape);
 }
 
 static const Type **
@@ -89,25 +92,56 @@ type_ptr(Ctx *c, DType pointee)
   return &table(c)->ptrs[pointee];
 }
 
-/* A tile of elem (scalar or pointer); rank 1..MAX_RANK, extents positive. */
-const Type *
-type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, const Layout *l)
+static const Type *
+type_intern(Ctx *c, const Type *key)
 {
   TypeTable *t = table(c);
-  Type key = {.kind = TY_TILE, .dt = elem->dt, .ptr = elem->kind == TY_PTR, .rank = (u8)rank, .layout = l};
-  if (rank < 1 || rank > MAX_RANK || elem->kind == TY_TILE)
-    ctx_panic(c, "malformed tile type of rank %d", rank);
-  memcpy(key.shape, shape, (size_t)rank * sizeof *shape);
   if (t->len * 4 >= t->cap * 3)
     table_grow(c, t);
-  const Type **slot = slot_find(t, &key);
+  const Type **slot = slot_find(t, key);
   if (!*slot) {
     Type *made = NEW(c->perm, Type);
-    *made = key;
+    *made = *key;
     *slot = made;
     t->len++;
   }
   return *slot;
+}
+
+/* A tile of elem (scalar or pointer); rank 1..MAX_RANK, extents positive. */
+const Type *
+type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, const Layout *l)
+{
+  Type key = {.kind = TY_TILE, .dt = elem->dt, .ptr = elem->kind == TY_PTR, .rank = (u8)rank, .layout = l};
+  if (rank < 1 || rank > MAX_RANK || elem->kind == TY_TILE || elem->kind == TY_SHARED)
+    ctx_panic(c, "malformed tile type of rank %d", rank);
+  memcpy(key.shape, shape, (size_t)rank * sizeof *shape);
+  return type_intern(c, &key);
+}
+
+/* A view of shared memory; see Type. */
+const Type *
+type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l,
+            u32 pad_every, u32 pad)
+{
+  Type key = {.kind = TY_SHARED, .dt = d, .rank = (u8)rank, .layout = l, .count = count, .pad_every = pad_every, .pad = pad};
+  if (rank < 1 || rank > MAX_RANK)
+    ctx_panic(c, "malformed shared type of rank %d", rank);
+  memcpy(key.shape, shape, (size_t)rank * sizeof *shape);
+  memcpy(key.alloc_shape, alloc_shape ? alloc_shape : shape, (size_t)rank * sizeof *shape);
+  return type_intern(c, &key);
+}
+
+/* Bytes from one buffer of a row to the next: all of a whole buffer, padding included, up to a multiple of 128. */
+u32
+type_shared_stride(const Type *t)
+{
+  u32 n = 1;
+  for (int i = 0; i < t->rank; i++)
+    n *= next_pow2(t->alloc_shape[i]);
+  if (t->pad_every)
+    n += n / t->pad_every * t->pad;
+  return (n * dtype_bytes(t->dt) + 127) & ~127u;
 }
 
 /* The element's type; t itself if not a tile. */
@@ -127,10 +161,12 @@ type_with_elem(Ctx *c, const Type *t, const Type *elem)
   return t->kind == TY_TILE ? type_tile(c, elem, t->rank, t->shape, t->layout) : elem;
 }
 
-/* t with another layout; scalars and pointers stay. */
+/* t with another layout; scalars and pointers stay. For buffers too. */
 const Type *
 type_with_layout(Ctx *c, const Type *t, const Layout *l)
 {
+  if (t->kind == TY_SHARED)
+    return type_shared(c, t->dt, t->count, t->rank, t->shape, t->alloc_shape, l, t->pad_every, t->pad);
   return t->kind == TY_TILE ? type_tile(c, type_elem(c, t), t->rank, t->shape, l) : t;
 }
 
@@ -145,7 +181,7 @@ type_i1_like(Ctx *c, const Type *t)
 bool
 type_same_shape(const Type *a, const Type *b)
 {
-  if (type_is_tile(a) != type_is_tile(b) || a->rank != b->rank)
+  if (a->rank != b->rank)
     return false;
   return !memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]);
 }
@@ -203,17 +239,44 @@ type_shape_error(Ctx *c, int rank, const u32 *shape)
 }
 
 /* The language's spelling; alias >= 0 names the layout behind the extents. */
+static void
+print_shape(Buf *b, const u32 *shape, int rank, int alias)
+{
+  for (int i = 0; i < rank; i++)
+    buf_printf(b, "%s%u", i ? ", " : "[", shape[i]);
+  if (alias >= 0)
+    buf_printf(b, ", #%d", alias);
+  buf_putc(b, ']');
+}
+
+static void
+print_shared(Buf *b, const Type *t, int alias)
+{
+  buf_puts(b, "shared<");
+  if (t->count)
+    buf_printf(b, "%u x ", t->count);
+  buf_puts(b, dtype_info[t->dt].name);
+  print_shape(b, t->shape, t->rank, alias);
+  if (memcmp(t->shape, t->alloc_shape, sizeof t->shape)) {
+    buf_puts(b, " of ");
+    print_shape(b, t->alloc_shape, t->rank, -1);
+  }
+  if (t->pad_every)
+    buf_printf(b, " pad %u + %u", t->pad_every, t->pad);
+  buf_putc(b, '>');
+}
+
 void
 type_print(Buf *b, const Type *t, int alias)
 {
+  if (type_is_shared(t)) {
+    print_shared(b, t, alias);
+    return;
+  }
   const char *open = type_is_tile(t) && t->ptr ? "(" : "", *close = *open ? ")" : "";
   buf_printf(b, "%s%s%s%s", open, type_is_ptr(t) ? "*" : "", dtype_info[t->dt].name, close);
-  for (int i = 0; i < t->rank; i++)
-    buf_printf(b, "%s%u", i ? ", " : "[", t->shape[i]);
-  if (t->rank && alias >= 0)
-    buf_printf(b, ", #%d", alias);
   if (t->rank)
-    buf_putc(b, ']');
+    print_shape(b, t->shape, t->rank, alias);
 }
 
 /* The language's spelling, without the layout; in scratch. */

@@ -74,11 +74,27 @@ verify_layout_fits(const Type *t)
   return true;
 }
 
+static const char *
+shared_problem(Verifier *v, const Type *t)
+{
+  const Layout *l = t->layout;
+  if (!l)
+    return v->phase == PHASE_TILE ? NULL : "its layout is not known after placement";
+  if (!l->in_bits[IN_OFFSET] && type_numel(t) > 1)
+    return "its layout is not one of shared memory";
+  for (int i = 0; i < t->rank; i++)
+    if (l->rank != t->rank || l->out_bits[i] != log2_u32(next_pow2(t->alloc_shape[i])))
+      return "its layout covers another shape";
+  return NULL;
+}
+
 /* NULL if a value of this function may have the type now, else why not. */
 static const char *
 type_problem(Verifier *v, const Type *t)
 {
   const Layout *l = t->layout;
+  if (type_is_shared(t))
+    return shared_problem(v, t);
   if (!type_is_tile(t))
     return NULL;
   const char *shape = type_shape_error(v->ctx, t->rank, t->shape);
@@ -198,7 +214,7 @@ static bool
 check_op(Verifier *v, const Block *b, const Op *op)
 {
   return check_links(v, b, op) && check_counts(v, op) && check_result_types(v, op) && check_regions(v, op) &&
-         verify_attrs(v, op) && verify_op_rule(v, op);
+         verify_attrs(v, op) && verify_no_buffers(v, op) && verify_op_rule(v, op);
 }
 
 static void

@@ -24,6 +24,8 @@ bool verify_same(Verifier *v, const Op *op, const char *what, const Type *a, con
 /* verify_attrs.c: attributes that the row demands are there, none is foreign, every value is in its range. */
 bool verify_attrs(Verifier *v, const Op *op);
 /* verify_ops.c: the row's RULE, or check_<ID> of a CUSTOM row. Operands are present and counts right. */
+/* verify_shared.c: a buffer is operand of the ops made for it only. */
+bool verify_no_buffers(Verifier *v, const Op *op);
 bool verify_op_rule(Verifier *v, const Op *op);
 
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) bool check_##id(Verifier *v, const Op *op);

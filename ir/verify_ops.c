@@ -725,8 +725,8 @@ bool
 check_CONVERT_LAYOUT(Verifier *v, const Op *op)
 {
   const Type *a = in_type(op, 0), *r = out_type(op);
-  if (v->phase == PHASE_TILE)
-    return verify_fail(v, op, "there are no layouts to convert before placement");
+  if (v->phase == PHASE_TILE && !op_attr(op, AT_LAYOUT))
+    return verify_fail(v, op, "before placement a conversion names the layout it wants");
   if (!tile_operand(v, op, 0) || type_with_layout(v->ctx, r, a->layout) != a)
     return verify_fail(v, op, "operand and result differ in more than the layout: %s and %s", spell(v, a), spell(v, r));
   return v->phase != PHASE_SCHED || op_attr(op, AT_KIND) ||

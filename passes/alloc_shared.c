@@ -1,6 +1,9 @@
-/* alloc_shared.c - give scratch memory to conversions, cross-warp reductions and atomics that answer.
- * Needs phase sched; keeps it. Sets `scratch` and `scratch_bytes` on the ops, shared_bytes on the function,
- * and refuses kernels that need more shared memory or threads than the target has.
+/* alloc_shared.c - give places to shared buffers, and scratch memory to conversions, cross-warp reductions and atomics
+ * that answer. Needs phase sched; keeps it. Sets `offset`, `scratch` and `scratch_bytes` on the ops, shared_bytes on the
+ * function, and refuses kernels that need more shared memory than the target has.
+ *
+ * A buffer lives from its shared_alloc to its shared_free, or to the end of its block. Buffers whose lives do not meet may
+ * share memory: each takes the lowest place that is free for all of its life. Scratch lies behind all buffers.
  *
  * An op's scratch lives only while the op runs, so one place would do for all; but two ops that follow each
  * other in the same place need a barrier between them. The places therefore go round a ring: as large as the
@@ -11,7 +14,8 @@
 enum { RING = 16 * 1024, ALIGN = 16, MATRIX_ALIGN = 128, NOTES = 8 };
 
 typedef struct Need { Op *op; u32 bytes, offset, align; } Need;
-typedef struct Alloc { Ctx *c; VEC(Need) needs; u32 largest, total; } Alloc;
+typedef struct Life { Op *op; u32 from, to, bytes, offset; } Life;   /* of a buffer, in positions of ops */
+typedef struct Alloc { Ctx *c; VEC(Need) needs; VEC(Life) lives; u32 largest, buffers, total, position; } Alloc;
 
 static u32
 align_up(u32 n, u32 a)
@@ -32,6 +36,61 @@ collect(Op *op, void *user)
     a->largest = bytes;
 }
 
+/* ---- buffers ---- */
+
+/* Positions: op->mark, in program order; a region's ops lie between its op and the next. */
+static void
+number(Op *op, void *user)
+{
+  Alloc *a = user;
+  op->mark = a->position++;
+}
+
+/* The position of the last op of b, with everything inside. */
+static u32
+end_of(const Block *b)
+{
+  const Op *op = b->last;
+  while (op && op->nregions && op->regions[op->nregions - 1]->last)
+    op = op->regions[op->nregions - 1]->last;
+  return op ? op->mark : 0;
+}
+
+static void
+collect_life(Op *op, void *user)
+{
+  Alloc *a = user;
+  if (op->code != OP_SHARED_ALLOC)
+    return;
+  const Type *t = op_result(op)->type;
+  Life l = {op, op->mark, end_of(op->block), type_shared_stride(t) * (t->count ? t->count : 1), 0};
+  for (const Use *u = op_result(op)->uses; u; u = u->next)
+    if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
+      l.to = u->user->mark;
+  vec_push(a->c->scratch, &a->lives, l);
+}
+
+/* First fit, in program order. */
+static void
+place_buffers(Alloc *a)
+{
+  for (u32 i = 0; i < a->lives.len; i++) {
+    Life *l = &a->lives.data[i];
+    for (u32 k = 0; k < i; k++) {
+      const Life *o = &a->lives.data[k];
+      bool meet = l->from <= o->to && o->from <= l->to;
+      if (meet && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
+        l->offset = o->offset + o->bytes;
+        k = UINT32_MAX;   /* look at all of them again from the new place */
+      }
+    }
+    if (l->offset + l->bytes > a->buffers)
+      a->buffers = l->offset + l->bytes;
+  }
+}
+
+/* ---- scratch ---- */
+
 /* Offsets in program order around a ring of `size` bytes; returns the bytes in use. */
 static u32
 place(Alloc *a, u32 size)
@@ -42,7 +101,7 @@ place(Alloc *a, u32 size)
     at = align_up(at, n->align);
     if (at + n->bytes > size)
       at = 0;
-    n->offset = at;
+    n->offset = a->buffers + at;
     at += n->bytes;
     if (at > used)
       used = at;
@@ -53,12 +112,24 @@ place(Alloc *a, u32 size)
 static void
 report_shared(Ctx *c, const Func *f, const Alloc *a)
 {
-  const Need *most = &a->needs.data[0];
-  for (u32 i = 1; i < a->needs.len; i++)
-    if (a->needs.data[i].bytes > most->bytes)
-      most = &a->needs.data[i];
-  Diag *d = diag(c, most->op->span, E_SHARED_LIMIT, f->name, a->total, c->target->name, c->target->shared_max);
-  for (u32 i = 0; i < a->needs.len && i < NOTES; i++) {
+  Op *most = NULL;
+  u32 bytes = 0, notes = 0;
+  for (u32 i = 0; i < a->needs.len; i++)
+    if (a->needs.data[i].bytes > bytes) {
+      most = a->needs.data[i].op;
+      bytes = a->needs.data[i].bytes;
+    }
+  for (u32 i = 0; i < a->lives.len; i++)
+    if (a->lives.data[i].bytes > bytes) {
+      most = a->lives.data[i].op;
+      bytes = a->lives.data[i].bytes;
+    }
+  Diag *d = diag(c, most->span, E_SHARED_LIMIT, f->name, a->total, c->target->name, c->target->shared_max);
+  for (u32 i = 0; i < a->lives.len && notes < NOTES; i++, notes++) {
+    const Value *v = op_result(a->lives.data[i].op);
+    diag_note(c, d, v->def->span, "%s %s needs %u bytes", v->name ? v->name : "a buffer", type_str(c, v->type), a->lives.data[i].bytes);
+  }
+  for (u32 i = 0; i < a->needs.len && notes < NOTES; i++, notes++) {
     const Need *n = &a->needs.data[i];
     diag_note(c, d, n->op->span, "%s needs %u bytes", op_info(n->op->code)->name, n->bytes);
   }
@@ -72,15 +143,20 @@ write_back(const Alloc *a)
     op_set_int(n->op, AT_SCRATCH, n->offset);
     op_set_int(n->op, AT_SCRATCH_BYTES, n->bytes);
   }
+  for (u32 i = 0; i < a->lives.len; i++)
+    op_set_int(a->lives.data[i].op, AT_OFFSET, a->lives.data[i].offset);
 }
 
 static void
 alloc_func(Ctx *c, Func *f)
 {
   Alloc a = {.c = c};
+  func_walk(f, number, &a);
+  func_walk(f, collect_life, &a);
+  place_buffers(&a);
   func_walk(f, collect, &a);
-  u32 ring = RING < c->target->shared_max ? RING : c->target->shared_max;
-  a.total = place(&a, a.largest > ring ? a.largest : ring);
+  u32 rest = a.buffers < c->target->shared_max ? c->target->shared_max - a.buffers : 0, ring = RING < rest ? RING : rest;
+  a.total = a.buffers + place(&a, a.largest > ring ? a.largest : ring);
   f->shared_bytes = a.total;
   if (a.total > c->target->shared_max)
     report_shared(c, f, &a);

@@ -1,165 +1,221 @@
-/* insert_barriers.c - add the barriers that overlapping uses of scratch memory need.
+/* insert_barriers.c - add the barriers that uses of shared memory need.
  * Needs phase sched, after alloc_shared; keeps it.
  *
- * An op with scratch writes it, meets all threads (its own barrier, made by code generation), and reads it.
- * So when it ends, every earlier access is over and only its own reads may still be under way: the state
- * between two ops is the set of ops whose reads are pending, and after an op with scratch that set is the op
- * alone. Before such an op a barrier is needed exactly when a pending read overlaps what it writes.
+ * Between two ops the state is a set of facts about memory since the last barrier:
+ *   READS   a tile is still being read from it by some threads
+ *   WROTE   some threads have stored to it, and others may not see that yet
+ *   FLIES   asynchronous copies into it are on their way
+ *   LANDED  this thread's copies have landed (async_wait); those of others are seen after a barrier
+ * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets all but FLIES. An op with scratch writes
+ * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS remains.
  *
- * What a piece of code does to the state is a Flow: the reads it leaves pending itself, and whether some path
- * lets earlier ones through. Flows compose, so one walk upwards finds the flow of every region, and with them
- * the state at the head of every loop is known without iterating: what came in, and what the body leaves. One
- * walk downwards inserts. A barrier that it inserts stands before an op that would have emptied the state
- * itself, so no flow changes by it. Barriers stand in uniform control flow because scalars are uniform. */
+ *   shared_load               needs a barrier against WROTE and LANDED of memory that overlaps
+ *   shared_store, async_copy  against READS, WROTE and LANDED
+ *   scratch                   against everything
+ * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
+ * a mistake that no barrier mends; interpreter and simulator report it.
+ *
+ * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
+ * walk inserts. While looking for that state a barrier that would be inserted counts as there. Barriers stand in uniform
+ * control flow because scalars are uniform. */
 #include "internal.h"
 
-typedef struct Set { VEC(const Op *) ops; } Set;
-typedef struct Flow { Set leaves; bool through; } Flow;
-typedef struct Barriers { Arena *arena; VEC(Flow) flows; } Barriers;   /* of op->mark: its regions', its own */
+typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8 } Fact;
+typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
+typedef struct State { VEC(Known) known; } State;
+typedef struct Barriers { Arena *arena; bool insert; } Barriers;
+
+/* ---- states ---- */
 
 static void
-add(Barriers *x, Set *s, const Op *op)
+note(Barriers *x, State *s, const Op *memory, u32 facts)
 {
-  for (u32 i = 0; i < s->ops.len; i++)
-    if (s->ops.data[i] == op)
+  for (u32 i = 0; i < s->known.len; i++)
+    if (s->known.data[i].memory == memory) {
+      s->known.data[i].facts |= facts;
       return;
-  vec_push(x->arena, &s->ops, op);
-}
-
-static void
-join(Barriers *x, Set *s, const Set *with)
-{
-  for (u32 i = 0; i < with->ops.len; i++)
-    add(x, s, with->ops.data[i]);
-}
-
-/* s becomes the state after f, in a storage of its own: states are kept while others are made from them. */
-static void
-apply(Barriers *x, Set *s, const Flow *f)
-{
-  Set t = {0};
-  if (f->through)
-    join(x, &t, s);
-  join(x, &t, &f->leaves);
-  *s = t;
-}
-
-/* ---- upwards ---- */
-
-static Flow block_flow(Barriers *x, const Block *b);
-
-enum { OWN = 2 };
-
-static const Flow *
-flow_of(const Barriers *x, const Op *op, u32 which)
-{
-  return &x->flows.data[op->mark + which];
-}
-
-/* For: any number of times, also none. While: region 0, then (region 1, region 0) any number of times. If: one of two. */
-static Flow
-op_flow(Barriers *x, Op *op)
-{
-  Flow f[2] = {{.through = true}, {.through = true}};
-  for (u32 r = 0; r < op->nregions; r++)
-    f[r] = block_flow(x, op->regions[r]);
-  op->mark = x->flows.len;
-  vec_push(x->arena, &x->flows, f[0]);
-  vec_push(x->arena, &x->flows, f[1]);
-  Flow out = {.through = true};
-  join(x, &out.leaves, &f[0].leaves);
-  if (op->code == OP_IF)
-    out.through = f[0].through || f[1].through;
-  if (op->code == OP_WHILE)
-    out.through = f[0].through;
-  if (op->code == OP_IF || (op->code == OP_WHILE && f[0].through))
-    join(x, &out.leaves, &f[1].leaves);
-  vec_push(x->arena, &x->flows, out);
-  return out;
-}
-
-static bool
-has_flow(const Op *op)
-{
-  return op_is_loop(op) || op->code == OP_IF;
-}
-
-static Flow
-block_flow(Barriers *x, const Block *b)
-{
-  Flow f = {.through = true};
-  for (Op *op = b->first; op; op = op->next) {
-    if (has_flow(op)) {
-      Flow g = op_flow(x, op);
-      apply(x, &f.leaves, &g);
-      f.through = f.through && g.through;
-    } else if (op->code == OP_BARRIER || op_attr(op, AT_SCRATCH)) {
-      f = (Flow){.through = false};
-      if (op->code != OP_BARRIER)
-        add(x, &f.leaves, op);
     }
-  }
-  return f;
+  vec_push(x->arena, &s->known, ((Known){memory, facts}));
 }
 
-/* ---- downwards ---- */
+static State
+copy_of(Barriers *x, const State *s)
+{
+  State t = {0};
+  for (u32 i = 0; i < s->known.len; i++)
+    vec_push(x->arena, &t.known, s->known.data[i]);
+  return t;
+}
+
+/* Joins `with` into s; true if that told something new. */
+static bool
+join(Barriers *x, State *s, const State *with)
+{
+  bool grew = false;
+  for (u32 i = 0; i < with->known.len; i++) {
+    u32 facts = 0;
+    for (u32 k = 0; k < s->known.len; k++)
+      if (s->known.data[k].memory == with->known.data[i].memory)
+        facts = s->known.data[k].facts;
+    grew |= (with->known.data[i].facts & ~facts) != 0;
+    note(x, s, with->known.data[i].memory, with->known.data[i].facts);
+  }
+  return grew;
+}
+
+static void
+meet(State *s)
+{
+  for (u32 i = 0; i < s->known.len; i++)
+    s->known.data[i].facts &= FLIES;
+}
+
+/* ---- memory ---- */
+
+static const Op *
+memory_of(const Value *buffer)
+{
+  const Op *op = buffer->def;
+  while (op->code != OP_SHARED_ALLOC)
+    op = op_operand(op, 0)->def;
+  return op;
+}
+
+static void
+range(const Op *memory, i64 *from, i64 *to)
+{
+  if (memory->code != OP_SHARED_ALLOC) {
+    *from = op_int(memory, AT_SCRATCH, 0);
+    *to = *from + op_int(memory, AT_SCRATCH_BYTES, 0);
+    return;
+  }
+  const Type *t = op_result(memory)->type;
+  *from = op_int(memory, AT_OFFSET, 0);
+  *to = *from + (i64)type_shared_stride(t) * (t->count ? t->count : 1);
+}
 
 static bool
 overlap(const Op *a, const Op *b)
 {
-  i64 a0 = op_int(a, AT_SCRATCH, 0), b0 = op_int(b, AT_SCRATCH, 0);
-  return a0 < b0 + op_int(b, AT_SCRATCH_BYTES, 0) && b0 < a0 + op_int(a, AT_SCRATCH_BYTES, 0);
+  i64 a0, a1, b0, b1;
+  range(a, &a0, &a1);
+  range(b, &b0, &b1);
+  return a0 < b1 && b0 < a1;
 }
 
+/* ---- the walk ---- */
+
 static void
-insert_before(Op *op, const Set *pending)
+require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
 {
   bool conflict = false;
-  for (u32 i = 0; i < pending->ops.len; i++)
-    conflict = conflict || overlap(pending->ops.data[i], op);
+  for (u32 i = 0; i < s->known.len; i++) {
+    const Known *k = &s->known.data[i];
+    conflict = conflict || (k->facts & against && overlap(k->memory, memory));
+  }
   if (!conflict)
+    return;
+  meet(s);
+  if (!x->insert)
     return;
   Builder b = builder_before(op);
   b.span = op->span;
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
 }
 
-/* The state at the head of region r: what comes in, and for loops what comes around. */
-static Set
-region_head(Barriers *x, const Set *in, const Op *op, u32 r)
+static void
+land(State *s)
 {
-  Set head = {0};
-  join(x, &head, in);
-  if (op->code == OP_FOR)
-    join(x, &head, &flow_of(x, op, 0)->leaves);
-  if (op->code == OP_WHILE) {
-    Set around = flow_of(x, op, 0)->leaves;
-    apply(x, &around, flow_of(x, op, 1));
-    join(x, &head, &around);
-  }
-  if (op->code == OP_WHILE && r == 1)
-    apply(x, &head, flow_of(x, op, 0));
-  return head;
+  for (u32 i = 0; i < s->known.len; i++)
+    if (s->known.data[i].facts & FLIES)
+      s->known.data[i].facts |= LANDED;
+}
+
+static void walk(Barriers *x, State *s, Block *b);
+
+/* What comes out of one round of a loop that is entered with s: of a while, behind its condition in *out. */
+static void
+loop_round(Barriers *x, State *s, Op *op, State *out)
+{
+  walk(x, s, op->regions[0]);
+  if (op->code != OP_WHILE)
+    return;
+  *out = copy_of(x, s);
+  walk(x, s, op->regions[1]);
 }
 
 static void
-insert_block(Barriers *x, Set *pending, Block *b)
+walk_loop(Barriers *x, State *s, Op *op)
+{
+  bool insert = x->insert, grew = true;
+  State head = copy_of(x, s), out = {0};
+  x->insert = false;
+  while (grew) {
+    State around = copy_of(x, &head);
+    loop_round(x, &around, op, &out);
+    grew = join(x, &head, &around);
+  }
+  x->insert = insert;
+  State last = copy_of(x, &head);
+  loop_round(x, &last, op, &out);
+  *s = op->code == OP_WHILE ? out : head;   /* a for may run no round at all: head covers that, and what every round leaves */
+}
+
+static void
+walk_if(Barriers *x, State *s, Op *op)
+{
+  State other = copy_of(x, s);
+  walk(x, s, op->regions[0]);
+  walk(x, &other, op->regions[1]);
+  join(x, s, &other);
+}
+
+static void
+visit(Barriers *x, State *s, Op *op)
+{
+  const Op *memory = op;
+  if (op_attr(op, AT_SCRATCH)) {
+    require(x, s, op, memory, READS | WROTE | LANDED | FLIES);
+    meet(s);
+    note(x, s, memory, READS);
+    return;
+  }
+  switch (op->code) {
+  case OP_BARRIER:
+    meet(s);
+    break;
+  case OP_SHARED_LOAD:
+    memory = memory_of(op_operand(op, 0));
+    require(x, s, op, memory, WROTE | LANDED);
+    note(x, s, memory, READS);
+    break;
+  case OP_SHARED_STORE: case OP_ASYNC_COPY:
+    memory = memory_of(op_operand(op, 0));
+    require(x, s, op, memory, READS | WROTE | LANDED);
+    note(x, s, memory, op->code == OP_ASYNC_COPY ? FLIES : WROTE);
+    break;
+  case OP_ASYNC_WAIT:
+    land(s);
+    if (!op_int(op, AT_PENDING, 0))
+      for (u32 i = 0; i < s->known.len; i++)
+        s->known.data[i].facts &= ~(u32)FLIES;
+    break;
+  default:
+    break;
+  }
+}
+
+static void
+walk(Barriers *x, State *s, Block *b)
 {
   for (Op *op = b->first, *next; op; op = next) {
     next = op->next;
-    if (has_flow(op)) {
-      for (u32 r = 0; r < op->nregions; r++) {
-        Set head = region_head(x, pending, op, r);
-        insert_block(x, &head, op->regions[r]);
-      }
-      apply(x, pending, flow_of(x, op, OWN));
-    } else if (op->code == OP_BARRIER) {
-      *pending = (Set){0};
-    } else if (op_attr(op, AT_SCRATCH)) {
-      insert_before(op, pending);
-      *pending = (Set){0};
-      add(x, pending, op);
-    }
+    if (op_is_loop(op))
+      walk_loop(x, s, op);
+    else if (op->code == OP_IF)
+      walk_if(x, s, op);
+    else
+      visit(x, s, op);
   }
 }
 
@@ -167,9 +223,8 @@ void
 pass_insert_barriers(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
-    Barriers x = {.arena = c->scratch};
-    Set pending = {0};
-    block_flow(&x, m->funcs.data[i]->body);
-    insert_block(&x, &pending, m->funcs.data[i]->body);
+    Barriers x = {.arena = c->scratch, .insert = true};
+    State s = {0};
+    walk(&x, &s, m->funcs.data[i]->body);
   }
 }

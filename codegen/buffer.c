@@ -1,0 +1,179 @@
+/* buffer.c - registers of a layout against a buffer in shared memory.
+ *
+ * Addresses are linear: an element's offset is the thread's part, computed once in the prologue, exclusive-or a constant
+ * per access. Constants that share no bit with what threads can change become immediates; the others cost one
+ * exclusive-or each, and equal ones are merged by LLVM. Where the buffer starts is added last: buffers start at multiples of
+ * 128 bytes, and a start that changes from iteration to iteration costs one addition per distinct thread part. Padding
+ * is not linear: with it every access computes its address.
+ */
+#include "gen.h"
+
+#define B g->b
+
+/* One side: registers of h against the buffer. */
+typedef struct Side {
+  const Buffer *buf;
+  const Held *h;
+  u32 cols[IN_COUNT][LAYOUT_MAX_BITS];   /* to offsets, in elements */
+  u32 thread[LAYOUT_MAX_BITS], mask;     /* thread columns and their bits, in bytes */
+  Val mine;                              /* thread's part, in bytes */
+} Side;
+
+static void
+side_addresses(Gen *g, Side *s, const u32 *lane, const u32 *warp)
+{
+  s->mask = 0;
+  for (u32 i = 0; i < s->h->thread_bits; i++) {
+    s->thread[i] = (i < LANE_BITS ? lane[i] : warp[i - LANE_BITS]) * s->buf->bytes;
+    s->mask |= s->thread[i];
+  }
+  s->mine = gen_thread_linear(g, s->thread, s->h->thread_bits);
+}
+
+static Side
+side_new(Gen *g, const Buffer *buf, const Held *h)
+{
+  Side s = {.buf = buf, .h = h};
+  if (!layout_to_offset(g->c, h->l, buf->smem, s.cols))
+    ctx_panic(g->c, "the shared layout does not hold the tile");
+  side_addresses(g, &s, s.cols[IN_LANE], s.cols[IN_WARP]);
+  return s;
+}
+
+/* The start of the buffer and a byte offset into it. */
+static Val
+started(Gen *g, const Buffer *buf, Val off, u64 more)
+{
+  Val start = buf->base ? LLVMBuildAdd(B, buf->base, off, "") : off;
+  return gen_shared(g, start, more + buf->at);
+}
+
+static Val
+padded_address(Gen *g, const Side *s, u32 bytes)
+{
+  const Buffer *b = s->buf;
+  Val off = bytes & s->mask ? LLVMBuildXor(B, s->mine, gen_u32(g, bytes & s->mask), "") : s->mine;
+  off = LLVMBuildAdd(B, off, gen_u32(g, bytes & ~s->mask), "");
+  Val steps = LLVMBuildLShr(B, off, gen_u32(g, log2_u32(b->pad_every * b->bytes)), "");
+  return started(g, b, LLVMBuildAdd(B, off, LLVMBuildMul(B, steps, gen_u32(g, b->pad * b->bytes), ""), ""), 0);
+}
+
+/* Address of the element that lies a constant of `elems` from the thread's part. */
+static Val
+side_address(Gen *g, const Side *s, u32 elems)
+{
+  u32 bytes = (elems ^ s->buf->off) * s->buf->bytes, crossing = bytes & s->mask;
+  if (s->buf->pad_every)
+    return padded_address(g, s, bytes);
+  Val off = crossing ? LLVMBuildXor(B, s->mine, gen_u32(g, crossing), "") : s->mine;
+  return started(g, s->buf, off, bytes & ~s->mask);
+}
+
+static u32
+register_offset(const Side *s, u32 reg)
+{
+  u32 off = 0;
+  for (u32 i = 0; i < s->h->reg_bits; i++)
+    if (reg >> i & 1)
+      off ^= s->cols[IN_REG][i];
+  return off;
+}
+
+/* Padding keeps vectors of at most its own alignment whole. */
+static u32
+padded_vec(const Buffer *b, u32 vec)
+{
+  while (b->pad_every && vec > 1 && (b->pad % vec || b->pad_every % vec))
+    vec /= 2;
+  return vec;
+}
+
+void
+buffer_vectors(Gen *g, const Buffer *buf, const Held *h, u32 vec, bool store, Val *values)
+{
+  Side s = side_new(g, buf, h);
+  vec = padded_vec(buf, vec);
+  u32 *regs = NEW_ARRAY(g->arena, u32, h->regs), n = layout_access_groups(h->l, buf->smem, vec, regs);
+  Words w = words_for(g, buf->d, buf->ptr, vec);
+  for (u32 i = 0; i < n; i++, regs += vec) {
+    Val elems[16], words[16], p = side_address(g, &s, register_offset(&s, regs[0]));
+    for (u32 e = 0; store && e < vec; e++)
+      elems[e] = values[regs[e]];
+    if (store) {
+      words_pack(g, &w, elems, words);
+      words_store(g, &w, p, vec * buf->bytes, words);
+      continue;
+    }
+    words_load(g, &w, p, vec * buf->bytes, words);
+    words_unpack(g, &w, words, elems);
+    for (u32 e = 0; e < vec; e++)
+      values[h->rep[regs[e]]] = elems[e];
+  }
+}
+
+/* ---- ldmatrix and stmatrix ---- */
+static void
+matrix_call(Gen *g, const MatrixAccess *m, bool store, Val p, Val *words)
+{
+  const char *name = arena_printf(g->arena, "llvm.nvvm.%s.sync.aligned.m8n8.x%u%s.b16", store ? "stmatrix" : "ldmatrix",
+                                  m->count, m->trans ? ".trans" : "");
+  Ty over = LLVMPointerTypeInContext(g->lc, AS_SHARED);
+  Val args[5] = {p};
+  for (u32 i = 0; store && i < m->count; i++)
+    args[1 + i] = words[i];
+  Val got = gen_call_convergent(g, name, 1, &over, store ? 1 + m->count : 1, args);
+  for (u32 i = 0; !store && i < m->count; i++)
+    words[i] = m->count == 1 ? got : LLVMBuildExtractValue(B, got, i, "");
+}
+
+void
+buffer_matrices(Gen *g, const Buffer *buf, const Held *h, bool trans, bool store, Val *values)
+{
+  MatrixAccess m;
+  Side s = {.buf = buf, .h = h};
+  if (!layout_matrix_access(h->l, buf->smem, buf->bytes * 8, trans, &m))
+    ctx_panic(g->c, "the plan says ldmatrix, the layouts do not");
+  side_addresses(g, &s, m.addr_lane, m.addr_warp);
+  Words w = words_for(g, buf->d, buf->ptr, m.elems);
+  for (u32 i = 0; i < m.groups; i++) {
+    u32 regs[16];
+    Val words[4], elems[4];
+    Val p = side_address(g, &s, layout_matrix_group(&m, i, regs));
+    for (u32 q = 0; store && q < m.count; q++) {
+      for (u32 e = 0; e < m.elems; e++)
+        elems[e] = values[regs[q * m.elems + e]];
+      words_pack(g, &w, elems, &words[q]);
+      words[q] = gen_bitcast(g, words[q], g->i32);
+    }
+    matrix_call(g, &m, store, p, words);
+    for (u32 q = 0; !store && q < m.count; q++) {
+      words[q] = gen_bitcast(g, words[q], w.type);
+      words_unpack(g, &w, &words[q], elems);
+      for (u32 e = 0; e < m.elems; e++)
+        values[h->rep[regs[q * m.elems + e]]] = elems[e];
+    }
+  }
+}
+
+/* ---- single addresses, for asynchronous copies ---- */
+u32
+buffer_copy_vec(Gen *g, const Buffer *buf, const Held *h, u32 vec)
+{
+  Side s = side_new(g, buf, h);
+  u32 n = 0, others = 0;
+  while (1u << n < vec && n < h->reg_bits && s.cols[IN_REG][n] == 1u << n)
+    n++;
+  for (u32 i = n; i < h->reg_bits; i++)
+    others |= s.cols[IN_REG][i];
+  others |= s.mask / buf->bytes | buf->off;
+  while (n && others & ((1u << n) - 1))
+    n--;
+  return padded_vec(buf, 1u << n);
+}
+
+Val
+buffer_address(Gen *g, const Buffer *buf, const Held *h, u32 reg)
+{
+  Side s = side_new(g, buf, h);
+  return side_address(g, &s, register_offset(&s, reg));
+}

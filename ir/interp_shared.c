@@ -1,0 +1,288 @@
+/* interp_shared.c - shared memory and asynchronous copies in the reference semantics.
+ *
+ * Shared memory is bytes with a state each. A buffer gets its bytes when its shared_alloc runs; running it again, in a loop,
+ * gives the same bytes back as never written. A value of buffer type is a view: the byte where the buffer starts, and a
+ * flat index to exclusive-or into an element's. Elements lie where the layout says, or row-major before there is one.
+ *
+ * An asynchronous copy reads global memory when it is issued and lands at the async_wait that covers its group: until then
+ * its bytes are pending, and to read or overwrite them is a fault. So is reading what was never written, and any use of a
+ * buffer that was freed. Barriers do nothing here: a program is one actor. */
+#include "interp_run.h"
+
+typedef enum ByteState { NEVER, LANDED, PENDING, FREED } ByteState;
+typedef struct Copy { u64 at, value; u32 bytes; u64 group; } Copy;
+typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
+typedef struct InterpShared {
+  u8 *data, *state;
+  u64 used, cap;
+  VEC(Alloc) allocs;
+  VEC(Copy) copies;
+  u64 group, landed;             /* the open group; groups before `landed` have landed */
+} InterpShared;
+
+void
+interp_shared_reset(Interp *in)
+{
+  InterpShared *s = in->shared;
+  if (!s)
+    return;
+  memset(s->state, NEVER, s->used);
+  s->copies.len = 0;
+  s->group = s->landed = 0;
+}
+
+static InterpShared *
+shared(Interp *in)
+{
+  if (!in->shared)
+    in->shared = NEW(in->arena, InterpShared);
+  return in->shared;
+}
+
+static bool
+reserve(Interp *in, const Op *op, u64 bytes)
+{
+  InterpShared *s = shared(in);
+  u64 cap = s->cap ? s->cap : 4096;
+  while (cap < s->used + bytes)
+    cap *= 2;
+  if (cap == s->cap)
+    return true;
+  if (in->bytes < cap * 2) {
+    interp_fault(in, op, "the shared memory of one program does not fit into the interpreter's memory");
+    return false;
+  }
+  in->bytes -= cap * 2;
+  u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap);
+  if (s->used) {
+    memcpy(data, s->data, s->used);
+    memcpy(state, s->state, s->used);
+  }
+  s->data = data;
+  s->state = state;
+  s->cap = cap;
+  return true;
+}
+
+static Alloc *
+alloc_of(InterpShared *s, const Op *op)
+{
+  for (u32 i = 0; i < s->allocs.len; i++)
+    if (s->allocs.data[i].op == op)
+      return &s->allocs.data[i];
+  return NULL;
+}
+
+static Flow
+make_alloc(Interp *in, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  InterpShared *s = shared(in);
+  u64 *view = interp_make(in, op, op_result(op)), bytes = (u64)type_shared_stride(t) * (t->count ? t->count : 1);
+  if (!view)
+    return FLOW_FAULT;
+  Alloc *a = alloc_of(s, op);
+  if (!a) {
+    if (!reserve(in, op, bytes))
+      return FLOW_FAULT;
+    vec_push(in->arena, &s->allocs, ((Alloc){op, s->used, bytes}));
+    a = &s->allocs.data[s->allocs.len - 1];
+    s->used += bytes;
+  }
+  for (u64 i = 0; i < bytes; i++)
+    if (s->state[a->at + i] == PENDING)
+      return interp_fault(in, op, "the buffer is made anew while an asynchronous copy is still writing it");
+  memset(s->state + a->at, NEVER, bytes);
+  view[0] = a->at;
+  view[1] = 0;
+  return FLOW_NEXT;
+}
+
+static Flow
+free_alloc(Interp *in, const Op *op)
+{
+  InterpShared *s = shared(in);
+  Alloc *a = alloc_of(s, op_operand(op, 0)->def);
+  if (!a)
+    return interp_fault(in, op, "the buffer was never made");
+  for (u64 i = 0; i < a->bytes; i++)
+    if (s->state[a->at + i] == PENDING)
+      return interp_fault(in, op, "the buffer is freed while an asynchronous copy is still writing it");
+  memset(s->state + a->at, FREED, a->bytes);
+  return FLOW_NEXT;
+}
+
+/* ---- views ---- */
+
+/* Row-major index over extents padded to powers of two: a layout's flat index. */
+static u64
+flat_index(const u32 *extents, int rank, const u32 *coord)
+{
+  u64 flat = 0;
+  for (int i = 0; i < rank; i++)
+    flat = flat * next_pow2(extents[i]) + coord[i];
+  return flat;
+}
+
+static Flow
+make_view(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type;
+  const u64 *from = interp_get(in, op_operand(op, 0));
+  u64 *view = interp_make(in, op, op_result(op));
+  if (!view)
+    return FLOW_FAULT;
+  view[0] = from[0];
+  view[1] = from[1];
+  if (op->code == OP_SHARED_INDEX) {
+    i64 i = scalar_int(DT_I32, *interp_get(in, op_operand(op, 1)));
+    if (i < 0 || i >= (i64)t->count)
+      return interp_fault(in, op, "buffer %lld of a row of %u", (long long)i, t->count);
+    view[0] += (u64)i * type_shared_stride(t);
+  } else if (op->code == OP_SHARED_SLICE) {
+    const Attr *a = op_attr(op, AT_OFFSETS);
+    u32 at[MAX_RANK] = {0};
+    for (int i = 0; i < t->rank; i++)
+      at[i] = (u32)a->ints.v[i];
+    view[1] ^= flat_index(t->alloc_shape, t->rank, at);
+  } else if (op->code == OP_SHARED_PERMUTE && from[1]) {
+    return interp_fault(in, op, "a slice is permuted: permute the buffer before slicing it");
+  }
+  return FLOW_NEXT;
+}
+
+/* The byte of element i (row-major over the view's extents). */
+static u64
+element_at(const Type *t, const u64 *view, u32 i)
+{
+  u32 coord[MAX_RANK];
+  for (int d = t->rank - 1; d >= 0; d--) {
+    coord[d] = i % t->shape[d];
+    i /= t->shape[d];
+  }
+  u64 flat = flat_index(t->alloc_shape, t->rank, coord) ^ view[1];
+  u64 off = t->layout ? layout_shared_offset(t->layout, (u32)flat) : flat;
+  if (t->pad_every)
+    off += off / t->pad_every * t->pad;
+  return view[0] + off * dtype_bytes(t->dt);
+}
+
+/* ---- access ---- */
+
+static bool
+writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
+{
+  char where[96];
+  for (u32 b = 0; b < dtype_bytes(t->dt); b++) {
+    u8 state = in->shared->state[at + b];
+    if (state != PENDING && state != FREED)
+      continue;
+    interp_fault(in, op, state == FREED ? "write to a buffer that was freed%s"
+                                        : "write to a buffer that an asynchronous copy is still writing%s",
+                 interp_where(t, i, where));
+    return false;
+  }
+  return true;
+}
+
+static Flow
+load_tile(Interp *in, const Op *op)
+{
+  static const char *const wrong[] = {
+    [NEVER] = "read of shared memory that nothing has written%s", [LANDED] = NULL,
+    [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s"};
+  const Type *t = op_operand(op, 0)->type;
+  const u64 *view = interp_get(in, op_operand(op, 0));
+  u64 *out = interp_make(in, op, op_result(op));
+  u32 bytes = dtype_bytes(t->dt);
+  char where[96];
+  if (!out)
+    return FLOW_FAULT;
+  for (u32 i = 0; i < type_numel(t); i++) {
+    u64 at = element_at(t, view, i);
+    for (u32 b = 0; b < bytes; b++)
+      if (wrong[in->shared->state[at + b]])
+        return interp_fault(in, op, wrong[in->shared->state[at + b]], interp_where(t, i, where));
+    out[i] = 0;
+    memcpy(&out[i], in->shared->data + at, bytes);
+  }
+  return FLOW_NEXT;
+}
+
+static Flow
+store_tile(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type;
+  const u64 *view = interp_get(in, op_operand(op, 0)), *x = interp_get(in, op_operand(op, 1));
+  u32 bytes = dtype_bytes(t->dt);
+  for (u32 i = 0; i < type_numel(t); i++) {
+    u64 at = element_at(t, view, i);
+    if (!writable(in, op, t, at, i))
+      return FLOW_FAULT;
+    memcpy(in->shared->data + at, &x[i], bytes);
+    memset(in->shared->state + at, LANDED, bytes);
+  }
+  in->steps -= in->steps < type_numel(t) ? in->steps : type_numel(t);
+  return FLOW_NEXT;
+}
+
+static Flow
+start_copy(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type;
+  InterpShared *s = shared(in);
+  const u64 *view = interp_get(in, op_operand(op, 0)), *addr = interp_get(in, op_operand(op, 1));
+  const u64 *mask = interp_get(in, op_operand(op, 2));
+  u32 bytes = dtype_bytes(t->dt);
+  for (u32 i = 0; i < type_numel(t); i++) {
+    u64 at = element_at(t, view, i);
+    Copy c = {at, 0, bytes, s->group};
+    if (!writable(in, op, t, at, i))
+      return FLOW_FAULT;
+    if (!mask || mask[i]) {
+      const void *from = interp_element(in, op, addr[i], bytes, i);
+      if (!from)
+        return FLOW_FAULT;
+      memcpy(&c.value, from, bytes);
+    }
+    memset(s->state + at, PENDING, bytes);
+    vec_push(in->arena, &s->copies, c);
+  }
+  in->steps -= in->steps < type_numel(t) ? in->steps : type_numel(t);
+  return FLOW_NEXT;
+}
+
+static Flow
+wait_groups(Interp *in, const Op *op)
+{
+  InterpShared *s = shared(in);
+  u64 pending = (u64)op_int(op, AT_PENDING, 0), kept = 0;
+  u64 landed = s->group > pending ? s->group - pending : 0;
+  for (u32 i = 0; i < s->copies.len; i++) {
+    Copy c = s->copies.data[i];
+    if (c.group >= landed) {
+      s->copies.data[kept++] = c;
+      continue;
+    }
+    memcpy(s->data + c.at, &c.value, c.bytes);
+    memset(s->state + c.at, LANDED, c.bytes);
+  }
+  s->copies.len = (u32)kept;
+  s->landed = landed;
+  return FLOW_NEXT;
+}
+
+Flow
+interp_shared(Interp *in, const Op *op)
+{
+  switch (op->code) {
+  case OP_SHARED_ALLOC: return make_alloc(in, op);
+  case OP_SHARED_FREE: return free_alloc(in, op);
+  case OP_SHARED_LOAD: return load_tile(in, op);
+  case OP_SHARED_STORE: return store_tile(in, op);
+  case OP_ASYNC_COPY: return start_copy(in, op);
+  case OP_ASYNC_WAIT: return wait_groups(in, op);
+  case OP_ASYNC_COMMIT: shared(in)->group++; return FLOW_NEXT;
+  default: return make_view(in, op);
+  }
+}

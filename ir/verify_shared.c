@@ -1,0 +1,210 @@
+/* verify_shared.c - check_<ID> of the shared-memory and asynchronous ops, and that no other op takes a buffer. */
+#include "verify.h"
+
+static const Type *
+in_type(const Op *op, u32 i)
+{
+  return op->operands[i].value->type;
+}
+
+static const Type *
+out_type(const Op *op)
+{
+  return op_result(op)->type;
+}
+
+static const char *
+spell(Verifier *v, const Type *t)
+{
+  return type_str(v->ctx, t);
+}
+
+/* Operand 0 is a buffer: one (row false) or a row of them. */
+static bool
+buffer_operand(Verifier *v, const Op *op, bool row)
+{
+  const Type *t = in_type(op, 0);
+  if (!type_is_shared(t))
+    return verify_fail(v, op, "operand 0 is a shared buffer, not %s", spell(v, t));
+  if (!row && t->count)
+    return verify_fail(v, op, "operand 0 is one buffer, not a row of %u: pick one with shared_index", t->count);
+  return !row || t->count || verify_fail(v, op, "operand 0 is a row of buffers, not %s", spell(v, t));
+}
+
+/* The result views the same kind of elements with the same count, padding and place. */
+static bool
+same_buffer(Verifier *v, const Op *op, const Type *want)
+{
+  return out_type(op) == want || verify_fail(v, op, "the result is %s, not %s", spell(v, want), spell(v, out_type(op)));
+}
+
+static bool
+whole(const Type *t)
+{
+  return !memcmp(t->shape, t->alloc_shape, sizeof t->shape);
+}
+
+bool
+verify_no_buffers(Verifier *v, const Op *op)
+{
+  bool takes = (op->code >= OP_SHARED_ALLOC && op->code <= OP_ASYNC_COPY);
+  for (u32 i = 0; i < op->noperands && !takes; i++)
+    if (op->operands[i].value && type_is_shared(in_type(op, i)))
+      return verify_fail(v, op, "operand %u is a shared buffer; only views, loads, stores and copies take one", i);
+  return true;
+}
+
+bool
+check_SHARED_ALLOC(Verifier *v, const Op *op)
+{
+  const Type *t = out_type(op);
+  if (!type_is_shared(t))
+    return verify_fail(v, op, "the result is a shared buffer, not %s", spell(v, t));
+  return whole(t) || verify_fail(v, op, "a new buffer is not a view of another");
+}
+
+bool
+check_SHARED_FREE(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  if (!type_is_shared(t) || !op_is(op_operand(op, 0), OP_SHARED_ALLOC))
+    return verify_fail(v, op, "only what shared_alloc gave can be freed");
+  for (const Op *later = op->next; later; later = later->next)
+    for (u32 i = 0; i < later->noperands; i++)
+      if (later->operands[i].value == op_operand(op, 0))
+        return verify_fail(v, later, "the buffer is used after it was freed");
+  return true;
+}
+
+bool
+check_SHARED_INDEX(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0), *i = in_type(op, 1);
+  i64 n;
+  if (!buffer_operand(v, op, true))
+    return false;
+  if (i->kind != TY_SCALAR || i->dt != DT_I32)
+    return verify_fail(v, op, "the index is an i32, not %s", spell(v, i));
+  if (value_const_int(op_operand(op, 1), &n) && (n < 0 || n >= (i64)t->count))
+    return verify_fail(v, op, "buffer %lld of a row of %u", (long long)n, t->count);
+  return same_buffer(v, op, type_shared(v->ctx, t->dt, 0, t->rank, t->shape, t->alloc_shape, t->layout, t->pad_every, t->pad));
+}
+
+bool
+check_SHARED_SLICE(Verifier *v, const Op *op)
+{
+  const Attr *a = op_attr(op, AT_OFFSETS);
+  if (!buffer_operand(v, op, false))
+    return false;
+  const Type *t = in_type(op, 0), *r = out_type(op);
+  if (!type_is_shared(r) || r->rank != t->rank || a->ints.n != t->rank)
+    return verify_fail(v, op, "a slice keeps the rank and names an offset for each dimension");
+  for (int i = 0; i < t->rank; i++) {
+    i64 at = a->ints.v[i];
+    if (at < 0 || at + (i64)r->shape[i] > (i64)t->shape[i])
+      return verify_fail(v, op, "elements %lld to %lld of dimension %d are out of range: it has %u", (long long)at,
+                         (long long)at + r->shape[i] - 1, i, t->shape[i]);
+    if (r->shape[i] != t->shape[i] && (!is_pow2(r->shape[i]) || at % (i64)r->shape[i]))
+      return verify_fail(v, op, "extents of a slice are powers of two and offsets multiples of them");
+  }
+  return same_buffer(v, op, type_shared(v->ctx, t->dt, t->count, t->rank, r->shape, t->alloc_shape, t->layout, t->pad_every, t->pad));
+}
+
+bool
+check_SHARED_PERMUTE(Verifier *v, const Op *op)
+{
+  const Attr *a = op_attr(op, AT_PERM);
+  if (!buffer_operand(v, op, false))
+    return false;
+  const Type *t = in_type(op, 0);
+  u32 shape[MAX_RANK] = {0}, all[MAX_RANK] = {0}, seen = 0;
+  int perm[MAX_RANK];
+  if (a->ints.n != t->rank)
+    return verify_fail(v, op, "perm names each dimension once");
+  for (int i = 0; i < t->rank; i++) {
+    if (a->ints.v[i] < 0 || a->ints.v[i] >= t->rank || seen >> a->ints.v[i] & 1)
+      return verify_fail(v, op, "perm names each dimension once");
+    seen |= 1u << a->ints.v[i];
+    perm[i] = (int)a->ints.v[i];
+    shape[i] = t->shape[perm[i]];
+    all[i] = t->alloc_shape[perm[i]];
+  }
+  const Layout *l = t->layout ? layout_permute(v->ctx, t->layout, perm) : NULL;
+  return same_buffer(v, op, type_shared(v->ctx, t->dt, t->count, t->rank, shape, all, l, t->pad_every, t->pad));
+}
+
+bool
+check_SHARED_RESHAPE(Verifier *v, const Op *op)
+{
+  if (!buffer_operand(v, op, false))
+    return false;
+  const Type *t = in_type(op, 0), *r = out_type(op);
+  if (!type_is_shared(r) || !whole(t) || !whole(r) || type_numel(t) != type_numel(r) || r->dt != t->dt || r->count)
+    return verify_fail(v, op, "a whole buffer becomes another of as many elements of one dtype");
+  for (int i = 0; i < t->rank || i < r->rank; i++)
+    if ((i < t->rank && !is_pow2(t->shape[i])) || (i < r->rank && !is_pow2(r->shape[i])))
+      return verify_fail(v, op, "extents are powers of two");
+  const Layout *l = t->layout ? layout_reshape(v->ctx, t->layout, r->rank, r->shape) : NULL;
+  return same_buffer(v, op, type_shared(v->ctx, t->dt, 0, r->rank, r->shape, NULL, l, t->pad_every, t->pad));
+}
+
+bool
+check_SHARED_CAST(Verifier *v, const Op *op)
+{
+  if (!buffer_operand(v, op, false))
+    return false;
+  const Type *t = in_type(op, 0), *r = out_type(op);
+  if (!type_is_shared(r) || r->count || !whole(r) || !whole(t))
+    return verify_fail(v, op, "a whole buffer becomes another, not %s", spell(v, r));
+  return type_shared_stride(r) <= type_shared_stride(t) ||
+         verify_fail(v, op, "%u bytes do not fit into the buffer's %u", type_shared_stride(r), type_shared_stride(t));
+}
+
+/* The tile matches the buffer in extents and dtype. */
+static bool
+same_elements(Verifier *v, const Op *op, const Type *tile, bool pointers)
+{
+  const Type *t = in_type(op, 0);
+  if (!buffer_operand(v, op, false))
+    return false;
+  return (type_is_tile(tile) && tile->ptr == pointers && tile->dt == t->dt && type_same_shape(t, tile)) ||
+         verify_fail(v, op, "%s and %s do not match", spell(v, t), spell(v, tile));
+}
+
+bool
+check_SHARED_LOAD(Verifier *v, const Op *op)
+{
+  return same_elements(v, op, out_type(op), false);
+}
+
+bool
+check_SHARED_STORE(Verifier *v, const Op *op)
+{
+  return same_elements(v, op, in_type(op, 1), false);
+}
+
+bool
+check_ASYNC_COPY(Verifier *v, const Op *op)
+{
+  const Value *mask = op_operand(op, 2);
+  if (!same_elements(v, op, in_type(op, 1), true))
+    return false;
+  if (!mask)
+    return true;
+  const Type *p = in_type(op, 1);
+  return mask->type == type_i1_like(v->ctx, p) ||
+         verify_fail(v, op, "the mask is %s, not %s", spell(v, type_i1_like(v->ctx, p)), spell(v, mask->type));
+}
+
+bool
+check_ASYNC_COMMIT(Verifier *v, const Op *op)
+{
+  return true;
+}
+
+bool
+check_ASYNC_WAIT(Verifier *v, const Op *op)
+{
+  i64 n = op_int(op, AT_PENDING, 0);
+  return (n >= 0 && n < 1 << 16) || verify_fail(v, op, "pending counts groups, from 0 on");
+}

@@ -1,0 +1,451 @@
+/* pipeline_loops.c - overlap the loads of a loop with its work: asynchronous copies, several iterations ahead.
+ * Needs phase placed, after fold_convert; keeps it. Leaves dead address arithmetic for dce.
+ *
+ * A loop with `stages = N` has its iterations' loads started N - 1 iterations early. Each load of a tile becomes a row of N
+ * buffers in shared memory, an async_copy into the buffer of a later iteration, and a shared_load of this iteration's:
+ *
+ *   for i in lo..hi step s {            put, get, i' and ahead values are carried besides
+ *     x = load p(i)                     async_wait N - 2; barrier            this iteration's copies have landed
+ *     acc = dot x ...         ==>       if i' < hi { async_copy b[put], p(i') }   i' = i + (N - 1) s
+ *   }                                   async_commit
+ *                                       x = shared_load b[get]; acc = dot x ...
+ *
+ * Two stages exist: stage 0 is what the addresses and masks are computed from, the copies and their commit; the last stage is
+ * everything else. Stage 0 runs N - 1 iterations ahead, so its ops are cloned: N - 1 times into the prologue, once into the
+ * body. Values that the loop carries and stage 0 needs (pointers that advance) get an `ahead` twin that is carried
+ * as well; where only addresses needed the original, dce drops it. Each prologue copy stands under `if i' < hi`, and so does the
+ * one in the body, with the commit outside: every iteration closes exactly one group, whether or not it copied anything.
+ *
+ * Groups. The prologue commits N - 1 groups. At the top of iteration k (from 0) N - 1 + k are committed and groups 0..k must
+ * have landed: N - 1 + k - (k + 1) = N - 2 may be in flight, whatever k. Copies of iteration k go to buffer (k + N - 1) mod N,
+ * which iteration k - 1 read: the barrier stands between. It also shows every thread what the others copied. So one wait and
+ * one barrier an iteration are enough, also for loops with several loads and dots. Short and empty loops are not special:
+ * the copies' conditions are false and the groups empty. Behind the loop nothing may be in flight: async_wait 0.
+ *
+ * Buffers. A load's layout decides which elements a thread copies, its reader's layout what it reads. The shared layout
+ * is the one that a conversion between the two would use, if it keeps a copy's elements together (cp.async moves 4, 8 or 16
+ * consecutive bytes), else a swizzle. A conversion of the loaded tile goes away: the reader loads in the layout it wants.
+ *
+ * What cannot be copied stays a load where it was, with a remark that says why. */
+#include "internal.h"
+
+enum { MAX_LOADS = 16 };
+
+typedef struct Piece {
+  Op *load;
+  Value *buffers;
+  const Layout *smem;
+  const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
+} Piece;
+
+typedef struct Pipe {
+  Ctx *c;
+  Func *f;
+  Op *loop;
+  Block *body;
+  u32 stages;
+  Piece piece[MAX_LOADS];
+  u32 n;
+  bool *in_slice;            /* by value id: result of a stage-0 op */
+  VEC(Op *) slice;           /* stage 0, in program order */
+  VEC(u32) carried;          /* carried values that stage 0 needs */
+  Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
+  Value **ahead;             /* block arguments, as carried */
+} Pipe;
+
+/* ---- what can be copied ---- */
+
+static void
+remark(Pipe *p, const Op *load, const char *why)
+{
+  if (p->c->remarks)
+    diag(p->c, load->span, R_NOT_PIPELINED, why);
+}
+
+static u32
+carried_index(const Pipe *p, const Value *v)
+{
+  return v->block == p->body && v->index >= 1 ? v->index - 1 : UINT32_MAX;
+}
+
+static bool slice_value(Pipe *p, Value *v, const char **why);
+
+static bool
+slice_carried(Pipe *p, u32 k, const char **why)
+{
+  for (u32 i = 0; i < p->carried.len; i++)
+    if (p->carried.data[i] == k)
+      return true;
+  vec_push(p->c->scratch, &p->carried, k);
+  return slice_value(p, op_operand(block_terminator(p->body), k), why);
+}
+
+/* Everything that v is computed from inside the loop joins stage 0. */
+static bool
+slice_value(Pipe *p, Value *v, const char **why)
+{
+  if (!v)
+    return true;
+  if (!v->def) {
+    u32 k = carried_index(p, v);
+    return k == UINT32_MAX || slice_carried(p, k, why);
+  }
+  Op *op = v->def;
+  if (!op_inside(op, p->loop) || p->in_slice[v->id])
+    return true;
+  if (op->block != p->body || !op_has(op, T_PURE) || op->nregions || op->code == OP_DOT) {
+    *why = op->code == OP_LOAD ? "its address depends on a value loaded in the loop"
+                               : "its address depends on the loop's own work";
+    return false;
+  }
+  p->in_slice[v->id] = true;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (!slice_value(p, op_operand(op, i), why))
+      return false;
+  return true;
+}
+
+/* The lowest registers of l, vec of them, lie in smem side by side, aligned, in every thread. */
+static bool
+copy_fits(Ctx *c, const Layout *l, const Layout *smem, u32 vec)
+{
+  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], low = log2_u32(vec), others = 0;
+  if (!layout_to_offset(c, l, smem, cols) || l->in_bits[IN_REG] < low)
+    return false;
+  for (u32 i = 0; i < low; i++)
+    if (cols[IN_REG][i] != 1u << i)
+      return false;
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = in == IN_REG ? low : 0; i < l->in_bits[in]; i++)
+      others |= cols[in][i];
+  return !(others & (vec - 1));
+}
+
+/* Plain swizzles of vectors of 16 bytes, for copies that the conversion's layout would tear apart. */
+static const Layout *
+swizzle_for(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec)
+{
+  const Layout *best = NULL;
+  u32 least = UINT32_MAX;
+  int order[MAX_RANK], fast = t->rank - 1;
+  for (int d = 0; d < t->rank; d++)
+    if (layout_contiguous_regs(l, d) > layout_contiguous_regs(l, fast))
+      fast = d;
+  order[0] = fast;
+  for (int d = t->rank - 1, i = 1; d >= 0; d--)
+    if (d != fast)
+      order[i++] = d;
+  for (u32 phases = 8; phases; phases /= 2)
+    for (u32 per = 1; per <= 4; per *= 2) {
+      const Layout *smem = layout_swizzled(c, t->rank, t->shape, vec, per, phases, order);
+      u32 read = layout_access_vec(want, smem, type_elem_bits(t));
+      u32 cost = (layout_bank_conflicts(want, smem, read, type_elem_bits(t)) + 1) * (16 / read);
+      if (copy_fits(c, l, smem, vec) && cost < least) {
+        least = cost;
+        best = smem;
+      }
+    }
+  return best;
+}
+
+/* The layout that a conversion of the loaded tile asks for, right behind it or behind a cast of it. */
+static const Layout *
+readers_layout(const Op *load)
+{
+  for (const Use *u = op_result(load)->uses; u; u = u->next) {
+    const Op *op = u->user;
+    if (op->code == OP_CAST && op_result(op)->uses)
+      op = op_result(op)->uses->user;
+    if (op->code == OP_CONVERT_LAYOUT)
+      return op_result(op)->type->layout;
+  }
+  return NULL;
+}
+
+static const Layout *
+choose_shared(Pipe *p, const Piece *x, u32 vec)
+{
+  const Type *t = op_result(x->load)->type;
+  const Layout *want = x->want ? x->want : t->layout;
+  SharedPlan plan = {0};
+  if (want != t->layout) {
+    layout_shared_plan(p->c, t->layout, want, type_elem_bits(t), target_has(p->c->target, F_LDMATRIX), false, &plan);
+    if (plan.smem && copy_fits(p->c, t->layout, plan.smem, vec))
+      return plan.smem;
+  }
+  return swizzle_for(p->c, t, t->layout, want, vec);
+}
+
+/* NULL if the load can be copied asynchronously, else why not. */
+static const char *
+obstacle(Pipe *p, Piece *x)
+{
+  const Op *load = x->load;
+  const Type *t = op_result(load)->type;
+  u64 other;
+  const char *why = NULL;
+  if (!type_is_tile(t) || t->ptr)
+    return "it is not a tile of numbers";
+  if (op_int(load, AT_VOLATILE, 0))
+    return "it is volatile";
+  if (op_operand(load, 2) && !(value_const_bits(op_operand(load, 2), &other) && other == 0))
+    return "where its mask is off it gives something else than 0";
+  u32 vec = (u32)op_int(load, AT_VEC, 1), bytes = vec * type_elem_bytes(t);
+  if (bytes < 4 || bytes > 16)
+    return arena_printf(p->c->scratch, "a thread's neighbouring elements are %u bytes, and cp.async copies 4, 8 or 16", bytes);
+  if (!target_has(p->c->target, F_CP_ASYNC))
+    return "the target has no asynchronous copies";
+  u32 carried = p->carried.len, nvalues = p->f->nvalues;
+  bool *before = NEW_ARRAY(p->c->scratch, bool, nvalues);
+  memcpy(before, p->in_slice, nvalues * sizeof *before);
+  if (!slice_value(p, op_operand(load, 0), &why) || !slice_value(p, op_operand(load, 1), &why)) {
+    p->carried.len = carried;
+    p->in_slice = before;
+    return why;
+  }
+  x->want = readers_layout(load);
+  x->smem = choose_shared(p, x, vec);
+  return x->smem ? NULL : "no shared layout keeps a copy's elements together";
+}
+
+static void
+find_pieces(Pipe *p)
+{
+  for (Op *op = p->body->first; op; op = op->next) {
+    if (op->code != OP_LOAD || p->n == MAX_LOADS)
+      continue;
+    Piece x = {.load = op};
+    const char *why = obstacle(p, &x);
+    if (why)
+      remark(p, op, why);
+    else
+      p->piece[p->n++] = x;
+  }
+  for (Op *op = p->body->first; op; op = op->next)
+    if (op->nresults && p->in_slice[op_result(op)->id])
+      vec_push(p->c->scratch, &p->slice, op);
+}
+
+/* ---- stage 0, cloned ---- */
+
+/* Stage 0 for the counter i and the given carried values: returns the map from old values to new ones. */
+static Value **
+clone_slice(Pipe *p, Builder *b, Value *i, Value *const *carried)
+{
+  Value **map = NEW_ARRAY(p->c->scratch, Value *, p->f->nvalues + 2 * p->slice.len + 16);
+  map[p->body->args[0]->id] = i;
+  for (u32 k = 0; k < p->carried.len; k++)
+    map[p->body->args[1 + p->carried.data[k]]->id] = carried[k];
+  for (u32 k = 0; k < p->slice.len; k++)
+    op_clone(b, p->slice.data[k], map);
+  return map;
+}
+
+static Value *
+mapped(Value *const *map, Value *v)
+{
+  return v && map[v->id] ? map[v->id] : v;
+}
+
+/* Carried values of stage 0 for the iteration after the one that map is of. */
+static void
+advance(const Pipe *p, Value *const *map, Value **carried)
+{
+  const Op *end = block_terminator(p->body);
+  for (u32 k = 0; k < p->carried.len; k++)
+    carried[k] = mapped(map, op_operand(end, p->carried.data[k]));
+}
+
+/* if i < hi { copy every piece into its buffer `slot` }; commit. */
+static void
+issue(Pipe *p, Builder *b, Value *i, Value *slot, Value *const *map)
+{
+  Value *more = ir_cmp(b, "lt", i, op_operand(p->loop, 1));
+  Op *guard = ir_if(b, more, 0, NULL);
+  for (u32 r = 0; r < 2; r++) {
+    Builder in = builder_at_end(p->f, guard->regions[r]);
+    in.span = b->span;
+    for (u32 k = 0; r == 0 && k < p->n; k++) {
+      const Op *load = p->piece[k].load;
+      in.span = load->span;
+      Value *buffer = ir_shared_index(&in, p->piece[k].buffers, slot);
+      Op *copy = ir_async_copy(&in, buffer, mapped(map, op_operand(load, 0)), mapped(map, op_operand(load, 1)));
+      op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
+      if (op_str(load, AT_EVICT, NULL))
+        op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
+    }
+    in.span = b->span;
+    ir_yield(&in, 0, NULL);
+  }
+  ir_async_commit(b);
+}
+
+/* ---- rewriting ---- */
+
+static void
+make_buffers(Pipe *p, Builder *b)
+{
+  for (u32 k = 0; k < p->n; k++) {
+    const Type *t = op_result(p->piece[k].load)->type;
+    b->span = p->piece[k].load->span;
+    p->piece[k].buffers = ir_shared_alloc(b, type_shared(p->c, t->dt, p->stages, t->rank, t->shape, NULL, p->piece[k].smem, 0, 0));
+    p->piece[k].buffers->name = op_result(p->piece[k].load)->name;
+  }
+  b->span = p->loop->span;
+}
+
+static Value *
+carry(Pipe *p, Value *init, const char *name)
+{
+  op_add_operand(p->loop, init);
+  op_add_result(p->loop, init->type);
+  return block_add_arg(p->body, init->type, name);
+}
+
+static Value *
+i32_const(Builder *b, i64 v)
+{
+  return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v);
+}
+
+/* Prologue: N - 1 issues; then what is left of them becomes carried. */
+static void
+prologue(Pipe *p)
+{
+  Builder b = builder_before(p->loop);
+  Value *i = op_operand(p->loop, 0), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  make_buffers(p, &b);
+  for (u32 k = 0; k < p->carried.len; k++)
+    carried[k] = op_operand(p->loop, 3 + p->carried.data[k]);
+  for (u32 s = 0; s + 1 < p->stages; s++) {
+    Value **map = clone_slice(p, &b, i, carried);
+    issue(p, &b, i, i32_const(&b, s), map);
+    advance(p, map, carried);
+    i = ir_binary(&b, OP_ADD, i, op_operand(p->loop, 2));
+  }
+  p->next = carry(p, i, "next");
+  p->put = carry(p, i32_const(&b, p->stages - 1), "put");
+  p->get = carry(p, i32_const(&b, 0), "get");
+  p->ahead = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  for (u32 k = 0; k < p->carried.len; k++)
+    p->ahead[k] = carry(p, carried[k], p->body->args[1 + p->carried.data[k]]->name);
+}
+
+/* (slot + 1) mod N. */
+static Value *
+next_slot(Pipe *p, Builder *b, Value *slot)
+{
+  Value *more = ir_binary(b, OP_ADD, slot, i32_const(b, 1));
+  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, p->stages));
+  return ir_select(b, wrap, i32_const(b, 0), more);
+}
+
+/* This iteration's tile in layout l, from its buffer. */
+static Value *
+read_piece(Pipe *p, Builder *b, const Piece *x, const Layout *l)
+{
+  const Type *t = op_result(x->load)->type;
+  Value *buffer = ir_shared_index(b, x->buffers, p->get);
+  return ir_shared_load(b, buffer, type_with_layout(p->c, t, l));
+}
+
+/* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
+static void
+replace_load(Pipe *p, const Piece *x)
+{
+  Op *load = x->load;
+  Builder b = builder_before(load);
+  Value *own = NULL, *wanted = NULL, *old = op_result(load);
+  while (old->uses) {
+    Op *user = old->uses->user;
+    Op *convert = user->code == OP_CAST && value_use_count(op_result(user)) == 1 ? op_result(user)->uses->user : user;
+    if (convert->code == OP_CONVERT_LAYOUT && op_result(convert)->type->layout == x->want) {
+      if (!wanted)
+        wanted = read_piece(p, &b, x, x->want);
+      Value *with = wanted;
+      if (convert != user) {
+        Builder at = builder_before(convert);
+        with = ir_cast(&at, wanted, op_result(user)->type->dt);
+      }
+      value_replace_uses(op_result(convert), with);
+      op_remove(convert);
+      if (convert != user)
+        op_remove(user);
+      continue;
+    }
+    if (!own)
+      own = read_piece(p, &b, x, old->type->layout);
+    op_set_operand(user, (u32)(old->uses - user->operands), own);
+  }
+  own = own ? own : wanted;
+  if (own)
+    own->name = old->name;
+  op_remove(load);
+}
+
+static void
+steady_state(Pipe *p)
+{
+  Builder b = builder_before(p->body->first);
+  b.span = p->loop->span;
+  ir_async_wait(&b, p->stages - 2);
+  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  Value **map = clone_slice(p, &b, p->next, p->ahead), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  issue(p, &b, p->next, p->put, map);
+  advance(p, map, carried);
+  Op *end = block_terminator(p->body);
+  Builder last = builder_before(end);
+  last.span = p->loop->span;
+  op_add_operand(end, ir_binary(&last, OP_ADD, p->next, op_operand(p->loop, 2)));
+  op_add_operand(end, next_slot(p, &last, p->put));
+  op_add_operand(end, next_slot(p, &last, p->get));
+  for (u32 k = 0; k < p->carried.len; k++)
+    op_add_operand(end, carried[k]);
+  for (u32 k = 0; k < p->n; k++)
+    replace_load(p, &p->piece[k]);
+}
+
+static void
+epilogue(Pipe *p)
+{
+  Builder b = builder_after(p->loop);
+  b.span = p->loop->span;
+  ir_async_wait(&b, 0);
+  for (u32 k = 0; k < p->n; k++)
+    op_create(&b, OP_SHARED_FREE, 1, &p->piece[k].buffers, 0, NULL, 0);
+}
+
+static void
+pipeline_loop(Ctx *c, Func *f, Op *loop)
+{
+  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .stages = (u32)op_int(loop, AT_STAGES, 1)};
+  p.in_slice = NEW_ARRAY(c->scratch, bool, f->nvalues);
+  find_pieces(&p);
+  op_remove_attr(loop, AT_STAGES);
+  if (!p.n)
+    return;
+  prologue(&p);
+  steady_state(&p);
+  epilogue(&p);
+}
+
+typedef struct Loops { Ctx *c; VEC(Op *) list; } Loops;
+
+static void
+find_loop(Op *op, void *user)
+{
+  Loops *l = user;
+  if (op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2)
+    vec_push(l->c->scratch, &l->list, op);
+}
+
+void
+pass_pipeline_loops(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++) {
+    Loops loops = {.c = c};
+    func_walk(m->funcs.data[i], find_loop, &loops);
+    for (u32 k = loops.list.len; k-- > 0;)   /* inner loops first */
+      pipeline_loop(c, m->funcs.data[i], loops.list.data[k]);
+  }
+}
