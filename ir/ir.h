@@ -38,10 +38,11 @@ struct Type {
   bool ptr;                 /* TILE of pointers */
   u8 rank;                  /* TILE: 1..MAX_RANK */
   u32 shape[MAX_RANK];      /* logical extents, any positive number */
-  const Layout *layout;     /* TILE: NULL before placement. SHARED: where an element lies; covers alloc_shape; may be NULL before placement */
+  /* TILE: NULL before placement. SHARED: where an element lies; covers alloc_shape; may be NULL before placement. */
+  const Layout *layout;
   /* SHARED: a view of shared memory. */
   u32 count;                /* buffers in a row, picked by shared_index; 0: one buffer, already picked */
-  u32 alloc_shape[MAX_RANK];/* extents of the whole buffer that this views (slices are smaller); powers of two where they differ from shape */
+  u32 alloc_shape[MAX_RANK];/* extents of the whole buffer that this views; slices are smaller */
   u32 pad_every, pad;       /* after every pad_every elements of offset, pad elements are left out; 0, 0: none. A power of two */
 };
 /* Interned: equal types are equal pointers. */

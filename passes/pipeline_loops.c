@@ -23,8 +23,8 @@
  * the copies' conditions are false and the groups empty. Behind the loop nothing may be in flight: async_wait 0.
  *
  * Buffers. A load's layout decides which elements a thread copies, its reader's layout what it reads. The shared layout
- * is the one that a conversion between the two would use, if it keeps a copy's elements together (cp.async moves 4, 8 or 16
- * consecutive bytes), else a swizzle. A conversion of the loaded tile goes away: the reader loads in the layout it wants.
+ * is the swizzle that is cheapest to read, of those that keep a copy's elements together (cp.async moves 4, 8 or 16
+ * consecutive bytes). A conversion of the loaded tile goes away: the reader loads in the layout it wants.
  *
  * What cannot be copied stays a load where it was, with a remark that says why. */
 #include "internal.h"
@@ -121,11 +121,27 @@ copy_fits(Ctx *c, const Layout *l, const Layout *smem, u32 vec)
   return !(others & (vec - 1));
 }
 
-/* Plain swizzles of vectors of 16 bytes, for copies that the conversion's layout would tear apart. */
-static const Layout *
-swizzle_for(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec)
+/* Wavefronts and register moves to read a tile of layout `want` from smem. */
+static u32
+read_cost(Pipe *p, const Layout *want, const Layout *smem, u32 bits)
 {
-  const Layout *best = NULL;
+  u32 regs = layout_regs(want), vec = layout_access_vec(want, smem, bits), least;
+  u32 wavefronts = (vec * bits * 32 + 1023) / 1024;
+  least = regs / vec * (wavefronts + layout_bank_conflicts(want, smem, vec, bits)) * 4 + (bits < 32 ? regs * bits / 32 : 0);
+  for (int trans = 0; trans < 2 && target_has(p->c->target, F_LDMATRIX); trans++) {
+    MatrixAccess m;
+    if (layout_matrix_access(want, smem, bits, trans, &m) && m.groups * (m.count + m.conflicts) * 4 < least)
+      least = m.groups * (m.count + m.conflicts) * 4;
+  }
+  return least;
+}
+
+/* Rows as in memory, their 16-byte pieces exclusive-ored with the row: what lies side by side in global memory stays within
+ * one 128-byte line of shared memory. (A copy whose two halves of a 32-byte sector part company reads the sector twice.) */
+static const Layout *
+swizzle_for(Pipe *p, const Type *t, const Layout *want, u32 vec)
+{
+  const Layout *best = NULL, *l = t->layout;
   u32 least = UINT32_MAX;
   int order[MAX_RANK], fast = t->rank - 1;
   for (int d = 0; d < t->rank; d++)
@@ -137,10 +153,9 @@ swizzle_for(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec)
       order[i++] = d;
   for (u32 phases = 8; phases; phases /= 2)
     for (u32 per = 1; per <= 4; per *= 2) {
-      const Layout *smem = layout_swizzled(c, t->rank, t->shape, vec, per, phases, order);
-      u32 read = layout_access_vec(want, smem, type_elem_bits(t));
-      u32 cost = (layout_bank_conflicts(want, smem, read, type_elem_bits(t)) + 1) * (16 / read);
-      if (copy_fits(c, l, smem, vec) && cost < least) {
+      const Layout *smem = layout_swizzled(p->c, t->rank, t->shape, vec, per, phases, order);
+      u32 cost = copy_fits(p->c, l, smem, vec) ? read_cost(p, want, smem, type_elem_bits(t)) : UINT32_MAX;
+      if (cost < least) {
         least = cost;
         best = smem;
       }
@@ -166,14 +181,12 @@ static const Layout *
 choose_shared(Pipe *p, const Piece *x, u32 vec)
 {
   const Type *t = op_result(x->load)->type;
-  const Layout *want = x->want ? x->want : t->layout;
+  const Layout *want = x->want ? x->want : t->layout, *smem = swizzle_for(p, t, want, vec);
   SharedPlan plan = {0};
-  if (want != t->layout) {
-    layout_shared_plan(p->c, t->layout, want, type_elem_bits(t), target_has(p->c->target, F_LDMATRIX), false, &plan);
-    if (plan.smem && copy_fits(p->c, t->layout, plan.smem, vec))
-      return plan.smem;
-  }
-  return swizzle_for(p->c, t, t->layout, want, vec);
+  if (smem || want == t->layout)
+    return smem;
+  layout_shared_plan(p->c, t->layout, want, type_elem_bits(t), target_has(p->c->target, F_LDMATRIX), false, &plan);
+  return plan.smem && copy_fits(p->c, t->layout, plan.smem, vec) ? plan.smem : NULL;
 }
 
 /* NULL if the load can be copied asynchronously, else why not. */

@@ -412,6 +412,28 @@ build_memory(Ctx *c, Builder *b, Value *p, Value *off, Value *mask)
   }
 }
 
+/* Buffers of every kind and the copies into them. */
+static void
+build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
+{
+  const u32 square[] = {16, 16}, half[] = {16, 8}, flat[] = {256};
+  const Layout *l = layout_swizzled(c, 2, square, 4, 1, 4, (int[]){1, 0});
+  Value *row = ir_shared_alloc(b, type_shared(c, DT_F32, 3, 2, square, NULL, l, 32, 4));
+  Value *one = ir_shared_index(b, row, ir_const_int(b, type_scalar(c, DT_I32), 2));
+  const Type *t = type_tile(c, type_scalar(c, DT_F32), 2, square, tile);
+  Value *at = ir_splat(b, p, t);
+  ir_async_copy(b, one, at, NULL);
+  ir_async_commit(b);
+  ir_async_wait(b, 1);
+  ir_shared_store(b, one, ir_shared_load(b, one, t));
+  ir_shared_slice(b, ir_shared_permute(b, one, (int[]){1, 0}), (i64[]){0, 8}, half);
+  const Type *line = type_shared(c, DT_F32, 0, 1, flat, NULL, layout_reshape(c, l, 1, flat), 32, 4);
+  op_create(b, OP_SHARED_RESHAPE, 1, &one, 1, &line, 0);
+  const Type *bits = type_shared(c, DT_I32, 0, 2, square, NULL, l, 0, 0);
+  op_create(b, OP_SHARED_CAST, 1, &one, 1, &bits, 0);
+  op_create(b, OP_SHARED_FREE, 1, &row, 0, NULL, 0);
+}
+
 /* A kernel with every op; conversions where there are layouts. */
 static Module *
 build_all(Ctx *c, bool place)
@@ -446,6 +468,7 @@ build_all(Ctx *c, bool place)
   Op *dot = ir_dot(&b, a, k, build_loop(&b, n, tile))->def;
   op_set_str(dot, AT_PREC, "ieee");
   build_control(&b, n);
+  build_shared(c, &b, p, l2);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   op_create(&b, OP_RETURN, 0, NULL, 0, NULL, 0);
   return m;
