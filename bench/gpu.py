@@ -1,6 +1,6 @@
 """Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
 
-Sections: elem softmax layernorm transpose matmul compile launch. Every time is the median of triton.testing.do_bench
+Sections: elem softmax layernorm transpose matmul attention compile launch. Every time is the median of triton.testing.do_bench
 (L2 flushed before each run) on random inputs; every result is checked against torch first. Each side takes its best
 configuration from a search over the same space. Tables go to standard output, all figures to $OUT/gpu.json.
 """
@@ -132,7 +132,7 @@ def transpose():
 
 
 MATMUL_CONFIGS = [(128, 128, 32, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3), (128, 128, 32, 8, 4), (128, 256, 32, 8, 3), (128, 256, 32, 8, 4),
-                  (256, 128, 32, 8, 3), (256, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 256, 64, 8, 3), (128, 64, 64, 4, 4), (64, 64, 32, 4, 4)]
+                  (256, 128, 32, 8, 3), (256, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 256, 64, 8, 3), (128, 64, 64, 4, 4), (128, 128, 64, 4, 2), (128, 128, 64, 4, 4)]
 
 
 def matmul():
@@ -160,6 +160,31 @@ def matmul():
         fl = 2.0 * n**3
         i = call.info()
         record("matmul", f"{name} {layout} {n}", cublas=fl / tp * 1e-9, tilec=fl / to * 1e-9, ratio=tp / to, cfg=str(cfg), regs=i["registers"], spill=i["local_bytes"])
+
+
+def attention():
+    """Forward, f16, 16,384 tokens, 2,048 hidden; by mma.sync and cp.async, beside torch's FlashAttention-2 and cuDNN."""
+    from torch.nn.attention import sdpa_kernel, SDPBackend as SB
+    F = torch.nn.functional.scaled_dot_product_attention
+    space = [(128, 64, 2, 4), (128, 64, 3, 4), (128, 32, 3, 4), (128, 64, 2, 8), (128, 64, 3, 8), (64, 64, 2, 4), (128, 128, 2, 8)]
+    for HD in (64, 128):
+        for S in (1024, 4096, 16384):
+            for causal in (False, True):
+                B, H = 16384 // S, 2048 // HD
+                q, k, v = (torch.randn(B, H, S, HD, device=D, dtype=torch.float16) for _ in range(3))
+                o = torch.full_like(q, math.nan)
+                ours = {c: (lambda c=c: dev.program(os.path.join(root, "examples", "attention.tile"), target="sm_80").kernel(
+                    "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
+                    (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5)) for c in space}
+                _, cfg = best(ours.items())
+                fl, peers_ms = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), {}
+                for name, be in (("flash2", SB.FLASH_ATTENTION), ("cudnn", SB.CUDNN_ATTENTION)):
+                    with sdpa_kernel(be):
+                        to, peers_ms[name] = settle(ours[cfg], lambda: lambda: F(q, k, v, is_causal=causal))
+                        ref = F(q, k, v, is_causal=causal)
+                check(f"attention d{HD} s{S} {causal}", o, ref, 3e-3)
+                record("attention", f"d{HD} s{S} {'causal' if causal else 'full'}", **{n: fl / t * 1e-9 for n, t in peers_ms.items()},
+                       tilec=fl / to * 1e-9, ratio=peers_ms["flash2"] / to, cfg=str(cfg))
 
 
 def compile():
@@ -220,7 +245,7 @@ def main():
     global dev
     dev = tilec.Device("cuda")
     print(dev.name, "torch", torch.__version__, "triton", triton.__version__, "tilec", tilec.lib.tilec_version().decode())
-    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "transpose", "matmul", "compile", "launch"]:
+    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "transpose", "matmul", "attention", "compile", "launch"]:
         try:
             globals()[name]()
         except Exception:

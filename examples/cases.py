@@ -87,17 +87,32 @@ def transpose(dev, rng, m, n, BM=64, BN=64):
     return Run(call, [("out", out.numpy(), x.T, 0)], bytes=8 * m * n)
 
 
-def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128, BK=32):
+def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128, BK=32, STAGES=3):
     a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
     narrow = {"f16": lambda v: v.astype(np.float16), "bf16": bf16_bits, "f32": lambda v: v}[dtype]
     value = {"f16": lambda v: v.astype(np.float64), "bf16": lambda v: bf16_values(v).astype(np.float64), "f32": lambda v: v.astype(np.float64)}[dtype]
     a, b = narrow(a), narrow(b)
     da, db = dev.array(a.T if a_t else a, dtype), dev.array(b.T if b_t else b, dtype)
     c = poisoned(dev, (m, n), "f32")
-    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO="f32", BM=BM, BN=BN, BK=BK)
+    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO="f32", BM=BM, BN=BN, BK=BK, STAGES=STAGES)
     call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), da, db, c, m, n, k,
                   *((1, m) if a_t else (k, 1)), *((1, k) if b_t else (n, 1)), n, 1)
     return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)], flops=2 * m * n * k)
+
+
+def attention(dev, rng, heads, S, D=64, causal=False, BM=128, BN=64, STAGES=2, warps=4):
+    q, k, v = (rng.standard_normal((heads, S, D), np.float32).astype(np.float16) for _ in range(3))
+    o = poisoned(dev, (heads, S, D), "f16")
+    kern = kernel(dev, "attention.tile", "attention", D=D, BM=BM, BN=BN, STAGES=STAGES, CAUSAL=str(causal).lower(), warps=warps)
+    call = launch(kern, (tilec.cdiv(S, BM), heads), dev.array(q), dev.array(k), dev.array(v), o, S, D ** -0.5)
+    want = np.empty((heads, S, D))
+    for h in range(heads):
+        s = q[h].astype(np.float64) @ k[h].astype(np.float64).T * D ** -0.5
+        if causal:
+            s[np.triu_indices(S, 1)] = -np.inf
+        e = np.exp(s - s.max(1, keepdims=True))
+        want[h] = e / e.sum(1, keepdims=True) @ v[h].astype(np.float64)
+    return Run(call, [("o", o.numpy(), want, 2e-3)], flops=4 * heads * S * S * D // (2 if causal else 1))
 
 
 def reduce_sum(dev, rng, n, BLOCK=1024):
@@ -136,6 +151,8 @@ CASES = [
     Case("transpose", transpose, [dict(m=1280, n=640), dict(m=77, n=130), dict(m=64, n=64, BM=32, BN=32)], [dict(m=12800, n=12800), dict(m=77, n=12801)]),
     Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)),
          [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True))),
+    Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
+         [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),
 ]
 

@@ -130,6 +130,47 @@ def dots(dev, rng, m, n, k, dtype, warps):
     return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)])
 
 
+def stages(dev, rng, k, stages, dtype="f16"):
+    """The pipelined matmul with every depth and loops shorter than it, K ragged or not."""
+    return cases.matmul(dev, rng, 64, 64, k, dtype, BM=64, BN=64, BK=32, STAGES=stages)
+
+
+def row_pipeline(dev, rng, rows, n, stages):
+    """Loads that feed no dot, in a loop with stages: softmax over rows, one program for several rows."""
+    text = """kernel f(x: *f32, y: *f32, rows: i32, n: i32, const BLOCK = 128, const STAGES = 2) warps(2) {
+      let col = arange(0, BLOCK);
+      for r in range(program_id(0), rows, num_programs(0), stages=STAGES) {
+        let v = load(x + r * n + col, mask=col < n);
+        let e = where(col < n, exp(v - max(v, axis=0)), 0.0);
+        store(y + r * n + col, e / sum(e, axis=0), mask=col < n);
+      }
+    }"""
+    x, y = rng.standard_normal((rows, n), np.float32), poisoned(dev, (rows, n), "f32")
+    call = launch(source(dev, text, BLOCK=1 << (n - 1).bit_length(), STAGES=stages), 3, dev.array(x), y, rows, n)
+    return Run(call, [("y", y.numpy(), cases.softmax_reference(x), 1e-6)])
+
+
+def nested_stages(dev, rng, n, inner):
+    """A pipelined loop inside another, both with carried values; the inner one may not run at all."""
+    text = """kernel f(x: *f32, y: *f32, n: i32, inner: i32) warps(1) {
+      let i = arange(0, 64);
+      var total = zeros([64], f32);
+      for a in range(0, n, stages=3) {
+        let u = load(x + a * 64 + i);
+        var part = u;
+        for b in range(0, inner * (a % 2), stages=2) { part += load(x + b * 64 + i) * f32(b + 1); }
+        total = total * 0.5 + part;
+      }
+      store(y + i, total);
+    }"""
+    x, y = rng.standard_normal((max(n, inner, 1), 64), np.float32), poisoned(dev, 64, "f32")
+    call = launch(source(dev, text), 1, dev.array(x), y, n, inner)
+    total = np.zeros(64)
+    for a in range(n):
+        total = total * 0.5 + x[a] + sum(x[b].astype(np.float64) * (b + 1) for b in range(inner * (a % 2)))
+    return Run(call, [("y", y.numpy(), total, 1e-5)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("elementwise", elementwise, [dict(n=1000, extent=781, warps=4), dict(n=5000, extent=96, warps=1), dict(n=4096, extent=1024, warps=8), dict(n=3, extent=3, warps=2)]),
@@ -138,5 +179,8 @@ CASES = [
     both("control_flow", control_flow, [dict(n=64)]),
     both("casts", casts, [dict(n=4096)]),
     both("shapes", shapes, grid(m=(16, 64), n=(32, 8), warps=(1, 4))),
+    both("stages", stages, grid(k=(16, 32, 48, 64, 100, 512), stages=(1, 2, 3, 4)) + grid(k=(64, 100), stages=(3,), dtype=("bf16", "f32"))),
+    both("row_pipeline", row_pipeline, grid(rows=(1, 2, 10), n=(128, 100), stages=(2, 3))),
+    both("nested_stages", nested_stages, grid(n=(0, 1, 5), inner=(0, 1, 4))),
     both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4))),
 ]
