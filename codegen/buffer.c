@@ -126,6 +126,50 @@ matrix_call(Gen *g, const MatrixAccess *m, bool store, Val p, Val *words)
     words[i] = m->count == 1 ? got : LLVMBuildExtractValue(B, got, i, "");
 }
 
+struct Fragments {
+  Buffer buf;
+  MatrixAccess m;
+  Side s;
+};
+
+Fragments *
+fragments_new(Gen *g, const Buffer *buf, const Held *h, bool trans)
+{
+  Fragments *f = NEW(g->arena, Fragments);
+  f->buf = *buf;
+  f->s = (Side){.buf = &f->buf, .h = h};
+  if (!layout_matrix_access(h->l, buf->smem, buf->bytes * 8, trans, &f->m))
+    ctx_panic(g->c, "fragments: the layouts do not fit ldmatrix");
+  side_addresses(g, &f->s, f->m.addr_lane, f->m.addr_warp);
+  return f;
+}
+
+u32
+fragments_count(const Fragments *f)
+{
+  return f->m.groups;
+}
+
+u32
+fragments_words(const Fragments *f, u32 group, u32 words[4])
+{
+  u32 regs[16];
+  layout_matrix_group(&f->m, group, regs);
+  for (u32 q = 0; q < f->m.count; q++)
+    words[q] = regs[q * f->m.elems] / f->m.elems;
+  return f->m.count;
+}
+
+void
+fragments_load(Gen *g, const Fragments *f, u32 group, Val *words)
+{
+  u32 regs[16];
+  Val got[4];
+  matrix_call(g, &f->m, false, side_address(g, &f->s, layout_matrix_group(&f->m, group, regs)), got);
+  for (u32 q = 0; q < f->m.count; q++)
+    words[regs[q * f->m.elems] / f->m.elems] = got[q];
+}
+
 void
 buffer_matrices(Gen *g, const Buffer *buf, const Held *h, bool trans, bool store, Val *values)
 {

@@ -50,6 +50,7 @@ typedef struct Gen {
   LLVMMetadataRef scope;           /* of the function; NULL without line info */
   VEC(struct GenFile) files;
   Val **vals;                      /* registers of each value, by value id */
+  struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
   Held **held;                     /* by layout id */
   u32 nheld;
   AxisInfo *axes;
@@ -173,6 +174,13 @@ u32 buffer_copy_vec(Gen *g, const Buffer *buf, const Held *h, u32 vec);
 /* lower_shared.c: the buffer that a value views; the register layout of a tile of it, over the whole buffer's extents. */
 Buffer gen_buffer(Gen *g, const Value *v);
 Held *held_against(Gen *g, const Type *tile, const Buffer *b);
+/* Loads by ldmatrix one instruction at a time, for a dot that takes them as it goes: group g fills the 32-bit words (of the
+ * tile's registers, two 16-bit or four 8-bit elements each) that fragments_words lists, up to 4. */
+typedef struct Fragments Fragments;
+Fragments *fragments_new(Gen *g, const Buffer *buf, const Held *h, bool trans);
+u32 fragments_count(const Fragments *f);
+u32 fragments_words(const Fragments *f, u32 group, u32 words[4]);
+void fragments_load(Gen *g, const Fragments *f, u32 group, Val *words);
 /* Where the element of register reg lies. */
 Val buffer_address(Gen *g, const Buffer *buf, const Held *h, u32 reg);
 

@@ -388,6 +388,7 @@ gen_func(Gen *g, Func *f)
 {
   g->func = f;
   g->vals = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
+  g->fragments = NEW_ARRAY(g->arena, Fragments *, f->nvalues + 1);
   g->held = NULL;
   g->nheld = 0;
   g->axes = analyse_axes(f);

@@ -91,22 +91,96 @@ unpack_words(Gen *g, const Value *v, Val *words, u32 nwords)
   gen_share(g, v);
 }
 
+/* ---- fragments loaded on the way ---- */
+
+/* Operand words, some of which come from shared memory when the walk over instructions gets near them. */
+typedef struct Feed {
+  const Fragments *f;              /* NULL: all words are there */
+  Val *words;
+  bool *loaded;                    /* by group */
+  u32 *group_of;                   /* by word */
+} Feed;
+
+static Feed
+feed_new(Gen *g, const Value *v, bool tf32, u32 *nwords)
+{
+  Feed x = {.f = g->fragments[v->id]};
+  if (!x.f) {
+    x.words = pack_words(g, v, tf32, nwords);
+    return x;
+  }
+  *nwords = gen_nregs(v->type) * dtype_bits(v->type->dt) / 32;
+  x.words = NEW_ARRAY(g->arena, Val, *nwords);
+  x.group_of = NEW_ARRAY(g->arena, u32, *nwords);
+  x.loaded = NEW_ARRAY(g->arena, bool, fragments_count(x.f));
+  for (u32 i = 0; i < fragments_count(x.f); i++) {
+    u32 words[4], n = fragments_words(x.f, i, words);
+    for (u32 q = 0; q < n; q++)
+      x.group_of[words[q]] = i;
+  }
+  return x;
+}
+
+static void
+feed_load(Gen *g, Feed *x, u32 first, u32 n)
+{
+  for (u32 w = first; x->f && w < first + n; w++)
+    if (!x->loaded[x->group_of[w]]) {
+      x->loaded[x->group_of[w]] = true;
+      fragments_load(g, x->f, x->group_of[w], x->words);
+    }
+}
+
+/* The order of instructions: along K outermost, so that consecutive ones write different accumulators. */
+typedef struct Walk { u32 steps, nm, nn; } Walk;
+
+static void
+walk_at(const Walk *w, u32 i, u32 *k, u32 *m, u32 *n)
+{
+  *n = i % w->nn;
+  *m = i / w->nn % w->nm;
+  *k = i / w->nn / w->nm;
+}
+
+/* Operands of instruction i are loaded AHEAD instructions early: long enough for shared memory to answer, short enough to
+ * hold few fragments at a time. */
+enum { AHEAD = 8 };
+
+static void
+feed_both(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, u32 i)
+{
+  u32 k, m, n;
+  if (i >= w->steps * w->nm * w->nn)
+    return;
+  walk_at(w, i, &k, &m, &n);
+  feed_load(g, a, row->words[0] * (k + w->steps * m), row->words[0]);
+  feed_load(g, b, row->words[1] * (k + w->steps * n), row->words[1]);
+}
+
 static void
 dot_mma(Gen *g, const Op *op, const MmaRow *row)
 {
   const Value *result = op_result(op);
   bool tf32 = wants_tf32(op);
   u32 na, nb, nc;
-  Val *a = pack_words(g, op_operand(op, 0), tf32, &na), *b = pack_words(g, op_operand(op, 1), tf32, &nb);
+  Feed a = feed_new(g, op_operand(op, 0), tf32, &na), b = feed_new(g, op_operand(op, 1), tf32, &nb);
   Val *c = pack_words(g, op_operand(op, 2), false, &nc);
   u32 wa = row->words[0], wb = row->words[1], wc = row->words[2];
-  u32 steps = next_pow2(op_operand(op, 0)->type->shape[1]) / row->k, nm = na / wa / steps, nn = nb / wb / steps;
-  if (!steps || nm * nn * wc != nc)
+  Walk w = {.steps = next_pow2(op_operand(op, 0)->type->shape[1]) / row->k};
+  if (w.steps) {
+    w.nm = na / wa / w.steps;
+    w.nn = nb / wb / w.steps;
+  }
+  if (!w.steps || w.nm * w.nn * wc != nc)
     ctx_panic(g->c, "dot: operand and result layouts disagree");
-  for (u32 k = 0; k < steps; k++)
-    for (u32 m = 0; m < nm; m++)
-      for (u32 n = 0; n < nn; n++)
-        mma_call(g, row, a + wa * (k + steps * m), b + wb * (k + steps * n), c + wc * (n + nn * m));
+  for (u32 i = 0; i < AHEAD; i++)
+    feed_both(g, row, &w, &a, &b, i);
+  for (u32 i = 0; i < w.steps * w.nm * w.nn; i++) {
+    u32 k, m, n;
+    feed_both(g, row, &w, &a, &b, i + AHEAD);
+    walk_at(&w, i, &k, &m, &n);
+    mma_call(g, row, a.words + wa * (k + w.steps * m), b.words + wb * (k + w.steps * n), c + wc * (n + w.nn * m));
+  }
   unpack_words(g, result, c, nc);
 }
 

@@ -119,6 +119,23 @@ held_against(Gen *g, const Type *tile, const Buffer *b)
   return held_get(g, widened(g, tile->layout, b->smem));
 }
 
+/* The tile goes to one dot on tensor cores, and nothing between here and there touches shared memory or waits: the dot may
+ * load fragments as it needs them, which keeps few of them in registers and overlaps the loads with the work. */
+static bool
+dot_may_load(const Op *load)
+{
+  const Value *v = op_result(load);
+  if (value_use_count(v) != 1 || v->uses->user->code != OP_DOT || !op_attr(v->uses->user, AT_MMA) || dtype_bits(v->type->dt) > 16)
+    return false;
+  for (const Op *op = load->next; op != v->uses->user; op = op->next) {
+    bool harmless = op && !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) &&
+                    (!op->nregions || op->code == OP_REDUCE);
+    if (!harmless)
+      return false;
+  }
+  return v->uses == &v->uses->user->operands[0] || v->uses == &v->uses->user->operands[1];
+}
+
 void
 lower_SHARED_LOAD(Gen *g, const Op *op)
 {
@@ -135,6 +152,10 @@ lower_SHARED_LOAD(Gen *g, const Op *op)
     slots = m.groups * m.count;
     if (slots > layout_regs(h->l) / vec)
       continue;
+    if (dot_may_load(op)) {
+      g->fragments[r->id] = fragments_new(g, &b, h, trans);
+      return;
+    }
     buffer_matrices(g, &b, h, trans, false, out);
     gen_share(g, r);
     return;
