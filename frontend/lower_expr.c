@@ -299,6 +299,8 @@ lower_index(Lower *L, const Node *n)
     const Type *t = tile_type_of(L, n, x.type);
     return t ? val_type(t, n->span) : val_poison(n->span);
   }
+  if (x.kind == V_BUFFER)
+    return lower_index_buffer(L, n, x);
   return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
 }
 
@@ -367,6 +369,7 @@ lower_kind(Lower *L, const Node *n)
   case N_COND: return lower_cond(L, n);
   case N_CALL: return lower_call(L, n);
   case N_INDEX: return lower_index(L, n);
+  case N_FIELD: return lower_field(L, n);
   case N_LIST: return lower_items(L, n, V_LIST);
   case N_TUPLE: return lower_items(L, n, V_TUPLE);
   case N_PTR: return lower_pointer_type(L, n);
@@ -404,6 +407,16 @@ lower_over_limit(Lower *L, const Node *n)
   if (what)
     stop(L, n->span, what);
   return L->stopped;
+}
+
+/* Count work beyond the walk; false when there was too much. */
+bool
+lower_spend(Lower *L, Span at, u32 work)
+{
+  L->work += work;
+  if (L->work > LOWER_WORK_MAX)
+    stop(L, at, "calls and unrolled loops make this kernel too large");
+  return !L->stopped;
 }
 
 /* What expression n gives; poison after reporting. */
