@@ -79,8 +79,11 @@ spec_text(Lower *L, const LayoutSpec *s)
     text_list(&b, "mma(warps", 2, s->warps);
     buf_putc(&b, ')');
     break;
-  case LS_OPERAND: buf_printf(&b, s->bits ? "operand(%lld, %s, i%u)" : "operand(%lld, %s)", (long long)s->which, s->of->text, s->bits); break;
-  case LS_SLICE: buf_printf(&b, "slice(%s, %lld)", s->of->text, (long long)s->which); break;
+  case LS_OPERAND:
+    buf_printf(&b, "operand(%d, %s", (int)s->which, s->of->text);
+    buf_puts(&b, s->bits == 8 ? ", i8)" : s->bits == 16 ? ", i16)" : s->bits == 32 ? ", i32)" : ")");
+    break;
+  case LS_SLICE: buf_printf(&b, "slice(%s, %d)", s->of->text, (int)s->which); break;
   case LS_SWIZZLED:
     buf_printf(&b, "swizzled(vec=%u, per_phase=%u, max_phase=%u", s->vec, s->per_phase, s->max_phase);
     text_order(&b, s);
@@ -475,6 +478,50 @@ builtin_convert_layout(Lower *L, Call *c)
   return x ? val_ir(x, c->span) : val_poison(c->span);
 }
 
+static u32
+padded_place(const LayoutUse *u, u32 offset)
+{
+  return offset + offset / u->pad_every * u->pad;
+}
+
+/* Turns beyond one that n lanes take to reach `words` words each, from word[lane] on: the most different words in a bank. */
+static u32
+extra_turns(const u32 *word, u32 n, u32 words)
+{
+  u32 most = 1;
+  for (u32 bank = 0; bank < 32; bank++) {
+    u32 count = 0, seen[32];
+    for (u32 i = 0; i < n * words; i++) {
+      u32 w = word[i / words] + i % words;
+      bool is_new = w % 32 == bank;
+      for (u32 k = 0; is_new && k < count; k++)
+        is_new = seen[k] != w;
+      if (is_new)
+        seen[count++] = w;
+    }
+    most = count > most ? count : most;
+  }
+  return most - 1;
+}
+
+/* layout_bank_conflicts for a buffer with padding, by trying: padding is not linear. */
+static u32
+padded_conflicts(const LayoutUse *regs, const LayoutUse *smem, u32 vec, u32 bytes)
+{
+  u32 most = 0, words = vec * bytes > 4 ? vec * bytes / 4 : 1, lanes = 32 / words;
+  for (u32 r = 0; r < layout_regs(regs->layout); r += vec) {
+    u32 extra = 0;
+    for (u32 lane = 0; lane < 32; lane += lanes) {
+      u32 word[32];
+      for (u32 i = 0; i < lanes; i++)
+        word[i] = padded_place(smem, layout_shared_offset(smem->layout, layout_eval(regs->layout, r, lane + i, 0, 0))) * bytes / 4;
+      extra += extra_turns(word, lanes, words);
+    }
+    most = extra > most ? extra : most;
+  }
+  return most;
+}
+
 /* Extra wavefronts of a warp's widest access, from the registers of one layout to a buffer of another. */
 Val
 builtin_bank_conflicts(Lower *L, Call *c)
@@ -488,8 +535,10 @@ builtin_bank_conflicts(Lower *L, Call *c)
   const Type *t = type_tile(L->c, type_scalar(L->c, dt), (int)rank, shape, NULL);
   if (!layout_use(L, c->args[0].span, s[0], t, 0, false, &regs) || !layout_use(L, c->args[1].span, s[1], t, 0, true, &smem))
     return val_poison(c->span);
-  if (smem.pad_every)
-    return call_error(L, c, c->args[1].span, "it counts for layouts without padding");
   u32 bits = dtype_bytes(dt) * 8, vec = layout_access_vec(regs.layout, smem.layout, bits);
+  while (smem.pad_every && vec > 1 && (smem.pad % vec || smem.pad_every % vec))
+    vec /= 2;
+  if (smem.pad_every)
+    return val_const(const_int(padded_conflicts(&regs, &smem, vec, bits / 8)), c->span);
   return val_const(const_int(layout_bank_conflicts(regs.layout, smem.layout, vec, bits)), c->span);
 }

@@ -145,6 +145,16 @@ predeclared(Lower *L, const char *name, Val *out)
   return true;
 }
 
+/* Something declares the name of NAME node n. */
+bool
+lower_is_known(Lower *L, const Node *n)
+{
+  Val v;
+  Unit *u;
+  u32 index;
+  return scope_find(L, n->name) || program_find(L->prog, L->frame->unit, n->name, &u, &index) || predeclared(L, n->name, &v);
+}
+
 /* What the NAME node n stands for. */
 Val
 lower_name(Lower *L, const Node *n)

@@ -70,7 +70,13 @@ lower_struct(Lower *L, const Node *n, Val decl)
 Val
 lower_field(Lower *L, const Node *n)
 {
-  Val x = lower_expr(L, kid(n, 0));
+  const Node *base = kid(n, 0);
+  if (base->kind == N_NAME && !lower_is_known(L, base)) {
+    Diag *d = ERR(L, base->span, E_UNKNOWN_NAME, base->name);
+    diag_note(L->c, d, n->span, "functions have no prefix: %s(...), not %s.%s(...)", n->name, base->name, n->name);
+    return val_poison(n->span);
+  }
+  Val x = lower_expr(L, base);
   if (x.kind == V_POISON)
     return x;
   const Node *fields = x.kind == V_RECORD ? kid(x.list.of, 0) : NULL;

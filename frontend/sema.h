@@ -127,6 +127,7 @@ void scope_pop(Lower *L);
 Binding *scope_add(Lower *L, const char *name, Span at, Val v);      /* an error if the scope has it already */
 Binding *scope_find(const Lower *L, const char *name);
 Val lower_name(Lower *L, const Node *n);
+bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
