@@ -506,11 +506,12 @@ extra_turns(const u32 *word, u32 n, u32 words)
 
 /* layout_bank_conflicts for a buffer with padding, by trying: padding is not linear. */
 static u32
-padded_conflicts(const LayoutUse *regs, const LayoutUse *smem, u32 vec, u32 bytes)
+padded_conflicts(Lower *L, const LayoutUse *regs, const LayoutUse *smem, u32 vec, u32 bytes)
 {
   u32 most = 0, words = vec * bytes > 4 ? vec * bytes / 4 : 1, lanes = 32 / words;
-  for (u32 r = 0; r < layout_regs(regs->layout); r += vec) {
-    u32 extra = 0;
+  u32 *reg = NEW_ARRAY(L->a, u32, layout_regs(regs->layout)), groups = layout_access_groups(regs->layout, smem->layout, vec, reg);
+  for (u32 g = 0; g < groups; g++) {
+    u32 extra = 0, r = reg[g * vec];
     for (u32 lane = 0; lane < 32; lane += lanes) {
       u32 word[32];
       for (u32 i = 0; i < lanes; i++)
@@ -539,6 +540,6 @@ builtin_bank_conflicts(Lower *L, Call *c)
   while (smem.pad_every && vec > 1 && (smem.pad % vec || smem.pad_every % vec))
     vec /= 2;
   if (smem.pad_every)
-    return val_const(const_int(padded_conflicts(&regs, &smem, vec, bits / 8)), c->span);
+    return val_const(const_int(padded_conflicts(L, &regs, &smem, vec, bits / 8)), c->span);
   return val_const(const_int(layout_bank_conflicts(regs.layout, smem.layout, vec, bits)), c->span);
 }
