@@ -124,10 +124,21 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
   return val_ir(ir_binary(&L->b, code, v[0], v[1]), span);
 }
 
+/* Types and layouts are equal or not. */
+static bool
+compares_fixed(Oper op, Val a, Val b)
+{
+  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT);
+}
+
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
 Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
+  if (compares_fixed(op, a, b)) {
+    bool same = a.kind == V_TYPE ? a.type == b.type : layout_spec_text(a.layout) == layout_spec_text(b.layout);
+    return val_const(const_bool(same == (op == O_EQ)), span);
+  }
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
   bool ok = val_need_data(L, a, what);
   if (!val_need_data(L, b, what) || !ok)

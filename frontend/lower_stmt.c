@@ -107,7 +107,8 @@ assign_to_what(Lower *L, const Node *target)
     diag_note(L->c, d, target->span, "a variable is declared first: var %s = ...", target->name);
   } else if (target->kind != N_ERROR) {
     Diag *d = ERR(L, target->span, E_ASSIGN, "this");
-    diag_note(L->c, d, target->span, "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
+    diag_note(L->c, d, target->span, target->kind == N_FIELD ? "a struct is made anew: x = Name(...)"
+              : "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
   }
   return val_poison(target->span);
 }
