@@ -124,6 +124,56 @@ def reduce_sum(dev, rng, n, BLOCK=1024):
     return Run(call, [("sum", got, np.array([x.astype(np.float64).sum()]), 1e-3 if abs(got[0]) < 100 else 1e-4)], bytes=4 * n)
 
 
+def memcpy_async(dev, rng, n, BLOCK=1024):
+    x = rng.standard_normal(n, np.float32)
+    out = poisoned(dev, n, "f32")
+    call = launch(kernel(dev, "memcpy_async.tile", "memcpy", BLOCK=BLOCK), tilec.cdiv(n, BLOCK), dev.array(x), out, n)
+    return Run(call, [("out", out.numpy(), x, 0)], bytes=8 * n)
+
+
+def add_async(dev, rng, rows, cols, name="add_async", BM=32, BN=64, **defines):
+    a, b = rng.standard_normal((rows, cols), np.float32), rng.standard_normal((rows, cols), np.float32)
+    c = poisoned(dev, (rows, cols), "f32")
+    k = kernel(dev, "add_async.tile", name, BM=BM, BN=BN, **defines)
+    call = launch(k, tilec.cdiv(rows, BM), dev.array(a), dev.array(b), c, rows, cols, cols)
+    return Run(call, [("c", c.numpy(), a + b, 0)], bytes=12 * rows * cols)
+
+
+def matmul_shared(dev, rng, m, n, k, name="matmul_shared", BM=128, BN=128, **defines):
+    a, b = rng.standard_normal((m, k), np.float32).astype(np.float16), rng.standard_normal((k, n), np.float32).astype(np.float16)
+    c = poisoned(dev, (m, n), "f32")
+    kern = kernel(dev, "matmul_shared.tile", name, BM=BM, BN=BN, **defines)
+    call = launch(kern, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), dev.array(a), dev.array(b), c, m, n, k)
+    return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
+
+
+def attention_reference(q, k, v, scale, causal):
+    out = np.empty(q.shape, np.float64)
+    for h in range(q.shape[0]):
+        s = q[h].astype(np.float64) @ k[h].astype(np.float64).T * scale
+        if causal:
+            s[np.triu_indices(len(s), 1)] = -np.inf
+        e = np.exp(s - s.max(1, keepdims=True))
+        out[h] = e @ v[h].astype(np.float64) / e.sum(1, keepdims=True)
+    return out
+
+
+ttention(dev, rng, heads, s, D=64, causal=False, BM=128, BN=64, **defines):
+    q, k, v = (rng.standard_normal((heads, s, D), np.float32).astype(np.float16) for _ in range(3))
+    out = poisoned(dev, (heads, s, D), "f16")
+    kern = kernel(dev, "attention.tile", "attention", D=D, BM=BM, BN=BN, CAUSAL="true" if causal else "false", **defines)
+    call = launch(kern, (tilec.cdiv(s, BM), heads), dev.array(q), dev.array(k), dev.array(v), out, heads, s, s * D, D, D ** -0.5)
+    want = attention_reference(q, k, v, D ** -0.5, causal) if heads * s * s <= 1 << 26 else None
+    checks = [("out", out.numpy(), want, 2e-3)] if want is not None else attention_sample(out.numpy(), q, k, v, D ** -0.5, causal)
+    return Run(call, checks, flops=(2 if causal else 4) * heads * s * s * D)
+
+
+def attention_sample(got, q, k, v, scale, causal):
+    """Large problems are checked by one head in sixteen."""
+    some = slice(None, None, 16)
+    return [("out", got[some], attention_reference(q[some], k[some], v[some], scale, causal), 2e-3)]
+
+
 def grid(**axes):
     """All combinations: grid(a=(1, 2), b=(3,)) -> [{a: 1, b: 3}, {a: 2, b: 3}]."""
     out = [{}]
@@ -151,6 +201,16 @@ CASES = [
     Case("transpose", transpose, [dict(m=1280, n=640), dict(m=77, n=130), dict(m=64, n=64, BM=32, BN=32)], [dict(m=12800, n=12800), dict(m=77, n=12801)]),
     Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)),
          [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True))),
+    Case("memcpy_async", memcpy_async, [dict(n=98432), dict(n=1), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
+    Case("add_plain", lambda dev, rng, **s: add_async(dev, rng, name="add_plain", **s), [dict(rows=100, cols=200)], [dict(rows=16384, cols=16384), dict(rows=1000, cols=2000)]),
+    Case("add_async", add_async, [dict(rows=100, cols=200)] + grid(rows=(40,), cols=(200,), S=("swizzled(vec=4, max_phase=8)", "padded(every=64, pad=4)"), L=("blocked(size=[1, 4], threads=[2, 16], warps=[4, 1])",)),
+         [dict(rows=16384, cols=16384), dict(rows=1000, cols=2000)]),
+    Case("add_pipelined", lambda dev, rng, **s: add_async(dev, rng, name="add_pipelined", **s),
+         grid(rows=(100,), cols=(520, 24), BUFFERS=(1, 2, 3)), grid(rows=(16384,), cols=(16384,), BUFFERS=(2, 3, 4)) + grid(rows=(1000, 4000), cols=(2000, 120), BUFFERS=(1, 2, 3))),
+    Case("matmul_shared", matmul_shared, [dict(m=128, n=128, k=64)] + grid(m=(100,), n=(72,), k=(56,), BM=(64,), BN=(64,), warps=(4,)), [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776)]),
+    Case("matmul_pipelined", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_pipelined", **s),
+         [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136), BM=(64,), BN=(64,), STAGES=(2, 3, 4), warps=(4,)),
+         grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776)]),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
          [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),

@@ -200,7 +200,7 @@ ast_assigned(Arena *a, Node *n, const char *const **names)
 {
   if (!n->has_assigned && is_statement(n)) {
     Names v = {0};
-    if (n->kind == N_ASSIGN)
+    if (n->kind == N_ASSIGN && n->kids[0]->kind == N_NAME)
       names_add(a, &v, n->kids[0]->name);
     else
       assigned_in_kids(a, n, &v);

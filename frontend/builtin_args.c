@@ -100,6 +100,81 @@ call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const
   return bad(L, c, i, arena_printf(L->a, "one of the strings: %s", words));
 }
 
+/* Argument i as a list of n integers, or one integer. */
+bool
+call_ints(Lower *L, Call *c, u32 i, const char *what, u32 most, u32 *n, i64 *out)
+{
+  Val v = c->args[i], one[1] = {v};
+  bool is_list = v.kind == V_LIST || v.kind == V_TUPLE;
+  const Val *items = is_list ? v.list.v : one;
+  *n = is_list ? v.list.n : 1;
+  if (*n > most)
+    return bad(L, c, i, arena_printf(L->a, "at most %u integers for %s", most, what));
+  for (u32 k = 0; k < *n; k++) {
+    if (items[k].kind == V_IR) {
+      ERR(L, items[k].span, E_NOT_CONST, what);
+      return false;
+    }
+    if (items[k].kind != V_CONST || const_is_float(items[k].k) || const_is_bool(items[k].k))
+      return items[k].kind != V_POISON && bad(L, c, i, arena_printf(L->a, "integers for %s", what));
+    out[k] = items[k].k.i;
+  }
+  return true;
+}
+
+/* Argument i as an order of all `rank` dimensions. */
+bool
+call_perm(Lower *L, Call *c, u32 i, u32 rank, int *perm)
+{
+  u32 seen = 0;
+  Val list = c->args[i];
+  bool ok = (list.kind == V_LIST || list.kind == V_TUPLE) && list.list.n == rank;
+  for (u32 k = 0; ok && k < rank; k++) {
+    Val v = list.list.v[k];
+    ok = v.kind == V_CONST && !const_is_float(v.k) && !const_is_bool(v.k) && v.k.i >= 0 && v.k.i < rank && !(seen >> v.k.i & 1);
+    if (ok) {
+      perm[k] = (int)v.k.i;
+      seen |= 1u << v.k.i;
+    }
+  }
+  if (!ok)
+    call_error(L, c, list.span, "the order lists every dimension once, like [1, 0]");
+  return ok;
+}
+
+/* Argument i as i1 data; NULL in *out if it is not given, or true everywhere. */
+bool
+call_mask(Lower *L, Call *c, u32 i, Value **out)
+{
+  *out = NULL;
+  if (!c->given[i])
+    return true;
+  Val v = c->args[i];
+  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1)
+    return bad(L, c, i, "an i1 mask");
+  if (v.kind == V_CONST && v.k.i)
+    return true;
+  *out = val_value(L, v);
+  return true;
+}
+
+/* Argument i as a shared buffer that is alive; row: a row of them will do. */
+Value *
+call_buffer(Lower *L, Call *c, u32 i, bool row)
+{
+  Val v = c->args[i];
+  if (v.kind != V_BUFFER) {
+    bad(L, c, i, "a shared buffer");
+    return NULL;
+  }
+  if (!buffer_alive(L, v.span, v.ir))
+    return NULL;
+  if (!v.ir->type->count || row)
+    return v.ir;
+  ERR(L, v.span, E_ROW, arena_printf(L->a, "%s needs one buffer; pick one of this row of %u with [i]", c->name, v.ir->type->count));
+  return NULL;
+}
+
 /* Argument i as a scalar type. */
 bool
 call_dtype(Lower *L, Call *c, u32 i, DType *out)

@@ -25,6 +25,14 @@ builtin_num_programs(Lower *L, Call *c)
   return grid_query(L, c, false);
 }
 
+/* x under the layout that argument i asks for. */
+static Val
+wished(Lower *L, Call *c, u32 i, Value *x)
+{
+  x = x ? layout_wish(L, c, i, x) : NULL;
+  return x ? val_ir(x, c->span) : val_poison(c->span);
+}
+
 Val
 builtin_arange(Lower *L, Call *c)
 {
@@ -39,11 +47,11 @@ builtin_arange(Lower *L, Call *c)
   if (!shape_check(L, c->span, 1, &n))
     return val_poison(c->span);
   L->b.span = c->span;
-  return val_ir(ir_arange(&L->b, lo, hi), c->span);
+  return wished(L, c, 2, ir_arange(&L->b, lo, hi));
 }
 
 static Val
-filled(Lower *L, Call *c, Val value, const DType *dt)
+filled(Lower *L, Call *c, Val value, const DType *dt, u32 layout)
 {
   u32 rank, shape[MAX_RANK];
   if (!call_shape(L, c, 0, &rank, shape) || !val_need_data(L, value, c->name))
@@ -57,7 +65,7 @@ filled(Lower *L, Call *c, Val value, const DType *dt)
   L->b.span = c->span;
   const Type *elem = val_type_of(L, value), *t = type_tile(L->c, elem, (int)rank, shape, NULL);
   Value *v = value.kind == V_CONST ? val_as(L, value, elem->dt, t) : ir_splat(&L->b, value.ir, t);
-  return v ? val_ir(v, c->span) : val_poison(c->span);
+  return wished(L, c, layout, v);
 }
 
 Val
@@ -66,14 +74,14 @@ builtin_full(Lower *L, Call *c)
   DType dt;
   if (c->given[2] && !call_dtype(L, c, 2, &dt))
     return val_poison(c->span);
-  return filled(L, c, c->args[1], c->given[2] ? &dt : NULL);
+  return filled(L, c, c->args[1], c->given[2] ? &dt : NULL, 3);
 }
 
 Val
 builtin_zeros(Lower *L, Call *c)
 {
   DType dt;
-  return call_dtype(L, c, 1, &dt) ? filled(L, c, val_const(const_int(0), c->span), &dt) : val_poison(c->span);
+  return call_dtype(L, c, 1, &dt) ? filled(L, c, val_const(const_int(0), c->span), &dt, 2) : val_poison(c->span);
 }
 
 /* ---- shapes ---- */
@@ -82,6 +90,8 @@ Val
 builtin_reshape(Lower *L, Call *c)
 {
   u32 rank, shape[MAX_RANK], count = 1;
+  if (c->args[0].kind == V_BUFFER)
+    return buffer_reshaped(L, c);
   Value *x = call_tile(L, c, 0);
   if (!x || !call_shape(L, c, 1, &rank, shape))
     return val_poison(c->span);
@@ -127,40 +137,42 @@ permuted(Lower *L, Call *c, Value *x, const int *perm)
   return val_ir(ir_permute(&L->b, x, perm), c->span);
 }
 
+/* Of a tile, or of a buffer: then it is a view. */
 Val
 builtin_permute(Lower *L, Call *c)
 {
   int perm[MAX_RANK];
-  u32 seen = 0;
+  if (c->args[0].kind == V_BUFFER)
+    return buffer_permuted(L, c, NULL);
   Value *x = call_tile(L, c, 0);
-  Val list = c->args[1];
-  if (!x)
+  if (!x || !call_perm(L, c, 1, x->type->rank, perm))
     return val_poison(c->span);
-  if ((list.kind != V_LIST && list.kind != V_TUPLE) || list.list.n != x->type->rank)
-    return call_error(L, c, list.span, "the order lists every dimension once, like [1, 0]");
-  for (u32 i = 0; i < x->type->rank; i++) {
-    Val v = list.list.v[i];
-    if (v.kind != V_CONST || const_is_float(v.k) || v.k.i < 0 || v.k.i >= x->type->rank || seen >> v.k.i & 1)
-      return call_error(L, c, v.span, "the order lists every dimension once, like [1, 0]");
-    perm[i] = (int)v.k.i;
-    seen |= 1u << v.k.i;
-  }
   return permuted(L, c, x, perm);
+}
+
+/* The order with the last two dimensions exchanged; false after reporting. */
+static bool
+call_trans(Lower *L, Call *c, int rank, int *perm)
+{
+  if (rank < 2) {
+    call_error(L, c, c->span, "it needs two dimensions");
+    return false;
+  }
+  for (int i = 0; i < rank; i++)
+    perm[i] = i;
+  perm[rank - 2] = rank - 1;
+  perm[rank - 1] = rank - 2;
+  return true;
 }
 
 Val
 builtin_trans(Lower *L, Call *c)
 {
   int perm[MAX_RANK];
+  if (c->args[0].kind == V_BUFFER) {
+    bool ok = call_trans(L, c, c->args[0].ir->type->rank, perm);
+    return ok ? buffer_permuted(L, c, perm) : val_poison(c->span);
+  }
   Value *x = call_tile(L, c, 0);
-  if (!x)
-    return val_poison(c->span);
-  int rank = x->type->rank;
-  if (rank < 2)
-    return call_error(L, c, c->span, "the tile needs two dimensions");
-  for (int i = 0; i < rank; i++)
-    perm[i] = i;
-  perm[rank - 2] = rank - 1;
-  perm[rank - 1] = rank - 2;
-  return permuted(L, c, x, perm);
+  return x && call_trans(L, c, x->type->rank, perm) ? permuted(L, c, x, perm) : val_poison(c->span);
 }

@@ -1,25 +1,6 @@
 /* builtin_memory.c - loads, stores, atomics. The pointers give the shape; masks and values stretch to it. */
 #include "sema.h"
 
-/* Argument i as i1 data; NULL in *out if it is not given. */
-static bool
-mask_arg(Lower *L, Call *c, u32 i, Value **out)
-{
-  *out = NULL;
-  if (!c->given[i])
-    return true;
-  Val v = c->args[i];
-  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1) {
-    if (v.kind != V_POISON)
-      ERR(L, v.span, E_ARGUMENT, c->name, "an i1 mask", val_str(L, v));
-    return false;
-  }
-  if (v.kind == V_CONST && v.k.i)
-    return true;
-  *out = val_value(L, v);
-  return true;
-}
-
 /* A number as what p points to: literals adapt, floats become any float, integers any number. */
 static Value *
 pointee_value(Lower *L, Call *c, Val v, const Value *p)
@@ -51,7 +32,7 @@ builtin_load(Lower *L, Call *c)
   const char *cache, *evict;
   bool is_volatile;
   Value *p = call_pointer(L, c, 0), *mask, *other = NULL;
-  if (!p || !mask_arg(L, c, 1, &mask) || !call_word(L, c, 3, "ca cg cs cv", NULL, &cache) ||
+  if (!p || !call_mask(L, c, 1, &mask) || !call_word(L, c, 3, "ca cg cs cv", NULL, &cache) ||
       !call_word(L, c, 4, "first last normal", NULL, &evict) || !call_bool(L, c, 5, false, &is_volatile))
     return val_poison(c->span);
   if (c->given[2] && !c->given[1])
@@ -92,7 +73,7 @@ builtin_store(Lower *L, Call *c)
 {
   const char *cache, *evict;
   Value *v[3] = {call_pointer(L, c, 0), NULL, NULL};
-  if (!v[0] || !(v[1] = pointee_value(L, c, c->args[1], v[0])) || !mask_arg(L, c, 2, &v[2]) ||
+  if (!v[0] || !(v[1] = pointee_value(L, c, c->args[1], v[0])) || !call_mask(L, c, 2, &v[2]) ||
       !call_word(L, c, 3, "wb cg cs wt", NULL, &cache) || !call_word(L, c, 4, "first last normal", NULL, &evict) ||
       !spread(L, c, v))
     return val_poison(c->span);
@@ -146,7 +127,7 @@ atomic_rmw(Lower *L, Call *c, const char *rmw)
     return val_poison(c->span);
   if (!atomic_type_ok(rmw, v[0]->type->dt))
     return bad_atomic(L, c, v[0]);
-  if (!(v[1] = pointee_value(L, c, c->args[1], v[0])) || !mask_arg(L, c, 2, &v[2]) || !order_words(L, c, 3, &sem, &scope) ||
+  if (!(v[1] = pointee_value(L, c, c->args[1], v[0])) || !call_mask(L, c, 2, &v[2]) || !order_words(L, c, 3, &sem, &scope) ||
       !spread(L, c, v))
     return val_poison(c->span);
   L->b.span = c->span;

@@ -258,6 +258,8 @@ asked_type(Lower *L, Call *c)
   Val v = c->args[0];
   if (v.kind == V_TYPE)
     return v.type;
+  if (v.kind == V_BUFFER)
+    return v.ir->type;
   return val_need_data(L, v, c->name) ? val_type_of(L, v) : NULL;
 }
 
@@ -268,16 +270,23 @@ builtin_extent(Lower *L, Call *c)
   const Type *t = asked_type(L, c);
   if (!t)
     return val_poison(c->span);
-  if (!type_is_tile(t))
+  if (!t->rank)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
   return call_axis(L, c, 1, t, &axis) ? val_const(const_int(t->shape[axis]), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_count(Lower *L, Call *c)
+{
+  Value *s = call_buffer(L, c, 0, true);
+  return s ? val_const(const_int(s->type->count), c->span) : val_poison(c->span);
 }
 
 Val
 builtin_rank(Lower *L, Call *c)
 {
   const Type *t = asked_type(L, c);
-  return t ? val_const(const_int(type_is_tile(t) ? t->rank : 0), c->span) : val_poison(c->span);
+  return t ? val_const(const_int(t->rank), c->span) : val_poison(c->span);
 }
 
 Val

@@ -34,13 +34,19 @@ val_type_of(Lower *L, Val v)
   return v.kind == V_IR ? v.ir->type : type_scalar(L->c, num_dtype(L, val_num(v), &v.k));
 }
 
+static bool
+is_list(Val v)
+{
+  return v.kind == V_TUPLE || v.kind == V_LIST;
+}
+
 static const char *
 list_str(Lower *L, Val v)
 {
   Buf b = {.arena = L->a};
   buf_putc(&b, v.kind == V_TUPLE ? '(' : '[');
   for (u32 i = 0; i < v.list.n && i < 8; i++)
-    buf_printf(&b, "%s%s", i ? ", " : "", val_str(L, v.list.v[i]));
+    buf_printf(&b, "%s%s", i ? ", " : "", is_list(v.list.v[i]) ? "..." : val_str(L, v.list.v[i]));
   buf_puts(&b, v.list.n > 8 ? ", ..." : "");
   buf_putc(&b, v.kind == V_TUPLE ? ')' : ']');
   return buf_str(&b);
@@ -63,6 +69,10 @@ val_str(Lower *L, Val v)
   case V_BUILTIN: return arena_printf(L->a, "the function '%s'", v.builtin->name);
   case V_TUPLE: case V_LIST: return list_str(L, v);
   case V_STR: return "a string";
+  case V_BUFFER: return type_str(L->c, v.ir->type);
+  case V_LAYOUT: return arena_printf(L->a, "the layout %s", layout_spec_text(v.layout));
+  case V_STRUCT: return arena_printf(L->a, "the struct '%s'", v.fn.decl->name);
+  case V_RECORD: return v.list.of->name;
   }
   return "?";
 }
@@ -73,8 +83,11 @@ val_need_data(Lower *L, Val v, const char *what)
 {
   if (val_is_data(v))
     return true;
-  if (v.kind != V_POISON)
-    ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v));
+  if (v.kind == V_POISON)
+    return false;
+  Diag *d = ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v));
+  if (v.kind == V_BUFFER)
+    diag_note(L->c, d, v.span, "shared memory is read with shared_load(s)");
   return false;
 }
 

@@ -37,14 +37,14 @@ static void tl_error(Span *at, Parser *p, const char *message);
 
 %union { Node *node; }
 
-%token KERNEL "kernel" FN "fn" CONST "const" TYPE "type" IMPORT "import" LET "let" VAR "var" IF "if" ELSE "else"
+%token KERNEL "kernel" FN "fn" CONST "const" TYPE "type" IMPORT "import" STRUCT "struct" LET "let" VAR "var" IF "if" ELSE "else"
 %token FOR "for" IN "in" WHILE "while" RETURN "return" BREAK "break" CONTINUE "continue" NONE "None"
 %token ADD_TO "+=" SUB_TO "-=" MUL_TO "*=" DIV_TO "/=" REM_TO "%=" AND_TO "&=" OR_TO "|=" XOR_TO "^=" SHL_TO "<<=" SHR_TO ">>="
 %token ARROW "->" LAND "&&" LOR "||" EQ "==" NE "!=" LE "<=" GE ">=" SHL "<<" SHR ">>" DOT "."
 %token <node> NAME "a name" NUMBER "a number" STRING "a string" TRUE "true" FALSE "false"
 %token YYEOF 0 "the end of the file"
 
-%type <node> file decl params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
+%type <node> file decl fields field_list field params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
 %type <node> expr primary type items item_list item list names default value_opt simple
 
 %right '?'
@@ -73,9 +73,13 @@ file:
 decl:
   "kernel" NAME '(' params ')' attrs block     { $$ = NAMED(N_KERNEL, $2, 3, $4, $6, $7); }
 | "fn" NAME '(' params ')' result block        { $$ = NAMED(N_FN, $2, 3, $4, $6, $7); }
+| "struct" NAME '{' fields '}'                 { $$ = NAMED(N_STRUCT, $2, 1, $4); }
 | "const" NAME ptype '=' expr ';'              { $$ = NAMED(N_CONST, $2, 2, $3, $5); }
 | "import" STRING ';'                          { $$ = NAMED(N_IMPORT, $2, 0, NULL); }
 ;
+fields: %empty { $$ = NODE0(N_PARAMS); } | field_list | field_list ',' { $$ = $1; };
+field_list: field { $$ = NODE1(N_PARAMS, $1); } | field_list ',' field { $$ = ADD($1, $3); };
+field: NAME ptype default      { $$ = NAMED(N_PARAM, $1, 2, $2, $3); };
 result: %empty { $$ = NULL; } | "->" type { $$ = $2; };
 ptype: %empty { $$ = NULL; } | ':' type { $$ = $2; };
 
@@ -174,6 +178,7 @@ primary:
   NAME | NUMBER | STRING | TRUE | FALSE
 | primary '(' args ')'         { $$ = JOIN(N_CALL, $1, $3); }
 | primary '[' items ']'        { $$ = JOIN(N_INDEX, $1, $3); }
+| primary "." NAME             { $$ = NAMED(N_FIELD, $3, 1, $1); }
 | '(' expr ')'                 { $$ = $2; $$->paren = true; }
 | '(' expr ',' list ')'        { $$ = JOIN(N_TUPLE, $2, $4); }
 | '(' error ')'                { $$ = NODE0(N_ERROR); }

@@ -31,14 +31,11 @@ lower_new(Program *p, Unit *u, Frame *frame, Module *m)
 static Val
 const_decl_value(Lower *L, const Node *d, Val v)
 {
-  if (v.kind == V_IR) {
+  if (!val_is_fixed(L, v)) {
     ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", d->name));
     return val_poison(v.span);
   }
-  const Type *t = kid(d, 0) ? lower_type(L, kid(d, 0)) : NULL;
-  if (!t || v.kind != V_CONST)
-    return v;
-  return val_assign(L, v.span, v, t, arena_printf(L->a, "'%s'", d->name), d->at);
+  return lower_annotated(L, v.span, v, kid(d, 0), arena_printf(L->a, "'%s'", d->name), d->at);
 }
 
 /* The value of a const declaration, computed at its first use in the scope of its file. */
@@ -107,7 +104,7 @@ check_type_setting(Lower *L, const Node *param, Val v)
 static Val
 check_const_setting(Lower *L, const Node *param, Val v)
 {
-  if (v.kind == V_IR || v.kind == V_TYPE) {
+  if (!val_is_fixed(L, v) || v.kind == V_TYPE) {
     ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name));
     return val_poison(v.span);
   }
@@ -244,6 +241,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   if (v.kind != V_VOID && v.kind != V_POISON)
     ERR(&L, v.span, E_RETURN, "a kernel returns nothing");
   op_create(&L.b, OP_RETURN, 0, NULL, 0, NULL, 0);
+  buffers_check(&L, f);
 }
 
 /* ---- names given from outside ---- */
@@ -391,6 +389,10 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   Val v = b ? b->val : val_void(param->span);
   if (param->kind == N_TPARAM) {
     buf_printf(out, "type %s %s\n", param->name, v.kind == V_TYPE ? type_str(L->c, v.type) : "-");
+    return;
+  }
+  if (v.kind == V_LAYOUT) {
+    buf_printf(out, "const %s layout %s\n", param->name, layout_spec_text(v.layout));
     return;
   }
   const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))

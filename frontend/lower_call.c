@@ -250,17 +250,14 @@ bind_type_param(Lower *L, const Node *param, Val v)
 static Val
 bind_typed(Lower *L, const Node *param, Val v)
 {
-  const Type *t = kid(param, 0) ? lower_type(L, kid(param, 0)) : NULL;
-  if (!t)
-    return kid(param, 0) ? val_poison(param->span) : v;
-  return val_assign(L, v.span, v, t, arena_printf(L->a, "'%s'", param->name), param->at);
+  return lower_annotated(L, v.span, v, kid(param, 0), arena_printf(L->a, "'%s'", param->name), param->at);
 }
 
 static Val
 bind_const_param(Lower *L, const Node *param, Val v)
 {
-  if (v.kind != V_IR)
-    return v.kind == V_POISON || !kid(param, 0) ? v : bind_typed(L, param, v);
+  if (val_is_fixed(L, v))
+    return v.kind == V_POISON ? v : bind_typed(L, param, v);
   diag_note(L->c, ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name)), param->at, "declared here");
   return val_poison(param->span);
 }
@@ -305,12 +302,13 @@ may_enter(Lower *L, Span call, const Node *decl)
 static Val
 result_value(Lower *L, const Node *decl, Val v, Span call)
 {
-  const Type *t = kid(decl, 1) ? lower_type(L, kid(decl, 1)) : NULL;
-  if (t && v.kind == V_VOID) {
-    ERR(L, decl->at, E_RETURN, arena_printf(L->a, "'%s' returns no value, its declaration says %s", decl->name, type_str(L->c, t)));
+  if (kid(decl, 1) && v.kind == V_VOID) {
+    Val want = lower_expr(L, kid(decl, 1));
+    ERR(L, decl->at, E_RETURN, arena_printf(L->a, "'%s' returns no value, its declaration says %s", decl->name,
+                                            want.kind == V_TYPE ? type_str(L->c, want.type) : val_str(L, want)));
     return val_poison(call);
   }
-  return t ? val_assign(L, v.span.hi ? v.span : call, v, t, "the result", kid(decl, 1)->span) : v;
+  return lower_annotated(L, v.span.hi ? v.span : call, v, kid(decl, 1), "the result", kid(decl, 1) ? kid(decl, 1)->span : call);
 }
 
 /* Lower fn's body here with one Val per parameter (V_VOID: not given). */
@@ -324,6 +322,7 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   Frame *saved = L->frame;
   Scope params, body;
   bool returned;
+  u32 open = buffers_open(L);
   L->frame = &frame;
   scope_push(L, &params);
   bind_params(L, decl, given);
@@ -332,6 +331,8 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   v = frame.failed ? val_poison(call) : result_value(L, decl, v, call);
   L->frame = saved;
   v.span = call;
+  L->b.span = call;
+  buffers_close(L, open, &v);
   return v;
 }
 
@@ -349,10 +350,10 @@ lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args)
   return val_poison(call);
 }
 
-static Val
-call_fn(Lower *L, const Node *n, Val fn)
+/* The arguments of call n by parameter of `name`, V_VOID where none is given; NULL after reporting. */
+Val *
+lower_args(Lower *L, const Node *n, const char *name, const Node *params)
 {
-  const Node *params = kid(fn.fn.decl, 0);
   u32 count = params->nkids;
   const char **names = NEW_ARRAY(L->a, const char *, count + 1);
   Val *given = NEW_ARRAY(L->a, Val, count + 1);
@@ -361,14 +362,21 @@ call_fn(Lower *L, const Node *n, Val fn)
     names[i] = params->kids[i]->name;
     given[i] = val_void(n->span);
   }
-  if (!eval_args(L, n, 1, fn.fn.decl->name, (ArgNames){names, count}, given, is_given))
-    return val_poison(n->span);
+  if (!eval_args(L, n, 1, name, (ArgNames){names, count}, given, is_given))
+    return NULL;
   for (u32 i = 0; i < count; i++)
     if (is_given[i] && given[i].kind == V_VOID) {
       ERR(L, given[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", names[i]), "nothing");
-      return val_poison(n->span);
+      return NULL;
     }
-  return call_decl(L, n->span, fn, given);
+  return given;
+}
+
+static Val
+call_fn(Lower *L, const Node *n, Val fn)
+{
+  Val *given = lower_args(L, n, fn.fn.decl->name, kid(fn.fn.decl, 0));
+  return given ? call_decl(L, n->span, fn, given) : val_poison(n->span);
 }
 
 /* callee(args): a conversion, a function of the language, or an fn. */
@@ -379,6 +387,7 @@ lower_call(Lower *L, const Node *n)
   switch (f.kind) {
   case V_TYPE: return call_type(L, n, f.type);
   case V_FN: return call_fn(L, n, f);
+  case V_STRUCT: return lower_struct(L, n, f);
   case V_BUILTIN: return call_builtin(L, n, f.builtin);
   case V_POISON: break;
   default: ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f));

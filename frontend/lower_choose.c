@@ -88,7 +88,9 @@ same_thing(Val a, Val b)
   case V_VOID: return true;
   case V_CONST: return const_equal(a.k, b.k);
   case V_TYPE: return a.type == b.type;
-  case V_FN: return a.fn.decl == b.fn.decl;
+  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
+  case V_BUFFER: return a.ir == b.ir;
+  case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
   case V_BUILTIN: return a.builtin == b.builtin;
   case V_STR: return !strcmp(a.str, b.str);
   default: return false;
@@ -105,7 +107,7 @@ join(Join *j, Val a, Val b)
     return a;
   if (val_is_data(a) && val_is_data(b))
     return join_data(j, a, b);
-  if (a.kind != b.kind || (a.kind != V_TUPLE && a.kind != V_LIST) || a.list.n != b.list.n) {
+  if (a.kind != b.kind || !val_is_many(a) || a.list.n != b.list.n || a.list.of != b.list.of) {
     ERR(j->L, j->at, E_ARMS, val_str(j->L, a), val_str(j->L, b));
     return val_poison(j->at);
   }
@@ -122,7 +124,7 @@ join_resolve(const Join *j, Val *v, Value *const *results, u32 *next)
 {
   if (v->kind == V_IR)
     v->ir = results[(*next)++];
-  if (v->kind == V_TUPLE || v->kind == V_LIST)
+  if (val_is_many(*v))
     for (u32 i = 0; i < v->list.n; i++)
       join_resolve(j, &v->list.v[i], results, next);
 }

@@ -124,10 +124,21 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
   return val_ir(ir_binary(&L->b, code, v[0], v[1]), span);
 }
 
+/* Types and layouts are equal or not. */
+static bool
+compares_fixed(Oper op, Val a, Val b)
+{
+  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT);
+}
+
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
 Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
+  if (compares_fixed(op, a, b)) {
+    bool same = a.kind == V_TYPE ? a.type == b.type : layout_spec_text(a.layout) == layout_spec_text(b.layout);
+    return val_const(const_bool(same == (op == O_EQ)), span);
+  }
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
   bool ok = val_need_data(L, a, what);
   if (!val_need_data(L, b, what) || !ok)
@@ -299,6 +310,8 @@ lower_index(Lower *L, const Node *n)
     const Type *t = tile_type_of(L, n, x.type);
     return t ? val_type(t, n->span) : val_poison(n->span);
   }
+  if (x.kind == V_BUFFER)
+    return lower_index_buffer(L, n, x);
   return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
 }
 
@@ -367,6 +380,7 @@ lower_kind(Lower *L, const Node *n)
   case N_COND: return lower_cond(L, n);
   case N_CALL: return lower_call(L, n);
   case N_INDEX: return lower_index(L, n);
+  case N_FIELD: return lower_field(L, n);
   case N_LIST: return lower_items(L, n, V_LIST);
   case N_TUPLE: return lower_items(L, n, V_TUPLE);
   case N_PTR: return lower_pointer_type(L, n);
@@ -404,6 +418,16 @@ lower_over_limit(Lower *L, const Node *n)
   if (what)
     stop(L, n->span, what);
   return L->stopped;
+}
+
+/* Count work beyond the walk; false when there was too much. */
+bool
+lower_spend(Lower *L, Span at, u32 work)
+{
+  L->work += work;
+  if (L->work > LOWER_WORK_MAX)
+    stop(L, at, "calls and unrolled loops make this kernel too large");
+  return !L->stopped;
 }
 
 /* What expression n gives; poison after reporting. */

@@ -37,7 +37,7 @@ scope_add(Lower *L, const char *name, Span at, Val v)
     diag_note(L->c, ERR(L, at, E_REDEFINED, name), old->span, "it was declared here");
   Binding *b = NEW(L->a, Binding);
   *b = (Binding){.name = name, .span = at, .val = v, .next = s->last};
-  if (v.kind == V_IR && !v.ir->name)
+  if ((v.kind == V_IR || v.kind == V_BUFFER) && !v.ir->name)
     v.ir->name = name;
   s->last = b;
   return b;
@@ -121,6 +121,8 @@ decl_value(Lower *L, const Node *n, Unit *u, u32 index)
     return lower_const_decl(L, u, index);
   if (d->kind == N_FN)
     return (Val){.kind = V_FN, .fn = {d, u}};
+  if (d->kind == N_STRUCT)
+    return (Val){.kind = V_STRUCT, .fn = {d, u}};
   Diag *e = ERR(L, n->at, E_NOT_VALUE, arena_printf(L->a, "'%s'", n->name), "a kernel");
   diag_note(L->c, e, d->at, "declared here");
   return val_poison(n->span);
@@ -141,6 +143,16 @@ predeclared(Lower *L, const char *name, Val *out)
   else
     return false;
   return true;
+}
+
+/* Something declares the name of NAME node n. */
+bool
+lower_is_known(Lower *L, const Node *n)
+{
+  Val v;
+  Unit *u;
+  u32 index;
+  return scope_find(L, n->name) || program_find(L->prog, L->frame->unit, n->name, &u, &index) || predeclared(L, n->name, &v);
 }
 
 /* What the NAME node n stands for. */

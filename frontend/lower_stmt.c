@@ -62,12 +62,11 @@ static Val
 declared_value(Lower *L, const Node *n)
 {
   Val v = lower_expr(L, kid(n, 1));
-  const Type *t = kid(n, 0) ? lower_type(L, kid(n, 0)) : NULL;
   if (v.kind == V_VOID) {
     ERR(L, v.span, E_NOT_VALUE, arena_printf(L->a, "'%s'", n->name), "nothing");
     return val_poison(v.span);
   }
-  return t ? val_assign(L, v.span, v, t, arena_printf(L->a, "'%s'", n->name), n->at) : kid(n, 0) ? val_poison(v.span) : v;
+  return lower_annotated(L, v.span, v, kid(n, 0), arena_printf(L->a, "'%s'", n->name), n->at);
 }
 
 static void
@@ -91,14 +90,9 @@ lower_lets(Lower *L, const Node *n)
 static void
 lower_var(Lower *L, const Node *n)
 {
-  Val v = declared_value(L, n);
-  if (!val_need_data(L, v, arena_printf(L->a, "'%s'", n->name)))
-    v = val_poison(v.span);
-  else
-    v = val_ir(val_value(L, v), v.span);
+  Val v = var_value(L, declared_value(L, n), arena_printf(L->a, "'%s'", n->name));
   Binding *b = scope_add(L, n->name, n->at, v);
   b->var = true;
-  b->type = v.kind == V_IR ? v.ir->type : NULL;
 }
 
 static Val
@@ -113,7 +107,8 @@ assign_to_what(Lower *L, const Node *target)
     diag_note(L->c, d, target->span, "a variable is declared first: var %s = ...", target->name);
   } else if (target->kind != N_ERROR) {
     Diag *d = ERR(L, target->span, E_ASSIGN, "this");
-    diag_note(L->c, d, target->span, "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
+    diag_note(L->c, d, target->span, target->kind == N_FIELD ? "a struct is made anew: x = Name(...)"
+              : "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
   }
   return val_poison(target->span);
 }
@@ -134,16 +129,12 @@ lower_assign(Lower *L, const Node *n)
     old.from = b->span;
     v = lower_binary(L, n->op, n->span, n->at, old, v);
   }
-  if (!b->type || v.kind == V_POISON)
+  Val x = var_assign(L, kid(n, 1)->span, v, b->val, arena_printf(L->a, "'%s'", target->name), b->span);
+  if (x.kind == V_POISON)
     return;
-  Val x = val_assign(L, kid(n, 1)->span, v, b->type, arena_printf(L->a, "'%s'", target->name), b->span);
-  if (x.kind == V_CONST)
-    x = val_ir(val_value(L, x), x.span);
-  if (x.kind == V_IR) {
-    b->val = x;
-    if (!x.ir->name)
-      x.ir->name = b->name;
-  }
+  b->val = x;
+  if (x.kind == V_IR && !x.ir->name)
+    x.ir->name = b->name;
 }
 
 static void
@@ -166,7 +157,7 @@ add_assigned(Lower *L, Vars *vars, Node *body)
   u32 n = body ? ast_assigned(L->a, body, &names) : 0;
   for (u32 i = 0; i < n; i++) {
     Binding *b = scope_find(L, names[i]);
-    bool known = !b || !b->var || b->val.kind != V_IR;
+    bool known = !b || !b->var || b->val.kind == V_POISON;
     for (u32 k = 0; !known && k < vars->len; k++)
       known = vars->data[k] == b;
     if (!known)
@@ -174,22 +165,26 @@ add_assigned(Lower *L, Vars *vars, Node *body)
   }
 }
 
-static Value **
+/* The run-time values of all variables, part by part. */
+static Values
 vars_values(Lower *L, const Vars *vars)
 {
-  Value **v = NEW_ARRAY(L->a, Value *, vars->len + 1);
+  Values v = {0};
+  vec_push(L->a, &v, NULL);
+  v.len = 0;
   for (u32 i = 0; i < vars->len; i++)
-    v[i] = vars->data[i]->val.ir;
+    val_parts(L, vars->data[i]->val, &v);
   return v;
 }
 
 static void
-vars_set(const Vars *vars, Value *const *values)
+vars_set(Lower *L, const Vars *vars, Value *const *values)
 {
   for (u32 i = 0; i < vars->len; i++) {
-    vars->data[i]->val.ir = values[i];
-    if (!values[i]->name)
-      values[i]->name = vars->data[i]->name;
+    Binding *b = vars->data[i];
+    b->val = val_with_parts(L, b->val, &values);
+    if (b->val.kind == V_IR && !b->val.ir->name)
+      b->val.ir->name = b->name;
   }
 }
 
@@ -208,22 +203,21 @@ lower_arm(Lower *L, Op *op, u32 arm, Node *body)
 }
 
 static void
-if_results(Lower *L, const Node *n, Op *op, const Vars *vars, Value *const *before, Value *const *then, Value *const *els)
+if_results(Lower *L, const Node *n, Op *op, const Vars *vars, const Values *then, const Values *els)
 {
   Builder arms[2] = {builder_at_end(L->b.func, op->regions[0]), builder_at_end(L->b.func, op->regions[1])};
-  Value **a = NEW_ARRAY(L->a, Value *, vars->len + 1), **b = NEW_ARRAY(L->a, Value *, vars->len + 1);
+  Value **a = NEW_ARRAY(L->a, Value *, then->len + 1), **b = NEW_ARRAY(L->a, Value *, then->len + 1);
+  Value **after = NEW_ARRAY(L->a, Value *, then->len + 1);
   u32 count = 0;
-  vars_set(vars, before);
-  for (u32 i = 0; i < vars->len; i++) {
-    if (then[i] == els[i]) {
-      vars->data[i]->val.ir = then[i];
+  for (u32 i = 0; i < then->len; i++) {
+    after[i] = then->data[i];
+    if (then->data[i] == els->data[i])
       continue;
-    }
-    a[count] = then[i];
-    b[count++] = els[i];
-    vars->data[i]->val.ir = op_add_result(op, then[i]->type);
-    vars->data[i]->val.ir->name = vars->data[i]->name;
+    a[count] = then->data[i];
+    b[count++] = els->data[i];
+    after[i] = op_add_result(op, then->data[i]->type);
   }
+  vars_set(L, vars, after);
   arms[0].span = arms[1].span = n->span;
   ir_yield(&arms[0], count, a);
   ir_yield(&arms[1], count, b);
@@ -253,14 +247,14 @@ lower_if(Lower *L, const Node *n)
   Vars vars = {0};
   add_assigned(L, &vars, kid(n, 1));
   add_assigned(L, &vars, kid(n, 2));
-  Value **before = vars_values(L, &vars);
+  Values before = vars_values(L, &vars);
   Op *op = ir_if(&L->b, cond, 0, NULL);
   lower_arm(L, op, 0, kid(n, 1));
-  Value **then = vars_values(L, &vars);
-  vars_set(&vars, before);
+  Values then = vars_values(L, &vars);
+  vars_set(L, &vars, before.data);
   lower_arm(L, op, 1, kid(n, 2));
-  Value **els = vars_values(L, &vars);
-  if_results(L, n, op, &vars, before, then, els);
+  Values els = vars_values(L, &vars);
+  if_results(L, n, op, &vars, &then, &els);
 }
 
 /* ---- loops ---- */
@@ -342,19 +336,21 @@ lower_for_range(Lower *L, const Node *n, const Range *r)
   Vars vars = {0};
   add_assigned(L, &vars, kid(n, 1));
   L->b.span = n->span;
-  Op *op = ir_for(&L->b, b[0], b[1], b[2], vars.len, vars_values(L, &vars));
+  Values carried = vars_values(L, &vars);
+  Op *op = ir_for(&L->b, b[0], b[1], b[2], carried.len, carried.data);
   if (r->stages)
     op_set_int(op, AT_STAGES, r->stages);
   if (r->unroll)
     op_set_int(op, AT_UNROLL, r->unroll);
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[0]);
-  vars_set(&vars, op->regions[0]->args + 1);
+  vars_set(L, &vars, op->regions[0]->args + 1);
   lower_loop_body(L, kid(n, 1), n->name, n->at, val_ir(op->regions[0]->args[0], n->at));
   L->b.span = n->span;
-  ir_yield(&L->b, vars.len, vars_values(L, &vars));
+  carried = vars_values(L, &vars);
+  ir_yield(&L->b, carried.len, carried.data);
   L->b = saved;
-  vars_set(&vars, op->results);
+  vars_set(L, &vars, op->results);
 }
 
 static void
@@ -372,8 +368,12 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
     return;
   }
   u32 errors = diag_errors(L->c);
-  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += TURN_WORK)
+  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += TURN_WORK) {
+    u32 open = buffers_open(L);
     lower_loop_body(L, kid(n, 1), n->name, n->at, val_const(const_int(lo + (i64)(t * (u64)step)), n->at));
+    L->b.span = n->span;
+    buffers_close(L, open, NULL);
+  }
 }
 
 static void
@@ -417,24 +417,26 @@ lower_while(Lower *L, const Node *n)
   Vars vars = {0};
   add_assigned(L, &vars, kid(n, 1));
   L->b.span = n->span;
-  Op *op = ir_while(&L->b, vars.len, vars_values(L, &vars));
+  Values carried = vars_values(L, &vars);
+  Op *op = ir_while(&L->b, carried.len, carried.data);
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[0]);
-  vars_set(&vars, op->regions[0]->args);
+  vars_set(L, &vars, op->regions[0]->args);
   Value *cond = while_condition(L, n);
   L->b.span = n->span;
-  Value **xs = NEW_ARRAY(L->a, Value *, vars.len + 1);
+  Value **xs = NEW_ARRAY(L->a, Value *, carried.len + 1);
   xs[0] = cond ? cond : ir_const_bits(&L->b, type_scalar(L->c, DT_I1), 0);
-  for (u32 i = 0; i < vars.len; i++)
+  for (u32 i = 0; i < carried.len; i++)
     xs[i + 1] = op->regions[0]->args[i];
-  op_create(&L->b, OP_CONDITION, vars.len + 1, xs, 0, NULL, 0);
+  op_create(&L->b, OP_CONDITION, carried.len + 1, xs, 0, NULL, 0);
   L->b = builder_at_end(saved.func, op->regions[1]);
-  vars_set(&vars, op->regions[1]->args);
+  vars_set(L, &vars, op->regions[1]->args);
   lower_loop_body(L, kid(n, 1), NULL, n->span, val_void(n->span));
   L->b.span = n->span;
-  ir_yield(&L->b, vars.len, vars_values(L, &vars));
+  carried = vars_values(L, &vars);
+  ir_yield(&L->b, carried.len, carried.data);
   L->b = saved;
-  vars_set(&vars, op->results);
+  vars_set(L, &vars, op->results);
 }
 
 /* ---- returning ---- */
@@ -530,10 +532,19 @@ lower_returning(Lower *L, Node *n, const Cont *k, bool *returned)
 /* ---- all statements ---- */
 
 static void
+lower_scope(Lower *L, Node *n)
+{
+  u32 open = buffers_open(L);
+  lower_block(L, n);
+  L->b.span = (Span){n->span.hi - 1, n->span.hi};
+  buffers_close(L, open, NULL);
+}
+
+static void
 lower_stmt(Lower *L, Node *n)
 {
   switch (n->kind) {
-  case N_BLOCK: lower_block(L, n); break;
+  case N_BLOCK: lower_scope(L, n); break;
   case N_LET: lower_let(L, n); break;
   case N_LETS: lower_lets(L, n); break;
   case N_VAR: lower_var(L, n); break;

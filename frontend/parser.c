@@ -239,7 +239,7 @@ static const struct { const char *members, *name, *sign; } token_sets[] = {
   {"+ - * / % & | ^ << >> == != < <= > >= && || ? [ (", "an operator", "'/'"},
   {"+= -= *= /= %= &= |= ^= <<= >>=", "an assignment", "+="},
   {"name number string true false ( [ - ~ ! *", "an expression", "a number"},
-  {"kernel fn const import", "a declaration", "kernel"},
+  {"kernel fn const struct import", "a declaration", "kernel"},
 };
 
 static const char *

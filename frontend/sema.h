@@ -6,7 +6,9 @@
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
  * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_expr.c, lower_choose.c,
- * lower_call.c, builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
+ * lower_call.c, lower_struct.c (structs, and variables of many parts), lower_buffer.c (life of shared buffers),
+ * layouts.c (layouts as values), builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting),
+ * consteval.c (constants).
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -23,12 +25,16 @@ typedef struct Const {
 } Const;
 
 typedef enum ValKind {
-  V_POISON, V_VOID, V_IR, V_CONST, V_TYPE, V_FN, V_BUILTIN, V_TUPLE, V_LIST, V_STR
+  V_POISON, V_VOID, V_IR, V_CONST, V_TYPE, V_FN, V_BUILTIN, V_TUPLE, V_LIST, V_STR,
+  V_BUFFER,               /* a shared buffer or a row of them: `ir` */
+  V_LAYOUT,               /* not applied to a shape yet */
+  V_STRUCT, V_RECORD      /* a struct declaration: `fn`; a value of one: `list` of its fields, `of` */
 } ValKind;
 typedef struct Val Val;
 typedef struct Unit Unit;
 typedef struct Builtin Builtin;
 typedef struct Call Call;
+typedef struct LayoutSpec LayoutSpec;
 struct Val {
   ValKind kind;
   Span span;              /* the expression */
@@ -39,7 +45,8 @@ struct Val {
     const Type *type;
     struct { Node *decl; Unit *unit; } fn;
     const Builtin *builtin;
-    struct { Val *v; u32 n; } list;
+    struct { Val *v; u32 n; const Node *of; } list;
+    const LayoutSpec *layout;
     const char *str;
   };
 };
@@ -49,8 +56,7 @@ typedef struct Binding Binding;
 struct Binding {
   const char *name;
   Span span;
-  bool var;
-  const Type *type;       /* of a var, fixed by its declaration; NULL: poisoned */
+  bool var;               /* its val changes; the types of its run-time parts stay */
   Val val;
   Binding *next;
 };
@@ -87,12 +93,15 @@ struct Frame {
   u32 loops;              /* loops around the current statement */
   bool failed;            /* its result is not to be complained about */
 };
+typedef struct Freed { const Value *buffer; Block *block; Span at; } Freed;
 typedef struct Lower {
   Ctx *c;
   Arena *a;
   Program *prog;
   Builder b;
   Frame *frame;
+  VEC(Freed) freed;
+  VEC(Value *) allocs;    /* buffers whose scope is open */
   u32 depth;              /* of the walk */
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
@@ -118,6 +127,7 @@ void scope_pop(Lower *L);
 Binding *scope_add(Lower *L, const char *name, Span at, Val v);      /* an error if the scope has it already */
 Binding *scope_find(const Lower *L, const char *name);
 Val lower_name(Lower *L, const Node *n);
+bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
@@ -129,8 +139,11 @@ Val lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b);
 Val lower_body(Lower *L, Node *body, bool *returned);
 Val lower_call(Lower *L, const Node *n);
 Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* positional arguments only */
+/* The arguments of call n by parameter of `name`, V_VOID where none is given; NULL after reporting. */
+Val *lower_args(Lower *L, const Node *n, const char *name, const Node *params);
 bool lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out);
 bool lower_over_limit(Lower *L, const Node *n);                      /* too deep or too large: reports once, stops everything */
+bool lower_spend(Lower *L, Span at, u32 work);                       /* likewise, for work other than walking nodes */
 bool lower_may_nest(Lower *L, Span at);                              /* another loop or if may be opened */
 Val lower_cond(Lower *L, const Node *n);
 Val lower_logic(Lower *L, const Node *n);
@@ -138,6 +151,39 @@ Val lower_condition(Lower *L, const Node *n);                        /* scalar o
 bool const_promote(Lower *L, Val v, int num, Const *out);            /* a constant brought to num; reports if it does not fit */
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
 Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
+
+/* ---- lower_struct.c ---- */
+static inline bool val_is_many(Val v) { return v.kind == V_RECORD || v.kind == V_TUPLE || v.kind == V_LIST; }
+Val lower_struct(Lower *L, const Node *n, Val decl);                 /* Name(field, name=field) */
+Val lower_field(Lower *L, const Node *n);                            /* x.name */
+/* v where the source says `: type` (a struct's name too); node NULL: v itself. */
+Val lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared);
+Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */
+Val var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared);   /* v in place of old */
+typedef VEC(Value *) Values;
+void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
+Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */
+
+bool val_is_fixed(Lower *L, Val v);                                  /* nothing in it is known only at run time */
+
+/* ---- lower_buffer.c ---- */
+static inline Val val_buffer(Value *v, Span at) { return (Val){.kind = V_BUFFER, .span = at, .ir = v}; }
+Value *buffer_root(Value *v);                                        /* the shared_alloc that v views; NULL if unknown */
+bool buffer_alive(Lower *L, Span at, Value *v);                      /* reports a use after free */
+bool buffer_free(Lower *L, Span at, Value *v);
+u32 buffers_open(const Lower *L);                                    /* a scope begins */
+void buffers_close(Lower *L, u32 mark, const Val *result);           /* it ends: free what it made and result does not hold */
+void buffers_check(Lower *L, Func *f);                               /* at the end of a kernel: waits and copies */
+Val buffer_permuted(Lower *L, Call *c, const int *perm);             /* perm NULL: argument 1 */
+Val buffer_reshaped(Lower *L, Call *c);
+Val lower_index_buffer(Lower *L, const Node *n, Val x);              /* s[i] */
+
+/* ---- layouts.c ---- */
+const char *layout_spec_text(const LayoutSpec *s);                   /* as the language spells it; equal texts are equal pointers */
+typedef struct LayoutUse { const Layout *layout; u32 pad_every, pad; } LayoutUse;
+/* The layout for registers (shared: for a buffer) of these extents; false after reporting. warps 0: as many as it has. */
+bool layout_use(Lower *L, Span at, const LayoutSpec *s, const Type *t, u32 warps, bool shared, LayoutUse *out);
+Value *layout_wish(Lower *L, Call *c, u32 i, Value *x);              /* x as argument i (may be absent) wants it; NULL after reporting */
 
 /* ---- convert.c ---- */
 enum { NUM_INT = DT_COUNT, NUM_FLOAT };                              /* "dtype" of untyped literals */
@@ -215,6 +261,11 @@ bool call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out);
 bool call_bool(Lower *L, Call *c, u32 i, bool absent, bool *out);
 bool call_shape(Lower *L, Call *c, u32 i, u32 *rank, u32 *shape);
 bool call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis);
+/* A list of n integers (or one integer) of at most `most`; a value of `what`. */
+bool call_ints(Lower *L, Call *c, u32 i, const char *what, u32 most, u32 *n, i64 *out);
+bool call_perm(Lower *L, Call *c, u32 i, u32 rank, int *perm);
+Value *call_buffer(Lower *L, Call *c, u32 i, bool row);              /* one buffer; row: one or a row */
+bool call_mask(Lower *L, Call *c, u32 i, Value **out);               /* i1 data; NULL if not given or all true */
 bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);
 bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */

@@ -30,7 +30,8 @@
  * Step 4 finds no conflicts whenever the dimensions allow; they do if both vectors are equal, else it
  * depends on step 2. All pairs of widths (at most 5 x 5, plus ldmatrix and stmatrix) are built, checked and
  * counted, and the cheapest is taken: COST_WAVEFRONT per wavefront, COST_ACCESS per instruction, so
- * wavefronts decide and width breaks ties.
+ * wavefronts decide and width breaks ties. Registers are 32 bits: where the elements that share one are not the same in the
+ * layout and in the access, putting them together costs COST_MOVE for every register an element comes from but one.
  *
  * Example, equal widths: a 32 x 32 f32 tile in one warp comes in rows (registers c0 c1 .., lanes c2 c3 c4 r0
  * r1) and goes out with a row per lane (registers c0 .. c4, lanes r0 .. r4). b0 b1 = c0 c1 is a 16-byte
@@ -511,11 +512,26 @@ build_swizzle(Ctx *c, Swizzle *s)
 
 /* ---- choosing ---- */
 
+/* Moves that make one 32-bit register of neighbours in l from what plain accesses to smem give, or the other way round. */
+static u32
+repack_moves(const Layout *l, const Layout *smem, u32 elem_bits)
+{
+  u32 bits = elem_bits < 32 ? log2_u32(WORD_BYTES / elem_bytes(elem_bits)) : 0, apart = 0, swapped = 0;
+  Basis word = {0};
+  if (l->in_bits[IN_REG] < bits || smem->in_bits[IN_OFFSET] < bits) return 0;
+  for (u32 i = 0; i < bits; i++) basis_add(&word, smem->col[IN_OFFSET][i], 0, NULL);
+  for (u32 i = 0; i < bits; i++) {
+    swapped |= l->col[IN_REG][i] != smem->col[IN_OFFSET][i];
+    apart += basis_add(&word, l->col[IN_REG][i], 0, NULL);
+  }
+  return apart ? (1u << apart) - 1 : swapped;
+}
+
 /* Cost of one side against smem, or of the best that could be with smem NULL; ~0u if it does not fit. */
 static u32
 side_cost(const Side *s, const Layout *smem, u32 elem_bits, u32 *conflicts)
 {
-  u32 held = s->l->in_bits[IN_REG] - popcount_u32(layout_free_bits(s->l, IN_REG)), wavefronts, accesses;
+  u32 held = s->l->in_bits[IN_REG] - popcount_u32(layout_free_bits(s->l, IN_REG)), wavefronts, accesses, moves = 0;
   MatrixAccess m;
   *conflicts = 0;
   if (s->matrix) {
@@ -530,8 +546,9 @@ side_cost(const Side *s, const Layout *smem, u32 elem_bits, u32 *conflicts)
     accesses = 1u << (held - s->vec);
     if (smem && !layout_access_fits(s->l, smem, 1u << s->vec)) return ~0u;
     if (smem) *conflicts = layout_bank_conflicts(s->l, smem, 1u << s->vec, elem_bits);
+    if (smem) moves = repack_moves(s->l, smem, elem_bits) * (((elem_bytes(elem_bits) << held) + WORD_BYTES - 1) / WORD_BYTES);
   }
-  return accesses * (COST_WAVEFRONT * (wavefronts + *conflicts) + COST_ACCESS);
+  return accesses * (COST_WAVEFRONT * (wavefronts + *conflicts) + COST_ACCESS) + moves * COST_MOVE;
 }
 
 static void
