@@ -37,6 +37,7 @@
  * Invariants for editors: place_operand_layout is the only place that knows how an op relates its operands'
  * layouts to its own, and the rewriter and the verifier must agree with it; later passes only remove or move
  * conversions. */
+#include "buffers.h"
 #include "place.h"
 
 /* Row-major order must mean the same among the padded extents: beyond the trailing extents that agree, only
@@ -88,6 +89,7 @@ pass_assign_layout(Ctx *c, Module *m)
     place_candidates(&p);
     place_solve(&p);
     place_rewrite(&p);
+    buffers_place(c, p.f);
   }
   m->phase = PHASE_PLACED;
 }

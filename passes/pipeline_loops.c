@@ -27,6 +27,7 @@
  * consecutive bytes). A conversion of the loaded tile goes away: the reader loads in the layout it wants.
  *
  * What cannot be copied stays a load where it was, with a remark that says why. */
+#include "buffers.h"
 #include "internal.h"
 
 enum { MAX_LOADS = 16 };
@@ -105,64 +106,6 @@ slice_value(Pipe *p, Value *v, const char **why)
   return true;
 }
 
-/* The lowest registers of l, vec of them, lie in smem side by side, aligned, in every thread. */
-static bool
-copy_fits(Ctx *c, const Layout *l, const Layout *smem, u32 vec)
-{
-  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], low = log2_u32(vec), others = 0;
-  if (!layout_to_offset(c, l, smem, cols) || l->in_bits[IN_REG] < low)
-    return false;
-  for (u32 i = 0; i < low; i++)
-    if (cols[IN_REG][i] != 1u << i)
-      return false;
-  for (u32 in = IN_REG; in <= IN_WARP; in++)
-    for (u32 i = in == IN_REG ? low : 0; i < l->in_bits[in]; i++)
-      others |= cols[in][i];
-  return !(others & (vec - 1));
-}
-
-/* Wavefronts and register moves to read a tile of layout `want` from smem. */
-static u32
-read_cost(Pipe *p, const Layout *want, const Layout *smem, u32 bits)
-{
-  u32 regs = layout_regs(want), vec = layout_access_vec(want, smem, bits), least;
-  u32 wavefronts = (vec * bits * 32 + 1023) / 1024;
-  least = regs / vec * (wavefronts + layout_bank_conflicts(want, smem, vec, bits)) * 4 + (bits < 32 ? regs * bits / 32 : 0);
-  for (int trans = 0; trans < 2 && target_has(p->c->target, F_LDMATRIX); trans++) {
-    MatrixAccess m;
-    if (layout_matrix_access(want, smem, bits, trans, &m) && m.groups * (m.count + m.conflicts) * 4 < least)
-      least = m.groups * (m.count + m.conflicts) * 4;
-  }
-  return least;
-}
-
-/* Rows as in memory, their 16-byte pieces exclusive-ored with the row: what lies side by side in global memory stays within
- * one 128-byte line of shared memory. (A copy whose two halves of a 32-byte sector part company reads the sector twice.) */
-static const Layout *
-swizzle_for(Pipe *p, const Type *t, const Layout *want, u32 vec)
-{
-  const Layout *best = NULL, *l = t->layout;
-  u32 least = UINT32_MAX;
-  int order[MAX_RANK], fast = t->rank - 1;
-  for (int d = 0; d < t->rank; d++)
-    if (layout_contiguous_regs(l, d) > layout_contiguous_regs(l, fast))
-      fast = d;
-  order[0] = fast;
-  for (int d = t->rank - 1, i = 1; d >= 0; d--)
-    if (d != fast)
-      order[i++] = d;
-  for (u32 phases = 8; phases; phases /= 2)
-    for (u32 per = 1; per <= 4; per *= 2) {
-      const Layout *smem = layout_swizzled(p->c, t->rank, t->shape, vec, per, phases, order);
-      u32 cost = copy_fits(p->c, l, smem, vec) ? read_cost(p, want, smem, type_elem_bits(t)) : UINT32_MAX;
-      if (cost < least) {
-        least = cost;
-        best = smem;
-      }
-    }
-  return best;
-}
-
 /* The layout that a conversion of the loaded tile asks for, right behind it or behind a cast of it. */
 static const Layout *
 readers_layout(const Op *load)
@@ -181,12 +124,12 @@ static const Layout *
 choose_shared(Pipe *p, const Piece *x, u32 vec)
 {
   const Type *t = op_result(x->load)->type;
-  const Layout *want = x->want ? x->want : t->layout, *smem = swizzle_for(p, t, want, vec);
+  const Layout *want = x->want ? x->want : t->layout, *smem = buffer_swizzle(p->c, t, t->layout, want, vec);
   SharedPlan plan = {0};
   if (smem || want == t->layout)
     return smem;
   layout_shared_plan(p->c, t->layout, want, type_elem_bits(t), target_has(p->c->target, F_LDMATRIX), false, &plan);
-  return plan.smem && copy_fits(p->c, t->layout, plan.smem, vec) ? plan.smem : NULL;
+  return plan.smem && buffer_copy_fits(p->c, t->layout, plan.smem, vec) ? plan.smem : NULL;
 }
 
 /* NULL if the load can be copied asynchronously, else why not. */

@@ -7,9 +7,10 @@
 enum { MAX_CANDIDATES = 8 };
 #define NO_VAR UINT32_MAX
 
-/* A load, store or atomic, with what is known of its addresses before values are rebuilt. */
+/* A load, store, atomic or asynchronous copy, with what is known of its addresses before values are rebuilt. */
 typedef struct MemOp {
   Op *op;
+  const Value *at;                    /* the addresses */
   const AxisInfo *ptr, *mask;
   u32 dim, vec;                       /* fastest dimension in memory; most elements per access along it */
   u32 elem_bytes;

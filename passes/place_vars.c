@@ -280,16 +280,17 @@ static void
 add_mem(Place *p, Op *op, Var *v)
 {
   MemOp *m = NEW(p->c->scratch, MemOp);
-  const Value *ptr = op_operand(op, 0);
+  const Value *ptr = op_operand(op, op->code == OP_ASYNC_COPY ? 1 : 0);
   u32 mask_at = op->code == OP_LOAD ? 1 : 2;
   const Value *mask = op->code != OP_ATOMIC_CAS ? op_operand(op, mask_at) : NULL;
   m->op = op;
+  m->at = ptr;
   m->ptr = &p->axes[ptr->id];
   m->mask = mask ? &p->axes[mask->id] : NULL;
   m->elem_bytes = dtype_bytes(ptr->type->dt);
   m->dim = fastest_dim(m->ptr, ptr->type->rank);
   m->vec = 1;
-  if (op->code == OP_LOAD || op->code == OP_STORE)
+  if (op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ASYNC_COPY)
     m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, 16);
   vec_push(p->c->scratch, &v->mems, m);
   vec_push(p->c->scratch, &p->mems, m);
@@ -305,7 +306,7 @@ add_costs(Op *op, void *user)
   Var *v = p->vars.data[var];
   if (op->code == OP_REDUCE)
     vec_push(p->c->scratch, &v->reduces, op);
-  else if (op_has(op, T_READS) || op_has(op, T_WRITES))
+  else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && op->code != OP_SHARED_LOAD && op->code != OP_SHARED_STORE)
     add_mem(p, op, v);
   else if (is_elementwise(op))
     v->work += (u64)place_loop_weight(op->block);

@@ -1,0 +1,171 @@
+/* buffers.c - shared layouts for buffers: which swizzle, given who writes and who reads. */
+#include "buffers.h"
+
+/* The lowest registers of l, vec of them, lie in smem side by side, aligned, in every thread. */
+bool
+buffer_copy_fits(Ctx *c, const Layout *l, const Layout *smem, u32 vec)
+{
+  u32 cols[IN_COUNT][LAYOUT_MAX_BITS], low = log2_u32(vec), others = 0;
+  if (!layout_to_offset(c, l, smem, cols) || l->in_bits[IN_REG] < low)
+    return false;
+  for (u32 i = 0; i < low; i++)
+    if (cols[IN_REG][i] != 1u << i)
+      return false;
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = in == IN_REG ? low : 0; i < l->in_bits[in]; i++)
+      others |= cols[in][i];
+  return !(others & (vec - 1));
+}
+
+/* Wavefronts and register moves to read a tile of layout `want` from smem. */
+static u32
+read_cost(Ctx *c, const Layout *want, const Layout *smem, u32 bits)
+{
+  u32 regs = layout_regs(want), vec = layout_access_vec(want, smem, bits), least;
+  u32 wavefronts = (vec * bits * 32 + 1023) / 1024;
+  least = regs / vec * (wavefronts + layout_bank_conflicts(want, smem, vec, bits)) * 4 + (bits < 32 ? regs * bits / 32 : 0);
+  for (int trans = 0; trans < 2 && target_has(c->target, F_LDMATRIX); trans++) {
+    MatrixAccess m;
+    if (layout_matrix_access(want, smem, bits, trans, &m) && m.groups * (m.count + m.conflicts) * 4 < least)
+      least = m.groups * (m.count + m.conflicts) * 4;
+  }
+  return least;
+}
+
+/* Rows as in memory, their 16-byte pieces exclusive-ored with the row: what lies side by side in global memory stays within
+ * one 128-byte line of shared memory. (A copy whose two halves of a 32-byte sector part company reads the sector twice.) */
+const Layout *
+buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec)
+{
+  const Layout *best = NULL;
+  u32 least = UINT32_MAX;
+  int order[MAX_RANK], fast = t->rank - 1;
+  for (int d = 0; d < t->rank; d++)
+    if (layout_contiguous_regs(l, d) > layout_contiguous_regs(l, fast))
+      fast = d;
+  order[0] = fast;
+  for (int d = t->rank - 1, i = 1; d >= 0; d--)
+    if (d != fast)
+      order[i++] = d;
+  for (u32 phases = 8; phases; phases /= 2)
+    for (u32 per = 1; per <= 4; per *= 2) {
+      const Layout *smem = layout_swizzled(c, t->rank, t->shape, vec, per, phases, order);
+      u32 cost = buffer_copy_fits(c, l, smem, vec) ? read_cost(c, want, smem, type_elem_bits(t)) : UINT32_MAX;
+      if (cost < least) {
+        least = cost;
+        best = smem;
+      }
+    }
+  return best;
+}
+
+/* ---- buffers of the program's own, without a layout ---- */
+
+/* What is known of a buffer's uses, through its views. */
+typedef struct Uses {
+  const Layout *write, *read;      /* register layouts, in the buffer's own dimensions; NULL: none seen */
+  u32 vec;                         /* elements that a writer has side by side */
+} Uses;
+
+static const Op *
+root_of(const Value *v)
+{
+  const Op *op = v->def;
+  while (op->code == OP_SHARED_INDEX)
+    op = op_operand(op, 0)->def;
+  return op;
+}
+
+static void
+note_use(const Op *op, Uses *u)
+{
+  const Type *t;
+  if (op->code == OP_SHARED_LOAD) {
+    u->read = op_result(op)->type->layout;
+    return;
+  }
+  t = op_operand(op, 1)->type;
+  u32 vec = op->code == OP_ASYNC_COPY ? (u32)op_int(op, AT_VEC, 1) : layout_contiguous_regs(t->layout, t->rank - 1);
+  u32 most = 16 / dtype_bytes(t->dt);
+  u->write = t->layout;
+  u->vec = vec > most ? most : vec;
+}
+
+typedef struct Placing { Ctx *c; Op *alloc; Uses uses; } Placing;
+
+static void
+find_uses(Op *op, void *user)
+{
+  Placing *p = user;
+  bool access = op->code == OP_SHARED_LOAD || op->code == OP_SHARED_STORE || op->code == OP_ASYNC_COPY;
+  if (access && root_of(op_operand(op, 0)) == p->alloc)
+    note_use(op, &p->uses);
+}
+
+static const Layout *
+choose(Placing *p)
+{
+  const Type *t = op_result(p->alloc)->type;
+  const Uses *u = &p->uses;
+  int order[MAX_RANK];
+  for (int d = 0; d < t->rank; d++)
+    order[d] = t->rank - 1 - d;
+  if (u->write && u->read)
+    for (u32 vec = u->vec; vec; vec /= 2) {
+      const Layout *l = buffer_swizzle(p->c, t, u->write, u->read, vec);
+      if (l)
+        return l;
+    }
+  u32 most = 16 / dtype_bytes(t->dt), fast = next_pow2(t->shape[t->rank - 1]);
+  return layout_swizzled(p->c, t->rank, t->shape, most < fast ? most : fast, 1, 1, order);
+}
+
+static void
+place_alloc(Op *op, void *user)
+{
+  Placing p = {.c = ((Placing *)user)->c, .alloc = op};
+  if (op->code != OP_SHARED_ALLOC || op_result(op)->type->layout)
+    return;
+  func_walk(op->block->func, find_uses, &p);
+  op_result(op)->type = type_with_layout(p.c, op_result(op)->type, choose(&p));
+}
+
+/* A view's layout follows from what it views. */
+static void
+place_view(Op *op, void *user)
+{
+  Ctx *c = ((Placing *)user)->c;
+  if (op->code < OP_SHARED_INDEX || op->code > OP_SHARED_RESHAPE || op_result(op)->type->layout)
+    return;
+  Value *v = op_result(op);
+  const Layout *l = op_operand(op, 0)->type->layout;
+  const Attr *perm = op_attr(op, AT_PERM);
+  int order[MAX_RANK];
+  for (u32 i = 0; perm && i < perm->ints.n; i++)
+    order[i] = (int)perm->ints.v[i];
+  if (op->code == OP_SHARED_PERMUTE)
+    l = layout_permute(c, l, order);
+  if (op->code == OP_SHARED_RESHAPE)
+    l = layout_reshape(c, l, v->type->rank, v->type->shape);
+  v->type = type_with_layout(c, v->type, l);
+}
+
+static void
+place_cast(Op *op, void *user)
+{
+  Ctx *c = ((Placing *)user)->c;
+  if (op->code != OP_SHARED_CAST || op_result(op)->type->layout)
+    return;
+  Placing p = {.c = c, .alloc = op};
+  func_walk(op->block->func, find_uses, &p);
+  op_result(op)->type = type_with_layout(c, op_result(op)->type, choose(&p));
+}
+
+void
+buffers_place(Ctx *c, Func *f)
+{
+  Placing p = {.c = c};
+  func_walk(f, place_alloc, &p);
+  func_walk(f, place_cast, &p);
+  func_walk(f, place_view, &p);
+}

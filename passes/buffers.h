@@ -1,0 +1,13 @@
+/* buffers.h - shared layouts for buffers that copies fill and tiles are read from. */
+#ifndef TILEC_BUFFERS_H
+#define TILEC_BUFFERS_H
+#include "internal.h"
+
+/* The lowest registers of l, vec of them, lie in smem side by side, aligned, in every thread. */
+bool buffer_copy_fits(Ctx *c, const Layout *l, const Layout *smem, u32 vec);
+/* The swizzle that is cheapest to read in layout `want`, of those in which writers of layout l keep vec elements together;
+ * t has the extents and the element. NULL if there is none. */
+const Layout *buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec);
+/* Give every buffer of f that has no layout one, by its writers and readers, whose tiles have theirs. */
+void buffers_place(Ctx *c, Func *f);
+#endif
