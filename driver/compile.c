@@ -148,6 +148,7 @@ compile(Job *j)
   Ctx *c = j->ctx;
   Module *m;
   u32 base;
+  c->remarks = j->opt->remarks;
   if (!set_target(j)) return false;
   base = source_add(c, j->name, j->text, j->len);
   if (j->opt->emit == TILEC_EMIT_AST) return frontend_print_ast(c, base, &j->out);

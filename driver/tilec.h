@@ -43,6 +43,7 @@ typedef struct TilecOptions {
   int time_passes;                /* fill TilecResult.timing */
   int locs;                       /* print source locations in IR text */
   int line_info;                  /* .loc in PTX; tilec_options_default sets 1 */
+  int remarks;                    /* passes say why they did not do something */
   int json;                       /* diagnostics as one JSON object per line */
   int color;                      /* diagnostics with terminal colours */
   int opt_level;                  /* 0: no LLVM passes; 1 (default) */

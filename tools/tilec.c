@@ -41,6 +41,7 @@ static const char help[] =
   "  --dump-after=PASS|all  print the IR after a pass, to standard error\n"
   "  --verify               check the IR after every pass\n"
   "  --locs                 print source positions in IR text\n"
+  "  --remarks              say what was not optimised, and why\n"
   "  --no-line-info         leave .loc out of the PTX\n"
   "  --time-passes          print where the time went, to standard error\n"
   "  --diagnostics-format=text|json\n"
@@ -133,6 +134,7 @@ parse_switch(Cli *c, const char *arg)
   else if (!strcmp(arg, "--locs")) c->o.locs = 1;
   else if (!strcmp(arg, "--no-line-info")) c->o.line_info = 0;
   else if (!strcmp(arg, "--time-passes")) c->o.time_passes = 1;
+  else if (!strcmp(arg, "--remarks")) c->o.remarks = 1;
   else if (!strcmp(arg, "-O0")) c->o.opt_level = 0;
   else return false;
   return true;
