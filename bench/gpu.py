@@ -1,6 +1,6 @@
 """Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
 
-Sections: elem softmax layernorm transpose matmul attention compile launch. Every time is the median of triton.testing.do_bench
+Sections: elem softmax layernorm transpose async_add matmul attention compile launch. Every time is the median of triton.testing.do_bench
 (L2 flushed before each run) on random inputs; every result is checked against torch first. Each side takes its best
 configuration from a search over the same space. Tables go to standard output, all figures to $OUT/gpu.json.
 """
@@ -187,6 +187,29 @@ def attention():
                        tilec=fl / to * 1e-9, ratio=peers_ms["flash2"] / to, cfg=str(cfg))
 
 
+def async_add():
+    """An elementwise add by asynchronous copies, 32768 x 32768 f32, beside the same Gluon kernels and torch."""
+    import gluon_peers as gp
+    n, XB, YB = 32768, 32, 64
+    a, b = torch.randn(n, n, device=D), torch.randn(n, n, device=D)
+    c, d = torch.full_like(a, math.nan), torch.empty_like(a)
+    ours = {"plain": lambda: kernel("add_async.tile", "add_plain", BM=XB, BN=YB)}
+    theirs = {"plain": lambda: gp.add_plain[(n // XB,)](a, b, d, n, n, n, XB, YB)}
+    for k in (1, 2, 3):
+        ours[f"pipe{k}"] = lambda k=k: kernel("add_async.tile", "add_pipelined", BM=XB, BN=YB, BUFFERS=k)
+        theirs[f"pipe{k}"] = lambda k=k: gp.add_pipelined[(n // XB,)](a, b, d, n, n, n, XB, YB, k)
+    work, best_ms = 12.0 * n * n, math.inf
+    for name in ours:
+        call = ours[name]().bind(n // XB, a, b, c, n, n, n)
+        call()
+        check(f"async_add {name}", c, a + b, 1e-7)
+        to, tt = settle(lambda: call, lambda: theirs[name])
+        best_ms = min(best_ms, to)
+        record("async_add", name, gluon=work / tt * 1e-9, tilec=work / to * 1e-9, ratio=tt / to)
+    tp = med(lambda: torch.add(a, b, out=d))
+    record("async_add", "best", torch=work / tp * 1e-9, tilec=work / best_ms * 1e-9, ratio=tp / best_ms)
+
+
 def compile():
     """Source to loaded kernel including the first launch, in a warm process."""
     x = torch.randn(128, 1024, device=D)
@@ -245,7 +268,7 @@ def main():
     global dev
     dev = tilec.Device("cuda")
     print(dev.name, "torch", torch.__version__, "triton", triton.__version__, "tilec", tilec.lib.tilec_version().decode())
-    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "transpose", "matmul", "attention", "compile", "launch"]:
+    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "transpose", "async_add", "matmul", "attention", "compile", "launch"]:
         try:
             globals()[name]()
         except Exception:
