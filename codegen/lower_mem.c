@@ -410,7 +410,7 @@ copy_group(Gen *g, const Access *a, const Buffer *buf, const Held *h, u32 r)
   Addr at = gen_address(g, a->ptr, r);
   PtxArgs p = {0};
   p.subst[0] = bytes == 16 ? "cg" : "ca";
-  p.subst[1] = a->policy ? ".L2::cache_hint" : bytes == 16 ? ".L2::128B" : "";
+  p.subst[1] = a->policy ? ".L2::cache_hint" : bytes == 16 && g->target->ptx >= 74 ? ".L2::128B" : "";
   p.subst[2] = place(g, 1, at.off);
   push_in(&p, buffer_address(g, buf, h, r));
   push_in(&p, at.base);
@@ -435,7 +435,8 @@ lower_ASYNC_COPY(Gen *g, const Op *op)
   u32 fits = buffer_copy_vec(g, &buf, h, a.vec);
   a.vec = fits < a.vec ? fits : a.vec;
   if (!target_has(g->target, F_CP_ASYNC) || a.vec * buf.bytes < 4) {
-    gen_unsupported(g, op, arena_printf(g->arena, "an asynchronous copy of %u bytes at a time (cp.async copies 4, 8 or 16)", a.vec * buf.bytes));
+    gen_unsupported(g, op, arena_printf(g->arena, "an asynchronous copy of %u bytes at a time (cp.async copies 4, 8 or 16)",
+                                        a.vec * buf.bytes));
     return;
   }
   LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, h->free_threads));
