@@ -4,7 +4,8 @@
  * per access. Constants that share no bit with what threads can change become immediates; the others cost one
  * exclusive-or each, and equal ones are merged by LLVM. Where the buffer starts is added last: buffers start at multiples of
  * 128 bytes, and a start that changes from iteration to iteration costs one addition per distinct thread part. Padding
- * is not linear: with it every access computes its address.
+ * is linear only over addition: sums without carries are as good as exclusive-or, so here too only constants that share a
+ * bit with what threads can change cost anything.
  */
 #include "gen.h"
 
@@ -16,8 +17,24 @@ typedef struct Side {
   const Held *h;
   u32 cols[IN_COUNT][LAYOUT_MAX_BITS];   /* to offsets, in elements */
   u32 thread[LAYOUT_MAX_BITS], mask;     /* thread columns and their bits, in bytes */
-  Val mine;                              /* thread's part, in bytes */
+  Val mine;                              /* thread's part, in bytes, without padding */
+  Val start;                             /* with it */
 } Side;
+
+static u32
+padded_const(const Buffer *b, u32 off)
+{
+  return b->pad_every ? off + off / (b->pad_every * b->bytes) * (b->pad * b->bytes) : off;
+}
+
+static Val
+padded(Gen *g, LLVMBuilderRef at, const Buffer *b, Val off)
+{
+  if (!b->pad_every)
+    return off;
+  Val steps = LLVMBuildLShr(at, off, gen_u32(g, log2_u32(b->pad_every * b->bytes)), "");
+  return LLVMBuildAdd(at, off, LLVMBuildMul(at, steps, gen_u32(g, b->pad * b->bytes), ""), "");
+}
 
 static void
 side_addresses(Gen *g, Side *s, const u32 *lane, const u32 *warp)
@@ -28,6 +45,7 @@ side_addresses(Gen *g, Side *s, const u32 *lane, const u32 *warp)
     s->mask |= s->thread[i];
   }
   s->mine = gen_thread_linear(g, s->thread, s->h->thread_bits);
+  s->start = padded(g, g->pro, s->buf, s->mine);
 }
 
 static Side
@@ -48,25 +66,13 @@ started(Gen *g, const Buffer *buf, Val off, u64 more)
   return gen_shared(g, start, more + buf->at);
 }
 
-static Val
-padded_address(Gen *g, const Side *s, u32 bytes)
-{
-  const Buffer *b = s->buf;
-  Val off = bytes & s->mask ? LLVMBuildXor(B, s->mine, gen_u32(g, bytes & s->mask), "") : s->mine;
-  off = LLVMBuildAdd(B, off, gen_u32(g, bytes & ~s->mask), "");
-  Val steps = LLVMBuildLShr(B, off, gen_u32(g, log2_u32(b->pad_every * b->bytes)), "");
-  return started(g, b, LLVMBuildAdd(B, off, LLVMBuildMul(B, steps, gen_u32(g, b->pad * b->bytes), ""), ""), 0);
-}
-
 /* Address of the element that lies a constant of `elems` from the thread's part. */
 static Val
 side_address(Gen *g, const Side *s, u32 elems)
 {
   u32 bytes = (elems ^ s->buf->off) * s->buf->bytes, crossing = bytes & s->mask;
-  if (s->buf->pad_every)
-    return padded_address(g, s, bytes);
-  Val off = crossing ? LLVMBuildXor(B, s->mine, gen_u32(g, crossing), "") : s->mine;
-  return started(g, s->buf, off, bytes & ~s->mask);
+  Val off = crossing ? padded(g, B, s->buf, LLVMBuildXor(B, s->mine, gen_u32(g, crossing), "")) : s->start;
+  return started(g, s->buf, off, padded_const(s->buf, bytes & ~s->mask));
 }
 
 static u32

@@ -50,8 +50,6 @@ lower_SHARED_SLICE(Gen *g, const Op *op)
 void
 lower_SHARED_PERMUTE(Gen *g, const Op *op)
 {
-  if (op_is(op_operand(op, 0), OP_SHARED_SLICE))
-    gen_unsupported(g, op, "permuting a slice (permute the buffer, then slice it)");
   same_start(g, op);
 }
 
@@ -67,18 +65,18 @@ lower_SHARED_CAST(Gen *g, const Op *op)
   same_start(g, op);
 }
 
-/* What slices contribute to offsets, in elements. */
+/* What slices contribute to offsets, in bytes; the views between them move nothing. */
 static u32
 view_offset(const Value *v)
 {
-  const Op *op = v->def;
-  u32 coord[MAX_RANK] = {0}, off = 0;
-  for (; op && op->code == OP_SHARED_SLICE; op = op_operand(op, 0)->def) {
+  u32 off = 0;
+  for (const Op *op = v->def; op->code != OP_SHARED_ALLOC; op = op_operand(op, 0)->def) {
+    const Type *t = op_result(op)->type;
     const Attr *a = op_attr(op, AT_OFFSETS);
-    const Layout *l = op_result(op)->type->layout;
-    for (u32 i = 0; i < a->ints.n; i++)
+    u32 coord[MAX_RANK] = {0};
+    for (u32 i = 0; a && i < a->ints.n; i++)
       coord[i] = (u32)a->ints.v[i];
-    off ^= layout_shared_offset(l, layout_flat(l, coord));
+    off ^= layout_shared_offset(t->layout, layout_flat(t->layout, coord)) * dtype_bytes(t->dt);
   }
   return off;
 }
@@ -87,7 +85,7 @@ Buffer
 gen_buffer(Gen *g, const Value *v)
 {
   const Type *t = v->type;
-  Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0], .off = view_offset(v),
+  Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0], .off = view_offset(v) / dtype_bytes(t->dt),
               .pad_every = t->pad_every, .pad = t->pad};
   if (LLVMIsAConstantInt(b.base)) {
     b.at = LLVMConstIntGetZExtValue(b.base);
@@ -136,42 +134,45 @@ dot_may_load(const Op *load)
   return v->uses == &v->uses->user->operands[0] || v->uses == &v->uses->user->operands[1];
 }
 
+static SharedAccess
+access_of(Gen *g, const Buffer *b, const Held *h, Feature matrices)
+{
+  SharedPad pad = {b->pad_every, b->pad};
+  return layout_shared_access(h->l, b->smem, pad, b->bytes * 8, target_has(g->target, matrices));
+}
+
 void
 lower_SHARED_LOAD(Gen *g, const Op *op)
 {
   Value *r = op_result(op);
   Buffer b = gen_buffer(g, op_operand(op, 0));
   Held *h = held_against(g, r->type, &b);
+  SharedAccess a = access_of(g, &b, h, F_LDMATRIX);
   Val *out = gen_new(g, r);
-  u32 vec = layout_access_vec(h->l, b.smem, b.bytes * 8), slots = 0;
-  MatrixAccess m;
-  bool matrix = target_has(g->target, F_LDMATRIX) && !b.pad_every && vec * b.bytes < 16;
-  for (int trans = 0; matrix && trans < 2; trans++) {
-    if (!layout_matrix_access(h->l, b.smem, b.bytes * 8, trans, &m))
-      continue;
-    slots = m.groups * m.count;
-    if (slots > layout_regs(h->l) / vec)
-      continue;
-    if (dot_may_load(op)) {
-      g->fragments[r->id] = fragments_new(g, &b, h, trans);
-      return;
-    }
-    buffer_matrices(g, &b, h, trans, false, out);
-    gen_share(g, r);
+  if (a.matrix && dot_may_load(op)) {
+    g->fragments[r->id] = fragments_new(g, &b, h, a.trans);
     return;
   }
-  buffer_vectors(g, &b, h, vec, false, out);
+  if (a.matrix)
+    buffer_matrices(g, &b, h, a.trans, false, out);
+  else
+    buffer_vectors(g, &b, h, a.vec, false, out);
   gen_share(g, r);
 }
 
+/* Threads that hold copies do not store; stmatrix is the whole warp's, so there only whole warps stay out. */
 void
 lower_SHARED_STORE(Gen *g, const Op *op)
 {
   const Value *x = op_operand(op, 1);
   Buffer b = gen_buffer(g, op_operand(op, 0));
   Held *h = held_against(g, x->type, &b);
-  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, h->free_threads));
-  buffer_vectors(g, &b, h, layout_access_vec(h->l, b.smem, b.bytes * 8), true, gen_regs(g, x));
+  SharedAccess a = access_of(g, &b, h, F_STMATRIX);
+  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, a.matrix ? h->free_threads & ~(LANES - 1u) : h->free_threads));
+  if (a.matrix)
+    buffer_matrices(g, &b, h, a.trans, true, gen_regs(g, x));
+  else
+    buffer_vectors(g, &b, h, a.vec, true, gen_regs(g, x));
   gen_end_if(g, after);
 }
 

@@ -194,14 +194,23 @@ is_statement(const Node *n)
   return n->kind >= N_BLOCK && n->kind <= N_EVAL;
 }
 
+/* What x.a.b is a part of: x. */
+const Node *
+ast_root(const Node *n)
+{
+  while (n->kind == N_FIELD)
+    n = kid(n, 0);
+  return n;
+}
+
 /* The answer is kept in the node. */
 u32
 ast_assigned(Arena *a, Node *n, const char *const **names)
 {
   if (!n->has_assigned && is_statement(n)) {
     Names v = {0};
-    if (n->kind == N_ASSIGN && n->kids[0]->kind == N_NAME)
-      names_add(a, &v, n->kids[0]->name);
+    if (n->kind == N_ASSIGN)
+      names_add(a, &v, ast_root(n->kids[0])->name);
     else
       assigned_in_kids(a, n, &v);
     n->assigned = v.data;

@@ -56,6 +56,8 @@ void ast_append(Arena *a, Node *n, Node *more);
 void ast_print(Buf *out, const Node *n);
 /* Names assigned in n (a block or any statement) that n does not itself declare: the variables a loop carries. */
 u32 ast_assigned(Arena *a, Node *n, const char *const **names);
+/* What x.a.b is a part of: x. */
+const Node *ast_root(const Node *n);
 /* A return statement is somewhere in n. */
 bool ast_may_return(const Node *n);
 /* Every way through n ends in a return statement. */

@@ -418,7 +418,7 @@ spec_layout(const Fit *u, const LayoutSpec *s, u32 rank, const u32 *unknown, con
 {
   u32 shape[MAX_RANK] = {0};
   if (s->rank && s->rank != rank)
-    return arena_printf(u->L->a, "it has %u dimension%s", s->rank, s->rank == 1 ? "" : "s");
+    return arena_printf(u->L->a, "the layout has %u dimension%s", s->rank, s->rank == 1 ? "" : "s");
   if (s->kind == LS_SLICE)
     return slice_layout(u, s, rank, unknown, out);
   known_shape(s, rank, unknown, shape);

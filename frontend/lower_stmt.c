@@ -107,34 +107,57 @@ assign_to_what(Lower *L, const Node *target)
     diag_note(L->c, d, target->span, "a variable is declared first: var %s = ...", target->name);
   } else if (target->kind != N_ERROR) {
     Diag *d = ERR(L, target->span, E_ASSIGN, "this");
-    diag_note(L->c, d, target->span, target->kind == N_FIELD ? "a struct is made anew: x = Name(...)"
-              : "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
+    diag_note(L->c, d, target->span, "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
   }
   return val_poison(target->span);
+}
+
+/* The value of x or x.a.b, where x is bound by b. */
+static Val
+part_of(Lower *L, const Node *target, const Binding *b)
+{
+  if (target->kind == N_NAME)
+    return b->val;
+  const Val *field = struct_field(L, part_of(L, kid(target, 0), b), target);
+  return field ? *field : val_poison(target->span);
+}
+
+static void
+put_part(Lower *L, const Node *target, Binding *b, Val v)
+{
+  if (target->kind == N_NAME)
+    b->val = v;
+  else
+    put_part(L, kid(target, 0), b, struct_with(L, part_of(L, kid(target, 0), b), target, v));
+}
+
+static const char *
+part_name(Lower *L, const Node *target)
+{
+  return target->kind == N_NAME ? target->name : arena_printf(L->a, "%s.%s", part_name(L, kid(target, 0)), target->name);
 }
 
 static void
 lower_assign(Lower *L, const Node *n)
 {
-  const Node *target = kid(n, 0);
+  const Node *target = kid(n, 0), *root = ast_root(target);
   Val v = lower_expr(L, kid(n, 1));
-  Binding *b = target->kind == N_NAME ? scope_find(L, target->name) : NULL;
+  Binding *b = root->kind == N_NAME ? scope_find(L, root->name) : NULL;
   if (!b || !b->var) {
-    assign_to_what(L, target);
+    assign_to_what(L, root);
     return;
   }
-  if (n->op != O_NONE) {
-    Val old = b->val;
-    old.span = target->span;
-    old.from = b->span;
+  Val old = part_of(L, target, b);
+  old.span = target->span;
+  old.from = b->span;
+  if (n->op != O_NONE)
     v = lower_binary(L, n->op, n->span, n->at, old, v);
-  }
-  Val x = var_assign(L, kid(n, 1)->span, v, b->val, arena_printf(L->a, "'%s'", target->name), b->span);
+  Val x = var_assign(L, kid(n, 1)->span, v, old, arena_printf(L->a, "'%s'", part_name(L, target)), b->span);
   if (x.kind == V_POISON)
     return;
-  b->val = x;
+  put_part(L, target, b, x);
   if (x.kind == V_IR && !x.ir->name)
-    x.ir->name = b->name;
+    x.ir->name = target->name;
 }
 
 static void

@@ -29,6 +29,17 @@ lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Sp
 
 /* ---- making and taking apart ---- */
 
+/* v with parts of its own: values may share theirs. */
+static Val
+val_copied(Lower *L, Val v)
+{
+  const Val *from = v.list.v;
+  v.list.v = NEW_ARRAY(L->a, Val, v.list.n + 1);
+  for (u32 i = 0; i < v.list.n; i++)
+    v.list.v[i] = from[i];
+  return v;
+}
+
 static Val
 field_value(Lower *L, const Node *decl, const Node *field, Val v, Span at)
 {
@@ -66,6 +77,36 @@ lower_struct(Lower *L, const Node *n, Val decl)
   return v;
 }
 
+/* The field of x that n (x.name) names; NULL after reporting. */
+const Val *
+struct_field(Lower *L, Val x, const Node *n)
+{
+  if (x.kind == V_POISON)
+    return NULL;
+  const Node *fields = x.kind == V_RECORD ? kid(x.list.of, 0) : NULL;
+  for (u32 i = 0; fields && i < x.list.n; i++)
+    if (fields->kids[i]->name == n->name)
+      return &x.list.v[i];
+  Diag *d = ERR(L, n->at, E_FIELD, val_str(L, x), n->name);
+  if (fields)
+    diag_note(L->c, d, x.list.of->at, "declared here");
+  else
+    diag_note(L->c, d, n->at, "only structs have fields; functions are called f(x), not x.f()");
+  return NULL;
+}
+
+/* The record x with another value in the field that n names. */
+Val
+struct_with(Lower *L, Val x, const Node *n, Val field)
+{
+  const Val *old = struct_field(L, x, n);
+  if (!old)
+    return val_poison(n->span);
+  Val made = val_copied(L, x);
+  made.list.v[old - x.list.v] = field;
+  return made;
+}
+
 /* x.name */
 Val
 lower_field(Lower *L, const Node *n)
@@ -77,21 +118,12 @@ lower_field(Lower *L, const Node *n)
     return val_poison(n->span);
   }
   Val x = lower_expr(L, base);
-  if (x.kind == V_POISON)
-    return x;
-  const Node *fields = x.kind == V_RECORD ? kid(x.list.of, 0) : NULL;
-  for (u32 i = 0; fields && i < x.list.n; i++)
-    if (fields->kids[i]->name == n->name) {
-      Val v = x.list.v[i];
-      v.from = x.from;
-      return v;
-    }
-  Diag *d = ERR(L, n->at, E_FIELD, val_str(L, x), n->name);
-  if (fields)
-    diag_note(L->c, d, x.list.of->at, "declared here");
-  else
-    diag_note(L->c, d, n->at, "only structs have fields; functions are called f(x), not x.f()");
-  return val_poison(n->span);
+  const Val *field = struct_field(L, x, n);
+  if (!field)
+    return val_poison(n->span);
+  Val v = *field;
+  v.from = x.from;
+  return v;
 }
 
 /* ---- parts ---- */
@@ -117,16 +149,6 @@ val_parts(Lower *L, Val v, Values *out)
     vec_push(L->a, out, v.ir);
   for (u32 i = 0; val_is_many(v) && i < v.list.n; i++)
     val_parts(L, v.list.v[i], out);
-}
-
-static Val
-val_copied(Lower *L, Val v)
-{
-  const Val *from = v.list.v;
-  v.list.v = NEW_ARRAY(L->a, Val, v.list.n + 1);
-  for (u32 i = 0; i < v.list.n; i++)
-    v.list.v[i] = from[i];
-  return v;
 }
 
 /* v with other run-time values in it: a copy, as values may share their parts. */
@@ -212,7 +234,7 @@ assign_many(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
   return v;
 }
 
-/* v in place of old, the value of a var: run-time parts keep their types, all else stays the same. Poison after reporting. */
+/* v in place of old, a var's value or part of one: run-time parts keep their types, all else stays the same. Poison after reporting. */
 Val
 var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
 {

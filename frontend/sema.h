@@ -156,6 +156,8 @@ Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
 static inline bool val_is_many(Val v) { return v.kind == V_RECORD || v.kind == V_TUPLE || v.kind == V_LIST; }
 Val lower_struct(Lower *L, const Node *n, Val decl);                 /* Name(field, name=field) */
 Val lower_field(Lower *L, const Node *n);                            /* x.name */
+const Val *struct_field(Lower *L, Val x, const Node *n);              /* of x, for n = x.name; NULL after reporting */
+Val struct_with(Lower *L, Val x, const Node *n, Val field);          /* x with another value there */
 /* v where the source says `: type` (a struct's name too); node NULL: v itself. */
 Val lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared);
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */

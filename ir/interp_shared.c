@@ -1,8 +1,8 @@
 /* interp_shared.c - shared memory and asynchronous copies in the reference semantics.
  *
  * Shared memory is bytes with a state each. A buffer gets its bytes when its shared_alloc runs; running it again, in a loop,
- * gives the same bytes back as never written. A value of buffer type is a view: the byte where the buffer starts, and a
- * flat index to exclusive-or into an element's. Elements lie where the layout says, or row-major before there is one.
+ * gives the same bytes back as never written. A value of buffer type is the byte where the buffer starts; which element
+ * a view means follows from the ops that made it. Elements lie where the layout says, or row-major before there is one.
  *
  * An asynchronous copy reads global memory when it is issued and lands at the async_wait that covers its group: until then
  * its bytes are pending, and to read or overwrite them is a fault. So is reading what was never written, and any use of a
@@ -94,7 +94,6 @@ make_alloc(Interp *in, const Op *op)
       return interp_fault(in, op, "the buffer is made anew while an asynchronous copy is still writing it");
   memset(s->state + a->at, NEVER, bytes);
   view[0] = a->at;
-  view[1] = 0;
   return FLOW_NEXT;
 }
 
@@ -133,38 +132,57 @@ make_view(Interp *in, const Op *op)
   if (!view)
     return FLOW_FAULT;
   view[0] = from[0];
-  view[1] = from[1];
   if (op->code == OP_SHARED_INDEX) {
     i64 i = scalar_int(DT_I32, *interp_get(in, op_operand(op, 1)));
     if (i < 0 || i >= (i64)t->count)
       return interp_fault(in, op, "buffer %lld of a row of %u", (long long)i, t->count);
     view[0] += (u64)i * type_shared_stride(t);
-  } else if (op->code == OP_SHARED_SLICE) {
-    const Attr *a = op_attr(op, AT_OFFSETS);
-    u32 at[MAX_RANK] = {0};
-    for (int i = 0; i < t->rank; i++)
-      at[i] = (u32)a->ints.v[i];
-    view[1] ^= flat_index(t->alloc_shape, t->rank, at);
-  } else if (op->code == OP_SHARED_PERMUTE && from[1]) {
-    return interp_fault(in, op, "a slice is permuted: permute the buffer before slicing it");
   }
   return FLOW_NEXT;
 }
 
-/* The byte of element i (row-major over the view's extents). */
-static u64
-element_at(const Type *t, const u64 *view, u32 i)
+static void
+split(const Type *t, u64 i, u32 *coord)
 {
-  u32 coord[MAX_RANK];
   for (int d = t->rank - 1; d >= 0; d--) {
-    coord[d] = i % t->shape[d];
+    coord[d] = (u32)(i % t->shape[d]);
     i /= t->shape[d];
   }
-  u64 flat = flat_index(t->alloc_shape, t->rank, coord) ^ view[1];
-  u64 off = t->layout ? layout_shared_offset(t->layout, (u32)flat) : flat;
+}
+
+/* Coordinates in the result of a view become those in its operand. */
+static void
+view_back(const Op *op, u32 *coord)
+{
+  const Type *t = op_operand(op, 0)->type;
+  const Attr *a = op_attr(op, op->code == OP_SHARED_SLICE ? AT_OFFSETS : AT_PERM);
+  u32 at[MAX_RANK];
+  memcpy(at, coord, sizeof at);
+  if (op->code == OP_SHARED_RESHAPE)
+    split(t, flat_index(op_result(op)->type->shape, op_result(op)->type->rank, at), coord);
+  for (int d = 0; a && d < t->rank; d++)
+    if (op->code == OP_SHARED_SLICE)
+      coord[d] += (u32)a->ints.v[d];
+    else
+      coord[a->ints.v[d]] = at[d];
+}
+
+/* The byte of element i (row-major over the view's extents). */
+static u64
+element_at(Interp *in, const Value *view, u32 i)
+{
+  const Op *op = view->def;
+  u32 coord[MAX_RANK] = {0};
+  split(view->type, i, coord);
+  for (; op->code == OP_SHARED_SLICE || op->code == OP_SHARED_PERMUTE || op->code == OP_SHARED_RESHAPE; op = op_operand(op, 0)->def)
+    view_back(op, coord);
+  const Type *t = op_result(op)->type;
+  u64 off = flat_index(t->alloc_shape, t->rank, coord);
+  if (t->layout)
+    off = layout_shared_offset(t->layout, (u32)off);
   if (t->pad_every)
     off += off / t->pad_every * t->pad;
-  return view[0] + off * dtype_bytes(t->dt);
+  return *interp_get(in, view) + off * dtype_bytes(t->dt);
 }
 
 /* ---- access ---- */
@@ -192,14 +210,13 @@ load_tile(Interp *in, const Op *op)
     [NEVER] = "read of shared memory that nothing has written%s", [LANDED] = NULL,
     [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s"};
   const Type *t = op_operand(op, 0)->type;
-  const u64 *view = interp_get(in, op_operand(op, 0));
   u64 *out = interp_make(in, op, op_result(op));
   u32 bytes = dtype_bytes(t->dt);
   char where[96];
   if (!out)
     return FLOW_FAULT;
   for (u32 i = 0; i < type_numel(t); i++) {
-    u64 at = element_at(t, view, i);
+    u64 at = element_at(in, op_operand(op, 0), i);
     for (u32 b = 0; b < bytes; b++)
       if (wrong[in->shared->state[at + b]])
         return interp_fault(in, op, wrong[in->shared->state[at + b]], interp_where(t, i, where));
@@ -213,10 +230,10 @@ static Flow
 store_tile(Interp *in, const Op *op)
 {
   const Type *t = op_operand(op, 0)->type;
-  const u64 *view = interp_get(in, op_operand(op, 0)), *x = interp_get(in, op_operand(op, 1));
+  const u64 *x = interp_get(in, op_operand(op, 1));
   u32 bytes = dtype_bytes(t->dt);
   for (u32 i = 0; i < type_numel(t); i++) {
-    u64 at = element_at(t, view, i);
+    u64 at = element_at(in, op_operand(op, 0), i);
     if (!writable(in, op, t, at, i))
       return FLOW_FAULT;
     memcpy(in->shared->data + at, &x[i], bytes);
@@ -231,11 +248,11 @@ start_copy(Interp *in, const Op *op)
 {
   const Type *t = op_operand(op, 0)->type;
   InterpShared *s = shared(in);
-  const u64 *view = interp_get(in, op_operand(op, 0)), *addr = interp_get(in, op_operand(op, 1));
+  const u64 *addr = interp_get(in, op_operand(op, 1));
   const u64 *mask = interp_get(in, op_operand(op, 2));
   u32 bytes = dtype_bytes(t->dt);
   for (u32 i = 0; i < type_numel(t); i++) {
-    u64 at = element_at(t, view, i);
+    u64 at = element_at(in, op_operand(op, 0), i);
     Copy c = {at, 0, bytes, s->group};
     if (!writable(in, op, t, at, i))
       return FLOW_FAULT;

@@ -123,6 +123,8 @@ u32 layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bi
 u32 layout_shared_offset(const Layout *smem, u32 flat);
 /* Columns of (reg|lane|warp) -> shared offset: smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
 bool layout_to_offset(Ctx *c, const Layout *l, const Layout *smem, u32 cols[IN_COUNT][LAYOUT_MAX_BITS]);
+/* After every `every` elements of offset, `pad` elements of memory are left out; every 0: none. Powers of two. */
+typedef struct SharedPad { u32 every, pad; } SharedPad;
 /* Extra wavefronts per warp access of `vec` consecutive-offset elements between registers of l and smem. */
 u32 layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits);
 /* True if registers of l form aligned runs of vec consecutive offsets, in the same order in every thread. */
@@ -152,6 +154,11 @@ typedef struct MatrixAccess {
 bool layout_matrix_access(const Layout *l, const Layout *smem, u32 elem_bits, bool trans, MatrixAccess *out);
 /* Registers of group g: regs[m * elems + e] is element e (low bits first) of 32-bit register m. Returns const(g). */
 u32 layout_matrix_group(const MatrixAccess *m, u32 g, u32 *regs);
+
+/* One side, where the memory is given: the cheapest accesses that move all registers of l to or from smem. matrix (only if
+ * can_matrix): ldmatrix or stmatrix, else vec elements an access. conflicts: extra wavefronts per access. */
+typedef struct SharedAccess { bool matrix, trans; u32 vec, conflicts, cost; } SharedAccess;
+SharedAccess layout_shared_access(const Layout *l, const Layout *smem, SharedPad pad, u32 elem_bits, bool can_matrix);
 
 /* ---- text ---- */
 /* Canonical text: `layout<128x64; reg (0,1) (0,2); lane (0,4) ...; warp ...>` ; `shared<128x64; off (0,1) ...>` . */

@@ -168,8 +168,14 @@ access_phases(u32 bytes)
   return max_u32(1, bytes / WORD_BYTES);
 }
 
-u32
-layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits)
+static u32
+padded(u32 offset, const SharedPad *pad)
+{
+  return pad->every ? offset + offset / pad->every * pad->pad : offset;
+}
+
+static u32
+plain_conflicts(const Layout *l, const Layout *smem, const SharedPad *pad, u32 vec, u32 elem_bits)
 {
   u32 cols[IN_COUNT][LAYOUT_MAX_BITS], total = 0, bytes = elem_bytes(elem_bits);
   u32 phases = access_phases(vec * bytes);
@@ -179,11 +185,17 @@ layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bit
     u32 list[BANKS], n = 0;
     for (u32 i = 0; i < lanes; i++) {
       u32 at = cols_apply(cols[IN_LANE], l->in_bits[IN_LANE], phase * lanes + i) & ~(vec - 1);
-      for (u32 w = 0; w < words && n < BANKS; w++) list[n++] = at * bytes / WORD_BYTES + w;
+      for (u32 w = 0; w < words && n < BANKS; w++) list[n++] = padded(at, pad) * bytes / WORD_BYTES + w;
     }
     total += count_wavefronts(list, n);
   }
   return total - phases;
+}
+
+u32
+layout_bank_conflicts(const Layout *l, const Layout *smem, u32 vec, u32 elem_bits)
+{
+  return plain_conflicts(l, smem, &(SharedPad){0, 0}, vec, elem_bits);
 }
 
 /* ---- ldmatrix and stmatrix ---- */
@@ -232,11 +244,11 @@ rows_are_aligned(const Layout *l, const Fragment *f, bool trans, u32 cols[IN_COU
 }
 
 static u32
-matrix_conflicts(const MatrixAccess *m, u32 bytes)
+matrix_conflicts(const MatrixAccess *m, const SharedPad *pad, u32 bytes)
 {
   u32 words[BANKS];
   for (u32 i = 0; i < BANKS; i++)
-    words[i] = cols_apply(m->addr_lane, 3, i / WORD_BYTES) * bytes / WORD_BYTES + i % WORD_BYTES;
+    words[i] = padded(cols_apply(m->addr_lane, 3, i / WORD_BYTES), pad) * bytes / WORD_BYTES + i % WORD_BYTES;
   return m->count * (count_wavefronts(words, BANKS) - 1);
 }
 
@@ -265,7 +277,7 @@ layout_matrix_access(const Layout *l, const Layout *smem, u32 elem_bits, bool tr
   memcpy(m->addr_warp, cols[IN_WARP], sizeof m->addr_warp);
   for (u32 i = 0; i < 5; i++) m->addr_bits |= m->addr_lane[i];
   for (u32 i = 0; i < LAYOUT_MAX_BITS; i++) m->addr_bits |= m->addr_warp[i];
-  m->conflicts = matrix_conflicts(m, elem_bytes(elem_bits));
+  m->conflicts = matrix_conflicts(m, &(SharedPad){0, 0}, elem_bytes(elem_bits));
   return true;
 }
 
@@ -546,7 +558,7 @@ side_cost(const Side *s, const Layout *smem, u32 elem_bits, u32 *conflicts)
     accesses = 1u << (held - s->vec);
     if (smem && !layout_access_fits(s->l, smem, 1u << s->vec)) return ~0u;
     if (smem) *conflicts = layout_bank_conflicts(s->l, smem, 1u << s->vec, elem_bits);
-    if (smem) moves = repack_moves(s->l, smem, elem_bits) * (((elem_bytes(elem_bits) << held) + WORD_BYTES - 1) / WORD_BYTES);
+    if (smem) moves = repack_moves(s->l, smem, elem_bits) * max_u32(1, (elem_bytes(elem_bits) << held) / WORD_BYTES);
   }
   return accesses * (COST_WAVEFRONT * (wavefronts + *conflicts) + COST_ACCESS) + moves * COST_MOVE;
 }
@@ -589,4 +601,49 @@ layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, 
     for (u32 j = 0; j < m; j++) try_pair(c, &stores[i], &loads[j], elem_bits, &best, out);
   if (best == ~0u) ctx_panic(c, "no shared layout between two layouts of one tile");
   return best + COST_BARRIER;
+}
+
+/* ---- one side, the memory given ---- */
+
+/* log2 of the most elements that lie together wherever a multiple of as many starts. */
+static u32
+widest_whole(const SharedPad *pad, u32 elem_bits)
+{
+  u32 v = log2_u32(MAX_ACCESS / elem_bytes(elem_bits));
+  while (pad->every && v && ((pad->every | pad->pad) & ((1u << v) - 1))) v--;
+  return v;
+}
+
+static u32
+moves_between(const Layout *l, const Layout *smem, u32 elem_bits)
+{
+  u32 held = l->in_bits[IN_REG] - popcount_u32(layout_free_bits(l, IN_REG));
+  return repack_moves(l, smem, elem_bits) * max_u32(1, (elem_bytes(elem_bits) << held) / WORD_BYTES);
+}
+
+static void
+consider(SharedAccess *best, SharedAccess x, u32 accesses, u32 wavefronts, u32 moves)
+{
+  x.cost = accesses * (COST_WAVEFRONT * (wavefronts + x.conflicts) + COST_ACCESS) + moves * COST_MOVE;
+  if (!best->vec || x.cost < best->cost) *best = x;
+}
+
+SharedAccess
+layout_shared_access(const Layout *l, const Layout *smem, SharedPad pad, u32 elem_bits, bool can_matrix)
+{
+  SharedAccess best = {0};
+  u32 bytes = elem_bytes(elem_bits), widest = widest_whole(&pad, elem_bits);
+  u32 held = l->in_bits[IN_REG] - popcount_u32(layout_free_bits(l, IN_REG));
+  for (u32 v = min_u32(widest, held) + 1; v-- > 0;) {
+    if (!layout_access_fits(l, smem, 1u << v)) continue;
+    SharedAccess x = {.vec = 1u << v, .conflicts = plain_conflicts(l, smem, &pad, 1u << v, elem_bits)};
+    consider(&best, x, 1u << (held - v), access_phases(bytes << v), moves_between(l, smem, elem_bits));
+  }
+  for (u32 trans = 0; trans < 2 && can_matrix && bytes << widest == MAX_ACCESS; trans++) {
+    MatrixAccess m;
+    if (!layout_matrix_access(l, smem, elem_bits, trans, &m)) continue;
+    SharedAccess x = {.matrix = true, .trans = trans, .vec = 1u << widest, .conflicts = matrix_conflicts(&m, &pad, bytes)};
+    consider(&best, x, m.groups, m.count, 0);
+  }
+  return best;
 }
