@@ -85,7 +85,8 @@ Buffer
 gen_buffer(Gen *g, const Value *v)
 {
   const Type *t = v->type;
-  Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0], .off = view_offset(v) / dtype_bytes(t->dt),
+  Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0],
+    .off = view_offset(v) / dtype_bytes(t->dt),
               .pad_every = t->pad_every, .pad = t->pad};
   if (LLVMIsAConstantInt(b.base)) {
     b.at = LLVMConstIntGetZExtValue(b.base);
