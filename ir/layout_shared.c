@@ -252,6 +252,34 @@ matrix_conflicts(const MatrixAccess *m, const SharedPad *pad, u32 bytes)
   return m->count * (count_wavefronts(words, BANKS) - 1);
 }
 
+/* The dimensions along which v moves, as a mask. */
+static u32
+dims_of(const Layout *l, u32 v)
+{
+  u32 coord[MAX_RANK], dims = 0;
+  layout_coords(l, v, coord);
+  for (u32 d = 0; d < l->rank; d++) dims |= (u32)(coord[d] != 0) << d;
+  return dims;
+}
+
+/* The four matrices of one instruction: the first register bit outside the word, and the next that moves along another
+ * dimension. Of an operand of mma that is what one step along K needs; two steps at once would be twice the registers. */
+static void
+order_matrices(const Layout *l, MatrixAccess *m, u32 first)
+{
+  if (m->reg_bits < first + 2) return;
+  u32 along = dims_of(l, l->col[IN_REG][log2_u32(m->reg_bit[first])]), pick = first + 1;
+  for (u32 i = m->reg_bits - 1; i > first; i--)
+    if (dims_of(l, l->col[IN_REG][log2_u32(m->reg_bit[i])]) & ~along) pick = i;
+  u32 bit = m->reg_bit[pick], off = m->reg_off[pick];
+  for (u32 i = pick; i > first + 1; i--) {
+    m->reg_bit[i] = m->reg_bit[i - 1];
+    m->reg_off[i] = m->reg_off[i - 1];
+  }
+  m->reg_bit[first + 1] = bit;
+  m->reg_off[first + 1] = off;
+}
+
 bool
 layout_matrix_access(const Layout *l, const Layout *smem, u32 elem_bits, bool trans, MatrixAccess *m)
 {
@@ -265,6 +293,7 @@ layout_matrix_access(const Layout *l, const Layout *smem, u32 elem_bits, bool tr
       m->reg_bit[m->reg_bits] = 1u << i;
       m->reg_off[m->reg_bits++] = cols[IN_REG][i];
     }
+  order_matrices(l, m, f.word_bits);
   u32 matrix_bits = min_u32(2, m->reg_bits - f.word_bits), n = 0;
   m->trans = trans;
   m->elems = 1u << f.word_bits;

@@ -644,6 +644,31 @@ test_explicit_memory(Ctx *c)
   CHECK(layout_access_vec(rows, good, 16) == 8 && layout_bank_conflicts(rows, good, 8, 16) == 0);
   const Layout *cols = layout_default(c, 2, shape, 4, 8, (int[]){0, 1});
   CHECK(layout_access_vec(cols, good, 16) == 1 && layout_access_vec(cols, bad, 16) == 1);
+  SharedAccess x = layout_shared_access(a, good, (SharedPad){0, 0}, 16, true);
+  CHECK(x.matrix && !x.trans && x.conflicts == 0);
+  CHECK(layout_shared_access(b, good, (SharedPad){0, 0}, 16, true).trans);
+  x = layout_shared_access(a, bad, (SharedPad){64, 8}, 16, true);
+  CHECK(x.matrix && x.conflicts == 0);
+  x = layout_shared_access(a, bad, (SharedPad){64, 4}, 16, true);   /* rows of 16 bytes are torn */
+  CHECK(!x.matrix && x.vec == 2);
+  x = layout_shared_access(rows, good, (SharedPad){0, 0}, 16, true);
+  CHECK(!x.matrix && x.vec == 8 && x.cost < layout_shared_access(cols, good, (SharedPad){0, 0}, 16, true).cost);
+  CHECK(layout_shared_access(rows, bad, (SharedPad){64, 2}, 16, false).vec == 2);
+}
+
+/* Words of an operand hold neighbours along K. Memory in which other elements are neighbours is dearer than it looks. */
+static void
+test_repacking(Ctx *c)
+{
+  SharedPlan p;
+  u32 shape[] = {64, 64}, warps[] = {2, 2};
+  const Layout *rows = layout_default(c, 2, shape, 4, 8, (int[]){1, 0});
+  for (u32 which = 0; which < 2; which++)
+    for (u32 stm = 0; stm < 2; stm++) {
+      const Layout *operand = layout_mma_operand(c, (int)which, shape, warps, 16);
+      layout_shared_plan(c, rows, operand, 16, true, stm, &p);
+      CHECK(p.ldmatrix || p.smem->col[IN_OFFSET][0] == operand->col[IN_REG][0]);
+    }
 }
 
 /* ---- text ---- */
@@ -800,6 +825,7 @@ main(void)
   test_shape_ops(c);
   test_questions(c);
   test_explicit_memory(c);
+  test_repacking(c);
   test_text(c);
   test_text_errors(c);
   test_text_mutations(c);
