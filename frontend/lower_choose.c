@@ -24,7 +24,7 @@ typedef struct Join {
   Lower *L;
   Span at;
   Builder arms[2];
-  VEC(Value *) values[2];
+  Values values[2];
 } Join;
 
 static bool
@@ -203,6 +203,17 @@ lower_join(Lower *L, Span at, Op *op, Val va, Val vb)
   return join_arms(L, at, op, va, vb, false);
 }
 
+Val
+lower_join_parts(Lower *L, Span at, Op *op, Val va, Val vb, Values parts[2])
+{
+  Func *f = L->b.func;
+  Join j = {.L = L, .at = at, .arms = {builder_at_end(f, op->regions[0]), builder_at_end(f, op->regions[1])}};
+  Val v = join(&j, va, vb);
+  parts[0] = j.values[0];
+  parts[1] = j.values[1];
+  return v;
+}
+
 static Val
 lower_in_arm(Lower *L, Op *op, u32 arm, const Node *n)
 {
@@ -243,27 +254,37 @@ lower_cond(Lower *L, const Node *n)
   return join_arms(L, n->span, op, a, b, true);
 }
 
-/* The right side of a scalar && or || may not run unless the left side asks for it: an `if`, or, when the right side has
- * no effect, plain logic. */
+/* The right side (node right) of a scalar && or || may not run unless the left side asks for it: an `if`, or, when the right
+ * side has no effect, plain logic. */
 static Val
-logic_scalar(Lower *L, const Node *n, Val a)
+logic_scalar(Lower *L, const Node *n, Oper oper, Val a, const Node *right)
 {
   if (!lower_may_nest(L, n->span))
     return val_poison(n->span);
   L->b.span = n->span;
   Op *op = ir_if(&L->b, a.ir, 0, NULL);
-  u32 arm = n->op == O_LOR;
+  u32 arm = oper == O_LOR;
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[arm]);
-  Val b = lower_condition(L, kid(n, 1));
+  Val b = lower_condition(L, right);
   L->b = saved;
   if (b.kind == V_IR && can_hoist(op->regions[arm])) {
     hoist(op, arm);
     op_remove(op);
-    return lower_binary(L, n->op == O_LAND ? O_AND : O_OR, n->span, n->at, a, b);
+    return lower_binary(L, arm ? O_OR : O_AND, n->span, n->at, a, b);
+  }
+  if (b.kind == V_CONST) {
+    op_remove(op);
+    return (b.k.i != 0) == arm ? b : a;
   }
   Val other = val_const(const_bool(arm), n->span);
   return join_arms(L, n->span, op, arm ? other : b, arm ? b : other, true);
+}
+
+Val
+lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c)
+{
+  return logic_scalar(L, n, O_LAND, a, c);
 }
 
 /* a && b, a || b. */
@@ -274,7 +295,7 @@ lower_logic(Lower *L, const Node *n)
   if (a.kind == V_CONST && (a.k.i != 0) == (n->op == O_LOR))
     return a;
   if (a.kind == V_IR && !val_is_tile(a))
-    return logic_scalar(L, n, a);
+    return logic_scalar(L, n, n->op, a, kid(n, 1));
   Val b = lower_condition(L, kid(n, 1));
   if (a.kind == V_POISON || b.kind == V_POISON)
     return val_poison(n->span);

@@ -3,6 +3,7 @@ import cases
 from cases import Case, Run, poisoned, launch, grid
 import numpy as np
 import tilec
+import language
 
 
 def source(dev, text, name=None, **defines):
@@ -183,4 +184,4 @@ CASES = [
     both("row_pipeline", row_pipeline, grid(rows=(1, 2, 10), n=(128, 100), stages=(2, 3))),
     both("nested_stages", nested_stages, grid(n=(0, 1, 5), inner=(0, 1, 4))),
     both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4))),
-]
+] + language.CASES

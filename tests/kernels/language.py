@@ -1,0 +1,155 @@
+"""Statements and functions of the language, one kernel each, against numpy. Same form as examples/cases.py."""
+from cases import Case, Run, poisoned, launch, grid
+import numpy as np
+import tilec
+
+
+def source(dev, text, name=None, **defines):
+    return dev.program(text=text, name="case.tile").kernel(name, **defines)
+
+
+EXITS = """
+fn find(p: *i32, n: i32, want: i32) {
+  for i in range(n) { if load(p + i) == want { return i; } }
+  return -1;
+}
+fn pair(p: *i32, n: i32) {
+  var k = 0;
+  while true {
+    if k >= n { return (-1, 0.5); }
+    for j in range(3, 40, 5) {
+      if load(p + j) == k { return (k, j); }
+      if j > 30 { break; }
+    }
+    k += 1;
+  }
+  return (0, 0);
+}
+kernel f(p: *i32, out: *i32, tiles: *f32, n: i32) warps(1) {
+  let base = p + program_id(0) * 40;
+  var sum = 0;
+  for i in range(n) {
+    let v = load(base + i);
+    if v < 3 { sum += 1; continue; }
+    if v > 90 { break; }
+    if v % 2 == 0 {
+      if v % 4 == 0 { continue; }
+      sum += 1000;
+    }
+    sum += v;
+  }
+  var odd = 0;
+  for i in static_range(8) {
+    let v = load(base + i);
+    if i == 1 { continue; }
+    if v > 60 { odd += 7; if v > 80 { break; } odd += 1; }
+    if i == 6 { break; }
+    odd += v;
+  }
+  var at = 0;
+  var acc = zeros(64, f32);
+  while load(base + at) < 80 {
+    at += 1;
+    if at == 30 { break; }
+    if at % 3 == 1 { continue; }
+    acc += f32(at) + f32(arange(0, 64));
+  }
+  let mine = out + program_id(0) * 8;
+  store(mine, sum);
+  store(mine + 1, odd);
+  store(mine + 2, at);
+  store(mine + 3, find(base, n, 50));
+  let (k, j) = pair(base, n);
+  store(mine + 4, k);
+  store(mine + 5, i32(j * 2.0));
+  store(tiles + program_id(0) * 64 + arange(0, 64), acc);
+  for i in range(0, n, 7) {
+    if load(base + i) > 70 { return; }
+    store(mine + 6, i);
+  }
+  store(mine + 7, 1);
+}"""
+
+
+def exits_reference(x, n):
+    def find(want):
+        return next((i for i in range(n) if x[i] == want), -1)
+
+    def pair():
+        for k in range(n):
+            for j in range(3, 40, 5):
+                if x[j] == k:
+                    return k, j
+                if j > 30:
+                    break
+        return -1, 0.5
+    total = 0
+    for v in x[:n]:
+        if v < 3:
+            total += 1
+            continue
+        if v > 90:
+            break
+        if v % 2 == 0:
+            if v % 4 == 0:
+                continue
+            total += 1000
+        total += v
+    odd = 0
+    for i in range(8):
+        if i == 1:
+            continue
+        if x[i] > 60:
+            odd += 7
+            if x[i] > 80:
+                break
+            odd += 1
+        if i == 6:
+            break
+        odd += x[i]
+    at, acc = 0, np.zeros(64, np.float32)
+    while x[at] < 80:
+        at += 1
+        if at == 30:
+            break
+        if at % 3 != 1:
+            acc += at + np.arange(64, dtype=np.float32)
+    out = [total, odd, at, find(50), pair()[0], int(pair()[1] * 2), -7, -7]
+    for i in range(0, n, 7):
+        if x[i] > 70:
+            return out, acc
+        out[6] = i
+    out[7] = 1
+    return out, acc
+
+
+def exits(dev, rng, programs, n):
+    """break, continue and return in every kind of loop, with run-time and compile-time conditions."""
+    x = rng.integers(0, 100, (programs, 40), dtype=np.int32)
+    out, tiles = dev.array(np.full((programs, 8), -7, np.int32)), poisoned(dev, (programs, 64), "f32")
+    call = launch(source(dev, EXITS), programs, dev.array(x), out, tiles, n)
+    want = [exits_reference(row, n) for row in x]
+    return Run(call, [("out", out.numpy(), np.array([w[0] for w in want], np.int32), 0), ("tiles", tiles.numpy(), np.array([w[1] for w in want]), 0)])
+
+
+def index_wrap(dev, rng):
+    """A loop that may be left, up to the largest index there is."""
+    text = """kernel f(out: *i32, lo: i32, hi: i32, step: i32) warps(1) {
+      var count = 0;
+      for i in range(lo, hi, step) { count += 1; if count == 1000 { break; } }
+      for i in range(lo, hi) { count += 1000; if i == lo - 1 { break; } }
+      store(out, count);
+    }"""
+    k, checks = source(dev, text), []
+    for lo, hi, step, want in ((2**31 - 10, 2**31 - 1, 4, 9003), (2**31 - 4, 2**31 - 1, 2**30, 3001), (5, 5, 1, 0), (5, 3, 7, 0)):
+        out = poisoned(dev, 1, "i32")
+        call = launch(k, 1, out, lo, hi, step)
+        checks.append((f"{lo}..{hi}", out.numpy(), np.array([want], np.int32), 0))
+    return Run(call, checks)
+
+
+both = lambda name, run, sizes: Case(name, run, sizes, sizes)
+CASES = [
+    both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
+    both("index_wrap", index_wrap, [dict()]),
+]
