@@ -144,7 +144,7 @@ static bool
 can_hoist(const Block *b)
 {
   for (const Op *op = b->first; op; op = op->next)
-    if (!op_has(op, T_PURE) || is_guarded(op))
+    if (!op_has(op, T_TERM) && (!op_has(op, T_PURE) || is_guarded(op)))
       return false;
   return true;
 }
@@ -152,7 +152,7 @@ can_hoist(const Block *b)
 static void
 hoist(Op *op, u32 arm)
 {
-  while (op->regions[arm]->first)
+  while (op->regions[arm]->first && !op_has(op->regions[arm]->first, T_TERM))
     op_move_before(op->regions[arm]->first, op);
 }
 
@@ -194,6 +194,28 @@ join_arms(Lower *L, Span at, Op *op, Val va, Val vb, bool may_select)
   if (v.kind != V_POISON && j.values[0].len)
     join_resolve(&j, &v, results, &next);
   return v;
+}
+
+void
+lower_flatten(Block *region)
+{
+  for (Op *op = region->first, *next; op; op = next) {
+    next = op->next;
+    if (op->code != OP_IF)
+      continue;
+    for (u32 i = 0; i < 2; i++)
+      lower_flatten(op->regions[i]);
+    if (!can_hoist(op->regions[0]) || !can_hoist(op->regions[1]))
+      continue;
+    Op *ends[2] = {block_terminator(op->regions[0]), block_terminator(op->regions[1])};
+    hoist(op, 0);
+    hoist(op, 1);
+    Builder b = builder_before(op);
+    b.span = op->span;
+    for (u32 i = 0; i < op->nresults; i++)
+      value_replace_uses(op->results[i], ir_select(&b, op_operand(op, 0), op_operand(ends[0], i), op_operand(ends[1], i)));
+    op_remove(op);
+  }
 }
 
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */

@@ -167,6 +167,8 @@ Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
 /* The same with the arms left open: what they are to yield is appended to parts[0] and parts[1]; in the value, the parts
  * known only at run time stand for results, in order. */
 Val lower_join_parts(Lower *L, Span at, Op *op, Val va, Val vb, Values parts[2]);
+/* Turn the `if`s in a region whose arms are cheap and without effect into selects. */
+void lower_flatten(Block *region);
 /* a && c, where a is known only at run time. */
 Val lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c);
 

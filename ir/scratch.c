@@ -9,14 +9,20 @@ round_up(u32 n)
   return (n + ALIGN - 1) & ~(u32)(ALIGN - 1);
 }
 
-/* The bits of a flat index that hold the coordinate along dimension d. */
+/* The lowest bit of a flat index that holds the coordinate along dimension d. */
 static u32
-dim_mask(const Layout *l, u32 d)
+dim_shift(const Layout *l, u32 d)
 {
   u32 low = 0;
   for (u32 i = d + 1; i < l->rank; i++)
     low += l->out_bits[i];
-  return ((1u << l->out_bits[d]) - 1) << low;
+  return low;
+}
+
+static u32
+dim_mask(const Layout *l, u32 d)
+{
+  return ((1u << l->out_bits[d]) - 1) << dim_shift(l, d);
 }
 
 static u32
@@ -49,6 +55,49 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
   }
 }
 
+u32
+scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base)
+{
+  const Layout *l = op_operand(scan, 0)->type->layout;
+  u32 bytes = 0;
+  *warps = 0;
+  while (k + *warps < p->bits && p->owner[k + *warps] == IN_WARP)
+    ++*warps;
+  u32 n = padded_numel(l) >> k;
+  for (u32 i = 0; i < scan->noperands + p->flags && i < 17; i++) {
+    base[i] = bytes;
+    bytes += round_up(n * (i < scan->noperands ? type_elem_bytes(op_operand(scan, i)->type) : 1));
+  }
+  return bytes;
+}
+
+bool
+scratch_scan(const Op *scan, ScanPlan *out)
+{
+  const Type *t = op_operand(scan, 0)->type;
+  const Layout *l = t->layout;
+  u32 axis = (u32)op_int(scan, AT_AXIS, 0), along = dim_mask(l, axis), found = 0, shift = dim_shift(l, axis);
+  *out = (ScanPlan){.bits = l->out_bits[axis]};
+  out->flags = op_int(scan, AT_REVERSE, 0) && !is_pow2(t->shape[axis]);
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 col = l->col[in][i];
+      if (!(col & along))
+        continue;
+      if (!is_pow2(col) || found & col)
+        return false;
+      found |= col;
+      out->owner[log2_u32(col) - shift] = (u8)in;
+      out->index[log2_u32(col) - shift] = (u8)i;
+    }
+  for (u32 k = 0, warps, base[17]; k < out->bits; k++) {
+    bool starts = out->owner[k] == IN_WARP && (!k || out->owner[k - 1] != IN_WARP);
+    u32 bytes = starts ? scratch_scan_round(scan, out, k, &warps, base) : 0;
+    out->bytes = bytes > out->bytes ? bytes : out->bytes;
+  }
+  return found == along;
+}
+
 void
 scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
 {
@@ -76,11 +125,15 @@ u32
 scratch_bytes(Ctx *c, const Op *op)
 {
   ReduceScratch r;
+  ScanPlan s;
   ConvertPlan p;
   switch (op->code) {
   case OP_REDUCE:
     scratch_reduce(op, &r);
     return r.bytes;
+  case OP_SCAN:
+    scratch_scan(op, &s);
+    return s.bytes;
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;

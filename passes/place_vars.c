@@ -304,7 +304,7 @@ add_costs(Op *op, void *user)
   if (var == NO_VAR)
     return;
   Var *v = p->vars.data[var];
-  if (op->code == OP_REDUCE)
+  if (op_is_fold(op))
     vec_push(p->c->scratch, &v->reduces, op);
   else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && op->code != OP_SHARED_LOAD && op->code != OP_SHARED_STORE)
     add_mem(p, op, v);

@@ -148,8 +148,54 @@ def index_wrap(dev, rng):
     return Run(call, checks)
 
 
+SCANS = """
+fn recur(a0, b0, a1, b1) { return (a0 * a1, b0 * a1 + b1); }     // x -> a x + b, one after the other: not commutative
+fn first(a, b) { if a % 3 == 0 { return a; } return b; }
+kernel f(x: *T, sums: *T, most: *T, u: *i32, v: *i32, w: *i32, const R = 4, const C = 8, const AXIS = 1, const REVERSE = false, type T = i32) {
+  let i = arange(0, R)[:, None] * C + arange(0, C)[None, :];
+  let a = load(x + i);
+  store(sums + i, cumsum(a, AXIS, REVERSE));
+  store(most + i, cummax(a, AXIS, reverse=REVERSE));
+  let k = i32(a);
+  let (p, q) = scan((k % 4 - 1, k), AXIS, recur, reverse=REVERSE);
+  store(u + i, p);
+  store(v + i, q);
+  store(w + i, scan(k, AXIS, first, reverse=REVERSE));
+}"""
+
+
+def scanned(fn, xs, axis, reverse):
+    """The scan of arrays xs by fn over tuples of lines."""
+    xs = [np.flip(np.moveaxis(x, axis, 0), 0) if reverse else np.moveaxis(x, axis, 0) for x in xs]
+    out, acc = [[] for _ in xs], None
+    for line in zip(*xs):
+        acc = line if acc is None else fn(*acc, *line)
+        for o, a in zip(out, acc):
+            o.append(a)
+    out = [np.stack(o) for o in out]
+    return [np.moveaxis(np.flip(o, 0) if reverse else o, 0, axis) for o in out]
+
+
+def scans(dev, rng, rows, cols, axis, reverse, warps, dtype="i32"):
+    """Scans by library functions and by functions that do not commute, along either axis, from either end."""
+    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+    x = rng.integers(-9, 10, (rows, cols)).astype(dt)
+    out = [poisoned(dev, (rows, cols), t) for t in (dtype, dtype, "i32", "i32", "i32")]
+    k = source(dev, SCANS, R=rows, C=cols, AXIS=axis, REVERSE="true" if reverse else "false", T=dtype, warps=warps)
+    call = launch(k, 1, dev.array(x), *out)
+    n = x.astype(np.int32)
+    with np.errstate(over="ignore"):
+        m = np.fmod(n, np.int32(4)) - np.int32(1)
+        want = [*scanned(lambda a, b: (a + b,), [x], axis, reverse), *scanned(lambda a, b: (np.maximum(a, b),), [x], axis, reverse),
+                *scanned(lambda a0, b0, a1, b1: (a0 * a1, b0 * a1 + b1), [m, n], axis, reverse),
+                *scanned(lambda a, b: (np.where(a % 3 == 0, a, b),), [n], axis, reverse)]
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("sum", "max", "product", "recurrence", "first"), out, want)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
     both("index_wrap", index_wrap, [dict()]),
+    both("scans", scans, grid(rows=(4, 64), cols=(16, 300), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
+         grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",))),
 ]
