@@ -276,6 +276,22 @@ builtin_extent(Lower *L, Call *c)
 }
 
 Val
+builtin_shape(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  if (!t)
+    return val_poison(c->span);
+  if (!t->rank)
+    return call_error(L, c, c->args[0].span, "a scalar has no extents");
+  Val v = {.kind = V_LIST, .span = c->span};
+  v.list.n = t->rank;
+  v.list.v = NEW_ARRAY(L->a, Val, t->rank);
+  for (u32 i = 0; i < t->rank; i++)
+    v.list.v[i] = val_const(const_int(t->shape[i]), c->span);
+  return v;
+}
+
+Val
 builtin_count(Lower *L, Call *c)
 {
   Value *s = call_buffer(L, c, 0, true);

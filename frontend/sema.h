@@ -276,6 +276,7 @@ struct Builtin {
 const Builtin *builtin_find(const char *name);
 const char *const *builtin_names(Arena *a, u32 *n);
 Val builtin_elementwise(Lower *L, Call *c);                          /* any SURFACE op */
+Val tile_part(Lower *L, Call *c);                                    /* view() of a tile */
 
 /* Argument i as ... ; false or NULL after reporting (poison stays silent). */
 bool call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out);

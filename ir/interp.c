@@ -349,6 +349,7 @@ run_op(Interp *in, const Op *op)
   case OP_SPLAT: return interp_splat(in, op);
   case OP_BROADCAST: return interp_broadcast(in, op);
   case OP_PERMUTE: return interp_permute(in, op);
+  case OP_BUTTERFLY: return interp_butterfly(in, op);
   case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_BITCAST: case OP_CONVERT_LAYOUT: return interp_copy(in, op);
   case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_REM: case OP_MIN: case OP_MAX: case OP_AND: case OP_OR:
   case OP_XOR: case OP_SHL: case OP_SHR: case OP_UMULHI: return interp_binary(in, op);
@@ -368,7 +369,8 @@ run_op(Interp *in, const Op *op)
   case OP_SCAN: return run_scan(in, op);
   case OP_DOT: return interp_dot(in, op);
   case OP_SHARED_ALLOC: case OP_SHARED_FREE: case OP_SHARED_INDEX: case OP_SHARED_SLICE: case OP_SHARED_PERMUTE:
-  case OP_SHARED_RESHAPE: case OP_SHARED_CAST: case OP_SHARED_LOAD: case OP_SHARED_STORE: case OP_ASYNC_COPY:
+  case OP_SHARED_RESHAPE: case OP_SHARED_CAST: case OP_SHARED_LOAD: case OP_SHARED_STORE: case OP_SHARED_GATHER:
+  case OP_SHARED_ADD: case OP_ASYNC_COPY:
   case OP_ASYNC_COMMIT: case OP_ASYNC_WAIT: return interp_shared(in, op);
   case OP_FOR: return run_for(in, op);
   case OP_WHILE: return run_while(in, op);

@@ -98,6 +98,40 @@ scratch_scan(const Op *scan, ScanPlan *out)
   return found == along;
 }
 
+/* Gaussian elimination over the columns, registers first: a vector by its top bit, and which inputs make it. */
+void
+scratch_butterfly(const Op *op, SwapPlan *out)
+{
+  const Type *t = op_operand(op, 0)->type;
+  const Layout *l = t->layout;
+  u32 vec[LAYOUT_MAX_BITS] = {0}, want = (u32)op_int(op, AT_MASK, 0) << dim_shift(l, (u32)op_int(op, AT_AXIS, 0)), threads = 0;
+  u64 from[LAYOUT_MAX_BITS] = {0}, made = 0;
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 x = l->col[in][i];
+      u64 by = in == IN_REG ? 1ull << i : 1ull << (32 + threads++);
+      for (int b = LAYOUT_MAX_BITS - 1; b >= 0 && x; b--) {
+        if (!(x >> b & 1))
+          continue;
+        if (!vec[b]) {
+          vec[b] = x;
+          from[b] = by;
+          break;
+        }
+        x ^= vec[b];
+        by ^= from[b];
+      }
+    }
+  for (int b = LAYOUT_MAX_BITS - 1; b >= 0; b--)
+    if (want >> b & 1) {
+      want ^= vec[b];
+      made ^= from[b];
+    }
+  *out = (SwapPlan){.reg = (u32)made, .thread = (u32)(made >> 32)};
+  if (out->thread >> l->in_bits[IN_LANE])
+    out->bytes = round_up((layout_regs(l) << threads) * type_elem_bytes(t));
+}
+
 void
 scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
 {
@@ -126,6 +160,7 @@ scratch_bytes(Ctx *c, const Op *op)
 {
   ReduceScratch r;
   ScanPlan s;
+  SwapPlan swap;
   ConvertPlan p;
   switch (op->code) {
   case OP_REDUCE:
@@ -134,6 +169,9 @@ scratch_bytes(Ctx *c, const Op *op)
   case OP_SCAN:
     scratch_scan(op, &s);
     return s.bytes;
+  case OP_BUTTERFLY:
+    scratch_butterfly(op, &swap);
+    return swap.bytes;
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;

@@ -663,6 +663,19 @@ check_REDUCE(Verifier *v, const Op *op)
 }
 
 bool
+check_BUTTERFLY(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  i64 axis = op_int(op, AT_AXIS, 0), mask = op_int(op, AT_MASK, 0);
+  if (!tile_operand(v, op, 0) || !verify_same(v, op, "operand and result", t, op_result(op)->type))
+    return false;
+  if (axis >= t->rank)
+    return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
+  return (mask > 0 && t->shape[axis] % next_pow2((u32)mask + 1) == 0) ||
+         verify_fail(v, op, "exclusive-or with %lld leads out of %u elements", (long long)mask, t->shape[axis]);
+}
+
+bool
 check_SCAN(Verifier *v, const Op *op)
 {
   return check_fold(v, op);

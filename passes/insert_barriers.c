@@ -184,12 +184,12 @@ visit(Barriers *x, State *s, Op *op)
   case OP_BARRIER:
     meet(s);
     break;
-  case OP_SHARED_LOAD:
+  case OP_SHARED_LOAD: case OP_SHARED_GATHER:
     memory = memory_of(op_operand(op, 0));
     require(x, s, op, memory, WROTE | LANDED);
     note(x, s, memory, READS);
     break;
-  case OP_SHARED_STORE: case OP_ASYNC_COPY:
+  case OP_SHARED_STORE: case OP_SHARED_ADD: case OP_ASYNC_COPY:
     memory = memory_of(op_operand(op, 0));
     require(x, s, op, memory, READS | WROTE | LANDED);
     note(x, s, memory, op->code == OP_ASYNC_COPY ? FLIES : WROTE);

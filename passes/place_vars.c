@@ -306,7 +306,7 @@ add_costs(Op *op, void *user)
   Var *v = p->vars.data[var];
   if (op_is_fold(op))
     vec_push(p->c->scratch, &v->reduces, op);
-  else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && op->code != OP_SHARED_LOAD && op->code != OP_SHARED_STORE)
+  else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && !(op->code >= OP_SHARED_LOAD && op->code <= OP_SHARED_ADD))
     add_mem(p, op, v);
   else if (is_elementwise(op))
     v->work += (u64)place_loop_weight(op->block);

@@ -192,10 +192,106 @@ def scans(dev, rng, rows, cols, axis, reverse, warps, dtype="i32"):
     return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("sum", "max", "product", "recurrence", "first"), out, want)])
 
 
+SHAPES = """
+kernel f(x: *T, y: *T, flips: *T, cats: *T, both: *T, parts: *T, puts: *T, halves: *T, picks: *T, pairs: *T, const M = 4, const N = 8, const AXIS = 0, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  let b = load(y + i);
+  store(flips + i, flip(a, AXIS));
+  let c = cat(a, view(b, [0, 0], [AXIS == 0 ? 1 : M, AXIS == 1 ? 1 : N]), AXIS);
+  store(cats + arange(0, extent(c, 0))[:, None] * extent(c, 1) + arange(0, extent(c, 1))[None, :], c);
+  let d = cat(a, b, axis=AXIS);
+  store(both + arange(0, extent(d, 0))[:, None] * extent(d, 1) + arange(0, extent(d, 1))[None, :], d);
+  let p = view(a, [1, N / 3], [M - 1, N / 2]);
+  store(parts + arange(0, M - 1)[:, None] * (N / 2) + arange(0, N / 2)[None, :], p);
+  store(puts + i, insert(b, p, [0, N / 4]));
+  let (even, odd) = split(join(a, b));
+  store(halves + i, even);
+  store(halves + M * N + i, odd);
+  let turned = gather(a, (index_along(a, AXIS) * 3 + arange(0, N)[None, :]) % extent(a, AXIS), AXIS);
+  store(picks + i, turned);
+  store(pairs + arange(0, M)[:, None] * (2 * N) + arange(0, 2 * N)[None, :], interleave(a, b));
+}"""
+
+
+def shape_functions(dev, rng, m, n, axis, warps, dtype):
+    """Joining, cutting, reversing and indexing tiles of any extents."""
+    dt = dict(f32=np.float32, i8=np.int8, i64=np.int64)[dtype]
+    x, y = (rng.integers(-100, 100, (m, n)).astype(dt) for _ in range(2))
+    grown = (m + 1, n) if axis == 0 else (m, n + 1)
+    double = (2 * m, n) if axis == 0 else (m, 2 * n)
+    sizes = [(m, n), grown, double, (m - 1, n // 2), (m, n), (2, m, n), (m, n), (m, 2 * n)]
+    out = [poisoned(dev, z, dtype) for z in sizes]
+    call = launch(source(dev, SHAPES, M=m, N=n, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), dev.array(y), *out)
+    part = x[1:, n // 3:n // 3 + n // 2]
+    put = y.copy()
+    put[:m - 1, n // 4:n // 4 + n // 2] = part
+    index = ((np.arange(m)[:, None] if axis == 0 else np.arange(n)[None, :]) * 3 + np.arange(n)[None, :]) % x.shape[axis]
+    index = np.broadcast_to(index, (m, n))
+    want = [np.flip(x, axis), np.concatenate([x, y[:1] if axis == 0 else y[:, :1]], axis), np.concatenate([x, y], axis), part, put,
+            np.stack([x, y]), np.take_along_axis(x, index, axis), np.stack([x, y], -1).reshape(m, 2 * n)]
+    names = ("flip", "cat", "cat2", "view", "insert", "split", "gather", "interleave")
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
+
+
+SORTS = """
+kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  store(up + i, sort(a, AXIS));
+  store(down + i, sort(a, AXIS, descending=true));
+  store(at + i, argsort(a, AXIS));
+  let (v, w) = topk(a, K, AXIS);
+  let k = arange(0, extent(v, 0))[:, None] * extent(v, 1) + arange(0, extent(v, 1))[None, :];
+  store(best + k, v);
+  store(places + k, w);
+}"""
+
+
+def sorts(dev, rng, m, n, axis, k, warps, dtype):
+    """sort, argsort and topk with ties; floats with nans and infinities."""
+    dt = dict(f32=np.float32, i32=np.int32, u8=np.uint8)[dtype]
+    x = rng.integers(0, 50, (m, n)).astype(dt)
+    if dtype == "f32":
+        x = np.where(rng.random((m, n)) < 0.1, np.nan, np.where(rng.random((m, n)) < 0.1, np.inf, x - 25)).astype(dt)
+    few = (k, n) if axis == 0 else (m, k)
+    out = [poisoned(dev, z, t) for z, t in (((m, n), dtype), ((m, n), dtype), ((m, n), "i32"), (few, dtype), (few, "i32"))]
+    call = launch(source(dev, SORTS, M=m, N=n, K=k, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), *out)
+    falling = np.argsort(np.where(np.isnan(x), np.inf, -x.astype(np.float64)), axis, kind="stable")
+    rising = np.argsort(x, axis, kind="stable")
+    top = falling[:k] if axis == 0 else falling[:, :k]
+    want = [np.take_along_axis(x, rising, axis), np.take_along_axis(x, falling, axis), rising.astype(np.int32),
+            np.take_along_axis(x, top, axis), top.astype(np.int32)]
+    return Run(call, [(w, np.nan_to_num(o.numpy(), nan=1e30), np.nan_to_num(v, nan=1e30), 0) for w, o, v in zip(("up", "down", "argsort", "top", "places"), out, want)])
+
+
+def histograms(dev, rng, n, bins, warps):
+    """Counts in shared memory, with values outside and a mask; and sums by index."""
+    text = """kernel f(x: *i32, h: *i32, w: *f32, const N = 64, const BINS = 8) {
+      let v = load(x + arange(0, N));
+      store(h + arange(0, BINS), histogram(v, BINS, mask=arange(0, N) % 3 != 0));
+      let s = shared(f32, BINS);
+      shared_store(s, 0.5);
+      shared_add(s, max(min(v, BINS - 1), 0), f32(v));
+      store(w + arange(0, BINS), gather(s, BINS - 1 - arange(0, BINS), 0));
+    }"""
+    x = rng.integers(-3, bins + 3, n, dtype=np.int32)
+    h, w = poisoned(dev, bins, "i32"), poisoned(dev, bins, "f32")
+    call = launch(source(dev, text, N=n, BINS=bins, warps=warps), 1, dev.array(x), h, w)
+    kept = x[(np.arange(n) % 3 != 0) & (x >= 0) & (x < bins)]
+    sums = 0.5 + np.bincount(np.clip(x, 0, bins - 1), x, bins)
+    return Run(call, [("counts", h.numpy(), np.bincount(kept, minlength=bins).astype(np.int32), 0), ("sums", w.numpy(), sums[::-1], 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
     both("index_wrap", index_wrap, [dict()]),
     both("scans", scans, grid(rows=(4, 64), cols=(16, 300), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
          grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",))),
+    both("shape_functions", shape_functions, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
+         grid(m=(5, 8), n=(12, 64), axis=(0, 1), warps=(2,), dtype=("i8", "i64"))),
+    both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
+         [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
+    both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
 ]
