@@ -443,7 +443,8 @@ check_ATOMIC_RMW(Verifier *v, const Op *op)
 bool
 check_ATOMIC_CAS(Verifier *v, const Op *op)
 {
-  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_pointee(v, op, 2) || !result_pointee(v, op))
+  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_pointee(v, op, 2) || !check_mask(v, op, 3) ||
+      !result_pointee(v, op))
     return false;
   DType d = in_type(op, 0)->dt;
   return dtype_bits(d) >= 16 || verify_fail(v, op, "there is no compare-and-swap of %s", dtype_info[d].name);

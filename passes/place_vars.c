@@ -281,8 +281,8 @@ add_mem(Place *p, Op *op, Var *v)
 {
   MemOp *m = NEW(p->c->scratch, MemOp);
   const Value *ptr = op_operand(op, op->code == OP_ASYNC_COPY ? 1 : 0);
-  u32 mask_at = op->code == OP_LOAD ? 1 : 2;
-  const Value *mask = op->code != OP_ATOMIC_CAS ? op_operand(op, mask_at) : NULL;
+  u32 mask_at = op->code == OP_LOAD ? 1 : op->code == OP_ATOMIC_CAS ? 3 : 2;
+  const Value *mask = op_operand(op, mask_at);
   m->op = op;
   m->at = ptr;
   m->ptr = &p->axes[ptr->id];

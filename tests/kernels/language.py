@@ -283,6 +283,53 @@ def histograms(dev, rng, n, bins, warps):
     return Run(call, [("counts", h.numpy(), np.bincount(kept, minlength=bins).astype(np.int32), 0), ("sums", w.numpy(), sums[::-1], 0)])
 
 
+ATOMICS = """
+kernel ints(x: *T, cell: *T, old: *T, n: i32, type T = i32, const SEM = "relaxed", const SCOPE = "gpu") warps(2) {
+  let i = program_id(0) * 64 + arange(0, 64);
+  let v = load(x + i);
+  let on = i < n;
+  let at = v & 3;
+  atomic_add(cell + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_max(cell + 4 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_min(cell + 8 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_and(cell + 12 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_or(cell + 16 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_xor(cell + 20 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  store(old + i, atomic_xchg(old + i, v, mask=on, sem=SEM, scope=SCOPE) + atomic_cas(x + i, 5, 7, mask=on, sem=SEM, scope=SCOPE));
+}
+kernel floats(x: *T, cell: *T, old: *T, n: i32, type T = f32, const SEM = "relaxed", const SCOPE = "gpu") warps(2) {
+  let i = program_id(0) * 64 + arange(0, 64);
+  let v = load(x + i);
+  let on = i < n;
+  let at = i & 3;
+  atomic_add(cell + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_max(cell + 4 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_min(cell + 8 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  store(old + i, atomic_xchg(old + i, v, mask=on, sem=SEM, scope=SCOPE) + atomic_cas(x + i, 5, 7, mask=on, sem=SEM, scope=SCOPE));
+}"""
+
+
+def all_atomics(dev, rng, n, dtype, sem, scope):
+    """Every atomic on every type, order and scope; masked, over tiles."""
+    ints = dict(i32=np.int32, u32=np.uint32, i64=np.int64, u64=np.uint64)
+    floats = dict(f16=np.float16, f32=np.float32, f64=np.float64)
+    is_int = dtype in ints
+    dt = (ints if is_int else floats)[dtype]
+    programs = tilec.cdiv(n, 64)
+    x = rng.integers(0 if dtype[0] == "u" else -20, 20, programs * 64).astype(dt)
+    start, before = np.full(24 if is_int else 12, 3, dt), np.full(programs * 64, 2, dt)
+    xs, cell, old = dev.array(x.copy()), dev.array(start.copy()), dev.array(before.copy())
+    k = source(dev, ATOMICS, "ints" if is_int else "floats", T=dtype, SEM=f'"{sem}"', SCOPE=f'"{scope}"')
+    call = launch(k, programs, xs, cell, old, n)
+    on = np.arange(len(x)) < n
+    at = (x.astype(np.int64) & 3) if is_int else np.arange(len(x)) & 3
+    want = start.copy()
+    for j, f in enumerate((np.add, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)[:len(start) // 4]):
+        f.at(want, at[on] + 4 * j, x[on])
+    return Run(call, [("cells", cell.numpy(), want, 0), ("old", old.numpy(), np.where(on, 2 + x, 0).astype(dt), 0),
+                      ("cas", xs.numpy(), np.where(on & (x == 5), 7, x).astype(dt), 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
@@ -294,4 +341,6 @@ CASES = [
     both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
+    both("all_atomics", all_atomics, grid(n=(100,), dtype=("i32", "u32", "i64", "u64", "f16", "f32", "f64"), sem=("relaxed", "acq_rel"), scope=("gpu",)) +
+         grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
 ]
