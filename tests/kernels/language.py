@@ -330,6 +330,92 @@ def all_atomics(dev, rng, n, dtype, sem, scope):
                       ("cas", xs.numpy(), np.where(on & (x == 5), 7, x).astype(dt), 0)])
 
 
+RANDOM = """
+kernel f(words: *u32, unit: *f32, normal: *f32, known: *u32, seed: i64, start: i64, const N = 256) {
+  let i = start + arange(0, N);
+  let (a, b, c, d) = randint4x(seed, i);
+  let w = words + arange(0, N) * 4;
+  store(w, a);
+  store(w + 1, b);
+  store(w + 2, c);
+  store(w + 3, d);
+  store(unit + arange(0, N), rand(seed, i));
+  let (x, y, z, t) = randn4x(seed, i);
+  let m = normal + arange(0, N) * 4;
+  store(m, x);
+  store(m + 1, y);
+  store(m + 2, z);
+  store(m + 3, t);
+  let ones = ~u32(0);
+  let k0 = philox(u32(0), u32(0), u32(0), u32(0), u32(0), u32(0));
+  let k1 = philox(ones, ones, ones, ones, ones, ones);
+  let k2 = philox(u32(0x243f6a88), u32(0x85a308d3), u32(0x13198a2e), u32(0x03707344), u32(0xa4093822), u32(0x299f31d0));
+  for j in static_range(4) {
+    store(known + j, k0[j]);
+    store(known + 4 + j, k1[j]);
+    store(known + 8 + j, k2[j]);
+  }
+}"""
+
+# From the authors' table of known answers.
+PHILOX_KNOWN = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd,
+                0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]
+
+
+def philox(counter, key):
+    mask, (c0, c1, c2, c3), (k0, k1) = np.uint64(0xFFFFFFFF), counter, key
+    for _ in range(10):
+        a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
+        c0, c1, c2, c3 = (b >> np.uint64(32)) ^ c1 ^ k0, b & mask, (a >> np.uint64(32)) ^ c3 ^ k1, a & mask
+        k0, k1 = (k0 + np.uint64(0x9E3779B9)) & mask, (k1 + np.uint64(0xBB67AE85)) & mask
+    return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
+
+
+def random_numbers(dev, rng, n, seed, start):
+    """Philox bit for bit, also against known answers; the distributions made of it."""
+    words, unit, normal, known = poisoned(dev, (n, 4), "u32"), poisoned(dev, n, "f32"), poisoned(dev, (n, 4), "f32"), poisoned(dev, 12, "u32")
+    call = launch(source(dev, RANDOM, N=n), 1, words, unit, normal, known, seed, start)
+    at = np.uint64(start) + np.arange(n, dtype=np.uint64)
+    key = (np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32 & 0xFFFFFFFF))
+    zero = np.zeros(n, np.uint64)
+    want = philox((at & np.uint64(0xFFFFFFFF), at >> np.uint64(32), zero, zero), key)
+    u = (want >> 8).astype(np.float32) * np.float32(2.0**-24)
+    radius = lambda k: np.sqrt(-2 * np.log(u[:, k].astype(np.float64) + 2.0**-24))
+    angle = lambda k: 2 * np.pi * u[:, k].astype(np.float64)
+    z = np.stack([radius(0) * np.cos(angle(1)), radius(0) * np.sin(angle(1)), radius(2) * np.cos(angle(3)), radius(2) * np.sin(angle(3))], -1)
+    return Run(call, [("words", words.numpy(), want, 0), ("unit", unit.numpy(), u[:, 0], 0), ("normal", normal.numpy(), z, 3e-6),
+                      ("known", known.numpy(), np.array(PHILOX_KNOWN, np.uint32), 0)])
+
+
+def real_functions(dev, rng, n):
+    """sin and cos to their stated error, also of f16; maximum and minimum with nans; the high half of a product."""
+    text = """kernel f(x: *f32, y: *f32, s: *f32, c: *f32, h: *f16, up: *f32, low: *f32, m: *u64, const N = 256) {
+      let i = arange(0, N);
+      let a = load(x + i);
+      let b = load(y + i);
+      store(s + i, sin(a));
+      store(c + i, cos(a));
+      store(h + i, sin(f16(a)));
+      store(up + i, maximum(a, b));
+      store(low + i, minimum(a, b));
+      store(m + i, umulhi(bitcast(f64(a), u64), u64(0x9E3779B97F4A7C15)));
+    }"""
+    x = (rng.standard_normal(n) * np.exp2(rng.integers(-10, 14, n))).astype(np.float32)
+    y = np.where(rng.random(n) < 0.2, np.nan, x + rng.standard_normal(n)).astype(np.float32)
+    out = [poisoned(dev, n, t) for t in ("f32", "f32", "f16", "f32", "f32", "u64")]
+    call = launch(source(dev, text, N=n), 1, dev.array(x), dev.array(y), *out)
+    s, c, h, up, low, m = (o.numpy() for o in out)
+    x64 = x.astype(np.float64)
+    far = lambda got, want: np.abs(got - want) / (2.0**-24 + np.abs(want) * 2.0**-23)
+    hi = np.array([int(v) * 0x9E3779B97F4A7C15 >> 64 for v in x64.view(np.uint64)], np.uint64)
+    filled = lambda v: np.nan_to_num(v, nan=1e30)
+    within = np.ones(n, bool)
+    x16 = x.astype(np.float16).astype(np.float32)
+    return Run(call, [("sin", far(s, np.sin(x64)) <= 2, within, 0), ("cos", far(c, np.cos(x64)) <= 2, within, 0),
+                      ("f16", np.abs(h - np.sin(x16.astype(np.float64))) <= 2.0**-11, within, 0), ("maximum", filled(up), filled(np.maximum(x, y)), 0),
+                      ("minimum", filled(low), filled(np.minimum(x, y)), 0), ("umulhi", m, hi, 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
@@ -343,4 +429,6 @@ CASES = [
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
     both("all_atomics", all_atomics, grid(n=(100,), dtype=("i32", "u32", "i64", "u64", "f16", "f32", "f64"), sem=("relaxed", "acq_rel"), scope=("gpu",)) +
          grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
+    both("random_numbers", random_numbers, [dict(n=256, seed=42, start=0), dict(n=1024, seed=(7 << 32) + 5, start=(3 << 32) - 100)]),
+    both("real_functions", real_functions, [dict(n=1024)]),
 ]
