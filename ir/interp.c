@@ -338,6 +338,19 @@ run_assume(Interp *in, const Op *op)
 }
 
 static Flow
+run_assert(Interp *in, const Op *op)
+{
+  const Value *c = op_operand(op, 0);
+  const u64 *x = interp_get(in, c);
+  char where[96] = "";
+  for (u32 i = 0; i < type_numel(c->type); i++)
+    if (!x[i])
+      return interp_fault(in, op, "a device assertion failed%s: %s", type_is_tile(c->type) ? interp_where(c->type, i, where) : "",
+                          op_str(op, AT_MESSAGE, ""));
+  return FLOW_NEXT;
+}
+
+static Flow
 run_op(Interp *in, const Op *op)
 {
   u32 axis = (u32)op_int(op, AT_AXIS, 0) % 3;
@@ -376,6 +389,8 @@ run_op(Interp *in, const Op *op)
   case OP_WHILE: return run_while(in, op);
   case OP_IF: return run_if(in, op);
   case OP_ASSUME: return run_assume(in, op);
+  case OP_ASSERT: return run_assert(in, op);
+  case OP_PRINT: return FLOW_NEXT;
   case OP_RETURN: return FLOW_RETURN;
   case OP_YIELD: case OP_CONDITION: case OP_BARRIER: case OP_COUNT: return FLOW_NEXT;
   }

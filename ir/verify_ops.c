@@ -741,6 +741,26 @@ check_RETURN(Verifier *v, const Op *op)
 }
 
 bool
+check_ASSERT(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  return type_is_bool(t) || verify_fail(v, op, "the condition is i1, not %s", spell(v, t));
+}
+
+bool
+check_PRINT(Verifier *v, const Op *op)
+{
+  const Type *tile = NULL;
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Type *t = in_type(op, i);
+    if (type_is_tile(t) && tile && (!type_same_shape(t, tile) || t->layout != tile->layout))
+      return verify_fail(v, op, "the tiles %s and %s differ", spell(v, tile), spell(v, t));
+    tile = type_is_tile(t) ? t : tile;
+  }
+  return op->noperands <= 16 || verify_fail(v, op, "it prints at most 16 values");
+}
+
+bool
 check_ASSUME(Verifier *v, const Op *op)
 {
   return scalar_condition(v, op);

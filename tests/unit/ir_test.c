@@ -376,6 +376,8 @@ build_control(Builder *b, Value *n)
   ir_yield(&in, 1, &less);
   Value *cond = ir_cmp(b, "ne", op_result(loop), n);
   op_create(b, OP_ASSUME, 1, &cond, 0, NULL, 0);
+  op_set_str(op_create(b, OP_ASSERT, 1, &cond, 0, NULL, 0), AT_MESSAGE, "not n");
+  op_set_str(op_create(b, OP_PRINT, 2, (Value *[]){n, cond}, 0, NULL, 0), AT_MESSAGE, "100% \"n\"");
   Op *branch = ir_if(b, cond, 1, &n->type);
   for (int i = 0; i < 2; i++) {
     in = builder_at_end(b->func, branch->regions[i]);
