@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 
+os.environ.setdefault("TILEC_CACHE", "0")
 os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # the driver must not remember compiled PTX between runs
 import torch
 import triton

@@ -3,7 +3,8 @@
  * A TilejitProgram is a source text on a device; a TilejitKernel is one of its kernels with its const and type
  * parameters fixed; launching one compiles it on first use, once for each pattern of arguments that matters:
  * integers equal to 1 become constants, integers and addresses divisible by 16 are known to be. The compiled
- * forms are kept with the kernel. Finding one again takes neither a lock nor an allocation.
+ * forms are kept with the kernel, and on disk for the next process. Finding one again takes neither a lock nor an
+ * allocation.
  * Statuses, errors and rules about threads and lifetimes are those of tilert.h. Kernels belong to their program.
  */
 #ifndef TILEJIT_H
@@ -24,6 +25,9 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
   int no_specialisation;             /* 1: one compiled form for all arguments */
   int no_line_info;
   const char *const *import_path; size_t nimport_path;
+  int no_cache;                      /* 1: compiled kernels are neither looked for on disk nor kept there */
+  const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; none if $TILEC_CACHE is 0 */
+  uint64_t cache_limit;              /* bytes; 0: $TILEC_CACHE_SIZE (a number, with K, M or G), or 1 GiB */
 } TilejitOptions;
 
 typedef enum TilejitParamKind { TILEJIT_ARGUMENT, TILEJIT_CONST, TILEJIT_TYPE } TilejitParamKind;
@@ -39,6 +43,7 @@ typedef struct TilejitInfo {
   uint32_t registers, local_bytes, static_shared, dynamic_shared, threads;
   uint32_t occupancy;                /* blocks per multiprocessor */
   uint64_t equal_1, divisible_16;    /* bit i: known of argument i */
+  uint32_t from_cache;               /* 1: found on disk; compile_ms is then the time to find it */
 } TilejitInfo;
 
 /* name is used in messages and line info. The text is copied. */

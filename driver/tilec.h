@@ -58,6 +58,7 @@ typedef struct TilecResult {
   char *dump;                     /* --dump-after text, "" if none */
   char *timing;                   /* --time-passes table, "" if none */
   TilertManifest *manifests; size_t nmanifests;  /* filled for TILEC_EMIT_PTX */
+  uint64_t sources[2];            /* of all source texts read, with their names: XXH3-128; 0, 0 if it could not be had */
 } TilecResult;
 
 TILEC_API void tilec_options_default(TilecOptions *o);

@@ -47,7 +47,7 @@ class _DeviceInfo(C.Structure):
                 ("shared_per_multiprocessor", C.c_uint32), ("registers_per_multiprocessor", C.c_uint32),
                 ("threads_per_multiprocessor", C.c_uint32), ("clock_khz", C.c_uint32), ("memory_clock_khz", C.c_uint32),
                 ("memory_bus_bits", C.c_uint32), ("memory", C.c_uint64), ("l2", C.c_uint64), ("grid_max", C.c_uint32 * 3),
-                ("is_sim", C.c_uint32)]
+                ("is_sim", C.c_uint32), ("driver", C.c_uint32)]
 
 
 class _Stats(C.Structure):
@@ -58,7 +58,7 @@ class _Stats(C.Structure):
 class _Info(C.Structure):
     _fields_ = [("compile_ms", C.c_double), ("load_ms", C.c_double), ("registers", C.c_uint32), ("local_bytes", C.c_uint32),
                 ("static_shared", C.c_uint32), ("dynamic_shared", C.c_uint32), ("threads", C.c_uint32), ("occupancy", C.c_uint32),
-                ("equal_1", C.c_uint64), ("divisible_16", C.c_uint64)]
+                ("equal_1", C.c_uint64), ("divisible_16", C.c_uint64), ("from_cache", C.c_uint32)]
 
 
 class _Bench(C.Structure):
