@@ -181,6 +181,7 @@ digest_sources(Ctx *c, uint64_t out[2])
   CacheHash *h = cache_hash_new();
   if (!h) return;
   for (u32 i = 0; source_file(c, i, &name, &text, &len); i++) {
+    if (name[0] == '<') continue;   /* of the library, which is part of the build, or a define */
     cache_hash_text(h, name);
     cache_hash_add(h, text, len);
   }

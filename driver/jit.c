@@ -80,6 +80,15 @@ jit_keep_diagnostics(TilejitProgram *p, const char *text)
   pthread_mutex_unlock(&p->words);
 }
 
+void
+jit_forget_diagnostics(TilejitProgram *p)
+{
+  pthread_mutex_lock(&p->words);
+  free(p->diagnostics);
+  p->diagnostics = NULL;
+  pthread_mutex_unlock(&p->words);
+}
+
 int
 jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
 {
@@ -92,9 +101,8 @@ jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
               r->diagnostics && r->diagnostics[0] ? r->diagnostics : "the compiler failed and does not say why");
 }
 
-/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. */
-static int
-describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err)
+int
+jit_describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err)
 {
   TilecOptions o = jit_compile_options(p);
   if (k) {
@@ -144,7 +152,7 @@ program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, 
     return jit_no_memory(err);
   if (!p->target[0])
     return jit_fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  return describe(p, NULL, &p->description, err);
+  return jit_describe(p, NULL, &p->description, err);
 }
 
 int
@@ -228,6 +236,11 @@ tilejit_program_destroy(TilejitProgram *p)
   for (TilejitKernel *k = p->kernels, *next; k; k = next) {
     next = k->next;
     kernel_destroy(k);
+  }
+  for (Choice *c = p->choices, *next; c; c = next) {
+    next = c->next;
+    free(c->config);
+    free(c);
   }
   for (size_t i = 0; i < p->nimport_path; i++)
     free(p->import_path[i]);
@@ -320,7 +333,7 @@ static int
 read_params(TilejitKernel *k, TilertError *err)
 {
   char *text = NULL;
-  int status = describe(k->program, k, &text, err);
+  int status = jit_describe(k->program, k, &text, err);
   const char *at = text;
   Line l;
   while (!status && line_read(&at, &l))

@@ -83,6 +83,44 @@ TILEC_API TilertLaunch *tilejit_call_packed(const TilejitCall *c);
 TILEC_API int tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err);
 /* The PTX that runs; it lives as long as the program. */
 TILEC_API const char *tilejit_call_ptx(const TilejitCall *c);
+
+/* ---- tuning: which of the configurations in the kernel's tune(...) clauses is fastest ---- */
+
+typedef struct TilejitTuning TilejitTuning;
+typedef struct TilejitTrial {
+  const char *config;                /* "BM=64 BN=128 warps=4", as the source writes it */
+  const char *why;                   /* why it was not measured; NULL if it was */
+  double compile_ms, load_ms, ms;    /* ms: median of a launch; on sim: millions of warp instructions */
+  uint32_t registers, local_bytes, shared;
+} TilejitTrial;
+
+typedef struct TilejitTuneOptions {  /* NULL or zeros: the defaults */
+  size_t size;                       /* sizeof(TilejitTuneOptions) as the caller knows it */
+  int force;                         /* 1: measure even if the choice is known */
+  int threads;                       /* that compile; 0: one per core */
+  double rep_ms;                     /* to spend on a configuration in the first round; 0: 3 */
+  uint64_t restore;                  /* bit i: buffer argument i gets its contents back */
+  void (*progress)(void *user, const char *what, size_t done, size_t total);   /* on the caller's thread */
+  void *progress_user;
+} TilejitTuneOptions;
+
+/* The grid for a kernel with its parameters fixed (tilejit_kernel_param says how); not 0: it cannot be launched. */
+typedef int (*TilejitGrid)(void *user, TilejitKernel *k, uint32_t grid[3]);
+
+/* Compile the configurations in parallel, launch each with args (in the kernel's order) in stream s, choose the fastest. Launches
+ * write what the kernel writes, many times over: name what must survive in `restore`. The choice is kept in the program, and on
+ * disk, for the same source, device, defines, argument pattern and key(...) arguments; then nothing is launched. If no configuration
+ * fits, the error says why not for each; a kernel without tune(...) has one configuration, its defaults.
+ * The tuning belongs to the caller, its kernel to the program. */
+TILEC_API int tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilertStream *s,
+                           TilejitGrid grid, void *user, const TilertArg *args, size_t nargs, const TilejitTuneOptions *o,
+                           TilejitTuning **out, TilertError *err);
+TILEC_API void tilejit_tuning_free(TilejitTuning *t);
+TILEC_API TilejitKernel *tilejit_tuning_kernel(const TilejitTuning *t);
+TILEC_API size_t tilejit_tuning_count(const TilejitTuning *t);
+TILEC_API const TilejitTrial *tilejit_tuning_trial(const TilejitTuning *t, size_t i);   /* NULL if there is none */
+TILEC_API size_t tilejit_tuning_chosen(const TilejitTuning *t);
+TILEC_API int tilejit_tuning_remembered(const TilejitTuning *t);                        /* 1: nothing was measured */
 #ifdef __cplusplus
 }
 #endif

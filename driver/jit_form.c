@@ -17,10 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
-
-static Pattern
-pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
+Pattern
+jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
   Pattern p = {0, 0};
   if (!k->program->specialise)
@@ -73,28 +71,38 @@ list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
 /* An entry: lengths, then the texts with their NULs, then the cubin (none on sim). */
 typedef struct Entry { uint64_t ptx, diagnostics, cubin; } Entry;
 
-/* False if nothing may be kept. */
-static int
-form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
+int
+jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
 {
   const TilejitProgram *p = k->program;
   const TilertDeviceInfo *dev = tilert_device_info(p->device);
-  const uint32_t device[] = {dev->is_sim, dev->driver, dev->capability_major, dev->capability_minor};
-  const uint64_t pattern[] = {f->equal_1, f->divisible_16, (uint64_t)p->line_info};
-  CacheHash *h = p->cache && (k->sources[0] | k->sources[1]) ? cache_hash_new() : NULL;
+  const uint32_t device[] = {dev->is_sim, dev->driver, dev->capability_major, dev->capability_minor, (uint32_t)p->line_info};
+  CacheHash *h = *out = k->sources[0] | k->sources[1] ? cache_hash_new() : NULL;
   if (!h)
     return 0;
   int build = cache_hash_build(h);
-  cache_hash_text(h, "form 1");
+  cache_hash_text(h, what);
   cache_hash_add(h, k->sources, sizeof k->sources);
   cache_hash_text(h, k->name);
   cache_hash_text(h, p->target);
   cache_hash_add(h, device, sizeof device);
-  cache_hash_add(h, pattern, sizeof pattern);
   for (size_t i = 0; i < k->ndefines; i++) {
     cache_hash_text(h, k->defines[i].name);
     cache_hash_text(h, k->defines[i].value);
   }
+  return build;
+}
+
+/* False if nothing may be kept. */
+static int
+form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
+{
+  const uint64_t pattern[] = {f->equal_1, f->divisible_16};
+  CacheHash *h = NULL;
+  int build = k->program->cache && jit_key_start(k, "form 1", &h);
+  if (!h)
+    return 0;
+  cache_hash_add(h, pattern, sizeof pattern);
   *key = cache_hash_end(h);
   return build;
 }
@@ -283,7 +291,7 @@ jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, 
 {
   if (nargs != k->nargs)
     return wrong_count(k, nargs, err);
-  Pattern p = pattern_of(k, args, nargs);
+  Pattern p = jit_pattern_of(k, args, nargs);
   size_t bucket = pattern_bucket(p);
   *out = form_find(k, p, bucket);
   return *out ? TILERT_OK : form_miss(k, p, bucket, out, err);

@@ -35,6 +35,9 @@ struct TilejitKernel {
   pthread_mutex_t lock;                          /* held while compiling */
 };
 
+/* A remembered choice of tuning. */
+typedef struct Choice { struct Choice *next; CacheKey key; char *config; } Choice;
+
 struct TilejitProgram {
   TilertDevice *device;
   char *name, *text, *target, *description, *diagnostics;
@@ -43,6 +46,7 @@ struct TilejitProgram {
   int specialise, line_info;
   Cache *cache;                                  /* NULL: none */
   TilejitKernel *kernels;
+  Choice *choices;
   pthread_mutex_t lock;                          /* of kernels; held while describing one */
   pthread_mutex_t words;                         /* of diagnostics; taken last */
 };
@@ -62,10 +66,17 @@ char *jit_copy_text(const char *text, size_t len);
 TilecOptions jit_compile_options(const TilejitProgram *p);
 /* The status of a compilation; keeps what it says for tilejit_program_diagnostics. r NULL: out of memory. */
 int jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err);
-void jit_keep_diagnostics(TilejitProgram *p, const char *text);
+void jit_keep_diagnostics(TilejitProgram *p, const char *text);   /* "": what was said before stays */
+void jit_forget_diagnostics(TilejitProgram *p);
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. */
+int jit_describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err);
 
 /* ---- jit_form.c ---- */
 /* The compiled, loaded form for these arguments, in the kernel's order. */
 int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err);
 void jit_form_destroy(Form *f);
+typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
+Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);
+/* Pieces of a key that forms and choices share: build, sources, kernel, target, device, defines. 0: nothing may be kept. */
+int jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out);
 #endif
