@@ -50,6 +50,7 @@ typedef struct Gen {
   LLVMMetadataRef scope;           /* of the function; NULL without line info */
   VEC(struct GenFile) files;
   Val **vals;                      /* registers of each value, by value id */
+  Val **phis;                      /* by value id: what phis_new made of a carried value */
   struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
   Held **held;                     /* by layout id */
   u32 nheld;
@@ -102,6 +103,14 @@ Val gen_shuffle_from(Gen *g, Val v, Val lane);               /* v of that lane *
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) LowerFn lower_##id;
 #include "ops.def"
 #undef OP
+
+/* ---- phis.c ---- */
+/* Carried values vs, at the start of the builder's block: all phis of the block in one call. */
+void phis_new(Gen *g, u32 n, Value *const *vs);
+/* What v is along the edge from a block. */
+void phis_add(Gen *g, const Value *v, const Val *incoming, LLVMBasicBlockRef from);
+/* Operands first, first + 1, ... of op flow into vs along that edge. */
+void phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first, LLVMBasicBlockRef from);
 
 /* ---- held.c ---- */
 Held *held_get(Gen *g, const Layout *l);

@@ -88,50 +88,6 @@ gen_poison(Gen *g, const Value *v)
     regs[r] = LLVMGetPoison(gen_type(g, v->type));
 }
 
-static bool
-is_rep(Gen *g, const Type *t, u32 r)
-{
-  return !type_is_tile(t) || held_get(g, t->layout)->rep[r] == r;
-}
-
-/* ---- phis: the carried values of a loop or the results of an if ---- */
-
-/* A phi per distinct register of v, at the builder's place. */
-static void
-phis_new(Gen *g, const Value *v)
-{
-  Val *regs = gen_new(g, v);
-  for (u32 r = 0; r < gen_nregs(v->type); r++)
-    if (is_rep(g, v->type, r))
-      regs[r] = LLVMBuildPhi(g->b, gen_type(g, v->type), "");
-  gen_share(g, v);
-}
-
-static void
-phis_add(Gen *g, const Value *v, const Val *incoming, LLVMBasicBlockRef from)
-{
-  Val *regs = gen_regs(g, v);
-  for (u32 r = 0; r < gen_nregs(v->type); r++)
-    if (is_rep(g, v->type, r))
-      LLVMAddIncoming(regs[r], (Val *)&incoming[r], &from, 1);
-}
-
-static void
-phis_new_all(Gen *g, u32 n, Value *const *vs)
-{
-  for (u32 i = 0; i < n; i++)
-    phis_new(g, vs[i]);
-}
-
-/* Operands first, first + 1, ... of op flow into vs along the edge from the builder's block. */
-static void
-phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first)
-{
-  LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
-  for (u32 i = 0; i < n; i++)
-    phis_add(g, vs[i], gen_regs(g, op_operand(op, first + i)), from);
-}
-
 /* ---- control flow ---- */
 LLVMBasicBlockRef
 gen_if(Gen *g, Val cond)
@@ -190,11 +146,9 @@ lower_FOR(Gen *g, const Op *op)
   LLVMBasicBlockRef guard = LLVMGetInsertBlock(g->b);
   LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, less, lo, hi, ""), loop, done);
   gen_at(g, loop);
-  phis_new(g, index);
+  phis_new(g, 1 + n, body->args);
   phis_add(g, index, &lo, guard);
-  phis_new_all(g, n, body->args + 1);
-  for (u32 i = 0; i < n; i++)
-    phis_add(g, body->args[1 + i], gen_regs(g, op_operand(op, 3 + i)), guard);
+  phis_add_operands(g, n, body->args + 1, op, 3, guard);
   gen_ops(g, body);
   gen_debug_at(g, op->span);
 
@@ -203,17 +157,15 @@ lower_FOR(Gen *g, const Op *op)
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
   Val more = LLVMBuildICmp(g->b, less, next, hi, "");
   phis_add(g, index, &next, latch);
-  phis_add_operands(g, n, body->args + 1, yield, 0);
+  phis_add_operands(g, n, body->args + 1, yield, 0, latch);
   Val branch = LLVMBuildCondBr(g->b, more, loop, done);
   if (op_int(op, AT_UNROLL, 1) > 1)
     mark_unroll(g, branch, (u32)op_int(op, AT_UNROLL, 1));
 
   gen_at(g, done);
-  phis_new_all(g, n, op->results);
-  for (u32 i = 0; i < n; i++) {
-    phis_add(g, op->results[i], gen_regs(g, op_operand(op, 3 + i)), guard);
-    phis_add(g, op->results[i], gen_regs(g, op_operand(yield, i)), latch);
-  }
+  phis_new(g, n, op->results);
+  phis_add_operands(g, n, op->results, op, 3, guard);
+  phis_add_operands(g, n, op->results, yield, 0, latch);
 }
 
 void
@@ -224,9 +176,8 @@ lower_WHILE(Gen *g, const Op *op)
   LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b);
   LLVMBuildBr(g->b, head);
   gen_at(g, head);
-  phis_new_all(g, test->nargs, test->args);
-  for (u32 i = 0; i < test->nargs; i++)
-    phis_add(g, test->args[i], gen_regs(g, op_operand(op, i)), before);
+  phis_new(g, test->nargs, test->args);
+  phis_add_operands(g, test->nargs, test->args, op, 0, before);
   gen_ops(g, test);
 
   const Op *condition = block_terminator(test);
@@ -238,7 +189,7 @@ lower_WHILE(Gen *g, const Op *op)
   gen_at(g, loop);
   gen_ops(g, body);
   gen_debug_at(g, op->span);
-  phis_add_operands(g, test->nargs, test->args, block_terminator(body), 0);
+  phis_add_operands(g, test->nargs, test->args, block_terminator(body), 0, LLVMGetInsertBlock(g->b));
   LLVMBuildBr(g->b, head);
   gen_at(g, done);
 }
@@ -256,10 +207,9 @@ lower_IF(Gen *g, const Op *op)
     LLVMBuildBr(g->b, done);
   }
   gen_at(g, done);
-  phis_new_all(g, op->nresults, op->results);
+  phis_new(g, op->nresults, op->results);
   for (int k = 0; k < 2; k++)
-    for (u32 i = 0; i < op->nresults; i++)
-      phis_add(g, op->results[i], gen_regs(g, op_operand(block_terminator(op->regions[k]), i)), from[k]);
+    phis_add_operands(g, op->nresults, op->results, block_terminator(op->regions[k]), 0, from[k]);
 }
 
 /* Terminators: whoever owns the region reads them. */
@@ -389,6 +339,7 @@ gen_func(Gen *g, Func *f)
   g->func = f;
   g->vals = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->fragments = NEW_ARRAY(g->arena, Fragments *, f->nvalues + 1);
+  g->phis = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->held = NULL;
   g->nheld = 0;
   g->axes = analyse_axes(f);

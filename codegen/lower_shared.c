@@ -119,7 +119,8 @@ held_against(Gen *g, const Type *tile, const Buffer *b)
 }
 
 /* The tile goes to one dot on tensor cores, and nothing between here and there touches shared memory or waits: the dot may
- * load fragments as it needs them, which keeps few of them in registers and overlaps the loads with the work. */
+ * load fragments as it needs them, which keeps few of them in registers and overlaps the loads with the work. Another dot
+ * between them is there to overlap with the loads: then they happen where they stand. */
 static bool
 dot_may_load(const Op *load)
 {
@@ -128,7 +129,7 @@ dot_may_load(const Op *load)
     return false;
   for (const Op *op = load->next; op != v->uses->user; op = op->next) {
     bool harmless = op && !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) &&
-                    (!op->nregions || op_is_fold(op));
+                    (!op->nregions || op_is_fold(op)) && op->code != OP_DOT;
     if (!harmless)
       return false;
   }

@@ -127,6 +127,19 @@ enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 2000
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
 Val lower_const_decl(Lower *L, Unit *u, u32 index);
+/* Lowering for names of unit u; what is built goes to a function that is thrown away. */
+Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
+/* The define of that name, or NULL. */
+const FrontendDefine *program_define(const Program *p, const char *name);
+/* Const and type parameters enter the scope. unset_ok: those without a value do not, silently. */
+void lower_settings(Lower *L, const Node *kernel, bool unset_ok);
+u32 lower_warps(Lower *L, const Node *kernel);
+
+/* ---- tune.c ---- */
+/* Report what is wrong with a kernel's tune and key clauses. */
+void tune_check(Lower *L, const Node *kernel);
+/* Their configurations, a line each ("tune BM=64<tab>warps=4"; "skip ..." where the condition is false), then "key NAME" lines. */
+void tune_describe(Program *p, const Node *kernel, Buf *out);
 
 /* ---- module.c ---- */
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */

@@ -3,7 +3,8 @@
  * function, and refuses kernels that need more shared memory than the target has.
  *
  * A buffer lives from its shared_alloc to its shared_free, or to the end of its block. Buffers whose lives do not meet may
- * share memory: each takes the lowest place that is free for all of its life. Scratch lies behind all buffers.
+ * share memory: each takes the lowest place that is free for all of its life. Scratch lies behind the buffers that live
+ * while its op runs.
  *
  * An op's scratch lives only while the op runs, so one place would do for all; but two ops that follow each
  * other in the same place need a barrier between them. The places therefore go round a ring: as large as the
@@ -91,20 +92,33 @@ place_buffers(Alloc *a)
 
 /* ---- scratch ---- */
 
-/* Offsets in program order around a ring of `size` bytes; returns the bytes in use. */
+/* Where the buffers end that live while op runs. */
+static u32
+above_buffers(const Alloc *a, const Op *op)
+{
+  u32 top = 0, last = op->nregions ? end_of(op->regions[op->nregions - 1]) : op->mark;
+  for (u32 i = 0; i < a->lives.len; i++) {
+    const Life *l = &a->lives.data[i];
+    if (l->from <= last && op->mark <= l->to && l->offset + l->bytes > top)
+      top = l->offset + l->bytes;
+  }
+  return top;
+}
+
+/* Offsets in program order around a ring of `size` bytes; returns the bytes in use, with the buffers. */
 static u32
 place(Alloc *a, u32 size)
 {
-  u32 at = 0, used = 0;
+  u32 at = 0, used = a->buffers;
   for (u32 i = 0; i < a->needs.len; i++) {
     Need *n = &a->needs.data[i];
     at = align_up(at, n->align);
     if (at + n->bytes > size)
       at = 0;
-    n->offset = a->buffers + at;
+    n->offset = above_buffers(a, n->op) + at;
     at += n->bytes;
-    if (at > used)
-      used = at;
+    if (n->offset + n->bytes > used)
+      used = n->offset + n->bytes;
   }
   return used;
 }
@@ -156,7 +170,7 @@ alloc_func(Ctx *c, Func *f)
   place_buffers(&a);
   func_walk(f, collect, &a);
   u32 rest = a.buffers < c->target->shared_max ? c->target->shared_max - a.buffers : 0, ring = RING < rest ? RING : rest;
-  a.total = a.buffers + place(&a, a.largest > ring ? a.largest : ring);
+  a.total = place(&a, a.largest > ring ? a.largest : ring);
   f->shared_bytes = a.total;
   if (a.total > c->target->shared_max)
     report_shared(c, f, &a);

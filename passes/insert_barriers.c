@@ -12,6 +12,7 @@
  *   shared_load               needs a barrier against WROTE and LANDED of memory that overlaps
  *   shared_store, async_copy  against READS, WROTE and LANDED
  *   scratch                   against everything
+ * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
  * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
  * a mistake that no barrier mends; interpreter and simulator report it.
  *
@@ -191,7 +192,7 @@ visit(Barriers *x, State *s, Op *op)
     break;
   case OP_SHARED_STORE: case OP_SHARED_ADD: case OP_ASYNC_COPY:
     memory = memory_of(op_operand(op, 0));
-    require(x, s, op, memory, READS | WROTE | LANDED);
+    require(x, s, op, memory, (op_int(op, AT_APART, 0) ? 0 : READS) | WROTE | LANDED);
     note(x, s, memory, op->code == OP_ASYNC_COPY ? FLIES : WROTE);
     break;
   case OP_ASYNC_WAIT:

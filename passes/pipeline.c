@@ -6,8 +6,9 @@ const char *const passes_pipeline[] = {
   "canon", "cse", "licm", "dce",
   /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
   "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
-  /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes */
-  "pipeline_loops", "cse", "dce",
+  /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes;
+   * fragments are loaded a slice ahead, or where registers are short as late as possible */
+  "pipeline_loops", "prefetch_slices", "keep_in_shared", "cse", "dce",
   /* schedule: how data moves, where, and what must wait */
   "plan_conversions", "alloc_shared", "insert_barriers",
   NULL

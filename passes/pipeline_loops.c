@@ -349,12 +349,13 @@ steady_state(Pipe *p)
   Value **map = clone_slice(p, &b, p->next, p->ahead), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   issue(p, &b, p->next, p->put, map);
   advance(p, map, carried);
+  Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);
   Op *end = block_terminator(p->body);
   Builder last = builder_before(end);
   last.span = p->loop->span;
   op_add_operand(end, ir_binary(&last, OP_ADD, p->next, op_operand(p->loop, 2)));
-  op_add_operand(end, next_slot(p, &last, p->put));
-  op_add_operand(end, next_slot(p, &last, p->get));
+  op_add_operand(end, put);
+  op_add_operand(end, get);
   for (u32 k = 0; k < p->carried.len; k++)
     op_add_operand(end, carried[k]);
   for (u32 k = 0; k < p->n; k++)

@@ -1,0 +1,240 @@
+/* prefetch_slices.c - cut the dot of a pipelined loop along K, and load each slice's fragments one slice ahead.
+ * Needs phase placed, right after pipeline_loops; keeps it.
+ *
+ * In a pipelined loop an iteration begins with a wait and a barrier, and then its first fragments come from shared memory
+ * while the tensor cores have nothing to do. Here the loop is turned by one slice: the fragments of a slice are loaded before
+ * the dot of the slice before it, and the first slice's in the iteration before, between the barrier and the last dot:
+ *
+ *   wait; barrier                        wait; barrier; a0, b0 = load slice 0 of b[0]         (if there is an iteration)
+ *   for {                                for (..., a0, b0) {
+ *     copies; commit                       a1, b1 = load slice 1 of b[get]
+ *     x, y = load b[get]           ==>     copies; commit; acc = dot a0, b0, acc
+ *     acc = dot x, y, acc                  wait; barrier; a0, b0 = load slice 0 of b[get']; acc = dot a1, b1, acc
+ *   }                                    }
+ *
+ * All reads of an iteration's buffer come before its barrier, so the copies at the top of the next one may fill it as before,
+ * and the wait keeps its count: what it waits for is now read in the same iteration, but one more group was closed. The
+ * fragments read behind the barrier come from another buffer than the one that the next copies fill: those are marked `apart`,
+ * for insert_barriers. In the last iteration there is no next buffer: get' stays, and the fragments are not used.
+ *
+ * Only loops whose one dot takes both operands straight from the loop's buffers: there the order is known to pay. */
+#include <stdlib.h>
+#include "internal.h"
+
+typedef struct Loop {
+  Ctx *c;
+  Func *f;
+  Op *op, *wait, *dot;
+  Block *body;
+  Op *load[2];               /* of the dot's operands */
+  Value *row[2], *get;       /* buffers; block argument that picks one */
+  u32 width, slices;         /* of K */
+} Loop;
+
+static u32
+mma_depth(const Op *dot)
+{
+  const char *k = strrchr(op_str(dot, AT_MMA, "k0"), 'k');
+  return k ? (u32)strtoul(k + 1, NULL, 10) : 0;
+}
+
+/* The dot's operand `which` is read whole from the buffer that a block argument picks, for this dot alone. */
+static bool
+operand_fits(Loop *l, u32 which)
+{
+  Value *v = op_operand(l->dot, which);
+  if (!op_is(v, OP_SHARED_LOAD) || value_use_count(v) != 1 || v->def->block != l->body)
+    return false;
+  Value *view = op_operand(v->def, 0);
+  if (!op_is(view, OP_SHARED_INDEX) || view->def->block != l->body)
+    return false;
+  Value *i = op_operand(view->def, 1);
+  l->load[which] = v->def;
+  l->row[which] = op_operand(view->def, 0);
+  if (i->block != l->body || !i->index || (which && i != l->get))
+    return false;
+  l->get = i;
+  return l->row[which]->def && !op_inside(l->row[which]->def, l->op);
+}
+
+/* Everything else in the body is harmless to move the wait across: only the copies at its top, and pure ops. */
+static bool
+body_fits(Loop *l)
+{
+  bool copies = true;
+  for (Op *op = l->wait->next->next; op; op = op->next) {
+    if (op->code == OP_DOT || op == l->load[0] || op == l->load[1]) {
+      copies = false;
+      continue;
+    }
+    bool top = copies && (op->code == OP_IF || op->code == OP_ASYNC_COMMIT);
+    if (!top && !op_has(op, T_PURE) && !op_has(op, T_TERM))
+      return false;
+  }
+  return true;
+}
+
+static bool
+loop_fits(Loop *l)
+{
+  l->wait = l->body->first;
+  if (l->wait->code != OP_ASYNC_WAIT || l->wait->next->code != OP_BARRIER)
+    return false;
+  for (Op *op = l->body->first; op; op = op->next) {
+    if (op->code == OP_DOT && l->dot)
+      return false;
+    if (op->code == OP_DOT)
+      l->dot = op;
+  }
+  if (!l->dot || !operand_fits(l, 0) || !operand_fits(l, 1) || !body_fits(l))
+    return false;
+  u32 depth = op_operand(l->dot, 0)->type->shape[1];
+  l->width = mma_depth(l->dot);
+  l->slices = l->width && depth % l->width == 0 ? depth / l->width : 0;
+  return l->slices >= 2 && !(depth & (depth - 1));
+}
+
+/* ---- slices ---- */
+
+static const Type *
+slice_type(const Loop *l, u32 which)
+{
+  const Type *t = op_operand(l->dot, which)->type;
+  const Attr *w = op_attr(l->dot, AT_WARPS);
+  u32 shape[2] = {t->shape[0], t->shape[1]}, warps[2] = {(u32)w->ints.v[0], (u32)w->ints.v[1]};
+  shape[which ? 0 : 1] = l->width;
+  return type_tile(l->c, type_elem(l->c, t), 2, shape,
+                   layout_mma_operand(l->c, (int)which, shape, warps, type_elem_bits(t)));
+}
+
+/* Slice s of both operands, from the buffers that `slot` picks. */
+static void
+load_slice(const Loop *l, Builder *b, Value *slot, u32 s, Value **out)
+{
+  for (u32 which = 0; which < 2; which++) {
+    const Type *t = slice_type(l, which);
+    i64 start[2] = {0, 0};
+    start[which ? 0 : 1] = (i64)s * l->width;
+    b->span = l->load[which]->span;
+    out[which] = ir_shared_load(b, ir_shared_slice(b, ir_shared_index(b, l->row[which], slot), start, t->shape), t);
+    out[which]->name = op_operand(l->dot, which)->name;
+  }
+}
+
+/* The first slice of the first iteration, if there is one. */
+static void
+before_loop(Loop *l, Value **first)
+{
+  Builder b = builder_before(l->op);
+  b.span = l->op->span;
+  ir_async_wait(&b, (u32)op_int(l->wait, AT_PENDING, 0));
+  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  Value *any = ir_cmp(&b, "lt", op_operand(l->op, 0), op_operand(l->op, 1));
+  const Type *types[2] = {slice_type(l, 0), slice_type(l, 1)};
+  Op *guard = ir_if(&b, any, 2, types);
+  for (u32 r = 0; r < 2; r++) {
+    Builder in = builder_at_end(l->f, guard->regions[r]);
+    in.span = b.span;
+    if (r == 0)
+      load_slice(l, &in, op_operand(l->op, 2 + l->get->index), 0, first);
+    for (u32 which = 0; r == 1 && which < 2; which++)
+      first[which] = ir_const_bits(&in, types[which], 0);
+    in.span = b.span;
+    ir_yield(&in, 2, first);
+  }
+  first[0] = guard->results[0];
+  first[1] = guard->results[1];
+}
+
+static Value *
+carry(Loop *l, Value *init, const char *name)
+{
+  op_add_operand(l->op, init);
+  op_add_result(l->op, init->type);
+  return block_add_arg(l->body, init->type, name);
+}
+
+/* The buffer of the next iteration; this one's where there is none. Also what `get` becomes. */
+static Value *
+next_buffer(Loop *l, Builder *b)
+{
+  Op *end = block_terminator(l->body);
+  Value *i = ir_binary(b, OP_ADD, l->body->args[0], op_operand(l->op, 2));
+  Value *next = ir_select(b, ir_cmp(b, "lt", i, op_operand(l->op, 1)), op_operand(end, l->get->index - 1), l->get);
+  op_set_operand(end, l->get->index - 1, next);
+  return next;
+}
+
+static Value *
+dot_slice(Loop *l, Builder *b, Value *const *x, Value *acc)
+{
+  b->span = l->dot->span;
+  Value *d = ir_dot(b, x[0], x[1], acc);
+  for (u32 i = 0; i < l->dot->nattrs; i++)
+    op_set_attr(d->def, l->dot->attrs[i]);
+  return d;
+}
+
+static void
+mark_apart(Op *op, void *user)
+{
+  if (op->code == OP_ASYNC_COPY)
+    op_set_int(op, AT_APART, 1);
+}
+
+static void
+turn(Loop *l)
+{
+  Value *now[2], *ahead[2], *acc = op_operand(l->dot, 2);
+  Op *end = block_terminator(l->body);
+  before_loop(l, now);
+  for (u32 which = 0; which < 2; which++)
+    now[which] = carry(l, now[which], op_operand(l->dot, which)->name);
+  Builder b = builder_before(l->dot), top = builder_before(l->wait);
+  for (u32 s = 0; s < l->slices; s++) {
+    Value *slot = l->get;
+    if (s + 1 == l->slices) {
+      b.span = l->op->span;
+      slot = next_buffer(l, &b);
+      op_move_before(l->wait->next, l->dot);
+      op_move_before(l->wait, l->dot->prev);
+    }
+    load_slice(l, s ? &b : &top, slot, (s + 1) % l->slices, ahead);
+    acc = dot_slice(l, &b, now, acc);
+    now[0] = ahead[0];
+    now[1] = ahead[1];
+  }
+  for (u32 which = 0; which < 2; which++)
+    op_add_operand(end, now[which]);
+  acc->name = op_result(l->dot)->name;
+  value_replace_uses(op_result(l->dot), acc);
+  op_remove(l->dot);
+  op_remove(l->load[0]);
+  op_remove(l->load[1]);
+  block_walk(l->body, mark_apart, NULL);
+}
+
+typedef struct Loops { Ctx *c; VEC(Op *) list; } Loops;
+
+static void
+find_loop(Op *op, void *user)
+{
+  Loops *l = user;
+  if (op->code == OP_FOR)
+    vec_push(l->c->scratch, &l->list, op);
+}
+
+void
+pass_prefetch_slices(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++) {
+    Loops loops = {.c = c};
+    func_walk(m->funcs.data[i], find_loop, &loops);
+    for (u32 k = 0; k < loops.list.len; k++) {
+      Op *op = loops.list.data[k];
+      Loop l = {.c = c, .f = m->funcs.data[i], .op = op, .body = op->regions[0]};
+      if (loop_fits(&l))
+        turn(&l);
+    }
+  }
+}
