@@ -203,6 +203,16 @@ ast_root(const Node *n)
   return n;
 }
 
+/* What an assignment to target changes. */
+static void
+target_names(Arena *a, Names *out, const Node *target)
+{
+  if (target->kind != N_TUPLE)
+    names_add(a, out, ast_root(target)->name);
+  for (u32 i = 0; target->kind == N_TUPLE && i < target->nkids; i++)
+    names_add(a, out, ast_root(target->kids[i])->name);
+}
+
 /* The answer is kept in the node. */
 u32
 ast_assigned(Arena *a, Node *n, const char *const **names)
@@ -210,7 +220,7 @@ ast_assigned(Arena *a, Node *n, const char *const **names)
   if (!n->has_assigned && is_statement(n)) {
     Names v = {0};
     if (n->kind == N_ASSIGN)
-      names_add(a, &v, ast_root(n->kids[0])->name);
+      target_names(a, &v, n->kids[0]);
     else
       assigned_in_kids(a, n, &v);
     n->assigned = v.data;

@@ -143,11 +143,11 @@ part_name(Lower *L, const Node *target)
   return target->kind == N_NAME ? target->name : arena_printf(L->a, "%s.%s", part_name(L, kid(target, 0)), target->name);
 }
 
+/* target op= v, where v comes from the expression at `from`. */
 static void
-lower_assign(Lower *L, const Node *n)
+assign(Lower *L, const Node *n, const Node *target, Val v, Span from)
 {
-  const Node *target = kid(n, 0), *root = ast_root(target);
-  Val v = lower_expr(L, kid(n, 1));
+  const Node *root = ast_root(target);
   Binding *b = root->kind == N_NAME ? scope_find(L, root->name) : NULL;
   if (!b || !b->var) {
     assign_to_what(L, root);
@@ -158,12 +158,41 @@ lower_assign(Lower *L, const Node *n)
   old.from = b->span;
   if (n->op != O_NONE)
     v = lower_binary(L, n->op, n->span, n->at, old, v);
-  Val x = var_assign(L, kid(n, 1)->span, v, old, arena_printf(L->a, "'%s'", part_name(L, target)), b->span);
+  Val x = var_assign(L, from, v, old, arena_printf(L->a, "'%s'", part_name(L, target)), b->span);
   if (x.kind == V_POISON)
     return;
   put_part(L, target, b, x);
   if (x.kind == V_IR && !x.ir->name)
     x.ir->name = target->name;
+}
+
+/* (a, b) = value: all at once. */
+static void
+assign_parts(Lower *L, const Node *n, Val v)
+{
+  const Node *targets = kid(n, 0);
+  bool many = v.kind == V_TUPLE || v.kind == V_LIST;
+  if (n->op != O_NONE) {
+    ERR(L, targets->span, E_ASSIGN, "a tuple by parts");
+    return;
+  }
+  if (!many || v.list.n != targets->nkids) {
+    if (v.kind != V_POISON)
+      ERR(L, v.span, E_TUPLE, targets->nkids, val_str(L, v));
+    return;
+  }
+  for (u32 i = 0; i < targets->nkids; i++)
+    assign(L, n, targets->kids[i], v.list.v[i], kid(n, 1)->span);
+}
+
+static void
+lower_assign(Lower *L, const Node *n)
+{
+  Val v = lower_expr(L, kid(n, 1));
+  if (kid(n, 0)->kind == N_TUPLE)
+    assign_parts(L, n, v);
+  else
+    assign(L, n, kid(n, 0), v, kid(n, 1)->span);
 }
 
 static void
