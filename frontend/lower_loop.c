@@ -143,11 +143,11 @@ loop_carry(Lower *L, Loop *l, Value *x)
 static void
 loop_close(Lower *L, Loop *l, u32 first, Value *const *own)
 {
-  Val result = L->frame->exits.result;
+  Exits end = L->frame->exits;
   Values next = loop_carried(L, l, first, own), parts = {0}, results = {0};
   u32 carried = next.len;
   if (l->may_return)
-    val_parts(L, result, &parts);
+    val_parts(L, end.result, &parts);
   for (u32 i = 0; i < parts.len; i++) {
     vec_push(L->a, &next, parts.data[i]);
     vec_push(L->a, &results, loop_carry(L, l, parts.data[i]));
@@ -156,11 +156,11 @@ loop_close(Lower *L, Loop *l, u32 first, Value *const *own)
   L->b = l->outside;
   vars_set(L, &l->vars, l->op->results + first);
   L->frame->exits = l->around;
-  if (!l->may_return)
+  if (!l->may_return || val_is_false(end.returned))      /* a return that is never reached was not lowered */
     return;
   Value *const *made = results.data;
   Val returned = val_ir(l->op->results[carried - 1], l->op->span);
-  L->frame->exits = (Exits){returned, returned, returned, val_with_parts(L, result, &made)};
+  L->frame->exits = (Exits){returned, returned, returned, val_with_parts(L, end.result, &made)};
 }
 
 /* ---- for ---- */

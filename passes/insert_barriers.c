@@ -9,8 +9,8 @@
  * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets all but FLIES. An op with scratch writes
  * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS remains.
  *
- *   shared_load               needs a barrier against WROTE and LANDED of memory that overlaps
- *   shared_store, async_copy  against READS, WROTE and LANDED
+ *   shared_load, shared_gather              need a barrier against WROTE and LANDED of memory that overlaps
+ *   shared_store, shared_add, async_copy    against READS, WROTE and LANDED
  *   scratch                   against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
  * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is

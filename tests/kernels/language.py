@@ -2,6 +2,7 @@
 from cases import Case, Run, poisoned, launch, grid
 import numpy as np
 import tilec
+import flow
 
 
 def source(dev, text, name=None, **defines):
@@ -416,6 +417,17 @@ def real_functions(dev, rng, n):
                       ("minimum", filled(low), filled(np.minimum(x, y)), 0), ("umulhi", m, hi, 0)])
 
 
+def random_flow(dev, rng, seed):
+    """Twenty random functions, see flow.py."""
+    checks = []
+    for k in range(20):
+        text, function = flow.make(seed * 20 + k)
+        out = poisoned(dev, 12, "i32")
+        call = launch(source(dev, text), 12, out)
+        checks.append((f"seed {seed * 20 + k}", out.numpy(), np.array([function(n) for n in range(12)], np.int32), 0))
+    return Run(call, checks)
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
@@ -431,4 +443,5 @@ CASES = [
          grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
     both("random_numbers", random_numbers, [dict(n=256, seed=42, start=0), dict(n=1024, seed=(7 << 32) + 5, start=(3 << 32) - 100)]),
     both("real_functions", real_functions, [dict(n=1024)]),
+    both("random_flow", random_flow, grid(seed=(0, 1, 2, 3))),
 ]
