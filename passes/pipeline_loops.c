@@ -339,13 +339,32 @@ replace_load(Pipe *p, const Piece *x)
   op_remove(load);
 }
 
+/* Where the copies of the steady state go: behind the barrier, or, in a loop of several dots, behind the first of them: the
+ * tensor cores start at once, and the copies are issued while they work. */
+static Op *
+before_copies(const Pipe *p)
+{
+  Op *first = NULL;
+  for (Op *op = p->body->first; op; op = op->next) {
+    if (op->code == OP_DOT && first)
+      return first;
+    if (op->code == OP_DOT)
+      first = op;
+  }
+  return NULL;
+}
+
 static void
 steady_state(Pipe *p)
 {
   Builder b = builder_before(p->body->first);
+  Op *dot = before_copies(p);
   b.span = p->loop->span;
   ir_async_wait(&b, p->stages - 2);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  if (dot)
+    b = builder_after(dot);
+  b.span = p->loop->span;
   Value **map = clone_slice(p, &b, p->next, p->ahead), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   issue(p, &b, p->next, p->put, map);
   advance(p, map, carried);
