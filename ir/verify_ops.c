@@ -672,7 +672,7 @@ check_BUTTERFLY(Verifier *v, const Op *op)
     return false;
   if (axis >= t->rank)
     return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
-  return (mask > 0 && t->shape[axis] % next_pow2((u32)mask + 1) == 0) ||
+  return (mask > 0 && mask < (i64)t->shape[axis] && t->shape[axis] % next_pow2((u32)mask + 1) == 0) ||
          verify_fail(v, op, "exclusive-or with %lld leads out of %u elements", (long long)mask, t->shape[axis]);
 }
 
