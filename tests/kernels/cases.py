@@ -150,6 +150,35 @@ def row_pipeline(dev, rng, rows, n, stages):
     return Run(call, [("y", y.numpy(), cases.softmax_reference(x), 1e-6)])
 
 
+def lookup_stages(dev, rng, n, stages, chain):
+    """Loads in a loop with stages that cannot be copied: 2-byte pieces, an index that is looked up (twice over), a mask with
+    another value; beside one that can."""
+    text = """kernel f(x: *f32, index: *i32, h: *f16, y: *f32, n: i32, rows: i32, const CHAIN = 1, const STAGES = 2) warps(1) {
+      let i = arange(0, 64);
+      var total = zeros([64], f32);
+      var at = index;
+      for k in range(0, n, stages=STAGES) {
+        var j = load(at + i, mask=i < 60, other=3);
+        for c in static_range(CHAIN) { j = load(index + j * 64 + i); }
+        let plain = load(x + k * 64 + i, mask=i < 62, other=1.5);
+        total += load(x + j * 64 + i) + f32(load(h + k * 64 + i * 3 % 64)) * plain;
+        at += 64;
+      }
+      store(y + i, total);
+    }"""
+    rows = max(n, 4)
+    x, h = rng.standard_normal((rows, 64), np.float32), rng.standard_normal((rows, 64), np.float32).astype(np.float16)
+    index, y = rng.integers(0, rows, (rows, 64), np.int32), poisoned(dev, 64, "f32")
+    call = launch(source(dev, text, CHAIN=chain, STAGES=stages), 1, dev.array(x), dev.array(index), dev.array(h), y, n, rows)
+    i, want = np.arange(64), np.zeros(64)
+    for k in range(n):
+        j = np.where(i < 60, index[k], 3)
+        for _ in range(chain):
+            j = index[j, i]
+        want = want + x[j, i] + h[k, i * 3 % 64].astype(float) * np.where(i < 62, x[k], 1.5)
+    return Run(call, [("y", y.numpy(), want, 1e-5)])
+
+
 def nested_stages(dev, rng, n, inner):
     """A pipelined loop inside another, both with carried values; the inner one may not run at all."""
     text = """kernel f(x: *f32, y: *f32, n: i32, inner: i32) warps(1) {
@@ -181,6 +210,7 @@ CASES = [
     both("shapes", shapes, grid(m=(16, 64), n=(32, 8), warps=(1, 4))),
     both("stages", stages, grid(k=(16, 32, 48, 64, 100, 512), stages=(1, 2, 3, 4)) + grid(k=(64, 100), stages=(3,), dtype=("bf16", "f32"))),
     both("row_pipeline", row_pipeline, grid(rows=(1, 2, 10), n=(128, 100), stages=(2, 3))),
+    both("lookup_stages", lookup_stages, grid(n=(0, 1, 2, 7), stages=(2, 4), chain=(0, 1, 2))),
     both("nested_stages", nested_stages, grid(n=(0, 1, 5), inner=(0, 1, 4))),
     both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4))),
 ]
