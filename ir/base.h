@@ -111,6 +111,7 @@ struct Ctx {
   char panic_message[512];
   bool remarks;                  /* passes say why they did not do something */
   const char *pass;              /* name of the running pass, for fault messages */
+  Buf *notes;                    /* what the running pass wants to tell readers of its dump, as comment lines; NULL: no dump */
 };
 Ctx *ctx_new(void);              /* NULL if the host is out of memory */
 void ctx_free(Ctx *c);
