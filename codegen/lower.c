@@ -289,6 +289,8 @@ func_declare(Gen *g, Func *f)
   LLVMSetFunctionCallConv(g->fn, KERNEL_CALL_CONV);
   string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.reqntid",
               arena_printf(g->arena, "%u,1,1", f->warps * LANES));
+  if (f->min_blocks)
+    string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(g->arena, "%u", f->min_blocks));
   unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
   for (u32 i = 0; i < n; i++) {
     u32 by = f->param_divisible[i] & -f->param_divisible[i];

@@ -135,20 +135,38 @@ lower_settings(Lower *L, const Node *kernel, bool unset_ok)
   }
 }
 
+/* What stands in NAME(...) behind the parameters; NULL if nothing does. */
+static const Node *
+attr_value(const Node *kernel, const char *name)
+{
+  const Node *attrs = kid(kernel, 1), *value = NULL;
+  for (u32 i = 0; i < attrs->nkids; i++)
+    if (!strcmp(attrs->kids[i]->name, name))
+      value = kid(attrs->kids[i], 0);
+  return value;
+}
+
+static void
+check_attrs(Lower *L, const Node *kernel)
+{
+  static const struct { const char *name; bool one; } known[] = {{"warps", true}, {"min_blocks", true}, {"tune", false}, {"key", false}};
+  const Node *attrs = kid(kernel, 1);
+  for (u32 i = 0; i < attrs->nkids; i++) {
+    bool fits = false;
+    for (u32 k = 0; k < COUNT(known); k++)
+      fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
+    if (!fits)
+      ERR(L, attrs->kids[i]->span, E_ATTRIBUTE, attrs->kids[i]->name, "a kernel may have warps(n), min_blocks(n), tune(...) and key(...)");
+  }
+  tune_check(L, kernel);
+}
+
 u32
 lower_warps(Lower *L, const Node *kernel)
 {
-  const Node *attrs = kid(kernel, 1), *value = NULL;
+  const Node *value = attr_value(kernel, "warps");
   i64 warps = 4;
   Span at = kernel->at;
-  for (u32 i = 0; i < attrs->nkids; i++) {
-    const Node *attr = attrs->kids[i];
-    bool tuning = !strcmp(attr->name, "tune") || !strcmp(attr->name, "key");
-    if (!tuning && (strcmp(attr->name, "warps") != 0 || attr->nkids != 1))
-      ERR(L, attr->span, E_ATTRIBUTE, attr->name, "a kernel may have warps(n), tune(...) and key(...)");
-    else if (!tuning)
-      value = kid(attr, 0);
-  }
   const FrontendDefine *def = scope_find(L, intern(L->c, "warps")) ? NULL : program_define(L->prog, "warps");
   if (def)
     value = program_parse_define(L->prog, def);
@@ -161,6 +179,17 @@ lower_warps(Lower *L, const Node *kernel)
     return (u32)warps;
   ERR(L, at, E_WARPS, (long long)warps);
   return 4;
+}
+
+static u32
+lower_min_blocks(Lower *L, const Node *kernel)
+{
+  const Node *value = attr_value(kernel, "min_blocks");
+  i64 n = 0;
+  if (!value || !lower_const_int(L, value, "min_blocks", &n) || (n >= 1 && n <= 32))
+    return (u32)n;
+  ERR(L, value->span, E_ATTRIBUTE, "min_blocks", "it is between 1 and 32");
+  return 0;
 }
 
 /* ---- arguments ---- */
@@ -231,8 +260,9 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   Scope outer, inner;
   scope_push(&L, &outer);
   lower_settings(&L, kernel, false);
+  check_attrs(&L, kernel);
   f->warps = lower_warps(&L, kernel);
-  tune_check(&L, kernel);
+  f->min_blocks = lower_min_blocks(&L, kernel);
   const Node *params = kid(kernel, 0);
   for (u32 i = 0; i < params->nkids; i++)
     if (params->kids[i]->kind == N_PARAM)
@@ -402,16 +432,6 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   buf_printf(out, "const %s %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "-");
 }
 
-/* What stands in warps(...); NULL if nothing does. */
-static const Node *
-warps_written(const Node *attrs)
-{
-  for (u32 i = 0; i < attrs->nkids; i++)
-    if (!strcmp(attrs->kids[i]->name, "warps"))
-      return kid(attrs->kids[i], 0);
-  return NULL;
-}
-
 static void
 describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
 {
@@ -420,11 +440,10 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
   Scope scope;
   scope_push(&L, &scope);
   lower_settings(&L, kernel, true);
-  const Node *attrs = kid(kernel, 1);
   bool unset = false;
   for (u32 i = 0; i < kid(kernel, 0)->nkids; i++)
     unset |= is_set_at_compile_time(kid(kernel, 0)->kids[i]) && !scope_find(&L, kid(kernel, 0)->kids[i]->name);
-  if (unset && warps_written(attrs) && warps_written(attrs)->kind != N_INT)
+  if (unset && attr_value(kernel, "warps") && attr_value(kernel, "warps")->kind != N_INT)
     buf_printf(out, "kernel %s warps=-\n", kernel->name);
   else
     buf_printf(out, "kernel %s warps=%u\n", kernel->name, lower_warps(&L, kernel));
@@ -436,7 +455,7 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
       describe_argument(&L, param, out);
   }
   u32 errors = diag_errors(p->c);
-  tune_check(&L, kernel);
+  check_attrs(&L, kernel);
   if (p->o->kernel && diag_errors(p->c) == errors)
     tune_describe(p, kernel, out);
 }

@@ -283,6 +283,8 @@ print_func(Printer *p, const Func *f)
   buf_printf(p->out, "kernel @%s(", f->name);
   print_params(p, f);
   buf_printf(p->out, ") warps = %u shared = %u", f->warps, f->shared_bytes);
+  if (f->min_blocks)
+    buf_printf(p->out, " min_blocks = %u", f->min_blocks);
   print_loc(p, f->span);
   buf_puts(p->out, " {\n");
   print_block(p, f->body, 1);
