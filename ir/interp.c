@@ -318,7 +318,8 @@ run_op(Interp *in, const Op *op)
   case OP_IF: return run_if(in, op);
   case OP_ASSUME: return run_assume(in, op);
   case OP_RETURN: return FLOW_RETURN;
-  case OP_YIELD: case OP_CONDITION: case OP_BARRIER: case OP_COUNT: return FLOW_NEXT;
+  case OP_BARRIER: return interp_barrier(in);
+  case OP_YIELD: case OP_CONDITION: case OP_COUNT: return FLOW_NEXT;
   }
   return FLOW_NEXT;
 }
@@ -330,6 +331,8 @@ run_block(Interp *in, const Block *b)
     if (!in->steps--)
       return interp_fault(in, op, "the step limit is used up: endless loop?");
     Flow flow = run_op(in, op);
+    if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
+      flow = interp_scratch(in, op);
     if (flow != FLOW_NEXT)
       return flow;
     for (u32 i = 0; i < op->nresults && !op->nregions; i++)
