@@ -1,11 +1,13 @@
 /* check_kernel.c - one kernel, run in every way there is; the ways must agree and none may report a fault.
  *
- *   check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] FILE|FOLDER...
+ *   check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
+ *                FILE|FOLDER...
  *
  * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
  * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
  * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir files. --save
- * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx.
+ * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx; with
+ * --against the saved want.N are what is right.
  *
  * A kernel, a .tile or .tir file with one, says how to run it in comments, one line a parameter in order:
  *   // grid 2 1 1
@@ -15,6 +17,8 @@
  *   // int 100                a scalar
  *   // float 0.5              a scalar, f32
  *   // tolerance 1e-5         of the buffers' floats, relative; 0 (bit for bit, any nan for a nan) when absent
+ *   // define NAME VALUE      a compile-time parameter of a .tile; also `equal NAME VALUE` and `divisible NAME VALUE`, facts
+ *                            that the compiler may use of an argument
  *   // barriers               the text is the output of the last pass: run none, and report a barrier that is missing
  *
  * A finding is one line: FILE: WAY: KIND: [PLACE: ]TEXT [(PLACE)]. WAY is `read`, `TARGET:OPT after PASS` or `TARGET:OPT sim`;
@@ -29,7 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PARAMS = 16, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30 };
+enum { MAX_PARAMS = 16, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30 };
 typedef struct Param {
   bool buffer, any_bits;
   DType dt;
@@ -39,8 +43,9 @@ typedef struct Param {
   unsigned char *expected;
   size_t bytes;
 } Param;
+typedef struct Words { char name[32], value[32]; } Words;
 typedef struct Way { char name[128], target[32]; int opt_level; const char *without; } Way;
-typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim; const char *save; } Settings;
+typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim; const char *save, *against; } Settings;
 typedef struct Case {
   const Settings *set;
   const char *file, *text;
@@ -50,7 +55,10 @@ typedef struct Case {
   Ctx *ctx;
   SimMachine *machine;
   Param p[MAX_PARAMS];
-  u32 n, grid[3];
+  u32 n, grid[3], ndefines, nfacts;
+  FrontendDefine defines[MAX_WORDS];
+  FrontendFact facts[MAX_WORDS];
+  Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
   double tolerance;
   bool barriers, known;     /* known: expected is filled */
   int findings;
@@ -222,6 +230,21 @@ compare(Case *k)
   }
 }
 
+/* What is right, from another run. */
+static void
+load_expected(Case *k)
+{
+  for (u32 i = 0; i < k->n; i++) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/want.%u", k->set->against, i);
+    FILE *f = k->p[i].buffer ? fopen(path, "rb") : NULL;
+    if (f && fread(k->p[i].expected, 1, k->p[i].bytes, f) == k->p[i].bytes)
+      k->known = true;
+    if (f)
+      fclose(f);
+  }
+}
+
 /* ---- the interpreter ---- */
 static bool
 run_interp(Case *k, Func *f, bool barriers)
@@ -279,8 +302,9 @@ read_module(Case *k)
 {
   u32 base = source_add(k->ctx, k->file, k->text, k->len);
   size_t n = strlen(k->file);
+  FrontendOptions o = {.defines = k->defines, .ndefines = k->ndefines, .facts = k->facts, .nfacts = k->nfacts};
   Module *m = n > 4 && !strcmp(k->file + n - 4, ".tir") ? ir_parse(k->ctx, base)
-                                                         : frontend_compile(k->ctx, base, &(FrontendOptions){0});
+                                                         : frontend_compile(k->ctx, base, &o);
   if (!m || !m->funcs.len || !ir_verify(m)) {
     find_diagnostics(k);
     return NULL;
@@ -340,7 +364,13 @@ run_as_read(Case *k)
       fill(k);
       save(k, "in", i, k->p[i].data, k->p[i].bytes);
     }
-  if (m && run_interp(k, m->funcs.data[0], k->barriers))
+  if (k->set->against)
+    load_expected(k);
+  if (!m || !run_interp(k, m->funcs.data[0], k->barriers))
+    return;
+  if (k->known)
+    compare(k);
+  else
     keep_expected(k);
 }
 
@@ -374,6 +404,17 @@ read_buffer(Case *k, Param *p, const char *type)
 }
 
 static void
+read_words(Case *k, const char *line)
+{
+  Words *d = &k->define_words[k->ndefines], *f = &k->fact_words[k->nfacts];
+  bool equal = sscanf(line, "// equal %31s %31s", f->name, f->value) == 2;
+  if (k->nfacts + 1 < MAX_WORDS && (equal || sscanf(line, "// divisible %31s %31s", f->name, f->value) == 2))
+    k->facts[k->nfacts++] = (FrontendFact){f->name, equal, atoll(f->value)};
+  if (k->ndefines + 1 < MAX_WORDS && sscanf(line, "// define %31s %31s", d->name, d->value) == 2)
+    k->defines[k->ndefines++] = (FrontendDefine){d->name, d->value};
+}
+
+static void
 read_line(Case *k, const char *line)
 {
   char type[16];
@@ -382,6 +423,7 @@ read_line(Case *k, const char *line)
   Param *p = &k->p[k->n];
   if (!strncmp(line, "// barriers\n", 12))
     k->barriers = true;
+  read_words(k, line);
   if (sscanf(line, "// grid %u %u %u", &k->grid[0], &k->grid[1], &k->grid[2]) > 0 ||
       sscanf(line, "// tolerance %lf", &k->tolerance) == 1 || k->n == MAX_PARAMS)
     return;
@@ -432,7 +474,7 @@ check_file(const Settings *set, const char *path)
   for (const char *s = text; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL)
     read_line(&k, s);
   run_guarded(&k, run_as_read);
-  for (u32 i = 0; i < set->nways && (k.known || !k.findings || k.barriers); i++) {
+  for (u32 i = 0; i < set->nways && (!k.findings || set->against); i++) {
     k.way = &set->ways[i];
     k.step = "reading";
     run_guarded(&k, run_way);
@@ -507,6 +549,7 @@ main(int argc, char **argv)
     if (!strcmp(argv[i], "--passes")) set.passes = true;
     else if (!strcmp(argv[i], "--no-sim")) set.no_sim = true;
     else if (!strncmp(argv[i], "--save=", 7)) set.save = argv[i] + 7;
+    else if (!strncmp(argv[i], "--against=", 10)) set.against = argv[i] + 10;
     else if (!strncmp(argv[i], "--way=", 6)) ok = add_way(&set, argv[i] + 6);
     else ok = argv[i][0] != '-';
   }
@@ -524,6 +567,7 @@ main(int argc, char **argv)
     free((void *)(uintptr_t)set.ways[i].without);
   if (ok && files)
     return findings != 0;
-  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] FILE|FOLDER...\n");
+  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR] "
+          "FILE|FOLDER...\n");
   return 2;
 }
