@@ -21,13 +21,15 @@ WAYS = [
     ["sm_90a:1:canon,cse,licm", "sm_80"],
     ["sm_80:1:fold_convert,dce", "sm_89:0:licm"],
     ["sm_89", "sm_90a:1:pipeline_loops"],
+    ["sm_120a", "sm_80"],
+    ["sm_100a:0", "sm_90a:1:licm,dce"],
     ["sm_80:0:prefetch_slices,keep_in_shared", "sm_90a:1:cse,dce"],
 ]
 PTXAS = 10
 # Rightly refused: constants that overflow before the kernel runs, too little shared memory.
 REFUSED = ("compile-time", "E0601")
 LIMIT = 60         # seconds for one kernel
-FORMATS = {"f32": "<f4", "i8": "i1", "u8": "u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8", "i1": "?",
+FORMATS = {"f32": "<f4", "f64": "<f8", "i8": "i1", "u8": "u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8", "i1": "?",
            "f16": "<f2", "bf16": "<u2"}
 
 

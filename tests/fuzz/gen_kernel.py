@@ -15,12 +15,20 @@ python gen_kernel.py SEED prints one."""
 import random
 import sys
 
-FLOATS = {"f32": 24, "f16": 11, "bf16": 8}
+FLOATS = {"f32": 24, "f16": 11, "bf16": 8, "f64": 53}
 INTS = {"i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64}
-MOST = {"f32": 2.0 ** 40, "f16": 2.0 ** 15, "bf16": 2.0 ** 40}
+MOST = {"f32": 2.0 ** 40, "f16": 2.0 ** 15, "bf16": 2.0 ** 40, "f64": 2.0 ** 40}
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 8, 12, 16, 16, 16, 20, 24, 32, 32, 32, 33, 48, 64, 64]
 MAX_ELEMENTS = 8192
 ACC_LSB, ACC_MOST = -6, 2.0 ** 16
+
+
+FUNCTIONS = {
+    "larger": "fn larger(a, b) { return a > b ? a : b; }",
+    "smaller": "fn smaller(a, b) { return min(a, b); }",
+    "best": "fn best(a, i, b, j) { let take = b > a || (b == a && j < i); return (take ? b : a, take ? j : i); }",
+    "first_best": "fn first_best(pair) { return pair[0]; }",
+}
 
 
 class Float:
@@ -89,6 +97,7 @@ class Kernel:
         consts = "".join(f", const {d} = {v}" for d, v in self.dims.items())
         head = [f"// seed {self.seed}", f"// grid {self.grid}"] + [p.comment(names) for p in self.params]
         head += [f"kernel k({', '.join(p.declare() for p in self.params)}{consts}) warps({self.warps}) {{"]
+        head[-1:] = [f for name, f in FUNCTIONS.items() if any(name + "(" in x or f", {name})" in x for s in self.body for x in s.lines(1))] + head[-1:]
         return "\n".join(head + [line for s in self.body for line in s.lines(1)] + ["}", ""])
 
 
@@ -106,6 +115,8 @@ class Generator:
         ragged = r.random() < 0.4
         pool = [e for e in EXTENTS if ragged or e & (e - 1) == 0]
         dims = {f"D{i}": r.choice(pool) for i in range(n)}
+        if r.random() < 0.1:
+            dims["D0"] = r.choice([100, 128, 256, 300, 1000, 1024] if ragged else [128, 256, 1024, 2048])
         if r.random() < 0.4:      # extents that tensor cores like
             dims = {f"D{i}": r.choice([16, 32, 32, 64, 64, 128]) for i in range(n)}
         self.k = Kernel(seed, dims, r.choice([1, 2, 4, 4, 4, 8]), r.choice([1, 1, 2, 3]))
@@ -113,7 +124,7 @@ class Generator:
             v = r.randint(0 if name == "t" else 1, top)
             self.k.params.append(Param(name, "i32", value=v, promise=r.choice([0, 0, 8, 16]) if v % 16 == 0 and v else 0))
         self.vars, self.trips, self.loops, self.fresh = [], 1, [], 0
-        self.dtypes = r.sample(["f32", "f16", "bf16"], r.choice([1, 2, 3])) + r.sample(list(INTS), r.choice([1, 2, 3])) + ["i32", "i1"]
+        self.dtypes = r.sample(["f32", "f16", "bf16", "f32", "f16", "bf16", "f64"], r.choice([1, 2, 3])) + r.sample(list(INTS), r.choice([1, 2, 3])) + ["i32", "i1"]
 
     # ---- names, sizes ----
     def name(self, stem):
@@ -336,7 +347,7 @@ class Generator:
             ways += [self.load_way, self.load_way, self.broadcast, self.reduce_tile, self.permute, self.reshape]
         else:
             ways += [self.reduce_all, self.reduce_all]
-        if len(shape) == 2 and dt in ("f32", "i32", "f16"):
+        if len(shape) == 2 and dt in ("f32", "i32", "f16", "f64"):
             ways += [self.dot, self.dot]
         for _ in range(4):
             e = self.r.choice(ways)(dt, shape, depth)
@@ -550,15 +561,24 @@ class Generator:
             if not Float(a.known.lsb, a.known.most * count).fits("f32"):
                 a = self.tame(a)
             known = Float(a.known.lsb, a.known.most * count)
+            if dt == "f64" and known.fits("f64"):
+                return E(dt, (), f"sum({{0}}, axis={d})", [a], known)
             return E(dt, (), f"sum({{0}}, axis={d})", [a], known if known.fits(dt) else Float(None, known.most))
         if fn == "sum":
             if INTS[dt] < 32:
                 return None
             return E(dt, (), f"sum({{0}}, axis={d})", [self.expr(dt, src, depth - 1)])
         if fn == "fold":
-            return None
+            return self.fold(dt, src, d, depth)
         a = self.expr(dt, src, depth - 1)
         return E(dt, (), f"{fn}({{0}}, axis={d})", [a], a.known)
+
+    def fold(self, dt, src, d, depth):
+        """By a function of the kernel's file; half of the time over two tiles at once, the larger by the second."""
+        a = self.expr(dt, src, depth - 1)
+        if self.r.random() < 0.5:
+            return E(dt, (), f"reduce({{0}}, {d}, {self.r.choice(['larger', 'smaller'])})", [a], a.known)
+        return E(dt, (), f"first_best(reduce(({{0}}, broadcast_to(arange(0, {src[d]}){self.index(d, len(src))}, {self.list_of(src)})), {d}, best))", [a], a.known)
 
     def dot(self, dt, shape, depth):
         r = self.r
@@ -569,7 +589,12 @@ class Generator:
             a, b = self.expr(t, (m, inner), depth - 2), self.expr(t, (inner, n), depth - 2)
             known = None
         else:
-            t = r.choice([x for x in self.dtypes if x in FLOATS])
+            if dt == "f64" and "f64" not in self.dtypes:
+                return None
+            narrow = [x for x in self.dtypes if x in FLOATS and x != "f64"]
+            if dt != "f64" and not narrow:
+                return None
+            t = "f64" if dt == "f64" else r.choice(narrow)
             a, b = (self.tame(self.exact(t, s, depth - 2), 4, -3) for s in ((m, inner), (inner, n)))
             known = Float(a.known.lsb + b.known.lsb, a.known.most * b.known.most * self.value(inner))
         if r.random() < 0.3 and "(" in str(b):
@@ -612,7 +637,7 @@ class Generator:
         r = self.r
         ways = [self.let, self.let, self.let, self.var, self.assign, self.assign, self.store]
         if depth > 0:
-            ways += [self.loop, self.loop, self.branch, self.shared, self.atomic]
+            ways += [self.loop, self.loop, self.branch, self.leave, self.shared, self.atomic]
             if self.trips <= 4:
                 ways += [self.loop_while, self.ring, self.walk, self.walk, self.chain]
         return r.choice(ways)(depth) or self.let(depth)
@@ -739,6 +764,12 @@ class Generator:
             return [S("if {0}", [c], [a])]
         return [S("if {0}", [c], [a, self.block(depth - 1, self.r.choice([1, 2]))])]
 
+    def leave(self, depth):
+        """Some programs are done early."""
+        if self.loops or self.whiles or depth < 2 or self.r.random() < 0.7:
+            return None
+        return [S("if {0}", [self.expr("i1", (), 1)], [[S("return;")]])]
+
     def shared(self, depth):
         """Through a buffer and back, seen otherwise."""
         r = self.r
@@ -800,7 +831,7 @@ class Generator:
     def walk(self, depth):
         """A pointer that the loop advances, a product that it sums: what pipelining is for."""
         r = self.r
-        t = r.choice([d for d in self.dtypes if d in FLOATS] + ["i8"])
+        t = r.choice([d for d in self.dtypes if d in FLOATS] + ["i8", "f16"])
         m, n, k = (r.choice(list(self.k.dims)) for _ in range(3))
         if max(self.numel((m, k)), self.numel((k, n)), self.numel((m, n))) > MAX_ELEMENTS or self.trips * 6 * self.value(k) * 32 * 32 > 2 ** 22:
             return None
@@ -811,7 +842,7 @@ class Generator:
         if not x or not y:
             return None
         p, q, acc, j = self.name("p"), self.name("p"), self.name("a"), self.name("k")
-        wide = "i32" if t == "i8" else "f32"
+        wide = "i32" if t == "i8" else "f64" if t == "f64" else "f32"
         mask = r.choice(["", f", mask=(arange(0, {k}) < n - {j})"])
         am, bm = (mask[:-1] + ")[None, :]", mask[:-1] + ")[:, None]") if mask else ("", "")
         out = [S(f"var {p} = {x.name} + ({a_at});"), S(f"var {q} = {y.name} + ({b_at});"), S(f"var {acc} = zeros([{m}, {n}], {wide});")]
@@ -819,7 +850,7 @@ class Generator:
         if r.random() < 0.5:
             body[0] = S(f"{acc} += dot(load({p}{am}), load({q}{bm}));")
         out.append(S(f"for {j} in range(0, {hi}, 1, stages={r.choice([1, 2, 3, 4])})", [], [body]))
-        self.vars.append(Var(acc, wide, (m, n), Float(ACC_LSB, ACC_MOST) if wide == "f32" else None, False))
+        self.vars.append(Var(acc, wide, (m, n), Float(ACC_LSB, ACC_MOST) if wide != "i32" else None, False))
         return out
 
     def chain(self, depth):
