@@ -9,6 +9,7 @@ root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 a = argparse.ArgumentParser(description=__doc__)
 a.add_argument("--bin", default=os.path.join(root, "build", "bin"))
 a = a.parse_args()
+os.environ.setdefault("TILEC_CACHE", "0")
 os.environ.setdefault("TILEC_LIB", os.path.join(os.path.dirname(os.path.abspath(a.bin)), "lib", "libtilec.so"))
 sys.path[:0] = [os.path.join(root, "tools"), os.path.join(root, "examples")]
 import numpy as np

@@ -1,6 +1,6 @@
 """Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
 
-Sections: elem softmax layernorm transpose async_add matmul attention compile launch. Every time is the median of triton.testing.do_bench
+Sections: elem softmax layernorm transpose async_add matmul attention compile tune warm launch. Every time is the median of triton.testing.do_bench
 (L2 flushed before each run) on random inputs; every result is checked against torch first. Each side takes its best
 configuration from a search over the same space. Tables go to standard output, all figures to $OUT/gpu.json.
 """
@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 
+os.environ.setdefault("TILEC_CACHE", "0")
 os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # the driver must not remember compiled PTX between runs
 import torch
 import triton
@@ -132,7 +133,7 @@ def transpose():
 
 
 MATMUL_CONFIGS = [(128, 128, 32, 4, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3), (128, 128, 32, 8, 4), (128, 256, 32, 8, 3), (128, 256, 32, 8, 4),
-                  (256, 128, 32, 8, 3), (256, 128, 32, 8, 4), (128, 128, 64, 8, 3), (128, 256, 64, 8, 3), (128, 64, 64, 4, 4), (128, 128, 64, 4, 2), (128, 128, 64, 4, 4)]
+                  (256, 128, 32, 8, 3), (256, 128, 32, 8, 4), (256, 128, 64, 8, 3), (128, 256, 64, 8, 3), (128, 256, 64, 8, 2), (64, 256, 64, 4, 3), (128, 64, 64, 4, 4), (128, 128, 64, 4, 2), (128, 128, 64, 4, 4)]
 
 
 def matmul():
@@ -166,7 +167,7 @@ def attention():
     """Forward, f16, 16,384 tokens, 2,048 hidden; by mma.sync and cp.async, beside torch's FlashAttention-2 and cuDNN."""
     from torch.nn.attention import sdpa_kernel, SDPBackend as SB
     F = torch.nn.functional.scaled_dot_product_attention
-    space = [(128, 64, 2, 4), (128, 64, 3, 4), (128, 32, 3, 4), (128, 64, 2, 8), (128, 64, 3, 8), (64, 64, 2, 4), (128, 128, 2, 8)]
+    space = [(128, 64, 2, 4), (128, 64, 3, 4), (128, 32, 3, 4), (128, 32, 2, 4), (64, 128, 2, 4), (64, 64, 2, 4), (128, 128, 2, 8)]
     for HD in (64, 128):
         for S in (1024, 4096, 16384):
             for causal in (False, True):
@@ -198,16 +199,20 @@ def async_add():
     for k in (1, 2, 3):
         ours[f"pipe{k}"] = lambda k=k: kernel("add_async.tile", "add_pipelined", BM=XB, BN=YB, BUFFERS=k)
         theirs[f"pipe{k}"] = lambda k=k: gp.add_pipelined[(n // XB,)](a, b, d, n, n, n, XB, YB, k)
-    work, best_ms = 12.0 * n * n, math.inf
+    work = 12.0 * n * n
     for name in ours:
         call = ours[name]().bind(n // XB, a, b, c, n, n, n)
         call()
         check(f"async_add {name}", c, a + b, 1e-7)
         to, tt = settle(lambda: call, lambda: theirs[name])
-        best_ms = min(best_ms, to)
         record("async_add", name, gluon=work / tt * 1e-9, tilec=work / to * 1e-9, ratio=tt / to)
-    tp = med(lambda: torch.add(a, b, out=d))
-    record("async_add", "best", torch=work / tp * 1e-9, tilec=work / best_ms * 1e-9, ratio=tp / best_ms)
+    # Any blocks: whole rows of 2048 keep more bytes on their way than 32 pieces of 64.
+    blocks = {(k, BM, BN, w): (lambda k=k, BM=BM, BN=BN, w=w: kernel("add_async.tile", "add_pipelined", BM=BM, BN=BN, BUFFERS=k, warps=w).bind(n // BM, a, b, c, n, n, n))
+              for k in (3, 4) for BM, BN in ((1, 2048), (2, 2048), (4, 1024), (2, 1024)) for w in (4, 8)}
+    _, cfg = best(blocks.items())
+    to, tp = settle(blocks[cfg], lambda: lambda: torch.add(a, b, out=d))
+    check("async_add best", c, a + b, 1e-7)
+    record("async_add", "best of any blocks", torch=work / tp * 1e-9, tilec=work / to * 1e-9, ratio=tp / to, cfg=f"buffers, BM, BN, warps = {cfg}")
 
 
 def compile():
@@ -239,6 +244,73 @@ def compile():
         record("compile_ms", name, triton=b, tilec=a, times_faster=b / a)
 
 
+def tune():
+    """The search for the fastest matmul among the same configurations, all caches empty, and what a second process takes to know it."""
+    n = 4096
+    a, b = torch.randn(n, n, device=D, dtype=torch.float16), torch.randn(n, n, device=D, dtype=torch.float16)
+    c = torch.empty_like(a)
+    grid = lambda s: tilec.cdiv(n, s["BM"]) * tilec.cdiv(n, s["BN"])
+    args = (a, b, c, n, n, n, *a.stride(), *b.stride(), *c.stride())
+    cache = "/tmp/tilec-bench-cache"
+    subprocess.run(["rm", "-rf", cache, "/tmp/tilec-bench-triton"])
+    torch.matmul(a, b)
+    torch.cuda.synchronize()
+    t = time.perf_counter()
+    prog = dev.program(os.path.join(root, "examples", "matmul.tile"), cache_dir=cache)
+    k = prog.tune("matmul", grid, *args, BK=64)
+    ours = (time.perf_counter() - t) * 1e3
+    tried = [x for x in k.trials if x["why"] != "its condition is false"]
+    configs = [dict(kv.split("=") for kv in x["config"].split()) for x in tried]
+    os.environ["TRITON_CACHE_DIR"] = "/tmp/tilec-bench-triton"
+    tuned = peers.autotuned_matmul([(int(x["BM"]), int(x["BN"]), 64, int(x["warps"]), int(x["STAGES"])) for x in configs])
+    t = time.perf_counter()
+    tuned[lambda m: (triton.cdiv(n, m["BM"]) * triton.cdiv(n, m["BN"]),)](*args, BK=64, GROUP=8)
+    torch.cuda.synchronize()
+    theirs = (time.perf_counter() - t) * 1e3
+    record("tune_ms", f"{len(tried)} configurations of a matmul, f16 4096^3", triton=theirs, tilec=ours, tilec_of_triton=ours / theirs,
+           chosen=k.config, rejected=sum(x["why"] is not None for x in tried))
+    code = f"""import sys, time; sys.path[:0] = {sys.path[:2]!r}
+import torch, tilec
+a = torch.empty({n}, {n}, device="cuda", dtype=torch.float16); dev = tilec.Device("cuda")
+t = time.perf_counter()
+prog = dev.program({os.path.join(root, "examples", "matmul.tile")!r}, cache_dir={cache!r})
+k = prog.tune("matmul", lambda s: 1, a, a, a, {n}, {n}, {n}, {n}, 1, {n}, 1, {n}, 1, BK=64)
+t = time.perf_counter() - t
+assert k.remembered and k.config == {k.config!r}, k.config
+print(t * 1e3)"""
+    out = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(5)]
+    if any(o.returncode for o in out):
+        failures.append("tune: second process: " + out[0].stderr[-300:])
+    else:
+        record("tune_ms", "second process, source to the known choice", tilec=statistics.median(float(o.stdout) for o in out))
+
+
+def warm():
+    """A new process with what it needs in the cache: source to loaded kernel, and the driver's load of the cubin in it."""
+    cache = "/tmp/tilec-bench-cache"
+    subprocess.run(["rm", "-rf", cache])
+    cases = {"vector_add": ("vector_add.tile", "add", "x, x, x, 1024"), "softmax": ("softmax.tile", "softmax", "x, x, 1, 1024, 1024"),
+             "matmul": ("matmul.tile", "matmul", "h, h, h, 128, 128, 128, 128, 1, 128, 1, 128, 1")}
+    for name, (file, kern, args) in cases.items():
+        code = f"""import sys, time; sys.path[:0] = {sys.path[:2]!r}
+import torch, tilec
+x = torch.empty(1024, device="cuda"); h = torch.empty(128, 128, device="cuda", dtype=torch.float16); dev = tilec.Device("cuda")
+t = time.perf_counter()
+c = dev.program({os.path.join(root, "examples", file)!r}, cache_dir={cache!r}).kernel({kern!r}).bind(1, {args})
+t = (time.perf_counter() - t) * 1e3
+i = c.info()
+print(i["from_cache"], t, i["load_ms"], t - i["load_ms"])"""
+        out = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(6)]
+        if any(o.returncode for o in out):
+            failures.append(f"warm {name}: " + out[0].stderr[-300:])
+            continue
+        rows = [list(map(float, o.stdout.split())) for o in out]
+        if rows[0][0] or not all(r[0] for r in rows[1:]):
+            failures.append(f"warm {name}: the cache was not used")
+        record("warm_start_ms", name, cold=rows[0][1], warm=statistics.median(r[1] for r in rows[1:]),
+               cubin_load=statistics.median(r[2] for r in rows[1:]), rest=statistics.median(r[3] for r in rows[1:]))
+
+
 def launch():
     x = torch.randn(1024, device=D)
     call = kernel("vector_add.tile", "add", BLOCK=1024).bind(1, x, x, x, 1024)
@@ -268,7 +340,7 @@ def main():
     global dev
     dev = tilec.Device("cuda")
     print(dev.name, "torch", torch.__version__, "triton", triton.__version__, "tilec", tilec.lib.tilec_version().decode())
-    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "transpose", "async_add", "matmul", "attention", "compile", "launch"]:
+    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "transpose", "async_add", "matmul", "attention", "compile", "tune", "warm", "launch"]:
         try:
             globals()[name]()
         except Exception:

@@ -40,3 +40,29 @@ def transpose(out, x, M, N, BM: tl.constexpr, BN: tl.constexpr):
     n = tl.program_id(1) * BN + tl.arange(0, BN)
     v = tl.load(x + m[:, None].to(tl.int64) * N + n[None, :], mask=(m < M)[:, None] & (n < N)[None, :])
     tl.store(out + n[:, None].to(tl.int64) * M + m[None, :], tl.trans(v), mask=(n < N)[:, None] & (m < M)[None, :])
+
+
+def autotuned_matmul(configs):
+    """c = a x b under Triton's autotuner; configs: (BM, BN, BK, warps, stages)."""
+    @triton.autotune([triton.Config({"BM": bm, "BN": bn}, num_warps=w, num_stages=s) for bm, bn, _, w, s in configs], key=["M", "N", "K"])
+    @triton.jit
+    def kernel(a, b, c, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+        pid = tl.program_id(0)
+        cols = tl.cdiv(N, BN)
+        first = pid // (GROUP * cols) * GROUP
+        height = min(tl.cdiv(M, BM) - first, GROUP)
+        within = pid % (GROUP * cols)
+        m = (first + within % height) * BM + tl.arange(0, BM)
+        n = (within // height) * BN + tl.arange(0, BN)
+        k = tl.arange(0, BK)
+        ap = a + (m % M)[:, None] * sam + k[None, :] * sak
+        bp = b + k[:, None] * sbk + (n % N)[None, :] * sbn
+        acc = tl.zeros((BM, BN), tl.float32)
+        for step in range(0, tl.cdiv(K, BK)):
+            x = tl.load(ap, mask=k[None, :] < K - step * BK, other=0.0)
+            y = tl.load(bp, mask=k[:, None] < K - step * BK, other=0.0)
+            acc = tl.dot(x, y, acc)
+            ap += BK * sak
+            bp += BK * sbk
+        tl.store(c + m[:, None] * scm + n[None, :] * scn, acc.to(c.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
+    return kernel

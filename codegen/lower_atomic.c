@@ -263,5 +263,5 @@ lower_ATOMIC_CAS(Gen *g, const Op *op)
 {
   Atomic a = atomic_new(g, op, NULL);
   const Val *in[2] = {gen_regs(g, op_operand(op, 1)), gen_regs(g, op_operand(op, 2))};
-  lower_atomic(g, &a, NULL, in);
+  lower_atomic(g, &a, op_operand(op, 3), in);
 }

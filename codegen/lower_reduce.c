@@ -12,91 +12,9 @@
  * becomes that: -0 for a sum, a nan for a minimum (it loses against every number). Otherwise each partial carries a flag
  * that says whether it holds anything yet.
  */
-#include "gen.h"
-#include "fp.h"
+#include "fold.h"
 
 #define B g->b
-enum { MAX_OPERANDS = 16 };
-
-typedef struct Part { Val v[MAX_OPERANDS]; Val valid; } Part;   /* valid NULL: certainly */
-typedef struct Fold {
-  const Op *op;
-  u32 n;
-  Held *h, *result;           /* operand's; result's, NULL if scalar */
-  u32 axis, axis_mask;
-  u32 lanes;                  /* lane bits along the axis */
-  bool padded;
-  bool known;                 /* one operation with an identity */
-  OpCode code;
-} Fold;
-
-/* ---- the region ---- */
-static bool
-has_identity(OpCode code)
-{
-  return code == OP_ADD || code == OP_MUL || code == OP_MIN || code == OP_MAX || code == OP_AND || code == OP_OR ||
-         code == OP_XOR;
-}
-
-static void
-find_operation(Fold *f)
-{
-  const Block *b = f->op->regions[0];
-  const Op *op = b->first, *end = block_terminator(b);
-  if (f->n != 1 || !op || op->next != end || !has_identity(op->code))
-    return;
-  const Value *x = op_operand(op, 0), *y = op_operand(op, 1);
-  bool both = (x == b->args[0] && y == b->args[1]) || (x == b->args[1] && y == b->args[0]);
-  f->known = both && op_operand(end, 0) == op_result(op);
-  f->code = op->code;
-}
-
-static u64
-identity_bits(OpCode code, DType d)
-{
-  u32 w = dtype_bits(d);
-  u64 ones = ~0ull >> (64 - w), top = 1ull << (w - 1);
-  bool s = dtype_is_signed(d);
-  if (dtype_is_float(d))
-    return code == OP_ADD ? top : code == OP_MUL ? float_encode(d, 1, ROUND_NEAREST, false) : float_nan(d);
-  switch (code) {
-  case OP_MUL: return 1;
-  case OP_MIN: return s ? ones >> 1 : ones;
-  case OP_MAX: return s ? top : 0;
-  case OP_AND: return ones;
-  default:     return 0;
-  }
-}
-
-static void
-apply_region(Gen *g, const Fold *f, const Part *a, const Part *b, Part *out)
-{
-  const Block *body = f->op->regions[0];
-  for (u32 k = 0; k < f->n; k++) {
-    gen_new(g, body->args[k])[0] = a->v[k];
-    gen_new(g, body->args[f->n + k])[0] = b->v[k];
-  }
-  gen_ops(g, body);
-  gen_debug_at(g, f->op->span);
-  const Op *end = block_terminator(body);
-  for (u32 k = 0; k < f->n; k++)
-    out->v[k] = gen_regs(g, op_operand(end, k))[0];
-}
-
-/* *a becomes a combined with b. */
-static void
-combine(Gen *g, const Fold *f, Part *a, const Part *b)
-{
-  Part both = {.valid = NULL};
-  apply_region(g, f, a, b, &both);
-  for (u32 k = 0; k < f->n; k++) {
-    if (b->valid) both.v[k] = LLVMBuildSelect(B, b->valid, both.v[k], a->v[k], "");
-    if (a->valid) both.v[k] = LLVMBuildSelect(B, a->valid, both.v[k], b->v[k], "");
-  }
-  if (a->valid && b->valid)
-    both.valid = LLVMBuildOr(B, a->valid, b->valid, "");
-  *a = both;
-}
 
 /* The fold of n partials, pairwise, left in parts[0]. */
 static void
@@ -104,7 +22,7 @@ tree(Gen *g, const Fold *f, Part *parts, u32 n)
 {
   for (; n > 1; n = (n + 1) / 2) {
     for (u32 i = 0; i + 1 < n; i += 2) {
-      combine(g, f, &parts[i], &parts[i + 1]);
+      fold_combine(g, f, &parts[i], &parts[i + 1]);
       parts[i / 2] = parts[i];
     }
     if (n & 1)
@@ -123,12 +41,6 @@ cut_axis(const Fold *f, u32 flat)
   return high << f->h->shift[f->axis] | low;
 }
 
-static Val
-identity(Gen *g, const Fold *f, DType d)
-{
-  return gen_const_bits(g, d, false, identity_bits(f->code, d));
-}
-
 /* The element in register r as a partial; false if it is padding in every thread. */
 static bool
 leaf(Gen *g, const Fold *f, u32 r, Part *out)
@@ -141,19 +53,8 @@ leaf(Gen *g, const Fold *f, u32 r, Part *out)
   for (u32 k = 0; k < f->n; k++)
     out->v[k] = gen_regs(g, op_operand(f->op, k))[r];
   if (in && f->known)
-    out->v[0] = LLVMBuildSelect(B, in, out->v[0], identity(g, f, t->dt), "");
+    out->v[0] = LLVMBuildSelect(B, in, out->v[0], fold_identity(g, f, t->dt), "");
   return true;
-}
-
-static Part
-nothing(Gen *g, const Fold *f)
-{
-  Part p = {.valid = f->known ? NULL : LLVMConstInt(g->i1, 0, 0)};
-  for (u32 k = 0; k < f->n; k++) {
-    const Type *t = op_operand(f->op, k)->type;
-    p.v[k] = f->known ? identity(g, f, t->dt) : LLVMConstNull(gen_type(g, t));
-  }
-  return p;
 }
 
 static u32
@@ -201,7 +102,7 @@ fold_all_products(Gen *g, const Fold *f, Part *out, u32 nresults)
       if (f->h->rep[r] == r && result_register(g, f, r) == i)
         regs[n++] = r;
     if (n) fold_products(g, f, regs, n, &out[i]);
-    else out[i] = nothing(g, f);
+    else out[i] = fold_nothing(g, f);
   }
 }
 
@@ -227,7 +128,7 @@ fold_registers(Gen *g, const Fold *f, Part *out, u32 nresults)
   }
   for (u32 i = 0; i < nresults; i++) {
     tree(g, f, parts + start[i], count[i]);
-    out[i] = count[i] ? parts[start[i]] : nothing(g, f);
+    out[i] = count[i] ? parts[start[i]] : fold_nothing(g, f);
   }
 }
 
@@ -273,7 +174,7 @@ fold_lanes(Gen *g, const Fold *f, Part *p)
       other.v[k] = gen_shuffle_xor(g, p->v[k], bit);
     if (p->valid)
       other.valid = gen_shuffle_xor(g, p->valid, bit);
-    combine(g, f, p, &other);
+    fold_combine(g, f, p, &other);
   }
 }
 
@@ -442,7 +343,7 @@ fold_new(Gen *g, const Op *op)
   for (u32 i = 0; i < LANE_BITS && i < f.h->thread_bits; i++)
     if (f.h->thread[i] & f.axis_mask)
       f.lanes |= 1u << i;
-  find_operation(&f);
+  fold_find_operation(&f);
   return f;
 }
 
@@ -464,8 +365,8 @@ lower_REDUCE(Gen *g, const Op *op)
   Fold f = fold_new(g, op);
   u32 nresults = gen_nregs(op_result(op)->type);
   Part *parts = NEW_ARRAY(g->arena, Part, nresults);
-  if (f.n > MAX_OPERANDS || !is_simple(&f)) {
-    gen_unsupported(g, op, f.n > MAX_OPERANDS ? "a reduction of more than 16 tiles at once" :
+  if (f.n > FOLD_OPERANDS || !is_simple(&f)) {
+    gen_unsupported(g, op, f.n > FOLD_OPERANDS ? "a reduction of more than 16 tiles at once" :
                     "a reduction over a layout whose lanes or warps mix the axis with another dimension");
     for (u32 k = 0; k < op->nresults; k++)
       gen_poison(g, op->results[k]);

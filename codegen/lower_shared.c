@@ -129,7 +129,7 @@ dot_may_load(const Op *load)
     return false;
   for (const Op *op = load->next; op != v->uses->user; op = op->next) {
     bool harmless = op && !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) &&
-                    (!op->nregions || op->code == OP_REDUCE) && op->code != OP_DOT;
+                    (!op->nregions || op_is_fold(op)) && op->code != OP_DOT;
     if (!harmless)
       return false;
   }

@@ -1,6 +1,7 @@
 /* compile.c - the compiler as a function: source text in, text of the wanted stage out. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "cache.h"
 #include "codegen.h"
 #include "frontend.h"
 #include "passes.h"
@@ -172,6 +173,23 @@ keep(const char *s)
   return p;
 }
 
+static void
+digest_sources(Ctx *c, uint64_t out[2])
+{
+  const char *name, *text;
+  u32 len;
+  CacheHash *h = cache_hash_new();
+  if (!h) return;
+  for (u32 i = 0; source_file(c, i, &name, &text, &len); i++) {
+    if (name[0] == '<') continue;   /* of the library, which is part of the build, or a define */
+    cache_hash_text(h, name);
+    cache_hash_add(h, text, len);
+  }
+  CacheKey k = cache_hash_end(h);
+  out[0] = k.word[0];
+  out[1] = k.word[1];
+}
+
 /* A compiler fault leaves the diagnostics found so far and one of its own. */
 static void
 fail_hard(TilecResult *r, const char *message)
@@ -194,6 +212,7 @@ finish(TilecResult *r, Job *j, bool ok)
   r->diagnostics = keep(buf_str(&d));
   r->dump = keep(buf_str(&j->dump));
   r->timing = keep(buf_str(&j->timing));
+  digest_sources(j->ctx, r->sources);
   if (r->status) {
     free(j->manifests);
     return;

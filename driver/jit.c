@@ -1,65 +1,14 @@
-/* jit.c - kernels compiled on first use, once per pattern of arguments.
- *
- * The pattern of a launch is two bit sets over its arguments: which integers equal 1, and which integers and
- * addresses are divisible by 16. Each pattern seen has one Form: a compiled, loaded kernel. Forms hang in the
- * buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
- * goes. So a launch finds its form by loading the bucket and walking the chain, without a lock; only a miss takes
- * the kernel's lock, looks again, and compiles under it, so that one thread compiles while others wait for it.
- */
-#include "jit.h"
-#include <pthread.h>
-#include <stdatomic.h>
+/* jit.c - programs, their kernels, and launching them. How a launch finds compiled code is in jit_form.c. */
+#include "jit_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { BUCKETS = 64, SOURCE_MAX = 1 << 28 };
+enum { SOURCE_MAX = 1 << 28 };
 
-typedef struct Form {
-  struct Form *next;
-  uint64_t equal_1, divisible_16;
-  TilecResult *result;
-  TilertModule *module;
-  TilertKernel *kernel;
-  double compile_ms, load_ms;
-} Form;
-
-struct TilejitKernel {
-  TilejitKernel *next;
-  TilejitProgram *program;
-  char name[TILERT_NAME_MAX];
-  TilecDefine *defines;                          /* their text is ours */
-  size_t ndefines;
-  TilejitParam *params;
-  size_t nparams;
-  const TilejitParam *args[TILERT_MAX_PARAMS];   /* the params that launches pass */
-  size_t nargs;
-  uint64_t integers, pointers;                   /* which args are of these types */
-  _Atomic(Form *) forms[BUCKETS];
-  atomic_size_t nforms;
-  pthread_mutex_t lock;                          /* held while compiling */
-};
-
-struct TilejitProgram {
-  TilertDevice *device;
-  char *name, *text, *target, *description, *diagnostics;
-  char **import_path;
-  size_t len, nimport_path;
-  int specialise, line_info;
-  TilejitKernel *kernels;
-  pthread_mutex_t lock;                          /* of kernels; held while describing one */
-  pthread_mutex_t words;                         /* of diagnostics; taken last */
-};
-
-struct TilejitCall {
-  TilejitKernel *kernel;
-  const Form *form;
-  TilertLaunch *launch;
-};
-
-static int
-fail(TilertError *err, int status, const char *message)
+int
+jit_fail(TilertError *err, int status, const char *message)
 {
   if (err) {
     memset(err, 0, sizeof *err);
@@ -72,30 +21,30 @@ fail(TilertError *err, int status, const char *message)
   return status;
 }
 
-static int
-fail_about(TilertError *err, const TilejitKernel *k, const char *message, const char *name)
+int
+jit_fail_about(TilertError *err, const TilejitKernel *k, const char *message, const char *name)
 {
   char text[sizeof err->message];
   snprintf(text, sizeof text, "kernel %s: %s \"%.100s\"", k->name, message, name);
-  return fail(err, TILERT_E_ARGUMENT, text);
+  return jit_fail(err, TILERT_E_ARGUMENT, text);
 }
 
-static int
-no_memory(TilertError *err)
+int
+jit_no_memory(TilertError *err)
 {
-  return fail(err, TILERT_E_MEMORY, "the host is out of memory");
+  return jit_fail(err, TILERT_E_MEMORY, "the host is out of memory");
 }
 
-static double
-now_ms(void)
+double
+jit_now_ms(void)
 {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static char *
-copy_text(const char *text, size_t len)
+char *
+jit_copy_text(const char *text, size_t len)
 {
   char *s = malloc(len + 1);
   if (s) {
@@ -107,8 +56,8 @@ copy_text(const char *text, size_t len)
 
 /* ---- programs ---- */
 
-static TilecOptions
-compile_options(const TilejitProgram *p)
+TilecOptions
+jit_compile_options(const TilejitProgram *p)
 {
   TilecOptions o;
   tilec_options_default(&o);
@@ -120,43 +69,53 @@ compile_options(const TilejitProgram *p)
   return o;
 }
 
-static void
-keep_diagnostics(TilejitProgram *p, const TilecResult *r)
+void
+jit_keep_diagnostics(TilejitProgram *p, const char *text)
 {
-  if (!r->diagnostics || !r->diagnostics[0])
+  if (!text || !text[0])
     return;
   pthread_mutex_lock(&p->words);
   free(p->diagnostics);
-  p->diagnostics = copy_text(r->diagnostics, strlen(r->diagnostics));
+  p->diagnostics = jit_copy_text(text, strlen(text));
   pthread_mutex_unlock(&p->words);
 }
 
-static int
-check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
+void
+jit_forget_diagnostics(TilejitProgram *p)
+{
+  pthread_mutex_lock(&p->words);
+  free(p->diagnostics);
+  p->diagnostics = NULL;
+  pthread_mutex_unlock(&p->words);
+}
+
+int
+jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
 {
   if (!r)
-    return no_memory(err);
-  keep_diagnostics(p, r);
+    return jit_no_memory(err);
+  jit_keep_diagnostics(p, r->diagnostics);
   if (r->status == 0)
     return TILERT_OK;
-  return fail(err, r->status == 2 ? TILERT_E_ARGUMENT : TILERT_E_COMPILE,
+  return jit_fail(err, r->status == 2 ? TILERT_E_ARGUMENT : TILERT_E_COMPILE,
               r->diagnostics && r->diagnostics[0] ? r->diagnostics : "the compiler failed and does not say why");
 }
 
-/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. */
-static int
-describe(TilejitProgram *p, const TilejitKernel *k, char **out, TilertError *err)
+int
+jit_describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err)
 {
-  TilecOptions o = compile_options(p);
+  TilecOptions o = jit_compile_options(p);
   if (k) {
     o.kernel = k->name;
     o.defines = k->defines;
     o.ndefines = k->ndefines;
   }
   TilecResult *r = tilec_describe(p->name, p->text, p->len, &o);
-  int status = check_result(p, r, err);
-  if (!status && !(*out = copy_text(r->output, r->output_len)))
-    status = no_memory(err);
+  int status = jit_check_result(p, r, err);
+  if (!status && !(*out = jit_copy_text(r->output, r->output_len)))
+    status = jit_no_memory(err);
+  if (!status && k)
+    memcpy(k->sources, r->sources, sizeof k->sources);
   if (r)
     tilec_result_free(r);
   return status;
@@ -171,12 +130,13 @@ copy_options(TilejitProgram *p, const TilejitOptions *given)
   const char *target = o.target ? o.target : tilert_device_info(p->device)->target;
   p->specialise = !o.no_specialisation;
   p->line_info = !o.no_line_info;
-  p->target = copy_text(target, strlen(target));
+  p->cache = o.no_cache ? NULL : cache_open(o.cache_dir, o.cache_limit);
+  p->target = jit_copy_text(target, strlen(target));
   p->import_path = calloc(o.nimport_path + 1, sizeof *p->import_path);
   if (!p->target || !p->import_path)
     return -1;
   for (size_t i = 0; i < o.nimport_path; i++, p->nimport_path++)
-    if (!(p->import_path[i] = copy_text(o.import_path[i], strlen(o.import_path[i]))))
+    if (!(p->import_path[i] = jit_copy_text(o.import_path[i], strlen(o.import_path[i]))))
       return -1;
   return 0;
 }
@@ -185,14 +145,14 @@ static int
 program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, const TilejitOptions *o,
              TilertError *err)
 {
-  p->name = copy_text(name, strlen(name));
-  p->text = copy_text(text, len);
+  p->name = jit_copy_text(name, strlen(name));
+  p->text = jit_copy_text(text, len);
   p->len = len;
   if (!p->name || !p->text || copy_options(p, o))
-    return no_memory(err);
+    return jit_no_memory(err);
   if (!p->target[0])
-    return fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  return describe(p, NULL, &p->description, err);
+    return jit_fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
+  return jit_describe(p, NULL, &p->description, err);
 }
 
 int
@@ -202,7 +162,7 @@ tilejit_program_create(TilertDevice *dev, const char *name, const char *text, si
   *out = NULL;
   TilejitProgram *p = calloc(1, sizeof *p);
   if (!p)
-    return no_memory(err);
+    return jit_no_memory(err);
   p->device = tilert_device_retain(dev);
   pthread_mutex_init(&p->lock, NULL);
   pthread_mutex_init(&p->words, NULL);
@@ -233,7 +193,7 @@ read_file(const char *path, char **text, size_t *len, TilertError *err)
   if (f)
     fclose(f);
   snprintf(message, sizeof message, "cannot read %.250s", path);
-  return *text ? TILERT_OK : fail(err, TILERT_E_ARGUMENT, message);
+  return *text ? TILERT_OK : jit_fail(err, TILERT_E_ARGUMENT, message);
 }
 
 int
@@ -251,23 +211,12 @@ tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *
 }
 
 static void
-form_destroy(Form *f)
-{
-  if (!f)
-    return;
-  tilert_module_destroy(f->module);
-  if (f->result)
-    tilec_result_free(f->result);
-  free(f);
-}
-
-static void
 kernel_destroy(TilejitKernel *k)
 {
   for (size_t i = 0; i < BUCKETS; i++)
     for (Form *f = atomic_load_explicit(&k->forms[i], memory_order_acquire), *next; f; f = next) {
       next = f->next;
-      form_destroy(f);
+      jit_form_destroy(f);
     }
   for (size_t i = 0; k->defines && i <= k->ndefines; i++) {
     free((char *)(uintptr_t)k->defines[i].name);
@@ -288,11 +237,17 @@ tilejit_program_destroy(TilejitProgram *p)
     next = k->next;
     kernel_destroy(k);
   }
+  for (Choice *c = p->choices, *next; c; c = next) {
+    next = c->next;
+    free(c->config);
+    free(c);
+  }
   for (size_t i = 0; i < p->nimport_path; i++)
     free(p->import_path[i]);
   tilert_device_close(p->device);
   pthread_mutex_destroy(&p->lock);
   pthread_mutex_destroy(&p->words);
+  cache_close(p->cache);
   free(p->import_path);
   free(p->name);
   free(p->text);
@@ -341,7 +296,7 @@ add_param(TilejitKernel *k, TilejitParamKind kind, const char *name, TilertError
 {
   TilejitParam *grown = realloc(k->params, (k->nparams + 1) * sizeof *grown);
   if (!grown) {
-    no_memory(err);
+    jit_no_memory(err);
     return NULL;
   }
   k->params = grown;
@@ -378,7 +333,7 @@ static int
 read_params(TilejitKernel *k, TilertError *err)
 {
   char *text = NULL;
-  int status = describe(k->program, k, &text, err);
+  int status = jit_describe(k->program, k, &text, err);
   const char *at = text;
   Line l;
   while (!status && line_read(&at, &l))
@@ -399,7 +354,7 @@ only_kernel(const TilejitProgram *p, char name[TILERT_NAME_MAX], TilertError *er
       snprintf(name, TILERT_NAME_MAX, "%s", l.word[1]);
   if (found == 1)
     return TILERT_OK;
-  return fail(err, TILERT_E_ARGUMENT, found ? "the source holds several kernels: name the one you want"
+  return jit_fail(err, TILERT_E_ARGUMENT, found ? "the source holds several kernels: name the one you want"
                                             : "the source holds no kernel");
 }
 
@@ -408,14 +363,14 @@ copy_defines(TilejitKernel *k, const TilecDefine *defines, size_t n, TilertError
 {
   k->defines = calloc(n + 1, sizeof *k->defines);
   if (!k->defines)
-    return no_memory(err);
+    return jit_no_memory(err);
   for (; k->ndefines < n; k->ndefines++) {
     const TilecDefine *from = &defines[k->ndefines];
     TilecDefine *to = &k->defines[k->ndefines];
-    to->name = copy_text(from->name, strlen(from->name));
-    to->value = copy_text(from->value, strlen(from->value));
+    to->name = jit_copy_text(from->name, strlen(from->name));
+    to->value = jit_copy_text(from->value, strlen(from->value));
     if (!to->name || !to->value)
-      return no_memory(err);
+      return jit_no_memory(err);
   }
   return TILERT_OK;
 }
@@ -436,7 +391,7 @@ check_defines(TilejitKernel *k, TilertError *err)
   for (size_t i = 0; i < k->ndefines; i++) {
     const TilejitParam *p = param_find(k, k->defines[i].name);
     if (p ? p->kind == TILEJIT_ARGUMENT : strcmp(k->defines[i].name, "warps") != 0)
-      return fail_about(err, k, p ? "this parameter is passed at launch, not defined:"
+      return jit_fail_about(err, k, p ? "this parameter is passed at launch, not defined:"
                                   : "no const or type parameter", k->defines[i].name);
   }
   return TILERT_OK;
@@ -456,7 +411,7 @@ list_args(TilejitKernel *k, TilertError *err)
     if (p->kind != TILEJIT_ARGUMENT)
       continue;
     if (k->nargs == TILERT_MAX_PARAMS)
-      return fail_about(err, k, "too many parameters, the first being", p->name);
+      return jit_fail_about(err, k, "too many parameters, the first being", p->name);
     k->integers |= (uint64_t)is_integer_type(p->type) << k->nargs;
     k->pointers |= (uint64_t)(p->type[0] == '*') << k->nargs;
     k->args[k->nargs++] = p;
@@ -470,7 +425,7 @@ kernel_new(TilejitProgram *p, const char *name, const TilecDefine *defines, size
 {
   TilejitKernel *k = calloc(1, sizeof *k);
   if (!k)
-    return no_memory(err);
+    return jit_no_memory(err);
   pthread_mutex_init(&k->lock, NULL);
   k->program = p;
   snprintf(k->name, sizeof k->name, "%s", name);
@@ -545,143 +500,6 @@ tilejit_kernel_forms(const TilejitKernel *k)
   return atomic_load(&k->nforms);
 }
 
-/* ---- forms: one per pattern of arguments ---- */
-
-typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
-
-static Pattern
-pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
-{
-  Pattern p = {0, 0};
-  if (!k->program->specialise)
-    return p;
-  for (size_t i = 0; i < n; i++) {
-    uint64_t bit = UINT64_C(1) << i, value = args[i].u.pointer;
-    if (args[i].kind == TILERT_ARG_INT && k->integers & bit) {
-      p.equal_1 |= value == 1 ? bit : 0;
-    } else if (args[i].kind == TILERT_ARG_BUFFER && k->pointers & bit && args[i].u.buffer) {
-      value = tilert_buffer_address(args[i].u.buffer);
-    } else if (args[i].kind != TILERT_ARG_POINTER || !(k->pointers & bit)) {
-      continue;
-    }
-    p.divisible_16 |= value % 16 == 0 ? bit : 0;
-  }
-  return p;
-}
-
-static size_t
-pattern_bucket(Pattern p)
-{
-  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (p.divisible_16 * UINT64_C(0xc2b2ae3d27d4eb4f));
-  return (size_t)(h >> 58) % BUCKETS;
-}
-
-static Form *
-form_find(TilejitKernel *k, Pattern p, size_t bucket)
-{
-  Form *f = atomic_load_explicit(&k->forms[bucket], memory_order_acquire);
-  while (f && (f->equal_1 != p.equal_1 || f->divisible_16 != p.divisible_16))
-    f = f->next;
-  return f;
-}
-
-static size_t
-list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
-{
-  size_t n = 0;
-  for (size_t i = 0; i < k->nargs; i++) {
-    if (p.equal_1 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_EQUAL, 1};
-    if (p.divisible_16 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_DIVISIBLE, 16};
-  }
-  return n;
-}
-
-static int
-form_compile(TilejitKernel *k, Form *f, TilertError *err)
-{
-  TilejitProgram *p = k->program;
-  TilecFact facts[2 * TILERT_MAX_PARAMS];
-  TilecOptions o = compile_options(p);
-  o.kernel = k->name;
-  o.defines = k->defines;
-  o.ndefines = k->ndefines;
-  o.facts = facts;
-  o.nfacts = list_facts(k, (Pattern){f->equal_1, f->divisible_16}, facts);
-  double start = now_ms();
-  f->result = tilec_compile(p->name, p->text, p->len, &o);
-  f->compile_ms = now_ms() - start;
-  return check_result(p, f->result, err);
-}
-
-static int
-form_load(TilejitKernel *k, Form *f, TilertError *err)
-{
-  const TilecResult *r = f->result;
-  double start = now_ms();
-  int status = tilert_module_load(k->program->device, r->output, r->output_len, r->manifests, r->nmanifests,
-                                  &f->module, err);
-  f->load_ms = now_ms() - start;
-  return status ? status : tilert_module_kernel(f->module, k->name, &f->kernel, err);
-}
-
-static int
-form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *err)
-{
-  Form *f = calloc(1, sizeof *f);
-  if (!f)
-    return no_memory(err);
-  f->equal_1 = p.equal_1;
-  f->divisible_16 = p.divisible_16;
-  int status = form_compile(k, f, err);
-  if (!status)
-    status = form_load(k, f, err);
-  if (status) {
-    form_destroy(f);
-    return status;
-  }
-  f->next = atomic_load_explicit(&k->forms[bucket], memory_order_relaxed);
-  atomic_store_explicit(&k->forms[bucket], f, memory_order_release);
-  atomic_fetch_add(&k->nforms, 1);
-  *out = f;
-  return TILERT_OK;
-}
-
-static int
-form_miss(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *err)
-{
-  int status = TILERT_OK;
-  pthread_mutex_lock(&k->lock);
-  *out = form_find(k, p, bucket);
-  if (!*out)
-    status = form_add(k, p, bucket, out, err);
-  pthread_mutex_unlock(&k->lock);
-  return status;
-}
-
-static int
-wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
-{
-  char text[sizeof err->message];
-  int at = snprintf(text, sizeof text, "kernel %s takes %zu arguments (", k->name, k->nargs);
-  for (size_t i = 0; i < k->nargs && at < (int)sizeof text - 80; i++)
-    at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", k->args[i]->name);
-  snprintf(text + at, sizeof text - (size_t)at, "); %zu are given", n);
-  return fail(err, TILERT_E_ARGUMENT, text);
-}
-
-static int
-form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err)
-{
-  if (nargs != k->nargs)
-    return wrong_count(k, nargs, err);
-  Pattern p = pattern_of(k, args, nargs);
-  size_t bucket = pattern_bucket(p);
-  *out = form_find(k, p, bucket);
-  return *out ? TILERT_OK : form_miss(k, p, bucket, out, err);
-}
-
 /* ---- launching ---- */
 
 int
@@ -689,7 +507,7 @@ tilejit_launch(TilejitKernel *k, TilertStream *s, const uint32_t grid[3], const 
                TilertError *err)
 {
   Form *f;
-  int status = form_for(k, args, nargs, &f, err);
+  int status = jit_form_for(k, args, nargs, &f, err);
   return status ? status : tilert_launch(s, f->kernel, grid, args, nargs, err);
 }
 
@@ -711,15 +529,15 @@ order_args(const TilejitKernel *k, const char *const *names, const TilertArg *ar
   for (size_t i = 0; i < nargs; i++) {
     int at = arg_index(k, names[i]);
     if (at < 0)
-      return fail_about(err, k, "no argument", names[i]);
+      return jit_fail_about(err, k, "no argument", names[i]);
     if (seen >> at & 1)
-      return fail_about(err, k, "given twice: argument", names[i]);
+      return jit_fail_about(err, k, "given twice: argument", names[i]);
     seen |= UINT64_C(1) << at;
     ordered[at] = args[i];
   }
   for (size_t i = 0; i < k->nargs; i++)
     if (!(seen >> i & 1))
-      return fail_about(err, k, "missing argument", k->args[i]->name);
+      return jit_fail_about(err, k, "missing argument", k->args[i]->name);
   return TILERT_OK;
 }
 
@@ -741,12 +559,12 @@ tilejit_call_create(TilejitKernel *k, const uint32_t grid[3], const char *const 
   *out = NULL;
   int status = names ? order_args(k, names, args, nargs, ordered, err) : TILERT_OK;
   if (!status)
-    status = form_for(k, names ? ordered : args, nargs, &f, err);
+    status = jit_form_for(k, names ? ordered : args, nargs, &f, err);
   if (status)
     return status;
   TilejitCall *c = calloc(1, sizeof *c);
   if (!c)
-    return no_memory(err);
+    return jit_no_memory(err);
   c->kernel = k;
   c->form = f;
   status = tilert_launch_create(f->kernel, grid, names ? ordered : args, nargs, &c->launch, err);
@@ -793,7 +611,7 @@ tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err)
   *out = (TilejitInfo){
     .compile_ms = f->compile_ms, .load_ms = f->load_ms, .registers = k.registers, .local_bytes = k.local_bytes,
     .static_shared = k.static_shared, .dynamic_shared = k.dynamic_shared, .threads = k.threads,
-    .equal_1 = f->equal_1, .divisible_16 = f->divisible_16,
+    .equal_1 = f->equal_1, .divisible_16 = f->divisible_16, .from_cache = (uint32_t)f->from_cache,
   };
   return status ? status : tilert_kernel_occupancy(f->kernel, &out->occupancy, err);
 }
@@ -801,5 +619,5 @@ tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err)
 const char *
 tilejit_call_ptx(const TilejitCall *c)
 {
-  return c->form->result->output;
+  return c->form->ptx;
 }

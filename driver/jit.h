@@ -3,7 +3,8 @@
  * A TilejitProgram is a source text on a device; a TilejitKernel is one of its kernels with its const and type
  * parameters fixed; launching one compiles it on first use, once for each pattern of arguments that matters:
  * integers equal to 1 become constants, integers and addresses divisible by 16 are known to be. The compiled
- * forms are kept with the kernel. Finding one again takes neither a lock nor an allocation.
+ * forms are kept with the kernel, and on disk for the next process. Finding one again takes neither a lock nor an
+ * allocation.
  * Statuses, errors and rules about threads and lifetimes are those of tilert.h. Kernels belong to their program.
  */
 #ifndef TILEJIT_H
@@ -24,6 +25,9 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
   int no_specialisation;             /* 1: one compiled form for all arguments */
   int no_line_info;
   const char *const *import_path; size_t nimport_path;
+  int no_cache;                      /* 1: compiled kernels are neither looked for on disk nor kept there */
+  const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; none if $TILEC_CACHE is 0 */
+  uint64_t cache_limit;              /* bytes; 0: $TILEC_CACHE_SIZE (a number, with K, M or G), or 1 GiB */
 } TilejitOptions;
 
 typedef enum TilejitParamKind { TILEJIT_ARGUMENT, TILEJIT_CONST, TILEJIT_TYPE } TilejitParamKind;
@@ -39,6 +43,7 @@ typedef struct TilejitInfo {
   uint32_t registers, local_bytes, static_shared, dynamic_shared, threads;
   uint32_t occupancy;                /* blocks per multiprocessor */
   uint64_t equal_1, divisible_16;    /* bit i: known of argument i */
+  uint32_t from_cache;               /* 1: found on disk; compile_ms is then the time to find it */
 } TilejitInfo;
 
 /* name is used in messages and line info. The text is copied. */
@@ -78,6 +83,44 @@ TILEC_API TilertLaunch *tilejit_call_packed(const TilejitCall *c);
 TILEC_API int tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err);
 /* The PTX that runs; it lives as long as the program. */
 TILEC_API const char *tilejit_call_ptx(const TilejitCall *c);
+
+/* ---- tuning: which of the configurations in the kernel's tune(...) clauses is fastest ---- */
+
+typedef struct TilejitTuning TilejitTuning;
+typedef struct TilejitTrial {
+  const char *config;                /* "BM=64 BN=128 warps=4", as the source writes it */
+  const char *why;                   /* why it was not measured; NULL if it was */
+  double compile_ms, load_ms, ms;    /* ms: median of a launch; on sim: millions of warp instructions */
+  uint32_t registers, local_bytes, shared;
+} TilejitTrial;
+
+typedef struct TilejitTuneOptions {  /* NULL or zeros: the defaults */
+  size_t size;                       /* sizeof(TilejitTuneOptions) as the caller knows it */
+  int force;                         /* 1: measure even if the choice is known */
+  int threads;                       /* that compile; 0: one per core */
+  double rep_ms;                     /* to spend on a configuration in the first round; 0: 3 */
+  uint64_t restore;                  /* bit i: buffer argument i gets its contents back */
+  void (*progress)(void *user, const char *what, size_t done, size_t total);   /* on the caller's thread */
+  void *progress_user;
+} TilejitTuneOptions;
+
+/* The grid for a kernel with its parameters fixed (tilejit_kernel_param says how); not 0: it cannot be launched. */
+typedef int (*TilejitGrid)(void *user, TilejitKernel *k, uint32_t grid[3]);
+
+/* Compile the configurations in parallel, launch each with args (in the kernel's order) in stream s, choose the fastest. Launches
+ * write what the kernel writes, many times over: name what must survive in `restore`. The choice is kept in the program, and on
+ * disk, for the same source, device, defines, argument pattern and key(...) arguments; then nothing is launched. If no configuration
+ * fits, the error says why not for each; a kernel without tune(...) has one configuration, its defaults.
+ * The tuning belongs to the caller, its kernel to the program. */
+TILEC_API int tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilertStream *s,
+                           TilejitGrid grid, void *user, const TilertArg *args, size_t nargs, const TilejitTuneOptions *o,
+                           TilejitTuning **out, TilertError *err);
+TILEC_API void tilejit_tuning_free(TilejitTuning *t);
+TILEC_API TilejitKernel *tilejit_tuning_kernel(const TilejitTuning *t);
+TILEC_API size_t tilejit_tuning_count(const TilejitTuning *t);
+TILEC_API const TilejitTrial *tilejit_tuning_trial(const TilejitTuning *t, size_t i);   /* NULL if there is none */
+TILEC_API size_t tilejit_tuning_chosen(const TilejitTuning *t);
+TILEC_API int tilejit_tuning_remembered(const TilejitTuning *t);                        /* 1: nothing was measured */
 #ifdef __cplusplus
 }
 #endif

@@ -58,6 +58,7 @@ typedef struct TilecResult {
   char *dump;                     /* --dump-after text, "" if none */
   char *timing;                   /* --time-passes table, "" if none */
   TilertManifest *manifests; size_t nmanifests;  /* filled for TILEC_EMIT_PTX */
+  uint64_t sources[2];            /* XXH3-128 of all source texts read but the library's, with their names; 0, 0: not to be had */
 } TilecResult;
 
 TILEC_API void tilec_options_default(TilecOptions *o);
@@ -71,7 +72,11 @@ TILEC_API void tilec_result_free(TilecResult *r);
  *   kernel NAME warps=W            ("-" where W depends on a parameter without a value)
  *   param NAME pointer|scalar TYPE passed at launch; TYPE is the pointee's or the scalar's, or a type parameter without a value
  *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
- *   type NAME VALUE                likewise */
+ *   type NAME VALUE                likewise
+ * and, if one kernel is asked for, one line per configuration of its tune clauses, and its key:
+ *   tune NAME=VALUE<tab>NAME=VALUE... values as the source writes them
+ *   skip NAME=VALUE ...            the clause's condition is false
+ *   key NAME                       an argument by whose value the choice is remembered */
 TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o);
 
 /* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes".

@@ -60,10 +60,11 @@ def softmax_reference(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def softmax(dev, rng, rows, n, persistent=False, warps=4):
+def softmax(dev, rng, rows, n, persistent=False, warps=4, stages=1):
     x = rng.standard_normal((rows, n), np.float32) * 3
     out = poisoned(dev, (rows, n), "f32")
-    k = kernel(dev, "softmax.tile", "softmax_persistent" if persistent else "softmax", BLOCK=1 << (n - 1).bit_length(), warps=warps)
+    more = {"STAGES": stages} if persistent else {}
+    k = kernel(dev, "softmax.tile", "softmax_persistent" if persistent else "softmax", BLOCK=1 << (n - 1).bit_length(), warps=warps, **more)
     grid = min(rows, dev.sms * 8) if persistent else rows
     call = launch(k, grid, dev.array(x), out, rows, n, n)
     return Run(call, [("out", out.numpy(), softmax_reference(x), 1e-6)], bytes=8 * rows * n)
@@ -167,7 +168,8 @@ CASES = [
     Case("vector_add", vector_add, [dict(n=98432), dict(n=1), dict(n=1000)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
     Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)],
          [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8))),
-    Case("softmax_persistent", lambda dev, rng, **s: softmax(dev, rng, persistent=True, **s), [dict(rows=300, n=781), dict(rows=1823, n=128)],
+    Case("softmax_persistent", lambda dev, rng, **s: softmax(dev, rng, persistent=True, **s), 
+         [dict(rows=300, n=781), dict(rows=1823, n=128), dict(rows=300, n=781, stages=3), dict(rows=1823, n=128, stages=2)],
          [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 4096, 16384))),
     Case("layer_norm", layer_norm, [dict(rows=512, n=1024), dict(rows=7, n=781), dict(rows=3, n=4096, warps=8)],
          grid(rows=(8192,), n=(1024, 4096, 8192, 16384, 781), warps=(8, 4))),

@@ -203,6 +203,16 @@ ast_root(const Node *n)
   return n;
 }
 
+/* What an assignment to target changes. */
+static void
+target_names(Arena *a, Names *out, const Node *target)
+{
+  if (target->kind != N_TUPLE)
+    names_add(a, out, ast_root(target)->name);
+  for (u32 i = 0; target->kind == N_TUPLE && i < target->nkids; i++)
+    names_add(a, out, ast_root(target->kids[i])->name);
+}
+
 /* The answer is kept in the node. */
 u32
 ast_assigned(Arena *a, Node *n, const char *const **names)
@@ -210,7 +220,7 @@ ast_assigned(Arena *a, Node *n, const char *const **names)
   if (!n->has_assigned && is_statement(n)) {
     Names v = {0};
     if (n->kind == N_ASSIGN)
-      names_add(a, &v, ast_root(n->kids[0])->name);
+      target_names(a, &v, n->kids[0]);
     else
       assigned_in_kids(a, n, &v);
     n->assigned = v.data;
@@ -221,33 +231,72 @@ ast_assigned(Arena *a, Node *n, const char *const **names)
   return n->nassigned;
 }
 
-/* ---- returns ---- */
+/* ---- returns and other ways out ---- */
 
-/* A return statement is somewhere in n. */
-bool
-ast_may_return(const Node *n)
+static bool
+is_loop(const Node *n)
 {
-  if (n->kind == N_RETURN)
+  return n->kind == N_FOR || n->kind == N_WHILE;
+}
+
+/* A statement of these kinds (bits) is somewhere in n. */
+static bool
+has_any(const Node *n, u64 kinds)
+{
+  const u64 of_loop = 1ull << N_BREAK | 1ull << N_CONTINUE;
+  if (kinds >> n->kind & 1)
     return true;
   if (!is_statement(n))
     return false;
-  for (u32 i = 0; i < n->nkids; i++)
-    if (n->kids[i] && ast_may_return(n->kids[i]))
+  if (is_loop(n))
+    kinds &= ~of_loop;
+  for (u32 i = 0; kinds && i < n->nkids; i++)
+    if (n->kids[i] && has_any(n->kids[i], kinds))
       return true;
   return false;
 }
 
-/* Every way through n ends in a return statement. */
+/* Every way through n ends in a statement of these kinds. */
+static bool
+ends_in(const Node *n, u64 kinds)
+{
+  if (kinds >> n->kind & 1)
+    return true;
+  if (n->kind == N_IF)
+    return kid(n, 2) && ends_in(kid(n, 1), kinds) && ends_in(kid(n, 2), kinds);
+  if (n->kind == N_BLOCK)
+    for (u32 i = 0; i < n->nkids; i++)
+      if (ends_in(n->kids[i], kinds))
+        return true;
+  return false;
+}
+
+bool
+ast_may_return(const Node *n)
+{
+  return has_any(n, 1ull << N_RETURN);
+}
+
 bool
 ast_must_return(const Node *n)
 {
-  if (n->kind == N_RETURN)
-    return true;
-  if (n->kind == N_IF)
-    return kid(n, 2) && ast_must_return(kid(n, 1)) && ast_must_return(kid(n, 2));
-  if (n->kind == N_BLOCK)
-    for (u32 i = 0; i < n->nkids; i++)
-      if (ast_must_return(n->kids[i]))
-        return true;
-  return false;
+  return ends_in(n, 1ull << N_RETURN);
+}
+
+bool
+ast_may_break(const Node *n)
+{
+  return has_any(n, 1ull << N_BREAK);
+}
+
+bool
+ast_may_exit(const Node *n)
+{
+  return has_any(n, 1ull << N_RETURN | 1ull << N_BREAK | 1ull << N_CONTINUE);
+}
+
+bool
+ast_must_exit(const Node *n)
+{
+  return ends_in(n, 1ull << N_RETURN | 1ull << N_BREAK | 1ull << N_CONTINUE);
 }

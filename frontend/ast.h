@@ -62,4 +62,9 @@ const Node *ast_root(const Node *n);
 bool ast_may_return(const Node *n);
 /* Every way through n ends in a return statement. */
 bool ast_must_return(const Node *n);
+/* Of statements in the body of a loop: some, every way through n leaves the turn by break, continue or return; some way
+ * leaves the loop by break. */
+bool ast_may_exit(const Node *n);
+bool ast_must_exit(const Node *n);
+bool ast_may_break(const Node *n);
 #endif

@@ -53,10 +53,10 @@ builtin_load(Lower *L, Call *c)
 
 /* Stretch value and mask to the pointers; these keep their shape: many values through one pointer would race. */
 static bool
-spread(Lower *L, Call *c, Value **v)
+spread(Lower *L, Call *c, Value **v, u32 n)
 {
   const Type *before = v[0]->type;
-  if (!values_broadcast(L, c->span, c->name, 3, v, c->args))
+  if (!values_broadcast(L, c->span, c->name, n, v, c->args))
     return false;
   if (v[0]->type == before)
     return true;
@@ -75,7 +75,7 @@ builtin_store(Lower *L, Call *c)
   Value *v[3] = {call_pointer(L, c, 0), NULL, NULL};
   if (!v[0] || !(v[1] = pointee_value(L, c, c->args[1], v[0])) || !call_mask(L, c, 2, &v[2]) ||
       !call_word(L, c, 3, "wb cg cs wt", NULL, &cache) || !call_word(L, c, 4, "first last normal", NULL, &evict) ||
-      !spread(L, c, v))
+      !spread(L, c, v, 3))
     return val_poison(c->span);
   L->b.span = c->span;
   Op *op = ir_store(&L->b, v[0], v[1], v[2]);
@@ -86,15 +86,12 @@ builtin_store(Lower *L, Call *c)
 
 /* ---- atomics ---- */
 
+/* What the hardware cannot do at once becomes a loop around its compare-and-swap of 16, 32 or 64 bits. */
 static bool
 atomic_type_ok(const char *rmw, DType dt)
 {
-  bool add = !strcmp(rmw, "add"), is_float = dtype_is_float(dt);
-  if (is_float && dtype_bits(dt) == 8)
-    return false;
-  if (is_float)
-    return add || (!strcmp(rmw, "xchg") && dtype_bits(dt) >= 32);
-  return dtype_bits(dt) >= 32;
+  bool bitwise = !strcmp(rmw, "and") || !strcmp(rmw, "or") || !strcmp(rmw, "xor");
+  return dtype_is_float(dt) ? dtype_bits(dt) >= 16 && !bitwise : dtype_bits(dt) >= 32;
 }
 
 static bool
@@ -128,7 +125,7 @@ atomic_rmw(Lower *L, Call *c, const char *rmw)
   if (!atomic_type_ok(rmw, v[0]->type->dt))
     return bad_atomic(L, c, v[0]);
   if (!(v[1] = pointee_value(L, c, c->args[1], v[0])) || !call_mask(L, c, 2, &v[2]) || !order_words(L, c, 3, &sem, &scope) ||
-      !spread(L, c, v))
+      !spread(L, c, v, 3))
     return val_poison(c->span);
   L->b.span = c->span;
   Op *op = op_create(&L->b, OP_ATOMIC_RMW, v[2] ? 3 : 2, v, 1, &v[1]->type, 0);
@@ -153,16 +150,16 @@ Val
 builtin_atomic_cas(Lower *L, Call *c)
 {
   const char *sem, *scope;
-  Value *v[3] = {call_pointer(L, c, 0), NULL, NULL};
+  Value *v[4] = {call_pointer(L, c, 0), NULL, NULL, NULL};
   if (!v[0])
     return val_poison(c->span);
-  if (dtype_is_float(v[0]->type->dt) || dtype_bits(v[0]->type->dt) < 32)
+  if (dtype_bits(v[0]->type->dt) < 16)
     return bad_atomic(L, c, v[0]);
   for (u32 i = 1; i < 3; i++)
     if (!(v[i] = pointee_value(L, c, c->args[i], v[0])))
       return val_poison(c->span);
-  if (!order_words(L, c, 3, &sem, &scope) || !spread(L, c, v))
+  if (!call_mask(L, c, 3, &v[3]) || !order_words(L, c, 4, &sem, &scope) || !spread(L, c, v, 4))
     return val_poison(c->span);
   L->b.span = c->span;
-  return atomic_result(op_create(&L->b, OP_ATOMIC_CAS, 3, v, 1, &v[1]->type, 0), sem, scope, c->span);
+  return atomic_result(op_create(&L->b, OP_ATOMIC_CAS, v[3] ? 4 : 3, v, 1, &v[1]->type, 0), sem, scope, c->span);
 }

@@ -1,4 +1,4 @@
-/* builtin_reduce.c - reductions and the matrix product.
+/* builtin_reduce.c - reductions, scans and the matrix product.
  *
  * sum of types narrower than 32 bits is done in f32, i32 or u32; float sums come back in their own type, integer sums
  * stay wide (a sum of i8 rarely fits in i8). max and min ignore nans unless there is nothing else. argmax and argmin
@@ -15,12 +15,10 @@ struct Reducer {
   Span span;
 };
 
-/* One reduction along axis; results in out. */
+/* The region of a reduction or scan; results in out. */
 static void
-reduce_axis(Lower *L, const Reducer *r, Value *const *xs, int axis, Value **out)
+combine_region(Lower *L, const Reducer *r, Op *op, Value **out)
 {
-  L->b.span = r->span;
-  Op *op = ir_reduce(&L->b, r->n, xs, axis);
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[0]);
   L->b.span = r->span;
@@ -31,6 +29,14 @@ reduce_axis(Lower *L, const Reducer *r, Value *const *xs, int axis, Value **out)
   L->b = saved;
   for (u32 i = 0; i < r->n; i++)
     out[i] = op->results[i];
+}
+
+/* One reduction along axis; results in out. */
+static void
+reduce_axis(Lower *L, const Reducer *r, Value *const *xs, int axis, Value **out)
+{
+  L->b.span = r->span;
+  combine_region(L, r, ir_reduce(&L->b, r->n, xs, axis), out);
 }
 
 /* x with dimension axis back as an extent of 1; a scalar becomes the tile `ones`. */
@@ -196,7 +202,7 @@ builtin_argmin(Lower *L, Call *c)
   return arg_extreme(L, c, OP_MIN);
 }
 
-/* ---- reduce by a function ---- */
+/* ---- reduce and scan by a function ---- */
 
 static void
 combine_fn(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out)
@@ -223,13 +229,41 @@ combine_fn(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value *
   }
 }
 
-static void
-find_impure(Op *op, void *user)
+/* What the function may not do in a region that works on single elements, or NULL. */
+static const char *
+find_unfit(Block *region, Span *at)
 {
-  const Op **found = user;
-  if (!op_has(op, T_PURE) && op->code != OP_YIELD && op->code != OP_IF && op->code != OP_FOR && op->code != OP_WHILE &&
-      op->code != OP_CONDITION)
-    *found = op;
+  lower_flatten(region);
+  for (Op *op = region->first; op; op = op->next) {
+    const char *why = op_has(op, T_TERM) ? NULL : !op_has(op, T_PURE) && !op->nregions ? "it reads or writes memory"
+                    : op->nregions ? "it has a loop, or a division or memory access under an `if`" : NULL;
+    for (u32 i = 0; !why && i < op->nresults; i++)
+      if (type_is_tile(op->results[i]->type))
+        why = "it makes a tile";
+    *at = op->span;
+    if (why)
+      return why;
+  }
+  return NULL;
+}
+
+static bool
+combines(Lower *L, Call *c, Op *op)
+{
+  Span at;
+  const char *why = find_unfit(op->regions[0], &at);
+  if (why)
+    diag_note(L->c, ERR(L, c->args[2].span, E_COMBINE, why), at, "here");
+  return !why;
+}
+
+static bool
+call_combiner(Lower *L, Call *c)
+{
+  if (c->args[2].kind == V_FN)
+    return true;
+  ERR(L, c->args[2].span, E_ARGUMENT, c->name, "a function fn(a, b)", val_str(L, c->args[2]));
+  return false;
 }
 
 /* The tiles of argument 0, stretched to one shape; 0 after reporting. */
@@ -273,21 +307,35 @@ builtin_reduce(Lower *L, Call *c)
 {
   bool keep;
   Value *xs[BUILTIN_ARGS_MAX];
-  const Op *impure = NULL;
-  if (c->args[2].kind != V_FN) {
-    ERR(L, c->args[2].span, E_ARGUMENT, c->name, "a function fn(a, b)", val_str(L, c->args[2]));
+  u32 errors = diag_errors(L->c);
+  if (!call_combiner(L, c))
     return val_poison(c->span);
-  }
   Reducer r = {.n = reduced_tiles(L, c, xs), .combine = combine_fn, .fn = c->args[2], .span = c->span};
-  if (!r.n || !call_bool(L, c, 3, false, &keep) || !reduce_dims(L, c, &r, xs, 1, keep))
+  if (!r.n || !call_bool(L, c, 3, false, &keep) || !reduce_dims(L, c, &r, xs, 1, keep) || diag_errors(L->c) != errors)
     return val_poison(c->span);
   Value *result = xs[0];
   while (result->def && result->def->code != OP_REDUCE)
     result = op_operand(result->def, 0);
-  if (result->def)
-    block_walk(result->def->regions[0], find_impure, &impure);
-  if (impure)
-    diag_note(L->c, ERR(L, c->args[2].span, E_COMBINE, "it reads or writes memory"), impure->span, "here");
+  return combines(L, c, result->def) ? tuple_of(L, r.n, xs, c->span) : val_poison(c->span);
+}
+
+Val
+builtin_scan(Lower *L, Call *c)
+{
+  bool reverse;
+  int axis;
+  Value *xs[BUILTIN_ARGS_MAX];
+  u32 errors = diag_errors(L->c);
+  if (!call_combiner(L, c))
+    return val_poison(c->span);
+  Reducer r = {.n = reduced_tiles(L, c, xs), .combine = combine_fn, .fn = c->args[2], .span = c->span};
+  if (!r.n || !call_axis(L, c, 1, xs[0]->type, &axis) || !call_bool(L, c, 3, false, &reverse))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Op *op = ir_scan(&L->b, r.n, xs, axis, reverse);
+  combine_region(L, &r, op, xs);
+  if (diag_errors(L->c) != errors || !combines(L, c, op))
+    return val_poison(c->span);
   return tuple_of(L, r.n, xs, c->span);
 }
 

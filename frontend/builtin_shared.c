@@ -81,6 +81,8 @@ builtin_view(Lower *L, Call *c)
 {
   i64 start[MAX_RANK];
   u32 n, rank, shape[MAX_RANK];
+  if (val_is_tile(c->args[0]))
+    return tile_part(L, c);
   Value *s = call_buffer(L, c, 0, false);
   if (!s || !call_ints(L, c, 1, "where the view starts", MAX_RANK, &n, start) || !call_shape(L, c, 2, &rank, shape))
     return val_poison(c->span);

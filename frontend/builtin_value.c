@@ -233,6 +233,51 @@ builtin_assume(Lower *L, Call *c)
 }
 
 Val
+builtin_assert(Lower *L, Call *c)
+{
+  Val v = c->args[0];
+  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1) {
+    ERR(L, v.span, E_ARGUMENT, c->name, "a truth value or a tile of them", val_str(L, v));
+    return val_poison(c->span);
+  }
+  if (c->given[1] && c->args[1].kind != V_STR) {
+    ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a string", val_str(L, c->args[1]));
+    return val_poison(c->span);
+  }
+  Value *x = val_value(L, v);
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, OP_ASSERT, 1, &x, 0, NULL, 0);
+  op_set_str(op, AT_MESSAGE, c->given[1] ? c->args[1].str : "");
+  return val_void(c->span);
+}
+
+Val
+builtin_print(Lower *L, Call *c)
+{
+  Value *v[BUILTIN_ARGS_MAX];
+  Val origin[BUILTIN_ARGS_MAX];
+  u32 n = 0, ntiles = 0;
+  if (c->args[0].kind != V_STR) {
+    ERR(L, c->args[0].span, E_ARGUMENT, c->name, "a string first", val_str(L, c->args[0]));
+    return val_poison(c->span);
+  }
+  for (u32 i = 1; i < c->nargs; i++) {
+    if (!c->given[i])
+      continue;
+    if (!val_need_data(L, c->args[i], c->name))
+      return val_poison(c->span);
+    origin[n] = c->args[i];
+    v[n] = val_value(L, c->args[i]);
+    ntiles += type_is_tile(v[n++]->type);
+  }
+  if (ntiles && !values_broadcast(L, c->span, c->name, n, v, origin))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  op_set_str(op_create(&L->b, OP_PRINT, n, v, 0, NULL, 0), AT_MESSAGE, c->args[0].str);
+  return val_void(c->span);
+}
+
+Val
 builtin_static_assert(Lower *L, Call *c)
 {
   Val v = c->args[0];
@@ -273,6 +318,22 @@ builtin_extent(Lower *L, Call *c)
   if (!t->rank)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
   return call_axis(L, c, 1, t, &axis) ? val_const(const_int(t->shape[axis]), c->span) : val_poison(c->span);
+}
+
+Val
+builtin_shape(Lower *L, Call *c)
+{
+  const Type *t = asked_type(L, c);
+  if (!t)
+    return val_poison(c->span);
+  if (!t->rank)
+    return call_error(L, c, c->args[0].span, "a scalar has no extents");
+  Val v = {.kind = V_LIST, .span = c->span};
+  v.list.n = t->rank;
+  v.list.v = NEW_ARRAY(L->a, Val, t->rank);
+  for (u32 i = 0; i < t->rank; i++)
+    v.list.v[i] = val_const(const_int(t->shape[i]), c->span);
+  return v;
 }
 
 Val

@@ -18,7 +18,7 @@ lower_trace(Lower *L, Diag *d)
 }
 
 /* Lowering for names of unit u; what is built goes to a function that is thrown away. */
-static Lower
+Lower
 lower_new(Program *p, Unit *u, Frame *frame, Module *m)
 {
   Func *f = func_new(m, "constants", (Span){0, 0});
@@ -66,8 +66,8 @@ lower_const_decl(Lower *L, Unit *u, u32 index)
 
 /* ---- a kernel's head ---- */
 
-static const FrontendDefine *
-define_of(const Program *p, const char *name)
+const FrontendDefine *
+program_define(const Program *p, const char *name)
 {
   for (u32 i = p->o->ndefines; i-- > 0;)
     if (!strcmp(p->o->defines[i].name, name))
@@ -85,7 +85,7 @@ is_set_at_compile_time(const Node *param)
 static Val
 param_setting(Lower *L, const Node *param)
 {
-  const FrontendDefine *def = define_of(L->prog, param->name);
+  const FrontendDefine *def = program_define(L->prog, param->name);
   Node *value = def ? program_parse_define(L->prog, def) : kid(param, param->kind == N_TPARAM ? 0 : 1);
   if (def && !value)
     return val_poison(param->span);
@@ -115,8 +115,8 @@ check_const_setting(Lower *L, const Node *param, Val v)
 }
 
 /* Bind the type and const parameters in order. unset_ok: one without a value is bound to V_VOID, no error. */
-static void
-bind_settings(Lower *L, const Node *kernel, bool unset_ok)
+void
+lower_settings(Lower *L, const Node *kernel, bool unset_ok)
 {
   const Node *params = kid(kernel, 0);
   for (u32 i = 0; i < params->nkids; i++) {
@@ -135,20 +135,21 @@ bind_settings(Lower *L, const Node *kernel, bool unset_ok)
   }
 }
 
-static u32
-kernel_warps(Lower *L, const Node *kernel)
+u32
+lower_warps(Lower *L, const Node *kernel)
 {
   const Node *attrs = kid(kernel, 1), *value = NULL;
   i64 warps = 4;
   Span at = kernel->at;
   for (u32 i = 0; i < attrs->nkids; i++) {
     const Node *attr = attrs->kids[i];
-    if (strcmp(attr->name, "warps") != 0 || attr->nkids != 1)
-      ERR(L, attr->span, E_ATTRIBUTE, attr->name, "a kernel may have warps(n)");
-    else
+    bool tuning = !strcmp(attr->name, "tune") || !strcmp(attr->name, "key");
+    if (!tuning && (strcmp(attr->name, "warps") != 0 || attr->nkids != 1))
+      ERR(L, attr->span, E_ATTRIBUTE, attr->name, "a kernel may have warps(n), tune(...) and key(...)");
+    else if (!tuning)
       value = kid(attr, 0);
   }
-  const FrontendDefine *def = scope_find(L, intern(L->c, "warps")) ? NULL : define_of(L->prog, "warps");
+  const FrontendDefine *def = scope_find(L, intern(L->c, "warps")) ? NULL : program_define(L->prog, "warps");
   if (def)
     value = program_parse_define(L->prog, def);
   if (value) {
@@ -229,8 +230,9 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   Lower L = {.c = p->c, .a = p->a, .prog = p, .b = builder_at_end(f, f->body), .frame = &frame};
   Scope outer, inner;
   scope_push(&L, &outer);
-  bind_settings(&L, kernel, false);
-  f->warps = kernel_warps(&L, kernel);
+  lower_settings(&L, kernel, false);
+  f->warps = lower_warps(&L, kernel);
+  tune_check(&L, kernel);
   const Node *params = kid(kernel, 0);
   for (u32 i = 0; i < params->nkids; i++)
     if (params->kids[i]->kind == N_PARAM)
@@ -400,6 +402,16 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   buf_printf(out, "const %s %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "-");
 }
 
+/* What stands in warps(...); NULL if nothing does. */
+static const Node *
+warps_written(const Node *attrs)
+{
+  for (u32 i = 0; i < attrs->nkids; i++)
+    if (!strcmp(attrs->kids[i]->name, "warps"))
+      return kid(attrs->kids[i], 0);
+  return NULL;
+}
+
 static void
 describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
 {
@@ -407,15 +419,15 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
   Lower L = lower_new(p, u, &frame, module_new(p->c));
   Scope scope;
   scope_push(&L, &scope);
-  bind_settings(&L, kernel, true);
+  lower_settings(&L, kernel, true);
   const Node *attrs = kid(kernel, 1);
   bool unset = false;
   for (u32 i = 0; i < kid(kernel, 0)->nkids; i++)
     unset |= is_set_at_compile_time(kid(kernel, 0)->kids[i]) && !scope_find(&L, kid(kernel, 0)->kids[i]->name);
-  if (unset && attrs->nkids && kid(attrs->kids[0], 0) && kid(attrs->kids[0], 0)->kind != N_INT)
+  if (unset && warps_written(attrs) && warps_written(attrs)->kind != N_INT)
     buf_printf(out, "kernel %s warps=-\n", kernel->name);
   else
-    buf_printf(out, "kernel %s warps=%u\n", kernel->name, kernel_warps(&L, kernel));
+    buf_printf(out, "kernel %s warps=%u\n", kernel->name, lower_warps(&L, kernel));
   for (u32 i = 0; i < kid(kernel, 0)->nkids; i++) {
     const Node *param = kid(kernel, 0)->kids[i];
     if (is_set_at_compile_time(param))
@@ -423,6 +435,10 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
     else
       describe_argument(&L, param, out);
   }
+  u32 errors = diag_errors(p->c);
+  tune_check(&L, kernel);
+  if (p->o->kernel && diag_errors(p->c) == errors)
+    tune_describe(p, kernel, out);
 }
 
 /* One line per kernel, parameter, type and const parameter; false after reporting errors. */

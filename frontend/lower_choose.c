@@ -24,7 +24,7 @@ typedef struct Join {
   Lower *L;
   Span at;
   Builder arms[2];
-  VEC(Value *) values[2];
+  Values values[2];
 } Join;
 
 static bool
@@ -144,7 +144,7 @@ static bool
 can_hoist(const Block *b)
 {
   for (const Op *op = b->first; op; op = op->next)
-    if (!op_has(op, T_PURE) || is_guarded(op))
+    if (!op_has(op, T_TERM) && (!op_has(op, T_PURE) || is_guarded(op)))
       return false;
   return true;
 }
@@ -152,7 +152,7 @@ can_hoist(const Block *b)
 static void
 hoist(Op *op, u32 arm)
 {
-  while (op->regions[arm]->first)
+  while (op->regions[arm]->first && !op_has(op->regions[arm]->first, T_TERM))
     op_move_before(op->regions[arm]->first, op);
 }
 
@@ -196,11 +196,44 @@ join_arms(Lower *L, Span at, Op *op, Val va, Val vb, bool may_select)
   return v;
 }
 
+void
+lower_flatten(Block *region)
+{
+  for (Op *op = region->first, *next; op; op = next) {
+    next = op->next;
+    if (op->code != OP_IF)
+      continue;
+    for (u32 i = 0; i < 2; i++)
+      lower_flatten(op->regions[i]);
+    if (!can_hoist(op->regions[0]) || !can_hoist(op->regions[1]))
+      continue;
+    Op *ends[2] = {block_terminator(op->regions[0]), block_terminator(op->regions[1])};
+    hoist(op, 0);
+    hoist(op, 1);
+    Builder b = builder_before(op);
+    b.span = op->span;
+    for (u32 i = 0; i < op->nresults; i++)
+      value_replace_uses(op->results[i], ir_select(&b, op_operand(op, 0), op_operand(ends[0], i), op_operand(ends[1], i)));
+    op_remove(op);
+  }
+}
+
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
 Val
 lower_join(Lower *L, Span at, Op *op, Val va, Val vb)
 {
   return join_arms(L, at, op, va, vb, false);
+}
+
+Val
+lower_join_parts(Lower *L, Span at, Op *op, Val va, Val vb, Values parts[2])
+{
+  Func *f = L->b.func;
+  Join j = {.L = L, .at = at, .arms = {builder_at_end(f, op->regions[0]), builder_at_end(f, op->regions[1])}};
+  Val v = join(&j, va, vb);
+  parts[0] = j.values[0];
+  parts[1] = j.values[1];
+  return v;
 }
 
 static Val
@@ -243,27 +276,37 @@ lower_cond(Lower *L, const Node *n)
   return join_arms(L, n->span, op, a, b, true);
 }
 
-/* The right side of a scalar && or || may not run unless the left side asks for it: an `if`, or, when the right side has
- * no effect, plain logic. */
+/* The right side (node right) of a scalar && or || may not run unless the left side asks for it: an `if`, or, when the right
+ * side has no effect, plain logic. */
 static Val
-logic_scalar(Lower *L, const Node *n, Val a)
+logic_scalar(Lower *L, const Node *n, Oper oper, Val a, const Node *right)
 {
   if (!lower_may_nest(L, n->span))
     return val_poison(n->span);
   L->b.span = n->span;
   Op *op = ir_if(&L->b, a.ir, 0, NULL);
-  u32 arm = n->op == O_LOR;
+  u32 arm = oper == O_LOR;
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[arm]);
-  Val b = lower_condition(L, kid(n, 1));
+  Val b = lower_condition(L, right);
   L->b = saved;
   if (b.kind == V_IR && can_hoist(op->regions[arm])) {
     hoist(op, arm);
     op_remove(op);
-    return lower_binary(L, n->op == O_LAND ? O_AND : O_OR, n->span, n->at, a, b);
+    return lower_binary(L, arm ? O_OR : O_AND, n->span, n->at, a, b);
+  }
+  if (b.kind == V_CONST) {
+    op_remove(op);
+    return (b.k.i != 0) == arm ? b : a;
   }
   Val other = val_const(const_bool(arm), n->span);
   return join_arms(L, n->span, op, arm ? other : b, arm ? b : other, true);
+}
+
+Val
+lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c)
+{
+  return logic_scalar(L, n, O_LAND, a, c);
 }
 
 /* a && b, a || b. */
@@ -274,7 +317,7 @@ lower_logic(Lower *L, const Node *n)
   if (a.kind == V_CONST && (a.k.i != 0) == (n->op == O_LOR))
     return a;
   if (a.kind == V_IR && !val_is_tile(a))
-    return logic_scalar(L, n, a);
+    return logic_scalar(L, n, n->op, a, kid(n, 1));
   Val b = lower_condition(L, kid(n, 1));
   if (a.kind == V_POISON || b.kind == V_POISON)
     return val_poison(n->span);

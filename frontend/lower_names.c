@@ -90,7 +90,8 @@ static const struct { const char *habit, *advice; } habits[] = {
   {"float32", "f32"}, {"float16", "f16"}, {"bfloat16", "bf16"}, {"float64", "f64"}, {"float", "f32"}, {"half", "f16"},
   {"double", "f64"}, {"int", "i32"}, {"int32", "i32"}, {"int64", "i64"}, {"int8", "i8"}, {"int16", "i16"}, {"uint8", "u8"},
   {"uint32", "u32"}, {"uint64", "u64"}, {"bool", "i1"}, {"int1", "i1"}, {"float8e4nv", "f8e4m3"}, {"float8e5", "f8e5m2"},
-  {"True", "true"}, {"False", "false"}, {"maximum", "max"}, {"minimum", "min"}, {"transpose", "trans"},
+  {"True", "true"}, {"False", "false"}, {"transpose", "trans"}, {"associative_scan", "scan"},
+  {"device_print", "print"}, {"device_assert", "assert"}, {"unsqueeze", "expand_dims"}, {"concatenate", "cat"},
 };
 
 /* Report a name that nothing declares. */

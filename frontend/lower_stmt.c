@@ -4,23 +4,29 @@
  * An early return is structured by moving what follows into the arms: `if c { return a; } rest` becomes
  * `if c { return a; } else { rest }`. So a statement that may return is lowered with its continuation in hand, and the
  * function's result is the value of the outermost such `if`. An arm that may but need not return gets a copy of the
- * rest in every way through it; loops cannot be returned from. */
-#include "sema.h"
+ * rest in every way through it. A loop that returned is such an `if` too; inside loops see flow.h. */
+#include "flow.h"
 
 typedef struct Cont Cont;
 struct Cont { Node *const *stmts; u32 n; Scope *scope; const Cont *up; };
 
-enum { UNROLL_MAX = 65536, TURN_WORK = 16 };    /* TURN_WORK: what a turn of an unrolled loop costs beyond its body */
-
 static Val lower_stmts(Lower *L, Node *const *stmts, u32 n, const Cont *k, bool *returned);
+static void lower_stmt(Lower *L, Node *n);
 
-static void
+/* Statements that give no value. */
+void
+lower_list(Lower *L, Node *const *stmts, u32 n)
+{
+  bool returned;
+  lower_stmts(L, stmts, n, NULL, &returned);
+}
+
+void
 lower_block(Lower *L, Node *block)
 {
   Scope s;
-  bool returned;
   scope_push(L, &s);
-  lower_stmts(L, block->kids, block->nkids, NULL, &returned);
+  lower_list(L, block->kids, block->nkids);
   scope_pop(L);
 }
 
@@ -137,11 +143,11 @@ part_name(Lower *L, const Node *target)
   return target->kind == N_NAME ? target->name : arena_printf(L->a, "%s.%s", part_name(L, kid(target, 0)), target->name);
 }
 
+/* target op= v, where v comes from the expression at `from`. */
 static void
-lower_assign(Lower *L, const Node *n)
+assign(Lower *L, const Node *n, const Node *target, Val v, Span from)
 {
-  const Node *target = kid(n, 0), *root = ast_root(target);
-  Val v = lower_expr(L, kid(n, 1));
+  const Node *root = ast_root(target);
   Binding *b = root->kind == N_NAME ? scope_find(L, root->name) : NULL;
   if (!b || !b->var) {
     assign_to_what(L, root);
@@ -152,12 +158,41 @@ lower_assign(Lower *L, const Node *n)
   old.from = b->span;
   if (n->op != O_NONE)
     v = lower_binary(L, n->op, n->span, n->at, old, v);
-  Val x = var_assign(L, kid(n, 1)->span, v, old, arena_printf(L->a, "'%s'", part_name(L, target)), b->span);
+  Val x = var_assign(L, from, v, old, arena_printf(L->a, "'%s'", part_name(L, target)), b->span);
   if (x.kind == V_POISON)
     return;
   put_part(L, target, b, x);
   if (x.kind == V_IR && !x.ir->name)
     x.ir->name = target->name;
+}
+
+/* (a, b) = value: all at once. */
+static void
+assign_parts(Lower *L, const Node *n, Val v)
+{
+  const Node *targets = kid(n, 0);
+  bool many = v.kind == V_TUPLE || v.kind == V_LIST;
+  if (n->op != O_NONE) {
+    ERR(L, targets->span, E_ASSIGN, "a tuple by parts");
+    return;
+  }
+  if (!many || v.list.n != targets->nkids) {
+    if (v.kind != V_POISON)
+      ERR(L, v.span, E_TUPLE, targets->nkids, val_str(L, v));
+    return;
+  }
+  for (u32 i = 0; i < targets->nkids; i++)
+    assign(L, n, targets->kids[i], v.list.v[i], kid(n, 1)->span);
+}
+
+static void
+lower_assign(Lower *L, const Node *n)
+{
+  Val v = lower_expr(L, kid(n, 1));
+  if (kid(n, 0)->kind == N_TUPLE)
+    assign_parts(L, n, v);
+  else
+    assign(L, n, kid(n, 0), v, kid(n, 1)->span);
 }
 
 static void
@@ -167,299 +202,6 @@ lower_eval(Lower *L, const Node *n)
   Val v = lower_expr(L, e);
   if (e->kind != N_CALL && v.kind != V_POISON)
     diag(L->c, e->span, W_UNUSED);
-}
-
-/* ---- what loops and ifs change ---- */
-
-typedef VEC(Binding *) Vars;
-
-static void
-add_assigned(Lower *L, Vars *vars, Node *body)
-{
-  const char *const *names;
-  u32 n = body ? ast_assigned(L->a, body, &names) : 0;
-  for (u32 i = 0; i < n; i++) {
-    Binding *b = scope_find(L, names[i]);
-    bool known = !b || !b->var || b->val.kind == V_POISON;
-    for (u32 k = 0; !known && k < vars->len; k++)
-      known = vars->data[k] == b;
-    if (!known)
-      vec_push(L->a, vars, b);
-  }
-}
-
-/* The run-time values of all variables, part by part. */
-static Values
-vars_values(Lower *L, const Vars *vars)
-{
-  Values v = {0};
-  vec_push(L->a, &v, NULL);
-  v.len = 0;
-  for (u32 i = 0; i < vars->len; i++)
-    val_parts(L, vars->data[i]->val, &v);
-  return v;
-}
-
-static void
-vars_set(Lower *L, const Vars *vars, Value *const *values)
-{
-  for (u32 i = 0; i < vars->len; i++) {
-    Binding *b = vars->data[i];
-    b->val = val_with_parts(L, b->val, &values);
-    if (b->val.kind == V_IR && !b->val.ir->name)
-      b->val.ir->name = b->name;
-  }
-}
-
-static void
-lower_arm(Lower *L, Op *op, u32 arm, Node *body)
-{
-  Builder saved = L->b;
-  L->b = builder_at_end(saved.func, op->regions[arm]);
-  if (body && body->kind == N_BLOCK)
-    lower_block(L, body);
-  else if (body) {
-    bool returned;
-    lower_stmts(L, &body, 1, NULL, &returned);
-  }
-  L->b = saved;
-}
-
-static void
-if_results(Lower *L, const Node *n, Op *op, const Vars *vars, const Values *then, const Values *els)
-{
-  Builder arms[2] = {builder_at_end(L->b.func, op->regions[0]), builder_at_end(L->b.func, op->regions[1])};
-  Value **a = NEW_ARRAY(L->a, Value *, then->len + 1), **b = NEW_ARRAY(L->a, Value *, then->len + 1);
-  Value **after = NEW_ARRAY(L->a, Value *, then->len + 1);
-  u32 count = 0;
-  for (u32 i = 0; i < then->len; i++) {
-    after[i] = then->data[i];
-    if (then->data[i] == els->data[i])
-      continue;
-    a[count] = then->data[i];
-    b[count++] = els->data[i];
-    after[i] = op_add_result(op, then->data[i]->type);
-  }
-  vars_set(L, vars, after);
-  arms[0].span = arms[1].span = n->span;
-  ir_yield(&arms[0], count, a);
-  ir_yield(&arms[1], count, b);
-}
-
-static void
-lower_if(Lower *L, const Node *n)
-{
-  Val c = lower_condition(L, kid(n, 0));
-  if (val_is_tile(c)) {
-    diag_note(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), c.span, "a tile chooses element by element: where(c, a, b)");
-    c = val_poison(c.span);
-  }
-  if (c.kind == V_CONST) {
-    Node *arm = kid(n, c.k.i ? 1 : 2);
-    bool returned;
-    if (arm && arm->kind == N_BLOCK)
-      lower_block(L, arm);
-    else if (arm)
-      lower_stmts(L, &arm, 1, NULL, &returned);
-    return;
-  }
-  if (!lower_may_nest(L, n->span))
-    return;
-  L->b.span = n->span;
-  Value *cond = c.kind == V_IR ? c.ir : ir_const_bits(&L->b, type_scalar(L->c, DT_I1), 1);
-  Vars vars = {0};
-  add_assigned(L, &vars, kid(n, 1));
-  add_assigned(L, &vars, kid(n, 2));
-  Values before = vars_values(L, &vars);
-  Op *op = ir_if(&L->b, cond, 0, NULL);
-  lower_arm(L, op, 0, kid(n, 1));
-  Values then = vars_values(L, &vars);
-  vars_set(L, &vars, before.data);
-  lower_arm(L, op, 1, kid(n, 2));
-  Values els = vars_values(L, &vars);
-  if_results(L, n, op, &vars, &then, &els);
-}
-
-/* ---- loops ---- */
-
-typedef struct Range { Val v[3]; i64 stages, unroll; bool ok; } Range;
-
-static Range
-lower_range(Lower *L, const Node *n, const char *name, const char *params)
-{
-  Call call;
-  Range r = {.ok = false};
-  if (!lower_bind_args(L, n, 1, name, params, &call))
-    return r;
-  bool one = !call.given[1] && !call.given[2];
-  r.v[0] = one ? val_const(const_int(0), n->span) : call.args[0];
-  r.v[1] = one ? call.args[0] : call.args[1];
-  r.v[2] = call.given[2] ? call.args[2] : val_const(const_int(1), n->span);
-  if (!one && !call.given[1]) {
-    ERR(L, n->span, E_ARGUMENTS, name, "it has a step but no end");
-    return r;
-  }
-  r.ok = true;
-  for (int i = 0; i < 3; i++) {
-    Val v = r.v[i];
-    bool ok = val_is_data(v) && !val_is_ptr(v) && !val_is_tile(v) && val_num(v) != DT_I1 &&
-              (val_num(v) == NUM_INT || (val_num(v) < NUM_INT && dtype_is_int((DType)val_num(v))));
-    if (!ok && v.kind != V_POISON)
-      ERR(L, v.span, E_RANGE, name, val_str(L, v));
-    r.ok &= ok;
-  }
-  if (r.ok && r.v[2].kind == V_CONST && r.v[2].k.i <= 0) {
-    ERR(L, r.v[2].span, E_STEP, (long long)r.v[2].k.i);
-    r.ok = false;
-  }
-  for (u32 i = 3; i < 5 && r.ok; i++)
-    if (call.given[i])
-      r.ok = call_int(L, &call, i, i == 3 ? "stages" : "unroll", i == 3 ? &r.stages : &r.unroll);
-  if (r.ok && ((call.given[3] && r.stages < 1) || (call.given[4] && r.unroll < 1) || r.stages > 64 || r.unroll > 1024)) {
-    ERR(L, n->span, E_ARGUMENTS, name, "stages is from 1 to 64, unroll from 1 to 1024");
-    r.ok = false;
-  }
-  return r;
-}
-
-static DType
-range_dtype(Lower *L, const Range *r)
-{
-  int num = num_promote(num_promote(val_num(r->v[0]), val_num(r->v[1])), val_num(r->v[2]));
-  DType dt = num_dtype(L, num, NULL);
-  for (int i = 0; i < 3; i++)
-    if (num == NUM_INT && !const_fits(r->v[i].k, DT_I32))
-      dt = DT_I64;
-  return dtype_bits(dt) < 32 ? DT_I32 : dt;
-}
-
-static void
-lower_loop_body(Lower *L, Node *body, const char *name, Span at, Val i)
-{
-  Scope s;
-  scope_push(L, &s);
-  L->frame->loops++;
-  if (name)
-    scope_add(L, name, at, i);
-  lower_block(L, body);
-  L->frame->loops--;
-  scope_pop(L);
-}
-
-static void
-lower_for_range(Lower *L, const Node *n, const Range *r)
-{
-  DType dt = range_dtype(L, r);
-  Value *b[3];
-  for (int i = 0; i < 3; i++)
-    if (!(b[i] = val_as(L, r->v[i], dt, NULL)))
-      return;
-  if (!lower_may_nest(L, n->span))
-    return;
-  Vars vars = {0};
-  add_assigned(L, &vars, kid(n, 1));
-  L->b.span = n->span;
-  Values carried = vars_values(L, &vars);
-  Op *op = ir_for(&L->b, b[0], b[1], b[2], carried.len, carried.data);
-  if (r->stages)
-    op_set_int(op, AT_STAGES, r->stages);
-  if (r->unroll)
-    op_set_int(op, AT_UNROLL, r->unroll);
-  Builder saved = L->b;
-  L->b = builder_at_end(saved.func, op->regions[0]);
-  vars_set(L, &vars, op->regions[0]->args + 1);
-  lower_loop_body(L, kid(n, 1), n->name, n->at, val_ir(op->regions[0]->args[0], n->at));
-  L->b.span = n->span;
-  carried = vars_values(L, &vars);
-  ir_yield(&L->b, carried.len, carried.data);
-  L->b = saved;
-  vars_set(L, &vars, op->results);
-}
-
-static void
-lower_for_static(Lower *L, const Node *n, const Range *r)
-{
-  for (int i = 0; i < 3; i++)
-    if (r->v[i].kind != V_CONST) {
-      ERR(L, r->v[i].span, E_NOT_CONST, "the range of an unrolled loop");
-      return;
-    }
-  i64 lo = r->v[0].k.i, hi = r->v[1].k.i, step = r->v[2].k.i;
-  u64 trips = hi > lo ? ((u64)hi - (u64)lo - 1) / (u64)step + 1 : 0;
-  if (trips > UNROLL_MAX) {
-    ERR(L, n->span, E_LIMIT, "a loop unrolls at most 65536 times");
-    return;
-  }
-  u32 errors = diag_errors(L->c);
-  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += TURN_WORK) {
-    u32 open = buffers_open(L);
-    lower_loop_body(L, kid(n, 1), n->name, n->at, val_const(const_int(lo + (i64)(t * (u64)step)), n->at));
-    L->b.span = n->span;
-    buffers_close(L, open, NULL);
-  }
-}
-
-static void
-lower_for(Lower *L, const Node *n)
-{
-  const Node *range = kid(n, 0), *callee = range->kind == N_CALL ? kid(range, 0) : NULL;
-  const char *name = callee && callee->kind == N_NAME ? callee->name : "";
-  bool is_static = !strcmp(name, "static_range");
-  if (!is_static && strcmp(name, "range") != 0) {
-    if (range->kind != N_ERROR)
-      ERR(L, range->span, E_FOR);
-    return;
-  }
-  Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll?");
-  if (!r.ok)
-    return;
-  if (is_static)
-    lower_for_static(L, n, &r);
-  else
-    lower_for_range(L, n, &r);
-}
-
-static Value *
-while_condition(Lower *L, const Node *n)
-{
-  Val c = lower_condition(L, kid(n, 0));
-  if (val_is_tile(c)) {
-    diag_note(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), c.span, "reduce it first: max(c, axis=0)");
-    return NULL;
-  }
-  if (c.kind == V_CONST && c.k.i)
-    ERR(L, c.span, E_ENDLESS);
-  return c.kind == V_IR ? c.ir : NULL;
-}
-
-static void
-lower_while(Lower *L, const Node *n)
-{
-  if (!lower_may_nest(L, n->span))
-    return;
-  Vars vars = {0};
-  add_assigned(L, &vars, kid(n, 1));
-  L->b.span = n->span;
-  Values carried = vars_values(L, &vars);
-  Op *op = ir_while(&L->b, carried.len, carried.data);
-  Builder saved = L->b;
-  L->b = builder_at_end(saved.func, op->regions[0]);
-  vars_set(L, &vars, op->regions[0]->args);
-  Value *cond = while_condition(L, n);
-  L->b.span = n->span;
-  Value **xs = NEW_ARRAY(L->a, Value *, carried.len + 1);
-  xs[0] = cond ? cond : ir_const_bits(&L->b, type_scalar(L->c, DT_I1), 0);
-  for (u32 i = 0; i < carried.len; i++)
-    xs[i + 1] = op->regions[0]->args[i];
-  op_create(&L->b, OP_CONDITION, carried.len + 1, xs, 0, NULL, 0);
-  L->b = builder_at_end(saved.func, op->regions[1]);
-  vars_set(L, &vars, op->regions[1]->args);
-  lower_loop_body(L, kid(n, 1), NULL, n->span, val_void(n->span));
-  L->b.span = n->span;
-  carried = vars_values(L, &vars);
-  ir_yield(&L->b, carried.len, carried.data);
-  L->b = saved;
-  vars_set(L, &vars, op->results);
 }
 
 /* ---- returning ---- */
@@ -477,20 +219,6 @@ lower_rest(Lower *L, const Cont *k, bool *returned)
 }
 
 static Val
-lower_return(Lower *L, const Node *n, bool *returned)
-{
-  Val v = kid(n, 0) ? lower_expr(L, kid(n, 0)) : val_void(n->span);
-  *returned = true;
-  if (L->frame->loops) {
-    L->frame->failed = true;
-    diag_note(L->c, ERR(L, n->span, E_RETURN, "a loop cannot be returned from"), n->span,
-              "carry the result in a `var` and return it after the loop");
-    return val_poison(n->span);
-  }
-  return v;
-}
-
-static Val
 lower_arm_or_rest(Lower *L, Node *arm, const Cont *k, bool *returned)
 {
   if (!arm)
@@ -504,11 +232,25 @@ lower_arm_or_rest(Lower *L, Node *arm, const Cont *k, bool *returned)
   return v;
 }
 
+/* One way through the function ends here; done: by a return. */
+typedef struct Way { Val v; bool done; } Way;
+
+static Val
+join_ways(Lower *L, Span at, Op *op, const Way *w)
+{
+  Val a = w[0].v, b = w[1].v;
+  if (w[0].done != w[1].done && a.kind != V_POISON && b.kind != V_POISON && (a.kind != V_VOID || b.kind != V_VOID)) {
+    ERR(L, at, E_RETURN, "not every way through this function returns a value");
+    a = val_poison(at);
+  }
+  return lower_join(L, at, op, a, b);
+}
+
 static Val
 lower_returning_if(Lower *L, const Node *n, const Cont *k, bool *returned)
 {
-  Val c = lower_condition(L, kid(n, 0)), v[2];
-  bool done[2];
+  Val c = lower_condition(L, kid(n, 0));
+  Way w[2];
   if (c.kind == V_CONST)
     return lower_arm_or_rest(L, kid(n, c.k.i ? 1 : 2), k, returned);
   if (c.kind != V_IR || val_is_tile(c)) {
@@ -525,26 +267,47 @@ lower_returning_if(Lower *L, const Node *n, const Cont *k, bool *returned)
   Snapshot before = snapshot_take(L);
   for (u32 i = 0; i < 2; i++) {
     L->b = builder_at_end(saved.func, op->regions[i]);
-    v[i] = lower_arm_or_rest(L, kid(n, i + 1), k, &done[i]);
+    w[i].v = lower_arm_or_rest(L, kid(n, i + 1), k, &w[i].done);
     snapshot_restore(&before);
   }
   L->b = saved;
   *returned = true;
-  if (done[0] != done[1] && v[0].kind != V_POISON && v[1].kind != V_POISON &&
-      (v[0].kind != V_VOID || v[1].kind != V_VOID)) {
-    ERR(L, n->span, E_RETURN, "not every way through this function returns a value");
-    v[0] = val_poison(n->span);
-  }
-  return lower_join(L, n->span, op, v[0], v[1]);
+  return join_ways(L, n->span, op, w);
+}
+
+/* A loop with a return in it. */
+static Val
+lower_returning_loop(Lower *L, Node *n, const Cont *k, bool *returned)
+{
+  lower_stmt(L, n);
+  Exits e = L->frame->exits;
+  L->frame->exits = exits_none();
+  if (val_is_false(e.returned))
+    return lower_rest(L, k, returned);
+  *returned = true;
+  if (val_is_true(e.returned))
+    return e.result;
+  if (!lower_may_nest(L, n->span))
+    return val_poison(n->span);
+  L->b.span = n->span;
+  Way w[2] = {{e.result, true}};
+  Op *op = ir_if(&L->b, e.returned.ir, 0, NULL);
+  Builder saved = L->b;
+  L->b = builder_at_end(saved.func, op->regions[1]);
+  w[1].v = lower_rest(L, k, &w[1].done);
+  L->b = saved;
+  return join_ways(L, n->span, op, w);
 }
 
 static Val
 lower_returning(Lower *L, Node *n, const Cont *k, bool *returned)
 {
   if (n->kind == N_RETURN)
-    return lower_return(L, n, returned);
+    return *returned = true, kid(n, 0) ? lower_expr(L, kid(n, 0)) : val_void(n->span);
   if (n->kind == N_IF)
     return lower_returning_if(L, n, k, returned);
+  if (n->kind != N_BLOCK)
+    return lower_returning_loop(L, n, k, returned);
   Scope s;
   scope_push(L, &s);
   Val v = lower_stmts(L, n->kids, n->nkids, k, returned);
@@ -572,13 +335,11 @@ lower_stmt(Lower *L, Node *n)
   case N_LETS: lower_lets(L, n); break;
   case N_VAR: lower_var(L, n); break;
   case N_ASSIGN: lower_assign(L, n); break;
-  case N_IF: lower_if(L, n); break;
+  case N_IF: lower_if(L, n, NULL); break;
   case N_FOR: lower_for(L, n); break;
   case N_WHILE: lower_while(L, n); break;
   case N_EVAL: lower_eval(L, n); break;
-  case N_BREAK: case N_CONTINUE:
-    ERR(L, n->span, E_BREAK, n->kind == N_BREAK ? "break" : "continue");
-    break;
+  case N_BREAK: case N_CONTINUE: case N_RETURN: lower_exit(L, n); break;
   default: break;
   }
 }
@@ -586,7 +347,27 @@ lower_stmt(Lower *L, Node *n)
 static bool
 is_continued(const Node *n)
 {
-  return n->kind == N_RETURN || ((n->kind == N_IF || n->kind == N_BLOCK) && ast_may_return(n));
+  return n->kind != N_EVAL && ast_may_return(n);
+}
+
+/* A statement of a loop's body that may leave the turn, then those behind it. */
+static void
+lower_leaving(Lower *L, Node *n, Node *const *rest, u32 nrest)
+{
+  Node *after = NULL;
+  if (nrest) {
+    Span all = {rest[0]->span.lo, rest[nrest - 1]->span.hi};
+    after = ast_node(L->a, N_BLOCK, all, nrest, rest);
+    if (ast_must_exit(n))
+      diag(L->c, rest[0]->span, W_UNREACHABLE);
+  }
+  L->work++;
+  if (n->kind == N_IF) {
+    lower_if(L, n, after);
+  } else {
+    lower_stmt(L, n);
+    lower_after(L, after);
+  }
 }
 
 /* The statements, then the continuation k. */
@@ -598,6 +379,10 @@ lower_stmts(Lower *L, Node *const *stmts, u32 n, const Cont *k, bool *returned)
   for (u32 i = 0; i < n; i++) {
     if (L->stopped)
       break;
+    if (L->frame->loops && ast_may_exit(stmts[i])) {
+      lower_leaving(L, stmts[i], stmts + i + 1, n - i - 1);
+      break;
+    }
     if (is_continued(stmts[i])) {
       Cont rest = {stmts + i + 1, n - i - 1, L->frame->scope, k};
       if (i + 1 < n && ast_must_return(stmts[i]))
@@ -620,5 +405,6 @@ lower_stmts(Lower *L, Node *const *stmts, u32 n, const Cont *k, bool *returned)
 Val
 lower_body(Lower *L, Node *body, bool *returned)
 {
+  L->frame->exits = exits_none();
   return lower_stmts(L, body->kids, body->nkids, NULL, returned);
 }

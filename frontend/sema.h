@@ -5,7 +5,8 @@
  * has no types until its arguments have). An expression gives a Val: a run-time Value, a compile-time constant, a type,
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
- * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_expr.c, lower_choose.c,
+ * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_if.c,
+ * lower_loop.c, lower_expr.c, lower_choose.c,
  * lower_call.c, lower_struct.c (structs, and variables of many parts), lower_buffer.c (life of shared buffers),
  * layouts.c (layouts as values), builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting),
  * consteval.c (constants).
@@ -51,6 +52,8 @@ struct Val {
   };
 };
 
+typedef VEC(Value *) Values;
+
 /* ---- names ---- */
 typedef struct Binding Binding;
 struct Binding {
@@ -81,6 +84,14 @@ typedef struct Program {
   Unit *main;
 } Program;
 
+/* How the current turn of the innermost loop was left so far (flow.h): truth values, known at compile time or not. */
+typedef struct Exits {
+  Val skip;               /* the rest of the turn does not run */
+  Val stop;               /* nor does another turn: implies skip */
+  Val returned;           /* nor anything of the function: implies stop */
+  Val result;             /* what it returned; V_VOID: nothing so far */
+} Exits;
+
 /* A kernel or an inlined function being lowered. */
 typedef struct Frame Frame;
 struct Frame {
@@ -91,6 +102,8 @@ struct Frame {
   Scope *scope;
   u32 level;              /* frames below */
   u32 loops;              /* loops around the current statement */
+  Exits exits;
+  bool returns[2];        /* a return in a loop gave nothing, something */
   bool failed;            /* its result is not to be complained about */
 };
 typedef struct Freed { const Value *buffer; Block *block; Span at; } Freed;
@@ -114,6 +127,19 @@ enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 2000
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
 Val lower_const_decl(Lower *L, Unit *u, u32 index);
+/* Lowering for names of unit u; what is built goes to a function that is thrown away. */
+Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
+/* The define of that name, or NULL. */
+const FrontendDefine *program_define(const Program *p, const char *name);
+/* Const and type parameters enter the scope. unset_ok: those without a value do not, silently. */
+void lower_settings(Lower *L, const Node *kernel, bool unset_ok);
+u32 lower_warps(Lower *L, const Node *kernel);
+
+/* ---- tune.c ---- */
+/* Report what is wrong with a kernel's tune and key clauses. */
+void tune_check(Lower *L, const Node *kernel);
+/* Their configurations, a line each ("tune BM=64<tab>warps=4"; "skip ..." where the condition is false), then "key NAME" lines. */
+void tune_describe(Program *p, const Node *kernel, Buf *out);
 
 /* ---- module.c ---- */
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */
@@ -151,6 +177,13 @@ Val lower_condition(Lower *L, const Node *n);                        /* scalar o
 bool const_promote(Lower *L, Val v, int num, Const *out);            /* a constant brought to num; reports if it does not fit */
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
 Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
+/* The same with the arms left open: what they are to yield is appended to parts[0] and parts[1]; in the value, the parts
+ * known only at run time stand for results, in order. */
+Val lower_join_parts(Lower *L, Span at, Op *op, Val va, Val vb, Values parts[2]);
+/* Turn the `if`s in a region whose arms are cheap and without effect into selects. */
+void lower_flatten(Block *region);
+/* a && c, where a is known only at run time. */
+Val lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c);
 
 /* ---- lower_struct.c ---- */
 static inline bool val_is_many(Val v) { return v.kind == V_RECORD || v.kind == V_TUPLE || v.kind == V_LIST; }
@@ -162,7 +195,6 @@ Val struct_with(Lower *L, Val x, const Node *n, Val field);          /* x with a
 Val lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared);
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */
 Val var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared);   /* v in place of old */
-typedef VEC(Value *) Values;
 void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
 Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */
 
@@ -257,6 +289,7 @@ struct Builtin {
 const Builtin *builtin_find(const char *name);
 const char *const *builtin_names(Arena *a, u32 *n);
 Val builtin_elementwise(Lower *L, Call *c);                          /* any SURFACE op */
+Val tile_part(Lower *L, Call *c);                                    /* view() of a tile */
 
 /* Argument i as ... ; false or NULL after reporting (poison stays silent). */
 bool call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out);

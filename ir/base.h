@@ -69,6 +69,8 @@ const char *intern_n(Ctx *c, const char *s, size_t n);
 typedef struct SourceLoc { const char *file; u32 line, col; const char *line_text; u32 line_len; u32 byte; } SourceLoc;
 /* Copies text (NUL added). Returns the offset of its first byte; never 0. */
 u32 source_add(Ctx *c, const char *name, const char *text, size_t len);
+/* File number i, from 0 in the order they were added; false if there are not as many. */
+bool source_file(Ctx *c, u32 i, const char **name, const char **text, u32 *len);
 const char *source_text(Ctx *c, u32 base);                   /* text of the file starting at base */
 u32 source_length(Ctx *c, u32 base);                         /* bytes from base to the end of its file */
 /* line, col (bytes) are 1-based; byte is the offset in the file; file NULL for nowhere, line_text NULL for foreign places. */
@@ -109,6 +111,7 @@ struct Ctx {
   char panic_message[512];
   bool remarks;                  /* passes say why they did not do something */
   const char *pass;              /* name of the running pass, for fault messages */
+  Buf *notes;                    /* what the running pass wants to tell readers of its dump, as comment lines; NULL: no dump */
 };
 Ctx *ctx_new(void);              /* NULL if the host is out of memory */
 void ctx_free(Ctx *c);

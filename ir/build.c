@@ -514,16 +514,35 @@ reduced_type(Ctx *c, const Type *t, int axis)
   return type_tile(c, type_elem(c, t), t->rank - 1, shape, l);
 }
 
+static void
+combine_args(Op *op, u32 n, Value *const *xs)
+{
+  for (u32 i = 0; i < 2 * n; i++)
+    block_add_arg(op->regions[0], type_elem(func_ctx(op->block->func), xs[i % n]->type), NULL);
+}
+
 /* Fold n tiles along axis together; the region has 2n scalar arguments and no ops yet. */
 Op *
 ir_reduce(Builder *b, u32 n, Value *const *xs, int axis)
 {
-  Ctx *c = func_ctx(b->func);
   Op *op = op_create(b, OP_REDUCE, n, xs, 0, NULL, 1);
   op_set_int(op, AT_AXIS, axis);
   for (u32 i = 0; i < n; i++)
-    op_add_result(op, reduced_type(c, xs[i]->type, axis));
-  for (u32 i = 0; i < 2 * n; i++)
-    block_add_arg(op->regions[0], type_elem(c, xs[i % n]->type), NULL);
+    op_add_result(op, reduced_type(func_ctx(b->func), xs[i]->type, axis));
+  combine_args(op, n, xs);
+  return op;
+}
+
+/* Scan n tiles along axis together, from its end if reverse; region as above. */
+Op *
+ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse)
+{
+  Op *op = op_create(b, OP_SCAN, n, xs, 0, NULL, 1);
+  op_set_int(op, AT_AXIS, axis);
+  if (reverse)
+    op_set_int(op, AT_REVERSE, 1);
+  for (u32 i = 0; i < n; i++)
+    op_add_result(op, xs[i]->type);
+  combine_args(op, n, xs);
   return op;
 }

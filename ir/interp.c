@@ -247,6 +247,62 @@ fold_region(Interp *in, const Op *op, FoldAxis a, u32 from, u32 to)
   return FLOW_NEXT;
 }
 
+/* Element k of each operand of the fold that starts at from, into the region's arguments at `at`. */
+static Flow
+set_elements(Interp *in, const Op *op, u32 at, u32 from)
+{
+  Flow flow = FLOW_NEXT;
+  for (u32 i = 0; i < op->noperands && flow == FLOW_NEXT; i++)
+    flow = set_scalar(in, op, op->regions[0]->args[at + i], interp_get(in, op_operand(op, i))[from]);
+  return flow == FLOW_FAULT ? FLOW_FAULT : FLOW_NEXT;
+}
+
+static Flow
+scan_line(Interp *in, const Op *op, FoldAxis a, u32 from, bool reverse)
+{
+  const Block *b = op->regions[0];
+  u32 n = op->noperands, before = 0;
+  for (u32 k = 0; k < a.extent; k++) {
+    u32 at = from + (reverse ? a.extent - 1 - k : k) * a.stride;
+    for (u32 i = 0; i < n; i++) {
+      u64 *out = in->elems[op->results[i]->id];
+      if (!k)
+        out[at] = interp_get(in, op_operand(op, i))[at];
+      else if (set_scalar(in, op, b->args[i], out[before]) == FLOW_FAULT)
+        return FLOW_FAULT;
+    }
+    before = at;
+    if (!k)
+      continue;
+    if (set_elements(in, op, n, at) == FLOW_FAULT)
+      return FLOW_FAULT;
+    Flow flow = run_block(in, b);
+    if (flow != FLOW_NEXT)
+      return flow;
+    for (u32 i = 0; i < n; i++)
+      in->elems[op->results[i]->id][at] = *interp_get(in, op_operand(block_terminator(b), i));
+  }
+  return FLOW_NEXT;
+}
+
+static Flow
+run_scan(Interp *in, const Op *op)
+{
+  FoldAxis a = fold_axis(op_operand(op, 0)->type, (u32)op_int(op, AT_AXIS, 0));
+  for (u32 i = 0; i < op->nresults; i++)
+    if (!interp_make(in, op, op->results[i]))
+      return FLOW_FAULT;
+  for (u32 o = 0; o < a.outer; o++)
+    for (u32 s = 0; s < a.stride; s++) {
+      Flow flow = scan_line(in, op, a, o * a.extent * a.stride + s, op_int(op, AT_REVERSE, 0) != 0);
+      if (flow != FLOW_NEXT)
+        return flow;
+    }
+  for (u32 i = 0; i < op->nresults; i++)
+    observe(in, op->results[i]);
+  return FLOW_NEXT;
+}
+
 static Flow
 run_reduce(Interp *in, const Op *op)
 {
@@ -282,6 +338,19 @@ run_assume(Interp *in, const Op *op)
 }
 
 static Flow
+run_assert(Interp *in, const Op *op)
+{
+  const Value *c = op_operand(op, 0);
+  const u64 *x = interp_get(in, c);
+  char where[96] = "";
+  for (u32 i = 0; i < type_numel(c->type); i++)
+    if (!x[i])
+      return interp_fault(in, op, "a device assertion failed%s: %s", type_is_tile(c->type) ? interp_where(c->type, i, where) : "",
+                          op_str(op, AT_MESSAGE, ""));
+  return FLOW_NEXT;
+}
+
+static Flow
 run_op(Interp *in, const Op *op)
 {
   u32 axis = (u32)op_int(op, AT_AXIS, 0) % 3;
@@ -293,6 +362,7 @@ run_op(Interp *in, const Op *op)
   case OP_SPLAT: return interp_splat(in, op);
   case OP_BROADCAST: return interp_broadcast(in, op);
   case OP_PERMUTE: return interp_permute(in, op);
+  case OP_BUTTERFLY: return interp_butterfly(in, op);
   case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_BITCAST: case OP_CONVERT_LAYOUT: return interp_copy(in, op);
   case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_REM: case OP_MIN: case OP_MAX: case OP_AND: case OP_OR:
   case OP_XOR: case OP_SHL: case OP_SHR: case OP_UMULHI: return interp_binary(in, op);
@@ -309,14 +379,18 @@ run_op(Interp *in, const Op *op)
   case OP_ATOMIC_RMW: return interp_atomic_rmw(in, op);
   case OP_ATOMIC_CAS: return interp_atomic_cas(in, op);
   case OP_REDUCE: return run_reduce(in, op);
+  case OP_SCAN: return run_scan(in, op);
   case OP_DOT: return interp_dot(in, op);
   case OP_SHARED_ALLOC: case OP_SHARED_FREE: case OP_SHARED_INDEX: case OP_SHARED_SLICE: case OP_SHARED_PERMUTE:
-  case OP_SHARED_RESHAPE: case OP_SHARED_CAST: case OP_SHARED_LOAD: case OP_SHARED_STORE: case OP_ASYNC_COPY:
+  case OP_SHARED_RESHAPE: case OP_SHARED_CAST: case OP_SHARED_LOAD: case OP_SHARED_STORE: case OP_SHARED_GATHER:
+  case OP_SHARED_ADD: case OP_ASYNC_COPY:
   case OP_ASYNC_COMMIT: case OP_ASYNC_WAIT: return interp_shared(in, op);
   case OP_FOR: return run_for(in, op);
   case OP_WHILE: return run_while(in, op);
   case OP_IF: return run_if(in, op);
   case OP_ASSUME: return run_assume(in, op);
+  case OP_ASSERT: return run_assert(in, op);
+  case OP_PRINT: return FLOW_NEXT;
   case OP_RETURN: return FLOW_RETURN;
   case OP_BARRIER: return interp_barrier(in);
   case OP_YIELD: case OP_CONDITION: case OP_COUNT: return FLOW_NEXT;

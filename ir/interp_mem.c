@@ -174,18 +174,22 @@ interp_atomic_rmw(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-/* atomic_cas p expected value */
+/* atomic_cas p expected value mask? */
 Flow
 interp_atomic_cas(Interp *in, const Op *op)
 {
-  Value *p = op_operand(op, 0), *e = op_operand(op, 1), *v = op_operand(op, 2), *r = op_result(op);
+  Value *p = op_operand(op, 0), *e = op_operand(op, 1), *v = op_operand(op, 2), *m = op_operand(op, 3), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   if (!out)
     return FLOW_FAULT;
   const u64 *addr = interp_get(in, p), *expected = interp_get(in, e), *value = interp_get(in, v);
+  const u64 *mask = interp_get(in, m);
   DType d = p->type->dt;
   u32 n = type_numel(r->type), size = dtype_bytes(d);
   for (u32 i = 0; i < n; i++) {
+    out[i] = 0;
+    if (masked_off(mask, m, i))
+      continue;
     void *at = access_at(in, op, (Access){interp_pick(addr, p, i), size}, i);
     if (!at)
       return FLOW_FAULT;

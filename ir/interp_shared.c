@@ -120,6 +120,15 @@ may_write(Interp *in, const Op *op, u64 at)
   return true;
 }
 
+/* Sums of other sums' bytes need no barrier: they are atomic. */
+static bool
+may_add(Interp *in, const Op *op, u64 at)
+{
+  const Touch *t = in->shared->touch ? &in->shared->touch[at] : NULL;
+  bool sums = t && t->wrote == in->shared->epoch && t->writer->code == OP_SHARED_ADD;
+  return sums || may_write(in, op, at);
+}
+
 static void
 wrote(Interp *in, const Op *op, u64 at, u32 bytes)
 {
@@ -303,27 +312,91 @@ writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
   return true;
 }
 
-static Flow
-load_tile(Interp *in, const Op *op)
+/* Element i of the buffer that is operand 0. */
+static bool
+read_element(Interp *in, const Op *op, u32 i, u64 *out)
 {
   static const char *const wrong[] = {
     [NEVER] = "read of shared memory that nothing has written%s", [LANDED] = NULL,
     [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s"};
   const Type *t = op_operand(op, 0)->type;
-  u64 *out = interp_make(in, op, op_result(op));
+  u64 at = element_at(in, op_operand(op, 0), i);
   u32 bytes = dtype_bytes(t->dt);
   char where[96];
+  for (u32 b = 0; b < bytes; b++)
+    if (wrong[in->shared->state[at + b]]) {
+      interp_fault(in, op, wrong[in->shared->state[at + b]], interp_where(t, i, where));
+      return false;
+    } else if (op->code == OP_SHARED_ADD ? !may_add(in, op, at + b) : !may_read(in, op, at + b)) {
+      return false;
+    }
+  *out = 0;
+  memcpy(out, in->shared->data + at, bytes);
+  return true;
+}
+
+static Flow
+load_tile(Interp *in, const Op *op)
+{
+  u64 *out = interp_make(in, op, op_result(op));
   if (!out)
     return FLOW_FAULT;
-  for (u32 i = 0; i < type_numel(t); i++) {
-    u64 at = element_at(in, op_operand(op, 0), i);
-    for (u32 b = 0; b < bytes; b++)
-      if (wrong[in->shared->state[at + b]])
-        return interp_fault(in, op, wrong[in->shared->state[at + b]], interp_where(t, i, where));
-      else if (!may_read(in, op, at + b))
-        return FLOW_FAULT;
-    out[i] = 0;
-    memcpy(&out[i], in->shared->data + at, bytes);
+  for (u32 i = 0; i < type_numel(op_result(op)->type); i++)
+    if (!read_element(in, op, i, &out[i]))
+      return FLOW_FAULT;
+  return FLOW_NEXT;
+}
+
+static bool
+index_fits(Interp *in, const Op *op, i64 at, u32 extent, u32 i)
+{
+  char where[96];
+  if (at >= 0 && at < (i64)extent)
+    return true;
+  interp_fault(in, op, "index %lld of %u elements%s", (long long)at, extent, interp_where(op_operand(op, 1)->type, i, where));
+  return false;
+}
+
+static Flow
+gather_tile(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *index = interp_get(in, op_operand(op, 1));
+  u32 axis = (u32)op_int(op, AT_AXIS, 0);
+  if (!out)
+    return FLOW_FAULT;
+  for (u32 i = 0; i < type_numel(r); i++) {
+    u32 coord[MAX_RANK] = {0}, at = 0;
+    i64 k = scalar_int(DT_I32, index[i]);
+    if (!index_fits(in, op, k, t->shape[axis], i))
+      return FLOW_FAULT;
+    split(r, i, coord);
+    coord[axis] = (u32)k;
+    for (u32 d = 0; d < t->rank; d++)
+      at = at * t->shape[d] + coord[d];
+    if (!read_element(in, op, at, &out[i]))
+      return FLOW_FAULT;
+  }
+  return FLOW_NEXT;
+}
+
+static Flow
+add_tile(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type;
+  const u64 *index = interp_get(in, op_operand(op, 1)), *x = interp_get(in, op_operand(op, 2));
+  const u64 *mask = interp_get(in, op_operand(op, 3));
+  for (u32 i = 0; i < type_numel(op_operand(op, 1)->type); i++) {
+    i64 k = scalar_int(DT_I32, index[i]);
+    u64 old, sum;
+    if (mask && !mask[i])
+      continue;
+    if (!index_fits(in, op, k, t->shape[0], i) || !read_element(in, op, (u32)k, &old))
+      return FLOW_FAULT;
+    scalar_binary(OP_ADD, t->dt, old, x[i], &sum);
+    memcpy(in->shared->data + element_at(in, op_operand(op, 0), (u32)k), &sum, dtype_bytes(t->dt));
+    wrote(in, op, element_at(in, op_operand(op, 0), (u32)k), dtype_bytes(t->dt));
   }
   return FLOW_NEXT;
 }
@@ -402,6 +475,8 @@ interp_shared(Interp *in, const Op *op)
   case OP_SHARED_FREE: return free_alloc(in, op);
   case OP_SHARED_LOAD: return load_tile(in, op);
   case OP_SHARED_STORE: return store_tile(in, op);
+  case OP_SHARED_GATHER: return gather_tile(in, op);
+  case OP_SHARED_ADD: return add_tile(in, op);
   case OP_ASYNC_COPY: return start_copy(in, op);
   case OP_ASYNC_WAIT: return wait_groups(in, op);
   case OP_ASYNC_COMMIT: shared(in)->group++; return FLOW_NEXT;

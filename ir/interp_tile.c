@@ -203,6 +203,23 @@ interp_cast(Interp *in, const Op *op)
   return out ? FLOW_NEXT : FLOW_FAULT;
 }
 
+/* butterfly x */
+Flow
+interp_butterfly(Interp *in, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *x = interp_get(in, op_operand(op, 0));
+  u32 axis = (u32)op_int(op, AT_AXIS, 0), mask = (u32)op_int(op, AT_MASK, 0), n = type_numel(t), stride = 1;
+  for (u32 d = axis + 1; d < t->rank; d++)
+    stride *= t->shape[d];
+  for (u32 i = 0; out && i < n; i++) {
+    u32 k = i / stride % t->shape[axis];
+    out[i] = x[i + ((k ^ mask) - k) * stride];
+  }
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
 /* ---- promises ---- */
 static bool
 is_multiple(DType d, u64 bits, u64 of)

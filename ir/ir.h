@@ -207,6 +207,7 @@ Op *ir_while(Builder *b, u32 n, Value *const *inits);
 Op *ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types);
 /* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
 Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
+Op *ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse);    /* likewise; results have the operands' types */
 
 /* Shared memory. A buffer type without a layout gets one in assign_layout. */
 Value *ir_shared_alloc(Builder *b, const Type *buffer);
@@ -252,6 +253,7 @@ bool op_is(const Value *v, OpCode code);                             /* v is a r
 bool value_const_bits(const Value *v, u64 *bits);                    /* v is a CONST, or SPLAT of one */
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
 bool op_has(const Op *op, u32 traits);                               /* all of them */
+static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op->code == OP_SCAN; }  /* has a combine region */
 /* Does the block, with everything nested, come before/contain? */
 bool op_inside(const Op *op, const Op *ancestor);                    /* proper descendant */
 Op *block_terminator(const Block *b);

@@ -9,14 +9,20 @@ round_up(u32 n)
   return (n + ALIGN - 1) & ~(u32)(ALIGN - 1);
 }
 
-/* The bits of a flat index that hold the coordinate along dimension d. */
+/* The lowest bit of a flat index that holds the coordinate along dimension d. */
 static u32
-dim_mask(const Layout *l, u32 d)
+dim_shift(const Layout *l, u32 d)
 {
   u32 low = 0;
   for (u32 i = d + 1; i < l->rank; i++)
     low += l->out_bits[i];
-  return ((1u << l->out_bits[d]) - 1) << low;
+  return low;
+}
+
+static u32
+dim_mask(const Layout *l, u32 d)
+{
+  return ((1u << l->out_bits[d]) - 1) << dim_shift(l, d);
 }
 
 static u32
@@ -49,6 +55,83 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
   }
 }
 
+u32
+scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base)
+{
+  const Layout *l = op_operand(scan, 0)->type->layout;
+  u32 bytes = 0;
+  *warps = 0;
+  while (k + *warps < p->bits && p->owner[k + *warps] == IN_WARP)
+    ++*warps;
+  u32 n = padded_numel(l) >> k;
+  for (u32 i = 0; i < scan->noperands + p->flags && i < 17; i++) {
+    base[i] = bytes;
+    bytes += round_up(n * (i < scan->noperands ? type_elem_bytes(op_operand(scan, i)->type) : 1));
+  }
+  return bytes;
+}
+
+bool
+scratch_scan(const Op *scan, ScanPlan *out)
+{
+  const Type *t = op_operand(scan, 0)->type;
+  const Layout *l = t->layout;
+  u32 axis = (u32)op_int(scan, AT_AXIS, 0), along = dim_mask(l, axis), found = 0, shift = dim_shift(l, axis);
+  *out = (ScanPlan){.bits = l->out_bits[axis]};
+  out->flags = op_int(scan, AT_REVERSE, 0) && !is_pow2(t->shape[axis]);
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 col = l->col[in][i];
+      if (!(col & along))
+        continue;
+      if (!is_pow2(col) || found & col)
+        return false;
+      found |= col;
+      out->owner[log2_u32(col) - shift] = (u8)in;
+      out->index[log2_u32(col) - shift] = (u8)i;
+    }
+  for (u32 k = 0, warps, base[17]; k < out->bits; k++) {
+    bool starts = out->owner[k] == IN_WARP && (!k || out->owner[k - 1] != IN_WARP);
+    u32 bytes = starts ? scratch_scan_round(scan, out, k, &warps, base) : 0;
+    out->bytes = bytes > out->bytes ? bytes : out->bytes;
+  }
+  return found == along;
+}
+
+/* Gaussian elimination over the columns, registers first: a vector by its top bit, and which inputs make it. */
+void
+scratch_butterfly(const Op *op, SwapPlan *out)
+{
+  const Type *t = op_operand(op, 0)->type;
+  const Layout *l = t->layout;
+  u32 vec[LAYOUT_MAX_BITS] = {0}, want = (u32)op_int(op, AT_MASK, 0) << dim_shift(l, (u32)op_int(op, AT_AXIS, 0)), threads = 0;
+  u64 from[LAYOUT_MAX_BITS] = {0}, made = 0;
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 x = l->col[in][i];
+      u64 by = in == IN_REG ? 1ull << i : 1ull << (32 + threads++);
+      for (int b = LAYOUT_MAX_BITS - 1; b >= 0 && x; b--) {
+        if (!(x >> b & 1))
+          continue;
+        if (!vec[b]) {
+          vec[b] = x;
+          from[b] = by;
+          break;
+        }
+        x ^= vec[b];
+        by ^= from[b];
+      }
+    }
+  for (int b = LAYOUT_MAX_BITS - 1; b >= 0; b--)
+    if (want >> b & 1) {
+      want ^= vec[b];
+      made ^= from[b];
+    }
+  *out = (SwapPlan){.reg = (u32)made, .thread = (u32)(made >> 32)};
+  if (out->thread >> l->in_bits[IN_LANE])
+    out->bytes = round_up((layout_regs(l) << threads) * type_elem_bytes(t));
+}
+
 void
 scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
 {
@@ -76,11 +159,19 @@ u32
 scratch_bytes(Ctx *c, const Op *op)
 {
   ReduceScratch r;
+  ScanPlan s;
+  SwapPlan swap;
   ConvertPlan p;
   switch (op->code) {
   case OP_REDUCE:
     scratch_reduce(op, &r);
     return r.bytes;
+  case OP_SCAN:
+    scratch_scan(op, &s);
+    return s.bytes;
+  case OP_BUTTERFLY:
+    scratch_butterfly(op, &swap);
+    return swap.bytes;
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;

@@ -16,6 +16,26 @@ typedef struct ReduceScratch {
 } ReduceScratch;
 void scratch_reduce(const Op *reduce, ReduceScratch *out);
 
+/* Who moves along each bit of the scanned axis, lowest first: a register, lane or warp bit. Warp bits that follow each other
+ * are one round: the folds of the warps' parts lie at base[k] + (element * nwarps + position) * elem_bytes, element counting
+ * row-major what is left when the axis loses the bits up to the round's end. */
+typedef struct ScanPlan {
+  u32 bits;
+  u8 owner[LAYOUT_MAX_BITS];     /* a LayoutIn */
+  u8 index[LAYOUT_MAX_BITS];
+  u32 bytes;                     /* of the largest round; rounds use the same memory */
+  bool flags;                    /* a plane of i1 behind the operands': padding comes first and has no neutral value */
+} ScanPlan;
+/* False if some register, lane or warp bit moves along the axis and across it at once, or along several bits of it. */
+bool scratch_scan(const Op *scan, ScanPlan *out);
+/* Warp bits in the round that begins at axis bit k (a warp's); base (17 entries) as above. Gives the round's bytes. */
+u32 scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base);
+
+/* What to exclusive-or into the numbers of registers and threads (lane, then warp) to find a butterfly's source. Where warps
+ * change, register r of thread t lies at (r * threads + t) * elem_bytes. */
+typedef struct SwapPlan { u32 reg, thread, bytes; } SwapPlan;
+void scratch_butterfly(const Op *op, SwapPlan *out);
+
 /* Bytes of scratch any op needs (0: none), a multiple of 16. convert_layout needs its kind attribute set; elements of i1 take
  * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where other lanes or warps hold copies, at its flat
  * (padded, row-major) index times its element's bytes. */

@@ -42,6 +42,18 @@ source_add(Ctx *c, const char *name, const char *text, size_t len)
   return f.base;
 }
 
+bool
+source_file(Ctx *c, u32 i, const char **name, const char **text, u32 *len)
+{
+  SourceTable *t = table(c);
+  if (i >= t->files.len)
+    return false;
+  *name = t->files.data[i].name;
+  *text = t->files.data[i].text;
+  *len = t->files.data[i].len;
+  return true;
+}
+
 static SourceFile *
 file_at(Ctx *c, u32 offset)
 {

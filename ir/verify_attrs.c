@@ -17,7 +17,8 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
 
 /* Ranges of INT attributes. */
 static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
-  {AT_AXIS, 0, MAX_RANK - 1, false}, {AT_START, INT32_MIN, INT32_MAX, false}, {AT_END, INT32_MIN, INT32_MAX, false},
+  {AT_AXIS, 0, MAX_RANK - 1, false}, {AT_REVERSE, 0, 1, false},
+  {AT_START, INT32_MIN, INT32_MAX, false}, {AT_END, INT32_MIN, INT32_MAX, false},
   {AT_VOLATILE, 0, 1, false}, {AT_SAT, 0, 1, false}, {AT_DIVISIBLE, 1, INT32_MAX, false},
   {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 64, false},
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},

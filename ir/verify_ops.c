@@ -443,7 +443,8 @@ check_ATOMIC_RMW(Verifier *v, const Op *op)
 bool
 check_ATOMIC_CAS(Verifier *v, const Op *op)
 {
-  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_pointee(v, op, 2) || !result_pointee(v, op))
+  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_pointee(v, op, 2) || !check_mask(v, op, 3) ||
+      !result_pointee(v, op))
     return false;
   DType d = in_type(op, 0)->dt;
   return dtype_bits(d) >= 16 || verify_fail(v, op, "there is no compare-and-swap of %s", dtype_info[d].name);
@@ -612,7 +613,7 @@ reduced(Verifier *v, const Type *t, int axis)
 }
 
 static bool
-reduce_operand(Verifier *v, const Op *op, u32 i, i64 axis)
+fold_operand(Verifier *v, const Op *op, u32 i, i64 axis)
 {
   const Block *b = op->regions[0];
   const Type *t = in_type(op, i), *elem = type_elem(v->ctx, t);
@@ -622,19 +623,20 @@ reduce_operand(Verifier *v, const Op *op, u32 i, i64 axis)
     return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
   return verify_same(v, op, "shapes of the operands", type_with_elem(v->ctx, t, elem),
                      type_with_elem(v->ctx, in_type(op, 0), elem)) &&
-         verify_same(v, op, "reduced operand and result", reduced(v, t, (int)axis), op->results[i]->type) &&
+         verify_same(v, op, op->code == OP_SCAN ? "operand and result" : "reduced operand and result",
+                     op->code == OP_SCAN ? t : reduced(v, t, (int)axis), op->results[i]->type) &&
          verify_same(v, op, "element and region argument", elem, b->args[i]->type) &&
          verify_same(v, op, "element and region argument", elem, b->args[op->noperands + i]->type);
 }
 
 static bool
-reduce_yield(Verifier *v, const Op *op)
+fold_yield(Verifier *v, const Op *op)
 {
   const Op *end = op->regions[0]->last;
   if (!op_has(end, T_TERM))
     return false;
   if (end->code != OP_YIELD || end->noperands != op->nresults)
-    return verify_fail(v, end, "a reduction's region yields %u values", op->nresults);
+    return verify_fail(v, end, "its region yields %u values", op->nresults);
   for (u32 i = 0; i < op->nresults; i++)
     if (!end->operands[i].value ||
         !verify_same(v, end, "yielded value and element", end->operands[i].value->type, op->regions[0]->args[i]->type))
@@ -642,17 +644,42 @@ reduce_yield(Verifier *v, const Op *op)
   return true;
 }
 
-bool
-check_REDUCE(Verifier *v, const Op *op)
+static bool
+check_fold(Verifier *v, const Op *op)
 {
   u32 n = op->noperands;
   if (!n || op->nresults != n || op->regions[0]->nargs != 2 * n)
     return verify_fail(v, op, "%u operands need as many results and twice as many region arguments, here are %u and %u",
                        n, op->nresults, op->regions[0]->nargs);
   for (u32 i = 0; i < n; i++)
-    if (!reduce_operand(v, op, i, op_int(op, AT_AXIS, 0)))
+    if (!fold_operand(v, op, i, op_int(op, AT_AXIS, 0)))
       return false;
-  return combine_region(v, op) && reduce_yield(v, op);
+  return combine_region(v, op) && fold_yield(v, op);
+}
+
+bool
+check_REDUCE(Verifier *v, const Op *op)
+{
+  return check_fold(v, op);
+}
+
+bool
+check_BUTTERFLY(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  i64 axis = op_int(op, AT_AXIS, 0), mask = op_int(op, AT_MASK, 0);
+  if (!tile_operand(v, op, 0) || !verify_same(v, op, "operand and result", t, op_result(op)->type))
+    return false;
+  if (axis >= t->rank)
+    return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
+  return (mask > 0 && mask < (i64)t->shape[axis] && t->shape[axis] % next_pow2((u32)mask + 1) == 0) ||
+         verify_fail(v, op, "exclusive-or with %lld leads out of %u elements", (long long)mask, t->shape[axis]);
+}
+
+bool
+check_SCAN(Verifier *v, const Op *op)
+{
+  return check_fold(v, op);
 }
 
 bool
@@ -711,6 +738,26 @@ bool
 check_RETURN(Verifier *v, const Op *op)
 {
   return !op->block->parent || verify_fail(v, op, "it ends the kernel's body only");
+}
+
+bool
+check_ASSERT(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  return type_is_bool(t) || verify_fail(v, op, "the condition is i1, not %s", spell(v, t));
+}
+
+bool
+check_PRINT(Verifier *v, const Op *op)
+{
+  const Type *tile = NULL;
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Type *t = in_type(op, i);
+    if (type_is_tile(t) && tile && (!type_same_shape(t, tile) || t->layout != tile->layout))
+      return verify_fail(v, op, "the tiles %s and %s differ", spell(v, tile), spell(v, t));
+    tile = type_is_tile(t) ? t : tile;
+  }
+  return op->noperands <= 16 || verify_fail(v, op, "it prints at most 16 values");
 }
 
 bool

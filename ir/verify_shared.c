@@ -183,6 +183,46 @@ check_SHARED_STORE(Verifier *v, const Op *op)
   return same_elements(v, op, in_type(op, 1), false);
 }
 
+/* The i32 tile of indices that is operand 1. */
+static bool
+index_tile(Verifier *v, const Op *op)
+{
+  const Type *i = in_type(op, 1);
+  if (!buffer_operand(v, op, false))
+    return false;
+  return (type_is_tile(i) && !type_is_ptr(i) && i->dt == DT_I32) ||
+         verify_fail(v, op, "the indices are a tile of i32, not %s", spell(v, i));
+}
+
+bool
+check_SHARED_GATHER(Verifier *v, const Op *op)
+{
+  i64 axis = op_int(op, AT_AXIS, 0);
+  if (!index_tile(v, op))
+    return false;
+  const Type *t = in_type(op, 0), *i = in_type(op, 1);
+  if (i->rank != t->rank || axis >= t->rank)
+    return verify_fail(v, op, "%s is not indexed by %s along %lld", spell(v, t), spell(v, i), (long long)axis);
+  for (int d = 0; d < t->rank; d++)
+    if (d != axis && i->shape[d] != t->shape[d])
+      return verify_fail(v, op, "%s and %s differ along %d", spell(v, t), spell(v, i), d);
+  return same_buffer(v, op, type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt)));
+}
+
+bool
+check_SHARED_ADD(Verifier *v, const Op *op)
+{
+  if (!index_tile(v, op))
+    return false;
+  const Type *t = in_type(op, 0), *i = in_type(op, 1), *x = type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt));
+  const Value *mask = op_operand(op, 3);
+  if (t->rank != 1 || (t->dt != DT_I32 && t->dt != DT_U32 && t->dt != DT_F32))
+    return verify_fail(v, op, "a buffer of one dimension of i32, u32 or f32 is added to, not %s", spell(v, t));
+  if (in_type(op, 2) != x || (mask && mask->type != type_i1_like(v->ctx, i)))
+    return verify_fail(v, op, "what is added and the mask have the indices' extents");
+  return true;
+}
+
 bool
 check_ASYNC_COPY(Verifier *v, const Op *op)
 {

@@ -131,7 +131,7 @@ simplify(Canon *k, Op *op)
   switch (op->code) {
   case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: return canon_shape(k, op);
   case OP_LOAD: case OP_STORE: case OP_ATOMIC_RMW: return canon_memory(k, op);
-  case OP_IF: case OP_FOR: case OP_WHILE: case OP_ASSUME: return canon_flow(k, op);
+  case OP_IF: case OP_FOR: case OP_WHILE: case OP_ASSUME: case OP_ASSERT: return canon_flow(k, op);
   case OP_ADDPTR: return canon_elementwise(k, op) || canon_address(k, op);
   default: return op_has(op, T_ELEM | T_PURE) && canon_elementwise(k, op);
   }

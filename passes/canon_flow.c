@@ -268,7 +268,7 @@ canon_flow(Canon *k, Op *op)
 {
   i64 cond;
   switch (op->code) {
-  case OP_ASSUME:
+  case OP_ASSUME: case OP_ASSERT:
     if (!value_const_int(op_operand(op, 0), &cond) || !cond)
       return false;
     canon_erase(k, op);

@@ -24,7 +24,7 @@ mix(u64 h, u64 x)
 static bool
 candidate(const Op *op)
 {
-  return op_has(op, T_PURE) && op->nresults && (!op->nregions || op->code == OP_REDUCE);
+  return op_has(op, T_PURE) && op->nresults && (!op->nregions || op_is_fold(op));
 }
 
 static u64
@@ -178,7 +178,7 @@ static void cse_block(Cse *s, Block *b);
 static void
 cse_op(Cse *s, Op *op)
 {
-  if (op->code != OP_REDUCE)
+  if (!op_is_fold(op))
     for (u32 r = 0; r < op->nregions; r++)
       cse_block(s, op->regions[r]);
   if (!candidate(op))

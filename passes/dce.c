@@ -30,8 +30,8 @@ need_region_ends(Dce *d, Op *op)
 {
   for (u32 r = 0; r < op->nregions; r++) {
     Op *end = region_end(op, r);
-    if (end && (end->code == OP_CONDITION || op->code == OP_REDUCE))
-      need_range(d, end, 0, op->code == OP_REDUCE ? end->noperands : 1);
+    if (end && (end->code == OP_CONDITION || op_is_fold(op)))
+      need_range(d, end, 0, op_is_fold(op) ? end->noperands : 1);
     if (end)
       end->mark = 1;
   }

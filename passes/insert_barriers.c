@@ -9,8 +9,8 @@
  * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets all but FLIES. An op with scratch writes
  * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS remains.
  *
- *   shared_load               needs a barrier against WROTE and LANDED of memory that overlaps
- *   shared_store, async_copy  against READS, WROTE and LANDED
+ *   shared_load, shared_gather              need a barrier against WROTE and LANDED of memory that overlaps
+ *   shared_store, shared_add, async_copy    against READS, WROTE and LANDED
  *   scratch                   against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
  * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
@@ -185,12 +185,12 @@ visit(Barriers *x, State *s, Op *op)
   case OP_BARRIER:
     meet(s);
     break;
-  case OP_SHARED_LOAD:
+  case OP_SHARED_LOAD: case OP_SHARED_GATHER:
     memory = memory_of(op_operand(op, 0));
     require(x, s, op, memory, WROTE | LANDED);
     note(x, s, memory, READS);
     break;
-  case OP_SHARED_STORE: case OP_ASYNC_COPY:
+  case OP_SHARED_STORE: case OP_SHARED_ADD: case OP_ASYNC_COPY:
     memory = memory_of(op_operand(op, 0));
     require(x, s, op, memory, (op_int(op, AT_APART, 0) ? 0 : READS) | WROTE | LANDED);
     note(x, s, memory, op->code == OP_ASYNC_COPY ? FLIES : WROTE);

@@ -26,9 +26,12 @@
  * is the swizzle that is cheapest to read, of those that keep a copy's elements together (cp.async moves 4, 8 or 16
  * consecutive bytes). A conversion of the loaded tile goes away: the reader loads in the layout it wants.
  *
- * What cannot be copied stays a load where it was, with a remark that says why. */
+ * What cannot be copied is loaded into registers one iteration early (pipeline_regs.c), or stays where it was; a remark says
+ * which, and why. A tile that is something else than 0 where its mask is off is completed after it is read.
+ *
+ * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. */
 #include "buffers.h"
-#include "internal.h"
+#include "pipeline.h"
 
 enum { MAX_LOADS = 16 };
 
@@ -37,6 +40,7 @@ typedef struct Piece {
   Value *buffers;
   const Layout *smem;
   const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
+  bool fills;                /* where the mask is off the tile is something else than 0: chosen after reading */
 } Piece;
 
 typedef struct Pipe {
@@ -47,6 +51,9 @@ typedef struct Pipe {
   u32 stages;
   Piece piece[MAX_LOADS];
   u32 n;
+  Op *rest[MAX_LOADS];       /* loads that cannot be copied */
+  const char *why[MAX_LOADS];
+  u32 nrest;
   bool *in_slice;            /* by value id: result of a stage-0 op */
   VEC(Op *) slice;           /* stage 0, in program order */
   VEC(u32) carried;          /* carried values that stage 0 needs */
@@ -57,10 +64,10 @@ typedef struct Pipe {
 /* ---- what can be copied ---- */
 
 static void
-remark(Pipe *p, const Op *load, const char *why)
+remark(const Pipe *p, Span load, DiagId id, const char *why)
 {
   if (p->c->remarks)
-    diag(p->c, load->span, R_NOT_PIPELINED, why);
+    diag(p->c, load, id, why);
 }
 
 static u32
@@ -132,6 +139,31 @@ choose_shared(Pipe *p, const Piece *x, u32 vec)
   return plan.smem && buffer_copy_fits(p->c, t->layout, plan.smem, vec) ? plan.smem : NULL;
 }
 
+/* Does v, inside the loop's body, come from `load`? */
+static bool
+comes_from(const Pipe *p, const Value *v, const Op *load, bool *seen)
+{
+  if (!v || !v->def || v->def->block != p->body || seen[v->id])
+    return false;
+  seen[v->id] = true;
+  for (u32 i = 0; i < v->def->noperands; i++)
+    if (comes_from(p, op_operand(v->def, i), load, seen))
+      return true;
+  return v->def == load;
+}
+
+/* An index that is looked up has to be in registers before what it points to is asked for. */
+static bool
+feeds_address(const Pipe *p, const Op *load)
+{
+  for (const Op *op = load->next; op; op = op->next) {
+    bool *seen = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
+    if (op->code == OP_LOAD && (comes_from(p, op_operand(op, 0), load, seen) || comes_from(p, op_operand(op, 1), load, seen)))
+      return true;
+  }
+  return false;
+}
+
 /* NULL if the load can be copied asynchronously, else why not. */
 static const char *
 obstacle(Pipe *p, Piece *x)
@@ -140,17 +172,20 @@ obstacle(Pipe *p, Piece *x)
   const Type *t = op_result(load)->type;
   u64 other;
   const char *why = NULL;
+  x->fills = op_operand(load, 2) && !(value_const_bits(op_operand(load, 2), &other) && other == 0);
   if (!type_is_tile(t) || t->ptr)
     return "it is not a tile of numbers";
   if (op_int(load, AT_VOLATILE, 0))
     return "it is volatile";
-  if (op_operand(load, 2) && !(value_const_bits(op_operand(load, 2), &other) && other == 0))
-    return "where its mask is off it gives something else than 0";
+  if (x->fills && readers_layout(load))
+    return "where its mask is off it gives something else than 0, and its reader wants another layout";
   u32 vec = (u32)op_int(load, AT_VEC, 1), bytes = vec * type_elem_bytes(t);
   if (bytes < 4 || bytes > 16)
     return arena_printf(p->c->scratch, "a thread's neighbouring elements are %u bytes, and cp.async copies 4, 8 or 16", bytes);
   if (!target_has(p->c->target, F_CP_ASYNC))
     return "the target has no asynchronous copies";
+  if (feeds_address(p, load))
+    return "the address of another load is computed from it";
   u32 carried = p->carried.len, nvalues = p->f->nvalues;
   bool *before = NEW_ARRAY(p->c->scratch, bool, nvalues);
   memcpy(before, p->in_slice, nvalues * sizeof *before);
@@ -168,14 +203,16 @@ static void
 find_pieces(Pipe *p)
 {
   for (Op *op = p->body->first; op; op = op->next) {
-    if (op->code != OP_LOAD || p->n == MAX_LOADS)
+    if (op->code != OP_LOAD || p->n == MAX_LOADS || p->nrest == MAX_LOADS)
       continue;
     Piece x = {.load = op};
     const char *why = obstacle(p, &x);
-    if (why)
-      remark(p, op, why);
-    else
+    if (!why) {
       p->piece[p->n++] = x;
+      continue;
+    }
+    p->why[p->nrest] = why;
+    p->rest[p->nrest++] = op;
   }
   for (Op *op = p->body->first; op; op = op->next)
     if (op->nresults && p->in_slice[op_result(op)->id])
@@ -236,15 +273,36 @@ issue(Pipe *p, Builder *b, Value *i, Value *slot, Value *const *map)
   ir_async_commit(b);
 }
 
+/* Where the copies of the steady state go: behind the barrier, or, in a loop of several dots, behind the first of them: the
+ * tensor cores start at once, and the copies are issued while they work. */
+static Op *
+before_copies(const Pipe *p)
+{
+  Op *first = NULL;
+  for (Op *op = p->body->first; op; op = op->next) {
+    if (op->code == OP_DOT && first)
+      return first;
+    if (op->code == OP_DOT)
+      first = op;
+  }
+  return NULL;
+}
+
 /* ---- rewriting ---- */
+
+static const Type *
+buffers_type(Pipe *p, const Piece *x)
+{
+  const Type *t = op_result(x->load)->type;
+  return type_shared(p->c, t->dt, p->stages, t->rank, t->shape, NULL, x->smem, 0, 0);
+}
 
 static void
 make_buffers(Pipe *p, Builder *b)
 {
   for (u32 k = 0; k < p->n; k++) {
-    const Type *t = op_result(p->piece[k].load)->type;
     b->span = p->piece[k].load->span;
-    p->piece[k].buffers = ir_shared_alloc(b, type_shared(p->c, t->dt, p->stages, t->rank, t->shape, NULL, p->piece[k].smem, 0, 0));
+    p->piece[k].buffers = ir_shared_alloc(b, buffers_type(p, &p->piece[k]));
     p->piece[k].buffers->name = op_result(p->piece[k].load)->name;
   }
   b->span = p->loop->span;
@@ -302,7 +360,8 @@ read_piece(Pipe *p, Builder *b, const Piece *x, const Layout *l)
 {
   const Type *t = op_result(x->load)->type;
   Value *buffer = ir_shared_index(b, x->buffers, p->get);
-  return ir_shared_load(b, buffer, type_with_layout(p->c, t, l));
+  Value *v = ir_shared_load(b, buffer, type_with_layout(p->c, t, l)), *other = op_operand(x->load, 2);
+  return x->fills ? ir_select(b, op_operand(x->load, 1), v, other) : v;
 }
 
 /* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
@@ -343,9 +402,13 @@ static void
 steady_state(Pipe *p)
 {
   Builder b = builder_before(p->body->first);
+  Op *dot = before_copies(p);
   b.span = p->loop->span;
   ir_async_wait(&b, p->stages - 2);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  if (dot)
+    b = builder_after(dot);
+  b.span = p->loop->span;
   Value **map = clone_slice(p, &b, p->next, p->ahead), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   issue(p, &b, p->next, p->put, map);
   advance(p, map, carried);
@@ -372,6 +435,35 @@ epilogue(Pipe *p)
     op_create(&b, OP_SHARED_FREE, 1, &p->piece[k].buffers, 0, NULL, 0);
 }
 
+/* What cannot be copied, last first: an index is prefetched with what it points to, and needs nothing more then. */
+static void
+prefetch_rest(Pipe *p)
+{
+  for (u32 i = p->nrest; i-- > 0;) {
+    Op *load = p->rest[i];
+    Span at = load->span;
+    if (value_unused(op_result(load)))
+      continue;
+    const char *stays = prefetch_in_registers(p->c, p->f, p->loop, load);
+    const char *why = stays ? arena_printf(p->c->scratch, "%s; and not prefetched: %s", p->why[i], stays) : p->why[i];
+    remark(p, at, stays ? R_NOT_PIPELINED : R_PREFETCHED, why);
+  }
+}
+
+static void
+print_schedule(Pipe *p)
+{
+  Op *loads[MAX_LOADS];
+  const Type *buffers[MAX_LOADS];
+  for (u32 i = 0; i < p->n; i++) {
+    loads[i] = p->piece[i].load;
+    buffers[i] = buffers_type(p, &p->piece[i]);
+  }
+  pipeline_table(&(PipelineTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->stages,
+                                  .nloads = p->n, .load = loads, .buffers = buffers, .early = p->in_slice,
+                                  .behind = before_copies(p)});
+}
+
 static void
 pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
@@ -379,11 +471,14 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
   p.in_slice = NEW_ARRAY(c->scratch, bool, f->nvalues);
   find_pieces(&p);
   op_remove_attr(loop, AT_STAGES);
-  if (!p.n)
-    return;
-  prologue(&p);
-  steady_state(&p);
-  epilogue(&p);
+  if (p.n && c->notes)
+    print_schedule(&p);
+  if (p.n) {
+    prologue(&p);
+    steady_state(&p);
+    epilogue(&p);
+  }
+  prefetch_rest(&p);
 }
 
 typedef struct Loops { Ctx *c; VEC(Op *) list; } Loops;

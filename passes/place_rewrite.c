@@ -157,7 +157,7 @@ static void
 place_terminator(Place *p, Op *end)
 {
   const Op *owner = end->block->parent;
-  if (!owner || owner->code == OP_REDUCE)
+  if (!owner || op_is_fold(owner))
     return;
   for (u32 k = 0; k < owner->nresults; k++) {
     const Layout *l = carried_layout(p, owner, k);

@@ -281,8 +281,8 @@ add_mem(Place *p, Op *op, Var *v)
 {
   MemOp *m = NEW(p->c->scratch, MemOp);
   const Value *ptr = op_operand(op, op->code == OP_ASYNC_COPY ? 1 : 0);
-  u32 mask_at = op->code == OP_LOAD ? 1 : 2;
-  const Value *mask = op->code != OP_ATOMIC_CAS ? op_operand(op, mask_at) : NULL;
+  u32 mask_at = op->code == OP_LOAD ? 1 : op->code == OP_ATOMIC_CAS ? 3 : 2;
+  const Value *mask = op_operand(op, mask_at);
   m->op = op;
   m->at = ptr;
   m->ptr = &p->axes[ptr->id];
@@ -304,9 +304,9 @@ add_costs(Op *op, void *user)
   if (var == NO_VAR)
     return;
   Var *v = p->vars.data[var];
-  if (op->code == OP_REDUCE)
+  if (op_is_fold(op))
     vec_push(p->c->scratch, &v->reduces, op);
-  else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && op->code != OP_SHARED_LOAD && op->code != OP_SHARED_STORE)
+  else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && !(op->code >= OP_SHARED_LOAD && op->code <= OP_SHARED_ADD))
     add_mem(p, op, v);
   else if (is_elementwise(op))
     v->work += (u64)place_loop_weight(op->block);

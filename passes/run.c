@@ -59,12 +59,18 @@ now_ms(void)
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void
-dump(const Module *m, const PassOptions *o, const char *pass)
+static bool
+dumps(const PassOptions *o, const char *pass)
 {
-  if (!o->dump || !o->dump_after || (strcmp(o->dump_after, "all") && strcmp(o->dump_after, pass)))
+  return o->dump && o->dump_after && (!strcmp(o->dump_after, "all") || !strcmp(o->dump_after, pass));
+}
+
+static void
+dump(const Module *m, const PassOptions *o, const char *pass, const char *notes)
+{
+  if (!dumps(o, pass))
     return;
-  buf_printf(o->dump, "// after %s\n", pass);
+  buf_printf(o->dump, "// after %s\n%s", pass, notes);
   ir_print(o->dump, m, o->locs);
 }
 
@@ -84,15 +90,18 @@ run_one(Ctx *c, Module *m, const PassInfo *p, const PassOptions *o)
     return false;
   u32 errors = diag_errors(c);
   double start = now_ms();
+  Buf notes = {.arena = c->perm};
   c->pass = p->name;
+  c->notes = dumps(o, p->name) ? &notes : NULL;
   p->fn(c, m);
   c->pass = NULL;
+  c->notes = NULL;
   arena_reset(c->scratch);
   if (o->timing)
     buf_printf(o->timing, "%8.3f ms  %s\n", now_ms() - start, p->name);
   if (diag_errors(c) > errors || !verify(c, m, o, p->name))
     return false;
-  dump(m, o, p->name);
+  dump(m, o, p->name, buf_str(&notes));
   if (o->after)
     o->after(o->user, p->name, m);
   return true;

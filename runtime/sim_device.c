@@ -5,6 +5,7 @@
 #include "sim/sim.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -314,6 +315,14 @@ static const TilertDeviceInfo sim_info = {
   .threads_per_multiprocessor = 2048, .grid_max = {0x7fffffff, 65535, 65535}, .is_sim = 1,
 };
 
+/* Where a driver's vprintf goes, too. */
+static void
+print_stdout(void *user, const char *text, size_t n)
+{
+  (void)user;
+  fwrite(text, 1, n, stdout);
+}
+
 int
 sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
 {
@@ -328,6 +337,7 @@ sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
   so.max_instructions = o->sim_max_instructions;
   so.progress = o->progress;
   so.progress_user = o->progress_user;
+  so.print = print_stdout;
   if (sim_create(&so, &s->machine, &e)) {
     free(s);
     return sim_fail(&e, err);

@@ -10,6 +10,7 @@ config.test_source_root = os.path.join(config.source_root, "tests")
 here = config.test_source_root
 bin_dir = config.tilec_bin
 config.environment["PATH"] = bin_dir + os.pathsep + os.environ.get("PATH", "")
+config.environment["TILEC_CACHE"] = "0"   # tests compile
 for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

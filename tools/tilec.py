@@ -47,7 +47,7 @@ class _DeviceInfo(C.Structure):
                 ("shared_per_multiprocessor", C.c_uint32), ("registers_per_multiprocessor", C.c_uint32),
                 ("threads_per_multiprocessor", C.c_uint32), ("clock_khz", C.c_uint32), ("memory_clock_khz", C.c_uint32),
                 ("memory_bus_bits", C.c_uint32), ("memory", C.c_uint64), ("l2", C.c_uint64), ("grid_max", C.c_uint32 * 3),
-                ("is_sim", C.c_uint32)]
+                ("is_sim", C.c_uint32), ("driver", C.c_uint32)]
 
 
 class _Stats(C.Structure):
@@ -58,7 +58,7 @@ class _Stats(C.Structure):
 class _Info(C.Structure):
     _fields_ = [("compile_ms", C.c_double), ("load_ms", C.c_double), ("registers", C.c_uint32), ("local_bytes", C.c_uint32),
                 ("static_shared", C.c_uint32), ("dynamic_shared", C.c_uint32), ("threads", C.c_uint32), ("occupancy", C.c_uint32),
-                ("equal_1", C.c_uint64), ("divisible_16", C.c_uint64)]
+                ("equal_1", C.c_uint64), ("divisible_16", C.c_uint64), ("from_cache", C.c_uint32)]
 
 
 class _Bench(C.Structure):
@@ -67,7 +67,26 @@ class _Bench(C.Structure):
 
 class _JitOptions(C.Structure):
     _fields_ = [("size", C.c_size_t), ("target", C.c_char_p), ("no_specialisation", C.c_int), ("no_line_info", C.c_int),
-                ("import_path", _p), ("nimport_path", C.c_size_t)]
+                ("import_path", _p), ("nimport_path", C.c_size_t), ("no_cache", C.c_int), ("cache_dir", C.c_char_p),
+                ("cache_limit", C.c_uint64)]
+
+
+class _Param(C.Structure):
+    _fields_ = [("name", C.c_char * 64), ("type", C.c_char * 64), ("value", C.c_char * 128), ("kind", C.c_int32)]
+
+
+class _Trial(C.Structure):
+    _fields_ = [("config", C.c_char_p), ("why", C.c_char_p), ("compile_ms", C.c_double), ("load_ms", C.c_double), ("ms", C.c_double),
+                ("registers", C.c_uint32), ("local_bytes", C.c_uint32), ("shared", C.c_uint32)]
+
+
+_Progress = C.CFUNCTYPE(None, _p, C.c_char_p, C.c_size_t, C.c_size_t)
+_GridFn = C.CFUNCTYPE(C.c_int, _p, _p, C.POINTER(C.c_uint32))
+
+
+class _TuneOptions(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("force", C.c_int), ("threads", C.c_int), ("rep_ms", C.c_double), ("restore", C.c_uint64),
+                ("progress", _Progress), ("progress_user", _p)]
 
 
 def _load():
@@ -86,6 +105,12 @@ lib.tilec_version.restype = C.c_char_p
 for _f in ("tilert_device_close", "tilert_buffer_destroy", "tilejit_program_destroy", "tilejit_call_destroy", "tilert_stream_destroy"):
     getattr(lib, _f).argtypes, getattr(lib, _f).restype = [_p], None
 lib.tilert_buffer_address.argtypes = [_p]
+for _f in ("tilejit_tuning_count", "tilejit_tuning_chosen", "tilejit_kernel_param_count"):
+    getattr(lib, _f).argtypes, getattr(lib, _f).restype = [_p], C.c_size_t
+for _f in ("tilejit_tuning_trial", "tilejit_kernel_param"):
+    getattr(lib, _f).argtypes, getattr(lib, _f).restype = [_p, C.c_size_t], _p
+lib.tilejit_tuning_kernel.argtypes, lib.tilejit_tuning_kernel.restype = [_p], _p
+lib.tilejit_tuning_remembered.argtypes, lib.tilejit_tuning_free.argtypes, lib.tilejit_tuning_free.restype = [_p], [_p], None
 lib.tilert_device_info.argtypes = lib.tilejit_call_packed.argtypes = lib.tilejit_call_ptx.argtypes = [_p]
 lib.tilejit_call_launch.argtypes = [_p, _p, _p]
 
@@ -145,8 +170,8 @@ class Device:
         out.write(a)
         return out
 
-    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True):
-        return Program(self, path, text, name, target, specialise, line_info)
+    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None):
+        return Program(self, path, text, name, target, specialise, line_info, cache_dir)
 
 
 class Array:
@@ -194,9 +219,9 @@ def _arg(v):
 
 
 class Program:
-    def __init__(self, dev, path, text, name, target, specialise, line_info):
+    def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None):
         self.dev, self._h, e = dev, _p(), _Err()
-        o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0)
+        o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir), 0)
         if path is not None:
             _check(lib.tilejit_program_open(dev._h, _bytes(path), C.byref(o), C.byref(self._h), C.byref(e)), e)
         else:
@@ -215,12 +240,62 @@ class Program:
     def kernel(self, name=None, **defines):
         return Kernel(self, name, defines)
 
+    def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, **defines):
+        """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, or a
+        function from the kernel's const and type parameters (a dict) to one. restore: positions of arguments to be left as they are."""
+        errors = []
+
+        def grid_of(_, k, out):
+            try:
+                g = _grid(grid(Kernel(self, None, {}, handle=k).settings()) if callable(grid) else grid)
+                out[0], out[1], out[2] = g
+                return 0
+            except Exception as x:   # an exception cannot cross the C code: raised again below
+                errors.append(x)
+                return 1
+        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, sum(1 << i for i in restore), _Progress(), None)
+        a, t, e = (_Arg * max(len(args), 1))(*map(_arg, args)), _p(), _Err()
+        status = lib.tilejit_tune(self._h, _bytes(name), _defines(defines), C.c_size_t(len(defines)), None, _GridFn(grid_of), None, a,
+                                  C.c_size_t(len(args)), C.byref(o), C.byref(t), C.byref(e))
+        if errors:
+            lib.tilejit_tuning_free(t)
+            raise errors[0]
+        _check(status, e)
+        trials = [C.cast(lib.tilejit_tuning_trial(t, C.c_size_t(i)), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
+        k = Kernel(self, None, {}, handle=lib.tilejit_tuning_kernel(t))
+        k.trials = [{n: (v.decode() if isinstance(v := getattr(x, n), bytes) else v) for n, _ in _Trial._fields_} for x in trials]
+        k.config = k.trials[lib.tilejit_tuning_chosen(t)]["config"]
+        k.remembered = bool(lib.tilejit_tuning_remembered(t))
+        lib.tilejit_tuning_free(t)
+        return k
+
+
+def _defines(defines):
+    return (_Define * max(len(defines), 1))(*[_Define(k.encode(), str(v).encode()) for k, v in defines.items()])
+
+
+def _value(text):
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
 
 class Kernel:
-    def __init__(self, prog, name, defines):
-        self.prog, self._h, e = prog, _p(), _Err()
-        d = (_Define * max(len(defines), 1))(*[_Define(k.encode(), str(v).encode()) for k, v in defines.items()])
+    def __init__(self, prog, name, defines, handle=None):
+        self.prog, self._h, e = prog, _p(handle), _Err()
+        if handle:
+            return
+        d = _defines(defines)
         _check(lib.tilejit_kernel(prog._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(self._h), C.byref(e)), e)
+
+    def settings(self):
+        """The const and type parameters and what they are set to."""
+        n = lib.tilejit_kernel_param_count(self._h)
+        params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param)).contents for i in range(n)]
+        return {p.name.decode(): _value(p.value.decode()) for p in params if p.kind != 0}
 
     def __call__(self, grid, *args, stream=None):
         e, g, a = _Err(), _grid(grid), (_Arg * max(len(args), 1))(*map(_arg, args))

@@ -12,6 +12,7 @@
 #include "expr.h"
 #include "jit.h"
 #include "textfile.h"
+#include "tunetable.h"
 
 enum { ARGS_MAX = TILERT_MAX_PARAMS, EXIT_WRONG = 1, EXIT_MISUSE = 2 };
 
@@ -27,6 +28,8 @@ static const char usage[] =
   "  --save NAME=FILE.npy   write an argument after the run\n"
   "  --check NAME=ARRAY  compare an argument after the run; report the errors\n"
   "  --rtol=X --atol=X   tolerances of --check: |got - want| <= atol + rtol * |want| (default: by type)\n"
+  "  --tune              measure the configurations of the kernel's tune(...) clauses first, and run the fastest\n"
+  "  --retune            the same, even if the choice is known from an earlier run\n"
   "  --bench             time it: median, range and bytes of the arrays per second\n"
   "  --warmup=MS --rep=MS   time to spend on warming up and measuring (25 and 100)\n"
   "  --seed=N            of random arrays (0)\n"
@@ -49,7 +52,7 @@ typedef struct Run {
   Pairs values, defines, saves, checks;
   double rtol, atol, warmup_ms, rep_ms;
   uint64_t seed, max_instructions;
-  int bench, stats, ptx, no_specialise, threads, no_races;
+  int tune, retune, bench, stats, ptx, no_specialise, threads, no_races;
 
   TilertDevice *device;
   TilejitProgram *program;
@@ -179,7 +182,8 @@ add_import(Run *r, const char *dir)
 
 typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
-  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES
+  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES, OPT_TUNE,
+  OPT_RETUNE
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -188,7 +192,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--atol", OPT_ATOL, 1}, {"--warmup", OPT_WARMUP, 1}, {"--rep", OPT_REP, 1}, {"--seed", OPT_SEED, 1},
   {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0},
   {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
-  {"--no-races", OPT_NO_RACES, 0},
+  {"--no-races", OPT_NO_RACES, 0}, {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0},
 };
 
 static int
@@ -214,6 +218,8 @@ set_option(Run *r, Option option, const char *value)
   case OPT_PTX: r->ptx = 1; return 0;
   case OPT_NO_SPECIALISE: r->no_specialise = 1; return 0;
   case OPT_NO_RACES: r->no_races = 1; return 0;
+  case OPT_TUNE: r->tune = 1; return 0;
+  case OPT_RETUNE: r->tune = r->retune = 1; return 0;
   }
   return EXIT_MISUSE;
 }
@@ -487,6 +493,49 @@ set_grid(Run *r)
   return misuse("--grid has more than three components", r->grid_text);
 }
 
+/* ---- tuning ---- */
+
+static int
+grid_for(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  Run *r = user;
+  r->kernel = k;
+  int status = set_grid(r);
+  memcpy(grid, r->grid, sizeof r->grid);
+  return status;
+}
+
+/* Launches have written to the arrays: give them their first contents again. */
+static int
+reload(Run *r)
+{
+  TilertError e = {0};
+  for (size_t i = 0; i < r->nargs; i++)
+    if (r->buffers[i] && tilert_buffer_write(r->buffers[i], 0, r->arrays[i].data, tilert_buffer_size(r->buffers[i]), NULL, &e))
+      return failed(r, &e);
+  return 0;
+}
+
+static int
+tune_kernel(Run *r)
+{
+  TilertError e = {0};
+  TilejitTuning *t;
+  TilecDefine defines[ARGS_MAX];
+  TilejitTuneOptions o = {.size = sizeof o, .force = r->retune, .threads = r->threads};
+  int is_sim = tilert_device_info(r->device)->is_sim;
+  for (size_t i = 0; i < r->defines.n; i++)
+    defines[i] = (TilecDefine){r->defines.at[i].name, r->defines.at[i].value};
+  if (isatty(STDERR_FILENO))
+    o.progress = tunetable_progress;
+  if (tilejit_tune(r->program, r->kernel_name, defines, r->defines.n, NULL, grid_for, r, r->args, r->nargs, &o, &t, &e))
+    return failed(r, &e);
+  tunetable_print(stdout, t, is_sim);
+  int status = grid_for(r, tilejit_tuning_kernel(t), r->grid);
+  tilejit_tuning_free(t);
+  return status ? status : reload(r);
+}
+
 /* ---- running ---- */
 
 static void
@@ -499,7 +548,10 @@ print_table(const Run *r, const TilejitInfo *info)
   if (!d->is_sim)
     printf("regs     %u per thread, %u bytes spilled, %u blocks per multiprocessor\n", info->registers,
            info->local_bytes, info->occupancy);
-  printf("compile  %.2f ms to PTX, %.2f ms to load\n", info->compile_ms, info->load_ms);
+  if (info->from_cache)
+    printf("compile  from the cache in %.2f ms, %.2f ms to load\n", info->compile_ms, info->load_ms);
+  else
+    printf("compile  %.2f ms to PTX, %.2f ms to load\n", info->compile_ms, info->load_ms);
 }
 
 static void
@@ -664,7 +716,7 @@ run(Run *r)
   if (!status)
     status = set_args(r);
   if (!status)
-    status = set_grid(r);
+    status = r->tune ? tune_kernel(r) : set_grid(r);
   if (!status)
     status = compile_call(r);
   if (!status)

@@ -256,6 +256,47 @@ cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, Til
   return status;
 }
 
+/* The driver's own buffer holds the cubin until the link state goes. */
+static int
+assemble_current(CudaDevice *c, char *ptx, size_t len, void **out, size_t *outlen, char *log, size_t size, TilertError *err)
+{
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO};
+  void *values[] = {log, (void *)(uintptr_t)size, (void *)(uintptr_t)1}, *cubin = NULL;
+  CUlinkState link = NULL;
+  int status = TRY(c, LinkCreate, (3, options, values, &link));
+  if (!status)
+    status = TRY(c, LinkAddData, (link, CU_JIT_INPUT_PTX, ptx, len, "tilec", 0, NULL, NULL));
+  if (!status)
+    status = TRY(c, LinkComplete, (link, &cubin, outlen));
+  if (status == TILERT_E_DRIVER)
+    status = error_prefix(err, TILERT_E_MODULE, "%s", log);
+  if (!status && !(*out = malloc(*outlen ? *outlen : 1)))
+    status = error_no_memory(err);
+  if (!status)
+    memcpy(*out, cubin, *outlen);
+  if (link)
+    c->cu.LinkDestroy(link);
+  return status;
+}
+
+static int
+cuda_assemble(TilertDevice *d, char *ptx, size_t len, void **out, size_t *outlen, TilertError *err)
+{
+  enum { LOG = 8192 };
+  CudaDevice *c = cuda_of(d);
+  char *log = calloc(1, LOG);
+  int pushed;
+  if (!log)
+    return error_no_memory(err);
+  int status = enter(c, &pushed, err);
+  if (!status) {
+    status = assemble_current(c, ptx, len, out, outlen, log, LOG - 1, err);
+    leave(c, pushed);
+  }
+  free(log);
+  return status;
+}
+
 static void
 cuda_module_unload(TilertDevice *d, void *module)
 {
@@ -363,7 +404,7 @@ static const DeviceOps cuda_ops = {
   .stream_synchronize = cuda_stream_synchronize,
   .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,
   .event_synchronize = cuda_event_synchronize, .event_elapsed = cuda_event_elapsed,
-  .module_load = cuda_module_load, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
+  .module_load = cuda_module_load, .assemble = cuda_assemble, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
   .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .launch = cuda_launch,
 };
 
@@ -413,6 +454,9 @@ query(CudaDevice *c, TilertError *err)
   if (!status)
     status = TRY(c, DeviceTotalMem, (&memory, c->device));
   info->memory = memory;
+  if (!status)
+    status = TRY(c, DriverGetVersion, (&v));
+  info->driver = (uint32_t)v;
   if (!status)
     status = TRY(c, DeviceGetName, (info->name, (int)sizeof info->name, c->device));
   snprintf(info->target, sizeof info->target, "%s", target_name(info->capability_major, info->capability_minor));

@@ -562,17 +562,24 @@ inline_call(Decoder *d, const Func *f, const Sym *ret, size_t nret, const Sym *a
   d->here = here;
 }
 
+/* What the driver brings along; the instruction names its parameters in local memory. */
 static void
-call_external(Decoder *d, const Func *f)
+call_external(Decoder *d, const Func *f, const Sym *arg, size_t narg)
 {
-  bool is_assert = f->n == 12 && memcmp(f->s, "__assertfail", 12) == 0;
-  bool is_print = f->n == 7 && memcmp(f->s, "vprintf", 7) == 0;
-  if (is_assert) {
-    Insn *in = insn_emit(d, K_TRAP);
-    if (in)
-      in->sub = 2;
-  } else if (!is_print)
+  bool is_assert = f->n == 12 && memcmp(f->s, "__assertfail", 12) == 0 && narg == 5;
+  bool is_print = f->n == 7 && memcmp(f->s, "vprintf", 7) == 0 && narg == 2;
+  if (!is_assert && !is_print) {
     decode_fail(d, "function '%.*s' is defined elsewhere", (int)f->n, f->s);
+    return;
+  }
+  Insn *in = insn_emit(d, is_assert ? K_TRAP : K_WARP);
+  if (!in)
+    return;
+  in->sub = 2;
+  in->a = (uint32_t)arg[0].addr;
+  in->b = (uint32_t)arg[1].addr;
+  if (is_print)
+    in->fn.warp = sim_print;
 }
 
 /* A guarded call branches around the inlined body. */
@@ -591,7 +598,7 @@ call_function(Decoder *d, const Func *f, const Sym *ret, size_t nret, const Sym 
   if (f->has_body)
     inline_call(d, f, ret, nret, arg, narg);
   else
-    call_external(d, f);
+    call_external(d, f, arg, narg);
   if (skip != UINT32_MAX && !d->failed)
     d->code[skip].target = (uint32_t)d->ncode;
 }

@@ -397,7 +397,11 @@ static Next
 run_trap(Worker *k, Warp *w, const Insn *in, uint32_t m)
 {
   static const char *const texts[] = {"a trap was reached", "a breakpoint was reached", "a device assertion failed"};
-  worker_error(k, w, in, __builtin_ctz(m), SIM_E_TRAP, 0, "%s", texts[in->sub]);
+  char why[256] = "";
+  int lane = __builtin_ctz(m);
+  if (in->sub == 2 && sim_text(k, w, in, (uint32_t)lane, in->a, why, sizeof why))
+    return N_ERROR;
+  worker_error(k, w, in, lane, SIM_E_TRAP, 0, "%s%s%s", texts[in->sub], *why ? ": " : "", why);
   return N_ERROR;
 }
 

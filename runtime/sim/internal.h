@@ -192,6 +192,9 @@ struct Worker {
 int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int worker_error(Worker *k, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address,
                  const char *fmt, ...) __attribute__((format(printf, 7, 8)));
+/* print.c: the text that the pointer in local memory at param leads to, at most n bytes with the end; and vprintf. */
+int sim_text(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n);
+WarpFn sim_print;
 /* "file:line" or "PTX line n" of an instruction, into buf. */
 const char *sim_loc_text(const Worker *k, uint32_t pc, char *buf, size_t n);
 /* "(x,y,z)" of a thread of the block. */

@@ -48,6 +48,8 @@ typedef struct SimOptions {
   uint32_t shared_max;        /* bytes of shared memory a block may have; 0: 232448 (sm_90) */
   void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks); /* may be NULL; serialised */
   void *progress_user;
+  void (*print)(void *user, const char *text, size_t n); /* what kernels print; NULL: nowhere; serialised */
+  void *print_user;
 } SimOptions;
 
 /* What one launch did; all counts are over the whole grid. */

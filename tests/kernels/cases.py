@@ -3,6 +3,7 @@ import cases
 from cases import Case, Run, poisoned, launch, grid
 import numpy as np
 import tilec
+import language
 
 
 def source(dev, text, name=None, **defines):
@@ -130,6 +131,44 @@ def dots(dev, rng, m, n, k, dtype, warps):
     return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)])
 
 
+def f8_values(bits, mantissa):
+    """What the bytes of an 8-bit float mean; those used here are finite."""
+    b = bits.astype(int)
+    exponent, m, bias = b >> mantissa & (1 << 7 - mantissa) - 1, b & (1 << mantissa) - 1, (1 << 6 - mantissa) - 1
+    scale = np.where(exponent > 0, 2.0 ** (exponent - bias), 2.0 ** (1 - bias))
+    return np.where(b & 128, -1, 1) * scale * (m / (1 << mantissa) + (exponent > 0))
+
+
+def dots_8bit(dev, rng, dtype, stages, transposed, k=160):
+    """Products of bytes: exact in i32; 8-bit floats small enough that f32 sums are exact too."""
+    text = """kernel f(a: *T, b: *T, c: *TA, K: i32, sbk: i32, sbn: i32, type T = i8, type TA = i32, const STAGES = 1) warps(4) {
+      let m = arange(0, 64);
+      let n = arange(0, 32);
+      let k = arange(0, 64);
+      var acc = zeros([64, 32], TA);
+      for step in range(0, cdiv(K, 64), stages=STAGES) {
+        let left = K - step * 64;
+        let x = load(a + m[:, None] * K + (step * 64 + k)[None, :], mask=(k < left)[None, :], other=T(0));
+        let y = load(b + (step * 64 + k)[:, None] * sbk + n[None, :] * sbn, mask=(k < left)[:, None], other=T(0));
+        acc = dot(x, y, acc);
+      }
+      store(c + m[:, None] * 32 + n[None, :], acc);
+    }"""
+    def bytes_of(shape):
+        if dtype in ("i8", "u8"):
+            return rng.integers(*((-128, 128) if dtype == "i8" else (0, 256)), shape).astype(np.int8 if dtype == "i8" else np.uint8)
+        lo, hi = (40, 72) if dtype == "f8e4m3" else (52, 68)   # magnitudes around 1
+        return (rng.integers(lo, hi, shape) | rng.integers(0, 2, shape) << 7).astype(np.uint8)
+    a, b = bytes_of((64, k)), bytes_of((k, 32))
+    value = {"i8": lambda v: v.astype(int), "u8": lambda v: v.astype(int), "f8e4m3": lambda v: f8_values(v, 3), "f8e5m2": lambda v: f8_values(v, 2)}[dtype]
+    acc = "i32" if dtype in ("i8", "u8") else "f32"
+    c = poisoned(dev, (64, 32), acc)
+    stored = np.ascontiguousarray(b.T) if transposed else b
+    strides = (1, k) if transposed else (32, 1)
+    call = launch(source(dev, text, T=dtype, TA=acc, STAGES=stages), 1, dev.array(a, dtype), dev.array(stored, dtype), c, k, *strides)
+    return Run(call, [("c", c.numpy(), value(a) @ value(b), 0 if acc == "i32" else 1e-6)])
+
+
 def stages(dev, rng, k, stages, dtype="f16"):
     """The pipelined matmul with every depth and loops shorter than it, K ragged or not."""
     return cases.matmul(dev, rng, 64, 64, k, dtype, BM=64, BN=64, BK=32, STAGES=stages)
@@ -148,6 +187,35 @@ def row_pipeline(dev, rng, rows, n, stages):
     x, y = rng.standard_normal((rows, n), np.float32), poisoned(dev, (rows, n), "f32")
     call = launch(source(dev, text, BLOCK=1 << (n - 1).bit_length(), STAGES=stages), 3, dev.array(x), y, rows, n)
     return Run(call, [("y", y.numpy(), cases.softmax_reference(x), 1e-6)])
+
+
+def lookup_stages(dev, rng, n, stages, chain):
+    """Loads in a loop with stages that cannot be copied: 2-byte pieces, an index that is looked up (twice over), a mask with
+    another value; beside one that can."""
+    text = """kernel f(x: *f32, index: *i32, h: *f16, y: *f32, n: i32, rows: i32, const CHAIN = 1, const STAGES = 2) warps(1) {
+      let i = arange(0, 64);
+      var total = zeros([64], f32);
+      var at = index;
+      for k in range(0, n, stages=STAGES) {
+        var j = load(at + i, mask=i < 60, other=3);
+        for c in static_range(CHAIN) { j = load(index + j * 64 + i); }
+        let plain = load(x + k * 64 + i, mask=i < 62, other=1.5);
+        total += load(x + j * 64 + i) + f32(load(h + k * 64 + i * 3 % 64)) * plain;
+        at += 64;
+      }
+      store(y + i, total);
+    }"""
+    rows = max(n, 4)
+    x, h = rng.standard_normal((rows, 64), np.float32), rng.standard_normal((rows, 64), np.float32).astype(np.float16)
+    index, y = rng.integers(0, rows, (rows, 64), np.int32), poisoned(dev, 64, "f32")
+    call = launch(source(dev, text, CHAIN=chain, STAGES=stages), 1, dev.array(x), dev.array(index), dev.array(h), y, n, rows)
+    i, want = np.arange(64), np.zeros(64)
+    for k in range(n):
+        j = np.where(i < 60, index[k], 3)
+        for _ in range(chain):
+            j = index[j, i]
+        want = want + x[j, i] + h[k, i * 3 % 64].astype(float) * np.where(i < 62, x[k], 1.5)
+    return Run(call, [("y", y.numpy(), want, 1e-5)])
 
 
 def nested_stages(dev, rng, n, inner):
@@ -181,6 +249,8 @@ CASES = [
     both("shapes", shapes, grid(m=(16, 64), n=(32, 8), warps=(1, 4))),
     both("stages", stages, grid(k=(16, 32, 48, 64, 100, 512), stages=(1, 2, 3, 4)) + grid(k=(64, 100), stages=(3,), dtype=("bf16", "f32"))),
     both("row_pipeline", row_pipeline, grid(rows=(1, 2, 10), n=(128, 100), stages=(2, 3))),
+    both("lookup_stages", lookup_stages, grid(n=(0, 1, 2, 7), stages=(2, 4), chain=(0, 1, 2))),
     both("nested_stages", nested_stages, grid(n=(0, 1, 5), inner=(0, 1, 4))),
+    both("dots_8bit", dots_8bit, grid(dtype=("i8", "u8", "f8e4m3", "f8e5m2"), stages=(1, 3), transposed=(False, True))),
     both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4))),
-]
+] + language.CASES

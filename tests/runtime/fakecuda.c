@@ -142,6 +142,34 @@ cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, voi
   }
   *m = (CUmodule)(uintptr_t)1;
   fake.modules++;
+  fake.cubins += !memcmp(image, "\177ELF", 4);
+  return 0;
+}
+
+/* A cubin is "\177ELF" and the PTX. */
+static char cubin[4096] = "\177ELF";
+
+FAKE_FREE(cuDriverGetVersion, (int *v), *v = fake.driver_version, 0)
+FAKE(cuLinkCreate_v2, (unsigned n, int *options, void **values, CUlinkState *s), *s = (CUlinkState)(uintptr_t)7, 0)
+FAKE(cuLinkDestroy, (CUlinkState s), (void)s, 0)
+
+EXPORT CUresult
+cuLinkAddData_v2(CUlinkState s, int type, void *data, size_t size, const char *name, unsigned n, int *options, void **values)
+{
+  NEED_CONTEXT;
+  if (type != 1 || strstr(data, "reject me") || size > sizeof cubin - 4)
+    return 218;
+  memcpy(cubin + 4, data, size);
+  return 0;
+}
+
+EXPORT CUresult
+cuLinkComplete(CUlinkState s, void **out, size_t *size)
+{
+  NEED_CONTEXT;
+  *out = cubin;
+  *size = strlen(cubin) + 1;
+  fake.linked++;
   return 0;
 }
 

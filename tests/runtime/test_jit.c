@@ -224,6 +224,7 @@ main(void)
   TilejitOptions o = {.size = sizeof o, .no_specialisation = 1};
   void *lib = dlopen("libcuda.so.1", RTLD_NOW);
   CHECK(lib);
+  setenv("TILEC_CACHE", "0", 1);
   fake = ((FakeCuda *(*)(void))(uintptr_t)dlsym(lib, "fakecuda"))();
   fake->capability = 90;
   CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));

@@ -376,6 +376,8 @@ build_control(Builder *b, Value *n)
   ir_yield(&in, 1, &less);
   Value *cond = ir_cmp(b, "ne", op_result(loop), n);
   op_create(b, OP_ASSUME, 1, &cond, 0, NULL, 0);
+  op_set_str(op_create(b, OP_ASSERT, 1, &cond, 0, NULL, 0), AT_MESSAGE, "not n");
+  op_set_str(op_create(b, OP_PRINT, 2, (Value *[]){n, cond}, 0, NULL, 0), AT_MESSAGE, "100% \"n\"");
   Op *branch = ir_if(b, cond, 1, &n->type);
   for (int i = 0; i < 2; i++) {
     in = builder_at_end(b->func, branch->regions[i]);
@@ -391,6 +393,18 @@ build_reduce(Builder *b, Value *x, int axis)
   Value *sum = ir_binary(&in, OP_MAX, op->regions[0]->args[0], op->regions[0]->args[1]);
   ir_yield(&in, 1, &sum);
   return op_result(op);
+}
+
+static void
+build_exchanges(Builder *b, Value *x)
+{
+  Op *op = ir_scan(b, 1, &x, 1, true);
+  Builder in = builder_at_end(b->func, op->regions[0]);
+  Value *sum = ir_binary(&in, OP_MUL, op->regions[0]->args[0], op->regions[0]->args[1]);
+  ir_yield(&in, 1, &sum);
+  Op *swap = op_create(b, OP_BUTTERFLY, 1, op->results, 1, &x->type, 0);
+  op_set_int(swap, AT_AXIS, 0);
+  op_set_int(swap, AT_MASK, 6);
 }
 
 static void
@@ -429,6 +443,11 @@ build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
   ir_shared_slice(b, ir_shared_permute(b, one, (int[]){1, 0}), (i64[]){0, 8}, half);
   const Type *line = type_shared(c, DT_F32, 0, 1, flat, NULL, layout_reshape(c, l, 1, flat), 32, 4);
   op_create(b, OP_SHARED_RESHAPE, 1, &one, 1, &line, 0);
+  Value *index = ir_splat(b, ir_const_int(b, type_scalar(c, DT_I32), 3), type_with_elem(c, t, type_scalar(c, DT_I32)));
+  Op *gather = op_create(b, OP_SHARED_GATHER, 2, (Value *[]){one, index}, 1, &t, 0);
+  op_set_int(gather, AT_AXIS, 1);
+  Value *counts = ir_shared_alloc(b, type_shared(c, DT_F32, 0, 1, flat, NULL, layout_reshape(c, l, 1, flat), 0, 0));
+  op_create(b, OP_SHARED_ADD, 3, (Value *[]){counts, index, op_result(gather)}, 0, NULL, 0);
   const Type *bits = type_shared(c, DT_I32, 0, 2, square, NULL, l, 0, 0);
   op_create(b, OP_SHARED_CAST, 1, &one, 1, &bits, 0);
   op_create(b, OP_SHARED_FREE, 1, &row, 0, NULL, 0);
@@ -452,6 +471,7 @@ build_all(Ctx *c, bool place)
   index->type = type_with_layout(c, index->type, l1);
   build_memory(c, &b, p, index, ir_cmp(&b, "lt", index, ir_splat(&b, n, index->type)));
   Value *tile = ir_const_float(&b, type_tile(c, type_scalar(c, DT_F32), 2, square, l2), 0.25);
+  build_exchanges(&b, tile);
   Value *row = build_reduce(&b, tile, 0), *all = build_reduce(&b, row, 0);
   ir_splat(&b, all, tile->type);
   Value *wide = ir_broadcast(&b, ir_expand_dims(&b, row, 0), square);

@@ -1,0 +1,170 @@
+/* lower_gather.c - elements found by run-time indices in shared buffers, and exchanges of elements within a tile.
+ *
+ * The offset of an element is linear in its coordinates. So it is the exclusive-or of what the thread, the register and
+ * the index contribute; an index is kept inside the buffer's padded extent, so that a wrong one reads some element.
+ */
+#include "gen.h"
+
+#define B g->b
+
+/* ---- by index ---- */
+
+typedef struct Gather {
+  Buffer buf;
+  Held *h;                  /* of the indices */
+  int axis;
+  u32 extent_bits;
+  Val thread;               /* its part of the offset */
+  u32 thread_mask;
+} Gather;
+
+/* The offset of what flat index `flat` of the indices' layout has beside the axis. */
+static u32
+beside_axis(const Gather *x, u32 flat)
+{
+  u32 coord[MAX_RANK];
+  layout_coords(x->h->l, flat, coord);
+  coord[x->axis] = 0;
+  return layout_shared_offset(x->buf.smem, layout_flat(x->buf.smem, coord));
+}
+
+static Gather
+gather_new(Gen *g, const Op *op, int axis)
+{
+  Gather x = {.buf = gen_buffer(g, op_operand(op, 0)), .h = held_get(g, op_operand(op, 1)->type->layout), .axis = axis};
+  u32 cols[LAYOUT_MAX_BITS];
+  x.extent_bits = log2_u32(next_pow2(op_operand(op, 0)->type->shape[axis]));
+  for (u32 i = 0; i < x.h->thread_bits; i++) {
+    cols[i] = beside_axis(&x, x.h->thread[i]);
+    x.thread_mask |= cols[i];
+  }
+  x.thread = gen_thread_linear(g, cols, x.h->thread_bits);
+  return x;
+}
+
+/* What the index adds: its bits that move up by the same number of places go together. */
+static Val
+index_offset(Gen *g, const Gather *x, Val index)
+{
+  u32 cols[LAYOUT_MAX_BITS], coord[MAX_RANK] = {0};
+  Val sum = gen_u32(g, 0);
+  for (u32 i = 0; i < x->extent_bits; i++) {
+    coord[x->axis] = 1u << i;
+    cols[i] = layout_shared_offset(x->buf.smem, layout_flat(x->buf.smem, coord));
+  }
+  for (int d = -LAYOUT_MAX_BITS; d < LAYOUT_MAX_BITS; d++) {
+    u32 mask = 0;
+    for (int i = 0; i < (int)x->extent_bits; i++)
+      if (i + d >= 0 && i + d < LAYOUT_MAX_BITS && cols[i] >> (i + d) & 1)
+        mask |= 1u << i;
+    if (!mask)
+      continue;
+    Val bits = LLVMBuildAnd(B, index, gen_u32(g, mask), "");
+    bits = d >= 0 ? LLVMBuildShl(B, bits, gen_u32(g, (u32)d), "") : LLVMBuildLShr(B, bits, gen_u32(g, (u32)-d), "");
+    sum = LLVMBuildXor(B, sum, bits, "");
+  }
+  return sum;
+}
+
+/* A pointer to the element that register r's index means. */
+static Val
+element(Gen *g, const Gather *x, u32 r, Val index)
+{
+  const Buffer *b = &x->buf;
+  Val off = gen_xor_const(g, x->thread, x->thread_mask, beside_axis(x, x->h->flat[r]) ^ b->off);
+  off = LLVMBuildXor(B, off, index_offset(g, x, index), "");
+  if (b->pad_every) {
+    Val rows = LLVMBuildLShr(B, off, gen_u32(g, log2_u32(b->pad_every)), "");
+    off = LLVMBuildAdd(B, off, LLVMBuildMul(B, rows, gen_u32(g, b->pad), ""), "");
+  }
+  off = LLVMBuildMul(B, off, gen_u32(g, b->bytes), "");
+  return gen_shared(g, b->base ? LLVMBuildAdd(B, off, b->base, "") : off, b->at);
+}
+
+void
+lower_SHARED_GATHER(Gen *g, const Op *op)
+{
+  Gather x = gather_new(g, op, (int)op_int(op, AT_AXIS, 0));
+  const Val *index = gen_regs(g, op_operand(op, 1));
+  Words w = words_for(g, x.buf.d, false, 1);
+  Val *out = gen_new(g, op_result(op));
+  for (u32 r = 0; r < x.h->regs; r++) {
+    Val word;
+    if (x.h->rep[r] != r)
+      continue;
+    words_load(g, &w, element(g, &x, r, index[r]), x.buf.bytes, &word);
+    words_unpack(g, &w, &word, &out[r]);
+  }
+  gen_share(g, op_result(op));
+}
+
+/* Of the threads that hold copies of an element one adds it. */
+void
+lower_SHARED_ADD(Gen *g, const Op *op)
+{
+  Gather x = gather_new(g, op, 0);
+  const Type *t = op_operand(op, 1)->type;
+  const Val *index = gen_regs(g, op_operand(op, 1)), *v = gen_regs(g, op_operand(op, 2));
+  const Val *mask = op_operand(op, 3) ? gen_regs(g, op_operand(op, 3)) : NULL;
+  LLVMAtomicRMWBinOp add = dtype_is_float(x.buf.d) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+  for (u32 r = 0; r < x.h->regs; r++) {
+    if (x.h->rep[r] != r)
+      continue;
+    Val when = gen_and(g, held_owner(g, x.h), gen_and(g, held_inside(g, x.h, t, r), mask ? mask[r] : NULL));
+    LLVMBasicBlockRef after = gen_if(g, when);
+    LLVMBuildAtomicRMW(B, add, element(g, &x, r, index[r]), v[r], LLVMAtomicOrderingMonotonic, 0);
+    gen_end_if(g, after);
+  }
+}
+
+/* ---- within a tile ---- */
+
+static Val
+slot(Gen *g, const SwapPlan *p, u32 r, u32 bytes, bool other, u32 at)
+{
+  Val t = other ? LLVMBuildXor(B, g->tid, gen_u32(g, p->thread), "") : g->tid;
+  Val off = LLVMBuildMul(B, t, gen_u32(g, bytes), "");
+  return gen_shared(g, off, at + (u64)r * g->func->warps * LANES * bytes);
+}
+
+/* Through scratch memory: every thread writes its registers, and reads those of the thread that has what it wants. */
+static void
+swap_warps(Gen *g, const Op *op, const SwapPlan *p, const Held *h, const Val *in, Val *out)
+{
+  DType d = op_result(op)->type->dt;
+  u32 bytes = type_elem_bytes(op_result(op)->type), at = (u32)op_int(op, AT_SCRATCH, 0);
+  Words w = words_for(g, d, type_is_ptr(op_result(op)->type), 1);
+  Val word;
+  for (u32 r = 0; r < h->regs; r++)
+    if (h->rep[r] == r) {
+      words_pack(g, &w, &in[r], &word);
+      words_store(g, &w, slot(g, p, r, bytes, false, at), bytes, &word);
+    }
+  gen_barrier(g);
+  for (u32 r = 0; r < h->regs; r++)
+    if (h->rep[r] == r) {
+      words_load(g, &w, slot(g, p, h->rep[r ^ p->reg], bytes, true, at), bytes, &word);
+      words_unpack(g, &w, &word, &out[r]);
+    }
+}
+
+void
+lower_BUTTERFLY(Gen *g, const Op *op)
+{
+  const Value *x = op_operand(op, 0);
+  const Held *h = held_get(g, x->type->layout);
+  const Val *in = gen_regs(g, x);
+  Val *out = gen_new(g, op_result(op));
+  SwapPlan p;
+  scratch_butterfly(op, &p);
+  if (p.bytes && !gen_scratch(g, op, p.bytes)) {
+    gen_poison(g, op_result(op));
+    return;
+  }
+  if (p.bytes)
+    swap_warps(g, op, &p, h, in, out);
+  for (u32 r = 0; r < h->regs && !p.bytes; r++)
+    if (h->rep[r] == r)
+      out[r] = p.thread ? gen_shuffle_xor(g, in[r ^ p.reg], p.thread) : in[r ^ p.reg];
+  gen_share(g, op_result(op));
+}

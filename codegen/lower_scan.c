@@ -1,0 +1,354 @@
+/* lower_scan.c - scans along an axis: what each element folds to together with all before it.
+ *
+ * The axis is taken bit by bit, lowest first. When bits below k are done, the elements form aligned runs of 2^k; of each a
+ * thread knows the fold `total` of the whole run, and of each of its chunks what comes before it in its run, `before`.
+ * Bit k joins runs in pairs: the upper one's `before` gets the lower one's total in front, and the totals are folded.
+ * The lower one's total is in another register, in another lane (a shuffle) or in other warps (scratch memory; bits of
+ * warps that follow each other take one round). The first bits, as far as they are registers, are done in the thread one
+ * element after the other; what they span is a chunk, and `before` meets its elements only at the end.
+ *
+ * A reverse scan is the same with every bit of the axis complemented. Padding then comes first, and takes no part: where
+ * the operation has a neutral value it becomes that, otherwise partials say whether they hold anything.
+ */
+#include "fold.h"
+
+#define B g->b
+
+typedef struct Scan {
+  Fold f;
+  ScanPlan plan;
+  bool reverse;
+  u32 chunk;                  /* register bits inside a chunk */
+  u32 done;                   /* register bits above it that are done */
+  Part *parts;                /* by register: fold of its chunk up to it */
+  Part *total, *before;       /* by chunk: its lowest register; total is kept at that of the run */
+  bool *any;                  /* before holds something */
+} Scan;
+
+static bool
+is_real(const Scan *s, u32 r)
+{
+  return s->f.h->rep[r] == r;
+}
+
+static bool
+is_chunk(const Scan *s, u32 r)
+{
+  return is_real(s, r) && !(r & s->chunk);
+}
+
+/* The chunk that keeps the total of c's run. */
+static u32
+leader(const Scan *s, u32 c)
+{
+  return c & ~s->done;
+}
+
+static Part
+leaf(Gen *g, const Scan *s, u32 r)
+{
+  const Fold *f = &s->f;
+  const Type *t = op_operand(f->op, 0)->type;
+  Val in = s->reverse && f->padded ? held_inside_dim(g, f->h, t, r, (int)f->axis) : NULL;
+  Part p = {.valid = f->known ? NULL : in};
+  for (u32 k = 0; k < f->n; k++)
+    p.v[k] = gen_regs(g, op_operand(f->op, k))[r];
+  if (in && f->known)
+    p.v[0] = LLVMBuildSelect(B, in, p.v[0], fold_identity(g, f, t->dt), "");
+  return p;
+}
+
+/* p where cond holds, else nothing. */
+static Part
+only_if(Gen *g, const Scan *s, Part p, Val cond)
+{
+  if (s->f.known)
+    p.v[0] = LLVMBuildSelect(B, cond, p.v[0], fold_identity(g, &s->f, op_operand(s->f.op, 0)->type->dt), "");
+  else
+    p.valid = gen_and(g, cond, p.valid);
+  return p;
+}
+
+static Part
+choose(Gen *g, const Scan *s, Val cond, const Part *a, const Part *b)
+{
+  Part p = {.valid = NULL};
+  for (u32 k = 0; k < s->f.n; k++)
+    p.v[k] = LLVMBuildSelect(B, cond, a->v[k], b->v[k], "");
+  if (a->valid)
+    p.valid = LLVMBuildSelect(B, cond, a->valid, b->valid, "");
+  return p;
+}
+
+static void
+put_before(Gen *g, Scan *s, u32 c, Part p)
+{
+  if (s->any[c])
+    fold_combine(g, &s->f, &p, &s->before[c]);
+  s->before[c] = p;
+  s->any[c] = true;
+}
+
+/* ---- in the thread ---- */
+
+/* The register bits of a position inside a chunk, counted in the order of the scan. */
+static u32
+chunk_reg(const Scan *s, u32 bits, u32 position)
+{
+  u32 r = 0;
+  for (u32 k = 0; k < bits; k++)
+    if ((position >> k & 1) != s->reverse)
+      r |= 1u << s->plan.index[k];
+  return r;
+}
+
+/* All chunks, one element after the other; gives how many bits of the axis that did. */
+static u32
+scan_chunks(Gen *g, Scan *s)
+{
+  u32 bits = 0;
+  for (; bits < s->plan.bits && s->plan.owner[bits] == IN_REG; bits++)
+    s->chunk |= 1u << s->plan.index[bits];
+  for (u32 c = 0; c < s->f.h->regs; c++) {
+    if (!is_chunk(s, c))
+      continue;
+    Part sum = leaf(g, s, c | chunk_reg(s, bits, 0));
+    s->parts[c | chunk_reg(s, bits, 0)] = sum;
+    for (u32 i = 1; i < 1u << bits; i++) {
+      u32 r = c | chunk_reg(s, bits, i);
+      Part next = leaf(g, s, r);
+      fold_combine(g, &s->f, &sum, &next);
+      s->parts[r] = sum;
+    }
+    s->total[c] = sum;
+  }
+  return bits;
+}
+
+/* ---- one bit more ---- */
+
+static void
+join_registers(Gen *g, Scan *s, u32 bit)
+{
+  for (u32 c = 0; c < s->f.h->regs; c++)
+    if (is_chunk(s, c) && (c >> bit & 1) != s->reverse)
+      put_before(g, s, c, s->total[leader(s, c) ^ 1u << bit]);
+  for (u32 c = 0; c < s->f.h->regs; c++)
+    if (is_chunk(s, c) && leader(s, c) == c && !(c >> bit & 1)) {
+      u32 low = s->reverse ? c | 1u << bit : c;
+      Part sum = s->total[low];
+      fold_combine(g, &s->f, &sum, &s->total[low ^ 1u << bit]);
+      s->total[c] = sum;
+    }
+  s->done |= 1u << bit;
+}
+
+static Part
+shuffled(Gen *g, const Scan *s, const Part *p, u32 lanes)
+{
+  Part other = {.valid = NULL};
+  for (u32 k = 0; k < s->f.n; k++)
+    other.v[k] = gen_shuffle_xor(g, p->v[k], lanes);
+  if (p->valid)
+    other.valid = gen_shuffle_xor(g, p->valid, lanes);
+  return other;
+}
+
+static void
+join_lanes(Gen *g, Scan *s, u32 bit, bool last)
+{
+  Val first = gen_thread_zero(g, 1u << bit), upper = s->reverse ? first : LLVMBuildNot(B, first, "");
+  for (u32 l = 0; l < s->f.h->regs; l++) {
+    if (!is_chunk(s, l) || leader(s, l) != l)
+      continue;
+    Part mine = s->total[l], other = shuffled(g, s, &mine, 1u << bit), lower = only_if(g, s, other, upper);
+    for (u32 c = l; c < s->f.h->regs; c++)
+      if (is_chunk(s, c) && leader(s, c) == l)
+        put_before(g, s, c, lower);
+    if (last)
+      continue;
+    Part a = s->f.known ? mine : choose(g, s, upper, &other, &mine), b = s->f.known ? other : choose(g, s, upper, &mine, &other);
+    fold_combine(g, &s->f, &a, &b);
+    s->total[l] = a;
+  }
+}
+
+/* ---- across warps ---- */
+
+typedef struct Round { u32 k, warps, base[FOLD_OPERANDS + 1], at; } Round;
+
+/* A flat index without the axis bits that the round's end leaves behind, times its warps: see ScanPlan. */
+static u32
+element_of(const Scan *s, const Round *r, u32 flat)
+{
+  u32 shift = s->f.h->shift[s->f.axis], low = flat & ((1u << shift) - 1);
+  return ((flat >> (shift + r->k + r->warps)) << shift | low) << r->warps;
+}
+
+static Val
+total_offset(Gen *g, const Scan *s, const Round *r, u32 chunk, u32 bytes, bool write)
+{
+  u32 cols[LAYOUT_MAX_BITS], mask = 0, shift = s->f.h->shift[s->f.axis];
+  for (u32 i = 0; i < s->f.h->thread_bits; i++) {
+    u32 flat = s->f.h->thread[i], position = flat >> (shift + r->k) & ((1u << r->warps) - 1);
+    bool along = flat & s->f.axis_mask;
+    cols[i] = (element_of(s, r, flat) | (write && along ? position : 0)) * bytes;
+    mask |= cols[i];
+  }
+  return gen_xor_const(g, gen_thread_linear(g, cols, s->f.h->thread_bits), mask, element_of(s, r, s->f.h->flat[chunk]) * bytes);
+}
+
+static DType
+plane_dtype(const Scan *s, u32 k)
+{
+  return k < s->f.n ? op_operand(s->f.op, k)->type->dt : DT_I1;
+}
+
+static void
+write_totals(Gen *g, const Scan *s, const Round *r)
+{
+  u32 silent = s->f.h->free_threads;
+  for (u32 k = 0; k < r->k; k++)
+    if (s->plan.owner[k] != IN_REG)
+      silent |= 1u << (s->plan.index[k] + (s->plan.owner[k] == IN_WARP ? LANE_BITS : 0));
+  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, silent));
+  for (u32 l = 0; l < s->f.h->regs; l++) {
+    if (!is_chunk(s, l) || leader(s, l) != l)
+      continue;
+    for (u32 k = 0; k < s->f.n + (s->total[l].valid != NULL); k++) {
+      Words w = words_for(g, plane_dtype(s, k), false, 1);
+      u32 bytes = dtype_bytes(plane_dtype(s, k));
+      Val word;
+      words_pack(g, &w, k < s->f.n ? &s->total[l].v[k] : &s->total[l].valid, &word);
+      words_store(g, &w, gen_shared(g, total_offset(g, s, r, l, bytes, true), r->at + r->base[k]), bytes, &word);
+    }
+  }
+  gen_end_if(g, after);
+}
+
+static Part
+read_total(Gen *g, const Scan *s, const Round *r, u32 l, u32 position)
+{
+  Part p = {.valid = NULL};
+  for (u32 k = 0; k < s->f.n + (s->total[l].valid != NULL); k++) {
+    Words w = words_for(g, plane_dtype(s, k), false, 1);
+    u32 bytes = dtype_bytes(plane_dtype(s, k));
+    Val word;
+    words_load(g, &w, gen_shared(g, total_offset(g, s, r, l, bytes, false), r->at + r->base[k] + position * bytes), bytes, &word);
+    words_unpack(g, &w, &word, k < s->f.n ? &p.v[k] : &p.valid);
+  }
+  return p;
+}
+
+/* This thread's warps' position in the round, in the order of the scan. */
+static Val
+my_position(Gen *g, const Scan *s, const Round *r)
+{
+  u32 cols[LAYOUT_MAX_BITS] = {0}, all = (1u << r->warps) - 1;
+  for (u32 i = 0; i < r->warps; i++)
+    cols[s->plan.index[r->k + i] + LANE_BITS] = 1u << i;
+  return gen_xor_const(g, gen_thread_linear(g, cols, s->f.h->thread_bits), all, s->reverse ? all : 0);
+}
+
+static void
+join_warps(Gen *g, Scan *s, const Round *r, bool last)
+{
+  u32 n = 1u << r->warps;
+  write_totals(g, s, r);
+  gen_barrier(g);
+  Val mine = my_position(g, s, r);
+  for (u32 l = 0; l < s->f.h->regs; l++) {
+    if (!is_chunk(s, l) || leader(s, l) != l)
+      continue;
+    Part lower = fold_nothing(g, &s->f), sum = lower;
+    for (u32 i = 0; i + last < n; i++) {
+      Part next = read_total(g, s, r, l, s->reverse ? n - 1 - i : i);
+      Part seen = only_if(g, s, next, LLVMBuildICmp(B, LLVMIntUGT, mine, gen_u32(g, i), ""));
+      if (i) fold_combine(g, &s->f, &lower, &seen);
+      else lower = seen;
+      if (i) fold_combine(g, &s->f, &sum, &next);
+      else sum = next;
+    }
+    for (u32 c = l; c < s->f.h->regs; c++)
+      if (is_chunk(s, c) && leader(s, c) == l)
+        put_before(g, s, c, lower);
+    s->total[l] = sum;
+  }
+}
+
+/* ---- the op ---- */
+
+static Scan
+scan_new(Gen *g, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type;
+  Scan s = {.f = {.op = op, .n = op->noperands, .axis = (u32)op_int(op, AT_AXIS, 0)}, .reverse = op_int(op, AT_REVERSE, 0) != 0};
+  Fold *f = &s.f;
+  f->h = held_get(g, t->layout);
+  f->axis_mask = ((1u << t->layout->out_bits[f->axis]) - 1) << f->h->shift[f->axis];
+  f->padded = !is_pow2(t->shape[f->axis]);
+  fold_find_operation(f);
+  s.parts = NEW_ARRAY(g->arena, Part, f->h->regs);
+  s.total = NEW_ARRAY(g->arena, Part, f->h->regs);
+  s.before = NEW_ARRAY(g->arena, Part, f->h->regs);
+  s.any = NEW_ARRAY(g->arena, bool, f->h->regs);
+  return s;
+}
+
+static void
+join_all(Gen *g, Scan *s, u32 k)
+{
+  bool written = false;
+  while (k < s->plan.bits) {
+    Round r = {.k = k, .warps = 1, .at = (u32)op_int(s->f.op, AT_SCRATCH, 0)};
+    if (s->plan.owner[k] == IN_REG) {
+      join_registers(g, s, s->plan.index[k]);
+    } else if (s->plan.owner[k] == IN_LANE) {
+      join_lanes(g, s, s->plan.index[k], k + 1 == s->plan.bits);
+    } else {
+      scratch_scan_round(s->f.op, &s->plan, k, &r.warps, r.base);
+      if (written)
+        gen_barrier(g);
+      join_warps(g, s, &r, k + r.warps == s->plan.bits);
+      written = true;
+    }
+    k += r.warps;
+  }
+}
+
+static void
+finish(Gen *g, const Scan *s)
+{
+  for (u32 r = 0; r < s->f.h->regs; r++) {
+    u32 c = r & ~s->chunk;
+    if (is_real(s, r) && s->any[c]) {
+      Part all = s->before[c];
+      fold_combine(g, &s->f, &all, &s->parts[r]);
+      s->parts[r] = all;
+    }
+  }
+  for (u32 k = 0; k < s->f.n; k++) {
+    const Value *v = s->f.op->results[k];
+    Val *out = gen_new(g, v);
+    for (u32 r = 0; r < s->f.h->regs; r++)
+      out[r] = is_real(s, r) ? s->parts[r].v[k] : LLVMGetPoison(gen_type(g, v->type));
+    gen_share(g, v);
+  }
+}
+
+void
+lower_SCAN(Gen *g, const Op *op)
+{
+  Scan s = scan_new(g, op);
+  bool simple = scratch_scan(op, &s.plan);
+  if (s.f.n > FOLD_OPERANDS || !simple) {
+    gen_unsupported(g, op, s.f.n > FOLD_OPERANDS ? "a scan of more than 16 tiles at once" :
+                    "a scan over a layout that mixes the axis with another dimension or with itself");
+  } else if (!s.plan.bytes || gen_scratch(g, op, s.plan.bytes)) {
+    join_all(g, &s, scan_chunks(g, &s));
+    finish(g, &s);
+    return;
+  }
+  for (u32 k = 0; k < op->nresults; k++)
+    gen_poison(g, op->results[k]);
+}

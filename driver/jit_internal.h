@@ -1,0 +1,82 @@
+/* jit_internal.h - what the files of the JIT share. */
+#ifndef TILEC_JIT_INTERNAL_H
+#define TILEC_JIT_INTERNAL_H
+#include "cache.h"
+#include "jit.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { BUCKETS = 64 };
+
+typedef struct Form {
+  struct Form *next;
+  uint64_t equal_1, divisible_16;
+  char *ptx;
+  TilertModule *module;
+  TilertKernel *kernel;
+  double compile_ms, load_ms;
+  int from_cache;
+} Form;
+
+struct TilejitKernel {
+  TilejitKernel *next;
+  TilejitProgram *program;
+  char name[TILERT_NAME_MAX];
+  TilecDefine *defines;                          /* their text is ours */
+  size_t ndefines;
+  TilejitParam *params;
+  size_t nparams;
+  const TilejitParam *args[TILERT_MAX_PARAMS];   /* the params that launches pass */
+  size_t nargs;
+  uint64_t integers, pointers;                   /* which args are of these types */
+  uint64_t sources[2];                           /* of the texts it was described from (TilecResult) */
+  _Atomic(Form *) forms[BUCKETS];
+  atomic_size_t nforms;
+  pthread_mutex_t lock;                          /* held while compiling */
+};
+
+/* A remembered choice of tuning. */
+typedef struct Choice { struct Choice *next; CacheKey key; char *config; } Choice;
+
+struct TilejitProgram {
+  TilertDevice *device;
+  char *name, *text, *target, *description, *diagnostics;
+  char **import_path;
+  size_t len, nimport_path;
+  int specialise, line_info;
+  Cache *cache;                                  /* NULL: none */
+  TilejitKernel *kernels;
+  Choice *choices;
+  pthread_mutex_t lock;                          /* of kernels; held while describing one */
+  pthread_mutex_t words;                         /* of diagnostics; taken last */
+};
+
+struct TilejitCall {
+  TilejitKernel *kernel;
+  const Form *form;
+  TilertLaunch *launch;
+};
+
+/* ---- jit.c ---- */
+int jit_fail(TilertError *err, int status, const char *message);
+int jit_fail_about(TilertError *err, const TilejitKernel *k, const char *message, const char *name);
+int jit_no_memory(TilertError *err);
+double jit_now_ms(void);
+char *jit_copy_text(const char *text, size_t len);
+TilecOptions jit_compile_options(const TilejitProgram *p);
+/* The status of a compilation; keeps what it says for tilejit_program_diagnostics. r NULL: out of memory. */
+int jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err);
+void jit_keep_diagnostics(TilejitProgram *p, const char *text);   /* "": what was said before stays */
+void jit_forget_diagnostics(TilejitProgram *p);
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. */
+int jit_describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err);
+
+/* ---- jit_form.c ---- */
+/* The compiled, loaded form for these arguments, in the kernel's order. */
+int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err);
+void jit_form_destroy(Form *f);
+typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
+Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);
+/* Pieces of a key that forms and choices share: build, sources, kernel, target, device, defines. 0: nothing may be kept. */
+int jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out);
+#endif

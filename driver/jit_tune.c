@@ -1,0 +1,543 @@
+/* jit_tune.c - measure a kernel's configurations and remember the fastest.
+ *
+ * 1. The kernel's description lists the configurations ("tune BM=64 warps=4"); one that is fixed by its condition is out.
+ * 2. Each is a kernel with its own defines. Threads compile them; what does not compile or load here (too much shared
+ *    memory, too many threads) is out, with the reason.
+ * 3. All that is left is timed briefly; the best third, at least three, twice more for longer, in turns, so that a drift of the
+ *    clock meets all of them. The least median wins.
+ * 4. The choice is kept under a key made like a compiled form's, with the values of the key(...) arguments.
+ *
+ * On the simulator times mean nothing: there the fewest warp instructions win, which is the same every time. */
+#include "jit_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 64, FINALISTS_MIN = 3, ROUNDS = 2 };
+
+typedef struct Candidate {
+  TilejitTrial trial;
+  char *config, *why;                /* what trial points to */
+  TilecDefine *defines;
+  size_t ndefines;
+  char *words;                       /* the defines' text */
+  TilejitKernel *kernel;
+  TilejitCall *call;
+  uint32_t grid[3];
+  int status;                        /* of compiling */
+  TilertError error;
+} Candidate;
+
+struct TilejitTuning {
+  Candidate *all;
+  size_t n, chosen;
+  int remembered;
+};
+
+typedef struct Tune {
+  TilejitProgram *program;
+  TilejitKernel *base;               /* with the caller's defines alone */
+  TilertStream *stream;
+  TilejitGrid grid;
+  void *user;
+  const TilertArg *args;
+  size_t nargs;
+  TilejitTuneOptions o;
+  TilejitTuning *t;
+  uint64_t key_args;                 /* by argument */
+  TilertBuffer *saved[TILERT_MAX_PARAMS];
+  TilertError *err;
+} Tune;
+
+/* ---- listing ---- */
+
+static int
+reject(Tune *u, Candidate *c, const char *why)
+{
+  size_t n = strcspn(why, "\n");
+  free(c->why);
+  c->why = jit_copy_text(why, n);
+  c->trial.why = c->why;
+  return c->why ? TILERT_OK : jit_no_memory(u->err);
+}
+
+/* The caller's defines, then those of the configuration: items of words, parted by tabs. */
+static int
+candidate_defines(Tune *u, Candidate *c)
+{
+  size_t most = u->base->ndefines + 1;
+  for (const char *s = c->words; *s; s++)
+    most += *s == '\t';
+  c->defines = calloc(most, sizeof *c->defines);
+  if (!c->defines)
+    return jit_no_memory(u->err);
+  for (; c->ndefines < u->base->ndefines; c->ndefines++)
+    c->defines[c->ndefines] = u->base->defines[c->ndefines];
+  char *rest = NULL;
+  for (char *item = strtok_r(c->words, "\t", &rest); item; item = strtok_r(NULL, "\t", &rest)) {
+    char *eq = strchr(item, '=');
+    if (!eq)
+      continue;
+    *eq = 0;
+    c->defines[c->ndefines++] = (TilecDefine){item, eq + 1};
+  }
+  return TILERT_OK;
+}
+
+static int
+candidate_add(Tune *u, const char *items, size_t len, int skip)
+{
+  Candidate *grown = realloc(u->t->all, (u->t->n + 1) * sizeof *grown);
+  if (!grown)
+    return jit_no_memory(u->err);
+  u->t->all = grown;
+  Candidate *c = &grown[u->t->n++];
+  memset(c, 0, sizeof *c);
+  c->config = jit_copy_text(items, len);
+  c->words = jit_copy_text(items, len);
+  if (!c->config || !c->words)
+    return jit_no_memory(u->err);
+  for (char *s = c->config; (s = strchr(s, '\t')) != NULL; )
+    *s = ' ';
+  c->trial.config = c->config;
+  int status = candidate_defines(u, c);
+  return !status && skip ? reject(u, c, "its condition is false") : status;
+}
+
+static void
+key_add(Tune *u, const char *name, size_t len)
+{
+  for (size_t i = 0; i < u->base->nargs; i++)
+    if (strlen(u->base->args[i]->name) == len && !memcmp(u->base->args[i]->name, name, len))
+      u->key_args |= UINT64_C(1) << i;
+}
+
+static int
+list_candidates(Tune *u)
+{
+  char *text = NULL;
+  int status = jit_describe(u->program, u->base, &text, u->err);
+  for (char *line = text, *end; !status && line && *line; line = end + (*end == '\n')) {
+    end = line + strcspn(line, "\n");
+    size_t len = (size_t)(end - line);
+    if (len >= 4 && (!memcmp(line, "tune", 4) || !memcmp(line, "skip", 4))) {
+      size_t start = len > 4 ? 5 : 4;
+      status = candidate_add(u, line + start, len - start, line[0] == 's');
+    } else if (len > 4 && !memcmp(line, "key ", 4)) {
+      key_add(u, line + 4, len - 4);
+    }
+  }
+  free(text);
+  if (!status && !u->t->n)
+    status = candidate_add(u, "", 0, 0);
+  return status;
+}
+
+/* ---- what is remembered ---- */
+
+static int
+choice_key(const Tune *u, CacheKey *key)
+{
+  const TilertDeviceInfo *dev = tilert_device_info(u->program->device);
+  Pattern pattern = jit_pattern_of(u->base, u->args, u->nargs);
+  CacheHash *h = NULL;
+  int build = jit_key_start(u->base, "choice 1", &h);
+  if (!h)
+    return 0;
+  cache_hash_text(h, dev->name);
+  cache_hash_add(h, &dev->multiprocessors, sizeof dev->multiprocessors);
+  cache_hash_add(h, &pattern, sizeof pattern);
+  for (size_t i = 0; i < u->nargs; i++)
+    if (u->key_args >> i & 1)
+      cache_hash_add(h, &u->args[i].u, sizeof u->args[i].u);
+  *key = cache_hash_end(h);
+  return build ? 1 : -1;              /* -1: good for this process, not for the disk */
+}
+
+static int
+choose_named(Tune *u, const char *config)
+{
+  for (size_t i = 0; i < u->t->n; i++)
+    if (!u->t->all[i].why && !strcmp(u->t->all[i].config, config)) {
+      u->t->chosen = i;
+      return 1;
+    }
+  return 0;
+}
+
+static int
+recall(Tune *u, CacheKey key, int keep)
+{
+  size_t len;
+  int found = 0;
+  pthread_mutex_lock(&u->program->lock);
+  for (const Choice *c = u->program->choices; c && !found; c = c->next)
+    found = !memcmp(&c->key, &key, sizeof key) && choose_named(u, c->config);
+  pthread_mutex_unlock(&u->program->lock);
+  char *text = !found && keep > 0 ? cache_get(u->program->cache, key, &len) : NULL;
+  found = found || (text && choose_named(u, text));
+  free(text);
+  return found;
+}
+
+static void
+remember(Tune *u, CacheKey key, int keep)
+{
+  const char *config = u->t->all[u->t->chosen].config;
+  Choice *c = malloc(sizeof *c);
+  char *copy = jit_copy_text(config, strlen(config));
+  if (keep > 0)
+    cache_put(u->program->cache, key, config, strlen(config));
+  if (!c || !copy) {
+    free(c);
+    free(copy);
+    return;
+  }
+  pthread_mutex_lock(&u->program->lock);
+  *c = (Choice){u->program->choices, key, copy};
+  u->program->choices = c;
+  pthread_mutex_unlock(&u->program->lock);
+}
+
+/* ---- compiling, on several threads ---- */
+
+typedef struct Pool {
+  Tune *tune;
+  pthread_mutex_t lock;
+  pthread_cond_t moved;
+  size_t next, done;
+} Pool;
+
+static void
+progress(const Tune *u, const char *what, size_t done, size_t total)
+{
+  if (u->o.progress)
+    u->o.progress(u->o.progress_user, what, done, total);
+}
+
+/* The kernel and its grid, on the caller's thread. */
+static void
+prepare(Tune *u, Candidate *c)
+{
+  c->grid[0] = c->grid[1] = c->grid[2] = 1;
+  c->status = tilejit_kernel(u->program, u->base->name, c->defines, c->ndefines, &c->kernel, &c->error);
+  if (!c->status && u->grid(u->user, c->kernel, c->grid))
+    c->status = jit_fail(&c->error, TILERT_E_ARGUMENT, "there is no grid for it");
+}
+
+static void
+compile_one(Tune *u, Candidate *c)
+{
+  if (!c->why && !c->status)
+    c->status = tilejit_call_create(c->kernel, c->grid, NULL, u->args, u->nargs, &c->call, &c->error);
+}
+
+static void *
+pool_work(void *user)
+{
+  Pool *p = user;
+  pthread_mutex_lock(&p->lock);
+  while (p->next < p->tune->t->n) {
+    Candidate *c = &p->tune->t->all[p->next++];
+    pthread_mutex_unlock(&p->lock);
+    compile_one(p->tune, c);
+    pthread_mutex_lock(&p->lock);
+    p->done++;
+    pthread_cond_signal(&p->moved);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return NULL;
+}
+
+static void
+compile_all(Tune *u)
+{
+  Pool p = {.tune = u};
+  pthread_t threads[THREADS_MAX];
+  long cores = u->o.threads > 0 ? u->o.threads : sysconf(_SC_NPROCESSORS_ONLN);
+  size_t want = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (size_t)cores, n = 0;
+  pthread_mutex_init(&p.lock, NULL);
+  pthread_cond_init(&p.moved, NULL);
+  while (n < want && n < u->t->n && !pthread_create(&threads[n], NULL, pool_work, &p))
+    n++;
+  if (!n)
+    pool_work(&p);
+  pthread_mutex_lock(&p.lock);
+  for (size_t seen = 0; n && seen < u->t->n;) {
+    while (p.done == seen)
+      pthread_cond_wait(&p.moved, &p.lock);
+    seen = p.done;
+    pthread_mutex_unlock(&p.lock);
+    progress(u, "compiling", seen, u->t->n);
+    pthread_mutex_lock(&p.lock);
+  }
+  pthread_mutex_unlock(&p.lock);
+  for (size_t i = 0; i < n; i++)
+    pthread_join(threads[i], NULL);
+  pthread_cond_destroy(&p.moved);
+  pthread_mutex_destroy(&p.lock);
+}
+
+/* What did not compile is out; running out of memory or losing the device ends it all. */
+static int
+sort_out(Tune *u)
+{
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < u->t->n; i++) {
+    Candidate *c = &u->t->all[i];
+    TilejitInfo info;
+    if (c->status == TILERT_E_MEMORY || c->status == TILERT_E_FAULT) {
+      status = jit_fail(u->err, c->status, c->error.message);
+    } else if (c->status) {
+      status = reject(u, c, c->error.message);
+    } else if (c->call && !(status = tilejit_call_info(c->call, &info, u->err))) {
+      c->trial.compile_ms = info.compile_ms;
+      c->trial.load_ms = info.load_ms;
+      c->trial.registers = info.registers;
+      c->trial.local_bytes = info.local_bytes;
+      c->trial.shared = info.static_shared + info.dynamic_shared;
+    }
+  }
+  return status;
+}
+
+/* ---- timing ---- */
+
+/* Warp instructions of one launch, in millions. */
+static int
+count_on_sim(Tune *u, Candidate *c, double *out, TilertError *err)
+{
+  TilertStats before, after;
+  TilertDevice *dev = u->program->device;
+  int status = tilert_device_stats(dev, &before, err);
+  if (!status)
+    status = tilejit_call_launch(c->call, u->stream, err);
+  if (!status)
+    status = tilert_device_stats(dev, &after, err);
+  if (!status)
+    *out = (double)(after.warp_instructions - before.warp_instructions) * 1e-6;
+  return status;
+}
+
+/* Time a candidate; the least of its medians counts. A launch that fails puts it out, unless the device is lost. */
+static int
+measure(Tune *u, Candidate *c, double rep_ms)
+{
+  TilertError e = {0};
+  TilertBench b = {0};
+  int is_sim = tilert_device_info(u->program->device)->is_sim;
+  int status = is_sim ? count_on_sim(u, c, &b.median_ms, &e)
+                      : tilert_bench_launch(tilejit_call_packed(c->call), u->stream, rep_ms / 4, rep_ms, &b, &e);
+  if (status && (status == TILERT_E_ARGUMENT || status == TILERT_E_UNAVAILABLE || (is_sim && status == TILERT_E_FAULT)))
+    return reject(u, c, e.message);
+  if (status)
+    return jit_fail(u->err, status, e.message);
+  if (c->trial.ms == 0 || b.median_ms < c->trial.ms)
+    c->trial.ms = b.median_ms;
+  return TILERT_OK;
+}
+
+static size_t
+list_timed(const Tune *u, Candidate **out)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < u->t->n; i++)
+    if (!u->t->all[i].why)
+      out[n++] = &u->t->all[i];
+  return n;
+}
+
+static int
+faster_first(const void *a, const void *b)
+{
+  const Candidate *x = *(Candidate *const *)a, *y = *(Candidate *const *)b;
+  if (x->trial.ms != y->trial.ms)
+    return x->trial.ms < y->trial.ms ? -1 : 1;
+  return x < y ? -1 : x > y;           /* as listed */
+}
+
+static int
+measure_all(Tune *u, Candidate **list, size_t *n)
+{
+  double rep = u->o.rep_ms > 0 ? u->o.rep_ms : 3;
+  int status = TILERT_OK, is_sim = tilert_device_info(u->program->device)->is_sim;
+  for (size_t i = 0; !status && i < *n; i++) {
+    status = measure(u, list[i], rep);
+    progress(u, "timing", i + 1, *n);
+  }
+  *n = list_timed(u, list);
+  qsort(list, *n, sizeof *list, faster_first);
+  size_t finalists = *n / 3 > FINALISTS_MIN ? *n / 3 : *n < FINALISTS_MIN ? *n : FINALISTS_MIN;
+  for (int round = 0; !status && !is_sim && finalists > 1 && round < ROUNDS; round++)
+    for (size_t i = 0; !status && i < finalists; i++) {
+      status = measure(u, list[i], 3 * rep);
+      progress(u, "the best again", (size_t)round * finalists + i + 1, ROUNDS * finalists);
+    }
+  qsort(list, finalists, sizeof *list, faster_first);
+  return status;
+}
+
+/* ---- contents that must survive ---- */
+
+static int
+save_buffers(Tune *u)
+{
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < u->nargs && i < 64; i++) {
+    if (!(u->o.restore >> i & 1) || u->args[i].kind != TILERT_ARG_BUFFER || !u->args[i].u.buffer)
+      continue;
+    size_t bytes = tilert_buffer_size(u->args[i].u.buffer);
+    status = tilert_buffer_create(u->program->device, bytes, &u->saved[i], u->err);
+    if (!status)
+      status = tilert_buffer_copy(u->saved[i], 0, u->args[i].u.buffer, 0, bytes, u->stream, u->err);
+  }
+  return status;
+}
+
+static int
+restore_buffers(Tune *u, int status)
+{
+  for (size_t i = 0; i < u->nargs; i++) {
+    if (u->saved[i] && !status)
+      status = tilert_buffer_copy(u->args[i].u.buffer, 0, u->saved[i], 0, tilert_buffer_size(u->saved[i]), u->stream, u->err);
+    if (u->saved[i] && u->stream && !status)
+      status = tilert_stream_synchronize(u->stream, u->err);
+    tilert_buffer_destroy(u->saved[i]);
+  }
+  return status;
+}
+
+/* ---- all of it ---- */
+
+/* None is left: each reason, as many as fit. */
+static int
+nothing_fits(Tune *u)
+{
+  char text[sizeof u->err->message];
+  int at = snprintf(text, sizeof text, "kernel %s: no configuration fits", u->base->name);
+  for (size_t i = 0; i < u->t->n && at < (int)sizeof text - 40; i++)
+    at += snprintf(text + at, sizeof text - (size_t)at, "\n  %s: %s", u->t->all[i].config, u->t->all[i].why);
+  return jit_fail(u->err, TILERT_E_UNAVAILABLE, text);
+}
+
+static int
+search(Tune *u)
+{
+  Candidate **list = calloc(u->t->n, sizeof *list);
+  if (!list)
+    return jit_no_memory(u->err);
+  for (size_t i = 0; i < u->t->n; i++)
+    if (!u->t->all[i].why)
+      prepare(u, &u->t->all[i]);
+  compile_all(u);
+  int status = sort_out(u);
+  size_t n = status ? 0 : list_timed(u, list);
+  if (!status && n)
+    status = save_buffers(u);
+  if (!status && n)
+    status = measure_all(u, list, &n);
+  status = restore_buffers(u, status);
+  if (!status && n)
+    u->t->chosen = (size_t)(list[0] - u->t->all);
+  else if (!status)
+    status = nothing_fits(u);
+  free(list);
+  return status;
+}
+
+static int
+tune(Tune *u)
+{
+  CacheKey key;
+  int status = list_candidates(u);
+  if (status)
+    return status;
+  int keep = choice_key(u, &key);
+  u->t->remembered = keep && !u->o.force && recall(u, key, keep);
+  if (!u->t->remembered) {
+    status = search(u);
+    jit_forget_diagnostics(u->program);   /* those of the rejected */
+    if (!status && keep)
+      remember(u, key, keep);
+  }
+  Candidate *c = &u->t->all[u->t->chosen];
+  if (!status && !c->kernel)
+    status = tilejit_kernel(u->program, u->base->name, c->defines, c->ndefines, &c->kernel, u->err);
+  for (size_t i = 0; i < u->t->n; i++) {
+    tilejit_call_destroy(u->t->all[i].call);
+    u->t->all[i].call = NULL;
+  }
+  return status;
+}
+
+int
+tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilertStream *s, TilejitGrid grid,
+             void *user, const TilertArg *args, size_t nargs, const TilejitTuneOptions *o, TilejitTuning **out, TilertError *err)
+{
+  Tune u = {.program = p, .stream = s, .grid = grid, .user = user, .args = args, .nargs = nargs};
+  TilertError ignored;
+  *out = NULL;
+  u.err = err ? err : &ignored;
+  if (o)
+    memcpy(&u.o, o, o->size && o->size < sizeof u.o ? o->size : sizeof u.o);
+  int status = tilejit_kernel(p, name, defines, ndefines, &u.base, u.err);
+  if (status)
+    return status;
+  if (nargs != u.base->nargs)
+    return jit_fail_about(u.err, u.base, "the wrong number of arguments to tune", u.base->name);
+  if (!(u.t = calloc(1, sizeof *u.t)))
+    return jit_no_memory(u.err);
+  status = tune(&u);
+  if (status)
+    tilejit_tuning_free(u.t);
+  else
+    *out = u.t;
+  return status;
+}
+
+void
+tilejit_tuning_free(TilejitTuning *t)
+{
+  if (!t)
+    return;
+  for (size_t i = 0; i < t->n; i++) {
+    tilejit_call_destroy(t->all[i].call);
+    free(t->all[i].config);
+    free(t->all[i].why);
+    free(t->all[i].defines);
+    free(t->all[i].words);
+  }
+  free(t->all);
+  free(t);
+}
+
+TilejitKernel *
+tilejit_tuning_kernel(const TilejitTuning *t)
+{
+  return t->all[t->chosen].kernel;
+}
+
+size_t
+tilejit_tuning_count(const TilejitTuning *t)
+{
+  return t->n;
+}
+
+const TilejitTrial *
+tilejit_tuning_trial(const TilejitTuning *t, size_t i)
+{
+  return i < t->n ? &t->all[i].trial : NULL;
+}
+
+size_t
+tilejit_tuning_chosen(const TilejitTuning *t)
+{
+  return t->chosen;
+}
+
+int
+tilejit_tuning_remembered(const TilejitTuning *t)
+{
+  return t->remembered;
+}

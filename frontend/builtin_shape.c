@@ -1,0 +1,422 @@
+/* builtin_shape.c - tiles put together and taken apart.
+ *
+ * All are made of few things: a choice by coordinate (join), a fold that keeps one coordinate (split), an exchange with
+ * the element whose index differs by constant bits (butterfly), and elements by index through a shared buffer (gather). */
+#include "sema.h"
+
+static const Type *
+with_extent(Lower *L, const Type *t, int axis, u32 extent)
+{
+  u32 shape[MAX_RANK];
+  memcpy(shape, t->shape, sizeof shape);
+  shape[axis] = extent;
+  return type_tile(L->c, type_elem(L->c, t), t->rank, shape, NULL);
+}
+
+/* A tile of one dimension laid along axis, stretched to t's other extents. */
+static Value *
+laid_along(Lower *L, Value *line, int axis, const Type *t)
+{
+  const Type *shape = with_extent(L, t, axis, line->type->shape[0]);
+  for (int i = 0; i < t->rank; i++)
+    if (i != axis)
+      line = ir_expand_dims(&L->b, line, i);
+  return value_stretch(L, line, shape);
+}
+
+static Value *
+line_const(Lower *L, const Value *line, i64 k)
+{
+  return ir_const_int(&L->b, line->type, k);
+}
+
+/* ---- elements by index ---- */
+
+static Value *
+shared_gather(Lower *L, Value *s, Value *index, int axis)
+{
+  const Type *t = type_with_elem(L->c, index->type, type_scalar(L->c, s->type->dt));
+  Op *op = op_create(&L->b, OP_SHARED_GATHER, 2, (Value *[]){s, index}, 1, &t, 0);
+  op_set_int(op, AT_AXIS, axis);
+  return op_result(op);
+}
+
+/* Through a buffer that lives as long as this takes. Truth values travel as bytes, pointers as integers. */
+static Value *
+tile_gather(Lower *L, Value *x, Value *index, int axis)
+{
+  const Type *t = x->type, *elem = type_elem(L->c, t);
+  bool ptr = type_is_ptr(t), truth = type_is_bool(t);
+  if (ptr)
+    x = ir_bitcast(&L->b, x, type_scalar(L->c, DT_I64));
+  if (truth)
+    x = value_cast(L, x, DT_U8);
+  Value *s = ir_shared_alloc(&L->b, type_shared(L->c, x->type->dt, 0, t->rank, t->shape, NULL, NULL, 0, 0));
+  ir_shared_store(&L->b, s, x);
+  Value *r = shared_gather(L, s, index, axis);
+  op_create(&L->b, OP_SHARED_FREE, 1, &s, 0, NULL, 0);
+  return ptr ? ir_bitcast(&L->b, r, elem) : truth ? value_cast(L, r, DT_I1) : r;
+}
+
+/* The elements of x whose indices along axis are those in line. */
+static Value *
+take(Lower *L, Value *x, Value *line, int axis)
+{
+  return tile_gather(L, x, laid_along(L, line, axis, x->type), axis);
+}
+
+static Val
+gather_mismatch(Lower *L, const Call *c, const Type *t, const Type *index)
+{
+  Diag *d = ERR(L, c->args[1].span, E_SHAPES, c->name, type_str(L->c, t), type_str(L->c, index));
+  diag_note(L->c, d, c->args[1].span, "the indices have x's rank, and its extents or 1 beside the axis");
+  return val_poison(c->span);
+}
+
+Val
+builtin_gather(Lower *L, Call *c)
+{
+  int axis;
+  bool buffer = c->args[0].kind == V_BUFFER;
+  Value *x = buffer ? call_buffer(L, c, 0, false) : call_tile(L, c, 0), *index = x ? call_tile(L, c, 1) : NULL;
+  if (!index || !call_axis(L, c, 2, x->type, &axis))
+    return val_poison(c->span);
+  if (!type_is_int(index->type)) {
+    ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a tile of integers", val_str(L, c->args[1]));
+    return val_poison(c->span);
+  }
+  const Type *t = x->type, *i = index->type;
+  if (i->rank != t->rank)
+    return gather_mismatch(L, c, t, i);
+  for (int d = 0; d < t->rank; d++)
+    if (d != axis && i->shape[d] != t->shape[d] && i->shape[d] != 1)
+      return gather_mismatch(L, c, t, i);
+  L->b.span = c->span;
+  index = value_cast(L, index, DT_I32);
+  const Type *want = type_tile(L->c, type_scalar(L->c, DT_I32), t->rank, t->shape, NULL);
+  index = value_stretch(L, index, with_extent(L, want, axis, i->shape[axis]));
+  return val_ir(buffer ? shared_gather(L, x, index, axis) : tile_gather(L, x, index, axis), c->span);
+}
+
+/* b[i] += v */
+Val
+builtin_shared_add(Lower *L, Call *c)
+{
+  Value *s = call_buffer(L, c, 0, false), *index = s ? call_tile(L, c, 1) : NULL, *mask;
+  if (!index || !call_mask(L, c, 3, &mask) || !val_need_data(L, c->args[2], c->name))
+    return val_poison(c->span);
+  const Type *t = s->type;
+  if (t->rank != 1 || (t->dt != DT_I32 && t->dt != DT_U32 && t->dt != DT_F32))
+    return call_error(L, c, c->args[0].span, "the buffer has one dimension of i32, u32 or f32");
+  if (!type_is_int(index->type)) {
+    ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a tile of integers", val_str(L, c->args[1]));
+    return val_poison(c->span);
+  }
+  L->b.span = c->span;
+  Value *v[3] = {value_cast(L, index, DT_I32), val_as(L, c->args[2], t->dt, index->type), mask};
+  if (!v[1] || !values_broadcast(L, c->span, c->name, 3, v, c->args + 1))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  op_create(&L->b, OP_SHARED_ADD, 4, (Value *[]){s, v[0], v[1], v[2]}, 0, NULL, 0);
+  return val_void(c->span);
+}
+
+/* ---- exchanges ---- */
+
+static Value *
+butterfly(Lower *L, Value *x, int axis, u32 mask)
+{
+  Op *op = op_create(&L->b, OP_BUTTERFLY, 1, &x, 1, &x->type, 0);
+  op_set_int(op, AT_AXIS, axis);
+  op_set_int(op, AT_MASK, mask);
+  return op_result(op);
+}
+
+Val
+builtin_butterfly(Lower *L, Call *c)
+{
+  int axis;
+  i64 mask;
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_axis(L, c, 1, x->type, &axis) || !call_int(L, c, 2, "the mask", &mask))
+    return val_poison(c->span);
+  u32 n = x->type->shape[axis];
+  if (mask < 0 || mask >= (i64)n || n % next_pow2((u32)mask + 1))
+    return call_error(L, c, c->args[2].span, arena_printf(L->a, "exclusive-or with %lld leads out of %u elements", (long long)mask, n));
+  L->b.span = c->span;
+  return val_ir(mask ? butterfly(L, x, axis, (u32)mask) : x, c->span);
+}
+
+Val
+builtin_flip(Lower *L, Call *c)
+{
+  int axis = 0;
+  Value *x = call_tile(L, c, 0);
+  if (!x || (c->given[1] && !call_axis(L, c, 1, x->type, &axis)))
+    return val_poison(c->span);
+  u32 n = x->type->shape[axis];
+  L->b.span = c->span;
+  if (n == 1)
+    return val_ir(x, c->span);
+  if (is_pow2(n))
+    return val_ir(butterfly(L, x, axis, n - 1), c->span);
+  Value *line = ir_arange(&L->b, 0, n);
+  return val_ir(take(L, x, ir_binary(&L->b, OP_SUB, line_const(L, line, n - 1), line), axis), c->span);
+}
+
+/* ---- joining ---- */
+
+Val
+builtin_along(Lower *L, Call *c)
+{
+  i64 axis, rank;
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_int(L, c, 1, "the axis", &axis) || !call_int(L, c, 2, "the rank", &rank))
+    return val_poison(c->span);
+  if (x->type->rank != 1 || rank < 1 || rank > MAX_RANK || axis < -rank || axis >= rank)
+    return call_error(L, c, c->span, "a tile of one dimension is laid along one of 1 to 5");
+  L->b.span = c->span;
+  for (i64 i = 0; i < rank; i++)
+    if (i != (axis < 0 ? axis + rank : axis))
+      x = ir_expand_dims(&L->b, x, (int)i);
+  return val_ir(x, c->span);
+}
+
+Val
+builtin_squeeze(Lower *L, Call *c)
+{
+  int axis;
+  u32 shape[MAX_RANK], n = 0;
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_axis(L, c, 1, x->type, &axis))
+    return val_poison(c->span);
+  const Type *t = x->type;
+  if (t->shape[axis] != 1 || t->rank == 1)
+    return call_error(L, c, c->args[1].span,
+                      arena_printf(L->a, "a dimension of extent 1 beside others goes, not one of %s", type_str(L->c, t)));
+  for (int d = 0; d < t->rank; d++)
+    if (d != axis)
+      shape[n++] = t->shape[d];
+  L->b.span = c->span;
+  return val_ir(ir_reshape(&L->b, x, (int)n, shape), c->span);
+}
+
+/* Arguments 0 and 1 under a common type and shape; false after reporting. */
+static bool
+two_tiles(Lower *L, Call *c, bool shapes, Value **v)
+{
+  for (u32 i = 0; i < 2; i++)
+    if (!call_tile(L, c, i))
+      return false;
+  bool pa = val_is_ptr(c->args[0]), pb = val_is_ptr(c->args[1]);
+  v[0] = c->args[0].ir;
+  v[1] = c->args[1].ir;
+  if (pa != pb || (pa && type_elem(L->c, v[0]->type) != type_elem(L->c, v[1]->type))) {
+    ERR(L, c->span, E_ARMS, val_str(L, c->args[0]), val_str(L, c->args[1]));
+    return false;
+  }
+  L->b.span = c->span;
+  DType dt = num_dtype(L, num_promote(v[0]->type->dt, v[1]->type->dt), NULL);
+  for (u32 i = 0; !pa && i < 2; i++)
+    v[i] = value_cast(L, v[i], dt);
+  return !shapes || values_broadcast(L, c->span, c->name, 2, v, c->args);
+}
+
+/* a and b of one shape, told apart by a new last dimension; NULL after reporting. */
+static Value *
+join(Lower *L, Call *c, Value *a, Value *b)
+{
+  u32 shape[MAX_RANK], rank = a->type->rank;
+  if (rank == MAX_RANK) {
+    call_error(L, c, c->span, "a tile has at most 5 dimensions");
+    return NULL;
+  }
+  memcpy(shape, a->type->shape, sizeof shape);
+  shape[rank] = 2;
+  if (!shape_check(L, c->span, rank + 1, shape))
+    return NULL;
+  const Type *t = type_tile(L->c, type_elem(L->c, a->type), (int)rank + 1, shape, NULL);
+  Value *line = ir_arange(&L->b, 0, 2), *first = ir_cmp(&L->b, "eq", line, line_const(L, line, 0));
+  a = value_stretch(L, ir_expand_dims(&L->b, a, (int)rank), t);
+  b = value_stretch(L, ir_expand_dims(&L->b, b, (int)rank), t);
+  return ir_select(&L->b, laid_along(L, first, (int)rank, t), a, b);
+}
+
+Val
+builtin_join(Lower *L, Call *c)
+{
+  Value *v[2], *r = two_tiles(L, c, true, v) ? join(L, c, v[0], v[1]) : NULL;
+  return r ? val_ir(r, c->span) : val_poison(c->span);
+}
+
+/* x at coordinate `which` of its last dimension: a fold that keeps that element. */
+static Value *
+pick(Lower *L, Value *x, u32 which)
+{
+  int last = x->type->rank - 1;
+  const Type *t = x->type;
+  Value *at = laid_along(L, ir_arange(&L->b, 0, t->shape[last]), last, t);
+  Op *op = ir_reduce(&L->b, 2, (Value *[]){x, at}, last);
+  Builder b = builder_at_end(L->b.func, op->regions[0]);
+  b.span = L->b.span;
+  Value **p = op->regions[0]->args;
+  Value *second = ir_cmp(&b, "eq", p[3], ir_const_int(&b, p[3]->type, which));
+  Value *out[2] = {ir_select(&b, second, p[2], p[0]), ir_select(&b, second, p[3], p[1])};
+  ir_yield(&b, 2, out);
+  return op->results[0];
+}
+
+Val
+builtin_split(Lower *L, Call *c)
+{
+  Value *x = call_tile(L, c, 0);
+  if (!x)
+    return val_poison(c->span);
+  if (type_is_ptr(x->type) || x->type->shape[x->type->rank - 1] != 2)
+    return call_error(L, c, c->args[0].span,
+                      arena_printf(L->a, "the last extent of a tile of numbers is 2, this is %s", type_str(L->c, x->type)));
+  L->b.span = c->span;
+  Val v = {.kind = V_TUPLE, .span = c->span};
+  v.list.n = 2;
+  v.list.v = NEW_ARRAY(L->a, Val, 2);
+  for (u32 i = 0; i < 2; i++)
+    v.list.v[i] = val_ir(pick(L, x, i), c->span);
+  return v;
+}
+
+/* Elements of a and b one after the other along axis, chosen by `from_a`, each by its line of indices. */
+static Value *
+merged(Lower *L, Value *const *v, int axis, Value *from_a, Value *at_a, Value *at_b)
+{
+  Value *a = take(L, v[0], at_a, axis), *b = take(L, v[1], at_b, axis);
+  return ir_select(&L->b, laid_along(L, from_a, axis, a->type), a, b);
+}
+
+/* a, b of n elements along axis become 2n of one: adjacent, or one after the other. */
+static Value *
+join_flat(Lower *L, Call *c, Value *const *v, int axis, bool adjacent)
+{
+  int perm[MAX_RANK], rank = v[0]->type->rank, n = 0;
+  Value *x = join(L, c, v[0], v[1]);
+  if (!x)
+    return NULL;
+  for (int d = 0; d < rank; d++) {
+    if (d == axis && !adjacent)
+      perm[n++] = rank;
+    perm[n++] = d;
+    if (d == axis && adjacent)
+      perm[n++] = rank;
+  }
+  const Type *t = with_extent(L, v[0]->type, axis, 2 * v[0]->type->shape[axis]);
+  return ir_reshape(&L->b, ir_permute(&L->b, x, perm), rank, t->shape);
+}
+
+static bool
+is_flat_join(Value *const *v, int axis)
+{
+  const Type *t = v[0]->type;
+  return t->rank < MAX_RANK && is_pow2(t->shape[axis]) && t->shape[axis] == v[1]->type->shape[axis];
+}
+
+Val
+builtin_interleave(Lower *L, Call *c)
+{
+  Value *v[2];
+  if (!two_tiles(L, c, true, v))
+    return val_poison(c->span);
+  int axis = v[0]->type->rank - 1;
+  u32 n = 2 * v[0]->type->shape[axis];
+  if (!shape_check(L, c->span, v[0]->type->rank, with_extent(L, v[0]->type, axis, n)->shape))
+    return val_poison(c->span);
+  if (is_flat_join(v, axis))
+    return val_ir(join_flat(L, c, v, axis, true), c->span);
+  Value *line = ir_arange(&L->b, 0, n), *one = line_const(L, line, 1), *half = ir_binary(&L->b, OP_SHR, line, one);
+  Value *even = ir_cmp(&L->b, "eq", ir_binary(&L->b, OP_AND, line, one), line_const(L, line, 0));
+  return val_ir(merged(L, v, axis, even, half, half), c->span);
+}
+
+Val
+builtin_cat(Lower *L, Call *c)
+{
+  Value *v[2];
+  int axis = 0;
+  if (!two_tiles(L, c, false, v) || (c->given[2] && !call_axis(L, c, 2, v[0]->type, &axis)))
+    return val_poison(c->span);
+  const Type *a = v[0]->type, *b = v[1]->type;
+  bool fits = a->rank == b->rank;
+  for (int d = 0; fits && d < a->rank; d++)
+    fits = d == axis || a->shape[d] == b->shape[d];
+  if (!fits) {
+    ERR(L, c->span, E_SHAPES, c->name, type_str(L->c, a), type_str(L->c, b));
+    return val_poison(c->span);
+  }
+  u32 n = a->shape[axis], m = b->shape[axis];
+  if (!shape_check(L, c->span, a->rank, with_extent(L, a, axis, n + m)->shape))
+    return val_poison(c->span);
+  if (is_flat_join(v, axis))
+    return val_ir(join_flat(L, c, v, axis, false), c->span);
+  Value *line = ir_arange(&L->b, 0, n + m), *from_b = ir_binary(&L->b, OP_SUB, line, line_const(L, line, n));
+  Value *in_a = ir_binary(&L->b, OP_MIN, line, line_const(L, line, n - 1));
+  Value *in_b = ir_binary(&L->b, OP_MAX, from_b, line_const(L, line, 0));
+  return val_ir(merged(L, v, axis, ir_cmp(&L->b, "lt", line, line_const(L, line, n)), in_a, in_b), c->span);
+}
+
+/* ---- parts ---- */
+
+/* Argument i as where a part of these extents begins in t; false after reporting. */
+static bool
+call_start(Lower *L, Call *c, u32 i, const Type *t, u32 rank, const u32 *shape, i64 *start)
+{
+  u32 n;
+  const char *why = NULL;
+  if (!call_ints(L, c, i, "where the part starts", MAX_RANK, &n, start))
+    return false;
+  if (n != t->rank || rank != t->rank)
+    why = arena_printf(L->a, "its start and extents are %u numbers each", t->rank);
+  for (u32 d = 0; !why && d < n; d++)
+    if (start[d] < 0 || start[d] > (i64)t->shape[d] || start[d] + (i64)shape[d] > (i64)t->shape[d])
+      why = arena_printf(L->a, "it has elements 0 to %u along dimension %u", t->shape[d] - 1, d);
+  if (why)
+    ERR(L, c->args[i].span, E_VIEW, type_str(L->c, t), why);
+  return !why;
+}
+
+/* The part of a tile of these extents. */
+Val
+tile_part(Lower *L, Call *c)
+{
+  i64 start[MAX_RANK];
+  u32 rank, shape[MAX_RANK];
+  Value *x = call_tile(L, c, 0);
+  if (!x || !call_shape(L, c, 2, &rank, shape) || !call_start(L, c, 1, x->type, rank, shape, start))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  for (u32 d = 0; d < rank; d++)
+    if (shape[d] != x->type->shape[d])
+      x = take(L, x, ir_arange(&L->b, start[d], start[d] + shape[d]), (int)d);
+  return val_ir(x, c->span);
+}
+
+/* x with y in place of the part that begins at start. */
+Val
+builtin_insert(Lower *L, Call *c)
+{
+  i64 start[MAX_RANK];
+  Value *v[2], *inside = NULL;
+  if (!two_tiles(L, c, false, v))
+    return val_poison(c->span);
+  const Type *t = v[0]->type, *part = v[1]->type;
+  if (!call_start(L, c, 2, t, part->rank, part->shape, start))
+    return val_poison(c->span);
+  for (int d = 0; d < t->rank; d++) {
+    if (part->shape[d] == t->shape[d])
+      continue;
+    Value *line = ir_arange(&L->b, -start[d], (i64)t->shape[d] - start[d]), *last = line_const(L, line, part->shape[d] - 1);
+    Value *zero = line_const(L, line, 0);
+    Value *in = ir_binary(&L->b, OP_AND, ir_cmp(&L->b, "ge", line, zero), ir_cmp(&L->b, "le", line, last));
+    v[1] = take(L, v[1], ir_binary(&L->b, OP_MIN, ir_binary(&L->b, OP_MAX, line, zero), last), d);
+    in = laid_along(L, in, d, t);
+    inside = inside ? ir_binary(&L->b, OP_AND, inside, in) : in;
+  }
+  return val_ir(inside ? ir_select(&L->b, inside, v[1], v[0]) : v[1], c->span);
+}

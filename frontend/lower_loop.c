@@ -1,0 +1,395 @@
+/* lower_loop.c - for, while, and the ways to leave a turn of them (flow.h).
+ *
+ * A `for` that may be left early becomes a `while` that carries whether it goes on and the index. A `return` inside a loop
+ * makes it carry whether it returned and what; how many values those are is known when its body has been lowered. */
+#include "flow.h"
+
+enum { UNROLL_MAX = 65536, TURN_WORK = 16 };    /* TURN_WORK: what a turn of an unrolled loop costs beyond its body */
+
+/* ---- ranges ---- */
+
+typedef struct Range { Val v[3]; i64 stages, unroll; bool ok; } Range;
+
+static Range
+lower_range(Lower *L, const Node *n, const char *name, const char *params)
+{
+  Call call;
+  Range r = {.ok = false};
+  if (!lower_bind_args(L, n, 1, name, params, &call))
+    return r;
+  bool one = !call.given[1] && !call.given[2];
+  r.v[0] = one ? val_const(const_int(0), n->span) : call.args[0];
+  r.v[1] = one ? call.args[0] : call.args[1];
+  r.v[2] = call.given[2] ? call.args[2] : val_const(const_int(1), n->span);
+  if (!one && !call.given[1]) {
+    ERR(L, n->span, E_ARGUMENTS, name, "it has a step but no end");
+    return r;
+  }
+  r.ok = true;
+  for (int i = 0; i < 3; i++) {
+    Val v = r.v[i];
+    bool ok = val_is_data(v) && !val_is_ptr(v) && !val_is_tile(v) && val_num(v) != DT_I1 &&
+              (val_num(v) == NUM_INT || (val_num(v) < NUM_INT && dtype_is_int((DType)val_num(v))));
+    if (!ok && v.kind != V_POISON)
+      ERR(L, v.span, E_RANGE, name, val_str(L, v));
+    r.ok &= ok;
+  }
+  if (r.ok && r.v[2].kind == V_CONST && r.v[2].k.i <= 0) {
+    ERR(L, r.v[2].span, E_STEP, (long long)r.v[2].k.i);
+    r.ok = false;
+  }
+  for (u32 i = 3; i < 5 && r.ok; i++)
+    if (call.given[i])
+      r.ok = call_int(L, &call, i, i == 3 ? "stages" : "unroll", i == 3 ? &r.stages : &r.unroll);
+  if (r.ok && ((call.given[3] && r.stages < 1) || (call.given[4] && r.unroll < 1) || r.stages > 64 || r.unroll > 1024)) {
+    ERR(L, n->span, E_ARGUMENTS, name, "stages is from 1 to 64, unroll from 1 to 1024");
+    r.ok = false;
+  }
+  return r;
+}
+
+static DType
+range_dtype(Lower *L, const Range *r)
+{
+  int num = num_promote(num_promote(val_num(r->v[0]), val_num(r->v[1])), val_num(r->v[2]));
+  DType dt = num_dtype(L, num, NULL);
+  for (int i = 0; i < 3; i++)
+    if (num == NUM_INT && !const_fits(r->v[i].k, DT_I32))
+      dt = DT_I64;
+  return dtype_bits(dt) < 32 ? DT_I32 : dt;
+}
+
+/* ---- the body ---- */
+
+static void
+lower_loop_body(Lower *L, Node *body, const char *name, Span at, Val i)
+{
+  Scope s;
+  scope_push(L, &s);
+  L->frame->loops++;
+  if (name)
+    scope_add(L, name, at, i);
+  lower_block(L, body);
+  L->frame->loops--;
+  scope_pop(L);
+}
+
+/* A loop of the IR that is being made: what it carries is `first` values of its own, then variables, then whether it
+ * returned (if it may), then what it returns. */
+typedef struct Loop {
+  Op *op;
+  Node *body;
+  Vars vars;
+  Exits around;
+  Builder outside;
+  bool may_leave;         /* by break or return: it carries a truth value first */
+  bool may_return;
+} Loop;
+
+static Loop
+loop_new(Lower *L, const Node *n)
+{
+  Loop l = {.body = kid(n, 1), .around = L->frame->exits};
+  vars_assigned(L, &l.vars, l.body);
+  l.may_return = ast_may_return(l.body);
+  l.may_leave = l.may_return || ast_may_break(l.body);
+  return l;
+}
+
+static Values
+loop_carried(Lower *L, const Loop *l, u32 first, Value *const *own)
+{
+  Values all = {0}, vars = vars_values(L, &l->vars);
+  vec_push(L->a, &all, NULL);
+  all.len = 0;
+  for (u32 i = 0; i < first; i++)
+    vec_push(L->a, &all, own[i]);
+  for (u32 i = 0; i < vars.len; i++)
+    vec_push(L->a, &all, vars.data[i]);
+  if (l->may_return)
+    vec_push(L->a, &all, val_value(L, L->frame->exits.returned));
+  return all;
+}
+
+/* Go on in region r, whose carried values begin at argument `first`. */
+static void
+loop_enter(Lower *L, Loop *l, u32 r, u32 first)
+{
+  l->outside.func = L->b.func;
+  L->b = builder_at_end(L->b.func, l->op->regions[r]);
+  L->b.span = l->op->span;
+  vars_set(L, &l->vars, l->op->regions[r]->args + first);
+  L->frame->exits = exits_none();
+}
+
+/* One more carried value: zeros at first, x after a turn. Gives the result. */
+static Value *
+loop_carry(Lower *L, Loop *l, Value *x)
+{
+  Builder saved = L->b;
+  L->b = builder_before(l->op);
+  L->b.span = l->op->span;
+  op_add_operand(l->op, val_zeros(L, val_ir(x, l->op->span)).ir);
+  L->b = saved;
+  for (u32 r = 0; r < l->op->nregions; r++) {
+    Value *arg = block_add_arg(l->op->regions[r], x->type, NULL);
+    if (r + 1 < l->op->nregions)
+      op_add_operand(block_terminator(l->op->regions[r]), arg);
+  }
+  return op_add_result(l->op, x->type);
+}
+
+/* The turn ends here with these values of the loop's own, carried on; after the loop, what it did is known. */
+static void
+loop_close(Lower *L, Loop *l, u32 first, Value *const *own)
+{
+  Exits end = L->frame->exits;
+  Values next = loop_carried(L, l, first, own), parts = {0}, results = {0};
+  u32 carried = next.len;
+  if (l->may_return)
+    val_parts(L, end.result, &parts);
+  for (u32 i = 0; i < parts.len; i++) {
+    vec_push(L->a, &next, parts.data[i]);
+    vec_push(L->a, &results, loop_carry(L, l, parts.data[i]));
+  }
+  ir_yield(&L->b, next.len, next.data);
+  L->b = l->outside;
+  vars_set(L, &l->vars, l->op->results + first);
+  L->frame->exits = l->around;
+  if (!l->may_return || val_is_false(end.returned))      /* a return that is never reached was not lowered */
+    return;
+  Value *const *made = results.data;
+  Val returned = val_ir(l->op->results[carried - 1], l->op->span);
+  L->frame->exits = (Exits){returned, returned, returned, val_with_parts(L, end.result, &made)};
+}
+
+/* ---- for ---- */
+
+static void
+lower_for_range(Lower *L, const Node *n, Loop *l, const Range *r, Value *const *b)
+{
+  L->b.span = n->span;
+  Values carried = loop_carried(L, l, 0, NULL);
+  l->op = ir_for(&L->b, b[0], b[1], b[2], carried.len, carried.data);
+  if (r->stages)
+    op_set_int(l->op, AT_STAGES, r->stages);
+  if (r->unroll)
+    op_set_int(l->op, AT_UNROLL, r->unroll);
+  l->outside = L->b;
+  loop_enter(L, l, 0, 1);
+  lower_loop_body(L, l->body, n->name, n->at, val_ir(l->op->regions[0]->args[0], n->at));
+  L->b.span = n->span;
+  loop_close(L, l, 0, NULL);
+}
+
+/* Whether index i < hi has another one after it, and that. The sum may wrap where there is none. */
+static Value *
+next_index(Lower *L, Value *i, Value *const *b, Value **more)
+{
+  i64 step;
+  Value *next = ir_binary(&L->b, OP_ADD, i, b[2]);
+  if (value_const_int(b[2], &step) && step == 1) {
+    *more = ir_cmp(&L->b, "lt", next, b[1]);
+    return next;
+  }
+  DType word = dtype_bits(i->type->dt) == 64 ? DT_U64 : DT_U32;
+  Value *left = value_cast(L, ir_binary(&L->b, OP_SUB, b[1], i), word);
+  *more = ir_cmp(&L->b, "gt", left, value_cast(L, b[2], word));
+  return next;
+}
+
+/* The terminator of a while's first region: go on if cond, handing on all arguments. */
+static void
+end_condition(Lower *L, const Op *op, Value *cond)
+{
+  const Block *b = op->regions[0];
+  Value **xs = NEW_ARRAY(L->a, Value *, b->nargs + 1);
+  xs[0] = cond;
+  for (u32 i = 0; i < b->nargs; i++)
+    xs[i + 1] = b->args[i];
+  op_create(&L->b, OP_CONDITION, b->nargs + 1, xs, 0, NULL, 0);
+}
+
+/* x, unless the turn ends the loop. */
+static Value *
+unless_stopped(Lower *L, Value *x)
+{
+  Val stop = L->frame->exits.stop;
+  if (stop.kind == V_CONST)
+    return stop.k.i ? val_value(L, stop = val_const(const_bool(false), stop.span)) : x;
+  return ir_binary(&L->b, OP_AND, x, ir_unary(&L->b, OP_NOT, stop.ir));
+}
+
+static void
+lower_for_leaving(Lower *L, const Node *n, Loop *l, Value *const *b)
+{
+  L->b.span = n->span;
+  Value *own[2] = {ir_cmp(&L->b, "lt", b[0], b[1]), b[0]};
+  Values carried = loop_carried(L, l, 2, own);
+  l->op = ir_while(&L->b, carried.len, carried.data);
+  l->outside = L->b;
+  loop_enter(L, l, 0, 2);
+  end_condition(L, l->op, l->op->regions[0]->args[0]);
+  loop_enter(L, l, 1, 2);
+  Value *i = l->op->regions[1]->args[1], *more;
+  lower_loop_body(L, l->body, n->name, n->at, val_ir(i, n->at));
+  L->b.span = n->span;
+  own[1] = next_index(L, i, b, &more);
+  own[0] = unless_stopped(L, more);
+  loop_close(L, l, 2, own);
+}
+
+/* A turn that may have been left before it begins. */
+static void
+lower_static_turn(Lower *L, const Node *n, i64 i)
+{
+  Guard g;
+  Val stop = L->frame->exits.stop;
+  u32 open = buffers_open(L);
+  bool guarded = stop.kind == V_IR;
+  if (guarded && !guard_open(L, n->span, stop.ir, kid(n, 1), &g))
+    return;
+  lower_loop_body(L, kid(n, 1), n->name, n->at, val_const(const_int(i), n->at));
+  L->b.span = n->span;
+  buffers_close(L, open, NULL);
+  if (guarded)
+    guard_close(L, &g);
+}
+
+static void
+lower_for_static(Lower *L, const Node *n, const Range *r)
+{
+  for (int i = 0; i < 3; i++)
+    if (r->v[i].kind != V_CONST) {
+      ERR(L, r->v[i].span, E_NOT_CONST, "the range of an unrolled loop");
+      return;
+    }
+  i64 lo = r->v[0].k.i, hi = r->v[1].k.i, step = r->v[2].k.i;
+  u64 trips = hi > lo ? ((u64)hi - (u64)lo - 1) / (u64)step + 1 : 0;
+  if (trips > UNROLL_MAX) {
+    ERR(L, n->span, E_LIMIT, "a loop unrolls at most 65536 times");
+    return;
+  }
+  u32 errors = diag_errors(L->c);
+  Exits around = L->frame->exits, *e = &L->frame->exits;
+  *e = exits_none();
+  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += TURN_WORK) {
+    lower_static_turn(L, n, lo + (i64)(t * (u64)step));
+    e->skip = val_const(const_bool(false), n->span);
+    if (val_is_true(e->stop))
+      break;
+  }
+  if (val_is_false(e->returned))
+    *e = around;
+  else
+    e->skip = e->stop = e->returned;
+}
+
+void
+lower_for(Lower *L, Node *n)
+{
+  const Node *range = kid(n, 0), *callee = range->kind == N_CALL ? kid(range, 0) : NULL;
+  const char *name = callee && callee->kind == N_NAME ? callee->name : "";
+  bool is_static = !strcmp(name, "static_range");
+  if (!is_static && strcmp(name, "range") != 0) {
+    if (range->kind != N_ERROR)
+      ERR(L, range->span, E_FOR);
+    return;
+  }
+  Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll?");
+  if (r.ok && is_static)
+    lower_for_static(L, n, &r);
+  if (!r.ok || is_static)
+    return;
+  DType dt = range_dtype(L, &r);
+  Value *b[3];
+  for (int i = 0; i < 3; i++)
+    if (!(b[i] = val_as(L, r.v[i], dt, NULL)))
+      return;
+  if (!lower_may_nest(L, n->span))
+    return;
+  Loop l = loop_new(L, n);
+  if (!l.may_leave)
+    lower_for_range(L, n, &l, &r, b);
+  else if (r.stages > 1 || r.unroll > 1)
+    ERR(L, range->span, E_ARGUMENTS, name, "a loop with `break` or `return` in it has neither stages nor unroll");
+  else
+    lower_for_leaving(L, n, &l, b);
+}
+
+/* ---- while ---- */
+
+/* Carried is whether the loop was stopped (own, NULL: it cannot be); then its condition is not asked for. */
+static Value *
+while_condition(Lower *L, const Node *n, Value *stopped)
+{
+  Val c;
+  if (stopped)
+    c = lower_guarded_condition(L, n, val_ir(ir_unary(&L->b, OP_NOT, stopped), n->span), kid(n, 0));
+  else
+    c = lower_condition(L, kid(n, 0));
+  if (val_is_tile(c)) {
+    diag_note(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), c.span, "reduce it first: max(c, axis=0)");
+    c = val_poison(c.span);
+  }
+  if (val_is_true(c))
+    ERR(L, c.span, E_ENDLESS);
+  return c.kind == V_IR ? c.ir : ir_const_bits(&L->b, type_scalar(L->c, DT_I1), 0);
+}
+
+void
+lower_while(Lower *L, Node *n)
+{
+  if (!lower_may_nest(L, n->span))
+    return;
+  Loop l = loop_new(L, n);
+  L->b.span = n->span;
+  Value *no = l.may_leave ? ir_const_bits(&L->b, type_scalar(L->c, DT_I1), 0) : NULL;
+  u32 first = l.may_leave;
+  Values carried = loop_carried(L, &l, first, &no);
+  l.op = ir_while(&L->b, carried.len, carried.data);
+  l.outside = L->b;
+  loop_enter(L, &l, 0, first);
+  Value *cond = while_condition(L, n, first ? l.op->regions[0]->args[0] : NULL);
+  L->b.span = n->span;
+  end_condition(L, l.op, cond);
+  loop_enter(L, &l, 1, first);
+  lower_loop_body(L, l.body, NULL, n->span, val_void(n->span));
+  L->b.span = n->span;
+  Value *stop = first ? val_value(L, L->frame->exits.stop) : NULL;
+  loop_close(L, &l, first, &stop);
+}
+
+/* ---- leaving a turn ---- */
+
+static void
+note_return(Lower *L, const Node *n)
+{
+  Frame *f = L->frame;
+  Val v = kid(n, 0) ? lower_expr(L, kid(n, 0)) : val_void(n->span);
+  const char *why = kid(n, 0) && v.kind == V_VOID ? "this gives no value" : NULL;
+  if (v.kind == V_BUFFER)
+    why = "a shared buffer cannot be returned from inside a loop";
+  else if (f->returns[v.kind != V_VOID] = true, f->returns[0] && f->returns[1])
+    why = "not every way through this function returns a value";
+  if (why && v.kind != V_POISON)
+    ERR(L, n->span, E_RETURN, why);
+  f->failed |= why || v.kind == V_POISON;
+  f->exits.returned = val_const(const_bool(true), n->span);
+  f->exits.result = why ? val_poison(n->span) : v;
+}
+
+void
+lower_exit(Lower *L, const Node *n)
+{
+  Val yes = val_const(const_bool(true), n->span);
+  if (!L->frame->loops) {
+    ERR(L, n->span, E_BREAK, n->kind == N_BREAK ? "break" : "continue");
+    return;
+  }
+  if (n->kind == N_RETURN)
+    note_return(L, n);
+  if (n->kind != N_CONTINUE)
+    L->frame->exits.stop = yes;
+  L->frame->exits.skip = yes;
+}

@@ -1,0 +1,183 @@
+/* tune.c - the configurations that a kernel's head lists for tuning.
+ *
+ *   kernel matmul(...) warps(8) tune(BM=[64, 128], BN=[64, 128], warps=[4, 8], where=BM * BN <= 8192) key(M, N, K) { ... }
+ *
+ * A tune(...) stands for all combinations of its values, but for those in which `where` is false; several of them are
+ * alternatives. Names are const and type parameters, and `warps`. A name that a define sets keeps that value. key(...) names the
+ * arguments by whose values a choice is remembered. Compiling a kernel only checks these clauses; describing lists them. */
+#include "sema.h"
+
+enum { CONFIGS_MAX = 4096 };
+
+typedef struct Axis { const char *name; const Node *values; u32 n, at; } Axis;   /* values: a list, or one expression */
+typedef struct Space { VEC(Axis) axes; const Node *where; } Space;
+
+static bool
+is_clause(const Node *attr, const char *name)
+{
+  return !strcmp(attr->name, name);
+}
+
+static const Node *
+param_named(const Node *kernel, const char *name)
+{
+  const Node *params = kid(kernel, 0);
+  for (u32 i = 0; i < params->nkids; i++)
+    if (!strcmp(params->kids[i]->name, name))
+      return params->kids[i];
+  return NULL;
+}
+
+/* ---- checking ---- */
+
+static void
+check_axis(Lower *L, const Node *kernel, const Node *arg)
+{
+  const Node *param = arg->kind == N_ARG ? param_named(kernel, arg->name) : NULL;
+  bool special = arg->kind == N_ARG && (!strcmp(arg->name, "warps") || !strcmp(arg->name, "where"));
+  if (arg->kind != N_ARG)
+    ERR(L, arg->span, E_ATTRIBUTE, "tune", "it takes NAME=[value, ...] and where=condition");
+  else if (!special && (!param || param->kind == N_PARAM))
+    ERR(L, arg->span, E_ATTRIBUTE, "tune", arena_printf(L->a, "'%s' is no const or type parameter of this kernel", arg->name));
+  else if (kid(arg, 0)->kind == N_LIST && !kid(arg, 0)->nkids)
+    ERR(L, arg->span, E_ATTRIBUTE, "tune", arena_printf(L->a, "'%s' has no values", arg->name));
+}
+
+static void
+check_key(Lower *L, const Node *kernel, const Node *arg)
+{
+  const Node *param = arg->kind == N_NAME ? param_named(kernel, arg->name) : NULL;
+  if (!param || param->kind != N_PARAM)
+    ERR(L, arg->span, E_ATTRIBUTE, "key", "it takes names of arguments");
+}
+
+void
+tune_check(Lower *L, const Node *kernel)
+{
+  const Node *attrs = kid(kernel, 1);
+  for (u32 i = 0; i < attrs->nkids; i++) {
+    const Node *attr = attrs->kids[i];
+    bool tune = is_clause(attr, "tune"), key = is_clause(attr, "key");
+    for (u32 k = 0; k < attr->nkids; k++)
+      if (tune)
+        check_axis(L, kernel, attr->kids[k]);
+      else if (key)
+        check_key(L, kernel, attr->kids[k]);
+  }
+}
+
+/* ---- listing ---- */
+
+static const char *
+text_of(Program *p, const Node *n)
+{
+  const char *text = source_text(p->c, p->main->base);
+  char *s = arena_strndup(p->a, text + (n->span.lo - p->main->base), n->span.hi - n->span.lo), *to = s;
+  for (const char *from = s; *from; from++) {   /* on one line, without tabs */
+    bool blank = strchr(" \t\r\n", *from) != NULL;
+    if (!blank || (to > s && to[-1] != ' '))
+      *to++ = blank ? ' ' : *from;
+  }
+  *to = 0;
+  return s;
+}
+
+static Space
+space_of(Program *p, const Node *clause)
+{
+  Space s = {0};
+  for (u32 i = 0; i < clause->nkids; i++) {
+    const Node *arg = clause->kids[i], *values = kid(arg, 0);
+    if (!strcmp(arg->name, "where"))
+      s.where = values;
+    else if (!program_define(p, arg->name))
+      vec_push(p->a, &s.axes, ((Axis){arg->name, values, values->kind == N_LIST ? values->nkids : 1, 0}));
+  }
+  return s;
+}
+
+static const Node *
+value_at(const Axis *x)
+{
+  return x->values->kind == N_LIST ? x->values->kids[x->at] : x->values;
+}
+
+/* The next combination, the last axis fastest; false after the last. */
+static bool
+space_next(Space *s)
+{
+  for (u32 i = s->axes.len; i-- > 0;) {
+    if (++s->axes.data[i].at < s->axes.data[i].n)
+      return true;
+    s->axes.data[i].at = 0;
+  }
+  return false;
+}
+
+/* The options with this combination as further defines. */
+static FrontendOptions
+options_with(Program *p, const Space *s)
+{
+  FrontendOptions o = *p->o;
+  FrontendDefine *d = NEW_ARRAY(p->a, FrontendDefine, o.ndefines + s->axes.len + 1);
+  for (u32 i = 0; i < o.ndefines; i++)
+    d[i] = o.defines[i];
+  for (u32 i = 0; i < s->axes.len; i++)
+    d[o.ndefines++] = (FrontendDefine){s->axes.data[i].name, text_of(p, value_at(&s->axes.data[i]))};
+  o.defines = d;
+  return o;
+}
+
+/* Does the condition hold for this combination? `warps` may stand in it. False also after reporting an error. */
+static bool
+holds(Program *p, const Node *kernel, const Space *s)
+{
+  if (!s->where)
+    return true;
+  FrontendOptions o = options_with(p, s);
+  Program with = *p;
+  Frame frame;
+  Scope scope, inner;
+  with.o = &o;
+  Lower L = lower_new(&with, p->main, &frame, module_new(p->c));
+  scope_push(&L, &scope);
+  lower_settings(&L, kernel, true);
+  scope_push(&L, &inner);
+  if (!param_named(kernel, "warps"))
+    scope_add(&L, intern(p->c, "warps"), kernel->at, val_const(const_int(lower_warps(&L, kernel)), kernel->at));
+  Val v = lower_condition(&L, s->where);
+  if (v.kind != V_CONST && v.kind != V_POISON)
+    ERR(&L, s->where->span, E_NOT_CONST, "the condition of tune");
+  return v.kind == V_CONST && v.k.i;
+}
+
+static void
+list_clause(Program *p, const Node *kernel, const Node *clause, u32 *left, Buf *out)
+{
+  Space s = space_of(p, clause);
+  u32 errors = diag_errors(p->c);
+  do {
+    if (!*left) {
+      diag(p->c, clause->span, E_LIMIT, arena_printf(p->a, "more than %d configurations to tune", CONFIGS_MAX));
+      return;
+    }
+    --*left;
+    buf_puts(out, holds(p, kernel, &s) ? "tune" : "skip");
+    for (u32 i = 0; i < s.axes.len; i++)
+      buf_printf(out, "%c%s=%s", i ? '\t' : ' ', s.axes.data[i].name, text_of(p, value_at(&s.axes.data[i])));
+    buf_putc(out, '\n');
+  } while (diag_errors(p->c) == errors && space_next(&s));
+}
+
+void
+tune_describe(Program *p, const Node *kernel, Buf *out)
+{
+  const Node *attrs = kid(kernel, 1);
+  u32 left = CONFIGS_MAX;
+  for (u32 i = 0; i < attrs->nkids; i++)
+    if (is_clause(attrs->kids[i], "tune"))
+      list_clause(p, kernel, attrs->kids[i], &left, out);
+  for (u32 i = 0; i < attrs->nkids; i++)
+    for (u32 k = 0; is_clause(attrs->kids[i], "key") && k < attrs->kids[i]->nkids; k++)
+      buf_printf(out, "key %s\n", attrs->kids[i]->kids[k]->name);
+}

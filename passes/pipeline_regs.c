@@ -1,0 +1,197 @@
+/* pipeline_regs.c - loads that cannot be copied asynchronously, done one iteration early into registers.
+ *
+ *   for i in lo..hi step s {                  x0 = load p(lo), where lo < hi
+ *     x = load p(i)                ==>        for i in lo..hi step s, x = x0 {
+ *     ... x ...                                 x1 = load p(i + s), where i + s < hi
+ *   }                                           ... x ...
+ *                                               yield x1 }
+ *
+ * The address at i + s is computed by clones: what the loop carries is first advanced by clones of its own step, then the
+ * address's ops are cloned for the values so found. An address that depends on another load of the loop (an index that is looked
+ * up) clones that load too; it stands in the body then with an address of its own, and is prefetched in its turn: its value for
+ * iteration i + s is loaded in iteration i - s. Loads that would run past the end are masked off. */
+#include "pipeline.h"
+
+enum { REGISTERS_MAX = 64, CHAIN_MAX = 4 };
+
+typedef struct Early {
+  Ctx *c;
+  Func *f;
+  Op *loop;
+  Block *body;
+  bool *in;                  /* by value id: needed to compute the address */
+  VEC(Op *) ops;             /* those, in program order */
+  VEC(u32) carried;          /* carried values that are needed */
+} Early;
+
+static bool need(Early *e, Value *v, bool advancing);
+
+static bool
+need_carried(Early *e, u32 k)
+{
+  for (u32 i = 0; i < e->carried.len; i++)
+    if (e->carried.data[i] == k)
+      return true;
+  vec_push(e->c->scratch, &e->carried, k);
+  return need(e, op_operand(block_terminator(e->body), k), true);
+}
+
+/* Everything that v is computed from inside the loop. */
+static bool
+need(Early *e, Value *v, bool advancing)
+{
+  if (!v)
+    return true;
+  if (!v->def)
+    return v->block != e->body || !v->index || need_carried(e, v->index - 1);
+  Op *op = v->def;
+  if (!op_inside(op, e->loop) || (e->in[v->id] && !advancing))
+    return true;
+  bool load = op->code == OP_LOAD && !op_int(op, AT_VOLATILE, 0) && !advancing;
+  if (op->block != e->body || op->nregions || op->code == OP_DOT || !(load || op_has(op, T_PURE)))
+    return false;
+  e->in[v->id] = true;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (!need(e, op_operand(op, i), advancing))
+      return false;
+  return true;
+}
+
+static void
+mask_load(Early *e, Op *load, Value *more)
+{
+  Builder b = builder_before(load);
+  b.span = load->span;
+  const Type *t = type_i1_like(e->c, op_operand(load, 0)->type);
+  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = op_operand(load, 1);
+  if (old)
+    on = ir_binary(&b, OP_AND, old, on);
+  if (load->noperands > 1)
+    op_set_operand(load, 1, on);
+  else
+    op_add_operand(load, on);
+}
+
+/* The ops for iteration i, whose carried values are given; loads happen if `more`, and not at all where that is NULL. */
+static Value **
+clone_for(Early *e, Builder *b, Value *i, Value *const *carried, Value *more)
+{
+  Value **map = NEW_ARRAY(e->c->scratch, Value *, e->f->nvalues + 4 * e->ops.len + 16);
+  map[e->body->args[0]->id] = i;
+  for (u32 k = 0; k < e->carried.len; k++)
+    map[e->body->args[1 + e->carried.data[k]]->id] = carried[k];
+  for (u32 k = 0; k < e->ops.len; k++) {
+    if (e->ops.data[k]->code == OP_LOAD && !more)
+      continue;
+    Op *op = op_clone(b, e->ops.data[k], map);
+    if (op->code == OP_LOAD)
+      mask_load(e, op, more);
+  }
+  return map;
+}
+
+static Value *
+mapped(Value *const *map, Value *v)
+{
+  return v && map[v->id] ? map[v->id] : v;
+}
+
+/* Carried values before the loop, or one iteration on. */
+static Value **
+carried_at_start(Early *e)
+{
+  Value **v = NEW_ARRAY(e->c->scratch, Value *, e->carried.len + 1);
+  for (u32 k = 0; k < e->carried.len; k++)
+    v[k] = op_operand(e->loop, 3 + e->carried.data[k]);
+  return v;
+}
+
+static Value **
+carried_next(Early *e, Builder *b)
+{
+  Value **now = NEW_ARRAY(e->c->scratch, Value *, e->carried.len + 1), **next = NEW_ARRAY(e->c->scratch, Value *, e->carried.len + 1);
+  for (u32 k = 0; k < e->carried.len; k++)
+    now[k] = e->body->args[1 + e->carried.data[k]];
+  if (!e->carried.len)
+    return next;
+  Value **map = clone_for(e, b, e->body->args[0], now, NULL);
+  for (u32 k = 0; k < e->carried.len; k++)
+    next[k] = mapped(map, op_operand(block_terminator(e->body), e->carried.data[k]));
+  return next;
+}
+
+static const char *
+fits(Early *e, Op *load)
+{
+  const Type *t = op_result(load)->type;
+  u32 regs = type_is_tile(t) ? (layout_regs(t->layout) * type_elem_bits(t) + 31) / 32 : 1;
+  if (op_int(load, AT_VOLATILE, 0))
+    return "it is volatile";
+  if (regs > REGISTERS_MAX)
+    return arena_printf(e->c->scratch, "its next tile would take %u more registers", regs);
+  for (u32 i = 0; i < load->noperands; i++)
+    if (!need(e, op_operand(load, i), false))
+      return "its address depends on the loop's own work";
+  return NULL;
+}
+
+/* The load moves: what it gives for iteration i comes around the loop. */
+static void
+turn(Early *e, Op *load)
+{
+  Builder before = builder_before(e->loop), top = builder_before(e->body->first);
+  before.span = top.span = load->span;
+  Value *any = ir_cmp(&before, "lt", op_operand(e->loop, 0), op_operand(e->loop, 1));
+  Value **first = clone_for(e, &before, op_operand(e->loop, 0), carried_at_start(e), any);
+  Value **carried = carried_next(e, &top);
+  Value *i = ir_binary(&top, OP_ADD, e->body->args[0], op_operand(e->loop, 2));
+  Value *more = ir_cmp(&top, "lt", i, op_operand(e->loop, 1));
+  Value **next = clone_for(e, &top, i, carried, more);
+  Value *x = op_result(load);
+  op_add_operand(e->loop, mapped(first, x));
+  op_add_result(e->loop, x->type);
+  Value *arg = block_add_arg(e->body, x->type, x->name);
+  op_add_operand(block_terminator(e->body), mapped(next, x));
+  value_replace_uses(x, arg);
+  op_remove(load);
+}
+
+/* Loads in the body that the address of the last one needs, as cloned at its top. */
+static Op *
+next_in_chain(Block *body, const Op *last)
+{
+  for (Op *op = body->first; op && op != last; op = op->next)
+    if (op->code == OP_LOAD && op_result(op)->uses)
+      return op;
+  return NULL;
+}
+
+static const char *
+prefetch_one(Ctx *c, Func *f, Op *loop, Op *load)
+{
+  Early e = {.c = c, .f = f, .loop = loop, .body = loop->regions[0]};
+  e.in = NEW_ARRAY(c->scratch, bool, f->nvalues);
+  const char *why = fits(&e, load);
+  if (why)
+    return why;
+  e.in[op_result(load)->id] = true;
+  for (Op *op = e.body->first; op; op = op->next)
+    if (op->nresults && e.in[op_result(op)->id])
+      vec_push(c->scratch, &e.ops, op);
+  turn(&e, load);
+  return NULL;
+}
+
+const char *
+prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load)
+{
+  const char *why = prefetch_one(c, f, loop, load);
+  Value *last = why ? NULL : op_operand(block_terminator(loop->regions[0]), block_terminator(loop->regions[0])->noperands - 1);
+  for (u32 round = 0; last && last->def && round < CHAIN_MAX; round++) {
+    Op *inner = next_in_chain(loop->regions[0], last->def);
+    if (!inner || prefetch_one(c, f, loop, inner))
+      break;
+    last = op_operand(block_terminator(loop->regions[0]), block_terminator(loop->regions[0])->noperands - 1);
+  }
+  return why;
+}

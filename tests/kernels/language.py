@@ -1,0 +1,447 @@
+"""Statements and functions of the language, one kernel each, against numpy. Same form as examples/cases.py."""
+from cases import Case, Run, poisoned, launch, grid
+import numpy as np
+import tilec
+import flow
+
+
+def source(dev, text, name=None, **defines):
+    return dev.program(text=text, name="case.tile").kernel(name, **defines)
+
+
+EXITS = """
+fn find(p: *i32, n: i32, want: i32) {
+  for i in range(n) { if load(p + i) == want { return i; } }
+  return -1;
+}
+fn pair(p: *i32, n: i32) {
+  var k = 0;
+  while true {
+    if k >= n { return (-1, 0.5); }
+    for j in range(3, 40, 5) {
+      if load(p + j) == k { return (k, j); }
+      if j > 30 { break; }
+    }
+    k += 1;
+  }
+  return (0, 0);
+}
+kernel f(p: *i32, out: *i32, tiles: *f32, n: i32) warps(1) {
+  let base = p + program_id(0) * 40;
+  var sum = 0;
+  for i in range(n) {
+    let v = load(base + i);
+    if v < 3 { sum += 1; continue; }
+    if v > 90 { break; }
+    if v % 2 == 0 {
+      if v % 4 == 0 { continue; }
+      sum += 1000;
+    }
+    sum += v;
+  }
+  var odd = 0;
+  for i in static_range(8) {
+    let v = load(base + i);
+    if i == 1 { continue; }
+    if v > 60 { odd += 7; if v > 80 { break; } odd += 1; }
+    if i == 6 { break; }
+    odd += v;
+  }
+  var at = 0;
+  var acc = zeros(64, f32);
+  while load(base + at) < 80 {
+    at += 1;
+    if at == 30 { break; }
+    if at % 3 == 1 { continue; }
+    acc += f32(at) + f32(arange(0, 64));
+  }
+  let mine = out + program_id(0) * 8;
+  store(mine, sum);
+  store(mine + 1, odd);
+  store(mine + 2, at);
+  store(mine + 3, find(base, n, 50));
+  let (k, j) = pair(base, n);
+  store(mine + 4, k);
+  store(mine + 5, i32(j * 2.0));
+  store(tiles + program_id(0) * 64 + arange(0, 64), acc);
+  for i in range(0, n, 7) {
+    if load(base + i) > 70 { return; }
+    store(mine + 6, i);
+  }
+  store(mine + 7, 1);
+}"""
+
+
+def exits_reference(x, n):
+    def find(want):
+        return next((i for i in range(n) if x[i] == want), -1)
+
+    def pair():
+        for k in range(n):
+            for j in range(3, 40, 5):
+                if x[j] == k:
+                    return k, j
+                if j > 30:
+                    break
+        return -1, 0.5
+    total = 0
+    for v in x[:n]:
+        if v < 3:
+            total += 1
+            continue
+        if v > 90:
+            break
+        if v % 2 == 0:
+            if v % 4 == 0:
+                continue
+            total += 1000
+        total += v
+    odd = 0
+    for i in range(8):
+        if i == 1:
+            continue
+        if x[i] > 60:
+            odd += 7
+            if x[i] > 80:
+                break
+            odd += 1
+        if i == 6:
+            break
+        odd += x[i]
+    at, acc = 0, np.zeros(64, np.float32)
+    while x[at] < 80:
+        at += 1
+        if at == 30:
+            break
+        if at % 3 != 1:
+            acc += at + np.arange(64, dtype=np.float32)
+    out = [total, odd, at, find(50), pair()[0], int(pair()[1] * 2), -7, -7]
+    for i in range(0, n, 7):
+        if x[i] > 70:
+            return out, acc
+        out[6] = i
+    out[7] = 1
+    return out, acc
+
+
+def exits(dev, rng, programs, n):
+    """break, continue and return in every kind of loop, with run-time and compile-time conditions."""
+    x = rng.integers(0, 100, (programs, 40), dtype=np.int32)
+    out, tiles = dev.array(np.full((programs, 8), -7, np.int32)), poisoned(dev, (programs, 64), "f32")
+    call = launch(source(dev, EXITS), programs, dev.array(x), out, tiles, n)
+    want = [exits_reference(row, n) for row in x]
+    return Run(call, [("out", out.numpy(), np.array([w[0] for w in want], np.int32), 0), ("tiles", tiles.numpy(), np.array([w[1] for w in want]), 0)])
+
+
+def index_wrap(dev, rng):
+    """A loop that may be left, up to the largest index there is."""
+    text = """kernel f(out: *i32, lo: i32, hi: i32, step: i32) warps(1) {
+      var count = 0;
+      for i in range(lo, hi, step) { count += 1; if count == 1000 { break; } }
+      for i in range(lo, hi) { count += 1000; if i == lo - 1 { break; } }
+      store(out, count);
+    }"""
+    k, checks = source(dev, text), []
+    for lo, hi, step, want in ((2**31 - 10, 2**31 - 1, 4, 9003), (2**31 - 4, 2**31 - 1, 2**30, 3001), (5, 5, 1, 0), (5, 3, 7, 0)):
+        out = poisoned(dev, 1, "i32")
+        call = launch(k, 1, out, lo, hi, step)
+        checks.append((f"{lo}..{hi}", out.numpy(), np.array([want], np.int32), 0))
+    return Run(call, checks)
+
+
+SCANS = """
+fn recur(a0, b0, a1, b1) { return (a0 * a1, b0 * a1 + b1); }     // x -> a x + b, one after the other: not commutative
+fn first(a, b) { if a % 3 == 0 { return a; } return b; }
+kernel f(x: *T, sums: *T, most: *T, u: *i32, v: *i32, w: *i32, const R = 4, const C = 8, const AXIS = 1, const REVERSE = false, type T = i32) {
+  let i = arange(0, R)[:, None] * C + arange(0, C)[None, :];
+  let a = load(x + i);
+  store(sums + i, cumsum(a, AXIS, REVERSE));
+  store(most + i, cummax(a, AXIS, reverse=REVERSE));
+  let k = i32(a);
+  let (p, q) = scan((k % 4 - 1, k), AXIS, recur, reverse=REVERSE);
+  store(u + i, p);
+  store(v + i, q);
+  store(w + i, scan(k, AXIS, first, reverse=REVERSE));
+}"""
+
+
+def scanned(fn, xs, axis, reverse):
+    """The scan of arrays xs by fn over tuples of lines."""
+    xs = [np.flip(np.moveaxis(x, axis, 0), 0) if reverse else np.moveaxis(x, axis, 0) for x in xs]
+    out, acc = [[] for _ in xs], None
+    for line in zip(*xs):
+        acc = line if acc is None else fn(*acc, *line)
+        for o, a in zip(out, acc):
+            o.append(a)
+    out = [np.stack(o) for o in out]
+    return [np.moveaxis(np.flip(o, 0) if reverse else o, 0, axis) for o in out]
+
+
+def scans(dev, rng, rows, cols, axis, reverse, warps, dtype="i32"):
+    """Scans by library functions and by functions that do not commute, along either axis, from either end."""
+    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+    x = rng.integers(-9, 10, (rows, cols)).astype(dt)
+    out = [poisoned(dev, (rows, cols), t) for t in (dtype, dtype, "i32", "i32", "i32")]
+    k = source(dev, SCANS, R=rows, C=cols, AXIS=axis, REVERSE="true" if reverse else "false", T=dtype, warps=warps)
+    call = launch(k, 1, dev.array(x), *out)
+    n = x.astype(np.int32)
+    with np.errstate(over="ignore"):
+        m = np.fmod(n, np.int32(4)) - np.int32(1)
+        want = [*scanned(lambda a, b: (a + b,), [x], axis, reverse), *scanned(lambda a, b: (np.maximum(a, b),), [x], axis, reverse),
+                *scanned(lambda a0, b0, a1, b1: (a0 * a1, b0 * a1 + b1), [m, n], axis, reverse),
+                *scanned(lambda a, b: (np.where(a % 3 == 0, a, b),), [n], axis, reverse)]
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("sum", "max", "product", "recurrence", "first"), out, want)])
+
+
+SHAPES = """
+kernel f(x: *T, y: *T, flips: *T, cats: *T, both: *T, parts: *T, puts: *T, halves: *T, picks: *T, pairs: *T, const M = 4, const N = 8, const AXIS = 0, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  let b = load(y + i);
+  store(flips + i, flip(a, AXIS));
+  let c = cat(a, view(b, [0, 0], [AXIS == 0 ? 1 : M, AXIS == 1 ? 1 : N]), AXIS);
+  store(cats + arange(0, extent(c, 0))[:, None] * extent(c, 1) + arange(0, extent(c, 1))[None, :], c);
+  let d = cat(a, b, axis=AXIS);
+  store(both + arange(0, extent(d, 0))[:, None] * extent(d, 1) + arange(0, extent(d, 1))[None, :], d);
+  let p = view(a, [1, N / 3], [M - 1, N / 2]);
+  store(parts + arange(0, M - 1)[:, None] * (N / 2) + arange(0, N / 2)[None, :], p);
+  store(puts + i, insert(b, p, [0, N / 4]));
+  let (even, odd) = split(join(a, b));
+  store(halves + i, even);
+  store(halves + M * N + i, odd);
+  let turned = gather(a, (index_along(a, AXIS) * 3 + arange(0, N)[None, :]) % extent(a, AXIS), AXIS);
+  store(picks + i, turned);
+  store(pairs + arange(0, M)[:, None] * (2 * N) + arange(0, 2 * N)[None, :], interleave(a, b));
+}"""
+
+
+def shape_functions(dev, rng, m, n, axis, warps, dtype):
+    """Joining, cutting, reversing and indexing tiles of any extents."""
+    dt = dict(f32=np.float32, i8=np.int8, i64=np.int64)[dtype]
+    x, y = (rng.integers(-100, 100, (m, n)).astype(dt) for _ in range(2))
+    grown = (m + 1, n) if axis == 0 else (m, n + 1)
+    double = (2 * m, n) if axis == 0 else (m, 2 * n)
+    sizes = [(m, n), grown, double, (m - 1, n // 2), (m, n), (2, m, n), (m, n), (m, 2 * n)]
+    out = [poisoned(dev, z, dtype) for z in sizes]
+    call = launch(source(dev, SHAPES, M=m, N=n, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), dev.array(y), *out)
+    part = x[1:, n // 3:n // 3 + n // 2]
+    put = y.copy()
+    put[:m - 1, n // 4:n // 4 + n // 2] = part
+    index = ((np.arange(m)[:, None] if axis == 0 else np.arange(n)[None, :]) * 3 + np.arange(n)[None, :]) % x.shape[axis]
+    index = np.broadcast_to(index, (m, n))
+    want = [np.flip(x, axis), np.concatenate([x, y[:1] if axis == 0 else y[:, :1]], axis), np.concatenate([x, y], axis), part, put,
+            np.stack([x, y]), np.take_along_axis(x, index, axis), np.stack([x, y], -1).reshape(m, 2 * n)]
+    names = ("flip", "cat", "cat2", "view", "insert", "split", "gather", "interleave")
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
+
+
+SORTS = """
+kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  store(up + i, sort(a, AXIS));
+  store(down + i, sort(a, AXIS, descending=true));
+  store(at + i, argsort(a, AXIS));
+  let (v, w) = topk(a, K, AXIS);
+  let k = arange(0, extent(v, 0))[:, None] * extent(v, 1) + arange(0, extent(v, 1))[None, :];
+  store(best + k, v);
+  store(places + k, w);
+}"""
+
+
+def sorts(dev, rng, m, n, axis, k, warps, dtype):
+    """sort, argsort and topk with ties; floats with nans and infinities."""
+    dt = dict(f32=np.float32, i32=np.int32, u8=np.uint8)[dtype]
+    x = rng.integers(0, 50, (m, n)).astype(dt)
+    if dtype == "f32":
+        x = np.where(rng.random((m, n)) < 0.1, np.nan, np.where(rng.random((m, n)) < 0.1, np.inf, x - 25)).astype(dt)
+    few = (k, n) if axis == 0 else (m, k)
+    out = [poisoned(dev, z, t) for z, t in (((m, n), dtype), ((m, n), dtype), ((m, n), "i32"), (few, dtype), (few, "i32"))]
+    call = launch(source(dev, SORTS, M=m, N=n, K=k, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), *out)
+    falling = np.argsort(np.where(np.isnan(x), np.inf, -x.astype(np.float64)), axis, kind="stable")
+    rising = np.argsort(x, axis, kind="stable")
+    top = falling[:k] if axis == 0 else falling[:, :k]
+    want = [np.take_along_axis(x, rising, axis), np.take_along_axis(x, falling, axis), rising.astype(np.int32),
+            np.take_along_axis(x, top, axis), top.astype(np.int32)]
+    return Run(call, [(w, np.nan_to_num(o.numpy(), nan=1e30), np.nan_to_num(v, nan=1e30), 0) for w, o, v in zip(("up", "down", "argsort", "top", "places"), out, want)])
+
+
+def histograms(dev, rng, n, bins, warps):
+    """Counts in shared memory, with values outside and a mask; and sums by index."""
+    text = """kernel f(x: *i32, h: *i32, w: *f32, const N = 64, const BINS = 8) {
+      let v = load(x + arange(0, N));
+      store(h + arange(0, BINS), histogram(v, BINS, mask=arange(0, N) % 3 != 0));
+      let s = shared(f32, BINS);
+      shared_store(s, 0.5);
+      shared_add(s, max(min(v, BINS - 1), 0), f32(v));
+      store(w + arange(0, BINS), gather(s, BINS - 1 - arange(0, BINS), 0));
+    }"""
+    x = rng.integers(-3, bins + 3, n, dtype=np.int32)
+    h, w = poisoned(dev, bins, "i32"), poisoned(dev, bins, "f32")
+    call = launch(source(dev, text, N=n, BINS=bins, warps=warps), 1, dev.array(x), h, w)
+    kept = x[(np.arange(n) % 3 != 0) & (x >= 0) & (x < bins)]
+    sums = 0.5 + np.bincount(np.clip(x, 0, bins - 1), x, bins)
+    return Run(call, [("counts", h.numpy(), np.bincount(kept, minlength=bins).astype(np.int32), 0), ("sums", w.numpy(), sums[::-1], 0)])
+
+
+ATOMICS = """
+kernel ints(x: *T, cell: *T, old: *T, n: i32, type T = i32, const SEM = "relaxed", const SCOPE = "gpu") warps(2) {
+  let i = program_id(0) * 64 + arange(0, 64);
+  let v = load(x + i);
+  let on = i < n;
+  let at = v & 3;
+  atomic_add(cell + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_max(cell + 4 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_min(cell + 8 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_and(cell + 12 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_or(cell + 16 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_xor(cell + 20 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  store(old + i, atomic_xchg(old + i, v, mask=on, sem=SEM, scope=SCOPE) + atomic_cas(x + i, 5, 7, mask=on, sem=SEM, scope=SCOPE));
+}
+kernel floats(x: *T, cell: *T, old: *T, n: i32, type T = f32, const SEM = "relaxed", const SCOPE = "gpu") warps(2) {
+  let i = program_id(0) * 64 + arange(0, 64);
+  let v = load(x + i);
+  let on = i < n;
+  let at = i & 3;
+  atomic_add(cell + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_max(cell + 4 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  atomic_min(cell + 8 + at, v, mask=on, sem=SEM, scope=SCOPE);
+  store(old + i, atomic_xchg(old + i, v, mask=on, sem=SEM, scope=SCOPE) + atomic_cas(x + i, 5, 7, mask=on, sem=SEM, scope=SCOPE));
+}"""
+
+
+def all_atomics(dev, rng, n, dtype, sem, scope):
+    """Every atomic on every type, order and scope; masked, over tiles."""
+    ints = dict(i32=np.int32, u32=np.uint32, i64=np.int64, u64=np.uint64)
+    floats = dict(f16=np.float16, f32=np.float32, f64=np.float64)
+    is_int = dtype in ints
+    dt = (ints if is_int else floats)[dtype]
+    programs = tilec.cdiv(n, 64)
+    x = rng.integers(0 if dtype[0] == "u" else -20, 20, programs * 64).astype(dt)
+    start, before = np.full(24 if is_int else 12, 3, dt), np.full(programs * 64, 2, dt)
+    xs, cell, old = dev.array(x.copy()), dev.array(start.copy()), dev.array(before.copy())
+    k = source(dev, ATOMICS, "ints" if is_int else "floats", T=dtype, SEM=f'"{sem}"', SCOPE=f'"{scope}"')
+    call = launch(k, programs, xs, cell, old, n)
+    on = np.arange(len(x)) < n
+    at = (x.astype(np.int64) & 3) if is_int else np.arange(len(x)) & 3
+    want = start.copy()
+    for j, f in enumerate((np.add, np.maximum, np.minimum, np.bitwise_and, np.bitwise_or, np.bitwise_xor)[:len(start) // 4]):
+        f.at(want, at[on] + 4 * j, x[on])
+    return Run(call, [("cells", cell.numpy(), want, 0), ("old", old.numpy(), np.where(on, 2 + x, 0).astype(dt), 0),
+                      ("cas", xs.numpy(), np.where(on & (x == 5), 7, x).astype(dt), 0)])
+
+
+RANDOM = """
+kernel f(words: *u32, unit: *f32, normal: *f32, known: *u32, seed: i64, start: i64, const N = 256) {
+  let i = start + arange(0, N);
+  let (a, b, c, d) = randint4x(seed, i);
+  let w = words + arange(0, N) * 4;
+  store(w, a);
+  store(w + 1, b);
+  store(w + 2, c);
+  store(w + 3, d);
+  store(unit + arange(0, N), rand(seed, i));
+  let (x, y, z, t) = randn4x(seed, i);
+  let m = normal + arange(0, N) * 4;
+  store(m, x);
+  store(m + 1, y);
+  store(m + 2, z);
+  store(m + 3, t);
+  let ones = ~u32(0);
+  let k0 = philox(u32(0), u32(0), u32(0), u32(0), u32(0), u32(0));
+  let k1 = philox(ones, ones, ones, ones, ones, ones);
+  let k2 = philox(u32(0x243f6a88), u32(0x85a308d3), u32(0x13198a2e), u32(0x03707344), u32(0xa4093822), u32(0x299f31d0));
+  for j in static_range(4) {
+    store(known + j, k0[j]);
+    store(known + 4 + j, k1[j]);
+    store(known + 8 + j, k2[j]);
+  }
+}"""
+
+# From the authors' table of known answers.
+PHILOX_KNOWN = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd,
+                0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]
+
+
+def philox(counter, key):
+    mask, (c0, c1, c2, c3), (k0, k1) = np.uint64(0xFFFFFFFF), counter, key
+    for _ in range(10):
+        a, b = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
+        c0, c1, c2, c3 = (b >> np.uint64(32)) ^ c1 ^ k0, b & mask, (a >> np.uint64(32)) ^ c3 ^ k1, a & mask
+        k0, k1 = (k0 + np.uint64(0x9E3779B9)) & mask, (k1 + np.uint64(0xBB67AE85)) & mask
+    return np.stack([c0, c1, c2, c3], -1).astype(np.uint32)
+
+
+def random_numbers(dev, rng, n, seed, start):
+    """Philox bit for bit, also against known answers; the distributions made of it."""
+    words, unit, normal, known = poisoned(dev, (n, 4), "u32"), poisoned(dev, n, "f32"), poisoned(dev, (n, 4), "f32"), poisoned(dev, 12, "u32")
+    call = launch(source(dev, RANDOM, N=n), 1, words, unit, normal, known, seed, start)
+    at = np.uint64(start) + np.arange(n, dtype=np.uint64)
+    key = (np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32 & 0xFFFFFFFF))
+    zero = np.zeros(n, np.uint64)
+    want = philox((at & np.uint64(0xFFFFFFFF), at >> np.uint64(32), zero, zero), key)
+    u = (want >> 8).astype(np.float32) * np.float32(2.0**-24)
+    radius = lambda k: np.sqrt(-2 * np.log(u[:, k].astype(np.float64) + 2.0**-24))
+    angle = lambda k: 2 * np.pi * u[:, k].astype(np.float64)
+    z = np.stack([radius(0) * np.cos(angle(1)), radius(0) * np.sin(angle(1)), radius(2) * np.cos(angle(3)), radius(2) * np.sin(angle(3))], -1)
+    return Run(call, [("words", words.numpy(), want, 0), ("unit", unit.numpy(), u[:, 0], 0), ("normal", normal.numpy(), z, 3e-6),
+                      ("known", known.numpy(), np.array(PHILOX_KNOWN, np.uint32), 0)])
+
+
+def real_functions(dev, rng, n):
+    """sin and cos to their stated error, also of f16; maximum and minimum with nans; the high half of a product."""
+    text = """kernel f(x: *f32, y: *f32, s: *f32, c: *f32, h: *f16, up: *f32, low: *f32, m: *u64, const N = 256) {
+      let i = arange(0, N);
+      let a = load(x + i);
+      let b = load(y + i);
+      store(s + i, sin(a));
+      store(c + i, cos(a));
+      store(h + i, sin(f16(a)));
+      store(up + i, maximum(a, b));
+      store(low + i, minimum(a, b));
+      store(m + i, umulhi(bitcast(f64(a), u64), u64(0x9E3779B97F4A7C15)));
+    }"""
+    x = (rng.standard_normal(n) * np.exp2(rng.integers(-10, 14, n))).astype(np.float32)
+    y = np.where(rng.random(n) < 0.2, np.nan, x + rng.standard_normal(n)).astype(np.float32)
+    out = [poisoned(dev, n, t) for t in ("f32", "f32", "f16", "f32", "f32", "u64")]
+    call = launch(source(dev, text, N=n), 1, dev.array(x), dev.array(y), *out)
+    s, c, h, up, low, m = (o.numpy() for o in out)
+    x64 = x.astype(np.float64)
+    far = lambda got, want: np.abs(got - want) / (2.0**-24 + np.abs(want) * 2.0**-23)
+    hi = np.array([int(v) * 0x9E3779B97F4A7C15 >> 64 for v in x64.view(np.uint64)], np.uint64)
+    filled = lambda v: np.nan_to_num(v, nan=1e30)
+    within = np.ones(n, bool)
+    x16 = x.astype(np.float16).astype(np.float32)
+    return Run(call, [("sin", far(s, np.sin(x64)) <= 2, within, 0), ("cos", far(c, np.cos(x64)) <= 2, within, 0),
+                      ("f16", np.abs(h - np.sin(x16.astype(np.float64))) <= 2.0**-11, within, 0), ("maximum", filled(up), filled(np.maximum(x, y)), 0),
+                      ("minimum", filled(low), filled(np.minimum(x, y)), 0), ("umulhi", m, hi, 0)])
+
+
+def random_flow(dev, rng, seed):
+    """Twenty random functions, see flow.py."""
+    checks = []
+    for k in range(20):
+        text, function = flow.make(seed * 20 + k)
+        out = poisoned(dev, 12, "i32")
+        call = launch(source(dev, text), 12, out)
+        checks.append((f"seed {seed * 20 + k}", out.numpy(), np.array([function(n) for n in range(12)], np.int32), 0))
+    return Run(call, checks)
+
+
+both = lambda name, run, sizes: Case(name, run, sizes, sizes)
+CASES = [
+    both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
+    both("index_wrap", index_wrap, [dict()]),
+    both("scans", scans, grid(rows=(4, 64), cols=(16, 300), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
+         grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",))),
+    both("shape_functions", shape_functions, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
+         grid(m=(5, 8), n=(12, 64), axis=(0, 1), warps=(2,), dtype=("i8", "i64"))),
+    both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
+         [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
+    both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
+    both("all_atomics", all_atomics, grid(n=(100,), dtype=("i32", "u32", "i64", "u64", "f16", "f32", "f64"), sem=("relaxed", "acq_rel"), scope=("gpu",)) +
+         grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
+    both("random_numbers", random_numbers, [dict(n=256, seed=42, start=0), dict(n=1024, seed=(7 << 32) + 5, start=(3 << 32) - 100)]),
+    both("real_functions", real_functions, [dict(n=1024)]),
+    both("random_flow", random_flow, grid(seed=(0, 1, 2, 3))),
+]

@@ -1,0 +1,173 @@
+/* Tuning on the simulator: what is listed, rejected, chosen, restored and remembered. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "jit.h"
+
+#define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: does not hold: %s (%s)\n", __FILE__, __LINE__, #x, err.message); exit(1); } } while (0)
+
+static TilertError err;
+static TilertDevice *dev;
+static char dir[] = "/tmp/tilec-tune-XXXXXX";
+
+/* More work for smaller blocks; 2048 needs too much shared memory, 3 warps are none, 64 has no grid. */
+static const char source[] =
+  "kernel grow(x: *f32, n: i32, m: i32, const B = 256, const PAD = 0) warps(4)\n"
+  "  tune(B=[128, 256, 64], warps=[1, 4], where=B >= 32 * warps)\n"
+  "  tune(B = 2048, PAD=100000)\n"
+  "  tune(B=256, warps=3) key(m) {\n"
+  "  if PAD > 0 { let s = shared(f32, [65536]); shared_store(s, zeros([65536], f32)); }\n"
+  "  let i = program_id(0) * B + arange(0, B);\n"
+  "  store(x + i, load(x + i, mask=i < n) + 1.0, mask=i < n);\n"
+  "}\n"
+  "kernel plain(x: *f32) { store(x, 1.0); }\n"
+  "kernel none(x: *f32, const B = 8) tune(B=[8, 16], where=B > 100) { store(x + arange(0, B), 1.0); }\n";
+
+static const char *
+setting(TilejitKernel *k, const char *name)
+{
+  for (size_t i = 0; i < tilejit_kernel_param_count(k); i++)
+    if (!strcmp(tilejit_kernel_param(k, i)->name, name))
+      return tilejit_kernel_param(k, i)->value;
+  return "";
+}
+
+static int grids;
+
+static int
+grid_of(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  int b = atoi(setting(k, "B"));
+  grids++;
+  if (b == 64)
+    return 1;
+  grid[0] = b ? (1000 + (unsigned)b - 1) / (unsigned)b : 1;
+  return 0;
+}
+
+typedef struct Seen { int calls, wrong; const char *last; } Seen;
+
+static void
+progress(void *user, const char *what, size_t done, size_t total)
+{
+  Seen *s = user;
+  s->calls++;
+  s->wrong += !done || done > total;
+  s->last = what;
+}
+
+static TilejitProgram *
+open_program(void)
+{
+  TilejitProgram *p;
+  TilejitOptions o = {.size = sizeof o, .cache_dir = dir};
+  CHECK(!tilejit_program_create(dev, "grow.tile", source, strlen(source), &o, &p, &err));
+  return p;
+}
+
+static TilejitTuning *
+tune(TilejitProgram *p, TilertBuffer *x, int m, const TilejitTuneOptions *o, const char *define)
+{
+  TilejitTuning *t;
+  TilecDefine d = {"B", define};
+  TilertArg args[3] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = 1000}, {.kind = TILERT_ARG_INT, .u.i = m}};
+  CHECK(!tilejit_tune(p, "grow", &d, define ? 1 : 0, NULL, grid_of, NULL, args, 3, o, &t, &err));
+  return t;
+}
+
+static const TilejitTrial *
+trial(const TilejitTuning *t, const char *config)
+{
+  for (size_t i = 0; i < tilejit_tuning_count(t); i++)
+    if (!strcmp(tilejit_tuning_trial(t, i)->config, config))
+      return tilejit_tuning_trial(t, i);
+  return NULL;
+}
+
+static int
+rejected(const TilejitTuning *t, const char *config, const char *why)
+{
+  const TilejitTrial *x = trial(t, config);
+  return x && x->why && strstr(x->why, why);
+}
+
+static void
+test_search(TilertBuffer *x)
+{
+  Seen seen = {0};
+  float first = 5, after = 0;
+  TilejitTuneOptions o = {.size = sizeof o, .restore = 1, .progress = progress, .progress_user = &seen};
+  TilejitProgram *p = open_program();
+  CHECK(!tilert_buffer_write(x, 0, &first, sizeof first, NULL, &err));
+  TilejitTuning *t = tune(p, x, 1, &o, NULL);
+  CHECK(tilejit_tuning_count(t) == 8 && !tilejit_tuning_remembered(t) && seen.calls > 4 && !seen.wrong);
+  CHECK(rejected(t, "B=64 warps=1", "no grid") && rejected(t, "B=64 warps=4", "condition is false"));
+  CHECK(rejected(t, "B=2048 PAD=100000", "262144 bytes of shared memory") && rejected(t, "B=256 warps=3", "warps"));
+  const TilejitTrial *best = tilejit_tuning_trial(t, tilejit_tuning_chosen(t));
+  CHECK(!best->why && best->ms > 0);
+  for (size_t i = 0; i < tilejit_tuning_count(t); i++)
+    CHECK(tilejit_tuning_trial(t, i)->why || tilejit_tuning_trial(t, i)->ms >= best->ms);
+  CHECK(strstr(best->config, setting(tilejit_tuning_kernel(t), "B")));
+  CHECK(!tilert_buffer_read(x, 0, &after, sizeof after, NULL, &err) && after == first);
+  char said[64];
+  CHECK(!tilejit_program_diagnostics(p, said, sizeof said));
+  tilejit_tuning_free(t);
+  tilejit_program_destroy(p);
+}
+
+static void
+test_memory(TilertBuffer *x)
+{
+  TilejitTuneOptions force = {.size = sizeof force, .force = 1};
+  TilejitProgram *p = open_program();
+  TilejitTuning *t = tune(p, x, 1, NULL, NULL);
+  CHECK(tilejit_tuning_remembered(t));       /* from disk: another program chose */
+  tilejit_tuning_free(t);
+  t = tune(p, x, 2, NULL, NULL);
+  CHECK(!tilejit_tuning_remembered(t));      /* another value of the key */
+  tilejit_tuning_free(t);
+  t = tune(p, x, 2, NULL, NULL);
+  CHECK(tilejit_tuning_remembered(t));
+  tilejit_tuning_free(t);
+  t = tune(p, x, 2, &force, NULL);
+  CHECK(!tilejit_tuning_remembered(t));
+  tilejit_tuning_free(t);
+  t = tune(p, x, 2, NULL, "128");            /* a define takes its axis away */
+  CHECK(!tilejit_tuning_remembered(t) && trial(t, "warps=1") && !trial(t, "B=128 warps=1"));
+  CHECK(!strcmp(setting(tilejit_tuning_kernel(t), "B"), "128"));
+  tilejit_tuning_free(t);
+  tilejit_program_destroy(p);
+}
+
+static void
+test_others(TilertBuffer *x)
+{
+  TilejitTuning *t;
+  TilejitProgram *p = open_program();
+  TilertArg arg = {.kind = TILERT_ARG_BUFFER, .u.buffer = x};
+  CHECK(!tilejit_tune(p, "plain", NULL, 0, NULL, grid_of, NULL, &arg, 1, NULL, &t, &err));
+  CHECK(tilejit_tuning_count(t) == 1 && !strcmp(tilejit_tuning_trial(t, 0)->config, "") && !tilejit_tuning_trial(t, 1));
+  tilejit_tuning_free(t);
+  CHECK(tilejit_tune(p, "none", NULL, 0, NULL, grid_of, NULL, &arg, 1, NULL, &t, &err) == TILERT_E_UNAVAILABLE && !t);
+  CHECK(strstr(err.message, "no configuration fits") && strstr(err.message, "B=8: its condition is false") && strstr(err.message, "B=16:"));
+  CHECK(tilejit_tune(p, "grow", NULL, 0, NULL, grid_of, NULL, &arg, 1, NULL, &t, &err) == TILERT_E_ARGUMENT);
+  CHECK(tilejit_tune(p, "absent", NULL, 0, NULL, grid_of, NULL, &arg, 1, NULL, &t, &err));
+  tilejit_program_destroy(p);
+}
+
+int
+main(void)
+{
+  TilertBuffer *x;
+  char command[100];
+  CHECK(mkdtemp(dir));
+  CHECK(!tilert_device_open("sim", NULL, &dev, &err) && !tilert_buffer_create(dev, 4000, &x, &err));
+  CHECK(!tilert_buffer_fill(x, 0, 4000, 0, 4, NULL, &err));
+  test_search(x);
+  test_memory(x);
+  test_others(x);
+  tilert_buffer_destroy(x);
+  tilert_device_close(dev);
+  snprintf(command, sizeof command, "rm -rf %s", dir);
+  return system(command) ? 1 : 0;
+}
