@@ -13,6 +13,7 @@ sizes of buffers are expressions over them.
 
 python gen_kernel.py SEED prints one."""
 import random
+import re
 import sys
 
 FLOATS = {"f32": 24, "f16": 11, "bf16": 8, "f64": 53}
@@ -97,8 +98,9 @@ class Kernel:
         consts = "".join(f", const {d} = {v}" for d, v in self.dims.items())
         head = [f"// seed {self.seed}", f"// grid {self.grid}"] + [p.comment(names) for p in self.params]
         head += [f"kernel k({', '.join(p.declare() for p in self.params)}{consts}) warps({self.warps}) {{"]
-        head[-1:] = [f for name, f in FUNCTIONS.items() if any(name + "(" in x or f", {name})" in x for s in self.body for x in s.lines(1))] + head[-1:]
-        return "\n".join(head + [line for s in self.body for line in s.lines(1)] + ["}", ""])
+        body = [line for s in self.body for line in s.lines(1)]
+        used = [f for name, f in FUNCTIONS.items() if any(re.search(rf"\b{name}\b", line) for line in body)]
+        return "\n".join(head[:-1] + used + head[-1:] + body + ["}", ""])
 
 
 class Var:
@@ -344,7 +346,7 @@ class Generator:
             return self.leaf(dt, shape)
         ways = [self.leafy, self.select, self.minmax, self.cast, self.op, self.op, self.op, self.op, self.helped]
         if shape:
-            ways += [self.load_way, self.load_way, self.broadcast, self.reduce_tile, self.permute, self.reshape]
+            ways += [self.load_way, self.load_way, self.broadcast, self.reduce_tile, self.permute, self.reshape, self.along]
         else:
             ways += [self.reduce_all, self.reduce_all]
         if len(shape) == 2 and dt in ("f32", "i32", "f16", "f64"):
@@ -518,6 +520,35 @@ class Generator:
             src = tuple(s if "/" not in s else str(int(self.value(s))) for s in src)
         a = self.expr(dt, src, depth - 1)
         return E(dt, shape, f"reshape({{0}}, {self.list_of(shape)})", [a], a.known)
+
+    def along(self, dt, shape, depth):
+        """What goes along an axis and keeps the shape: scans, gathers, sorting, turning round."""
+        r, d = self.r, self.r.randrange(len(shape))
+        pick = r.choice(["cumsum", "cumsum", "scan", "gather", "gather", "flip", "sort"])
+        extent = self.value(shape[d])
+        even = extent & (extent - 1) == 0
+        if pick in ("cumsum", "scan") and dt != "i1":
+            a = self.expr(dt, shape, depth - 1) if dt not in FLOATS else self.exact(dt, shape, depth - 1)
+            back = r.choice(["", ", reverse=true"])
+            if pick == "scan":
+                return E(dt, shape, f"scan({{0}}, {d}, {r.choice(['larger', 'smaller'])}{back})", [a], a.known)
+            if dt in FLOATS:
+                a = a if dt == "f64" or Float(a.known.lsb, a.known.most * extent).fits("f32") else self.tame(a)
+                known = Float(a.known.lsb, a.known.most * extent)
+                known = known if known.fits(dt) else Float(None, known.most) if known.most < MOST[dt] else None
+                return known and E(dt, shape, f"cumsum({{0}}, axis={d}{back})", [a], known)
+            return E(dt, shape, f"cumsum({{0}}, axis={d}{back})", [a]) if INTS[dt] >= 32 else None
+        if pick == "gather":
+            a, i = self.expr(dt, shape, depth - 1), self.expr("i32", shape, depth - 2)
+            inside = f"({{1}} & {shape[d]} - 1)" if even else f"(({{1}} & 1023) % {shape[d]})"
+            return E(dt, shape, f"gather({{0}}, {inside}, {d})", [a, i], a.known)
+        if pick == "flip":
+            a = self.expr(dt, shape, depth - 1)
+            return E(dt, shape, f"flip({{0}}, axis={d})", [a], a.known)
+        if pick == "sort" and dt != "i1" and even and self.numel(shape) <= 1024:
+            a = self.expr(dt, shape, depth - 1)
+            return E(dt, shape, f"sort({{0}}, axis={d}{r.choice(['', ', descending=true'])})", [a], a.known)
+        return None
 
     # ---- reductions, dots ----
     def wider(self, shape):
