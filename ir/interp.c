@@ -392,7 +392,8 @@ run_op(Interp *in, const Op *op)
   case OP_ASSERT: return run_assert(in, op);
   case OP_PRINT: return FLOW_NEXT;
   case OP_RETURN: return FLOW_RETURN;
-  case OP_YIELD: case OP_CONDITION: case OP_BARRIER: case OP_COUNT: return FLOW_NEXT;
+  case OP_BARRIER: return interp_barrier(in);
+  case OP_YIELD: case OP_CONDITION: case OP_COUNT: return FLOW_NEXT;
   }
   return FLOW_NEXT;
 }
@@ -404,6 +405,8 @@ run_block(Interp *in, const Block *b)
     if (!in->steps--)
       return interp_fault(in, op, "the step limit is used up: endless loop?");
     Flow flow = run_op(in, op);
+    if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
+      flow = interp_scratch(in, op);
     if (flow != FLOW_NEXT)
       return flow;
     for (u32 i = 0; i < op->nresults && !op->nregions; i++)

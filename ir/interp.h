@@ -34,6 +34,7 @@ static inline DType type_arith(const Type *t) { return type_is_ptr(t) ? DT_U64 :
 typedef struct InterpOptions {
   u64 max_steps;      /* element operations before the run is stopped as endless; 0: 2^36 */
   u64 max_bytes;      /* memory for the values of one program; 0: 4 GiB */
+  bool barriers;      /* the IR has offsets and all its barriers (it comes from insert_barriers): a missing one is a fault */
   /* Called with every value as it gets its elements (row-major bits), results and block arguments alike. */
   void (*observe)(void *user, const Value *v, const u64 *bits, u32 n);
   void *user;

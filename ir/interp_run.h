@@ -41,6 +41,8 @@ const void *interp_element(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i)
 /* interp_shared.c */
 void interp_shared_reset(Interp *in);       /* a new program begins */
 Flow interp_shared(Interp *in, const Op *op);
+Flow interp_barrier(Interp *in);
+Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does to shared memory; only where barriers are checked */
 Flow interp_hint(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);
 Flow interp_arange(Interp *in, const Op *op);

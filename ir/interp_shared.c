@@ -6,15 +6,22 @@
  *
  * An asynchronous copy reads global memory when it is issued and lands at the async_wait that covers its group: until then
  * its bytes are pending, and to read or overwrite them is a fault. So is reading what was never written, and any use of a
- * buffer that was freed. Barriers do nothing here: a program is one actor. */
+ * buffer that was freed.
+ *
+ * A program is one actor here, and barriers do nothing, unless the run is to check them (InterpOptions.barriers). Then buffers
+ * and scratch lie at the offsets they were given, and every byte remembers who read and wrote it since the last barrier: to read
+ * what was written, or to write what was touched, is a fault, whichever threads did it. So a program may be refused whose
+ * threads happen to meet only their own bytes; insert_barriers leaves none such. */
 #include "interp_run.h"
 
 typedef enum ByteState { NEVER, LANDED, PENDING, FREED } ByteState;
-typedef struct Copy { u64 at, value; u32 bytes; u64 group; } Copy;
+typedef struct Copy { u64 at, value; u32 bytes; u64 group; const Op *op; } Copy;
+typedef struct Touch { u64 read, wrote; const Op *reader, *writer; } Touch;     /* a byte: barriers passed when it was, plus 1 */
 typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
 typedef struct InterpShared {
   u8 *data, *state;
-  u64 used, cap;
+  Touch *touch;                  /* beside data; NULL unless barriers are checked */
+  u64 used, cap, epoch;          /* epoch: barriers passed, plus 1 */
   VEC(Alloc) allocs;
   VEC(Copy) copies;
   u64 group, landed;             /* the open group; groups before `landed` have landed */
@@ -26,7 +33,11 @@ interp_shared_reset(Interp *in)
   InterpShared *s = in->shared;
   if (!s)
     return;
-  memset(s->state, NEVER, s->used);
+  if (s->used)
+    memset(s->state, NEVER, s->used);
+  for (u64 i = 0; s->touch && i < s->used; i++)
+    s->touch[i] = (Touch){0};
+  s->epoch = 1;
   s->copies.len = 0;
   s->group = s->landed = 0;
 }
@@ -34,34 +45,129 @@ interp_shared_reset(Interp *in)
 static InterpShared *
 shared(Interp *in)
 {
-  if (!in->shared)
+  if (!in->shared) {
     in->shared = NEW(in->arena, InterpShared);
+    in->shared->epoch = 1;
+  }
   return in->shared;
 }
 
+/* Room for the bytes below `end`. */
 static bool
-reserve(Interp *in, const Op *op, u64 bytes)
+reserve(Interp *in, const Op *op, u64 end)
 {
   InterpShared *s = shared(in);
-  u64 cap = s->cap ? s->cap : 4096;
-  while (cap < s->used + bytes)
+  u64 cap = s->cap ? s->cap : 4096, each = 2 + (in->opt->barriers ? sizeof(Touch) : 0);
+  while (cap < end)
     cap *= 2;
+  s->used = s->used > end ? s->used : end;
   if (cap == s->cap)
     return true;
-  if (in->bytes < cap * 2) {
+  if (in->bytes < cap * each) {
     interp_fault(in, op, "the shared memory of one program does not fit into the interpreter's memory");
     return false;
   }
-  in->bytes -= cap * 2;
+  in->bytes -= cap * each;
   u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap);
-  if (s->used) {
-    memcpy(data, s->data, s->used);
-    memcpy(state, s->state, s->used);
+  Touch *touch = in->opt->barriers ? NEW_ARRAY(in->arena, Touch, cap) : NULL;
+  if (s->cap) {
+    memcpy(data, s->data, s->cap);
+    memcpy(state, s->state, s->cap);
   }
+  if (s->cap && touch)
+    memcpy(touch, s->touch, s->cap * sizeof *touch);
   s->data = data;
   s->state = state;
+  s->touch = touch;
   s->cap = cap;
   return true;
+}
+
+/* ---- barriers ---- */
+
+/* What an op does to a byte meets what `other` did since the last barrier. */
+static bool
+meets(Interp *in, const Op *op, const Op *other, const char *what)
+{
+  interp_fault(in, op, "%s with no barrier between", what);
+  in->err->other = other->span;
+  return false;
+}
+
+static bool
+may_read(Interp *in, const Op *op, u64 at)
+{
+  InterpShared *s = in->shared;
+  if (!s->touch)
+    return true;
+  Touch *t = &s->touch[at];
+  if (t->wrote == s->epoch)
+    return meets(in, op, t->writer, "read of shared memory that other threads wrote");
+  t->read = s->epoch;
+  t->reader = op;
+  return true;
+}
+
+static bool
+may_write(Interp *in, const Op *op, u64 at)
+{
+  const InterpShared *s = in->shared;
+  const Touch *t = s->touch ? &s->touch[at] : NULL;
+  if (t && t->wrote == s->epoch)
+    return meets(in, op, t->writer, "write to shared memory that other threads wrote");
+  if (t && t->read == s->epoch)
+    return meets(in, op, t->reader, "write to shared memory that other threads read");
+  return true;
+}
+
+/* Sums of other sums' bytes need no barrier: they are atomic. */
+static bool
+may_add(Interp *in, const Op *op, u64 at)
+{
+  const Touch *t = in->shared->touch ? &in->shared->touch[at] : NULL;
+  bool sums = t && t->wrote == in->shared->epoch && t->writer->code == OP_SHARED_ADD;
+  return sums || may_write(in, op, at);
+}
+
+static void
+wrote(Interp *in, const Op *op, u64 at, u32 bytes)
+{
+  InterpShared *s = in->shared;
+  for (u32 b = 0; s->touch && b < bytes; b++) {
+    s->touch[at + b].wrote = s->epoch;
+    s->touch[at + b].writer = op;
+  }
+}
+
+/* A barrier op. */
+Flow
+interp_barrier(Interp *in)
+{
+  shared(in)->epoch++;
+  return FLOW_NEXT;
+}
+
+/* An op with scratch writes it, meets all threads, and reads it. What a buffer held there is gone. */
+Flow
+interp_scratch(Interp *in, const Op *op)
+{
+  u64 from = (u64)op_int(op, AT_SCRATCH, 0), to = from + (u64)op_int(op, AT_SCRATCH_BYTES, 0);
+  InterpShared *s = shared(in);
+  if (!reserve(in, op, to))
+    return FLOW_FAULT;
+  for (u64 at = from; at < to; at++) {
+    if (s->state[at] == PENDING)
+      return interp_fault(in, op, "scratch memory that an asynchronous copy is still writing");
+    if (!may_write(in, op, at))
+      return FLOW_FAULT;
+    s->state[at] = s->state[at] == LANDED ? NEVER : s->state[at];
+  }
+  s->epoch++;
+  for (u64 at = from; at < to; at++) {
+    s->touch[at].read = s->epoch;
+    s->touch[at].reader = op;
+  }
+  return FLOW_NEXT;
 }
 
 static Alloc *
@@ -83,11 +189,11 @@ make_alloc(Interp *in, const Op *op)
     return FLOW_FAULT;
   Alloc *a = alloc_of(s, op);
   if (!a) {
-    if (!reserve(in, op, bytes))
+    u64 at = in->opt->barriers ? (u64)op_int(op, AT_OFFSET, 0) : s->used;
+    if (!reserve(in, op, at + bytes))
       return FLOW_FAULT;
-    vec_push(in->arena, &s->allocs, ((Alloc){op, s->used, bytes}));
+    vec_push(in->arena, &s->allocs, ((Alloc){op, at, bytes}));
     a = &s->allocs.data[s->allocs.len - 1];
-    s->used += bytes;
   }
   for (u64 i = 0; i < bytes; i++)
     if (s->state[a->at + i] == PENDING)
@@ -193,8 +299,11 @@ writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
   char where[96];
   for (u32 b = 0; b < dtype_bytes(t->dt); b++) {
     u8 state = in->shared->state[at + b];
-    if (state != PENDING && state != FREED)
+    if (state != PENDING && state != FREED) {
+      if (!may_write(in, op, at + b))
+        return false;
       continue;
+    }
     interp_fault(in, op, state == FREED ? "write to a buffer that was freed%s"
                                         : "write to a buffer that an asynchronous copy is still writing%s",
                  interp_where(t, i, where));
@@ -217,6 +326,8 @@ read_element(Interp *in, const Op *op, u32 i, u64 *out)
   for (u32 b = 0; b < bytes; b++)
     if (wrong[in->shared->state[at + b]]) {
       interp_fault(in, op, wrong[in->shared->state[at + b]], interp_where(t, i, where));
+      return false;
+    } else if (op->code == OP_SHARED_ADD ? !may_add(in, op, at + b) : !may_read(in, op, at + b)) {
       return false;
     }
   *out = 0;
@@ -285,6 +396,7 @@ add_tile(Interp *in, const Op *op)
       return FLOW_FAULT;
     scalar_binary(OP_ADD, t->dt, old, x[i], &sum);
     memcpy(in->shared->data + element_at(in, op_operand(op, 0), (u32)k), &sum, dtype_bytes(t->dt));
+    wrote(in, op, element_at(in, op_operand(op, 0), (u32)k), dtype_bytes(t->dt));
   }
   return FLOW_NEXT;
 }
@@ -302,6 +414,8 @@ store_tile(Interp *in, const Op *op)
     memcpy(in->shared->data + at, &x[i], bytes);
     memset(in->shared->state + at, LANDED, bytes);
   }
+  for (u32 i = 0; in->shared->touch && i < type_numel(t); i++)
+    wrote(in, op, element_at(in, op_operand(op, 0), i), bytes);
   in->steps -= in->steps < type_numel(t) ? in->steps : type_numel(t);
   return FLOW_NEXT;
 }
@@ -316,7 +430,7 @@ start_copy(Interp *in, const Op *op)
   u32 bytes = dtype_bytes(t->dt);
   for (u32 i = 0; i < type_numel(t); i++) {
     u64 at = element_at(in, op_operand(op, 0), i);
-    Copy c = {at, 0, bytes, s->group};
+    Copy c = {at, 0, bytes, s->group, op};
     if (!writable(in, op, t, at, i))
       return FLOW_FAULT;
     if (!mask || mask[i]) {
@@ -346,6 +460,7 @@ wait_groups(Interp *in, const Op *op)
     }
     memcpy(s->data + c.at, &c.value, c.bytes);
     memset(s->state + c.at, LANDED, c.bytes);
+    wrote(in, c.op, c.at, c.bytes);
   }
   s->copies.len = (u32)kept;
   s->landed = landed;

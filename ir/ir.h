@@ -302,7 +302,7 @@ u32 axis_vector(const AxisInfo *p, const AxisInfo *mask, u32 dim, u32 extent, u3
 
 /* ---- interp.c: the reference semantics ---- */
 typedef struct InterpBuffer { void *data; size_t bytes; const char *name; } InterpBuffer;
-typedef struct InterpError { char message[512]; Span span; u32 program[3]; } InterpError;
+typedef struct InterpError { char message[512]; Span span, other; u32 program[3]; } InterpError;   /* other: of a missing barrier */
 /* Run all programs of the grid in order. params[i]: the argument's bits (address for pointers, value zero-extended).
  * Every access must fall into one of the buffers. False with *err on a fault (out of bounds, misaligned, index overflow in
  * addptr, bad step, false assumption). */

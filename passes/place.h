@@ -64,6 +64,8 @@ const Layout *place_operand_layout(const Place *p, const Op *op, u32 i, const La
 /* Layout of v when its variable has layout l (a reduction's variable is its operand's layout). */
 const Layout *place_value_layout(const Place *p, const Value *v, const Layout *l);
 
+enum { COPY_LEAST = 4 };                              /* bytes that an asynchronous copy moves at least */
+
 /* place_cost.c */
 i64 place_loop_weight(const Block *b);
 i64 place_own_cost(Place *p, const Var *v, const Layout *l);

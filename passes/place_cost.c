@@ -3,7 +3,8 @@
  * shuffle with its op is 5. */
 #include "place.h"
 
-enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, MEET_COST = 20 };
+enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, MEET_COST = 20,
+       IMPOSSIBLE = 1 << 20 };
 
 /* ---- conversions, remembered by pair ---- */
 
@@ -115,6 +116,8 @@ mem_cost(const MemOp *m, const Layout *l)
     cols[n++] = l->col[IN_REG][i];
   i64 sectors = (i64)1 << rank_without(cols, n, same_sector_bits(m, l));
   i64 accesses = distinct_regs(l) / vec;
+  if (m->op->code == OP_ASYNC_COPY && vec < m->vec && vec * m->elem_bytes < COPY_LEAST)
+    accesses += IMPOSSIBLE;          /* there is no such copy */
   return accesses * (ACCESS_COST + SECTOR_COST * sectors) * place_loop_weight(m->op->block);
 }
 

@@ -91,7 +91,9 @@ propose_memory(Place *p, Proposals *ps, u32 var, const MemOp *m)
   int order[MAX_RANK];
   const Type *t = p->vars.data[var]->type;
   memory_order(m, t->rank, order);
-  u32 vec = useful_vec(p, t, m->vec);
+  u32 vec = useful_vec(p, t, m->vec), least = m->op->code == OP_ASYNC_COPY ? COPY_LEAST / m->elem_bytes : 1;
+  if (vec < least && least <= m->vec)
+    vec = least;
   propose(p, ps, var, layout_default(p->c, t->rank, t->shape, p->f->warps, vec, order));
   if (t->rank > 1)
     propose(p, ps, var, rows_in_warps(p, t, vec, order));

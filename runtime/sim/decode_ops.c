@@ -309,6 +309,27 @@ dst_type(AluOp op, int var, Type t)
   return var == V_WIDE ? wide_type(t) : t;
 }
 
+/* A source of type t; where `narrow` is a type, a 16-bit float that becomes f32 (add.f32.f16, fma.f32.bf16). */
+static uint32_t
+widened_src(Decoder *d, const Opnd *o, Type t, Type narrow)
+{
+  if (!narrow)
+    return opnd_src(d, o, t);
+  uint32_t from = opnd_src(d, o, narrow), to = slot_new(d, 4);
+  insn_alu(d, narrow == T_F16 ? A_cvt_f16 : A_cvt_bf16, V_NONE, T_F32, 4, to, from, from, from);
+  return to;
+}
+
+/* The second type of mixed add, sub and fma. */
+static Type
+narrow_type(Decoder *d, AluOp op, Type t)
+{
+  Type narrow = t == T_F32 && (op == A_add || op == A_sub || op == A_fma) ? opmod_type(d) : T_NONE;
+  if (narrow && narrow != T_F16 && narrow != T_BF16)
+    decode_fail(d, "'%.*s': the machine does not know these types together", (int)d->op_tok->n, d->op_tok->s);
+  return narrow;
+}
+
 void
 decode_alu(Decoder *d, int nsrc)
 {
@@ -324,7 +345,7 @@ decode_alu(Decoder *d, int nsrc)
   bool shift = opmod_take(d, M_SHIFTAMT);
   opmod_take(d, M_CLAMP);
   opmod_take(d, M_NOFTZ);
-  Type t = decode_type(d);
+  Type t = decode_type(d), narrow = narrow_type(d, op, t);
   decode_operands(d, (uint32_t)nsrc + 1, (uint32_t)nsrc + 1);
   if (t == T_PRED) {
     pred_logic(d);
@@ -338,7 +359,8 @@ decode_alu(Decoder *d, int nsrc)
     post.bits = 0;
   }
   Type dt = dst_type(op, var, t), ct = var == V_WIDE ? dt : t;
-  uint32_t a = opnd_src(d, &d->op[1], t), b = nsrc > 1 ? opnd_src(d, &d->op[2], t) : a;
+  uint32_t a = widened_src(d, &d->op[1], t, narrow);
+  uint32_t b = nsrc > 1 ? widened_src(d, &d->op[2], t, nsrc > 2 ? narrow : T_NONE) : a;
   uint32_t c = nsrc > 2 ? opnd_src(d, &d->op[3], ct) : a;
   int w = opnd_width(dt);
   insn_alu(d, op, var, t, w, opnd_dst(d, &d->op[0], w), a, b, c);

@@ -1,0 +1,573 @@
+/* check_kernel.c - one kernel, run in every way there is; the ways must agree and none may report a fault.
+ *
+ *   check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
+ *                FILE|FOLDER...
+ *
+ * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
+ * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
+ * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir files. --save
+ * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx; with
+ * --against the saved want.N are what is right.
+ *
+ * A kernel, a .tile or .tir file with one, says how to run it in comments, one line a parameter in order:
+ *   // grid 2 1 1
+ *   // buffer f32 4096        random small values (floats: eighths; integers: -8..8, unsigned 0..16)
+ *   // bits f32 4096          random bit patterns, a quarter of them special
+ *   // index i32 64 100       random values below 100
+ *   // int 100                a scalar
+ *   // float 0.5              a scalar, f32
+ *   // tolerance 1e-5         of the buffers' floats, relative; 0 (bit for bit, any nan for a nan) when absent
+ *   // define NAME VALUE      a compile-time parameter of a .tile; also `equal NAME VALUE` and `divisible NAME VALUE`, facts
+ *                            that the compiler may use of an argument
+ *   // barriers               the text is the output of the last pass: run none, and report a barrier that is missing
+ *
+ * A finding is one line: FILE: WAY: KIND: [PLACE: ]TEXT [(PLACE)]. WAY is `read`, `TARGET:OPT after PASS` or `TARGET:OPT sim`;
+ * KIND is `fault`, the simulator's kind of fault, `compile` or `differs`. Exit status: 0 none, 1 some, 2 misuse. */
+#include "codegen.h"
+#include "frontend.h"
+#include "interp.h"
+#include "../../passes/internal.h"
+#include "sim.h"
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_PARAMS = 16, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30 };
+typedef struct Param {
+  bool buffer, any_bits;
+  DType dt;
+  u32 n, below;
+  u64 scalar;
+  void *data;               /* simulator's memory; the interpreter works there, too */
+  unsigned char *expected;
+  size_t bytes;
+} Param;
+typedef struct Words { char name[32], value[32]; } Words;
+typedef struct Way { char name[128], target[32]; int opt_level; const char *without; } Way;
+typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim; const char *save, *against; } Settings;
+typedef struct Case {
+  const Settings *set;
+  const char *file, *text;
+  const Way *way;
+  const char *step;         /* NULL: as it was read; else the pass, or "sim" */
+  size_t len;
+  Ctx *ctx;
+  SimMachine *machine;
+  Param p[MAX_PARAMS];
+  u32 n, grid[3], ndefines, nfacts;
+  FrontendDefine defines[MAX_WORDS];
+  FrontendFact facts[MAX_WORDS];
+  Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
+  double tolerance;
+  bool barriers, known;     /* known: expected is filled */
+  int findings;
+} Case;
+
+static const char *const sim_kinds[] = {
+  [SIM_E_PARSE] = "parse", [SIM_E_ARGUMENT] = "argument", [SIM_E_BOUNDS] = "bounds", [SIM_E_ALIGN] = "align",
+  [SIM_E_UNINIT] = "uninit", [SIM_E_RACE] = "race", [SIM_E_BARRIER] = "barrier", [SIM_E_DEADLOCK] = "deadlock",
+  [SIM_E_ASYNC] = "async", [SIM_E_TRAP] = "trap", [SIM_E_LIMIT] = "limit", [SIM_E_MEMORY] = "memory",
+};
+
+/* ---- findings ---- */
+static void
+find_at(Case *k, const char *kind, const char *file, u32 line, const char *text, SourceLoc other)
+{
+  printf("%s: ", k->file);
+  if (!k->step)
+    printf("read");
+  else
+    printf("%s %s%s", k->way->name, strcmp(k->step, "sim") ? "after " : "", k->step);
+  printf(": %s: ", kind);
+  if (file && *file)
+    printf("%s:%u: ", file, line);
+  printf("%s", text);
+  if (other.file)
+    printf(" (%s:%u)", other.file, other.line);
+  printf("\n");
+  k->findings++;
+}
+
+static void
+find(Case *k, const char *kind, const char *text)
+{
+  find_at(k, kind, NULL, 0, text, (SourceLoc){0});
+}
+
+static void
+find_diagnostics(Case *k)
+{
+  Buf b = {.arena = k->ctx->perm};
+  diag_render(k->ctx, &b, false, false);
+  find(k, "compile", buf_str(&b));
+}
+
+/* ---- inputs ---- */
+static u64
+random_bits(u64 *state)
+{
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return *state >> 33;
+}
+
+/* Any pattern; often zero, infinity, nan, a denormal, a small integer or a power of two. */
+static u64
+random_pattern(u64 *state, DType d)
+{
+  u64 r = random_bits(state) << 33 ^ random_bits(state) << 11 ^ random_bits(state), w = dtype_bits(d);
+  u64 pick = random_bits(state) % 16, sign = (r & 1) << (w - 1);
+  u64 inf = ((1ull << dtype_info[d].exp) - 1) << dtype_info[d].man;
+  if (!dtype_is_float(d))
+    return pick < 4 ? (u64)((i64)(r % 5) - 2) : r;
+  switch (pick) {
+  case 0: return sign;
+  case 1: return inf | sign;
+  case 2: return (inf + 1) | sign;
+  case 3: return (r >> 8 & ((1ull << dtype_info[d].man) - 1)) | sign;
+  default: return pick < 10 ? float_to_bits(d, ldexp((double)(i64)(r % 4001) - 2000, (int)(r >> 20 & 31) - 16)) : r;
+  }
+}
+
+static u64
+random_value(u64 *state, const Param *p)
+{
+  if (p->any_bits)
+    return random_pattern(state, p->dt);
+  u64 r = random_bits(state);
+  if (p->below)
+    return r % p->below;
+  if (dtype_is_float(p->dt))
+    return float_to_bits(p->dt, (double)((i64)(r % 65) - 32) / 8);
+  if (p->dt == DT_I1)
+    return r & 1;
+  return dtype_is_signed(p->dt) ? (u64)((i64)(r % 17) - 8) : r % 17;
+}
+
+/* Equal inputs for every run: the state starts anew. */
+static void
+fill(Case *k)
+{
+  u64 state = 42;
+  for (u32 i = 0; i < k->n; i++) {
+    Param *p = &k->p[i];
+    for (u32 e = 0; p->buffer && e < p->n; e++) {
+      u64 v = random_value(&state, p);
+      memcpy((char *)p->data + (size_t)e * dtype_bytes(p->dt), &v, dtype_bytes(p->dt));
+    }
+  }
+}
+
+/* ---- outputs ---- */
+static void
+save(const Case *k, const char *what, u32 i, const void *data, size_t bytes)
+{
+  char path[1024];
+  if (!k->set->save || !k->p[i].buffer)
+    return;
+  snprintf(path, sizeof path, "%s/%s.%u", k->set->save, what, i);
+  FILE *f = fopen(path, "wb");
+  if (f) {
+    fwrite(data, 1, bytes, f);
+    fclose(f);
+  }
+}
+
+static void
+save_ptx(const Case *k, const Buf *ptx)
+{
+  char path[1024];
+  if (!k->set->save)
+    return;
+  snprintf(path, sizeof path, "%s/%s.ptx", k->set->save, k->way->name);
+  FILE *f = fopen(path, "wb");
+  if (f) {
+    fwrite(ptx->data, 1, ptx->len, f);
+    fclose(f);
+  }
+}
+
+static void
+keep_expected(Case *k)
+{
+  for (u32 i = 0; i < k->n; i++)
+    if (k->p[i].buffer) {
+      memcpy(k->p[i].expected, k->p[i].data, k->p[i].bytes);
+      save(k, "want", i, k->p[i].expected, k->p[i].bytes);
+    }
+  k->known = true;
+}
+
+static bool
+close_enough(const Case *k, DType d, u64 a, u64 b)
+{
+  if (a == b)
+    return true;
+  if (!dtype_is_float(d))
+    return false;
+  double x = float_from_bits(d, a), y = float_from_bits(d, b);
+  return (isnan(x) && isnan(y)) || (k->tolerance > 0 && fabs(x - y) <= k->tolerance * (1 + fabs(x)));
+}
+
+static void
+compare(Case *k)
+{
+  for (u32 i = 0; i < k->n; i++) {
+    const Param *p = &k->p[i];
+    u32 size = p->buffer ? dtype_bytes(p->dt) : 0;
+    for (u32 e = 0; p->buffer && e < p->n; e++) {
+      u64 got = 0, want = 0;
+      char what[160];
+      memcpy(&got, (char *)p->data + (size_t)e * size, size);
+      memcpy(&want, p->expected + (size_t)e * size, size);
+      if (close_enough(k, p->dt, want, got))
+        continue;
+      snprintf(what, sizeof what, "parameter %u element %u is 0x%llx instead of 0x%llx", i, e, (unsigned long long)got,
+               (unsigned long long)want);
+      find(k, "differs", what);
+      return;
+    }
+  }
+}
+
+/* What is right, from another run. */
+static void
+load_expected(Case *k)
+{
+  for (u32 i = 0; i < k->n; i++) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/want.%u", k->set->against, i);
+    FILE *f = k->p[i].buffer ? fopen(path, "rb") : NULL;
+    if (f && fread(k->p[i].expected, 1, k->p[i].bytes, f) == k->p[i].bytes)
+      k->known = true;
+    if (f)
+      fclose(f);
+  }
+}
+
+/* ---- the interpreter ---- */
+static bool
+run_interp(Case *k, Func *f, bool barriers)
+{
+  u64 args[MAX_PARAMS];
+  InterpBuffer buffers[MAX_PARAMS];
+  InterpOptions o = {.max_steps = MAX_STEPS, .barriers = barriers};
+  InterpError err = {0};
+  u32 n = 0;
+  for (u32 i = 0; i < k->n; i++) {
+    Param *p = &k->p[i];
+    args[i] = p->buffer ? (u64)(uintptr_t)p->data : p->scalar;
+    if (p->buffer)
+      buffers[n++] = (InterpBuffer){p->data, p->bytes, "buffer"};
+  }
+  fill(k);
+  if (interp_run_with(f, k->grid, args, buffers, n, &o, &err))
+    return true;
+  SourceLoc at = source_locate(k->ctx, err.span.lo);
+  find_at(k, "fault", at.file, at.line, err.message, err.other.lo ? source_locate(k->ctx, err.other.lo) : (SourceLoc){0});
+  return false;
+}
+
+static void
+after_pass(void *user, const char *pass, Module *m)
+{
+  Case *k = user;
+  k->step = pass;
+  if (run_interp(k, m->funcs.data[0], !strcmp(pass, "insert_barriers")))
+    compare(k);
+}
+
+/* ---- the compiler and the simulator ---- */
+static void
+run_sim(Case *k, const Func *f, const Buf *ptx)
+{
+  SimModule *module = NULL;
+  SimError err = {0};
+  const void *params[MAX_PARAMS];
+  const u32 block[3] = {32 * f->warps, 1, 1};
+  for (u32 i = 0; i < k->n; i++)
+    params[i] = k->p[i].buffer ? (const void *)&k->p[i].data : &k->p[i].scalar;
+  fill(k);
+  if (sim_load(k->machine, ptx->data, ptx->len, &module, &err) ||
+      sim_launch(module, f->name, k->grid, block, f->shared_bytes, params, NULL, &err))
+    find_at(k, sim_kinds[err.kind], err.file, err.line, err.message, (SourceLoc){0});
+  else if (k->known)
+    compare(k);
+  if (module)
+    sim_unload(module);
+}
+
+static Module *
+read_module(Case *k)
+{
+  u32 base = source_add(k->ctx, k->file, k->text, k->len);
+  size_t n = strlen(k->file);
+  FrontendOptions o = {.defines = k->defines, .ndefines = k->ndefines, .facts = k->facts, .nfacts = k->nfacts};
+  Module *m = n > 4 && !strcmp(k->file + n - 4, ".tir") ? ir_parse(k->ctx, base)
+                                                         : frontend_compile(k->ctx, base, &o);
+  if (!m || !m->funcs.len || !ir_verify(m)) {
+    find_diagnostics(k);
+    return NULL;
+  }
+  if (m->funcs.data[0]->body->nargs == k->n)
+    return m;
+  find(k, "compile", "the comments do not describe the kernel's parameters");
+  return NULL;
+}
+
+static const char *
+pass_list(Case *k, const Way *w)
+{
+  Buf b = {.arena = k->ctx->perm};
+  char name[64];
+  if (k->barriers)
+    return "";
+  if (!w->without)
+    return NULL;
+  for (u32 i = 0; passes_pipeline[i]; i++) {
+    snprintf(name, sizeof name, ",%s,", passes_pipeline[i]);
+    if (!strstr(w->without, name))
+      buf_printf(&b, "%s%s", b.len ? "," : "", passes_pipeline[i]);
+  }
+  return buf_str(&b);
+}
+
+static void
+run_way(Case *k)
+{
+  const Way *w = k->way;
+  PassOptions o = {.stop = PHASE_SCHED, .verify = true, .user = k, .list = pass_list(k, w)};
+  CodegenOptions g = {.opt_level = w->opt_level, .line_info = true};
+  Buf ptx = {.arena = k->ctx->perm};
+  Module *m = read_module(k);
+  if (!m)
+    return;
+  if (k->set->passes && k->known)
+    o.after = after_pass;
+  bool ok = passes_run(k->ctx, m, &o);
+  k->step = "sim";
+  if (!ok || !codegen_module(k->ctx, m, &g, &ptx, NULL)) {
+    find_diagnostics(k);
+    return;
+  }
+  save_ptx(k, &ptx);
+  if (!k->set->no_sim)
+    run_sim(k, m->funcs.data[0], &ptx);
+}
+
+static void
+run_as_read(Case *k)
+{
+  Module *m = read_module(k);
+  for (u32 i = 0; i < k->n; i++)
+    if (k->p[i].buffer && k->set->save) {
+      fill(k);
+      save(k, "in", i, k->p[i].data, k->p[i].bytes);
+    }
+  if (k->set->against)
+    load_expected(k);
+  if (!m || !run_interp(k, m->funcs.data[0], k->barriers))
+    return;
+  if (k->known)
+    compare(k);
+  else
+    keep_expected(k);
+}
+
+/* Compiler faults come back here. */
+static void
+run_guarded(Case *k, void (*run)(Case *))
+{
+  k->ctx = ctx_new();
+  k->ctx->target = target_find(k->way->target);
+  if (setjmp(k->ctx->panic)) {
+    find(k, "compile", k->ctx->panic_message);
+  } else {
+    k->ctx->panic_set = true;
+    run(k);
+  }
+  ctx_free(k->ctx);
+}
+
+/* ---- files ---- */
+static void
+read_buffer(Case *k, Param *p, const char *type)
+{
+  if (!dtype_find(type, &p->dt) || sim_alloc(k->machine, (size_t)p->n * dtype_bytes(p->dt), &p->data, NULL)) {
+    find(k, "compile", "a comment with an unknown type");
+    return;
+  }
+  p->buffer = true;
+  p->bytes = (size_t)p->n * dtype_bytes(p->dt);
+  p->expected = calloc(p->bytes + 1, 1);
+  k->n++;
+}
+
+static void
+read_words(Case *k, const char *line)
+{
+  Words *d = &k->define_words[k->ndefines], *f = &k->fact_words[k->nfacts];
+  bool equal = sscanf(line, "// equal %31s %31s", f->name, f->value) == 2;
+  if (k->nfacts + 1 < MAX_WORDS && (equal || sscanf(line, "// divisible %31s %31s", f->name, f->value) == 2))
+    k->facts[k->nfacts++] = (FrontendFact){f->name, equal, atoll(f->value)};
+  if (k->ndefines + 1 < MAX_WORDS && sscanf(line, "// define %31s %31s", d->name, d->value) == 2)
+    k->defines[k->ndefines++] = (FrontendDefine){d->name, d->value};
+}
+
+static void
+read_line(Case *k, const char *line)
+{
+  char type[16];
+  long long v;
+  float f;
+  Param *p = &k->p[k->n];
+  if (!strncmp(line, "// barriers\n", 12))
+    k->barriers = true;
+  read_words(k, line);
+  if (sscanf(line, "// grid %u %u %u", &k->grid[0], &k->grid[1], &k->grid[2]) > 0 ||
+      sscanf(line, "// tolerance %lf", &k->tolerance) == 1 || k->n == MAX_PARAMS)
+    return;
+  p->any_bits = sscanf(line, "// bits %15s %u", type, &p->n) == 2;
+  if (p->any_bits || sscanf(line, "// index %15s %u %u", type, &p->n, &p->below) == 3 ||
+      sscanf(line, "// buffer %15s %u", type, &p->n) == 2) {
+    read_buffer(k, p, type);
+  } else if (sscanf(line, "// float %f", &f) == 1) {
+    memcpy(&p->scalar, &f, sizeof f);
+    k->n++;
+  } else if (sscanf(line, "// int %lld", &v) == 1) {
+    p->scalar = (u64)v;
+    k->n++;
+  }
+}
+
+static char *
+read_file(const char *path, size_t *len)
+{
+  FILE *f = fopen(path, "rb");
+  if (!f)
+    return NULL;
+  fseek(f, 0, SEEK_END);
+  *len = (size_t)ftell(f);
+  rewind(f);
+  char *text = malloc(*len + 1);
+  *len = fread(text, 1, *len, f);
+  text[*len] = 0;
+  fclose(f);
+  return text;
+}
+
+static int
+check_file(const Settings *set, const char *path)
+{
+  Case k = {.set = set, .file = path, .grid = {1, 1, 1}, .way = &set->ways[0]};
+  SimOptions in_order;        /* one host thread: blocks run as the interpreter runs programs */
+  SimError err;
+  char *text = read_file(path, &k.len);
+  sim_options_default(&in_order);
+  in_order.threads = 1;
+  in_order.max_instructions = MAX_INSTRUCTIONS;
+  if (!text || sim_create(&in_order, &k.machine, &err)) {
+    fprintf(stderr, "cannot read %s\n", path);
+    return 1;
+  }
+  k.text = text;
+  for (const char *s = text; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL)
+    read_line(&k, s);
+  run_guarded(&k, run_as_read);
+  for (u32 i = 0; i < set->nways && (!k.findings || set->against); i++) {
+    k.way = &set->ways[i];
+    k.step = "reading";
+    run_guarded(&k, run_way);
+  }
+  for (u32 i = 0; i < k.n; i++)
+    free(k.p[i].expected);
+  sim_destroy(k.machine);
+  free(text);
+  return k.findings;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* The .tir files of a folder; -1 if it is none. */
+static int
+check_folder(const Settings *set, const char *folder)
+{
+  struct dirent **found;
+  int findings = 0, files = 0, n = scandir(folder, &found, NULL, by_name);
+  for (int i = 0; i < n; i++) {
+    char path[1024];
+    size_t len = strlen(found[i]->d_name);
+    snprintf(path, sizeof path, "%s/%s", folder, found[i]->d_name);
+    if (len > 4 && !strcmp(found[i]->d_name + len - 4, ".tir")) {
+      findings += check_file(set, path);
+      files++;
+    }
+    free(found[i]);
+  }
+  if (n >= 0)
+    free(found);
+  if (n >= 0 && !files)
+    fprintf(stderr, "no kernels in %s\n", folder);
+  return n < 0 ? -1 : findings + !files;
+}
+
+/* TARGET[:OPT[:PASS,PASS]] */
+static bool
+add_way(Settings *set, const char *text)
+{
+  if (set->nways == MAX_WAYS)
+    return false;
+  Way *w = &set->ways[set->nways];
+  char target[32], without[128] = "";
+  w->opt_level = 1;
+  if (sscanf(text, "%31[^:]:%d:%126s", target, &w->opt_level, without) < 1 || !target_find(target))
+    return false;
+  memcpy(w->target, target, sizeof target);
+  snprintf(w->name, sizeof w->name, "%s:%d%s%.80s", target, w->opt_level, *without ? ":" : "", without);
+  if (*without) {
+    size_t n = strlen(without) + 3;
+    char *list = malloc(n);
+    snprintf(list, n, ",%s,", without);
+    w->without = list;
+  }
+  set->nways++;
+  return true;
+}
+
+int
+main(int argc, char **argv)
+{
+  static const char *const usual[] = {"sm_90a", "sm_80", "sm_89", "sm_90a:0"};
+  Settings set = {0};
+  int findings = 0, files = 0;
+  bool ok = true;
+  for (int i = 1; i < argc && ok; i++) {
+    if (!strcmp(argv[i], "--passes")) set.passes = true;
+    else if (!strcmp(argv[i], "--no-sim")) set.no_sim = true;
+    else if (!strncmp(argv[i], "--save=", 7)) set.save = argv[i] + 7;
+    else if (!strncmp(argv[i], "--against=", 10)) set.against = argv[i] + 10;
+    else if (!strncmp(argv[i], "--way=", 6)) ok = add_way(&set, argv[i] + 6);
+    else ok = argv[i][0] != '-';
+  }
+  bool none = !set.nways;
+  for (u32 i = 0; ok && none && i < COUNT(usual); i++)
+    ok = add_way(&set, usual[i]);
+  for (int i = 1; i < argc && ok; i++) {
+    if (argv[i][0] == '-')
+      continue;
+    int n = check_folder(&set, argv[i]);
+    findings += n < 0 ? check_file(&set, argv[i]) : n;
+    files++;
+  }
+  for (u32 i = 0; i < set.nways; i++)
+    free((void *)(uintptr_t)set.ways[i].without);
+  if (ok && files)
+    return findings != 0;
+  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR] "
+          "FILE|FOLDER...\n");
+  return 2;
+}
