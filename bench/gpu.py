@@ -34,7 +34,7 @@ def med(fn, warmup=15, rep=60):
     return do_bench(fn, warmup=warmup, rep=rep, return_mode="median")
 
 
-def best(candidates, rep=30):
+def best(candidates):
     """candidates: (label, zero-argument function) pairs -> (ms, label) of the fastest; a configuration that fails is left out."""
     out = (math.inf, None)
     for label, make in candidates:
@@ -42,11 +42,33 @@ def best(candidates, rep=30):
             fn = make()
             fn()
             torch.cuda.synchronize()
-            out = min(out, (med(fn, 8, rep), label), key=lambda t: t[0])
+            out = min(out, (med(fn, 8, 30), label), key=lambda t: t[0])
         except Exception as ex:
             if os.environ.get("V"):
                 print("  left out", label, repr(ex)[:300])
     return out
+
+
+def best_hot(candidates, peer, finalists=4):
+    """As best, but the fastest few are measured again in turns with the peer: kernels that keep the chip at its power limit are not
+    ranked as on a cool one."""
+    cold = []
+    for label, make in candidates:
+        try:
+            fn = make()
+            fn()
+            torch.cuda.synchronize()
+            cold.append((med(fn, 8, 30), label, fn))
+        except Exception as ex:
+            if os.environ.get("V"):
+                print("  left out", label, repr(ex)[:300])
+    cold = sorted(cold, key=lambda t: t[0])[:finalists]
+    hot = {label: [] for _, label, _ in cold}
+    for _ in range(3):
+        for _, label, fn in cold:
+            med(peer, 8, 40)
+            hot[label].append(med(fn, 8, 40))
+    return min((statistics.median(t), label) for label, t in hot.items())
 
 
 def settle(make_a, make_b):
@@ -152,7 +174,7 @@ def matmul():
             k = dev.program(os.path.join(root, "examples", "matmul.tile"), target="sm_80").kernel("matmul", T=name, TO=name, BM=BM, BN=BN, BK=BK, STAGES=s, warps=w)
             return k.bind(tilec.cdiv(n, BM) * tilec.cdiv(n, BN), A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
         ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in MATMUL_CONFIGS}
-        t, cfg = best(ours.items())
+        t, cfg = best_hot(ours.items(), lambda: torch.matmul(A, B, out=c))
         call = ours[cfg]()
         to, tp = settle(lambda: call, lambda: lambda: torch.matmul(A, B, out=c))
         call()
@@ -193,7 +215,8 @@ def attention():
                 ours = {c: (lambda c=c: dev.program(os.path.join(root, "examples", "attention.tile"), target="sm_80").kernel(
                     "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
                     (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5)) for c in space}
-                _, cfg = best(ours.items(), 60)
+                with sdpa_kernel(SB.FLASH_ATTENTION):
+                    _, cfg = best_hot(ours.items(), lambda: F(q, k, v, is_causal=causal))
                 fl, peers_ms = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), {}
                 with sdpa_kernel(SB.FLASH_ATTENTION):   # ours alternates with this one: the chip is as warm for both
                     to, peers_ms["flash2"] = settle(ours[cfg], lambda: lambda: F(q, k, v, is_causal=causal))

@@ -131,7 +131,8 @@ feed_load(Gen *g, Feed *x, u32 first, u32 n)
     }
 }
 
-/* The order of instructions: along K outermost, so that consecutive ones write different accumulators. */
+/* The order of instructions: along K outermost, so that consecutive ones write different accumulators; then row by row, every
+ * other row backwards, so that consecutive ones always share an operand, which the hardware then need not read again. */
 typedef struct Walk { u32 steps, nm, nn; } Walk;
 
 static void
@@ -140,6 +141,8 @@ walk_at(const Walk *w, u32 i, u32 *k, u32 *m, u32 *n)
   *n = i % w->nn;
   *m = i / w->nn % w->nm;
   *k = i / w->nn / w->nm;
+  if (*m & 1)
+    *n = w->nn - 1 - *n;
 }
 
 /* Operands of instruction i are loaded AHEAD instructions early: long enough for shared memory to answer, short enough to
