@@ -132,9 +132,9 @@ propose_anchor(Op *op, void *user)
   u32 var = place_op_var(a->p, op);
   if (var == NO_VAR)
     return;
-  const Type *explicit = op->nresults ? op_result(op)->type : NULL;
-  if (explicit && explicit->layout)
-    propose_fixed(a->p, a->ps, var, explicit->layout);
+  const Attr *asked = op_attr(op, AT_LAYOUT);
+  if (asked)
+    propose_fixed(a->p, a->ps, var, asked->layout);
   else if (op->code == OP_DOT)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
 }
