@@ -45,8 +45,19 @@ print("compile in a warm process, source to PTX (ms)")
 for case in cases.CASES:
     if case.name == "softmax_persistent":
         continue
-    ms = [case.run(dev, np.random.default_rng(1), **case.sim[1]).call.info()["compile_ms"] for _ in range(7)]
+    size = case.sim[min(1, len(case.sim) - 1)]
+    ms = [case.run(dev, np.random.default_rng(1), **size).call.info()["compile_ms"] for _ in range(7)]
     print(f"  {case.name:38} {statistics.median(ms[1:]):6.1f}")
+tuned = dict(BM=128, BN=256, BK=64, STAGES=3, warps=8)
+x = dev.empty((256, 256), "f16")
+bind = lambda: dev.program(example("matmul.tile")).kernel("matmul", **tuned).bind(2, x, x, x, 256, 256, 256, 256, 1, 256, 1, 256, 1)
+ms = [bind().info()["compile_ms"] for _ in range(7)]
+print(f"  {'matmul, tuned: ' + ' '.join(f'{k}={v}' for k, v in tuned.items()):38} {statistics.median(ms[1:]):6.1f}")
+facts = [f"--assume={x}" for x in ("a%16", "b%16", "c%16", "M%16", "N%16", "K%16", "sam%16", "sak=1", "sbk%16", "sbn=1", "scm%16", "scn=1")]
+table = subprocess.run([os.path.join(a.bin, "tilec"), example("matmul.tile"), "--time-passes", "-o", os.devnull, *facts,
+                        *(f"-D{k}={v}" for k, v in tuned.items())], check=True, capture_output=True, text=True).stderr
+rows = [(float(l.split()[0]), l.split()[2]) for l in table.splitlines() if len(l.split()) == 3 and l.split()[1] == "ms"]
+print(f"  its slowest pass of ours: {max(rows)[1]} {max(rows)[0]:.2f} ms; all of them {sum(t for t, _ in rows):.2f} ms")
 
 print(f"simulator on {os.cpu_count()} cores (s)")
 for name, run, size in (("vector_add 98432", cases.vector_add, dict(n=98432)), ("softmax 1823 x 781", cases.softmax, dict(rows=1823, n=781)),
