@@ -33,7 +33,7 @@
 #include "buffers.h"
 #include "pipeline.h"
 
-enum { MAX_LOADS = 16 };
+enum { MAX_LOADS = 16, DEPTH_MAX = 10000 };
 
 typedef struct Piece {
   Op *load;
@@ -55,6 +55,8 @@ typedef struct Pipe {
   const char *why[MAX_LOADS];
   u32 nrest;
   bool *in_slice;            /* by value id: result of a stage-0 op */
+  bool *feeds;               /* by value id: an address or mask of a load is computed from it */
+  u32 depth;                 /* of slice_value */
   VEC(Op *) slice;           /* stage 0, in program order */
   VEC(u32) carried;          /* carried values that stage 0 needs */
   Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
@@ -106,11 +108,17 @@ slice_value(Pipe *p, Value *v, const char **why)
                                : "its address depends on the loop's own work";
     return false;
   }
+  if (p->depth == DEPTH_MAX) {
+    *why = "its address takes too long a computation";
+    return false;
+  }
   p->in_slice[v->id] = true;
-  for (u32 i = 0; i < op->noperands; i++)
-    if (!slice_value(p, op_operand(op, i), why))
-      return false;
-  return true;
+  p->depth++;
+  bool fits = true;
+  for (u32 i = 0; fits && i < op->noperands; i++)
+    fits = slice_value(p, op_operand(op, i), why);
+  p->depth--;
+  return fits;
 }
 
 /* The layout that a conversion of the loaded tile asks for, right behind it or behind a cast of it. */
@@ -139,29 +147,24 @@ choose_shared(Pipe *p, const Piece *x, u32 vec)
   return plan.smem && buffer_copy_fits(p->c, t->layout, plan.smem, vec) ? plan.smem : NULL;
 }
 
-/* Does v, inside the loop's body, come from `load`? */
-static bool
-comes_from(const Pipe *p, const Value *v, const Op *load, bool *seen)
+/* An index that is looked up has to be in registers before what it points to is asked for: mark all that addresses and masks
+ * of the body's loads are computed from. */
+static void
+mark_feeding(Pipe *p)
 {
-  if (!v || !v->def || v->def->block != p->body || seen[v->id])
-    return false;
-  seen[v->id] = true;
-  for (u32 i = 0; i < v->def->noperands; i++)
-    if (comes_from(p, op_operand(v->def, i), load, seen))
-      return true;
-  return v->def == load;
-}
-
-/* An index that is looked up has to be in registers before what it points to is asked for. */
-static bool
-feeds_address(const Pipe *p, const Op *load)
-{
-  for (const Op *op = load->next; op; op = op->next) {
-    bool *seen = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
-    if (op->code == OP_LOAD && (comes_from(p, op_operand(op, 0), load, seen) || comes_from(p, op_operand(op, 1), load, seen)))
-      return true;
+  VEC(Value *) work = {0};
+  p->feeds = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
+  for (Op *op = p->body->first; op; op = op->next)
+    for (u32 i = 0; op->code == OP_LOAD && i < 2; i++)
+      vec_push(p->c->scratch, &work, op_operand(op, i));
+  while (work.len) {
+    Value *v = work.data[--work.len];
+    if (!v || !v->def || v->def->block != p->body || p->feeds[v->id])
+      continue;
+    p->feeds[v->id] = true;
+    for (u32 i = 0; i < v->def->noperands; i++)
+      vec_push(p->c->scratch, &work, op_operand(v->def, i));
   }
-  return false;
 }
 
 /* NULL if the load can be copied asynchronously, else why not. */
@@ -172,7 +175,7 @@ obstacle(Pipe *p, Piece *x)
   const Type *t = op_result(load)->type;
   u64 other;
   const char *why = NULL;
-  x->fills = op_operand(load, 2) && !(value_const_bits(op_operand(load, 2), &other) && other == 0);
+  x->fills = op_operand(load, 1) && op_operand(load, 2) && !(value_const_bits(op_operand(load, 2), &other) && other == 0);
   if (!type_is_tile(t) || t->ptr)
     return "it is not a tile of numbers";
   if (op_int(load, AT_VOLATILE, 0))
@@ -184,7 +187,7 @@ obstacle(Pipe *p, Piece *x)
     return arena_printf(p->c->scratch, "a thread's neighbouring elements are %u bytes, and cp.async copies 4, 8 or 16", bytes);
   if (!target_has(p->c->target, F_CP_ASYNC))
     return "the target has no asynchronous copies";
-  if (feeds_address(p, load))
+  if (p->feeds[op_result(load)->id])
     return "the address of another load is computed from it";
   u32 carried = p->carried.len, nvalues = p->f->nvalues;
   bool *before = NEW_ARRAY(p->c->scratch, bool, nvalues);
@@ -202,6 +205,7 @@ obstacle(Pipe *p, Piece *x)
 static void
 find_pieces(Pipe *p)
 {
+  mark_feeding(p);
   for (Op *op = p->body->first; op; op = op->next) {
     if (op->code != OP_LOAD || p->n == MAX_LOADS || p->nrest == MAX_LOADS)
       continue;

@@ -12,7 +12,7 @@
  * iteration i + s is loaded in iteration i - s. Loads that would run past the end are masked off. */
 #include "pipeline.h"
 
-enum { REGISTERS_MAX = 64, CHAIN_MAX = 4 };
+enum { REGISTERS_MAX = 64, CHAIN_MAX = 4, DEPTH_MAX = 10000 };
 
 typedef struct Early {
   Ctx *c;
@@ -20,8 +20,10 @@ typedef struct Early {
   Op *loop;
   Block *body;
   bool *in;                  /* by value id: needed to compute the address */
+  bool *advanced;            /* of those: needed to advance what the loop carries, where no load may be */
   VEC(Op *) ops;             /* those, in program order */
   VEC(u32) carried;          /* carried values that are needed */
+  u32 depth;                 /* of need */
 } Early;
 
 static bool need(Early *e, Value *v, bool advancing);
@@ -45,16 +47,21 @@ need(Early *e, Value *v, bool advancing)
   if (!v->def)
     return v->block != e->body || !v->index || need_carried(e, v->index - 1);
   Op *op = v->def;
-  if (!op_inside(op, e->loop) || (e->in[v->id] && !advancing))
+  if (!op_inside(op, e->loop) || (advancing ? e->advanced : e->in)[v->id])
     return true;
   bool load = op->code == OP_LOAD && !op_int(op, AT_VOLATILE, 0) && !advancing;
   if (op->block != e->body || op->nregions || op->code == OP_DOT || !(load || op_has(op, T_PURE)))
     return false;
+  if (e->depth == DEPTH_MAX)
+    return false;
   e->in[v->id] = true;
-  for (u32 i = 0; i < op->noperands; i++)
-    if (!need(e, op_operand(op, i), advancing))
-      return false;
-  return true;
+  e->advanced[v->id] |= advancing;
+  e->depth++;
+  bool fits = true;
+  for (u32 i = 0; fits && i < op->noperands; i++)
+    fits = need(e, op_operand(op, i), advancing);
+  e->depth--;
+  return fits;
 }
 
 static void
@@ -171,6 +178,7 @@ prefetch_one(Ctx *c, Func *f, Op *loop, Op *load)
 {
   Early e = {.c = c, .f = f, .loop = loop, .body = loop->regions[0]};
   e.in = NEW_ARRAY(c->scratch, bool, f->nvalues);
+  e.advanced = NEW_ARRAY(c->scratch, bool, f->nvalues);
   const char *why = fits(&e, load);
   if (why)
     return why;
