@@ -133,7 +133,10 @@ feed_load(Gen *g, Feed *x, u32 first, u32 n)
 
 /* The order of instructions: along K outermost, so that consecutive ones write different accumulators; then row by row, every
  * other row backwards, so that consecutive ones always share an operand, which the hardware then need not read again. */
-typedef struct Walk { u32 steps, nm, nn; } Walk;
+typedef struct Walk {
+  u32 steps, nm, nn;
+  u32 held;                        /* steps that the operands' registers are for: the next power of two; the rest is padding */
+} Walk;
 
 static void
 walk_at(const Walk *w, u32 i, u32 *k, u32 *m, u32 *n)
@@ -156,8 +159,8 @@ feed_both(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, u32 i)
   if (i >= w->steps * w->nm * w->nn)
     return;
   walk_at(w, i, &k, &m, &n);
-  feed_load(g, a, row->words[0] * (k + w->steps * m), row->words[0]);
-  feed_load(g, b, row->words[1] * (k + w->steps * n), row->words[1]);
+  feed_load(g, a, row->words[0] * (k + w->held * m), row->words[0]);
+  feed_load(g, b, row->words[1] * (k + w->held * n), row->words[1]);
 }
 
 static void
@@ -169,10 +172,11 @@ dot_mma(Gen *g, const Op *op, const MmaRow *row)
   Feed a = feed_new(g, op_operand(op, 0), tf32, &na), b = feed_new(g, op_operand(op, 1), tf32, &nb);
   Val *c = pack_words(g, op_operand(op, 2), false, &nc);
   u32 wa = row->words[0], wb = row->words[1], wc = row->words[2];
-  Walk w = {.steps = next_pow2(op_operand(op, 0)->type->shape[1]) / row->k};
+  u32 depth = op_operand(op, 0)->type->shape[1];
+  Walk w = {.steps = depth / row->k, .held = next_pow2(depth) / row->k};
   if (w.steps) {
-    w.nm = na / wa / w.steps;
-    w.nn = nb / wb / w.steps;
+    w.nm = na / wa / w.held;
+    w.nn = nb / wb / w.held;
   }
   if (!w.steps || w.nm * w.nn * wc != nc)
     ctx_panic(g->c, "dot: operand and result layouts disagree");
@@ -182,7 +186,7 @@ dot_mma(Gen *g, const Op *op, const MmaRow *row)
     u32 k, m, n;
     feed_both(g, row, &w, &a, &b, i + AHEAD);
     walk_at(&w, i, &k, &m, &n);
-    mma_call(g, row, a.words + wa * (k + w.steps * m), b.words + wb * (k + w.steps * n), c + wc * (n + w.nn * m));
+    mma_call(g, row, a.words + wa * (k + w.held * m), b.words + wb * (k + w.held * n), c + wc * (n + w.nn * m));
   }
   unpack_words(g, result, c, nc);
 }

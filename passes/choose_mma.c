@@ -4,7 +4,7 @@
  *
  * An instruction fits when the target has it, the types agree, and the tile has at least one instruction's
  * worth of rows, columns and depth. Rows and columns beyond the extents are padding that nobody reads; depth
- * beyond the extent would be added up, so K must be a power of two.
+ * beyond the extent would be added up, so K must be a multiple of the instruction's (the code then stops there).
  *
  * The grid decides how often an operand is read: wm x wn warps read A wn times and B wm times. The grid of
  * least traffic wins, except that dots in a chain (one's result goes into another's operand, as in attention)
@@ -35,15 +35,13 @@ static const Mma *
 choose(const Target *t, const Op *dot)
 {
   const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
-  if (!is_pow2(a->shape[1]))
-    return NULL;
   for (u32 i = 0; i < COUNT(mma_table); i++) {
     const Mma *m = &mma_table[i];
     if (!target_has(t, m->feature) || m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
       continue;
     if (m->a == DT_F32 && strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
       continue;
-    if (acc->shape[0] >= m->m && acc->shape[1] >= m->n && a->shape[1] >= m->k)
+    if (acc->shape[0] >= m->m && acc->shape[1] >= m->n && a->shape[1] % m->k == 0)
       return m;
   }
   return NULL;

@@ -91,7 +91,7 @@ loop_fits(Loop *l)
   u32 depth = op_operand(l->dot, 0)->type->shape[1];
   l->width = mma_depth(l->dot);
   l->slices = l->width && depth % l->width == 0 ? depth / l->width : 0;
-  return l->slices >= 2 && !(depth & (depth - 1));
+  return l->slices >= 2;
 }
 
 /* ---- slices ---- */

@@ -169,9 +169,9 @@ def dots_8bit(dev, rng, dtype, stages, transposed, k=160):
     return Run(call, [("c", c.numpy(), value(a) @ value(b), 0 if acc == "i32" else 1e-6)])
 
 
-def stages(dev, rng, k, stages, dtype="f16"):
-    """The pipelined matmul with every depth and loops shorter than it, K ragged or not."""
-    return cases.matmul(dev, rng, 64, 64, k, dtype, BM=64, BN=64, BK=32, STAGES=stages)
+def stages(dev, rng, k, stages, dtype="f16", BK=32):
+    """The pipelined matmul with every depth and loops shorter than it, K ragged or not, in steps that are powers of two or not."""
+    return cases.matmul(dev, rng, 64, 64, k, dtype, BM=64, BN=64, BK=BK, STAGES=stages)
 
 
 def row_pipeline(dev, rng, rows, n, stages):
@@ -247,10 +247,12 @@ CASES = [
     both("control_flow", control_flow, [dict(n=64)]),
     both("casts", casts, [dict(n=4096)]),
     both("shapes", shapes, grid(m=(16, 64), n=(32, 8), warps=(1, 4))),
-    both("stages", stages, grid(k=(16, 32, 48, 64, 100, 512), stages=(1, 2, 3, 4)) + grid(k=(64, 100), stages=(3,), dtype=("bf16", "f32"))),
+    both("stages", stages, grid(k=(16, 32, 48, 64, 100, 512), stages=(1, 2, 3, 4)) + grid(k=(64, 100), stages=(3,), dtype=("bf16", "f32")) +
+         grid(k=(96, 200), stages=(1, 3), BK=(48, 96))),
     both("row_pipeline", row_pipeline, grid(rows=(1, 2, 10), n=(128, 100), stages=(2, 3))),
     both("lookup_stages", lookup_stages, grid(n=(0, 1, 2, 7), stages=(2, 4), chain=(0, 1, 2))),
     both("nested_stages", nested_stages, grid(n=(0, 1, 5), inner=(0, 1, 4))),
     both("dots_8bit", dots_8bit, grid(dtype=("i8", "u8", "f8e4m3", "f8e5m2"), stages=(1, 3), transposed=(False, True))),
-    both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4))),
+    both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4)) +
+         grid(m=(16, 48), n=(16, 24), k=(48, 96, 112), dtype=("f16", "f32"), warps=(1, 4))),
 ] + language.CASES
