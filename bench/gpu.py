@@ -34,35 +34,30 @@ def med(fn, warmup=15, rep=60):
     return do_bench(fn, warmup=warmup, rep=rep, return_mode="median")
 
 
-def best(candidates):
-    """candidates: (label, zero-argument function) pairs -> (ms, label) of the fastest; a configuration that fails is left out."""
-    out = (math.inf, None)
+def timed(candidates):
+    """candidates: (label, zero-argument function) pairs -> [(ms, label, launch)], fastest first; a configuration that fails is left out."""
+    out = []
     for label, make in candidates:
         try:
             fn = make()
             fn()
             torch.cuda.synchronize()
-            out = min(out, (med(fn, 8, 30), label), key=lambda t: t[0])
+            out.append((med(fn, 8, 30), label, fn))
         except Exception as ex:
             if os.environ.get("V"):
                 print("  left out", label, repr(ex)[:300])
-    return out
+    return sorted(out, key=lambda t: t[0])
+
+
+def best(candidates):
+    """(ms, label) of the fastest."""
+    return next((t[:2] for t in timed(candidates)), (math.inf, None))
 
 
 def best_hot(candidates, peer, finalists=6):
     """As best, but the fastest few are measured again in turns with the peer: kernels that keep the chip at its power limit are not
     ranked as on a cool one."""
-    cold = []
-    for label, make in candidates:
-        try:
-            fn = make()
-            fn()
-            torch.cuda.synchronize()
-            cold.append((med(fn, 8, 30), label, fn))
-        except Exception as ex:
-            if os.environ.get("V"):
-                print("  left out", label, repr(ex)[:300])
-    cold = sorted(cold, key=lambda t: t[0])[:finalists]
+    cold = timed(candidates)[:finalists]
     hot = {label: [] for _, label, _ in cold}
     for _ in range(3):
         for _, label, fn in cold:

@@ -72,6 +72,7 @@ frontend_options(Job *j)
   f.facts = k;
   f.import_path = o->import_path;
   f.nimport_path = (u32)o->nimport_path;
+  f.tuning = o->tuning;
   return f;
 }
 

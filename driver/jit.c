@@ -102,13 +102,14 @@ jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
 }
 
 int
-jit_describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err)
+jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, TilertError *err)
 {
   TilecOptions o = jit_compile_options(p);
   if (k) {
     o.kernel = k->name;
     o.defines = k->defines;
     o.ndefines = k->ndefines;
+    o.tuning = tuning;
   }
   TilecResult *r = tilec_describe(p->name, p->text, p->len, &o);
   int status = jit_check_result(p, r, err);
@@ -152,7 +153,7 @@ program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, 
     return jit_no_memory(err);
   if (!p->target[0])
     return jit_fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  return jit_describe(p, NULL, &p->description, err);
+  return jit_describe(p, NULL, 0, &p->description, err);
 }
 
 int
@@ -333,7 +334,7 @@ static int
 read_params(TilejitKernel *k, TilertError *err)
 {
   char *text = NULL;
-  int status = jit_describe(k->program, k, &text, err);
+  int status = jit_describe(k->program, k, 0, &text, err);
   const char *at = text;
   Line l;
   while (!status && line_read(&at, &l))

@@ -68,8 +68,8 @@ TilecOptions jit_compile_options(const TilejitProgram *p);
 int jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err);
 void jit_keep_diagnostics(TilejitProgram *p, const char *text);   /* "": what was said before stays */
 void jit_forget_diagnostics(TilejitProgram *p);
-/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. */
-int jit_describe(TilejitProgram *p, TilejitKernel *k, char **out, TilertError *err);
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: configurations too. */
+int jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, TilertError *err);
 
 /* ---- jit_form.c ---- */
 /* The compiled, loaded form for these arguments, in the kernel's order. */

@@ -117,7 +117,7 @@ static int
 list_candidates(Tune *u)
 {
   char *text = NULL;
-  int status = jit_describe(u->program, u->base, &text, u->err);
+  int status = jit_describe(u->program, u->base, 1, &text, u->err);
   for (char *line = text, *end; !status && line && *line; line = end + (*end == '\n')) {
     end = line + strcspn(line, "\n");
     size_t len = (size_t)(end - line);

@@ -48,6 +48,7 @@ typedef struct TilecOptions {
   int color;                      /* diagnostics with terminal colours */
   int opt_level;                  /* 0: no LLVM passes; 1 (default) */
   const char *const *import_path; size_t nimport_path;
+  int tuning;                     /* tilec_describe: list the configurations of tune clauses too */
 } TilecOptions;
 
 typedef struct TilecResult {
@@ -73,7 +74,7 @@ TILEC_API void tilec_result_free(TilecResult *r);
  *   param NAME pointer|scalar TYPE passed at launch; TYPE is the pointee's or the scalar's, or a type parameter without a value
  *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
  *   type NAME VALUE                likewise
- * and, if one kernel is asked for, one line per configuration of its tune clauses, and its key:
+ * and, if `tuning` is set, one line per configuration of its tune clauses, and its key:
  *   tune NAME=VALUE<tab>NAME=VALUE... values as the source writes them
  *   skip NAME=VALUE ...            the clause's condition is false
  *   key NAME                       an argument by whose value the choice is remembered */

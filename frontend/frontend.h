@@ -11,6 +11,7 @@ typedef struct FrontendOptions {
   const FrontendDefine *defines; u32 ndefines;
   const FrontendFact *facts; u32 nfacts;
   const char *const *import_path; u32 nimport_path;
+  bool tuning;                                 /* describe: list the configurations of tune clauses too */
 } FrontendOptions;
 
 /* Parse, instantiate and check the file at source offset base (source_add). Reports every error; NULL if there were any. */

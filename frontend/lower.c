@@ -456,7 +456,7 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
   }
   u32 errors = diag_errors(p->c);
   check_attrs(&L, kernel);
-  if (p->o->kernel && diag_errors(p->c) == errors)
+  if (p->o->tuning && diag_errors(p->c) == errors)
     tune_describe(p, kernel, out);
 }
 

@@ -21,6 +21,11 @@ const char *verify_type_str(Verifier *v, const Type *t, bool with_layout);
 /* a and b are one type, else "<what> have types ..." (or layouts). */
 bool verify_same(Verifier *v, const Op *op, const char *what, const Type *a, const Type *b);
 
+/* Types of an op's operand and result, and how messages spell one. */
+static inline const Type *in_type(const Op *op, u32 i) { return op->operands[i].value->type; }
+static inline const Type *out_type(const Op *op) { return op_result(op)->type; }
+static inline const char *spell(Verifier *v, const Type *t) { return type_str(v->ctx, t); }
+
 /* verify_attrs.c: attributes that the row demands are there, none is foreign, every value is in its range. */
 bool verify_attrs(Verifier *v, const Op *op);
 /* verify_ops.c: the row's RULE, or check_<ID> of a CUSTOM row. Operands are present and counts right. */

@@ -2,24 +2,6 @@
 #include "verify.h"
 
 static const Type *
-in_type(const Op *op, u32 i)
-{
-  return op->operands[i].value->type;
-}
-
-static const Type *
-out_type(const Op *op)
-{
-  return op_result(op)->type;
-}
-
-static const char *
-spell(Verifier *v, const Type *t)
-{
-  return type_str(v->ctx, t);
-}
-
-static const Type *
 scalar(Verifier *v, DType d)
 {
   return type_scalar(v->ctx, d);

@@ -1,24 +1,6 @@
 /* verify_shared.c - check_<ID> of the shared-memory and asynchronous ops, and that no other op takes a buffer. */
 #include "verify.h"
 
-static const Type *
-in_type(const Op *op, u32 i)
-{
-  return op->operands[i].value->type;
-}
-
-static const Type *
-out_type(const Op *op)
-{
-  return op_result(op)->type;
-}
-
-static const char *
-spell(Verifier *v, const Type *t)
-{
-  return type_str(v->ctx, t);
-}
-
 /* Operand 0 is a buffer: one (row false) or a row of them. */
 static bool
 buffer_operand(Verifier *v, const Op *op, bool row)

@@ -26,6 +26,15 @@ u32 loop_first_arg(const Op *loop);
 Op *region_end(const Op *op, u32 r);
 /* Number of operands of a region's terminator that are not carried values (1 for `condition`). */
 u32 yield_first(const Op *terminator);
+/* One more carried value of a for: starts as init; the body's argument for it. The yield's operand is the caller's to add. */
+Value *loop_carry(Op *loop, Value *init, const char *name);
+/* What a map of op_clone gives for v; v itself where it has nothing. v may be NULL. */
+Value *value_mapped(Value *const *map, Value *v);
+/* 32-bit registers of a thread that hold a value of this type. */
+u32 type_registers(const Type *t);
+typedef VEC(Op *) OpVec;
+/* All ops of one kind in f, parents before children, in scratch. */
+OpVec func_ops(Ctx *c, Func *f, OpCode code);
 /* May go when its results are unused. */
 bool op_removable(const Op *op);
 #endif

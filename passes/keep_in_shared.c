@@ -18,12 +18,6 @@ typedef struct Keep {
   VEC(Op *) dots;            /* that read an invariant operand in a loop */
 } Keep;
 
-static u32
-words(const Type *t)
-{
-  return type_is_tile(t) ? (layout_regs(t->layout) * type_elem_bits(t) + 31) / 32 : 1;
-}
-
 static Op *
 loop_around(const Op *op)
 {
@@ -38,7 +32,7 @@ carried_words(const Op *loop)
 {
   u32 n = 0;
   for (u32 i = 0; i < loop->nresults; i++)
-    n += words(loop->results[i]->type);
+    n += type_registers(loop->results[i]->type);
   return n;
 }
 
@@ -51,7 +45,7 @@ passing_words(const Op *loop)
     if (op->code != OP_DOT || op_operand(op, 2)->block == loop->regions[0])
       continue;
     bool scaled = !op_is(op_operand(op, 2), OP_CONST);   /* what was carried, rescaled: already counted */
-    most = scaled || words(op_result(op)->type) < most ? most : words(op_result(op)->type);
+    most = scaled || type_registers(op_result(op)->type) < most ? most : type_registers(op_result(op)->type);
   }
   return most;
 }
@@ -63,7 +57,7 @@ worth_it(const Op *dot, u32 which)
   Op *loop = loop_around(dot);
   if (!loop || !op_attr(dot, AT_MMA) || !v->def || op_inside(v->def, loop) || op_is(v, OP_CONST))
     return false;
-  return words(v->type) + carried_words(loop) + passing_words(loop) > PLENTY;
+  return type_registers(v->type) + carried_words(loop) + passing_words(loop) > PLENTY;
 }
 
 static void

@@ -82,3 +82,42 @@ op_removable(const Op *op)
       return false;
   return true;
 }
+
+/* One more carried value; see internal.h. */
+Value *
+loop_carry(Op *loop, Value *init, const char *name)
+{
+  op_add_operand(loop, init);
+  op_add_result(loop, init->type);
+  return block_add_arg(loop->regions[0], init->type, name);
+}
+
+Value *
+value_mapped(Value *const *map, Value *v)
+{
+  return v && map[v->id] ? map[v->id] : v;
+}
+
+u32
+type_registers(const Type *t)
+{
+  return type_is_tile(t) ? (layout_regs(t->layout) * type_elem_bits(t) + 31) / 32 : 1;
+}
+
+typedef struct Search { Ctx *c; OpCode code; OpVec found; } Search;
+
+static void
+search_visit(Op *op, void *user)
+{
+  Search *s = user;
+  if (op->code == s->code)
+    vec_push(s->c->scratch, &s->found, op);
+}
+
+OpVec
+func_ops(Ctx *c, Func *f, OpCode code)
+{
+  Search s = {.c = c, .code = code};
+  func_walk(f, search_visit, &s);
+  return s.found;
+}

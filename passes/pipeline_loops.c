@@ -238,19 +238,13 @@ clone_slice(Pipe *p, Builder *b, Value *i, Value *const *carried)
   return map;
 }
 
-static Value *
-mapped(Value *const *map, Value *v)
-{
-  return v && map[v->id] ? map[v->id] : v;
-}
-
 /* Carried values of stage 0 for the iteration after the one that map is of. */
 static void
 advance(const Pipe *p, Value *const *map, Value **carried)
 {
   const Op *end = block_terminator(p->body);
   for (u32 k = 0; k < p->carried.len; k++)
-    carried[k] = mapped(map, op_operand(end, p->carried.data[k]));
+    carried[k] = value_mapped(map, op_operand(end, p->carried.data[k]));
 }
 
 /* if i < hi { copy every piece into its buffer `slot` }; commit. */
@@ -266,7 +260,7 @@ issue(Pipe *p, Builder *b, Value *i, Value *slot, Value *const *map)
       const Op *load = p->piece[k].load;
       in.span = load->span;
       Value *buffer = ir_shared_index(&in, p->piece[k].buffers, slot);
-      Op *copy = ir_async_copy(&in, buffer, mapped(map, op_operand(load, 0)), mapped(map, op_operand(load, 1)));
+      Op *copy = ir_async_copy(&in, buffer, value_mapped(map, op_operand(load, 0)), value_mapped(map, op_operand(load, 1)));
       op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
       if (op_str(load, AT_EVICT, NULL))
         op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
@@ -313,14 +307,6 @@ make_buffers(Pipe *p, Builder *b)
 }
 
 static Value *
-carry(Pipe *p, Value *init, const char *name)
-{
-  op_add_operand(p->loop, init);
-  op_add_result(p->loop, init->type);
-  return block_add_arg(p->body, init->type, name);
-}
-
-static Value *
 i32_const(Builder *b, i64 v)
 {
   return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v);
@@ -341,12 +327,12 @@ prologue(Pipe *p)
     advance(p, map, carried);
     i = ir_binary(&b, OP_ADD, i, op_operand(p->loop, 2));
   }
-  p->next = carry(p, i, "next");
-  p->put = carry(p, i32_const(&b, p->stages - 1), "put");
-  p->get = carry(p, i32_const(&b, 0), "get");
+  p->next = loop_carry(p->loop, i, "next");
+  p->put = loop_carry(p->loop, i32_const(&b, p->stages - 1), "put");
+  p->get = loop_carry(p->loop, i32_const(&b, 0), "get");
   p->ahead = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   for (u32 k = 0; k < p->carried.len; k++)
-    p->ahead[k] = carry(p, carried[k], p->body->args[1 + p->carried.data[k]]->name);
+    p->ahead[k] = loop_carry(p->loop, carried[k], p->body->args[1 + p->carried.data[k]]->name);
 }
 
 /* (slot + 1) mod N. */
@@ -485,23 +471,13 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
   prefetch_rest(&p);
 }
 
-typedef struct Loops { Ctx *c; VEC(Op *) list; } Loops;
-
-static void
-find_loop(Op *op, void *user)
-{
-  Loops *l = user;
-  if (op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2)
-    vec_push(l->c->scratch, &l->list, op);
-}
-
 void
 pass_pipeline_loops(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
-    Loops loops = {.c = c};
-    func_walk(m->funcs.data[i], find_loop, &loops);
-    for (u32 k = loops.list.len; k-- > 0;)   /* inner loops first */
-      pipeline_loop(c, m->funcs.data[i], loops.list.data[k]);
+    OpVec loops = func_ops(c, m->funcs.data[i], OP_FOR);
+    for (u32 k = loops.len; k-- > 0;)   /* inner loops first */
+      if (op_int(loops.data[k], AT_STAGES, 1) >= 2)
+        pipeline_loop(c, m->funcs.data[i], loops.data[k]);
   }
 }

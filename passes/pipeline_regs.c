@@ -97,12 +97,6 @@ clone_for(Early *e, Builder *b, Value *i, Value *const *carried, Value *more)
   return map;
 }
 
-static Value *
-mapped(Value *const *map, Value *v)
-{
-  return v && map[v->id] ? map[v->id] : v;
-}
-
 /* Carried values before the loop, or one iteration on. */
 static Value **
 carried_at_start(Early *e)
@@ -123,7 +117,7 @@ carried_next(Early *e, Builder *b)
     return next;
   Value **map = clone_for(e, b, e->body->args[0], now, NULL);
   for (u32 k = 0; k < e->carried.len; k++)
-    next[k] = mapped(map, op_operand(block_terminator(e->body), e->carried.data[k]));
+    next[k] = value_mapped(map, op_operand(block_terminator(e->body), e->carried.data[k]));
   return next;
 }
 
@@ -131,7 +125,7 @@ static const char *
 fits(Early *e, Op *load)
 {
   const Type *t = op_result(load)->type;
-  u32 regs = type_is_tile(t) ? (layout_regs(t->layout) * type_elem_bits(t) + 31) / 32 : 1;
+  u32 regs = type_registers(t);
   if (op_int(load, AT_VOLATILE, 0))
     return "it is volatile";
   if (regs > REGISTERS_MAX)
@@ -155,10 +149,8 @@ turn(Early *e, Op *load)
   Value *more = ir_cmp(&top, "lt", i, op_operand(e->loop, 1));
   Value **next = clone_for(e, &top, i, carried, more);
   Value *x = op_result(load);
-  op_add_operand(e->loop, mapped(first, x));
-  op_add_result(e->loop, x->type);
-  Value *arg = block_add_arg(e->body, x->type, x->name);
-  op_add_operand(block_terminator(e->body), mapped(next, x));
+  Value *arg = loop_carry(e->loop, value_mapped(first, x), x->name);
+  op_add_operand(block_terminator(e->body), value_mapped(next, x));
   value_replace_uses(x, arg);
   op_remove(load);
 }

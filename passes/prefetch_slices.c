@@ -146,14 +146,6 @@ before_loop(Loop *l, Value **first)
   first[1] = guard->results[1];
 }
 
-static Value *
-carry(Loop *l, Value *init, const char *name)
-{
-  op_add_operand(l->op, init);
-  op_add_result(l->op, init->type);
-  return block_add_arg(l->body, init->type, name);
-}
-
 /* The buffer of the next iteration; this one's where there is none. Also what `get` becomes. */
 static Value *
 next_buffer(Loop *l, Builder *b)
@@ -189,7 +181,7 @@ turn(Loop *l)
   Op *end = block_terminator(l->body);
   before_loop(l, now);
   for (u32 which = 0; which < 2; which++)
-    now[which] = carry(l, now[which], op_operand(l->dot, which)->name);
+    now[which] = loop_carry(l->op, now[which], op_operand(l->dot, which)->name);
   Builder b = builder_before(l->dot), top = builder_before(l->wait);
   for (u32 s = 0; s < l->slices; s++) {
     Value *slot = l->get;
@@ -214,24 +206,13 @@ turn(Loop *l)
   block_walk(l->body, mark_apart, NULL);
 }
 
-typedef struct Loops { Ctx *c; VEC(Op *) list; } Loops;
-
-static void
-find_loop(Op *op, void *user)
-{
-  Loops *l = user;
-  if (op->code == OP_FOR)
-    vec_push(l->c->scratch, &l->list, op);
-}
-
 void
 pass_prefetch_slices(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
-    Loops loops = {.c = c};
-    func_walk(m->funcs.data[i], find_loop, &loops);
-    for (u32 k = 0; k < loops.list.len; k++) {
-      Op *op = loops.list.data[k];
+    OpVec loops = func_ops(c, m->funcs.data[i], OP_FOR);
+    for (u32 k = 0; k < loops.len; k++) {
+      Op *op = loops.data[k];
       Loop l = {.c = c, .f = m->funcs.data[i], .op = op, .body = op->regions[0]};
       if (loop_fits(&l))
         turn(&l);

@@ -10,17 +10,26 @@ is_cubin(const void *image, size_t len)
 }
 
 /* The driver reads PTX up to a NUL, which the caller's text may lack. */
+static char *
+with_nul(const void *text, size_t len)
+{
+  char *s = malloc(len + 1);
+  if (s) {
+    memcpy(s, text, len);
+    s[len] = 0;
+  }
+  return s;
+}
+
 static int
 load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
 {
   TilertDevice *d = m->device;
   if (is_cubin(image, len))
     return d->ops->module_load(d, image, len, &m->native, err);
-  char *text = malloc(len + 1);
+  char *text = with_nul(image, len);
   if (!text)
     return error_no_memory(err);
-  memcpy(text, image, len);
-  text[len] = 0;
   int status = d->ops->module_load(d, text, len, &m->native, err);
   free(text);
   return status;
@@ -142,11 +151,9 @@ tilert_assemble(TilertDevice *dev, const char *ptx, size_t len, void **out, size
   *outlen = 0;
   if (!dev->ops->assemble)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "%s has no cubins: it runs PTX", dev->info.name);
-  char *text = malloc(len + 1);
+  char *text = with_nul(ptx, len);
   if (!text)
     return error_no_memory(err);
-  memcpy(text, ptx, len);
-  text[len] = 0;
   int status = dev->ops->assemble(dev, text, len + 1, out, outlen, err);
   free(text);
   return status;

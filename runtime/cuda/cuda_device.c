@@ -219,17 +219,41 @@ cuda_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError
   WITHIN(c, TRY(c, EventElapsedTime, (ms, from, to)));
 }
 
+/* Work for the driver's compiler: PTX or a cubin to load (module), or PTX to make a cubin of (cubin). */
+typedef struct Jit { void *image; size_t len; CUmodule *module; void **cubin; size_t *cubin_len; } Jit;
+
+static int
+load_current(CudaDevice *c, const Jit *j, int *options, void **values, TilertError *err)
+{
+  return TRY(c, ModuleLoadDataEx, (j->module, j->image, 3, options, values));
+}
+
+/* The driver's own buffer holds the cubin until the link state goes. */
+static int
+assemble_current(CudaDevice *c, const Jit *j, int *options, void **values, TilertError *err)
+{
+  void *cubin = NULL;
+  CUlinkState link = NULL;
+  int status = TRY(c, LinkCreate, (3, options, values, &link));
+  if (!status)
+    status = TRY(c, LinkAddData, (link, CU_JIT_INPUT_PTX, j->image, j->len, "tilec", 0, NULL, NULL));
+  if (!status)
+    status = TRY(c, LinkComplete, (link, &cubin, j->cubin_len));
+  if (!status && !(*j->cubin = malloc(*j->cubin_len ? *j->cubin_len : 1)))
+    status = error_no_memory(err);
+  if (!status)
+    memcpy(*j->cubin, cubin, *j->cubin_len);
+  if (link)
+    c->cu.LinkDestroy(link);
+  return status;
+}
+
 /* The log of the driver's compiler says which PTX line it rejects and why. */
 static int
-load_current(CudaDevice *c, const void *image, CUmodule *out, char *log, size_t size, TilertError *err)
+jit_failed(int status, const char *log, TilertError *err)
 {
-  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO};
-  void *values[] = {log, (void *)(uintptr_t)size, (void *)(uintptr_t)1};
-  int status = TRY(c, ModuleLoadDataEx, (out, image, 3, options, values));
-  if (!status)
-    return TILERT_OK;
   status = status == TILERT_E_DRIVER ? TILERT_E_MODULE : status;
-  if (!err)
+  if (!status || !err)
     return status;
   err->status = status;
   size_t n = strlen(err->message);
@@ -239,62 +263,34 @@ load_current(CudaDevice *c, const void *image, CUmodule *out, char *log, size_t 
 }
 
 static int
-cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
+jit_run(CudaDevice *c, const Jit *j, TilertError *err)
 {
   enum { LOG = 8192 };
-  CudaDevice *c = cuda_of(d);
   char *log = calloc(1, LOG);
-  int pushed;
+  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO}, pushed;
+  void *values[] = {log, (void *)(uintptr_t)(LOG - 1), (void *)(uintptr_t)1};
   if (!log)
     return error_no_memory(err);
   int status = enter(c, &pushed, err);
   if (!status) {
-    status = load_current(c, image, (CUmodule *)out, log, LOG - 1, err);
+    status = (j->module ? load_current : assemble_current)(c, j, options, values, err);
+    status = jit_failed(status, log, err);
     leave(c, pushed);
   }
   free(log);
   return status;
 }
 
-/* The driver's own buffer holds the cubin until the link state goes. */
 static int
-assemble_current(CudaDevice *c, char *ptx, size_t len, void **out, size_t *outlen, char *log, size_t size, TilertError *err)
+cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
 {
-  int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO};
-  void *values[] = {log, (void *)(uintptr_t)size, (void *)(uintptr_t)1}, *cubin = NULL;
-  CUlinkState link = NULL;
-  int status = TRY(c, LinkCreate, (3, options, values, &link));
-  if (!status)
-    status = TRY(c, LinkAddData, (link, CU_JIT_INPUT_PTX, ptx, len, "tilec", 0, NULL, NULL));
-  if (!status)
-    status = TRY(c, LinkComplete, (link, &cubin, outlen));
-  if (status == TILERT_E_DRIVER)
-    status = error_prefix(err, TILERT_E_MODULE, "%s", log);
-  if (!status && !(*out = malloc(*outlen ? *outlen : 1)))
-    status = error_no_memory(err);
-  if (!status)
-    memcpy(*out, cubin, *outlen);
-  if (link)
-    c->cu.LinkDestroy(link);
-  return status;
+  return jit_run(cuda_of(d), &(Jit){.image = (void *)(uintptr_t)image, .len = len, .module = (CUmodule *)out}, err);
 }
 
 static int
 cuda_assemble(TilertDevice *d, char *ptx, size_t len, void **out, size_t *outlen, TilertError *err)
 {
-  enum { LOG = 8192 };
-  CudaDevice *c = cuda_of(d);
-  char *log = calloc(1, LOG);
-  int pushed;
-  if (!log)
-    return error_no_memory(err);
-  int status = enter(c, &pushed, err);
-  if (!status) {
-    status = assemble_current(c, ptx, len, out, outlen, log, LOG - 1, err);
-    leave(c, pushed);
-  }
-  free(log);
-  return status;
+  return jit_run(cuda_of(d), &(Jit){.image = ptx, .len = len, .cubin = out, .cubin_len = outlen}, err);
 }
 
 static void
