@@ -132,7 +132,7 @@ builtin_cast(Lower *L, Call *c)
   DType to;
   const char *round;
   bool sat;
-  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, "rn rz", NULL, &round) || !call_bool(L, c, 3, false, &sat))
+  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, ROUND_WORDS, NULL, &round) || !call_bool(L, c, 3, false, &sat))
     return val_poison(c->span);
   return val_cast(L, c->span, c->args[0], to, round, sat);
 }

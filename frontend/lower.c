@@ -223,7 +223,7 @@ known_value(Lower *L, const Node *param, Value *v)
     if (!o->facts[i].equal || strcmp(o->facts[i].name, param->name) != 0)
       continue;
     Const k;
-    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, false, false, &k))
+    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, ROUND_NEAREST, false, &k))
       return val_const(k, param->span);
     ERR(L, param->at, E_MISUSE, arena_printf(L->a, "the fact about '%s' does not fit its type %s", param->name,
                                              type_str(L->c, v->type)));

@@ -56,6 +56,8 @@ operation_num(Oper op, int *num)
       *num = DT_F32;
     return true;
   case OC_CMP:
+    if (typed && dtype_is_float((DType)*num) && dtype_bits((DType)*num) == 8)
+      *num = DT_F32;
     return *num != DT_I1 || op == O_EQ || op == O_NE;
   case OC_BITS:
     return typed ? !dtype_is_float((DType)*num) : *num == NUM_INT;
@@ -77,7 +79,7 @@ const_promote(Lower *L, Val v, int num, Const *out)
     ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[num].name);
     return false;
   }
-  return const_cast(v.k, (DType)num, false, false, out);
+  return const_cast(v.k, (DType)num, round_find(NULL, (DType)num), false, out);
 }
 
 static Val
@@ -102,6 +104,19 @@ compare_values(Lower *L, Oper op, Value *a, Value *b)
   return op == O_NE ? differ : ir_unary(&L->b, OP_NOT, differ);
 }
 
+/* A shift's count in the type of what is shifted. Counts have no sign; one too large for the type stays too large. */
+static Value *
+shift_count(Lower *L, Value *n, DType dt)
+{
+  static const DType unsigned_of[] = {DT_U8, DT_U16, DT_U32, DT_U64};
+  u32 bits = dtype_bits(n->type->dt);
+  if (bits <= dtype_bits(dt) || !type_is_int(n->type))
+    return value_cast(L, n, dt);
+  Value *r = value_cast(L, value_cast(L, n, unsigned_of[log2_u32(bits / 8)]), dt);
+  op_set_int(r->def, AT_SAT, 1);
+  return r;
+}
+
 static Val
 build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 {
@@ -113,7 +128,9 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
     ERR(L, b.span, E_CONST_ARITH, oper_info[op].text, "division by zero");
     return val_poison(span);
   }
-  Value *v[2] = {val_as(L, a, dt, val_tile_type(b)), val_as(L, b, dt, val_tile_type(a))};
+  bool counts = oper_info[op].cls == OC_SHIFT && b.kind == V_IR;
+  L->b.span = b.span;
+  Value *v[2] = {val_as(L, a, dt, val_tile_type(b)), counts ? shift_count(L, b.ir, dt) : val_as(L, b, dt, val_tile_type(a))};
   if (!v[0] || !v[1] || !values_broadcast(L, at, oper_info[op].text, 2, v, (Val[]){a, b}))
     return val_poison(span);
   L->b.span = span;

@@ -15,6 +15,7 @@
 #define TILEC_SEMA_H
 #include "ast.h"
 #include "frontend.h"
+#include "fp.h"
 
 /* ---- values ---- */
 typedef enum ConstForm { CF_INT, CF_FLOAT, CF_TYPED } ConstForm;  /* literals have no type yet: they adopt one */
@@ -257,7 +258,7 @@ Const const_limit(DType dt, bool largest);                           /* least or
 Const const_from_bits(DType dt, u64 bits);
 bool const_equal(Const a, Const b);
 bool const_fits(Const k, DType dt);                                  /* an integer literal in an integer type */
-bool const_cast(Const k, DType dt, bool rz, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
+bool const_cast(Const k, DType dt, FloatRound r, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
 /* Reports and returns false on overflow or division by zero. */
 bool const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out);
 bool const_unary(Lower *L, Span at, Oper op, Const x, Const *out);

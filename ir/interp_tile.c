@@ -195,7 +195,7 @@ interp_cast(Interp *in, const Op *op)
   const Value *x = op_operand(op, 0), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   const u64 *from = interp_get(in, x);
-  FloatRound round = strcmp(op_str(op, AT_ROUND, "rn"), "rz") ? ROUND_NEAREST : ROUND_ZERO;
+  FloatRound round = cast_rounding(op);
   bool sat = op_int(op, AT_SAT, 0) != 0;
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)

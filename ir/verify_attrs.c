@@ -1,5 +1,6 @@
 /* verify_attrs.c - an op's attributes: which it has, and what values they take. */
 #include "verify.h"
+#include "fp.h"
 
 /* Words a STR attribute may be; rows for one op come before the row for any (OP_COUNT). NULL words: not empty. */
 static const struct { AttrId id; OpCode op; const char *words; } str_values[] = {
@@ -11,7 +12,7 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
   {AT_CACHE, OP_COUNT, "wb cg cs wt"},
   {AT_EVICT, OP_COUNT, "first last normal"},
   {AT_PREC, OP_COUNT, "tf32 ieee"},
-  {AT_ROUND, OP_COUNT, "rn rz"},
+  {AT_ROUND, OP_COUNT, ROUND_WORDS},
   {AT_KIND, OP_COUNT, "none regs shuffle shared"},
 };
 
