@@ -10,6 +10,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/TargetMachine.h>
 #include "codegen.h"
+#include "fp.h"
 #include "scratch.h"
 
 typedef LLVMValueRef Val;
@@ -140,6 +141,9 @@ Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
 /* Is this cast better done on two elements at once, and doing it. */
 bool elem_casts_pairs(Gen *g, const Op *op);
 void elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
+/* x (f32) in a format of at most 8 bits without infinities, clamped to `most`: its bits, in an i32. */
+typedef struct SmallFloat { int exp, man; u32 most, nan; } SmallFloat;
+Val gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round);
 Val elem_convert(Gen *g, DType from, DType to, Val x);       /* a cast that rounds to nearest */
 Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);
 Val gen_fma(Gen *g, DType d, Val a, Val b, Val c);

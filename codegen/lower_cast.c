@@ -94,22 +94,28 @@ fp8_round_up(Gen *g, Val bits, Val mag, int shift, FloatRound r)
   return LLVMBuildSelect(B, rounds_away(g, bits, r), gen_u32(g, (1u << shift) - 1), gen_u32(g, 0), "");
 }
 
+Val
+gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round)
+{
+  int bias = (1 << (f.exp - 1)) - 1, shift = 23 - f.man, top = f.exp + f.man;
+  Val bits = LLVMBuildBitCast(B, x, g->i32, "");
+  Val mag = LLVMBuildAnd(B, bits, gen_u32(g, 0x7fffffff), "");
+  Val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, bits, gen_u32(g, 31u - (u32)top), ""), gen_u32(g, 1u << top), "");
+  Val kept = LLVMBuildAdd(B, mag, fp8_round_up(g, bits, mag, shift, round), "");
+  Val rebased = LLVMBuildSub(B, kept, gen_u32(g, (u32)(127 - bias) << 23), "");
+  Val limits[2] = {LLVMBuildLShr(B, rebased, gen_u32(g, (u32)shift), ""), gen_u32(g, f.most)};
+  Val normal = gen_call(g, "llvm.umin", 1, &g->i32, 2, limits);
+  Val is_tiny = LLVMBuildICmp(B, LLVMIntULT, mag, gen_u32(g, (u32)(128 - bias) << 23), "");
+  Val r = LLVMBuildSelect(B, is_tiny, fp8_tiny(g, bits, mag, 1 - bias - f.man, round), normal, "");
+  Val is_nan = LLVMBuildICmp(B, LLVMIntUGT, mag, gen_u32(g, 0x7f800000), "");
+  return LLVMBuildSelect(B, is_nan, gen_u32(g, f.nan), LLVMBuildOr(B, r, sign, ""), "");
+}
+
 static Val
 fp8_narrow_bits(Gen *g, DType to, Val x, FloatRound round)
 {
-  int man = dtype_info[to].man, bias = (1 << (dtype_info[to].exp - 1)) - 1, shift = 23 - man;
-  Val bits = LLVMBuildBitCast(B, x, g->i32, "");
-  Val mag = LLVMBuildAnd(B, bits, gen_u32(g, 0x7fffffff), "");
-  Val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, bits, gen_u32(g, 24), ""), gen_u32(g, 0x80), "");
-  Val kept = LLVMBuildAdd(B, mag, fp8_round_up(g, bits, mag, shift, round), "");
-  Val rebased = LLVMBuildSub(B, kept, gen_u32(g, (u32)(127 - bias) << 23), "");
-  Val limits[2] = {LLVMBuildLShr(B, rebased, gen_u32(g, (u32)shift), ""), gen_u32(g, (u32)float_max_finite(to))};
-  Val normal = gen_call(g, "llvm.umin", 1, &g->i32, 2, limits);
-  Val is_tiny = LLVMBuildICmp(B, LLVMIntULT, mag, gen_u32(g, (u32)(128 - bias) << 23), "");
-  Val r = LLVMBuildSelect(B, is_tiny, fp8_tiny(g, bits, mag, 1 - bias - man, round), normal, "");
-  Val is_nan = LLVMBuildICmp(B, LLVMIntUGT, mag, gen_u32(g, 0x7f800000), "");
-  r = LLVMBuildSelect(B, is_nan, gen_u32(g, (u32)float_nan(to)), LLVMBuildOr(B, r, sign, ""), "");
-  return LLVMBuildTrunc(B, r, g->i8, "");
+  SmallFloat f = {dtype_info[to].exp, dtype_info[to].man, (u32)float_max_finite(to), (u32)float_nan(to)};
+  return LLVMBuildTrunc(B, gen_encode_small(g, f, x, round), g->i8, "");
 }
 
 static Val

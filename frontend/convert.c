@@ -71,6 +71,7 @@ val_str(Lower *L, Val v)
   case V_STR: return "a string";
   case V_BUFFER: return type_str(L->c, v.ir->type);
   case V_LAYOUT: return arena_printf(L->a, "the layout %s", layout_spec_text(v.layout));
+  case V_FORMAT: return arena_printf(L->a, "the packed format %s", v.format->name);
   case V_STRUCT: return arena_printf(L->a, "the struct '%s'", v.fn.decl->name);
   case V_RECORD: return v.list.of->name;
   }

@@ -104,6 +104,8 @@ check_type_setting(Lower *L, const Node *param, Val v)
 static Val
 check_const_setting(Lower *L, const Node *param, Val v)
 {
+  if (v.kind == V_TYPE && v.type->kind == TY_SCALAR && packed_find(dtype_info[v.type->dt].name))   /* i8 beside i4 */
+    v = (Val){.kind = V_FORMAT, .span = v.span, .format = packed_find(dtype_info[v.type->dt].name)};
   if (!val_is_fixed(L, v) || v.kind == V_TYPE) {
     ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name));
     return val_poison(v.span);
@@ -425,6 +427,10 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   }
   if (v.kind == V_LAYOUT) {
     buf_printf(out, "const %s layout %s\n", param->name, layout_spec_text(v.layout));
+    return;
+  }
+  if (v.kind == V_FORMAT) {
+    buf_printf(out, "const %s format %s\n", param->name, v.format->name);
     return;
   }
   const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))

@@ -145,7 +145,7 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 static bool
 compares_fixed(Oper op, Val a, Val b)
 {
-  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT);
+  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT || a.kind == V_FORMAT);
 }
 
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
@@ -153,7 +153,9 @@ Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
   if (compares_fixed(op, a, b)) {
-    bool same = a.kind == V_TYPE ? a.type == b.type : layout_spec_text(a.layout) == layout_spec_text(b.layout);
+    bool same = a.kind == V_TYPE     ? a.type == b.type
+              : a.kind == V_FORMAT ? a.format == b.format
+                                   : layout_spec_text(a.layout) == layout_spec_text(b.layout);
     return val_const(const_bool(same == (op == O_EQ)), span);
   }
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
@@ -341,7 +343,9 @@ lower_pointer_type(Lower *L, const Node *n)
   if (v.kind == V_TYPE)
     ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
   else if (v.kind != V_POISON)
-    diag_note(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), n->span, "memory is read with load(p)");
+    diag_note(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), n->span,
+              v.kind == V_FORMAT ? "memory holds words, u8 or u32: unpack(load(p), %s)" : "memory is read with load(p)",
+              v.kind == V_FORMAT ? v.format->name : "");
   return val_poison(n->span);
 }
 

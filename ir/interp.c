@@ -362,6 +362,8 @@ run_op(Interp *in, const Op *op)
   case OP_SPLAT: return interp_splat(in, op);
   case OP_BROADCAST: return interp_broadcast(in, op);
   case OP_PERMUTE: return interp_permute(in, op);
+  case OP_UNPACK: return interp_unpack(in, op);
+  case OP_PACK: return interp_pack(in, op);
   case OP_BUTTERFLY: return interp_butterfly(in, op);
   case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_BITCAST: case OP_CONVERT_LAYOUT: return interp_copy(in, op);
   case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_REM: case OP_MIN: case OP_MAX: case OP_AND: case OP_OR:

@@ -13,6 +13,11 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
   {AT_EVICT, OP_COUNT, "first last normal"},
   {AT_PREC, OP_COUNT, "tf32 ieee"},
   {AT_ROUND, OP_COUNT, ROUND_WORDS},
+  {AT_FORMAT, OP_COUNT,
+#define PACKED(name, bits, cls, exp, man) name " "
+#include "packed.def"
+#undef PACKED
+  },
   {AT_KIND, OP_COUNT, "none regs shuffle shared"},
 };
 

@@ -61,7 +61,7 @@ u32 place_op_var(const Place *p, const Op *op);       /* variable of an op: its 
 bool op_is_shape(const Op *op);
 /* Layout that operand i of op must have when the op's variable has layout l. */
 const Layout *place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l);
-/* Layout of v when its variable has layout l (a reduction's variable is its operand's layout). */
+/* Layout of v when its variable has layout l (a reduction's variable is its operand's layout, of unpack and pack the words'). */
 const Layout *place_value_layout(const Place *p, const Value *v, const Layout *l);
 
 enum { COPY_LEAST = 4 };                              /* bytes that an asynchronous copy moves at least */

@@ -5,8 +5,9 @@
 For each type there are a few kernels, each with many operations: all pairs of edge values, all casts with all roundings. Three
 answers are compared bit for bit, any nan being equal to any other: the reference interpreter's (tests/check_kernel), the
 device's (libtilec compiles and launches), and exact.py's, which shares nothing with them. Approximations are compared within
-the bounds of APPROXIMATE. Prints disagreements and one line of summary; exit status 1 if there were any."""
+the bounds of APPROXIMATE. packed.py does the same for formats of less than a byte. Prints disagreements and one line of summary; exit status 1 if there were any."""
 import argparse
+import itertools
 import math
 import os
 import subprocess
@@ -125,8 +126,14 @@ class Job:
     def add(self, t, text, fn, close=None):
         self.rows.append((t, text, fn, close))
 
+    def outs(self):
+        return list(dict.fromkeys(t for t, *_ in self.rows))
+
+    def arrays(self):
+        return [(t, np.array([x[i] for x in self.tuples], words(t))) for i, t in enumerate(self.inputs)]
+
     def source(self):
-        outs = list(dict.fromkeys(t for t, *_ in self.rows))
+        outs = self.outs()
         n, names = len(self.tuples), "abc"
         head = [f"// grid {n // BLOCK} 1 1"] + [f"// given {t} {n}" for t in self.inputs]
         params = [f"p{i}: *{t}" for i, t in enumerate(self.inputs)]
@@ -136,7 +143,15 @@ class Job:
             head.append(f"// buffer {o} {n * len(rows)}")
             params.append(f"o_{o}: *{o}")
             body += [f"  store(o_{o} + {k * n} + i, {r[1]});" for k, r in enumerate(rows)]
-        return "\n".join(head + [f"kernel k({', '.join(params)}) {{"] + body + ["}", ""]), outs
+        return "\n".join(head + [f"kernel k({', '.join(params)}) {{"] + body + ["}", ""])
+
+    def run(self, dev, target, tool, limit):
+        source, arrays, n = self.source(), self.arrays(), len(self.tuples)
+        outs = [(t, n * sum(r[0] == t for r in self.rows)) for t in self.outs()]
+        return check(self, interpreted(source, arrays, outs, tool), launched(source, arrays, outs, n // BLOCK, dev, target), limit)
+
+    def results(self):
+        return len(self.rows) * len(set(self.tuples))
 
 
 def all_pairs(v, w=None):
@@ -215,30 +230,29 @@ def words(t):
     return np.dtype(f"u{max(width(t), 8) // 8}")
 
 
-def interpreted(job, source, outs, tool):
-    """What the reference interpreter leaves in the output buffers, by type."""
+def interpreted(source, arrays, outs, tool):
+    """What the reference interpreter leaves in the output buffers. arrays: (type, bits) of each input; outs: (type, elements)."""
     with tempfile.TemporaryDirectory() as folder:
-        for i, t in enumerate(job.inputs):
-            np.array([x[i] for x in job.tuples], words(t)).tofile(os.path.join(folder, f"given.{i}"))
+        for i, (t, a) in enumerate(arrays):
+            a.tofile(os.path.join(folder, f"given.{i}"))
         path = os.path.join(folder, "k.tile")
         open(path, "w").write(source)
         r = subprocess.run([tool, "--no-sim", "--way=sm_90a:0", f"--given={folder}", f"--save={folder}", path], capture_output=True, text=True)
         if r.returncode:
             raise RuntimeError((r.stdout + r.stderr)[-1500:])
-        return {t: np.fromfile(os.path.join(folder, f"want.{len(job.inputs) + i}"), words(t)) for i, t in enumerate(outs)}
+        return [np.fromfile(os.path.join(folder, f"want.{len(arrays) + i}"), words(t)) for i, (t, _) in enumerate(outs)]
 
 
-def launched(job, source, outs, dev, target):
+def launched(source, arrays, outs, grid, dev, target):
     import tilec
-    n = len(job.tuples)
     ins = []
-    for i, t in enumerate(job.inputs):
-        a = dev.empty(n, t)
-        a.write(np.array([x[i] for x in job.tuples], words(t)).view(tilec.DTYPES[t]))
-        ins.append(a)
-    out = {t: dev.empty(n * sum(r[0] == t for r in job.rows), t) for t in outs}
-    dev.program(text=source, name="k.tile", target=target).kernel("k")(n // BLOCK, *ins, *out.values())
-    return {t: a.numpy().view(words(t)) for t, a in out.items()}
+    for t, a in arrays:
+        b = dev.empty(len(a), t)
+        b.write(a.view(tilec.DTYPES[t]))
+        ins.append(b)
+    out = [dev.empty(n, t) for t, n in outs]
+    dev.program(text=source, name="k.tile", target=target).kernel("k")(grid, *ins, *out)
+    return [a.numpy().view(words(t)) for (t, _), a in zip(outs, out)]
 
 
 def same(t, a, b):
@@ -251,6 +265,7 @@ def show(t, bits):
 
 def check(job, want, got, limit):
     """Lines about disagreements, at most `limit` an operation."""
+    want, got = dict(zip(job.outs(), want)), dict(zip(job.outs(), got))
     n, out, at = len(job.tuples), [], dict.fromkeys(want, 0)
     for t, text, fn, close in job.rows:
         mine, dev = want[t][at[t]: at[t] + n].tolist(), got[t][at[t]: at[t] + n].tolist()
@@ -283,15 +298,15 @@ def main():
     os.environ.setdefault("TILEC_CACHE", "0")
     os.environ.setdefault("TILEC_LIB", os.path.join(a.build, "lib", "libtilec.so"))
     import tilec
+    import packed
     dev, ran, results, wrong = tilec.Device(a.device), 0, 0, 0
-    for job in jobs():
+    for job in itertools.chain(jobs(), packed.jobs()):
         if a.filter not in job.name:
             continue
-        source, outs = job.source()
         ran += 1
-        results += len(job.rows) * len(set(job.tuples))
+        results += job.results()
         try:
-            lines = check(job, interpreted(job, source, outs, os.path.join(a.build, "tests", "check_kernel")), launched(job, source, outs, dev, a.target), a.limit)
+            lines = job.run(dev, a.target, os.path.join(a.build, "tests", "check_kernel"), a.limit)
         except Exception as e:
             lines = [f"{job.name}: {type(e).__name__}: {e}"]
         wrong += len(lines)
@@ -302,4 +317,5 @@ def main():
 
 
 if __name__ == "__main__":
+    sys.modules["edges"] = sys.modules["__main__"]     # packed.py uses what is here
     sys.exit(main())
