@@ -207,11 +207,13 @@ typedef enum PtxId {
 typedef struct PtxArgs {
   const char *subst[6];            /* what %0 .. %5 in the template stand for */
   u32 nout, nin, ntied;            /* the last ntied inputs start out in outputs 0, 1, ... */
-  Ty out[8];
-  Val in[16];
+  Ty out[32];
+  Val in[32];
 } PtxArgs;
 /* Emit a row of ptx.def; the results go to out (may be NULL if there are none). */
 void ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out);
+/* Text of the program's own, as it is. */
+void ptx_text(Gen *g, const char *text, bool pure, const PtxArgs *a, Val *out);
 /* A row with one result. */
 Val ptx_value(Gen *g, PtxId id, Ty result, u32 nin, const Val *in, const char *subst0, const char *subst1);
 

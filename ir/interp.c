@@ -363,6 +363,8 @@ run_op(Interp *in, const Op *op)
   case OP_BROADCAST: return interp_broadcast(in, op);
   case OP_PERMUTE: return interp_permute(in, op);
   case OP_UNPACK: return interp_unpack(in, op);
+  case OP_PTX: case OP_PTX_EFFECT:
+    return interp_fault(in, op, "the interpreter cannot run inline PTX: run the kernel on the simulator or a GPU");
   case OP_PACK: return interp_pack(in, op);
   case OP_BUTTERFLY: return interp_butterfly(in, op);
   case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_BITCAST: case OP_CONVERT_LAYOUT: return interp_copy(in, op);

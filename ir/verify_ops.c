@@ -1,5 +1,6 @@
 /* verify_ops.c - the type rules: SAME, CMP, SELECT, and check_<ID> for the CUSTOM rows of ops.def. */
 #include "verify.h"
+#include "asm.h"
 #include "packed.h"
 
 static const Type *
@@ -381,6 +382,33 @@ check_HINT(Verifier *v, const Op *op)
   if (!type_is_int(t) && !type_is_ptr(t))
     return verify_fail(v, op, "the operand is an integer or a pointer, not %s", spell(v, t));
   return verify_same(v, op, "operand and result", t, out_type(op));
+}
+
+/* ---- inline PTX ---- */
+bool
+check_PTX(Verifier *v, const Op *op)
+{
+  DType types[ASM_VALUES_MAX];
+  const Type *first = NULL;
+  u32 n = op->nresults + op->noperands;
+  if (!n || n > ASM_VALUES_MAX)
+    return verify_fail(v, op, "it has %u operands and results, not 1 to %d", n, ASM_VALUES_MAX);
+  for (u32 i = 0; i < n; i++) {
+    const Type *t = i < op->nresults ? op->results[i]->type : in_type(op, i - op->nresults);
+    first = first ? first : t;
+    if (type_is_ptr(t) || t->kind == TY_SHARED || !type_same_shape(t, first) || t->layout != first->layout)
+      return verify_fail(v, op, "operands and results are numbers of one shape and layout, not %s", spell(v, t));
+    types[i] = t->dt;
+  }
+  const char *why = asm_error(v->ctx->scratch, op_str(op, AT_TEXT, ""), op_str(op, AT_CONSTRAINTS, ""), (u32)op_int(op, AT_PACK, 1),
+                              op->nresults, n, types);
+  return !why || verify_fail(v, op, "%s", why);
+}
+
+bool
+check_PTX_EFFECT(Verifier *v, const Op *op)
+{
+  return check_PTX(v, op);
 }
 
 /* ---- memory ---- */

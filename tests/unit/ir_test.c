@@ -468,6 +468,17 @@ build_packed(Ctx *c, Builder *b, const Type *words)
   op_set_str(op_create(b, OP_PACK, 1, &x, 1, &words, 0), AT_FORMAT, "i4");
 }
 
+static void
+build_ptx(Builder *b, Value *x)
+{
+  for (OpCode code = OP_PTX; code <= OP_PTX_EFFECT; code++) {
+    Op *op = op_create(b, code, 1, &x, 1, &x->type, 0);
+    op_set_str(op, AT_TEXT, "{ neg.f32 $0, $1;\n }");
+    op_set_str(op, AT_CONSTRAINTS, "=f,f");
+    op_set_int(op, AT_PACK, 1);
+  }
+}
+
 /* A kernel with every op; conversions where there are layouts. */
 static Module *
 build_all(Ctx *c, bool place)
@@ -487,6 +498,7 @@ build_all(Ctx *c, bool place)
   build_memory(c, &b, p, index, ir_cmp(&b, "lt", index, ir_splat(&b, n, index->type)));
   Value *tile = ir_const_float(&b, type_tile(c, type_scalar(c, DT_F32), 2, square, l2), 0.25);
   build_exchanges(&b, tile);
+  build_ptx(&b, tile);
   build_packed(c, &b, type_with_elem(c, tile->type, type_scalar(c, DT_U32)));
   Value *row = build_reduce(&b, tile, 0), *all = build_reduce(&b, row, 0);
   ir_splat(&b, all, tile->type);
