@@ -208,6 +208,12 @@ builtin_max_contiguous(Lower *L, Call *c)
   return hint(L, c, AT_CONTIGUOUS);
 }
 
+Val
+builtin_max_constancy(Lower *L, Call *c)
+{
+  return hint(L, c, AT_CONSTANT);
+}
+
 static bool
 is_truth(Lower *L, Call *c)
 {
@@ -274,6 +280,23 @@ builtin_print(Lower *L, Call *c)
     return val_poison(c->span);
   L->b.span = c->span;
   op_set_str(op_create(&L->b, OP_PRINT, n, v, 0, NULL, 0), AT_MESSAGE, c->args[0].str);
+  return val_void(c->span);
+}
+
+Val
+builtin_static_print(Lower *L, Call *c)
+{
+  Buf line = {.arena = L->a};
+  for (u32 i = 0; i < BUILTIN_ARGS_MAX; i++) {
+    Val v = c->args[i];
+    if (!c->given[i])
+      continue;
+    if (v.kind == V_POISON)
+      return v;
+    buf_printf(&line, "%s%s", i ? " " : "", v.kind == V_STR ? v.str : v.kind == V_CONST ? const_str(L, v.k) :
+               v.kind == V_TYPE ? type_str(L->c, v.type) : v.kind == V_LAYOUT ? layout_spec_text(v.layout) : val_str(L, v));
+  }
+  lower_trace(L, diag(L->c, c->span, N_STATIC_PRINT, buf_str(&line)));
   return val_void(c->span);
 }
 

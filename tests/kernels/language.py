@@ -235,6 +235,36 @@ def shape_functions(dev, rng, m, n, axis, warps, dtype):
     return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
 
 
+INDICES = """
+kernel f(x: *T, row: *T, column: *T, one: *T, part: *T, odd: *T, moved: *T, truths: *i32, n: i32, const M = 4, const N = 8, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  store(row + arange(0, N), a[M - 1, :]);
+  store(column + arange(0, M), a[:, n]);
+  store(one, a[n % M, n]);
+  store(part + arange(0, M)[:, None] * (N / 2) + arange(0, N / 2)[None, :], a[:, N / 2:N / 2 * 2]);
+  store(odd + arange(0, M - 1)[:, None] * (N - 1) + arange(0, N - 1)[None, :], a[1:, :N - 1]);
+  store(moved, load((x + arange(0, N))[n]));
+  store(truths + arange(0, N), i32((a > cast(0, T))[n % M, None, :][0, :]));
+  let s = shared(T, [16, 16]);
+  shared_store(s, cast(arange(0, 16)[:, None] * 2 + arange(0, 16)[None, :], T));
+  store(moved + 1 + arange(0, 8)[:, None] * 16 + arange(0, 16)[None, :], shared_load(s[8:, :]));
+}"""
+
+
+def indices(dev, rng, m, n, at, warps, dtype):
+    """Elements and parts of tiles by constant and run-time indices."""
+    dt = dict(f32=np.float32, i8=np.int8, i64=np.int64, f16=np.float16)[dtype]
+    x = rng.integers(-100, 100, (m, n)).astype(dt)
+    want = [x[m - 1], x[:, at], x[at % m, at:at + 1], x[:, n // 2:n // 2 * 2], x[1:, :n - 1],
+            np.concatenate([x[0, at:at + 1], (np.arange(8, 16)[:, None] * 2 + np.arange(16)).astype(dt).ravel()]),
+            (x[at % m] > 0).astype(np.int32)]
+    out = [poisoned(dev, w.shape, "i32" if k == 6 else dtype) for k, w in enumerate(want)]
+    call = launch(source(dev, INDICES, M=m, N=n, T=dtype, warps=warps), 1, dev.array(x), *out, at)
+    names = ("row", "column", "one", "part", "odd", "pointer", "truth")
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
+
+
 SORTS = """
 kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
@@ -436,6 +466,8 @@ CASES = [
          grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",))),
     both("shape_functions", shape_functions, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
          grid(m=(5, 8), n=(12, 64), axis=(0, 1), warps=(2,), dtype=("i8", "i64"))),
+    both("indices", indices, grid(m=(2, 16), n=(8, 64), at=(0, 5), warps=(1, 4), dtype=("f32",)) +
+         grid(m=(3, 12), n=(7, 20), at=(6,), warps=(1, 8), dtype=("i8", "f16", "i64"))),
     both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
