@@ -265,6 +265,71 @@ def indices(dev, rng, m, n, at, warps, dtype):
     return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
 
 
+FLATTENED = """
+kernel product(a: *f16, b: *f16, c: *f16, M: i32, N: i32, K: i32, const FLAT = true, const BM = 32, const BN = 32, const BK = 16) warps(2) {
+  let rows = cdiv(M, BM);
+  let cols = cdiv(N, BN);
+  let kk = arange(0, BK);
+  for tile in range(program_id(0), rows * cols, num_programs(0), flatten=FLAT) {
+    let (pm, pn) = grouped(tile, rows, cols, GROUP=4);
+    let m = pm * BM + arange(0, BM);
+    let n = pn * BN + arange(0, BN);
+    let ap = a + (m % M)[:, None] * K;
+    let bp = b + (n % N)[None, :];
+    var acc = zeros([BM, BN], f32);
+    for step in range(0, cdiv(K, BK), stages=3) {
+      let k = step * BK + kk;
+      acc = dot(load(ap + k[None, :], mask=(k < K)[None, :]), load(bp + k[:, None] * N, mask=(k < K)[:, None]), acc);
+    }
+    store(c + m[:, None] * N + n[None, :], f16(acc), mask=(m < M)[:, None] & (n < N)[None, :]);
+  }
+}
+kernel chain(order: *i32, x: *f32, y: *f32, last: *f32, n: i32, m: i32, const FLAT = true) warps(1) {
+  let i = arange(0, 64);
+  var before = zeros(64, f32);
+  var count = 0;
+  for t in range(0, n, flatten=FLAT) {
+    let row = load(order + t);                  // looked up, once a turn
+    let old = atomic_add(order + n, row);
+    var p = x + row * m * 64;
+    var total = before * 0.5;
+    for k in range(m) {
+      total += load(p + i) * f32(k + 1 + old);
+      p += 64;
+    }
+    store(y + t * 64 + i, total);
+    before = total;
+    count += 1;
+  }
+  store(last + i, before + f32(count));
+}"""
+
+
+def flattened_product(dev, rng, m, n, k, programs):
+    a, b = (rng.integers(-3, 4, s).astype(np.float16) for s in ((m, max(k, 1)), (max(k, 1), n)))
+    checks = []
+    for flat in (True, False):
+        c = poisoned(dev, (m, n), "f16")
+        call = launch(source(dev, FLATTENED, "product", FLAT=flat), programs, dev.array(a), dev.array(b), c, m, n, k)
+        checks.append((f"flat={flat}", c.numpy(), a[:, :k].astype(np.float32) @ b[:k].astype(np.float32), 0))
+    return Run(call, checks)
+
+
+def flattened_chain(dev, rng, n, m):
+    """What goes from turn to turn, and what happens once a turn."""
+    rows = rng.integers(0, 4, n + 1).astype(np.int32)
+    rows[n] = 0
+    x = rng.integers(-4, 5, (4, max(m, 1), 64)).astype(np.float32)
+    y, last = poisoned(dev, (n + 1, 64), "f32"), poisoned(dev, 64, "f32")
+    call = launch(source(dev, FLATTENED, "chain"), 1, dev.array(rows), dev.array(x), y, last, n, m)
+    want, before, seen = [], np.zeros(64, np.float32), 0
+    for r in rows[:n]:
+        before = before * np.float32(0.5) + sum(x[r, k] * np.float32(k + 1 + seen) for k in range(m))
+        seen += r
+        want.append(before)
+    return Run(call, [("turns", y.numpy()[:n], np.array(want, np.float32).reshape(n, 64), 1e-6), ("last", last.numpy(), before + n, 1e-6)])
+
+
 SORTS = """
 kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
@@ -468,6 +533,9 @@ CASES = [
          grid(m=(5, 8), n=(12, 64), axis=(0, 1), warps=(2,), dtype=("i8", "i64"))),
     both("indices", indices, grid(m=(2, 16), n=(8, 64), at=(0, 5), warps=(1, 4), dtype=("f32",)) +
          grid(m=(3, 12), n=(7, 20), at=(6,), warps=(1, 8), dtype=("i8", "f16", "i64"))),
+    both("flattened_product", flattened_product, [dict(m=m, n=n, k=k, programs=g) for m, n, k, g in
+         [(64, 64, 48, 1), (100, 72, 32, 3), (32, 32, 16, 4), (70, 40, 0, 2), (64, 96, 24, 1), (64, 64, 8, 9)]]),
+    both("flattened_chain", flattened_chain, grid(n=(0, 1, 5), m=(0, 1, 4))),
     both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
