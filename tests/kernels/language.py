@@ -330,6 +330,56 @@ def flattened_chain(dev, rng, n, m):
     return Run(call, [("turns", y.numpy()[:n], np.array(want, np.float32).reshape(n, 64), 1e-6), ("last", last.numpy(), before + n, 1e-6)])
 
 
+FOLDS = """
+kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i32, const M = 4, const N = 8, const AXIS = 0, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  let o = arange(0, AXIS == 0 ? N : M);
+  let (v, k) = max_at(a, AXIS);
+  store(best + o, v);
+  store(at + o, k);
+  let (w, l) = min_at(a, AXIS);
+  store(low + o, w);
+  store(low_at + o, l);
+  store(bits + o, xor_sum(i32(a), AXIS));
+  store(flags + o, i32(any(a > cast(90, T), AXIS)) * 2 + i32(all(a > cast(-90, T), AXIS)));
+  static_assert(numel(a) == M * N && extent(ravel(zeros_like(a)), 0) == M * N);
+}"""
+
+
+def folds(dev, rng, m, n, axis, warps, dtype):
+    """Folds with places, of truth values and of bits."""
+    dt = dict(f32=np.float32, i32=np.int32, i8=np.int8)[dtype]
+    x = rng.integers(-100, 100, (m, n)).astype(dt)
+    size = n if axis == 0 else m
+    out = [poisoned(dev, size, t) for t in (dtype, "i32", dtype, "i32", "i32", "i32")]
+    call = launch(source(dev, FOLDS, M=m, N=n, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), *out)
+    want = [x.max(axis), x.argmax(axis), x.min(axis), x.argmin(axis), np.bitwise_xor.reduce(x.astype(np.int32), axis),
+            (x > 90).any(axis) * 2 + (x > -90).all(axis)]
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("max", "at", "min", "min_at", "xor", "flags"), out, want)])
+
+
+BLOCKS = """
+kernel copy(x: *T, y: *T, sums: *f32, m: i32, n: i32, const BM = 16, const BN = 32, type T = f16) {
+  let from = Array(x, (m, n), (n, 1), [BM, BN], -1);
+  let to = Array(y, (n, m), (m, 1), [BN, BM]);
+  let at = (program_id(0) * BM - 3, program_id(1) * BN - 5);
+  let block = load_block(from, at);
+  store_block(to, (at[1], at[0]), trans(block));
+  add_block(Array(sums, [4], [1], [4]), [0], f32(sum(where(block == cast(-1, T), 1, 0))) + zeros(4, f32));
+}"""
+
+
+def array_blocks(dev, rng, m, n, dtype):
+    """Blocks that begin outside of the array and end outside of it."""
+    x = rng.integers(0, 100, (m, n)).astype(dict(f16=np.float16, f32=np.float32)[dtype])
+    y, sums = poisoned(dev, (n, m), dtype), dev.array(np.zeros(4, np.float32))
+    grid = ((m + 3 + 15) // 16, (n + 5 + 31) // 32)
+    call = launch(source(dev, BLOCKS, T=dtype), grid, dev.array(x), y, sums, m, n)
+    outside = grid[0] * 16 * grid[1] * 32 - m * n
+    return Run(call, [("transposed", y.numpy(), x.T, 0), ("outside", sums.numpy(), np.full(4, outside, np.float32), 0)])
+
+
 SORTS = """
 kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
@@ -536,6 +586,9 @@ CASES = [
     both("flattened_product", flattened_product, [dict(m=m, n=n, k=k, programs=g) for m, n, k, g in
          [(64, 64, 48, 1), (100, 72, 32, 3), (32, 32, 16, 4), (70, 40, 0, 2), (64, 96, 24, 1), (64, 64, 8, 9)]]),
     both("flattened_chain", flattened_chain, grid(n=(0, 1, 5), m=(0, 1, 4))),
+    both("folds", folds, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
+         grid(m=(5,), n=(12,), axis=(0, 1), warps=(2,), dtype=("i32", "i8"))),
+    both("array_blocks", array_blocks, [dict(m=40, n=70, dtype="f16"), dict(m=16, n=32, dtype="f32")]),
     both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
