@@ -166,6 +166,14 @@ def all_pairs(v, w=None):
     return [(x, y) for x in v for y in (w or v)]
 
 
+QUESTIONS = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
+
+
+def clamped(t, x, of_nan):
+    v = decode(t, x)
+    return encode(t, of_nan if math.isnan(v) else min(max(v, -2.0), 100.0))
+
+
 def unary_text(op):
     return f"{op}a" if op in "-~!" else f"{op}(a)"
 
@@ -189,6 +197,11 @@ def jobs():
         for op in FLOAT_UNARY:
             if t != "f64" or op not in ("exp2", "log2"):
                 j.add(t, unary_text(op), lambda x, op=op, t=t: exact.float_unary(op, t, x), approximate(op, t))
+        for op, fn in QUESTIONS.items():
+            j.add("i1", f"{op}(a)", lambda x, fn=fn, t=t: int(fn(decode(t, x))))
+        j.add("i1", "signbit(where(isnan(a), 1.0, a))", lambda x, t=t: int(bool(x & parts(t)[0]) and not is_nan(t, x)))
+        j.add(t, "clamp(a, -2, 100)", lambda x, t=t: clamped(t, x, -2.0))
+        j.add(t, "clamp(a, -2, 100, propagate_nan=true)", lambda x, t=t: clamped(t, x, math.nan))
         yield j
         j = Job(f"binary {t}", [t, t], all_pairs(float_few(t)))
         for op in FLOAT_BINARY:
