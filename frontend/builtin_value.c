@@ -115,6 +115,11 @@ builtin_where(Lower *L, Call *c)
       ERR(L, cond.span, E_ARGUMENT, c->name, "an i1 condition", val_str(L, cond));
     return val_poison(c->span);
   }
+  if (cond.kind == V_CONST && c->args[1].kind == V_CONST && c->args[2].kind == V_CONST) {
+    Const k;
+    bool ok = const_promote(L, c->args[cond.k.i ? 1 : 2], num_promote(val_num(c->args[1]), val_num(c->args[2])), &k);
+    return ok ? val_const(k, c->span) : val_poison(c->span);
+  }
   if (!where_arms(L, c, v))
     return val_poison(c->span);
   v[0] = val_value(L, cond);
