@@ -5,7 +5,7 @@
 Val
 call_error(Lower *L, const Call *c, Span at, const char *why)
 {
-  ERR(L, at, E_ARGUMENTS, c->name, why);
+  note_constants(L, ERR(L, at, E_ARGUMENTS, c->name, why), at);
   return val_poison(c->span);
 }
 
@@ -13,7 +13,7 @@ static bool
 bad(Lower *L, const Call *c, u32 i, const char *want)
 {
   if (c->args[i].kind != V_POISON)
-    ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i]));
+    note_value(L, ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i])), c->args[i]);
   return false;
 }
 
@@ -23,7 +23,7 @@ call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out)
 {
   Val v = c->args[i];
   if (v.kind == V_IR) {
-    ERR(L, v.span, E_NOT_CONST, what);
+    not_constant(L, v, what);
     return false;
   }
   if (v.kind != V_CONST || const_is_float(v.k) || const_is_bool(v.k))
@@ -56,7 +56,7 @@ call_shape(Lower *L, Call *c, u32 i, u32 *rank, u32 *shape)
   for (u32 k = 0; k < *rank && k < MAX_RANK; k++) {
     Val e = items[k];
     if (e.kind == V_IR) {
-      ERR(L, e.span, E_NOT_CONST, "an extent");
+      not_constant(L, e, "an extent");
       return false;
     }
     if (e.kind != V_CONST || const_is_float(e.k) || const_is_bool(e.k))
@@ -77,7 +77,7 @@ call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis)
     *axis = (int)(a < 0 ? a + t->rank : a);
     return true;
   }
-  ERR(L, c->args[i].span, E_AXIS, (long long)a, type_str(L->c, t));
+  note_value(L, ERR(L, c->args[i].span, E_AXIS, (long long)a, type_str(L->c, t)), c->args[0]);
   return false;
 }
 
@@ -112,7 +112,7 @@ call_ints(Lower *L, Call *c, u32 i, const char *what, u32 most, u32 *n, i64 *out
     return bad(L, c, i, arena_printf(L->a, "at most %u integers for %s", most, what));
   for (u32 k = 0; k < *n; k++) {
     if (items[k].kind == V_IR) {
-      ERR(L, items[k].span, E_NOT_CONST, what);
+      not_constant(L, items[k], what);
       return false;
     }
     if (items[k].kind != V_CONST || const_is_float(items[k].k) || const_is_bool(items[k].k))

@@ -14,8 +14,9 @@ pointee_value(Lower *L, Call *c, Val v, const Value *p)
   if (fits)
     return val_as(L, v, to, type_is_tile(p->type) ? p->type : NULL);
   Diag *d = ERR(L, v.span, E_CONVERT, val_str(L, v), dtype_info[to].name);
+  note_values(L, d, 2, (Val[]){v, c->args[0]});
   if (num >= 0)
-    diag_note(L->c, d, v.span, to == DT_I1 ? "compare: x != 0" : "write the conversion: %s(...)", dtype_info[to].name);
+    diag_hint(L->c, d, to == DT_I1 ? "compare: x != 0" : "write the conversion: %s(...)", dtype_info[to].name);
   return NULL;
 }
 

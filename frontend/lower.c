@@ -4,19 +4,6 @@
 #include "sema.h"
 #include <stdio.h>
 
-enum { TRACE_MAX = 8 };
-
-/* Say through which calls the place of an error was reached. */
-Diag *
-lower_trace(Lower *L, Diag *d)
-{
-  u32 shown = 0;
-  for (const Frame *f = L->frame; f && f->up && shown < TRACE_MAX; f = f->up, shown++)
-    if (f->call.hi && f->decl)
-      diag_note(L->c, d, f->call, "in '%s', called here", f->decl->name);
-  return d;
-}
-
 /* Lowering for names of unit u; what is built goes to a function that is thrown away. */
 Lower
 lower_new(Program *p, Unit *u, Frame *frame, Module *m)
@@ -32,7 +19,7 @@ static Val
 const_decl_value(Lower *L, const Node *d, Val v)
 {
   if (!val_is_fixed(L, v)) {
-    ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", d->name));
+    not_constant(L, v, arena_printf(L->a, "'%s'", d->name));
     return val_poison(v.span);
   }
   return lower_annotated(L, v.span, v, kid(d, 0), arena_printf(L->a, "'%s'", d->name), d->at);
@@ -105,7 +92,7 @@ static Val
 check_const_setting(Lower *L, const Node *param, Val v)
 {
   if (!val_is_fixed(L, v) || v.kind == V_TYPE) {
-    ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name));
+    not_constant(L, v, arena_printf(L->a, "'%s'", param->name));
     return val_poison(v.span);
   }
   const Type *t = kid(param, 0) && v.kind == V_CONST ? lower_type(L, kid(param, 0)) : NULL;

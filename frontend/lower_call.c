@@ -42,7 +42,7 @@ arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u3
   Diag *d = ERR(L, arg->at, E_ARGUMENTS, fn, arena_printf(L->a, "it has no parameter '%s'", arg->name));
   const char *close = diag_suggest(arg->name, p.names, p.n);
   if (close)
-    diag_note(L->c, d, arg->at, "did you mean '%s'?", close);
+    diag_hint(L->c, d, "did you mean '%s'?", close);
   return false;
 }
 
@@ -199,7 +199,7 @@ call_type(Lower *L, const Node *n, const Type *t)
     return builtin_cast(L, &cast);
   }
   Diag *d = ERR(L, kid(n, 0)->span, E_CALLEE, arena_printf(L->a, "the type %s", type_str(L->c, t)));
-  diag_note(L->c, d, n->span, t->kind == TY_PTR ? "addresses are converted with bitcast(x, type)"
+  diag_hint(L->c, d, t->kind == TY_PTR ? "addresses are converted with bitcast(x, type)"
                                                 : "a tile is made with full(shape, value) or converted with f32(x)");
   return val_poison(n->span);
 }
@@ -258,7 +258,7 @@ bind_const_param(Lower *L, const Node *param, Val v)
 {
   if (val_is_fixed(L, v))
     return v.kind == V_POISON ? v : bind_typed(L, param, v);
-  diag_note(L->c, ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name)), param->at, "declared here");
+  diag_note(L->c, not_constant(L, v, arena_printf(L->a, "'%s'", param->name)), param->at, "declared here");
   return val_poison(param->span);
 }
 
@@ -282,6 +282,7 @@ bind_params(Lower *L, const Node *decl, const Val *given)
       v = param->kind == N_TPARAM ? bind_type_param(L, param, v)
         : param->kind == N_CPARAM ? bind_const_param(L, param, v) : bind_typed(L, param, v);
       scope_add(L, param->name, param->at, v);
+      L->frame->bound[i] = v;
     }
 }
 
@@ -323,6 +324,9 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   Scope params, body;
   bool returned;
   u32 open = buffers_open(L);
+  frame.bound = NEW_ARRAY(L->a, Val, kid(decl, 0)->nkids + 1);
+  for (u32 i = 0; i < kid(decl, 0)->nkids; i++)
+    frame.bound[i] = val_void(call);
   L->frame = &frame;
   scope_push(L, &params);
   bind_params(L, decl, given);

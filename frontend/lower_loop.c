@@ -261,7 +261,7 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
 {
   for (int i = 0; i < 3; i++)
     if (r->v[i].kind != V_CONST) {
-      ERR(L, r->v[i].span, E_NOT_CONST, "the range of an unrolled loop");
+      not_constant(L, r->v[i], "the range of an unrolled loop");
       return;
     }
   i64 lo = r->v[0].k.i, hi = r->v[1].k.i, step = r->v[2].k.i;
@@ -329,7 +329,7 @@ while_condition(Lower *L, const Node *n, Value *stopped)
   else
     c = lower_condition(L, kid(n, 0));
   if (val_is_tile(c)) {
-    diag_note(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), c.span, "reduce it first: max(c, axis=0)");
+    diag_hint(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), "reduce it first: max(c, axis=0)");
     c = val_poison(c.span);
   }
   if (val_is_true(c))

@@ -109,7 +109,7 @@ lower_unknown_name(Lower *L, const Node *n)
   }
   Diag *d = ERR(L, n->at, E_UNKNOWN_NAME, n->name);
   if (close)
-    diag_note(L->c, d, n->at, "did you mean '%s'?", close);
+    diag_hint(L->c, d, "did you mean '%s'?", close);
 }
 
 /* ---- names that are ---- */

@@ -91,7 +91,7 @@ struct_field(Lower *L, Val x, const Node *n)
   if (fields)
     diag_note(L->c, d, x.list.of->at, "declared here");
   else
-    diag_note(L->c, d, n->at, "only structs have fields; functions are called f(x), not x.f()");
+    diag_hint(L->c, d, "only structs have fields; functions are called f(x), not x.f()");
   return NULL;
 }
 
@@ -114,7 +114,7 @@ lower_field(Lower *L, const Node *n)
   const Node *base = kid(n, 0);
   if (base->kind == N_NAME && !lower_is_known(L, base)) {
     Diag *d = ERR(L, base->span, E_UNKNOWN_NAME, base->name);
-    diag_note(L->c, d, n->span, "functions have no prefix: %s(...), not %s.%s(...)", n->name, base->name, n->name);
+    diag_hint(L->c, d, "functions have no prefix: %s(...), not %s.%s(...)", n->name, base->name, n->name);
     return val_poison(n->span);
   }
   Val x = lower_expr(L, base);
@@ -186,7 +186,7 @@ var_value(Lower *L, Val v, const char *what)
 {
   if (v.kind == V_BUFFER || !(val_is_many(v) || val_need_data(L, v, what))) {
     if (v.kind == V_BUFFER)
-      diag_note(L->c, ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v)), v.span, "buffers are named with let");
+      diag_hint(L->c, ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v)), "buffers are named with let");
     return val_poison(v.span);
   }
   return part_value(L, v);
@@ -214,7 +214,7 @@ assign_differs(Lower *L, Span at, Val v, Val old, const char *what, Span declare
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, val_str(L, old), val_str(L, v));
   diag_note(L->c, d, declared, "%s is declared here", what);
   if (v.kind == old.kind && !val_is_many(v))
-    diag_note(L->c, d, at, "only run-time values change in a var; this part must stay the same");
+    diag_hint(L->c, d, "only run-time values change in a var; this part must stay the same");
   return val_poison(at);
 }
 

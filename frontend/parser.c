@@ -205,7 +205,7 @@ parser_bad_char(Parser *p, Span at, const char *s)
   Diag *d = diag(p->c, at, E_CHAR, text);
   const char *advice = find_hint(HINT_CHAR, s);
   if (advice)
-    diag_note(p->c, d, at, "%s", advice);
+    diag_hint(p->c, d, "%s", advice);
 }
 
 static const char *
@@ -297,7 +297,7 @@ add_hints(Parser *p, Diag *d, Span at)
   if (!advice)
     advice = find_hint(HINT_PREV, span_text(p, p->prev));
   if (advice)
-    diag_note(p->c, d, at, "%s", advice);
+    diag_hint(p->c, d, "%s", advice);
   if (p->prev.hi && p->prev.hi < at.lo) {
     const char *between = span_text(p, (Span){p->prev.hi, at.lo});
     const char *slashes = strstr(between, "//");

@@ -44,7 +44,7 @@ static const char help[] =
   "  --remarks              say what was not optimised, and why\n"
   "  --no-line-info         leave .loc out of the PTX\n"
   "  --time-passes          print where the time went, to standard error\n"
-  "  --diagnostics-format=text|json\n"
+  "  --diagnostics=text|json  errors for people, or one JSON object a line\n"
   "  --print-layout=LAYOUT  draw a layout, e.g. 'mma<128x64; 4x2>' or the text of one in a dump\n"
   "  --print-passes, --print-ops, --print-targets, --print-diags, --print-dtypes\n"
   "  --help, --version\n"
@@ -155,7 +155,7 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
     if (v && !parse_stage(c, v)) return usage("unknown stage '%s' (ast, tile, placed, sched, llvm, ptx, cubin)", v);
   } else if (option(argc, argv, i, "--assume", &v)) {
     if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER or NAME%%INTEGER, not '%s'", v);
-  } else if (option(argc, argv, i, "--diagnostics-format", &v)) {
+  } else if (option(argc, argv, i, "--diagnostics", &v) || option(argc, argv, i, "--diagnostics-format", &v)) {
     if (v && strcmp(v, "json") && strcmp(v, "text")) return usage("unknown diagnostics format '%s' (text, json)", v);
     c->o.json = v && !strcmp(v, "json");
   } else if (option(argc, argv, i, "-I", &v)) {
