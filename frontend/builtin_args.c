@@ -1,4 +1,5 @@
 /* builtin_args.c - arguments of builtin functions by kind: integers, words, shapes, axes, types, tiles. */
+#include "hints.h"
 #include "sema.h"
 
 /* Reports `name: why` at a place. */
@@ -81,6 +82,20 @@ call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis)
   return false;
 }
 
+/* The one of the space-separated words that is closest to s, NULL if none is close. */
+static const char *
+close_word(Lower *L, const char *s, const char *words)
+{
+  const char *list[16];
+  u32 n = 0;
+  for (; *words && n < COUNT(list); words += strspn(words, " ")) {
+    size_t len = strcspn(words, " ");
+    list[n++] = arena_strndup(L->a, words, len);
+    words += len;
+  }
+  return diag_suggest(s, list, n);
+}
+
 /* Argument i as one of the space-separated words; `absent` (may be NULL) if not given. */
 bool
 call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out)
@@ -97,7 +112,16 @@ call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const
       }
       s += n;
     }
-  return bad(L, c, i, arena_printf(L->a, "one of the strings: %s", words));
+  if (c->args[i].kind != V_STR)
+    return bad(L, c, i, arena_printf(L->a, "one of the strings: %s", words));
+  Diag *d = ERR(L, c->args[i].span, E_ARGUMENT, c->name, arena_printf(L->a, "one of the strings: %s", words),
+                arena_printf(L->a, "\"%s\"", c->args[i].str));
+  const char *advice = hint_find(HINT_WORD, c->args[i].str), *close = advice ? NULL : close_word(L, c->args[i].str, words);
+  if (advice)
+    diag_hint(L->c, d, "%s", advice);
+  else if (close)
+    diag_hint(L->c, d, "did you mean \"%s\"?", close);
+  return false;
 }
 
 /* Argument i as a list of n integers, or one integer. */

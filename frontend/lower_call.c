@@ -1,4 +1,5 @@
 /* lower_call.c - calls: conversions T(x), functions of the language, and `fn` templates lowered into their call. */
+#include "hints.h"
 #include "sema.h"
 
 /* ---- parameters by name and position ---- */
@@ -25,6 +26,16 @@ param_word(Lower *L, const char *params, u32 i, bool *optional)
 
 typedef struct ArgNames { const char *const *names; u32 n; } ArgNames;
 
+static void
+note_params(Lower *L, Diag *d, ArgNames p)
+{
+  Buf b = {.arena = L->a};
+  for (u32 i = 0; i < p.n; i++)
+    buf_printf(&b, "%s%s", i ? ", " : "", p.names[i]);
+  if (p.n)
+    diag_note(L->c, d, (Span){0, 0}, "its parameter%s: %s", p.n == 1 ? " is" : "s are", buf_str(&b));
+}
+
 /* Which parameter argument number i of the call is for; reports and returns false if none. */
 static bool
 arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u32 *slot)
@@ -33,16 +44,20 @@ arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u3
     *slot = position;
     if (position < p.n)
       return true;
-    ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s"));
+    note_params(L, ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s")), p);
     return false;
   }
   for (*slot = 0; *slot < p.n; ++*slot)
     if (p.names[*slot] == arg->name)
       return true;
   Diag *d = ERR(L, arg->at, E_ARGUMENTS, fn, arena_printf(L->a, "it has no parameter '%s'", arg->name));
-  const char *close = diag_suggest(arg->name, p.names, p.n);
-  if (close)
+  const char *close = diag_suggest(arg->name, p.names, p.n), *advice = hint_find(HINT_ARG, arg->name);
+  if (close && !advice)
     diag_hint(L->c, d, "did you mean '%s'?", close);
+  else if (advice)
+    diag_hint(L->c, d, "%s", advice);
+  if (!close)
+    note_params(L, d, p);
   return false;
 }
 

@@ -317,6 +317,14 @@ lower_index(Lower *L, const Node *n)
   return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
 }
 
+/* The second star of a ** b. */
+static bool
+is_power(Lower *L, const Node *n)
+{
+  const char *before = n->span.lo > 1 ? source_text(L->c, n->span.lo - 1) : NULL;
+  return before && before[0] == '*' && before[1] == '*';
+}
+
 static Val
 lower_pointer_type(Lower *L, const Node *n)
 {
@@ -326,7 +334,8 @@ lower_pointer_type(Lower *L, const Node *n)
   if (v.kind == V_TYPE)
     ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
   else if (v.kind != V_POISON)
-    diag_hint(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), "memory is read with load(p)");
+    diag_hint(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), "%s",
+              is_power(L, n) ? "there is no ** operator: write x * x, or pow(x, y)" : "memory is read with load(p)");
   return val_poison(n->span);
 }
 

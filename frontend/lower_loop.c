@@ -285,6 +285,16 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
     e->skip = e->stop = e->returned;
 }
 
+static void
+not_a_range(Lower *L, const Node *n, const char *name)
+{
+  static const char *const ranges[] = {"range", "static_range"};
+  const char *close = diag_suggest(name, ranges, COUNT(ranges));
+  Diag *d = ERR(L, n->span, E_FOR);
+  if (close)
+    diag_hint(L->c, d, "did you mean '%s'?", close);
+}
+
 void
 lower_for(Lower *L, Node *n)
 {
@@ -292,8 +302,10 @@ lower_for(Lower *L, Node *n)
   const char *name = callee && callee->kind == N_NAME ? callee->name : "";
   bool is_static = !strcmp(name, "static_range");
   if (!is_static && strcmp(name, "range") != 0) {
-    if (range->kind != N_ERROR)
-      ERR(L, range->span, E_FOR);
+    if (callee && callee->kind == N_FIELD && !lower_is_known(L, ast_root(callee)))
+      lower_unknown_prefix(L, callee);
+    else if (range->kind != N_ERROR)
+      not_a_range(L, range, name);
     return;
   }
   Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll?");

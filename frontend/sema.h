@@ -161,6 +161,7 @@ Binding *scope_find(const Lower *L, const char *name);
 Val lower_name(Lower *L, const Node *n);
 bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
+void lower_unknown_prefix(Lower *L, const Node *n);                  /* of n = prefix.name */
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);

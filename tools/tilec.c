@@ -60,6 +60,35 @@ usage(const char *fmt, const char *what)
   return EXIT_USAGE;
 }
 
+/* Every option but -o, -D and -I: for suggestions. */
+static const char *const options[] = {
+  "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
+  "--time-passes", "--diagnostics", "--explain", "--print-layout", "--print-passes", "--print-ops", "--print-targets",
+  "--print-diags", "--print-dtypes", "--help", "--version",
+};
+
+static int
+unknown_option(const char *arg)
+{
+  char name[64], text[160];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+  const char *close = tilec_suggest(name, options, sizeof options / sizeof options[0]);
+  snprintf(text, sizeof text, "'%.60s' (did you mean '%s'?)", arg, close ? close : "");
+  return close ? usage("unknown option %s", text) : usage("unknown option '%s'", arg);
+}
+
+static int
+unknown_stage(const char *v)
+{
+  const char *names[sizeof stages / sizeof stages[0]], *close;
+  char text[160];
+  for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) names[i] = stages[i].name;
+  close = tilec_suggest(v, names, sizeof stages / sizeof stages[0]);
+  snprintf(text, sizeof text, "'%.60s'%s%s%s (ast, tile, placed, sched, llvm, ptx, cubin)", v, close ? "; did you mean '" : "",
+           close ? close : "", close ? "'?" : "");
+  return usage("unknown stage %s", text);
+}
+
 /* "--name=value" or "--name value": sets *value and moves *i; NULL value if it is not this option. */
 static bool
 option(int argc, char **argv, int *i, const char *name, const char **value)
@@ -152,7 +181,7 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
   else if (option(argc, argv, i, "--emit", &v)) {
-    if (v && !parse_stage(c, v)) return usage("unknown stage '%s' (ast, tile, placed, sched, llvm, ptx, cubin)", v);
+    if (v && !parse_stage(c, v)) return unknown_stage(v);
   } else if (option(argc, argv, i, "--assume", &v)) {
     if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER or NAME%%INTEGER, not '%s'", v);
   } else if (option(argc, argv, i, "--diagnostics", &v) || option(argc, argv, i, "--diagnostics-format", &v)) {
@@ -184,7 +213,7 @@ parse_args(Cli *c, int argc, char **argv)
     if (parse_switch(c, arg)) continue;
     if ((rc = parse_valued(c, argc, argv, &i)) == EXIT_USAGE) return rc;
     if (rc == EXIT_OK) continue;
-    if (arg[0] == '-' && arg[1]) return usage("unknown option '%s'", arg);
+    if (arg[0] == '-' && arg[1]) return unknown_option(arg);
     if (c->file) return usage("one input file at a time; '%s' is the second", arg);
     c->file = arg;
   }
