@@ -325,6 +325,10 @@ parser_syntax_error(Parser *p, Span at, const char *got, u32 n, const char *cons
   const char *text = span_text(p, at);
   const char *join = *want ? ", expected " : "";
   Diag *d;
+  bool torn = p->torn;
+  p->torn = false;
+  if (torn)
+    return;
   if (among("';'", n, expected) && new_line_between(p, p->prev.hi, at.lo))
     d = diag(p->c, (Span){p->prev.hi - 1, p->prev.hi}, E_SYNTAX, "expected ';' after this");
   else if (at.lo >= at.hi || !strcmp(got, "the end of the file"))

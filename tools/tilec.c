@@ -45,6 +45,7 @@ static const char help[] =
   "  --no-line-info         leave .loc out of the PTX\n"
   "  --time-passes          print where the time went, to standard error\n"
   "  --diagnostics=text|json  errors for people, or one JSON object a line\n"
+  "  --explain=ID           what a diagnostic means, with an example: E0211, or a runtime status such as 'fault'\n"
   "  --print-layout=LAYOUT  draw a layout, e.g. 'mma<128x64; 4x2>' or the text of one in a dump\n"
   "  --print-passes, --print-ops, --print-targets, --print-diags, --print-dtypes\n"
   "  --help, --version\n"
@@ -108,6 +109,16 @@ print_text(const char *what)
 {
   char *text = tilec_print_table(what);
   if (!text) return usage("there is no table of %s", what);
+  fputs(text, stdout);
+  tilec_free(text);
+  return EXIT_OK;
+}
+
+static int
+explain(const char *id)
+{
+  char *text = tilec_explain(id);
+  if (!text) return usage("there is no diagnostic '%s'; --print-diags lists them", id);
   fputs(text, stdout);
   tilec_free(text);
   return EXIT_OK;
@@ -205,7 +216,9 @@ parse_args(Cli *c, int argc, char **argv)
 {
   for (int i = 1; i < argc; i++) {
     const char *arg = argv[i];
+    const char *id;
     int rc;
+    if (option(argc, argv, &i, "--explain", &id)) return id ? explain(id) : usage("option '%s' needs a value", arg);
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return fputs(help, stdout), EXIT_OK;
     if (!strcmp(arg, "--version")) return printf("tilec %s\n", tilec_version()), EXIT_OK;
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
