@@ -237,7 +237,7 @@ note_value(Lower *L, Diag *d, Val v)
     if (made.hi && !inside(made, v.span) && !inside(v.span, made))
       diag_note(L->c, d, made, "%s is made here", type_str(L->c, o->type));
   }
-  if (v.from.hi && !inside(v.span, v.from) && !(made.hi && same_line(L, made, v.from)) && !is_define(L, v.from))
+  if (v.from.hi && v.kind != V_CONST && !inside(v.span, v.from) && !(made.hi && same_line(L, made, v.from)) && !is_define(L, v.from))
     diag_note(L->c, d, v.from, "declared here");
   note_constants(L, d, made.hi ? made : v.span);
 }

@@ -15,7 +15,7 @@ const DiagRow diag_rows[DIAG_COUNT] = {
 const char *
 severity_name(Severity s)
 {
-  static const char *const names[] = {[SEV_ERROR] = "error", [SEV_WARNING] = "warning", [SEV_REMARK] = "remark"};
+  static const char *const names[] = {[SEV_ERROR] = "error", [SEV_WARNING] = "warning", [SEV_REMARK] = "remark", [SEV_NOTE] = "note"};
   return names[s];
 }
 

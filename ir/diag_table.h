@@ -3,7 +3,7 @@
 #define TILEC_DIAG_TABLE_H
 #include "base.h"
 
-typedef enum Severity { SEV_ERROR, SEV_WARNING, SEV_REMARK } Severity;
+typedef enum Severity { SEV_ERROR, SEV_WARNING, SEV_REMARK, SEV_NOTE } Severity;
 typedef enum NoteKind {
   NOTE_LABEL,             /* words beside another place, shown with its line */
   NOTE_TEXT,              /* words without a place of their own */

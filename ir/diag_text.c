@@ -44,7 +44,7 @@ typedef struct Page {
 static const char *
 shade_of(Severity s)
 {
-  return s == SEV_ERROR ? "\033[1;31m" : s == SEV_WARNING ? "\033[1;35m" : BLUE;
+  return s == SEV_ERROR ? "\033[1;31m" : s == SEV_WARNING ? "\033[1;35m" : s == SEV_NOTE ? CYAN : BLUE;
 }
 
 static void

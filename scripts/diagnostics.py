@@ -19,7 +19,7 @@ A message has a place, an id, the lines it is about and notes. Words beside `---
 from: where a value got its extents, where a variable got its type, what set a constant. `in f<f16, 781>, called here` names the calls
 through which the place was reached, with the compile-time arguments in `<>` and those of untyped parameters in `()`.
 
-Errors are E, warnings W, remarks R; remarks are given only with `--remarks`. Independent errors of a file are reported together, by
+Errors are E, warnings W, remarks R, notes that the source asked for N; remarks are given only with `--remarks`. Independent errors of a file are reported together, by
 place, at most 20. Colours are used on a terminal.
 
 `--diagnostics=json` prints one object a line instead, for editors:
@@ -29,7 +29,7 @@ place, at most 20. Colours are used on a terminal.
  "notes":[{"kind":"label","message":"this is f32[64]","file":"k.tile","start":{...},"end":{...}}]}
 ```
 
-`severity` is error, warning or remark; `kind` is label (words beside a place), note, hint (what to write instead) or call
+`severity` is error, warning, remark or note; `kind` is label (words beside a place), note, hint (what to write instead) or call
 (innermost first). Lines and columns count from 1, columns and `byte` count bytes; `file`, `start` and `end` are null where there is
 no place.
 """
@@ -96,7 +96,7 @@ def entry(code, name, severity, doc):
     if codes != {code}:
         bad.append(f"{pages[0]}: gives {sorted(codes)}, not {code}\n{text}")
     after, text_after = compile_lines(right, kind, options)
-    if any(d["severity"] != "remark" or d["code"] == code for d in after):
+    if any(d["severity"] not in ("remark", "note") or d["code"] == code for d in after):
         bad.append(f"{pages[0]}: the corrected program is wrong:\n{text_after}")
     fence = "```tile error" if kind == "tile" and severity == "ERROR" else "```"
     out += [fence, *wrong, "```", "", "```", *text.splitlines(), "```", "", "Corrected:", "", "```" + ("tile" if kind == "tile" else ""), *right,
