@@ -240,6 +240,9 @@ marked_line(Page *p, const Mark *m, u32 n)
   qsort(longest, n, sizeof *longest, by_length);
   for (u32 i = 0; i < n; i++)
     draw(row, p, longest[i]);
+  for (u32 i = 0; i < n; i++)
+    if (m[i].primary)
+      row[screen(p, m[i].from)] = '^';
   if (screen(p, m[n - 1].from) + 1 > end)
     end = screen(p, m[n - 1].from) + 1;
   row[end] = 0;
