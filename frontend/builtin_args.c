@@ -10,11 +10,19 @@ call_error(Lower *L, const Call *c, Span at, const char *why)
   return val_poison(c->span);
 }
 
+static Diag *
+bad_argument(Lower *L, const Call *c, u32 i, const char *want)
+{
+  Diag *d = ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i]));
+  note_source(L, d, c->args[i]);
+  return d;
+}
+
 static bool
 bad(Lower *L, const Call *c, u32 i, const char *want)
 {
   if (c->args[i].kind != V_POISON)
-    note_value(L, ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i])), c->args[i]);
+    bad_argument(L, c, i, want);
   return false;
 }
 
@@ -162,7 +170,7 @@ call_perm(Lower *L, Call *c, u32 i, u32 rank, int *perm)
     }
   }
   if (!ok)
-    call_error(L, c, list.span, "the order lists every dimension once, like [1, 0]");
+    note_value(L, ERR(L, list.span, E_ARGUMENTS, c->name, "the order lists every dimension once, like [1, 0]"), c->args[0]);
   return ok;
 }
 
@@ -174,8 +182,11 @@ call_mask(Lower *L, Call *c, u32 i, Value **out)
   if (!c->given[i])
     return true;
   Val v = c->args[i];
-  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1)
-    return bad(L, c, i, "an i1 mask");
+  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1) {
+    if (v.kind != V_POISON)
+      diag_hint(L->c, bad_argument(L, c, i, "an i1 mask"), "a mask is a comparison: mask=i < n");
+    return false;
+  }
   if (v.kind == V_CONST && v.k.i)
     return true;
   *out = val_value(L, v);

@@ -272,10 +272,15 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, type_str(L->c, t), val_str(L, v));
   if (declared.hi)
     diag_note(L->c, d, declared, "%s gets its type %s here", what, type_str(L->c, t));
-  note_value(L, d, v);
   const Type *e = v.kind == V_IR ? v.ir->type : NULL;
-  if (e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt)
-    diag_hint(L->c, d, "conversions are written: %s(...)", dtype_info[t->dt].name);
+  bool kind = e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt;
+  if (e && !type_same_shape(e, t))
+    note_value(L, d, v);
+  else
+    note_source(L, d, v);
+  if (kind)
+    diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
+              declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
   return val_poison(at);
 }
 

@@ -118,7 +118,7 @@ stmt:
 | "for" error ';'              { $$ = NODE0(N_ERROR); yyerrok; }
 | "while" error block          { $$ = NODE0(N_ERROR); yyerrok; }
 | "while" error ';'            { $$ = NODE0(N_ERROR); yyerrok; }
-| error ';'                    { $$ = NODE0(N_ERROR); yyerrok; }
+| error ';'                    { $$ = NODE0(N_ERROR); }
 ;
 simple:
   "let" NAME ptype '=' expr    { $$ = NAMED(N_LET, $2, 2, $3, $5); }

@@ -106,7 +106,7 @@ lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const ch
     }
     if (out->given[i] || optional[i])
       continue;
-    ERR(L, call->span, E_ARGUMENTS, name, arena_printf(L->a, "it needs '%s'", names[i]));
+    note_params(L, ERR(L, call->span, E_ARGUMENTS, name, arena_printf(L->a, "it needs '%s'", names[i])), (ArgNames){names, n});
     return false;
   }
   return true;

@@ -15,7 +15,7 @@ lower_condition(Lower *L, const Node *n)
   if (val_is_data(v) && !val_is_ptr(v) && val_num(v) == DT_I1)
     return v;
   Diag *d = ERR(L, n->span, E_CONDITION, val_str(L, v));
-  note_value(L, d, v);
+  note_source(L, d, v);
   if (val_is_data(v) && !val_is_tile(v))
     diag_hint(L->c, d, "compare with zero: x != 0");
   return val_poison(n->span);

@@ -8,7 +8,8 @@ static Val
 bad_operands(Lower *L, Oper op, Span at, Val a, Val b, const char *hint)
 {
   Diag *d = ERR(L, at, E_OPERANDS, oper_info[op].text, val_str(L, a), val_str(L, b));
-  note_values(L, d, 2, (Val[]){a, b});
+  note_source(L, d, a);
+  note_source(L, d, b);
   if (hint)
     diag_hint(L->c, d, "%s", hint);
   return val_poison(at);
@@ -170,7 +171,7 @@ lower_unary(Lower *L, const Node *n)
   bool is_bool = num == DT_I1, is_float = num == NUM_FLOAT || (num >= 0 && num < NUM_INT && dtype_is_float((DType)num));
   if (num < 0 || (n->op == O_INV && is_float) || (n->op == O_NOT && !is_bool)) {
     Diag *d = ERR(L, n->at, E_OPERAND, oper_info[n->op].text, val_str(L, x));
-    note_value(L, d, x);
+    note_source(L, d, x);
     if (n->op == O_NOT && num >= 0)
       diag_hint(L->c, d, "compare with zero: x == 0");
     return val_poison(n->span);

@@ -6,6 +6,19 @@ enum { NAME_WORDS_MAX = 90, ORIGIN_STEPS_MAX = 64, CONSTANTS_MAX = 4, CONSTANTS_
 
 /* ---- calls ---- */
 
+static bool
+in_library(Lower *L, Span at)
+{
+  SourceLoc l = source_locate(L->c, at.lo);
+  return !l.file || l.file[0] == '<';
+}
+
+static bool
+inside(Span in, Span out)
+{
+  return in.lo >= out.lo && in.hi <= out.hi;
+}
+
 static const char *
 setting_str(Lower *L, Val v)
 {
@@ -59,23 +72,32 @@ instance_name(Lower *L, const Frame *f)
   return arena_printf(L->a, "%.*s...", (int)n, b.data);
 }
 
-/* Say through which calls the place of an error was reached. */
+/* The innermost call that is not written in the library; NULL if that is where the place is, or there is none. */
+static const Frame *
+user_call(Lower *L, Span at)
+{
+  if (!in_library(L, at))
+    return NULL;
+  for (const Frame *f = L->frame; f && f->up; f = f->up)
+    if (f->call.hi && f->decl && !in_library(L, f->call))
+      return f;
+  return NULL;
+}
+
+/* Say through which calls the place of an error was reached. What is wrong in the library is wrong in the call of it. */
 Diag *
 lower_trace(Lower *L, Diag *d)
 {
-  for (const Frame *f = L->frame; f && f->up; f = f->up)
-    if (f->call.hi && f->decl)
+  const Frame *user = user_call(L, diag_place(d)), *first = user ? user->up : L->frame;
+  if (user)
+    diag_move(L->c, d, user->call, arena_printf(L->a, "here, in %s", instance_name(L, user)));
+  for (const Frame *f = first; f && f->up; f = f->up)
+    if (f->call.hi && f->decl && !inside(diag_place(d), f->call))
       diag_call(L->c, d, f->call, "in %s, called here", instance_name(L, f));
   return d;
 }
 
 /* ---- constants ---- */
-
-static bool
-inside(Span in, Span out)
-{
-  return in.lo >= out.lo && in.hi <= out.hi;
-}
 
 /* The frame in whose text the place stands. */
 static Frame *
@@ -208,27 +230,50 @@ extents_origin(const Value *v)
 }
 
 static bool
-in_library(Lower *L, Span at)
-{
-  SourceLoc l = source_locate(L->c, at.lo);
-  return !l.file || l.file[0] == '<';
-}
-
-static bool
 same_line(Lower *L, Span a, Span b)
 {
   SourceLoc x = source_locate(L->c, a.lo), y = source_locate(L->c, b.lo);
   return x.file == y.file && x.line == y.line;
 }
 
-/* What v is, where it is declared, where its extents were made, and of which constants. */
+static bool
+can_be_noted(Val v)
+{
+  return v.kind != V_POISON && v.kind != V_VOID && v.span.hi;
+}
+
+static void
+note_kind(Lower *L, Diag *d, Val v)
+{
+  if (diag_place(d).lo != v.span.lo || diag_place(d).hi != v.span.hi)
+    diag_note(L->c, d, v.span, "this is %s", val_str(L, v));
+}
+
+static void
+note_declared(Lower *L, Diag *d, Val v)
+{
+  if (v.from.hi && v.kind != V_CONST && !inside(v.span, v.from) && !is_define(L, v.from) && !in_library(L, v.from))
+    diag_note(L->c, d, v.from, "declared here");
+}
+
+/* What v is and where it is declared: for a conflict of kinds. */
+void
+note_source(Lower *L, Diag *d, Val v)
+{
+  if (!can_be_noted(v))
+    return;
+  note_kind(L, d, v);
+  note_declared(L, d, v);
+  note_constants(L, d, v.span);
+}
+
+/* What v is, where its extents were made or it is declared, and of which constants: for a conflict of extents. */
 void
 note_value(Lower *L, Diag *d, Val v)
 {
-  if (v.kind == V_POISON || v.kind == V_VOID || !v.span.hi)
+  if (!can_be_noted(v))
     return;
-  if (diag_place(d).lo != v.span.lo || diag_place(d).hi != v.span.hi)
-    diag_note(L->c, d, v.span, "this is %s", val_str(L, v));
+  note_kind(L, d, v);
   Span made = {0, 0};
   if (val_is_tile(v)) {
     const Value *o = extents_origin(v.ir);
@@ -237,8 +282,8 @@ note_value(Lower *L, Diag *d, Val v)
     if (made.hi && !inside(made, v.span) && !inside(v.span, made))
       diag_note(L->c, d, made, "%s is made here", type_str(L->c, o->type));
   }
-  if (v.from.hi && v.kind != V_CONST && !inside(v.span, v.from) && !(made.hi && same_line(L, made, v.from)) && !is_define(L, v.from))
-    diag_note(L->c, d, v.from, "declared here");
+  if (!made.hi || !same_line(L, made, v.from))
+    note_declared(L, d, v);
   note_constants(L, d, made.hi ? made : v.span);
 }
 
@@ -255,7 +300,7 @@ Diag *
 not_constant(Lower *L, Val v, const char *what)
 {
   Diag *d = ERR(L, v.span, E_NOT_CONST, what);
-  note_value(L, d, v);
+  note_source(L, d, v);
   if (v.kind == V_IR && !v.ir->def && v.ir->block == v.ir->block->func->body && !type_is_ptr(v.ir->type) && v.ir->name)
     diag_hint(L->c, d, "the launch gives '%s'; a parameter known at compile time is written `const %s`", v.ir->name, v.ir->name);
   return d;

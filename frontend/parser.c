@@ -187,6 +187,7 @@ parser_bad_char(Parser *p, Span at, const char *s)
   u8 ch = (u8)s[0];
   char text[16];
   snprintf(text, sizeof text, ch >= 32 && ch < 127 ? "'%c'" : "byte 0x%02x", ch);
+  p->skipped = at.hi;
   Diag *d = diag(p->c, at, E_CHAR, text);
   const char *advice = hint_find(HINT_CHAR, s);
   if (advice)
@@ -275,12 +276,18 @@ new_line_between(Parser *p, u32 lo, u32 hi)
   return hi > lo && memchr(text + (lo - p->base), '\n', hi - lo) != NULL;
 }
 
+static bool
+ends_statement(const char *token)
+{
+  return !strcmp(token, ";") || !strcmp(token, "{") || !strcmp(token, "}");
+}
+
 /* What the tokens around the place advise; NULL if nothing. */
 static const char *
 find_advice(Parser *p, Span at, u32 n, const char *const *expected)
 {
   const char *got = span_text(p, at), *prev = span_text(p, p->prev), *advice = NULL;
-  bool same_line = p->prev.hi && !new_line_between(p, p->prev.hi, at.lo);
+  bool same_line = p->prev.hi && (!new_line_between(p, p->prev.hi, at.lo) || ends_statement(prev));
   const char *next = at.hi > at.lo ? source_text(p->c, at.hi) : NULL;
   if (p->prev.hi == at.lo)
     advice = hint_find(HINT_PAIR, arena_printf(p->a, "%s%s", prev, got));
@@ -325,11 +332,11 @@ parser_syntax_error(Parser *p, Span at, const char *got, u32 n, const char *cons
   const char *text = span_text(p, at);
   const char *join = *want ? ", expected " : "";
   Diag *d;
-  bool torn = p->torn;
+  bool follows = p->torn || (p->skipped && !new_line_between(p, p->skipped, at.lo));
   p->torn = false;
-  if (torn)
+  if (follows)
     return;
-  if (among("';'", n, expected) && new_line_between(p, p->prev.hi, at.lo))
+  if (among("';'", n, expected) && new_line_between(p, p->prev.hi, at.lo) && !ends_statement(span_text(p, p->prev)))
     d = diag(p->c, (Span){p->prev.hi - 1, p->prev.hi}, E_SYNTAX, "expected ';' after this");
   else if (at.lo >= at.hi || !strcmp(got, "the end of the file"))
     d = diag(p->c, at, E_SYNTAX, arena_printf(p->a, "unexpected end of the file%s%s", join, want));

@@ -127,6 +127,7 @@ enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 2000
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
 void note_value(Lower *L, Diag *d, Val v);                           /* what v is, and where it came from */
+void note_source(Lower *L, Diag *d, Val v);                          /* the same without its extents */
 void note_values(Lower *L, Diag *d, u32 n, const Val *v);            /* each of them */
 Diag *not_constant(Lower *L, Val v, const char *what);               /* report that it should be known at compile time */
 void note_constants(Lower *L, Diag *d, Span at);                     /* what set the constants named in the text there */

@@ -94,6 +94,8 @@ void diag_note(Ctx *c, Diag *d, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5)
 void diag_hint(Ctx *c, Diag *d, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void diag_call(Ctx *c, Diag *d, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
 Span diag_place(const Diag *d);
+/* It is reported at another place; words stand beside the old one. */
+void diag_move(Ctx *c, Diag *d, Span at, const char *words);
 u32 diag_errors(const Ctx *c);
 u32 diag_warnings(const Ctx *c);
 bool diag_reported(const Ctx *c, DiagId id);

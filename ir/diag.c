@@ -95,6 +95,15 @@ diag_place(const Diag *d)
   return d->at;
 }
 
+/* Reports it at another place; words stand beside the old one. */
+void
+diag_move(Ctx *c, Diag *d, Span at, const char *words)
+{
+  Span old = d->at;
+  d->at = at;
+  diag_note(c, d, old, "%s", words);
+}
+
 /* Errors reported so far. */
 u32
 diag_errors(const Ctx *c)

@@ -289,7 +289,7 @@ main(int argc, char **argv)
   c.o.defines = c.defines;
   c.o.facts = c.facts;
   c.o.import_path = c.import_path;
-  c.o.color = isatty(STDERR_FILENO);
+  c.o.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   if ((rc = parse_args(&c, argc, argv)) >= 0) return rc;
   if (c.print_layout) return report(&c, tilec_print_layout(c.print_layout, 32));
   text = textfile_read(c.file, &len);
