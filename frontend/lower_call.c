@@ -365,7 +365,9 @@ lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args)
     given[i] = i < nargs ? args[i] : val_void(call);
   if (nargs <= params->nkids)
     return call_decl(L, call, fn, given);
-  ERR(L, call, E_ARGUMENTS, fn.fn.decl->name, arena_printf(L->a, "it takes %u arguments, here it is given %u", params->nkids, nargs));
+  Diag *d = ERR(L, call, E_ARGUMENTS, fn.fn.decl->name,
+                arena_printf(L->a, "it takes %u argument%s, here it is given %u", params->nkids, params->nkids == 1 ? "" : "s", nargs));
+  diag_note(L->c, d, fn.fn.decl->at, "declared here");
   return val_poison(call);
 }
 

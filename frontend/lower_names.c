@@ -109,6 +109,20 @@ is_range(const char *name)
   return !strcmp(name, "range") || !strcmp(name, "static_range");
 }
 
+/* A `let` or `var` of n's name in front of it, in a block that has ended; NULL if there is none. */
+static const Node *
+declaration_of(const Node *tree, const Node *n)
+{
+  const Node *found = NULL;
+  for (u32 i = 0; i < tree->nkids && !found; i++) {
+    const Node *kid = tree->kids[i];
+    if (!kid || kid->span.lo >= n->at.lo)
+      continue;
+    found = (kid->kind == N_LET || kid->kind == N_VAR) && kid->name == n->name ? kid : declaration_of(kid, n);
+  }
+  return found;
+}
+
 /* Report a name that nothing declares. */
 void
 lower_unknown_name(Lower *L, const Node *n)
@@ -116,8 +130,12 @@ lower_unknown_name(Lower *L, const Node *n)
   const char *is = hint_find(HINT_IS, n->name), *advice = hint_find(HINT_NAME, n->name);
   if (!is && !advice)
     is = close_name(L, n->name, true);
+  const Node *ended = L->frame->decl ? declaration_of(L->frame->decl, n) : NULL;
   Diag *d = ERR(L, n->at, E_UNKNOWN_NAME, n->name);
-  if (is)
+  if (ended) {
+    diag_note(L->c, d, ended->at, "this one ends with its block");
+    diag_hint(L->c, d, "declare it in front of the block: var %s = ...", n->name);
+  } else if (is)
     diag_hint(L->c, d, "did you mean '%s'?", is);
   else if (advice)
     diag_hint(L->c, d, "%s", advice);

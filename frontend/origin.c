@@ -203,11 +203,25 @@ fills(const Value *v)
   return op_is(v, OP_SPLAT) || op_is(v, OP_BROADCAST);
 }
 
+/* The initial value of what a loop carries, for the value inside or behind it; NULL if v is none. */
+static Value *
+carried_from(const Value *v)
+{
+  const Op *loop = v->def ? v->def : v->block->parent;
+  if (!loop || (loop->code != OP_FOR && loop->code != OP_WHILE))
+    return NULL;
+  u32 skip = loop->code == OP_FOR && !v->def ? 1 : 0;     /* the index */
+  return v->index < skip ? NULL : op_operand(loop, v->index - skip + (loop->code == OP_FOR ? 3 : 0));
+}
+
 /* The operand through which v has its extents, NULL if it was given them. */
 static Value *
 shaped_by(const Value *v)
 {
   Op *op = v->def;
+  Value *init = carried_from(v);
+  if (init && type_is_tile(init->type) && type_same_shape(init->type, v->type))
+    return init;
   for (u32 i = 0; op && !op->nregions && op->code != OP_DOT && i < op->noperands; i++) {
     Value *x = op_operand(op, i);
     if (x && type_is_tile(x->type) && type_same_shape(x->type, v->type) && !fills(x))

@@ -123,8 +123,9 @@ source_line(const Page *p, SourceLoc l)
     next = l.line_text[i] == '\t' ? (x / TAB + 1) * TAB : x + next;
     bool control = (u8)l.line_text[i] < 32 || l.line_text[i] == 127;
     bool shown = starts_character(l.line_text[i]) ? x >= p->left && next <= p->right : x > p->left && x <= p->right;
-    for (u32 k = x; shown && control && k < next; k++)
-      buf_putc(p->out, ' ');
+    for (u32 k = x; control && k < next; k++)
+      if (k >= p->left && k < p->right)
+        buf_putc(p->out, ' ');
     if (shown && !control)
       buf_putc(p->out, l.line_text[i]);
     x = next;
