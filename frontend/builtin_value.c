@@ -300,6 +300,14 @@ builtin_static_print(Lower *L, Call *c)
   return val_void(c->span);
 }
 
+/* What the function around gives is then not complained about. */
+static void
+assertion_failed(Lower *L, const Call *c, Span at)
+{
+  note_constants(L, ERR(L, at, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false"), at);
+  L->frame->failed = true;
+}
+
 Val
 builtin_static_assert(Lower *L, Call *c)
 {
@@ -313,7 +321,7 @@ builtin_static_assert(Lower *L, Call *c)
   if (v.kind == V_IR)
     not_constant(L, v, "the condition of static_assert");
   else if (!v.k.i)
-    note_constants(L, ERR(L, v.span, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false"), v.span);
+    assertion_failed(L, c, v.span);
   return val_void(c->span);
 }
 

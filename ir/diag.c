@@ -101,6 +101,7 @@ diag_move(Ctx *c, Diag *d, Span at, const char *words)
 {
   Span old = d->at;
   d->at = at;
+  d->moved = true;
   diag_note(c, d, old, "%s", words);
 }
 
@@ -137,13 +138,14 @@ diag_order(const void *pa, const void *pb)
   return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* Same place, kind and words as one of those just before it (sorted: they share at.lo). */
+/* Same place, kind and words, or moved to the same place, as one of those just before it (sorted: they share at.lo). */
 static bool
 repeated(Diag *const *list, u32 i)
 {
   const Diag *d = list[i];
   while (i-- > 0 && list[i]->at.lo == d->at.lo)
-    if (list[i]->id == d->id && !strcmp(list[i]->message, d->message))
+    if ((list[i]->id == d->id && !strcmp(list[i]->message, d->message)) ||
+        (d->moved && list[i]->moved && list[i]->at.hi == d->at.hi && diag_rows[list[i]->id].severity == diag_rows[d->id].severity))
       return true;
   return false;
 }

@@ -15,6 +15,7 @@ struct Diag {
   Span at;
   DiagId id;
   u32 seq;                /* order of reporting */
+  bool moved;             /* to a place that others may have been moved to: only the first is shown */
   const char *message;
   VEC(Note) notes;
 };
