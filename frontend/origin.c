@@ -2,7 +2,7 @@
  * and what set the constants that its expression names. */
 #include "sema.h"
 
-enum { NAME_WORDS_MAX = 90, ORIGIN_STEPS_MAX = 64, CONSTANTS_MAX = 4, CONSTANTS_DEPTH_MAX = 3 };
+enum { NAME_WORDS_MAX = 90, ORIGIN_STEPS_MAX = 64, RESHAPES_MAX = 6, CONSTANTS_MAX = 4, CONSTANTS_DEPTH_MAX = 3 };
 
 /* ---- calls ---- */
 
@@ -250,6 +250,20 @@ same_line(Lower *L, Span a, Span b)
   return x.file == y.file && x.line == y.line;
 }
 
+/* The same for a value whose own expression shapes it anew, from something made elsewhere: that. */
+static const Value *
+made_elsewhere(Val v)
+{
+  const Value *o = extents_origin(v.ir);
+  for (u32 step = 0; step < RESHAPES_MAX && o->def && inside(o->def->span, v.span); step++) {
+    const Value *x = o->def->noperands ? op_operand(o->def, 0) : NULL;
+    if (!x || !type_is_tile(x->type) || o->def->code == OP_DOT || op_is(x, OP_SPLAT))
+      break;
+    o = extents_origin(x);
+  }
+  return o;
+}
+
 static bool
 can_be_noted(Val v)
 {
@@ -288,14 +302,10 @@ note_value(Lower *L, Diag *d, Val v)
   if (!can_be_noted(v))
     return;
   note_kind(L, d, v);
-  Span made = {0, 0};
-  if (val_is_tile(v)) {
-    const Value *o = extents_origin(v.ir);
-    if (o->def && o->def->span.hi && !in_library(L, o->def->span))
-      made = o->def->span;
-    if (made.hi && !inside(made, v.span) && !inside(v.span, made))
-      diag_note(L->c, d, made, "%s is made here", type_str(L->c, o->type));
-  }
+  const Value *o = val_is_tile(v) ? made_elsewhere(v) : NULL;
+  Span made = o && o->def && !in_library(L, o->def->span) ? o->def->span : (Span){0, 0};
+  if (made.hi && !inside(made, v.span) && !inside(v.span, made))
+    diag_note(L->c, d, made, "%s is made here", type_str(L->c, o->type));
   if (!made.hi || !same_line(L, made, v.from))
     note_declared(L, d, v);
   note_constants(L, d, made.hi ? made : v.span);
