@@ -235,12 +235,30 @@ conditions(Flat *x, Turn *u, Value **next_k)
   u->more = ir_binary(b, OP_AND, u->last, ir_cmp(b, "lt", u->next_t, op_operand(x->outer, 1)));
 }
 
-/* E, at the end of an outer turn. */
+/* Sums that begin anew from a value of the outside: reset where E stores them, at no cost in other turns. */
+static bool
+begins_outside(const Flat *x, u32 i)
+{
+  const Value *v = op_operand(x->inner, 3 + i);
+  bool inside = v->def ? op_inside(v->def, x->outer) : v->block == x->outer->regions[0];
+  return !inside && !type_is_ptr(v->type) && !type_is_int(v->type);
+}
+
+/* E, at the end of an outer turn; with what the inner loop's sums begin from again. */
 static void
 after_inner(Flat *x, Turn *u, Value *const *results)
 {
   Builder then;
-  Op *op = if_of(x, &u->b, u->last, x->outer->nresults, u->o, &then);
+  u32 no = x->outer->nresults, n = x->inner->nresults;
+  List no_end = {0}, begin = {0};
+  for (u32 i = 0; i < no; i++)
+    vec_push(x->c->scratch, &no_end, u->o[i]);
+  for (u32 i = 0; i < n; i++)
+    if (begins_outside(x, i)) {
+      vec_push(x->c->scratch, &no_end, results[i]);
+      vec_push(x->c->scratch, &begin, op_operand(x->inner, 3 + i));
+    }
+  Op *op = if_of(x, &u->b, u->last, no_end.len, no_end.data, &then);
   Map map = map_new(x, u->t, u->o);
   for (u32 i = 0; i < x->once.len; i++)
     map[x->once.data[i]->id] = u->once[i];
@@ -251,10 +269,16 @@ after_inner(Flat *x, Turn *u, Value *const *results)
   for (Op *e = x->inner->next; e != end; e = e->next)
     op_clone(&then, e, map);
   List yes = {0};
-  for (u32 i = 0; i < x->outer->nresults; i++)
+  for (u32 i = 0; i < no; i++)
     vec_push(x->c->scratch, &yes, value_mapped(map, op_operand(end, i)));
-  if_end(x, op, &then, yes.data, u->o);
+  for (u32 i = 0; i < begin.len; i++)
+    vec_push(x->c->scratch, &yes, begin.data[i]);
+  if_end(x, op, &then, yes.data, no_end.data);
   u->o1 = op->results;
+  u->in1 = NEW_ARRAY(x->c->scratch, Value *, n + 1);
+  for (u32 i = 0, k = no; i < n; i++)
+    if (begins_outside(x, i))
+      u->in1[i] = op->results[k++];
 }
 
 /* What is not pure in P, for the next outer turn. */
@@ -295,16 +319,17 @@ renewed(Flat *x, Turn *u, u32 n, Value *const *of, Value *const *stay)
   return op->results;
 }
 
-/* The inner loop's carried values: what may be an address alone, all others together. */
+/* The inner loop's other carried values: what may be an address alone, all others together. */
 static void
 renew_carried(Flat *x, Turn *u, Value *const *results)
 {
   u32 n = x->inner->nresults, others = 0;
-  u->in1 = NEW_ARRAY(x->c->scratch, Value *, n + 1);
   List init = {0}, stay = {0};
   u32 *which = NEW_ARRAY(x->c->scratch, u32, n + 1);
   for (u32 i = 0; i < n; i++) {
     Value *v = op_operand(x->inner, 3 + i), *r = results[i];
+    if (u->in1[i])
+      continue;
     if (type_is_ptr(v->type) || type_is_int(v->type)) {
       u->in1[i] = renewed(x, u, 1, &v, &r)[0];
       continue;
