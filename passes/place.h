@@ -54,6 +54,9 @@ typedef struct Place {
   struct Rebuilt *rebuilt;
 } Place;
 
+/* place_reshape.c: reshapes that no layout carries over become stores to shared memory and reads by index. */
+void place_reshapes(Ctx *c, Func *f);
+
 /* place_vars.c: cheap values, variables, edges. */
 void place_build(Place *p);
 u32 place_var(const Place *p, const Value *v);        /* variable of a value */
