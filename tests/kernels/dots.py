@@ -65,7 +65,7 @@ def ragged(dev, rng, m, n, k, dtype, warps):
     return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 1e-12 if acc == "f64" else 2e-6)])
 
 
-def batched(dev, rng, b, m, n, k, dtype, warps, trans):
+def batched(dev, rng, b, m, n, k, dtype, warps, trans, precision="tf32"):
     """Several products at once; the second operand as it is, or transposed."""
     text = """kernel f(a: *T, b: *T, c: *TA, type T = f16, type TA = f32, const B = 2, const M = 16, const N = 8, const K = 16, const TRANS = false) {
       let h = arange(0, B)[:, None, None];
@@ -76,17 +76,33 @@ def batched(dev, rng, b, m, n, k, dtype, warps, trans):
       var y = zeros([B, K, N], T);
       if TRANS { y = trans(load(b + h * (N * K) + arange(0, N)[None, :, None] * K + arange(0, K)[None, None, :])); }
       else { y = load(b + h * (N * K) + k * N + j); }
-      let d = dot(x, y);
-      store(c + h * (M * N) + i * N + j, dot(x, y, d));
-    }"""
+      let d = dot(x, y, precision="%s");
+      store(c + h * (M * N) + i * N + j, dot(x, y, d, precision="%s"));
+    }""" % (precision, precision)
     (x, vx), (y, vy) = operand(rng, (b, m, k), dtype), operand(rng, (b, k, n), dtype)
     acc = accumulator(dtype)
     c = poisoned(dev, (b, m, n), acc)
     stored = np.ascontiguousarray(y.transpose(0, 2, 1)) if trans else y
     call = launch(source(dev, text, T=dtype, TA=acc, B=b, M=m, N=n, K=k, warps=warps, TRANS=str(trans).lower()), 1,
                   dev.array(x, dtype), dev.array(stored, dtype), c)
-    want = 2 * (tf32(vx) @ tf32(vy) if dtype == "f32" else vx @ vy)
-    return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 2e-6)])
+    want = 2 * (tf32(vx) @ tf32(vy) if dtype == "f32" and precision == "tf32" else vx @ vy)
+    return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 2e-6 if precision != "bf16x3" else 2e-5)])
+
+
+def written_layouts(dev, rng, b, m, n, k, warps):
+    """A batched product whose layouts the program writes down."""
+    text = """const R = mma(warps=%s);
+    kernel f(a: *f16, b: *f16, c: *f32, const B = 2, const M = 16, const N = 8, const K = 16) {
+      let h = arange(0, B)[:, None, None];
+      let x = load(a + h * (M * K) + arange(0, M)[None, :, None] * K + arange(0, K)[None, None, :]);
+      let y = load(b + h * (N * K) + arange(0, K)[None, :, None] * N + arange(0, N)[None, None, :]);
+      let d = dot(convert_layout(x, operand(0, R)), convert_layout(y, operand(1, R)), zeros([B, M, N], f32, layout=R));
+      store(c + h * (M * N) + arange(0, M)[None, :, None] * N + arange(0, N)[None, None, :], d);
+    }""" % list(warps)
+    (x, vx), (y, vy) = operand(rng, (b, m, k), "f16"), operand(rng, (b, k, n), "f16")
+    c = poisoned(dev, (b, m, n), "f32")
+    call = launch(source(dev, text, B=b, M=m, N=n, K=k, warps=int(np.prod(warps))), 1, dev.array(x), dev.array(y), c)
+    return Run(call, [("c", c.numpy(), vx @ vy, 2e-6)])
 
 
 # The error of a product, relative to the sum of the products' magnitudes, beside that of adding up in f32.
@@ -184,7 +200,9 @@ CASES = [
          grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
          grid(m=(3, 17), n=(5,), k=(7, 20), dtype=("f64",), warps=(1, 2))),
     both("batched_dots", batched, grid(b=(1, 3, 4), m=(16, 5), n=(8, 20), k=(32, 20), dtype=("f16",), warps=(1, 4), trans=(False, True)) +
-         grid(b=(3, 5), m=(16, 33), n=(12,), k=(32, 9), dtype=ALL, warps=(2, 8), trans=(False,))),
+         grid(b=(3, 5), m=(16, 33), n=(12,), k=(32, 9), dtype=ALL + ("f64",), warps=(2, 8), trans=(False,)) +
+         grid(b=(3,), m=(5, 32), n=(12,), k=(20,), dtype=("f32",), warps=(2,), trans=(False, True), precision=tuple(BOUNDS)[1:])),
+    both("written_layouts", written_layouts, grid(b=(2, 3), m=(16, 20), n=(24,), k=(32, 20), warps=((2, 2, 1), (1, 2, 2), (4, 1, 1)))),
     both("dot_precisions", precisions, grid(m=(16, 40), n=(24,), k=(8, 20, 32, 200), precision=tuple(BOUNDS), warps=(1, 4))),
     both("dot_specials", specials, grid(precision=tuple(BOUNDS))),
     both("looped_dots", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
