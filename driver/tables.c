@@ -2,6 +2,7 @@
 #include "tables.h"
 #include "packed.h"
 #include "passes.h"
+#include "tilec.h"
 
 static void
 print_ops(Buf *b)
@@ -64,6 +65,12 @@ print_dtypes(Buf *b)
   for (u32 i = 0; packed_at(i); i++)
     if (!dtype_find(packed_at(i)->name, &d))
       print_packed(b, packed_at(i));
+}
+
+const char *
+tilec_suggest(const char *word, const char *const *words, size_t n)
+{
+  return diag_suggest(word, words, n);
 }
 
 bool

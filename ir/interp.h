@@ -15,7 +15,7 @@
 #define TILEC_INTERP_H
 #include "fp.h"
 
-/* add sub mul div rem min max and or xor shl shr mulhi umulhi div_approx copysign. False: division by zero. */
+/* add sub mul div rem min max and or xor shl shr mulhi umulhi fast_div copysign. False: division by zero. */
 bool scalar_binary(OpCode op, DType d, u64 a, u64 b, u64 *out);
 /* neg not abs floor ceil rint trunc round sqrt exp2 log2 rsqrt rcp_approx popc clz brev */
 u64 scalar_unary(OpCode op, DType d, u64 x);

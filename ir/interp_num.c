@@ -177,7 +177,7 @@ int_unary(OpCode op, DType d, u64 x)
     case OP_ADD: return a + b;                                                            \
     case OP_SUB: return a - b;                                                            \
     case OP_MUL: return a * b;                                                            \
-    case OP_DIV: case OP_DIV_APPROX: return a / b;                                        \
+    case OP_DIV: case OP_FAST_DIV: return a / b;                                        \
     case OP_REM: return fmod##sfx(a, b);                                                  \
     case OP_COPYSIGN: return copysign##sfx(a, b);                                         \
     case OP_MIN: return name##_min(a, b);                                                 \
@@ -200,10 +200,13 @@ float_unary(OpCode op, double x)
   case OP_TRUNC: return trunc(x);
   case OP_ROUND: return round(x);
   case OP_SQRT:  return sqrt(x);
-  case OP_EXP2:  return exp2(x);
-  case OP_LOG2:  return log2(x);
+  case OP_FAST_EXP2: return exp2(x);
+  case OP_FAST_LOG2: return log2(x);
   case OP_RSQRT: return 1 / sqrt(x);
-  case OP_RCP_APPROX: return 1 / x;
+  case OP_FAST_RCP: return 1 / x;
+  case OP_FAST_SIN: return sin(x);
+  case OP_FAST_COS: return cos(x);
+  case OP_FAST_TANH: return tanh(x);
   default: return x;
   }
 }

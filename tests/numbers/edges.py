@@ -24,8 +24,8 @@ from exact import FLOATS, INTS, ROUNDS, decode, encode, is_nan, parts, width
 
 ARITH = ["f16", "bf16", "f32", "f64"]
 COMPARE = ["==", "!=", "<", "<=", ">", ">="]
-FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "div_approx"]
-FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "exp2", "log2", "rcp_approx"]
+FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "fast_div"]
+FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "fast_exp2", "fast_log2", "fast_rcp", "fast_tanh", "fast_sin", "fast_cos"]
 INT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "&", "|", "^", "<<", ">>", "mulhi"]
 INT_UNARY = ["-", "~", "abs", "popc", "clz", "ffs", "ctz", "brev"]
 BLOCK = 256
@@ -56,6 +56,19 @@ def log2_close(t, got, want, x):
     return abs(g - w) <= 2.0**-22 + abs(w) * 2.0 ** -(22 if t == "f32" else FLOATS[t][1])
 
 
+def within(t, got, want, error):
+    g, w = decode(t, got), decode(t, want)
+    return is_nan(t, got) if is_nan(t, want) else abs(g - w) <= error + abs(w) * 2.0 ** -(FLOATS[t][1] - 1 if t != "f32" else 99)
+
+
+def tanh_close(t, got, want, x):
+    return within(t, got, want, abs(decode(t, want)) * 2.0**-10.9 if not is_nan(t, want) else 0)
+
+
+def sine_close(t, got, want, x):
+    return not abs(decode(t, x)) <= 3.1416 or within(t, got, want, 2.0**-20)
+
+
 def div_close(t, got, want, x, y):
     return not 2.0**-126 <= abs(decode(t, y)) <= 2.0**126 or ulps(2)(t, got, want)
 
@@ -66,8 +79,9 @@ def sign_of_number(t, got, want, x, y):
 
 
 # operation -> (comparison, what it promises for f32); f64's are exact
-APPROXIMATE = {"exp2": (ulps(2), "2 ulp"), "rsqrt": (ulps(2), "2 ulp"), "rcp_approx": (ulps(1), "1 ulp"),
-               "log2": (log2_close, "2^-22 absolute, or relative where that is more"), "div_approx": (div_close, "2 ulp for |b| from 2^-126 to 2^126")}
+APPROXIMATE = {"fast_exp2": (ulps(2), "2 ulp"), "rsqrt": (ulps(2), "2 ulp"), "fast_rcp": (ulps(1), "1 ulp"),
+               "fast_tanh": (tanh_close, "2^-10.9 relative"), "fast_sin": (sine_close, "2^-20 absolute within pi"), "fast_cos": (sine_close, "likewise"),
+               "fast_log2": (log2_close, "2^-22 absolute, or relative where that is more"), "fast_div": (div_close, "2 ulp for |b| from 2^-126 to 2^126")}
 
 
 # ---- edge values ----
@@ -195,7 +209,7 @@ def jobs():
     for t in ARITH:
         j = Job(f"unary {t}", [t], [(x,) for x in float_edges(t)])
         for op in FLOAT_UNARY:
-            if t != "f64" or op not in ("exp2", "log2"):
+            if t != "f64" or op in ("rsqrt", "fast_rcp") or not op.startswith("fast_"):
                 j.add(t, unary_text(op), lambda x, op=op, t=t: exact.float_unary(op, t, x), approximate(op, t))
         for op, fn in QUESTIONS.items():
             j.add("i1", f"{op}(a)", lambda x, fn=fn, t=t: int(fn(decode(t, x))))
