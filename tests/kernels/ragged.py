@@ -139,7 +139,7 @@ CASES = [
     both("reshapes", reshapes, [dict(shape=a, to=b, warps=w) for a, b in RESHAPES for w in (1, 4)] +
          [dict(shape=a, to=b, dtype=t) for a, b in RESHAPES[:4] for t in ("i8", "f16", "i64")]),
     both("reshaped_pointers", pointers, [dict(shape=a, to=b) for a, b in RESHAPES[:6]]),
-    both("ragged_shapes", named, grid(name=tuple(EXPRESSIONS), shape=SHAPES) +
+    both("ragged", named, grid(name=tuple(EXPRESSIONS), shape=SHAPES) +
          grid(name=("flip", "interleave", "cat", "sort", "gather"), shape=((12, 20), (7,)), dtype=("i8", "f16", "i64"), warps=(1, 8))),
     both("ragged_permute", turned, grid(shape=((5, 7, 9), (3, 1, 20)), perm=((2, 1, 0), (1, 2, 0), (0, 2, 1)), warps=(1, 4))),
     both("ragged_parts", parts, [dict(shape=(781,), start=(13,), part=(500,), warps=4), dict(shape=(12, 20), start=(0, 7), part=(12, 13), warps=1),
