@@ -115,9 +115,9 @@ def layer_norm(dev, rng, rows, n, name="layer_norm", dtype="f16", warps=4, offse
                bytes=2 * x.nbytes)
 
 
-def column_sums(dev, x, out, dtype, rows, n, **defines):
-    """The rows of f32[rows, n] x added up into out."""
-    return launch(kernel(dev, "column_sums.tile", "column_sums", T=dtype, **defines), tilec.cdiv(n, defines.get("COLS", 32)), x, out, rows, n)
+def column_sums(dev, x, out, dtype, parts, rows, n, COLS=32, **defines):
+    """The rows of f32[parts, rows, n] x added up into [parts, n] out: a launch."""
+    return kernel(dev, "column_sums.tile", "column_sums", T=dtype, COLS=COLS, **defines).bind((tilec.cdiv(n, COLS), parts), x, out, rows, n)
 
 
 def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, dtype="f16", programs=None, warps=4, **more):
@@ -130,14 +130,11 @@ def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, dtype="f16",
     k = kernel(dev, f"{norm}.tile", f"{norm}_backward" + ("_long" if long else ""), T=dtype, BLOCK=pow2_above(n), warps=warps, **more)
     stats = [dev.array(np.ascontiguousarray(a[:, 0], np.float32)) for a in ((m, s) if layer else (s,))]
     call = launch(k, programs, dev.array(dy, dtype), dev.array(x, dtype), dev.array(w, dtype), *stats, dx, parts, rows, n, n)
-    parts = parts.numpy()
+    out = poisoned(dev, (1 + layer, n), dtype)
+    column_sums(dev, parts, out, dtype, 1 + layer, programs, n)()
     wg = g * wv
-    want = {"dweight": (g * h).sum(0), "dbias": g.sum(0)}
     checks = [("dx", WIDE[dtype](dx.numpy()), s * (wg - h * (h * wg).mean(1, keepdims=True) - layer * wg.mean(1, keepdims=True)), ROUNDING[dtype])]
-    for part, what in zip(parts, want):
-        out = poisoned(dev, n, dtype)
-        column_sums(dev, dev.array(part), out, dtype, programs, n)
-        checks.append((what, WIDE[dtype](out.numpy()), want[what], ROUNDING[dtype]))
+    checks += [(what, got, want, ROUNDING[dtype]) for what, got, want in zip(("dweight", "dbias"), WIDE[dtype](out.numpy()), ((g * h).sum(0), g.sum(0)))]
     return Run(call, checks, bytes=3 * x.nbytes)
 
 
