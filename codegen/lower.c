@@ -118,18 +118,29 @@ gen_ops(Gen *g, const Block *b)
   }
 }
 
-/* Ask LLVM to unroll the loop that this branch closes. A loop's metadata names itself first. */
-static void
-mark_unroll(Gen *g, Val branch, u32 count)
+static LLVMMetadataRef
+loop_wish(Gen *g, const char *name, Val value)
 {
-  LLVMMetadataRef self = LLVMTemporaryMDNode(g->lc, NULL, 0);
-  LLVMMetadataRef ask[2] = {LLVMMDStringInContext2(g->lc, "llvm.loop.unroll.count", 22),
-                            LLVMValueAsMetadata(gen_u32(g, count))};
-  LLVMMetadataRef parts[2] = {self, LLVMMDNodeInContext2(g->lc, ask, 2)};
-  LLVMMetadataRef loop = LLVMMDNodeInContext2(g->lc, parts, 2);
+  LLVMMetadataRef parts[2] = {LLVMMDStringInContext2(g->lc, name, strlen(name)), value ? LLVMValueAsMetadata(value) : NULL};
+  return LLVMMDNodeInContext2(g->lc, parts, value ? 2 : 1);
+}
+
+/* Tell LLVM what the program says of the loop that this branch closes. A loop's metadata names itself first. */
+static void
+mark_loop(Gen *g, Val branch, const Op *op)
+{
+  i64 unroll = op_int(op, AT_UNROLL, 1);
+  LLVMMetadataRef parts[3] = {LLVMTemporaryMDNode(g->lc, NULL, 0)};
+  u32 n = 1;
+  if (unroll > 1)
+    parts[n++] = loop_wish(g, "llvm.loop.unroll.count", gen_u32(g, (u32)unroll));
+  if (!op_int(op, AT_HOIST, 1))
+    parts[n++] = loop_wish(g, "llvm.licm.disable", NULL);
+  g->unrolls |= unroll > 1;
+  LLVMMetadataRef self = parts[0], loop = LLVMMDNodeInContext2(g->lc, parts, n);
   LLVMMetadataReplaceAllUsesWith(self, loop);
-  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(g->lc, "llvm.loop", 9), LLVMMetadataAsValue(g->lc, loop));
-  g->unrolls = true;
+  if (n > 1)
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(g->lc, "llvm.loop", 9), LLVMMetadataAsValue(g->lc, loop));
 }
 
 void
@@ -159,8 +170,7 @@ lower_FOR(Gen *g, const Op *op)
   phis_add(g, index, &next, latch);
   phis_add_operands(g, n, body->args + 1, yield, 0, latch);
   Val branch = LLVMBuildCondBr(g->b, more, loop, done);
-  if (op_int(op, AT_UNROLL, 1) > 1)
-    mark_unroll(g, branch, (u32)op_int(op, AT_UNROLL, 1));
+  mark_loop(g, branch, op);
 
   gen_at(g, done);
   phis_new(g, n, op->results);
@@ -289,6 +299,8 @@ func_declare(Gen *g, Func *f)
   LLVMSetFunctionCallConv(g->fn, KERNEL_CALL_CONV);
   string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.reqntid",
               arena_printf(g->arena, "%u,1,1", f->warps * LANES));
+  if (f->max_registers)
+    string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.maxnreg", arena_printf(g->arena, "%u", f->max_registers));
   if (f->min_blocks)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(g->arena, "%u", f->min_blocks));
   unsigned align = LLVMGetEnumAttributeKindForName("align", 5);

@@ -249,21 +249,33 @@ builtin_join(Lower *L, Call *c)
   return r ? val_ir(r, c->span) : val_poison(c->span);
 }
 
-/* x at coordinate `which` of its last dimension: a fold that keeps that element. */
-static Value *
-pick(Lower *L, Value *x, u32 which)
+/* x without dimension axis: its elements at coordinate `which` there, an i32 that may be a run-time value. A fold of bits
+ * of which all but one element's are zero: nothing at all where the axis lies in registers and `which` is a constant. */
+Value *
+tile_pick(Lower *L, Value *x, int axis, Value *which)
 {
-  int last = x->type->rank - 1;
-  const Type *t = x->type;
-  Value *at = laid_along(L, ir_arange(&L->b, 0, t->shape[last]), last, t);
-  Op *op = ir_reduce(&L->b, 2, (Value *[]){x, at}, last);
+  const Type *t = x->type, *elem = type_elem(L->c, t);
+  bool truth = type_is_bool(t);
+  static const DType words[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_U32, [8] = DT_U64};
+  DType word = type_is_ptr(t) ? DT_I64 : words[(dtype_bits(t->dt) + 7) / 8];
+  if (!truth && (type_is_ptr(t) || word != t->dt))
+    x = ir_bitcast(&L->b, x, type_scalar(L->c, word));
+  Value *line = ir_arange(&L->b, 0, t->shape[axis]), *want = value_stretch(L, which, line->type);
+  Value *here = laid_along(L, ir_cmp(&L->b, "eq", line, want), axis, x->type);
+  x = ir_select(&L->b, here, x, ir_const_int(&L->b, x->type, 0));
+  Op *op = ir_reduce(&L->b, 1, &x, axis);
   Builder b = builder_at_end(L->b.func, op->regions[0]);
   b.span = L->b.span;
-  Value **p = op->regions[0]->args;
-  Value *second = ir_cmp(&b, "eq", p[3], ir_const_int(&b, p[3]->type, which));
-  Value *out[2] = {ir_select(&b, second, p[2], p[0]), ir_select(&b, second, p[3], p[1])};
-  ir_yield(&b, 2, out);
-  return op->results[0];
+  Value *both = ir_binary(&b, OP_OR, op->regions[0]->args[0], op->regions[0]->args[1]);
+  ir_yield(&b, 1, &both);
+  x = op->results[0];
+  return x->type->dt == elem->dt && !type_is_ptr(elem) ? x : ir_bitcast(&L->b, x, elem);
+}
+
+static Value *
+index_const(Lower *L, i64 k)
+{
+  return ir_const_int(&L->b, type_scalar(L->c, DT_I32), k);
 }
 
 Val
@@ -272,15 +284,14 @@ builtin_split(Lower *L, Call *c)
   Value *x = call_tile(L, c, 0);
   if (!x)
     return val_poison(c->span);
-  if (type_is_ptr(x->type) || x->type->shape[x->type->rank - 1] != 2)
-    return call_error(L, c, c->args[0].span,
-                      arena_printf(L->a, "the last extent of a tile of numbers is 2, this is %s", type_str(L->c, x->type)));
+  if (x->type->shape[x->type->rank - 1] != 2)
+    return call_error(L, c, c->args[0].span, arena_printf(L->a, "the last extent is 2, this is %s", type_str(L->c, x->type)));
   L->b.span = c->span;
   Val v = {.kind = V_TUPLE, .span = c->span};
   v.list.n = 2;
   v.list.v = NEW_ARRAY(L->a, Val, 2);
   for (u32 i = 0; i < 2; i++)
-    v.list.v[i] = val_ir(pick(L, x, i), c->span);
+    v.list.v[i] = val_ir(tile_pick(L, x, x->type->rank - 1, index_const(L, i)), c->span);
   return v;
 }
 
@@ -381,6 +392,29 @@ call_start(Lower *L, Call *c, u32 i, const Type *t, u32 rank, const u32 *shape, 
   return !why;
 }
 
+/* Elements start, start + 1, ... of x along axis. An aligned part of a power of two is one of a row of such parts. */
+static Value *
+part_along(Lower *L, Value *x, int axis, i64 start, u32 extent)
+{
+  const Type *t = x->type;
+  u32 n = t->shape[axis], shape[MAX_RANK + 1];
+  if (extent == n)
+    return x;
+  if (!is_pow2(n) || !is_pow2(extent) || start % extent || t->rank == MAX_RANK)
+    return take(L, x, ir_arange(&L->b, start, start + extent), axis);
+  for (int d = 0; d <= t->rank; d++)
+    shape[d] = d < axis ? t->shape[d] : d == axis ? n / extent : d == axis + 1 ? extent : t->shape[d - 1];
+  return tile_pick(L, ir_reshape(&L->b, x, t->rank + 1, shape), axis, index_const(L, start / extent));
+}
+
+Value *
+tile_slice(Lower *L, Value *x, const i64 *start, const u32 *shape)
+{
+  for (int d = 0; d < x->type->rank; d++)
+    x = part_along(L, x, d, start[d], shape[d]);
+  return x;
+}
+
 /* The part of a tile of these extents. */
 Val
 tile_part(Lower *L, Call *c)
@@ -391,10 +425,7 @@ tile_part(Lower *L, Call *c)
   if (!x || !call_shape(L, c, 2, &rank, shape) || !call_start(L, c, 1, x->type, rank, shape, start))
     return val_poison(c->span);
   L->b.span = c->span;
-  for (u32 d = 0; d < rank; d++)
-    if (shape[d] != x->type->shape[d])
-      x = take(L, x, ir_arange(&L->b, start[d], start[d] + shape[d]), (int)d);
-  return val_ir(x, c->span);
+  return val_ir(tile_slice(L, x, start, shape), c->span);
 }
 
 /* x with y in place of the part that begins at start. */

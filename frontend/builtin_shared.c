@@ -62,8 +62,7 @@ bad_view(Lower *L, const Call *c, Span at, const Value *s, const char *why)
   return val_poison(c->span);
 }
 
-/* Why a part of t of these extents cannot begin there, or NULL. */
-static const char *
+const char *
 part_error(Lower *L, const Type *t, const i64 *start, const u32 *shape)
 {
   for (u32 d = 0; d < t->rank; d++) {

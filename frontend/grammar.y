@@ -191,7 +191,11 @@ arg_list: arg { $$ = NODE1(N_LIST, $1); } | arg_list ',' arg { $$ = ADD($1, $3);
 arg: expr | NAME '=' expr { $$ = NAMED(N_ARG, $1, 1, $3); };
 items: item_list;
 item_list: item { $$ = NODE1(N_LIST, $1); } | item_list ',' item { $$ = ADD($1, $3); };
-item: expr | ':' { $$ = NODE0(N_ALL); } | "None" { $$ = NODE0(N_NEWAXIS); };
+item:
+  expr
+| "None"                       { $$ = NODE0(N_NEWAXIS); }
+| value_opt ':' value_opt      { $$ = NODE2(N_ALL, $1, $3); }
+;
 
 %%
 

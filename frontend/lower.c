@@ -149,14 +149,17 @@ attr_value(const Node *kernel, const char *name)
 static void
 check_attrs(Lower *L, const Node *kernel)
 {
-  static const struct { const char *name; bool one; } known[] = {{"warps", true}, {"min_blocks", true}, {"tune", false}, {"key", false}};
+  static const struct { const char *name; bool one; } known[] = {
+    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"tune", false}, {"key", false}
+  };
   const Node *attrs = kid(kernel, 1);
   for (u32 i = 0; i < attrs->nkids; i++) {
     bool fits = false;
     for (u32 k = 0; k < COUNT(known); k++)
       fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
     if (!fits)
-      ERR(L, attrs->kids[i]->span, E_ATTRIBUTE, attrs->kids[i]->name, "a kernel may have warps(n), min_blocks(n), tune(...) and key(...)");
+      ERR(L, attrs->kids[i]->span, E_ATTRIBUTE, attrs->kids[i]->name,
+          "a kernel may have warps(n), min_blocks(n), max_registers(n), tune(...) and key(...)");
   }
   tune_check(L, kernel);
 }
@@ -181,14 +184,15 @@ lower_warps(Lower *L, const Node *kernel)
   return 4;
 }
 
+/* The value of a clause between lo and hi; 0 without the clause. */
 static u32
-lower_min_blocks(Lower *L, const Node *kernel)
+lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi)
 {
-  const Node *value = attr_value(kernel, "min_blocks");
+  const Node *value = attr_value(kernel, name);
   i64 n = 0;
-  if (!value || !lower_const_int(L, value, "min_blocks", &n) || (n >= 1 && n <= 32))
+  if (!value || !lower_const_int(L, value, name, &n) || (n >= lo && n <= hi))
     return (u32)n;
-  ERR(L, value->span, E_ATTRIBUTE, "min_blocks", "it is between 1 and 32");
+  ERR(L, value->span, E_ATTRIBUTE, name, arena_printf(L->a, "it is between %lld and %lld", (long long)lo, (long long)hi));
   return 0;
 }
 
@@ -262,7 +266,8 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   lower_settings(&L, kernel, false);
   check_attrs(&L, kernel);
   f->warps = lower_warps(&L, kernel);
-  f->min_blocks = lower_min_blocks(&L, kernel);
+  f->min_blocks = lower_limit(&L, kernel, "min_blocks", 1, 32);
+  f->max_registers = lower_limit(&L, kernel, "max_registers", 16, 255);
   const Node *params = kid(kernel, 0);
   for (u32 i = 0; i < params->nkids; i++)
     if (params->kids[i]->kind == N_PARAM)

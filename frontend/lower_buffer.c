@@ -154,13 +154,42 @@ row_index(Lower *L, const Node *n, const Type *t)
   return val_as(L, i, DT_I32, NULL);
 }
 
-/* s[i]: buffer i of a row. */
+static bool
+all_ranges(const Node *n)
+{
+  for (u32 i = 1; i < n->nkids; i++)
+    if (kid(n, i)->kind != N_ALL)
+      return false;
+  return true;
+}
+
+/* s[a:b, :]: a view of a part. */
+static Val
+buffer_part(Lower *L, const Node *n, Value *s)
+{
+  i64 start[MAX_RANK];
+  u32 shape[MAX_RANK];
+  for (u32 d = 0; d < s->type->rank; d++)
+    if (!index_range(L, kid(n, d + 1), s->type->shape[d], &start[d], &shape[d]))
+      return val_poison(n->span);
+  const char *why = part_error(L, s->type, start, shape);
+  if (why) {
+    ERR(L, n->span, E_VIEW, type_str(L->c, s->type), why);
+    return val_poison(n->span);
+  }
+  L->b.span = n->span;
+  return val_buffer(ir_shared_slice(&L->b, s, start, shape), n->span);
+}
+
+/* s[i]: buffer i of a row; s[a:b, :]: a part of a buffer. */
 Val
 lower_index_buffer(Lower *L, const Node *n, Val x)
 {
   const Type *t = x.ir->type;
   if (!buffer_alive(L, n->span, x.ir))
     return val_poison(n->span);
+  if (!t->count && n->nkids == t->rank + 1u && all_ranges(n))
+    return buffer_part(L, n, x.ir);
   if (!t->count)
     return bad_row(L, n->span, arena_printf(L->a, "%s is one buffer, not a row of them; a part of it is view(s, start, extents)",
                                             type_str(L->c, t)));

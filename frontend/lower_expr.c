@@ -239,7 +239,7 @@ shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
 }
 
 /* n compile-time extents, from the i-th child on. */
-static const Type *
+const Type *
 tile_type_of(Lower *L, const Node *n, const Type *elem)
 {
   u32 shape[MAX_RANK] = {0}, rank = n->nkids - 1;
@@ -255,64 +255,6 @@ tile_type_of(Lower *L, const Node *n, const Type *elem)
       shape[i] = extent < 0 ? 0 : extent > TILE_NUMEL_MAX ? TILE_NUMEL_MAX + 1 : (u32)extent;
   }
   return shape_check(L, n->span, rank, shape) ? type_tile(L->c, elem, (int)rank, shape, NULL) : NULL;
-}
-
-static Val
-index_list(Lower *L, const Node *n, Val list)
-{
-  i64 i;
-  if (n->nkids != 2) {
-    ERR(L, n->span, E_INDEX, "a tuple or list takes one index");
-    return val_poison(n->span);
-  }
-  if (!lower_const_int(L, kid(n, 1), "the index of a tuple or list", &i))
-    return val_poison(n->span);
-  if (i >= 0 && i < (i64)list.list.n)
-    return list.list.v[i];
-  ERR(L, n->span, E_INDEX, arena_printf(L->a, "index %lld of %u elements", (long long)i, list.list.n));
-  return val_poison(n->span);
-}
-
-/* x[:, None]: every dimension kept as `:`, new ones where None stands. */
-static Val
-index_tile(Lower *L, const Node *n, Val x)
-{
-  u32 dims = 0, rank = val_is_tile(x) ? x.ir->type->rank : 0;
-  for (u32 i = 1; i < n->nkids; i++) {
-    if (kid(n, i)->kind != N_ALL && kid(n, i)->kind != N_NEWAXIS) {
-      Diag *d = ERR(L, kid(n, i)->span, E_INDEX, "elements of a tile cannot be picked out; an index holds only `:` and None");
-      if (val_is_ptr(x))
-        diag_note(L->c, d, n->span, "memory is read with load(p + i)");
-      return val_poison(n->span);
-    }
-    dims += kid(n, i)->kind == N_ALL;
-  }
-  if (!rank || dims != rank || n->nkids - 1 > MAX_RANK) {
-    ERR(L, n->span, E_INDEX, dims != rank ? arena_printf(L->a, "%s has %u dimensions, the index has %u `:`", val_str(L, x), rank, dims)
-        : arena_printf(L->a, "a tile has from 1 to %d dimensions", MAX_RANK));
-    return val_poison(n->span);
-  }
-  Value *v = x.ir;
-  L->b.span = n->span;
-  for (u32 i = 1; i < n->nkids; i++)
-    if (kid(n, i)->kind == N_NEWAXIS)
-      v = ir_expand_dims(&L->b, v, (int)i - 1);
-  return val_ir(v, n->span);
-}
-
-static Val
-lower_index(Lower *L, const Node *n)
-{
-  Val x = lower_expr(L, kid(n, 0));
-  if (x.kind == V_TUPLE || x.kind == V_LIST)
-    return index_list(L, n, x);
-  if (x.kind == V_TYPE) {
-    const Type *t = tile_type_of(L, n, x.type);
-    return t ? val_type(t, n->span) : val_poison(n->span);
-  }
-  if (x.kind == V_BUFFER)
-    return lower_index_buffer(L, n, x);
-  return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
 }
 
 static Val

@@ -8,13 +8,13 @@ enum { UNROLL_MAX = 65536, TURN_WORK = 16 };    /* TURN_WORK: what a turn of an 
 
 /* ---- ranges ---- */
 
-typedef struct Range { Val v[3]; i64 stages, unroll; bool ok; } Range;
+typedef struct Range { Val v[3]; i64 stages, unroll; bool hoist, flatten, ok; } Range;
 
 static Range
 lower_range(Lower *L, const Node *n, const char *name, const char *params)
 {
   Call call;
-  Range r = {.ok = false};
+  Range r = {.hoist = true};
   if (!lower_bind_args(L, n, 1, name, params, &call))
     return r;
   bool one = !call.given[1] && !call.given[2];
@@ -45,6 +45,10 @@ lower_range(Lower *L, const Node *n, const char *name, const char *params)
     ERR(L, n->span, E_ARGUMENTS, name, "stages is from 1 to 64, unroll from 1 to 1024");
     r.ok = false;
   }
+  if (r.ok && call.given[5])
+    r.ok = call_bool(L, &call, 5, true, &r.hoist);
+  if (r.ok && call.given[6])
+    r.ok = call_bool(L, &call, 6, false, &r.flatten);
   return r;
 }
 
@@ -175,6 +179,10 @@ lower_for_range(Lower *L, const Node *n, Loop *l, const Range *r, Value *const *
     op_set_int(l->op, AT_STAGES, r->stages);
   if (r->unroll)
     op_set_int(l->op, AT_UNROLL, r->unroll);
+  if (!r->hoist)
+    op_set_int(l->op, AT_HOIST, 0);
+  if (r->flatten)
+    op_set_int(l->op, AT_FLATTEN, 1);
   l->outside = L->b;
   loop_enter(L, l, 0, 1);
   lower_loop_body(L, l->body, n->name, n->at, val_ir(l->op->regions[0]->args[0], n->at));
@@ -296,7 +304,7 @@ lower_for(Lower *L, Node *n)
       ERR(L, range->span, E_FOR);
     return;
   }
-  Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll?");
+  Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll? hoist? flatten?");
   if (r.ok && is_static)
     lower_for_static(L, n, &r);
   if (!r.ok || is_static)
@@ -311,8 +319,8 @@ lower_for(Lower *L, Node *n)
   Loop l = loop_new(L, n);
   if (!l.may_leave)
     lower_for_range(L, n, &l, &r, b);
-  else if (r.stages > 1 || r.unroll > 1)
-    ERR(L, range->span, E_ARGUMENTS, name, "a loop with `break` or `return` in it has neither stages nor unroll");
+  else if (r.stages > 1 || r.unroll > 1 || r.flatten)
+    ERR(L, range->span, E_ARGUMENTS, name, "a loop with `break` or `return` in it has no stages, is not unrolled and not flattened");
   else
     lower_for_leaving(L, n, &l, b);
 }

@@ -6,7 +6,7 @@
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
  * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_if.c,
- * lower_loop.c, lower_expr.c, lower_choose.c,
+ * lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c,
  * lower_call.c, lower_struct.c (structs, and variables of many parts), lower_buffer.c (life of shared buffers),
  * layouts.c (layouts as values), builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting),
  * consteval.c (constants).
@@ -158,6 +158,7 @@ void lower_unknown_name(Lower *L, const Node *n);
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);
+Val lower_index(Lower *L, const Node *n);                            /* lower_index.c */
 const Type *lower_type(Lower *L, const Node *n);                     /* NULL after reporting */
 bool lower_const_int(Lower *L, const Node *n, const char *what, i64 *out);
 Val lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b);
@@ -210,7 +211,11 @@ void buffers_close(Lower *L, u32 mark, const Val *result);           /* it ends:
 void buffers_check(Lower *L, Func *f);                               /* at the end of a kernel: waits and copies */
 Val buffer_permuted(Lower *L, Call *c, const int *perm);             /* perm NULL: argument 1 */
 Val buffer_reshaped(Lower *L, Call *c);
-Val lower_index_buffer(Lower *L, const Node *n, Val x);              /* s[i] */
+Val lower_index_buffer(Lower *L, const Node *n, Val x);              /* s[i], s[a:b, :] */
+/* Why a part of a buffer of these extents cannot begin there, or NULL. */
+const char *part_error(Lower *L, const Type *t, const i64 *start, const u32 *shape);
+/* a:b of a dimension of extent n; false after reporting. */
+bool index_range(Lower *L, const Node *item, u32 n, i64 *from, u32 *extent);
 
 /* ---- layouts.c ---- */
 const char *layout_spec_text(const LayoutSpec *s);                   /* as the language spells it; equal texts are equal pointers */
@@ -290,6 +295,9 @@ const Builtin *builtin_find(const char *name);
 const char *const *builtin_names(Arena *a, u32 *n);
 Val builtin_elementwise(Lower *L, Call *c);                          /* any SURFACE op */
 Val tile_part(Lower *L, Call *c);                                    /* view() of a tile */
+/* The part of a tile that begins at start. */
+Value *tile_slice(Lower *L, Value *x, const i64 *start, const u32 *shape);
+Value *tile_pick(Lower *L, Value *x, int axis, Value *which);
 
 /* Argument i as ... ; false or NULL after reporting (poison stays silent). */
 bool call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out);
@@ -307,4 +315,5 @@ Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-ti
 Value *call_pointer(Lower *L, Call *c, u32 i);
 Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */
 bool shape_check(Lower *L, Span at, u32 rank, const u32 *shape);
+const Type *tile_type_of(Lower *L, const Node *n, const Type *elem);
 #endif

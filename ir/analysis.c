@@ -451,6 +451,8 @@ rule_hint(const Op *op, AxisInfo r)
   u64 run = type_is_tile(t) ? promised(op, AT_CONTIGUOUS) : 1;
   if (type_is_float(t) || type_is_bool(t))
     return r;
+  if (type_is_tile(t))
+    r.constancy[last] = max_u32(r.constancy[last], pow2_part(promised(op, AT_CONSTANT)));
   if (run <= 1) {
     for (u32 d = 0; d <= last; d++)
       r.divisibility[d] = max_u32(r.divisibility[d], div);

@@ -239,10 +239,10 @@ interp_hint(Interp *in, const Op *op)
   if (interp_copy(in, op) == FLOW_FAULT)
     return FLOW_FAULT;
   const u64 *x = interp_get(in, r);
-  i64 divisible = op_int(op, AT_DIVISIBLE, 1), run = op_int(op, AT_CONTIGUOUS, 1);
+  i64 divisible = op_int(op, AT_DIVISIBLE, 1), run = op_int(op, AT_CONTIGUOUS, 1), equal = op_int(op, AT_CONSTANT, 1);
   u64 step = type_is_ptr(t) ? dtype_bytes(t->dt) : 1;
   u32 n = type_numel(t), last = type_is_tile(t) ? t->shape[t->rank - 1] : 1;
-  if (type_is_float(t) || divisible < 1 || run < 1)
+  if (type_is_float(t) || divisible < 1 || run < 1 || equal < 1)
     return FLOW_NEXT;
   for (u32 i = 0; i < n; i++) {
     bool first = (i % last) % (u64)run == 0;
@@ -252,6 +252,9 @@ interp_hint(Interp *in, const Op *op)
     if (!first && x[i] != scalar_wrap(type_arith(t), x[i - 1] + step))
       return interp_fault(in, op, "false promise: the value%s does not continue its run of %lld",
                           interp_where(t, i, where), (long long)run);
+    if ((i % last) % (u64)equal && x[i] != x[i - 1])
+      return interp_fault(in, op, "false promise: the value%s differs in its run of %lld equal ones",
+                          interp_where(t, i, where), (long long)equal);
   }
   return FLOW_NEXT;
 }

@@ -151,6 +151,7 @@ struct Func {
   Span span;
   Block *body;          /* arguments are the parameters */
   u32 warps;            /* warps per program */
+  u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   u32 *param_divisible; /* per parameter: value (address for pointers) is a multiple of this; 1: nothing known */
   u32 shared_bytes;     /* set by alloc_shared */

@@ -1,7 +1,8 @@
 /* parse.c - reads .tir text. Print's inverse: print.c writes it, this reads it back to the same bytes.
  *
  *   module  = "module" phase { alias | kernel }            alias  = "#"x "=" layout text (layout_parse)
- *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["min_blocks" "=" n] [loc] "{" {op} "}"
+ *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["min_blocks" "=" n]
+ *             ["max_registers" "=" n] [loc] "{" {op} "}"
  *   op      = [values "="] name [operands] {attr "=" value} [":" types] [loc] [regions]
  *   regions = "{" [header] {op} "}" {[word] "{" [header] {op} "}"}      header = "^" "(" params ")" ":"
  *   loc     = "@" "file" ":" line ":" column
@@ -800,8 +801,8 @@ parse_block(Parser *p, Block *b)
 static bool
 parse_kernel_head(Parser *p)
 {
-  u32 *const numbers[] = {&p->func->warps, &p->func->shared_bytes, &p->func->min_blocks};
-  static const char *const names[] = {"warps", "shared", "min_blocks"};
+  u32 *const numbers[] = {&p->func->warps, &p->func->shared_bytes, &p->func->min_blocks, &p->func->max_registers};
+  static const char *const names[] = {"warps", "shared", "min_blocks", "max_registers"};
   bool has_loc;
   Span loc;
   if (!expect(p, '(') || !parse_args(p, p->func->body, true))

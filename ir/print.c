@@ -285,6 +285,8 @@ print_func(Printer *p, const Func *f)
   buf_printf(p->out, ") warps = %u shared = %u", f->warps, f->shared_bytes);
   if (f->min_blocks)
     buf_printf(p->out, " min_blocks = %u", f->min_blocks);
+  if (f->max_registers)
+    buf_printf(p->out, " max_registers = %u", f->max_registers);
   print_loc(p, f->span);
   buf_puts(p->out, " {\n");
   print_block(p, f->body, 1);

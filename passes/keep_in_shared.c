@@ -11,7 +11,7 @@
  * is what the distance from PLENTY to 255 is for. */
 #include "buffers.h"
 
-enum { PLENTY = 192 };       /* registers of 32 bits that may be held */
+enum { PLENTY = 192 };       /* registers of 32 bits that may be held, of 255 */
 
 typedef struct Keep {
   Ctx *c;

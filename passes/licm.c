@@ -2,7 +2,7 @@
  * Needs any phase; keeps it. Inner loops first, so that an op leaves as many loops as it can in one run.
  *
  * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold
- * inside the loop only), no integer division unless its divisor is a constant other than zero. */
+ * inside the loop only), no integer division unless its divisor is a constant other than zero. Loops with hoist = 0 keep all. */
 #include "internal.h"
 
 static bool
@@ -62,7 +62,7 @@ licm_block(Block *b)
   for (Op *op = b->first; op; op = op->next) {
     for (u32 r = 0; r < op->nregions; r++)
       licm_block(op->regions[r]);
-    for (u32 r = 0; op_is_loop(op) && r < op->nregions; r++)
+    for (u32 r = 0; op_is_loop(op) && op_int(op, AT_HOIST, 1) && r < op->nregions; r++)
       hoist_from(op->regions[r], op);
   }
 }

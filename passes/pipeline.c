@@ -3,7 +3,7 @@
 
 const char *const passes_pipeline[] = {
   /* clean: the frontend writes plainly; everything later sees less */
-  "canon", "cse", "licm", "dce",
+  "canon", "cse", "licm", "flatten_loops", "dce",
   /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
   "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
   /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes;

@@ -34,6 +34,7 @@
 #include "pipeline.h"
 
 enum { MAX_LOADS = 16, DEPTH_MAX = 10000 };
+typedef VEC(Value *) ValueVec;
 
 typedef struct Piece {
   Op *load;
@@ -90,6 +91,35 @@ slice_carried(Pipe *p, u32 k, const char **why)
   return slice_value(p, op_operand(block_terminator(p->body), k), why);
 }
 
+/* Pure arithmetic, or an `if` of it. */
+static bool
+is_pure(const Op *op)
+{
+  if (op->code != OP_IF)
+    return op_has(op, T_PURE) && !op->nregions && op->code != OP_DOT;
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      if (x->code != OP_YIELD && !is_pure(x))
+        return false;
+  return true;
+}
+
+/* What op and the ops in it take from outside of `all`. */
+static bool
+slice_operands(Pipe *p, const Op *op, const Op *all, const char **why)
+{
+  for (u32 i = 0; i < op->noperands; i++) {
+    Value *v = op_operand(op, i);
+    if (v && !(v->def && op_inside(v->def, all)) && !slice_value(p, v, why))
+      return false;
+  }
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      if (!slice_operands(p, x, all, why))
+        return false;
+  return true;
+}
+
 /* Everything that v is computed from inside the loop joins stage 0. */
 static bool
 slice_value(Pipe *p, Value *v, const char **why)
@@ -103,7 +133,7 @@ slice_value(Pipe *p, Value *v, const char **why)
   Op *op = v->def;
   if (!op_inside(op, p->loop) || p->in_slice[v->id])
     return true;
-  if (op->block != p->body || !op_has(op, T_PURE) || op->nregions || op->code == OP_DOT) {
+  if (op->block != p->body || !is_pure(op)) {
     *why = op->code == OP_LOAD ? "its address depends on a value loaded in the loop"
                                : "its address depends on the loop's own work";
     return false;
@@ -112,11 +142,10 @@ slice_value(Pipe *p, Value *v, const char **why)
     *why = "its address takes too long a computation";
     return false;
   }
-  p->in_slice[v->id] = true;
+  for (u32 i = 0; i < op->nresults; i++)
+    p->in_slice[op->results[i]->id] = true;
   p->depth++;
-  bool fits = true;
-  for (u32 i = 0; fits && i < op->noperands; i++)
-    fits = slice_value(p, op_operand(op, i), why);
+  bool fits = slice_operands(p, op, op, why);
   p->depth--;
   return fits;
 }
@@ -150,9 +179,19 @@ choose_shared(Pipe *p, const Piece *x, u32 vec)
 /* An index that is looked up has to be in registers before what it points to is asked for: mark all that addresses and masks
  * of the body's loads are computed from. */
 static void
+push_operands(Pipe *p, ValueVec *work, const Op *op)
+{
+  for (u32 i = 0; i < op->noperands; i++)
+    vec_push(p->c->scratch, work, op_operand(op, i));
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      push_operands(p, work, x);
+}
+
+static void
 mark_feeding(Pipe *p)
 {
-  VEC(Value *) work = {0};
+  ValueVec work = {0};
   p->feeds = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
   for (Op *op = p->body->first; op; op = op->next)
     for (u32 i = 0; op->code == OP_LOAD && i < 2; i++)
@@ -162,8 +201,7 @@ mark_feeding(Pipe *p)
     if (!v || !v->def || v->def->block != p->body || p->feeds[v->id])
       continue;
     p->feeds[v->id] = true;
-    for (u32 i = 0; i < v->def->noperands; i++)
-      vec_push(p->c->scratch, &work, op_operand(v->def, i));
+    push_operands(p, &work, v->def);
   }
 }
 
@@ -219,7 +257,7 @@ find_pieces(Pipe *p)
     p->rest[p->nrest++] = op;
   }
   for (Op *op = p->body->first; op; op = op->next)
-    if (op->nresults && p->in_slice[op_result(op)->id])
+    if (op->nresults && p->in_slice[op_result(op)->id])   /* all results of an op or none */
       vec_push(p->c->scratch, &p->slice, op);
 }
 

@@ -57,7 +57,21 @@ operand_fits(Loop *l, u32 which)
   return l->row[which]->def && !op_inside(l->row[which]->def, l->op);
 }
 
-/* Everything else in the body is harmless to move the wait across: only the copies at its top, and pure ops. */
+/* An `if` behind the dot that has nothing to do with shared buffers and their copies: the end of a flattened loop's tile. */
+static bool
+is_apart(const Op *op)
+{
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next) {
+      bool shared = x->code >= OP_SHARED_ALLOC && x->code <= OP_ASYNC_WAIT;
+      if (shared || x->code == OP_DOT || x->code == OP_BARRIER || !is_apart(x))
+        return false;
+    }
+  return true;
+}
+
+/* Everything else in the body is harmless to move the wait across: only the copies at its top, pure ops, and what comes
+ * behind the dot and touches no buffer. */
 static bool
 body_fits(Loop *l)
 {
@@ -68,7 +82,8 @@ body_fits(Loop *l)
       continue;
     }
     bool top = copies && (op->code == OP_IF || op->code == OP_ASYNC_COMMIT);
-    if (!top && !op_has(op, T_PURE) && !op_has(op, T_TERM))
+    bool end = !copies && op->code == OP_IF && is_apart(op);
+    if (!top && !end && !op_has(op, T_PURE) && !op_has(op, T_TERM))
       return false;
   }
   return true;

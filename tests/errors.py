@@ -1,11 +1,11 @@
-"""errors.py TILEC FILE [options]: each `// error: text` (or warning:, remark:) mark in FILE must be reported on its own
+"""errors.py TILEC FILE [options]: each `// error: text` (or warning:, remark:, note:) mark in FILE must be reported on its own
 line with that text, and no error may be reported without a mark. Lines without marks must be silent."""
 import json, re, subprocess, sys
 
 tilec, path, options = sys.argv[1], sys.argv[2], sys.argv[3:]
 marks = []
 for number, line in enumerate(open(path, encoding="utf-8", errors="replace"), 1):
-    for kind, text in re.findall(r"//\s*(error|warning|remark):\s*(.*?)\s*(?=//\s*(?:error|warning|remark):|$)", line):
+    for kind, text in re.findall(r"//\s*(error|warning|remark|note):\s*(.*?)\s*(?=//\s*(?:error|warning|remark|note):|$)", line):
         marks.append((number, kind, text))
 run = subprocess.run([tilec, path, "--diagnostics-format=json", "-o", "/dev/null", *options], capture_output=True, text=True)
 got = [json.loads(l) for l in run.stderr.splitlines() if l.startswith("{")]

@@ -271,7 +271,8 @@ class Program:
 
 
 def _defines(defines):
-    return (_Define * max(len(defines), 1))(*[_Define(k.encode(), str(v).encode()) for k, v in defines.items()])
+    text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
+    return (_Define * max(len(defines), 1))(*[_Define(k.encode(), v.encode()) for k, v in text.items()])
 
 
 def _value(text):

@@ -235,6 +235,151 @@ def shape_functions(dev, rng, m, n, axis, warps, dtype):
     return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
 
 
+INDICES = """
+kernel f(x: *T, row: *T, column: *T, one: *T, part: *T, odd: *T, moved: *T, truths: *i32, n: i32, const M = 4, const N = 8, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  store(row + arange(0, N), a[M - 1, :]);
+  store(column + arange(0, M), a[:, n]);
+  store(one, a[n % M, n]);
+  store(part + arange(0, M)[:, None] * (N / 2) + arange(0, N / 2)[None, :], a[:, N / 2:N / 2 * 2]);
+  store(odd + arange(0, M - 1)[:, None] * (N - 1) + arange(0, N - 1)[None, :], a[1:, :N - 1]);
+  store(moved, load((x + arange(0, N))[n]));
+  store(truths + arange(0, N), i32((a > cast(0, T))[n % M, None, :][0, :]));
+  let s = shared(T, [16, 16]);
+  shared_store(s, cast(arange(0, 16)[:, None] * 2 + arange(0, 16)[None, :], T));
+  store(moved + 1 + arange(0, 8)[:, None] * 16 + arange(0, 16)[None, :], shared_load(s[8:, :]));
+}"""
+
+
+def indices(dev, rng, m, n, at, warps, dtype):
+    """Elements and parts of tiles by constant and run-time indices."""
+    dt = dict(f32=np.float32, i8=np.int8, i64=np.int64, f16=np.float16)[dtype]
+    x = rng.integers(-100, 100, (m, n)).astype(dt)
+    want = [x[m - 1], x[:, at], x[at % m, at:at + 1], x[:, n // 2:n // 2 * 2], x[1:, :n - 1],
+            np.concatenate([x[0, at:at + 1], (np.arange(8, 16)[:, None] * 2 + np.arange(16)).astype(dt).ravel()]),
+            (x[at % m] > 0).astype(np.int32)]
+    out = [poisoned(dev, w.shape, "i32" if k == 6 else dtype) for k, w in enumerate(want)]
+    call = launch(source(dev, INDICES, M=m, N=n, T=dtype, warps=warps), 1, dev.array(x), *out, at)
+    names = ("row", "column", "one", "part", "odd", "pointer", "truth")
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(names, out, want)])
+
+
+FLATTENED = """
+kernel product(a: *f16, b: *f16, c: *f16, M: i32, N: i32, K: i32, const FLAT = true, const BM = 32, const BN = 32, const BK = 16) warps(2) {
+  let rows = cdiv(M, BM);
+  let cols = cdiv(N, BN);
+  let kk = arange(0, BK);
+  for tile in range(program_id(0), rows * cols, num_programs(0), flatten=FLAT) {
+    let (pm, pn) = grouped(tile, rows, cols, GROUP=4);
+    let m = pm * BM + arange(0, BM);
+    let n = pn * BN + arange(0, BN);
+    let ap = a + (m % M)[:, None] * K;
+    let bp = b + (n % N)[None, :];
+    var acc = zeros([BM, BN], f32);
+    for step in range(0, cdiv(K, BK), stages=3) {
+      let k = step * BK + kk;
+      acc = dot(load(ap + k[None, :], mask=(k < K)[None, :]), load(bp + k[:, None] * N, mask=(k < K)[:, None]), acc);
+    }
+    store(c + m[:, None] * N + n[None, :], f16(acc), mask=(m < M)[:, None] & (n < N)[None, :]);
+  }
+}
+kernel chain(order: *i32, x: *f32, y: *f32, last: *f32, n: i32, m: i32, const FLAT = true) warps(1) {
+  let i = arange(0, 64);
+  var before = zeros(64, f32);
+  var count = 0;
+  for t in range(0, n, flatten=FLAT) {
+    let row = load(order + t);                  // looked up, once a turn
+    let old = atomic_add(order + n, row);
+    var p = x + row * m * 64;
+    var total = before * 0.5;
+    for k in range(m) {
+      total += load(p + i) * f32(k + 1 + old);
+      p += 64;
+    }
+    store(y + t * 64 + i, total);
+    before = total;
+    count += 1;
+  }
+  store(last + i, before + f32(count));
+}"""
+
+
+def flattened_product(dev, rng, m, n, k, programs):
+    a, b = (rng.integers(-3, 4, s).astype(np.float16) for s in ((m, max(k, 1)), (max(k, 1), n)))
+    checks = []
+    for flat in (True, False):
+        c = poisoned(dev, (m, n), "f16")
+        call = launch(source(dev, FLATTENED, "product", FLAT=flat), programs, dev.array(a), dev.array(b), c, m, n, k)
+        checks.append((f"flat={flat}", c.numpy(), a[:, :k].astype(np.float32) @ b[:k].astype(np.float32), 0))
+    return Run(call, checks)
+
+
+def flattened_chain(dev, rng, n, m):
+    """What goes from turn to turn, and what happens once a turn."""
+    rows = rng.integers(0, 4, n + 1).astype(np.int32)
+    rows[n] = 0
+    x = rng.integers(-4, 5, (4, max(m, 1), 64)).astype(np.float32)
+    y, last = poisoned(dev, (n + 1, 64), "f32"), poisoned(dev, 64, "f32")
+    call = launch(source(dev, FLATTENED, "chain"), 1, dev.array(rows), dev.array(x), y, last, n, m)
+    want, before, seen = [], np.zeros(64, np.float32), 0
+    for r in rows[:n]:
+        before = before * np.float32(0.5) + sum(x[r, k] * np.float32(k + 1 + seen) for k in range(m))
+        seen += r
+        want.append(before)
+    return Run(call, [("turns", y.numpy()[:n], np.array(want, np.float32).reshape(n, 64), 1e-6), ("last", last.numpy(), before + n, 1e-6)])
+
+
+FOLDS = """
+kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i32, const M = 4, const N = 8, const AXIS = 0, type T = f32) {
+  let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
+  let a = load(x + i);
+  let o = arange(0, AXIS == 0 ? N : M);
+  let (v, k) = max_at(a, AXIS);
+  store(best + o, v);
+  store(at + o, k);
+  let (w, l) = min_at(a, AXIS);
+  store(low + o, w);
+  store(low_at + o, l);
+  store(bits + o, xor_sum(i32(a), AXIS));
+  store(flags + o, i32(any(a > cast(90, T), AXIS)) * 2 + i32(all(a > cast(-90, T), AXIS)));
+  static_assert(numel(a) == M * N && extent(ravel(zeros_like(a)), 0) == M * N);
+}"""
+
+
+def folds(dev, rng, m, n, axis, warps, dtype):
+    """Folds with places, of truth values and of bits."""
+    dt = dict(f32=np.float32, i32=np.int32, i8=np.int8)[dtype]
+    x = rng.integers(-100, 100, (m, n)).astype(dt)
+    size = n if axis == 0 else m
+    out = [poisoned(dev, size, t) for t in (dtype, "i32", dtype, "i32", "i32", "i32")]
+    call = launch(source(dev, FOLDS, M=m, N=n, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), *out)
+    want = [x.max(axis), x.argmax(axis), x.min(axis), x.argmin(axis), np.bitwise_xor.reduce(x.astype(np.int32), axis),
+            (x > 90).any(axis) * 2 + (x > -90).all(axis)]
+    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("max", "at", "min", "min_at", "xor", "flags"), out, want)])
+
+
+BLOCKS = """
+kernel copy(x: *T, y: *T, sums: *f32, m: i32, n: i32, const BM = 16, const BN = 32, type T = f16) {
+  let from = Array(x, (m, n), (n, 1), [BM, BN], -1);
+  let to = Array(y, (n, m), (m, 1), [BN, BM]);
+  let at = (program_id(0) * BM - 3, program_id(1) * BN - 5);
+  let block = load_block(from, at);
+  store_block(to, (at[1], at[0]), trans(block));
+  add_block(Array(sums, [4], [1], [4]), [0], f32(sum(where(block == cast(-1, T), 1, 0))) + zeros(4, f32));
+}"""
+
+
+def array_blocks(dev, rng, m, n, dtype):
+    """Blocks that begin outside of the array and end outside of it."""
+    x = rng.integers(0, 100, (m, n)).astype(dict(f16=np.float16, f32=np.float32)[dtype])
+    y, sums = poisoned(dev, (n, m), dtype), dev.array(np.zeros(4, np.float32))
+    grid = ((m + 3 + 15) // 16, (n + 5 + 31) // 32)
+    call = launch(source(dev, BLOCKS, T=dtype), grid, dev.array(x), y, sums, m, n)
+    outside = grid[0] * 16 * grid[1] * 32 - m * n
+    return Run(call, [("transposed", y.numpy(), x.T, 0), ("outside", sums.numpy(), np.full(4, outside, np.float32), 0)])
+
+
 SORTS = """
 kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
@@ -436,6 +581,14 @@ CASES = [
          grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",))),
     both("shape_functions", shape_functions, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
          grid(m=(5, 8), n=(12, 64), axis=(0, 1), warps=(2,), dtype=("i8", "i64"))),
+    both("indices", indices, grid(m=(2, 16), n=(8, 64), at=(0, 5), warps=(1, 4), dtype=("f32",)) +
+         grid(m=(3, 12), n=(7, 20), at=(6,), warps=(1, 8), dtype=("i8", "f16", "i64"))),
+    both("flattened_product", flattened_product, [dict(m=m, n=n, k=k, programs=g) for m, n, k, g in
+         [(64, 64, 48, 1), (100, 72, 32, 3), (32, 32, 16, 4), (70, 40, 0, 2), (64, 96, 24, 1), (64, 64, 8, 9)]]),
+    both("flattened_chain", flattened_chain, grid(n=(0, 1, 5), m=(0, 1, 4))),
+    both("folds", folds, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
+         grid(m=(5,), n=(12,), axis=(0, 1), warps=(2,), dtype=("i32", "i8"))),
+    both("array_blocks", array_blocks, [dict(m=40, n=70, dtype="f16"), dict(m=16, n=32, dtype="f32")]),
     both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),

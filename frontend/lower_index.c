@@ -1,0 +1,133 @@
+/* lower_index.c - x[...]: parts of tiles and tuples, new dimensions, types of tiles.
+ *
+ * Of a tile, each item of an index is for one dimension, in order: `:` keeps it, `a:b` keeps elements a to b - 1, a number
+ * keeps that element and drops the dimension. `None` makes a new one. */
+#include "sema.h"
+
+typedef struct Index {
+  u32 dims;                   /* of the tile, that items speak of */
+  i64 start[MAX_RANK];
+  u32 shape[MAX_RANK];
+  Value *at[MAX_RANK];        /* the element, where the dimension is dropped */
+  u32 nitems;
+  bool fresh[MAX_RANK];       /* in the result: a new dimension */
+} Index;
+
+static Val
+index_list(Lower *L, const Node *n, Val list)
+{
+  i64 i;
+  if (n->nkids != 2) {
+    ERR(L, n->span, E_INDEX, "a tuple or list takes one index");
+    return val_poison(n->span);
+  }
+  if (!lower_const_int(L, kid(n, 1), "the index of a tuple or list", &i))
+    return val_poison(n->span);
+  if (i >= 0 && i < (i64)list.list.n)
+    return list.list.v[i];
+  ERR(L, n->span, E_INDEX, arena_printf(L->a, "index %lld of %u elements", (long long)i, list.list.n));
+  return val_poison(n->span);
+}
+
+static bool
+bad_index(Lower *L, const Node *n, const char *why)
+{
+  ERR(L, n->span, E_INDEX, why);
+  return false;
+}
+
+bool
+index_range(Lower *L, const Node *item, u32 n, i64 *from, u32 *extent)
+{
+  i64 to = n;
+  *from = 0;
+  if ((kid(item, 0) && !lower_const_int(L, kid(item, 0), "where a part starts", from)) ||
+      (kid(item, 1) && !lower_const_int(L, kid(item, 1), "where a part ends", &to)))
+    return false;
+  if (*from < 0 || to > n || *from >= to)
+    return bad_index(L, item, arena_printf(L->a, "%lld:%lld of a dimension of extent %u", (long long)*from, (long long)to, n));
+  *extent = (u32)(to - *from);
+  return true;
+}
+
+/* The element at a number, which may be a run-time value. */
+static bool
+item_element(Lower *L, const Node *item, u32 n, Value **at)
+{
+  Val i = lower_expr(L, item);
+  if (!val_need_data(L, i, "an index"))
+    return false;
+  int num = val_is_ptr(i) || val_is_tile(i) ? -1 : val_num(i);
+  if (num < 0 || num == DT_I1 || (num != NUM_INT && (num >= NUM_INT || !dtype_is_int((DType)num))))
+    return bad_index(L, item, arena_printf(L->a, "an element is found by an integer, this is %s; by a tile of them with gather",
+                                           val_str(L, i)));
+  if (i.kind == V_CONST && (i.k.i < 0 || i.k.i >= n))
+    return bad_index(L, item, arena_printf(L->a, "element %lld of a dimension of extent %u", (long long)i.k.i, n));
+  L->b.span = item->span;
+  *at = i.kind == V_CONST ? val_as(L, i, DT_I32, NULL) : value_cast(L, i.ir, DT_I32);
+  return *at != NULL;
+}
+
+static bool
+read_items(Lower *L, const Node *n, const Type *t, Index *x)
+{
+  for (u32 i = 1; i < n->nkids; i++) {
+    const Node *item = kid(n, i);
+    bool fresh = item->kind == N_NEWAXIS;
+    u32 d = x->dims;
+    x->dims += !fresh;
+    if (!fresh && d >= t->rank)
+      continue;
+    if (item->kind == N_ALL ? !index_range(L, item, t->shape[d], &x->start[d], &x->shape[d])
+        : !fresh && (x->start[d] = 0, x->shape[d] = t->shape[d], !item_element(L, item, t->shape[d], &x->at[d])))
+      return false;
+    if (fresh || !x->at[d]) {
+      if (x->nitems == MAX_RANK)
+        return bad_index(L, n, arena_printf(L->a, "a tile has from 1 to %d dimensions", MAX_RANK));
+      x->fresh[x->nitems++] = fresh;
+    }
+  }
+  if (x->dims == t->rank)
+    return true;
+  return bad_index(L, n, arena_printf(L->a, "%s has %u dimension%s, the index has %u", type_str(L->c, t), t->rank,
+                                      t->rank == 1 ? "" : "s", x->dims));
+}
+
+static Val
+index_tile(Lower *L, const Node *n, Val v)
+{
+  Index x = {0};
+  if (!val_is_tile(v)) {
+    Diag *d = ERR(L, n->span, E_INDEX, arena_printf(L->a, "%s is no tile", val_str(L, v)));
+    if (val_is_ptr(v))
+      diag_note(L->c, d, n->span, "memory is read with load(p + i)");
+    return val_poison(n->span);
+  }
+  if (!read_items(L, n, v.ir->type, &x))
+    return val_poison(n->span);
+  L->b.span = n->span;
+  Value *r = tile_slice(L, v.ir, x.start, x.shape);
+  for (int d = (int)x.dims - 1; d >= 0; d--)
+    if (x.at[d])
+      r = tile_pick(L, r, d, x.at[d]);
+  for (u32 i = 0; i < x.nitems; i++)
+    if (x.fresh[i])
+      r = type_is_tile(r->type) ? ir_expand_dims(&L->b, r, (int)i)
+        : ir_splat(&L->b, r, type_tile(L->c, r->type, 1, (u32[]){1}, NULL));
+  return val_ir(r, n->span);
+}
+
+Val
+lower_index(Lower *L, const Node *n)
+{
+  Val x = lower_expr(L, kid(n, 0));
+  if (x.kind == V_TUPLE || x.kind == V_LIST)
+    return index_list(L, n, x);
+  if (x.kind == V_TYPE) {
+    const Type *t = tile_type_of(L, n, x.type);
+    return t ? val_type(t, n->span) : val_poison(n->span);
+  }
+  if (x.kind == V_BUFFER)
+    return lower_index_buffer(L, n, x);
+  return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
+}
