@@ -120,6 +120,18 @@ def column_sums(dev, x, out, dtype, parts, rows, n, COLS=32, **defines):
     return kernel(dev, "column_sums.tile", "column_sums", T=dtype, COLS=COLS, **defines).bind((tilec.cdiv(n, COLS), parts), x, out, rows, n)
 
 
+def column_sums_alone(dev, rng, parts, rows, n, dtype="f32", **more):
+    x, out = rng.standard_normal((parts, rows, n), np.float32), poisoned(dev, (parts, n), dtype)
+    call = column_sums(dev, dev.array(x), out, dtype, parts, rows, n, **more)
+    if dev.is_sim:
+        dev.stats(reset=True)
+    call()
+    checks = [("out", WIDE[dtype](out.numpy()), x.astype(np.float64).sum(1), ROUNDING[dtype])]
+    if dev.is_sim:
+        checks.append(("bank conflicts", np.array([dev.stats()["shared_bank_conflicts"]]), np.zeros(1), 0))
+    return Run(call, checks, bytes=x.nbytes)
+
+
 def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, dtype="f16", programs=None, warps=4, **more):
     """dx, dweight and, of layer norm, dbias; in two kernels."""
     layer = norm == "layer_norm"
@@ -330,6 +342,8 @@ CASES = [
          [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(100, 781, 1024), dtype=("f16", "bf16", "f32"), ROWS=(1, 4)) + grid(rows=(1000,), n=(4096,), STAGES=(2, 3), warps=(8,))),
     Case("layer_norm_backward_long", lambda dev, rng, **s: norm_backward(dev, rng, long=True, **s),
          grid(rows=(7,), n=(1000, 1024), dtype=("f16", "bf16", "f32"), programs=(2,), BUFFERS=(2, 3)), grid(rows=(1000,), n=(8192, 16384), dtype=("f16", "bf16"), warps=(16,)) + [dict(rows=1000, n=2000, dtype="f32", BUFFERS=3)]),
+    Case("column_sums", column_sums_alone, grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 32, 64), warps=(2, 8)) + [dict(parts=1, rows=3, n=5, dtype="bf16")],
+         [dict(parts=2, rows=264, n=4096)] + grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 64), warps=(2, 8), dtype=("f32", "f16"))),
     Case("rms_norm", rms_norm, grid(rows=(5,), n=(100, 1024), dtype=("bf16", "f16", "f32"), add=(False, True)), [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(781, 8192), dtype=("bf16", "f16", "f32"), add=(False, True))),
     Case("rms_norm_backward", lambda dev, rng, **s: norm_backward(dev, rng, norm="rms_norm", **s),
          grid(rows=(37,), n=(100, 128), dtype=("f16", "bf16", "f32"), programs=(3,), ROWS=(1, 4)) + grid(rows=(9,), n=(512,), programs=(2,), STAGES=(2, 3)) +
