@@ -355,9 +355,9 @@ def dropout():
     for T, n in [(T, n) for T in ("bf16", "f16", "f32") for n in (2**24, 2**27)]:
         x = torch.randn(n, device=D).to({**TORCH, "f32": torch.float32}[T])
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
-        for name, peer in (("dropout", "dropout4"), ("dropout_each", "dropout")):
+        for name, ours_name, peer in (("dropout", "drop", "dropout4"), ("dropout_each", "drop_each", "dropout")):
             blocks = [(b, w) for b in (512, 1024, 2048, 4096, 8192) for w in (4, 8) if 4 <= b // (32 * w) <= 32]
-            ours = {k: (lambda k=k: kernel("dropout.tile", name, T=T, BLOCK=k[0], warps=k[1]).bind(tilec.cdiv(n, k[0]), x, o, n, 0.5, 123)) for k in blocks}
+            ours = {k: (lambda k=k: kernel("dropout.tile", ours_name, T=T, BLOCK=k[0], warps=k[1]).bind(tilec.cdiv(n, k[0]), x, o, n, 0.5, 123)) for k in blocks}
             theirs = {k: (lambda k=k: lambda: getattr(peers, peer)[(triton.cdiv(n, k[0]),)](p, x, n, 0.5, 123, k[0], num_warps=k[1])) for k in blocks}
             work = 2.0 * x.element_size() * n
             contest(name, f"{T} 2^{n.bit_length() - 1}", work, ours, theirs, lambda: F.dropout(x, 0.5), predicted=predicted(work))

@@ -234,7 +234,7 @@ def keep_rows(offsets, p, seed):
 def dropout(dev, rng, n, p=0.3, seed=42, each=False, dtype="f16", BLOCK=2048, warps=4):
     x, v = given(rng, n, dtype)
     y = poisoned(dev, n, dtype)
-    k = kernel(dev, "dropout.tile", "dropout_each" if each else "dropout", T=dtype, BLOCK=BLOCK, warps=warps)
+    k = kernel(dev, "dropout.tile", "drop_each" if each else "drop", T=dtype, BLOCK=BLOCK, warps=warps)
     call = launch(k, tilec.cdiv(n, BLOCK), dev.array(x, dtype), y, n, p, seed)
     keep = (keep_each if each else keep_rows)(np.arange(n), p, seed)
     got = WIDE[dtype](y.numpy())
