@@ -150,10 +150,12 @@ def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, dtype="f16",
     return Run(call, checks, bytes=3 * x.nbytes)
 
 
-def rms_norm(dev, rng, rows, n, dtype="bf16", add=False, warps=4):
+def rms_norm(dev, rng, rows, n, dtype="bf16", add=False, blocks=False, warps=4, **more):
     (x, v), (r, rv), (w, wv) = given(rng, (rows, n), dtype, 2), given(rng, (rows, n), dtype), given(rng, n, dtype)
     out, scale, residual = poisoned(dev, (rows, n), dtype), poisoned(dev, rows, "f32"), dev.array(r, dtype)
-    k = kernel(dev, "rms_norm.tile", "add_rms_norm" if add else "rms_norm", T=dtype, BLOCK=pow2_above(n), warps=warps)
+    if not blocks:
+        more["BLOCK"] = pow2_above(n)
+    k = kernel(dev, "rms_norm.tile", "add_rms_norm" if add else "rms_norm_blocks" if blocks else "rms_norm", T=dtype, warps=warps, **more)
     checks = []
     if add:
         call = k.bind(rows, dev.array(x, dtype), residual, dev.array(w, dtype), out, scale, n, n, 1e-6)   # once: it changes residual
@@ -332,24 +334,24 @@ CASES = [
          [dict(rows=300, n=781), dict(rows=1823, n=128), dict(rows=300, n=781, stages=3), dict(rows=1823, n=128, stages=2)],
          [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 4096, 16384))),
     Case("softmax_blocks", lambda dev, rng, **s: softmax(dev, rng, name="softmax_blocks", **s),
-         grid(rows=(3,), n=(1, 1000, 5000), LANES=(512,), DEEP=(2,), dtype=("f32", "bf16")), grid(rows=(500,), n=(1, 1000, 128256), dtype=("f32", "f16", "bf16"))),
+         grid(rows=(3,), n=(5000, 1, 1000), LANES=(512,), DEEP=(2,), dtype=("f32", "bf16")), grid(rows=(500,), n=(1, 1000, 128256), dtype=("f32", "f16", "bf16"))),
     Case("softmax_backward", softmax_backward, grid(rows=(7,), n=(781, 128), dtype=("f32", "f16", "bf16")), grid(rows=(1000,), n=(781, 4096), dtype=("f32", "f16", "bf16"))),
     Case("layer_norm", layer_norm, [dict(rows=512, n=1024), dict(rows=7, n=781), dict(rows=3, n=4096, warps=8)] + grid(rows=(3,), n=(100,), dtype=("bf16", "f32"), offset=(1.0, 100.0)),
          grid(rows=(8192,), n=(1024, 4096, 8192, 16384, 781), warps=(8, 4)) + grid(rows=(1000,), n=(100, 2048), dtype=("bf16", "f32"))),
     Case("layer_norm_blocks", lambda dev, rng, **s: layer_norm(dev, rng, name="layer_norm_blocks", **s),
-         grid(rows=(3,), n=(1, 1000, 3000), LANES=(256,), DEEP=(2,), dtype=("f16", "f32")) + [dict(rows=3, n=3000, dtype="f32", offset=100.0)], grid(rows=(500,), n=(1, 1000, 100000), dtype=("f16", "bf16", "f32"))),
+         grid(rows=(3,), n=(3000, 1, 1000), LANES=(256,), DEEP=(2,), dtype=("f16", "f32")) + [dict(rows=3, n=3000, dtype="f32", offset=100.0)], grid(rows=(500,), n=(1, 1000, 100000), dtype=("f16", "bf16", "f32"))),
     Case("layer_norm_backward", norm_backward, grid(rows=(37,), n=(100, 128), dtype=("f16", "bf16", "f32"), programs=(3,), ROWS=(1, 4)) + grid(rows=(9,), n=(512,), programs=(2,), STAGES=(2, 3)),
          [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(100, 781, 1024), dtype=("f16", "bf16", "f32"), ROWS=(1, 4)) + grid(rows=(1000,), n=(4096,), STAGES=(2, 3), warps=(8,))),
     Case("layer_norm_backward_long", lambda dev, rng, **s: norm_backward(dev, rng, long=True, **s),
          grid(rows=(7,), n=(1000, 1024), dtype=("f16", "bf16", "f32"), programs=(2,), BUFFERS=(2, 3)), grid(rows=(1000,), n=(8192, 16384), dtype=("f16", "bf16"), warps=(16,)) + [dict(rows=1000, n=2000, dtype="f32", BUFFERS=3)]),
     Case("column_sums", column_sums_alone, grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 32, 64), warps=(2, 8)) + [dict(parts=1, rows=3, n=5, dtype="bf16")],
          [dict(parts=2, rows=264, n=4096)] + grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 64), warps=(2, 8), dtype=("f32", "f16"))),
-    Case("rms_norm", rms_norm, grid(rows=(5,), n=(100, 1024), dtype=("bf16", "f16", "f32"), add=(False, True)), [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(781, 8192), dtype=("bf16", "f16", "f32"), add=(False, True))),
+    Case("rms_norm", rms_norm, grid(rows=(5,), n=(100, 1024), dtype=("bf16", "f16", "f32"), add=(False, True)) + grid(rows=(3,), n=(1, 3000), LANES=(256,), DEEP=(2,), dtype=("bf16", "f32"), blocks=(True,)), [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(781, 8192), dtype=("bf16", "f16", "f32"), add=(False, True)) + [dict(rows=500, n=100000, blocks=True)]),
     Case("rms_norm_backward", lambda dev, rng, **s: norm_backward(dev, rng, norm="rms_norm", **s),
          grid(rows=(37,), n=(100, 128), dtype=("f16", "bf16", "f32"), programs=(3,), ROWS=(1, 4)) + grid(rows=(9,), n=(512,), programs=(2,), STAGES=(2, 3)) +
          grid(rows=(7,), n=(1000,), dtype=("bf16", "f32"), programs=(2,), BUFFERS=(2, 3), long=(True,)),
          [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(100, 781, 1024), dtype=("f16", "bf16", "f32"), ROWS=(1, 4)) + grid(rows=(1000,), n=(8192, 16384), dtype=("f16", "bf16"), warps=(16,), long=(True,))),
-    Case("cross_entropy", cross_entropy, grid(rows=(9,), n=(10, 1000, 5000), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1), LANES=(512,), DEEP=(2,)) + [dict(rows=9, n=100, ignore=3), dict(rows=9, n=1001, fused=True)] +
+    Case("cross_entropy", cross_entropy, grid(rows=(9,), n=(1000, 10, 5000), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1), LANES=(512,), DEEP=(2,)) + [dict(rows=9, n=100, ignore=3), dict(rows=9, n=1001, fused=True)] +
          grid(rows=(9,), n=(512,), smoothing=(0.0, 0.2), fused=(True,), dtype=("bf16", "f32")),
          [dict(rows=8192, n=16384, warps=8)] + grid(rows=(1000,), n=(1000, 128256), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1)) + grid(rows=(1000,), n=(1001, 16384), dtype=("bf16", "f16"), smoothing=(0.0, 0.1), fused=(True,), warps=(16,))),
     Case("rotary", rotary, grid(tokens=(5,), heads=(3, 16), d=(64, 96), interleaved=(False, True), dtype=("bf16", "f16", "f32"), positions=(3,)),
