@@ -149,7 +149,7 @@ def welford_blocks(dev, rng, n, offset, lanes):
     call = launch(source(dev, text, "f", LANES=lanes), 1, dev.array(x), out, n)
     x = x.astype(np.float64)
     got = out.numpy()
-    return Run(call, [("count", got[:1], np.array([n], np.float32), 0), ("mean", got[1:2], np.array([x.mean()]), 1e-6), ("var", got[2:], np.array([x.var()]), 1e-6 * max(1, offset / 10))])
+    return Run(call, [("count", got[:1], np.array([n], np.float32), 0), ("mean", 1 + got[1:2], np.array([1 + x.mean()]), 1e-6), ("var", got[2:], np.array([x.var()]), 1e-6 * max(1, offset / 10))])
 
 
 def losses(dev, rng, rows, cols, smoothing, dtype):
