@@ -193,6 +193,19 @@ void fragments_load(Gen *g, const Fragments *f, u32 group, Val *words);
 /* Where the element of register reg lies. */
 Val buffer_address(Gen *g, const Buffer *buf, const Held *h, u32 reg);
 
+/* ---- dot_parts.c ---- */
+/* How a dot of f32 goes to tensor cores: instruction, tf32 steps along K that one of its steps joins, parts of a factor, and the
+ * products of parts that are summed, in this order. */
+typedef struct DotSplit {
+  const char *prec, *mma;
+  u32 join, nparts, nproducts, product[6][2];
+} DotSplit;
+typedef struct DotParts { Val *words[4]; } DotParts;           /* by part: words of the split's instruction */
+const DotSplit *dot_split(const Op *op);                       /* NULL: not of f32, or exact */
+/* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
+DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
+Val gen_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+
 /* ---- ptx.c ---- */
 typedef enum PtxId {
 #define PTX(id, flags, text, doc) PTX_##id,

@@ -320,6 +320,10 @@ real_rcp(Gen *g, Val x)
   return ptx_value(g, PTX_RCP, g->f32, 1, &x, NULL, NULL);
 }
 
+static Val real_sin(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.sin.approx.f", 0, NULL, 1, &x); }
+static Val real_cos(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.cos.approx.f", 0, NULL, 1, &x); }
+static Val real_tanh(Gen *g, Val x) { return ptx_value(g, PTX_TANH, g->f32, 1, &x, NULL, NULL); }
+
 static Val
 no_f64(Gen *g, const Op *op, Val x)
 {
@@ -338,10 +342,13 @@ REAL_OP(FLOOR, real_floor, true)
 REAL_OP(CEIL, real_ceil, true)
 REAL_OP(RINT, real_rint, true)
 REAL_OP(SQRT, real_sqrt, true)
-REAL_OP(EXP2, real_exp2, false)
-REAL_OP(LOG2, real_log2, false)
+REAL_OP(FAST_EXP2, real_exp2, false)
+REAL_OP(FAST_LOG2, real_log2, false)
 REAL_OP(RSQRT, real_rsqrt, true)
-REAL_OP(RCP_APPROX, real_rcp, true)
+REAL_OP(FAST_RCP, real_rcp, true)
+REAL_OP(FAST_SIN, real_sin, false)
+REAL_OP(FAST_COS, real_cos, false)
+REAL_OP(FAST_TANH, real_tanh, false)
 
 /* ---- comparison, choice, conversion ---- */
 typedef struct PredRow { const char *name; LLVMRealPredicate f; LLVMIntPredicate s, u; } PredRow;

@@ -2,6 +2,7 @@
 #include "tables.h"
 #include "ir.h"
 #include "passes.h"
+#include "tilec.h"
 
 static void
 print_ops(Buf *b)
@@ -49,6 +50,12 @@ print_dtypes(Buf *b)
   buf_puts(b, "| type | bits | what it is |\n|---|---|---|\n");
   for (int i = 0; i < DT_COUNT; i++)
     buf_printf(b, "| `%s` | %u | %s |\n", dtype_info[i].name, dtype_info[i].bits, dtype_info[i].doc);
+}
+
+const char *
+tilec_suggest(const char *word, const char *const *words, size_t n)
+{
+  return diag_suggest(word, words, n);
 }
 
 bool

@@ -88,7 +88,7 @@ where_arms(Lower *L, Call *c, Value **v)
   if (!val_need_data(L, a, "where") || !val_need_data(L, b, "where"))
     return false;
   if (val_is_ptr(a) != val_is_ptr(b) || (val_is_ptr(a) && type_elem(L->c, a.ir->type) != type_elem(L->c, b.ir->type))) {
-    ERR(L, c->span, E_ARMS, val_str(L, a), val_str(L, b));
+    note_values(L, ERR(L, c->span, E_ARMS, val_str(L, a), val_str(L, b)), 2, (Val[]){a, b});
     return false;
   }
   if (val_is_ptr(a)) {
@@ -114,6 +114,11 @@ builtin_where(Lower *L, Call *c)
     if (cond.kind != V_POISON)
       ERR(L, cond.span, E_ARGUMENT, c->name, "an i1 condition", val_str(L, cond));
     return val_poison(c->span);
+  }
+  if (cond.kind == V_CONST && c->args[1].kind == V_CONST && c->args[2].kind == V_CONST) {
+    Const k;
+    bool ok = const_promote(L, c->args[cond.k.i ? 1 : 2], num_promote(val_num(c->args[1]), val_num(c->args[2])), &k);
+    return ok ? val_const(k, c->span) : val_poison(c->span);
   }
   if (!where_arms(L, c, v))
     return val_poison(c->span);
@@ -300,6 +305,14 @@ builtin_static_print(Lower *L, Call *c)
   return val_void(c->span);
 }
 
+/* What the function around gives is then not complained about. */
+static void
+assertion_failed(Lower *L, const Call *c, Span at)
+{
+  note_constants(L, ERR(L, at, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false"), at);
+  L->frame->failed = true;
+}
+
 Val
 builtin_static_assert(Lower *L, Call *c)
 {
@@ -311,9 +324,9 @@ builtin_static_assert(Lower *L, Call *c)
     return val_poison(c->span);
   }
   if (v.kind == V_IR)
-    ERR(L, v.span, E_NOT_CONST, "the condition of static_assert");
+    not_constant(L, v, "the condition of static_assert");
   else if (!v.k.i)
-    ERR(L, v.span, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false");
+    assertion_failed(L, c, v.span);
   return val_void(c->span);
 }
 

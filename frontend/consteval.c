@@ -388,8 +388,12 @@ float_math(OpCode op, const Const *x, double *out)
   case OP_CEIL: *out = ceil(x[0].f); return true;
   case OP_RINT: *out = rint(x[0].f); return true;
   case OP_SQRT: *out = sqrt(x[0].f); return true;
-  case OP_EXP2: *out = exp2(x[0].f); return true;
-  case OP_LOG2: *out = log2(x[0].f); return true;
+  case OP_FAST_EXP2: *out = exp2(x[0].f); return true;
+  case OP_FAST_LOG2: *out = log2(x[0].f); return true;
+  case OP_FAST_RCP: *out = 1 / x[0].f; return true;
+  case OP_FAST_SIN: *out = sin(x[0].f); return true;
+  case OP_FAST_COS: *out = cos(x[0].f); return true;
+  case OP_FAST_TANH: *out = tanh(x[0].f); return true;
   case OP_RSQRT: *out = 1 / sqrt(x[0].f); return true;
   case OP_FMA: *out = fma(x[0].f, x[1].f, x[2].f); return true;
   case OP_MIN: *out = fmin(x[0].f, x[1].f); return true;

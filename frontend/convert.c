@@ -87,7 +87,7 @@ val_need_data(Lower *L, Val v, const char *what)
     return false;
   Diag *d = ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v));
   if (v.kind == V_BUFFER)
-    diag_note(L->c, d, v.span, "shared memory is read with shared_load(s)");
+    diag_hint(L->c, d, "shared memory is read with shared_load(s)");
   return false;
 }
 
@@ -180,7 +180,7 @@ val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
     return val_poison(at);
   if (val_is_ptr(v)) {
     Diag *d = ERR(L, at, E_CONVERT, val_str(L, v), dtype_info[to].name);
-    diag_note(L->c, d, at, "an address is read with bitcast(p, i64)");
+    diag_hint(L->c, d, "an address is read with bitcast(p, i64)");
     return val_poison(at);
   }
   if (v.kind == V_CONST) {
@@ -208,26 +208,16 @@ value_stretch(Lower *L, Value *x, const Type *shape)
   return type_is_tile(x->type) ? ir_broadcast(&L->b, x, shape->shape) : ir_splat(&L->b, x, shape);
 }
 
-static void
-note_origin(Lower *L, Diag *d, Val v)
-{
-  if (v.kind == V_POISON || v.kind == V_VOID)
-    return;
-  diag_note(L->c, d, v.span, "this is %s", val_str(L, v));
-  if (v.from.hi)
-    diag_note(L->c, d, v.from, "declared here");
-}
-
 static bool
 shapes_differ(Lower *L, Span at, const char *what, const Type *a, const Type *b, const Val *va, const Val *vb)
 {
-  Diag *d = ERR(L, at, E_SHAPES, what, type_str(L->c, a), type_str(L->c, b));
+  Diag *d = ERR(L, at, E_SHAPES, what, va ? val_str(L, *va) : type_str(L->c, a), vb ? val_str(L, *vb) : type_str(L->c, b));
   if (va)
-    note_origin(L, d, *va);
+    note_value(L, d, *va);
   if (vb)
-    note_origin(L, d, *vb);
+    note_value(L, d, *vb);
   if (a->rank != b->rank)
-    diag_note(L->c, d, at, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
+    diag_hint(L->c, d, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
   return false;
 }
 
@@ -282,11 +272,15 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, type_str(L->c, t), val_str(L, v));
   if (declared.hi)
     diag_note(L->c, d, declared, "%s gets its type %s here", what, type_str(L->c, t));
-  if (v.from.hi)
-    diag_note(L->c, d, v.from, "the value is declared here");
   const Type *e = v.kind == V_IR ? v.ir->type : NULL;
-  if (e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt)
-    diag_note(L->c, d, v.span, "conversions are written: %s(...)", dtype_info[t->dt].name);
+  bool kind = e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt;
+  if (e && !type_same_shape(e, t))
+    note_value(L, d, v);
+  else
+    note_source(L, d, v);
+  if (kind)
+    diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
+              declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
   return val_poison(at);
 }
 

@@ -8,8 +8,10 @@ static Val
 bad_operands(Lower *L, Oper op, Span at, Val a, Val b, const char *hint)
 {
   Diag *d = ERR(L, at, E_OPERANDS, oper_info[op].text, val_str(L, a), val_str(L, b));
+  note_source(L, d, a);
+  note_source(L, d, b);
   if (hint)
-    diag_note(L->c, d, at, "%s", hint);
+    diag_hint(L->c, d, "%s", hint);
   return val_poison(at);
 }
 
@@ -169,8 +171,9 @@ lower_unary(Lower *L, const Node *n)
   bool is_bool = num == DT_I1, is_float = num == NUM_FLOAT || (num >= 0 && num < NUM_INT && dtype_is_float((DType)num));
   if (num < 0 || (n->op == O_INV && is_float) || (n->op == O_NOT && !is_bool)) {
     Diag *d = ERR(L, n->at, E_OPERAND, oper_info[n->op].text, val_str(L, x));
+    note_source(L, d, x);
     if (n->op == O_NOT && num >= 0)
-      diag_note(L->c, d, n->at, "compare with zero: x == 0");
+      diag_hint(L->c, d, "compare with zero: x == 0");
     return val_poison(n->span);
   }
   if (n->op == O_NEG)
@@ -225,13 +228,13 @@ shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
 {
   u64 total = 1;
   if (rank < 1 || rank > MAX_RANK) {
-    ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank));
+    note_constants(L, ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank)), at);
     return false;
   }
   for (u32 i = 0; i < rank; i++) {
     total *= shape[i];
     if (shape[i] == 0 || total > TILE_NUMEL_MAX) {
-      ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements");
+      note_constants(L, ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements"), at);
       return false;
     }
   }
@@ -257,6 +260,14 @@ tile_type_of(Lower *L, const Node *n, const Type *elem)
   return shape_check(L, n->span, rank, shape) ? type_tile(L->c, elem, (int)rank, shape, NULL) : NULL;
 }
 
+/* The second star of a ** b. */
+static bool
+is_power(Lower *L, const Node *n)
+{
+  const char *before = n->span.lo > 1 ? source_text(L->c, n->span.lo - 1) : NULL;
+  return before && before[0] == '*' && before[1] == '*';
+}
+
 static Val
 lower_pointer_type(Lower *L, const Node *n)
 {
@@ -266,7 +277,8 @@ lower_pointer_type(Lower *L, const Node *n)
   if (v.kind == V_TYPE)
     ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
   else if (v.kind != V_POISON)
-    diag_note(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), n->span, "memory is read with load(p)");
+    diag_hint(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), "%s",
+              is_power(L, n) ? "there is no ** operator: write x * x, or pow(x, y)" : "memory is read with load(p)");
   return val_poison(n->span);
 }
 
@@ -291,8 +303,10 @@ lower_const_int(Lower *L, const Node *n, const char *what, i64 *out)
     *out = v.k.i;
     return true;
   }
-  if (v.kind == V_IR || v.kind == V_CONST)
-    ERR(L, n->span, v.kind == V_IR ? E_NOT_CONST : E_NOT_INT, what);
+  if (v.kind == V_IR)
+    not_constant(L, v, what);
+  else if (v.kind == V_CONST)
+    ERR(L, n->span, E_NOT_INT, what);
   else
     val_need_data(L, v, what);
   return false;

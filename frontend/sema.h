@@ -5,11 +5,10 @@
  * has no types until its arguments have). An expression gives a Val: a run-time Value, a compile-time constant, a type,
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
- * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_if.c,
- * lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c,
- * lower_call.c, lower_struct.c (structs, and variables of many parts), lower_buffer.c (life of shared buffers),
- * layouts.c (layouts as values), builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting),
- * consteval.c (constants).
+ * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), origin.c (where things in messages came
+ * from), lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c
+ * (structs, and variables of many parts), lower_buffer.c (life of shared buffers), layouts.c (layouts as values),
+ * builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -100,6 +99,7 @@ struct Frame {
   Span call;
   Frame *up;
   Scope *scope;
+  Val *bound;             /* of a function: the values of its parameters, V_VOID before they are known */
   u32 level;              /* frames below */
   u32 loops;              /* loops around the current statement */
   Exits exits;
@@ -122,10 +122,17 @@ typedef struct Lower {
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
        REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20 };
 
-/* ---- lower.c ---- */
+/* ---- origin.c ---- */
 /* Report at a place and say through which calls it was reached. */
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
+void note_value(Lower *L, Diag *d, Val v);                           /* what v is, and where it came from */
+void note_source(Lower *L, Diag *d, Val v);                          /* the same without its extents */
+void note_values(Lower *L, Diag *d, u32 n, const Val *v);            /* each of them */
+Diag *not_constant(Lower *L, Val v, const char *what);               /* report that it should be known at compile time */
+void note_constants(Lower *L, Diag *d, Span at);                     /* what set the constants named in the text there */
+
+/* ---- lower.c ---- */
 Val lower_const_decl(Lower *L, Unit *u, u32 index);
 /* Lowering for names of unit u; what is built goes to a function that is thrown away. */
 Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
@@ -155,6 +162,7 @@ Binding *scope_find(const Lower *L, const char *name);
 Val lower_name(Lower *L, const Node *n);
 bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
+void lower_unknown_prefix(Lower *L, const Node *n);                  /* of n = prefix.name */
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);

@@ -367,8 +367,8 @@ run_op(Interp *in, const Op *op)
   case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_REM: case OP_MIN: case OP_MAX: case OP_AND: case OP_OR:
   case OP_XOR: case OP_SHL: case OP_SHR: case OP_UMULHI: return interp_binary(in, op);
   case OP_FMA: return interp_fma(in, op);
-  case OP_NEG: case OP_NOT: case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: case OP_SQRT: case OP_EXP2:
-  case OP_LOG2: case OP_RSQRT: case OP_RCP_APPROX: return interp_unary(in, op);
+  case OP_NEG: case OP_NOT: case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: case OP_SQRT: case OP_FAST_EXP2:
+  case OP_FAST_LOG2: case OP_RSQRT: case OP_FAST_RCP: case OP_FAST_SIN: case OP_FAST_COS: case OP_FAST_TANH: return interp_unary(in, op);
   case OP_CMP: return interp_cmp(in, op);
   case OP_SELECT: return interp_select(in, op);
   case OP_CAST: return interp_cast(in, op);

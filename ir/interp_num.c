@@ -171,10 +171,13 @@ float_unary(OpCode op, double x)
   case OP_CEIL:  return ceil(x);
   case OP_RINT:  return nearbyint(x);
   case OP_SQRT:  return sqrt(x);
-  case OP_EXP2:  return exp2(x);
-  case OP_LOG2:  return log2(x);
+  case OP_FAST_EXP2: return exp2(x);
+  case OP_FAST_LOG2: return log2(x);
   case OP_RSQRT: return 1 / sqrt(x);
-  case OP_RCP_APPROX: return 1 / x;
+  case OP_FAST_RCP: return 1 / x;
+  case OP_FAST_SIN: return sin(x);
+  case OP_FAST_COS: return cos(x);
+  case OP_FAST_TANH: return tanh(x);
   default: return x;
   }
 }

@@ -10,7 +10,7 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
   {AT_CACHE, OP_LOAD, "ca cg cs cv"},
   {AT_CACHE, OP_COUNT, "wb cg cs wt"},
   {AT_EVICT, OP_COUNT, "first last normal"},
-  {AT_PREC, OP_COUNT, "tf32 ieee"},
+  {AT_PREC, OP_COUNT, "tf32 tf32x3 bf16x3 bf16x6 ieee"},
   {AT_ROUND, OP_COUNT, "rn rz"},
   {AT_KIND, OP_COUNT, "none regs shuffle shared"},
 };

@@ -459,8 +459,12 @@ dot_types(Verifier *v, const Op *op)
 {
   const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
   const char *shapes = arena_printf(v->ctx->scratch, "%s, %s and %s", spell(v, a), spell(v, b), spell(v, acc));
-  if (a->rank != 2 || b->rank != 2 || acc->rank != 2 || a->shape[1] != b->shape[0] || a->shape[0] != acc->shape[0] ||
-      b->shape[1] != acc->shape[1])
+  int m = a->rank - 2, n = a->rank - 1;
+  bool fits = a->rank >= 2 && b->rank == a->rank && acc->rank == a->rank && a->shape[n] == b->shape[m] &&
+              a->shape[m] == acc->shape[m] && b->shape[n] == acc->shape[n];
+  for (int d = 0; fits && d < m; d++)
+    fits = a->shape[d] == b->shape[d] && a->shape[d] == acc->shape[d];
+  if (!fits)
     return verify_fail(v, op, "operands are MxK, KxN and MxN, not %s", shapes);
   if (a->ptr || b->ptr || acc->ptr || !factors_allowed(a->dt, b->dt) || !acc_allowed(a->dt, acc->dt))
     return verify_fail(v, op, "there is no product of %s", shapes);
@@ -471,16 +475,17 @@ static bool
 dot_warps(Verifier *v, const Op *op, u32 *warps)
 {
   const Attr *a = op_attr(op, AT_WARPS);
-  if (!a || a->ints.n != 2)
-    return verify_fail(v, op, "a tensor-core instruction needs warps = [along M, along N]");
-  for (int i = 0; i < 2; i++) {
+  u32 all = 1;
+  if (!a || a->ints.n != out_type(op)->rank)
+    return verify_fail(v, op, "a tensor-core instruction needs warps along each dimension");
+  for (u32 i = 0; i < a->ints.n; i++) {
     i64 w = a->ints.v[i];
     if (w < 1 || w > 32 || !is_pow2((u64)w))
       return verify_fail(v, op, "warps along a dimension are a power of two up to 32");
     warps[i] = (u32)w;
+    all *= warps[i];
   }
-  return warps[0] * warps[1] == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u",
-                                                             warps[0] * warps[1], v->func->warps);
+  return all == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u", all, v->func->warps);
 }
 
 /* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
@@ -491,9 +496,9 @@ dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
   u32 bits = type_elem_bits(a);
   if (bits > 32)
     return verify_fail(v, op, "no tensor-core instruction takes %s", spell(v, a));
-  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->shape, warps)) &&
-         layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->shape, warps, bits)) &&
-         layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->shape, warps, bits));
+  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
+         layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
+         layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->rank, b->shape, warps, bits));
 }
 
 static bool
@@ -508,7 +513,7 @@ bool
 check_DOT(Verifier *v, const Op *op)
 {
   const char *mma = op_str(op, AT_MMA, NULL);
-  u32 warps[2];
+  u32 warps[MAX_RANK];
   if (!dot_types(v, op) || (mma && !dot_warps(v, op, warps)))
     return false;
   if (!placed(v, in_type(op, 0), in_type(op, 1)) || !placed(v, in_type(op, 2), out_type(op)))

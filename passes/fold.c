@@ -1,5 +1,5 @@
 /* fold.c - elementwise ops on constants, bit for bit as the hardware computes them.
- * What the hardware approximates (exp2, log2, rsqrt, rcp_approx) and what gives a nan is left alone. */
+ * What the hardware approximates (fast_exp2 and its kin, rsqrt) and what gives a nan is left alone. */
 #include "internal.h"
 #include "fp.h"
 #include <math.h>

@@ -173,6 +173,14 @@ unite_members(Op *op, void *user)
 
 /* ---- how an op relates layouts ---- */
 
+/* A list attribute of small numbers. */
+void
+ints_u32(const Attr *a, u32 *out)
+{
+  for (u32 i = 0; i < a->ints.n && i < MAX_RANK; i++)
+    out[i] = (u32)a->ints.v[i];
+}
+
 static const Layout *
 dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
 {
@@ -182,8 +190,9 @@ dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
     return l;
   if (!op_attr(op, AT_MMA) || !w)
     return layout_fma_operand(p->c, (int)i, t->shape, l);
-  u32 warps[2] = {(u32)w->ints.v[0], (u32)w->ints.v[1]};
-  return layout_mma_operand(p->c, (int)i, t->shape, warps, type_elem_bits(t));
+  u32 warps[MAX_RANK];
+  ints_u32(w, warps);
+  return layout_mma_operand(p->c, (int)i, t->rank, t->shape, warps, type_elem_bits(t));
 }
 
 static const Layout *

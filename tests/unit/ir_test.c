@@ -113,12 +113,12 @@ test_diagnostics(void)
   CHECK_TEXT(rendered(c, false),
              "error[E0901]: first\n"
              "k.tile:1:1: error[E0402]: unknown op 'lett'\n 1 | let x = 1;\n   | ^~~\n"
-             "k.tile:2:11: error[E0101]: no \"dot\"\n 2 | \tlet \xc3\xa4 = dot(a, b);\n   | \t        ^~~~~~~~~\n"
-             "k.tile:1:5: note: here\n 1 | let x = 1;\n   |     ^\n");
+             "k.tile:2:11: error[E0101]: no \"dot\"\n 1 | let x = 1;\n   |     - here\n"
+             " 2 |     let \xc3\xa4 = dot(a, b);\n   |             ^~~~~~~~~\n");
   const char *json = rendered(c, true);
   CHECK(strstr(json, "{\"code\":\"E0101\",\"severity\":\"error\",\"message\":\"no \\\"dot\\\"\",\"file\":\"k.tile\","
                      "\"start\":{\"line\":2,\"col\":11,\"byte\":21},\"end\":{\"line\":2,\"col\":20,\"byte\":30},"
-                     "\"notes\":[{\"message\":\"here\",\"file\":\"k.tile\",\"start\":{\"line\":1"));
+                     "\"notes\":[{\"kind\":\"label\",\"message\":\"here\",\"file\":\"k.tile\",\"start\":{\"line\":1"));
   CHECK(strstr(json, "\"message\":\"first\",\"file\":null,\"start\":null,\"end\":null,\"notes\":[]}\n"));
   for (int i = 0; i < 30; i++)
     diag(c, (Span){a, a + 1}, E_SYNTAX, arena_printf(c->scratch, "error %d", i));
