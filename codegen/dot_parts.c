@@ -4,9 +4,9 @@
  * keeps of it, what the format keeps of the rest, and so on; the products of parts that matter are summed, smallest first:
  *
  *   tf32     h                      h h                              relative error of a product up to about 2^-10
- *   tf32x3   h + l                  l h + h l + h h                  2^-21
- *   bf16x3   h + l                  l h + h l + h h                  2^-16
- *   bf16x6   h + m + l              l h + h l + m m + m h + h m + h h    2^-24
+ *   tf32x3   h + l                  l h + h l + h h                  2^-20
+ *   bf16x3   h + l                  l h + h l + h h                  2^-14
+ *   bf16x6   h + m + l              l h + h l + m m + m h + h m + h h    2^-22
  *
  * Infinities and nans have no rest, and must not meet the rest of the other factor, which may be 0: they take part in h h
  * alone. So h comes twice, once with 0 in their place (`finite`).

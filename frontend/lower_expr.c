@@ -297,9 +297,9 @@ lower_pointer_type(Lower *L, const Node *n)
     ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
   else if (v.kind != V_POISON)
     diag_hint(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), "%s",
-              v.kind == V_FORMAT ? arena_printf(L->a, "memory holds words, u8 or u32: unpack(load(p), %s)", v.format->name)
-              : is_power(L, n)   ? "there is no ** operator: write x * x, or pow(x, y)"
-                                 : "memory is read with load(p)");
+              is_power(L, n) ? "there is no ** operator: write x * x, or pow(x, y)"
+              : v.kind == V_FORMAT ? arena_printf(L->a, "memory holds words, u8 or u32: unpack(load(p), %s)", v.format->name)
+              : "memory is read with load(p)");
   return val_poison(n->span);
 }
 

@@ -4,7 +4,10 @@
  * trailing extents that agree, only the outermost may be padded. Any other reshape goes through shared memory: the tile is
  * stored row by row as it is, padding too, and each element of the result finds where it lies by its coordinates. Dimensions
  * are split into groups that hold the same elements on both sides ([3, 60] and [3, 6, 10]: 3 and 3, 60 and 6 x 10), so that
- * only those that change cost divisions, by constants. */
+ * only those that change cost divisions, by constants.
+ *
+ * Indices and what is computed from them have no place: they are computed anew for the result, from the coordinates that its
+ * elements had (`again`). */
 #include "place.h"
 
 static u32
@@ -78,37 +81,24 @@ number_within(Builder *b, const Type *r, int from, int to)
   return n;
 }
 
-static u32
-padded_stride(const Type *a, int d)
+/* The coordinates in a's dimensions [from, to) of element n of these; NULL for 0. */
+static void
+split_number(Builder *b, const Type *a, int from, int to, Value *n, Value **coord)
 {
-  u32 n = 1;
-  for (int i = d + 1; i < a->rank; i++)
-    n *= next_pow2(a->shape[i]);
-  return n;
-}
-
-/* The place among a's padded elements of element n of its dimensions [from, to). */
-static Value *
-place_of(Builder *b, const Type *a, int from, int to, Value *n)
-{
-  Value *at = NULL;
-  for (int d = to - 1; d >= from && n; d--) {
+  for (int d = to - 1; d >= from; d--) {
     bool first = true;
     for (int i = from; i < d; i++)
       first = first && a->shape[i] == 1;
-    Value *coord = first ? n : with_const(b, OP_REM, n, a->shape[d]);
+    coord[d] = a->shape[d] == 1 ? NULL : first ? n : with_const(b, OP_REM, n, a->shape[d]);
     if (a->shape[d] > 1)
-      at = sum(b, at, with_const(b, OP_MUL, coord, padded_stride(a, d)));
-    n = first ? NULL : with_const(b, OP_DIV, n, a->shape[d]);
+      n = first ? NULL : with_const(b, OP_DIV, n, a->shape[d]);
   }
-  return at;
 }
 
-/* For each element of r its place among a's padded elements: i32. */
-static Value *
-places(Builder *b, const Type *a, const Type *r)
+/* For each element of r its coordinates in a, as u32 over all of r. */
+static void
+coordinates_in(Builder *b, const Type *a, const Type *r, Value **coord)
 {
-  Value *at = NULL;
   for (int i = 0, j = 0; i < a->rank || j < r->rank;) {
     int from = i, to = j;
     u32 have = i < a->rank ? a->shape[i++] : 1, want = j < r->rank ? r->shape[j++] : 1;
@@ -117,9 +107,90 @@ places(Builder *b, const Type *a, const Type *r)
         have *= a->shape[i++];
       else
         want *= r->shape[j++];
-    at = sum(b, at, place_of(b, a, from, i, number_within(b, r, to, j)));
+    split_number(b, a, from, i, number_within(b, r, to, j), coord);
+  }
+}
+
+/* For each element of r its place among a's padded elements: i32. */
+static Value *
+places(Builder *b, const Type *a, const Type *r)
+{
+  Value *coord[MAX_RANK] = {0}, *at = NULL;
+  u32 stride = 1;
+  coordinates_in(b, a, r, coord);
+  for (int d = a->rank - 1; d >= 0; d--) {
+    at = sum(b, at, with_const(b, OP_MUL, coord[d], stride));
+    stride *= next_pow2(a->shape[d]);
   }
   return ir_cast(b, at, DT_I32);
+}
+
+/* ---- computed anew ---- */
+
+enum { AGAIN_MOST = 24 };     /* ops */
+
+/* v is made of indices, constants and scalars in no more than *left ops. */
+static bool
+is_computed(const Value *v, u32 *left)
+{
+  const Op *op = v->def;
+  if (!op || !*left)
+    return false;
+  --*left;
+  if (op->code == OP_CONST || op->code == OP_ARANGE || op->code == OP_SPLAT)
+    return true;
+  if (!op_has(op, T_ELEM | T_PURE) && op->code != OP_BROADCAST && op->code != OP_EXPAND_DIMS)
+    return false;
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Value *x = op_operand(op, i);
+    if (x && type_is_tile(x->type) && !is_computed(x, left))
+      return false;
+  }
+  return true;
+}
+
+static Value *
+index_again(Builder *b, const Op *arange, Value *coord, const Type *t)
+{
+  Value *first = ir_const_int(b, t, op_int(arange, AT_START, 0));
+  return coord ? ir_binary(b, OP_ADD, ir_cast(b, coord, DT_I32), first) : first;
+}
+
+/* v's elements at these coordinates, over the extents of `shape`. */
+static Value *
+again(Ctx *c, Builder *b, const Value *v, Value *const *coord, const Type *shape)
+{
+  Op *op = v->def;
+  const Type *t = type_with_elem(c, shape, type_elem(c, v->type));
+  Value *xs[4] = {0}, *inner[MAX_RANK] = {0};
+  if (op->code == OP_ARANGE)
+    return index_again(b, op, coord[0], t);
+  for (int d = 0, at = 0; d < v->type->rank; d++) {
+    bool gone = op->code == OP_EXPAND_DIMS ? d == (int)op_int(op, AT_AXIS, 0) :
+                op->code == OP_BROADCAST && op_operand(op, 0)->type->shape[d] == 1;
+    if (op->code != OP_EXPAND_DIMS || !gone)
+      inner[at++] = gone ? NULL : coord[d];
+  }
+  for (u32 i = 0; i < op->noperands; i++) {
+    xs[i] = op_operand(op, i);
+    if (xs[i] && type_is_tile(xs[i]->type))
+      xs[i] = again(c, b, xs[i], inner, shape);
+  }
+  if (op->code == OP_BROADCAST || op->code == OP_EXPAND_DIMS || op->code == OP_HINT)   /* a promise about runs is not kept */
+    return xs[0];
+  Op *copy = op_create(b, op->code, op->noperands, xs, 1, &t, 0);
+  for (u32 i = 0; i < op->nattrs; i++)
+    op_set_attr(copy, op->attrs[i]);
+  return op_result(copy);
+}
+
+static Value *
+compute_again(Ctx *c, Builder *b, Op *op)
+{
+  Value *coord[MAX_RANK] = {0};
+  const Type *r = op_result(op)->type;
+  coordinates_in(b, op_operand(op, 0)->type, r, coord);
+  return again(c, b, op_operand(op, 0), coord, r);
 }
 
 /* ---- the way through shared memory ---- */
@@ -149,25 +220,34 @@ gather(Ctx *c, Builder *b, Value *line, Value *index)
 }
 
 /* Truth values travel as bytes, pointers as integers. */
-static void
-through_shared(Ctx *c, Op *op)
+static Value *
+through_shared(Ctx *c, Builder *b, Op *op)
 {
   Value *x = op_operand(op, 0);
   const Type *r = op_result(op)->type, *elem = type_elem(c, r);
   bool ptr = type_is_ptr(r), truth = type_is_bool(r);
+  if (ptr)
+    x = ir_bitcast(b, x, type_scalar(c, DT_I64));
+  if (truth)
+    x = ir_cast(b, x, DT_U8);
+  const Type *a = x->type;
+  u32 all = 1;
+  for (int d = 0; d < a->rank; d++)
+    all *= next_pow2(a->shape[d]);
+  Value *buffer = ir_shared_alloc(b, plain_buffer(c, a->dt, a->rank, a->shape));
+  ir_shared_store(b, buffer, x);
+  Value *v = gather(c, b, view_as(b, buffer, plain_buffer(c, a->dt, 1, &all)), places(b, a, r));
+  op_create(b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
+  return ptr ? ir_bitcast(b, v, elem) : truth ? ir_cast(b, v, DT_I1) : v;
+}
+
+static void
+replace(Ctx *c, Op *op)
+{
+  u32 left = AGAIN_MOST;
   Builder b = builder_before(op);
   b.span = op->span;
-  if (ptr)
-    x = ir_bitcast(&b, x, type_scalar(c, DT_I64));
-  if (truth)
-    x = ir_cast(&b, x, DT_U8);
-  const Type *a = x->type;
-  u32 all = padded_stride(a, -1);
-  Value *buffer = ir_shared_alloc(&b, plain_buffer(c, a->dt, a->rank, a->shape));
-  ir_shared_store(&b, buffer, x);
-  Value *v = gather(c, &b, view_as(&b, buffer, plain_buffer(c, a->dt, 1, &all)), places(&b, a, r));
-  op_create(&b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
-  v = ptr ? ir_bitcast(&b, v, elem) : truth ? ir_cast(&b, v, DT_I1) : v;
+  Value *v = is_computed(op_operand(op, 0), &left) ? compute_again(c, &b, op) : through_shared(c, &b, op);
   v->name = op_result(op)->name;
   value_replace_uses(op_result(op), v);
   op_remove(op);
@@ -179,5 +259,5 @@ place_reshapes(Ctx *c, Func *f)
   OpVec ops = func_ops(c, f, OP_RESHAPE);
   for (u32 i = 0; i < ops.len; i++)
     if (!is_free(op_operand(ops.data[i], 0)->type, op_result(ops.data[i])->type))
-      through_shared(c, ops.data[i]);
+      replace(c, ops.data[i]);
 }

@@ -106,7 +106,7 @@ def written_layouts(dev, rng, b, m, n, k, warps):
 
 
 # The error of a product, relative to the sum of the products' magnitudes, beside that of adding up in f32.
-BOUNDS = {"tf32": 2.0**-9.9, "tf32x3": 2.0**-20, "bf16x3": 2.0**-15.5, "bf16x6": 2.0**-22, "ieee": 2.0**-22}
+BOUNDS = {"tf32": 2.0**-10, "tf32x3": 2.0**-20, "bf16x3": 2.0**-14, "bf16x6": 2.0**-22, "ieee": 2.0**-24}
 
 
 def precisions(dev, rng, m, n, k, precision, warps):
@@ -122,7 +122,7 @@ def precisions(dev, rng, m, n, k, precision, warps):
     c = poisoned(dev, (m, n), "f32")
     call = launch(source(dev, text, M=m, N=n, K=k, warps=warps), 1, dev.array(a), dev.array(b), c)
     exact, size = a.astype(float) @ b.astype(float), abs(a).astype(float) @ abs(b).astype(float)
-    worse = ~(abs(c.numpy() - exact) / size <= BOUNDS[precision] + k * 2.0**-24)
+    worse = ~(abs(c.numpy() - exact) / size <= BOUNDS[precision] + (k + 1) * 2.0**-23)
     return Run(call, [("worse than the bound", worse, np.zeros((m, n), bool), 0)])
 
 
@@ -143,7 +143,7 @@ def specials(dev, rng, precision):
     call = launch(source(dev, text), 1, dev.array(a), dev.array(b), c)
     got = c.numpy()
     with np.errstate(all="ignore"):
-        same = np.where(np.isfinite(want), abs(got - want) <= abs(want) * BOUNDS[precision], (got == want) | np.isnan(got) & np.isnan(want))
+        same = np.where(np.isfinite(want), abs(got - want) <= abs(want) * 2 * BOUNDS[precision], (got == want) | np.isnan(got) & np.isnan(want))
     return Run(call, [("as expected", same, np.ones((16, 16), bool), 0)])
 
 
@@ -196,17 +196,17 @@ def heads(dev, rng, b, m, n, d, warps, stages):
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ALL = ("f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2")
 CASES = [
-    both("ragged_dots", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
+    both("dots_ragged", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
          grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
          grid(m=(3, 17), n=(5,), k=(7, 20), dtype=("f64",), warps=(1, 2))),
-    both("batched_dots", batched, grid(b=(1, 3, 4), m=(16, 5), n=(8, 20), k=(32, 20), dtype=("f16",), warps=(1, 4), trans=(False, True)) +
+    both("dots_batched", batched, grid(b=(1, 3, 4), m=(16, 5), n=(8, 20), k=(32, 20), dtype=("f16",), warps=(1, 4), trans=(False, True)) +
          grid(b=(3, 5), m=(16, 33), n=(12,), k=(32, 9), dtype=ALL + ("f64",), warps=(2, 8), trans=(False,)) +
          grid(b=(3,), m=(5, 32), n=(12,), k=(20,), dtype=("f32",), warps=(2,), trans=(False, True), precision=tuple(BOUNDS)[1:])),
-    both("written_layouts", written_layouts, grid(b=(2, 3), m=(16, 20), n=(24,), k=(32, 20), warps=((2, 2, 1), (1, 2, 2), (4, 1, 1)))),
-    both("dot_precisions", precisions, grid(m=(16, 40), n=(24,), k=(8, 20, 32, 200), precision=tuple(BOUNDS), warps=(1, 4))),
+    both("dots_written_layouts", written_layouts, grid(b=(2, 3), m=(16, 20), n=(24,), k=(32, 20), warps=((2, 2, 1), (1, 2, 2), (4, 1, 1)))),
+    both("dot_precision", precisions, grid(m=(16, 40), n=(24,), k=(8, 20, 32, 200), precision=tuple(BOUNDS), warps=(1, 4))),
     both("dot_specials", specials, grid(precision=tuple(BOUNDS))),
-    both("looped_dots", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
+    both("dots_looped", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
          grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(96,), stages=(1, 3), dtype=("f16", "bf16", "i8", "f8e4m3")) +
          grid(m=(16,), n=(8,), k=(100,), bk=(24, 32), stages=(1, 3), dtype=("f32",), precision=("tf32x3", "bf16x3", "bf16x6", "ieee"))),
-    both("heads", heads, grid(b=(3, 2), m=(16, 5), n=(32, 24), d=(64,), warps=(1, 4), stages=(1, 3))),
+    both("dots_heads", heads, grid(b=(3, 2), m=(16, 5), n=(32, 24), d=(64,), warps=(1, 4), stages=(1, 3))),
 ]

@@ -68,6 +68,21 @@ def pointers(dev, rng, shape, to):
     return Run(call, [("y", y.numpy(), (np.maximum(x, 0) * 3 + 2 * x).reshape(to), 0)])
 
 
+def computed(dev, rng, shape, to):
+    """Indices and masks reshaped: computed anew, without shared memory."""
+    text = f"""kernel f(xs: *f32, ys: *f32, n: i32) {{
+      let i = {flat(shape, "0")};
+      let p = reshape(xs + (i ^ 1), {list(to)});
+      let some = reshape(i % 3 != 0 && i < n, {list(to)});
+      store({flat(to, "ys")}, load(p, mask=some, other=0.5) * f32(reshape(i, {list(to)})));
+    }}"""
+    count = int(np.prod(shape))
+    x, y, n = sample(rng, (count + 1,), "f32"), poisoned(dev, to, "f32"), count - 3
+    call = launch(source(dev, text), 1, dev.array(x), y, n)
+    i = np.arange(count)
+    return Run(call, [("y", y.numpy(), (np.where((i % 3 != 0) & (i < n), x[i ^ 1], 0.5) * i).astype(np.float32).reshape(to), 0)])
+
+
 SHAPES = ((781,), (12, 20), (3,), (1,), (5, 7, 9), (3, 1, 11), (4, 33))
 EXPRESSIONS = {      # in the language, and in numpy; d: the last axis
     "flip": ("flip(x, axis=-1)", lambda x, z: np.flip(x, -1)),
@@ -139,7 +154,8 @@ CASES = [
     both("reshapes", reshapes, [dict(shape=a, to=b, warps=w) for a, b in RESHAPES for w in (1, 4)] +
          [dict(shape=a, to=b, dtype=t) for a, b in RESHAPES[:4] for t in ("i8", "f16", "i64")]),
     both("reshaped_pointers", pointers, [dict(shape=a, to=b) for a, b in RESHAPES[:6]]),
-    both("ragged_shapes", named, grid(name=tuple(EXPRESSIONS), shape=SHAPES) +
+    both("reshaped_indices", computed, [dict(shape=a, to=b) for a, b in RESHAPES]),
+    both("ragged", named, grid(name=tuple(EXPRESSIONS), shape=SHAPES) +
          grid(name=("flip", "interleave", "cat", "sort", "gather"), shape=((12, 20), (7,)), dtype=("i8", "f16", "i64"), warps=(1, 8))),
     both("ragged_permute", turned, grid(shape=((5, 7, 9), (3, 1, 20)), perm=((2, 1, 0), (1, 2, 0), (0, 2, 1)), warps=(1, 4))),
     both("ragged_parts", parts, [dict(shape=(781,), start=(13,), part=(500,), warps=4), dict(shape=(12, 20), start=(0, 7), part=(12, 13), warps=1),
