@@ -148,6 +148,30 @@ def matmul_shared(dev, rng, m, n, k, name="matmul_shared", BM=128, BN=128, **def
     return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
 
 
+PACKED = {"i4": np.arange(16) - 16 * (np.arange(16) > 7), "u4": np.arange(16), "i2": np.array([0, 1, -2, -1]), "i8": np.arange(256).astype(np.int8),
+          "f4e2m1": np.array([0, .5, 1, 1.5, 2, 3, 4, 6] + [-0.0, -.5, -1, -1.5, -2, -3, -4, -6])}
+
+
+def unpacked(words, format):
+    """The numbers in rows of u32 words, as float64."""
+    bits = len(PACKED[format]).bit_length() - 1
+    fields = words[..., None] >> np.arange(0, 32, bits, dtype=np.uint32) & np.uint32((1 << bits) - 1)
+    return PACKED[format][fields.reshape(words.shape[0], -1)].astype(np.float64)
+
+
+def matmul_w4(dev, rng, m, n, k, W="i4", GROUP=128, **defines):
+    per = 32 // (len(PACKED[W]).bit_length() - 1)
+    a = rng.standard_normal((m, k), np.float32).astype(np.float16)
+    w = rng.integers(0, 1 << 32, (n, k // per), dtype=np.uint32)
+    s = (rng.random((n, k // GROUP)) / 8).astype(np.float16)
+    c = poisoned(dev, (m, n), "f32")
+    kern = kernel(dev, "matmul_w4.tile", "matmul_w4", TO="f32", W=W, GROUP=GROUP, **defines)
+    d = kern.settings()
+    call = launch(kern, tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])), dev.array(a), dev.array(w), dev.array(s), c, m, n, k)
+    values = (unpacked(w, W) * np.repeat(s, GROUP, axis=1).astype(np.float64)).astype(np.float16)   # one product of f16 numbers
+    return Run(call, [("c", c.numpy(), a.astype(np.float64) @ values.T.astype(np.float64), 1e-5)], bytes=4 * w.size + 2 * m * k + 4 * m * n, flops=2 * m * n * k)
+
+
 def grid(**axes):
     """All combinations: grid(a=(1, 2), b=(3,)) -> [{a: 1, b: 3}, {a: 2, b: 3}]."""
     out = [{}]
@@ -186,6 +210,9 @@ CASES = [
     Case("matmul_pipelined", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_pipelined", **s),
          [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136), BM=(64,), BN=(64,), STAGES=(2, 3, 4), warps=(4,)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776)]),
+    Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
+         grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
+         grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
          [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),

@@ -220,6 +220,21 @@ call_dtype(Lower *L, Call *c, u32 i, DType *out)
   return true;
 }
 
+/* Argument i as a format of packed elements. */
+const PackedFormat *
+call_format(Lower *L, Call *c, u32 i)
+{
+  Val v = c->args[i];
+  const PackedFormat *f = NULL;
+  if (v.kind == V_FORMAT)
+    return v.format;
+  if (v.kind == V_TYPE && v.type->kind == TY_SCALAR)
+    f = packed_find(v.type->dt == DT_I1 ? "u1" : dtype_info[v.type->dt].name);
+  if (!f)
+    bad(L, c, i, "a format such as i4, u3 or f4e2m1");
+  return f;
+}
+
 /* Argument i as a run-time tile. */
 Value *
 call_tile(Lower *L, Call *c, u32 i)

@@ -137,7 +137,7 @@ builtin_cast(Lower *L, Call *c)
   DType to;
   const char *round;
   bool sat;
-  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, "rn rz", NULL, &round) || !call_bool(L, c, 3, false, &sat))
+  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, ROUND_WORDS, NULL, &round) || !call_bool(L, c, 3, false, &sat))
     return val_poison(c->span);
   return val_cast(L, c->span, c->args[0], to, round, sat);
 }
@@ -447,6 +447,8 @@ builtin_dtype(Lower *L, Call *c)
 Val
 builtin_bits(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_int(c->args[0].format->bits), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_int(type_elem_bits(t)), c->span) : val_poison(c->span);
 }
@@ -454,6 +456,8 @@ builtin_bits(Lower *L, Call *c)
 Val
 builtin_is_float(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_bool(packed_is_float(c->args[0].format)), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_bool(type_is_float(t)), c->span) : val_poison(c->span);
 }
@@ -461,6 +465,8 @@ builtin_is_float(Lower *L, Call *c)
 Val
 builtin_is_int(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_bool(!packed_is_float(c->args[0].format)), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_bool(type_is_int(t)), c->span) : val_poison(c->span);
 }
@@ -468,14 +474,27 @@ builtin_is_int(Lower *L, Call *c)
 Val
 builtin_is_signed(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_bool(c->args[0].format->cls != DC_U), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_bool(!type_is_ptr(t) && (dtype_is_float(t->dt) || dtype_is_signed(t->dt))), c->span)
            : val_poison(c->span);
 }
 
+/* Floats and signed integers of m magnitude bits: patterns of all ones below the sign, and what is below that. */
+static Val
+format_limit(const PackedFormat *f, bool largest, Span at)
+{
+  u64 ones = (1ull << (f->bits - (f->cls != DC_U))) - 1, least = packed_is_float(f) ? 2 * ones + 1 : ones + 1;
+  double v = packed_decode(f, largest ? ones : f->cls == DC_U ? 0 : least);
+  return val_const(packed_is_float(f) ? (Const){.form = CF_FLOAT, .f = v} : const_int((i64)v), at);
+}
+
 static Val
 limit(Lower *L, Call *c, bool largest)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return format_limit(c->args[0].format, largest, c->span);
   const Type *t = asked_type(L, c);
   if (t && type_is_ptr(t))
     return call_error(L, c, c->args[0].span, "a pointer has no limits");

@@ -71,6 +71,7 @@ val_str(Lower *L, Val v)
   case V_STR: return "a string";
   case V_BUFFER: return type_str(L->c, v.ir->type);
   case V_LAYOUT: return arena_printf(L->a, "the layout %s", layout_spec_text(v.layout));
+  case V_FORMAT: return arena_printf(L->a, "the packed format %s", v.format->name);
   case V_STRUCT: return arena_printf(L->a, "the struct '%s'", v.fn.decl->name);
   case V_RECORD: return v.list.of->name;
   }
@@ -141,6 +142,8 @@ value_cast(Lower *L, Value *x, DType to)
 {
   if (to != DT_I1 || x->type->dt == DT_I1)
     return ir_cast(&L->b, x, to);
+  if (type_is_float(x->type) && dtype_bits(x->type->dt) == 8)
+    x = ir_cast(&L->b, x, DT_F32);
   return ir_cmp(&L->b, "ne", x, ir_const_bits(&L->b, x->type, 0));
 }
 
@@ -158,7 +161,7 @@ val_as(Lower *L, Val v, DType dt, const Type *like)
     return NULL;
   }
   Const k;
-  const_cast(v.k, dt, false, false, &k);
+  const_cast(v.k, dt, ROUND_NEAREST, false, &k);
   const Type *t = type_scalar(L->c, dt);
   return const_value(L, k, like ? type_with_elem(L->c, like, t) : t);
 }
@@ -170,6 +173,13 @@ set_cast_options(Value *v, const char *round, bool sat)
     op_set_str(v->def, AT_ROUND, round);
   if (sat && v->def)
     op_set_int(v->def, AT_SAT, 1);
+}
+
+/* A float in its own type, to be clamped to the finite range. */
+static Value *
+clamp_cast(Lower *L, Value *x)
+{
+  return type_is_float(x->type) ? op_result(op_create(&L->b, OP_CAST, 1, &x, 1, &x->type, 0)) : x;
 }
 
 /* The explicit conversion to(v). */
@@ -185,13 +195,13 @@ val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
   }
   if (v.kind == V_CONST) {
     Const k;
-    if (const_cast(v.k, to, round && !strcmp(round, "rz"), sat, &k))
+    if (const_cast(v.k, to, round_find(round, to), sat, &k))
       return val_const(k, at);
     ERR(L, at, E_CONST_RANGE, const_str(L, v.k), dtype_info[to].name);
     return val_poison(at);
   }
   L->b.span = at;
-  Value *r = value_cast(L, v.ir, to);
+  Value *r = sat && to == v.ir->type->dt ? clamp_cast(L, v.ir) : value_cast(L, v.ir, to);
   if (r != v.ir && to != DT_I1)
     set_cast_options(r, round, sat);
   return val_ir(r, at);
@@ -295,7 +305,7 @@ assign_const(Lower *L, Span at, Val v, const Type *t, const char *what, Span dec
     return val_poison(at);
   }
   Const k;
-  const_cast(v.k, t->dt, false, false, &k);
+  const_cast(v.k, t->dt, ROUND_NEAREST, false, &k);
   L->b.span = v.span;
   return type_is_tile(t) ? val_ir(const_value(L, k, t), v.span) : val_const(k, v.span);
 }

@@ -92,6 +92,8 @@ check_type_setting(Lower *L, const Node *param, Val v)
 static Val
 check_const_setting(Lower *L, const Node *param, Val v)
 {
+  if (v.kind == V_TYPE && v.type->kind == TY_SCALAR && packed_find(dtype_info[v.type->dt].name))   /* i8 beside i4 */
+    v = (Val){.kind = V_FORMAT, .span = v.span, .format = packed_find(dtype_info[v.type->dt].name)};
   if (!val_is_fixed(L, v) || v.kind == V_TYPE) {
     not_constant(L, v, arena_printf(L->a, "'%s'", param->name));
     return val_poison(v.span);
@@ -223,7 +225,7 @@ known_value(Lower *L, const Node *param, Value *v)
     if (!o->facts[i].equal || strcmp(o->facts[i].name, param->name) != 0)
       continue;
     Const k;
-    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, false, false, &k))
+    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, ROUND_NEAREST, false, &k))
       return val_const(k, param->span);
     ERR(L, param->at, E_MISUSE, arena_printf(L->a, "the fact about '%s' does not fit its type %s", param->name,
                                              type_str(L->c, v->type)));
@@ -439,6 +441,10 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   }
   if (v.kind == V_LAYOUT) {
     buf_printf(out, "const %s layout %s\n", param->name, layout_spec_text(v.layout));
+    return;
+  }
+  if (v.kind == V_FORMAT) {
+    buf_printf(out, "const %s format %s\n", param->name, v.format->name);
     return;
   }
   const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))

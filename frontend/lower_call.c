@@ -411,6 +411,9 @@ lower_call(Lower *L, const Node *n)
   case V_STRUCT: return lower_struct(L, n, f);
   case V_BUILTIN: return call_builtin(L, n, f.builtin);
   case V_POISON: break;
+  case V_FORMAT:
+    diag_note(L->c, ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f)), n->span, "elements are packed by pack(x, %s)", f.format->name);
+    break;
   default: ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f));
   }
   return val_poison(n->span);

@@ -58,6 +58,8 @@ operation_num(Oper op, int *num)
       *num = DT_F32;
     return true;
   case OC_CMP:
+    if (typed && dtype_is_float((DType)*num) && dtype_bits((DType)*num) == 8)
+      *num = DT_F32;
     return *num != DT_I1 || op == O_EQ || op == O_NE;
   case OC_BITS:
     return typed ? !dtype_is_float((DType)*num) : *num == NUM_INT;
@@ -79,7 +81,7 @@ const_promote(Lower *L, Val v, int num, Const *out)
     ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[num].name);
     return false;
   }
-  return const_cast(v.k, (DType)num, false, false, out);
+  return const_cast(v.k, (DType)num, round_find(NULL, (DType)num), false, out);
 }
 
 static Val
@@ -104,6 +106,19 @@ compare_values(Lower *L, Oper op, Value *a, Value *b)
   return op == O_NE ? differ : ir_unary(&L->b, OP_NOT, differ);
 }
 
+/* A shift's count in the type of what is shifted. Counts have no sign; one too large for the type stays too large. */
+static Value *
+shift_count(Lower *L, Value *n, DType dt)
+{
+  static const DType unsigned_of[] = {DT_U8, DT_U16, DT_U32, DT_U64};
+  u32 bits = dtype_bits(n->type->dt);
+  if (bits <= dtype_bits(dt) || !type_is_int(n->type))
+    return value_cast(L, n, dt);
+  Value *r = value_cast(L, value_cast(L, n, unsigned_of[log2_u32(bits / 8)]), dt);
+  op_set_int(r->def, AT_SAT, 1);
+  return r;
+}
+
 static Val
 build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 {
@@ -115,7 +130,9 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
     ERR(L, b.span, E_CONST_ARITH, oper_info[op].text, "division by zero");
     return val_poison(span);
   }
-  Value *v[2] = {val_as(L, a, dt, val_tile_type(b)), val_as(L, b, dt, val_tile_type(a))};
+  bool counts = oper_info[op].cls == OC_SHIFT && b.kind == V_IR;
+  L->b.span = b.span;
+  Value *v[2] = {val_as(L, a, dt, val_tile_type(b)), counts ? shift_count(L, b.ir, dt) : val_as(L, b, dt, val_tile_type(a))};
   if (!v[0] || !v[1] || !values_broadcast(L, at, oper_info[op].text, 2, v, (Val[]){a, b}))
     return val_poison(span);
   L->b.span = span;
@@ -130,7 +147,7 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 static bool
 compares_fixed(Oper op, Val a, Val b)
 {
-  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT);
+  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT || a.kind == V_FORMAT);
 }
 
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
@@ -138,7 +155,9 @@ Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
   if (compares_fixed(op, a, b)) {
-    bool same = a.kind == V_TYPE ? a.type == b.type : layout_spec_text(a.layout) == layout_spec_text(b.layout);
+    bool same = a.kind == V_TYPE     ? a.type == b.type
+              : a.kind == V_FORMAT ? a.format == b.format
+                                   : layout_spec_text(a.layout) == layout_spec_text(b.layout);
     return val_const(const_bool(same == (op == O_EQ)), span);
   }
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
@@ -278,7 +297,9 @@ lower_pointer_type(Lower *L, const Node *n)
     ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
   else if (v.kind != V_POISON)
     diag_hint(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), "%s",
-              is_power(L, n) ? "there is no ** operator: write x * x, or pow(x, y)" : "memory is read with load(p)");
+              is_power(L, n) ? "there is no ** operator: write x * x, or pow(x, y)"
+              : v.kind == V_FORMAT ? arena_printf(L->a, "memory holds words, u8 or u32: unpack(load(p), %s)", v.format->name)
+              : "memory is read with load(p)");
   return val_poison(n->span);
 }
 

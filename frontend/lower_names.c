@@ -184,6 +184,8 @@ predeclared(Lower *L, const char *name, Val *out)
   DType dt;
   if (dtype_find(name, &dt))
     *out = val_type(type_scalar(L->c, dt), (Span){0, 0});
+  else if (packed_find(name))
+    *out = (Val){.kind = V_FORMAT, .format = packed_find(name)};
   else if (!strcmp(name, "inf"))
     *out = val_const((Const){.form = CF_FLOAT, .f = INFINITY}, (Span){0, 0});
   else if (!strcmp(name, "nan"))

@@ -228,6 +228,7 @@ same_fixed(Val a, Val b)
   case V_TYPE: return a.type == b.type;
   case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
   case V_BUILTIN: return a.builtin == b.builtin;
+  case V_FORMAT: return a.format == b.format;
   case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
   case V_STR: return !strcmp(a.str, b.str);
   default: return false;

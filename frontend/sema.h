@@ -14,6 +14,8 @@
 #define TILEC_SEMA_H
 #include "ast.h"
 #include "frontend.h"
+#include "fp.h"
+#include "packed.h"
 
 /* ---- values ---- */
 typedef enum ConstForm { CF_INT, CF_FLOAT, CF_TYPED } ConstForm;  /* literals have no type yet: they adopt one */
@@ -28,6 +30,7 @@ typedef enum ValKind {
   V_POISON, V_VOID, V_IR, V_CONST, V_TYPE, V_FN, V_BUILTIN, V_TUPLE, V_LIST, V_STR,
   V_BUFFER,               /* a shared buffer or a row of them: `ir` */
   V_LAYOUT,               /* not applied to a shape yet */
+  V_FORMAT,               /* of packed elements: i4, f4e2m1 */
   V_STRUCT, V_RECORD      /* a struct declaration: `fn`; a value of one: `list` of its fields, `of` */
 } ValKind;
 typedef struct Val Val;
@@ -47,6 +50,7 @@ struct Val {
     const Builtin *builtin;
     struct { Val *v; u32 n; const Node *of; } list;
     const LayoutSpec *layout;
+    const PackedFormat *format;
     const char *str;
   };
 };
@@ -270,7 +274,7 @@ Const const_limit(DType dt, bool largest);                           /* least or
 Const const_from_bits(DType dt, u64 bits);
 bool const_equal(Const a, Const b);
 bool const_fits(Const k, DType dt);                                  /* an integer literal in an integer type */
-bool const_cast(Const k, DType dt, bool rz, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
+bool const_cast(Const k, DType dt, FloatRound r, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
 /* Reports and returns false on overflow or division by zero. */
 bool const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out);
 bool const_unary(Lower *L, Span at, Oper op, Const x, Const *out);
@@ -319,6 +323,7 @@ Value *call_buffer(Lower *L, Call *c, u32 i, bool row);              /* one buff
 bool call_mask(Lower *L, Call *c, u32 i, Value **out);               /* i1 data; NULL if not given or all true */
 bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);
 bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
+const PackedFormat *call_format(Lower *L, Call *c, u32 i);           /* or a type that packs: i8, u8; i1 stands for u1 */
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
 Value *call_pointer(Lower *L, Call *c, u32 i);
 Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */
