@@ -18,7 +18,7 @@ sigmoid = lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x)))
 ONE = [
     ("exp", np.exp, 1.25, "e^x"), ("exp2", np.exp2, 1.0, "2^x"), ("exp10", lambda x: np.power(10.0, x), 1.5, "10^x"),
     ("expm1", np.expm1, 1.75, "e^x - 1"),
-    ("log", np.log, 1.25, "natural logarithm"), ("log2", np.log2, 1.75, "to base 2"), ("log10", np.log10, 1.5, "to base 10"),
+    ("log", np.log, 1.25, "natural logarithm"), ("log2", np.log2, 1.75, "to base 2"), ("log10", np.log10, 1.75, "to base 10"),
     ("log1p", np.log1p, 1.75, "log(1 + x)"),
     ("sin", np.sin, 1.75, "of any angle"), ("cos", np.cos, 1.75, "of any angle"), ("tan", np.tan, 2.0, "of any angle"),
     ("asin", np.arcsin, 2.0, ""), ("acos", np.arccos, 2.0, ""), ("atan", np.arctan, 1.75, ""),
@@ -37,7 +37,7 @@ FAST = [
     ("fast_exp", np.exp, -10, 10, 2.0**-20, True), ("fast_exp2", np.exp2, -20, 20, 2.0**-22, True),
     ("fast_log", np.log, 2.0, 1000, 2.0**-20, True), ("fast_log2", np.log2, 2.0, 1000, 2.0**-21, True),
     ("fast_sin", np.sin, -math.pi, math.pi, 2.0**-20, False), ("fast_cos", np.cos, -math.pi, math.pi, 2.0**-20, False),
-    ("fast_tan", np.tan, -1, 1, 2.0**-18, True), ("fast_tanh", np.tanh, -10, 10, 2.0**-10.9, True),
+    ("fast_tan", np.tan, -1, 1, 2.0**-18, False), ("fast_tanh", np.tanh, -10, 10, 2.0**-10.9, True),
     ("fast_rcp", lambda x: 1 / x, 1, 100, 2.0**-22, True), ("fast_sigmoid", sigmoid, -10, 10, 2.0**-19, True),
     ("gelu_tanh", lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), -3, 30, 2.0**-19, True),
 ]
