@@ -42,6 +42,18 @@ unpacked_dtype(const PackedFormat *f, DType dt)
   return dt == DT_F16 || dt == DT_BF16 ? dt : dtype_is_float(dt) || packed_is_float(f) ? DT_F32 : natural_dtype(f);
 }
 
+/* Rows that a thread must hold as a whole have a limit. */
+static bool
+row_fits(Lower *L, Call *c, u32 words, u32 word_bits, const PackedFormat *f)
+{
+  if (word_bits % f->bits == 0 || words <= PACKED_ROW_MAX)
+    return true;
+  call_error(L, c, c->args[0].span,
+             arena_printf(L->a, "a row of elements of %s is at most %d words, here it is %u: %u bits do not divide %u", f->name,
+                          PACKED_ROW_MAX, words, f->bits, word_bits));
+  return false;
+}
+
 static Val
 uneven(Lower *L, Call *c, const Type *t, const PackedFormat *f)
 {
@@ -68,6 +80,8 @@ builtin_unpack(Lower *L, Call *c)
     return val_poison(c->span);
   }
   u32 last = t->shape[t->rank - 1];
+  if (!row_fits(L, c, last, dtype_bits(t->dt), f))
+    return val_poison(c->span);
   if (!packing_find(last, dtype_bits(t->dt), f, &p))
     return uneven(L, c, t, f);
   const Type *r = with_last(L, t, unpacked_dtype(f, dt), last / p.words * p.values);
@@ -125,6 +139,8 @@ builtin_pack(Lower *L, Call *c)
   }
   const Type *t = x->type;
   u32 n = t->shape[t->rank - 1], bits = n * f->bits, words = bits / dtype_bits(word);
+  if (!row_fits(L, c, words, dtype_bits(word), f))
+    return val_poison(c->span);
   if (bits % dtype_bits(word) || !packing_find(words, dtype_bits(word), f, &p))
     return call_error(L, c, c->args[0].span,
                       arena_printf(L->a, "a row of %u elements of %s is no whole number of %s", n, f->name, dtype_info[word].name));

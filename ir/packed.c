@@ -48,7 +48,7 @@ packing_find(u32 n, u32 word_bits, const PackedFormat *f, Packing *out)
   }
   out->word_log2 = log2_up(out->words);
   out->value_log2 = log2_up(out->values);
-  return !out->rows || n * word_bits % f->bits == 0;
+  return !out->rows || (n <= PACKED_ROW_MAX && n * word_bits % f->bits == 0);
 }
 
 Packing

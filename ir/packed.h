@@ -19,7 +19,8 @@ const PackedFormat *packed_of(const Op *op);
 /* How a row of words is cut: groups of `words` words are groups of `values` elements; the registers of a group are padded
  * to powers of two. rows: a group is a whole row. */
 typedef struct Packing { u32 words, values, word_log2, value_log2; bool rows; } Packing;
-/* For n words of so many bits in a row; false if the last element is not whole. */
+/* For n words of so many bits in a row; false if the last element is not whole, or a row that must be is too long. */
+enum { PACKED_ROW_MAX = 64 };   /* words that one thread holds of such a row */
 bool packing_find(u32 n, u32 word_bits, const PackedFormat *f, Packing *out);
 /* Of an unpack or pack op. */
 Packing packing_of(const Op *op);

@@ -295,7 +295,8 @@ packing_types(Verifier *v, const Op *op, const Type *words, const Type *values)
   if (!fits && (packed_is_float(f) || !type_is_int(values)))
     return verify_fail(v, op, "elements of %s are not of type %s", f->name, spell(v, values));
   if (!packing_find(words->shape[last], dtype_bits(words->dt), f, &p))
-    return verify_fail(v, op, "%u words of %u bits hold no whole number of %s", words->shape[last], dtype_bits(words->dt), f->name);
+    return verify_fail(v, op, "%u words of %u bits hold no whole number of %s, or are too long a row", words->shape[last],
+                       dtype_bits(words->dt), f->name);
   u32 n = words->shape[last] / p.words * p.values;
   if (words->rank != values->rank || memcmp(words->shape, values->shape, last * sizeof n) || values->shape[last] != n)
     return verify_fail(v, op, "%s holds %u elements of %s in a row, not %s", spell(v, words), n, f->name, spell(v, values));

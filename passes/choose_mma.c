@@ -56,7 +56,7 @@ choose(const Target *t, const Op *dot)
   return NULL;
 }
 
-/* Why no instruction fits; the extents are looked at for the first whose types do. */
+/* Why no instruction was chosen, by the first whose types fit. */
 static const char *
 why_none(Ctx *c, const Op *dot)
 {
@@ -67,12 +67,9 @@ why_none(Ctx *c, const Op *dot)
       continue;
     if (!target_has(c->target, m->feature))
       return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
-    if (m->a == DT_F32 && strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
+    if (m->a == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
       return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
-    if (acc->shape[0] < m->m || acc->shape[1] < m->n)
-      return arena_printf(c->scratch, "the result is %u x %u, the smallest instruction gives %u x %u", acc->shape[0], acc->shape[1],
-                          m->m, m->n);
-    return arena_printf(c->scratch, "its depth of %u is no multiple of an instruction's %u", a->shape[1], m->k);
+    return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
   }
   return arena_printf(c->scratch, "there is no instruction for %s with sums in %s", dtype_info[a->dt].name, dtype_info[acc->dt].name);
 }

@@ -44,7 +44,7 @@ rt_error_locate(TilertError *err, const char *ptx)
   char name[sizeof err->file];
   if (!wanted || err->line)
     return;
-  for (const char *s = ptx; *s && number <= wanted; s = next_line(s), number++) {
+  for (const char *s = ptx; *s && number < wanted; s = next_line(s), number++) {
     const char *loc = directive(s, ".loc");
     if (loc)
       sscanf(loc, "%lu %lu %lu", &file, &line, &column);

@@ -36,13 +36,13 @@ def inline_ptx(dev, rng, n, W=4, N=128):
 
 def inline_error(dev, rng, text, word):
     """What the device's assembler does not accept is reported with the line of the program."""
-    source = f'kernel k(x: *u32) {{\n  let v = load(x + arange(0, 32));\n  store(x + arange(0, 32),\n        ptx("{text}", "=r,r", v, u32));\n}}\n'
+    source = f'kernel k(x: *u32) {{\n  let v = load(x + arange(0, 32));\n  store(x + arange(0, 32), ptx("{text}", "=r,r", v, u32));\n}}\n'
     try:
         dev.program(text=source, name="case.tile").kernel("k")(1, dev.array(np.zeros(32, np.uint32)))
         said = "nothing"
     except tilec.Error as e:
         said = f"{e.file}:{e.line}: {e}"
-    ok = said.startswith("case.tile:4: ") and word in said
+    ok = said.startswith("case.tile:3: ") and word in said
     return Run(None, [(said if not ok else "line", np.array([ok]), np.array([True]), 0)])
 
 

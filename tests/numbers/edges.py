@@ -25,7 +25,7 @@ from exact import FLOATS, INTS, ROUNDS, decode, encode, is_nan, parts, width
 ARITH = ["f16", "bf16", "f32", "f64"]
 COMPARE = ["==", "!=", "<", "<=", ">", ">="]
 FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "fast_div"]
-FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "fast_exp2", "fast_log2", "fast_rcp"]
+FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "fast_exp2", "fast_log2", "fast_rcp", "fast_tanh", "fast_sin", "fast_cos"]
 INT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "&", "|", "^", "<<", ">>", "mulhi"]
 INT_UNARY = ["-", "~", "abs", "popc", "clz", "ffs", "ctz", "brev"]
 BLOCK = 256
@@ -56,6 +56,19 @@ def log2_close(t, got, want, x):
     return abs(g - w) <= 2.0**-22 + abs(w) * 2.0 ** -(22 if t == "f32" else FLOATS[t][1])
 
 
+def within(t, got, want, error):
+    g, w = decode(t, got), decode(t, want)
+    return is_nan(t, got) if is_nan(t, want) else abs(g - w) <= error + abs(w) * 2.0 ** -(FLOATS[t][1] - 1 if t != "f32" else 99)
+
+
+def tanh_close(t, got, want, x):
+    return within(t, got, want, abs(decode(t, want)) * 2.0**-10.9 if not is_nan(t, want) else 0)
+
+
+def sine_close(t, got, want, x):
+    return not abs(decode(t, x)) <= 3.1416 or within(t, got, want, 2.0**-20)
+
+
 def div_close(t, got, want, x, y):
     return not 2.0**-126 <= abs(decode(t, y)) <= 2.0**126 or ulps(2)(t, got, want)
 
@@ -67,6 +80,7 @@ def sign_of_number(t, got, want, x, y):
 
 # operation -> (comparison, what it promises for f32); f64's are exact
 APPROXIMATE = {"fast_exp2": (ulps(2), "2 ulp"), "rsqrt": (ulps(2), "2 ulp"), "fast_rcp": (ulps(1), "1 ulp"),
+               "fast_tanh": (tanh_close, "2^-10.9 relative"), "fast_sin": (sine_close, "2^-20 absolute within pi"), "fast_cos": (sine_close, "likewise"),
                "fast_log2": (log2_close, "2^-22 absolute, or relative where that is more"), "fast_div": (div_close, "2 ulp for |b| from 2^-126 to 2^126")}
 
 
@@ -166,6 +180,14 @@ def all_pairs(v, w=None):
     return [(x, y) for x in v for y in (w or v)]
 
 
+QUESTIONS = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
+
+
+def clamped(t, x, of_nan):
+    v = decode(t, x)
+    return encode(t, of_nan if math.isnan(v) else min(max(v, -2.0), 100.0))
+
+
 def unary_text(op):
     return f"{op}a" if op in "-~!" else f"{op}(a)"
 
@@ -187,8 +209,13 @@ def jobs():
     for t in ARITH:
         j = Job(f"unary {t}", [t], [(x,) for x in float_edges(t)])
         for op in FLOAT_UNARY:
-            if t != "f64" or op not in ("fast_exp2", "fast_log2"):
+            if t != "f64" or op in ("rsqrt", "fast_rcp") or not op.startswith("fast_"):
                 j.add(t, unary_text(op), lambda x, op=op, t=t: exact.float_unary(op, t, x), approximate(op, t))
+        for op, fn in QUESTIONS.items():
+            j.add("i1", f"{op}(a)", lambda x, fn=fn, t=t: int(fn(decode(t, x))))
+        j.add("i1", "signbit(where(isnan(a), 1.0, a))", lambda x, t=t: int(bool(x & parts(t)[0]) and not is_nan(t, x)))
+        j.add(t, "clamp(a, -2, 100)", lambda x, t=t: clamped(t, x, -2.0))
+        j.add(t, "clamp(a, -2, 100, propagate_nan=true)", lambda x, t=t: clamped(t, x, math.nan))
         yield j
         j = Job(f"binary {t}", [t, t], all_pairs(float_few(t)))
         for op in FLOAT_BINARY:
