@@ -270,6 +270,32 @@ def reduce_sum(dev, rng, n, BLOCK=1024):
     return Run(call, [("sum", got, np.array([x.astype(np.float64).sum()]), 1e-3 if abs(got[0]) < 100 else 1e-4)], bytes=4 * n)
 
 
+def prefix_sum(dev, rng, n, dtype="i32", BLOCK=2048, WINDOW=32, warps=8):
+    """In one pass, by looking back; whole numbers, so that floats come out exactly, too."""
+    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+    x = rng.integers(-4, 5, n).astype(dt)
+    blocks = tilec.cdiv(n, BLOCK)
+    y, state, ticket = poisoned(dev, n, dtype), dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32))
+    k = kernel(dev, "prefix_sum.tile", "prefix_sum", T=dtype, BLOCK=BLOCK, WINDOW=WINDOW, warps=warps)
+    call = k.bind(blocks, dev.array(x), y, n, state, ticket)
+    call()
+    return Run(call, [("y", y.numpy(), np.cumsum(x, dtype=dt), 0), ("ticket", ticket.numpy(), np.array([blocks], np.int32), 0)], bytes=8 * n)
+
+
+def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
+    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+    x = (rng.random(n, np.float32) - np.float32(0.25)) if dtype == "f32" else rng.integers(-9, 10, n).astype(dt)
+    blocks = tilec.cdiv(n, BLOCK)
+    dx, y, sums = dev.array(x), poisoned(dev, n, dtype), poisoned(dev, blocks, dtype)
+    k = lambda name, **more: kernel(dev, "prefix_sum.tile", name, T=dtype, BLOCK=BLOCK, **more)
+    launch(k("sums_of_blocks"), blocks, dx, sums, n)
+    launch(k("prefix_of_sums"), 1, sums, blocks)
+    call = launch(k("prefix_sum_with", EXCLUSIVE=exclusive), blocks, dx, sums, y, n)
+    want = np.cumsum(x.astype(np.float64 if dtype == "f32" else np.int32), dtype=np.float64 if dtype == "f32" else np.int32)
+    want = np.concatenate([[0], want[:-1]]).astype(want.dtype) if exclusive else want
+    return Run(call, [("y", y.numpy(), want, 1e-5 if dtype == "f32" else 0)], bytes=8 * n)
+
+
 def memcpy_async(dev, rng, n, BLOCK=1024):
     x = rng.standard_normal(n, np.float32)
     out = poisoned(dev, n, "f32")
@@ -346,6 +372,9 @@ CASES = [
          [dict(m=256, n=256, k=16384, parts=16), dict(m=300, n=264, k=1000, parts=7)]),
     Case("matmul_stream_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_stream_k", **s), grid(m=(100,), n=(136,), k=(136,), programs=(1, 4, 7), BM=(64,), BN=(64,)),
          [dict(m=2048, n=2304, k=2048), dict(m=1000, n=520, k=776, programs=61)]),
+    Case("prefix_sum", prefix_sum, [dict(n=20000, BLOCK=256)] + grid(n=(1, 5000), dtype=("i32", "f32"), BLOCK=(64,), WINDOW=(4, 32), warps=(1, 4)) + [dict(n=70000)],
+         grid(n=(1 << 26, 1, 12345679), dtype=("i32", "f32"), BLOCK=(1024, 4096))),
+    Case("prefix_sum_thrice", prefix_sum_thrice, grid(n=(1, 5000), dtype=("i32", "f32"), exclusive=(False, True), BLOCK=(64,)), grid(n=(1 << 24, 12345679), dtype=("i32", "f32"), exclusive=(False, True))),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),
 ]
 
