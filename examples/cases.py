@@ -296,6 +296,48 @@ def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
     return Run(call, [("y", y.numpy(), want, 1e-5 if dtype == "f32" else 0)], bytes=8 * n)
 
 
+def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
+    """The kernels of order.tile against numpy."""
+    dt = dict(f32=np.float32, i32=np.int32)[dtype]
+    x = rng.standard_normal((rows, n), np.float32) if dtype == "f32" else rng.integers(-1000, 1000, (rows, n), dtype=np.int32)
+    few = name in ("top_rows", "topk_rows")
+    k = kernel(dev, "order.tile", name, N=n, R=R, warps=warps, **(dict(K=K) if few else {}), **({} if name == "recurrence_rows" else dict(T=dtype)), **defines)
+    y, at = poisoned(dev, (rows, K if few else n), dtype), poisoned(dev, (rows, K if few else n), "i32")
+    rising, falling = np.argsort(x, 1, kind="stable"), np.argsort(-x, 1, kind="stable")[:, :K]
+    if name == "sort_rows":
+        args, checks = (y,), [("y", y, np.sort(x, 1), 0)]
+    elif name == "argsort_rows":
+        args, checks = (at,), [("at", at, rising.astype(np.int32), 0)]
+    elif name == "top_rows":
+        args, checks = (y,), [("y", y, np.take_along_axis(x, falling, 1), 0)]
+    elif name == "topk_rows":
+        args, checks = (y, at), [("y", y, np.take_along_axis(x, falling, 1), 0), ("at", at, falling.astype(np.int32), 0)]
+    elif name == "cumsum_rows":
+        sums = np.cumsum(x.astype(np.float64 if dtype == "f32" else np.int32), 1, dtype=np.float64 if dtype == "f32" else np.int32)
+        args, checks = (y,), [("y", y, sums, 1e-6 if dtype == "f32" else 0)]
+    elif name == "gather_rows":
+        index = rng.integers(0, n, (rows, n), dtype=np.int32)
+        args, checks = (dev.array(index), y), [("y", y, np.take_along_axis(x, index, 1), 0)]
+    else:
+        a = rng.uniform(-1, 1, (rows, n)).astype(np.float32)
+        want, state = np.empty((rows, n)), np.zeros(rows)
+        for j in range(n):
+            state = a[:, j].astype(np.float64) * state + x[:, j]
+            want[:, j] = state
+        call = launch(k, rows // R, dev.array(a), dev.array(x), y)
+        return Run(call, [("y", y.numpy(), want, 1e-6)], bytes=12 * rows * n)
+    call = launch(k, rows // R, dev.array(x), *args)
+    return Run(call, [(w, g.numpy(), v, tol) for w, g, v, tol in checks], bytes=8 * rows * n)
+
+
+def count_values(dev, rng, n, BINS=256, programs=None, BLOCK=4096):
+    x = rng.integers(-2, BINS + 2, n, dtype=np.int32)
+    counts = dev.array(np.zeros(BINS, np.int32))
+    call = kernel(dev, "order.tile", "count_values", BINS=BINS, BLOCK=BLOCK).bind(programs or min(tilec.cdiv(n, BLOCK), 4 * dev.sms), dev.array(x), counts, n)
+    call()
+    return Run(call, [("counts", counts.numpy(), np.bincount(x[(x >= 0) & (x < BINS)], minlength=BINS).astype(np.int32), 0)], bytes=4 * n)
+
+
 def memcpy_async(dev, rng, n, BLOCK=1024):
     x = rng.standard_normal(n, np.float32)
     out = poisoned(dev, n, "f32")
@@ -335,6 +377,7 @@ class Case:
     gpu: list = field(default_factory=list)   # sizes for a GPU; the first is the demo's
 
 
+ORDERS = ("sort_rows", "argsort_rows", "top_rows", "topk_rows", "cumsum_rows", "gather_rows", "recurrence_rows")
 CASES = [
     Case("vector_add", vector_add, [dict(n=98432), dict(n=1), dict(n=1000)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
     Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)],
@@ -375,6 +418,10 @@ CASES = [
     Case("prefix_sum", prefix_sum, [dict(n=20000, BLOCK=256)] + grid(n=(1, 5000), dtype=("i32", "f32"), BLOCK=(64,), WINDOW=(4, 32), warps=(1, 4)) + [dict(n=70000)],
          grid(n=(1 << 26, 1, 12345679), dtype=("i32", "f32"), BLOCK=(1024, 4096))),
     Case("prefix_sum_thrice", prefix_sum_thrice, grid(n=(1, 5000), dtype=("i32", "f32"), exclusive=(False, True), BLOCK=(64,)), grid(n=(1 << 24, 12345679), dtype=("i32", "f32"), exclusive=(False, True))),
+    Case("order", order, grid(name=ORDERS, rows=(8,), n=(128,), R=(1, 4), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2,), n=(1024,), dtype=("f32", "i32")),
+         grid(name=ORDERS, rows=(4096,), n=(128,), R=(1, 8), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2048,), n=(1024, 2048), dtype=("f32", "i32"), warps=(1, 2, 8)) +
+         grid(name=("cumsum_rows",), rows=(512,), n=(4096, 16384), warps=(8, 16))),
+    Case("count_values", count_values, [dict(n=20000), dict(n=1000, BINS=10, programs=3, BLOCK=64)], [dict(n=1 << 24), dict(n=12345, BINS=77)]),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),
 ]
 
