@@ -33,10 +33,11 @@ def process_ms(*pairs, rounds=40):
 
 print("whole process, source to PTX (ms)         tilec   llvm_only  ratio")
 with tempfile.TemporaryDirectory() as d:
-    for name in ("vector_add", "softmax", "matmul"):
+    for name, kernel in (("vector_add", "add"), ("softmax", "softmax"), ("matmul", "matmul")):
         ll = os.path.join(d, name + ".ll")
-        subprocess.run([os.path.join(a.bin, "tilec"), example(name + ".tile"), "--emit=llvm", "-O0", "-o", ll], check=True)
-        ours, floor = process_ms([os.path.join(a.bin, "tilec"), example(name + ".tile")],
+        command = [os.path.join(a.bin, "tilec"), example(name + ".tile"), f"--kernel={kernel}"]
+        subprocess.run(command + ["--emit=llvm", "-O0", "-o", ll], check=True)
+        ours, floor = process_ms(command,
                                  [os.path.join(a.bin, "llvm_only"), ll, "sm_90a", "+ptx84"])
         print(f"  {name:38} {ours:6.1f}    {floor:6.1f}     {ours / floor:5.2f}")
 
@@ -58,6 +59,42 @@ table = subprocess.run([os.path.join(a.bin, "tilec"), example("matmul.tile"), "-
                         *(f"-D{k}={v}" for k, v in tuned.items())], check=True, capture_output=True, text=True).stderr
 rows = [(float(l.split()[0]), l.split()[2]) for l in table.splitlines() if len(l.split()) == 3 and l.split()[1] == "ms"]
 print(f"  its slowest pass of ours: {max(rows)[1]} {max(rows)[0]:.2f} ms; all of them {sum(t for t, _ in rows):.2f} ms")
+
+
+
+def nest(kind, depth):
+    """Loops or ifs in one another, each with work of its own."""
+    head = {"loops": "for i{k} in range(n) {{ a = a * 2.0 + b; b = b - f32(i{k});", "loops with sums": "for i{k} in range(n) {{ a = a * 0.5 + sum(a); b += a;",
+            "ifs": "if n > {k} {{ a = a * 2.0 + {k}.0;"}[kind]
+    ends = "} else { a -= 1.0; }\n" if kind == "ifs" else "a += 1.0; }\n"
+    return ("kernel f(x: *f32, y: *f32, n: i32) { let i = arange(0, 128); var a = load(x + i); var b = a;\n" +
+            "\n".join(head.format(k=k) for k in range(depth)) + "\n" + ends * depth + "store(y + i, a + b); }")
+
+
+BLOCK = """kernel f(x: *T, y: *T, n: i32, type T = f32, const R = 4, const C = 65536) {
+  let i = arange(0, R)[:, None] * C + arange(0, C)[None, :];
+  let v = load(x + i, mask=(arange(0, C) < n)[None, :], other=-inf);
+  BODY
+}"""
+SOFT, NORM = "store(y + i, softmax(f32(v) * 2.0, axis=1));", "let m = sum(f32(v), axis=1, keep_dims=true) / C; let d = f32(v) - m; store(y + i, d * rsqrt(sum(d * d, axis=1, keep_dims=true) / C));"
+LONG = ("kernel f(x: *f32, y: *f32, n: i32) { let i = arange(0, 1024); var a = load(x + i);\n" +
+        "\n".join(f"a = a * {k}.5 + f32(n);" for k in range(2000)) + "\nstore(y + i, a); }")
+large = [(f"4 x 65536 a program, {what}, {t}, {w} warps", BLOCK.replace("BODY", body), [f"-DT={t}", f"-Dwarps={w}"])
+         for what, body in (("softmax", SOFT), ("norm", NORM)) for t in ("f32", "f16") for w in (4, 8, 32)]
+large += [(f"40 {kind} in one another", nest(kind, 40), []) for kind in ("loops", "loops with sums", "ifs")] + [("2000 statements", LONG, [])]
+print("large kernels: whole process, source to PTX      ms    MB")
+with tempfile.TemporaryDirectory() as d:
+    for name, text, options in large:
+        with open(os.path.join(d, "f.tile"), "w") as f:
+            f.write(text)
+        command, ms = [os.path.join(a.bin, "tilec"), f.name, "-o", os.devnull, *options], []
+        for _ in range(3):
+            t = time.perf_counter()
+            subprocess.run(command, check=True)
+            ms.append((time.perf_counter() - t) * 1e3)
+        # a process of its own between: a child begins with the size of what it was forked from
+        size = subprocess.run(["/usr/bin/time", "-f", "%M", *command], capture_output=True, text=True).stderr if os.path.exists("/usr/bin/time") else ""
+        print(f"  {name:42} {statistics.median(ms):7.0f} {int(size.split()[-1]) / 1024 if size else float('nan'):5.0f}")
 
 print(f"simulator on {os.cpu_count()} cores (s)")
 for name, run, size in (("vector_add 98432", cases.vector_add, dict(n=98432)), ("softmax 1823 x 781", cases.softmax, dict(rows=1823, n=781)),

@@ -23,6 +23,8 @@ static u32
 beside_axis(const Gather *x, u32 flat)
 {
   u32 coord[MAX_RANK];
+  if (x->buf.smem->rank == 1)
+    return 0;
   layout_coords(x->h->l, flat, coord);
   coord[x->axis] = 0;
   return layout_shared_offset(x->buf.smem, layout_flat(x->buf.smem, coord));

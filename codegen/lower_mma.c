@@ -1,11 +1,17 @@
 /* lower_mma.c - dot: with tensor cores where choose_mma picked a row of mma.def, with fma otherwise.
  *
- * An operand's registers are the instruction's own, in PTX order, then its repetitions along K, then along M or N
- * (ir/layout_kinds.c says so); so the registers of one instruction are consecutive, and packing them into 32-bit words
- * is all there is to do. Steps along K are outermost: consecutive instructions then write different accumulators.
+ * An operand's registers are the instruction's own, in PTX order, then its repetitions along K, then along M or N, then the
+ * batches (ir/layout_kinds.c says so); so the registers of one instruction are consecutive, and packing them into 32-bit
+ * words is all there is to do. Steps along K are outermost: consecutive instructions then write different accumulators.
+ *
+ * Padding may hold anything. Instructions whose rows, columns or batches are all padding are left out. Where K ends within
+ * an instruction, the operands' words of that step are cleared beyond it, in both operands for floats (anything may be a nan,
+ * which no 0 outweighs), in one for integers.
+ *
+ * f32 may be split into parts that tensor cores take (codegen/dot_parts.c): then one step is several instructions.
  *
  * Without tensor cores every thread holds all of K for its part of the result. Floats are multiplied and added in f32 (or
- * f64), integers in the accumulator's type; f32 inputs are rounded to tf32 here too unless the dot asks for ieee.
+ * f64), integers in the accumulator's type; f32 inputs are rounded to tf32 here too if the dot asks for tf32.
  */
 #include "gen.h"
 
@@ -28,34 +34,47 @@ find_row(const char *name, DType acc)
   return NULL;
 }
 
-static bool
-wants_tf32(const Op *op)
-{
-  return op_operand(op, 0)->type->dt == DT_F32 && strcmp(op_str(op, AT_PREC, "tf32"), "ieee");
-}
-
-/* Bits of x rounded to tf32. */
-static Val
-round_tf32(Gen *g, Val x)
-{
-  return gen_call(g, "llvm.nvvm.f2tf32.rna", 0, NULL, 1, &x);
-}
-
 /* All registers of v as 32-bit words. */
 static Val *
-pack_words(Gen *g, const Value *v, bool tf32, u32 *nwords)
+pack_words(Gen *g, const Value *v, u32 *nwords)
 {
   u32 per = 32 / dtype_bits(v->type->dt), n = gen_nregs(v->type);
   const Val *regs = gen_regs(g, v);
   Words w = words_for(g, v->type->dt, false, per);
   Val *out = NEW_ARRAY(g->arena, Val, n / per);
   for (u32 i = 0; i < n / per; i++)
-    if (tf32)
-      out[i] = round_tf32(g, regs[i]);
-    else
-      words_pack(g, &w, regs + i * per, &out[i]);
+    words_pack(g, &w, regs + i * per, &out[i]);
   *nwords = n / per;
   return out;
+}
+
+/* ---- the end of K ---- */
+
+/* Where K ends in the last of `steps` instructions: it has `rest` elements of K, 0: all it takes. */
+typedef struct Tail { u32 steps, held, rest, per, which, words; } Tail;
+
+/* A word without the elements beyond K. Words are `per` elements of K, those of four threads side by side, then the next
+ * word of the same row or column: A has two words, of two rows, in between. */
+static Val
+clear_word(Gen *g, const Tail *t, u32 i, Val word)
+{
+  u32 at = i % t->words, first = (t->which ? at : at / 2) * 4 * t->per, step = i / t->words % t->held;
+  Val zero = gen_u32(g, 0), quad = LLVMBuildAnd(B, g->tid, gen_u32(g, 3), "");
+  if (step >= t->steps)
+    return zero;
+  if (!t->rest || step + 1 < t->steps || t->rest >= first + 4 * t->per)
+    return word;
+  if (t->rest <= first)
+    return zero;
+  u32 whole = (t->rest - first) / t->per, part = (t->rest - first) % t->per;
+  Val all = LLVMBuildICmp(B, LLVMIntULT, quad, gen_u32(g, whole), "");
+  word = gen_bitcast(g, word, g->i32);
+  if (!part)
+    return LLVMBuildSelect(B, all, word, zero, "");
+  Val some = LLVMBuildICmp(B, LLVMIntEQ, quad, gen_u32(g, whole), "");
+  Val mask = LLVMBuildSelect(B, some, gen_u32(g, (1u << part * (32 / t->per)) - 1), zero, "");
+  mask = LLVMBuildSelect(B, all, gen_u32(g, UINT32_MAX), mask, "");
+  return LLVMBuildAnd(B, LLVMBuildFreeze(B, word, ""), mask, "");
 }
 
 /* One instruction: C words are replaced by the result's. */
@@ -97,21 +116,25 @@ unpack_words(Gen *g, const Value *v, Val *words, u32 nwords)
 typedef struct Feed {
   const Fragments *f;              /* NULL: all words are there */
   Val *words;
+  u32 nwords;
+  Tail tail;
   bool *loaded;                    /* by group */
   u32 *group_of;                   /* by word */
 } Feed;
 
 static Feed
-feed_new(Gen *g, const Value *v, bool tf32, u32 *nwords)
+feed_new(Gen *g, const Value *v, Tail tail)
 {
-  Feed x = {.f = g->fragments[v->id]};
+  Feed x = {.f = g->fragments[v->id], .tail = tail};
   if (!x.f) {
-    x.words = pack_words(g, v, tf32, nwords);
+    x.words = pack_words(g, v, &x.nwords);
+    for (u32 i = 0; i < x.nwords; i++)
+      x.words[i] = clear_word(g, &tail, i, x.words[i]);
     return x;
   }
-  *nwords = gen_nregs(v->type) * dtype_bits(v->type->dt) / 32;
-  x.words = NEW_ARRAY(g->arena, Val, *nwords);
-  x.group_of = NEW_ARRAY(g->arena, u32, *nwords);
+  x.nwords = gen_nregs(v->type) * dtype_bits(v->type->dt) / 32;
+  x.words = NEW_ARRAY(g->arena, Val, x.nwords);
+  x.group_of = NEW_ARRAY(g->arena, u32, x.nwords);
   x.loaded = NEW_ARRAY(g->arena, bool, fragments_count(x.f));
   for (u32 i = 0; i < fragments_count(x.f); i++) {
     u32 words[4], n = fragments_words(x.f, i, words);
@@ -124,70 +147,151 @@ feed_new(Gen *g, const Value *v, bool tf32, u32 *nwords)
 static void
 feed_load(Gen *g, Feed *x, u32 first, u32 n)
 {
-  for (u32 w = first; x->f && w < first + n; w++)
-    if (!x->loaded[x->group_of[w]]) {
-      x->loaded[x->group_of[w]] = true;
-      fragments_load(g, x->f, x->group_of[w], x->words);
-    }
+  for (u32 w = first; x->f && w < first + n; w++) {
+    u32 words[4], group = x->group_of[w];
+    if (x->loaded[group])
+      continue;
+    x->loaded[group] = true;
+    fragments_load(g, x->f, group, x->words);
+    u32 count = fragments_words(x->f, group, words);
+    for (u32 q = 0; q < count; q++)
+      x->words[words[q]] = clear_word(g, &x->tail, words[q], x->words[words[q]]);
+  }
 }
+
+/* ---- the walk ---- */
+
+/* What one instruction, or one of each product of parts, works on: groups of the operands' and the result's words. */
+typedef struct Step { u32 a, b, c; } Step;
 
 /* The order of instructions: along K outermost, so that consecutive ones write different accumulators; then row by row, every
  * other row backwards, so that consecutive ones always share an operand, which the hardware then need not read again. */
 typedef struct Walk {
-  u32 steps, nm, nn;
+  u32 steps, nm, nn, batches;
   u32 held;                        /* steps that the operands' registers are for: the next power of two; the rest is padding */
+  u32 n;
+  Step *list;
 } Walk;
 
-static void
-walk_at(const Walk *w, u32 i, u32 *k, u32 *m, u32 *n)
+/* Nothing of the instruction's part of the result lies inside the extents. */
+static bool
+all_padding(Gen *g, const MmaRow *row, const Value *result, u32 group)
 {
-  *n = i % w->nn;
-  *m = i / w->nn % w->nm;
-  *k = i / w->nn / w->nm;
-  if (*m & 1)
-    *n = w->nn - 1 - *n;
+  const Type *t = result->type;
+  const Held *h = held_get(g, t->layout);
+  u32 flat = h->flat[group * row->words[2] * 32 / dtype_bits(t->dt)];
+  for (int d = 0; d < t->rank; d++)
+    if (held_coord(h, flat, d) >= t->shape[d])
+      return true;
+  return false;
 }
 
-/* Operands of instruction i are loaded AHEAD instructions early: long enough for shared memory to answer, short enough to
+static void
+walk_add(Gen *g, const MmaRow *row, const Value *result, Walk *w, u32 batch, u32 k, u32 m, u32 n)
+{
+  u32 at_m = m + w->nm * batch, at_n = n + w->nn * batch, c = n + w->nn * at_m;
+  if (!all_padding(g, row, result, c))
+    w->list[w->n++] = (Step){k + w->held * at_m, k + w->held * at_n, c};
+}
+
+static void
+walk_fill(Gen *g, const MmaRow *row, const Value *result, Walk *w)
+{
+  w->list = NEW_ARRAY(g->arena, Step, w->steps * w->nm * w->nn * w->batches);
+  for (u32 batch = 0; batch < w->batches; batch++)
+    for (u32 k = 0; k < w->steps; k++)
+      for (u32 m = 0; m < w->nm; m++)
+        for (u32 n = 0; n < w->nn; n++)
+          walk_add(g, row, result, w, batch, k, m, m & 1 ? w->nn - 1 - n : n);
+}
+
+/* Matrices that a thread has a part of. */
+static u32
+batches_held(const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  u32 n = 1;
+  for (int d = 0; d < t->rank - 2; d++) {
+    u32 warps = (u32)op_attr(op, AT_WARPS)->ints.v[d], all = next_pow2(t->shape[d]);
+    n *= all > warps ? all / warps : 1;
+  }
+  return n;
+}
+
+/* Operands of an instruction are loaded AHEAD instructions early: long enough for shared memory to answer, short enough to
  * hold few fragments at a time. */
 enum { AHEAD = 8 };
 
 static void
 feed_both(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, u32 i)
 {
-  u32 k, m, n;
-  if (i >= w->steps * w->nm * w->nn)
+  if (i >= w->n)
     return;
-  walk_at(w, i, &k, &m, &n);
-  feed_load(g, a, row->words[0] * (k + w->held * m), row->words[0]);
-  feed_load(g, b, row->words[1] * (k + w->held * n), row->words[1]);
+  feed_load(g, a, row->words[0] * w->list[i].a, row->words[0]);
+  feed_load(g, b, row->words[1] * w->list[i].b, row->words[1]);
+}
+
+static void
+walk(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, Val *c)
+{
+  for (u32 i = 0; i < AHEAD; i++)
+    feed_both(g, row, w, a, b, i);
+  for (u32 i = 0; i < w->n; i++) {
+    Step s = w->list[i];
+    feed_both(g, row, w, a, b, i + AHEAD);
+    mma_call(g, row, a->words + row->words[0] * s.a, b->words + row->words[1] * s.b, c + row->words[2] * s.c);
+  }
+}
+
+/* The same with f32 operands in parts: the smallest products first. */
+static void
+walk_parts(Gen *g, const Walk *w, const DotSplit *split, const Feed *a, const Feed *b, Val *c)
+{
+  const MmaRow *row = find_row(split->mma, DT_F32);
+  DotParts pa = dot_parts(g, split, 0, a->words, a->nwords, w->held), pb = dot_parts(g, split, 1, b->words, b->nwords, w->held);
+  u32 join = split->join, held = w->held > join ? w->held / join : 1;
+  for (u32 i = 0; i < w->n; i++) {
+    Step s = w->list[i];
+    if (s.a % w->held % join)
+      continue;
+    u32 at = row->words[0] * (s.a / w->held * held + s.a % w->held / join);
+    u32 bt = row->words[1] * (s.b / w->held * held + s.b % w->held / join);
+    for (u32 p = 0; p < split->nproducts; p++)
+      mma_call(g, row, pa.words[split->product[p][0]] + at, pb.words[split->product[p][1]] + bt, c + row->words[2] * s.c);
+  }
+}
+
+static Tail
+tail_of(const Op *op, const MmaRow *row, u32 which)
+{
+  const Type *t[2] = {op_operand(op, 0)->type, op_operand(op, 1)->type};
+  u32 depth = t[0]->shape[t[0]->rank - 1], bits = dtype_bits(t[which]->dt), held = next_pow2(depth) / row->k;
+  Tail x = {.steps = (depth + row->k - 1) / row->k, .held = held ? held : 1, .rest = depth % row->k, .per = 32 / bits,
+            .which = which, .words = row->words[which]};
+  bool fewer = gen_nregs(t[which]) < gen_nregs(t[!which]) || (which && gen_nregs(t[0]) == gen_nregs(t[1]));
+  if (dtype_is_int(t[which]->dt) && !fewer)
+    x.rest = 0;
+  return x;
 }
 
 static void
 dot_mma(Gen *g, const Op *op, const MmaRow *row)
 {
   const Value *result = op_result(op);
-  bool tf32 = wants_tf32(op);
-  u32 na, nb, nc;
-  Feed a = feed_new(g, op_operand(op, 0), tf32, &na), b = feed_new(g, op_operand(op, 1), tf32, &nb);
-  Val *c = pack_words(g, op_operand(op, 2), false, &nc);
-  u32 wa = row->words[0], wb = row->words[1], wc = row->words[2];
-  u32 depth = op_operand(op, 0)->type->shape[1];
-  Walk w = {.steps = depth / row->k, .held = next_pow2(depth) / row->k};
-  if (w.steps) {
-    w.nm = na / wa / w.held;
-    w.nn = nb / wb / w.held;
-  }
-  if (!w.steps || w.nm * w.nn * wc != nc)
+  Feed a = feed_new(g, op_operand(op, 0), tail_of(op, row, 0)), b = feed_new(g, op_operand(op, 1), tail_of(op, row, 1));
+  u32 nc;
+  Val *c = pack_words(g, op_operand(op, 2), &nc);
+  Walk w = {.steps = a.tail.steps, .held = a.tail.held, .batches = batches_held(op)};
+  w.nm = a.nwords / row->words[0] / w.held / w.batches;
+  w.nn = b.nwords / row->words[1] / w.held / w.batches;
+  if (w.nm * w.nn * w.batches * row->words[2] != nc)
     ctx_panic(g->c, "dot: operand and result layouts disagree");
-  for (u32 i = 0; i < AHEAD; i++)
-    feed_both(g, row, &w, &a, &b, i);
-  for (u32 i = 0; i < w.steps * w.nm * w.nn; i++) {
-    u32 k, m, n;
-    feed_both(g, row, &w, &a, &b, i + AHEAD);
-    walk_at(&w, i, &k, &m, &n);
-    mma_call(g, row, a.words + wa * (k + w.held * m), b.words + wb * (k + w.held * n), c + wc * (n + w.nn * m));
-  }
+  walk_fill(g, row, result, &w);
+  const DotSplit *split = dot_split(op);
+  if (split)
+    walk_parts(g, &w, split, &a, &b, c);
+  else
+    walk(g, row, &w, &a, &b, c);
   unpack_words(g, result, c, nc);
 }
 
@@ -207,12 +311,13 @@ factors(Gen *g, const Op *op, u32 which, DType sum)
   const Val *in = gen_regs(g, v);
   Held *h = held_get(g, v->type->layout);
   Val *out = NEW_ARRAY(g->arena, Val, h->regs);
+  bool tf32 = v->type->dt == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
   for (u32 r = 0; r < h->regs; r++) {
     if (h->rep[r] != r)
       continue;
     out[r] = elem_convert(g, v->type->dt, sum, in[r]);
-    if (wants_tf32(op))
-      out[r] = LLVMBuildBitCast(B, round_tf32(g, out[r]), g->f32, "");
+    if (tf32)
+      out[r] = LLVMBuildBitCast(B, gen_round_tf32(g, out[r]), g->f32, "");
   }
   return out;
 }
@@ -225,11 +330,14 @@ multiply_add(Gen *g, DType d, Val a, Val b, Val c)
   return LLVMBuildAdd(B, c, LLVMBuildMul(B, a, b, ""), "");
 }
 
+/* The register that holds what `at` is in the result, with coordinate k instead along dimension `dim`. */
 static u32
-register_at(Gen *g, const Held *h, u32 row, u32 col)
+register_at(Gen *g, const Held *h, const u32 *at, int dim, u32 k)
 {
-  u32 reg = 0;
-  if (!held_find(h, row << h->shift[0] | col, &reg))
+  u32 reg = 0, coord[MAX_RANK];
+  memcpy(coord, at, sizeof coord);
+  coord[dim] = k;
+  if (!held_find(h, layout_flat(h->l, coord), &reg))
     ctx_panic(g->c, "dot: operand and result layouts disagree");
   return reg;
 }
@@ -243,14 +351,16 @@ dot_fma(Gen *g, const Op *op)
   const Val *c = gen_regs(g, op_operand(op, 2));
   Held *ha = held_get(g, op_operand(op, 0)->type->layout), *hb = held_get(g, op_operand(op, 1)->type->layout);
   Held *h = held_get(g, result->type->layout);
-  u32 depth = op_operand(op, 0)->type->shape[1];
+  int rank = result->type->rank;
+  u32 depth = op_operand(op, 0)->type->shape[rank - 1];
   for (u32 r = 0; r < h->regs; r++) {
+    u32 at[MAX_RANK];
     if (h->rep[r] != r)
       continue;
-    u32 row = held_coord(h, h->flat[r], 0), col = held_coord(h, h->flat[r], 1);
+    layout_coords(h->l, h->flat[r], at);
     Val s = elem_convert(g, acc, sum, c[r]);
     for (u32 k = 0; k < depth; k++)
-      s = multiply_add(g, sum, a[register_at(g, ha, row, k)], b[register_at(g, hb, k, col)], s);
+      s = multiply_add(g, sum, a[register_at(g, ha, at, rank - 1, k)], b[register_at(g, hb, at, rank - 2, k)], s);
     out[r] = elem_convert(g, sum, acc, s);
   }
   gen_share(g, result);

@@ -151,7 +151,7 @@ lower_SHARED_LOAD(Gen *g, const Op *op)
   Held *h = held_against(g, r->type, &b);
   SharedAccess a = access_of(g, &b, h, F_LDMATRIX);
   Val *out = gen_new(g, r);
-  if (a.matrix && dot_may_load(op)) {
+  if (a.matrix && dot_may_load(op) && !layout_free_bits(h->l, IN_REG)) {
     g->fragments[r->id] = fragments_new(g, &b, h, a.trans);
     return;
   }

@@ -377,6 +377,16 @@ dot_accumulator(DType a, DType *acc)
   return dtype_is_float(a) || a == DT_I8 || a == DT_U8;
 }
 
+/* The first dimension in front of the last two in which a and b differ; -1: none. */
+static int
+differing_batch(const Type *a, const Type *b)
+{
+  for (int d = 0; d < a->rank - 2; d++)
+    if (a->shape[d] != b->shape[d])
+      return d;
+  return -1;
+}
+
 static bool
 dot_operands(Lower *L, Call *c, Value *a, Value *b)
 {
@@ -385,10 +395,16 @@ dot_operands(Lower *L, Call *c, Value *a, Value *b)
   DType acc;
   if (type_is_ptr(ta) || type_is_ptr(tb))
     why = "pointers are loaded first";
-  else if (ta->rank != 2 || tb->rank != 2)
+  else if (ta->rank < 2 || tb->rank < 2)
     why = "both need two dimensions";
-  else if (ta->shape[1] != tb->shape[0])
-    why = arena_printf(L->a, "the columns of a (%u) must be the rows of b (%u)", ta->shape[1], tb->shape[0]);
+  else if (ta->rank != tb->rank)
+    why = "both need as many dimensions: those in front of the last two are batches";
+  else if (ta->shape[ta->rank - 1] != tb->shape[ta->rank - 2])
+    why = arena_printf(L->a, "the columns of a (%u) must be the rows of b (%u)", ta->shape[ta->rank - 1], tb->shape[ta->rank - 2]);
+  else if (differing_batch(ta, tb) >= 0)
+    why = arena_printf(L->a, "dimension %d is a batch: both need as many", differing_batch(ta, tb));
+  else if (ta->dt != tb->dt && type_is_int(ta) && type_is_int(tb))
+    why = "both need one element type: i8 and u8 do not mix; f16(x) holds the numbers of either exactly";
   else if (ta->dt != tb->dt)
     why = "both need one element type";
   else if (!dot_accumulator(ta->dt, &acc))
@@ -396,11 +412,7 @@ dot_operands(Lower *L, Call *c, Value *a, Value *b)
   if (!why)
     return true;
   Diag *d = ERR(L, c->span, E_DOT, type_str(L->c, ta), type_str(L->c, tb), why);
-  for (u32 i = 0; i < 2; i++) {
-    diag_note(L->c, d, c->args[i].span, "%s is %s", i ? "b" : "a", type_str(L->c, i ? tb : ta));
-    if (c->args[i].from.hi)
-      diag_note(L->c, d, c->args[i].from, "declared here");
-  }
+  note_values(L, d, 2, c->args);
   return false;
 }
 
@@ -410,14 +422,17 @@ builtin_dot(Lower *L, Call *c)
   const char *precision;
   DType acc_dt, out;
   Value *a = call_tile(L, c, 0), *b = a ? call_tile(L, c, 1) : NULL;
-  if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, "tf32 ieee", NULL, &precision) ||
+  if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, "tf32 tf32x3 bf16x3 bf16x6 ieee", NULL, &precision) ||
       (c->given[4] && !call_dtype(L, c, 4, &out)))
     return val_poison(c->span);
   dot_accumulator(a->type->dt, &acc_dt);
-  u32 shape[2] = {a->type->shape[0], b->type->shape[1]};
-  if (!shape_check(L, c->span, 2, shape))
+  int rank = a->type->rank;
+  u32 shape[MAX_RANK];
+  memcpy(shape, a->type->shape, sizeof shape);
+  shape[rank - 1] = b->type->shape[rank - 1];
+  if (!shape_check(L, c->span, (u32)rank, shape))
     return val_poison(c->span);
-  const Type *t = type_tile(L->c, type_scalar(L->c, acc_dt), 2, shape, NULL);
+  const Type *t = type_tile(L->c, type_scalar(L->c, acc_dt), rank, shape, NULL);
   Val acc = c->given[2] ? c->args[2] : val_const(const_int(0), c->span);
   acc = val_assign(L, acc.span, acc, t, "the accumulator", c->given[2] ? c->span : (Span){0, 0});
   if (acc.kind != V_IR)

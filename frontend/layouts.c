@@ -76,7 +76,7 @@ spec_text(Lower *L, const LayoutSpec *s)
     text_order(&b, s);
     break;
   case LS_MMA:
-    text_list(&b, "mma(warps", 2, s->warps);
+    text_list(&b, "mma(warps", s->rank, s->warps);
     buf_putc(&b, ')');
     break;
   case LS_OPERAND:
@@ -179,8 +179,12 @@ builtin_blocked(Lower *L, Call *c)
 Val
 builtin_mma(Lower *L, Call *c)
 {
-  LayoutSpec s = {.kind = LS_MMA, .rank = 2};
-  return call_powers(L, c, 0, "warps", &s.rank, s.warps) ? spec_made(L, c, &s) : val_poison(c->span);
+  LayoutSpec s = {.kind = LS_MMA};
+  if (!call_powers(L, c, 0, "warps", &s.rank, s.warps))
+    return val_poison(c->span);
+  if (s.rank < 2)
+    return call_error(L, c, c->args[0].span, "warps is a number for each dimension of a product: two, and one for each of batches");
+  return spec_made(L, c, &s);
 }
 
 static const LayoutSpec *
@@ -197,13 +201,14 @@ Val
 builtin_operand(Lower *L, Call *c)
 {
   DType dt = DT_I8;
-  LayoutSpec s = {.kind = LS_OPERAND, .rank = 2};
+  LayoutSpec s = {.kind = LS_OPERAND};
   if (!call_int(L, c, 0, "which operand", &s.which) || !(s.of = call_layout(L, c, 1)) || (c->given[2] && !call_dtype(L, c, 2, &dt)))
     return val_poison(c->span);
   if (s.which != 0 && s.which != 1)
     return call_error(L, c, c->args[0].span, "a dot has operands 0 and 1");
   if (s.of->kind != LS_MMA)
     return call_error(L, c, c->args[1].span, arena_printf(L->a, "the layout of the result is mma(warps), not %s", s.of->text));
+  s.rank = s.of->rank;
   if (c->given[2])
     s.bits = dtype_bits(dt);
   if (c->given[2] && s.bits != 8 && s.bits != 16 && s.bits != 32)
@@ -408,8 +413,8 @@ operand_layout(const Fit *u, const LayoutSpec *s, const u32 *shape, const Layout
   u32 bits = s->bits ? s->bits : u->bits;
   if (bits != 8 && bits != 16 && bits != 32)
     return arena_printf(u->L->a, "elements of an operand have 8, 16 or 32 bits, not %u", bits);
-  *out = layout_mma_operand(u->L->c, (int)s->which, shape, s->of->warps, bits);
-  return wrong_warps(u, product(2, s->of->warps));
+  *out = layout_mma_operand(u->L->c, (int)s->which, (int)s->rank, shape, s->of->warps, bits);
+  return wrong_warps(u, product(s->rank, s->of->warps));
 }
 
 /* The layout of spec s over these extents; else why there is none. */
@@ -427,8 +432,8 @@ spec_layout(const Fit *u, const LayoutSpec *s, u32 rank, const u32 *unknown, con
     *out = layout_blocked(u->L->c, (int)rank, shape, s->size, s->threads, s->warps, s->order);
     return wrong_warps(u, product(rank, s->warps));
   case LS_MMA:
-    *out = layout_mma(u->L->c, shape, s->warps);
-    return wrong_warps(u, product(2, s->warps));
+    *out = layout_mma(u->L->c, (int)rank, shape, s->warps);
+    return wrong_warps(u, product(rank, s->warps));
   case LS_OPERAND: return operand_layout(u, s, shape, out);
   case LS_SWIZZLED: case LS_PADDED: return swizzled_layout(u, s, rank, shape, out);
   default: return linear_layout(u, s, rank, shape, out);

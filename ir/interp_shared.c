@@ -371,7 +371,8 @@ gather_tile(Interp *in, const Op *op)
     i64 k = scalar_int(DT_I32, index[i]);
     if (!index_fits(in, op, k, t->shape[axis], i))
       return FLOW_FAULT;
-    split(r, i, coord);
+    if (t->rank > 1)
+      split(r, i, coord);
     coord[axis] = (u32)k;
     for (u32 d = 0; d < t->rank; d++)
       at = at * t->shape[d] + coord[d];

@@ -1,5 +1,6 @@
 /* interp_tile.c - ops on tiles that touch no memory: constants, shapes, elementwise, promises, dot. */
 #include "interp_run.h"
+#include "packed.h"
 #include <math.h>
 
 /* const: every element the attribute's bits */
@@ -195,11 +196,59 @@ interp_cast(Interp *in, const Op *op)
   const Value *x = op_operand(op, 0), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   const u64 *from = interp_get(in, x);
-  FloatRound round = strcmp(op_str(op, AT_ROUND, "rn"), "rz") ? ROUND_NEAREST : ROUND_ZERO;
+  FloatRound round = cast_rounding(op);
   bool sat = op_int(op, AT_SAT, 0) != 0;
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)
     out[i] = scalar_cast(x->type->dt, r->type->dt, from[i], round, sat);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* ---- strings of bits: element k of rows of n words of w bits ---- */
+static u64
+bits_at(const u64 *words, u32 w, u32 at, u32 n)
+{
+  u64 v = 0;
+  for (u32 i = 0; i < n; i++)
+    v |= (words[(at + i) / w] >> (at + i) % w & 1) << i;
+  return v;
+}
+
+/* unpack x */
+Flow
+interp_unpack(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const PackedFormat *f = packed_of(op);
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *x = interp_get(in, op_operand(op, 0));
+  u32 words = t->shape[t->rank - 1], values = r->shape[r->rank - 1], n = type_numel(r);
+  for (u32 i = 0; out && i < n; i++) {
+    u64 bits = bits_at(x + i / values * words, dtype_bits(t->dt), i % values * f->bits, f->bits);
+    double v = packed_decode(f, bits);
+    out[i] = dtype_is_float(r->dt) ? float_encode(r->dt, v, ROUND_NEAREST, false) : scalar_wrap(r->dt, (u64)(i64)v);
+  }
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* pack x */
+Flow
+interp_pack(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const PackedFormat *f = packed_of(op);
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *x = interp_get(in, op_operand(op, 0));
+  u32 values = t->shape[t->rank - 1], words = r->shape[r->rank - 1], n = type_numel(t), w = dtype_bits(r->dt);
+  for (u32 i = 0; out && i < type_numel(r); i++)
+    out[i] = 0;
+  for (u32 i = 0; out && i < n; i++) {
+    u64 bits = packed_is_float(f) ? packed_encode(f, float_decode(t->dt, x[i])) : x[i];
+    for (u32 k = 0; k < f->bits; k++) {
+      u32 at = i % values * f->bits + k;
+      out[i / values * words + at / w] |= (bits >> k & 1) << at % w;
+    }
+  }
   return out ? FLOW_NEXT : FLOW_FAULT;
 }
 
@@ -261,9 +310,9 @@ interp_hint(Interp *in, const Op *op)
 
 /* ---- dot ----
  * Every product of two inputs of at most 26 bits is exact in double, so the sum over K is taken in double and rounded once
- * to the accumulator's format: the number that hardware approximates, whatever order it adds in. f64 uses fma. Integers
- * are summed modulo 2^64 and wrapped. */
-typedef struct DotShape { u32 m, n, k; } DotShape;
+ * to the accumulator's format: the number that hardware approximates, whatever order it adds in, and into however many parts
+ * it splits f32. f64 uses fma. Integers are summed modulo 2^64 and wrapped. */
+typedef struct DotShape { u32 m, n, k, batches; } DotShape;
 
 static double *
 dot_reals(Interp *in, u32 which, const Value *v, bool tf32)
@@ -295,11 +344,11 @@ dot_real(Interp *in, const Op *op, u64 *out, DotShape s)
 {
   const Value *va = op_operand(op, 0), *vb = op_operand(op, 1), *vc = op_operand(op, 2);
   DType d = va->type->dt, to = vc->type->dt;
-  bool tf32 = d == DT_F32 && strcmp(op_str(op, AT_PREC, "tf32"), "ieee");
+  bool tf32 = d == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
   const double *a = dot_reals(in, 0, va, tf32), *b = dot_reals(in, 1, vb, tf32);
   double *acc = dot_reals(in, 2, vc, false);
-  for (u32 i = 0; i < s.m; i++) {
-    dot_real_row(a + (size_t)i * s.k, b, acc + (size_t)i * s.n, s, d != DT_F64);
+  for (u32 i = 0; i < s.m * s.batches; i++) {
+    dot_real_row(a + (size_t)i * s.k, b + (size_t)(i / s.m) * s.k * s.n, acc + (size_t)i * s.n, s, d != DT_F64);
     for (u32 j = 0; j < s.n; j++)
       out[i * s.n + j] = float_encode(to, acc[(size_t)i * s.n + j], ROUND_NEAREST, false);
   }
@@ -310,11 +359,12 @@ dot_int(Interp *in, const Op *op, u64 *out, DotShape s)
 {
   const Value *va = op_operand(op, 0), *vb = op_operand(op, 1), *vc = op_operand(op, 2);
   const u64 *a = interp_get(in, va), *b = interp_get(in, vb), *c = interp_get(in, vc);
-  for (u32 i = 0; i < s.m; i++)
+  for (u32 i = 0; i < s.m * s.batches; i++)
     for (u32 j = 0; j < s.n; j++) {
+      const u64 *column = b + (size_t)(i / s.m) * s.k * s.n + j;
       u64 sum = c[i * s.n + j];
       for (u32 k = 0; k < s.k; k++)
-        sum += (u64)scalar_int(va->type->dt, a[i * s.k + k]) * (u64)scalar_int(vb->type->dt, b[k * s.n + j]);
+        sum += (u64)scalar_int(va->type->dt, a[i * s.k + k]) * (u64)scalar_int(vb->type->dt, column[k * s.n]);
       out[i * s.n + j] = scalar_wrap(vc->type->dt, sum);
     }
 }
@@ -328,8 +378,10 @@ interp_dot(Interp *in, const Op *op)
   u64 *out = interp_make(in, op, r);
   if (!out)
     return FLOW_FAULT;
-  DotShape s = {t->shape[0], t->shape[1], a->type->shape[1]};
-  u64 work = (u64)s.m * s.n * s.k / 8;
+  DotShape s = {t->shape[t->rank - 2], t->shape[t->rank - 1], a->type->shape[t->rank - 1], 1};
+  for (int d = 0; d < t->rank - 2; d++)
+    s.batches *= t->shape[d];
+  u64 work = (u64)s.batches * s.m * s.n * s.k / 8;
   if (in->steps < work)
     return interp_fault(in, op, "the step limit is used up: endless loop?");
   in->steps -= work;

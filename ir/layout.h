@@ -31,10 +31,11 @@ const Layout *layout_blocked(Ctx *c, int rank, const u32 *shape, const u32 *size
                              const u32 *warps, const int *order);
 /* Coalesced default: `vec` contiguous elements per thread along order[0], then lanes, warps, along order. */
 const Layout *layout_default(Ctx *c, int rank, const u32 *shape, u32 warps, u32 vec, const int *order);
-/* mma.sync m16n8 accumulator tiles (PTX ISA 9.7.14, m16n8k16 C fragment), warps[0] x warps[1] over an M x N tile. */
-const Layout *layout_mma(Ctx *c, const u32 *shape, const u32 *warps);
-/* Operand of that mma: which = 0 for A (M x K), 1 for B (K x N); elem_bits 8, 16, 32. shape is the operand's. */
-const Layout *layout_mma_operand(Ctx *c, int which, const u32 *shape, const u32 *warps, u32 elem_bits);
+/* mma.sync m16n8 accumulator tiles (PTX ISA 9.7.14, m16n8k16 C fragment), warps over each dimension of a tile whose last two
+ * are M x N and whose others are batches. */
+const Layout *layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps);
+/* Operand of that mma: which = 0 for A (M x K), 1 for B (K x N); elem_bits 8, 16, 32. shape is the operand's, warps the result's. */
+const Layout *layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits);
 /* Operand of a dot without tensor cores: every thread holds all of K for its part of `result`. */
 const Layout *layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result);
 /* Shared: row-major in `order` with exclusive-or swizzle: vec elements stay together, row / per_phase % max_phase

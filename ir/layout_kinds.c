@@ -22,8 +22,11 @@
  * Warp w stands at (w / warps[1], w % warps[1]) of the warps[0] x warps[1] grid over M x N, right above the
  * instruction's own rows and columns: 16 * warps[0] rows are covered before the first repetition along M. A
  * does not depend on the warp's column, B not on its row. A tile that is smaller than the grid is held in
- * copies; one that is smaller than the instruction keeps all its registers, with copies (along K such copies
- * must not be summed: a dot asks for full K).
+ * copies; one that is smaller than the instruction keeps all its registers, with copies. Copies along K are not to be
+ * summed: the code of a dot clears what lies beyond K in the instruction's own order, which copies do not change.
+ *
+ * Dimensions in front of the last two are batches: each matrix is laid out as one alone, warps along a batch above those
+ * along M and N, and what is left of the batches in the highest registers.
  */
 #include "layout_gf2.h"
 
@@ -97,38 +100,54 @@ layout_default(Ctx *c, int rank, const u32 *shape, u32 warps, u32 vec, const int
   return finish(c, &d);
 }
 
-const Layout *
-layout_mma(Ctx *c, const u32 *shape, const u32 *warps)
+static void
+deal_batches(Dealer *d, int rank, const u32 *warps)
 {
-  enum { M, N };
-  Dealer d = {.l = layout_blank(c, 2, shape)};
-  deal(&d, IN_REG, N, 1);
-  deal(&d, IN_LANE, N, 2);
-  deal(&d, IN_LANE, M, 3);
-  deal(&d, IN_REG, M, 1);
-  deal(&d, IN_WARP, N, log2_u32(warps[1]));
-  deal(&d, IN_WARP, M, log2_u32(warps[0]));
-  deal(&d, IN_REG, N, left(&d, N));
-  deal(&d, IN_REG, M, left(&d, M));
+  for (int i = rank - 3; i >= 0; i--) deal(d, IN_WARP, i, log2_u32(warps[i]));
+}
+
+static void
+deal_batches_left(Dealer *d, int rank)
+{
+  for (int i = rank - 3; i >= 0; i--) deal(d, IN_REG, i, left(d, i));
+}
+
+const Layout *
+layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps)
+{
+  int m = rank - 2, n = rank - 1;
+  Dealer d = {.l = layout_blank(c, rank, shape)};
+  deal(&d, IN_REG, n, 1);
+  deal(&d, IN_LANE, n, 2);
+  deal(&d, IN_LANE, m, 3);
+  deal(&d, IN_REG, m, 1);
+  deal(&d, IN_WARP, n, log2_u32(warps[n]));
+  deal(&d, IN_WARP, m, log2_u32(warps[m]));
+  deal_batches(&d, rank, warps);
+  deal(&d, IN_REG, n, left(&d, n));
+  deal(&d, IN_REG, m, left(&d, m));
+  deal_batches_left(&d, rank);
   return finish(c, &d);
 }
 
 const Layout *
-layout_mma_operand(Ctx *c, int which, const u32 *shape, const u32 *warps, u32 elem_bits)
+layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
 {
-  Dealer d = {.l = layout_blank(c, 2, shape)};
+  Dealer d = {.l = layout_blank(c, rank, shape)};
   if (elem_bits != 8 && elem_bits != 16 && elem_bits != 32) ctx_panic(c, "mma operand of %u bits", elem_bits);
-  int k = which == 0 ? 1 : 0, outer = 1 - k;
+  int m = rank - 2, n = rank - 1, k = which == 0 ? n : m, outer = which == 0 ? m : n;
   deal(&d, IN_REG, k, log2_u32(32 / elem_bits));
   deal(&d, IN_LANE, k, 2);
   deal(&d, IN_LANE, outer, 3);
   if (which == 0) deal(&d, IN_REG, outer, 1);
   deal(&d, IN_REG, k, 1);
-  if (which == 0) for (u32 i = log2_u32(warps[1]); i; i--) layout_push(&d.l, IN_WARP, 0);
-  deal(&d, IN_WARP, outer, log2_u32(warps[which]));
-  if (which == 1) for (u32 i = log2_u32(warps[0]); i; i--) layout_push(&d.l, IN_WARP, 0);
+  if (which == 0) for (u32 i = log2_u32(warps[n]); i; i--) layout_push(&d.l, IN_WARP, 0);
+  deal(&d, IN_WARP, outer, log2_u32(warps[outer]));
+  if (which == 1) for (u32 i = log2_u32(warps[m]); i; i--) layout_push(&d.l, IN_WARP, 0);
+  deal_batches(&d, rank, warps);
   deal(&d, IN_REG, k, left(&d, k));
   deal(&d, IN_REG, outer, left(&d, outer));
+  deal_batches_left(&d, rank);
   return finish(c, &d);
 }
 
@@ -143,14 +162,20 @@ move_along(const Layout *result, const Layout *l, int dim, u32 col)
 const Layout *
 layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result)
 {
-  Dealer d = {.l = layout_blank(c, 2, shape)};
-  int k = which == 0 ? 1 : 0, outer = 1 - k;
-  if (result->rank != 2 || result->out_bits[outer] != d.l.out_bits[outer])
-    ctx_panic(c, "operand and result of a dot disagree");
+  int rank = result->rank, k = which == 0 ? rank - 1 : rank - 2;
+  Dealer d = {.l = layout_blank(c, rank, shape)};
+  for (int dim = 0; dim < rank; dim++)
+    if (dim != k && result->out_bits[dim] != d.l.out_bits[dim])
+      ctx_panic(c, "operand and result of a dot disagree");
   deal(&d, IN_REG, k, left(&d, k));
   for (u32 in = IN_REG; in <= IN_BLOCK; in++)
-    for (u32 i = 0; i < result->in_bits[in]; i++)
-      layout_push(&d.l, (LayoutIn)in, move_along(result, &d.l, outer, result->col[in][i]));
+    for (u32 i = 0; i < result->in_bits[in]; i++) {
+      u32 col = 0;
+      for (int dim = 0; dim < rank; dim++)
+        if (dim != k)
+          col |= move_along(result, &d.l, dim, result->col[in][i]);
+      layout_push(&d.l, (LayoutIn)in, col);
+    }
   layout_drop_register_copies(&d.l);
   return finish(c, &d);
 }

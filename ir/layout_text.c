@@ -268,7 +268,7 @@ static List
 read_matrix_shape(Reader *r)
 {
   List out = read_shape(r);
-  if (out.n != 2) fail_at(r, out.at, "expected two dimensions");
+  if (out.n < 2) fail_at(r, out.at, "expected two dimensions or more");
   return out;
 }
 
@@ -277,8 +277,8 @@ read_mma(Reader *r)
 {
   List shape = read_matrix_shape(r);
   next_argument(r);
-  List warps = read_powers(r, 2, 1u << MAX_WARP_BITS);
-  return r->error ? NULL : layout_mma(r->c, shape.v, warps.v);
+  List warps = read_powers(r, shape.n, 1u << MAX_WARP_BITS);
+  return r->error ? NULL : layout_mma(r->c, (int)shape.n, shape.v, warps.v);
 }
 
 static const Layout *
@@ -290,12 +290,12 @@ read_operand(Reader *r)
   next_argument(r);
   List shape = read_matrix_shape(r);
   next_argument(r);
-  List warps = read_powers(r, 2, 1u << MAX_WARP_BITS);
+  List warps = read_powers(r, shape.n, 1u << MAX_WARP_BITS);
   next_argument(r);
   at = r->pos;
   u32 bits = read_number(r);
   if (bits != 8 && bits != 16 && bits != 32) fail_at(r, at, "expected 8, 16 or 32 bits");
-  return r->error ? NULL : layout_mma_operand(r->c, (int)which, shape.v, warps.v, bits);
+  return r->error ? NULL : layout_mma_operand(r->c, (int)which, (int)shape.n, shape.v, warps.v, bits);
 }
 
 static const Layout *

@@ -1,5 +1,7 @@
 /* verify_ops.c - the type rules: SAME, CMP, SELECT, and check_<ID> for the CUSTOM rows of ops.def. */
 #include "verify.h"
+#include "asm.h"
+#include "packed.h"
 
 static const Type *
 scalar(Verifier *v, DType d)
@@ -280,6 +282,47 @@ check_RESHAPE(Verifier *v, const Op *op)
   return layout_expected(v, op, "the result", r, layout_reshape(v->ctx, a->layout, r->rank, padded));
 }
 
+/* Words and elements of one string of bits, and what numbers the elements may be. */
+static bool
+packing_types(Verifier *v, const Op *op, const Type *words, const Type *values)
+{
+  const PackedFormat *f = packed_of(op);
+  u32 last = (u32)words->rank - 1;
+  Packing p;
+  if (!f || !type_is_int(words))
+    return verify_fail(v, op, "words are integers, not %s", spell(v, words));
+  bool fits = type_is_float(values) && (values->dt == DT_F16 || values->dt == DT_BF16 || values->dt == DT_F32);
+  if (!fits && (packed_is_float(f) || !type_is_int(values)))
+    return verify_fail(v, op, "elements of %s are not of type %s", f->name, spell(v, values));
+  if (!packing_find(words->shape[last], dtype_bits(words->dt), f, &p))
+    return verify_fail(v, op, "%u words of %u bits hold no whole number of %s, or are too long a row", words->shape[last],
+                       dtype_bits(words->dt), f->name);
+  u32 n = words->shape[last] / p.words * p.values;
+  if (words->rank != values->rank || memcmp(words->shape, values->shape, last * sizeof n) || values->shape[last] != n)
+    return verify_fail(v, op, "%s holds %u elements of %s in a row, not %s", spell(v, words), n, f->name, spell(v, values));
+  if (!placed(v, words, values))
+    return true;
+  return layout_expected(v, op, "the words", words, packing_words(v->ctx, &p, words, words->layout)) &&
+         layout_expected(v, op, "the elements", values, packing_values(v->ctx, &p, words, words->layout));
+}
+
+bool
+check_UNPACK(Verifier *v, const Op *op)
+{
+  return tile_operand(v, op, 0) && tile_result(v, op) && packing_types(v, op, in_type(op, 0), out_type(op));
+}
+
+bool
+check_PACK(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  if (!tile_operand(v, op, 0) || !tile_result(v, op))
+    return false;
+  if (packed_of(op) && packed_is_float(packed_of(op)) != type_is_float(t))
+    return verify_fail(v, op, "%s is packed from other numbers than %s", packed_of(op)->name, spell(v, t));
+  return packing_types(v, op, out_type(op), t);
+}
+
 bool
 check_PERMUTE(Verifier *v, const Op *op)
 {
@@ -340,6 +383,33 @@ check_HINT(Verifier *v, const Op *op)
   if (!type_is_int(t) && !type_is_ptr(t))
     return verify_fail(v, op, "the operand is an integer or a pointer, not %s", spell(v, t));
   return verify_same(v, op, "operand and result", t, out_type(op));
+}
+
+/* ---- inline PTX ---- */
+bool
+check_PTX(Verifier *v, const Op *op)
+{
+  DType types[ASM_VALUES_MAX];
+  const Type *first = NULL;
+  u32 n = op->nresults + op->noperands;
+  if (!n || n > ASM_VALUES_MAX)
+    return verify_fail(v, op, "it has %u operands and results, not 1 to %d", n, ASM_VALUES_MAX);
+  for (u32 i = 0; i < n; i++) {
+    const Type *t = i < op->nresults ? op->results[i]->type : in_type(op, i - op->nresults);
+    first = first ? first : t;
+    if (type_is_ptr(t) || t->kind == TY_SHARED || !type_same_shape(t, first) || t->layout != first->layout)
+      return verify_fail(v, op, "operands and results are numbers of one shape and layout, not %s", spell(v, t));
+    types[i] = t->dt;
+  }
+  const char *why = asm_error(v->ctx->scratch, op_str(op, AT_TEXT, ""), op_str(op, AT_CONSTRAINTS, ""), (u32)op_int(op, AT_PACK, 1),
+                              op->nresults, n, types);
+  return !why || verify_fail(v, op, "%s", why);
+}
+
+bool
+check_PTX_EFFECT(Verifier *v, const Op *op)
+{
+  return check_PTX(v, op);
 }
 
 /* ---- memory ---- */
@@ -459,8 +529,12 @@ dot_types(Verifier *v, const Op *op)
 {
   const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
   const char *shapes = arena_printf(v->ctx->scratch, "%s, %s and %s", spell(v, a), spell(v, b), spell(v, acc));
-  if (a->rank != 2 || b->rank != 2 || acc->rank != 2 || a->shape[1] != b->shape[0] || a->shape[0] != acc->shape[0] ||
-      b->shape[1] != acc->shape[1])
+  int m = a->rank - 2, n = a->rank - 1;
+  bool fits = a->rank >= 2 && b->rank == a->rank && acc->rank == a->rank && a->shape[n] == b->shape[m] &&
+              a->shape[m] == acc->shape[m] && b->shape[n] == acc->shape[n];
+  for (int d = 0; fits && d < m; d++)
+    fits = a->shape[d] == b->shape[d] && a->shape[d] == acc->shape[d];
+  if (!fits)
     return verify_fail(v, op, "operands are MxK, KxN and MxN, not %s", shapes);
   if (a->ptr || b->ptr || acc->ptr || !factors_allowed(a->dt, b->dt) || !acc_allowed(a->dt, acc->dt))
     return verify_fail(v, op, "there is no product of %s", shapes);
@@ -471,16 +545,17 @@ static bool
 dot_warps(Verifier *v, const Op *op, u32 *warps)
 {
   const Attr *a = op_attr(op, AT_WARPS);
-  if (!a || a->ints.n != 2)
-    return verify_fail(v, op, "a tensor-core instruction needs warps = [along M, along N]");
-  for (int i = 0; i < 2; i++) {
+  u32 all = 1;
+  if (!a || a->ints.n != out_type(op)->rank)
+    return verify_fail(v, op, "a tensor-core instruction needs warps along each dimension");
+  for (u32 i = 0; i < a->ints.n; i++) {
     i64 w = a->ints.v[i];
     if (w < 1 || w > 32 || !is_pow2((u64)w))
       return verify_fail(v, op, "warps along a dimension are a power of two up to 32");
     warps[i] = (u32)w;
+    all *= warps[i];
   }
-  return warps[0] * warps[1] == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u",
-                                                             warps[0] * warps[1], v->func->warps);
+  return all == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u", all, v->func->warps);
 }
 
 /* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
@@ -491,9 +566,9 @@ dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
   u32 bits = type_elem_bits(a);
   if (bits > 32)
     return verify_fail(v, op, "no tensor-core instruction takes %s", spell(v, a));
-  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->shape, warps)) &&
-         layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->shape, warps, bits)) &&
-         layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->shape, warps, bits));
+  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
+         layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
+         layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->rank, b->shape, warps, bits));
 }
 
 static bool
@@ -508,7 +583,7 @@ bool
 check_DOT(Verifier *v, const Op *op)
 {
   const char *mma = op_str(op, AT_MMA, NULL);
-  u32 warps[2];
+  u32 warps[MAX_RANK];
   if (!dot_types(v, op) || (mma && !dot_warps(v, op, warps)))
     return false;
   if (!placed(v, in_type(op, 0), in_type(op, 1)) || !placed(v, in_type(op, 2), out_type(op)))

@@ -183,9 +183,9 @@ check_SHARED_GATHER(Verifier *v, const Op *op)
   if (!index_tile(v, op))
     return false;
   const Type *t = in_type(op, 0), *i = in_type(op, 1);
-  if (i->rank != t->rank || axis >= t->rank)
+  if (axis >= t->rank || (i->rank != t->rank && t->rank > 1))
     return verify_fail(v, op, "%s is not indexed by %s along %lld", spell(v, t), spell(v, i), (long long)axis);
-  for (int d = 0; d < t->rank; d++)
+  for (int d = 0; t->rank > 1 && d < t->rank; d++)
     if (d != axis && i->shape[d] != t->shape[d])
       return verify_fail(v, op, "%s and %s differ along %d", spell(v, t), spell(v, i), d);
   return same_buffer(v, op, type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt)));

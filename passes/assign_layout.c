@@ -14,7 +14,8 @@
  * variable, since a conversion in the middle of arithmetic is never better than one at its ends
  * (fold_convert later moves it past casts). Loads, stores, atomics, reductions and shape ops are
  * variables of their own; a dot is one whose layout its instruction fixes. A reduction's variable is the
- * layout of its operand; everybody else's is the layout of the result.
+ * layout of its operand, that of unpack and pack the layout of the words; everybody else's is the layout
+ * of the result.
  *
  * Edges. Where an operand's variable differs from the op's, an edge says: from the layout of the one follows,
  * through the shape op, slice or fragment between them, what the operand has and what it should have;
@@ -40,50 +41,11 @@
 #include "buffers.h"
 #include "place.h"
 
-/* Row-major order must mean the same among the padded extents: beyond the trailing extents that agree, only
- * the outermost may be padded. */
-static u32
-inner_extents(const Type *t, u32 *shape)
-{
-  u32 n = 0;
-  for (u32 i = 0; i < t->rank; i++)
-    if (t->shape[i] != 1)
-      shape[n++] = t->shape[i];
-  return n;
-}
-
-static bool
-padded_inside(const u32 *shape, u32 n)
-{
-  for (u32 i = 1; i < n; i++)
-    if (!is_pow2(shape[i]))
-      return true;
-  return false;
-}
-
-static void
-check_reshape(Op *op, void *user)
-{
-  Ctx *c = user;
-  u32 from[MAX_RANK], to[MAX_RANK];
-  if (op->code != OP_RESHAPE)
-    return;
-  u32 n = inner_extents(op_operand(op, 0)->type, from), m = inner_extents(op_result(op)->type, to);
-  while (n && m && from[n - 1] == to[m - 1])
-    n--, m--;
-  if (padded_inside(from, n) || padded_inside(to, m))
-    diag(c, op->span, E_RESHAPE, type_str(c, op_operand(op, 0)->type), type_str(c, op_result(op)->type));
-}
-
 void
 pass_assign_layout(Ctx *c, Module *m)
 {
-  u32 errors = diag_errors(c);
-  for (u32 i = 0; i < m->funcs.len; i++)
-    func_walk(m->funcs.data[i], check_reshape, c);
-  if (diag_errors(c) > errors)
-    return;
   for (u32 i = 0; i < m->funcs.len; i++) {
+    place_reshapes(c, m->funcs.data[i]);
     Place p = {.c = c, .f = m->funcs.data[i]};
     place_build(&p);
     place_candidates(&p);

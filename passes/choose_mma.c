@@ -2,14 +2,15 @@
  * Needs phase tile; keeps it. Sets `mma` and `warps` where an instruction fits; a dot without them is
  * computed with fma.
  *
- * An instruction fits when the target has it, the types agree, and the tile has at least one instruction's
- * worth of rows, columns and depth. Rows and columns beyond the extents are padding that nobody reads; depth
- * beyond the extent would be added up, so K must be a multiple of the instruction's (the code then stops there).
+ * An instruction fits when the target has it and the types agree. Extents do not matter: rows and columns beyond them are
+ * padding that nobody reads, and depth beyond K is cleared on the way into the instruction. That wastes work, but one
+ * instruction is 1024 to 4096 products for the price of a few, so fma wins only for the smallest dots: TINY says which.
  *
  * The grid decides how often an operand is read: wm x wn warps read A wn times and B wm times. The grid of
  * least traffic wins, except that dots in a chain (one's result goes into another's operand, as in attention)
  * put all warps along M: then a row stays in one warp, the first result becomes the second operand without
- * leaving it, and reductions along a row need no other warp. */
+ * leaving it, and reductions along a row need no other warp. Batches share nothing, so warps go along them first, unless
+ * that leaves some without work. */
 #include "internal.h"
 
 typedef struct Mma { const char *name; Feature feature; u32 m, n, k; DType a, b, acc; } Mma;
@@ -31,6 +32,15 @@ static const Mma mma_table[] = {
 
 typedef struct Chains { Op **dots; u32 n; bool *from; } Chains;   /* from: by value id, derives from a dot */
 
+/* Too little for a tensor core: a lane of one warp makes its part of the result in so few fma (docs/plan.md has the counts). */
+enum { TINY = 2 };
+
+static bool
+tiny(const Type *a, const Type *acc)
+{
+  return a->shape[a->rank - 1] * ((type_numel(acc) + 31) / 32) <= TINY;
+}
+
 static const Mma *
 choose(const Target *t, const Op *dot)
 {
@@ -39,12 +49,29 @@ choose(const Target *t, const Op *dot)
     const Mma *m = &mma_table[i];
     if (!target_has(t, m->feature) || m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
       continue;
-    if (m->a == DT_F32 && strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
+    if (m->a == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
       continue;
-    if (acc->shape[0] >= m->m && acc->shape[1] >= m->n && a->shape[1] % m->k == 0)
-      return m;
+    return tiny(a, acc) ? NULL : m;
   }
   return NULL;
+}
+
+/* Why no instruction was chosen, by the first whose types fit. */
+static const char *
+why_none(Ctx *c, const Op *dot)
+{
+  const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
+  for (u32 i = 0; i < COUNT(mma_table); i++) {
+    const Mma *m = &mma_table[i];
+    if (m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
+      continue;
+    if (!target_has(c->target, m->feature))
+      return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
+    if (m->a == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
+      return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
+    return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
+  }
+  return arena_printf(c->scratch, "there is no instruction for %s with sums in %s", dtype_info[a->dt].name, dtype_info[acc->dt].name);
 }
 
 /* Elements read per step of K by all warps; copies of a too small tile count as if each warp had its own. */
@@ -55,18 +82,12 @@ traffic(u32 wm, u32 wn, u32 rows, u32 cols, const Mma *m)
   return wm * wn * (per_m + per_n);
 }
 
-static void
-set_grid(i64 grid[2], u32 wm, u32 wn)
+/* Warps of one matrix; gives elements of the result that a warp makes of it, copies counted. */
+static u64
+matrix_grid(const Type *acc, const Mma *m, u32 warps, bool chained, i64 *grid)
 {
-  grid[0] = wm;
-  grid[1] = wn;
-}
-
-static void
-choose_grid(const Op *dot, const Mma *m, u32 warps, bool chained, i64 grid[2])
-{
-  const Type *acc = op_result(dot)->type;
-  u32 rows = next_pow2(acc->shape[0]), cols = next_pow2(acc->shape[1]);
+  int at = acc->rank - 2;
+  u32 rows = next_pow2(acc->shape[at]), cols = next_pow2(acc->shape[at + 1]);
   u32 best = UINT32_MAX, tall = warps;
   while (chained && tall > 1 && tall * m->m > rows)
     tall /= 2;
@@ -75,7 +96,41 @@ choose_grid(const Op *dot, const Mma *m, u32 warps, bool chained, i64 grid[2])
     if (cost >= best)
       continue;
     best = cost;
-    set_grid(grid, wm, warps / wm);
+    grid[at] = wm;
+    grid[at + 1] = warps / wm;
+  }
+  u32 per_m = rows / (u32)grid[at], per_n = cols / (u32)grid[at + 1];
+  return (u64)(per_m > m->m ? per_m : m->m) * (per_n > m->n ? per_n : m->n);
+}
+
+/* Up to n warps along batches, the first dimensions first; gives matrices a warp works on. */
+static u32
+batch_grid(const Type *acc, u32 *n, i64 *grid)
+{
+  u32 left = *n, matrices = 1;
+  for (int d = 0; d < acc->rank - 2; d++) {
+    u32 most = next_pow2(acc->shape[d]);
+    grid[d] = most < left ? most : left;
+    left /= (u32)grid[d];
+    matrices *= (acc->shape[d] + (u32)grid[d] - 1) / (u32)grid[d];
+  }
+  *n /= left;
+  return matrices;
+}
+
+static void
+choose_grid(const Op *dot, const Mma *m, u32 warps, bool chained, i64 *grid)
+{
+  const Type *acc = op_result(dot)->type;
+  u64 least = UINT64_MAX;
+  for (u32 want = warps; want; want /= 2) {
+    i64 try[MAX_RANK];
+    u32 along = want;
+    u64 work = batch_grid(acc, &along, try);
+    work *= matrix_grid(acc, m, warps / along, chained, try);
+    if (work < least)
+      memcpy(grid, try, sizeof try);
+    least = work < least ? work : least;
   }
 }
 
@@ -129,13 +184,16 @@ choose_func(Ctx *c, Func *f)
   func_walk(f, follow, &ch);
   bool chained = has_chain(&ch);
   for (u32 i = 0; i < n; i++) {
-    i64 grid[2] = {1, 1};
+    i64 grid[MAX_RANK] = {1, 1, 1, 1, 1};
     const Mma *m = choose(c->target, ch.dots[i]);
-    if (!m)
+    if (!m) {
+      if (c->remarks)
+        diag(c, ch.dots[i]->span, R_NO_TENSOR_CORE, why_none(c, ch.dots[i]));
       continue;
+    }
     choose_grid(ch.dots[i], m, f->warps, chained, grid);
     op_set_str(ch.dots[i], AT_MMA, m->name);
-    op_set_ints(ch.dots[i], AT_WARPS, grid, 2);
+    op_set_ints(ch.dots[i], AT_WARPS, grid, op_result(ch.dots[i])->type->rank);
   }
 }
 

@@ -17,14 +17,16 @@
  * a mistake that no barrier mends; interpreter and simulator report it.
  *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
- * walk inserts. While looking for that state a barrier that would be inserted counts as there. Barriers stand in uniform
- * control flow because scalars are uniform. */
+ * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
+ * kept, and looked for again only if something new comes in: otherwise loops in loops in loops would take ever more walks.
+ * Barriers stand in uniform control flow because scalars are uniform. */
 #include "internal.h"
 
 typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8 } Fact;
 typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
 typedef struct State { VEC(Known) known; } State;
-typedef struct Barriers { Arena *arena; bool insert; } Barriers;
+typedef struct Loop { State head, end; bool known; } Loop;     /* the states at its head, and behind it */
+typedef struct Barriers { Arena *arena; bool insert; Loop *loops; u32 nloops; } Barriers;   /* loops: by mark of their op */
 
 /* ---- states ---- */
 
@@ -148,18 +150,23 @@ loop_round(Barriers *x, State *s, Op *op, State *out)
 static void
 walk_loop(Barriers *x, State *s, Op *op)
 {
-  bool insert = x->insert, grew = true;
-  State head = copy_of(x, s), out = {0};
+  Loop *l = &x->loops[op->mark];
+  bool insert = x->insert, grew = join(x, &l->head, s) || !l->known;
+  State out = {0};
   x->insert = false;
   while (grew) {
-    State around = copy_of(x, &head);
+    State around = copy_of(x, &l->head);
     loop_round(x, &around, op, &out);
-    grew = join(x, &head, &around);
+    grew = join(x, &l->head, &around);
+    l->end = op->code == OP_WHILE ? out : l->head;   /* a for may run no round: its head covers that, and what rounds leave */
   }
+  l->known = true;
   x->insert = insert;
-  State last = copy_of(x, &head);
-  loop_round(x, &last, op, &out);
-  *s = op->code == OP_WHILE ? out : head;   /* a for may run no round at all: head covers that, and what every round leaves */
+  if (insert) {
+    State last = copy_of(x, &l->head);
+    loop_round(x, &last, op, &out);
+  }
+  *s = copy_of(x, &l->end);
 }
 
 static void
@@ -220,11 +227,20 @@ walk(Barriers *x, State *s, Block *b)
   }
 }
 
+static void
+number_loop(Op *op, void *user)
+{
+  if (op_is_loop(op))
+    op->mark = ((Barriers *)user)->nloops++;
+}
+
 void
 pass_insert_barriers(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
     Barriers x = {.arena = c->scratch, .insert = true};
+    func_walk(m->funcs.data[i], number_loop, &x);
+    x.loops = NEW_ARRAY(c->scratch, Loop, x.nloops + 1);
     State s = {0};
     walk(&x, &s, m->funcs.data[i]->body);
   }

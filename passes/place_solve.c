@@ -1,5 +1,6 @@
 /* place_solve.c - assign_layout's second part: which layouts are worth considering, and which are taken. */
 #include "place.h"
+#include "packed.h"
 
 enum { ROUNDS = 8 };
 typedef struct Proposal { u32 var, cand; } Proposal;
@@ -99,18 +100,26 @@ propose_memory(Place *p, Proposals *ps, u32 var, const MemOp *m)
     propose(p, ps, var, rows_in_warps(p, t, vec, order));
 }
 
-/* A dot without tensor cores: blocks of up to 4 x 4 per thread, 4 x 8 threads per warp, warps as square as they go. */
+/* A dot without tensor cores: blocks of up to 4 x 4 per thread, 4 x 8 threads per warp, warps along batches and then as square
+ * as they go. */
 static const Layout *
 fma_layout(const Place *p, const Type *t)
 {
-  static const int order[2] = {1, 0};
-  u32 m = next_pow2(t->shape[0]), n = next_pow2(t->shape[1]), warps[2] = {1, 1}, lanes[2] = {4, 8};
-  u32 size[2] = {m / 4 < 4 ? m / 4 : 4, n / 8 < 4 ? n / 8 : 4};
-  size[0] += !size[0];
-  size[1] += !size[1];
-  while (warps[0] * warps[1] < p->f->warps)
-    warps[m / warps[0] >= n / warps[1] ? 0 : 1] *= 2;
-  return layout_blocked(p->c, 2, t->shape, size, lanes, warps, order);
+  int order[MAX_RANK], m_at = t->rank - 2, n_at = t->rank - 1;
+  u32 size[MAX_RANK] = {1, 1, 1, 1, 1}, lanes[MAX_RANK] = {1, 1, 1, 1, 1}, warps[MAX_RANK] = {1, 1, 1, 1, 1};
+  u32 m = next_pow2(t->shape[m_at]), n = next_pow2(t->shape[n_at]), left = p->f->warps;
+  row_major(t->rank, order);
+  for (int d = 0; d < m_at; d++) {
+    warps[d] = next_pow2(t->shape[d]) < left ? next_pow2(t->shape[d]) : left;
+    left /= warps[d];
+  }
+  lanes[m_at] = 4;
+  lanes[n_at] = 8;
+  size[m_at] = m / 4 < 1 ? 1 : m / 4 < 4 ? m / 4 : 4;
+  size[n_at] = n / 8 < 1 ? 1 : n / 8 < 4 ? n / 8 : 4;
+  for (; left > 1; left /= 2)
+    warps[m / warps[m_at] >= n / warps[n_at] ? m_at : n_at] *= 2;
+  return layout_blocked(p->c, t->rank, t->shape, size, lanes, warps, order);
 }
 
 static const Layout *
@@ -120,7 +129,9 @@ dot_layout(const Place *p, const Op *op)
   Attr *w = op_attr(op, AT_WARPS);
   if (!op_attr(op, AT_MMA) || !w)
     return fma_layout(p, t);
-  return layout_mma(p->c, t->shape, (u32[]){(u32)w->ints.v[0], (u32)w->ints.v[1]});
+  u32 warps[MAX_RANK];
+  ints_u32(w, warps);
+  return layout_mma(p->c, t->rank, t->shape, warps);
 }
 
 /* Each thread has neighbours along the axis, as many as it has registers: exchanges between near elements stay in the thread. */
@@ -155,6 +166,14 @@ propose_anchor(Op *op, void *user)
 
 /* ---- travelling along edges ---- */
 
+/* The words' layout from that of the elements; NULL where they would be cut. */
+static const Layout *
+words_layout(Place *p, const Op *op, const Layout *l)
+{
+  Packing k = packing_of(op);
+  return packing_back(p->c, &k, l);
+}
+
 /* The op's layout when its operand has layout l; NULL where that does not say. */
 static const Layout *
 layout_forward(Place *p, const Edge *e, const Layout *l)
@@ -164,6 +183,7 @@ layout_forward(Place *p, const Edge *e, const Layout *l)
   int perm[MAX_RANK];
   switch (op->code) {
   case OP_BROADCAST: case OP_DOT: return NULL;
+  case OP_PACK: return words_layout(p, op, l);
   case OP_EXPAND_DIMS: return layout_expand_dims(p->c, l, (int)op_int(op, AT_AXIS, 0));
   case OP_RESHAPE: return layout_reshape(p->c, l, r->rank, r->shape);
   case OP_PERMUTE:
@@ -183,6 +203,8 @@ travel(Place *p, Proposals *ps, Proposal from)
     Edge *e = p->edges.data[v->edges.data[i]];
     if (e->def == from.var)
       propose(p, ps, e->user, layout_forward(p, e, place_value_layout(p, e->v, l)));
+    else if (op_is(e->v, OP_UNPACK))
+      propose(p, ps, e->def, words_layout(p, e->v->def, place_operand_layout(p, e->op, e->i, l)));
     else if (!op_is(e->v, OP_REDUCE))
       propose(p, ps, e->def, place_operand_layout(p, e->op, e->i, l));
   }

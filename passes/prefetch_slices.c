@@ -101,7 +101,7 @@ loop_fits(Loop *l)
     if (op->code == OP_DOT)
       l->dot = op;
   }
-  if (!l->dot || !operand_fits(l, 0) || !operand_fits(l, 1) || !body_fits(l))
+  if (!l->dot || op_result(l->dot)->type->rank != 2 || !operand_fits(l, 0) || !operand_fits(l, 1) || !body_fits(l))
     return false;
   u32 depth = op_operand(l->dot, 0)->type->shape[1];
   l->width = mma_depth(l->dot);
@@ -119,7 +119,7 @@ slice_type(const Loop *l, u32 which)
   u32 shape[2] = {t->shape[0], t->shape[1]}, warps[2] = {(u32)w->ints.v[0], (u32)w->ints.v[1]};
   shape[which ? 0 : 1] = l->width;
   return type_tile(l->c, type_elem(l->c, t), 2, shape,
-                   layout_mma_operand(l->c, (int)which, shape, warps, type_elem_bits(t)));
+                   layout_mma_operand(l->c, (int)which, 2, shape, warps, type_elem_bits(t)));
 }
 
 /* Slice s of both operands, from the buffers that `slot` picks. */

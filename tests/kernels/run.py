@@ -1,4 +1,4 @@
-"""Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT] [--verbose]
+"""Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT] [--shard I/N] [--verbose]
 
 Runs examples/cases.py and tests/kernels/cases.py with the sizes meant for the device. The device is --device, else
 $TILEC_DEVICE, else sim. Prints one line per failure and a summary; a device that is not there is a failure, not a skip."""
@@ -10,6 +10,7 @@ a = argparse.ArgumentParser(description=__doc__)
 a.add_argument("--device", default=os.environ.get("TILEC_DEVICE", "sim"))
 a.add_argument("--bin", default=os.path.join(root, "build", "bin"))
 a.add_argument("--filter", default="")
+a.add_argument("--shard", default="0/1", help="only every Nth case, from the Ith on")
 a.add_argument("--verbose", action="store_true")
 a = a.parse_args()
 os.environ.setdefault("TILEC_CACHE", "0")   # a test compiles
@@ -31,18 +32,22 @@ def module(name, path):
 examples = module("cases", os.path.join(root, "examples", "cases.py"))
 more = module("kernel_cases", os.path.join(here, "cases.py"))
 dev = tilec.Device(a.device)
-ran, failed = 0, 0
+ran, failed, seen = 0, 0, 0
+shard, shards = (int(x) for x in a.shard.split("/"))
 for case in examples.CASES + more.CASES:
     for i, size in enumerate(case.sim if dev.is_sim else case.gpu):
         label = f"{case.name}({', '.join(f'{k}={v}' for k, v in size.items())})"
         if a.filter not in label:
+            continue
+        seen += 1
+        if seen % shards != shard:
             continue
         ran += 1
         t = time.perf_counter()
         try:
             if dev.is_sim:
                 dev.stats(reset=True)
-            r = case.run(dev, np.random.default_rng(ran), **size)
+            r = case.run(dev, np.random.default_rng(seen), **size)
             why = "; ".join(f"{n}: error {examples.error(g, w, tol):.3g} (limit {tol:g})" for n, g, w, tol in r.checks if not examples.error(g, w, tol) <= tol)
         except Exception as e:
             why = f"{type(e).__name__}: {e}" + (f" at {e.file}:{e.line}" if getattr(e, "line", 0) else "")

@@ -357,8 +357,8 @@ test_dot_operands(Ctx *c)
   for (u32 bits = 8; bits <= 32; bits *= 2) {
     u32 vec = 128 / bits;
     bool trans = bits == 16;
-    const Layout *a = layout_mma_operand(c, 0, a_shape, warps, bits);
-    const Layout *b = layout_mma_operand(c, 1, b_shape, warps, bits);
+    const Layout *a = layout_mma_operand(c, 0, 2, a_shape, warps, bits);
+    const Layout *b = layout_mma_operand(c, 1, 2, b_shape, warps, bits);
     Want straight = {vec, vec, true, false, false};
     Want across = trans ? (Want){vec, vec, true, true, false} : (Want){1, 1, false, false, false};
     expect_shared(c, "128x64 rows -> A", layout_default(c, 2, a_shape, 4, vec, row_major), a, bits, straight);
@@ -366,7 +366,7 @@ test_dot_operands(Ctx *c)
     expect_shared(c, "64x128 rows -> B", layout_default(c, 2, b_shape, 4, vec, row_major), b, bits, across);
     expect_shared(c, "64x128 columns -> B", layout_default(c, 2, b_shape, 4, vec, col_major), b, bits, straight);
   }
-  const Layout *acc = layout_mma(c, c_shape, warps), *wide = layout_default(c, 2, c_shape, 4, 8, row_major);
+  const Layout *acc = layout_mma(c, 2, c_shape, warps), *wide = layout_default(c, 2, c_shape, 4, 8, row_major);
   const Layout *rows = layout_default(c, 2, c_shape, 4, 4, row_major);
   const Layout *columns = layout_default(c, 2, c_shape, 4, 4, col_major);
   expect_shared(c, "acc 128x128 -> rows", acc, rows, 32, (Want){2, 4, false, false, false});
@@ -375,7 +375,7 @@ test_dot_operands(Ctx *c)
   expect_shared(c, "acc 128x128 -> columns", acc, columns, 32, (Want){1, 1, false, false, false});
   expect_shared(c, "rows -> acc 128x128", rows, acc, 32, (Want){4, 2, false, false, false});
   u32 tall[] = {4, 1};
-  const Layout *p = layout_mma_operand(c, 0, c_shape, tall, 16), *q = layout_mma(c, c_shape, tall);
+  const Layout *p = layout_mma_operand(c, 0, 2, c_shape, tall, 16), *q = layout_mma(c, 2, c_shape, tall);
   CHECK(convert(c, "acc -> A of the next dot", q, p, 16, true, false).kind == CONVERT_NONE);
 }
 
@@ -410,7 +410,7 @@ test_mma(Ctx *c)
     for (u32 wn = 1; wn <= 2; wn *= 2)
       for (u32 m = 16; m <= 128; m *= 2)
         for (u32 n = 8; n <= 64; n *= 2) {
-          const Layout *l = layout_mma(c, (u32[]){m, n}, (u32[]){wm, wn});
+          const Layout *l = layout_mma(c, 2, (u32[]){m, n}, (u32[]){wm, wn});
           u32 reps_n = n > 8 * wn ? n / (8 * wn) : 1;
           CHECK(layout_covers(l));
           for (u32 r = 0; r < layout_regs(l); r++)
@@ -429,7 +429,7 @@ static void
 test_operand(Ctx *c, u32 which, u32 bits, u32 wm, u32 wn, u32 outer, u32 depth)
 {
   u32 shape[] = {which == 0 ? outer : depth, which == 0 ? depth : outer};
-  const Layout *l = layout_mma_operand(c, (int)which, shape, (u32[]){wm, wn}, bits);
+  const Layout *l = layout_mma_operand(c, (int)which, 2, shape, (u32[]){wm, wn}, bits);
   u32 own = (which == 0 ? 128 : 64) / bits, reps_k = depth / (256 / bits), grid = which == 0 ? wm : wn;
   CHECK(layout_covers(l));
   for (u32 r = 0; r < layout_regs(l); r++)
@@ -633,7 +633,7 @@ test_explicit_memory(Ctx *c)
 {
   MatrixAccess m;
   u32 shape[] = {64, 64}, warps[] = {2, 2};
-  const Layout *a = layout_mma_operand(c, 0, shape, warps, 16), *b = layout_mma_operand(c, 1, shape, warps, 16);
+  const Layout *a = layout_mma_operand(c, 0, 2, shape, warps, 16), *b = layout_mma_operand(c, 1, 2, shape, warps, 16);
   const Layout *good = layout_swizzled(c, 2, shape, 8, 1, 8, (int[]){1, 0});
   const Layout *bad = layout_swizzled(c, 2, shape, 8, 1, 1, (int[]){1, 0});
   CHECK(layout_matrix_access(a, good, 16, false, &m) && m.conflicts == 0 && m.count == 4 && m.groups == 8);
@@ -665,7 +665,7 @@ test_repacking(Ctx *c)
   const Layout *rows = layout_default(c, 2, shape, 4, 8, (int[]){1, 0});
   for (u32 which = 0; which < 2; which++)
     for (u32 stm = 0; stm < 2; stm++) {
-      const Layout *operand = layout_mma_operand(c, (int)which, shape, warps, 16);
+      const Layout *operand = layout_mma_operand(c, (int)which, 2, shape, warps, 16);
       layout_shared_plan(c, rows, operand, 16, true, stm, &p);
       CHECK(p.ldmatrix || p.smem->col[IN_OFFSET][0] == operand->col[IN_REG][0]);
     }
@@ -707,10 +707,10 @@ test_text(Ctx *c)
   const char *error;
   size_t at;
   u32 s[] = {64, 32}, w[] = {2, 2}, seed = 5;
-  const Layout *m = layout_mma(c, s, w), *sw = layout_swizzled(c, 2, s, 4, 2, 4, (int[]){1, 0});
+  const Layout *m = layout_mma(c, 2, s, w), *sw = layout_swizzled(c, 2, s, 4, 2, 4, (int[]){1, 0});
   CHECK(parse(c, "mma<64x32; 2x2>", &error, &at) == m);
   CHECK(parse(c, " slice < 1 ; mma<64x32;2x2> > ", &error, &at) == layout_slice(c, m, 1));
-  CHECK(parse(c, "operand<1; 64x32; 2x2; 16>", &error, &at) == layout_mma_operand(c, 1, s, w, 16));
+  CHECK(parse(c, "operand<1; 64x32; 2x2; 16>", &error, &at) == layout_mma_operand(c, 1, 2, s, w, 16));
   CHECK(parse(c, "swizzled<64x32; 4, 2, 4; 1,0>", &error, &at) == sw);
   const Layout *line = layout_default(c, 1, (u32[]){1000}, 4, 4, (int[]){0});
   CHECK(parse(c, "blocked<1000; 4; 32; 4; 0>", &error, &at) == line);
@@ -735,7 +735,7 @@ test_text_errors(Ctx *c)
     {"", "expected layout, shared, blocked, mma, operand, slice or swizzled", 0},
     {"mmax<1>", "expected layout, shared, blocked, mma, operand, slice or swizzled", 0},
     {"mma", "expected '<'", 3},
-    {"mma<64>", "expected two dimensions", 4},
+    {"mma<64>", "expected two dimensions or more", 4},
     {"mma<64x32", "expected ';'", 9},
     {"mma<64x32; 3x1>", "expected powers of two", 11},
     {"mma<64x0; 1x1>", "an extent of 0", 4},
@@ -797,7 +797,7 @@ static void
 test_drawing(Ctx *c)
 {
   Buf b = {.arena = c->scratch}, all = {.arena = c->scratch};
-  layout_draw(&b, layout_mma(c, (u32[]){32, 16}, (u32[]){2, 2}), 32);
+  layout_draw(&b, layout_mma(c, 2, (u32[]){32, 16}, (u32[]){2, 2}), 32);
   CHECK(strstr(buf_str(&b), "    15  T28:2  T28:3  T29:2  T29:3  T30:2  T30:3  T31:2  T31:3  T28:2"));
   CHECK(strstr(buf_str(&b), "warps, one cell for 16x8 elements:\n     0 w0  w1 \n    16 w2  w3 \n"));
   u32 seed = 31337;

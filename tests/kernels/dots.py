@@ -1,0 +1,212 @@
+"""Matrix products of any extents, in batches, and of every input precision, against float64."""
+import numpy as np
+from cases import Case, Run, poisoned, launch, grid
+import cases
+import tilec
+
+
+def source(dev, text, name=None, **defines):
+    return dev.program(text=text, name="case.tile").kernel(name, **defines)
+
+
+def f8_values(bits, mantissa):
+    """What the bytes of an 8-bit float mean; those used here are finite."""
+    b = bits.astype(int)
+    exponent, m, bias = b >> mantissa & (1 << 7 - mantissa) - 1, b & (1 << mantissa) - 1, (1 << 6 - mantissa) - 1
+    scale = np.where(exponent > 0, 2.0 ** (exponent - bias), 2.0 ** (1 - bias))
+    return np.where(b & 128, -1, 1) * scale * (m / (1 << mantissa) + (exponent > 0))
+
+
+def tf32(x):
+    """f32 rounded to the nearest number of 11 bits, ties away from 0."""
+    return ((x.astype(np.float32).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xffffe000)).view(np.float32).astype(np.float64)
+
+
+def operand(rng, shape, dtype):
+    """Random elements as they lie in memory, and what they mean."""
+    if dtype in ("i8", "u8"):
+        x = rng.integers(*((-128, 128) if dtype == "i8" else (0, 256)), shape).astype(np.int8 if dtype == "i8" else np.uint8)
+        return x, x.astype(int)
+    if dtype in ("f8e4m3", "f8e5m2"):
+        lo, hi = (40, 72) if dtype == "f8e4m3" else (52, 68)      # magnitudes around 1
+        x = (rng.integers(lo, hi, shape) | rng.integers(0, 2, shape) << 7).astype(np.uint8)
+        return x, f8_values(x, 3 if dtype == "f8e4m3" else 2)
+    x = rng.standard_normal(shape, np.float32)
+    if dtype == "f16":
+        return x.astype(np.float16), x.astype(np.float16).astype(np.float64)
+    if dtype == "bf16":
+        return cases.bf16_bits(x), cases.bf16_values(cases.bf16_bits(x)).astype(np.float64)
+    return (x.astype(np.float64),) * 2 if dtype == "f64" else (x, x.astype(np.float64))
+
+
+def accumulator(dtype):
+    return "i32" if dtype in ("i8", "u8") else "f64" if dtype == "f64" else "f32"
+
+
+# Beyond K in registers there are nans (integers: 77): nothing of it may count.
+RAGGED = """kernel f(a: *T, b: *T, c: *TA, edge: i32, type T = f16, type TA = f32, const M = 16, const N = 8, const K = 16) {
+  let i = arange(0, M)[:, None];
+  let j = arange(0, N)[None, :];
+  let k = arange(0, K);
+  let bad = is_float(T) ? T(nan) : T(77);
+  let x = where((k < edge)[None, :], load(a + i * K + k[None, :]), bad);
+  let y = where((k < edge)[:, None], load(b + k[:, None] * N + j), bad);
+  store(c + i * N + j, dot(x, y, acc=TA(i + j)));
+}"""
+
+
+def ragged(dev, rng, m, n, k, dtype, warps):
+    """One dot of any extents."""
+    (a, va), (b, vb) = operand(rng, (m, k), dtype), operand(rng, (k, n), dtype)
+    acc = accumulator(dtype)
+    c = poisoned(dev, (m, n), acc)
+    call = launch(source(dev, RAGGED, T=dtype, TA=acc, M=m, N=n, K=k, warps=warps), 1, dev.array(a, dtype), dev.array(b, dtype), c, k)
+    want = (tf32(va) @ tf32(vb) if dtype == "f32" else va @ vb) + np.arange(m)[:, None] + np.arange(n)
+    return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 1e-12 if acc == "f64" else 3e-6)])
+
+
+def batched(dev, rng, b, m, n, k, dtype, warps, trans, precision="tf32"):
+    """Several products at once; the second operand as it is, or transposed."""
+    text = """kernel f(a: *T, b: *T, c: *TA, type T = f16, type TA = f32, const B = 2, const M = 16, const N = 8, const K = 16, const TRANS = false) {
+      let h = arange(0, B)[:, None, None];
+      let i = arange(0, M)[None, :, None];
+      let j = arange(0, N)[None, None, :];
+      let x = load(a + h * (M * K) + i * K + arange(0, K)[None, None, :]);
+      let k = arange(0, K)[None, :, None];
+      var y = zeros([B, K, N], T);
+      if TRANS { y = trans(load(b + h * (N * K) + arange(0, N)[None, :, None] * K + arange(0, K)[None, None, :])); }
+      else { y = load(b + h * (N * K) + k * N + j); }
+      let d = dot(x, y, precision="%s");
+      store(c + h * (M * N) + i * N + j, dot(x, y, d, precision="%s"));
+    }""" % (precision, precision)
+    (x, vx), (y, vy) = operand(rng, (b, m, k), dtype), operand(rng, (b, k, n), dtype)
+    acc = accumulator(dtype)
+    c = poisoned(dev, (b, m, n), acc)
+    stored = np.ascontiguousarray(y.transpose(0, 2, 1)) if trans else y
+    call = launch(source(dev, text, T=dtype, TA=acc, B=b, M=m, N=n, K=k, warps=warps, TRANS=str(trans).lower()), 1,
+                  dev.array(x, dtype), dev.array(stored, dtype), c)
+    want = 2 * (tf32(vx) @ tf32(vy) if dtype == "f32" and precision == "tf32" else vx @ vy)
+    return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 3e-6 if precision != "bf16x3" else 2e-5)])
+
+
+def written_layouts(dev, rng, b, m, n, k, warps):
+    """A batched product whose layouts the program writes down."""
+    text = """const R = mma(warps=%s);
+    kernel f(a: *f16, b: *f16, c: *f32, const B = 2, const M = 16, const N = 8, const K = 16) {
+      let h = arange(0, B)[:, None, None];
+      let x = load(a + h * (M * K) + arange(0, M)[None, :, None] * K + arange(0, K)[None, None, :]);
+      let y = load(b + h * (N * K) + arange(0, K)[None, :, None] * N + arange(0, N)[None, None, :]);
+      let d = dot(convert_layout(x, operand(0, R)), convert_layout(y, operand(1, R)), zeros([B, M, N], f32, layout=R));
+      store(c + h * (M * N) + arange(0, M)[None, :, None] * N + arange(0, N)[None, None, :], d);
+    }""" % list(warps)
+    (x, vx), (y, vy) = operand(rng, (b, m, k), "f16"), operand(rng, (b, k, n), "f16")
+    c = poisoned(dev, (b, m, n), "f32")
+    call = launch(source(dev, text, B=b, M=m, N=n, K=k, warps=int(np.prod(warps))), 1, dev.array(x), dev.array(y), c)
+    return Run(call, [("c", c.numpy(), vx @ vy, 2e-6)])
+
+
+# The error of a product, relative to the sum of the products' magnitudes, beside that of adding up in f32.
+BOUNDS = {"tf32": 2.0**-10, "tf32x3": 2.0**-20, "bf16x3": 2.0**-14, "bf16x6": 2.0**-22, "ieee": 2.0**-24}
+
+
+def precisions(dev, rng, m, n, k, precision, warps):
+    """Errors of all ways to multiply f32, against float64; factors of all magnitudes."""
+    text = """kernel f(a: *f32, b: *f32, c: *f32, const M = 16, const N = 8, const K = 16, const P = "tf32") {
+      let i = arange(0, M)[:, None];
+      let j = arange(0, N)[None, :];
+      let x = load(a + i * K + arange(0, K)[None, :]);
+      store(c + i * N + j, dot(x, load(b + arange(0, K)[:, None] * N + j), precision="%s"));
+    }""" % precision
+    a = (rng.standard_normal((m, k)) * 2.0 ** rng.integers(-30, 30, (m, 1))).astype(np.float32)
+    b = (rng.standard_normal((k, n)) * 2.0 ** rng.integers(-30, 30, (1, n))).astype(np.float32)
+    c = poisoned(dev, (m, n), "f32")
+    call = launch(source(dev, text, M=m, N=n, K=k, warps=warps), 1, dev.array(a), dev.array(b), c)
+    exact, size = a.astype(float) @ b.astype(float), abs(a).astype(float) @ abs(b).astype(float)
+    worse = ~(abs(c.numpy() - exact) / size <= BOUNDS[precision] + (k + 1) * 2.0**-23)
+    return Run(call, [("worse than the bound", worse, np.zeros((m, n), bool), 0)])
+
+
+def specials(dev, rng, precision):
+    """Infinities, nans and the largest numbers behave as in a product of whole numbers, whatever the split."""
+    text = """kernel f(a: *f32, b: *f32, c: *f32) {
+      let i = arange(0, 16)[:, None];
+      let j = arange(0, 16)[None, :];
+      store(c + i * 16 + j, dot(load(a + i * 16 + j), load(b + i * 16 + j), precision="%s"));
+    }""" % precision
+    values = np.array([np.inf, -np.inf, np.nan, 1.0, 1 / 3, -2.5, 2.0**100, 2.0**-100], np.float32)
+    a, b = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    a[:, 5], b[5, :] = np.tile(values, 2), np.tile(values, 2)      # every pair once alone
+    a[8:, 9], b[9, :] = 1, 3                                       # and once beside another product
+    with np.errstate(all="ignore"):
+        want = (a[:, 5:6].astype(float) * b[5].astype(float) + a[:, 9:10].astype(float) * b[9]).astype(np.float32)
+    c = poisoned(dev, (16, 16), "f32")
+    call = launch(source(dev, text), 1, dev.array(a), dev.array(b), c)
+    got = c.numpy()
+    with np.errstate(all="ignore"):
+        same = np.where(np.isfinite(want), abs(got - want) <= abs(want) * 2 * BOUNDS[precision], (got == want) | np.isnan(got) & np.isnan(want))
+    return Run(call, [("as expected", same, np.ones((16, 16), bool), 0)])
+
+
+def looped(dev, rng, m, n, k, bk, stages, dtype, precision=None):
+    """Pipelined loops over K in steps of any size, K masked: the buffers hold what lies beyond."""
+    text = """kernel f(a: *T, b: *T, c: *TA, K: i32, type T = f16, type TA = f32, const M = 16, const N = 8, const BK = 16, const STAGES = 3) {
+      let i = arange(0, M)[:, None];
+      let j = arange(0, N)[None, :];
+      let k = arange(0, BK);
+      var acc = zeros([M, N], TA);
+      for step in range(0, K, BK, stages=STAGES) {
+        let x = load(a + i * K + (step + k)[None, :], mask=(step + k < K)[None, :]);
+        let y = load(b + (step + k)[:, None] * N + j, mask=(step + k < K)[:, None]);
+        acc = dot(x, y, acc%s);
+      }
+      store(c + i * N + j, acc);
+    }""" % (f', precision="{precision}"' if precision else "")
+    (a, va), (b, vb) = operand(rng, (m, k), dtype), operand(rng, (k, n), dtype)
+    acc = accumulator(dtype)
+    c = poisoned(dev, (m, n), acc)
+    call = launch(source(dev, text, T=dtype, TA=acc, M=m, N=n, BK=bk, STAGES=stages), 1, dev.array(a, dtype), dev.array(b, dtype), c, k)
+    want = tf32(va) @ tf32(vb) if dtype == "f32" and not precision else va @ vb
+    return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 5e-6 if precision != "bf16x3" else 2e-5)])
+
+
+def heads(dev, rng, b, m, n, d, warps, stages):
+    """Attention of a few heads at once in one program: chained batched dots, in a pipelined loop."""
+    text = """kernel f(q: *f16, k: *f16, v: *f16, o: *f32, S: i32, const B = 3, const M = 16, const N = 32, const D = 64, const STAGES = 2) {
+      let h = arange(0, B)[:, None, None];
+      let i = arange(0, M)[None, :, None];
+      let dl = arange(0, D)[None, None, :];
+      let x = load(q + h * (M * D) + i * D + dl);
+      var acc = zeros([B, M, D], f32);
+      for at in range(0, S, N, stages=STAGES) {
+        let key = at + arange(0, N)[None, :, None];
+        let y = load(k + i64(h) * S * D + key * D + dl, mask=key < S);
+        let z = load(v + i64(h) * S * D + key * D + dl, mask=key < S);
+        acc = dot(f16(dot(x, trans(y)) * 0.125), z, acc);
+      }
+      store(o + h * (M * D) + i * D + dl, acc);
+    }"""
+    s = 3 * n - 5
+    (q, vq), (k, vk), (v, vv) = (operand(rng, shape, "f16") for shape in ((b, m, d), (b, s, d), (b, s, d)))
+    o = poisoned(dev, (b, m, d), "f32")
+    call = launch(source(dev, text, B=b, M=m, N=n, D=d, STAGES=stages, warps=warps), 1, dev.array(q), dev.array(k), dev.array(v), o, s)
+    p = (vq @ vk.transpose(0, 2, 1) * 0.125).astype(np.float16).astype(float)
+    return Run(call, [("o", o.numpy(), p @ vv, 1e-3)])
+
+
+both = lambda name, run, sizes: Case(name, run, sizes, sizes)
+ALL = ("f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2")
+CASES = [
+    both("dots_ragged", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
+         grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
+         grid(m=(3, 17), n=(5,), k=(7, 20), dtype=("f64",), warps=(1, 2))),
+    both("dots_batched", batched, grid(b=(1, 3, 4), m=(16, 5), n=(8, 20), k=(32, 20), dtype=("f16",), warps=(1, 4), trans=(False, True)) +
+         grid(b=(3, 5), m=(16, 33), n=(12,), k=(32, 9), dtype=ALL + ("f64",), warps=(2, 8), trans=(False,)) +
+         grid(b=(3,), m=(5, 32), n=(12,), k=(20,), dtype=("f32",), warps=(2,), trans=(False, True), precision=tuple(BOUNDS)[1:])),
+    both("dots_written_layouts", written_layouts, grid(b=(2, 3), m=(16, 20), n=(24,), k=(32, 20), warps=((2, 2, 1), (1, 2, 2), (4, 1, 1)))),
+    both("dot_precision", precisions, grid(m=(16, 40), n=(24,), k=(8, 20, 32, 200), precision=tuple(BOUNDS), warps=(1, 4))),
+    both("dot_specials", specials, grid(precision=tuple(BOUNDS))),
+    both("dots_looped", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
+         grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(96,), stages=(1, 3), dtype=("f16", "bf16", "i8", "f8e4m3")) +
+         grid(m=(16,), n=(8,), k=(100,), bk=(24, 32), stages=(1, 3), dtype=("f32",), precision=("tf32x3", "bf16x3", "bf16x6", "ieee"))),
+    both("dots_heads", heads, grid(b=(3, 2), m=(16, 5), n=(32, 24), d=(64,), warps=(1, 4), stages=(1, 3))),
+]
