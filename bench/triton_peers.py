@@ -290,3 +290,151 @@ def autotuned_matmul(configs):
             bp += BK * sbk
         tl.store(c + m[:, None] * scm + n[None, :] * scn, acc.to(c.dtype.element_ty), mask=(m[:, None] < M) & (n[None, :] < N))
     return kernel
+
+
+# ---- order, running sums, counts ----
+
+@triton.jit
+def rows_of(R: tl.constexpr, N: tl.constexpr):
+    return (tl.program_id(0) * R + tl.arange(0, R))[:, None] * N + tl.arange(0, N)[None, :]
+
+
+@triton.jit
+def sort_rows(x, y, N: tl.constexpr, R: tl.constexpr):
+    i = rows_of(R, N)
+    tl.store(y + i, tl.sort(tl.load(x + i), 1))
+
+
+@triton.jit
+def top_rows(x, y, N: tl.constexpr, R: tl.constexpr, K: tl.constexpr):
+    tl.store(y + rows_of(R, K), tl.topk(tl.load(x + rows_of(R, N)), K, 1))
+
+
+@triton.jit
+def cumsum_rows(x, y, N: tl.constexpr, R: tl.constexpr):
+    i = rows_of(R, N)
+    tl.store(y + i, tl.cumsum(tl.load(x + i), 1))
+
+
+@triton.jit
+def after(a0, b0, a1, b1):
+    return a0 * a1, b0 * a1 + b1
+
+
+@triton.jit
+def recurrence_rows(a, b, y, N: tl.constexpr, R: tl.constexpr):
+    i = rows_of(R, N)
+    p, q = tl.associative_scan((tl.load(a + i), tl.load(b + i)), 1, after)
+    tl.store(y + i, q)
+
+
+@triton.jit
+def gather_rows(x, index, y, N: tl.constexpr, R: tl.constexpr):
+    i = rows_of(R, N)
+    tl.store(y + i, tl.gather(tl.load(x + i), tl.load(index + i), 1))
+
+
+@triton.jit
+def count_values(x, counts, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
+    h = tl.zeros((BINS,), tl.int32)
+    for at in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        h += tl.histogram(tl.load(x + i, mask=i < n, other=0), BINS, mask=i < n)
+    tl.atomic_add(counts + tl.arange(0, BINS), h, sem="relaxed")
+
+
+# ---- quantisation ----
+
+@triton.jit
+def quant_scale(most):
+    return tl.where(most > 0, tl.maximum(most / 448.0, 1.1754943508222875e-38), 1.0)
+
+
+@triton.jit
+def quantise_groups(x, q, scales, rows, cols, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = i[:, None].to(tl.int64) * cols + j[None, :]
+    inside = (i < rows)[:, None] & (j < cols)[None, :]
+    v = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    s = quant_scale(tl.max(tl.abs(v), 1))
+    tl.store(q + at, (v * (1.0 / s)[:, None]).to(q.dtype.element_ty), mask=inside)
+    tl.store(scales + tl.program_id(1).to(tl.int64) * rows + i, s, mask=i < rows)
+
+
+@triton.jit
+def quantise_squares(x, q, scales, rows, cols, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = i[:, None].to(tl.int64) * cols + j[None, :]
+    inside = (i < rows)[:, None] & (j < cols)[None, :]
+    v = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    s = quant_scale(tl.max(tl.max(tl.abs(v), 1), 0))
+    tl.store(q + at, (v * (1.0 / s)).to(q.dtype.element_ty), mask=inside)
+    tl.store(scales + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), s)
+
+
+@triton.jit
+def quantise_grid(x, q, scales, rows, cols, BLOCK: tl.constexpr, SUB_M: tl.constexpr, SUB_N: tl.constexpr):
+    most = tl.zeros((SUB_M, SUB_N), tl.float32)
+    for t in range((BLOCK // SUB_M) * (BLOCK // SUB_N)):
+        i = tl.program_id(0) * BLOCK + t // (BLOCK // SUB_N) * SUB_M + tl.arange(0, SUB_M)
+        j = tl.program_id(1) * BLOCK + t % (BLOCK // SUB_N) * SUB_N + tl.arange(0, SUB_N)
+        at = i[:, None].to(tl.int64) * cols + j[None, :]
+        inside = (i < rows)[:, None] & (j < cols)[None, :]
+        most = tl.maximum(most, tl.abs(tl.load(x + at, mask=inside, other=0.0, eviction_policy="evict_last").to(tl.float32)))
+    s = quant_scale(tl.max(tl.max(most, 1), 0))
+    for t in range((BLOCK // SUB_M) * (BLOCK // SUB_N)):
+        i = tl.program_id(0) * BLOCK + t // (BLOCK // SUB_N) * SUB_M + tl.arange(0, SUB_M)
+        j = tl.program_id(1) * BLOCK + t % (BLOCK // SUB_N) * SUB_N + tl.arange(0, SUB_N)
+        at = i[:, None].to(tl.int64) * cols + j[None, :]
+        inside = (i < rows)[:, None] & (j < cols)[None, :]
+        v = tl.load(x + at, mask=inside, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        tl.store(q + at, (v * (1.0 / s)).to(q.dtype.element_ty), mask=inside)
+    tl.store(scales + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), s)
+
+
+@triton.jit
+def scaled_matmul(a, sa, b, sb, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    cols = tl.cdiv(N, BN)
+    first = pid // (GROUP * cols) * GROUP
+    height = min(tl.cdiv(M, BM) - first, GROUP)
+    within = pid % (GROUP * cols)
+    m = (first + within % height) * BM + tl.arange(0, BM)
+    n = (within // height) * BN + tl.arange(0, BN)
+    k = tl.arange(0, 128)
+    ap = a + (m % M)[:, None].to(tl.int64) * K + k[None, :]
+    bp = b + (n % N)[None, :].to(tl.int64) * K + k[:, None]
+    groups = tl.cdiv(K, 128)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for g in range(0, groups):
+        x = tl.load(ap, mask=k[None, :] < K - g * 128, other=0.0)
+        y = tl.load(bp, mask=k[:, None] < K - g * 128, other=0.0)
+        s = tl.load(sa + g * M + m % M) * tl.load(sb + (within // height) * BN // 128 * groups + g)
+        acc += tl.dot(x, y) * s[:, None]
+        ap += 128
+        bp += 128
+    tl.store(c + m[:, None].to(tl.int64) * N + n[None, :], acc.to(c.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+# ---- tiles one after the other ----
+
+@triton.jit
+def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    rows = tl.cdiv(M, BM)
+    cols = tl.cdiv(N, BN)
+    k = tl.arange(0, BK)
+    for t in tl.range(tl.program_id(0), rows * cols, tl.num_programs(0), flatten=True):
+        first = t // (GROUP * cols) * GROUP
+        height = min(rows - first, GROUP)
+        within = t % (GROUP * cols)
+        m = (first + within % height) * BM + tl.arange(0, BM)
+        n = (within // height) * BN + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for step in range(0, tl.cdiv(K, BK)):
+            kk = step * BK + k
+            x = tl.load(a + (m % M)[:, None].to(tl.int64) * K + kk[None, :], mask=kk[None, :] < K, other=0.0)
+            y = tl.load(b + kk[:, None].to(tl.int64) * N + (n % N)[None, :], mask=kk[:, None] < K, other=0.0)
+            acc = tl.dot(x, y, acc)
+        tl.store(c + m[:, None].to(tl.int64) * N + n[None, :], acc.to(c.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])

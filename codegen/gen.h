@@ -125,6 +125,8 @@ Val held_inside(Gen *g, Held *h, const Type *t, u32 reg);
 Val held_inside_dim(Gen *g, Held *h, const Type *t, u32 reg, int dim);
 /* True in the one thread of all that hold the same element that speaks for them; NULL: every thread. */
 Val held_owner(Gen *g, const Held *h);
+/* The values v that op's owners have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
+void gen_from_owner(Gen *g, const Op *op, const Held *h, Val owner, Val *v);
 /* Exclusive-or over the set bits of tid of cols[bit], computed in the prologue; an i32. */
 Val gen_thread_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */

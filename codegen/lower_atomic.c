@@ -177,43 +177,6 @@ one_element(Gen *g, const Atomic *a, u32 r, const Val *const *in, Val when)
   return rmw_loop(g, a, p, in[0][r], when);
 }
 
-/* ---- the old values, for everyone ---- */
-static Val
-scratch_place(Gen *g, const Atomic *a, u32 r, u32 bytes)
-{
-  u32 at = (u32)op_int(a->op, AT_SCRATCH, 0), cols[LAYOUT_MAX_BITS];
-  if (!a->h)
-    return gen_shared(g, NULL, at);
-  for (u32 i = 0; i < a->h->thread_bits; i++)
-    cols[i] = a->h->thread[i] * bytes;
-  Val off = gen_thread_linear(g, cols, a->h->thread_bits);
-  return gen_shared(g, gen_xor_const(g, off, a->h->thread_mask * bytes, a->h->flat[r] * bytes), at);
-}
-
-static void
-broadcast_old(Gen *g, const Atomic *a, Val *old)
-{
-  u32 bytes = dtype_bytes(a->d), n = gen_nregs(a->type);
-  Words w = words_for(g, a->d, false, 1);
-  LLVMBasicBlockRef after = gen_if(g, a->owner);
-  for (u32 r = 0; r < n; r++) {
-    Val word;
-    if (a->h && a->h->rep[r] != r)
-      continue;
-    words_pack(g, &w, &old[r], &word);
-    words_store(g, &w, scratch_place(g, a, r, bytes), bytes, &word);
-  }
-  gen_end_if(g, after);
-  gen_barrier(g);
-  for (u32 r = 0; r < n; r++) {
-    Val word;
-    if (a->h && a->h->rep[r] != r)
-      continue;
-    words_load(g, &w, scratch_place(g, a, r, bytes), bytes, &word);
-    words_unpack(g, &w, &word, &old[r]);
-  }
-}
-
 static Val
 when_at(Gen *g, const Atomic *a, const Value *mask, u32 r)
 {
@@ -244,7 +207,7 @@ lower_atomic(Gen *g, const Atomic *a, const Value *mask, const Val *const *in)
     old[r] = never ? LLVMConstNull(gen_type(g, op_result(a->op)->type)) : one_element(g, a, r, in, when);
   }
   if (share && gen_scratch(g, a->op, scratch_bytes(g->c, a->op)))
-    broadcast_old(g, a, old);
+    gen_from_owner(g, a->op, a->h, a->owner, old);
   else if (orders(a, "acquire"))
     gen_barrier(g);
   gen_share(g, op_result(a->op));

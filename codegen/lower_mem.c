@@ -353,9 +353,14 @@ lower_LOAD(Gen *g, const Op *op)
   Access a = access_new(g, op, op_operand(op, 0), op_operand(op, 1));
   const Val *other = op_operand(op, 2) ? gen_regs(g, op_operand(op, 2)) : NULL;
   Val *out = gen_new(g, op_result(op));
+  u32 shared = scratch_bytes(g->c, op);
+  if (shared)
+    a.owner = a.h ? held_owner(g, a.h) : gen_thread_zero(g, g->func->warps * LANES - 1);
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r)
       load_group(g, &a, r, other, out + r);
+  if (shared && gen_scratch(g, op, shared))
+    gen_from_owner(g, op, a.h, a.owner, out);
   gen_share(g, op_result(op));
 }
 

@@ -9,6 +9,8 @@
  *
  * A reverse scan is the same with every bit of the axis complemented. Padding then comes first, and takes no part: where
  * the operation has a neutral value it becomes that, otherwise partials say whether they hold anything.
+ *
+ * An exclusive scan differs in the chunks alone: the part of an element is the fold of those before it, the first has none.
  */
 #include "fold.h"
 
@@ -17,12 +19,13 @@
 typedef struct Scan {
   Fold f;
   ScanPlan plan;
-  bool reverse;
+  bool reverse, exclusive;
   u32 chunk;                  /* register bits inside a chunk */
   u32 done;                   /* register bits above it that are done */
   Part *parts;                /* by register: fold of its chunk up to it */
   Part *total, *before;       /* by chunk: its lowest register; total is kept at that of the run */
   bool *any;                  /* before holds something */
+  bool *none;                 /* by register: no part, the first of its chunk of an exclusive scan */
 } Scan;
 
 static bool
@@ -112,13 +115,18 @@ scan_chunks(Gen *g, Scan *s)
   for (u32 c = 0; c < s->f.h->regs; c++) {
     if (!is_chunk(s, c))
       continue;
-    Part sum = leaf(g, s, c | chunk_reg(s, bits, 0));
-    s->parts[c | chunk_reg(s, bits, 0)] = sum;
+    u32 first = c | chunk_reg(s, bits, 0);
+    Part sum = leaf(g, s, first);
+    s->parts[first] = sum;
+    s->none[first] = s->exclusive;
     for (u32 i = 1; i < 1u << bits; i++) {
       u32 r = c | chunk_reg(s, bits, i);
       Part next = leaf(g, s, r);
+      if (s->exclusive)
+        s->parts[r] = sum;
       fold_combine(g, &s->f, &sum, &next);
-      s->parts[r] = sum;
+      if (!s->exclusive)
+        s->parts[r] = sum;
     }
     s->total[c] = sum;
   }
@@ -282,7 +290,8 @@ static Scan
 scan_new(Gen *g, const Op *op)
 {
   const Type *t = op_operand(op, 0)->type;
-  Scan s = {.f = {.op = op, .n = op->noperands, .axis = (u32)op_int(op, AT_AXIS, 0)}, .reverse = op_int(op, AT_REVERSE, 0) != 0};
+  Scan s = {.f = {.op = op, .n = op->noperands, .axis = (u32)op_int(op, AT_AXIS, 0)},
+            .reverse = op_int(op, AT_REVERSE, 0) != 0, .exclusive = op_int(op, AT_EXCLUSIVE, 0) != 0};
   Fold *f = &s.f;
   f->h = held_get(g, t->layout);
   f->axis_mask = ((1u << t->layout->out_bits[f->axis]) - 1) << f->h->shift[f->axis];
@@ -292,6 +301,7 @@ scan_new(Gen *g, const Op *op)
   s.total = NEW_ARRAY(g->arena, Part, f->h->regs);
   s.before = NEW_ARRAY(g->arena, Part, f->h->regs);
   s.any = NEW_ARRAY(g->arena, bool, f->h->regs);
+  s.none = NEW_ARRAY(g->arena, bool, f->h->regs);
   return s;
 }
 
@@ -316,17 +326,46 @@ join_all(Gen *g, Scan *s, u32 k)
   }
 }
 
+/* Whether register r's element is the axis's first in the order of the scan. */
+static Val
+is_first(Gen *g, const Scan *s, u32 r)
+{
+  const Fold *f = &s->f;
+  u32 cols[LAYOUT_MAX_BITS], mask = 0, shift = f->h->shift[f->axis];
+  u32 first = s->reverse ? op_operand(f->op, 0)->type->shape[f->axis] - 1 : 0;
+  for (u32 i = 0; i < f->h->thread_bits; i++) {
+    cols[i] = (f->h->thread[i] & f->axis_mask) >> shift;
+    mask |= cols[i];
+  }
+  Val at = gen_xor_const(g, gen_thread_linear(g, cols, f->h->thread_bits), mask, (f->h->flat[r] & f->axis_mask) >> shift);
+  return LLVMBuildICmp(B, LLVMIntEQ, at, gen_u32(g, first), "");
+}
+
+/* What register r's element becomes. */
+static Part
+scanned(Gen *g, const Scan *s, u32 r)
+{
+  u32 c = r & ~s->chunk;
+  Part p = s->parts[r];
+  if (s->any[c]) {
+    p = s->before[c];
+    if (!s->none[r])
+      fold_combine(g, &s->f, &p, &s->parts[r]);
+  }
+  if (s->exclusive) {
+    Val first = is_first(g, s, r);
+    for (u32 k = 0; k < s->f.n; k++)
+      p.v[k] = LLVMBuildSelect(B, first, LLVMConstNull(LLVMTypeOf(p.v[k])), p.v[k], "");
+  }
+  return p;
+}
+
 static void
 finish(Gen *g, const Scan *s)
 {
-  for (u32 r = 0; r < s->f.h->regs; r++) {
-    u32 c = r & ~s->chunk;
-    if (is_real(s, r) && s->any[c]) {
-      Part all = s->before[c];
-      fold_combine(g, &s->f, &all, &s->parts[r]);
-      s->parts[r] = all;
-    }
-  }
+  for (u32 r = 0; r < s->f.h->regs; r++)
+    if (is_real(s, r))
+      s->parts[r] = scanned(g, s, r);
   for (u32 k = 0; k < s->f.n; k++) {
     const Value *v = s->f.op->results[k];
     Val *out = gen_new(g, v);

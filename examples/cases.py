@@ -48,6 +48,151 @@ def bf16_values(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+FP8 = {"f8e4m3": (4, 3, 448.0), "f8e5m2": (5, 2, 57344.0)}
+
+
+def fp8_values(bits, dtype):
+    """What bytes mean as 8-bit floats: f32."""
+    exp, man, most = FP8[dtype]
+    b = np.arange(256)
+    e, m, bias = b >> man & ((1 << exp) - 1), b & ((1 << man) - 1), (1 << (exp - 1)) - 1
+    v = np.where(e == 0, np.ldexp(m, 1 - bias - man), np.ldexp(m + (1 << man), e - bias - man))
+    v = np.where(v > most, np.nan, v)                       # e5m2 has infinities there, which rounding never gives
+    return np.where(b & 0x80, -v, v).astype(np.float32)[np.asarray(bits, np.uint8)]
+
+
+def fp8_bits(x, dtype):
+    """Bytes of the nearest 8-bit floats, ties to even, clamped to the finite range."""
+    most = FP8[dtype][2]
+    known = fp8_values(np.arange(128), dtype).astype(np.float64)
+    known = known[: int(np.count_nonzero(~np.isnan(known)))]
+    a = np.minimum(np.abs(np.asarray(x, np.float64)), most)
+    hi = np.clip(np.searchsorted(known, a), 1, len(known) - 1)
+    lo = hi - 1
+    below, above = a - known[lo], known[hi] - a
+    near = np.where((below < above) | ((below == above) & (lo % 2 == 0)), lo, hi)
+    bits = np.where(np.isnan(x), 0x7F, near).astype(np.uint8)
+    return np.where(np.signbit(x) & ~np.isnan(x), bits | 0x80, bits).astype(np.uint8)
+
+
+def quant_scale(most, dtype, pow2=False):
+    """The scale of numbers whose largest is most, in f32 as stdlib/quant.tile computes it."""
+    top = np.float32(FP8[dtype][2] if dtype in FP8 else 127)
+    most = np.asarray(most, np.float32)
+    s = np.maximum(most / top, np.float32(2.0**-126))
+    if pow2:
+        s = ((s.view(np.uint32) + np.uint32(0x7FFFFF)) & np.uint32(0x7F800000)).view(np.float32)
+    return np.where(most > 0, s, np.float32(1)).astype(np.float32)
+
+
+def quantised(x, scale, dtype):
+    """x / scale as bytes of the type: the product with the scale's reciprocal, rounded to f32, then to the type."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        y = x.astype(np.float32) * (np.float32(1) / scale.astype(np.float32))
+    if dtype in FP8:
+        return fp8_bits(y, dtype)
+    return np.where(np.isnan(y), 0, np.clip(np.rint(y), -127, 127)).astype(np.int8)
+
+
+def finite_max(x, axis=None):
+    a = np.abs(x.astype(np.float32))
+    return np.where(a < np.inf, a, 0).max(axis=axis)
+
+
+def block_view(x, bm, bn):
+    """x filled up with zeros to whole blocks: [row of blocks, row, column of blocks, column]."""
+    m, n = x.shape
+    full = np.zeros((tilec.cdiv(m, bm) * bm, tilec.cdiv(n, bn) * bn), x.dtype)
+    full[:m, :n] = x
+    return full.reshape(tilec.cdiv(m, bm), bm, tilec.cdiv(n, bn), bn)
+
+
+def spread(s, shape, bm, bn):
+    return np.repeat(np.repeat(s, bm, 0), bn, 1)[:shape[0], :shape[1]]
+
+
+def within_bound(back, x, s, dtype):
+    """Of how many finite elements the error of q * scale is larger than quantisation explains. Integers: half a step; floats: half a unit
+    in the last place, or half the least subnormal step. The products' roundings add a few 2^-24."""
+    ok = np.isfinite(x)
+    x, s, back = x.astype(np.float64), s.astype(np.float64), back.astype(np.float64)
+    if dtype in FP8:
+        exp, man, _ = FP8[dtype]
+        bound = np.maximum(np.abs(x) * 2.0**-(man + 1), s * 2.0**(1 - ((1 << (exp - 1)) - 1) - man - 1))
+    else:
+        bound = s / 2
+    return np.count_nonzero(np.abs(back - x)[ok] > (bound * (1 + 2.0**-20) + np.abs(x) * 2.0**-22)[ok])
+
+
+def edged(rng, m, n, dtype):
+    """Numbers of very different sizes by row and column, with rows of zeros, tiny numbers, infinities and nans."""
+    x = rng.standard_normal((m, n), np.float32) * np.exp2(rng.integers(-8, 9, (m, 1))).astype(np.float32)
+    x[m // 3] = 0
+    x[m // 2, :] *= np.float32(2.0**-120) if dtype == "f32" else np.float32(1)
+    if m > 4:
+        x[1, rng.integers(0, n)], x[2, rng.integers(0, n)], x[3, rng.integers(0, n)] = np.inf, -np.inf, np.nan
+    return bf16_bits(x) if dtype == "bf16" else x
+
+
+def quantise(dev, rng, kind, m, n, dtype="f8e4m3", source="f32", pow2=False, edges=True, **defines):
+    """Quantise bit for bit as the reference, then back within the error of the type. kind: tensor, rows, groups, squares, grid."""
+    x = edged(rng, m, n, source) if edges else (lambda v: bf16_bits(v) if source == "bf16" else v)(rng.standard_normal((m, n), np.float32))
+    v = bf16_values(x) if source == "bf16" else x
+    bm, bn = dict(tensor=(m, n), rows=(1, n), groups=(1, 128), squares=(128, 128), grid=(256, 256))[kind]
+    dx, q = dev.array(x, source), poisoned(dev, (m, n), dtype)
+    shape = (tilec.cdiv(m, bm), tilec.cdiv(n, bn))
+    s = poisoned(dev, shape[::-1] if kind == "groups" else shape, "f32")
+    if pow2:
+        defines["POW2"] = True
+    k = kernel(dev, "quantise.tile", f"quantise_{kind}", X=source, T=dtype, **({} if kind != "rows" else dict(BLOCK=1 << (n - 1).bit_length())), **defines)
+    if kind == "tensor":
+        most = dev.array(np.zeros(1, np.uint32))
+        launch(kernel(dev, "quantise.tile", "largest", X=source), min(dev.sms, 8), dx, most, m * n)
+        call = launch(k, tilec.cdiv(m * n, 2048), dx, most, q, s, m * n)
+    elif kind == "rows":
+        call = launch(k, m, dx, q, s, n)
+    else:
+        call = launch(k, (tilec.cdiv(m, 16), shape[1]) if kind == "groups" else shape, dx, q, s, m, n)
+    want_s = quant_scale(finite_max(block_view(v, bm, bn), (1, 3)), dtype, pow2)
+    each = spread(want_s, (m, n), bm, bn)
+    back = poisoned(dev, (m, n), "f32")
+    launch(kernel(dev, "quantise.tile", "dequantise_matrix", T=dtype, BM=bm if kind != "tensor" else 1 << 30, BN=bn if kind not in ("tensor", "rows") else 1 << 30),
+           (tilec.cdiv(m, 16), tilec.cdiv(n, 128)), q, s, back, m, n, *((1, m) if kind == "groups" else (shape[1], 1)))
+    got_s = s.numpy().T if kind == "groups" else s.numpy()
+    return Run(call, [("scales", got_s, want_s, 0), ("q", q.numpy(), quantised(v, each, dtype), 0),
+                      ("back", np.array(within_bound(back.numpy(), v, each, dtype)), np.array(0), 0)], bytes=m * n * (5 if source == "f32" else 3))
+
+
+def scaled_matmul(dev, rng, m, n, k, dtype="f8e4m3", TO="f32", BM=128, BN=128, STAGES=3, **defines):
+    """Quantised operands, one scale for 128 columns of a row of a, for 128 x 128 of b."""
+    a = rng.standard_normal((m, k), np.float32) * np.exp2(rng.integers(-4, 5, (m, 1))).astype(np.float32)
+    b = rng.standard_normal((n, k), np.float32) * np.exp2(rng.integers(-4, 5, (n, 1))).astype(np.float32)
+    groups = tilec.cdiv(k, 128)
+    qa, sa, qb, sb = poisoned(dev, (m, k), dtype), poisoned(dev, (groups, m), "f32"), poisoned(dev, (n, k), dtype), poisoned(dev, (tilec.cdiv(n, 128), groups), "f32")
+    launch(kernel(dev, "quantise.tile", "quantise_groups", T=dtype), (tilec.cdiv(m, 16), groups), dev.array(a), qa, sa, m, k)
+    launch(kernel(dev, "quantise.tile", "quantise_squares", T=dtype), (tilec.cdiv(n, 128), groups), dev.array(b), qb, sb, n, k)
+    c = poisoned(dev, (m, n), TO)
+    kern = kernel(dev, "quantise.tile", "scaled_matmul", T=dtype, TO=TO, BM=BM, BN=BN, STAGES=STAGES, **defines)
+    call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), qa, sa, qb, sb, c, m, n, k)
+    value = lambda q: fp8_values(q.numpy(), dtype) if dtype in FP8 else q.numpy()
+    va = value(qa).astype(np.float64) * spread(sa.numpy().T, (m, k), 1, 128)
+    vb = value(qb).astype(np.float64) * spread(sb.numpy(), (n, k), 128, 128)
+    got = bf16_values(c.numpy()) if TO == "bf16" else c.numpy()
+    near = {"f32": 2e-4, "bf16": 4e-3}[TO]                  # tensor cores may keep 13 bits of a sum of 128 products
+    return Run(call, [("c", got, va @ vb.T, near), ("without quantisation", got, a.astype(np.float64) @ b.T.astype(np.float64), 0.06 if dtype == "f8e4m3" else 0.12)], flops=2 * m * n * k)
+
+
+def matmul_persistent(dev, rng, m, n, k, name="matmul_persistent", programs=None, parts=1, BM=128, BN=128, **defines):
+    a, b = rng.standard_normal((m, k), np.float32).astype(np.float16), rng.standard_normal((k, n), np.float32).astype(np.float16)
+    c = poisoned(dev, (m, n), "f32") if name == "matmul_persistent" else dev.array(np.zeros((m, n), np.float32))
+    tiles = tilec.cdiv(m, BM) * tilec.cdiv(n, BN)
+    kern = kernel(dev, "matmul_persistent.tile", name, BM=BM, BN=BN, **defines)
+    # One launch: a second one would add to what is there.
+    call = kern.bind((tiles, parts) if name == "matmul_split_k" else programs or min(tiles, dev.sms), dev.array(a), dev.array(b), c, m, n, k)
+    call()
+    return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
+
+
 def vector_add(dev, rng, n, BLOCK=1024):
     x, y = rng.standard_normal(n, np.float32), rng.standard_normal(n, np.float32)
     out = poisoned(dev, n, "f32")
@@ -287,6 +432,74 @@ def reduce_sum(dev, rng, n, BLOCK=1024):
     return Run(call, [("sum", got, np.array([x.astype(np.float64).sum()]), 1e-3 if abs(got[0]) < 100 else 1e-4)], bytes=4 * n)
 
 
+def prefix_sum(dev, rng, n, dtype="i32", BLOCK=2048, WINDOW=32, warps=8):
+    """In one pass, by looking back; whole numbers, so that floats come out exactly, too."""
+    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+    x = rng.integers(-4, 5, n).astype(dt)
+    blocks = tilec.cdiv(n, BLOCK)
+    y, state, ticket = poisoned(dev, n, dtype), dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32))
+    k = kernel(dev, "prefix_sum.tile", "prefix_sum", T=dtype, BLOCK=BLOCK, WINDOW=WINDOW, warps=warps)
+    call = k.bind(blocks, dev.array(x), y, n, state, ticket)
+    call()
+    return Run(call, [("y", y.numpy(), np.cumsum(x, dtype=dt), 0), ("ticket", ticket.numpy(), np.array([blocks], np.int32), 0)], bytes=8 * n)
+
+
+def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
+    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+    x = (rng.random(n, np.float32) - np.float32(0.25)) if dtype == "f32" else rng.integers(-9, 10, n).astype(dt)
+    blocks = tilec.cdiv(n, BLOCK)
+    dx, y, sums = dev.array(x), poisoned(dev, n, dtype), poisoned(dev, blocks, dtype)
+    k = lambda name, **more: kernel(dev, "prefix_sum.tile", name, T=dtype, BLOCK=BLOCK, **more)
+    launch(k("sums_of_blocks"), blocks, dx, sums, n)
+    launch(k("prefix_of_sums"), 1, sums, blocks)
+    call = launch(k("prefix_sum_with", EXCLUSIVE=exclusive), blocks, dx, sums, y, n)
+    want = np.cumsum(x.astype(np.float64 if dtype == "f32" else np.int32), dtype=np.float64 if dtype == "f32" else np.int32)
+    want = np.concatenate([[0], want[:-1]]).astype(want.dtype) if exclusive else want
+    return Run(call, [("y", y.numpy(), want, 1e-5 if dtype == "f32" else 0)], bytes=8 * n)
+
+
+def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
+    """The kernels of order.tile against numpy."""
+    dt = dict(f32=np.float32, i32=np.int32)[dtype]
+    x = rng.standard_normal((rows, n), np.float32) if dtype == "f32" else rng.integers(-1000, 1000, (rows, n), dtype=np.int32)
+    few = name in ("top_rows", "topk_rows")
+    k = kernel(dev, "order.tile", name, N=n, R=R, warps=warps, **(dict(K=K) if few else {}), **({} if name == "recurrence_rows" else dict(T=dtype)), **defines)
+    y, at = poisoned(dev, (rows, K if few else n), dtype), poisoned(dev, (rows, K if few else n), "i32")
+    rising, falling = np.argsort(x, 1, kind="stable"), np.argsort(-x, 1, kind="stable")[:, :K]
+    if name == "sort_rows":
+        args, checks = (y,), [("y", y, np.sort(x, 1), 0)]
+    elif name == "argsort_rows":
+        args, checks = (at,), [("at", at, rising.astype(np.int32), 0)]
+    elif name == "top_rows":
+        args, checks = (y,), [("y", y, np.take_along_axis(x, falling, 1), 0)]
+    elif name == "topk_rows":
+        args, checks = (y, at), [("y", y, np.take_along_axis(x, falling, 1), 0), ("at", at, falling.astype(np.int32), 0)]
+    elif name == "cumsum_rows":
+        sums = np.cumsum(x.astype(np.float64 if dtype == "f32" else np.int32), 1, dtype=np.float64 if dtype == "f32" else np.int32)
+        args, checks = (y,), [("y", y, sums, 1e-6 if dtype == "f32" else 0)]
+    elif name == "gather_rows":
+        index = rng.integers(0, n, (rows, n), dtype=np.int32)
+        args, checks = (dev.array(index), y), [("y", y, np.take_along_axis(x, index, 1), 0)]
+    else:
+        a = rng.uniform(-1, 1, (rows, n)).astype(np.float32)
+        want, state = np.empty((rows, n)), np.zeros(rows)
+        for j in range(n):
+            state = a[:, j].astype(np.float64) * state + x[:, j]
+            want[:, j] = state
+        call = launch(k, rows // R, dev.array(a), dev.array(x), y)
+        return Run(call, [("y", y.numpy(), want, 1e-6)], bytes=12 * rows * n)
+    call = launch(k, rows // R, dev.array(x), *args)
+    return Run(call, [(w, g.numpy(), v, tol) for w, g, v, tol in checks], bytes=8 * rows * n)
+
+
+def count_values(dev, rng, n, BINS=256, programs=None, BLOCK=4096):
+    x = rng.integers(-2, BINS + 2, n, dtype=np.int32)
+    counts = dev.array(np.zeros(BINS, np.int32))
+    call = kernel(dev, "order.tile", "count_values", BINS=BINS, BLOCK=BLOCK).bind(programs or min(tilec.cdiv(n, BLOCK), 4 * dev.sms), dev.array(x), counts, n)
+    call()
+    return Run(call, [("counts", counts.numpy(), np.bincount(x[(x >= 0) & (x < BINS)], minlength=BINS).astype(np.int32), 0)], bytes=4 * n)
+
+
 def memcpy_async(dev, rng, n, BLOCK=1024):
     x = rng.standard_normal(n, np.float32)
     out = poisoned(dev, n, "f32")
@@ -350,6 +563,7 @@ class Case:
     gpu: list = field(default_factory=list)   # sizes for a GPU; the first is the demo's
 
 
+ORDERS = ("sort_rows", "argsort_rows", "top_rows", "topk_rows", "cumsum_rows", "gather_rows", "recurrence_rows")
 CASES = [
     Case("vector_add", vector_add, [dict(n=98432), dict(n=1), dict(n=1000)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
     Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)] + grid(rows=(5,), n=(100, 1024), dtype=("f16", "bf16")),
@@ -400,6 +614,26 @@ CASES = [
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
          [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
+    Case("quantise", quantise, grid(kind=("tensor", "rows", "groups", "squares"), m=(40,), n=(300,), dtype=("i8", "f8e4m3", "f8e5m2")) +
+         grid(kind=("groups", "squares"), m=(140,), n=(256,), source=("f32", "bf16"), pow2=(False, True)) +
+         [dict(kind="grid", m=300, n=260, source="bf16"), dict(kind="grid", m=70, n=500, dtype="i8", SUB_M=16, SUB_N=64), dict(kind="rows", m=1, n=1), dict(kind="tensor", m=9, n=1)],
+         grid(kind=("tensor", "rows", "groups", "squares", "grid"), m=(1024,), n=(1536,), dtype=("f8e4m3", "i8", "f8e5m2"), source=("bf16", "f32")) +
+         grid(kind=("groups", "squares", "grid"), m=(1000,), n=(1300,), pow2=(False, True))),
+    Case("scaled_matmul", scaled_matmul, [dict(m=128, n=128, k=256)] + grid(m=(100,), n=(72,), k=(144,), dtype=("f8e4m3", "f8e5m2"), BM=(64,), BN=(64,), STAGES=(1, 3)),
+         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(784,), TO=("f32", "bf16"), dtype=("f8e4m3", "f8e5m2"))),
+    Case("matmul_persistent", matmul_persistent, [dict(m=256, n=256, k=128)] + grid(m=(200,), n=(136,), k=(72,), programs=(1, 5), BM=(64,), BN=(32,), ORDER=("grouped", "hilbert", "snake")),
+         [dict(m=4096, n=4096, k=4096)] + grid(m=(4000,), n=(1016,), k=(776,), ORDER=("grouped", "hilbert", "snake", "diagonal", "row_major"))),
+    Case("matmul_split_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_split_k", **s), grid(m=(100,), n=(72,), k=(200,), parts=(1, 3), BM=(64,), BN=(64,)),
+         [dict(m=256, n=256, k=16384, parts=16), dict(m=300, n=264, k=1000, parts=7)]),
+    Case("matmul_stream_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_stream_k", **s), grid(m=(100,), n=(136,), k=(136,), programs=(1, 4, 7), BM=(64,), BN=(64,)),
+         [dict(m=2048, n=2304, k=2048), dict(m=1000, n=520, k=776, programs=61)]),
+    Case("prefix_sum", prefix_sum, [dict(n=20000, BLOCK=256)] + grid(n=(1, 5000), dtype=("i32", "f32"), BLOCK=(64,), WINDOW=(4, 32), warps=(1, 4)) + [dict(n=70000)],
+         grid(n=(1 << 26, 1, 12345679), dtype=("i32", "f32"), BLOCK=(1024, 4096))),
+    Case("prefix_sum_thrice", prefix_sum_thrice, grid(n=(1, 5000), dtype=("i32", "f32"), exclusive=(False, True), BLOCK=(64,)), grid(n=(1 << 24, 12345679), dtype=("i32", "f32"), exclusive=(False, True))),
+    Case("order", order, grid(name=ORDERS, rows=(8,), n=(128,), R=(1, 4), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2,), n=(1024,), dtype=("f32", "i32")),
+         grid(name=ORDERS, rows=(4096,), n=(128,), R=(1, 8), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2048,), n=(1024, 2048), dtype=("f32", "i32"), warps=(1, 2, 8)) +
+         grid(name=("cumsum_rows",), rows=(512,), n=(4096, 16384), warps=(8, 16))),
+    Case("count_values", count_values, [dict(n=20000), dict(n=1000, BINS=10, programs=3, BLOCK=64)], [dict(n=1 << 24), dict(n=12345, BINS=77)]),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),
 ]
 

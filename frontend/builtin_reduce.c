@@ -319,22 +319,51 @@ builtin_reduce(Lower *L, Call *c)
   return combines(L, c, result->def) ? tuple_of(L, r.n, xs, c->span) : val_poison(c->span);
 }
 
+/* The first elements of an exclusive scan, which the op makes 0, become the identity: a number, of several tiles a tuple. */
+static bool
+put_identity(Lower *L, Call *c, u32 n, Value **xs, int axis, bool reverse)
+{
+  Val v = c->args[5];
+  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
+  const Type *t = xs[0]->type;
+  if (is_list ? v.list.n != n : n > 1) {
+    call_error(L, c, v.span, "a scan of several tiles needs a tuple with the identity of each");
+    return false;
+  }
+  Value *at = indices(L, t, axis), *first = ir_const_int(&L->b, at->type, reverse ? t->shape[axis] - 1 : 0);
+  Value *begins = ir_cmp(&L->b, "eq", at, first);
+  for (u32 i = 0; i < n; i++) {
+    Val x = val_assign(L, v.span, is_list ? v.list.v[i] : v, xs[i]->type, "the identity", (Span){0, 0});
+    if (!val_is_data(x))
+      return false;
+    L->b.span = c->span;
+    xs[i] = ir_select(&L->b, begins, val_value(L, x), xs[i]);
+  }
+  return true;
+}
+
 Val
 builtin_scan(Lower *L, Call *c)
 {
-  bool reverse;
+  bool reverse, exclusive;
   int axis;
   Value *xs[BUILTIN_ARGS_MAX];
   u32 errors = diag_errors(L->c);
   if (!call_combiner(L, c))
     return val_poison(c->span);
   Reducer r = {.n = reduced_tiles(L, c, xs), .combine = combine_fn, .fn = c->args[2], .span = c->span};
-  if (!r.n || !call_axis(L, c, 1, xs[0]->type, &axis) || !call_bool(L, c, 3, false, &reverse))
+  if (!r.n || !call_axis(L, c, 1, xs[0]->type, &axis) || !call_bool(L, c, 3, false, &reverse) ||
+      !call_bool(L, c, 4, false, &exclusive))
     return val_poison(c->span);
+  if (c->given[5] && !exclusive)
+    return call_error(L, c, c->args[5].span, "only a scan with exclusive=true needs an identity");
   L->b.span = c->span;
-  Op *op = ir_scan(&L->b, r.n, xs, axis, reverse);
+  Op *op = ir_scan(&L->b, r.n, xs, axis, reverse, exclusive);
   combine_region(L, &r, op, xs);
   if (diag_errors(L->c) != errors || !combines(L, c, op))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  if (c->given[5] && !put_identity(L, c, r.n, xs, axis, reverse))
     return val_poison(c->span);
   return tuple_of(L, r.n, xs, c->span);
 }

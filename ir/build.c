@@ -533,14 +533,16 @@ ir_reduce(Builder *b, u32 n, Value *const *xs, int axis)
   return op;
 }
 
-/* Scan n tiles along axis together, from its end if reverse; region as above. */
+/* Scan n tiles along axis together, from its end if reverse, an element without itself if exclusive; region as above. */
 Op *
-ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse)
+ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclusive)
 {
   Op *op = op_create(b, OP_SCAN, n, xs, 0, NULL, 1);
   op_set_int(op, AT_AXIS, axis);
   if (reverse)
     op_set_int(op, AT_REVERSE, 1);
+  if (exclusive)
+    op_set_int(op, AT_EXCLUSIVE, 1);
   for (u32 i = 0; i < n; i++)
     op_add_result(op, xs[i]->type);
   combine_args(op, n, xs);

@@ -257,32 +257,38 @@ set_elements(Interp *in, const Op *op, u32 at, u32 from)
   return flow == FLOW_FAULT ? FLOW_FAULT : FLOW_NEXT;
 }
 
+/* An element is folded with what the scan has at the one before it; of an exclusive scan that one is, still without itself. */
 static Flow
-scan_line(Interp *in, const Op *op, FoldAxis a, u32 from, bool reverse)
+scan_step(Interp *in, const Op *op, u32 before, u32 next, u32 at)
 {
   const Block *b = op->regions[0];
-  u32 n = op->noperands, before = 0;
-  for (u32 k = 0; k < a.extent; k++) {
-    u32 at = from + (reverse ? a.extent - 1 - k : k) * a.stride;
-    for (u32 i = 0; i < n; i++) {
-      u64 *out = in->elems[op->results[i]->id];
-      if (!k)
-        out[at] = interp_get(in, op_operand(op, i))[at];
-      else if (set_scalar(in, op, b->args[i], out[before]) == FLOW_FAULT)
-        return FLOW_FAULT;
-    }
-    before = at;
-    if (!k)
-      continue;
-    if (set_elements(in, op, n, at) == FLOW_FAULT)
+  u32 n = op->noperands;
+  for (u32 i = 0; i < n; i++)
+    if (set_scalar(in, op, b->args[i], in->elems[op->results[i]->id][before]) == FLOW_FAULT)
       return FLOW_FAULT;
-    Flow flow = run_block(in, b);
-    if (flow != FLOW_NEXT)
-      return flow;
-    for (u32 i = 0; i < n; i++)
-      in->elems[op->results[i]->id][at] = *interp_get(in, op_operand(block_terminator(b), i));
+  if (set_elements(in, op, n, next) == FLOW_FAULT)
+    return FLOW_FAULT;
+  Flow flow = run_block(in, b);
+  for (u32 i = 0; i < n && flow == FLOW_NEXT; i++)
+    in->elems[op->results[i]->id][at] = *interp_get(in, op_operand(block_terminator(b), i));
+  return flow;
+}
+
+static Flow
+scan_line(Interp *in, const Op *op, FoldAxis a, u32 from)
+{
+  bool reverse = op_int(op, AT_REVERSE, 0) != 0, exclusive = op_int(op, AT_EXCLUSIVE, 0) != 0;
+  Flow flow = FLOW_NEXT;
+  u32 before = 0;
+  for (u32 k = 0; k < a.extent && flow == FLOW_NEXT; k++) {
+    u32 at = from + (reverse ? a.extent - 1 - k : k) * a.stride, next = exclusive ? before : at;
+    if (k > exclusive)
+      flow = scan_step(in, op, before, next, at);
+    for (u32 i = 0; i < op->noperands && k <= exclusive; i++)
+      in->elems[op->results[i]->id][at] = k == exclusive ? interp_get(in, op_operand(op, i))[next] : 0;
+    before = at;
   }
-  return FLOW_NEXT;
+  return flow;
 }
 
 static Flow
@@ -294,7 +300,7 @@ run_scan(Interp *in, const Op *op)
       return FLOW_FAULT;
   for (u32 o = 0; o < a.outer; o++)
     for (u32 s = 0; s < a.stride; s++) {
-      Flow flow = scan_line(in, op, a, o * a.extent * a.stride + s, op_int(op, AT_REVERSE, 0) != 0);
+      Flow flow = scan_line(in, op, a, o * a.extent * a.stride + s);
       if (flow != FLOW_NEXT)
         return flow;
     }

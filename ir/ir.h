@@ -209,7 +209,7 @@ Op *ir_while(Builder *b, u32 n, Value *const *inits);
 Op *ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types);
 /* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
 Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
-Op *ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse);    /* likewise; results have the operands' types */
+Op *ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclusive);   /* results have the operands' types */
 
 /* Shared memory. A buffer type without a layout gets one in assign_layout. */
 Value *ir_shared_alloc(Builder *b, const Type *buffer);

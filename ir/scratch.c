@@ -144,10 +144,10 @@ scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
                       target_has(c->target, F_STMATRIX), out);
 }
 
-/* One thread performs a scalar atomic and hands the old value to all; a tile's goes through memory to the threads that
- * hold copies. Unused results cost nothing. */
+/* One thread performs a scalar atomic or volatile load and hands the value to all; a tile's goes through memory to the threads
+ * that hold copies. Unused results cost nothing. */
 static u32
-atomic_bytes(const Op *op)
+owner_bytes(const Op *op)
 {
   const Value *r = op_result(op);
   if (value_unused(r))
@@ -182,7 +182,8 @@ scratch_bytes(Ctx *c, const Op *op)
       return round_up((u32)op_int(op, AT_SCRATCH_BYTES, 0));
     scratch_convert_plan(c, op, &p);
     return round_up(p.shared.bytes);
-  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return atomic_bytes(op);
+  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(op);
+  case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(op) : 0;
   default: return 0;
   }
 }

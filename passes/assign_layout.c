@@ -9,12 +9,13 @@
  * have no layout of their own: a clone is made in each layout in which somebody asks for them. So index and
  * mask arithmetic never needs a conversion, and it does not tie together the operations that share it.
  *
- * Variables. Everything else is grouped into variables, one layout each: elementwise ops that feed each
- * other, together with the loop-carried values and if results between them, are one variable, since a
- * conversion in the middle of arithmetic is never better than one at its ends (fold_convert later moves it
- * past casts). Loads, stores, atomics, reductions and shape ops are variables of their own; a dot is one
- * whose layout its instruction fixes. A reduction's variable is the layout of its operand, that of unpack and
- * pack the layout of the words; everybody else's is the layout of the result.
+ * Variables. Everything else is grouped into variables, one layout each: elementwise ops and exchanges
+ * that feed each other, together with the loop-carried values and if results between them, are one
+ * variable, since a conversion in the middle of arithmetic is never better than one at its ends
+ * (fold_convert later moves it past casts). Loads, stores, atomics, reductions and shape ops are
+ * variables of their own; a dot is one whose layout its instruction fixes. A reduction's variable is the
+ * layout of its operand, that of unpack and pack the layout of the words; everybody else's is the layout
+ * of the result.
  *
  * Edges. Where an operand's variable differs from the op's, an edge says: from the layout of the one follows,
  * through the shape op, slice or fragment between them, what the operand has and what it should have;
@@ -23,9 +24,9 @@
  * converted before the loop.
  *
  * Candidates. Anchors propose: memory operations by the contiguity of their addresses (wide vectors, then
- * lanes, then warps along the fastest dimension; also with the warps along the slowest, for reductions), dots
- * their fragments. A proposal travels along the edges in both directions, through shape ops, until every
- * variable has a few.
+ * lanes, then warps along the fastest dimension; also with the warps along the slowest, for reductions),
+ * dots their fragments, exchanges (butterfly) as many neighbours in a thread as it has registers. A
+ * proposal travels along the edges in both directions, through shape ops, until every variable has a few.
  *
  * Choice. Costs are in issue slots per warp: accesses and 32-byte sectors for memory, shuffles and scratch
  * for reductions, registers times ops for arithmetic, conversions on the edges. First each variable in

@@ -144,6 +144,24 @@ reduce_cost(const Op *op, const Layout *l)
   return cost * op->noperands * place_loop_weight(op->block);
 }
 
+static bool
+meets(const Layout *l, LayoutIn in, u32 flat)
+{
+  for (u32 i = 0; i < l->in_bits[in]; i++)
+    if (l->col[in][i] & flat)
+      return true;
+  return false;
+}
+
+/* Nothing within a thread, a shuffle between lanes, scratch memory between warps. */
+static i64
+butterfly_cost(const Op *op, const Layout *l)
+{
+  u32 flat = (u32)op_int(op, AT_MASK, 0) << dim_shift(l, (u32)op_int(op, AT_AXIS, 0));
+  i64 each = meets(l, IN_WARP, flat) ? 2 * SCRATCH_COST : meets(l, IN_LANE, flat) ? SHUFFLE_COST : 0;
+  return (distinct_regs(l) * each + (meets(l, IN_WARP, flat) ? MEET_COST : 0)) * place_loop_weight(op->block);
+}
+
 i64
 place_own_cost(Place *p, const Var *v, const Layout *l)
 {
@@ -151,6 +169,6 @@ place_own_cost(Place *p, const Var *v, const Layout *l)
   for (u32 i = 0; i < v->mems.len; i++)
     cost += mem_cost(v->mems.data[i], l);
   for (u32 i = 0; i < v->reduces.len; i++)
-    cost += reduce_cost(v->reduces.data[i], l);
+    cost += op_is_fold(v->reduces.data[i]) ? reduce_cost(v->reduces.data[i], l) : butterfly_cost(v->reduces.data[i], l);
   return cost;
 }

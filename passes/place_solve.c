@@ -134,6 +134,18 @@ dot_layout(const Place *p, const Op *op)
   return layout_mma(p->c, t->rank, t->shape, warps);
 }
 
+/* Each thread has neighbours along the axis, as many as it has registers: exchanges between near elements stay in the thread. */
+static const Layout *
+neighbours_in_threads(const Place *p, const Type *t, u32 axis)
+{
+  int order[MAX_RANK] = {(int)axis};
+  u32 n = 1;
+  for (u32 i = t->rank; i-- > 0;)
+    if (i != axis)
+      order[n++] = (int)i;
+  return rows_in_warps(p, t, useful_vec(p, t, next_pow2(t->shape[axis])), order);
+}
+
 typedef struct Anchors { Place *p; Proposals *ps; } Anchors;
 
 static void
@@ -148,6 +160,8 @@ propose_anchor(Op *op, void *user)
     propose_fixed(a->p, a->ps, var, asked->layout);
   else if (op->code == OP_DOT)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
+  else if (op->code == OP_BUTTERFLY)
+    propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, (u32)op_int(op, AT_AXIS, 0)));
 }
 
 /* ---- travelling along edges ---- */

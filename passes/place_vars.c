@@ -16,6 +16,13 @@ is_elementwise(const Op *op)
   return op_has(op, T_ELEM | T_PURE);
 }
 
+/* Its operands and results are better in one layout: a network of exchanges moves as a whole, or not at all. */
+static bool
+keeps_layout(const Op *op)
+{
+  return is_elementwise(op) || op->code == OP_BUTTERFLY;
+}
+
 static bool
 op_is_cheap(const Place *p, const Op *op)
 {
@@ -136,7 +143,7 @@ make_vars(Op *op, void *user)
   op->mark = var_new(p, shape);
   for (u32 i = 0; i < op->nresults; i++)
     if (type_is_tile(op->results[i]->type))
-      set_var(p, op->results[i], op->mark, is_elementwise(op));
+      set_var(p, op->results[i], op->mark, keeps_layout(op));
 }
 
 static void
@@ -166,7 +173,7 @@ unite_members(Op *op, void *user)
     unite_yields(p, op);
     return;
   }
-  if (op->mark == NO_VAR || !is_elementwise(op))
+  if (op->mark == NO_VAR || !keeps_layout(op))
     return;
   for (u32 i = 0; i < op->noperands; i++)
     unite_member(p, op->mark, op_operand(op, i));
@@ -326,7 +333,7 @@ add_costs(Op *op, void *user)
   if (var == NO_VAR)
     return;
   Var *v = p->vars.data[var];
-  if (op_is_fold(op))
+  if (op_is_fold(op) || op->code == OP_BUTTERFLY)
     vec_push(p->c->scratch, &v->reduces, op);
   else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && !(op->code >= OP_SHARED_LOAD && op->code <= OP_SHARED_ADD))
     add_mem(p, op, v);

@@ -615,7 +615,7 @@ class Generator:
         even = extent & (extent - 1) == 0
         if pick in ("cumsum", "scan") and dt != "i1":
             a = self.expr(dt, shape, depth - 1) if dt not in FLOATS else self.exact(dt, shape, depth - 1)
-            back = r.choice(["", ", reverse=true"])
+            back = r.choice(["", ", reverse=true"]) + r.choice(["", "", ", exclusive=true"])
             if pick == "scan":
                 return E(dt, shape, f"scan({{0}}, {d}, {r.choice(['larger', 'smaller'])}{back})", [a], a.known)
             if dt in FLOATS:

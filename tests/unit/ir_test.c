@@ -398,7 +398,7 @@ build_reduce(Builder *b, Value *x, int axis)
 static void
 build_exchanges(Builder *b, Value *x)
 {
-  Op *op = ir_scan(b, 1, &x, 1, true);
+  Op *op = ir_scan(b, 1, &x, 1, true, false);
   Builder in = builder_at_end(b->func, op->regions[0]);
   Value *sum = ir_binary(&in, OP_MUL, op->regions[0]->args[0], op->regions[0]->args[1]);
   ir_yield(&in, 1, &sum);
