@@ -21,7 +21,12 @@ bool frontend_print_ast(Ctx *c, u32 base, Buf *out);
 /* One line per kernel, parameter, type and const parameter (tilec_describe); false after reporting errors. */
 bool frontend_describe(Ctx *c, u32 base, const FrontendOptions *o, Buf *out);
 
-/* The library every file sees, as text (generated from every .tile file of stdlib at build time). */
-typedef struct StdlibFile { const char *name, *text; size_t len; } StdlibFile;
-extern const StdlibFile stdlib_files[];        /* ends with {NULL, NULL, 0} */
+/* The library every file sees, as text with an index (generated from every .tile file of stdlib at build time), so that a
+ * declaration is parsed when something names it. */
+typedef struct StdlibFile { const char *name, *text; size_t len; u32 ndecls; } StdlibFile;
+extern const StdlibFile stdlib_files[];        /* ends with a NULL name */
+/* Declaration `index` of file `file`: len bytes of its text from offset `at`. Sorted by name (strcmp); names are unique. */
+typedef struct StdlibDecl { const char *name; u32 file, index, at, len; } StdlibDecl;
+extern const StdlibDecl stdlib_decls[];
+extern const u32 stdlib_ndecls;
 #endif

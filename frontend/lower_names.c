@@ -64,7 +64,7 @@ static void
 collect_unit(Lower *L, Names *names, const Unit *u)
 {
   for (u32 i = 0; i < u->root->nkids; i++)
-    if (u->root->kids[i]->name && u->root->kids[i]->kind != N_IMPORT)
+    if (u->root->kids[i] && u->root->kids[i]->name && u->root->kids[i]->kind != N_IMPORT)
       vec_push(L->a, names, u->root->kids[i]->name);
 }
 
@@ -82,8 +82,8 @@ collect_local(Lower *L, Names *names)
 static void
 collect_language(Lower *L, Names *names)
 {
-  for (u32 i = 0; i < L->prog->library.len; i++)
-    collect_unit(L, names, L->prog->library.data[i]);
+  for (u32 i = 0; i < stdlib_ndecls; i++)
+    vec_push(L->a, names, stdlib_decls[i].name);
   u32 n;
   const char *const *builtins = builtin_names(L->a, &n);
   for (u32 i = 0; i < n; i++)

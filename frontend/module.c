@@ -1,5 +1,6 @@
 /* module.c - files: imports and what their declarations make visible. A file sees its own declarations first, then those
- * of the files it imports (not of the files these import), then the library. */
+ * of the files it imports (not of the files these import), then the library. Of the library only what is named is parsed,
+ * one declaration at a time: a compilation costs what it uses. */
 #define _POSIX_C_SOURCE 200809L
 #include "parser.h"
 #include "sema.h"
@@ -46,11 +47,8 @@ path_join(Program *p, const char *folder, size_t folder_len, const char *name)
 /* ---- units ---- */
 
 static Unit *
-unit_add(Program *p, const char *path, u32 base)
+unit_new(Program *p, const char *path, u32 base, Node *root)
 {
-  Node *root = parse_file(p->c, p->a, base);
-  if (!root)
-    return NULL;
   Unit *u = NEW(p->a, Unit);
   u->path = path;
   u->base = base;
@@ -58,7 +56,17 @@ unit_add(Program *p, const char *path, u32 base)
   u->values = NEW_ARRAY(p->a, Val, root->nkids);
   u->computing = NEW_ARRAY(p->a, bool, root->nkids);
   for (u32 i = 0; i < root->nkids; i++)
-    u->values[i] = val_void(root->kids[i]->span);
+    u->values[i] = val_void(root->kids[i] ? root->kids[i]->span : root->span);
+  return u;
+}
+
+static Unit *
+unit_add(Program *p, const char *path, u32 base)
+{
+  Node *root = parse_file(p->c, p->a, base);
+  if (!root)
+    return NULL;
+  Unit *u = unit_new(p, path, base, root);
   vec_push(p->a, &p->units, u);
   return u;
 }
@@ -91,14 +99,74 @@ unit_known(Program *p, const char *path)
   return NULL;
 }
 
-static const StdlibFile *
-stdlib_file(const char *name)
+/* ---- the library ---- */
+
+static u32
+library_count(void)
 {
-  for (const StdlibFile *f = stdlib_files; f->name; f++)
-    if (!strcmp(f->name, name))
-      return f;
+  u32 n = 0;
+  while (stdlib_files[n].name)
+    n++;
+  return n;
+}
+
+/* A file of the library, none of its declarations parsed. */
+static Unit *
+library_unit(Program *p, u32 file)
+{
+  const StdlibFile *f = &stdlib_files[file];
+  if (p->library[file])
+    return p->library[file];
+  u32 base = source_add(p->c, arena_printf(p->a, "<%s>", f->name), f->text, f->len);
+  Node *root = ast_node(p->a, N_FILE, (Span){base, base}, 0, NULL);
+  root->nkids = f->ndecls;
+  root->kids = NEW_ARRAY(p->a, Node *, f->ndecls);
+  p->library[file] = unit_new(p, intern(p->c, f->name), base, root);
+  p->library[file]->library = true;
+  return p->library[file];
+}
+
+static Unit *
+library_import(Program *p, const char *name)
+{
+  for (u32 i = 0; stdlib_files[i].name; i++)
+    if (!strcmp(stdlib_files[i].name, name))
+      return library_unit(p, i);
   return NULL;
 }
+
+static const StdlibDecl *
+library_decl(const char *name)
+{
+  u32 lo = 0, hi = stdlib_ndecls;
+  while (lo < hi) {
+    u32 mid = (lo + hi) / 2;
+    int order = strcmp(name, stdlib_decls[mid].name);
+    if (order == 0)
+      return &stdlib_decls[mid];
+    if (order < 0)
+      hi = mid;
+    else
+      lo = mid + 1;
+  }
+  return NULL;
+}
+
+/* The declaration in its unit; one that cannot be parsed stays an error node. */
+static Node *
+library_parse(Program *p, Unit *u, const StdlibDecl *d)
+{
+  Node **kid = &u->root->kids[d->index];
+  if (*kid)
+    return *kid;
+  Span at = {u->base + d->at, u->base + d->at + d->len};
+  Node *root = parse_range(p->c, p->a, at.lo, d->len);
+  *kid = root && root->nkids == 1 ? root->kids[0] : ast_node(p->a, N_ERROR, at, 0, NULL);
+  u->values[d->index] = val_void((*kid)->span);
+  return *kid;
+}
+
+/* ---- imports ---- */
 
 static void
 import_hint(Program *p, Diag *d, const char *name)
@@ -132,7 +200,7 @@ unit_import(Program *p, const Unit *from, const Node *import)
   }
   if (text && p->units.len < FILES_MAX)
     return unit_add(p, path, source_add(p->c, path, text, len));
-  Unit *library = stdlib_file(import->name) ? unit_known(p, intern(p->c, import->name)) : NULL;
+  Unit *library = library_import(p, import->name);
   if (!library)
     import_hint(p, diag(p->c, import->at, E_IMPORT, import->name, text ? "too many files" : why), import->name);
   return library;
@@ -172,29 +240,16 @@ load_imports(Program *p)
   }
 }
 
-static void
-load_library(Program *p)
-{
-  for (const StdlibFile *f = stdlib_files; f->name; f++) {
-    const char *name = arena_printf(p->a, "<%s>", f->name);
-    Unit *u = unit_add(p, intern(p->c, f->name), source_add(p->c, name, f->text, f->len));
-    if (u)
-      vec_push(p->a, &p->library, u);
-  }
-}
-
-/* Parse the file at base, what it imports, and the library. NULL after errors. */
+/* Parse the file at base and what it imports. NULL after errors. */
 Program *
 program_load(Ctx *c, u32 base, const FrontendOptions *o)
 {
   u32 before = diag_errors(c);
   Program *p = NEW(c->scratch, Program);
-  *p = (Program){.c = c, .a = c->scratch, .o = o};
+  *p = (Program){.c = c, .a = c->scratch, .o = o, .library = NEW_ARRAY(c->scratch, Unit *, library_count())};
   p->main = unit_add(p, path_clean(p, source_locate(c, base).file), base);
-  if (p->main) {
-    load_library(p);
+  if (p->main)
     load_imports(p);
-  }
   return diag_errors(c) == before ? p : NULL;
 }
 
@@ -219,9 +274,23 @@ program_parse_define(Program *p, const FrontendDefine *d)
   return NULL;
 }
 
+/* A declaration of the library, of this unit of it unless NULL. */
 static bool
-find_in(Unit *u, const char *name, Unit **unit, u32 *index)
+find_in_library(Program *p, const Unit *only, const char *name, Unit **unit, u32 *index)
 {
+  const StdlibDecl *d = library_decl(name);
+  if (!d || (only && p->library[d->file] != only))
+    return false;
+  *unit = library_unit(p, d->file);
+  *index = d->index;
+  return is_decl_named(library_parse(p, *unit, d), name);
+}
+
+static bool
+find_in(Program *p, Unit *u, const char *name, Unit **unit, u32 *index)
+{
+  if (u->library)
+    return find_in_library(p, u, name, unit, index);
   for (u32 i = 0; i < u->root->nkids; i++)
     if (is_decl_named(u->root->kids[i], name)) {
       *unit = u;
@@ -235,13 +304,10 @@ find_in(Unit *u, const char *name, Unit **unit, u32 *index)
 bool
 program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index)
 {
-  if (find_in(u, name, unit, index))
+  if (find_in(p, u, name, unit, index))
     return true;
   for (u32 i = 0; i < u->imports.len; i++)
-    if (find_in(u->imports.data[i], name, unit, index))
+    if (find_in(p, u->imports.data[i], name, unit, index))
       return true;
-  for (u32 i = 0; i < p->library.len; i++)
-    if (find_in(p->library.data[i], name, unit, index))
-      return true;
-  return false;
+  return find_in_library(p, NULL, name, unit, index);
 }

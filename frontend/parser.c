@@ -363,9 +363,14 @@ tl_lex(TL_STYPE *value, TL_LTYPE *at, Parser *p)
 Node *
 parse_file(Ctx *c, Arena *a, u32 base)
 {
+  return parse_range(c, a, base, strlen(source_text(c, base)));
+}
+
+Node *
+parse_range(Ctx *c, Arena *a, u32 base, size_t len)
+{
   u32 before = diag_errors(c);
   const char *text = source_text(c, base);
-  size_t len = strlen(text);
   char *copy = NEW_ARRAY(a, char, len + 2);
   memcpy(copy, text, len);
   TileParser tp = {.p = {.c = c, .a = a, .base = base, .pos = base}};

@@ -18,6 +18,8 @@ typedef struct Parser {
 
 /* The tree of the file at source offset base; NULL after reporting errors. Nodes live in a. */
 Node *parse_file(Ctx *c, Arena *a, u32 base);
+/* The same for len bytes from the offset base. */
+Node *parse_range(Ctx *c, Arena *a, u32 base, size_t len);
 
 /* For the grammar's actions. */
 Node *parser_node(Parser *p, NodeKind kind, Span span, u32 n, ...);     /* n children, each Node * or NULL */

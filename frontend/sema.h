@@ -74,6 +74,7 @@ struct Unit {
   const char *path;
   u32 base;
   Node *root;
+  bool library;           /* declarations that nothing named yet are NULL */
   VEC(Unit *) imports;
   Val *values;            /* of its const declarations, by position; kind V_VOID: not computed yet */
   bool *computing;
@@ -83,7 +84,7 @@ typedef struct Program {
   Arena *a;
   const FrontendOptions *o;
   VEC(Unit *) units;
-  VEC(Unit *) library;
+  Unit **library;         /* by place in stdlib_files; NULL: nothing of it is named yet */
   Unit *main;
 } Program;
 
