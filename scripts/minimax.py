@@ -33,20 +33,20 @@ FITS = {
     # sinh x = x + x^3 p(x^2) to 1, tanh x = x + x^3 p(x^2) to 0.6
     "sinh": (lambda s: (mp.sinh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else mp.mpf(1) / 6, 0, 1.001, 3, lambda s: mp.sinh(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
     "tanh": (lambda s: (mp.tanh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else -mp.mpf(1) / 3, 0, 0.361, 4, lambda s: mp.tanh(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
-    # asin x = x + x^3 p(x^2) to 1/2, atan x = x + x^3 p(x^2) to 1
-    "asin": (lambda s: (mp.asin(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else mp.mpf(1) / 6, 0, 0.2501, 5, lambda s: mp.asin(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
+    # asinh x = x + x^3 p(x^2) to 0.53, atanh x = x + x^3 p(x^2) to 1/2
+    "asinh": (lambda s: (mp.asinh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else -mp.mpf(1) / 6, 0, 0.281, 4, lambda s: mp.asinh(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
+    "artanh": (lambda s: (mp.atanh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else mp.mpf(1) / 3, 0, 0.2501, 5, lambda s: mp.atanh(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
+    # asin x = x + x^3 p(x^2) to 0.55, atan x = x + x^3 p(x^2) to 1
+    "asin": (lambda s: (mp.asin(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else mp.mpf(1) / 6, 0, 0.3026, 5, lambda s: mp.asin(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
     "atan": (lambda s: (mp.atan(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else -mp.mpf(1) / 3, 0, 1.0001, 8, lambda s: mp.atan(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
     # erf x = x + x p(x^2) to 1
     "erf": (lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1 if s else 2 / mp.sqrt(mp.pi) - 1, 0, 1.001, 6, lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) if s else 2 / mp.sqrt(mp.pi)),
-    # erfc z = exp(-z^2) (1 + 2 z)^-1 ... : q = (z - 4) / (z + 4), (1 + 2 z) exp(z^2) erfc z = p(q)
-    "erfc": (lambda q: (1 + 2 * (4 + 4 * q) / (1 - q)) * phi_scaled((4 + 4 * q) / (1 - q)), -0.79, mp.mpf(6.1) / mp.mpf(14.1), 10,
-             lambda q: (1 + 2 * (4 + 4 * q) / (1 - q)) * phi_scaled((4 + 4 * q) / (1 - q))),
+    # erfc z = exp(-z^2) p(q) / (1 + 2 z), q = (z - 2) / (z + 2), z from 0.49 to 10.6
+    "erfc": (lambda q: (1 + 2 * (2 + 2 * q) / (1 - q)) * phi_scaled((2 + 2 * q) / (1 - q)), -0.61, 0.69, 10,
+             lambda q: (1 + 2 * (2 + 2 * q) / (1 - q)) * phi_scaled((2 + 2 * q) / (1 - q))),
     # log2 of (1 + f)/(1 - f) = 2 atanh f = f + f^3 p(f^2), for pow: |f| to 0.1716
     "atanh": (lambda s: (mp.atanh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else mp.mpf(1) / 3, 0, 0.0296, 3, lambda s: mp.atanh(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
 }
-
-
-SPLIT = ["erfc"]        # whose lowest coefficient is used in two parts
 
 
 def lawson(values, weights, xs, degree, fixed, rounds=40):
@@ -95,14 +95,11 @@ def fit(name, points=90):
     for i in range(degree + 1):
         c = lawson(values, weights, xs, degree, fixed, 40 if i == 0 else 25)
         kept = mp.mpf(float(np.float32(float(c[0]))))
-        fixed.append(c[0] if name in SPLIT and i == 0 else kept)
+        fixed.append(kept)
     worst = max(abs(v - sum(c * x**i for i, c in enumerate(fixed))) * w for v, x, w in zip(values, xs, weights))
     return fixed, worst
 
 
 for name in sys.argv[1:] or FITS:
     c, worst = fit(name)
-    if name in SPLIT:
-        hi = float(np.float32(float(c[0])))
-        print(f"{name:6} lowest: {hi!r} + {float(c[0] - mp.mpf(hi))!r}")
     print(f"{name:6} 2^{float(mp.log(worst, 2)):.1f}", ", ".join(repr(float(x)) for x in c), flush=True)

@@ -27,7 +27,7 @@ WAYS = [
 ]
 PTXAS = 10
 # Rightly refused: constants that overflow before the kernel runs, too little shared memory, tiles that are too large.
-REFUSED = ("compile-time", "does not fit in", "E0601", "E0304")
+REFUSED = ("compile-time", "does not fit in", "E0601", "E0304", "at most 1048576 elements", "at most 5 dimensions")
 LIMIT = 60         # seconds for one kernel
 FORMATS = {"f32": "<f4", "f64": "<f8", "i8": "i1", "u8": "u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8", "i1": "?",
            "f16": "<f2", "bf16": "<u2"}

@@ -346,11 +346,18 @@ class Generator:
             return self.leaf(dt, shape)
         ways = [self.leafy, self.select, self.minmax, self.cast, self.op, self.op, self.op, self.op, self.helped]
         if shape:
-            ways += [self.load_way, self.load_way, self.broadcast, self.reduce_tile, self.permute, self.reshape, self.along]
+            ways += [self.load_way, self.load_way, self.broadcast, self.reduce_tile, self.permute, self.reshape, self.along, self.part, self.element, self.merged]
+            ways += [self.packed] if dt != "i1" else []
         else:
             ways += [self.reduce_all, self.reduce_all]
         if len(shape) == 2 and dt in ("f32", "i32", "f16", "f64"):
             ways += [self.dot, self.dot]
+        if len(shape) == 3 and dt in ("f32", "i32"):
+            ways += [self.dot]
+        if dt == "i32" and len(shape) == 1:
+            ways += [self.histogram]
+        if dt in FLOATS:
+            ways += [self.rounded]
         for _ in range(4):
             e = self.r.choice(ways)(dt, shape, depth)
             if e:
@@ -501,11 +508,90 @@ class Generator:
     def power(self, shape):
         return all((v := self.value(d)) & (v - 1) == 0 for d in shape)
 
+    def part(self, dt, shape, depth):
+        """Elements from..to of a larger tile along one dimension."""
+        r, d = self.r, self.r.randrange(len(shape))
+        before, after = r.choice([(0, 1), (1, 0), (2, 3), (0, None), (None, 0), (1, 1)])
+        extent = shape[d]
+        larger = f"2 * {extent}" if before is None or after is None else f"{extent} + {before + after}"
+        src = shape[:d] + (f"({larger})",) + shape[d + 1:]
+        if self.numel(src) > MAX_ELEMENTS:
+            return None
+        lo = extent if before is None else str(before) if before else r.choice(["", "0"])
+        hi = extent if after is None else f"{extent} + {before}" if before is not None else r.choice(["", f"2 * {extent}"])
+        at = ", ".join(f"{lo}:{hi}" if i == d else ":" for i in range(len(shape)))
+        a = self.expr(dt, src, depth - 1)
+        return E(dt, shape, f"({{0}})[{at}]", [a], a.known) if a.shape == src and "1" not in map(str, a.shape) else None
+
+    def element(self, dt, shape, depth):
+        """One element along a further dimension, found by a constant or at run time."""
+        w = self.wider(shape)
+        if not w:
+            return None
+        src, d = w
+        i = self.r.choice(["0", f"{src[d]} - 1", f"n % {src[d]}", f"(program_id(0) + t) % {src[d]}"])
+        at = ", ".join(i if k == d else ":" for k in range(len(src)))
+        a = self.expr(dt, src, depth - 1)
+        return E(dt, shape, f"(broadcast_to({{0}}, {self.list_of(src)}))[{at}]", [a], a.known)
+
+    def merged(self, dt, shape, depth):
+        """Two tiles as one, or a tile with a part of another in it."""
+        r, d = self.r, self.r.randrange(len(shape))
+        whole = lambda e, s: E(dt, s, f"broadcast_to({{0}}, {self.list_of(s)})", [e], e.known)
+        if self.value(shape[d]) % 2 == 0 and r.random() < 0.6:
+            half = shape[:d] + (str(self.value(shape[d]) // 2),) + shape[d + 1:]
+            a, b = whole(self.expr(dt, half, depth - 1), half), whole(self.expr(dt, half, depth - 2), half)
+            text = "interleave({0}, {1})" if d == len(shape) - 1 and r.random() < 0.5 else f"cat({{0}}, {{1}}, axis={d})"
+            return E(dt, shape, text, [a, b], self.join(a.known, b.known) if dt in FLOATS else None)
+        if self.value(shape[d]) < 2:
+            return None
+        less = shape[:d] + (str(self.value(shape[d]) - 1),) + shape[d + 1:]
+        a, b = whole(self.expr(dt, shape, depth - 1), shape), whole(self.expr(dt, less, depth - 2), less)
+        start = ", ".join(r.choice(["0", "1"]) if k == d else "0" for k in range(len(shape)))
+        return E(dt, shape, f"insert({{0}}, {{1}}, [{start}])", [a, b], self.join(a.known, b.known) if dt in FLOATS else None)
+
+    def packed(self, dt, shape, depth):
+        """Small numbers out of words, and sometimes back into them and out again."""
+        r = self.r
+        if self.value(shape[-1]) % 8 or dt in ("i8", "u8") and r.random() < 0.5:
+            return None
+        word, form, bits = r.choice([("u32", "u4", 4), ("u32", "i4", 4), ("u8", "u2", 2), ("u8", "i4", 4), ("u32", "u8", 8), ("u8", "u4", 4)])
+        each = (32 if word == "u32" else 8) // bits
+        if self.value(shape[-1]) % each or (dt[0] == "u" and form[0] == "i"):
+            return None
+        src = shape[:-1] + (str(self.value(shape[-1]) // each),)
+        a = E(word, src, f"broadcast_to({{0}}, {self.list_of(src)})", [self.expr(word, src, depth - 2)])
+        known = Float(0, 255.0) if dt in FLOATS else None
+        if known and not known.fits(dt):
+            return None
+        if bits < 8 and r.random() < 0.3:
+            a = E(word, src, f"pack(unpack({{0}}, {form}), {form}, {word})", [a])
+        return E(dt, shape, f"{dt}(unpack({{0}}, {form}))", [a], known)
+
+    def rounded(self, dt, shape, depth):
+        """Through a narrower type, rounded as asked; 8-bit floats clamp."""
+        r = self.r
+        a = self.exact(dt, shape, depth - 1)
+        if dt in ("f32", "f16", "bf16") and a.known.most < 400 and r.random() < 0.5:
+            to, grain = r.choice([("f8e4m3", -9), ("f8e5m2", -16)])
+            return E(dt, shape, f"{dt}(f32({to}({{0}})))", [a], Float(grain, 512.0) if Float(grain, 512.0).fits(dt) else Float(None, 512.0))
+        if dt in ("f32", "f64"):
+            to = r.choice(["f16", "bf16"] + (["f32"] if dt == "f64" else []))
+            if a.known.most >= MOST["f16"]:
+                return None
+            return E(dt, shape, f"{dt}({to}({{0}}, round=\"{r.choice(['rn', 'rz', 'rm', 'rp'])}\"))", [a], Float(None, a.known.most * 2))
+        return None
+
+    def histogram(self, dt, shape, depth):
+        src = self.shape(1)
+        a = E("i32", src, f"broadcast_to({{0}}, {self.list_of(src)})", [self.expr("i32", src, depth - 1)])
+        return E(dt, shape, f"histogram({{0}} {self.r.choice(['& 15', '% 7', '& 63'])}, {shape[0]})", [a])
+
     def reshape(self, dt, shape, depth):
         r = self.r
-        if not self.power(shape):
+        if not self.power(shape) and len(shape) < 2:
             return None
-        if len(shape) > 1 and r.random() < 0.5:
+        if len(shape) > 1 and (r.random() < 0.5 or not self.power(shape)):
             d = r.randrange(len(shape) - 1)
             src = shape[:d] + (f"{shape[d]} * {shape[d + 1]}",) + shape[d + 2:]
         else:
@@ -524,7 +610,7 @@ class Generator:
     def along(self, dt, shape, depth):
         """What goes along an axis and keeps the shape: scans, gathers, sorting, turning round."""
         r, d = self.r, self.r.randrange(len(shape))
-        pick = r.choice(["cumsum", "cumsum", "scan", "gather", "gather", "flip", "sort"])
+        pick = r.choice(["cumsum", "cumsum", "scan", "gather", "gather", "flip", "sort", "argsort", "butterfly"])
         extent = self.value(shape[d])
         even = extent & (extent - 1) == 0
         if pick in ("cumsum", "scan") and dt != "i1":
@@ -545,7 +631,15 @@ class Generator:
         if pick == "flip":
             a = self.expr(dt, shape, depth - 1)
             return E(dt, shape, f"flip({{0}}, axis={d})", [a], a.known)
-        if pick == "sort" and dt != "i1" and even and self.numel(shape) <= 1024:
+        if pick == "butterfly" and even and extent > 1:
+            a = self.expr(dt, shape, depth - 1)
+            a = E(dt, shape, f"broadcast_to({{0}}, {self.list_of(shape)})", [a], a.known)
+            return E(dt, shape, f"butterfly({{0}}, {d}, {r.choice([1, extent // 2, extent - 1])})", [a], a.known)
+        if pick == "argsort" and dt == "i32" and self.numel(shape) <= 1024:
+            t = r.choice([x for x in self.dtypes if x != "i1"])
+            a = E(t, shape, f"broadcast_to({{0}}, {self.list_of(shape)})", [self.expr(t, shape, depth - 2)])
+            return E(dt, shape, f"argsort({{0}}, axis={d}{r.choice(['', ', descending=true'])})", [a])
+        if pick == "sort" and dt != "i1" and self.numel(shape) <= 1024:
             a = self.expr(dt, shape, depth - 1)
             return E(dt, shape, f"sort({{0}}, axis={d}{r.choice(['', ', descending=true'])})", [a], a.known)
         return None
@@ -585,8 +679,9 @@ class Generator:
             if dt != "i32":
                 return None
             return E(dt, (), f"{r.choice(['argmax', 'argmin'])}({{0}}, axis={d})", [self.expr(t, src, depth - 1)])
-        if dt == "i1":
-            return None
+        if dt == "i1" or (fn == "fold" and dt in INTS and r.random() < 0.3):
+            f = r.choice(["any", "all"]) if dt == "i1" else "xor_sum"
+            return E(dt, (), f"{f}({{0}}, axis={d})", [E(dt, src, f"broadcast_to({{0}}, {self.list_of(src)})", [self.expr(dt, src, depth - 1)])])
         if fn == "sum" and dt in FLOATS:
             a = self.exact(dt, src, depth - 1)
             if not Float(a.known.lsb, a.known.most * count).fits("f32"):
@@ -614,10 +709,13 @@ class Generator:
     def dot(self, dt, shape, depth):
         r = self.r
         inner = r.choice(list(self.k.dims))
-        m, n = shape
+        m, n = shape[-2:]
+        batch = shape[:-2]
+        if batch and self.numel(shape) * self.value(inner) > 2 ** 18:
+            return None
         if dt == "i32":
             t = r.choice(["i8", "u8"])
-            a, b = self.expr(t, (m, inner), depth - 2), self.expr(t, (inner, n), depth - 2)
+            a, b = self.expr(t, batch + (m, inner), depth - 2), self.expr(t, batch + (inner, n), depth - 2)
             known = None
         else:
             if dt == "f64" and "f64" not in self.dtypes:
@@ -626,13 +724,15 @@ class Generator:
             if dt != "f64" and not narrow:
                 return None
             t = "f64" if dt == "f64" else r.choice(narrow)
-            a, b = (self.tame(self.exact(t, s, depth - 2), 4, -3) for s in ((m, inner), (inner, n)))
+            a, b = (self.tame(self.exact(t, s, depth - 2), 4, -3) for s in (batch + (m, inner), batch + (inner, n)))
             known = Float(a.known.lsb + b.known.lsb, a.known.most * b.known.most * self.value(inner))
         if r.random() < 0.3 and "(" in str(b):
-            b2 = self.expr(t, (n, inner), depth - 2)
+            b2 = self.expr(t, batch + (n, inner), depth - 2)
             b2 = b2 if t in INTS else self.tame(b2, 4, -3)
             if t in INTS or b2.known.lsb >= b.known.lsb:
                 b = E(t, b.shape, "trans({0})", [b2], b2.known)
+        if batch:
+            a, b = (E(t, e.shape, f"broadcast_to({{0}}, {self.list_of(s)})", [e], e.known) for e, s in ((a, batch + (m, inner)), (b, batch + (inner, n))))
         kids, more = [a, b], ""
         if t == "f32" and r.random() < 0.3:
             more = ', precision="ieee"'
@@ -775,7 +875,17 @@ class Generator:
         body = self.block(depth - 1, r.choice([1, 2, 3, 4]))
         self.trips //= max(most, 1)
         self.loops.pop()
+        if not stages and r.random() < 0.4:
+            self.insert_jump(body, ["break", "continue"])
         return [S(f"for {var} in range({lo}, {hi}{stages})", [], [body])]
+
+    def insert_jump(self, body, words):
+        """Out of the loop, or to its next turn; not past the wait for a copy. What it asks for is known before the loop's body."""
+        if any("async_" in line for s in body for line in s.lines(0)):
+            return
+        jump = S("if {0}", [E("i1", (), self.r.choice(["n > 20", "m % 2 == 0", "program_id(0) == 0", "n + program_id(0) > 21"] +
+                                                      [f"{v} == 1" for v, _ in self.loops] * 2))], [[S(self.r.choice(words) + ";")]])
+        body.insert(self.r.randrange(len(body) + 1), jump)
 
     def loop_while(self, depth):
         c = self.name("c")
@@ -785,6 +895,8 @@ class Generator:
         body = self.block(depth - 1, self.r.choice([1, 2, 3]))
         self.whiles -= 1
         self.trips //= 3
+        if self.r.random() < 0.4:
+            self.insert_jump(body, ["break"])
         more = self.r.choice([True, False])
         return [S(f"var {c} = 0;"), S(f"while {c} < 3 && {{0}}" if more else f"while {c} < 3", [cond] if more else [], [body + [S(f"{c} += 1;")]])]
 

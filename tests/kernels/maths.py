@@ -1,46 +1,9 @@
-"""The functions of stdlib/math.tile against float64: the greatest error in ulp stays within the bound that is claimed here.
-Same form as examples/cases.py. scripts/maths.py makes docs/maths.md of this table and of errors that were measured."""
+"""The functions of stdlib/math.tile against float64: the greatest error in ulp stays within the bound that
+maths_table.py claims. Same form as examples/cases.py."""
 from cases import Case, Run, launch
-import math
-import warnings
 import numpy as np
+from maths_table import ONE, TWO, FAST, limit_of
 
-warnings.filterwarnings("ignore", "invalid value encountered in cast")      # nans on the way to float64
-
-_erf = np.frompyfunc(math.erf, 1, 1)
-_erfc = np.frompyfunc(math.erfc, 1, 1)
-erf = lambda x: _erf(x).astype(np.float64)
-erfc = lambda x: _erfc(x).astype(np.float64)
-sigmoid = lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x)))
-
-# name, reference in float64, bound in ulp for f32 and for f16 and bf16 (rounded once from f32: a little more than a half), what it
-# is. Functions of two arguments take grids. `fast` ones are approximations of the hardware: bounded on a range, absolutely.
-ONE = [
-    ("exp", np.exp, 1.25, "e^x"), ("exp2", np.exp2, 1.0, "2^x"), ("exp10", lambda x: np.power(10.0, x), 1.5, "10^x"),
-    ("expm1", np.expm1, 1.75, "e^x - 1"),
-    ("log", np.log, 1.25, "natural logarithm"), ("log2", np.log2, 1.75, "to base 2"), ("log10", np.log10, 1.75, "to base 10"),
-    ("log1p", np.log1p, 1.75, "log(1 + x)"),
-    ("sin", np.sin, 1.75, "of any angle"), ("cos", np.cos, 1.75, "of any angle"), ("tan", np.tan, 2.0, "of any angle"),
-    ("asin", np.arcsin, 2.0, ""), ("acos", np.arccos, 2.0, ""), ("atan", np.arctan, 1.75, ""),
-    ("sinh", np.sinh, 2.0, ""), ("cosh", np.cosh, 2.0, ""), ("tanh", np.tanh, 2.0, ""),
-    ("erf", erf, 1.25, "error function"), ("erfc", erfc, 2.0, "1 - erf x"),
-    ("cbrt", np.cbrt, 1.25, "cube root"), ("sqrt", np.sqrt, 0.5, "square root"), ("rsqrt", lambda x: 1 / np.sqrt(x), 2.0, "1 / sqrt x, by the hardware"),
-    ("sigmoid", sigmoid, 2.0, "1 / (1 + e^-x)"), ("silu", lambda x: np.where(x == -np.inf, -0.0, x * sigmoid(x)), 2.0, "x sigmoid(x)"),
-    ("gelu", lambda x: np.where(x == -np.inf, -0.0, x * 0.5 * erfc(-x / math.sqrt(2))), 2.0, "x Phi(x)"),
-    ("softplus", lambda x: np.logaddexp(0, x), 2.0, "log(1 + e^x)"),
-]
-TWO = [
-    ("pow", np.power, 2.0, "x^y"), ("atan2", np.arctan2, 2.0, "angle of (y, x)"), ("hypot", lambda x, y: np.where(np.isinf(x) | np.isinf(y), np.inf, np.hypot(x, y)), 1.25, "sqrt(x^2 + y^2)"),
-]
-# name, reference, range, bound, relative?
-FAST = [
-    ("fast_exp", np.exp, -10, 10, 2.0**-20, True), ("fast_exp2", np.exp2, -20, 20, 2.0**-22, True),
-    ("fast_log", np.log, 2.0, 1000, 2.0**-20, True), ("fast_log2", np.log2, 2.0, 1000, 2.0**-21, True),
-    ("fast_sin", np.sin, -math.pi, math.pi, 2.0**-20, False), ("fast_cos", np.cos, -math.pi, math.pi, 2.0**-20, False),
-    ("fast_tan", np.tan, -1, 1, 2.0**-18, False), ("fast_tanh", np.tanh, -10, 10, 2.0**-10.9, True),
-    ("fast_rcp", lambda x: 1 / x, 1, 100, 2.0**-22, True), ("fast_sigmoid", sigmoid, -10, 10, 2.0**-19, True),
-    ("gelu_tanh", lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), -3, 30, 2.0**-19, True),
-]
 FORMATS = {"f32": (24, -126, 127), "f16": (11, -14, 15), "bf16": (8, -126, 127)}       # digits, least and greatest exponent
 
 
@@ -136,11 +99,6 @@ def measure(dev, rng, fn, dtype, mantissas):
     with np.errstate(all="ignore"):
         want = reference(*real)
     return call, ulps(as_real(got, dtype), want, dtype), real, as_real(got, dtype), want
-
-
-def limit_of(fn, dtype):
-    """What is claimed; the 16-bit types are rounded once, from f32."""
-    return next(r[2] for r in ONE + TWO if r[0] == fn) if dtype == "f32" else 0.5 + 2.0**-8
 
 
 def maths(dev, rng, fn, dtype, mantissas=2048):
