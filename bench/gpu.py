@@ -1,8 +1,9 @@
 """Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
 
 Sections: elem softmax layernorm layernorm_bwd rmsnorm rmsnorm_bwd softmax_bwd cross_entropy rotary dropout softmax_stages transpose
-async_add matmul attention compile tune warm launch. Every time is the median of triton.testing.do_bench (L2 flushed before each run) on
-random inputs; every result is checked against torch. Each side takes its best configuration from a search over the same space.
+async_add matmul attention sort topk scan prefix_sum gather histogram quantise schedule compile tune warm launch. Every time is the
+median of triton.testing.do_bench (L2 flushed before each run) on random inputs; every result is checked against torch. Each side takes
+its best configuration from a search over the same space.
 DTYPES="bf16" leaves out the f16 rows of norms, losses and rotary embedding. Tables go to standard output, all figures to $OUT/gpu.json.
 """
 import json
@@ -483,6 +484,199 @@ def async_add():
     record("async_add", "best of any blocks", torch=work / tp * 1e-9, tilec=work / to * 1e-9, ratio=tp / to, cfg=f"buffers, BM, BN, warps = {cfg}")
 
 
+def per_row(section, name, file_args, N, T, space, args, peer_args, work, torch_fn, more=None, peer_more=None, peer=None):
+    """A kernel of order.tile that does R rows of N in a program, beside the peer of the same form; 2^24 elements."""
+    rows = 2**24 // N
+    ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", name, N=N, R=R, warps=w, **file_args).bind(rows // R, *args)) for R, w in space}
+    for b in more or ():
+        ours.update({(R, w, b): (lambda R=R, w=w, b=b: kernel("order.tile", name, N=N, R=R, warps=w, BLOCKS=b, **file_args).bind(rows // R, *args)) for R, w in space})
+    jit = getattr(peers, peer or name)
+    theirs = {(R, w): (lambda R=R, w=w: lambda: jit[(rows // R,)](*peer_args, N, R, *(peer_more or ()), num_warps=w)) for R, w in space}
+    contest(section, f"{T} rows of {N}", work, ours, theirs, torch_fn)
+
+
+def row_space(N, most=64):
+    """Rows of a program and warps: from 4 to `most` elements a thread."""
+    return [(R, w) for R in (1, 2, 4, 8, 16) for w in (1, 2, 4, 8, 16, 32) if 4 <= R * N / (32 * w) <= most and (R == 1 or R * N <= 2048)]
+
+
+def sort():
+    for T, N in [(T, N) for T in ("f32", "i32") for N in (128, 1024, 2048)]:
+        x = torch.randn(2**24 // N, N, device=D)
+        if T == "i32":
+            x = torch.randint(-2**31, 2**31 - 1, x.shape, device=D, dtype=torch.int32)
+        y, p = torch.full_like(x, -7), torch.empty_like(x)
+        per_row("sort", "sort_rows", dict(T=T), N, T, row_space(N), (x, y), (x, p), 8.0 * x.numel(), lambda: torch.sort(x, -1))
+        check(f"sort {T} {N}", y, torch.sort(x, -1).values, 1e-9)
+    for N in (1024, 2048):                                    # places as well: no peer but torch
+        x = torch.randn(2**24 // N, N, device=D)
+        at = torch.full((2**24 // N, N), -7, device=D, dtype=torch.int32)
+        ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", "argsort_rows", N=N, R=R, warps=w).bind(2**24 // N // R, x, at)) for R, w in row_space(N)}
+        t, cfg = best(ours.items())
+        ours[cfg]()()
+        record("argsort", f"f32 rows of {N}", torch=8.0 * x.numel() / med(lambda: torch.argsort(x, -1)) * 1e-9, tilec=8.0 * x.numel() / t * 1e-9, cfg=str(cfg))
+        check(f"argsort {N}", torch.gather(x, 1, at.long()), torch.sort(x, -1).values, 1e-9)
+
+
+def topk():
+    for N, K in ((128, 8), (1024, 8), (1024, 64), (2048, 8)):
+        x = torch.randn(2**24 // N, N, device=D)
+        y, p = torch.full((2**24 // N, K), math.nan, device=D), torch.empty(2**24 // N, K, device=D)
+        at = torch.full((2**24 // N, K), -7, device=D, dtype=torch.int32)
+        work = 4.0 * x.numel() + 4.0 * y.numel()
+        per_row(f"top{K}", "top_rows", dict(K=K), N, "f32", row_space(N), (x, y), (x, p), work, lambda: torch.topk(x, K), peer_more=(K,))
+        want = torch.topk(x, K)
+        check(f"top {N} {K}", y, want.values, 1e-9)
+        ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", "topk_rows", N=N, R=R, warps=w, K=K).bind(2**24 // N // R, x, y, at)) for R, w in row_space(N)}
+        t, cfg = best(ours.items())
+        y.fill_(math.nan)
+        ours[cfg]()()
+        record(f"top{K}", f"f32 rows of {N}, with places", tilec=work / t * 1e-9, cfg=str(cfg))
+        check(f"topk {N} {K}", y, want.values, 1e-9)
+        check(f"topk places {N} {K}", torch.gather(x, 1, at.long()), want.values, 1e-9)
+
+
+def scan():
+    for N in (1024, 4096, 16384):
+        x = torch.randn(2**24 // N, N, device=D)
+        y, p = torch.full_like(x, math.nan), torch.empty_like(x)
+        per_row("cumsum", "cumsum_rows", {}, N, "f32", row_space(N), (x, y), (x, p), 8.0 * x.numel(), lambda: torch.cumsum(x, -1), more=(2,))
+        check(f"cumsum {N}", y, torch.cumsum(x.double(), -1), 1e-6)
+        a = torch.rand(2**24 // N, N, device=D)
+        per_row("recurrence", "recurrence_rows", {}, N, "f32", row_space(N), (a, x, y), (a, x, p), 12.0 * x.numel(), None)
+        state, want = torch.zeros(2**24 // N, device=D, dtype=torch.float64), torch.empty(2**24 // N, 64, device=D, dtype=torch.float64)
+        for j in range(64):
+            state = a[:, j].double() * state + x[:, j].double()
+            want[:, j] = state
+        check(f"recurrence {N}", y[:, :64], want, 1e-6)
+        check(f"recurrence {N} beside the peer", y, p, 1e-5)
+
+
+def prefix_sum():
+    """A whole array in one pass by looking back (2^26 numbers), and in three launches, beside torch; the states are cleared every time."""
+    n = 2**26
+    for T, dt in (("i32", torch.int32), ("f32", torch.float32)):
+        x = torch.randint(-4, 5, (n,), device=D).to(dt)
+        y = torch.full_like(x, -7)
+        want = torch.cumsum(x, 0, dtype=dt)
+        work, ms = 8.0 * n, {}
+
+        def once(B, w):
+            state, ticket = torch.zeros(n // B, device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int32)
+            call = kernel("prefix_sum.tile", "prefix_sum", T=T, BLOCK=B, warps=w).bind(n // B, x, y, n, state, ticket)
+
+            def run():
+                state.zero_()
+                ticket.zero_()
+                call()
+            return run
+
+        def thrice(B, w):
+            sums = torch.empty(n // B, device=D, dtype=dt)
+            a = kernel("prefix_sum.tile", "sums_of_blocks", T=T, BLOCK=B, warps=w).bind(n // B, x, sums, n)
+            b = kernel("prefix_sum.tile", "prefix_of_sums", T=T).bind(1, sums, n // B)
+            c = kernel("prefix_sum.tile", "prefix_sum_with", T=T, BLOCK=B, warps=w).bind(n // B, x, sums, y, n)
+            return lambda: (a(), b(), c())
+        for name, make in (("once", once), ("thrice", thrice)):
+            space = {(B, w): (lambda B=B, w=w, make=make: make(B, w)) for B in (2048, 4096, 8192) for w in (4, 8, 16) if B // (32 * w) <= 32}
+            ms[name], cfg = best(space.items())
+            y.fill_(-7)
+            space[cfg]()()
+            check(f"prefix_sum {T} {name}", y, want, 1e-9)
+        record("prefix_sum", f"{T} 2^26", torch=work / med(lambda: torch.cumsum(x, 0, dtype=dt)) * 1e-9, **{k: work / t * 1e-9 for k, t in ms.items()})
+
+
+def gather():
+    for N in (1024, 4096):
+        x = torch.randn(2**24 // N, N, device=D)
+        index = torch.randint(0, N, x.shape, device=D, dtype=torch.int32)
+        y, p, wide = torch.full_like(x, math.nan), torch.empty_like(x), index.long()
+        per_row("gather", "gather_rows", {}, N, "f32", row_space(N, 32), (x, index, y), (x, index, p), 12.0 * x.numel(), lambda: torch.gather(x, 1, wide))
+        check(f"gather {N}", y, torch.gather(x, 1, wide), 1e-9)
+
+
+def histogram():
+    n = 2**26
+    for name, x in (("even", torch.randint(0, 256, (n,), device=D, dtype=torch.int32)), ("all alike", torch.full((n,), 77, device=D, dtype=torch.int32)),
+                    ("normal", (torch.randn(n, device=D) * 20 + 128).clamp(0, 255).int())):
+        h, p = torch.zeros(256, device=D, dtype=torch.int32), torch.zeros(256, device=D, dtype=torch.int32)
+        space = [(B, w, per) for B in (2048, 4096, 8192) for w in (4, 8) for per in (2, 4, 8) if B // (32 * w) <= 32]
+        ours = {c: (lambda c=c: kernel("order.tile", "count_values", BLOCK=c[0], warps=c[1]).bind(dev.sms * c[2], x, h, n)) for c in space}
+        theirs = {c: (lambda c=c: lambda: peers.count_values[(dev.sms * c[2],)](x, p, n, 256, c[0], num_warps=c[1])) for c in space}
+        contest("histogram", name, 4.0 * n, ours, theirs, lambda: torch.bincount(x, minlength=256))
+        h.zero_()
+        ours[space[0]]()()
+        check(f"histogram {name}", h, torch.bincount(x, minlength=256), 1e-9)
+
+
+def quantise():
+    """bf16 to f8e4m3, 8192 x 8192; torch: the conversion alone, with one scale known before."""
+    n = 8192
+    x = torch.randn(n, n, device=D, dtype=torch.bfloat16) * torch.exp2(torch.randint(-8, 9, (n, 1), device=D)).bfloat16()
+    work = 3.0 * n * n
+    for name, bm, bn, space in (("groups", 1, 128, [dict(ROWS=r, warps=w) for r in (8, 16, 32, 64) for w in (2, 4, 8)]),
+                                ("squares", 128, 128, [dict(warps=w) for w in (4, 8, 16)]),
+                                ("grid", 256, 256, [dict(SUB_M=m, SUB_N=s, warps=w) for m, s in ((32, 256), (16, 256), (64, 128)) for w in (4, 8, 16)])):
+        q, p = torch.zeros(n, n, device=D, dtype=torch.float8_e4m3fn), torch.zeros(n, n, device=D, dtype=torch.float8_e4m3fn)
+        shape = (n // bn, n // bm) if name == "groups" else (n // bm, n // bn)
+        s, ps = torch.full(shape, math.nan, device=D), torch.empty(shape, device=D)
+        at = lambda c: (n // c["ROWS"], n // 128) if name == "groups" else shape
+        ours = {str(c): (lambda c=c: kernel("quantise.tile", f"quantise_{name}", X="bf16", T="f8e4m3", **c).bind(at(c), x, q, s, n, n)) for c in space}
+        def theirs_of(c):
+            more = (128, c["ROWS"]) if name == "groups" else (128,) if name == "squares" else (256, c["SUB_M"], c["SUB_N"])
+            return lambda: getattr(peers, f"quantise_{name}")[at(c)](x, p, ps, n, n, *more, num_warps=c["warps"])
+        theirs = {str(c): (lambda c=c: theirs_of(c)) for c in space}
+        contest(f"quantise_{name}", f"bf16 {n} x {n}", work, ours, theirs, lambda: x.to(torch.float8_e4m3fn))
+        most = x.float().view(n // bm, bm, n // bn, bn).abs().amax((1, 3))
+        want = torch.where(most > 0, most / 448.0, torch.ones_like(most))
+        check(f"quantise_{name} scales", s.T if name == "groups" else s, want, 1e-6)
+        back = q.float().view(n // bm, bm, n // bn, bn) * want[:, None, :, None]
+        check(f"quantise_{name} back", back.view(n, n), x, 0.04)
+    a, b = torch.randn(4096, 4096, device=D).to(torch.float8_e4m3fn), torch.randn(4096, 4096, device=D).to(torch.float8_e4m3fn)
+    sa, sb = torch.rand(32, 4096, device=D) + 0.5, torch.rand(32, 32, device=D) + 0.5
+    c, d = torch.full((4096, 4096), math.nan, device=D, dtype=torch.bfloat16), torch.empty(4096, 4096, device=D, dtype=torch.bfloat16)
+    tiles = [(128, 128, 8, 3), (128, 128, 8, 2), (64, 128, 4, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 128, 4, 2)]
+    ours = {t: (lambda t=t: kernel("quantise.tile", "scaled_matmul", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
+        4096 // t[0] * (4096 // t[1]), a, sa, b, sb, c, 4096, 4096, 4096)) for t in tiles}
+    theirs = {t: (lambda t=t: lambda: peers.scaled_matmul[(4096 // t[0] * (4096 // t[1]),)](a, sa, b, sb, d, 4096, 4096, 4096, t[0], t[1], 8, num_warps=t[2], num_stages=t[3]))
+              for t in tiles}
+    contest("scaled_matmul", "f8e4m3 4096^3", 2.0 * 4096**3, ours, theirs)   # Triton's is by wgmma
+    va = a.float() * sa.T.repeat_interleave(128, 1)
+    vb = b.float() * sb.repeat_interleave(128, 0).repeat_interleave(128, 1)
+    check("scaled_matmul", c, va.double() @ vb.double().T, 5e-3)
+
+
+def schedule():
+    """Tiles one after the other and shared steps, by mma.sync (target sm_80); beside cuBLAS, and Triton's persistent kernel by wgmma."""
+    def run(name, grid, M, N, K, a, b, c, **defines):
+        k = dev.program(os.path.join(root, "examples", "matmul_persistent.tile"), target="sm_80").kernel(name, **defines)
+        return k.bind(grid, a, b, c, M, N, K)
+    tiles = [(128, 128, 64, 4, 3), (128, 256, 32, 8, 3), (128, 256, 64, 8, 3), (128, 128, 32, 4, 4)]
+    for M, N, K in ((4096, 4096, 4096), (8192, 8192, 8192), (2048, 2304, 4096), (512, 512, 16384)):
+        a, b = torch.randn(M, K, device=D, dtype=torch.float16), torch.randn(K, N, device=D, dtype=torch.float16)
+        c, d = torch.full((M, N), math.nan, device=D), torch.empty(M, N, device=D, dtype=torch.float16)
+        want, work, figures = a.float() @ b.float(), 2.0 * M * N * K, {}
+        shape = lambda t: dict(BM=t[0], BN=t[1], BK=t[2], warps=t[3], STAGES=t[4])
+        count = lambda t: tilec.cdiv(M, t[0]) * tilec.cdiv(N, t[1])
+        for order in ("grouped", "hilbert", "grouped_snake", "row_major"):
+            makes = {(t, per): (lambda t=t, per=per: run("matmul_persistent", min(count(t), per * dev.sms), M, N, K, a, b, c, ORDER=order, **shape(t))) for t in tiles for per in (1, 2)}
+            ms, cfg = best(makes.items())
+            c.fill_(math.nan)
+            makes[cfg]()()
+            check(f"matmul_persistent {order} {M} {N} {K}", c, want, 2e-3)
+            figures[order] = work / ms * 1e-9
+        for name, grids in (("matmul_stream_k", lambda t: dev.sms), ("matmul_split_k", lambda t: (count(t), max(1, dev.sms // count(t))))):
+            makes = {t: (lambda t=t: run(name, grids(t), M, N, K, a, b, c, **shape(t))) for t in tiles}
+            ms, cfg = best(makes.items())                     # sums are added to what is there: clearing is not in the time
+            c.zero_()
+            makes[cfg]()()
+            check(f"{name} {M} {N} {K}", c, want, 2e-3)
+            figures[name[7:]] = work / ms * 1e-9
+        theirs = {t: (lambda t=t: lambda: peers.matmul_persistent[(min(count(t), dev.sms),)](a, b, d, M, N, K, t[0], t[1], t[2], 8, num_warps=t[3], num_stages=t[4])) for t in tiles}
+        ms, _ = best(theirs.items())
+        record("schedule", f"f16 {M} x {N} x {K}", cublas=work / med(lambda: torch.matmul(a, b, out=d)) * 1e-9, triton=work / ms * 1e-9, **figures)
+
+
 def compile():
     """Source to loaded kernel including the first launch, in a warm process."""
     x = torch.randn(128, 1024, device=D)
@@ -608,7 +802,8 @@ def main():
     global dev
     dev = tilec.Device("cuda")
     print(dev.name, "torch", torch.__version__, "triton", triton.__version__, "tilec", tilec.lib.tilec_version().decode())
-    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "layernorm_bwd", "rmsnorm", "rmsnorm_bwd", "softmax_bwd", "cross_entropy", "rotary", "dropout", "softmax_stages", "transpose", "async_add", "matmul", "attention", "compile", "tune", "warm", "launch"]:
+    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "layernorm_bwd", "rmsnorm", "rmsnorm_bwd", "softmax_bwd", "cross_entropy", "rotary", "dropout", "softmax_stages", "transpose", "async_add", "matmul", "attention",
+                                 "sort", "topk", "scan", "prefix_sum", "gather", "histogram", "quantise", "schedule", "compile", "tune", "warm", "launch"]:
         try:
             globals()[name]()
         except Exception:
@@ -618,7 +813,9 @@ def main():
     groups = {"memory-bound rows": ("vector_add", "softmax", "layer_norm", "transpose"),
               "norms": ("layer_norm", "layer_norm_bwd", "rms_norm", "add_rms_norm", "rms_norm_bwd"),
               "softmax, losses, rotary embedding, dropout": ("softmax_bwd", "cross_entropy", "cross_entropy_bwd", "cross_entropy_fused",
-                                                             "rotary", "rotary_interleaved", "dropout", "dropout_each")}
+                                                             "rotary", "rotary_interleaved", "dropout", "dropout_each"),
+              "order and counts": ("sort", "top8", "top64", "cumsum", "recurrence", "gather", "histogram"),
+              "quantisation": ("quantise_groups", "quantise_squares", "quantise_grid")}
     for group, sections in groups.items():
         ratios = [r["ratio"] for s in sections for r in results.get(s, {}).values()]
         if ratios:

@@ -8,6 +8,7 @@
 #include "gen.h"
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
@@ -46,6 +47,9 @@ initialize(void)
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
+  /* Long chains of min and max (sorting) are compared to the bottom otherwise, by passes that find nothing there: seconds. */
+  const char *const options[] = {"tilec", "-scalar-evolution-max-scev-compare-depth=4"};
+  LLVMParseCommandLineOptions((int)COUNT(options), options, NULL);
   LLVMInstallFatalErrorHandler(fatal_handler);
 }
 

@@ -4,8 +4,10 @@
  * thread knows the fold `total` of the whole run, and of each of its chunks what comes before it in its run, `before`.
  * Bit k joins runs in pairs: the upper one's `before` gets the lower one's total in front, and the totals are folded.
  * The lower one's total is in another register, in another lane (a shuffle) or in other warps (scratch memory; bits of
- * warps that follow each other take one round). The first bits, as far as they are registers, are done in the thread one
- * element after the other; what they span is a chunk, and `before` meets its elements only at the end.
+ * warps that follow each other take one round). An operation whose neutral value is not known would pay for every
+ * exchange with selections; where lanes lie in the order of the axis, each takes the totals of those 1, 2, 4, ...
+ * before it instead. The first bits, as far as they are registers, are done in the thread one element after the other;
+ * what they span is a chunk, and `before` meets its elements only at the end.
  *
  * A reverse scan is the same with every bit of the axis complemented. Padding then comes first, and takes no part: where
  * the operation has a neutral value it becomes that, otherwise partials say whether they hold anything.
@@ -181,6 +183,66 @@ join_lanes(Gen *g, Scan *s, u32 bit, bool last)
   }
 }
 
+/* How many bits from k on are lanes that follow each other. */
+static u32
+lanes_in_order(const Scan *s, u32 k)
+{
+  u32 n = 0;
+  while (k + n < s->plan.bits && s->plan.owner[k + n] == IN_LANE && s->plan.index[k + n] == s->plan.index[k] + n)
+    n++;
+  return n;
+}
+
+/* What the lane `steps` places before has. */
+static Part
+lane_before(Gen *g, const Scan *s, const Part *p, u32 steps)
+{
+  Val step = gen_u32(g, steps), lane = s->reverse ? LLVMBuildAdd(B, g->tid, step, "") : LLVMBuildSub(B, g->tid, step, "");
+  Part other = {.valid = NULL};
+  lane = LLVMBuildAnd(B, lane, gen_u32(g, LANES - 1), "");
+  for (u32 k = 0; k < s->f.n; k++)
+    other.v[k] = gen_shuffle_from(g, p->v[k], lane);
+  if (p->valid)
+    other.valid = gen_shuffle_from(g, p->valid, lane);
+  return other;
+}
+
+/* Whether this thread's place along the axis, of `bits` lanes from `lane` on, is 2^j or more. */
+static Val
+place_reaches(Gen *g, const Scan *s, u32 lane, u32 bits, u32 j)
+{
+  u32 high = ((1u << bits) - (1u << j)) << lane;
+  Val some = LLVMBuildAnd(B, g->tid, gen_u32(g, high), "");
+  return LLVMBuildICmp(B, LLVMIntNE, some, gen_u32(g, s->reverse ? high : 0), "");
+}
+
+static void
+join_lane_run(Gen *g, Scan *s, u32 lane, u32 bits, bool last)
+{
+  Val end = gen_u32(g, ((1u << bits) - 1) << lane), not_first = place_reaches(g, s, lane, bits, 0);
+  Val end_lane = s->reverse ? LLVMBuildAnd(B, g->tid, LLVMBuildNot(B, end, ""), "") : LLVMBuildOr(B, g->tid, end, "");
+  end_lane = LLVMBuildAnd(B, end_lane, gen_u32(g, LANES - 1), "");
+  for (u32 l = 0; l < s->f.h->regs; l++) {
+    if (!is_chunk(s, l) || leader(s, l) != l)
+      continue;
+    Part sum = s->total[l];
+    for (u32 j = 0; j < bits; j++) {
+      Part more = lane_before(g, s, &sum, 1u << (lane + j));
+      fold_combine(g, &s->f, &more, &sum);
+      sum = choose(g, s, place_reaches(g, s, lane, bits, j), &more, &sum);
+    }
+    Part lower = only_if(g, s, lane_before(g, s, &sum, 1u << lane), not_first);
+    for (u32 c = l; c < s->f.h->regs; c++)
+      if (is_chunk(s, c) && leader(s, c) == l)
+        put_before(g, s, c, lower);
+    for (u32 k = 0; !last && k < s->f.n; k++)
+      sum.v[k] = gen_shuffle_from(g, sum.v[k], end_lane);
+    if (!last && sum.valid)
+      sum.valid = gen_shuffle_from(g, sum.valid, end_lane);
+    s->total[l] = sum;
+  }
+}
+
 /* ---- across warps ---- */
 
 typedef struct Round { u32 k, warps, base[FOLD_OPERANDS + 1], at; } Round;
@@ -268,15 +330,13 @@ join_warps(Gen *g, Scan *s, const Round *r, bool last)
   for (u32 l = 0; l < s->f.h->regs; l++) {
     if (!is_chunk(s, l) || leader(s, l) != l)
       continue;
-    Part lower = fold_nothing(g, &s->f), sum = lower;
-    for (u32 i = 0; i + last < n; i++) {
+    Part sum = read_total(g, s, r, l, s->reverse ? n - 1 : 0), lower = sum;
+    for (u32 i = 1; i + last < n; i++) {
       Part next = read_total(g, s, r, l, s->reverse ? n - 1 - i : i);
-      Part seen = only_if(g, s, next, LLVMBuildICmp(B, LLVMIntUGT, mine, gen_u32(g, i), ""));
-      if (i) fold_combine(g, &s->f, &lower, &seen);
-      else lower = seen;
-      if (i) fold_combine(g, &s->f, &sum, &next);
-      else sum = next;
+      fold_combine(g, &s->f, &sum, &next);
+      lower = choose(g, s, LLVMBuildICmp(B, LLVMIntUGT, mine, gen_u32(g, i), ""), &sum, &lower);
     }
+    lower = only_if(g, s, lower, LLVMBuildICmp(B, LLVMIntNE, mine, gen_u32(g, 0), ""));
     for (u32 c = l; c < s->f.h->regs; c++)
       if (is_chunk(s, c) && leader(s, c) == l)
         put_before(g, s, c, lower);
@@ -305,24 +365,29 @@ scan_new(Gen *g, const Op *op)
   return s;
 }
 
+/* The bits of the axis from k on, those together that one round joins. */
 static void
 join_all(Gen *g, Scan *s, u32 k)
 {
   bool written = false;
-  while (k < s->plan.bits) {
-    Round r = {.k = k, .warps = 1, .at = (u32)op_int(s->f.op, AT_SCRATCH, 0)};
-    if (s->plan.owner[k] == IN_REG) {
-      join_registers(g, s, s->plan.index[k]);
-    } else if (s->plan.owner[k] == IN_LANE) {
-      join_lanes(g, s, s->plan.index[k], k + 1 == s->plan.bits);
+  for (u32 bits; k < s->plan.bits; k += bits) {
+    u32 owner = s->plan.owner[k], at = s->plan.index[k];
+    bits = owner == IN_LANE && !s->f.known ? lanes_in_order(s, k) : 1;
+    if (owner == IN_REG) {
+      join_registers(g, s, at);
+    } else if (owner == IN_LANE && bits > 1) {
+      join_lane_run(g, s, at, bits, k + bits == s->plan.bits);
+    } else if (owner == IN_LANE) {
+      join_lanes(g, s, at, k + 1 == s->plan.bits);
     } else {
+      Round r = {.k = k, .at = (u32)op_int(s->f.op, AT_SCRATCH, 0)};
       scratch_scan_round(s->f.op, &s->plan, k, &r.warps, r.base);
+      bits = r.warps;
       if (written)
         gen_barrier(g);
-      join_warps(g, s, &r, k + r.warps == s->plan.bits);
+      join_warps(g, s, &r, k + bits == s->plan.bits);
       written = true;
     }
-    k += r.warps;
   }
 }
 

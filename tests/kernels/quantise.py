@@ -3,13 +3,13 @@ from cases import FP8, Case, Run, block_view, fp8_values, finite_max, grid, laun
 import numpy as np
 
 
-def source(dev, text, name=None, **defines):
-    return dev.program(text=text, name="case.tile").kernel(name, **defines)
+def source(dev, text, target=None, **defines):
+    return dev.program(text=text, name="case.tile", target=target).kernel(None, **defines)
 
 
-def ties(dev, rng, dtype, N=1024):
+def ties(dev, rng, dtype, target=None, N=1024):
     """With a scale of 1: all values of the type, the middles between neighbours, what lies a bit to either side of these, beyond the
-    largest, and what is no number."""
+    largest, and what is no number. sm_80 converts 8-bit floats by integer arithmetic."""
     text = """kernel f(x: *f32, q: *T, y: *f32, const N = 1024, type T = i8) {
       let i = program_id(0) * N + arange(0, N);
       let a = quantise(load(x + i), 1.0, T);
@@ -26,13 +26,13 @@ def ties(dev, rng, dtype, N=1024):
     x = np.concatenate([x, -x, np.float32([np.nan])])
     x = np.resize(x, -(-len(x) // N) * N)
     q, y = poisoned(dev, x.shape, dtype), poisoned(dev, x.shape, "f32")
-    call = launch(source(dev, text, T=dtype, N=N), len(x) // N, dev.array(x), q, y)
+    call = launch(source(dev, text, target, T=dtype, N=N), len(x) // N, dev.array(x), q, y)
     want = quantised(x, np.float32([1]), dtype)
     value = fp8_values(want, dtype) if dtype in FP8 else want.astype(np.float32)
     return Run(call, [("q", q.numpy(), want, 0), ("back", np.nan_to_num(y.numpy(), nan=1e9), np.nan_to_num(value, nan=1e9), 0)])
 
 
-def tiles(dev, rng, m, n, bm, bn, dtype, pow2=False, warps=4):
+def tiles(dev, rng, m, n, bm, bn, dtype, pow2=False, warps=4, target=None):
     """Scales by row, by column and by block of one tile; blocks of zeros, tiny numbers, infinities and nans."""
     text = """kernel f(x: *f32, rows: *T, row_scales: *f32, cols: *T, col_scales: *f32, blocks: *T, block_scales: *f32, back: *f32,
              const M = 8, const N = 64, const BM = 4, const BN = 16, const POW2 = false, type T = i8) {
@@ -54,7 +54,7 @@ def tiles(dev, rng, m, n, bm, bn, dtype, pow2=False, warps=4):
     x[1, 0], x[1, 1], x[2, 2], x[2, 3] = np.inf, np.nan, -np.inf, -np.nan
     x[3] = np.where(np.arange(n) % 2 == 0, np.inf, 0)
     out = [poisoned(dev, s, t) for s, t in (((m, n), dtype), (m, "f32"), ((m, n), dtype), (n, "f32"), ((m, n), dtype), ((m // bm, n // bn), "f32"), ((m, n), "f32"))]
-    k = source(dev, text, M=m, N=n, BM=bm, BN=bn, POW2=pow2, T=dtype, warps=warps)
+    k = source(dev, text, target, M=m, N=n, BM=bm, BN=bn, POW2=pow2, T=dtype, warps=warps)
     call = launch(k, 1, dev.array(x), *out)
     checks = []
     for name, q, s, h, w in (("rows", out[0], out[1], 1, n), ("columns", out[2], out[3], m, 1), ("blocks", out[4], out[5], bm, bn)):
@@ -67,7 +67,7 @@ def tiles(dev, rng, m, n, bm, bn, dtype, pow2=False, warps=4):
 
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
-    both("quantise_ties", ties, grid(dtype=("i8", "f8e4m3", "f8e5m2"))),
+    both("quantise_ties", ties, grid(dtype=("i8", "f8e4m3", "f8e5m2"), target=(None, "sm_80"))),
     both("quantise_tiles", tiles, grid(m=(8,), n=(64,), bm=(4,), bn=(16,), dtype=("i8", "f8e4m3", "f8e5m2"), pow2=(False, True)) +
-         grid(m=(64,), n=(128,), bm=(64, 16), bn=(32, 128), dtype=("f8e4m3",), warps=(1, 8))),
+         grid(m=(64,), n=(128,), bm=(64, 16), bn=(32, 128), dtype=("f8e4m3",), warps=(1, 8), target=("sm_80", None))),
 ]
