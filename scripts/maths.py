@@ -82,8 +82,8 @@ def text():
                "Errors are in units of the last place of the exact result (0.5: correctly rounded), infinities, nans, signed zeros and\n"
                "denormals included. *Bound* is what is promised of f32 and what the tests hold it to; f16 and bf16 are computed in f32 and\n"
                "rounded once: at most 0.504, over all their values. All but `rsqrt` are made of operations that are rounded alike everywhere, so\n"
-               "their results have the same bits on every device. *processor* is the greatest error over 2^30 of the 2^32 values, evenly\n"
-               "spread (functions of two numbers: 2^30 pairs), computed by the code that is made for the GPU (scripts/maths_host.py); *simulator*\n"
+               "their results have the same bits on every device. *processor* is the greatest error over at least 2^28 of the 2^32 values, evenly\n"
+               "spread (functions of two numbers: 2^28 pairs), computed by the code that is made for the GPU (scripts/maths_host.py); *simulator*\n"
                "that over a dense sweep of all exponents; *H200* over all 2^32 values (functions of two numbers: grids and random pairs). 64-bit\n"
                "floats are refused; integers are taken as f32.\n\n"
                "| function | | bound | processor | simulator | H200 | f16 | bf16 |\n|---|---|---|---|---|---|---|---|\n")
