@@ -76,11 +76,11 @@ orders(const Atomic *a, const char *which)
   return !strcmp(a->sem, which) || !strcmp(a->sem, "acq_rel");
 }
 
-/* red knows no acquire. */
+/* red knows no acquire, and no exchange. */
 static bool
 fits_red(const Atomic *a)
 {
-  return !a->used && (!strcmp(a->sem, "relaxed") || !strcmp(a->sem, "release"));
+  return !a->used && a->row && strncmp(a->row->suffix, "exch", 4) != 0 && (!strcmp(a->sem, "relaxed") || !strcmp(a->sem, "release"));
 }
 
 /* ---- one element ---- */

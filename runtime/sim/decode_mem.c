@@ -144,7 +144,7 @@ decode_atom(Decoder *d, int arg)
   Type t = decode_type(d);
   bool cas = op == M_CAS;
   decode_operands(d, i + 2 + cas, i + 2 + cas + hint);
-  if (d->failed || !atom_type_fits(op, t) || (cas && vec > 1)) {
+  if (d->failed || !atom_type_fits(op, t) || (cas && vec > 1) || (!arg && (cas || op == M_EXCH))) {
     decode_fail(d, "'%.*s': the machine does not know this atomic", (int)d->op_tok->n, d->op_tok->s);
     return;
   }
