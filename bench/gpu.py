@@ -1,8 +1,9 @@
 """Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
 
-Sections: elem softmax layernorm softmax_stages transpose async_add matmul attention compile tune warm launch. Every time is the median of triton.testing.do_bench
-(L2 flushed before each run) on random inputs; every result is checked against torch first. Each side takes its best
-configuration from a search over the same space. Tables go to standard output, all figures to $OUT/gpu.json.
+Sections: elem softmax layernorm layernorm_bwd rmsnorm rmsnorm_bwd softmax_bwd cross_entropy rotary dropout softmax_stages transpose
+async_add matmul attention compile tune warm launch. Every time is the median of triton.testing.do_bench (L2 flushed before each run) on
+random inputs; every result is checked against torch. Each side takes its best configuration from a search over the same space.
+DTYPES="bf16" leaves out the f16 rows of norms, losses and rotary embedding. Tables go to standard output, all figures to $OUT/gpu.json.
 """
 import json
 import math
@@ -87,13 +88,18 @@ def record(section, case, **kw):
     print(f"{section:12} {case:24} " + " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in kw.items()), flush=True)
 
 
-def contest(section, case, work, ours, theirs, torch_fn, unit=1e-9):
+def contest(section, case, work, ours, theirs, torch_fn=None, unit=1e-9, **more):
     """ours, theirs: {label: make}; work in bytes or flops; records rates of torch, Triton, tilec and the ratio of the last two."""
     _, lo = best(ours.items())
     _, lt = best(theirs.items())
     to, tt = settle(ours[lo], theirs[lt])
-    tp = med(torch_fn)
-    record(section, case, torch=work / tp * unit, triton=work / tt * unit, tilec=work / to * unit, ratio=tt / to, cfg=str(lo), peer_cfg=str(lt))
+    rates = {"torch": work / med(torch_fn) * unit} if torch_fn else {}
+    record(section, case, **rates, triton=work / tt * unit, tilec=work / to * unit, ratio=tt / to, **more, cfg=str(lo), peer_cfg=str(lt))
+
+
+def predicted(work, kernels=1):
+    """TB/s to expect of kernels that read and write so many bytes: what softmax and vector_add reach here, and what starting takes."""
+    return work / (work / 4.25 + 4.5e6 + 2e6 * (kernels - 1))
 
 
 dev = None
@@ -127,15 +133,238 @@ def softmax():
         check(f"softmax {N}", o, torch.softmax(x, -1), 1e-6)
 
 
+ROWS = 8192
+SHAPES = [(N, T) for T in os.environ.get("DTYPES", "bf16 f16").split() for N in (1024, 4096, 8192, 16384)]
+WARPS = (1, 2, 4, 8, 16, 32)
+TORCH = {"bf16": torch.bfloat16, "f16": torch.float16}
+ROUNDING = {"bf16": 4e-3, "f16": 5e-4}
+F = torch.nn.functional
+
+
+def random(T, *shape):
+    return torch.randn(*shape, device=D, dtype=TORCH[T])
+
+
+def rowwise(section, N, T, passes, ours, theirs, torch_fn, checks, rows=ROWS):
+    """A contest of kernels that move `passes` tiles of rows x N; checks: (what, got, reference) to compare behind it."""
+    work = passes * 2.0 * rows * N
+    contest(section, f"{T} {rows} x {N}", work, ours, theirs, torch_fn, predicted=predicted(work))
+    for what, got, ref in checks():
+        check(f"{section} {T} {N} {what}", got, ref, ROUNDING[T])
+
+
 def layernorm():
-    for N in (1024, 4096, 8192, 16384):
-        x = torch.randn(8192, N, device=D, dtype=torch.float16)
-        w_, b_ = torch.randn(N, device=D, dtype=torch.float16), torch.randn(N, device=D, dtype=torch.float16)
+    for N, T in SHAPES:
+        x, w, b = random(T, ROWS, N), random(T, N), random(T, N)
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
-        ours = {w: (lambda w=w: kernel("layer_norm.tile", "layer_norm", BLOCK=N, warps=w).bind(8192, x, w_, b_, o, N, N, 1e-5)) for w in (1, 2, 4, 8, 16, 32)}
-        theirs = {w: (lambda w=w: lambda: peers.layernorm[(8192,)](p, x, w_, b_, N, N, 1e-5, N, num_warps=w)) for w in (1, 2, 4, 8, 16, 32)}
-        contest("layer_norm", str(N), 4 * x.numel(), ours, theirs, lambda: torch.nn.functional.layer_norm(x, (N,), w_, b_))
-        check(f"layer_norm {N}", o, torch.nn.functional.layer_norm(x.float(), (N,), w_.float(), b_.float()), 1e-3)
+        mean, scale = (torch.full((ROWS,), math.nan, device=D) for _ in range(2))
+        m2, s2 = torch.empty_like(mean), torch.empty_like(mean)
+        ours = {k: (lambda k=k: kernel("layer_norm.tile", "layer_norm", T=T, BLOCK=N, warps=k).bind(ROWS, x, w, b, o, mean, scale, N, N, 1e-5)) for k in WARPS}
+        theirs = {k: (lambda k=k: lambda: peers.layernorm[(ROWS,)](p, m2, s2, x, w, b, N, N, 1e-5, N, num_warps=k)) for k in WARPS}
+        rowwise("layer_norm", N, T, 2, ours, theirs, lambda: F.layer_norm(x, (N,), w, b),
+                lambda: [("out", o, F.layer_norm(x.float(), (N,), w.float(), b.float())), ("mean", mean, x.float().mean(1)),
+                         ("scale", scale, (x.float().var(1, correction=0) + 1e-5).rsqrt())])
+
+
+def rmsnorm():
+    for N, T in SHAPES:
+        x, w, r = random(T, ROWS, N), random(T, N), random(T, ROWS, N)
+        o, p = torch.full_like(x, math.nan), torch.empty_like(x)
+        scale, s2 = torch.full((ROWS,), math.nan, device=D), torch.empty(ROWS, device=D)
+        ours = {k: (lambda k=k: kernel("rms_norm.tile", "rms_norm", T=T, BLOCK=N, warps=k).bind(ROWS, x, w, o, scale, N, N, 1e-6)) for k in WARPS}
+        theirs = {k: (lambda k=k: lambda: peers.rmsnorm[(ROWS,)](p, x, w, s2, N, N, 1e-6, N, num_warps=k)) for k in WARPS}
+        rowwise("rms_norm", N, T, 2, ours, theirs, lambda: F.rms_norm(x, (N,), w, 1e-6),
+                lambda: [("out", o, F.rms_norm(x.float(), (N,), w.float(), 1e-6)), ("scale", scale, (x.float().square().mean(1) + 1e-6).rsqrt())])
+        # The stream changes from run to run: what it becomes is checked by the tests. Zeros keep it as it is.
+        z, r2 = torch.zeros_like(x), r.clone()
+        o.fill_(math.nan)
+        ours = {k: (lambda k=k: kernel("rms_norm.tile", "add_rms_norm", T=T, BLOCK=N, warps=k).bind(ROWS, z, r, w, o, scale, N, N, 1e-6)) for k in WARPS}
+        theirs = {k: (lambda k=k: lambda: peers.add_rmsnorm[(ROWS,)](p, r2, z, r2, w, s2, N, N, 1e-6, N, num_warps=k)) for k in WARPS}
+        rowwise("add_rms_norm", N, T, 4, ours, theirs, None, lambda: [("out", o, F.rms_norm(r.float(), (N,), w.float(), 1e-6)), ("residual", r, r2)])
+
+
+def backward_spaces(N):
+    """Configurations of the persistent backward kernels: ours (warps, ROWS, STAGES, programs a multiprocessor), ours for long rows
+    (warps, BUFFERS, programs), Triton's (warps, stages, programs). From 8 to 32 elements a thread, as many as registers can hold."""
+    fits = lambda elements, w, per: 8 <= elements // (32 * w) <= 32 and 4096 <= elements * per <= 16384
+    ours = [(w, r, s, per) for w in WARPS for r in (1, 2, 4, 8) for s in (1, 2, 3) for per in (1, 2, 4, 8) if fits(N * r, w, per)]
+    long = [(w, k, per) for w in WARPS for k in (2, 3) for per in (1, 2, 4) if fits(N, w, per) and 4 * N * k * per <= 200 << 10]
+    theirs = [(w, s, per) for w in WARPS for s in (1, 2, 3) for per in (1, 2, 4, 8, 16) if fits(N, w, per)]
+    return ours, long, theirs
+
+
+SUMS = [(32, 32, 4), (64, 32, 8), (128, 16, 8), (128, 32, 8)]   # rows, columns, warps of a column sum's tile
+
+
+def norm_backward(section, N, T, layer, torch_fn):
+    """dx and the sums over rows, in two kernels on both sides; Triton's by sums in registers or by tutorial 05's locks."""
+    file = "layer_norm.tile" if layer else "rms_norm.tile"
+    name = file[:-5] + "_backward"
+    x, dy, w = random(T, ROWS, N), random(T, ROWS, N), random(T, N)
+    v = x.float()
+    mean = v.mean(1) if layer else torch.zeros(ROWS, device=D)
+    scale = ((v - mean[:, None]).square().mean(1) + 1e-5).rsqrt()
+    stats = (mean, scale) if layer else (scale,)
+    most = max(dev.sms * 16, 256)
+    parts, theirs_parts = (torch.empty((1 + layer) * most * N, device=D) for _ in range(2))
+    dx, px = torch.full_like(x, math.nan), torch.empty_like(x)
+    sums, psums = (torch.full((1 + layer, N), math.nan, device=D, dtype=TORCH[T]) for _ in range(2))
+    add = lambda P, c: kernel("column_sums.tile", "column_sums", T=T, ROWS=c[0], COLS=c[1], warps=c[2]).bind((tilec.cdiv(N, c[1]), 1 + layer), parts, sums, P, N)
+    padd = lambda P, c: lambda: peers.colsum[(triton.cdiv(N, c[1]), 1 + layer)](psums, theirs_parts, P, N, c[0], c[1], num_warps=c[2])
+    parts.zero_(), theirs_parts.zero_()
+    _, c = best((c, (lambda c=c: add(2 * dev.sms, c))) for c in SUMS)
+    _, pc = best((c, (lambda c=c: padd(2 * dev.sms, c))) for c in SUMS)
+
+    def pair(first, second):
+        def both():
+            first()
+            second()
+        return both
+
+    def simple(w_, r, s, per):
+        P = min(dev.sms * per, ROWS // r)
+        k = kernel(file, name, T=T, BLOCK=N, ROWS=r, STAGES=s, PER=per, warps=w_)
+        return pair(k.bind(P, dy, x, w, *stats, dx, parts, ROWS, N, N), add(P, c))
+
+    def long_rows(w_, k, per):
+        P = dev.sms * per
+        return pair(kernel(file, name + "_long", T=T, BLOCK=N, BUFFERS=k, PER=per, warps=w_).bind(P, dy, x, w, *stats, dx, parts, ROWS, N, N), add(P, c))
+
+    def theirs_simple(w_, s, per):
+        P = min(dev.sms * per, ROWS)
+        f = peers.layernorm_backward if layer else peers.rmsnorm_backward
+        return pair(lambda: f[(P,)](px, theirs_parts, dy, x, w, *stats, N, ROWS, N, N, s, num_warps=w_), padd(P, pc))
+
+    def theirs_locks(w_):
+        group = 64 if N > 8192 else 96 if N > 4096 else 128 if N > 1024 else 256
+        lock = torch.zeros(2 * group, device=D, dtype=torch.int32)
+        first = lambda: peers.layernorm_backward_locks[(ROWS,)](px, theirs_parts, theirs_parts[group * N:], dy, x, w, *stats, lock, N, N, group, N, num_warps=w_)
+        return pair(lambda: (lock.zero_(), first()), padd(group, pc))
+
+    a, b, t = backward_spaces(N)
+    ours = {("rows",) + k: (lambda k=k: simple(*k)) for k in a} | {("long",) + k: (lambda k=k: long_rows(*k)) for k in b}
+    theirs = {("rows",) + k: (lambda k=k: theirs_simple(*k)) for k in t}
+    if layer:
+        theirs |= {("locks", k): (lambda k=k: theirs_locks(k)) for k in (4, 8, 16, 32)}
+    work = 6.0 * ROWS * N
+    sums_of = 2 * 4.0 * (1 + layer) * 2 * dev.sms * N   # written and read, of two programs a multiprocessor
+    contest(section, f"{T} {ROWS} x {N}", work, ours, theirs, lambda: torch_fn(dy, x, w, *stats), predicted=work / (work + sums_of) * predicted(work + sums_of, 2))
+    g, h = dy.float(), (v - mean[:, None]) * scale[:, None]
+    wg = g * w.float()
+    check(f"{section} {T} {N} dx", dx, scale[:, None] * (wg - h * (h * wg).mean(1, keepdim=True) - (wg.mean(1, keepdim=True) if layer else 0)), ROUNDING[T])
+    check(f"{section} {T} {N} dweight", sums[0], (g * h).sum(0), ROUNDING[T])
+    check(f"{section} {T} {N} Triton's dx", px, dx.float(), 2 * ROUNDING[T])
+    check(f"{section} {T} {N} Triton's dweight", psums[0], sums[0].float(), 2 * ROUNDING[T])
+    if layer:
+        check(f"{section} {T} {N} dbias", sums[1], g.sum(0), ROUNDING[T])
+
+
+def layernorm_bwd():
+    def torch_fn(dy, x, w, mean, scale):
+        return torch.ops.aten.native_layer_norm_backward(dy, x, (x.shape[1],), mean[:, None], scale[:, None], w, w, [True, True, True])
+    for N, T in SHAPES:
+        norm_backward("layer_norm_bwd", N, T, True, torch_fn)
+        torch.cuda.empty_cache()
+
+
+def rmsnorm_bwd():
+    for N, T in SHAPES:
+        graph = {}
+
+        def torch_fn(dy, x, w, scale):
+            if not graph:
+                a, b = x.detach().requires_grad_(), w.detach().requires_grad_()
+                graph.update(y=F.rms_norm(a, (x.shape[1],), b, 1e-5), of=(a, b))
+            return torch.autograd.grad(graph["y"], graph["of"], dy, retain_graph=True)
+        norm_backward("rms_norm_bwd", N, T, False, torch_fn)
+        graph.clear()
+        torch.cuda.empty_cache()
+
+
+def softmax_bwd():
+    for N, T in SHAPES:
+        dy, y = random(T, ROWS, N), torch.softmax(torch.randn(ROWS, N, device=D) * 3, 1).to(TORCH[T])
+        dx, p = torch.full_like(y, math.nan), torch.empty_like(y)
+        ours = {k: (lambda k=k: kernel("softmax.tile", "softmax_backward", T=T, BLOCK=N, warps=k).bind(ROWS, dy, y, dx, ROWS, N, N)) for k in WARPS}
+        theirs = {k: (lambda k=k: lambda: peers.softmax_backward[(ROWS,)](p, dy, y, N, N, N, num_warps=k)) for k in WARPS}
+        g, q = dy.float(), y.float()
+        rowwise("softmax_bwd", N, T, 3, ours, theirs, lambda: torch._softmax_backward_data(dy, y, -1, TORCH[T]),
+                lambda: [("dx", dx, q * (g - (q * g).sum(1, keepdim=True)))])
+
+
+def cross_entropy():
+    """Forward, backward, and both in one kernel; the last shape is a vocabulary."""
+    for N, T in SHAPES + [(128256, "bf16")]:
+        rows, file = (4096 if N > 16384 else ROWS), "cross_entropy.tile"
+        x, t = random(T, rows, N), torch.randint(0, N, (rows,), device=D)
+        t[::7] = -100
+        loss, lse, p, q = (torch.full((rows,), math.nan, device=D) for _ in range(4))
+        blocks = [(w * v, d, w) for w in (1, 2, 4, 8, 16) for v in (256, 512) for d in (1, 2, 4) if w * v * d <= max(N, 1024) and v * d <= 1024]
+        ours = {k: (lambda k=k: kernel(file, "cross_entropy", T=T, LANES=k[0], DEEP=k[1], warps=k[2]).bind(rows, x, t, loss, lse, N, N, -100)) for k in blocks}
+        theirs = {(b, w): (lambda b=b, w=w: lambda: peers.cross_entropy[(rows,)](p, q, x, t, N, N, -100, b, num_warps=w))
+                  for b in (1024, 2048, 4096, 8192, 16384, 32768) for w in WARPS if b <= N and 4 <= b // (32 * w) <= 64}
+        rowwise("cross_entropy", N, T, 1, ours, theirs, lambda: F.cross_entropy(x, t, reduction="none"),
+                lambda: [("loss", loss, F.cross_entropy(x.float(), t, reduction="none"))], rows)
+        dl = torch.full((rows,), 1 / rows, device=D)
+        dx, px = torch.full_like(x, math.nan), torch.empty_like(x)
+        blocks = [(b, w) for b in (1024, 2048, 4096, 8192) for w in (2, 4, 8) if b <= N and 8 <= b // (32 * w) <= 32]
+        ours = {k: (lambda k=k: kernel(file, "cross_entropy_backward", T=T, BLOCK=k[0], warps=k[1]).bind((rows, tilec.cdiv(N, k[0])), x, t, lse, dl, dx, N, N, -100)) for k in blocks}
+        theirs = {k: (lambda k=k: lambda: peers.cross_entropy_backward[(rows, triton.cdiv(N, k[0]))](px, x, t, q, dl, N, N, -100, k[0], num_warps=k[1])) for k in blocks}
+
+        def reference():
+            ref = torch.softmax(x.float(), 1)
+            ref[torch.arange(rows, device=D), t.clamp(min=0)] -= 1
+            return ref * (t >= 0)[:, None] / rows
+        rowwise("cross_entropy_bwd", N, T, 2, ours, theirs, None, lambda: [("dx", dx, reference())], rows)
+        if N > 16384:
+            continue
+        dx.fill_(math.nan)
+        ours = {w: (lambda w=w: kernel(file, "cross_entropy_fused", T=T, BLOCK=N, warps=w).bind(rows, x, t, loss, dx, N, N, -100, 1 / rows)) for w in WARPS}
+        theirs = {w: (lambda w=w: lambda: peers.cross_entropy_fused[(rows,)](p, px, x, t, N, N, -100, 1 / rows, N, num_warps=w)) for w in WARPS}
+        rowwise("cross_entropy_fused", N, T, 2, ours, theirs, None, lambda: [("dx", dx, reference()), ("loss", loss, F.cross_entropy(x.float(), t, reduction="none"))], rows)
+        del x, dx, px
+        torch.cuda.empty_cache()
+
+
+def rotary():
+    """Heads of 128, tables for 4096 positions."""
+    d, positions = 128, 4096
+    angle = torch.arange(positions, device=D)[:, None] / 10000 ** (torch.arange(d // 2, device=D) * 2 / d)
+    cos, sin = angle.cos(), angle.sin()
+    for N, T in SHAPES:
+        heads = N // d
+        x = random(T, ROWS, heads, d)
+        o, p = torch.full_like(x, math.nan), torch.empty_like(x)
+        space = [(h, w) for h in (4, 8, 16, 32, 64) for w in WARPS if h <= heads and 8 <= h * d // (32 * w) <= 64]
+        c, s = (a[torch.arange(ROWS, device=D) % positions][:, None] for a in (cos, sin))
+        for name in ("rotary", "rotary_interleaved"):
+            inter = name != "rotary"
+            ours = {k: (lambda k=k: kernel("rotary.tile", name, T=T, HEADS=k[0], HALF=d // 2, warps=k[1]).bind((ROWS, heads // k[0]), x, cos, sin, o, heads, d, positions)) for k in space}
+            theirs = {k: (lambda k=k: lambda: peers.rotary[(ROWS, heads // k[0])](p, x, cos, sin, heads, positions, d, k[0], inter, num_warps=k[1])) for k in space}
+
+            def reference():
+                v = x.float()
+                a, b = (v[..., 0::2], v[..., 1::2]) if inter else v.chunk(2, -1)
+                u, w = a * c - b * s, b * c + a * s
+                return torch.stack((u, w), -1).flatten(-2) if inter else torch.cat((u, w), -1)
+            rowwise(name, N, T, 2, ours, theirs, None, lambda: [("out", o, reference()), ("Triton's", p, reference())])
+
+
+def dropout():
+    """Beside Triton's tutorial 04, a Philox for each element, and one for four elements; p = 0.5, as tutorial 04."""
+    for T, n in [(T, n) for T in ("bf16", "f16", "f32") for n in (2**24, 2**27)]:
+        x = torch.randn(n, device=D).to({**TORCH, "f32": torch.float32}[T])
+        o, p = torch.full_like(x, math.nan), torch.empty_like(x)
+        for name, ours_name, peer in (("dropout", "drop", "dropout4"), ("dropout_each", "drop_each", "dropout")):
+            blocks = [(b, w) for b in (512, 1024, 2048, 4096, 8192) for w in (4, 8) if 4 <= b // (32 * w) <= 32]
+            ours = {k: (lambda k=k: kernel("dropout.tile", ours_name, T=T, BLOCK=k[0], warps=k[1]).bind(tilec.cdiv(n, k[0]), x, o, n, 0.5, 123)) for k in blocks}
+            theirs = {k: (lambda k=k: lambda: getattr(peers, peer)[(triton.cdiv(n, k[0]),)](p, x, n, 0.5, 123, k[0], num_warps=k[1])) for k in blocks}
+            work = 2.0 * x.element_size() * n
+            contest(name, f"{T} 2^{n.bit_length() - 1}", work, ours, theirs, lambda: F.dropout(x, 0.5), predicted=predicted(work))
+            kept = o != 0                                    # which ones those are is checked by the tests
+            check(f"{name} {T} kept", o[kept], 2 * x[kept], 1e-6)
+            if not abs(kept.float().mean().item() - 0.5) < 1e-3:
+                failures.append(f"{name} {T}: {kept.float().mean().item()} of the elements are kept")
 
 
 def transpose():
@@ -203,7 +432,7 @@ def softmax_stages():
 def attention():
     """Forward, f16, 16,384 tokens, 2,048 hidden; by mma.sync and cp.async, beside torch's FlashAttention-2 and cuDNN."""
     from torch.nn.attention import sdpa_kernel, SDPBackend as SB
-    F = torch.nn.functional.scaled_dot_product_attention
+    attend = F.scaled_dot_product_attention
     space = [(128, 64, 2, 4), (128, 64, 3, 4), (128, 32, 3, 4), (128, 32, 2, 4), (64, 128, 2, 4), (64, 64, 2, 4), (128, 128, 2, 8)]
     for HD in (64, 128):
         for S in (1024, 4096, 16384):
@@ -215,13 +444,13 @@ def attention():
                     "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
                     (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5)) for c in space}
                 with sdpa_kernel(SB.FLASH_ATTENTION):
-                    _, cfg = best_hot(ours.items(), lambda: F(q, k, v, is_causal=causal))
+                    _, cfg = best_hot(ours.items(), lambda: attend(q, k, v, is_causal=causal))
                 fl, peers_ms = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), {}
                 with sdpa_kernel(SB.FLASH_ATTENTION):   # ours alternates with this one: the chip is as warm for both
-                    to, peers_ms["flash2"] = settle(ours[cfg], lambda: lambda: F(q, k, v, is_causal=causal))
-                    ref = F(q, k, v, is_causal=causal)
+                    to, peers_ms["flash2"] = settle(ours[cfg], lambda: lambda: attend(q, k, v, is_causal=causal))
+                    ref = attend(q, k, v, is_causal=causal)
                 with sdpa_kernel(SB.CUDNN_ATTENTION):
-                    peers_ms["cudnn"] = med(lambda: F(q, k, v, is_causal=causal))
+                    peers_ms["cudnn"] = med(lambda: attend(q, k, v, is_causal=causal))
                 check(f"attention d{HD} s{S} {causal}", o, ref, 3e-3)
                 record("attention", f"d{HD} s{S} {'causal' if causal else 'full'}", **{n: fl / t * 1e-9 for n, t in peers_ms.items()},
                        tilec=fl / to * 1e-9, ratio=peers_ms["flash2"] / to, cfg=str(cfg))
@@ -379,16 +608,21 @@ def main():
     global dev
     dev = tilec.Device("cuda")
     print(dev.name, "torch", torch.__version__, "triton", triton.__version__, "tilec", tilec.lib.tilec_version().decode())
-    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "softmax_stages", "transpose", "async_add", "matmul", "attention", "compile", "tune", "warm", "launch"]:
+    for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "layernorm_bwd", "rmsnorm", "rmsnorm_bwd", "softmax_bwd", "cross_entropy", "rotary", "dropout", "softmax_stages", "transpose", "async_add", "matmul", "attention", "compile", "tune", "warm", "launch"]:
         try:
             globals()[name]()
         except Exception:
             traceback.print_exc()
             failures.append(f"section {name} stopped")
         torch.cuda.empty_cache()
-    ratios = [r["ratio"] for s in ("vector_add", "softmax", "layer_norm", "transpose") for r in results.get(s, {}).values()]
-    if ratios:
-        print(f"memory-bound rows against Triton: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.4f}, least {min(ratios):.4f}")
+    groups = {"memory-bound rows": ("vector_add", "softmax", "layer_norm", "transpose"),
+              "norms": ("layer_norm", "layer_norm_bwd", "rms_norm", "add_rms_norm", "rms_norm_bwd"),
+              "softmax, losses, rotary embedding, dropout": ("softmax_bwd", "cross_entropy", "cross_entropy_bwd", "cross_entropy_fused",
+                                                             "rotary", "rotary_interleaved", "dropout", "dropout_each")}
+    for group, sections in groups.items():
+        ratios = [r["ratio"] for s in sections for r in results.get(s, {}).values()]
+        if ratios:
+            print(f"{group} against Triton: geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.4f}, least {min(ratios):.4f}")
     json.dump(results, open(os.path.join(OUT, "gpu.json"), "w"), indent=1)
     for f in failures:
         print("FAILED", f)

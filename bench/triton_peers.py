@@ -21,7 +21,7 @@ def softmax(out, x, out_stride, x_stride, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def layernorm(out, x, weight, bias, stride, n, eps, BLOCK: tl.constexpr):
+def layernorm(out, mean_out, rstd_out, x, weight, bias, stride, n, eps, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     col = tl.arange(0, BLOCK)
     inside = col < n
@@ -29,9 +29,233 @@ def layernorm(out, x, weight, bias, stride, n, eps, BLOCK: tl.constexpr):
     mean = tl.sum(v, 0) / n
     d = tl.where(inside, v - mean, 0.0)
     rstd = 1 / tl.sqrt(tl.sum(d * d, 0) / n + eps)
+    tl.store(mean_out + row, mean)
+    tl.store(rstd_out + row, rstd)
     w = tl.load(weight + col, mask=inside).to(tl.float32)
     b = tl.load(bias + col, mask=inside).to(tl.float32)
     tl.store(out + row * stride + col, (d * rstd * w + b).to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def softmax_backward(dx, dy, y, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    col = tl.arange(0, BLOCK)
+    inside = col < n
+    p = tl.load(y + row * stride + col, mask=inside, other=0.0).to(tl.float32)
+    g = tl.load(dy + row * stride + col, mask=inside, other=0.0).to(tl.float32)
+    tl.store(dx + row * stride + col, (p * (g - tl.sum(p * g, 0))).to(dx.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def layernorm_backward(dx, parts, dy, x, weight, mean, rstd, stride, rows, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    """Persistent programs with their sums in registers, as Liger Kernel does it; colsum adds up parts, f32[2, programs, n]."""
+    pid = tl.program_id(0)
+    programs = tl.num_programs(0)
+    col = tl.arange(0, BLOCK)
+    inside = col < n
+    w = tl.load(weight + col, mask=inside, other=0.0).to(tl.float32)
+    dw = tl.zeros((BLOCK,), tl.float32)
+    db = tl.zeros((BLOCK,), tl.float32)
+    for row in tl.range(pid, rows, programs, num_stages=STAGES):
+        at = tl.cast(row, tl.int64) * stride + col
+        g = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)
+        v = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+        r = tl.load(rstd + row)
+        h = (v - tl.load(mean + row)) * r
+        wg = w * g
+        a = tl.sum(h * wg, 0) / n
+        b = tl.sum(wg, 0) / n
+        tl.store(dx + at, ((wg - (h * a + b)) * r).to(dx.dtype.element_ty), mask=inside)
+        dw += g * h
+        db += g
+    tl.store(parts + pid.to(tl.int64) * n + col, dw, mask=inside)
+    tl.store(parts + (programs + pid).to(tl.int64) * n + col, db, mask=inside)
+
+
+@triton.jit
+def layernorm_backward_locks(dx, dw, db, dy, x, weight, mean, rstd, lock, stride, n, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    """Tutorial 05: a program per row adds to one of GROUP rows of sums under a lock; colsum adds those up."""
+    row = tl.program_id(0)
+    col = tl.arange(0, BLOCK)
+    inside = col < n
+    at = row.to(tl.int64) * stride + col
+    slot = row % GROUP
+    count = lock + GROUP + slot
+    v = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    g = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)
+    w = tl.load(weight + col, mask=inside, other=0.0).to(tl.float32)
+    r = tl.load(rstd + row)
+    h = (v - tl.load(mean + row)) * r
+    wg = w * g
+    h = tl.where(inside, h, 0.0)
+    a = tl.sum(h * wg, 0) / n
+    b = tl.sum(wg, 0) / n
+    tl.store(dx + at, ((wg - (h * a + b)) * r).to(dx.dtype.element_ty), mask=inside)
+    part_w = g * h
+    part_b = g
+    while tl.atomic_cas(lock + slot, 0, 1) == 1:
+        pass
+    seen = tl.load(count)
+    if seen == 0:
+        tl.atomic_xchg(count, 1)
+    else:
+        part_w += tl.load(dw + slot * n + col, mask=inside)
+        part_b += tl.load(db + slot * n + col, mask=inside)
+    tl.store(dw + slot * n + col, part_w, mask=inside)
+    tl.store(db + slot * n + col, part_b, mask=inside)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock + slot, 0)
+
+
+@triton.jit
+def colsum(out, x, rows, n, BM: tl.constexpr, BN: tl.constexpr):
+    """The rows of f32[parts, rows, n] x added up into [parts, n] out."""
+    part = tl.program_id(1)
+    col = tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for at in range(0, rows, BM):
+        row = at + tl.arange(0, BM)
+        total += tl.load(x + (part * rows + row).to(tl.int64)[:, None] * n + col[None, :], mask=(row < rows)[:, None] & (col < n)[None, :], other=0.0)
+    tl.store(out + part * n + col, tl.sum(total, 0).to(out.dtype.element_ty), mask=col < n)
+
+
+@triton.jit
+def rmsnorm(out, x, weight, rstd, stride, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    col = tl.arange(0, BLOCK)
+    inside = col < n
+    v = tl.load(x + row * stride + col, mask=inside, other=0.0).to(tl.float32)
+    r = tl.rsqrt(tl.sum(v * v, 0) / n + eps)
+    tl.store(rstd + row, r)
+    w = tl.load(weight + col, mask=inside).to(tl.float32)
+    tl.store(out + row * stride + col, (v * r * w).to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def add_rmsnorm(out, residual_out, x, residual, weight, rstd, stride, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    col = tl.arange(0, BLOCK)
+    inside = col < n
+    at = row * stride + col
+    s = (tl.load(x + at, mask=inside, other=0.0).to(tl.float32) + tl.load(residual + at, mask=inside, other=0.0).to(tl.float32)).to(out.dtype.element_ty)
+    tl.store(residual_out + at, s, mask=inside)
+    v = s.to(tl.float32)
+    r = tl.rsqrt(tl.sum(v * v, 0) / n + eps)
+    tl.store(rstd + row, r)
+    w = tl.load(weight + col, mask=inside).to(tl.float32)
+    tl.store(out + at, (v * r * w).to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def rmsnorm_backward(dx, parts, dy, x, weight, rstd, stride, rows, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    pid = tl.program_id(0)
+    col = tl.arange(0, BLOCK)
+    inside = col < n
+    w = tl.load(weight + col, mask=inside, other=0.0).to(tl.float32)
+    dw = tl.zeros((BLOCK,), tl.float32)
+    for row in tl.range(pid, rows, tl.num_programs(0), num_stages=STAGES):
+        at = tl.cast(row, tl.int64) * stride + col
+        g = tl.load(dy + at, mask=inside, other=0.0).to(tl.float32)
+        r = tl.load(rstd + row)
+        h = tl.load(x + at, mask=inside, other=0.0).to(tl.float32) * r
+        wg = w * g
+        a = tl.sum(h * wg, 0) / n
+        tl.store(dx + at, ((wg - h * a) * r).to(dx.dtype.element_ty), mask=inside)
+        dw += g * h
+    tl.store(parts + pid.to(tl.int64) * n + col, dw, mask=inside)
+
+
+@triton.jit
+def cross_entropy(loss, lse, x, target, stride, n, ignore, BLOCK: tl.constexpr):
+    """A row block by block, with a running maximum and sum, as Liger Kernel does it; one block if BLOCK covers the row."""
+    row = tl.program_id(0)
+    base = x + row.to(tl.int64) * stride
+    most = -float("inf")
+    total = 0.0
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(base + col, mask=col < n, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(most, tl.max(v, 0))
+        total = total * tl.exp(most - higher) + tl.sum(tl.exp(v - higher), 0)
+        most = higher
+    l = most + tl.log(total)
+    t = tl.load(target + row)
+    hit = tl.load(base + t, mask=t != ignore, other=0.0).to(tl.float32)
+    tl.store(loss + row, tl.where(t == ignore, 0.0, l - hit))
+    tl.store(lse + row, l)
+
+
+@triton.jit
+def cross_entropy_backward(dx, x, target, lse, dloss, stride, n, ignore, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = row.to(tl.int64) * stride + col
+    v = tl.load(x + at, mask=col < n, other=0.0).to(tl.float32)
+    t = tl.load(target + row)
+    by = tl.where(t == ignore, 0.0, tl.load(dloss + row))
+    p = tl.exp(v - tl.load(lse + row))
+    tl.store(dx + at, ((p - tl.where(col == t, 1.0, 0.0)) * by).to(dx.dtype.element_ty), mask=col < n)
+
+
+@triton.jit
+def cross_entropy_fused(loss, dx, x, target, stride, n, ignore, scale, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    col = tl.arange(0, BLOCK)
+    at = row.to(tl.int64) * stride + col
+    v = tl.load(x + at, mask=col < n, other=-float("inf")).to(tl.float32)
+    t = tl.load(target + row)
+    hit = tl.load(x + row.to(tl.int64) * stride + t, mask=t != ignore, other=0.0).to(tl.float32)
+    most = tl.max(v, 0)
+    e = tl.exp(v - most)
+    total = tl.sum(e, 0)
+    tl.store(loss + row, tl.where(t == ignore, 0.0, most + tl.log(total) - hit))
+    by = tl.where(t == ignore, 0.0, scale)
+    tl.store(dx + at, ((e / total - tl.where(col == t, 1.0, 0.0)) * by).to(dx.dtype.element_ty), mask=col < n)
+
+
+@triton.jit
+def rotary(out, x, cos, sin, heads, positions, d: tl.constexpr, HEADS: tl.constexpr, INTERLEAVED: tl.constexpr):
+    """[tokens, heads, d], d a power of two; a program has HEADS heads of a token."""
+    HALF: tl.constexpr = d // 2
+    token = tl.program_id(0)
+    h = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
+    k = tl.arange(0, HALF)
+    angle = token % positions * HALF + k
+    c = tl.load(cos + angle)[None, :]
+    s = tl.load(sin + angle)[None, :]
+    base = token.to(tl.int64) * (heads * d) + h[:, None] * d
+    inside = h[:, None] < heads
+    if INTERLEAVED:
+        at = base + tl.arange(0, d)[None, :]
+        v = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+        a, b = tl.split(tl.reshape(v, (HEADS, HALF, 2)))
+        tl.store(out + at, tl.interleave(a * c - b * s, b * c + a * s).to(out.dtype.element_ty), mask=inside)
+    else:
+        at = base + k[None, :]
+        a = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+        b = tl.load(x + at + HALF, mask=inside, other=0.0).to(tl.float32)
+        tl.store(out + at, (a * c - b * s).to(out.dtype.element_ty), mask=inside)
+        tl.store(out + at + HALF, (b * c + a * s).to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def dropout(y, x, n, p, seed, BLOCK: tl.constexpr):
+    """Tutorial 04: a Philox for each element."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n)
+    keep = tl.rand(seed, i) > p
+    tl.store(y + i, tl.where(keep, v / (1 - p), 0.0).to(y.dtype.element_ty), mask=i < n)
+
+
+@triton.jit
+def dropout4(y, x, n, p, seed, BLOCK: tl.constexpr):
+    """A Philox for four neighbours."""
+    at = tl.program_id(0) * BLOCK
+    i = at + tl.arange(0, BLOCK)
+    a, b, c, d = tl.rand4x(seed, at // 4 + tl.arange(0, BLOCK // 4))
+    u = tl.reshape(tl.join(tl.join(a, c), tl.join(b, d)), (BLOCK,))
+    v = tl.load(x + i, mask=i < n)
+    tl.store(y + i, tl.where(u > p, v / (1 - p), 0.0).to(y.dtype.element_ty), mask=i < n)
 
 
 @triton.jit

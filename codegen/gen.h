@@ -10,6 +10,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/TargetMachine.h>
 #include "codegen.h"
+#include "fp.h"
 #include "scratch.h"
 
 typedef LLVMValueRef Val;
@@ -140,6 +141,9 @@ Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
 /* Is this cast better done on two elements at once, and doing it. */
 bool elem_casts_pairs(Gen *g, const Op *op);
 void elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
+/* x (f32) in a format of at most 8 bits without infinities, clamped to `most`: its bits, in an i32. */
+typedef struct SmallFloat { int exp, man; u32 most, nan; } SmallFloat;
+Val gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round);
 Val elem_convert(Gen *g, DType from, DType to, Val x);       /* a cast that rounds to nearest */
 Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);
 Val gen_fma(Gen *g, DType d, Val a, Val b, Val c);
@@ -216,11 +220,13 @@ typedef enum PtxId {
 typedef struct PtxArgs {
   const char *subst[6];            /* what %0 .. %5 in the template stand for */
   u32 nout, nin, ntied;            /* the last ntied inputs start out in outputs 0, 1, ... */
-  Ty out[8];
-  Val in[16];
+  Ty out[32];
+  Val in[32];
 } PtxArgs;
 /* Emit a row of ptx.def; the results go to out (may be NULL if there are none). */
 void ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out);
+/* Text of the program's own, as it is. */
+void ptx_text(Gen *g, const char *text, bool pure, const PtxArgs *a, Val *out);
 /* A row with one result. */
 Val ptx_value(Gen *g, PtxId id, Ty result, u32 nin, const Val *in, const char *subst0, const char *subst1);
 

@@ -10,7 +10,8 @@
 #include <math.h>
 
 #define B g->b
-typedef struct Rounding { bool rz, sat; } Rounding;
+typedef struct Rounding { FloatRound r; bool sat; } Rounding;
+static const char *const suffixes[] = {"rn", "rz", "rm", "rp"};   /* by FloatRound */
 
 static Val
 constant(Val like, u64 v)
@@ -58,46 +59,70 @@ fp8_widen(Gen *g, DType from, Val x)
   return LLVMBuildFPExt(B, LLVMBuildExtractElement(B, pair, gen_u32(g, 0), ""), g->f32, "");
 }
 
+/* Directed rounding of magnitudes: where x's sign is the one that rounds away from zero. */
+static Val
+rounds_away(Gen *g, Val bits, FloatRound r)
+{
+  return LLVMBuildICmp(B, r == ROUND_DOWN ? LLVMIntSLT : LLVMIntSGE, bits, constant(bits, 0), "");
+}
+
 /* |x| below the least normal number: counted in units of the least subnormal. */
 static Val
-fp8_tiny(Gen *g, Val mag, int unit, bool rz)
+fp8_tiny(Gen *g, Val bits, Val mag, int unit, FloatRound r)
 {
   Val f = LLVMBuildBitCast(B, mag, g->f32, "");
-  if (rz)
-    return call1(g, "llvm.nvvm.f2ui.rz", LLVMBuildFMul(B, f, LLVMConstReal(g->f32, ldexp(1, -unit)), ""));
+  if (r != ROUND_NEAREST) {
+    Val units = LLVMBuildFMul(B, f, LLVMConstReal(g->f32, ldexp(1, -unit)), ""), cut = call1(g, "llvm.nvvm.f2ui.rz", units);
+    return r == ROUND_ZERO ? cut
+                           : LLVMBuildSelect(B, rounds_away(g, bits, r), call1(g, "llvm.nvvm.f2ui.rp", units), cut, "");
+  }
   double magic = ldexp(1, unit + 23);
   Val sum = LLVMBuildFAdd(B, f, LLVMConstReal(g->f32, magic), "");
-  Val bits = LLVMBuildBitCast(B, sum, g->i32, "");
-  return LLVMBuildSub(B, bits, gen_u32(g, (u32)float_encode(DT_F32, magic, ROUND_NEAREST, false)), "");
+  return LLVMBuildSub(B, LLVMBuildBitCast(B, sum, g->i32, ""), gen_u32(g, (u32)float_encode(DT_F32, magic, ROUND_NEAREST, false)), "");
 }
 
+/* What is added to a magnitude so that cutting `shift` bits off rounds it. */
 static Val
-fp8_narrow_bits(Gen *g, DType to, Val x, bool rz)
+fp8_round_up(Gen *g, Val bits, Val mag, int shift, FloatRound r)
 {
-  int man = dtype_info[to].man, bias = (1 << (dtype_info[to].exp - 1)) - 1, shift = 23 - man;
+  if (r == ROUND_NEAREST) {
+    Val odd = LLVMBuildAnd(B, LLVMBuildLShr(B, mag, gen_u32(g, (u32)shift), ""), gen_u32(g, 1), "");
+    return LLVMBuildAdd(B, gen_u32(g, (1u << (shift - 1)) - 1), odd, "");
+  }
+  if (r == ROUND_ZERO)
+    return gen_u32(g, 0);
+  return LLVMBuildSelect(B, rounds_away(g, bits, r), gen_u32(g, (1u << shift) - 1), gen_u32(g, 0), "");
+}
+
+Val
+gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round)
+{
+  int bias = (1 << (f.exp - 1)) - 1, shift = 23 - f.man, top = f.exp + f.man;
   Val bits = LLVMBuildBitCast(B, x, g->i32, "");
   Val mag = LLVMBuildAnd(B, bits, gen_u32(g, 0x7fffffff), "");
-  Val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, bits, gen_u32(g, 24), ""), gen_u32(g, 0x80), "");
-  Val kept = mag;
-  if (!rz) {
-    Val odd = LLVMBuildAnd(B, LLVMBuildLShr(B, mag, gen_u32(g, (u32)shift), ""), gen_u32(g, 1), "");
-    kept = LLVMBuildAdd(B, LLVMBuildAdd(B, mag, gen_u32(g, (1u << (shift - 1)) - 1), ""), odd, "");
-  }
+  Val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, bits, gen_u32(g, 31u - (u32)top), ""), gen_u32(g, 1u << top), "");
+  Val kept = LLVMBuildAdd(B, mag, fp8_round_up(g, bits, mag, shift, round), "");
   Val rebased = LLVMBuildSub(B, kept, gen_u32(g, (u32)(127 - bias) << 23), "");
-  Val limits[2] = {LLVMBuildLShr(B, rebased, gen_u32(g, (u32)shift), ""), gen_u32(g, (u32)float_max_finite(to))};
+  Val limits[2] = {LLVMBuildLShr(B, rebased, gen_u32(g, (u32)shift), ""), gen_u32(g, f.most)};
   Val normal = gen_call(g, "llvm.umin", 1, &g->i32, 2, limits);
   Val is_tiny = LLVMBuildICmp(B, LLVMIntULT, mag, gen_u32(g, (u32)(128 - bias) << 23), "");
-  Val r = LLVMBuildSelect(B, is_tiny, fp8_tiny(g, mag, 1 - bias - man, rz), normal, "");
+  Val r = LLVMBuildSelect(B, is_tiny, fp8_tiny(g, bits, mag, 1 - bias - f.man, round), normal, "");
   Val is_nan = LLVMBuildICmp(B, LLVMIntUGT, mag, gen_u32(g, 0x7f800000), "");
-  r = LLVMBuildSelect(B, is_nan, gen_u32(g, (u32)float_nan(to)), LLVMBuildOr(B, r, sign, ""), "");
-  return LLVMBuildTrunc(B, r, g->i8, "");
+  return LLVMBuildSelect(B, is_nan, gen_u32(g, f.nan), LLVMBuildOr(B, r, sign, ""), "");
 }
 
 static Val
-fp8_narrow(Gen *g, DType to, Val x, bool rz)
+fp8_narrow_bits(Gen *g, DType to, Val x, FloatRound round)
 {
-  if (rz || !target_has(g->target, F_CVT_FP8))
-    return fp8_narrow_bits(g, to, x, rz);
+  SmallFloat f = {dtype_info[to].exp, dtype_info[to].man, (u32)float_max_finite(to), (u32)float_nan(to)};
+  return LLVMBuildTrunc(B, gen_encode_small(g, f, x, round), g->i8, "");
+}
+
+static Val
+fp8_narrow(Gen *g, DType to, Val x, FloatRound r)
+{
+  if (r != ROUND_NEAREST || !target_has(g->target, F_CVT_FP8))
+    return fp8_narrow_bits(g, to, x, r);
   const char *name = to == DT_F8E4M3 ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn";
   Val pair[2] = {LLVMConstReal(g->f32, 0), x};
   return LLVMBuildTrunc(B, gen_call(g, name, 0, NULL, 2, pair), g->i8, "");
@@ -133,12 +158,12 @@ clamp_finite(Gen *g, DType to, Val x)
 }
 
 static Val
-narrow_16(Gen *g, DType to, Val x, bool rz)
+narrow_16(Gen *g, DType to, Val x, FloatRound r)
 {
   Ty t = gen_elem_type(g, to, false);
-  if (!rz)
+  if (r == ROUND_NEAREST)
     return LLVMBuildFPTrunc(B, x, t, "");
-  return ptx_value(g, PTX_CVT, t, 1, &x, to == DT_F16 ? "rz.f16" : "rz.bf16", "f32");
+  return ptx_value(g, PTX_CVT, t, 1, &x, arena_printf(g->arena, "%s.%s", suffixes[r], dtype_info[to].name), "f32");
 }
 
 /* x is f32 or f64, and not of type `to` already. */
@@ -148,10 +173,11 @@ narrow(Gen *g, DType to, Val x, Rounding r)
   if (r.sat)
     x = clamp_finite(g, to, x);
   if (to == DT_F32)
-    return r.rz ? call1(g, "llvm.nvvm.d2f.rz", x) : LLVMBuildFPTrunc(B, x, g->f32, "");
+    return r.r != ROUND_NEAREST ? call1(g, arena_printf(g->arena, "llvm.nvvm.d2f.%s", suffixes[r.r]), x)
+                                : LLVMBuildFPTrunc(B, x, g->f32, "");
   if (LLVMTypeOf(x) == g->f64)
     x = to_f32_odd(g, x);
-  return dtype_bits(to) == 8 ? fp8_narrow(g, to, x, r.rz) : narrow_16(g, to, x, r.rz);
+  return dtype_bits(to) == 8 ? fp8_narrow(g, to, x, r.r) : narrow_16(g, to, x, r.r);
 }
 
 static Val
@@ -172,16 +198,13 @@ float_to_float(Gen *g, DType from, DType to, Val x, Rounding r)
 
 /* cvt saturates; it gives 0 for a nan too, unless f64 or a 64-bit result is in play. */
 static Val
-float_to_int(Gen *g, DType from, DType to, Val x)
+float_to_int(Gen *g, DType from, DType to, Val x, FloatRound r)
 {
-  static const char *const names[2][2][2] = {
-    {{"llvm.nvvm.f2ui.rz", "llvm.nvvm.f2i.rz"}, {"llvm.nvvm.f2ull.rz", "llvm.nvvm.f2ll.rz"}},
-    {{"llvm.nvvm.d2ui.rz", "llvm.nvvm.d2i.rz"}, {"llvm.nvvm.d2ull.rz", "llvm.nvvm.d2ll.rz"}},
-  };
   u32 bits = dtype_bits(to);
   bool s = dtype_is_signed(to), is_f64 = from == DT_F64;
   Val wide = widen(g, from, x);
-  Val v = call1(g, names[is_f64][bits == 64][s], wide);
+  Val v = call1(g, arena_printf(g->arena, "llvm.nvvm.%c2%s%s.%s", is_f64 ? 'd' : 'f', s ? "" : "u", bits == 64 ? "ll" : "i",
+                                suffixes[r]), wide);
   if (is_f64 || bits == 64)
     v = LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealUNO, wide, wide, ""), constant(v, 0), v, "");
   if (bits >= 32)
@@ -219,15 +242,16 @@ static Val
 int_to_float(Gen *g, DType from, DType to, Val x, Rounding r)
 {
   bool s = dtype_is_signed(from);
-  if (r.rz && (to == DT_F32 || to == DT_F64) && dtype_bits(from) >= 32) {
+  if (r.r != ROUND_NEAREST && (to == DT_F32 || to == DT_F64) && dtype_bits(from) >= 32) {
     const char *source = arena_printf(g->arena, "%c%u", s ? 's' : 'u', dtype_bits(from));
-    return ptx_value(g, PTX_CVT, gen_elem_type(g, to, false), 1, &x, to == DT_F32 ? "rz.f32" : "rz.f64", source);
+    return ptx_value(g, PTX_CVT, gen_elem_type(g, to, false), 1, &x,
+                     arena_printf(g->arena, "%s.%s", suffixes[r.r], dtype_info[to].name), source);
   }
   if (to == DT_F32 || to == DT_F64) {
     Ty t = gen_elem_type(g, to, false);
     return s ? LLVMBuildSIToFP(B, x, t, "") : LLVMBuildUIToFP(B, x, t, "");
   }
-  if (to == DT_F16 && !r.rz && !r.sat)
+  if (to == DT_F16 && r.r == ROUND_NEAREST && !r.sat)
     return s ? LLVMBuildSIToFP(B, x, g->f16, "") : LLVMBuildUIToFP(B, x, g->f16, "");
   if (dtype_bits(from) <= 16)
     return narrow(g, to, s ? LLVMBuildSIToFP(B, x, g->f32, "") : LLVMBuildUIToFP(B, x, g->f32, ""), r);
@@ -284,21 +308,21 @@ convert(Gen *g, DType from, DType to, Val x, Rounding r)
   if (to == DT_I1)
     return to_bool(g, from, x);
   if (dtype_is_float(from))
-    return dtype_is_float(to) ? float_to_float(g, from, to, x, r) : float_to_int(g, from, to, x);
+    return dtype_is_float(to) ? float_to_float(g, from, to, x, r) : float_to_int(g, from, to, x, r.r);
   return dtype_is_float(to) ? int_to_float(g, from, to, x, r) : int_to_int(g, from, to, x, r.sat);
 }
 
 Val
 elem_convert(Gen *g, DType from, DType to, Val x)
 {
-  return convert(g, from, to, x, (Rounding){false, false});
+  return convert(g, from, to, x, (Rounding){round_find(NULL, to), false});
 }
 
 /* One element of dtype `from` as dtype `to`; rounding and saturation from op's attributes. */
 Val
 elem_cast(Gen *g, const Op *op, DType from, DType to, Val x)
 {
-  Rounding r = {!strcmp(op_str(op, AT_ROUND, "rn"), "rz"), op_int(op, AT_SAT, 0) != 0};
+  Rounding r = {cast_rounding(op), op_int(op, AT_SAT, 0) != 0};
   return convert(g, from, to, x, r);
 }
 
@@ -322,7 +346,7 @@ bool
 elem_casts_pairs(Gen *g, const Op *op)
 {
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
-  bool nearest = strcmp(op_str(op, AT_ROUND, "rn"), "rz") && !op_int(op, AT_SAT, 0);
+  bool nearest = cast_rounding(op) == ROUND_NEAREST && !op_int(op, AT_SAT, 0);
   if (from == DT_F32 && narrow_pair_name(g, to))
     return nearest;
   return dtype_is_float(from) && dtype_bits(from) == 8 && (to == DT_F32 || to == DT_F16) && nearest &&

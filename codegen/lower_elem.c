@@ -214,24 +214,38 @@ elem_REM(Gen *g, const Op *op, DType d, Val *a)
   return float_rem(g, a[0], a[1]);
 }
 
+/* A count of at most the width. LLVM turns the choice below into a PTX shift, which looks at 32 bits of the count: 64-bit
+ * counts are brought into them first. */
+static Val
+shift_count(Gen *g, DType d, Val n)
+{
+  u32 w = dtype_bits(d);
+  if (w < 64)
+    return n;
+  Val most[2] = {n, int_const(g, n, w)};
+  return LLVMBuildZExt(B, LLVMBuildTrunc(B, float_intrinsic(g, "llvm.umin", 2, most), g->i32, ""), g->i64, "");
+}
+
 /* LLVM's shifts by the width or more are poison: choose before shifting. */
 static Val
-in_width(Gen *g, DType d, Val amount)
+shift_or_zero(Gen *g, DType d, Val x, Val n, bool left)
 {
-  return LLVMBuildICmp(B, LLVMIntULT, amount, int_const(g, amount, dtype_bits(d)), "");
+  n = shift_count(g, d, n);
+  Val inside = LLVMBuildICmp(B, LLVMIntULT, n, int_const(g, n, dtype_bits(d)), "");
+  return LLVMBuildSelect(B, inside, left ? LLVMBuildShl(B, x, n, "") : LLVMBuildLShr(B, x, n, ""), int_const(g, x, 0), "");
 }
 
 Val
 elem_SHL(Gen *g, const Op *op, DType d, Val *a)
 {
-  return LLVMBuildSelect(B, in_width(g, d, a[1]), LLVMBuildShl(B, a[0], a[1], ""), int_const(g, a[0], 0), "");
+  return shift_or_zero(g, d, a[0], a[1], true);
 }
 
 Val
 elem_SHR(Gen *g, const Op *op, DType d, Val *a)
 {
   if (!dtype_is_signed(d))
-    return LLVMBuildSelect(B, in_width(g, d, a[1]), LLVMBuildLShr(B, a[0], a[1], ""), int_const(g, a[0], 0), "");
+    return shift_or_zero(g, d, a[0], a[1], false);
   Val by[2] = {a[1], int_const(g, a[1], dtype_bits(d) - 1)};
   return LLVMBuildAShr(B, a[0], float_intrinsic(g, "llvm.umin", 2, by), "");
 }
@@ -271,13 +285,66 @@ elem_ABS(Gen *g, const Op *op, DType d, Val *a)
   return dtype_is_signed(d) ? gen_call(g, "llvm.abs", 1, &t, 2, args) : a[0];
 }
 
-Val
-elem_UMULHI(Gen *g, const Op *op, DType d, Val *a)
+static Val
+upper_product(Gen *g, DType d, Val *a, bool s)
 {
   u32 w = dtype_bits(d);
   Ty wide = LLVMIntTypeInContext(g->lc, 2 * w);
-  Val p = LLVMBuildMul(B, LLVMBuildZExt(B, a[0], wide, ""), LLVMBuildZExt(B, a[1], wide, ""), "");
-  return LLVMBuildTrunc(B, LLVMBuildLShr(B, p, LLVMConstInt(wide, w, 0), ""), LLVMTypeOf(a[0]), "");
+  Val x[2];
+  for (u32 i = 0; i < 2; i++)
+    x[i] = s ? LLVMBuildSExt(B, a[i], wide, "") : LLVMBuildZExt(B, a[i], wide, "");
+  Val high = LLVMBuildLShr(B, LLVMBuildMul(B, x[0], x[1], ""), LLVMConstInt(wide, w, 0), "");
+  return LLVMBuildTrunc(B, high, LLVMTypeOf(a[0]), "");
+}
+
+Val
+elem_MULHI(Gen *g, const Op *op, DType d, Val *a)
+{
+  return upper_product(g, d, a, dtype_is_signed(d));
+}
+
+Val
+elem_UMULHI(Gen *g, const Op *op, DType d, Val *a)
+{
+  return upper_product(g, d, a, false);
+}
+
+/* ---- bits ---- */
+Val
+elem_POPC(Gen *g, const Op *op, DType d, Val *a)
+{
+  return float_intrinsic(g, "llvm.ctpop", 1, a);
+}
+
+Val
+elem_CLZ(Gen *g, const Op *op, DType d, Val *a)
+{
+  Ty t = LLVMTypeOf(a[0]);
+  Val args[2] = {a[0], LLVMConstInt(g->i1, 0, 0)};
+  return gen_call(g, "llvm.ctlz", 1, &t, 2, args);
+}
+
+Val
+elem_BREV(Gen *g, const Op *op, DType d, Val *a)
+{
+  return float_intrinsic(g, "llvm.bitreverse", 1, a);
+}
+
+/* ---- signs and approximate quotients ---- */
+Val
+elem_COPYSIGN(Gen *g, const Op *op, DType d, Val *a)
+{
+  return float_intrinsic(g, "llvm.copysign", 2, a);
+}
+
+Val
+elem_FAST_DIV(Gen *g, const Op *op, DType d, Val *a)
+{
+  if (d == DT_F64)
+    return LLVMBuildFDiv(B, a[0], a[1], "");
+  Val ab[2] = {is_16(d) ? up(g, a[0]) : a[0], is_16(d) ? up(g, a[1]) : a[1]};
+  Val q = gen_call(g, "llvm.nvvm.div.approx.f", 0, NULL, 2, ab);
+  return is_16(d) ? down(g, d, q) : q;
 }
 
 /* ---- functions of one float ---- */
@@ -292,6 +359,8 @@ real_unary(Gen *g, DType d, Val x, RealFn *f)
 static Val real_floor(Gen *g, Val x) { return float_intrinsic(g, "llvm.floor", 1, &x); }
 static Val real_ceil(Gen *g, Val x) { return float_intrinsic(g, "llvm.ceil", 1, &x); }
 static Val real_rint(Gen *g, Val x) { return float_intrinsic(g, "llvm.rint", 1, &x); }
+static Val real_trunc(Gen *g, Val x) { return float_intrinsic(g, "llvm.trunc", 1, &x); }
+static Val real_round(Gen *g, Val x) { return float_intrinsic(g, "llvm.round", 1, &x); }
 static Val real_sqrt(Gen *g, Val x) { return float_intrinsic(g, "llvm.sqrt", 1, &x); }
 /* Subnormal results are 0: what keeps them costs three more instructions. */
 static Val
@@ -320,6 +389,10 @@ real_rcp(Gen *g, Val x)
   return ptx_value(g, PTX_RCP, g->f32, 1, &x, NULL, NULL);
 }
 
+static Val real_sin(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.sin.approx.f", 0, NULL, 1, &x); }
+static Val real_cos(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.cos.approx.f", 0, NULL, 1, &x); }
+static Val real_tanh(Gen *g, Val x) { return ptx_value(g, PTX_TANH, g->f32, 1, &x, NULL, NULL); }
+
 static Val
 no_f64(Gen *g, const Op *op, Val x)
 {
@@ -337,11 +410,16 @@ no_f64(Gen *g, const Op *op, Val x)
 REAL_OP(FLOOR, real_floor, true)
 REAL_OP(CEIL, real_ceil, true)
 REAL_OP(RINT, real_rint, true)
+REAL_OP(TRUNC, real_trunc, true)
+REAL_OP(ROUND, real_round, true)
 REAL_OP(SQRT, real_sqrt, true)
-REAL_OP(EXP2, real_exp2, false)
-REAL_OP(LOG2, real_log2, false)
+REAL_OP(FAST_EXP2, real_exp2, false)
+REAL_OP(FAST_LOG2, real_log2, false)
 REAL_OP(RSQRT, real_rsqrt, true)
-REAL_OP(RCP_APPROX, real_rcp, true)
+REAL_OP(FAST_RCP, real_rcp, true)
+REAL_OP(FAST_SIN, real_sin, false)
+REAL_OP(FAST_COS, real_cos, false)
+REAL_OP(FAST_TANH, real_tanh, false)
 
 /* ---- comparison, choice, conversion ---- */
 typedef struct PredRow { const char *name; LLVMRealPredicate f; LLVMIntPredicate s, u; } PredRow;

@@ -2,8 +2,9 @@
  *
  * A thread first folds the registers that belong to one element of the result, as a tree. What lanes hold along the axis
  * is then folded by butterflies, after which all lanes agree. Warps that differ along the axis write their partials to
- * scratch memory, one lane for each element; after a barrier every thread reads the partials of its elements, which lie
- * side by side (scratch.h), and folds them. The region that folds two elements is lowered anew each time.
+ * scratch memory, one lane for each element; after a barrier every thread reads the partials of its elements and folds them. Either
+ * an element's partials lie side by side or a warp's elements do (scratch.h), and several travel in one access. The region that
+ * folds two elements is lowered anew each time.
  *
  * This asks that a bit of lane or warp moves either along the axis or across it, never both, and that no two of them are
  * the same element twice; zero columns are copies and stay out. All layouts that the compiler chooses are like that.
@@ -197,9 +198,9 @@ scratch_columns(const Fold *f, const ReduceScratch *s, u32 bytes, bool write, u3
 {
   u32 all = 0;
   for (u32 i = 0; i < f->h->thread_bits; i++) {
-    u32 flat = f->h->thread[i], at = cut_axis(f, flat & ~f->axis_mask) * s->nwarps;
+    u32 flat = f->h->thread[i], at = cut_axis(f, flat & ~f->axis_mask) * s->element_step;
     if (write && i >= LANE_BITS)
-      at |= packed_warp(s, 1u << (i - LANE_BITS));
+      at |= packed_warp(s, 1u << (i - LANE_BITS)) * s->warp_step;
     cols[i] = at * bytes;
     all |= cols[i];
   }
@@ -210,8 +211,40 @@ static Val
 partial_offset(Gen *g, const Fold *f, const ReduceScratch *s, u32 reg, u32 bytes, bool write)
 {
   u32 cols[LAYOUT_MAX_BITS], mask = scratch_columns(f, s, bytes, write, cols);
-  u32 mine = f->result ? f->result->flat[reg] * s->nwarps * bytes : 0;
+  u32 mine = f->result ? f->result->flat[reg] * s->element_step * bytes : 0;
   return gen_xor_const(g, gen_thread_linear(g, cols, f->h->thread_bits), mask, mine);
+}
+
+/* How many registers of the result from any multiple of that on are side by side in scratch memory. */
+static u32
+side_by_side(const Fold *f, const ReduceScratch *s, u32 bytes, bool write)
+{
+  if (s->element_step != 1 || !f->result)
+    return 1;
+  u32 cols[LAYOUT_MAX_BITS], all = scratch_columns(f, s, bytes, write, cols), n = 1;
+  for (u32 i = 0; i < f->result->reg_bits && f->result->flat[1u << i] == 1u << i; i++) {
+    if (2 * n * bytes > 16 || all & (2 * n * bytes - 1))
+      break;
+    n *= 2;
+  }
+  return n;
+}
+
+static void
+write_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, const Part *parts, u32 nresults)
+{
+  DType d = op_operand(f->op, k)->type->dt;
+  u32 bytes = dtype_bytes(d), n = side_by_side(f, s, bytes, true);
+  Words w = words_for(g, d, false, n);
+  for (u32 r = 0; r < nresults; r += n) {
+    if (f->result && f->result->rep[r] != r)
+      continue;
+    Val words[16], elems[16];
+    for (u32 i = 0; i < n; i++)
+      elems[i] = parts[r + i].v[k];
+    words_pack(g, &w, elems, words);
+    words_store(g, &w, gen_shared(g, partial_offset(g, f, s, r, bytes, true), at + s->base[k]), n * bytes, words);
+  }
 }
 
 static void
@@ -219,35 +252,29 @@ write_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, const Part
 {
   u32 silent = f->lanes | f->h->free_threads;
   LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, silent));
-  for (u32 k = 0; k < f->n; k++) {
-    DType d = op_operand(f->op, k)->type->dt;
-    Words w = words_for(g, d, false, 1);
-    for (u32 r = 0; r < nresults; r++) {
-      if (f->result && f->result->rep[r] != r)
-        continue;
-      Val word;
-      words_pack(g, &w, &parts[r].v[k], &word);
-      Val p = gen_shared(g, partial_offset(g, f, s, r, dtype_bytes(d), true), at + s->base[k]);
-      words_store(g, &w, p, dtype_bytes(d), &word);
-    }
-  }
+  for (u32 k = 0; k < f->n; k++)
+    write_operand(g, f, s, at, k, parts, nresults);
   gen_end_if(g, after);
 }
 
+/* Operand k's partials of registers from..to of the result, those of register r from out[(r - from) * nwarps] on. */
 static void
-read_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 reg, Part *out)
+read_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, Part *out, u32 from, u32 to)
 {
-  for (u32 k = 0; k < f->n; k++) {
-    DType d = op_operand(f->op, k)->type->dt;
-    u32 bytes = dtype_bytes(d), vec = 16 / bytes < s->nwarps ? 16 / bytes : s->nwarps;
-    Words w = words_for(g, d, false, vec);
-    Val off = partial_offset(g, f, s, reg, bytes, false);
-    for (u32 j = 0; j < s->nwarps; j += vec) {
+  DType d = op_operand(f->op, k)->type->dt;
+  u32 bytes = dtype_bytes(d), n = side_by_side(f, s, bytes, false);
+  u32 warps = s->warp_step != 1 ? 1 : 16 / bytes < s->nwarps ? 16 / bytes : s->nwarps;
+  Words w = words_for(g, d, false, n * warps);
+  for (u32 r = from; r < to; r += n) {
+    if (f->result && f->result->rep[r] != r)
+      continue;
+    Val off = partial_offset(g, f, s, r, bytes, false);
+    for (u32 j = 0; j < s->nwarps; j += warps) {
       Val words[16], elems[16];
-      words_load(g, &w, gen_shared(g, off, at + s->base[k] + j * bytes), vec * bytes, words);
+      words_load(g, &w, gen_shared(g, off, at + s->base[k] + j * s->warp_step * bytes), n * warps * bytes, words);
       words_unpack(g, &w, words, elems);
-      for (u32 i = 0; i < vec; i++)
-        out[j + i].v[k] = elems[i];
+      for (u32 i = 0; i < n * warps; i++)
+        out[(r - from + i / warps) * s->nwarps + j + i % warps].v[k] = elems[i];
     }
   }
 }
@@ -282,6 +309,18 @@ warp_has_elements(const Fold *f, const ReduceScratch *s, u32 j)
   return least_coordinate(f, flat) < op_operand(f->op, 0)->type->shape[f->axis];
 }
 
+/* The fold of what each warp left of one element. */
+static Part
+fold_partials(Gen *g, const Fold *f, const ReduceScratch *s, Part *all)
+{
+  u32 n = 0;
+  for (u32 j = 0; j < s->nwarps; j++)
+    if (warp_has_elements(f, s, j))
+      all[n++] = all[j];
+  tree(g, f, all, n);
+  return all[0];
+}
+
 static void
 fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
 {
@@ -292,18 +331,19 @@ fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
   u32 at = (u32)op_int(f->op, AT_SCRATCH, 0);
   write_partials(g, f, &s, at, parts, nresults);
   gen_barrier(g);
-  Part *all = NEW_ARRAY(g->arena, Part, s.nwarps);
-  for (u32 r = 0; r < nresults; r++) {
-    if (f->result && f->result->rep[r] != r)
-      continue;
-    u32 n = 0;
-    memset(all, 0, sizeof *all * s.nwarps);
-    read_partials(g, f, &s, at, r, all);
-    for (u32 j = 0; j < s.nwarps; j++)
-      if (warp_has_elements(f, &s, j))
-        all[n++] = all[j];
-    tree(g, f, all, n);
-    parts[r] = all[0];
+  u32 step = 1;                                  /* few registers at a time: all partials at once would need many */
+  for (u32 k = 0; k < f->n; k++) {
+    u32 n = side_by_side(f, &s, dtype_bytes(op_operand(f->op, k)->type->dt), false);
+    step = n > step ? n : step;
+  }
+  Part *partials = NEW_ARRAY(g->arena, Part, s.nwarps * step);
+  for (u32 from = 0; from < nresults; from += step) {
+    memset(partials, 0, sizeof *partials * s.nwarps * step);
+    for (u32 k = 0; k < f->n; k++)
+      read_operand(g, f, &s, at, k, partials, from, from + step);
+    for (u32 r = from; r < from + step; r++)
+      if (!f->result || f->result->rep[r] == r)
+        parts[r] = fold_partials(g, f, &s, partials + (r - from) * s.nwarps);
   }
 }
 

@@ -97,11 +97,10 @@ effects(Gen *g, Val call, u8 flags)
     gen_call_attr(g, call, "convergent", 0);
 }
 
-void
-ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out)
+/* Inline assembly as a call. */
+static void
+emit_text(Gen *g, const char *text, const char *cons, u8 flags, const PtxArgs *a, Val *out)
 {
-  u8 flags = rows[id].flags;
-  const char *text = expand(g, rows[id].text, a), *cons = constraints(g, a, flags != PURE);
   Ty params[COUNT(a->in)];
   for (u32 i = 0; i < a->nin; i++)
     params[i] = LLVMTypeOf(a->in[i]);
@@ -112,6 +111,19 @@ ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out)
   effects(g, call, flags);
   for (u32 i = 0; i < a->nout; i++)
     out[i] = a->nout == 1 ? call : LLVMBuildExtractValue(g->b, call, i, "");
+}
+
+void
+ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out)
+{
+  u8 flags = rows[id].flags;
+  emit_text(g, expand(g, rows[id].text, a), constraints(g, a, flags != PURE), flags, a, out);
+}
+
+void
+ptx_text(Gen *g, const char *text, bool pure, const PtxArgs *a, Val *out)
+{
+  emit_text(g, text, constraints(g, a, !pure), pure ? PURE : SIDE, a, out);
 }
 
 Val

@@ -83,6 +83,14 @@ is_tir(const char *name)
   return n >= 4 && !strcmp(name + n - 4, ".tir");
 }
 
+static const char *
+close_kernel(Job *j, const Module *m)
+{
+  const char **names = NEW_ARRAY(j->ctx->scratch, const char *, m->funcs.len + 1);
+  for (u32 i = 0; i < m->funcs.len; i++) names[i] = m->funcs.data[i]->name;
+  return diag_suggest(j->opt->kernel, names, m->funcs.len);
+}
+
 /* Keep only the wanted kernel of a module read from .tir (the frontend does so by itself). */
 static bool
 select_kernel(Job *j, Module *m)
@@ -91,7 +99,7 @@ select_kernel(Job *j, Module *m)
   if (!j->opt->kernel) return true;
   for (u32 i = 0; i < m->funcs.len; i++)
     if (!strcmp(m->funcs.data[i]->name, j->opt->kernel)) m->funcs.data[kept++] = m->funcs.data[i];
-  if (!kept) return misuse(j, "no kernel named", j->opt->kernel, NULL);
+  if (!kept) return misuse(j, "no kernel named", j->opt->kernel, close_kernel(j, m));
   m->funcs.len = kept;
   return true;
 }

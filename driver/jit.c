@@ -14,6 +14,9 @@ jit_fail(TilertError *err, int status, const char *message)
     memset(err, 0, sizeof *err);
     err->status = status;
     snprintf(err->message, sizeof err->message, "%s", message);
+    char *line = strlen(message) >= sizeof err->message ? strrchr(err->message, '\n') : NULL;   /* whole lines */
+    if (line)
+      *line = 0;
     size_t n = strlen(err->message);
     if (n && err->message[n - 1] == '\n')
       err->message[n - 1] = 0;

@@ -1,7 +1,8 @@
 /* tables.c - prints ops.def, passes.def, targets.def, diags.def and dtypes.def as Markdown; docs/ holds these texts. */
 #include "tables.h"
-#include "ir.h"
+#include "packed.h"
 #include "passes.h"
+#include "tilec.h"
 
 static void
 print_ops(Buf *b)
@@ -44,11 +45,32 @@ print_diags(Buf *b)
 }
 
 static void
+print_packed(Buf *b, const PackedFormat *f)
+{
+  buf_printf(b, "| `%s` | %u | packed only: ", f->name, f->bits);
+  if (packed_is_float(f))
+    buf_printf(b, "float of %u exponent and %u mantissa bits, largest %g |\n", f->exp, f->man,
+               packed_decode(f, (1u << (f->bits - 1)) - 1));
+  else
+    buf_printf(b, "%s integer |\n", f->cls == DC_I ? "signed" : "unsigned");
+}
+
+static void
 print_dtypes(Buf *b)
 {
   buf_puts(b, "| type | bits | what it is |\n|---|---|---|\n");
   for (int i = 0; i < DT_COUNT; i++)
     buf_printf(b, "| `%s` | %u | %s |\n", dtype_info[i].name, dtype_info[i].bits, dtype_info[i].doc);
+  DType d;
+  for (u32 i = 0; packed_at(i); i++)
+    if (!dtype_find(packed_at(i)->name, &d))
+      print_packed(b, packed_at(i));
+}
+
+const char *
+tilec_suggest(const char *word, const char *const *words, size_t n)
+{
+  return diag_suggest(word, words, n);
 }
 
 bool

@@ -84,6 +84,11 @@ TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t
  * NULL if unknown. The caller frees it with tilec_free. */
 TILEC_API char *tilec_print_table(const char *what);
 TILEC_API void tilec_free(void *p);
+/* The page of a diagnostic ("E0211") or runtime status ("fault"), as Markdown: what it means, a wrong program, the corrected one.
+ * NULL if unknown. The caller frees it with tilec_free. */
+TILEC_API char *tilec_explain(const char *id);
+/* "did you mean": the closest of n words, NULL if none is close. */
+TILEC_API const char *tilec_suggest(const char *word, const char *const *words, size_t n);
 /* Draw a layout given as text (canonical, or a constructor such as "mma<128x64; 4x2>"): who holds what, or for a shared
  * layout the offset and bank of each element of elem_bits. Result as for tilec_compile. */
 TILEC_API TilecResult *tilec_print_layout(const char *text, unsigned elem_bits);

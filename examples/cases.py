@@ -55,30 +55,192 @@ def vector_add(dev, rng, n, BLOCK=1024):
     return Run(call, [("out", out.numpy(), x + y, 0)], bytes=12 * n)
 
 
+# What f16, bf16 and f32 are in NumPy, as stored and in float64; the error of rounding once, with some room.
+NARROW = {"f16": lambda v: np.asarray(v, np.float16), "bf16": bf16_bits, "f32": lambda v: np.asarray(v, np.float32)}
+WIDE = {"f16": lambda v: v.astype(np.float64), "bf16": lambda v: bf16_values(v).astype(np.float64), "f32": lambda v: v.astype(np.float64)}
+ROUNDING = {"f16": 5e-4, "bf16": 4e-3, "f32": 2e-6}
+
+
+def pow2_above(n):
+    return 1 << (n - 1).bit_length()
+
+
+def given(rng, shape, dtype, scale=1.0, offset=0.0):
+    """Random numbers as stored, and what they are worth."""
+    stored = NARROW[dtype](rng.standard_normal(shape, np.float32) * np.float32(scale) + np.float32(offset))
+    return stored, WIDE[dtype](stored)
+
+
 def softmax_reference(x):
     e = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
 
-def softmax(dev, rng, rows, n, persistent=False, warps=4, stages=1):
-    x = rng.standard_normal((rows, n), np.float32) * 3
-    out = poisoned(dev, (rows, n), "f32")
-    more = {"STAGES": stages} if persistent else {}
-    k = kernel(dev, "softmax.tile", "softmax_persistent" if persistent else "softmax", BLOCK=1 << (n - 1).bit_length(), warps=warps, **more)
-    grid = min(rows, dev.sms * 8) if persistent else rows
-    call = launch(k, grid, dev.array(x), out, rows, n, n)
-    return Run(call, [("out", out.numpy(), softmax_reference(x), 1e-6)], bytes=8 * rows * n)
+def softmax(dev, rng, rows, n, name="softmax", warps=4, dtype="f32", per=8, **more):
+    x, value = given(rng, (rows, n), dtype, 3)
+    out = poisoned(dev, (rows, n), dtype)
+    if name != "softmax_blocks":
+        more["BLOCK"] = pow2_above(n)
+    k = kernel(dev, "softmax.tile", name, T=dtype, warps=warps, **more)
+    grid = min(rows, dev.sms * per) if name == "softmax_persistent" else rows
+    call = launch(k, grid, dev.array(x, dtype), out, rows, n, n)
+    return Run(call, [("out", WIDE[dtype](out.numpy()), softmax_reference(value), {**ROUNDING, "f32": 1e-6}[dtype])], bytes=2 * x.nbytes)
 
 
-def layer_norm(dev, rng, rows, n, warps=4):
-    x = (rng.standard_normal((rows, n), np.float32) * 2 + 1).astype(np.float16)
-    w, b = rng.standard_normal(n, np.float32).astype(np.float16), rng.standard_normal(n, np.float32).astype(np.float16)
-    out = poisoned(dev, (rows, n), "f16")
-    k = kernel(dev, "layer_norm.tile", "layer_norm", BLOCK=1 << (n - 1).bit_length(), warps=warps)
-    call = launch(k, rows, dev.array(x), dev.array(w), dev.array(b), out, n, n, 1e-5)
-    v = x.astype(np.float64)
-    v = (v - v.mean(1, keepdims=True)) / np.sqrt(v.var(1, keepdims=True) + 1e-5)
-    return Run(call, [("out", out.numpy(), v * w.astype(np.float64) + b, 1e-3)], bytes=4 * rows * n)
+def softmax_backward(dev, rng, rows, n, dtype="f32", warps=4):
+    y = NARROW[dtype](softmax_reference(rng.standard_normal((rows, n)) * 3))
+    p, (dy, g) = WIDE[dtype](y), given(rng, (rows, n), dtype)
+    dx = poisoned(dev, (rows, n), dtype)
+    k = kernel(dev, "softmax.tile", "softmax_backward", T=dtype, BLOCK=pow2_above(n), warps=warps)
+    call = launch(k, rows, dev.array(dy, dtype), dev.array(y, dtype), dx, rows, n, n)
+    return Run(call, [("dx", WIDE[dtype](dx.numpy()), p * (g - (p * g).sum(1, keepdims=True)), ROUNDING[dtype])], bytes=3 * y.nbytes)
+
+
+def normalised(v, eps, mean=True):
+    """Rows brought to mean 0 (unless mean is False) and mean of squares 1; what was subtracted and multiplied."""
+    m = v.mean(1, keepdims=True) * mean
+    s = 1 / np.sqrt(((v - m) ** 2).mean(1, keepdims=True) + eps)
+    return (v - m) * s, m, s
+
+
+def layer_norm(dev, rng, rows, n, name="layer_norm", dtype="f16", warps=4, offset=1.0, **more):
+    (x, v), (w, wv), (b, bv) = given(rng, (rows, n), dtype, 2, offset), given(rng, n, dtype), given(rng, n, dtype)
+    out, mean, scale = poisoned(dev, (rows, n), dtype), poisoned(dev, rows, "f32"), poisoned(dev, rows, "f32")
+    if name == "layer_norm":
+        more["BLOCK"] = pow2_above(n)
+    k = kernel(dev, "layer_norm.tile", name, T=dtype, warps=warps, **more)
+    call = launch(k, rows, dev.array(x, dtype), dev.array(w, dtype), dev.array(b, dtype), out, mean, scale, n, n, 1e-5)
+    h, m, s = normalised(v, 1e-5)
+    return Run(call, [("out", WIDE[dtype](out.numpy()), h * wv + bv, max(ROUNDING[dtype], 1e-6 * offset)), ("mean", mean.numpy(), m[:, 0], 1e-6), ("scale", scale.numpy(), s[:, 0], 2e-6)],
+               bytes=2 * x.nbytes)
+
+
+def column_sums(dev, x, out, dtype, parts, rows, n, COLS=32, **defines):
+    """The rows of f32[parts, rows, n] x added up into [parts, n] out: a launch."""
+    return kernel(dev, "column_sums.tile", "column_sums", T=dtype, COLS=COLS, **defines).bind((tilec.cdiv(n, COLS), parts), x, out, rows, n)
+
+
+def column_sums_alone(dev, rng, parts, rows, n, dtype="f32", **more):
+    x, out = rng.standard_normal((parts, rows, n), np.float32), poisoned(dev, (parts, n), dtype)
+    call = column_sums(dev, dev.array(x), out, dtype, parts, rows, n, **more)
+    if dev.is_sim:
+        dev.stats(reset=True)
+    call()
+    checks = [("out", WIDE[dtype](out.numpy()), x.astype(np.float64).sum(1), ROUNDING[dtype])]
+    if dev.is_sim:
+        checks.append(("bank conflicts", np.array([dev.stats()["shared_bank_conflicts"]]), np.zeros(1), 0))
+    return Run(call, checks, bytes=x.nbytes)
+
+
+def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, dtype="f16", programs=None, warps=4, **more):
+    """dx, dweight and, of layer norm, dbias; in two kernels."""
+    layer = norm == "layer_norm"
+    programs = min(programs or dev.sms * 2, rows)
+    (x, v), (dy, g), (w, wv) = given(rng, (rows, n), dtype, 2, 0.5), given(rng, (rows, n), dtype), given(rng, n, dtype)
+    h, m, s = normalised(v, 1e-5, layer)
+    dx, parts = poisoned(dev, (rows, n), dtype), poisoned(dev, (1 + layer, programs, n), "f32")
+    k = kernel(dev, f"{norm}.tile", f"{norm}_backward" + ("_long" if long else ""), T=dtype, BLOCK=pow2_above(n), warps=warps, **more)
+    stats = [dev.array(np.ascontiguousarray(a[:, 0], np.float32)) for a in ((m, s) if layer else (s,))]
+    call = launch(k, programs, dev.array(dy, dtype), dev.array(x, dtype), dev.array(w, dtype), *stats, dx, parts, rows, n, n)
+    out = poisoned(dev, (1 + layer, n), dtype)
+    column_sums(dev, parts, out, dtype, 1 + layer, programs, n)()
+    wg = g * wv
+    checks = [("dx", WIDE[dtype](dx.numpy()), s * (wg - h * (h * wg).mean(1, keepdims=True) - layer * wg.mean(1, keepdims=True)), ROUNDING[dtype])]
+    checks += [(what, got, want, ROUNDING[dtype]) for what, got, want in zip(("dweight", "dbias"), WIDE[dtype](out.numpy()), ((g * h).sum(0), g.sum(0)))]
+    return Run(call, checks, bytes=3 * x.nbytes)
+
+
+def rms_norm(dev, rng, rows, n, dtype="bf16", add=False, blocks=False, warps=4, **more):
+    (x, v), (r, rv), (w, wv) = given(rng, (rows, n), dtype, 2), given(rng, (rows, n), dtype), given(rng, n, dtype)
+    out, scale, residual = poisoned(dev, (rows, n), dtype), poisoned(dev, rows, "f32"), dev.array(r, dtype)
+    if not blocks:
+        more["BLOCK"] = pow2_above(n)
+    k = kernel(dev, "rms_norm.tile", "add_rms_norm" if add else "rms_norm_blocks" if blocks else "rms_norm", T=dtype, warps=warps, **more)
+    checks = []
+    if add:
+        call = k.bind(rows, dev.array(x, dtype), residual, dev.array(w, dtype), out, scale, n, n, 1e-6)   # once: it changes residual
+        call()
+        rv = WIDE[dtype](NARROW[dtype]((v + rv).astype(np.float32)))
+        checks, v = [("residual", WIDE[dtype](residual.numpy()), rv, 1e-6)], rv
+    else:
+        call = launch(k, rows, dev.array(x, dtype), dev.array(w, dtype), out, scale, n, n, 1e-6)
+    h, _, s = normalised(v, 1e-6, False)
+    return Run(call, checks + [("out", WIDE[dtype](out.numpy()), h * wv, ROUNDING[dtype]), ("scale", scale.numpy(), s[:, 0], 1e-6)], bytes=(4 if add else 2) * x.nbytes)
+
+
+def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, ignore=-100, warps=4, BLOCK=4096, **more):
+    """Loss and derivative; every fourth target is ignored."""
+    (x, v), target, scale = given(rng, (rows, n), dtype, 3), rng.integers(0, n, rows), 1 / 7
+    target[rng.random(rows) < 0.25] = ignore
+    use = target != ignore
+    dx_, loss, lse = poisoned(dev, (rows, n), dtype), poisoned(dev, rows, "f32"), poisoned(dev, rows, "f32")
+    dx, dt = dev.array(x, dtype), dev.array(target)
+    if fused:
+        k = kernel(dev, "cross_entropy.tile", "cross_entropy_fused", T=dtype, SMOOTHING=smoothing, BLOCK=pow2_above(n), warps=warps)
+        call = launch(k, rows, dx, dt, loss, dx_, n, n, ignore, scale)
+    else:
+        call = launch(kernel(dev, "cross_entropy.tile", "cross_entropy", T=dtype, SMOOTHING=smoothing, warps=warps, **more), rows, dx, dt, loss, lse, n, n, ignore)
+        launch(kernel(dev, "cross_entropy.tile", "cross_entropy_backward", T=dtype, SMOOTHING=smoothing, BLOCK=BLOCK, warps=warps), (rows, tilec.cdiv(n, BLOCK)),
+               dx, dt, lse, dev.array(np.full(rows, scale, np.float32)), dx_, n, n, ignore)
+    p = softmax_reference(v)
+    aim = np.full((rows, n), smoothing / n)
+    aim[np.arange(rows), np.where(use, target, 0)] += 1 - smoothing
+    return Run(call, [("loss", loss.numpy(), -np.where(use, (np.log(p) * aim).sum(1), 0), 1e-6),
+                      ("dx", WIDE[dtype](dx_.numpy()), np.where(use[:, None], (p - aim) * scale, 0), ROUNDING[dtype])], bytes=(2 if fused else 1) * x.nbytes)
+
+
+def rotary(dev, rng, tokens, heads, d, interleaved=False, dtype="bf16", positions=None, warps=4, HEADS=16):
+    positions = positions or tokens
+    angle = np.arange(positions)[:, None] / 10000 ** (np.arange(d // 2) * 2 / d)
+    c, s = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+    x, v = given(rng, (tokens, heads, d), dtype)
+    name = "rotary_interleaved" if interleaved else "rotary"
+    want = []
+    cc, ss = (np.resize(a, (tokens, 1, d // 2)) for a in (c, s))
+    pick = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(0, d // 2), slice(d // 2, d))
+    for sign, back in ((1, "false"), (-1, "true")):
+        out = poisoned(dev, (tokens, heads, d), dtype)
+        k = kernel(dev, "rotary.tile", name, T=dtype, HEADS=HEADS, HALF=pow2_above(d // 2), BACK=back, warps=warps)
+        call = launch(k, (tokens, tilec.cdiv(heads, HEADS)), dev.array(x, dtype), dev.array(c), dev.array(s), out, heads, d, positions)
+        turned = np.empty_like(v)
+        a, b = v[..., pick[0]], v[..., pick[1]]
+        turned[..., pick[0]], turned[..., pick[1]] = a * cc - sign * b * ss, b * cc + sign * a * ss
+        want.append(("back" if sign < 0 else "out", WIDE[dtype](out.numpy()), turned, ROUNDING[dtype]))
+    return Run(call, want, bytes=2 * x.nbytes)
+
+
+def philox(counter, key):
+    """The four words of each counter (u64) under a key: Philox 4x32 with 10 rounds."""
+    low, word = np.uint64(0xFFFFFFFF), np.uint64(32)
+    c = [counter & low, counter >> word, np.zeros_like(counter), np.zeros_like(counter)]
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(b >> word) ^ c[1] ^ np.uint64(k0), b & low, (a >> word) ^ c[3] ^ np.uint64(k1), a & low]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
+
+
+def keep_each(offsets, p, seed):
+    """Which elements dropout keeps that has a Philox of its own for each of them."""
+    return (philox(offsets.astype(np.uint64), seed)[0] >> np.uint64(8)) * 2.0**-24 >= np.float32(p)
+
+
+def keep_rows(offsets, p, seed):
+    """Which elements dropout keeps that are numbered: word i % 4 of counter i / 4."""
+    o = offsets.astype(np.uint64)
+    words = np.stack(philox(o >> np.uint64(2), seed))
+    return (words[(o & np.uint64(3)).astype(np.int64), np.arange(len(o))] >> np.uint64(8)) * 2.0**-24 >= np.float32(p)
+
+
+def dropout(dev, rng, n, p=0.3, seed=42, each=False, dtype="f16", BLOCK=2048, warps=4):
+    x, v = given(rng, n, dtype)
+    y = poisoned(dev, n, dtype)
+    k = kernel(dev, "dropout.tile", "drop_each" if each else "drop", T=dtype, BLOCK=BLOCK, warps=warps)
+    call = launch(k, tilec.cdiv(n, BLOCK), dev.array(x, dtype), y, n, p, seed)
+    keep = (keep_each if each else keep_rows)(np.arange(n), p, seed)
+    got = WIDE[dtype](y.numpy())
+    return Run(call, [("out", got, np.where(keep, v / (1 - p), 0), ROUNDING[dtype]), ("dropped", got[~keep], np.zeros(n - keep.sum()), 0)], bytes=2 * x.nbytes)
 
 
 def transpose(dev, rng, m, n, BM=64, BN=64):
@@ -148,6 +310,30 @@ def matmul_shared(dev, rng, m, n, k, name="matmul_shared", BM=128, BN=128, **def
     return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
 
 
+PACKED = {"i4": np.arange(16) - 16 * (np.arange(16) > 7), "u4": np.arange(16), "i2": np.array([0, 1, -2, -1]), "i8": np.arange(256).astype(np.int8),
+          "f4e2m1": np.array([0, .5, 1, 1.5, 2, 3, 4, 6] + [-0.0, -.5, -1, -1.5, -2, -3, -4, -6])}
+
+
+def unpacked(words, format):
+    """The numbers in rows of u32 words, as float64."""
+    bits = len(PACKED[format]).bit_length() - 1
+    fields = words[..., None] >> np.arange(0, 32, bits, dtype=np.uint32) & np.uint32((1 << bits) - 1)
+    return PACKED[format][fields.reshape(words.shape[0], -1)].astype(np.float64)
+
+
+def matmul_w4(dev, rng, m, n, k, W="i4", GROUP=128, **defines):
+    per = 32 // (len(PACKED[W]).bit_length() - 1)
+    a = rng.standard_normal((m, k), np.float32).astype(np.float16)
+    w = rng.integers(0, 1 << 32, (n, k // per), dtype=np.uint32)
+    s = (rng.random((n, k // GROUP)) / 8).astype(np.float16)
+    c = poisoned(dev, (m, n), "f32")
+    kern = kernel(dev, "matmul_w4.tile", "matmul_w4", TO="f32", W=W, GROUP=GROUP, **defines)
+    d = kern.settings()
+    call = launch(kern, tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])), dev.array(a), dev.array(w), dev.array(s), c, m, n, k)
+    values = (unpacked(w, W) * np.repeat(s, GROUP, axis=1).astype(np.float64)).astype(np.float16)   # one product of f16 numbers
+    return Run(call, [("c", c.numpy(), a.astype(np.float64) @ values.T.astype(np.float64), 1e-5)], bytes=4 * w.size + 2 * m * k + 4 * m * n, flops=2 * m * n * k)
+
+
 def grid(**axes):
     """All combinations: grid(a=(1, 2), b=(3,)) -> [{a: 1, b: 3}, {a: 2, b: 3}]."""
     out = [{}]
@@ -166,13 +352,36 @@ class Case:
 
 CASES = [
     Case("vector_add", vector_add, [dict(n=98432), dict(n=1), dict(n=1000)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
-    Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)],
-         [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8))),
-    Case("softmax_persistent", lambda dev, rng, **s: softmax(dev, rng, persistent=True, **s), 
+    Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)] + grid(rows=(5,), n=(100, 1024), dtype=("f16", "bf16")),
+         [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8)) + grid(rows=(1000,), n=(100, 1024, 16384), dtype=("f16", "bf16"))),
+    Case("softmax_persistent", lambda dev, rng, stages=1, **s: softmax(dev, rng, name="softmax_persistent", STAGES=stages, **s),
          [dict(rows=300, n=781), dict(rows=1823, n=128), dict(rows=300, n=781, stages=3), dict(rows=1823, n=128, stages=2)],
          [dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 4096, 16384))),
-    Case("layer_norm", layer_norm, [dict(rows=512, n=1024), dict(rows=7, n=781), dict(rows=3, n=4096, warps=8)],
-         grid(rows=(8192,), n=(1024, 4096, 8192, 16384, 781), warps=(8, 4))),
+    Case("softmax_blocks", lambda dev, rng, **s: softmax(dev, rng, name="softmax_blocks", **s),
+         grid(rows=(3,), n=(5000, 1, 1000), LANES=(512,), DEEP=(2,), dtype=("f32", "bf16")), grid(rows=(500,), n=(1, 1000, 128256), dtype=("f32", "f16", "bf16"))),
+    Case("softmax_backward", softmax_backward, grid(rows=(7,), n=(781, 128), dtype=("f32", "f16", "bf16")), grid(rows=(1000,), n=(781, 4096), dtype=("f32", "f16", "bf16"))),
+    Case("layer_norm", layer_norm, [dict(rows=512, n=1024), dict(rows=7, n=781), dict(rows=3, n=4096, warps=8)] + grid(rows=(3,), n=(100,), dtype=("bf16", "f32"), offset=(1.0, 100.0)),
+         grid(rows=(8192,), n=(1024, 4096, 8192, 16384, 781), warps=(8, 4)) + grid(rows=(1000,), n=(100, 2048), dtype=("bf16", "f32"))),
+    Case("layer_norm_blocks", lambda dev, rng, **s: layer_norm(dev, rng, name="layer_norm_blocks", **s),
+         grid(rows=(3,), n=(3000, 1, 1000), LANES=(256,), DEEP=(2,), dtype=("f16", "f32")) + [dict(rows=3, n=3000, dtype="f32", offset=100.0)], grid(rows=(500,), n=(1, 1000, 100000), dtype=("f16", "bf16", "f32"))),
+    Case("layer_norm_backward", norm_backward, grid(rows=(37,), n=(100, 128), dtype=("f16", "bf16", "f32"), programs=(3,), ROWS=(1, 4)) + grid(rows=(9,), n=(512,), programs=(2,), STAGES=(2, 3)),
+         [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(100, 781, 1024), dtype=("f16", "bf16", "f32"), ROWS=(1, 4)) + grid(rows=(1000,), n=(4096,), STAGES=(2, 3), warps=(8,))),
+    Case("layer_norm_backward_long", lambda dev, rng, **s: norm_backward(dev, rng, long=True, **s),
+         grid(rows=(7,), n=(1000, 1024), dtype=("f16", "bf16", "f32"), programs=(2,), BUFFERS=(2, 3)), grid(rows=(1000,), n=(8192, 16384), dtype=("f16", "bf16"), warps=(16,)) + [dict(rows=1000, n=2000, dtype="f32", BUFFERS=3)]),
+    Case("column_sums", column_sums_alone, grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 32, 64), warps=(2, 8)) + [dict(parts=1, rows=3, n=5, dtype="bf16")],
+         [dict(parts=2, rows=264, n=4096)] + grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 64), warps=(2, 8), dtype=("f32", "f16"))),
+    Case("rms_norm", rms_norm, grid(rows=(5,), n=(100, 1024), dtype=("bf16", "f16", "f32"), add=(False, True)) + grid(rows=(3,), n=(1, 3000), LANES=(256,), DEEP=(2,), dtype=("bf16", "f32"), blocks=(True,)), [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(781, 8192), dtype=("bf16", "f16", "f32"), add=(False, True)) + [dict(rows=500, n=100000, blocks=True)]),
+    Case("rms_norm_backward", lambda dev, rng, **s: norm_backward(dev, rng, norm="rms_norm", **s),
+         grid(rows=(37,), n=(100, 128), dtype=("f16", "bf16", "f32"), programs=(3,), ROWS=(1, 4)) + grid(rows=(9,), n=(512,), programs=(2,), STAGES=(2, 3)) +
+         grid(rows=(7,), n=(1000,), dtype=("bf16", "f32"), programs=(2,), BUFFERS=(2, 3), long=(True,)),
+         [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(100, 781, 1024), dtype=("f16", "bf16", "f32"), ROWS=(1, 4)) + grid(rows=(1000,), n=(8192, 16384), dtype=("f16", "bf16"), warps=(16,), long=(True,))),
+    Case("cross_entropy", cross_entropy, grid(rows=(9,), n=(1000, 10, 5000), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1), LANES=(512,), DEEP=(2,)) + [dict(rows=9, n=100, ignore=3), dict(rows=9, n=1001, fused=True)] +
+         grid(rows=(9,), n=(512,), smoothing=(0.0, 0.2), fused=(True,), dtype=("bf16", "f32")),
+         [dict(rows=8192, n=16384, warps=8)] + grid(rows=(1000,), n=(1000, 128256), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1)) + grid(rows=(1000,), n=(1001, 16384), dtype=("bf16", "f16"), smoothing=(0.0, 0.1), fused=(True,), warps=(16,))),
+    Case("rotary", rotary, grid(tokens=(5,), heads=(3, 16), d=(64, 96), interleaved=(False, True), dtype=("bf16", "f16", "f32"), positions=(3,)),
+         [dict(tokens=8192, heads=32, d=128)] + grid(tokens=(1000,), heads=(3, 32), d=(128, 96), interleaved=(False, True), dtype=("bf16", "f16", "f32"), positions=(256,))),
+    Case("dropout", dropout, grid(n=(10000, 8), dtype=("f16", "bf16", "f32"), each=(False, True)) + [dict(n=3000, p=1e-9), dict(n=3001, p=0.9, seed=1 << 40)],
+         [dict(n=1 << 26)] + grid(n=(100001,), dtype=("f16", "bf16", "f32"), each=(False, True))),
     Case("transpose", transpose, [dict(m=1280, n=640), dict(m=77, n=130), dict(m=64, n=64, BM=32, BN=32)], [dict(m=12800, n=12800), dict(m=77, n=12801)]),
     Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)),
          [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True))),
@@ -186,6 +395,9 @@ CASES = [
     Case("matmul_pipelined", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_pipelined", **s),
          [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136), BM=(64,), BN=(64,), STAGES=(2, 3, 4), warps=(4,)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776)]),
+    Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
+         grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
+         grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
          [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
     Case("reduce_sum", reduce_sum, [dict(n=98432), dict(n=1000)], [dict(n=1 << 27), dict(n=12345)]),

@@ -1,19 +1,28 @@
 /* builtin_args.c - arguments of builtin functions by kind: integers, words, shapes, axes, types, tiles. */
+#include "hints.h"
 #include "sema.h"
 
 /* Reports `name: why` at a place. */
 Val
 call_error(Lower *L, const Call *c, Span at, const char *why)
 {
-  ERR(L, at, E_ARGUMENTS, c->name, why);
+  note_constants(L, ERR(L, at, E_ARGUMENTS, c->name, why), at);
   return val_poison(c->span);
+}
+
+static Diag *
+bad_argument(Lower *L, const Call *c, u32 i, const char *want)
+{
+  Diag *d = ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i]));
+  note_source(L, d, c->args[i]);
+  return d;
 }
 
 static bool
 bad(Lower *L, const Call *c, u32 i, const char *want)
 {
   if (c->args[i].kind != V_POISON)
-    ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i]));
+    bad_argument(L, c, i, want);
   return false;
 }
 
@@ -23,7 +32,7 @@ call_int(Lower *L, Call *c, u32 i, const char *what, i64 *out)
 {
   Val v = c->args[i];
   if (v.kind == V_IR) {
-    ERR(L, v.span, E_NOT_CONST, what);
+    not_constant(L, v, what);
     return false;
   }
   if (v.kind != V_CONST || const_is_float(v.k) || const_is_bool(v.k))
@@ -56,7 +65,7 @@ call_shape(Lower *L, Call *c, u32 i, u32 *rank, u32 *shape)
   for (u32 k = 0; k < *rank && k < MAX_RANK; k++) {
     Val e = items[k];
     if (e.kind == V_IR) {
-      ERR(L, e.span, E_NOT_CONST, "an extent");
+      not_constant(L, e, "an extent");
       return false;
     }
     if (e.kind != V_CONST || const_is_float(e.k) || const_is_bool(e.k))
@@ -77,8 +86,22 @@ call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis)
     *axis = (int)(a < 0 ? a + t->rank : a);
     return true;
   }
-  ERR(L, c->args[i].span, E_AXIS, (long long)a, type_str(L->c, t));
+  note_value(L, ERR(L, c->args[i].span, E_AXIS, (long long)a, type_str(L->c, t)), c->args[0]);
   return false;
+}
+
+/* The one of the space-separated words that is closest to s, NULL if none is close. */
+static const char *
+close_word(Lower *L, const char *s, const char *words)
+{
+  const char *list[16];
+  u32 n = 0;
+  for (; *words && n < COUNT(list); words += strspn(words, " ")) {
+    size_t len = strcspn(words, " ");
+    list[n++] = arena_strndup(L->a, words, len);
+    words += len;
+  }
+  return diag_suggest(s, list, n);
 }
 
 /* Argument i as one of the space-separated words; `absent` (may be NULL) if not given. */
@@ -97,7 +120,16 @@ call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const
       }
       s += n;
     }
-  return bad(L, c, i, arena_printf(L->a, "one of the strings: %s", words));
+  if (c->args[i].kind != V_STR)
+    return bad(L, c, i, arena_printf(L->a, "one of the strings: %s", words));
+  Diag *d = ERR(L, c->args[i].span, E_ARGUMENT, c->name, arena_printf(L->a, "one of the strings: %s", words),
+                arena_printf(L->a, "\"%s\"", c->args[i].str));
+  const char *advice = hint_find(HINT_WORD, c->args[i].str), *close = advice ? NULL : close_word(L, c->args[i].str, words);
+  if (advice)
+    diag_hint(L->c, d, "%s", advice);
+  else if (close)
+    diag_hint(L->c, d, "did you mean \"%s\"?", close);
+  return false;
 }
 
 /* Argument i as a list of n integers, or one integer. */
@@ -112,7 +144,7 @@ call_ints(Lower *L, Call *c, u32 i, const char *what, u32 most, u32 *n, i64 *out
     return bad(L, c, i, arena_printf(L->a, "at most %u integers for %s", most, what));
   for (u32 k = 0; k < *n; k++) {
     if (items[k].kind == V_IR) {
-      ERR(L, items[k].span, E_NOT_CONST, what);
+      not_constant(L, items[k], what);
       return false;
     }
     if (items[k].kind != V_CONST || const_is_float(items[k].k) || const_is_bool(items[k].k))
@@ -138,7 +170,7 @@ call_perm(Lower *L, Call *c, u32 i, u32 rank, int *perm)
     }
   }
   if (!ok)
-    call_error(L, c, list.span, "the order lists every dimension once, like [1, 0]");
+    note_value(L, ERR(L, list.span, E_ARGUMENTS, c->name, "the order lists every dimension once, like [1, 0]"), c->args[0]);
   return ok;
 }
 
@@ -150,8 +182,11 @@ call_mask(Lower *L, Call *c, u32 i, Value **out)
   if (!c->given[i])
     return true;
   Val v = c->args[i];
-  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1)
-    return bad(L, c, i, "an i1 mask");
+  if (!val_is_data(v) || val_is_ptr(v) || val_num(v) != DT_I1) {
+    if (v.kind != V_POISON)
+      diag_hint(L->c, bad_argument(L, c, i, "an i1 mask"), "a mask is a comparison: mask=i < n");
+    return false;
+  }
   if (v.kind == V_CONST && v.k.i)
     return true;
   *out = val_value(L, v);
@@ -183,6 +218,21 @@ call_dtype(Lower *L, Call *c, u32 i, DType *out)
     return bad(L, c, i, "a scalar type such as f32");
   *out = c->args[i].type->dt;
   return true;
+}
+
+/* Argument i as a format of packed elements. */
+const PackedFormat *
+call_format(Lower *L, Call *c, u32 i)
+{
+  Val v = c->args[i];
+  const PackedFormat *f = NULL;
+  if (v.kind == V_FORMAT)
+    return v.format;
+  if (v.kind == V_TYPE && v.type->kind == TY_SCALAR)
+    f = packed_find(v.type->dt == DT_I1 ? "u1" : dtype_info[v.type->dt].name);
+  if (!f)
+    bad(L, c, i, "a format such as i4, u3 or f4e2m1");
+  return f;
 }
 
 /* Argument i as a run-time tile. */

@@ -62,7 +62,7 @@ filled(Lower *L, Call *c, Val value, const DType *dt, u32 layout)
     value = val_cast(L, value.span, value, *dt, NULL, false);
   if (value.kind == V_POISON)
     return value;
-  L->b.span = c->span;
+  L->b.span = value.span = c->span;
   const Type *elem = val_type_of(L, value), *t = type_tile(L->c, elem, (int)rank, shape, NULL);
   Value *v = value.kind == V_CONST ? val_as(L, value, elem->dt, t) : ir_splat(&L->b, value.ir, t);
   return wished(L, c, layout, v);

@@ -14,8 +14,10 @@ pointee_value(Lower *L, Call *c, Val v, const Value *p)
   if (fits)
     return val_as(L, v, to, type_is_tile(p->type) ? p->type : NULL);
   Diag *d = ERR(L, v.span, E_CONVERT, val_str(L, v), dtype_info[to].name);
+  note_source(L, d, v);
+  note_source(L, d, c->args[0]);
   if (num >= 0)
-    diag_note(L->c, d, v.span, to == DT_I1 ? "compare: x != 0" : "write the conversion: %s(...)", dtype_info[to].name);
+    diag_hint(L->c, d, to == DT_I1 ? "compare: x != 0" : "write the conversion: %s(...)", dtype_info[to].name);
   return NULL;
 }
 
@@ -60,11 +62,11 @@ spread(Lower *L, Call *c, Value **v, u32 n)
     return false;
   if (v[0]->type == before)
     return true;
-  const char *what = arena_printf(L->a, "%s writes %s through %s; each element needs a pointer of its own", c->name,
+  const char *what = arena_printf(L->a, "it writes %s through %s; each element needs a pointer of its own",
                                   type_str(L->c, type_with_elem(L->c, v[0]->type, v[1] ? type_elem(L->c, v[1]->type)
                                                                                        : type_scalar(L->c, DT_I1))),
                                   type_str(L->c, before));
-  call_error(L, c, c->span, what);
+  note_values(L, ERR(L, c->span, E_ARGUMENTS, c->name, what), 2, c->args);
   return false;
 }
 

@@ -383,11 +383,7 @@ dot_operands(Lower *L, Call *c, Value *a, Value *b)
   if (!why)
     return true;
   Diag *d = ERR(L, c->span, E_DOT, type_str(L->c, ta), type_str(L->c, tb), why);
-  for (u32 i = 0; i < 2; i++) {
-    diag_note(L->c, d, c->args[i].span, "%s is %s", i ? "b" : "a", type_str(L->c, i ? tb : ta));
-    if (c->args[i].from.hi)
-      diag_note(L->c, d, c->args[i].from, "declared here");
-  }
+  note_values(L, d, 2, c->args);
   return false;
 }
 

@@ -69,7 +69,8 @@ static Val
 gather_mismatch(Lower *L, const Call *c, const Type *t, const Type *index)
 {
   Diag *d = ERR(L, c->args[1].span, E_SHAPES, c->name, type_str(L->c, t), type_str(L->c, index));
-  diag_note(L->c, d, c->args[1].span, "the indices have x's rank, and its extents or 1 beside the axis");
+  note_values(L, d, 2, c->args);
+  diag_hint(L->c, d, "the indices have x's rank, and its extents or 1 beside the axis");
   return val_poison(c->span);
 }
 
@@ -212,7 +213,7 @@ two_tiles(Lower *L, Call *c, bool shapes, Value **v)
   v[0] = c->args[0].ir;
   v[1] = c->args[1].ir;
   if (pa != pb || (pa && type_elem(L->c, v[0]->type) != type_elem(L->c, v[1]->type))) {
-    ERR(L, c->span, E_ARMS, val_str(L, c->args[0]), val_str(L, c->args[1]));
+    note_values(L, ERR(L, c->span, E_ARMS, val_str(L, c->args[0]), val_str(L, c->args[1])), 2, c->args);
     return false;
   }
   L->b.span = c->span;
@@ -358,7 +359,7 @@ builtin_cat(Lower *L, Call *c)
   for (int d = 0; fits && d < a->rank; d++)
     fits = d == axis || a->shape[d] == b->shape[d];
   if (!fits) {
-    ERR(L, c->span, E_SHAPES, c->name, type_str(L->c, a), type_str(L->c, b));
+    note_values(L, ERR(L, c->span, E_SHAPES, c->name, type_str(L->c, a), type_str(L->c, b)), 2, c->args);
     return val_poison(c->span);
   }
   u32 n = a->shape[axis], m = b->shape[axis];

@@ -57,8 +57,7 @@ static Val
 bad_view(Lower *L, const Call *c, Span at, const Value *s, const char *why)
 {
   Diag *d = ERR(L, at, E_VIEW, type_str(L->c, s->type), why);
-  if (c->args[0].from.hi)
-    diag_note(L->c, d, c->args[0].from, "declared here");
+  note_value(L, d, c->args[0]);
   return val_poison(c->span);
 }
 
@@ -206,10 +205,10 @@ static Val
 mismatch(Lower *L, const Call *c, const Value *s, Val v)
 {
   Diag *d = ERR(L, v.span, E_MATCH, c->name, type_str(L->c, s->type), val_str(L, v));
-  if (c->args[0].from.hi)
-    diag_note(L->c, d, c->args[0].from, "the buffer is declared here");
+  note_value(L, d, c->args[0]);
+  note_value(L, d, v);
   if (v.kind == V_IR && v.ir->type->dt != s->type->dt && !type_is_ptr(v.ir->type))
-    diag_note(L->c, d, v.span, "conversions are written: %s(...)", dtype_info[s->type->dt].name);
+    diag_hint(L->c, d, "conversions are written: %s(...)", dtype_info[s->type->dt].name);
   return val_poison(c->span);
 }
 

@@ -88,7 +88,7 @@ where_arms(Lower *L, Call *c, Value **v)
   if (!val_need_data(L, a, "where") || !val_need_data(L, b, "where"))
     return false;
   if (val_is_ptr(a) != val_is_ptr(b) || (val_is_ptr(a) && type_elem(L->c, a.ir->type) != type_elem(L->c, b.ir->type))) {
-    ERR(L, c->span, E_ARMS, val_str(L, a), val_str(L, b));
+    note_values(L, ERR(L, c->span, E_ARMS, val_str(L, a), val_str(L, b)), 2, (Val[]){a, b});
     return false;
   }
   if (val_is_ptr(a)) {
@@ -115,6 +115,11 @@ builtin_where(Lower *L, Call *c)
       ERR(L, cond.span, E_ARGUMENT, c->name, "an i1 condition", val_str(L, cond));
     return val_poison(c->span);
   }
+  if (cond.kind == V_CONST && c->args[1].kind == V_CONST && c->args[2].kind == V_CONST) {
+    Const k;
+    bool ok = const_promote(L, c->args[cond.k.i ? 1 : 2], num_promote(val_num(c->args[1]), val_num(c->args[2])), &k);
+    return ok ? val_const(k, c->span) : val_poison(c->span);
+  }
   if (!where_arms(L, c, v))
     return val_poison(c->span);
   v[0] = val_value(L, cond);
@@ -132,7 +137,7 @@ builtin_cast(Lower *L, Call *c)
   DType to;
   const char *round;
   bool sat;
-  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, "rn rz", NULL, &round) || !call_bool(L, c, 3, false, &sat))
+  if (!call_dtype(L, c, 1, &to) || !call_word(L, c, 2, ROUND_WORDS, NULL, &round) || !call_bool(L, c, 3, false, &sat))
     return val_poison(c->span);
   return val_cast(L, c->span, c->args[0], to, round, sat);
 }
@@ -300,6 +305,14 @@ builtin_static_print(Lower *L, Call *c)
   return val_void(c->span);
 }
 
+/* What the function around gives is then not complained about. */
+static void
+assertion_failed(Lower *L, const Call *c, Span at)
+{
+  note_constants(L, ERR(L, at, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false"), at);
+  L->frame->failed = true;
+}
+
 Val
 builtin_static_assert(Lower *L, Call *c)
 {
@@ -311,9 +324,9 @@ builtin_static_assert(Lower *L, Call *c)
     return val_poison(c->span);
   }
   if (v.kind == V_IR)
-    ERR(L, v.span, E_NOT_CONST, "the condition of static_assert");
+    not_constant(L, v, "the condition of static_assert");
   else if (!v.k.i)
-    ERR(L, v.span, E_STATIC_ASSERT, c->given[1] ? c->args[1].str : "it is false");
+    assertion_failed(L, c, v.span);
   return val_void(c->span);
 }
 
@@ -434,6 +447,8 @@ builtin_dtype(Lower *L, Call *c)
 Val
 builtin_bits(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_int(c->args[0].format->bits), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_int(type_elem_bits(t)), c->span) : val_poison(c->span);
 }
@@ -441,6 +456,8 @@ builtin_bits(Lower *L, Call *c)
 Val
 builtin_is_float(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_bool(packed_is_float(c->args[0].format)), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_bool(type_is_float(t)), c->span) : val_poison(c->span);
 }
@@ -448,6 +465,8 @@ builtin_is_float(Lower *L, Call *c)
 Val
 builtin_is_int(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_bool(!packed_is_float(c->args[0].format)), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_bool(type_is_int(t)), c->span) : val_poison(c->span);
 }
@@ -455,14 +474,27 @@ builtin_is_int(Lower *L, Call *c)
 Val
 builtin_is_signed(Lower *L, Call *c)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return val_const(const_bool(c->args[0].format->cls != DC_U), c->span);
   const Type *t = asked_type(L, c);
   return t ? val_const(const_bool(!type_is_ptr(t) && (dtype_is_float(t->dt) || dtype_is_signed(t->dt))), c->span)
            : val_poison(c->span);
 }
 
+/* Floats and signed integers of m magnitude bits: patterns of all ones below the sign, and what is below that. */
+static Val
+format_limit(const PackedFormat *f, bool largest, Span at)
+{
+  u64 ones = (1ull << (f->bits - (f->cls != DC_U))) - 1, least = packed_is_float(f) ? 2 * ones + 1 : ones + 1;
+  double v = packed_decode(f, largest ? ones : f->cls == DC_U ? 0 : least);
+  return val_const(packed_is_float(f) ? (Const){.form = CF_FLOAT, .f = v} : const_int((i64)v), at);
+}
+
 static Val
 limit(Lower *L, Call *c, bool largest)
 {
+  if (c->args[0].kind == V_FORMAT)
+    return format_limit(c->args[0].format, largest, c->span);
   const Type *t = asked_type(L, c);
   if (t && type_is_ptr(t))
     return call_error(L, c, c->args[0].span, "a pointer has no limits");

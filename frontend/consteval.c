@@ -1,6 +1,7 @@
 /* consteval.c - arithmetic at compile time. Literals are exact in i64 or double and have no type; typed constants keep
  * the range and rounding of their type. Overflow of a signed type or a literal is an error; unsigned types wrap. */
 #include "sema.h"
+#include "interp.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -124,22 +125,12 @@ const_limit(DType dt, bool largest)
   return const_typed(dt, largest ? (i64)int_largest(dt) : int_least(dt), 0);
 }
 
-static double
-float_toward_zero(double v, DType dt)
-{
-  double r = float_round(v, dt);
-  if (fabs(r) <= fabs(v) || isnan(v))
-    return r;
-  if (isinf(r) || isnan(r))
-    return isinf(v) ? r : copysign(float_largest(dt), v);
-  return float_from_bits(dt, float_to_bits(dt, r) - 1);
-}
-
 static bool
-float_to_int(double v, bool sat, DType dt, Const *out)
+float_to_int(double v, FloatRound r, bool sat, DType dt, Const *out)
 {
   double least = (double)int_least(dt), past = ldexp(1, (int)dtype_bits(dt) - dtype_is_signed(dt));
-  if (!(v > least - 1 && v < past)) {
+  v = round_whole(v, r);
+  if (!(v >= least && v < past)) {
     if (!sat)
       return false;
     *out = const_typed(dt, isnan(v) ? 0 : v < 0 ? int_least(dt) : (i64)int_largest(dt), 0);
@@ -149,24 +140,30 @@ float_to_int(double v, bool sat, DType dt, Const *out)
   return true;
 }
 
-/* Explicit conversion: integers wrap, floats round to nearest even (rz: toward zero), floats to integers truncate;
- * sat clamps to the finite range. False: a float outside the integer type. */
+static double
+to_float(Const k, DType dt, FloatRound r, bool sat)
+{
+  if (const_is_float(k))
+    return float_from_bits(dt, float_encode(dt, k.f, r, sat));
+  bool negative = k.i < 0 && !is_u64(k);
+  return float_from_bits(dt, float_encode_int(dt, negative, negative ? 0 - (u64)k.i : (u64)k.i, r, sat));
+}
+
+/* Explicit conversion: integers wrap, floats are rounded as r says; sat clamps to the finite range. False: a float
+ * outside the integer type. */
 bool
-const_cast(Const k, DType dt, bool rz, bool sat, Const *out)
+const_cast(Const k, DType dt, FloatRound r, bool sat, Const *out)
 {
   if (dt == DT_I1) {
     *out = const_bool(const_is_float(k) ? k.f != 0 : k.i != 0);
     return true;
   }
   if (dtype_is_float(dt)) {
-    double v = const_double(k), most = float_largest(dt);
-    if (sat && !isnan(v))
-      v = v > most ? most : v < -most ? -most : v;
-    *out = const_typed(dt, 0, rz ? float_toward_zero(v, dt) : float_round(v, dt));
+    *out = const_typed(dt, 0, to_float(k, dt, r, sat));
     return true;
   }
   if (const_is_float(k))
-    return float_to_int(k.f, sat, dt, out);
+    return float_to_int(k.f, r, sat, dt, out);
   if (sat && !int_fits(k.i, is_u64(k), dt))
     *out = const_typed(dt, k.i < 0 && !is_u64(k) ? int_least(dt) : (i64)int_largest(dt), 0);
   else
@@ -387,9 +384,17 @@ float_math(OpCode op, const Const *x, double *out)
   case OP_FLOOR: *out = floor(x[0].f); return true;
   case OP_CEIL: *out = ceil(x[0].f); return true;
   case OP_RINT: *out = rint(x[0].f); return true;
+  case OP_TRUNC: *out = trunc(x[0].f); return true;
+  case OP_ROUND: *out = round(x[0].f); return true;
+  case OP_COPYSIGN: *out = copysign(x[0].f, x[1].f); return true;
+  case OP_FAST_DIV: *out = x[0].f / x[1].f; return true;
   case OP_SQRT: *out = sqrt(x[0].f); return true;
-  case OP_EXP2: *out = exp2(x[0].f); return true;
-  case OP_LOG2: *out = log2(x[0].f); return true;
+  case OP_FAST_EXP2: *out = exp2(x[0].f); return true;
+  case OP_FAST_LOG2: *out = log2(x[0].f); return true;
+  case OP_FAST_RCP: *out = 1 / x[0].f; return true;
+  case OP_FAST_SIN: *out = sin(x[0].f); return true;
+  case OP_FAST_COS: *out = cos(x[0].f); return true;
+  case OP_FAST_TANH: *out = tanh(x[0].f); return true;
   case OP_RSQRT: *out = 1 / sqrt(x[0].f); return true;
   case OP_FMA: *out = fma(x[0].f, x[1].f, x[2].f); return true;
   case OP_MIN: *out = fmin(x[0].f, x[1].f); return true;
@@ -398,11 +403,28 @@ float_math(OpCode op, const Const *x, double *out)
   }
 }
 
+/* Counts and products of bits: an untyped integer is what it would be at run time. */
+static bool
+bits_math(OpCode op, u32 n, const Const *x, Const *out)
+{
+  DType dt = x[0].form == CF_TYPED ? x[0].dt : const_fits(x[0], DT_I32) && const_fits(x[n - 1], DT_I32) ? DT_I32 : DT_I64;
+  u64 r;
+  switch (op) {
+  case OP_POPC: case OP_CLZ: case OP_BREV: r = scalar_unary(op, dt, const_bits(x[0], dt)); break;
+  case OP_MULHI: case OP_UMULHI:
+    if (!scalar_binary(op, dt, const_bits(x[0], dt), const_bits(x[1], dt), &r) || dtype_bits(dt) < 32)
+      return false;
+    break;
+  default: return false;
+  }
+  out->i = scalar_int(dt, r);
+  return true;
+}
+
 /* All of one form and type; false: not folded. */
 bool
 const_math(OpCode op, u32 n, const Const *x, Const *out)
 {
-  (void)n;
   *out = x[0];
   if (const_is_float(x[0])) {
     if (!float_math(op, x, &out->f))
@@ -416,6 +438,6 @@ const_math(OpCode op, u32 n, const Const *x, Const *out)
   else if (op == OP_ABS && x[0].i != INT64_MIN)
     out->i = x[0].i < 0 && !is_u64(x[0]) ? -x[0].i : x[0].i;
   else
-    return false;
+    return bits_math(op, n, x, out);
   return true;
 }

@@ -71,6 +71,7 @@ val_str(Lower *L, Val v)
   case V_STR: return "a string";
   case V_BUFFER: return type_str(L->c, v.ir->type);
   case V_LAYOUT: return arena_printf(L->a, "the layout %s", layout_spec_text(v.layout));
+  case V_FORMAT: return arena_printf(L->a, "the packed format %s", v.format->name);
   case V_STRUCT: return arena_printf(L->a, "the struct '%s'", v.fn.decl->name);
   case V_RECORD: return v.list.of->name;
   }
@@ -87,7 +88,7 @@ val_need_data(Lower *L, Val v, const char *what)
     return false;
   Diag *d = ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v));
   if (v.kind == V_BUFFER)
-    diag_note(L->c, d, v.span, "shared memory is read with shared_load(s)");
+    diag_hint(L->c, d, "shared memory is read with shared_load(s)");
   return false;
 }
 
@@ -141,6 +142,8 @@ value_cast(Lower *L, Value *x, DType to)
 {
   if (to != DT_I1 || x->type->dt == DT_I1)
     return ir_cast(&L->b, x, to);
+  if (type_is_float(x->type) && dtype_bits(x->type->dt) == 8)
+    x = ir_cast(&L->b, x, DT_F32);
   return ir_cmp(&L->b, "ne", x, ir_const_bits(&L->b, x->type, 0));
 }
 
@@ -158,7 +161,7 @@ val_as(Lower *L, Val v, DType dt, const Type *like)
     return NULL;
   }
   Const k;
-  const_cast(v.k, dt, false, false, &k);
+  const_cast(v.k, dt, ROUND_NEAREST, false, &k);
   const Type *t = type_scalar(L->c, dt);
   return const_value(L, k, like ? type_with_elem(L->c, like, t) : t);
 }
@@ -172,6 +175,13 @@ set_cast_options(Value *v, const char *round, bool sat)
     op_set_int(v->def, AT_SAT, 1);
 }
 
+/* A float in its own type, to be clamped to the finite range. */
+static Value *
+clamp_cast(Lower *L, Value *x)
+{
+  return type_is_float(x->type) ? op_result(op_create(&L->b, OP_CAST, 1, &x, 1, &x->type, 0)) : x;
+}
+
 /* The explicit conversion to(v). */
 Val
 val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
@@ -180,18 +190,18 @@ val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
     return val_poison(at);
   if (val_is_ptr(v)) {
     Diag *d = ERR(L, at, E_CONVERT, val_str(L, v), dtype_info[to].name);
-    diag_note(L->c, d, at, "an address is read with bitcast(p, i64)");
+    diag_hint(L->c, d, "an address is read with bitcast(p, i64)");
     return val_poison(at);
   }
   if (v.kind == V_CONST) {
     Const k;
-    if (const_cast(v.k, to, round && !strcmp(round, "rz"), sat, &k))
+    if (const_cast(v.k, to, round_find(round, to), sat, &k))
       return val_const(k, at);
     ERR(L, at, E_CONST_RANGE, const_str(L, v.k), dtype_info[to].name);
     return val_poison(at);
   }
   L->b.span = at;
-  Value *r = value_cast(L, v.ir, to);
+  Value *r = sat && to == v.ir->type->dt ? clamp_cast(L, v.ir) : value_cast(L, v.ir, to);
   if (r != v.ir && to != DT_I1)
     set_cast_options(r, round, sat);
   return val_ir(r, at);
@@ -208,26 +218,16 @@ value_stretch(Lower *L, Value *x, const Type *shape)
   return type_is_tile(x->type) ? ir_broadcast(&L->b, x, shape->shape) : ir_splat(&L->b, x, shape);
 }
 
-static void
-note_origin(Lower *L, Diag *d, Val v)
-{
-  if (v.kind == V_POISON || v.kind == V_VOID)
-    return;
-  diag_note(L->c, d, v.span, "this is %s", val_str(L, v));
-  if (v.from.hi)
-    diag_note(L->c, d, v.from, "declared here");
-}
-
 static bool
 shapes_differ(Lower *L, Span at, const char *what, const Type *a, const Type *b, const Val *va, const Val *vb)
 {
-  Diag *d = ERR(L, at, E_SHAPES, what, type_str(L->c, a), type_str(L->c, b));
+  Diag *d = ERR(L, at, E_SHAPES, what, va ? val_str(L, *va) : type_str(L->c, a), vb ? val_str(L, *vb) : type_str(L->c, b));
   if (va)
-    note_origin(L, d, *va);
+    note_value(L, d, *va);
   if (vb)
-    note_origin(L, d, *vb);
+    note_value(L, d, *vb);
   if (a->rank != b->rank)
-    diag_note(L->c, d, at, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
+    diag_hint(L->c, d, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
   return false;
 }
 
@@ -282,11 +282,15 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, type_str(L->c, t), val_str(L, v));
   if (declared.hi)
     diag_note(L->c, d, declared, "%s gets its type %s here", what, type_str(L->c, t));
-  if (v.from.hi)
-    diag_note(L->c, d, v.from, "the value is declared here");
   const Type *e = v.kind == V_IR ? v.ir->type : NULL;
-  if (e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt)
-    diag_note(L->c, d, v.span, "conversions are written: %s(...)", dtype_info[t->dt].name);
+  bool kind = e && !type_is_ptr(e) && !type_is_ptr(t) && e->dt != t->dt;
+  if (e && !type_same_shape(e, t))
+    note_value(L, d, v);
+  else
+    note_source(L, d, v);
+  if (kind)
+    diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
+              declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
   return val_poison(at);
 }
 
@@ -301,7 +305,7 @@ assign_const(Lower *L, Span at, Val v, const Type *t, const char *what, Span dec
     return val_poison(at);
   }
   Const k;
-  const_cast(v.k, t->dt, false, false, &k);
+  const_cast(v.k, t->dt, ROUND_NEAREST, false, &k);
   L->b.span = v.span;
   return type_is_tile(t) ? val_ir(const_value(L, k, t), v.span) : val_const(k, v.span);
 }

@@ -1,5 +1,5 @@
 /* grammar.y - the grammar: every action is one constructor call; meaning is found in lower_*.c. Types are expressions.
- * Recovery: at `;` and `}` inside bodies, at the next declaration outside. */
+ * Recovery: at `;` and `}` inside bodies, at the block behind the head of a kernel, loop or if, at the next declaration outside. */
 %define api.pure full
 %define api.prefix {tl_}
 %define api.token.prefix {TL_}
@@ -76,6 +76,8 @@ decl:
 | "struct" NAME '{' fields '}'                 { $$ = NAMED(N_STRUCT, $2, 1, $4); }
 | "const" NAME ptype '=' expr ';'              { $$ = NAMED(N_CONST, $2, 2, $3, $5); }
 | "import" STRING ';'                          { $$ = NAMED(N_IMPORT, $2, 0, NULL); }
+| "kernel" error block                         { $$ = NODE0(N_ERROR); yyerrok; }
+| "fn" error block                             { $$ = NODE0(N_ERROR); yyerrok; }
 ;
 fields: %empty { $$ = NODE0(N_PARAMS); } | field_list | field_list ',' { $$ = $1; };
 field_list: field { $$ = NODE1(N_PARAMS, $1); } | field_list ',' field { $$ = ADD($1, $3); };
@@ -110,7 +112,13 @@ stmt:
 | "if" expr block else         { $$ = NODE3(N_IF, $2, $3, $4); }
 | "for" NAME "in" expr block   { $$ = NAMED(N_FOR, $2, 2, $4, $5); }
 | "while" expr block           { $$ = NODE2(N_WHILE, $2, $3); }
-| error ';'                    { $$ = NODE0(N_ERROR); yyerrok; }
+| "if" error block else        { $$ = NODE0(N_ERROR); yyerrok; }
+| "if" error ';'               { $$ = NODE0(N_ERROR); yyerrok; }
+| "for" error block            { $$ = NODE0(N_ERROR); yyerrok; }
+| "for" error ';'              { $$ = NODE0(N_ERROR); yyerrok; }
+| "while" error block          { $$ = NODE0(N_ERROR); yyerrok; }
+| "while" error ';'            { $$ = NODE0(N_ERROR); yyerrok; }
+| error ';'                    { $$ = NODE0(N_ERROR); }
 ;
 simple:
   "let" NAME ptype '=' expr    { $$ = NAMED(N_LET, $2, 2, $3, $5); }

@@ -1,21 +1,9 @@
 /* lower.c - entry points of the frontend: from a file to kernels. A kernel's compile-time parameters are bound first
  * (defines, then defaults), so that types may be used before they are declared; then come its arguments and body. */
+#include "hints.h"
 #include "parser.h"
 #include "sema.h"
 #include <stdio.h>
-
-enum { TRACE_MAX = 8 };
-
-/* Say through which calls the place of an error was reached. */
-Diag *
-lower_trace(Lower *L, Diag *d)
-{
-  u32 shown = 0;
-  for (const Frame *f = L->frame; f && f->up && shown < TRACE_MAX; f = f->up, shown++)
-    if (f->call.hi && f->decl)
-      diag_note(L->c, d, f->call, "in '%s', called here", f->decl->name);
-  return d;
-}
 
 /* Lowering for names of unit u; what is built goes to a function that is thrown away. */
 Lower
@@ -32,7 +20,7 @@ static Val
 const_decl_value(Lower *L, const Node *d, Val v)
 {
   if (!val_is_fixed(L, v)) {
-    ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", d->name));
+    not_constant(L, v, arena_printf(L->a, "'%s'", d->name));
     return val_poison(v.span);
   }
   return lower_annotated(L, v.span, v, kid(d, 0), arena_printf(L->a, "'%s'", d->name), d->at);
@@ -104,8 +92,10 @@ check_type_setting(Lower *L, const Node *param, Val v)
 static Val
 check_const_setting(Lower *L, const Node *param, Val v)
 {
+  if (v.kind == V_TYPE && v.type->kind == TY_SCALAR && packed_find(dtype_info[v.type->dt].name))   /* i8 beside i4 */
+    v = (Val){.kind = V_FORMAT, .span = v.span, .format = packed_find(dtype_info[v.type->dt].name)};
   if (!val_is_fixed(L, v) || v.kind == V_TYPE) {
-    ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name));
+    not_constant(L, v, arena_printf(L->a, "'%s'", param->name));
     return val_poison(v.span);
   }
   const Type *t = kid(param, 0) && v.kind == V_CONST ? lower_type(L, kid(param, 0)) : NULL;
@@ -147,6 +137,15 @@ attr_value(const Node *kernel, const char *name)
 }
 
 static void
+attribute_hint(Lower *L, const Node *attr, const char *may)
+{
+  const char *advice = hint_find(HINT_ATTR, attr->name);
+  Diag *d = ERR(L, attr->span, E_ATTRIBUTE, attr->name, may);
+  if (advice)
+    diag_hint(L->c, d, "%s", advice);
+}
+
+static void
 check_attrs(Lower *L, const Node *kernel)
 {
   static const struct { const char *name; bool one; } known[] = {
@@ -158,8 +157,7 @@ check_attrs(Lower *L, const Node *kernel)
     for (u32 k = 0; k < COUNT(known); k++)
       fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
     if (!fits)
-      ERR(L, attrs->kids[i]->span, E_ATTRIBUTE, attrs->kids[i]->name,
-          "a kernel may have warps(n), min_blocks(n), max_registers(n), tune(...) and key(...)");
+      attribute_hint(L, attrs->kids[i], "a kernel may have warps(n), min_blocks(n), max_registers(n), tune(...) and key(...)");
   }
   tune_check(L, kernel);
 }
@@ -207,7 +205,7 @@ known_divisible(Lower *L, const Node *param)
     i64 n;
     const Node *fact = facts->kids[i];
     if (strcmp(fact->name, "multiple_of") != 0 || fact->nkids != 1)
-      ERR(L, fact->span, E_ATTRIBUTE, fact->name, "a parameter may have multiple_of(n)");
+      attribute_hint(L, fact, "a parameter may have multiple_of(n)");
     else if (lower_const_int(L, kid(fact, 0), "multiple_of", &n) && n > 0 && n <= 1 << 30)
       d = (u64)n;
   }
@@ -227,7 +225,7 @@ known_value(Lower *L, const Node *param, Value *v)
     if (!o->facts[i].equal || strcmp(o->facts[i].name, param->name) != 0)
       continue;
     Const k;
-    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, false, false, &k))
+    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, ROUND_NEAREST, false, &k))
       return val_const(k, param->span);
     ERR(L, param->at, E_MISUSE, arena_printf(L->a, "the fact about '%s' does not fit its type %s", param->name,
                                              type_str(L->c, v->type)));
@@ -297,18 +295,35 @@ any_param(const Unit *u, const char *name, bool settings)
   return false;
 }
 
-static const char *
-suggest_param(Program *p, const char *name, bool settings)
+typedef VEC(const char *) Names;
+
+/* Report a name given from outside that nothing has; names: what there is. */
+static void
+unknown_given(Program *p, const char *message, const char *name, const Names *names)
 {
-  VEC(const char *) names = {0};
+  const char *close = diag_suggest(name, names->data, names->len);
+  Diag *d = diag(p->c, (Span){0, 0}, E_MISUSE, message);
+  Buf b = {.arena = p->a};
+  for (u32 i = 0; i < names->len && i < 12; i++)
+    buf_printf(&b, "%s%s", i ? ", " : "", names->data[i]);
+  if (close)
+    diag_hint(p->c, d, "did you mean '%s'?", close);
+  else if (names->len)
+    diag_note(p->c, d, (Span){0, 0}, "there %s: %s%s", names->len == 1 ? "is" : "are", buf_str(&b), names->len > 12 ? ", ..." : "");
+}
+
+static void
+unknown_param(Program *p, const char *name, bool settings)
+{
+  Names names = {0};
   for (u32 i = 0; i < p->main->root->nkids; i++) {
     const Node *k = p->main->root->kids[i];
     for (u32 j = 0; k->kind == N_KERNEL && j < kid(k, 0)->nkids; j++)
       if (is_set_at_compile_time(kid(k, 0)->kids[j]) == settings)
         vec_push(p->a, &names, kid(k, 0)->kids[j]->name);
   }
-  const char *close = diag_suggest(name, names.data, names.len);
-  return close ? arena_printf(p->a, "; did you mean '%s'?", close) : "";
+  unknown_given(p, arena_printf(p->a, "no kernel has %s '%s'", settings ? "a const or type parameter" : "an argument", name),
+                name, &names);
 }
 
 static void
@@ -317,12 +332,10 @@ check_options(Program *p)
   const FrontendOptions *o = p->o;
   for (u32 i = 0; i < o->ndefines; i++)
     if (strcmp(o->defines[i].name, "warps") != 0 && !any_param(p->main, o->defines[i].name, true))
-      diag(p->c, (Span){0, 0}, E_MISUSE, arena_printf(p->a, "no kernel has a const or type parameter '%s'%s",
-           o->defines[i].name, suggest_param(p, o->defines[i].name, true)));
+      unknown_param(p, o->defines[i].name, true);
   for (u32 i = 0; i < o->nfacts; i++)
     if (!any_param(p->main, o->facts[i].name, false))
-      diag(p->c, (Span){0, 0}, E_MISUSE, arena_printf(p->a, "no kernel has an argument '%s'%s",
-           o->facts[i].name, suggest_param(p, o->facts[i].name, false)));
+      unknown_param(p, o->facts[i].name, false);
 }
 
 static bool
@@ -335,7 +348,7 @@ is_wanted(const Program *p, const Node *d)
 static void
 check_wanted(Program *p)
 {
-  VEC(const char *) names = {0};
+  Names names = {0};
   for (u32 i = 0; i < p->main->root->nkids; i++) {
     if (is_wanted(p, p->main->root->kids[i]))
       return;
@@ -346,9 +359,7 @@ check_wanted(Program *p)
     diag(p->c, p->main->root->span, E_MISUSE, "the file has no kernel");
     return;
   }
-  const char *close = diag_suggest(p->o->kernel, names.data, names.len);
-  diag(p->c, (Span){0, 0}, E_MISUSE, arena_printf(p->a, close ? "no kernel '%s'; did you mean '%s'?" : "no kernel '%s'",
-       p->o->kernel, close));
+  unknown_given(p, arena_printf(p->a, "no kernel '%s'", p->o->kernel), p->o->kernel, &names);
 }
 
 /* Function bodies have no types until they are called, but a kernel, a type and a const are checked where they stand. */
@@ -430,6 +441,10 @@ describe_setting(Lower *L, const Node *param, Buf *out)
   }
   if (v.kind == V_LAYOUT) {
     buf_printf(out, "const %s layout %s\n", param->name, layout_spec_text(v.layout));
+    return;
+  }
+  if (v.kind == V_FORMAT) {
+    buf_printf(out, "const %s format %s\n", param->name, v.format->name);
     return;
   }
   const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))

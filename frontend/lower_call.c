@@ -1,4 +1,5 @@
 /* lower_call.c - calls: conversions T(x), functions of the language, and `fn` templates lowered into their call. */
+#include "hints.h"
 #include "sema.h"
 
 /* ---- parameters by name and position ---- */
@@ -25,6 +26,16 @@ param_word(Lower *L, const char *params, u32 i, bool *optional)
 
 typedef struct ArgNames { const char *const *names; u32 n; } ArgNames;
 
+static void
+note_params(Lower *L, Diag *d, ArgNames p)
+{
+  Buf b = {.arena = L->a};
+  for (u32 i = 0; i < p.n; i++)
+    buf_printf(&b, "%s%s", i ? ", " : "", p.names[i]);
+  if (p.n)
+    diag_note(L->c, d, (Span){0, 0}, "its parameter%s: %s", p.n == 1 ? " is" : "s are", buf_str(&b));
+}
+
 /* Which parameter argument number i of the call is for; reports and returns false if none. */
 static bool
 arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u32 *slot)
@@ -33,16 +44,20 @@ arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u3
     *slot = position;
     if (position < p.n)
       return true;
-    ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s"));
+    note_params(L, ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s")), p);
     return false;
   }
   for (*slot = 0; *slot < p.n; ++*slot)
     if (p.names[*slot] == arg->name)
       return true;
   Diag *d = ERR(L, arg->at, E_ARGUMENTS, fn, arena_printf(L->a, "it has no parameter '%s'", arg->name));
-  const char *close = diag_suggest(arg->name, p.names, p.n);
-  if (close)
-    diag_note(L->c, d, arg->at, "did you mean '%s'?", close);
+  const char *close = diag_suggest(arg->name, p.names, p.n), *advice = hint_find(HINT_ARG, arg->name);
+  if (close && !advice)
+    diag_hint(L->c, d, "did you mean '%s'?", close);
+  else if (advice)
+    diag_hint(L->c, d, "%s", advice);
+  if (!close)
+    note_params(L, d, p);
   return false;
 }
 
@@ -91,7 +106,7 @@ lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const ch
     }
     if (out->given[i] || optional[i])
       continue;
-    ERR(L, call->span, E_ARGUMENTS, name, arena_printf(L->a, "it needs '%s'", names[i]));
+    note_params(L, ERR(L, call->span, E_ARGUMENTS, name, arena_printf(L->a, "it needs '%s'", names[i])), (ArgNames){names, n});
     return false;
   }
   return true;
@@ -199,7 +214,7 @@ call_type(Lower *L, const Node *n, const Type *t)
     return builtin_cast(L, &cast);
   }
   Diag *d = ERR(L, kid(n, 0)->span, E_CALLEE, arena_printf(L->a, "the type %s", type_str(L->c, t)));
-  diag_note(L->c, d, n->span, t->kind == TY_PTR ? "addresses are converted with bitcast(x, type)"
+  diag_hint(L->c, d, t->kind == TY_PTR ? "addresses are converted with bitcast(x, type)"
                                                 : "a tile is made with full(shape, value) or converted with f32(x)");
   return val_poison(n->span);
 }
@@ -258,7 +273,7 @@ bind_const_param(Lower *L, const Node *param, Val v)
 {
   if (val_is_fixed(L, v))
     return v.kind == V_POISON ? v : bind_typed(L, param, v);
-  diag_note(L->c, ERR(L, v.span, E_NOT_CONST, arena_printf(L->a, "'%s'", param->name)), param->at, "declared here");
+  diag_note(L->c, not_constant(L, v, arena_printf(L->a, "'%s'", param->name)), param->at, "declared here");
   return val_poison(param->span);
 }
 
@@ -282,6 +297,7 @@ bind_params(Lower *L, const Node *decl, const Val *given)
       v = param->kind == N_TPARAM ? bind_type_param(L, param, v)
         : param->kind == N_CPARAM ? bind_const_param(L, param, v) : bind_typed(L, param, v);
       scope_add(L, param->name, param->at, v);
+      L->frame->bound[i] = v;
     }
 }
 
@@ -323,6 +339,9 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   Scope params, body;
   bool returned;
   u32 open = buffers_open(L);
+  frame.bound = NEW_ARRAY(L->a, Val, kid(decl, 0)->nkids + 1);
+  for (u32 i = 0; i < kid(decl, 0)->nkids; i++)
+    frame.bound[i] = val_void(call);
   L->frame = &frame;
   scope_push(L, &params);
   bind_params(L, decl, given);
@@ -346,7 +365,9 @@ lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args)
     given[i] = i < nargs ? args[i] : val_void(call);
   if (nargs <= params->nkids)
     return call_decl(L, call, fn, given);
-  ERR(L, call, E_ARGUMENTS, fn.fn.decl->name, arena_printf(L->a, "it takes %u arguments, here it is given %u", params->nkids, nargs));
+  Diag *d = ERR(L, call, E_ARGUMENTS, fn.fn.decl->name,
+                arena_printf(L->a, "it takes %u argument%s, here it is given %u", params->nkids, params->nkids == 1 ? "" : "s", nargs));
+  diag_note(L->c, d, fn.fn.decl->at, "declared here");
   return val_poison(call);
 }
 
@@ -390,6 +411,9 @@ lower_call(Lower *L, const Node *n)
   case V_STRUCT: return lower_struct(L, n, f);
   case V_BUILTIN: return call_builtin(L, n, f.builtin);
   case V_POISON: break;
+  case V_FORMAT:
+    diag_note(L->c, ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f)), n->span, "elements are packed by pack(x, %s)", f.format->name);
+    break;
   default: ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f));
   }
   return val_poison(n->span);

@@ -15,8 +15,9 @@ lower_condition(Lower *L, const Node *n)
   if (val_is_data(v) && !val_is_ptr(v) && val_num(v) == DT_I1)
     return v;
   Diag *d = ERR(L, n->span, E_CONDITION, val_str(L, v));
+  note_source(L, d, v);
   if (val_is_data(v) && !val_is_tile(v))
-    diag_note(L->c, d, n->span, "compare with zero: x != 0");
+    diag_hint(L->c, d, "compare with zero: x != 0");
   return val_poison(n->span);
 }
 
@@ -47,7 +48,7 @@ join_data(Join *j, Val a, Val b)
   DType dt = DT_I32;
   Value *v[2] = {NULL, NULL};
   if (!join_types(j, a, b, &dt)) {
-    ERR(L, j->at, E_ARMS, val_str(L, a), val_str(L, b));
+    note_values(L, ERR(L, j->at, E_ARMS, val_str(L, a), val_str(L, b)), 2, (Val[]){a, b});
     return val_poison(j->at);
   }
   Builder saved = L->b;
@@ -64,7 +65,7 @@ join_data(Join *j, Val a, Val b)
     for (u32 i = 0; ok && type_is_tile(ta) && type_is_tile(tb) && i < ta->rank; i++)
       ok = ta->shape[i] == tb->shape[i];
     if (!ok)
-      ERR(L, j->at, E_ARMS, type_str(L->c, ta), type_str(L->c, tb));
+      note_values(L, ERR(L, j->at, E_ARMS, type_str(L->c, ta), type_str(L->c, tb)), 2, (Val[]){a, b});
     for (int i = 0; ok && i < 2; i++) {
       L->b = j->arms[i];
       L->b.span = j->at;
@@ -90,6 +91,7 @@ same_thing(Val a, Val b)
   case V_TYPE: return a.type == b.type;
   case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
   case V_BUFFER: return a.ir == b.ir;
+  case V_FORMAT: return a.format == b.format;
   case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
   case V_BUILTIN: return a.builtin == b.builtin;
   case V_STR: return !strcmp(a.str, b.str);
@@ -108,7 +110,7 @@ join(Join *j, Val a, Val b)
   if (val_is_data(a) && val_is_data(b))
     return join_data(j, a, b);
   if (a.kind != b.kind || !val_is_many(a) || a.list.n != b.list.n || a.list.of != b.list.of) {
-    ERR(j->L, j->at, E_ARMS, val_str(j->L, a), val_str(j->L, b));
+    note_values(j->L, ERR(j->L, j->at, E_ARMS, val_str(j->L, a), val_str(j->L, b)), 2, (Val[]){a, b});
     return val_poison(j->at);
   }
   Val r = a;

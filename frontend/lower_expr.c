@@ -8,8 +8,10 @@ static Val
 bad_operands(Lower *L, Oper op, Span at, Val a, Val b, const char *hint)
 {
   Diag *d = ERR(L, at, E_OPERANDS, oper_info[op].text, val_str(L, a), val_str(L, b));
+  note_source(L, d, a);
+  note_source(L, d, b);
   if (hint)
-    diag_note(L->c, d, at, "%s", hint);
+    diag_hint(L->c, d, "%s", hint);
   return val_poison(at);
 }
 
@@ -56,6 +58,8 @@ operation_num(Oper op, int *num)
       *num = DT_F32;
     return true;
   case OC_CMP:
+    if (typed && dtype_is_float((DType)*num) && dtype_bits((DType)*num) == 8)
+      *num = DT_F32;
     return *num != DT_I1 || op == O_EQ || op == O_NE;
   case OC_BITS:
     return typed ? !dtype_is_float((DType)*num) : *num == NUM_INT;
@@ -77,7 +81,7 @@ const_promote(Lower *L, Val v, int num, Const *out)
     ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[num].name);
     return false;
   }
-  return const_cast(v.k, (DType)num, false, false, out);
+  return const_cast(v.k, (DType)num, round_find(NULL, (DType)num), false, out);
 }
 
 static Val
@@ -102,6 +106,19 @@ compare_values(Lower *L, Oper op, Value *a, Value *b)
   return op == O_NE ? differ : ir_unary(&L->b, OP_NOT, differ);
 }
 
+/* A shift's count in the type of what is shifted. Counts have no sign; one too large for the type stays too large. */
+static Value *
+shift_count(Lower *L, Value *n, DType dt)
+{
+  static const DType unsigned_of[] = {DT_U8, DT_U16, DT_U32, DT_U64};
+  u32 bits = dtype_bits(n->type->dt);
+  if (bits <= dtype_bits(dt) || !type_is_int(n->type))
+    return value_cast(L, n, dt);
+  Value *r = value_cast(L, value_cast(L, n, unsigned_of[log2_u32(bits / 8)]), dt);
+  op_set_int(r->def, AT_SAT, 1);
+  return r;
+}
+
 static Val
 build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 {
@@ -113,7 +130,9 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
     ERR(L, b.span, E_CONST_ARITH, oper_info[op].text, "division by zero");
     return val_poison(span);
   }
-  Value *v[2] = {val_as(L, a, dt, val_tile_type(b)), val_as(L, b, dt, val_tile_type(a))};
+  bool counts = oper_info[op].cls == OC_SHIFT && b.kind == V_IR;
+  L->b.span = b.span;
+  Value *v[2] = {val_as(L, a, dt, val_tile_type(b)), counts ? shift_count(L, b.ir, dt) : val_as(L, b, dt, val_tile_type(a))};
   if (!v[0] || !v[1] || !values_broadcast(L, at, oper_info[op].text, 2, v, (Val[]){a, b}))
     return val_poison(span);
   L->b.span = span;
@@ -128,7 +147,7 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 static bool
 compares_fixed(Oper op, Val a, Val b)
 {
-  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT);
+  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT || a.kind == V_FORMAT);
 }
 
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
@@ -136,7 +155,9 @@ Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
   if (compares_fixed(op, a, b)) {
-    bool same = a.kind == V_TYPE ? a.type == b.type : layout_spec_text(a.layout) == layout_spec_text(b.layout);
+    bool same = a.kind == V_TYPE     ? a.type == b.type
+              : a.kind == V_FORMAT ? a.format == b.format
+                                   : layout_spec_text(a.layout) == layout_spec_text(b.layout);
     return val_const(const_bool(same == (op == O_EQ)), span);
   }
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
@@ -169,8 +190,9 @@ lower_unary(Lower *L, const Node *n)
   bool is_bool = num == DT_I1, is_float = num == NUM_FLOAT || (num >= 0 && num < NUM_INT && dtype_is_float((DType)num));
   if (num < 0 || (n->op == O_INV && is_float) || (n->op == O_NOT && !is_bool)) {
     Diag *d = ERR(L, n->at, E_OPERAND, oper_info[n->op].text, val_str(L, x));
+    note_source(L, d, x);
     if (n->op == O_NOT && num >= 0)
-      diag_note(L->c, d, n->at, "compare with zero: x == 0");
+      diag_hint(L->c, d, "compare with zero: x == 0");
     return val_poison(n->span);
   }
   if (n->op == O_NEG)
@@ -225,13 +247,13 @@ shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
 {
   u64 total = 1;
   if (rank < 1 || rank > MAX_RANK) {
-    ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank));
+    note_constants(L, ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank)), at);
     return false;
   }
   for (u32 i = 0; i < rank; i++) {
     total *= shape[i];
     if (shape[i] == 0 || total > TILE_NUMEL_MAX) {
-      ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements");
+      note_constants(L, ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements"), at);
       return false;
     }
   }
@@ -257,6 +279,14 @@ tile_type_of(Lower *L, const Node *n, const Type *elem)
   return shape_check(L, n->span, rank, shape) ? type_tile(L->c, elem, (int)rank, shape, NULL) : NULL;
 }
 
+/* The second star of a ** b. */
+static bool
+is_power(Lower *L, const Node *n)
+{
+  const char *before = n->span.lo > 1 ? source_text(L->c, n->span.lo - 1) : NULL;
+  return before && before[0] == '*' && before[1] == '*';
+}
+
 static Val
 lower_pointer_type(Lower *L, const Node *n)
 {
@@ -266,7 +296,10 @@ lower_pointer_type(Lower *L, const Node *n)
   if (v.kind == V_TYPE)
     ERR(L, n->span, E_TYPE, "a pointer points to a scalar; tiles of pointers are written (*f32)[64]");
   else if (v.kind != V_POISON)
-    diag_note(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), n->span, "memory is read with load(p)");
+    diag_hint(L->c, ERR(L, n->span, E_NOT_TYPE, val_str(L, v)), "%s",
+              is_power(L, n) ? "there is no ** operator: write x * x, or pow(x, y)"
+              : v.kind == V_FORMAT ? arena_printf(L->a, "memory holds words, u8 or u32: unpack(load(p), %s)", v.format->name)
+              : "memory is read with load(p)");
   return val_poison(n->span);
 }
 
@@ -291,8 +324,10 @@ lower_const_int(Lower *L, const Node *n, const char *what, i64 *out)
     *out = v.k.i;
     return true;
   }
-  if (v.kind == V_IR || v.kind == V_CONST)
-    ERR(L, n->span, v.kind == V_IR ? E_NOT_CONST : E_NOT_INT, what);
+  if (v.kind == V_IR)
+    not_constant(L, v, what);
+  else if (v.kind == V_CONST)
+    ERR(L, n->span, E_NOT_INT, what);
   else
     val_need_data(L, v, what);
   return false;

@@ -265,7 +265,7 @@ if_condition(Lower *L, const Node *n)
   Val c = lower_condition(L, kid(n, 0));
   if (!val_is_tile(c))
     return c;
-  diag_note(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), c.span, "a tile chooses element by element: where(c, a, b)");
+  diag_hint(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), "a tile chooses element by element: where(c, a, b)");
   return val_poison(c.span);
 }
 

@@ -32,7 +32,7 @@ index_list(Lower *L, const Node *n, Val list)
 static bool
 bad_index(Lower *L, const Node *n, const char *why)
 {
-  ERR(L, n->span, E_INDEX, why);
+  note_constants(L, ERR(L, n->span, E_INDEX, why), n->span);
   return false;
 }
 
@@ -99,8 +99,9 @@ index_tile(Lower *L, const Node *n, Val v)
   Index x = {0};
   if (!val_is_tile(v)) {
     Diag *d = ERR(L, n->span, E_INDEX, arena_printf(L->a, "%s is no tile", val_str(L, v)));
+    note_value(L, d, v);
     if (val_is_ptr(v))
-      diag_note(L->c, d, n->span, "memory is read with load(p + i)");
+      diag_hint(L->c, d, "memory is read with load(p + i)");
     return val_poison(n->span);
   }
   if (!read_items(L, n, v.ir->type, &x))

@@ -269,7 +269,7 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
 {
   for (int i = 0; i < 3; i++)
     if (r->v[i].kind != V_CONST) {
-      ERR(L, r->v[i].span, E_NOT_CONST, "the range of an unrolled loop");
+      not_constant(L, r->v[i], "the range of an unrolled loop");
       return;
     }
   i64 lo = r->v[0].k.i, hi = r->v[1].k.i, step = r->v[2].k.i;
@@ -293,6 +293,16 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
     e->skip = e->stop = e->returned;
 }
 
+static void
+not_a_range(Lower *L, const Node *n, const char *name)
+{
+  static const char *const ranges[] = {"range", "static_range"};
+  const char *close = diag_suggest(name, ranges, COUNT(ranges));
+  Diag *d = ERR(L, n->span, E_FOR);
+  if (close)
+    diag_hint(L->c, d, "did you mean '%s'?", close);
+}
+
 void
 lower_for(Lower *L, Node *n)
 {
@@ -300,8 +310,10 @@ lower_for(Lower *L, Node *n)
   const char *name = callee && callee->kind == N_NAME ? callee->name : "";
   bool is_static = !strcmp(name, "static_range");
   if (!is_static && strcmp(name, "range") != 0) {
-    if (range->kind != N_ERROR)
-      ERR(L, range->span, E_FOR);
+    if (callee && callee->kind == N_FIELD && !lower_is_known(L, ast_root(callee)))
+      lower_unknown_prefix(L, callee);
+    else if (range->kind != N_ERROR)
+      not_a_range(L, range, name);
     return;
   }
   Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll? hoist? flatten?");
@@ -337,7 +349,7 @@ while_condition(Lower *L, const Node *n, Value *stopped)
   else
     c = lower_condition(L, kid(n, 0));
   if (val_is_tile(c)) {
-    diag_note(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), c.span, "reduce it first: max(c, axis=0)");
+    diag_hint(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), "reduce it first: max(c, axis=0)");
     c = val_poison(c.span);
   }
   if (val_is_true(c))

@@ -1,5 +1,6 @@
 /* lower_names.c - scopes, and what a name means: the innermost binding, then declarations of files, then what the
  * language itself defines. */
+#include "hints.h"
 #include "sema.h"
 #include <math.h>
 
@@ -68,7 +69,7 @@ collect_unit(Lower *L, Names *names, const Unit *u)
 }
 
 static void
-collect_visible(Lower *L, Names *names)
+collect_local(Lower *L, Names *names)
 {
   for (const Scope *s = L->frame->scope; s; s = s->up)
     for (const Binding *b = s->last; b; b = b->next)
@@ -76,6 +77,11 @@ collect_visible(Lower *L, Names *names)
   collect_unit(L, names, L->frame->unit);
   for (u32 i = 0; i < L->frame->unit->imports.len; i++)
     collect_unit(L, names, L->frame->unit->imports.data[i]);
+}
+
+static void
+collect_language(Lower *L, Names *names)
+{
   for (u32 i = 0; i < L->prog->library.len; i++)
     collect_unit(L, names, L->prog->library.data[i]);
   u32 n;
@@ -86,30 +92,73 @@ collect_visible(Lower *L, Names *names)
     vec_push(L->a, names, dtype_info[d].name);
 }
 
-static const struct { const char *habit, *advice; } habits[] = {
-  {"float32", "f32"}, {"float16", "f16"}, {"bfloat16", "bf16"}, {"float64", "f64"}, {"float", "f32"}, {"half", "f16"},
-  {"double", "f64"}, {"int", "i32"}, {"int32", "i32"}, {"int64", "i64"}, {"int8", "i8"}, {"int16", "i16"}, {"uint8", "u8"},
-  {"uint32", "u32"}, {"uint64", "u64"}, {"bool", "i1"}, {"int1", "i1"}, {"float8e4nv", "f8e4m3"}, {"float8e5", "f8e5m2"},
-  {"True", "true"}, {"False", "false"}, {"transpose", "trans"}, {"associative_scan", "scan"},
-  {"device_print", "print"}, {"device_assert", "assert"}, {"unsqueeze", "expand_dims"}, {"concatenate", "cat"},
-};
+/* The closest name visible here, or, if local is false, of the library and the language; NULL if none is close. */
+static const char *
+close_name(Lower *L, const char *name, bool local)
+{
+  Names names = {0};
+  if (local)
+    collect_local(L, &names);
+  collect_language(L, &names);
+  return diag_suggest(name, names.data, names.len);
+}
+
+static bool
+is_range(const char *name)
+{
+  return !strcmp(name, "range") || !strcmp(name, "static_range");
+}
+
+/* A `let` or `var` of n's name in front of it, in a block that has ended; NULL if there is none. */
+static const Node *
+declaration_of(const Node *tree, const Node *n)
+{
+  const Node *found = NULL;
+  for (u32 i = 0; i < tree->nkids && !found; i++) {
+    const Node *kid = tree->kids[i];
+    if (!kid || kid->span.lo >= n->at.lo)
+      continue;
+    found = (kid->kind == N_LET || kid->kind == N_VAR) && kid->name == n->name ? kid : declaration_of(kid, n);
+  }
+  return found;
+}
 
 /* Report a name that nothing declares. */
 void
 lower_unknown_name(Lower *L, const Node *n)
 {
-  Names names = {0};
-  const char *close = NULL;
-  for (size_t i = 0; i < COUNT(habits); i++)
-    if (!strcmp(habits[i].habit, n->name))
-      close = habits[i].advice;
-  if (!close) {
-    collect_visible(L, &names);
-    close = diag_suggest(n->name, names.data, names.len);
-  }
+  const char *is = hint_find(HINT_IS, n->name), *advice = hint_find(HINT_NAME, n->name);
+  if (!is && !advice)
+    is = close_name(L, n->name, true);
+  const Node *ended = L->frame->decl ? declaration_of(L->frame->decl, n) : NULL;
   Diag *d = ERR(L, n->at, E_UNKNOWN_NAME, n->name);
-  if (close)
-    diag_note(L->c, d, n->at, "did you mean '%s'?", close);
+  if (ended) {
+    diag_note(L->c, d, ended->at, "this one ends with its block");
+    diag_hint(L->c, d, "declare it in front of the block: var %s = ...", n->name);
+  } else if (is)
+    diag_hint(L->c, d, "did you mean '%s'?", is);
+  else if (advice)
+    diag_hint(L->c, d, "%s", advice);
+}
+
+/* Report base.name where nothing declares base: a prefix of another language, or a misspelt struct. */
+void
+lower_unknown_prefix(Lower *L, const Node *n)
+{
+  const Node *base = ast_root(n);
+  const char *prefix = hint_find(HINT_PREFIX, base->name), *is = hint_find(HINT_IS, n->name), *advice = hint_find(HINT_NAME, n->name);
+  if (!prefix) {
+    lower_unknown_name(L, base);
+    return;
+  }
+  Node plain = {.kind = N_NAME, .name = n->name, .at = n->at, .span = n->at};
+  if (!is && !advice)
+    is = lower_is_known(L, &plain) || is_range(n->name) ? n->name : close_name(L, n->name, false);
+  Diag *d = ERR(L, base->span, E_UNKNOWN_NAME, base->name);
+  if (is)
+    diag_hint(L->c, d, "functions have no prefix: write %s, not %s.%s", is, base->name, n->name);
+  else
+    diag_hint(L->c, d, "%s", advice ? advice : prefix);
 }
 
 /* ---- names that are ---- */
@@ -135,6 +184,8 @@ predeclared(Lower *L, const char *name, Val *out)
   DType dt;
   if (dtype_find(name, &dt))
     *out = val_type(type_scalar(L->c, dt), (Span){0, 0});
+  else if (packed_find(name))
+    *out = (Val){.kind = V_FORMAT, .format = packed_find(name)};
   else if (!strcmp(name, "inf"))
     *out = val_const((Const){.form = CF_FLOAT, .f = INFINITY}, (Span){0, 0});
   else if (!strcmp(name, "nan"))

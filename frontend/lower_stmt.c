@@ -107,13 +107,14 @@ assign_to_what(Lower *L, const Node *target)
   const Binding *b = target->kind == N_NAME ? scope_find(L, target->name) : NULL;
   if (b) {
     Diag *d = ERR(L, target->span, E_ASSIGN, arena_printf(L->a, "'%s'", target->name));
-    diag_note(L->c, d, b->span, "declared here; only a `var` can be assigned");
+    diag_note(L->c, d, b->span, "declared here");
+    diag_hint(L->c, d, "only a `var` can be assigned: var %s = ...", target->name);
   } else if (target->kind == N_NAME) {
     Diag *d = ERR(L, target->span, E_ASSIGN, arena_printf(L->a, "'%s'", target->name));
-    diag_note(L->c, d, target->span, "a variable is declared first: var %s = ...", target->name);
+    diag_hint(L->c, d, "a variable is declared first: var %s = ...", target->name);
   } else if (target->kind != N_ERROR) {
     Diag *d = ERR(L, target->span, E_ASSIGN, "this");
-    diag_note(L->c, d, target->span, "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
+    diag_hint(L->c, d, "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
   }
   return val_poison(target->span);
 }

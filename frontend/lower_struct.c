@@ -3,6 +3,7 @@
  * A struct value is a list of fields, a compile-time thing like a tuple: what exists at run time are the values in it. So it
  * costs nothing to pass one to a function or to return it. A `var` of a struct or tuple is carried by loops and ifs part by
  * part; its parts that are no run-time values (buffers, functions, layouts, types) stay what they were when it was declared. */
+#include "hints.h"
 #include "sema.h"
 
 /* ---- declared types ---- */
@@ -77,6 +78,32 @@ lower_struct(Lower *L, const Node *n, Val decl)
   return v;
 }
 
+static void
+field_hint(Lower *L, Diag *d, const Node *decl, const char *name)
+{
+  const Node *fields = kid(decl, 0);
+  const char **names = NEW_ARRAY(L->a, const char *, fields->nkids + 1);
+  for (u32 i = 0; i < fields->nkids; i++)
+    names[i] = fields->kids[i]->name;
+  const char *close = diag_suggest(name, names, fields->nkids);
+  diag_note(L->c, d, decl->at, "declared here");
+  if (close)
+    diag_hint(L->c, d, "did you mean '%s'?", close);
+}
+
+/* x.name, where x is no struct. */
+static void
+method_hint(Lower *L, Diag *d, const char *name)
+{
+  const char *advice = hint_find(HINT_FIELD, name);
+  if (advice)
+    diag_hint(L->c, d, "%s", advice);
+  else if (builtin_find(name))
+    diag_hint(L->c, d, "functions are called %s(x), not x.%s()", name, name);
+  else
+    diag_hint(L->c, d, "only structs have fields; functions are called f(x), not x.f()");
+}
+
 /* The field of x that n (x.name) names; NULL after reporting. */
 const Val *
 struct_field(Lower *L, Val x, const Node *n)
@@ -89,9 +116,9 @@ struct_field(Lower *L, Val x, const Node *n)
       return &x.list.v[i];
   Diag *d = ERR(L, n->at, E_FIELD, val_str(L, x), n->name);
   if (fields)
-    diag_note(L->c, d, x.list.of->at, "declared here");
+    field_hint(L, d, x.list.of, n->name);
   else
-    diag_note(L->c, d, n->at, "only structs have fields; functions are called f(x), not x.f()");
+    method_hint(L, d, n->name);
   return NULL;
 }
 
@@ -111,10 +138,9 @@ struct_with(Lower *L, Val x, const Node *n, Val field)
 Val
 lower_field(Lower *L, const Node *n)
 {
-  const Node *base = kid(n, 0);
-  if (base->kind == N_NAME && !lower_is_known(L, base)) {
-    Diag *d = ERR(L, base->span, E_UNKNOWN_NAME, base->name);
-    diag_note(L->c, d, n->span, "functions have no prefix: %s(...), not %s.%s(...)", n->name, base->name, n->name);
+  const Node *base = kid(n, 0), *root = ast_root(n);
+  if (root->kind == N_NAME && !lower_is_known(L, root)) {
+    lower_unknown_prefix(L, n);
     return val_poison(n->span);
   }
   Val x = lower_expr(L, base);
@@ -186,7 +212,7 @@ var_value(Lower *L, Val v, const char *what)
 {
   if (v.kind == V_BUFFER || !(val_is_many(v) || val_need_data(L, v, what))) {
     if (v.kind == V_BUFFER)
-      diag_note(L->c, ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v)), v.span, "buffers are named with let");
+      diag_hint(L->c, ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v)), "buffers are named with let");
     return val_poison(v.span);
   }
   return part_value(L, v);
@@ -202,6 +228,7 @@ same_fixed(Val a, Val b)
   case V_TYPE: return a.type == b.type;
   case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
   case V_BUILTIN: return a.builtin == b.builtin;
+  case V_FORMAT: return a.format == b.format;
   case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
   case V_STR: return !strcmp(a.str, b.str);
   default: return false;
@@ -214,7 +241,7 @@ assign_differs(Lower *L, Span at, Val v, Val old, const char *what, Span declare
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, val_str(L, old), val_str(L, v));
   diag_note(L->c, d, declared, "%s is declared here", what);
   if (v.kind == old.kind && !val_is_many(v))
-    diag_note(L->c, d, at, "only run-time values change in a var; this part must stay the same");
+    diag_hint(L->c, d, "only run-time values change in a var; this part must stay the same");
   return val_poison(at);
 }
 

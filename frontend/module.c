@@ -100,6 +100,17 @@ stdlib_file(const char *name)
   return NULL;
 }
 
+static void
+import_hint(Program *p, Diag *d, const char *name)
+{
+  VEC(const char *) names = {0};
+  for (const StdlibFile *f = stdlib_files; f->name; f++)
+    vec_push(p->a, &names, f->name);
+  const char *close = diag_suggest(name, names.data, names.len);
+  if (close)
+    diag_hint(p->c, d, "did you mean \"%s\"?", close);
+}
+
 /* The unit for an import: beside the importing file, then along the search path, then in the library. */
 static Unit *
 unit_import(Program *p, const Unit *from, const Node *import)
@@ -123,7 +134,7 @@ unit_import(Program *p, const Unit *from, const Node *import)
     return unit_add(p, path, source_add(p->c, path, text, len));
   Unit *library = stdlib_file(import->name) ? unit_known(p, intern(p->c, import->name)) : NULL;
   if (!library)
-    diag(p->c, import->at, E_IMPORT, import->name, text ? "too many files" : why);
+    import_hint(p, diag(p->c, import->at, E_IMPORT, import->name, text ? "too many files" : why), import->name);
   return library;
 }
 

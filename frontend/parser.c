@@ -1,4 +1,5 @@
 /* parser.c - around the generated parser: constructors for its actions, literals, and words for syntax errors. */
+#include "hints.h"
 #include "parser.h"
 #include "tl_grammar.h"
 #include <errno.h>
@@ -179,22 +180,6 @@ parser_string(Parser *p, Span at, const char *s, u32 len)
 
 /* ---- errors ---- */
 
-typedef enum HintWhere { HINT_GOT, HINT_PREV, HINT_CHAR } HintWhere;
-static const struct { HintWhere where; const char *text, *advice; } hints[] = {
-#define HINT(where, text, advice) {HINT_##where, text, advice},
-#include "hints.def"
-#undef HINT
-};
-
-static const char *
-find_hint(HintWhere where, const char *text)
-{
-  for (size_t i = 0; i < COUNT(hints); i++)
-    if (hints[i].where == where && !strcmp(hints[i].text, text))
-      return hints[i].advice;
-  return NULL;
-}
-
 /* A character that no token begins with. */
 void
 parser_bad_char(Parser *p, Span at, const char *s)
@@ -202,10 +187,11 @@ parser_bad_char(Parser *p, Span at, const char *s)
   u8 ch = (u8)s[0];
   char text[16];
   snprintf(text, sizeof text, ch >= 32 && ch < 127 ? "'%c'" : "byte 0x%02x", ch);
+  p->skipped = at.hi;
   Diag *d = diag(p->c, at, E_CHAR, text);
-  const char *advice = find_hint(HINT_CHAR, s);
+  const char *advice = hint_find(HINT_CHAR, s);
   if (advice)
-    diag_note(p->c, d, at, "%s", advice);
+    diag_hint(p->c, d, "%s", advice);
 }
 
 static const char *
@@ -290,21 +276,52 @@ new_line_between(Parser *p, u32 lo, u32 hi)
   return hi > lo && memchr(text + (lo - p->base), '\n', hi - lo) != NULL;
 }
 
-static void
-add_hints(Parser *p, Diag *d, Span at)
+static bool
+ends_statement(const char *token)
 {
-  const char *advice = find_hint(HINT_GOT, span_text(p, at));
-  if (!advice)
-    advice = find_hint(HINT_PREV, span_text(p, p->prev));
+  return !strcmp(token, ";") || !strcmp(token, "{") || !strcmp(token, "}");
+}
+
+/* What the tokens around the place advise; NULL if nothing. */
+static const char *
+find_advice(Parser *p, Span at, u32 n, const char *const *expected)
+{
+  const char *got = span_text(p, at), *prev = span_text(p, p->prev), *advice = NULL;
+  bool same_line = p->prev.hi && (!new_line_between(p, p->prev.hi, at.lo) || ends_statement(prev));
+  const char *next = at.hi > at.lo ? source_text(p->c, at.hi) : NULL;
+  if (p->prev.hi == at.lo)
+    advice = hint_find(HINT_PAIR, arena_printf(p->a, "%s%s", prev, got));
+  if (!advice && next && *next)
+    advice = hint_find(HINT_PAIR, arena_printf(p->a, "%s%c", got, *next));
+  if (!advice && among("']'", n, expected) && !among("';'", n, expected))
+    advice = hint_find(HINT_INDEX, got);
+  if (!advice && same_line && !hint_find(HINT_PREV, prev))
+    advice = hint_find(HINT_GOT, got);
+  if (!advice && among("kernel", n, expected))
+    advice = hint_find(HINT_PREV, got);
+  return advice ? advice : hint_find(HINT_PREV, prev);
+}
+
+/* A comment behind the last token that looks like a division: it holds the end of the statement. */
+static bool
+comment_divides(Parser *p, u32 lo, u32 hi)
+{
+  const char *between = span_text(p, (Span){lo, hi});
+  const char *slashes = strstr(between, "//");
+  if (!slashes || memchr(between, '\n', (size_t)(slashes - between)))
+    return false;
+  size_t stop = strcspn(slashes, ";{)"), end = strcspn(slashes, "\n");
+  return stop < end;
+}
+
+static void
+add_hints(Parser *p, Diag *d, Span at, u32 n, const char *const *expected)
+{
+  const char *advice = find_advice(p, at, n, expected);
+  if (p->prev.hi && p->prev.hi < at.lo && comment_divides(p, p->prev.hi, at.lo))
+    advice = "// begins a comment; / divides integers";
   if (advice)
-    diag_note(p->c, d, at, "%s", advice);
-  if (p->prev.hi && p->prev.hi < at.lo) {
-    const char *between = span_text(p, (Span){p->prev.hi, at.lo});
-    const char *slashes = strstr(between, "//");
-    const char *line_end = slashes ? slashes + strcspn(slashes, "\n") : NULL, *semicolon = slashes ? strchr(slashes, ';') : NULL;
-    if (semicolon && semicolon < line_end && !memchr(between, '\n', (size_t)(slashes - between)))
-      diag_note(p->c, d, (Span){p->prev.hi, p->prev.hi + 2}, "// begins a comment; / divides integers");
-  }
+    diag_hint(p->c, d, "%s", advice);
 }
 
 /* got "": nothing known; expected: the names of the tokens that could stand here. */
@@ -315,13 +332,17 @@ parser_syntax_error(Parser *p, Span at, const char *got, u32 n, const char *cons
   const char *text = span_text(p, at);
   const char *join = *want ? ", expected " : "";
   Diag *d;
-  if (among("';'", n, expected) && new_line_between(p, p->prev.hi, at.lo))
+  bool follows = p->torn || (p->skipped && !new_line_between(p, p->skipped, at.lo));
+  p->torn = false;
+  if (follows)
+    return;
+  if (among("';'", n, expected) && new_line_between(p, p->prev.hi, at.lo) && !ends_statement(span_text(p, p->prev)))
     d = diag(p->c, (Span){p->prev.hi - 1, p->prev.hi}, E_SYNTAX, "expected ';' after this");
   else if (at.lo >= at.hi || !strcmp(got, "the end of the file"))
     d = diag(p->c, at, E_SYNTAX, arena_printf(p->a, "unexpected end of the file%s%s", join, want));
   else
     d = diag(p->c, at, E_SYNTAX, arena_printf(p->a, "unexpected '%s'%s%s", text, join, want));
-  add_hints(p, d, at);
+  add_hints(p, d, at, n, expected);
 }
 
 /* ---- running ---- */

@@ -12,6 +12,8 @@ typedef struct Parser {
   Span prev, cur;         /* the last two tokens */
   Node *root;
   bool too_deep;          /* reported once */
+  u32 skipped;            /* end of the last character that begins no token: what follows on its line is not complained about */
+  bool torn;              /* a string without an end took the rest of its line: what is missing now was in it */
 } Parser;
 
 /* The tree of the file at source offset base; NULL after reporting errors. Nodes live in a. */

@@ -5,16 +5,17 @@
  * has no types until its arguments have). An expression gives a Val: a run-time Value, a compile-time constant, a type,
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
- * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), lower_stmt.c, lower_if.c,
- * lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c,
- * lower_call.c, lower_struct.c (structs, and variables of many parts), lower_buffer.c (life of shared buffers),
- * layouts.c (layouts as values), builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting),
- * consteval.c (constants).
+ * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), origin.c (where things in messages came
+ * from), lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c
+ * (structs, and variables of many parts), lower_buffer.c (life of shared buffers), layouts.c (layouts as values),
+ * builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
 #include "ast.h"
 #include "frontend.h"
+#include "fp.h"
+#include "packed.h"
 
 /* ---- values ---- */
 typedef enum ConstForm { CF_INT, CF_FLOAT, CF_TYPED } ConstForm;  /* literals have no type yet: they adopt one */
@@ -29,6 +30,7 @@ typedef enum ValKind {
   V_POISON, V_VOID, V_IR, V_CONST, V_TYPE, V_FN, V_BUILTIN, V_TUPLE, V_LIST, V_STR,
   V_BUFFER,               /* a shared buffer or a row of them: `ir` */
   V_LAYOUT,               /* not applied to a shape yet */
+  V_FORMAT,               /* of packed elements: i4, f4e2m1 */
   V_STRUCT, V_RECORD      /* a struct declaration: `fn`; a value of one: `list` of its fields, `of` */
 } ValKind;
 typedef struct Val Val;
@@ -48,6 +50,7 @@ struct Val {
     const Builtin *builtin;
     struct { Val *v; u32 n; const Node *of; } list;
     const LayoutSpec *layout;
+    const PackedFormat *format;
     const char *str;
   };
 };
@@ -100,6 +103,7 @@ struct Frame {
   Span call;
   Frame *up;
   Scope *scope;
+  Val *bound;             /* of a function: the values of its parameters, V_VOID before they are known */
   u32 level;              /* frames below */
   u32 loops;              /* loops around the current statement */
   Exits exits;
@@ -122,10 +126,17 @@ typedef struct Lower {
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
        REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20 };
 
-/* ---- lower.c ---- */
+/* ---- origin.c ---- */
 /* Report at a place and say through which calls it was reached. */
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
+void note_value(Lower *L, Diag *d, Val v);                           /* what v is, and where it came from */
+void note_source(Lower *L, Diag *d, Val v);                          /* the same without its extents */
+void note_values(Lower *L, Diag *d, u32 n, const Val *v);            /* each of them */
+Diag *not_constant(Lower *L, Val v, const char *what);               /* report that it should be known at compile time */
+void note_constants(Lower *L, Diag *d, Span at);                     /* what set the constants named in the text there */
+
+/* ---- lower.c ---- */
 Val lower_const_decl(Lower *L, Unit *u, u32 index);
 /* Lowering for names of unit u; what is built goes to a function that is thrown away. */
 Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
@@ -155,6 +166,7 @@ Binding *scope_find(const Lower *L, const char *name);
 Val lower_name(Lower *L, const Node *n);
 bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
+void lower_unknown_prefix(Lower *L, const Node *n);                  /* of n = prefix.name */
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);
@@ -262,7 +274,7 @@ Const const_limit(DType dt, bool largest);                           /* least or
 Const const_from_bits(DType dt, u64 bits);
 bool const_equal(Const a, Const b);
 bool const_fits(Const k, DType dt);                                  /* an integer literal in an integer type */
-bool const_cast(Const k, DType dt, bool rz, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
+bool const_cast(Const k, DType dt, FloatRound r, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
 /* Reports and returns false on overflow or division by zero. */
 bool const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out);
 bool const_unary(Lower *L, Span at, Oper op, Const x, Const *out);
@@ -311,6 +323,7 @@ Value *call_buffer(Lower *L, Call *c, u32 i, bool row);              /* one buff
 bool call_mask(Lower *L, Call *c, u32 i, Value **out);               /* i1 data; NULL if not given or all true */
 bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);
 bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
+const PackedFormat *call_format(Lower *L, Call *c, u32 i);           /* or a type that packs: i8, u8; i1 stands for u1 */
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
 Value *call_pointer(Lower *L, Call *c, u32 i);
 Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */

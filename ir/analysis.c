@@ -606,7 +606,7 @@ result_nonneg(const Analysis *a, const Op *op)
   case OP_MAX: return sign ? x || y : x && y;
   case OP_AND: return x || y;
   case OP_SHL: case OP_SHR: case OP_HINT: return x;
-  case OP_ABS: return true;
+  case OP_ABS: case OP_POPC: case OP_CLZ: return true;
   case OP_SELECT: return y && facts(a, op, 2)->nonneg;
   case OP_CAST: return cast_nonneg(facts(a, op, 0), op_operand(op, 0)->type, t);
   default: return false;

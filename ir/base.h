@@ -88,7 +88,14 @@ typedef enum DiagId {
 typedef struct Diag Diag;
 /* Report; fmt comes from diags.def, the arguments must match it. Returns the diagnostic so that notes can follow. */
 Diag *diag(Ctx *c, Span at, DiagId id, ...);
+/* Words beside another place, or below if it is the diagnostic's own or nowhere; what to write instead; a call through which
+ * the place was reached (innermost first). */
 void diag_note(Ctx *c, Diag *d, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+void diag_hint(Ctx *c, Diag *d, const char *fmt, ...) PRINTF_LIKE(3, 4);
+void diag_call(Ctx *c, Diag *d, Span at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+Span diag_place(const Diag *d);
+/* It is reported at another place; words stand beside the old one. */
+void diag_move(Ctx *c, Diag *d, Span at, const char *words);
 u32 diag_errors(const Ctx *c);
 u32 diag_warnings(const Ctx *c);
 bool diag_reported(const Ctx *c, DiagId id);

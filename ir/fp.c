@@ -40,14 +40,23 @@ bits_double(u64 b)
   return v;
 }
 
+/* Does r take what is not exact to the larger magnitude? (Nearest is not asked.) */
+static bool
+rounds_away(FloatRound r, bool neg)
+{
+  return r == (neg ? ROUND_DOWN : ROUND_UP);
+}
+
 /* m / 2^shift, rounded; shift may be any positive number. */
 static u64
-shift_round(u64 m, int shift, FloatRound r)
+shift_round(u64 m, int shift, FloatRound r, bool neg)
 {
   u64 kept = shift < 64 ? m >> shift : 0;
   u64 rest = shift < 64 ? m & ((1ull << shift) - 1) : m;
   u64 half = shift <= 64 ? 1ull << (shift - 1) : 0;
-  if (r == ROUND_ZERO || shift > 64)
+  if (r != ROUND_NEAREST)
+    return kept + (rest && rounds_away(r, neg));
+  if (shift > 64)
     return kept;
   return kept + (rest > half || (rest == half && (kept & 1)));
 }
@@ -61,12 +70,12 @@ encode(const Format *f, bool neg, u64 m, int e, FloatRound r, bool sat)
     top--;
   int x = top + e;                                     /* exponent of the first bit */
   int last = (x > f->emin ? x : f->emin) - f->man;     /* exponent of the result's last bit */
-  u64 sig = last <= e ? m << (e - last) : shift_round(m, last - e, r);
+  u64 sig = last <= e ? m << (e - last) : shift_round(m, last - e, r, neg);
   u64 bits = sig;
   if (x >= f->emin)
     bits += (u64)(x + f->bias - 1) << f->man;          /* sig's leading bit adds the remaining 1 */
   if (bits > f->max_finite)
-    bits = sat || r == ROUND_ZERO ? f->max_finite : f->has_inf ? f->inf : f->nan;
+    bits = sat || (r != ROUND_NEAREST && !rounds_away(r, neg)) ? f->max_finite : f->has_inf ? f->inf : f->nan;
   return bits | (neg ? f->sign : 0);
 }
 
@@ -100,6 +109,34 @@ float_encode_int(DType d, bool negative, u64 magnitude, FloatRound r, bool sat)
   if (!magnitude)
     return 0;
   return encode(&f, negative, magnitude, 0, r, sat || dtype_bits(d) == 8);
+}
+
+static const char *const round_words[] = {"rn", "rz", "rm", "rp"};
+
+FloatRound
+round_find(const char *word, DType to)
+{
+  for (u32 i = 0; word && i < COUNT(round_words); i++)
+    if (!strcmp(word, round_words[i]))
+      return (FloatRound)i;
+  return dtype_is_float(to) ? ROUND_NEAREST : ROUND_ZERO;
+}
+
+FloatRound
+cast_rounding(const Op *cast)
+{
+  return round_find(op_str(cast, AT_ROUND, NULL), op_result(cast)->type->dt);
+}
+
+double
+round_whole(double v, FloatRound r)
+{
+  switch (r) {
+  case ROUND_ZERO: return trunc(v);
+  case ROUND_DOWN: return floor(v);
+  case ROUND_UP:   return ceil(v);
+  default:         return nearbyint(v);
+  }
 }
 
 /* The value of a bit pattern; exact. */

@@ -2,7 +2,8 @@
  *
  * Every finite value of every dtype is a double, so a conversion is: decode to double (exact), then round once. What PTX's
  * cvt does is what these do:
- *   - ROUND_NEAREST takes ties to even; ROUND_ZERO gives the largest finite number on overflow;
+ *   - ROUND_NEAREST takes ties to even; a rounding that points away from infinity (ROUND_ZERO, ROUND_DOWN of positive
+ *     numbers, ROUND_UP of negative ones) gives the largest finite number on overflow;
  *   - `sat` clamps to the destination's finite range, infinities included;
  *   - the 8-bit formats always clamp, because cvt has no other form (.satfinite is mandatory there): 1e9 becomes 448 in
  *     f8e4m3 and 57344 in f8e5m2, and so does infinity. A nan stays a nan;
@@ -12,7 +13,8 @@
 #define TILEC_FP_H
 #include "ir.h"
 
-typedef enum FloatRound { ROUND_NEAREST, ROUND_ZERO } FloatRound;
+typedef enum FloatRound { ROUND_NEAREST, ROUND_ZERO, ROUND_DOWN, ROUND_UP } FloatRound;
+#define ROUND_WORDS "rn rz rm rp"   /* their names, in order */
 
 /* Bits of v in format d (a float dtype), rounded once. */
 u64 float_encode(DType d, double v, FloatRound r, bool sat);
@@ -20,6 +22,12 @@ u64 float_encode(DType d, double v, FloatRound r, bool sat);
 u64 float_encode_int(DType d, bool negative, u64 magnitude, FloatRound r, bool sat);
 /* The value of a bit pattern; exact. Bits above the format's width are ignored. */
 double float_decode(DType d, u64 bits);
+/* The rounding called `word`; NULL: what a conversion to `to` does by itself, nearest for floats and toward zero for integers. */
+FloatRound round_find(const char *word, DType to);
+/* The rounding of a cast. */
+FloatRound cast_rounding(const Op *cast);
+/* v rounded to a whole number; not finite ones stay. */
+double round_whole(double v, FloatRound r);
 /* cvt.rna.tf32.f32: 10 mantissa bits, nearest, ties away from zero. */
 float float_round_tf32(float v);
 bool float_is_nan(DType d, u64 bits);

@@ -8,16 +8,16 @@
  *   - min and max hold -0 below +0 and drop a nan against a number; float `rem` is fmod;
  *   - exp2, log2, rsqrt, rcp_approx are the correctly rounded value nearly always: the hardware's approximations are
  *     compared with tolerances, never bit by bit;
- *   - cast to an integer truncates and clamps to the range, nan gives 0 (`round` does not matter); to i1 it is x != 0
+ *   - cast of a float to an integer rounds (toward zero unless it says otherwise) and clamps to the range, nan gives 0; to i1 it is x != 0
  *     (a nan is true); integer to integer wraps, or clamps with `sat`.
  */
 #ifndef TILEC_INTERP_H
 #define TILEC_INTERP_H
 #include "fp.h"
 
-/* add sub mul div rem min max and or xor shl shr umulhi. False: division by zero. */
+/* add sub mul div rem min max and or xor shl shr mulhi umulhi fast_div copysign. False: division by zero. */
 bool scalar_binary(OpCode op, DType d, u64 a, u64 b, u64 *out);
-/* neg not abs floor ceil rint sqrt exp2 log2 rsqrt rcp_approx */
+/* neg not abs floor ceil rint trunc round sqrt exp2 log2 rsqrt rcp_approx popc clz brev */
 u64 scalar_unary(OpCode op, DType d, u64 x);
 u64 scalar_fma(DType d, u64 a, u64 b, u64 c);
 typedef enum Pred { PRED_EQ, PRED_NE, PRED_LT, PRED_LE, PRED_GT, PRED_GE, PRED_BAD } Pred;

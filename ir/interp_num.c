@@ -99,6 +99,19 @@ int_shr(DType d, u64 a, u64 b)
   return b ? x >> b | fill << (64 - b) : x;
 }
 
+/* Upper half of the product as the type's sign has it. */
+static u64
+int_mulhi(DType d, u64 a, u64 b)
+{
+  u32 w = dtype_bits(d);
+  if (w < 64)
+    return dtype_is_signed(d) ? (u64)(scalar_int(d, a) * scalar_int(d, b)) >> w : a * b >> w;
+  u64 high = mul_high_64(a, b);
+  if (dtype_is_signed(d))
+    high -= (a >> 63 ? b : 0) + (b >> 63 ? a : 0);
+  return high;
+}
+
 static u64
 int_binary(OpCode op, DType d, u64 a, u64 b)
 {
@@ -115,15 +128,28 @@ int_binary(OpCode op, DType d, u64 a, u64 b)
   case OP_XOR: return a ^ b;
   case OP_SHL: return b < dtype_bits(d) ? a << b : 0;
   case OP_SHR: return int_shr(d, a, b);
+  case OP_MULHI: return int_mulhi(d, a, b);
   case OP_UMULHI: return dtype_bits(d) == 64 ? mul_high_64(a, b) : a * b >> dtype_bits(d);
   default: return 0;
   }
 }
 
 static u64
+reversed(u64 x, u32 width)
+{
+  u64 r = 0;
+  for (u32 i = 0; i < width; i++)
+    r |= (x >> i & 1) << (width - 1 - i);
+  return r;
+}
+
+static u64
 int_unary(OpCode op, DType d, u64 x)
 {
   switch (op) {
+  case OP_POPC: return (u64)__builtin_popcountll(x);
+  case OP_CLZ:  return x ? (u64)__builtin_clzll(x) - (64 - dtype_bits(d)) : dtype_bits(d);
+  case OP_BREV: return reversed(x, dtype_bits(d));
   case OP_NEG: return 0 - x;
   case OP_NOT: return ~x;
   case OP_ABS: return scalar_int(d, x) < 0 && dtype_is_signed(d) ? 0 - x : x;
@@ -151,8 +177,9 @@ int_unary(OpCode op, DType d, u64 x)
     case OP_ADD: return a + b;                                                            \
     case OP_SUB: return a - b;                                                            \
     case OP_MUL: return a * b;                                                            \
-    case OP_DIV: return a / b;                                                            \
+    case OP_DIV: case OP_FAST_DIV: return a / b;                                        \
     case OP_REM: return fmod##sfx(a, b);                                                  \
+    case OP_COPYSIGN: return copysign##sfx(a, b);                                         \
     case OP_MIN: return name##_min(a, b);                                                 \
     case OP_MAX: return name##_max(a, b);                                                 \
     default: return 0;                                                                    \
@@ -170,11 +197,16 @@ float_unary(OpCode op, double x)
   case OP_FLOOR: return floor(x);
   case OP_CEIL:  return ceil(x);
   case OP_RINT:  return nearbyint(x);
+  case OP_TRUNC: return trunc(x);
+  case OP_ROUND: return round(x);
   case OP_SQRT:  return sqrt(x);
-  case OP_EXP2:  return exp2(x);
-  case OP_LOG2:  return log2(x);
+  case OP_FAST_EXP2: return exp2(x);
+  case OP_FAST_LOG2: return log2(x);
   case OP_RSQRT: return 1 / sqrt(x);
-  case OP_RCP_APPROX: return 1 / x;
+  case OP_FAST_RCP: return 1 / x;
+  case OP_FAST_SIN: return sin(x);
+  case OP_FAST_COS: return cos(x);
+  case OP_FAST_TANH: return tanh(x);
   default: return x;
   }
 }
@@ -293,13 +325,14 @@ scalar_cmp(Pred p, DType d, u64 a, u64 b)
 
 /* ---- casts ---- */
 static u64
-float_to_int(DType to, double v)
+float_to_int(DType to, double v, FloatRound r)
 {
   bool sign = dtype_is_signed(to);
   u32 w = dtype_bits(to);
   double limit = ldexp(1, (int)w - (sign ? 1 : 0));
   if (v != v)
     return 0;
+  v = round_whole(v, r);
   if (v >= limit)
     return sign ? (1ull << (w - 1)) - 1 : scalar_wrap(to, ~0ull);
   if (v <= (sign ? -limit : 0))
@@ -330,7 +363,7 @@ scalar_cast(DType from, DType to, u64 x, FloatRound r, bool sat)
   if (to == DT_I1)
     return from_float ? float_decode(from, x) != 0 : x != 0;
   if (from_float)
-    return to_float ? float_encode(to, float_decode(from, x), r, sat) : float_to_int(to, float_decode(from, x));
+    return to_float ? float_encode(to, float_decode(from, x), r, sat) : float_to_int(to, float_decode(from, x), r);
   if (!to_float)
     return int_to_int(from, to, x, sat);
   i64 v = scalar_int(from, x);

@@ -50,6 +50,8 @@ Flow interp_copy(Interp *in, const Op *op);
 Flow interp_splat(Interp *in, const Op *op);
 Flow interp_broadcast(Interp *in, const Op *op);
 Flow interp_permute(Interp *in, const Op *op);
+Flow interp_unpack(Interp *in, const Op *op);
+Flow interp_pack(Interp *in, const Op *op);
 Flow interp_butterfly(Interp *in, const Op *op);
 Flow interp_unary(Interp *in, const Op *op);
 Flow interp_binary(Interp *in, const Op *op);

@@ -1,5 +1,6 @@
 /* interp_tile.c - ops on tiles that touch no memory: constants, shapes, elementwise, promises, dot. */
 #include "interp_run.h"
+#include "packed.h"
 #include <math.h>
 
 /* const: every element the attribute's bits */
@@ -195,11 +196,59 @@ interp_cast(Interp *in, const Op *op)
   const Value *x = op_operand(op, 0), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   const u64 *from = interp_get(in, x);
-  FloatRound round = strcmp(op_str(op, AT_ROUND, "rn"), "rz") ? ROUND_NEAREST : ROUND_ZERO;
+  FloatRound round = cast_rounding(op);
   bool sat = op_int(op, AT_SAT, 0) != 0;
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)
     out[i] = scalar_cast(x->type->dt, r->type->dt, from[i], round, sat);
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* ---- strings of bits: element k of rows of n words of w bits ---- */
+static u64
+bits_at(const u64 *words, u32 w, u32 at, u32 n)
+{
+  u64 v = 0;
+  for (u32 i = 0; i < n; i++)
+    v |= (words[(at + i) / w] >> (at + i) % w & 1) << i;
+  return v;
+}
+
+/* unpack x */
+Flow
+interp_unpack(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const PackedFormat *f = packed_of(op);
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *x = interp_get(in, op_operand(op, 0));
+  u32 words = t->shape[t->rank - 1], values = r->shape[r->rank - 1], n = type_numel(r);
+  for (u32 i = 0; out && i < n; i++) {
+    u64 bits = bits_at(x + i / values * words, dtype_bits(t->dt), i % values * f->bits, f->bits);
+    double v = packed_decode(f, bits);
+    out[i] = dtype_is_float(r->dt) ? float_encode(r->dt, v, ROUND_NEAREST, false) : scalar_wrap(r->dt, (u64)(i64)v);
+  }
+  return out ? FLOW_NEXT : FLOW_FAULT;
+}
+
+/* pack x */
+Flow
+interp_pack(Interp *in, const Op *op)
+{
+  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const PackedFormat *f = packed_of(op);
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *x = interp_get(in, op_operand(op, 0));
+  u32 values = t->shape[t->rank - 1], words = r->shape[r->rank - 1], n = type_numel(t), w = dtype_bits(r->dt);
+  for (u32 i = 0; out && i < type_numel(r); i++)
+    out[i] = 0;
+  for (u32 i = 0; out && i < n; i++) {
+    u64 bits = packed_is_float(f) ? packed_encode(f, float_decode(t->dt, x[i])) : x[i];
+    for (u32 k = 0; k < f->bits; k++) {
+      u32 at = i % values * f->bits + k;
+      out[i / values * words + at / w] |= (bits >> k & 1) << at % w;
+    }
+  }
   return out ? FLOW_NEXT : FLOW_FAULT;
 }
 

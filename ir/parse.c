@@ -96,7 +96,7 @@ fail_name(Parser *p, Token t, const char *what, const char *suggestion)
 {
   Diag *d = diag(p->ctx, t.at, E_TIR_NAME, what, token_str(p, t));
   if (suggestion)
-    diag_note(p->ctx, d, t.at, "did you mean '%s'?", suggestion);
+    diag_hint(p->ctx, d, "did you mean '%s'?", suggestion);
   p->failed = true;
   return false;
 }

@@ -49,6 +49,9 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
   out->elements = padded_numel(l) >> l->out_bits[axis];
   if (out->nwarps == 1)
     return;
+  bool many = out->elements >= 8;
+  out->element_step = many ? 1 : out->nwarps;
+  out->warp_step = many ? out->elements : 1;
   for (u32 k = 0; k < reduce->noperands && k < COUNT(out->base); k++) {
     out->base[k] = out->bytes;
     out->bytes += round_up(out->elements * out->nwarps * type_elem_bytes(op_operand(reduce, k)->type));

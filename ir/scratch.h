@@ -5,12 +5,14 @@
 #include "ir.h"
 
 /* A reduction over `axis` of a tile with layout l leaves partials that differ between warps along some warp bits.
- * Partials of operand k lie at base[k] + (element * nwarps + warp_index) * elem_bytes, element counting the result's
- * distinct elements row-major over its padded extents: all partials of one element are adjacent. */
+ * Partials of operand k lie at base[k] + (element * element_step + warp_index * warp_step) * elem_bytes, element counting the
+ * result's distinct elements row-major over its padded extents. Of few elements all partials of one are adjacent, so that one
+ * access reads several; of many the elements of one warp are, so that its lanes meet in no bank. */
 typedef struct ReduceScratch {
   u32 nwarps;                    /* warps that share an element's reduction; 1: no scratch */
   u32 warp_mask;                 /* warp bits in which they differ, one per factor 2 of nwarps; warp_index packs those bits */
   u32 elements;                  /* padded result elements */
+  u32 element_step, warp_step;   /* one of them is 1 */
   u32 base[16];                  /* per operand, bytes */
   u32 bytes, align;
 } ReduceScratch;

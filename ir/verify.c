@@ -7,6 +7,21 @@
  */
 #include "verify.h"
 
+/* Where the operands of a broken op come from. */
+static void
+note_operands(Verifier *v, const Op *op, Diag *d)
+{
+  enum { MOST = 4 };
+  for (u32 i = 0; i < op->noperands && i < MOST; i++) {
+    const Value *x = op_operand(op, i);
+    bool again = false;
+    for (u32 k = 0; k < i; k++)
+      again |= op_operand(op, k) == x;
+    if (x && !again && x->def && x->def->span.hi && x->def != op)
+      diag_note(v->ctx, d, x->def->span, "operand %u: %s", i, type_str(v->ctx, x->type));
+  }
+}
+
 /* Reports "op 'name': ..." at the op; always false. */
 bool
 verify_fail(Verifier *v, const Op *op, const char *fmt, ...)
@@ -15,7 +30,8 @@ verify_fail(Verifier *v, const Op *op, const char *fmt, ...)
   va_start(ap, fmt);
   const char *text = arena_vprintf(v->ctx->scratch, fmt, ap);
   va_end(ap);
-  diag(v->ctx, op->span, E_VERIFY, arena_printf(v->ctx->scratch, "op '%s'", op_info(op->code)->name), text);
+  Diag *d = diag(v->ctx, op->span, E_VERIFY, arena_printf(v->ctx->scratch, "op '%s'", op_info(op->code)->name), text);
+  note_operands(v, op, d);
   v->ok = false;
   return false;
 }

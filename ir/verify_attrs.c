@@ -1,5 +1,6 @@
 /* verify_attrs.c - an op's attributes: which it has, and what values they take. */
 #include "verify.h"
+#include "fp.h"
 
 /* Words a STR attribute may be; rows for one op come before the row for any (OP_COUNT). NULL words: not empty. */
 static const struct { AttrId id; OpCode op; const char *words; } str_values[] = {
@@ -11,7 +12,12 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
   {AT_CACHE, OP_COUNT, "wb cg cs wt"},
   {AT_EVICT, OP_COUNT, "first last normal"},
   {AT_PREC, OP_COUNT, "tf32 tf32x3 bf16x3 bf16x6 ieee"},
-  {AT_ROUND, OP_COUNT, "rn rz"},
+  {AT_ROUND, OP_COUNT, ROUND_WORDS},
+  {AT_FORMAT, OP_COUNT,
+#define PACKED(name, bits, cls, exp, man) name " "
+#include "packed.def"
+#undef PACKED
+  },
   {AT_KIND, OP_COUNT, "none regs shuffle shared"},
 };
 
@@ -22,7 +28,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_VOLATILE, 0, 1, false}, {AT_SAT, 0, 1, false}, {AT_DIVISIBLE, 1, INT32_MAX, false},
   {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 64, false},
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},
-  {AT_CONFLICTS, 0, INT32_MAX, false},
+  {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */

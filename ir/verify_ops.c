@@ -1,5 +1,7 @@
 /* verify_ops.c - the type rules: SAME, CMP, SELECT, and check_<ID> for the CUSTOM rows of ops.def. */
 #include "verify.h"
+#include "asm.h"
+#include "packed.h"
 
 static const Type *
 scalar(Verifier *v, DType d)
@@ -280,6 +282,46 @@ check_RESHAPE(Verifier *v, const Op *op)
   return layout_expected(v, op, "the result", r, layout_reshape(v->ctx, a->layout, r->rank, padded));
 }
 
+/* Words and elements of one string of bits, and what numbers the elements may be. */
+static bool
+packing_types(Verifier *v, const Op *op, const Type *words, const Type *values)
+{
+  const PackedFormat *f = packed_of(op);
+  u32 last = (u32)words->rank - 1;
+  Packing p;
+  if (!f || !type_is_int(words))
+    return verify_fail(v, op, "words are integers, not %s", spell(v, words));
+  bool fits = type_is_float(values) && (values->dt == DT_F16 || values->dt == DT_BF16 || values->dt == DT_F32);
+  if (!fits && (packed_is_float(f) || !type_is_int(values)))
+    return verify_fail(v, op, "elements of %s are not of type %s", f->name, spell(v, values));
+  if (!packing_find(words->shape[last], dtype_bits(words->dt), f, &p))
+    return verify_fail(v, op, "%u words of %u bits hold no whole number of %s", words->shape[last], dtype_bits(words->dt), f->name);
+  u32 n = words->shape[last] / p.words * p.values;
+  if (words->rank != values->rank || memcmp(words->shape, values->shape, last * sizeof n) || values->shape[last] != n)
+    return verify_fail(v, op, "%s holds %u elements of %s in a row, not %s", spell(v, words), n, f->name, spell(v, values));
+  if (!placed(v, words, values))
+    return true;
+  return layout_expected(v, op, "the words", words, packing_words(v->ctx, &p, words, words->layout)) &&
+         layout_expected(v, op, "the elements", values, packing_values(v->ctx, &p, words, words->layout));
+}
+
+bool
+check_UNPACK(Verifier *v, const Op *op)
+{
+  return tile_operand(v, op, 0) && tile_result(v, op) && packing_types(v, op, in_type(op, 0), out_type(op));
+}
+
+bool
+check_PACK(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  if (!tile_operand(v, op, 0) || !tile_result(v, op))
+    return false;
+  if (packed_of(op) && packed_is_float(packed_of(op)) != type_is_float(t))
+    return verify_fail(v, op, "%s is packed from other numbers than %s", packed_of(op)->name, spell(v, t));
+  return packing_types(v, op, out_type(op), t);
+}
+
 bool
 check_PERMUTE(Verifier *v, const Op *op)
 {
@@ -340,6 +382,33 @@ check_HINT(Verifier *v, const Op *op)
   if (!type_is_int(t) && !type_is_ptr(t))
     return verify_fail(v, op, "the operand is an integer or a pointer, not %s", spell(v, t));
   return verify_same(v, op, "operand and result", t, out_type(op));
+}
+
+/* ---- inline PTX ---- */
+bool
+check_PTX(Verifier *v, const Op *op)
+{
+  DType types[ASM_VALUES_MAX];
+  const Type *first = NULL;
+  u32 n = op->nresults + op->noperands;
+  if (!n || n > ASM_VALUES_MAX)
+    return verify_fail(v, op, "it has %u operands and results, not 1 to %d", n, ASM_VALUES_MAX);
+  for (u32 i = 0; i < n; i++) {
+    const Type *t = i < op->nresults ? op->results[i]->type : in_type(op, i - op->nresults);
+    first = first ? first : t;
+    if (type_is_ptr(t) || t->kind == TY_SHARED || !type_same_shape(t, first) || t->layout != first->layout)
+      return verify_fail(v, op, "operands and results are numbers of one shape and layout, not %s", spell(v, t));
+    types[i] = t->dt;
+  }
+  const char *why = asm_error(v->ctx->scratch, op_str(op, AT_TEXT, ""), op_str(op, AT_CONSTRAINTS, ""), (u32)op_int(op, AT_PACK, 1),
+                              op->nresults, n, types);
+  return !why || verify_fail(v, op, "%s", why);
+}
+
+bool
+check_PTX_EFFECT(Verifier *v, const Op *op)
+{
+  return check_PTX(v, op);
 }
 
 /* ---- memory ---- */

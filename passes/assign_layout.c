@@ -13,8 +13,8 @@
  * other, together with the loop-carried values and if results between them, are one variable, since a
  * conversion in the middle of arithmetic is never better than one at its ends (fold_convert later moves it
  * past casts). Loads, stores, atomics, reductions and shape ops are variables of their own; a dot is one
- * whose layout its instruction fixes. A reduction's variable is the layout of its operand; everybody else's
- * is the layout of the result.
+ * whose layout its instruction fixes. A reduction's variable is the layout of its operand, that of unpack and
+ * pack the layout of the words; everybody else's is the layout of the result.
  *
  * Edges. Where an operand's variable differs from the op's, an edge says: from the layout of the one follows,
  * through the shape op, slice or fragment between them, what the operand has and what it should have;

@@ -272,19 +272,29 @@ cast_keeps_value(DType from, DType to)
   return dtype_is_int(to) && b->bits > a->bits && (!dtype_is_signed(from) || dtype_is_signed(to));
 }
 
+/* A cast to a float type that does not keep infinities. */
+static bool
+cast_clamps(const Op *op)
+{
+  DType to = op_result(op)->type->dt;
+  return dtype_is_float(to) && (op_int(op, AT_SAT, 0) || dtype_bits(to) == 8);
+}
+
 static Value *
 cast_identity(Canon *k, Op *op)
 {
   Value *x = op_operand(op, 0);
   const Type *t = op_result(op)->type;
   if (x->type == t)
-    return x;
-  if (!op_is(x, OP_CAST))
+    return cast_clamps(op) ? NULL : x;
+  if (!op_is(x, OP_CAST) || cast_clamps(x->def))
     return NULL;
   Value *in = op_operand(x->def, 0);
   if (!cast_keeps_value(in->type->dt, x->type->dt))
     return NULL;
-  return in->type == t ? in : op_result(clone_with(k, op, 1, &in, t));
+  if (in->type == t)
+    return cast_clamps(op) ? NULL : in;
+  return op_result(clone_with(k, op, 1, &in, t));
 }
 
 static Value *

@@ -56,6 +56,27 @@ choose(const Target *t, const Op *dot)
   return NULL;
 }
 
+/* Why no instruction fits; the extents are looked at for the first whose types do. */
+static const char *
+why_none(Ctx *c, const Op *dot)
+{
+  const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
+  for (u32 i = 0; i < COUNT(mma_table); i++) {
+    const Mma *m = &mma_table[i];
+    if (m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
+      continue;
+    if (!target_has(c->target, m->feature))
+      return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
+    if (m->a == DT_F32 && strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
+      return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
+    if (acc->shape[0] < m->m || acc->shape[1] < m->n)
+      return arena_printf(c->scratch, "the result is %u x %u, the smallest instruction gives %u x %u", acc->shape[0], acc->shape[1],
+                          m->m, m->n);
+    return arena_printf(c->scratch, "its depth of %u is no multiple of an instruction's %u", a->shape[1], m->k);
+  }
+  return arena_printf(c->scratch, "there is no instruction for %s with sums in %s", dtype_info[a->dt].name, dtype_info[acc->dt].name);
+}
+
 /* Elements read per step of K by all warps; copies of a too small tile count as if each warp had its own. */
 static u32
 traffic(u32 wm, u32 wn, u32 rows, u32 cols, const Mma *m)
@@ -168,8 +189,11 @@ choose_func(Ctx *c, Func *f)
   for (u32 i = 0; i < n; i++) {
     i64 grid[MAX_RANK] = {1, 1, 1, 1, 1};
     const Mma *m = choose(c->target, ch.dots[i]);
-    if (!m)
+    if (!m) {
+      if (c->remarks)
+        diag(c, ch.dots[i]->span, R_NO_TENSOR_CORE, why_none(c, ch.dots[i]));
       continue;
+    }
     choose_grid(ch.dots[i], m, f->warps, chained, grid);
     op_set_str(ch.dots[i], AT_MMA, m->name);
     op_set_ints(ch.dots[i], AT_WARPS, grid, op_result(ch.dots[i])->type->rank);

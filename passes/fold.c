@@ -1,5 +1,5 @@
 /* fold.c - elementwise ops on constants, bit for bit as the hardware computes them.
- * What the hardware approximates (exp2, log2, rsqrt, rcp_approx) and what gives a nan is left alone. */
+ * What the hardware approximates (fast_exp2 and its kin, rsqrt) and what gives a nan is left alone. */
 #include "internal.h"
 #include "fp.h"
 #include <math.h>
@@ -126,6 +126,8 @@ fold_exact(const Op *op, double a, double b, double *r)
   case OP_FLOOR: *r = floor(a); return true;
   case OP_CEIL: *r = ceil(a); return true;
   case OP_RINT: *r = rint(a); return true;
+  case OP_TRUNC: *r = trunc(a); return true;
+  case OP_ROUND: *r = round(a); return true;
   case OP_MIN: *r = fmin(a, b); return a != b || signbit(a) == signbit(b);
   case OP_MAX: *r = fmax(a, b); return a != b || signbit(a) == signbit(b);
   default: return false;

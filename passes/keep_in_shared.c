@@ -50,6 +50,14 @@ passing_words(const Op *loop)
   return most;
 }
 
+static const char *
+words_text(Ctx *c, const Op *dot, u32 which)
+{
+  const Op *loop = loop_around(dot);
+  return arena_printf(c->scratch, "it takes %u registers of a thread, what the loop carries %u, and %u are held at most",
+                      type_registers(op_operand(dot, which)->type), carried_words(loop) + passing_words(loop), PLENTY);
+}
+
 static bool
 worth_it(const Op *dot, u32 which)
 {
@@ -105,6 +113,8 @@ keep(Keep *k, Value *v)
       Op *dot = k->dots.data[i];
       if (op_operand(dot, which) != v || !worth_it(dot, which))
         continue;
+      if (k->c->remarks)
+        diag(k->c, dot->span, R_RELOADED, words_text(k->c, dot, which));
       Builder b = builder_before(dot);
       b.span = dot->span;
       op_set_operand(dot, which, ir_shared_load(&b, buffer, v->type));

@@ -4,6 +4,7 @@
  * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold
  * inside the loop only), no integer division unless its divisor is a constant other than zero. Loops with hoist = 0 keep all. */
 #include "internal.h"
+#include "remarks.h"
 
 static bool
 outside(const Value *v, const Op *loop)
@@ -47,23 +48,27 @@ regions_invariant(const Op *op, const Op *loop)
 }
 
 static void
-hoist_from(Block *b, Op *loop)
+hoist_from(Ctx *c, Block *b, Op *loop)
 {
   for (Op *op = b->first, *next; op; op = next) {
     next = op->next;
-    if (may_speculate(op) && invariant(op, loop) && regions_invariant(op, loop))
+    if (!invariant(op, loop) || !regions_invariant(op, loop))
+      continue;
+    if (may_speculate(op))
       op_move_before(op, loop);
+    else
+      remark_stays(c, op, loop);
   }
 }
 
 static void
-licm_block(Block *b)
+licm_block(Ctx *c, Block *b)
 {
   for (Op *op = b->first; op; op = op->next) {
     for (u32 r = 0; r < op->nregions; r++)
-      licm_block(op->regions[r]);
+      licm_block(c, op->regions[r]);
     for (u32 r = 0; op_is_loop(op) && op_int(op, AT_HOIST, 1) && r < op->nregions; r++)
-      hoist_from(op->regions[r], op);
+      hoist_from(c, op->regions[r], op);
   }
 }
 
@@ -71,5 +76,5 @@ void
 pass_licm(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++)
-    licm_block(m->funcs.data[i]->body);
+    licm_block(c, m->funcs.data[i]->body);
 }

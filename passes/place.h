@@ -65,7 +65,7 @@ bool op_is_shape(const Op *op);
 void ints_u32(const Attr *a, u32 *out);
 /* Layout that operand i of op must have when the op's variable has layout l. */
 const Layout *place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l);
-/* Layout of v when its variable has layout l (a reduction's variable is its operand's layout). */
+/* Layout of v when its variable has layout l (a reduction's variable is its operand's layout, of unpack and pack the words'). */
 const Layout *place_value_layout(const Place *p, const Value *v, const Layout *l);
 
 enum { COPY_LEAST = 4 };                              /* bytes that an asynchronous copy moves at least */

@@ -2,6 +2,7 @@
  * every layout in which they are wanted, insert convert_layout for the others, note vector widths on memory
  * operations. */
 #include "place.h"
+#include "remarks.h"
 
 /* ---- values in layouts, remembered: a value is rebuilt or converted once per layout, next to its definition ---- */
 
@@ -193,6 +194,7 @@ set_vec(const Place *p, const MemOp *m)
   u32 vec = place_mem_vec(m, op_operand(m->op, m->op->code == OP_ASYNC_COPY)->type->layout);
   if (vec > 1)
     op_set_int(m->op, AT_VEC, vec);
+  remark_narrow(p->c, p->f, m, vec);
 }
 
 /* What cheap values were before they were rebuilt. */

@@ -1,5 +1,6 @@
 /* place_solve.c - assign_layout's second part: which layouts are worth considering, and which are taken. */
 #include "place.h"
+#include "packed.h"
 
 enum { ROUNDS = 8 };
 typedef struct Proposal { u32 var, cand; } Proposal;
@@ -151,6 +152,14 @@ propose_anchor(Op *op, void *user)
 
 /* ---- travelling along edges ---- */
 
+/* The words' layout from that of the elements; NULL where they would be cut. */
+static const Layout *
+words_layout(Place *p, const Op *op, const Layout *l)
+{
+  Packing k = packing_of(op);
+  return packing_back(p->c, &k, l);
+}
+
 /* The op's layout when its operand has layout l; NULL where that does not say. */
 static const Layout *
 layout_forward(Place *p, const Edge *e, const Layout *l)
@@ -160,6 +169,7 @@ layout_forward(Place *p, const Edge *e, const Layout *l)
   int perm[MAX_RANK];
   switch (op->code) {
   case OP_BROADCAST: case OP_DOT: return NULL;
+  case OP_PACK: return words_layout(p, op, l);
   case OP_EXPAND_DIMS: return layout_expand_dims(p->c, l, (int)op_int(op, AT_AXIS, 0));
   case OP_RESHAPE: return layout_reshape(p->c, l, r->rank, r->shape);
   case OP_PERMUTE:
@@ -179,6 +189,8 @@ travel(Place *p, Proposals *ps, Proposal from)
     Edge *e = p->edges.data[v->edges.data[i]];
     if (e->def == from.var)
       propose(p, ps, e->user, layout_forward(p, e, place_value_layout(p, e->v, l)));
+    else if (op_is(e->v, OP_UNPACK))
+      propose(p, ps, e->def, words_layout(p, e->v->def, place_operand_layout(p, e->op, e->i, l)));
     else if (!op_is(e->v, OP_REDUCE))
       propose(p, ps, e->def, place_operand_layout(p, e->op, e->i, l));
   }

@@ -1,5 +1,6 @@
 /* place_vars.c - assign_layout's first part: which values are cheap, which share a variable, where edges run. */
 #include "place.h"
+#include "packed.h"
 
 /* ---- cheap values ---- */
 
@@ -128,7 +129,7 @@ make_vars(Op *op, void *user)
     return;
   }
   const Value *r = op->nresults ? op_result(op) : NULL;
-  bool by_operand = op->code == OP_REDUCE || !r;
+  bool by_operand = op->code == OP_REDUCE || op->code == OP_UNPACK || !r;
   const Type *shape = by_operand ? first_tile(op) : r->type;
   if (op_has(op, T_TERM) || !shape || !type_is_tile(shape) || (!by_operand && !wants_var(p, r)))
     return;
@@ -205,6 +206,15 @@ unpermuted(const Place *p, const Op *op, const Layout *l)
   return layout_permute(p->c, l, inverse);
 }
 
+/* Of the words or the elements of an unpack or pack, whose variable is a layout for the words. */
+static const Layout *
+packed_layout(const Place *p, const Op *op, bool words, const Layout *l)
+{
+  const Type *t = op->code == OP_UNPACK ? op_operand(op, 0)->type : op_result(op)->type;
+  Packing k = packing_of(op);
+  return words ? packing_words(p->c, &k, t, l) : packing_values(p->c, &k, t, l);
+}
+
 const Layout *
 place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
 {
@@ -215,6 +225,7 @@ place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   case OP_RESHAPE: return layout_reshape(p->c, l, t->rank, t->shape);
   case OP_PERMUTE: return unpermuted(p, op, l);
   case OP_DOT: return dot_operand_layout(p, op, i, l);
+  case OP_UNPACK: case OP_PACK: return packed_layout(p, op, op->code == OP_UNPACK, l);
   default: return l;
   }
 }
@@ -222,6 +233,8 @@ place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
 const Layout *
 place_value_layout(const Place *p, const Value *v, const Layout *l)
 {
+  if (op_is(v, OP_UNPACK) || op_is(v, OP_PACK))
+    return packed_layout(p, v->def, v->def->code == OP_PACK, l);
   if (!op_is(v, OP_REDUCE))
     return l;
   return layout_slice(p->c, l, (int)op_int(v->def, AT_AXIS, 0));
@@ -317,6 +330,8 @@ add_costs(Op *op, void *user)
     vec_push(p->c->scratch, &v->reduces, op);
   else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && !(op->code >= OP_SHARED_LOAD && op->code <= OP_SHARED_ADD))
     add_mem(p, op, v);
+  else if (op->code == OP_UNPACK || op->code == OP_PACK)
+    v->work += (u64)place_loop_weight(op->block) << packing_of(op).value_log2;
   else if (is_elementwise(op))
     v->work += (u64)place_loop_weight(op->block);
 }

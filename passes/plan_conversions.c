@@ -4,6 +4,7 @@
  * conversion to the layout that is already there goes. Plans are remembered by pair of layouts: a kernel has
  * few pairs and many conversions. */
 #include "internal.h"
+#include "remarks.h"
 #include "scratch.h"
 
 static const char *const kind_names[] = {
@@ -51,10 +52,11 @@ plan(Op *op, void *user)
   }
   const Known *k = plan_of(user, op);
   op_set_str(op, AT_KIND, kind_names[k->kind]);
-  if (k->kind != CONVERT_SHARED)
-    return;
-  op_set_int(op, AT_CONFLICTS, k->conflicts);
-  op_set_int(op, AT_SCRATCH_BYTES, k->bytes);
+  if (k->kind == CONVERT_SHARED) {
+    op_set_int(op, AT_CONFLICTS, k->conflicts);
+    op_set_int(op, AT_SCRATCH_BYTES, k->bytes);
+  }
+  remark_convert(((Plans *)user)->c, op);
 }
 
 void

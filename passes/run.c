@@ -38,7 +38,7 @@ report_unknown(Ctx *c, const char *name)
   const char *near = diag_suggest(name, names, COUNT(names));
   Diag *d = diag(c, (Span){0, 0}, E_MISUSE, arena_printf(c->perm, "unknown pass '%s'", name));
   if (near)
-    diag_note(c, d, (Span){0, 0}, "did you mean '%s'?", near);
+    diag_hint(c, d, "did you mean '%s'?", near);
 }
 
 static bool

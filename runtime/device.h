@@ -93,6 +93,8 @@ int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const 
 int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
 
 /* Fill *err (if not NULL) and return status. */
+/* err says which line of this PTX is rejected: put the line of the source in front. */
+void rt_error_locate(TilertError *err, const char *ptx);
 int rt_error_set(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int error_no_memory(TilertError *err);
 /* Put "text: " before the message that is there and make this the status. */

@@ -43,11 +43,13 @@ error_prefix(TilertError *err, int status, const char *format, ...)
 const char *
 tilert_status_name(int status)
 {
-  static const char *const names[TILERT_STATUS_COUNT] = {
-    [TILERT_OK] = "ok", [TILERT_E_ARGUMENT] = "argument", [TILERT_E_UNAVAILABLE] = "unavailable",
-    [TILERT_E_MEMORY] = "memory", [TILERT_E_MODULE] = "module", [TILERT_E_FAULT] = "fault",
-    [TILERT_E_DRIVER] = "driver", [TILERT_E_COMPILE] = "compile",
+  static const char *const names[] = {
+    "ok",
+#define STATUS(id, name, doc) [TILERT_E_##id] = name,
+#include "status.def"
+#undef STATUS
   };
+  _Static_assert(sizeof names / sizeof names[0] == TILERT_STATUS_COUNT, "a row of status.def for each status");
   return status >= 0 && status < TILERT_STATUS_COUNT ? names[status] : "unknown";
 }
 

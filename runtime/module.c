@@ -31,6 +31,8 @@ load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
   if (!text)
     return error_no_memory(err);
   int status = d->ops->module_load(d, text, len, &m->native, err);
+  if (status == TILERT_E_MODULE)
+    rt_error_locate(err, text);
   free(text);
   return status;
 }

@@ -5,7 +5,7 @@ import lit.formats
 config.name = "tilec"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".tile", ".tir", ".test", ".md"]
-config.excludes = ["README.md", "Inputs"]
+config.excludes = ["README.md", "Inputs", "pages"]
 config.test_source_root = os.path.join(config.source_root, "tests")
 here = config.test_source_root
 bin_dir = config.tilec_bin

@@ -44,7 +44,8 @@ static const char help[] =
   "  --remarks              say what was not optimised, and why\n"
   "  --no-line-info         leave .loc out of the PTX\n"
   "  --time-passes          print where the time went, to standard error\n"
-  "  --diagnostics-format=text|json\n"
+  "  --diagnostics=text|json  errors for people, or one JSON object a line\n"
+  "  --explain=ID           what a diagnostic means, with an example: E0211, or a runtime status such as 'fault'\n"
   "  --print-layout=LAYOUT  draw a layout, e.g. 'mma<128x64; 4x2>' or the text of one in a dump\n"
   "  --print-passes, --print-ops, --print-targets, --print-diags, --print-dtypes\n"
   "  --help, --version\n"
@@ -58,6 +59,35 @@ usage(const char *fmt, const char *what)
   fprintf(stderr, fmt, what);
   fputs("\ntry 'tilec --help'\n", stderr);
   return EXIT_USAGE;
+}
+
+/* Every option but -o, -D and -I: for suggestions. */
+static const char *const options[] = {
+  "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
+  "--time-passes", "--diagnostics", "--explain", "--print-layout", "--print-passes", "--print-ops", "--print-targets",
+  "--print-diags", "--print-dtypes", "--help", "--version",
+};
+
+static int
+unknown_option(const char *arg)
+{
+  char name[64], text[160];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+  const char *close = tilec_suggest(name, options, sizeof options / sizeof options[0]);
+  snprintf(text, sizeof text, "'%.60s' (did you mean '%s'?)", arg, close ? close : "");
+  return close ? usage("unknown option %s", text) : usage("unknown option '%s'", arg);
+}
+
+static int
+unknown_stage(const char *v)
+{
+  const char *names[sizeof stages / sizeof stages[0]], *close;
+  char text[160];
+  for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) names[i] = stages[i].name;
+  close = tilec_suggest(v, names, sizeof stages / sizeof stages[0]);
+  snprintf(text, sizeof text, "'%.60s'%s%s%s (ast, tile, placed, sched, llvm, ptx, cubin)", v, close ? "; did you mean '" : "",
+           close ? close : "", close ? "'?" : "");
+  return usage("unknown stage %s", text);
 }
 
 /* "--name=value" or "--name value": sets *value and moves *i; NULL value if it is not this option. */
@@ -79,6 +109,16 @@ print_text(const char *what)
 {
   char *text = tilec_print_table(what);
   if (!text) return usage("there is no table of %s", what);
+  fputs(text, stdout);
+  tilec_free(text);
+  return EXIT_OK;
+}
+
+static int
+explain(const char *id)
+{
+  char *text = tilec_explain(id);
+  if (!text) return usage("there is no diagnostic '%s'; --print-diags lists them", id);
   fputs(text, stdout);
   tilec_free(text);
   return EXIT_OK;
@@ -152,10 +192,10 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
   else if (option(argc, argv, i, "--emit", &v)) {
-    if (v && !parse_stage(c, v)) return usage("unknown stage '%s' (ast, tile, placed, sched, llvm, ptx, cubin)", v);
+    if (v && !parse_stage(c, v)) return unknown_stage(v);
   } else if (option(argc, argv, i, "--assume", &v)) {
     if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER or NAME%%INTEGER, not '%s'", v);
-  } else if (option(argc, argv, i, "--diagnostics-format", &v)) {
+  } else if (option(argc, argv, i, "--diagnostics", &v) || option(argc, argv, i, "--diagnostics-format", &v)) {
     if (v && strcmp(v, "json") && strcmp(v, "text")) return usage("unknown diagnostics format '%s' (text, json)", v);
     c->o.json = v && !strcmp(v, "json");
   } else if (option(argc, argv, i, "-I", &v)) {
@@ -176,7 +216,9 @@ parse_args(Cli *c, int argc, char **argv)
 {
   for (int i = 1; i < argc; i++) {
     const char *arg = argv[i];
+    const char *id;
     int rc;
+    if (option(argc, argv, &i, "--explain", &id)) return id ? explain(id) : usage("option '%s' needs a value", arg);
     if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return fputs(help, stdout), EXIT_OK;
     if (!strcmp(arg, "--version")) return printf("tilec %s\n", tilec_version()), EXIT_OK;
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
@@ -184,7 +226,7 @@ parse_args(Cli *c, int argc, char **argv)
     if (parse_switch(c, arg)) continue;
     if ((rc = parse_valued(c, argc, argv, &i)) == EXIT_USAGE) return rc;
     if (rc == EXIT_OK) continue;
-    if (arg[0] == '-' && arg[1]) return usage("unknown option '%s'", arg);
+    if (arg[0] == '-' && arg[1]) return unknown_option(arg);
     if (c->file) return usage("one input file at a time; '%s' is the second", arg);
     c->file = arg;
   }
@@ -247,7 +289,7 @@ main(int argc, char **argv)
   c.o.defines = c.defines;
   c.o.facts = c.facts;
   c.o.import_path = c.import_path;
-  c.o.color = isatty(STDERR_FILENO);
+  c.o.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   if ((rc = parse_args(&c, argc, argv)) >= 0) return rc;
   if (c.print_layout) return report(&c, tilec_print_layout(c.print_layout, 32));
   text = textfile_read(c.file, &len);

@@ -1,7 +1,7 @@
 /* check_kernel.c - one kernel, run in every way there is; the ways must agree and none may report a fault.
  *
  *   check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
- *                FILE|FOLDER...
+ *                [--given=DIR] FILE|FOLDER...
  *
  * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
  * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
@@ -14,6 +14,7 @@
  *   // buffer f32 4096        random small values (floats: eighths; integers: -8..8, unsigned 0..16)
  *   // bits f32 4096          random bit patterns, a quarter of them special
  *   // index i32 64 100       random values below 100
+ *   // given f32 4096         the bytes of DIR/given.N, for parameter N
  *   // int 100                a scalar
  *   // float 0.5              a scalar, f32
  *   // tolerance 1e-5         of the buffers' floats, relative; 0 (bit for bit, any nan for a nan) when absent
@@ -40,12 +41,12 @@ typedef struct Param {
   u32 n, below;
   u64 scalar;
   void *data;               /* simulator's memory; the interpreter works there, too */
-  unsigned char *expected;
+  unsigned char *expected, *given;
   size_t bytes;
 } Param;
 typedef struct Words { char name[32], value[32]; } Words;
 typedef struct Way { char name[128], target[32]; int opt_level; const char *without; } Way;
-typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim; const char *save, *against; } Settings;
+typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim; const char *save, *against, *given; } Settings;
 typedef struct Case {
   const Settings *set;
   const char *file, *text;
@@ -151,7 +152,9 @@ fill(Case *k)
   u64 state = 42;
   for (u32 i = 0; i < k->n; i++) {
     Param *p = &k->p[i];
-    for (u32 e = 0; p->buffer && e < p->n; e++) {
+    if (p->given)
+      memcpy(p->data, p->given, p->bytes);
+    for (u32 e = 0; p->buffer && !p->given && e < p->n; e++) {
       u64 v = random_value(&state, p);
       memcpy((char *)p->data + (size_t)e * dtype_bytes(p->dt), &v, dtype_bytes(p->dt));
     }
@@ -390,6 +393,22 @@ run_guarded(Case *k, void (*run)(Case *))
 }
 
 /* ---- files ---- */
+static char *
+read_file(const char *path, size_t *len)
+{
+  FILE *f = fopen(path, "rb");
+  if (!f)
+    return NULL;
+  fseek(f, 0, SEEK_END);
+  *len = (size_t)ftell(f);
+  rewind(f);
+  char *text = malloc(*len + 1);
+  *len = fread(text, 1, *len, f);
+  text[*len] = 0;
+  fclose(f);
+  return text;
+}
+
 static void
 read_buffer(Case *k, Param *p, const char *type)
 {
@@ -401,6 +420,20 @@ read_buffer(Case *k, Param *p, const char *type)
   p->bytes = (size_t)p->n * dtype_bytes(p->dt);
   p->expected = calloc(p->bytes + 1, 1);
   k->n++;
+}
+
+static void
+read_given(Case *k, Param *p, u32 index)
+{
+  char path[1024];
+  size_t len = 0;
+  snprintf(path, sizeof path, "%s/given.%u", k->set->given ? k->set->given : ".", index);
+  p->given = p->buffer ? (unsigned char *)read_file(path, &len) : NULL;
+  if (p->given && len == p->bytes)
+    return;
+  free(p->given);
+  p->given = NULL;
+  find(k, "compile", "there is no file given.N of the parameter's size");
 }
 
 static void
@@ -431,6 +464,9 @@ read_line(Case *k, const char *line)
   if (p->any_bits || sscanf(line, "// index %15s %u %u", type, &p->n, &p->below) == 3 ||
       sscanf(line, "// buffer %15s %u", type, &p->n) == 2) {
     read_buffer(k, p, type);
+  } else if (sscanf(line, "// given %15s %u", type, &p->n) == 2) {
+    read_buffer(k, p, type);
+    read_given(k, p, k->n - 1);
   } else if (sscanf(line, "// float %f", &f) == 1) {
     memcpy(&p->scalar, &f, sizeof f);
     k->n++;
@@ -438,22 +474,6 @@ read_line(Case *k, const char *line)
     p->scalar = (u64)v;
     k->n++;
   }
-}
-
-static char *
-read_file(const char *path, size_t *len)
-{
-  FILE *f = fopen(path, "rb");
-  if (!f)
-    return NULL;
-  fseek(f, 0, SEEK_END);
-  *len = (size_t)ftell(f);
-  rewind(f);
-  char *text = malloc(*len + 1);
-  *len = fread(text, 1, *len, f);
-  text[*len] = 0;
-  fclose(f);
-  return text;
 }
 
 static int
@@ -480,7 +500,7 @@ check_file(const Settings *set, const char *path)
     run_guarded(&k, run_way);
   }
   for (u32 i = 0; i < k.n; i++)
-    free(k.p[i].expected);
+    free(k.p[i].expected), free(k.p[i].given);
   sim_destroy(k.machine);
   free(text);
   return k.findings;
@@ -550,6 +570,7 @@ main(int argc, char **argv)
     else if (!strcmp(argv[i], "--no-sim")) set.no_sim = true;
     else if (!strncmp(argv[i], "--save=", 7)) set.save = argv[i] + 7;
     else if (!strncmp(argv[i], "--against=", 10)) set.against = argv[i] + 10;
+    else if (!strncmp(argv[i], "--given=", 8)) set.given = argv[i] + 8;
     else if (!strncmp(argv[i], "--way=", 6)) ok = add_way(&set, argv[i] + 6);
     else ok = argv[i][0] != '-';
   }

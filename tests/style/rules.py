@@ -41,6 +41,6 @@ for m in re.finditer(r'^DIAG\((\w+),\s*"(\w+)",\s*(\w+)', open(f"{root}/ir/diags
     if m.group(1) in ("E_INTERNAL",):
         continue
     if not any(n.startswith(m.group(1) + ".") or n.startswith(m.group(1) + "_") for n in names) and m.group(1) not in tests and m.group(2) not in tests:
-        bad.append(f"ir/diags.def: {m.group(1)} has no test")
+        bad.append(f"ir/diags.def: {m.group(1)} has no test under tests/diag")
 print("\n".join(bad))
 sys.exit(1 if bad else 0)

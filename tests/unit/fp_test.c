@@ -1,5 +1,5 @@
 /* fp_test.c - number formats against exhaustive search, the compiler's own half floats and hand-picked values. */
-#include "../../ir/fp.h"
+#include "../../ir/interp.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,6 +59,10 @@ check_midpoints(DType d)
     CHECK(float_encode(d, nextafter(mid, 0), ROUND_NEAREST, false) == b, "%s below %a", dtype_info[d].name, mid);
     CHECK(float_encode(d, nextafter(mid, INFINITY), ROUND_NEAREST, false) == b + 1, "%s above %a", dtype_info[d].name, mid);
     CHECK(float_encode(d, nextafter(hi, 0), ROUND_ZERO, false) == b, "%s rz %a", dtype_info[d].name, hi);
+    CHECK(float_encode(d, mid, ROUND_DOWN, false) == b && float_encode(d, mid, ROUND_UP, false) == b + 1, "%s directed %a",
+          dtype_info[d].name, mid);
+    CHECK(float_encode(d, -mid, ROUND_UP, false) == (sign | b) && float_encode(d, -mid, ROUND_DOWN, false) == (sign | (b + 1)),
+          "%s directed %a", dtype_info[d].name, -mid);
     CHECK(float_encode(d, -mid, ROUND_NEAREST, false) == (sign | (b + (b & 1))), "%s -mid %a", dtype_info[d].name, mid);
   }
 }
@@ -129,6 +133,11 @@ check_edges(void)
   CHECK(float_encode(DT_F64, DBL_TRUE_MIN, ROUND_NEAREST, false) == 1, "smallest f64");
   CHECK(float_encode(DT_F64, DBL_MAX, ROUND_ZERO, true) == float_max_finite(DT_F64), "largest f64");
   CHECK(float_encode(DT_F32, 1 + ldexp(1, -24), ROUND_NEAREST, false) == 0x3f800000, "tie to even");
+  CHECK(float_encode(DT_F16, 1e9, ROUND_DOWN, false) == 0x7bff && float_encode(DT_F16, 1e9, ROUND_UP, false) == 0x7c00, "overflow");
+  CHECK(float_encode(DT_F16, -1e9, ROUND_DOWN, false) == 0xfc00 && float_encode(DT_F16, -1e9, ROUND_UP, false) == 0xfbff, "overflow");
+  CHECK(float_encode(DT_F16, 1e-30, ROUND_UP, false) == 1 && float_encode(DT_F16, -1e-30, ROUND_UP, false) == 0x8000, "tiny");
+  CHECK(scalar_cast(DT_F32, DT_I32, 0xc0200000, ROUND_UP, false) == 0xfffffffe, "-2.5 up");
+  CHECK(scalar_cast(DT_F32, DT_I32, 0xc0200000, ROUND_DOWN, false) == 0xfffffffd, "-2.5 down");
   CHECK(float_encode(DT_F32, -(1 + ldexp(3, -25)), ROUND_ZERO, false) == 0xbf800000, "rz");
   CHECK(float_round_tf32(1 + ldexpf(1, -11)) == 1 + ldexpf(1, -10), "ties away");
   CHECK(float_round_tf32(1 + ldexpf(1, -12)) == 1 && isinf(float_round_tf32(INFINITY)), "tf32");

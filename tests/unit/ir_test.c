@@ -1,6 +1,6 @@
 /* ir_test.c - the IR's foundations: arenas, texts, sources, diagnostics, types, use lists, editing, cloning, and the
  * text of every op: print, parse, print gives the same bytes. */
-#include "ir.h"
+#include "packed.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -113,12 +113,12 @@ test_diagnostics(void)
   CHECK_TEXT(rendered(c, false),
              "error[E0901]: first\n"
              "k.tile:1:1: error[E0402]: unknown op 'lett'\n 1 | let x = 1;\n   | ^~~\n"
-             "k.tile:2:11: error[E0101]: no \"dot\"\n 2 | \tlet \xc3\xa4 = dot(a, b);\n   | \t        ^~~~~~~~~\n"
-             "k.tile:1:5: note: here\n 1 | let x = 1;\n   |     ^\n");
+             "k.tile:2:11: error[E0101]: no \"dot\"\n 1 | let x = 1;\n   |     - here\n"
+             " 2 |     let \xc3\xa4 = dot(a, b);\n   |             ^~~~~~~~~\n");
   const char *json = rendered(c, true);
   CHECK(strstr(json, "{\"code\":\"E0101\",\"severity\":\"error\",\"message\":\"no \\\"dot\\\"\",\"file\":\"k.tile\","
                      "\"start\":{\"line\":2,\"col\":11,\"byte\":21},\"end\":{\"line\":2,\"col\":20,\"byte\":30},"
-                     "\"notes\":[{\"message\":\"here\",\"file\":\"k.tile\",\"start\":{\"line\":1"));
+                     "\"notes\":[{\"kind\":\"label\",\"message\":\"here\",\"file\":\"k.tile\",\"start\":{\"line\":1"));
   CHECK(strstr(json, "\"message\":\"first\",\"file\":null,\"start\":null,\"end\":null,\"notes\":[]}\n"));
   for (int i = 0; i < 30; i++)
     diag(c, (Span){a, a + 1}, E_SYNTAX, arena_printf(c->scratch, "error %d", i));
@@ -453,6 +453,32 @@ build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
   op_create(b, OP_SHARED_FREE, 1, &row, 0, NULL, 0);
 }
 
+static void
+build_packed(Ctx *c, Builder *b, const Type *words)
+{
+  Packing p;
+  const u32 shape[] = {16, 128};
+  packing_find(16, 32, packed_find("i4"), &p);
+  const Type *values = type_tile(c, type_scalar(c, DT_I8), 2, shape,
+                                 words->layout ? packing_values(c, &p, words, words->layout) : NULL);
+  Value *x = ir_const_int(b, words, 0x12345678);
+  Op *unpack = op_create(b, OP_UNPACK, 1, &x, 1, &values, 0);
+  op_set_str(unpack, AT_FORMAT, "i4");
+  x = op_result(unpack);
+  op_set_str(op_create(b, OP_PACK, 1, &x, 1, &words, 0), AT_FORMAT, "i4");
+}
+
+static void
+build_ptx(Builder *b, Value *x)
+{
+  for (OpCode code = OP_PTX; code <= OP_PTX_EFFECT; code++) {
+    Op *op = op_create(b, code, 1, &x, 1, &x->type, 0);
+    op_set_str(op, AT_TEXT, "{ neg.f32 $0, $1;\n }");
+    op_set_str(op, AT_CONSTRAINTS, "=f,f");
+    op_set_int(op, AT_PACK, 1);
+  }
+}
+
 /* A kernel with every op; conversions where there are layouts. */
 static Module *
 build_all(Ctx *c, bool place)
@@ -472,6 +498,8 @@ build_all(Ctx *c, bool place)
   build_memory(c, &b, p, index, ir_cmp(&b, "lt", index, ir_splat(&b, n, index->type)));
   Value *tile = ir_const_float(&b, type_tile(c, type_scalar(c, DT_F32), 2, square, l2), 0.25);
   build_exchanges(&b, tile);
+  build_ptx(&b, tile);
+  build_packed(c, &b, type_with_elem(c, tile->type, type_scalar(c, DT_U32)));
   Value *row = build_reduce(&b, tile, 0), *all = build_reduce(&b, row, 0);
   ir_splat(&b, all, tile->type);
   Value *wide = ir_broadcast(&b, ir_expand_dims(&b, row, 0), square);

@@ -1,0 +1,346 @@
+/* lower_packed.c - unpack and pack: elements of less than a byte between strings of bits and numbers.
+ *
+ * A thread holds whole groups (ir/packed.h), words in neighbouring registers, so everything happens in registers. Words are
+ * first put together into 32-bit chunks; what was loaded as one word is one again. Elements come out by shift and mask.
+ *
+ * Numbers need no conversion instruction. An integer v below 2^10 put into the mantissa of the f16 1024 is 1024 + v: one `lop3`
+ * sets it there, one subtraction takes 1024 away, and both do two halves of a register at once. A sign bit is turned over
+ * on the way: v ^ 8 is v + 8 for 4-bit v. bf16 has room for 7 bits beside 128, f32 for 23 beside 2^23. A small
+ * float's exponent and mantissa, moved to their places in a wider format, are its value but for a power of two, which a
+ * multiplication mends, subnormals included.
+ */
+#include "gen.h"
+#include "packed.h"
+#include <math.h>
+
+#define B g->b
+enum { CHUNK = 32 };
+
+typedef struct Bits {
+  const PackedFormat *f;
+  DType dt;                /* of the elements as numbers */
+  Val *chunk;              /* the string of bits, 32 by 32; what is beyond its end is 0 */
+  u32 nvalues;
+} Bits;
+
+static Val
+and_u32(Gen *g, Val x, u32 mask)
+{
+  return LLVMBuildAnd(B, x, gen_u32(g, mask), "");
+}
+
+/* x moved so that its bit `from` becomes bit `to`. */
+static Val
+move_bit(Gen *g, Val x, u32 from, u32 to)
+{
+  if (from == to)
+    return x;
+  return from > to ? LLVMBuildLShr(B, x, gen_u32(g, from - to), "") : LLVMBuildShl(B, x, gen_u32(g, to - from), "");
+}
+
+static u32
+low_mask(u32 bits)
+{
+  return bits >= 32 ? ~0u : (1u << bits) - 1;
+}
+
+/* ---- words and chunks ---- */
+
+/* n words of integers, as 32-bit chunks. */
+static void
+chunks_of(Gen *g, const Val *words, u32 n, u32 word_bits, Val *chunk)
+{
+  u32 per = word_bits < CHUNK ? CHUNK / word_bits : 1;
+  for (u32 i = 0; i < n; i += per) {
+    if (word_bits == CHUNK) {
+      chunk[i] = words[i];
+    } else if (word_bits > CHUNK) {
+      chunk[2 * i] = LLVMBuildTrunc(B, words[i], g->i32, "");
+      chunk[2 * i + 1] = LLVMBuildTrunc(B, LLVMBuildLShr(B, words[i], LLVMConstInt(g->i64, CHUNK, 0), ""), g->i32, "");
+    } else {
+      Val v = LLVMConstNull(LLVMVectorType(LLVMTypeOf(words[0]), per));
+      for (u32 k = 0; k < per && i + k < n; k++)
+        v = LLVMBuildInsertElement(B, v, words[i + k], gen_u32(g, k), "");
+      chunk[i / per] = LLVMBuildBitCast(B, v, g->i32, "");
+    }
+  }
+}
+
+static void
+words_of(Gen *g, const Val *chunk, u32 n, u32 word_bits, Val *words)
+{
+  Ty t = LLVMIntTypeInContext(g->lc, word_bits);
+  for (u32 i = 0; i < n; i++) {
+    u32 at = i * word_bits;
+    if (word_bits > CHUNK) {
+      Val high = LLVMBuildShl(B, LLVMBuildZExt(B, chunk[2 * i + 1], t, ""), LLVMConstInt(t, CHUNK, 0), "");
+      words[i] = LLVMBuildOr(B, LLVMBuildZExt(B, chunk[2 * i], t, ""), high, "");
+    } else if (word_bits == CHUNK) {
+      words[i] = chunk[i];
+    } else {
+      Val v = LLVMBuildBitCast(B, chunk[at / CHUNK], LLVMVectorType(t, CHUNK / word_bits), "");
+      words[i] = LLVMBuildExtractElement(B, v, gen_u32(g, at % CHUNK / word_bits), "");
+    }
+  }
+}
+
+/* ---- unpack ---- */
+
+/* A chunk with element e in its bits from *at on; what is around it is not cleared. */
+static Val
+around(Gen *g, const Bits *s, u32 e, u32 *at)
+{
+  u32 bit = e * s->f->bits;
+  *at = bit % CHUNK;
+  if (*at + s->f->bits <= CHUNK)
+    return s->chunk[bit / CHUNK];
+  Val args[3] = {s->chunk[bit / CHUNK + 1], s->chunk[bit / CHUNK], gen_u32(g, *at)};
+  *at = 0;
+  return gen_call(g, "llvm.fshr", 1, &g->i32, 3, args);
+}
+
+static Val
+unpack_int(Gen *g, const Bits *s, u32 e)
+{
+  u32 at, w = s->f->bits;
+  Val x = around(g, s, e, &at);
+  bool is_signed = s->f->cls == DC_I;
+  if (is_signed) {
+    x = move_bit(g, x, at + w - 1, CHUNK - 1);
+    x = LLVMBuildAShr(B, x, gen_u32(g, CHUNK - w), "");
+  } else {
+    x = and_u32(g, move_bit(g, x, at, 0), low_mask(w));
+  }
+  Ty t = gen_elem_type(g, s->dt, false);
+  u32 bits = dtype_bits(s->dt);
+  if (bits == CHUNK)
+    return x;
+  return bits < CHUNK ? LLVMBuildTrunc(B, x, t, "") : is_signed ? LLVMBuildSExt(B, x, t, "") : LLVMBuildZExt(B, x, t, "");
+}
+
+/* Where numbers are made: the bits of 2^mantissa bits, and what is done with one or two of them in a register. */
+typedef struct Maker { Ty type; u32 man, exp, lanes; u32 one; } Maker;
+
+static Maker
+maker_for(Gen *g, const Bits *s)
+{
+  bool small = s->f->exp <= 4 && s->f->bits <= 8;
+  if (s->dt == DT_F16 && small)
+    return (Maker){LLVMVectorType(g->f16, 2), 10, 5, 2, 0x3c00};
+  if (s->dt == DT_BF16 && (packed_is_float(s->f) || s->f->bits <= 7))
+    return (Maker){LLVMVectorType(g->bf16, 2), 7, 8, 2, 0x3f80};
+  return (Maker){g->f32, 23, 8, 1, 0x3f800000};
+}
+
+/* v in every lane of a 32-bit register. */
+static u32
+every_lane(const Maker *m, u32 v)
+{
+  return m->lanes == 2 ? v | v << 16 : v;
+}
+
+static Val
+lanes_const(Gen *g, const Maker *m, double v)
+{
+  if (m->lanes == 1)
+    return LLVMConstReal(m->type, v);
+  Val one = LLVMConstReal(LLVMGetElementType(m->type), v), both[2] = {one, one};
+  return LLVMConstVector(both, 2);
+}
+
+/* bf16 before sm_90 has fma, and neither addition nor multiplication. */
+static bool
+lacks_arith(Gen *g, const Maker *m)
+{
+  return m->lanes == 2 && LLVMGetElementType(m->type) == g->bf16 && !target_has(g->target, F_BF16_ARITH);
+}
+
+static Val
+by_fma(Gen *g, Val a, Val b, Val c)
+{
+  Ty t = LLVMTypeOf(a);
+  Val args[3] = {a, b, c};
+  return gen_call(g, "llvm.fma", 1, &t, 3, args);
+}
+
+/* Integers in every lane, at bit `at` of each. */
+static Val
+make_integers(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
+{
+  u32 w = s->f->bits, sign = s->f->cls == DC_I ? 1u << (w - 1) : 0;
+  u32 base = m->one + (m->man << m->man);                /* the bits of 2^man */
+  x = and_u32(g, move_bit(g, x, at, 0), every_lane(m, low_mask(w)));
+  x = LLVMBuildXor(B, x, gen_u32(g, every_lane(m, base | sign)), "");
+  Val v = LLVMBuildBitCast(B, x, m->type, "");
+  Val less = lanes_const(g, m, -(ldexp(1, (int)m->man) + sign));
+  if (lacks_arith(g, m))
+    return by_fma(g, v, lanes_const(g, m, 1), less);
+  return LLVMBuildFAdd(B, v, less, "");
+}
+
+/* Small floats in every lane, likewise. */
+static Val
+make_floats(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
+{
+  u32 w = s->f->bits, top = m->man + m->exp, mag = low_mask(w - 1) << (m->man - s->f->man);
+  Val sign = and_u32(g, move_bit(g, x, at + w - 1, top), every_lane(m, 1u << top));
+  Val rest = and_u32(g, move_bit(g, x, at, m->man - s->f->man), every_lane(m, mag));
+  Val v = LLVMBuildBitCast(B, LLVMBuildOr(B, sign, rest, ""), m->type, "");
+  Val scale = lanes_const(g, m, ldexp(1, (1 << (m->exp - 1)) - (1 << (s->f->exp - 1))));
+  if (lacks_arith(g, m))
+    return by_fma(g, v, scale, lanes_const(g, m, -0.0));
+  return LLVMBuildFMul(B, v, scale, "");
+}
+
+static Val
+make(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
+{
+  return packed_is_float(s->f) ? make_floats(g, s, m, x, at) : make_integers(g, s, m, x, at);
+}
+
+/* Elements a and b, one in each half of a register. b at nvalues or beyond: none. */
+static void
+unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
+{
+  u32 at, at_b, w = s->f->bits;
+  Val x = around(g, s, a, &at);
+  bool aligned = a * w / CHUNK == b * w / CHUNK && b * w == a * w + 16;
+  if (!aligned && b < s->nvalues) {
+    Val y = around(g, s, b, &at_b);
+    x = and_u32(g, move_bit(g, x, at, 0), low_mask(w));
+    y = and_u32(g, move_bit(g, y, at_b, 16), low_mask(w) << 16);
+    x = LLVMBuildOr(B, x, y, "");
+    at = 0;
+  } else if (!aligned) {
+    x = and_u32(g, move_bit(g, x, at, 0), low_mask(w));
+    at = 0;
+  }
+  Val v = make(g, s, m, x, at);
+  out[a] = LLVMBuildExtractElement(B, v, gen_u32(g, 0), "");
+  if (b < s->nvalues)
+    out[b] = LLVMBuildExtractElement(B, v, gen_u32(g, 1), "");
+}
+
+static void
+unpack_pairs(Gen *g, const Bits *s, const Maker *m, Val *out)
+{
+  u32 w = s->f->bits, apart = 16 % w || s->nvalues <= 16 / w ? 1 : 16 / w;
+  for (u32 e = 0; e < s->nvalues; e++)
+    if (e / apart % 2 == 0)
+      unpack_halves(g, s, m, e, e + apart, out);
+}
+
+static void
+unpack_bits(Gen *g, const Bits *s, Val *out)
+{
+  if (!dtype_is_float(s->dt)) {
+    for (u32 e = 0; e < s->nvalues; e++)
+      out[e] = unpack_int(g, s, e);
+    return;
+  }
+  Maker m = maker_for(g, s);
+  if (m.lanes == 2) {
+    unpack_pairs(g, s, &m, out);
+    return;
+  }
+  for (u32 e = 0; e < s->nvalues; e++) {
+    u32 at;
+    Val x = around(g, s, e, &at);
+    out[e] = elem_convert(g, DT_F32, s->dt, make(g, s, &m, x, at));
+  }
+}
+
+/* How many groups, from register `first` on, make up a chunk. */
+static u32
+groups_together(const Packing *p, const Held *h, u32 first, u32 word_bits)
+{
+  u32 n = p->rows || word_bits >= CHUNK ? 1 : CHUNK / word_bits;
+  while (n > 1 && (first % n || first + n > h->regs))
+    n /= 2;
+  for (u32 i = 0; i < n; i++)
+    if (h->rep[first + i] != first + i)
+      return 1;
+  return n;
+}
+
+void
+lower_UNPACK(Gen *g, const Op *op)
+{
+  const Value *x = op_operand(op, 0), *result = op_result(op);
+  const Val *in = gen_regs(g, x);
+  const Held *h = held_get(g, x->type->layout);
+  Val *out = gen_new(g, result), *all = NEW_ARRAY(g->arena, Val, gen_nregs(result->type) + 1);
+  Packing p = packing_of(op);
+  u32 word_bits = dtype_bits(x->type->dt), step = 1u << p.word_log2;
+  Bits s = {.f = packed_of(op), .dt = result->type->dt, .chunk = NEW_ARRAY(g->arena, Val, p.words * 2 + 2)};
+  for (u32 r = 0, n; r < h->regs; r += n * step) {
+    n = groups_together(&p, h, r, word_bits);
+    if (h->rep[r] != r)
+      continue;
+    chunks_of(g, in + r, n * p.words, word_bits, s.chunk);
+    s.nvalues = n * p.values;
+    unpack_bits(g, &s, all);
+    u32 at = r >> p.word_log2 << p.value_log2;
+    for (u32 e = 0; e < s.nvalues; e++)
+      out[at + e] = all[e];
+    for (u32 e = s.nvalues; e < n << p.value_log2; e++)     /* padding */
+      out[at + e] = all[0];
+  }
+  gen_share(g, result);
+}
+
+/* ---- pack ---- */
+
+/* The element's pattern in the low bits of an i32, nothing above. */
+static Val
+pattern(Gen *g, const PackedFormat *f, DType dt, Val x)
+{
+  if (packed_is_float(f)) {
+    u32 most = low_mask(f->bits - 1u);
+    return gen_encode_small(g, (SmallFloat){f->exp, f->man, most, most}, elem_convert(g, dt, DT_F32, x), ROUND_NEAREST);
+  }
+  u32 bits = dtype_bits(dt);
+  x = bits > CHUNK ? LLVMBuildTrunc(B, x, g->i32, "") : bits < CHUNK ? LLVMBuildZExt(B, x, g->i32, "") : x;
+  return and_u32(g, x, low_mask(f->bits));
+}
+
+/* chunk |= what falls of `bits` at bit `at` of the string into chunk number `index`. */
+static void
+put(Gen *g, Val *chunk, u32 index, Val bits, u32 at, u32 w)
+{
+  u32 begin = index * CHUNK;
+  if (at + w <= begin || at >= begin + CHUNK)
+    return;
+  Val x = at >= begin ? move_bit(g, bits, 0, at - begin) : move_bit(g, bits, begin - at, 0);
+  chunk[index] = LLVMBuildOr(B, chunk[index], x, "");
+}
+
+void
+lower_PACK(Gen *g, const Op *op)
+{
+  const Value *x = op_operand(op, 0), *result = op_result(op);
+  const PackedFormat *f = packed_of(op);
+  const Val *in = gen_regs(g, x);
+  const Held *h = held_get(g, result->type->layout);
+  Val *out = gen_new(g, result);
+  Packing p = packing_of(op);
+  u32 word_bits = dtype_bits(result->type->dt), step = 1u << p.word_log2;
+  Val *chunk = NEW_ARRAY(g->arena, Val, p.words * 2 + 2), *words = NEW_ARRAY(g->arena, Val, p.words + 4);
+  for (u32 r = 0, n; r < h->regs; r += n * step) {
+    n = groups_together(&p, h, r, word_bits);
+    if (h->rep[r] != r)
+      continue;
+    u32 nchunks = (n * p.words * word_bits + CHUNK - 1) / CHUNK, at = r >> p.word_log2 << p.value_log2;
+    for (u32 i = 0; i < nchunks; i++)
+      chunk[i] = gen_u32(g, 0);
+    for (u32 e = 0; e < n * p.values; e++) {
+      Val bits = pattern(g, f, x->type->dt, in[at + e]);
+      for (u32 i = e * f->bits / CHUNK; i <= (e * f->bits + f->bits - 1) / CHUNK; i++)
+        put(g, chunk, i, bits, e * f->bits, f->bits);
+    }
+    words_of(g, chunk, n * p.words, word_bits, words);
+    for (u32 i = 0; i < step * n; i++)
+      out[r + i] = words[i < n * p.words ? i : 0];
+  }
+  gen_share(g, result);
+}

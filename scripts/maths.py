@@ -1,0 +1,125 @@
+"""maths.py [--check | --measure [--device=D]]: docs/maths.md, of the claims in tests/kernels/maths.py and of the measured errors in
+docs/maths.txt. --measure measures them and writes its column: on the simulator a dense sweep of all exponents, on a GPU (with
+torch, which computes the references) every one of the 2^32 values of f32. --check: is docs/maths.md up to date and no error beyond its
+claim?"""
+import os, sys
+
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+os.environ.setdefault("TILEC_LIB", os.path.join(root, "build", "lib", "libtilec.so"))
+sys.path[:0] = [os.path.join(root, p) for p in ("tools", "examples", "tests/kernels")]
+import numpy as np
+import maths
+
+data = os.path.join(root, "docs", "maths.txt")
+page = os.path.join(root, "docs", "maths.md")
+
+
+def recorded():
+    """{(function, column): error}"""
+    rows = {}
+    for line in open(data) if os.path.exists(data) else []:
+        if not line.startswith("#"):
+            fn, column, error = line.split()
+            rows[fn, column] = float(error)
+    return rows
+
+
+def references(torch):
+    """In float64 on the GPU."""
+    sigmoid = torch.sigmoid
+    inf = float("inf")
+    def cbrt(x):
+        y = torch.sign(x) * torch.pow(abs(x), 1 / 3)
+        return torch.where(torch.isfinite(x) & (x != 0), y - (y * y * y - x) / (3 * y * y), x)
+    at_end = lambda x, y: torch.where(x == -inf, torch.full_like(y, -0.0), y)
+    return dict(exp=torch.exp, exp2=torch.exp2, exp10=lambda x: torch.pow(10.0, x), expm1=torch.expm1, log=torch.log, log2=torch.log2,
+                log10=torch.log10, log1p=torch.log1p, sin=torch.sin, cos=torch.cos, tan=torch.tan, asin=torch.asin, acos=torch.acos,
+                atan=torch.atan, sinh=torch.sinh, cosh=torch.cosh, tanh=torch.tanh, erf=torch.erf, erfc=torch.erfc, cbrt=cbrt,
+                sqrt=torch.sqrt, rsqrt=lambda x: 1 / torch.sqrt(x), sigmoid=sigmoid, silu=lambda x: at_end(x, x * sigmoid(x)),
+                gelu=lambda x: at_end(x, x * 0.5 * torch.erfc(-x / 2**0.5)),
+                softplus=lambda x: torch.logaddexp(x, torch.zeros_like(x)))
+
+
+def worst_of_all(dev, torch, fn, reference):
+    """The greatest error over every f32, and where."""
+    n, worst, where = 1 << 26, 0.0, 0.0
+    k = dev.program(text=maths.TEXT.replace("FN", fn), name=fn + ".tile").kernel("one")
+    y = torch.empty(n, dtype=torch.float32, device="cuda")
+    for part in range(64):
+        x = torch.arange(part * n - (1 << 31), (part + 1) * n - (1 << 31), dtype=torch.int64, device="cuda").to(torch.int32).view(torch.float32)
+        k(n // 512, x, y, n)
+        torch.cuda.synchronize()
+        want, got = reference(x.double()), y.double()
+        both = torch.isnan(want) & torch.isnan(got)
+        top = 2.0**128
+        want = torch.where(abs(want) >= top * (1 - 2.0**-25), torch.copysign(torch.full_like(want, top), want), want)
+        got = torch.where(torch.isinf(got), torch.copysign(torch.full_like(got, top), got), got)
+        unit = torch.exp2(torch.clamp(torch.frexp(want)[1].double() - 1, -126, 127) - 23)
+        error = torch.where(both, 0.0, torch.nan_to_num(abs(got - want) / unit, nan=float("inf")))
+        sign = (want == 0) & (got == 0) & (torch.signbit(want) != torch.signbit(got))
+        error = torch.where(sign, float("inf"), error)
+        e = error.max().item()
+        if e > worst:
+            worst, where = e, x[error.argmax()].item()
+    return worst, where
+
+
+def measure(device):
+    import tilec
+    dev, rows = tilec.Device(device), recorded()
+    rng = np.random.default_rng(1)
+    if not dev.is_sim:
+        import torch
+        every = references(torch)
+    column = "sim" if dev.is_sim else "gpu"
+    for fn, *_ in maths.ONE + maths.TWO:
+        for dtype in ("f32", "f16", "bf16"):
+            if fn in [r[0] for r in maths.TWO] and dtype == "bf16":
+                continue
+            if not dev.is_sim and dtype == "f32" and fn in every:
+                e, x = worst_of_all(dev, torch, fn, every[fn])
+            else:
+                _, error, real, *_ = maths.measure(dev, rng, fn, dtype, 4096)
+                e, x = error.max(), [r[np.argmax(error)] for r in real]
+            rows[fn, f"{dtype}-{column}"] = float(e)
+            print(f"{fn:10} {dtype:5} {e:.4f} at {x}", flush=True)
+    with open(data, "w") as f:
+        f.write("# Greatest errors in ulp as measured: function, type and where, error. Written by scripts/maths.py --measure.\n")
+        for (fn, column), e in sorted(rows.items()):
+            f.write(f"{fn} {column} {e:.4f}\n")
+
+
+def text():
+    rows, out = recorded(), []
+    out.append("# Functions of real numbers\n\nWritten by scripts/maths.py from tests/kernels/maths.py and docs/maths.txt.\n\n"
+               "Errors are in units of the last place of the exact result (0.5: correctly rounded), infinities, nans, signed zeros and\n"
+               "denormals included. *Bound* is what is promised of f32 and what the tests hold it to; f16 and bf16 are computed in f32 and\n"
+               "rounded once: at most 0.504, over all their values. *Simulator* is the greatest error over a dense sweep of all exponents, *H200*\n"
+               "over all 2^32 values (functions of two arguments: grids and random pairs). All but `rsqrt` are made of operations that are rounded\n"
+               "alike everywhere, so their results have the same bits on every device. 64-bit floats are refused; integers are taken as f32.\n\n"
+               "| function | | bound | simulator | H200 | f16 | bf16 |\n|---|---|---|---|---|---|---|\n")
+    show = lambda fn, c: f"{rows[fn, c]:.2f}" if (fn, c) in rows else ""
+    for fn, _, bound, what in maths.ONE + maths.TWO:
+        f16 = max([rows[fn, c] for c in ("f16-sim", "f16-gpu") if (fn, c) in rows], default=0)
+        bf16 = max([rows[fn, c] for c in ("bf16-sim", "bf16-gpu") if (fn, c) in rows], default=None)
+        two = fn in [r[0] for r in maths.TWO]
+        out.append(f"| `{fn}({'x, y' if two and fn != 'atan2' else 'y, x' if two else 'x'})` | {what} | {bound} | {show(fn, 'f32-sim')} | "
+                   f"{show(fn, 'f32-gpu')} | {f16:.3f} | {'' if bf16 is None else f'{bf16:.3f}'} |\n")
+    out.append("\n## Fast ones\n\nBy the hardware's approximations, in the ranges for which the bound holds; beyond, and in ulp near zeros, errors are larger.\n\n"
+               "| function | from | to | bound |\n|---|---|---|---|\n")
+    for fn, _, lo, hi, bound, relative in maths.FAST:
+        out.append(f"| `{fn}(x)` | {lo:.4g} | {hi:.4g} | {'relative' if relative else 'absolute'} 2^{np.log2(bound):.1f} |\n")
+    return "".join(out)
+
+
+if "--measure" in sys.argv:
+    measure(next((a[9:] for a in sys.argv if a.startswith("--device=")), "sim"))
+bad = [f"{fn} {c}: {e} ulp, claimed {maths.limit_of(fn, c.split('-')[0])}" for (fn, c), e in recorded().items()
+       if not e <= maths.limit_of(fn, c.split("-")[0])]
+if bad:
+    sys.exit("\n".join(bad))
+if "--check" in sys.argv:
+    if open(page).read() != text():
+        sys.exit("docs/maths.md is out of date: run python3 scripts/maths.py")
+else:
+    open(page, "w").write(text())
