@@ -89,6 +89,45 @@ def batched(dev, rng, b, m, n, k, dtype, warps, trans, precision="tf32"):
     return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 3e-6 if precision != "bf16x3" else 2e-5)])
 
 
+def many_batches(dev, rng, batches, warps):
+    """Batches of two and three dimensions; none of the extents is a power of two."""
+    import ragged
+    m, n, k = 5, 12, 20
+    a, b, c = (*batches, m, k), (*batches, k, n), (*batches, m, n)
+    text = f"""kernel f(a: *f16, b: *f16, c: *f32) {{
+      store({ragged.flat(c, "c")}, dot(load({ragged.flat(a, "a")}), load({ragged.flat(b, "b")})));
+    }}"""
+    (x, vx), (y, vy) = operand(rng, a, "f16"), operand(rng, b, "f16")
+    out = poisoned(dev, c, "f32")
+    call = launch(source(dev, text, warps=warps), 1, dev.array(x), dev.array(y), out)
+    return Run(call, [("c", out.numpy(), vx @ vy, 2e-6)])
+
+
+def decode(dev, rng, rows, s, d, warps):
+    """Attention of a few queries: products of one to three rows, one behind the other, in a pipelined loop."""
+    text = """kernel f(q: *f16, k: *f16, v: *f16, o: *f32, S: i32, const R = 1, const D = 64, const N = 48) {
+      let r = arange(0, R)[:, None];
+      let d = arange(0, D);
+      let x = load(q + r * D + d[None, :]);
+      var acc = zeros([R, D], f32);
+      var total = zeros([R], f32);
+      for at in range(0, S, N, stages=3) {
+        let key = at + arange(0, N);
+        let y = load(k + key[None, :] * D + d[:, None], mask=(key < S)[None, :]);
+        let z = load(v + key[:, None] * D + d[None, :], mask=(key < S)[:, None]);
+        let p = where((key < S)[None, :], exp2(dot(x, y) * 0.1), 0.0);
+        total += sum(p, axis=1);
+        acc = dot(f16(p), z, acc);
+      }
+      store(o + r * D + d[None, :], acc / total[:, None]);
+    }"""
+    (q, vq), (k, vk), (v, vv) = operand(rng, (rows, d), "f16"), operand(rng, (s, d), "f16"), operand(rng, (s, d), "f16")
+    o = poisoned(dev, (rows, d), "f32")
+    call = launch(source(dev, text, R=rows, D=d, warps=warps), 1, dev.array(q), dev.array(k), dev.array(v), o, s)
+    p = np.exp2(vq @ vk.T * 0.1)
+    return Run(call, [("o", o.numpy(), p @ vv / p.sum(1, keepdims=True), 1e-3)])
+
+
 def written_layouts(dev, rng, b, m, n, k, warps):
     """A batched product whose layouts the program writes down."""
     text = """const R = mma(warps=%s);
@@ -202,6 +241,8 @@ CASES = [
     both("dots_batched", batched, grid(b=(1, 3, 4), m=(16, 5), n=(8, 20), k=(32, 20), dtype=("f16",), warps=(1, 4), trans=(False, True)) +
          grid(b=(3, 5), m=(16, 33), n=(12,), k=(32, 9), dtype=ALL + ("f64",), warps=(2, 8), trans=(False,)) +
          grid(b=(3,), m=(5, 32), n=(12,), k=(20,), dtype=("f32",), warps=(2,), trans=(False, True), precision=tuple(BOUNDS)[1:])),
+    both("dots_many_batches", many_batches, grid(batches=((3, 2), (2, 1, 3)), warps=(1, 4))),
+    both("dots_decode", decode, grid(rows=(1, 3), s=(100, 300), d=(64, 80), warps=(1, 4))),
     both("dots_written_layouts", written_layouts, grid(b=(2, 3), m=(16, 20), n=(24,), k=(32, 20), warps=((2, 2, 1), (1, 2, 2), (4, 1, 1)))),
     both("dot_precision", precisions, grid(m=(16, 40), n=(24,), k=(8, 20, 32, 200), precision=tuple(BOUNDS), warps=(1, 4))),
     both("dot_specials", specials, grid(precision=tuple(BOUNDS))),
