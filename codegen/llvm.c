@@ -40,21 +40,18 @@ fatal_handler(const char *reason)
   longjmp(guard->jump, 1);
 }
 
-/* LLVM's code generator for NVPTX runs a pass that looks for products of the same operands in straight-line code. Its time
- * grows with the square of a block's length (half a minute for one that computes exp of 1,000 elements a thread), and the
- * measured kernels come out the same without it. Only an option can leave it out. */
+/* Two things in LLVM take time that grows too fast, and the measured kernels come out the same without them; only options can say
+ * so. Straight-line strength reduction grows with the square of a block's length: half a minute for a block that computes exp of
+ * 1,000 elements a thread. Long chains of min and max (sorting) are compared to the bottom, by passes that find nothing there. */
 static void
 initialize(void)
 {
-  static const char *const options[] = {"tilec", "-opt-disable=slsr"};
-  LLVMParseCommandLineOptions(COUNT(options), options, NULL);
+  static const char *const options[] = {"tilec", "-opt-disable=slsr", "-scalar-evolution-max-scev-compare-depth=4"};
+  LLVMParseCommandLineOptions((int)COUNT(options), options, NULL);
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
-  /* Long chains of min and max (sorting) are compared to the bottom otherwise, by passes that find nothing there: seconds. */
-  const char *const options[] = {"tilec", "-scalar-evolution-max-scev-compare-depth=4"};
-  LLVMParseCommandLineOptions((int)COUNT(options), options, NULL);
   LLVMInstallFatalErrorHandler(fatal_handler);
 }
 
