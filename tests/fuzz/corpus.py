@@ -16,7 +16,7 @@ import gen_kernel
 RANDOM = 60              # random kernels among the seeds
 KEPT = {"tile": "tile", "tir": "tir", "passes": "tir", "ptx": "ptx", "args": "args"}
 LONGEST = {"tile": 16384, "tir": 65536, "passes": 16384, "ptx": 65536, "args": 4096}
-KEEP_LONGEST = 4096      # of what joins the kept corpus
+KEEP_LONGEST = 2048      # of what joins the kept corpus
 OPTIONS = ["-rss_limit_mb=4096", "-timeout=25", "-print_final_stats=1"]
 
 
@@ -115,7 +115,7 @@ class Corpus:
             for p in glob.glob(self.seeds + "/*") + named:
                 shutil.copy(p, known)
             before = set(os.listdir(known))
-            self.run("-merge=1", f"-max_len={KEEP_LONGEST}", known, self.kept, self.found)
+            self.run("-set_cover_merge=1", "-use_counters=0", f"-max_len={KEEP_LONGEST}", known, self.kept, self.found)
             new = {open(os.path.join(known, n), "rb").read() for n in set(os.listdir(known)) - before}
         if self.target != "passes":        # its inputs only join
             for p in glob.glob(self.kept + "/x-*"):
