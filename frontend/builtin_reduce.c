@@ -260,7 +260,7 @@ combines(Lower *L, Call *c, Op *op)
 static bool
 call_combiner(Lower *L, Call *c)
 {
-  if (c->args[2].kind == V_FN)
+  if (c->args[2].kind == V_FN || c->args[2].kind == V_BUILTIN)
     return true;
   ERR(L, c->args[2].span, E_ARGUMENT, c->name, "a function fn(a, b)", val_str(L, c->args[2]));
   return false;
