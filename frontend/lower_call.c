@@ -100,6 +100,10 @@ lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const ch
   if (!eval_args(L, call, skip, name, (ArgNames){names, n}, out->args, out->given))
     return false;
   for (u32 i = 0; i < n; i++) {
+    if (out->given[i] && out->args[i].kind == V_NONE && optional[i]) {
+      out->args[i].kind = V_VOID;
+      out->given[i] = false;
+    }
     if (out->given[i] && out->args[i].kind == V_VOID) {
       ERR(L, out->args[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", names[i]), "nothing");
       return false;
