@@ -302,6 +302,8 @@ def cross_entropy():
         loss, lse, p, q = (torch.full((rows,), math.nan, device=D) for _ in range(4))
         blocks = [(w * v, d, w) for w in (1, 2, 4, 8, 16) for v in (256, 512) for d in (1, 2, 4) if w * v * d <= max(N, 1024) and v * d <= 1024]
         ours = {k: (lambda k=k: kernel(file, "cross_entropy", T=T, LANES=k[0], DEEP=k[1], warps=k[2]).bind(rows, x, t, loss, lse, N, N, -100)) for k in blocks}
+        if N <= 16384:
+            ours |= {("row", w): (lambda w=w: kernel(file, "cross_entropy_row", T=T, BLOCK=N, warps=w).bind(rows, x, t, loss, lse, N, N, -100)) for w in WARPS if N // (32 * w) >= 4}
         theirs = {(b, w): (lambda b=b, w=w: lambda: peers.cross_entropy[(rows,)](p, q, x, t, N, N, -100, b, num_warps=w))
                   for b in (1024, 2048, 4096, 8192, 16384, 32768) for w in WARPS if b <= N and 4 <= b // (32 * w) <= 64}
         rowwise("cross_entropy", N, T, 1, ours, theirs, lambda: F.cross_entropy(x, t, reduction="none"),

@@ -1,14 +1,17 @@
 /* fold.c - what reductions and scans share: applying the op's region to two partials, and partials of nothing. */
 #include "fold.h"
 #include "fp.h"
+#include <math.h>
 
 #define B g->b
 
 static bool
 has_identity(OpCode code)
 {
-  return code == OP_ADD || code == OP_MUL || code == OP_MIN || code == OP_MAX || code == OP_AND || code == OP_OR ||
-         code == OP_XOR;
+  switch (code) {
+  case OP_ADD: case OP_MUL: case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_AND: case OP_OR: case OP_XOR: return true;
+  default: return false;
+  }
 }
 
 void
@@ -24,6 +27,19 @@ fold_find_operation(Fold *f)
   f->code = op->code;
 }
 
+/* A sum begins with -0: +0 would lose the sign of sums of -0. */
+static u64
+float_identity(OpCode code, DType d)
+{
+  switch (code) {
+  case OP_ADD:     return float_encode(d, -0.0, ROUND_NEAREST, false);
+  case OP_MUL:     return float_encode(d, 1, ROUND_NEAREST, false);
+  case OP_MINIMUM: return float_encode(d, INFINITY, ROUND_NEAREST, false);
+  case OP_MAXIMUM: return float_encode(d, -INFINITY, ROUND_NEAREST, false);
+  default:         return float_nan(d);
+  }
+}
+
 static u64
 identity_bits(OpCode code, DType d)
 {
@@ -31,11 +47,11 @@ identity_bits(OpCode code, DType d)
   u64 ones = ~0ull >> (64 - w), top = 1ull << (w - 1);
   bool s = dtype_is_signed(d);
   if (dtype_is_float(d))
-    return code == OP_ADD ? top : code == OP_MUL ? float_encode(d, 1, ROUND_NEAREST, false) : float_nan(d);
+    return float_identity(code, d);
   switch (code) {
   case OP_MUL: return 1;
-  case OP_MIN: return s ? ones >> 1 : ones;
-  case OP_MAX: return s ? top : 0;
+  case OP_MIN: case OP_MINIMUM: return s ? ones >> 1 : ones;
+  case OP_MAX: case OP_MAXIMUM: return s ? top : 0;
   case OP_AND: return ones;
   default:     return 0;
   }

@@ -170,7 +170,7 @@ narrow_16(Gen *g, DType to, Val x, FloatRound r)
 static Val
 narrow(Gen *g, DType to, Val x, Rounding r)
 {
-  if (r.sat)
+  if (r.sat && dtype_bits(to) > 8)
     x = clamp_finite(g, to, x);
   if (to == DT_F32)
     return r.r != ROUND_NEAREST ? call1(g, arena_printf(g->arena, "llvm.nvvm.d2f.%s", suffixes[r.r]), x)
@@ -346,7 +346,7 @@ bool
 elem_casts_pairs(Gen *g, const Op *op)
 {
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
-  bool nearest = cast_rounding(op) == ROUND_NEAREST && !op_int(op, AT_SAT, 0);
+  bool nearest = cast_rounding(op) == ROUND_NEAREST && (!op_int(op, AT_SAT, 0) || dtype_bits(to) == 8);
   if (from == DT_F32 && narrow_pair_name(g, to))
     return nearest;
   return dtype_is_float(from) && dtype_bits(from) == 8 && (to == DT_F32 || to == DT_F16) && nearest &&

@@ -14,6 +14,8 @@ typedef Val ElemFn(Gen *g, const Op *op, DType d, Val *a);   /* d: dtype of the 
 #define elem_MUL by_code
 #define elem_MIN by_code
 #define elem_MAX by_code
+#define elem_MINIMUM by_code
+#define elem_MAXIMUM by_code
 #define elem_AND by_code
 #define elem_OR by_code
 #define elem_XOR by_code
@@ -72,6 +74,18 @@ gen_const_bits(Gen *g, DType d, bool ptr, u64 bits)
 }
 
 /* ---- arithmetic ---- */
+
+/* minimum and maximum; there is no instruction for f64. */
+static Val
+float_extreme(Gen *g, OpCode code, Val *ab)
+{
+  Ty t = LLVMTypeOf(ab[0]);
+  if (t != g->f64)
+    return float_intrinsic(g, code == OP_MINIMUM ? "llvm.minimum" : "llvm.maximum", 2, ab);
+  Val r = float_intrinsic(g, code == OP_MINIMUM ? "llvm.minnum" : "llvm.maxnum", 2, ab);
+  return LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealUNO, ab[0], ab[1], ""), LLVMConstReal(t, NAN), r, "");
+}
+
 static Val
 float_arith(Gen *g, OpCode code, Val a, Val b)
 {
@@ -82,6 +96,7 @@ float_arith(Gen *g, OpCode code, Val a, Val b)
   case OP_MUL: return LLVMBuildFMul(B, a, b, "");
   case OP_DIV: return LLVMBuildFDiv(B, a, b, "");
   case OP_MIN: return float_intrinsic(g, "llvm.minnum", 2, ab);
+  case OP_MINIMUM: case OP_MAXIMUM: return float_extreme(g, code, ab);
   default:     return float_intrinsic(g, "llvm.maxnum", 2, ab);
   }
 }
@@ -103,15 +118,15 @@ int_binary(Gen *g, OpCode code, DType d, Val a, Val b)
   case OP_ADD: return LLVMBuildAdd(B, a, b, "");
   case OP_SUB: return LLVMBuildSub(B, a, b, "");
   case OP_MUL: return LLVMBuildMul(B, a, b, "");
-  case OP_MIN: return float_intrinsic(g, s ? "llvm.smin" : "llvm.umin", 2, ab);
-  case OP_MAX: return float_intrinsic(g, s ? "llvm.smax" : "llvm.umax", 2, ab);
+  case OP_MIN: case OP_MINIMUM: return float_intrinsic(g, s ? "llvm.smin" : "llvm.umin", 2, ab);
+  case OP_MAX: case OP_MAXIMUM: return float_intrinsic(g, s ? "llvm.smax" : "llvm.umax", 2, ab);
   case OP_AND: return LLVMBuildAnd(B, a, b, "");
   case OP_OR:  return LLVMBuildOr(B, a, b, "");
   default:     return LLVMBuildXor(B, a, b, "");
   }
 }
 
-/* ADD SUB MUL MIN MAX, AND OR XOR, float DIV of two elements. */
+/* ADD SUB MUL MIN MAX MINIMUM MAXIMUM, AND OR XOR, float DIV of two elements. */
 Val
 elem_binary(Gen *g, OpCode code, DType d, Val a, Val b)
 {

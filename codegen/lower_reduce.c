@@ -140,8 +140,8 @@ redux_name(const Fold *f, DType d)
   bool s = dtype_is_signed(d);
   switch (f->code) {
   case OP_ADD: return "llvm.nvvm.redux.sync.add";
-  case OP_MIN: return s ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.umin";
-  case OP_MAX: return s ? "llvm.nvvm.redux.sync.max" : "llvm.nvvm.redux.sync.umax";
+  case OP_MIN: case OP_MINIMUM: return s ? "llvm.nvvm.redux.sync.min" : "llvm.nvvm.redux.sync.umin";
+  case OP_MAX: case OP_MAXIMUM: return s ? "llvm.nvvm.redux.sync.max" : "llvm.nvvm.redux.sync.umax";
   case OP_AND: return "llvm.nvvm.redux.sync.and";
   case OP_OR:  return "llvm.nvvm.redux.sync.or";
   case OP_XOR: return "llvm.nvvm.redux.sync.xor";

@@ -193,18 +193,22 @@ lanes_in_order(const Scan *s, u32 k)
   return n;
 }
 
+/* What another lane has. */
+static Part
+from_lane(Gen *g, const Scan *s, const Part *p, Val lane)
+{
+  Part other = {.valid = p->valid ? gen_shuffle_from(g, p->valid, lane) : NULL};
+  for (u32 k = 0; k < s->f.n; k++)
+    other.v[k] = gen_shuffle_from(g, p->v[k], lane);
+  return other;
+}
+
 /* What the lane `steps` places before has. */
 static Part
 lane_before(Gen *g, const Scan *s, const Part *p, u32 steps)
 {
   Val step = gen_u32(g, steps), lane = s->reverse ? LLVMBuildAdd(B, g->tid, step, "") : LLVMBuildSub(B, g->tid, step, "");
-  Part other = {.valid = NULL};
-  lane = LLVMBuildAnd(B, lane, gen_u32(g, LANES - 1), "");
-  for (u32 k = 0; k < s->f.n; k++)
-    other.v[k] = gen_shuffle_from(g, p->v[k], lane);
-  if (p->valid)
-    other.valid = gen_shuffle_from(g, p->valid, lane);
-  return other;
+  return from_lane(g, s, p, LLVMBuildAnd(B, lane, gen_u32(g, LANES - 1), ""));
 }
 
 /* Whether this thread's place along the axis, of `bits` lanes from `lane` on, is 2^j or more. */
@@ -235,11 +239,7 @@ join_lane_run(Gen *g, Scan *s, u32 lane, u32 bits, bool last)
     for (u32 c = l; c < s->f.h->regs; c++)
       if (is_chunk(s, c) && leader(s, c) == l)
         put_before(g, s, c, lower);
-    for (u32 k = 0; !last && k < s->f.n; k++)
-      sum.v[k] = gen_shuffle_from(g, sum.v[k], end_lane);
-    if (!last && sum.valid)
-      sum.valid = gen_shuffle_from(g, sum.valid, end_lane);
-    s->total[l] = sum;
+    s->total[l] = last ? sum : from_lane(g, s, &sum, end_lane);
   }
 }
 
@@ -296,15 +296,18 @@ write_totals(Gen *g, const Scan *s, const Round *r)
   gen_end_if(g, after);
 }
 
+/* Of the warps at place `position + at`; `at` may be NULL. */
 static Part
-read_total(Gen *g, const Scan *s, const Round *r, u32 l, u32 position)
+read_total(Gen *g, const Scan *s, const Round *r, u32 l, u32 position, Val at)
 {
   Part p = {.valid = NULL};
   for (u32 k = 0; k < s->f.n + (s->total[l].valid != NULL); k++) {
     Words w = words_for(g, plane_dtype(s, k), false, 1);
     u32 bytes = dtype_bytes(plane_dtype(s, k));
-    Val word;
-    words_load(g, &w, gen_shared(g, total_offset(g, s, r, l, bytes, false), r->at + r->base[k] + position * bytes), bytes, &word);
+    Val word, offset = total_offset(g, s, r, l, bytes, false);
+    if (at)
+      offset = LLVMBuildAdd(B, offset, LLVMBuildMul(B, at, gen_u32(g, bytes), ""), "");
+    words_load(g, &w, gen_shared(g, offset, r->at + r->base[k] + position * bytes), bytes, &word);
     words_unpack(g, &w, &word, k < s->f.n ? &p.v[k] : &p.valid);
   }
   return p;
@@ -320,22 +323,58 @@ my_position(Gen *g, const Scan *s, const Round *r)
   return gen_xor_const(g, gen_thread_linear(g, cols, s->f.h->thread_bits), all, s->reverse ? all : 0);
 }
 
+/* Every thread reads the totals of all warps, one after the other. */
+static Part
+fold_warps(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool last, Part *lower)
+{
+  u32 n = 1u << r->warps;
+  Part sum = read_total(g, s, r, l, s->reverse ? n - 1 : 0, NULL);
+  *lower = sum;
+  for (u32 i = 1; i + last < n; i++) {
+    Part next = read_total(g, s, r, l, s->reverse ? n - 1 - i : i, NULL);
+    fold_combine(g, &s->f, &sum, &next);
+    *lower = choose(g, s, LLVMBuildICmp(B, LLVMIntUGT, mine, gen_u32(g, i), ""), &sum, lower);
+  }
+  return sum;
+}
+
+/* Where all lanes of a warp want the same totals, each lane reads one and the warp scans them. */
+static Part
+fold_warps_by_lanes(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool last, Part *lower)
+{
+  u32 n = 1u << r->warps;
+  Val lane = LLVMBuildAnd(B, g->tid, gen_u32(g, LANES - 1), ""), place = LLVMBuildAnd(B, lane, gen_u32(g, n - 1), "");
+  Part sum = read_total(g, s, r, l, 0, s->reverse ? LLVMBuildXor(B, place, gen_u32(g, n - 1), "") : place);
+  for (u32 step = 1; step < n; step *= 2) {
+    Part more = from_lane(g, s, &sum, LLVMBuildSub(B, lane, gen_u32(g, step), ""));
+    fold_combine(g, &s->f, &more, &sum);
+    sum = choose(g, s, LLVMBuildICmp(B, LLVMIntUGE, place, gen_u32(g, step), ""), &more, &sum);
+  }
+  *lower = from_lane(g, s, &sum, LLVMBuildSub(B, mine, gen_u32(g, 1), ""));
+  return last ? sum : from_lane(g, s, &sum, gen_u32(g, n - 1));
+}
+
+/* From 8 warps on that is less work than reading all. */
+static bool
+lanes_fold(const Scan *s, const Round *r)
+{
+  u32 differ = 0;
+  for (u32 i = 0; i < LANE_BITS; i++)
+    differ |= element_of(s, r, s->f.h->thread[i]);
+  return r->warps >= 3 && !differ;
+}
+
 static void
 join_warps(Gen *g, Scan *s, const Round *r, bool last)
 {
-  u32 n = 1u << r->warps;
+  bool by_lanes = lanes_fold(s, r);
   write_totals(g, s, r);
   gen_barrier(g);
   Val mine = my_position(g, s, r);
   for (u32 l = 0; l < s->f.h->regs; l++) {
     if (!is_chunk(s, l) || leader(s, l) != l)
       continue;
-    Part sum = read_total(g, s, r, l, s->reverse ? n - 1 : 0), lower = sum;
-    for (u32 i = 1; i + last < n; i++) {
-      Part next = read_total(g, s, r, l, s->reverse ? n - 1 - i : i);
-      fold_combine(g, &s->f, &sum, &next);
-      lower = choose(g, s, LLVMBuildICmp(B, LLVMIntUGT, mine, gen_u32(g, i), ""), &sum, &lower);
-    }
+    Part lower, sum = (by_lanes ? fold_warps_by_lanes : fold_warps)(g, s, r, l, mine, last, &lower);
     lower = only_if(g, s, lower, LLVMBuildICmp(B, LLVMIntNE, mine, gen_u32(g, 0), ""));
     for (u32 c = l; c < s->f.h->regs; c++)
       if (is_chunk(s, c) && leader(s, c) == l)

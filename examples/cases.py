@@ -322,7 +322,7 @@ def rms_norm(dev, rng, rows, n, dtype="bf16", add=False, blocks=False, warps=4, 
     return Run(call, checks + [("out", WIDE[dtype](out.numpy()), h * wv, ROUNDING[dtype]), ("scale", scale.numpy(), s[:, 0], 1e-6)], bytes=(4 if add else 2) * x.nbytes)
 
 
-def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, ignore=-100, warps=4, BLOCK=4096, **more):
+def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, row=False, ignore=-100, warps=4, BLOCK=4096, **more):
     """Loss and derivative; every fourth target is ignored."""
     (x, v), target, scale = given(rng, (rows, n), dtype, 3), rng.integers(0, n, rows), 1 / 7
     target[rng.random(rows) < 0.25] = ignore
@@ -333,7 +333,8 @@ def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, i
         k = kernel(dev, "cross_entropy.tile", "cross_entropy_fused", T=dtype, SMOOTHING=smoothing, BLOCK=pow2_above(n), warps=warps)
         call = launch(k, rows, dx, dt, loss, dx_, n, n, ignore, scale)
     else:
-        call = launch(kernel(dev, "cross_entropy.tile", "cross_entropy", T=dtype, SMOOTHING=smoothing, warps=warps, **more), rows, dx, dt, loss, lse, n, n, ignore)
+        name, shape = ("cross_entropy_row", dict(BLOCK=pow2_above(n))) if row else ("cross_entropy", more)
+        call = launch(kernel(dev, "cross_entropy.tile", name, T=dtype, SMOOTHING=smoothing, warps=warps, **shape), rows, dx, dt, loss, lse, n, n, ignore)
         launch(kernel(dev, "cross_entropy.tile", "cross_entropy_backward", T=dtype, SMOOTHING=smoothing, BLOCK=BLOCK, warps=warps), (rows, tilec.cdiv(n, BLOCK)),
                dx, dt, lse, dev.array(np.full(rows, scale, np.float32)), dx_, n, n, ignore)
     p = softmax_reference(v)
@@ -604,8 +605,8 @@ CASES = [
          grid(rows=(7,), n=(1000,), dtype=("bf16", "f32"), programs=(2,), BUFFERS=(2, 3), long=(True,)),
          [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(100, 781, 1024), dtype=("f16", "bf16", "f32"), ROWS=(1, 4)) + grid(rows=(1000,), n=(8192, 16384), dtype=("f16", "bf16"), warps=(16,), long=(True,))),
     Case("cross_entropy", cross_entropy, grid(rows=(9,), n=(1000, 10, 5000), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1), LANES=(512,), DEEP=(2,)) + [dict(rows=9, n=100, ignore=3), dict(rows=9, n=1001, fused=True)] +
-         grid(rows=(9,), n=(512,), smoothing=(0.0, 0.2), fused=(True,), dtype=("bf16", "f32")),
-         [dict(rows=8192, n=16384, warps=8)] + grid(rows=(1000,), n=(1000, 128256), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1)) + grid(rows=(1000,), n=(1001, 16384), dtype=("bf16", "f16"), smoothing=(0.0, 0.1), fused=(True,), warps=(16,))),
+         grid(rows=(9,), n=(512,), smoothing=(0.0, 0.2), fused=(True,), dtype=("bf16", "f32")) + grid(rows=(9,), n=(100, 1001), smoothing=(0.0, 0.1), row=(True,), dtype=("bf16", "f32")),
+         [dict(rows=8192, n=16384, warps=8)] + grid(rows=(1000,), n=(1001, 16384), row=(True,), warps=(8,)) + grid(rows=(1000,), n=(1000, 128256), dtype=("bf16", "f16", "f32"), smoothing=(0.0, 0.1)) + grid(rows=(1000,), n=(1001, 16384), dtype=("bf16", "f16"), smoothing=(0.0, 0.1), fused=(True,), warps=(16,))),
     Case("rotary", rotary, grid(tokens=(5,), heads=(3, 16), d=(64, 96), interleaved=(False, True), dtype=("bf16", "f16", "f32"), positions=(3,)),
          [dict(tokens=8192, heads=32, d=128)] + grid(tokens=(1000,), heads=(3, 32), d=(128, 96), interleaved=(False, True), dtype=("bf16", "f16", "f32"), positions=(256,))),
     Case("dropout", dropout, grid(n=(10000, 8), dtype=("f16", "bf16", "f32"), each=(False, True)) + [dict(n=3000, p=1e-9), dict(n=3001, p=0.9, seed=1 << 40)],

@@ -2,11 +2,15 @@
 #include "hints.h"
 #include "sema.h"
 
-/* Reports `name: why` at a place. */
+/* Reports `name: why` at a place, with what the arguments are. */
 Val
 call_error(Lower *L, const Call *c, Span at, const char *why)
 {
-  note_constants(L, ERR(L, at, E_ARGUMENTS, c->name, why), at);
+  Diag *d = ERR(L, at, E_ARGUMENTS, c->name, why);
+  for (u32 i = 0; i < c->nargs; i++)
+    if (c->given[i] && c->args[i].kind == V_IR)
+      note_value(L, d, c->args[i]);
+  note_constants(L, d, at);
   return val_poison(c->span);
 }
 

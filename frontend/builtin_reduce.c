@@ -61,7 +61,7 @@ combine_region(Lower *L, const Reducer *r, Op *op, Value **out)
   L->b = saved;
   for (u32 i = 0; i < r->n; i++)
     out[i] = op->results[i];
-  return diag_errors(L->c) == errors && (r->fn.kind != V_FN || combines(L, r, op));
+  return diag_errors(L->c) == errors && (r->fn.kind == V_POISON || combines(L, r, op));
 }
 
 /* One reduction along axis; results in out. False after reporting. */
@@ -277,7 +277,7 @@ combine_fn(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value *
 static bool
 call_combiner(Lower *L, Call *c)
 {
-  if (c->args[2].kind == V_FN)
+  if (c->args[2].kind == V_FN || c->args[2].kind == V_BUILTIN)
     return true;
   ERR(L, c->args[2].span, E_ARGUMENT, c->name, "a function fn(a, b)", val_str(L, c->args[2]));
   return false;

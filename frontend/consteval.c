@@ -399,6 +399,8 @@ float_math(OpCode op, const Const *x, double *out)
   case OP_FMA: *out = fma(x[0].f, x[1].f, x[2].f); return true;
   case OP_MIN: *out = fmin(x[0].f, x[1].f); return true;
   case OP_MAX: *out = fmax(x[0].f, x[1].f); return true;
+  case OP_MINIMUM: *out = isnan(x[0].f) || isnan(x[1].f) ? NAN : fmin(x[0].f, x[1].f); return true;
+  case OP_MAXIMUM: *out = isnan(x[0].f) || isnan(x[1].f) ? NAN : fmax(x[0].f, x[1].f); return true;
   default: return false;
   }
 }
@@ -432,9 +434,9 @@ const_math(OpCode op, u32 n, const Const *x, Const *out)
     out->f = x[0].form == CF_TYPED ? float_round(out->f, x[0].dt) : out->f;
     return true;
   }
-  bool less = op == OP_MIN || op == OP_MAX ? compare(O_LT, x[1], x[0]) : false;
-  if (op == OP_MIN || op == OP_MAX)
-    out->i = less == (op == OP_MIN) ? x[1].i : x[0].i;
+  bool smaller = op == OP_MIN || op == OP_MINIMUM, larger = op == OP_MAX || op == OP_MAXIMUM;
+  if (smaller || larger)
+    out->i = compare(O_LT, x[1], x[0]) == smaller ? x[1].i : x[0].i;
   else if (op == OP_ABS && x[0].i != INT64_MIN)
     out->i = x[0].i < 0 && !is_u64(x[0]) ? -x[0].i : x[0].i;
   else

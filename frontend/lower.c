@@ -312,15 +312,30 @@ unknown_given(Program *p, const char *message, const char *name, const Names *na
     diag_note(p->c, d, (Span){0, 0}, "there %s: %s%s", names->len == 1 ? "is" : "are", buf_str(&b), names->len > 12 ? ", ..." : "");
 }
 
+static bool
+is_wanted(const Program *p, const Node *d)
+{
+  return d->kind == N_KERNEL && (!p->o->kernel || !strcmp(p->o->kernel, d->name));
+}
+
+static void
+add_name(Program *p, Names *names, const char *name)
+{
+  for (u32 i = 0; i < names->len; i++)
+    if (names->data[i] == name)
+      return;
+  vec_push(p->a, names, name);
+}
+
 static void
 unknown_param(Program *p, const char *name, bool settings)
 {
   Names names = {0};
   for (u32 i = 0; i < p->main->root->nkids; i++) {
     const Node *k = p->main->root->kids[i];
-    for (u32 j = 0; k->kind == N_KERNEL && j < kid(k, 0)->nkids; j++)
+    for (u32 j = 0; is_wanted(p, k) && j < kid(k, 0)->nkids; j++)
       if (is_set_at_compile_time(kid(k, 0)->kids[j]) == settings)
-        vec_push(p->a, &names, kid(k, 0)->kids[j]->name);
+        add_name(p, &names, kid(k, 0)->kids[j]->name);
   }
   unknown_given(p, arena_printf(p->a, "no kernel has %s '%s'", settings ? "a const or type parameter" : "an argument", name),
                 name, &names);
@@ -336,12 +351,6 @@ check_options(Program *p)
   for (u32 i = 0; i < o->nfacts; i++)
     if (!any_param(p->main, o->facts[i].name, false))
       unknown_param(p, o->facts[i].name, false);
-}
-
-static bool
-is_wanted(const Program *p, const Node *d)
-{
-  return d->kind == N_KERNEL && (!p->o->kernel || !strcmp(p->o->kernel, d->name));
 }
 
 /* A file or a wanted kernel that is not there. */

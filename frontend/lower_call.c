@@ -36,6 +36,13 @@ note_params(Lower *L, Diag *d, ArgNames p)
     diag_note(L->c, d, (Span){0, 0}, "its parameter%s: %s", p.n == 1 ? " is" : "s are", buf_str(&b));
 }
 
+static void
+too_many(Lower *L, Span at, const char *fn, ArgNames p)
+{
+  const char *why = arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s");
+  note_params(L, ERR(L, at, E_ARGUMENTS, fn, why), p);
+}
+
 /* Which parameter argument number i of the call is for; reports and returns false if none. */
 static bool
 arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u32 *slot)
@@ -44,7 +51,7 @@ arg_slot(Lower *L, const Node *arg, u32 position, const char *fn, ArgNames p, u3
     *slot = position;
     if (position < p.n)
       return true;
-    note_params(L, ERR(L, arg->span, E_ARGUMENTS, fn, arena_printf(L->a, "it takes %u argument%s at most", p.n, p.n == 1 ? "" : "s")), p);
+    too_many(L, arg->span, fn, p);
     return false;
   }
   for (*slot = 0; *slot < p.n; ++*slot)
@@ -87,33 +94,56 @@ eval_args(Lower *L, const Node *call, u32 skip, const char *fn, ArgNames p, Val 
   return ok;
 }
 
-/* Bind a call's arguments (children from `skip` on) to params; false after reporting. */
-bool
-lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out)
+/* Whether call has all it needs; false after reporting. None leaves an argument out. */
+static bool
+args_complete(Lower *L, Call *call, ArgNames p, const bool *optional)
 {
-  const char *names[BUILTIN_ARGS_MAX] = {0};
-  bool optional[BUILTIN_ARGS_MAX];
-  u32 n = param_words(params);
-  for (u32 i = 0; i < n; i++)
-    names[i] = param_word(L, params, i, &optional[i]);
-  *out = (Call){.node = call, .span = call->span, .name = name, .nargs = n};
-  if (!eval_args(L, call, skip, name, (ArgNames){names, n}, out->args, out->given))
-    return false;
-  for (u32 i = 0; i < n; i++) {
-    if (out->given[i] && out->args[i].kind == V_NONE && optional[i]) {
-      out->args[i].kind = V_VOID;
-      out->given[i] = false;
+  for (u32 i = 0; i < p.n; i++) {
+    if (call->given[i] && call->args[i].kind == V_NONE && optional[i]) {
+      call->args[i].kind = V_VOID;
+      call->given[i] = false;
     }
-    if (out->given[i] && out->args[i].kind == V_VOID) {
-      ERR(L, out->args[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", names[i]), "nothing");
+    if (call->given[i] && call->args[i].kind == V_VOID) {
+      ERR(L, call->args[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", p.names[i]), "nothing");
       return false;
     }
-    if (out->given[i] || optional[i])
+    if (call->given[i] || optional[i])
       continue;
-    note_params(L, ERR(L, call->span, E_ARGUMENTS, name, arena_printf(L->a, "it needs '%s'", names[i])), (ArgNames){names, n});
+    note_params(L, ERR(L, call->span, E_ARGUMENTS, call->name, arena_printf(L->a, "it needs '%s'", p.names[i])), p);
     return false;
   }
   return true;
+}
+
+/* Bind arguments to params: those of `node` (children from `skip` on), or nvalues values by position if node is NULL. False after
+ * reporting. */
+static bool
+bind_args(Lower *L, Call *out, const char *params, const Node *node, u32 skip, u32 nvalues, const Val *values)
+{
+  const char *names[BUILTIN_ARGS_MAX] = {0};
+  bool optional[BUILTIN_ARGS_MAX];
+  ArgNames p = {names, param_words(params)};
+  for (u32 i = 0; i < p.n; i++)
+    names[i] = param_word(L, params, i, &optional[i]);
+  out->nargs = p.n;
+  if (node && !eval_args(L, node, skip, out->name, p, out->args, out->given))
+    return false;
+  if (nvalues > p.n) {
+    too_many(L, out->span, out->name, p);
+    return false;
+  }
+  for (u32 i = 0; i < nvalues; i++) {
+    out->args[i] = values[i];
+    out->given[i] = true;
+  }
+  return args_complete(L, out, p, optional);
+}
+
+bool
+lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out)
+{
+  *out = (Call){.node = call, .span = call->span, .name = name};
+  return bind_args(L, out, params, call, skip, 0, NULL);
 }
 
 /* ---- functions of the language ---- */
@@ -183,17 +213,17 @@ builtin_names(Arena *a, u32 *n)
   return names;
 }
 
+/* By the arguments of n, or by nvalues values if n is NULL. */
 static Val
-call_builtin(Lower *L, const Node *n, const Builtin *b)
+call_builtin(Lower *L, Span at, const Builtin *b, const Node *n, u32 nvalues, const Val *values)
 {
-  Call call;
-  if (!lower_bind_args(L, n, 1, b->name, b->params, &call))
-    return val_poison(n->span);
+  Call call = {.node = n, .span = at, .name = b->name, .op = b->op};
+  if (!bind_args(L, &call, b->params, n, 1, nvalues, values))
+    return val_poison(at);
   for (u32 i = 0; i < call.nargs; i++)
     if (call.given[i] && call.args[i].kind == V_POISON)
-      return val_poison(n->span);
-  call.op = b->op;
-  L->b.span = n->span;
+      return val_poison(at);
+  L->b.span = at;
   return b->lower(L, &call);
 }
 
@@ -359,10 +389,12 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   return v;
 }
 
-/* A call with positional arguments already computed. */
+/* A call with positional arguments already computed; fn is V_FN or V_BUILTIN. */
 Val
 lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args)
 {
+  if (fn.kind == V_BUILTIN)
+    return call_builtin(L, call, fn.builtin, NULL, nargs, args);
   const Node *params = kid(fn.fn.decl, 0);
   Val *given = NEW_ARRAY(L->a, Val, (params->nkids > nargs ? params->nkids : nargs) + 1);
   for (u32 i = 0; i < params->nkids || i < nargs; i++)
@@ -413,7 +445,7 @@ lower_call(Lower *L, const Node *n)
   case V_TYPE: return call_type(L, n, f.type);
   case V_FN: return call_fn(L, n, f);
   case V_STRUCT: return lower_struct(L, n, f);
-  case V_BUILTIN: return call_builtin(L, n, f.builtin);
+  case V_BUILTIN: return call_builtin(L, n->span, f.builtin, n, 0, NULL);
   case V_POISON: break;
   case V_FORMAT:
     diag_note(L->c, ERR(L, kid(n, 0)->span, E_CALLEE, val_str(L, f)), n->span, "elements are packed by pack(x, %s)", f.format->name);

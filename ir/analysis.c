@@ -355,7 +355,7 @@ rule_binary(OpCode op, Pair p)
   case OP_OR: case OP_XOR: return rule_or(p);
   case OP_SHL: return rule_shl(p);
   case OP_SHR: return rule_shr(p);
-  case OP_MIN: case OP_MAX: return rule_min(p);
+  case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: return rule_min(p);
   default: return equal_runs(p.a, p.b, p.ta);
   }
 }
@@ -602,8 +602,8 @@ result_nonneg(const Analysis *a, const Op *op)
   case OP_ADD: case OP_MUL: case OP_OR: case OP_XOR: return x && y;
   case OP_DIV: return x && (y || !sign);
   case OP_REM: return x;
-  case OP_MIN: return sign ? x && y : x || y;
-  case OP_MAX: return sign ? x || y : x && y;
+  case OP_MIN: case OP_MINIMUM: return sign ? x && y : x || y;
+  case OP_MAX: case OP_MAXIMUM: return sign ? x || y : x && y;
   case OP_AND: return x || y;
   case OP_SHL: case OP_SHR: case OP_HINT: return x;
   case OP_ABS: case OP_POPC: case OP_CLZ: return true;

@@ -121,8 +121,8 @@ int_binary(OpCode op, DType d, u64 a, u64 b)
   case OP_MUL: return a * b;
   case OP_DIV: return int_div(d, a, b);
   case OP_REM: return int_rem(d, a, b);
-  case OP_MIN: return int_less(d, b, a) ? b : a;
-  case OP_MAX: return int_less(d, a, b) ? b : a;
+  case OP_MIN: case OP_MINIMUM: return int_less(d, b, a) ? b : a;
+  case OP_MAX: case OP_MAXIMUM: return int_less(d, a, b) ? b : a;
   case OP_AND: return a & b;
   case OP_OR:  return a | b;
   case OP_XOR: return a ^ b;
@@ -182,6 +182,8 @@ int_unary(OpCode op, DType d, u64 x)
     case OP_COPYSIGN: return copysign##sfx(a, b);                                         \
     case OP_MIN: return name##_min(a, b);                                                 \
     case OP_MAX: return name##_max(a, b);                                                 \
+    case OP_MINIMUM: return a != a || b != b ? NAN : name##_min(a, b);                    \
+    case OP_MAXIMUM: return a != a || b != b ? NAN : name##_max(a, b);                    \
     default: return 0;                                                                    \
     }                                                                                     \
   }

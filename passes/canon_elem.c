@@ -206,7 +206,7 @@ with_itself(Canon *k, Op *op, Value *x)
   const Type *t = op_result(op)->type;
   bool flt = type_is_float(x->type);
   switch (op->code) {
-  case OP_MIN: case OP_MAX: case OP_AND: case OP_OR: return x;
+  case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_AND: case OP_OR: return x;
   case OP_SUB: case OP_XOR: return flt ? NULL : zero(k, t);
   case OP_CMP: return flt ? NULL : ir_const_bits(&k->b, t, holds_when_equal(op_str(op, AT_PRED, "eq")));
   default: return NULL;

@@ -71,8 +71,8 @@ fold_int(const Op *op, DType d, const u64 *x, u64 *out)
     if (!fold_divide(op, d, a, b, out))
       return false;
     break;
-  case OP_MIN: *out = int_less(d, b, a) ? ub : ua; break;
-  case OP_MAX: *out = int_less(d, a, b) ? ub : ua; break;
+  case OP_MIN: case OP_MINIMUM: *out = int_less(d, b, a) ? ub : ua; break;
+  case OP_MAX: case OP_MAXIMUM: *out = int_less(d, a, b) ? ub : ua; break;
   case OP_AND: *out = ua & ub; break;
   case OP_OR: *out = ua | ub; break;
   case OP_XOR: *out = ua ^ ub; break;
@@ -130,6 +130,8 @@ fold_exact(const Op *op, double a, double b, double *r)
   case OP_ROUND: *r = round(a); return true;
   case OP_MIN: *r = fmin(a, b); return a != b || signbit(a) == signbit(b);
   case OP_MAX: *r = fmax(a, b); return a != b || signbit(a) == signbit(b);
+  case OP_MINIMUM: *r = fmin(a, b); return !isnan(a) && !isnan(b) && (a != b || signbit(a) == signbit(b));
+  case OP_MAXIMUM: *r = fmax(a, b); return !isnan(a) && !isnan(b) && (a != b || signbit(a) == signbit(b));
   default: return false;
   }
 }

@@ -65,9 +65,52 @@ def tiles(dev, rng, m, n, bm, bn, dtype, pow2=False, warps=4, target=None):
     return Run(call, checks + [("back", np.nan_to_num(out[6].numpy(), nan=1e9), np.nan_to_num(value, nan=1e9), 0)])
 
 
+def microscaled(dev, rng, m, n, k, dtype, W="f4e2m1", G=32, warps=4, target=None):
+    """Groups with a power of two in a byte: a in an 8-bit float, b in packed numbers, both quantised, and their product."""
+    text = """kernel f(x: *f32, y: *f32, a: *T, sa: *u8, b: *u32, sb: *u8, c: *f32, all: *u8, powers: *f32,
+             const M = 8, const N = 8, const K = 64, const G = 32, const W = f4e2m1, type T = f8e4m3) {
+      let (i, j, k, g) = (arange(0, M), arange(0, N), arange(0, K), arange(0, K / G));
+      let (u, su) = quantise_mx(load(x + (i[:, None] * K + k[None, :])), T, G);
+      let (v, sv) = quantise_mx(load(y + (j[:, None] * K + k[None, :])), W, G);
+      let words = pack(v, W, u32);
+      store(a + (i[:, None] * K + k[None, :]), u);
+      store(sa + (i[:, None] * (K / G) + g[None, :]), su);
+      store(b + (j[:, None] * (K / 8) + arange(0, K / 8)[None, :]), words);
+      store(sb + (j[:, None] * (K / G) + g[None, :]), sv);
+      store(c + (i[:, None] * N + j[None, :]), dot_scaled(u, su, trans(unpack(words, W, bf16)), trans(sv)));
+      store(powers + arange(0, 256), e8m0(load(all + arange(0, 256))));
+    }"""
+    x, y = (rng.standard_normal((r, k), np.float32) * np.exp2(rng.integers(-8, 8, (r, k // G))).astype(np.float32).repeat(G, 1) for r in (m, n))
+    x[0, :G], y[0, :G] = 0, 0
+    x[1, :G] *= np.float32(2.0**-130)
+    x[2, 0], y[2, 1] = np.inf, -np.inf
+    def parts(v, top):
+        most = finite_max(v.reshape(v.shape[0], k // G, G), (2,)).reshape(v.shape[0], k // G)
+        s = np.maximum((most.view(np.int32) >> 23) - top, 0)
+        power = np.exp2(127.0 - s).astype(np.float32).repeat(G, 1)
+        return s.astype(np.uint8), v * power, 1 / power.astype(np.float64)
+    sa, u, pu = parts(x, 8 if dtype == "f8e4m3" else 15)
+    sb, v, pv = parts(y, 2)
+    qa = quantised(u, np.float32([1]), dtype)
+    known = np.array([0, .5, 1, 1.5, 2, 3, 4, 6])
+    near = np.abs(np.abs(v.astype(np.float64))[..., None].clip(None, 6) - known)
+    code = np.lexsort((np.arange(8) % 2 + 0 * near, near), axis=-1)[..., 0]       # the nearest; of two the even one
+    field = (code | np.signbit(v) << 3).astype(np.uint32).reshape(n, k // 8, 8)
+    words = (field << (4 * np.arange(8, dtype=np.uint32))).sum(2).astype(np.uint32)
+    a64, b64 = fp8_values(qa, dtype).astype(np.float64) * pu, np.copysign(known[code], v) * pv
+    out = [poisoned(dev, s, t) for s, t in (((m, k), dtype), (sa.shape, "u8"), (words.shape, "u32"), (sb.shape, "u8"), ((m, n), "f32"))]
+    powers = poisoned(dev, 256, "f32")
+    call = launch(source(dev, text, target, M=m, N=n, K=k, G=G, W=W, T=dtype, warps=warps), 1, dev.array(x), dev.array(y), *out,
+                  dev.array(np.arange(256, dtype=np.uint8)), powers)
+    want = np.append(np.exp2(np.arange(255) - 127.0), 1e9).astype(np.float32)
+    return Run(call, [(name, got.numpy(), w, t) for name, got, w, t in zip(("a", "scales of a", "b", "scales of b", "product"), out, (qa, sa, words, sb, a64 @ b64.T), (0, 0, 0, 0, 1e-5))] +
+               [("powers", np.nan_to_num(powers.numpy(), nan=1e9), want, 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("quantise_ties", ties, grid(dtype=("i8", "f8e4m3", "f8e5m2"), target=(None, "sm_80"))),
+    both("microscaled", microscaled, grid(m=(24,), n=(40,), k=(96,), dtype=("f8e4m3", "f8e5m2"), target=(None, "sm_80")) + [dict(m=16, n=8, k=64, dtype="f8e4m3", G=16, warps=1)]),
     both("quantise_tiles", tiles, grid(m=(8,), n=(64,), bm=(4,), bn=(16,), dtype=("i8", "f8e4m3", "f8e5m2"), pow2=(False, True)) +
          grid(m=(64,), n=(128,), bm=(64, 16), bn=(32, 128), dtype=("f8e4m3",), warps=(1, 8), target=("sm_80", None))),
 ]

@@ -1,4 +1,4 @@
-"""Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT] [--shard I/N] [--verbose]
+"""Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT|TEXT] [--shard I/N] [--verbose]
 
 Runs examples/cases.py and tests/kernels/cases.py with the sizes meant for the device. The device is --device, else
 $TILEC_DEVICE, else sim. Prints one line per failure and a summary; a device that is not there is a failure, not a skip."""
@@ -9,7 +9,7 @@ root = os.path.dirname(os.path.dirname(here))
 a = argparse.ArgumentParser(description=__doc__)
 a.add_argument("--device", default=os.environ.get("TILEC_DEVICE", "sim"))
 a.add_argument("--bin", default=os.path.join(root, "build", "bin"))
-a.add_argument("--filter", default="")
+a.add_argument("--filter", default="", help="only cases with this in their label; alternatives stand between |")
 a.add_argument("--shard", default="0/1", help="only every Nth case, from the Ith on")
 a.add_argument("--verbose", action="store_true")
 a = a.parse_args()
@@ -37,7 +37,7 @@ shard, shards = (int(x) for x in a.shard.split("/"))
 for case in examples.CASES + more.CASES:
     for i, size in enumerate(case.sim if dev.is_sim else case.gpu):
         label = f"{case.name}({', '.join(f'{k}={v}' for k, v in size.items())})"
-        if a.filter not in label:
+        if not any(text in label for text in a.filter.split("|")):
             continue
         seen += 1
         if seen % shards != shard:
