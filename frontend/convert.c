@@ -292,6 +292,8 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
   if (kind)
     diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
               declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
+  else if (e && declared.hi && type_is_tile(e) && !type_is_tile(t) && type_elem(L->c, e) == type_elem(L->c, t))
+    diag_hint(L->c, d, "declare %s as %s; a parameter without a type takes tiles of any extents", what, type_str(L->c, e));
   return val_poison(at);
 }
 
