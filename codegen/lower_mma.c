@@ -18,22 +18,6 @@
 #define B g->b
 enum { MAX_WORDS = 4 };
 
-typedef struct MmaRow { const char *name; DType acc; u32 m, n, k, words[3]; const char *intrinsic; } MmaRow;
-static const MmaRow rows[] = {
-#define MMA(name, acc, m, n, k, a, b, c, intrinsic) {name, DT_##acc, m, n, k, {a, b, c}, intrinsic},
-#include "mma.def"
-#undef MMA
-};
-
-static const MmaRow *
-find_row(const char *name, DType acc)
-{
-  for (u32 i = 0; i < COUNT(rows); i++)
-    if (!strcmp(rows[i].name, name) && rows[i].acc == acc)
-      return &rows[i];
-  return NULL;
-}
-
 /* All registers of v as 32-bit words. */
 static Val *
 pack_words(Gen *g, const Value *v, u32 *nwords)
@@ -79,7 +63,7 @@ clear_word(Gen *g, const Tail *t, u32 i, Val word)
 
 /* One instruction: C words are replaced by the result's. */
 static void
-mma_call(Gen *g, const MmaRow *row, const Val *a, const Val *b, Val *c)
+mma_call(Gen *g, const Mma *row, const Val *a, const Val *b, Val *c)
 {
   unsigned id = LLVMLookupIntrinsicID(row->intrinsic, strlen(row->intrinsic));
   if (!id)
@@ -175,7 +159,7 @@ typedef struct Walk {
 
 /* Nothing of the instruction's part of the result lies inside the extents. */
 static bool
-all_padding(Gen *g, const MmaRow *row, const Value *result, u32 group)
+all_padding(Gen *g, const Mma *row, const Value *result, u32 group)
 {
   const Type *t = result->type;
   const Held *h = held_get(g, t->layout);
@@ -187,7 +171,7 @@ all_padding(Gen *g, const MmaRow *row, const Value *result, u32 group)
 }
 
 static void
-walk_add(Gen *g, const MmaRow *row, const Value *result, Walk *w, u32 batch, u32 k, u32 m, u32 n)
+walk_add(Gen *g, const Mma *row, const Value *result, Walk *w, u32 batch, u32 k, u32 m, u32 n)
 {
   u32 at_m = m + w->nm * batch, at_n = n + w->nn * batch, c = n + w->nn * at_m;
   if (!all_padding(g, row, result, c))
@@ -195,7 +179,7 @@ walk_add(Gen *g, const MmaRow *row, const Value *result, Walk *w, u32 batch, u32
 }
 
 static void
-walk_fill(Gen *g, const MmaRow *row, const Value *result, Walk *w)
+walk_fill(Gen *g, const Mma *row, const Value *result, Walk *w)
 {
   w->list = NEW_ARRAY(g->arena, Step, w->steps * w->nm * w->nn * w->batches);
   for (u32 batch = 0; batch < w->batches; batch++)
@@ -223,7 +207,7 @@ batches_held(const Op *op)
 enum { AHEAD = 8 };
 
 static void
-feed_both(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, u32 i)
+feed_both(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, u32 i)
 {
   if (i >= w->n)
     return;
@@ -232,7 +216,7 @@ feed_both(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, u32 i)
 }
 
 static void
-walk(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, Val *c)
+walk(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, Val *c)
 {
   for (u32 i = 0; i < AHEAD; i++)
     feed_both(g, row, w, a, b, i);
@@ -247,7 +231,7 @@ walk(Gen *g, const MmaRow *row, const Walk *w, Feed *a, Feed *b, Val *c)
 static void
 walk_parts(Gen *g, const Walk *w, const DotSplit *split, const Feed *a, const Feed *b, Val *c)
 {
-  const MmaRow *row = find_row(split->mma, DT_F32);
+  const Mma *row = mma_find(split->mma, DT_F32);
   DotParts pa = dot_parts(g, split, 0, a->words, a->nwords, w->held), pb = dot_parts(g, split, 1, b->words, b->nwords, w->held);
   u32 join = split->join, held = w->held > join ? w->held / join : 1;
   for (u32 i = 0; i < w->n; i++) {
@@ -262,7 +246,7 @@ walk_parts(Gen *g, const Walk *w, const DotSplit *split, const Feed *a, const Fe
 }
 
 static Tail
-tail_of(const Op *op, const MmaRow *row, u32 which)
+tail_of(const Op *op, const Mma *row, u32 which)
 {
   const Type *t[2] = {op_operand(op, 0)->type, op_operand(op, 1)->type};
   u32 depth = t[0]->shape[t[0]->rank - 1], bits = dtype_bits(t[which]->dt), held = next_pow2(depth) / row->k;
@@ -275,7 +259,7 @@ tail_of(const Op *op, const MmaRow *row, u32 which)
 }
 
 static void
-dot_mma(Gen *g, const Op *op, const MmaRow *row)
+dot_mma(Gen *g, const Op *op, const Mma *row)
 {
   const Value *result = op_result(op);
   Feed a = feed_new(g, op_operand(op, 0), tail_of(op, row, 0)), b = feed_new(g, op_operand(op, 1), tail_of(op, row, 1));
@@ -370,13 +354,13 @@ void
 lower_DOT(Gen *g, const Op *op)
 {
   const char *name = op_str(op, AT_MMA, NULL);
-  const MmaRow *row = name ? find_row(name, op_result(op)->type->dt) : NULL;
-  if (!name) {
+  const Mma *row = name ? mma_find(name, op_result(op)->type->dt) : NULL;
+  if (!row) {
     dot_fma(g, op);
-  } else if (row) {
+  } else if (target_has(g->target, row->feature)) {
     dot_mma(g, op, row);
   } else {
-    gen_unsupported(g, op, arena_printf(g->arena, "the tensor-core instruction '%s' with this accumulator", name));
+    gen_unsupported(g, op, arena_printf(g->arena, "the tensor-core instruction '%s'", name));
     gen_poison(g, op_result(op));
   }
 }

@@ -544,17 +544,130 @@ def unpacked(words, format):
     return PACKED[format][fields.reshape(words.shape[0], -1)].astype(np.float64)
 
 
-def matmul_w4(dev, rng, m, n, k, W="i4", GROUP=128, **defines):
+def matmul_w4(dev, rng, m, n, k, W="i4", GROUP=128, zeros=False, **defines):
     per = 32 // (len(PACKED[W]).bit_length() - 1)
     a = rng.standard_normal((m, k), np.float32).astype(np.float16)
     w = rng.integers(0, 1 << 32, (n, k // per), dtype=np.uint32)
     s = (rng.random((n, k // GROUP)) / 8).astype(np.float16)
     c = poisoned(dev, (m, n), "f32")
-    kern = kernel(dev, "matmul_w4.tile", "matmul_w4", TO="f32", W=W, GROUP=GROUP, **defines)
+    z = rng.integers(0, 16, s.shape).astype(np.float16) if zeros else np.zeros_like(s)
+    kern = kernel(dev, "matmul_w4.tile", "matmul_w4", TO="f32", W=W, GROUP=GROUP, ZEROS=str(zeros).lower(), **defines)
     d = kern.settings()
-    call = launch(kern, tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])), dev.array(a), dev.array(w), dev.array(s), c, m, n, k)
-    values = (unpacked(w, W) * np.repeat(s, GROUP, axis=1).astype(np.float64)).astype(np.float16)   # one product of f16 numbers
+    call = launch(kern, tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])), dev.array(a), dev.array(w), dev.array(s), dev.array(z) if zeros else None, c, m, n, k)
+    wide = lambda x: np.repeat(x, GROUP, axis=1).astype(np.float64)
+    values = ((unpacked(w, W) - wide(z)) * wide(s)).astype(np.float16)               # one product of f16 numbers
     return Run(call, [("c", c.numpy(), a.astype(np.float64) @ values.T.astype(np.float64), 1e-5)], bytes=4 * w.size + 2 * m * k + 4 * m * n, flops=2 * m * n * k)
+
+
+def attention_reference(q, k, v, sees, scale, cap=0.0):
+    """softmax(q k^T scale) v of one head, in float64; sees: which keys each query does. A query that sees none gives 0."""
+    s = q.astype(np.float64) @ k.astype(np.float64).T * scale
+    s = np.where(sees, cap * np.tanh(s / cap) if cap else s, -np.inf)
+    e = np.exp(s - np.maximum(s.max(1, keepdims=True, initial=-1e30), -1e30))
+    return e / np.maximum(e.sum(1, keepdims=True), 1e-300) @ v.astype(np.float64)
+
+
+def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLITS=4, CAP=0.0, dtype="f16", **defines):
+    """Keys and values are written to random pages, in random order; the rest of the cache is nan."""
+    n, most = len(lengths), tilec.cdiv(max(lengths), PAGE)
+    table = rng.permutation(n * most + 3)[: n * most].reshape(n, most).astype(np.int32)
+    (q, qv), tokens = given(rng, (n, kv_heads, GROUP, D), dtype, 2), sum(lengths)
+    (k, kv), (v, vv) = given(rng, (tokens, kv_heads, D), dtype), given(rng, (tokens, kv_heads, D), dtype)
+    slots = np.concatenate([table[i, np.arange(l) // PAGE].astype(np.int64) * PAGE + np.arange(l) % PAGE for i, l in enumerate(lengths)])
+    order = rng.permutation(tokens + 2)                              # the last two have no place
+    cache = [poisoned(dev, (n * most + 3, PAGE, kv_heads, D), dtype) for _ in "kv"]
+    new = [dev.array(np.concatenate([x, x[:2]])[order], dtype) for x in (k, v)]
+    launch(kernel(dev, "attention_paged.tile", "write_cache", T=dtype), tokens + 2, *new, *cache, dev.array(np.append(slots, [-1, -1])[order]), kv_heads * D)
+    heads = kv_heads * GROUP
+    part, lse, out = poisoned(dev, (n, heads, SPLITS, D), "f32"), poisoned(dev, (n, heads, SPLITS), "f32"), poisoned(dev, (n, heads, D), dtype)
+    kern = kernel(dev, "attention_paged.tile", "attend", T=dtype, GROUP=GROUP, D=D, PAGE=PAGE, SPLITS=SPLITS, CAP=CAP, **defines)
+    call = launch(kern, (n, kv_heads, SPLITS), dev.array(q, dtype), *cache, dev.array(table), dev.array(np.array(lengths, np.int32)), part, lse, D**-0.5, kv_heads, most)
+    launch(kernel(dev, "attention_paged.tile", "merge", T=dtype, D=D, SPLITS=SPLITS), n * heads, part, lse, out)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    want = np.stack([np.concatenate([attention_reference(qv[i, h], kv[a:b, h], vv[a:b, h], True, D**-0.5, CAP) for h in range(kv_heads)])
+                     for i, (a, b) in enumerate(zip(starts, starts[1:]))])
+    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], bytes=2 * k.nbytes)
+
+
+def attention_varlen(dev, rng, queries, keys, heads=4, kv_heads=2, D=64, CAUSAL=True, WINDOW=0, CAP=0.0, dtype="f16", BM=64, **defines):
+    (q, qv), (k, kv), (v, vv) = (given(rng, (sum(s), h, D), dtype, z) for s, h, z in ((queries, heads, 2), (keys, kv_heads, 1), (keys, kv_heads, 1)))
+    fq, fk = (np.concatenate([[0], np.cumsum(s)]).astype(np.int32) for s in (queries, keys))
+    out = poisoned(dev, q.shape, dtype)
+    kern = kernel(dev, "attention_varlen.tile", "attention_varlen", T=dtype, D=D, BM=BM, CAUSAL=str(CAUSAL).lower(), WINDOW=WINDOW, CAP=CAP, **defines)
+    call = launch(kern, (tilec.cdiv(max(queries), BM), heads, len(queries)), *(dev.array(x, dtype) for x in (q, k, v)), out, dev.array(fq), dev.array(fk),
+                  D**-0.5, heads, kv_heads)
+    want = np.empty(q.shape)
+    for i, (m, n) in enumerate(zip(queries, keys)):
+        behind = np.arange(m)[:, None] + n - m - np.arange(n)
+        sees = (behind >= 0 if CAUSAL else True) & (behind < WINDOW if WINDOW else True) & np.ones((m, n), bool)
+        for h in range(heads):
+            j = h * kv_heads // heads
+            want[fq[i]:fq[i + 1], h] = attention_reference(qv[fq[i]:fq[i + 1], h], kv[fk[i]:fk[i + 1], j], vv[fk[i]:fk[i + 1], j], sees, D**-0.5, CAP)
+    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], flops=4 * heads * D * sum(m * n for m, n in zip(queries, keys)))
+
+
+def moe(dev, rng, tokens, N, K, EXPERTS=8, TOP=2, BM=16, dtype="bf16", **defines):
+    """Both products of a layer of experts, with what is between them left out."""
+    logits = rng.permuted(np.tile(np.linspace(-2, 2, EXPERTS, dtype=np.float32), (tokens, 1)), axis=1)
+    logits[:, 0] += 3                                                # a favourite, and one that nobody takes
+    logits[:, 1] = -9
+    weights, chosen = poisoned(dev, (tokens, TOP), "f32"), poisoned(dev, (tokens, TOP), "i32")
+    launch(kernel(dev, "moe.tile", "route", EXPERTS=EXPERTS, TOP=TOP), tilec.cdiv(tokens, 4), dev.array(logits), weights, chosen, tokens)
+    pairs, most = tokens * TOP, tilec.cdiv(tokens * TOP, BM) + EXPERTS
+    order, expert_of, blocks = poisoned(dev, most * BM, "i32"), poisoned(dev, most, "i32"), poisoned(dev, 1, "i32")
+    launch(kernel(dev, "moe.tile", "sort_by_expert", EXPERTS=EXPERTS, BM=BM), 1, chosen, order, expert_of, blocks, pairs)
+    (a, av), (b, bv), (d, dv) = given(rng, (tokens, K), dtype), given(rng, (EXPERTS, N, K), dtype), given(rng, (EXPERTS, K, N), dtype)
+    c, e = poisoned(dev, (pairs, N), dtype), poisoned(dev, (pairs, K), dtype)
+    first = kernel(dev, "moe.tile", "experts", T=dtype, SHARED=TOP, BM=BM, **defines)
+    second = kernel(dev, "moe.tile", "experts", T=dtype, WEIGH="true", BM=BM, **defines)
+    table = (weights, order, expert_of, blocks, pairs)
+    width = int(first.settings()["BN"])
+    call = launch(first, most * tilec.cdiv(N, width), dev.array(a, dtype), dev.array(b, dtype), c, *table, N, K)
+    launch(second, most * tilec.cdiv(K, width), c, dev.array(d, dtype), e, *table, K, N)
+    want = np.argsort(-logits, axis=1, kind="stable")[:, :TOP]
+    share = softmax_reference(np.take_along_axis(logits, want, 1))
+    ran = order.numpy()[: int(blocks.numpy()[0]) * BM]
+    got = WIDE[dtype](c.numpy())
+    return Run(call, [("chosen", chosen.numpy(), want.astype(np.int32), 0), ("weights", weights.numpy(), share, 1e-6),
+                      ("order", np.sort(ran[ran < pairs]), np.arange(pairs, dtype=np.int32), 0),
+                      ("c", got, np.einsum("tk,tpnk->tpn", av, bv[want]).reshape(pairs, N), 2 * ROUNDING[dtype]),
+                      ("e", WIDE[dtype](e.numpy()), np.einsum("pn,pkn->pk", got, dv[want.ravel()]) * share.reshape(pairs, 1), 2 * ROUNDING[dtype])], flops=2 * pairs * N * K)
+
+
+def matmul_grouped(dev, rng, sizes, programs=None, **defines):
+    a, b = [given(rng, (m, k), "f16") for m, n, k in sizes], [given(rng, (k, n), "f16") for m, n, k in sizes]
+    buffers = [(dev.array(x[0]), dev.array(y[0]), poisoned(dev, s[:2], "f16")) for x, y, s in zip(a, b, sizes)]
+    addresses = dev.array(np.array([x.data_ptr() for three in buffers for x in three], np.int64))
+    kern = kernel(dev, "matmul_grouped.tile", "matmul_grouped", **defines)
+    call = launch(kern, programs or dev.sms, addresses, dev.array(np.array(sizes, np.int32)), len(sizes))
+    call.keep = buffers                              # the kernel knows their addresses alone
+    return Run(call, [(f"c{i}", c.numpy().astype(np.float64), x[1] @ y[1], ROUNDING["f16"]) for i, ((_, _, c), x, y) in enumerate(zip(buffers, a, b))],
+               flops=2 * sum(m * n * k for m, n, k in sizes))
+
+
+def sample_gumbel(dev, rng, rows, n, dtype="f32", **defines):
+    """The tokens that the same random numbers give in float64; rows of temperature 0 take the largest."""
+    x, v = given(rng, (rows, n), dtype, 3)
+    t, seeds, out = rng.choice([0.0, 0.5, 1.0, 2.0], rows).astype(np.float32), rng.integers(0, 1 << 62, rows), poisoned(dev, rows, "i32")
+    call = launch(kernel(dev, "sampling.tile", "sample_gumbel", T=dtype, **defines), rows, dev.array(x, dtype), dev.array(t), dev.array(seeds), out, n)
+    i, token = np.arange(n, dtype=np.uint64), np.empty(rows, np.int32)
+    for r in range(rows):
+        u = (np.stack(philox(i >> np.uint64(2), int(seeds[r])))[(i & np.uint64(3)).astype(np.int64), np.arange(n)] >> np.uint64(8)) * 2.0**-24 + 2.98e-8
+        token[r] = np.argmax(v[r] / t[r] - np.log(-np.log(u)) if t[r] else v[r])
+    return Run(call, [("tokens", out.numpy(), token, 0)], bytes=x.nbytes)
+
+
+def sample_top(dev, rng, rows, n, K=16, dtype="f32", **defines):
+    x, v = given(rng, (rows, n), dtype, 2)
+    t, p, seeds, out = rng.uniform(0.3, 2, rows).astype(np.float32), rng.uniform(0.05, 1, rows).astype(np.float32), rng.integers(0, 1 << 62, rows), poisoned(dev, rows, "i32")
+    kern = kernel(dev, "sampling.tile", "sample_top", T=dtype, N=pow2_above(max(n, K)), K=K, **defines)
+    call = launch(kern, rows, dev.array(x, dtype), dev.array(t), dev.array(p), dev.array(seeds), out, n)
+    best = np.argsort(-v, axis=1, kind="stable")[:, :K]
+    share = softmax_reference(np.take_along_axis(v, best, 1) / t[:, None])
+    kept = np.where(np.cumsum(share, 1) - share < p[:, None], share, 0)
+    u = np.array([(int(philox(np.zeros(1, np.uint64), int(s))[0][0]) >> 8) * 2.0**-24 for s in seeds])
+    place = np.minimum((np.cumsum(kept, 1) <= (u * kept.sum(1))[:, None]).sum(1), (kept > 0).sum(1) - 1)
+    return Run(call, [("tokens", out.numpy(), best[np.arange(rows), place].astype(np.int32), 0)], bytes=x.nbytes)
 
 
 def grid(**axes):
@@ -624,9 +737,20 @@ CASES = [
     Case("matmul_pipelined", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_pipelined", **s),
          [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136), BM=(64,), BN=(64,), STAGES=(2, 3, 4), warps=(4,)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776)]),
-    Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
+    Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
+    Case("attention_paged", attention_paged, [dict(lengths=(70, 1, 129))] + grid(lengths=((33, 200),), GROUP=(1, 3), D=(128,), PAGE=(8,), SPLITS=(1, 8), CAP=(5.0,), dtype=("bf16",)),
+         [dict(lengths=(4096,) * 64, kv_heads=8, GROUP=8, D=128, SPLITS=4), dict(lengths=(70, 1, 1290)), dict(lengths=(33, 200), GROUP=3, D=128, PAGE=8, CAP=5.0, dtype="bf16")]),
+    Case("attention_varlen", attention_varlen, [dict(queries=(100, 1, 37), keys=(100, 70, 37))] +
+         [dict(queries=(50, 70), keys=(50, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False, D=128, dtype="bf16"), dict(queries=(20,), keys=(5,), BM=16)],
+         [dict(queries=(4096, 1000, 2333), keys=(4096, 3000, 2333), heads=32, kv_heads=8, D=128), dict(queries=(500, 70), keys=(500, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False)]),
+    Case("moe", moe, [dict(tokens=33, N=96, K=64), dict(tokens=5, N=40, K=72, TOP=1, dtype="f16"), dict(tokens=40, N=64, K=64, TOP=4, BM=32)],
+         [dict(tokens=2048, N=1536, K=2048, EXPERTS=64, TOP=8, BM=64), dict(tokens=33, N=96, K=64)]),
+    Case("matmul_grouped", matmul_grouped, [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72)), programs=3), dict(sizes=((16, 16, 16),), programs=2)],
+         [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
+    Case("sample_gumbel", sample_gumbel, [dict(rows=5, n=3000), dict(rows=3, n=100, dtype="bf16")], [dict(rows=256, n=128256), dict(rows=50, n=1000, dtype="f16")]),
+    Case("sample_top", sample_top, [dict(rows=6, n=500), dict(rows=3, n=64, K=64), dict(rows=4, n=10, dtype="f16")], [dict(rows=256, n=8192, K=64), dict(rows=64, n=500)]),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
          [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
     Case("quantise", quantise, grid(kind=("tensor", "rows", "groups", "squares"), m=(40,), n=(300,), dtype=("i8", "f8e4m3", "f8e5m2")) +

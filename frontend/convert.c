@@ -227,6 +227,10 @@ shapes_differ(Lower *L, Span at, const char *what, const Type *a, const Type *b,
     note_value(L, d, *va);
   if (vb)
     note_value(L, d, *vb);
+  if (va)
+    hint_reduction(L, d, *va);
+  if (vb)
+    hint_reduction(L, d, *vb);
   if (a->rank != b->rank)
     diag_hint(L->c, d, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
   return false;
@@ -277,6 +281,14 @@ values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const
 
 /* ---- assignment ---- */
 
+/* Values of type t could be stretched to e's extents. */
+static bool
+stretches(const Type *t, const Type *e)
+{
+  u32 shape[MAX_RANK];
+  return type_is_tile(e) && (!type_is_tile(t) || (meet(t, e, shape) && !memcmp(shape, e->shape, e->rank * sizeof *shape)));
+}
+
 static Val
 assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared)
 {
@@ -292,8 +304,8 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
   if (kind)
     diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
               declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
-  else if (e && declared.hi && type_is_tile(e) && !type_is_tile(t) && type_elem(L->c, e) == type_elem(L->c, t))
-    diag_hint(L->c, d, "declare %s as %s; a parameter without a type takes tiles of any extents", what, type_str(L->c, e));
+  else if (e && declared.hi && stretches(t, e))
+    diag_hint(L->c, d, "declare %s as %s: scalars fill tiles, and extents of 1 stretch, where a type is written", what, type_str(L->c, e));
   return val_poison(at);
 }
 

@@ -69,8 +69,9 @@ item_element(Lower *L, const Node *item, u32 n, Value **at)
 }
 
 static bool
-read_items(Lower *L, const Node *n, const Type *t, Index *x)
+read_items(Lower *L, const Node *n, Val v, Index *x)
 {
+  const Type *t = v.ir->type;
   for (u32 i = 1; i < n->nkids; i++) {
     const Node *item = kid(n, i);
     bool fresh = item->kind == N_NONE;
@@ -89,8 +90,11 @@ read_items(Lower *L, const Node *n, const Type *t, Index *x)
   }
   if (x->dims == t->rank)
     return true;
-  return bad_index(L, n, arena_printf(L->a, "%s has %u dimension%s, the index has %u", type_str(L->c, t), t->rank,
-                                      t->rank == 1 ? "" : "s", x->dims));
+  Diag *d = ERR(L, n->span, E_INDEX, arena_printf(L->a, "%s has %u dimension%s, the index has %u", type_str(L->c, t), t->rank,
+                                                  t->rank == 1 ? "" : "s", x->dims));
+  note_value(L, d, v);
+  hint_reduction(L, d, v);
+  return false;
 }
 
 static Val
@@ -104,7 +108,7 @@ index_tile(Lower *L, const Node *n, Val v)
       diag_hint(L->c, d, "memory is read with load(p + i)");
     return val_poison(n->span);
   }
-  if (!read_items(L, n, v.ir->type, &x))
+  if (!read_items(L, n, v, &x))
     return val_poison(n->span);
   L->b.span = n->span;
   Value *r = tile_slice(L, v.ir, x.start, x.shape);

@@ -74,6 +74,11 @@ const char *type_shape_error(Ctx *c, int rank, const u32 *shape);
 void type_print(Buf *b, const Type *t, int alias);                  /* type_str's spelling; alias >= 0: the layout's name, "f32[64, #2]" */
 const char *type_str(Ctx *c, const Type *t);                        /* "f32", "*f32", "f32[128, 64]": the language's spelling, no layout */
 
+/* ---- tensor-core instructions: rows of mma.def ---- */
+typedef struct Mma { const char *name; Feature feature; DType factor, acc; u32 m, n, k, words[3]; const char *intrinsic; } Mma;
+const Mma *mma_at(u32 i);                                           /* NULL past the end */
+const Mma *mma_find(const char *name, DType acc);                   /* NULL if there is none */
+
 /* ---- ops ---- */
 typedef enum OpCode {
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) OP_##id,

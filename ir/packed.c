@@ -104,21 +104,23 @@ const Layout *
 packing_back(Ctx *c, const Packing *p, const Layout *l)
 {
   Layout to = *l;
-  u32 bits = p->value_log2, low = (1u << bits) - 1;
-  if (p->rows || l->out_bits[l->rank - 1] < bits || l->in_bits[IN_REG] < bits)
+  u32 bits = p->value_log2, low = (1u << bits) - 1, found = 0, n = 0;
+  if (p->rows || l->out_bits[l->rank - 1] < bits)
     return NULL;
-  for (u32 i = 0; i < bits; i++)
-    if (l->col[IN_REG][i] != 1u << i)
-      return NULL;
-  to.in_bits[IN_REG] = (u8)(l->in_bits[IN_REG] - bits);
-  memmove(to.col[IN_REG], to.col[IN_REG] + bits, to.in_bits[IN_REG] * sizeof to.col[IN_REG][0]);
-  memset(to.col[IN_REG] + to.in_bits[IN_REG], 0, bits * sizeof to.col[IN_REG][0]);
+  memset(to.col, 0, sizeof to.col);
   for (u32 in = 0; in < IN_COUNT; in++)
-    for (u32 i = 0; i < to.in_bits[in]; i++) {
-      if (to.col[in][i] & low)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 col = l->col[in][i];
+      if (!(col & low))
+        to.col[in][in == IN_REG ? n++ : i] = col >> bits;
+      else if (in != IN_REG || !is_pow2(col) || found & col)
         return NULL;
-      to.col[in][i] >>= bits;
+      else
+        found |= col;
     }
+  if (found != low)
+    return NULL;
+  to.in_bits[IN_REG] = (u8)n;
   to.out_bits[l->rank - 1] = (u8)(l->out_bits[l->rank - 1] - bits);
   return layout_intern(c, &to);
 }

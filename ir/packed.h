@@ -27,7 +27,7 @@ Packing packing_of(const Op *op);
 /* Layouts of the words and the elements, from a layout for tiles of the words' shape: a thread holds whole groups. */
 const Layout *packing_words(Ctx *c, const Packing *p, const Type *words, const Layout *l);
 const Layout *packing_values(Ctx *c, const Packing *p, const Type *words, const Layout *l);
-/* A layout for which packing_values gives l; NULL if there is none. */
+/* A layout for which packing_values gives l, but for the order of registers; NULL if there is none. */
 const Layout *packing_back(Ctx *c, const Packing *p, const Layout *l);
 
 /* The number that a pattern stands for, and the nearest pattern to a number: ties to even, clamped, a nan gives the largest. */

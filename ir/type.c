@@ -1,4 +1,4 @@
-/* type.c - dtypes and interned types. */
+/* type.c - dtypes, tensor-core instructions, interned types. */
 #include "ir.h"
 
 const DTypeInfo dtype_info[DT_COUNT] = {
@@ -17,6 +17,30 @@ dtype_find(const char *name, DType *out)
       return true;
     }
   return false;
+}
+
+static const Mma mma_table[] = {
+#define MMA(name, feature, factor, acc, m, n, k, a, b, c, intrinsic) \
+  {name, F_##feature, DT_##factor, DT_##acc, m, n, k, {a, b, c}, intrinsic},
+#include "mma.def"
+#undef MMA
+};
+
+/* Row i, NULL past the end. */
+const Mma *
+mma_at(u32 i)
+{
+  return i < COUNT(mma_table) ? &mma_table[i] : NULL;
+}
+
+/* The instruction of that name with such an accumulator. */
+const Mma *
+mma_find(const char *name, DType acc)
+{
+  for (u32 i = 0; i < COUNT(mma_table); i++)
+    if (!strcmp(mma_table[i].name, name) && mma_table[i].acc == acc)
+      return &mma_table[i];
+  return NULL;
 }
 
 typedef struct TypeTable {

@@ -558,14 +558,21 @@ dot_warps(Verifier *v, const Op *op, u32 *warps)
   return all == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u", all, v->func->warps);
 }
 
+static bool
+dot_instruction(Verifier *v, const Op *op, const char *mma)
+{
+  const Mma *row = mma_find(mma, out_type(op)->dt);
+  if (row && row->factor == in_type(op, 0)->dt && row->factor == in_type(op, 1)->dt)
+    return true;
+  return verify_fail(v, op, "no tensor-core instruction '%s' takes %s and gives %s", mma, spell(v, in_type(op, 0)), spell(v, out_type(op)));
+}
+
 /* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
 static bool
 dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
 {
   const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
   u32 bits = type_elem_bits(a);
-  if (bits > 32)
-    return verify_fail(v, op, "no tensor-core instruction takes %s", spell(v, a));
   return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
          layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
          layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->rank, b->shape, warps, bits));
@@ -584,13 +591,13 @@ check_DOT(Verifier *v, const Op *op)
 {
   const char *mma = op_str(op, AT_MMA, NULL);
   u32 warps[MAX_RANK];
-  if (!dot_types(v, op) || (mma && !dot_warps(v, op, warps)))
+  if (!dot_types(v, op) || (mma && !(dot_instruction(v, op, mma) && dot_warps(v, op, warps))))
     return false;
   if (!placed(v, in_type(op, 0), in_type(op, 1)) || !placed(v, in_type(op, 2), out_type(op)))
     return true;
   if (!mma)
     return dot_fma_layouts(v, op);
-  return strncmp(mma, "m16n8", 5) ? true : dot_mma_layouts(v, op, warps);
+  return dot_mma_layouts(v, op, warps);
 }
 
 /* ---- regions ---- */

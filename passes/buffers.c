@@ -32,6 +32,29 @@ read_cost(Ctx *c, const Layout *want, const Layout *smem, u32 bits)
   return least;
 }
 
+/* The same with the bits of the pieces' exclusive-or rotated: where lanes walk along a row first, as they do for runs of an operand
+ * of 16 bytes, its low bits are theirs, and neighbouring rows must part by a higher one. */
+static const Layout *
+rotated(Ctx *c, const Layout *smem, int fast, u32 by)
+{
+  Layout to = *smem;
+  u32 at = 0, all = 0;
+  for (u32 d = (u32)fast + 1; d < smem->rank; d++)
+    at += smem->out_bits[d];
+  u32 within = ((1u << smem->out_bits[fast]) - 1) << at;
+  for (u32 i = 0; i < smem->in_bits[IN_OFFSET]; i++)
+    all |= smem->col[IN_OFFSET][i] & ~within ? smem->col[IN_OFFSET][i] & within : 0;
+  u32 low = all ? (u32)__builtin_ctz(all) : 0, n = (u32)__builtin_popcount(all);
+  if (by >= n || all >> low != (1u << n) - 1)
+    return NULL;
+  for (u32 i = 0; i < smem->in_bits[IN_OFFSET]; i++) {
+    u32 x = smem->col[IN_OFFSET][i] & ~within ? (smem->col[IN_OFFSET][i] & within) >> low : 0;
+    if (x)
+      to.col[IN_OFFSET][i] = (smem->col[IN_OFFSET][i] & ~within) | ((x << by | x >> (n - by)) & ((1u << n) - 1)) << low;
+  }
+  return layout_intern(c, &to);
+}
+
 /* Rows as in memory, their 16-byte pieces exclusive-ored with the row: what lies side by side in global memory stays within
  * one 128-byte line of shared memory. (A copy whose two halves of a 32-byte sector part company reads the sector twice.) */
 const Layout *
@@ -56,6 +79,14 @@ buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 v
         best = smem;
       }
     }
+  const Layout *plain = best, *smem;
+  for (u32 by = 1; plain && (smem = rotated(c, plain, fast, by)); by++) {
+    u32 cost = buffer_copy_fits(c, l, smem, vec) ? read_cost(c, want, smem, type_elem_bits(t)) : UINT32_MAX;
+    if (cost < least) {
+      least = cost;
+      best = smem;
+    }
+  }
   return best;
 }
 

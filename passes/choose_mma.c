@@ -13,23 +13,6 @@
  * that leaves some without work. */
 #include "internal.h"
 
-typedef struct Mma { const char *name; Feature feature; u32 m, n, k; DType a, b, acc; } Mma;
-
-/* The first row that fits is taken. */
-static const Mma mma_table[] = {
-#define ROW(m, n, k, suffix, feature, a, b, acc) \
-  {"m" #m "n" #n "k" #k "." suffix, F_MMA_##feature, m, n, k, DT_##a, DT_##b, DT_##acc},
-  ROW(16, 8, 16, "f16", F16, F16, F16, F32)
-  ROW(16, 8, 16, "f16", F16, F16, F16, F16)
-  ROW(16, 8, 16, "bf16", BF16, BF16, BF16, F32)
-  ROW(16, 8, 8, "tf32", TF32, F32, F32, F32)
-  ROW(16, 8, 32, "s8", I8, I8, I8, I32)
-  ROW(16, 8, 32, "u8", I8, U8, U8, I32)
-  ROW(16, 8, 32, "e4m3", FP8, F8E4M3, F8E4M3, F32)
-  ROW(16, 8, 32, "e5m2", FP8, F8E5M2, F8E5M2, F32)
-#undef ROW
-};
-
 typedef struct Chains { Op **dots; u32 n; bool *from; } Chains;   /* from: by value id, derives from a dot */
 
 /* Too little for a tensor core: a lane of one warp makes its part of the result in so few fma (docs/plan.md has the counts). */
@@ -45,11 +28,11 @@ static const Mma *
 choose(const Target *t, const Op *dot)
 {
   const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
-  for (u32 i = 0; i < COUNT(mma_table); i++) {
-    const Mma *m = &mma_table[i];
-    if (!target_has(t, m->feature) || m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
+  const Mma *m;
+  for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
+    if (!target_has(t, m->feature) || m->factor != a->dt || m->factor != b->dt || m->acc != acc->dt)
       continue;
-    if (m->a == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
+    if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
       continue;
     return tiny(a, acc) ? NULL : m;
   }
@@ -61,13 +44,13 @@ static const char *
 why_none(Ctx *c, const Op *dot)
 {
   const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
-  for (u32 i = 0; i < COUNT(mma_table); i++) {
-    const Mma *m = &mma_table[i];
-    if (m->a != a->dt || m->b != b->dt || m->acc != acc->dt)
+  const Mma *m;
+  for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
+    if (m->factor != a->dt || m->factor != b->dt || m->acc != acc->dt)
       continue;
     if (!target_has(c->target, m->feature))
       return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
-    if (m->a == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
+    if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
       return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
     return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
   }

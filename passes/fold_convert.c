@@ -7,6 +7,8 @@
  *   convert (widening cast x)        cast (convert x)          fewer bytes move
  *   narrowing cast (convert x)       convert (cast x)
  *   convert (broadcast x)            broadcast (convert x)
+ *   convert (reshape x), permute     the same, where x is a load of a loop with stages or made of one by these: what is copied
+ *                                    through shared memory is then read in the layout wanted (pipeline_loops)
  * where the middle value has no other use. Equal conversions are cse's. */
 #include "internal.h"
 
@@ -73,6 +75,35 @@ convert_first(Fold *f, Op *op, Op *g, const Layout *l)
   op_remove(g);
 }
 
+static bool
+runs_ahead(const Value *load)
+{
+  const Op *loop = value_block(load)->parent;
+  return loop && op_int(loop, AT_STAGES, 1) > 1;
+}
+
+/* The layout of g's operand when g's result has layout l, where g only renames the elements of a tile loaded ahead; or NULL. */
+static const Layout *
+before_renaming(Fold *f, const Op *g, const Layout *l)
+{
+  const Value *x = op_operand(g, 0), *v = x;
+  const Type *t = x->type;
+  int inverse[MAX_RANK];
+  while (op_is(v, OP_RESHAPE) || op_is(v, OP_PERMUTE) || op_is(v, OP_CAST))
+    v = op_operand(v->def, 0);
+  if (!op_is(v, OP_LOAD) || !runs_ahead(v))
+    return NULL;
+  if (g->code == OP_PERMUTE) {
+    for (u32 i = 0; i < t->rank; i++)
+      inverse[op_attr(g, AT_PERM)->ints.v[i]] = (int)i;
+    return layout_permute(f->c, l, inverse);
+  }
+  bool whole = g->code == OP_RESHAPE;
+  for (u32 i = 0; whole && i < t->rank; i++)
+    whole = is_pow2(t->shape[i]);
+  return whole ? layout_reshape(f->c, l, t->rank, t->shape) : NULL;
+}
+
 static void
 fold_convert(Fold *f, Op *op)
 {
@@ -92,6 +123,11 @@ fold_convert(Fold *f, Op *op)
     convert_first(f, op, x->def, r->type->layout);
   else if (x->def->code == OP_BROADCAST)
     convert_first(f, op, x->def, layout_unbroadcast(f->c, r->type->layout, in->shape));
+  else if (x->def->code == OP_PERMUTE || x->def->code == OP_RESHAPE) {
+    const Layout *l = before_renaming(f, x->def, r->type->layout);
+    if (l)
+      convert_first(f, op, x->def, l);
+  }
 }
 
 static void

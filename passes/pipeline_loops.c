@@ -26,6 +26,11 @@
  * is the swizzle that is cheapest to read, of those that keep a copy's elements together (cp.async moves 4, 8 or 16
  * consecutive bytes). A conversion of the loaded tile goes away: the reader loads in the layout it wants.
  *
+ * Lookups. An address may itself depend on loads of the loop: pages of a cache found in a table, rows by their indices. Such
+ * a load belongs to stage 0 and is cloned with it, masked to i' < hi, as it would otherwise run past the end. In the body its
+ * result is wanted at once, so the clone is done another iteration early, into registers: a lookup of iteration k happens in
+ * iteration k - N. The loop's own lookup stays only where something else needs it.
+ *
  * What cannot be copied is loaded into registers one iteration early (pipeline_regs.c), or stays where it was; a remark says
  * which, and why. A tile that is something else than 0 where its mask is off is completed after it is read.
  *
@@ -56,12 +61,14 @@ typedef struct Pipe {
   const char *why[MAX_LOADS];
   u32 nrest;
   bool *in_slice;            /* by value id: result of a stage-0 op */
+  bool *advances;            /* of those: needed to advance what the loop carries, where no load may be */
   bool *feeds;               /* by value id: an address or mask of a load is computed from it */
   u32 depth;                 /* of slice_value */
   VEC(Op *) slice;           /* stage 0, in program order */
   VEC(u32) carried;          /* carried values that stage 0 needs */
   Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
   Value **ahead;             /* block arguments, as carried */
+  OpVec lookups;             /* loads that the body's copies take their addresses from */
 } Pipe;
 
 /* ---- what can be copied ---- */
@@ -79,7 +86,7 @@ carried_index(const Pipe *p, const Value *v)
   return v->block == p->body && v->index >= 1 ? v->index - 1 : UINT32_MAX;
 }
 
-static bool slice_value(Pipe *p, Value *v, const char **why);
+static bool slice_value(Pipe *p, Value *v, bool advancing, const char **why);
 
 static bool
 slice_carried(Pipe *p, u32 k, const char **why)
@@ -88,7 +95,7 @@ slice_carried(Pipe *p, u32 k, const char **why)
     if (p->carried.data[i] == k)
       return true;
   vec_push(p->c->scratch, &p->carried, k);
-  return slice_value(p, op_operand(block_terminator(p->body), k), why);
+  return slice_value(p, op_operand(block_terminator(p->body), k), true, why);
 }
 
 /* Pure arithmetic, or an `if` of it. */
@@ -104,25 +111,32 @@ is_pure(const Op *op)
   return true;
 }
 
+/* A load that may be done ahead of time, for the address it gives. */
+static bool
+is_lookup(const Op *op)
+{
+  return op->code == OP_LOAD && !op_int(op, AT_VOLATILE, 0);
+}
+
 /* What op and the ops in it take from outside of `all`. */
 static bool
-slice_operands(Pipe *p, const Op *op, const Op *all, const char **why)
+slice_operands(Pipe *p, const Op *op, const Op *all, bool advancing, const char **why)
 {
   for (u32 i = 0; i < op->noperands; i++) {
     Value *v = op_operand(op, i);
-    if (v && !(v->def && op_inside(v->def, all)) && !slice_value(p, v, why))
+    if (v && !(v->def && op_inside(v->def, all)) && !slice_value(p, v, advancing, why))
       return false;
   }
   for (u32 r = 0; r < op->nregions; r++)
     for (const Op *x = op->regions[r]->first; x; x = x->next)
-      if (!slice_operands(p, x, all, why))
+      if (!slice_operands(p, x, all, advancing, why))
         return false;
   return true;
 }
 
 /* Everything that v is computed from inside the loop joins stage 0. */
 static bool
-slice_value(Pipe *p, Value *v, const char **why)
+slice_value(Pipe *p, Value *v, bool advancing, const char **why)
 {
   if (!v)
     return true;
@@ -131,21 +145,23 @@ slice_value(Pipe *p, Value *v, const char **why)
     return k == UINT32_MAX || slice_carried(p, k, why);
   }
   Op *op = v->def;
-  if (!op_inside(op, p->loop) || p->in_slice[v->id])
+  if (!op_inside(op, p->loop) || (advancing ? p->advances : p->in_slice)[v->id])
     return true;
-  if (op->block != p->body || !is_pure(op)) {
-    *why = op->code == OP_LOAD ? "its address depends on a value loaded in the loop"
-                               : "its address depends on the loop's own work";
+  bool lookup = is_lookup(op);
+  if (op->block != p->body || !(is_pure(op) || lookup) || (advancing && lookup)) {
+    *why = lookup ? "its address depends on a value loaded in the iteration before" : "its address depends on the loop's own work";
     return false;
   }
   if (p->depth == DEPTH_MAX) {
     *why = "its address takes too long a computation";
     return false;
   }
-  for (u32 i = 0; i < op->nresults; i++)
+  for (u32 i = 0; i < op->nresults; i++) {
     p->in_slice[op->results[i]->id] = true;
+    p->advances[op->results[i]->id] |= advancing;
+  }
   p->depth++;
-  bool fits = slice_operands(p, op, op, why);
+  bool fits = slice_operands(p, op, op, advancing, why);
   p->depth--;
   return fits;
 }
@@ -205,6 +221,14 @@ mark_feeding(Pipe *p)
   }
 }
 
+static bool *
+copy_of(const Pipe *p, const bool *by_value)
+{
+  bool *copy = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
+  memcpy(copy, by_value, p->f->nvalues * sizeof *copy);
+  return copy;
+}
+
 /* NULL if the load can be copied asynchronously, else why not. */
 static const char *
 obstacle(Pipe *p, Piece *x)
@@ -225,14 +249,14 @@ obstacle(Pipe *p, Piece *x)
     return arena_printf(p->c->scratch, "a thread's neighbouring elements are %u bytes, and cp.async copies 4, 8 or 16", bytes);
   if (!target_has(p->c->target, F_CP_ASYNC))
     return "the target has no asynchronous copies";
-  if (p->feeds[op_result(load)->id])
+  if (p->feeds[op_result(load)->id] || p->in_slice[op_result(load)->id])
     return "the address of another load is computed from it";
-  u32 carried = p->carried.len, nvalues = p->f->nvalues;
-  bool *before = NEW_ARRAY(p->c->scratch, bool, nvalues);
-  memcpy(before, p->in_slice, nvalues * sizeof *before);
-  if (!slice_value(p, op_operand(load, 0), &why) || !slice_value(p, op_operand(load, 1), &why)) {
+  u32 carried = p->carried.len;
+  bool *in_slice = copy_of(p, p->in_slice), *advances = copy_of(p, p->advances);
+  if (!slice_value(p, op_operand(load, 0), false, &why) || !slice_value(p, op_operand(load, 1), false, &why)) {
     p->carried.len = carried;
-    p->in_slice = before;
+    p->in_slice = in_slice;
+    p->advances = advances;
     return why;
   }
   x->want = readers_layout(load);
@@ -263,16 +287,23 @@ find_pieces(Pipe *p)
 
 /* ---- stage 0, cloned ---- */
 
-/* Stage 0 for the counter i and the given carried values: returns the map from old values to new ones. */
+/* Stage 0 for the counter i and the given carried values; its lookups happen if `more`, and are added to `lookups` if there is
+ * one. Returns the map from old values to new ones. */
 static Value **
-clone_slice(Pipe *p, Builder *b, Value *i, Value *const *carried)
+clone_slice(Pipe *p, Builder *b, Value *i, Value *const *carried, Value *more, OpVec *lookups)
 {
   Value **map = NEW_ARRAY(p->c->scratch, Value *, p->f->nvalues + 2 * p->slice.len + 16);
   map[p->body->args[0]->id] = i;
   for (u32 k = 0; k < p->carried.len; k++)
     map[p->body->args[1 + p->carried.data[k]]->id] = carried[k];
-  for (u32 k = 0; k < p->slice.len; k++)
-    op_clone(b, p->slice.data[k], map);
+  for (u32 k = 0; k < p->slice.len; k++) {
+    Op *op = op_clone(b, p->slice.data[k], map);
+    if (op->code != OP_LOAD)
+      continue;
+    load_only_if(p->c, op, more);
+    if (lookups)
+      vec_push(p->c->scratch, lookups, op);
+  }
   return map;
 }
 
@@ -285,11 +316,10 @@ advance(const Pipe *p, Value *const *map, Value **carried)
     carried[k] = value_mapped(map, op_operand(end, p->carried.data[k]));
 }
 
-/* if i < hi { copy every piece into its buffer `slot` }; commit. */
+/* if more { copy every piece into its buffer `slot` }; commit. */
 static void
-issue(Pipe *p, Builder *b, Value *i, Value *slot, Value *const *map)
+issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
 {
-  Value *more = ir_cmp(b, "lt", i, op_operand(p->loop, 1));
   Op *guard = ir_if(b, more, 0, NULL);
   for (u32 r = 0; r < 2; r++) {
     Builder in = builder_at_end(p->f, guard->regions[r]);
@@ -360,8 +390,8 @@ prologue(Pipe *p)
   for (u32 k = 0; k < p->carried.len; k++)
     carried[k] = op_operand(p->loop, 3 + p->carried.data[k]);
   for (u32 s = 0; s + 1 < p->stages; s++) {
-    Value **map = clone_slice(p, &b, i, carried);
-    issue(p, &b, i, i32_const(&b, s), map);
+    Value *more = ir_cmp(&b, "lt", i, op_operand(p->loop, 1)), **map = clone_slice(p, &b, i, carried, more, NULL);
+    issue(p, &b, more, i32_const(&b, s), map);
     advance(p, map, carried);
     i = ir_binary(&b, OP_ADD, i, op_operand(p->loop, 2));
   }
@@ -426,6 +456,7 @@ replace_load(Pipe *p, const Piece *x)
   op_remove(load);
 }
 
+/* Adds the lookups of the iteration ahead to p->lookups. */
 static void
 steady_state(Pipe *p)
 {
@@ -437,8 +468,9 @@ steady_state(Pipe *p)
   if (dot)
     b = builder_after(dot);
   b.span = p->loop->span;
-  Value **map = clone_slice(p, &b, p->next, p->ahead), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
-  issue(p, &b, p->next, p->put, map);
+  Value *more = ir_cmp(&b, "lt", p->next, op_operand(p->loop, 1)), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  Value **map = clone_slice(p, &b, p->next, p->ahead, more, &p->lookups);
+  issue(p, &b, more, p->put, map);
   advance(p, map, carried);
   Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);
   Op *end = block_terminator(p->body);
@@ -461,6 +493,29 @@ epilogue(Pipe *p)
   ir_async_wait(&b, 0);
   for (u32 k = 0; k < p->n; k++)
     op_create(&b, OP_SHARED_FREE, 1, &p->piece[k].buffers, 0, NULL, 0);
+}
+
+/* What only the copied loads needed goes. */
+static void
+drop_dead(Pipe *p)
+{
+  for (Op *op = p->body->last, *before; op; op = before) {
+    before = op->prev;
+    bool used = op_has(op, T_TERM) || !op_removable(op);
+    for (u32 i = 0; i < op->nresults; i++)
+      used = used || !value_unused(op->results[i]);
+    if (!used)
+      op_remove(op);
+  }
+}
+
+/* A lookup is prefetched together with those that it needs itself: they come before it, and have nobody left to serve then. */
+static void
+prefetch_lookups(Pipe *p)
+{
+  for (u32 i = p->lookups.len; i-- > 0; drop_dead(p))
+    if (!value_unused(op_result(p->lookups.data[i])))
+      prefetch_in_registers(p->c, p->f, p->loop, p->lookups.data[i]);
 }
 
 /* What cannot be copied, last first: an index is prefetched with what it points to, and needs nothing more then. */
@@ -497,6 +552,7 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
   Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .stages = (u32)op_int(loop, AT_STAGES, 1)};
   p.in_slice = NEW_ARRAY(c->scratch, bool, f->nvalues);
+  p.advances = NEW_ARRAY(c->scratch, bool, f->nvalues);
   find_pieces(&p);
   op_remove_attr(loop, AT_STAGES);
   if (p.n && c->notes)
@@ -505,6 +561,8 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
     prologue(&p);
     steady_state(&p);
     epilogue(&p);
+    drop_dead(&p);
+    prefetch_lookups(&p);
   }
   prefetch_rest(&p);
 }

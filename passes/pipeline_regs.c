@@ -64,12 +64,12 @@ need(Early *e, Value *v, bool advancing)
   return fits;
 }
 
-static void
-mask_load(Early *e, Op *load, Value *more)
+void
+load_only_if(Ctx *c, Op *load, Value *more)
 {
   Builder b = builder_before(load);
   b.span = load->span;
-  const Type *t = type_i1_like(e->c, op_operand(load, 0)->type);
+  const Type *t = type_i1_like(c, op_operand(load, 0)->type);
   Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = op_operand(load, 1);
   if (old)
     on = ir_binary(&b, OP_AND, old, on);
@@ -92,7 +92,7 @@ clone_for(Early *e, Builder *b, Value *i, Value *const *carried, Value *more)
       continue;
     Op *op = op_clone(b, e->ops.data[k], map);
     if (op->code == OP_LOAD)
-      mask_load(e, op, more);
+      load_only_if(e->c, op, more);
   }
   return map;
 }

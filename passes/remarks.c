@@ -136,6 +136,34 @@ alignment_text(Ctx *c, const Func *f, const MemOp *m, u32 known)
                       want / m->elem_bytes, name ? arena_printf(c->scratch, "'%s'", name) : "the pointer");
 }
 
+/* The k of a mask that compares multiples, i * k < n or at + i * k < n; 0 if v is none. */
+static u64
+compares_multiples(const Value *v, u32 depth)
+{
+  const Op *op = v->def;
+  u64 k = 0;
+  if (!op || depth == STEPS_MAX || !type_is_tile(v->type))
+    return 0;
+  if (op->code == OP_MUL && value_const_bits(op_operand(op, 1), &k))
+    return k > 1 ? k : 0;
+  bool through = op->code == OP_AND || op->code == OP_CMP || op->code == OP_ADD || op->code == OP_CAST || op->code == OP_BROADCAST ||
+                 op->code == OP_EXPAND_DIMS || op->code == OP_CONVERT_LAYOUT;
+  for (u32 i = 0; through && !k && i < op->noperands; i++)
+    k = compares_multiples(op_operand(op, i), depth + 1);
+  return k;
+}
+
+static const char *
+mask_text(Ctx *c, const MemOp *m, u32 want, u32 masked)
+{
+  u64 k = compares_multiples(op_operand(m->op, m->op->code == OP_LOAD ? 1 : 2), 0);
+  if (k)
+    return arena_printf(c->scratch, "its mask compares multiples of %llu, which do not follow each other: compare what is multiplied, "
+                        "i < n / %llu", (unsigned long long)k, (unsigned long long)k);
+  return arena_printf(c->scratch, "its mask is known to be the same for %u neighbour%s at a time only: say multiple_of(n, %u) of the bound",
+                      masked, masked == 1 ? "" : "s", want);
+}
+
 /* What keeps an access from being `want` elements wide; NULL if it is the tile itself. */
 static const char *
 narrow_reason(Ctx *c, const Func *f, const MemOp *m, u32 want, u32 vec)
@@ -148,9 +176,7 @@ narrow_reason(Ctx *c, const Func *f, const MemOp *m, u32 want, u32 vec)
   if (bytes < want * m->elem_bytes && bytes / m->elem_bytes <= vec)
     return alignment_text(c, f, m, bytes);
   if (masked < want && masked <= vec)
-    return arena_printf(c->scratch,
-                        "its mask is known to be the same for %u neighbour%s at a time only: say multiple_of(n, %u) of the bound", masked,
-                        masked == 1 ? "" : "s", want);
+    return mask_text(c, m, want, masked);
   return NULL;
 }
 

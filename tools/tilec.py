@@ -4,7 +4,7 @@
     prog = dev.program("examples/vector_add.tile")
     k = prog.kernel("add", BLOCK=1024)
     x = dev.array(numpy_array); y = dev.empty((n,), "f32")
-    k((tilec.cdiv(n, 1024),), x, y, n)             # arguments in the kernel's order; torch tensors work on cuda
+    k((tilec.cdiv(n, 1024),), x, y, n)             # in the kernel's order; None is null, torch tensors work on cuda
     y.numpy()
 
 Status codes become tilec.Error. Nothing here is needed to use tilec from C.
@@ -209,8 +209,8 @@ def _arg(v):
     a = _Arg()
     if isinstance(v, Array):
         a.kind, a.u.buffer = 0, v._h
-    elif hasattr(v, "data_ptr"):
-        a.kind, a.u.pointer = 1, v.data_ptr()
+    elif v is None or hasattr(v, "data_ptr"):
+        a.kind, a.u.pointer = 1, v.data_ptr() if v is not None else 0
     elif isinstance(v, (bool, int, np.integer)):
         a.kind, a.u.i = 2, int(v)
     else:

@@ -20,6 +20,7 @@
  *   // tolerance 1e-5         of the buffers' floats, relative; 0 (bit for bit, any nan for a nan) when absent
  *   // define NAME VALUE      a compile-time parameter of a .tile; also `equal NAME VALUE` and `divisible NAME VALUE`, facts
  *                            that the compiler may use of an argument
+ *   // compiled NAME VALUE    a define of what is compiled only: it does there what the interpreter cannot run
  *   // barriers               the text is the output of the last pass: run none, and report a barrier that is missing
  *
  * A finding is one line: FILE: WAY: KIND: [PLACE: ]TEXT [(PLACE)]. WAY is `read`, `TARGET:OPT after PASS` or `TARGET:OPT sim`;
@@ -56,7 +57,7 @@ typedef struct Case {
   Ctx *ctx;
   SimMachine *machine;
   Param p[MAX_PARAMS];
-  u32 n, grid[3], ndefines, nfacts;
+  u32 n, grid[3], ndefines, ncompiled, nfacts;   /* the last ncompiled of the defines are for compiling only */
   FrontendDefine defines[MAX_WORDS];
   FrontendFact facts[MAX_WORDS];
   Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
@@ -301,11 +302,11 @@ run_sim(Case *k, const Func *f, const Buf *ptx)
 }
 
 static Module *
-read_module(Case *k)
+read_module(Case *k, u32 ndefines)
 {
   u32 base = source_add(k->ctx, k->file, k->text, k->len);
   size_t n = strlen(k->file);
-  FrontendOptions o = {.defines = k->defines, .ndefines = k->ndefines, .facts = k->facts, .nfacts = k->nfacts};
+  FrontendOptions o = {.defines = k->defines, .ndefines = ndefines, .facts = k->facts, .nfacts = k->nfacts};
   Module *m = n > 4 && !strcmp(k->file + n - 4, ".tir") ? ir_parse(k->ctx, base)
                                                          : frontend_compile(k->ctx, base, &o);
   if (!m || !m->funcs.len || !ir_verify(m)) {
@@ -335,21 +336,33 @@ pass_list(Case *k, const Way *w)
   return buf_str(&b);
 }
 
+/* The module behind the passes, run in between with `check`; NULL after reporting. */
+static Module *
+run_passes(Case *k, u32 ndefines, bool check)
+{
+  PassOptions o = {.stop = PHASE_SCHED, .verify = true, .user = k, .list = pass_list(k, k->way), .after = check ? after_pass : NULL};
+  Module *m = read_module(k, ndefines);
+  if (!m || passes_run(k->ctx, m, &o))
+    return m;
+  find_diagnostics(k);
+  return NULL;
+}
+
 static void
 run_way(Case *k)
 {
   const Way *w = k->way;
-  PassOptions o = {.stop = PHASE_SCHED, .verify = true, .user = k, .list = pass_list(k, w)};
   CodegenOptions g = {.opt_level = w->opt_level, .line_info = true};
   Buf ptx = {.arena = k->ctx->perm};
-  Module *m = read_module(k);
+  bool check = k->set->passes && k->known;
+  if (k->ncompiled && check && !run_passes(k, k->ndefines - k->ncompiled, true))
+    return;
+  k->step = "reading";
+  Module *m = run_passes(k, k->ndefines, check && !k->ncompiled);
   if (!m)
     return;
-  if (k->set->passes && k->known)
-    o.after = after_pass;
-  bool ok = passes_run(k->ctx, m, &o);
   k->step = "sim";
-  if (!ok || !codegen_module(k->ctx, m, &g, &ptx, NULL)) {
+  if (!codegen_module(k->ctx, m, &g, &ptx, NULL)) {
     find_diagnostics(k);
     return;
   }
@@ -361,7 +374,7 @@ run_way(Case *k)
 static void
 run_as_read(Case *k)
 {
-  Module *m = read_module(k);
+  Module *m = read_module(k, k->ndefines - k->ncompiled);
   for (u32 i = 0; i < k->n; i++)
     if (k->p[i].buffer && k->set->save) {
       fill(k);
@@ -443,8 +456,11 @@ read_words(Case *k, const char *line)
   bool equal = sscanf(line, "// equal %31s %31s", f->name, f->value) == 2;
   if (k->nfacts + 1 < MAX_WORDS && (equal || sscanf(line, "// divisible %31s %31s", f->name, f->value) == 2))
     k->facts[k->nfacts++] = (FrontendFact){f->name, equal, atoll(f->value)};
-  if (k->ndefines + 1 < MAX_WORDS && sscanf(line, "// define %31s %31s", d->name, d->value) == 2)
+  bool compiled = sscanf(line, "// compiled %31s %31s", d->name, d->value) == 2;
+  if (k->ndefines + 1 < MAX_WORDS && (compiled || sscanf(line, "// define %31s %31s", d->name, d->value) == 2)) {
     k->defines[k->ndefines++] = (FrontendDefine){d->name, d->value};
+    k->ncompiled += compiled;
+  }
 }
 
 static void

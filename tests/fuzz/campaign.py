@@ -30,7 +30,7 @@ PTXAS = 10
 REFUSED = ("compile-time", "does not fit in", "E0601", "E0304", "at most 1048576 elements", "at most 5 dimensions")
 LIMIT = 60         # seconds for one kernel
 FORMATS = {"f32": "<f4", "f64": "<f8", "i8": "i1", "u8": "u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8", "u64": "<u8", "i1": "?",
-           "f16": "<f2", "bf16": "<u2"}
+           "f16": "<f2", "bf16": "<u2", "f8e4m3": "u1", "f8e5m2": "u1"}
 
 
 class Campaign:
@@ -109,7 +109,7 @@ def run_device(dev, kernel, params):
     """The bytes of each buffer after a launch; None for scalars."""
     import numpy as np
     arrays = [v if dt is None else dev.array(np.frombuffer(v, np.dtype(FORMATS[dt])).copy(), dt) for dt, v, _ in params]
-    dev.program(text=kernel.text(), name="kernel.tile").kernel("k")(kernel.grid, *arrays)
+    dev.program(text=kernel.text(ptx=True), name="kernel.tile").kernel("k")(kernel.grid, *arrays)
     return [None if dt is None else a.numpy().tobytes() for a, (dt, _, _) in zip(arrays, params)]
 
 

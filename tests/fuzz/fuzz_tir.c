@@ -1,17 +1,8 @@
 /* fuzz_tir.c - any bytes as .tir: reading, verifying and printing end in a module or in diagnostics; what verifies
  * prints to a text that reads back and prints the same. */
-#include "ir.h"
-#include <stdio.h>
-#include <stdlib.h>
+#include "target.h"
 
 enum { LONGEST = 64 * 1024 };
-
-static void
-fault(const char *what, const char *text)
-{
-  fprintf(stderr, "%s\n%s\n", what, text);
-  abort();
-}
 
 static void
 round_trip(Ctx *c, const Module *m, bool locs)
@@ -27,32 +18,19 @@ round_trip(Ctx *c, const Module *m, bool locs)
 }
 
 static void
-render(Ctx *c)
+run(Ctx *c, const char *text, size_t len)
 {
-  Buf out = {.arena = c->scratch};
-  diag_render(c, &out, false, true);
-  diag_render(c, &out, true, false);
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-  Ctx *c = size <= LONGEST ? ctx_new() : NULL;
-  if (!c)
-    return 0;
-  if (setjmp(c->panic))
-    fault("panic", c->panic_message);
-  c->panic_set = true;
-  Module *m = ir_parse(c, source_add(c, "fuzz.tir", (const char *)data, size));
+  Module *m = ir_parse(c, source_add(c, "fuzz.tir", text, len));
   if (!m && !diag_errors(c))
     fault("no module and no error", "");
   if (m && ir_verify(m)) {
     round_trip(c, m, false);
     round_trip(c, m, true);
   }
-  render(c);
-  ctx_free(c);
-  return 0;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  return size <= LONGEST ? with_ctx(data, size, run) : 0;
 }

@@ -2,7 +2,7 @@
 them, expressions become one of their parts or a constant, extents, warps and programs become fewer."""
 import copy
 
-from gen_kernel import E, FLOATS
+from gen_tree import E, FLOATS
 
 
 def blocks(kernel):

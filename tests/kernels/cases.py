@@ -199,8 +199,8 @@ def row_pipeline(dev, rng, rows, n, stages):
 
 
 def lookup_stages(dev, rng, n, stages, chain):
-    """Loads in a loop with stages that cannot be copied: 2-byte pieces, an index that is looked up (twice over), a mask with
-    another value; beside one that can."""
+    """Loads in a loop with stages that cannot be copied: 2-byte pieces, indices (looked up twice over), a mask with another value;
+    beside those that can, among them what the indices point to."""
     text = """kernel f(x: *f32, index: *i32, h: *f16, y: *f32, n: i32, rows: i32, const CHAIN = 1, const STAGES = 2) warps(1) {
       let i = arange(0, 64);
       var total = zeros([64], f32);

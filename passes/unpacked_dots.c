@@ -1,0 +1,115 @@
+/* unpacked_dots.c - dots of weights that are unpacked: turned so that the weights reach them in registers.
+ * Needs phase tile; keeps it.
+ *
+ * A thread unpacks whole words: so many neighbours along K. An instruction wants of a thread E elements (32 bits), then E that lie 4 E
+ * further on, as lanes 0 to 3 share a row; words would have to go through shared memory, as what they became: four times their
+ * size. But the order of K is free if both operands have the same one. Where a thread has runs of R elements, K is numbered anew:
+ *
+ *   k = ((block * 4 + lane) * R / E + i) * E + j      element i, j of the run of R that `lane` holds
+ *   goes to ((block * R / E + i) * 4 + lane) * E + j  where the instruction expects it from that lane
+ *
+ * that is, two parts of K's extent [K / 4R, 4, R / E, E] are exchanged. For tiles it is a matter of names: reshape and permute
+ * compile to nothing. The other operand is read from shared memory in runs of R as well, 16 bytes where those are 8 halves.
+ *
+ * Besides, a dot of 8 rows or fewer wastes half an instruction (16 x 8) or more: then a x b = (b^T x a^T)^T. Other dots are left
+ * as they are: their operands come straight from shared memory, a slice ahead (prefetch_slices.c), which gains more. */
+#include "internal.h"
+#include "packed.h"
+
+enum { RUN_LEAST = 8, DEPTH_MAX = 64, FEW_ROWS = 8 };
+
+/* ---- where runs come from ---- */
+
+static u32
+run_of_unpack(const Op *op, u32 axis)
+{
+  Packing k = packing_of(op);
+  return axis + 1 == op_result(op)->type->rank && !k.rows && is_pow2(k.values) ? k.values : 0;
+}
+
+/* How many neighbours along axis a thread has of v because they are unpacked together; 0 if none are. */
+static u32
+run_along(const Value *v, u32 axis, u32 depth)
+{
+  const Op *op = v->def;
+  if (!op || depth == DEPTH_MAX)
+    return 0;
+  if (op->code == OP_UNPACK)
+    return run_of_unpack(op, axis);
+  if (op->code == OP_PERMUTE)
+    return run_along(op_operand(op, 0), (u32)op_attr(op, AT_PERM)->ints.v[axis], depth + 1);
+  u32 most = 0;
+  for (u32 i = 0; op_has(op, T_ELEM | T_PURE) && i < op->noperands; i++) {
+    u32 run = run_along(op_operand(op, i), axis, depth + 1);
+    most = run > most ? run : most;
+  }
+  return most;
+}
+
+/* ---- rewriting ---- */
+
+/* K, which is dimension `axis` of two, in the order for runs of `run` elements. */
+static Value *
+in_order(Builder *b, Value *x, u32 axis, u32 run)
+{
+  const Type *t = x->type;
+  u32 each = 32 / type_elem_bits(t), k = t->shape[axis];
+  u32 parts[] = {axis ? t->shape[0] : k / (4 * run), axis ? k / (4 * run) : 4, axis ? 4 : run / each, axis ? run / each : each,
+                 axis ? each : t->shape[1]};
+  int turn[] = {0, 1, 2, 3, 4}, at = axis ? 2 : 1;
+  turn[at] = at + 1;
+  turn[at + 1] = at;
+  return ir_reshape(b, ir_permute(b, ir_reshape(b, x, 5, parts), turn), 2, t->shape);
+}
+
+static Value *
+turned(Builder *b, Value *x)
+{
+  return ir_permute(b, x, (int[]){1, 0});
+}
+
+static Value *
+dot_like(Builder *b, const Op *dot, Value *x, Value *y, Value *acc)
+{
+  Value *r = ir_dot(b, x, y, acc);
+  for (u32 i = 0; i < dot->nattrs; i++)
+    op_set_attr(r->def, dot->attrs[i]);
+  return r;
+}
+
+static void
+rewrite(Op *dot, u32 run)
+{
+  Builder b = builder_before(dot);
+  b.span = dot->span;
+  Value *x = in_order(&b, op_operand(dot, 0), 1, run), *y = in_order(&b, op_operand(dot, 1), 0, run), *acc = op_operand(dot, 2);
+  const u32 *shape = op_result(dot)->type->shape;
+  Value *r = shape[0] <= FEW_ROWS && shape[1] > FEW_ROWS
+    ? turned(&b, dot_like(&b, dot, turned(&b, y), turned(&b, x), turned(&b, acc)))
+    : dot_like(&b, dot, x, y, acc);
+  r->name = op_result(dot)->name;
+  value_replace_uses(op_result(dot), r);
+  op_remove(dot);
+}
+
+static void
+visit(Op *dot)
+{
+  const Type *a = op_operand(dot, 0)->type;
+  if (a->rank != 2 || type_elem_bits(a) > 16 || !is_pow2(a->shape[1]))
+    return;
+  u32 ra = run_along(op_operand(dot, 0), 1, 0), rb = run_along(op_operand(dot, 1), 0, 0), run = ra > rb ? ra : rb;
+  u32 wide = run < RUN_LEAST ? RUN_LEAST : run;
+  if (run && a->shape[1] % (4 * wide) == 0)
+    rewrite(dot, wide);
+}
+
+void
+pass_unpacked_dots(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++) {
+    OpVec dots = func_ops(c, m->funcs.data[i], OP_DOT);
+    for (u32 k = 0; k < dots.len; k++)
+      visit(dots.data[k]);
+  }
+}

@@ -1,0 +1,153 @@
+"""The inputs of the fuzz targets. corpus.py BUILD [TARGET...] [--seconds N] [--keep] [--tilec PROGRAM]
+
+BUILD is made by clang with TILEC_FUZZ; targets are tile, tir, passes, ptx and args (fuzz_NAME.c; passes and tir share their inputs).
+Each runs N seconds, from the kept corpus (tests/fuzz/corpus), from seeds - the sources in tests/ and examples/, the IR of the
+examples at each stage, their PTX - and from what it found before (BUILD/corpus), with a dictionary made from the compiler's tables.
+
+--keep: afterwards what reaches code that seeds and kept files do not, and no more, joins the kept corpus, under names beginning with
+x-. Files with other names are kept whatever they reach: each was a fault once, or is there to be read."""
+import argparse, glob, hashlib, os, re, shutil, subprocess, sys, tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(os.path.dirname(here))
+sys.path.insert(0, here)
+import gen_kernel
+
+RANDOM = 60              # random kernels among the seeds
+KEPT = {"tile": "tile", "tir": "tir", "passes": "tir", "ptx": "ptx", "args": "args"}
+LONGEST = {"tile": 16384, "tir": 65536, "passes": 16384, "ptx": 65536, "args": 4096}
+KEEP_LONGEST = 2048      # of what joins the kept corpus
+OPTIONS = ["-rss_limit_mb=4096", "-timeout=25", "-print_final_stats=1"]
+
+
+def sources(suffix):
+    found = [p for d in ("tests", "examples", "stdlib") for p in glob.glob(f"{root}/{d}/**/*{suffix}", recursive=True)]
+    return sorted(p for p in found if "/fuzz/corpus/" not in p)
+
+
+def stages(tilec, names, suffix):
+    """(name, text) of the examples and of some random kernels at the stages."""
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(RANDOM):
+            with open(os.path.join(folder, f"random{n}.tile"), "w") as f:
+                f.write(gen_kernel.generate(n).text(ptx=n % 2))
+        for p in sorted(glob.glob(f"{root}/examples/*.tile") + glob.glob(folder + "/*")):
+            for s in names:
+                r = subprocess.run([tilec, p, "--emit=" + s], capture_output=True)
+                if not r.returncode:
+                    yield f"{os.path.basename(p)}.{s}{suffix}", r.stdout
+
+
+def seeds(target, tilec, folder):
+    os.makedirs(folder, exist_ok=True)
+    suffix = "." + KEPT[target]
+    texts = [(os.path.relpath(p, root).replace("/", "_"), open(p, "rb").read()) for p in sources(suffix)]
+    if suffix == ".tir":
+        texts += stages(tilec, ["tile", "placed", "sched"], suffix)
+    if suffix == ".ptx":
+        texts += stages(tilec, ["ptx"], suffix)
+    for name, text in texts:
+        if len(text) <= LONGEST[target]:
+            with open(os.path.join(folder, name), "wb") as f:
+                f.write(text)
+
+
+def words(target):
+    read = lambda p: open(os.path.join(root, p)).read()
+    rows = lambda p, macro: re.findall(rf'^{macro}\(\w+, *"([^"]+)"', read(p), re.M)
+    dtypes = rows("ir/dtypes.def", "DTYPE")
+    if target == "ptx":
+        return dtypes + re.findall(r'"([a-z][\w.]*)"', read("runtime/sim/ptx.def")) + [".reg", ".pred", ".b32", ".visible", ".entry", "//@tilec "]
+    if target == "args":
+        return ["\x93NUMPY\x01\x00", "'descr'", "'fortran_order'", "'shape'", "False", "<f4", "|u1", "cdiv(", "min(", "max("]
+    ops = rows("ir/ops.def", "OP")
+    if target == "tile":
+        builtins = re.findall(r"^BUILTIN\((\w+)", read("frontend/builtins.def"), re.M)
+        keywords = re.findall(r'^"([^"]+)" +return TL_', read("frontend/lexer.l"), re.M)
+        library = re.findall(r"^fn (\w+)", "\n".join(map(open_text, glob.glob(f"{root}/stdlib/*.tile"))), re.M)
+        return keywords + builtins + ops + library + dtypes + re.findall(r'"(\w+)[?"]', read("frontend/builtins.def"))
+    kinds = re.findall(r'"([a-z_]+)"', read("ir/layout_text.c")) if os.path.exists(os.path.join(root, "ir/layout_text.c")) else []
+    return ops + [a + "=" for a in rows("ir/attrs.def", "ATTR")] + dtypes + kinds + ["yield", "kernel @", "->", "loc(", "#0 = "]
+
+
+def open_text(path):
+    return open(path).read()
+
+
+def dictionary(target, path):
+    with open(path, "w") as f:
+        for w in sorted(set(words(target))):
+            f.write('"' + "".join(c if c.isalnum() or c in "_ .=" else f"\\x{ord(c):02x}" for c in w) + '"\n')
+
+
+def count(folder):
+    return len(os.listdir(folder))
+
+
+class Corpus:
+    def __init__(self, build, tilec, target):
+        self.target = target
+        self.program = os.path.join(build, "tests", "fuzz_" + target)
+        home = os.path.join(build, "corpus")
+        self.seeds, self.found, self.faults = (os.path.join(home, d, target) for d in ("seeds", "found", "faults"))
+        self.kept = os.path.join(here, "corpus", KEPT[target])
+        self.words = os.path.join(home, target + ".dict")
+        for d in (self.found, self.faults, self.kept):
+            os.makedirs(d, exist_ok=True)
+        seeds(target, tilec, self.seeds)
+        dictionary(target, self.words)
+
+    def run(self, *args):
+        r = subprocess.run([self.program, *OPTIONS, f"-artifact_prefix={self.faults}/", *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return r.returncode, r.stdout.decode(errors="replace")
+
+    def grow(self, seconds):
+        """How many inputs were tried; the words of a fault, or None."""
+        status, log = self.run(f"-dict={self.words}", f"-max_len={LONGEST[self.target]}", f"-max_total_time={seconds}", self.found, self.kept, self.seeds)
+        tried = re.search(r"number_of_executed_units: *(\d+)", log)
+        lines = [s for s in log.split("\n") if re.search(r"ERROR|SUMMARY|runtime error|Test unit|panic|fault", s)]
+        return int(tried.group(1)) if tried else 0, (lines or log.split("\n"))[:10] if status else None
+
+    def keep(self):
+        """What seeds and named files do not reach, as few and short files as will do."""
+        with tempfile.TemporaryDirectory() as known:
+            named = [p for p in glob.glob(self.kept + "/*") if not os.path.basename(p).startswith("x-")]
+            for p in glob.glob(self.seeds + "/*") + named:
+                shutil.copy(p, known)
+            before = set(os.listdir(known))
+            self.run("-set_cover_merge=1", "-use_counters=0", f"-max_len={KEEP_LONGEST}", known, self.kept, self.found)
+            new = {open(os.path.join(known, n), "rb").read() for n in set(os.listdir(known)) - before}
+        if self.target != "passes":        # its inputs only join
+            for p in glob.glob(self.kept + "/x-*"):
+                os.remove(p)
+        for text in new:
+            with open(os.path.join(self.kept, "x-" + hashlib.sha1(text).hexdigest()[:12]), "wb") as f:
+                f.write(text)
+        return len(new)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("build")
+    a.add_argument("targets", nargs="*", default=list(KEPT))
+    a.add_argument("--seconds", type=int, default=60, help="for each target; 0: run none")
+    a.add_argument("--keep", action="store_true")
+    a.add_argument("--tilec", default=os.path.join(root, "build", "bin", "tilec"))
+    a = a.parse_args()
+    failed = False
+    for target in a.targets:
+        c = Corpus(os.path.abspath(a.build), os.path.abspath(a.tilec), target)
+        tried, words_ = c.grow(a.seconds) if a.seconds else (0, None)
+        if words_:
+            failed = True
+            print(f"fuzz_{target} failed; the input is in {c.faults}\n  " + "\n  ".join(words_), flush=True)
+        elif a.seconds:
+            print(f"fuzz_{target}: {tried} inputs, no fault", flush=True)
+        if a.keep:
+            c.keep()
+            print(f"fuzz_{target}: {count(c.kept)} inputs kept", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
