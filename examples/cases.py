@@ -232,11 +232,13 @@ def softmax(dev, rng, rows, n, name="softmax", warps=4, dtype="f32", per=8, **mo
     return Run(call, [("out", WIDE[dtype](out.numpy()), softmax_reference(value), {**ROUNDING, "f32": 1e-6}[dtype])], bytes=2 * x.nbytes)
 
 
-def softmax_backward(dev, rng, rows, n, dtype="f32", warps=4):
+def softmax_backward(dev, rng, rows, n, dtype="f32", warps=4, blocks=False, **more):
     y = NARROW[dtype](softmax_reference(rng.standard_normal((rows, n)) * 3))
     p, (dy, g) = WIDE[dtype](y), given(rng, (rows, n), dtype)
     dx = poisoned(dev, (rows, n), dtype)
-    k = kernel(dev, "softmax.tile", "softmax_backward", T=dtype, BLOCK=pow2_above(n), warps=warps)
+    if not blocks:
+        more["BLOCK"] = pow2_above(n)
+    k = kernel(dev, "softmax.tile", "softmax_backward_blocks" if blocks else "softmax_backward", T=dtype, warps=warps, **more)
     call = launch(k, rows, dev.array(dy, dtype), dev.array(y, dtype), dx, rows, n, n)
     return Run(call, [("dx", WIDE[dtype](dx.numpy()), p * (g - (p * g).sum(1, keepdims=True)), ROUNDING[dtype])], bytes=3 * y.nbytes)
 
@@ -277,16 +279,23 @@ def column_sums_alone(dev, rng, parts, rows, n, dtype="f32", **more):
     return Run(call, checks, bytes=x.nbytes)
 
 
-def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, dtype="f16", programs=None, warps=4, **more):
+def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, blocks=False, dtype="f16", programs=None, warps=4, **more):
     """dx, dweight and, of layer norm, dbias; in two kernels."""
     layer = norm == "layer_norm"
     programs = min(programs or dev.sms * 2, rows)
     (x, v), (dy, g), (w, wv) = given(rng, (rows, n), dtype, 2, 0.5), given(rng, (rows, n), dtype), given(rng, n, dtype)
     h, m, s = normalised(v, 1e-5, layer)
     dx, parts = poisoned(dev, (rows, n), dtype), poisoned(dev, (1 + layer, programs, n), "f32")
-    k = kernel(dev, f"{norm}.tile", f"{norm}_backward" + ("_long" if long else ""), T=dtype, BLOCK=pow2_above(n), warps=warps, **more)
+    if not blocks:
+        more["BLOCK"] = pow2_above(n)
+    k = kernel(dev, f"{norm}.tile", f"{norm}_backward" + ("_long" if long else "_blocks" if blocks else ""), T=dtype, warps=warps, **more)
     stats = [dev.array(np.ascontiguousarray(a[:, 0], np.float32)) for a in ((m, s) if layer else (s,))]
-    call = launch(k, programs, dev.array(dy, dtype), dev.array(x, dtype), dev.array(w, dtype), *stats, dx, parts, rows, n, n)
+    both = dev.array(dy, dtype), dev.array(x, dtype)
+    if blocks:
+        launch(kernel(dev, f"{norm}.tile", f"{norm}_backward_weights", T=dtype), (tilec.cdiv(n, 256), programs), *both, *stats, parts, rows, n, n)
+        call = launch(k, rows, *both, dev.array(w, dtype), *stats, dx, n, n)
+    else:
+        call = launch(k, programs, *both, dev.array(w, dtype), *stats, dx, parts, rows, n, n)
     out = poisoned(dev, (1 + layer, n), dtype)
     column_sums(dev, parts, out, dtype, 1 + layer, programs, n)()
     wg = g * wv
@@ -688,6 +697,11 @@ CASES = [
     Case("softmax_blocks", lambda dev, rng, **s: softmax(dev, rng, name="softmax_blocks", **s),
          grid(rows=(3,), n=(5000, 1, 1000), LANES=(512,), DEEP=(2,), dtype=("f32", "bf16")), grid(rows=(500,), n=(1, 1000, 128256), dtype=("f32", "f16", "bf16"))),
     Case("softmax_backward", softmax_backward, grid(rows=(7,), n=(781, 128), dtype=("f32", "f16", "bf16")), grid(rows=(1000,), n=(781, 4096), dtype=("f32", "f16", "bf16"))),
+    Case("softmax_backward_blocks", lambda dev, rng, **s: softmax_backward(dev, rng, blocks=True, **s),
+         grid(rows=(3,), n=(5000, 1, 1000), LANES=(512,), DEEP=(2,), dtype=("f32", "bf16")), grid(rows=(500,), n=(1, 1000, 128256), dtype=("f32", "f16", "bf16"))),
+    Case("norm_backward_blocks", lambda dev, rng, **s: norm_backward(dev, rng, blocks=True, **s),
+         grid(norm=("layer_norm", "rms_norm"), rows=(5,), n=(3000, 1000), LANES=(256,), DEEP=(2,), dtype=("f16", "f32"), programs=(1, 2)),
+         grid(norm=("layer_norm", "rms_norm"), rows=(500,), n=(1000, 100000), dtype=("f16", "bf16", "f32"), programs=(8,))),
     Case("layer_norm", layer_norm, [dict(rows=512, n=1024), dict(rows=7, n=781), dict(rows=3, n=4096, warps=8)] + grid(rows=(3,), n=(100,), dtype=("bf16", "f32"), offset=(1.0, 100.0)),
          grid(rows=(8192,), n=(1024, 4096, 8192, 16384, 781), warps=(8, 4)) + grid(rows=(1000,), n=(100, 2048), dtype=("bf16", "f32"))),
     Case("layer_norm_blocks", lambda dev, rng, **s: layer_norm(dev, rng, name="layer_norm_blocks", **s),

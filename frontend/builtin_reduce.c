@@ -9,16 +9,48 @@
 typedef struct Reducer Reducer;
 struct Reducer {
   u32 n;                          /* tiles folded together */
+  u32 nitems;                     /* by fn: what it has two parameters each for, tiles or structs of tiles */
+  const Val *items;
   void (*combine)(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out);
   OpCode code;                    /* the operation, or which comparison wins */
   Val fn;
   Span span;
 };
 
-/* The region of a reduction or scan; results in out. */
-static void
+/* What the function may not do in a region that works on single elements, or NULL. */
+static const char *
+find_unfit(Block *region, Span *at)
+{
+  lower_flatten(region);
+  for (Op *op = region->first; op; op = op->next) {
+    const char *why = op_has(op, T_TERM) ? NULL : !op_has(op, T_PURE) && !op->nregions ? "it reads or writes memory"
+                    : op->nregions ? "it has a loop, or a division or memory access under an `if`" : NULL;
+    for (u32 i = 0; !why && i < op->nresults; i++)
+      if (type_is_tile(op->results[i]->type))
+        why = "it makes a tile";
+    *at = op->span;
+    if (why)
+      return why;
+  }
+  return NULL;
+}
+
+/* Whether the region made of the function can be what the op asks for; reports. */
+static bool
+combines(Lower *L, const Reducer *r, Op *op)
+{
+  Span at;
+  const char *why = find_unfit(op->regions[0], &at);
+  if (why)
+    diag_note(L->c, ERR(L, r->fn.span, E_COMBINE, why), at, "here");
+  return !why;
+}
+
+/* The region of a reduction or scan; results in out. False after reporting. */
+static bool
 combine_region(Lower *L, const Reducer *r, Op *op, Value **out)
 {
+  u32 errors = diag_errors(L->c);
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[0]);
   L->b.span = r->span;
@@ -29,14 +61,15 @@ combine_region(Lower *L, const Reducer *r, Op *op, Value **out)
   L->b = saved;
   for (u32 i = 0; i < r->n; i++)
     out[i] = op->results[i];
+  return diag_errors(L->c) == errors && (r->fn.kind == V_POISON || combines(L, r, op));
 }
 
-/* One reduction along axis; results in out. */
-static void
+/* One reduction along axis; results in out. False after reporting. */
+static bool
 reduce_axis(Lower *L, const Reducer *r, Value *const *xs, int axis, Value **out)
 {
   L->b.span = r->span;
-  combine_region(L, r, ir_reduce(&L->b, r->n, xs, axis), out);
+  return combine_region(L, r, ir_reduce(&L->b, r->n, xs, axis), out);
 }
 
 /* x with dimension axis back as an extent of 1; a scalar becomes the tile `ones`. */
@@ -56,12 +89,12 @@ reduce_dims(Lower *L, Call *c, const Reducer *r, Value **xs, u32 axis_arg, bool 
   const Type *from = xs[0]->type;
   int axis = 0;
   if (c->given[axis_arg]) {
-    if (!call_axis(L, c, axis_arg, from, &axis))
+    if (!call_axis(L, c, axis_arg, from, &axis) || !reduce_axis(L, r, xs, axis, xs))
       return false;
-    reduce_axis(L, r, xs, axis, xs);
   } else {
     for (int i = from->rank - 1; i >= 0; i--)
-      reduce_axis(L, r, xs, i, xs);
+      if (!reduce_axis(L, r, xs, i, xs))
+        return false;
   }
   L->b.span = r->span;
   for (u32 i = 0; keep && i < r->n; i++)
@@ -204,57 +237,41 @@ builtin_argmin(Lower *L, Call *c)
 
 /* ---- reduce and scan by a function ---- */
 
+/* The parts of v, converted to what item holds, in out; false after reporting. */
+static bool
+parts_like(Lower *L, Span at, Val v, Val item, const char *what, Value ***out)
+{
+  Values parts = {0};
+  Val x = var_assign(L, at, v, item, what, (Span){0, 0});
+  if (x.kind == V_POISON)
+    return false;
+  val_parts(L, x, &parts);
+  for (u32 i = 0; i < parts.len; i++)
+    *(*out)++ = parts.data[i];
+  return true;
+}
+
 static void
 combine_fn(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value **out)
 {
-  Val *args = NEW_ARRAY(L->a, Val, 2 * r->n);
-  for (u32 i = 0; i < r->n; i++) {
-    args[i] = val_ir(a[i], r->span);
-    args[r->n + i] = val_ir(b[i], r->span);
+  Val *args = NEW_ARRAY(L->a, Val, 2 * r->nitems + 1);
+  for (u32 i = 0; i < r->n; i++)
     out[i] = a[i];
+  for (u32 i = 0; i < 2 * r->nitems; i++) {
+    args[i] = val_with_parts(L, r->items[i % r->nitems], i < r->nitems ? &a : &b);
+    args[i].span = r->span;
   }
-  Val v = lower_call_fn(L, r->span, r->fn, 2 * r->n, args), one[1] = {v};
+  Val v = lower_call_fn(L, r->span, r->fn, 2 * r->nitems, args), one[1] = {v};
   bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
-  u32 n = is_list ? v.list.n : 1;
   if (v.kind == V_POISON)
     return;
-  if (n != r->n) {
-    ERR(L, r->span, E_COMBINE, arena_printf(L->a, "it gives %s for %u tile%s", val_str(L, v), r->n, r->n == 1 ? "" : "s"));
+  if ((is_list ? v.list.n : 1) != r->nitems) {
+    ERR(L, r->span, E_COMBINE, arena_printf(L->a, "it gives %s for %u tile%s", val_str(L, v), r->nitems, r->nitems == 1 ? "" : "s"));
     return;
   }
-  for (u32 i = 0; i < n; i++) {
-    Val x = val_assign(L, r->span, is_list ? v.list.v[i] : one[0], a[i]->type, "the combined value", (Span){0, 0});
-    if (val_is_data(x))
-      out[i] = val_value(L, x);
-  }
-}
-
-/* What the function may not do in a region that works on single elements, or NULL. */
-static const char *
-find_unfit(Block *region, Span *at)
-{
-  lower_flatten(region);
-  for (Op *op = region->first; op; op = op->next) {
-    const char *why = op_has(op, T_TERM) ? NULL : !op_has(op, T_PURE) && !op->nregions ? "it reads or writes memory"
-                    : op->nregions ? "it has a loop, or a division or memory access under an `if`" : NULL;
-    for (u32 i = 0; !why && i < op->nresults; i++)
-      if (type_is_tile(op->results[i]->type))
-        why = "it makes a tile";
-    *at = op->span;
-    if (why)
-      return why;
-  }
-  return NULL;
-}
-
-static bool
-combines(Lower *L, Call *c, Op *op)
-{
-  Span at;
-  const char *why = find_unfit(op->regions[0], &at);
-  if (why)
-    diag_note(L->c, ERR(L, c->args[2].span, E_COMBINE, why), at, "here");
-  return !why;
+  for (u32 i = 0; i < r->nitems; i++)
+    if (!parts_like(L, r->span, is_list ? v.list.v[i] : one[0], args[i], "the combined value", &out))
+      return;
 }
 
 static bool
@@ -266,40 +283,60 @@ call_combiner(Lower *L, Call *c)
   return false;
 }
 
-/* The tiles of argument 0, stretched to one shape; 0 after reporting. */
-static u32
-reduced_tiles(Lower *L, Call *c, Value **xs)
+/* Item v's tiles: itself, or those in it; false after reporting. */
+static bool
+item_tiles(Lower *L, Call *c, Val v, Value **xs, Val *from, u32 *n)
 {
-  Val v = c->args[0];
-  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
-  u32 n = is_list ? v.list.n : 1;
-  if (n < 1 || n > BUILTIN_ARGS_MAX) {
-    call_error(L, c, v.span, "from 1 to 8 tiles are folded together");
-    return 0;
+  for (u32 i = 0; val_is_many(v) && i < v.list.n; i++) {
+    Val part = v.list.v[i];
+    bool fixed = part.kind != V_CONST && !val_is_many(part) && val_is_fixed(L, part);
+    if (!fixed && !item_tiles(L, c, part, xs, from, n))
+      return false;
   }
-  for (u32 i = 0; i < n; i++) {
-    Val x = is_list ? v.list.v[i] : v;
-    if (!val_is_tile(x) || val_is_ptr(x)) {
-      if (x.kind != V_POISON)
-        ERR(L, x.span, E_ARGUMENT, c->name, "tiles of numbers", val_str(L, x));
-      return 0;
-    }
-    xs[i] = x.ir;
+  if (val_is_many(v))
+    return true;
+  if (!val_is_tile(v) || val_is_ptr(v)) {
+    if (v.kind != V_POISON)
+      ERR(L, v.span, E_ARGUMENT, c->name, "tiles of numbers", val_str(L, v));
+    return false;
   }
-  return values_broadcast(L, c->span, c->name, n, xs, is_list ? v.list.v : &c->args[0]) ? n : 0;
+  if (*n == BUILTIN_ARGS_MAX) {
+    call_error(L, c, c->args[0].span, "from 1 to 8 tiles are folded together");
+    return false;
+  }
+  from[*n] = v;
+  xs[(*n)++] = v.ir;
+  return true;
 }
 
-static Val
-tuple_of(Lower *L, u32 n, Value *const *xs, Span span)
+/* What argument 0 is made of: tiles, or structs of them, stretched to one shape; false after reporting. */
+static bool
+reduced_tiles(Lower *L, Call *c, Reducer *r, Value **xs)
 {
-  if (n == 1)
-    return val_ir(xs[0], span);
-  Val v = {.kind = V_TUPLE, .span = span};
-  v.list.n = n;
-  v.list.v = NEW_ARRAY(L->a, Val, n);
-  for (u32 i = 0; i < n; i++)
-    v.list.v[i] = val_ir(xs[i], span);
-  return v;
+  Val v = c->args[0], from[BUILTIN_ARGS_MAX];
+  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
+  *r = (Reducer){.combine = combine_fn, .fn = c->args[2], .span = c->span, .nitems = is_list ? v.list.n : 1};
+  r->items = is_list ? v.list.v : &c->args[0];
+  for (u32 i = 0; i < r->nitems; i++)
+    if (!item_tiles(L, c, r->items[i], xs, from, &r->n))
+      return false;
+  if (!r->n)
+    return call_error(L, c, v.span, "from 1 to 8 tiles are folded together"), false;
+  return values_broadcast(L, c->span, c->name, r->n, xs, from);
+}
+
+/* What a reduction or scan gives: xs in the places of the tiles. */
+static Val
+items_with(Lower *L, const Reducer *r, Value *const *xs)
+{
+  Val v = {.kind = V_TUPLE, .span = r->span};
+  v.list.n = r->nitems;
+  v.list.v = NEW_ARRAY(L->a, Val, r->nitems + 1);
+  for (u32 i = 0; i < r->nitems; i++) {
+    v.list.v[i] = val_with_parts(L, r->items[i], &xs);
+    v.list.v[i].span = r->span;
+  }
+  return r->nitems == 1 ? v.list.v[0] : v;
 }
 
 Val
@@ -307,38 +344,34 @@ builtin_reduce(Lower *L, Call *c)
 {
   bool keep;
   Value *xs[BUILTIN_ARGS_MAX];
-  u32 errors = diag_errors(L->c);
-  if (!call_combiner(L, c))
+  Reducer r;
+  if (!call_combiner(L, c) || !reduced_tiles(L, c, &r, xs) || !call_bool(L, c, 3, false, &keep) ||
+      !reduce_dims(L, c, &r, xs, 1, keep))
     return val_poison(c->span);
-  Reducer r = {.n = reduced_tiles(L, c, xs), .combine = combine_fn, .fn = c->args[2], .span = c->span};
-  if (!r.n || !call_bool(L, c, 3, false, &keep) || !reduce_dims(L, c, &r, xs, 1, keep) || diag_errors(L->c) != errors)
-    return val_poison(c->span);
-  Value *result = xs[0];
-  while (result->def && result->def->code != OP_REDUCE)
-    result = op_operand(result->def, 0);
-  return combines(L, c, result->def) ? tuple_of(L, r.n, xs, c->span) : val_poison(c->span);
+  return items_with(L, &r, xs);
 }
 
-/* The first elements of an exclusive scan, which the op makes 0, become the identity: a number, of several tiles a tuple. */
+/* The first elements of an exclusive scan, which the op makes 0, become the identity: a number, or a struct; of several a tuple. */
 static bool
-put_identity(Lower *L, Call *c, u32 n, Value **xs, int axis, bool reverse)
+put_identity(Lower *L, Call *c, const Reducer *r, Value **xs, int axis, bool reverse)
 {
   Val v = c->args[5];
   bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
   const Type *t = xs[0]->type;
-  if (is_list ? v.list.n != n : n > 1) {
+  Value *firsts[BUILTIN_ARGS_MAX], **next = firsts;
+  Value *const *like = xs;
+  if ((is_list ? v.list.n : 1) != r->nitems) {
     call_error(L, c, v.span, "a scan of several tiles needs a tuple with the identity of each");
     return false;
   }
+  for (u32 i = 0; i < r->nitems; i++)
+    if (!parts_like(L, v.span, is_list ? v.list.v[i] : v, val_with_parts(L, r->items[i], &like), "the identity", &next))
+      return false;
+  L->b.span = c->span;
   Value *at = indices(L, t, axis), *first = ir_const_int(&L->b, at->type, reverse ? t->shape[axis] - 1 : 0);
   Value *begins = ir_cmp(&L->b, "eq", at, first);
-  for (u32 i = 0; i < n; i++) {
-    Val x = val_assign(L, v.span, is_list ? v.list.v[i] : v, xs[i]->type, "the identity", (Span){0, 0});
-    if (!val_is_data(x))
-      return false;
-    L->b.span = c->span;
-    xs[i] = ir_select(&L->b, begins, val_value(L, x), xs[i]);
-  }
+  for (u32 i = 0; i < r->n; i++)
+    xs[i] = ir_select(&L->b, begins, firsts[i], xs[i]);
   return true;
 }
 
@@ -348,24 +381,19 @@ builtin_scan(Lower *L, Call *c)
   bool reverse, exclusive;
   int axis;
   Value *xs[BUILTIN_ARGS_MAX];
-  u32 errors = diag_errors(L->c);
-  if (!call_combiner(L, c))
-    return val_poison(c->span);
-  Reducer r = {.n = reduced_tiles(L, c, xs), .combine = combine_fn, .fn = c->args[2], .span = c->span};
-  if (!r.n || !call_axis(L, c, 1, xs[0]->type, &axis) || !call_bool(L, c, 3, false, &reverse) ||
-      !call_bool(L, c, 4, false, &exclusive))
+  Reducer r;
+  if (!call_combiner(L, c) || !reduced_tiles(L, c, &r, xs) || !call_axis(L, c, 1, xs[0]->type, &axis) ||
+      !call_bool(L, c, 3, false, &reverse) || !call_bool(L, c, 4, false, &exclusive))
     return val_poison(c->span);
   if (c->given[5] && !exclusive)
     return call_error(L, c, c->args[5].span, "only a scan with exclusive=true needs an identity");
   L->b.span = c->span;
-  Op *op = ir_scan(&L->b, r.n, xs, axis, reverse, exclusive);
-  combine_region(L, &r, op, xs);
-  if (diag_errors(L->c) != errors || !combines(L, c, op))
+  if (!combine_region(L, &r, ir_scan(&L->b, r.n, xs, axis, reverse, exclusive), xs))
     return val_poison(c->span);
   L->b.span = c->span;
-  if (c->given[5] && !put_identity(L, c, r.n, xs, axis, reverse))
+  if (c->given[5] && !put_identity(L, c, &r, xs, axis, reverse))
     return val_poison(c->span);
-  return tuple_of(L, r.n, xs, c->span);
+  return items_with(L, &r, xs);
 }
 
 /* ---- dot ---- */

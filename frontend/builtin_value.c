@@ -105,6 +105,33 @@ where_arms(Lower *L, Call *c, Value **v)
   return v[1] && v[2];
 }
 
+/* Structs and tuples: part by part. */
+static Val
+where_many(Lower *L, Call *c)
+{
+  Val a = c->args[1], b = c->args[2], r = a;
+  if (a.kind == V_POISON || b.kind == V_POISON)
+    return val_poison(c->span);
+  if (a.kind != b.kind || a.list.n != b.list.n || a.list.of != b.list.of) {
+    note_values(L, ERR(L, c->span, E_ARMS, val_str(L, a), val_str(L, b)), 2, (Val[]){a, b});
+    return val_poison(c->span);
+  }
+  if (!lower_spend(L, c->span, a.list.n))
+    return val_poison(c->span);
+  r.span = c->span;
+  r.list.v = NEW_ARRAY(L->a, Val, a.list.n + 1);
+  for (u32 i = 0; i < a.list.n; i++) {
+    Call part = *c;
+    part.args[1] = a.list.v[i];
+    part.args[2] = b.list.v[i];
+    bool fixed = !val_is_data(part.args[1]) && val_same(part.args[1], part.args[2]);
+    r.list.v[i] = fixed ? part.args[1] : builtin_where(L, &part);
+    if (r.list.v[i].kind == V_POISON)
+      return val_poison(c->span);
+  }
+  return r;
+}
+
 Val
 builtin_where(Lower *L, Call *c)
 {
@@ -115,6 +142,8 @@ builtin_where(Lower *L, Call *c)
       ERR(L, cond.span, E_ARGUMENT, c->name, "an i1 condition", val_str(L, cond));
     return val_poison(c->span);
   }
+  if (val_is_many(c->args[1]) || val_is_many(c->args[2]))
+    return where_many(L, c);
   if (cond.kind == V_CONST && c->args[1].kind == V_CONST && c->args[2].kind == V_CONST) {
     Const k;
     bool ok = const_promote(L, c->args[cond.k.i ? 1 : 2], num_promote(val_num(c->args[1]), val_num(c->args[2])), &k);

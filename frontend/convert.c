@@ -59,6 +59,7 @@ val_str(Lower *L, Val v)
   switch (v.kind) {
   case V_POISON: return "an error";
   case V_VOID: return "nothing";
+  case V_NONE: return "None";
   case V_IR: return type_str(L->c, v.ir->type);
   case V_CONST:
     if (v.k.form == CF_TYPED)

@@ -184,6 +184,7 @@ expr:
 ;
 primary:
   NAME | NUMBER | STRING | TRUE | FALSE
+| "None"                       { $$ = NODE0(N_NONE); }
 | primary '(' args ')'         { $$ = JOIN(N_CALL, $1, $3); }
 | primary '[' items ']'        { $$ = JOIN(N_INDEX, $1, $3); }
 | primary "." NAME             { $$ = NAMED(N_FIELD, $3, 1, $1); }
@@ -201,7 +202,6 @@ items: item_list;
 item_list: item { $$ = NODE1(N_LIST, $1); } | item_list ',' item { $$ = ADD($1, $3); };
 item:
   expr
-| "None"                       { $$ = NODE0(N_NEWAXIS); }
 | value_opt ':' value_opt      { $$ = NODE2(N_ALL, $1, $3); }
 ;
 

@@ -193,7 +193,7 @@ lower_index_buffer(Lower *L, const Node *n, Val x)
   if (!t->count)
     return bad_row(L, n->span, arena_printf(L->a, "%s is one buffer, not a row of them; a part of it is view(s, start, extents)",
                                             type_str(L->c, t)));
-  if (n->nkids != 2 || kid(n, 1)->kind == N_ALL || kid(n, 1)->kind == N_NEWAXIS)
+  if (n->nkids != 2 || kid(n, 1)->kind == N_ALL || kid(n, 1)->kind == N_NONE)
     return bad_row(L, n->span, "a row of buffers takes one index");
   Value *i = row_index(L, kid(n, 1), t);
   if (!i)

@@ -94,11 +94,15 @@ eval_args(Lower *L, const Node *call, u32 skip, const char *fn, ArgNames p, Val 
   return ok;
 }
 
-/* What call->args needs and has not; false after reporting. */
+/* Whether call has all it needs; false after reporting. None leaves an argument out. */
 static bool
-args_complete(Lower *L, const Call *call, ArgNames p, const bool *optional)
+args_complete(Lower *L, Call *call, ArgNames p, const bool *optional)
 {
   for (u32 i = 0; i < p.n; i++) {
+    if (call->given[i] && call->args[i].kind == V_NONE && optional[i]) {
+      call->args[i].kind = V_VOID;
+      call->given[i] = false;
+    }
     if (call->given[i] && call->args[i].kind == V_VOID) {
       ERR(L, call->args[i].span, E_NOT_VALUE, arena_printf(L->a, "'%s'", p.names[i]), "nothing");
       return false;

@@ -80,32 +80,13 @@ join_data(Join *j, Val a, Val b)
   return val_ir(v[0], j->at);
 }
 
-static bool
-same_thing(Val a, Val b)
-{
-  if (a.kind != b.kind)
-    return false;
-  switch (a.kind) {
-  case V_VOID: return true;
-  case V_CONST: return const_equal(a.k, b.k);
-  case V_TYPE: return a.type == b.type;
-  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
-  case V_BUFFER: return a.ir == b.ir;
-  case V_FORMAT: return a.format == b.format;
-  case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
-  case V_BUILTIN: return a.builtin == b.builtin;
-  case V_STR: return !strcmp(a.str, b.str);
-  default: return false;
-  }
-}
-
 /* The joined value; run-time parts stand for the if's results by position in values[0]. */
 static Val
 join(Join *j, Val a, Val b)
 {
   if (a.kind == V_POISON || b.kind == V_POISON)
     return val_poison(j->at);
-  if (same_thing(a, b))
+  if (val_same(a, b))
     return a;
   if (val_is_data(a) && val_is_data(b))
     return join_data(j, a, b);
@@ -273,7 +254,7 @@ lower_cond(Lower *L, const Node *n)
   Op *op = ir_if(&L->b, c.ir, 0, NULL);
   Val a = lower_in_arm(L, op, 0, kid(n, 1));
   Val b = lower_in_arm(L, op, 1, kid(n, 2));
-  if (!val_need_data(L, a, "'?:'") || !val_need_data(L, b, "'?:'"))
+  if ((!val_is_many(a) && !val_need_data(L, a, "'?:'")) || (!val_is_many(b) && !val_need_data(L, b, "'?:'")))
     a = val_poison(n->span);
   return join_arms(L, n->span, op, a, b, true);
 }

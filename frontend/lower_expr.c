@@ -143,23 +143,21 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
   return val_ir(ir_binary(&L->b, code, v[0], v[1]), span);
 }
 
-/* Types and layouts are equal or not. */
+/* Types and layouts are equal or not; anything is None or not. */
 static bool
 compares_fixed(Oper op, Val a, Val b)
 {
-  return (op == O_EQ || op == O_NE) && a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT || a.kind == V_FORMAT);
+  if ((op != O_EQ && op != O_NE) || a.kind == V_POISON || b.kind == V_POISON)
+    return false;
+  return a.kind == V_NONE || b.kind == V_NONE || (a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT || a.kind == V_FORMAT));
 }
 
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
 Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
-  if (compares_fixed(op, a, b)) {
-    bool same = a.kind == V_TYPE     ? a.type == b.type
-              : a.kind == V_FORMAT ? a.format == b.format
-                                   : layout_spec_text(a.layout) == layout_spec_text(b.layout);
-    return val_const(const_bool(same == (op == O_EQ)), span);
-  }
+  if (compares_fixed(op, a, b))
+    return val_const(const_bool(val_same(a, b) == (op == O_EQ)), span);
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
   bool ok = val_need_data(L, a, what);
   if (!val_need_data(L, b, what) || !ok)
@@ -352,6 +350,7 @@ lower_kind(Lower *L, const Node *n)
   case N_NAME: return lower_name(L, n);
   case N_INT: case N_FLOAT: case N_BOOL: return lower_literal(L, n);
   case N_STR: return (Val){.kind = V_STR, .str = n->name};
+  case N_NONE: return (Val){.kind = V_NONE};
   case N_UNARY: return lower_unary(L, n);
   case N_BINARY: return lower_operator(L, n);
   case N_COND: return lower_cond(L, n);

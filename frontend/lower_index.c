@@ -74,7 +74,7 @@ read_items(Lower *L, const Node *n, Val v, Index *x)
   const Type *t = v.ir->type;
   for (u32 i = 1; i < n->nkids; i++) {
     const Node *item = kid(n, i);
-    bool fresh = item->kind == N_NEWAXIS;
+    bool fresh = item->kind == N_NONE;
     u32 d = x->dims;
     x->dims += !fresh;
     if (!fresh && d >= t->rank)

@@ -349,7 +349,7 @@ while_condition(Lower *L, const Node *n, Value *stopped)
   else
     c = lower_condition(L, kid(n, 0));
   if (val_is_tile(c)) {
-    diag_hint(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), "reduce it first: max(c, axis=0)");
+    diag_hint(L->c, ERR(L, c.span, E_CONDITION, val_str(L, c)), "reduce it first: any(c), or all(c)");
     c = val_poison(c.span);
   }
   if (val_is_true(c))

@@ -167,6 +167,26 @@ val_is_fixed(Lower *L, Val v)
   return true;
 }
 
+/* Known to be the same; of what is computed at run time, and of what has parts, nothing is known. */
+bool
+val_same(Val a, Val b)
+{
+  if (a.kind != b.kind)
+    return false;
+  switch (a.kind) {
+  case V_VOID: case V_NONE: return true;
+  case V_CONST: return const_equal(a.k, b.k);
+  case V_TYPE: return a.type == b.type;
+  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
+  case V_BUFFER: return a.ir == b.ir;
+  case V_FORMAT: return a.format == b.format;
+  case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
+  case V_BUILTIN: return a.builtin == b.builtin;
+  case V_STR: return !strcmp(a.str, b.str);
+  default: return false;
+  }
+}
+
 /* The run-time values in v, in order. */
 void
 val_parts(Lower *L, Val v, Values *out)
@@ -218,28 +238,12 @@ var_value(Lower *L, Val v, const char *what)
   return part_value(L, v);
 }
 
-static bool
-same_fixed(Val a, Val b)
-{
-  if (a.kind != b.kind)
-    return false;
-  switch (a.kind) {
-  case V_BUFFER: return a.ir == b.ir;
-  case V_TYPE: return a.type == b.type;
-  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
-  case V_BUILTIN: return a.builtin == b.builtin;
-  case V_FORMAT: return a.format == b.format;
-  case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
-  case V_STR: return !strcmp(a.str, b.str);
-  default: return false;
-  }
-}
-
 static Val
 assign_differs(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
 {
   Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, val_str(L, old), val_str(L, v));
-  diag_note(L->c, d, declared, "%s is declared here", what);
+  if (declared.hi)
+    diag_note(L->c, d, declared, "%s is declared here", what);
   if (v.kind == old.kind && !val_is_many(v))
     diag_hint(L->c, d, "only run-time values change in a var; this part must stay the same");
   return val_poison(at);
@@ -270,7 +274,7 @@ var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
   if (val_is_many(old))
     return assign_many(L, at, v, old, what, declared);
   if (old.kind != V_IR)
-    return same_fixed(old, v) ? v : assign_differs(L, at, v, old, what, declared);
+    return val_same(old, v) ? v : assign_differs(L, at, v, old, what, declared);
   v = val_assign(L, at, v, old.ir->type, what, declared);
   return v.kind == V_CONST ? val_ir(val_value(L, v), v.span) : v;
 }

@@ -221,10 +221,10 @@ among(const char *name, u32 n, const char *const *names)
 
 /* Sets of tokens that read better under one name; a set counts as present when its last column's token is expected. */
 static const struct { const char *members, *name, *sign; } token_sets[] = {
-  {"let var if for while return break continue { ; name number string true false ( [ - ~ ! *", "a statement", "let"},
+  {"let var if for while return break continue { ; name number string true false None ( [ - ~ ! *", "a statement", "let"},
   {"+ - * / % & | ^ << >> == != < <= > >= && || ? [ (", "an operator", "'/'"},
   {"+= -= *= /= %= &= |= ^= <<= >>=", "an assignment", "+="},
-  {"name number string true false ( [ - ~ ! *", "an expression", "a number"},
+  {"name number string true false None ( [ - ~ ! *", "an expression", "a number"},
   {"kernel fn const struct import", "a declaration", "kernel"},
 };
 

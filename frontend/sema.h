@@ -31,6 +31,7 @@ typedef enum ValKind {
   V_BUFFER,               /* a shared buffer or a row of them: `ir` */
   V_LAYOUT,               /* not applied to a shape yet */
   V_FORMAT,               /* of packed elements: i4, f4e2m1 */
+  V_NONE,                 /* None: equal to itself alone; to a function of the language, an argument left out */
   V_STRUCT, V_RECORD      /* a struct declaration: `fn`; a value of one: `list` of its fields, `of` */
 } ValKind;
 typedef struct Val Val;
@@ -210,6 +211,7 @@ Val struct_with(Lower *L, Val x, const Node *n, Val field);          /* x with a
 Val lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared);
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */
 Val var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared);   /* v in place of old */
+bool val_same(Val a, Val b);                                            /* known to be one and the same thing */
 void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
 Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */
 

@@ -153,6 +153,32 @@ meets(const Layout *l, LayoutIn in, u32 flat)
   return false;
 }
 
+/* Bit by bit along the axis, lowest first, as codegen/lower_scan.c goes: the first registers are folded one after the other, and what they
+ * span is met once more at the end; a bit of a lane or warp costs an exchange for each run there is by then. */
+static i64
+scan_cost(const Op *op, const Layout *l)
+{
+  u32 axis = (u32)op_int(op, AT_AXIS, 0), bits = l->out_bits[axis], at = dim_shift(l, axis), k = 0;
+  i64 all = distinct_regs(l), runs = all, cost = all;
+  for (; k < bits && !meets(l, IN_LANE, 1u << (at + k)) && !meets(l, IN_WARP, 1u << (at + k)); k++)
+    runs >>= 1;
+  i64 chunks = runs;
+  if (k < bits)
+    cost += all;
+  for (bool in_warps = false; k < bits; k++) {
+    bool warp = meets(l, IN_WARP, 1u << (at + k)), lane = meets(l, IN_LANE, 1u << (at + k));
+    cost += chunks;
+    if (warp)
+      cost += (in_warps ? 0 : MEET_COST + runs * SCRATCH_COST) + runs * SCRATCH_COST;
+    else if (lane)
+      cost += runs * (SHUFFLE_COST + 1);
+    else
+      runs >>= 1;
+    in_warps = warp;
+  }
+  return cost * op->noperands * place_loop_weight(op->block);
+}
+
 /* Nothing within a thread, a shuffle between lanes, scratch memory between warps. */
 static i64
 butterfly_cost(const Op *op, const Layout *l)
@@ -162,6 +188,12 @@ butterfly_cost(const Op *op, const Layout *l)
   return (distinct_regs(l) * each + (meets(l, IN_WARP, flat) ? MEET_COST : 0)) * place_loop_weight(op->block);
 }
 
+static i64
+own_exchange(const Op *op, const Layout *l)
+{
+  return op->code == OP_SCAN ? scan_cost(op, l) : op->code == OP_BUTTERFLY ? butterfly_cost(op, l) : reduce_cost(op, l);
+}
+
 i64
 place_own_cost(Place *p, const Var *v, const Layout *l)
 {
@@ -169,6 +201,6 @@ place_own_cost(Place *p, const Var *v, const Layout *l)
   for (u32 i = 0; i < v->mems.len; i++)
     cost += mem_cost(v->mems.data[i], l);
   for (u32 i = 0; i < v->reduces.len; i++)
-    cost += op_is_fold(v->reduces.data[i]) ? reduce_cost(v->reduces.data[i], l) : butterfly_cost(v->reduces.data[i], l);
+    cost += own_exchange(v->reduces.data[i], l);
   return cost;
 }

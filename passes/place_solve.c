@@ -160,7 +160,7 @@ propose_anchor(Op *op, void *user)
     propose_fixed(a->p, a->ps, var, asked->layout);
   else if (op->code == OP_DOT)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
-  else if (op->code == OP_BUTTERFLY)
+  else if (op->code == OP_BUTTERFLY || op->code == OP_SCAN)
     propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, (u32)op_int(op, AT_AXIS, 0)));
 }
 

@@ -1,0 +1,138 @@
+"""The examples that training is made of: backward passes, recurrences, convolution, optimiser steps; against float64."""
+import cases
+from cases import Case, Run, grid, kernel, launch, poisoned
+import numpy as np
+import tilec
+
+
+def attention_backward(dev, rng, heads, S, D=64, causal=False, **more):
+    """dq, dk and dv from do, and from o and the logarithms of the rows' sums as the forward pass gives them."""
+    q, k, v, do = (rng.standard_normal((heads, S, D), np.float32).astype(np.float16) for _ in range(4))
+    scale = D ** -0.5
+    Q, K, V, G = (a.astype(np.float64) for a in (q, k, v, do))
+    s = Q @ K.transpose(0, 2, 1) * scale
+    if causal:
+        s[:, ~np.tri(S, dtype=bool)] = -np.inf
+    top = s.max(2, keepdims=True)
+    lse = top + np.log(np.exp(s - top).sum(2, keepdims=True))
+    p = np.exp(s - lse)
+    o = (p @ V).astype(np.float16)
+    ds = p * (G @ V.transpose(0, 2, 1) - (G * o).sum(2, keepdims=True))
+    d = {n: dev.array(a) for n, a in dict(q=q, k=k, v=v, do=do, lse=lse[:, :, 0].astype(np.float32)).items()}
+    delta, dq, dk, dv = poisoned(dev, (heads, S), "f32"), *(poisoned(dev, (heads, S, D), "f16") for _ in range(3))
+    load = lambda name, **m: kernel(dev, "attention_backward.tile", name, D=D, **m)
+    launch(load("attention_delta"), (tilec.cdiv(S, 64), heads), dev.array(o), d["do"], delta, S)
+    sides = (d["q"], d["k"], d["v"], d["do"], d["lse"], delta)
+    more["CAUSAL"] = str(causal).lower()
+    launch(load("attention_dq", **more), (tilec.cdiv(S, 64), heads), *sides, dq, S, scale)
+    call = launch(load("attention_dkdv", **more), (tilec.cdiv(S, 64), heads), *sides, dk, dv, S, scale)
+    return Run(call, [("delta", delta.numpy(), (G * o).sum(2), 1e-5), ("dv", dv.numpy(), p.transpose(0, 2, 1) @ G, 2e-3),
+                      ("dk", dk.numpy(), ds.transpose(0, 2, 1) @ Q * scale, 2e-3), ("dq", dq.numpy(), ds @ K * scale, 2e-3)], flops=8 * heads * S * S * D)
+
+
+def linear_attention(dev, rng, heads, T, values=64, DK=64, DV=64, delta=False, **more):
+    q, k = (rng.standard_normal((heads, T, DK), np.float32) for _ in range(2))
+    q, k = ((a / np.linalg.norm(a, axis=2, keepdims=True)).astype(np.float16) for a in (q, k))
+    v = rng.standard_normal((heads, T, values), np.float32).astype(np.float16)
+    g, beta = -rng.exponential(0.05, (heads, T)).astype(np.float32), rng.random((heads, T), np.float32)
+    first = rng.standard_normal((heads, DK, values), np.float32)
+    o, state = poisoned(dev, (heads, T, values), "f16"), dev.array(first)
+    call = kernel(dev, "linear_attention.tile", "linear_attention", DK=DK, DV=DV, DELTA=str(delta).lower(), **more).bind(
+        (values // DV, heads), dev.array(q), dev.array(k), dev.array(v), dev.array(g), dev.array(beta), o, state, T, DK ** -0.5)
+    call()
+    S, want = first.astype(np.float64), np.empty((heads, T, values))
+    for t in range(T):
+        S = S * np.exp(g[:, t].astype(np.float64))[:, None, None]
+        kt = k[:, t, :, None].astype(np.float64)
+        new = v[:, t].astype(np.float64)
+        if delta:
+            new = (new - (kt * S).sum(1)) * beta[:, t, None]
+        S = S + kt * new[:, None]
+        want[:, t] = (q[:, t, :, None].astype(np.float64) * S).sum(1) * DK ** -0.5
+    return Run(call, [("o", o.numpy(), want, 2e-3), ("state", state.numpy(), S, 2e-3)], flops=8 * heads * T * DK * values)
+
+
+def selective_scan(dev, rng, batch, channels, T, N=16, **more):
+    x, dt, z = (rng.standard_normal((batch, channels, T), np.float32) for _ in range(3))
+    b, c = (rng.standard_normal((batch, N, T), np.float32) for _ in range(2))
+    a, skip = -np.exp(rng.standard_normal((channels, N), np.float32)), rng.standard_normal(channels, np.float32)
+    first = rng.standard_normal((batch, channels, N), np.float32)
+    y, state = poisoned(dev, x.shape, "f32"), dev.array(first)
+    call = kernel(dev, "selective_scan.tile", "selective_scan", N=N, **more).bind(
+        (channels, batch), *(dev.array(v) for v in (x, dt, z, a, b, c, skip)), y, state, T)
+    call()
+    X, Z = x.astype(np.float64), z.astype(np.float64)
+    step, h, want = np.log1p(np.exp(dt.astype(np.float64))), first.astype(np.float64), np.empty(x.shape)
+    for t in range(T):
+        h = np.exp(step[:, :, t, None] * a) * h + (step * X)[:, :, t, None] * b[:, None, :, t]
+        want[:, :, t] = (h * c[:, None, :, t]).sum(2) + skip * X[:, :, t]
+    return Run(call, [("y", y.numpy(), want * Z / (1 + np.exp(-Z)), 2e-6), ("state", state.numpy(), h, 2e-6)], bytes=16 * x.size)
+
+
+def conv2d(dev, rng, n, h, w, ci, co, R=3, S=3, STRIDE=1, PAD=1, BM=128, BN=64, **more):
+    p, q = (h + 2 * PAD - R) // STRIDE + 1, (w + 2 * PAD - S) // STRIDE + 1
+    x, f = rng.standard_normal((n, h, w, ci), np.float32).astype(np.float16), rng.standard_normal((co, R, S, ci), np.float32).astype(np.float16)
+    y = poisoned(dev, (n, p, q, co), "f16")
+    k = kernel(dev, "conv2d.tile", "conv2d", R=R, S=S, STRIDE=STRIDE, PAD=PAD, BM=BM, BN=BN, **more)
+    call = launch(k, (tilec.cdiv(n * p * q, BM), tilec.cdiv(co, BN)), dev.array(x), dev.array(f), y, n, h, w, ci, p, q, co)
+    wide = np.pad(x.astype(np.float64), ((0, 0), (PAD, PAD), (PAD, PAD), (0, 0)))
+    want = sum(wide[:, r:r + (p - 1) * STRIDE + 1:STRIDE, s:s + (q - 1) * STRIDE + 1:STRIDE] @ f[:, r, s].astype(np.float64).T for r in range(R) for s in range(S))
+    return Run(call, [("y", y.numpy(), want, 5e-4)], flops=2 * n * p * q * co * R * S * ci)
+
+
+def adamw(dev, rng, n, steps=2, dtype="bf16", rate=1e-3, decay=0.01, b1=0.9, b2=0.99, eps=1e-8):
+    """Means and squares as in float64. A weight is one of the two neighbours of what it should be, and on average neither above nor below."""
+    w, old = cases.given(rng, n, "bf16")
+    dw, m, v = dev.array(w, "bf16"), dev.array(np.zeros(n, np.float32)), dev.array(np.zeros(n, np.float32))
+    k, mean, square, checks = kernel(dev, "adamw.tile", "adamw", T=dtype), np.zeros(n), np.zeros(n), []
+    for t in range(1, steps + 1):
+        g, grad = cases.given(rng, n, dtype)
+        k.bind(tilec.cdiv(n, 1024), dw, dev.array(g, dtype), m, v, n, rate, decay, b1, b2, eps, 1 - b1 ** t, 1 - b2 ** t, t)()
+        mean, square = b1 * mean + (1 - b1) * grad, b2 * square + (1 - b2) * grad ** 2
+        want = old - rate * (mean / (1 - b1 ** t) / (np.sqrt(square / (1 - b2 ** t)) + eps) + decay * old)
+        got = cases.WIDE["bf16"](dw.numpy())
+        last = np.exp2(np.floor(np.log2(np.abs(want))) - 7)      # a bf16's last place
+        off = (got - want) / last
+        checks += [("weights", np.array(np.count_nonzero(np.abs(off) > 1.001)), np.array(0), 0), ("bias", 1 + np.array([off.mean()]), np.ones(1), 3 / np.sqrt(n))]
+        old = got
+    checks += [("mean", m.numpy(), mean, 1e-6), ("square", v.numpy(), square, 1e-6)]
+    return Run(k.bind(tilec.cdiv(n, 1024), dw, dev.array(g, dtype), m, v, n, rate, decay, b1, b2, eps, 0.5, 0.5, 7), checks, bytes=22 * n)
+
+
+def mandelbrot(dev, rng, w, h, limit):
+    """Points whose orbit passes close to the circle may leave a step earlier or later than in float64."""
+    left, top, size = -2.2, -1.2, 2.4 / h
+    steps = poisoned(dev, (h, w), "i32")
+    call = launch(kernel(dev, "mandelbrot.tile", "mandelbrot"), (tilec.cdiv(w, 64), tilec.cdiv(h, 16)), steps, w, h, left, top, size, limit)
+    c = (np.float32(left) + np.arange(w, dtype=np.float32) * np.float32(size)).astype(np.float64) + 1j * (np.float32(top) + np.arange(h, dtype=np.float32)[:, None] * np.float32(size)).astype(np.float64)
+    z, near, want = np.zeros(c.shape, complex), np.ones(c.shape, bool), np.zeros(c.shape, np.int32)
+    for _ in range(limit):
+        z = np.where(near, z * z + c, z)
+        near &= np.abs(z) <= 2
+        want += near
+    return Run(call, [("steps", np.array([1 + np.mean(steps.numpy() != want)]), np.ones(1), 0.01)])
+
+
+def hadamard(dev, rng, rows, N, dtype="f16", ROWS=4, **more):
+    x, v = cases.given(rng, (rows, N), dtype)
+    y = poisoned(dev, (rows, N), dtype)
+    call = launch(kernel(dev, "hadamard.tile", "hadamard", T=dtype, N=N, ROWS=ROWS, **more), tilec.cdiv(rows, ROWS), dev.array(x, dtype), y, rows, N ** -0.5)
+    sign = np.ones((1, 1))
+    while len(sign) < N:
+        sign = np.block([[sign, sign], [sign, -sign]])
+    return Run(call, [("y", cases.WIDE[dtype](y.numpy()), v @ sign * N ** -0.5, cases.ROUNDING[dtype])], bytes=2 * x.nbytes)
+
+
+CASES = [
+    Case("attention_backward", attention_backward, [dict(heads=1, S=100, causal=True)] + grid(heads=(2,), S=(64, 77), causal=(False, True)),
+         [dict(heads=4, S=2048)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
+    Case("linear_attention", linear_attention, grid(heads=(2,), T=(64, 150), delta=(False, True)) + [dict(heads=1, T=70, DK=32, DV=32, C=32, values=64, delta=True, warps=4)],
+         grid(heads=(32,), T=(2000,), values=(64, 128), delta=(False, True))),
+    Case("selective_scan", selective_scan, [dict(batch=2, channels=3, T=100), dict(batch=1, channels=2, T=64, N=8), dict(batch=1, channels=2, T=1)],
+         [dict(batch=2, channels=1024, T=2000), dict(batch=1, channels=3, T=4097, N=8)]),
+    Case("conv2d", conv2d, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=9, co=10, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16)],
+         [dict(n=32, h=56, w=56, ci=64, co=64), dict(n=3, h=17, w=19, ci=33, co=50, R=5, S=3, STRIDE=2, PAD=2)]),
+    Case("adamw", adamw, [dict(n=5000), dict(n=1000, dtype="f32")], [dict(n=1 << 24), dict(n=100001, dtype="f16")]),
+    Case("mandelbrot", mandelbrot, [dict(w=100, h=40, limit=30)], [dict(w=1920, h=1080, limit=200)]),
+    Case("hadamard", hadamard, grid(rows=(7,), N=(64, 1024), dtype=("f16", "f32")) + [dict(rows=3, N=2, dtype="bf16")], [dict(rows=8192, N=4096)] + grid(rows=(777,), N=(128, 1024), dtype=("f16", "bf16", "f32"))),
+]
