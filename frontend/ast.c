@@ -158,7 +158,7 @@ names_add(Arena *a, Names *v, const char *name)
 static bool
 declares(const Node *stmt, const char *name)
 {
-  if (stmt->kind == N_LETS)
+  if (stmt->kind == N_LETS || stmt->kind == N_VARS)
     for (u32 i = 1; i < stmt->nkids; i++)
       if (stmt->kids[i]->name == name)
         return true;

@@ -124,6 +124,7 @@ simple:
   "let" NAME ptype '=' expr    { $$ = NAMED(N_LET, $2, 2, $3, $5); }
 | "let" '(' names ')' '=' expr { $$ = JOIN(N_LETS, $6, $3); }
 | "var" NAME ptype '=' expr    { $$ = NAMED(N_VAR, $2, 2, $3, $5); }
+| "var" '(' names ')' '=' expr { $$ = JOIN(N_VARS, $6, $3); }
 | "return" value_opt           { $$ = NODE1(N_RETURN, $2); }
 | "break"                      { $$ = NODE0(N_BREAK); }
 | "continue"                   { $$ = NODE0(N_CONTINUE); }

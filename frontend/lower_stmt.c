@@ -82,23 +82,35 @@ lower_let(Lower *L, const Node *n)
 }
 
 static void
-lower_lets(Lower *L, const Node *n)
+bind_var(Lower *L, const Node *name, Span at, Val v)
+{
+  v = var_value(L, v, arena_printf(L->a, "'%s'", name->name));
+  scope_add(L, name->name, at, v)->var = true;
+}
+
+/* let (a, b) = value; var (a, b) = value; */
+static void
+lower_tuple_names(Lower *L, const Node *n)
 {
   Val v = lower_expr(L, kid(n, 0));
   u32 want = n->nkids - 1;
   bool ok = (v.kind == V_TUPLE || v.kind == V_LIST) && v.list.n == want;
   if (!ok && v.kind != V_POISON)
     ERR(L, v.span, E_TUPLE, want, val_str(L, v));
-  for (u32 i = 0; i < want; i++)
-    scope_add(L, n->kids[i + 1]->name, n->kids[i + 1]->span, ok ? v.list.v[i] : val_poison(v.span));
+  for (u32 i = 0; i < want; i++) {
+    const Node *name = n->kids[i + 1];
+    Val part = ok ? v.list.v[i] : val_poison(v.span);
+    if (n->kind == N_VARS)
+      bind_var(L, name, name->span, part);
+    else
+      scope_add(L, name->name, name->span, part);
+  }
 }
 
 static void
 lower_var(Lower *L, const Node *n)
 {
-  Val v = var_value(L, declared_value(L, n), arena_printf(L->a, "'%s'", n->name));
-  Binding *b = scope_add(L, n->name, n->at, v);
-  b->var = true;
+  bind_var(L, n, n->at, declared_value(L, n));
 }
 
 static Val
@@ -333,7 +345,7 @@ lower_stmt(Lower *L, Node *n)
   switch (n->kind) {
   case N_BLOCK: lower_scope(L, n); break;
   case N_LET: lower_let(L, n); break;
-  case N_LETS: lower_lets(L, n); break;
+  case N_LETS: case N_VARS: lower_tuple_names(L, n); break;
   case N_VAR: lower_var(L, n); break;
   case N_ASSIGN: lower_assign(L, n); break;
   case N_IF: lower_if(L, n, NULL); break;
