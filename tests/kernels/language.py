@@ -331,7 +331,8 @@ def flattened_chain(dev, rng, n, m):
 
 
 FOLDS = """
-kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i32, const M = 4, const N = 8, const AXIS = 0, type T = f32) {
+kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i32, product: *i32, halves: *f16,
+         const M = 4, const N = 8, const AXIS = 0, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
   let a = load(x + i);
   let o = arange(0, AXIS == 0 ? N : M);
@@ -342,6 +343,8 @@ kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i
   store(low + o, w);
   store(low_at + o, l);
   store(bits + o, xor_sum(i32(a), AXIS));
+  store(product + o, prod(i32(a) * 2 + 1, AXIS));
+  store(halves + o, prod(where(a > cast(0, T), f16(-1.0), f16(0.75)), AXIS));
   store(flags + o, i32(any(a > cast(90, T), AXIS)) * 2 + i32(all(a > cast(-90, T), AXIS)));
   static_assert(numel(a) == M * N && extent(ravel(zeros_like(a)), 0) == M * N);
 }"""
@@ -352,11 +355,13 @@ def folds(dev, rng, m, n, axis, warps, dtype):
     dt = dict(f32=np.float32, i32=np.int32, i8=np.int8)[dtype]
     x = rng.integers(-100, 100, (m, n)).astype(dt)
     size = n if axis == 0 else m
-    out = [poisoned(dev, size, t) for t in (dtype, "i32", dtype, "i32", "i32", "i32")]
+    out = [poisoned(dev, size, t) for t in (dtype, "i32", dtype, "i32", "i32", "i32", "i32", "f16")]
     call = launch(source(dev, FOLDS, M=m, N=n, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), *out)
     want = [x.max(axis), x.argmax(axis), x.min(axis), x.argmin(axis), np.bitwise_xor.reduce(x.astype(np.int32), axis),
-            (x > 90).any(axis) * 2 + (x > -90).all(axis)]
-    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("max", "at", "min", "min_at", "xor", "flags"), out, want)])
+            (x > 90).any(axis) * 2 + (x > -90).all(axis), np.prod(x.astype(np.int32) * np.int32(2) + np.int32(1), axis, dtype=np.int32),
+            np.prod(np.where(x > 0, -1, 0.75), axis)]
+    return Run(call, [(w, o.numpy(), v, 2e-3 if w == "halves" else 0)
+                      for w, o, v in zip(("max", "at", "min", "min_at", "xor", "flags", "product", "halves"), out, want)])
 
 
 BLOCKS = """
