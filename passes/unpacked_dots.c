@@ -1,9 +1,10 @@
-/* unpacked_dots.c - dots of weights that are unpacked: turned so that the weights reach them in registers.
+/* unpacked_dots.c - dots of weights that are unpacked, or widened from 8 bits: turned so that they reach them in registers.
  * Needs phase tile; keeps it.
  *
- * A thread unpacks whole words: so many neighbours along K. An instruction wants of a thread E elements (32 bits), then E that lie 4 E
- * further on, as lanes 0 to 3 share a row; words would have to go through shared memory, as what they became: four times their
- * size. But the order of K is free if both operands have the same one. Where a thread has runs of R elements, K is numbered anew:
+ * A thread unpacks whole words: so many neighbours along K. (What is widened is read 16 bytes at a time so, rather than 2.) An
+ * instruction wants of a thread E elements (32 bits), then E that lie 4 E further on, as lanes 0 to 3 share a row; words would have
+ * to go through shared memory, as what they became: four times their size. But the order of K is free if both operands have the
+ * same one. Where a thread has runs of R elements, K is numbered anew:
  *
  *   k = ((block * 4 + lane) * R / E + i) * E + j      element i, j of the run of R that `lane` holds
  *   goes to ((block * R / E + i) * 4 + lane) * E + j  where the instruction expects it from that lane
@@ -16,7 +17,7 @@
 #include "internal.h"
 #include "packed.h"
 
-enum { RUN_LEAST = 8, DEPTH_MAX = 64, FEW_ROWS = 8 };
+enum { RUN_LEAST = 8, RUN_BYTES = 16, DEPTH_MAX = 64, FEW_ROWS = 8 };
 
 /* ---- where runs come from ---- */
 
@@ -27,9 +28,22 @@ run_of_unpack(const Op *op, u32 axis)
   return axis + 1 == op_result(op)->type->rank && !k.rows && is_pow2(k.values) ? k.values : 0;
 }
 
-/* How many neighbours along axis a thread has of v because they are unpacked together; 0 if none are. */
+/* Of 8-bit numbers made 16 bits wide, if they lie side by side in memory. */
 static u32
-run_along(const Value *v, u32 axis, u32 depth)
+run_of_cast(const AxisInfo *axes, const Op *op, u32 axis)
+{
+  const Value *x = op_operand(op, 0);
+  if (type_elem_bits(x->type) != 8 || type_elem_bits(op_result(op)->type) != 16)
+    return 0;
+  u32 run = x->type->shape[axis] % (4 * RUN_BYTES) ? RUN_LEAST : RUN_BYTES;
+  for (; op_is(x, OP_PERMUTE); x = op_operand(x->def, 0))
+    axis = (u32)op_attr(x->def, AT_PERM)->ints.v[axis];
+  return op_is(x, OP_LOAD) && axes[op_operand(x->def, 0)->id].contiguity[axis] >= run ? run : 0;
+}
+
+/* How many neighbours along axis a thread has of v because they are unpacked or read together; 0 if none are. */
+static u32
+run_along(const AxisInfo *axes, const Value *v, u32 axis, u32 depth)
 {
   const Op *op = v->def;
   if (!op || depth == DEPTH_MAX)
@@ -37,10 +51,10 @@ run_along(const Value *v, u32 axis, u32 depth)
   if (op->code == OP_UNPACK)
     return run_of_unpack(op, axis);
   if (op->code == OP_PERMUTE)
-    return run_along(op_operand(op, 0), (u32)op_attr(op, AT_PERM)->ints.v[axis], depth + 1);
-  u32 most = 0;
+    return run_along(axes, op_operand(op, 0), (u32)op_attr(op, AT_PERM)->ints.v[axis], depth + 1);
+  u32 most = op->code == OP_CAST ? run_of_cast(axes, op, axis) : 0;
   for (u32 i = 0; op_has(op, T_ELEM | T_PURE) && i < op->noperands; i++) {
-    u32 run = run_along(op_operand(op, i), axis, depth + 1);
+    u32 run = run_along(axes, op_operand(op, i), axis, depth + 1);
     most = run > most ? run : most;
   }
   return most;
@@ -93,12 +107,13 @@ rewrite(Op *dot, u32 run)
 }
 
 static void
-visit(Op *dot)
+visit(const AxisInfo *axes, Op *dot)
 {
   const Type *a = op_operand(dot, 0)->type;
   if (a->rank != 2 || type_elem_bits(a) > 16 || !is_pow2(a->shape[1]))
     return;
-  u32 ra = run_along(op_operand(dot, 0), 1, 0), rb = run_along(op_operand(dot, 1), 0, 0), run = ra > rb ? ra : rb;
+  u32 ra = run_along(axes, op_operand(dot, 0), 1, 0), rb = run_along(axes, op_operand(dot, 1), 0, 0);
+  u32 run = ra > rb ? ra : rb;
   u32 wide = run < RUN_LEAST ? RUN_LEAST : run;
   if (run && a->shape[1] % (4 * wide) == 0)
     rewrite(dot, wide);
@@ -109,7 +124,8 @@ pass_unpacked_dots(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
     OpVec dots = func_ops(c, m->funcs.data[i], OP_DOT);
+    const AxisInfo *axes = dots.len ? analyse_axes(m->funcs.data[i]) : NULL;
     for (u32 k = 0; k < dots.len; k++)
-      visit(dots.data[k]);
+      visit(axes, dots.data[k]);
   }
 }

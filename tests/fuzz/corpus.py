@@ -33,7 +33,7 @@ def stages(tilec, names, suffix):
                 f.write(gen_kernel.generate(n).text(ptx=n % 2))
         for p in sorted(glob.glob(f"{root}/examples/*.tile") + glob.glob(folder + "/*")):
             for s in names:
-                r = subprocess.run([tilec, p, "--emit=" + s], capture_output=True)
+                r = subprocess.run([tilec, os.path.basename(p), "--emit=" + s], capture_output=True, cwd=os.path.dirname(p))
                 if not r.returncode:
                     yield f"{os.path.basename(p)}.{s}{suffix}", r.stdout
 

@@ -232,6 +232,26 @@ def heads(dev, rng, b, m, n, d, warps, stages):
     return Run(call, [("o", o.numpy(), p @ vv, 1e-3)])
 
 
+def widened(dev, rng, m, dtype, steps=2, BK=64, stages=3, of_rows=True):
+    """Weights of 8 bits made f16 on their way into the dot; side by side along K (of_rows) or along N."""
+    text = """kernel f(a: *f16, w: *W, c: *f32, steps: i32, const M = 16, const N = 32, const BK = 64, const STAGES = 3, const ROWS = true, type W = i8) warps(4) {
+      let (i, j, k) = (arange(0, M), arange(0, N), arange(0, BK));
+      var acc = zeros([M, N], f32);
+      for s in range(0, steps, stages=STAGES) {
+        let x = load(a + ((i * steps + s) * BK)[:, None] + k[None, :]);
+        let n = steps * BK;
+        let y = ROWS ? trans(load(w + (j * n + s * BK)[:, None] + k[None, :])) : load(w + ((s * BK + k) * N)[:, None] + j[None, :]);
+        acc = dot(x, f16(y) * 0.5, acc);
+      }
+      store(c + i[:, None] * N + j[None, :], acc);
+    }"""
+    k, n = steps * BK, 32
+    (a, av), (w, wv) = operand(rng, (m, k), "f16"), operand(rng, (n, k) if of_rows else (k, n), dtype)
+    c = poisoned(dev, (m, n), "f32")
+    call = launch(source(dev, text, M=m, BK=BK, STAGES=stages, ROWS=str(of_rows).lower(), W=dtype), 1, dev.array(a), dev.array(w, dtype), c, steps)
+    return Run(call, [("c", c.numpy(), av @ (wv.T if of_rows else wv) / 2, 1e-5)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ALL = ("f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2")
 CASES = [
@@ -249,5 +269,6 @@ CASES = [
     both("dots_looped", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
          grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(96,), stages=(1, 3), dtype=("f16", "bf16", "i8", "f8e4m3")) +
          grid(m=(16,), n=(8,), k=(100,), bk=(24, 32), stages=(1, 3), dtype=("f32",), precision=("tf32x3", "bf16x3", "bf16x6", "ieee"))),
+    both("dots_widened", widened, grid(m=(5, 16, 40), dtype=("i8", "f8e4m3"), BK=(32, 64), stages=(1, 3), of_rows=(True, False))),
     both("dots_heads", heads, grid(b=(3, 2), m=(16, 5), n=(32, 24), d=(64,), warps=(1, 4), stages=(1, 3))),
 ]
