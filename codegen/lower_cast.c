@@ -385,3 +385,45 @@ elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
   else
     fp8_widen_pair(g, from, to, x, out);
 }
+
+/* ---- bytes ---- */
+
+bool
+elem_casts_bytes(const Op *op)
+{
+  DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
+  return (from == DT_I8 || from == DT_U8) && (to == DT_F16 || to == DT_BF16 || to == DT_F32);
+}
+
+/* The word of which x are the bytes, all of them; NULL if there is none. */
+static Val
+word_of(Gen *g, const Val *x, u32 n)
+{
+  Val v = NULL;
+  for (u32 i = 0; i < n; i++) {
+    if (!LLVMIsAExtractElementInst(x[i]) || (v && LLVMGetOperand(x[i], 0) != v))
+      return NULL;
+    Val at = LLVMGetOperand(x[i], 1);
+    v = LLVMGetOperand(x[i], 0);
+    if (!LLVMIsAConstantInt(at) || LLVMConstIntGetZExtValue(at) != i || LLVMGetVectorSize(LLVMTypeOf(v)) != n)
+      return NULL;
+  }
+  Val word = LLVMBuildBitCast(B, v, LLVMIntTypeInContext(g->lc, 8 * n), "");
+  return n < 4 ? LLVMBuildZExt(B, word, g->i32, "") : word;
+}
+
+/* How many of x, at most `most`, were cast: those of a word, or one. */
+u32
+elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out)
+{
+  DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
+  for (u32 n = 4; n > 1; n /= 2) {
+    Val word = n <= most ? word_of(g, x, n) : NULL;
+    if (word) {
+      bytes_to_floats(g, word, from == DT_I8, to, n, out);
+      return n;
+    }
+  }
+  out[0] = elem_cast(g, op, from, to, x[0]);
+  return 1;
+}
