@@ -143,7 +143,7 @@ Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
 /* Is this cast better done on two elements at once, and doing it. */
 bool elem_casts_pairs(Gen *g, const Op *op);
 void elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
-/* Of 8-bit integers to f16, bf16 or f32: as many of x[0 .. most - 1] as make up a word, or one; returns how many. */
+/* From 8-bit integers to f16, bf16 or f32, or to them: as many of x[0 .. most - 1] as make up a word, or one; returns how many. */
 bool elem_casts_bytes(const Op *op);
 u32 elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out);
 /* lower_packed.c: the n lowest bytes of an i32 as numbers. */

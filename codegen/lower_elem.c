@@ -579,7 +579,7 @@ lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Held *h
   }
 }
 
-/* Casts of 8-bit integers: those that were loaded together are made numbers together. */
+/* Casts of and to 8-bit integers, a word of them at a time. */
 static void
 lower_bytes(Gen *g, const Op *op, const Val *in, const Held *h, Val *out)
 {
