@@ -790,3 +790,6 @@ def error(got, want, tol):
 
 def passed(checks):
     return all(error(g, w, t) <= t for _, g, w, t in checks)
+
+import cases_training  # noqa: E402  what it takes from here is there by now
+CASES += cases_training.CASES

@@ -155,13 +155,21 @@ names_add(Arena *a, Names *v, const char *name)
     vec_push(a, v, name);
 }
 
+/* Whether name is among the kids of a list of names from `first` on. */
+static bool
+among_names(const Node *list, u32 first, const char *name)
+{
+  for (u32 i = first; i < list->nkids; i++)
+    if (list->kids[i]->kind == N_LIST ? among_names(list->kids[i], 0, name) : list->kids[i]->name == name)
+      return true;
+  return false;
+}
+
 static bool
 declares(const Node *stmt, const char *name)
 {
-  if (stmt->kind == N_LETS)
-    for (u32 i = 1; i < stmt->nkids; i++)
-      if (stmt->kids[i]->name == name)
-        return true;
+  if ((stmt->kind == N_LETS || stmt->kind == N_VARS) && among_names(stmt, 1, name))
+    return true;
   return (stmt->kind == N_LET || stmt->kind == N_VAR) && stmt->name == name;
 }
 
@@ -210,7 +218,7 @@ target_names(Arena *a, Names *out, const Node *target)
   if (target->kind != N_TUPLE)
     names_add(a, out, ast_root(target)->name);
   for (u32 i = 0; target->kind == N_TUPLE && i < target->nkids; i++)
-    names_add(a, out, ast_root(target->kids[i])->name);
+    target_names(a, out, target->kids[i]);
 }
 
 /* The answer is kept in the node. */

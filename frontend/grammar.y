@@ -45,7 +45,7 @@ static void tl_error(Span *at, Parser *p, const char *message);
 %token YYEOF 0 "the end of the file"
 
 %type <node> file decl fields field_list field params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
-%type <node> expr primary type items item_list item list names default value_opt simple
+%type <node> expr primary type items item_list item list names bound default value_opt simple
 
 %right '?'
 %left "||"
@@ -124,6 +124,7 @@ simple:
   "let" NAME ptype '=' expr    { $$ = NAMED(N_LET, $2, 2, $3, $5); }
 | "let" '(' names ')' '=' expr { $$ = JOIN(N_LETS, $6, $3); }
 | "var" NAME ptype '=' expr    { $$ = NAMED(N_VAR, $2, 2, $3, $5); }
+| "var" '(' names ')' '=' expr { $$ = JOIN(N_VARS, $6, $3); }
 | "return" value_opt           { $$ = NODE1(N_RETURN, $2); }
 | "break"                      { $$ = NODE0(N_BREAK); }
 | "continue"                   { $$ = NODE0(N_CONTINUE); }
@@ -141,7 +142,8 @@ simple:
 | expr ">>=" expr              { $$ = SET(O_SHR, $1, @2, $3); }
 ;
 value_opt: %empty { $$ = NULL; } | expr;
-names: NAME { $$ = NODE1(N_LIST, $1); } | names ',' NAME { $$ = ADD($1, $3); };
+names: bound { $$ = NODE1(N_LIST, $1); } | names ',' bound { $$ = ADD($1, $3); };
+bound: NAME | '(' names ')' { $$ = $2; };
 else:
   %empty                       { $$ = NULL; }
 | "else" block                 { $$ = $2; }

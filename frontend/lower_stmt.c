@@ -82,23 +82,46 @@ lower_let(Lower *L, const Node *n)
 }
 
 static void
+declare_var(Lower *L, const char *name, Span at, Val v)
+{
+  Binding *b = scope_add(L, name, at, var_value(L, v, arena_printf(L->a, "'%s'", name)));
+  b->var = true;
+}
+
+/* Bind the kids of a list of names from `first` on, as variables or not, to the values of a tuple; `at` is what they were made by. */
+static void
+bind_names(Lower *L, const Node *list, u32 first, bool var, Val v, Span at)
+{
+  u32 want = list->nkids - first;
+  bool ok = (v.kind == V_TUPLE || v.kind == V_LIST) && v.list.n == want;
+  if (!ok && v.kind != V_POISON) {
+    Diag *d = ERR(L, at, E_TUPLE, want, val_str(L, v));
+    if (!first)
+      diag_note(L->c, d, list->span, "these names");
+  }
+  for (u32 i = 0; i < want; i++) {
+    const Node *to = list->kids[first + i];
+    Val x = ok ? v.list.v[i] : val_poison(at);
+    if (to->kind == N_LIST)
+      bind_names(L, to, 0, var, x, at);
+    else if (var)
+      declare_var(L, to->name, to->span, x);
+    else
+      scope_add(L, to->name, to->span, x);
+  }
+}
+
+static void
 lower_lets(Lower *L, const Node *n)
 {
   Val v = lower_expr(L, kid(n, 0));
-  u32 want = n->nkids - 1;
-  bool ok = (v.kind == V_TUPLE || v.kind == V_LIST) && v.list.n == want;
-  if (!ok && v.kind != V_POISON)
-    ERR(L, v.span, E_TUPLE, want, val_str(L, v));
-  for (u32 i = 0; i < want; i++)
-    scope_add(L, n->kids[i + 1]->name, n->kids[i + 1]->span, ok ? v.list.v[i] : val_poison(v.span));
+  bind_names(L, n, 1, n->kind == N_VARS, v, v.span);
 }
 
 static void
 lower_var(Lower *L, const Node *n)
 {
-  Val v = var_value(L, declared_value(L, n), arena_printf(L->a, "'%s'", n->name));
-  Binding *b = scope_add(L, n->name, n->at, v);
-  b->var = true;
+  declare_var(L, n->name, n->at, declared_value(L, n));
 }
 
 static Val
@@ -167,11 +190,10 @@ assign(Lower *L, const Node *n, const Node *target, Val v, Span from)
     x.ir->name = target->name;
 }
 
-/* (a, b) = value: all at once. */
+/* (a, (b, c)) = value: all at once. */
 static void
-assign_parts(Lower *L, const Node *n, Val v)
+assign_parts(Lower *L, const Node *n, const Node *targets, Val v)
 {
-  const Node *targets = kid(n, 0);
   bool many = v.kind == V_TUPLE || v.kind == V_LIST;
   if (n->op != O_NONE) {
     ERR(L, targets->span, E_ASSIGN, "a tuple by parts");
@@ -179,11 +201,14 @@ assign_parts(Lower *L, const Node *n, Val v)
   }
   if (!many || v.list.n != targets->nkids) {
     if (v.kind != V_POISON)
-      ERR(L, v.span, E_TUPLE, targets->nkids, val_str(L, v));
+      ERR(L, kid(n, 1)->span, E_TUPLE, targets->nkids, val_str(L, v));
     return;
   }
   for (u32 i = 0; i < targets->nkids; i++)
-    assign(L, n, targets->kids[i], v.list.v[i], kid(n, 1)->span);
+    if (targets->kids[i]->kind == N_TUPLE)
+      assign_parts(L, n, targets->kids[i], v.list.v[i]);
+    else
+      assign(L, n, targets->kids[i], v.list.v[i], kid(n, 1)->span);
 }
 
 static void
@@ -191,7 +216,7 @@ lower_assign(Lower *L, const Node *n)
 {
   Val v = lower_expr(L, kid(n, 1));
   if (kid(n, 0)->kind == N_TUPLE)
-    assign_parts(L, n, v);
+    assign_parts(L, n, kid(n, 0), v);
   else
     assign(L, n, kid(n, 0), v, kid(n, 1)->span);
 }
@@ -333,7 +358,7 @@ lower_stmt(Lower *L, Node *n)
   switch (n->kind) {
   case N_BLOCK: lower_scope(L, n); break;
   case N_LET: lower_let(L, n); break;
-  case N_LETS: lower_lets(L, n); break;
+  case N_LETS: case N_VARS: lower_lets(L, n); break;
   case N_VAR: lower_var(L, n); break;
   case N_ASSIGN: lower_assign(L, n); break;
   case N_IF: lower_if(L, n, NULL); break;

@@ -292,6 +292,8 @@ cast_identity(Canon *k, Op *op)
   Value *in = op_operand(x->def, 0);
   if (!cast_keeps_value(in->type->dt, x->type->dt))
     return NULL;
+  if (dtype_is_int(in->type->dt) && dtype_is_float(x->type->dt) && dtype_is_int(t->dt) && !cast_keeps_value(in->type->dt, t->dt))
+    return NULL;                                       /* from a float it clamps, from an integer it would wrap */
   if (in->type == t)
     return cast_clamps(op) ? NULL : in;
   return op_result(clone_with(k, op, 1, &in, t));

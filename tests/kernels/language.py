@@ -494,11 +494,11 @@ kernel f(words: *u32, unit: *f32, normal: *f32, known: *u32, seed: i64, start: i
   store(m + 3, t);
   let ones = ~u32(0);
   let k0 = philox(u32(0), u32(0), u32(0), u32(0), u32(0), u32(0));
-  let k1 = philox(ones, ones, ones, ones, ones, ones);
+  let k1 = philox(ones, full([4], ones), ones, ones, ones, ones);      // one tile makes tiles of all
   let k2 = philox(u32(0x243f6a88), u32(0x85a308d3), u32(0x13198a2e), u32(0x03707344), u32(0xa4093822), u32(0x299f31d0));
   for j in static_range(4) {
     store(known + j, k0[j]);
-    store(known + 4 + j, k1[j]);
+    store(known + 4 + j, k1[j][3]);
     store(known + 8 + j, k2[j]);
   }
 }"""

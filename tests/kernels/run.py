@@ -1,4 +1,5 @@
-"""Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT|TEXT] [--shard I/N] [--verbose]
+"""Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT|TEXT] [--shard I/N] [--seconds S]
+[--verbose]
 
 Runs examples/cases.py and tests/kernels/cases.py with the sizes meant for the device. The device is --device, else
 $TILEC_DEVICE, else sim. Prints one line per failure and a summary; a device that is not there is a failure, not a skip."""
@@ -11,6 +12,7 @@ a.add_argument("--device", default=os.environ.get("TILEC_DEVICE", "sim"))
 a.add_argument("--bin", default=os.path.join(root, "build", "bin"))
 a.add_argument("--filter", default="", help="only cases with this in their label; alternatives stand between |")
 a.add_argument("--shard", default="0/1", help="only every Nth case, from the Ith on")
+a.add_argument("--seconds", type=float, default=0, help="stop after as long")
 a.add_argument("--verbose", action="store_true")
 a = a.parse_args()
 os.environ.setdefault("TILEC_CACHE", "0")   # a test compiles
@@ -32,7 +34,8 @@ def module(name, path):
 examples = module("cases", os.path.join(root, "examples", "cases.py"))
 more = module("kernel_cases", os.path.join(here, "cases.py"))
 dev = tilec.Device(a.device)
-ran, failed, seen = 0, 0, 0
+ran, failed, seen, left = 0, 0, 0, 0
+start = time.perf_counter()
 shard, shards = (int(x) for x in a.shard.split("/"))
 for case in examples.CASES + more.CASES:
     for i, size in enumerate(case.sim if dev.is_sim else case.gpu):
@@ -41,6 +44,9 @@ for case in examples.CASES + more.CASES:
             continue
         seen += 1
         if seen % shards != shard:
+            continue
+        if a.seconds and time.perf_counter() - start > a.seconds:
+            left += 1
             continue
         ran += 1
         t = time.perf_counter()
@@ -56,5 +62,5 @@ for case in examples.CASES + more.CASES:
             print(f"FAILED {label}: {why}", flush=True)
         elif a.verbose:
             print(f"ok     {label} {time.perf_counter() - t:.2f} s", flush=True)
-print(f"{a.device}: {ran - failed} passed, {failed} failed")
+print(f"{a.device}: {ran - failed} passed, {failed} failed" + (f", {left} not run" if left else ""))
 sys.exit(1 if failed or not ran else 0)

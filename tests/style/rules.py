@@ -35,6 +35,10 @@ for p in sources:
         if folder != "tools" and re.match(r"^(static\s+)?(?!const|extern|typedef|return|_Thread_local)[A-Za-z_][\w ]*[ *]\w+(\[[^]]*\])?\s*(=[^=].*)?;\s*$", line) \
            and "const" not in line and "(" not in line.split("=")[0] and not line.startswith((" ", "\t", "struct", "enum", "union")) and p.endswith(".c"):
             bad.append(f"{where}: writable global: {line.strip()[:80]}")
+index = open(f"{root}/examples/README.md").read()
+for p in glob.glob(f"{root}/examples/*.tile"):
+    if f"({os.path.basename(p)})" not in index:
+        bad.append(f"examples/README.md: nothing leads to {os.path.basename(p)}")
 tests = "\n".join(open(p, errors="replace").read() for p in glob.glob(f"{root}/tests/**/*.*", recursive=True) if p.endswith((".tile", ".tir", ".test", ".c", ".py")))
 names = {os.path.basename(p) for p in glob.glob(f"{root}/tests/diag/*")}
 for m in re.finditer(r'^DIAG\((\w+),\s*"(\w+)",\s*(\w+)', open(f"{root}/ir/diags.def").read(), re.M):
