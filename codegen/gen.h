@@ -143,6 +143,11 @@ Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
 /* Is this cast better done on two elements at once, and doing it. */
 bool elem_casts_pairs(Gen *g, const Op *op);
 void elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
+/* From 8-bit integers to f16, bf16 or f32, or to them: as many of x[0 .. most - 1] as make up a word, or one; returns how many. */
+bool elem_casts_bytes(const Op *op);
+u32 elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out);
+/* lower_packed.c: the n lowest bytes of an i32 as numbers. */
+void bytes_to_floats(Gen *g, Val word, bool is_signed, DType to, u32 n, Val *out);
 /* x (f32) in a format of at most 8 bits without infinities, clamped to `most`: its bits, in an i32. */
 typedef struct SmallFloat { int exp, man; u32 most, nan; } SmallFloat;
 Val gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round);

@@ -385,3 +385,81 @@ elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
   else
     fp8_widen_pair(g, from, to, x, out);
 }
+
+/* ---- bytes ---- */
+
+static bool
+is_byte(DType d)
+{
+  return d == DT_I8 || d == DT_U8;
+}
+
+/* To bytes by cvt.pack, which clamps s32. */
+static bool
+packs_bytes(const Op *op)
+{
+  DType from = op_operand(op, 0)->type->dt;
+  bool clamped_int = (from == DT_I32 || from == DT_I16) && op_int(op, AT_SAT, 0);
+  return is_byte(op_result(op)->type->dt) && (from == DT_F16 || from == DT_BF16 || from == DT_F32 || clamped_int);
+}
+
+bool
+elem_casts_bytes(const Op *op)
+{
+  DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
+  if (packs_bytes(op))
+    return true;
+  return is_byte(from) && (to == DT_F16 || to == DT_BF16 || to == DT_F32);
+}
+
+/* The word of which x are the bytes, all of them; NULL if there is none. */
+static Val
+word_of(Gen *g, const Val *x, u32 n)
+{
+  Val v = NULL;
+  for (u32 i = 0; i < n; i++) {
+    if (!LLVMIsAExtractElementInst(x[i]) || (v && LLVMGetOperand(x[i], 0) != v))
+      return NULL;
+    Val at = LLVMGetOperand(x[i], 1);
+    v = LLVMGetOperand(x[i], 0);
+    if (!LLVMIsAConstantInt(at) || LLVMConstIntGetZExtValue(at) != i || LLVMGetVectorSize(LLVMTypeOf(v)) != n)
+      return NULL;
+  }
+  Val word = LLVMBuildBitCast(B, v, LLVMIntTypeInContext(g->lc, 8 * n), "");
+  return n < 4 ? LLVMBuildZExt(B, word, g->i32, "") : word;
+}
+
+/* Four clamped to a word of bytes. */
+static void
+pack_bytes(Gen *g, const Op *op, const Val *x, Val *out)
+{
+  DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
+  Val word = gen_u32(g, 0);
+  for (u32 i = 4; i; i -= 2) {
+    Val args[3] = {elem_cast(g, op, from, DT_I32, x[i - 1]), elem_cast(g, op, from, DT_I32, x[i - 2]), word};
+    word = ptx_value(g, PTX_CVT_PACK, g->i32, 3, args, to == DT_I8 ? "s8" : "u8", NULL);
+  }
+  Val bytes = LLVMBuildBitCast(B, word, LLVMVectorType(g->i8, 4), "");
+  for (u32 i = 0; i < 4; i++)
+    out[i] = LLVMBuildExtractElement(B, bytes, gen_u32(g, i), "");
+}
+
+/* How many of x, at most `most`, were cast: those of a word, or one. */
+u32
+elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out)
+{
+  DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
+  if (packs_bytes(op) && most == 4) {
+    pack_bytes(g, op, x, out);
+    return 4;
+  }
+  for (u32 n = 4; n > 1; n /= 2) {
+    Val word = n <= most && is_byte(from) ? word_of(g, x, n) : NULL;
+    if (word) {
+      bytes_to_floats(g, word, from == DT_I8, to, n, out);
+      return n;
+    }
+  }
+  out[0] = elem_cast(g, op, from, to, x[0]);
+  return 1;
+}

@@ -579,6 +579,18 @@ lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Held *h
   }
 }
 
+/* Casts of and to 8-bit integers, a word of them at a time. */
+static void
+lower_bytes(Gen *g, const Op *op, const Val *in, const Held *h, Val *out)
+{
+  for (u32 r = 0, n; r < h->regs; r += n) {
+    u32 most = 1;
+    while (most < 4 && r + most < h->regs && h->rep[r + most] == r + most)
+      most++;
+    n = h->rep[r] == r ? elem_cast_bytes(g, op, in + r, most, out + r) : 1;
+  }
+}
+
 /* Bits of the register index that move only inside runs of equal elements: masks of vector accesses, mostly. */
 static u32
 constant_bits(Gen *g, const Value *v, const Held *h)
@@ -622,7 +634,9 @@ lower_elementwise(Gen *g, const Op *op)
     in[i] = gen_regs(g, op_operand(op, i));
   Val *out = gen_new(g, result);
   PairFn *f = h && h->regs > 1 && h->rep[1] == 1 ? pair_fn(g, op) : NULL;
-  if (f)
+  if (h && op->code == OP_CAST && elem_casts_bytes(op))
+    lower_bytes(g, op, in[0], h, out);
+  else if (f)
     lower_pairs(g, op, f, in, h, out);
   else
     lower_singly(g, op, in, h, out);

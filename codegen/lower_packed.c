@@ -5,7 +5,9 @@
  *
  * Numbers need no conversion instruction. An integer v below 2^10 put into the mantissa of the f16 1024 is 1024 + v: one `lop3`
  * sets it there, one subtraction takes 1024 away, and both do two halves of a register at once. A sign bit is turned over
- * on the way: v ^ 8 is v + 8 for 4-bit v. bf16 has room for 7 bits beside 128, f32 for 23 beside 2^23. A small
+ * on the way: v ^ 8 is v + 8 for 4-bit v. bf16 has room for 7 bits beside 128, f32 for 23 beside 2^23. Bytes are set there by
+ * `prmt`, neighbours beside each other, so casts of loaded 8-bit numbers come here, too; for bf16 the bit that has no room is
+ * taken apart: it makes 256 of 128, which is its weight as a number. A small
  * float's exponent and mantissa, moved to their places in a wider format, are its value but for a power of two, which a
  * multiplication mends, subnormals included.
  */
@@ -127,7 +129,7 @@ maker_for(Gen *g, const Bits *s)
   bool small = s->f->exp <= 4 && s->f->bits <= 8;
   if (s->dt == DT_F16 && small)
     return (Maker){LLVMVectorType(g->f16, 2), 10, 5, 2, 0x3c00};
-  if (s->dt == DT_BF16 && (packed_is_float(s->f) || s->f->bits <= 7))
+  if (s->dt == DT_BF16)
     return (Maker){LLVMVectorType(g->bf16, 2), 7, 8, 2, 0x3f80};
   return (Maker){g->f32, 23, 8, 1, 0x3f800000};
 }
@@ -192,6 +194,46 @@ make_floats(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
   return LLVMBuildFMul(B, v, scale, "");
 }
 
+static bool
+are_bytes(const Bits *s)
+{
+  return s->f->bits == 8 && !packed_is_float(s->f);
+}
+
+static Val
+lanes_add(Gen *g, const Maker *m, Val a, Val b)
+{
+  return lacks_arith(g, m) ? by_fma(g, a, lanes_const(g, m, 1), b) : LLVMBuildFAdd(B, a, b, "");
+}
+
+/* 128 + low and 128 + high of bf16, high being 0 or 128: the byte is low - high if it has a sign, else their sum. */
+static Val
+make_bf16_bytes(Gen *g, const Bits *s, const Maker *m, Val bits)
+{
+  bool is_signed = s->f->cls == DC_I;
+  Val low = LLVMBuildBitCast(B, and_u32(g, bits, 0xff7fff7f), m->type, "");
+  Val high = and_u32(g, bits, 0xff80ff80);
+  if (!is_signed)
+    return lanes_add(g, m, lanes_add(g, m, low, lanes_const(g, m, -256)), LLVMBuildBitCast(B, high, m->type, ""));
+  high = LLVMBuildBitCast(B, high, m->type, "");
+  return lacks_arith(g, m) ? by_fma(g, high, lanes_const(g, m, -1), low) : LLVMBuildFSub(B, low, high, "");
+}
+
+/* Bytes e, e + 1, ... of a chunk, one in every lane. */
+static Val
+make_bytes(Gen *g, const Bits *s, const Maker *m, u32 e)
+{
+  u32 k = e % 4, base = m->one + (m->man << m->man), sign = s->f->cls == DC_I && m->man > 7 ? 0x80 : 0;
+  Val x = s->chunk[e / 4];
+  if (sign)
+    x = LLVMBuildXor(B, x, gen_u32(g, 0x80808080), "");
+  Val args[3] = {x, gen_u32(g, every_lane(m, base)), gen_u32(g, m->lanes == 2 ? 0x7050 + k + ((k + 1) << 8) : 0x7650 + k)};
+  x = gen_call(g, "llvm.nvvm.prmt", 0, NULL, 3, args);
+  if (m->man == 7)
+    return make_bf16_bytes(g, s, m, x);
+  return LLVMBuildFAdd(B, LLVMBuildBitCast(B, x, m->type, ""), lanes_const(g, m, -(ldexp(1, (int)m->man) + sign)), "");
+}
+
 static Val
 make(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
 {
@@ -204,8 +246,10 @@ unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
 {
   u32 at, at_b, w = s->f->bits;
   Val x = around(g, s, a, &at);
-  bool aligned = a * w / CHUNK == b * w / CHUNK && b * w == a * w + 16;
-  if (!aligned && b < s->nvalues) {
+  bool aligned = a * w / CHUNK == b * w / CHUNK && b * w == a * w + 16, bytes = are_bytes(s);
+  if (bytes) {
+    at = 0;
+  } else if (!aligned && b < s->nvalues) {
     Val y = around(g, s, b, &at_b);
     x = and_u32(g, move_bit(g, x, at, 0), low_mask(w));
     y = and_u32(g, move_bit(g, y, at_b, 16), low_mask(w) << 16);
@@ -215,7 +259,7 @@ unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
     x = and_u32(g, move_bit(g, x, at, 0), low_mask(w));
     at = 0;
   }
-  Val v = make(g, s, m, x, at);
+  Val v = bytes ? make_bytes(g, s, m, a) : make(g, s, m, x, at);
   out[a] = LLVMBuildExtractElement(B, v, gen_u32(g, 0), "");
   if (b < s->nvalues)
     out[b] = LLVMBuildExtractElement(B, v, gen_u32(g, 1), "");
@@ -224,7 +268,7 @@ unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
 static void
 unpack_pairs(Gen *g, const Bits *s, const Maker *m, Val *out)
 {
-  u32 w = s->f->bits, apart = 16 % w || s->nvalues <= 16 / w ? 1 : 16 / w;
+  u32 w = s->f->bits, apart = 16 % w || are_bytes(s) || s->nvalues <= 16 / w ? 1 : 16 / w;
   for (u32 e = 0; e < s->nvalues; e++)
     if (e / apart % 2 == 0)
       unpack_halves(g, s, m, e, e + apart, out);
@@ -246,8 +290,15 @@ unpack_bits(Gen *g, const Bits *s, Val *out)
   for (u32 e = 0; e < s->nvalues; e++) {
     u32 at;
     Val x = around(g, s, e, &at);
-    out[e] = elem_convert(g, DT_F32, s->dt, make(g, s, &m, x, at));
+    out[e] = elem_convert(g, DT_F32, s->dt, are_bytes(s) ? make_bytes(g, s, &m, e) : make(g, s, &m, x, at));
   }
+}
+
+void
+bytes_to_floats(Gen *g, Val word, bool is_signed, DType to, u32 n, Val *out)
+{
+  Bits s = {.f = packed_find(is_signed ? "i8" : "u8"), .dt = to, .chunk = &word, .nvalues = n};
+  unpack_bits(g, &s, out);
 }
 
 /* How many groups, from register `first` on, make up a chunk. */

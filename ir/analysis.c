@@ -14,6 +14,10 @@
  *     multiple of n. Signed `div` claims only where the dividend is known not to be negative;
  *   - what `nonneg` follows from did not overflow.
  *
+ * A run that grows by 8 at a time is a run for a comparison, too: it crosses no multiple of 8 g. Hence levels: how large the cell
+ * between multiples of a power of two is that a run stays in. What looks at cells only (a comparison with such a multiple,
+ * a division by it, a mask of high bits) sees one value along the run; and shifts, bitwise ops, min and max take cells to cells.
+ *
  * Reading the names: C contiguity, D divisibility, K constancy, g a run length under consideration.
  */
 #include "interp.h"
@@ -89,7 +93,7 @@ unknown(void)
 {
   AxisInfo r = {0};
   for (u32 d = 0; d < MAX_RANK; d++)
-    r.contiguity[d] = r.divisibility[d] = r.constancy[d] = 1;
+    r.contiguity[d] = r.divisibility[d] = r.constancy[d] = r.steps[d] = r.stride[d] = 1;
   return r;
 }
 
@@ -141,6 +145,56 @@ shrink_runs(AxisInfo *x, u32 d, u32 c, u32 unit)
   x->contiguity[d] = c;
 }
 
+/* ---- levels: runs that stay in a cell ---- */
+typedef struct Level { u32 stride, steps; } Level;
+
+static Level
+level_of(const AxisInfo *x, u32 d)
+{
+  return x->constancy[d] >= x->steps[d] ? (Level){1, x->constancy[d]} : (Level){x->stride[d], x->steps[d]};
+}
+
+static void
+set_level(AxisInfo *r, u32 d, Level l)
+{
+  r->stride[d] = l.steps > 1 ? l.stride : 1;
+  r->steps[d] = l.steps;
+}
+
+/* Of runs that stay in a cell of x and in one of y. */
+static Level
+level_both(const AxisInfo *x, const AxisInfo *y, u32 d)
+{
+  Level a = level_of(x, d), b = level_of(y, d);
+  return (Level){max_u32(a.stride, b.stride), min_u32(a.steps, b.steps)};
+}
+
+/* The longest runs of x that cross no multiple of m. */
+static u32
+run_within(const AxisInfo *x, u32 d, u32 m)
+{
+  return max_u32(min_u32(x->steps[d], m / x->stride[d]), 1);
+}
+
+/* Longest g such that runs of g of x stay in a cell of which y, equal along them, is a multiple. */
+static u32
+level_run(const AxisInfo *x, const AxisInfo *y, u32 d)
+{
+  return min_u32(run_within(x, d, y->divisibility[d]), y->constancy[d]);
+}
+
+/* Where a run counts by one, that says most. A cell holds no boundary where the type wraps or changes sign. */
+static void
+settle_level(AxisInfo *r, u32 d, const Type *t, u32 limit)
+{
+  u32 run = min_u32(r->contiguity[d], r->divisibility[d]), bits = type_elem_bits(t);
+  u32 cell = bits <= 30 ? 1u << (bits - 1) : DIV_MAX;
+  if (run > 1 && (r->stride[d] > 1 || r->steps[d] < run))
+    set_level(r, d, (Level){1, run});
+  u32 most = type_is_int(t) ? min_u32(limit, max_u32(cell / r->stride[d], 1)) : 1;
+  set_level(r, d, (Level){r->stride[d], min_u32(r->steps[d], most)});
+}
+
 /* The claims that hold of both. */
 static AxisInfo
 meet(const AxisInfo *a, const AxisInfo *b, const Type *t)
@@ -151,6 +205,7 @@ meet(const AxisInfo *a, const AxisInfo *b, const Type *t)
     r.contiguity[d] = min_u32(a->contiguity[d], b->contiguity[d]);
     r.constancy[d] = min_u32(a->constancy[d], b->constancy[d]);
     r.divisibility[d] = min_u32(div_at(a, d, r.contiguity[d], unit), div_at(b, d, r.contiguity[d], unit));
+    set_level(&r, d, level_both(a, b, d));
   }
   r.is_const = a->is_const && b->is_const && a->value == b->value;
   r.value = r.is_const ? a->value : 0;
@@ -163,7 +218,7 @@ same_facts(const AxisInfo *a, const AxisInfo *b)
 {
   for (u32 d = 0; d < MAX_RANK; d++)
     if (a->contiguity[d] != b->contiguity[d] || a->divisibility[d] != b->divisibility[d] ||
-        a->constancy[d] != b->constancy[d])
+        a->constancy[d] != b->constancy[d] || a->steps[d] != b->steps[d] || a->stride[d] != b->stride[d])
       return false;
   return a->is_const == b->is_const && a->value == b->value && a->nonneg == b->nonneg;
 }
@@ -180,6 +235,7 @@ settle(AxisInfo r, const Type *t)
     if (!type_is_ptr(t) && width < 32)
       shrink_runs(&r, d, 1u << (width - 1), 1);
     r.divisibility[d] = max_u32(r.divisibility[d], all);
+    settle_level(&r, d, t, limit);
   }
   return r;
 }
@@ -255,7 +311,7 @@ rule_div(Pair p)
   bool down = !dtype_is_signed(p.ta->dt) || p.a->nonneg;      /* truncates downward */
   u32 all = div_all(p.a, p.ta);
   for (u32 d = 0; down && d < dims_of(p.ta); d++)
-    r.constancy[d] = max_u32(r.constancy[d], aligned_run(p.a, p.b, d));
+    r.constancy[d] = max_u32(r.constancy[d], level_run(p.a, p.b, d));
   if (p.b->is_const && p.b->value > 0 && is_pow2((u64)p.b->value) && p.b->value <= all)
     return all_divisible(r, p.ta, all / (u32)p.b->value);
   return r;
@@ -286,7 +342,7 @@ rule_and(Pair p)
 {
   AxisInfo r = equal_runs(p.a, p.b, p.ta);
   for (u32 d = 0; d < dims_of(p.ta); d++) {
-    u32 cleared = max_u32(aligned_run(p.a, p.b, d), aligned_run(p.b, p.a, d));
+    u32 cleared = max_u32(level_run(p.a, p.b, d), level_run(p.b, p.a, d));
     u32 c = r.contiguity[d] = max_u32(low_mask_run(p.a, p.b, d), low_mask_run(p.b, p.a, d));
     r.constancy[d] = max_u32(r.constancy[d], cleared);
     r.divisibility[d] = max_u32(div_at(p.a, d, c, 1), div_at(p.b, d, c, 1));
@@ -332,7 +388,7 @@ rule_shr(Pair p)
     return r;
   k = min_u32(k, 30);
   for (u32 d = 0; d < dims_of(p.ta); d++)
-    r.constancy[d] = max_u32(r.constancy[d], min_u32(min_u32(p.a->contiguity[d], p.a->divisibility[d]), 1u << k));
+    r.constancy[d] = max_u32(r.constancy[d], run_within(p.a, d, 1u << k));
   return all_divisible(r, p.ta, max_u32(all >> k, 1));
 }
 
@@ -340,6 +396,65 @@ static AxisInfo
 rule_min(Pair p)
 {
   return all_divisible(equal_runs(p.a, p.b, p.ta), p.ta, min_u32(div_all(p.a, p.ta), div_all(p.b, p.tb)));
+}
+
+/* x + y: from cell to cell by a multiple of the cell's size, or inside the gap behind each multiple. */
+static Level
+level_moved(const AxisInfo *x, const AxisInfo *y, u32 d, u32 gap)
+{
+  bool inside = y->is_const && y->value >= 0 && y->value < min_u32(gap, x->stride[d]);
+  return (Level){x->stride[d], inside ? x->steps[d] : level_run(x, y, d)};
+}
+
+/* x * by and x / by: of powers of two only. */
+static Level
+level_scaled(const AxisInfo *x, u32 d, u64 by)
+{
+  if (!by || !is_pow2(by))
+    return (Level){1, 1};
+  return (Level){mul_cap(x->stride[d], pow2_part(by)), x->steps[d]};
+}
+
+static Level
+level_divided(const AxisInfo *x, u32 d, u64 by)
+{
+  if (!by || !is_pow2(by))
+    return (Level){1, 1};
+  return (Level){max_u32((u32)(x->stride[d] / by), 1), x->steps[d]};
+}
+
+static Level
+level_longer(Level a, Level b)
+{
+  return a.steps > b.steps ? a : b;
+}
+
+static Level
+level_binary(OpCode op, Pair p, u32 d)
+{
+  u64 by = p.b->is_const && p.b->value > 0 ? (u64)p.b->value : 0, of = p.a->is_const && p.a->value > 0 ? (u64)p.a->value : 0;
+  bool down = !dtype_is_signed(p.ta->dt) || p.a->nonneg;
+  u32 k;
+  switch (op) {
+  case OP_ADD: return level_longer(level_moved(p.a, p.b, d, div_all(p.a, p.ta)), level_moved(p.b, p.a, d, div_all(p.b, p.tb)));
+  case OP_SUB: return level_moved(p.a, p.b, d, 0);
+  case OP_REM: return (Level){p.a->stride[d], down ? level_run(p.a, p.b, d) : 1};
+  case OP_MUL: return by ? level_scaled(p.a, d, by) : level_scaled(p.b, d, of);
+  case OP_SHL: return level_scaled(p.a, d, shift_amount(p, &k) ? 1ull << k : 0);
+  case OP_SHR: return level_divided(p.a, d, shift_amount(p, &k) ? 1ull << k : 0);
+  case OP_DIV: return level_divided(p.a, d, down ? by : 0);
+  case OP_AND: case OP_OR: case OP_XOR: return level_both(p.a, p.b, d);
+  case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: return level_both(p.a, p.b, d);
+  default: return (Level){1, 1};
+  }
+}
+
+static AxisInfo
+with_levels(OpCode op, Pair p, AxisInfo r)
+{
+  for (u32 d = 0; d < dims_of(p.ta); d++)
+    set_level(&r, d, level_binary(op, p, d));
+  return r;
 }
 
 static AxisInfo
@@ -371,9 +486,9 @@ rule_cmp(Pred pred, Pair p)
     u32 together = min4(p.a->contiguity[d], p.a->divisibility[d], p.b->contiguity[d], p.b->divisibility[d]);
     u32 k = max_u32(r.constancy[d], type_is_ptr(p.ta) ? 1 : together);
     if (below && !type_is_ptr(p.ta))
-      k = max_u32(k, aligned_run(p.a, p.b, d));
+      k = max_u32(k, level_run(p.a, p.b, d));
     if (above && !type_is_ptr(p.ta))
-      k = max_u32(k, aligned_run(p.b, p.a, d));
+      k = max_u32(k, level_run(p.b, p.a, d));
     r.constancy[d] = k;
   }
   return r;
@@ -391,6 +506,8 @@ rule_select(const Analysis *a, const Op *op)
     r.constancy[d] = min_u32(r.constancy[d], even.constancy[d]);
     r.contiguity[d] = run;
     r.divisibility[d] = min_u32(div_at(x, d, run, unit), div_at(y, d, run, unit));
+    Level l = level_both(x, y, d);
+    set_level(&r, d, (Level){l.stride, min_u32(l.steps, even.constancy[d])});
   }
   return r;
 }
@@ -477,6 +594,7 @@ rule_expand_dims(const Op *op, const AxisInfo *x)
     bool fresh = d == axis;
     r.contiguity[d] = fresh ? 1 : x->contiguity[d - 1];
     r.constancy[d] = fresh ? 1 : x->constancy[d - 1];
+    set_level(&r, d, fresh ? (Level){1, 1} : (Level){x->stride[d - 1], x->steps[d - 1]});
     r.divisibility[d] = fresh ? div_all(x, from) : x->divisibility[d - 1];
   }
   return r;
@@ -500,6 +618,7 @@ rule_permute(const Op *op, const AxisInfo *x)
   for (u32 d = 0; d < op_result(op)->type->rank; d++) {
     r.contiguity[d] = x->contiguity[perm->ints.v[d]];
     r.constancy[d] = x->constancy[perm->ints.v[d]];
+    set_level(&r, d, (Level){x->stride[perm->ints.v[d]], x->steps[perm->ints.v[d]]});
     r.divisibility[d] = x->divisibility[perm->ints.v[d]];
   }
   return r;
@@ -547,6 +666,7 @@ reshape_units(const AxisInfo *x, const Type *from, const Type *to, AxisInfo *r)
   for (u32 i = 0; i < n; i++) {
     r->contiguity[dt[i]] = x->contiguity[df[i]];
     r->constancy[dt[i]] = x->constancy[df[i]];
+    set_level(r, dt[i], (Level){x->stride[df[i]], x->steps[df[i]]});
     r->divisibility[dt[i]] = x->divisibility[df[i]];
   }
   return true;
@@ -563,6 +683,7 @@ reshape_rows(const AxisInfo *x, const Type *from, const Type *to, AxisInfo *r)
   r->contiguity[dt] = c;
   r->divisibility[dt] = max_u32(r->divisibility[dt], div_at(x, df, c, unit_of(from)));
   r->constancy[dt] = min_u32(x->constancy[df], whole);
+  set_level(r, dt, (Level){x->stride[df], min_u32(x->steps[df], whole)});
 }
 
 static AxisInfo
@@ -659,7 +780,7 @@ elementwise(const Analysis *a, const Op *op)
     return rule_hint(op, *x);
   if (op->noperands == 2 && numbers) {
     Pair p = {x, facts(a, op, 1), from, op_operand(op, 1)->type};
-    return op->code == OP_CMP ? rule_cmp(pred_find(op_str(op, AT_PRED, NULL)), p) : rule_binary(op->code, p);
+    return op->code == OP_CMP ? rule_cmp(pred_find(op_str(op, AT_PRED, NULL)), p) : with_levels(op->code, p, rule_binary(op->code, p));
   }
   if (op->code == OP_NEG || op->code == OP_ABS)
     return all_divisible(only_constancy(x, t), t, type_is_int(t) ? div_all(x, t) : 1);

@@ -292,10 +292,12 @@ double float_from_bits(DType d, u64 bits);
 /* Along each dimension, whatever the other coordinates: `contiguity`: runs of this many elements, aligned at multiples of
  * it and cut by the extent, grow by 1 (pointers: by one pointee); `divisibility`: the first element of each such run is a
  * multiple of this (bytes for pointers); `constancy`: aligned runs of this many elements are equal. All powers of two, at
- * least 1; runs may reach beyond an extent that is none. Scalars: rank 0, [0] used. `value` holds when is_const: every
- * element is it. `nonneg`: the sign bit of every element is clear, if the index arithmetic did not overflow. */
+ * least 1; runs may reach beyond an extent that is none. `steps`, `stride`: for every power of two g up to steps, aligned runs of
+ * g elements stay between two neighbouring multiples of g * stride (integers; the index times 8: stride 8).
+ * Scalars: rank 0, [0] used. `value` holds when is_const: every element is it. `nonneg`: the sign bit of every element is
+ * clear, if the index arithmetic did not overflow. */
 typedef struct AxisInfo {
-  u32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK];
+  u32 contiguity[MAX_RANK], divisibility[MAX_RANK], constancy[MAX_RANK], steps[MAX_RANK], stride[MAX_RANK];
   bool is_const, nonneg;
   i64 value;
 } AxisInfo;

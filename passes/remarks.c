@@ -157,9 +157,14 @@ static const char *
 mask_text(Ctx *c, const MemOp *m, u32 want, u32 masked)
 {
   u64 k = compares_multiples(op_operand(m->op, m->op->code == OP_LOAD ? 1 : 2), 0);
+  unsigned long long by = k;
+  if (k && !is_pow2(k))
+    return arena_printf(c->scratch, "its mask compares multiples of %llu, which is no power of two: "
+                        "compare what is multiplied, i < n / %llu", by, by);
   if (k)
-    return arena_printf(c->scratch, "its mask compares multiples of %llu, which do not follow each other: compare what is multiplied, "
-                        "i < n / %llu", (unsigned long long)k, (unsigned long long)k);
+    return arena_printf(c->scratch, "its mask compares multiples of %llu with what is not known to be one of %llu: "
+                        "say multiple_of(n, %llu) of the bound, or compare what is multiplied, i < n / %llu",
+                        by, by * want, by * want, by);
   return arena_printf(c->scratch, "its mask is known to be the same for %u neighbour%s at a time only: say multiple_of(n, %u) of the bound",
                       masked, masked == 1 ? "" : "s", want);
 }

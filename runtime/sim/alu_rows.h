@@ -154,6 +154,16 @@ prmt(u32 x, u32 y, u32 sel, u32 mode)
   return r;
 }
 
+/* x and y clamped to a byte, signed if imm, above them the low half of z */
+static inline u32
+cvt_pack(u32 x, u32 y, u32 z, u32 imm)
+{
+  s32 lo = imm ? -128 : 0, hi = imm ? 127 : 255, a = (s32)x, b = (s32)y;
+  a = a < lo ? lo : a > hi ? hi : a;
+  b = b < lo ? lo : b > hi ? hi : b;
+  return ((u32)b & 255) | ((u32)a & 255) << 8 | z << 16;
+}
+
 /* imm: bit 0: x signed, bit 1: y signed, bit 2 (dp2a): high half of y */
 static inline u32
 dp4a(u32 x, u32 y, u32 z, u32 imm)

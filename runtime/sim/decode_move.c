@@ -136,9 +136,30 @@ cvt_source(Decoder *d, const Opnd *o, Type t, uint8_t *width)
   return opnd_src(d, o, t);
 }
 
+/* cvt.pack.sat.{s8,u8}.s32.b32 d, a, b, c */
+static void
+decode_cvt_pack(Decoder *d)
+{
+  bool sat = opmod_take(d, M_SAT);
+  Type to = decode_type(d), from = decode_type(d), rest = decode_type(d);
+  decode_operands(d, 4, 4);
+  if (!sat || (to != T_S8 && to != T_U8) || from != T_S32 || rest != T_B32) {
+    decode_fail(d, "'%.*s': the machine does not know this conversion", (int)d->op_tok->n, d->op_tok->s);
+    return;
+  }
+  uint32_t a = opnd_src(d, &d->op[1], T_S32), b = opnd_src(d, &d->op[2], T_S32), c = opnd_src(d, &d->op[3], T_B32);
+  insn_alu(d, A_cvt_pack, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
+  if (!d->failed)
+    d->code[d->ncode - 1].imm = to == T_S8;
+}
+
 void
 decode_cvt(Decoder *d, int arg)
 {
+  if (opmod_take(d, M_PACK)) {
+    decode_cvt_pack(d);
+    return;
+  }
   uint8_t rnd = (uint8_t)opmod_rounding(d);
   bool ftz = opmod_take(d, M_FTZ), sat = opmod_take(d, M_SAT);
   bool fin = opmod_take(d, M_SATFINITE), relu = opmod_take(d, M_RELU);

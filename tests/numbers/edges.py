@@ -139,8 +139,8 @@ def int_few(t):
 class Job:
     """One kernel: inputs, and for each result its type, its expression, and what exact.py says of it."""
 
-    def __init__(self, name, inputs, tuples):
-        self.name, self.inputs = name, inputs
+    def __init__(self, name, inputs, tuples, neighbours=False):
+        self.name, self.inputs, self.neighbours = name, inputs, neighbours     # neighbours: a thread has several, and words of them
         n = -(-len(tuples) // BLOCK) * BLOCK
         self.tuples = (tuples * (n // len(tuples) + 1))[:n]
         self.rows = []        # (type, expression in a, b, c, exact function, tolerance or None)
@@ -158,14 +158,15 @@ class Job:
         outs = self.outs()
         n, names = len(self.tuples), "abc"
         head = [f"// grid {n // BLOCK} 1 1"] + [f"// given {t} {n}" for t in self.inputs]
-        params = [f"p{i}: *{t}" for i, t in enumerate(self.inputs)]
+        aligned, warps = (" multiple_of(16)", " warps(1)") if self.neighbours else ("", "")
+        params = [f"p{i}: *{t}{aligned}" for i, t in enumerate(self.inputs)]
         body = ["  let i = program_id(0) * 256 + arange(0, 256);"] + [f"  let {names[i]} = load(p{i} + i);" for i in range(len(self.inputs))]
         for o in outs:
             rows = [r for r in self.rows if r[0] == o]
             head.append(f"// buffer {o} {n * len(rows)}")
-            params.append(f"o_{o}: *{o}")
+            params.append(f"o_{o}: *{o}{aligned}")
             body += [f"  store(o_{o} + {k * n} + i, {r[1]});" for k, r in enumerate(rows)]
-        return "\n".join(head + [f"kernel k({', '.join(params)}) {{"] + body + ["}", ""])
+        return "\n".join(head + [f"kernel k({', '.join(params)}){warps} {{"] + body + ["}", ""])
 
     def run(self, dev, target, tool, limit):
         source, arrays, n = self.source(), self.arrays(), len(self.tuples)
@@ -262,6 +263,12 @@ def jobs():
                         continue
                     options = (f', round="{how}"' if how else "") + (", sat=true" if sat else "")
                     j.add(b, f"cast(a, {b}{options})", lambda x, a=a, b=b, how=how, sat=sat: exact.cast(a, b, x, how, sat))
+        yield j
+    for a in ("i8", "u8", "f16", "bf16", "f32", "i32"):
+        j = Job(f"cast {a} of neighbours", [a], [(x,) for x in (range(256) if width(a) == 8 else float_edges(a) if a in FLOATS else int_edges(a))], neighbours=True)
+        for b in ("f16", "bf16", "f32", "f8e4m3", "i8", "u8", "i16"):
+            for sat in (False, True):
+                j.add(b, f"cast(a, {b}{', sat=true' if sat else ''})", lambda x, a=a, b=b, sat=sat: exact.cast(a, b, x, None, sat))
         yield j
 
 

@@ -56,6 +56,8 @@ static const Op int_ops[] = {
   {"prmt.b32 %r0,%r1,%r2,0x7654;", 'r', 0x33221100, 0x77665544, 0, 0x77665544},
   {"prmt.b32 %r0,%r1,%r2,0x4c02;", 'r', 0x80221100, 0x776655c4, 0, 0xc4ff0022},
   {"prmt.b32.f4e %r0,%r1,%r2,%r3;", 'r', 0x33221100, 0x77665544, 1, 0x44332211},
+  {"cvt.pack.sat.s8.s32.b32 %r0,%r1,%r2,%r3;", 'r', 300, 0xffffff00, 0x561234, 0x12347f80},
+  {"cvt.pack.sat.u8.s32.b32 %r0,%r1,%r2,%r3;", 'r', 0xfffffffb, 300, 0x1234, 0x123400ff},
   {"bfe.u32 %r0,%r1,%r2,%r3;", 'r', 0xabcdef, 4, 8, 0xde},
   {"bfe.s32 %r0,%r1,%r2,%r3;", 'r', 0xabcdef, 4, 8, 0xffffffde},
   {"bfe.s32 %r0,%r1,%r2,%r3;", 'r', 0x80000000, 28, 12, 0xfffffff8},

@@ -24,8 +24,9 @@ complain(Watch *w, const Value *v, u32 dim, u32 i, const char *what)
   const AxisInfo *f = &w->info[v->id];
   if (++failures > 5)
     return;
-  fprintf(stderr, "false %s along %u at element %u of value %u (%s): C %u D %u K %u\n", what, dim, i, v->id,
-          v->def ? op_info(v->def->code)->name : "argument", f->contiguity[dim], f->divisibility[dim], f->constancy[dim]);
+  fprintf(stderr, "false %s along %u at element %u of value %u (%s): C %u D %u K %u, steps %u of %u\n", what, dim, i, v->id,
+          v->def ? op_info(v->def->code)->name : "argument", f->contiguity[dim], f->divisibility[dim], f->constancy[dim],
+          f->steps[dim], f->stride[dim]);
   if (v->def) {
     Buf b = {w->func->module->ctx->perm, NULL, 0, 0};
     ir_print(&b, w->func->module, false);
@@ -51,8 +52,11 @@ check_dim(Watch *w, const Value *v, const u64 *bits, u32 dim, u32 extent, u32 st
     }
     if (at % f->constancy[dim] && x != bits[i - stride])
       complain(w, v, dim, i, "constancy");
+    for (u32 g = 2; g <= f->steps[dim]; g *= 2)
+      if (at % g && x / (g * f->stride[dim]) != bits[i - stride] / (g * f->stride[dim]))
+        complain(w, v, dim, i, "level");
   }
-  w->claims += (f->contiguity[dim] > 1) + (f->divisibility[dim] > 1) + (f->constancy[dim] > 1);
+  w->claims += (f->contiguity[dim] > 1) + (f->divisibility[dim] > 1) + (f->constancy[dim] > 1) + (f->stride[dim] > 1);
 }
 
 static bool
@@ -455,6 +459,37 @@ test_add(void)
   CHECK(add_vector("%x: *f32 {divisible = 16}, %n: i32 {divisible = 16}", 1024, "1023") == 1);
 }
 
+/* The width of an access to *i32 where `index` of %i, which counts from pid * 1024, is compared with %n. */
+static u32
+masked_vector(const char *index, const char *pred, u32 divisible)
+{
+  char body[2048], params[128];
+  snprintf(params, sizeof params, "%%x: *i32 {divisible = 16}, %%n: i32 {divisible = %u}", divisible);
+  snprintf(body, sizeof body,
+           "  %%pid = program_id axis = 0 : i32\n  %%b = const value = 1024 : i32\n  %%o = mul %%pid, %%b : i32\n"
+           "  %%r = arange start = 0 end = 1024 : i32[1024]\n  %%os = splat %%o : i32[1024]\n  %%i = add %%os, %%r : i32[1024]\n"
+           "  %%eight = const value = 8 : i32[1024]\n  %%three = const value = 3 : i32[1024]\n%s"
+           "  %%ns = splat %%n : i32[1024]\n  %%m = cmp %%j, %%ns pred = \"%s\" : i1[1024]\n"
+           "  %%xs = splat %%x : (*i32)[1024]\n  %%xp = addptr %%xs, %%i : (*i32)[1024]\n  %%v = load %%xp, %%m : i32[1024]\n", index, pred);
+  return vector_in(params, body, 0);
+}
+
+static void
+test_levels(void)
+{
+  static const char times_8[] = "  %j = mul %i, %eight : i32[1024]\n", times_3[] = "  %j = mul %i, %three : i32[1024]\n";
+  CHECK(masked_vector(times_8, "lt", 32) == 4);
+  CHECK(masked_vector(times_8, "ge", 64) == 4);
+  CHECK(masked_vector(times_8, "lt", 16) == 2);
+  CHECK(masked_vector(times_8, "lt", 8) == 1);
+  CHECK(masked_vector(times_8, "le", 64) == 1);
+  CHECK(masked_vector(times_3, "lt", 64) == 1);
+  CHECK(masked_vector("  %j = shl %i, %three : i32[1024]\n", "lt", 32) == 4);
+  CHECK(masked_vector("  %h = mul %eight, %i : i32[1024]\n  %e = add %h, %three : i32[1024]\n  %j = max %e, %three : i32[1024]\n",
+                      "lt", 32) == 4);
+  CHECK(masked_vector("  %h = mul %i, %eight : i32[1024]\n  %j = add %h, %eight : i32[1024]\n", "lt", 32) == 1);
+}
+
 static void
 test_matmul(void)
 {
@@ -544,6 +579,7 @@ main(void)
   u64 claims = 0;
   u32 tainted = 0;
   test_add();
+  test_levels();
   test_matmul();
   test_hint();
   test_corners();
