@@ -204,7 +204,7 @@ static Val
 evict_policy(Gen *g, const Op *op)
 {
   const char *evict = op_str(op, AT_EVICT, NULL);
-  if (!evict || !strcmp(evict, "normal") || g->target->ptx < 74)
+  if (!evict || !strcmp(evict, "normal") || g->target->ptx < 74 || op->code == OP_ASYNC_COPY)
     return NULL;
   return ptx_value(g, PTX_POLICY, g->i64, 0, NULL, evict, NULL);
 }
@@ -406,7 +406,9 @@ lower_STORE(Gen *g, const Op *op)
 
 /* ---- asynchronous copies ---- */
 
-/* One cp.async of a->vec elements; the mask decides how many bytes are read, the rest becomes 0. */
+/* One cp.async of a->vec elements; the mask decides how many bytes are read, the rest becomes 0. There is no cache policy: for a copy
+ * that has one and whose buffer's address is partly uniform, ptxas 13.0 puts that address where the policy's descriptor has a 0, and
+ * the GPU stops at an illegal instruction. */
 static void
 copy_group(Gen *g, const Access *a, const Buffer *buf, const Held *h, u32 r)
 {
@@ -415,7 +417,7 @@ copy_group(Gen *g, const Access *a, const Buffer *buf, const Held *h, u32 r)
   Addr at = gen_address(g, a->ptr, r);
   PtxArgs p = {0};
   p.subst[0] = bytes == 16 ? "cg" : "ca";
-  p.subst[1] = a->policy ? ".L2::cache_hint" : bytes == 16 && g->target->ptx >= 74 ? ".L2::128B" : "";
+  p.subst[1] = bytes == 16 && g->target->ptx >= 74 ? ".L2::128B" : "";
   p.subst[2] = place(g, 1, at.off);
   push_in(&p, buffer_address(g, buf, h, r));
   push_in(&p, at.base);
@@ -423,10 +425,6 @@ copy_group(Gen *g, const Access *a, const Buffer *buf, const Held *h, u32 r)
   if (when) {
     p.subst[3] = arena_printf(g->arena, "%u, $%u", bytes, p.nin);
     push_in(&p, LLVMBuildSelect(B, when, gen_u32(g, bytes), gen_u32(g, 0), ""));
-  }
-  if (a->policy) {
-    p.subst[4] = arena_printf(g->arena, ", $%u", p.nin);
-    push_in(&p, a->policy);
   }
   ptx_emit(g, PTX_CP_ASYNC, &p, NULL);
 }
