@@ -500,7 +500,7 @@ def select(dev, rng, n, dtype="f32", share=0.4, name="select", BLOCK=2048, warps
     return Run(call, checks, bytes=n * (2 * x.itemsize + 5))
 
 
-def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 20, BITS=8, BLOCK=2048, warps=8):
+def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, BLOCK=2048, warps=8):
     x, blocks = numbers(rng, n, dtype, distinct), tilec.cdiv(n, BLOCK)
     kinds = dict(T=dtype, BITS=BITS, BLOCK=BLOCK, warps=warps)
     count, sums = kernel(dev, "radix_sort.tile", "count_digits", **kinds), kernel(dev, "prefix_sum.tile", "prefix_sum")
@@ -515,7 +515,8 @@ def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 20, BITS=8, BLOCK=2048, w
         call = launch(kernel(dev, "radix_sort.tile", "sort_by_digit", FIRST=shift == 0, **kinds), blocks, *here, *there, upto, n, shift)
         here = there
     at = np.argsort(x, kind="stable").astype(np.int32)
-    return Run(call, [("sorted", here[0].numpy(), x[at], 0), ("at", here[1].numpy(), at, 0)], bytes=n * (2 * x.itemsize + 8))
+    bits = f"u{x.itemsize}"                                      # nans, too
+    return Run(call, [("sorted", here[0].numpy().view(bits), x[at].view(bits), 0), ("at", here[1].numpy(), at, 0)], bytes=n * (2 * x.itemsize + 8))
 
 
 def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
@@ -702,8 +703,8 @@ def sample_gumbel(dev, rng, rows, n, dtype="f32", **defines):
     call = launch(kernel(dev, "sampling.tile", "sample_gumbel", T=dtype, **defines), rows, dev.array(x, dtype), dev.array(t), dev.array(seeds), out, n)
     i, token = np.arange(n, dtype=np.uint64), np.empty(rows, np.int32)
     for r in range(rows):
-        u = (np.stack(philox(i >> np.uint64(2), int(seeds[r])))[(i & np.uint64(3)).astype(np.int64), np.arange(n)] >> np.uint64(8)) * 2.0**-24 + 2.98e-8
-        token[r] = np.argmax(v[r] / t[r] - np.log(-np.log(u)) if t[r] else v[r])
+        u = (np.stack(philox(i >> np.uint64(2), int(seeds[r])))[(i & np.uint64(3)).astype(np.int64), np.arange(n)] >> np.uint64(8)) * 2.0**-24 + 2.0**-25
+        token[r] = np.argmax(v[r] / t[r] - np.log(-np.log1p(-u)) if t[r] else v[r])
     return Run(call, [("tokens", out.numpy(), token, 0)], bytes=x.nbytes)
 
 
