@@ -1,9 +1,9 @@
 """Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
 
 Sections: elem softmax layernorm layernorm_bwd rmsnorm rmsnorm_bwd softmax_bwd cross_entropy rotary dropout softmax_stages transpose
-async_add matmul attention sort topk scan prefix_sum gather histogram quantise schedule compile tune warm launch. Every time is the
-median of triton.testing.do_bench (L2 flushed before each run) on random inputs; every result is checked against torch. Each side takes
-its best configuration from a search over the same space.
+async_add matmul attention sort topk scan prefix_sum select radix_sort gather histogram quantise schedule compile tune warm launch. Every
+time is the median of triton.testing.do_bench (L2 flushed before each run) on random inputs; every result is checked against torch. Each
+side takes its best configuration from a search over the same space.
 DTYPES="bf16" leaves out the f16 rows of norms, losses and rotary embedding. Tables go to standard output, all figures to $OUT/gpu.json.
 """
 import json
@@ -588,6 +588,85 @@ def prefix_sum():
         record("prefix_sum", f"{T} 2^26", torch=work / med(lambda: torch.cumsum(x, 0, dtype=dt)) * 1e-9, **{k: work / t * 1e-9 for k, t in ms.items()})
 
 
+def select():
+    """What is wanted of 2^26 numbers and where it was, beside torch's masked_select and nonzero, two calls; what is new in a sorted array."""
+    n = 2**26
+    x, y = torch.randn(n, device=D), torch.full((n,), math.nan, device=D)
+    at, which, total = (torch.empty(k, device=D, dtype=torch.int32) for k in (n, n, 1))
+    space = [(B, w) for B in (1024, 2048, 4096) for w in (4, 8, 16) if B // (32 * w) <= 16]
+
+    def cleared(name, B, w, *args, **kinds):
+        state, ticket = torch.zeros(n // B, device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int32)
+        call = kernel("select.tile", name, BLOCK=B, warps=w, **kinds).bind(n // B, *args, n, state, ticket)
+
+        def run():
+            state.zero_()
+            ticket.zero_()
+            call()
+        return run
+    for share in (0.02, 0.5):
+        want = torch.rand(n, device=D) < share
+        make = {c: (lambda c=c: cleared("select", *c, x, want, y, at, total)) for c in space}
+        ms, cfg = best(make.items())
+        make[cfg]()()
+        count, ref = int(total), torch.masked_select(x, want)
+        if count != len(ref):
+            failures.append(f"select {share}: {count} elements of {len(ref)}")
+        check(f"select {share}", y[:len(ref)], ref, 1e-9)
+        check(f"select {share} places", at[:len(ref)], want.nonzero()[:, 0], 1e-9)
+        record("select", f"f32 2^26, {share} of them", torch=med(lambda: (torch.masked_select(x, want), want.nonzero())), tilec=ms, unit="ms", cfg=str(cfg))
+    s = torch.randint(0, n // 4, (n,), device=D, dtype=torch.int32).sort()[0]
+    v = torch.empty_like(s)
+    make = {c: (lambda c=c: cleared("unique", *c, s, v, at, which, total, T="i32")) for c in space}
+    ms, cfg = best(make.items())
+    make[cfg]()()
+    ref, inverse = torch.unique_consecutive(s, return_inverse=True)
+    if int(total) != len(ref):
+        failures.append(f"unique: {int(total)} elements of {len(ref)}")
+    check("unique", v[:len(ref)], ref, 1e-9)
+    check("unique which", which, inverse, 1e-9)
+    record("select", "unique i32 2^26", torch=med(lambda: torch.unique_consecutive(s, return_inverse=True)), tilec=ms, unit="ms", cfg=str(cfg))
+
+
+def radix_sort():
+    """2^26 numbers with their places, in passes of three kernels, beside torch.sort; the states are cleared in every pass."""
+    n = 2**26
+    for T, x in (("i32", torch.randint(-2**31, 2**31 - 1, (n,), device=D, dtype=torch.int32)), ("f32", torch.randn(n, device=D))):
+        y, z = (torch.empty_like(x) for _ in range(2))
+        at, to = (torch.empty(n, device=D, dtype=torch.int32) for _ in range(2))
+
+        def passes(BITS, B, w):
+            blocks, cells = n // B, n // B << BITS
+            counts, upto = (torch.empty(cells, device=D, dtype=torch.int32) for _ in range(2))
+            state, ticket = torch.zeros(tilec.cdiv(cells, 4096), device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int32)
+            kinds = dict(T=T, BITS=BITS, BLOCK=B, warps=w)
+            count = kernel("radix_sort.tile", "count_digits", **kinds)
+            by_digit = [kernel("radix_sort.tile", "sort_by_digit", FIRST=first, **kinds) for first in (False, True)]
+            sums = kernel("prefix_sum.tile", "prefix_sum", BLOCK=4096).bind(tilec.cdiv(cells, 4096), counts, upto, cells, state, ticket)
+            calls, here, there, spare = [], (x, at), (y, to), (z, at)       # x stays as it is
+            for shift in range(0, 32, BITS):
+                calls += [count.bind(blocks, here[0], counts, n, shift), by_digit[shift == 0].bind(blocks, *here, *there, upto, n, shift)]
+                here, there, spare = there, spare, there
+
+            def run():
+                for a, b in zip(calls[::2], calls[1::2]):
+                    a()
+                    state.zero_()
+                    ticket.zero_()
+                    sums()
+                    b()
+            run.result = here
+            return run
+        space = {(bits, B, w): (lambda bits=bits, B=B, w=w: passes(bits, B, w)) for bits in (4, 8) for B in (2048, 4096) for w in (4, 8, 16) if B // (32 * w) <= 32}
+        ms, cfg = best(space.items())
+        run = space[cfg]()
+        run()
+        ref, places = torch.sort(x, stable=True)
+        check(f"radix_sort {T}", run.result[0], ref, 1e-9)
+        check(f"radix_sort {T} places", run.result[1], places, 1e-9)
+        record("radix_sort", f"{T} 2^26", torch=n / med(lambda: torch.sort(x, stable=True)) * 1e-6, tilec=n / ms * 1e-6, unit="numbers/ns", cfg=str(cfg))
+
+
 def gather():
     for N in (1024, 4096):
         x = torch.randn(2**24 // N, N, device=D)
@@ -805,7 +884,7 @@ def main():
     dev = tilec.Device("cuda")
     print(dev.name, "torch", torch.__version__, "triton", triton.__version__, "tilec", tilec.lib.tilec_version().decode())
     for name in sys.argv[1:] or ["elem", "softmax", "layernorm", "layernorm_bwd", "rmsnorm", "rmsnorm_bwd", "softmax_bwd", "cross_entropy", "rotary", "dropout", "softmax_stages", "transpose", "async_add", "matmul", "attention",
-                                 "sort", "topk", "scan", "prefix_sum", "gather", "histogram", "quantise", "schedule", "compile", "tune", "warm", "launch"]:
+                                 "sort", "topk", "scan", "prefix_sum", "select", "radix_sort", "gather", "histogram", "quantise", "schedule", "compile", "tune", "warm", "launch"]:
         try:
             globals()[name]()
         except Exception:

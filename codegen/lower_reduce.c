@@ -321,6 +321,26 @@ fold_partials(Gen *g, const Fold *f, const ReduceScratch *s, Part *all)
   return all[0];
 }
 
+/* The folds of a few elements are made here, not behind the next branch: LLVM would move them to where a conversion writes them,
+ * and then all partials of all elements are in registers at once. */
+static void
+keep_here(Gen *g, const Fold *f, Part *parts, u32 n)
+{
+  for (u32 k = 0; k < f->n; k++) {
+    PtxArgs a = {.nout = 0};
+    Val out[COUNT(a.out)];
+    for (u32 r = 0; r < n && LLVMTypeOf(parts[r].v[k]) != g->i1; r++) {
+      a.in[a.nout] = parts[r].v[k];
+      a.out[a.nout++] = LLVMTypeOf(parts[r].v[k]);
+    }
+    a.nin = a.ntied = a.nout;
+    if (a.nout)
+      ptx_emit(g, PTX_HERE, &a, out);
+    for (u32 r = 0; r < a.nout; r++)
+      parts[r].v[k] = out[r];
+  }
+}
+
 static void
 fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
 {
@@ -344,6 +364,8 @@ fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
     for (u32 r = from; r < from + step; r++)
       if (!f->result || f->result->rep[r] == r)
         parts[r] = fold_partials(g, f, &s, partials + (r - from) * s.nwarps);
+    if (nresults > step && (!f->result || f->result->rep[from] == from))
+      keep_here(g, f, parts + from, step);
   }
 }
 

@@ -468,6 +468,56 @@ def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
     return Run(call, [("y", y.numpy(), want, 1e-5 if dtype == "f32" else 0)], bytes=8 * n)
 
 
+def numbers(rng, n, dtype, distinct):
+    """n numbers of a type, of at most so many values, with nans among floats."""
+    t = np.dtype(tilec.DTYPES[dtype])
+    if t.kind != "f":
+        some = rng.integers(np.iinfo(t).min, np.iinfo(t).max, distinct, t, endpoint=True)
+    else:
+        some = rng.standard_normal(distinct).astype(t)
+        some[0] = np.nan
+    return some[rng.integers(0, distinct, n)]
+
+
+def select(dev, rng, n, dtype="f32", share=0.4, name="select", BLOCK=2048, warps=8):
+    """What is wanted, or what is new in a sorted array: as many elements as numpy finds, then nothing."""
+    x = numbers(rng, n, dtype, max(n // 3, 1))
+    x = np.nan_to_num(x) if name == "select" else np.sort(x[~np.isnan(x)] if dtype == "f32" else x)
+    n, want = len(x), rng.random(len(x)) < share
+    if name == "unique":
+        want = np.append(True, x[1:] != x[:-1])[:n]
+    blocks, count = max(tilec.cdiv(n, BLOCK), 1), np.count_nonzero(want)
+    y, at, which, total = poisoned(dev, n, dtype), poisoned(dev, n, "i32"), poisoned(dev, n, "i32"), poisoned(dev, 1, "i32")
+    k = kernel(dev, "select.tile", name, T=dtype, BLOCK=BLOCK, warps=warps)
+    args = (dev.array(x), dev.array(want), y, at) if name == "select" else (dev.array(x), y, at, which)
+    call = k.bind(blocks, *args, total, n, dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32)))
+    call()
+    behind = lambda a: np.count_nonzero(a.numpy().view(np.uint8)[count * a.numpy().itemsize:] != 0xFF)
+    checks = [("total", total.numpy(), np.array([count], np.int32), 0), ("y", y.numpy()[:count], x[want], 0),
+              ("at", at.numpy()[:count], np.flatnonzero(want).astype(np.int32), 0), ("behind", np.array([behind(y), behind(at)]), np.zeros(2), 0)]
+    if name == "unique":
+        checks.append(("which", which.numpy(), (np.cumsum(want) - 1).astype(np.int32), 0))
+    return Run(call, checks, bytes=n * (2 * x.itemsize + 5))
+
+
+def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 20, BITS=8, BLOCK=2048, warps=8):
+    x, blocks = numbers(rng, n, dtype, distinct), tilec.cdiv(n, BLOCK)
+    kinds = dict(T=dtype, BITS=BITS, BLOCK=BLOCK, warps=warps)
+    count, sums = kernel(dev, "radix_sort.tile", "count_digits", **kinds), kernel(dev, "prefix_sum.tile", "prefix_sum")
+    cells = blocks << BITS
+    counts, upto = poisoned(dev, cells, "i32"), poisoned(dev, cells, "i32")
+    here = dev.array(x), poisoned(dev, n, "i32")
+    for shift in range(0, max(16, 8 * x.itemsize), BITS):
+        there = poisoned(dev, n, dtype), poisoned(dev, n, "i32")
+        state, ticket = dev.array(np.zeros(tilec.cdiv(cells, 2048), np.uint64)), dev.array(np.zeros(1, np.int32))
+        launch(count, blocks, here[0], counts, n, shift)
+        sums(tilec.cdiv(cells, 2048), counts, upto, cells, state, ticket)
+        call = launch(kernel(dev, "radix_sort.tile", "sort_by_digit", FIRST=shift == 0, **kinds), blocks, *here, *there, upto, n, shift)
+        here = there
+    at = np.argsort(x, kind="stable").astype(np.int32)
+    return Run(call, [("sorted", here[0].numpy(), x[at], 0), ("at", here[1].numpy(), at, 0)], bytes=n * (2 * x.itemsize + 8))
+
+
 def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
     """The kernels of order.tile against numpy."""
     dt = dict(f32=np.float32, i32=np.int32)[dtype]
@@ -768,6 +818,12 @@ CASES = [
          [dict(m=2048, n=2304, k=2048), dict(m=1000, n=520, k=776, programs=61)]),
     Case("prefix_sum", prefix_sum, [dict(n=20000, BLOCK=256)] + grid(n=(1, 5000), dtype=("i32", "f32"), BLOCK=(64,), WINDOW=(4, 32), warps=(1, 4)) + [dict(n=70000)],
          grid(n=(1 << 26, 1, 12345679), dtype=("i32", "f32"), BLOCK=(1024, 4096))),
+    Case("select", select, grid(n=(1, 5000), dtype=("f32", "u8", "f64"), BLOCK=(256,), warps=(1, 4)) + grid(n=(3000,), share=(0.0, 1.0), BLOCK=(512,)) + [dict(n=70000)],
+         grid(n=(1 << 24, 12345679), dtype=("f32", "u8"), share=(0.02, 0.5))),
+    Case("unique", lambda *a, **size: select(*a, name="unique", **size), grid(n=(1, 5000), dtype=("i32", "f32", "i64"), BLOCK=(256,), warps=(1, 4)) + [dict(n=70000, dtype="u8")],
+         grid(n=(1 << 24, 12345679), dtype=("i32", "u8"))),
+    Case("radix_sort", radix_sort, grid(n=(1, 5000), dtype=("u32", "i32", "f32", "f16", "i8"), BLOCK=(512,), warps=(4,)) + grid(n=(3000,), dtype=("u64", "f64"), BITS=(6, 8)) + [dict(n=9000, distinct=3, BITS=4)],
+         grid(n=(1 << 24, 12345679), dtype=("u32", "f32", "i64")) + [dict(n=1 << 24, distinct=3)]),
     Case("prefix_sum_thrice", prefix_sum_thrice, grid(n=(1, 5000), dtype=("i32", "f32"), exclusive=(False, True), BLOCK=(64,)), grid(n=(1 << 24, 12345679), dtype=("i32", "f32"), exclusive=(False, True))),
     Case("order", order, grid(name=ORDERS, rows=(8,), n=(128,), R=(1, 4), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2,), n=(1024,), dtype=("f32", "i32")),
          grid(name=ORDERS, rows=(4096,), n=(128,), R=(1, 8), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2048,), n=(1024, 2048), dtype=("f32", "i32"), warps=(1, 2, 8)) +

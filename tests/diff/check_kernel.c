@@ -35,7 +35,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PARAMS = 16, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30 };
+enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30 };
 typedef struct Param {
   bool buffer, any_bits;
   DType dt;

@@ -331,7 +331,8 @@ def flattened_chain(dev, rng, n, m):
 
 
 FOLDS = """
-kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i32, const M = 4, const N = 8, const AXIS = 0, type T = f32) {
+kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i32, product: *i32, halves: *f16,
+         const M = 4, const N = 8, const AXIS = 0, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
   let a = load(x + i);
   let o = arange(0, AXIS == 0 ? N : M);
@@ -342,6 +343,8 @@ kernel f(x: *T, best: *T, at: *i32, low: *T, low_at: *i32, bits: *i32, flags: *i
   store(low + o, w);
   store(low_at + o, l);
   store(bits + o, xor_sum(i32(a), AXIS));
+  store(product + o, prod(i32(a) * 2 + 1, AXIS));
+  store(halves + o, prod(where(a > cast(0, T), f16(-1.0), f16(0.75)), AXIS));
   store(flags + o, i32(any(a > cast(90, T), AXIS)) * 2 + i32(all(a > cast(-90, T), AXIS)));
   static_assert(numel(a) == M * N && extent(ravel(zeros_like(a)), 0) == M * N);
 }"""
@@ -352,11 +355,13 @@ def folds(dev, rng, m, n, axis, warps, dtype):
     dt = dict(f32=np.float32, i32=np.int32, i8=np.int8)[dtype]
     x = rng.integers(-100, 100, (m, n)).astype(dt)
     size = n if axis == 0 else m
-    out = [poisoned(dev, size, t) for t in (dtype, "i32", dtype, "i32", "i32", "i32")]
+    out = [poisoned(dev, size, t) for t in (dtype, "i32", dtype, "i32", "i32", "i32", "i32", "f16")]
     call = launch(source(dev, FOLDS, M=m, N=n, AXIS=axis, T=dtype, warps=warps), 1, dev.array(x), *out)
     want = [x.max(axis), x.argmax(axis), x.min(axis), x.argmin(axis), np.bitwise_xor.reduce(x.astype(np.int32), axis),
-            (x > 90).any(axis) * 2 + (x > -90).all(axis)]
-    return Run(call, [(w, o.numpy(), v, 0) for w, o, v in zip(("max", "at", "min", "min_at", "xor", "flags"), out, want)])
+            (x > 90).any(axis) * 2 + (x > -90).all(axis), np.prod(x.astype(np.int32) * np.int32(2) + np.int32(1), axis, dtype=np.int32),
+            np.prod(np.where(x > 0, -1, 0.75), axis)]
+    return Run(call, [(w, o.numpy(), v, 2e-3 if w == "halves" else 0)
+                      for w, o, v in zip(("max", "at", "min", "min_at", "xor", "flags", "product", "halves"), out, want)])
 
 
 BLOCKS = """
@@ -411,21 +416,39 @@ def sorts(dev, rng, m, n, axis, k, warps, dtype):
     return Run(call, [(w, np.nan_to_num(o.numpy(), nan=1e30), np.nan_to_num(v, nan=1e30), 0) for w, o, v in zip(("up", "down", "argsort", "top", "places"), out, want)])
 
 
-def histograms(dev, rng, n, bins, warps):
+def truths(dev, rng, n, warps):
+    """Scans of truth values are truth values."""
+    text = """kernel f(x: *i1, y: *i1, const N = 64) {
+      let i = arange(0, N);
+      let v = load(x + i);
+      store(y + i, cummax(v));
+      store(y + N + i, cummin(v, reverse=true));
+      store(y + 2 * N + i, cummax(v, exclusive=true));
+      store(y + 3 * N + i, cummin(v, exclusive=true));
+    }"""
+    x, y = rng.random(n) < 1.5 / n, poisoned(dev, (4, n), "i1")
+    x ^= rng.random() < 0.5
+    call = launch(source(dev, text, N=n, warps=warps), 1, dev.array(x), y)
+    most, least = np.maximum.accumulate(x), np.minimum.accumulate(x)
+    want = [most, np.minimum.accumulate(x[::-1])[::-1], np.append(False, most[:-1]), np.append(True, least[:-1])]
+    return Run(call, [("scans", y.numpy().astype(np.int32), np.array(want, np.int32), 0)])
+
+
+def histograms(dev, rng, n, bins, warps, dtype="i32"):
     """Counts in shared memory, with values outside and a mask; and sums by index."""
-    text = """kernel f(x: *i32, h: *i32, w: *f32, const N = 64, const BINS = 8) {
+    text = """kernel f(x: *T, h: *i32, w: *f32, const N = 64, const BINS = 8, type T = i32) {
       let v = load(x + arange(0, N));
       store(h + arange(0, BINS), histogram(v, BINS, mask=arange(0, N) % 3 != 0));
       let s = shared(f32, BINS);
       shared_store(s, 0.5);
-      shared_add(s, max(min(v, BINS - 1), 0), f32(v));
+      shared_add(s, max(min(i32(v), BINS - 1), 0), f32(v));
       store(w + arange(0, BINS), gather(s, BINS - 1 - arange(0, BINS), 0));
     }"""
-    x = rng.integers(-3, bins + 3, n, dtype=np.int32)
+    x = rng.integers(-3, bins + 3, n).astype(tilec.DTYPES[dtype])
     h, w = poisoned(dev, bins, "i32"), poisoned(dev, bins, "f32")
-    call = launch(source(dev, text, N=n, BINS=bins, warps=warps), 1, dev.array(x), h, w)
+    call = launch(source(dev, text, N=n, BINS=bins, T=dtype, warps=warps), 1, dev.array(x), h, w)
     kept = x[(np.arange(n) % 3 != 0) & (x >= 0) & (x < bins)]
-    sums = 0.5 + np.bincount(np.clip(x, 0, bins - 1), x, bins)
+    sums = 0.5 + np.bincount(np.clip(x.astype(np.int32), 0, bins - 1), x, bins)
     return Run(call, [("counts", h.numpy(), np.bincount(kept, minlength=bins).astype(np.int32), 0), ("sums", w.numpy(), sums[::-1], 0)])
 
 
@@ -587,12 +610,14 @@ CASES = [
     both("flattened_product", flattened_product, [dict(m=m, n=n, k=k, programs=g) for m, n, k, g in
          [(64, 64, 48, 1), (100, 72, 32, 3), (32, 32, 16, 4), (70, 40, 0, 2), (64, 96, 24, 1), (64, 64, 8, 9)]]),
     both("flattened_chain", flattened_chain, grid(n=(0, 1, 5), m=(0, 1, 4))),
+    both("truths", truths, grid(n=(5, 256), warps=(1, 4))),
     both("folds", folds, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +
          grid(m=(5,), n=(12,), axis=(0, 1), warps=(2,), dtype=("i32", "i8"))),
     both("array_blocks", array_blocks, [dict(m=40, n=70, dtype="f16"), dict(m=16, n=32, dtype="f32")]),
     both("sorts", sorts, grid(m=(2, 7), n=(64, 37), axis=(0, 1), k=(2,), warps=(1, 4), dtype=("f32",)) +
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
-    both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4))),
+    both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4)) +
+         [dict(n=1000, bins=256, warps=4, dtype=t) for t in ("u8", "i8")]),
     both("all_atomics", all_atomics, grid(n=(100,), dtype=("i32", "u32", "i64", "u64", "f16", "f32", "f64"), sem=("relaxed", "acq_rel"), scope=("gpu",)) +
          grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
     both("random_numbers", random_numbers, [dict(n=256, seed=42, start=0), dict(n=1024, seed=(7 << 32) + 5, start=(3 << 32) - 100)]),
