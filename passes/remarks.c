@@ -146,6 +146,8 @@ compares_multiples(const Value *v, u32 depth)
     return 0;
   if (op->code == OP_MUL && value_const_bits(op_operand(op, 1), &k))
     return k > 1 ? k : 0;
+  if (op->code == OP_SHL && value_const_bits(op_operand(op, 1), &k))
+    return k && k < 32 ? 1ull << k : 0;
   bool through = op->code == OP_AND || op->code == OP_CMP || op->code == OP_ADD || op->code == OP_CAST || op->code == OP_BROADCAST ||
                  op->code == OP_EXPAND_DIMS || op->code == OP_CONVERT_LAYOUT;
   for (u32 i = 0; through && !k && i < op->noperands; i++)
