@@ -288,6 +288,7 @@ lower_if(Lower *L, Node *n, Node *rest)
     lower_after(L, rest);
     return;
   }
+  L->frame->failed |= c.kind == V_POISON && ast_may_return(n);
   if (!lower_may_nest(L, n->span))
     return;
   u32 with_rest = rest ? arm_of_rest(L, n) : 2;
