@@ -24,37 +24,38 @@ tiny(const Type *a, const Type *acc)
   return a->shape[a->rank - 1] * ((type_numel(acc) + 31) / 32) <= TINY;
 }
 
-static const Mma *
-choose(const Target *t, const Op *dot)
+/* Why an instruction whose types fit is not for this dot, or NULL. */
+static const char *
+obstacle(Ctx *c, const Op *dot, const Mma *m)
 {
-  const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
-  const Mma *m;
-  for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
-    if (!target_has(t, m->feature) || m->factor != a->dt || m->factor != b->dt || m->acc != acc->dt)
-      continue;
-    if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
-      continue;
-    return tiny(a, acc) ? NULL : m;
-  }
+  const Type *a = op_operand(dot, 0)->type, *acc = op_result(dot)->type;
+  if (!target_has(c->target, m->feature))
+    return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
+  if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
+    return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
+  if (tiny(a, acc))
+    return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
   return NULL;
 }
 
-/* Why no instruction was chosen, by the first whose types fit. */
-static const char *
-why_none(Ctx *c, const Op *dot)
+/* The first row that fits; NULL: none, and *why says what is in the way of the first whose types do. */
+static const Mma *
+choose(Ctx *c, const Op *dot, const char **why)
 {
   const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
   const Mma *m;
+  *why = NULL;
   for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
     if (m->factor != a->dt || m->factor != b->dt || m->acc != acc->dt)
       continue;
-    if (!target_has(c->target, m->feature))
-      return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
-    if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
-      return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
-    return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
+    const char *bad = obstacle(c, dot, m);
+    if (!bad)
+      return m;
+    *why = *why ? *why : bad;
   }
-  return arena_printf(c->scratch, "there is no instruction for %s with sums in %s", dtype_info[a->dt].name, dtype_info[acc->dt].name);
+  if (!*why)
+    *why = arena_printf(c->scratch, "there is no instruction for %s with sums in %s", dtype_info[a->dt].name, dtype_info[acc->dt].name);
+  return NULL;
 }
 
 /* Elements read per step of K by all warps; copies of a too small tile count as if each warp had its own. */
@@ -168,10 +169,11 @@ choose_func(Ctx *c, Func *f)
   bool chained = has_chain(&ch);
   for (u32 i = 0; i < n; i++) {
     i64 grid[MAX_RANK] = {1, 1, 1, 1, 1};
-    const Mma *m = choose(c->target, ch.dots[i]);
+    const char *why;
+    const Mma *m = choose(c, ch.dots[i], &why);
     if (!m) {
       if (c->remarks)
-        diag(c, ch.dots[i]->span, R_NO_TENSOR_CORE, why_none(c, ch.dots[i]));
+        diag(c, ch.dots[i]->span, R_NO_TENSOR_CORE, why);
       continue;
     }
     choose_grid(ch.dots[i], m, f->warps, chained, grid);
