@@ -65,6 +65,9 @@ static inline bool type_is_int(const Type *t) { return !type_is_ptr(t) && !type_
 static inline bool type_is_bool(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && t->dt == DT_I1; }
 bool type_same_shape(const Type *a, const Type *b);                 /* both scalars, or tiles of equal extents */
 u32 type_numel(const Type *t);                                      /* logical elements; 1 for scalars */
+/* Row-major order is the same in the padded index space of both tiles, so a layout carries over: past the trailing extents that agree,
+ * only the outermost extent may be padded. */
+bool type_reshape_is_linear(const Type *a, const Type *r);
 u32 type_elem_bits(const Type *t);                                  /* 64 for pointers, 1 for i1 */
 u32 type_elem_bytes(const Type *t);                                 /* in memory: 8 for pointers, 1 for i1 */
 bool type_padded(const Type *t);                                    /* some extent is not a power of two */

@@ -220,6 +220,38 @@ type_numel(const Type *t)
   return n;
 }
 
+/* Extents without ones; returns how many. */
+static int
+dense_extents(const Type *t, u32 *shape)
+{
+  int n = 0;
+  for (int i = 0; i < t->rank; i++)
+    if (t->shape[i] != 1)
+      shape[n++] = t->shape[i];
+  return n;
+}
+
+static bool
+padded_inside(const u32 *shape, int n)
+{
+  for (int i = 1; i < n; i++)
+    if (!is_pow2(shape[i]))
+      return true;
+  return false;
+}
+
+bool
+type_reshape_is_linear(const Type *a, const Type *r)
+{
+  u32 from[MAX_RANK], to[MAX_RANK];
+  int n = dense_extents(a, from), m = dense_extents(r, to);
+  while (n && m && from[n - 1] == to[m - 1]) {
+    n--;
+    m--;
+  }
+  return !padded_inside(from, n) && !padded_inside(to, m);
+}
+
 /* Bits of an element: 64 for pointers, 1 for i1. */
 u32
 type_elem_bits(const Type *t)

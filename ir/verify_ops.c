@@ -230,40 +230,6 @@ check_EXPAND_DIMS(Verifier *v, const Op *op)
   return !placed(v, a, r) || layout_expected(v, op, "the result", r, layout_expand_dims(v->ctx, a->layout, (int)axis));
 }
 
-/* Extents without ones; returns how many. */
-static int
-dense_extents(const Type *t, u32 *shape)
-{
-  int n = 0;
-  for (int i = 0; i < t->rank; i++)
-    if (t->shape[i] != 1)
-      shape[n++] = t->shape[i];
-  return n;
-}
-
-static bool
-padded_inside(const u32 *shape, int n)
-{
-  for (int i = 1; i < n; i++)
-    if (!is_pow2(shape[i]))
-      return true;
-  return false;
-}
-
-/* Row-major order is the same in the padded index space of both: past the trailing extents that agree, only the
- * outermost extent may be padded. */
-static bool
-reshape_is_linear(const Type *a, const Type *r)
-{
-  u32 from[MAX_RANK], to[MAX_RANK];
-  int n = dense_extents(a, from), m = dense_extents(r, to);
-  while (n && m && from[n - 1] == to[m - 1]) {
-    n--;
-    m--;
-  }
-  return !padded_inside(from, n) && !padded_inside(to, m);
-}
-
 bool
 check_RESHAPE(Verifier *v, const Op *op)
 {
@@ -274,7 +240,7 @@ check_RESHAPE(Verifier *v, const Op *op)
     return verify_fail(v, op, "%s and %s have different numbers of elements", spell(v, a), spell(v, r));
   if (!placed(v, a, r))
     return true;
-  if (!reshape_is_linear(a, r))
+  if (!type_reshape_is_linear(a, r))
     return verify_fail(v, op, "the padding of %s and %s differs: no layout carries over", spell(v, a), spell(v, r));
   u32 padded[MAX_RANK];
   for (int i = 0; i < r->rank; i++)

@@ -10,35 +10,6 @@
  * elements had (`again`). */
 #include "place.h"
 
-static u32
-inner_extents(const Type *t, u32 *shape)
-{
-  u32 n = 0;
-  for (u32 i = 0; i < t->rank; i++)
-    if (t->shape[i] != 1)
-      shape[n++] = t->shape[i];
-  return n;
-}
-
-static bool
-padded_inside(const u32 *shape, u32 n)
-{
-  for (u32 i = 1; i < n; i++)
-    if (!is_pow2(shape[i]))
-      return true;
-  return false;
-}
-
-static bool
-is_free(const Type *a, const Type *r)
-{
-  u32 from[MAX_RANK], to[MAX_RANK];
-  u32 n = inner_extents(a, from), m = inner_extents(r, to);
-  while (n && m && from[n - 1] == to[m - 1])
-    n--, m--;
-  return !padded_inside(from, n) && !padded_inside(to, m);
-}
-
 /* ---- where an element lies ---- */
 
 /* The coordinates of r along d, as u32 over all of r. */
@@ -258,6 +229,6 @@ place_reshapes(Ctx *c, Func *f)
 {
   OpVec ops = func_ops(c, f, OP_RESHAPE);
   for (u32 i = 0; i < ops.len; i++)
-    if (!is_free(op_operand(ops.data[i], 0)->type, op_result(ops.data[i])->type))
+    if (!type_reshape_is_linear(op_operand(ops.data[i], 0)->type, op_result(ops.data[i])->type))
       replace(c, ops.data[i]);
 }
