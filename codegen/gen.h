@@ -123,7 +123,7 @@ Val held_index(Gen *g, Held *h, u32 reg, int dim);
 /* Is that element inside the tile's extents? NULL: always. */
 Val held_inside(Gen *g, Held *h, const Type *t, u32 reg);
 Val held_inside_dim(Gen *g, Held *h, const Type *t, u32 reg, int dim);
-/* True in the one thread of all that hold the same element that speaks for them; NULL: every thread. */
+/* True in the one thread of all that hold the same element that speaks for them; NULL: every thread. h NULL: of a scalar. */
 Val held_owner(Gen *g, const Held *h);
 /* The values v that op's owners have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
 void gen_from_owner(Gen *g, const Op *op, const Held *h, Val owner, Val *v);

@@ -228,5 +228,5 @@ held_inside(Gen *g, Held *h, const Type *t, u32 reg)
 Val
 held_owner(Gen *g, const Held *h)
 {
-  return gen_thread_zero(g, h->free_threads);
+  return gen_thread_zero(g, h ? h->free_threads : g->func->warps * LANES - 1);
 }

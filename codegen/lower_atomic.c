@@ -60,7 +60,7 @@ atomic_new(Gen *g, const Op *op, const char *rmw)
   Atomic a = {.op = op, .type = op_operand(op, 0)->type, .rmw = rmw};
   a.d = a.type->dt;
   a.h = type_is_tile(a.type) ? held_get(g, a.type->layout) : NULL;
-  a.owner = a.h ? held_owner(g, a.h) : gen_thread_zero(g, g->func->warps * LANES - 1);
+  a.owner = held_owner(g, a.h);
   a.sem = op_str(op, AT_SEM, "relaxed");
   a.scope = op_str(op, AT_SCOPE, "gpu");
   a.order = arena_printf(g->arena, "%s.%s", a.sem, a.scope);

@@ -49,7 +49,7 @@ speaks(Gen *g, const Speaker *s, u32 r, Val *when)
 {
   if (s->h && s->h->rep[r] != r)
     return false;
-  *when = s->h ? gen_and(g, held_owner(g, s->h), held_inside(g, s->h, s->t, r)) : gen_thread_zero(g, g->func->warps * LANES - 1);
+  *when = gen_and(g, held_owner(g, s->h), s->h ? held_inside(g, s->h, s->t, r) : NULL);
   return !(*when && LLVMIsAConstantInt(*when) && !LLVMConstIntGetZExtValue(*when));
 }
 

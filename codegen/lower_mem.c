@@ -355,7 +355,7 @@ lower_LOAD(Gen *g, const Op *op)
   Val *out = gen_new(g, op_result(op));
   u32 shared = scratch_bytes(g->c, op);
   if (shared)
-    a.owner = a.h ? held_owner(g, a.h) : gen_thread_zero(g, g->func->warps * LANES - 1);
+    a.owner = held_owner(g, a.h);
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r)
       load_group(g, &a, r, other, out + r);
@@ -398,7 +398,7 @@ lower_STORE(Gen *g, const Op *op)
 {
   Access a = access_new(g, op, op_operand(op, 0), op_operand(op, 2));
   const Val *values = gen_regs(g, op_operand(op, 1));
-  a.owner = a.h ? held_owner(g, a.h) : gen_thread_zero(g, g->func->warps * LANES - 1);
+  a.owner = held_owner(g, a.h);
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r)
       store_group(g, &a, r, values);
