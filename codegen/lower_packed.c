@@ -165,6 +165,12 @@ by_fma(Gen *g, Val a, Val b, Val c)
   return gen_call(g, "llvm.fma", 1, &t, 3, args);
 }
 
+static Val
+lanes_add(Gen *g, const Maker *m, Val a, Val b)
+{
+  return lacks_arith(g, m) ? by_fma(g, a, lanes_const(g, m, 1), b) : LLVMBuildFAdd(B, a, b, "");
+}
+
 /* Integers in every lane, at bit `at` of each. */
 static Val
 make_integers(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
@@ -173,11 +179,7 @@ make_integers(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
   u32 base = m->one + (m->man << m->man);                /* the bits of 2^man */
   x = and_u32(g, move_bit(g, x, at, 0), every_lane(m, low_mask(w)));
   x = LLVMBuildXor(B, x, gen_u32(g, every_lane(m, base | sign)), "");
-  Val v = LLVMBuildBitCast(B, x, m->type, "");
-  Val less = lanes_const(g, m, -(ldexp(1, (int)m->man) + sign));
-  if (lacks_arith(g, m))
-    return by_fma(g, v, lanes_const(g, m, 1), less);
-  return LLVMBuildFAdd(B, v, less, "");
+  return lanes_add(g, m, LLVMBuildBitCast(B, x, m->type, ""), lanes_const(g, m, -(ldexp(1, (int)m->man) + sign)));
 }
 
 /* Small floats in every lane, likewise. */
@@ -200,22 +202,14 @@ are_bytes(const Bits *s)
   return s->f->bits == 8 && !packed_is_float(s->f);
 }
 
-static Val
-lanes_add(Gen *g, const Maker *m, Val a, Val b)
-{
-  return lacks_arith(g, m) ? by_fma(g, a, lanes_const(g, m, 1), b) : LLVMBuildFAdd(B, a, b, "");
-}
-
 /* 128 + low and 128 + high of bf16, high being 0 or 128: the byte is low - high if it has a sign, else their sum. */
 static Val
 make_bf16_bytes(Gen *g, const Bits *s, const Maker *m, Val bits)
 {
-  bool is_signed = s->f->cls == DC_I;
   Val low = LLVMBuildBitCast(B, and_u32(g, bits, 0xff7fff7f), m->type, "");
-  Val high = and_u32(g, bits, 0xff80ff80);
-  if (!is_signed)
-    return lanes_add(g, m, lanes_add(g, m, low, lanes_const(g, m, -256)), LLVMBuildBitCast(B, high, m->type, ""));
-  high = LLVMBuildBitCast(B, high, m->type, "");
+  Val high = LLVMBuildBitCast(B, and_u32(g, bits, 0xff80ff80), m->type, "");
+  if (s->f->cls != DC_I)
+    return lanes_add(g, m, lanes_add(g, m, low, lanes_const(g, m, -256)), high);
   return lacks_arith(g, m) ? by_fma(g, high, lanes_const(g, m, -1), low) : LLVMBuildFSub(B, low, high, "");
 }
 
