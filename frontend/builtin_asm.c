@@ -8,12 +8,11 @@ typedef struct Items { Val v[ASM_VALUES_MAX]; u32 n; } Items;
 static bool
 items_of(Lower *L, Call *c, u32 i, Items *out)
 {
-  Val v = c->args[i], one[1] = {v};
-  bool many = v.kind == V_TUPLE || v.kind == V_LIST;
-  const Val *from = many ? v.list.v : one;
-  out->n = !c->given[i] ? 0 : many ? v.list.n : 1;
+  const Val *from = val_items(&c->args[i], &out->n);
+  if (!c->given[i])
+    out->n = 0;
   if (out->n > ASM_VALUES_MAX) {
-    call_error(L, c, v.span, "there are more than 16 of these");
+    call_error(L, c, c->args[i].span, "there are more than 16 of these");
     return false;
   }
   for (u32 k = 0; k < out->n; k++) {

@@ -261,16 +261,17 @@ combine_fn(Lower *L, const Reducer *r, Value *const *a, Value *const *b, Value *
     args[i] = val_with_parts(L, r->items[i % r->nitems], i < r->nitems ? &a : &b);
     args[i].span = r->span;
   }
-  Val v = lower_call_fn(L, r->span, r->fn, 2 * r->nitems, args), one[1] = {v};
-  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
+  Val v = lower_call_fn(L, r->span, r->fn, 2 * r->nitems, args);
+  u32 n;
+  const Val *items = val_items(&v, &n);
   if (v.kind == V_POISON)
     return;
-  if ((is_list ? v.list.n : 1) != r->nitems) {
+  if (n != r->nitems) {
     ERR(L, r->span, E_COMBINE, arena_printf(L->a, "it gives %s for %u tile%s", val_str(L, v), r->nitems, r->nitems == 1 ? "" : "s"));
     return;
   }
   for (u32 i = 0; i < r->nitems; i++)
-    if (!parts_like(L, r->span, is_list ? v.list.v[i] : one[0], args[i], "the combined value", &out))
+    if (!parts_like(L, r->span, items[i], args[i], "the combined value", &out))
       return;
 }
 
@@ -313,15 +314,14 @@ item_tiles(Lower *L, Call *c, Val v, Value **xs, Val *from, u32 *n)
 static bool
 reduced_tiles(Lower *L, Call *c, Reducer *r, Value **xs)
 {
-  Val v = c->args[0], from[BUILTIN_ARGS_MAX];
-  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
-  *r = (Reducer){.combine = combine_fn, .fn = c->args[2], .span = c->span, .nitems = is_list ? v.list.n : 1};
-  r->items = is_list ? v.list.v : &c->args[0];
+  Val from[BUILTIN_ARGS_MAX];
+  *r = (Reducer){.combine = combine_fn, .fn = c->args[2], .span = c->span};
+  r->items = val_items(&c->args[0], &r->nitems);
   for (u32 i = 0; i < r->nitems; i++)
     if (!item_tiles(L, c, r->items[i], xs, from, &r->n))
       return false;
   if (!r->n)
-    return call_error(L, c, v.span, "from 1 to 8 tiles are folded together"), false;
+    return call_error(L, c, c->args[0].span, "from 1 to 8 tiles are folded together"), false;
   return values_broadcast(L, c->span, c->name, r->n, xs, from);
 }
 
@@ -355,17 +355,18 @@ builtin_reduce(Lower *L, Call *c)
 static bool
 put_identity(Lower *L, Call *c, const Reducer *r, Value **xs, int axis, bool reverse)
 {
-  Val v = c->args[5];
-  bool is_list = v.kind == V_TUPLE || v.kind == V_LIST;
+  u32 n;
+  const Val *items = val_items(&c->args[5], &n);
+  Span given = c->args[5].span;
   const Type *t = xs[0]->type;
   Value *firsts[BUILTIN_ARGS_MAX], **next = firsts;
   Value *const *like = xs;
-  if ((is_list ? v.list.n : 1) != r->nitems) {
-    call_error(L, c, v.span, "a scan of several tiles needs a tuple with the identity of each");
+  if (n != r->nitems) {
+    call_error(L, c, given, "a scan of several tiles needs a tuple with the identity of each");
     return false;
   }
   for (u32 i = 0; i < r->nitems; i++)
-    if (!parts_like(L, v.span, is_list ? v.list.v[i] : v, val_with_parts(L, r->items[i], &like), "the identity", &next))
+    if (!parts_like(L, given, items[i], val_with_parts(L, r->items[i], &like), "the identity", &next))
       return false;
   L->b.span = c->span;
   Value *at = indices(L, t, axis), *first = ir_const_int(&L->b, at->type, reverse ? t->shape[axis] - 1 : 0);

@@ -404,7 +404,7 @@ builtin_shape(Lower *L, Call *c)
 Val
 builtin_count(Lower *L, Call *c)
 {
-  if (c->args[0].kind == V_TUPLE || c->args[0].kind == V_LIST)
+  if (val_is_list(c->args[0]))
     return val_const(const_int(c->args[0].list.n), c->span);
   Value *s = call_buffer(L, c, 0, true);
   return s ? val_const(const_int(s->type->count), c->span) : val_poison(c->span);

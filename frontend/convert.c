@@ -34,19 +34,13 @@ val_type_of(Lower *L, Val v)
   return v.kind == V_IR ? v.ir->type : type_scalar(L->c, num_dtype(L, val_num(v), &v.k));
 }
 
-static bool
-is_list(Val v)
-{
-  return v.kind == V_TUPLE || v.kind == V_LIST;
-}
-
 static const char *
 list_str(Lower *L, Val v)
 {
   Buf b = {.arena = L->a};
   buf_putc(&b, v.kind == V_TUPLE ? '(' : '[');
   for (u32 i = 0; i < v.list.n && i < 8; i++)
-    buf_printf(&b, "%s%s", i ? ", " : "", is_list(v.list.v[i]) ? "..." : val_str(L, v.list.v[i]));
+    buf_printf(&b, "%s%s", i ? ", " : "", val_is_list(v.list.v[i]) ? "..." : val_str(L, v.list.v[i]));
   buf_puts(&b, v.list.n > 8 ? ", ..." : "");
   buf_putc(&b, v.kind == V_TUPLE ? ')' : ']');
   return buf_str(&b);

@@ -126,7 +126,7 @@ Val
 lower_index(Lower *L, const Node *n)
 {
   Val x = lower_expr(L, kid(n, 0));
-  if (x.kind == V_TUPLE || x.kind == V_LIST)
+  if (val_is_list(x))
     return index_list(L, n, x);
   if (x.kind == V_TYPE) {
     const Type *t = tile_type_of(L, n, x.type);

@@ -93,7 +93,7 @@ static void
 bind_names(Lower *L, const Node *list, u32 first, bool var, Val v, Span at)
 {
   u32 want = list->nkids - first;
-  bool ok = (v.kind == V_TUPLE || v.kind == V_LIST) && v.list.n == want;
+  bool ok = val_is_list(v) && v.list.n == want;
   if (!ok && v.kind != V_POISON) {
     Diag *d = ERR(L, at, E_TUPLE, want, val_str(L, v));
     if (!first)
@@ -194,12 +194,11 @@ assign(Lower *L, const Node *n, const Node *target, Val v, Span from)
 static void
 assign_parts(Lower *L, const Node *n, const Node *targets, Val v)
 {
-  bool many = v.kind == V_TUPLE || v.kind == V_LIST;
   if (n->op != O_NONE) {
     ERR(L, targets->span, E_ASSIGN, "a tuple by parts");
     return;
   }
-  if (!many || v.list.n != targets->nkids) {
+  if (!val_is_list(v) || v.list.n != targets->nkids) {
     if (v.kind != V_POISON)
       ERR(L, kid(n, 1)->span, E_TUPLE, targets->nkids, val_str(L, v));
     return;

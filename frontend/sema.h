@@ -202,7 +202,10 @@ void lower_flatten(Block *region);
 Val lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c);
 
 /* ---- lower_struct.c ---- */
-static inline bool val_is_many(Val v) { return v.kind == V_RECORD || v.kind == V_TUPLE || v.kind == V_LIST; }
+static inline bool val_is_list(Val v) { return v.kind == V_TUPLE || v.kind == V_LIST; }
+static inline bool val_is_many(Val v) { return v.kind == V_RECORD || val_is_list(v); }
+/* The elements of a list or tuple, else v alone. */
+static inline const Val *val_items(const Val *v, u32 *n) { return *n = val_is_list(*v) ? v->list.n : 1, val_is_list(*v) ? v->list.v : v; }
 Val lower_struct(Lower *L, const Node *n, Val decl);                 /* Name(field, name=field) */
 Val lower_field(Lower *L, const Node *n);                            /* x.name */
 const Val *struct_field(Lower *L, Val x, const Node *n);              /* of x, for n = x.name; NULL after reporting */
