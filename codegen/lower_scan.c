@@ -220,6 +220,18 @@ place_reaches(Gen *g, const Scan *s, u32 lane, u32 bits, u32 j)
   return LLVMBuildICmp(B, LLVMIntNE, some, gen_u32(g, s->reverse ? high : 0), "");
 }
 
+/* What each of 2^bits lanes, from bit `lane` on, folds to together with those before it. */
+static Part
+fold_lanes(Gen *g, const Scan *s, Part sum, u32 lane, u32 bits)
+{
+  for (u32 j = 0; j < bits; j++) {
+    Part more = lane_before(g, s, &sum, 1u << (lane + j));
+    fold_combine(g, &s->f, &more, &sum);
+    sum = choose(g, s, place_reaches(g, s, lane, bits, j), &more, &sum);
+  }
+  return sum;
+}
+
 static void
 join_lane_run(Gen *g, Scan *s, u32 lane, u32 bits, bool last)
 {
@@ -229,12 +241,7 @@ join_lane_run(Gen *g, Scan *s, u32 lane, u32 bits, bool last)
   for (u32 l = 0; l < s->f.h->regs; l++) {
     if (!is_chunk(s, l) || leader(s, l) != l)
       continue;
-    Part sum = s->total[l];
-    for (u32 j = 0; j < bits; j++) {
-      Part more = lane_before(g, s, &sum, 1u << (lane + j));
-      fold_combine(g, &s->f, &more, &sum);
-      sum = choose(g, s, place_reaches(g, s, lane, bits, j), &more, &sum);
-    }
+    Part sum = fold_lanes(g, s, s->total[l], lane, bits);
     Part lower = only_if(g, s, lane_before(g, s, &sum, 1u << lane), not_first);
     for (u32 c = l; c < s->f.h->regs; c++)
       if (is_chunk(s, c) && leader(s, c) == l)
@@ -343,15 +350,11 @@ static Part
 fold_warps_by_lanes(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool last, Part *lower)
 {
   u32 n = 1u << r->warps;
-  Val lane = LLVMBuildAnd(B, g->tid, gen_u32(g, LANES - 1), ""), place = LLVMBuildAnd(B, lane, gen_u32(g, n - 1), "");
-  Part sum = read_total(g, s, r, l, 0, s->reverse ? LLVMBuildXor(B, place, gen_u32(g, n - 1), "") : place);
-  for (u32 step = 1; step < n; step *= 2) {
-    Part more = from_lane(g, s, &sum, LLVMBuildSub(B, lane, gen_u32(g, step), ""));
-    fold_combine(g, &s->f, &more, &sum);
-    sum = choose(g, s, LLVMBuildICmp(B, LLVMIntUGE, place, gen_u32(g, step), ""), &more, &sum);
-  }
-  *lower = from_lane(g, s, &sum, LLVMBuildSub(B, mine, gen_u32(g, 1), ""));
-  return last ? sum : from_lane(g, s, &sum, gen_u32(g, n - 1));
+  Val first = gen_u32(g, s->reverse ? n - 1 : 0), one = gen_u32(g, 1), here = LLVMBuildXor(B, mine, first, "");
+  Part total = read_total(g, s, r, l, 0, LLVMBuildAnd(B, g->tid, gen_u32(g, n - 1), ""));
+  Part sum = fold_lanes(g, s, total, 0, r->warps);
+  *lower = from_lane(g, s, &sum, s->reverse ? LLVMBuildAdd(B, here, one, "") : LLVMBuildSub(B, here, one, ""));
+  return last ? sum : from_lane(g, s, &sum, gen_u32(g, s->reverse ? 0 : n - 1));
 }
 
 /* From 8 warps on that is less work than reading all. */
