@@ -1,6 +1,6 @@
 """Kernels beyond the examples: what the language promises, on a device. Same form as examples/cases.py."""
 import cases
-from cases import Case, Run, poisoned, launch, grid
+from cases import FP8, Case, Run, fp8_values, poisoned, launch, grid
 import numpy as np
 import tilec
 import inline
@@ -139,14 +139,6 @@ def dots(dev, rng, m, n, k, dtype, warps):
     return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)])
 
 
-def f8_values(bits, mantissa):
-    """What the bytes of an 8-bit float mean; those used here are finite."""
-    b = bits.astype(int)
-    exponent, m, bias = b >> mantissa & (1 << 7 - mantissa) - 1, b & (1 << mantissa) - 1, (1 << 6 - mantissa) - 1
-    scale = np.where(exponent > 0, 2.0 ** (exponent - bias), 2.0 ** (1 - bias))
-    return np.where(b & 128, -1, 1) * scale * (m / (1 << mantissa) + (exponent > 0))
-
-
 def dots_8bit(dev, rng, dtype, stages, transposed, k=160):
     """Products of bytes: exact in i32; 8-bit floats small enough that f32 sums are exact too."""
     text = """kernel f(a: *T, b: *T, c: *TA, K: i32, sbk: i32, sbn: i32, type T = i8, type TA = i32, const STAGES = 1) warps(4) {
@@ -168,7 +160,7 @@ def dots_8bit(dev, rng, dtype, stages, transposed, k=160):
         lo, hi = (40, 72) if dtype == "f8e4m3" else (52, 68)   # magnitudes around 1
         return (rng.integers(lo, hi, shape) | rng.integers(0, 2, shape) << 7).astype(np.uint8)
     a, b = bytes_of((64, k)), bytes_of((k, 32))
-    value = {"i8": lambda v: v.astype(int), "u8": lambda v: v.astype(int), "f8e4m3": lambda v: f8_values(v, 3), "f8e5m2": lambda v: f8_values(v, 2)}[dtype]
+    value = lambda v: fp8_values(v, dtype).astype(np.float64) if dtype in FP8 else v.astype(int)
     acc = "i32" if dtype in ("i8", "u8") else "f32"
     c = poisoned(dev, (64, 32), acc)
     stored = np.ascontiguousarray(b.T) if transposed else b

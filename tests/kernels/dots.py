@@ -1,20 +1,12 @@
 """Matrix products of any extents, in batches, and of every input precision, against float64."""
 import numpy as np
-from cases import Case, Run, poisoned, launch, grid
+from cases import Case, Run, fp8_values, poisoned, launch, grid
 import cases
 import tilec
 
 
 def source(dev, text, name=None, **defines):
     return dev.program(text=text, name="case.tile").kernel(name, **defines)
-
-
-def f8_values(bits, mantissa):
-    """What the bytes of an 8-bit float mean; those used here are finite."""
-    b = bits.astype(int)
-    exponent, m, bias = b >> mantissa & (1 << 7 - mantissa) - 1, b & (1 << mantissa) - 1, (1 << 6 - mantissa) - 1
-    scale = np.where(exponent > 0, 2.0 ** (exponent - bias), 2.0 ** (1 - bias))
-    return np.where(b & 128, -1, 1) * scale * (m / (1 << mantissa) + (exponent > 0))
 
 
 def tf32(x):
@@ -30,7 +22,7 @@ def operand(rng, shape, dtype):
     if dtype in ("f8e4m3", "f8e5m2"):
         lo, hi = (40, 72) if dtype == "f8e4m3" else (52, 68)      # magnitudes around 1
         x = (rng.integers(lo, hi, shape) | rng.integers(0, 2, shape) << 7).astype(np.uint8)
-        return x, f8_values(x, 3 if dtype == "f8e4m3" else 2)
+        return x, fp8_values(x, dtype).astype(np.float64)
     x = rng.standard_normal(shape, np.float32)
     if dtype == "f16":
         return x.astype(np.float16), x.astype(np.float16).astype(np.float64)
