@@ -1,6 +1,6 @@
 /* lower_convert.c - moving a tile from one register layout to another, the way that plan_conversions chose.
  *
- * All the thinking is in ir/layout_convert.c and ir/layout_shared.c; here its plans are spelled out.
+ * All the thinking is in layout/layout_convert.c and layout/layout_shared.c; here its plans are spelled out.
  */
 #include "gen.h"
 

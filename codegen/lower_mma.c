@@ -1,7 +1,7 @@
 /* lower_mma.c - dot: with tensor cores where choose_mma picked a row of mma.def, with fma otherwise.
  *
  * An operand's registers are the instruction's own, in PTX order, then its repetitions along K, then along M or N, then the
- * batches (ir/layout_kinds.c says so); so the registers of one instruction are consecutive, and packing them into 32-bit
+ * batches (layout/layout_kinds.c says so); so the registers of one instruction are consecutive, and packing them into 32-bit
  * words is all there is to do. Steps along K are outermost: consecutive instructions then write different accumulators.
  *
  * Padding may hold anything. Instructions whose rows, columns or batches are all padding are left out. Where K ends within

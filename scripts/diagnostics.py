@@ -12,7 +12,7 @@ bad = []
 
 HEAD = """# Diagnostics
 
-Written by scripts/diagnostics.py from ir/diags.def, runtime/status.def and tests/diag/pages. `tilec --explain E0211` prints one
+Written by scripts/diagnostics.py from base/diags.def, runtime/status.def and tests/diag/pages. `tilec --explain E0211` prints one
 entry.
 
 A message has a place, an id, the lines it is about and notes. Words beside `---` marks tell where the two sides of a conflict came
@@ -36,7 +36,7 @@ no place.
 
 
 def rows():
-    text = open(f"{root}/ir/diags.def").read()
+    text = open(f"{root}/base/diags.def").read()
     found = re.findall(r'^DIAG\((\w+),\s*"(\w+)",\s*(\w+),\s*"((?:[^"\\]|\\.)*)",\s*"((?:[^"\\]|\\.)*)"\)', text, re.M)
     return sorted((code, name, severity, doc.replace('\\"', '"')) for name, code, severity, fmt, doc in found)
 

@@ -66,7 +66,7 @@ def words(target):
         keywords = re.findall(r'^"([^"]+)" +return TL_', read("frontend/lexer.l"), re.M)
         library = re.findall(r"^fn (\w+)", "\n".join(map(open_text, glob.glob(f"{root}/stdlib/*.tile"))), re.M)
         return keywords + builtins + ops + library + dtypes + re.findall(r'"(\w+)[?"]', read("frontend/builtins.def"))
-    kinds = re.findall(r'"([a-z_]+)"', read("ir/layout_text.c")) if os.path.exists(os.path.join(root, "ir/layout_text.c")) else []
+    kinds = re.findall(r'"([a-z_]+)"', read("layout/layout_text.c")) if os.path.exists(os.path.join(root, "layout/layout_text.c")) else []
     return ops + [a + "=" for a in rows("ir/attrs.def", "ATTR")] + dtypes + kinds + ["yield", "kernel @", "->", "loc(", "#0 = "]
 
 

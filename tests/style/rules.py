@@ -3,11 +3,13 @@ import glob, os, re, sys
 
 root = sys.argv[1]
 bad = []
-sources = [p for d in ("ir", "frontend", "passes", "codegen", "driver", "runtime", "tools")
+sources = [p for d in ("base", "layout", "ir", "frontend", "passes", "codegen", "driver", "runtime", "tools")
            for e in ("c", "h", "def", "l", "y") for p in glob.glob(f"{root}/{d}/**/*.{e}", recursive=True)]
 # Which folders' headers a folder may include.
-allowed = {"ir": {"ir"}, "frontend": {"frontend", "ir"}, "passes": {"passes", "ir"}, "codegen": {"codegen", "ir", "manifest.h"},
-           "driver": {"driver", "ir", "frontend", "passes", "codegen", "tilert.h", "manifest.h"}, "runtime": {"runtime"},
+ir = {"ir", "layout", "base"}
+allowed = {"base": {"base"}, "layout": {"layout", "base"}, "ir": ir, "frontend": {"frontend"} | ir, "passes": {"passes"} | ir,
+           "codegen": {"codegen", "manifest.h"} | ir, "driver": {"driver", "frontend", "passes", "codegen", "tilert.h", "manifest.h"} | ir,
+           "runtime": {"runtime"},
            "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h", "dtype.h"}}
 homes = {}
 for p in sources:
@@ -24,7 +26,7 @@ for p in sources:
                 bad.append(f"{where}: {folder} may not include {name} of {', '.join(homes[name])}")
         if re.search(r"#\s*include\s*<llvm", line) and folder != "codegen":
             bad.append(f"{where}: LLVM outside codegen")
-        if re.search(r"\bsm_\d+", line) and not rel.endswith("targets.def") and folder in ("ir", "frontend", "passes", "codegen") \
+        if re.search(r"\bsm_\d+", line) and not rel.endswith("targets.def") and folder in ("base", "layout", "ir", "frontend", "passes", "codegen") \
            and not re.search(r"/\*|//|\*\s", line):
             bad.append(f"{where}: a target named outside targets.def")
         if len(line.rstrip("\n")) > 140 and not rel.endswith(".def"):
@@ -41,10 +43,10 @@ for p in glob.glob(f"{root}/examples/*.tile"):
         bad.append(f"examples/README.md: nothing leads to {os.path.basename(p)}")
 tests = "\n".join(open(p, errors="replace").read() for p in glob.glob(f"{root}/tests/**/*.*", recursive=True) if p.endswith((".tile", ".tir", ".test", ".c", ".py")))
 names = {os.path.basename(p) for p in glob.glob(f"{root}/tests/diag/*")}
-for m in re.finditer(r'^DIAG\((\w+),\s*"(\w+)",\s*(\w+)', open(f"{root}/ir/diags.def").read(), re.M):
+for m in re.finditer(r'^DIAG\((\w+),\s*"(\w+)",\s*(\w+)', open(f"{root}/base/diags.def").read(), re.M):
     if m.group(1) in ("E_INTERNAL",):
         continue
     if not any(n.startswith(m.group(1) + ".") or n.startswith(m.group(1) + "_") for n in names) and m.group(1) not in tests and m.group(2) not in tests:
-        bad.append(f"ir/diags.def: {m.group(1)} has no test under tests/diag")
+        bad.append(f"base/diags.def: {m.group(1)} has no test under tests/diag")
 print("\n".join(bad))
 sys.exit(1 if bad else 0)

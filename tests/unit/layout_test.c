@@ -1,5 +1,5 @@
 /* layout_test.c - layouts against brute force: every element of every tile is looked at one by one. */
-#include "../../ir/layout.h"
+#include "../../layout/layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 
