@@ -7,37 +7,11 @@
  */
 #include "gen.h"
 
-#define PURE 0
-#define COMM 0
-#define ELEM 1
-#define READS 0
-#define WRITES 0
-#define SIDE 0
-#define TERM 0
-#define SURFACE 0
-#define INT 0
-#define FLT 0
-#define BOOL 0
-#define NUM 0
-#define BITS 0
 static LowerFn *const table[OP_COUNT] = {
-#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) (traits) ? lower_elementwise : lower_##id,
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) ((traits) & T_ELEM) ? lower_elementwise : lower_##id,
 #include "ops.def"
 #undef OP
 };
-#undef PURE
-#undef COMM
-#undef ELEM
-#undef READS
-#undef WRITES
-#undef SIDE
-#undef TERM
-#undef SURFACE
-#undef INT
-#undef FLT
-#undef BOOL
-#undef NUM
-#undef BITS
 
 /* ---- values ---- */
 u32

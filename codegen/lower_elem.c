@@ -491,21 +491,8 @@ elem_ADDPTR(Gen *g, const Op *op, DType d, Val *a)
 }
 
 /* ---- the table: rows of ops.def that work element by element oblige elem_<ID> ---- */
-#define PURE 0
-#define COMM 0
-#define ELEM 1
-#define READS 0
-#define WRITES 0
-#define SIDE 0
-#define TERM 0
-#define SURFACE 0
-#define INT 0
-#define FLT 0
-#define BOOL 0
-#define NUM 0
-#define BITS 0
 static ElemFn *const table[OP_COUNT] = {
-#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) (traits) ? elem_##id : NULL,
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) ((traits) & T_ELEM) ? elem_##id : NULL,
 #include "ops.def"
 #undef OP
 };

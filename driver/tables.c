@@ -4,13 +4,21 @@
 #include "passes.h"
 #include "tilec.h"
 
+static const char *
+number_text(u8 n)
+{
+  static const char *const few[] = {"0", "1", "2"};
+  return n < COUNT(few) ? few[n] : "any";
+}
+
 static void
 print_ops(Buf *b)
 {
   buf_puts(b, "| op | operands | results | attributes | regions | what it is |\n|---|---|---|---|---|---|\n");
   for (int i = 0; i < OP_COUNT; i++) {
     const OpInfo *o = op_info((OpCode)i);
-    buf_printf(b, "| `%s` | %s | %s | %s | %u | %s |\n", o->name, o->operands, o->results, o->attrs, o->regions, o->doc);
+    buf_printf(b, "| `%s` | %s | %s | %s | %s | %s |\n", o->name, o->operands, number_text(o->nresults), o->attrs, number_text(o->regions),
+               o->doc);
   }
 }
 

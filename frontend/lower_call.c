@@ -154,36 +154,12 @@ static const Builtin builtins[] = {
 #undef BUILTIN
 };
 static const Builtin surface_ops[] = {
-#define PURE 0
-#define COMM 0
-#define ELEM 0
-#define READS 0
-#define WRITES 0
-#define SIDE 0
-#define TERM 0
-#define INT 0
-#define FLT 0
-#define BOOL 0
-#define NUM 0
-#define BITS 0
-#define SURFACE 1
+#define ARG ARG_TEXT
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) \
-  {(traits) ? name : "", operands, builtin_elementwise, OP_##id},
+  {(traits) & T_SURFACE ? name : "", OPERANDS_TEXT(operands), builtin_elementwise, OP_##id},
 #include "ops.def"
 #undef OP
-#undef PURE
-#undef COMM
-#undef ELEM
-#undef READS
-#undef WRITES
-#undef SIDE
-#undef TERM
-#undef INT
-#undef FLT
-#undef BOOL
-#undef NUM
-#undef BITS
-#undef SURFACE
+#undef ARG
 };
 
 /* A function of the language by name: rows of builtins.def, then SURFACE rows of ops.def. */

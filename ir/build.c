@@ -102,6 +102,19 @@ op_add_result(Op *op, const Type *t)
   return v;
 }
 
+/* One more region, an empty block. */
+Block *
+op_add_region(Op *op)
+{
+  Func *f = op->block->func;
+  Block **more = NEW_ARRAY(func_ctx(f)->perm, Block *, op->nregions + 1);
+  for (u32 i = 0; i < op->nregions; i++)
+    more[i] = op->regions[i];
+  more[op->nregions] = block_new(f, op);
+  op->regions = more;
+  return op->regions[op->nregions++];
+}
+
 /* Insert at the end of b. */
 Builder
 builder_at_end(Func *f, Block *b)
@@ -148,10 +161,8 @@ op_create(Builder *b, OpCode code, u32 noperands, Value *const *operands, u32 nr
     op_add_operand(op, operands[i]);
   for (u32 i = 0; i < nresults; i++)
     op_add_result(op, result_types[i]);
-  op->nregions = nregions;
-  op->regions = nregions ? NEW_ARRAY(c->perm, Block *, nregions) : NULL;
   for (u32 i = 0; i < nregions; i++)
-    op->regions[i] = block_new(b->func, op);
+    op_add_region(op);
   return op;
 }
 

@@ -120,13 +120,18 @@ may_write(Interp *in, const Op *op, u64 at)
   return true;
 }
 
-/* Sums of other sums' bytes need no barrier: they are atomic. */
 static bool
-may_add(Interp *in, const Op *op, u64 at)
+updates(const Op *op)
+{
+  return op_shared_effects(op) == (FX_READ | FX_WRITE);
+}
+
+/* Updates of other updates' bytes need no barrier: they are atomic. */
+static bool
+may_update(Interp *in, const Op *op, u64 at)
 {
   const Touch *t = in->shared->touch ? &in->shared->touch[at] : NULL;
-  bool sums = t && t->wrote == in->shared->epoch && t->writer->code == OP_SHARED_ADD;
-  return sums || may_write(in, op, at);
+  return (t && t->wrote == in->shared->epoch && updates(t->writer)) || may_write(in, op, at);
 }
 
 static void
@@ -327,7 +332,7 @@ read_element(Interp *in, const Op *op, u32 i, u64 *out)
     if (wrong[in->shared->state[at + b]]) {
       interp_fault(in, op, wrong[in->shared->state[at + b]], interp_where(t, i, where));
       return false;
-    } else if (op->code == OP_SHARED_ADD ? !may_add(in, op, at + b) : !may_read(in, op, at + b)) {
+    } else if (updates(op) ? !may_update(in, op, at + b) : !may_read(in, op, at + b)) {
       return false;
     }
   *out = 0;

@@ -92,8 +92,31 @@ typedef enum OpCode {
 typedef enum OpRule { RULE_SAME, RULE_CMP, RULE_SELECT, RULE_CUSTOM } OpRule;
 enum OpTrait {
   T_PURE = 1, T_COMM = 2, T_ELEM = 4, T_READS = 8, T_WRITES = 16, T_SIDE = 32, T_TERM = 64, T_SURFACE = 128,
-  T_INT = 256, T_FLT = 512, T_BOOL = 1024, T_NUM = T_INT | T_FLT, T_BITS = T_INT | T_BOOL
+  T_INT = 256, T_FLT = 512, T_BOOL = 1024, T_SYNC = 2048, T_NUM = T_INT | T_FLT, T_BITS = T_INT | T_BOOL
 };
+/* What an op does to memory through an operand: a sum of these. */
+enum OpEffect {
+  FX_READ = 1, FX_WRITE = 2,
+  FX_ASYNC = 4,         /* not done when the op is: it goes on until the wait that covers it */
+  FX_VIEW = 8,          /* nothing: the result is the same memory, or a part of it */
+  FX_FREE = 16          /* the buffer ends */
+};
+enum { MANY = 255, OPERANDS_NAMED = 6 };   /* MANY: any number of operands, results or regions; most operands with names */
+/* Operands by their names in ops.def: SLOT(LOAD, mask) is a constant, OPERAND(op, LOAD, mask) the value there, NULL if it is
+ * absent. The slot of a name for any number of operands is that of the first. */
+#define ARG(name, effect, presence) char name;
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) struct id##_slots { operands char end; };
+#include "ops.def"
+#undef OP
+#undef ARG
+#define SLOT(id, name) ((u32)offsetof(struct id##_slots, name))
+#define OPERAND(op, id, name) op_operand(op, SLOT(id, name))
+/* For who expands ops.def: the operands as text, "p mask? other?". Define ARG as ARG_TEXT there. */
+#define ARG_TEXT(name, effect, presence) " " #name ARG_MARK_##presence
+#define ARG_MARK_ONE ""
+#define ARG_MARK_MAYBE "?"
+#define ARG_MARK_MANY "*"
+#define OPERANDS_TEXT(operands) (&("" operands)[sizeof("" operands) > 1])
 typedef enum AttrKind { AK_INT, AK_FLOAT, AK_STR, AK_TYPE, AK_INTS, AK_LAYOUT } AttrKind;
 typedef enum AttrId {
 #define ATTR(id, name, kind, doc) AT_##id,
@@ -109,12 +132,12 @@ typedef struct Attr {
 } Attr;
 
 typedef struct OpInfo {
-  const char *name, *operands, *results, *attrs;
-  u8 regions, rule;
+  const char *name, *operands, *attrs;   /* operands: "p mask? other?" */
+  u8 nresults, regions, rule;            /* MANY: any number */
   u32 traits;
   const char *doc;
-  u8 min_operands, max_operands;   /* from `operands`; 255: any number. Absent optional operands are NULL in their slot */
-  u8 nresults;                     /* 255: any number */
+  u8 min_operands, max_operands;         /* MANY: any number. Absent optional operands are NULL in their slot */
+  const u8 *effect;                      /* by slot, up to max_operands: OpEffect */
 } OpInfo;
 const OpInfo *op_info(OpCode op);
 bool op_find(const char *name, OpCode *out);
@@ -248,6 +271,7 @@ void op_set_operand(Op *op, u32 i, Value *v);
 void op_add_operand(Op *op, Value *v);                               /* at the end (variadic) */
 void op_remove_operand(Op *op, u32 i);
 Value *op_add_result(Op *op, const Type *t);
+Block *op_add_region(Op *op);                                        /* an empty block, behind the others */
 void op_remove_result(Op *op, u32 i);                                /* must be unused */
 void block_remove_arg(Block *b, u32 i);                              /* must be unused */
 void op_remove(Op *op);                                              /* results must be unused; regions go with it */
@@ -270,6 +294,19 @@ Op *block_terminator(const Block *b);
 /* Visit every op of f, parents before children, in program order; the callback may remove the op it is given. */
 void func_walk(Func *f, void (*fn)(Op *op, void *user), void *user);
 void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);
+
+/* ---- memory.c: how ops reach memory, from their operands' words in ops.def ---- */
+u32 op_effect(const Op *op, u32 i);                                  /* through operand i: a sum of OpEffect */
+Value *op_pointer(const Op *op);                                     /* through which op reads or writes global memory; NULL: not at all */
+Value *op_buffer(const Op *op);                                      /* that op reads, writes, views or frees; NULL: none */
+Value *op_mask(const Op *op);                                        /* the operand called so; NULL: everywhere */
+u32 op_shared_effects(const Op *op);                                 /* on all its buffers together */
+bool op_is_view(const Op *op);                                       /* its result is its buffer's memory, or a part of it */
+bool op_uses_shared(const Op *op);                                   /* takes or makes a buffer or orders accesses; regions apart */
+/* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and
+ * no control flow. */
+bool op_lets_reads_pass(const Op *op);
+const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views */
 
 /* ---- text: print.c, parse.c ---- */
 void ir_print(Buf *out, const Module *m, bool locs);

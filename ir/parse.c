@@ -666,9 +666,9 @@ check_counts(Parser *p, const Statement *s)
 {
   const OpInfo *info = op_info(s->code);
   u32 n = s->operands.len;
-  if (n < info->min_operands || (info->max_operands != 255 && n > info->max_operands))
+  if (n < info->min_operands || (info->max_operands != MANY && n > info->max_operands))
     return fail_at(p, s->name.at, "'%s' has operands (%s), here are %u", info->name, info->operands, n);
-  if (info->nresults != 255 && s->results.len != info->nresults)
+  if (info->nresults != MANY && s->results.len != info->nresults)
     return fail_at(p, s->name.at, "'%s' gives %u results, here are %u", info->name, info->nresults, s->results.len);
   if (s->types.len != s->results.len)
     return fail_at(p, s->name.at, "%u results need as many types, here are %u", s->results.len, s->types.len);
@@ -681,8 +681,7 @@ static Op *
 build_op(Builder *b, const Statement *s)
 {
   b->span = s->loc;
-  Op *op = op_create(b, s->code, s->operands.len, s->operands.data, s->types.len, s->types.data,
-                     op_info(s->code)->regions);
+  Op *op = op_create(b, s->code, s->operands.len, s->operands.data, s->types.len, s->types.data, 0);
   for (u32 i = 0; i < s->attrs.len; i++)
     op_set_attr(op, s->attrs.data[i]);
   return op;
@@ -728,17 +727,19 @@ parse_region(Parser *p, Block *b)
   return true;
 }
 
+/* As many as the op has; of any number as many as follow on the line. */
 static bool
 parse_regions(Parser *p, Op *op)
 {
-  for (u32 r = 0; r < op->nregions; r++) {
+  u32 want = op_info(op->code)->regions;
+  for (u32 r = 0; r == 0 || (want == MANY ? !p->tok.first : r < want); r++) {
     if (r) {
       if (p->tok.kind == TOK_NAME && !p->tok.first)
         advance(p);
       if (!expect(p, '{'))
         return false;
     }
-    if (!parse_region(p, op->regions[r]))
+    if (!parse_region(p, op_add_region(op)))
       return false;
   }
   return p->tok.first || fail_expected(p, "the end of the line");

@@ -144,19 +144,11 @@ check_result_types(Verifier *v, const Op *op)
 
 /* ---- structure ---- */
 
-/* Which operand of the row's text slot i is optional. */
+/* Those that may be absent follow those that may not. */
 static bool
 operand_optional(const OpInfo *info, u32 i)
 {
-  const char *s = info->operands;
-  for (; i && *s; i--) {
-    const char *blank = strchr(s, ' ');
-    if (!blank)
-      break;
-    s = blank + 1;
-  }
-  size_t n = strcspn(s, " ");
-  return n && s[n - 1] == '?';
+  return i >= info->min_operands && info->max_operands != MANY;
 }
 
 static bool
@@ -176,11 +168,11 @@ static bool
 check_counts(Verifier *v, const Op *op)
 {
   const OpInfo *info = op_info(op->code);
-  if (op->noperands < info->min_operands || (info->max_operands != 255 && op->noperands > info->max_operands))
+  if (op->noperands < info->min_operands || (info->max_operands != MANY && op->noperands > info->max_operands))
     return verify_fail(v, op, "operands are (%s), here are %u", info->operands, op->noperands);
-  if (info->nresults != 255 && op->nresults != info->nresults)
+  if (info->nresults != MANY && op->nresults != info->nresults)
     return verify_fail(v, op, "it has %u results instead of %u", op->nresults, info->nresults);
-  if (op->nregions != info->regions)
+  if (info->regions != MANY && op->nregions != info->regions)
     return verify_fail(v, op, "it has %u regions instead of %u", op->nregions, info->regions);
   for (u32 i = 0; i < op->noperands; i++)
     if (!check_operand(v, op, i))

@@ -29,7 +29,7 @@ static inline const char *spell(Verifier *v, const Type *t) { return type_str(v-
 /* verify_attrs.c: attributes that the row demands are there, none is foreign, every value is in its range. */
 bool verify_attrs(Verifier *v, const Op *op);
 /* verify_ops.c: the row's RULE, or check_<ID> of a CUSTOM row. Operands are present and counts right. */
-/* verify_shared.c: a buffer is operand of the ops made for it only. */
+/* verify_shared.c: buffers are operands only where ops.def says what is done to them. */
 bool verify_no_buffers(Verifier *v, const Op *op);
 bool verify_op_rule(Verifier *v, const Op *op);
 

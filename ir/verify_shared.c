@@ -1,4 +1,4 @@
-/* verify_shared.c - check_<ID> of the shared-memory and asynchronous ops, and that no other op takes a buffer. */
+/* verify_shared.c - check_<ID> of the shared-memory and asynchronous ops, and that buffers are taken only where ops.def says so. */
 #include "verify.h"
 
 /* Operand 0 is a buffer: one (row false) or a row of them. */
@@ -29,9 +29,8 @@ whole(const Type *t)
 bool
 verify_no_buffers(Verifier *v, const Op *op)
 {
-  bool takes = (op->code >= OP_SHARED_ALLOC && op->code <= OP_ASYNC_COPY);
-  for (u32 i = 0; i < op->noperands && !takes; i++)
-    if (op->operands[i].value && type_is_shared(in_type(op, i)))
+  for (u32 i = 0; i < op->noperands; i++)
+    if (op->operands[i].value && type_is_shared(in_type(op, i)) && !op_effect(op, i))
       return verify_fail(v, op, "operand %u is a shared buffer; only views, loads, stores and copies take one", i);
   return true;
 }

@@ -166,7 +166,7 @@ static void
 place_view(Op *op, void *user)
 {
   Ctx *c = ((Placing *)user)->c;
-  if (op->code < OP_SHARED_INDEX || op->code > OP_SHARED_RESHAPE || op_result(op)->type->layout)
+  if (!op_is_view(op) || op_result(op)->type->layout)
     return;
   Value *v = op_result(op);
   const Layout *l = op_operand(op, 0)->type->layout;

@@ -9,9 +9,9 @@
  * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets all but FLIES. An op with scratch writes
  * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS remains.
  *
- *   shared_load, shared_gather              need a barrier against WROTE and LANDED of memory that overlaps
- *   shared_store, shared_add, async_copy    against READS, WROTE and LANDED
- *   scratch                   against everything
+ *   what reads a buffer (ops.def)    needs a barrier against WROTE and LANDED of memory that overlaps
+ *   what writes one                  against READS, WROTE and LANDED
+ *   scratch                          against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
  * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
  * a mistake that no barrier mends; interpreter and simulator report it.
@@ -67,22 +67,13 @@ join(Barriers *x, State *s, const State *with)
 }
 
 static void
-meet(State *s)
+forget(State *s)
 {
   for (u32 i = 0; i < s->known.len; i++)
     s->known.data[i].facts &= FLIES;
 }
 
 /* ---- memory ---- */
-
-static const Op *
-memory_of(const Value *buffer)
-{
-  const Op *op = buffer->def;
-  while (op->code != OP_SHARED_ALLOC)
-    op = op_operand(op, 0)->def;
-  return op;
-}
 
 static void
 range(const Op *memory, i64 *from, i64 *to)
@@ -118,7 +109,7 @@ require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
   }
   if (!conflict)
     return;
-  meet(s);
+  forget(s);
   if (!x->insert)
     return;
   Builder b = builder_before(op);
@@ -126,12 +117,17 @@ require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
 }
 
+/* A wait; all: nothing is in flight behind it. */
 static void
-land(State *s)
+land(State *s, bool all)
 {
-  for (u32 i = 0; i < s->known.len; i++)
-    if (s->known.data[i].facts & FLIES)
-      s->known.data[i].facts |= LANDED;
+  for (u32 i = 0; i < s->known.len; i++) {
+    u32 *facts = &s->known.data[i].facts;
+    if (*facts & FLIES)
+      *facts |= LANDED;
+    if (all)
+      *facts &= ~(u32)FLIES;
+  }
 }
 
 static void walk(Barriers *x, State *s, Block *b);
@@ -178,39 +174,59 @@ walk_if(Barriers *x, State *s, Op *op)
   join(x, s, &other);
 }
 
+/* What op does to the buffer that is operand i, as its row says: facts it needs a barrier against, and those it leaves. */
+typedef struct Access { const Op *memory; u32 against, leaves; } Access;
+
+static bool
+access_through(const Op *op, u32 i, Access *a)
+{
+  const Value *v = op_operand(op, i);
+  u32 fx = v && type_is_shared(v->type) ? op_effect(op, i) : 0, reads = op_int(op, AT_APART, 0) ? 0 : READS;
+  if (!(fx & (FX_READ | FX_WRITE)))
+    return false;
+  *a = (Access){buffer_alloc(v), WROTE | LANDED, fx & FX_READ ? READS : 0};
+  if (fx & FX_WRITE) {
+    a->against |= reads;
+    a->leaves |= fx & FX_ASYNC ? FLIES : WROTE;
+  }
+  return true;
+}
+
+/* An op with scratch writes it, meets all threads and reads it. */
+static void
+use_scratch(Barriers *x, State *s, Op *op)
+{
+  require(x, s, op, op, READS | WROTE | LANDED | FLIES);
+  forget(s);
+  note(x, s, op, READS);
+}
+
+/* An op that orders accesses. */
+static void
+synchronise(Barriers *x, State *s, const Op *op)
+{
+  switch (op->code) {
+  case OP_BARRIER: forget(s); break;
+  case OP_ASYNC_WAIT: land(s, op_int(op, AT_PENDING, 0) == 0); break;
+  case OP_ASYNC_COMMIT: break;
+  default: ctx_panic(op->block->func->module->ctx, "insert_barriers does not know what '%s' orders", op_info(op->code)->name);
+  }
+}
+
 static void
 visit(Barriers *x, State *s, Op *op)
 {
-  const Op *memory = op;
-  if (op_attr(op, AT_SCRATCH)) {
-    require(x, s, op, memory, READS | WROTE | LANDED | FLIES);
-    meet(s);
-    note(x, s, memory, READS);
-    return;
-  }
-  switch (op->code) {
-  case OP_BARRIER:
-    meet(s);
-    break;
-  case OP_SHARED_LOAD: case OP_SHARED_GATHER:
-    memory = memory_of(op_operand(op, 0));
-    require(x, s, op, memory, WROTE | LANDED);
-    note(x, s, memory, READS);
-    break;
-  case OP_SHARED_STORE: case OP_SHARED_ADD: case OP_ASYNC_COPY:
-    memory = memory_of(op_operand(op, 0));
-    require(x, s, op, memory, (op_int(op, AT_APART, 0) ? 0 : READS) | WROTE | LANDED);
-    note(x, s, memory, op->code == OP_ASYNC_COPY ? FLIES : WROTE);
-    break;
-  case OP_ASYNC_WAIT:
-    land(s);
-    if (!op_int(op, AT_PENDING, 0))
-      for (u32 i = 0; i < s->known.len; i++)
-        s->known.data[i].facts &= ~(u32)FLIES;
-    break;
-  default:
-    break;
-  }
+  Access a;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (access_through(op, i, &a))
+      require(x, s, op, a.memory, a.against);
+  if (op_attr(op, AT_SCRATCH))
+    use_scratch(x, s, op);
+  for (u32 i = 0; i < op->noperands; i++)
+    if (access_through(op, i, &a))
+      note(x, s, a.memory, a.leaves);
+  if (op_has(op, T_SYNC))
+    synchronise(x, s, op);
 }
 
 static void
@@ -222,6 +238,8 @@ walk(Barriers *x, State *s, Block *b)
       walk_loop(x, s, op);
     else if (op->code == OP_IF)
       walk_if(x, s, op);
+    else if (op->nregions && !op_is_fold(op))
+      ctx_panic(b->func->module->ctx, "insert_barriers does not know the regions of '%s'", op_info(op->code)->name);
     else
       visit(x, s, op);
   }

@@ -309,9 +309,7 @@ static void
 add_mem(Place *p, Op *op, Var *v)
 {
   MemOp *m = NEW(p->c->scratch, MemOp);
-  const Value *ptr = op_operand(op, op->code == OP_ASYNC_COPY ? 1 : 0);
-  u32 mask_at = op->code == OP_LOAD ? 1 : op->code == OP_ATOMIC_CAS ? 3 : 2;
-  const Value *mask = op_operand(op, mask_at);
+  const Value *ptr = op_pointer(op), *mask = op_mask(op);
   m->op = op;
   m->at = ptr;
   m->ptr = &p->axes[ptr->id];
@@ -335,7 +333,7 @@ add_costs(Op *op, void *user)
   Var *v = p->vars.data[var];
   if (op_is_fold(op) || op->code == OP_BUTTERFLY)
     vec_push(p->c->scratch, &v->reduces, op);
-  else if ((op_has(op, T_READS) || op_has(op, T_WRITES)) && !(op->code >= OP_SHARED_LOAD && op->code <= OP_SHARED_ADD))
+  else if (op_pointer(op))
     add_mem(p, op, v);
   else if (op->code == OP_UNPACK || op->code == OP_PACK)
     v->work += (u64)place_loop_weight(op->block) << packing_of(op).value_log2;

@@ -63,8 +63,7 @@ is_apart(const Op *op)
 {
   for (u32 r = 0; r < op->nregions; r++)
     for (const Op *x = op->regions[r]->first; x; x = x->next) {
-      bool shared = x->code >= OP_SHARED_ALLOC && x->code <= OP_ASYNC_WAIT;
-      if (shared || x->code == OP_DOT || x->code == OP_BARRIER || !is_apart(x))
+      if (op_uses_shared(x) || x->code == OP_DOT || !is_apart(x))
         return false;
     }
   return true;

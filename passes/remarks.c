@@ -158,7 +158,7 @@ compares_multiples(const Value *v, u32 depth)
 static const char *
 mask_text(Ctx *c, const MemOp *m, u32 want, u32 masked)
 {
-  u64 k = compares_multiples(op_operand(m->op, m->op->code == OP_LOAD ? 1 : 2), 0);
+  u64 k = compares_multiples(op_mask(m->op), 0);
   unsigned long long by = k;
   if (k && !is_pow2(k))
     return arena_printf(c->scratch, "its mask compares multiples of %llu, which is no power of two: "

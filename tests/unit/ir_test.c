@@ -164,7 +164,7 @@ test_tables(void)
   OpCode code;
   DType d;
   CHECK(op_info(OP_LOAD)->min_operands == 1 && op_info(OP_LOAD)->max_operands == 3 && op_info(OP_LOAD)->nresults == 1);
-  CHECK(op_info(OP_FOR)->min_operands == 3 && op_info(OP_FOR)->max_operands == 255 && op_info(OP_FOR)->nresults == 255);
+  CHECK(op_info(OP_FOR)->min_operands == 3 && op_info(OP_FOR)->max_operands == MANY && op_info(OP_FOR)->nresults == MANY);
   CHECK(op_info(OP_RETURN)->max_operands == 0 && op_info(OP_RETURN)->nresults == 0 && op_info(OP_IF)->regions == 2);
   for (int i = 0; i < OP_COUNT; i++)
     CHECK(op_find(op_info((OpCode)i)->name, &code) && code == (OpCode)i);

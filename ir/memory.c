@@ -1,0 +1,93 @@
+/* memory.c - how ops reach memory, as the operand words of ops.def say it: questions that hold for every row. */
+#include "ir.h"
+
+/* What op does through operand i: a sum of OpEffect. */
+u32
+op_effect(const Op *op, u32 i)
+{
+  return i < OPERANDS_NAMED ? op_info(op->code)->effect[i] : 0;
+}
+
+/* The operand through which op reads or writes global memory, or shared memory; NULL: none. */
+static Value *
+reached(const Op *op, bool shared)
+{
+  for (u32 i = 0; i < op->noperands; i++) {
+    Value *v = op_operand(op, i);
+    if (v && op_effect(op, i) && type_is_shared(v->type) == shared)
+      return v;
+  }
+  return NULL;
+}
+
+Value *
+op_pointer(const Op *op)
+{
+  return reached(op, false);
+}
+
+Value *
+op_buffer(const Op *op)
+{
+  return reached(op, true);
+}
+
+/* The operand of that name in op's row. */
+static Value *
+operand_named(const Op *op, const char *name)
+{
+  const char *s = op_info(op->code)->operands;
+  for (u32 i = 0; *s; i++) {
+    size_t n = strcspn(s, " "), bare = strcspn(s, " ?*");
+    if (bare == strlen(name) && !memcmp(s, name, bare))
+      return op_operand(op, i);
+    s += n + strspn(s + n, " ");
+  }
+  return NULL;
+}
+
+Value *
+op_mask(const Op *op)
+{
+  return operand_named(op, "mask");
+}
+
+u32
+op_shared_effects(const Op *op)
+{
+  u32 all = 0;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (op_operand(op, i) && type_is_shared(op_operand(op, i)->type))
+      all |= op_effect(op, i);
+  return all;
+}
+
+bool
+op_is_view(const Op *op)
+{
+  return op_info(op->code)->effect[0] & FX_VIEW;
+}
+
+bool
+op_uses_shared(const Op *op)
+{
+  for (u32 i = 0; i < op->nresults; i++)
+    if (type_is_shared(op->results[i]->type))
+      return true;
+  return op_has(op, T_SYNC) || op_buffer(op);
+}
+
+bool
+op_lets_reads_pass(const Op *op)
+{
+  return !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) && (!op->nregions || op_is_fold(op));
+}
+
+const Op *
+buffer_alloc(const Value *buffer)
+{
+  const Op *op = buffer->def;
+  while (op_is_view(op))
+    op = op_buffer(op)->def;
+  return op;
+}

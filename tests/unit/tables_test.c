@@ -1,0 +1,177 @@
+/* tables_test.c - tables that must agree with each other or with themselves: the operands of ops.def and what is said to be done
+ * through them, the element types of the compiler and of the runtime. */
+#include "dtype.h"
+#include "ir.h"
+#include <stdio.h>
+
+static u32 failures;
+
+#define CHECK(cond, ...) \
+  do { \
+    if (!(cond)) { \
+      failures++; \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond); \
+      fprintf(stderr, __VA_ARGS__); \
+      fputc('\n', stderr); \
+    } \
+  } while (0)
+
+/* ---- ops ---- */
+
+static u32
+words_in(const char *s)
+{
+  u32 n = *s != 0;
+  for (; *s; s++)
+    n += *s == ' ';
+  return n;
+}
+
+/* Counts follow from the operands' text; what may be absent comes last, any number last of all. */
+static void
+check_operands(const OpInfo *o)
+{
+  u32 least = 0, n = words_in(o->operands);
+  bool many = false, may = false;
+  for (const char *s = o->operands; *s; s += strspn(s, " ")) {
+    size_t len = strcspn(s, " ");
+    CHECK(len && !many, "%s: %s", o->name, o->operands);
+    many |= s[len - 1] == '*';
+    CHECK(!may || s[len - 1] == '?', "%s: %s", o->name, o->operands);
+    may |= s[len - 1] == '?';
+    least += !many && !may;
+    s += len;
+  }
+  CHECK(o->min_operands == least && o->max_operands == (many ? MANY : n), "%s: %s", o->name, o->operands);
+}
+
+/* Memory traits follow from the operands' effects; a view is its first operand, and does nothing else. */
+static void
+check_effects(const OpInfo *o)
+{
+  u32 all = 0, n = words_in(o->operands);
+  for (u32 i = 0; i < OPERANDS_NAMED; i++) {
+    u32 fx = o->effect[i];
+    CHECK(i < n || !fx, "%s", o->name);
+    CHECK(!(fx & FX_ASYNC) || fx & (FX_READ | FX_WRITE), "%s", o->name);
+    CHECK(!(fx & FX_VIEW) || (fx == FX_VIEW && !i && o->nresults == 1 && o->traits & T_PURE), "%s", o->name);
+    CHECK(!(fx & (FX_READ | FX_WRITE | FX_FREE)) || !(o->traits & T_PURE), "%s", o->name);
+    all |= fx;
+  }
+  CHECK(!(o->traits & T_READS) == !(all & FX_READ) && !(o->traits & T_WRITES) == !(all & FX_WRITE), "%s", o->name);
+  CHECK(!(o->traits & T_SYNC) || o->traits & T_SIDE, "%s", o->name);
+}
+
+static void
+test_ops(void)
+{
+  OpCode code;
+  for (int i = 0; i < OP_COUNT; i++) {
+    const OpInfo *o = op_info((OpCode)i);
+    CHECK(op_find(o->name, &code) && code == (OpCode)i, "%s", o->name);
+    check_operands(o);
+    check_effects(o);
+  }
+  CHECK(!strcmp(op_info(OP_LOAD)->operands, "p mask? other?") && !strcmp(op_info(OP_CONST)->operands, ""), "texts");
+  CHECK(!strcmp(op_info(OP_FOR)->operands, "lo hi step inits*"), "texts");
+  CHECK(SLOT(LOAD, p) == 0 && SLOT(LOAD, other) == 2 && SLOT(FOR, inits) == 3 && SLOT(ATOMIC_CAS, mask) == 3, "slots");
+}
+
+/* What each op does to memory: said once more here, so that a word changed by mistake in ops.def is seen. */
+static void
+test_memory(void)
+{
+  static const struct { OpCode op; u32 slot, fx; } known[] = {
+    {OP_LOAD, SLOT(LOAD, p), FX_READ},
+    {OP_STORE, SLOT(STORE, p), FX_WRITE},
+    {OP_ATOMIC_RMW, SLOT(ATOMIC_RMW, p), FX_READ | FX_WRITE},
+    {OP_ATOMIC_CAS, SLOT(ATOMIC_CAS, p), FX_READ | FX_WRITE},
+    {OP_SHARED_FREE, SLOT(SHARED_FREE, b), FX_FREE},
+    {OP_SHARED_INDEX, SLOT(SHARED_INDEX, b), FX_VIEW},
+    {OP_SHARED_SLICE, SLOT(SHARED_SLICE, b), FX_VIEW},
+    {OP_SHARED_PERMUTE, SLOT(SHARED_PERMUTE, b), FX_VIEW},
+    {OP_SHARED_RESHAPE, SLOT(SHARED_RESHAPE, b), FX_VIEW},
+    {OP_SHARED_CAST, SLOT(SHARED_CAST, b), FX_VIEW},
+    {OP_SHARED_LOAD, SLOT(SHARED_LOAD, b), FX_READ},
+    {OP_SHARED_STORE, SLOT(SHARED_STORE, b), FX_WRITE},
+    {OP_SHARED_GATHER, SLOT(SHARED_GATHER, b), FX_READ},
+    {OP_SHARED_ADD, SLOT(SHARED_ADD, b), FX_READ | FX_WRITE},
+    {OP_ASYNC_COPY, SLOT(ASYNC_COPY, b), FX_WRITE | FX_ASYNC},
+    {OP_ASYNC_COPY, SLOT(ASYNC_COPY, p), FX_READ | FX_ASYNC},
+  };
+  u32 found = 0;
+  for (int i = 0; i < OP_COUNT; i++)
+    for (u32 k = 0; k < OPERANDS_NAMED; k++)
+      found += op_info((OpCode)i)->effect[k] != 0;
+  CHECK(found == COUNT(known), "%u effects", found);
+  for (u32 i = 0; i < COUNT(known); i++)
+    CHECK(op_info(known[i].op)->effect[known[i].slot] == known[i].fx, "%s", op_info(known[i].op)->name);
+}
+
+/* The helpers of memory.c, on ops of each kind. */
+static void
+test_questions(Ctx *c)
+{
+  Func *f = func_new(module_new(c), "k", (Span){0, 0});
+  u32 n = 64;
+  const Type *word = type_scalar(c, DT_I32), *t = type_tile(c, word, 1, &n, NULL), *row = type_shared(c, DT_I32, 3, 1, &n, NULL, NULL, 0, 0);
+  Value *p = ir_splat(&(Builder){f, f->body, NULL, f->span}, func_add_param(f, type_ptr(c, DT_I32), "p", 16), t);
+  Builder b = builder_at_end(f, f->body);
+  Value *mask = ir_const_int(&b, type_i1_like(c, t), 1);
+  Value *alloc = ir_shared_alloc(&b, row), *one = ir_shared_index(&b, alloc, ir_const_int(&b, word, 1));
+  Value *part = ir_shared_slice(&b, one, (i64[]){32}, (u32[]){32});
+  Value *x = ir_load(&b, p, mask, NULL), *y = ir_shared_load(&b, one, t);
+  Op *copy = ir_async_copy(&b, one, p, mask), *wait = ir_async_wait(&b, 0), *store = ir_store(&b, p, x, NULL);
+  CHECK(op_pointer(x->def) == p && op_pointer(copy) == p && op_pointer(store) == p && !op_pointer(y->def), "pointers");
+  CHECK(op_buffer(copy) == one && op_buffer(y->def) == one && !op_buffer(store) && op_buffer(part->def) == one, "buffers");
+  CHECK(op_mask(x->def) == mask && op_mask(copy) == mask && !op_mask(store) && !op_mask(y->def), "masks");
+  CHECK(op_shared_effects(copy) == (FX_WRITE | FX_ASYNC) && op_shared_effects(y->def) == FX_READ && !op_shared_effects(store), "effects");
+  CHECK(op_is_view(part->def) && op_is_view(one->def) && !op_is_view(y->def) && !op_is_view(alloc->def), "views");
+  CHECK(op_uses_shared(alloc->def) && op_uses_shared(part->def) && op_uses_shared(wait) && !op_uses_shared(store), "use");
+  CHECK(op_lets_reads_pass(x->def) && op_lets_reads_pass(part->def) && !op_lets_reads_pass(store) && !op_lets_reads_pass(wait), "order");
+  CHECK(buffer_alloc(part) == alloc->def && buffer_alloc(one) == alloc->def && buffer_alloc(alloc) == alloc->def, "allocs");
+}
+
+/* ---- element types: ir/dtypes.def is the compiler's, runtime/dtype.def the runtime's, which stands alone ---- */
+
+static bool
+same_kind(DClass c, DtypeKind k)
+{
+  static const DtypeKind kinds[] = {[DC_B] = KIND_BOOL, [DC_I] = KIND_SIGNED, [DC_U] = KIND_UNSIGNED, [DC_F] = KIND_FLOAT};
+  return kinds[c] == k;
+}
+
+static void
+test_dtypes(void)
+{
+  CHECK(DT_COUNT == DTYPE_COUNT - 1, "%d types in ir/dtypes.def, %d in runtime/dtype.def", DT_COUNT, DTYPE_COUNT - 1);
+  for (int d = 0; d < DT_COUNT; d++) {
+    const DTypeInfo *i = &dtype_info[d];
+    Dtype t = rt_dtype_find(i->name);
+    CHECK(t != DTYPE_NONE, "%s is none of the runtime's", i->name);
+    if (t == DTYPE_NONE)
+      continue;
+    const DtypeInfo *r = rt_dtype_info(t);
+    CHECK(same_kind((DClass)i->cls, r->kind) && r->expbits == i->exp && r->manbits == i->man, "%s", i->name);
+    CHECK(dtype_size(t) == dtype_bytes((DType)d), "%s", i->name);
+    u64 one = 0, big = 0;
+    if (dtype_is_float((DType)d)) {
+      one = dtype_encode_float(t, 1.5);
+      big = dtype_encode_float(t, dtype_decode(t, float_to_bits((DType)d, 1e300)));
+    }
+    CHECK(one == (dtype_is_float((DType)d) ? float_to_bits((DType)d, 1.5) : 0), "%s", i->name);
+    CHECK(big == (dtype_is_float((DType)d) ? float_to_bits((DType)d, 1e300) : 0), "%s", i->name);
+  }
+}
+
+int
+main(void)
+{
+  Ctx *c = ctx_new();
+  test_ops();
+  test_memory();
+  test_questions(c);
+  test_dtypes();
+  ctx_free(c);
+  return failures != 0;
+}
