@@ -497,10 +497,10 @@ rule_cmp(Pred pred, Pair p)
 static AxisInfo
 rule_select(const Analysis *a, const Op *op)
 {
-  const AxisInfo *c = facts(a, op, 0), *x = facts(a, op, 1), *y = facts(a, op, 2);
+  const AxisInfo *c = facts(a, op, SLOT(SELECT, c)), *x = facts(a, op, SLOT(SELECT, a)), *y = facts(a, op, SLOT(SELECT, b));
   const Type *t = op_result(op)->type;
   u32 unit = unit_of(t);
-  AxisInfo r = equal_runs(x, y, t), even = type_is_tile(op_operand(op, 0)->type) ? *c : uniform(t, 1);
+  AxisInfo r = equal_runs(x, y, t), even = type_is_tile(OPERAND(op, SELECT, c)->type) ? *c : uniform(t, 1);
   for (u32 d = 0; d < dims_of(t); d++) {
     u32 run = min4(x->contiguity[d], y->contiguity[d], even.constancy[d], DIV_MAX);
     r.constancy[d] = min_u32(r.constancy[d], even.constancy[d]);
@@ -587,7 +587,7 @@ rule_hint(const Op *op, AxisInfo r)
 static AxisInfo
 rule_expand_dims(const Op *op, const AxisInfo *x)
 {
-  const Type *t = op_result(op)->type, *from = op_operand(op, 0)->type;
+  const Type *t = op_result(op)->type, *from = OPERAND(op, EXPAND_DIMS, x)->type;
   u32 axis = (u32)op_int(op, AT_AXIS, 0);
   AxisInfo r = *x;
   for (u32 d = axis; d < t->rank; d++) {
@@ -603,7 +603,7 @@ rule_expand_dims(const Op *op, const AxisInfo *x)
 static AxisInfo
 rule_broadcast(const Op *op, AxisInfo r)
 {
-  const Type *t = op_result(op)->type, *from = op_operand(op, 0)->type;
+  const Type *t = op_result(op)->type, *from = OPERAND(op, BROADCAST, x)->type;
   for (u32 d = 0; d < t->rank; d++)
     if (from->shape[d] != t->shape[d])
       r.constancy[d] = next_pow2(t->shape[d]);
@@ -689,7 +689,7 @@ reshape_rows(const AxisInfo *x, const Type *from, const Type *to, AxisInfo *r)
 static AxisInfo
 rule_reshape(const Op *op, const AxisInfo *x)
 {
-  const Type *t = op_result(op)->type, *from = op_operand(op, 0)->type;
+  const Type *t = op_result(op)->type, *from = OPERAND(op, RESHAPE, x)->type;
   u32 all = div_all(x, from);
   AxisInfo r = all_divisible(unknown(), t, all);
   if (all_equal(x, from))
@@ -717,7 +717,7 @@ static bool
 result_nonneg(const Analysis *a, const Op *op)
 {
   const Type *t = op_result(op)->type;
-  bool x = op->noperands > 0 && facts(a, op, 0)->nonneg, y = op->noperands > 1 && facts(a, op, 1)->nonneg;
+  bool x = op->noperands > 0 && facts(a, op, SLOT(BINARY, a))->nonneg, y = op->noperands > 1 && facts(a, op, SLOT(BINARY, b))->nonneg;
   bool sign = dtype_is_signed(t->dt);
   switch (op->code) {
   case OP_ADD: case OP_MUL: case OP_OR: case OP_XOR: return x && y;
@@ -728,8 +728,8 @@ result_nonneg(const Analysis *a, const Op *op)
   case OP_AND: return x || y;
   case OP_SHL: case OP_SHR: case OP_HINT: return x;
   case OP_ABS: case OP_POPC: case OP_CLZ: return true;
-  case OP_SELECT: return y && facts(a, op, 2)->nonneg;
-  case OP_CAST: return cast_nonneg(facts(a, op, 0), op_operand(op, 0)->type, t);
+  case OP_SELECT: return y && facts(a, op, SLOT(SELECT, b))->nonneg;
+  case OP_CAST: return cast_nonneg(facts(a, op, SLOT(CAST, x)), OPERAND(op, CAST, x)->type, t);
   default: return false;
   }
 }
@@ -738,7 +738,7 @@ result_nonneg(const Analysis *a, const Op *op)
 static bool
 fold_value(const Analysis *a, const Op *op, i64 *out)
 {
-  const Type *t = op_result(op)->type, *from = op->noperands ? op_operand(op, 0)->type : t;
+  const Type *t = op_result(op)->type, *from = op->noperands ? OPERAND(op, UNARY, x)->type : t;
   u64 bits[3] = {0}, r;
   if (type_is_ptr(t) || type_is_ptr(from) || type_is_float(t) || type_is_float(from) || op->noperands > 3)
     return false;
@@ -767,8 +767,8 @@ fold_value(const Analysis *a, const Op *op, i64 *out)
 static AxisInfo
 elementwise(const Analysis *a, const Op *op)
 {
-  const Type *t = op_result(op)->type, *from = op_operand(op, 0)->type;
-  const AxisInfo *x = facts(a, op, 0);
+  const Type *t = op_result(op)->type, *from = OPERAND(op, UNARY, x)->type;
+  const AxisInfo *x = facts(a, op, SLOT(UNARY, x));
   bool numbers = type_is_int(from) || type_is_ptr(from) || op->code == OP_CMP || op->code == OP_SELECT;
   if (op->code == OP_SELECT)
     return rule_select(a, op);
@@ -779,7 +779,7 @@ elementwise(const Analysis *a, const Op *op)
   if (op->code == OP_HINT)
     return rule_hint(op, *x);
   if (op->noperands == 2 && numbers) {
-    Pair p = {x, facts(a, op, 1), from, op_operand(op, 1)->type};
+    Pair p = {x, facts(a, op, SLOT(BINARY, b)), from, OPERAND(op, BINARY, b)->type};
     return op->code == OP_CMP ? rule_cmp(pred_find(op_str(op, AT_PRED, NULL)), p) : with_levels(op->code, p, rule_binary(op->code, p));
   }
   if (op->code == OP_NEG || op->code == OP_ABS)
@@ -834,12 +834,12 @@ result_facts(const Analysis *a, const Op *op)
   case OP_CONST: return const_facts(op);
   case OP_ARANGE: return arange_facts(op);
   case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: r.nonneg = true; return r;
-  case OP_SPLAT: return rule_splat(op, facts(a, op, 0));
-  case OP_BROADCAST: return rule_broadcast(op, *facts(a, op, 0));
-  case OP_EXPAND_DIMS: return rule_expand_dims(op, facts(a, op, 0));
-  case OP_RESHAPE: return rule_reshape(op, facts(a, op, 0));
-  case OP_PERMUTE: return rule_permute(op, facts(a, op, 0));
-  case OP_CONVERT_LAYOUT: return *facts(a, op, 0);
+  case OP_SPLAT: return rule_splat(op, facts(a, op, SLOT(SPLAT, x)));
+  case OP_BROADCAST: return rule_broadcast(op, *facts(a, op, SLOT(BROADCAST, x)));
+  case OP_EXPAND_DIMS: return rule_expand_dims(op, facts(a, op, SLOT(EXPAND_DIMS, x)));
+  case OP_RESHAPE: return rule_reshape(op, facts(a, op, SLOT(RESHAPE, x)));
+  case OP_PERMUTE: return rule_permute(op, facts(a, op, SLOT(PERMUTE, x)));
+  case OP_CONVERT_LAYOUT: return *facts(a, op, SLOT(CONVERT_LAYOUT, x));
   default: return op_has(op, T_ELEM) && op->noperands ? elementwise_facts(a, op) : r;
   }
 }
@@ -870,36 +870,33 @@ flow_into(Analysis *a, const Value *arg, const Value *from)
 static void
 run_for(Analysis *a, const Op *op)
 {
-  const Block *body = op->regions[0];
-  const Value *lo = op_operand(op, 0), *step = op_operand(op, 2);
+  const Value *lo = OPERAND(op, FOR, lo), *step = OPERAND(op, FOR, step);
   u32 n = op->nresults;
   AxisInfo counter = uniform(lo->type, min_u32(a->info[lo->id].divisibility[0], a->info[step->id].divisibility[0]));
   counter.nonneg = a->info[lo->id].nonneg;
-  set_facts(a, body->args[0], counter);
+  set_facts(a, loop_counter(op), counter);
   for (u32 i = 0; i < n; i++)
-    flow_into(a, body->args[1 + i], op_operand(op, 3 + i));
-  run_block(a, body);
+    flow_into(a, loop_arg(op, 0, i), loop_init(op, i));
+  run_block(a, op->regions[0]);
   for (u32 i = 0; i < n; i++) {
-    flow_into(a, body->args[1 + i], op_operand(block_terminator(body), i));
-    a->info[op->results[i]->id] = a->info[body->args[1 + i]->id];
+    flow_into(a, loop_arg(op, 0, i), loop_next(op, i));
+    a->info[op->results[i]->id] = a->info[loop_arg(op, 0, i)->id];
   }
 }
 
 static void
 run_while(Analysis *a, const Op *op)
 {
-  const Block *before = op->regions[0], *body = op->regions[1];
-  for (u32 i = 0; i < before->nargs; i++)
-    flow_into(a, before->args[i], op_operand(op, i));
-  run_block(a, before);
-  const Op *cond = block_terminator(before);
+  for (u32 i = 0; i < op->nresults; i++)
+    flow_into(a, loop_arg(op, 0, i), loop_init(op, i));
+  run_block(a, op->regions[0]);
   for (u32 i = 0; i < op->nresults; i++) {
-    AxisInfo passed = a->info[op_operand(cond, 1 + i)->id];
-    a->info[op->results[i]->id] = a->info[body->args[i]->id] = passed;
+    AxisInfo passed = a->info[loop_passed(op, 0, i)->id];
+    a->info[op->results[i]->id] = a->info[loop_arg(op, 1, i)->id] = passed;
   }
-  run_block(a, body);
-  for (u32 i = 0; i < before->nargs; i++)
-    flow_into(a, before->args[i], op_operand(block_terminator(body), i));
+  run_block(a, op->regions[1]);
+  for (u32 i = 0; i < op->nresults; i++)
+    flow_into(a, loop_arg(op, 0, i), loop_next(op, i));
 }
 
 static void
@@ -908,8 +905,8 @@ run_if(Analysis *a, const Op *op)
   run_block(a, op->regions[0]);
   run_block(a, op->regions[1]);
   for (u32 i = 0; i < op->nresults; i++) {
-    const AxisInfo *x = &a->info[op_operand(block_terminator(op->regions[0]), i)->id];
-    const AxisInfo *y = &a->info[op_operand(block_terminator(op->regions[1]), i)->id];
+    const AxisInfo *x = &a->info[op_operand(region_end(op, 0), i)->id];
+    const AxisInfo *y = &a->info[op_operand(region_end(op, 1), i)->id];
     a->info[op->results[i]->id] = meet(x, y, op->results[i]->type);
   }
 }

@@ -347,7 +347,7 @@ bool
 value_const_bits(const Value *v, u64 *bits)
 {
   while (op_is(v, OP_SPLAT))
-    v = op_operand(v->def, 0);
+    v = OPERAND(v->def, SPLAT, x);
   if (!op_is(v, OP_CONST))
     return false;
   *bits = (u64)op_int(v->def, AT_VALUE, 0);

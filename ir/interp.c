@@ -124,26 +124,26 @@ static Flow
 run_for(Interp *in, const Op *op)
 {
   const Block *body = op->regions[0];
-  Value *const *carried = body->args + 1;
-  DType d = body->args[0]->type->dt;
+  Value *const *carried = body->args + loop_first_arg(op), *counter = loop_counter(op);
+  DType d = counter->type->dt;
   u32 n = op->nresults;
-  u64 i = *interp_get(in, op_operand(op, 0)), hi = *interp_get(in, op_operand(op, 1));
-  u64 step = *interp_get(in, op_operand(op, 2));
+  u64 i = *interp_get(in, OPERAND(op, FOR, lo)), hi = *interp_get(in, OPERAND(op, FOR, hi));
+  u64 step = *interp_get(in, OPERAND(op, FOR, step));
   if (!counter_less(d, 0, step))
     return interp_fault(in, op, "the step of a loop must be positive, it is %lld", (long long)scalar_int(d, step));
-  Flow flow = assign(in, op, 3, n, carried);
+  Flow flow = assign(in, op, SLOT(FOR, inits), n, carried);
   if (flow == FLOW_NEXT)
-    flow = assign(in, op, 3, n, op->results);
+    flow = assign(in, op, SLOT(FOR, inits), n, op->results);
   while (flow == FLOW_NEXT && counter_less(d, i, hi)) {
-    if (set_scalar(in, op, body->args[0], i) == FLOW_FAULT)
+    if (set_scalar(in, op, counter, i) == FLOW_FAULT)
       return FLOW_FAULT;
-    observe(in, body->args[0]);
+    observe(in, counter);
     flow = run_block(in, body);
     const Op *end = block_terminator(body);
     if (flow == FLOW_NEXT)
-      flow = assign(in, end, 0, n, op->results);
+      flow = assign(in, end, SLOT(YIELD, xs), n, op->results);
     if (flow == FLOW_NEXT)
-      flow = assign(in, end, 0, n, carried);
+      flow = assign(in, end, SLOT(YIELD, xs), n, carried);
     u64 next = scalar_wrap(d, i + step);
     if (flow == FLOW_NEXT && counter_less(d, next, i))
       return interp_fault(in, op, "the counter of the loop overflows");
@@ -156,19 +156,19 @@ static Flow
 run_while(Interp *in, const Op *op)
 {
   const Block *before = op->regions[0], *body = op->regions[1];
-  Flow flow = assign(in, op, 0, before->nargs, before->args);
+  Flow flow = assign(in, op, SLOT(WHILE, inits), before->nargs, before->args);
   while (flow == FLOW_NEXT) {
     flow = run_block(in, before);
     if (flow != FLOW_NEXT)
       break;
     const Op *cond = block_terminator(before);
-    if (!*interp_get(in, op_operand(cond, 0)))
-      return assign(in, cond, 1, op->nresults, op->results);
-    flow = assign(in, cond, 1, body->nargs, body->args);
+    if (!*interp_get(in, OPERAND(cond, CONDITION, c)))
+      return assign(in, cond, SLOT(CONDITION, xs), op->nresults, op->results);
+    flow = assign(in, cond, SLOT(CONDITION, xs), body->nargs, body->args);
     if (flow == FLOW_NEXT)
       flow = run_block(in, body);
     if (flow == FLOW_NEXT)
-      flow = assign(in, block_terminator(body), 0, before->nargs, before->args);
+      flow = assign(in, block_terminator(body), SLOT(YIELD, xs), before->nargs, before->args);
   }
   return flow;
 }
@@ -176,9 +176,9 @@ run_while(Interp *in, const Op *op)
 static Flow
 run_if(Interp *in, const Op *op)
 {
-  const Block *taken = op->regions[*interp_get(in, op_operand(op, 0)) ? 0 : 1];
+  const Block *taken = op->regions[*interp_get(in, OPERAND(op, IF, c)) ? 0 : 1];
   Flow flow = run_block(in, taken);
-  return flow == FLOW_NEXT ? assign(in, block_terminator(taken), 0, op->nresults, op->results) : flow;
+  return flow == FLOW_NEXT ? assign(in, block_terminator(taken), SLOT(YIELD, xs), op->nresults, op->results) : flow;
 }
 
 /* ---- reduce ---- */
@@ -206,17 +206,17 @@ single_fold_op(const Op *op)
   const Op *first = b->first;
   if (op->noperands != 1 || !first || first->next != b->last || !op_has(first, T_ELEM) || first->noperands != 2)
     return NULL;
-  bool direct = op_operand(first, 0) == b->args[0] && op_operand(first, 1) == b->args[1];
-  bool same = first->nresults == 1 && op_operand(b->last, 0) == op_result(first);
+  bool direct = OPERAND(first, BINARY, a) == b->args[0] && OPERAND(first, BINARY, b) == b->args[1];
+  bool same = first->nresults == 1 && OPERAND(b->last, YIELD, xs) == op_result(first);
   return direct && same && op_info(first->code)->rule == RULE_SAME ? first : NULL;
 }
 
 static Flow
 fold_direct(Interp *in, const Op *op, const Op *combine, FoldAxis a, u32 from, u32 to)
 {
-  const u64 *x = interp_get(in, op_operand(op, 0)) + from;
+  const u64 *x = interp_get(in, OPERAND(op, REDUCE, xs)) + from;
   u64 acc = x[0];
-  DType d = type_arith(op_operand(op, 0)->type);
+  DType d = type_arith(OPERAND(op, REDUCE, xs)->type);
   for (u32 k = 1; k < a.extent; k++)
     if (!scalar_binary(combine->code, d, acc, x[(size_t)k * a.stride], &acc))
       return interp_fault(in, combine, "integer division by zero");
@@ -294,7 +294,7 @@ scan_line(Interp *in, const Op *op, FoldAxis a, u32 from)
 static Flow
 run_scan(Interp *in, const Op *op)
 {
-  FoldAxis a = fold_axis(op_operand(op, 0)->type, (u32)op_int(op, AT_AXIS, 0));
+  FoldAxis a = fold_axis(OPERAND(op, SCAN, xs)->type, (u32)op_int(op, AT_AXIS, 0));
   for (u32 i = 0; i < op->nresults; i++)
     if (!interp_make(in, op, op->results[i]))
       return FLOW_FAULT;
@@ -312,7 +312,7 @@ run_scan(Interp *in, const Op *op)
 static Flow
 run_reduce(Interp *in, const Op *op)
 {
-  FoldAxis a = fold_axis(op_operand(op, 0)->type, (u32)op_int(op, AT_AXIS, 0));
+  FoldAxis a = fold_axis(OPERAND(op, REDUCE, xs)->type, (u32)op_int(op, AT_AXIS, 0));
   const Op *direct = in->opt->observe ? NULL : single_fold_op(op);
   u64 work = (u64)a.outer * a.extent * a.stride;
   for (u32 i = 0; i < op->nresults; i++)
@@ -337,7 +337,7 @@ run_reduce(Interp *in, const Op *op)
 static Flow
 run_assume(Interp *in, const Op *op)
 {
-  if (*interp_get(in, op_operand(op, 0)))
+  if (*interp_get(in, OPERAND(op, ASSUME, c)))
     return FLOW_NEXT;
   const char *message = op_str(op, AT_MESSAGE, NULL);
   return interp_fault(in, op, "false assumption%s%s", message ? ": " : "", message ? message : "");
@@ -346,7 +346,7 @@ run_assume(Interp *in, const Op *op)
 static Flow
 run_assert(Interp *in, const Op *op)
 {
-  const Value *c = op_operand(op, 0);
+  const Value *c = OPERAND(op, ASSERT, c);
   const u64 *x = interp_get(in, c);
   char where[96] = "";
   for (u32 i = 0; i < type_numel(c->type); i++)

@@ -24,7 +24,7 @@ static Flow
 fault_outside(Interp *in, const Op *op, Access a, u32 i)
 {
   char where[96];
-  const Type *t = op_operand(op, 0)->type;
+  const Type *t = op_pointer(op)->type;
   const InterpBuffer *near = NULL;
   for (u32 k = 0; k < in->nbuffers; k++)
     if (!near || buffer_distance(&in->buffers[k], a.addr) < buffer_distance(near, a.addr))
@@ -45,7 +45,7 @@ access_at(Interp *in, const Op *op, Access a, u32 i)
   char where[96];
   if (a.addr % a.size) {
     interp_fault(in, op, "%s%s is misaligned: address 0x%llx, %u bytes", op_info(op->code)->name,
-                 interp_where(op_operand(op, 0)->type, i, where), (unsigned long long)a.addr, a.size);
+                 interp_where(op_pointer(op)->type, i, where), (unsigned long long)a.addr, a.size);
     return NULL;
   }
   if (in->last_buffer < in->nbuffers && buffer_holds(&in->buffers[in->last_buffer], a))
@@ -89,7 +89,7 @@ masked_off(const u64 *mask, const Value *m, u32 i)
 Flow
 interp_load(Interp *in, const Op *op)
 {
-  Value *p = op_operand(op, 0), *m = op_operand(op, 1), *other = op_operand(op, 2), *r = op_result(op);
+  Value *p = OPERAND(op, LOAD, p), *m = OPERAND(op, LOAD, mask), *other = OPERAND(op, LOAD, other), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   if (!out)
     return FLOW_FAULT;
@@ -113,7 +113,7 @@ interp_load(Interp *in, const Op *op)
 Flow
 interp_store(Interp *in, const Op *op)
 {
-  Value *p = op_operand(op, 0), *v = op_operand(op, 1), *m = op_operand(op, 2);
+  Value *p = OPERAND(op, STORE, p), *v = OPERAND(op, STORE, value), *m = OPERAND(op, STORE, mask);
   const u64 *addr = interp_get(in, p), *value = interp_get(in, v), *mask = interp_get(in, m);
   DType d = p->type->dt;
   u32 n = type_numel(p->type), size = dtype_bytes(d);
@@ -144,18 +144,16 @@ rmw_op(const char *name, OpCode *op)
   return false;
 }
 
-/* atomic_rmw p value mask? */
-Flow
-interp_atomic_rmw(Interp *in, const Op *op)
+/* Each element's place takes `value` combined with what is there by `rmw` (OP_COUNT: takes it as it is), only where that is
+ * `expected` unless that is NULL. The result is what was there. */
+static Flow
+run_atomic(Interp *in, const Op *op, OpCode rmw, const Value *expected, const Value *value)
 {
-  Value *p = op_operand(op, 0), *v = op_operand(op, 1), *m = op_operand(op, 2), *r = op_result(op);
-  OpCode rmw;
+  const Value *p = op_pointer(op), *m = op_mask(op), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   if (!out)
     return FLOW_FAULT;
-  if (!rmw_op(op_str(op, AT_RMW, ""), &rmw))
-    return interp_fault(in, op, "unknown atomic operation '%s'", op_str(op, AT_RMW, ""));
-  const u64 *addr = interp_get(in, p), *value = interp_get(in, v), *mask = interp_get(in, m);
+  const u64 *addr = interp_get(in, p), *mask = interp_get(in, m), *wanted = interp_get(in, expected), *with = interp_get(in, value);
   DType d = p->type->dt;
   u32 n = type_numel(r->type), size = dtype_bytes(d);
   for (u32 i = 0; i < n; i++) {
@@ -165,39 +163,31 @@ interp_atomic_rmw(Interp *in, const Op *op)
     void *at = access_at(in, op, (Access){interp_pick(addr, p, i), size}, i);
     if (!at)
       return FLOW_FAULT;
-    u64 fresh = interp_pick(value, v, i);
+    u64 fresh = interp_pick(with, value, i);
     out[i] = memory_read(at, d);
     if (rmw != OP_COUNT)
       scalar_binary(rmw, d, out[i], fresh, &fresh);
-    memory_write(at, d, fresh);
+    if (!expected || out[i] == interp_pick(wanted, expected, i))
+      memory_write(at, d, fresh);
   }
   return FLOW_NEXT;
+}
+
+/* atomic_rmw p value mask? */
+Flow
+interp_atomic_rmw(Interp *in, const Op *op)
+{
+  OpCode rmw;
+  if (!rmw_op(op_str(op, AT_RMW, ""), &rmw))
+    return interp_fault(in, op, "unknown atomic operation '%s'", op_str(op, AT_RMW, ""));
+  return run_atomic(in, op, rmw, NULL, OPERAND(op, ATOMIC_RMW, value));
 }
 
 /* atomic_cas p expected value mask? */
 Flow
 interp_atomic_cas(Interp *in, const Op *op)
 {
-  Value *p = op_operand(op, 0), *e = op_operand(op, 1), *v = op_operand(op, 2), *m = op_operand(op, 3), *r = op_result(op);
-  u64 *out = interp_make(in, op, r);
-  if (!out)
-    return FLOW_FAULT;
-  const u64 *addr = interp_get(in, p), *expected = interp_get(in, e), *value = interp_get(in, v);
-  const u64 *mask = interp_get(in, m);
-  DType d = p->type->dt;
-  u32 n = type_numel(r->type), size = dtype_bytes(d);
-  for (u32 i = 0; i < n; i++) {
-    out[i] = 0;
-    if (masked_off(mask, m, i))
-      continue;
-    void *at = access_at(in, op, (Access){interp_pick(addr, p, i), size}, i);
-    if (!at)
-      return FLOW_FAULT;
-    out[i] = memory_read(at, d);
-    if (out[i] == interp_pick(expected, e, i))
-      memory_write(at, d, interp_pick(value, v, i));
-  }
-  return FLOW_NEXT;
+  return run_atomic(in, op, OP_COUNT, OPERAND(op, ATOMIC_CAS, expected), OPERAND(op, ATOMIC_CAS, value));
 }
 
 /* addr + off * size without wrapping around the 64-bit address space. */
@@ -216,7 +206,7 @@ pointer_add(u64 addr, DType off_type, u64 off, u32 size, u64 *out)
 Flow
 interp_addptr(Interp *in, const Op *op)
 {
-  Value *p = op_operand(op, 0), *off = op_operand(op, 1), *r = op_result(op);
+  Value *p = OPERAND(op, ADDPTR, p), *off = OPERAND(op, ADDPTR, off), *r = op_result(op);
   char where[96];
   u64 *out = interp_make(in, op, r);
   if (!out)

@@ -212,7 +212,7 @@ static Flow
 free_alloc(Interp *in, const Op *op)
 {
   InterpShared *s = shared(in);
-  Alloc *a = alloc_of(s, op_operand(op, 0)->def);
+  Alloc *a = alloc_of(s, OPERAND(op, SHARED_FREE, b)->def);
   if (!a)
     return interp_fault(in, op, "the buffer was never made");
   for (u64 i = 0; i < a->bytes; i++)
@@ -237,14 +237,14 @@ flat_index(const u32 *extents, int rank, const u32 *coord)
 static Flow
 make_view(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type;
-  const u64 *from = interp_get(in, op_operand(op, 0));
+  const Type *t = op_buffer(op)->type;
+  const u64 *from = interp_get(in, op_buffer(op));
   u64 *view = interp_make(in, op, op_result(op));
   if (!view)
     return FLOW_FAULT;
   view[0] = from[0];
   if (op->code == OP_SHARED_INDEX) {
-    i64 i = scalar_int(DT_I32, *interp_get(in, op_operand(op, 1)));
+    i64 i = scalar_int(DT_I32, *interp_get(in, OPERAND(op, SHARED_INDEX, i)));
     if (i < 0 || i >= (i64)t->count)
       return interp_fault(in, op, "buffer %lld of a row of %u", (long long)i, t->count);
     view[0] += (u64)i * type_shared_stride(t);
@@ -261,21 +261,24 @@ split(const Type *t, u64 i, u32 *coord)
   }
 }
 
-/* Coordinates in the result of a view become those in its operand. */
-static void
+/* Coordinates in the result of a view become those in its operand; false where they mean a buffer of its own. */
+static bool
 view_back(const Op *op, u32 *coord)
 {
-  const Type *t = op_operand(op, 0)->type;
+  if (op->code != OP_SHARED_SLICE && op->code != OP_SHARED_PERMUTE && op->code != OP_SHARED_RESHAPE)
+    return false;
+  const Type *t = op_buffer(op)->type, *r = op_result(op)->type;
   const Attr *a = op_attr(op, op->code == OP_SHARED_SLICE ? AT_OFFSETS : AT_PERM);
   u32 at[MAX_RANK];
   memcpy(at, coord, sizeof at);
   if (op->code == OP_SHARED_RESHAPE)
-    split(t, flat_index(op_result(op)->type->shape, op_result(op)->type->rank, at), coord);
+    split(t, flat_index(r->shape, r->rank, at), coord);
   for (int d = 0; a && d < t->rank; d++)
     if (op->code == OP_SHARED_SLICE)
       coord[d] += (u32)a->ints.v[d];
     else
       coord[a->ints.v[d]] = at[d];
+  return true;
 }
 
 /* The byte of element i (row-major over the view's extents). */
@@ -285,8 +288,8 @@ element_at(Interp *in, const Value *view, u32 i)
   const Op *op = view->def;
   u32 coord[MAX_RANK] = {0};
   split(view->type, i, coord);
-  for (; op->code == OP_SHARED_SLICE || op->code == OP_SHARED_PERMUTE || op->code == OP_SHARED_RESHAPE; op = op_operand(op, 0)->def)
-    view_back(op, coord);
+  while (view_back(op, coord))
+    op = op_buffer(op)->def;
   const Type *t = op_result(op)->type;
   u64 off = flat_index(t->alloc_shape, t->rank, coord);
   if (t->layout)
@@ -317,15 +320,15 @@ writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
   return true;
 }
 
-/* Element i of the buffer that is operand 0. */
+/* Element i of op's buffer. */
 static bool
 read_element(Interp *in, const Op *op, u32 i, u64 *out)
 {
   static const char *const wrong[] = {
     [NEVER] = "read of shared memory that nothing has written%s", [LANDED] = NULL,
     [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s"};
-  const Type *t = op_operand(op, 0)->type;
-  u64 at = element_at(in, op_operand(op, 0), i);
+  const Type *t = op_buffer(op)->type;
+  u64 at = element_at(in, op_buffer(op), i);
   u32 bytes = dtype_bytes(t->dt);
   char where[96];
   for (u32 b = 0; b < bytes; b++)
@@ -352,29 +355,30 @@ load_tile(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* Element i of the indices is one of extent elements. */
 static bool
-index_fits(Interp *in, const Op *op, i64 at, u32 extent, u32 i)
+index_fits(Interp *in, const Op *op, const Value *indices, i64 at, u32 extent, u32 i)
 {
   char where[96];
   if (at >= 0 && at < (i64)extent)
     return true;
-  interp_fault(in, op, "index %lld of %u elements%s", (long long)at, extent, interp_where(op_operand(op, 1)->type, i, where));
+  interp_fault(in, op, "index %lld of %u elements%s", (long long)at, extent, interp_where(indices->type, i, where));
   return false;
 }
 
 static Flow
 gather_tile(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const Type *t = OPERAND(op, SHARED_GATHER, b)->type, *r = op_result(op)->type;
   u64 *out = interp_make(in, op, op_result(op));
-  const u64 *index = interp_get(in, op_operand(op, 1));
+  const u64 *index = interp_get(in, OPERAND(op, SHARED_GATHER, i));
   u32 axis = (u32)op_int(op, AT_AXIS, 0);
   if (!out)
     return FLOW_FAULT;
   for (u32 i = 0; i < type_numel(r); i++) {
     u32 coord[MAX_RANK] = {0}, at = 0;
     i64 k = scalar_int(DT_I32, index[i]);
-    if (!index_fits(in, op, k, t->shape[axis], i))
+    if (!index_fits(in, op, OPERAND(op, SHARED_GATHER, i), k, t->shape[axis], i))
       return FLOW_FAULT;
     if (t->rank > 1)
       split(r, i, coord);
@@ -390,19 +394,19 @@ gather_tile(Interp *in, const Op *op)
 static Flow
 add_tile(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type;
-  const u64 *index = interp_get(in, op_operand(op, 1)), *x = interp_get(in, op_operand(op, 2));
-  const u64 *mask = interp_get(in, op_operand(op, 3));
-  for (u32 i = 0; i < type_numel(op_operand(op, 1)->type); i++) {
+  const Type *t = OPERAND(op, SHARED_ADD, b)->type;
+  const u64 *index = interp_get(in, OPERAND(op, SHARED_ADD, i)), *x = interp_get(in, OPERAND(op, SHARED_ADD, x));
+  const u64 *mask = interp_get(in, OPERAND(op, SHARED_ADD, mask));
+  for (u32 i = 0; i < type_numel(OPERAND(op, SHARED_ADD, i)->type); i++) {
     i64 k = scalar_int(DT_I32, index[i]);
     u64 old, sum;
     if (mask && !mask[i])
       continue;
-    if (!index_fits(in, op, k, t->shape[0], i) || !read_element(in, op, (u32)k, &old))
+    if (!index_fits(in, op, OPERAND(op, SHARED_ADD, i), k, t->shape[0], i) || !read_element(in, op, (u32)k, &old))
       return FLOW_FAULT;
     scalar_binary(OP_ADD, t->dt, old, x[i], &sum);
-    memcpy(in->shared->data + element_at(in, op_operand(op, 0), (u32)k), &sum, dtype_bytes(t->dt));
-    wrote(in, op, element_at(in, op_operand(op, 0), (u32)k), dtype_bytes(t->dt));
+    memcpy(in->shared->data + element_at(in, OPERAND(op, SHARED_ADD, b), (u32)k), &sum, dtype_bytes(t->dt));
+    wrote(in, op, element_at(in, OPERAND(op, SHARED_ADD, b), (u32)k), dtype_bytes(t->dt));
   }
   return FLOW_NEXT;
 }
@@ -410,18 +414,18 @@ add_tile(Interp *in, const Op *op)
 static Flow
 store_tile(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type;
-  const u64 *x = interp_get(in, op_operand(op, 1));
+  const Type *t = OPERAND(op, SHARED_STORE, b)->type;
+  const u64 *x = interp_get(in, OPERAND(op, SHARED_STORE, x));
   u32 bytes = dtype_bytes(t->dt);
   for (u32 i = 0; i < type_numel(t); i++) {
-    u64 at = element_at(in, op_operand(op, 0), i);
+    u64 at = element_at(in, OPERAND(op, SHARED_STORE, b), i);
     if (!writable(in, op, t, at, i))
       return FLOW_FAULT;
     memcpy(in->shared->data + at, &x[i], bytes);
     memset(in->shared->state + at, LANDED, bytes);
   }
   for (u32 i = 0; in->shared->touch && i < type_numel(t); i++)
-    wrote(in, op, element_at(in, op_operand(op, 0), i), bytes);
+    wrote(in, op, element_at(in, OPERAND(op, SHARED_STORE, b), i), bytes);
   in->steps -= in->steps < type_numel(t) ? in->steps : type_numel(t);
   return FLOW_NEXT;
 }
@@ -429,13 +433,13 @@ store_tile(Interp *in, const Op *op)
 static Flow
 start_copy(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type;
+  const Type *t = OPERAND(op, ASYNC_COPY, b)->type;
   InterpShared *s = shared(in);
-  const u64 *addr = interp_get(in, op_operand(op, 1));
-  const u64 *mask = interp_get(in, op_operand(op, 2));
+  const u64 *addr = interp_get(in, OPERAND(op, ASYNC_COPY, p));
+  const u64 *mask = interp_get(in, OPERAND(op, ASYNC_COPY, mask));
   u32 bytes = dtype_bytes(t->dt);
   for (u32 i = 0; i < type_numel(t); i++) {
-    u64 at = element_at(in, op_operand(op, 0), i);
+    u64 at = element_at(in, OPERAND(op, ASYNC_COPY, b), i);
     Copy c = {at, 0, bytes, s->group, op};
     if (!writable(in, op, t, at, i))
       return FLOW_FAULT;

@@ -35,7 +35,7 @@ interp_copy(Interp *in, const Op *op)
   u64 *out = interp_make(in, op, r);
   if (!out)
     return FLOW_FAULT;
-  memcpy(out, interp_get(in, op_operand(op, 0)), sizeof *out * type_numel(r->type));
+  memcpy(out, interp_get(in, OPERAND(op, UNARY, x)), sizeof *out * type_numel(r->type));
   return FLOW_NEXT;
 }
 
@@ -47,7 +47,7 @@ interp_splat(Interp *in, const Op *op)
   u64 *out = interp_make(in, op, r);
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)
-    out[i] = interp_get(in, op_operand(op, 0))[0];
+    out[i] = interp_get(in, OPERAND(op, SPLAT, x))[0];
   return out ? FLOW_NEXT : FLOW_FAULT;
 }
 
@@ -82,7 +82,7 @@ strides_of(const Type *t, u32 *stride)
 Flow
 interp_broadcast(Interp *in, const Op *op)
 {
-  const Value *x = op_operand(op, 0), *r = op_result(op);
+  const Value *x = OPERAND(op, BROADCAST, x), *r = op_result(op);
   u32 stride[MAX_RANK];
   u64 *out = interp_make(in, op, r);
   if (!out)
@@ -99,7 +99,7 @@ interp_broadcast(Interp *in, const Op *op)
 Flow
 interp_permute(Interp *in, const Op *op)
 {
-  const Value *x = op_operand(op, 0), *r = op_result(op);
+  const Value *x = OPERAND(op, PERMUTE, x), *r = op_result(op);
   const Attr *perm = op_attr(op, AT_PERM);
   u32 from[MAX_RANK], stride[MAX_RANK];
   u64 *out = interp_make(in, op, r);
@@ -119,7 +119,7 @@ interp_unary(Interp *in, const Op *op)
 {
   const Value *r = op_result(op);
   u64 *out = interp_make(in, op, r);
-  const u64 *x = interp_get(in, op_operand(op, 0));
+  const u64 *x = interp_get(in, OPERAND(op, UNARY, x));
   DType d = type_arith(r->type);
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)
@@ -136,7 +136,7 @@ interp_binary(Interp *in, const Op *op)
   u64 *out = interp_make(in, op, r);
   if (!out)
     return FLOW_FAULT;
-  const u64 *a = interp_get(in, op_operand(op, 0)), *b = interp_get(in, op_operand(op, 1));
+  const u64 *a = interp_get(in, OPERAND(op, BINARY, a)), *b = interp_get(in, OPERAND(op, BINARY, b));
   DType d = type_arith(r->type);
   u32 n = type_numel(r->type);
   for (u32 i = 0; i < n; i++)
@@ -151,8 +151,8 @@ interp_fma(Interp *in, const Op *op)
 {
   const Value *r = op_result(op);
   u64 *out = interp_make(in, op, r);
-  const u64 *a = interp_get(in, op_operand(op, 0)), *b = interp_get(in, op_operand(op, 1));
-  const u64 *c = interp_get(in, op_operand(op, 2));
+  const u64 *a = interp_get(in, OPERAND(op, FMA, a)), *b = interp_get(in, OPERAND(op, FMA, b));
+  const u64 *c = interp_get(in, OPERAND(op, FMA, c));
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)
     out[i] = scalar_fma(r->type->dt, a[i], b[i], c[i]);
@@ -165,8 +165,8 @@ interp_cmp(Interp *in, const Op *op)
 {
   const Value *r = op_result(op);
   u64 *out = interp_make(in, op, r);
-  const u64 *a = interp_get(in, op_operand(op, 0)), *b = interp_get(in, op_operand(op, 1));
-  DType d = type_arith(op_operand(op, 0)->type);
+  const u64 *a = interp_get(in, OPERAND(op, CMP, a)), *b = interp_get(in, OPERAND(op, CMP, b));
+  DType d = type_arith(OPERAND(op, CMP, a)->type);
   Pred p = pred_find(op_str(op, AT_PRED, NULL));
   u32 n = type_numel(r->type);
   if (p == PRED_BAD)
@@ -180,9 +180,9 @@ interp_cmp(Interp *in, const Op *op)
 Flow
 interp_select(Interp *in, const Op *op)
 {
-  const Value *c = op_operand(op, 0), *r = op_result(op);
+  const Value *c = OPERAND(op, SELECT, c), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
-  const u64 *cond = interp_get(in, c), *a = interp_get(in, op_operand(op, 1)), *b = interp_get(in, op_operand(op, 2));
+  const u64 *cond = interp_get(in, c), *a = interp_get(in, OPERAND(op, SELECT, a)), *b = interp_get(in, OPERAND(op, SELECT, b));
   u32 n = type_numel(r->type);
   for (u32 i = 0; out && i < n; i++)
     out[i] = interp_pick(cond, c, i) ? a[i] : b[i];
@@ -193,7 +193,7 @@ interp_select(Interp *in, const Op *op)
 Flow
 interp_cast(Interp *in, const Op *op)
 {
-  const Value *x = op_operand(op, 0), *r = op_result(op);
+  const Value *x = OPERAND(op, CAST, x), *r = op_result(op);
   u64 *out = interp_make(in, op, r);
   const u64 *from = interp_get(in, x);
   FloatRound round = cast_rounding(op);
@@ -218,10 +218,10 @@ bits_at(const u64 *words, u32 w, u32 at, u32 n)
 Flow
 interp_unpack(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const Type *t = OPERAND(op, UNPACK, x)->type, *r = op_result(op)->type;
   const PackedFormat *f = packed_of(op);
   u64 *out = interp_make(in, op, op_result(op));
-  const u64 *x = interp_get(in, op_operand(op, 0));
+  const u64 *x = interp_get(in, OPERAND(op, UNPACK, x));
   u32 words = t->shape[t->rank - 1], values = r->shape[r->rank - 1], n = type_numel(r);
   for (u32 i = 0; out && i < n; i++) {
     u64 bits = bits_at(x + i / values * words, dtype_bits(t->dt), i % values * f->bits, f->bits);
@@ -235,10 +235,10 @@ interp_unpack(Interp *in, const Op *op)
 Flow
 interp_pack(Interp *in, const Op *op)
 {
-  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const Type *t = OPERAND(op, PACK, x)->type, *r = op_result(op)->type;
   const PackedFormat *f = packed_of(op);
   u64 *out = interp_make(in, op, op_result(op));
-  const u64 *x = interp_get(in, op_operand(op, 0));
+  const u64 *x = interp_get(in, OPERAND(op, PACK, x));
   u32 values = t->shape[t->rank - 1], words = r->shape[r->rank - 1], n = type_numel(t), w = dtype_bits(r->dt);
   for (u32 i = 0; out && i < type_numel(r); i++)
     out[i] = 0;
@@ -258,7 +258,7 @@ interp_butterfly(Interp *in, const Op *op)
 {
   const Type *t = op_result(op)->type;
   u64 *out = interp_make(in, op, op_result(op));
-  const u64 *x = interp_get(in, op_operand(op, 0));
+  const u64 *x = interp_get(in, OPERAND(op, BUTTERFLY, x));
   u32 axis = (u32)op_int(op, AT_AXIS, 0), mask = (u32)op_int(op, AT_MASK, 0), n = type_numel(t), stride = 1;
   for (u32 d = axis + 1; d < t->rank; d++)
     stride *= t->shape[d];
@@ -342,7 +342,7 @@ dot_real_row(const double *a, const double *b, double *acc, DotShape s, bool exa
 static void
 dot_real(Interp *in, const Op *op, u64 *out, DotShape s)
 {
-  const Value *va = op_operand(op, 0), *vb = op_operand(op, 1), *vc = op_operand(op, 2);
+  const Value *va = OPERAND(op, DOT, a), *vb = OPERAND(op, DOT, b), *vc = OPERAND(op, DOT, acc);
   DType d = va->type->dt, to = vc->type->dt;
   bool tf32 = d == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
   const double *a = dot_reals(in, 0, va, tf32), *b = dot_reals(in, 1, vb, tf32);
@@ -357,7 +357,7 @@ dot_real(Interp *in, const Op *op, u64 *out, DotShape s)
 static void
 dot_int(Interp *in, const Op *op, u64 *out, DotShape s)
 {
-  const Value *va = op_operand(op, 0), *vb = op_operand(op, 1), *vc = op_operand(op, 2);
+  const Value *va = OPERAND(op, DOT, a), *vb = OPERAND(op, DOT, b), *vc = OPERAND(op, DOT, acc);
   const u64 *a = interp_get(in, va), *b = interp_get(in, vb), *c = interp_get(in, vc);
   for (u32 i = 0; i < s.m * s.batches; i++)
     for (u32 j = 0; j < s.n; j++) {
@@ -373,7 +373,7 @@ dot_int(Interp *in, const Op *op, u64 *out, DotShape s)
 Flow
 interp_dot(Interp *in, const Op *op)
 {
-  const Value *r = op_result(op), *a = op_operand(op, 0);
+  const Value *r = op_result(op), *a = OPERAND(op, DOT, a);
   const Type *t = r->type;
   u64 *out = interp_make(in, op, r);
   if (!out)
@@ -385,7 +385,7 @@ interp_dot(Interp *in, const Op *op)
   if (in->steps < work)
     return interp_fault(in, op, "the step limit is used up: endless loop?");
   in->steps -= work;
-  if (dtype_is_float(a->type->dt) && dtype_is_float(op_operand(op, 1)->type->dt) && dtype_is_float(t->dt))
+  if (dtype_is_float(a->type->dt) && dtype_is_float(OPERAND(op, DOT, b)->type->dt) && dtype_is_float(t->dt))
     dot_real(in, op, out, s);
   else
     dot_int(in, op, out, s);

@@ -142,6 +142,13 @@ typedef struct OpInfo {
 const OpInfo *op_info(OpCode op);
 bool op_find(const char *name, OpCode *out);
 
+/* Ops that are alike name operands alike, and one may speak of all: OPERAND(op, BINARY, a). Of one operand; of two; through a
+ * pointer; on a buffer. (tests/unit/tables_test.c holds the rows to it.) */
+struct UNARY_slots { char x; };
+struct BINARY_slots { char a, b; };
+struct POINTER_slots { char p; };
+struct BUFFER_slots { char b; };
+
 typedef struct Value Value;
 typedef struct Op Op;
 typedef struct Block Block;
@@ -288,9 +295,26 @@ bool value_const_bits(const Value *v, u64 *bits);                    /* v is a C
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
 bool op_has(const Op *op, u32 traits);                               /* all of them */
 static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op->code == OP_SCAN; }  /* has a combine region */
-/* Does the block, with everything nested, come before/contain? */
-bool op_inside(const Op *op, const Op *ancestor);                    /* proper descendant */
+static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }
+bool op_inside(const Op *op, const Op *ancestor);                    /* in a region of ancestor, at any depth */
 Op *block_terminator(const Block *b);
+static inline Op *region_end(const Op *op, u32 r) { return block_terminator(op->regions[r]); }
+/* Carried value k of a `for` or `while` has five places: an initial value, an argument of each region, an operand of each region's
+ * terminator, a result. The first of them is at: */
+static inline u32 loop_first_init(const Op *loop) { return loop->code == OP_FOR ? SLOT(FOR, inits) : SLOT(WHILE, inits); }
+static inline u32 loop_first_arg(const Op *loop) { return loop->code == OP_FOR ? 1 : 0; }   /* behind the counter */
+static inline u32 yield_first(const Op *end) { return end->code == OP_CONDITION ? SLOT(CONDITION, xs) : SLOT(YIELD, xs); }
+static inline Value *loop_counter(const Op *loop) { return loop->regions[0]->args[0]; }      /* of a `for` */
+static inline Value *loop_init(const Op *loop, u32 k) { return op_operand(loop, loop_first_init(loop) + k); }
+static inline Value *loop_arg(const Op *loop, u32 r, u32 k) { return loop->regions[r]->args[loop_first_arg(loop) + k]; }
+/* What region r hands on for it: to the next iteration from the last region. */
+static inline Value *
+loop_passed(const Op *loop, u32 r, u32 k)
+{
+  const Op *end = region_end(loop, r);
+  return op_operand(end, yield_first(end) + k);
+}
+static inline Value *loop_next(const Op *loop, u32 k) { return loop_passed(loop, loop->nregions - 1, k); }
 /* Visit every op of f, parents before children, in program order; the callback may remove the op it is given. */
 void func_walk(Func *f, void (*fn)(Op *op, void *user), void *user);
 void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);

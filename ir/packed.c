@@ -54,7 +54,7 @@ packing_find(u32 n, u32 word_bits, const PackedFormat *f, Packing *out)
 Packing
 packing_of(const Op *op)
 {
-  const Type *t = op->code == OP_UNPACK ? op_operand(op, 0)->type : op_result(op)->type;
+  const Type *t = op->code == OP_UNPACK ? OPERAND(op, UNPACK, x)->type : op_result(op)->type;
   Packing p;
   packing_find(t->shape[t->rank - 1], dtype_bits(t->dt), packed_of(op), &p);
   return p;

@@ -38,7 +38,7 @@ void
 scratch_reduce(const Op *reduce, ReduceScratch *out)
 {
   *out = (ReduceScratch){.nwarps = 1, .align = ALIGN};
-  const Layout *l = op_operand(reduce, 0)->type->layout;
+  const Layout *l = OPERAND(reduce, REDUCE, xs)->type->layout;
   u32 axis = (u32)op_int(reduce, AT_AXIS, 0), along = dim_mask(l, axis);
   u32 copies = layout_free_bits(l, IN_WARP);
   for (u32 w = 0; w < l->in_bits[IN_WARP]; w++)
@@ -61,7 +61,7 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
 u32
 scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base)
 {
-  const Layout *l = op_operand(scan, 0)->type->layout;
+  const Layout *l = OPERAND(scan, SCAN, xs)->type->layout;
   u32 bytes = 0;
   *warps = 0;
   while (k + *warps < p->bits && p->owner[k + *warps] == IN_WARP)
@@ -77,7 +77,7 @@ scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *ba
 bool
 scratch_scan(const Op *scan, ScanPlan *out)
 {
-  const Type *t = op_operand(scan, 0)->type;
+  const Type *t = OPERAND(scan, SCAN, xs)->type;
   const Layout *l = t->layout;
   u32 axis = (u32)op_int(scan, AT_AXIS, 0), along = dim_mask(l, axis), found = 0, shift = dim_shift(l, axis);
   *out = (ScanPlan){.bits = l->out_bits[axis]};
@@ -105,7 +105,7 @@ scratch_scan(const Op *scan, ScanPlan *out)
 void
 scratch_butterfly(const Op *op, SwapPlan *out)
 {
-  const Type *t = op_operand(op, 0)->type;
+  const Type *t = OPERAND(op, BUTTERFLY, x)->type;
   const Layout *l = t->layout;
   u32 vec[LAYOUT_MAX_BITS] = {0}, want = (u32)op_int(op, AT_MASK, 0) << dim_shift(l, (u32)op_int(op, AT_AXIS, 0)), threads = 0;
   u64 from[LAYOUT_MAX_BITS] = {0}, made = 0;
@@ -138,7 +138,7 @@ scratch_butterfly(const Op *op, SwapPlan *out)
 void
 scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
 {
-  const Type *from = op_operand(convert, 0)->type, *to = op_result(convert)->type;
+  const Type *from = OPERAND(convert, CONVERT_LAYOUT, x)->type, *to = op_result(convert)->type;
   u32 bits = type_elem_bits(from);
   layout_convert_plan(c, from->layout, to->layout, bits < 8 ? 8 : bits, target_has(c->target, F_LDMATRIX),
                       target_has(c->target, F_STMATRIX), out);

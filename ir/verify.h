@@ -23,6 +23,7 @@ bool verify_same(Verifier *v, const Op *op, const char *what, const Type *a, con
 
 /* Types of an op's operand and result, and how messages spell one. */
 static inline const Type *in_type(const Op *op, u32 i) { return op->operands[i].value->type; }
+#define IN_TYPE(op, id, name) in_type(op, SLOT(id, name))
 static inline const Type *out_type(const Op *op) { return op_result(op)->type; }
 static inline const char *spell(Verifier *v, const Type *t) { return type_str(v->ctx, t); }
 

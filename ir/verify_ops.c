@@ -57,17 +57,17 @@ same_operands(Verifier *v, const Op *op, u32 from)
 static bool
 rule_same(Verifier *v, const Op *op)
 {
-  return same_operands(v, op, 0) && check_class(v, op, in_type(op, 0)) &&
-         verify_same(v, op, "operand and result", in_type(op, 0), out_type(op));
+  const Type *t = in_type(op, 0);
+  return same_operands(v, op, 0) && check_class(v, op, t) && verify_same(v, op, "operand and result", t, out_type(op));
 }
 
 static bool
 rule_cmp(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, CMP, a);
   const char *pred = op_str(op, AT_PRED, "");
   bool equality = !strcmp(pred, "eq") || !strcmp(pred, "ne");
-  if (!same_operands(v, op, 0))
+  if (!same_operands(v, op, SLOT(CMP, a)))
     return false;
   if (is_f8(t))
     return verify_fail(v, op, "there is no comparison of %s: cast first", spell(v, t));
@@ -79,9 +79,9 @@ rule_cmp(Verifier *v, const Op *op)
 static bool
 rule_select(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 1);
-  return same_operands(v, op, 1) && verify_same(v, op, "condition and i1 of the values' shape", in_type(op, 0),
-                                                type_i1_like(v->ctx, t)) &&
+  const Type *t = IN_TYPE(op, SELECT, a);
+  return same_operands(v, op, SLOT(SELECT, a)) &&
+         verify_same(v, op, "condition and i1 of the values' shape", IN_TYPE(op, SELECT, c), type_i1_like(v->ctx, t)) &&
          verify_same(v, op, "operand and result", t, out_type(op));
 }
 
@@ -161,7 +161,7 @@ tile_result(Verifier *v, const Op *op)
 static bool
 same_elements(Verifier *v, const Op *op)
 {
-  const Type *a = type_elem(v->ctx, in_type(op, 0)), *b = type_elem(v->ctx, out_type(op));
+  const Type *a = type_elem(v->ctx, IN_TYPE(op, UNARY, x)), *b = type_elem(v->ctx, out_type(op));
   return a == b || verify_fail(v, op, "elements are %s in the operand and %s in the result", spell(v, a), spell(v, b));
 }
 
@@ -193,16 +193,16 @@ extents_expected(Verifier *v, const Op *op, const Type *t, int rank, const u32 *
 bool
 check_SPLAT(Verifier *v, const Op *op)
 {
-  if (type_is_tile(in_type(op, 0)))
-    return verify_fail(v, op, "the operand is a scalar, not %s", spell(v, in_type(op, 0)));
+  if (type_is_tile(IN_TYPE(op, SPLAT, x)))
+    return verify_fail(v, op, "the operand is a scalar, not %s", spell(v, IN_TYPE(op, SPLAT, x)));
   return tile_result(v, op) && same_elements(v, op);
 }
 
 bool
 check_BROADCAST(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
-  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+  const Type *a = IN_TYPE(op, BROADCAST, x), *r = out_type(op);
+  if (!tile_operand(v, op, SLOT(BROADCAST, x)) || !tile_result(v, op) || !same_elements(v, op))
     return false;
   bool stretches = a->rank == r->rank;
   for (int i = 0; stretches && i < a->rank; i++)
@@ -216,10 +216,10 @@ check_BROADCAST(Verifier *v, const Op *op)
 bool
 check_EXPAND_DIMS(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
+  const Type *a = IN_TYPE(op, EXPAND_DIMS, x), *r = out_type(op);
   i64 axis = op_int(op, AT_AXIS, 0);
   u32 shape[MAX_RANK];
-  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+  if (!tile_operand(v, op, SLOT(EXPAND_DIMS, x)) || !tile_result(v, op) || !same_elements(v, op))
     return false;
   if (axis > a->rank || a->rank == MAX_RANK)
     return verify_fail(v, op, "%s has no place for a dimension %lld", spell(v, a), (long long)axis);
@@ -233,8 +233,8 @@ check_EXPAND_DIMS(Verifier *v, const Op *op)
 bool
 check_RESHAPE(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
-  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+  const Type *a = IN_TYPE(op, RESHAPE, x), *r = out_type(op);
+  if (!tile_operand(v, op, SLOT(RESHAPE, x)) || !tile_result(v, op) || !same_elements(v, op))
     return false;
   if (type_numel(a) != type_numel(r))
     return verify_fail(v, op, "%s and %s have different numbers of elements", spell(v, a), spell(v, r));
@@ -275,14 +275,14 @@ packing_types(Verifier *v, const Op *op, const Type *words, const Type *values)
 bool
 check_UNPACK(Verifier *v, const Op *op)
 {
-  return tile_operand(v, op, 0) && tile_result(v, op) && packing_types(v, op, in_type(op, 0), out_type(op));
+  return tile_operand(v, op, SLOT(UNPACK, x)) && tile_result(v, op) && packing_types(v, op, IN_TYPE(op, UNPACK, x), out_type(op));
 }
 
 bool
 check_PACK(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
-  if (!tile_operand(v, op, 0) || !tile_result(v, op))
+  const Type *t = IN_TYPE(op, PACK, x);
+  if (!tile_operand(v, op, SLOT(PACK, x)) || !tile_result(v, op))
     return false;
   if (packed_of(op) && packed_is_float(packed_of(op)) != type_is_float(t))
     return verify_fail(v, op, "%s is packed from other numbers than %s", packed_of(op)->name, spell(v, t));
@@ -292,11 +292,11 @@ check_PACK(Verifier *v, const Op *op)
 bool
 check_PERMUTE(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
+  const Type *a = IN_TYPE(op, PERMUTE, x), *r = out_type(op);
   const Attr *perm = op_attr(op, AT_PERM);
   int order[MAX_RANK];
   u32 seen = 0, shape[MAX_RANK];
-  if (!tile_operand(v, op, 0) || !tile_result(v, op) || !same_elements(v, op))
+  if (!tile_operand(v, op, SLOT(PERMUTE, x)) || !tile_result(v, op) || !same_elements(v, op))
     return false;
   if (perm->ints.n != a->rank)
     return verify_fail(v, op, "perm has %u entries for %s", perm->ints.n, spell(v, a));
@@ -318,7 +318,7 @@ check_PERMUTE(Verifier *v, const Op *op)
 static bool
 same_shape_result(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
+  const Type *a = IN_TYPE(op, UNARY, x), *r = out_type(op);
   return verify_same(v, op, "operand and result apart from the element", a,
                      type_with_elem(v->ctx, r, type_elem(v->ctx, a)));
 }
@@ -326,7 +326,7 @@ same_shape_result(Verifier *v, const Op *op)
 bool
 check_CAST(Verifier *v, const Op *op)
 {
-  if (type_is_ptr(in_type(op, 0)) || type_is_ptr(out_type(op)))
+  if (type_is_ptr(IN_TYPE(op, CAST, x)) || type_is_ptr(out_type(op)))
     return verify_fail(v, op, "pointers are not cast: use bitcast");
   return same_shape_result(v, op);
 }
@@ -334,7 +334,7 @@ check_CAST(Verifier *v, const Op *op)
 bool
 check_BITCAST(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
+  const Type *a = IN_TYPE(op, BITCAST, x), *r = out_type(op);
   if (type_elem_bits(a) != type_elem_bits(r))
     return verify_fail(v, op, "%s and %s have elements of different width", spell(v, a), spell(v, r));
   if (type_is_ptr(a) != type_is_ptr(r) && !type_is_int(type_is_ptr(a) ? r : a))
@@ -345,7 +345,7 @@ check_BITCAST(Verifier *v, const Op *op)
 bool
 check_HINT(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, HINT, x);
   if (!type_is_int(t) && !type_is_ptr(t))
     return verify_fail(v, op, "the operand is an integer or a pointer, not %s", spell(v, t));
   return verify_same(v, op, "operand and result", t, out_type(op));
@@ -383,41 +383,42 @@ check_PTX_EFFECT(Verifier *v, const Op *op)
 static bool
 pointer_operand(Verifier *v, const Op *op)
 {
-  return type_is_ptr(in_type(op, 0)) || verify_fail(v, op, "operand 0 is a pointer, not %s", spell(v, in_type(op, 0)));
+  const Type *p = IN_TYPE(op, POINTER, p);
+  return type_is_ptr(p) || verify_fail(v, op, "operand 0 is a pointer, not %s", spell(v, p));
 }
 
+/* Values that the op's pointers point to have this type. */
 static const Type *
-pointee_like(Verifier *v, const Type *p)
+pointee_type(Verifier *v, const Op *op)
 {
+  const Type *p = IN_TYPE(op, POINTER, p);
   return type_with_elem(v->ctx, p, scalar(v, p->dt));
 }
 
-/* Operand i, where present, is a mask for operand 0. */
 static bool
-check_mask(Verifier *v, const Op *op, u32 i)
+check_mask(Verifier *v, const Op *op)
 {
-  const Value *mask = op_operand(op, i);
-  return !mask || verify_same(v, op, "mask and i1 of the pointer's shape", mask->type, type_i1_like(v->ctx, in_type(op, 0)));
+  const Value *mask = op_mask(op);
+  return !mask || verify_same(v, op, "mask and i1 of the pointer's shape", mask->type, type_i1_like(v->ctx, IN_TYPE(op, POINTER, p)));
 }
 
-/* Operand i, where present, is a value that the pointer points to. */
+/* x, if present, is a value that the pointer points to. */
 static bool
-check_pointee(Verifier *v, const Op *op, u32 i)
+check_pointee(Verifier *v, const Op *op, const Value *x)
 {
-  const Value *x = op_operand(op, i);
-  return !x || verify_same(v, op, "value and what the pointer points to", x->type, pointee_like(v, in_type(op, 0)));
+  return !x || verify_same(v, op, "value and what the pointer points to", x->type, pointee_type(v, op));
 }
 
 static bool
 result_pointee(Verifier *v, const Op *op)
 {
-  return verify_same(v, op, "result and what the pointer points to", out_type(op), pointee_like(v, in_type(op, 0)));
+  return verify_same(v, op, "result and what the pointer points to", out_type(op), pointee_type(v, op));
 }
 
 bool
 check_ADDPTR(Verifier *v, const Op *op)
 {
-  const Type *p = in_type(op, 0), *off = in_type(op, 1);
+  const Type *p = IN_TYPE(op, ADDPTR, p), *off = IN_TYPE(op, ADDPTR, off);
   if (!pointer_operand(v, op))
     return false;
   if (!type_is_int(off))
@@ -430,13 +431,13 @@ check_ADDPTR(Verifier *v, const Op *op)
 bool
 check_LOAD(Verifier *v, const Op *op)
 {
-  return pointer_operand(v, op) && check_mask(v, op, 1) && check_pointee(v, op, 2) && result_pointee(v, op);
+  return pointer_operand(v, op) && check_mask(v, op) && check_pointee(v, op, OPERAND(op, LOAD, other)) && result_pointee(v, op);
 }
 
 bool
 check_STORE(Verifier *v, const Op *op)
 {
-  return pointer_operand(v, op) && check_pointee(v, op, 1) && check_mask(v, op, 2);
+  return pointer_operand(v, op) && check_pointee(v, op, OPERAND(op, STORE, value)) && check_mask(v, op);
 }
 
 static bool
@@ -451,20 +452,20 @@ rmw_allowed(const char *rmw, DType d)
 bool
 check_ATOMIC_RMW(Verifier *v, const Op *op)
 {
-  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_mask(v, op, 2) || !result_pointee(v, op))
+  if (!pointer_operand(v, op) || !check_pointee(v, op, OPERAND(op, ATOMIC_RMW, value)) || !check_mask(v, op) || !result_pointee(v, op))
     return false;
   const char *rmw = op_str(op, AT_RMW, "");
-  DType d = in_type(op, 0)->dt;
+  DType d = IN_TYPE(op, ATOMIC_RMW, p)->dt;
   return rmw_allowed(rmw, d) || verify_fail(v, op, "there is no atomic '%s' of %s", rmw, dtype_info[d].name);
 }
 
 bool
 check_ATOMIC_CAS(Verifier *v, const Op *op)
 {
-  if (!pointer_operand(v, op) || !check_pointee(v, op, 1) || !check_pointee(v, op, 2) || !check_mask(v, op, 3) ||
-      !result_pointee(v, op))
+  if (!pointer_operand(v, op) || !check_pointee(v, op, OPERAND(op, ATOMIC_CAS, expected)) ||
+      !check_pointee(v, op, OPERAND(op, ATOMIC_CAS, value)) || !check_mask(v, op) || !result_pointee(v, op))
     return false;
-  DType d = in_type(op, 0)->dt;
+  DType d = IN_TYPE(op, ATOMIC_CAS, p)->dt;
   return dtype_bits(d) >= 16 || verify_fail(v, op, "there is no compare-and-swap of %s", dtype_info[d].name);
 }
 
@@ -493,7 +494,7 @@ factors_allowed(DType a, DType b)
 static bool
 dot_types(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
+  const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b), *acc = IN_TYPE(op, DOT, acc);
   const char *shapes = arena_printf(v->ctx->scratch, "%s, %s and %s", spell(v, a), spell(v, b), spell(v, acc));
   int m = a->rank - 2, n = a->rank - 1;
   bool fits = a->rank >= 2 && b->rank == a->rank && acc->rank == a->rank && a->shape[n] == b->shape[m] &&
@@ -528,16 +529,17 @@ static bool
 dot_instruction(Verifier *v, const Op *op, const char *mma)
 {
   const Mma *row = mma_find(mma, out_type(op)->dt);
-  if (row && row->factor == in_type(op, 0)->dt && row->factor == in_type(op, 1)->dt)
+  const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b);
+  if (row && row->factor == a->dt && row->factor == b->dt)
     return true;
-  return verify_fail(v, op, "no tensor-core instruction '%s' takes %s and gives %s", mma, spell(v, in_type(op, 0)), spell(v, out_type(op)));
+  return verify_fail(v, op, "no tensor-core instruction '%s' takes %s and gives %s", mma, spell(v, a), spell(v, out_type(op)));
 }
 
 /* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
 static bool
 dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
 {
-  const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
+  const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b), *acc = IN_TYPE(op, DOT, acc);
   u32 bits = type_elem_bits(a);
   return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
          layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
@@ -547,7 +549,7 @@ dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
 static bool
 dot_fma_layouts(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *b = in_type(op, 1), *acc = in_type(op, 2);
+  const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b), *acc = IN_TYPE(op, DOT, acc);
   return layout_expected(v, op, "operand a", a, layout_fma_operand(v->ctx, 0, a->shape, acc->layout)) &&
          layout_expected(v, op, "operand b", b, layout_fma_operand(v->ctx, 1, b->shape, acc->layout));
 }
@@ -559,7 +561,7 @@ check_DOT(Verifier *v, const Op *op)
   u32 warps[MAX_RANK];
   if (!dot_types(v, op) || (mma && !(dot_instruction(v, op, mma) && dot_warps(v, op, warps))))
     return false;
-  if (!placed(v, in_type(op, 0), in_type(op, 1)) || !placed(v, in_type(op, 2), out_type(op)))
+  if (!placed(v, IN_TYPE(op, DOT, a), IN_TYPE(op, DOT, b)) || !placed(v, IN_TYPE(op, DOT, acc), out_type(op)))
     return true;
   if (!mma)
     return dot_fma_layouts(v, op);
@@ -568,22 +570,23 @@ check_DOT(Verifier *v, const Op *op)
 
 /* ---- regions ---- */
 
-/* The region's arguments from `from` on have the types of vs. */
+/* Of an `if`, a `for` or a `while`: the region's arguments are the carried values, behind a counter. */
 static bool
-region_args(Verifier *v, const Op *op, u32 region, u32 from, const Use *vs, u32 n)
+region_args(Verifier *v, const Op *op, u32 region)
 {
   const Block *b = op->regions[region];
+  u32 n = op_is_loop(op) ? op->nresults : 0, from = loop_first_arg(op);
   if (b->nargs != from + n)
     return verify_fail(v, op, "region %u has %u arguments instead of %u", region, b->nargs, from + n);
   for (u32 i = 0; i < n; i++)
-    if (!verify_same(v, op, "carried value and region argument", vs[i].value->type, b->args[from + i]->type))
+    if (!verify_same(v, op, "carried value and region argument", loop_init(op, i)->type, b->args[from + i]->type))
       return false;
   return true;
 }
 
-/* The region ends in `code` whose operands from `from` on have the results' types. */
+/* The region ends in `code`, which passes values of the results' types. */
 static bool
-region_passes(Verifier *v, const Op *op, u32 region, OpCode code, u32 from)
+region_passes(Verifier *v, const Op *op, u32 region, OpCode code)
 {
   const Op *end = op->regions[region]->last;
   if (!op_has(end, T_TERM))
@@ -591,6 +594,7 @@ region_passes(Verifier *v, const Op *op, u32 region, OpCode code, u32 from)
   if (end->code != code)
     return verify_fail(v, op, "region %u ends in '%s' instead of '%s'", region, op_info(end->code)->name,
                        op_info(code)->name);
+  u32 from = yield_first(end);
   if (end->noperands != from + op->nresults)
     return verify_fail(v, end, "it passes %u values instead of %u", end->noperands - (end->noperands >= from ? from : 0),
                        op->nresults);
@@ -603,13 +607,13 @@ region_passes(Verifier *v, const Op *op, u32 region, OpCode code, u32 from)
 }
 
 static bool
-carried(Verifier *v, const Op *op, u32 from)
+carried(Verifier *v, const Op *op)
 {
-  u32 n = op->noperands - from;
+  u32 n = op->noperands - loop_first_init(op);
   if (op->nresults != n)
     return verify_fail(v, op, "it carries %u values and has %u results", n, op->nresults);
   for (u32 i = 0; i < n; i++)
-    if (!verify_same(v, op, "carried value and result", in_type(op, from + i), op->results[i]->type))
+    if (!verify_same(v, op, "carried value and result", loop_init(op, i)->type, op->results[i]->type))
       return false;
   return true;
 }
@@ -652,7 +656,7 @@ fold_operand(Verifier *v, const Op *op, u32 i, i64 axis)
   if (axis >= t->rank)
     return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
   return verify_same(v, op, "shapes of the operands", type_with_elem(v->ctx, t, elem),
-                     type_with_elem(v->ctx, in_type(op, 0), elem)) &&
+                     type_with_elem(v->ctx, IN_TYPE(op, REDUCE, xs), elem)) &&
          verify_same(v, op, op->code == OP_SCAN ? "operand and result" : "reduced operand and result",
                      op->code == OP_SCAN ? t : reduced(v, t, (int)axis), op->results[i]->type) &&
          verify_same(v, op, "element and region argument", elem, b->args[i]->type) &&
@@ -696,9 +700,9 @@ check_REDUCE(Verifier *v, const Op *op)
 bool
 check_BUTTERFLY(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, BUTTERFLY, x);
   i64 axis = op_int(op, AT_AXIS, 0), mask = op_int(op, AT_MASK, 0);
-  if (!tile_operand(v, op, 0) || !verify_same(v, op, "operand and result", t, op_result(op)->type))
+  if (!tile_operand(v, op, SLOT(BUTTERFLY, x)) || !verify_same(v, op, "operand and result", t, op_result(op)->type))
     return false;
   if (axis >= t->rank)
     return verify_fail(v, op, "%s has no dimension %lld", spell(v, t), (long long)axis);
@@ -715,36 +719,33 @@ check_SCAN(Verifier *v, const Op *op)
 bool
 check_FOR(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
-  const Block *b = op->regions[0];
+  const Type *t = IN_TYPE(op, FOR, lo);
   if (type_is_tile(t) || !type_is_int(t))
     return verify_fail(v, op, "bounds are integers, not %s", spell(v, t));
-  if (!verify_same(v, op, "bounds", t, in_type(op, 1)) || !verify_same(v, op, "bounds and step", t, in_type(op, 2)))
+  if (!verify_same(v, op, "bounds", t, IN_TYPE(op, FOR, hi)) || !verify_same(v, op, "bounds and step", t, IN_TYPE(op, FOR, step)))
     return false;
-  return carried(v, op, 3) && region_args(v, op, 0, 1, op->operands + 3, op->noperands - 3) &&
-         verify_same(v, op, "bounds and loop index", t, b->args[0]->type) && region_passes(v, op, 0, OP_YIELD, 0);
+  return carried(v, op) && region_args(v, op, 0) && verify_same(v, op, "bounds and loop index", t, loop_counter(op)->type) &&
+         region_passes(v, op, 0, OP_YIELD);
 }
 
 bool
 check_WHILE(Verifier *v, const Op *op)
 {
-  return carried(v, op, 0) && region_args(v, op, 0, 0, op->operands, op->noperands) &&
-         region_args(v, op, 1, 0, op->operands, op->noperands) && region_passes(v, op, 0, OP_CONDITION, 1) &&
-         region_passes(v, op, 1, OP_YIELD, 0);
+  return carried(v, op) && region_args(v, op, 0) && region_args(v, op, 1) && region_passes(v, op, 0, OP_CONDITION) &&
+         region_passes(v, op, 1, OP_YIELD);
 }
 
 static bool
-scalar_condition(Verifier *v, const Op *op)
+scalar_condition(Verifier *v, const Op *op, const Type *t)
 {
-  const Type *t = in_type(op, 0);
   return t == scalar(v, DT_I1) || verify_fail(v, op, "the condition is i1, not %s", spell(v, t));
 }
 
 bool
 check_IF(Verifier *v, const Op *op)
 {
-  return scalar_condition(v, op) && region_args(v, op, 0, 0, NULL, 0) && region_args(v, op, 1, 0, NULL, 0) &&
-         region_passes(v, op, 0, OP_YIELD, 0) && region_passes(v, op, 1, OP_YIELD, 0);
+  return scalar_condition(v, op, IN_TYPE(op, IF, c)) && region_args(v, op, 0) && region_args(v, op, 1) &&
+         region_passes(v, op, 0, OP_YIELD) && region_passes(v, op, 1, OP_YIELD);
 }
 
 /* ---- terminators: what they pass is checked with their parent ---- */
@@ -761,7 +762,7 @@ check_CONDITION(Verifier *v, const Op *op)
   const Op *parent = op->block->parent;
   if (!parent || parent->code != OP_WHILE || parent->regions[0] != op->block)
     return verify_fail(v, op, "it ends the first region of 'while' only");
-  return scalar_condition(v, op);
+  return scalar_condition(v, op, IN_TYPE(op, CONDITION, c));
 }
 
 bool
@@ -773,7 +774,7 @@ check_RETURN(Verifier *v, const Op *op)
 bool
 check_ASSERT(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, ASSERT, c);
   return type_is_bool(t) || verify_fail(v, op, "the condition is i1, not %s", spell(v, t));
 }
 
@@ -793,7 +794,7 @@ check_PRINT(Verifier *v, const Op *op)
 bool
 check_ASSUME(Verifier *v, const Op *op)
 {
-  return scalar_condition(v, op);
+  return scalar_condition(v, op, IN_TYPE(op, ASSUME, c));
 }
 
 /* ---- placement ---- */
@@ -801,10 +802,10 @@ check_ASSUME(Verifier *v, const Op *op)
 bool
 check_CONVERT_LAYOUT(Verifier *v, const Op *op)
 {
-  const Type *a = in_type(op, 0), *r = out_type(op);
+  const Type *a = IN_TYPE(op, CONVERT_LAYOUT, x), *r = out_type(op);
   if (v->phase == PHASE_TILE && !op_attr(op, AT_LAYOUT))
     return verify_fail(v, op, "before placement a conversion names the layout it wants");
-  if (!tile_operand(v, op, 0) || type_with_layout(v->ctx, r, a->layout) != a)
+  if (!tile_operand(v, op, SLOT(CONVERT_LAYOUT, x)) || type_with_layout(v->ctx, r, a->layout) != a)
     return verify_fail(v, op, "operand and result differ in more than the layout: %s and %s", spell(v, a), spell(v, r));
   return v->phase != PHASE_SCHED || op_attr(op, AT_KIND) ||
          verify_fail(v, op, "a scheduled conversion has a kind");

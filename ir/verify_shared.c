@@ -1,11 +1,11 @@
 /* verify_shared.c - check_<ID> of the shared-memory and asynchronous ops, and that buffers are taken only where ops.def says so. */
 #include "verify.h"
 
-/* Operand 0 is a buffer: one (row false) or a row of them. */
+/* The buffer operand is one: one buffer (row false) or a row of them. */
 static bool
 buffer_operand(Verifier *v, const Op *op, bool row)
 {
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, BUFFER, b);
   if (!type_is_shared(t))
     return verify_fail(v, op, "operand 0 is a shared buffer, not %s", spell(v, t));
   if (!row && t->count)
@@ -47,12 +47,12 @@ check_SHARED_ALLOC(Verifier *v, const Op *op)
 bool
 check_SHARED_FREE(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0);
-  if (!type_is_shared(t) || !op_is(op_operand(op, 0), OP_SHARED_ALLOC))
+  const Type *t = IN_TYPE(op, SHARED_FREE, b);
+  if (!type_is_shared(t) || !op_is(OPERAND(op, SHARED_FREE, b), OP_SHARED_ALLOC))
     return verify_fail(v, op, "only what shared_alloc gave can be freed");
   for (const Op *later = op->next; later; later = later->next)
     for (u32 i = 0; i < later->noperands; i++)
-      if (later->operands[i].value == op_operand(op, 0))
+      if (later->operands[i].value == OPERAND(op, SHARED_FREE, b))
         return verify_fail(v, later, "the buffer is used after it was freed");
   return true;
 }
@@ -60,13 +60,13 @@ check_SHARED_FREE(Verifier *v, const Op *op)
 bool
 check_SHARED_INDEX(Verifier *v, const Op *op)
 {
-  const Type *t = in_type(op, 0), *i = in_type(op, 1);
+  const Type *t = IN_TYPE(op, SHARED_INDEX, b), *i = IN_TYPE(op, SHARED_INDEX, i);
   i64 n;
   if (!buffer_operand(v, op, true))
     return false;
   if (i->kind != TY_SCALAR || i->dt != DT_I32)
     return verify_fail(v, op, "the index is an i32, not %s", spell(v, i));
-  if (value_const_int(op_operand(op, 1), &n) && (n < 0 || n >= (i64)t->count))
+  if (value_const_int(OPERAND(op, SHARED_INDEX, i), &n) && (n < 0 || n >= (i64)t->count))
     return verify_fail(v, op, "buffer %lld of a row of %u", (long long)n, t->count);
   return same_buffer(v, op, type_shared(v->ctx, t->dt, 0, t->rank, t->shape, t->alloc_shape, t->layout, t->pad_every, t->pad));
 }
@@ -77,7 +77,7 @@ check_SHARED_SLICE(Verifier *v, const Op *op)
   const Attr *a = op_attr(op, AT_OFFSETS);
   if (!buffer_operand(v, op, false))
     return false;
-  const Type *t = in_type(op, 0), *r = out_type(op);
+  const Type *t = IN_TYPE(op, SHARED_SLICE, b), *r = out_type(op);
   if (!type_is_shared(r) || r->rank != t->rank || a->ints.n != t->rank)
     return verify_fail(v, op, "a slice keeps the rank and names an offset for each dimension");
   for (int i = 0; i < t->rank; i++) {
@@ -97,7 +97,7 @@ check_SHARED_PERMUTE(Verifier *v, const Op *op)
   const Attr *a = op_attr(op, AT_PERM);
   if (!buffer_operand(v, op, false))
     return false;
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, SHARED_PERMUTE, b);
   u32 shape[MAX_RANK] = {0}, all[MAX_RANK] = {0}, seen = 0;
   int perm[MAX_RANK];
   if (a->ints.n != t->rank)
@@ -119,7 +119,7 @@ check_SHARED_RESHAPE(Verifier *v, const Op *op)
 {
   if (!buffer_operand(v, op, false))
     return false;
-  const Type *t = in_type(op, 0), *r = out_type(op);
+  const Type *t = IN_TYPE(op, SHARED_RESHAPE, b), *r = out_type(op);
   if (!type_is_shared(r) || !whole(t) || !whole(r) || type_numel(t) != type_numel(r) || r->dt != t->dt || r->count)
     return verify_fail(v, op, "a whole buffer becomes another of as many elements of one dtype");
   for (int i = 0; i < t->rank || i < r->rank; i++)
@@ -134,7 +134,7 @@ check_SHARED_CAST(Verifier *v, const Op *op)
 {
   if (!buffer_operand(v, op, false))
     return false;
-  const Type *t = in_type(op, 0), *r = out_type(op);
+  const Type *t = IN_TYPE(op, SHARED_CAST, b), *r = out_type(op);
   if (!type_is_shared(r) || r->count || !whole(r) || !whole(t))
     return verify_fail(v, op, "a whole buffer becomes another, not %s", spell(v, r));
   return type_shared_stride(r) <= type_shared_stride(t) ||
@@ -145,7 +145,7 @@ check_SHARED_CAST(Verifier *v, const Op *op)
 static bool
 same_elements(Verifier *v, const Op *op, const Type *tile, bool pointers)
 {
-  const Type *t = in_type(op, 0);
+  const Type *t = IN_TYPE(op, BUFFER, b);
   if (!buffer_operand(v, op, false))
     return false;
   return (type_is_tile(tile) && tile->ptr == pointers && tile->dt == t->dt && type_same_shape(t, tile)) ||
@@ -161,14 +161,13 @@ check_SHARED_LOAD(Verifier *v, const Op *op)
 bool
 check_SHARED_STORE(Verifier *v, const Op *op)
 {
-  return same_elements(v, op, in_type(op, 1), false);
+  return same_elements(v, op, IN_TYPE(op, SHARED_STORE, x), false);
 }
 
-/* The i32 tile of indices that is operand 1. */
+/* Indices are a tile of i32. */
 static bool
-index_tile(Verifier *v, const Op *op)
+index_tile(Verifier *v, const Op *op, const Type *i)
 {
-  const Type *i = in_type(op, 1);
   if (!buffer_operand(v, op, false))
     return false;
   return (type_is_tile(i) && !type_is_ptr(i) && i->dt == DT_I32) ||
@@ -179,9 +178,9 @@ bool
 check_SHARED_GATHER(Verifier *v, const Op *op)
 {
   i64 axis = op_int(op, AT_AXIS, 0);
-  if (!index_tile(v, op))
+  if (!index_tile(v, op, IN_TYPE(op, SHARED_GATHER, i)))
     return false;
-  const Type *t = in_type(op, 0), *i = in_type(op, 1);
+  const Type *t = IN_TYPE(op, SHARED_GATHER, b), *i = IN_TYPE(op, SHARED_GATHER, i);
   if (axis >= t->rank || (i->rank != t->rank && t->rank > 1))
     return verify_fail(v, op, "%s is not indexed by %s along %lld", spell(v, t), spell(v, i), (long long)axis);
   for (int d = 0; t->rank > 1 && d < t->rank; d++)
@@ -193,13 +192,13 @@ check_SHARED_GATHER(Verifier *v, const Op *op)
 bool
 check_SHARED_ADD(Verifier *v, const Op *op)
 {
-  if (!index_tile(v, op))
+  if (!index_tile(v, op, IN_TYPE(op, SHARED_ADD, i)))
     return false;
-  const Type *t = in_type(op, 0), *i = in_type(op, 1), *x = type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt));
-  const Value *mask = op_operand(op, 3);
+  const Type *t = IN_TYPE(op, SHARED_ADD, b), *i = IN_TYPE(op, SHARED_ADD, i), *x = type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt));
+  const Value *mask = OPERAND(op, SHARED_ADD, mask);
   if (t->rank != 1 || (t->dt != DT_I32 && t->dt != DT_U32 && t->dt != DT_F32))
     return verify_fail(v, op, "a buffer of one dimension of i32, u32 or f32 is added to, not %s", spell(v, t));
-  if (in_type(op, 2) != x || (mask && mask->type != type_i1_like(v->ctx, i)))
+  if (IN_TYPE(op, SHARED_ADD, x) != x || (mask && mask->type != type_i1_like(v->ctx, i)))
     return verify_fail(v, op, "what is added and the mask have the indices' extents");
   return true;
 }
@@ -207,12 +206,12 @@ check_SHARED_ADD(Verifier *v, const Op *op)
 bool
 check_ASYNC_COPY(Verifier *v, const Op *op)
 {
-  const Value *mask = op_operand(op, 2);
-  if (!same_elements(v, op, in_type(op, 1), true))
+  const Value *mask = OPERAND(op, ASYNC_COPY, mask);
+  if (!same_elements(v, op, IN_TYPE(op, ASYNC_COPY, p), true))
     return false;
   if (!mask)
     return true;
-  const Type *p = in_type(op, 1);
+  const Type *p = IN_TYPE(op, ASYNC_COPY, p);
   return mask->type == type_i1_like(v->ctx, p) ||
          verify_fail(v, op, "the mask is %s, not %s", spell(v, type_i1_like(v->ctx, p)), spell(v, mask->type));
 }

@@ -14,18 +14,10 @@ u64 fold_mask(DType d);                        /* the bits a value of d may have
 
 /* ---- loops.c ---- */
 u32 block_loop_depth(const Block *b);          /* number of for and while ops around */
-bool op_is_loop(const Op *op);
 /* The op in block b that is `op` or contains it; NULL if none. */
 Op *op_ancestor_in(Op *op, const Block *b);
 /* Block that a value belongs to. */
 const Block *value_block(const Value *v);
-/* Carried values of a for or while. Operand index of the first initial value; argument index of the first carried in a region. */
-u32 loop_first_init(const Op *loop);
-u32 loop_first_arg(const Op *loop);
-/* Terminator of region r of an op. */
-Op *region_end(const Op *op, u32 r);
-/* Number of operands of a region's terminator that are not carried values (1 for `condition`). */
-u32 yield_first(const Op *terminator);
 /* One more carried value of a for: starts as init; the body's argument for it. The yield's operand is the caller's to add. */
 Value *loop_carry(Op *loop, Value *init, const char *name);
 /* What a map of op_clone gives for v; v itself where it has nothing. v may be NULL. */

@@ -1,13 +1,6 @@
 /* loops.c - small questions about structured control flow. */
 #include "internal.h"
 
-/* for or while. */
-bool
-op_is_loop(const Op *op)
-{
-  return op->code == OP_FOR || op->code == OP_WHILE;
-}
-
 /* Number of for and while ops around b. */
 u32
 block_loop_depth(const Block *b)
@@ -32,34 +25,6 @@ const Block *
 value_block(const Value *v)
 {
   return v->def ? v->def->block : v->block;
-}
-
-/* Operand index of the first initial value. */
-u32
-loop_first_init(const Op *loop)
-{
-  return loop->code == OP_FOR ? 3 : 0;
-}
-
-/* Index of the first carried argument of a region. */
-u32
-loop_first_arg(const Op *loop)
-{
-  return loop->code == OP_FOR ? 1 : 0;
-}
-
-/* Terminator of region r. */
-Op *
-region_end(const Op *op, u32 r)
-{
-  return block_terminator(op->regions[r]);
-}
-
-/* Index of a terminator's first carried value. */
-u32
-yield_first(const Op *terminator)
-{
-  return terminator->code == OP_CONDITION ? 1 : 0;
 }
 
 static bool
