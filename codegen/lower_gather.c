@@ -122,11 +122,11 @@ lower_SHARED_ADD(Gen *g, const Op *op)
 /* ---- within a tile ---- */
 
 static Val
-slot(Gen *g, const SwapPlan *p, u32 r, u32 bytes, bool other, u32 at)
+slot(Gen *g, const SwapPlan *p, Team team, u32 r, u32 bytes, bool other, u32 at)
 {
   Val t = other ? LLVMBuildXor(B, g->tid, gen_u32(g, p->thread), "") : g->tid;
   Val off = LLVMBuildMul(B, t, gen_u32(g, bytes), "");
-  return gen_shared(g, off, at + (u64)r * g->func->warps * LANES * bytes);
+  return gen_shared(g, off, at + (u64)r * team_threads(team) * bytes);
 }
 
 /* Through scratch memory: every thread writes its registers, and reads those of the thread that has what it wants. */
@@ -136,16 +136,17 @@ swap_warps(Gen *g, const Op *op, const SwapPlan *p, const Held *h, const Val *in
   DType d = op_result(op)->type->dt;
   u32 bytes = type_elem_bytes(op_result(op)->type), at = (u32)op_int(op, AT_SCRATCH, 0);
   Words w = words_for(g, d, type_is_ptr(op_result(op)->type), 1);
+  Team team = block_team(op->block);
   Val word;
   for (u32 r = 0; r < h->regs; r++)
     if (h->rep[r] == r) {
       words_pack(g, &w, &in[r], &word);
-      words_store(g, &w, slot(g, p, r, bytes, false, at), bytes, &word);
+      words_store(g, &w, slot(g, p, team, r, bytes, false, at), bytes, &word);
     }
   gen_barrier(g);
   for (u32 r = 0; r < h->regs; r++)
     if (h->rep[r] == r) {
-      words_load(g, &w, slot(g, p, h->rep[r ^ p->reg], bytes, true, at), bytes, &word);
+      words_load(g, &w, slot(g, p, team, h->rep[r ^ p->reg], bytes, true, at), bytes, &word);
       words_unpack(g, &w, &word, &out[r]);
     }
 }

@@ -467,7 +467,7 @@ layout_wish(Lower *L, Call *c, u32 i, Value *x)
   if (!c->given[i])
     return x;
   const LayoutSpec *s = call_layout(L, c, i);
-  if (!s || !layout_use(L, c->args[i].span, s, x->type, L->b.func->warps, false, &use))
+  if (!s || !layout_use(L, c->args[i].span, s, x->type, block_team(L->b.block).warps, false, &use))
     return NULL;
   L->b.span = c->span;
   Op *op = op_create(&L->b, OP_CONVERT_LAYOUT, 1, &x, 1, &x->type, 0);

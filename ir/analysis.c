@@ -891,7 +891,7 @@ run_while(Analysis *a, const Op *op)
     flow_into(a, loop_arg(op, 0, i), loop_init(op, i));
   run_block(a, op->regions[0]);
   for (u32 i = 0; i < op->nresults; i++) {
-    AxisInfo passed = a->info[loop_passed(op, 0, i)->id];
+    AxisInfo passed = a->info[region_yields(op, 0, i)->id];
     a->info[op->results[i]->id] = a->info[loop_arg(op, 1, i)->id] = passed;
   }
   run_block(a, op->regions[1]);
@@ -905,8 +905,7 @@ run_if(Analysis *a, const Op *op)
   run_block(a, op->regions[0]);
   run_block(a, op->regions[1]);
   for (u32 i = 0; i < op->nresults; i++) {
-    const AxisInfo *x = &a->info[op_operand(region_end(op, 0), i)->id];
-    const AxisInfo *y = &a->info[op_operand(region_end(op, 1), i)->id];
+    const AxisInfo *x = &a->info[region_yields(op, 0, i)->id], *y = &a->info[region_yields(op, 1, i)->id];
     a->info[op->results[i]->id] = meet(x, y, op->results[i]->type);
   }
 }

@@ -383,6 +383,16 @@ op_inside(const Op *op, const Op *ancestor)
   return false;
 }
 
+/* v is region 0's argument for carried value *k. */
+bool
+loop_carries(const Op *loop, const Value *v, u32 *k)
+{
+  if (v->block != loop->regions[0] || v->index < loop_first_arg(loop))
+    return false;
+  *k = v->index - loop_first_arg(loop);
+  return true;
+}
+
 /* The op that ends b, NULL while it has none. */
 Op *
 block_terminator(const Block *b)

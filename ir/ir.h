@@ -109,6 +109,7 @@ enum { MANY = 255, OPERANDS_NAMED = 6 };   /* MANY: any number of operands, resu
 #include "ops.def"
 #undef OP
 #undef ARG
+enum { NO_SLOT = INT32_MAX };
 #define SLOT(id, name) ((u32)offsetof(struct id##_slots, name))
 #define OPERAND(op, id, name) op_operand(op, SLOT(id, name))
 /* For who expands ops.def: the operands as text, "p mask? other?". Define ARG as ARG_TEXT there. */
@@ -188,13 +189,18 @@ struct Func {
   Module *module;
   Span span;
   Block *body;          /* arguments are the parameters */
-  u32 warps;            /* warps per program */
+  u32 warps;            /* of a program, all together: who wants those of a block asks block_team */
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   u32 *param_divisible; /* per parameter: value (address for pointers) is a multiple of this; 1: nothing known */
   u32 shared_bytes;     /* set by alloc_shared */
   u32 nvalues;
 };
+/* The warps that run a block together: they hold its tiles, meet at its barriers and agree on its scalars. */
+typedef struct Team {
+  u32 first, warps;     /* of the program's, by number */
+  u32 registers;        /* of a thread at most; 0: what the target gives one */
+} Team;
 typedef enum Phase { PHASE_TILE, PHASE_PLACED, PHASE_SCHED } Phase;
 struct Module {
   Ctx *ctx;
@@ -306,20 +312,26 @@ static inline u32 loop_first_arg(const Op *loop) { return loop->code == OP_FOR ?
 static inline u32 yield_first(const Op *end) { return end->code == OP_CONDITION ? SLOT(CONDITION, xs) : SLOT(YIELD, xs); }
 static inline Value *loop_counter(const Op *loop) { return loop->regions[0]->args[0]; }      /* of a `for` */
 static inline Value *loop_init(const Op *loop, u32 k) { return op_operand(loop, loop_first_init(loop) + k); }
+bool loop_carries(const Op *loop, const Value *v, u32 *k);            /* v is region 0's argument for carried value *k */
 static inline Value *loop_arg(const Op *loop, u32 r, u32 k) { return loop->regions[r]->args[loop_first_arg(loop) + k]; }
-/* What region r hands on for it: to the next iteration from the last region. */
+/* Value k that region r hands on: a carried value (from the last region to the next iteration), or a result of an `if`. */
 static inline Value *
-loop_passed(const Op *loop, u32 r, u32 k)
+region_yields(const Op *op, u32 r, u32 k)
 {
-  const Op *end = region_end(loop, r);
+  const Op *end = region_end(op, r);
   return op_operand(end, yield_first(end) + k);
 }
-static inline Value *loop_next(const Op *loop, u32 k) { return loop_passed(loop, loop->nregions - 1, k); }
+static inline Value *loop_next(const Op *loop, u32 k) { return region_yields(loop, loop->nregions - 1, k); }
 /* Visit every op of f, parents before children, in program order; the callback may remove the op it is given. */
 void func_walk(Func *f, void (*fn)(Op *op, void *user), void *user);
 void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);
 
+/* ---- team.c ---- */
+Team block_team(const Block *b);
+static inline u32 team_threads(Team t) { return t.warps * 32; }
+
 /* ---- memory.c: how ops reach memory, from their operands' words in ops.def ---- */
+u32 op_slot(OpCode code, const char *name);                          /* of the operand of that name; NO_SLOT: there is none */
 u32 op_effect(const Op *op, u32 i);                                  /* through operand i: a sum of OpEffect */
 Value *op_pointer(const Op *op);                                     /* through which op reads or writes global memory; NULL: not at all */
 Value *op_buffer(const Op *op);                                      /* that op reads, writes, views or frees; NULL: none */
@@ -331,6 +343,7 @@ bool op_uses_shared(const Op *op);                                   /* takes or
  * no control flow. */
 bool op_lets_reads_pass(const Op *op);
 const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views */
+const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
 
 /* ---- text: print.c, parse.c ---- */
 void ir_print(Buf *out, const Module *m, bool locs);

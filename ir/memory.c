@@ -8,7 +8,7 @@ op_effect(const Op *op, u32 i)
   return i < OPERANDS_NAMED ? op_info(op->code)->effect[i] : 0;
 }
 
-/* The operand through which op reads or writes global memory, or shared memory; NULL: none. */
+/* The first operand through which op reaches shared memory, or global memory; NULL: none. */
 static Value *
 reached(const Op *op, bool shared)
 {
@@ -32,24 +32,23 @@ op_buffer(const Op *op)
   return reached(op, true);
 }
 
-/* The operand of that name in op's row. */
-static Value *
-operand_named(const Op *op, const char *name)
+u32
+op_slot(OpCode code, const char *name)
 {
-  const char *s = op_info(op->code)->operands;
+  const char *s = op_info(code)->operands;
   for (u32 i = 0; *s; i++) {
     size_t n = strcspn(s, " "), bare = strcspn(s, " ?*");
     if (bare == strlen(name) && !memcmp(s, name, bare))
-      return op_operand(op, i);
+      return i;
     s += n + strspn(s + n, " ");
   }
-  return NULL;
+  return NO_SLOT;
 }
 
 Value *
 op_mask(const Op *op)
 {
-  return operand_named(op, "mask");
+  return op_operand(op, op_slot(op->code, "mask"));
 }
 
 u32
@@ -81,6 +80,15 @@ bool
 op_lets_reads_pass(const Op *op)
 {
   return !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) && (!op->nregions || op_is_fold(op));
+}
+
+const Op *
+buffer_whole(const Value *buffer)
+{
+  const Op *op = buffer->def;
+  while (op->code == OP_SHARED_INDEX)
+    op = OPERAND(op, SHARED_INDEX, b)->def;
+  return op;
 }
 
 const Op *

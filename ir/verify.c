@@ -104,9 +104,9 @@ shared_problem(Verifier *v, const Type *t)
   return NULL;
 }
 
-/* NULL if a value of this function may have the type now, else why not. */
+/* NULL if a value of this block may have the type now, else why not. */
 static const char *
-type_problem(Verifier *v, const Type *t)
+type_problem(Verifier *v, const Block *b, const Type *t)
 {
   const Layout *l = t->layout;
   if (type_is_shared(t))
@@ -126,7 +126,7 @@ type_problem(Verifier *v, const Type *t)
     return "its layout is one of shared memory";
   if (l->in_bits[IN_LANE] != 5)
     return "its layout does not have 32 lanes";
-  if (1u << l->in_bits[IN_WARP] != v->func->warps)
+  if (1u << l->in_bits[IN_WARP] != block_team(b).warps)
     return "its layout has another number of warps than the kernel";
   return layout_covers(l) ? NULL : "its layout leaves elements out";
 }
@@ -135,7 +135,7 @@ static bool
 check_result_types(Verifier *v, const Op *op)
 {
   for (u32 i = 0; i < op->nresults; i++) {
-    const char *problem = type_problem(v, op->results[i]->type);
+    const char *problem = type_problem(v, op->block, op->results[i]->type);
     if (problem)
       return verify_fail(v, op, "result %u of type %s: %s", i, type_str(v->ctx, op->results[i]->type), problem);
   }
@@ -208,7 +208,7 @@ check_regions(Verifier *v, const Op *op)
     if (!b->last)
       return verify_fail(v, op, "region %u is empty", r);
     for (u32 i = 0; i < b->nargs; i++) {
-      const char *problem = type_problem(v, b->args[i]->type);
+      const char *problem = type_problem(v, b, b->args[i]->type);
       if (problem)
         return verify_fail(v, op, "argument %u of region %u: %s", i, r, problem);
     }

@@ -522,7 +522,8 @@ dot_warps(Verifier *v, const Op *op, u32 *warps)
     warps[i] = (u32)w;
     all *= warps[i];
   }
-  return all == v->func->warps || verify_fail(v, op, "warps multiply to %u, the kernel has %u", all, v->func->warps);
+  u32 have = block_team(op->block).warps;
+  return all == have || verify_fail(v, op, "warps multiply to %u, the kernel has %u", all, have);
 }
 
 static bool

@@ -98,15 +98,6 @@ typedef struct Uses {
   u32 vec;                         /* elements that a writer has side by side */
 } Uses;
 
-static const Op *
-root_of(const Value *v)
-{
-  const Op *op = v->def;
-  while (op->code == OP_SHARED_INDEX)
-    op = op_operand(op, 0)->def;
-  return op;
-}
-
 static void
 note_use(const Op *op, Uses *u)
 {
@@ -115,7 +106,7 @@ note_use(const Op *op, Uses *u)
     u->read = op_result(op)->type->layout;
     return;
   }
-  t = op_operand(op, 1)->type;
+  t = op->code == OP_ASYNC_COPY ? OPERAND(op, ASYNC_COPY, p)->type : OPERAND(op, SHARED_STORE, x)->type;
   u32 vec = op->code == OP_ASYNC_COPY ? (u32)op_int(op, AT_VEC, 1) : layout_contiguous_regs(t->layout, t->rank - 1);
   u32 most = 16 / dtype_bytes(t->dt);
   u->write = t->layout;
@@ -129,7 +120,7 @@ find_uses(Op *op, void *user)
 {
   Placing *p = user;
   bool access = op->code == OP_SHARED_LOAD || op->code == OP_SHARED_STORE || op->code == OP_ASYNC_COPY;
-  if (access && root_of(op_operand(op, 0)) == p->alloc)
+  if (access && buffer_whole(op_buffer(op)) == p->alloc)
     note_use(op, &p->uses);
 }
 
@@ -169,7 +160,7 @@ place_view(Op *op, void *user)
   if (!op_is_view(op) || op_result(op)->type->layout)
     return;
   Value *v = op_result(op);
-  const Layout *l = op_operand(op, 0)->type->layout;
+  const Layout *l = op_buffer(op)->type->layout;
   const Attr *perm = op_attr(op, AT_PERM);
   int order[MAX_RANK];
   for (u32 i = 0; perm && i < perm->ints.n; i++)

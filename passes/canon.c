@@ -91,7 +91,7 @@ value_splat_scalar(Canon *k, Value *v)
   if (!type_is_tile(v->type))
     return v;
   if (op_is(v, OP_SPLAT))
-    return op_operand(v->def, 0);
+    return OPERAND(v->def, SPLAT, x);
   return ir_const_bits(&k->b, type_elem(k->c, v->type), (u64)op_int(v->def, AT_VALUE, 0));
 }
 

@@ -13,32 +13,32 @@ scalar_addptr(Canon *k, Value *base, Value *off)
 static bool
 drop_widening(Canon *k, Op *op)
 {
-  Value *off = op_operand(op, 1);
+  Value *off = OPERAND(op, ADDPTR, off);
   if (!op_is(off, OP_CAST))
     return false;
-  Value *x = op_operand(off->def, 0);
+  Value *x = OPERAND(off->def, CAST, x);
   if (!type_is_int(x->type) || dtype_bits(x->type->dt) > dtype_bits(off->type->dt) ||
       dtype_is_signed(x->type->dt) != dtype_is_signed(off->type->dt))
     return false;
-  return canon_replace(k, op, ir_addptr(&k->b, op_operand(op, 0), x));
+  return canon_replace(k, op, ir_addptr(&k->b, OPERAND(op, ADDPTR, p), x));
 }
 
 /* (splat p + x) + splat s -> splat (p + s) + x */
 static bool
 move_splat_in(Canon *k, Op *op)
 {
-  Value *p = op_operand(op, 0), *s = op_operand(op, 1);
-  if (!op_is(p, OP_ADDPTR) || !value_is_splat(s) || !value_is_splat(op_operand(p->def, 0)))
+  Value *p = OPERAND(op, ADDPTR, p), *s = OPERAND(op, ADDPTR, off);
+  if (!op_is(p, OP_ADDPTR) || !value_is_splat(s) || !value_is_splat(OPERAND(p->def, ADDPTR, p)))
     return false;
-  Value *base = scalar_addptr(k, op_operand(p->def, 0), s);
-  return canon_replace(k, op, ir_addptr(&k->b, splat_like(k, base, p->type), op_operand(p->def, 1)));
+  Value *base = scalar_addptr(k, OPERAND(p->def, ADDPTR, p), s);
+  return canon_replace(k, op, ir_addptr(&k->b, splat_like(k, base, p->type), OPERAND(p->def, ADDPTR, off)));
 }
 
 /* splat p + (x + splat s) -> splat (p + s) + x */
 static bool
 split_splat(Canon *k, Op *op)
 {
-  Value *p = op_operand(op, 0), *off = op_operand(op, 1);
+  Value *p = OPERAND(op, ADDPTR, p), *off = OPERAND(op, ADDPTR, off);
   if (!value_is_splat(p) || !op_is(off, OP_ADD))
     return false;
   for (u32 i = 0; i < 2; i++) {
@@ -56,7 +56,7 @@ is_row_part(const Value *v)
 {
   if (!op_is(v, OP_BROADCAST))
     return false;
-  const Type *t = op_operand(v->def, 0)->type;
+  const Type *t = OPERAND(v->def, BROADCAST, x)->type;
   return t->shape[t->rank - 1] == 1 && type_numel(t) < type_numel(v->type);
 }
 
@@ -64,14 +64,14 @@ is_row_part(const Value *v)
 static bool
 split_rows(Canon *k, Op *op)
 {
-  Value *p = op_operand(op, 0), *off = op_operand(op, 1);
+  Value *p = OPERAND(op, ADDPTR, p), *off = OPERAND(op, ADDPTR, off);
   if (!value_is_splat(p) || !op_is(off, OP_ADD))
     return false;
   for (u32 i = 0; i < 2; i++) {
     Value *b = op_operand(off->def, i), *x = op_operand(off->def, 1 - i);
     if (!is_row_part(b) || is_row_part(x))
       continue;
-    Value *rows = op_operand(b->def, 0);
+    Value *rows = OPERAND(b->def, BROADCAST, x);
     Value *base = ir_addptr(&k->b, splat_like(k, value_splat_scalar(k, p), rows->type), rows);
     return canon_replace(k, op, ir_addptr(&k->b, ir_broadcast(&k->b, base, off->type->shape), x));
   }
@@ -88,14 +88,21 @@ canon_address(Canon *k, Op *op)
 
 /* ---- memory operations: constant masks, `other` that is what there is without it ---- */
 
-static bool
-never_runs(Canon *k, Op *op, u32 mask_at)
+/* What the op gives where its mask is off; NULL: 0, or nothing. */
+static Value *
+other_of(const Op *op)
 {
+  return op->code == OP_LOAD ? OPERAND(op, LOAD, other) : NULL;
+}
+
+static bool
+never_runs(Canon *k, Op *op)
+{
+  Value *other = other_of(op);
   if (op->code == OP_STORE) {
     canon_erase(k, op);
     return true;
   }
-  Value *other = op->code == OP_LOAD ? op_operand(op, mask_at + 1) : NULL;
   return canon_replace(k, op, other ? other : ir_const_bits(&k->b, op_result(op)->type, 0));
 }
 
@@ -108,11 +115,11 @@ clear_operand(Op *op, u32 i)
 }
 
 static bool
-always_runs(Canon *k, Op *op, u32 mask_at)
+always_runs(Canon *k, Op *op)
 {
-  clear_operand(op, mask_at);
+  clear_operand(op, op_slot(op->code, "mask"));
   if (op->code == OP_LOAD)
-    clear_operand(op, mask_at + 1);
+    clear_operand(op, SLOT(LOAD, other));
   return canon_changed(k, op);
 }
 
@@ -126,7 +133,7 @@ absent_or_splat(const Value *v)
 static bool
 uniform_load(Canon *k, Op *op)
 {
-  Value *xs[3] = {op_operand(op, 0), op_operand(op, 1), op_operand(op, 2)};
+  Value *xs[3] = {OPERAND(op, LOAD, p), OPERAND(op, LOAD, mask), OPERAND(op, LOAD, other)};
   if (op->code != OP_LOAD || !value_is_splat(xs[0]) || !absent_or_splat(xs[1]) || !absent_or_splat(xs[2]) ||
       op_int(op, AT_VOLATILE, 0))
     return false;
@@ -141,12 +148,11 @@ bool
 canon_memory(Canon *k, Op *op)
 {
   u64 bits;
-  u32 mask_at = op->code == OP_LOAD ? 1 : 2;
-  Value *mask = op_operand(op, mask_at), *other = op->code == OP_LOAD ? op_operand(op, 2) : NULL;
+  Value *mask = op_mask(op), *other = other_of(op);
   if (mask && value_const_bits(mask, &bits))
-    return bits ? always_runs(k, op, mask_at) : never_runs(k, op, mask_at);
+    return bits ? always_runs(k, op) : never_runs(k, op);
   if (other && value_const_bits(other, &bits) && !bits) {
-    clear_operand(op, 2);
+    clear_operand(op, SLOT(LOAD, other));
     return canon_changed(k, op);
   }
   return uniform_load(k, op);

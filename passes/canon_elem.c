@@ -55,7 +55,7 @@ common_lift(const Op *op)
     if (!lift)
       lift = v->def;
     if (v->def->code != lift->code || op_int(v->def, AT_AXIS, 0) != op_int(lift, AT_AXIS, 0) ||
-        !type_same_shape(op_operand(v->def, 0)->type, op_operand(lift, 0)->type))
+        !type_same_shape(OPERAND(v->def, UNARY, x)->type, OPERAND(lift, UNARY, x)->type))
       return NULL;
   }
   return lift;
@@ -68,10 +68,10 @@ lift_shape(Canon *k, Op *op)
   const Op *lift = op->noperands <= COUNT(xs) ? common_lift(op) : NULL;
   if (!lift)
     return false;
-  const Type *small = op_operand(lift, 0)->type, *t = op_result(op)->type;
+  const Type *small = OPERAND(lift, UNARY, x)->type, *t = op_result(op)->type;
   for (u32 i = 0; i < op->noperands; i++) {
     Value *v = op_operand(op, i);
-    xs[i] = value_is_splat(v) ? splat_like(k, value_splat_scalar(k, v), small) : op_operand(v->def, 0);
+    xs[i] = value_is_splat(v) ? splat_like(k, value_splat_scalar(k, v), small) : OPERAND(v->def, UNARY, x);
   }
   Value *r = op_result(clone_with(k, op, op->noperands, xs, type_with_elem(k->c, small, type_elem(k->c, t))));
   return canon_replace(k, op, op_result(clone_with(k, lift, 1, &r, t)));
@@ -91,11 +91,11 @@ order_operands(Canon *k, Op *op)
 {
   if (!op_has(op, T_COMM) || op->noperands != 2)
     return false;
-  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  Value *a = OPERAND(op, BINARY, a), *b = OPERAND(op, BINARY, b);
   if (rank(a) <= rank(b))
     return false;
-  op_set_operand(op, 0, b);
-  op_set_operand(op, 1, a);
+  op_set_operand(op, SLOT(BINARY, a), b);
+  op_set_operand(op, SLOT(BINARY, b), a);
   return canon_changed(k, op);
 }
 
@@ -112,7 +112,7 @@ mirrored(const char *pred)
 static bool
 order_cmp(Canon *k, Op *op)
 {
-  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  Value *a = OPERAND(op, CMP, a), *b = OPERAND(op, CMP, b);
   if (op->code != OP_CMP || rank(a) <= rank(b))
     return false;
   return canon_replace(k, op, ir_cmp(&k->b, mirrored(op_str(op, AT_PRED, "eq")), b, a));
@@ -123,13 +123,13 @@ static bool
 merge_constants(Canon *k, Op *op)
 {
   i64 c1, c2, sum;
-  Value *a = op_operand(op, 0);
+  Value *a = OPERAND(op, ADD, a);
   const Type *t = op_result(op)->type;
-  if (op->code != OP_ADD || !op_is(a, OP_ADD) || !type_is_int(t) || !value_const_int(op_operand(op, 1), &c2) ||
-      !value_const_int(op_operand(a->def, 1), &c1) || __builtin_add_overflow(c1, c2, &sum) ||
+  if (op->code != OP_ADD || !op_is(a, OP_ADD) || !type_is_int(t) || !value_const_int(OPERAND(op, ADD, b), &c2) ||
+      !value_const_int(OPERAND(a->def, ADD, b), &c1) || __builtin_add_overflow(c1, c2, &sum) ||
       fold_signed(t->dt, (u64)sum) != sum)
     return false;
-  return canon_replace(k, op, ir_binary(&k->b, OP_ADD, op_operand(a->def, 0), ir_const_int(&k->b, t, sum)));
+  return canon_replace(k, op, ir_binary(&k->b, OP_ADD, OPERAND(a->def, ADD, a), ir_const_int(&k->b, t, sum)));
 }
 
 /* ---- identities ---- */
@@ -217,7 +217,7 @@ static Value *
 binary_identity(Canon *k, Op *op)
 {
   u64 bits;
-  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  Value *a = OPERAND(op, BINARY, a), *b = OPERAND(op, BINARY, b);
   if (a == b) {
     Value *v = with_itself(k, op, a);
     if (v)
@@ -233,10 +233,10 @@ binary_identity(Canon *k, Op *op)
 static Value *
 unary_identity(Canon *k, Op *op)
 {
-  Value *x = op_operand(op, 0);
+  Value *x = OPERAND(op, UNARY, x);
   bool twice = op_is(x, op->code);
   switch (op->code) {
-  case OP_NEG: case OP_NOT: return twice ? op_operand(x->def, 0) : NULL;
+  case OP_NEG: case OP_NOT: return twice ? OPERAND(x->def, UNARY, x) : NULL;
   case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: return twice ? x : NULL;
   default: return NULL;
   }
@@ -246,7 +246,7 @@ static Value *
 select_identity(Canon *k, Op *op)
 {
   u64 cond, a, b;
-  Value *c = op_operand(op, 0), *x = op_operand(op, 1), *y = op_operand(op, 2);
+  Value *c = OPERAND(op, SELECT, c), *x = OPERAND(op, SELECT, a), *y = OPERAND(op, SELECT, b);
   if (x == y)
     return x;
   if (value_const_bits(c, &cond))
@@ -283,13 +283,13 @@ cast_clamps(const Op *op)
 static Value *
 cast_identity(Canon *k, Op *op)
 {
-  Value *x = op_operand(op, 0);
+  Value *x = OPERAND(op, CAST, x);
   const Type *t = op_result(op)->type;
   if (x->type == t)
     return cast_clamps(op) ? NULL : x;
   if (!op_is(x, OP_CAST) || cast_clamps(x->def))
     return NULL;
-  Value *in = op_operand(x->def, 0);
+  Value *in = OPERAND(x->def, CAST, x);
   if (!cast_keeps_value(in->type->dt, x->type->dt))
     return NULL;
   if (dtype_is_int(in->type->dt) && dtype_is_float(x->type->dt) && dtype_is_int(t->dt) && !cast_keeps_value(in->type->dt, t->dt))
@@ -302,10 +302,10 @@ cast_identity(Canon *k, Op *op)
 static Value *
 bitcast_identity(Op *op)
 {
-  Value *x = op_operand(op, 0);
+  Value *x = OPERAND(op, BITCAST, x);
   if (x->type == op_result(op)->type)
     return x;
-  return op_is(x, OP_BITCAST) && op_operand(x->def, 0)->type == op_result(op)->type ? op_operand(x->def, 0) : NULL;
+  return op_is(x, OP_BITCAST) && OPERAND(x->def, BITCAST, x)->type == op_result(op)->type ? OPERAND(x->def, BITCAST, x) : NULL;
 }
 
 /* arange compared with a constant beyond either end. */
@@ -313,8 +313,8 @@ static Value *
 range_cmp(Canon *k, Op *op)
 {
   i64 bound;
-  Value *x = op_operand(op, 0);
-  if (op->code != OP_CMP || !op_is(x, OP_ARANGE) || !value_const_int(op_operand(op, 1), &bound))
+  Value *x = OPERAND(op, CMP, a);
+  if (op->code != OP_CMP || !op_is(x, OP_ARANGE) || !value_const_int(OPERAND(op, CMP, b), &bound))
     return NULL;
   i64 lo = op_int(x->def, AT_START, 0), hi = op_int(x->def, AT_END, 0) - 1;
   const char *pred = op_str(op, AT_PRED, "eq");
@@ -356,17 +356,17 @@ fuse_fma(Canon *k, Op *op)
   if ((op->code != OP_ADD && op->code != OP_SUB) || !type_is_float(op_result(op)->type))
     return false;
   DType d = op_result(op)->type->dt;
-  Value *a = op_operand(op, 0), *b = op_operand(op, 1);
+  Value *a = OPERAND(op, BINARY, a), *b = OPERAND(op, BINARY, b);
   bool sub = op->code == OP_SUB;
   if (d != DT_F16 && d != DT_F32 && d != DT_F64)
     return false;
   if (fusable(a)) {
     Value *add = sub ? ir_unary(&k->b, OP_NEG, b) : b;
-    return canon_replace(k, op, ir_fma(&k->b, op_operand(a->def, 0), op_operand(a->def, 1), add));
+    return canon_replace(k, op, ir_fma(&k->b, OPERAND(a->def, MUL, a), OPERAND(a->def, MUL, b), add));
   }
   if (!fusable(b))
     return false;
-  Value *x = op_operand(b->def, 0), *y = op_operand(b->def, 1);
+  Value *x = OPERAND(b->def, MUL, a), *y = OPERAND(b->def, MUL, b);
   if (sub)
     y = ir_unary(&k->b, OP_NEG, y);
   return canon_replace(k, op, ir_fma(&k->b, x, y, a));

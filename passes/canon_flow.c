@@ -35,7 +35,7 @@ same_yields(Canon *k, Op *op)
 {
   bool changed = false;
   for (u32 i = 0; i < op->nresults; i++) {
-    Value *x = op_operand(region_end(op, 0), i), *y = op_operand(region_end(op, 1), i);
+    Value *x = region_yields(op, 0, i), *y = region_yields(op, 1, i);
     if (x != y || value_unused(op->results[i]))
       continue;
     canon_forward(k, op->results[i], x);
@@ -48,7 +48,7 @@ static bool
 canon_if(Canon *k, Op *op)
 {
   u64 cond;
-  if (value_const_bits(op_operand(op, 0), &cond))
+  if (value_const_bits(OPERAND(op, IF, c), &cond))
     return inline_region(k, op, cond ? 0 : 1);
   return same_yields(k, op);
 }
@@ -59,7 +59,7 @@ static bool
 runs_never(Canon *k, Op *op)
 {
   for (u32 i = 0; i < op->nresults; i++)
-    canon_forward(k, op->results[i], op_operand(op, 3 + i));
+    canon_forward(k, op->results[i], loop_init(op, i));
   canon_erase(k, op);
   return true;
 }
@@ -67,9 +67,9 @@ runs_never(Canon *k, Op *op)
 static bool
 runs_once(Canon *k, Op *op)
 {
-  Block *b = op->regions[0];
-  for (u32 i = 0; i < b->nargs; i++)
-    canon_forward(k, b->args[i], op_operand(op, i ? 2 + i : 0));
+  canon_forward(k, loop_counter(op), OPERAND(op, FOR, lo));
+  for (u32 i = 0; i < op->nresults; i++)
+    canon_forward(k, loop_arg(op, 0, i), loop_init(op, i));
   return inline_region(k, op, 0);
 }
 
@@ -77,43 +77,23 @@ static bool
 constant_trips(Canon *k, Op *op)
 {
   i64 lo, hi, step, after;
-  if (!value_const_int(op_operand(op, 0), &lo) || !value_const_int(op_operand(op, 1), &hi))
+  if (!value_const_int(OPERAND(op, FOR, lo), &lo) || !value_const_int(OPERAND(op, FOR, hi), &hi))
     return false;
-  const Type *t = op_operand(op, 0)->type;
+  const Type *t = OPERAND(op, FOR, lo)->type;
   bool less = dtype_is_signed(t->dt) ? lo < hi : (u64)lo < (u64)hi;
   if (!less)
     return runs_never(k, op);
-  if (!value_const_int(op_operand(op, 2), &step) || step <= 0)
+  if (!value_const_int(OPERAND(op, FOR, step), &step) || step <= 0)
     return false;
   bool past = __builtin_add_overflow(lo, step, &after) || fold_signed(t->dt, (u64)after) != after || after >= hi;
   return dtype_is_signed(t->dt) && past && runs_once(k, op);
-}
-
-/* Places of carried value i. */
-static Value *
-carried_init(const Op *loop, u32 i)
-{
-  return op_operand(loop, loop_first_init(loop) + i);
-}
-
-static Value *
-carried_arg(const Op *loop, u32 r, u32 i)
-{
-  return loop->regions[r]->args[loop_first_arg(loop) + i];
-}
-
-/* What the last region of the loop yields. */
-static Value *
-carried_next(const Op *loop, u32 i)
-{
-  return op_operand(region_end(loop, loop->nregions - 1), i);
 }
 
 /* A while must hand the value through its condition untouched. */
 static bool
 passes_through(const Op *loop, u32 i)
 {
-  return loop->code == OP_FOR || op_operand(region_end(loop, 0), 1 + i) == carried_arg(loop, 0, i);
+  return loop->code == OP_FOR || region_yields(loop, 0, i) == loop_arg(loop, 0, i);
 }
 
 static bool
@@ -122,7 +102,7 @@ forward_carried(Canon *k, Op *loop, u32 i, Value *with)
   bool used = !value_unused(loop->results[i]);
   canon_forward(k, loop->results[i], with);
   for (u32 r = 0; r < loop->nregions; r++) {
-    Value *arg = carried_arg(loop, r, i);
+    Value *arg = loop_arg(loop, r, i);
     for (const Use *u = arg->uses; u; u = u->next)
       used = used || !op_has(u->user, T_TERM);
     canon_forward(k, arg, with);
@@ -135,8 +115,8 @@ unchanging(Canon *k, Op *loop)
 {
   bool changed = false;
   for (u32 i = 0; i < loop->nresults; i++) {
-    Value *next = carried_next(loop, i), *init = carried_init(loop, i);
-    bool same = next == carried_arg(loop, loop->nregions - 1, i) || next == init;
+    Value *next = loop_next(loop, i), *init = loop_init(loop, i);
+    bool same = next == loop_arg(loop, loop->nregions - 1, i) || next == init;
     if (same && passes_through(loop, i))
       changed |= forward_carried(k, loop, i, init);
   }
@@ -148,17 +128,17 @@ unchanging(Canon *k, Op *loop)
  * Pointers: the initial tile has a scalar base under adds, broadcasts and expand_dims; the base is carried instead.
  * Integers: base + splat 0 at first. A tile of addresses in registers becomes one scalar. ---- */
 
-enum { MAX_CHAIN = 32 };
+enum { MAX_CHAIN = 32, BASE = SLOT(ADDPTR, p) };   /* BASE: of addptr, broadcast and expand_dims alike */
 
 static Value *
 scalar_base(Value *v)
 {
   for (u32 i = 0; i < MAX_CHAIN; i++) {
     if (op_is(v, OP_SPLAT))
-      return op_operand(v->def, 0);
+      return OPERAND(v->def, SPLAT, x);
     if (!op_is(v, OP_ADDPTR) && !op_is(v, OP_BROADCAST) && !op_is(v, OP_EXPAND_DIMS))
       return NULL;
-    v = op_operand(v->def, 0);
+    v = op_operand(v->def, BASE);
   }
   return NULL;
 }
@@ -169,7 +149,7 @@ rebase(Canon *k, Value *v, Value *base)
 {
   if (op_is(v, OP_SPLAT))
     return ir_splat(&k->b, base, v->type);
-  Value *xs[2] = {rebase(k, op_operand(v->def, 0), base), op_operand(v->def, 1)};
+  Value *xs[2] = {rebase(k, op_operand(v->def, BASE), base), OPERAND(v->def, ADDPTR, off)};
   return op_result(clone_with(k, v->def, v->def->noperands, xs, v->type));
 }
 
@@ -184,14 +164,14 @@ rebuilt(Canon *k, Value *init, Value *scalar)
 static Value *
 scalar_step(Canon *k, Op *loop, u32 i)
 {
-  Value *next = carried_next(loop, i), *arg = carried_arg(loop, loop->nregions - 1, i);
+  Value *next = loop_next(loop, i), *arg = loop_arg(loop, loop->nregions - 1, i);
   const Type *t = arg->type;
   if (!type_is_tile(t) || !(type_is_ptr(t) ? op_is(next, OP_ADDPTR) : type_is_int(t) && op_is(next, OP_ADD)))
     return NULL;
-  Value *step = op_operand(next->def, 1);
-  if (op_operand(next->def, 0) != arg || !value_is_splat(step) || !passes_through(loop, i))
+  Value *step = OPERAND(next->def, BINARY, b);
+  if (OPERAND(next->def, BINARY, a) != arg || !value_is_splat(step) || !passes_through(loop, i))
     return NULL;
-  if (type_is_ptr(t) && !scalar_base(carried_init(loop, i)))
+  if (type_is_ptr(t) && !scalar_base(loop_init(loop, i)))
     return NULL;
   Op *end = region_end(loop, loop->nregions - 1);
   k->b = builder_before(end);
@@ -212,7 +192,7 @@ add_carried(Op *loop, Value *init, const char *name)
 static void
 carry_scalar(Canon *k, Op *loop, u32 i, Value *step)
 {
-  Value *init = carried_init(loop, i);
+  Value *init = loop_init(loop, i);
   bool ptr = type_is_ptr(init->type);
   u32 n = loop->nresults;
   Op *end = region_end(loop, loop->nregions - 1);
@@ -221,16 +201,16 @@ carry_scalar(Canon *k, Op *loop, u32 i, Value *step)
   Value *start = ptr ? scalar_base(init) : ir_const_int(&k->b, type_elem(k->c, init->type), 0);
   add_carried(loop, start, init->name);
   if (loop->code == OP_WHILE)
-    op_add_operand(region_end(loop, 0), carried_arg(loop, 0, n));
+    op_add_operand(region_end(loop, 0), loop_arg(loop, 0, n));
   for (u32 r = 0; r < loop->nregions; r++) {
     Block *b = loop->regions[r];
     k->b = b->first ? builder_before(b->first) : builder_at_end(k->f, b);
     k->b.span = loop->span;
-    canon_forward(k, carried_arg(loop, r, i), rebuilt(k, init, carried_arg(loop, r, n)));
+    canon_forward(k, loop_arg(loop, r, i), rebuilt(k, init, loop_arg(loop, r, n)));
   }
   k->b = builder_before(end);
   k->b.span = step->def ? step->def->span : loop->span;
-  Value *at = carried_arg(loop, loop->nregions - 1, n);
+  Value *at = loop_arg(loop, loop->nregions - 1, n);
   op_add_operand(end, ptr ? ir_addptr(&k->b, at, step) : ir_binary(&k->b, OP_ADD, at, step));
   op_set_operand(end, i, init);   /* the tile itself no longer changes: `unchanging` forwards what is left of it */
   k->b = builder_after(loop);
@@ -269,7 +249,7 @@ canon_flow(Canon *k, Op *op)
   i64 cond;
   switch (op->code) {
   case OP_ASSUME: case OP_ASSERT:
-    if (!value_const_int(op_operand(op, 0), &cond) || !cond)
+    if (!value_const_int(OPERAND(op, ASSUME, c), &cond) || !cond)
       return false;
     canon_erase(k, op);
     return true;

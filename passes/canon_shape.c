@@ -33,7 +33,7 @@ reshape_rules(Canon *k, Op *op, Value *x)
 {
   const Type *t = op_result(op)->type;
   if (op_is(x, OP_RESHAPE)) {
-    op_set_operand(op, 0, op_operand(x->def, 0));
+    op_set_operand(op, SLOT(RESHAPE, x), OPERAND(x->def, RESHAPE, x));
     canon_push(k, x->def);
     return canon_changed(k, op);
   }
@@ -55,7 +55,7 @@ permute_rules(Canon *k, Op *op, Value *x)
   int perm[MAX_RANK];
   for (u32 i = 0; i < p->ints.n; i++)
     perm[i] = (int)inner->ints.v[p->ints.v[i]];
-  return canon_replace(k, op, ir_permute(&k->b, op_operand(x->def, 0), perm));
+  return canon_replace(k, op, ir_permute(&k->b, OPERAND(x->def, PERMUTE, x), perm));
 }
 
 static bool
@@ -63,7 +63,7 @@ broadcast_rules(Canon *k, Op *op, Value *x)
 {
   if (!op_is(x, OP_BROADCAST))
     return false;
-  op_set_operand(op, 0, op_operand(x->def, 0));
+  op_set_operand(op, SLOT(BROADCAST, x), OPERAND(x->def, BROADCAST, x));
   canon_push(k, x->def);
   return canon_changed(k, op);
 }
@@ -71,7 +71,7 @@ broadcast_rules(Canon *k, Op *op, Value *x)
 bool
 canon_shape(Canon *k, Op *op)
 {
-  Value *x = op_operand(op, 0);
+  Value *x = OPERAND(op, UNARY, x);
   const Type *t = op_result(op)->type;
   u64 bits;
   if (value_const_bits(x, &bits))

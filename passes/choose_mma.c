@@ -28,7 +28,7 @@ tiny(const Type *a, const Type *acc)
 static const char *
 obstacle(Ctx *c, const Op *dot, const Mma *m)
 {
-  const Type *a = op_operand(dot, 0)->type, *acc = op_result(dot)->type;
+  const Type *a = OPERAND(dot, DOT, a)->type, *acc = op_result(dot)->type;
   if (!target_has(c->target, m->feature))
     return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
   if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
@@ -42,7 +42,7 @@ obstacle(Ctx *c, const Op *dot, const Mma *m)
 static const Mma *
 choose(Ctx *c, const Op *dot, const char **why)
 {
-  const Type *a = op_operand(dot, 0)->type, *b = op_operand(dot, 1)->type, *acc = op_result(dot)->type;
+  const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type, *acc = op_result(dot)->type;
   const Mma *m;
   *why = NULL;
   for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
@@ -176,7 +176,7 @@ choose_func(Ctx *c, Func *f)
         diag(c, ch.dots[i]->span, R_NO_TENSOR_CORE, why);
       continue;
     }
-    choose_grid(ch.dots[i], m, f->warps, chained, grid);
+    choose_grid(ch.dots[i], m, block_team(ch.dots[i]->block).warps, chained, grid);
     op_set_str(ch.dots[i], AT_MMA, m->name);
     op_set_ints(ch.dots[i], AT_WARPS, grid, op_result(ch.dots[i])->type->rank);
   }

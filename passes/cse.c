@@ -95,7 +95,7 @@ operands_equal(const Op *a, const Op *b)
     same = same && op_operand(a, i) == op_operand(b, i);
   if (same || !op_has(a, T_COMM) || a->noperands != 2)
     return same;
-  return op_operand(a, 0) == op_operand(b, 1) && op_operand(a, 1) == op_operand(b, 0);
+  return OPERAND(a, BINARY, a) == OPERAND(b, BINARY, b) && OPERAND(a, BINARY, b) == OPERAND(b, BINARY, a);
 }
 
 /* Position of an op in its block, small regions only. */

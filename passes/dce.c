@@ -30,8 +30,10 @@ need_region_ends(Dce *d, Op *op)
 {
   for (u32 r = 0; r < op->nregions; r++) {
     Op *end = region_end(op, r);
-    if (end && (end->code == OP_CONDITION || op_is_fold(op)))
-      need_range(d, end, 0, op_is_fold(op) ? end->noperands : 1);
+    if (end && op_is_fold(op))
+      need_range(d, end, 0, end->noperands);
+    if (end && end->code == OP_CONDITION)
+      need(d, OPERAND(end, CONDITION, c));
     if (end)
       end->mark = 1;
   }
@@ -44,9 +46,7 @@ need_op(Dce *d, Op *op)
   for (; op && !op->mark; op = op->block->parent) {
     op->mark = 1;
     switch (op->code) {
-    case OP_FOR: need_range(d, op, 0, 3); break;
-    case OP_WHILE: break;
-    case OP_IF: need_range(d, op, 0, 1); break;
+    case OP_FOR: case OP_WHILE: need_range(d, op, 0, loop_first_init(op)); break;
     default:
       if (!op_has(op, T_TERM))
         need_range(d, op, 0, op->noperands);
@@ -58,12 +58,11 @@ need_op(Dce *d, Op *op)
 static void
 need_carried(Dce *d, Op *loop, u32 k)
 {
-  need(d, op_operand(loop, loop_first_init(loop) + k));
+  need(d, loop_init(loop, k));
   need(d, loop->results[k]);
   for (u32 r = 0; r < loop->nregions; r++) {
-    Op *end = region_end(loop, r);
-    need(d, loop->regions[r]->args[loop_first_arg(loop) + k]);
-    need(d, op_operand(end, yield_first(end) + k));
+    need(d, loop_arg(loop, r, k));
+    need(d, region_yields(loop, r, k));
   }
 }
 

@@ -46,7 +46,7 @@ find_inner(Flat *x)
   }
   if (!x->inner)
     return "there is no `for` directly in it";
-  for (u32 i = 0; i < 3; i++) {
+  for (u32 i = 0; i < SLOT(FOR, inits); i++) {
     const Value *v = op_operand(x->inner, i);
     if ((v->def && op_inside(v->def, x->outer)) || (!v->def && v->block == x->outer->regions[0]))
       return "the range of the loop in it changes from turn to turn";
@@ -92,7 +92,7 @@ note_use(Flat *x, Value *v, bool in_inner)
     return;
   if (pure && (op_is(v, OP_BROADCAST) || op_is(v, OP_EXPAND_DIMS) || op_is(v, OP_SPLAT))) {
     x->spread[v->id] = true;
-    note_use(x, op_operand(v->def, 0), in_inner);
+    note_use(x, OPERAND(v->def, UNARY, x), in_inner);
     return;
   }
   for (u32 i = 0; i < (pure ? x->x.len : x->once.len); i++)
@@ -109,7 +109,7 @@ note_uses(Op *op, void *user)
 {
   Flat *x = user;
   if (op == x->inner || (op->block == x->outer->regions[0] && before_inner(x, op)))
-    for (u32 i = op == x->inner ? 3 : 0; op == x->inner && i < op->noperands; i++)
+    for (u32 i = SLOT(FOR, inits); op == x->inner && i < op->noperands; i++)
       note_use(x, op_operand(op, i), false);
   else
     for (u32 i = 0; i < op->noperands; i++)
@@ -136,10 +136,9 @@ static Map
 map_new(Flat *x, Value *t, Value *const *carried)
 {
   Map map = NEW_ARRAY(x->c->scratch, Value *, x->nvalues);
-  Value **args = x->outer->regions[0]->args;
-  map[args[0]->id] = t;
+  map[loop_counter(x->outer)->id] = t;
   for (u32 i = 0; i < x->outer->nresults; i++)
-    map[args[1 + i]->id] = carried[i];
+    map[loop_arg(x->outer, 0, i)->id] = carried[i];
   return map;
 }
 
@@ -207,9 +206,9 @@ body(Flat *x, Turn *u)
 {
   Map map = map_new(x, u->t, u->o);
   Block *b = x->inner->regions[0];
-  map[b->args[0]->id] = u->k;
+  map[loop_counter(x->inner)->id] = u->k;
   for (u32 i = 0; i < x->inner->nresults; i++)
-    map[b->args[1 + i]->id] = u->in[i];
+    map[loop_arg(x->inner, 0, i)->id] = u->in[i];
   for (u32 i = 0; i < x->x.len; i++)
     map[x->x.data[i]->id] = u->x[i];
   for (u32 i = 0; i < x->once.len; i++)
@@ -221,7 +220,7 @@ body(Flat *x, Turn *u)
     op_clone(&u->b, op, map);
   List next = {0};
   for (u32 i = 0; i < x->inner->nresults; i++)
-    vec_push(x->c->scratch, &next, value_mapped(map, op_operand(b->last, i)));
+    vec_push(x->c->scratch, &next, value_mapped(map, loop_next(x->inner, i)));
   return next.data;
 }
 
@@ -229,17 +228,17 @@ static void
 conditions(Flat *x, Turn *u, Value **next_k)
 {
   Builder *b = &u->b;
-  *next_k = ir_binary(b, OP_ADD, u->k, op_operand(x->inner, 2));
-  u->last = ir_cmp(b, "ge", *next_k, op_operand(x->inner, 1));
-  u->next_t = ir_binary(b, OP_ADD, u->t, op_operand(x->outer, 2));
-  u->more = ir_binary(b, OP_AND, u->last, ir_cmp(b, "lt", u->next_t, op_operand(x->outer, 1)));
+  *next_k = ir_binary(b, OP_ADD, u->k, OPERAND(x->inner, FOR, step));
+  u->last = ir_cmp(b, "ge", *next_k, OPERAND(x->inner, FOR, hi));
+  u->next_t = ir_binary(b, OP_ADD, u->t, OPERAND(x->outer, FOR, step));
+  u->more = ir_binary(b, OP_AND, u->last, ir_cmp(b, "lt", u->next_t, OPERAND(x->outer, FOR, hi)));
 }
 
 /* Sums that begin anew from a value of the outside: reset where E stores them, at no cost in other turns. */
 static bool
 begins_outside(const Flat *x, u32 i)
 {
-  const Value *v = op_operand(x->inner, 3 + i);
+  const Value *v = loop_init(x->inner, i);
   bool inside = v->def ? op_inside(v->def, x->outer) : v->block == x->outer->regions[0];
   return !inside && !type_is_ptr(v->type) && !type_is_int(v->type);
 }
@@ -256,7 +255,7 @@ after_inner(Flat *x, Turn *u, Value *const *results)
   for (u32 i = 0; i < n; i++)
     if (begins_outside(x, i)) {
       vec_push(x->c->scratch, &no_end, results[i]);
-      vec_push(x->c->scratch, &begin, op_operand(x->inner, 3 + i));
+      vec_push(x->c->scratch, &begin, loop_init(x->inner, i));
     }
   Op *op = if_of(x, &u->b, u->last, no_end.len, no_end.data, &then);
   Map map = map_new(x, u->t, u->o);
@@ -327,7 +326,7 @@ renew_carried(Flat *x, Turn *u, Value *const *results)
   List init = {0}, stay = {0};
   u32 *which = NEW_ARRAY(x->c->scratch, u32, n + 1);
   for (u32 i = 0; i < n; i++) {
-    Value *v = op_operand(x->inner, 3 + i), *r = results[i];
+    Value *v = loop_init(x->inner, i), *r = results[i];
     if (u->in1[i])
       continue;
     if (type_is_ptr(v->type) || type_is_int(v->type)) {
@@ -360,7 +359,7 @@ fill_turn(Flat *x, Op *loop)
   renew_carried(x, &u, results);
   List next = {0};
   vec_push(x->c->scratch, &next, ir_select(&u.b, u.last, u.next_t, u.t));
-  vec_push(x->c->scratch, &next, ir_select(&u.b, u.last, op_operand(x->inner, 0), next_k));
+  vec_push(x->c->scratch, &next, ir_select(&u.b, u.last, OPERAND(x->inner, FOR, lo), next_k));
   for (u32 i = 0; i < no; i++)
     vec_push(x->c->scratch, &next, u.o1[i]);
   for (u32 i = 0; i < nx; i++)
@@ -377,21 +376,21 @@ static Op *
 single_loop(Flat *x, Builder *b)
 {
   Op *outer = x->outer, *inner = x->inner;
-  Value *lo = op_operand(outer, 0);
+  Value *lo = OPERAND(outer, FOR, lo);
   List o = {0}, init = {0};
   for (u32 i = 0; i < outer->nresults; i++)
-    vec_push(x->c->scratch, &o, op_operand(outer, 3 + i));
+    vec_push(x->c->scratch, &o, loop_init(outer, i));
   Map map = map_new(x, lo, o.data);
   clone_before(x, b, map, true);
-  Value *n = ir_binary(b, OP_MUL, turns(b, lo, op_operand(outer, 1), op_operand(outer, 2)),
-                       turns(b, op_operand(inner, 0), op_operand(inner, 1), op_operand(inner, 2)));
+  Value *n = ir_binary(b, OP_MUL, turns(b, lo, OPERAND(outer, FOR, hi), OPERAND(outer, FOR, step)),
+                       turns(b, OPERAND(inner, FOR, lo), OPERAND(inner, FOR, hi), OPERAND(inner, FOR, step)));
   vec_push(x->c->scratch, &init, lo);
-  vec_push(x->c->scratch, &init, op_operand(inner, 0));
+  vec_push(x->c->scratch, &init, OPERAND(inner, FOR, lo));
   push_mapped(x, &init, map, o.data, o.len);
   push_mapped(x, &init, map, x->x.data, x->x.len);
   push_mapped(x, &init, map, x->once.data, x->once.len);
   for (u32 i = 0; i < inner->nresults; i++)
-    vec_push(x->c->scratch, &init, value_mapped(map, op_operand(inner, 3 + i)));
+    vec_push(x->c->scratch, &init, value_mapped(map, loop_init(inner, i)));
   Value *zero = ir_const_int(b, n->type, 0), *one = ir_const_int(b, n->type, 1);
   Op *loop = ir_for(b, zero, n, one, init.len, init.data);
   i64 stages = op_int(inner, AT_STAGES, op_int(outer, AT_STAGES, 1)), hoist = op_int(inner, AT_HOIST, 1);
@@ -413,7 +412,7 @@ without_inner(Flat *x, Builder *b)
   while (inner->code != OP_FOR)
     inner = inner->next;
   for (u32 i = 0; i < inner->nresults; i++)
-    value_replace_uses(inner->results[i], op_operand(inner, 3 + i));
+    value_replace_uses(inner->results[i], loop_init(inner, i));
   op_remove(inner);
   op_remove_attr(copy, AT_STAGES);
   op_remove_attr(copy, AT_UNROLL);
@@ -435,8 +434,8 @@ flatten(Ctx *c, Func *f, Op *outer)
   }
   Builder b = builder_before(outer), then;
   b.span = outer->span;
-  Value *some = ir_binary(&b, OP_AND, ir_cmp(&b, "lt", op_operand(outer, 0), op_operand(outer, 1)),
-                          ir_cmp(&b, "lt", op_operand(x.inner, 0), op_operand(x.inner, 1)));
+  Value *some = ir_binary(&b, OP_AND, ir_cmp(&b, "lt", OPERAND(outer, FOR, lo), OPERAND(outer, FOR, hi)),
+                          ir_cmp(&b, "lt", OPERAND(x.inner, FOR, lo), OPERAND(x.inner, FOR, hi)));
   Op *guard = if_of(&x, &b, some, outer->nresults, outer->results, &then);
   Op *loop = single_loop(&x, &then);
   Builder other = builder_at_end(f, guard->regions[1]);

@@ -244,7 +244,7 @@ plain_cast(const Op *op)
 bool
 fold_elem(const Op *op, const u64 *x, u64 *out)
 {
-  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const Type *t = OPERAND(op, UNARY, x)->type, *r = op_result(op)->type;
   switch (op->code) {
   case OP_SELECT: *out = x[0] ? x[1] : x[2]; return true;
   case OP_CMP: return !type_is_ptr(t) && fold_cmp(op, t->dt, x, out);

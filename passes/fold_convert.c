@@ -50,11 +50,11 @@ again(Builder *b, const Op *op, Value *x, const Type *t)
 static void
 merge_converts(Fold *f, Op *op, Op *inner)
 {
-  Value *x = op_operand(inner, 0);
+  Value *x = OPERAND(inner, CONVERT_LAYOUT, x);
   if (x->type == op_result(op)->type) {
     replace(f, op, x);
   } else {
-    op_set_operand(op, 0, x);
+    op_set_operand(op, SLOT(CONVERT_LAYOUT, x), x);
     f->changed = true;
   }
   if (value_unused(op_result(inner)))
@@ -65,7 +65,7 @@ merge_converts(Fold *f, Op *op, Op *inner)
 static void
 convert_first(Fold *f, Op *op, Op *g, const Layout *l)
 {
-  Value *x = op_operand(g, 0);
+  Value *x = OPERAND(g, UNARY, x);
   Builder b = builder_before(op);
   b.span = op->span;
   if (x->type->layout != l)
@@ -86,11 +86,11 @@ runs_ahead(const Value *load)
 static const Layout *
 before_renaming(Fold *f, const Op *g, const Layout *l)
 {
-  const Value *x = op_operand(g, 0), *v = x;
+  const Value *x = OPERAND(g, UNARY, x), *v = x;
   const Type *t = x->type;
   int inverse[MAX_RANK];
   while (op_is(v, OP_RESHAPE) || op_is(v, OP_PERMUTE) || op_is(v, OP_CAST))
-    v = op_operand(v->def, 0);
+    v = OPERAND(v->def, UNARY, x);
   if (!op_is(v, OP_LOAD) || !runs_ahead(v))
     return NULL;
   if (g->code == OP_PERMUTE) {
@@ -107,7 +107,7 @@ before_renaming(Fold *f, const Op *g, const Layout *l)
 static void
 fold_convert(Fold *f, Op *op)
 {
-  Value *x = op_operand(op, 0), *r = op_result(op);
+  Value *x = OPERAND(op, CONVERT_LAYOUT, x), *r = op_result(op);
   if (x->type == r->type) {
     replace(f, op, x);
     return;
@@ -118,7 +118,7 @@ fold_convert(Fold *f, Op *op)
   }
   if (!x->def || !single(x) || x->def->block != op->block)
     return;
-  const Type *in = x->def->noperands ? op_operand(x->def, 0)->type : NULL;
+  const Type *in = x->def->noperands ? OPERAND(x->def, UNARY, x)->type : NULL;
   if (x->def->code == OP_CAST && moved_bits(in) < moved_bits(x->type))
     convert_first(f, op, x->def, r->type->layout);
   else if (x->def->code == OP_BROADCAST)
@@ -133,12 +133,12 @@ fold_convert(Fold *f, Op *op)
 static void
 narrow_first(Fold *f, Op *op)
 {
-  Value *x = op_operand(op, 0), *r = op_result(op);
+  Value *x = OPERAND(op, CAST, x), *r = op_result(op);
   if (!op_is(x, OP_CONVERT_LAYOUT) || !single(x) || moved_bits(r->type) >= moved_bits(x->type) ||
       x->def->block != op->block)
     return;
   Op *convert = x->def;
-  Value *from = op_operand(convert, 0);
+  Value *from = OPERAND(convert, CONVERT_LAYOUT, x);
   Builder b = builder_before(op);
   b.span = op->span;
   Value *narrow = again(&b, op, from, type_with_layout(f->c, r->type, from->type->layout));

@@ -42,9 +42,9 @@ passing_words(const Op *loop)
 {
   u32 most = 0;
   for (const Op *op = loop->regions[0]->first; op; op = op->next) {
-    if (op->code != OP_DOT || op_operand(op, 2)->block == loop->regions[0])
+    if (op->code != OP_DOT || OPERAND(op, DOT, acc)->block == loop->regions[0])
       continue;
-    bool scaled = !op_is(op_operand(op, 2), OP_CONST);   /* what was carried, rescaled: already counted */
+    bool scaled = !op_is(OPERAND(op, DOT, acc), OP_CONST);   /* what was carried, rescaled: already counted */
     most = scaled || type_registers(op_result(op)->type) < most ? most : type_registers(op_result(op)->type);
   }
   return most;
@@ -80,7 +80,7 @@ find_dot(Op *op, void *user)
 static Value *
 buffer_for(Ctx *c, Value *v)
 {
-  Value *from = op_is(v, OP_CONVERT_LAYOUT) ? op_operand(v->def, 0) : v;
+  Value *from = op_is(v, OP_CONVERT_LAYOUT) ? OPERAND(v->def, CONVERT_LAYOUT, x) : v;
   Builder b = builder_after(v->def);
   b.span = v->def->span;
   const Type *t = v->type;

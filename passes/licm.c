@@ -23,7 +23,7 @@ may_speculate(const Op *op)
   if ((op->code != OP_DIV && op->code != OP_REM) || type_is_float(op_result(op)->type))
     return true;
   i64 d;
-  return value_const_int(op_operand(op, 1), &d) && d != 0;
+  return value_const_int(OPERAND(op, BINARY, b), &d) && d != 0;
 }
 
 static bool

@@ -80,12 +80,6 @@ remark(const Pipe *p, Span load, DiagId id, const char *why)
     diag(p->c, load, id, why);
 }
 
-static u32
-carried_index(const Pipe *p, const Value *v)
-{
-  return v->block == p->body && v->index >= 1 ? v->index - 1 : UINT32_MAX;
-}
-
 static bool slice_value(Pipe *p, Value *v, bool advancing, const char **why);
 
 static bool
@@ -140,10 +134,9 @@ slice_value(Pipe *p, Value *v, bool advancing, const char **why)
 {
   if (!v)
     return true;
-  if (!v->def) {
-    u32 k = carried_index(p, v);
-    return k == UINT32_MAX || slice_carried(p, k, why);
-  }
+  u32 k;
+  if (!v->def)
+    return !loop_carries(p->loop, v, &k) || slice_carried(p, k, why);
   Op *op = v->def;
   if (!op_inside(op, p->loop) || (advancing ? p->advances : p->in_slice)[v->id])
     return true;
@@ -210,8 +203,10 @@ mark_feeding(Pipe *p)
   ValueVec work = {0};
   p->feeds = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
   for (Op *op = p->body->first; op; op = op->next)
-    for (u32 i = 0; op->code == OP_LOAD && i < 2; i++)
-      vec_push(p->c->scratch, &work, op_operand(op, i));
+    if (op->code == OP_LOAD) {
+      vec_push(p->c->scratch, &work, OPERAND(op, LOAD, p));
+      vec_push(p->c->scratch, &work, OPERAND(op, LOAD, mask));
+    }
   while (work.len) {
     Value *v = work.data[--work.len];
     if (!v || !v->def || v->def->block != p->body || p->feeds[v->id])
@@ -235,9 +230,10 @@ obstacle(Pipe *p, Piece *x)
 {
   const Op *load = x->load;
   const Type *t = op_result(load)->type;
-  u64 other;
+  const Value *other = OPERAND(load, LOAD, other);
+  u64 bits;
   const char *why = NULL;
-  x->fills = op_operand(load, 1) && op_operand(load, 2) && !(value_const_bits(op_operand(load, 2), &other) && other == 0);
+  x->fills = op_mask(load) && other && !(value_const_bits(other, &bits) && bits == 0);
   if (!type_is_tile(t) || t->ptr)
     return "it is not a tile of numbers";
   if (op_int(load, AT_VOLATILE, 0))
@@ -253,7 +249,7 @@ obstacle(Pipe *p, Piece *x)
     return "the address of another load is computed from it";
   u32 carried = p->carried.len;
   bool *in_slice = copy_of(p, p->in_slice), *advances = copy_of(p, p->advances);
-  if (!slice_value(p, op_operand(load, 0), false, &why) || !slice_value(p, op_operand(load, 1), false, &why)) {
+  if (!slice_value(p, OPERAND(load, LOAD, p), false, &why) || !slice_value(p, OPERAND(load, LOAD, mask), false, &why)) {
     p->carried.len = carried;
     p->in_slice = in_slice;
     p->advances = advances;
@@ -293,9 +289,9 @@ static Value **
 clone_slice(Pipe *p, Builder *b, Value *i, Value *const *carried, Value *more, OpVec *lookups)
 {
   Value **map = NEW_ARRAY(p->c->scratch, Value *, p->f->nvalues + 2 * p->slice.len + 16);
-  map[p->body->args[0]->id] = i;
+  map[loop_counter(p->loop)->id] = i;
   for (u32 k = 0; k < p->carried.len; k++)
-    map[p->body->args[1 + p->carried.data[k]]->id] = carried[k];
+    map[loop_arg(p->loop, 0, p->carried.data[k])->id] = carried[k];
   for (u32 k = 0; k < p->slice.len; k++) {
     Op *op = op_clone(b, p->slice.data[k], map);
     if (op->code != OP_LOAD)
@@ -328,7 +324,7 @@ issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
       const Op *load = p->piece[k].load;
       in.span = load->span;
       Value *buffer = ir_shared_index(&in, p->piece[k].buffers, slot);
-      Op *copy = ir_async_copy(&in, buffer, value_mapped(map, op_operand(load, 0)), value_mapped(map, op_operand(load, 1)));
+      Op *copy = ir_async_copy(&in, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
       op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
       if (op_str(load, AT_EVICT, NULL))
         op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
@@ -385,22 +381,22 @@ static void
 prologue(Pipe *p)
 {
   Builder b = builder_before(p->loop);
-  Value *i = op_operand(p->loop, 0), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  Value *i = OPERAND(p->loop, FOR, lo), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   make_buffers(p, &b);
   for (u32 k = 0; k < p->carried.len; k++)
-    carried[k] = op_operand(p->loop, 3 + p->carried.data[k]);
+    carried[k] = loop_init(p->loop, p->carried.data[k]);
   for (u32 s = 0; s + 1 < p->stages; s++) {
-    Value *more = ir_cmp(&b, "lt", i, op_operand(p->loop, 1)), **map = clone_slice(p, &b, i, carried, more, NULL);
+    Value *more = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi)), **map = clone_slice(p, &b, i, carried, more, NULL);
     issue(p, &b, more, i32_const(&b, s), map);
     advance(p, map, carried);
-    i = ir_binary(&b, OP_ADD, i, op_operand(p->loop, 2));
+    i = ir_binary(&b, OP_ADD, i, OPERAND(p->loop, FOR, step));
   }
   p->next = loop_carry(p->loop, i, "next");
   p->put = loop_carry(p->loop, i32_const(&b, p->stages - 1), "put");
   p->get = loop_carry(p->loop, i32_const(&b, 0), "get");
   p->ahead = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   for (u32 k = 0; k < p->carried.len; k++)
-    p->ahead[k] = loop_carry(p->loop, carried[k], p->body->args[1 + p->carried.data[k]]->name);
+    p->ahead[k] = loop_carry(p->loop, carried[k], loop_arg(p->loop, 0, p->carried.data[k])->name);
 }
 
 /* (slot + 1) mod N. */
@@ -418,8 +414,8 @@ read_piece(Pipe *p, Builder *b, const Piece *x, const Layout *l)
 {
   const Type *t = op_result(x->load)->type;
   Value *buffer = ir_shared_index(b, x->buffers, p->get);
-  Value *v = ir_shared_load(b, buffer, type_with_layout(p->c, t, l)), *other = op_operand(x->load, 2);
-  return x->fills ? ir_select(b, op_operand(x->load, 1), v, other) : v;
+  Value *v = ir_shared_load(b, buffer, type_with_layout(p->c, t, l)), *other = OPERAND(x->load, LOAD, other);
+  return x->fills ? ir_select(b, OPERAND(x->load, LOAD, mask), v, other) : v;
 }
 
 /* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
@@ -468,7 +464,7 @@ steady_state(Pipe *p)
   if (dot)
     b = builder_after(dot);
   b.span = p->loop->span;
-  Value *more = ir_cmp(&b, "lt", p->next, op_operand(p->loop, 1)), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  Value *more = ir_cmp(&b, "lt", p->next, OPERAND(p->loop, FOR, hi)), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
   Value **map = clone_slice(p, &b, p->next, p->ahead, more, &p->lookups);
   issue(p, &b, more, p->put, map);
   advance(p, map, carried);
@@ -476,7 +472,7 @@ steady_state(Pipe *p)
   Op *end = block_terminator(p->body);
   Builder last = builder_before(end);
   last.span = p->loop->span;
-  op_add_operand(end, ir_binary(&last, OP_ADD, p->next, op_operand(p->loop, 2)));
+  op_add_operand(end, ir_binary(&last, OP_ADD, p->next, OPERAND(p->loop, FOR, step)));
   op_add_operand(end, put);
   op_add_operand(end, get);
   for (u32 k = 0; k < p->carried.len; k++)

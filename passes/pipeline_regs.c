@@ -44,8 +44,9 @@ need(Early *e, Value *v, bool advancing)
 {
   if (!v)
     return true;
+  u32 k;
   if (!v->def)
-    return v->block != e->body || !v->index || need_carried(e, v->index - 1);
+    return !loop_carries(e->loop, v, &k) || need_carried(e, k);
   Op *op = v->def;
   if (!op_inside(op, e->loop) || (advancing ? e->advanced : e->in)[v->id])
     return true;
@@ -69,12 +70,12 @@ load_only_if(Ctx *c, Op *load, Value *more)
 {
   Builder b = builder_before(load);
   b.span = load->span;
-  const Type *t = type_i1_like(c, op_operand(load, 0)->type);
-  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = op_operand(load, 1);
+  const Type *t = type_i1_like(c, OPERAND(load, LOAD, p)->type);
+  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = OPERAND(load, LOAD, mask);
   if (old)
     on = ir_binary(&b, OP_AND, old, on);
   if (load->noperands > 1)
-    op_set_operand(load, 1, on);
+    op_set_operand(load, SLOT(LOAD, mask), on);
   else
     op_add_operand(load, on);
 }
@@ -84,9 +85,9 @@ static Value **
 clone_for(Early *e, Builder *b, Value *i, Value *const *carried, Value *more)
 {
   Value **map = NEW_ARRAY(e->c->scratch, Value *, e->f->nvalues + 4 * e->ops.len + 16);
-  map[e->body->args[0]->id] = i;
+  map[loop_counter(e->loop)->id] = i;
   for (u32 k = 0; k < e->carried.len; k++)
-    map[e->body->args[1 + e->carried.data[k]]->id] = carried[k];
+    map[loop_arg(e->loop, 0, e->carried.data[k])->id] = carried[k];
   for (u32 k = 0; k < e->ops.len; k++) {
     if (e->ops.data[k]->code == OP_LOAD && !more)
       continue;
@@ -103,7 +104,7 @@ carried_at_start(Early *e)
 {
   Value **v = NEW_ARRAY(e->c->scratch, Value *, e->carried.len + 1);
   for (u32 k = 0; k < e->carried.len; k++)
-    v[k] = op_operand(e->loop, 3 + e->carried.data[k]);
+    v[k] = loop_init(e->loop, e->carried.data[k]);
   return v;
 }
 
@@ -112,10 +113,10 @@ carried_next(Early *e, Builder *b)
 {
   Value **now = NEW_ARRAY(e->c->scratch, Value *, e->carried.len + 1), **next = NEW_ARRAY(e->c->scratch, Value *, e->carried.len + 1);
   for (u32 k = 0; k < e->carried.len; k++)
-    now[k] = e->body->args[1 + e->carried.data[k]];
+    now[k] = loop_arg(e->loop, 0, e->carried.data[k]);
   if (!e->carried.len)
     return next;
-  Value **map = clone_for(e, b, e->body->args[0], now, NULL);
+  Value **map = clone_for(e, b, loop_counter(e->loop), now, NULL);
   for (u32 k = 0; k < e->carried.len; k++)
     next[k] = value_mapped(map, op_operand(block_terminator(e->body), e->carried.data[k]));
   return next;
@@ -142,11 +143,11 @@ turn(Early *e, Op *load)
 {
   Builder before = builder_before(e->loop), top = builder_before(e->body->first);
   before.span = top.span = load->span;
-  Value *any = ir_cmp(&before, "lt", op_operand(e->loop, 0), op_operand(e->loop, 1));
-  Value **first = clone_for(e, &before, op_operand(e->loop, 0), carried_at_start(e), any);
+  Value *any = ir_cmp(&before, "lt", OPERAND(e->loop, FOR, lo), OPERAND(e->loop, FOR, hi));
+  Value **first = clone_for(e, &before, OPERAND(e->loop, FOR, lo), carried_at_start(e), any);
   Value **carried = carried_next(e, &top);
-  Value *i = ir_binary(&top, OP_ADD, e->body->args[0], op_operand(e->loop, 2));
-  Value *more = ir_cmp(&top, "lt", i, op_operand(e->loop, 1));
+  Value *i = ir_binary(&top, OP_ADD, loop_counter(e->loop), OPERAND(e->loop, FOR, step));
+  Value *more = ir_cmp(&top, "lt", i, OPERAND(e->loop, FOR, hi));
   Value **next = clone_for(e, &top, i, carried, more);
   Value *x = op_result(load);
   Value *arg = loop_carry(e->loop, value_mapped(first, x), x->name);

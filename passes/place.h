@@ -18,6 +18,7 @@ typedef struct MemOp {
 
 typedef struct Var {
   const Type *type;                   /* a tile type of the shape that is laid out */
+  Team team;                          /* that holds it */
   const Layout *cand[MAX_CANDIDATES];
   u32 ncand, chosen;
   bool fixed;                         /* the first candidate stays alone */

@@ -138,7 +138,7 @@ again(Ctx *c, Builder *b, const Value *v, Value *const *coord, const Type *shape
     return index_again(b, op, coord[0], t);
   for (int d = 0, at = 0; d < v->type->rank; d++) {
     bool gone = op->code == OP_EXPAND_DIMS ? d == (int)op_int(op, AT_AXIS, 0) :
-                op->code == OP_BROADCAST && op_operand(op, 0)->type->shape[d] == 1;
+                op->code == OP_BROADCAST && OPERAND(op, BROADCAST, x)->type->shape[d] == 1;
     if (op->code != OP_EXPAND_DIMS || !gone)
       inner[at++] = gone ? NULL : coord[d];
   }
@@ -160,8 +160,8 @@ compute_again(Ctx *c, Builder *b, Op *op)
 {
   Value *coord[MAX_RANK] = {0};
   const Type *r = op_result(op)->type;
-  coordinates_in(b, op_operand(op, 0)->type, r, coord);
-  return again(c, b, op_operand(op, 0), coord, r);
+  coordinates_in(b, OPERAND(op, RESHAPE, x)->type, r, coord);
+  return again(c, b, OPERAND(op, RESHAPE, x), coord, r);
 }
 
 /* ---- the way through shared memory ---- */
@@ -194,7 +194,7 @@ gather(Ctx *c, Builder *b, Value *line, Value *index)
 static Value *
 through_shared(Ctx *c, Builder *b, Op *op)
 {
-  Value *x = op_operand(op, 0);
+  Value *x = OPERAND(op, RESHAPE, x);
   const Type *r = op_result(op)->type, *elem = type_elem(c, r);
   bool ptr = type_is_ptr(r), truth = type_is_bool(r);
   if (ptr)
@@ -218,7 +218,7 @@ replace(Ctx *c, Op *op)
   u32 left = AGAIN_MOST;
   Builder b = builder_before(op);
   b.span = op->span;
-  Value *v = is_computed(op_operand(op, 0), &left) ? compute_again(c, &b, op) : through_shared(c, &b, op);
+  Value *v = is_computed(OPERAND(op, RESHAPE, x), &left) ? compute_again(c, &b, op) : through_shared(c, &b, op);
   v->name = op_result(op)->name;
   value_replace_uses(op_result(op), v);
   op_remove(op);
@@ -229,6 +229,6 @@ place_reshapes(Ctx *c, Func *f)
 {
   OpVec ops = func_ops(c, f, OP_RESHAPE);
   for (u32 i = 0; i < ops.len; i++)
-    if (!type_reshape_is_linear(op_operand(ops.data[i], 0)->type, op_result(ops.data[i])->type))
+    if (!type_reshape_is_linear(OPERAND(ops.data[i], RESHAPE, x)->type, op_result(ops.data[i])->type))
       replace(c, ops.data[i]);
 }

@@ -150,7 +150,7 @@ place_region_op(Place *p, Op *op)
       place_operands(p, op, loop_first_init(op) + k, loop_first_init(op) + k + 1, l);
     set_layout(p, op->results[k], l);
     for (u32 r = 0; op_is_loop(op) && r < op->nregions; r++)
-      set_layout(p, op->regions[r]->args[loop_first_arg(op) + k], l);
+      set_layout(p, loop_arg(op, r, k), l);
   }
 }
 

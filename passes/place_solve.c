@@ -59,17 +59,17 @@ padded_numel(const Type *t)
 
 /* No wider than gives every thread something to do. */
 static u32
-useful_vec(const Place *p, const Type *t, u32 vec)
+useful_vec(const Type *t, Team team, u32 vec)
 {
-  u32 each = padded_numel(t) / (p->f->warps * 32);
+  u32 each = padded_numel(t) / team_threads(team);
   return vec < each ? vec : each ? each : 1;
 }
 
 /* Lanes along the fastest dimensions, warps along the slowest: rows stay inside a warp. */
 static const Layout *
-rows_in_warps(const Place *p, const Type *t, u32 vec, const int *order)
+rows_in_warps(const Place *p, const Type *t, Team team, u32 vec, const int *order)
 {
-  u32 size[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], lanes_left = 32, warps_left = p->f->warps;
+  u32 size[MAX_RANK], lanes[MAX_RANK], warps[MAX_RANK], lanes_left = 32, warps_left = team.warps;
   for (u32 i = 0; i < t->rank; i++) {
     u32 d = (u32)order[i], extent = next_pow2(t->shape[d]);
     size[d] = i == 0 && vec < extent ? vec : i == 0 ? extent : 1;
@@ -91,23 +91,24 @@ propose_memory(Place *p, Proposals *ps, u32 var, const MemOp *m)
 {
   int order[MAX_RANK];
   const Type *t = p->vars.data[var]->type;
+  Team team = block_team(m->op->block);
   memory_order(m, t->rank, order);
-  u32 vec = useful_vec(p, t, m->vec), least = m->op->code == OP_ASYNC_COPY ? COPY_LEAST / m->elem_bytes : 1;
+  u32 vec = useful_vec(t, team, m->vec), least = m->op->code == OP_ASYNC_COPY ? COPY_LEAST / m->elem_bytes : 1;
   if (vec < least && least <= m->vec)
     vec = least;
-  propose(p, ps, var, layout_default(p->c, t->rank, t->shape, p->f->warps, vec, order));
+  propose(p, ps, var, layout_default(p->c, t->rank, t->shape, team.warps, vec, order));
   if (t->rank > 1)
-    propose(p, ps, var, rows_in_warps(p, t, vec, order));
+    propose(p, ps, var, rows_in_warps(p, t, team, vec, order));
 }
 
 /* A dot without tensor cores: blocks of up to 4 x 4 per thread, 4 x 8 threads per warp, warps along batches and then as square
  * as they go. */
 static const Layout *
-fma_layout(const Place *p, const Type *t)
+fma_layout(const Place *p, const Type *t, Team team)
 {
   int order[MAX_RANK], m_at = t->rank - 2, n_at = t->rank - 1;
   u32 size[MAX_RANK] = {1, 1, 1, 1, 1}, lanes[MAX_RANK] = {1, 1, 1, 1, 1}, warps[MAX_RANK] = {1, 1, 1, 1, 1};
-  u32 m = next_pow2(t->shape[m_at]), n = next_pow2(t->shape[n_at]), left = p->f->warps;
+  u32 m = next_pow2(t->shape[m_at]), n = next_pow2(t->shape[n_at]), left = team.warps;
   row_major(t->rank, order);
   for (int d = 0; d < m_at; d++) {
     warps[d] = next_pow2(t->shape[d]) < left ? next_pow2(t->shape[d]) : left;
@@ -128,7 +129,7 @@ dot_layout(const Place *p, const Op *op)
   const Type *t = op_result(op)->type;
   Attr *w = op_attr(op, AT_WARPS);
   if (!op_attr(op, AT_MMA) || !w)
-    return fma_layout(p, t);
+    return fma_layout(p, t, block_team(op->block));
   u32 warps[MAX_RANK];
   ints_u32(w, warps);
   return layout_mma(p->c, t->rank, t->shape, warps);
@@ -136,14 +137,14 @@ dot_layout(const Place *p, const Op *op)
 
 /* Each thread has neighbours along the axis, as many as it has registers: exchanges between near elements stay in the thread. */
 static const Layout *
-neighbours_in_threads(const Place *p, const Type *t, u32 axis)
+neighbours_in_threads(const Place *p, const Type *t, Team team, u32 axis)
 {
   int order[MAX_RANK] = {(int)axis};
   u32 n = 1;
   for (u32 i = t->rank; i-- > 0;)
     if (i != axis)
       order[n++] = (int)i;
-  return rows_in_warps(p, t, useful_vec(p, t, next_pow2(t->shape[axis])), order);
+  return rows_in_warps(p, t, team, useful_vec(t, team, next_pow2(t->shape[axis])), order);
 }
 
 typedef struct Anchors { Place *p; Proposals *ps; } Anchors;
@@ -161,7 +162,7 @@ propose_anchor(Op *op, void *user)
   else if (op->code == OP_DOT)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
   else if (op->code == OP_BUTTERFLY || op->code == OP_SCAN)
-    propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, (u32)op_int(op, AT_AXIS, 0)));
+    propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, block_team(op->block), (u32)op_int(op, AT_AXIS, 0)));
 }
 
 /* ---- travelling along edges ---- */
@@ -232,7 +233,7 @@ place_candidates(Place *p)
     if (v->ncand || p->parent[i] != i)
       continue;
     row_major(v->type->rank, order);
-    propose(p, &ps, i, layout_default(p->c, v->type->rank, v->type->shape, p->f->warps, useful_vec(p, v->type, 4), order));
+    propose(p, &ps, i, layout_default(p->c, v->type->rank, v->type->shape, v->team.warps, useful_vec(v->type, v->team, 4), order));
     travel_all(p, &ps);
   }
 }

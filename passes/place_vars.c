@@ -68,10 +68,11 @@ place_op_var(const Place *p, const Op *op)
 }
 
 static u32
-var_new(Place *p, const Type *shape)
+var_new(Place *p, const Type *shape, const Block *b)
 {
   Var *v = NEW(p->c->scratch, Var);
   v->type = shape;
+  v->team = block_team(b);
   u32 id = p->vars.len;
   vec_push(p->c->scratch, &p->vars, v);
   p->parent[id] = id;
@@ -119,10 +120,10 @@ region_vars(Place *p, Op *op)
     Value *r = op->results[k];
     if (!type_is_tile(r->type))
       continue;
-    u32 var = var_new(p, r->type);
+    u32 var = var_new(p, r->type, op->block);
     set_var(p, r, var, true);
     for (u32 i = 0; op_is_loop(op) && i < op->nregions; i++)
-      set_var(p, op->regions[i]->args[loop_first_arg(op) + k], var, true);
+      set_var(p, loop_arg(op, i, k), var, true);
   }
 }
 
@@ -140,7 +141,7 @@ make_vars(Op *op, void *user)
   const Type *shape = by_operand ? first_tile(op) : r->type;
   if (op_has(op, T_TERM) || !shape || !type_is_tile(shape) || (!by_operand && !wants_var(p, r)))
     return;
-  op->mark = var_new(p, shape);
+  op->mark = var_new(p, shape, op->block);
   for (u32 i = 0; i < op->nresults; i++)
     if (type_is_tile(op->results[i]->type))
       set_var(p, op->results[i], op->mark, keeps_layout(op));
@@ -158,10 +159,9 @@ static void
 unite_yields(Place *p, Op *op)
 {
   for (u32 r = 0; r < op->nregions; r++) {
-    Op *end = region_end(op, r);
     for (u32 k = 0; k < op->nresults; k++)
       if (type_is_tile(op->results[k]->type))
-        unite_member(p, p->var_of[op->results[k]->id], op_operand(end, yield_first(end) + k));
+        unite_member(p, p->var_of[op->results[k]->id], region_yields(op, r, k));
   }
 }
 
@@ -217,7 +217,7 @@ unpermuted(const Place *p, const Op *op, const Layout *l)
 static const Layout *
 packed_layout(const Place *p, const Op *op, bool words, const Layout *l)
 {
-  const Type *t = op->code == OP_UNPACK ? op_operand(op, 0)->type : op_result(op)->type;
+  const Type *t = op->code == OP_UNPACK ? OPERAND(op, UNPACK, x)->type : op_result(op)->type;
   Packing k = packing_of(op);
   return words ? packing_words(p->c, &k, t, l) : packing_values(p->c, &k, t, l);
 }

@@ -23,7 +23,7 @@ typedef struct Plans { Ctx *c; Known *slot[SLOTS]; } Plans;
 static const Known *
 plan_of(Plans *p, const Op *op)
 {
-  const Type *from = op_operand(op, 0)->type, *to = op_result(op)->type;
+  const Type *from = OPERAND(op, CONVERT_LAYOUT, x)->type, *to = op_result(op)->type;
   u32 bits = type_elem_bits(from);
   Known **slot = &p->slot[(from->layout->id * 31 + to->layout->id) % SLOTS];
   for (const Known *k = *slot; k; k = k->next)
@@ -45,8 +45,8 @@ plan(Op *op, void *user)
 {
   if (op->code != OP_CONVERT_LAYOUT)
     return;
-  if (op_operand(op, 0)->type == op_result(op)->type) {
-    value_replace_uses(op_result(op), op_operand(op, 0));
+  if (OPERAND(op, CONVERT_LAYOUT, x)->type == op_result(op)->type) {
+    value_replace_uses(op_result(op), OPERAND(op, CONVERT_LAYOUT, x));
     op_remove(op);
     return;
   }

@@ -27,7 +27,8 @@ typedef struct Loop {
   Op *op, *wait, *dot;
   Block *body;
   Op *load[2];               /* of the dot's operands */
-  Value *row[2], *get;       /* buffers; block argument that picks one */
+  Value *row[2];             /* of buffers */
+  u32 get;                   /* carried value that picks one */
   u32 width, slices;         /* of K */
 } Loop;
 
@@ -45,15 +46,16 @@ operand_fits(Loop *l, u32 which)
   Value *v = op_operand(l->dot, which);
   if (!op_is(v, OP_SHARED_LOAD) || value_use_count(v) != 1 || v->def->block != l->body)
     return false;
-  Value *view = op_operand(v->def, 0);
+  Value *view = OPERAND(v->def, SHARED_LOAD, b);
   if (!op_is(view, OP_SHARED_INDEX) || view->def->block != l->body)
     return false;
-  Value *i = op_operand(view->def, 1);
+  Value *i = OPERAND(view->def, SHARED_INDEX, i);
+  u32 k;
   l->load[which] = v->def;
-  l->row[which] = op_operand(view->def, 0);
-  if (i->block != l->body || !i->index || (which && i != l->get))
+  l->row[which] = OPERAND(view->def, SHARED_INDEX, b);
+  if (!loop_carries(l->op, i, &k) || (which && k != l->get))
     return false;
-  l->get = i;
+  l->get = k;
   return l->row[which]->def && !op_inside(l->row[which]->def, l->op);
 }
 
@@ -102,7 +104,7 @@ loop_fits(Loop *l)
   }
   if (!l->dot || op_result(l->dot)->type->rank != 2 || !operand_fits(l, 0) || !operand_fits(l, 1) || !body_fits(l))
     return false;
-  u32 depth = op_operand(l->dot, 0)->type->shape[1];
+  u32 depth = OPERAND(l->dot, DOT, a)->type->shape[1];
   l->width = mma_depth(l->dot);
   l->slices = l->width && depth % l->width == 0 ? depth / l->width : 0;
   return l->slices >= 2;
@@ -143,14 +145,14 @@ before_loop(Loop *l, Value **first)
   b.span = l->op->span;
   ir_async_wait(&b, (u32)op_int(l->wait, AT_PENDING, 0));
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
-  Value *any = ir_cmp(&b, "lt", op_operand(l->op, 0), op_operand(l->op, 1));
+  Value *any = ir_cmp(&b, "lt", OPERAND(l->op, FOR, lo), OPERAND(l->op, FOR, hi));
   const Type *types[2] = {slice_type(l, 0), slice_type(l, 1)};
   Op *guard = ir_if(&b, any, 2, types);
   for (u32 r = 0; r < 2; r++) {
     Builder in = builder_at_end(l->f, guard->regions[r]);
     in.span = b.span;
     if (r == 0)
-      load_slice(l, &in, op_operand(l->op, 2 + l->get->index), 0, first);
+      load_slice(l, &in, loop_init(l->op, l->get), 0, first);
     for (u32 which = 0; r == 1 && which < 2; which++)
       first[which] = ir_const_bits(&in, types[which], 0);
     in.span = b.span;
@@ -164,10 +166,10 @@ before_loop(Loop *l, Value **first)
 static Value *
 next_buffer(Loop *l, Builder *b)
 {
-  Op *end = block_terminator(l->body);
-  Value *i = ir_binary(b, OP_ADD, l->body->args[0], op_operand(l->op, 2));
-  Value *next = ir_select(b, ir_cmp(b, "lt", i, op_operand(l->op, 1)), op_operand(end, l->get->index - 1), l->get);
-  op_set_operand(end, l->get->index - 1, next);
+  Value *i = ir_binary(b, OP_ADD, loop_counter(l->op), OPERAND(l->op, FOR, step));
+  Value *more = ir_cmp(b, "lt", i, OPERAND(l->op, FOR, hi));
+  Value *next = ir_select(b, more, loop_next(l->op, l->get), loop_arg(l->op, 0, l->get));
+  op_set_operand(block_terminator(l->body), SLOT(YIELD, xs) + l->get, next);
   return next;
 }
 
@@ -191,14 +193,14 @@ mark_apart(Op *op, void *user)
 static void
 turn(Loop *l)
 {
-  Value *now[2], *ahead[2], *acc = op_operand(l->dot, 2);
+  Value *now[2], *ahead[2], *acc = OPERAND(l->dot, DOT, acc);
   Op *end = block_terminator(l->body);
   before_loop(l, now);
   for (u32 which = 0; which < 2; which++)
     now[which] = loop_carry(l->op, now[which], op_operand(l->dot, which)->name);
   Builder b = builder_before(l->dot), top = builder_before(l->wait);
   for (u32 s = 0; s < l->slices; s++) {
-    Value *slot = l->get;
+    Value *slot = loop_arg(l->op, 0, l->get);
     if (s + 1 == l->slices) {
       b.span = l->op->span;
       slot = next_buffer(l, &b);

@@ -48,7 +48,7 @@ static const Op *
 layout_maker(const Value *v)
 {
   for (u32 step = 0; step < STEPS_MAX && v->def && !anchor_name(v->def); step++) {
-    const Value *from = op_is_shape(v->def) ? op_operand(v->def, 0) : NULL;
+    const Value *from = op_is_shape(v->def) ? OPERAND(v->def, UNARY, x) : NULL;
     for (u32 i = 0; i < v->def->noperands && !from; i++)
       if (same_layout(op_operand(v->def, i), v) && !op_is(op_operand(v->def, i), OP_CONST))
         from = op_operand(v->def, i);
@@ -98,11 +98,11 @@ remark_convert(Ctx *c, const Op *convert)
   const char *kind = op_str(convert, AT_KIND, "none");
   if (!c->remarks || (strcmp(kind, "shared") != 0 && strcmp(kind, "shuffle") != 0))
     return;
-  const Op *maker = layout_maker(op_operand(convert, 0)), *taker = layout_taker(op_result(convert));
+  const Op *maker = layout_maker(OPERAND(convert, CONVERT_LAYOUT, x)), *taker = layout_taker(op_result(convert));
   Diag *d = diag(c, convert->span, R_CONVERTED, cost_text(c, convert));
   if (maker && anchor_name(maker))
     diag_note(c, d, maker->span, "%s gives it with %s neighbours in a thread", anchor_name(maker),
-              together(c, op_operand(convert, 0)->type->layout));
+              together(c, OPERAND(convert, CONVERT_LAYOUT, x)->type->layout));
   if (taker && anchor_name(taker))
     diag_note(c, d, taker->span, "%s wants %s", anchor_name(taker), together(c, op_result(convert)->type->layout));
 }
@@ -117,7 +117,7 @@ base_pointer(const Value *p)
     OpCode k = p->def->code;
     if (k != OP_ADDPTR && k != OP_SPLAT && k != OP_HINT && k != OP_CONVERT_LAYOUT && !op_is_shape(p->def))
       return NULL;
-    p = op_operand(p->def, 0);
+    p = OPERAND(p->def, UNARY, x);
   }
   return !p->def && !p->block->parent ? p : NULL;
 }
@@ -144,9 +144,9 @@ compares_multiples(const Value *v, u32 depth)
   u64 k = 0;
   if (!op || depth == STEPS_MAX || !type_is_tile(v->type))
     return 0;
-  if (op->code == OP_MUL && value_const_bits(op_operand(op, 1), &k))
+  if (op->code == OP_MUL && value_const_bits(OPERAND(op, MUL, b), &k))
     return k > 1 ? k : 0;
-  if (op->code == OP_SHL && value_const_bits(op_operand(op, 1), &k))
+  if (op->code == OP_SHL && value_const_bits(OPERAND(op, SHL, b), &k))
     return k && k < 32 ? 1ull << k : 0;
   bool through = op->code == OP_AND || op->code == OP_CMP || op->code == OP_ADD || op->code == OP_CAST || op->code == OP_BROADCAST ||
                  op->code == OP_EXPAND_DIMS || op->code == OP_CONVERT_LAYOUT;
@@ -192,7 +192,7 @@ void
 remark_narrow(Ctx *c, const Func *f, const MemOp *m, u32 vec)
 {
   const Type *t = m->at->type;
-  u32 each = type_numel(t) / (32 * f->warps), want = ACCESS_BYTES / m->elem_bytes;
+  u32 each = type_numel(t) / team_threads(block_team(m->op->block)), want = ACCESS_BYTES / m->elem_bytes;
   if (!c->remarks || m->elem_bytes >= ACCESS_BYTES)
     return;
   while (want > 1 && want > each)

@@ -32,13 +32,13 @@ run_of_unpack(const Op *op, u32 axis)
 static u32
 run_of_cast(const AxisInfo *axes, const Op *op, u32 axis)
 {
-  const Value *x = op_operand(op, 0);
+  const Value *x = OPERAND(op, CAST, x);
   if (type_elem_bits(x->type) != 8 || type_elem_bits(op_result(op)->type) != 16)
     return 0;
   u32 run = x->type->shape[axis] % (4 * RUN_BYTES) ? RUN_LEAST : RUN_BYTES;
-  for (; op_is(x, OP_PERMUTE); x = op_operand(x->def, 0))
+  for (; op_is(x, OP_PERMUTE); x = OPERAND(x->def, PERMUTE, x))
     axis = (u32)op_attr(x->def, AT_PERM)->ints.v[axis];
-  return op_is(x, OP_LOAD) && axes[op_operand(x->def, 0)->id].contiguity[axis] >= run ? run : 0;
+  return op_is(x, OP_LOAD) && axes[OPERAND(x->def, LOAD, p)->id].contiguity[axis] >= run ? run : 0;
 }
 
 /* How many neighbours along axis a thread has of v because they are unpacked or read together; 0 if none are. */
@@ -51,7 +51,7 @@ run_along(const AxisInfo *axes, const Value *v, u32 axis, u32 depth)
   if (op->code == OP_UNPACK)
     return run_of_unpack(op, axis);
   if (op->code == OP_PERMUTE)
-    return run_along(axes, op_operand(op, 0), (u32)op_attr(op, AT_PERM)->ints.v[axis], depth + 1);
+    return run_along(axes, OPERAND(op, PERMUTE, x), (u32)op_attr(op, AT_PERM)->ints.v[axis], depth + 1);
   u32 most = op->code == OP_CAST ? run_of_cast(axes, op, axis) : 0;
   for (u32 i = 0; op_has(op, T_ELEM | T_PURE) && i < op->noperands; i++) {
     u32 run = run_along(axes, op_operand(op, i), axis, depth + 1);
@@ -96,7 +96,7 @@ rewrite(Op *dot, u32 run)
 {
   Builder b = builder_before(dot);
   b.span = dot->span;
-  Value *x = in_order(&b, op_operand(dot, 0), 1, run), *y = in_order(&b, op_operand(dot, 1), 0, run), *acc = op_operand(dot, 2);
+  Value *x = in_order(&b, OPERAND(dot, DOT, a), 1, run), *y = in_order(&b, OPERAND(dot, DOT, b), 0, run), *acc = OPERAND(dot, DOT, acc);
   const u32 *shape = op_result(dot)->type->shape;
   Value *r = shape[0] <= FEW_ROWS && shape[1] > FEW_ROWS
     ? turned(&b, dot_like(&b, dot, turned(&b, y), turned(&b, x), turned(&b, acc)))
@@ -109,10 +109,10 @@ rewrite(Op *dot, u32 run)
 static void
 visit(const AxisInfo *axes, Op *dot)
 {
-  const Type *a = op_operand(dot, 0)->type;
+  const Type *a = OPERAND(dot, DOT, a)->type;
   if (a->rank != 2 || type_elem_bits(a) > 16 || !is_pow2(a->shape[1]))
     return;
-  u32 ra = run_along(axes, op_operand(dot, 0), 1, 0), rb = run_along(axes, op_operand(dot, 1), 0, 0);
+  u32 ra = run_along(axes, OPERAND(dot, DOT, a), 1, 0), rb = run_along(axes, OPERAND(dot, DOT, b), 0, 0);
   u32 run = ra > rb ? ra : rb;
   u32 wide = run < RUN_LEAST ? RUN_LEAST : run;
   if (run && a->shape[1] % (4 * wide) == 0)
