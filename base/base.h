@@ -128,4 +128,7 @@ NORETURN void ctx_panic(Ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 static inline u32 next_pow2(u32 x) { u32 p = 1; while (p < x) p <<= 1; return p; }
 static inline u32 log2_u32(u32 x) { u32 n = 0; while (x > 1) { x >>= 1; n++; } return n; }   /* floor */
 static inline bool is_pow2(u64 x) { return x && !(x & (x - 1)); }
+static inline u32 min_u32(u32 a, u32 b) { return a < b ? a : b; }
+static inline u32 max_u32(u32 a, u32 b) { return a > b ? a : b; }
+static inline u32 align_up(u32 n, u32 to) { return (n + to - 1) & ~(to - 1); }   /* to a multiple of a power of two */
 #endif

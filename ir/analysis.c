@@ -36,18 +36,6 @@ static void run_block(Analysis *a, const Block *b);
 
 /* ---- facts ---- */
 static u32
-min_u32(u32 a, u32 b)
-{
-  return a < b ? a : b;
-}
-
-static u32
-max_u32(u32 a, u32 b)
-{
-  return a > b ? a : b;
-}
-
-static u32
 min4(u32 a, u32 b, u32 c, u32 d)
 {
   return min_u32(min_u32(a, b), min_u32(c, d));

@@ -65,6 +65,7 @@ static inline bool type_is_int(const Type *t) { return !type_is_ptr(t) && !type_
 static inline bool type_is_bool(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && t->dt == DT_I1; }
 bool type_same_shape(const Type *a, const Type *b);                 /* both scalars, or tiles of equal extents */
 u32 type_numel(const Type *t);                                      /* logical elements; 1 for scalars */
+u32 type_padded_numel(const Type *t);                               /* with extents padded to powers of two */
 /* Row-major order is the same in the padded index space of both tiles, so a layout carries over: past the trailing extents that agree,
  * only the outermost extent may be padded. */
 bool type_reshape_is_linear(const Type *a, const Type *r);

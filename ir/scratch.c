@@ -4,34 +4,9 @@
 enum { ALIGN = 16 };   /* widest shared access */
 
 static u32
-round_up(u32 n)
+aligned(u32 bytes)
 {
-  return (n + ALIGN - 1) & ~(u32)(ALIGN - 1);
-}
-
-/* The lowest bit of a flat index that holds the coordinate along dimension d. */
-static u32
-dim_shift(const Layout *l, u32 d)
-{
-  u32 low = 0;
-  for (u32 i = d + 1; i < l->rank; i++)
-    low += l->out_bits[i];
-  return low;
-}
-
-static u32
-dim_mask(const Layout *l, u32 d)
-{
-  return ((1u << l->out_bits[d]) - 1) << dim_shift(l, d);
-}
-
-static u32
-padded_numel(const Layout *l)
-{
-  u32 bits = 0;
-  for (u32 i = 0; i < l->rank; i++)
-    bits += l->out_bits[i];
-  return 1u << bits;
+  return align_up(bytes, ALIGN);
 }
 
 void
@@ -39,14 +14,14 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
 {
   *out = (ReduceScratch){.nwarps = 1, .align = ALIGN};
   const Layout *l = OPERAND(reduce, REDUCE, xs)->type->layout;
-  u32 axis = (u32)op_int(reduce, AT_AXIS, 0), along = dim_mask(l, axis);
+  u32 axis = (u32)op_int(reduce, AT_AXIS, 0), along = layout_dim_mask(l, (int)axis);
   u32 copies = layout_free_bits(l, IN_WARP);
   for (u32 w = 0; w < l->in_bits[IN_WARP]; w++)
     if (!(copies >> w & 1) && (l->col[IN_WARP][w] & along)) {
       out->warp_mask |= 1u << w;
       out->nwarps *= 2;
     }
-  out->elements = padded_numel(l) >> l->out_bits[axis];
+  out->elements = layout_numel(l) >> l->out_bits[axis];
   if (out->nwarps == 1)
     return;
   bool many = out->elements >= 8;
@@ -54,7 +29,7 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
   out->warp_step = many ? out->elements : 1;
   for (u32 k = 0; k < reduce->noperands && k < COUNT(out->base); k++) {
     out->base[k] = out->bytes;
-    out->bytes += round_up(out->elements * out->nwarps * type_elem_bytes(op_operand(reduce, k)->type));
+    out->bytes += aligned(out->elements * out->nwarps * type_elem_bytes(op_operand(reduce, k)->type));
   }
 }
 
@@ -66,10 +41,10 @@ scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *ba
   *warps = 0;
   while (k + *warps < p->bits && p->owner[k + *warps] == IN_WARP)
     ++*warps;
-  u32 n = padded_numel(l) >> k;
+  u32 n = layout_numel(l) >> k;
   for (u32 i = 0; i < scan->noperands + p->flags && i < 17; i++) {
     base[i] = bytes;
-    bytes += round_up(n * (i < scan->noperands ? type_elem_bytes(op_operand(scan, i)->type) : 1));
+    bytes += aligned(n * (i < scan->noperands ? type_elem_bytes(op_operand(scan, i)->type) : 1));
   }
   return bytes;
 }
@@ -79,7 +54,7 @@ scratch_scan(const Op *scan, ScanPlan *out)
 {
   const Type *t = OPERAND(scan, SCAN, xs)->type;
   const Layout *l = t->layout;
-  u32 axis = (u32)op_int(scan, AT_AXIS, 0), along = dim_mask(l, axis), found = 0, shift = dim_shift(l, axis);
+  u32 axis = (u32)op_int(scan, AT_AXIS, 0), along = layout_dim_mask(l, (int)axis), found = 0, shift = layout_dim_shift(l, (int)axis);
   *out = (ScanPlan){.bits = l->out_bits[axis]};
   out->flags = op_int(scan, AT_REVERSE, 0) && !is_pow2(t->shape[axis]);
   for (u32 in = IN_REG; in <= IN_WARP; in++)
@@ -107,7 +82,7 @@ scratch_butterfly(const Op *op, SwapPlan *out)
 {
   const Type *t = OPERAND(op, BUTTERFLY, x)->type;
   const Layout *l = t->layout;
-  u32 vec[LAYOUT_MAX_BITS] = {0}, want = (u32)op_int(op, AT_MASK, 0) << dim_shift(l, (u32)op_int(op, AT_AXIS, 0)), threads = 0;
+  u32 vec[LAYOUT_MAX_BITS] = {0}, want = (u32)op_int(op, AT_MASK, 0) << layout_dim_shift(l, (int)op_int(op, AT_AXIS, 0)), threads = 0;
   u64 from[LAYOUT_MAX_BITS] = {0}, made = 0;
   for (u32 in = IN_REG; in <= IN_WARP; in++)
     for (u32 i = 0; i < l->in_bits[in]; i++) {
@@ -132,7 +107,7 @@ scratch_butterfly(const Op *op, SwapPlan *out)
     }
   *out = (SwapPlan){.reg = (u32)made, .thread = (u32)(made >> 32)};
   if (out->thread >> l->in_bits[IN_LANE])
-    out->bytes = round_up((layout_regs(l) << threads) * type_elem_bytes(t));
+    out->bytes = aligned((layout_regs(l) << threads) * type_elem_bytes(t));
 }
 
 void
@@ -155,7 +130,7 @@ owner_bytes(const Op *op)
   if (!type_is_tile(r->type))
     return ALIGN;
   const Layout *l = r->type->layout;
-  return layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP) ? round_up(padded_numel(l) * type_elem_bytes(r->type)) : 0;
+  return layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP) ? aligned(layout_numel(l) * type_elem_bytes(r->type)) : 0;
 }
 
 u32
@@ -179,9 +154,9 @@ scratch_bytes(Ctx *c, const Op *op)
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;
     if (op_attr(op, AT_SCRATCH_BYTES))
-      return round_up((u32)op_int(op, AT_SCRATCH_BYTES, 0));
+      return aligned((u32)op_int(op, AT_SCRATCH_BYTES, 0));
     scratch_convert_plan(c, op, &p);
-    return round_up(p.shared.bytes);
+    return aligned(p.shared.bytes);
   case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(op);
   case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(op) : 0;
   default: return 0;

@@ -165,7 +165,7 @@ type_shared_stride(const Type *t)
     n *= next_pow2(t->alloc_shape[i]);
   if (t->pad_every)
     n += n / t->pad_every * t->pad;
-  return (n * dtype_bytes(t->dt) + 127) & ~127u;
+  return align_up(n * dtype_bytes(t->dt), 128);
 }
 
 /* The element's type; t itself if not a tile. */
@@ -217,6 +217,16 @@ type_numel(const Type *t)
   u32 n = 1;
   for (int i = 0; i < t->rank; i++)
     n *= t->shape[i];
+  return n;
+}
+
+/* Elements of the padded tile; 1 if not a tile. */
+u32
+type_padded_numel(const Type *t)
+{
+  u32 n = 1;
+  for (int i = 0; i < t->rank; i++)
+    n *= next_pow2(t->shape[i]);
   return n;
 }
 

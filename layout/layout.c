@@ -131,6 +131,18 @@ layout_dim_shift(const Layout *l, int dim)
   return shift;
 }
 
+u32
+layout_dim_mask(const Layout *l, int dim)
+{
+  return ((1u << l->out_bits[dim]) - 1) << layout_dim_shift(l, dim);
+}
+
+u32
+layout_numel(const Layout *l)
+{
+  return 1u << layout_out_bits(l);
+}
+
 Vecs
 layout_in_vecs(const Layout *l, LayoutIn in)
 {

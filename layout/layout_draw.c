@@ -48,12 +48,6 @@ cell_text(const Picture *p, u32 flat, char *text, size_t size)
 }
 
 static u32
-min_u32(u32 a, u32 b)
-{
-  return a < b ? a : b;
-}
-
-static u32
 cell_width(const Picture *p, u32 first)
 {
   char text[32];

@@ -58,8 +58,6 @@ popcount_u32(u32 x)
 
 /* Sum of out_bits: the width of a flat index. */
 u32 layout_out_bits(const Layout *l);
-/* Lowest flat bit of dimension dim. */
-u32 layout_dim_shift(const Layout *l, int dim);
 /* The columns of one input as a list. */
 Vecs layout_in_vecs(const Layout *l, LayoutIn in);
 /* A solver for the inputs `first` to `last`: made is the input index, `first`'s bits lowest, without copies. */

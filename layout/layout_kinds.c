@@ -52,12 +52,6 @@ left(const Dealer *d, int dim)
   return d->next[dim] < have ? have - d->next[dim] : 0;
 }
 
-static u32
-min_u32(u32 a, u32 b)
-{
-  return a < b ? a : b;
-}
-
 static const Layout *
 finish(Ctx *c, Dealer *d)
 {

@@ -55,18 +55,6 @@ elem_bytes(u32 elem_bits)
   return elem_bits <= 8 ? 1 : elem_bits / 8;
 }
 
-static u32
-min_u32(u32 a, u32 b)
-{
-  return a < b ? a : b;
-}
-
-static u32
-max_u32(u32 a, u32 b)
-{
-  return a > b ? a : b;
-}
-
 /* ---- offsets ---- */
 
 u32

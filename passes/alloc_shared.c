@@ -18,12 +18,6 @@ typedef struct Need { Op *op; u32 bytes, offset, align; } Need;
 typedef struct Life { Op *op; u32 from, to, bytes, offset; } Life;   /* of a buffer, in positions of ops */
 typedef struct Alloc { Ctx *c; VEC(Need) needs; VEC(Life) lives; u32 largest, buffers, total, position; } Alloc;
 
-static u32
-align_up(u32 n, u32 a)
-{
-  return (n + a - 1) & ~(a - 1);
-}
-
 static void
 collect(Op *op, void *user)
 {

@@ -51,19 +51,9 @@ distinct_regs(const Layout *l)
 }
 
 static u32
-dim_shift(const Layout *l, u32 d)
-{
-  u32 shift = 0;
-  for (u32 i = d + 1; i < l->rank; i++)
-    shift += l->out_bits[i];
-  return shift;
-}
-
-static u32
 low_bits(const Layout *l, u32 d, u32 n)
 {
-  u32 most = l->out_bits[d];
-  return ((1u << (n < most ? n : most)) - 1) << dim_shift(l, d);
+  return ((1u << min_u32(n, l->out_bits[d])) - 1) << layout_dim_shift(l, (int)d);
 }
 
 u32
@@ -126,7 +116,7 @@ mem_cost(const MemOp *m, const Layout *l)
 static u32
 bits_along(const Layout *l, LayoutIn in, u32 axis)
 {
-  u32 n = 0, mask = low_bits(l, axis, l->out_bits[axis]), copies = layout_free_bits(l, in);
+  u32 n = 0, mask = layout_dim_mask(l, (int)axis), copies = layout_free_bits(l, in);
   for (u32 i = 0; i < l->in_bits[in]; i++)
     n += !(copies >> i & 1) && (l->col[in][i] & mask);
   return n;
@@ -158,7 +148,7 @@ meets(const Layout *l, LayoutIn in, u32 flat)
 static i64
 scan_cost(const Op *op, const Layout *l)
 {
-  u32 axis = (u32)op_int(op, AT_AXIS, 0), bits = l->out_bits[axis], at = dim_shift(l, axis), k = 0;
+  u32 axis = (u32)op_int(op, AT_AXIS, 0), bits = l->out_bits[axis], at = layout_dim_shift(l, (int)axis), k = 0;
   i64 all = distinct_regs(l), runs = all, cost = all;
   for (; k < bits && !meets(l, IN_LANE, 1u << (at + k)) && !meets(l, IN_WARP, 1u << (at + k)); k++)
     runs >>= 1;
@@ -183,7 +173,7 @@ scan_cost(const Op *op, const Layout *l)
 static i64
 butterfly_cost(const Op *op, const Layout *l)
 {
-  u32 flat = (u32)op_int(op, AT_MASK, 0) << dim_shift(l, (u32)op_int(op, AT_AXIS, 0));
+  u32 flat = (u32)op_int(op, AT_MASK, 0) << layout_dim_shift(l, (int)op_int(op, AT_AXIS, 0));
   i64 each = meets(l, IN_WARP, flat) ? 2 * SCRATCH_COST : meets(l, IN_LANE, flat) ? SHUFFLE_COST : 0;
   return (distinct_regs(l) * each + (meets(l, IN_WARP, flat) ? MEET_COST : 0)) * place_loop_weight(op->block);
 }

@@ -202,9 +202,7 @@ through_shared(Ctx *c, Builder *b, Op *op)
   if (truth)
     x = ir_cast(b, x, DT_U8);
   const Type *a = x->type;
-  u32 all = 1;
-  for (int d = 0; d < a->rank; d++)
-    all *= next_pow2(a->shape[d]);
+  u32 all = type_padded_numel(a);
   Value *buffer = ir_shared_alloc(b, plain_buffer(c, a->dt, a->rank, a->shape));
   ir_shared_store(b, buffer, x);
   Value *v = gather(c, b, view_as(b, buffer, plain_buffer(c, a->dt, 1, &all)), places(b, a, r));

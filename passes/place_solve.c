@@ -48,20 +48,11 @@ memory_order(const MemOp *m, int rank, int *order)
     }
 }
 
-static u32
-padded_numel(const Type *t)
-{
-  u32 n = 1;
-  for (u32 i = 0; i < t->rank; i++)
-    n *= next_pow2(t->shape[i]);
-  return n;
-}
-
 /* No wider than gives every thread something to do. */
 static u32
 useful_vec(const Type *t, Team team, u32 vec)
 {
-  u32 each = padded_numel(t) / team_threads(team);
+  u32 each = type_padded_numel(t) / team_threads(team);
   return vec < each ? vec : each ? each : 1;
 }
 
