@@ -127,7 +127,7 @@ merge_constants(Canon *k, Op *op)
   const Type *t = op_result(op)->type;
   if (op->code != OP_ADD || !op_is(a, OP_ADD) || !type_is_int(t) || !value_const_int(OPERAND(op, ADD, b), &c2) ||
       !value_const_int(OPERAND(a->def, ADD, b), &c1) || __builtin_add_overflow(c1, c2, &sum) ||
-      fold_signed(t->dt, (u64)sum) != sum)
+      scalar_int(t->dt, (u64)sum) != sum)
     return false;
   return canon_replace(k, op, ir_binary(&k->b, OP_ADD, OPERAND(a->def, ADD, a), ir_const_int(&k->b, t, sum)));
 }
@@ -145,13 +145,13 @@ static Value *
 int_with_const(Canon *k, Op *op, Value *x, u64 bits)
 {
   const Type *t = x->type;
-  bool is0 = bits == 0, is1 = bits == 1, ones = bits == fold_mask(t->dt), sign = dtype_is_signed(t->dt);
+  bool is0 = bits == 0, is1 = bits == 1, ones = bits == scalar_wrap(t->dt, ~0ull), sign = dtype_is_signed(t->dt);
   switch (op->code) {
   case OP_ADD: case OP_XOR: return is0 ? x : NULL;
   case OP_SUB:
     if (is0)
       return x;
-    return sign ? ir_binary(&k->b, OP_ADD, x, ir_const_bits(&k->b, t, (0 - bits) & fold_mask(t->dt))) : NULL;
+    return sign ? ir_binary(&k->b, OP_ADD, x, ir_const_bits(&k->b, t, scalar_wrap(t->dt, 0 - bits))) : NULL;
   case OP_MUL: return is1 ? x : is0 ? zero(k, t) : NULL;
   case OP_DIV:
     if (is1)

@@ -1,6 +1,7 @@
 /* internal.h - what the files of passes/ share and nobody else sees. */
 #ifndef TILEC_PASSES_INTERNAL_H
 #define TILEC_PASSES_INTERNAL_H
+#include "interp.h"
 #include "passes.h"
 
 extern const char *const passes_pipeline[];   /* pipeline.c: names in order, NULL-terminated */
@@ -9,8 +10,6 @@ extern const char *const passes_pipeline[];   /* pipeline.c: names in order, NUL
 /* The element bits of a pure elementwise op whose operands are constants with the bits x[i]; false where the result is
  * not certain to be the hardware's bit for bit (approximations, nans) or undefined (division by zero). */
 bool fold_elem(const Op *op, const u64 *x, u64 *out);
-i64 fold_signed(DType d, u64 bits);            /* integer bits widened to 64 by the dtype's sign */
-u64 fold_mask(DType d);                        /* the bits a value of d may have set */
 
 /* ---- loops.c ---- */
 u32 block_loop_depth(const Block *b);          /* number of for and while ops around */
