@@ -71,7 +71,7 @@ classify(Flat *x)
   x->pure = NEW_ARRAY(x->c->scratch, bool, x->nvalues);
   x->spread = NEW_ARRAY(x->c->scratch, bool, x->nvalues);
   for (Op *op = x->outer->regions[0]->first; op != x->inner; op = op->next) {
-    bool pure = op_has(op, T_PURE) && !op->nregions && op->nresults == 1 && op->code != OP_DOT;
+    bool pure = op_is_arithmetic(op) && op->nresults == 1;
     for (u32 i = 0; i < op->noperands && pure; i++) {
       const Value *v = op_operand(op, i);
       pure = !v || !v->def || !op_inside(v->def, x->outer) || x->pure[v->id];

@@ -28,4 +28,6 @@ typedef VEC(Op *) OpVec;
 OpVec func_ops(Ctx *c, Func *f, OpCode code);
 /* May go when its results are unused. */
 bool op_removable(const Op *op);
+/* Pure and cheap: may be computed again elsewhere. (A dot is too dear, a region has its own rules.) */
+static inline bool op_is_arithmetic(const Op *op) { return op_has(op, T_PURE) && !op->nregions && op->code != OP_DOT; }
 #endif

@@ -7,9 +7,6 @@
  * why not (nothing is changed then). */
 const char *prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load);
 
-/* The same file: `load` happens only where scalar `more` is true, besides its own mask. */
-void load_only_if(Ctx *c, Op *load, Value *more);
-
 /* pipeline_table.c */
 typedef struct PipelineTable {
   Ctx *c;

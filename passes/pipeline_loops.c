@@ -36,9 +36,10 @@
  *
  * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. */
 #include "buffers.h"
+#include "loop_slice.h"
 #include "pipeline.h"
 
-enum { MAX_LOADS = 16, DEPTH_MAX = 10000 };
+enum { MAX_LOADS = 16 };
 typedef VEC(Value *) ValueVec;
 
 typedef struct Piece {
@@ -60,12 +61,8 @@ typedef struct Pipe {
   Op *rest[MAX_LOADS];       /* loads that cannot be copied */
   const char *why[MAX_LOADS];
   u32 nrest;
-  bool *in_slice;            /* by value id: result of a stage-0 op */
-  bool *advances;            /* of those: needed to advance what the loop carries, where no load may be */
   bool *feeds;               /* by value id: an address or mask of a load is computed from it */
-  u32 depth;                 /* of slice_value */
-  VEC(Op *) slice;           /* stage 0, in program order */
-  VEC(u32) carried;          /* carried values that stage 0 needs */
+  LoopSlice slice;           /* stage 0 without the copies */
   Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
   Value **ahead;             /* block arguments, as carried */
   OpVec lookups;             /* loads that the body's copies take their addresses from */
@@ -78,85 +75,6 @@ remark(const Pipe *p, Span load, DiagId id, const char *why)
 {
   if (p->c->remarks)
     diag(p->c, load, id, why);
-}
-
-static bool slice_value(Pipe *p, Value *v, bool advancing, const char **why);
-
-static bool
-slice_carried(Pipe *p, u32 k, const char **why)
-{
-  for (u32 i = 0; i < p->carried.len; i++)
-    if (p->carried.data[i] == k)
-      return true;
-  vec_push(p->c->scratch, &p->carried, k);
-  return slice_value(p, op_operand(block_terminator(p->body), k), true, why);
-}
-
-/* Pure arithmetic, or an `if` of it. */
-static bool
-is_pure(const Op *op)
-{
-  if (op->code != OP_IF)
-    return op_has(op, T_PURE) && !op->nregions && op->code != OP_DOT;
-  for (u32 r = 0; r < op->nregions; r++)
-    for (const Op *x = op->regions[r]->first; x; x = x->next)
-      if (x->code != OP_YIELD && !is_pure(x))
-        return false;
-  return true;
-}
-
-/* A load that may be done ahead of time, for the address it gives. */
-static bool
-is_lookup(const Op *op)
-{
-  return op->code == OP_LOAD && !op_int(op, AT_VOLATILE, 0);
-}
-
-/* What op and the ops in it take from outside of `all`. */
-static bool
-slice_operands(Pipe *p, const Op *op, const Op *all, bool advancing, const char **why)
-{
-  for (u32 i = 0; i < op->noperands; i++) {
-    Value *v = op_operand(op, i);
-    if (v && !(v->def && op_inside(v->def, all)) && !slice_value(p, v, advancing, why))
-      return false;
-  }
-  for (u32 r = 0; r < op->nregions; r++)
-    for (const Op *x = op->regions[r]->first; x; x = x->next)
-      if (!slice_operands(p, x, all, advancing, why))
-        return false;
-  return true;
-}
-
-/* Everything that v is computed from inside the loop joins stage 0. */
-static bool
-slice_value(Pipe *p, Value *v, bool advancing, const char **why)
-{
-  if (!v)
-    return true;
-  u32 k;
-  if (!v->def)
-    return !loop_carries(p->loop, v, &k) || slice_carried(p, k, why);
-  Op *op = v->def;
-  if (!op_inside(op, p->loop) || (advancing ? p->advances : p->in_slice)[v->id])
-    return true;
-  bool lookup = is_lookup(op);
-  if (op->block != p->body || !(is_pure(op) || lookup) || (advancing && lookup)) {
-    *why = lookup ? "its address depends on a value loaded in the iteration before" : "its address depends on the loop's own work";
-    return false;
-  }
-  if (p->depth == DEPTH_MAX) {
-    *why = "its address takes too long a computation";
-    return false;
-  }
-  for (u32 i = 0; i < op->nresults; i++) {
-    p->in_slice[op->results[i]->id] = true;
-    p->advances[op->results[i]->id] |= advancing;
-  }
-  p->depth++;
-  bool fits = slice_operands(p, op, op, advancing, why);
-  p->depth--;
-  return fits;
 }
 
 /* The layout that a conversion of the loaded tile asks for, right behind it or behind a cast of it. */
@@ -216,14 +134,6 @@ mark_feeding(Pipe *p)
   }
 }
 
-static bool *
-copy_of(const Pipe *p, const bool *by_value)
-{
-  bool *copy = NEW_ARRAY(p->c->scratch, bool, p->f->nvalues);
-  memcpy(copy, by_value, p->f->nvalues * sizeof *copy);
-  return copy;
-}
-
 /* NULL if the load can be copied asynchronously, else why not. */
 static const char *
 obstacle(Pipe *p, Piece *x)
@@ -245,16 +155,10 @@ obstacle(Pipe *p, Piece *x)
     return arena_printf(p->c->scratch, "a thread's neighbouring elements are %u bytes, and cp.async copies 4, 8 or 16", bytes);
   if (!target_has(p->c->target, F_CP_ASYNC))
     return "the target has no asynchronous copies";
-  if (p->feeds[op_result(load)->id] || p->in_slice[op_result(load)->id])
+  if (p->feeds[op_result(load)->id] || p->slice.in[op_result(load)->id])
     return "the address of another load is computed from it";
-  u32 carried = p->carried.len;
-  bool *in_slice = copy_of(p, p->in_slice), *advances = copy_of(p, p->advances);
-  if (!slice_value(p, OPERAND(load, LOAD, p), false, &why) || !slice_value(p, OPERAND(load, LOAD, mask), false, &why)) {
-    p->carried.len = carried;
-    p->in_slice = in_slice;
-    p->advances = advances;
+  if (!slice_add(&p->slice, 2, (Value *[]){OPERAND(load, LOAD, p), op_mask(load)}, &why))
     return why;
-  }
   x->want = readers_layout(load);
   x->smem = choose_shared(p, x, vec);
   return x->smem ? NULL : "no shared layout keeps a copy's elements together";
@@ -276,41 +180,10 @@ find_pieces(Pipe *p)
     p->why[p->nrest] = why;
     p->rest[p->nrest++] = op;
   }
-  for (Op *op = p->body->first; op; op = op->next)
-    if (op->nresults && p->in_slice[op_result(op)->id])   /* all results of an op or none */
-      vec_push(p->c->scratch, &p->slice, op);
+  slice_close(&p->slice, NULL);
 }
 
 /* ---- stage 0, cloned ---- */
-
-/* Stage 0 for the counter i and the given carried values; its lookups happen if `more`, and are added to `lookups` if there is
- * one. Returns the map from old values to new ones. */
-static Value **
-clone_slice(Pipe *p, Builder *b, Value *i, Value *const *carried, Value *more, OpVec *lookups)
-{
-  Value **map = NEW_ARRAY(p->c->scratch, Value *, p->f->nvalues + 2 * p->slice.len + 16);
-  map[loop_counter(p->loop)->id] = i;
-  for (u32 k = 0; k < p->carried.len; k++)
-    map[loop_arg(p->loop, 0, p->carried.data[k])->id] = carried[k];
-  for (u32 k = 0; k < p->slice.len; k++) {
-    Op *op = op_clone(b, p->slice.data[k], map);
-    if (op->code != OP_LOAD)
-      continue;
-    load_only_if(p->c, op, more);
-    if (lookups)
-      vec_push(p->c->scratch, lookups, op);
-  }
-  return map;
-}
-
-/* Carried values of stage 0 for the iteration after the one that map is of. */
-static void
-advance(const Pipe *p, Value *const *map, Value **carried)
-{
-  const Op *end = block_terminator(p->body);
-  for (u32 k = 0; k < p->carried.len; k++)
-    carried[k] = value_mapped(map, op_operand(end, p->carried.data[k]));
-}
 
 /* if more { copy every piece into its buffer `slot` }; commit. */
 static void
@@ -381,22 +254,20 @@ static void
 prologue(Pipe *p)
 {
   Builder b = builder_before(p->loop);
-  Value *i = OPERAND(p->loop, FOR, lo), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
+  Value *i = OPERAND(p->loop, FOR, lo), **carried = slice_first(&p->slice);
   make_buffers(p, &b);
-  for (u32 k = 0; k < p->carried.len; k++)
-    carried[k] = loop_init(p->loop, p->carried.data[k]);
   for (u32 s = 0; s + 1 < p->stages; s++) {
-    Value *more = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi)), **map = clone_slice(p, &b, i, carried, more, NULL);
+    Value *more = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi)), **map = slice_clone(&p->slice, &b, i, carried, more, NULL);
     issue(p, &b, more, i32_const(&b, s), map);
-    advance(p, map, carried);
+    carried = slice_next(&p->slice, map);
     i = ir_binary(&b, OP_ADD, i, OPERAND(p->loop, FOR, step));
   }
   p->next = loop_carry(p->loop, i, "next");
   p->put = loop_carry(p->loop, i32_const(&b, p->stages - 1), "put");
   p->get = loop_carry(p->loop, i32_const(&b, 0), "get");
-  p->ahead = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
-  for (u32 k = 0; k < p->carried.len; k++)
-    p->ahead[k] = loop_carry(p->loop, carried[k], loop_arg(p->loop, 0, p->carried.data[k])->name);
+  p->ahead = slice_now(&p->slice);
+  for (u32 k = 0; k < p->slice.carried.len; k++)
+    p->ahead[k] = loop_carry(p->loop, carried[k], p->ahead[k]->name);
 }
 
 /* (slot + 1) mod N. */
@@ -464,10 +335,9 @@ steady_state(Pipe *p)
   if (dot)
     b = builder_after(dot);
   b.span = p->loop->span;
-  Value *more = ir_cmp(&b, "lt", p->next, OPERAND(p->loop, FOR, hi)), **carried = NEW_ARRAY(p->c->scratch, Value *, p->carried.len + 1);
-  Value **map = clone_slice(p, &b, p->next, p->ahead, more, &p->lookups);
+  Value *more = ir_cmp(&b, "lt", p->next, OPERAND(p->loop, FOR, hi));
+  Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->lookups), **carried = slice_next(&p->slice, map);
   issue(p, &b, more, p->put, map);
-  advance(p, map, carried);
   Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);
   Op *end = block_terminator(p->body);
   Builder last = builder_before(end);
@@ -475,7 +345,7 @@ steady_state(Pipe *p)
   op_add_operand(end, ir_binary(&last, OP_ADD, p->next, OPERAND(p->loop, FOR, step)));
   op_add_operand(end, put);
   op_add_operand(end, get);
-  for (u32 k = 0; k < p->carried.len; k++)
+  for (u32 k = 0; k < p->slice.carried.len; k++)
     op_add_operand(end, carried[k]);
   for (u32 k = 0; k < p->n; k++)
     replace_load(p, &p->piece[k]);
@@ -539,7 +409,7 @@ print_schedule(Pipe *p)
     buffers[i] = buffers_type(p, &p->piece[i]);
   }
   pipeline_table(&(PipelineTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->stages,
-                                  .nloads = p->n, .load = loads, .buffers = buffers, .early = p->in_slice,
+                                  .nloads = p->n, .load = loads, .buffers = buffers, .early = p->slice.in,
                                   .behind = before_copies(p)});
 }
 
@@ -547,8 +417,7 @@ static void
 pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
   Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .stages = (u32)op_int(loop, AT_STAGES, 1)};
-  p.in_slice = NEW_ARRAY(c->scratch, bool, f->nvalues);
-  p.advances = NEW_ARRAY(c->scratch, bool, f->nvalues);
+  p.slice = slice_new(c, f, loop, true);
   find_pieces(&p);
   op_remove_attr(loop, AT_STAGES);
   if (p.n && c->notes)

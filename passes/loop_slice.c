@@ -1,0 +1,213 @@
+/* loop_slice.c - backward slices of loops.
+ *
+ * To have a load done ahead of its iteration, its address must be known ahead: what it is computed from inside the loop is cloned
+ * for the other iteration. That is arithmetic, ifs of arithmetic where they are wanted, and loads whose values are addresses.
+ * A value that the loop carries is followed through the end of the body to what it is advanced by; there no load may be, as
+ * an iteration would need the one before it done. */
+#include "loop_slice.h"
+
+enum { DEPTH_MAX = 10000 };
+
+LoopSlice
+slice_new(Ctx *c, Func *f, Op *loop, bool branches)
+{
+  return (LoopSlice){.c = c, .f = f, .loop = loop, .branches = branches, .in = NEW_ARRAY(c->scratch, bool, f->nvalues),
+                     .advances = NEW_ARRAY(c->scratch, bool, f->nvalues)};
+}
+
+/* ---- collecting ---- */
+
+static bool add_value(LoopSlice *s, Value *v, bool advancing, const char **why);
+
+static bool
+add_carried(LoopSlice *s, u32 k, const char **why)
+{
+  for (u32 i = 0; i < s->carried.len; i++)
+    if (s->carried.data[i] == k)
+      return true;
+  vec_push(s->c->scratch, &s->carried, k);
+  return add_value(s, loop_next(s->loop, k), true, why);
+}
+
+static bool
+is_branch(const Op *op)
+{
+  if (op->code != OP_IF)
+    return false;
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      if (x->code != OP_YIELD && !op_is_arithmetic(x) && !is_branch(x))
+        return false;
+  return true;
+}
+
+/* What op and the ops in it take from outside of `all`. */
+static bool
+add_operands(LoopSlice *s, const Op *op, const Op *all, bool advancing, const char **why)
+{
+  for (u32 i = 0; i < op->noperands; i++) {
+    Value *v = op_operand(op, i);
+    if (v && !(v->def && op_inside(v->def, all)) && !add_value(s, v, advancing, why))
+      return false;
+  }
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      if (!add_operands(s, x, all, advancing, why))
+        return false;
+  return true;
+}
+
+/* NULL if op may be done ahead of its iteration. */
+static const char *
+obstacle(const LoopSlice *s, const Op *op, bool advancing)
+{
+  bool load = op->code == OP_LOAD && !op_int(op, AT_VOLATILE, 0);
+  if (load && advancing)
+    return "its address depends on a value loaded in the iteration before";
+  if (op->block != s->loop->regions[0] || !(load || op_is_arithmetic(op) || (s->branches && is_branch(op))))
+    return "its address depends on the loop's own work";
+  return s->depth == DEPTH_MAX ? "its address takes too long a computation" : NULL;
+}
+
+static bool
+add_value(LoopSlice *s, Value *v, bool advancing, const char **why)
+{
+  u32 k;
+  if (!v)
+    return true;
+  if (!v->def)
+    return !loop_carries(s->loop, v, &k) || add_carried(s, k, why);
+  Op *op = v->def;
+  if (!op_inside(op, s->loop) || (advancing ? s->advances : s->in)[v->id])
+    return true;
+  *why = obstacle(s, op, advancing);
+  if (*why)
+    return false;
+  for (u32 i = 0; i < op->nresults; i++) {
+    s->in[op->results[i]->id] = true;
+    s->advances[op->results[i]->id] |= advancing;
+  }
+  s->depth++;
+  bool fits = add_operands(s, op, op, advancing, why);
+  s->depth--;
+  return fits;
+}
+
+static bool *
+copy_of(const LoopSlice *s, const bool *by_value)
+{
+  bool *copy = NEW_ARRAY(s->c->scratch, bool, s->f->nvalues);
+  memcpy(copy, by_value, s->f->nvalues * sizeof *copy);
+  return copy;
+}
+
+bool
+slice_add(LoopSlice *s, u32 n, Value *const *vs, const char **why)
+{
+  u32 carried = s->carried.len, done = 0;
+  bool *in = copy_of(s, s->in), *advances = copy_of(s, s->advances);
+  while (done < n && add_value(s, vs[done], false, why))
+    done++;
+  if (done == n)
+    return true;
+  s->carried.len = carried;
+  s->in = in;
+  s->advances = advances;
+  return false;
+}
+
+void
+slice_close(LoopSlice *s, Op *last)
+{
+  if (last)
+    s->in[op_result(last)->id] = true;
+  for (Op *op = s->loop->regions[0]->first; op; op = op->next)
+    if (op->nresults && s->in[op_result(op)->id])   /* all results of an op or none */
+      vec_push(s->c->scratch, &s->ops, op);
+}
+
+/* ---- cloning ---- */
+
+static void
+load_only_if(Ctx *c, Op *load, Value *more)
+{
+  Builder b = builder_before(load);
+  b.span = load->span;
+  const Type *t = type_i1_like(c, OPERAND(load, LOAD, p)->type);
+  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = OPERAND(load, LOAD, mask);
+  if (old)
+    on = ir_binary(&b, OP_AND, old, on);
+  if (load->noperands > SLOT(LOAD, mask))
+    op_set_operand(load, SLOT(LOAD, mask), on);
+  else
+    op_add_operand(load, on);
+}
+
+/* Values that a copy of op makes, with those in it. */
+static u32
+values_of(const Op *op)
+{
+  u32 n = op->nresults;
+  for (u32 r = 0; r < op->nregions; r++) {
+    n += op->regions[r]->nargs;
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      n += values_of(x);
+  }
+  return n;
+}
+
+Value **
+slice_clone(const LoopSlice *s, Builder *b, Value *i, Value *const *carried, Value *more, OpVec *loads)
+{
+  u32 room = s->f->nvalues;
+  for (u32 k = 0; k < s->ops.len; k++)
+    room += values_of(s->ops.data[k]) + 2;   /* load_only_if makes two */
+  Value **map = NEW_ARRAY(s->c->scratch, Value *, room);
+  map[loop_counter(s->loop)->id] = i;
+  for (u32 k = 0; k < s->carried.len; k++)
+    map[loop_arg(s->loop, 0, s->carried.data[k])->id] = carried[k];
+  for (u32 k = 0; k < s->ops.len; k++) {
+    bool load = s->ops.data[k]->code == OP_LOAD;
+    if (load && !more)
+      continue;
+    Op *op = op_clone(b, s->ops.data[k], map);
+    if (load)
+      load_only_if(s->c, op, more);
+    if (load && loads)
+      vec_push(s->c->scratch, loads, op);
+  }
+  return map;
+}
+
+static Value **
+room_for_carried(const LoopSlice *s)
+{
+  return NEW_ARRAY(s->c->scratch, Value *, s->carried.len + 1);
+}
+
+Value **
+slice_first(const LoopSlice *s)
+{
+  Value **v = room_for_carried(s);
+  for (u32 k = 0; k < s->carried.len; k++)
+    v[k] = loop_init(s->loop, s->carried.data[k]);
+  return v;
+}
+
+Value **
+slice_now(const LoopSlice *s)
+{
+  Value **v = room_for_carried(s);
+  for (u32 k = 0; k < s->carried.len; k++)
+    v[k] = loop_arg(s->loop, 0, s->carried.data[k]);
+  return v;
+}
+
+Value **
+slice_next(const LoopSlice *s, Value *const *map)
+{
+  Value **v = room_for_carried(s);
+  for (u32 k = 0; k < s->carried.len; k++)
+    v[k] = value_mapped(map, loop_next(s->loop, s->carried.data[k]));
+  return v;
+}
