@@ -343,7 +343,7 @@ bool op_uses_shared(const Op *op);                                   /* takes or
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and
  * no control flow. */
 bool op_lets_reads_pass(const Op *op);
-const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views */
+const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views; in broken IR another op or NULL */
 const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
 
 /* ---- text: print.c, parse.c ---- */

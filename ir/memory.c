@@ -94,8 +94,7 @@ buffer_whole(const Value *buffer)
 const Op *
 buffer_alloc(const Value *buffer)
 {
-  const Op *op = buffer->def;
-  while (op_is_view(op))
-    op = op_buffer(op)->def;
-  return op;
+  while (buffer && buffer->def && op_is_view(buffer->def))
+    buffer = op_buffer(buffer->def);
+  return buffer ? buffer->def : NULL;
 }

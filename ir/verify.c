@@ -208,7 +208,8 @@ check_regions(Verifier *v, const Op *op)
     if (!b->last)
       return verify_fail(v, op, "region %u is empty", r);
     for (u32 i = 0; i < b->nargs; i++) {
-      const char *problem = type_problem(v, b, b->args[i]->type);
+      const Type *t = b->args[i]->type;
+      const char *problem = type_is_shared(t) ? "only shared_alloc and views give buffers" : type_problem(v, b, t);
       if (problem)
         return verify_fail(v, op, "argument %u of region %u: %s", i, r, problem);
     }
@@ -258,8 +259,8 @@ check_params(Verifier *v)
 {
   const Block *b = v->func->body;
   for (u32 i = 0; i < b->nargs; i++) {
-    if (type_is_tile(b->args[i]->type))
-      return fail_func(v, "parameter %u is a tile", i);
+    if (type_is_tile(b->args[i]->type) || type_is_shared(b->args[i]->type))
+      return fail_func(v, "parameter %u is a %s", i, type_is_tile(b->args[i]->type) ? "tile" : "buffer");
     if (!v->func->param_divisible[i])
       return fail_func(v, "parameter %u is a multiple of 0", i);
   }

@@ -44,16 +44,31 @@ check_SHARED_ALLOC(Verifier *v, const Op *op)
   return whole(t) || verify_fail(v, op, "a new buffer is not a view of another");
 }
 
+/* The first op of this one and those in it that uses the buffer, or a view of it; NULL: none. */
+static const Op *
+use_of(const Op *op, const Op *alloc)
+{
+  const Op *use = NULL;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (op_operand(op, i) && type_is_shared(op_operand(op, i)->type) && buffer_alloc(op_operand(op, i)) == alloc)
+      return op;
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x && !use; x = x->next)
+      use = use_of(x, alloc);
+  return use;
+}
+
 bool
 check_SHARED_FREE(Verifier *v, const Op *op)
 {
-  const Type *t = IN_TYPE(op, SHARED_FREE, b);
-  if (!type_is_shared(t) || !op_is(OPERAND(op, SHARED_FREE, b), OP_SHARED_ALLOC))
+  const Value *b = OPERAND(op, SHARED_FREE, b);
+  if (!type_is_shared(b->type) || !op_is(b, OP_SHARED_ALLOC))
     return verify_fail(v, op, "only what shared_alloc gave can be freed");
-  for (const Op *later = op->next; later; later = later->next)
-    for (u32 i = 0; i < later->noperands; i++)
-      if (later->operands[i].value == OPERAND(op, SHARED_FREE, b))
-        return verify_fail(v, later, "the buffer is used after it was freed");
+  for (const Op *later = op->next; later; later = later->next) {
+    const Op *use = use_of(later, b->def);
+    if (use)
+      return verify_fail(v, use, "the buffer is used after it was freed");
+  }
   return true;
 }
 

@@ -56,8 +56,8 @@ u32 layout_eval(const Layout *l, u32 reg, u32 lane, u32 warp, u32 block);       
 u32 layout_offset_eval(const Layout *l, u32 offset);                             /* shared layout */
 void layout_coords(const Layout *l, u32 flat, u32 *coord);                       /* flat -> coordinates */
 u32 layout_flat(const Layout *l, const u32 *coord);
-u32 layout_dim_shift(const Layout *l, int dim);                                  /* the lowest bit of a flat index that is of dimension dim */
-u32 layout_dim_mask(const Layout *l, int dim);                                   /* all of them */
+u32 layout_dim_shift(const Layout *l, int dim);                                  /* its lowest bit in a flat index */
+u32 layout_dim_mask(const Layout *l, int dim);                                   /* its bits */
 u32 layout_numel(const Layout *l);                                               /* elements, padding included */
 bool layout_covers(const Layout *l);                                             /* every element is held by somebody */
 u32 layout_regs(const Layout *l);                                                /* registers per thread (2^bits) */

@@ -13,7 +13,11 @@
  * that leaves some without work. */
 #include "internal.h"
 
-typedef struct Chains { Op **dots; u32 n; bool *from; } Chains;   /* from: by value id, derives from a dot */
+typedef struct Chains {      /* of tiles, by value id */
+  u32 *parent;               /* union-find: its family */
+  bool *dots, *chained;      /* of a family: some dot's result is in it; it is a chain */
+  bool changed;
+} Chains;
 
 /* Too little for a tensor core: a lane of one warp makes its part of the result in so few fma (docs/plan.md has the counts). */
 enum { TINY = 2 };
@@ -118,68 +122,114 @@ choose_grid(const Op *dot, const Mma *m, u32 warps, bool chained, i64 *grid)
   }
 }
 
-/* ---- chains ---- */
+/* ---- chains ----
+ * Tiles that are made from dots' results fall into families: an op's result joins the family of such operands, and what a loop or an `if`
+ * hands on is one with what it becomes. A family in which a dot takes one of these tiles as a factor is a chain. */
 
-static void
-follow(Op *op, void *user)
+static u32
+family(const Chains *ch, const Value *v)
 {
-  Chains *ch = user;
-  bool from = op->code == OP_DOT;
-  for (u32 i = 0; i < op->noperands; i++)
-    from = from || (op_operand(op, i) && ch->from[op_operand(op, i)->id]);
-  for (u32 i = 0; i < op->nresults; i++)
-    ch->from[op->results[i]->id] = from && type_is_tile(op->results[i]->type);
+  u32 at = v->id;
+  while (ch->parent[at] != at)
+    at = ch->parent[at] = ch->parent[ch->parent[at]];
+  return at;
 }
 
-static void
-collect(Op *op, void *user)
-{
-  Chains *ch = user;
-  if (op->code == OP_DOT)
-    ch->dots[ch->n++] = op;
-}
-
-static void
-count_dots(Op *op, void *user)
-{
-  *(u32 *)user += op->code == OP_DOT;
-}
-
-/* Both ends of a chain count; a function with one chain and another, unrelated dot is rare enough to treat alike. */
 static bool
-has_chain(const Chains *ch)
+made_from_dot(const Chains *ch, const Value *v)
 {
-  for (u32 i = 0; i < ch->n; i++)
-    for (u32 x = 0; x < 2; x++)
-      if (ch->from[op_operand(ch->dots[i], x)->id])
-        return true;
-  return false;
+  return v && ch->dots[family(ch, v)];
+}
+
+static void
+unite(Chains *ch, const Value *a, const Value *b)
+{
+  u32 x = family(ch, a), y = family(ch, b);
+  if (x == y || !type_is_tile(a->type) || !type_is_tile(b->type))
+    return;
+  ch->parent[y] = x;
+  ch->dots[x] |= ch->dots[y];
+  ch->changed = true;
+}
+
+static void
+join_family(Chains *ch, const Value *v, const Value *from)
+{
+  if (made_from_dot(ch, from))
+    unite(ch, from, v);
+}
+
+/* The places of value k that a loop or an `if` hands on. */
+static void
+join_handed_on(Chains *ch, const Op *op, u32 k)
+{
+  for (u32 r = 0; r < op->nregions; r++) {
+    join_family(ch, op->results[k], region_yields(op, r, k));
+    if (op_is_loop(op))
+      unite(ch, op->results[k], loop_arg(op, r, k));
+  }
+  if (op_is_loop(op))
+    join_family(ch, op->results[k], loop_init(op, k));
+}
+
+static void
+join_families(Op *op, void *user)
+{
+  Chains *ch = user;
+  for (u32 k = 0; k < op->nresults; k++)
+    if (op_is_loop(op) || op->code == OP_IF)
+      join_handed_on(ch, op, k);
+    else
+      for (u32 i = 0; i < op->noperands; i++)
+        join_family(ch, op->results[k], op_operand(op, i));
+}
+
+static void
+find_chains(Ctx *c, Func *f, OpVec dots, Chains *ch)
+{
+  *ch = (Chains){.parent = NEW_ARRAY(c->scratch, u32, f->nvalues), .dots = NEW_ARRAY(c->scratch, bool, f->nvalues),
+                 .chained = NEW_ARRAY(c->scratch, bool, f->nvalues), .changed = true};
+  for (u32 i = 0; i < f->nvalues; i++)
+    ch->parent[i] = i;
+  for (u32 i = 0; i < dots.len; i++)
+    ch->dots[op_result(dots.data[i])->id] = true;
+  while (ch->changed) {      /* what goes around a loop is known behind it */
+    ch->changed = false;
+    func_walk(f, join_families, ch);
+  }
+  for (u32 i = 0; i < dots.len; i++) {
+    const Op *dot = dots.data[i];
+    if (made_from_dot(ch, OPERAND(dot, DOT, a)) || made_from_dot(ch, OPERAND(dot, DOT, b)))
+      ch->chained[family(ch, op_result(dot))] = true;
+  }
+}
+
+static void
+choose_dot(Ctx *c, Op *dot, bool chained)
+{
+  i64 grid[MAX_RANK] = {1, 1, 1, 1, 1};
+  const char *why;
+  const Mma *m = choose(c, dot, &why);
+  if (!m) {
+    if (c->remarks)
+      diag(c, dot->span, R_NO_TENSOR_CORE, why);
+    return;
+  }
+  choose_grid(dot, m, block_team(dot->block).warps, chained, grid);
+  op_set_str(dot, AT_MMA, m->name);
+  op_set_ints(dot, AT_WARPS, grid, op_result(dot)->type->rank);
 }
 
 static void
 choose_func(Ctx *c, Func *f)
 {
-  u32 n = 0;
-  func_walk(f, count_dots, &n);
-  if (!n)
+  OpVec dots = func_ops(c, f, OP_DOT);
+  if (!dots.len)
     return;
-  Chains ch = {.dots = NEW_ARRAY(c->scratch, Op *, n), .from = NEW_ARRAY(c->scratch, bool, f->nvalues)};
-  func_walk(f, collect, &ch);
-  func_walk(f, follow, &ch);
-  bool chained = has_chain(&ch);
-  for (u32 i = 0; i < n; i++) {
-    i64 grid[MAX_RANK] = {1, 1, 1, 1, 1};
-    const char *why;
-    const Mma *m = choose(c, ch.dots[i], &why);
-    if (!m) {
-      if (c->remarks)
-        diag(c, ch.dots[i]->span, R_NO_TENSOR_CORE, why);
-      continue;
-    }
-    choose_grid(ch.dots[i], m, block_team(ch.dots[i]->block).warps, chained, grid);
-    op_set_str(ch.dots[i], AT_MMA, m->name);
-    op_set_ints(ch.dots[i], AT_WARPS, grid, op_result(ch.dots[i])->type->rank);
-  }
+  Chains ch;
+  find_chains(c, f, dots, &ch);
+  for (u32 i = 0; i < dots.len; i++)
+    choose_dot(c, dots.data[i], ch.chained[family(&ch, op_result(dots.data[i]))]);
 }
 
 void
