@@ -426,6 +426,7 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
     prologue(&p);
     steady_state(&p);
     epilogue(&p);
+    op_set_int(loop, AT_PIPELINED, p.stages);
     drop_dead(&p);
     prefetch_lookups(&p);
   }

@@ -2,7 +2,7 @@
  * Needs phase placed, right after pipeline_loops; keeps it.
  *
  * In a pipelined loop an iteration begins with a wait and a barrier, and then its first fragments come from shared memory
- * while the tensor cores have nothing to do. Here the loop is turned by one slice: the fragments of a slice are loaded before
+ * while the tensor cores have nothing to do. Here the loop is rotated by one slice: the fragments of a slice are loaded before
  * the dot of the slice before it, and the first slice's in the iteration before, between the barrier and the last dot:
  *
  *   wait; barrier                        wait; barrier; a0, b0 = load slice 0 of b[0]         (if there is an iteration)
@@ -17,27 +17,20 @@
  * fragments read behind the barrier come from another buffer than the one that the next copies fill: those are marked `apart`,
  * for insert_barriers. In the last iteration there is no next buffer: get' stays, and the fragments are not used.
  *
- * Only loops whose one dot takes both operands straight from the loop's buffers: there the order is known to pay. */
-#include <stdlib.h>
+ * Only loops that pipeline_loops made (`pipelined`) and whose one dot takes both operands straight from the loop's buffers: there the order
+ * is known to pay. */
 #include "internal.h"
 
 typedef struct Loop {
   Ctx *c;
   Func *f;
-  Op *op, *wait, *dot;
+  Op *op, *wait, *barrier, *dot;
   Block *body;
   Op *load[2];               /* of the dot's operands */
   Value *row[2];             /* of buffers */
   u32 get;                   /* carried value that picks one */
   u32 width, slices;         /* of K */
 } Loop;
-
-static u32
-mma_depth(const Op *dot)
-{
-  const char *k = strrchr(op_str(dot, AT_MMA, "k0"), 'k');
-  return k ? (u32)strtoul(k + 1, NULL, 10) : 0;
-}
 
 /* The dot's operand `which` is read whole from the buffer that a block argument picks, for this dot alone. */
 static bool
@@ -71,42 +64,55 @@ is_apart(const Op *op)
   return true;
 }
 
-/* Everything else in the body is harmless to move the wait across: only the copies at its top, pure ops, and what comes
- * behind the dot and touches no buffer. */
+/* Everything else in the body is harmless to move the wait across: pure ops, behind it the copies, and behind the dot what touches no
+ * buffer. */
 static bool
 body_fits(Loop *l)
 {
-  bool copies = true;
-  for (Op *op = l->wait->next->next; op; op = op->next) {
-    if (op->code == OP_DOT || op == l->load[0] || op == l->load[1]) {
-      copies = false;
+  bool copies = false, behind = false;
+  for (Op *op = l->body->first; op; op = op->next) {
+    if (op == l->wait || op == l->barrier)
+      copies = true;
+    else if (op == l->dot || op == l->load[0] || op == l->load[1])
+      behind = true;
+    else if (op_has(op, T_PURE) || op_has(op, T_TERM))
       continue;
-    }
-    bool top = copies && (op->code == OP_IF || op->code == OP_ASYNC_COMMIT);
-    bool end = !copies && op->code == OP_IF && is_apart(op);
-    if (!top && !end && !op_has(op, T_PURE) && !op_has(op, T_TERM))
+    else if (behind ? op->code != OP_IF || !is_apart(op) : !copies || (op->code != OP_IF && op->code != OP_ASYNC_COMMIT))
       return false;
   }
   return true;
 }
 
+/* The body's only wait, barrier and dot. */
+static bool
+parts_fit(Loop *l)
+{
+  Op **const parts[] = {&l->wait, &l->barrier, &l->dot};
+  static const OpCode codes[] = {OP_ASYNC_WAIT, OP_BARRIER, OP_DOT};
+  for (Op *op = l->body->first; op; op = op->next)
+    for (u32 i = 0; i < COUNT(codes); i++) {
+      if (op->code != codes[i])
+        continue;
+      if (*parts[i])
+        return false;
+      *parts[i] = op;
+    }
+  return l->dot && l->wait && l->barrier && l->wait->next == l->barrier;
+}
+
 static bool
 loop_fits(Loop *l)
 {
-  l->wait = l->body->first;
-  if (l->wait->code != OP_ASYNC_WAIT || l->wait->next->code != OP_BARRIER)
+  if (!op_attr(l->op, AT_PIPELINED) || !parts_fit(l))
     return false;
-  for (Op *op = l->body->first; op; op = op->next) {
-    if (op->code == OP_DOT && l->dot)
-      return false;
-    if (op->code == OP_DOT)
-      l->dot = op;
-  }
-  if (!l->dot || op_result(l->dot)->type->rank != 2 || !operand_fits(l, 0) || !operand_fits(l, 1) || !body_fits(l))
+  const Type *t = op_result(l->dot)->type;
+  const char *name = op_str(l->dot, AT_MMA, NULL);
+  const Mma *mma = name ? mma_find(name, t->dt) : NULL;
+  if (!mma || t->rank != 2 || !operand_fits(l, 0) || !operand_fits(l, 1) || !body_fits(l))
     return false;
   u32 depth = OPERAND(l->dot, DOT, a)->type->shape[1];
-  l->width = mma_depth(l->dot);
-  l->slices = l->width && depth % l->width == 0 ? depth / l->width : 0;
+  l->width = mma->k;
+  l->slices = depth % l->width == 0 ? depth / l->width : 0;
   return l->slices >= 2;
 }
 
@@ -191,7 +197,7 @@ mark_apart(Op *op, void *user)
 }
 
 static void
-turn(Loop *l)
+rotate(Loop *l)
 {
   Value *now[2], *ahead[2], *acc = OPERAND(l->dot, DOT, acc);
   Op *end = block_terminator(l->body);
@@ -204,8 +210,8 @@ turn(Loop *l)
     if (s + 1 == l->slices) {
       b.span = l->op->span;
       slot = next_buffer(l, &b);
-      op_move_before(l->wait->next, l->dot);
-      op_move_before(l->wait, l->dot->prev);
+      op_move_before(l->wait, l->dot);
+      op_move_before(l->barrier, l->dot);
     }
     load_slice(l, s ? &b : &top, slot, (s + 1) % l->slices, ahead);
     acc = dot_slice(l, &b, now, acc);
@@ -231,7 +237,8 @@ pass_prefetch_slices(Ctx *c, Module *m)
       Op *op = loops.data[k];
       Loop l = {.c = c, .f = m->funcs.data[i], .op = op, .body = op->regions[0]};
       if (loop_fits(&l))
-        turn(&l);
+        rotate(&l);
+      op_remove_attr(op, AT_PIPELINED);
     }
   }
 }
