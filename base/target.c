@@ -3,8 +3,8 @@
 
 #define F(id) (1ull << F_##id)
 static const Target targets[] = {
-#define TARGET(id, cpu, ptx, shared_max, shared_total, regs, threads, features) \
-  {#id, cpu, ptx, shared_max, shared_total, regs, threads, features},
+#define TARGET(id, cpu, ptx, shared_max, shared_total, regs, regs_thread, threads, features) \
+  {#id, cpu, ptx, shared_max, shared_total, regs, regs_thread, threads, features},
 #include "targets.def"
 #undef TARGET
 };

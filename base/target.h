@@ -16,6 +16,7 @@ struct Target {
   u32 shared_max;        /* bytes of shared memory a block may ask for */
   u32 shared_total;      /* bytes per SM */
   u32 regs_total;        /* 32-bit registers per SM */
+  u32 regs_thread;       /* of which a thread may have so many */
   u32 threads_max;       /* per block */
   u64 features;
 };

@@ -4,7 +4,7 @@
 #include "interp.h"
 #include "passes.h"
 
-extern const char *const passes_pipeline[];   /* pipeline.c: names in order, NULL-terminated */
+extern const char *const passes_order[];   /* order.c: names, NULL-terminated */
 
 /* ---- fold.c ---- */
 /* The element bits of a pure elementwise op whose operands are constants with the bits x[i]; false where the result is

@@ -2,21 +2,30 @@
  * Needs phase placed, after prefetch_slices; keeps it.
  *
  * The fragments of a loop-invariant operand (the queries of attention, say) are best loaded once and held in registers, as
- * long as there are registers. A thread has 255 at most. Where what the loop carries, the dot's result and the operand leave
+ * long as there are registers (255 of a thread). Where what the loop carries, the dot's result and the operand leave
  * too few for everything else, the operand is stored to a buffer before the loop and read in front of each dot instead;
  * a dot on tensor cores then loads it fragment by fragment as it goes, which overlaps with its work.
  *
  * The count is a guess of what the register allocator will see: tiles that the loop carries, the results of its dots that are
- * not carried (the largest counts: they live one after the other), and the operand. Addresses and temporaries are not in it; that
- * is what the distance from PLENTY to 255 is for. */
+ * not carried (the largest counts: they live one after the other), and the operand. Addresses and temporaries are not in it: for them
+ * OTHERS are set aside. */
 #include "buffers.h"
 
-enum { PLENTY = 192 };       /* registers of 32 bits that may be held, of 255 */
+enum { OTHERS = 63 };        /* registers of a thread for what is not counted */
 
 typedef struct Keep {
   Ctx *c;
   VEC(Op *) dots;            /* that read an invariant operand in a loop */
 } Keep;
+
+/* 32-bit registers of a thread that tiles may take. */
+static u32
+registers_for_tiles(Ctx *c, const Op *op)
+{
+  u32 limit = block_team(op->block).registers;
+  limit = limit ? limit : c->target->regs_thread;
+  return limit > OTHERS ? limit - OTHERS : 0;
+}
 
 static Op *
 loop_around(const Op *op)
@@ -55,24 +64,24 @@ words_text(Ctx *c, const Op *dot, u32 which)
 {
   const Op *loop = loop_around(dot);
   return arena_printf(c->scratch, "it takes %u registers of a thread, what the loop carries %u, and %u are held at most",
-                      type_registers(op_operand(dot, which)->type), carried_words(loop) + passing_words(loop), PLENTY);
+                      type_registers(op_operand(dot, which)->type), carried_words(loop) + passing_words(loop), registers_for_tiles(c, dot));
 }
 
 static bool
-worth_it(const Op *dot, u32 which)
+worth_it(Ctx *c, const Op *dot, u32 which)
 {
   Value *v = op_operand(dot, which);
   Op *loop = loop_around(dot);
   if (!loop || !op_attr(dot, AT_MMA) || !v->def || op_inside(v->def, loop) || op_is(v, OP_CONST))
     return false;
-  return type_registers(v->type) + carried_words(loop) + passing_words(loop) > PLENTY;
+  return type_registers(v->type) + carried_words(loop) + passing_words(loop) > registers_for_tiles(c, dot);
 }
 
 static void
 find_dot(Op *op, void *user)
 {
   Keep *k = user;
-  if (op->code == OP_DOT && (worth_it(op, 0) || worth_it(op, 1)))
+  if (op->code == OP_DOT && (worth_it(k->c, op, 0) || worth_it(k->c, op, 1)))
     vec_push(k->c->scratch, &k->dots, op);
 }
 
@@ -111,7 +120,7 @@ keep(Keep *k, Value *v)
   for (u32 i = 0; i < k->dots.len; i++)
     for (u32 which = 0; which < 2; which++) {
       Op *dot = k->dots.data[i];
-      if (op_operand(dot, which) != v || !worth_it(dot, which))
+      if (op_operand(dot, which) != v || !worth_it(k->c, dot, which))
         continue;
       if (k->c->remarks)
         diag(k->c, dot->span, R_RELOADED, words_text(k->c, dot, which));
@@ -130,7 +139,7 @@ pass_keep_in_shared(Ctx *c, Module *m)
     func_walk(m->funcs.data[i], find_dot, &k);
     for (u32 d = 0; d < k.dots.len; d++)
       for (u32 which = 0; which < 2; which++)
-        if (worth_it(k.dots.data[d], which))
+        if (worth_it(c, k.dots.data[d], which))
           keep(&k, op_operand(k.dots.data[d], which));
     if (k.dots.len)
       buffers_place(c, m->funcs.data[i]);

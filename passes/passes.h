@@ -4,7 +4,7 @@
 #include "ir.h"
 
 typedef struct PassOptions {
-  const char *list;            /* "a,b,c" instead of the pipeline; NULL: the pipeline */
+  const char *list;            /* "a,b,c" instead of all in order; NULL: these */
   Phase stop;                  /* stop once the module has reached this phase (PHASE_SCHED: run everything) */
   bool stop_before_placement;  /* with stop == PHASE_TILE: run nothing (the frontend's output as it is) */
   const char *dump_after;      /* pass name, "all" or NULL */
@@ -16,9 +16,9 @@ typedef struct PassOptions {
   void *user;
 } PassOptions;
 
-/* Run the pipeline on every function. False after reporting errors (unknown pass, broken IR, resources exceeded). */
+/* Run the passes on every function. False after reporting errors (unknown pass, broken IR, resources exceeded). */
 bool passes_run(Ctx *c, Module *m, const PassOptions *o);
-/* Markdown table of the passes, in pipeline order. */
+/* Markdown table of the passes, in the order of passes.def. */
 void passes_print(Buf *out);
 
 /* One pass. Changes m in place; reports user errors through diag. */

@@ -38,6 +38,7 @@
 #include "buffers.h"
 #include "loop_slice.h"
 #include "pipeline.h"
+#include "schedule_table.h"
 
 enum { MAX_LOADS = 16 };
 typedef VEC(Value *) ValueVec;
@@ -408,7 +409,7 @@ print_schedule(Pipe *p)
     loads[i] = p->piece[i].load;
     buffers[i] = buffers_type(p, &p->piece[i]);
   }
-  pipeline_table(&(PipelineTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->stages,
+  schedule_table(&(ScheduleTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->stages,
                                   .nloads = p->n, .load = loads, .buffers = buffers, .early = p->slice.in,
                                   .behind = before_copies(p)});
 }

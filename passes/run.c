@@ -1,4 +1,4 @@
-/* run.c - runs passes: phase checks, verification, dumps, times. The order is in pipeline.c. */
+/* run.c - runs passes: phase checks, verification, dumps, times. The order is in order.c. */
 #define _POSIX_C_SOURCE 199309L
 #include "internal.h"
 #include <time.h>
@@ -125,11 +125,11 @@ run_list(Ctx *c, Module *m, const PassOptions *o)
 }
 
 static bool
-run_pipeline(Ctx *c, Module *m, const PassOptions *o)
+run_order(Ctx *c, Module *m, const PassOptions *o)
 {
   if (o->stop == PHASE_TILE && o->stop_before_placement)
     return true;
-  for (const char *const *name = passes_pipeline; *name; name++) {
+  for (const char *const *name = passes_order; *name; name++) {
     const PassInfo *p = pass_find(*name, strlen(*name));
     if (p->out != ANY && p->out > (int)o->stop)
       return true;
@@ -141,7 +141,7 @@ run_pipeline(Ctx *c, Module *m, const PassOptions *o)
   return true;
 }
 
-/* Runs the list or the pipeline; see passes.h. */
+/* Runs the list, or all in order; see passes.h. */
 bool
 passes_run(Ctx *c, Module *m, const PassOptions *o)
 {
@@ -151,7 +151,7 @@ passes_run(Ctx *c, Module *m, const PassOptions *o)
   }
   if (o->verify && !ir_verify(m))
     return false;
-  return o->list ? run_list(c, m, o) : run_pipeline(c, m, o);
+  return o->list ? run_list(c, m, o) : run_order(c, m, o);
 }
 
 /* Markdown table of the passes. */

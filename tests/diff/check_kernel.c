@@ -328,10 +328,10 @@ pass_list(Case *k, const Way *w)
     return "";
   if (!w->without)
     return NULL;
-  for (u32 i = 0; passes_pipeline[i]; i++) {
-    snprintf(name, sizeof name, ",%s,", passes_pipeline[i]);
+  for (u32 i = 0; passes_order[i]; i++) {
+    snprintf(name, sizeof name, ",%s,", passes_order[i]);
     if (!strstr(w->without, name))
-      buf_printf(&b, "%s%s", b.len ? "," : "", passes_pipeline[i]);
+      buf_printf(&b, "%s%s", b.len ? "," : "", passes_order[i]);
   }
   return buf_str(&b);
 }

@@ -1,7 +1,7 @@
-/* pipeline.c - the compiler, in order. */
+/* order.c - the passes, in the order in which they run. */
 #include "internal.h"
 
-const char *const passes_pipeline[] = {
+const char *const passes_order[] = {
   /* clean: the frontend writes plainly; everything later sees less */
   "canon", "cse", "licm", "flatten_loops", "dce",
   /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */

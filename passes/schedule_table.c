@@ -1,5 +1,5 @@
-/* pipeline_table.c - the schedule of a pipelined loop, for --dump-after=pipeline_loops. */
-#include "pipeline.h"
+/* schedule_table.c - the schedule of a pipelined loop, for --dump-after=pipeline_loops. */
+#include "schedule_table.h"
 
 static void
 print_row(Buf *out, u32 stage, u32 order, const char *what, const Op *op)
@@ -12,13 +12,13 @@ print_row(Buf *out, u32 stage, u32 order, const char *what, const Op *op)
 }
 
 static bool
-in_stage_0(const PipelineTable *t, const Op *op)
+in_stage_0(const ScheduleTable *t, const Op *op)
 {
   return op->nresults && t->early[op_result(op)->id];
 }
 
 static void
-print_stage_0(const PipelineTable *t, u32 *order)
+print_stage_0(const ScheduleTable *t, u32 *order)
 {
   for (const Op *op = t->body->first; op; op = op->next)
     if (in_stage_0(t, op))
@@ -29,7 +29,7 @@ print_stage_0(const PipelineTable *t, u32 *order)
 }
 
 static void
-print_last_stage(const PipelineTable *t, const Op *op, u32 *order)
+print_last_stage(const ScheduleTable *t, const Op *op, u32 *order)
 {
   bool copied = false;
   for (u32 i = 0; i < t->nloads; i++)
@@ -39,7 +39,7 @@ print_last_stage(const PipelineTable *t, const Op *op, u32 *order)
 }
 
 void
-pipeline_table(const PipelineTable *t)
+schedule_table(const ScheduleTable *t)
 {
   u32 order = 2;
   SourceLoc at = source_locate(t->c, t->loop->span.lo);
