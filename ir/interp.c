@@ -356,6 +356,7 @@ run_assert(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* No `default`: an op without a meaning does not compile. */
 static Flow
 run_op(Interp *in, const Op *op)
 {
@@ -394,10 +395,17 @@ run_op(Interp *in, const Op *op)
   case OP_REDUCE: return run_reduce(in, op);
   case OP_SCAN: return run_scan(in, op);
   case OP_DOT: return interp_dot(in, op);
-  case OP_SHARED_ALLOC: case OP_SHARED_FREE: case OP_SHARED_INDEX: case OP_SHARED_SLICE: case OP_SHARED_PERMUTE:
-  case OP_SHARED_RESHAPE: case OP_SHARED_CAST: case OP_SHARED_LOAD: case OP_SHARED_STORE: case OP_SHARED_GATHER:
-  case OP_SHARED_ADD: case OP_ASYNC_COPY:
-  case OP_ASYNC_COMMIT: case OP_ASYNC_WAIT: return interp_shared(in, op);
+  case OP_SHARED_ALLOC: return interp_shared_alloc(in, op);
+  case OP_SHARED_FREE: return interp_shared_free(in, op);
+  case OP_SHARED_INDEX: case OP_SHARED_SLICE: case OP_SHARED_PERMUTE: case OP_SHARED_RESHAPE: case OP_SHARED_CAST:
+    return interp_shared_view(in, op);
+  case OP_SHARED_LOAD: return interp_shared_load(in, op);
+  case OP_SHARED_STORE: return interp_shared_store(in, op);
+  case OP_SHARED_GATHER: return interp_shared_gather(in, op);
+  case OP_SHARED_ADD: return interp_shared_add(in, op);
+  case OP_ASYNC_COPY: return interp_async_copy(in, op);
+  case OP_ASYNC_COMMIT: return interp_async_commit(in);
+  case OP_ASYNC_WAIT: return interp_async_wait(in, op);
   case OP_FOR: return run_for(in, op);
   case OP_WHILE: return run_while(in, op);
   case OP_IF: return run_if(in, op);

@@ -40,7 +40,16 @@ Flow interp_dot(Interp *in, const Op *op);
 const void *interp_element(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 /* interp_shared.c */
 void interp_shared_reset(Interp *in);       /* a new program begins */
-Flow interp_shared(Interp *in, const Op *op);
+Flow interp_shared_alloc(Interp *in, const Op *op);
+Flow interp_shared_free(Interp *in, const Op *op);
+Flow interp_shared_view(Interp *in, const Op *op);
+Flow interp_shared_load(Interp *in, const Op *op);
+Flow interp_shared_store(Interp *in, const Op *op);
+Flow interp_shared_gather(Interp *in, const Op *op);
+Flow interp_shared_add(Interp *in, const Op *op);
+Flow interp_async_copy(Interp *in, const Op *op);
+Flow interp_async_commit(Interp *in);
+Flow interp_async_wait(Interp *in, const Op *op);
 Flow interp_barrier(Interp *in);
 Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does to shared memory; only where barriers are checked */
 Flow interp_hint(Interp *in, const Op *op);

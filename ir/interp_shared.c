@@ -184,8 +184,8 @@ alloc_of(InterpShared *s, const Op *op)
   return NULL;
 }
 
-static Flow
-make_alloc(Interp *in, const Op *op)
+Flow
+interp_shared_alloc(Interp *in, const Op *op)
 {
   const Type *t = op_result(op)->type;
   InterpShared *s = shared(in);
@@ -208,8 +208,8 @@ make_alloc(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-static Flow
-free_alloc(Interp *in, const Op *op)
+Flow
+interp_shared_free(Interp *in, const Op *op)
 {
   InterpShared *s = shared(in);
   Alloc *a = alloc_of(s, OPERAND(op, SHARED_FREE, b)->def);
@@ -234,8 +234,8 @@ flat_index(const u32 *extents, int rank, const u32 *coord)
   return flat;
 }
 
-static Flow
-make_view(Interp *in, const Op *op)
+Flow
+interp_shared_view(Interp *in, const Op *op)
 {
   const Type *t = op_buffer(op)->type;
   const u64 *from = interp_get(in, op_buffer(op));
@@ -343,8 +343,8 @@ read_element(Interp *in, const Op *op, u32 i, u64 *out)
   return true;
 }
 
-static Flow
-load_tile(Interp *in, const Op *op)
+Flow
+interp_shared_load(Interp *in, const Op *op)
 {
   u64 *out = interp_make(in, op, op_result(op));
   if (!out)
@@ -366,8 +366,8 @@ index_fits(Interp *in, const Op *op, const Value *indices, i64 at, u32 extent, u
   return false;
 }
 
-static Flow
-gather_tile(Interp *in, const Op *op)
+Flow
+interp_shared_gather(Interp *in, const Op *op)
 {
   const Type *t = OPERAND(op, SHARED_GATHER, b)->type, *r = op_result(op)->type;
   u64 *out = interp_make(in, op, op_result(op));
@@ -391,8 +391,8 @@ gather_tile(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-static Flow
-add_tile(Interp *in, const Op *op)
+Flow
+interp_shared_add(Interp *in, const Op *op)
 {
   const Type *t = OPERAND(op, SHARED_ADD, b)->type;
   const u64 *index = interp_get(in, OPERAND(op, SHARED_ADD, i)), *x = interp_get(in, OPERAND(op, SHARED_ADD, x));
@@ -411,8 +411,8 @@ add_tile(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-static Flow
-store_tile(Interp *in, const Op *op)
+Flow
+interp_shared_store(Interp *in, const Op *op)
 {
   const Type *t = OPERAND(op, SHARED_STORE, b)->type;
   const u64 *x = interp_get(in, OPERAND(op, SHARED_STORE, x));
@@ -430,8 +430,8 @@ store_tile(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-static Flow
-start_copy(Interp *in, const Op *op)
+Flow
+interp_async_copy(Interp *in, const Op *op)
 {
   const Type *t = OPERAND(op, ASYNC_COPY, b)->type;
   InterpShared *s = shared(in);
@@ -456,8 +456,8 @@ start_copy(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-static Flow
-wait_groups(Interp *in, const Op *op)
+Flow
+interp_async_wait(Interp *in, const Op *op)
 {
   InterpShared *s = shared(in);
   u64 pending = (u64)op_int(op, AT_PENDING, 0), kept = 0;
@@ -477,19 +477,10 @@ wait_groups(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* Close the group of copies. */
 Flow
-interp_shared(Interp *in, const Op *op)
+interp_async_commit(Interp *in)
 {
-  switch (op->code) {
-  case OP_SHARED_ALLOC: return make_alloc(in, op);
-  case OP_SHARED_FREE: return free_alloc(in, op);
-  case OP_SHARED_LOAD: return load_tile(in, op);
-  case OP_SHARED_STORE: return store_tile(in, op);
-  case OP_SHARED_GATHER: return gather_tile(in, op);
-  case OP_SHARED_ADD: return add_tile(in, op);
-  case OP_ASYNC_COPY: return start_copy(in, op);
-  case OP_ASYNC_WAIT: return wait_groups(in, op);
-  case OP_ASYNC_COMMIT: shared(in)->group++; return FLOW_NEXT;
-  default: return make_view(in, op);
-  }
+  shared(in)->group++;
+  return FLOW_NEXT;
 }
