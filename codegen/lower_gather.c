@@ -159,7 +159,7 @@ lower_BUTTERFLY(Gen *g, const Op *op)
   const Val *in = gen_regs(g, x);
   Val *out = gen_new(g, op_result(op));
   SwapPlan p;
-  scratch_butterfly(op, &p);
+  scratch_exchange(op, &p);
   if (p.bytes && !gen_scratch(g, op, p.bytes)) {
     gen_poison(g, op_result(op));
     return;

@@ -93,7 +93,8 @@ typedef enum OpCode {
 typedef enum OpRule { RULE_SAME, RULE_CMP, RULE_SELECT, RULE_CUSTOM } OpRule;
 enum OpTrait {
   T_PURE = 1, T_COMM = 2, T_ELEM = 4, T_READS = 8, T_WRITES = 16, T_SIDE = 32, T_TERM = 64, T_SURFACE = 128,
-  T_INT = 256, T_FLT = 512, T_BOOL = 1024, T_SYNC = 2048, T_NUM = T_INT | T_FLT, T_BITS = T_INT | T_BOOL
+  T_INT = 256, T_FLT = 512, T_BOOL = 1024, T_SYNC = 2048, T_EXCHANGE = 4096,
+  T_NUM = T_INT | T_FLT, T_BITS = T_INT | T_BOOL
 };
 /* What an op does to memory through an operand: a sum of these. */
 enum OpEffect {

@@ -76,13 +76,19 @@ scratch_scan(const Op *scan, ScanPlan *out)
   return found == along;
 }
 
+u32
+scratch_exchange_bits(const Op *exchange, const Layout *l)
+{
+  return (u32)op_int(exchange, AT_MASK, 0) << layout_dim_shift(l, (int)op_int(exchange, AT_AXIS, 0));
+}
+
 /* Gaussian elimination over the columns, registers first: a vector by its top bit, and which inputs make it. */
 void
-scratch_butterfly(const Op *op, SwapPlan *out)
+scratch_exchange(const Op *exchange, SwapPlan *out)
 {
-  const Type *t = OPERAND(op, BUTTERFLY, x)->type;
+  const Type *t = OPERAND(exchange, UNARY, x)->type;
   const Layout *l = t->layout;
-  u32 vec[LAYOUT_MAX_BITS] = {0}, want = (u32)op_int(op, AT_MASK, 0) << layout_dim_shift(l, (int)op_int(op, AT_AXIS, 0)), threads = 0;
+  u32 vec[LAYOUT_MAX_BITS] = {0}, want = scratch_exchange_bits(exchange, l), threads = 0;
   u64 from[LAYOUT_MAX_BITS] = {0}, made = 0;
   for (u32 in = IN_REG; in <= IN_WARP; in++)
     for (u32 i = 0; i < l->in_bits[in]; i++) {
@@ -140,6 +146,10 @@ scratch_bytes(Ctx *c, const Op *op)
   ScanPlan s;
   SwapPlan swap;
   ConvertPlan p;
+  if (op_has(op, T_EXCHANGE)) {
+    scratch_exchange(op, &swap);
+    return swap.bytes;
+  }
   switch (op->code) {
   case OP_REDUCE:
     scratch_reduce(op, &r);
@@ -147,9 +157,6 @@ scratch_bytes(Ctx *c, const Op *op)
   case OP_SCAN:
     scratch_scan(op, &s);
     return s.bytes;
-  case OP_BUTTERFLY:
-    scratch_butterfly(op, &swap);
-    return swap.bytes;
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;

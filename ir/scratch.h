@@ -33,10 +33,12 @@ bool scratch_scan(const Op *scan, ScanPlan *out);
 /* Warp bits in the round that begins at axis bit k (a warp's); base (17 entries) as above. Gives the round's bytes. */
 u32 scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base);
 
-/* What to exclusive-or into the numbers of registers and threads (lane, then warp) to find a butterfly's source. Where warps
+/* Bits of a flat index in layout l that may differ between an element of an EXCHANGE op and its source. */
+u32 scratch_exchange_bits(const Op *exchange, const Layout *l);
+/* What to exclusive-or into the numbers of registers and threads (lane, then warp) to find an exchange's source. Where warps
  * change, register r of thread t lies at (r * threads + t) * elem_bytes. */
 typedef struct SwapPlan { u32 reg, thread, bytes; } SwapPlan;
-void scratch_butterfly(const Op *op, SwapPlan *out);
+void scratch_exchange(const Op *exchange, SwapPlan *out);
 
 /* Bytes of scratch any op needs (0: none), a multiple of 16. convert_layout needs its kind attribute set; elements of i1 take
  * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where other lanes or warps hold copies, at its flat

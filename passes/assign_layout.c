@@ -25,7 +25,7 @@
  *
  * Candidates. Anchors propose: memory operations by the contiguity of their addresses (wide vectors, then
  * lanes, then warps along the fastest dimension; also with the warps along the slowest, for reductions),
- * dots their fragments, exchanges (butterfly) as many neighbours in a thread as it has registers. A
+ * dots their fragments, exchanges and scans as many neighbours in a thread as it has registers. A
  * proposal travels along the edges in both directions, through shape ops, until every variable has a few.
  *
  * Choice. Costs are in issue slots per warp: accesses and 32-byte sectors for memory, shuffles and scratch

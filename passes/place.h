@@ -23,7 +23,7 @@ typedef struct Var {
   u32 ncand, chosen;
   bool fixed;                         /* the first candidate stays alone */
   u64 work;                           /* elementwise ops, weighted: slots per register */
-  VEC(Op *) reduces;                  /* and scans and exchanges: costed apart */
+  VEC(Op *) along;                    /* reductions, scans, exchanges: what they cost depends on who holds their axis */
   VEC(MemOp *) mems;
   VEC(u32) edges;                     /* touching it, either side */
   i64 own[MAX_CANDIDATES];            /* cost of the candidate by itself */

@@ -2,6 +2,7 @@
  * wavefront of shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more; a
  * shuffle with its op is 5. */
 #include "place.h"
+#include "scratch.h"
 
 enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, MEET_COST = 20,
        IMPOSSIBLE = 1 << 20 };
@@ -171,17 +172,17 @@ scan_cost(const Op *op, const Layout *l)
 
 /* Nothing within a thread, a shuffle between lanes, scratch memory between warps. */
 static i64
-butterfly_cost(const Op *op, const Layout *l)
+exchange_cost(const Op *op, const Layout *l)
 {
-  u32 flat = (u32)op_int(op, AT_MASK, 0) << layout_dim_shift(l, (int)op_int(op, AT_AXIS, 0));
+  u32 flat = scratch_exchange_bits(op, l);
   i64 each = meets(l, IN_WARP, flat) ? 2 * SCRATCH_COST : meets(l, IN_LANE, flat) ? SHUFFLE_COST : 0;
   return (distinct_regs(l) * each + (meets(l, IN_WARP, flat) ? MEET_COST : 0)) * place_loop_weight(op->block);
 }
 
 static i64
-own_exchange(const Op *op, const Layout *l)
+cost_along(const Op *op, const Layout *l)
 {
-  return op->code == OP_SCAN ? scan_cost(op, l) : op->code == OP_BUTTERFLY ? butterfly_cost(op, l) : reduce_cost(op, l);
+  return op_has(op, T_EXCHANGE) ? exchange_cost(op, l) : op->code == OP_SCAN ? scan_cost(op, l) : reduce_cost(op, l);
 }
 
 i64
@@ -190,7 +191,7 @@ place_own_cost(Place *p, const Var *v, const Layout *l)
   i64 cost = (i64)v->work * layout_regs(l);
   for (u32 i = 0; i < v->mems.len; i++)
     cost += mem_cost(v->mems.data[i], l);
-  for (u32 i = 0; i < v->reduces.len; i++)
-    cost += own_exchange(v->reduces.data[i], l);
+  for (u32 i = 0; i < v->along.len; i++)
+    cost += cost_along(v->along.data[i], l);
   return cost;
 }

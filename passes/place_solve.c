@@ -152,7 +152,7 @@ propose_anchor(Op *op, void *user)
     propose_fixed(a->p, a->ps, var, asked->layout);
   else if (op->code == OP_DOT)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
-  else if (op->code == OP_BUTTERFLY || op->code == OP_SCAN)
+  else if (op_has(op, T_EXCHANGE) || op->code == OP_SCAN)
     propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, block_team(op->block), (u32)op_int(op, AT_AXIS, 0)));
 }
 
@@ -307,7 +307,7 @@ begin(Place *p, Start start)
     p->vars.data[i]->chosen = p->vars.data[i]->ncand == 1 ? 0 : UNDECIDED;
   for (u32 i = 0; start != FORWARD && i < p->vars.len; i++) {
     const Var *v = p->vars.data[i];
-    if ((start == REDUCE_FORWARD ? v->reduces.len : v->mems.len) && !indifferent(v))
+    if ((start == REDUCE_FORWARD ? v->along.len : v->mems.len) && !indifferent(v))
       decide(p, i);
   }
 }

@@ -20,7 +20,7 @@ is_elementwise(const Op *op)
 static bool
 keeps_layout(const Op *op)
 {
-  return is_elementwise(op) || op->code == OP_BUTTERFLY;
+  return is_elementwise(op) || op_has(op, T_EXCHANGE);
 }
 
 static bool
@@ -331,8 +331,8 @@ add_costs(Op *op, void *user)
   if (var == NO_VAR)
     return;
   Var *v = p->vars.data[var];
-  if (op_is_fold(op) || op->code == OP_BUTTERFLY)
-    vec_push(p->c->scratch, &v->reduces, op);
+  if (op_is_fold(op) || op_has(op, T_EXCHANGE))
+    vec_push(p->c->scratch, &v->along, op);
   else if (op_pointer(op))
     add_mem(p, op, v);
   else if (op->code == OP_UNPACK || op->code == OP_PACK)

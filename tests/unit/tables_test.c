@@ -45,6 +45,16 @@ check_operands(const OpInfo *o)
   CHECK(o->min_operands == least && o->max_operands == (many ? MANY : n), "%s: %s", o->name, o->operands);
 }
 
+/* Rows alike name their operands alike (ir.h): those of one operand or two, through a pointer, on a buffer. */
+static void
+check_names(const OpInfo *o)
+{
+  bool elementwise = o->rule == RULE_SAME || o->rule == RULE_CMP;
+  CHECK(!elementwise || o->min_operands != 1 || !strcmp(o->operands, "x"), "%s: %s", o->name, o->operands);
+  CHECK(!elementwise || o->min_operands != 2 || !strcmp(o->operands, "a b"), "%s: %s", o->name, o->operands);
+  CHECK(!o->effect[0] || o->operands[0] == 'b' || o->operands[0] == 'p', "%s: %s", o->name, o->operands);
+}
+
 /* Memory traits follow from the operands' effects; a view is its first operand, and does nothing else. */
 static void
 check_effects(const OpInfo *o)
@@ -60,6 +70,7 @@ check_effects(const OpInfo *o)
   }
   CHECK(!(o->traits & T_READS) == !(all & FX_READ) && !(o->traits & T_WRITES) == !(all & FX_WRITE), "%s", o->name);
   CHECK(!(o->traits & T_SYNC) || o->traits & T_SIDE, "%s", o->name);
+  CHECK(!(o->traits & T_EXCHANGE) || (!strcmp(o->operands, "x") && strstr(o->attrs, "axis")), "%s", o->name);
 }
 
 static void
@@ -70,6 +81,7 @@ test_ops(void)
     const OpInfo *o = op_info((OpCode)i);
     CHECK(op_find(o->name, &code) && code == (OpCode)i, "%s", o->name);
     check_operands(o);
+    check_names(o);
     check_effects(o);
   }
   CHECK(!strcmp(op_info(OP_LOAD)->operands, "p mask? other?") && !strcmp(op_info(OP_CONST)->operands, ""), "texts");
