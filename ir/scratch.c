@@ -79,6 +79,8 @@ scratch_scan(const Op *scan, ScanPlan *out)
 u32
 scratch_exchange_bits(const Op *exchange, const Layout *l)
 {
+  if (exchange->code != OP_BUTTERFLY)
+    ctx_panic(exchange->block->func->module->ctx, "scratch.c does not know what '%s' moves", op_info(exchange->code)->name);
   return (u32)op_int(exchange, AT_MASK, 0) << layout_dim_shift(l, (int)op_int(exchange, AT_AXIS, 0));
 }
 

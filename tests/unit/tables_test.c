@@ -1,7 +1,7 @@
 /* tables_test.c - tables that must agree with each other or with themselves: the operands of ops.def and what is said to be done
  * through them, the element types of the compiler and of the runtime. */
 #include "dtype.h"
-#include "ir.h"
+#include "../../passes/internal.h"
 #include <stdio.h>
 
 static u32 failures;
@@ -144,6 +144,58 @@ test_questions(Ctx *c)
   CHECK(buffer_alloc(part) == alloc->def && buffer_alloc(one) == alloc->def && buffer_alloc(alloc) == alloc->def, "allocs");
 }
 
+/* Every elementwise row means something to the interpreter: not what interp_num.c gives for an op that it does not know. */
+static bool
+has_meaning(const OpInfo *o, OpCode op, DType d)
+{
+  u64 x[] = {0, 1, 2, 5, 0x7f, scalar_wrap(d, ~0ull)}, r;
+  if (dtype_is_float(d))
+    for (u32 i = 0; i < COUNT(x); i++)
+      x[i] = float_to_bits(d, (double)i * 0.75 - 1.5);
+  for (u32 i = 0; i < COUNT(x); i++)
+    for (u32 k = 0; k < COUNT(x); k++)
+      if (o->min_operands == 1 ? scalar_unary(op, d, x[i]) != x[i] : scalar_binary(op, d, x[i], x[k], &r) && r)
+        return true;
+  return false;
+}
+
+static void
+test_meanings(void)
+{
+  for (int i = 0; i < OP_COUNT; i++) {
+    const OpInfo *o = op_info((OpCode)i);
+    if (o->rule != RULE_SAME || o->min_operands > 2)
+      continue;
+    CHECK(!(o->traits & T_INT) || has_meaning(o, (OpCode)i, DT_I32), "%s", o->name);
+    CHECK(!(o->traits & T_FLT) || has_meaning(o, (OpCode)i, DT_F32), "%s of f32", o->name);
+    CHECK(!(o->traits & T_FLT) || has_meaning(o, (OpCode)i, DT_F16), "%s of f16", o->name);
+  }
+}
+
+/* ---- passes: each row of passes.def runs, and only those ---- */
+
+static void
+test_passes(void)
+{
+  static const char *const rows[] = {
+#define PASS(name, in, out, doc) #name,
+#include "passes.def"
+#undef PASS
+  };
+  for (u32 i = 0; i < COUNT(rows); i++) {
+    bool runs = false;
+    for (u32 k = 0; passes_order[k]; k++)
+      runs |= !strcmp(passes_order[k], rows[i]);
+    CHECK(runs, "%s", rows[i]);
+  }
+  for (u32 k = 0; passes_order[k]; k++) {
+    bool known = false;
+    for (u32 i = 0; i < COUNT(rows); i++)
+      known |= !strcmp(passes_order[k], rows[i]);
+    CHECK(known, "%s", passes_order[k]);
+  }
+}
+
 /* ---- element types: ir/dtypes.def is the compiler's, runtime/dtype.def the runtime's, which stands alone ---- */
 
 static bool
@@ -183,6 +235,8 @@ main(void)
   test_ops();
   test_memory();
   test_questions(c);
+  test_meanings();
+  test_passes();
   test_dtypes();
   ctx_free(c);
   return failures != 0;
