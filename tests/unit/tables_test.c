@@ -1,7 +1,9 @@
 /* tables_test.c - tables that must agree with each other or with themselves: the operands of ops.def and what is said to be done
- * through them, the element types of the compiler and of the runtime. */
+ * through them, elementwise ops and the interpreter, passes and their order, element types of the compiler and of the runtime,
+ * tensor-core instructions, their fragments and the simulator. */
 #include "dtype.h"
 #include "../../passes/internal.h"
+#include "tilert.h"
 #include <stdio.h>
 
 static u32 failures;
@@ -126,7 +128,8 @@ test_questions(Ctx *c)
 {
   Func *f = func_new(module_new(c), "k", (Span){0, 0});
   u32 n = 64;
-  const Type *word = type_scalar(c, DT_I32), *t = type_tile(c, word, 1, &n, NULL), *row = type_shared(c, DT_I32, 3, 1, &n, NULL, NULL, 0, 0);
+  const Type *word = type_scalar(c, DT_I32), *t = type_tile(c, word, 1, &n, NULL);
+  const Type *row = type_shared(c, DT_I32, 3, 1, &n, NULL, NULL, 0, 0);
   Value *p = ir_splat(&(Builder){f, f->body, NULL, f->span}, func_add_param(f, type_ptr(c, DT_I32), "p", 16), t);
   Builder b = builder_at_end(f, f->body);
   Value *mask = ir_const_int(&b, type_i1_like(c, t), 1);
@@ -228,6 +231,106 @@ test_dtypes(void)
   }
 }
 
+/* ---- tensor-core instructions: a row of mma.def against the layouts of its fragments, the verifier, and the simulator's own table of
+ * shapes (runtime/sim), which is a second opinion on purpose: it is written from the PTX ISA, not from ours. ---- */
+
+/* Registers of 32 bits that a thread gives for a tile in layout l. */
+static u32
+words_of(const Layout *l, u32 bits)
+{
+  return layout_regs(l) * bits / 32;
+}
+
+static void
+check_fragments(Ctx *c, const Mma *m)
+{
+  static const u32 one[] = {1, 1};
+  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor);
+  const Layout *la = layout_mma_operand(c, 0, 2, a, one, bits), *lb = layout_mma_operand(c, 1, 2, b, one, bits);
+  const Layout *lc = layout_mma(c, 2, acc, one);
+  CHECK(words_of(la, bits) == m->words[0] && words_of(lb, bits) == m->words[1], "%s: factors", m->name);
+  CHECK(words_of(lc, dtype_bits(m->acc)) == m->words[2], "%s: sums", m->name);
+  CHECK(!layout_free_bits(la, IN_REG) && !layout_free_bits(la, IN_LANE) && !layout_free_bits(lb, IN_LANE) && !layout_free_bits(lc, IN_LANE),
+        "%s: elements are held twice", m->name);
+}
+
+/* The verifier takes a dot on exactly this instruction. */
+static void
+check_dot(Ctx *c, const Mma *m)
+{
+  static const u32 one[] = {1, 1};
+  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor);
+  Module *module = module_new(c);
+  module->phase = PHASE_PLACED;
+  Func *f = func_new(module, "k", (Span){0, 0});
+  f->warps = 1;
+  Builder at = builder_at_end(f, f->body);
+  const Type *factor = type_scalar(c, m->factor), *sum = type_scalar(c, m->acc);
+  Value *x = ir_const_bits(&at, type_tile(c, factor, 2, a, layout_mma_operand(c, 0, 2, a, one, bits)), 0);
+  Value *y = ir_const_bits(&at, type_tile(c, factor, 2, b, layout_mma_operand(c, 1, 2, b, one, bits)), 0);
+  Value *d = ir_dot(&at, x, y, ir_const_bits(&at, type_tile(c, sum, 2, acc, layout_mma(c, 2, acc, one)), 0));
+  op_set_str(d->def, AT_MMA, m->name);
+  op_set_ints(d->def, AT_WARPS, (i64[]){1, 1}, 2);
+  op_create(&at, OP_RETURN, 0, NULL, 0, NULL, 0);
+  CHECK(ir_verify(module), "%s", m->name);
+}
+
+/* How PTX calls an element type in an mma. */
+static const char *
+mma_type(DType d)
+{
+  static const char *const names[DT_COUNT] = {
+    [DT_F16] = "f16", [DT_BF16] = "bf16", [DT_F32] = "tf32", [DT_I8] = "s8", [DT_U8] = "u8", [DT_F8E4M3] = "e4m3", [DT_F8E5M2] = "e5m2"};
+  return names[d];
+}
+
+static void
+put_registers(Buf *b, char kind, u32 n, const char *end)
+{
+  for (u32 i = 0; i < n; i++)
+    buf_printf(b, "%s%%%c%u", i ? ", " : "{", kind, i);
+  buf_printf(b, "}%s", end);
+}
+
+/* Does the simulator load a kernel with one such instruction, whose factor a has `more` registers than the row says? */
+static bool
+loads(Ctx *c, TilertDevice *dev, const Mma *m, u32 more)
+{
+  Buf b = {.arena = c->scratch};
+  const char *f = mma_type(m->factor), *acc = m->acc == DT_F32 ? "f32" : m->acc == DT_F16 ? "f16" : "s32";
+  char sums = m->acc == DT_F32 ? 'f' : 'r';
+  buf_puts(&b, "//@tilec kernel=k warps=1 shared=0 target=sm_100a params=\n.version 8.6\n.target sm_100a\n.address_size 64\n");
+  buf_puts(&b, ".visible .entry k() {\n.reg .b32 %r<16>; .reg .f32 %f<16>;\n");
+  buf_printf(&b, "mma.sync.aligned.m%un%uk%u.row.col.%s.%s.%s.%s ", m->m, m->n, m->k, acc, f, f, acc);
+  put_registers(&b, sums, m->words[2], ", ");
+  put_registers(&b, 'r', m->words[0] + more, ", ");
+  put_registers(&b, 'r', m->words[1], ", ");
+  put_registers(&b, sums, m->words[2], ";\nret; }\n");
+  TilertModule *module = NULL;
+  int status = tilert_module_load(dev, buf_str(&b), b.len, NULL, 0, &module, NULL);
+  tilert_module_destroy(module);
+  return status == TILERT_OK;
+}
+
+static void
+test_mma(Ctx *c)
+{
+  TilertDevice *dev = NULL;
+  const Mma *m;
+  CHECK(tilert_device_open("sim", NULL, &dev, NULL) == TILERT_OK, "no simulator");
+  for (u32 i = 0; dev && (m = mma_at(i)) != NULL; i++) {
+    const char *shape = arena_printf(c->scratch, "m%un%uk%u", m->m, m->n, m->k);
+    CHECK(!strncmp(m->name, shape, strlen(shape)) && m->name[strlen(shape)] == '.', "%s is %s", m->name, shape);
+    CHECK(strstr(m->intrinsic, arena_printf(c->scratch, ".%s.", shape)), "%s is not %s", m->intrinsic, shape);
+    CHECK(mma_find(m->name, m->acc) == m, "%s: two rows of this name and sum", m->name);
+    CHECK(mma_type(m->factor), "%s: how does PTX call the factor's type?", m->name);
+    check_fragments(c, m);
+    check_dot(c, m);
+    CHECK(loads(c, dev, m, 0) && !loads(c, dev, m, 1), "%s: the simulator counts other registers", m->name);
+  }
+  tilert_device_close(dev);
+}
+
 int
 main(void)
 {
@@ -238,6 +341,7 @@ main(void)
   test_meanings();
   test_passes();
   test_dtypes();
+  test_mma(c);
   ctx_free(c);
   return failures != 0;
 }
