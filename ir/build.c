@@ -274,7 +274,7 @@ ir_splat(Builder *b, Value *x, const Type *tile)
   return op_result(create1(b, OP_SPLAT, 1, &x, type_with_elem(func_ctx(b->func), tile, x->type)));
 }
 
-/* x stretched to shape (of x's rank). The layout is left open: set it if x has one. */
+/* x broadcast to shape (of x's rank). The layout is left open: set it if x has one. */
 Value *
 ir_broadcast(Builder *b, Value *x, const u32 *shape)
 {

@@ -85,9 +85,9 @@ reserve(Interp *in, const Op *op, u64 end)
 
 /* ---- barriers ---- */
 
-/* What an op does to a byte meets what `other` did since the last barrier. */
+/* What an op does to a byte conflicts with what `other` did since the last barrier. */
 static bool
-meets(Interp *in, const Op *op, const Op *other, const char *what)
+conflicts(Interp *in, const Op *op, const Op *other, const char *what)
 {
   interp_fault(in, op, "%s with no barrier between", what);
   in->err->other = other->span;
@@ -102,7 +102,7 @@ may_read(Interp *in, const Op *op, u64 at)
     return true;
   Touch *t = &s->touch[at];
   if (t->wrote == s->epoch)
-    return meets(in, op, t->writer, "read of shared memory that other threads wrote");
+    return conflicts(in, op, t->writer, "read of shared memory that other threads wrote");
   t->read = s->epoch;
   t->reader = op;
   return true;
@@ -114,9 +114,9 @@ may_write(Interp *in, const Op *op, u64 at)
   const InterpShared *s = in->shared;
   const Touch *t = s->touch ? &s->touch[at] : NULL;
   if (t && t->wrote == s->epoch)
-    return meets(in, op, t->writer, "write to shared memory that other threads wrote");
+    return conflicts(in, op, t->writer, "write to shared memory that other threads wrote");
   if (t && t->read == s->epoch)
-    return meets(in, op, t->reader, "write to shared memory that other threads read");
+    return conflicts(in, op, t->reader, "write to shared memory that other threads read");
   return true;
 }
 

@@ -30,7 +30,7 @@ static inline bool dtype_is_float(DType d) { return dtype_info[d].cls == DC_F; }
 static inline bool dtype_is_int(DType d) { return dtype_info[d].cls == DC_I || dtype_info[d].cls == DC_U; }
 static inline bool dtype_is_signed(DType d) { return dtype_info[d].cls == DC_I; }
 
-typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED } TypeKind;
+typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED } TypeKind;   /* SHARED: what shared_alloc makes, and views of it */
 typedef struct Type Type;
 struct Type {
   TypeKind kind;
@@ -40,8 +40,8 @@ struct Type {
   u32 shape[MAX_RANK];      /* logical extents, any positive number */
   /* TILE: NULL before placement. SHARED: where an element lies; covers alloc_shape; may be NULL before placement. */
   const Layout *layout;
-  /* SHARED: a view of shared memory. */
-  u32 count;                /* buffers in a row, picked by shared_index; 0: one buffer, already picked */
+  /* SHARED: a buffer in shared memory, a row of them, or a part of either. */
+  u32 count;                /* buffers in a row, of which shared_index picks one; 0: one buffer, not a row */
   u32 alloc_shape[MAX_RANK];/* extents of the whole buffer that this views; slices are smaller */
   u32 pad_every, pad;       /* after every pad_every elements of offset, pad elements are left out; 0, 0: none. A power of two */
 };
@@ -372,7 +372,8 @@ double float_from_bits(DType d, u64 bits);
  * it and cut by the extent, grow by 1 (pointers: by one pointee); `divisibility`: the first element of each such run is a
  * multiple of this (bytes for pointers); `constancy`: aligned runs of this many elements are equal. All powers of two, at
  * least 1; runs may reach beyond an extent that is none. `steps`, `stride`: for every power of two g up to steps, aligned runs of
- * g elements stay between two neighbouring multiples of g * stride (integers; the index times 8: stride 8).
+ * g elements stay between two neighbouring multiples of g * stride (integers). Of arange(0, 16) * 8 elements 4 to 7, for example, are 32,
+ * 40, 48, 56: they stay between multiples of 32 = 4 * 8, so `stride` is 8 and `steps` 16.
  * Scalars: rank 0, [0] used. `value` holds when is_const: every element is it. `nonneg`: the sign bit of every element is
  * clear, if the index arithmetic did not overflow. */
 typedef struct AxisInfo {

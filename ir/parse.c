@@ -530,7 +530,7 @@ constant_bits(Parser *p, Token t, const Type *type, u64 *bits)
 }
 
 static bool
-finish_constant(Parser *p, Statement *s)
+decode_constant(Parser *p, Statement *s)
 {
   u64 bits = 0;
   if (!s->has_constant)
@@ -657,7 +657,7 @@ parse_head(Parser *p, Statement *s)
     advance(p);
   if (!p->tok.first)
     return fail_expected(p, s->has_region ? "the end of the line" : "an attribute or the end of the line");
-  return finish_constant(p, s);
+  return decode_constant(p, s);
 }
 
 /* What the op table demands of the statement's parts. */

@@ -204,11 +204,11 @@ check_BROADCAST(Verifier *v, const Op *op)
   const Type *a = IN_TYPE(op, BROADCAST, x), *r = out_type(op);
   if (!tile_operand(v, op, SLOT(BROADCAST, x)) || !tile_result(v, op) || !same_elements(v, op))
     return false;
-  bool stretches = a->rank == r->rank;
-  for (int i = 0; stretches && i < a->rank; i++)
-    stretches = a->shape[i] == r->shape[i] || a->shape[i] == 1;
-  if (!stretches)
-    return verify_fail(v, op, "%s does not stretch to %s", spell(v, a), spell(v, r));
+  bool fits = a->rank == r->rank;
+  for (int i = 0; fits && i < a->rank; i++)
+    fits = a->shape[i] == r->shape[i] || a->shape[i] == 1;
+  if (!fits)
+    return verify_fail(v, op, "%s does not broadcast to %s", spell(v, a), spell(v, r));
   return !placed(v, a, r) ||
          layout_expected(v, op, "the operand", a, layout_unbroadcast(v->ctx, r->layout, a->shape));
 }

@@ -92,7 +92,7 @@ vecs_extend(Vecs *to, Basis *seen, const Vecs *from, u32 limit)
 
 /* Each vector of b carries itself as `made`: when a sum of them falls into what a spans, `made` is that sum. */
 Vecs
-vecs_meet(const Vecs *a, const Vecs *b)
+vecs_intersect(const Vecs *a, const Vecs *b)
 {
   Vecs out = {0};
   Basis basis = {0}, seen = {0};

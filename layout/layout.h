@@ -66,7 +66,7 @@ u32 layout_regs(const Layout *l);                                               
 u32 layout_free_bits(const Layout *l, LayoutIn in);
 /* The lowest register of the same thread that always holds what `reg` holds (reg itself unless it is a copy). */
 u32 layout_first_copy(const Layout *l, u32 reg);
-/* The same map up to copies and order of nothing: equal columns. Pointers are equal exactly then. */
+/* Equal columns: layouts are interned, so that is equal pointers. */
 static inline bool layout_equal(const Layout *a, const Layout *b) { return a == b; }
 /* Longest run (a power of two) of consecutive registers that are consecutive elements along `dim`, aligned. */
 u32 layout_contiguous_regs(const Layout *l, int dim);

@@ -34,7 +34,7 @@ void vecs_append(Vecs *to, const Vecs *from);
 /* Take from `from`, in order, what is independent of `seen` (which grows), until `to` holds `limit`. */
 void vecs_extend(Vecs *to, Basis *seen, const Vecs *from, u32 limit);
 /* A basis of span(a) intersected with span(b). */
-Vecs vecs_meet(const Vecs *a, const Vecs *b);
+Vecs vecs_intersect(const Vecs *a, const Vecs *b);
 /* Unit vectors of n bits. */
 Vecs vecs_units(u32 n);
 

@@ -53,7 +53,7 @@ left(const Dealer *d, int dim)
 }
 
 static const Layout *
-finish(Ctx *c, Dealer *d)
+dealt(Ctx *c, Dealer *d)
 {
   return layout_intern(c, &d->l);
 }
@@ -68,7 +68,7 @@ layout_blocked(Ctx *c, int rank, const u32 *shape, const u32 *size_per_thread, c
   for (int i = 0; i < rank; i++) deal(&d, IN_LANE, order[i], log2_u32(threads_per_warp[order[i]]));
   for (int i = 0; i < rank; i++) deal(&d, IN_WARP, order[i], log2_u32(warps[order[i]]));
   for (int i = 0; i < rank; i++) deal(&d, IN_REG, order[i], left(&d, order[i]));
-  return finish(c, &d);
+  return dealt(c, &d);
 }
 
 /* Deal n bits of `in` along the dimensions in order, each until it is used up; the rest are copies. */
@@ -91,7 +91,7 @@ layout_default(Ctx *c, int rank, const u32 *shape, u32 warps, u32 vec, const int
   deal_along(&d, IN_LANE, rank, order, 5);
   deal_along(&d, IN_WARP, rank, order, log2_u32(warps));
   for (int i = 0; i < rank; i++) deal(&d, IN_REG, order[i], left(&d, order[i]));
-  return finish(c, &d);
+  return dealt(c, &d);
 }
 
 static void
@@ -121,7 +121,7 @@ layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps)
   deal(&d, IN_REG, n, left(&d, n));
   deal(&d, IN_REG, m, left(&d, m));
   deal_batches_left(&d, rank);
-  return finish(c, &d);
+  return dealt(c, &d);
 }
 
 const Layout *
@@ -142,7 +142,7 @@ layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *war
   deal(&d, IN_REG, k, left(&d, k));
   deal(&d, IN_REG, outer, left(&d, outer));
   deal_batches_left(&d, rank);
-  return finish(c, &d);
+  return dealt(c, &d);
 }
 
 /* The part of a column of `result` along dim, moved to dimension dim of `l`. */
@@ -171,7 +171,7 @@ layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result)
       layout_push(&d.l, (LayoutIn)in, col);
     }
   layout_drop_register_copies(&d.l);
-  return finish(c, &d);
+  return dealt(c, &d);
 }
 
 /* Element (row, col) lies at row * cols + ((col / vec) ^ (row / per_phase % max_phase)) * vec + col % vec. Read as

@@ -394,7 +394,7 @@ choose_vector(Swizzle *s)
     s->low = big->row;
     return !small->matrix || !memcmp(&big->row, &small->row, sizeof big->row);
   }
-  Vecs common = vecs_meet(&big->regs, &small->regs);
+  Vecs common = vecs_intersect(&big->regs, &small->regs);
   Vecs first = vector_candidates(s, &common), rest = vector_candidates(s, &big->regs);
   Basis seen = {0};
   basis_add_all(&seen, &big->threads);
@@ -433,7 +433,7 @@ choose_coordinates(Swizzle *s)
     if (!basis_add(&s->f, s->low.v[j], (u64)1 << j, NULL)) return false;
   basis_add_all(&s->f, &s->big->threads);
   vecs_append(&given, &s->big->threads);
-  Vecs fixed = vecs_meet(&given, &s->small->phase);
+  Vecs fixed = vecs_intersect(&given, &s->small->phase);
   for (u32 i = 0; i < fixed.n; i++) basis_add(&covered, coordinates(s, fixed.v[i]) & s->told, 0, NULL);
   for (u32 i = 0; i < s->small->phase.n; i++) {
     u32 free = lowest_bit(s->told & ~covered.pivots);
@@ -456,7 +456,7 @@ outside_vector(const Swizzle *s, u32 v)
 static void
 fill_word(Swizzle *s)
 {
-  Vecs from = vecs_meet(&s->big->phase, &s->small->phase), units = vecs_units(s->n);
+  Vecs from = vecs_intersect(&s->big->phase, &s->small->phase), units = vecs_units(s->n);
   Basis seen = {0};
   vecs_append(&from, &s->small->phase);
   vecs_append(&from, &s->big->phase);
@@ -506,7 +506,7 @@ extend_span(Vecs *vs, const Vecs *from, u32 limit)
 static Vecs
 common_complement(const Vecs *a, const Vecs *b, const Vecs *all)
 {
-  Vecs out = {0}, meet = vecs_meet(a, b), e = meet, f = meet, both = *a;
+  Vecs out = {0}, meet = vecs_intersect(a, b), e = meet, f = meet, both = *a;
   extend_span(&e, a, a->n);
   extend_span(&f, b, b->n);
   for (u32 i = meet.n; i < a->n; i++) vecs_push(&out, e.v[i] ^ f.v[i]);

@@ -1,22 +1,22 @@
-/* alloc_shared.c - give places to shared buffers, and scratch memory to conversions, cross-warp reductions and atomics
+/* alloc_shared.c - give offsets to shared buffers, and scratch memory to conversions, cross-warp reductions and atomics
  * that answer. Needs phase sched; keeps it. Sets `offset`, `scratch` and `scratch_bytes` on the ops, shared_bytes on the
  * function, and refuses kernels that need more shared memory than the target has.
  *
- * A buffer lives from its shared_alloc to its shared_free, or to the end of its block. Buffers whose lives do not meet may
- * share memory: each takes the lowest place that is free for all of its life. Scratch lies behind the buffers that live
+ * A buffer is live from its shared_alloc to its shared_free, or to the end of its block. Buffers whose live ranges do not overlap may
+ * share memory: each takes the lowest offset that is free for all of its range. Scratch lies behind the buffers that are live
  * while its op runs.
  *
- * An op's scratch lives only while the op runs, so one place would do for all; but two ops that follow each
- * other in the same place need a barrier between them. The places therefore go round a ring: as large as the
- * largest need, and at least RING bytes where the target has them, so that most neighbours do not meet. */
+ * An op's scratch is live only while the op runs, so one offset would do for all; but two ops that follow each
+ * other at the same offset need a barrier between them. The offsets therefore go round a ring: as large as the
+ * largest need, and at least RING bytes where the target has them, so that most neighbours do not overlap. */
 #include "internal.h"
 #include "scratch.h"
 
 enum { RING = 16 * 1024, ALIGN = 16, MATRIX_ALIGN = 128, NOTES = 8 };
 
 typedef struct Need { Op *op; u32 bytes, offset, align; } Need;
-typedef struct Life { Op *op; u32 from, to, bytes, offset; } Life;   /* of a buffer, in positions of ops */
-typedef struct Alloc { Ctx *c; VEC(Need) needs; VEC(Life) lives; u32 largest, buffers, total, position; } Alloc;
+typedef struct LiveRange { Op *op; u32 from, to, bytes, offset; } LiveRange;   /* of a buffer, in positions of ops */
+typedef struct Alloc { Ctx *c; VEC(Need) needs; VEC(LiveRange) ranges; u32 largest, buffers, total, position; } Alloc;
 
 static void
 collect(Op *op, void *user)
@@ -52,31 +52,31 @@ end_of(const Block *b)
 }
 
 static void
-collect_life(Op *op, void *user)
+collect_range(Op *op, void *user)
 {
   Alloc *a = user;
   if (op->code != OP_SHARED_ALLOC)
     return;
   const Type *t = op_result(op)->type;
-  Life l = {op, op->mark, end_of(op->block), type_shared_stride(t) * (t->count ? t->count : 1), 0};
+  LiveRange l = {op, op->mark, end_of(op->block), type_shared_stride(t) * (t->count ? t->count : 1), 0};
   for (const Use *u = op_result(op)->uses; u; u = u->next)
     if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
       l.to = u->user->mark;
-  vec_push(a->c->scratch, &a->lives, l);
+  vec_push(a->c->scratch, &a->ranges, l);
 }
 
 /* First fit, in program order. */
 static void
-place_buffers(Alloc *a)
+assign_buffers(Alloc *a)
 {
-  for (u32 i = 0; i < a->lives.len; i++) {
-    Life *l = &a->lives.data[i];
+  for (u32 i = 0; i < a->ranges.len; i++) {
+    LiveRange *l = &a->ranges.data[i];
     for (u32 k = 0; k < i; k++) {
-      const Life *o = &a->lives.data[k];
-      bool meet = l->from <= o->to && o->from <= l->to;
-      if (meet && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
+      const LiveRange *o = &a->ranges.data[k];
+      bool overlap = l->from <= o->to && o->from <= l->to;
+      if (overlap && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
         l->offset = o->offset + o->bytes;
-        k = UINT32_MAX;   /* look at all of them again from the new place */
+        k = UINT32_MAX;   /* look at all of them again from the new offset */
       }
     }
     if (l->offset + l->bytes > a->buffers)
@@ -86,13 +86,13 @@ place_buffers(Alloc *a)
 
 /* ---- scratch ---- */
 
-/* Where the buffers end that live while op runs. */
+/* Where the buffers end that are live while op runs. */
 static u32
 above_buffers(const Alloc *a, const Op *op)
 {
   u32 top = 0, last = op->nregions ? end_of(op->regions[op->nregions - 1]) : op->mark;
-  for (u32 i = 0; i < a->lives.len; i++) {
-    const Life *l = &a->lives.data[i];
+  for (u32 i = 0; i < a->ranges.len; i++) {
+    const LiveRange *l = &a->ranges.data[i];
     if (l->from <= last && op->mark <= l->to && l->offset + l->bytes > top)
       top = l->offset + l->bytes;
   }
@@ -101,7 +101,7 @@ above_buffers(const Alloc *a, const Op *op)
 
 /* Offsets in program order around a ring of `size` bytes; returns the bytes in use, with the buffers. */
 static u32
-place(Alloc *a, u32 size)
+assign_scratch(Alloc *a, u32 size)
 {
   u32 at = 0, used = a->buffers;
   for (u32 i = 0; i < a->needs.len; i++) {
@@ -127,15 +127,15 @@ report_shared(Ctx *c, const Func *f, const Alloc *a)
       most = a->needs.data[i].op;
       bytes = a->needs.data[i].bytes;
     }
-  for (u32 i = 0; i < a->lives.len; i++)
-    if (a->lives.data[i].bytes > bytes) {
-      most = a->lives.data[i].op;
-      bytes = a->lives.data[i].bytes;
+  for (u32 i = 0; i < a->ranges.len; i++)
+    if (a->ranges.data[i].bytes > bytes) {
+      most = a->ranges.data[i].op;
+      bytes = a->ranges.data[i].bytes;
     }
   Diag *d = diag(c, most->span, E_SHARED_LIMIT, f->name, a->total, c->target->name, c->target->shared_max);
-  for (u32 i = 0; i < a->lives.len && notes < NOTES; i++, notes++) {
-    const Value *v = op_result(a->lives.data[i].op);
-    diag_note(c, d, v->def->span, "%s %s needs %u bytes", v->name ? v->name : "a buffer", type_str(c, v->type), a->lives.data[i].bytes);
+  for (u32 i = 0; i < a->ranges.len && notes < NOTES; i++, notes++) {
+    const Value *v = op_result(a->ranges.data[i].op);
+    diag_note(c, d, v->def->span, "%s %s needs %u bytes", v->name ? v->name : "a buffer", type_str(c, v->type), a->ranges.data[i].bytes);
   }
   for (u32 i = 0; i < a->needs.len && notes < NOTES; i++, notes++) {
     const Need *n = &a->needs.data[i];
@@ -151,8 +151,8 @@ write_back(const Alloc *a)
     op_set_int(n->op, AT_SCRATCH, n->offset);
     op_set_int(n->op, AT_SCRATCH_BYTES, n->bytes);
   }
-  for (u32 i = 0; i < a->lives.len; i++)
-    op_set_int(a->lives.data[i].op, AT_OFFSET, a->lives.data[i].offset);
+  for (u32 i = 0; i < a->ranges.len; i++)
+    op_set_int(a->ranges.data[i].op, AT_OFFSET, a->ranges.data[i].offset);
 }
 
 static void
@@ -160,11 +160,11 @@ alloc_func(Ctx *c, Func *f)
 {
   Alloc a = {.c = c};
   func_walk(f, number, &a);
-  func_walk(f, collect_life, &a);
-  place_buffers(&a);
+  func_walk(f, collect_range, &a);
+  assign_buffers(&a);
   func_walk(f, collect, &a);
   u32 rest = a.buffers < c->target->shared_max ? c->target->shared_max - a.buffers : 0, ring = RING < rest ? RING : rest;
-  a.total = place(&a, a.largest > ring ? a.largest : ring);
+  a.total = assign_scratch(&a, a.largest > ring ? a.largest : ring);
   f->shared_bytes = a.total;
   if (a.total > c->target->shared_max)
     report_shared(c, f, &a);

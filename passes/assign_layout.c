@@ -5,8 +5,8 @@
  * instructions want their fragments, reductions want their axis inside a warp, and moving a tile from one
  * layout to another costs shuffles or a trip through shared memory. Choose layouts so that the sum is small.
  *
- * Cheap values stand outside. Constants, ranges, splats, and elementwise and shape ops of only such values
- * have no layout of their own: a clone is made in each layout in which somebody asks for them. So index and
+ * Rematerialisable values stand outside. Constants, ranges, splats, and elementwise and shape ops of only such values
+ * have no layout of their own: they are computed again in each layout in which somebody asks for them. So index and
  * mask arithmetic never needs a conversion, and it does not tie together the operations that share it.
  *
  * Variables. Everything else is grouped into variables, one layout each: elementwise ops and exchanges
@@ -26,7 +26,7 @@
  * Candidates. Anchors propose: memory operations by the contiguity of their addresses (wide vectors, then
  * lanes, then warps along the fastest dimension; also with the warps along the slowest, for reductions),
  * dots their fragments, exchanges and scans as many neighbours in a thread as it has registers. A
- * proposal travels along the edges in both directions, through shape ops, until every variable has a few.
+ * proposal is propagated along the edges in both directions, through shape ops, until every variable has a few.
  *
  * Choice. Costs are in issue slots per warp: accesses and 32-byte sectors for memory, shuffles and scratch
  * for reductions, registers times ops for arithmetic, conversions on the edges. First each variable in

@@ -125,7 +125,7 @@ find_uses(Op *op, void *user)
 }
 
 static const Layout *
-choose(Placing *p)
+layout_for_uses(Placing *p)
 {
   const Type *t = op_result(p->alloc)->type;
   const Uses *u = &p->uses;
@@ -149,7 +149,7 @@ place_alloc(Op *op, void *user)
   if (op->code != OP_SHARED_ALLOC || op_result(op)->type->layout)
     return;
   func_walk(op->block->func, find_uses, &p);
-  op_result(op)->type = type_with_layout(p.c, op_result(op)->type, choose(&p));
+  op_result(op)->type = type_with_layout(p.c, op_result(op)->type, layout_for_uses(&p));
 }
 
 /* A view's layout follows from what it views. */
@@ -180,7 +180,7 @@ place_cast(Op *op, void *user)
     return;
   Placing p = {.c = c, .alloc = op};
   func_walk(op->block->func, find_uses, &p);
-  op_result(op)->type = type_with_layout(c, op_result(op)->type, choose(&p));
+  op_result(op)->type = type_with_layout(c, op_result(op)->type, layout_for_uses(&p));
 }
 
 void

@@ -44,7 +44,7 @@ obstacle(Ctx *c, const Op *dot, const Mma *m)
 
 /* The first row that fits; NULL: none, and *why says what is in the way of the first whose types do. */
 static const Mma *
-choose(Ctx *c, const Op *dot, const char **why)
+instruction_for(Ctx *c, const Op *dot, const char **why)
 {
   const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type, *acc = op_result(dot)->type;
   const Mma *m;
@@ -123,7 +123,7 @@ choose_grid(const Op *dot, const Mma *m, u32 warps, bool chained, i64 *grid)
 }
 
 /* ---- chains ----
- * Tiles that are made from dots' results fall into families: an op's result joins the family of such operands, and what a loop or an `if`
+ * Tiles that are made from dots' results fall into families: an op's result is of the family of such operands, and what a loop or an `if`
  * hands on is one with what it becomes. A family in which a dot takes one of these tiles as a factor is a chain. */
 
 static u32
@@ -153,7 +153,7 @@ unite(Chains *ch, const Value *a, const Value *b)
 }
 
 static void
-join_family(Chains *ch, const Value *v, const Value *from)
+relate(Chains *ch, const Value *v, const Value *from)
 {
   if (made_from_dot(ch, from))
     unite(ch, from, v);
@@ -161,27 +161,27 @@ join_family(Chains *ch, const Value *v, const Value *from)
 
 /* The places of value k that a loop or an `if` hands on. */
 static void
-join_handed_on(Chains *ch, const Op *op, u32 k)
+relate_handed_on(Chains *ch, const Op *op, u32 k)
 {
   for (u32 r = 0; r < op->nregions; r++) {
-    join_family(ch, op->results[k], region_yields(op, r, k));
+    relate(ch, op->results[k], region_yields(op, r, k));
     if (op_is_loop(op))
       unite(ch, op->results[k], loop_arg(op, r, k));
   }
   if (op_is_loop(op))
-    join_family(ch, op->results[k], loop_init(op, k));
+    relate(ch, op->results[k], loop_init(op, k));
 }
 
 static void
-join_families(Op *op, void *user)
+relate_operands(Op *op, void *user)
 {
   Chains *ch = user;
   for (u32 k = 0; k < op->nresults; k++)
     if (op_is_loop(op) || op->code == OP_IF)
-      join_handed_on(ch, op, k);
+      relate_handed_on(ch, op, k);
     else
       for (u32 i = 0; i < op->noperands; i++)
-        join_family(ch, op->results[k], op_operand(op, i));
+        relate(ch, op->results[k], op_operand(op, i));
 }
 
 static void
@@ -195,7 +195,7 @@ find_chains(Ctx *c, Func *f, OpVec dots, Chains *ch)
     ch->dots[op_result(dots.data[i])->id] = true;
   while (ch->changed) {      /* what goes around a loop is known behind it */
     ch->changed = false;
-    func_walk(f, join_families, ch);
+    func_walk(f, relate_operands, ch);
   }
   for (u32 i = 0; i < dots.len; i++) {
     const Op *dot = dots.data[i];
@@ -209,7 +209,7 @@ choose_dot(Ctx *c, Op *dot, bool chained)
 {
   i64 grid[MAX_RANK] = {1, 1, 1, 1, 1};
   const char *why;
-  const Mma *m = choose(c, dot, &why);
+  const Mma *m = instruction_for(c, dot, &why);
   if (!m) {
     if (c->remarks)
       diag(c, dot->span, R_NO_TENSOR_CORE, why);

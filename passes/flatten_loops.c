@@ -2,12 +2,12 @@
  * Needs phase tile, after licm; keeps it. Leaves unused copies for dce.
  *
  * A program that works on one tile after the other drains its pipeline at the end of each: the last loads of a tile have
- * landed before the first of the next are asked for. In a single loop over all turns of all tiles the pipeline never
+ * landed before the first of the next are asked for. In a single loop over all iterations of all tiles the pipeline never
  * drains, and the next tile's loads are in flight while this one's results are stored.
  *
  *   for t in lo..hi step s, O {            if lo < hi && a < b {
  *     P (t, O)                               P (lo, O)
- *     for k in a..b step c, I = i(P) {       for _ in 0..turns(t) * turns(k), t = lo, k = a, O, X = x(P), I = i(P) {
+ *     for k in a..b step c, I = i(P) {       for _ in 0..trips(t) * trips(k), t = lo, k = a, O, X = x(P), I = i(P) {
  *       B (k, I, X)                 ==>        B (k, I, X);  last = k + c >= b;  more = last && t + s < hi
  *     }                                        O = last ? E (t, O, I, X) : O
  *     E (t, O, I)                              X = more ? P (t + s, O) : X;  I = more ? i(P) : I
@@ -15,10 +15,10 @@
  *                                            }
  *                                          } else { the outer loop without the inner, whose results are its first values }
  *
- * P moves from before the inner loop to behind it, for the turn to come; the first is done ahead. X is what B needs of P.
+ * P moves from before the inner loop to behind it, for the iteration to come; the first is done ahead. X is what B needs of P.
  * Pure parts of P are computed again wherever they are needed, each in an `if` of its own: so stage 0 of pipeline_loops, which
  * is computed from nothing but t, k and pure parts, is not tied to E's stores or to the sums in I. What is not pure in P
- * (loads, atomics) runs once a turn, in order, and is carried. */
+ * (loads, atomics) runs once an iteration, in order, and is carried. */
 #include "internal.h"
 
 typedef struct Flat {
@@ -27,12 +27,12 @@ typedef struct Flat {
   Op *outer, *inner;
   u32 nvalues;               /* before anything was added: the size of maps */
   bool *pure;                /* by value id: of P, and computed from t, O and the outside by pure ops */
-  bool *spread;              /* by value id: pure, and nothing but another value stretched: made again in each turn */
+  bool *broadcast;              /* by value id: pure, and nothing but another value broadcast: made again in each iteration */
   VEC(Value *) x;            /* pure values of P that B uses */
   VEC(Value *) once;         /* other values of P, used anywhere */
 } Flat;
 
-/* The values of one turn of the outer loop: what t and O stand for, and all that was made from them. */
+/* The values of one iteration of the outer loop: what t and O stand for, and all that was made from them. */
 typedef Value **Map;
 
 static const char *
@@ -49,7 +49,7 @@ find_inner(Flat *x)
   for (u32 i = 0; i < SLOT(FOR, inits); i++) {
     const Value *v = op_operand(x->inner, i);
     if ((v->def && op_inside(v->def, x->outer)) || (!v->def && v->block == x->outer->regions[0]))
-      return "the range of the loop in it changes from turn to turn";
+      return "the range of the loop in it changes from iteration to iteration";
   }
   return NULL;
 }
@@ -69,7 +69,7 @@ static void
 classify(Flat *x)
 {
   x->pure = NEW_ARRAY(x->c->scratch, bool, x->nvalues);
-  x->spread = NEW_ARRAY(x->c->scratch, bool, x->nvalues);
+  x->broadcast = NEW_ARRAY(x->c->scratch, bool, x->nvalues);
   for (Op *op = x->outer->regions[0]->first; op != x->inner; op = op->next) {
     bool pure = op_is_arithmetic(op) && op->nresults == 1;
     for (u32 i = 0; i < op->noperands && pure; i++) {
@@ -91,7 +91,7 @@ note_use(Flat *x, Value *v, bool in_inner)
   if (pure && !in_inner)
     return;
   if (pure && (op_is(v, OP_BROADCAST) || op_is(v, OP_EXPAND_DIMS) || op_is(v, OP_SPLAT))) {
-    x->spread[v->id] = true;
+    x->broadcast[v->id] = true;
     note_use(x, OPERAND(v->def, UNARY, x), in_inner);
     return;
   }
@@ -123,10 +123,10 @@ find_carried(Flat *x)
   block_walk(x->outer->regions[0], note_uses, x);
   for (u32 i = 0; i < x->once.len; i++)
     if (type_is_shared(x->once.data[i]->type))
-      return "it makes a shared buffer for each turn";
+      return "it makes a shared buffer for each iteration";
   for (u32 i = 0; i < x->x.len; i++)
     if (type_is_shared(x->x.data[i]->type))
-      return "it picks a shared buffer for each turn";
+      return "it picks a shared buffer for each iteration";
   return NULL;
 }
 
@@ -152,7 +152,7 @@ clone_before(Flat *x, Builder *b, Map map, bool all)
 }
 
 static Value *
-turns(Builder *b, Value *lo, Value *hi, Value *step)
+trip_count(Builder *b, Value *lo, Value *hi, Value *step)
 {
   Ctx *c = b->func->module->ctx;
   DType word = dtype_bits(lo->type->dt) == 64 ? DT_U64 : DT_U32;
@@ -193,16 +193,16 @@ if_end(Flat *x, Op *op, Builder *then, Value *const *yes, Value *const *no)
   ir_yield(&other, op->nresults, no);
 }
 
-/* The parts of the single loop's turn. */
-typedef struct Turn {
+/* The parts of the single loop's iteration. */
+typedef struct Iteration {
   Builder b;
   Value *t, *k, **o, **x, **once, **in;   /* its arguments */
   Value *next_t, *last, *more;
   Value **o1, **once1, **x1, **in1;       /* what it hands on */
-} Turn;
+} Iteration;
 
 static Value **
-body(Flat *x, Turn *u)
+body(Flat *x, Iteration *u)
 {
   Map map = map_new(x, u->t, u->o);
   Block *b = x->inner->regions[0];
@@ -214,7 +214,7 @@ body(Flat *x, Turn *u)
   for (u32 i = 0; i < x->once.len; i++)
     map[x->once.data[i]->id] = u->once[i];
   for (Op *op = x->outer->regions[0]->first; op != x->inner; op = op->next)
-    if (op->nresults == 1 && x->spread[op_result(op)->id])
+    if (op->nresults == 1 && x->broadcast[op_result(op)->id])
       op_clone(&u->b, op, map);
   for (Op *op = b->first; op != b->last; op = op->next)
     op_clone(&u->b, op, map);
@@ -225,7 +225,7 @@ body(Flat *x, Turn *u)
 }
 
 static void
-conditions(Flat *x, Turn *u, Value **next_k)
+conditions(Flat *x, Iteration *u, Value **next_k)
 {
   Builder *b = &u->b;
   *next_k = ir_binary(b, OP_ADD, u->k, OPERAND(x->inner, FOR, step));
@@ -234,7 +234,7 @@ conditions(Flat *x, Turn *u, Value **next_k)
   u->more = ir_binary(b, OP_AND, u->last, ir_cmp(b, "lt", u->next_t, OPERAND(x->outer, FOR, hi)));
 }
 
-/* Sums that begin anew from a value of the outside: reset where E stores them, at no cost in other turns. */
+/* Sums that begin anew from a value of the outside: reset where E stores them, at no cost in other iterations. */
 static bool
 begins_outside(const Flat *x, u32 i)
 {
@@ -243,9 +243,9 @@ begins_outside(const Flat *x, u32 i)
   return !inside && !type_is_ptr(v->type) && !type_is_int(v->type);
 }
 
-/* E, at the end of an outer turn; with what the inner loop's sums begin from again. */
+/* E, at the end of an outer iteration; with what the inner loop's sums begin from again. */
 static void
-after_inner(Flat *x, Turn *u, Value *const *results)
+after_inner(Flat *x, Iteration *u, Value *const *results)
 {
   Builder then;
   u32 no = x->outer->nresults, n = x->inner->nresults;
@@ -280,9 +280,9 @@ after_inner(Flat *x, Turn *u, Value *const *results)
       u->in1[i] = op->results[k++];
 }
 
-/* What is not pure in P, for the next outer turn. */
+/* What is not pure in P, for the next outer iteration. */
 static void
-impure(Flat *x, Turn *u)
+impure(Flat *x, Iteration *u)
 {
   bool any = x->once.len > 0;
   for (Op *op = x->outer->regions[0]->first; op != x->inner; op = op->next)
@@ -300,9 +300,9 @@ impure(Flat *x, Turn *u)
   u->once1 = op->results;
 }
 
-/* Values `of` of the next outer turn, made from pure parts, or `stay` while this one lasts. */
+/* Values `of` of the next outer iteration, made from pure parts, or `stay` while this one lasts. */
 static Value **
-renewed(Flat *x, Turn *u, u32 n, Value *const *of, Value *const *stay)
+renewed(Flat *x, Iteration *u, u32 n, Value *const *of, Value *const *stay)
 {
   if (!n)
     return NULL;
@@ -320,7 +320,7 @@ renewed(Flat *x, Turn *u, u32 n, Value *const *of, Value *const *stay)
 
 /* The inner loop's other carried values: what may be an address alone, all others together. */
 static void
-renew_carried(Flat *x, Turn *u, Value *const *results)
+renew_carried(Flat *x, Iteration *u, Value *const *results)
 {
   u32 n = x->inner->nresults, others = 0;
   List init = {0}, stay = {0};
@@ -343,11 +343,11 @@ renew_carried(Flat *x, Turn *u, Value *const *results)
 }
 
 static void
-fill_turn(Flat *x, Op *loop)
+fill_iteration(Flat *x, Op *loop)
 {
   u32 no = x->outer->nresults, nx = x->x.len, nonce = x->once.len;
   Value **a = loop->regions[0]->args, *next_k;
-  Turn u = {.b = builder_at_end(x->f, loop->regions[0]), .t = a[1], .k = a[2], .o = a + 3, .x = a + 3 + no,
+  Iteration u = {.b = builder_at_end(x->f, loop->regions[0]), .t = a[1], .k = a[2], .o = a + 3, .x = a + 3 + no,
             .once = a + 3 + no + nx, .in = a + 3 + no + nx + nonce};
   u.b.span = x->outer->span;
   Value **results = body(x, &u);
@@ -382,8 +382,8 @@ single_loop(Flat *x, Builder *b)
     vec_push(x->c->scratch, &o, loop_init(outer, i));
   Map map = map_new(x, lo, o.data);
   clone_before(x, b, map, true);
-  Value *n = ir_binary(b, OP_MUL, turns(b, lo, OPERAND(outer, FOR, hi), OPERAND(outer, FOR, step)),
-                       turns(b, OPERAND(inner, FOR, lo), OPERAND(inner, FOR, hi), OPERAND(inner, FOR, step)));
+  Value *n = ir_binary(b, OP_MUL, trip_count(b, lo, OPERAND(outer, FOR, hi), OPERAND(outer, FOR, step)),
+                       trip_count(b, OPERAND(inner, FOR, lo), OPERAND(inner, FOR, hi), OPERAND(inner, FOR, step)));
   vec_push(x->c->scratch, &init, lo);
   vec_push(x->c->scratch, &init, OPERAND(inner, FOR, lo));
   push_mapped(x, &init, map, o.data, o.len);
@@ -398,11 +398,11 @@ single_loop(Flat *x, Builder *b)
     op_set_int(loop, AT_STAGES, stages);
   if (!hoist)
     op_set_int(loop, AT_HOIST, 0);
-  fill_turn(x, loop);
+  fill_iteration(x, loop);
   return loop;
 }
 
-/* What is left where the inner loop has no turn. */
+/* What is left where the inner loop has no iteration. */
 static void
 without_inner(Flat *x, Builder *b)
 {

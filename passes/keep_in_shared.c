@@ -99,7 +99,7 @@ buffer_for(Ctx *c, Value *v)
   return buffer;
 }
 
-/* The buffer's life ends behind the last loop of v's block that reads it. */
+/* The buffer's live range ends behind the last loop of v's block that reads it. */
 static void
 free_behind(const Value *v, Value *buffer)
 {

@@ -26,10 +26,10 @@
  * is the swizzle that is cheapest to read, of those that keep a copy's elements together (cp.async moves 4, 8 or 16
  * consecutive bytes). A conversion of the loaded tile goes away: the reader loads in the layout it wants.
  *
- * Lookups. An address may itself depend on loads of the loop: pages of a cache found in a table, rows by their indices. Such
+ * Indirect loads. An address may itself depend on loads of the loop: pages of a cache found in a table, rows by their indices. Such
  * a load belongs to stage 0 and is cloned with it, masked to i' < hi, as it would otherwise run past the end. In the body its
- * result is wanted at once, so the clone is done another iteration early, into registers: a lookup of iteration k happens in
- * iteration k - N. The loop's own lookup stays only where something else needs it.
+ * result is wanted at once, so the clone is done another iteration early, into registers: an index for iteration k is
+ * loaded in iteration k - N. The loop's own load of it stays only where something else needs it.
  *
  * What cannot be copied is loaded into registers one iteration early (pipeline_regs.c), or stays where it was; a remark says
  * which, and why. A tile that is something else than 0 where its mask is off is completed after it is read.
@@ -43,13 +43,13 @@
 enum { MAX_LOADS = 16 };
 typedef VEC(Value *) ValueVec;
 
-typedef struct Piece {
+typedef struct Staged {
   Op *load;
   Value *buffers;
   const Layout *smem;
   const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
   bool fills;                /* where the mask is off the tile is something else than 0: chosen after reading */
-} Piece;
+} Staged;
 
 typedef struct Pipe {
   Ctx *c;
@@ -57,7 +57,7 @@ typedef struct Pipe {
   Op *loop;
   Block *body;
   u32 stages;
-  Piece piece[MAX_LOADS];
+  Staged staged[MAX_LOADS];
   u32 n;
   Op *rest[MAX_LOADS];       /* loads that cannot be copied */
   const char *why[MAX_LOADS];
@@ -66,7 +66,7 @@ typedef struct Pipe {
   LoopSlice slice;           /* stage 0 without the copies */
   Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
   Value **ahead;             /* block arguments, as carried */
-  OpVec lookups;             /* loads that the body's copies take their addresses from */
+  OpVec indices;             /* loads that the body's copies take their addresses from */
 } Pipe;
 
 /* ---- what can be copied ---- */
@@ -93,7 +93,7 @@ readers_layout(const Op *load)
 }
 
 static const Layout *
-choose_shared(Pipe *p, const Piece *x, u32 vec)
+shared_layout_for(Pipe *p, const Staged *x, u32 vec)
 {
   const Type *t = op_result(x->load)->type;
   const Layout *want = x->want ? x->want : t->layout, *smem = buffer_swizzle(p->c, t, t->layout, want, vec);
@@ -104,7 +104,7 @@ choose_shared(Pipe *p, const Piece *x, u32 vec)
   return plan.smem && buffer_copy_fits(p->c, t->layout, plan.smem, vec) ? plan.smem : NULL;
 }
 
-/* An index that is looked up has to be in registers before what it points to is asked for: mark all that addresses and masks
+/* An index that is loaded has to be in registers before what it points to is asked for: mark all that addresses and masks
  * of the body's loads are computed from. */
 static void
 push_operands(Pipe *p, ValueVec *work, const Op *op)
@@ -137,7 +137,7 @@ mark_feeding(Pipe *p)
 
 /* NULL if the load can be copied asynchronously, else why not. */
 static const char *
-obstacle(Pipe *p, Piece *x)
+obstacle(Pipe *p, Staged *x)
 {
   const Op *load = x->load;
   const Type *t = op_result(load)->type;
@@ -161,21 +161,21 @@ obstacle(Pipe *p, Piece *x)
   if (!slice_add(&p->slice, 2, (Value *[]){OPERAND(load, LOAD, p), op_mask(load)}, &why))
     return why;
   x->want = readers_layout(load);
-  x->smem = choose_shared(p, x, vec);
+  x->smem = shared_layout_for(p, x, vec);
   return x->smem ? NULL : "no shared layout keeps a copy's elements together";
 }
 
 static void
-find_pieces(Pipe *p)
+find_staged(Pipe *p)
 {
   mark_feeding(p);
   for (Op *op = p->body->first; op; op = op->next) {
     if (op->code != OP_LOAD || p->n == MAX_LOADS || p->nrest == MAX_LOADS)
       continue;
-    Piece x = {.load = op};
+    Staged x = {.load = op};
     const char *why = obstacle(p, &x);
     if (!why) {
-      p->piece[p->n++] = x;
+      p->staged[p->n++] = x;
       continue;
     }
     p->why[p->nrest] = why;
@@ -186,7 +186,7 @@ find_pieces(Pipe *p)
 
 /* ---- stage 0, cloned ---- */
 
-/* if more { copy every piece into its buffer `slot` }; commit. */
+/* if more { copy every staged tile into its buffer `slot` }; commit. */
 static void
 issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
 {
@@ -195,9 +195,9 @@ issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
     Builder in = builder_at_end(p->f, guard->regions[r]);
     in.span = b->span;
     for (u32 k = 0; r == 0 && k < p->n; k++) {
-      const Op *load = p->piece[k].load;
+      const Op *load = p->staged[k].load;
       in.span = load->span;
-      Value *buffer = ir_shared_index(&in, p->piece[k].buffers, slot);
+      Value *buffer = ir_shared_index(&in, p->staged[k].buffers, slot);
       Op *copy = ir_async_copy(&in, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
       op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
       if (op_str(load, AT_EVICT, NULL))
@@ -227,7 +227,7 @@ before_copies(const Pipe *p)
 /* ---- rewriting ---- */
 
 static const Type *
-buffers_type(Pipe *p, const Piece *x)
+buffers_type(Pipe *p, const Staged *x)
 {
   const Type *t = op_result(x->load)->type;
   return type_shared(p->c, t->dt, p->stages, t->rank, t->shape, NULL, x->smem, 0, 0);
@@ -237,9 +237,9 @@ static void
 make_buffers(Pipe *p, Builder *b)
 {
   for (u32 k = 0; k < p->n; k++) {
-    b->span = p->piece[k].load->span;
-    p->piece[k].buffers = ir_shared_alloc(b, buffers_type(p, &p->piece[k]));
-    p->piece[k].buffers->name = op_result(p->piece[k].load)->name;
+    b->span = p->staged[k].load->span;
+    p->staged[k].buffers = ir_shared_alloc(b, buffers_type(p, &p->staged[k]));
+    p->staged[k].buffers->name = op_result(p->staged[k].load)->name;
   }
   b->span = p->loop->span;
 }
@@ -282,7 +282,7 @@ next_slot(Pipe *p, Builder *b, Value *slot)
 
 /* This iteration's tile in layout l, from its buffer. */
 static Value *
-read_piece(Pipe *p, Builder *b, const Piece *x, const Layout *l)
+read_staged(Pipe *p, Builder *b, const Staged *x, const Layout *l)
 {
   const Type *t = op_result(x->load)->type;
   Value *buffer = ir_shared_index(b, x->buffers, p->get);
@@ -292,7 +292,7 @@ read_piece(Pipe *p, Builder *b, const Piece *x, const Layout *l)
 
 /* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
 static void
-replace_load(Pipe *p, const Piece *x)
+replace_load(Pipe *p, const Staged *x)
 {
   Op *load = x->load;
   Builder b = builder_before(load);
@@ -302,7 +302,7 @@ replace_load(Pipe *p, const Piece *x)
     Op *convert = user->code == OP_CAST && value_use_count(op_result(user)) == 1 ? op_result(user)->uses->user : user;
     if (convert->code == OP_CONVERT_LAYOUT && op_result(convert)->type->layout == x->want) {
       if (!wanted)
-        wanted = read_piece(p, &b, x, x->want);
+        wanted = read_staged(p, &b, x, x->want);
       Value *with = wanted;
       if (convert != user) {
         Builder at = builder_before(convert);
@@ -315,7 +315,7 @@ replace_load(Pipe *p, const Piece *x)
       continue;
     }
     if (!own)
-      own = read_piece(p, &b, x, old->type->layout);
+      own = read_staged(p, &b, x, old->type->layout);
     op_set_operand(user, (u32)(old->uses - user->operands), own);
   }
   own = own ? own : wanted;
@@ -324,7 +324,7 @@ replace_load(Pipe *p, const Piece *x)
   op_remove(load);
 }
 
-/* Adds the lookups of the iteration ahead to p->lookups. */
+/* Adds the loads of indices for the iteration ahead to p->indices. */
 static void
 steady_state(Pipe *p)
 {
@@ -337,7 +337,7 @@ steady_state(Pipe *p)
     b = builder_after(dot);
   b.span = p->loop->span;
   Value *more = ir_cmp(&b, "lt", p->next, OPERAND(p->loop, FOR, hi));
-  Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->lookups), **carried = slice_next(&p->slice, map);
+  Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->indices), **carried = slice_next(&p->slice, map);
   issue(p, &b, more, p->put, map);
   Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);
   Op *end = block_terminator(p->body);
@@ -349,7 +349,7 @@ steady_state(Pipe *p)
   for (u32 k = 0; k < p->slice.carried.len; k++)
     op_add_operand(end, carried[k]);
   for (u32 k = 0; k < p->n; k++)
-    replace_load(p, &p->piece[k]);
+    replace_load(p, &p->staged[k]);
 }
 
 static void
@@ -359,7 +359,7 @@ epilogue(Pipe *p)
   b.span = p->loop->span;
   ir_async_wait(&b, 0);
   for (u32 k = 0; k < p->n; k++)
-    op_create(&b, OP_SHARED_FREE, 1, &p->piece[k].buffers, 0, NULL, 0);
+    op_create(&b, OP_SHARED_FREE, 1, &p->staged[k].buffers, 0, NULL, 0);
 }
 
 /* What only the copied loads needed goes. */
@@ -376,13 +376,13 @@ drop_dead(Pipe *p)
   }
 }
 
-/* A lookup is prefetched together with those that it needs itself: they come before it, and have nobody left to serve then. */
+/* The load of an index is prefetched together with those that it needs itself: they come before it, and have nobody left to serve then. */
 static void
-prefetch_lookups(Pipe *p)
+prefetch_indices(Pipe *p)
 {
-  for (u32 i = p->lookups.len; i-- > 0; drop_dead(p))
-    if (!value_unused(op_result(p->lookups.data[i])))
-      prefetch_in_registers(p->c, p->f, p->loop, p->lookups.data[i]);
+  for (u32 i = p->indices.len; i-- > 0; drop_dead(p))
+    if (!value_unused(op_result(p->indices.data[i])))
+      prefetch_in_registers(p->c, p->f, p->loop, p->indices.data[i]);
 }
 
 /* What cannot be copied, last first: an index is prefetched with what it points to, and needs nothing more then. */
@@ -406,8 +406,8 @@ print_schedule(Pipe *p)
   Op *loads[MAX_LOADS];
   const Type *buffers[MAX_LOADS];
   for (u32 i = 0; i < p->n; i++) {
-    loads[i] = p->piece[i].load;
-    buffers[i] = buffers_type(p, &p->piece[i]);
+    loads[i] = p->staged[i].load;
+    buffers[i] = buffers_type(p, &p->staged[i]);
   }
   schedule_table(&(ScheduleTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->stages,
                                   .nloads = p->n, .load = loads, .buffers = buffers, .early = p->slice.in,
@@ -419,7 +419,7 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
   Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .stages = (u32)op_int(loop, AT_STAGES, 1)};
   p.slice = slice_new(c, f, loop, true);
-  find_pieces(&p);
+  find_staged(&p);
   op_remove_attr(loop, AT_STAGES);
   if (p.n && c->notes)
     print_schedule(&p);
@@ -429,7 +429,7 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
     epilogue(&p);
     op_set_int(loop, AT_PIPELINED, p.stages);
     drop_dead(&p);
-    prefetch_lookups(&p);
+    prefetch_indices(&p);
   }
   prefetch_rest(&p);
 }

@@ -7,8 +7,8 @@
  *                                               yield x1 }
  *
  * The address at i + s is computed by clones: what the loop carries is first advanced by clones of its own step, then the
- * address's ops are cloned for the values so found. An address that depends on another load of the loop (an index that is looked
- * up) clones that load too; it stands in the body then with an address of its own, and is prefetched in its turn: its value for
+ * address's ops are cloned for the values so found. An address that depends on another load of the loop (an indirect
+ * load) clones that load too; it stands in the body then with an address of its own, and is prefetched as well: its value for
  * iteration i + s is loaded in iteration i - s. Loads that would run past the end are masked off. */
 #include "loop_slice.h"
 #include "pipeline.h"

@@ -43,7 +43,7 @@ typedef struct Place {
   Ctx *c;
   Func *f;
   AxisInfo *axes;
-  bool *cheap;           /* by value id: rebuilt wherever it is wanted */
+  bool *remat;           /* by value id: rebuilt wherever it is wanted */
   u32 *var_of;           /* by value id, NO_VAR: none */
   bool *member;          /* by value id: result of an elementwise op, or carried: shares its variable with its users */
   u32 nvalues;           /* size of these tables */
@@ -58,12 +58,12 @@ typedef struct Place {
 /* place_reshape.c: reshapes that no layout carries over become stores to shared memory and reads by index. */
 void place_reshapes(Ctx *c, Func *f);
 
-/* place_vars.c: cheap values, variables, edges. */
+/* place_vars.c: rematerialisable values, variables, edges. */
 void place_build(Place *p);
 u32 place_var(const Place *p, const Value *v);        /* variable of a value */
 u32 place_op_var(const Place *p, const Op *op);       /* variable of an op: its result's, or what its operands share */
 bool op_is_shape(const Op *op);
-void ints_u32(const Attr *a, u32 *out);
+void attr_u32s(const Attr *a, u32 *out);
 /* Layout that operand i of op must have when the op's variable has layout l. */
 const Layout *place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l);
 /* Layout of v when its variable has layout l (a reduction's variable is its operand's layout, of unpack and pack the words'). */

@@ -4,7 +4,7 @@
 #include "place.h"
 #include "scratch.h"
 
-enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, MEET_COST = 20,
+enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, BARRIER_COST = 20,
        IMPOSSIBLE = 1 << 20 };
 
 /* ---- conversions, remembered by pair ---- */
@@ -131,12 +131,12 @@ reduce_cost(const Op *op, const Layout *l)
   i64 cost = all + left * bits_along(l, IN_LANE, axis) * SHUFFLE_COST;
   u32 warps = bits_along(l, IN_WARP, axis);
   if (warps)
-    cost += MEET_COST + left * SCRATCH_COST * (1 + ((i64)1 << warps) / 4) + left * ((i64)1 << warps);
+    cost += BARRIER_COST + left * SCRATCH_COST * (1 + ((i64)1 << warps) / 4) + left * ((i64)1 << warps);
   return cost * op->noperands * place_loop_weight(op->block);
 }
 
 static bool
-meets(const Layout *l, LayoutIn in, u32 flat)
+touches(const Layout *l, LayoutIn in, u32 flat)
 {
   for (u32 i = 0; i < l->in_bits[in]; i++)
     if (l->col[in][i] & flat)
@@ -151,16 +151,16 @@ scan_cost(const Op *op, const Layout *l)
 {
   u32 axis = (u32)op_int(op, AT_AXIS, 0), bits = l->out_bits[axis], at = layout_dim_shift(l, (int)axis), k = 0;
   i64 all = distinct_regs(l), runs = all, cost = all;
-  for (; k < bits && !meets(l, IN_LANE, 1u << (at + k)) && !meets(l, IN_WARP, 1u << (at + k)); k++)
+  for (; k < bits && !touches(l, IN_LANE, 1u << (at + k)) && !touches(l, IN_WARP, 1u << (at + k)); k++)
     runs >>= 1;
   i64 chunks = runs;
   if (k < bits)
     cost += all;
   for (bool in_warps = false; k < bits; k++) {
-    bool warp = meets(l, IN_WARP, 1u << (at + k)), lane = meets(l, IN_LANE, 1u << (at + k));
+    bool warp = touches(l, IN_WARP, 1u << (at + k)), lane = touches(l, IN_LANE, 1u << (at + k));
     cost += chunks;
     if (warp)
-      cost += (in_warps ? 0 : MEET_COST + runs * SCRATCH_COST) + runs * SCRATCH_COST;
+      cost += (in_warps ? 0 : BARRIER_COST + runs * SCRATCH_COST) + runs * SCRATCH_COST;
     else if (lane)
       cost += runs * (SHUFFLE_COST + 1);
     else
@@ -175,8 +175,8 @@ static i64
 exchange_cost(const Op *op, const Layout *l)
 {
   u32 flat = scratch_exchange_bits(op, l);
-  i64 each = meets(l, IN_WARP, flat) ? 2 * SCRATCH_COST : meets(l, IN_LANE, flat) ? SHUFFLE_COST : 0;
-  return (distinct_regs(l) * each + (meets(l, IN_WARP, flat) ? MEET_COST : 0)) * place_loop_weight(op->block);
+  i64 each = touches(l, IN_WARP, flat) ? 2 * SCRATCH_COST : touches(l, IN_LANE, flat) ? SHUFFLE_COST : 0;
+  return (distinct_regs(l) * each + (touches(l, IN_WARP, flat) ? BARRIER_COST : 0)) * place_loop_weight(op->block);
 }
 
 static i64

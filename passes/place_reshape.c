@@ -190,7 +190,7 @@ gather(Ctx *c, Builder *b, Value *line, Value *index)
   return op_result(op);
 }
 
-/* Truth values travel as bytes, pointers as integers. */
+/* Truth values go as bytes, pointers as integers. */
 static Value *
 through_shared(Ctx *c, Builder *b, Op *op)
 {

@@ -1,4 +1,4 @@
-/* place_rewrite.c - assign_layout's last part: put the chosen layouts into the types, rebuild cheap values in
+/* place_rewrite.c - assign_layout's last part: put the chosen layouts into the types, rebuild rematerialisable values in
  * every layout in which they are wanted, insert convert_layout for the others, note vector widths on memory
  * operations. */
 #include "place.h"
@@ -93,7 +93,7 @@ rebuild(Place *p, Value *v, const Layout *l)
 static Value *
 in_layout(Place *p, Value *v, const Layout *l, Op *user)
 {
-  if (v->id < p->nvalues && p->cheap[v->id])
+  if (v->id < p->nvalues && p->remat[v->id])
     return rebuild(p, v, l);
   if (v->type->layout == l)
     return v;
@@ -197,7 +197,7 @@ set_vec(const Place *p, const MemOp *m)
   remark_narrow(p->c, p->f, m, vec);
 }
 
-/* What cheap values were before they were rebuilt. */
+/* What rematerialisable values were before they were rebuilt. */
 static void
 drop_originals(Block *b)
 {

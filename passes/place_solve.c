@@ -122,7 +122,7 @@ dot_layout(const Place *p, const Op *op)
   if (!op_attr(op, AT_MMA) || !w)
     return fma_layout(p, t, block_team(op->block));
   u32 warps[MAX_RANK];
-  ints_u32(w, warps);
+  attr_u32s(w, warps);
   return layout_mma(p->c, t->rank, t->shape, warps);
 }
 
@@ -156,7 +156,7 @@ propose_anchor(Op *op, void *user)
     propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, block_team(op->block), (u32)op_int(op, AT_AXIS, 0)));
 }
 
-/* ---- travelling along edges ---- */
+/* ---- propagation along edges ---- */
 
 /* The words' layout from that of the elements; NULL where they would be cut. */
 static const Layout *
@@ -187,7 +187,7 @@ layout_forward(Place *p, const Edge *e, const Layout *l)
 }
 
 static void
-travel(Place *p, Proposals *ps, Proposal from)
+propagate(Place *p, Proposals *ps, Proposal from)
 {
   Var *v = p->vars.data[from.var];
   const Layout *l = v->cand[from.cand];
@@ -203,10 +203,10 @@ travel(Place *p, Proposals *ps, Proposal from)
 }
 
 static void
-travel_all(Place *p, Proposals *ps)
+propagate_all(Place *p, Proposals *ps)
 {
   while (ps->head < ps->list.len)
-    travel(p, ps, ps->list.data[ps->head++]);
+    propagate(p, ps, ps->list.data[ps->head++]);
 }
 
 void
@@ -217,7 +217,7 @@ place_candidates(Place *p)
   func_walk(p->f, propose_anchor, &a);
   for (u32 i = 0; i < p->mems.len; i++)
     propose_memory(p, &ps, place_op_var(p, p->mems.data[i]->op), p->mems.data[i]);
-  travel_all(p, &ps);
+  propagate_all(p, &ps);
   for (u32 i = 0; i < p->vars.len; i++) {   /* what no anchor reached */
     Var *v = p->vars.data[i];
     int order[MAX_RANK];
@@ -225,7 +225,7 @@ place_candidates(Place *p)
       continue;
     row_major(v->type->rank, order);
     propose(p, &ps, i, layout_default(p->c, v->type->rank, v->type->shape, v->team.warps, useful_vec(v->type, v->team, 4), order));
-    travel_all(p, &ps);
+    propagate_all(p, &ps);
   }
 }
 
@@ -286,7 +286,7 @@ wake_neighbours(const Place *p, const Var *v, bool *asleep)
   }
 }
 
-/* ---- the sum is lowered from several starts, as each may end in another dip ---- */
+/* ---- the sum is lowered from several starts, as each may end in another local minimum ---- */
 
 typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, STARTS } Start;
 

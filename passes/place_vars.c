@@ -1,8 +1,8 @@
-/* place_vars.c - assign_layout's first part: which values are cheap, which share a variable, where edges run. */
+/* place_vars.c - assign_layout's first part: which values are rematerialisable, which share a variable, where edges run. */
 #include "place.h"
 #include "packed.h"
 
-/* ---- cheap values ---- */
+/* ---- rematerialisable values ---- */
 
 bool
 op_is_shape(const Op *op)
@@ -24,25 +24,25 @@ keeps_layout(const Op *op)
 }
 
 static bool
-op_is_cheap(const Place *p, const Op *op)
+op_is_remat(const Place *p, const Op *op)
 {
   if (op->code != OP_CONST && op->code != OP_ARANGE && op->code != OP_SPLAT && !is_elementwise(op) && !op_is_shape(op))
     return false;
   for (u32 i = 0; i < op->noperands; i++) {
     const Value *v = op_operand(op, i);
-    if (v && type_is_tile(v->type) && !p->cheap[v->id])
+    if (v && type_is_tile(v->type) && !p->remat[v->id])
       return false;
   }
   return !op_result(op)->type->layout;
 }
 
 static void
-mark_cheap(Op *op, void *user)
+mark_remat(Op *op, void *user)
 {
   Place *p = user;
   for (u32 i = 0; i < op->nresults; i++)
     if (type_is_tile(op->results[i]->type))
-      p->cheap[op->results[i]->id] = op_is_cheap(p, op);
+      p->remat[op->results[i]->id] = op_is_remat(p, op);
 }
 
 /* ---- variables, by union-find ---- */
@@ -93,7 +93,7 @@ unite(Place *p, u32 a, u32 b)
 static bool
 wants_var(const Place *p, const Value *v)
 {
-  return v && type_is_tile(v->type) && (v->id >= p->nvalues || !p->cheap[v->id]);
+  return v && type_is_tile(v->type) && (v->id >= p->nvalues || !p->remat[v->id]);
 }
 
 static void
@@ -183,7 +183,7 @@ unite_members(Op *op, void *user)
 
 /* A list attribute of small numbers. */
 void
-ints_u32(const Attr *a, u32 *out)
+attr_u32s(const Attr *a, u32 *out)
 {
   for (u32 i = 0; i < a->ints.n && i < MAX_RANK; i++)
     out[i] = (u32)a->ints.v[i];
@@ -199,7 +199,7 @@ dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   if (!op_attr(op, AT_MMA) || !w)
     return layout_fma_operand(p->c, (int)i, t->shape, l);
   u32 warps[MAX_RANK];
-  ints_u32(w, warps);
+  attr_u32s(w, warps);
   return layout_mma_operand(p->c, (int)i, t->rank, t->shape, warps, type_elem_bits(t));
 }
 
@@ -355,14 +355,14 @@ place_build(Place *p)
   u32 n = 0;
   p->nvalues = f->nvalues;
   p->axes = analyse_axes(f);
-  p->cheap = NEW_ARRAY(a, bool, f->nvalues);
+  p->remat = NEW_ARRAY(a, bool, f->nvalues);
   p->member = NEW_ARRAY(a, bool, f->nvalues);
   p->var_of = NEW_ARRAY(a, u32, f->nvalues);
   for (u32 i = 0; i < f->nvalues; i++)
     p->var_of[i] = NO_VAR;
   func_walk(f, count_op, &n);
   p->parent = NEW_ARRAY(a, u32, n + 1);
-  func_walk(f, mark_cheap, p);
+  func_walk(f, mark_remat, p);
   func_walk(f, make_vars, p);
   func_walk(f, unite_members, p);
   func_walk(f, make_edges, p);

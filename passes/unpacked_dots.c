@@ -1,4 +1,4 @@
-/* unpacked_dots.c - dots of weights that are unpacked, or widened from 8 bits: turned so that they reach them in registers.
+/* unpacked_dots.c - dots of weights that are unpacked, or widened from 8 bits: rewritten so that they reach them in registers.
  * Needs phase tile; keeps it.
  *
  * A thread unpacks whole words: so many neighbours along K. (What is widened is read 16 bytes at a time so, rather than 2.) An
@@ -70,14 +70,14 @@ in_order(Builder *b, Value *x, u32 axis, u32 run)
   u32 each = 32 / type_elem_bits(t), k = t->shape[axis];
   u32 parts[] = {axis ? t->shape[0] : k / (4 * run), axis ? k / (4 * run) : 4, axis ? 4 : run / each, axis ? run / each : each,
                  axis ? each : t->shape[1]};
-  int turn[] = {0, 1, 2, 3, 4}, at = axis ? 2 : 1;
-  turn[at] = at + 1;
-  turn[at + 1] = at;
-  return ir_reshape(b, ir_permute(b, ir_reshape(b, x, 5, parts), turn), 2, t->shape);
+  int perm[] = {0, 1, 2, 3, 4}, at = axis ? 2 : 1;
+  perm[at] = at + 1;
+  perm[at + 1] = at;
+  return ir_reshape(b, ir_permute(b, ir_reshape(b, x, 5, parts), perm), 2, t->shape);
 }
 
 static Value *
-turned(Builder *b, Value *x)
+transposed(Builder *b, Value *x)
 {
   return ir_permute(b, x, (int[]){1, 0});
 }
@@ -99,7 +99,7 @@ rewrite(Op *dot, u32 run)
   Value *x = in_order(&b, OPERAND(dot, DOT, a), 1, run), *y = in_order(&b, OPERAND(dot, DOT, b), 0, run), *acc = OPERAND(dot, DOT, acc);
   const u32 *shape = op_result(dot)->type->shape;
   Value *r = shape[0] <= FEW_ROWS && shape[1] > FEW_ROWS
-    ? turned(&b, dot_like(&b, dot, turned(&b, y), turned(&b, x), turned(&b, acc)))
+    ? transposed(&b, dot_like(&b, dot, transposed(&b, y), transposed(&b, x), transposed(&b, acc)))
     : dot_like(&b, dot, x, y, acc);
   r->name = op_result(dot)->name;
   value_replace_uses(op_result(dot), r);
