@@ -277,7 +277,7 @@ void op_set_str(Op *op, AttrId id, const char *s);                   /* interned
 void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
 void op_set_attr(Op *op, Attr a);                                    /* any kind; not copied */
 void op_remove_attr(Op *op, AttrId id);
-const char *rmw_names(void);                                         /* "add max min and or xor xchg" */
+const char *attr_rmw_words(void);                                    /* "add max min and or xor xchg" */
 
 /* ---- editing ---- */
 static inline Value *op_operand(const Op *op, u32 i) { return i < op->noperands ? op->operands[i].value : NULL; }

@@ -70,7 +70,7 @@ op_find(const char *name, OpCode *out)
 
 /* The atomic operations, blank-separated. */
 const char *
-rmw_names(void)
+attr_rmw_words(void)
 {
   return "add max min and or xor xchg";
 }

@@ -5,7 +5,7 @@
 /* Words a STR attribute may be; rows for one op come before the row for any (OP_COUNT). NULL words: not empty. */
 static const struct { AttrId id; OpCode op; const char *words; } str_values[] = {
   {AT_PRED, OP_COUNT, "eq ne lt le gt ge"},
-  {AT_RMW, OP_COUNT, NULL},                 /* rmw_names() */
+  {AT_RMW, OP_COUNT, NULL},                 /* attr_rmw_words() */
   {AT_SEM, OP_COUNT, "relaxed acquire release acq_rel"},
   {AT_SCOPE, OP_COUNT, "cta gpu sys"},
   {AT_CACHE, OP_LOAD, "ca cg cs cv"},
@@ -51,7 +51,7 @@ str_words(AttrId id, OpCode op, bool *known)
   for (size_t i = 0; i < COUNT(str_values); i++)
     if (str_values[i].id == id && (str_values[i].op == op || str_values[i].op == OP_COUNT)) {
       *known = true;
-      return id == AT_RMW ? rmw_names() : str_values[i].words;
+      return id == AT_RMW ? attr_rmw_words() : str_values[i].words;
     }
   return NULL;
 }

@@ -193,6 +193,9 @@ if_end(Flat *x, Op *op, Builder *then, Value *const *yes, Value *const *no)
   ir_yield(&other, op->nresults, no);
 }
 
+/* What the single loop carries, in order: t, k, O, then X, what is done once, and I. */
+enum { CARRIED_T, CARRIED_K, CARRIED_O };
+
 /* The parts of the single loop's iteration. */
 typedef struct Iteration {
   Builder b;
@@ -346,9 +349,9 @@ static void
 fill_iteration(Flat *x, Op *loop)
 {
   u32 no = x->outer->nresults, nx = x->x.len, nonce = x->once.len;
-  Value **a = loop->regions[0]->args, *next_k;
-  Iteration u = {.b = builder_at_end(x->f, loop->regions[0]), .t = a[1], .k = a[2], .o = a + 3, .x = a + 3 + no,
-            .once = a + 3 + no + nx, .in = a + 3 + no + nx + nonce};
+  Value **a = loop->regions[0]->args + loop_first_arg(loop), **o = a + CARRIED_O, *next_k;
+  Iteration u = {.b = builder_at_end(x->f, loop->regions[0]), .t = a[CARRIED_T], .k = a[CARRIED_K], .o = o, .x = o + no,
+                 .once = o + no + nx, .in = o + no + nx + nonce};
   u.b.span = x->outer->span;
   Value **results = body(x, &u);
   u.b.span = x->outer->span;
@@ -440,7 +443,7 @@ flatten(Ctx *c, Func *f, Op *outer)
   Op *loop = single_loop(&x, &then);
   Builder other = builder_at_end(f, guard->regions[1]);
   other.span = outer->span;
-  ir_yield(&then, outer->nresults, loop->results + 2);
+  ir_yield(&then, outer->nresults, loop->results + CARRIED_O);
   without_inner(&x, &other);
   for (u32 i = 0; i < outer->nresults; i++)
     value_replace_uses(outer->results[i], guard->results[i]);

@@ -73,7 +73,7 @@ fold_cast(const Op *op, DType from, DType to, u64 x, u64 *out)
 bool
 fold_elem(const Op *op, const u64 *x, u64 *out)
 {
-  const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
+  const Type *t = OPERAND(op, BINARY, a)->type, *r = op_result(op)->type;
   if (op->code == OP_SELECT) {
     *out = x[SLOT(SELECT, c)] ? x[SLOT(SELECT, a)] : x[SLOT(SELECT, b)];
     return true;
