@@ -395,7 +395,8 @@ prefetch_rest(Pipe *p)
     if (value_unused(op_result(load)))
       continue;
     const char *stays = prefetch_in_registers(p->c, p->f, p->loop, load);
-    const char *why = stays ? arena_printf(p->c->scratch, "%s; and not prefetched: %s", p->why[i], stays) : p->why[i];
+    bool two = stays && strcmp(stays, p->why[i]) != 0;
+    const char *why = two ? arena_printf(p->c->scratch, "%s; and not prefetched: %s", p->why[i], stays) : p->why[i];
     remark(p, at, stays ? R_NOT_PIPELINED : R_PREFETCHED, why);
   }
 }
