@@ -1,4 +1,4 @@
-"""Speed on a machine without a GPU: python3 bench/cpu.py [--bin DIR]
+"""Speed on a machine without a GPU: scripts/python bench/cpu.py [--bin DIR]
 
 Processes: whole `tilec` from start to PTX beside llvm_only, which gives LLVM the same kernel as IR text and does nothing
 else. Compiles: time inside a warm process. Simulator: seconds a launch takes on all cores. Medians; results checked.

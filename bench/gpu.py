@@ -1,4 +1,4 @@
-"""Speed on a GPU with torch and Triton as peers in the same process: python3 bench/gpu.py [SECTION...]
+"""Speed on a GPU with torch and Triton as peers in the same process: scripts/python bench/gpu.py [SECTION...]
 
 Sections: elem softmax layernorm layernorm_bwd rmsnorm rmsnorm_bwd softmax_bwd cross_entropy rotary dropout softmax_stages transpose
 async_add matmul attention sort topk scan prefix_sum select radix_sort gather histogram quantise schedule compile tune warm launch. Every
