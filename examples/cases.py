@@ -40,12 +40,11 @@ def poisoned(dev, shape, dtype):
 
 
 def bf16_bits(a):
-    u = np.ascontiguousarray(a, np.float32).view(np.uint32)
-    return ((u + 0x7FFF + ((u >> 16) & 1)) >> 16).astype(np.uint16)
+    return tilec.to_bits(a, "bf16")
 
 
 def bf16_values(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    return tilec.from_bits(bits, "bf16")
 
 
 FP8 = {"f8e4m3": (4, 3, 448.0), "f8e5m2": (5, 2, 57344.0)}
@@ -53,26 +52,12 @@ FP8 = {"f8e4m3": (4, 3, 448.0), "f8e5m2": (5, 2, 57344.0)}
 
 def fp8_values(bits, dtype):
     """What bytes mean as 8-bit floats: f32."""
-    exp, man, most = FP8[dtype]
-    b = np.arange(256)
-    e, m, bias = b >> man & ((1 << exp) - 1), b & ((1 << man) - 1), (1 << (exp - 1)) - 1
-    v = np.where(e == 0, np.ldexp(m, 1 - bias - man), np.ldexp(m + (1 << man), e - bias - man))
-    v = np.where(v > most, np.nan, v)                       # e5m2 has infinities there, which rounding never gives
-    return np.where(b & 0x80, -v, v).astype(np.float32)[np.asarray(bits, np.uint8)]
+    return tilec.from_bits(np.asarray(bits, np.uint8), dtype)
 
 
 def fp8_bits(x, dtype):
-    """Bytes of the nearest 8-bit floats, ties to even, clamped to the finite range."""
-    most = FP8[dtype][2]
-    known = fp8_values(np.arange(128), dtype).astype(np.float64)
-    known = known[: int(np.count_nonzero(~np.isnan(known)))]
-    a = np.minimum(np.abs(np.asarray(x, np.float64)), most)
-    hi = np.clip(np.searchsorted(known, a), 1, len(known) - 1)
-    lo = hi - 1
-    below, above = a - known[lo], known[hi] - a
-    near = np.where((below < above) | ((below == above) & (lo % 2 == 0)), lo, hi)
-    bits = np.where(np.isnan(x), 0x7F, near).astype(np.uint8)
-    return np.where(np.signbit(x) & ~np.isnan(x), bits | 0x80, bits).astype(np.uint8)
+    """Bytes of the nearest 8-bit floats, ties to even, clamped to the finite range; the nan that the hardware gives."""
+    return np.where(np.isnan(x), np.uint8(0x7F), tilec.to_bits(x, dtype, saturate=True))
 
 
 def quant_scale(most, dtype, pow2=False):

@@ -29,6 +29,7 @@ they cost a few microseconds more. Nothing here is needed to use tilec from C.
 import ctypes as C
 import importlib.util
 import itertools
+import math
 import os
 import struct
 import sys
@@ -173,7 +174,7 @@ def _largest(dtype):
     exp, man, finite = _FLOATS[dtype]
     place = 2.0 ** ((1 << (exp - 1)) - 1 + finite - man)     # the last place's worth
     most = place * ((2 << man) - 1 - finite)
-    return most, most + place / 2
+    return most, math.nextafter(most + place / 2, math.inf) if finite else most + place / 2     # halfway is a tie: to even
 
 
 def from_bits(bits, dtype):
@@ -183,7 +184,7 @@ def from_bits(bits, dtype):
     if bits.dtype != DTYPES[dtype]:
         raise TypeError(f"bits of {dtype} are {np.dtype(DTYPES[dtype]).name}, not {bits.dtype.name}")
     if dtype == "bf16":
-        return (bits.astype(np.uint32) << 16).view(np.float32)
+        return (np.atleast_1d(bits).astype(np.uint32) << 16).view(np.float32).reshape(bits.shape)
     b = np.arange(256)
     e, m, bias = b >> man & ((1 << exp) - 1), b & ((1 << man) - 1), (1 << (exp - 1)) - 1
     v = np.where(e == 0, np.ldexp(m, 1 - bias - man), np.ldexp(m + (1 << man), e - bias - man))
@@ -221,10 +222,10 @@ def to_bits(x, dtype, saturate=False):
 
 def _stored(a, dtype, what):
     """a as elements of dtype in numpy's memory, or TypeError: a typed array must have the type; numbers of Python need only fit."""
-    typed = hasattr(a, "dtype")
+    a = np.asarray(a) if isinstance(a, np.generic) else a
+    typed, given = hasattr(a, "dtype"), _dtype_of(a)
     a = np.asarray(a.numpy() if isinstance(a, Array) else a)
     if typed:
-        given = _numpy_dtype(a)
         if given != dtype and not (dtype in _BITS and a.dtype == DTYPES[dtype]):
             hint = f"; round it with to_bits(x, \"{dtype}\")" if dtype in _BITS and a.dtype.kind == "f" else "; convert it with astype"
             raise TypeError(f"{what} is of {dtype}, got {a.dtype.name}{hint}")
@@ -255,8 +256,8 @@ class Device:
         self._streams = {}                                 # native stream: TilertStream
 
     def __del__(self):
-        for s in getattr(self, "_streams", {}).values():
-            lib.tilert_stream_destroy(s)
+        while getattr(self, "_streams", None):
+            lib.tilert_stream_destroy(self._streams.popitem()[1])
         if getattr(self, "_h", None):
             lib.tilert_device_close(self._h)
 
@@ -279,8 +280,8 @@ class Device:
         """A copy on the device: of a numpy array, whose elements must be of dtype if that is given (bits for bf16 and 8-bit floats),
         or of numbers of Python, which are converted."""
         if dtype is None:
-            a = np.asarray(a)
-            dtype = _numpy_dtype(a)
+            a = a if isinstance(a, Array) else np.asarray(a)
+            dtype = _dtype_of(a)
             if not dtype:
                 raise TypeError(f"no element type for an array of {a.dtype}: {', '.join(DTYPES)}")
         a = _stored(a, dtype, "the array")
@@ -351,7 +352,7 @@ class Array:
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
         self._h, e = _p(), _Err()
         _check(lib.tilert_buffer_create(dev._h, C.c_size_t(max(self.nbytes, 1)), C.byref(self._h), C.byref(e)), e)
-        self._address = lib.tilert_buffer_address(self._h)
+        self._handle, self._address = self._h.value, lib.tilert_buffer_address(self._h)
 
     def __del__(self):
         if getattr(self, "_h", None):
@@ -478,6 +479,16 @@ class _Param:
         self.tensors = self.takes | ({"i" + self.dtype[1:]} if bits > 8 and self.dtype[0] == "u" else set())
         if not self.pointer and not self.real and not bits:
             self.least, self.most = None, None             # a type this module does not know: the library decides
+        self.pack = self._pack_pointer() if self.pointer else self._pack_int() if bits else lambda v, launch: self.scalar(v)
+
+    def _pack_pointer(self):
+        """What is common goes first and quickly; the rest, and what is wrong, through address."""
+        dev, dtype, address = self.kernel.prog.dev, self.dtype, self.address
+        return lambda v, launch: (0, 0, v._handle) if type(v) is Array and v.dtype == dtype and v.dev is dev else address(v, launch)
+
+    def _pack_int(self):
+        least, most, scalar = self.least, min(self.most, (1 << 63) - 1), self.scalar
+        return lambda v, launch: (2, 0, v) if type(v) is int and least <= v <= most else scalar(v)
 
     def error(self, kind, expected, got):
         return kind(f"kernel {self.kernel.name}, argument {self.name} ({self.type}): expected {expected}, got {got}")
@@ -495,18 +506,18 @@ class _Param:
             f = float(v)
             if self.dtype != "f64" and f - f == 0 and abs(f) >= _largest(self.dtype)[1]:
                 raise self.error(ValueError, f"a number that {self.dtype} can hold (at most {_largest(self.dtype)[0]:.6g})", repr(v))
-            return 3, f
+            return 3, 0, f
         if k != _INT and k != _BOOL:
             if k == _FLOAT and self.least is None:
-                return 3, float(v)
+                return 3, 0, float(v)
             raise self.wrong(v)
         i = int(v)
         if self.least is not None and not self.least <= i <= self.most:
             raise self.error(ValueError, f"a number from {self.least} to {self.most}", i)
-        return 2, i - (1 << 64) if i > 0x7FFFFFFFFFFFFFFF else i
+        return 2, 0, i - (1 << 64) if i > 0x7FFFFFFFFFFFFFFF else i
 
     def address(self, v, launch):
-        """A pointer's kind and value; host memory joins launch.host and gets its value later."""
+        """A pointer packed; host memory joins launch.host and gets its address later."""
         k = _kind(v)
         dev = self.kernel.prog.dev
         if k == _TENSOR:
@@ -520,20 +531,20 @@ class _Param:
                 raise self.error(ValueError, "a tensor without requires_grad, since autograd cannot see a launch (detach it, or launch under torch.no_grad() or in "
                                  "an autograd.Function)", "one that requires grad")
             if dev.is_sim:
-                launch.host[self.name] = _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v)
-                return 1, 0
+                launch.lend(self.name, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
+                return 1, 0, 0
             launch.torch = True
-            return 1, v.data_ptr()
+            return 1, 0, v.data_ptr()
         if k == _ARRAY:
             if v.dtype not in self.takes:
                 raise self.wrong(v)
             if v.dev is not dev and v.dev._h.value != dev._h.value:
                 raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({v.dev.spec})")
-            return 0, v._h.value
+            return 0, 0, v._handle
         if k == _NONE:
-            return 1, 0
+            return 1, 0, 0
         if k == _POINTER:
-            return 1, v.address
+            return 1, 0, v.address
         if k != _NUMPY or not (_numpy_dtype(v) in self.takes or self.dtype in _BITS and v.dtype == DTYPES[self.dtype]):
             raise self.wrong(v)
         if not dev.is_sim:
@@ -543,8 +554,8 @@ class _Param:
             raise self.error(ValueError, "an array whose strides are whole elements", f"strides of {v.strides} bytes")
         if not v.flags.c_contiguous:
             self.strided(v, v.shape, steps, launch)
-        launch.host[self.name] = _Host(v.__array_interface__["data"][0], v.shape, steps, v.itemsize, v.flags.writeable, v)
-        return 1, 0
+        launch.lend(self.name, _Host(v.__array_interface__["data"][0], v.shape, steps, v.itemsize, v.flags.writeable, v))
+        return 1, 0, 0
 
     def strided(self, v, shape, strides, launch):
         """A kernel can go through memory with holes only if it is told the strides: they must be among its whole numbers."""
@@ -554,22 +565,28 @@ class _Param:
 
 
 class _Launch:
-    """The arguments of one launch, checked and packed."""
+    """The arguments of one launch, checked and packed: .values are those of TilertArgs."""
+
+    __slots__ = ("kernel", "host", "torch", "args", "values")
 
     def __init__(self, kernel, args, named):
-        self.kernel, self.host, self.torch = kernel, {}, False
-        self.args = args = kernel._flat(args, named)
+        self.kernel, self.host, self.torch = kernel, None, False
+        self.args = args = args if kernel._plain and not named and len(args) == len(kernel.args) else kernel._flat(args, named)
         self.values = values = []
-        for p, v in zip(kernel.args, args):
-            values += p.address(v, self) if p.pointer else p.scalar(v)
+        for pack, v in zip(kernel._packers, args):
+            values += pack(v, self)
+
+    def lend(self, name, host):
+        self.host = self.host or {}
+        self.host[name] = host
 
     def integers(self):
         """All whole numbers that the kernel gets to know."""
-        given = {int(v) for v in self.args if _kind(v) == _INT}
+        given = {int(v) for p, v in zip(self.kernel.args, self.args) if not p.pointer and not p.real and _kind(v) == _INT}
         return given | {v for v in self.kernel.settings().values() if isinstance(v, int)}
 
     def packed(self):
-        return self.kernel._pack(self.values)
+        return self.kernel._struct.pack(*self.values)
 
 
 
@@ -585,7 +602,7 @@ class _Loan:
                 pieces.append([h.first, h.last, []])
             pieces[-1][2].append(h)
         self.pieces = [(Array(launch.kernel.prog.dev, last - first, "u8"), first, users) for first, last, users in pieces]
-        at = {p.name: 2 * i + 1 for i, p in enumerate(launch.kernel.args)}
+        at = {p.name: 3 * i + 2 for i, p in enumerate(launch.kernel.args)}
         moved = {id(h): a.data_ptr() + h.address - first for a, first, users in self.pieces for h in users}
         for name, h in launch.host.items():
             launch.values[at[name]] = moved[id(h)]
@@ -687,14 +704,14 @@ class Kernel:
         if not handle:
             d = _defines(defines)
             _check(lib.tilejit_kernel(prog._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(self._h), C.byref(e)), e)
-        self.name = lib.tilejit_kernel_name(self._h).decode()
+        self._handle, self.name = self._h.value, lib.tilejit_kernel_name(self._h).decode()
         n = lib.tilejit_kernel_param_count(self._h)
         params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param_)).contents for i in range(n)]
         self._settings = {p.name.decode(): _value(p.value.decode()) for p in params if p.kind != 0}
         self.args = [_Param(self, p) for p in params if p.kind == 0]
         unset = {p.name.decode() for p in params if p.kind == 2 and not p.value}
         self._unset = [(i, p.dtype) for i, p in enumerate(self.args) if p.pointer and p.dtype in unset]
-        self._types, self._by_types = {}, {}
+        self._types, self._by_types, self._packers = {}, {}, [p.pack for p in self.args]
         # Parameters shape.0, shape.1 are one argument, a tuple.
         self._groups = [(name, len(list(g))) for name, g in itertools.groupby(p.name.split(".")[0] for p in self.args)]
         self._plain = all("." not in p.name for p in self.args)
@@ -707,8 +724,6 @@ class Kernel:
 
     def _flat(self, args, named):
         """The arguments in order, with tuples taken apart."""
-        if self._plain and not named and len(args) == len(self.args):
-            return args
         names = [name for name, _ in self._groups]
         given = dict(zip(names, args))
         if len(args) > len(names):
@@ -756,11 +771,6 @@ class Kernel:
             k._types = types
         return k
 
-    def _pack(self, values):
-        zeros = [0] * (len(values) // 2)
-        flat = [x for three in zip(values[::2], zeros, values[1::2]) for x in three]
-        return self._struct.pack(*flat)
-
     def __call__(self, grid, *args, stream=None, **named):
         if self._unset and (k := self._typed(self._flat(args, named))) is not self:
             return k(grid, *args, stream=stream, **named)
@@ -768,8 +778,9 @@ class Kernel:
         loan = _Loan(launch) if launch.host else None
         if loan:
             loan.bring()
-        dev, (x, y, z) = self.prog.dev, _grid(grid(self.settings()) if callable(grid) else grid)
-        _run(_launch_address, self._h.value, dev._stream_of(stream, launch.torch) if stream is not None or launch.torch else 0, x, y, z, launch.packed(), len(self.args), _fail)
+        x, y, z = (grid, 1, 1) if type(grid) is int and 0 <= grid < 1 << 32 else _grid(grid(self.settings()) if callable(grid) else grid)
+        s = self.prog.dev._stream_of(stream, launch.torch) if stream is not None or launch.torch else 0
+        _run(_launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
         if loan:
             loan.back()
 
