@@ -20,6 +20,7 @@ class Run:
     checks: list                       # (what, got, want, tolerance)
     bytes: int = 0
     flops: int = 0
+    dtype: str = ""                    # of the tensor cores' operands, for how fast they could be
 
 
 def kernel(dev, file, name, **defines):
