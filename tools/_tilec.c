@@ -69,7 +69,7 @@ find_stream(Launcher *l, PyObject *given, TilertStream **out)
   *out = NULL;
   if (!given && l->current == Py_None)
     return 0;
-  PyObject *handle = given ? PyObject_CallFunctionObjArgs(l->native_of, given, NULL) : PyObject_CallFunctionObjArgs(l->current, l->ordinal, NULL);
+  PyObject *handle = PyObject_CallFunctionObjArgs(given ? l->native_of : l->current, given ? given : l->ordinal, NULL);
   void *native = handle ? PyLong_AsVoidPtr(handle) : NULL;
   Py_XDECREF(handle);
   if (PyErr_Occurred())
