@@ -4,8 +4,8 @@ A run is a file of JSON lines, bench/runs/DATE-DEVICE-COMMIT.jsonl once it is ke
 
 - the first, {"run": ...}: date (UTC), commit (null: not recorded) and whether the tree was dirty, device, driver, versions, command, note;
 - a line for each row: section, case, unit, better ("more" or "less"), sides, peers, work, kernels, extra.
-  sides: {name: {value, low, high, config}}, in the row's unit; low and high are the 20th and 80th percentile of the measurement, or null where
-  they were not recorded. peers: which of the sides are not ours, the one to be compared with first.
+  sides: {name: {value, low, high, config}}, in the row's unit; low and high are the 20th and 80th percentile of the measurement, or null
+  where they were not recorded. peers: which of the sides are not ours, the one to be compared with first.
   kernels: what our side ran: file, kernel, defines, target, facts (as tilec's --assume takes them), and the SHA-256 of its PTX
   without line information;
 - the last, {"end": ...}: seconds of each section, what was left out and why, what failed. A run without it was cut short.
@@ -53,7 +53,9 @@ def side(value, low=None, high=None, config=""):
 def of_times(times, work=None, scale=1.0, config=""):
     """A side from a sorted or unsorted list of times in ms (or of (median, low, high)): work / ms * scale, or ms * scale without work."""
     low, mid, high = times if isinstance(times, tuple) else quantiles(times)
-    return side(work / mid * scale, work / high * scale, work / low * scale, config) if work else side(mid * scale, low * scale, high * scale, config)
+    if work:
+        return side(work / mid * scale, work / high * scale, work / low * scale, config)
+    return side(mid * scale, low * scale, high * scale, config)
 
 
 def quantiles(values):
@@ -76,7 +78,8 @@ class Writer:
         self.file.flush()
 
     def row(self, section, case, unit, sides, peers=(), better="more", work=None, kernels=(), **extra):
-        row = {"section": section, "case": case, "unit": unit, "better": better, "sides": sides, "peers": list(peers), "work": work, "kernels": list(kernels), "extra": extra}
+        row = {"section": section, "case": case, "unit": unit, "better": better, "sides": sides, "peers": list(peers), "work": work,
+               "kernels": list(kernels), "extra": extra}
         self.rows.append(row)
         self.line(row)
         return row
@@ -93,8 +96,9 @@ def digest(ptx):
 def kernel_of(call, file, kernel, defines, target):
     """What a row records of a bound launch (tilec.Call) of a kernel of one of our files."""
     info, names = call.info(), [p.name for p in call.kernel.args]
-    facts = [f"{n}=1" for i, n in enumerate(names) if info["equal_1"] >> i & 1] + [f"{n}%16" for i, n in enumerate(names) if info["divisible_16"] >> i & 1]
-    return {"file": file, "kernel": kernel, "defines": {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}, "target": target, "facts": facts,
+    known = lambda bits, what: [n + what for i, n in enumerate(names) if info[bits] >> i & 1]
+    defines = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
+    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": known("equal_1", "=1") + known("divisible_16", "%16"),
             "ptx": digest(call.ptx())}
 
 
@@ -139,7 +143,8 @@ class Run:
 
 def kept(folder=RUNS):
     """All kept runs, oldest first."""
-    return sorted((Run(os.path.join(folder, n)) for n in os.listdir(folder) if n.endswith(".jsonl")), key=lambda r: (r.when(), r.path)) if os.path.isdir(folder) else []
+    names = [n for n in os.listdir(folder) if n.endswith(".jsonl")] if os.path.isdir(folder) else []
+    return sorted((Run(os.path.join(folder, n)) for n in names), key=lambda r: (r.when(), r.path))
 
 
 def ours(row):
@@ -196,11 +201,13 @@ def compare(run, others):
             repeats = [f for (f, _), r, _ in before[key] if same_code(r, best_row)]
             noise = max(FLOOR, noise, best_noise, (max(repeats) - min(repeats)) / 2 / best if len(repeats) > 1 else 0.0)
             if value < best * (1 - 2 * noise):
-                worse.append(f"{row['section']} {row['case']} {name}: {value:.4g} was {best:.4g} ({value / best:.3f} of it, noise {noise:.3f}) in {os.path.basename(best_run.path)}")
+                worse.append(f"{row['section']} {row['case']} {name}: {value:.4g} was {best:.4g} ({value / best:.3f} of it, noise {noise:.3f}) "
+                             f"in {os.path.basename(best_run.path)}")
     sections = {r["section"] for r in run.rows} | set((run.tail or {}).get("seconds", {}))
     for section, case, name, unit in sorted(set(before) - seen):
         if section in sections:
-            worse.append(f"{section} {case} {name}: not measured, but it was in {os.path.basename(before[section, case, name, unit][-1][2].path)}")
+            last = before[section, case, name, unit][-1][2]
+            worse.append(f"{section} {case} {name}: not measured, but it was in {os.path.basename(last.path)}")
     return worse, count
 
 
@@ -213,8 +220,8 @@ class Compiler:
         self.tilec, self.known = tilec, {}
 
     def command(self, k):
-        return [self.tilec, os.path.join(root, k["file"]), "--no-line-info", f"--kernel={k['kernel']}", f"--target={k['target']}", *(f"--assume={f}" for f in k["facts"]),
-                *(f"-D{n}={v}" for n, v in k["defines"].items())]
+        return [self.tilec, os.path.join(root, k["file"]), "--no-line-info", f"--kernel={k['kernel']}", f"--target={k['target']}",
+                *(f"--assume={f}" for f in k["facts"]), *(f"-D{n}={v}" for n, v in k["defines"].items())]
 
     def digest(self, k):
         key = json.dumps({n: v for n, v in k.items() if n != "ptx"}, sort_keys=True)

@@ -18,7 +18,7 @@ CLASS = {"f8e4m3": "f8", "f8e5m2": "f8", "u8": "i8"}
 
 def bandwidth(info):
     """Bytes a second of the device's memory, two transfers a clock; None if it does not say. info: memory_clock_khz, memory_bus_bits."""
-    return 2e3 * info["memory_clock_khz"] * info["memory_bus_bits"] / 8 if info.get("memory_clock_khz") and info.get("memory_bus_bits") else None
+    return 2e3 * info.get("memory_clock_khz", 0) * info.get("memory_bus_bits", 0) / 8 or None
 
 
 def products(name, dtype):

@@ -85,13 +85,15 @@ def table(rows, name):
     ratio = len(sides) == 1 and bool(peers)
     choice = len(sides) == 1 and any(r["sides"].get(sides[0], {}).get("config") for r, _ in found)
     notes = list(dict.fromkeys(k for r, _ in found for k in r["extra"] if k != "of"))
-    head = ["what", "case", *(NAMES.get(p, p) for p in peers), *sides, *(["to the first peer"] if ratio else []), *(k.replace("_", " ") for k in notes), *(["choice"] if choice else []), "measured"]
+    head = ["what", "case", *(NAMES.get(p, p) for p in peers), *sides, *["to the first peer"] * ratio, *(k.replace("_", " ") for k in notes),
+            *["choice"] * choice, "measured"]
     lines = []
     for row, run in found:
         cell = lambda s: number(row["sides"][s]["value"]) if s in row["sides"] else ""
         line = [f"{row['section']} ({row['unit']})", row["case"], *map(cell, peers), *map(cell, sides)]
         if ratio:
-            line.append(f"{data.figure(row, sides[0])[0]:.3f}" if any(p in row["sides"] for p in row["peers"]) and sides[0] in row["sides"] else "")
+            both = sides[0] in row["sides"] and any(p in row["sides"] for p in row["peers"])
+            line.append(f"{data.figure(row, sides[0])[0]:.3f}" if both else "")
         line += [number(row["extra"][k]) if isinstance(row["extra"].get(k), (int, float)) else str(row["extra"].get(k, "")) for k in notes]
         if choice:
             line.append(row["sides"].get(sides[0], {}).get("config", ""))
@@ -104,9 +106,9 @@ def chosen(rows):
     for words, *key in CHOSEN:
         if tuple(key) in rows.rows:
             row, run = rows.rows[tuple(key)]
-            say = lambda names, label: ", ".join((NAMES.get(s, s) + " " if label else "") + number(row["sides"][s]["value"]) for s in names if s in row["sides"])
-            ours = [s for s in data.ours(row) if s != "cold"][:1]
-            lines.append([words, (say(row["peers"], True) + " " + row["unit"]) if row["peers"] else "", say(ours, False) + " " + row["unit"], rows.measured(row, run)])
+            figures = {s: number(v["value"]) for s, v in row["sides"].items()}
+            peers = ", ".join(f"{NAMES.get(s, s)} {figures[s]}" for s in row["peers"] if s in figures)
+            lines.append([words, peers and f"{peers} {row['unit']}", f"{figures[data.ours(row)[0]]} {row['unit']}", rows.measured(row, run)])
     return markdown(["", "peer", "tilec", "measured"], lines)
 
 
@@ -134,8 +136,9 @@ def tables(tilec, check):
         if new == text:
             continue
         if check:
-            old_lines = set(text.splitlines())
-            bad.append(f"{name} is not what scripts/bench tables writes; for one: {next((l for l in new.splitlines() if l not in old_lines), '(a line less)')[:160]}")
+            there = set(text.splitlines())
+            first = next((l for l in new.splitlines() if l not in there), "(a line less)")
+            bad.append(f"{name} is not what scripts/bench tables writes; for one: {first[:160]}")
         else:
             with open(path, "w") as f:
                 f.write(new)
@@ -174,7 +177,8 @@ def main():
             sys.exit(bad)
     elif a.what == "list":
         for run in data.kept():
-            print(f"{os.path.basename(run.path)}: {run.head['device']}, {len(run.rows)} rows" + (f", {run.head['note']}" if run.head.get("note") else ""))
+            note = f", {run.head['note']}" if run.head.get("note") else ""
+            print(f"{os.path.basename(run.path)}: {run.head['device']}, {len(run.rows)} rows{note}")
     else:
         runs = data.kept()
         if not a.file and not runs:

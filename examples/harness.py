@@ -139,7 +139,7 @@ def run_one(cases, dev, case, size, seed, want):
         out["why"] = "; ".join(f"{n}: error {e:.3g} (limit {tol:g})" for n, e, tol in errors if not e <= tol)
         if want == "demo":
             info = r.call.info()
-            out.update(bytes=r.bytes, flops=r.flops, dtype=r.dtype, worst=max(e for _, e, _ in errors), compile_ms=info["compile_ms"], from_cache=info["from_cache"])
+            out.update(bytes=r.bytes, flops=r.flops, dtype=r.dtype, worst=max(e for _, e, _ in errors), compile_ms=info["compile_ms"])
             if not dev.is_sim:
                 out["ms"] = r.call.bench()["median_ms"]
     except Exception as e:
@@ -162,7 +162,7 @@ def worker(kind, device):
     hello = {"name": dev.name, "sim": dev.is_sim, "version": tilec.lib.tilec_version().decode()}
     if device != "none":
         info = dev.info
-        hello.update(memory_clock_khz=info.memory_clock_khz, memory_bus_bits=info.memory_bus_bits, clock_khz=info.clock_khz, multiprocessors=info.multiprocessors)
+        hello.update(memory_clock_khz=info.memory_clock_khz, memory_bus_bits=info.memory_bus_bits)
     print(json.dumps(hello), file=out)
     for line in sys.stdin:
         task = json.loads(line)
@@ -179,7 +179,8 @@ def _tuples(v):
 
 class _Worker:
     def __init__(self, kind, device):
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--worker", kind, device or ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        command = [sys.executable, os.path.abspath(__file__), "--worker", kind, device or ""]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.task, self.ready, self.buffer, self.begun, self.base, self.peak = None, False, b"", 0.0, 0, 0
 
     def resident(self):
@@ -296,7 +297,8 @@ class Pool:
         fat, late = w.peak - w.base > self.budget, time.perf_counter() - w.begun > self.limit
         if fat or late:
             self.end(w, kill=True)
-            yield w.result({"why": f"killed: more than {self.budget / 2**30:.3g} GiB of host memory" if fat else f"killed: more than {self.limit:g} s"})
+            limit = f"{self.budget / 2**30:.3g} GiB of host memory" if fat else f"{self.limit:g} s"
+            yield w.result({"why": f"killed: more than {limit}"})
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ def row(name, size, out, hello):
     seconds = out["run_s"] if hello["sim"] else out["ms"] * 1e-3
     rate = share = ""
     if not hello["sim"]:
-        rate = f"{out['flops'] / seconds * 1e-12:.1f} TFLOP/s" if out["flops"] else f"{out['bytes'] / seconds * 1e-9:.0f} GB/s" if out["bytes"] else ""
+        if out["flops"]:
+            rate = f"{out['flops'] / seconds * 1e-12:.1f} TFLOP/s"
+        elif out["bytes"]:
+            rate = f"{out['bytes'] / seconds * 1e-9:.0f} GB/s"
         of = roofs.share(hello, seconds, out["bytes"], out["flops"], out["dtype"])
         share = f"{of * 100:.0f}%" if of else ""
     verdict = "ok" if not out["why"] else f"WRONG ({out['why']})"

@@ -19,7 +19,8 @@ def lines_of(case):
 build, options = sys.argv[1], sys.argv[2:]
 with tempfile.TemporaryDirectory() as folder:
     report = os.path.join(folder, "report.xml")
-    run = subprocess.run(["ctest", "--test-dir", build, "--output-junit", report, "-j2", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = ["ctest", "--test-dir", build, "--output-junit", report, "-j2", *options]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     cases = xml.parse(report).getroot().findall("testcase") if os.path.exists(report) else []
 for case in cases:
     if case.get("status") not in ("run", "disabled", "notrun") or case.find("failure") is not None:

@@ -120,10 +120,12 @@ def _load():
 
 lib = _load()
 # What does not return a status (an int), and what takes handles alone: the rest is called with ctypes' own types.
-for _result, _functions in ((_p, "tilert_device_info tilejit_call_packed tilejit_tuning_trial tilejit_kernel_param tilejit_tuning_kernel tilert_stream_native"),
+for _result, _functions in ((_p, "tilert_device_info tilejit_call_packed tilejit_tuning_trial tilejit_kernel_param tilejit_tuning_kernel "
+                                 "tilert_stream_native"),
                             (C.c_uint64, "tilert_buffer_address"), (C.c_char_p, "tilejit_call_ptx tilec_version tilejit_kernel_name"),
                             (C.c_size_t, "tilejit_tuning_count tilejit_tuning_chosen tilejit_kernel_param_count"),
-                            (None, "tilert_device_close tilert_buffer_destroy tilejit_program_destroy tilejit_call_destroy tilert_stream_destroy tilejit_tuning_free")):
+                            (None, "tilert_device_close tilert_buffer_destroy tilejit_program_destroy tilejit_call_destroy "
+                                   "tilert_stream_destroy tilejit_tuning_free")):
     for _f in _functions.split():
         getattr(lib, _f).restype = _result
         if _f != "tilec_version":
@@ -162,10 +164,12 @@ def _bytes(s):
 # ---- element types ----
 
 # What numpy and torch call them, and ml_dtypes.
-_NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "bool": "i1", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
+_NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "bool": "i1", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3",
+          "float8_e5m2": "f8e5m2",
           **{f"{word}{n}": f"{word[0]}{n}" for word in ("int", "uint") for n in (8, 16, 32, 64)}}
 # Exponent bits, mantissa bits, whether all ones in the exponent are numbers, too.
-_FLOATS = {"f16": (5, 10, False), "bf16": (8, 7, False), "f32": (8, 23, False), "f64": (11, 52, False), "f8e4m3": (4, 3, True), "f8e5m2": (5, 2, False)}
+_FLOATS = {"f16": (5, 10, False), "bf16": (8, 7, False), "f32": (8, 23, False), "f64": (11, 52, False), "f8e4m3": (4, 3, True),
+           "f8e5m2": (5, 2, False)}
 _BITS = ("bf16", "f8e4m3", "f8e5m2")                       # numpy holds these as bits
 
 
@@ -374,7 +378,8 @@ class Array:
 
     def fill_bytes(self, byte):
         e = _Err()
-        _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), C.c_size_t(self.nbytes), C.c_uint32(byte), C.c_uint32(1), None, C.byref(e)), e)
+        size, pattern = C.c_size_t(self.nbytes), C.c_uint32(byte)
+        _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), size, pattern, C.c_uint32(1), None, C.byref(e)), e)
 
     def numpy(self):
         """A copy of the contents; bits for bf16 and 8-bit floats (from_bits makes numbers of them)."""
@@ -387,7 +392,8 @@ class Pointer:
     """An address for a pointer parameter, with nothing checked but that it lies on the device. keep: what it points into."""
 
     def __init__(self, address, keep=None):
-        self.address, self.keep = int(address.data_ptr() if hasattr(address, "data_ptr") else address), keep if keep is not None else address
+        self.address = int(address.data_ptr() if hasattr(address, "data_ptr") else address)
+        self.keep = keep if keep is not None else address
 
 
 # ---- arguments ----
@@ -494,9 +500,12 @@ class _Param:
         return kind(f"kernel {self.kernel.name}, argument {self.name} ({self.type}): expected {expected}, got {got}")
 
     def wrong(self, v):
-        what = f"an array of {self.dtype}, a Pointer or None" if self.pointer else "a number" if self.real else "True or False" if self.dtype == "i1" else "a whole number"
-        hint = "; pass x.item()" if not self.pointer and _kind(v) in (_ARRAY, _TENSOR, _NUMPY) else "; an address is given as Pointer(address)" if self.pointer and _kind(v) == _INT else ""
-        return self.error(TypeError, what, _kind_of(v) + hint)
+        k = _kind(v)
+        if self.pointer:
+            hint = "; an address is given as Pointer(address)" if k == _INT else ""
+            return self.error(TypeError, f"an array of {self.dtype}, a Pointer or None", _kind_of(v) + hint)
+        hint = "; pass x.item()" if k in (_ARRAY, _TENSOR, _NUMPY) else ""
+        return self.error(TypeError, "a number" if self.real else "True or False" if self.dtype == "i1" else "a whole number", _kind_of(v) + hint)
 
     def scalar(self, v):
         k = _kind(v)
@@ -528,8 +537,8 @@ class _Param:
             if not v.is_contiguous():
                 self.strided(v, v.shape, v.stride(), launch)
             if v.requires_grad and sys.modules["torch"].is_grad_enabled():
-                raise self.error(ValueError, "a tensor without requires_grad, since autograd cannot see a launch (detach it, or launch under torch.no_grad() or in "
-                                 "an autograd.Function)", "one that requires grad")
+                raise self.error(ValueError, "a tensor without requires_grad, since autograd cannot see a launch (detach it, or launch under "
+                                 "torch.no_grad() or in an autograd.Function)", "one that requires grad")
             if dev.is_sim:
                 launch.lend(self.name, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
                 return 1, 0, 0
@@ -561,7 +570,8 @@ class _Param:
         """A kernel can go through memory with holes only if it is told the strides: they must be among its whole numbers."""
         known = launch.integers()
         if not all(s == 1 or s in known for n, s in zip(shape, strides) if n > 1):
-            raise self.error(ValueError, "a contiguous array, or its strides among the launch's arguments", f"shape {tuple(shape)} with strides {tuple(strides)}")
+            got = f"shape {tuple(shape)} with strides {tuple(strides)}"
+            raise self.error(ValueError, "a contiguous array, or its strides among the launch's arguments", got)
 
 
 class _Launch:
@@ -628,7 +638,8 @@ class Program:
             _check(lib.tilejit_program_open(dev._h, _bytes(path), C.byref(o), C.byref(self._h), C.byref(e)), e)
         else:
             data = text.encode()
-            _check(lib.tilejit_program_create(dev._h, _bytes(name), data, C.c_size_t(len(data)), C.byref(o), C.byref(self._h), C.byref(e)), e)
+            size = C.c_size_t(len(data))
+            _check(lib.tilejit_program_create(dev._h, _bytes(name), data, size, C.byref(o), C.byref(self._h), C.byref(e)), e)
 
     def __del__(self):
         if getattr(self, "_h", None):
@@ -666,13 +677,13 @@ class Program:
         o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, sum(1 << i for i in places), _Progress(), None)
         t, e = _p(), _Err()
         s = self.dev._stream_of(stream, launch.torch)
-        status = lib.tilejit_tune(self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None), _GridFn(grid_of), None, launch.packed(),
-                                  C.c_size_t(len(start.args)), C.byref(o), C.byref(t), C.byref(e))
+        status = lib.tilejit_tune(self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None), _GridFn(grid_of),
+                                  None, launch.packed(), C.c_size_t(len(start.args)), C.byref(o), C.byref(t), C.byref(e))
         if errors:
             lib.tilejit_tuning_free(t)
             raise errors[0]
         _check(status, e)
-        trials = [C.cast(lib.tilejit_tuning_trial(t, C.c_size_t(i)), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
+        trials = [C.cast(lib.tilejit_tuning_trial(t, i), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
         k = Kernel(self, None, {}, handle=lib.tilejit_tuning_kernel(t))
         k.trials = [{n: (v.decode() if isinstance(v := getattr(x, n), bytes) else v) for n, _ in _Trial._fields_} for x in trials]
         k.config = k.trials[lib.tilejit_tuning_chosen(t)]["config"]
@@ -735,7 +746,8 @@ class Kernel:
                 raise TypeError(f"kernel {self.name}, argument {name} is given twice")
         given.update(named)
         if missing := [n for n in names if n not in given]:
-            raise TypeError(f"kernel {self.name} takes {len(names)} arguments ({', '.join(names)}); {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+            left = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+            raise TypeError(f"kernel {self.name} takes {len(names)} arguments ({', '.join(names)}); {left}")
         out, at = [], 0
         for name, count in self._groups:
             if "." not in self.args[at].name:
@@ -860,10 +872,11 @@ class Call(_Launcher):
     def __new__(cls, kernel, grid, launch):
         h, e, loan = _p(), _Err(), _Loan(launch) if launch.host else None
         x, y, z = _grid(grid(kernel.settings()) if callable(grid) else grid)
-        _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), C.c_size_t(len(kernel.args)), C.byref(h), C.byref(e)), e)
+        count = C.c_size_t(len(kernel.args))
+        _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), count, C.byref(h), C.byref(e)), e)
         dev = kernel.prog.dev
-        self = super().__new__(cls, _call_address, _wrap_address, _unwrap_address, h.value, dev._h.value, _fail, _torch_stream if launch.torch else None,
-                               _native_stream, dev.ordinal)
+        self = super().__new__(cls, _call_address, _wrap_address, _unwrap_address, h.value, dev._h.value, _fail,
+                               _torch_stream if launch.torch else None, _native_stream, dev.ordinal)
         self._h, self.kernel, self.grid, self.args, self._loan = h, kernel, (x, y, z), launch.args, loan
         return self
 
@@ -882,7 +895,8 @@ class Call(_Launcher):
     def bench(self, warmup_ms=25, rep_ms=100):
         """Median and spread in ms; on cuda the L2 is flushed before every run."""
         b, e = _Bench(), _Err()
-        _check(lib.tilert_bench_launch(_p(lib.tilejit_call_packed(self._h)), None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)), e)
+        packed = _p(lib.tilejit_call_packed(self._h))
+        _check(lib.tilert_bench_launch(packed, None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)), e)
         return {n: getattr(b, n) for n, _ in _Bench._fields_}
 
 

@@ -5,7 +5,8 @@ Runs examples/cases.py and tests/kernels/cases.py with the sizes meant for the d
 (examples/harness.py). The device is --device, else $TILEC_DEVICE, else sim. Prints one line per failure and a summary; a device that is
 not there is a failure, not a skip, and so is a case without a result.
 
---references runs what the host does of the cases at the GPU's sizes, and no kernel: it needs no GPU, and prints how much memory each takes."""
+--references runs what the host does of the cases at the GPU's sizes, and no kernel: it needs no GPU, and prints how much memory each
+takes."""
 import argparse, os, sys, time
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -30,7 +31,8 @@ import harness
 cases = harness.load("all")
 shard, shards = (int(x) for x in a.shard.split("/"))
 device = "none" if a.references else a.device
-planned = [run for run in harness.plan(cases, a.device == "sim" and not a.references) if any(text in harness.label(cases[run[0]], run[1]) for text in a.filter.split("|"))]
+wanted = lambda run: any(text in harness.label(cases[run[0]], run[1]) for text in a.filter.split("|"))
+planned = [run for run in harness.plan(cases, a.device == "sim" and not a.references) if wanted(run)]
 planned = [run for n, run in enumerate(planned, 1) if n % shards == shard % shards]
 ran, failed, start, largest = 0, 0, time.perf_counter(), 0
 pool = harness.Pool("all", device, a.jobs, int(a.memory * 2**30), a.limit)
