@@ -4,23 +4,24 @@
  * which has opened the library, hands over the addresses of the functions. Everything else of the Python interface is in tilec.py,
  * which works without this module, too; a launch then costs what ctypes costs.
  *
- *   Launcher(launch, wrap, unwrap, call, device, fail, current, native, ordinal)
- *     launch, wrap, unwrap   addresses of tilejit_call_launch, tilert_stream_wrap and tilert_stream_destroy
- *     call, device           a TilejitCall and the TilertDevice it is for, as integers; whoever makes the Launcher keeps them alive
- *     fail                   fail(address of a TilertError) raises
- *     current, ordinal       current(ordinal) gives the native stream (a CUstream) to launch in, as an integer; None: the default one
- *     native                 native(stream) gives the native stream of whatever stands for one
- *   launcher()               launches in the current stream
- *   launcher(stream)         launches in this one
+ *   Launcher(launch, call, fail, stream_of, current, ordinal)
+ *     launch, call        addresses of tilejit_call_launch and of a TilejitCall, which whoever makes the Launcher keeps alive
+ *     fail                fail(address of a TilertError) raises
+ *     stream_of           stream_of(what stands for a stream) gives the address of a TilertStream that lives as long as the Launcher; 0: the
+ *                         default one
+ *     current, ordinal    current(ordinal) gives the native stream (a CUstream) to launch in, as an integer; None: the default one
+ *   launcher()            launches in the current stream, as launcher(None) does
+ *   launcher(stream)      launches in this one
  *   run(launch, kernel, stream, gx, gy, gz, arguments, count, fail)
  *     tilejit_launch with packed TilertArgs (bytes)
  *   sizes()                  of TilertError and TilertArg, which tilec.py compares with its own
  *
- * In the steady state a launch allocates nothing: the wrapped stream is kept as long as the native one stays the same.
+ * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered. The launch itself runs without
+ * the interpreter's lock; all else, the fields of a Launcher among it, is touched under it.
  */
-#include "jit.h"
 #include <Python.h>
 #include <structmember.h>
+#include "jit.h"
 
 /* CPython has had these since 3.8; the headers show them to users of the stable ABI only later. */
 #ifndef Py_TPFLAGS_HAVE_VECTORCALL
@@ -33,20 +34,15 @@
 
 typedef int LaunchFn(const TilejitCall *, TilertStream *, TilertError *);
 typedef int RunFn(TilejitKernel *, TilertStream *, const uint32_t[3], const TilertArg *, size_t, TilertError *);
-typedef int WrapFn(TilertDevice *, void *, TilertStream **, TilertError *);
-typedef void UnwrapFn(TilertStream *);
 typedef PyObject *Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *);
 
 typedef struct Launcher {
   PyObject_HEAD
   Vectorcall *vectorcall;
   LaunchFn *launch;
-  WrapFn *wrap;
-  UnwrapFn *unwrap;
   TilejitCall *call;
-  TilertDevice *device;
-  PyObject *fail, *current, *native_of, *ordinal;
-  void *native;                  /* the stream of the last launch, and ours of it */
+  PyObject *fail, *stream_of, *current, *ordinal;
+  void *native;                  /* the current stream of the last launch, and ours of it */
   TilertStream *stream;
 } Launcher;
 
@@ -62,29 +58,35 @@ raise_error(PyObject *fail, const TilertError *err)
   return NULL;
 }
 
-/* Our stream for what stands for one (NULL: the current stream): 0, or -1 with an exception. */
+/* The address that f(x) gives; NULL with an exception if it raises. */
+static void *
+address_of(PyObject *f, PyObject *x)
+{
+  PyObject *given = PyObject_CallFunctionObjArgs(f, x, NULL);
+  void *address = given ? PyLong_AsVoidPtr(given) : NULL;
+  Py_XDECREF(given);
+  return address;
+}
+
+/* The stream to launch in if none is given: 0, or -1 with an exception. */
 static int
-find_stream(Launcher *l, PyObject *given, TilertStream **out)
+current_stream(Launcher *l, TilertStream **out)
 {
   *out = NULL;
-  if (!given && l->current == Py_None)
+  if (l->current == Py_None)
     return 0;
-  PyObject *handle = PyObject_CallFunctionObjArgs(given ? l->native_of : l->current, given ? given : l->ordinal, NULL);
+  PyObject *handle = PyObject_CallFunctionObjArgs(l->current, l->ordinal, NULL);
   void *native = handle ? PyLong_AsVoidPtr(handle) : NULL;
+  if (native && native != l->native) {
+    TilertStream *s = address_of(l->stream_of, handle);
+    if (s) {
+      l->stream = s;
+      l->native = native;
+    }
+  }
   Py_XDECREF(handle);
   if (PyErr_Occurred())
     return -1;
-  if (native && native != l->native) {
-    TilertError err;
-    TilertStream *s;
-    if (l->wrap(l->device, native, &s, &err)) {
-      raise_error(l->fail, &err);
-      return -1;
-    }
-    l->unwrap(l->stream);
-    l->stream = s;
-    l->native = native;
-  }
   *out = native ? l->stream : NULL;
   return 0;
 }
@@ -110,7 +112,10 @@ launcher_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObjec
   count &= COUNT_MASK;
   if (count > 1 || names)
     return PyErr_Format(PyExc_TypeError, "a bound launch takes a stream or nothing");
-  return find_stream(l, count && args[0] != Py_None ? args[0] : NULL, &s) ? NULL : launch_in(l, s);
+  if (!count || args[0] == Py_None)
+    return current_stream(l, &s) ? NULL : launch_in(l, s);
+  s = address_of(l->stream_of, args[0]);
+  return PyErr_Occurred() ? NULL : launch_in(l, s);
 }
 
 /* For subclasses, which take over no vectorcall before CPython 3.12. */
@@ -127,21 +132,18 @@ launcher_call(PyObject *self, PyObject *args, PyObject *named)
 static PyObject *
 launcher_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
-  unsigned long long launch, wrap, unwrap, call, device;
-  PyObject *fail, *current, *native_of, *ordinal;
-  if (!PyArg_ParseTuple(args, "KKKKKOOOO", &launch, &wrap, &unwrap, &call, &device, &fail, &current, &native_of, &ordinal))
+  unsigned long long launch, call;
+  PyObject *fail, *stream_of, *current, *ordinal;
+  if (!PyArg_ParseTuple(args, "KKOOOO", &launch, &call, &fail, &stream_of, &current, &ordinal))
     return NULL;
   Launcher *l = (Launcher *)PyType_GenericNew(type, args, named);
   if (!l)
     return NULL;
   l->vectorcall = launcher_vectorcall;
   l->launch = (LaunchFn *)(uintptr_t)launch;
-  l->wrap = (WrapFn *)(uintptr_t)wrap;
-  l->unwrap = (UnwrapFn *)(uintptr_t)unwrap;
   l->call = (TilejitCall *)(uintptr_t)call;
-  l->device = (TilertDevice *)(uintptr_t)device;
-  Py_INCREF(fail), Py_INCREF(current), Py_INCREF(native_of), Py_INCREF(ordinal);
-  l->fail = fail, l->current = current, l->native_of = native_of, l->ordinal = ordinal;
+  Py_INCREF(fail), Py_INCREF(stream_of), Py_INCREF(current), Py_INCREF(ordinal);
+  l->fail = fail, l->stream_of = stream_of, l->current = current, l->ordinal = ordinal;
   return (PyObject *)l;
 }
 
@@ -150,9 +152,7 @@ launcher_dealloc(PyObject *self)
 {
   Launcher *l = (Launcher *)self;
   PyTypeObject *type = Py_TYPE(self);
-  if (l->unwrap)
-    l->unwrap(l->stream);
-  Py_XDECREF(l->fail), Py_XDECREF(l->current), Py_XDECREF(l->native_of), Py_XDECREF(l->ordinal);
+  Py_XDECREF(l->fail), Py_XDECREF(l->stream_of), Py_XDECREF(l->current), Py_XDECREF(l->ordinal);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }

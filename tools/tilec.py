@@ -826,15 +826,18 @@ def _grid(grid):
 class _CtypesLauncher:
     """What the extension's Launcher is, by ctypes."""
 
-    def __new__(cls, launch, wrap, unwrap, call, device, fail, current, native, ordinal):
+    def __new__(cls, launch, call, fail, stream_of, current, ordinal):
         self = object.__new__(cls)
-        self._launch, self._call, self._current, self._native, self._ordinal = lib.tilejit_call_launch, call, current, native, ordinal
+        self._launch, self._call, self._stream_of, self._current, self._ordinal = lib.tilejit_call_launch, call, stream_of, current, ordinal
         return self
 
-    def __call__(self, stream=None):
-        dev = self.kernel.prog.dev
-        s = dev._stream_of(stream if stream is not None or not self._current else self._current(self._ordinal))
-        e = _Err()
+    def __call__(self, *stream):
+        if len(stream) > 1:
+            raise TypeError("a bound launch takes a stream or nothing")
+        given = stream[0] if stream else None
+        if given is None and self._current:
+            given = self._current(self._ordinal)
+        s, e = self._stream_of(given), _Err()
         if self._launch(self._call, s or None, C.addressof(e)):
             raise Error(e)
 
@@ -862,8 +865,7 @@ def _extension():
 
 _ext = _extension()
 _Launcher, _run = (_ext.Launcher, _ext.run) if _ext else (_CtypesLauncher, _ctypes_run)
-_launch_address, _call_address, _wrap_address, _unwrap_address = (
-    C.cast(getattr(lib, n), _p).value for n in ("tilejit_launch", "tilejit_call_launch", "tilert_stream_wrap", "tilert_stream_destroy"))
+_launch_address, _call_address = (C.cast(getattr(lib, n), _p).value for n in ("tilejit_launch", "tilejit_call_launch"))
 
 
 class Call(_Launcher):
@@ -875,8 +877,7 @@ class Call(_Launcher):
         count = C.c_size_t(len(kernel.args))
         _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), count, C.byref(h), C.byref(e)), e)
         dev = kernel.prog.dev
-        self = super().__new__(cls, _call_address, _wrap_address, _unwrap_address, h.value, dev._h.value, _fail,
-                               _torch_stream if launch.torch else None, _native_stream, dev.ordinal)
+        self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_stream if launch.torch else None, dev.ordinal)
         self._h, self.kernel, self.grid, self.args, self._loan = h, kernel, (x, y, z), launch.args, loan
         return self
 
@@ -903,7 +904,7 @@ class Call(_Launcher):
 class _HostCall(Call):
     """A call with arguments in the host's memory: copied at each launch. Its bench and ptx are those of the launch alone."""
 
-    def __call__(self, stream=None):
+    def __call__(self, *stream):
         self._loan.bring()
-        super().__call__(stream)
+        super().__call__(*stream)
         self._loan.back()

@@ -86,6 +86,10 @@ class Launches(unittest.TestCase):
             self.assertEqual(fake.launch.stream, current or None)
             self.k(3, 2, t, self.y, 300)
             self.assertEqual(fake.launch.stream, current or None)
+            call(None)                                    # as if nothing were given
+            self.assertEqual(fake.launch.stream, current or None)
+            call(0)
+            self.assertEqual(fake.launch.stream, None)
             self.k(3, 2, t, self.y, 300, stream=0x9990)
             self.assertEqual(fake.launch.stream, 0x9990)
             plain()
