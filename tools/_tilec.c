@@ -7,8 +7,8 @@
  *   Launcher(launch, call, fail, stream_of, current, ordinal)
  *     launch, call        addresses of tilejit_call_launch and of a TilejitCall, which whoever makes the Launcher keeps alive
  *     fail                fail(address of a TilertError) raises
- *     stream_of           stream_of(what stands for a stream) gives the address of a TilertStream that lives as long as the Launcher; 0: the
- *                         default one
+ *     stream_of           stream_of(what stands for a stream) gives the address of a TilertStream that lives as long as the Launcher;
+ *                         0: the default one
  *     current, ordinal    current(ordinal) gives the native stream (a CUstream) to launch in, as an integer; None: the default one
  *   launcher()            launches in the current stream, as launcher(None) does
  *   launcher(stream)      launches in this one
