@@ -127,7 +127,7 @@ class Run:
                 raise ValueError(f"{path}: a row without {', '.join(sorted(missing))}")
 
     def name(self):
-        """DATE-DEVICE-COMMIT."""
+        """DATE-DEVICE-COMMIT, with the time of day, as a benchmark may come in parts."""
         device = re.sub(r"[^a-z0-9]+", "-", self.head["device"].lower()).strip("-")
         sha = (self.head["commit"] or "unrecorded")[:10] + ("-dirty" if self.head["dirty"] else "")
         return f"{self.head['date'][:19].replace(':', '').rstrip('Z')}-{device}-{sha}"

@@ -1,10 +1,10 @@
 """Speed on a GPU with torch and Triton as peers in the same process: scripts/python bench/gpu.py [--budget SECONDS] [PART or SECTION...]
 
-Parts, each made to fit in ten minutes on an H200: PARTS below; a section can be named by itself. Every time is the median of
+Parts, each meant to fit in ten minutes on an H200: PARTS below; a section can be named by itself. Every time is the median of
 triton.testing.do_bench (L2 flushed before each run) on random inputs; every result is checked against torch. Each side takes its best
 configuration from a search over the same space; then the two alternate, nine rounds.
 
-Figures go to $OUT/run.jsonl, row by row (bench/data.py says how; `scripts/bench keep` adds the file to the repository), and to standard
+Figures go to $OUT/run-PART.jsonl, row by row (bench/data.py says how; `scripts/bench keep` adds the file to the repository), and to standard
 output. --budget: no case is begun after as many seconds; what is left out is named, and is a failure. DTYPES="bf16" leaves out the f16
 rows of norms, losses and rotary embedding. --rehearse runs every section on the simulator with small sizes and torch's CPU tensors, to
 see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's kernels run there, too.
@@ -34,20 +34,23 @@ import tilec
 import triton_peers as peers
 
 PARTS = {
-    "rows": ["vector_add", "softmax", "layer_norm", "rms_norm", "transpose"],
-    "backward": ["softmax_bwd", "layer_norm_bwd", "rms_norm_bwd"],
-    "losses": ["cross_entropy", "rotary", "dropout"],
-    "order": ["sort", "topk", "scan", "gather", "histogram", "prefix_sum", "select", "radix_sort"],
+    "rows": ["vector_add", "softmax", "softmax_bwd", "transpose", "rotary", "dropout"],
+    "norms": ["layer_norm", "rms_norm"],
+    "backward": ["layer_norm_bwd", "rms_norm_bwd"],
+    "losses": ["cross_entropy"],
+    "order": ["sort", "topk", "scan", "gather", "histogram"],
+    "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add"],
     "dots": ["matmul", "attention", "schedule"],
-    "rest": ["quantise", "softmax_stages", "async_add", "compile", "tune", "warm_start", "launch"],
+    "host": ["compile", "tune", "warm_start", "launch"],
 }
 SECTIONS = [s for part in PARTS.values() for s in part]
 a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 a.add_argument("--budget", type=float, default=0)
 a.add_argument("--rehearse", action="store_true")
-a.add_argument("--out", default=os.path.join(os.environ.get("OUT", "."), "run.jsonl"))
+a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
 a = a.parse_args()
+a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 D = "cpu" if REHEARSE else "cuda"
