@@ -16,7 +16,7 @@ pointers   an Array; a torch tensor on the device (its CPU tensors on sim); on s
            kernel's constants, since a kernel that is told no strides cannot step over holes. A tensor that requires grad is refused
            where autograd records, because it cannot see a launch.
 scalars    numbers of Python or numpy that the type can hold: whole ones for integers, any for floats; bools for i1 and integers.
-tuples     a tuple for the parameters shape.0, shape.1, ...
+tuples     a tuple for the parameters shape.0, shape.1, ...; for x.rows, x.cols, ... of a struct a tuple or a dict
 
 Host memory (numpy arrays, CPU tensors) is lent to the simulator for each launch: copied in before it and, unless it is read-only, back
 after it; what overlaps in the host's memory does there. On cuda it is refused, as copies at each launch would go unseen: use dev.array.
@@ -724,7 +724,7 @@ class Kernel:
         self._unset = [(i, p.dtype) for i, p in enumerate(self.args) if p.pointer and p.dtype in unset]
         self._types, self._by_types, self._packers = {}, {}, [p.pack for p in self.args]
         # Parameters shape.0, shape.1 are one argument, a tuple.
-        self._groups = [(name, len(list(g))) for name, g in itertools.groupby(p.name.split(".")[0] for p in self.args)]
+        self._groups = grouped(self.args)
         self._plain = all("." not in p.name for p in self.args)
         form = "".join("IId" if p.real and not p.pointer else "IIQ" if p.pointer else "IIq" for p in self.args)
         self._struct = struct.Struct("<" + form)
@@ -750,16 +750,21 @@ class Kernel:
             raise TypeError(f"kernel {self.name} takes {len(names)} arguments ({', '.join(names)}); {left}")
         out, at = [], 0
         for name, count in self._groups:
-            if "." not in self.args[at].name:
-                out.append(given[name])
-            else:
-                parts = list(_leaves(given[name])) if _kind(given[name]) == _TUPLE else None
-                if parts is None or len(parts) != count:
-                    got = _kind_of(given[name]) if parts is None else f"one of {len(parts)}"
-                    raise TypeError(f"kernel {self.name}, argument {name}: expected a tuple of {count}, got {got}")
-                out += parts
+            parts = [p.name[len(name) + 1:] for p in self.args[at:at + count]]
+            out += self._parts(name, parts, given[name]) if parts[0] else [given[name]]
             at += count
         return out
+
+    def _parts(self, name, parts, v):
+        """The values of shape.0, shape.1 or x.rows, x.cols from a tuple or a dict."""
+        if isinstance(v, dict) and set(v) == set(parts):
+            return [v[p] for p in parts]
+        values = list(_leaves(v)) if _kind(v) == _TUPLE else []
+        if len(values) != len(parts):
+            what = "a tuple" if parts[0].isdigit() else "a dict or tuple"
+            got = f"one of {len(values)}" if _kind(v) == _TUPLE else _kind_of(v)
+            raise TypeError(f"kernel {self.name}, argument {name}: expected {what} of {len(parts)} ({', '.join(parts)}), got {got}")
+        return values
 
     def _typed(self, args):
         """This kernel, or the one whose unset type parameters are what the arrays say."""
@@ -804,6 +809,11 @@ class Kernel:
         k = self._typed(self._flat(args, named))
         launch = _Launch(k, args, named)
         return (_HostCall if launch.host else Call)(k, grid, launch)
+
+
+def grouped(params):
+    """(name, how many parameters) of each argument."""
+    return [(name, len(list(g))) for name, g in itertools.groupby(p.name.split(".")[0] for p in params)]
 
 
 def _leaves(v):

@@ -1,5 +1,6 @@
 """What launches from Python take and what they refuse, with the words of the refusal. On the simulator."""
 import sys
+import types
 import unittest
 
 import numpy as np
@@ -162,6 +163,30 @@ class Refused(unittest.TestCase):
         best(grid, x, 100)
         np.testing.assert_array_equal(x.numpy(), 1)
         self.refused(ValueError, ("argument x", "of the device"), k.tune, "f", grid, np.zeros(100, f32), 100)
+
+
+class Tuples(unittest.TestCase):
+    """Parameters shape.0, shape.1 are one argument. How they are taken apart, whatever the kernel."""
+
+    def setUp(self):
+        names = ("x", "shape.0", "shape.1", "m.base", "m.rows", "n", "deep.0.0", "deep.0.1", "deep.1")
+        self.k = object.__new__(tilec.Kernel)
+        self.k.name, self.k.args = "k", [types.SimpleNamespace(name=n) for n in names]
+        self.k._groups = tilec.grouped(self.k.args)
+
+    def test_taken_apart(self):
+        want = [0, 1, 2, 3, 4, 5, 6, 7, 8]
+        self.assertEqual(self.k._flat((0, (1, 2), (3, 4), 5, ((6, 7), 8)), {}), want)
+        self.assertEqual(self.k._flat((0, [1, 2]), dict(m={"rows": 4, "base": 3}, n=5, deep=[[6, 7], 8])), want)
+
+    def test_refused(self):
+        for args, words in (((0, 1, (3, 4), 5, (6, 7, 8)), ("argument shape", "a tuple of 2", "int 1")), ((0, (1,), (3, 4), 5, (6, 7, 8)), ("one of 1",)),
+                            ((0, (1, 2), {"rows": 3}, 5, (6, 7, 8)), ("argument m", "dict or tuple", "base, rows")), ((0, (1, 2), (3, 4), 5), ("deep is missing",)),
+                            ((0, 1, 2, 3, 4, 5, 6, 7, 8), ("takes 5 arguments (x, shape, m, n, deep)",))):
+            with self.assertRaises(TypeError) as c:
+                self.k._flat(args, {})
+            for w in words:
+                self.assertIn(w, str(c.exception))
 
 
 class Host(unittest.TestCase):
