@@ -373,8 +373,7 @@ class Array:
         a = _stored(a, self.dtype, f"this array of {self.dtype}")
         if a.shape != self.shape:
             raise ValueError(f"write: an array of shape {self.shape} cannot take one of shape {a.shape}")
-        e = _Err()
-        _check(lib.tilert_buffer_write(self._h, C.c_size_t(0), a.ctypes.data_as(_p), C.c_size_t(a.nbytes), None, C.byref(e)), e)
+        self._copy(lib.tilert_buffer_write, a.ctypes.data, 0, a.nbytes)
 
     def fill_bytes(self, byte):
         e = _Err()
@@ -383,9 +382,14 @@ class Array:
 
     def numpy(self):
         """A copy of the contents; bits for bf16 and 8-bit floats (from_bits makes numbers of them)."""
-        a, e = np.empty(self.shape, DTYPES[self.dtype]), _Err()
-        _check(lib.tilert_buffer_read(self._h, C.c_size_t(0), a.ctypes.data_as(_p), C.c_size_t(a.nbytes), None, C.byref(e)), e)
+        a = np.empty(self.shape, DTYPES[self.dtype])
+        self._copy(lib.tilert_buffer_read, a.ctypes.data, 0, a.nbytes)
         return a
+
+    def _copy(self, function, host, offset, size):
+        """Write or read some bytes; host: an address."""
+        e = _Err()
+        _check(function(self._h, C.c_size_t(offset), _p(host), C.c_size_t(size), None, C.byref(e)), e)
 
 
 class Pointer:
@@ -619,13 +623,13 @@ class _Loan:
 
     def bring(self):
         for a, first, _ in self.pieces:
-            C.memmove(a.data_ptr(), first, a.nbytes)
+            a._copy(lib.tilert_buffer_write, first, 0, a.nbytes)
 
     def back(self):
         for a, first, users in self.pieces:
             for h in users:
                 if h.writable:
-                    C.memmove(h.first, a.data_ptr() + h.first - first, h.last - h.first)
+                    a._copy(lib.tilert_buffer_read, h.first, h.first - first, h.last - h.first)
 
 
 # ---- programs and kernels ----
