@@ -168,7 +168,10 @@ def worker(kind, device):
         task = json.loads(line)
         size = {k: _tuples(v) for k, v in task["size"].items()}
         result = run_one(cases, dev, task["case"], size, task["seed"], task["want"])
-        print(json.dumps(result), file=out)
+        try:
+            print(json.dumps(result), file=out)
+        except BrokenPipeError:                            # nobody wants to know any more
+            os._exit(1)
         if result.get("lost"):
             os._exit(0)
 
@@ -178,9 +181,10 @@ def _tuples(v):
 
 
 class _Worker:
-    def __init__(self, kind, device):
+    def __init__(self, kind, device, threads):
         command = [sys.executable, os.path.abspath(__file__), "--worker", kind, device or ""]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        share = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}       # of numpy's products
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**share, **os.environ})
         self.task, self.ready, self.buffer, self.begun, self.base, self.peak = None, False, b"", 0.0, 0, 0
 
     def resident(self):
@@ -242,7 +246,7 @@ class Pool:
                 self.end(w, kill=w.task is not None)
 
     def start(self):
-        w = _Worker(self.kind, self.device)
+        w = _Worker(self.kind, self.device, max((os.cpu_count() or 1) // self.jobs, 1))
         self.workers.append(w)
         self.selector.register(w.process.stdout, selectors.EVENT_READ, w)
 

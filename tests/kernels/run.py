@@ -6,7 +6,7 @@ Runs examples/cases.py and tests/kernels/cases.py with the sizes meant for the d
 not there is a failure, not a skip, and so is a case without a result.
 
 --references runs what the host does of the cases at the GPU's sizes, and no kernel: it needs no GPU, and prints how much memory each
-takes."""
+takes. All of them take long (most of an hour on two cores); --filter or --shard picks some."""
 import argparse, os, sys, time
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -18,7 +18,7 @@ a.add_argument("--filter", default="", help="only cases with this in their label
 a.add_argument("--shard", default="0/1", help="only every Nth case, from the Ith on")
 a.add_argument("--jobs", type=int, default=1, help="processes")
 a.add_argument("--seconds", type=float, default=0, help="begin no case after as long")
-a.add_argument("--limit", type=float, default=600, help="seconds for a case")
+a.add_argument("--limit", type=float, help="seconds for a case; 600, or an hour for references")
 a.add_argument("--memory", type=float, default=8, help="GiB of the host for a case")
 a.add_argument("--references", action="store_true")
 a.add_argument("--verbose", action="store_true")
@@ -35,7 +35,7 @@ wanted = lambda run: any(text in harness.label(cases[run[0]], run[1]) for text i
 planned = [run for run in harness.plan(cases, a.device == "sim" and not a.references) if wanted(run)]
 planned = [run for n, run in enumerate(planned, 1) if n % shards == shard % shards]
 ran, failed, start, largest = 0, 0, time.perf_counter(), 0
-pool = harness.Pool("all", device, a.jobs, int(a.memory * 2**30), a.limit)
+pool = harness.Pool("all", device, a.jobs, int(a.memory * 2**30), a.limit or (3600 if a.references else harness.LIMIT))
 late = lambda: a.seconds and time.perf_counter() - start > a.seconds
 
 
