@@ -10,15 +10,16 @@ sys.path.insert(0, os.path.join(root, "examples"))
 import harness
 
 BAD = os.path.join(root, "tests", "python", "Inputs", "bad_cases.py")
-WHY = {"exits": "exit status 3", "is_killed": "SIGKILL", "eats": "killed: more than 0.25 GiB", "hangs": "killed: more than 3 s", "raises": "ValueError: as planned",
+WHY = {"exits": "exit status 3", "is_killed": "SIGKILL", "eats": "killed: more than 0.25 GiB", "hangs": "killed: more than 1 s", "raises": "ValueError: as planned",
        "loses": "Lost: the context", "is_wrong": "x: error 3 (limit 0)"}
 
 
 class Pools(unittest.TestCase):
-    def run_all(self, jobs, device):
+    def run_all(self, jobs, device, hanging=False):
+        """All cases but the one that hangs, with all the time they want; or that one, with little."""
         cases = harness.load(BAD)
-        plan = [(i, s, seed) for i, s, seed in harness.plan(cases, False)]
-        pool = harness.Pool(BAD, device, jobs, budget=1 << 28, limit=3)
+        plan = [(i, s, seed) for i, s, seed in harness.plan(cases, False) if (s["how"] == "hangs") == hanging]
+        pool = harness.Pool(BAD, device, jobs, budget=1 << 28, limit=1 if hanging else 300)
         got = list(pool.results({"case": i, "size": s, "seed": seed, "want": "check"} for i, s, seed in plan))
         self.assertEqual(sorted(t["seed"] for t, _ in got), [seed for _, _, seed in plan])
         for task, out in got:
@@ -34,6 +35,9 @@ class Pools(unittest.TestCase):
 
     def test_three_workers(self):
         self.assertTrue(self.run_all(3, "sim").hello["sim"])
+
+    def test_time(self):
+        self.run_all(2, "none", hanging=True)
 
     def test_no_device(self):
         with self.assertRaises(RuntimeError) as c:
