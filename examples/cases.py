@@ -636,7 +636,7 @@ def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLIT
     n, most = len(lengths), tilec.cdiv(max(lengths), PAGE)
     table = rng.permutation(n * most + 3)[: n * most].reshape(n, most).astype(np.int32)
     (q, qv), tokens = given(rng, (n, kv_heads, GROUP, D), dtype, 2), sum(lengths)
-    (k, kv), (v, vv) = given(rng, (tokens, kv_heads, D), dtype), given(rng, (tokens, kv_heads, D), dtype)
+    k, v = (NARROW[dtype](rng.standard_normal((tokens, kv_heads, D), np.float32)) for _ in "kv")
     slots = np.concatenate([table[i, np.arange(l) // PAGE].astype(np.int64) * PAGE + np.arange(l) % PAGE for i, l in enumerate(lengths)])
     order = rng.permutation(tokens + 2)                              # the last two have no place
     cache = [poisoned(dev, (n * most + 3, PAGE, kv_heads, D), dtype) for _ in "kv"]
@@ -648,7 +648,7 @@ def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLIT
     call = launch(kern, (n, kv_heads, SPLITS), dev.array(q, dtype), *cache, dev.array(table), dev.array(np.array(lengths, np.int32)), part, lse, D**-0.5, kv_heads, most)
     launch(kernel(dev, "attention_paged.tile", "merge", T=dtype, D=D, SPLITS=SPLITS), n * heads, part, lse, out)
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    want = np.stack([np.concatenate([attention_reference(qv[i, h], kv[a:b, h], vv[a:b, h], True, D**-0.5, CAP) for h in range(kv_heads)])
+    want = np.stack([np.concatenate([attention_reference(qv[i, h], WIDE[dtype](k[a:b, h]), WIDE[dtype](v[a:b, h]), True, D**-0.5, CAP) for h in range(kv_heads)])
                      for i, (a, b) in enumerate(zip(starts, starts[1:]))])
     return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], bytes=2 * k.nbytes)
 
