@@ -10,7 +10,6 @@ rows of norms, losses and rotary embedding. --rehearse runs every section on the
 see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's kernels run there, too.
 """
 import argparse
-import json
 import math
 import os
 import statistics
@@ -182,7 +181,8 @@ def ran(make):
 # ---- rows ----
 
 def case_begins(section, case):
-    """Called before a case is prepared: it is not, when time is up."""
+    """Called before a case is prepared: it is not, when time is up. Launches of the last one let go of their memory."""
+    bound.clear()
     if a.budget and time.perf_counter() - begun > a.budget:
         left_out.append(f"{section} from {case} on")
         raise OutOfTime

@@ -127,7 +127,6 @@ def run_one(cases, dev, case, size, seed, want):
     """What a case gives, as a dict: why it failed ("" if it did not), seconds; with want = "demo" how fast it is."""
     import numpy as np
     import cases as examples
-    import tilec
     begun, out = time.perf_counter(), {}
     try:
         if dev.is_sim:

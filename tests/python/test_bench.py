@@ -1,6 +1,5 @@
 """Benchmark runs as data (bench/data.py, bench/runs.py): written, read, compared, and told whether they are still true."""
 import importlib.util
-import json
 import os
 import re
 import subprocess
