@@ -15,9 +15,9 @@ def softmax(out, x, out_stride, x_stride, n, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     col = tl.arange(0, BLOCK)
     inside = col < n
-    v = tl.load(x + row * x_stride + col, mask=inside, other=-float("inf"))
+    v = tl.load(x + row * x_stride + col, mask=inside, other=-float("inf")).to(tl.float32)
     e = tl.exp(v - tl.max(v, 0))
-    tl.store(out + row * out_stride + col, e / tl.sum(e, 0), mask=inside)
+    tl.store(out + row * out_stride + col, (e / tl.sum(e, 0)).to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit

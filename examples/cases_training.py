@@ -118,10 +118,15 @@ def hadamard(dev, rng, rows, N, dtype="f16", ROWS=4, **more):
     x, v = cases.given(rng, (rows, N), dtype)
     y = poisoned(dev, (rows, N), dtype)
     call = launch(kernel(dev, "hadamard.tile", "hadamard", T=dtype, N=N, ROWS=ROWS, **more), tilec.cdiv(rows, ROWS), dev.array(x, dtype), y, rows, N ** -0.5)
-    sign = np.ones((1, 1))
-    while len(sign) < N:
-        sign = np.block([[sign, sign], [sign, -sign]])
-    return Run(call, [("y", cases.WIDE[dtype](y.numpy()), v @ sign * N ** -0.5, cases.ROUNDING[dtype])], bytes=2 * x.nbytes)
+    def reference(v):
+        """v times the matrix of signs, by sums and differences of halves."""
+        half = 1
+        while half < N:
+            pairs = v.reshape(len(v), -1, 2, half)
+            v = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), 2)
+            half *= 2
+        return v.reshape(-1, N) * N ** -0.5
+    return Run(call, [("y", cases.WIDE[dtype](y.numpy()), cases.blockwise(reference, v), cases.ROUNDING[dtype])], bytes=2 * x.nbytes)
 
 
 CASES = [

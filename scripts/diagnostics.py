@@ -115,7 +115,7 @@ bad += [f"{p}: no such diagnostic" for p in glob.glob(f"{root}/tests/diag/pages/
 tests = {os.path.basename(p) for p in glob.glob(f"{root}/tests/diag/*.ti*")}
 path = f"{root}/docs/diagnostics.md"
 if checking and open(path).read() != text:
-    bad.append("docs/diagnostics.md is out of date: run python3 scripts/diagnostics.py build/bin/tilec")
+    bad.append("docs/diagnostics.md is out of date: run scripts/python scripts/diagnostics.py build/bin/tilec")
 if not checking:
     open(path, "w").write(text)
 print("\n".join(bad))

@@ -60,6 +60,6 @@ if bad:
     sys.exit("\n".join(bad))
 if "--check" in sys.argv:
     if open(out).read() != text:
-        sys.exit("docs/features.md is out of date: run python3 scripts/features.py")
+        sys.exit("docs/features.md is out of date: run scripts/python scripts/features.py")
 else:
     open(out, "w").write(text)

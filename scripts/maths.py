@@ -109,6 +109,6 @@ if bad:
     sys.exit("\n".join(bad))
 if "--check" in sys.argv:
     if open(page).read() != text():
-        sys.exit("docs/maths.md is out of date: run python3 scripts/maths.py")
+        sys.exit("docs/maths.md is out of date: run scripts/python scripts/maths.py")
 else:
     open(page, "w").write(text())

@@ -7,6 +7,6 @@ for name, title in (("passes", "Passes"), ("ops", "Ops"), ("targets", "Targets")
     text += f"\n## {title}\n\n" + subprocess.run([sys.argv[1], f"--print-{name}"], check=True, capture_output=True, text=True).stdout
 if "--check" in sys.argv:
     if open(path).read() != text:
-        sys.exit("docs/tables.md is out of date: run python3 scripts/tables.py build/bin/tilec")
+        sys.exit("docs/tables.md is out of date: run scripts/python scripts/tables.py build/bin/tilec")
 else:
     open(path, "w").write(text)

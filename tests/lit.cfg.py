@@ -16,13 +16,15 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%examples", os.path.join(config.source_root, "examples")))
 config.substitutions.append(("%root", config.source_root))
+# %python: the Python that the build was configured with (scripts/python).
+config.substitutions.append(("%python", config.python))
 # %errors FILE [tilec options]: every `// error: text` mark must be reported on its line, and nothing else.
-config.substitutions.append(("%errors", f"python3 {here}/errors.py {bin_dir}/tilec"))
+config.substitutions.append(("%errors", f"{config.python} {here}/errors.py {bin_dir}/tilec"))
 # %roundtrip FILE: print(parse(x)) == x.
-config.substitutions.append(("%roundtrip", f"python3 {here}/roundtrip.py {bin_dir}/tilec"))
+config.substitutions.append(("%roundtrip", f"{config.python} {here}/roundtrip.py {bin_dir}/tilec"))
 # %ptxas TARGET: assemble standard input, when ptxas is there; warnings C75xx and C76xx fail.
-config.substitutions.append(("%ptxas", f"python3 {here}/ptxas.py"))
+config.substitutions.append(("%ptxas", f"{config.python} {here}/ptxas.py"))
 # %exit N COMMAND: the command must exit with status N.
-config.substitutions.append(("%exit", f"python3 {here}/exit.py"))
+config.substitutions.append(("%exit", f"{config.python} {here}/exit.py"))
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")

@@ -1,16 +1,38 @@
-"""tilec from Python: a thin ctypes layer over libtilec (driver/jit.h, runtime/tilert.h).
+"""tilec from Python: libtilec (driver/jit.h, runtime/tilert.h) by ctypes, with the arguments of launches checked.
 
     dev = tilec.Device("sim")                      # or "cuda", or None for the best there is
-    prog = dev.program("examples/vector_add.tile")
-    k = prog.kernel("add", BLOCK=1024)
+    k = dev.program("examples/vector_add.tile").kernel("add", BLOCK=1024)
     x = dev.array(numpy_array); y = dev.empty((n,), "f32")
-    k((tilec.cdiv(n, 1024),), x, y, n)             # in the kernel's order; None is null, torch tensors work on cuda
+    k[tilec.cdiv(n, 1024)](x, x, y, n)             # or k(grid, x, x, y, n), or k(grid, x=x, y=x, out=y, n=n)
     y.numpy()
+    call = k.bind(grid, x, x, y, n); call()        # checked once; call() costs what the driver's launch costs
 
-Status codes become tilec.Error. Nothing here is needed to use tilec from C.
+What a parameter takes, and what is refused with TypeError or ValueError, naming the kernel, the argument, what it takes and what is given:
+
+pointers   an Array; a torch tensor on the device (its CPU tensors on sim); on sim also a numpy array; None for a null pointer; a
+           Pointer for any other address. The elements must be of the parameter's type: bf16 and 8-bit floats are torch's or ml_dtypes'
+           types, or their bits as numpy's uint16 or uint8 (to_bits, from_bits); torch's signed integers pass for unsigned ones. `*T` with
+           T not set takes T from the array. An array must be contiguous, unless all its strides are among the launch's integers or the
+           kernel's constants, since a kernel that is told no strides cannot step over holes. A tensor that requires grad is refused
+           where autograd records, because it cannot see a launch.
+scalars    numbers of Python or numpy that the type can hold: whole ones for integers, any for floats; bools for i1 and integers.
+tuples     a tuple for the parameters shape.0, shape.1, ...; for x.rows, x.cols, ... of a struct a tuple or a dict
+
+Host memory (numpy arrays, CPU tensors) is lent to the simulator for each launch: copied in before it and, unless it is read-only, back
+after it; what overlaps in the host's memory does there. On cuda it is refused, as copies at each launch would go unseen: use dev.array.
+Launches with torch tensors go to torch's current stream, others to the device's default stream; `stream=` names another: a Stream, a
+torch stream or the address of a CUstream. Arguments live at least as long as the call that is bound to them.
+
+Status codes become tilec.Error. A small extension module beside the library (tools/_tilec.c) takes ctypes out of launches; without it
+they cost a few microseconds more. Nothing here is needed to use tilec from C.
 """
 import ctypes as C
+import importlib.util
+import itertools
+import math
 import os
+import struct
+import sys
 
 import numpy as np
 
@@ -71,7 +93,7 @@ class _JitOptions(C.Structure):
                 ("cache_limit", C.c_uint64)]
 
 
-class _Param(C.Structure):
+class _Param_(C.Structure):
     _fields_ = [("name", C.c_char * 64), ("type", C.c_char * 64), ("value", C.c_char * 128), ("kind", C.c_int32)]
 
 
@@ -97,21 +119,18 @@ def _load():
 
 
 lib = _load()
-for _f in ("tilert_device_info", "tilejit_call_packed"):
-    getattr(lib, _f).restype = _p
-lib.tilert_buffer_address.restype = C.c_uint64
-lib.tilejit_call_ptx.restype = C.c_char_p
-lib.tilec_version.restype = C.c_char_p
-for _f in ("tilert_device_close", "tilert_buffer_destroy", "tilejit_program_destroy", "tilejit_call_destroy", "tilert_stream_destroy"):
-    getattr(lib, _f).argtypes, getattr(lib, _f).restype = [_p], None
-lib.tilert_buffer_address.argtypes = [_p]
-for _f in ("tilejit_tuning_count", "tilejit_tuning_chosen", "tilejit_kernel_param_count"):
-    getattr(lib, _f).argtypes, getattr(lib, _f).restype = [_p], C.c_size_t
-for _f in ("tilejit_tuning_trial", "tilejit_kernel_param"):
-    getattr(lib, _f).argtypes, getattr(lib, _f).restype = [_p, C.c_size_t], _p
-lib.tilejit_tuning_kernel.argtypes, lib.tilejit_tuning_kernel.restype = [_p], _p
-lib.tilejit_tuning_remembered.argtypes, lib.tilejit_tuning_free.argtypes, lib.tilejit_tuning_free.restype = [_p], [_p], None
-lib.tilert_device_info.argtypes = lib.tilejit_call_packed.argtypes = lib.tilejit_call_ptx.argtypes = [_p]
+# What does not return a status (an int), and what takes handles alone: the rest is called with ctypes' own types.
+for _result, _functions in ((_p, "tilert_device_info tilejit_call_packed tilejit_tuning_trial tilejit_kernel_param tilejit_tuning_kernel "
+                                 "tilert_stream_native"),
+                            (C.c_uint64, "tilert_buffer_address"), (C.c_char_p, "tilejit_call_ptx tilec_version tilejit_kernel_name"),
+                            (C.c_size_t, "tilejit_tuning_count tilejit_tuning_chosen tilejit_kernel_param_count"),
+                            (None, "tilert_device_close tilert_buffer_destroy tilejit_program_destroy tilejit_call_destroy "
+                                   "tilert_stream_destroy tilejit_tuning_free")):
+    for _f in _functions.split():
+        getattr(lib, _f).restype = _result
+        if _f != "tilec_version":
+            getattr(lib, _f).argtypes = [_p, C.c_size_t] if _f in ("tilejit_tuning_trial", "tilejit_kernel_param") else [_p]
+lib.tilejit_tuning_remembered.argtypes = [_p]
 lib.tilejit_call_launch.argtypes = [_p, _p, _p]
 
 
@@ -129,6 +148,11 @@ def _check(status, e):
         raise Error(e)
 
 
+def _fail(address):
+    """Raise the error at an address: the extension's way out."""
+    raise Error(_Err.from_address(address))
+
+
 def cdiv(a, b):
     return -(-a // b)
 
@@ -137,14 +161,107 @@ def _bytes(s):
     return None if s is None else s.encode()
 
 
+# ---- element types ----
+
+# What numpy and torch call them, and ml_dtypes.
+_NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "bool": "i1", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3",
+          "float8_e5m2": "f8e5m2",
+          **{f"{word}{n}": f"{word[0]}{n}" for word in ("int", "uint") for n in (8, 16, 32, 64)}}
+# Exponent bits, mantissa bits, whether all ones in the exponent are numbers, too.
+_FLOATS = {"f16": (5, 10, False), "bf16": (8, 7, False), "f32": (8, 23, False), "f64": (11, 52, False), "f8e4m3": (4, 3, True),
+           "f8e5m2": (5, 2, False)}
+_BITS = ("bf16", "f8e4m3", "f8e5m2")                       # numpy holds these as bits
+
+
+def _largest(dtype):
+    """The largest number, and the least that rounds to no number."""
+    exp, man, finite = _FLOATS[dtype]
+    place = 2.0 ** ((1 << (exp - 1)) - 1 + finite - man)     # the last place's worth
+    most = place * ((2 << man) - 1 - finite)
+    return most, math.nextafter(most + place / 2, math.inf) if finite else most + place / 2     # halfway is a tie: to even
+
+
+def from_bits(bits, dtype):
+    """The numbers that bits of bf16, f8e4m3 or f8e5m2 mean (uint16 or uint8, any shape): float32, exactly."""
+    exp, man, finite = _FLOATS[dtype]
+    bits = np.asarray(bits)
+    if bits.dtype != DTYPES[dtype]:
+        raise TypeError(f"bits of {dtype} are {np.dtype(DTYPES[dtype]).name}, not {bits.dtype.name}")
+    if dtype == "bf16":
+        return (np.atleast_1d(bits).astype(np.uint32) << 16).view(np.float32).reshape(bits.shape)
+    b = np.arange(256)
+    e, m, bias = b >> man & ((1 << exp) - 1), b & ((1 << man) - 1), (1 << (exp - 1)) - 1
+    v = np.where(e == 0, np.ldexp(m, 1 - bias - man), np.ldexp(m + (1 << man), e - bias - man))
+    if finite:
+        v = np.where((b & 0x7F) == 0x7F, np.nan, v)
+    else:
+        v = np.where(e == (1 << exp) - 1, np.where(m == 0, np.inf, np.nan), v)
+    return np.where(b & 0x80, -v, v).astype(np.float32)[bits]
+
+
+def to_bits(x, dtype, saturate=False):
+    """Numbers rounded to bf16, f8e4m3 or f8e5m2, to nearest, ties to even: their bits (uint16 or uint8). What is too large becomes
+    infinity, or nan in f8e4m3, which has none; with saturate, the largest finite number, infinities too."""
+    exp, man, finite = _FLOATS[dtype]
+    x = np.asarray(x)
+    if x.dtype.kind not in "fiu":
+        raise TypeError(f"to_bits takes numbers, not {x.dtype.name}")
+    if dtype == "bf16" and x.dtype in (np.float32, np.float16):
+        u = np.ascontiguousarray(x, np.float32).view(np.uint32).reshape(x.shape)
+        bits = ((u + np.uint32(0x7FFF) + ((u >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+        nan = np.isnan(x)
+        bits = np.where(nan, (u >> np.uint32(16) & np.uint32(0x8000) | np.uint32(0x7FC0)).astype(np.uint16), bits) if nan.any() else bits
+        return np.where((bits & 0x7FFF) == 0x7F80, (bits & 0x8000 | 0x7F7F).astype(np.uint16), bits) if saturate else bits
+    wide, most, bias = x.astype(np.float64), _largest(dtype)[0], (1 << (exp - 1)) - 1
+    a = np.abs(np.nan_to_num(wide, nan=0.0, posinf=4 * most, neginf=-4 * most)).clip(max=4 * most)
+    e = np.maximum(np.frexp(a)[1] - 1, 1 - bias)            # the exponent of the last place's binade
+    units = np.rint(np.ldexp(a, man - e)).astype(np.int64)
+    bits = np.where(a == 0, 0, units + ((e + bias - 1).astype(np.int64) << man))
+    ones, top = ((1 << exp) - 1) << man, ((1 << exp) - 1 << man) - 1 if not finite else (1 << (exp + man)) - 2
+    nan = ones | (1 << man) - 1 if finite else ones | 1 << (man - 1)
+    bits = np.where(bits > top, top if saturate else top + 1, bits)
+    bits = np.where(np.isnan(wide), nan, bits) | np.signbit(wide).astype(np.int64) << (exp + man)
+    return bits.astype(DTYPES[dtype])
+
+
+def _stored(a, dtype, what):
+    """a as elements of dtype in numpy's memory, or TypeError: a typed array must have the type; numbers of Python need only fit."""
+    a = np.asarray(a) if isinstance(a, np.generic) else a
+    typed, given = hasattr(a, "dtype"), _dtype_of(a)
+    a = np.asarray(a.numpy() if isinstance(a, Array) else a)
+    if typed:
+        if given != dtype and not (dtype in _BITS and a.dtype == DTYPES[dtype]):
+            hint = f"; round it with to_bits(x, \"{dtype}\")" if dtype in _BITS and a.dtype.kind == "f" else "; convert it with astype"
+            raise TypeError(f"{what} is of {dtype}, got {a.dtype.name}{hint}")
+        return np.ascontiguousarray(a).view(DTYPES[dtype]).reshape(a.shape)
+    if dtype in _BITS:
+        return to_bits(a, dtype)
+    out = a.astype(DTYPES[dtype])
+    if a.dtype.kind not in "biuf" or (np.dtype(DTYPES[dtype]).kind in "biu" and not (out == a).all()):
+        raise TypeError(f"{what} is of {dtype}, which cannot hold what is given")
+    return out
+
+
+def _numpy_dtype(a):
+    """A key of DTYPES, or None."""
+    return _NAMES.get(a.dtype.name) if a.dtype.isnative else None
+
+
+# ---- devices and memory ----
+
 class Device:
     def __init__(self, spec=None):
         self._h, e = _p(), _Err()
         _check(lib.tilert_device_open(_bytes(spec), None, C.byref(self._h), C.byref(e)), e)
         self.info = C.cast(lib.tilert_device_info(self._h), C.POINTER(_DeviceInfo)).contents
         self.is_sim, self.name, self.sms = bool(self.info.is_sim), self.info.name.decode(), self.info.multiprocessors
+        self.spec = self.info.spec.decode()                # "sim", "cuda:0"
+        self.ordinal = -1 if self.is_sim else int(self.spec.partition(":")[2] or 0)   # as torch counts; -1: the host's memory
+        self._streams = {}                                 # native stream: TilertStream
 
     def __del__(self):
+        while getattr(self, "_streams", None):
+            lib.tilert_stream_destroy(self._streams.popitem()[1])
         if getattr(self, "_h", None):
             lib.tilert_device_close(self._h)
 
@@ -164,59 +281,358 @@ class Device:
         return Array(self, shape, dtype)
 
     def array(self, a, dtype=None):
-        a = np.ascontiguousarray(a)
-        names = {np.dtype(v): k for k, v in reversed(list(DTYPES.items()))}
-        out = Array(self, a.shape, dtype or names[a.dtype])
+        """A copy on the device: of a numpy array, whose elements must be of dtype if that is given (bits for bf16 and 8-bit floats),
+        or of numbers of Python, which are converted."""
+        if dtype is None:
+            a = a if isinstance(a, Array) else np.asarray(a)
+            dtype = _dtype_of(a)
+            if not dtype:
+                raise TypeError(f"no element type for an array of {a.dtype}: {', '.join(DTYPES)}")
+        a = _stored(a, dtype, "the array")
+        out = Array(self, a.shape, dtype)
         out.write(a)
         return out
 
+    def stream(self):
+        return Stream(self)
+
     def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None):
         return Program(self, path, text, name, target, specialise, line_info, cache_dir)
+
+    def _stream_of(self, stream, torch_too=False):
+        """The TilertStream to launch in, as an integer; 0: the default one. torch_too: without a stream, the one torch is using."""
+        native = _torch_stream(self.ordinal) if stream is None and torch_too else _native_stream(stream)
+        if not native:
+            return 0
+        if native not in self._streams:
+            s, e = _p(), _Err()
+            _check(lib.tilert_stream_wrap(self._h, _p(native), C.byref(s), C.byref(e)), e)
+            self._streams[native] = s.value
+        return self._streams[native]
+
+
+class Stream:
+    """A stream of its own on a device; .native is its CUstream, 0 on sim, where every launch is complete when it returns."""
+
+    def __init__(self, dev):
+        self.dev, self._h, e = dev, _p(), _Err()
+        _check(lib.tilert_stream_create(dev._h, C.byref(self._h), C.byref(e)), e)
+        self.native = lib.tilert_stream_native(self._h) or 0
+
+    def __del__(self):
+        if getattr(self, "_h", None):
+            lib.tilert_stream_destroy(self._h)
+
+    def synchronize(self):
+        e = _Err()
+        _check(lib.tilert_stream_synchronize(self._h, C.byref(e)), e)
+
+
+def _native_stream(stream):
+    """The address of the CUstream that a Stream, a torch stream or an integer stands for."""
+    if stream is None or isinstance(stream, int):
+        return stream or 0
+    for name in ("native", "cuda_stream"):
+        if isinstance(native := getattr(stream, name, None), int):
+            return native
+    raise TypeError(f"expected a stream (a Stream, a torch stream, the address of a CUstream), got {_kind_of(stream)}")
+
+
+def _torch_stream(ordinal):
+    torch = sys.modules["torch"]
+    raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+    return raw(ordinal) if raw else torch.cuda.current_stream(ordinal).cuda_stream
 
 
 class Array:
     """Device memory with a shape and a dtype (a key of DTYPES)."""
 
     def __init__(self, dev, shape, dtype):
-        self.dev, self.shape, self.dtype = dev, tuple(np.atleast_1d(shape)), dtype
-        self.nbytes = int(np.prod(self.shape)) * np.dtype(DTYPES[dtype]).itemsize
+        if dtype not in DTYPES:
+            raise TypeError(f"no element type {dtype!r}: {', '.join(DTYPES)}")
+        self.dev, self.shape, self.dtype = dev, tuple(map(int, shape)) if isinstance(shape, (tuple, list)) else (int(shape),), dtype
+        if min(self.shape, default=0) < 0:
+            raise ValueError(f"a shape with a negative extent: {self.shape}")
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
         self._h, e = _p(), _Err()
         _check(lib.tilert_buffer_create(dev._h, C.c_size_t(max(self.nbytes, 1)), C.byref(self._h), C.byref(e)), e)
+        self._handle, self._address = self._h.value, lib.tilert_buffer_address(self._h)
 
     def __del__(self):
         if getattr(self, "_h", None):
             lib.tilert_buffer_destroy(self._h)
 
+    def __repr__(self):
+        return f"Array({self.dev.spec}, {self.shape}, {self.dtype})"
+
     def data_ptr(self):
-        return lib.tilert_buffer_address(self._h)
+        return self._address
 
     def write(self, a):
-        e = _Err()
-        a = np.ascontiguousarray(a, DTYPES[self.dtype])
-        _check(lib.tilert_buffer_write(self._h, C.c_size_t(0), a.ctypes.data_as(_p), C.c_size_t(a.nbytes), None, C.byref(e)), e)
+        """Replace the contents by those of an array of the same shape and type (see Device.array)."""
+        a = _stored(a, self.dtype, f"this array of {self.dtype}")
+        if a.shape != self.shape:
+            raise ValueError(f"write: an array of shape {self.shape} cannot take one of shape {a.shape}")
+        self._copy(lib.tilert_buffer_write, a.ctypes.data, 0, a.nbytes)
 
     def fill_bytes(self, byte):
         e = _Err()
-        _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), C.c_size_t(self.nbytes), C.c_uint32(byte), C.c_uint32(1), None, C.byref(e)), e)
+        size, pattern = C.c_size_t(self.nbytes), C.c_uint32(byte)
+        _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), size, pattern, C.c_uint32(1), None, C.byref(e)), e)
 
     def numpy(self):
-        a, e = np.empty(self.shape, DTYPES[self.dtype]), _Err()
-        _check(lib.tilert_buffer_read(self._h, C.c_size_t(0), a.ctypes.data_as(_p), C.c_size_t(a.nbytes), None, C.byref(e)), e)
+        """A copy of the contents; bits for bf16 and 8-bit floats (from_bits makes numbers of them)."""
+        a = np.empty(self.shape, DTYPES[self.dtype])
+        self._copy(lib.tilert_buffer_read, a.ctypes.data, 0, a.nbytes)
         return a
 
+    def _copy(self, function, host, offset, size):
+        """Write or read some bytes; host: an address."""
+        e = _Err()
+        _check(function(self._h, C.c_size_t(offset), _p(host), C.c_size_t(size), None, C.byref(e)), e)
 
-def _arg(v):
-    a = _Arg()
-    if isinstance(v, Array):
-        a.kind, a.u.buffer = 0, v._h
-    elif v is None or hasattr(v, "data_ptr"):
-        a.kind, a.u.pointer = 1, v.data_ptr() if v is not None else 0
-    elif isinstance(v, (bool, int, np.integer)):
-        a.kind, a.u.i = 2, int(v)
-    else:
-        a.kind, a.u.f = 3, float(v)
-    return a
 
+class Pointer:
+    """An address for a pointer parameter, with nothing checked but that it lies on the device. keep: what it points into."""
+
+    def __init__(self, address, keep=None):
+        self.address = int(address.data_ptr() if hasattr(address, "data_ptr") else address)
+        self.keep = keep if keep is not None else address
+
+
+# ---- arguments ----
+
+_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE, _INT, _FLOAT, _BOOL, _TUPLE, _OTHER = range(10)
+_kinds = {}                                                # by type
+
+
+def _learn(t):
+    """Which kind of argument values of a type are."""
+    if issubclass(t, Array):
+        return _ARRAY
+    if issubclass(t, Pointer):
+        return _POINTER
+    if issubclass(t, np.ndarray):
+        return _NUMPY
+    if t is type(None):
+        return _NONE
+    if issubclass(t, (bool, np.bool_)):
+        return _BOOL
+    if issubclass(t, (int, np.integer)):
+        return _INT
+    if issubclass(t, (float, np.floating)):
+        return _FLOAT
+    if issubclass(t, (tuple, list)):
+        return _TUPLE
+    return _TENSOR if all(hasattr(t, n) for n in ("data_ptr", "stride", "is_contiguous", "get_device")) else _OTHER
+
+
+def _kind(v):
+    t = type(v)
+    k = _kinds.get(t)
+    if k is None:
+        k = _kinds[t] = _learn(t)
+    return k
+
+
+_dtypes = {}                                               # torch's types
+
+
+def _tensor_dtype(v):
+    """A key of DTYPES, or None."""
+    d = v.dtype
+    name = _dtypes.get(d)
+    if name is None:
+        name = _dtypes[d] = _NAMES.get(str(d).rpartition(".")[2])
+    return name
+
+
+def _dtype_of(v):
+    """The element type of an array of any kind; None of anything else."""
+    k = _kind(v)
+    return v.dtype if k == _ARRAY else _tensor_dtype(v) if k == _TENSOR else _numpy_dtype(v) if k == _NUMPY else None
+
+
+def _kind_of(v):
+    """A value in words."""
+    k = _kind(v)
+    if k == _ARRAY:
+        return f"an array of {v.dtype}"
+    if k in (_TENSOR, _NUMPY):
+        return f"a {'torch tensor' if k == _TENSOR else 'numpy array'} of {_dtype_of(v) or v.dtype}"
+    return "None" if v is None else f"{type(v).__name__} {v!r:.60}"
+
+
+class _Host:
+    """Memory of the host that a launch uses: the bytes from `first` to `last`."""
+
+    def __init__(self, address, shape, strides, itemsize, writable, keep):
+        reach = [(n - 1) * s * itemsize for n, s in zip(shape, strides)] if 0 not in shape else []
+        self.address = address
+        self.first = address + sum(min(r, 0) for r in reach)
+        self.last = address + sum(max(r, 0) for r in reach) + itemsize if 0 not in shape else self.first
+        self.writable, self.keep = writable, keep
+
+
+class _Param:
+    """One argument of a kernel: what it takes, and how that is packed (TilertArg: kind, 0, value)."""
+
+    def __init__(self, kernel, p):
+        self.kernel, self.name, self.type = kernel, p.name.decode(), p.type.decode()
+        self.pointer = self.type.startswith("*")
+        self.dtype = self.type.lstrip("*")
+        self.real = self.dtype in _FLOATS
+        # i1, i32, u64: the range of a scalar
+        bits = int(self.dtype[1:]) if self.dtype[:1] in ("i", "u") and self.dtype[1:].isdigit() else 0
+        self.least, self.most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.dtype[:1] == "i" and bits > 1 else (0, (1 << bits) - 1)
+        self.takes = {self.dtype}                          # element types of a pointer's arrays
+        self.tensors = self.takes | ({"i" + self.dtype[1:]} if bits > 8 and self.dtype[0] == "u" else set())
+        if not self.pointer and not self.real and not bits:
+            self.least, self.most = None, None             # a type this module does not know: the library decides
+        self.pack = self._pack_pointer() if self.pointer else self._pack_int() if bits else lambda v, launch: self.scalar(v)
+
+    def _pack_pointer(self):
+        """What is common goes first and quickly; the rest, and what is wrong, through address."""
+        dev, dtype, address = self.kernel.prog.dev, self.dtype, self.address
+        return lambda v, launch: (0, 0, v._handle) if type(v) is Array and v.dtype == dtype and v.dev is dev else address(v, launch)
+
+    def _pack_int(self):
+        least, most, scalar = self.least, min(self.most, (1 << 63) - 1), self.scalar
+        return lambda v, launch: (2, 0, v) if type(v) is int and least <= v <= most else scalar(v)
+
+    def error(self, kind, expected, got):
+        return kind(f"kernel {self.kernel.name}, argument {self.name} ({self.type}): expected {expected}, got {got}")
+
+    def wrong(self, v):
+        k = _kind(v)
+        if self.pointer:
+            hint = "; an address is given as Pointer(address)" if k == _INT else ""
+            return self.error(TypeError, f"an array of {self.dtype}, a Pointer or None", _kind_of(v) + hint)
+        hint = "; pass x.item()" if k in (_ARRAY, _TENSOR, _NUMPY) else ""
+        return self.error(TypeError, "a number" if self.real else "True or False" if self.dtype == "i1" else "a whole number", _kind_of(v) + hint)
+
+    def scalar(self, v):
+        k = _kind(v)
+        if self.real:
+            if k != _INT and k != _FLOAT:
+                raise self.wrong(v)
+            f = float(v)
+            if self.dtype != "f64" and f - f == 0 and abs(f) >= _largest(self.dtype)[1]:
+                raise self.error(ValueError, f"a number that {self.dtype} can hold (at most {_largest(self.dtype)[0]:.6g})", repr(v))
+            return 3, 0, f
+        if k != _INT and k != _BOOL:
+            if k == _FLOAT and self.least is None:
+                return 3, 0, float(v)
+            raise self.wrong(v)
+        i = int(v)
+        if self.least is not None and not self.least <= i <= self.most:
+            raise self.error(ValueError, f"a number from {self.least} to {self.most}", i)
+        return 2, 0, i - (1 << 64) if i > 0x7FFFFFFFFFFFFFFF else i
+
+    def address(self, v, launch):
+        """A pointer packed; host memory joins launch.host and gets its address later."""
+        k = _kind(v)
+        dev = self.kernel.prog.dev
+        if k == _TENSOR:
+            if _tensor_dtype(v) not in self.tensors:
+                raise self.wrong(v)
+            if v.get_device() != dev.ordinal:
+                raise self.error(ValueError, f"a tensor on {'the host' if dev.is_sim else dev.spec}", f"one on {v.device}")
+            if not v.is_contiguous():
+                self.strided(v, v.shape, v.stride(), launch)
+            if v.requires_grad and sys.modules["torch"].is_grad_enabled():
+                raise self.error(ValueError, "a tensor without requires_grad, since autograd cannot see a launch (detach it, or launch under "
+                                 "torch.no_grad() or in an autograd.Function)", "one that requires grad")
+            if dev.is_sim:
+                launch.lend(self.name, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
+                return 1, 0, 0
+            launch.torch = True
+            return 1, 0, v.data_ptr()
+        if k == _ARRAY:
+            if v.dtype not in self.takes:
+                raise self.wrong(v)
+            if v.dev is not dev and v.dev._h.value != dev._h.value:
+                raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({v.dev.spec})")
+            return 0, 0, v._handle
+        if k == _NONE:
+            return 1, 0, 0
+        if k == _POINTER:
+            return 1, 0, v.address
+        if k != _NUMPY or not (_numpy_dtype(v) in self.takes or self.dtype in _BITS and v.dtype == DTYPES[self.dtype]):
+            raise self.wrong(v)
+        if not dev.is_sim:
+            raise self.error(TypeError, "memory of the device", f"{_kind_of(v)}, which would be copied at each launch: use dev.array(x)")
+        steps = tuple(s // v.itemsize for s in v.strides)
+        if any(s % v.itemsize for s in v.strides):
+            raise self.error(ValueError, "an array whose strides are whole elements", f"strides of {v.strides} bytes")
+        if not v.flags.c_contiguous:
+            self.strided(v, v.shape, steps, launch)
+        launch.lend(self.name, _Host(v.__array_interface__["data"][0], v.shape, steps, v.itemsize, v.flags.writeable, v))
+        return 1, 0, 0
+
+    def strided(self, v, shape, strides, launch):
+        """A kernel can go through memory with holes only if it is told the strides: they must be among its whole numbers."""
+        known = launch.integers()
+        if not all(s == 1 or s in known for n, s in zip(shape, strides) if n > 1):
+            got = f"shape {tuple(shape)} with strides {tuple(strides)}"
+            raise self.error(ValueError, "a contiguous array, or its strides among the launch's arguments", got)
+
+
+class _Launch:
+    """The arguments of one launch, checked and packed: .values are those of TilertArgs."""
+
+    __slots__ = ("kernel", "host", "torch", "args", "values")
+
+    def __init__(self, kernel, args, named):
+        self.kernel, self.host, self.torch = kernel, None, False
+        self.args = args = args if kernel._plain and not named and len(args) == len(kernel.args) else kernel._flat(args, named)
+        self.values = values = []
+        for pack, v in zip(kernel._packers, args):
+            values += pack(v, self)
+
+    def lend(self, name, host):
+        self.host = self.host or {}
+        self.host[name] = host
+
+    def integers(self):
+        """All whole numbers that the kernel gets to know."""
+        given = {int(v) for p, v in zip(self.kernel.args, self.args) if not p.pointer and not p.real and _kind(v) == _INT}
+        return given | {v for v in self.kernel.settings().values() if isinstance(v, int)}
+
+    def packed(self):
+        return self.kernel._struct.pack(*self.values)
+
+
+
+class _Loan:
+    """Host memory of a launch and its copy on the simulator. What overlaps in the host's memory is one piece there."""
+
+    def __init__(self, launch):
+        pieces = []
+        for h in sorted(launch.host.values(), key=lambda h: h.first):
+            if pieces and h.first < pieces[-1][1]:
+                pieces[-1][1] = max(pieces[-1][1], h.last)
+            else:
+                pieces.append([h.first, h.last, []])
+            pieces[-1][2].append(h)
+        self.pieces = [(Array(launch.kernel.prog.dev, last - first, "u8"), first, users) for first, last, users in pieces]
+        at = {p.name: 3 * i + 2 for i, p in enumerate(launch.kernel.args)}
+        moved = {id(h): a.data_ptr() + h.address - first for a, first, users in self.pieces for h in users}
+        for name, h in launch.host.items():
+            launch.values[at[name]] = moved[id(h)]
+
+    def bring(self):
+        for a, first, _ in self.pieces:
+            a._copy(lib.tilert_buffer_write, first, 0, a.nbytes)
+
+    def back(self):
+        for a, first, users in self.pieces:
+            for h in users:
+                if h.writable:
+                    a._copy(lib.tilert_buffer_read, h.first, h.first - first, h.last - h.first)
+
+
+# ---- programs and kernels ----
 
 class Program:
     def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None):
@@ -226,7 +642,8 @@ class Program:
             _check(lib.tilejit_program_open(dev._h, _bytes(path), C.byref(o), C.byref(self._h), C.byref(e)), e)
         else:
             data = text.encode()
-            _check(lib.tilejit_program_create(dev._h, _bytes(name), data, C.c_size_t(len(data)), C.byref(o), C.byref(self._h), C.byref(e)), e)
+            size = C.c_size_t(len(data))
+            _check(lib.tilejit_program_create(dev._h, _bytes(name), data, size, C.byref(o), C.byref(self._h), C.byref(e)), e)
 
     def __del__(self):
         if getattr(self, "_h", None):
@@ -240,9 +657,10 @@ class Program:
     def kernel(self, name=None, **defines):
         return Kernel(self, name, defines)
 
-    def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, **defines):
+    def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, stream=None, **defines):
         """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, or a
-        function from the kernel's const and type parameters (a dict) to one. restore: positions of arguments to be left as they are."""
+        function from the kernel's const and type parameters (a dict) to one. restore: positions or names of arguments to be left as
+        they are. Host memory is refused, as the launches write many times."""
         errors = []
 
         def grid_of(_, k, out):
@@ -253,15 +671,23 @@ class Program:
             except Exception as x:   # an exception cannot cross the C code: raised again below
                 errors.append(x)
                 return 1
-        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, sum(1 << i for i in restore), _Progress(), None)
-        a, t, e = (_Arg * max(len(args), 1))(*map(_arg, args)), _p(), _Err()
-        status = lib.tilejit_tune(self._h, _bytes(name), _defines(defines), C.c_size_t(len(defines)), None, _GridFn(grid_of), None, a,
-                                  C.c_size_t(len(args)), C.byref(o), C.byref(t), C.byref(e))
+        start = Kernel(self, name, defines)
+        start = start._typed(start._flat(args, {}))
+        defines = {**defines, **start._types}
+        launch = _Launch(start, args, {})
+        if launch.host:
+            raise ValueError(f"kernel {start.name}, argument {next(iter(launch.host))}: tuning takes memory of the device, not of the host")
+        places = [n if isinstance(n, int) else [p.name for p in start.args].index(n) for n in restore]
+        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, sum(1 << i for i in places), _Progress(), None)
+        t, e = _p(), _Err()
+        s = self.dev._stream_of(stream, launch.torch)
+        status = lib.tilejit_tune(self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None), _GridFn(grid_of),
+                                  None, launch.packed(), C.c_size_t(len(start.args)), C.byref(o), C.byref(t), C.byref(e))
         if errors:
             lib.tilejit_tuning_free(t)
             raise errors[0]
         _check(status, e)
-        trials = [C.cast(lib.tilejit_tuning_trial(t, C.c_size_t(i)), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
+        trials = [C.cast(lib.tilejit_tuning_trial(t, i), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
         k = Kernel(self, None, {}, handle=lib.tilejit_tuning_kernel(t))
         k.trials = [{n: (v.decode() if isinstance(v := getattr(x, n), bytes) else v) for n, _ in _Trial._fields_} for x in trials]
         k.config = k.trials[lib.tilejit_tuning_chosen(t)]["config"]
@@ -271,7 +697,7 @@ class Program:
 
 
 def _defines(defines):
-    text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
+    text = {k: str(v).lower() if isinstance(v, (bool, np.bool_)) else str(v) for k, v in defines.items()}
     return (_Define * max(len(defines), 1))(*[_Define(k.encode(), v.encode()) for k, v in text.items()])
 
 
@@ -285,49 +711,193 @@ def _value(text):
 
 
 class Kernel:
+    """A kernel with its const and type parameters fixed. k[grid](...) and k(grid, ...) launch it, bind prepares a launch. A grid is a
+    number or up to three, or a function from settings() to one."""
+
     def __init__(self, prog, name, defines, handle=None):
-        self.prog, self._h, e = prog, _p(handle), _Err()
-        if handle:
-            return
-        d = _defines(defines)
-        _check(lib.tilejit_kernel(prog._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(self._h), C.byref(e)), e)
+        self.prog, self.defines, self._h, e = prog, defines, _p(handle), _Err()
+        if not handle:
+            d = _defines(defines)
+            _check(lib.tilejit_kernel(prog._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(self._h), C.byref(e)), e)
+        self._handle, self.name = self._h.value, lib.tilejit_kernel_name(self._h).decode()
+        n = lib.tilejit_kernel_param_count(self._h)
+        params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param_)).contents for i in range(n)]
+        self._settings = {p.name.decode(): _value(p.value.decode()) for p in params if p.kind != 0}
+        self.args = [_Param(self, p) for p in params if p.kind == 0]
+        unset = {p.name.decode() for p in params if p.kind == 2 and not p.value}
+        self._unset = [(i, p.dtype) for i, p in enumerate(self.args) if p.pointer and p.dtype in unset]
+        self._types, self._by_types, self._packers = {}, {}, [p.pack for p in self.args]
+        # Parameters shape.0, shape.1 are one argument, a tuple.
+        self._groups = grouped(self.args)
+        self._plain = all("." not in p.name for p in self.args)
+        form = "".join("IId" if p.real and not p.pointer else "IIQ" if p.pointer else "IIq" for p in self.args)
+        self._struct = struct.Struct("<" + form)
 
     def settings(self):
         """The const and type parameters and what they are set to."""
-        n = lib.tilejit_kernel_param_count(self._h)
-        params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param)).contents for i in range(n)]
-        return {p.name.decode(): _value(p.value.decode()) for p in params if p.kind != 0}
+        return dict(self._settings)
 
-    def __call__(self, grid, *args, stream=None):
-        e, g, a = _Err(), _grid(grid), (_Arg * max(len(args), 1))(*map(_arg, args))
-        _check(lib.tilejit_launch(self._h, stream, g, a, C.c_size_t(len(args)), C.byref(e)), e)
+    def _flat(self, args, named):
+        """The arguments in order, with tuples taken apart."""
+        names = [name for name, _ in self._groups]
+        given = dict(zip(names, args))
+        if len(args) > len(names):
+            raise TypeError(f"kernel {self.name} takes {len(names)} arguments ({', '.join(names)}), got {len(args)}")
+        for name in named:
+            if name not in names:
+                raise TypeError(f"kernel {self.name} has no argument {name}; there are {', '.join(names)}")
+            if name in given:
+                raise TypeError(f"kernel {self.name}, argument {name} is given twice")
+        given.update(named)
+        if missing := [n for n in names if n not in given]:
+            left = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+            raise TypeError(f"kernel {self.name} takes {len(names)} arguments ({', '.join(names)}); {left}")
+        out, at = [], 0
+        for name, count in self._groups:
+            parts = [p.name[len(name) + 1:] for p in self.args[at:at + count]]
+            out += self._parts(name, parts, given[name]) if parts[0] else [given[name]]
+            at += count
+        return out
 
-    def bind(self, grid, *args):
-        return Call(self, grid, args)
+    def _parts(self, name, parts, v):
+        """The values of shape.0, shape.1 or x.rows, x.cols from a tuple or a dict."""
+        if isinstance(v, dict) and set(v) == set(parts):
+            return [v[p] for p in parts]
+        values = list(_leaves(v)) if _kind(v) == _TUPLE else []
+        if len(values) != len(parts):
+            what = "a tuple" if parts[0].isdigit() else "a dict or tuple"
+            got = f"one of {len(values)}" if _kind(v) == _TUPLE else _kind_of(v)
+            raise TypeError(f"kernel {self.name}, argument {name}: expected {what} of {len(parts)} ({', '.join(parts)}), got {got}")
+        return values
+
+    def _typed(self, args):
+        """This kernel, or the one whose unset type parameters are what the arrays say."""
+        if not self._unset:
+            return self
+        types, first = {}, {}
+        for i, t in self._unset:
+            dtype = _dtype_of(args[i])
+            if dtype is None:
+                continue
+            p = self.args[i]
+            if types.setdefault(t, dtype) != dtype:
+                raise p.error(TypeError, f"an array of {types[t]}, which {t} is because of {first[t]}", _kind_of(args[i]))
+            first.setdefault(t, p.name)
+        key = tuple(sorted(types.items()))
+        if not key:
+            return self
+        k = self._by_types.get(key)
+        if k is None:
+            k = self._by_types[key] = Kernel(self.prog, self.name, {**self.defines, **types})
+            k._types = types
+        return k
+
+    def __call__(self, grid, *args, stream=None, **named):
+        if self._unset and (k := self._typed(self._flat(args, named))) is not self:
+            return k(grid, *args, stream=stream, **named)
+        launch = _Launch(self, args, named)
+        loan = _Loan(launch) if launch.host else None
+        if loan:
+            loan.bring()
+        x, y, z = (grid, 1, 1) if type(grid) is int and 0 <= grid < 1 << 32 else _grid(grid(self.settings()) if callable(grid) else grid)
+        s = self.prog.dev._stream_of(stream, launch.torch) if stream is not None or launch.torch else 0
+        _run(_launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
+        if loan:
+            loan.back()
+
+    def __getitem__(self, grid):
+        return lambda *args, **named: self(grid, *args, **named)
+
+    def bind(self, grid, *args, **named):
+        """A Call: this launch, checked and prepared, as often as wanted. In host memory it costs copies each time."""
+        k = self._typed(self._flat(args, named))
+        launch = _Launch(k, args, named)
+        return (_HostCall if launch.host else Call)(k, grid, launch)
+
+
+def grouped(params):
+    """(name, how many parameters) of each argument."""
+    return [(name, len(list(g))) for name, g in itertools.groupby(p.name.split(".")[0] for p in params)]
+
+
+def _leaves(v):
+    for x in v:
+        if _kind(x) == _TUPLE:
+            yield from _leaves(x)
+        else:
+            yield x
 
 
 def _grid(grid):
-    grid = (grid,) if isinstance(grid, int) else tuple(grid)
-    return (C.c_uint32 * 3)(*(grid + (1, 1))[:3])
+    grid = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
+    if not 1 <= len(grid) <= 3 or not all(_kind(n) == _INT for n in grid):
+        raise TypeError(f"a grid is a whole number or up to three, got {grid!r:.80}")
+    if any(not 0 <= n < 1 << 32 for n in grid):
+        raise ValueError(f"a grid's numbers are from 0 to 2^32 - 1, got {grid!r:.80}")
+    return (tuple(int(n) for n in grid) + (1, 1))[:3]
 
 
-class Call:
-    """A kernel bound to a grid and arguments: call() launches it at the cost of one foreign call."""
+class _CtypesLauncher:
+    """What the extension's Launcher is, by ctypes."""
 
-    def __init__(self, kernel, grid, args):
-        self.kernel, self.args, self._h, e = kernel, args, _p(), _Err()
-        a = (_Arg * max(len(args), 1))(*map(_arg, args))
-        _check(lib.tilejit_call_create(kernel._h, _grid(grid), None, a, C.c_size_t(len(args)), C.byref(self._h), C.byref(e)), e)
-        self._err, self._launch = _Err(), lib.tilejit_call_launch
-        self._errp, self._hv = C.addressof(self._err), self._h.value
+    def __new__(cls, launch, call, fail, stream_of, current, ordinal):
+        self = object.__new__(cls)
+        self._launch, self._call, self._stream_of, self._current, self._ordinal = lib.tilejit_call_launch, call, stream_of, current, ordinal
+        return self
+
+    def __call__(self, *stream):
+        if len(stream) > 1:
+            raise TypeError("a bound launch takes a stream or nothing")
+        given = stream[0] if stream else None
+        if given is None and self._current:
+            given = self._current(self._ordinal)
+        s, e = self._stream_of(given), _Err()
+        if self._launch(self._call, s or None, C.addressof(e)):
+            raise Error(e)
+
+
+def _ctypes_run(launch, kernel, stream, x, y, z, packed, count, fail):
+    e = _Err()
+    _check(lib.tilejit_launch(_p(kernel), _p(stream or None), (C.c_uint32 * 3)(x, y, z), packed, C.c_size_t(count), C.byref(e)), e)
+
+
+def _extension():
+    """The module _tilec from beside the library, if it is there and was built for the same structures."""
+    for folder in (os.path.dirname(os.path.realpath(lib._name)), _here):
+        path = os.path.join(folder, "_tilec.abi3.so")
+        if os.path.exists(path) and os.environ.get("TILEC_EXTENSION") != "0":
+            spec = importlib.util.spec_from_file_location("_tilec", path)
+            try:
+                m = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(m)
+            except ImportError:
+                continue
+            if m.sizes() == (C.sizeof(_Err), C.sizeof(_Arg)):
+                return m
+    return None
+
+
+_ext = _extension()
+_Launcher, _run = (_ext.Launcher, _ext.run) if _ext else (_CtypesLauncher, _ctypes_run)
+_launch_address, _call_address = (C.cast(getattr(lib, n), _p).value for n in ("tilejit_launch", "tilejit_call_launch"))
+
+
+class Call(_Launcher):
+    """A kernel bound to a grid and arguments: call() launches it, at the cost of the driver's launch; call(stream) in a stream."""
+
+    def __new__(cls, kernel, grid, launch):
+        h, e, loan = _p(), _Err(), _Loan(launch) if launch.host else None
+        x, y, z = _grid(grid(kernel.settings()) if callable(grid) else grid)
+        count = C.c_size_t(len(kernel.args))
+        _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), count, C.byref(h), C.byref(e)), e)
+        dev = kernel.prog.dev
+        self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_stream if launch.torch else None, dev.ordinal)
+        self._h, self.kernel, self.grid, self.args, self._loan = h, kernel, (x, y, z), launch.args, loan
+        return self
 
     def __del__(self):
         if getattr(self, "_h", None):
             lib.tilejit_call_destroy(self._h)
-
-    def __call__(self, stream=None):
-        if self._launch(self._hv, stream, self._errp):
-            raise Error(self._err)
 
     def info(self):
         i, e = _Info(), _Err()
@@ -340,5 +910,15 @@ class Call:
     def bench(self, warmup_ms=25, rep_ms=100):
         """Median and spread in ms; on cuda the L2 is flushed before every run."""
         b, e = _Bench(), _Err()
-        _check(lib.tilert_bench_launch(_p(lib.tilejit_call_packed(self._h)), None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)), e)
+        packed = _p(lib.tilejit_call_packed(self._h))
+        _check(lib.tilert_bench_launch(packed, None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)), e)
         return {n: getattr(b, n) for n, _ in _Bench._fields_}
+
+
+class _HostCall(Call):
+    """A call with arguments in the host's memory: copied at each launch. Its bench and ptx are those of the launch alone."""
+
+    def __call__(self, *stream):
+        self._loan.bring()
+        super().__call__(*stream)
+        self._loan.back()

@@ -12,7 +12,7 @@ struct CUevent_st { int recorded; };
 static struct CUctx_st primary, foreign;
 static _Thread_local CUcontext stack[8];
 static _Thread_local int depth;
-static FakeCuda fake;
+static FakeCuda fake = {.capability = 90};
 
 static int
 count(const char *name)
@@ -144,6 +144,12 @@ cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, voi
   fake.modules++;
   fake.cubins += !memcmp(image, "\177ELF", 4);
   return 0;
+}
+
+EXPORT CUresult
+cuModuleLoadData(CUmodule *m, const void *image)
+{
+  return cuModuleLoadDataEx(m, image, 0, NULL, NULL);
 }
 
 /* A cubin is "\177ELF" and the PTX. */

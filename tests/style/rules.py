@@ -37,6 +37,13 @@ for p in sources:
         if folder != "tools" and re.match(r"^(static\s+)?(?!const|extern|typedef|return|_Thread_local)[A-Za-z_][\w ]*[ *]\w+(\[[^]]*\])?\s*(=[^=].*)?;\s*$", line) \
            and "const" not in line and "(" not in line.split("=")[0] and not line.startswith((" ", "\t", "struct", "enum", "union")) and p.endswith(".c"):
             bad.append(f"{where}: writable global: {line.strip()[:80]}")
+# One Python runs everything: tests say %python, scripts say scripts/python.
+for p in (p for d in ("scripts", ".ci", "tests/**", "bench") for p in glob.glob(f"{root}/{d}/*", recursive=True)):
+    rel = os.path.relpath(p, root)
+    if os.path.isfile(p) and rel not in ("scripts/python", "scripts/setup", "tests/style/rules.py") and not rel.startswith(("tests/fuzz/corpus/", "tests/stub/")):
+        for number, line in enumerate(open(p, errors="replace"), 1):
+            if re.search(r"\bpython3\b|RUN:(.*[ |;&])?python ", line):
+                bad.append(f"{rel}:{number}: a Python of the PATH: {line.strip()[:80]}")
 index = open(f"{root}/examples/README.md").read()
 for p in glob.glob(f"{root}/examples/*.tile"):
     if f"({os.path.basename(p)})" not in index:

@@ -1,0 +1,246 @@
+"""Figures as data: what a benchmark run writes, how runs are compared, and what became of the code that they measured.
+
+A run is a file of JSON lines, bench/runs/DATE-DEVICE-COMMIT.jsonl once it is kept:
+
+- the first, {"run": ...}: date (UTC), commit (null: not recorded) and whether the tree was dirty, device, driver, versions, command, note;
+- a line for each row: section, case, unit, better ("more" or "less"), sides, peers, work, kernels, extra.
+  sides: {name: {value, low, high, config}}, in the row's unit; low and high are the 20th and 80th percentile of the measurement, or null
+  where they were not recorded. peers: which of the sides are not ours, the one to be compared with first.
+  kernels: what our side ran: file, kernel, defines, target, facts (as tilec's --assume takes them), and the SHA-256 of its PTX
+  without line information;
+- the last, {"end": ...}: seconds of each section, what was left out and why, what failed. A run without it was cut short.
+
+A row is as true as the PTX it measured: `stale` compiles its kernels again with the compiler at hand and compares the digests."""
+import concurrent.futures
+import hashlib
+import json
+import math
+import os
+import re
+import subprocess
+import time
+
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RUNS = os.path.join(root, "bench", "runs")
+
+
+# ---- writing ----
+
+def commit():
+    """(commit, dirty) of what runs: of the binaries that scripts/stage put into .gpu, if they are used, else of this tree; (None, None)
+    where nothing says."""
+    staged = os.path.join(root, ".gpu", "commit")
+    if os.path.join(root, ".gpu") in os.environ.get("TILEC_LIB", "") and os.path.exists(staged):
+        with open(staged) as f:
+            words = f.read().split()
+        return words[0], len(words) > 1
+
+    def git(*args):
+        return subprocess.run(["git", "-C", root, *args], capture_output=True, text=True)
+    try:
+        head = git("rev-parse", "HEAD")
+        if not head.returncode:
+            return head.stdout.strip(), bool(git("status", "--porcelain", "--untracked-files=no").stdout.strip())
+    except OSError:
+        pass
+    return None, None
+
+
+def side(value, low=None, high=None, config=""):
+    return {"value": value, "low": low, "high": high, "config": str(config)}
+
+
+def of_times(times, work=None, scale=1.0, config=""):
+    """A side from a sorted or unsorted list of times in ms (or of (median, low, high)): work / ms * scale, or ms * scale without work."""
+    low, mid, high = times if isinstance(times, tuple) else quantiles(times)
+    if work:
+        return side(work / mid * scale, work / high * scale, work / low * scale, config)
+    return side(mid * scale, low * scale, high * scale, config)
+
+
+def quantiles(values):
+    """(20th percentile, median, 80th percentile)."""
+    v = sorted(values)
+    at = lambda q: v[min(len(v) - 1, int(q * len(v)))]
+    return at(0.2), (v[(len(v) - 1) // 2] + v[len(v) // 2]) / 2, at(0.8)
+
+
+class Writer:
+    """A run being made: every row is on disk as soon as it is known."""
+
+    def __init__(self, path, **head):
+        sha, dirty = commit()
+        self.file, self.rows = open(path, "w"), []
+        self.line({"run": {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "commit": sha, "dirty": dirty, **head}})
+
+    def line(self, thing):
+        self.file.write(json.dumps(thing) + "\n")
+        self.file.flush()
+
+    def row(self, section, case, unit, sides, peers=(), better="more", work=None, kernels=(), **extra):
+        row = {"section": section, "case": case, "unit": unit, "better": better, "sides": sides, "peers": list(peers), "work": work,
+               "kernels": list(kernels), "extra": extra}
+        self.rows.append(row)
+        self.line(row)
+        return row
+
+    def end(self, seconds, left_out, failures):
+        self.line({"end": {"seconds": seconds, "left_out": left_out, "failures": failures}})
+        self.file.close()
+
+
+def digest(ptx):
+    return hashlib.sha256(ptx.encode()).hexdigest()
+
+
+def kernel_of(call, file, kernel, defines, target):
+    """What a row records of a bound launch (tilec.Call) of a kernel of one of our files."""
+    info, names = call.info(), [p.name for p in call.kernel.args]
+    known = lambda bits, what: [n + what for i, n in enumerate(names) if info[bits] >> i & 1]
+    defines = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
+    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": known("equal_1", "=1") + known("divisible_16", "%16"),
+            "ptx": digest(call.ptx())}
+
+
+# ---- reading ----
+
+class Run:
+    def __init__(self, path):
+        self.path, self.head, self.rows, self.tail = path, None, [], None
+        with open(path) as f:
+            lines = f.read().splitlines()
+        for number, line in enumerate(lines, 1):
+            try:
+                thing = json.loads(line)
+            except ValueError:
+                raise ValueError(f"{path}:{number}: not a line of JSON")
+            if "run" in thing:
+                self.head = thing["run"]
+            elif "end" in thing:
+                self.tail = thing["end"]
+            else:
+                self.rows.append(thing)
+        if not self.head:
+            raise ValueError(f"{path}: no run")
+        for r in self.rows:
+            if missing := {"section", "case", "unit", "better", "sides", "peers", "kernels", "extra"} - set(r):
+                raise ValueError(f"{path}: a row without {', '.join(sorted(missing))}")
+
+    def name(self):
+        """DATE-DEVICE-COMMIT, with the time of day, as a benchmark may come in parts."""
+        device = re.sub(r"[^a-z0-9]+", "-", self.head["device"].lower()).strip("-")
+        sha = (self.head["commit"] or "unrecorded")[:10] + ("-dirty" if self.head["dirty"] else "")
+        return f"{self.head['date'][:19].replace(':', '').rstrip('Z')}-{device}-{sha}"
+
+    def when(self):
+        return self.head["date"]
+
+    def source(self):
+        """In a table: when, and which commit."""
+        sha = self.head["commit"]
+        return f"{self.head['date'][:10]}, {sha[:7] + (' and changes' if self.head['dirty'] else '') if sha else 'commit not recorded'}"
+
+
+def kept(folder=RUNS):
+    """All kept runs, oldest first."""
+    names = [n for n in os.listdir(folder) if n.endswith(".jsonl")] if os.path.isdir(folder) else []
+    return sorted((Run(os.path.join(folder, n)) for n in names), key=lambda r: (r.when(), r.path))
+
+
+def ours(row):
+    return [s for s in row["sides"] if s not in row["peers"]]
+
+
+# ---- comparing ----
+
+FLOOR, UNKNOWN = 0.01, 0.03   # the least noise of a figure, and the noise of one whose spread was not recorded
+
+
+def spread(s):
+    """Relative: half of what lies between the 20th and the 80th percentile."""
+    return UNKNOWN if s["low"] is None else max(abs(s["high"] - s["low"]) / 2 / abs(s["value"]), 0.0)
+
+
+def figure(row, name):
+    """What of a row's side is compared, and its spread: beside the first peer the ratio to it (above 1: better than it), as absolute
+    figures move from machine to machine; without a peer, the figure."""
+    s = row["sides"][name]
+    sign = 1 if row["better"] == "more" else -1
+    peer = next((row["sides"][p] for p in row["peers"] if p in row["sides"] and row["sides"][p]["value"]), None)
+    if peer:
+        return (s["value"] / peer["value"]) ** sign, math.hypot(spread(s), spread(peer))
+    return s["value"] ** sign, spread(s)
+
+
+def same_code(a, b):
+    return bool(a["kernels"]) and a["kernels"] == b["kernels"]
+
+
+def compare(run, others):
+    """Rows of a run beside the best of kept runs on the same device: lines of what fell or is missing, and how many rows were compared.
+
+    A row has fallen if its figure is below the best one by more than twice the noise. Noise is the largest of 1%, the spread of this
+    row, the spread of the best row, and half the range of the figures of kept rows that ran the very same PTX."""
+    before = {}
+    for other in others:
+        if other.head["device"] == run.head["device"] and os.path.realpath(other.path) != os.path.realpath(run.path):
+            for row in other.rows:
+                for name in ours(row):
+                    if row["sides"][name]["value"]:
+                        before.setdefault((row["section"], row["case"], name, row["unit"]), []).append((figure(row, name), row, other))
+    worse, seen, count = [], set(), 0
+    for row in run.rows:
+        for name in ours(row):
+            key = (row["section"], row["case"], name, row["unit"])
+            seen.add(key)
+            if key not in before:
+                continue
+            count += 1
+            (best, best_noise), best_row, best_run = max(before[key], key=lambda t: t[0][0])
+            value, noise = figure(row, name) if row["sides"][name]["value"] else (0.0, 0.0)
+            repeats = [f for (f, _), r, _ in before[key] if same_code(r, best_row)]
+            noise = max(FLOOR, noise, best_noise, (max(repeats) - min(repeats)) / 2 / best if len(repeats) > 1 else 0.0)
+            if value < best * (1 - 2 * noise):
+                worse.append(f"{row['section']} {row['case']} {name}: {value:.4g} was {best:.4g} ({value / best:.3f} of it, noise {noise:.3f}) "
+                             f"in {os.path.basename(best_run.path)}")
+    sections = {r["section"] for r in run.rows} | set((run.tail or {}).get("seconds", {}))
+    for section, case, name, unit in sorted(set(before) - seen):
+        if section in sections:
+            last = before[section, case, name, unit][-1][2]
+            worse.append(f"{section} {case} {name}: not measured, but it was in {os.path.basename(last.path)}")
+    return worse, count
+
+
+# ---- is a row still true? ----
+
+class Compiler:
+    """Digests of kernels' PTX by the compiler at hand."""
+
+    def __init__(self, tilec):
+        self.tilec, self.known = tilec, {}
+
+    def command(self, k):
+        return [self.tilec, os.path.join(root, k["file"]), "--no-line-info", f"--kernel={k['kernel']}", f"--target={k['target']}",
+                *(f"--assume={f}" for f in k["facts"]), *(f"-D{n}={v}" for n, v in k["defines"].items())]
+
+    def digest(self, k):
+        key = json.dumps({n: v for n, v in k.items() if n != "ptx"}, sort_keys=True)
+        if key not in self.known:
+            r = subprocess.run(self.command(k), capture_output=True, text=True) if os.path.exists(os.path.join(root, k["file"])) else None
+            self.known[key] = digest(r.stdout) if r and not r.returncode else None
+        return self.known[key]
+
+    def prepare(self, rows):
+        """All kernels of these rows at once, on all cores."""
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(self.digest, [k for r in rows for k in r["kernels"]]))
+
+    def stale(self, row):
+        """Why the row may be no longer true: "" if the compiler makes the same PTX of all its kernels; "changed"; "unknown" if the run
+        did not record what it ran. Rows of things that are no kernels (host side, the compiler's speed) carry "of": they are as old as
+        their run says and never stale."""
+        if row["extra"].get("of"):
+            return ""
+        if not row["kernels"]:
+            return "unknown"
+        return "" if all(self.digest(k) == k["ptx"] for k in row["kernels"]) else "changed"

@@ -1,0 +1,145 @@
+"""Launches over the fake driver (tests/runtime/fakecuda.c): in which stream, with what, at what cost in calls; the same by the
+extension and by ctypes. Run with the fake libcuda.so.1 first on LD_LIBRARY_PATH, once with TILEC_EXTENSION=0."""
+import ctypes as C
+import gc
+import os
+import sys
+import unittest
+
+import numpy as np
+
+from common import AXPY, FakeTensor, FakeTorch, kernel, tilec
+
+
+class FakeCall(C.Structure):
+    _fields_ = [("name", C.c_char_p), ("count", C.c_int)]
+
+
+class FakeLaunch(C.Structure):
+    _fields_ = [("grid", C.c_uint * 3), ("block", C.c_uint * 3), ("shared", C.c_uint), ("stream", C.c_void_p), ("params", C.POINTER(C.c_void_p)), ("count", C.c_int)]
+
+
+class FakeCuda(C.Structure):
+    _fields_ = [("calls", FakeCall * 64)] + [(n, C.c_int) for n in ("ncalls", "total", "clock", "allocations", "streams", "events", "modules", "retained",
+                                                                     "dynamic_shared", "linked", "cubins", "driver_version", "capability", "init_result", "launch_result")] + \
+               [("launch", FakeLaunch)]
+
+
+driver = C.CDLL("libcuda.so.1")
+driver.fakecuda.restype = C.POINTER(FakeCuda)
+fake = driver.fakecuda().contents
+
+
+class Launches(unittest.TestCase):
+    def setUp(self):
+        sys.modules["torch"] = self.torch = FakeTorch()
+        self.dev = tilec.Device("cuda")
+        self.k = kernel(self.dev, AXPY)
+        self.x, self.y = self.dev.empty(300, "f32"), self.dev.empty(300, "f32")
+
+    def tearDown(self):
+        del sys.modules["torch"]
+        fake.launch_result = 0
+
+    def test_extension(self):
+        """The extension is there unless it is asked not to be: a build without Python's headers is told apart by CMake."""
+        wanted = os.environ.get("TILEC_EXTENSION") != "0"
+        self.assertEqual(tilec._ext is not None, wanted)
+        self.assertIs(tilec.Call.__mro__[1], tilec._ext.Launcher if wanted else tilec._CtypesLauncher)
+
+    def test_bound(self):
+        call = self.k.bind((3, 2), 2, self.x, self.y, 300)
+        before = fake.launch.count
+        self.assertIsNone(call())
+        self.assertEqual((fake.launch.count - before, list(fake.launch.grid), fake.launch.stream), (1, [3, 2, 1], None))
+        self.assertEqual(C.cast(fake.launch.params[1], C.POINTER(C.c_uint64))[0], self.x.data_ptr())
+        self.assertEqual(C.cast(fake.launch.params[3], C.POINTER(C.c_int32))[0], 300)
+        total = fake.total
+        for _ in range(10):
+            call()
+        self.assertEqual(fake.total - total, 10)          # one driver call each
+        for bad in ((1, 2), ("stream",)):
+            with self.assertRaises(TypeError):
+                call(*bad)
+        with self.assertRaises(TypeError):
+            call(steam=3)
+
+    def test_streams(self):
+        call, s = self.k.bind(3, 2, self.x, self.y, 300), self.dev.stream()
+        self.assertTrue(s.native)
+        for stream, want in ((s, s.native), (0x5550, 0x5550), (type("T", (), {"cuda_stream": 0x7770})(), 0x7770), (None, None), (0, None)):
+            call(stream)
+            self.assertEqual(fake.launch.stream, want)
+            self.k(3, 2, self.x, self.y, 300, stream=stream)
+            self.assertEqual(fake.launch.stream, want)
+        s.synchronize()
+
+    def test_torch_stream(self):
+        """Tensors take the stream that torch is using when the launch is made."""
+        a = np.zeros(300, np.float32)
+        t = FakeTensor(a, ordinal=0)
+        call = self.k.bind(3, 2, t, self.y, 300)
+        plain = self.k.bind(3, 2, self.x, self.y, 300)
+        for current in (0, 0x1110, 0x2220, 0x1110, 0):
+            self.torch.stream = current
+            call()
+            self.assertEqual(fake.launch.stream, current or None)
+            self.k(3, 2, t, self.y, 300)
+            self.assertEqual(fake.launch.stream, current or None)
+            call(None)                                    # as if nothing were given
+            self.assertEqual(fake.launch.stream, current or None)
+            call(0)
+            self.assertEqual(fake.launch.stream, None)
+            self.k(3, 2, t, self.y, 300, stream=0x9990)
+            self.assertEqual(fake.launch.stream, 0x9990)
+            plain()
+            self.assertEqual(fake.launch.stream, None)
+
+    def test_refusals(self):
+        for v, words in ((np.zeros(300, np.float32), ("argument x", "dev.array")), (FakeTensor(np.zeros(300, np.float32)), ("argument x", "cuda:0", "cpu")),
+                         (FakeTensor(np.zeros(300, np.float32), ordinal=1), ("argument x", "cuda:0", "cuda:1"))):
+            with self.assertRaises((TypeError, ValueError)) as c:
+                self.k(3, 2, v, self.y, 300)
+            for w in words:
+                self.assertIn(w, str(c.exception))
+
+    def test_errors(self):
+        call = self.k.bind(3, 2, self.x, self.y, 300)
+        fake.launch_result = 700
+        for run in (call, lambda: call(0x10), lambda: self.k(3, 2, self.x, self.y, 300)):
+            with self.assertRaises(tilec.Error) as c:
+                run()
+            self.assertIn("as the test asked", str(c.exception))
+        fake.launch_result = 0
+        self.dev.__del__()                                # a lost context stays lost: this device is done with
+        self.dev._h = None
+
+    def test_lifetimes(self):
+        """A call keeps its arguments, program and device; afterwards all is given back."""
+        gc.collect()
+        before = fake.allocations, fake.modules
+        dev = tilec.Device("cuda")
+        call = kernel(dev, AXPY).bind(3, 2, dev.empty(300, "f32"), dev.empty(300, "f32"), 300)
+        del dev
+        gc.collect()
+        self.assertEqual(fake.allocations, before[0] + 2)
+        call()
+        call.kept = call                                  # a cycle
+        del call
+        gc.collect()
+        self.assertEqual((fake.allocations, fake.modules), before)
+
+    def test_no_references_are_lost(self):
+        call, many = self.k.bind(3, 2, self.x, self.y, 300), 2000
+        counts = lambda: (sys.getrefcount(None), sys.getrefcount(call), sys.getrefcount(type(call)))
+        a = counts()
+        for _ in range(many):
+            call()
+            call(None)
+            call(0x40)
+        b = counts()
+        self.assertTrue(all(abs(x - y) < many / 2 for x, y in zip(a, b)), (a, b))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+"""torch itself, where it can be imported: CPU tensors on the simulator; with a GPU, its tensors, streams and graphs."""
+import sys
+import unittest
+
+import numpy as np
+
+try:
+    import torch
+except Exception:                                         # a torch that does not fit this Python fails in many ways
+    torch = None
+from common import AXPY, COPY, kernel, tilec
+
+
+@unittest.skipUnless(torch, "torch is not installed")
+class OnSimulator(unittest.TestCase):
+    def setUp(self):
+        self.dev = tilec.Device("sim")
+
+    def test_types(self):
+        k = kernel(self.dev, COPY)
+        for t in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool):
+            x = (torch.rand(50) * 100).to(t)
+            y = torch.zeros_like(x)
+            k(2, x, y, 50)
+            self.assertTrue(torch.equal(x, y), t)
+        with self.assertRaises(TypeError):
+            k(2, torch.zeros(50), torch.zeros(50, dtype=torch.float64), 50)
+
+    def test_gradients(self):
+        k, w, y = kernel(self.dev, AXPY), torch.ones(300, requires_grad=True), torch.zeros(300)
+        with self.assertRaises(ValueError):
+            k(3, 2, w, y, 300)
+        with torch.no_grad():
+            k(3, 2, w, y, 300)
+        k(3, 2, w.detach(), y, 300)
+        self.assertTrue((y == 4).all())
+
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                out = torch.zeros_like(x)
+                k(3, 2, x, out, 300)
+                return out
+
+            @staticmethod
+            def backward(ctx, g):
+                out = torch.zeros_like(g)
+                k(3, 2, g.contiguous(), out, 300)
+                return out
+        Double.apply(w).sum().backward()
+        self.assertTrue((w.grad == 2).all())
+
+    def test_strides(self):
+        k, x = kernel(self.dev, AXPY), torch.ones(300, 2)
+        with self.assertRaises(ValueError):
+            k(3, 0.5, x[:, 0], torch.zeros(300), 300)
+        with self.assertRaises(TypeError):
+            k(3, torch.tensor(2.0), x[:, 0].contiguous(), torch.zeros(300), 300)
+
+
+@unittest.skipUnless(torch and torch.cuda.is_available(), "no GPU")
+class OnGpu(unittest.TestCase):
+    def test_streams(self):
+        dev = tilec.Device("cuda")
+        k, x, y = kernel(dev, AXPY), torch.ones(300, device="cuda"), torch.zeros(300, device="cuda")
+        call, s = k.bind(3, 1, x, y, 300), torch.cuda.Stream()
+        with torch.cuda.stream(s):
+            call()
+            k(3, 1, x, y, 300)
+        s.synchronize()
+        self.assertEqual(y.sum().item(), 600)
+        with self.assertRaises(ValueError):
+            k(3, 1, x.cpu(), y, 300)
+        with self.assertRaises(TypeError):
+            k(3, 1, np.ones(300, np.float32), y, 300)
+
+    def test_graph(self):
+        dev = tilec.Device("cuda")
+        x, y = torch.ones(300, device="cuda"), torch.zeros(300, device="cuda")
+        call = kernel(dev, AXPY).bind(3, 1, x, y, 300)
+        call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            call()
+        for _ in range(3):
+            graph.replay()
+        torch.cuda.synchronize()
+        self.assertEqual(y.sum().item(), 1200)
+
+
+if __name__ == "__main__":
+    if not torch:
+        print("torch is not installed")
+        sys.exit(77)
+    unittest.main()

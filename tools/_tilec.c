@@ -1,0 +1,230 @@
+/* _tilec.c - the launch of a bound call from Python without ctypes in between: a type whose instances are launches.
+ *
+ * Written against CPython's stable ABI of 3.9, so that one file serves every later version. It is linked with nothing: tilec.py,
+ * which has opened the library, hands over the addresses of the functions. Everything else of the Python interface is in tilec.py,
+ * which works without this module, too; a launch then costs what ctypes costs.
+ *
+ *   Launcher(launch, call, fail, stream_of, current, ordinal)
+ *     launch, call        addresses of tilejit_call_launch and of a TilejitCall, which whoever makes the Launcher keeps alive
+ *     fail                fail(address of a TilertError) raises
+ *     stream_of           stream_of(what stands for a stream) gives the address of a TilertStream that lives as long as the Launcher;
+ *                         0: the default one
+ *     current, ordinal    current(ordinal) gives the native stream (a CUstream) to launch in, as an integer; None: the default one
+ *   launcher()            launches in the current stream, as launcher(None) does
+ *   launcher(stream)      launches in this one
+ *   run(launch, kernel, stream, gx, gy, gz, arguments, count, fail)
+ *     tilejit_launch with packed TilertArgs (bytes)
+ *   sizes()                  of TilertError and TilertArg, which tilec.py compares with its own
+ *
+ * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered. The launch itself runs without
+ * the interpreter's lock; all else, the fields of a Launcher among it, is touched under it.
+ */
+#include <Python.h>
+#include <structmember.h>
+#include "jit.h"
+
+/* CPython has had these since 3.8; the headers show them to users of the stable ABI only later. */
+#ifndef Py_TPFLAGS_HAVE_VECTORCALL
+#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
+#endif
+#ifndef METH_FASTCALL
+#define METH_FASTCALL 0x0080
+#endif
+#define COUNT_MASK (~((size_t)1 << (8 * sizeof(size_t) - 1)))   /* the top bit of a vectorcall's count is a flag */
+
+typedef int LaunchFn(const TilejitCall *, TilertStream *, TilertError *);
+typedef int RunFn(TilejitKernel *, TilertStream *, const uint32_t[3], const TilertArg *, size_t, TilertError *);
+typedef PyObject *Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *);
+
+typedef struct Launcher {
+  PyObject_HEAD
+  Vectorcall *vectorcall;
+  LaunchFn *launch;
+  TilejitCall *call;
+  PyObject *fail, *stream_of, *current, *ordinal;
+  void *native;                  /* the current stream of the last launch, and ours of it */
+  TilertStream *stream;
+} Launcher;
+
+/* Raises what fail makes of the error. */
+static PyObject *
+raise_error(PyObject *fail, const TilertError *err)
+{
+  PyObject *done = PyObject_CallFunction(fail, "K", (unsigned long long)(uintptr_t)err);
+  if (done) {
+    Py_DECREF(done);
+    PyErr_SetString(PyExc_SystemError, "an error was not raised");
+  }
+  return NULL;
+}
+
+/* The address that f(x) gives; NULL with an exception if it raises. */
+static void *
+address_of(PyObject *f, PyObject *x)
+{
+  PyObject *given = PyObject_CallFunctionObjArgs(f, x, NULL);
+  void *address = given ? PyLong_AsVoidPtr(given) : NULL;
+  Py_XDECREF(given);
+  return address;
+}
+
+/* The stream to launch in if none is given: 0, or -1 with an exception. */
+static int
+current_stream(Launcher *l, TilertStream **out)
+{
+  *out = NULL;
+  if (l->current == Py_None)
+    return 0;
+  PyObject *handle = PyObject_CallFunctionObjArgs(l->current, l->ordinal, NULL);
+  void *native = handle ? PyLong_AsVoidPtr(handle) : NULL;
+  if (native && native != l->native) {
+    TilertStream *s = address_of(l->stream_of, handle);
+    if (s) {
+      l->stream = s;
+      l->native = native;
+    }
+  }
+  Py_XDECREF(handle);
+  if (PyErr_Occurred())
+    return -1;
+  *out = native ? l->stream : NULL;
+  return 0;
+}
+
+static PyObject *
+launch_in(Launcher *l, TilertStream *s)
+{
+  TilertError err;
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = l->launch(l->call, s, &err);
+  Py_END_ALLOW_THREADS
+  if (status)
+    return raise_error(l->fail, &err);
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+launcher_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+  Launcher *l = (Launcher *)self;
+  TilertStream *s = NULL;
+  count &= COUNT_MASK;
+  if (count > 1 || names)
+    return PyErr_Format(PyExc_TypeError, "a bound launch takes a stream or nothing");
+  if (!count || args[0] == Py_None)
+    return current_stream(l, &s) ? NULL : launch_in(l, s);
+  s = address_of(l->stream_of, args[0]);
+  return PyErr_Occurred() ? NULL : launch_in(l, s);
+}
+
+/* For subclasses, which take over no vectorcall before CPython 3.12. */
+static PyObject *
+launcher_call(PyObject *self, PyObject *args, PyObject *named)
+{
+  Py_ssize_t n = PyTuple_Size(args);
+  PyObject *first = n == 1 ? PyTuple_GetItem(args, 0) : NULL;
+  if (n > 1 || (named && PyDict_Size(named)))
+    return PyErr_Format(PyExc_TypeError, "a bound launch takes a stream or nothing");
+  return launcher_vectorcall(self, &first, (size_t)n, NULL);
+}
+
+static PyObject *
+launcher_new(PyTypeObject *type, PyObject *args, PyObject *named)
+{
+  unsigned long long launch, call;
+  PyObject *fail, *stream_of, *current, *ordinal;
+  if (!PyArg_ParseTuple(args, "KKOOOO", &launch, &call, &fail, &stream_of, &current, &ordinal))
+    return NULL;
+  Launcher *l = (Launcher *)PyType_GenericNew(type, args, named);
+  if (!l)
+    return NULL;
+  l->vectorcall = launcher_vectorcall;
+  l->launch = (LaunchFn *)(uintptr_t)launch;
+  l->call = (TilejitCall *)(uintptr_t)call;
+  Py_INCREF(fail), Py_INCREF(stream_of), Py_INCREF(current), Py_INCREF(ordinal);
+  l->fail = fail, l->stream_of = stream_of, l->current = current, l->ordinal = ordinal;
+  return (PyObject *)l;
+}
+
+static void
+launcher_dealloc(PyObject *self)
+{
+  Launcher *l = (Launcher *)self;
+  PyTypeObject *type = Py_TYPE(self);
+  Py_XDECREF(l->fail), Py_XDECREF(l->stream_of), Py_XDECREF(l->current), Py_XDECREF(l->ordinal);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+static PyMemberDef launcher_members[] = {
+  {"__vectorcalloffset__", T_PYSSIZET, offsetof(Launcher, vectorcall), READONLY, NULL},
+  {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot launcher_slots[] = {
+  {Py_tp_new, launcher_new},
+  {Py_tp_dealloc, launcher_dealloc},
+  {Py_tp_call, launcher_call},
+  {Py_tp_members, launcher_members},
+  {0, NULL},
+};
+
+static PyType_Spec launcher_spec = {
+  .name = "_tilec.Launcher",
+  .basicsize = sizeof(Launcher),
+  .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
+  .slots = launcher_slots,
+};
+
+static PyObject *
+run(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+  if (n != 9)
+    return PyErr_Format(PyExc_TypeError, "run takes 9 arguments");
+  RunFn *launch = (RunFn *)PyLong_AsVoidPtr(args[0]);
+  TilejitKernel *kernel = PyLong_AsVoidPtr(args[1]);
+  TilertStream *stream = PyLong_AsVoidPtr(args[2]);
+  uint32_t grid[3];
+  for (int i = 0; i < 3; i++)
+    grid[i] = (uint32_t)PyLong_AsUnsignedLong(args[3 + i]);
+  const char *packed = PyBytes_AsString(args[6]);
+  size_t count = PyLong_AsSize_t(args[7]);
+  if (PyErr_Occurred())
+    return NULL;
+  if ((size_t)PyBytes_Size(args[6]) != count * sizeof(TilertArg))
+    return PyErr_Format(PyExc_ValueError, "the packed arguments are not of this count");
+  TilertError err;
+  int status;
+  Py_BEGIN_ALLOW_THREADS
+  status = launch(kernel, stream, grid, (const TilertArg *)(const void *)packed, count, &err);
+  Py_END_ALLOW_THREADS
+  if (status)
+    return raise_error(args[8], &err);
+  Py_RETURN_NONE;
+}
+
+static PyObject *
+sizes(PyObject *self, PyObject *none)
+{
+  return Py_BuildValue("nn", (Py_ssize_t)sizeof(TilertError), (Py_ssize_t)sizeof(TilertArg));
+}
+
+static PyMethodDef methods[] = {
+  {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, NULL},
+  {"sizes", sizes, METH_NOARGS, NULL},
+  {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_tilec", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC
+PyInit__tilec(void)
+{
+  PyObject *m = PyModule_Create(&module), *type = m ? PyType_FromSpec(&launcher_spec) : NULL;
+  if (type && !PyModule_AddObject(m, "Launcher", type))
+    return m;
+  Py_XDECREF(type);
+  Py_XDECREF(m);
+  return NULL;
+}
