@@ -11,10 +11,65 @@
 
 #define B g->b
 
+/* ---- views ---- */
+
+/* What slices contribute to offsets, in bytes; the views between them move nothing. */
+static u32
+view_offset(const Value *v)
+{
+  u32 off = 0;
+  for (const Op *op = v->def; op->code != OP_SHARED_ALLOC; op = op_operand(op, 0)->def) {
+    const Type *t = op_result(op)->type;
+    const Attr *a = op_attr(op, AT_OFFSETS);
+    u32 coord[MAX_RANK] = {0};
+    for (u32 i = 0; a && i < a->ints.n; i++)
+      coord[i] = (u32)a->ints.v[i];
+    off ^= layout_shared_offset(t->layout, layout_flat(t->layout, coord)) * dtype_bytes(t->dt);
+  }
+  return off;
+}
+
+Buffer
+buffer_of(Gen *g, const Value *v)
+{
+  const Type *t = v->type;
+  Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0],
+    .off = view_offset(v) / dtype_bytes(t->dt),
+              .pad_every = t->pad_every, .pad = t->pad};
+  if (LLVMIsAConstantInt(b.base)) {
+    b.at = LLVMConstIntGetZExtValue(b.base);
+    b.base = NULL;
+  }
+  return b;
+}
+
+/* A slice is smaller than the layout of its buffer covers: a tile's layout widened to the buffer's extents. */
+static const Layout *
+widened(Gen *g, const Layout *l, const Layout *smem)
+{
+  Layout wide = *l;
+  memcpy(wide.out_bits, smem->out_bits, sizeof wide.out_bits);
+  for (u32 in = 0; in < IN_COUNT; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 coord[MAX_RANK];
+      layout_coords(l, l->col[in][i], coord);
+      wide.col[in][i] = layout_flat(smem, coord);
+    }
+  return layout_intern(g->c, &wide);
+}
+
+Dist *
+buffer_dist(Gen *g, const Type *tile, const Buffer *b)
+{
+  return dist_get(g, widened(g, tile->layout, b->smem));
+}
+
+/* ---- addresses ---- */
+
 /* One side: registers of h against the buffer. */
 typedef struct Side {
   const Buffer *buf;
-  const Held *h;
+  const Dist *h;
   u32 cols[IN_COUNT][LAYOUT_MAX_BITS];   /* to offsets, in elements */
   u32 thread[LAYOUT_MAX_BITS], mask;     /* thread columns and their bits, in bytes */
   Val mine;                              /* thread's part, in bytes, without padding */
@@ -44,12 +99,12 @@ side_addresses(Gen *g, Side *s, const u32 *lane, const u32 *warp)
     s->thread[i] = (i < LANE_BITS ? lane[i] : warp[i - LANE_BITS]) * s->buf->bytes;
     s->mask |= s->thread[i];
   }
-  s->mine = gen_thread_linear(g, s->thread, s->h->thread_bits);
-  s->start = padded(g, g->pro, s->buf, s->mine);
+  s->mine = team_linear(g, s->thread, s->h->thread_bits);
+  s->start = padded(g, g->team->pro, s->buf, s->mine);
 }
 
 static Side
-side_new(Gen *g, const Buffer *buf, const Held *h)
+side_new(Gen *g, const Buffer *buf, const Dist *h)
 {
   Side s = {.buf = buf, .h = h};
   if (!layout_to_offset(g->c, h->l, buf->smem, s.cols))
@@ -63,7 +118,7 @@ static Val
 started(Gen *g, const Buffer *buf, Val off, u64 more)
 {
   Val start = buf->base ? LLVMBuildAdd(B, buf->base, off, "") : off;
-  return gen_shared(g, start, more + buf->at);
+  return addr_shared(g, start, more + buf->at);
 }
 
 /* Address of the element that lies a constant of `elems` from the thread's part. */
@@ -95,7 +150,7 @@ padded_vec(const Buffer *b, u32 vec)
 }
 
 void
-buffer_vectors(Gen *g, const Buffer *buf, const Held *h, u32 vec, bool store, Val *values)
+buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Val *values)
 {
   Side s = side_new(g, buf, h);
   vec = padded_vec(buf, vec);
@@ -139,7 +194,7 @@ struct Fragments {
 };
 
 Fragments *
-fragments_new(Gen *g, const Buffer *buf, const Held *h, bool trans)
+buffer_fragments(Gen *g, const Buffer *buf, const Dist *h, bool trans)
 {
   Fragments *f = NEW(g->arena, Fragments);
   f->buf = *buf;
@@ -151,13 +206,13 @@ fragments_new(Gen *g, const Buffer *buf, const Held *h, bool trans)
 }
 
 u32
-fragments_count(const Fragments *f)
+buffer_fragments_count(const Fragments *f)
 {
   return f->m.groups;
 }
 
 u32
-fragments_words(const Fragments *f, u32 group, u32 words[4])
+buffer_fragments_words(const Fragments *f, u32 group, u32 words[4])
 {
   u32 regs[16];
   layout_matrix_group(&f->m, group, regs);
@@ -167,7 +222,7 @@ fragments_words(const Fragments *f, u32 group, u32 words[4])
 }
 
 void
-fragments_load(Gen *g, const Fragments *f, u32 group, Val *words)
+buffer_fragments_load(Gen *g, const Fragments *f, u32 group, Val *words)
 {
   u32 regs[16];
   Val got[4];
@@ -177,7 +232,7 @@ fragments_load(Gen *g, const Fragments *f, u32 group, Val *words)
 }
 
 void
-buffer_matrices(Gen *g, const Buffer *buf, const Held *h, bool trans, bool store, Val *values)
+buffer_matrices(Gen *g, const Buffer *buf, const Dist *h, bool trans, bool store, Val *values)
 {
   MatrixAccess m;
   Side s = {.buf = buf, .h = h};
@@ -207,7 +262,7 @@ buffer_matrices(Gen *g, const Buffer *buf, const Held *h, bool trans, bool store
 
 /* ---- single addresses, for asynchronous copies ---- */
 u32
-buffer_copy_vec(Gen *g, const Buffer *buf, const Held *h, u32 vec)
+buffer_copy_vec(Gen *g, const Buffer *buf, const Dist *h, u32 vec)
 {
   Side s = side_new(g, buf, h);
   u32 n = 0, others = 0;
@@ -222,7 +277,7 @@ buffer_copy_vec(Gen *g, const Buffer *buf, const Held *h, u32 vec)
 }
 
 Val
-buffer_address(Gen *g, const Buffer *buf, const Held *h, u32 reg)
+buffer_address(Gen *g, const Buffer *buf, const Dist *h, u32 reg)
 {
   Side s = side_new(g, buf, h);
   return side_address(g, &s, register_offset(&s, reg));

@@ -42,7 +42,7 @@ dot_split(const Op *op)
 }
 
 Val
-gen_round_tf32(Gen *g, Val x)
+dot_round_tf32(Gen *g, Val x)
 {
   return gen_call(g, "llvm.nvvm.f2tf32.rna", 0, NULL, 1, &x);
 }
@@ -53,7 +53,7 @@ static Val
 word_of(Gen *g, const DotSplit *s, const Val *x)
 {
   if (s->join == 1)
-    return gen_round_tf32(g, x[0]);
+    return dot_round_tf32(g, x[0]);
   Val high_first[2] = {x[1], x[0]};
   return gen_bitcast(g, gen_call(g, "llvm.nvvm.ff2bf16x2.rn", 0, NULL, 2, high_first), g->i32);
 }

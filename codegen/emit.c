@@ -20,7 +20,7 @@ manifest_param(const Func *f, u32 i, TilertParam *p)
   p->divisible = f->param_divisible[i];
 }
 
-void
+static void
 emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 {
   memset(m, 0, sizeof *m);
@@ -34,7 +34,7 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 }
 
 /* The line that runtime/manifest.h describes. */
-void
+static void
 emit_manifest_line(Buf *b, const TilertManifest *m)
 {
   static const char *const kinds[] = {"ptr", "scalar", "tensormap"};
@@ -118,9 +118,11 @@ generate(Gen *g, Buf *text)
   double since = now_ms();
   if (!gen_open(g))
     return false;
+  if (g->opt->line_info)
+    locs_open(g);
   lap(g, "llvm start", &since);
   for (u32 i = 0; i < g->m->funcs.len; i++)
-    gen_func(g, g->m->funcs.data[i]);
+    lower_func(g, g->m->funcs.data[i]);
   lap(g, "lower", &since);
   if (g->failed || !gen_run_passes(g))
     return false;
@@ -150,7 +152,7 @@ run_caught(Ctx *c, Job *job, const char **fatal)
   jmp_buf outer;
   bool was_set = c->panic_set;
   memcpy(&outer, &c->panic, sizeof outer);
-  bool ok = llvm_guard(job_run, job, fatal, job->g->arena);
+  bool ok = gen_guard(job_run, job, fatal, job->g->arena);
   memcpy(&c->panic, &outer, sizeof outer);
   c->panic_set = was_set;
   return ok;
@@ -171,6 +173,14 @@ pass_on(Ctx *c)
   ctx_panic(c, "codegen failed");
 }
 
+static void
+close_all(Gen *g)
+{
+  while (g->team)          /* a fault left it open */
+    team_close(g);
+  gen_close(g);
+}
+
 bool
 codegen_module(Ctx *c, Module *m, const CodegenOptions *o, Buf *out, TilertManifest *manifests)
 {
@@ -186,7 +196,7 @@ codegen_module(Ctx *c, Module *m, const CodegenOptions *o, Buf *out, TilertManif
   if (ok)
     buf_write(out, job->text.data, job->text.len);
   if (alive)   /* after a fatal error LLVM's objects may be half built: they are left alone */
-    gen_close(g);
+    close_all(g);
   arena_free(g->arena);
   if (job->panicked)
     pass_on(c);

@@ -65,8 +65,8 @@ apply_region(Gen *g, const Fold *f, const Part *a, const Part *b, Part *out)
     gen_new(g, body->args[k])[0] = a->v[k];
     gen_new(g, body->args[f->n + k])[0] = b->v[k];
   }
-  gen_ops(g, body);
-  gen_debug_at(g, f->op->span);
+  g->walk(g, body);
+  locs_at(g, f->op->span);
   const Op *end = block_terminator(body);
   for (u32 k = 0; k < f->n; k++)
     out->v[k] = gen_regs(g, op_operand(end, k))[0];

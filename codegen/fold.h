@@ -10,7 +10,7 @@ typedef struct Part { Val v[FOLD_OPERANDS]; Val valid; } Part;   /* valid NULL: 
 typedef struct Fold {
   const Op *op;
   u32 n;
-  Held *h, *result;           /* operand's; a reduction's result's, NULL if scalar */
+  Dist *h, *result;           /* operand's; a reduction's result's, NULL if scalar */
   u32 axis, axis_mask;
   u32 lanes;                  /* lane bits along the axis */
   bool padded;

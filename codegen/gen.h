@@ -1,4 +1,5 @@
-/* gen.h - private to codegen/: the state of one code generation and what its files give each other.
+/* gen.h - private to codegen/: the state of one code generation and what its files give each other, lower layers first
+ * (tests/style/layers.py has the table and keeps it: a file calls those below it, and exports names of one prefix).
  *
  * A tile value is an array of LLVM values, one per register of its layout; registers that hold the same element share
  * one LLVM value. A scalar is an array of one. LLVM types: i1 is i1, the 8-bit floats are i8, pointers are global
@@ -18,8 +19,9 @@ typedef LLVMTypeRef Ty;
 
 enum { AS_GLOBAL = 1, AS_SHARED = 3, KERNEL_CALL_CONV = 71, LANES = 32, LANE_BITS = 5 };
 
-/* held.c: what a thread holds of a layout. Threads are counted lane first, then warp: bit i of tid has column thread[i]. */
-typedef struct Held {
+/* dist.c: how a layout distributes a tile, seen from a thread: what it holds. Threads are counted lane first, then warp: bit i of
+ * tid has column thread[i]. */
+typedef struct Dist {
   const Layout *l;
   u32 regs, reg_bits, thread_bits;
   u32 *rep;                        /* register -> lowest register that holds the same element */
@@ -30,7 +32,18 @@ typedef struct Held {
   u32 shift[MAX_RANK];             /* lowest flat bit of each dimension */
   u32 pivot[LAYOUT_MAX_BITS], pivot_reg[LAYOUT_MAX_BITS];  /* solver: reduced flat vector by its top bit, registers that make it */
   Val part[MAX_RANK];              /* the thread's part of each coordinate; NULL until asked for */
-} Held;
+} Dist;
+
+/* team.c: the threads that run what is being generated. */
+typedef struct GenTeam {
+  struct GenTeam *outer;
+  Team range;                      /* its warps */
+  u32 barrier;                     /* id of its barrier */
+  Val tid;                         /* a thread's number within the team */
+  LLVMBuilderRef pro;              /* end of its prologue block: values of tid alone go there */
+  Dist **dists;                    /* by layout id */
+  u32 ndists;
+} GenTeam;
 
 typedef struct Gen {
   Ctx *c;
@@ -41,20 +54,19 @@ typedef struct Gen {
   LLVMContextRef lc;
   LLVMModuleRef mod;
   LLVMBuilderRef b;                /* where code goes */
-  LLVMBuilderRef pro;              /* end of the prologue block: values of tid alone go there */
   LLVMTargetMachineRef tm;
   LLVMDIBuilderRef di;
   const char *llvm_error;          /* first error LLVM reported, or NULL */
   Ty i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
   Func *func;
-  Val fn, tid, smem;
+  GenTeam *team;
+  Val fn, smem;
+  void (*walk)(struct Gen *g, const Block *b);   /* lowers the ops of a block: lower.c's, for ops with regions */
   LLVMMetadataRef scope;           /* of the function; NULL without line info */
   VEC(struct GenFile) files;
   Val **vals;                      /* registers of each value, by value id */
   Val **phis;                      /* by value id: what phis_new made of a carried value */
   struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
-  Held **held;                     /* by layout id */
-  u32 nheld;
   AxisInfo *axes;
   bool unrolls;                    /* some loop asks to be unrolled */
   bool failed;                     /* a diagnostic was reported */
@@ -67,11 +79,9 @@ typedef void LowerFn(Gen *g, const Op *op);
 bool gen_open(Gen *g);
 void gen_close(Gen *g);
 /* Run `body` where LLVM's fatal errors come back as false (and *message). */
-bool llvm_guard(void (*body)(void *user), void *user, const char **message, Arena *a);
+bool gen_guard(void (*body)(void *user), void *user, const char **message, Arena *a);
 bool gen_run_passes(Gen *g);
 bool gen_emit_ptx(Gen *g, Buf *out);
-void gen_debug_func(Gen *g, const Func *f);
-void gen_debug_at(Gen *g, Span at);
 void gen_call_attr(Gen *g, Val call, const char *attr, u64 value);
 /* Call an intrinsic by its full name; `over` are the overloaded types. */
 Val gen_call(Gen *g, const char *name, u32 nover, Ty *over, u32 nargs, Val *args);
@@ -86,136 +96,10 @@ Val gen_bitcast(Gen *g, Val v, Ty to);                       /* also integer <->
 LLVMBasicBlockRef gen_block(Gen *g, const char *name);
 void gen_at(Gen *g, LLVMBasicBlockRef block);
 
-/* ---- lower.c: values and control flow ---- */
-bool gen_func(Gen *g, Func *f);
-void gen_ops(Gen *g, const Block *b);                        /* all but the terminator */
-Val *gen_regs(Gen *g, const Value *v);
-Val *gen_new(Gen *g, const Value *v);                        /* array for v's registers, bound to it */
-void gen_bind(Gen *g, const Value *v, Val *regs);
-void gen_share(Gen *g, const Value *v);                      /* copy registers get the value of the register they copy */
-void gen_poison(Gen *g, const Value *v);                     /* after an error: v is anything */
-u32 gen_nregs(const Type *t);
-/* What follows is done where cond holds, up to gen_end_if with the returned block; cond NULL: always. */
-LLVMBasicBlockRef gen_if(Gen *g, Val cond);
-void gen_end_if(Gen *g, LLVMBasicBlockRef after);
-/* Apply a 32-bit shuffle to v of any type, word by word. */
-Val gen_shuffle_xor(Gen *g, Val v, u32 lane_xor);            /* v of the lane whose number differs by these bits */
-Val gen_shuffle_from(Gen *g, Val v, Val lane);               /* v of that lane */
-#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) LowerFn lower_##id;
-#include "ops.def"
-#undef OP
-
-/* ---- phis.c ---- */
-/* Carried values vs, at the start of the builder's block: all phis of the block in one call. */
-void phis_new(Gen *g, u32 n, Value *const *vs);
-/* What v is along the edge from a block. */
-void phis_add(Gen *g, const Value *v, const Val *incoming, LLVMBasicBlockRef from);
-/* Operands first, first + 1, ... of op flow into vs along that edge. */
-void phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first, LLVMBasicBlockRef from);
-
-/* ---- held.c ---- */
-Held *held_get(Gen *g, const Layout *l);
-/* Register holding `flat` in thread 0; false if none does. */
-bool held_find(const Held *h, u32 flat, u32 *reg);
-u32 held_coord(const Held *h, u32 flat, int dim);
-/* Coordinate along dim of the element in register reg: an i32. */
-Val held_index(Gen *g, Held *h, u32 reg, int dim);
-/* Is that element inside the tile's extents? NULL: always. */
-Val held_inside(Gen *g, Held *h, const Type *t, u32 reg);
-Val held_inside_dim(Gen *g, Held *h, const Type *t, u32 reg, int dim);
-/* True in the one thread of all that hold the same element that speaks for them; NULL: every thread. h NULL: of a scalar. */
-Val held_owner(Gen *g, const Held *h);
-/* The values v that op's owners have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
-void gen_from_owner(Gen *g, const Op *op, const Held *h, Val owner, Val *v);
-/* Exclusive-or over the set bits of tid of cols[bit], computed in the prologue; an i32. */
-Val gen_thread_linear(Gen *g, const u32 *cols, u32 nbits);
-/* (tid & mask) == 0, NULL if mask is 0. */
-Val gen_thread_zero(Gen *g, u32 mask);
-Val gen_and(Gen *g, Val a, Val b);                           /* NULL stands for true */
-/* x exclusive-or k, where x has bits only in mask. */
-Val gen_xor_const(Gen *g, Val x, u32 mask, u32 k);
-
-/* ---- lower_elem.c, lower_cast.c ---- */
-void lower_elementwise(Gen *g, const Op *op);
-/* One element: args are the operands' elements. */
-Val elem_apply(Gen *g, const Op *op, Val *args);
-Val elem_cast(Gen *g, const Op *op, DType from, DType to, Val x);
-/* Is this cast better done on two elements at once, and doing it. */
-bool elem_casts_pairs(Gen *g, const Op *op);
-void elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
-/* From 8-bit integers to f16, bf16 or f32, or to them: as many of x[0 .. most - 1] as make up a word, or one; returns how many. */
-bool elem_casts_bytes(const Op *op);
-u32 elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out);
-/* lower_packed.c: the n lowest bytes of an i32 as numbers. */
-void bytes_to_floats(Gen *g, Val word, bool is_signed, DType to, u32 n, Val *out);
-/* x (f32) in a format of at most 8 bits without infinities, clamped to `most`: its bits, in an i32. */
-typedef struct SmallFloat { int exp, man; u32 most, nan; } SmallFloat;
-Val gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round);
-Val elem_convert(Gen *g, DType from, DType to, Val x);       /* a cast that rounds to nearest */
-Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);
-Val gen_fma(Gen *g, DType d, Val a, Val b, Val c);
-Val gen_const_bits(Gen *g, DType d, bool ptr, u64 bits);
-
-/* ---- lower_mem.c ---- */
-/* How `count` elements travel as machine words: word type and number, PTX type suffix. */
-typedef struct Words { Ty type, elem; u32 n, per, ebits; const char *suffix; bool is_i1; } Words;
-Words words_for(Gen *g, DType d, bool ptr, u32 count);
-void words_unpack(Gen *g, const Words *w, const Val *words, Val *elems);
-void words_pack(Gen *g, const Words *w, const Val *elems, Val *words);
-/* Plain vector access of all words at p. */
-void words_load(Gen *g, const Words *w, Val p, u32 align, Val *words);
-void words_store(Gen *g, const Words *w, Val p, u32 align, const Val *words);
-/* An address as a base and a constant. */
-typedef struct Addr { Val base; u64 off; } Addr;
-Addr gen_address(Gen *g, const Value *p, u32 reg);
-Val gen_offset(Gen *g, Val p, u64 bytes);
-Val gen_shared(Gen *g, Val bytes, u64 off);                  /* pointer into dynamic shared memory; bytes NULL: 0 */
-void gen_barrier(Gen *g);
-/* Does the function have the scratch memory that op was given? Reports it if not. */
-bool gen_scratch(Gen *g, const Op *op, u32 bytes);
-
-/* ---- buffer.c ---- */
-/* A buffer in shared memory, or a view of one: it starts at byte base + at; off (elements) is exclusive-ored into offsets. */
-typedef struct Buffer {
-  const Layout *smem;
-  DType d;
-  bool ptr;
-  u32 bytes;                       /* of an element */
-  Val base;                        /* an i32, a multiple of 128; NULL: 0 */
-  u64 at;
-  u32 off, pad_every, pad;
-} Buffer;
-/* Store or load all registers of h, vec elements an access (a plan's, or layout_access_vec's). */
-void buffer_vectors(Gen *g, const Buffer *buf, const Held *h, u32 vec, bool store, Val *values);
-/* The same by stmatrix or ldmatrix. */
-void buffer_matrices(Gen *g, const Buffer *buf, const Held *h, bool trans, bool store, Val *values);
-/* How many elements, at most vec, lie in the buffer in the order of the lowest registers, aligned. */
-u32 buffer_copy_vec(Gen *g, const Buffer *buf, const Held *h, u32 vec);
-/* lower_shared.c: the buffer that a value views; the register layout of a tile of it, over the whole buffer's extents. */
-Buffer gen_buffer(Gen *g, const Value *v);
-Held *held_against(Gen *g, const Type *tile, const Buffer *b);
-/* Loads by ldmatrix one instruction at a time, for a dot that takes them as it goes: group g fills the 32-bit words (of the
- * tile's registers, two 16-bit or four 8-bit elements each) that fragments_words lists, up to 4. */
-typedef struct Fragments Fragments;
-Fragments *fragments_new(Gen *g, const Buffer *buf, const Held *h, bool trans);
-u32 fragments_count(const Fragments *f);
-u32 fragments_words(const Fragments *f, u32 group, u32 words[4]);
-void fragments_load(Gen *g, const Fragments *f, u32 group, Val *words);
-/* Where the element of register reg lies. */
-Val buffer_address(Gen *g, const Buffer *buf, const Held *h, u32 reg);
-
-/* ---- dot_parts.c ---- */
-/* How a dot of f32 goes to tensor cores: instruction, tf32 steps along K that one of its steps joins, parts of a factor, and the
- * products of parts that are summed, in this order. */
-typedef struct DotSplit {
-  const char *prec, *mma;
-  u32 join, nparts, nproducts, product[6][2];
-} DotSplit;
-typedef struct DotParts { Val *words[4]; } DotParts;           /* by part: words of the split's instruction */
-const DotSplit *dot_split(const Op *op);                       /* NULL: not of f32, or exact */
-/* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
-DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
-Val gen_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+/* ---- locs.c ---- */
+void locs_open(Gen *g);                                      /* what is built from here on has places in the source */
+void locs_func(Gen *g, const Func *f);                       /* g->fn gets a subprogram; locations of its ops follow */
+void locs_at(Gen *g, Span at);                               /* code built from here on belongs to this place */
 
 /* ---- ptx.c ---- */
 typedef enum PtxId {
@@ -237,7 +121,153 @@ void ptx_text(Gen *g, const char *text, bool pure, const PtxArgs *a, Val *out);
 /* A row with one result. */
 Val ptx_value(Gen *g, PtxId id, Ty result, u32 nin, const Val *in, const char *subst0, const char *subst1);
 
-/* ---- emit.c ---- */
-void emit_manifest(Ctx *c, const Func *f, TilertManifest *out);
-void emit_manifest_line(Buf *b, const TilertManifest *m);
+/* ---- values.c ---- */
+u32 gen_nregs(const Type *t);
+Val *gen_regs(Gen *g, const Value *v);
+Val *gen_new(Gen *g, const Value *v);                        /* array for v's registers, bound to it */
+void gen_bind(Gen *g, const Value *v, Val *regs);
+void gen_poison(Gen *g, const Value *v);                     /* after an error: v is anything */
+Val gen_const_bits(Gen *g, DType d, bool ptr, u64 bits);
+/* x exclusive-or y, where x has bits only in xmask and y only in ymask, built by b. */
+Val gen_xor_parts(LLVMBuilderRef b, Val x, u32 xmask, Val y, u32 ymask);
+/* x exclusive-or k, where x has bits only in mask. */
+Val gen_xor_const(Gen *g, Val x, u32 mask, u32 k);
+Val gen_and(Gen *g, Val a, Val b);                           /* NULL stands for true */
+/* What follows is done where cond holds, up to gen_end_if with the returned block; cond NULL: always. */
+LLVMBasicBlockRef gen_if(Gen *g, Val cond);
+void gen_end_if(Gen *g, LLVMBasicBlockRef after);
+
+/* ---- team.c ---- */
+/* A team of these warps runs what comes until team_close; its prologue is the end of that block. */
+void team_open(Gen *g, Team range, LLVMBasicBlockRef prologue);
+void team_close(Gen *g);
+/* All of its threads meet; what they wrote to shared memory is visible to all of them. */
+void team_barrier(Gen *g);
+/* Exclusive-or over the set bits of tid of cols[bit], computed in the prologue; an i32. */
+Val team_linear(Gen *g, const u32 *cols, u32 nbits);
+/* (tid & mask) == 0, NULL if mask is 0. */
+Val team_bits_zero(Gen *g, u32 mask);
+
+/* ---- dist.c ---- */
+Dist *dist_get(Gen *g, const Layout *l);
+/* Register holding `flat` in thread 0; false if none does. */
+bool dist_find(const Dist *h, u32 flat, u32 *reg);
+u32 dist_coord(const Dist *h, u32 flat, int dim);
+/* Coordinate along dim of the element in register reg: an i32. */
+Val dist_index(Gen *g, Dist *h, u32 reg, int dim);
+/* Is that element inside the tile's extents? NULL: always. */
+Val dist_inside(Gen *g, Dist *h, const Type *t, u32 reg);
+Val dist_inside_dim(Gen *g, Dist *h, const Type *t, u32 reg, int dim);
+/* True in the leader, one thread of all that hold the same element; NULL: every thread leads. h NULL: of a scalar, which all hold. */
+Val dist_leader(Gen *g, const Dist *h);
+void dist_share(Gen *g, const Value *v);                     /* copy registers get the value of the register they copy */
+
+/* ---- words.c ---- */
+/* How `count` elements travel as machine words: word type and number, PTX type suffix. */
+typedef struct Words { Ty type, elem; u32 n, per, ebits; const char *suffix; bool is_i1; } Words;
+Words words_for(Gen *g, DType d, bool ptr, u32 count);
+void words_unpack(Gen *g, const Words *w, const Val *words, Val *elems);
+void words_pack(Gen *g, const Words *w, const Val *elems, Val *words);
+/* Plain vector access of all words at p. */
+void words_load(Gen *g, const Words *w, Val p, u32 align, Val *words);
+void words_store(Gen *g, const Words *w, Val p, u32 align, const Val *words);
+
+/* ---- shuffle.c: v of any type, word by word ---- */
+Val shuffle_xor(Gen *g, Val v, u32 lane_xor);                /* v of the lane whose number differs by these bits */
+Val shuffle_from(Gen *g, Val v, Val lane);                   /* v of that lane */
+
+/* ---- address.c ---- */
+/* An address as a base and a constant. */
+typedef struct Addr { Val base; u64 off; } Addr;
+Val addr_offset(Gen *g, Val p, u64 bytes);
+Val addr_shared(Gen *g, Val bytes, u64 off);                 /* pointer into dynamic shared memory; bytes NULL: 0 */
+/* Pointer of the element in register reg of the pointers p: another register's and a constant where that is known. */
+Addr addr_element(Gen *g, const Value *p, u32 reg);
+/* The dimension along which pointers of this type run longest. */
+int addr_run_dim(const Type *t, const AxisInfo *a);
+/* Does the function have the scratch memory that op was given? Reports it if not. */
+bool addr_scratch(Gen *g, const Op *op, u32 bytes);
+
+/* ---- leader.c ---- */
+/* The values v that op's leaders have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
+void leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v);
+
+/* ---- phis.c ---- */
+/* Carried values vs, at the start of the builder's block: all phis of the block in one call. */
+void phis_new(Gen *g, u32 n, Value *const *vs);
+/* What v is along the edge from a block. */
+void phis_add(Gen *g, const Value *v, const Val *incoming, LLVMBasicBlockRef from);
+/* Operands first, first + 1, ... of op flow into vs along that edge. */
+void phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first, LLVMBasicBlockRef from);
+
+/* ---- buffer.c ---- */
+/* A buffer in shared memory, or a view of one: it starts at byte base + at; off (elements) is exclusive-ored into offsets. */
+typedef struct Buffer {
+  const Layout *smem;
+  DType d;
+  bool ptr;
+  u32 bytes;                       /* of an element */
+  Val base;                        /* an i32, a multiple of 128; NULL: 0 */
+  u64 at;
+  u32 off, pad_every, pad;
+} Buffer;
+Buffer buffer_of(Gen *g, const Value *v);                    /* the buffer that a value views */
+/* Where a tile of the buffer is in registers; flat indices are the whole buffer's, of which the tile may be a slice. */
+Dist *buffer_dist(Gen *g, const Type *tile, const Buffer *b);
+/* Store or load all registers of h, vec elements an access (a plan's, or layout_access_vec's). */
+void buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Val *values);
+/* The same by stmatrix or ldmatrix. */
+void buffer_matrices(Gen *g, const Buffer *buf, const Dist *h, bool trans, bool store, Val *values);
+/* How many elements, at most vec, lie in the buffer in the order of the lowest registers, aligned. */
+u32 buffer_copy_vec(Gen *g, const Buffer *buf, const Dist *h, u32 vec);
+/* Where the element of register reg lies. */
+Val buffer_address(Gen *g, const Buffer *buf, const Dist *h, u32 reg);
+/* Loads by ldmatrix one instruction at a time, for a dot that takes them as it goes: group g fills the 32-bit words (of the
+ * tile's registers, two 16-bit or four 8-bit elements each) that buffer_fragments_words lists, up to 4. */
+typedef struct Fragments Fragments;
+Fragments *buffer_fragments(Gen *g, const Buffer *buf, const Dist *h, bool trans);
+u32 buffer_fragments_count(const Fragments *f);
+u32 buffer_fragments_words(const Fragments *f, u32 group, u32 words[4]);
+void buffer_fragments_load(Gen *g, const Fragments *f, u32 group, Val *words);
+
+/* ---- cast.c ---- */
+/* One element of dtype `from` as dtype `to`; rounding and saturation from op's attributes. */
+Val cast_elem(Gen *g, const Op *op, DType from, DType to, Val x);
+Val cast_nearest(Gen *g, DType from, DType to, Val x);       /* rounded to nearest */
+/* Is this cast better done on two elements at once, and doing it. */
+bool cast_has_pairs(Gen *g, const Op *op);
+void cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
+/* From 8-bit integers to f16, bf16 or f32, or to them: as many of x[0 .. most - 1] as make up a word, or one; returns how many. */
+bool cast_has_bytes(const Op *op);
+u32 cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out);
+/* x (f32) in a format of at most 8 bits without infinities, clamped to `most`: its bits, in an i32. */
+typedef struct SmallFloat { int exp, man; u32 most, nan; } SmallFloat;
+Val cast_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round);
+
+/* ---- lower_elem.c ---- */
+void lower_elementwise(Gen *g, const Op *op);
+/* One element: args are the operands' elements. */
+Val elem_apply(Gen *g, const Op *op, Val *args);
+Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);
+Val elem_fma(Gen *g, DType d, Val a, Val b, Val c);
+
+/* ---- dot_parts.c ---- */
+/* How a dot of f32 goes to tensor cores: instruction, tf32 steps along K that one of its steps joins, parts of a factor, and the
+ * products of parts that are summed, in this order. */
+typedef struct DotSplit {
+  const char *prec, *mma;
+  u32 join, nparts, nproducts, product[6][2];
+} DotSplit;
+typedef struct DotParts { Val *words[4]; } DotParts;           /* by part: words of the split's instruction */
+const DotSplit *dot_split(const Op *op);                       /* NULL: not of f32, or exact */
+/* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
+DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
+Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+
+/* ---- lower.c ---- */
+/* Lower f into a new LLVM function; false if something in it cannot be compiled. */
+bool lower_func(Gen *g, Func *f);
+#define OP(id, name, operands, results, attrs, regions, rule, traits, doc) LowerFn lower_##id;
+#include "ops.def"
+#undef OP
 #endif

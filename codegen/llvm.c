@@ -1,7 +1,7 @@
-/* llvm.c - the wrapper around LLVM-C: context, target machine, pass pipeline, errors, debug locations.
+/* llvm.c - the wrapper around LLVM-C: context, target machine, pass pipeline, errors.
  *
  * LLVM reports what it cannot do in two ways: through the context's diagnostic handler, and by a process-wide handler
- * after which it would abort. llvm_guard turns the latter into a return value with a jump back into the calling
+ * after which it would abort. gen_guard turns the latter into a return value with a jump back into the calling
  * thread's guard; the LLVM objects of that compilation are then dropped, what LLVM itself had half done leaks. This
  * thread-local pointer is the only state outside Gen, because LLVM's handler is given no user data that could hold it.
  */
@@ -56,7 +56,7 @@ initialize(void)
 }
 
 bool
-llvm_guard(void (*body)(void *user), void *user, const char **message, Arena *a)
+gen_guard(void (*body)(void *user), void *user, const char **message, Arena *a)
 {
   Guard g, **slot = current_guard(), *const outer = *slot;
   *slot = &g;
@@ -105,14 +105,6 @@ machine_new(Gen *g)
                                  LLVMRelocDefault, LLVMCodeModelDefault);
 }
 
-static void
-debug_open(Gen *g)
-{
-  LLVMAddModuleFlag(g->mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18,
-                    LLVMValueAsMetadata(gen_u32(g, LLVMDebugMetadataVersion())));
-  g->di = LLVMCreateDIBuilder(g->mod);
-}
-
 /* Context, module, builders and target machine; false with llvm_error set. */
 bool
 gen_open(Gen *g)
@@ -125,7 +117,6 @@ gen_open(Gen *g)
   types_init(g);
   g->mod = LLVMModuleCreateWithNameInContext("tilec", g->lc);
   g->b = LLVMCreateBuilderInContext(g->lc);
-  g->pro = LLVMCreateBuilderInContext(g->lc);
   g->tm = machine_new(g);
   if (!g->tm)
     return false;
@@ -133,8 +124,6 @@ gen_open(Gen *g)
   LLVMSetModuleDataLayout(g->mod, layout);
   LLVMDisposeTargetData(layout);
   LLVMSetTarget(g->mod, "nvptx64-nvidia-cuda");
-  if (g->opt->line_info)
-    debug_open(g);
   return true;
 }
 
@@ -143,7 +132,6 @@ void
 gen_close(Gen *g)
 {
   if (g->di) LLVMDisposeDIBuilder(g->di);
-  if (g->pro) LLVMDisposeBuilder(g->pro);
   if (g->b) LLVMDisposeBuilder(g->b);
   if (g->tm) LLVMDisposeTargetMachine(g->tm);
   if (g->mod) LLVMDisposeModule(g->mod);
@@ -188,59 +176,6 @@ gen_emit_ptx(Gen *g, Buf *out)
     buf_write(out, LLVMGetBufferStart(text), LLVMGetBufferSize(text));
   LLVMDisposeMemoryBuffer(text);
   return !g->llvm_error;
-}
-
-/* ---- debug locations ---- */
-static GenFile *
-debug_file(Gen *g, const char *name)
-{
-  for (u32 i = 0; i < g->files.len; i++)
-    if (!strcmp(g->files.data[i].name, name))
-      return &g->files.data[i];
-  const char *slash = strrchr(name, '/');
-  const char *base = slash ? slash + 1 : name;
-  size_t dir = slash ? (size_t)(slash - name) : 0;
-  GenFile f = {name, LLVMDIBuilderCreateFile(g->di, base, strlen(base), name, dir), NULL};
-  if (g->files.len == 0)   /* emission kind 3 is DebugDirectivesOnly: .loc without .debug_info */
-    LLVMDIBuilderCreateCompileUnit(g->di, LLVMDWARFSourceLanguageC, f.file, "tilec", 5, 1, "", 0, 0, "", 0,
-                                   (LLVMDWARFEmissionKind)3, 0, 0, 0, "", 0, "", 0);
-  vec_push(g->arena, &g->files, f);
-  return &g->files.data[g->files.len - 1];
-}
-
-/* Give the function a subprogram; locations of its ops follow. */
-void
-gen_debug_func(Gen *g, const Func *f)
-{
-  g->scope = NULL;
-  if (!g->di)
-    return;
-  SourceLoc at = source_locate(g->c, f->span.lo);
-  GenFile *file = debug_file(g, at.file ? at.file : "unknown");
-  for (u32 i = 0; i < g->files.len; i++)
-    g->files.data[i].scope = NULL;
-  LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(g->di, file->file, NULL, 0, 0);
-  g->scope = LLVMDIBuilderCreateFunction(g->di, file->file, f->name, strlen(f->name), f->name, strlen(f->name),
-                                         file->file, at.line, type, 0, 1, at.line, 0, 1);
-  file->scope = g->scope;
-  LLVMSetSubprogram(g->fn, g->scope);
-}
-
-/* Code built from here on belongs to this place. */
-void
-gen_debug_at(Gen *g, Span at)
-{
-  if (!g->scope)
-    return;
-  SourceLoc loc = source_locate(g->c, at.lo);
-  if (!loc.file) {
-    LLVMSetCurrentDebugLocation2(g->b, LLVMDIBuilderCreateDebugLocation(g->lc, 0, 0, g->scope, NULL));
-    return;
-  }
-  GenFile *file = debug_file(g, loc.file);
-  if (!file->scope)
-    file->scope = LLVMDIBuilderCreateLexicalBlockFile(g->di, g->scope, file->file, 0);
-  LLVMSetCurrentDebugLocation2(g->b, LLVMDIBuilderCreateDebugLocation(g->lc, loc.line, loc.col, file->scope, NULL));
 }
 
 /* ---- small builders ---- */

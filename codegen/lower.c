@@ -13,81 +13,11 @@ static LowerFn *const table[OP_COUNT] = {
 #undef OP
 };
 
-/* ---- values ---- */
-u32
-gen_nregs(const Type *t)
-{
-  return type_is_tile(t) ? layout_regs(t->layout) : 1;
-}
-
-Val *
-gen_regs(Gen *g, const Value *v)
-{
-  if (!g->vals[v->id])
-    ctx_panic(g->c, "codegen: value %%%u is used before it is made", v->id);
-  return g->vals[v->id];
-}
-
-void
-gen_bind(Gen *g, const Value *v, Val *regs)
-{
-  g->vals[v->id] = regs;
-}
-
-Val *
-gen_new(Gen *g, const Value *v)
-{
-  Val *regs = NEW_ARRAY(g->arena, Val, gen_nregs(v->type));
-  gen_bind(g, v, regs);
-  return regs;
-}
-
-void
-gen_share(Gen *g, const Value *v)
-{
-  if (!type_is_tile(v->type))
-    return;
-  Held *h = held_get(g, v->type->layout);
-  Val *regs = gen_regs(g, v);
-  for (u32 r = 0; r < h->regs; r++)
-    if (h->rep[r] != r)
-      regs[r] = regs[h->rep[r]];
-}
-
-void
-gen_poison(Gen *g, const Value *v)
-{
-  Val *regs = gen_new(g, v);
-  for (u32 r = 0; r < gen_nregs(v->type); r++)
-    regs[r] = LLVMGetPoison(gen_type(g, v->type));
-}
-
-/* ---- control flow ---- */
-LLVMBasicBlockRef
-gen_if(Gen *g, Val cond)
-{
-  if (!cond)
-    return NULL;
-  LLVMBasicBlockRef then = gen_block(g, "only"), after = gen_block(g, "only.done");
-  LLVMBuildCondBr(g->b, cond, then, after);
-  gen_at(g, then);
-  return after;
-}
-
-void
-gen_end_if(Gen *g, LLVMBasicBlockRef after)
-{
-  if (!after)
-    return;
-  LLVMBuildBr(g->b, after);
-  gen_at(g, after);
-}
-
-void
-gen_ops(Gen *g, const Block *b)
+static void
+lower_ops(Gen *g, const Block *b)
 {
   for (const Op *op = b->first; op; op = op->next) {
-    gen_debug_at(g, op->span);
+    locs_at(g, op->span);
     table[op->code](g, op);
   }
 }
@@ -134,8 +64,8 @@ lower_FOR(Gen *g, const Op *op)
   phis_new(g, 1 + n, body->args);
   phis_add(g, index, &lo, guard);
   phis_add_operands(g, n, body->args + 1, op, 3, guard);
-  gen_ops(g, body);
-  gen_debug_at(g, op->span);
+  lower_ops(g, body);
+  locs_at(g, op->span);
 
   const Op *yield = block_terminator(body);
   Val next = LLVMBuildAdd(g->b, gen_regs(g, index)[0], step, "");
@@ -162,7 +92,7 @@ lower_WHILE(Gen *g, const Op *op)
   gen_at(g, head);
   phis_new(g, test->nargs, test->args);
   phis_add_operands(g, test->nargs, test->args, op, 0, before);
-  gen_ops(g, test);
+  lower_ops(g, test);
 
   const Op *condition = block_terminator(test);
   LLVMBuildCondBr(g->b, gen_regs(g, op_operand(condition, 0))[0], loop, done);
@@ -171,8 +101,8 @@ lower_WHILE(Gen *g, const Op *op)
   for (u32 i = 0; i < op->nresults; i++)
     gen_bind(g, op->results[i], gen_regs(g, op_operand(condition, 1 + i)));
   gen_at(g, loop);
-  gen_ops(g, body);
-  gen_debug_at(g, op->span);
+  lower_ops(g, body);
+  locs_at(g, op->span);
   phis_add_operands(g, test->nargs, test->args, block_terminator(body), 0, LLVMGetInsertBlock(g->b));
   LLVMBuildBr(g->b, head);
   gen_at(g, done);
@@ -185,8 +115,8 @@ lower_IF(Gen *g, const Op *op)
   LLVMBuildCondBr(g->b, gen_regs(g, op_operand(op, 0))[0], arm[0], arm[1]);
   for (int k = 0; k < 2; k++) {
     gen_at(g, arm[k]);
-    gen_ops(g, op->regions[k]);
-    gen_debug_at(g, op->span);
+    lower_ops(g, op->regions[k]);
+    locs_at(g, op->span);
     from[k] = LLVMGetInsertBlock(g->b);
     LLVMBuildBr(g->b, done);
   }
@@ -245,7 +175,7 @@ lower_ASSUME(Gen *g, const Op *op)
 void
 lower_BARRIER(Gen *g, const Op *op)
 {
-  gen_barrier(g);
+  team_barrier(g);
 }
 
 /* ---- functions ---- */
@@ -297,20 +227,6 @@ params_bind(Gen *g, Func *f)
   }
 }
 
-/* tid with its range, so that LLVM knows which bits are zero. */
-static Val
-read_tid(Gen *g, u32 threads)
-{
-  LLVMBuilderRef b = g->b;
-  g->b = g->pro;
-  Val tid = gen_call(g, "llvm.nvvm.read.ptx.sreg.tid.x", 0, NULL, 0, NULL);
-  g->b = b;
-  u64 lo = 0, hi = threads;
-  LLVMAddCallSiteAttribute(tid, (LLVMAttributeIndex)LLVMAttributeReturnIndex,
-    LLVMCreateConstantRangeAttribute(g->lc, LLVMGetEnumAttributeKindForName("range", 5), 32, &lo, &hi));
-  return tid;
-}
-
 static void
 shared_declare(Gen *g)
 {
@@ -320,28 +236,26 @@ shared_declare(Gen *g)
   LLVMSetAlignment(g->smem, 128);
 }
 
-/* Lower f into a new LLVM function; false if something in it cannot be compiled. */
 bool
-gen_func(Gen *g, Func *f)
+lower_func(Gen *g, Func *f)
 {
   g->func = f;
+  g->walk = lower_ops;
   g->vals = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->fragments = NEW_ARRAY(g->arena, Fragments *, f->nvalues + 1);
   g->phis = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
-  g->held = NULL;
-  g->nheld = 0;
   g->axes = analyse_axes(f);
   func_declare(g, f);
   if (f->shared_bytes && !g->smem)
     shared_declare(g);
-  gen_debug_func(g, f);
+  locs_func(g, f);
   LLVMBasicBlockRef prologue = gen_block(g, "entry"), body = gen_block(g, "body");
-  LLVMPositionBuilderAtEnd(g->pro, prologue);
+  team_open(g, block_team(f->body), prologue);
   gen_at(g, body);
-  gen_debug_at(g, f->span);
-  g->tid = read_tid(g, f->warps * LANES);
+  locs_at(g, f->span);
   params_bind(g, f);
-  gen_ops(g, f->body);
-  LLVMBuildBr(g->pro, body);
+  lower_ops(g, f->body);
+  LLVMBuildBr(g->team->pro, body);
+  team_close(g);
   return !g->failed;
 }

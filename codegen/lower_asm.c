@@ -83,7 +83,7 @@ void
 lower_PTX(Gen *g, const Op *op)
 {
   const Type *t = op->nresults ? op->results[0]->type : op_operand(op, 0)->type;
-  const Held *h = type_is_tile(t) ? held_get(g, t->layout) : NULL;
+  const Dist *h = type_is_tile(t) ? dist_get(g, t->layout) : NULL;
   u32 pack = (u32)op_int(op, AT_PACK, 1), nregs = gen_nregs(t), n = 0, at[32];
   AsmRegs regs;
   const char *why;
@@ -106,7 +106,7 @@ lower_PTX(Gen *g, const Op *op)
     }
   }
   for (u32 i = 0; i < op->nresults; i++)
-    gen_share(g, op->results[i]);
+    dist_share(g, op->results[i]);
 }
 
 void

@@ -1,7 +1,7 @@
 /* lower_atomic.c - atomic read-modify-write and compare-and-swap: exactly once for each element.
  *
- * Of the threads that hold copies of an element one is its owner, and the owner acts; a scalar's owner is thread 0. If
- * the old values are used and there are copies, owners leave them in scratch memory and after a barrier everyone reads.
+ * Of the threads that hold copies of an element one is its leader, and the leader acts; a scalar's leader is thread 0. If
+ * the old values are used and there are copies, leaders leave them in scratch memory and after a barrier everyone reads.
  * Atomics are inline PTX (LLVM's atomicrmw drops order and scope). What the hardware has no instruction for becomes a
  * compare-and-swap loop around the op's elementwise meaning.
  * Order is the program's, not the thread's: a releasing atomic comes after a barrier, so that what all threads wrote is
@@ -35,8 +35,8 @@ typedef struct Atomic {
   const Op *op;
   const Type *type;         /* of the pointers */
   DType d;
-  Held *h;                  /* NULL: scalar */
-  Val owner;                /* who acts; NULL: everyone */
+  Dist *h;                  /* NULL: scalar */
+  Val leader;                /* who acts; NULL: everyone */
   const char *sem, *scope;
   const char *order;        /* "relaxed.gpu" */
   const char *rmw;          /* NULL: compare-and-swap */
@@ -59,8 +59,8 @@ atomic_new(Gen *g, const Op *op, const char *rmw)
 {
   Atomic a = {.op = op, .type = op_operand(op, 0)->type, .rmw = rmw};
   a.d = a.type->dt;
-  a.h = type_is_tile(a.type) ? held_get(g, a.type->layout) : NULL;
-  a.owner = held_owner(g, a.h);
+  a.h = type_is_tile(a.type) ? dist_get(g, a.type->layout) : NULL;
+  a.leader = dist_leader(g, a.h);
   a.sem = op_str(op, AT_SEM, "relaxed");
   a.scope = op_str(op, AT_SCOPE, "gpu");
   a.order = arena_printf(g->arena, "%s.%s", a.sem, a.scope);
@@ -160,8 +160,8 @@ rmw_loop(Gen *g, const Atomic *a, Val p, Val v, Val when)
 static Val
 one_element(Gen *g, const Atomic *a, u32 r, const Val *const *in, Val when)
 {
-  Addr at = gen_address(g, op_operand(a->op, 0), r);
-  Val p = gen_offset(g, at.base, at.off);
+  Addr at = addr_element(g, op_operand(a->op, 0), r);
+  Val p = addr_offset(g, at.base, at.off);
   if (!a->rmw) {
     Val old = cas_ptx(g, a, p, gen_bitcast(g, in[0][r], a->bits), gen_bitcast(g, in[1][r], a->bits), when);
     return gen_bitcast(g, old, gen_elem_type(g, a->d, false));
@@ -180,10 +180,10 @@ one_element(Gen *g, const Atomic *a, u32 r, const Val *const *in, Val when)
 static Val
 when_at(Gen *g, const Atomic *a, const Value *mask, u32 r)
 {
-  Val when = a->h ? held_inside(g, a->h, a->type, r) : NULL;
+  Val when = a->h ? dist_inside(g, a->h, a->type, r) : NULL;
   if (mask)
     when = gen_and(g, when, gen_regs(g, mask)[r]);
-  when = gen_and(g, when, a->owner);
+  when = gen_and(g, when, a->leader);
   return when && LLVMIsAConstantInt(when) && LLVMConstIntGetZExtValue(when) ? NULL : when;
 }
 
@@ -191,14 +191,14 @@ static void
 lower_atomic(Gen *g, const Atomic *a, const Value *mask, const Val *const *in)
 {
   Val *old = gen_new(g, op_result(a->op));
-  bool share = a->used && a->owner;
+  bool share = a->used && a->leader;
   if (dtype_bytes(a->d) < 2) {
     gen_unsupported(g, a->op, "an atomic operation on 8-bit elements");
     gen_poison(g, op_result(a->op));
     return;
   }
   if (orders(a, "release"))
-    gen_barrier(g);
+    team_barrier(g);
   for (u32 r = 0; r < gen_nregs(a->type); r++) {
     if (a->h && a->h->rep[r] != r)
       continue;
@@ -206,11 +206,11 @@ lower_atomic(Gen *g, const Atomic *a, const Value *mask, const Val *const *in)
     bool never = when && LLVMIsAConstantInt(when);
     old[r] = never ? LLVMConstNull(gen_type(g, op_result(a->op)->type)) : one_element(g, a, r, in, when);
   }
-  if (share && gen_scratch(g, a->op, scratch_bytes(g->c, a->op)))
-    gen_from_owner(g, a->op, a->h, a->owner, old);
+  if (share && addr_scratch(g, a->op, scratch_bytes(g->c, a->op)))
+    leader_broadcast(g, a->op, a->h, a->leader, old);
   else if (orders(a, "acquire"))
-    gen_barrier(g);
-  gen_share(g, op_result(a->op));
+    team_barrier(g);
+  dist_share(g, op_result(a->op));
 }
 
 void

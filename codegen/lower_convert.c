@@ -9,7 +9,7 @@
 typedef struct Convert {
   const Op *op;
   const Value *x, *result;
-  Held *from, *to;
+  Dist *from, *to;
   const Val *in;
   Val *out;
 } Convert;
@@ -34,13 +34,13 @@ lane_parity(Gen *g, u32 mask)
   u32 cols[LANE_BITS];
   for (u32 i = 0; i < LANE_BITS; i++)
     cols[i] = mask >> i & 1;
-  Val bit = gen_thread_linear(g, cols, LANE_BITS);
-  return LLVMBuildICmp(g->pro, LLVMIntNE, bit, gen_u32(g, 0), "");
+  Val bit = team_linear(g, cols, LANE_BITS);
+  return LLVMBuildICmp(g->team->pro, LLVMIntNE, bit, gen_u32(g, 0), "");
 }
 
 /* Registers r and r ^ reg_xor change places where the stage's parity is 1. */
 static void
-run_stage(Gen *g, const ShuffleStage *s, const Held *h, Val *regs)
+run_stage(Gen *g, const ShuffleStage *s, const Dist *h, Val *regs)
 {
   Val swap = lane_parity(g, s->lane_mask);
   for (u32 r = 0; r < h->regs; r++) {
@@ -67,12 +67,12 @@ by_shuffles(Gen *g, const Convert *k)
   u32 lanes = 0;
   for (u32 i = 0; i < LANE_BITS; i++)
     lanes |= p.lane_col[i];
-  Val mine = p.local ? NULL : gen_thread_linear(g, p.lane_col, LANE_BITS);
+  Val mine = p.local ? NULL : team_linear(g, p.lane_col, LANE_BITS);
   for (u32 i = 0; i < p.rounds; i++) {
     u32 send, recv, lane_xor;
     layout_shuffle_round(&p, i, &send, &recv, &lane_xor);
     Val v = x[k->from->rep[send]];
-    k->out[recv] = p.local ? v : gen_shuffle_from(g, v, gen_xor_const(g, mine, lanes, lane_xor));
+    k->out[recv] = p.local ? v : shuffle_from(g, v, gen_xor_const(g, mine, lanes, lane_xor));
   }
   for (u32 i = 0; i < p.receives; i++)
     run_stage(g, &p.receive[i], k->to, k->out);
@@ -89,20 +89,20 @@ by_shared(Gen *g, const Convert *k)
   const SharedPlan *p = &plan.shared;
   if (plan.kind != CONVERT_SHARED)
     ctx_panic(g->c, "convert_layout: the kind says shared, the plan does not");
-  if (!gen_scratch(g, k->op, p->bytes)) {
+  if (!addr_scratch(g, k->op, p->bytes)) {
     gen_poison(g, k->result);
     return;
   }
   const Type *t = k->x->type;
   Buffer buf = {.smem = p->smem, .d = t->dt, .ptr = type_is_ptr(t), .bytes = type_elem_bytes(t), .at = (u64)op_int(k->op, AT_SCRATCH, 0)};
   u32 copies = k->from->free_threads;
-  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, p->stmatrix ? copies & ~(LANES - 1u) : copies));
+  LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, p->stmatrix ? copies & ~(LANES - 1u) : copies));
   if (p->stmatrix)
     buffer_matrices(g, &buf, k->from, p->stmatrix_trans, true, (Val *)k->in);
   else
     buffer_vectors(g, &buf, k->from, p->store_vec, true, (Val *)k->in);
   gen_end_if(g, after);
-  gen_barrier(g);
+  team_barrier(g);
   if (p->ldmatrix)
     buffer_matrices(g, &buf, k->to, p->ldmatrix_trans, false, k->out);
   else
@@ -113,8 +113,8 @@ void
 lower_CONVERT_LAYOUT(Gen *g, const Op *op)
 {
   Convert k = {.op = op, .x = op_operand(op, 0), .result = op_result(op)};
-  k.from = held_get(g, k.x->type->layout);
-  k.to = held_get(g, k.result->type->layout);
+  k.from = dist_get(g, k.x->type->layout);
+  k.to = dist_get(g, k.result->type->layout);
   k.in = gen_regs(g, k.x);
   k.out = gen_new(g, k.result);
   const char *kind = op_str(op, AT_KIND, "regs");
@@ -124,5 +124,5 @@ lower_CONVERT_LAYOUT(Gen *g, const Op *op)
     by_shuffles(g, &k);
   else
     by_registers(g, &k);
-  gen_share(g, k.result);
+  dist_share(g, k.result);
 }

@@ -1,6 +1,6 @@
 /* lower_debug.c - assertions and messages, by the functions that every driver brings along: __assertfail and vprintf.
  *
- * Each element speaks once: the thread that owns it does. A scalar's is thread 0. */
+ * Each element reports once, by its leader; a scalar's is thread 0. */
 #include "gen.h"
 
 #define B g->b
@@ -31,25 +31,25 @@ driver_call(Gen *g, const char *name, Ty result, u32 n, Val *args)
   return LLVMBuildCall2(B, ft, f ? f : LLVMAddFunction(g->mod, name, ft), args, n, "");
 }
 
-/* ---- who speaks ---- */
+/* ---- who reports ---- */
 
-typedef struct Speaker { Held *h; const Type *t; u32 regs; } Speaker;   /* h NULL: a scalar */
+typedef struct Reporter { Dist *h; const Type *t; u32 regs; } Reporter;   /* h NULL: a scalar */
 
-static Speaker
-speaker(Gen *g, const Value *v)
+static Reporter
+reporter(Gen *g, const Value *v)
 {
   const Type *t = v ? v->type : NULL;
   bool tile = t && type_is_tile(t);
-  return (Speaker){tile ? held_get(g, t->layout) : NULL, t, tile ? gen_nregs(t) : 1};
+  return (Reporter){tile ? dist_get(g, t->layout) : NULL, t, tile ? gen_nregs(t) : 1};
 }
 
-/* Where register r speaks; false if it does not. */
+/* Where register r reports; false if it does not. */
 static bool
-speaks(Gen *g, const Speaker *s, u32 r, Val *when)
+reports(Gen *g, const Reporter *s, u32 r, Val *when)
 {
   if (s->h && s->h->rep[r] != r)
     return false;
-  *when = gen_and(g, held_owner(g, s->h), s->h ? held_inside(g, s->h, s->t, r) : NULL);
+  *when = gen_and(g, dist_leader(g, s->h), s->h ? dist_inside(g, s->h, s->t, r) : NULL);
   return !(*when && LLVMIsAConstantInt(*when) && !LLVMConstIntGetZExtValue(*when));
 }
 
@@ -59,13 +59,13 @@ void
 lower_ASSERT(Gen *g, const Op *op)
 {
   const Value *c = op_operand(op, 0);
-  Speaker s = speaker(g, c);
+  Reporter s = reporter(g, c);
   SourceLoc at = source_locate(g->c, op->span.lo);
   Val args[5] = {string(g, op_str(op, AT_MESSAGE, "")), string(g, at.file), gen_u32(g, at.line), string(g, g->func->name),
                  LLVMConstInt(g->i64, 1, 0)};
   for (u32 r = 0; r < s.regs; r++) {
     Val when;
-    if (!speaks(g, &s, r, &when))
+    if (!reports(g, &s, r, &when))
       continue;
     LLVMBasicBlockRef after = gen_if(g, gen_and(g, when, LLVMBuildNot(B, gen_regs(g, c)[r], "")));
     driver_call(g, "__assertfail", g->none, 5, args);
@@ -99,7 +99,7 @@ add_value(Gen *g, Line *l, const Type *t, Val v)
   if (type_is_ptr(t))
     add(l, "0x%llx", LLVMBuildPtrToInt(B, v, g->i64, ""));
   else if (dtype_is_float(d))
-    add(l, "%g", elem_convert(g, d, DT_F64, v));
+    add(l, "%g", cast_nearest(g, d, DT_F64, v));
   else if (dtype_bits(d) == 64)
     add(l, dtype_is_signed(d) ? "%lld" : "%llu", v);
   else
@@ -114,7 +114,7 @@ pack(Gen *g, const Line *l)
   for (u32 i = 0; i < l->n; i++)
     types[i] = LLVMTypeOf(l->arg[i]);
   Ty all = LLVMStructTypeInContext(g->lc, types, l->n, 0);
-  Val memory = LLVMBuildAlloca(g->pro, all, "");
+  Val memory = LLVMBuildAlloca(g->team->pro, all, "");
   LLVMSetAlignment(memory, 8);
   for (u32 i = 0; i < l->n; i++)
     LLVMBuildStore(B, l->arg[i], LLVMBuildStructGEP2(B, all, memory, i, ""));
@@ -129,7 +129,7 @@ program(Gen *g, char axis)
 
 /* "FILE:LINE: program (x, y, z): MESSAGE [i, j] = values" */
 static void
-print_line(Gen *g, const Op *op, const Speaker *s, u32 r)
+print_line(Gen *g, const Op *op, const Reporter *s, u32 r)
 {
   Line l = {.format = {.arena = g->arena}};
   SourceLoc at = source_locate(g->c, op->span.lo);
@@ -140,7 +140,7 @@ print_line(Gen *g, const Op *op, const Speaker *s, u32 r)
   buf_puts(&l.format, "): ");
   add_text(&l, op_str(op, AT_MESSAGE, ""));
   for (int d = 0; s->h && d < s->t->rank; d++)
-    add(&l, d ? ", %d" : " [%d", held_index(g, s->h, r, d));
+    add(&l, d ? ", %d" : " [%d", dist_index(g, s->h, r, d));
   buf_puts(&l.format, s->h ? "] =" : op->noperands ? " =" : "");
   for (u32 i = 0; i < op->noperands; i++) {
     const Value *v = op_operand(op, i);
@@ -159,10 +159,10 @@ lower_PRINT(Gen *g, const Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     if (type_is_tile(op_operand(op, i)->type))
       tile = op_operand(op, i);
-  Speaker s = speaker(g, tile);
+  Reporter s = reporter(g, tile);
   for (u32 r = 0; r < s.regs; r++) {
     Val when;
-    if (!speaks(g, &s, r, &when))
+    if (!reports(g, &s, r, &when))
       continue;
     LLVMBasicBlockRef after = gen_if(g, when);
     print_line(g, op, &s, r);

@@ -9,16 +9,16 @@
 
 typedef Val ElemFn(Gen *g, const Op *op, DType d, Val *a);   /* d: dtype of the first operand that is not a condition */
 #define B g->b
-#define elem_ADD by_code
-#define elem_SUB by_code
-#define elem_MUL by_code
-#define elem_MIN by_code
-#define elem_MAX by_code
-#define elem_MINIMUM by_code
-#define elem_MAXIMUM by_code
-#define elem_AND by_code
-#define elem_OR by_code
-#define elem_XOR by_code
+#define elem_ADD elem_by_code
+#define elem_SUB elem_by_code
+#define elem_MUL elem_by_code
+#define elem_MIN elem_by_code
+#define elem_MAX elem_by_code
+#define elem_MINIMUM elem_by_code
+#define elem_MAXIMUM elem_by_code
+#define elem_AND elem_by_code
+#define elem_OR elem_by_code
+#define elem_XOR elem_by_code
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) ElemFn elem_##id;
 #include "ops.def"
 #undef OP
@@ -59,18 +59,6 @@ static Val
 int_const(Gen *g, Val like, u64 v)
 {
   return LLVMConstInt(LLVMTypeOf(like), v, 0);
-}
-
-Val
-gen_const_bits(Gen *g, DType d, bool ptr, u64 bits)
-{
-  Ty t = gen_elem_type(g, d, ptr);
-  if (ptr)
-    return LLVMConstIntToPtr(LLVMConstInt(g->i64, bits, 0), t);
-  if (!dtype_is_float(d) || dtype_bits(d) == 8)
-    return LLVMConstInt(t, bits, 0);
-  Ty as_int = LLVMIntTypeInContext(g->lc, dtype_bits(d));
-  return LLVMConstBitCast(LLVMConstInt(as_int, bits, 0), t);
 }
 
 /* ---- arithmetic ---- */
@@ -134,7 +122,7 @@ elem_binary(Gen *g, OpCode code, DType d, Val a, Val b)
 }
 
 Val
-by_code(Gen *g, const Op *op, DType d, Val *a)
+elem_by_code(Gen *g, const Op *op, DType d, Val *a)
 {
   return elem_binary(g, op->code, d, a[0], a[1]);
 }
@@ -266,7 +254,7 @@ elem_SHR(Gen *g, const Op *op, DType d, Val *a)
 }
 
 Val
-gen_fma(Gen *g, DType d, Val a, Val b, Val c)
+elem_fma(Gen *g, DType d, Val a, Val b, Val c)
 {
   Val args[3] = {a, b, c};
   return float_intrinsic(g, "llvm.fma", 3, args);
@@ -275,7 +263,7 @@ gen_fma(Gen *g, DType d, Val a, Val b, Val c)
 Val
 elem_FMA(Gen *g, const Op *op, DType d, Val *a)
 {
-  return gen_fma(g, d, a[0], a[1], a[2]);
+  return elem_fma(g, d, a[0], a[1], a[2]);
 }
 
 Val
@@ -466,7 +454,7 @@ elem_SELECT(Gen *g, const Op *op, DType d, Val *a)
 Val
 elem_CAST(Gen *g, const Op *op, DType d, Val *a)
 {
-  return elem_cast(g, op, d, op_result(op)->type->dt, a[0]);
+  return cast_elem(g, op, d, op_result(op)->type->dt, a[0]);
 }
 
 Val
@@ -532,7 +520,7 @@ arith_pair(Gen *g, const Op *op, Val (*args)[2], Val *out)
 static void
 convert_pair(Gen *g, const Op *op, Val (*args)[2], Val *out)
 {
-  elem_cast_pair(g, op_operand(op, 0)->type->dt, op_result(op)->type->dt, args[0], out);
+  cast_pair(g, op_operand(op, 0)->type->dt, op_result(op)->type->dt, args[0], out);
 }
 
 static PairFn *
@@ -546,14 +534,14 @@ pair_fn(Gen *g, const Op *op)
   case OP_FMA: case OP_NEG: case OP_ABS:
     return packed ? arith_pair : NULL;
   case OP_CAST:
-    return elem_casts_pairs(g, op) ? convert_pair : NULL;
+    return cast_has_pairs(g, op) ? convert_pair : NULL;
   default:
     return NULL;
   }
 }
 
 static void
-lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Held *h, Val *out)
+lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Dist *h, Val *out)
 {
   for (u32 r = 0; r < h->regs; r += 2) {
     Val args[3][2];
@@ -568,33 +556,33 @@ lower_pairs(Gen *g, const Op *op, PairFn *f, const Val *const *in, const Held *h
 
 /* Casts of and to 8-bit integers, a word of them at a time. */
 static void
-lower_bytes(Gen *g, const Op *op, const Val *in, const Held *h, Val *out)
+lower_bytes(Gen *g, const Op *op, const Val *in, const Dist *h, Val *out)
 {
   for (u32 r = 0, n; r < h->regs; r += n) {
     u32 most = 1;
     while (most < 4 && r + most < h->regs && h->rep[r + most] == r + most)
       most++;
-    n = h->rep[r] == r ? elem_cast_bytes(g, op, in + r, most, out + r) : 1;
+    n = h->rep[r] == r ? cast_bytes(g, op, in + r, most, out + r) : 1;
   }
 }
 
 /* Bits of the register index that move only inside runs of equal elements: masks of vector accesses, mostly. */
 static u32
-constant_bits(Gen *g, const Value *v, const Held *h)
+constant_bits(Gen *g, const Value *v, const Dist *h)
 {
   const AxisInfo *a = &g->axes[v->id];
   u32 mask = 0;
   for (u32 bit = 0; h && bit < h->reg_bits; bit++) {
     bool inside = true;
     for (int d = 0; d < h->l->rank && inside; d++)
-      inside = held_coord(h, h->l->col[IN_REG][bit], d) < a->constancy[d];
+      inside = dist_coord(h, h->l->col[IN_REG][bit], d) < a->constancy[d];
     mask |= (u32)inside << bit;
   }
   return mask;
 }
 
 static void
-lower_singly(Gen *g, const Op *op, const Val *const *in, const Held *h, Val *out)
+lower_singly(Gen *g, const Op *op, const Val *const *in, const Dist *h, Val *out)
 {
   u32 constant = constant_bits(g, op_result(op), h);
   for (u32 r = 0; r < gen_nregs(op_result(op)->type); r++) {
@@ -615,17 +603,17 @@ void
 lower_elementwise(Gen *g, const Op *op)
 {
   const Value *result = op_result(op);
-  Held *h = type_is_tile(result->type) ? held_get(g, result->type->layout) : NULL;
+  Dist *h = type_is_tile(result->type) ? dist_get(g, result->type->layout) : NULL;
   const Val *in[3];
   for (u32 i = 0; i < op->noperands; i++)
     in[i] = gen_regs(g, op_operand(op, i));
   Val *out = gen_new(g, result);
   PairFn *f = h && h->regs > 1 && h->rep[1] == 1 ? pair_fn(g, op) : NULL;
-  if (h && op->code == OP_CAST && elem_casts_bytes(op))
+  if (h && op->code == OP_CAST && cast_has_bytes(op))
     lower_bytes(g, op, in[0], h, out);
   else if (f)
     lower_pairs(g, op, f, in, h, out);
   else
     lower_singly(g, op, in, h, out);
-  gen_share(g, result);
+  dist_share(g, result);
 }

@@ -11,7 +11,7 @@
 
 typedef struct Gather {
   Buffer buf;
-  Held *h;                  /* of the indices */
+  Dist *h;                  /* of the indices */
   int axis;
   u32 extent_bits;
   Val thread;               /* its part of the offset */
@@ -33,14 +33,14 @@ beside_axis(const Gather *x, u32 flat)
 static Gather
 gather_new(Gen *g, const Op *op, int axis)
 {
-  Gather x = {.buf = gen_buffer(g, op_operand(op, 0)), .h = held_get(g, op_operand(op, 1)->type->layout), .axis = axis};
+  Gather x = {.buf = buffer_of(g, op_operand(op, 0)), .h = dist_get(g, op_operand(op, 1)->type->layout), .axis = axis};
   u32 cols[LAYOUT_MAX_BITS];
   x.extent_bits = log2_u32(next_pow2(op_operand(op, 0)->type->shape[axis]));
   for (u32 i = 0; i < x.h->thread_bits; i++) {
     cols[i] = beside_axis(&x, x.h->thread[i]);
     x.thread_mask |= cols[i];
   }
-  x.thread = gen_thread_linear(g, cols, x.h->thread_bits);
+  x.thread = team_linear(g, cols, x.h->thread_bits);
   return x;
 }
 
@@ -80,7 +80,7 @@ element(Gen *g, const Gather *x, u32 r, Val index)
     off = LLVMBuildAdd(B, off, LLVMBuildMul(B, rows, gen_u32(g, b->pad), ""), "");
   }
   off = LLVMBuildMul(B, off, gen_u32(g, b->bytes), "");
-  return gen_shared(g, b->base ? LLVMBuildAdd(B, off, b->base, "") : off, b->at);
+  return addr_shared(g, b->base ? LLVMBuildAdd(B, off, b->base, "") : off, b->at);
 }
 
 void
@@ -97,7 +97,7 @@ lower_SHARED_GATHER(Gen *g, const Op *op)
     words_load(g, &w, element(g, &x, r, index[r]), x.buf.bytes, &word);
     words_unpack(g, &w, &word, &out[r]);
   }
-  gen_share(g, op_result(op));
+  dist_share(g, op_result(op));
 }
 
 /* Of the threads that hold copies of an element one adds it. */
@@ -112,7 +112,7 @@ lower_SHARED_ADD(Gen *g, const Op *op)
   for (u32 r = 0; r < x.h->regs; r++) {
     if (x.h->rep[r] != r)
       continue;
-    Val when = gen_and(g, held_owner(g, x.h), gen_and(g, held_inside(g, x.h, t, r), mask ? mask[r] : NULL));
+    Val when = gen_and(g, dist_leader(g, x.h), gen_and(g, dist_inside(g, x.h, t, r), mask ? mask[r] : NULL));
     LLVMBasicBlockRef after = gen_if(g, when);
     LLVMBuildAtomicRMW(B, add, element(g, &x, r, index[r]), v[r], LLVMAtomicOrderingMonotonic, 0);
     gen_end_if(g, after);
@@ -124,14 +124,14 @@ lower_SHARED_ADD(Gen *g, const Op *op)
 static Val
 slot(Gen *g, const SwapPlan *p, Team team, u32 r, u32 bytes, bool other, u32 at)
 {
-  Val t = other ? LLVMBuildXor(B, g->tid, gen_u32(g, p->thread), "") : g->tid;
+  Val t = other ? LLVMBuildXor(B, g->team->tid, gen_u32(g, p->thread), "") : g->team->tid;
   Val off = LLVMBuildMul(B, t, gen_u32(g, bytes), "");
-  return gen_shared(g, off, at + (u64)r * team_threads(team) * bytes);
+  return addr_shared(g, off, at + (u64)r * team_threads(team) * bytes);
 }
 
 /* Through scratch memory: every thread writes its registers, and reads those of the thread that has what it wants. */
 static void
-swap_warps(Gen *g, const Op *op, const SwapPlan *p, const Held *h, const Val *in, Val *out)
+swap_warps(Gen *g, const Op *op, const SwapPlan *p, const Dist *h, const Val *in, Val *out)
 {
   DType d = op_result(op)->type->dt;
   u32 bytes = type_elem_bytes(op_result(op)->type), at = (u32)op_int(op, AT_SCRATCH, 0);
@@ -143,7 +143,7 @@ swap_warps(Gen *g, const Op *op, const SwapPlan *p, const Held *h, const Val *in
       words_pack(g, &w, &in[r], &word);
       words_store(g, &w, slot(g, p, team, r, bytes, false, at), bytes, &word);
     }
-  gen_barrier(g);
+  team_barrier(g);
   for (u32 r = 0; r < h->regs; r++)
     if (h->rep[r] == r) {
       words_load(g, &w, slot(g, p, team, h->rep[r ^ p->reg], bytes, true, at), bytes, &word);
@@ -155,12 +155,12 @@ void
 lower_BUTTERFLY(Gen *g, const Op *op)
 {
   const Value *x = op_operand(op, 0);
-  const Held *h = held_get(g, x->type->layout);
+  const Dist *h = dist_get(g, x->type->layout);
   const Val *in = gen_regs(g, x);
   Val *out = gen_new(g, op_result(op));
   SwapPlan p;
   scratch_exchange(op, &p);
-  if (p.bytes && !gen_scratch(g, op, p.bytes)) {
+  if (p.bytes && !addr_scratch(g, op, p.bytes)) {
     gen_poison(g, op_result(op));
     return;
   }
@@ -168,6 +168,6 @@ lower_BUTTERFLY(Gen *g, const Op *op)
     swap_warps(g, op, &p, h, in, out);
   for (u32 r = 0; r < h->regs && !p.bytes; r++)
     if (h->rep[r] == r)
-      out[r] = p.thread ? gen_shuffle_xor(g, in[r ^ p.reg], p.thread) : in[r ^ p.reg];
-  gen_share(g, op_result(op));
+      out[r] = p.thread ? shuffle_xor(g, in[r ^ p.reg], p.thread) : in[r ^ p.reg];
+  dist_share(g, op_result(op));
 }

@@ -5,170 +5,10 @@
  * happens is an LLVM load or store, so that LLVM may move and merge it; one that depends on a mask, on the tile's
  * extents or on which copy a thread holds, and one with a cache hint, is predicated inline PTX. Where a load is masked
  * off, its registers keep the `other` value they had before.
- *
- * Addresses. The pointer of every element has been computed by the tile IR, but few of those computations need to
- * survive. Where the analysis says that pointers run contiguously through 2^n elements, two registers whose flat
- * indices differ only in bits below n, and only in bits that no thread changes, are a known distance apart: all of them
- * use one register's pointer and a constant (gen_address), and LLVM drops the other pointers as dead.
  */
 #include "gen.h"
 
 #define B g->b
-
-/* ---- words ---- */
-static Ty
-int_type(Gen *g, u32 bits)
-{
-  return LLVMIntTypeInContext(g->lc, bits);
-}
-
-Words
-words_for(Gen *g, DType d, bool ptr, u32 count)
-{
-  static const char *const suffixes[] = {"b8", "b16", "b32", "b64"};
-  Words w = {.elem = gen_elem_type(g, d, ptr), .is_i1 = d == DT_I1 && !ptr};
-  w.ebits = ptr ? 64 : dtype_bytes(d) * 8;
-  u32 total = count * w.ebits, bits = w.ebits >= 32 ? w.ebits : total < 32 ? total : 32;
-  w.n = total / bits;
-  w.per = bits / w.ebits;
-  w.suffix = suffixes[log2_u32(bits) - 3];
-  w.type = w.ebits >= 32 && !ptr ? w.elem : int_type(g, bits);
-  if (w.is_i1)
-    w.elem = g->i8;
-  return w;
-}
-
-static Val
-bool_in(Gen *g, const Words *w, Val v)
-{
-  return w->is_i1 ? LLVMBuildICmp(B, LLVMIntNE, v, LLVMConstInt(g->i8, 0, 0), "") : v;
-}
-
-static Val
-bool_out(Gen *g, const Words *w, Val v)
-{
-  return w->is_i1 ? LLVMBuildZExt(B, v, g->i8, "") : v;
-}
-
-void
-words_unpack(Gen *g, const Words *w, const Val *words, Val *elems)
-{
-  for (u32 i = 0; i < w->n; i++) {
-    if (w->per == 1) {
-      elems[i] = bool_in(g, w, gen_bitcast(g, words[i], w->elem));
-      continue;
-    }
-    Val v = LLVMBuildBitCast(B, words[i], LLVMVectorType(w->elem, w->per), "");
-    for (u32 k = 0; k < w->per; k++)
-      elems[i * w->per + k] = bool_in(g, w, LLVMBuildExtractElement(B, v, gen_u32(g, k), ""));
-  }
-}
-
-void
-words_pack(Gen *g, const Words *w, const Val *elems, Val *words)
-{
-  for (u32 i = 0; i < w->n; i++) {
-    if (w->per == 1) {
-      words[i] = gen_bitcast(g, bool_out(g, w, elems[i]), w->type);
-      continue;
-    }
-    Val v = LLVMGetPoison(LLVMVectorType(w->elem, w->per));
-    for (u32 k = 0; k < w->per; k++)
-      v = LLVMBuildInsertElement(B, v, bool_out(g, w, elems[i * w->per + k]), gen_u32(g, k), "");
-    words[i] = LLVMBuildBitCast(B, v, w->type, "");
-  }
-}
-
-static Ty
-words_type(const Words *w)
-{
-  return w->n > 1 ? LLVMVectorType(w->type, w->n) : w->type;
-}
-
-void
-words_load(Gen *g, const Words *w, Val p, u32 align, Val *words)
-{
-  Val v = LLVMBuildLoad2(B, words_type(w), p, "");
-  LLVMSetAlignment(v, align);
-  for (u32 i = 0; i < w->n; i++)
-    words[i] = w->n > 1 ? LLVMBuildExtractElement(B, v, gen_u32(g, i), "") : v;
-}
-
-void
-words_store(Gen *g, const Words *w, Val p, u32 align, const Val *words)
-{
-  Val v = w->n > 1 ? LLVMGetPoison(words_type(w)) : words[0];
-  for (u32 i = 0; w->n > 1 && i < w->n; i++)
-    v = LLVMBuildInsertElement(B, v, words[i], gen_u32(g, i), "");
-  LLVMSetAlignment(LLVMBuildStore(B, v, p), align);
-}
-
-/* ---- addresses ---- */
-Val
-gen_offset(Gen *g, Val p, u64 bytes)
-{
-  Val k = LLVMConstInt(g->i64, bytes, 0);
-  return bytes ? LLVMBuildGEP2(B, g->i8, p, &k, 1, "") : p;
-}
-
-Val
-gen_shared(Gen *g, Val bytes, u64 off)
-{
-  Val p = g->smem;
-  if (!p)
-    ctx_panic(g->c, "shared memory is used, but the function has none");
-  if (bytes)
-    p = LLVMBuildGEP2(B, g->i8, p, &bytes, 1, "");
-  return gen_offset(g, p, off);
-}
-
-void
-gen_barrier(Gen *g)
-{
-  Val id = gen_u32(g, 0);
-  gen_call_convergent(g, "llvm.nvvm.barrier.cta.sync.aligned.all", 0, NULL, 1, &id);
-}
-
-bool
-gen_scratch(Gen *g, const Op *op, u32 bytes)
-{
-  i64 at = op_int(op, AT_SCRATCH, -1);
-  if (bytes == 0 || (at >= 0 && at % 16 == 0 && at + bytes <= g->func->shared_bytes))
-    return true;
-  const char *why = arena_printf(g->arena, "it needs %u bytes of scratch memory within the kernel's %u", bytes,
-                                 g->func->shared_bytes);
-  diag(g->c, op->span, E_VERIFY, op_info(op->code)->name, why);
-  g->failed = true;
-  return false;
-}
-
-/* The dimension along which pointers run longest. */
-static int
-run_dim(const Type *t, const AxisInfo *a)
-{
-  int best = t->rank - 1;
-  for (int d = t->rank - 1; d >= 0; d--)
-    if (a->contiguity[d] > a->contiguity[best])
-      best = d;
-  return best;
-}
-
-/* Pointer of the element in register reg: another register's pointer and a constant where that is known. */
-Addr
-gen_address(Gen *g, const Value *p, u32 reg)
-{
-  const Val *ptrs = gen_regs(g, p);
-  if (!type_is_tile(p->type))
-    return (Addr){ptrs[0], 0};
-  const Held *h = held_get(g, p->type->layout);
-  const AxisInfo *a = &g->axes[p->id];
-  int d = run_dim(p->type, a);
-  u32 run = a->contiguity[d], extent = 1u << h->l->out_bits[d], base;
-  u32 movable = h->flat[reg] & ((run < extent ? run : extent) - 1) << h->shift[d] & ~h->thread_mask;
-  if (!movable || !held_find(h, h->flat[reg] ^ movable, &base))
-    return (Addr){ptrs[reg], 0};
-  return (Addr){ptrs[base], (u64)(movable >> h->shift[d]) * dtype_bytes(p->type->dt)};
-}
 
 /* ---- accesses ---- */
 
@@ -177,10 +17,10 @@ typedef struct Access {
   const Op *op;
   const Value *ptr, *mask;
   const Type *type;        /* of the pointer */
-  Held *h;                 /* NULL for scalars */
+  Dist *h;                 /* NULL for scalars */
   u32 vec, regs;
   Words w;
-  Val owner;               /* stores: only where this holds; NULL: everywhere */
+  Val leader;               /* stores: only where this holds; NULL: everywhere */
   Val policy;              /* L2 cache policy or NULL */
   const char *cache;
 } Access;
@@ -192,7 +32,7 @@ access_vec(Gen *g, const Access *a)
   if (!a->h)
     return 1;
   const AxisInfo *axes = &g->axes[a->ptr->id];
-  int d = run_dim(a->type, axes);
+  int d = addr_run_dim(a->type, axes);
   u32 vec = (u32)op_int(a->op, AT_VEC, 1), run = layout_contiguous_regs(a->h->l, d);
   u32 known = axis_vector(axes, a->mask ? &g->axes[a->mask->id] : NULL, (u32)d, a->type->shape[d],
                           dtype_bytes(a->type->dt), 16);
@@ -213,7 +53,7 @@ static Access
 access_new(Gen *g, const Op *op, const Value *ptr, const Value *mask)
 {
   Access a = {.op = op, .ptr = ptr, .mask = mask, .type = ptr->type};
-  a.h = type_is_tile(a.type) ? held_get(g, a.type->layout) : NULL;
+  a.h = type_is_tile(a.type) ? dist_get(g, a.type->layout) : NULL;
   a.regs = gen_nregs(a.type);
   a.vec = access_vec(g, &a);
   a.w = words_for(g, a.type->dt, false, a.vec);
@@ -228,8 +68,8 @@ access_when(Gen *g, const Access *a, u32 r)
 {
   Val when = a->mask ? gen_regs(g, a->mask)[r] : NULL;
   if (a->h)
-    when = gen_and(g, held_inside(g, a->h, a->type, r), when);
-  when = gen_and(g, when, a->owner);
+    when = gen_and(g, dist_inside(g, a->h, a->type, r), when);
+  when = gen_and(g, when, a->leader);
   if (when && LLVMIsAConstantInt(when) && LLVMConstIntGetZExtValue(when))
     return NULL;
   return when;
@@ -336,10 +176,10 @@ load_group(Gen *g, const Access *a, u32 r, const Val *other, Val *out)
     memcpy(out, off, sizeof *out * a->vec);
     return;
   }
-  Addr at = gen_address(g, a->ptr, r);
+  Addr at = addr_element(g, a->ptr, r);
   u32 align = a->vec * a->w.ebits / 8;
   if (is_plain(a, when)) {   /* LLVM's volatile could not be masked: volatile loads are PTX as well */
-    words_load(g, &a->w, gen_offset(g, at.base, at.off), align, words);
+    words_load(g, &a->w, addr_offset(g, at.base, at.off), align, words);
   } else {
     words_pack(g, &a->w, off, words);
     load_ptx(g, a, at, when, words);
@@ -355,13 +195,13 @@ lower_LOAD(Gen *g, const Op *op)
   Val *out = gen_new(g, op_result(op));
   u32 shared = scratch_bytes(g->c, op);
   if (shared)
-    a.owner = held_owner(g, a.h);
+    a.leader = dist_leader(g, a.h);
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r)
       load_group(g, &a, r, other, out + r);
-  if (shared && gen_scratch(g, op, shared))
-    gen_from_owner(g, op, a.h, a.owner, out);
-  gen_share(g, op_result(op));
+  if (shared && addr_scratch(g, op, shared))
+    leader_broadcast(g, op, a.h, a.leader, out);
+  dist_share(g, op_result(op));
 }
 
 /* ---- stores ---- */
@@ -385,10 +225,10 @@ store_group(Gen *g, const Access *a, u32 r, const Val *values)
   Val when = access_when(g, a, r), words[16];
   if (is_never(when))
     return;
-  Addr at = gen_address(g, a->ptr, r);
+  Addr at = addr_element(g, a->ptr, r);
   words_pack(g, &a->w, values + r, words);
   if (is_plain(a, when))
-    words_store(g, &a->w, gen_offset(g, at.base, at.off), a->vec * a->w.ebits / 8, words);
+    words_store(g, &a->w, addr_offset(g, at.base, at.off), a->vec * a->w.ebits / 8, words);
   else
     store_ptx(g, a, at, when, words);
 }
@@ -398,7 +238,7 @@ lower_STORE(Gen *g, const Op *op)
 {
   Access a = access_new(g, op, op_operand(op, 0), op_operand(op, 2));
   const Val *values = gen_regs(g, op_operand(op, 1));
-  a.owner = held_owner(g, a.h);
+  a.leader = dist_leader(g, a.h);
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r)
       store_group(g, &a, r, values);
@@ -410,11 +250,11 @@ lower_STORE(Gen *g, const Op *op)
  * that has one and whose buffer's address is partly uniform, ptxas 13.0 puts that address where the policy's descriptor has a 0, and
  * the GPU stops at an illegal instruction. */
 static void
-copy_group(Gen *g, const Access *a, const Buffer *buf, const Held *h, u32 r)
+copy_group(Gen *g, const Access *a, const Buffer *buf, const Dist *h, u32 r)
 {
   Val when = access_when(g, a, r);
   u32 bytes = a->vec * buf->bytes;
-  Addr at = gen_address(g, a->ptr, r);
+  Addr at = addr_element(g, a->ptr, r);
   PtxArgs p = {0};
   p.subst[0] = bytes == 16 ? "cg" : "ca";
   p.subst[1] = bytes == 16 && g->target->ptx >= 74 ? ".L2::128B" : "";
@@ -433,8 +273,8 @@ void
 lower_ASYNC_COPY(Gen *g, const Op *op)
 {
   Access a = access_new(g, op, op_operand(op, 1), op_operand(op, 2));
-  Buffer buf = gen_buffer(g, op_operand(op, 0));
-  Held *h = held_against(g, a.type, &buf);
+  Buffer buf = buffer_of(g, op_operand(op, 0));
+  Dist *h = buffer_dist(g, a.type, &buf);
   u32 fits = buffer_copy_vec(g, &buf, h, a.vec);
   a.vec = fits < a.vec ? fits : a.vec;
   if (!target_has(g->target, F_CP_ASYNC) || a.vec * buf.bytes < 4) {
@@ -442,7 +282,7 @@ lower_ASYNC_COPY(Gen *g, const Op *op)
                                         a.vec * buf.bytes));
     return;
   }
-  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, h->free_threads));
+  LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, h->free_threads));
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (h->rep[r] == r)
       copy_group(g, &a, &buf, h, r);

@@ -43,7 +43,7 @@ static Val
 clear_word(Gen *g, const Tail *t, u32 i, Val word)
 {
   u32 at = i % t->words, first = (t->which ? at : at / 2) * 4 * t->per, step = i / t->words % t->held;
-  Val zero = gen_u32(g, 0), quad = LLVMBuildAnd(B, g->tid, gen_u32(g, 3), "");
+  Val zero = gen_u32(g, 0), quad = LLVMBuildAnd(B, g->team->tid, gen_u32(g, 3), "");
   if (step >= t->steps)
     return zero;
   if (!t->rest || step + 1 < t->steps || t->rest >= first + 4 * t->per)
@@ -91,7 +91,7 @@ unpack_words(Gen *g, const Value *v, Val *words, u32 nwords)
     Val word = gen_bitcast(g, words[i], w.type);
     words_unpack(g, &w, &word, out + i * per);
   }
-  gen_share(g, v);
+  dist_share(g, v);
 }
 
 /* ---- fragments loaded on the way ---- */
@@ -119,9 +119,9 @@ feed_new(Gen *g, const Value *v, Tail tail)
   x.nwords = gen_nregs(v->type) * dtype_bits(v->type->dt) / 32;
   x.words = NEW_ARRAY(g->arena, Val, x.nwords);
   x.group_of = NEW_ARRAY(g->arena, u32, x.nwords);
-  x.loaded = NEW_ARRAY(g->arena, bool, fragments_count(x.f));
-  for (u32 i = 0; i < fragments_count(x.f); i++) {
-    u32 words[4], n = fragments_words(x.f, i, words);
+  x.loaded = NEW_ARRAY(g->arena, bool, buffer_fragments_count(x.f));
+  for (u32 i = 0; i < buffer_fragments_count(x.f); i++) {
+    u32 words[4], n = buffer_fragments_words(x.f, i, words);
     for (u32 q = 0; q < n; q++)
       x.group_of[words[q]] = i;
   }
@@ -136,8 +136,8 @@ feed_load(Gen *g, Feed *x, u32 first, u32 n)
     if (x->loaded[group])
       continue;
     x->loaded[group] = true;
-    fragments_load(g, x->f, group, x->words);
-    u32 count = fragments_words(x->f, group, words);
+    buffer_fragments_load(g, x->f, group, x->words);
+    u32 count = buffer_fragments_words(x->f, group, words);
     for (u32 q = 0; q < count; q++)
       x->words[words[q]] = clear_word(g, &x->tail, words[q], x->words[words[q]]);
   }
@@ -162,10 +162,10 @@ static bool
 all_padding(Gen *g, const Mma *row, const Value *result, u32 group)
 {
   const Type *t = result->type;
-  const Held *h = held_get(g, t->layout);
+  const Dist *h = dist_get(g, t->layout);
   u32 flat = h->flat[group * row->words[2] * 32 / dtype_bits(t->dt)];
   for (int d = 0; d < t->rank; d++)
-    if (held_coord(h, flat, d) >= t->shape[d])
+    if (dist_coord(h, flat, d) >= t->shape[d])
       return true;
   return false;
 }
@@ -293,15 +293,15 @@ factors(Gen *g, const Op *op, u32 which, DType sum)
 {
   const Value *v = op_operand(op, which);
   const Val *in = gen_regs(g, v);
-  Held *h = held_get(g, v->type->layout);
+  Dist *h = dist_get(g, v->type->layout);
   Val *out = NEW_ARRAY(g->arena, Val, h->regs);
   bool tf32 = v->type->dt == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
   for (u32 r = 0; r < h->regs; r++) {
     if (h->rep[r] != r)
       continue;
-    out[r] = elem_convert(g, v->type->dt, sum, in[r]);
+    out[r] = cast_nearest(g, v->type->dt, sum, in[r]);
     if (tf32)
-      out[r] = LLVMBuildBitCast(B, gen_round_tf32(g, out[r]), g->f32, "");
+      out[r] = LLVMBuildBitCast(B, dot_round_tf32(g, out[r]), g->f32, "");
   }
   return out;
 }
@@ -310,18 +310,18 @@ static Val
 multiply_add(Gen *g, DType d, Val a, Val b, Val c)
 {
   if (dtype_is_float(d))
-    return gen_fma(g, d, a, b, c);
+    return elem_fma(g, d, a, b, c);
   return LLVMBuildAdd(B, c, LLVMBuildMul(B, a, b, ""), "");
 }
 
 /* The register that holds what `at` is in the result, with coordinate k instead along dimension `dim`. */
 static u32
-register_at(Gen *g, const Held *h, const u32 *at, int dim, u32 k)
+register_at(Gen *g, const Dist *h, const u32 *at, int dim, u32 k)
 {
   u32 reg = 0, coord[MAX_RANK];
   memcpy(coord, at, sizeof coord);
   coord[dim] = k;
-  if (!held_find(h, layout_flat(h->l, coord), &reg))
+  if (!dist_find(h, layout_flat(h->l, coord), &reg))
     ctx_panic(g->c, "dot: operand and result layouts disagree");
   return reg;
 }
@@ -333,8 +333,8 @@ dot_fma(Gen *g, const Op *op)
   DType acc = result->type->dt, sum = sum_type(acc);
   Val *a = factors(g, op, 0, sum), *b = factors(g, op, 1, sum), *out = gen_new(g, result);
   const Val *c = gen_regs(g, op_operand(op, 2));
-  Held *ha = held_get(g, op_operand(op, 0)->type->layout), *hb = held_get(g, op_operand(op, 1)->type->layout);
-  Held *h = held_get(g, result->type->layout);
+  Dist *ha = dist_get(g, op_operand(op, 0)->type->layout), *hb = dist_get(g, op_operand(op, 1)->type->layout);
+  Dist *h = dist_get(g, result->type->layout);
   int rank = result->type->rank;
   u32 depth = op_operand(op, 0)->type->shape[rank - 1];
   for (u32 r = 0; r < h->regs; r++) {
@@ -342,12 +342,12 @@ dot_fma(Gen *g, const Op *op)
     if (h->rep[r] != r)
       continue;
     layout_coords(h->l, h->flat[r], at);
-    Val s = elem_convert(g, acc, sum, c[r]);
+    Val s = cast_nearest(g, acc, sum, c[r]);
     for (u32 k = 0; k < depth; k++)
       s = multiply_add(g, sum, a[register_at(g, ha, at, rank - 1, k)], b[register_at(g, hb, at, rank - 2, k)], s);
-    out[r] = elem_convert(g, sum, acc, s);
+    out[r] = cast_nearest(g, sum, acc, s);
   }
-  gen_share(g, result);
+  dist_share(g, result);
 }
 
 void

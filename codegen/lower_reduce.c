@@ -47,7 +47,7 @@ static bool
 leaf(Gen *g, const Fold *f, u32 r, Part *out)
 {
   const Type *t = op_operand(f->op, 0)->type;
-  Val in = f->padded ? held_inside_dim(g, f->h, t, r, (int)f->axis) : NULL;
+  Val in = f->padded ? dist_inside_dim(g, f->h, t, r, (int)f->axis) : NULL;
   if (in && LLVMIsAConstantInt(in))
     return false;
   out->valid = f->known ? NULL : in;
@@ -62,7 +62,7 @@ static u32
 result_register(Gen *g, const Fold *f, u32 operand_reg)
 {
   u32 r = 0;
-  if (f->result && !held_find(f->result, cut_axis(f, f->h->flat[operand_reg]), &r))
+  if (f->result && !dist_find(f->result, cut_axis(f, f->h->flat[operand_reg]), &r))
     ctx_panic(g->c, "reduce: operand and result layouts disagree");
   return r;
 }
@@ -87,7 +87,7 @@ fold_products(Gen *g, const Fold *f, const u32 *regs, u32 n, Part *out)
   Part chain[CHAINS] = {0};
   for (u32 i = 0; i < n; i++) {
     Val *v = &chain[i % CHAINS].v[0];
-    *v = i < CHAINS ? product[regs[i]] : gen_fma(g, op_result(mul)->type->dt, a[regs[i]], b[regs[i]], *v);
+    *v = i < CHAINS ? product[regs[i]] : elem_fma(g, op_result(mul)->type->dt, a[regs[i]], b[regs[i]], *v);
   }
   tree(g, f, chain, n < CHAINS ? n : CHAINS);
   *out = chain[0];
@@ -172,9 +172,9 @@ fold_lanes(Gen *g, const Fold *f, Part *p)
       continue;
     Part other = {.valid = NULL};
     for (u32 k = 0; k < f->n; k++)
-      other.v[k] = gen_shuffle_xor(g, p->v[k], bit);
+      other.v[k] = shuffle_xor(g, p->v[k], bit);
     if (p->valid)
-      other.valid = gen_shuffle_xor(g, p->valid, bit);
+      other.valid = shuffle_xor(g, p->valid, bit);
     fold_combine(g, f, p, &other);
   }
 }
@@ -212,7 +212,7 @@ partial_offset(Gen *g, const Fold *f, const ReduceScratch *s, u32 reg, u32 bytes
 {
   u32 cols[LAYOUT_MAX_BITS], mask = scratch_columns(f, s, bytes, write, cols);
   u32 mine = f->result ? f->result->flat[reg] * s->element_step * bytes : 0;
-  return gen_xor_const(g, gen_thread_linear(g, cols, f->h->thread_bits), mask, mine);
+  return gen_xor_const(g, team_linear(g, cols, f->h->thread_bits), mask, mine);
 }
 
 /* How many registers of the result from any multiple of that on are side by side in scratch memory. */
@@ -243,7 +243,7 @@ write_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, cons
     for (u32 i = 0; i < n; i++)
       elems[i] = parts[r + i].v[k];
     words_pack(g, &w, elems, words);
-    words_store(g, &w, gen_shared(g, partial_offset(g, f, s, r, bytes, true), at + s->base[k]), n * bytes, words);
+    words_store(g, &w, addr_shared(g, partial_offset(g, f, s, r, bytes, true), at + s->base[k]), n * bytes, words);
   }
 }
 
@@ -251,7 +251,7 @@ static void
 write_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, const Part *parts, u32 nresults)
 {
   u32 silent = f->lanes | f->h->free_threads;
-  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, silent));
+  LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, silent));
   for (u32 k = 0; k < f->n; k++)
     write_operand(g, f, s, at, k, parts, nresults);
   gen_end_if(g, after);
@@ -271,7 +271,7 @@ read_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, Part 
     Val off = partial_offset(g, f, s, r, bytes, false);
     for (u32 j = 0; j < s->nwarps; j += warps) {
       Val words[16], elems[16];
-      words_load(g, &w, gen_shared(g, off, at + s->base[k] + j * s->warp_step * bytes), n * warps * bytes, words);
+      words_load(g, &w, addr_shared(g, off, at + s->base[k] + j * s->warp_step * bytes), n * warps * bytes, words);
       words_unpack(g, &w, words, elems);
       for (u32 i = 0; i < n * warps; i++)
         out[(r - from + i / warps) * s->nwarps + j + i % warps].v[k] = elems[i];
@@ -283,11 +283,11 @@ read_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, Part 
 static u32
 least_coordinate(const Fold *f, u32 warp_bits)
 {
-  u32 basis[LAYOUT_MAX_BITS] = {0}, at = held_coord(f->h, warp_bits, (int)f->axis);
+  u32 basis[LAYOUT_MAX_BITS] = {0}, at = dist_coord(f->h, warp_bits, (int)f->axis);
   const Layout *l = f->h->l;
   for (u32 in = IN_REG; in <= IN_LANE; in++)
     for (u32 i = 0; i < l->in_bits[in]; i++)
-      for (u32 v = held_coord(f->h, l->col[in][i], (int)f->axis); v; v ^= basis[log2_u32(v)])
+      for (u32 v = dist_coord(f->h, l->col[in][i], (int)f->axis); v; v ^= basis[log2_u32(v)])
         if (!basis[log2_u32(v)]) {
           basis[log2_u32(v)] = v;
           break;
@@ -346,11 +346,11 @@ fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
 {
   ReduceScratch s;
   scratch_reduce(f->op, &s);
-  if (s.nwarps == 1 || !gen_scratch(g, f->op, s.bytes))
+  if (s.nwarps == 1 || !addr_scratch(g, f->op, s.bytes))
     return;
   u32 at = (u32)op_int(f->op, AT_SCRATCH, 0);
   write_partials(g, f, &s, at, parts, nresults);
-  gen_barrier(g);
+  team_barrier(g);
   u32 step = 1;                                  /* few registers at a time: all partials at once would need many */
   for (u32 k = 0; k < f->n; k++) {
     u32 n = side_by_side(f, &s, dtype_bytes(op_operand(f->op, k)->type->dt), false);
@@ -398,8 +398,8 @@ fold_new(Gen *g, const Op *op)
 {
   const Type *t = op_operand(op, 0)->type, *r = op_result(op)->type;
   Fold f = {.op = op, .n = op->noperands, .axis = (u32)op_int(op, AT_AXIS, 0)};
-  f.h = held_get(g, t->layout);
-  f.result = type_is_tile(r) ? held_get(g, r->layout) : NULL;
+  f.h = dist_get(g, t->layout);
+  f.result = type_is_tile(r) ? dist_get(g, r->layout) : NULL;
   f.axis_mask = ((1u << t->layout->out_bits[f.axis]) - 1) << f.h->shift[f.axis];
   f.padded = !is_pow2(t->shape[f.axis]);
   for (u32 i = 0; i < LANE_BITS && i < f.h->thread_bits; i++)
@@ -417,7 +417,7 @@ finish(Gen *g, const Fold *f, const Part *parts)
     Val *out = gen_new(g, v);
     for (u32 r = 0; r < gen_nregs(v->type); r++)
       out[r] = parts[r].v[k] ? parts[r].v[k] : LLVMGetPoison(gen_type(g, v->type));
-    gen_share(g, v);
+    dist_share(g, v);
   }
 }
 

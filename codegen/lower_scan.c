@@ -44,7 +44,7 @@ is_chunk(const Scan *s, u32 r)
 
 /* The chunk that keeps the total of c's run. */
 static u32
-leader(const Scan *s, u32 c)
+head(const Scan *s, u32 c)
 {
   return c & ~s->done;
 }
@@ -54,7 +54,7 @@ leaf(Gen *g, const Scan *s, u32 r)
 {
   const Fold *f = &s->f;
   const Type *t = op_operand(f->op, 0)->type;
-  Val in = s->reverse && f->padded ? held_inside_dim(g, f->h, t, r, (int)f->axis) : NULL;
+  Val in = s->reverse && f->padded ? dist_inside_dim(g, f->h, t, r, (int)f->axis) : NULL;
   Part p = {.valid = f->known ? NULL : in};
   for (u32 k = 0; k < f->n; k++)
     p.v[k] = gen_regs(g, op_operand(f->op, k))[r];
@@ -142,9 +142,9 @@ join_registers(Gen *g, Scan *s, u32 bit)
 {
   for (u32 c = 0; c < s->f.h->regs; c++)
     if (is_chunk(s, c) && (c >> bit & 1) != s->reverse)
-      put_before(g, s, c, s->total[leader(s, c) ^ 1u << bit]);
+      put_before(g, s, c, s->total[head(s, c) ^ 1u << bit]);
   for (u32 c = 0; c < s->f.h->regs; c++)
-    if (is_chunk(s, c) && leader(s, c) == c && !(c >> bit & 1)) {
+    if (is_chunk(s, c) && head(s, c) == c && !(c >> bit & 1)) {
       u32 low = s->reverse ? c | 1u << bit : c;
       Part sum = s->total[low];
       fold_combine(g, &s->f, &sum, &s->total[low ^ 1u << bit]);
@@ -158,22 +158,22 @@ shuffled(Gen *g, const Scan *s, const Part *p, u32 lanes)
 {
   Part other = {.valid = NULL};
   for (u32 k = 0; k < s->f.n; k++)
-    other.v[k] = gen_shuffle_xor(g, p->v[k], lanes);
+    other.v[k] = shuffle_xor(g, p->v[k], lanes);
   if (p->valid)
-    other.valid = gen_shuffle_xor(g, p->valid, lanes);
+    other.valid = shuffle_xor(g, p->valid, lanes);
   return other;
 }
 
 static void
 join_lanes(Gen *g, Scan *s, u32 bit, bool last)
 {
-  Val first = gen_thread_zero(g, 1u << bit), upper = s->reverse ? first : LLVMBuildNot(B, first, "");
+  Val first = team_bits_zero(g, 1u << bit), upper = s->reverse ? first : LLVMBuildNot(B, first, "");
   for (u32 l = 0; l < s->f.h->regs; l++) {
-    if (!is_chunk(s, l) || leader(s, l) != l)
+    if (!is_chunk(s, l) || head(s, l) != l)
       continue;
     Part mine = s->total[l], other = shuffled(g, s, &mine, 1u << bit), lower = only_if(g, s, other, upper);
     for (u32 c = l; c < s->f.h->regs; c++)
-      if (is_chunk(s, c) && leader(s, c) == l)
+      if (is_chunk(s, c) && head(s, c) == l)
         put_before(g, s, c, lower);
     if (last)
       continue;
@@ -197,9 +197,9 @@ lanes_in_order(const Scan *s, u32 k)
 static Part
 from_lane(Gen *g, const Scan *s, const Part *p, Val lane)
 {
-  Part other = {.valid = p->valid ? gen_shuffle_from(g, p->valid, lane) : NULL};
+  Part other = {.valid = p->valid ? shuffle_from(g, p->valid, lane) : NULL};
   for (u32 k = 0; k < s->f.n; k++)
-    other.v[k] = gen_shuffle_from(g, p->v[k], lane);
+    other.v[k] = shuffle_from(g, p->v[k], lane);
   return other;
 }
 
@@ -207,7 +207,7 @@ from_lane(Gen *g, const Scan *s, const Part *p, Val lane)
 static Part
 lane_before(Gen *g, const Scan *s, const Part *p, u32 steps)
 {
-  Val step = gen_u32(g, steps), lane = s->reverse ? LLVMBuildAdd(B, g->tid, step, "") : LLVMBuildSub(B, g->tid, step, "");
+  Val step = gen_u32(g, steps), lane = s->reverse ? LLVMBuildAdd(B, g->team->tid, step, "") : LLVMBuildSub(B, g->team->tid, step, "");
   return from_lane(g, s, p, LLVMBuildAnd(B, lane, gen_u32(g, LANES - 1), ""));
 }
 
@@ -216,7 +216,7 @@ static Val
 place_reaches(Gen *g, const Scan *s, u32 lane, u32 bits, u32 j)
 {
   u32 high = ((1u << bits) - (1u << j)) << lane;
-  Val some = LLVMBuildAnd(B, g->tid, gen_u32(g, high), "");
+  Val some = LLVMBuildAnd(B, g->team->tid, gen_u32(g, high), "");
   return LLVMBuildICmp(B, LLVMIntNE, some, gen_u32(g, s->reverse ? high : 0), "");
 }
 
@@ -236,15 +236,15 @@ static void
 join_lane_run(Gen *g, Scan *s, u32 lane, u32 bits, bool last)
 {
   Val end = gen_u32(g, ((1u << bits) - 1) << lane), not_first = place_reaches(g, s, lane, bits, 0);
-  Val end_lane = s->reverse ? LLVMBuildAnd(B, g->tid, LLVMBuildNot(B, end, ""), "") : LLVMBuildOr(B, g->tid, end, "");
+  Val end_lane = s->reverse ? LLVMBuildAnd(B, g->team->tid, LLVMBuildNot(B, end, ""), "") : LLVMBuildOr(B, g->team->tid, end, "");
   end_lane = LLVMBuildAnd(B, end_lane, gen_u32(g, LANES - 1), "");
   for (u32 l = 0; l < s->f.h->regs; l++) {
-    if (!is_chunk(s, l) || leader(s, l) != l)
+    if (!is_chunk(s, l) || head(s, l) != l)
       continue;
     Part sum = fold_lanes(g, s, s->total[l], lane, bits);
     Part lower = only_if(g, s, lane_before(g, s, &sum, 1u << lane), not_first);
     for (u32 c = l; c < s->f.h->regs; c++)
-      if (is_chunk(s, c) && leader(s, c) == l)
+      if (is_chunk(s, c) && head(s, c) == l)
         put_before(g, s, c, lower);
     s->total[l] = last ? sum : from_lane(g, s, &sum, end_lane);
   }
@@ -272,7 +272,7 @@ total_offset(Gen *g, const Scan *s, const Round *r, u32 chunk, u32 bytes, bool w
     cols[i] = (element_of(s, r, flat) | (write && along ? position : 0)) * bytes;
     mask |= cols[i];
   }
-  return gen_xor_const(g, gen_thread_linear(g, cols, s->f.h->thread_bits), mask, element_of(s, r, s->f.h->flat[chunk]) * bytes);
+  return gen_xor_const(g, team_linear(g, cols, s->f.h->thread_bits), mask, element_of(s, r, s->f.h->flat[chunk]) * bytes);
 }
 
 static DType
@@ -288,16 +288,16 @@ write_totals(Gen *g, const Scan *s, const Round *r)
   for (u32 k = 0; k < r->k; k++)
     if (s->plan.owner[k] != IN_REG)
       silent |= 1u << (s->plan.index[k] + (s->plan.owner[k] == IN_WARP ? LANE_BITS : 0));
-  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, silent));
+  LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, silent));
   for (u32 l = 0; l < s->f.h->regs; l++) {
-    if (!is_chunk(s, l) || leader(s, l) != l)
+    if (!is_chunk(s, l) || head(s, l) != l)
       continue;
     for (u32 k = 0; k < s->f.n + (s->total[l].valid != NULL); k++) {
       Words w = words_for(g, plane_dtype(s, k), false, 1);
       u32 bytes = dtype_bytes(plane_dtype(s, k));
       Val word;
       words_pack(g, &w, k < s->f.n ? &s->total[l].v[k] : &s->total[l].valid, &word);
-      words_store(g, &w, gen_shared(g, total_offset(g, s, r, l, bytes, true), r->at + r->base[k]), bytes, &word);
+      words_store(g, &w, addr_shared(g, total_offset(g, s, r, l, bytes, true), r->at + r->base[k]), bytes, &word);
     }
   }
   gen_end_if(g, after);
@@ -314,7 +314,7 @@ read_total(Gen *g, const Scan *s, const Round *r, u32 l, u32 position, Val at)
     Val word, offset = total_offset(g, s, r, l, bytes, false);
     if (at)
       offset = LLVMBuildAdd(B, offset, LLVMBuildMul(B, at, gen_u32(g, bytes), ""), "");
-    words_load(g, &w, gen_shared(g, offset, r->at + r->base[k] + position * bytes), bytes, &word);
+    words_load(g, &w, addr_shared(g, offset, r->at + r->base[k] + position * bytes), bytes, &word);
     words_unpack(g, &w, &word, k < s->f.n ? &p.v[k] : &p.valid);
   }
   return p;
@@ -327,7 +327,7 @@ my_position(Gen *g, const Scan *s, const Round *r)
   u32 cols[LAYOUT_MAX_BITS] = {0}, all = (1u << r->warps) - 1;
   for (u32 i = 0; i < r->warps; i++)
     cols[s->plan.index[r->k + i] + LANE_BITS] = 1u << i;
-  return gen_xor_const(g, gen_thread_linear(g, cols, s->f.h->thread_bits), all, s->reverse ? all : 0);
+  return gen_xor_const(g, team_linear(g, cols, s->f.h->thread_bits), all, s->reverse ? all : 0);
 }
 
 /* Every thread reads the totals of all warps, one after the other. */
@@ -351,7 +351,7 @@ fold_warps_by_lanes(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool
 {
   u32 n = 1u << r->warps;
   Val first = gen_u32(g, s->reverse ? n - 1 : 0), one = gen_u32(g, 1), here = LLVMBuildXor(B, mine, first, "");
-  Part total = read_total(g, s, r, l, 0, LLVMBuildAnd(B, g->tid, gen_u32(g, n - 1), ""));
+  Part total = read_total(g, s, r, l, 0, LLVMBuildAnd(B, g->team->tid, gen_u32(g, n - 1), ""));
   Part sum = fold_lanes(g, s, total, 0, r->warps);
   *lower = from_lane(g, s, &sum, s->reverse ? LLVMBuildAdd(B, here, one, "") : LLVMBuildSub(B, here, one, ""));
   return last ? sum : from_lane(g, s, &sum, gen_u32(g, s->reverse ? 0 : n - 1));
@@ -372,15 +372,15 @@ join_warps(Gen *g, Scan *s, const Round *r, bool last)
 {
   bool by_lanes = lanes_fold(s, r);
   write_totals(g, s, r);
-  gen_barrier(g);
+  team_barrier(g);
   Val mine = my_position(g, s, r);
   for (u32 l = 0; l < s->f.h->regs; l++) {
-    if (!is_chunk(s, l) || leader(s, l) != l)
+    if (!is_chunk(s, l) || head(s, l) != l)
       continue;
     Part lower, sum = (by_lanes ? fold_warps_by_lanes : fold_warps)(g, s, r, l, mine, last, &lower);
     lower = only_if(g, s, lower, LLVMBuildICmp(B, LLVMIntNE, mine, gen_u32(g, 0), ""));
     for (u32 c = l; c < s->f.h->regs; c++)
-      if (is_chunk(s, c) && leader(s, c) == l)
+      if (is_chunk(s, c) && head(s, c) == l)
         put_before(g, s, c, lower);
     s->total[l] = sum;
   }
@@ -395,7 +395,7 @@ scan_new(Gen *g, const Op *op)
   Scan s = {.f = {.op = op, .n = op->noperands, .axis = (u32)op_int(op, AT_AXIS, 0)},
             .reverse = op_int(op, AT_REVERSE, 0) != 0, .exclusive = op_int(op, AT_EXCLUSIVE, 0) != 0};
   Fold *f = &s.f;
-  f->h = held_get(g, t->layout);
+  f->h = dist_get(g, t->layout);
   f->axis_mask = ((1u << t->layout->out_bits[f->axis]) - 1) << f->h->shift[f->axis];
   f->padded = !is_pow2(t->shape[f->axis]);
   fold_find_operation(f);
@@ -426,7 +426,7 @@ join_all(Gen *g, Scan *s, u32 k)
       scratch_scan_round(s->f.op, &s->plan, k, &r.warps, r.base);
       bits = r.warps;
       if (written)
-        gen_barrier(g);
+        team_barrier(g);
       join_warps(g, s, &r, k + bits == s->plan.bits);
       written = true;
     }
@@ -444,7 +444,7 @@ is_first(Gen *g, const Scan *s, u32 r)
     cols[i] = (f->h->thread[i] & f->axis_mask) >> shift;
     mask |= cols[i];
   }
-  Val at = gen_xor_const(g, gen_thread_linear(g, cols, f->h->thread_bits), mask, (f->h->flat[r] & f->axis_mask) >> shift);
+  Val at = gen_xor_const(g, team_linear(g, cols, f->h->thread_bits), mask, (f->h->flat[r] & f->axis_mask) >> shift);
   return LLVMBuildICmp(B, LLVMIntEQ, at, gen_u32(g, first), "");
 }
 
@@ -478,7 +478,7 @@ finish(Gen *g, const Scan *s)
     Val *out = gen_new(g, v);
     for (u32 r = 0; r < s->f.h->regs; r++)
       out[r] = is_real(s, r) ? s->parts[r].v[k] : LLVMGetPoison(gen_type(g, v->type));
-    gen_share(g, v);
+    dist_share(g, v);
   }
 }
 
@@ -490,7 +490,7 @@ lower_SCAN(Gen *g, const Op *op)
   if (s.f.n > FOLD_OPERANDS || !simple) {
     gen_unsupported(g, op, s.f.n > FOLD_OPERANDS ? "a scan of more than 16 tiles at once" :
                     "a scan over a layout that mixes the axis with another dimension or with itself");
-  } else if (!s.plan.bytes || gen_scratch(g, op, s.plan.bytes)) {
+  } else if (!s.plan.bytes || addr_scratch(g, op, s.plan.bytes)) {
     join_all(g, &s, scan_chunks(g, &s));
     finish(g, &s);
     return;

@@ -12,13 +12,13 @@ remap(Gen *g, const Op *op, CoordMap *map)
 {
   const Value *x = op_operand(op, 0), *result = op_result(op);
   const Val *in = gen_regs(g, x);
-  const Held *from = held_get(g, x->type->layout), *to = held_get(g, result->type->layout);
+  const Dist *from = dist_get(g, x->type->layout), *to = dist_get(g, result->type->layout);
   Val *out = gen_new(g, result);
   for (u32 r = 0; r < to->regs; r++) {
     u32 coord[MAX_RANK], source[MAX_RANK] = {0}, reg;
     layout_coords(to->l, to->flat[r], coord);
     map(op, coord, source);
-    if (!held_find(from, layout_flat(from->l, source), &reg))
+    if (!dist_find(from, layout_flat(from->l, source), &reg))
       ctx_panic(g->c, "%s: operand and result layouts disagree", op_info(op->code)->name);
     out[r] = in[reg];
   }
@@ -94,9 +94,9 @@ void
 lower_ARANGE(Gen *g, const Op *op)
 {
   const Value *result = op_result(op);
-  Held *h = held_get(g, result->type->layout);
+  Dist *h = dist_get(g, result->type->layout);
   Val start = gen_u32(g, (u32)op_int(op, AT_START, 0)), *out = gen_new(g, result);
   for (u32 r = 0; r < h->regs; r++)
-    out[r] = h->rep[r] == r ? LLVMBuildAdd(g->b, held_index(g, h, r, 0), start, "") : NULL;
-  gen_share(g, result);
+    out[r] = h->rep[r] == r ? LLVMBuildAdd(g->b, dist_index(g, h, r, 0), start, "") : NULL;
+  dist_share(g, result);
 }

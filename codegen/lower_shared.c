@@ -65,58 +65,7 @@ lower_SHARED_CAST(Gen *g, const Op *op)
   same_start(g, op);
 }
 
-/* What slices contribute to offsets, in bytes; the views between them move nothing. */
-static u32
-view_offset(const Value *v)
-{
-  u32 off = 0;
-  for (const Op *op = v->def; op->code != OP_SHARED_ALLOC; op = op_operand(op, 0)->def) {
-    const Type *t = op_result(op)->type;
-    const Attr *a = op_attr(op, AT_OFFSETS);
-    u32 coord[MAX_RANK] = {0};
-    for (u32 i = 0; a && i < a->ints.n; i++)
-      coord[i] = (u32)a->ints.v[i];
-    off ^= layout_shared_offset(t->layout, layout_flat(t->layout, coord)) * dtype_bytes(t->dt);
-  }
-  return off;
-}
-
-Buffer
-gen_buffer(Gen *g, const Value *v)
-{
-  const Type *t = v->type;
-  Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0],
-    .off = view_offset(v) / dtype_bytes(t->dt),
-              .pad_every = t->pad_every, .pad = t->pad};
-  if (LLVMIsAConstantInt(b.base)) {
-    b.at = LLVMConstIntGetZExtValue(b.base);
-    b.base = NULL;
-  }
-  return b;
-}
-
 /* ---- tiles ---- */
-
-/* A slice is smaller than the layout of its buffer covers: a tile's layout widened to the buffer's extents. */
-static const Layout *
-widened(Gen *g, const Layout *l, const Layout *smem)
-{
-  Layout wide = *l;
-  memcpy(wide.out_bits, smem->out_bits, sizeof wide.out_bits);
-  for (u32 in = 0; in < IN_COUNT; in++)
-    for (u32 i = 0; i < l->in_bits[in]; i++) {
-      u32 coord[MAX_RANK];
-      layout_coords(l, l->col[in][i], coord);
-      wide.col[in][i] = layout_flat(smem, coord);
-    }
-  return layout_intern(g->c, &wide);
-}
-
-Held *
-held_against(Gen *g, const Type *tile, const Buffer *b)
-{
-  return held_get(g, widened(g, tile->layout, b->smem));
-}
 
 /* The tile goes to one dot on tensor cores, and nothing between here and there touches shared memory or waits: the dot may
  * load fragments as it needs them, which keeps few of them in registers and overlaps the loads with the work. Another dot
@@ -137,7 +86,7 @@ dot_may_load(const Op *load)
 }
 
 static SharedAccess
-access_of(Gen *g, const Buffer *b, const Held *h, Feature matrices)
+access_of(Gen *g, const Buffer *b, const Dist *h, Feature matrices)
 {
   SharedPad pad = {b->pad_every, b->pad};
   return layout_shared_access(h->l, b->smem, pad, b->bytes * 8, target_has(g->target, matrices));
@@ -147,19 +96,19 @@ void
 lower_SHARED_LOAD(Gen *g, const Op *op)
 {
   Value *r = op_result(op);
-  Buffer b = gen_buffer(g, op_operand(op, 0));
-  Held *h = held_against(g, r->type, &b);
+  Buffer b = buffer_of(g, op_operand(op, 0));
+  Dist *h = buffer_dist(g, r->type, &b);
   SharedAccess a = access_of(g, &b, h, F_LDMATRIX);
   Val *out = gen_new(g, r);
   if (a.matrix && dot_may_load(op) && !layout_free_bits(h->l, IN_REG)) {
-    g->fragments[r->id] = fragments_new(g, &b, h, a.trans);
+    g->fragments[r->id] = buffer_fragments(g, &b, h, a.trans);
     return;
   }
   if (a.matrix)
     buffer_matrices(g, &b, h, a.trans, false, out);
   else
     buffer_vectors(g, &b, h, a.vec, false, out);
-  gen_share(g, r);
+  dist_share(g, r);
 }
 
 /* Threads that hold copies do not store; stmatrix is the whole warp's, so there only whole warps stay out. */
@@ -167,10 +116,10 @@ void
 lower_SHARED_STORE(Gen *g, const Op *op)
 {
   const Value *x = op_operand(op, 1);
-  Buffer b = gen_buffer(g, op_operand(op, 0));
-  Held *h = held_against(g, x->type, &b);
+  Buffer b = buffer_of(g, op_operand(op, 0));
+  Dist *h = buffer_dist(g, x->type, &b);
   SharedAccess a = access_of(g, &b, h, F_STMATRIX);
-  LLVMBasicBlockRef after = gen_if(g, gen_thread_zero(g, a.matrix ? h->free_threads & ~(LANES - 1u) : h->free_threads));
+  LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, a.matrix ? h->free_threads & ~(LANES - 1u) : h->free_threads));
   if (a.matrix)
     buffer_matrices(g, &b, h, a.trans, true, gen_regs(g, x));
   else

@@ -10,7 +10,7 @@
 static bool
 is_rep(Gen *g, const Type *t, u32 r)
 {
-  return !type_is_tile(t) || held_get(g, t->layout)->rep[r] == r;
+  return !type_is_tile(t) || dist_get(g, t->layout)->rep[r] == r;
 }
 
 /* Elements that cross together: all words of v are whole, or none is. */
@@ -20,7 +20,7 @@ together(Gen *g, const Type *t)
   if (!type_is_tile(t) || t->ptr || t->dt == DT_I1 || dtype_bits(t->dt) >= 32)
     return 1;
   u32 per = 32 / dtype_bits(t->dt), n = gen_nregs(t);
-  const Held *h = held_get(g, t->layout);
+  const Dist *h = dist_get(g, t->layout);
   for (u32 r = 0; r < per; r++)
     if (n < per || h->rep[r] != r)
       return 1;
@@ -50,7 +50,7 @@ phis_bind(Gen *g, const Value *v)
       regs[r] = g->phis[v->id][r];
     else if (is_rep(g, v->type, r))
       words_unpack(g, &w, &g->phis[v->id][r], regs + r);
-  gen_share(g, v);
+  dist_share(g, v);
 }
 
 void

@@ -40,13 +40,13 @@ shuffle(Gen *g, const Shuffle *s, Val v)
 }
 
 Val
-gen_shuffle_xor(Gen *g, Val v, u32 lane_xor)
+shuffle_xor(Gen *g, Val v, u32 lane_xor)
 {
   return shuffle(g, &(Shuffle){"llvm.nvvm.shfl.sync.bfly.i32", gen_u32(g, lane_xor)}, v);
 }
 
 Val
-gen_shuffle_from(Gen *g, Val v, Val lane)
+shuffle_from(Gen *g, Val v, Val lane)
 {
   return shuffle(g, &(Shuffle){"llvm.nvvm.shfl.sync.idx.i32", lane}, v);
 }

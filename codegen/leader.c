@@ -1,8 +1,8 @@
-/* from_owner.c - what one thread of those that hold copies found out in memory, for all of them.
+/* leader.c - what the leader of those that hold copies of an element found out in memory, for all of them.
  *
  * Memory may change between two threads' looks at it. Where that matters (the old values of atomics, volatile loads) only the
- * owner of an element looks, leaves what it saw in scratch memory, and after a barrier everyone reads it: so scalars stay the
- * same in all threads, and copies of a tile's elements alike.
+ * leader looks, leaves what it saw in scratch memory, and after a barrier everyone reads it: so scalars stay the same in all
+ * threads, and copies of a tile's elements alike.
  */
 #include "gen.h"
 
@@ -10,24 +10,24 @@
 
 /* Where register r's element lies in the op's scratch memory; h is NULL for a scalar. */
 static Val
-place(Gen *g, const Op *op, const Held *h, u32 r, u32 bytes)
+place(Gen *g, const Op *op, const Dist *h, u32 r, u32 bytes)
 {
   u32 at = (u32)op_int(op, AT_SCRATCH, 0), cols[LAYOUT_MAX_BITS];
   if (!h)
-    return gen_shared(g, NULL, at);
+    return addr_shared(g, NULL, at);
   for (u32 i = 0; i < h->thread_bits; i++)
     cols[i] = h->thread[i] * bytes;
-  Val off = gen_thread_linear(g, cols, h->thread_bits);
-  return gen_shared(g, gen_xor_const(g, off, h->thread_mask * bytes, h->flat[r] * bytes), at);
+  Val off = team_linear(g, cols, h->thread_bits);
+  return addr_shared(g, gen_xor_const(g, off, h->thread_mask * bytes, h->flat[r] * bytes), at);
 }
 
 void
-gen_from_owner(Gen *g, const Op *op, const Held *h, Val owner, Val *v)
+leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v)
 {
   const Type *t = op_result(op)->type;
   u32 bytes = type_elem_bytes(t), n = gen_nregs(t);
   Words w = words_for(g, t->dt, type_is_ptr(t), 1);
-  LLVMBasicBlockRef after = gen_if(g, owner);
+  LLVMBasicBlockRef after = gen_if(g, leader);
   for (u32 r = 0; r < n; r++) {
     Val word;
     if (h && h->rep[r] != r)
@@ -36,7 +36,7 @@ gen_from_owner(Gen *g, const Op *op, const Held *h, Val owner, Val *v)
     words_store(g, &w, place(g, op, h, r, bytes), bytes, &word);
   }
   gen_end_if(g, after);
-  gen_barrier(g);
+  team_barrier(g);
   for (u32 r = 0; r < n; r++) {
     Val word;
     if (h && h->rep[r] != r)

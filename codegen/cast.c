@@ -1,12 +1,11 @@
-/* lower_cast.c - value conversions between all pairs of number types, with the meaning of ir/fp.h.
+/* cast.c - value conversions between all pairs of number types, with the meaning of ir/fp.h.
  *
  * Floats go through f32 (or f64): widening is exact, narrowing rounds once. Where a value would be rounded twice on its
  * way (f64 to bf16, 64-bit integers to bf16), the first step rounds to odd: it keeps in the last bit whether anything
  * was lost, so that the second rounding decides as if it saw the whole value.
  * The 8-bit floats always clamp to their finite range; without an instruction they are taken apart as integers.
  */
-#include "gen.h"
-#include "fp.h"
+#include "bits.h"
 #include <math.h>
 
 #define B g->b
@@ -95,7 +94,7 @@ fp8_round_up(Gen *g, Val bits, Val mag, int shift, FloatRound r)
 }
 
 Val
-gen_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round)
+cast_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round)
 {
   int bias = (1 << (f.exp - 1)) - 1, shift = 23 - f.man, top = f.exp + f.man;
   Val bits = LLVMBuildBitCast(B, x, g->i32, "");
@@ -115,7 +114,7 @@ static Val
 fp8_narrow_bits(Gen *g, DType to, Val x, FloatRound round)
 {
   SmallFloat f = {dtype_info[to].exp, dtype_info[to].man, (u32)float_max_finite(to), (u32)float_nan(to)};
-  return LLVMBuildTrunc(B, gen_encode_small(g, f, x, round), g->i8, "");
+  return LLVMBuildTrunc(B, cast_encode_small(g, f, x, round), g->i8, "");
 }
 
 static Val
@@ -313,14 +312,14 @@ convert(Gen *g, DType from, DType to, Val x, Rounding r)
 }
 
 Val
-elem_convert(Gen *g, DType from, DType to, Val x)
+cast_nearest(Gen *g, DType from, DType to, Val x)
 {
   return convert(g, from, to, x, (Rounding){round_find(NULL, to), false});
 }
 
 /* One element of dtype `from` as dtype `to`; rounding and saturation from op's attributes. */
 Val
-elem_cast(Gen *g, const Op *op, DType from, DType to, Val x)
+cast_elem(Gen *g, const Op *op, DType from, DType to, Val x)
 {
   Rounding r = {cast_rounding(op), op_int(op, AT_SAT, 0) != 0};
   return convert(g, from, to, x, r);
@@ -343,7 +342,7 @@ narrow_pair_name(Gen *g, DType to)
 }
 
 bool
-elem_casts_pairs(Gen *g, const Op *op)
+cast_has_pairs(Gen *g, const Op *op)
 {
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
   bool nearest = cast_rounding(op) == ROUND_NEAREST && (!op_int(op, AT_SAT, 0) || dtype_bits(to) == 8);
@@ -378,7 +377,7 @@ fp8_widen_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
 }
 
 void
-elem_cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
+cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
 {
   if (from == DT_F32)
     narrow_pair(g, to, x, out);
@@ -404,7 +403,7 @@ packs_bytes(const Op *op)
 }
 
 bool
-elem_casts_bytes(const Op *op)
+cast_has_bytes(const Op *op)
 {
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
   if (packs_bytes(op))
@@ -436,7 +435,7 @@ pack_bytes(Gen *g, const Op *op, const Val *x, Val *out)
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
   Val word = gen_u32(g, 0);
   for (u32 i = 4; i; i -= 2) {
-    Val args[3] = {elem_cast(g, op, from, DT_I32, x[i - 1]), elem_cast(g, op, from, DT_I32, x[i - 2]), word};
+    Val args[3] = {cast_elem(g, op, from, DT_I32, x[i - 1]), cast_elem(g, op, from, DT_I32, x[i - 2]), word};
     word = ptx_value(g, PTX_CVT_PACK, g->i32, 3, args, to == DT_I8 ? "s8" : "u8", NULL);
   }
   Val bytes = LLVMBuildBitCast(B, word, LLVMVectorType(g->i8, 4), "");
@@ -446,7 +445,7 @@ pack_bytes(Gen *g, const Op *op, const Val *x, Val *out)
 
 /* How many of x, at most `most`, were cast: those of a word, or one. */
 u32
-elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out)
+cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out)
 {
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
   if (packs_bytes(op) && most == 4) {
@@ -456,10 +455,10 @@ elem_cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out)
   for (u32 n = 4; n > 1; n /= 2) {
     Val word = n <= most && is_byte(from) ? word_of(g, x, n) : NULL;
     if (word) {
-      bytes_to_floats(g, word, from == DT_I8, to, n, out);
+      bits_to_floats(g, word, from == DT_I8, to, n, out);
       return n;
     }
   }
-  out[0] = elem_cast(g, op, from, to, x[0]);
+  out[0] = cast_elem(g, op, from, to, x[0]);
   return 1;
 }

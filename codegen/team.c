@@ -1,0 +1,88 @@
+/* team.c - the threads that run what is being generated: their numbers, linear functions of these, their barrier.
+ *
+ * A function's body is run by one team of all its threads. What depends on a thread's number alone is computed once, in
+ * the team's prologue.
+ *
+ * A linear map tid -> x is evaluated by diagonals: all bits i of tid that reach bit i + d of the result do so by one mask and
+ * one shift by d. Blocked and mma layouts have few diagonals, and no layout has more than there are bits.
+ */
+#include "gen.h"
+
+/* tid with its range, so that LLVM knows which bits are zero. */
+static Val
+read_tid(Gen *g, u32 threads)
+{
+  LLVMBuilderRef b = g->b;
+  g->b = g->team->pro;
+  Val tid = gen_call(g, "llvm.nvvm.read.ptx.sreg.tid.x", 0, NULL, 0, NULL);
+  g->b = b;
+  u64 lo = 0, hi = threads;
+  LLVMAddCallSiteAttribute(tid, (LLVMAttributeIndex)LLVMAttributeReturnIndex,
+    LLVMCreateConstantRangeAttribute(g->lc, LLVMGetEnumAttributeKindForName("range", 5), 32, &lo, &hi));
+  return tid;
+}
+
+void
+team_open(Gen *g, Team range, LLVMBasicBlockRef prologue)
+{
+  GenTeam *t = NEW(g->arena, GenTeam);
+  *t = (GenTeam){.outer = g->team, .range = range, .pro = LLVMCreateBuilderInContext(g->lc)};
+  g->team = t;
+  LLVMPositionBuilderAtEnd(t->pro, prologue);
+  t->tid = read_tid(g, team_threads(range));
+}
+
+void
+team_close(Gen *g)
+{
+  LLVMDisposeBuilder(g->team->pro);
+  g->team = g->team->outer;
+}
+
+void
+team_barrier(Gen *g)
+{
+  Val id = gen_u32(g, g->team->barrier);
+  gen_call_convergent(g, "llvm.nvvm.barrier.cta.sync.aligned.all", 0, NULL, 1, &id);
+}
+
+/* ---- linear functions of tid ---- */
+
+/* One diagonal: the bits of tid in mask, moved up by d places. */
+static Val
+diagonal(Gen *g, u32 mask, int d)
+{
+  Val x = LLVMBuildAnd(g->team->pro, g->team->tid, gen_u32(g, mask), "");
+  if (d > 0)
+    return LLVMBuildShl(g->team->pro, x, gen_u32(g, (u32)d), "");
+  return d < 0 ? LLVMBuildLShr(g->team->pro, x, gen_u32(g, (u32)-d), "") : x;
+}
+
+Val
+team_linear(Gen *g, const u32 *cols, u32 nbits)
+{
+  Val sum = NULL;
+  u32 have = 0;
+  for (int d = -(int)nbits; d < LAYOUT_MAX_BITS + 8; d++) {
+    u32 mask = 0;
+    for (int i = 0; i < (int)nbits; i++)
+      if (i + d >= 0 && i + d < 32 && cols[i] >> (i + d) & 1)
+        mask |= 1u << i;
+    if (!mask)
+      continue;
+    u32 reach = d >= 0 ? mask << d : mask >> -d;
+    Val term = diagonal(g, mask, d);
+    sum = sum ? gen_xor_parts(g->team->pro, sum, have, term, reach) : term;
+    have |= reach;
+  }
+  return sum ? sum : gen_u32(g, 0);
+}
+
+Val
+team_bits_zero(Gen *g, u32 mask)
+{
+  if (!mask)
+    return NULL;
+  Val bits = LLVMBuildAnd(g->team->pro, g->team->tid, gen_u32(g, mask), "");
+  return LLVMBuildICmp(g->team->pro, LLVMIntEQ, bits, gen_u32(g, 0), "");
+}
