@@ -43,25 +43,10 @@ buffer_of(Gen *g, const Value *v)
   return b;
 }
 
-/* A slice is smaller than the layout of its buffer covers: a tile's layout widened to the buffer's extents. */
-static const Layout *
-widened(Gen *g, const Layout *l, const Layout *smem)
-{
-  Layout wide = *l;
-  memcpy(wide.out_bits, smem->out_bits, sizeof wide.out_bits);
-  for (u32 in = 0; in < IN_COUNT; in++)
-    for (u32 i = 0; i < l->in_bits[in]; i++) {
-      u32 coord[MAX_RANK];
-      layout_coords(l, l->col[in][i], coord);
-      wide.col[in][i] = layout_flat(smem, coord);
-    }
-  return layout_intern(g->c, &wide);
-}
-
 Dist *
 buffer_dist(Gen *g, const Type *tile, const Buffer *b)
 {
-  return dist_get(g, widened(g, tile->layout, b->smem));
+  return dist_get(g, layout_widen(g->c, tile->layout, b->smem));
 }
 
 /* ---- addresses ---- */

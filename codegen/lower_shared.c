@@ -4,6 +4,7 @@
  * constant to exclusive-or into offsets, a layout) is known when compiling: it follows from the ops and the type.
  */
 #include "gen.h"
+#include "access.h"
 
 #define B g->b
 
@@ -67,41 +68,27 @@ lower_SHARED_CAST(Gen *g, const Op *op)
 
 /* ---- tiles ---- */
 
-/* The tile goes to one dot on tensor cores, and nothing between here and there touches shared memory or waits: the dot may
- * load fragments as it needs them, which keeps few of them in registers and overlaps the loads with the work. Another dot
- * between them is there to overlap with the loads: then they happen where they stand. */
-static bool
-dot_may_load(const Op *load)
+/* The dot loads the fragments as it goes: the pass load_on_demand says where that is so. */
+static void
+leave_to_dot(Gen *g, const Op *load, const Buffer *b, const Dist *h, SharedAccess a)
 {
-  const Value *v = op_result(load);
-  if (value_use_count(v) != 1 || v->uses->user->code != OP_DOT || !op_attr(v->uses->user, AT_MMA) || dtype_bits(v->type->dt) > 16)
-    return false;
-  for (const Op *op = load->next; op != v->uses->user; op = op->next) {
-    bool harmless = op && !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) &&
-                    (!op->nregions || op_is_fold(op)) && op->code != OP_DOT;
-    if (!harmless)
-      return false;
-  }
-  return v->uses == &v->uses->user->operands[0] || v->uses == &v->uses->user->operands[1];
-}
-
-static SharedAccess
-access_of(Gen *g, const Buffer *b, const Dist *h, Feature matrices)
-{
-  SharedPad pad = {b->pad_every, b->pad};
-  return layout_shared_access(h->l, b->smem, pad, b->bytes * 8, target_has(g->target, matrices));
+  if (a.matrix)
+    g->fragments[op_result(load)->id] = buffer_fragments(g, b, h, a.trans);
+  else
+    gen_unsupported(g, load, "a shared_load on demand (it takes ldmatrix)");
 }
 
 void
 lower_SHARED_LOAD(Gen *g, const Op *op)
 {
   Value *r = op_result(op);
+  const Type *buffer = op_operand(op, 0)->type;
   Buffer b = buffer_of(g, op_operand(op, 0));
   Dist *h = buffer_dist(g, r->type, &b);
-  SharedAccess a = access_of(g, &b, h, F_LDMATRIX);
+  SharedAccess a = access_plan(g->c, r->type, buffer, target_has(g->target, F_LDMATRIX));
   Val *out = gen_new(g, r);
-  if (a.matrix && dot_may_load(op) && !layout_free_bits(h->l, IN_REG)) {
-    g->fragments[r->id] = buffer_fragments(g, &b, h, a.trans);
+  if (op_int(op, AT_ON_DEMAND, 0)) {
+    leave_to_dot(g, op, &b, h, a);
     return;
   }
   if (a.matrix)
@@ -118,7 +105,7 @@ lower_SHARED_STORE(Gen *g, const Op *op)
   const Value *x = op_operand(op, 1);
   Buffer b = buffer_of(g, op_operand(op, 0));
   Dist *h = buffer_dist(g, x->type, &b);
-  SharedAccess a = access_of(g, &b, h, F_STMATRIX);
+  SharedAccess a = access_plan(g->c, x->type, op_operand(op, 0)->type, target_has(g->target, F_STMATRIX));
   LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, a.matrix ? h->free_threads & ~(LANES - 1u) : h->free_threads));
   if (a.matrix)
     buffer_matrices(g, &b, h, a.trans, true, gen_regs(g, x));

@@ -1,5 +1,6 @@
 /* verify_shared.c - check_<ID> of the shared-memory and asynchronous ops, and that buffers are taken only where ops.def says so. */
 #include "verify.h"
+#include "access.h"
 
 /* The buffer operand is one: one buffer (row false) or a row of them. */
 static bool
@@ -170,7 +171,10 @@ same_elements(Verifier *v, const Op *op, const Type *tile, bool pointers)
 bool
 check_SHARED_LOAD(Verifier *v, const Op *op)
 {
-  return same_elements(v, op, out_type(op), false);
+  if (!same_elements(v, op, out_type(op), false))
+    return false;
+  const char *rule = op_attr(op, AT_ON_DEMAND) ? access_on_demand_obstacle(v->ctx, op) : NULL;
+  return !rule || verify_fail(v, op, "it is loaded on demand only where %s", rule);
 }
 
 bool

@@ -164,6 +164,9 @@ u32 layout_matrix_group(const MatrixAccess *m, u32 g, u32 *regs);
 typedef struct SharedAccess { bool matrix, trans; u32 vec, conflicts, cost; } SharedAccess;
 SharedAccess layout_shared_access(const Layout *l, const Layout *smem, SharedPad pad, u32 elem_bits, bool can_matrix);
 
+/* l over the extents of smem, at least as large along each dimension: the elements keep their coordinates. */
+const Layout *layout_widen(Ctx *c, const Layout *l, const Layout *smem);
+
 /* ---- text ---- */
 /* Canonical text: `layout<128x64; reg (0,1) (0,2); lane (0,4) ...; warp ...>` ; `shared<128x64; off (0,1) ...>` . */
 void layout_print(Buf *b, const Layout *l);

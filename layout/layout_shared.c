@@ -664,3 +664,17 @@ layout_shared_access(const Layout *l, const Layout *smem, SharedPad pad, u32 ele
   }
   return best;
 }
+
+const Layout *
+layout_widen(Ctx *c, const Layout *l, const Layout *smem)
+{
+  Layout wide = *l;
+  memcpy(wide.out_bits, smem->out_bits, sizeof wide.out_bits);
+  for (u32 in = 0; in < IN_COUNT; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++) {
+      u32 coord[MAX_RANK];
+      layout_coords(l, l->col[in][i], coord);
+      wide.col[in][i] = layout_flat(smem, coord);
+    }
+  return layout_intern(c, &wide);
+}
