@@ -31,7 +31,8 @@ typedef int64_t i64;
 #endif
 
 /* ---- spans: byte offsets into one global source space; lines exist only when printing (source.c) ---- */
-typedef struct Span { u32 lo, hi; } Span;   /* [lo, hi); {0,0} is "nowhere" */
+/* [lo, hi); {0,0} is "nowhere". site: the call through which the text got here by inlining (site.c); 0: through none. */
+typedef struct Span { u32 lo, hi, site; } Span;
 
 /* ---- arena.c ---- */
 typedef struct Arena Arena;
@@ -75,8 +76,15 @@ const char *source_text(Ctx *c, u32 base);                   /* text of the file
 u32 source_length(Ctx *c, u32 base);                         /* bytes from base to the end of its file */
 /* line, col (bytes) are 1-based; byte is the offset in the file; file NULL for nowhere, line_text NULL for foreign places. */
 SourceLoc source_locate(Ctx *c, u32 offset);
-/* A span for a line:col of a file known only by name (locations read back from .tir). */
+/* A span for a line:col of a file known only by name (locations read back from .tir); equal places have equal spans. */
 Span source_foreign(Ctx *c, const char *file, u32 line, u32 col);
+
+/* ---- site.c: calls that were inlined. A place in an inlined function is a chain: its span, the call of its site, the call of that
+ * call's site, and so on ---- */
+typedef struct Site { Span call; const char *function; } Site;   /* call.site: the call through which the caller got here */
+/* The number of the site; equal sites have equal numbers. A call's own site has a smaller number than the site made of it. */
+u32 site_add(Ctx *c, Span call, const char *function);
+Site site_get(Ctx *c, u32 site);                             /* of a number that site_add gave */
 
 /* ---- diag.c: collected, sorted by span, capped, rendered as text or JSON ---- */
 typedef enum DiagId {
@@ -110,6 +118,7 @@ struct Ctx {
   const Target *target;
   struct InternTable *interned;
   struct SourceTable *sources;
+  struct SiteTable *sites;
   struct DiagTable *diags;
   struct TypeTable *types;
   struct LayoutTable *layouts;

@@ -16,6 +16,7 @@ typedef struct ForeignPlace { const char *file; u32 line, col; } ForeignPlace;
 typedef struct SourceTable {
   VEC(SourceFile) files;   /* by rising base */
   VEC(ForeignPlace) places;
+  u32 *slots, nslots;      /* numbers of places, from 1, by hash; 0: free */
   u32 end;
 } SourceTable;
 
@@ -160,6 +161,28 @@ known_place(Ctx *c, const char *name, u32 line, u32 col)
   return (Span){0, 0};
 }
 
+/* Where the number of a place is, or would go. */
+static u32 *
+foreign_slot(const SourceTable *t, ForeignPlace p)
+{
+  u64 h = ((u64)p.line << 32 | p.col) * 0x9e3779b97f4a7c15ull ^ (uintptr_t)p.file;
+  for (u32 i = (u32)(h * 0x9e3779b97f4a7c15ull >> 32);; i++) {
+    u32 *slot = &t->slots[i & (t->nslots - 1)];
+    const ForeignPlace *q = *slot ? &t->places.data[*slot - 1] : NULL;
+    if (!q || (q->file == p.file && q->line == p.line && q->col == p.col))
+      return slot;
+  }
+}
+
+static void
+foreign_grow(Ctx *c, SourceTable *t)
+{
+  t->nslots = t->nslots ? 2 * t->nslots : 64;
+  t->slots = NEW_ARRAY(c->perm, u32, t->nslots);
+  for (u32 i = 0; i < t->places.len; i++)
+    *foreign_slot(t, t->places.data[i]) = i + 1;
+}
+
 /* A span for a place known by name only; the true one if the file's text is here. */
 Span
 source_foreign(Ctx *c, const char *file, u32 line, u32 col)
@@ -169,13 +192,16 @@ source_foreign(Ctx *c, const char *file, u32 line, u32 col)
   Span s = known_place(c, file, line, col);
   if (s.lo)
     return s;
+  if (4 * t->places.len >= 3 * t->nslots)
+    foreign_grow(c, t);
   ForeignPlace p = {file, line, col};
-  ForeignPlace *last = t->places.len ? &t->places.data[t->places.len - 1] : NULL;
-  if (!last || last->file != file || last->line != line || last->col != col) {
+  u32 *slot = foreign_slot(t, p);
+  if (!*slot) {
     if (t->places.len >= FOREIGN - 2)
       ctx_panic(c, "too many source locations");
     vec_push(c->perm, &t->places, p);
+    *slot = t->places.len;
   }
-  u32 at = FOREIGN + t->places.len - 1;
+  u32 at = FOREIGN + *slot - 1;
   return (Span){at, at + 1};
 }

@@ -104,8 +104,14 @@ lap(Gen *g, const char *name, double *since)
 static bool
 emit_text(Gen *g, Buf *text)
 {
-  if (!g->opt->want_llvm)
-    return gen_emit_ptx(g, text);
+  Buf ptx = {.arena = g->arena};
+  if (!g->opt->want_llvm) {
+    inlined_encode(g);
+    if (!gen_emit_ptx(g, &ptx))
+      return false;
+    inlined_write(g, buf_str(&ptx), text);
+    return true;
+  }
   char *ir = LLVMPrintModuleToString(g->mod);
   buf_puts(text, ir);
   LLVMDisposeMessage(ir);

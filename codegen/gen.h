@@ -62,8 +62,8 @@ typedef struct Gen {
   GenTeam *team;
   Val fn, smem;
   void (*walk)(struct Gen *g, const Block *b);   /* lowers the ops of a block: lower.c's, for ops with regions */
-  LLVMMetadataRef scope;           /* of the function; NULL without line info */
-  VEC(struct GenFile) files;
+  struct Locs *locs;               /* NULL without line info */
+  struct Inlined *inlined;
   Val **vals;                      /* registers of each value, by value id */
   Val **phis;                      /* by value id: what phis_new made of a carried value */
   struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
@@ -71,7 +71,6 @@ typedef struct Gen {
   bool unrolls;                    /* some loop asks to be unrolled */
   bool failed;                     /* a diagnostic was reported */
 } Gen;
-typedef struct GenFile { const char *name; LLVMMetadataRef file, scope; } GenFile;
 
 typedef void LowerFn(Gen *g, const Op *op);
 
@@ -100,6 +99,12 @@ void gen_at(Gen *g, LLVMBasicBlockRef block);
 void locs_open(Gen *g);                                      /* what is built from here on has places in the source */
 void locs_func(Gen *g, const Func *f);                       /* g->fn gets a subprogram; locations of its ops follow */
 void locs_at(Gen *g, Span at);                               /* code built from here on belongs to this place */
+typedef struct Locs Locs;
+
+/* ---- inlined.c ---- */
+typedef struct Inlined Inlined;
+void inlined_encode(Gen *g);                                 /* of the module, before PTX is made of it */
+void inlined_write(Gen *g, const char *text, Buf *out);      /* that PTX, with the places of inlined functions in it */
 
 /* ---- ptx.c ---- */
 typedef enum PtxId {

@@ -1,11 +1,12 @@
 /* parse.c - reads .tir text. Print's inverse: print.c writes it, this reads it back to the same bytes.
  *
- *   module  = "module" phase { alias | kernel }            alias  = "#"x "=" layout text (layout_parse)
+ *   module  = "module" phase { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
+ *   site    = "@"n "=" "function" loc                      a call that was inlined
  *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["min_blocks" "=" n]
  *             ["max_registers" "=" n] [loc] "{" {op} "}"
  *   op      = [values "="] name [operands] {attr "=" value} [":" types] [loc] [regions]
  *   regions = "{" [header] {op} "}" {[word] "{" [header] {op} "}"}      header = "^" "(" params ")" ":"
- *   loc     = "@" "file" ":" line ":" column
+ *   loc     = "@" "file" ":" line ":" column ["in" "@"n]
  *
  * A statement ends where a token stands first on its line, except behind a comma. Which operands, attributes and
  * regions an op has comes from the tables; whether they make sense is the verifier's business.
@@ -31,6 +32,7 @@ typedef struct Parser {
   Func *func;
   Symbols symbols;
   VEC(Alias) aliases;
+  VEC(u32) sites;            /* by number in the text, from 1 */
   u32 depth;
   bool failed;
 } Parser;
@@ -624,6 +626,23 @@ parse_types(Parser *p, Statement *s)
   return true;
 }
 
+/* in @2 */
+static bool
+parse_site_name(Parser *p, u32 *out)
+{
+  u32 n;
+  advance(p);
+  if (!expect(p, '@'))
+    return false;
+  Span at = p->tok.at;
+  if (!parse_u32(p, 1, UINT32_MAX, &n))
+    return false;
+  if (n > p->sites.len)
+    return fail_at(p, at, "there is no site @%u above", n);
+  *out = p->sites.data[n - 1];
+  return true;
+}
+
 static bool
 parse_loc(Parser *p, Span *out, bool *has)
 {
@@ -636,8 +655,8 @@ parse_loc(Parser *p, Span *out, bool *has)
   if (!parse_string(p, &file) || !expect(p, ':') || !parse_u32(p, 0, UINT32_MAX, &line) || !expect(p, ':') ||
       !parse_u32(p, 0, UINT32_MAX, &col))
     return false;
-  *out = *file ? source_foreign(p->ctx, file, line, col) : (Span){0, 0};
-  return true;
+  *out = *file ? source_foreign(p->ctx, file, line, col) : (Span){0};
+  return p->tok.first || !at_word(p, "in") || parse_site_name(p, &out->site);
 }
 
 static bool
@@ -877,6 +896,24 @@ parse_alias(Parser *p)
     advance(p);
 }
 
+/* @1 = "function" @"file":line:column: numbers count from 1. */
+static bool
+parse_site(Parser *p)
+{
+  const char *function;
+  Span call = {0};
+  u32 n;
+  bool has_loc = false;
+  advance(p);
+  if (!parse_u32(p, p->sites.len + 1, p->sites.len + 1, &n) || !expect(p, '=') || !parse_string(p, &function) ||
+      !parse_loc(p, &call, &has_loc))
+    return false;
+  if (!has_loc)
+    return fail_expected(p, "the place of the call");
+  vec_push(p->ctx->scratch, &p->sites, site_add(p->ctx, call, function));
+  return p->tok.first || fail_expected(p, "the end of the line");
+}
+
 static bool
 parse_phase(Parser *p)
 {
@@ -897,10 +934,13 @@ parse_item(Parser *p)
 {
   if (p->tok.kind == TOK_ALIAS) {
     parse_alias(p);
+  } else if (at_punct(p, '@')) {
+    if (!parse_site(p))
+      skip_line(p);
   } else if (at_word(p, "kernel")) {
     parse_kernel(p);
   } else {
-    fail_expected(p, "a kernel or a layout");
+    fail_expected(p, "a kernel, a layout or a call site");
     skip_line(p);
     while (p->tok.kind != TOK_END && p->tok.kind != TOK_ALIAS && !at_word(p, "kernel"))
       advance(p);

@@ -14,6 +14,7 @@ typedef struct Printer {
   u32 next;
   VEC(const Layout *) layouts;
   VEC(u32) alias;            /* by layout id: index in layouts + 1 */
+  VEC(u32) site;             /* by call site: its number in the text; 0: not in it */
 } Printer;
 
 /* ---- layouts by first use ---- */
@@ -38,11 +39,26 @@ layouts_of_values(Printer *p, Value *const *vs, u32 n)
     layout_note(p, vs[i]->type->layout);
 }
 
+/* The call sites of a place: used, as yet without a number. */
 static void
-layouts_of_block(Printer *p, const Block *b)
+site_note(Printer *p, u32 site)
+{
+  for (; p->locs && site; site = site_get(p->ctx, site).call.site) {
+    while (p->site.len <= site)
+      vec_push(p->scratch, &p->site, 0);
+    if (p->site.data[site])
+      return;
+    p->site.data[site] = 1;
+  }
+}
+
+/* What the block's text has names for. */
+static void
+aliases_of_block(Printer *p, const Block *b)
 {
   layouts_of_values(p, b->args, b->nargs);
   for (const Op *op = b->first; op; op = op->next) {
+    site_note(p, op->span.site);
     for (u32 i = 0; i < op->nattrs; i++)
       if (attr_info[op->attrs[i].id].kind == AK_LAYOUT)
         layout_note(p, op->attrs[i].layout);
@@ -50,7 +66,7 @@ layouts_of_block(Printer *p, const Block *b)
         layout_note(p, op->attrs[i].type->layout);
     layouts_of_values(p, op->results, op->nresults);
     for (u32 r = 0; r < op->nregions; r++)
-      layouts_of_block(p, op->regions[r]);
+      aliases_of_block(p, op->regions[r]);
   }
 }
 
@@ -191,6 +207,25 @@ print_loc(Printer *p, Span at)
   buf_puts(p->out, " @");
   print_string(p->out, l.file ? l.file : "");
   buf_printf(p->out, ":%u:%u", l.line, l.col);
+  if (at.site)
+    buf_printf(p->out, " in @%u", p->site.data[at.site]);
+}
+
+/* A caller's site has a smaller number than those in it, here as in the table: it is defined first. */
+static void
+print_sites(Printer *p)
+{
+  u32 n = 0;
+  for (u32 i = 0; i < p->site.len; i++) {
+    if (!p->site.data[i])
+      continue;
+    Site s = site_get(p->ctx, i);
+    p->site.data[i] = ++n;
+    buf_printf(p->out, "@%u = ", n);
+    print_string(p->out, s.function);
+    print_loc(p, s.call);
+    buf_putc(p->out, '\n');
+  }
 }
 
 static void
@@ -300,13 +335,14 @@ ir_print(Buf *out, const Module *m, bool locs)
   static const char *const phases[] = {"tile", "placed", "sched"};
   Printer p = {.out = out, .scratch = m->ctx->scratch, .locs = locs, .ctx = m->ctx};
   for (u32 i = 0; i < m->funcs.len; i++)
-    layouts_of_block(&p, m->funcs.data[i]->body);
+    aliases_of_block(&p, m->funcs.data[i]->body);
   buf_printf(out, "module %s\n", phases[m->phase]);
   for (u32 i = 0; i < p.layouts.len; i++) {
     buf_printf(out, "#%u = ", i);
     layout_print(out, p.layouts.data[i]);
     buf_putc(out, '\n');
   }
+  print_sites(&p);
   for (u32 i = 0; i < m->funcs.len; i++) {
     buf_putc(out, '\n');
     print_func(&p, m->funcs.data[i]);

@@ -24,6 +24,8 @@ config.substitutions.append(("%errors", f"{config.python} {here}/errors.py {bin_
 config.substitutions.append(("%roundtrip", f"{config.python} {here}/roundtrip.py {bin_dir}/tilec"))
 # %ptxas TARGET: assemble standard input, when ptxas is there; warnings C75xx and C76xx fail.
 config.substitutions.append(("%ptxas", f"{config.python} {here}/ptxas.py"))
+# %sass TARGET A.ptx B.ptx: the same machine code of both, when ptxas is there.
+config.substitutions.append(("%sass", f"{config.python} {here}/sass.py"))
 # %exit N COMMAND: the command must exit with status N.
 config.substitutions.append(("%exit", f"{config.python} {here}/exit.py"))
 if shutil.which("ptxas"):
