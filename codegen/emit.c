@@ -61,25 +61,77 @@ check_limits(Ctx *c, const Func *f)
 }
 
 static bool
+check_all(Ctx *c, const Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++)
+    if (!check_limits(c, m->funcs.data[i]))
+      return false;
+  return true;
+}
+
+/* Lines for PTX go to out, if there is one. */
+static void
 emit_manifests(Ctx *c, const Module *m, Buf *out, TilertManifest *manifests)
 {
   TilertManifest *one = NEW(c->scratch, TilertManifest);
   for (u32 i = 0; i < m->funcs.len; i++) {
-    if (!check_limits(c, m->funcs.data[i]))
-      return false;
     emit_manifest(c, m->funcs.data[i], one);
     if (out)
       emit_manifest_line(out, one);
     if (manifests)
       manifests[i] = *one;
   }
-  return true;
+}
+
+/* ---- manifests in LLVM IR: a line each, in named metadata ---- */
+
+#define MANIFESTS "tilec.manifest"
+static const char mark[] = "//@tilec ";
+
+static void
+attach_manifests(Gen *g)
+{
+  TilertManifest *one = NEW(g->arena, TilertManifest);
+  for (u32 i = 0; i < g->m->funcs.len; i++) {
+    Buf line = {.arena = g->arena};
+    emit_manifest(g->c, g->m->funcs.data[i], one);
+    emit_manifest_line(&line, one);
+    LLVMMetadataRef text = LLVMMDStringInContext2(g->lc, line.data, line.len - 1);   /* without the end of the line */
+    LLVMAddNamedMetadataOperand(g->mod, MANIFESTS, LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, &text, 1)));
+  }
+}
+
+/* Operand i of the metadata; NULL if it is no manifest. */
+static const char *
+attached_manifest(Gen *g, Val node)
+{
+  Val text;
+  unsigned len;
+  if (LLVMGetMDNodeNumOperands(node) != 1)
+    return NULL;
+  LLVMGetMDNodeOperands(node, &text);
+  const char *s = LLVMGetMDString(text, &len);
+  if (!s || len < strlen(mark) || memcmp(s, mark, strlen(mark)) || memchr(s, '\n', len))
+    return NULL;
+  return arena_strndup(g->arena, s, len);
+}
+
+/* The word behind " key=" of a manifest's line; "" if there is none. */
+static const char *
+manifest_word(Gen *g, const char *line, const char *key)
+{
+  const char *at = strstr(line, arena_printf(g->arena, " %s=", key));
+  at = at ? at + strlen(key) + 2 : "";
+  return arena_strndup(g->arena, at, strcspn(at, " "));
 }
 
 /* ---- the module ---- */
 typedef struct Job {
   Gen *g;
-  Buf text;
+  u32 base;                /* LLVM IR text to read; 0: the module is lowered */
+  const char *kernel;      /* of the text; NULL: all */
+  Buf manifests, text;
+  Span wrong;              /* where llvm_error is in the text */
   bool ok, panicked;
 } Job;
 
@@ -106,6 +158,7 @@ emit_text(Gen *g, Buf *text)
 {
   Buf ptx = {.arena = g->arena};
   if (!g->opt->want_llvm) {
+    gen_settle(g);
     inlined_encode(g);
     if (!gen_emit_ptx(g, &ptx))
       return false;
@@ -119,21 +172,87 @@ emit_text(Gen *g, Buf *text)
 }
 
 static bool
-generate(Gen *g, Buf *text)
+lower_module(Gen *g, double *since)
 {
+  if (g->opt->line_info)
+    locs_open(g);
+  for (u32 i = 0; i < g->m->funcs.len; i++)
+    lower_func(g, g->m->funcs.data[i]);
+  lap(g, "lower", since);
+  if (g->failed || !gen_run_passes(g))
+    return false;
+  lap(g, "llvm passes", since);
+  if (g->opt->want_llvm)
+    attach_manifests(g);
+  return true;
+}
+
+static bool
+bad_text(Job *job, const char *what)
+{
+  diag(job->g->c, (Span){job->base, job->base}, E_TIR_SYNTAX, what);
+  job->g->failed = true;
+  return false;
+}
+
+/* The lines of the kernels that are wanted; the others go. */
+static bool
+read_manifests(Job *job)
+{
+  Gen *g = job->g;
+  u32 n = LLVMGetNamedMetadataNumOperands(g->mod, MANIFESTS);
+  Val *nodes = NEW_ARRAY(g->arena, Val, n + 1);
+  LLVMGetNamedMetadataOperands(g->mod, MANIFESTS, nodes);
+  for (u32 i = 0; i < n; i++) {
+    const char *line = attached_manifest(g, nodes[i]);
+    const char *name = line ? manifest_word(g, line, "kernel") : "", *target = line ? manifest_word(g, line, "target") : "";
+    Val f = LLVMGetNamedFunction(g->mod, name);
+    if (!line)
+      return bad_text(job, "!" MANIFESTS " holds something else than manifests");
+    if (!f || LLVMIsDeclaration(f))
+      continue;
+    if (strcmp(target, g->target->name))
+      return bad_text(job, arena_printf(g->c->scratch, "this LLVM IR is for %s, not %s", target, g->target->name));
+    if (!job->kernel || !strcmp(name, job->kernel))
+      buf_printf(&job->manifests, "%s\n", line);
+    else if (!LLVMGetFirstUse(f))
+      LLVMDeleteFunction(f);
+  }
+  if (job->manifests.len)
+    return true;
+  return bad_text(job, job->kernel && n ? arena_printf(g->c->scratch, "no kernel is named '%s'", job->kernel)
+                                        : "no kernel has a manifest here (!" MANIFESTS "): tilec reads LLVM IR that it has printed");
+}
+
+static bool
+read_module(Job *job, double *since)
+{
+  Gen *g = job->g;
+  u32 line = 0, col = 0;
+  if (!gen_parse(g, source_text(g->c, job->base), source_length(g->c, job->base), &line, &col)) {
+    if (line)
+      job->wrong = source_foreign(g->c, source_locate(g->c, job->base).file, line, col ? col : 1);
+    return false;
+  }
+  if (!gen_verify(g) || !read_manifests(job))
+    return false;
+  if (!g->opt->line_info)
+    LLVMStripModuleDebugInfo(g->mod);
+  lap(g, "llvm parse", since);
+  return true;
+}
+
+static bool
+generate(Job *job)
+{
+  Gen *g = job->g;
   double since = now_ms();
   if (!gen_open(g))
     return false;
-  if (g->opt->line_info)
-    locs_open(g);
   lap(g, "llvm start", &since);
-  for (u32 i = 0; i < g->m->funcs.len; i++)
-    lower_func(g, g->m->funcs.data[i]);
-  lap(g, "lower", &since);
-  if (g->failed || !gen_run_passes(g))
+  if (!(job->base ? read_module(job, &since) : lower_module(g, &since)))
     return false;
-  lap(g, "llvm passes", &since);
-  bool ok = emit_text(g, text);
+  bool ok = emit_text(g, &job->text);
   lap(g, "llvm codegen", &since);
   return ok;
 }
@@ -148,7 +267,7 @@ job_run(void *user)
   if (setjmp(c->panic))
     job->panicked = true;
   else
-    job->ok = generate(job->g, &job->text);
+    job->ok = generate(job);
 }
 
 /* Run the job; false if LLVM gave up, with its reason. */
@@ -165,10 +284,14 @@ run_caught(Ctx *c, Job *job, const char **fatal)
 }
 
 static void
-report_llvm(Ctx *c, const Module *m, const char *text)
+report_llvm(Ctx *c, const Job *job, const char *words)
 {
-  Span at = m->funcs.len ? m->funcs.data[0]->span : (Span){0, 0};
-  diag(c, at, E_INTERNAL, arena_printf(c->scratch, "LLVM: %s", text));
+  const Module *m = job->g->m;
+  const char *text = arena_printf(c->scratch, "LLVM: %s", words);
+  if (job->base)
+    diag(c, job->wrong.lo ? job->wrong : (Span){job->base, job->base}, E_TIR_SYNTAX, text);
+  else
+    diag(c, m->funcs.len ? m->funcs.data[0]->span : (Span){0}, E_INTERNAL, text);
 }
 
 static NORETURN void
@@ -187,18 +310,20 @@ close_all(Gen *g)
   gen_close(g);
 }
 
-bool
-codegen_module(Ctx *c, Module *m, const CodegenOptions *o, Buf *out, TilertManifest *manifests)
+/* What the job asks for, appended to out behind the manifests' lines if that is PTX. */
+static bool
+run_job(Ctx *c, Module *m, const CodegenOptions *o, Job *job, Buf *out)
 {
   const char *fatal = NULL;
-  Gen *g = NEW(c->scratch, Gen);
-  *g = (Gen){.c = c, .m = m, .opt = o, .target = c->target, .arena = arena_new(c)};
-  Job *job = NEW(c->scratch, Job);
-  *job = (Job){.g = g, .text = {.arena = g->arena}};
+  Gen *g = job->g = NEW(c->scratch, Gen);
+  *g = (Gen){.c = c, .m = m, .opt = o, .target = c->target, .arena = arena_new(c), .names = job->base || o->want_llvm};
+  job->manifests.arena = job->text.arena = g->arena;
   bool alive = run_caught(c, job, &fatal);
   if (fatal || g->llvm_error)
-    report_llvm(c, m, fatal ? fatal : g->llvm_error);
-  bool ok = alive && job->ok && !g->failed && !g->llvm_error && emit_manifests(c, m, o->want_llvm ? NULL : out, manifests);
+    report_llvm(c, job, fatal ? fatal : g->llvm_error);
+  bool ok = alive && job->ok && !g->failed && !g->llvm_error;
+  if (ok && !o->want_llvm)
+    buf_write(out, buf_str(&job->manifests), job->manifests.len);
   if (ok)
     buf_write(out, job->text.data, job->text.len);
   if (alive)   /* after a fatal error LLVM's objects may be half built: they are left alone */
@@ -207,6 +332,28 @@ codegen_module(Ctx *c, Module *m, const CodegenOptions *o, Buf *out, TilertManif
   if (job->panicked)
     pass_on(c);
   return ok;
+}
+
+bool
+codegen_module(Ctx *c, Module *m, const CodegenOptions *o, Buf *out, TilertManifest *manifests)
+{
+  size_t start = out->len;
+  if (!check_all(c, m))
+    return false;
+  emit_manifests(c, m, o->want_llvm ? NULL : out, manifests);
+  bool ok = run_job(c, m, o, NEW(c->scratch, Job), out);
+  if (!ok)
+    out->len = start;
+  return ok;
+}
+
+bool
+codegen_text(Ctx *c, u32 base, const char *kernel, const CodegenOptions *o, Buf *out)
+{
+  Job *job = NEW(c->scratch, Job);
+  job->base = base;
+  job->kernel = kernel;
+  return run_job(c, NULL, o, job, out);
 }
 
 const char *

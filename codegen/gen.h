@@ -55,6 +55,7 @@ typedef struct Gen {
   LLVMModuleRef mod;
   LLVMBuilderRef b;                /* where code goes */
   LLVMTargetMachineRef tm;
+  bool names;                      /* LLVM's values keep their names: text is read or printed */
   LLVMDIBuilderRef di;
   const char *llvm_error;          /* first error LLVM reported, or NULL */
   Ty i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
@@ -79,6 +80,11 @@ bool gen_open(Gen *g);
 void gen_close(Gen *g);
 /* Run `body` where LLVM's fatal errors come back as false (and *message). */
 bool gen_guard(void (*body)(void *user), void *user, const char **message, Arena *a);
+/* LLVM IR text becomes the module; false with llvm_error set and the place in the text that is wrong. */
+bool gen_parse(Gen *g, const char *text, size_t len, u32 *line, u32 *col);
+/* Brings the uses of values into the order in which they stand. LLVM's back end looks at that order, and text does not have it. */
+void gen_settle(Gen *g);
+bool gen_verify(Gen *g);                                     /* false with llvm_error set */
 bool gen_run_passes(Gen *g);
 bool gen_emit_ptx(Gen *g, Buf *out);
 void gen_call_attr(Gen *g, Val call, const char *attr, u64 value);

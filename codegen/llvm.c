@@ -8,6 +8,7 @@
 #include "gen.h"
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/IRReader.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -113,7 +114,7 @@ gen_open(Gen *g)
   pthread_once(&once, initialize);
   g->lc = LLVMContextCreate();
   LLVMContextSetDiagnosticHandler(g->lc, diagnostic_handler, g);
-  LLVMContextSetDiscardValueNames(g->lc, !g->opt->want_llvm);
+  LLVMContextSetDiscardValueNames(g->lc, !g->names);
   types_init(g);
   g->mod = LLVMModuleCreateWithNameInContext("tilec", g->lc);
   g->b = LLVMCreateBuilderInContext(g->lc);
@@ -138,17 +139,60 @@ gen_close(Gen *g)
   if (g->lc) LLVMContextDispose(g->lc);
 }
 
+/* "name:line:col: error: words", then the line. */
+static void
+read_error(Gen *g, const char *message, u32 *line, u32 *col)
+{
+  const char *words = strstr(message, ": error: ");
+  if (sscanf(message, "%*[^:]:%u:%u", line, col) != 2)
+    *line = *col = 0;
+  words = words ? words + strlen(": error: ") : message;
+  g->llvm_error = arena_printf(g->arena, "%.*s", (int)strcspn(words, "\n"), words);
+}
+
+bool
+gen_parse(Gen *g, const char *text, size_t len, u32 *line, u32 *col)
+{
+  LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, len, "text");
+  LLVMModuleRef mod = NULL;
+  char *message = NULL;
+  if (LLVMParseIRInContext(g->lc, buffer, &mod, &message)) {
+    read_error(g, message, line, col);
+    LLVMDisposeMessage(message);
+    return false;
+  }
+  LLVMDisposeModule(g->mod);
+  g->mod = mod;
+  return true;
+}
+
+bool
+gen_verify(Gen *g)
+{
+  char *text = NULL;
+  if (LLVMVerifyModule(g->mod, LLVMReturnStatusAction, &text))
+    g->llvm_error = arena_printf(g->arena, "%.*s", (int)strcspn(text, "\n"), text);
+  LLVMDisposeMessage(text);
+  return !g->llvm_error;
+}
+
+void
+gen_settle(Gen *g)
+{
+  for (Val f = LLVMGetFirstFunction(g->mod); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (Val i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        for (u32 k = 0; k < (u32)LLVMGetNumOperands(i); k++)
+          LLVMSetOperand(i, k, LLVMGetOperand(i, k));
+}
+
 /* Verify the module and, at opt_level 1, run the hand-picked pipeline over it. */
 bool
 gen_run_passes(Gen *g)
 {
   if (g->di)
     LLVMDIBuilderFinalize(g->di);
-  char *text = NULL;
-  if (LLVMVerifyModule(g->mod, LLVMReturnStatusAction, &text))
-    g->llvm_error = arena_printf(g->arena, "%s", text);
-  LLVMDisposeMessage(text);
-  if (g->llvm_error || g->opt->opt_level == 0)
+  if (!gen_verify(g) || g->opt->opt_level == 0)
     return !g->llvm_error;
   LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
   LLVMErrorRef e = LLVMRunPasses(g->mod, g->unrolls ? PIPELINE(UNROLL) : PIPELINE(""), g->tm, o);

@@ -7,6 +7,7 @@
 #include "passes.h"
 #include "tables.h"
 #include "tilec.h"
+#include "tilert.h"
 
 #define TILEC_VERSION "0.1.0"
 
@@ -77,10 +78,10 @@ frontend_options(Job *j)
 }
 
 static bool
-is_tir(const char *name)
+has_suffix(const char *name, const char *suffix)
 {
-  size_t n = strlen(name);
-  return n >= 4 && !strcmp(name + n - 4, ".tir");
+  size_t n = strlen(name), k = strlen(suffix);
+  return n >= k && !strcmp(name + n - k, suffix);
 }
 
 static const char *
@@ -109,7 +110,7 @@ read_module(Job *j, u32 base)
 {
   Ctx *c = j->ctx;
   Module *m;
-  if (is_tir(j->name)) {
+  if (has_suffix(j->name, ".tir")) {
     m = ir_parse(c, base);
     return m && ir_verify(m) && select_kernel(j, m) ? m : NULL;
   }
@@ -132,12 +133,48 @@ run_passes(Job *j, Module *m)
   return passes_run(j->ctx, m, &p);
 }
 
+static CodegenOptions
+codegen_options(Job *j)
+{
+  const TilecOptions *o = j->opt;
+  return (CodegenOptions){.opt_level = o->opt_level, .line_info = o->line_info, .want_llvm = o->emit == TILEC_EMIT_LLVM,
+                          .timing = o->time_passes ? &j->timing : NULL};
+}
+
+static void
+room_for_manifests(Job *j, size_t n)
+{
+  j->nmanifests = n;
+  j->manifests = calloc(n ? n : 1, sizeof *j->manifests);
+  if (!j->manifests) ctx_panic(j->ctx, "out of memory");
+}
+
+/* LLVM IR text goes on behind LLVM's passes; the manifests are read back from the PTX. */
+static bool
+go_on(Job *j, u32 base)
+{
+  CodegenOptions g = codegen_options(j);
+  TilertError err;
+  size_t n = 0;
+  if (j->opt->emit < TILEC_EMIT_LLVM)
+    return misuse(j, "LLVM IR goes on to the stages llvm and ptx only:", j->name, NULL);
+  if (!codegen_text(j->ctx, base, j->opt->kernel, &g, &j->out)) return false;
+  if (g.want_llvm) return true;
+  const char *text = buf_str(&j->out);
+  int status = tilert_manifest_parse(text, j->out.len, NULL, 0, &n, &err);
+  if (!status) {
+    room_for_manifests(j, n);
+    status = tilert_manifest_parse(text, j->out.len, j->manifests, n, &n, &err);
+  }
+  if (status) diag(j->ctx, (Span){base, base}, E_TIR_SYNTAX, err.message);
+  return !status;
+}
+
 static bool
 emit(Job *j, Module *m)
 {
   const TilecOptions *o = j->opt;
-  CodegenOptions g = {.opt_level = o->opt_level, .line_info = o->line_info, .want_llvm = o->emit == TILEC_EMIT_LLVM,
-                      .timing = o->time_passes ? &j->timing : NULL};
+  CodegenOptions g = codegen_options(j);
   if (o->emit <= TILEC_EMIT_SCHED) {
     ir_print(&j->out, m, o->locs);
     return true;
@@ -145,9 +182,7 @@ emit(Job *j, Module *m)
   if (m->phase != PHASE_SCHED)
     return misuse(j, "code generation needs IR in phase sched; the pass list ends in phase",
                   m->phase == PHASE_TILE ? "tile" : "placed", NULL);
-  j->nmanifests = m->funcs.len;
-  j->manifests = calloc(m->funcs.len ? m->funcs.len : 1, sizeof *j->manifests);
-  if (!j->manifests) ctx_panic(j->ctx, "out of memory");
+  room_for_manifests(j, m->funcs.len);
   return codegen_module(j->ctx, m, &g, &j->out, j->manifests);
 }
 
@@ -161,6 +196,7 @@ compile(Job *j)
   c->remarks = j->opt->remarks;
   if (!set_target(j)) return false;
   base = source_add(c, j->name, j->text, j->len);
+  if (has_suffix(j->name, ".ll")) return go_on(j, base);
   if (j->opt->emit == TILEC_EMIT_AST) return frontend_print_ast(c, base, &j->out);
   return (m = read_module(j, base)) && run_passes(j, m) && emit(j, m);
 }

@@ -38,7 +38,7 @@ typedef struct TilecOptions {
   const TilecDefine *defines; size_t ndefines;
   const TilecFact *facts; size_t nfacts;
   const char *passes;             /* comma-separated pass list instead of the pipeline; NULL: the pipeline */
-  const char *dump_after;         /* pass name or "all"; dumps are in TilecResult.dump; NULL: none */
+  const char *dump_after;         /* pass name ("dce", the second "dce.2") or "all"; dumps are in TilecResult.dump; NULL: none */
   int verify;                     /* verify after every pass */
   int time_passes;                /* fill TilecResult.timing */
   int locs;                       /* print source locations in IR text */
@@ -64,7 +64,8 @@ typedef struct TilecResult {
 
 TILEC_API void tilec_options_default(TilecOptions *o);
 
-/* Compile `text` (len bytes; name is used in messages and line info; a name ending in .tir is read as IR text).
+/* Compile `text` (len bytes; name is used in messages and line info; a name ending in .tir is read as IR text, one in .ll as LLVM IR that
+ * TILEC_EMIT_LLVM gave for the same target).
  * Never returns NULL unless the host is out of memory. */
 TILEC_API TilecResult *tilec_compile(const char *name, const char *text, size_t len, const TilecOptions *o);
 TILEC_API void tilec_result_free(TilecResult *r);

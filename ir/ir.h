@@ -207,6 +207,9 @@ typedef enum Phase { PHASE_TILE, PHASE_PLACED, PHASE_SCHED } Phase;
 struct Module {
   Ctx *ctx;
   Phase phase;
+  const char *after;    /* the pass that ran last ("dce.2"), or (by_hand) passes that nothing is known to follow; NULL: none of this phase */
+  bool by_hand;
+  Span after_span;      /* where the text says so */
   VEC(Func *) funcs;
 };
 
@@ -346,6 +349,10 @@ bool op_uses_shared(const Op *op);                                   /* takes or
 bool op_lets_reads_pass(const Op *op);
 const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views; in broken IR another op or NULL */
 const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
+
+/* As if m had been printed and read: values are numbered as they stand, their uses are in that order, marks are 0. What a pass makes of
+ * a module then depends on nothing that its text does not say. */
+void ir_settle(Module *m);
 
 /* ---- text: print.c, parse.c ---- */
 void ir_print(Buf *out, const Module *m, bool locs);

@@ -93,7 +93,7 @@ scan(Lexer *l)
     skip_word(l);
     return ch == '%' ? TOK_VALUE : TOK_ALIAS;
   }
-  return ch && strchr("(){}[],:=*@^<>+", ch) ? TOK_PUNCT : TOK_BAD;
+  return ch && strchr("(){}[],:=*@^<>+.", ch) ? TOK_PUNCT : TOK_BAD;
 }
 
 /* The next token; after the text only TOK_END. */

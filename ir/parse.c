@@ -1,6 +1,6 @@
 /* parse.c - reads .tir text. Print's inverse: print.c writes it, this reads it back to the same bytes.
  *
- *   module  = "module" phase { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
+ *   module  = "module" phase ["after" (pass ["." n] | "passes")] { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
  *   site    = "@"n "=" "function" loc                      a call that was inlined
  *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["min_blocks" "=" n]
  *             ["max_registers" "=" n] [loc] "{" {op} "}"
@@ -914,6 +914,36 @@ parse_site(Parser *p)
   return p->tok.first || fail_expected(p, "the end of the line");
 }
 
+/* after dce.2: passes/run.c knows what follows. */
+static bool
+parse_after(Parser *p)
+{
+  Module *m = p->module;
+  u32 start, n;
+  if (p->tok.first || !at_word(p, "after"))
+    return true;
+  advance(p);
+  start = p->tok.at.lo;
+  m->by_hand = p->tok.kind == TOK_STRING;
+  if (m->by_hand) {
+    if (!parse_string(p, &m->after))
+      return false;
+  } else {
+    if (p->tok.first || p->tok.kind != TOK_NAME)
+      return fail_expected(p, "a pass, or a list of passes as a string");
+    m->after = token_str(p, p->tok);
+    advance(p);
+    if (at_more(p, '.')) {
+      advance(p);
+      if (!parse_u32(p, 1, 1000, &n))
+        return false;
+      m->after = intern(p->ctx, arena_printf(p->ctx->scratch, "%s.%u", m->after, n));
+    }
+  }
+  m->after_span = (Span){start, p->prev_end};
+  return true;
+}
+
 static bool
 parse_phase(Parser *p)
 {
@@ -924,7 +954,7 @@ parse_phase(Parser *p)
     if (at_word(p, phases[i])) {
       p->module->phase = (Phase)i;
       advance(p);
-      return true;
+      return parse_after(p);
     }
   return fail_expected(p, "'tile', 'placed' or 'sched'");
 }

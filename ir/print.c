@@ -336,7 +336,12 @@ ir_print(Buf *out, const Module *m, bool locs)
   Printer p = {.out = out, .scratch = m->ctx->scratch, .locs = locs, .ctx = m->ctx};
   for (u32 i = 0; i < m->funcs.len; i++)
     aliases_of_block(&p, m->funcs.data[i]->body);
-  buf_printf(out, "module %s\n", phases[m->phase]);
+  buf_printf(out, "module %s%s", phases[m->phase], m->after ? " after " : "");
+  if (m->after && m->by_hand)
+    print_string(out, m->after);
+  else
+    buf_puts(out, m->after ? m->after : "");
+  buf_putc(out, '\n');
   for (u32 i = 0; i < p.layouts.len; i++) {
     buf_printf(out, "#%u = ", i);
     layout_print(out, p.layouts.data[i]);

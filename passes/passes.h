@@ -7,7 +7,7 @@ typedef struct PassOptions {
   const char *list;            /* "a,b,c" instead of all in order; NULL: these */
   Phase stop;                  /* stop once the module has reached this phase (PHASE_SCHED: run everything) */
   bool stop_before_placement;  /* with stop == PHASE_TILE: run nothing (the frontend's output as it is) */
-  const char *dump_after;      /* pass name, "all" or NULL */
+  const char *dump_after;      /* pass name, one of several of a name ("dce.2"), "all" or NULL */
   bool verify;                 /* after every pass */
   bool locs;                   /* in dumps */
   Buf *dump;                   /* dumps go here; NULL: none */
@@ -16,7 +16,8 @@ typedef struct PassOptions {
   void *user;
 } PassOptions;
 
-/* Run the passes on every function. False after reporting errors (unknown pass, broken IR, resources exceeded). */
+/* Run the passes that follow the one m names (m->after), or else those from the first of m's phase on, on every function.
+ * False after reporting errors (unknown pass, broken IR, resources exceeded). */
 bool passes_run(Ctx *c, Module *m, const PassOptions *o);
 /* Markdown table of the passes, in the order of passes.def. */
 void passes_print(Buf *out);

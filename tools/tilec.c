@@ -26,7 +26,7 @@ typedef struct Cli {
 } Cli;
 
 static const char help[] =
-  "usage: tilec FILE.tile|FILE.tir [options]        compile tile kernels to PTX\n"
+  "usage: tilec FILE.tile|FILE.tir|FILE.ll [options]  compile tile kernels to PTX\n"
   "\n"
   "  -o OUT                 write here instead of standard output ('-')\n"
   "  --emit=STAGE           ast, tile, placed, sched, llvm, ptx (default) or cubin (needs ptxas)\n"
@@ -38,7 +38,7 @@ static const char help[] =
   "  -I DIR                 look for imported files here too\n"
   "  -O0                    no LLVM optimisation\n"
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
-  "  --dump-after=PASS|all  print the IR after a pass, to standard error\n"
+  "  --dump-after=PASS|all  print the IR after a pass (of several, dce.2), to standard error\n"
   "  --verify               check the IR after every pass\n"
   "  --locs                 print source positions in IR text\n"
   "  --remarks              say what was not optimised, and why\n"

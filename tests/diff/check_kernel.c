@@ -277,7 +277,7 @@ after_pass(void *user, const char *pass, Module *m)
 {
   Case *k = user;
   k->step = pass;
-  if (run_interp(k, m->funcs.data[0], !strcmp(pass, "insert_barriers")))
+  if (run_interp(k, m->funcs.data[0], !strcmp(pass, "insert_barriers") || !strcmp(pass, "load_on_demand")))
     compare(k);
 }
 
