@@ -207,7 +207,7 @@ typedef enum Phase { PHASE_TILE, PHASE_PLACED, PHASE_SCHED } Phase;
 struct Module {
   Ctx *ctx;
   Phase phase;
-  const char *after;    /* the pass that ran last ("dce.2"), or (by_hand) passes that nothing is known to follow; NULL: none of this phase */
+  const char *after;    /* the pass that ran last ("dce.2"), or (by_hand) passes without what follows; NULL: none of this phase */
   bool by_hand;
   Span after_span;      /* where the text says so */
   VEC(Func *) funcs;
