@@ -469,6 +469,13 @@ elem_HINT(Gen *g, const Op *op, DType d, Val *a)
   return a[0];
 }
 
+/* See lower_bounded: an element by itself. */
+Val
+elem_BOUNDED(Gen *g, const Op *op, DType d, Val *a)
+{
+  return a[0];
+}
+
 Val
 elem_ADDPTR(Gen *g, const Op *op, DType d, Val *a)
 {
@@ -599,12 +606,50 @@ lower_singly(Gen *g, const Op *op, const Val *const *in, const Dist *h, Val *out
   }
 }
 
+/* The index in a register, for readers of the PTX: where `when` holds, NULL: always. Constants speak for themselves. */
+static void
+state_index(Gen *g, const Type *t, Val x, i64 extent, Val when)
+{
+  PtxArgs a = {.nin = 1, .in = {x}};
+  bool known = when && LLVMIsAConstantInt(when);
+  if (known && !LLVMConstIntGetZExtValue(when))
+    return;
+  if (LLVMTypeOf(x) == g->i8)   /* registers have 16 bits at least */
+    a.in[0] = dtype_is_signed(t->dt) ? LLVMBuildSExt(B, x, g->i16, "") : LLVMBuildZExt(B, x, g->i16, "");
+  a.subst[0] = arena_printf(g->arena, "%lld", (long long)extent);
+  if (when && !known) {
+    a.subst[1] = " $1";
+    a.in[a.nin++] = when;
+  }
+  ptx_emit(g, PTX_INDEX, &a, NULL);
+}
+
+/* The result is x; a comment says what holds of each element that a thread has, once for equal ones in a row. Padding is left out. */
+static void
+lower_bounded(Gen *g, const Op *op, Dist *h)
+{
+  const Value *x = OPERAND(op, BOUNDED, x), *mask = OPERAND(op, BOUNDED, mask);
+  Val *in = gen_regs(g, x);
+  u32 equal = constant_bits(g, x, h) & (mask ? constant_bits(g, mask, h) : ~0u);
+  gen_bind(g, op_result(op), in);
+  for (u32 r = 0; r < gen_nregs(x->type); r++) {
+    if (r & equal || (h && h->rep[r] != r))
+      continue;
+    Val when = mask ? gen_regs(g, mask)[r] : NULL;
+    state_index(g, x->type, in[r], op_int(op, AT_EXTENT, 1), gen_and(g, h ? dist_inside(g, h, x->type, r) : NULL, when));
+  }
+}
+
 void
 lower_elementwise(Gen *g, const Op *op)
 {
   const Value *result = op_result(op);
   Dist *h = type_is_tile(result->type) ? dist_get(g, result->type->layout) : NULL;
   const Val *in[3];
+  if (op->code == OP_BOUNDED) {
+    lower_bounded(g, op, h);
+    return;
+  }
   for (u32 i = 0; i < op->noperands; i++)
     in[i] = gen_regs(g, op_operand(op, i));
   Val *out = gen_new(g, result);

@@ -1,7 +1,7 @@
 /* ptx.c - inline PTX from the rows of ptx.def: fills in a template, derives the constraints from the operands' types. */
 #include "gen.h"
 
-enum { PURE, READ, SIDE, CONV };
+enum { PURE, READ, SIDE, CONV, NOTE };
 typedef struct PtxRow { u8 flags; const char *text; } PtxRow;
 static const PtxRow rows[PTX_COUNT] = {
 #define PTX(id, flags, text, doc) {flags, text},
@@ -9,8 +9,9 @@ static const PtxRow rows[PTX_COUNT] = {
 #undef PTX
 };
 
-/* In LLVM's `memory` attribute every kind of memory has two bits; 01 is "read". Six kinds. */
-enum { MEMORY_NONE = 0, MEMORY_READ = 0x555 };
+/* In LLVM's `memory` attribute every kind of memory has two bits; 01 is "read". Six kinds; the second is memory that no program can
+ * reach. */
+enum { MEMORY_NONE = 0, MEMORY_READ = 0x555, MEMORY_HIDDEN = 0xc };
 
 static char
 constraint(Gen *g, Ty t)
@@ -87,12 +88,14 @@ static void
 effects(Gen *g, Val call, u8 flags)
 {
   gen_call_attr(g, call, "nounwind", 0);
-  if (flags == PURE || flags == READ)
+  if (flags == PURE || flags == READ || flags == NOTE)
     gen_call_attr(g, call, "willreturn", 0);
   if (flags == PURE)
     gen_call_attr(g, call, "memory", MEMORY_NONE);
   if (flags == READ)
     gen_call_attr(g, call, "memory", MEMORY_READ);
+  if (flags == NOTE)
+    gen_call_attr(g, call, "memory", MEMORY_HIDDEN);
   if (flags == CONV)
     gen_call_attr(g, call, "convergent", 0);
 }
@@ -105,7 +108,7 @@ emit_text(Gen *g, const char *text, const char *cons, u8 flags, const PtxArgs *a
   for (u32 i = 0; i < a->nin; i++)
     params[i] = LLVMTypeOf(a->in[i]);
   Ty type = LLVMFunctionType(result_type(g, a), params, a->nin, 0);
-  Val code = LLVMGetInlineAsm(type, text, strlen(text), cons, strlen(cons), flags == SIDE || flags == CONV, 0,
+  Val code = LLVMGetInlineAsm(type, text, strlen(text), cons, strlen(cons), flags != PURE && flags != READ, 0,
                               LLVMInlineAsmDialectATT, 0);
   Val call = LLVMBuildCall2(g->b, type, code, (Val *)a->in, a->nin, "");
   effects(g, call, flags);
@@ -117,7 +120,7 @@ void
 ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out)
 {
   u8 flags = rows[id].flags;
-  emit_text(g, expand(g, rows[id].text, a), constraints(g, a, flags != PURE), flags, a, out);
+  emit_text(g, expand(g, rows[id].text, a), constraints(g, a, flags != PURE && flags != NOTE), flags, a, out);
 }
 
 void

@@ -716,6 +716,7 @@ result_nonneg(const Analysis *a, const Op *op)
   case OP_AND: return x || y;
   case OP_SHL: case OP_SHR: case OP_HINT: return x;
   case OP_ABS: case OP_POPC: case OP_CLZ: return true;
+  case OP_BOUNDED: return x || !OPERAND(op, BOUNDED, mask);   /* where the mask is off it may be anything */
   case OP_SELECT: return y && facts(a, op, SLOT(SELECT, b))->nonneg;
   case OP_CAST: return cast_nonneg(facts(a, op, SLOT(CAST, x)), OPERAND(op, CAST, x)->type, t);
   default: return false;
@@ -741,7 +742,7 @@ fold_value(const Analysis *a, const Op *op, i64 *out)
     r = bits[0] ? bits[1] : bits[2];
   else if (op->code == OP_CAST)
     r = scalar_cast(from->dt, t->dt, bits[0], ROUND_NEAREST, op_int(op, AT_SAT, 0) != 0);
-  else if (op->code == OP_HINT || op->code == OP_BITCAST)
+  else if (op->code == OP_HINT || op->code == OP_BITCAST || op->code == OP_BOUNDED)
     r = bits[0];
   else if (op->noperands == 1)
     r = scalar_unary(op->code, t->dt, bits[0]);
@@ -766,6 +767,8 @@ elementwise(const Analysis *a, const Op *op)
     return rule_bitcast(x, from, t);
   if (op->code == OP_HINT)
     return rule_hint(op, *x);
+  if (op->code == OP_BOUNDED)
+    return *x;
   if (op->noperands == 2 && numbers) {
     Pair p = {x, facts(a, op, SLOT(BINARY, b)), from, OPERAND(op, BINARY, b)->type};
     return op->code == OP_CMP ? rule_cmp(pred_find(op_str(op, AT_PRED, NULL)), p) : with_levels(op->code, p, rule_binary(op->code, p));

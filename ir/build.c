@@ -344,6 +344,15 @@ ir_bitcast(Builder *b, Value *x, const Type *elem)
   return op_result(create1(b, OP_BITCAST, 1, &x, type_with_elem(func_ctx(b->func), x->type, elem)));
 }
 
+/* x, whose elements are from 0 to extent - 1 where mask (NULL: everywhere). */
+Value *
+ir_bounded(Builder *b, Value *x, Value *mask, i64 extent)
+{
+  Value *r = op_result(create1(b, OP_BOUNDED, mask ? 2 : 1, (Value *[]){x, mask}, x->type));
+  op_set_int(r->def, AT_EXTENT, extent);
+  return r;
+}
+
 /* p + off elements; off has p's shape. */
 Value *
 ir_addptr(Builder *b, Value *p, Value *off)

@@ -387,6 +387,7 @@ run_op(Interp *in, const Op *op)
   case OP_SELECT: return interp_select(in, op);
   case OP_CAST: return interp_cast(in, op);
   case OP_HINT: return interp_hint(in, op);
+  case OP_BOUNDED: return interp_bounded(in, op);
   case OP_ADDPTR: return interp_addptr(in, op);
   case OP_LOAD: return interp_load(in, op);
   case OP_STORE: return interp_store(in, op);

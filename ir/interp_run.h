@@ -53,6 +53,7 @@ Flow interp_async_wait(Interp *in, const Op *op);
 Flow interp_barrier(Interp *in);
 Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does to shared memory; only where barriers are checked */
 Flow interp_hint(Interp *in, const Op *op);
+Flow interp_bounded(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);
 Flow interp_arange(Interp *in, const Op *op);
 Flow interp_copy(Interp *in, const Op *op);

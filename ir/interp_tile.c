@@ -308,6 +308,24 @@ interp_hint(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+Flow
+interp_bounded(Interp *in, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  char where[96];
+  if (interp_copy(in, op) == FLOW_FAULT)
+    return FLOW_FAULT;
+  const u64 *x = interp_get(in, OPERAND(op, BOUNDED, x)), *mask = op_mask(op) ? interp_get(in, op_mask(op)) : NULL;
+  i64 extent = op_int(op, AT_EXTENT, 1);
+  for (u32 i = 0; i < type_numel(t); i++) {
+    i64 at = scalar_int(t->dt, x[i]);
+    bool inside = dtype_is_signed(t->dt) ? at >= 0 && at < extent : (u64)at < (u64)extent;
+    if ((!mask || mask[i]) && !inside)
+      return interp_fault(in, op, "index %lld of %lld%s", (long long)at, (long long)extent, interp_where(t, i, where));
+  }
+  return FLOW_NEXT;
+}
+
 /* ---- dot ----
  * Every product of two inputs of at most 26 bits is exact in double, so the sum over K is taken in double and rounded once
  * to the accumulator's format: the number that hardware approximates, whatever order it adds in, and into however many parts

@@ -246,6 +246,7 @@ Value *ir_reshape(Builder *b, Value *x, int rank, const u32 *shape);
 Value *ir_permute(Builder *b, Value *x, const int *perm);
 Value *ir_cast(Builder *b, Value *x, DType to);                      /* x itself if already so */
 Value *ir_bitcast(Builder *b, Value *x, const Type *elem);
+Value *ir_bounded(Builder *b, Value *x, Value *mask, i64 extent);    /* mask may be NULL */
 Value *ir_addptr(Builder *b, Value *p, Value *off);
 Value *ir_load(Builder *b, Value *p, Value *mask, Value *other);     /* mask, other may be NULL */
 Op *ir_store(Builder *b, Value *p, Value *v, Value *mask);

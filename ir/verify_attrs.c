@@ -29,7 +29,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 64, false},
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
-  {AT_ON_DEMAND, 1, 1, false},
+  {AT_ON_DEMAND, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */

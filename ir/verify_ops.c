@@ -351,6 +351,23 @@ check_HINT(Verifier *v, const Op *op)
   return verify_same(v, op, "operand and result", t, out_type(op));
 }
 
+/* The extent is a number of the indices' type, or one more than the largest: then -1 is no index by its bits either. */
+bool
+check_BOUNDED(Verifier *v, const Op *op)
+{
+  const Type *t = in_type(op, 0);
+  const Value *mask = OPERAND(op, BOUNDED, mask);
+  if (!type_is_int(t))
+    return verify_fail(v, op, "the operand is an integer, not %s", spell(v, t));
+  if (mask && mask->type != type_i1_like(v->ctx, t))
+    return verify_fail(v, op, "the mask is %s, not %s", spell(v, type_i1_like(v->ctx, t)), spell(v, mask->type));
+  u32 bits = dtype_bits(t->dt) - dtype_is_signed(t->dt);
+  i64 extent = op_int(op, AT_EXTENT, 1);
+  if (bits < 63 && extent > (i64)1 << bits)
+    return verify_fail(v, op, "%lld indices are more than %s has", (long long)extent, dtype_info[t->dt].name);
+  return verify_same(v, op, "operand and result", t, out_type(op));
+}
+
 /* ---- inline PTX ---- */
 bool
 check_PTX(Verifier *v, const Op *op)

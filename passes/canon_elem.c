@@ -372,11 +372,41 @@ fuse_fma(Canon *k, Op *op)
   return canon_replace(k, op, ir_fma(&k->b, x, y, a));
 }
 
+/* ---- stated bounds: those that hold, or that a bound of the operand says already, go ---- */
+
+/* Every element of v is from 0 to extent - 1. */
+static bool
+certainly_below(const Value *v, i64 extent)
+{
+  i64 x;
+  if (op_is(v, OP_ARANGE))
+    return op_int(v->def, AT_START, 0) >= 0 && op_int(v->def, AT_END, 0) <= extent;
+  return value_const_int(v, &x) && x >= 0 && x < extent;
+}
+
+static bool
+canon_bounded(Canon *k, Op *op)
+{
+  Value *x = OPERAND(op, BOUNDED, x), *mask = OPERAND(op, BOUNDED, mask);
+  i64 extent = op_int(op, AT_EXTENT, 1);
+  u64 on;
+  if (mask && value_const_bits(mask, &on)) {
+    if (!on)
+      return canon_replace(k, op, x);
+    op_remove_operand(op, SLOT(BOUNDED, mask));
+    return canon_changed(k, op);
+  }
+  bool said = op_is(x, OP_BOUNDED) && op_int(x->def, AT_EXTENT, 1) <= extent && (!op_mask(x->def) || op_mask(x->def) == mask);
+  return (said || certainly_below(x, extent)) && canon_replace(k, op, x);
+}
+
 bool
 canon_elementwise(Canon *k, Op *op)
 {
   if (op->code == OP_HINT)
     return false;
+  if (op->code == OP_BOUNDED)
+    return canon_bounded(k, op) || splats_to_scalar(k, op) || lift_shape(k, op);
   if (fold_constants(k, op) || splats_to_scalar(k, op) || order_operands(k, op) || order_cmp(k, op))
     return true;
   Value *v = identity(k, op);

@@ -2,7 +2,8 @@
  * Needs any phase; keeps it. Inner loops first, so that an op leaves as many loops as it can in one run.
  *
  * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold
- * inside the loop only), no integer division unless its divisor is a constant other than zero. Loops with hoist = 0 keep all. */
+ * inside the loop only; so may `bounded`), no integer division unless its divisor is a constant other than zero. Loops with hoist = 0
+ * keep all. */
 #include "internal.h"
 #include "remarks.h"
 
@@ -18,7 +19,7 @@ outside(const Value *v, const Op *loop)
 static bool
 may_speculate(const Op *op)
 {
-  if (!op_has(op, T_PURE) || op->code == OP_HINT || !op->nresults)
+  if (!op_has(op, T_PURE) || op->code == OP_HINT || op->code == OP_BOUNDED || !op->nresults)
     return false;
   if ((op->code != OP_DIV && op->code != OP_REM) || type_is_float(op_result(op)->type))
     return true;

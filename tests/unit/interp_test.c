@@ -152,6 +152,32 @@ test_integers(void)
                           "  store %p, %r\n  return\n}\n", ONE, &b, 1, (u64[]){0}), "integer division by zero", __LINE__);
 }
 
+/* An index where the mask is on, and nowhere else, is checked: one scalar and a tile of which one element is wrong. */
+static void
+test_bounds(void)
+{
+  i32 at[4] = {0, 130, -1, 7}, out[4] = {0};
+  static const char scalar[] =
+    "module tile\nkernel @k(%o: *i32, %i: i32, %c: i1) warps = 4 shared = 0 {\n"
+    "  %b = bounded %i, %c extent = 128 : i32\n  store %o, %b\n  return\n}\n";
+  static const char tile[] =
+    "module tile\nkernel @k(%p: *i32, %o: *i32, %n: i32) warps = 4 shared = 0 {\n"
+    "  %i = arange start = 0 end = 4 : i32[4]\n  %ps = splat %p : (*i32)[4]\n  %pi = addptr %ps, %i : (*i32)[4]\n"
+    "  %x = load %pi : i32[4]\n  %ns = splat %n : i32[4]\n  %m = cmp %i, %ns pred = \"ge\" : i1[4]\n"
+    "  %b = bounded %x, %m extent = 128 : i32[4]\n  %os = splat %o : (*i32)[4]\n  %oi = addptr %os, %i : (*i32)[4]\n"
+    "  store %oi, %b\n  return\n}\n";
+  InterpBuffer both[2] = {{at, sizeof at, "p"}, {out, sizeof out, "o"}};
+  expect_ok(run_kernel(scalar, ONE, &both[1], 1, (u64[]){127, 1}), __LINE__);
+  expect_ok(run_kernel(scalar, ONE, &both[1], 1, (u64[]){128, 0}), __LINE__);
+  CHECK(out[0] == 128);
+  expect_fault(run_kernel(scalar, ONE, &both[1], 1, (u64[]){128, 1}), "index 128 of 128", __LINE__);
+  expect_fault(run_kernel(scalar, ONE, &both[1], 1, (u64[]){(u32)-5, 1}), "index -5 of 128", __LINE__);
+  expect_fault(run_kernel(tile, ONE, both, 2, (u64[]){0}), "index 130 of 128 at element [1]", __LINE__);
+  expect_fault(run_kernel(tile, ONE, both, 2, (u64[]){2}), "index -1 of 128 at element [2]", __LINE__);
+  expect_ok(run_kernel(tile, ONE, both, 2, (u64[]){3}), __LINE__);
+  CHECK(out[1] == 130 && out[3] == 7);
+}
+
 static void
 test_floats(void)
 {
@@ -376,6 +402,7 @@ main(void)
 {
   test_add();
   test_integers();
+  test_bounds();
   test_floats();
   test_casts();
   test_shapes();
