@@ -128,19 +128,38 @@ slice_close(LoopSlice *s, Op *last)
 
 /* ---- cloning ---- */
 
+/* A load, or a bound of an index, is one where scalar `more` is true besides its own mask. */
 static void
-load_only_if(Ctx *c, Op *load, Value *more)
+only_if(Ctx *c, Op *op, Value *more)
 {
-  Builder b = builder_before(load);
-  b.span = load->span;
-  const Type *t = type_i1_like(c, OPERAND(load, LOAD, p)->type);
-  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = OPERAND(load, LOAD, mask);
+  Builder b = builder_before(op);
+  b.span = op->span;
+  u32 slot = op_slot(op->code, "mask");
+  const Type *t = type_i1_like(c, op_operand(op, 0)->type);
+  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = op_mask(op);
   if (old)
     on = ir_binary(&b, OP_AND, old, on);
-  if (load->noperands > SLOT(LOAD, mask))
-    op_set_operand(load, SLOT(LOAD, mask), on);
+  if (op->noperands > slot)
+    op_set_operand(op, slot, on);
   else
-    op_add_operand(load, on);
+    op_add_operand(op, on);
+}
+
+typedef struct Ahead { Ctx *c; Value *more; } Ahead;
+
+/* Bounds in the arms of an `if`. */
+static void
+bound_ahead(Op *op, void *user)
+{
+  Ahead *a = user;
+  if (op->code != OP_BOUNDED)
+    return;
+  if (a->more) {
+    only_if(a->c, op, a->more);
+  } else {
+    value_replace_uses(op_result(op), OPERAND(op, BOUNDED, x));
+    op_remove(op);
+  }
 }
 
 /* Values that a copy of op makes, with those in it. */
@@ -161,18 +180,23 @@ slice_clone(const LoopSlice *s, Builder *b, Value *i, Value *const *carried, Val
 {
   u32 room = s->f->nvalues;
   for (u32 k = 0; k < s->ops.len; k++)
-    room += values_of(s->ops.data[k]) + 2;   /* load_only_if makes two */
+    room += 3 * values_of(s->ops.data[k]);   /* only_if makes two for each */
   Value **map = NEW_ARRAY(s->c->scratch, Value *, room);
   map[loop_counter(s->loop)->id] = i;
   for (u32 k = 0; k < s->carried.len; k++)
     map[loop_arg(s->loop, 0, s->carried.data[k])->id] = carried[k];
   for (u32 k = 0; k < s->ops.len; k++) {
-    bool load = s->ops.data[k]->code == OP_LOAD;
-    if (load && !more)
+    const Op *from = s->ops.data[k];
+    bool load = from->code == OP_LOAD, bound = from->code == OP_BOUNDED;
+    if (bound && !more)
+      map[op_result(from)->id] = value_mapped(map, OPERAND(from, BOUNDED, x));
+    if ((load || bound) && !more)
       continue;
-    Op *op = op_clone(b, s->ops.data[k], map);
-    if (load)
-      load_only_if(s->c, op, more);
+    Op *op = op_clone(b, from, map);
+    if (load || bound)
+      only_if(s->c, op, more);
+    for (u32 r = 0; r < op->nregions; r++)
+      block_walk(op->regions[r], bound_ahead, &(Ahead){s->c, more});
     if (load && loads)
       vec_push(s->c->scratch, loads, op);
   }

@@ -479,6 +479,29 @@ build_ptx(Builder *b, Value *x)
   }
 }
 
+/* Equal calls are one site, wherever others were added between them; a call that was inlined through another is a site of its own. */
+static void
+test_sites(void)
+{
+  enum { N = 1000 };
+  Ctx *c = ctx_new();
+  u32 site[N], base = source_add(c, "a.tile", "0123456789", 10);
+  for (u32 i = 0; i < N; i++)
+    site[i] = site_add(c, (Span){base + i % 10, base + i % 10 + 1, i / 10 ? site[i - 10] : 0}, i % 2 ? "f" : "g");
+  for (u32 i = 0; i < N; i++) {
+    Site s = site_get(c, site[i]);
+    CHECK(site[i] == i + 1 && s.call.lo == base + i % 10 && !strcmp(s.function, i % 2 ? "f" : "g"));
+    CHECK(s.call.site == (i / 10 ? site[i - 10] : 0) && site_add(c, s.call, i % 2 ? "f" : "g") == site[i]);
+  }
+  CHECK(site_add(c, (Span){base, base + 1, 0}, "f") == N + 1);
+  Span a = source_foreign(c, "b.tile", 3, 4), b = source_foreign(c, "b.tile", 3, 5);
+  for (u32 i = 0; i < N; i++)
+    source_foreign(c, "c.tile", i, i);
+  CHECK(source_foreign(c, "b.tile", 3, 4).lo == a.lo && source_foreign(c, "b.tile", 3, 5).lo == b.lo && a.lo != b.lo);
+  CHECK(source_foreign(c, "a.tile", 1, 3).lo == base + 2);
+  ctx_free(c);
+}
+
 /* A kernel with every op; conversions where there are layouts. */
 static Module *
 build_all(Ctx *c, bool place)
@@ -496,6 +519,7 @@ build_all(Ctx *c, bool place)
   Value *index = ir_arange(&b, 0, 256);
   index->type = type_with_layout(c, index->type, l1);
   build_memory(c, &b, p, index, ir_cmp(&b, "lt", index, ir_splat(&b, n, index->type)));
+  ir_bounded(&b, ir_bounded(&b, n, NULL, 77), ir_cmp(&b, "lt", n, n), 78);
   Value *tile = ir_const_float(&b, type_tile(c, type_scalar(c, DT_F32), 2, square, l2), 0.25);
   build_exchanges(&b, tile);
   build_ptx(&b, tile);
@@ -614,6 +638,7 @@ main(void)
   test_vec_and_buf(c);
   test_intern(c);
   test_sources(c);
+  test_sites();
   test_diagnostics();
   test_suggestions();
   test_types(c);
