@@ -125,6 +125,7 @@ struct Ctx {
   jmp_buf panic;                 /* set by the API boundary before anything else runs */
   bool panic_set;
   char panic_message[512];
+  u32 site;                      /* the inlined call that ops are being made in, for those whose span names none; 0: none */
   bool remarks;                  /* passes say why they did not do something */
   const char *pass;              /* name of the running pass, for fault messages */
   Buf *notes;                    /* what the running pass wants to tell readers of its dump, as comment lines; NULL: no dump */

@@ -346,6 +346,7 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
     return val_poison(call);
   Frame frame = {.decl = decl, .unit = fn.fn.unit, .call = call, .up = L->frame, .level = L->frame->level + 1};
   Frame *saved = L->frame;
+  u32 site = L->c->site;
   Scope params, body;
   bool returned;
   u32 open = buffers_open(L);
@@ -353,12 +354,14 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   for (u32 i = 0; i < kid(decl, 0)->nkids; i++)
     frame.bound[i] = val_void(call);
   L->frame = &frame;
+  L->c->site = site_add(L->c, (Span){call.lo, call.hi, site}, decl->name);
   scope_push(L, &params);
   bind_params(L, decl, given);
   scope_push(L, &body);
   Val v = lower_body(L, kid(decl, 2), &returned);
   v = frame.failed ? val_poison(call) : result_value(L, decl, v, call);
   L->frame = saved;
+  L->c->site = site;
   v.span = call;
   L->b.span = call;
   buffers_close(L, open, &v);

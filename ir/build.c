@@ -156,6 +156,7 @@ op_create(Builder *b, OpCode code, u32 noperands, Value *const *operands, u32 nr
   Op *op = NEW(c->perm, Op);
   op->code = code;
   op->span = b->span;
+  op->span.site = b->span.site ? b->span.site : c->site;
   op_insert(b, op);
   for (u32 i = 0; i < noperands; i++)
     op_add_operand(op, operands[i]);

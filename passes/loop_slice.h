@@ -24,7 +24,8 @@ bool slice_add(LoopSlice *s, u32 n, Value *const *vs, const char **why);
 void slice_close(LoopSlice *s, Op *op);
 /* The slice for the iteration whose counter is i and whose carried values (those of the slice, in its order) are given, at b. Its
  * loads happen where scalar `more` is true besides their own masks, and are left out where it is NULL; they are added to *loads,
- * which may be NULL. Bounds of indices likewise: what is computed for an iteration that does not come is no index. Gives the map from old values to new ones, in scratch. */
+ * which may be NULL. Bounds of indices likewise: what is computed for an iteration that does not come is no index. Gives the map
+ * from old values to new ones, in scratch. */
 Value **slice_clone(const LoopSlice *s, Builder *b, Value *i, Value *const *carried, Value *more, OpVec *loads);
 /* The slice's carried values before the loop, in its body, and after the iteration that a map is of. Each: room for all in scratch. */
 Value **slice_first(const LoopSlice *s);
