@@ -69,15 +69,14 @@ check_all(Ctx *c, const Module *m)
   return true;
 }
 
-/* Lines for PTX go to out, if there is one. */
+/* The lines for PTX, and the structs where they are wanted. */
 static void
-emit_manifests(Ctx *c, const Module *m, Buf *out, TilertManifest *manifests)
+emit_manifests(Ctx *c, const Module *m, Buf *lines, TilertManifest *manifests)
 {
   TilertManifest *one = NEW(c->scratch, TilertManifest);
   for (u32 i = 0; i < m->funcs.len; i++) {
     emit_manifest(c, m->funcs.data[i], one);
-    if (out)
-      emit_manifest_line(out, one);
+    emit_manifest_line(lines, one);
     if (manifests)
       manifests[i] = *one;
   }
@@ -110,7 +109,7 @@ attached_manifest(Gen *g, Val node)
   if (LLVMGetMDNodeNumOperands(node) != 1)
     return NULL;
   LLVMGetMDNodeOperands(node, &text);
-  const char *s = LLVMGetMDString(text, &len);
+  const char *s = text ? LLVMGetMDString(text, &len) : NULL;
   if (!s || len < strlen(mark) || memcmp(s, mark, strlen(mark)) || memchr(s, '\n', len))
     return NULL;
   return arena_strndup(g->arena, s, len);
@@ -310,14 +309,16 @@ close_all(Gen *g)
   gen_close(g);
 }
 
-/* What the job asks for, appended to out behind the manifests' lines if that is PTX. */
+/* What the job asks for, of m or of its text, appended to out behind the manifests' lines if that is PTX. */
 static bool
-run_job(Ctx *c, Module *m, const CodegenOptions *o, Job *job, Buf *out)
+run_job(Ctx *c, Module *m, const CodegenOptions *o, Job *job, Buf *out, TilertManifest *manifests)
 {
   const char *fatal = NULL;
   Gen *g = job->g = NEW(c->scratch, Gen);
   *g = (Gen){.c = c, .m = m, .opt = o, .target = c->target, .arena = arena_new(c), .names = job->base || o->want_llvm};
   job->manifests.arena = job->text.arena = g->arena;
+  if (m)
+    emit_manifests(c, m, &job->manifests, manifests);
   bool alive = run_caught(c, job, &fatal);
   if (fatal || g->llvm_error)
     report_llvm(c, job, fatal ? fatal : g->llvm_error);
@@ -337,14 +338,7 @@ run_job(Ctx *c, Module *m, const CodegenOptions *o, Job *job, Buf *out)
 bool
 codegen_module(Ctx *c, Module *m, const CodegenOptions *o, Buf *out, TilertManifest *manifests)
 {
-  size_t start = out->len;
-  if (!check_all(c, m))
-    return false;
-  emit_manifests(c, m, o->want_llvm ? NULL : out, manifests);
-  bool ok = run_job(c, m, o, NEW(c->scratch, Job), out);
-  if (!ok)
-    out->len = start;
-  return ok;
+  return check_all(c, m) && run_job(c, m, o, NEW(c->scratch, Job), out, manifests);
 }
 
 bool
@@ -353,7 +347,7 @@ codegen_text(Ctx *c, u32 base, const char *kernel, const CodegenOptions *o, Buf 
   Job *job = NEW(c->scratch, Job);
   job->base = base;
   job->kernel = kernel;
-  return run_job(c, NULL, o, job, out);
+  return run_job(c, NULL, o, job, out, NULL);
 }
 
 const char *

@@ -1,6 +1,6 @@
 /* inlined.c - places in inlined functions, in PTX.
  *
- * PTX says where an inlined function was called (PTX ISA 11.5.2, from version 7.2 on):
+ * PTX says where an inlined function was called (PTX ISA, "Debugging Directives: .loc", from version 7.2 on):
  *
  *     .loc 2 6 9, function_name $L__info_string0, inlined_at 1 22 7
  *
@@ -31,9 +31,11 @@ typedef struct Place {
 
 typedef struct Slot { u64 a, b; u32 value; } Slot;   /* value 0: free */
 typedef struct Map { Slot *slots; u32 n, used; } Map;
+typedef struct Scope { const char *file, *function; } Scope;
 struct Inlined {
   VEC(Place) places;
-  Map by_metadata;                     /* place + 1 of a DILocation */
+  VEC(Scope) scopes;
+  Map by_metadata;                     /* place + 1 of a DILocation, scope + 1 of a scope */
 };
 
 /* ---- a map from pairs of numbers to numbers from 1 on ---- */
@@ -101,14 +103,26 @@ function_name(Gen *g, LLVMMetadataRef scope)
   return copy;
 }
 
+static Scope
+scope_of(Gen *g, LLVMMetadataRef scope)
+{
+  Inlined *x = g->inlined;
+  u32 known = map_get(&x->by_metadata, (uintptr_t)scope, 0);
+  if (known)
+    return x->scopes.data[known - 1];
+  vec_push(g->arena, &x->scopes, ((Scope){file_name(g, scope), function_name(g, scope)}));
+  map_put(g->arena, &x->by_metadata, (uintptr_t)scope, 0, x->scopes.len);
+  return x->scopes.data[x->scopes.len - 1];
+}
+
 /* The place of a DILocation whose outer place, if it has one, is known. */
 static u32
 place_new(Gen *g, LLVMMetadataRef at, u32 outer)
 {
-  LLVMMetadataRef scope = LLVMDILocationGetScope(at);
-  Place p = {.file = file_name(g, scope), .line = LLVMDILocationGetLine(at), .col = LLVMDILocationGetColumn(at), .outer = outer};
+  Scope s = scope_of(g, LLVMDILocationGetScope(at));
+  Place p = {.file = s.file, .line = LLVMDILocationGetLine(at), .col = LLVMDILocationGetColumn(at), .outer = outer};
   if (outer)
-    p.function = function_name(g, scope);
+    p.function = s.function;
   vec_push(g->arena, &g->inlined->places, p);
   return g->inlined->places.len;
 }
@@ -229,7 +243,7 @@ static u32
 name_number(Writer *w, const char *name)
 {
   u32 i = 0;
-  while (i < w->names.len && strcmp(w->names.data[i], name))
+  while (i < w->names.len && w->names.data[i] != name && strcmp(w->names.data[i], name))
     i++;
   if (i == w->names.len)
     vec_push(w->g->arena, &w->names, name);
