@@ -1,5 +1,6 @@
 """resume.py TILEC [--passes=all|some] [--targets=...] [FILE...]: a compilation goes on from the text of any of its stages to the same PTX.
-Each source is compiled with a dump after every pass; each dump, with the places in it, is compiled in turn, and so is the LLVM IR.
+Each source is compiled with a dump after every pass; each dump, with the places in it, is compiled in turn, and so is the LLVM IR. The
+text of a stage is its own.
 FILE: examples/ by default; `some`: from the frontend's text, from after two passes and from LLVM's passes only."""
 import argparse, concurrent.futures, glob, os, re, subprocess, sys, tempfile
 
@@ -23,10 +24,10 @@ def sections(dumps):
     return dict(re.findall(r"^// after (\S+)\n(.*?)(?=^// after |\Z)", dumps, re.M | re.S))
 
 
-def resumed(folder, name, text, target):
+def resumed(folder, name, text, target, *options):
     path = os.path.join(folder, name)
     open(path, "w").write(text)
-    return tilec(path, target)
+    return tilec(path, target, *options)
 
 
 def one(job):
@@ -48,6 +49,10 @@ def one(job):
                 bad.append(f"{path} {target} after {name}: {again.stderr.strip()[:300]}")
             elif again.stdout != run.stdout:
                 bad.append(f"{path} {target} after {name}: other PTX")
+        for stage in ("placed", "sched") if a.passes == "all" else ("placed",):
+            text = tilec(path, target, "--locs", "--emit=" + stage).stdout
+            if resumed(folder, "b.tir", text, target, "--locs", "--emit=" + stage).stdout != text:
+                bad.append(f"{path} {target}: another text of stage {stage} from its own")
     return len(texts), bad
 
 

@@ -126,7 +126,7 @@ def plant(text, p):
         extents = re.search(re.escape(table["#SAME"]) + r" = shared<(\d+)x(\d+)", text)
         rows, cols = int(extents.group(1)), int(extents.group(2))
         offsets = [f"(0,{1 << b})" for b in range(cols.bit_length() - 1)] + [f"({1 << b},0)" for b in range(rows.bit_length() - 1)]
-        text = re.sub(r"^(module sched\n(?:#.*\n)*)", rf"\1#99 = shared<{rows}x{cols}; off {' '.join(offsets)}>\n", text, count=1, flags=re.M).replace("#OTHER", "#99")
+        text = re.sub(r"^(module sched[^\n]*\n(?:#.*\n)*)", rf"\1#99 = shared<{rows}x{cols}; off {' '.join(offsets)}>\n", text, count=1, flags=re.M).replace("#OTHER", "#99")
     return text
 
 
