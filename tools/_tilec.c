@@ -218,6 +218,8 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_tilec", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
+PyMODINIT_FUNC PyInit__tilec(void);   /* Python finds it by name */
+
 PyMODINIT_FUNC
 PyInit__tilec(void)
 {
