@@ -27,9 +27,9 @@ builtin_num_programs(Lower *L, Call *c)
 
 /* x under the layout that argument i asks for. */
 static Val
-wished(Lower *L, Call *c, u32 i, Value *x)
+with_layout(Lower *L, Call *c, u32 i, Value *x)
 {
-  x = x ? layout_wish(L, c, i, x) : NULL;
+  x = x ? layout_apply(L, c, i, x) : NULL;
   return x ? val_ir(x, c->span) : val_poison(c->span);
 }
 
@@ -47,7 +47,7 @@ builtin_arange(Lower *L, Call *c)
   if (!shape_check(L, c->span, 1, &n))
     return val_poison(c->span);
   L->b.span = c->span;
-  return wished(L, c, 2, ir_arange(&L->b, lo, hi));
+  return with_layout(L, c, 2, ir_arange(&L->b, lo, hi));
 }
 
 static Val
@@ -65,7 +65,7 @@ filled(Lower *L, Call *c, Val value, const DType *dt, u32 layout)
   L->b.span = value.span = c->span;
   const Type *elem = val_type_of(L, value), *t = type_tile(L->c, elem, (int)rank, shape, NULL);
   Value *v = value.kind == V_CONST ? val_as(L, value, elem->dt, t) : ir_splat(&L->b, value.ir, t);
-  return wished(L, c, layout, v);
+  return with_layout(L, c, layout, v);
 }
 
 Val

@@ -21,7 +21,7 @@ struct Reducer {
 static const char *
 find_unfit(Block *region, Span *at)
 {
-  lower_flatten(region);
+  region_if_convert(region);
   for (Op *op = region->first; op; op = op->next) {
     const char *why = op_has(op, T_TERM) ? NULL : !op_has(op, T_PURE) && !op->nregions ? "it reads or writes memory"
                     : op->nregions ? "it has a loop, or a division or memory access under an `if`" : NULL;
@@ -198,7 +198,7 @@ indices(Lower *L, const Type *t, int axis)
   for (int i = 0; i < t->rank; i++)
     if (i != axis)
       x = ir_expand_dims(&L->b, x, i);
-  return value_stretch(L, x, t);
+  return value_broadcast(L, x, t);
 }
 
 static Val

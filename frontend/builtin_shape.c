@@ -21,7 +21,7 @@ laid_along(Lower *L, Value *line, int axis, const Type *t)
   for (int i = 0; i < t->rank; i++)
     if (i != axis)
       line = ir_expand_dims(&L->b, line, i);
-  return value_stretch(L, line, shape);
+  return value_broadcast(L, line, shape);
 }
 
 static Value *
@@ -60,7 +60,7 @@ tile_gather(Lower *L, Value *x, Value *index, int axis)
 
 /* The elements of x whose indices along axis are those in line. */
 static Value *
-take(Lower *L, Value *x, Value *line, int axis)
+gather_line(Lower *L, Value *x, Value *line, int axis)
 {
   return tile_gather(L, x, laid_along(L, line, axis, x->type), axis);
 }
@@ -95,7 +95,7 @@ builtin_gather(Lower *L, Call *c)
   L->b.span = c->span;
   index = value_cast(L, index, DT_I32);
   const Type *want = type_tile(L->c, type_scalar(L->c, DT_I32), t->rank, t->shape, NULL);
-  index = value_stretch(L, index, with_extent(L, want, axis, i->shape[axis]));
+  index = value_broadcast(L, index, with_extent(L, want, axis, i->shape[axis]));
   return val_ir(buffer ? shared_gather(L, x, index, axis) : tile_gather(L, x, index, axis), c->span);
 }
 
@@ -162,7 +162,7 @@ builtin_flip(Lower *L, Call *c)
   if (is_pow2(n))
     return val_ir(butterfly(L, x, axis, n - 1), c->span);
   Value *line = ir_arange(&L->b, 0, n);
-  return val_ir(take(L, x, ir_binary(&L->b, OP_SUB, line_const(L, line, n - 1), line), axis), c->span);
+  return val_ir(gather_line(L, x, ir_binary(&L->b, OP_SUB, line_const(L, line, n - 1), line), axis), c->span);
 }
 
 /* ---- joining ---- */
@@ -238,8 +238,8 @@ join(Lower *L, Call *c, Value *a, Value *b)
     return NULL;
   const Type *t = type_tile(L->c, type_elem(L->c, a->type), (int)rank + 1, shape, NULL);
   Value *line = ir_arange(&L->b, 0, 2), *first = ir_cmp(&L->b, "eq", line, line_const(L, line, 0));
-  a = value_stretch(L, ir_expand_dims(&L->b, a, (int)rank), t);
-  b = value_stretch(L, ir_expand_dims(&L->b, b, (int)rank), t);
+  a = value_broadcast(L, ir_expand_dims(&L->b, a, (int)rank), t);
+  b = value_broadcast(L, ir_expand_dims(&L->b, b, (int)rank), t);
   return ir_select(&L->b, laid_along(L, first, (int)rank, t), a, b);
 }
 
@@ -261,7 +261,7 @@ tile_pick(Lower *L, Value *x, int axis, Value *which)
   DType word = type_is_ptr(t) ? DT_I64 : words[(dtype_bits(t->dt) + 7) / 8];
   if (!truth && (type_is_ptr(t) || word != t->dt))
     x = ir_bitcast(&L->b, x, type_scalar(L->c, word));
-  Value *line = ir_arange(&L->b, 0, t->shape[axis]), *want = value_stretch(L, which, line->type);
+  Value *line = ir_arange(&L->b, 0, t->shape[axis]), *want = value_broadcast(L, which, line->type);
   Value *here = laid_along(L, ir_cmp(&L->b, "eq", line, want), axis, x->type);
   x = ir_select(&L->b, here, x, ir_const_int(&L->b, x->type, 0));
   Op *op = ir_reduce(&L->b, 1, &x, axis);
@@ -300,7 +300,7 @@ builtin_split(Lower *L, Call *c)
 static Value *
 merged(Lower *L, Value *const *v, int axis, Value *from_a, Value *at_a, Value *at_b)
 {
-  Value *a = take(L, v[0], at_a, axis), *b = take(L, v[1], at_b, axis);
+  Value *a = gather_line(L, v[0], at_a, axis), *b = gather_line(L, v[1], at_b, axis);
   return ir_select(&L->b, laid_along(L, from_a, axis, a->type), a, b);
 }
 
@@ -402,7 +402,7 @@ part_along(Lower *L, Value *x, int axis, i64 start, u32 extent)
   if (extent == n)
     return x;
   if (!is_pow2(n) || !is_pow2(extent) || start % extent || t->rank == MAX_RANK)
-    return take(L, x, ir_arange(&L->b, start, start + extent), axis);
+    return gather_line(L, x, ir_arange(&L->b, start, start + extent), axis);
   for (int d = 0; d <= t->rank; d++)
     shape[d] = d < axis ? t->shape[d] : d == axis ? n / extent : d == axis + 1 ? extent : t->shape[d - 1];
   return tile_pick(L, ir_reshape(&L->b, x, t->rank + 1, shape), axis, index_const(L, start / extent));
@@ -446,7 +446,7 @@ builtin_insert(Lower *L, Call *c)
     Value *line = ir_arange(&L->b, -start[d], (i64)t->shape[d] - start[d]), *last = line_const(L, line, part->shape[d] - 1);
     Value *zero = line_const(L, line, 0);
     Value *in = ir_binary(&L->b, OP_AND, ir_cmp(&L->b, "ge", line, zero), ir_cmp(&L->b, "le", line, last));
-    v[1] = take(L, v[1], ir_binary(&L->b, OP_MIN, ir_binary(&L->b, OP_MAX, line, zero), last), d);
+    v[1] = gather_line(L, v[1], ir_binary(&L->b, OP_MIN, ir_binary(&L->b, OP_MAX, line, zero), last), d);
     in = laid_along(L, in, d, t);
     inside = inside ? ir_binary(&L->b, OP_AND, inside, in) : in;
   }

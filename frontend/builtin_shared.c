@@ -61,19 +61,6 @@ bad_view(Lower *L, const Call *c, Span at, const Value *s, const char *why)
   return val_poison(c->span);
 }
 
-const char *
-part_error(Lower *L, const Type *t, const i64 *start, const u32 *shape)
-{
-  for (u32 d = 0; d < t->rank; d++) {
-    if (start[d] < 0 || start[d] + (i64)shape[d] > (i64)t->shape[d])
-      return arena_printf(L->a, "it has elements 0 to %u along dimension %u, not %lld to %lld", t->shape[d] - 1, d,
-                          (long long)start[d], (long long)start[d] + shape[d] - 1);
-    if (shape[d] != t->shape[d] && (!is_pow2(shape[d]) || start[d] % (i64)shape[d]))
-      return "the extents of a part are powers of two, and it starts at a multiple of them";
-  }
-  return NULL;
-}
-
 Val
 builtin_view(Lower *L, Call *c)
 {
@@ -88,7 +75,7 @@ builtin_view(Lower *L, Call *c)
     return bad_view(L, c, c->span, s, arena_printf(L->a, "its start and extents are %u numbers each", s->type->rank));
   for (u32 d = 0; d < n; d++)
     start[d] = start[d] < -1 || start[d] > TILE_NUMEL_MAX ? -1 : start[d];
-  const char *why = part_error(L, s->type, start, shape);
+  const char *why = view_error(L, s->type, start, shape);
   if (why)
     return bad_view(L, c, c->span, s, why);
   L->b.span = c->span;
@@ -197,7 +184,7 @@ builtin_shared_load(Lower *L, Call *c)
     return val_poison(c->span);
   L->b.span = c->span;
   Value *x = ir_shared_load(&L->b, s, tile_of(L, s->type, type_scalar(L->c, s->type->dt)));
-  x = layout_wish(L, c, 1, x);
+  x = layout_apply(L, c, 1, x);
   return x ? val_ir(x, c->span) : val_poison(c->span);
 }
 
@@ -212,16 +199,6 @@ mismatch(Lower *L, const Call *c, const Value *s, Val v)
   return val_poison(c->span);
 }
 
-/* v's extents are those of t, or stretch to them. */
-static bool
-stretches(const Type *v, const Type *t)
-{
-  for (u32 d = 0; type_is_tile(v) && d < t->rank; d++)
-    if (v->rank != t->rank || (v->shape[d] != t->shape[d] && v->shape[d] != 1))
-      return false;
-  return true;
-}
-
 Val
 builtin_shared_store(Lower *L, Call *c)
 {
@@ -230,7 +207,7 @@ builtin_shared_store(Lower *L, Call *c)
   if (!s || !val_need_data(L, v, c->name))
     return val_poison(c->span);
   const Type *t = tile_of(L, s->type, type_scalar(L->c, s->type->dt));
-  if (v.kind == V_IR && (type_is_ptr(v.ir->type) || v.ir->type->dt != t->dt || !stretches(v.ir->type, t)))
+  if (v.kind == V_IR && (type_is_ptr(v.ir->type) || v.ir->type->dt != t->dt || !shape_broadcasts_to(v.ir->type, t)))
     return mismatch(L, c, s, v);
   v = val_assign(L, v.span, v, t, "the buffer", c->args[0].from);
   if (v.kind != V_IR)
@@ -256,7 +233,7 @@ static bool
 copy_operands(Lower *L, Call *c, Value *s, Value **p, Value **mask)
 {
   const Type *t = tile_of(L, s->type, type_ptr(L->c, s->type->dt));
-  if (!type_is_tile((*p)->type) || (*p)->type->dt != t->dt || !stretches((*p)->type, t)) {
+  if (!type_is_tile((*p)->type) || (*p)->type->dt != t->dt || !shape_broadcasts_to((*p)->type, t)) {
     mismatch(L, c, s, c->args[1]);
     return false;
   }
@@ -268,13 +245,13 @@ copy_operands(Lower *L, Call *c, Value *s, Value **p, Value **mask)
   Value *v[3] = {*p, *mask, NULL};
   if (!values_broadcast(L, c->span, c->name, 2, v, c->args + 1))
     return false;
-  if (v[0]->type != t && !stretches(v[0]->type, t)) {
+  if (v[0]->type != t && !shape_broadcasts_to(v[0]->type, t)) {
     mismatch(L, c, s, val_ir(v[0], c->args[1].span));
     return false;
   }
   L->b.span = c->span;
-  *p = value_stretch(L, v[0], t);
-  *mask = v[1] ? value_stretch(L, v[1], t) : NULL;
+  *p = value_broadcast(L, v[0], t);
+  *mask = v[1] ? value_broadcast(L, v[1], t) : NULL;
   return true;
 }
 

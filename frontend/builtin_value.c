@@ -328,7 +328,7 @@ builtin_static_print(Lower *L, Call *c)
     if (v.kind == V_POISON)
       return v;
     buf_printf(&line, "%s%s", i ? " " : "", v.kind == V_STR ? v.str : v.kind == V_CONST ? const_str(L, v.k) :
-               v.kind == V_TYPE ? type_str(L->c, v.type) : v.kind == V_LAYOUT ? layout_spec_text(v.layout) : val_str(L, v));
+               v.kind == V_TYPE ? type_str(L->c, v.type) : v.kind == V_LAYOUT ? v.layout->text : val_str(L, v));
   }
   lower_trace(L, diag(L->c, c->span, N_STATIC_PRINT, buf_str(&line)));
   return val_void(c->span);

@@ -1,5 +1,5 @@
 /* consteval.c - arithmetic at compile time. Literals are exact in i64 or double and have no type; typed constants keep
- * the range and rounding of their type. Overflow of a signed type or a literal is an error; unsigned types wrap. */
+ * the range and rounding of their type. Overflow of a signed type or a literal is refused; unsigned types wrap. Reports nothing. */
 #include "sema.h"
 #include "interp.h"
 #include <math.h>
@@ -214,9 +214,9 @@ const_str(Lower *L, Const k)
 /* ---- operators ---- */
 
 static bool
-overflow(Lower *L, Span at, Oper op, const char *why)
+refused(const char **why, const char *because)
 {
-  ERR(L, at, E_CONST_ARITH, oper_info[op].text, why);
+  *why = because;
   return false;
 }
 
@@ -280,7 +280,7 @@ float_arith(Oper op, double a, double b)
 
 /* a and b have one form and type, not i1. */
 static bool
-arith(Lower *L, Span at, Oper op, Const a, Const b, Const *out)
+arith(Arena *arena, Oper op, Const a, Const b, Const *out, const char **why)
 {
   *out = a;
   if (const_is_float(a)) {
@@ -289,14 +289,14 @@ arith(Lower *L, Span at, Oper op, Const a, Const b, Const *out)
     return true;
   }
   if ((op == O_DIV || op == O_REM) && b.i == 0)
-    return overflow(L, at, op, "division by zero");
+    return refused(why, "division by zero");
   if (a.form == CF_TYPED && !dtype_is_signed(a.dt)) {
     out->i = int_wrap(unsigned_arith(op, (u64)a.i, (u64)b.i), a.dt);
     return true;
   }
   if (!signed_arith(op, a.i, b.i, &out->i) || (a.form == CF_TYPED && !int_fits(out->i, false, a.dt)))
-    return overflow(L, at, op, a.form == CF_TYPED ? arena_printf(L->a, "the result does not fit in %s", dtype_info[a.dt].name)
-                                                  : "the result does not fit in 64 bits");
+    return refused(why, a.form == CF_TYPED ? arena_printf(arena, "the result does not fit in %s", dtype_info[a.dt].name)
+                                           : "the result does not fit in 64 bits");
   return true;
 }
 
@@ -309,19 +309,19 @@ bits_op(Oper op, Const a, Const b, Const *out)
 }
 
 static bool
-shift(Lower *L, Span at, Oper op, Const a, Const b, Const *out)
+shift(Arena *arena, Oper op, Const a, Const b, Const *out, const char **why)
 {
   u32 width = a.form == CF_TYPED ? dtype_bits(a.dt) : 64;
   bool is_signed = a.form != CF_TYPED || dtype_is_signed(a.dt);
   if (b.i < 0 || b.i >= (i64)width || is_u64(b))
-    return overflow(L, at, op, arena_printf(L->a, "the shift must be from 0 to %u", width - 1));
+    return refused(why, arena_printf(arena, "the shift must be from 0 to %u", width - 1));
   *out = a;
   if (op == O_SHR)
     out->i = is_signed ? a.i >> b.i : (i64)((u64)a.i >> b.i);
   else
     out->i = a.form == CF_TYPED ? int_wrap((u64)a.i << b.i, a.dt) : (i64)((u64)a.i << b.i);
   if (op == O_SHL && a.form != CF_TYPED && out->i >> b.i != a.i)
-    return overflow(L, at, op, "the result does not fit in 64 bits");
+    return refused(why, "the result does not fit in 64 bits");
   return true;
 }
 
@@ -346,13 +346,13 @@ compare(Oper op, Const a, Const b)
   return decide(op, is_u64(a) ? (u64)a.i < (u64)b.i : a.i < b.i, a.i == b.i, true);
 }
 
-/* a and b brought to one form and type by the caller (shifts: any integers). */
+/* a and b brought to one form and type by the caller (shifts: any integers). False: overflow or division by zero, *why in words. */
 bool
-const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out)
+const_binary(Arena *arena, Oper op, Const a, Const b, Const *out, const char **why)
 {
   switch (oper_info[op].cls) {
-  case OC_ARITH: return arith(L, at, op, a, b, out);
-  case OC_SHIFT: return shift(L, at, op, a, b, out);
+  case OC_ARITH: return arith(arena, op, a, b, out, why);
+  case OC_SHIFT: return shift(arena, op, a, b, out, why);
   case OC_CMP: return *out = const_bool(compare(op, a, b)), true;
   default: return bits_op(op, a, b, out);
   }
@@ -360,7 +360,7 @@ const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out)
 
 /* NEG of numbers, INV of integers, NOT of i1. */
 bool
-const_unary(Lower *L, Span at, Oper op, Const x, Const *out)
+const_unary(Arena *arena, Oper op, Const x, Const *out, const char **why)
 {
   *out = x;
   if (op == O_NEG && const_is_float(x))
@@ -368,7 +368,7 @@ const_unary(Lower *L, Span at, Oper op, Const x, Const *out)
   if (op == O_NEG) {
     Const zero = x;
     zero.i = 0;
-    return arith(L, at, O_SUB, zero, x, out);
+    return arith(arena, O_SUB, zero, x, out, why);
   }
   out->i = const_is_bool(x) ? !x.i : x.form == CF_TYPED ? int_wrap(~(u64)x.i, x.dt) : ~x.i;
   return true;

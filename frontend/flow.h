@@ -20,9 +20,9 @@ void lower_list(Lower *L, Node *const *stmts, u32 n);                /* statemen
 void vars_assigned(Lower *L, Vars *vars, Node *body);                /* add the variables around body that it assigns */
 Values vars_values(Lower *L, const Vars *vars);                      /* their run-time values, part by part */
 void vars_set(Lower *L, const Vars *vars, Value *const *values);
-/* An `if`, and `rest` (NULL: nothing), the statements after it: they go where the `if` does not leave the turn. */
+/* An `if`, and `rest` (NULL: nothing), the statements after it: they go where the `if` does not leave the iteration. */
 void lower_if(Lower *L, Node *n, Node *rest);
-/* The statements of rest (a block without a scope of its own, or NULL), unless the turn was left. */
+/* The statements of rest (a block without a scope of its own, or NULL), unless the iteration was left. */
 void lower_after(Lower *L, Node *rest);
 Val val_zeros(Lower *L, Val like);                                   /* like, with zeros for its run-time parts */
 Exits exits_none(void);

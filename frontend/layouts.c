@@ -6,29 +6,6 @@
  * dimensions does not depend on it, so 1 will do, or for linear() what its own elements reach. */
 #include "sema.h"
 
-typedef enum SpecKind { LS_BLOCKED, LS_MMA, LS_OPERAND, LS_SLICE, LS_LINEAR, LS_SWIZZLED, LS_PADDED, LS_OFFSETS } SpecKind;
-
-struct LayoutSpec {
-  SpecKind kind;
-  const char *text;
-  u32 rank;                            /* 0: any */
-  u32 size[MAX_RANK], threads[MAX_RANK], warps[MAX_RANK];
-  bool has_order;
-  int order[MAX_RANK];
-  const LayoutSpec *of;                /* operand, slice */
-  i64 which;                           /* operand: which; slice: axis */
-  u32 bits;                            /* operand: of an element, 0: the tile's */
-  u32 vec, per_phase, max_phase, every, pad;
-  u32 bases[IN_COUNT], (*base[IN_COUNT])[MAX_RANK];
-};
-
-/* As the language spells it. */
-const char *
-layout_spec_text(const LayoutSpec *s)
-{
-  return s->text;
-}
-
 static bool
 is_shared_kind(SpecKind k)
 {
@@ -461,7 +438,7 @@ layout_use(Lower *L, Span at, const LayoutSpec *s, const Type *t, u32 warps, boo
 
 /* x as argument i wants it (x itself if there is none); NULL after reporting. */
 Value *
-layout_wish(Lower *L, Call *c, u32 i, Value *x)
+layout_apply(Lower *L, Call *c, u32 i, Value *x)
 {
   LayoutUse use;
   if (!c->given[i])
@@ -479,7 +456,7 @@ Val
 builtin_convert_layout(Lower *L, Call *c)
 {
   Value *x = call_tile(L, c, 0);
-  x = x ? layout_wish(L, c, 1, x) : NULL;
+  x = x ? layout_apply(L, c, 1, x) : NULL;
   return x ? val_ir(x, c->span) : val_poison(c->span);
 }
 
@@ -491,7 +468,7 @@ padded_place(const LayoutUse *u, u32 offset)
 
 /* Turns beyond one that n lanes take to reach `words` words each, from word[lane] on: the most different words in a bank. */
 static u32
-extra_turns(const u32 *word, u32 n, u32 words)
+extra_wavefronts(const u32 *word, u32 n, u32 words)
 {
   u32 most = 1;
   for (u32 bank = 0; bank < 32; bank++) {
@@ -521,7 +498,7 @@ padded_conflicts(Lower *L, const LayoutUse *regs, const LayoutUse *smem, u32 vec
       u32 word[32];
       for (u32 i = 0; i < lanes; i++)
         word[i] = padded_place(smem, layout_shared_offset(smem->layout, layout_eval(regs->layout, r, lane + i, 0, 0))) * bytes / 4;
-      extra += extra_turns(word, lanes, words);
+      extra += extra_wavefronts(word, lanes, words);
     }
     most = extra > most ? extra : most;
   }

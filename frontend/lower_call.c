@@ -231,7 +231,6 @@ call_type(Lower *L, const Node *n, const Type *t)
 
 /* ---- fn ---- */
 
-
 /* Where type parameter `name` stands in the type `t` of a value parameter: the element of x: T, *T, T[..]. */
 static bool
 type_mentions(const Node *t, const char *name)
@@ -261,15 +260,6 @@ missing_arg(Lower *L, const Node *decl, const Node *param)
   L->frame = (Frame *)f;
   diag_note(L->c, d, param->at, "declared here");
   return val_poison(f->call);
-}
-
-static Val
-bind_type_param(Lower *L, const Node *param, Val v)
-{
-  if (v.kind == V_TYPE || v.kind == V_POISON)
-    return v;
-  ERR(L, v.span, E_NOT_TYPE, val_str(L, v));
-  return val_poison(param->span);
 }
 
 static Val
@@ -304,7 +294,7 @@ bind_params(Lower *L, const Node *decl, const Val *given)
         v = infer_type(L, params, param->name, given);
       if (v.kind == V_VOID)
         v = def ? lower_expr(L, def) : missing_arg(L, decl, param);
-      v = param->kind == N_TPARAM ? bind_type_param(L, param, v)
+      v = param->kind == N_TPARAM ? val_need_type(L, v)
         : param->kind == N_CPARAM ? bind_const_param(L, param, v) : bind_typed(L, param, v);
       scope_add(L, param->name, param->at, v);
       L->frame->bound[i] = v;

@@ -69,7 +69,7 @@ join_data(Join *j, Val a, Val b)
     for (int i = 0; ok && i < 2; i++) {
       L->b = j->arms[i];
       L->b.span = j->at;
-      v[i] = value_stretch(L, probe[i], type_is_tile(ta) ? ta : tb);
+      v[i] = value_broadcast(L, probe[i], type_is_tile(ta) ? ta : tb);
     }
   }
   L->b = saved;
@@ -112,33 +112,6 @@ join_resolve(const Join *j, Val *v, Value *const *results, u32 *next)
       join_resolve(j, &v->list.v[i], results, next);
 }
 
-/* Division by zero and promises are only harmless where the program asks for them. */
-static bool
-is_guarded(const Op *op)
-{
-  i64 divisor;
-  if (op->code == OP_DIV || op->code == OP_REM)
-    return type_is_int(op_result(op)->type) && !(value_const_int(op_operand(op, 1), &divisor) && divisor != 0 && divisor != -1);
-  return op->code == OP_HINT || op->code == OP_BOUNDED || op->code == OP_DOT || op->nregions;
-}
-
-/* The arm has only cheap ops without effect: it may run always. */
-static bool
-can_hoist(const Block *b)
-{
-  for (const Op *op = b->first; op; op = op->next)
-    if (!op_has(op, T_TERM) && (!op_has(op, T_PURE) || is_guarded(op)))
-      return false;
-  return true;
-}
-
-static void
-hoist(Op *op, u32 arm)
-{
-  while (op->regions[arm]->first && !op_has(op->regions[arm]->first, T_TERM))
-    op_move_before(op->regions[arm]->first, op);
-}
-
 static void
 join_finish(Join *j, Op *op, bool select, Value **results)
 {
@@ -154,12 +127,12 @@ join_finish(Join *j, Op *op, bool select, Value **results)
       results[i] = op_add_result(op, j->values[0].data[i]->type);
     return;
   }
-  hoist(op, 0);
-  hoist(op, 1);
+  region_hoist(op, 0);
+  region_hoist(op, 1);
   Value *cond = op_operand(op, 0);
   op_remove(op);
   for (u32 i = 0; i < n; i++) {
-    Value *c = value_stretch(L, cond, j->values[0].data[i]->type);
+    Value *c = value_broadcast(L, cond, j->values[0].data[i]->type);
     results[i] = ir_select(&L->b, c, j->values[0].data[i], j->values[1].data[i]);
   }
 }
@@ -171,34 +144,12 @@ join_arms(Lower *L, Span at, Op *op, Val va, Val vb, bool may_select)
   Join j = {.L = L, .at = at, .arms = {builder_at_end(f, op->regions[0]), builder_at_end(f, op->regions[1])}};
   Val v = join(&j, va, vb);
   Value **results = NEW_ARRAY(L->a, Value *, j.values[0].len + 1);
-  bool select = may_select && can_hoist(op->regions[0]) && can_hoist(op->regions[1]);
+  bool select = may_select && region_is_speculatable(op->regions[0]) && region_is_speculatable(op->regions[1]);
   join_finish(&j, op, select, results);
   u32 next = 0;
   if (v.kind != V_POISON && j.values[0].len)
     join_resolve(&j, &v, results, &next);
   return v;
-}
-
-void
-lower_flatten(Block *region)
-{
-  for (Op *op = region->first, *next; op; op = next) {
-    next = op->next;
-    if (op->code != OP_IF)
-      continue;
-    for (u32 i = 0; i < 2; i++)
-      lower_flatten(op->regions[i]);
-    if (!can_hoist(op->regions[0]) || !can_hoist(op->regions[1]))
-      continue;
-    Op *ends[2] = {block_terminator(op->regions[0]), block_terminator(op->regions[1])};
-    hoist(op, 0);
-    hoist(op, 1);
-    Builder b = builder_before(op);
-    b.span = op->span;
-    for (u32 i = 0; i < op->nresults; i++)
-      value_replace_uses(op->results[i], ir_select(&b, op_operand(op, 0), op_operand(ends[0], i), op_operand(ends[1], i)));
-    op_remove(op);
-  }
 }
 
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
@@ -273,8 +224,8 @@ logic_scalar(Lower *L, const Node *n, Oper oper, Val a, const Node *right)
   L->b = builder_at_end(saved.func, op->regions[arm]);
   Val b = lower_condition(L, right);
   L->b = saved;
-  if (b.kind == V_IR && can_hoist(op->regions[arm])) {
-    hoist(op, arm);
+  if (b.kind == V_IR && region_is_speculatable(op->regions[arm])) {
+    region_hoist(op, arm);
     op_remove(op);
     return lower_binary(L, arm ? O_OR : O_AND, n->span, n->at, a, b);
   }

@@ -68,22 +68,6 @@ operation_num(Oper op, int *num)
   }
 }
 
-/* Constant v brought to num; integer literals must fit, else reports. */
-bool
-const_promote(Lower *L, Val v, int num, Const *out)
-{
-  *out = v.k;
-  if (num == NUM_FLOAT)
-    *out = (Const){.form = CF_FLOAT, .f = const_double(v.k)};
-  if (num >= NUM_INT)
-    return true;
-  if (!const_is_float(v.k) && !dtype_is_float((DType)num) && !const_fits(v.k, (DType)num)) {
-    ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[num].name);
-    return false;
-  }
-  return const_cast(v.k, (DType)num, round_find(NULL, (DType)num), false, out);
-}
-
 static Val
 fold_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, int num)
 {
@@ -94,7 +78,11 @@ fold_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, int num)
     kb = b.k;
   else if (!const_promote(L, b, num, &kb))
     return val_poison(span);
-  return const_binary(L, at, op, ka, kb, &k) ? val_const(k, span) : val_poison(span);
+  const char *why;
+  if (const_binary(L->a, op, ka, kb, &k, &why))
+    return val_const(k, span);
+  ERR(L, at, E_CONST_ARITH, oper_info[op].text, why);
+  return val_poison(span);
 }
 
 static Value *
@@ -197,8 +185,13 @@ lower_unary(Lower *L, const Node *n)
     operation_num(O_SUB, &num);
   if (x.kind == V_CONST) {
     Const k;
-    bool ok = const_promote(L, x, num, &k) && const_unary(L, n->at, n->op, k, &k);
-    return ok ? val_const(k, n->span) : val_poison(n->span);
+    const char *why;
+    if (!const_promote(L, x, num, &k))
+      return val_poison(n->span);
+    if (const_unary(L->a, n->op, k, &k, &why))
+      return val_const(k, n->span);
+    ERR(L, n->at, E_CONST_ARITH, oper_info[n->op == O_NEG ? O_SUB : n->op].text, why);
+    return val_poison(n->span);
   }
   Value *v = val_as(L, x, (DType)num, NULL);
   L->b.span = n->span;
@@ -237,25 +230,6 @@ lower_items(Lower *L, const Node *n, ValKind kind)
   for (u32 i = 0; i < n->nkids; i++)
     v.list.v[i] = lower_expr(L, n->kids[i]);
   return v;
-}
-
-/* Rank and extents within the language's limits. */
-bool
-shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
-{
-  u64 total = 1;
-  if (rank < 1 || rank > MAX_RANK) {
-    note_constants(L, ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank)), at);
-    return false;
-  }
-  for (u32 i = 0; i < rank; i++) {
-    total *= shape[i];
-    if (shape[i] == 0 || total > TILE_NUMEL_MAX) {
-      note_constants(L, ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements"), at);
-      return false;
-    }
-  }
-  return true;
 }
 
 /* n compile-time extents, from the i-th child on. */
@@ -362,48 +336,6 @@ lower_kind(Lower *L, const Node *n)
   case N_PTR: return lower_pointer_type(L, n);
   default: return val_poison(n->span);
   }
-}
-
-static void
-stop(Lower *L, Span at, const char *what)
-{
-  if (!L->stopped)
-    ERR(L, at, E_LIMIT, what);
-  L->stopped = true;
-}
-
-/* Another loop or if may be opened here; else reports and stops everything. */
-bool
-lower_may_nest(Lower *L, Span at)
-{
-  u32 depth = 0;
-  for (const Block *b = L->b.block; b->parent; b = b->parent->block)
-    depth++;
-  if (depth >= REGION_DEPTH_MAX)
-    stop(L, at, "loops and ifs are nested more than 100 deep");
-  return depth < REGION_DEPTH_MAX;
-}
-
-/* A limit of the walk was passed: report once, then give poison to all that is left. */
-bool
-lower_over_limit(Lower *L, const Node *n)
-{
-  const char *what = L->depth > LOWER_DEPTH_MAX ? "nesting of calls and expressions is too deep"
-                   : L->work > LOWER_WORK_MAX ? "calls and unrolled loops make this kernel too large"
-                   : L->b.func->nvalues > LOWER_VALUES_MAX ? "this kernel has more than 200000 values" : NULL;
-  if (what)
-    stop(L, n->span, what);
-  return L->stopped;
-}
-
-/* Count work beyond the walk; false when there was too much. */
-bool
-lower_spend(Lower *L, Span at, u32 work)
-{
-  L->work += work;
-  if (L->work > LOWER_WORK_MAX)
-    stop(L, at, "calls and unrolled loops make this kernel too large");
-  return !L->stopped;
 }
 
 /* What expression n gives; poison after reporting. */

@@ -1,4 +1,4 @@
-/* lower_if.c - what loops and ifs change, and the `if` statement: variables assigned in an arm, and how a turn of a loop
+/* lower_if.c - what loops and ifs change, and the `if` statement: variables assigned in an arm, and how an iteration of a loop
  * was left (flow.h), become results of the IR's `if`. */
 #include "flow.h"
 
@@ -182,7 +182,7 @@ val_zeros(Lower *L, Val like)
   return val_with_parts(L, like, &next);
 }
 
-/* ---- what runs only if the turn goes on ---- */
+/* ---- what runs only if the iteration goes on ---- */
 
 /* In the arm that does not run what follows, cond holds, and so does every note that is the same value. */
 static Val
@@ -232,7 +232,7 @@ guard_close(Lower *L, Guard *g)
     L->frame->exits.returned = val_is_true(returned) ? held : returned;
 }
 
-/* The statements of rest unless the turn was left. */
+/* The statements of rest unless the iteration was left. */
 void
 lower_after(Lower *L, Node *rest)
 {

@@ -36,7 +36,7 @@ bad_index(Lower *L, const Node *n, const char *why)
   return false;
 }
 
-bool
+static bool
 index_range(Lower *L, const Node *item, u32 n, i64 *from, u32 *extent)
 {
   i64 to = n;
@@ -122,6 +122,81 @@ index_tile(Lower *L, const Node *n, Val v)
   return val_ir(r, n->span);
 }
 
+/* ---- shared buffers ---- */
+
+static Val
+bad_row(Lower *L, Span at, const char *why)
+{
+  ERR(L, at, E_ROW, why);
+  return val_poison(at);
+}
+
+static Value *
+row_index(Lower *L, const Node *n, const Type *t)
+{
+  Val i = lower_expr(L, n);
+  int num = val_is_data(i) && !val_is_ptr(i) && !val_is_tile(i) ? val_num(i) : -1;
+  if (!val_need_data(L, i, "an index"))
+    return NULL;
+  if (num < 0 || num == DT_I1 || (num != NUM_INT && (num >= NUM_INT || !dtype_is_int((DType)num)))) {
+    ERR(L, n->span, E_INDEX, arena_printf(L->a, "buffers are counted by integers, this is %s", val_str(L, i)));
+    return NULL;
+  }
+  if (i.kind == V_CONST && (i.k.i < 0 || i.k.i >= (i64)t->count)) {
+    ERR(L, n->span, E_INDEX, arena_printf(L->a, "buffer %lld of a row of %u", (long long)i.k.i, t->count));
+    return NULL;
+  }
+  return val_as(L, i, DT_I32, NULL);
+}
+
+static bool
+all_ranges(const Node *n)
+{
+  for (u32 i = 1; i < n->nkids; i++)
+    if (kid(n, i)->kind != N_ALL)
+      return false;
+  return true;
+}
+
+/* s[a:b, :]: a view of a part. */
+static Val
+buffer_part(Lower *L, const Node *n, Value *s)
+{
+  i64 start[MAX_RANK];
+  u32 shape[MAX_RANK];
+  for (u32 d = 0; d < s->type->rank; d++)
+    if (!index_range(L, kid(n, d + 1), s->type->shape[d], &start[d], &shape[d]))
+      return val_poison(n->span);
+  const char *why = view_error(L, s->type, start, shape);
+  if (why) {
+    ERR(L, n->span, E_VIEW, type_str(L->c, s->type), why);
+    return val_poison(n->span);
+  }
+  L->b.span = n->span;
+  return val_buffer(ir_shared_slice(&L->b, s, start, shape), n->span);
+}
+
+/* s[i]: buffer i of a row; s[a:b, :]: a part of a buffer. */
+static Val
+index_buffer(Lower *L, const Node *n, Val x)
+{
+  const Type *t = x.ir->type;
+  if (!buffer_alive(L, n->span, x.ir))
+    return val_poison(n->span);
+  if (!t->count && n->nkids == t->rank + 1u && all_ranges(n))
+    return buffer_part(L, n, x.ir);
+  if (!t->count)
+    return bad_row(L, n->span, arena_printf(L->a, "%s is one buffer, not a row of them; a part of it is view(s, start, extents)",
+                                            type_str(L->c, t)));
+  if (n->nkids != 2 || kid(n, 1)->kind == N_ALL || kid(n, 1)->kind == N_NONE)
+    return bad_row(L, n->span, "a row of buffers takes one index");
+  Value *i = row_index(L, kid(n, 1), t);
+  if (!i)
+    return val_poison(n->span);
+  L->b.span = n->span;
+  return val_buffer(ir_shared_index(&L->b, x.ir, i), n->span);
+}
+
 Val
 lower_index(Lower *L, const Node *n)
 {
@@ -133,6 +208,6 @@ lower_index(Lower *L, const Node *n)
     return t ? val_type(t, n->span) : val_poison(n->span);
   }
   if (x.kind == V_BUFFER)
-    return lower_index_buffer(L, n, x);
+    return index_buffer(L, n, x);
   return val_need_data(L, x, "an index") ? index_tile(L, n, x) : val_poison(n->span);
 }

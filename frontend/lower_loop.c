@@ -1,10 +1,10 @@
-/* lower_loop.c - for, while, and the ways to leave a turn of them (flow.h).
+/* lower_loop.c - for, while, and the ways to leave an iteration of them (flow.h).
  *
  * A `for` that may be left early becomes a `while` that carries whether it goes on and the index. A `return` inside a loop
  * makes it carry whether it returned and what; how many values those are is known when its body has been lowered. */
 #include "flow.h"
 
-enum { UNROLL_MAX = 65536, TURN_WORK = 16 };    /* TURN_WORK: what a turn of an unrolled loop costs beyond its body */
+enum { UNROLL_MAX = 65536, ITERATION_WORK = 16 };    /* ITERATION_WORK: what an iteration of an unrolled loop costs beyond its body */
 
 /* ---- ranges ---- */
 
@@ -126,7 +126,7 @@ loop_enter(Lower *L, Loop *l, u32 r, u32 first)
   L->frame->exits = exits_none();
 }
 
-/* One more carried value: zeros at first, x after a turn. Gives the result. */
+/* One more carried value: zeros at first, x after one iteration. Gives the result. */
 static Value *
 loop_carry(Lower *L, Loop *l, Value *x)
 {
@@ -143,7 +143,7 @@ loop_carry(Lower *L, Loop *l, Value *x)
   return op_add_result(l->op, x->type);
 }
 
-/* The turn ends here with these values of the loop's own, carried on; after the loop, what it did is known. */
+/* The iteration ends here with these values of the loop's own, carried on; after the loop, what it did is known. */
 static void
 loop_close(Lower *L, Loop *l, u32 first, Value *const *own)
 {
@@ -218,7 +218,7 @@ end_condition(Lower *L, const Op *op, Value *cond)
   op_create(&L->b, OP_CONDITION, b->nargs + 1, xs, 0, NULL, 0);
 }
 
-/* x, unless the turn ends the loop. */
+/* x, unless the iteration ends the loop. */
 static Value *
 unless_stopped(Lower *L, Value *x)
 {
@@ -247,9 +247,9 @@ lower_for_leaving(Lower *L, const Node *n, Loop *l, Value *const *b)
   loop_close(L, l, 2, own);
 }
 
-/* A turn that may have been left before it begins. */
+/* An iteration that may have been left before it begins. */
 static void
-lower_static_turn(Lower *L, const Node *n, i64 i)
+lower_static_iteration(Lower *L, const Node *n, i64 i)
 {
   Guard g;
   Val stop = L->frame->exits.stop;
@@ -281,8 +281,8 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
   u32 errors = diag_errors(L->c);
   Exits around = L->frame->exits, *e = &L->frame->exits;
   *e = exits_none();
-  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += TURN_WORK) {
-    lower_static_turn(L, n, lo + (i64)(t * (u64)step));
+  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += ITERATION_WORK) {
+    lower_static_iteration(L, n, lo + (i64)(t * (u64)step));
     e->skip = val_const(const_bool(false), n->span);
     if (val_is_true(e->stop))
       break;
@@ -380,7 +380,7 @@ lower_while(Lower *L, Node *n)
   loop_close(L, &l, first, &stop);
 }
 
-/* ---- leaving a turn ---- */
+/* ---- leaving an iteration ---- */
 
 static void
 note_return(Lower *L, const Node *n)

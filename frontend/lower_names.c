@@ -4,36 +4,12 @@
 #include "sema.h"
 #include <math.h>
 
-/* Open a scope inside the current one; s lives until scope_pop. */
-void
-scope_push(Lower *L, Scope *s)
-{
-  *s = (Scope){.up = L->frame->scope};
-  L->frame->scope = s;
-}
-
-/* Close the innermost scope. */
-void
-scope_pop(Lower *L)
-{
-  L->frame->scope = L->frame->scope->up;
-}
-
-static Binding *
-find_here(const Scope *s, const char *name)
-{
-  for (Binding *b = s->last; b; b = b->next)
-    if (b->name == name)
-      return b;
-  return NULL;
-}
-
 /* Bind name in the innermost scope; an error if that has it already. */
 Binding *
 scope_add(Lower *L, const char *name, Span at, Val v)
 {
   Scope *s = L->frame->scope;
-  Binding *old = find_here(s, name);
+  Binding *old = scope_find_here(s, name);
   if (old)
     diag_note(L->c, ERR(L, at, E_REDEFINED, name), old->span, "it was declared here");
   Binding *b = NEW(L->a, Binding);
@@ -42,18 +18,6 @@ scope_add(Lower *L, const char *name, Span at, Val v)
     v.ir->name = name;
   s->last = b;
   return b;
-}
-
-/* The innermost local binding of name, or NULL. */
-Binding *
-scope_find(const Lower *L, const char *name)
-{
-  for (const Scope *s = L->frame->scope; s; s = s->up) {
-    Binding *b = find_here(s, name);
-    if (b)
-      return b;
-  }
-  return NULL;
 }
 
 /* ---- names that are not there ---- */
@@ -159,6 +123,44 @@ lower_unknown_prefix(Lower *L, const Node *n)
     diag_hint(L->c, d, "functions have no prefix: write %s, not %s.%s", is, base->name, n->name);
   else
     diag_hint(L->c, d, "%s", advice ? advice : prefix);
+}
+
+/* ---- file-level constants ---- */
+
+static Val
+const_decl_value(Lower *L, const Node *d, Val v)
+{
+  if (!val_is_fixed(L, v)) {
+    not_constant(L, v, arena_printf(L->a, "'%s'", d->name));
+    return val_poison(v.span);
+  }
+  return lower_annotated(L, v.span, v, kid(d, 0), arena_printf(L->a, "'%s'", d->name), d->at);
+}
+
+/* The value of a const declaration, computed at its first use in the scope of its file. */
+Val
+lower_const_decl(Lower *L, Unit *u, u32 index)
+{
+  Node *d = u->root->kids[index];
+  if (u->values[index].kind != V_VOID)
+    return u->values[index];
+  if (u->computing[index] || L->frame->level >= CALL_DEPTH_MAX) {
+    if (u->computing[index])
+      ERR(L, d->at, E_RECURSION, d->name);
+    else
+      ERR(L, d->at, E_LIMIT, "constants need each other more than 64 deep");
+    return u->values[index] = val_poison(d->span);
+  }
+  u->computing[index] = true;
+  Frame frame = {.unit = u, .level = L->frame->level + 1};
+  Frame *saved = L->frame;
+  Scope scope = {0};
+  L->frame = &frame;
+  frame.scope = &scope;
+  Val v = const_decl_value(L, d, lower_expr(L, kid(d, 1)));
+  L->frame = saved;
+  u->computing[index] = false;
+  return u->values[index] = v.kind == V_VOID ? val_poison(v.span) : v;
 }
 
 /* ---- names that are ---- */

@@ -258,10 +258,10 @@ lower_arm_or_rest(Lower *L, Node *arm, const Cont *k, bool *returned)
 }
 
 /* One way through the function ends here; done: by a return. */
-typedef struct Way { Val v; bool done; } Way;
+typedef struct Path { Val v; bool done; } Path;
 
 static Val
-join_ways(Lower *L, Span at, Op *op, const Way *w)
+join_paths(Lower *L, Span at, Op *op, const Path *w)
 {
   Val a = w[0].v, b = w[1].v;
   if (w[0].done != w[1].done && a.kind != V_POISON && b.kind != V_POISON && (a.kind != V_VOID || b.kind != V_VOID)) {
@@ -275,7 +275,7 @@ static Val
 lower_returning_if(Lower *L, const Node *n, const Cont *k, bool *returned)
 {
   Val c = lower_condition(L, kid(n, 0));
-  Way w[2];
+  Path w[2];
   if (c.kind == V_CONST)
     return lower_arm_or_rest(L, kid(n, c.k.i ? 1 : 2), k, returned);
   if (c.kind != V_IR || val_is_tile(c)) {
@@ -297,7 +297,7 @@ lower_returning_if(Lower *L, const Node *n, const Cont *k, bool *returned)
   }
   L->b = saved;
   *returned = true;
-  return join_ways(L, n->span, op, w);
+  return join_paths(L, n->span, op, w);
 }
 
 /* A loop with a return in it. */
@@ -315,13 +315,13 @@ lower_returning_loop(Lower *L, Node *n, const Cont *k, bool *returned)
   if (!lower_may_nest(L, n->span))
     return val_poison(n->span);
   L->b.span = n->span;
-  Way w[2] = {{e.result, true}};
+  Path w[2] = {{e.result, true}};
   Op *op = ir_if(&L->b, e.returned.ir, 0, NULL);
   Builder saved = L->b;
   L->b = builder_at_end(saved.func, op->regions[1]);
   w[1].v = lower_rest(L, k, &w[1].done);
   L->b = saved;
-  return join_ways(L, n->span, op, w);
+  return join_paths(L, n->span, op, w);
 }
 
 static Val
@@ -375,7 +375,7 @@ is_continued(const Node *n)
   return n->kind != N_EVAL && ast_may_return(n);
 }
 
-/* A statement of a loop's body that may leave the turn, then those behind it. */
+/* A statement of a loop's body that may leave the iteration, then those behind it. */
 static void
 lower_leaving(Lower *L, Node *n, Node *const *rest, u32 nrest)
 {

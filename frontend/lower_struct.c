@@ -1,8 +1,7 @@
-/* lower_struct.c - structs, and variables of many parts.
+/* lower_struct.c - structs, and declared types.
  *
  * A struct value is a list of fields, a compile-time thing like a tuple: what exists at run time are the values in it. So it
- * costs nothing to pass one to a function or to return it. A `var` of a struct or tuple is carried by loops and ifs part by
- * part; its parts that are no run-time values (buffers, functions, layouts, types) stay what they were when it was declared. */
+ * costs nothing to pass one to a function or to return it. */
 #include "hints.h"
 #include "sema.h"
 
@@ -29,17 +28,6 @@ lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Sp
 }
 
 /* ---- making and taking apart ---- */
-
-/* v with parts of its own: values may share theirs. */
-static Val
-val_copied(Lower *L, Val v)
-{
-  const Val *from = v.list.v;
-  v.list.v = NEW_ARRAY(L->a, Val, v.list.n + 1);
-  for (u32 i = 0; i < v.list.n; i++)
-    v.list.v[i] = from[i];
-  return v;
-}
 
 static Val
 field_value(Lower *L, const Node *decl, const Node *field, Val v, Span at)
@@ -150,131 +138,4 @@ lower_field(Lower *L, const Node *n)
   Val v = *field;
   v.from = x.from;
   return v;
-}
-
-/* ---- parts ---- */
-
-/* Nothing in v is known only at run time. */
-bool
-val_is_fixed(Lower *L, Val v)
-{
-  if (v.kind == V_IR || v.kind == V_BUFFER)
-    return false;
-  if (val_is_many(v) && lower_spend(L, v.span, v.list.n))
-    for (u32 i = 0; i < v.list.n; i++)
-      if (!val_is_fixed(L, v.list.v[i]))
-        return false;
-  return true;
-}
-
-/* Known to be the same; of what is computed at run time, and of what has parts, nothing is known. */
-bool
-val_same(Val a, Val b)
-{
-  if (a.kind != b.kind)
-    return false;
-  switch (a.kind) {
-  case V_VOID: case V_NONE: return true;
-  case V_CONST: return const_equal(a.k, b.k);
-  case V_TYPE: return a.type == b.type;
-  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
-  case V_BUFFER: return a.ir == b.ir;
-  case V_FORMAT: return a.format == b.format;
-  case V_LAYOUT: return layout_spec_text(a.layout) == layout_spec_text(b.layout);
-  case V_BUILTIN: return a.builtin == b.builtin;
-  case V_STR: return !strcmp(a.str, b.str);
-  default: return false;
-  }
-}
-
-/* The run-time values in v, in order. */
-void
-val_parts(Lower *L, Val v, Values *out)
-{
-  if (v.kind == V_IR)
-    vec_push(L->a, out, v.ir);
-  for (u32 i = 0; val_is_many(v) && i < v.list.n; i++)
-    val_parts(L, v.list.v[i], out);
-}
-
-/* v with other run-time values in it: a copy, as values may share their parts. */
-Val
-val_with_parts(Lower *L, Val v, Value *const **next)
-{
-  if (v.kind == V_IR)
-    v.ir = *(*next)++;
-  if (!val_is_many(v))
-    return v;
-  v = val_copied(L, v);
-  for (u32 i = 0; i < v.list.n; i++)
-    v.list.v[i] = val_with_parts(L, v.list.v[i], next);
-  return v;
-}
-
-/* ---- variables ---- */
-
-static Val
-part_value(Lower *L, Val v)
-{
-  if (v.kind == V_CONST)
-    return val_ir(val_value(L, v), v.span);
-  if (!val_is_many(v) || !lower_spend(L, v.span, v.list.n))
-    return v;
-  v = val_copied(L, v);
-  for (u32 i = 0; i < v.list.n; i++)
-    v.list.v[i] = part_value(L, v.list.v[i]);
-  return v;
-}
-
-/* What a var holds when it is declared with v: constants in it become run-time values. */
-Val
-var_value(Lower *L, Val v, const char *what)
-{
-  if (v.kind == V_BUFFER || !(val_is_many(v) || val_need_data(L, v, what))) {
-    if (v.kind == V_BUFFER)
-      diag_hint(L->c, ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v)), "buffers are named with let");
-    return val_poison(v.span);
-  }
-  return part_value(L, v);
-}
-
-static Val
-assign_differs(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
-{
-  Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, val_str(L, old), val_str(L, v));
-  if (declared.hi)
-    diag_note(L->c, d, declared, "%s is declared here", what);
-  if (v.kind == old.kind && !val_is_many(v))
-    diag_hint(L->c, d, "only run-time values change in a var; this part must stay the same");
-  return val_poison(at);
-}
-
-static Val
-assign_many(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
-{
-  if (v.kind != old.kind || v.list.n != old.list.n || v.list.of != old.list.of)
-    return assign_differs(L, at, v, old, what, declared);
-  v = val_copied(L, v);
-  for (u32 i = 0; i < v.list.n; i++) {
-    const char *part = old.kind == V_RECORD ? arena_printf(L->a, "%s.%s", what, kid(old.list.of, 0)->kids[i]->name)
-                                            : arena_printf(L->a, "%s[%u]", what, i);
-    v.list.v[i] = var_assign(L, at, v.list.v[i], old.list.v[i], part, declared);
-    if (v.list.v[i].kind == V_POISON)
-      return val_poison(at);
-  }
-  return v;
-}
-
-/* v in place of old, a var's value or part of one: run-time parts keep their types, all else stays the same. Poison after reporting. */
-Val
-var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared)
-{
-  if (v.kind == V_POISON || old.kind == V_POISON)
-    return val_poison(at);
-  if (val_is_many(old))
-    return assign_many(L, at, v, old, what, declared);
-  if (old.kind != V_IR)
-    return val_same(old, v) ? v : assign_differs(L, at, v, old, what, declared);
-  v = val_assign(L, at, v, old.ir->type, what, declared);
-  return v.kind == V_CONST ? val_ir(val_value(L, v), v.span) : v;
 }

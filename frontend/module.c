@@ -253,6 +253,16 @@ program_load(Ctx *c, u32 base, const FrontendOptions *o)
   return diag_errors(c) == before ? p : NULL;
 }
 
+/* The -D of that name, or NULL: the last one counts. */
+const FrontendDefine *
+program_define(const Program *p, const char *name)
+{
+  for (u32 i = p->o->ndefines; i-- > 0;)
+    if (!strcmp(p->o->defines[i].name, name))
+      return &p->o->defines[i];
+  return NULL;
+}
+
 static const char *
 define_text(Program *p, const FrontendDefine *d)
 {

@@ -26,7 +26,7 @@ setting_str(Lower *L, Val v)
   switch (v.kind) {
   case V_CONST: return const_str(L, v.k);
   case V_TYPE: return type_str(L->c, v.type);
-  case V_LAYOUT: return layout_spec_text(v.layout);
+  case V_LAYOUT: return v.layout->text;
   case V_FN: return v.fn.decl->name;
   case V_BUILTIN: return v.builtin->name;
   case V_STR: return arena_printf(L->a, "\"%s\"", v.str);

@@ -5,10 +5,13 @@
  * has no types until its arguments have). An expression gives a Val: a run-time Value, a compile-time constant, a type,
  * a function, a tuple... An error is reported once and gives V_POISON, at which everything else stays silent.
  *
- * Files: module.c (files, imports, names), lower.c (kernels, frames, errors), origin.c (where things in messages came
- * from), lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c
- * (structs, and variables of many parts), lower_buffer.c (life of shared buffers), layouts.c (layouts as values),
- * builtin_*.c (the functions of builtins.def), convert.c (promotion, casts, broadcasting), consteval.c (constants).
+ * Files, each of which calls those above it, and in the walk each other (tests/style keeps it):
+ *   module.c (files, imports, declarations), consteval.c (constants), value.c (what a Val is), scope.c
+ *   origin.c (errors, and where things in messages came from), limits.c, broadcast.c, convert.c (promotion, casts), variables.c
+ *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
+ *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c,
+ *   lower_names.c, builtin_reduce.c (which calls functions)
+ *   head.c (a kernel's compile-time parameters and clauses), options.c, lower.c (kernels), tune.c, describe.c
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -56,6 +59,23 @@ struct Val {
   };
 };
 
+typedef enum SpecKind { LS_BLOCKED, LS_MMA, LS_OPERAND, LS_SLICE, LS_LINEAR, LS_SWIZZLED, LS_PADDED, LS_OFFSETS } SpecKind;
+
+/* A layout as a value of the language: without extents. */
+struct LayoutSpec {
+  SpecKind kind;
+  const char *text;                    /* as the language spells it; equal texts are equal pointers */
+  u32 rank;                            /* 0: any */
+  u32 size[MAX_RANK], threads[MAX_RANK], warps[MAX_RANK];
+  bool has_order;
+  int order[MAX_RANK];
+  const LayoutSpec *of;                /* operand, slice */
+  i64 which;                           /* operand: which; slice: axis */
+  u32 bits;                            /* operand: of an element, 0: the tile's */
+  u32 vec, per_phase, max_phase, every, pad;
+  u32 bases[IN_COUNT], (*base[IN_COUNT])[MAX_RANK];
+};
+
 typedef VEC(Value *) Values;
 
 /* ---- names ---- */
@@ -89,10 +109,10 @@ typedef struct Program {
   Unit *main;
 } Program;
 
-/* How the current turn of the innermost loop was left so far (flow.h): truth values, known at compile time or not. */
+/* How the current iteration of the innermost loop was left so far (flow.h): truth values, known at compile time or not. */
 typedef struct Exits {
-  Val skip;               /* the rest of the turn does not run */
-  Val stop;               /* nor does another turn: implies skip */
+  Val skip;               /* the rest of the iteration does not run */
+  Val stop;               /* nor does another iteration: implies skip */
   Val returned;           /* nor anything of the function: implies stop */
   Val result;             /* what it returned; V_VOID: nothing so far */
 } Exits;
@@ -139,33 +159,51 @@ void hint_reduction(Lower *L, Diag *d, Val v);                       /* v is max
 Diag *not_constant(Lower *L, Val v, const char *what);               /* report that it should be known at compile time */
 void note_constants(Lower *L, Diag *d, Span at);                     /* what set the constants named in the text there */
 
-/* ---- lower.c ---- */
-Val lower_const_decl(Lower *L, Unit *u, u32 index);
+/* ---- head.c ---- */
 /* Lowering for names of unit u; what is built goes to a function that is thrown away. */
 Lower lower_new(Program *p, Unit *u, Frame *frame, Module *m);
-/* The define of that name, or NULL. */
-const FrontendDefine *program_define(const Program *p, const char *name);
+bool param_is_setting(const Node *param);
 /* Const and type parameters enter the scope. unset_ok: those without a value do not, silently. */
 void lower_settings(Lower *L, const Node *kernel, bool unset_ok);
+const Node *kernel_param(const Node *kernel, const char *name);
+const Node *clause_value(const Node *kernel, const char *name);      /* of NAME(value); NULL if there is none */
+bool clause_is(const Node *attr, const char *name);
+void clause_error(Lower *L, const Node *attr, const char *may);
+void clauses_check(Lower *L, const Node *kernel);
 u32 lower_warps(Lower *L, const Node *kernel);
+u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
+
+/* ---- options.c ---- */
+bool unit_has_param(const Unit *u, const char *name, bool settings);
+bool options_want(const Program *p, const Node *d);
+void options_check(Program *p);
 
 /* ---- tune.c ---- */
-/* Report what is wrong with a kernel's tune and key clauses. */
-void tune_check(Lower *L, const Node *kernel);
-/* Their configurations, a line each ("tune BM=64<tab>warps=4"; "skip ..." where the condition is false), then "key NAME" lines. */
+/* The configurations of a kernel's tune clauses, a line each ("tune BM=64<tab>warps=4"; "skip ..." where the condition is false),
+ * then "key NAME" lines. */
 void tune_describe(Program *p, const Node *kernel, Buf *out);
 
 /* ---- module.c ---- */
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */
+const FrontendDefine *program_define(const Program *p, const char *name);
 Node *program_parse_define(Program *p, const FrontendDefine *d);     /* the value's expression; NULL after errors */
 /* Find a declaration visible from u: its unit and position; false if there is none. */
 bool program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index);
 
-/* ---- scopes: lower_names.c ---- */
+/* ---- scope.c ---- */
 void scope_push(Lower *L, Scope *s);
 void scope_pop(Lower *L);
-Binding *scope_add(Lower *L, const char *name, Span at, Val v);      /* an error if the scope has it already */
+Binding *scope_find_here(const Scope *s, const char *name);
 Binding *scope_find(const Lower *L, const char *name);
+
+/* ---- limits.c ---- */
+bool lower_over_limit(Lower *L, const Node *n);                      /* too deep or too large: reports once, stops everything */
+bool lower_spend(Lower *L, Span at, u32 work);                       /* likewise, for work other than walking nodes */
+bool lower_may_nest(Lower *L, Span at);                              /* another loop or if may be opened */
+
+/* ---- lower_names.c ---- */
+Binding *scope_add(Lower *L, const char *name, Span at, Val v);      /* an error if the scope has it already */
+Val lower_const_decl(Lower *L, Unit *u, u32 index);
 Val lower_name(Lower *L, const Node *n);
 bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
@@ -184,20 +222,14 @@ Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* 
 /* The arguments of call n by parameter of `name`, V_VOID where none is given; NULL after reporting. */
 Val *lower_args(Lower *L, const Node *n, const char *name, const Node *params);
 bool lower_bind_args(Lower *L, const Node *call, u32 skip, const char *name, const char *params, Call *out);
-bool lower_over_limit(Lower *L, const Node *n);                      /* too deep or too large: reports once, stops everything */
-bool lower_spend(Lower *L, Span at, u32 work);                       /* likewise, for work other than walking nodes */
-bool lower_may_nest(Lower *L, Span at);                              /* another loop or if may be opened */
 Val lower_cond(Lower *L, const Node *n);
 Val lower_logic(Lower *L, const Node *n);
 Val lower_condition(Lower *L, const Node *n);                        /* scalar or tile i1 data, or poison */
-bool const_promote(Lower *L, Val v, int num, Const *out);            /* a constant brought to num; reports if it does not fit */
 /* End the two open arms of `if` op with yields of va and vb under their common type; gives the result. */
 Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
 /* The same with the arms left open: what they are to yield is appended to parts[0] and parts[1]; in the value, the parts
  * known only at run time stand for results, in order. */
 Val lower_join_parts(Lower *L, Span at, Op *op, Val va, Val vb, Values parts[2]);
-/* Turn the `if`s in a region whose arms are cheap and without effect into selects. */
-void lower_flatten(Block *region);
 /* a && c, where a is known only at run time. */
 Val lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c);
 
@@ -212,15 +244,18 @@ const Val *struct_field(Lower *L, Val x, const Node *n);              /* of x, f
 Val struct_with(Lower *L, Val x, const Node *n, Val field);          /* x with another value there */
 /* v where the source says `: type` (a struct's name too); node NULL: v itself. */
 Val lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared);
+
+/* ---- variables.c ---- */
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */
 Val var_assign(Lower *L, Span at, Val v, Val old, const char *what, Span declared);   /* v in place of old */
-bool val_same(Val a, Val b);                                            /* known to be one and the same thing */
-void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
-Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */
-
 bool val_is_fixed(Lower *L, Val v);                                  /* nothing in it is known only at run time */
 
-/* ---- lower_buffer.c ---- */
+/* ---- if_convert.c ---- */
+bool region_is_speculatable(const Block *b);
+void region_hoist(Op *op, u32 arm);
+void region_if_convert(Block *region);
+
+/* ---- buffer_life.c ---- */
 static inline Val val_buffer(Value *v, Span at) { return (Val){.kind = V_BUFFER, .span = at, .ir = v}; }
 Value *buffer_root(Value *v);                                        /* the shared_alloc that v views; NULL if unknown */
 bool buffer_alive(Lower *L, Span at, Value *v);                      /* reports a use after free */
@@ -228,22 +263,16 @@ bool buffer_free(Lower *L, Span at, Value *v);
 u32 buffers_open(const Lower *L);                                    /* a scope begins */
 void buffers_close(Lower *L, u32 mark, const Val *result);           /* it ends: free what it made and result does not hold */
 void buffers_check(Lower *L, Func *f);                               /* at the end of a kernel: waits and copies */
-Val buffer_permuted(Lower *L, Call *c, const int *perm);             /* perm NULL: argument 1 */
-Val buffer_reshaped(Lower *L, Call *c);
-Val lower_index_buffer(Lower *L, const Node *n, Val x);              /* s[i], s[a:b, :] */
 /* Why a part of a buffer of these extents cannot begin there, or NULL. */
-const char *part_error(Lower *L, const Type *t, const i64 *start, const u32 *shape);
-/* a:b of a dimension of extent n; false after reporting. */
-bool index_range(Lower *L, const Node *item, u32 n, i64 *from, u32 *extent);
+const char *view_error(Lower *L, const Type *t, const i64 *start, const u32 *shape);
 
 /* ---- layouts.c ---- */
-const char *layout_spec_text(const LayoutSpec *s);                   /* as the language spells it; equal texts are equal pointers */
 typedef struct LayoutUse { const Layout *layout; u32 pad_every, pad; } LayoutUse;
 /* The layout for registers (shared: for a buffer) of these extents; false after reporting. warps 0: as many as it has. */
 bool layout_use(Lower *L, Span at, const LayoutSpec *s, const Type *t, u32 warps, bool shared, LayoutUse *out);
-Value *layout_wish(Lower *L, Call *c, u32 i, Value *x);              /* x as argument i (may be absent) wants it; NULL after reporting */
+Value *layout_apply(Lower *L, Call *c, u32 i, Value *x);              /* x as argument i (may be absent) wants it; NULL after reporting */
 
-/* ---- convert.c ---- */
+/* ---- value.c ---- */
 enum { NUM_INT = DT_COUNT, NUM_FLOAT };                              /* "dtype" of untyped literals */
 static inline Val val_poison(Span at) { return (Val){.kind = V_POISON, .span = at}; }
 static inline Val val_void(Span at) { return (Val){.kind = V_VOID, .span = at}; }
@@ -257,16 +286,28 @@ static inline bool val_is_ptr(Val v) { return v.kind == V_IR && type_is_ptr(v.ir
 int val_num(Val v);                                                  /* DType, NUM_INT or NUM_FLOAT; data only, no pointers */
 const Type *val_type_of(Lower *L, Val v);                            /* the type v has when nothing else decides */
 const char *val_str(Lower *L, Val v);                                /* its type, or what it is, for messages */
-bool val_need_data(Lower *L, Val v, const char *what);               /* reports unless v is a number, bool or pointer */
 Value *val_value(Lower *L, Val v);                                   /* run-time value of v under its own type */
+DType num_dtype(Lower *L, int num, const Const *k);                  /* i32, i64 or f32 for literals */
+bool val_same(Val a, Val b);                                         /* known to be one and the same thing */
+Val val_copied(Lower *L, Val v);                                     /* v with parts of its own: values may share theirs */
+void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
+Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */
+
+/* ---- broadcast.c ---- */
+bool shape_check(Lower *L, Span at, u32 rank, const u32 *shape);
+bool shape_broadcasts_to(const Type *from, const Type *to);
+Value *value_broadcast(Lower *L, Value *x, const Type *shape);       /* to shape's extents; must be possible */
+/* Common shape of n values in vals (NULL: absent): broadcast all to it. False after reporting. */
+bool values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const Val *origin);
+
+/* ---- convert.c ---- */
+bool val_need_data(Lower *L, Val v, const char *what);               /* reports unless v is a number, bool or pointer */
+Val val_need_type(Lower *L, Val v);                                  /* v, or poison after reporting that it is no type */
+bool const_promote(Lower *L, Val v, int num, Const *out);            /* a constant brought to num; reports if it does not fit */
 Value *val_as(Lower *L, Val v, DType dt, const Type *like);          /* converted; literals must fit: NULL after reporting */
 Val val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat);       /* explicit cast */
 int num_promote(int a, int b);
-DType num_dtype(Lower *L, int num, const Const *k);                  /* i32, i64 or f32 for literals */
 Value *value_cast(Lower *L, Value *x, DType to);
-Value *value_stretch(Lower *L, Value *x, const Type *shape);         /* to shape's extents; must be possible */
-/* Common shape of n values in vals (NULL: absent): stretch all to it. False after reporting. */
-bool values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const Val *origin);
 /* v as an initialiser of something of type t: literals adapt (and stay constants), scalars fill tiles. */
 Val val_assign(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared);
 
@@ -282,9 +323,9 @@ Const const_from_bits(DType dt, u64 bits);
 bool const_equal(Const a, Const b);
 bool const_fits(Const k, DType dt);                                  /* an integer literal in an integer type */
 bool const_cast(Const k, DType dt, FloatRound r, bool sat, Const *out);   /* explicit conversion; false: value not representable at all */
-/* Reports and returns false on overflow or division by zero. */
-bool const_binary(Lower *L, Span at, Oper op, Const a, Const b, Const *out);
-bool const_unary(Lower *L, Span at, Oper op, Const x, Const *out);
+/* False on overflow or division by zero: *why in words. */
+bool const_binary(Arena *arena, Oper op, Const a, Const b, Const *out, const char **why);
+bool const_unary(Arena *arena, Oper op, Const x, Const *out, const char **why);
 bool const_math(OpCode op, u32 n, const Const *x, Const *out);       /* a SURFACE op of constants; false: not folded */
 const char *const_str(Lower *L, Const k);
 Value *const_value(Lower *L, Const k, const Type *t);                /* t scalar or tile, k already of its dtype */
@@ -314,6 +355,8 @@ const Builtin *builtin_find(const char *name);
 const char *const *builtin_names(Arena *a, u32 *n);
 Val builtin_elementwise(Lower *L, Call *c);                          /* any SURFACE op */
 Val tile_part(Lower *L, Call *c);                                    /* view() of a tile */
+Val buffer_permuted(Lower *L, Call *c, const int *perm);             /* perm NULL: argument 1 */
+Val buffer_reshaped(Lower *L, Call *c);
 /* The part of a tile that begins at start. */
 Value *tile_slice(Lower *L, Value *x, const i64 *start, const u32 *shape);
 Value *tile_pick(Lower *L, Value *x, int axis, Value *which);
@@ -334,6 +377,5 @@ const PackedFormat *call_format(Lower *L, Call *c, u32 i);           /* or a typ
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
 Value *call_pointer(Lower *L, Call *c, u32 i);
 Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */
-bool shape_check(Lower *L, Span at, u32 rank, const u32 *shape);
 const Type *tile_type_of(Lower *L, const Node *n, const Type *elem);
 #endif

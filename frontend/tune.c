@@ -12,62 +12,6 @@ enum { CONFIGS_MAX = 4096 };
 typedef struct Axis { const char *name; const Node *values; u32 n, at; } Axis;   /* values: a list, or one expression */
 typedef struct Space { VEC(Axis) axes; const Node *where; } Space;
 
-static bool
-is_clause(const Node *attr, const char *name)
-{
-  return !strcmp(attr->name, name);
-}
-
-static const Node *
-param_named(const Node *kernel, const char *name)
-{
-  const Node *params = kid(kernel, 0);
-  for (u32 i = 0; i < params->nkids; i++)
-    if (!strcmp(params->kids[i]->name, name))
-      return params->kids[i];
-  return NULL;
-}
-
-/* ---- checking ---- */
-
-static void
-check_axis(Lower *L, const Node *kernel, const Node *arg)
-{
-  const Node *param = arg->kind == N_ARG ? param_named(kernel, arg->name) : NULL;
-  bool special = arg->kind == N_ARG && (!strcmp(arg->name, "warps") || !strcmp(arg->name, "where"));
-  if (arg->kind != N_ARG)
-    ERR(L, arg->span, E_ATTRIBUTE, "tune", "it takes NAME=[value, ...] and where=condition");
-  else if (!special && (!param || param->kind == N_PARAM))
-    ERR(L, arg->span, E_ATTRIBUTE, "tune", arena_printf(L->a, "'%s' is no const or type parameter of this kernel", arg->name));
-  else if (kid(arg, 0)->kind == N_LIST && !kid(arg, 0)->nkids)
-    ERR(L, arg->span, E_ATTRIBUTE, "tune", arena_printf(L->a, "'%s' has no values", arg->name));
-}
-
-static void
-check_key(Lower *L, const Node *kernel, const Node *arg)
-{
-  const Node *param = arg->kind == N_NAME ? param_named(kernel, arg->name) : NULL;
-  if (!param || param->kind != N_PARAM)
-    ERR(L, arg->span, E_ATTRIBUTE, "key", "it takes names of arguments");
-}
-
-void
-tune_check(Lower *L, const Node *kernel)
-{
-  const Node *attrs = kid(kernel, 1);
-  for (u32 i = 0; i < attrs->nkids; i++) {
-    const Node *attr = attrs->kids[i];
-    bool tune = is_clause(attr, "tune"), key = is_clause(attr, "key");
-    for (u32 k = 0; k < attr->nkids; k++)
-      if (tune)
-        check_axis(L, kernel, attr->kids[k]);
-      else if (key)
-        check_key(L, kernel, attr->kids[k]);
-  }
-}
-
-/* ---- listing ---- */
-
 static const char *
 text_of(Program *p, const Node *n)
 {
@@ -143,7 +87,7 @@ holds(Program *p, const Node *kernel, const Space *s)
   scope_push(&L, &scope);
   lower_settings(&L, kernel, true);
   scope_push(&L, &inner);
-  if (!param_named(kernel, "warps"))
+  if (!kernel_param(kernel, "warps"))
     scope_add(&L, intern(p->c, "warps"), kernel->at, val_const(const_int(lower_warps(&L, kernel)), kernel->at));
   Val v = lower_condition(&L, s->where);
   if (v.kind != V_CONST && v.kind != V_POISON)
@@ -175,9 +119,9 @@ tune_describe(Program *p, const Node *kernel, Buf *out)
   const Node *attrs = kid(kernel, 1);
   u32 left = CONFIGS_MAX;
   for (u32 i = 0; i < attrs->nkids; i++)
-    if (is_clause(attrs->kids[i], "tune"))
+    if (clause_is(attrs->kids[i], "tune"))
       list_clause(p, kernel, attrs->kids[i], &left, out);
   for (u32 i = 0; i < attrs->nkids; i++)
-    for (u32 k = 0; is_clause(attrs->kids[i], "key") && k < attrs->kids[i]->nkids; k++)
+    for (u32 k = 0; clause_is(attrs->kids[i], "key") && k < attrs->kids[i]->nkids; k++)
       buf_printf(out, "key %s\n", attrs->kids[i]->kids[k]->name);
 }

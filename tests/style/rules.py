@@ -44,6 +44,20 @@ for p in (p for d in ("scripts", ".ci", "tests/**", "bench") for p in glob.glob(
         for number, line in enumerate(open(p, errors="replace"), 1):
             if re.search(r"\bpython3\b|RUN:(.*[ |;&])?python ", line):
                 bad.append(f"{rel}:{number}: a Python of the PATH: {line.strip()[:80]}")
+# Calls between the files of a folder go one way, but for those that walk a tree together.
+walks = {"frontend": {"builtin_reduce.c", "lower_call.c", "lower_choose.c", "lower_expr.c", "lower_if.c", "lower_index.c", "lower_loop.c",
+                      "lower_names.c", "lower_stmt.c", "lower_struct.c"}}
+for folder, walk in walks.items():
+    files = sorted(os.path.basename(p) for p in glob.glob(f"{root}/{folder}/*.c"))
+    text = {f: re.sub(r"/\*.*?\*/|\"(\\.|[^\"\\])*\"", "", open(f"{root}/{folder}/{f}").read(), flags=re.S) for f in files}
+    defined = {m.group(1): f for f in files for m in re.finditer(r"^(?!static)\w[\w *]*\n(\w+)\([^;{]*\)\n\{", text[f], re.M)}
+    calls = {f: {defined[w] for w in re.findall(r"\b(\w+)\b", text[f]) if w in defined} - {f} for f in files}
+    reach = {f: set(calls[f]) for f in files}
+    for _ in files:
+        reach = {f: r.union(*(reach[g] for g in r)) for f, r in reach.items()}
+    for f in sorted(set(files) - walk):
+        if f in reach[f]:
+            bad.append(f"{folder}/{f}: calls in a circle, through {', '.join(sorted(g for g in calls[f] if f in reach[g]))}")
 index = open(f"{root}/examples/README.md").read()
 for p in glob.glob(f"{root}/examples/*.tile"):
     if f"({os.path.basename(p)})" not in index:

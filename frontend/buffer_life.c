@@ -1,7 +1,7 @@
-/* lower_buffer.c - how long shared buffers live, and what can be said of a whole kernel's asynchronous copies.
+/* buffer_life.c - how long shared buffers live, and what can be said of a whole kernel's asynchronous copies.
  *
  * A buffer lives from shared() to free(), or to the end of the scope that made it: `{ }`, a function's body (unless the
- * result holds it), one turn of an unrolled loop. The IR has the same rule for its blocks, so the scopes that are IR blocks
+ * result holds it), one iteration of an unrolled loop. The IR has the same rule for its blocks, so the scopes that are IR blocks
  * (bodies of loops, arms of ifs, the kernel) need no shared_free of their own. */
 #include "sema.h"
 
@@ -82,7 +82,7 @@ buffer_free(Lower *L, Span at, Value *v)
 {
   const char *why = v->def && v->def->code == OP_SHARED_ALLOC ? NULL : "it is a view; free what shared() gave";
   if (!why && in_loop_within(L->b.block, v->def->block))
-    why = "it was made outside this loop, whose next turn would free it again";
+    why = "it was made outside this loop, whose next iteration would free it again";
   if (!why) {
     note_freed(L, v, at);
     return true;
@@ -127,79 +127,17 @@ buffers_close(Lower *L, u32 mark, const Val *result)
   L->allocs.len = kept;
 }
 
-/* ---- views ---- */
-
-static Val
-bad_row(Lower *L, Span at, const char *why)
+const char *
+view_error(Lower *L, const Type *t, const i64 *start, const u32 *shape)
 {
-  ERR(L, at, E_ROW, why);
-  return val_poison(at);
-}
-
-static Value *
-row_index(Lower *L, const Node *n, const Type *t)
-{
-  Val i = lower_expr(L, n);
-  int num = val_is_data(i) && !val_is_ptr(i) && !val_is_tile(i) ? val_num(i) : -1;
-  if (!val_need_data(L, i, "an index"))
-    return NULL;
-  if (num < 0 || num == DT_I1 || (num != NUM_INT && (num >= NUM_INT || !dtype_is_int((DType)num)))) {
-    ERR(L, n->span, E_INDEX, arena_printf(L->a, "buffers are counted by integers, this is %s", val_str(L, i)));
-    return NULL;
+  for (u32 d = 0; d < t->rank; d++) {
+    if (start[d] < 0 || start[d] + (i64)shape[d] > (i64)t->shape[d])
+      return arena_printf(L->a, "it has elements 0 to %u along dimension %u, not %lld to %lld", t->shape[d] - 1, d,
+                          (long long)start[d], (long long)start[d] + shape[d] - 1);
+    if (shape[d] != t->shape[d] && (!is_pow2(shape[d]) || start[d] % (i64)shape[d]))
+      return "the extents of a part are powers of two, and it starts at a multiple of them";
   }
-  if (i.kind == V_CONST && (i.k.i < 0 || i.k.i >= (i64)t->count)) {
-    ERR(L, n->span, E_INDEX, arena_printf(L->a, "buffer %lld of a row of %u", (long long)i.k.i, t->count));
-    return NULL;
-  }
-  return val_as(L, i, DT_I32, NULL);
-}
-
-static bool
-all_ranges(const Node *n)
-{
-  for (u32 i = 1; i < n->nkids; i++)
-    if (kid(n, i)->kind != N_ALL)
-      return false;
-  return true;
-}
-
-/* s[a:b, :]: a view of a part. */
-static Val
-buffer_part(Lower *L, const Node *n, Value *s)
-{
-  i64 start[MAX_RANK];
-  u32 shape[MAX_RANK];
-  for (u32 d = 0; d < s->type->rank; d++)
-    if (!index_range(L, kid(n, d + 1), s->type->shape[d], &start[d], &shape[d]))
-      return val_poison(n->span);
-  const char *why = part_error(L, s->type, start, shape);
-  if (why) {
-    ERR(L, n->span, E_VIEW, type_str(L->c, s->type), why);
-    return val_poison(n->span);
-  }
-  L->b.span = n->span;
-  return val_buffer(ir_shared_slice(&L->b, s, start, shape), n->span);
-}
-
-/* s[i]: buffer i of a row; s[a:b, :]: a part of a buffer. */
-Val
-lower_index_buffer(Lower *L, const Node *n, Val x)
-{
-  const Type *t = x.ir->type;
-  if (!buffer_alive(L, n->span, x.ir))
-    return val_poison(n->span);
-  if (!t->count && n->nkids == t->rank + 1u && all_ranges(n))
-    return buffer_part(L, n, x.ir);
-  if (!t->count)
-    return bad_row(L, n->span, arena_printf(L->a, "%s is one buffer, not a row of them; a part of it is view(s, start, extents)",
-                                            type_str(L->c, t)));
-  if (n->nkids != 2 || kid(n, 1)->kind == N_ALL || kid(n, 1)->kind == N_NONE)
-    return bad_row(L, n->span, "a row of buffers takes one index");
-  Value *i = row_index(L, kid(n, 1), t);
-  if (!i)
-    return val_poison(n->span);
-  L->b.span = n->span;
-  return val_buffer(ir_shared_index(&L->b, x.ir, i), n->span);
+  return NULL;
 }
 
 /* ---- a whole kernel ---- */

@@ -1,0 +1,102 @@
+/* broadcast.c - how extents meet: a scalar fills a tile, an extent of 1 is repeated, all others are equal. */
+#include "sema.h"
+
+/* Rank and extents within the language's limits. */
+bool
+shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
+{
+  u64 total = 1;
+  if (rank < 1 || rank > MAX_RANK) {
+    note_constants(L, ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank)), at);
+    return false;
+  }
+  for (u32 i = 0; i < rank; i++) {
+    total *= shape[i];
+    if (shape[i] == 0 || total > TILE_NUMEL_MAX) {
+      note_constants(L, ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements"), at);
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Extents of a and b together in shape. */
+static bool
+shapes_broadcast(const Type *a, const Type *b, u32 *shape)
+{
+  if (a->rank != b->rank)
+    return false;
+  for (u32 i = 0; i < a->rank; i++) {
+    if (a->shape[i] != b->shape[i] && a->shape[i] != 1 && b->shape[i] != 1)
+      return false;
+    shape[i] = a->shape[i] > b->shape[i] ? a->shape[i] : b->shape[i];
+  }
+  return true;
+}
+
+/* Values of type `from` broadcast to the extents of tile type `to`. */
+bool
+shape_broadcasts_to(const Type *from, const Type *to)
+{
+  if (!type_is_tile(from) || !type_is_tile(to))
+    return type_is_tile(to);
+  for (u32 i = 0; i < to->rank; i++)
+    if (from->rank != to->rank || (from->shape[i] != to->shape[i] && from->shape[i] != 1))
+      return false;
+  return true;
+}
+
+/* x with the extents of tile type `shape`; x broadcasts to them. */
+Value *
+value_broadcast(Lower *L, Value *x, const Type *shape)
+{
+  if (!type_is_tile(shape) || type_same_shape(x->type, shape))
+    return x;
+  return type_is_tile(x->type) ? ir_broadcast(&L->b, x, shape->shape) : ir_splat(&L->b, x, shape);
+}
+
+static bool
+shapes_differ(Lower *L, Span at, const char *what, const Type *a, const Type *b, const Val *va, const Val *vb)
+{
+  Diag *d = ERR(L, at, E_SHAPES, what, va ? val_str(L, *va) : type_str(L->c, a), vb ? val_str(L, *vb) : type_str(L->c, b));
+  if (va)
+    note_value(L, d, *va);
+  if (vb)
+    note_value(L, d, *vb);
+  if (va)
+    hint_reduction(L, d, *va);
+  if (vb)
+    hint_reduction(L, d, *vb);
+  if (a->rank != b->rank)
+    diag_hint(L->c, d, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
+  return false;
+}
+
+/* Broadcast n values (NULL: absent) to one shape; false after reporting. origin, if not NULL, says where each came from. */
+bool
+values_broadcast(Lower *L, Span at, const char *what, u32 n, Value **vals, const Val *origin)
+{
+  const Type *all = NULL;
+  u32 first = 0;
+  for (u32 i = 0; i < n; i++) {
+    const Type *t = vals[i] ? vals[i]->type : NULL;
+    u32 shape[MAX_RANK];
+    if (!t || !type_is_tile(t) || (all && type_same_shape(all, t)))
+      continue;
+    if (!all) {
+      all = t;
+      first = i;
+    } else if (!shapes_broadcast(all, t, shape)) {
+      return shapes_differ(L, at, what, vals[first]->type, t, origin ? &origin[first] : NULL, origin ? &origin[i] : NULL);
+    } else {
+      all = type_tile(L->c, type_elem(L->c, t), t->rank, shape, NULL);
+    }
+  }
+  if (all && !shape_check(L, at, all->rank, all->shape))
+    return false;
+  L->b.span = at;
+  for (u32 i = 0; all && i < n; i++)
+    if (vals[i])
+      vals[i] = value_broadcast(L, vals[i], all);
+  return true;
+}

@@ -1,0 +1,94 @@
+/* describe.c - what a launcher has to know of a file without compiling it: its kernels, their parameters and configurations. */
+#include "sema.h"
+
+static const char *
+source_of(Program *p, const Node *n)
+{
+  const char *text = source_text(p->c, p->main->base);
+  u32 lo = n->span.lo - p->main->base;
+  return arena_strndup(p->a, text + lo, n->span.hi - n->span.lo);
+}
+
+static void
+describe_argument(Lower *L, const Node *param, Buf *out)
+{
+  u32 errors = diag_errors(L->c);
+  const Node *tn = kid(param, 0);
+  bool ptr = tn && tn->kind == N_PTR;
+  const Node *base = ptr ? kid(tn, 0) : tn;
+  const Binding *unset = base && base->kind == N_NAME ? scope_find(L, base->name) : NULL;
+  bool is_unset = base && base->kind == N_NAME && !unset && unit_has_param(L->prog->main, base->name, true);
+  const Type *t = tn && !is_unset ? lower_type(L, tn) : NULL;
+  if (t && type_is_tile(t))
+    ERR(L, tn->span, E_PARAM, param->name, "is a tile", "; pass a pointer and load it");
+  if (!tn)
+    ERR(L, param->at, E_PARAM, param->name, "has no type", "");
+  if (diag_errors(L->c) == errors)
+    buf_printf(out, "param %s %s %s\n", param->name, (t ? type_is_ptr(t) : ptr) ? "pointer" : "scalar",
+               t ? dtype_info[t->dt].name : base->name);
+}
+
+static void
+describe_setting(Lower *L, const Node *param, Buf *out)
+{
+  const Binding *b = scope_find(L, param->name);
+  Val v = b ? b->val : val_void(param->span);
+  if (param->kind == N_TPARAM) {
+    buf_printf(out, "type %s %s\n", param->name, v.kind == V_TYPE ? type_str(L->c, v.type) : "-");
+    return;
+  }
+  if (v.kind == V_LAYOUT) {
+    buf_printf(out, "const %s layout %s\n", param->name, v.layout->text);
+    return;
+  }
+  if (v.kind == V_FORMAT) {
+    buf_printf(out, "const %s format %s\n", param->name, v.format->name);
+    return;
+  }
+  const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))
+                   : v.kind == V_CONST ? dtype_info[num_dtype(L, val_num(v), &v.k)].name : "i32";
+  buf_printf(out, "const %s %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "-");
+}
+
+static void
+describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
+{
+  Frame frame;
+  Lower L = lower_new(p, u, &frame, module_new(p->c));
+  Scope scope;
+  scope_push(&L, &scope);
+  lower_settings(&L, kernel, true);
+  bool unset = false;
+  for (u32 i = 0; i < kid(kernel, 0)->nkids; i++)
+    unset |= param_is_setting(kid(kernel, 0)->kids[i]) && !scope_find(&L, kid(kernel, 0)->kids[i]->name);
+  if (unset && clause_value(kernel, "warps") && clause_value(kernel, "warps")->kind != N_INT)
+    buf_printf(out, "kernel %s warps=-\n", kernel->name);
+  else
+    buf_printf(out, "kernel %s warps=%u\n", kernel->name, lower_warps(&L, kernel));
+  for (u32 i = 0; i < kid(kernel, 0)->nkids; i++) {
+    const Node *param = kid(kernel, 0)->kids[i];
+    if (param_is_setting(param))
+      describe_setting(&L, param, out);
+    else
+      describe_argument(&L, param, out);
+  }
+  u32 errors = diag_errors(p->c);
+  clauses_check(&L, kernel);
+  if (p->o->tuning && diag_errors(p->c) == errors)
+    tune_describe(p, kernel, out);
+}
+
+/* One line per kernel, parameter, type and const parameter; false after reporting errors. */
+bool
+frontend_describe(Ctx *c, u32 base, const FrontendOptions *o, Buf *out)
+{
+  Program *p = program_load(c, base, o);
+  if (!p)
+    return false;
+  u32 before = diag_errors(c);
+  options_check(p);
+  for (u32 i = 0; i < p->main->root->nkids; i++)
+    if (options_want(p, p->main->root->kids[i]))
+      describe_kernel(p, p->main, p->main->root->kids[i], out);
+  return diag_errors(c) == before;
+}

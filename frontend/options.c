@@ -1,0 +1,102 @@
+/* options.c - names given from outside: the kernel that is wanted, its defines and facts. */
+#include "sema.h"
+
+/* A kernel of unit u has a parameter of that name, known at compile time (settings) or an argument. */
+bool
+unit_has_param(const Unit *u, const char *name, bool settings)
+{
+  for (u32 i = 0; i < u->root->nkids; i++) {
+    const Node *k = u->root->kids[i];
+    for (u32 j = 0; k->kind == N_KERNEL && j < kid(k, 0)->nkids; j++) {
+      const Node *param = kid(k, 0)->kids[j];
+      if (!strcmp(param->name, name) && param_is_setting(param) == settings)
+        return true;
+    }
+  }
+  return false;
+}
+
+typedef VEC(const char *) Names;
+
+/* Report a name given from outside that nothing has; names: what there is. */
+static void
+unknown_given(Program *p, const char *message, const char *name, const Names *names)
+{
+  const char *close = diag_suggest(name, names->data, names->len);
+  Diag *d = diag(p->c, (Span){0, 0}, E_MISUSE, message);
+  Buf b = {.arena = p->a};
+  for (u32 i = 0; i < names->len && i < 12; i++)
+    buf_printf(&b, "%s%s", i ? ", " : "", names->data[i]);
+  if (close)
+    diag_hint(p->c, d, "did you mean '%s'?", close);
+  else if (names->len)
+    diag_note(p->c, d, (Span){0, 0}, "there %s: %s%s", names->len == 1 ? "is" : "are", buf_str(&b), names->len > 12 ? ", ..." : "");
+}
+
+/* d is a kernel to be compiled. */
+bool
+options_want(const Program *p, const Node *d)
+{
+  return d->kind == N_KERNEL && (!p->o->kernel || !strcmp(p->o->kernel, d->name));
+}
+
+static void
+add_name(Program *p, Names *names, const char *name)
+{
+  for (u32 i = 0; i < names->len; i++)
+    if (names->data[i] == name)
+      return;
+  vec_push(p->a, names, name);
+}
+
+static void
+unknown_param(Program *p, const char *name, bool settings)
+{
+  Names names = {0};
+  for (u32 i = 0; i < p->main->root->nkids; i++) {
+    const Node *k = p->main->root->kids[i];
+    for (u32 j = 0; options_want(p, k) && j < kid(k, 0)->nkids; j++)
+      if (param_is_setting(kid(k, 0)->kids[j]) == settings)
+        add_name(p, &names, kid(k, 0)->kids[j]->name);
+  }
+  unknown_given(p, arena_printf(p->a, "no kernel has %s '%s'", settings ? "a const or type parameter" : "an argument", name),
+                name, &names);
+}
+
+static void
+check_names(Program *p)
+{
+  const FrontendOptions *o = p->o;
+  for (u32 i = 0; i < o->ndefines; i++)
+    if (strcmp(o->defines[i].name, "warps") != 0 && !unit_has_param(p->main, o->defines[i].name, true))
+      unknown_param(p, o->defines[i].name, true);
+  for (u32 i = 0; i < o->nfacts; i++)
+    if (!unit_has_param(p->main, o->facts[i].name, false))
+      unknown_param(p, o->facts[i].name, false);
+}
+
+/* A file or a wanted kernel that is not there. */
+static void
+check_wanted(Program *p)
+{
+  Names names = {0};
+  for (u32 i = 0; i < p->main->root->nkids; i++) {
+    if (options_want(p, p->main->root->kids[i]))
+      return;
+    if (p->main->root->kids[i]->kind == N_KERNEL)
+      vec_push(p->a, &names, p->main->root->kids[i]->name);
+  }
+  if (!p->o->kernel) {
+    diag(p->c, p->main->root->span, E_MISUSE, "the file has no kernel");
+    return;
+  }
+  unknown_given(p, arena_printf(p->a, "no kernel '%s'", p->o->kernel), p->o->kernel, &names);
+}
+
+/* Report what the options ask for that the file does not have. */
+void
+options_check(Program *p)
+{
+  check_names(p);
+  check_wanted(p);
+}
