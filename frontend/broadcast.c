@@ -63,10 +63,6 @@ shapes_differ(Lower *L, Span at, const char *what, const Type *a, const Type *b,
     note_value(L, d, *va);
   if (vb)
     note_value(L, d, *vb);
-  if (va)
-    hint_reduction(L, d, *va);
-  if (vb)
-    hint_reduction(L, d, *vb);
   if (a->rank != b->rank)
     diag_hint(L->c, d, "tiles of different rank do not meet; insert dimensions of extent 1 with x[:, None] or x[None, :]");
   return false;

@@ -134,6 +134,28 @@ builtin_sum(Lower *L, Call *c)
   return simple_reduction(L, c, OP_ADD, value_cast(L, x, wide), 1, dtype_is_float(dt) ? dt : wide);
 }
 
+/* max(x, k) of a tile and a literal that is one of its axes, by position: reduce(x, k), sum(x, k) and max(x, k) of other languages reduce. */
+static bool
+could_be_axis(const Call *c)
+{
+  Val x = c->args[0], k = c->args[1];
+  const Node *second = c->node ? kid(c->node, 2) : NULL;
+  if (!val_is_tile(x) || k.kind != V_CONST || k.k.form != CF_INT || (second && second->kind == N_ARG))
+    return false;
+  return k.k.i >= -(i64)x.ir->type->rank && k.k.i < (i64)x.ir->type->rank;
+}
+
+static Val
+axis_or_number(Lower *L, const Call *c)
+{
+  const char *k = const_str(L, c->args[1].k);
+  bool is_float = type_is_float(c->args[0].ir->type);
+  Diag *d = ERR(L, c->span, E_AMBIGUOUS, c->name, k, k, k);
+  diag_hint(L->c, d, "write %s(x, axis=%s) to reduce along the axis, or %s%s(%s, x) to compare each element with %s", c->name, k,
+            is_float ? arena_printf(L->a, "%s(x, %s.0) or ", c->name, k) : "", c->name, k, k);
+  return val_poison(c->span);
+}
+
 /* max(a, b) element by element, or max(x, axis=). */
 static Val
 extreme(Lower *L, Call *c, OpCode code)
@@ -141,6 +163,8 @@ extreme(Lower *L, Call *c, OpCode code)
   if (c->given[1]) {
     if (c->given[2] || c->given[3])
       return call_error(L, c, c->span, "either two values, or one tile and an axis");
+    if (could_be_axis(c))
+      return axis_or_number(L, c);
     c->op = code;
     c->nargs = 2;
     return builtin_elementwise(L, c);

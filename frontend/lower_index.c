@@ -93,7 +93,6 @@ read_items(Lower *L, const Node *n, Val v, Index *x)
   Diag *d = ERR(L, n->span, E_INDEX, arena_printf(L->a, "%s has %u dimension%s, the index has %u", type_str(L->c, t), t->rank,
                                                   t->rank == 1 ? "" : "s", x->dims));
   note_value(L, d, v);
-  hint_reduction(L, d, v);
   return false;
 }
 

@@ -320,23 +320,6 @@ note_values(Lower *L, Diag *d, u32 n, const Val *v)
     note_value(L, d, v[i]);
 }
 
-/* If v is max(x, 1): where it was meant for a reduction of dimension 1, as it is in other languages, the extents disagree. */
-void
-hint_reduction(Lower *L, Diag *d, Val v)
-{
-  const Value *x = v.kind == V_IR ? v.ir : NULL;
-  u64 bits;
-  while (op_is(x, OP_EXPAND_DIMS))
-    x = op_operand(x->def, 0);
-  if (!(op_is(x, OP_MAX) || op_is(x, OP_MIN)) || !type_is_tile(x->type) || !value_const_bits(op_operand(x->def, 1), &bits))
-    return;
-  const char *name = op_info(x->def->code)->name;
-  double axis = type_is_float(x->type) ? float_decode(x->type->dt, bits) : (double)bits;
-  if (axis >= 0 && axis < x->type->rank && axis == (u32)axis)
-    diag_hint(L->c, d, "%s(x, %u) compares each element with %u; a dimension is reduced by %s(x, axis=%u)", name, (u32)axis, (u32)axis,
-              name, (u32)axis);
-}
-
 /* Report that v should be known at compile time. */
 Diag *
 not_constant(Lower *L, Val v, const char *what)

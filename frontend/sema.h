@@ -155,7 +155,6 @@ Diag *lower_trace(Lower *L, Diag *d);
 void note_value(Lower *L, Diag *d, Val v);                           /* what v is, and where it came from */
 void note_source(Lower *L, Diag *d, Val v);                          /* the same without its extents */
 void note_values(Lower *L, Diag *d, u32 n, const Val *v);            /* each of them */
-void hint_reduction(Lower *L, Diag *d, Val v);                       /* v is max(x, 1): that is no reduction */
 Diag *not_constant(Lower *L, Val v, const char *what);               /* report that it should be known at compile time */
 void note_constants(Lower *L, Diag *d, Span at);                     /* what set the constants named in the text there */
 
