@@ -134,13 +134,14 @@ builtin_sum(Lower *L, Call *c)
   return simple_reduction(L, c, OP_ADD, value_cast(L, x, wide), 1, dtype_is_float(dt) ? dt : wide);
 }
 
-/* max(x, k) of a tile and a literal that is one of its axes, by position: reduce(x, k), sum(x, k) and max(x, k) of other languages reduce. */
+/* max(x, k) of a tile and a literal that is one of its axes, by position: in other languages that reduces, as sum(x, k) does here.
+ * What the library is given is no spelling of its own. */
 static bool
-could_be_axis(const Call *c)
+could_be_axis(const Lower *L, const Call *c)
 {
   Val x = c->args[0], k = c->args[1];
   const Node *second = c->node ? kid(c->node, 2) : NULL;
-  if (!val_is_tile(x) || k.kind != V_CONST || k.k.form != CF_INT || (second && second->kind == N_ARG))
+  if (L->frame->unit->library || !val_is_tile(x) || k.kind != V_CONST || k.k.form != CF_INT || (second && second->kind == N_ARG))
     return false;
   return k.k.i >= -(i64)x.ir->type->rank && k.k.i < (i64)x.ir->type->rank;
 }
@@ -163,7 +164,7 @@ extreme(Lower *L, Call *c, OpCode code)
   if (c->given[1]) {
     if (c->given[2] || c->given[3])
       return call_error(L, c, c->span, "either two values, or one tile and an axis");
-    if (could_be_axis(c))
+    if (could_be_axis(L, c))
       return axis_or_number(L, c);
     c->op = code;
     c->nargs = 2;

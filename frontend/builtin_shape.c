@@ -219,7 +219,8 @@ two_tiles(Lower *L, Call *c, bool shapes, Value **v)
   L->b.span = c->span;
   DType dt = num_dtype(L, num_promote(v[0]->type->dt, v[1]->type->dt), NULL);
   for (u32 i = 0; !pa && i < 2; i++)
-    v[i] = value_cast(L, v[i], dt);
+    if (!(v[i] = val_as(L, c->args[i], dt, NULL)))
+      return false;
   return !shapes || values_broadcast(L, c->span, c->name, 2, v, c->args);
 }
 

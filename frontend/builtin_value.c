@@ -410,41 +410,6 @@ builtin_count(Lower *L, Call *c)
   return s ? val_const(const_int(s->type->count), c->span) : val_poison(c->span);
 }
 
-static u64
-gcd(u64 a, u64 b)
-{
-  return b ? gcd(b, a % b) : a;
-}
-
-/* What a scalar is known to be divided by: from parameters, constants and promises; 0: it is 0. Sums and products may wrap:
- * powers of two survive that. */
-static u64
-known_divisor(const Func *f, const Value *v, u32 depth)
-{
-  i64 k;
-  if (value_const_int(v, &k))
-    return k < 0 ? 0 - (u64)k : (u64)k;
-  if (!v->def)
-    return v->block == f->body ? f->param_divisible[v->index] : 1;
-  if (depth > 16 || v->def->noperands == 0)
-    return 1;
-  u64 a = known_divisor(f, op_operand(v->def, 0), depth + 1);
-  if (v->def->code == OP_HINT) {
-    u64 n = (u64)op_int(v->def, AT_DIVISIBLE, 1), both = n / gcd(n, a);
-    return a && both <= UINT64_MAX / a ? a * both : a;
-  }
-  if (v->def->code == OP_CAST)
-    return type_is_int(op_operand(v->def, 0)->type) && type_is_int(v->type) && is_pow2(a) ? a : 1;
-  if (v->def->noperands != 2 || (v->def->code != OP_ADD && v->def->code != OP_SUB && v->def->code != OP_MUL))
-    return 1;
-  u64 b = known_divisor(f, op_operand(v->def, 1), depth + 1);
-  if (!a || !b)
-    return v->def->code == OP_MUL ? 0 : a | b;
-  a &= 0 - a;
-  b &= 0 - b;
-  return v->def->code == OP_MUL ? (a < 1u << 15 && b < 1u << 15 ? a * b : a) : a < b ? a : b;
-}
-
 Val
 builtin_known_multiple(Lower *L, Call *c)
 {
@@ -455,7 +420,7 @@ builtin_known_multiple(Lower *L, Call *c)
   int num = val_is_tile(x) ? NUM_FLOAT : val_is_ptr(x) ? NUM_INT : val_num(x);
   if (n < 1 || num == NUM_FLOAT || (num < NUM_INT && !dtype_is_int((DType)num)))
     return call_error(L, c, c->span, "it asks of an integer or pointer and a positive divisor");
-  u64 d = x.kind == V_CONST ? (u64)(x.k.i < 0 ? -x.k.i : x.k.i) : known_divisor(L->b.func, x.ir, 0);
+  u64 d = x.kind == V_CONST ? (u64)(x.k.i < 0 ? -x.k.i : x.k.i) : value_divisor(x.ir, 0);
   return val_const(const_bool(d % (u64)n == 0), c->span);
 }
 

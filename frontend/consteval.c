@@ -168,6 +168,7 @@ const_cast(Const k, DType dt, FloatRound r, bool sat, Const *out)
     *out = const_typed(dt, k.i < 0 && !is_u64(k) ? int_least(dt) : (i64)int_largest(dt), 0);
   else
     *out = const_typed(dt, int_wrap((u64)k.i, dt), 0);
+  out->truncated = k.truncated;
   return true;
 }
 
@@ -420,6 +421,7 @@ bits_math(OpCode op, u32 n, const Const *x, Const *out)
   default: return false;
   }
   out->i = scalar_int(dt, r);
+  out->truncated = (Span){0, 0};
   return true;
 }
 

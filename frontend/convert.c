@@ -69,6 +69,9 @@ bool
 const_promote(Lower *L, Val v, int num, Const *out)
 {
   *out = v.k;
+  if ((num == NUM_FLOAT || (num < NUM_INT && dtype_is_float((DType)num))) &&
+      !const_keeps_remainder(L, v, num == NUM_FLOAT ? DT_F32 : (DType)num))
+    return false;
   if (num == NUM_FLOAT)
     *out = (Const){.form = CF_FLOAT, .f = const_double(v.k)};
   if (num >= NUM_INT)
@@ -93,15 +96,19 @@ value_cast(Lower *L, Value *x, DType to)
   return ir_cmp(&L->b, "ne", x, ir_const_bits(&L->b, x->type, 0));
 }
 
-/* v as dt by implicit rules: a literal integer must fit, a literal float must be wanted as a float. A constant gets the
- * extents of `like` (NULL: none). */
+/* v as dt by implicit rules: a literal integer must fit, a literal float must be wanted as a float, a quotient of integers becomes no
+ * float (truncation.c). A constant gets the extents of `like` (NULL: none). */
 Value *
 val_as(Lower *L, Val v, DType dt, const Type *like)
 {
   L->b.span = v.span;
-  if (v.kind == V_IR)
-    return value_cast(L, v.ir, dt);
+  if (v.kind == V_IR) {
+    Value *r = value_cast(L, v.ir, dt);
+    return r == v.ir || value_keeps_remainder(L, v.span, r) ? r : NULL;
+  }
   bool is_int = !const_is_float(v.k);
+  if (dtype_is_float(dt) && !const_keeps_remainder(L, v, dt))
+    return NULL;
   if ((is_int && !dtype_is_float(dt) && !const_fits(v.k, dt)) || (!is_int && !dtype_is_float(dt))) {
     ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[dt].name);
     return NULL;
@@ -109,7 +116,7 @@ val_as(Lower *L, Val v, DType dt, const Type *like)
   Const k;
   const_cast(v.k, dt, ROUND_NEAREST, false, &k);
   const Type *t = type_scalar(L->c, dt);
-  return const_value(L, k, like ? type_with_elem(L->c, like, t) : t);
+  return val_const_value(L, k, like ? type_with_elem(L->c, like, t) : t);
 }
 
 static void
@@ -128,7 +135,7 @@ clamp_cast(Lower *L, Value *x)
   return type_is_float(x->type) ? op_result(op_create(&L->b, OP_CAST, 1, &x, 1, &x->type, 0)) : x;
 }
 
-/* The explicit conversion to(v). */
+/* The explicit conversion to(v). Those that the library writes are its way to take integers as floats. */
 Val
 val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
 {
@@ -139,8 +146,11 @@ val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
     diag_hint(L->c, d, "an address is read with bitcast(p, i64)");
     return val_poison(at);
   }
+  bool by_library = L->frame->unit->library && dtype_is_float(to);
   if (v.kind == V_CONST) {
     Const k;
+    if (by_library && !const_keeps_remainder(L, v, to))
+      return val_poison(at);
     if (const_cast(v.k, to, round_find(round, to), sat, &k))
       return val_const(k, at);
     ERR(L, at, E_CONST_RANGE, const_str(L, v.k), dtype_info[to].name);
@@ -148,6 +158,8 @@ val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
   }
   L->b.span = at;
   Value *r = sat && to == v.ir->type->dt ? clamp_cast(L, v.ir) : value_cast(L, v.ir, to);
+  if (by_library && r != v.ir && !value_keeps_remainder(L, at, r))
+    return val_poison(at);
   if (r != v.ir && to != DT_I1)
     set_cast_options(r, round, sat);
   return val_ir(r, at);
@@ -185,10 +197,12 @@ assign_const(Lower *L, Span at, Val v, const Type *t, const char *what, Span dec
     ERR(L, v.span, E_CONST_RANGE, const_str(L, v.k), dtype_info[t->dt].name);
     return val_poison(at);
   }
+  if (dtype_is_float(t->dt) && !const_keeps_remainder(L, v, t->dt))
+    return val_poison(at);
   Const k;
   const_cast(v.k, t->dt, ROUND_NEAREST, false, &k);
   L->b.span = v.span;
-  return type_is_tile(t) ? val_ir(const_value(L, k, t), v.span) : val_const(k, v.span);
+  return type_is_tile(t) ? val_ir(val_const_value(L, k, t), v.span) : val_const(k, v.span);
 }
 
 /* v where a value of type t is declared: literals adapt, scalars fill tiles, extents of 1 stretch. */

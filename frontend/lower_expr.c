@@ -79,8 +79,10 @@ fold_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, int num)
   else if (!const_promote(L, b, num, &kb))
     return val_poison(span);
   const char *why;
-  if (const_binary(L->a, op, ka, kb, &k, &why))
+  if (const_binary(L->a, op, ka, kb, &k, &why)) {
+    k.truncated = const_truncation(L, op, span, ka, kb);
     return val_const(k, span);
+  }
   ERR(L, at, E_CONST_ARITH, oper_info[op].text, why);
   return val_poison(span);
 }

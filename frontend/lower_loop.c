@@ -86,6 +86,7 @@ typedef struct Loop {
   Vars vars;
   Exits around;
   Builder outside;
+  u32 widened;            /* conversions to look at again, before it */
   bool may_leave;         /* by break or return: it carries a truth value first */
   bool may_return;
 } Loop;
@@ -93,7 +94,7 @@ typedef struct Loop {
 static Loop
 loop_new(Lower *L, const Node *n)
 {
-  Loop l = {.body = kid(n, 1), .around = L->frame->exits};
+  Loop l = {.body = kid(n, 1), .around = L->frame->exits, .widened = L->widened.len};
   vars_assigned(L, &l.vars, l.body);
   l.may_return = ast_may_return(l.body);
   l.may_leave = l.may_return || ast_may_break(l.body);
@@ -157,6 +158,7 @@ loop_close(Lower *L, Loop *l, u32 first, Value *const *own)
     vec_push(L->a, &results, loop_carry(L, l, parts.data[i]));
   }
   ir_yield(&L->b, next.len, next.data);
+  truncation_recheck(L, l->widened);
   L->b = l->outside;
   vars_set(L, &l->vars, l->op->results + first);
   L->frame->exits = l->around;

@@ -253,6 +253,16 @@ program_load(Ctx *c, u32 base, const FrontendOptions *o)
   return diag_errors(c) == before ? p : NULL;
 }
 
+/* The place stands in the library. */
+bool
+program_in_library(const Program *p, Span at)
+{
+  for (u32 i = 0; stdlib_files[i].name; i++)
+    if (p->library[i] && at.lo >= p->library[i]->base && at.lo < p->library[i]->base + stdlib_files[i].len)
+      return true;
+  return false;
+}
+
 /* The -D of that name, or NULL: the last one counts. */
 const FrontendDefine *
 program_define(const Program *p, const char *name)

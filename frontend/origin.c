@@ -85,6 +85,14 @@ user_call(Lower *L, Span at)
   return NULL;
 }
 
+/* The place, or that of the call through which the library was reached. */
+Span
+user_place(Lower *L, Span at)
+{
+  const Frame *f = user_call(L, at);
+  return f ? f->call : at;
+}
+
 /* Say through which calls the place of an error was reached. What is wrong in the library is wrong in the call of it. */
 Diag *
 lower_trace(Lower *L, Diag *d)

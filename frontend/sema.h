@@ -7,7 +7,8 @@
  *
  * Files, each of which calls those above it, and in the walk each other (tests/style keeps it):
  *   module.c (files, imports, declarations), consteval.c (constants), value.c (what a Val is), scope.c
- *   origin.c (errors, and where things in messages came from), limits.c, broadcast.c, convert.c (promotion, casts), variables.c
+ *   origin.c (errors, and where things in messages came from), limits.c, truncation.c (integer quotients), broadcast.c, convert.c
+ *   (promotion, casts), variables.c
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c,
  *   lower_names.c, builtin_reduce.c (which calls functions)
@@ -27,6 +28,7 @@ typedef struct Const {
   DType dt;               /* CF_TYPED */
   i64 i;                  /* integers and i1: the value (bits for u64) */
   double f;               /* floats: the value, representable in dt */
+  Span truncated;         /* integers: the division on the way to it that dropped a remainder; {0, 0}: none */
 } Const;
 
 typedef enum ValKind {
@@ -133,6 +135,8 @@ struct Frame {
   bool failed;            /* its result is not to be complained about */
 };
 typedef struct Freed { const Value *buffer; Block *block; Span at; } Freed;
+typedef struct Truncated { const Value *value; Span at; } Truncated;  /* an integer constant that lost a remainder there */
+typedef struct Widened { Value *cast; Span at; } Widened;            /* a conversion to a float nobody asked for */
 typedef struct Lower {
   Ctx *c;
   Arena *a;
@@ -141,6 +145,8 @@ typedef struct Lower {
   Frame *frame;
   VEC(Freed) freed;
   VEC(Value *) allocs;    /* buffers whose scope is open */
+  VEC(Truncated) truncated;  /* by rising id */
+  VEC(Widened) widened;   /* of what open loops carry: asked for again when these end */
   u32 depth;              /* of the walk */
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
@@ -152,6 +158,7 @@ enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 2000
 /* Report at a place and say through which calls it was reached. */
 #define ERR(L, at, ...) lower_trace((L), diag((L)->c, (at), __VA_ARGS__))
 Diag *lower_trace(Lower *L, Diag *d);
+Span user_place(Lower *L, Span at);                                   /* at, or the call of the library that led there */
 void note_value(Lower *L, Diag *d, Val v);                           /* what v is, and where it came from */
 void note_source(Lower *L, Diag *d, Val v);                          /* the same without its extents */
 void note_values(Lower *L, Diag *d, u32 n, const Val *v);            /* each of them */
@@ -184,6 +191,7 @@ void tune_describe(Program *p, const Node *kernel, Buf *out);
 
 /* ---- module.c ---- */
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */
+bool program_in_library(const Program *p, Span at);
 const FrontendDefine *program_define(const Program *p, const char *name);
 Node *program_parse_define(Program *p, const FrontendDefine *d);     /* the value's expression; NULL after errors */
 /* Find a declaration visible from u: its unit and position; false if there is none. */
@@ -285,12 +293,21 @@ static inline bool val_is_ptr(Val v) { return v.kind == V_IR && type_is_ptr(v.ir
 int val_num(Val v);                                                  /* DType, NUM_INT or NUM_FLOAT; data only, no pointers */
 const Type *val_type_of(Lower *L, Val v);                            /* the type v has when nothing else decides */
 const char *val_str(Lower *L, Val v);                                /* its type, or what it is, for messages */
+Value *val_const_value(Lower *L, Const k, const Type *t);             /* of k, already of its dtype */
 Value *val_value(Lower *L, Val v);                                   /* run-time value of v under its own type */
 DType num_dtype(Lower *L, int num, const Const *k);                  /* i32, i64 or f32 for literals */
 bool val_same(Val a, Val b);                                         /* known to be one and the same thing */
 Val val_copied(Lower *L, Val v);                                     /* v with parts of its own: values may share theirs */
 void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
 Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */
+
+u64 value_divisor(const Value *v, u32 depth);                        /* what a scalar is known to be a multiple of; 0: it is 0. depth: 0 */
+
+/* ---- truncation.c ---- */
+Span const_truncation(Lower *L, Oper op, Span span, Const a, Const b);
+bool const_keeps_remainder(Lower *L, Val v, DType to);
+bool value_keeps_remainder(Lower *L, Span at, Value *cast);
+void truncation_recheck(Lower *L, u32 mark);
 
 /* ---- broadcast.c ---- */
 bool shape_check(Lower *L, Span at, u32 rank, const u32 *shape);

@@ -68,12 +68,22 @@ val_str(Lower *L, Val v)
   return "?";
 }
 
+/* The run-time value of constant k of type t, scalar or tile. That it lost a remainder is remembered (truncation.c). */
+Value *
+val_const_value(Lower *L, Const k, const Type *t)
+{
+  Value *x = const_value(L, k, t);
+  if (k.truncated.hi && type_is_int(t))
+    vec_push(L->a, &L->truncated, ((Truncated){x, k.truncated}));
+  return x;
+}
+
 /* The run-time value of data under its own type. */
 Value *
 val_value(Lower *L, Val v)
 {
   L->b.span = v.span;
-  return v.kind == V_IR ? v.ir : const_value(L, v.k, val_type_of(L, v));
+  return v.kind == V_IR ? v.ir : val_const_value(L, v.k, val_type_of(L, v));
 }
 
 /* ---- parts ---- */
@@ -131,4 +141,41 @@ val_with_parts(Lower *L, Val v, Value *const **next)
   for (u32 i = 0; i < v.list.n; i++)
     v.list.v[i] = val_with_parts(L, v.list.v[i], next);
   return v;
+}
+
+/* ---- divisors ---- */
+
+static u64
+gcd(u64 a, u64 b)
+{
+  return b ? gcd(b, a % b) : a;
+}
+
+/* What a scalar is known to be divided by: from parameters, constants and promises; 0: it is 0. Sums and products may wrap:
+ * powers of two survive that. */
+u64
+value_divisor(const Value *v, u32 depth)
+{
+  i64 k;
+  if (value_const_int(v, &k))
+    return k < 0 ? 0 - (u64)k : (u64)k;
+  if (!v->def)
+    return v->block->parent ? 1 : v->block->func->param_divisible[v->index];
+  if (depth > 16 || v->def->noperands == 0)
+    return 1;
+  u64 a = value_divisor(op_operand(v->def, 0), depth + 1);
+  if (v->def->code == OP_HINT) {
+    u64 n = (u64)op_int(v->def, AT_DIVISIBLE, 1), both = n / gcd(n, a);
+    return a && both <= UINT64_MAX / a ? a * both : a;
+  }
+  if (v->def->code == OP_CAST)
+    return type_is_int(op_operand(v->def, 0)->type) && type_is_int(v->type) && is_pow2(a) ? a : 1;
+  if (v->def->noperands != 2 || (v->def->code != OP_ADD && v->def->code != OP_SUB && v->def->code != OP_MUL))
+    return 1;
+  u64 b = value_divisor(op_operand(v->def, 1), depth + 1);
+  if (!a || !b)
+    return v->def->code == OP_MUL ? 0 : a | b;
+  a &= 0 - a;
+  b &= 0 - b;
+  return v->def->code == OP_MUL ? (a < 1u << 15 && b < 1u << 15 ? a * b : a) : a < b ? a : b;
 }
