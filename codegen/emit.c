@@ -18,6 +18,7 @@ manifest_param(const Func *f, u32 i, TilertParam *p)
   p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
   p->size = ptr ? 8 : dtype_bytes(arg->type->dt);
   p->divisible = f->param_divisible[i];
+  p->null = f->param_null[i] == PARAM_NULL ? TILERT_NULL_ALWAYS : f->param_null[i] == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
 }
 
 static void
@@ -44,6 +45,8 @@ emit_manifest_line(Buf *b, const TilertManifest *m)
     buf_printf(b, "%s%s:%s:%s", i ? "," : "", p->name, kinds[p->kind], p->dtype);
     if (p->divisible > 1)
       buf_printf(b, ":%u", p->divisible);
+    if (p->null != TILERT_NULL_ANY)
+      buf_puts(b, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
   }
   buf_putc(b, '\n');
 }

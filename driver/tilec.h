@@ -27,8 +27,9 @@ typedef enum TilecSeverity { TILEC_ERROR, TILEC_WARNING, TILEC_REMARK, TILEC_NOT
 /* One name=value: a const or type parameter (-D), or a fact about an argument. */
 typedef struct TilecDefine { const char *name, *value; } TilecDefine;
 
-typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE } TilecFactKind;
-/* "argument `name` equals value" (becomes a constant; it stays in the signature, unused) or "is divisible by value". */
+typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE, TILEC_FACT_NULL } TilecFactKind;
+/* "argument `name` equals value" (becomes a constant; it stays in the signature, unused), "is divisible by value", or of a pointer "is
+ * null" (value 1; it is None, and stays in the signature, unused) and "is not null" (value 0). */
 typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; } TilecFact;
 
 typedef struct TilecOptions {
@@ -73,6 +74,7 @@ TILEC_API void tilec_result_free(TilecResult *r);
 /* What kernels a source holds and what they take, without compiling: for launchers. One line per kernel and parameter:
  *   kernel NAME warps=W            ("-" where W depends on a parameter without a value)
  *   param NAME pointer|scalar TYPE passed at launch; TYPE is the pointee's or the scalar's, or a type parameter without a value
+ *   null NAME                      a pointer, named before: the kernel asks whether it is None, and is compiled for the answer
  *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
  *   type NAME VALUE                likewise
  * and, if `tuning` is set, one line per configuration of its tune clauses, and its key:

@@ -19,6 +19,8 @@ bad_argument(Lower *L, const Call *c, u32 i, const char *want)
 {
   Diag *d = ERR(L, c->args[i].span, E_ARGUMENT, c->name, want, val_str(L, c->args[i]));
   note_source(L, d, c->args[i]);
+  if (c->args[i].kind == V_NONE && c->args[i].from.hi)
+    hint_none(L, d, c->args[i]);
   return d;
 }
 

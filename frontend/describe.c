@@ -9,23 +9,15 @@ source_of(Program *p, const Node *n)
   return arena_strndup(p->a, text + lo, n->span.hi - n->span.lo);
 }
 
+typedef struct Describe { Program *p; Unit *unit; const Node *kernel; Buf *out; } Describe;
+
 static void
-describe_argument(Lower *L, const Node *param, Buf *out)
+describe_argument(void *user, const char *path, bool pointer, const char *dtype)
 {
-  u32 errors = diag_errors(L->c);
-  const Node *tn = kid(param, 0);
-  bool ptr = tn && tn->kind == N_PTR;
-  const Node *base = ptr ? kid(tn, 0) : tn;
-  const Binding *unset = base && base->kind == N_NAME ? scope_find(L, base->name) : NULL;
-  bool is_unset = base && base->kind == N_NAME && !unset && unit_has_param(L->prog->main, base->name, true);
-  const Type *t = tn && !is_unset ? lower_type(L, tn) : NULL;
-  if (t && type_is_tile(t))
-    ERR(L, tn->span, E_PARAM, param->name, "is a tile", "; pass a pointer and load it");
-  if (!tn)
-    ERR(L, param->at, E_PARAM, param->name, "has no type", "");
-  if (diag_errors(L->c) == errors)
-    buf_printf(out, "param %s %s %s\n", param->name, (t ? type_is_ptr(t) : ptr) ? "pointer" : "scalar",
-               t ? dtype_info[t->dt].name : base->name);
+  Describe *d = user;
+  buf_printf(d->out, "param %s %s %s\n", path, pointer ? "pointer" : "scalar", dtype);
+  if (pointer && kernel_asks_none(d->p, d->unit, d->kernel, path))
+    buf_printf(d->out, "null %s\n", path);
 }
 
 static void
@@ -54,6 +46,7 @@ static void
 describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
 {
   Frame frame;
+  Describe d = {p, u, kernel, out};
   Lower L = lower_new(p, u, &frame, module_new(p->c));
   Scope scope;
   scope_push(&L, &scope);
@@ -70,7 +63,7 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
     if (param_is_setting(param))
       describe_setting(&L, param, out);
     else
-      describe_argument(&L, param, out);
+      arguments_list(&L, param, describe_argument, &d);
   }
   u32 errors = diag_errors(p->c);
   clauses_check(&L, kernel);

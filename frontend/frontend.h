@@ -4,8 +4,9 @@
 #include "ir.h"
 
 typedef struct FrontendDefine { const char *name, *value; } FrontendDefine;           /* -D name=value */
-/* equal: argument == value; else: divisible by value. */
-typedef struct FrontendFact { const char *name; bool equal; i64 value; } FrontendFact;
+typedef enum FactKind { FACT_EQUAL, FACT_DIVISIBLE, FACT_NULL } FactKind;
+/* argument == value; divisible by value; a pointer is null (value 1) or is not (0). */
+typedef struct FrontendFact { const char *name; FactKind kind; i64 value; } FrontendFact;
 typedef struct FrontendOptions {
   const char *kernel;                          /* only this kernel; NULL: all */
   const FrontendDefine *defines; u32 ndefines;

@@ -45,7 +45,7 @@ static void tl_error(Span *at, Parser *p, const char *message);
 %token YYEOF 0 "the end of the file"
 
 %type <node> file decl fields field_list field params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
-%type <node> expr primary type items item_list item list names bound default value_opt simple
+%type <node> expr primary type types type_list items item_list item list names bound default value_opt simple
 
 %right '?'
 %left "||"
@@ -156,7 +156,10 @@ type:
 | '*' type %prec UNARY         { $$ = NODE1(N_PTR, $2); }
 | '(' type ')' '[' items ']'   { $$ = JOIN(N_INDEX, $2, $5); }
 | '(' type ')'                 { $$ = $2; }
+| '(' type ',' types ')'       { $$ = JOIN(N_TUPLE, $2, $4); }
 ;
+types: %empty { $$ = NODE0(N_LIST); } | type_list | type_list ',' { $$ = $1; };
+type_list: type { $$ = NODE1(N_LIST, $1); } | type_list ',' type { $$ = ADD($1, $3); };
 
 expr:
   primary

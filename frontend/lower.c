@@ -3,65 +3,6 @@
 #include "parser.h"
 #include "sema.h"
 
-/* ---- arguments ---- */
-
-static u32
-known_divisible(Lower *L, const Node *param)
-{
-  u64 d = 1;
-  const Node *facts = kid(param, 2);
-  for (u32 i = 0; facts && i < facts->nkids; i++) {
-    i64 n;
-    const Node *fact = facts->kids[i];
-    if (strcmp(fact->name, "multiple_of") != 0 || fact->nkids != 1)
-      clause_error(L, fact, "a parameter may have multiple_of(n)");
-    else if (lower_const_int(L, kid(fact, 0), "multiple_of", &n) && n > 0 && n <= 1 << 30)
-      d = (u64)n;
-  }
-  const FrontendOptions *o = L->prog->o;
-  for (u32 i = 0; i < o->nfacts; i++)
-    if (!o->facts[i].equal && !strcmp(o->facts[i].name, param->name) && o->facts[i].value > 0 && o->facts[i].value <= 1 << 30)
-      d = (u64)o->facts[i].value > d ? (u64)o->facts[i].value : d;
-  return (u32)d;
-}
-
-/* The constant a fact says the argument equals; the parameter itself otherwise. */
-static Val
-known_value(Lower *L, const Node *param, Value *v)
-{
-  const FrontendOptions *o = L->prog->o;
-  for (u32 i = 0; i < o->nfacts; i++) {
-    if (!o->facts[i].equal || strcmp(o->facts[i].name, param->name) != 0)
-      continue;
-    Const k;
-    if (!type_is_ptr(v->type) && const_cast(const_int(o->facts[i].value), v->type->dt, ROUND_NEAREST, false, &k))
-      return val_const(k, param->span);
-    ERR(L, param->at, E_MISUSE, arena_printf(L->a, "the fact about '%s' does not fit its type %s", param->name,
-                                             type_str(L->c, v->type)));
-  }
-  return val_ir(v, param->span);
-}
-
-static void
-bind_argument(Lower *L, Func *f, const Node *param)
-{
-  const Type *t = kid(param, 0) ? lower_type(L, kid(param, 0)) : NULL;
-  if (!kid(param, 0))
-    ERR(L, param->at, E_PARAM, param->name, "has no type", "");
-  else if (t && type_is_tile(t))
-    ERR(L, kid(param, 0)->span, E_PARAM, param->name, "is a tile", "; pass a pointer and load it");
-  if (kid(param, 1))
-    ERR(L, kid(param, 1)->span, E_PARAM, param->name, "has a default", "; only const and type parameters may have one");
-  if (!t || type_is_tile(t)) {
-    scope_add(L, param->name, param->at, val_poison(param->span));
-    return;
-  }
-  Value *v = func_add_param(f, t, param->name, known_divisible(L, param));
-  scope_add(L, param->name, param->at, known_value(L, param, v));
-}
-
-/* ---- kernels ---- */
-
 static void
 lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
 {
@@ -75,10 +16,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   f->warps = lower_warps(&L, kernel);
   f->min_blocks = lower_limit(&L, kernel, "min_blocks", 1, 32);
   f->max_registers = lower_limit(&L, kernel, "max_registers", 16, 255);
-  const Node *params = kid(kernel, 0);
-  for (u32 i = 0; i < params->nkids; i++)
-    if (params->kids[i]->kind == N_PARAM)
-      bind_argument(&L, f, params->kids[i]);
+  arguments_bind(&L, kernel, f, false);
   scope_push(&L, &inner);
   bool returned;
   Val v = lower_body(&L, kid(kernel, 2), &returned);
@@ -113,6 +51,8 @@ frontend_compile(Ctx *c, u32 base, const FrontendOptions *o)
   for (u32 i = 0; i < p->main->root->nkids; i++)
     if (options_want(p, p->main->root->kids[i]))
       lower_kernel(p, p->main, p->main->root->kids[i], m);
+  if (diag_errors(c) == before)
+    options_check_parts(p, m);
   return diag_errors(c) == before ? m : NULL;
 }
 

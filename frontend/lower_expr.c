@@ -137,17 +137,31 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 static bool
 compares_fixed(Oper op, Val a, Val b)
 {
-  if ((op != O_EQ && op != O_NE) || a.kind == V_POISON || b.kind == V_POISON)
+  if (op != O_EQ && op != O_NE)
     return false;
   return a.kind == V_NONE || b.kind == V_NONE || (a.kind == b.kind && (a.kind == V_TYPE || a.kind == V_LAYOUT || a.kind == V_FORMAT));
+}
+
+/* A kernel that asks whether its argument v is None relies on the answer. */
+static void
+ask_null(Val v)
+{
+  const Value *x = val_is_ptr(v) && !val_is_tile(v) ? v.ir : NULL;
+  if (x && !x->def && !x->block->parent)
+    x->block->func->param_null[x->index] = PARAM_NONNULL;
 }
 
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */
 Val
 lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b)
 {
-  if (compares_fixed(op, a, b))
+  if (a.kind == V_POISON || b.kind == V_POISON)
+    return val_poison(span);
+  if (compares_fixed(op, a, b)) {
+    ask_null(a);
+    ask_null(b);
     return val_const(const_bool(val_same(a, b) == (op == O_EQ)), span);
+  }
   const char *what = arena_printf(L->a, "'%s'", oper_info[op].text);
   bool ok = val_need_data(L, a, what);
   if (!val_need_data(L, b, what) || !ok)

@@ -7,24 +7,57 @@
 
 /* ---- declared types ---- */
 
+static Val
+annotated(Lower *L, Span at, Val v, Val t, Span type, const char *what, Span declared);
+
+static Val
+has_type(Lower *L, Span at, Val v, const char *type, const char *what, Span declared)
+{
+  Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, type, val_str(L, v));
+  diag_note(L->c, d, declared, "%s gets its type %s here", what, type);
+  return val_poison(at);
+}
+
+/* v where t, a tuple of types, is declared. */
+static Val
+annotated_parts(Lower *L, Span at, Val v, Val t, Span type, const char *what, Span declared)
+{
+  if (v.kind != V_TUPLE || v.list.n != t.list.n)
+    return has_type(L, at, v, val_str(L, t), what, declared);
+  v = val_copied(L, v);
+  for (u32 i = 0; i < v.list.n; i++) {
+    v.list.v[i] = annotated(L, at, v.list.v[i], t.list.v[i], type, arena_printf(L->a, "%s[%u]", what, i), declared);
+    if (v.list.v[i].kind == V_POISON)
+      return val_poison(at);
+  }
+  return v;
+}
+
+/* v where t, written at `type`, is declared: a type, a struct, or a tuple of these. A pointer may be None. */
+static Val
+annotated(Lower *L, Span at, Val v, Val t, Span type, const char *what, Span declared)
+{
+  if (v.kind == V_POISON || t.kind == V_POISON)
+    return val_poison(at);
+  if (t.kind == V_TYPE && t.type->kind == TY_PTR && v.kind == V_NONE)
+    return v;
+  if (t.kind == V_TYPE)
+    return val_assign(L, at, v, t.type, what, declared);
+  if (t.kind == V_TUPLE)
+    return annotated_parts(L, at, v, t, type, what, declared);
+  if (t.kind == V_STRUCT && v.kind == V_RECORD && v.list.of == t.fn.decl)
+    return v;
+  if (t.kind == V_STRUCT)
+    return has_type(L, at, v, t.fn.decl->name, what, declared);
+  ERR(L, type, E_NOT_TYPE, val_str(L, t));
+  return val_poison(at);
+}
+
 /* v where the source says `: type`, or v itself if it says nothing. */
 Val
 lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared)
 {
-  if (!type)
-    return v;
-  Val t = lower_expr(L, type);
-  if (t.kind == V_TYPE)
-    return val_assign(L, at, v, t.type, what, declared);
-  if (t.kind == V_STRUCT && v.kind == V_RECORD && v.list.of == t.fn.decl)
-    return v;
-  if (t.kind == V_STRUCT && v.kind != V_POISON) {
-    Diag *d = ERR(L, at, E_ASSIGN_TYPE, what, t.fn.decl->name, val_str(L, v));
-    diag_note(L->c, d, declared, "%s gets its type %s here", what, t.fn.decl->name);
-  } else if (t.kind != V_POISON && t.kind != V_STRUCT) {
-    ERR(L, type->span, E_NOT_TYPE, val_str(L, t));
-  }
-  return val_poison(at);
+  return type ? annotated(L, at, v, lower_expr(L, type), type->span, what, declared) : v;
 }
 
 /* ---- making and taking apart ---- */

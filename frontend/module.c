@@ -273,7 +273,7 @@ program_define(const Program *p, const char *name)
   return NULL;
 }
 
-static const char *
+static char *
 define_text(Program *p, const FrontendDefine *d)
 {
   return arena_printf(p->a, "const %s = %s;", d->name, d->value);
@@ -283,7 +283,9 @@ define_text(Program *p, const FrontendDefine *d)
 Node *
 program_parse_define(Program *p, const FrontendDefine *d)
 {
-  const char *text = define_text(p, d);
+  char *text = define_text(p, d);
+  for (char *s = text; s < text + strlen("const ") + strlen(d->name); s++)
+    *s = *s == '.' ? '_' : *s;                 /* a part of an argument */
   u32 base = source_add(p->c, arena_printf(p->a, "<-D %s>", d->name), text, strlen(text));
   Node *root = parse_file(p->c, p->a, base);
   if (!root)

@@ -63,15 +63,23 @@ unknown_param(Program *p, const char *name, bool settings)
                 name, &names);
 }
 
+/* Of a.base: a. */
+static const char *
+argument_name(const Program *p, const char *path)
+{
+  return arena_strndup(p->a, path, strcspn(path, "."));
+}
+
 static void
 check_names(Program *p)
 {
   const FrontendOptions *o = p->o;
   for (u32 i = 0; i < o->ndefines; i++)
-    if (strcmp(o->defines[i].name, "warps") != 0 && !unit_has_param(p->main, o->defines[i].name, true))
+    if (strcmp(o->defines[i].name, "warps") != 0 && !unit_has_param(p->main, o->defines[i].name, true) &&
+        !unit_has_param(p->main, argument_name(p, o->defines[i].name), false))
       unknown_param(p, o->defines[i].name, true);
   for (u32 i = 0; i < o->nfacts; i++)
-    if (!unit_has_param(p->main, o->facts[i].name, false))
+    if (!unit_has_param(p->main, argument_name(p, o->facts[i].name), false))
       unknown_param(p, o->facts[i].name, false);
 }
 
@@ -99,4 +107,31 @@ options_check(Program *p)
 {
   check_names(p);
   check_wanted(p);
+}
+
+/* A part of an argument that a fact or define names (shape.0) has become a parameter of a kernel, or is reported. */
+static void
+check_part(Program *p, const Module *m, const char *path)
+{
+  Names names = {0};
+  for (u32 i = 0; strchr(path, '.') && i < m->funcs.len; i++) {
+    const Block *b = m->funcs.data[i]->body;
+    for (u32 k = 0; k < b->nargs; k++) {
+      if (!strcmp(b->args[k]->name, path))
+        return;
+      vec_push(p->a, &names, b->args[k]->name);
+    }
+  }
+  if (names.len)
+    unknown_given(p, arena_printf(p->a, "no kernel has an argument '%s'", path), path, &names);
+}
+
+/* Once the kernels are lowered. */
+void
+options_check_parts(Program *p, const Module *m)
+{
+  for (u32 i = 0; i < p->o->nfacts; i++)
+    check_part(p, m, p->o->facts[i].name);
+  for (u32 i = 0; i < p->o->ndefines; i++)
+    check_part(p, m, p->o->defines[i].name);
 }

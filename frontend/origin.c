@@ -8,10 +8,16 @@ enum { NAME_WORDS_MAX = 90, ORIGIN_STEPS_MAX = 64, RESHAPES_MAX = 6, CONSTANTS_M
 /* ---- calls ---- */
 
 static bool
-in_library(Lower *L, Span at)
+is_define(Lower *L, Span at)
 {
   SourceLoc l = source_locate(L->c, at.lo);
-  return !l.file || l.file[0] == '<';
+  return l.file && !strncmp(l.file, "<-D ", 4);
+}
+
+static bool
+in_library(Lower *L, Span at)
+{
+  return !source_locate(L->c, at.lo).file || is_define(L, at) || program_in_library(L->prog, at);
 }
 
 static bool
@@ -116,13 +122,6 @@ frame_at(Lower *L, Span at)
     if (f->decl && inside(at, f->decl->span))
       return f;
   return NULL;
-}
-
-static bool
-is_define(Lower *L, Span at)
-{
-  SourceLoc l = source_locate(L->c, at.lo);
-  return l.file && !strncmp(l.file, "<-D ", 4);
 }
 
 typedef struct Constants { Diag *d; u32 said, depth; } Constants;
@@ -302,6 +301,14 @@ note_source(Lower *L, Diag *d, Val v)
   note_kind(L, d, v);
   note_declared(L, d, v);
   note_constants(L, d, v.span);
+}
+
+/* v, a name, is None where a value is needed. */
+void
+hint_none(Lower *L, Diag *d, Val v)
+{
+  note_declared(L, d, v);
+  diag_hint(L->c, d, "what is left out is None: it is used where `!= None` was asked");
 }
 
 /* What v is, where its extents were made or it is declared, and of which constants: for a conflict of extents. */

@@ -12,7 +12,7 @@
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c,
  *   lower_names.c, builtin_reduce.c (which calls functions)
- *   head.c (a kernel's compile-time parameters and clauses), options.c, lower.c (kernels), tune.c, describe.c
+ *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), optional.c, tune.c, describe.c
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -162,6 +162,7 @@ Span user_place(Lower *L, Span at);                                   /* at, or 
 void note_value(Lower *L, Diag *d, Val v);                           /* what v is, and where it came from */
 void note_source(Lower *L, Diag *d, Val v);                          /* the same without its extents */
 void note_values(Lower *L, Diag *d, u32 n, const Val *v);            /* each of them */
+void hint_none(Lower *L, Diag *d, Val v);                            /* v, a name, is None and may not be */
 Diag *not_constant(Lower *L, Val v, const char *what);               /* report that it should be known at compile time */
 void note_constants(Lower *L, Diag *d, Span at);                     /* what set the constants named in the text there */
 
@@ -179,10 +180,19 @@ void clauses_check(Lower *L, const Node *kernel);
 u32 lower_warps(Lower *L, const Node *kernel);
 u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
 
+/* ---- arguments.c ---- */
+void arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok);
+typedef void ArgumentVisit(void *user, const char *path, bool pointer, const char *dtype);
+void arguments_list(Lower *L, const Node *param, ArgumentVisit *visit, void *user);
+
 /* ---- options.c ---- */
 bool unit_has_param(const Unit *u, const char *name, bool settings);
 bool options_want(const Program *p, const Node *d);
 void options_check(Program *p);
+void options_check_parts(Program *p, const Module *m);
+
+/* ---- optional.c ---- */
+bool kernel_asks_none(Program *p, Unit *u, const Node *kernel, const char *path);
 
 /* ---- tune.c ---- */
 /* The configurations of a kernel's tune clauses, a line each ("tune BM=64<tab>warps=4"; "skip ..." where the condition is false),

@@ -72,7 +72,7 @@ options_with(Program *p, const Space *s)
   return o;
 }
 
-/* Does the condition hold for this combination? `warps` may stand in it. False also after reporting an error. */
+/* Does the condition hold for this combination? `warps` may stand in it, and whether a pointer is None. False also after reporting an error. */
 static bool
 holds(Program *p, const Node *kernel, const Space *s)
 {
@@ -86,6 +86,7 @@ holds(Program *p, const Node *kernel, const Space *s)
   Lower L = lower_new(&with, p->main, &frame, module_new(p->c));
   scope_push(&L, &scope);
   lower_settings(&L, kernel, true);
+  arguments_bind(&L, kernel, L.b.func, true);
   scope_push(&L, &inner);
   if (!kernel_param(kernel, "warps"))
     scope_add(&L, intern(p->c, "warps"), kernel->at, val_const(const_int(lower_warps(&L, kernel)), kernel->at));

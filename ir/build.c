@@ -37,11 +37,17 @@ Value *
 func_add_param(Func *f, const Type *t, const char *name, u32 divisible)
 {
   u32 n = f->body->nargs;
-  u32 *more = NEW_ARRAY(func_ctx(f)->perm, u32, n + 1);
-  if (n)
-    memcpy(more, f->param_divisible, n * sizeof *more);
-  more[n] = divisible;
-  f->param_divisible = more;
+  if (!n || is_pow2(n)) {
+    u32 *more = NEW_ARRAY(func_ctx(f)->perm, u32, n ? n * 2 : 1);
+    u8 *null = NEW_ARRAY(func_ctx(f)->perm, u8, n ? n * 2 : 1);
+    if (n) {
+      memcpy(more, f->param_divisible, n * sizeof *more);
+      memcpy(null, f->param_null, n);
+    }
+    f->param_divisible = more;
+    f->param_null = null;
+  }
+  f->param_divisible[n] = divisible;
   return block_add_arg(f->body, t, name);
 }
 

@@ -186,6 +186,8 @@ struct Block {
   Op *parent;           /* op whose region this is; NULL: the function body */
   Func *func;
 };
+/* What the code relies on about a pointer parameter: nothing, that it is not null, that it is (then nothing uses it). */
+typedef enum ParamNull { PARAM_ANY, PARAM_NONNULL, PARAM_NULL } ParamNull;
 struct Func {
   const char *name;
   Module *module;
@@ -195,6 +197,7 @@ struct Func {
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   u32 *param_divisible; /* per parameter: value (address for pointers) is a multiple of this; 1: nothing known */
+  u8 *param_null;       /* per parameter: ParamNull */
   u32 shared_bytes;     /* set by alloc_shared */
   u32 nvalues;
 };

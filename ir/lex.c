@@ -91,6 +91,8 @@ scan(Lexer *l)
     return skip_string(l);
   if ((ch == '%' || ch == '#') && is_word(next)) {
     skip_word(l);
+    for (; ch == '%' && peek(l, 0) == '.' && is_word(peek(l, 1)); skip_word(l))   /* a part of an argument: %2_shape.0 */
+      l->pos++;
     return ch == '%' ? TOK_VALUE : TOK_ALIAS;
   }
   return ch && strchr("(){}[],:=*@^<>+.", ch) ? TOK_PUNCT : TOK_BAD;

@@ -708,7 +708,22 @@ build_op(Builder *b, const Statement *s)
 
 static void parse_block(Parser *p, Block *b);
 
-/* Behind '(': name: type, ... and ')'. divisible is asked for parameters of kernels only. */
+/* Behind '{' of a parameter: divisible = n, null or nonnull, and '}'. */
+static bool
+parse_param_facts(Parser *p, u32 *divisible, ParamNull *null)
+{
+  do {
+    if (at_word(p, "null") || at_word(p, "nonnull")) {
+      *null = at_word(p, "null") ? PARAM_NULL : PARAM_NONNULL;
+      advance(p);
+    } else if (!expect_word(p, "divisible") || !expect(p, '=') || !parse_u32(p, 1, 1u << 30, divisible)) {
+      return false;
+    }
+  } while (take_punct(p, ','));
+  return expect(p, '}');
+}
+
+/* Behind '(': name: type, ... and ')'. Facts are asked for parameters of kernels only. */
 static bool
 parse_args(Parser *p, Block *b, bool params)
 {
@@ -718,15 +733,17 @@ parse_args(Parser *p, Block *b, bool params)
   do {
     Token name = p->tok;
     u32 divisible = 1;
+    ParamNull null = PARAM_ANY;
     if (name.kind != TOK_VALUE)
       return fail_expected(p, "a value");
     advance(p);
     if (!expect(p, ':') || !parse_type(p, &t))
       return false;
-    if (params && take_punct(p, '{') &&
-        !(expect_word(p, "divisible") && expect(p, '=') && parse_u32(p, 1, 1u << 30, &divisible) && expect(p, '}')))
+    if (params && take_punct(p, '{') && !parse_param_facts(p, &divisible, &null))
       return false;
     Value *v = params ? func_add_param(p->func, t, NULL, divisible) : block_add_arg(b, t, NULL);
+    if (params)
+      p->func->param_null[v->index] = (u8)null;
     if (!define(p, name, v))
       return false;
   } while (take_punct(p, ','));

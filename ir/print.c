@@ -81,7 +81,7 @@ layout_alias(const Printer *p, const Layout *l)
 static bool
 hint_char(char ch)
 {
-  return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
+  return (ch >= '0' && ch <= '9') || (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_' || ch == '.';
 }
 
 static void
@@ -305,8 +305,17 @@ print_params(Printer *p, const Func *f)
   for (u32 i = 0; i < f->body->nargs; i++) {
     buf_puts(p->out, i ? ", " : "");
     print_typed_list(p, &f->body->args[i], 1);
-    if (f->param_divisible[i] != 1)
-      buf_printf(p->out, " {divisible = %u}", f->param_divisible[i]);
+    const char *before = " {";
+    if (f->param_divisible[i] != 1) {
+      buf_printf(p->out, "%sdivisible = %u", before, f->param_divisible[i]);
+      before = ", ";
+    }
+    if (f->param_null[i] != PARAM_ANY) {
+      buf_printf(p->out, "%s%s", before, f->param_null[i] == PARAM_NULL ? "null" : "nonnull");
+      before = ", ";
+    }
+    if (*before == ',')
+      buf_putc(p->out, '}');
   }
 }
 

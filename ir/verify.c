@@ -263,6 +263,10 @@ check_params(Verifier *v)
       return fail_func(v, "parameter %u is a %s", i, type_is_tile(b->args[i]->type) ? "tile" : "buffer");
     if (!v->func->param_divisible[i])
       return fail_func(v, "parameter %u is a multiple of 0", i);
+    if (v->func->param_null[i] != PARAM_ANY && !type_is_ptr(b->args[i]->type))
+      return fail_func(v, "parameter %u is no pointer, null or not", i);
+    if (v->func->param_null[i] == PARAM_NULL && b->args[i]->uses)
+      return fail_func(v, "parameter %u is null, and used", i);
   }
   return true;
 }

@@ -37,6 +37,15 @@ not_divisible(const ArgCheck *c, uint64_t value, int pointer)
                    c->kernel->manifest.kernel, c->index, c->param->name, value, c->param->divisible);
 }
 
+/* What is given is null where the kernel was compiled for a pointer, or the other way round. */
+static int
+wrong_null(const ArgCheck *c, uint64_t address)
+{
+  return rt_error_set(c->err, TILERT_E_ARGUMENT, address ? "kernel %s, argument %zu (%s): it is not null; the kernel was compiled without it"
+                                                         : "kernel %s, argument %zu (%s): it is null, which the kernel was not compiled for",
+                      c->kernel->manifest.kernel, c->index, c->param->name);
+}
+
 static int
 pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
 {
@@ -54,6 +63,8 @@ pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
     return error_prefix(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s)", k->manifest.kernel, c->index,
                         c->param->name);
   }
+  if (c->param->null == (address ? TILERT_NULL_ALWAYS : TILERT_NULL_NEVER))
+    return wrong_null(c, address);
   if (address % c->param->divisible)
     return not_divisible(c, address, 1);
   memcpy(at, &address, 8);

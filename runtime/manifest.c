@@ -1,5 +1,5 @@
 /* manifest.c - read the `//@tilec` lines that PTX text carries:
- *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN],...
+ *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],...
  * Fields may come in any order; kernel and warps must be there. KIND is ptr, scalar or tensormap (or the long
  * word). Unknown fields are passed over, so that a newer compiler's PTX still loads.
  */
@@ -94,6 +94,22 @@ param_size(const TilertParam *p)
   return dtype_size(rt_dtype_find(p->dtype));
 }
 
+/* Behind the type: ALIGN, nonnull, null. */
+static int
+parse_facts(Parse *p, Text text, Text rest, TilertParam *q)
+{
+  while (rest.at < rest.end) {
+    Text fact = text_until(&rest, ':');
+    if (q->kind == TILERT_PARAM_POINTER && text_is(fact, "nonnull"))
+      q->null = TILERT_NULL_NEVER;
+    else if (q->kind == TILERT_PARAM_POINTER && text_is(fact, "null"))
+      q->null = TILERT_NULL_ALWAYS;
+    else if (text_number(fact, &q->divisible) || q->divisible == 0)
+      return bad(p, "bad alignment of parameter", text);
+  }
+  return TILERT_OK;
+}
+
 static int
 parse_param(Parse *p, Text text)
 {
@@ -108,8 +124,8 @@ parse_param(Parse *p, Text text)
     return bad(p, "unknown kind of parameter", text);
   if (text_copy(dtype, q->dtype, sizeof q->dtype))
     return bad(p, "bad type of parameter", text);
-  if (rest.at < rest.end && (text_number(rest, &q->divisible) || q->divisible == 0))
-    return bad(p, "bad alignment of parameter", text);
+  if (parse_facts(p, text, rest, q))
+    return TILERT_E_MODULE;
   q->size = param_size(q);
   return q->size ? TILERT_OK : bad(p, "unknown type of parameter", text);
 }

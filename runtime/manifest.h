@@ -1,7 +1,7 @@
 /* manifest.h - what a compiled kernel tells whoever launches it. Plain structs, no allocation.
  *
  * The compiler writes one manifest line per kernel as a comment at the top of the PTX:
- *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN],...
+ *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],...
  * so PTX text is self-describing; tilert_manifest_parse reads it back.
  */
 #ifndef TILERT_MANIFEST_H
@@ -17,12 +17,16 @@ typedef enum TilertParamKind {
   TILERT_PARAM_TENSORMAP = 2   /* 128 bytes by value, aligned to 64 */
 } TilertParamKind;
 
+/* What the code relies on about a pointer: nothing, that it is not null, that it is. */
+typedef enum TilertNull { TILERT_NULL_ANY, TILERT_NULL_NEVER, TILERT_NULL_ALWAYS } TilertNull;
+
 typedef struct TilertParam {
   char name[64];
   TilertParamKind kind;
   char dtype[8];               /* "f32", "i32", "f8e4m3", ... (ir/dtypes.def) */
   uint32_t size;               /* bytes */
   uint32_t divisible;          /* the code relies on value % divisible == 0 (address for pointers); 1 if nothing */
+  TilertNull null;             /* pointers */
 } TilertParam;
 
 typedef struct TilertManifest {

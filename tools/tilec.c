@@ -19,6 +19,7 @@ static const struct { const char *name; int emit; } stages[] = {
 typedef struct Cli {
   TilecOptions o;
   int emit;
+  bool describe;
   const char *file, *output, *print_layout;
   TilecDefine defines[MAX_LIST];
   TilecFact facts[MAX_LIST];
@@ -34,7 +35,9 @@ static const char help[] =
   "  -D NAME=VALUE          set a const or type parameter\n"
   "  --assume=NAME=VALUE    compile for this value of an integer argument\n"
   "  --assume=NAME%N        compile for arguments (addresses, integers) divisible by N\n"
+  "  --assume=NAME=None     compile for a pointer that is null; NAME!=None: that is not\n"
   "  --kernel=NAME          compile only this kernel\n"
+  "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
   "  -I DIR                 look for imported files here too\n"
   "  -O0                    no LLVM optimisation\n"
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
@@ -140,11 +143,12 @@ parse_fact(Cli *c, char *text)
   char *at = strpbrk(text, "=%"), *end;
   TilecFact f;
   if (!at || at == text || c->o.nfacts == MAX_LIST) return false;
-  f.kind = *at == '%' ? TILEC_FACT_DIVISIBLE : TILEC_FACT_EQUAL;
-  *at = 0;
+  bool not = at > text + 1 && at[-1] == '!';
+  f.kind = *at == '%' ? TILEC_FACT_DIVISIBLE : strcmp(at + 1, "None") ? TILEC_FACT_EQUAL : TILEC_FACT_NULL;
+  at[-not] = 0;
   f.name = text;
-  f.value = strtoll(at + 1, &end, 0);
-  if (end == at + 1 || *end) return false;
+  f.value = f.kind == TILEC_FACT_NULL ? !not : strtoll(at + 1, &end, 0);
+  if (f.kind != TILEC_FACT_NULL && (not || end == at + 1 || *end)) return false;
   c->facts[c->o.nfacts++] = f;
   return true;
 }
@@ -176,6 +180,7 @@ parse_switch(Cli *c, const char *arg)
   else if (!strcmp(arg, "--time-passes")) c->o.time_passes = 1;
   else if (!strcmp(arg, "--remarks")) c->o.remarks = 1;
   else if (!strcmp(arg, "-O0")) c->o.opt_level = 0;
+  else if (!strcmp(arg, "--describe")) c->describe = true;
   else return false;
   return true;
 }
@@ -297,7 +302,9 @@ main(int argc, char **argv)
     fprintf(stderr, "tilec: cannot read %s: %s\n", c.file, strerror(errno));
     return EXIT_USAGE;
   }
-  rc = report(&c, tilec_compile(strcmp(c.file, "-") ? c.file : "<stdin>", text, len, &c.o));
+  const char *name = strcmp(c.file, "-") ? c.file : "<stdin>";
+  c.o.tuning = c.describe;
+  rc = report(&c, c.describe ? tilec_describe(name, text, len, &c.o) : tilec_compile(name, text, len, &c.o));
   free(text);
   return rc;
 }

@@ -596,8 +596,23 @@ def random_flow(dev, rng, seed):
     return Run(call, checks)
 
 
+def arguments(dev, rng, rows, cols):
+    """Tuples and structs of arguments: their parts are arguments of their own."""
+    text = """struct Matrix { base: *f32, strides: (i64, i64) }
+    fn at(m: Matrix, i, j) { return m.base + i * m.strides[0] + j * m.strides[1]; }
+    kernel f(x: Matrix, y: Matrix, shape: (i32, i32), by: (f32,), const N = 32) {
+      let (i, j) = (arange(0, N)[:, None], arange(0, N)[None, :]);
+      let inside = i < shape[0] && j < shape[1];
+      store(at(y, j, i), load(at(x, i, j), mask=inside) * by[0], mask=inside);
+    }"""
+    x, y = rng.standard_normal((rows, cols), np.float32), poisoned(dev, rows * cols, "f32")
+    call = launch(source(dev, text), 1, dev.array(x), cols, 1, y, rows, 1, rows, cols, 2.0)
+    return Run(call, [("y", y.numpy().reshape(cols, rows), x.T * 2, 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
+    both("arguments", arguments, [dict(rows=3, cols=32), dict(rows=32, cols=7)]),
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
     both("index_wrap", index_wrap, [dict()]),
     both("scans", scans, grid(rows=(4, 64), cols=(16, 300), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +

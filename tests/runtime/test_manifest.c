@@ -34,6 +34,9 @@ test_odd_but_good(void)
   CHECK(n == 1 && m.nparams == 0 && m.warps == 4);
   CHECK_OK(parse("//@tilec kernel=k warps=32 params=t:tensormap:f16,b:scalar:i1", &m, 1, &n));
   CHECK(m.params[0].size == 128 && m.params[1].size == 1);
+  CHECK_OK(parse("//@tilec kernel=k warps=1 params=a:ptr:f32:nonnull,b:ptr:f32:16:null,c:ptr:f32:8", &m, 1, &n));
+  CHECK(m.params[0].null == TILERT_NULL_NEVER && m.params[0].divisible == 1 && m.params[1].null == TILERT_NULL_ALWAYS);
+  CHECK(m.params[1].divisible == 16 && m.params[2].null == TILERT_NULL_ANY && m.params[2].divisible == 8);
   CHECK_OK(parse("// nothing here\n.version 8.0\n", &m, 1, &n));
   CHECK(n == 0);
   CHECK_OK(parse("", &m, 1, &n));
@@ -53,6 +56,8 @@ test_bad(void)
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:blob:f32", &m, 1, &n), TILERT_E_MODULE, "kind");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:scalar:f33", &m, 1, &n), TILERT_E_MODULE, "type");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:ptr:f32:0", &m, 1, &n), TILERT_E_MODULE, "alignment");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:ptr:f32:16:nul", &m, 1, &n), TILERT_E_MODULE, "alignment");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:scalar:f32:null", &m, 1, &n), TILERT_E_MODULE, "alignment");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=,", &m, 1, &n), TILERT_E_MODULE, "name");
   for (int i = 0; i < 65; i++)
     strcat(many, "x:ptr:f32,");

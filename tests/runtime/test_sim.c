@@ -235,6 +235,31 @@ test_modules(TilertDevice *d)
   CHECK_FAILS(tilert_module_load(d, bare, strlen(bare), &m, 1, &mod, &err), TILERT_E_ARGUMENT, "malformed");
 }
 
+/* What a kernel was compiled for is refused if it is not so: y null, x not null. */
+static void
+test_null(TilertDevice *d)
+{
+  static char text[sizeof axpy_ptx + 16];
+  static const char x_was[] = "x:ptr:f32", y_was[] = "y:ptr:f32:16";
+  const char *x = strstr(axpy_ptx, x_was), *y = strstr(axpy_ptx, y_was);
+  snprintf(text, sizeof text, "%.*s%s:nonnull,y:ptr:f32:null%s", (int)(x - axpy_ptx), axpy_ptx, x_was, y + strlen(y_was));
+  Axpy t = axpy_setup(d);
+  TilertModule *mod;
+  TilertKernel *k;
+  TilertArg args[4] = {arg_float(0.5), arg_buffer(t.x), arg_pointer(0), arg_int(0)};
+  uint32_t grid[3] = {1, 1, 1};
+  CHECK_OK(tilert_module_load(d, text, strlen(text), NULL, 0, &mod, &err));
+  CHECK_OK(tilert_module_kernel(mod, "axpy", &k, &err));
+  CHECK_OK(tilert_launch(NULL, k, grid, args, 4, &err));
+  args[1] = arg_pointer(0);
+  CHECK_FAILS(tilert_launch(NULL, k, grid, args, 4, &err), TILERT_E_ARGUMENT, "argument 1 (x): it is null, which");
+  args[1] = arg_buffer(t.x);
+  args[2] = arg_buffer(t.y);
+  CHECK_FAILS(tilert_launch(NULL, k, grid, args, 4, &err), TILERT_E_ARGUMENT, "argument 2 (y): it is not null; the kernel");
+  tilert_module_destroy(mod);
+  axpy_finish(&t);
+}
+
 static void
 test_fault(TilertDevice *d)
 {
@@ -288,6 +313,7 @@ main(void)
   test_launch(d);
   test_packed(d);
   test_refusals(d);
+  test_null(d);
   test_fault(d);
   test_threads(d);
   tilert_device_close(d);
