@@ -83,7 +83,7 @@ known_null(const Arguments *a, Part p, const Type *t, Val *out)
   Lower *L = a->L;
   const FrontendFact *f = fact_find(L, p.path, FACT_NULL);
   const FrontendDefine *d = f ? NULL : program_define(L->prog, p.path);
-  const Node *says = d ? program_parse_define(L->prog, d) : p.absent;
+  const Node *says = d ? program_parse_define(L->prog, d, false) : p.absent;
   *out = (Val){.kind = V_NONE, .span = says && !f ? says->span : a->param->span};
   if (f && !type_is_ptr(t))
     *out = fact_misfit(L, a->param, p.path, t);
@@ -137,9 +137,7 @@ static Val
 tuple_argument(Arguments *a, Part p)
 {
   Lower *L = a->L;
-  Val v = {.kind = V_TUPLE, .span = a->param->span};
-  v.list.n = p.type->nkids;
-  v.list.v = NEW_ARRAY(L->a, Val, v.list.n + 1);
+  Val v = val_list(L, V_TUPLE, p.type->nkids, a->param->span);
   for (u32 i = 0; i < v.list.n; i++)
     v.list.v[i] = argument(a, (Part){arena_printf(L->a, "%s.%u", p.path, i), p.type->kids[i], NULL});
   return v;
@@ -161,7 +159,8 @@ struct_argument(Arguments *a, Part p, Val decl)
 {
   Lower *L = a->L;
   const Node *fields = kid(decl.fn.decl, 0);
-  Frame frame = {.decl = decl.fn.decl, .unit = decl.fn.unit, .call = p.type->span, .up = L->frame, .level = L->frame->level + 1}, *saved = L->frame;
+  Frame frame = {.decl = decl.fn.decl, .unit = decl.fn.unit, .call = p.type->span, .up = L->frame, .level = L->frame->level + 1};
+  Frame *saved = L->frame;
   Val v = {.kind = V_RECORD, .span = a->param->span};
   v.list.of = decl.fn.decl;
   v.list.n = fields->nkids;
@@ -172,8 +171,8 @@ struct_argument(Arguments *a, Part p, Val decl)
     const Node *field = fields->kids[i];
     Part part = {arena_printf(L->a, "%s.%s", p.path, field->name), kid(field, 0), kid(field, 1)};
     L->frame = &frame;
-    v.list.v[i] = part.type ? argument(a, part) : bad_argument(a, field->at, part.path, "is a field without a type",
-                                                              "; what a launch gives has one");
+    v.list.v[i] = part.type ? argument(a, part)
+                : bad_argument(a, field->at, part.path, "is a field without a type", "; what a launch gives has one");
     L->frame = saved;
   }
   return v;

@@ -69,9 +69,7 @@ asm_result(Lower *L, Call *c, const Op *op)
     return val_void(c->span);
   if (op->nresults == 1 && c->args[3].kind == V_TYPE)
     return val_ir(op->results[0], c->span);
-  Val v = {.kind = V_TUPLE, .span = c->span};
-  v.list.n = op->nresults;
-  v.list.v = NEW_ARRAY(L->a, Val, op->nresults);
+  Val v = val_list(L, V_TUPLE, op->nresults, c->span);
   for (u32 i = 0; i < op->nresults; i++)
     v.list.v[i] = val_ir(op->results[i], c->span);
   return v;

@@ -24,6 +24,7 @@ find_unfit(Block *region, Span *at)
   region_if_convert(region);
   for (Op *op = region->first; op; op = op->next) {
     const char *why = op_has(op, T_TERM) ? NULL : !op_has(op, T_PURE) && !op->nregions ? "it reads or writes memory"
+                    : op->code == OP_REDUCE || op->code == OP_SCAN ? "it reduces or scans a tile"
                     : op->nregions ? "it has a loop, or a division or memory access under an `if`" : NULL;
     for (u32 i = 0; !why && i < op->nresults; i++)
       if (type_is_tile(op->results[i]->type))
@@ -354,9 +355,7 @@ reduced_tiles(Lower *L, Call *c, Reducer *r, Value **xs)
 static Val
 items_with(Lower *L, const Reducer *r, Value *const *xs)
 {
-  Val v = {.kind = V_TUPLE, .span = r->span};
-  v.list.n = r->nitems;
-  v.list.v = NEW_ARRAY(L->a, Val, r->nitems + 1);
+  Val v = val_list(L, V_TUPLE, r->nitems, r->span);
   for (u32 i = 0; i < r->nitems; i++) {
     v.list.v[i] = val_with_parts(L, r->items[i], &xs);
     v.list.v[i].span = r->span;

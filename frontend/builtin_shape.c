@@ -289,9 +289,7 @@ builtin_split(Lower *L, Call *c)
   if (x->type->shape[x->type->rank - 1] != 2)
     return call_error(L, c, c->args[0].span, arena_printf(L->a, "the last extent is 2, this is %s", type_str(L->c, x->type)));
   L->b.span = c->span;
-  Val v = {.kind = V_TUPLE, .span = c->span};
-  v.list.n = 2;
-  v.list.v = NEW_ARRAY(L->a, Val, 2);
+  Val v = val_list(L, V_TUPLE, 2, c->span);
   for (u32 i = 0; i < 2; i++)
     v.list.v[i] = val_ir(tile_pick(L, x, x->type->rank - 1, index_const(L, i)), c->span);
   return v;

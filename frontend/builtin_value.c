@@ -393,9 +393,7 @@ builtin_shape(Lower *L, Call *c)
     return val_poison(c->span);
   if (!t->rank)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
-  Val v = {.kind = V_LIST, .span = c->span};
-  v.list.n = t->rank;
-  v.list.v = NEW_ARRAY(L->a, Val, t->rank);
+  Val v = val_list(L, V_LIST, t->rank, c->span);
   for (u32 i = 0; i < t->rank; i++)
     v.list.v[i] = val_const(const_int(t->shape[i]), c->span);
   return v;

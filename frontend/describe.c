@@ -37,6 +37,10 @@ describe_setting(Lower *L, const Node *param, Buf *out)
     buf_printf(out, "const %s format %s\n", param->name, v.format->name);
     return;
   }
+  if (v.kind == V_STR) {
+    buf_printf(out, "const %s string \"%s\"\n", param->name, v.str);
+    return;
+  }
   const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))
                    : v.kind == V_CONST ? dtype_info[num_dtype(L, val_num(v), &v.k)].name : "i32";
   buf_printf(out, "const %s %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "-");

@@ -47,6 +47,7 @@ static void tl_error(Span *at, Parser *p, const char *message);
 %type <node> file decl fields field_list field params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
 %type <node> expr primary type types type_list items item_list item list names bound default value_opt simple
 
+%right "->"
 %right '?'
 %left "||"
 %left "&&"
@@ -186,6 +187,8 @@ expr:
 | expr "&&" expr               { $$ = BIN(O_LAND, $1, @2, $3); }
 | expr "||" expr               { $$ = BIN(O_LOR, $1, @2, $3); }
 | expr '?' expr ':' expr %prec '?'  { $$ = NODE3(N_COND, $1, $3, $5); }
+| expr "->" expr               { $$ = parser_lambda(p, yyloc, @2, $1, $3); }
+| expr "->" block              { $$ = parser_lambda(p, yyloc, @2, $1, $3); }
 ;
 primary:
   NAME | NUMBER | STRING | TRUE | FALSE
@@ -194,9 +197,13 @@ primary:
 | primary '[' items ']'        { $$ = JOIN(N_INDEX, $1, $3); }
 | primary "." NAME             { $$ = NAMED(N_FIELD, $3, 1, $1); }
 | '(' expr ')'                 { $$ = $2; $$->paren = true; }
+| '(' ')'                      { $$ = NODE0(N_TUPLE); }
+| '(' expr ',' ')'             { $$ = NODE1(N_TUPLE, $2); }
 | '(' expr ',' list ')'        { $$ = JOIN(N_TUPLE, $2, $4); }
+| '(' expr ',' list ',' ')'    { $$ = JOIN(N_TUPLE, $2, $4); }
 | '(' error ')'                { $$ = NODE0(N_ERROR); }
 | '[' list ']'                 { $$ = $2; $$->span = @$; }
+| '[' list ',' ']'             { $$ = $2; $$->span = @$; }
 | '[' ']'                      { $$ = NODE0(N_LIST); }
 ;
 list: expr { $$ = NODE1(N_LIST, $1); } | list ',' expr { $$ = ADD($1, $3); };

@@ -25,7 +25,8 @@ static Val
 param_setting(Lower *L, const Node *param)
 {
   const FrontendDefine *def = program_define(L->prog, param->name);
-  Node *value = def ? program_parse_define(L->prog, def) : kid(param, param->kind == N_TPARAM ? 0 : 1);
+  Node *absent = kid(param, param->kind == N_TPARAM ? 0 : 1);
+  Node *value = def ? program_parse_define(L->prog, def, absent && absent->kind == N_STR) : absent;
   if (def && !value)
     return val_poison(param->span);
   return value ? lower_expr(L, value) : val_void(param->span);
@@ -169,7 +170,7 @@ lower_warps(Lower *L, const Node *kernel)
   Span at = kernel->at;
   const FrontendDefine *def = scope_find(L, intern(L->c, "warps")) ? NULL : program_define(L->prog, "warps");
   if (def)
-    value = program_parse_define(L->prog, def);
+    value = program_parse_define(L->prog, def, false);
   if (value) {
     at = value->span;
     if (!lower_const_int(L, value, "the number of warps", &warps))

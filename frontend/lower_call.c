@@ -301,11 +301,22 @@ bind_params(Lower *L, const Node *decl, const Val *given)
     }
 }
 
+/* Frame f was given other functions than these: a function that takes functions may meet itself in one of them. */
 static bool
-may_enter(Lower *L, Span call, const Node *decl)
+other_functions(const Frame *f, const Val *given)
+{
+  const Node *params = kid(f->decl, 0);
+  for (u32 i = 0; f->bound && i < params->nkids; i++)
+    if ((given[i].kind == V_FN || given[i].kind == V_BUILTIN) && !val_same(given[i], f->bound[i]))
+      return true;
+  return false;
+}
+
+static bool
+may_enter(Lower *L, Span call, const Node *decl, const Val *given)
 {
   for (const Frame *f = L->frame; f; f = f->up)
-    if (f->decl == decl) {
+    if (f->decl == decl && !other_functions(f, given)) {
       ERR(L, call, E_RECURSION, decl->name);
       return false;
     }
@@ -332,9 +343,10 @@ static Val
 call_decl(Lower *L, Span call, Val fn, const Val *given)
 {
   Node *decl = fn.fn.decl;
-  if (!may_enter(L, call, decl))
+  if (!may_enter(L, call, decl, given))
     return val_poison(call);
-  Frame frame = {.decl = decl, .unit = fn.fn.unit, .call = call, .up = L->frame, .level = L->frame->level + 1};
+  Frame frame = {.decl = decl, .unit = fn.fn.unit, .call = call, .up = L->frame, .level = L->frame->level + 1,
+                 .scope = fn.fn.env};
   Frame *saved = L->frame;
   u32 site = L->c->site;
   Scope params, body;
@@ -357,6 +369,34 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   buffers_close(L, open, &v);
   return v;
 }
+
+/* ---- anonymous functions ---- */
+
+static void
+capture(Lower *L, const Node *n, Scope *env)
+{
+  const Binding *b = n->kind == N_NAME ? scope_find(L, n->name) : NULL;
+  L->work++;
+  if (b && !scope_find_here(env, n->name)) {
+    Binding *copy = NEW(L->a, Binding);
+    *copy = (Binding){.name = b->name, .span = b->span, .val = b->val, .next = env->last};
+    env->last = copy;
+  }
+  for (u32 i = 0; i < n->nkids; i++)
+    if (n->kids[i])
+      capture(L, n->kids[i], env);
+}
+
+/* An anonymous function: names around it keep the values that they have here. */
+Val
+lower_lambda(Lower *L, Node *n)
+{
+  Scope *env = NEW(L->a, Scope);
+  capture(L, kid(n, 2), env);
+  return (Val){.kind = V_FN, .fn = {n, L->frame->unit, env->last ? env : NULL}};
+}
+
+/* ---- calls from inside ---- */
 
 /* A call with positional arguments already computed; fn is V_FN or V_BUILTIN. */
 Val

@@ -13,19 +13,49 @@ typedef struct Index {
   bool fresh[MAX_RANK];       /* in the result: a new dimension */
 } Index;
 
+/* A place in a list of n items, which counts from the end when it is negative; `absent` where item is NULL. False after reporting. */
+static bool
+list_place(Lower *L, const Node *item, u32 n, i64 absent, i64 *out)
+{
+  *out = absent;
+  if (item && !lower_const_int(L, item, "the index of a tuple or list", out))
+    return false;
+  *out += item && *out < 0 ? n : 0;
+  return true;
+}
+
+/* t[a:b] */
+static Val
+list_part(Lower *L, const Node *n, Val list)
+{
+  const Node *item = kid(n, 1);
+  i64 from, to;
+  if (!list_place(L, kid(item, 0), list.list.n, 0, &from) || !list_place(L, kid(item, 1), list.list.n, list.list.n, &to))
+    return val_poison(n->span);
+  if (from >= 0 && from <= to && to <= (i64)list.list.n) {
+    list.list.v += from;
+    list.list.n = (u32)(to - from);
+    return list;
+  }
+  ERR(L, n->span, E_INDEX, arena_printf(L->a, "%lld:%lld of %u items", (long long)from, (long long)to, list.list.n));
+  return val_poison(n->span);
+}
+
 static Val
 index_list(Lower *L, const Node *n, Val list)
 {
   i64 i;
-  if (n->nkids != 2) {
+  if (n->nkids != 2 || kid(n, 1)->kind == N_NONE) {
     ERR(L, n->span, E_INDEX, "a tuple or list takes one index");
     return val_poison(n->span);
   }
-  if (!lower_const_int(L, kid(n, 1), "the index of a tuple or list", &i))
+  if (kid(n, 1)->kind == N_ALL)
+    return list_part(L, n, list);
+  if (!list_place(L, kid(n, 1), list.list.n, 0, &i))
     return val_poison(n->span);
   if (i >= 0 && i < (i64)list.list.n)
     return list.list.v[i];
-  ERR(L, n->span, E_INDEX, arena_printf(L->a, "index %lld of %u elements", (long long)i, list.list.n));
+  ERR(L, n->span, E_INDEX, arena_printf(L->a, "index %lld of %u items", (long long)i, list.list.n));
   return val_poison(n->span);
 }
 

@@ -230,9 +230,26 @@ unless_stopped(Lower *L, Value *x)
   return ir_binary(&L->b, OP_AND, x, ir_unary(&L->b, OP_NOT, stop.ir));
 }
 
+/* What asks for a loop of which the number of iterations is known. */
 static void
-lower_for_leaving(Lower *L, const Node *n, Loop *l, Value *const *b)
+ignore_hints(Lower *L, const Node *n, const Range *r)
 {
+  const char *given[3];
+  u32 count = 0;
+  if (r->stages > 1)
+    given[count++] = "stages";
+  if (r->unroll > 1)
+    given[count++] = "unroll";
+  if (r->flatten)
+    given[count++] = "flatten";
+  for (u32 i = 0; i < count && L->c->remarks; i++)
+    lower_trace(L, diag(L->c, kid(n, 0)->span, R_IGNORED, given[i], "`break` or `return` may end the loop early"));
+}
+
+static void
+lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, Value *const *b)
+{
+  ignore_hints(L, n, r);
   L->b.span = n->span;
   Value *own[2] = {ir_cmp(&L->b, "lt", b[0], b[1]), b[0]};
   Values carried = loop_carried(L, l, 2, own);
@@ -333,10 +350,8 @@ lower_for(Lower *L, Node *n)
   Loop l = loop_new(L, n);
   if (!l.may_leave)
     lower_for_range(L, n, &l, &r, b);
-  else if (r.stages > 1 || r.unroll > 1 || r.flatten)
-    ERR(L, range->span, E_ARGUMENTS, name, "a loop with `break` or `return` in it has no stages, is not unrolled and not flattened");
   else
-    lower_for_leaving(L, n, &l, b);
+    lower_for_leaving(L, n, &l, &r, b);
 }
 
 /* ---- while ---- */
@@ -384,6 +399,16 @@ lower_while(Lower *L, Node *n)
 
 /* ---- leaving an iteration ---- */
 
+/* A function in v captured what is known only at run time. */
+static bool
+holds_captures(Lower *L, Val v)
+{
+  for (u32 i = 0; val_is_many(v) && i < v.list.n; i++)
+    if (holds_captures(L, v.list.v[i]))
+      return true;
+  return v.kind == V_FN && !val_is_fixed(L, v);
+}
+
 static void
 note_return(Lower *L, const Node *n)
 {
@@ -392,6 +417,8 @@ note_return(Lower *L, const Node *n)
   const char *why = kid(n, 0) && v.kind == V_VOID ? "this gives no value" : NULL;
   if (v.kind == V_BUFFER)
     why = "a shared buffer cannot be returned from inside a loop";
+  else if (holds_captures(L, v))
+    why = "an anonymous function that captured run-time values cannot be returned from inside a loop";
   else if (f->returns[v.kind != V_VOID] = true, f->returns[0] && f->returns[1])
     why = "not every way through this function returns a value";
   if (why && v.kind != V_POISON)

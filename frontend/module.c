@@ -273,17 +273,26 @@ program_define(const Program *p, const char *name)
   return NULL;
 }
 
+/* d as a declaration. A value that begins with no quote is text if `word`. */
 static char *
-define_text(Program *p, const FrontendDefine *d)
+define_text(Program *p, const FrontendDefine *d, bool word)
 {
-  return arena_printf(p->a, "const %s = %s;", d->name, d->value);
+  Buf b = {.arena = p->a};
+  const char *s = d->value + strspn(d->value, " \t");
+  if (!word || *s == '"')
+    return arena_printf(p->a, "const %s = %s;", d->name, d->value);
+  buf_printf(&b, "const %s = \"", d->name);
+  for (s = d->value; *s; s++)
+    buf_printf(&b, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+  buf_puts(&b, "\";");
+  return b.data;
 }
 
-/* The expression of `-D name=value`, read as a file of its own. NULL after errors. */
+/* The expression of `-D name=value`, read as a file of its own; word: a string needs no quotes. NULL after errors. */
 Node *
-program_parse_define(Program *p, const FrontendDefine *d)
+program_parse_define(Program *p, const FrontendDefine *d, bool word)
 {
-  char *text = define_text(p, d);
+  char *text = define_text(p, d, word);
   for (char *s = text; s < text + strlen("const ") + strlen(d->name); s++)
     *s = *s == '.' ? '_' : *s;                 /* a part of an argument */
   u32 base = source_add(p->c, arena_printf(p->a, "<-D %s>", d->name), text, strlen(text));

@@ -67,7 +67,7 @@ instance_name(Lower *L, const Frame *f)
 {
   Buf b = {.arena = L->a};
   buf_puts(&b, f->decl->name);
-  if (f->bound && f->decl->kind == N_FN) {
+  if (f->bound && f->decl->kind == N_FN && *f->decl->name != '(') {
     put_params(L, f, true, &b);
     put_params(L, f, false, &b);
   }

@@ -103,6 +103,46 @@ parser_join(Parser *p, NodeKind kind, Span span, Node *name, Node *first, const 
   return checked(p, n);
 }
 
+/* The names of an anonymous function's parameters, as a list of parameters; NULL after reporting. */
+static Node *
+lambda_params(Parser *p, const Node *names, Buf *text)
+{
+  Node *params = parser_node(p, N_PARAMS, names->span, 0);
+  u32 n = names->kind == N_TUPLE ? names->nkids : 1;
+  for (u32 i = 0; i < n; i++) {
+    Node *name = names->kind == N_TUPLE ? names->kids[i] : (Node *)names;
+    if (name->kind != N_NAME) {
+      if (name->kind != N_ERROR)
+        diag_hint(p->c, diag(p->c, name->span, E_SYNTAX, "the parameters of an anonymous function are names"), "%s",
+                  "write (a, b) -> a + b; a function with types or defaults is declared: fn name(a: f32, b = 1) { ... }");
+      return NULL;
+    }
+    buf_printf(text, "%s%s", i ? ", " : "", name->name);
+    parser_add(p, params, parser_named(p, N_PARAM, name->span, name, 3, NULL, NULL, NULL));
+  }
+  return params;
+}
+
+/* params -> body. Its name, for messages, is how it begins. */
+Node *
+parser_lambda(Parser *p, Span span, Span arrow, Node *params, Node *body)
+{
+  Buf text = {.arena = p->a};
+  buf_putc(&text, '(');
+  Node *list = lambda_params(p, params, &text);
+  if (!list)
+    return parser_node(p, N_ERROR, span, 0);
+  if (body->kind != N_BLOCK) {
+    Node *gives = parser_node(p, N_RETURN, body->span, 1, body);
+    body = parser_node(p, N_BLOCK, body->span, 1, gives);
+  }
+  Node *fn = parser_node(p, N_FN, span, 3, list, NULL, body);
+  buf_puts(&text, ") -> ...");
+  fn->name = intern(p->c, buf_str(&text));
+  fn->at = arrow;
+  return fn;
+}
+
 /* ---- literals ---- */
 
 static int

@@ -26,6 +26,8 @@ Node *parser_node(Parser *p, NodeKind kind, Span span, u32 n, ...);     /* n chi
 Node *parser_named(Parser *p, NodeKind kind, Span span, Node *name, u32 n, ...);
 Node *parser_oper(Parser *p, NodeKind kind, Span span, Span at, Oper op, Node *a, Node *b);
 Node *parser_add(Parser *p, Node *list, Node *more);
+/* params -> body, where body is an expression or a block: an anonymous function. */
+Node *parser_lambda(Parser *p, Span span, Span arrow, Node *params, Node *body);
 /* A node of `first` (unless NULL) and the list's children. */
 Node *parser_join(Parser *p, NodeKind kind, Span span, Node *name, Node *first, const Node *list);
 /* got "": nothing known; expected: the names of the tokens that could stand here. */

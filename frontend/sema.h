@@ -10,8 +10,8 @@
  *   origin.c (errors, and where things in messages came from), limits.c, truncation.c (integer quotients), broadcast.c, convert.c
  *   (promotion, casts), variables.c
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
- *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_index.c, lower_choose.c, lower_call.c, lower_struct.c,
- *   lower_names.c, builtin_reduce.c (which calls functions)
+ *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_operator.c, lower_index.c, lower_choose.c, lower_call.c,
+ *   lower_struct.c, lower_names.c, builtin_reduce.c (which calls functions)
  *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), optional.c, tune.c, describe.c
  */
 #ifndef TILEC_SEMA_H
@@ -40,6 +40,7 @@ typedef enum ValKind {
   V_STRUCT, V_RECORD      /* a struct declaration: `fn`; a value of one: `list` of its fields, `of` */
 } ValKind;
 typedef struct Val Val;
+typedef struct Scope Scope;
 typedef struct Unit Unit;
 typedef struct Builtin Builtin;
 typedef struct Call Call;
@@ -52,7 +53,7 @@ struct Val {
     Value *ir;
     Const k;
     const Type *type;
-    struct { Node *decl; Unit *unit; } fn;
+    struct { Node *decl; Unit *unit; Scope *env; } fn;  /* env: what an anonymous function captured; NULL: nothing */
     const Builtin *builtin;
     struct { Val *v; u32 n; const Node *of; } list;
     const LayoutSpec *layout;
@@ -89,7 +90,6 @@ struct Binding {
   Val val;
   Binding *next;
 };
-typedef struct Scope Scope;
 struct Scope { Binding *last; Scope *up; };
 
 /* A source file. */
@@ -152,7 +152,7 @@ typedef struct Lower {
   bool stopped;           /* a limit was hit: everything gives poison */
 } Lower;
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
-       REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20 };
+       REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20, LIST_ITEMS_MAX = 65536 };
 
 /* ---- origin.c ---- */
 /* Report at a place and say through which calls it was reached. */
@@ -203,7 +203,7 @@ void tune_describe(Program *p, const Node *kernel, Buf *out);
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */
 bool program_in_library(const Program *p, Span at);
 const FrontendDefine *program_define(const Program *p, const char *name);
-Node *program_parse_define(Program *p, const FrontendDefine *d);     /* the value's expression; NULL after errors */
+Node *program_parse_define(Program *p, const FrontendDefine *d, bool word);   /* the value's expression; NULL after errors */
 /* Find a declaration visible from u: its unit and position; false if there is none. */
 bool program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index);
 
@@ -228,6 +228,8 @@ void lower_unknown_prefix(Lower *L, const Node *n);                  /* of n = p
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);
+Val lower_operator(Lower *L, const Node *n);                         /* lower_operator.c */
+Val lower_unary(Lower *L, const Node *n);
 Val lower_index(Lower *L, const Node *n);                            /* lower_index.c */
 const Type *lower_type(Lower *L, const Node *n);                     /* NULL after reporting */
 bool lower_const_int(Lower *L, const Node *n, const char *what, i64 *out);
@@ -235,6 +237,7 @@ Val lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b);
 /* The statements of a function or kernel body; its result. returned: a return statement ended it. */
 Val lower_body(Lower *L, Node *body, bool *returned);
 Val lower_call(Lower *L, const Node *n);
+Val lower_lambda(Lower *L, Node *n);                                 /* an anonymous function, with what it captures */
 Val lower_call_fn(Lower *L, Span call, Val fn, u32 nargs, const Val *args);  /* positional arguments only */
 /* The arguments of call n by parameter of `name`, V_VOID where none is given; NULL after reporting. */
 Val *lower_args(Lower *L, const Node *n, const char *name, const Node *params);
@@ -307,6 +310,7 @@ Value *val_const_value(Lower *L, Const k, const Type *t);             /* of k, a
 Value *val_value(Lower *L, Val v);                                   /* run-time value of v under its own type */
 DType num_dtype(Lower *L, int num, const Const *k);                  /* i32, i64 or f32 for literals */
 bool val_same(Val a, Val b);                                         /* known to be one and the same thing */
+Val val_list(Lower *L, ValKind kind, u32 n, Span span);               /* a tuple or list of n items, to be filled in */
 Val val_copied(Lower *L, Val v);                                     /* v with parts of its own: values may share theirs */
 void val_parts(Lower *L, Val v, Values *out);                        /* the run-time values in v, in order */
 Val val_with_parts(Lower *L, Val v, Value *const **next);            /* v with these in their place, taken one by one */

@@ -9,7 +9,8 @@
 
 enum { CONFIGS_MAX = 4096 };
 
-typedef struct Axis { const char *name; const Node *values; u32 n, at; } Axis;   /* values: a list, or one expression */
+/* values: a list, or one expression; is_text: of a parameter that is a string. */
+typedef struct Axis { const char *name; const Node *values; u32 n, at; bool is_text; } Axis;
 typedef struct Space { VEC(Axis) axes; const Node *where; } Space;
 
 static const char *
@@ -27,23 +28,31 @@ text_of(Program *p, const Node *n)
 }
 
 static Space
-space_of(Program *p, const Node *clause)
+space_of(Program *p, const Node *kernel, const Node *clause)
 {
   Space s = {0};
   for (u32 i = 0; i < clause->nkids; i++) {
-    const Node *arg = clause->kids[i], *values = kid(arg, 0);
+    const Node *arg = clause->kids[i], *values = kid(arg, 0), *param = kernel_param(kernel, arg->name);
+    const Node *absent = param && param->kind == N_CPARAM ? kid(param, 1) : NULL;
     if (!strcmp(arg->name, "where"))
       s.where = values;
-    else if (!program_define(p, arg->name))
-      vec_push(p->a, &s.axes, ((Axis){arg->name, values, values->kind == N_LIST ? values->nkids : 1, 0}));
+    else if (!program_define(p, arg->name)) {
+      u32 n = values->kind == N_LIST ? values->nkids : 1;
+      vec_push(p->a, &s.axes, ((Axis){arg->name, values, n, 0, absent && absent->kind == N_STR}));
+    }
   }
   return s;
 }
 
-static const Node *
-value_at(const Axis *x)
+/* The present value of an axis, as a define has it: a string in quotes, as a define without them is no expression. */
+static const char *
+value_text(Program *p, const Axis *x)
 {
-  return x->values->kind == N_LIST ? x->values->kids[x->at] : x->values;
+  const Node *n = x->values->kind == N_LIST ? x->values->kids[x->at] : x->values;
+  Frame frame;
+  Lower L = lower_new(p, p->main, &frame, module_new(p->c));
+  Val v = x->is_text && n->kind != N_STR ? lower_expr(&L, n) : val_void(n->span);
+  return v.kind == V_STR ? arena_printf(p->a, "\"%s\"", v.str) : text_of(p, n);
 }
 
 /* The next combination, the last axis fastest; false after the last. */
@@ -67,12 +76,13 @@ options_with(Program *p, const Space *s)
   for (u32 i = 0; i < o.ndefines; i++)
     d[i] = o.defines[i];
   for (u32 i = 0; i < s->axes.len; i++)
-    d[o.ndefines++] = (FrontendDefine){s->axes.data[i].name, text_of(p, value_at(&s->axes.data[i]))};
+    d[o.ndefines++] = (FrontendDefine){s->axes.data[i].name, value_text(p, &s->axes.data[i])};
   o.defines = d;
   return o;
 }
 
-/* Does the condition hold for this combination? `warps` may stand in it, and whether a pointer is None. False also after reporting an error. */
+/* Does the condition hold for this combination? `warps` may stand in it, and whether a pointer is None. False also after
+ * reporting an error. */
 static bool
 holds(Program *p, const Node *kernel, const Space *s)
 {
@@ -99,7 +109,7 @@ holds(Program *p, const Node *kernel, const Space *s)
 static void
 list_clause(Program *p, const Node *kernel, const Node *clause, u32 *left, Buf *out)
 {
-  Space s = space_of(p, clause);
+  Space s = space_of(p, kernel, clause);
   u32 errors = diag_errors(p->c);
   do {
     if (!*left) {
@@ -109,7 +119,7 @@ list_clause(Program *p, const Node *kernel, const Node *clause, u32 *left, Buf *
     --*left;
     buf_puts(out, holds(p, kernel, &s) ? "tune" : "skip");
     for (u32 i = 0; i < s.axes.len; i++)
-      buf_printf(out, "%c%s=%s", i ? '\t' : ' ', s.axes.data[i].name, text_of(p, value_at(&s.axes.data[i])));
+      buf_printf(out, "%c%s=%s", i ? '\t' : ' ', s.axes.data[i].name, value_text(p, &s.axes.data[i]));
     buf_putc(out, '\n');
   } while (diag_errors(p->c) == errors && space_next(&s));
 }

@@ -88,6 +88,16 @@ val_value(Lower *L, Val v)
 
 /* ---- parts ---- */
 
+/* A tuple or list of n items, still to be filled in. */
+Val
+val_list(Lower *L, ValKind kind, u32 n, Span span)
+{
+  Val v = {.kind = kind, .span = span};
+  v.list.n = n;
+  v.list.v = NEW_ARRAY(L->a, Val, n + 1);
+  return v;
+}
+
 /* Known to be the same; of what is computed at run time, and of what has parts, nothing is known. */
 bool
 val_same(Val a, Val b)
@@ -98,7 +108,7 @@ val_same(Val a, Val b)
   case V_VOID: case V_NONE: return true;
   case V_CONST: return const_equal(a.k, b.k);
   case V_TYPE: return a.type == b.type;
-  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl;
+  case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl && a.fn.env == b.fn.env;
   case V_BUFFER: return a.ir == b.ir;
   case V_FORMAT: return a.format == b.format;
   case V_LAYOUT: return a.layout->text == b.layout->text;

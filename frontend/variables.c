@@ -10,6 +10,9 @@ val_is_fixed(Lower *L, Val v)
 {
   if (v.kind == V_IR || v.kind == V_BUFFER)
     return false;
+  for (const Binding *b = v.kind == V_FN && v.fn.env ? v.fn.env->last : NULL; b; b = b->next)
+    if (!val_is_fixed(L, b->val))
+      return false;
   if (val_is_many(v) && lower_spend(L, v.span, v.list.n))
     for (u32 i = 0; i < v.list.n; i++)
       if (!val_is_fixed(L, v.list.v[i]))

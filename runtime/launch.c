@@ -41,9 +41,9 @@ not_divisible(const ArgCheck *c, uint64_t value, int pointer)
 static int
 wrong_null(const ArgCheck *c, uint64_t address)
 {
-  return rt_error_set(c->err, TILERT_E_ARGUMENT, address ? "kernel %s, argument %zu (%s): it is not null; the kernel was compiled without it"
-                                                         : "kernel %s, argument %zu (%s): it is null, which the kernel was not compiled for",
-                      c->kernel->manifest.kernel, c->index, c->param->name);
+  const char *why = address ? "it is not null; the kernel was compiled without it" : "it is null, which the kernel was not compiled for";
+  return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %s",
+                      c->kernel->manifest.kernel, c->index, c->param->name, why);
 }
 
 static int

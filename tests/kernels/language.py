@@ -610,8 +610,56 @@ def arguments(dev, rng, rows, cols):
     return Run(call, [("y", y.numpy().reshape(cols, rows), x.T * 2, 0)])
 
 
+def anonymous(dev, rng, n, warps):
+    """Functions without a name: folded with, given, kept in structs, with what they captured around them."""
+    text = """struct Step { f, n }
+    fn twice(f, x) { return f(f(x)); }
+    fn times(k) { return (x) -> x * k; }
+    kernel f(x: *f32, out: *f32, lim: f32, m: i32, const N = 64, const ACT = (x) -> max(x, 0.0)) {
+      let i = arange(0, N);
+      let v = load(x + i);
+      var total = 0.0;
+      for j in range(m) {
+        let top = lim * f32(j);
+        total += reduce(v, 0, (a, b) -> { let most = max(a, b); if most > top { return top; } return most; });
+      }
+      var s = Step(times(lim), 0);
+      for j in range(m) { s = Step(s.f, s.n + j); }
+      let w = scan(v, 0, (a, b) -> min(max(a, b), lim));
+      store(out + i, ACT(w) + total + twice(s.f, v) * f32(s.n) + twice((a) -> twice((b) -> b + a, 1.0), v));
+    }"""
+    x, out, lim, m = rng.standard_normal(n, np.float32), poisoned(dev, n, "f32"), np.float32(0.75), 3
+    call = launch(source(dev, text, N=n, warps=warps), 1, dev.array(x), out, lim, m)
+    total = sum(min(x.max(), lim * np.float32(j)) for j in range(m))
+    w = np.minimum(np.maximum.accumulate(x), lim)
+    w[0] = x[0]                                    # nothing is folded with the first
+    z = np.float32(1) + x + x
+    want = np.maximum(w, 0) + total + x * lim * lim * np.float32(3) + (np.float32(1) + z + z)
+    return Run(call, [("out", out.numpy(), want, 1e-5)])
+
+
+def windows(dev, rng, n):
+    """Tuples that are built, joined, shifted and compared when compiling."""
+    text = """kernel f(x: *f32, y: *f32, n: i32, const W = 4) warps(1) {
+      var win = (0.0,) * W;
+      for t in range(n) {
+        win = win[1:] + (load(x + t),);
+        static_assert(count(win) == W && count(()) == 0 && (1, 2) + (3,) == (1, 2, 3) && [1] * 2 != [1, 2] && (1, 2, 3)[-2:] == (2, 3));
+        var s = 0.0;
+        for k in static_range(W) { s += win[k] * f32(k + 1); }
+        store(y + t, s + (win[-1] == win[W - 1] && win == win ? 0.0 : 100.0));
+      }
+    }"""
+    x, y = rng.integers(-9, 9, n).astype(np.float32), poisoned(dev, n, "f32")
+    call = launch(source(dev, text), 1, dev.array(x), y, n)
+    past = np.concatenate([np.zeros(3, np.float32), x])
+    return Run(call, [("y", y.numpy(), sum(past[k:k + n] * (k + 1) for k in range(4)), 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
+    both("anonymous", anonymous, [dict(n=64, warps=2), dict(n=100, warps=1)]),
+    both("windows", windows, [dict(n=11)]),
     both("arguments", arguments, [dict(rows=3, cols=32), dict(rows=32, cols=7)]),
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
     both("index_wrap", index_wrap, [dict()]),
