@@ -260,3 +260,15 @@ call_pointer(Lower *L, Call *c, u32 i)
   bad(L, c, i, "a pointer or a tile of pointers");
   return NULL;
 }
+
+/* Argument 0 as one truth value; reports. */
+bool
+call_truth(Lower *L, Call *c)
+{
+  Val v = c->args[0];
+  if (val_is_data(v) && !val_is_ptr(v) && !val_is_tile(v) && val_num(v) == DT_I1)
+    return true;
+  if (v.kind != V_POISON)
+    ERR(L, v.span, E_CONDITION, val_str(L, v));
+  return false;
+}

@@ -207,70 +207,7 @@ builtin_bitcast(Lower *L, Call *c)
   return val_ir(ir_bitcast(&L->b, v, t.type), c->span);
 }
 
-/* ---- promises ---- */
-
-static Val
-hint(Lower *L, Call *c, AttrId id)
-{
-  i64 n;
-  Val x = c->args[0];
-  if (!val_need_data(L, x, c->name) || !call_int(L, c, 1, "the promise", &n))
-    return val_poison(c->span);
-  if (n < 1 || n > 1 << 30)
-    return call_error(L, c, c->args[1].span, "the promise is a number from 1 to 2^30");
-  if (x.kind == V_CONST)
-    return x;
-  if (type_is_float(x.ir->type) || type_is_bool(x.ir->type)) {
-    ERR(L, x.span, E_ARGUMENT, c->name, "integers or pointers", val_str(L, x));
-    return val_poison(c->span);
-  }
-  L->b.span = c->span;
-  Value *r = ir_unary(&L->b, OP_HINT, x.ir);
-  op_set_int(r->def, id, n);
-  return val_ir(r, c->span);
-}
-
-Val
-builtin_multiple_of(Lower *L, Call *c)
-{
-  return hint(L, c, AT_DIVISIBLE);
-}
-
-Val
-builtin_max_contiguous(Lower *L, Call *c)
-{
-  return hint(L, c, AT_CONTIGUOUS);
-}
-
-Val
-builtin_max_constancy(Lower *L, Call *c)
-{
-  return hint(L, c, AT_CONSTANT);
-}
-
-static bool
-is_truth(Lower *L, Call *c)
-{
-  Val v = c->args[0];
-  if (val_is_data(v) && !val_is_ptr(v) && !val_is_tile(v) && val_num(v) == DT_I1)
-    return true;
-  if (v.kind != V_POISON)
-    ERR(L, v.span, E_CONDITION, val_str(L, v));
-  return false;
-}
-
-Val
-builtin_assume(Lower *L, Call *c)
-{
-  Val v = c->args[0];
-  if (!is_truth(L, c))
-    return val_poison(c->span);
-  if (v.kind == V_CONST)
-    return v.k.i ? val_void(c->span) : call_error(L, c, v.span, "this is false");
-  L->b.span = c->span;
-  op_create(&L->b, OP_ASSUME, 1, &v.ir, 0, NULL, 0);
-  return val_void(c->span);
-}
+/* ---- messages and assertions ---- */
 
 Val
 builtin_assert(Lower *L, Call *c)
@@ -346,7 +283,7 @@ Val
 builtin_static_assert(Lower *L, Call *c)
 {
   Val v = c->args[0];
-  if (!is_truth(L, c))
+  if (!call_truth(L, c))
     return val_poison(c->span);
   if (c->given[1] && c->args[1].kind != V_STR) {
     ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a string", val_str(L, c->args[1]));

@@ -406,6 +406,7 @@ bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
 const PackedFormat *call_format(Lower *L, Call *c, u32 i);           /* or a type that packs: i8, u8; i1 stands for u1 */
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
 Value *call_pointer(Lower *L, Call *c, u32 i);
+bool call_truth(Lower *L, Call *c);                                   /* argument 0 is one truth value */
 Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */
 const Type *tile_type_of(Lower *L, const Node *n, const Type *elem);
 #endif

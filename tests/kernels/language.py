@@ -441,7 +441,7 @@ def histograms(dev, rng, n, bins, warps, dtype="i32"):
       store(h + arange(0, BINS), histogram(v, BINS, mask=arange(0, N) % 3 != 0));
       let s = shared(f32, BINS);
       shared_store(s, 0.5);
-      shared_add(s, max(min(i32(v), BINS - 1), 0), f32(v));
+      shared_add(s, max(0, min(i32(v), BINS - 1)), f32(v));
       store(w + arange(0, BINS), gather(s, BINS - 1 - arange(0, BINS), 0));
     }"""
     x = rng.integers(-3, bins + 3, n).astype(tilec.DTYPES[dtype])
