@@ -8,7 +8,14 @@ enum { UNROLL_MAX = 65536, ITERATION_WORK = 16 };    /* ITERATION_WORK: what an 
 
 /* ---- ranges ---- */
 
-typedef struct Range { Val v[3]; i64 stages, unroll; bool hoist, flatten, ok; } Range;
+/* v: from, to, step. down: the step is negative, a constant. */
+typedef struct Range { Val v[3]; i64 stages, unroll; bool hoist, flatten, ok, down; } Range;
+
+static bool
+is_negative(Val v)
+{
+  return v.kind == V_CONST && v.k.i < 0 && (v.k.form != CF_TYPED || dtype_is_signed(v.k.dt));
+}
 
 static Range
 lower_range(Lower *L, const Node *n, const char *name, const char *params)
@@ -34,10 +41,11 @@ lower_range(Lower *L, const Node *n, const char *name, const char *params)
       ERR(L, v.span, E_RANGE, name, val_str(L, v));
     r.ok &= ok;
   }
-  if (r.ok && r.v[2].kind == V_CONST && r.v[2].k.i <= 0) {
-    ERR(L, r.v[2].span, E_STEP, (long long)r.v[2].k.i);
+  if (r.ok && r.v[2].kind == V_CONST && r.v[2].k.i == 0) {
+    ERR(L, r.v[2].span, E_STEP);
     r.ok = false;
   }
+  r.down = r.ok && is_negative(r.v[2]);
   for (u32 i = 3; i < 5 && r.ok; i++)
     if (call.given[i])
       r.ok = call_int(L, &call, i, i == 3 ? "stages" : "unroll", i == 3 ? &r.stages : &r.unroll);
@@ -55,12 +63,65 @@ lower_range(Lower *L, const Node *n, const char *name, const char *params)
 static DType
 range_dtype(Lower *L, const Range *r)
 {
-  int num = num_promote(num_promote(val_num(r->v[0]), val_num(r->v[1])), val_num(r->v[2]));
+  bool plain = r->down && r->v[2].k.form == CF_INT;          /* a step down has no type: it is taken off */
+  int num = num_promote(num_promote(val_num(r->v[0]), val_num(r->v[1])), plain ? (int)NUM_INT : val_num(r->v[2]));
   DType dt = num_dtype(L, num, NULL);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3 - plain; i++)
     if (num == NUM_INT && !const_fits(r->v[i].k, DT_I32))
       dt = DT_I64;
   return dtype_bits(dt) < 32 ? DT_I32 : dt;
+}
+
+/* ---- counting down ----
+ *
+ * A loop of the IR counts up. For lo, lo - k, ... above hi it counts what has been taken off, 0, k, ... below lo - hi, in the unsigned type of
+ * the index's width, in which that difference always fits. */
+
+typedef struct Bounds {
+  Value *lo, *hi, *step;      /* of the loop of the IR */
+  Value *top;                 /* counting down: where it begins, in the type of the loop; NULL: counting up */
+  DType index;                /* of the source's index */
+} Bounds;
+
+static bool
+bounds_down(Lower *L, const Range *r, DType dt, Bounds *b)
+{
+  DType word = dtype_bits(dt) == 64 ? DT_U64 : DT_U32;
+  u64 by = 0 - (u64)r->v[2].k.i, most = word == DT_U64 ? UINT64_MAX : UINT32_MAX;
+  Value *lo = val_as(L, r->v[0], dt, NULL), *hi = lo ? val_as(L, r->v[1], dt, NULL) : NULL;
+  if (!hi)
+    return false;
+  const Type *t = type_scalar(L->c, word);
+  b->top = value_cast(L, lo, word);
+  b->lo = ir_const_bits(&L->b, t, 0);
+  b->hi = ir_select(&L->b, ir_cmp(&L->b, "gt", lo, hi), ir_binary(&L->b, OP_SUB, b->top, value_cast(L, hi, word)), b->lo);
+  b->step = ir_const_bits(&L->b, t, by < most ? by : most);
+  return true;
+}
+
+/* The bounds of the IR's loop; false after reporting. */
+static bool
+bounds_of(Lower *L, const Range *r, Span at, Bounds *b)
+{
+  DType dt = range_dtype(L, r);
+  *b = (Bounds){.index = dt};
+  L->b.span = at;
+  if (r->down)
+    return bounds_down(L, r, dt, b);
+  b->lo = val_as(L, r->v[0], dt, NULL);
+  b->hi = b->lo ? val_as(L, r->v[1], dt, NULL) : NULL;
+  b->step = b->hi ? val_as(L, r->v[2], dt, NULL) : NULL;
+  return b->step != NULL;
+}
+
+/* The source's index where the loop's is i. */
+static Val
+index_value(Lower *L, const Bounds *b, Value *i, Span at)
+{
+  if (!b->top)
+    return val_ir(i, at);
+  L->b.span = at;
+  return val_ir(value_cast(L, ir_binary(&L->b, OP_SUB, b->top, i), b->index), at);
 }
 
 /* ---- the body ---- */
@@ -172,11 +233,11 @@ loop_close(Lower *L, Loop *l, u32 first, Value *const *own)
 /* ---- for ---- */
 
 static void
-lower_for_range(Lower *L, const Node *n, Loop *l, const Range *r, Value *const *b)
+lower_for_range(Lower *L, const Node *n, Loop *l, const Range *r, const Bounds *b)
 {
   L->b.span = n->span;
   Values carried = loop_carried(L, l, 0, NULL);
-  l->op = ir_for(&L->b, b[0], b[1], b[2], carried.len, carried.data);
+  l->op = ir_for(&L->b, b->lo, b->hi, b->step, carried.len, carried.data);
   if (r->stages)
     op_set_int(l->op, AT_STAGES, r->stages);
   if (r->unroll)
@@ -187,24 +248,24 @@ lower_for_range(Lower *L, const Node *n, Loop *l, const Range *r, Value *const *
     op_set_int(l->op, AT_FLATTEN, 1);
   l->outside = L->b;
   loop_enter(L, l, 0, 1);
-  lower_loop_body(L, l->body, n->name, n->at, val_ir(l->op->regions[0]->args[0], n->at));
+  lower_loop_body(L, l->body, n->name, n->at, index_value(L, b, l->op->regions[0]->args[0], n->at));
   L->b.span = n->span;
   loop_close(L, l, 0, NULL);
 }
 
 /* Whether index i < hi has another one after it, and that. The sum may wrap where there is none. */
 static Value *
-next_index(Lower *L, Value *i, Value *const *b, Value **more)
+next_index(Lower *L, Value *i, const Bounds *b, Value **more)
 {
   i64 step;
-  Value *next = ir_binary(&L->b, OP_ADD, i, b[2]);
-  if (value_const_int(b[2], &step) && step == 1) {
-    *more = ir_cmp(&L->b, "lt", next, b[1]);
+  Value *next = ir_binary(&L->b, OP_ADD, i, b->step);
+  if (value_const_int(b->step, &step) && step == 1) {
+    *more = ir_cmp(&L->b, "lt", next, b->hi);
     return next;
   }
   DType word = dtype_bits(i->type->dt) == 64 ? DT_U64 : DT_U32;
-  Value *left = value_cast(L, ir_binary(&L->b, OP_SUB, b[1], i), word);
-  *more = ir_cmp(&L->b, "gt", left, value_cast(L, b[2], word));
+  Value *left = value_cast(L, ir_binary(&L->b, OP_SUB, b->hi, i), word);
+  *more = ir_cmp(&L->b, "gt", left, value_cast(L, b->step, word));
   return next;
 }
 
@@ -247,11 +308,11 @@ ignore_hints(Lower *L, const Node *n, const Range *r)
 }
 
 static void
-lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, Value *const *b)
+lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, const Bounds *b)
 {
   ignore_hints(L, n, r);
   L->b.span = n->span;
-  Value *own[2] = {ir_cmp(&L->b, "lt", b[0], b[1]), b[0]};
+  Value *own[2] = {ir_cmp(&L->b, "lt", b->lo, b->hi), b->lo};
   Values carried = loop_carried(L, l, 2, own);
   l->op = ir_while(&L->b, carried.len, carried.data);
   l->outside = L->b;
@@ -259,7 +320,7 @@ lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, Value *const
   end_condition(L, l->op, l->op->regions[0]->args[0]);
   loop_enter(L, l, 1, 2);
   Value *i = l->op->regions[1]->args[1], *more;
-  lower_loop_body(L, l->body, n->name, n->at, val_ir(i, n->at));
+  lower_loop_body(L, l->body, n->name, n->at, index_value(L, b, i, n->at));
   L->b.span = n->span;
   own[1] = next_index(L, i, b, &more);
   own[0] = unless_stopped(L, more);
@@ -292,7 +353,8 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
       return;
     }
   i64 lo = r->v[0].k.i, hi = r->v[1].k.i, step = r->v[2].k.i;
-  u64 trips = hi > lo ? ((u64)hi - (u64)lo - 1) / (u64)step + 1 : 0;
+  u64 span = r->down ? (u64)lo - (u64)hi : (u64)hi - (u64)lo, by = r->down ? 0 - (u64)step : (u64)step;
+  u64 trips = (r->down ? lo > hi : hi > lo) ? (span - 1) / by + 1 : 0;
   if (trips > UNROLL_MAX) {
     ERR(L, n->span, E_LIMIT, "a loop unrolls at most 65536 times");
     return;
@@ -340,18 +402,14 @@ lower_for(Lower *L, Node *n)
     lower_for_static(L, n, &r);
   if (!r.ok || is_static)
     return;
-  DType dt = range_dtype(L, &r);
-  Value *b[3];
-  for (int i = 0; i < 3; i++)
-    if (!(b[i] = val_as(L, r.v[i], dt, NULL)))
-      return;
-  if (!lower_may_nest(L, n->span))
+  Bounds b;
+  if (!bounds_of(L, &r, range->span, &b) || !lower_may_nest(L, n->span))
     return;
   Loop l = loop_new(L, n);
   if (!l.may_leave)
-    lower_for_range(L, n, &l, &r, b);
+    lower_for_range(L, n, &l, &r, &b);
   else
-    lower_for_leaving(L, n, &l, &r, b);
+    lower_for_leaving(L, n, &l, &r, &b);
 }
 
 /* ---- while ---- */

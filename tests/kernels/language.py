@@ -674,8 +674,58 @@ def rounded_up(dev, rng, dtype):
                       ("r", r.numpy(), np.array([up(x, 64) for x in a], dtype), 0)])
 
 
+RANGES = """kernel f(x: *f32, out: *i64, lo: T, hi: T, up: T, type T, const STEP: i64 = 0, const FORM = "plain", const W = 64) warps(2) {
+  var n: i64 = 0;
+  var s: i64 = 0;
+  var t = zeros(W, f32);
+  if STEP == 0 {                                         // a step that the launch gives
+    if FORM == "plain" { for i in range(lo, hi, up) { n += 1; s = s * 3 + i64(i); } }
+    if FORM == "left" { for i in range(lo, hi, up) { n += 1; s = s * 3 + i64(i); if n == 99 { break; } } }
+    if FORM == "stages" { for i in range(lo, hi, up, stages=3) { t += load(x + (i64(i) & 15) * W + arange(0, W)); n += 1; s = s * 3 + i64(i); } }
+    if FORM == "rows" { for i in range(lo, hi, up, stages=2) { t += load(x + i64(load(x + 1024 + (i64(i) & 15))) * W + arange(0, W)); n += 1; s = s * 3 + i64(i); } }
+    if FORM == "unroll" { for i in range(lo, hi, up, unroll=4) { n += 1; s = s * 3 + i64(i); } }
+    if FORM == "flatten" { for k in range(2, flatten=true) { for i in range(lo, hi, up) { n += 1; s = s * 3 + i64(i) + k; } } }
+  } else {
+    if FORM == "plain" { for i in range(lo, hi, STEP) { n += 1; s = s * 3 + i64(i); } }
+    if FORM == "left" { for i in range(lo, hi, STEP) { n += 1; s = s * 3 + i64(i); if n == 99 { break; } } }
+    if FORM == "stages" { for i in range(lo, hi, STEP, stages=3) { t += load(x + (i64(i) & 15) * W + arange(0, W)); n += 1; s = s * 3 + i64(i); } }
+    if FORM == "rows" { for i in range(lo, hi, STEP, stages=2) { t += load(x + i64(load(x + 1024 + (i64(i) & 15))) * W + arange(0, W)); n += 1; s = s * 3 + i64(i); } }
+    if FORM == "unroll" { for i in range(lo, hi, STEP, unroll=4) { n += 1; s = s * 3 + i64(i); } }
+    if FORM == "flatten" { for k in range(2, flatten=true) { for i in range(lo, hi, STEP) { n += 1; s = s * 3 + i64(i) + k; } } }
+  }
+  store(out, n);
+  store(out + 1, s);
+  store(out + 2, i64(sum(t)));
+}"""
+
+
+def ranges(dev, rng, form, step, T, fixed=True):
+    """range takes lo, lo + step, ... as long as they are below hi (down: above)."""
+    info = np.iinfo({"i32": np.int32, "u32": np.uint32, "i64": np.int64}[T])
+    x = np.concatenate([np.repeat(rng.integers(0, 8, 16), 64), rng.permutation(16)]).astype(np.float32)
+    k = source(dev, RANGES, T=T, STEP=step if fixed else 0, FORM=form)
+    ends = [(0, 0), (0, 1), (3, 0), (2, 12), (5, 17)]
+    got, want, d = [], [], dev.array(x)
+    for lo, hi in ends:
+        if abs(hi - lo) > 99 * abs(step) and (hi > lo) == (step > 0) or not all(info.min <= v <= info.max for v in (lo, hi)):
+            continue
+        out = poisoned(dev, 3, "i64")
+        call = launch(k, 1, d, out, lo, hi, abs(step))
+        got.append(out.numpy())
+        n = s = t = 0
+        for i in [i + c * (form == "flatten") for c in range(1 + (form == "flatten")) for i in range(lo, hi, step)]:
+            n, s = n + 1, s * 3 + i
+            t += 64 * x[(i & 15) * 64] if form == "stages" else 64 * x[int(x[1024 + (i & 15)]) * 64] if form == "rows" else 0
+        want.append([n, (s + (1 << 63)) % (1 << 64) - (1 << 63), int(t)])
+    return Run(call, [("out", np.array(got), np.array(want, np.int64), 0)])
+
+
+FORMS = ("plain", "left", "stages", "rows", "unroll", "flatten")
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
+    both("ranges", ranges, [dict(form=f, step=s, T=t) for f in FORMS for s in (1, 5, -1, -3) for t in ("i32", "u32", "i64")]),
     both("rounded_up", rounded_up, [dict(dtype=np.dtype(t)) for t in ("int8", "int32", "uint32", "int64", "uint64")]),
     both("anonymous", anonymous, [dict(n=64, warps=2), dict(n=100, warps=1)]),
     both("windows", windows, [dict(n=11)]),
