@@ -26,6 +26,41 @@ target_find(const char *name)
   return NULL;
 }
 
+/* The first number in s; 0 if there is none. */
+static u32
+capability(const char *s)
+{
+  u32 n = 0;
+  for (s += strcspn(s, "0123456789"); *s >= '0' && *s <= '9' && n < 100000; s++)
+    n = n * 10 + (u32)(*s - '0');
+  return n;
+}
+
+/* A letter behind the number: code for this device alone. */
+static bool
+is_specific(const char *name)
+{
+  size_t n = strlen(name);
+  return n && (name[n - 1] < '0' || name[n - 1] > '9');
+}
+
+/* What runs on the device that an unknown name means: the target of its number or, if that stands alone, the last one below it whose
+ * code runs on later devices. NULL if there is none. */
+const Target *
+target_nearest(const char *name)
+{
+  const Target *below = NULL;
+  u32 wanted = capability(name);
+  for (size_t i = 0; i < COUNT(targets); i++) {
+    u32 n = capability(targets[i].name);
+    if (n == wanted)
+      return &targets[i];
+    if (n < wanted && !is_specific(name) && !is_specific(targets[i].name))
+      below = &targets[i];
+  }
+  return below;
+}
+
 /* Row i, NULL past the end. */
 const Target *
 target_at(u32 i)

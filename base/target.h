@@ -21,6 +21,7 @@ struct Target {
   u64 features;
 };
 const Target *target_find(const char *name);         /* NULL if unknown */
+const Target *target_nearest(const char *name);      /* what an unknown name of a device may mean */
 const Target *target_at(u32 i);                      /* NULL past the end */
 static inline bool target_has(const Target *t, Feature f) { return t->features >> f & 1; }
 const char *feature_name(Feature f);

@@ -56,7 +56,14 @@ set_target(Job *j)
   j->ctx->target = target_find(j->opt->target ? j->opt->target : "sm_90a");
   if (j->ctx->target) return true;
   for (; n < COUNT(names) && (t = target_at((u32)n)); n++) names[n] = t->name;
-  return misuse(j, "unknown target", j->opt->target, diag_suggest(j->opt->target, names, n));
+  t = target_nearest(j->opt->target);
+  const char *close = t ? t->name : diag_suggest(j->opt->target, names, n);
+  if (close) return misuse(j, "unknown target", j->opt->target, close);
+  Buf all = {.arena = j->ctx->perm};
+  for (size_t i = 0; i < n; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+  const char *text = arena_printf(j->ctx->perm, "unknown target '%s'", j->opt->target);
+  diag_note(j->ctx, diag(j->ctx, (Span){0, 0}, E_MISUSE, text), (Span){0, 0}, "there are: %s", buf_str(&all));
+  return false;
 }
 
 static FrontendOptions

@@ -200,7 +200,7 @@ whole_argument(Arguments *a)
 {
   const Node *param = a->param, *absent = kid(param, 1);
   if (!kid(param, 0))
-    return bad_argument(a, param->at, param->name, "has no type", "");
+    return bad_argument(a, param->at, param->name, "has no type", absent ? "; a compile-time parameter is written `const N = 4`" : "");
   Val v = argument(a, (Part){param->name, kid(param, 0), absent});
   bool ptr = v.kind == V_NONE || val_is_ptr(v);
   if (absent && a->f && v.kind != V_POISON && (absent->kind != N_NONE || !ptr))

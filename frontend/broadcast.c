@@ -1,23 +1,55 @@
 /* broadcast.c - how extents meet: a scalar fills a tile, an extent of 1 is repeated, all others are equal. */
 #include "sema.h"
 
+/* How many elements; some number beyond all limits if these are too many to count. */
+static u64
+elements(u32 rank, const u32 *shape)
+{
+  u64 n = 1;
+  for (u32 i = 0; i < rank; i++)
+    n = n > UINT32_MAX ? n : n * shape[i];
+  return n;
+}
+
+/* Reports, with extents that would fit: the largest becomes the power of two below it until they do. */
+static bool
+too_large(Lower *L, Span at, u64 total, u32 rank, const u32 *shape)
+{
+  u32 fits[MAX_RANK], largest = 0;
+  Buf b = {.arena = L->a};
+  memcpy(fits, shape, rank * sizeof *shape);
+  while (elements(rank, fits) > TILE_NUMEL_MAX) {
+    for (u32 i = 0; i < rank; i++)
+      largest = fits[i] > fits[largest] ? i : largest;
+    fits[largest] = 1u << log2_u32(fits[largest] - 1);
+  }
+  bool counted = total <= 1ull << 40;            /* an extent that is too large by itself was cut */
+  for (u32 i = 0; i < rank; i++) {
+    buf_printf(&b, "%s%u", i ? ", " : "", fits[i]);
+    counted &= shape[i] <= TILE_NUMEL_MAX;
+  }
+  const char *most = arena_printf(L->a, "a tile has at most %d elements", TILE_NUMEL_MAX);
+  Diag *d = ERR(L, at, E_EXTENT, counted ? arena_printf(L->a, "%s, not %llu", most, (unsigned long long)total) : most);
+  note_constants(L, d, at);
+  diag_hint(L->c, d, "[%s] would fit: go on with a loop, or with more programs", buf_str(&b));
+  return false;
+}
+
 /* Rank and extents within the language's limits. */
 bool
 shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
 {
-  u64 total = 1;
   if (rank < 1 || rank > MAX_RANK) {
     note_constants(L, ERR(L, at, E_EXTENT, arena_printf(L->a, "a tile has from 1 to %d dimensions, not %u", MAX_RANK, rank)), at);
     return false;
   }
-  for (u32 i = 0; i < rank; i++) {
-    total *= shape[i];
-    if (shape[i] == 0 || total > TILE_NUMEL_MAX) {
-      note_constants(L, ERR(L, at, E_EXTENT, shape[i] == 0 ? "extents are positive" : "a tile has at most 1048576 elements"), at);
+  for (u32 i = 0; i < rank; i++)
+    if (shape[i] == 0) {
+      note_constants(L, ERR(L, at, E_EXTENT, "extents are positive"), at);
       return false;
     }
-  }
-  return true;
+  u64 total = elements(rank, shape);
+  return total <= TILE_NUMEL_MAX || too_large(L, at, total, rank, shape);
 }
 
 /* Extents of a and b together in shape. */

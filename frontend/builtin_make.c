@@ -33,12 +33,33 @@ with_layout(Lower *L, Call *c, u32 i, Value *x)
   return x ? val_ir(x, c->span) : val_poison(c->span);
 }
 
+/* arange(lo, hi, step) of other languages. */
+static Val
+arange_step(Lower *L, const Call *c, i64 lo, i64 hi, i64 step)
+{
+  Diag *d = ERR(L, c->args[2].span, E_ARGUMENTS, c->name, "it has no step");
+  bool counts = step > 0 && step < 1 << 20 && lo > INT32_MIN && hi < INT32_MAX && lo < hi;
+  const char *from = lo ? arena_printf(L->a, "%lld + ", (long long)lo) : "";
+  if (counts)
+    diag_hint(L->c, d, "write %sarange(0, %lld) * %lld", from, (long long)((hi - lo + step - 1) / step), (long long)step);
+  return val_poison(c->span);
+}
+
 Val
 builtin_arange(Lower *L, Call *c)
 {
   i64 lo = 0, hi;
+  for (u32 i = 0; i < 2; i++)
+    if (c->given[i] && c->args[i].kind == V_IR) {
+      Diag *d = ERR(L, c->args[i].span, E_NOT_CONST, "an extent");
+      note_source(L, d, c->args[i]);
+      diag_hint(L->c, d, "arange goes over a block of fixed extent, and a mask says what is there: arange(0, BLOCK), mask=i < n");
+      return val_poison(c->span);
+    }
   if (!call_int(L, c, 0, "the bounds", c->given[1] ? &lo : &hi) || (c->given[1] && !call_int(L, c, 1, "the bounds", &hi)))
     return val_poison(c->span);
+  if (c->given[2] && c->args[2].kind == V_CONST && !const_is_float(c->args[2].k))
+    return arange_step(L, c, lo, hi, c->args[2].k.i);
   if (lo < INT32_MIN || hi - 1 > INT32_MAX || lo > INT32_MAX || hi < INT32_MIN)
     return call_error(L, c, c->span, "its values are i32");
   if (hi <= lo)

@@ -190,6 +190,7 @@ lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi)
   i64 n = 0;
   if (!value || !lower_const_int(L, value, name, &n) || (n >= lo && n <= hi))
     return (u32)n;
-  ERR(L, value->span, E_ATTRIBUTE, name, arena_printf(L->a, "it is between %lld and %lld", (long long)lo, (long long)hi));
+  const char *why = arena_printf(L->a, "it is between %lld and %lld, not %lld", (long long)lo, (long long)hi, (long long)n);
+  ERR(L, value->span, E_ATTRIBUTE, name, why);
   return 0;
 }

@@ -346,7 +346,7 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   if (!may_enter(L, call, decl, given))
     return val_poison(call);
   Frame frame = {.decl = decl, .unit = fn.fn.unit, .call = call, .up = L->frame, .level = L->frame->level + 1,
-                 .scope = fn.fn.env};
+                 .scope = fn.fn.env, .env = fn.fn.env};
   Frame *saved = L->frame;
   u32 site = L->c->site;
   Scope params, body;
@@ -449,7 +449,12 @@ call_fn(Lower *L, const Node *n, Val fn)
 Val
 lower_call(Lower *L, const Node *n)
 {
-  Val f = lower_expr(L, kid(n, 0));
+  const Node *callee = kid(n, 0), *first = kid(n, 1);
+  if (callee->kind == N_NAME && first && first->kind == N_STR && hint_find(HINT_TEXT, callee->name) && !lower_is_known(L, callee)) {
+    diag_hint(L->c, ERR(L, n->span, E_UNKNOWN_NAME, callee->name), "%s", hint_find(HINT_TEXT, callee->name));
+    return val_poison(n->span);
+  }
+  Val f = lower_expr(L, callee);
   switch (f.kind) {
   case V_TYPE: return call_type(L, n, f.type);
   case V_FN: return call_fn(L, n, f);

@@ -126,6 +126,16 @@ read_items(Lower *L, const Node *n, Val v, Index *x)
   return false;
 }
 
+/* x[:, None]: no item picks anything. */
+static bool
+only_dimensions(const Node *n)
+{
+  for (u32 i = 1; i < n->nkids; i++)
+    if (kid(n, i)->kind != N_NONE && (kid(n, i)->kind != N_ALL || kid(kid(n, i), 0) || kid(kid(n, i), 1)))
+      return false;
+  return true;
+}
+
 static Val
 index_tile(Lower *L, const Node *n, Val v)
 {
@@ -135,6 +145,8 @@ index_tile(Lower *L, const Node *n, Val v)
     note_value(L, d, v);
     if (val_is_ptr(v))
       diag_hint(L->c, d, "memory is read with load(p + i)");
+    else if (only_dimensions(n))
+      diag_hint(L->c, d, "a scalar needs no index: it fills the tile that it meets");
     return val_poison(n->span);
   }
   if (!read_items(L, n, v, &x))
@@ -215,8 +227,8 @@ index_buffer(Lower *L, const Node *n, Val x)
   if (!t->count && n->nkids == t->rank + 1u && all_ranges(n))
     return buffer_part(L, n, x.ir);
   if (!t->count)
-    return bad_row(L, n->span, arena_printf(L->a, "%s is one buffer, not a row of them; a part of it is view(s, start, extents)",
-                                            type_str(L->c, t)));
+    return bad_row(L, n->span, arena_printf(L->a, "%s is one buffer, not a row of them: it is read with shared_load(s), a part of it is "
+                                            "view(s, start, extents)", type_str(L->c, t)));
   if (n->nkids != 2 || kid(n, 1)->kind == N_ALL || kid(n, 1)->kind == N_NONE)
     return bad_row(L, n->span, "a row of buffers takes one index");
   Value *i = row_index(L, kid(n, 1), t);

@@ -17,6 +17,15 @@ is_negative(Val v)
   return v.kind == V_CONST && v.k.i < 0 && (v.k.form != CF_TYPED || dtype_is_signed(v.k.dt));
 }
 
+static bool
+is_within(Lower *L, const Call *c, u32 i, const char *what, i64 n, i64 most)
+{
+  if (n >= 1 && n <= most)
+    return true;
+  call_error(L, c, c->args[i].span, arena_printf(L->a, "%s is from 1 to %lld, not %lld", what, (long long)most, (long long)n));
+  return false;
+}
+
 static Range
 lower_range(Lower *L, const Node *n, const char *name, const char *params)
 {
@@ -49,10 +58,10 @@ lower_range(Lower *L, const Node *n, const char *name, const char *params)
   for (u32 i = 3; i < 5 && r.ok; i++)
     if (call.given[i])
       r.ok = call_int(L, &call, i, i == 3 ? "stages" : "unroll", i == 3 ? &r.stages : &r.unroll);
-  if (r.ok && ((call.given[3] && r.stages < 1) || (call.given[4] && r.unroll < 1) || r.stages > 64 || r.unroll > 1024)) {
-    ERR(L, n->span, E_ARGUMENTS, name, "stages is from 1 to 64, unroll from 1 to 1024");
-    r.ok = false;
-  }
+  if (r.ok && call.given[3])
+    r.ok = is_within(L, &call, 3, "stages", r.stages, 64);
+  if (r.ok && call.given[4])
+    r.ok = is_within(L, &call, 4, "unroll", r.unroll, 1024);
   if (r.ok && call.given[5])
     r.ok = call_bool(L, &call, 5, true, &r.hoist);
   if (r.ok && call.given[6])
@@ -74,8 +83,8 @@ range_dtype(Lower *L, const Range *r)
 
 /* ---- counting down ----
  *
- * A loop of the IR counts up. For lo, lo - k, ... above hi it counts what has been taken off, 0, k, ... below lo - hi, in the unsigned type of
- * the index's width, in which that difference always fits. */
+ * A loop of the IR counts up. For lo, lo - k, ... above hi it counts what has been taken off, 0, k, ... below lo - hi, in the unsigned
+ * type of the index's width, in which that difference always fits. */
 
 typedef struct Bounds {
   Value *lo, *hi, *step;      /* of the loop of the IR */
@@ -329,7 +338,7 @@ lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, const Bounds
 
 /* An iteration that may have been left before it begins. */
 static void
-lower_static_iteration(Lower *L, const Node *n, i64 i)
+lower_static_iteration(Lower *L, const Node *n, Val i)
 {
   Guard g;
   Val stop = L->frame->exits.stop;
@@ -337,11 +346,30 @@ lower_static_iteration(Lower *L, const Node *n, i64 i)
   bool guarded = stop.kind == V_IR;
   if (guarded && !guard_open(L, n->span, stop.ir, kid(n, 1), &g))
     return;
-  lower_loop_body(L, kid(n, 1), n->name, n->at, val_const(const_int(i), n->at));
+  lower_loop_body(L, kid(n, 1), n->name, n->at, i);
   L->b.span = n->span;
   buffers_close(L, open, NULL);
   if (guarded)
     guard_close(L, &g);
+}
+
+/* An iteration for each of n items, or (items NULL) of the numbers lo, lo + step, ... */
+static void
+lower_unrolled(Lower *L, const Node *n, u64 count, const Val *items, i64 lo, i64 step)
+{
+  u32 errors = diag_errors(L->c);
+  Exits around = L->frame->exits, *e = &L->frame->exits;
+  *e = exits_none();
+  for (u64 t = 0; t < count && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += ITERATION_WORK) {
+    lower_static_iteration(L, n, items ? items[t] : val_const(const_int((i64)((u64)lo + t * (u64)step)), n->at));
+    e->skip = val_const(const_bool(false), n->span);
+    if (val_is_true(e->stop))
+      break;
+  }
+  if (val_is_false(e->returned))
+    *e = around;
+  else
+    e->skip = e->stop = e->returned;
 }
 
 static void
@@ -355,33 +383,39 @@ lower_for_static(Lower *L, const Node *n, const Range *r)
   i64 lo = r->v[0].k.i, hi = r->v[1].k.i, step = r->v[2].k.i;
   u64 span = r->down ? (u64)lo - (u64)hi : (u64)hi - (u64)lo, by = r->down ? 0 - (u64)step : (u64)step;
   u64 trips = (r->down ? lo > hi : hi > lo) ? (span - 1) / by + 1 : 0;
-  if (trips > UNROLL_MAX) {
-    ERR(L, n->span, E_LIMIT, "a loop unrolls at most 65536 times");
+  if (trips <= UNROLL_MAX) {
+    lower_unrolled(L, n, trips, NULL, lo, step);
     return;
   }
-  u32 errors = diag_errors(L->c);
-  Exits around = L->frame->exits, *e = &L->frame->exits;
-  *e = exits_none();
-  for (u64 t = 0; t < trips && diag_errors(L->c) == errors && !lower_over_limit(L, n); t++, L->work += ITERATION_WORK) {
-    lower_static_iteration(L, n, lo + (i64)(t * (u64)step));
-    e->skip = val_const(const_bool(false), n->span);
-    if (val_is_true(e->stop))
-      break;
-  }
-  if (val_is_false(e->returned))
-    *e = around;
-  else
-    e->skip = e->stop = e->returned;
+  const char *why = arena_printf(L->a, "a loop unrolls at most %d times, not %llu", UNROLL_MAX, (unsigned long long)trips);
+  Diag *d = ERR(L, n->span, E_LIMIT, why);
+  note_constants(L, d, kid(n, 0)->span);
+  diag_hint(L->c, d, "range(..., unroll=8) keeps a loop, whose body stands 8 times in it");
 }
 
 static void
-not_a_range(Lower *L, const Node *n, const char *name)
+not_a_range(Lower *L, const Node *n, Val v, const char *close)
 {
-  static const char *const ranges[] = {"range", "static_range"};
-  const char *close = diag_suggest(name, ranges, COUNT(ranges));
   Diag *d = ERR(L, n->span, E_FOR);
   if (close)
     diag_hint(L->c, d, "did you mean '%s'?", close);
+  else if (val_is_tile(v))
+    diag_hint(L->c, d, "operators and functions work on all elements of a tile at once");
+  else
+    diag_hint(L->c, d, "write for i in range(0, n) { ... }");
+}
+
+/* for x in t: an iteration for each item of a tuple or list. */
+static void
+lower_for_items(Lower *L, const Node *n, const char *name)
+{
+  const Node *range = kid(n, 0);
+  const char *close = diag_suggest(name, (const char *const[]){"range", "static_range"}, 2);
+  Val t = close || range->kind == N_ERROR ? val_void(range->span) : lower_expr(L, range);
+  if (val_is_list(t))
+    lower_unrolled(L, n, t.list.n, t.list.v, 0, 0);
+  else if (range->kind != N_ERROR && t.kind != V_POISON)
+    not_a_range(L, range, t, close);
 }
 
 void
@@ -389,12 +423,14 @@ lower_for(Lower *L, Node *n)
 {
   const Node *range = kid(n, 0), *callee = range->kind == N_CALL ? kid(range, 0) : NULL;
   const char *name = callee && callee->kind == N_NAME ? callee->name : "";
+  if (callee && callee->kind == N_FIELD && ast_root(callee)->kind == N_NAME && !lower_is_known(L, ast_root(callee))) {
+    name = lower_unknown_prefix(L, callee);
+    if (!name)
+      return;
+  }
   bool is_static = !strcmp(name, "static_range");
   if (!is_static && strcmp(name, "range") != 0) {
-    if (callee && callee->kind == N_FIELD && !lower_is_known(L, ast_root(callee)))
-      lower_unknown_prefix(L, callee);
-    else if (range->kind != N_ERROR)
-      not_a_range(L, range, name);
+    lower_for_items(L, n, name);
     return;
   }
   Range r = lower_range(L, range, name, is_static ? "lo hi? step?" : "lo hi? step? stages? unroll? hoist? flatten?");

@@ -105,24 +105,42 @@ lower_unknown_name(Lower *L, const Node *n)
     diag_hint(L->c, d, "%s", advice);
 }
 
-/* Report base.name where nothing declares base: a prefix of another language, or a misspelt struct. */
-void
+/* Of a prefix that another language has it is said once that there is none. */
+static bool
+prefix_is_new(Lower *L, const char *name)
+{
+  Program *p = L->prog;
+  for (u32 i = 0; i < p->prefixes.len; i++)
+    if (p->prefixes.data[i] == name)
+      return false;
+  vec_push(p->a, &p->prefixes, name);
+  return true;
+}
+
+/* Report base.name where nothing declares base: a prefix of another language, or a misspelt struct. What is meant is taken up without
+ * it: the name, NULL if that is not to be known. */
+const char *
 lower_unknown_prefix(Lower *L, const Node *n)
 {
   const Node *base = ast_root(n);
   const char *prefix = hint_find(HINT_PREFIX, base->name), *is = hint_find(HINT_IS, n->name), *advice = hint_find(HINT_NAME, n->name);
   if (!prefix) {
     lower_unknown_name(L, base);
-    return;
+    return NULL;
   }
   Node plain = {.kind = N_NAME, .name = n->name, .at = n->at, .span = n->at};
+  bool exact = is || lower_is_known(L, &plain) || is_range(n->name);
   if (!is && !advice)
-    is = lower_is_known(L, &plain) || is_range(n->name) ? n->name : close_name(L, n->name, false);
+    is = exact ? n->name : close_name(L, n->name, false);
+  const char *meant = exact && is ? intern(L->c, is) : NULL;
+  if (!prefix_is_new(L, base->name) && meant)
+    return meant;
   Diag *d = ERR(L, base->span, E_UNKNOWN_NAME, base->name);
   if (is)
     diag_hint(L->c, d, "functions have no prefix: write %s, not %s.%s", is, base->name, n->name);
   else
     diag_hint(L->c, d, "%s", advice ? advice : prefix);
+  return meant;
 }
 
 /* ---- file-level constants ---- */

@@ -124,7 +124,52 @@ lower_var(Lower *L, const Node *n)
   declare_var(L, n->name, n->at, declared_value(L, n));
 }
 
-static Val
+/* How many statements in n assign to name. */
+static u32
+count_assigned(const Node *n, const char *name)
+{
+  u32 count = n->kind == N_ASSIGN && kid(n, 0)->kind == N_NAME && kid(n, 0)->name == name;
+  for (u32 i = 0; i < n->nkids; i++)
+    count += n->kids[i] ? count_assigned(n->kids[i], name) : 0;
+  return count;
+}
+
+/* x = v, where nothing declares x: said once. From here on x is what it would be, further out something unknown. */
+static void
+assign_undeclared(Lower *L, const Node *target, Val v)
+{
+  const Node *decl = L->frame->decl;
+  Diag *d = ERR(L, target->span, E_ASSIGN, arena_printf(L->a, "'%s'", target->name));
+  bool again = L->frame->loops || (decl && count_assigned(decl, target->name) > 1);
+  diag_hint(L->c, d, "a name is declared first: %s %s = ...%s", again ? "var" : "let", target->name,
+            again ? "" : ", or with `var` if it changes");
+  Scope *here = L->frame->scope, *outer = here;
+  while (outer->up && outer->up != L->frame->env)
+    outer = outer->up;
+  for (Scope *s = outer;; s = here) {
+    L->frame->scope = s;
+    scope_add(L, target->name, target->span, s == here ? v : val_poison(target->span))->var = true;
+    if (s == here)
+      break;
+  }
+}
+
+/* What is written instead of x[i] = v. */
+static const char *
+element_hint(Lower *L, const Node *target)
+{
+  const Node *x = target->kind == N_INDEX ? kid(target, 0) : target;
+  const Binding *b = x->kind == N_NAME ? scope_find(L, x->name) : NULL;
+  if (b && b->val.kind == V_BUFFER)
+    return "a shared buffer is written as a whole with shared_store(s, x), at indices with shared_add(s, i, x)";
+  if (b && val_is_list(b->val))
+    return "a tuple is made anew: t = t[:1] + (x,) + t[2:]";
+  if (b && val_is_tile(b->val) && !val_is_ptr(b->val))
+    return "a tile is made anew with where(c, a, b), a part of it with insert(x, y, start)";
+  return "memory is written with store(p + i, v)";
+}
+
+static void
 assign_to_what(Lower *L, const Node *target)
 {
   const Binding *b = target->kind == N_NAME ? scope_find(L, target->name) : NULL;
@@ -132,14 +177,9 @@ assign_to_what(Lower *L, const Node *target)
     Diag *d = ERR(L, target->span, E_ASSIGN, arena_printf(L->a, "'%s'", target->name));
     diag_note(L->c, d, b->span, "declared here");
     diag_hint(L->c, d, "only a `var` can be assigned: var %s = ...", target->name);
-  } else if (target->kind == N_NAME) {
-    Diag *d = ERR(L, target->span, E_ASSIGN, arena_printf(L->a, "'%s'", target->name));
-    diag_hint(L->c, d, "a variable is declared first: var %s = ...", target->name);
   } else if (target->kind != N_ERROR) {
-    Diag *d = ERR(L, target->span, E_ASSIGN, "this");
-    diag_hint(L->c, d, "memory is written with store(p, v); a tile is made anew with where(c, a, b)");
+    diag_hint(L->c, ERR(L, target->span, E_ASSIGN, "this"), "%s", element_hint(L, target));
   }
-  return val_poison(target->span);
 }
 
 /* The value of x or x.a.b, where x is bound by b. */
@@ -173,6 +213,13 @@ assign(Lower *L, const Node *n, const Node *target, Val v, Span from)
 {
   const Node *root = ast_root(target);
   Binding *b = root->kind == N_NAME ? scope_find(L, root->name) : NULL;
+  if (!b && root->kind == N_NAME && root == target) {
+    if (n->op == O_NONE)
+      assign_undeclared(L, target, v);
+    else
+      lower_unknown_name(L, target);
+    return;
+  }
   if (!b || !b->var) {
     assign_to_what(L, root);
     return;

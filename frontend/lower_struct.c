@@ -114,10 +114,12 @@ field_hint(Lower *L, Diag *d, const Node *decl, const char *name)
 
 /* x.name, where x is no struct. */
 static void
-method_hint(Lower *L, Diag *d, const char *name)
+method_hint(Lower *L, Diag *d, Val x, const char *name)
 {
   const char *advice = hint_find(HINT_FIELD, name);
-  if (advice)
+  if (x.kind == V_CONST)
+    diag_hint(L->c, d, "a range is written range(0, n)");
+  else if (advice)
     diag_hint(L->c, d, "%s", advice);
   else if (builtin_find(name))
     diag_hint(L->c, d, "functions are called %s(x), not x.%s()", name, name);
@@ -139,7 +141,7 @@ struct_field(Lower *L, Val x, const Node *n)
   if (fields)
     field_hint(L, d, x.list.of, n->name);
   else
-    method_hint(L, d, n->name);
+    method_hint(L, d, x, n->name);
   return NULL;
 }
 
@@ -161,8 +163,8 @@ lower_field(Lower *L, const Node *n)
 {
   const Node *base = kid(n, 0), *root = ast_root(n);
   if (root->kind == N_NAME && !lower_is_known(L, root)) {
-    lower_unknown_prefix(L, n);
-    return val_poison(n->span);
+    Node plain = {.kind = N_NAME, .name = lower_unknown_prefix(L, n), .at = n->at, .span = n->at};
+    return plain.name && lower_is_known(L, &plain) ? lower_name(L, &plain) : val_poison(n->span);
   }
   Val x = lower_expr(L, base);
   const Val *field = struct_field(L, x, n);

@@ -95,7 +95,13 @@ check_wanted(Program *p)
       vec_push(p->a, &names, p->main->root->kids[i]->name);
   }
   if (!p->o->kernel) {
-    diag(p->c, p->main->root->span, E_MISUSE, "the file has no kernel");
+    Diag *d = diag(p->c, p->main->root->span, E_MISUSE, "the file has no kernel");
+    for (u32 i = 0; i < p->main->root->nkids; i++)
+      if (p->main->root->kids[i]->kind == N_FN) {
+        diag_hint(p->c, d, "a function is compiled where a kernel calls it; what is launched is a `kernel %s(...) { ... }`",
+                  p->main->root->kids[i]->name);
+        break;
+      }
     return;
   }
   unknown_given(p, arena_printf(p->a, "no kernel '%s'", p->o->kernel), p->o->kernel, &names);

@@ -341,7 +341,7 @@ not_constant(Lower *L, Val v, const char *what)
 {
   Diag *d = ERR(L, v.span, E_NOT_CONST, what);
   note_source(L, d, v);
-  if (v.kind == V_IR && !v.ir->def && v.ir->block == v.ir->block->func->body && !type_is_ptr(v.ir->type) && v.ir->name)
+  if (v.kind == V_IR && !v.ir->def && !v.ir->block->parent && !type_is_ptr(v.ir->type) && v.ir->name)
     diag_hint(L->c, d, "the launch gives '%s'; a parameter known at compile time is written `const %s`", v.ir->name, v.ir->name);
   return d;
 }

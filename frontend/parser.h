@@ -9,10 +9,11 @@ typedef struct Parser {
   u32 base;               /* offset of the text in the source space */
   u32 pos;                /* scanner: offset of the end of the current token */
   u32 comment;            /* scanner: where the open comment began */
-  Span prev, cur;         /* the last two tokens */
+  Span last[4];           /* the last tokens, the latest first */
+  Span first;             /* the first token of the statement */
   Node *root;
   bool too_deep;          /* reported once */
-  u32 skipped;            /* end of the last character that begins no token: what follows on its line is not complained about */
+  u32 skipped;            /* end of what was complained about, if what follows on its line makes no sense either */
   bool torn;              /* a string without an end took the rest of its line: what is missing now was in it */
 } Parser;
 

@@ -109,6 +109,7 @@ typedef struct Program {
   VEC(Unit *) units;
   Unit **library;         /* by place in stdlib_files; NULL: nothing of it is named yet */
   Unit *main;
+  VEC(const char *) prefixes;  /* of other languages, met and reported */
 } Program;
 
 /* How the current iteration of the innermost loop was left so far (flow.h): truth values, known at compile time or not. */
@@ -127,6 +128,7 @@ struct Frame {
   Span call;
   Frame *up;
   Scope *scope;
+  Scope *env;             /* of an anonymous function: what it captured */
   Val *bound;             /* of a function: the values of its parameters, V_VOID before they are known */
   u32 level;              /* frames below */
   u32 loops;              /* loops around the current statement */
@@ -224,7 +226,7 @@ Val lower_const_decl(Lower *L, Unit *u, u32 index);
 Val lower_name(Lower *L, const Node *n);
 bool lower_is_known(Lower *L, const Node *n);                        /* something declares the name of NAME node n */
 void lower_unknown_name(Lower *L, const Node *n);
-void lower_unknown_prefix(Lower *L, const Node *n);                  /* of n = prefix.name */
+const char *lower_unknown_prefix(Lower *L, const Node *n);           /* of n = prefix.name; gives what is meant, or NULL */
 
 /* ---- lower_expr.c, lower_choose.c, lower_stmt.c, lower_call.c ---- */
 Val lower_expr(Lower *L, const Node *n);
