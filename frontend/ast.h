@@ -20,6 +20,13 @@ typedef enum Oper {
 typedef struct OperInfo { const char *text; OperClass cls; const char *ir; } OperInfo;
 extern const OperInfo oper_info[O_COUNT];
 
+/* Of an interned name. */
+static inline u32
+name_hash(const char *name)
+{
+  return ((u32)((uintptr_t)name >> 3) * 0x9e3779b1u) >> 7;
+}
+
 /* Deepest nesting of the tree: everything that walks it may recurse. */
 enum { AST_DEPTH_MAX = 500 };
 

@@ -377,11 +377,8 @@ capture(Lower *L, const Node *n, Scope *env)
 {
   const Binding *b = n->kind == N_NAME ? scope_find(L, n->name) : NULL;
   L->work++;
-  if (b && !scope_find_here(env, n->name)) {
-    Binding *copy = NEW(L->a, Binding);
-    *copy = (Binding){.name = b->name, .span = b->span, .val = b->val, .next = env->last};
-    env->last = copy;
-  }
+  if (b && !scope_find_here(env, n->name))
+    scope_put(L->a, env, b->name, b->span, b->val);
   for (u32 i = 0; i < n->nkids; i++)
     if (n->kids[i])
       capture(L, n->kids[i], env);

@@ -12,15 +12,14 @@ scope_add(Lower *L, const char *name, Span at, Val v)
   Binding *old = scope_find_here(s, name);
   if (old)
     diag_note(L->c, ERR(L, at, E_REDEFINED, name), old->span, "it was declared here");
-  Binding *b = NEW(L->a, Binding);
-  *b = (Binding){.name = name, .span = at, .val = v, .next = s->last};
   if ((v.kind == V_IR || v.kind == V_BUFFER) && !v.ir->name)
     v.ir->name = name;
-  s->last = b;
-  return b;
+  return scope_put(L->a, s, name, at, v);
 }
 
 /* ---- names that are not there ---- */
+
+enum { WORDS_MAX = 100 };       /* behind so many errors nobody looks for what was meant */
 
 typedef VEC(const char *) Names;
 
@@ -92,9 +91,10 @@ void
 lower_unknown_name(Lower *L, const Node *n)
 {
   const char *is = hint_find(HINT_IS, n->name), *advice = hint_find(HINT_NAME, n->name);
-  if (!is && !advice)
+  bool words = diag_errors(L->c) < WORDS_MAX;
+  if (!is && !advice && words)
     is = close_name(L, n->name, true);
-  const Node *ended = L->frame->decl ? declaration_of(L->frame->decl, n) : NULL;
+  const Node *ended = L->frame->decl && words ? declaration_of(L->frame->decl, n) : NULL;
   Diag *d = ERR(L, n->at, E_UNKNOWN_NAME, n->name);
   if (ended) {
     diag_note(L->c, d, ended->at, "this one ends with its block");

@@ -54,12 +54,12 @@ snapshot_take(Lower *L)
 }
 
 static void
-snapshot_restore(const Snapshot *s)
+snapshot_restore(Lower *L, const Snapshot *s)
 {
   for (u32 i = 0; i < s->vars.len; i++)
     s->vars.data[i].b->val = s->vars.data[i].val;
   for (u32 i = 0; i < s->scopes.len; i++)
-    s->scopes.data[i]->last = s->lasts.data[i];
+    scope_cut(L->a, s->scopes.data[i], s->lasts.data[i]);
 }
 
 /* ---- declarations and assignments ---- */
@@ -340,7 +340,7 @@ lower_returning_if(Lower *L, const Node *n, const Cont *k, bool *returned)
   for (u32 i = 0; i < 2; i++) {
     L->b = builder_at_end(saved.func, op->regions[i]);
     w[i].v = lower_arm_or_rest(L, kid(n, i + 1), k, &w[i].done);
-    snapshot_restore(&before);
+    snapshot_restore(L, &before);
   }
   L->b = saved;
   *returned = true;

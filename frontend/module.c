@@ -212,16 +212,31 @@ is_decl_named(const Node *d, const char *name)
   return d->kind != N_IMPORT && d->kind != N_ERROR && d->name == name;
 }
 
-static void
-check_duplicates(Program *p, const Unit *u)
+/* The place of name in u's index: what stands there, or 0. */
+static u32 *
+unit_slot(const Unit *u, const char *name)
 {
+  u32 i = name_hash(name) & (u->cap - 1);
+  while (u->index[i] && u->root->kids[u->index[i] - 1]->name != name)
+    i = (i + 1) & (u->cap - 1);
+  return &u->index[i];
+}
+
+/* Enter u's declarations in its index; of those of one name the first counts. */
+static void
+index_unit(Program *p, Unit *u)
+{
+  u->cap = next_pow2(2 * u->root->nkids + 2);
+  u->index = NEW_ARRAY(p->a, u32, u->cap);
   for (u32 i = 0; i < u->root->nkids; i++) {
     const Node *d = u->root->kids[i];
-    for (u32 k = 0; k < i && d->name && d->kind != N_IMPORT; k++)
-      if (is_decl_named(u->root->kids[k], d->name)) {
-        diag_note(p->c, diag(p->c, d->at, E_REDEFINED, d->name), u->root->kids[k]->at, "it was declared here");
-        break;
-      }
+    if (!d->name || !is_decl_named(d, d->name))
+      continue;
+    u32 *slot = unit_slot(u, d->name);
+    if (*slot)
+      diag_note(p->c, diag(p->c, d->at, E_REDEFINED, d->name), u->root->kids[*slot - 1]->at, "it was declared here");
+    else
+      *slot = i + 1;
   }
 }
 
@@ -230,7 +245,7 @@ load_imports(Program *p)
 {
   for (u32 i = 0; i < p->units.len; i++) {
     Unit *u = p->units.data[i];
-    check_duplicates(p, u);
+    index_unit(p, u);
     for (u32 k = 0; k < u->root->nkids; k++) {
       Node *d = u->root->kids[k];
       Unit *other = d->kind == N_IMPORT ? unit_import(p, u, d) : NULL;
@@ -322,13 +337,10 @@ find_in(Program *p, Unit *u, const char *name, Unit **unit, u32 *index)
 {
   if (u->library)
     return find_in_library(p, u, name, unit, index);
-  for (u32 i = 0; i < u->root->nkids; i++)
-    if (is_decl_named(u->root->kids[i], name)) {
-      *unit = u;
-      *index = i;
-      return true;
-    }
-  return false;
+  u32 place = *unit_slot(u, name);
+  *unit = u;
+  *index = place - 1;
+  return place != 0;
 }
 
 /* A declaration visible from u. */

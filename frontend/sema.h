@@ -88,9 +88,11 @@ struct Binding {
   Span span;
   bool var;               /* its val changes; the types of its run-time parts stay */
   Val val;
-  Binding *next;
+  u32 place;              /* in its scope, from 1 */
+  Binding *next;          /* the one before it */
 };
-struct Scope { Binding *last; Scope *up; };
+/* index: the bindings by name, in cap slots, once there are many. */
+struct Scope { Binding *last; Scope *up; Binding **index; u32 cap; };
 
 /* A source file. */
 struct Unit {
@@ -101,6 +103,8 @@ struct Unit {
   VEC(Unit *) imports;
   Val *values;            /* of its const declarations, by position; kind V_VOID: not computed yet */
   bool *computing;
+  u32 *index;             /* of the main file and imports: positions + 1 of declarations by name, in cap slots */
+  u32 cap;
 };
 typedef struct Program {
   Ctx *c;
@@ -212,6 +216,8 @@ bool program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index
 /* ---- scope.c ---- */
 void scope_push(Lower *L, Scope *s);
 void scope_pop(Lower *L);
+Binding *scope_put(Arena *a, Scope *s, const char *name, Span at, Val v);
+void scope_cut(Arena *a, Scope *s, Binding *last);                   /* as it was when `last` was its last binding */
 Binding *scope_find_here(const Scope *s, const char *name);
 Binding *scope_find(const Lower *L, const char *name);
 
