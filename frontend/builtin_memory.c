@@ -1,4 +1,4 @@
-/* builtin_memory.c - loads, stores, atomics. The pointers give the shape; masks and values stretch to it. */
+/* builtin_memory.c - loads, stores, atomics. The pointers give the shape; masks and values broadcast to it. */
 #include "sema.h"
 
 /* A number as what p points to: literals adapt, floats become any float, integers any number. */

@@ -336,7 +336,7 @@ item_tiles(Lower *L, Call *c, Val v, Value **xs, Val *from, u32 *n)
   return true;
 }
 
-/* What argument 0 is made of: tiles, or structs of them, stretched to one shape; false after reporting. */
+/* What argument 0 is made of: tiles, or structs of them, broadcast to one shape; false after reporting. */
 static bool
 reduced_tiles(Lower *L, Call *c, Reducer *r, Value **xs)
 {

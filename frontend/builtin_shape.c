@@ -13,7 +13,7 @@ with_extent(Lower *L, const Type *t, int axis, u32 extent)
   return type_tile(L->c, type_elem(L->c, t), t->rank, shape, NULL);
 }
 
-/* A tile of one dimension laid along axis, stretched to t's other extents. */
+/* A tile of one dimension laid along axis, broadcast to t's other extents. */
 static Value *
 laid_along(Lower *L, Value *line, int axis, const Type *t)
 {

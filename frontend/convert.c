@@ -185,7 +185,8 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
     diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
               declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
   else if (e && declared.hi && shape_broadcasts_to(t, e))
-    diag_hint(L->c, d, "declare %s as %s: scalars fill tiles, and extents of 1 stretch, where a type is written", what, type_str(L->c, e));
+    diag_hint(L->c, d, "declare %s as %s: scalars fill tiles, and extents of 1 broadcast, where a type is written", what,
+              type_str(L->c, e));
   return val_poison(at);
 }
 
@@ -207,7 +208,7 @@ assign_const(Lower *L, Span at, Val v, const Type *t, const char *what, Span dec
   return type_is_tile(t) ? val_ir(val_const_value(L, k, t), v.span) : val_const(k, v.span);
 }
 
-/* v where a value of type t is declared: literals adapt, scalars fill tiles, extents of 1 stretch. */
+/* v where a value of type t is declared: literals adapt, scalars fill tiles, extents of 1 broadcast. */
 Val
 val_assign(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared)
 {
