@@ -88,7 +88,7 @@ parse_name(Expr *e)
 {
   const char *name = e->at;
   int64_t v = 0;
-  while (e->at < e->end && (isalnum((unsigned char)*e->at) || *e->at == '_'))
+  while (e->at < e->end && (isalnum((unsigned char)*e->at) || *e->at == '_' || *e->at == '.'))   /* a.rows: a part of an argument */
     e->at++;
   size_t len = (size_t)(e->at - name);
   if (accept(e, '(')) {

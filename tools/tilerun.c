@@ -410,7 +410,7 @@ set_scalar(Run *r, size_t i, const char *word)
 {
   char message[128], *end;
   TilertArg *a = &r->args[i];
-  if (!strcmp(word, "null")) {
+  if (!strcmp(word, "null") || !strcmp(word, "None")) {
     *a = (TilertArg){.kind = TILERT_ARG_POINTER};
     return 0;
   }
