@@ -5,12 +5,13 @@
  * but for single places through what wraps or clamps an index (i % n, min(i, n), where(i < n, i, 0)). */
 #include "sema.h"
 
-enum { STEP_DEPTH_MAX = 32 };
+enum { STEP_VISITS_MAX = 1000 };
 
 /* By how much neighbours differ along a dimension; pointers in bytes. cut: but for single places. */
 typedef struct Step { bool known, cut; i64 by; } Step;
 
-static Step step_along(const Value *v, u32 d, u32 depth);
+/* left: so many values may still be looked at. */
+static Step step_along(const Value *v, u32 d, u32 *left);
 
 static Step
 step_sum(Step a, Step b, i64 sign)
@@ -46,30 +47,30 @@ step_product(const Op *op, Step a, Step b)
 }
 
 static Step
-step_of_shape(const Op *op, u32 d, u32 depth)
+step_of_shape(const Op *op, u32 d, u32 *left)
 {
   const Value *x = op_operand(op, 0);
   u32 axis = (u32)op_int(op, AT_AXIS, 0);
   switch (op->code) {
-  case OP_BROADCAST: return x->type->shape[d] == 1 ? (Step){.known = true} : step_along(x, d, depth);
-  case OP_EXPAND_DIMS: return d == axis ? (Step){.known = true} : step_along(x, d - (d > axis), depth);
-  default: return step_along(x, (u32)op_attr(op, AT_PERM)->ints.v[d], depth);
+  case OP_BROADCAST: return x->type->shape[d] == 1 ? (Step){.known = true} : step_along(x, d, left);
+  case OP_EXPAND_DIMS: return d == axis ? (Step){.known = true} : step_along(x, d - (d > axis), left);
+  default: return step_along(x, (u32)op_attr(op, AT_PERM)->ints.v[d], left);
   }
 }
 
 static Step
-step_of_op(const Op *op, u32 d, u32 depth)
+step_of_op(const Op *op, u32 d, u32 *left)
 {
   const Type *t = op->results[0]->type;
   Step s[3] = {{0}};
   switch (op->code) {
   case OP_CONST: case OP_SPLAT: return (Step){.known = true};
   case OP_ARANGE: return (Step){.known = true, .by = 1};
-  case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_PERMUTE: return step_of_shape(op, d, depth);
+  case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_PERMUTE: return step_of_shape(op, d, left);
   default: break;
   }
   for (u32 i = 0; i < 3 && op_has(op, T_ELEM) && i < op->noperands; i++)
-    s[i] = step_along(op_operand(op, i), d, depth);
+    s[i] = step_along(op_operand(op, i), d, left);
   switch (op->code) {
   case OP_ADD: return step_sum(s[0], s[1], 1);
   case OP_SUB: return step_sum(s[0], s[1], -1);
@@ -85,11 +86,14 @@ step_of_op(const Op *op, u32 d, u32 depth)
 }
 
 static Step
-step_along(const Value *v, u32 d, u32 depth)
+step_along(const Value *v, u32 d, u32 *left)
 {
   if (!type_is_tile(v->type) || v->type->shape[d] == 1)
     return (Step){.known = true};
-  return v->def && depth < STEP_DEPTH_MAX ? step_of_op(v->def, d, depth + 1) : (Step){0};
+  if (!v->def || !*left)
+    return (Step){0};
+  --*left;
+  return step_of_op(v->def, d, left);
 }
 
 /* ---- the promises ---- */
@@ -108,7 +112,8 @@ is_false(Lower *L, const Call *c, Val x, AttrId id, i64 n)
   const Type *t = x.ir->type;
   i64 unit = type_is_ptr(t) ? dtype_bytes(t->dt) : 1;
   for (u32 d = type_is_tile(t) && id != AT_DIVISIBLE ? t->rank - 1u : 0; d < t->rank && n > 1; d++) {
-    Step s = step_along(x.ir, d, 0);
+    u32 left = STEP_VISITS_MAX;
+    Step s = step_along(x.ir, d, &left);
     bool fits = id == AT_DIVISIBLE ? s.by % n == 0 : id == AT_CONTIGUOUS ? s.by == unit : s.by == 0;
     if (fits || !s.known || t->shape[d] < (s.cut ? 3u : 2u))
       continue;

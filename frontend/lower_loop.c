@@ -26,6 +26,16 @@ is_within(Lower *L, const Call *c, u32 i, const char *what, i64 n, i64 most)
   return false;
 }
 
+/* stages, unroll, hoist and flatten; false after reporting. */
+static bool
+range_hints(Lower *L, Call *c, Range *r)
+{
+  if ((c->given[3] && !(call_int(L, c, 3, "stages", &r->stages) && is_within(L, c, 3, "stages", r->stages, 64))) ||
+      (c->given[4] && !(call_int(L, c, 4, "unroll", &r->unroll) && is_within(L, c, 4, "unroll", r->unroll, 1024))))
+    return false;
+  return (!c->given[5] || call_bool(L, c, 5, true, &r->hoist)) && (!c->given[6] || call_bool(L, c, 6, false, &r->flatten));
+}
+
 static Range
 lower_range(Lower *L, const Node *n, const char *name, const char *params)
 {
@@ -55,17 +65,8 @@ lower_range(Lower *L, const Node *n, const char *name, const char *params)
     r.ok = false;
   }
   r.down = r.ok && is_negative(r.v[2]);
-  for (u32 i = 3; i < 5 && r.ok; i++)
-    if (call.given[i])
-      r.ok = call_int(L, &call, i, i == 3 ? "stages" : "unroll", i == 3 ? &r.stages : &r.unroll);
-  if (r.ok && call.given[3])
-    r.ok = is_within(L, &call, 3, "stages", r.stages, 64);
-  if (r.ok && call.given[4])
-    r.ok = is_within(L, &call, 4, "unroll", r.unroll, 1024);
-  if (r.ok && call.given[5])
-    r.ok = call_bool(L, &call, 5, true, &r.hoist);
-  if (r.ok && call.given[6])
-    r.ok = call_bool(L, &call, 6, false, &r.flatten);
+  if (r.ok)
+    r.ok = range_hints(L, &call, &r);
   return r;
 }
 
