@@ -93,7 +93,7 @@ builtin_gather(Lower *L, Call *c)
     if (d != axis && i->shape[d] != t->shape[d] && i->shape[d] != 1)
       return gather_mismatch(L, c, t, i);
   L->b.span = c->span;
-  index = value_cast(L, index, DT_I32);
+  index = value_index(L, index, NULL, t->shape[axis]);
   const Type *want = type_tile(L->c, type_scalar(L->c, DT_I32), t->rank, t->shape, NULL);
   index = value_broadcast(L, index, with_extent(L, want, axis, i->shape[axis]));
   return val_ir(buffer ? shared_gather(L, x, index, axis) : tile_gather(L, x, index, axis), c->span);
@@ -114,10 +114,11 @@ builtin_shared_add(Lower *L, Call *c)
     return val_poison(c->span);
   }
   L->b.span = c->span;
-  Value *v[3] = {value_cast(L, index, DT_I32), val_as(L, c->args[2], t->dt, index->type), mask};
+  Value *v[3] = {index, val_as(L, c->args[2], t->dt, index->type), mask};
   if (!v[1] || !values_broadcast(L, c->span, c->name, 3, v, c->args + 1))
     return val_poison(c->span);
   L->b.span = c->span;
+  v[0] = value_index(L, v[0], v[2], t->shape[0]);
   op_create(&L->b, OP_SHARED_ADD, 4, (Value *[]){s, v[0], v[1], v[2]}, 0, NULL, 0);
   return val_void(c->span);
 }

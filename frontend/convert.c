@@ -167,6 +167,18 @@ val_cast(Lower *L, Span at, Val v, DType to, const char *round, bool sat)
   return val_ir(r, at);
 }
 
+/* ---- indices ---- */
+
+/* x, integers that pick among n things where mask (NULL: everywhere), as i32: out of range is an error, which the library does not make. */
+Value *
+value_index(Lower *L, Value *x, Value *mask, u32 n)
+{
+  DType dt = x->type->dt;
+  u32 bits = dtype_bits(dt) - dtype_is_signed(dt);
+  bool always = L->frame->unit->library || (bits < 32 && n > 1ull << bits);
+  return value_cast(L, always ? x : ir_bounded(&L->b, x, mask, n), DT_I32);
+}
+
 /* ---- assignment ---- */
 
 static Val

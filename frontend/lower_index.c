@@ -94,7 +94,7 @@ item_element(Lower *L, const Node *item, u32 n, Value **at)
   if (i.kind == V_CONST && (i.k.i < 0 || i.k.i >= n))
     return bad_index(L, item, arena_printf(L->a, "element %lld of a dimension of extent %u", (long long)i.k.i, n));
   L->b.span = item->span;
-  *at = i.kind == V_CONST ? val_as(L, i, DT_I32, NULL) : value_cast(L, i.ir, DT_I32);
+  *at = i.kind == V_CONST ? val_as(L, i, DT_I32, NULL) : value_index(L, i.ir, NULL, n);
   return *at != NULL;
 }
 
@@ -187,7 +187,7 @@ row_index(Lower *L, const Node *n, const Type *t)
     ERR(L, n->span, E_INDEX, arena_printf(L->a, "buffer %lld of a row of %u", (long long)i.k.i, t->count));
     return NULL;
   }
-  return val_as(L, i, DT_I32, NULL);
+  return i.kind == V_CONST ? val_as(L, i, DT_I32, NULL) : value_index(L, i.ir, NULL, t->count);
 }
 
 static bool

@@ -348,6 +348,7 @@ int num_promote(int a, int b);
 Value *value_cast(Lower *L, Value *x, DType to);
 /* v as an initialiser of something of type t: literals adapt (and stay constants), scalars fill tiles. */
 Val val_assign(Lower *L, Span at, Val v, const Type *t, const char *what, Span declared);
+Value *value_index(Lower *L, Value *x, Value *mask, u32 n);           /* x as i32, from 0 to n - 1 where mask */
 
 /* ---- consteval.c ---- */
 Const const_int(i64 v);
