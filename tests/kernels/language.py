@@ -658,20 +658,20 @@ def windows(dev, rng, n):
 
 def rounded_up(dev, rng, dtype):
     """cdiv is the quotient rounded up, whatever the numbers: at the ends of a type, below zero, of constants and of tiles."""
-    info = np.iinfo(dtype)
+    number = tilec.DTYPES[dtype]
+    info = np.iinfo(number)
     text = """kernel f(a: *T, b: *T, q: *T, r: *T, n: i32, type T, const N = 64) {
       let i = arange(0, N);
       store(q + i, cdiv(load(a + i, mask=i < n), load(b + i, mask=i < n, other=1)), mask=i < n);
       for j in range(n) { store(r + j, cdiv(load(a + j), 64)); }
     }"""
     ends = [info.max, info.max - 1, info.max - 63, info.min, info.min + 1, 0, 1, 2, 63, 64, 65, 100] + ([-1, -63, -64, -65] if info.min else [])
-    a, b = (np.array(v, dtype) for v in zip(*[(x, y) for x in ends for y in (1, 3, 64, info.max)]))
-    word = str(dtype).replace("uint", "u").replace("int", "i")
-    q, r = poisoned(dev, len(a), word), poisoned(dev, len(a), word)
-    call = launch(source(dev, text, T=word), 1, dev.array(a), dev.array(b), q, r, len(a))
+    a, b = (np.array(v, number) for v in zip(*[(x, y) for x in ends for y in (1, 3, 64, info.max)]))
+    q, r = poisoned(dev, len(a), dtype), poisoned(dev, len(a), dtype)
+    call = launch(source(dev, text, T=dtype), 1, dev.array(a), dev.array(b), q, r, len(a))
     up = lambda x, y: -(-int(x) // int(y))
-    return Run(call, [("q", q.numpy(), np.array([up(x, y) for x, y in zip(a, b)], dtype), 0),
-                      ("r", r.numpy(), np.array([up(x, 64) for x in a], dtype), 0)])
+    return Run(call, [("q", q.numpy(), np.array([up(x, y) for x, y in zip(a, b)], number), 0),
+                      ("r", r.numpy(), np.array([up(x, 64) for x in a], number), 0)])
 
 
 RANGES = """kernel f(x: *f32, out: *i64, lo: T, hi: T, up: T, type T, const STEP: i64 = 0, const FORM = "plain", const W = 64) warps(2) {
@@ -726,7 +726,7 @@ FORMS = ("plain", "left", "stages", "rows", "unroll", "flatten")
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("ranges", ranges, [dict(form=f, step=s, T=t) for f in FORMS for s in (1, 5, -1, -3) for t in ("i32", "u32", "i64")]),
-    both("rounded_up", rounded_up, [dict(dtype=np.dtype(t)) for t in ("int8", "int32", "uint32", "int64", "uint64")]),
+    both("rounded_up", rounded_up, grid(dtype=("i8", "i32", "u32", "i64", "u64"))),
     both("anonymous", anonymous, [dict(n=64, warps=2), dict(n=100, warps=1)]),
     both("windows", windows, [dict(n=11)]),
     both("arguments", arguments, [dict(rows=3, cols=32), dict(rows=32, cols=7)]),
