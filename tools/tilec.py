@@ -761,8 +761,9 @@ class Kernel:
 
     def _parts(self, name, parts, v):
         """The values of shape.0, shape.1 or x.rows, x.cols from a tuple or a dict."""
-        if isinstance(v, dict) and set(v) == set(parts):
-            return [v[p] for p in parts]
+        named = dict(_named_leaves(v)) if isinstance(v, dict) else {}
+        if set(named) == set(parts):
+            return [named[p] for p in parts]
         values = list(_leaves(v)) if _kind(v) == _TUPLE else []
         if len(values) != len(parts):
             what = "a tuple" if parts[0].isdigit() else "a dict or tuple"
@@ -826,6 +827,15 @@ def _leaves(v):
             yield from _leaves(x)
         else:
             yield x
+
+
+def _named_leaves(v, prefix=""):
+    """(name, value) of what a dict holds, dicts and tuples in it taken apart: strides.0, strides.1."""
+    for name, x in v.items() if isinstance(v, dict) else enumerate(v):
+        if isinstance(x, dict) or _kind(x) == _TUPLE:
+            yield from _named_leaves(x, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", x
 
 
 def _grid(grid):

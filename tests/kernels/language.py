@@ -606,7 +606,7 @@ def arguments(dev, rng, rows, cols):
       store(at(y, j, i), load(at(x, i, j), mask=inside) * by[0], mask=inside);
     }"""
     x, y = rng.standard_normal((rows, cols), np.float32), poisoned(dev, rows * cols, "f32")
-    call = launch(source(dev, text), 1, dev.array(x), cols, 1, y, rows, 1, rows, cols, 2.0)
+    call = launch(source(dev, text), 1, dict(base=dev.array(x), strides=(cols, 1)), (y, (rows, 1)), (rows, cols), (2.0,))
     return Run(call, [("y", y.numpy().reshape(cols, rows), x.T * 2, 0)])
 
 
