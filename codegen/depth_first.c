@@ -312,8 +312,10 @@ rewrite(Order *o, LLVMBasicBlockRef block)
   LLVMPositionBuilderBefore(b, LLVMGetBasicBlockTerminator(block));
   for (u32 k = 0; k < o->nout; k++) {
     Val insn = o->nodes[o->out[k]].insn;
-    if (LLVMGetInstructionOpcode(insn) != LLVMPHI && !LLVMIsATerminatorInst(insn))
-      LLVMInsertIntoBuilder(b, insn);
+    if (LLVMGetInstructionOpcode(insn) == LLVMPHI || LLVMIsATerminatorInst(insn))
+      continue;
+    LLVMSetCurrentDebugLocation2(b, LLVMInstructionGetDebugLoc(insn));   /* inserting gives it the builder's */
+    LLVMInsertIntoBuilder(b, insn);
   }
   LLVMDisposeBuilder(b);
 }
