@@ -184,6 +184,9 @@ lower_module(Gen *g, double *since)
   if (g->failed || !gen_run_passes(g))
     return false;
   lap(g, "llvm passes", since);
+  if (g->opt->opt_level)
+    order_depth_first(g);
+  lap(g, "order", since);
   if (g->opt->want_llvm)
     attach_manifests(g);
   return true;

@@ -87,6 +87,8 @@ void gen_settle(Gen *g);
 bool gen_verify(Gen *g);                                     /* false with llvm_error set */
 bool gen_run_passes(Gen *g);
 bool gen_emit_ptx(Gen *g, Buf *out);
+/* depth_first.c: order the instructions of each basic block for few registers. */
+void order_depth_first(Gen *g);
 void gen_call_attr(Gen *g, Val call, const char *attr, u64 value);
 /* Call an intrinsic by its full name; `over` are the overloaded types. */
 Val gen_call(Gen *g, const char *name, u32 nover, Ty *over, u32 nargs, Val *args);

@@ -6,7 +6,7 @@ root = sys.argv[1]
 # Lowest first; files of one layer do not know each other. Each with the prefixes of the names that it exports.
 layers = [
     {"llvm.c": "gen"},
-    {"locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle"},
+    {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle"},
     {"team.c": "team", "words.c": "words"},
     {"dist.c": "dist"},
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits"},
