@@ -73,3 +73,5 @@ def record(more):
                 "# and scripts/maths_host.py --record (host).\n")
         for (fn, column), e in sorted(rows.items()):
             f.write(f"{fn} {column} {e:.4f}\n")
+
+WIDE = {}
