@@ -85,5 +85,5 @@ def least(fn, x):
         if fn in ("bessel_y0", "bessel_y1"):
             return np.where(x > 0.1, np.sqrt(2 / np.pi / np.maximum(x, 1.0)), 0.0)
         if fn in ("lgamma", "digamma"):
-            return np.where(x < 0, 1.0, 0.0)
+            return np.where(x < 0, np.log1p(abs(x)) + 1, 0.0)
     return np.zeros_like(x)
