@@ -139,17 +139,18 @@ def remains(t, x, y):
 
 def remainders(dev, rng, dtype):
     x, y = pairs(rng, dtype, 12)
-    call, out = run(dev, dtype, "store(r + i, remainder(v0, v1), mask=i < n); store(w + i, fmod(v0, v1), mask=i < n);",
+    call, out = run(dev, dtype, "store(r + i, remainder(v0, v1), mask=i < n); store(w + i, v0 % v1, mask=i < n);",
                     [(dtype, stored(dtype, x)), (dtype, stored(dtype, y))], dict(r=dtype, w=dtype))
     want = [remains(dtype, a, b) for a, b in zip(x, y)]
     checks = []
-    for name, key, which in (("remainder", "r", 0), ("fmod", "w", 1)):
+    for name, key, which in (("remainder", "r", 0), ("%", "w", 1)):
         w, g = plain(dtype, array(dtype, [v[which] for v in want])), plain(dtype, out[key])
         checks.append((name + first_wrong(g, w, lambda k: f"({value(dtype, x[k])!r}, {value(dtype, y[k])!r})"), g, w, 0))
     return Run(call, checks)
 
 
 HOW = {"rz": "rz", "ru": "rp", "rd": "rm"}
+DIRECTED = "add_rz add_ru add_rd sub_rz sub_ru sub_rd mul_rz mul_ru mul_rd div_rz div_ru div_rd sqrt_rz sqrt_ru sqrt_rd".split()
 
 
 def directed(t, op, how, x, y):
@@ -192,17 +193,10 @@ def root(t, how, x):
 def directed_rounding(dev, rng, dtype):
     """Sums, products, quotients and roots rounded toward 0, up and down."""
     x, y = pairs(rng, dtype, 30)
-    outs, body = {}, []
-    for op in ("add", "sub", "mul", "div"):
-        for how in HOW:
-            outs[f"{op}_{how}"] = dtype
-            body.append(f"store({op}_{how}_ + i, {op}_{how}(v0, v1), mask=i < n);")
-    for how in HOW:
-        outs[f"sqrt_{how}"] = dtype
-        body.append(f"store(sqrt_{how}_ + i, sqrt_{how}(v0), mask=i < n);")
-    call, out = run(dev, dtype, " ".join(body), [(dtype, stored(dtype, x)), (dtype, stored(dtype, y))], {k + "_": d for k, d in outs.items()})
+    body = " ".join(f"store({name}_ + i, {name}({'v0' if name[:4] == 'sqrt' else 'v0, v1'}), mask=i < n);" for name in DIRECTED)
+    call, out = run(dev, dtype, body, [(dtype, stored(dtype, x)), (dtype, stored(dtype, y))], {name + "_": dtype for name in DIRECTED})
     checks = []
-    for name in outs:
+    for name in DIRECTED:
         op, how = name.split("_")
         want = [root(dtype, HOW[how], a) if op == "sqrt" else directed(dtype, op, HOW[how], a, b) for a, b in zip(x, y)]
         g, w = plain(dtype, out[name + "_"]), plain(dtype, array(dtype, want))
