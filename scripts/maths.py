@@ -106,7 +106,7 @@ are known from mpmath. Sines, cosines and tangents are exact to that bound for e
 NEAR_ZEROS = """
 Errors of Bessel functions of the first and second kind, and of `lgamma` and `digamma` of negative numbers, are in f64 in ulp of the larger of the result
 and a size beside which it is near one of its zeros: sqrt(2 / (pi x)) for `bessel_j0`, `bessel_j1` beyond 1; that, or sqrt(2 / pi) below 1, for `bessel_y0`,
-`bessel_y1` from 0.1 on; 1 + log(1 + |x|) for the other two. In f32 and narrower types their errors are in ulp of the result, as they are
+`bessel_y1` from 0.1 on; 1 + log(1 + abs(x)) for the other two. In f32 and narrower types their errors are in ulp of the result, as they are
 computed in f64; so are `tgamma` and all of `lgamma` and `digamma`. `lgamma` is the logarithm of the size of Gamma(x); `pow`, `atan2`, `hypot` and the
 rest have the special cases of C99's Annex F.
 """

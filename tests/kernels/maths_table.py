@@ -37,8 +37,8 @@ ONE = [
     ("lgamma", None, 0.51, "log of the size of Gamma(x)"), ("tgamma", None, 0.51, "Gamma(x)"), ("digamma", None, 0.51, "derivative of log Gamma(x)"),
     ("sinpi", None, 1.25, "sin(pi x)"), ("cospi", None, 1.25, "cos(pi x)"), ("rcbrt", None, 1.0, "1 / cbrt x"),
     ("bessel_j0", None, 0.51, "first kind, order 0"), ("bessel_j1", None, 0.51, "order 1"), ("bessel_y0", None, 0.51, "second kind, order 0"), ("bessel_y1", None, 0.51, "order 1"),
-    ("bessel_i0", None, 3.5, "modified, first kind, order 0"), ("bessel_i0e", None, 3.25, "e^-|x| I0(x)"),
-    ("bessel_i1", None, 4.0, "order 1"), ("bessel_i1e", None, 3.25, "e^-|x| I1(x)"),
+    ("bessel_i0", None, 3.5, "modified, first kind, order 0"), ("bessel_i0e", None, 3.25, "e^-abs(x) I0(x)"),
+    ("bessel_i1", None, 4.0, "order 1"), ("bessel_i1e", None, 3.25, "e^-abs(x) I1(x)"),
 ]
 TWO = [
     ("pow", np.power, 2.0, "x^y"), ("atan2", np.arctan2, 2.0, "angle of (y, x)"), ("hypot", lambda x, y: np.where(np.isinf(x) | np.isinf(y), np.inf, np.hypot(x, y)), 1.25, "sqrt(x^2 + y^2)"),
