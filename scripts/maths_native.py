@@ -1,5 +1,5 @@
-"""Functions of the library as code for this machine's processor: what tilec makes for the GPU with what is the GPU's own exchanged, compiled by
-clang. All that the functions are made of is rounded alike everywhere, so these give the bits that a GPU gives."""
+"""Functions of the library as code for this machine's processor: what tilec makes for the GPU with what is the GPU's own exchanged,
+compiled by clang. All that the functions are made of is rounded alike everywhere, so these give the bits that a GPU gives."""
 import os, re, subprocess
 
 KERNEL = "kernel one(x: *T, y: *T, type T = f32) warps(1) { let i = program_id(0); store(y + i, FN(load(x + i))); }"
@@ -19,7 +19,8 @@ def portable(text):
     text = re.sub(r"(%\S+) = call .*@llvm.nvvm.read.ptx.sreg.tid.x\(\)", r"\1 = and i32 %cta, 0", text)
     for gpu, any_ in (("f2i", "i32.f32"), ("f2ll", "i64.f32"), ("d2i", "i32.f64"), ("d2ll", "i64.f64")):
         text = text.replace(f"@llvm.nvvm.{gpu}.rz", f"@llvm.fptosi.sat.{any_}")
-    text = re.sub(r'call void asm sideeffect "@\$2 st.global.b(?:32|64) .*?\(ptr\s+(%\S+), ((?:float|double) %\S+), i1 \S+\)', r"store \2, ptr \1", text)
+    text = re.sub(r'call void asm sideeffect "@\$2 st.global.b(?:32|64) .*?\(ptr\s+(%\S+), ((?:float|double) %\S+), i1 \S+\)',
+                  r"store \2, ptr \1", text)
     text = re.sub(r"^declare .*@llvm.nvvm.*\n", "", text, flags=re.M)
     if "nvvm" in text:
         raise ValueError("not made of portable operations: " + re.search(r"@llvm.nvvm\S*", text).group(0))

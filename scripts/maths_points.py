@@ -1,7 +1,12 @@
-"""Arguments in f64 at which functions of real numbers are measured (maths_quad.py) and tested (tests/kernels/maths_points.txt): numbers of all
-sizes, evenly spread where a function changes, near the places where it is hard, and edges. The same on every machine."""
-import math
+"""Arguments in f64 at which functions of real numbers are measured (maths_quad.py) and tested (tests/kernels/maths_f64.txt): numbers of
+all sizes, evenly spread where a function changes, near the places where it is hard, and edges. The same on every machine."""
+import os
+import sys
+import zlib
 import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "kernels"))
+from draw import Draw
 
 PAIRS = ("pow", "atan2", "hypot")
 PI_2 = np.longdouble("1.57079632679489661923132169163975144")
@@ -9,50 +14,27 @@ PI_2 = np.longdouble("1.57079632679489661923132169163975144")
 # Where a function changes: ranges of which numbers are drawn evenly, and places near which they are drawn at all distances.
 RANGES = dict(exp=[(-750, 715), (-1, 1)], exp2=[(-1080, 1030), (-1, 1)], exp10=[(-330, 312), (-1, 1)], expm1=[(-40, 715), (-2, 2)],
               log=[(0, 3)], log2=[(0, 3)], log10=[(0, 3), (0, 1000)], log1p=[(-1, 3)], sin=[(-7, 7), (-1e5, 1e5), (-2e9, 2e9)],
-              asin=[(-1, 1)], acos=[(-1, 1)], atan=[(-4, 4)], sinh=[(-715, 715), (-2, 2)], cosh=[(-715, 715), (-2, 2)], tanh=[(-25, 25), (-1, 1)],
-              asinh=[(-10, 10), (-2, 2)], acosh=[(1, 10), (1, 2)], atanh=[(-1, 1)], erf=[(-7, 7), (-1, 1)], erfc=[(-7, 28), (-1, 2)], cbrt=[(-9, 9)], sqrt=[(0, 9)],
-              sigmoid=[(-760, 40), (-4, 4)], silu=[(-770, 50), (-4, 4)], gelu=[(-40, 10), (-2, 2)], gelu_tanh=[(-23, 9), (-2, 2)], softplus=[(-760, 50), (-2, 2)])
-RANGES.update(erfinv=[(-1, 1), (-0.1, 0.1)], erfcinv=[(0, 2), (0, 0.2)], erfcx=[(-27, 3), (-1, 2), (0, 40)], normcdf=[(-39, 9), (-2, 2)], normcdfinv=[(0, 1), (0, 0.1)],
+              asin=[(-1, 1)], acos=[(-1, 1)], atan=[(-4, 4)], sinh=[(-715, 715), (-2, 2)], cosh=[(-715, 715), (-2, 2)],
+              tanh=[(-25, 25), (-1, 1)],
+              asinh=[(-10, 10), (-2, 2)], acosh=[(1, 10), (1, 2)], atanh=[(-1, 1)], erf=[(-7, 7), (-1, 1)], erfc=[(-7, 28), (-1, 2)],
+              cbrt=[(-9, 9)], sqrt=[(0, 9)],
+              sigmoid=[(-760, 40), (-4, 4)], silu=[(-770, 50), (-4, 4)], gelu=[(-40, 10), (-2, 2)], gelu_tanh=[(-23, 9), (-2, 2)],
+              softplus=[(-760, 50), (-2, 2)])
+RANGES.update(erfinv=[(-1, 1), (-0.1, 0.1)], erfcinv=[(0, 2), (0, 0.2)], erfcx=[(-27, 3), (-1, 2), (0, 40)], normcdf=[(-39, 9), (-2, 2)],
+              normcdfinv=[(0, 1), (0, 0.1)],
               lgamma=[(0, 10), (0.5, 3), (0, 300)], tgamma=[(-10, 10), (0, 3), (-186, 0), (8, 172)], digamma=[(0, 10), (1, 2), (0, 100)],
               sinpi=[(-9, 9), (-1, 1)], cospi=[(-9, 9), (-1, 1)], rcbrt=[(-9, 9)],
-              bessel_j0=[(-6, 6), (-100, 100)], bessel_j1=[(-6, 6), (-100, 100)], bessel_y0=[(0, 6), (0, 100)], bessel_y1=[(0, 6), (0, 100)],
-              bessel_i0=[(-9, 9), (-715, 715)], bessel_i0e=[(-9, 9), (-715, 715)], bessel_i1=[(-9, 9), (-715, 715)], bessel_i1e=[(-9, 9), (-715, 715)])
+              bessel_j0=[(-6, 6), (-100, 100)], bessel_j1=[(-6, 6), (-100, 100)], bessel_y0=[(0, 6), (0, 100)],
+              bessel_y1=[(0, 6), (0, 100)],
+              bessel_i0=[(-9, 9), (-715, 715)], bessel_i0e=[(-9, 9), (-715, 715)], bessel_i1=[(-9, 9), (-715, 715)],
+              bessel_i1e=[(-9, 9), (-715, 715)])
 for name in ("cos", "tan"):
     RANGES[name] = RANGES["sin"]
-NEAR = dict(log=[1], log2=[1], log10=[1], acosh=[1], asin=[1, 0.5], acos=[1, -1, 0.5], atanh=[1, 0.5], atan=[1], log1p=[-1], erfinv=[1, -1], erfcinv=[1, 2], normcdfinv=[0.5, 1], lgamma=[1, 2], digamma=[1.4616321449683622])
-EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308, -1.7976931348623157e308,
+NEAR = dict(log=[1], log2=[1], log10=[1], acosh=[1], asin=[1, 0.5], acos=[1, -1, 0.5], atanh=[1, 0.5], atan=[1], log1p=[-1],
+            erfinv=[1, -1], erfcinv=[1, 2], normcdfinv=[0.5, 1], lgamma=[1, 2], digamma=[1.4616321449683622])
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 2.2250738585072014e-308, 2.225073858507201e-308, 1.7976931348623157e308,
+         -1.7976931348623157e308,
          1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, 100000.0, 9007199254740992.0, 4503599627370496.5]
-
-
-class Draw:
-    """Numbers from a counter (splitmix64): the same in every version of every library."""
-
-    def __init__(self, seed):
-        self.at = np.uint64(seed)
-
-    def bits(self, n):
-        with np.errstate(over="ignore"):
-            x = (self.at + np.arange(1, n + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-            self.at += np.uint64(n)
-            x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-            x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-            return x ^ x >> np.uint64(31)
-
-    def unit(self, n):
-        """From 0 to 1."""
-        return (self.bits(n) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-    def even(self, n, lo, hi):
-        return lo + (hi - lo) * self.unit(n)
-
-    def sized(self, n, lo=-1074.0, hi=1024.0):
-        """Of both signs, evenly spread in the exponent."""
-        x = np.exp2(np.clip(self.even(n, lo, hi), -1074, 1023.9)) * (1 + self.unit(n) * 2.0**-12)
-        return np.where(self.bits(n) & np.uint64(1), -x, x)
-
-    def near(self, n, place):
-        """At all distances from a place, down to its neighbours."""
-        return place + place * self.sized(n, -53.0, -1.0)
 
 
 def one(fn, draw, n):
@@ -62,7 +44,8 @@ def one(fn, draw, n):
     if fn in ("sin", "cos", "tan"):
         # the f64 nearest to multiples of a quarter of a circle, and their neighbours
         whole = lambda k, most: np.exp2(draw.even(k, 0.0, most)).astype(np.longdouble)
-        kinds += [lambda k: (np.rint(whole(k, 16.0)) * PI_2).astype(np.float64), lambda k: (np.rint(whole(k, 52.0)) * PI_2).astype(np.float64)]
+        kinds += [lambda k: (np.rint(whole(k, 16.0)) * PI_2).astype(np.float64),
+                  lambda k: (np.rint(whole(k, 52.0)) * PI_2).astype(np.float64)]
     each = max((n - len(EDGES)) // len(kinds), 1)
     return np.concatenate([EDGES, *[kind(each) for kind in kinds]])
 
@@ -71,7 +54,8 @@ def two(fn, draw, n):
     edges = EDGES[:6] + EDGES[9:12] + EDGES[13:17]
     a, b = (v.ravel() for v in np.meshgrid(edges, edges))
     each = max((n - len(a)) // 4, 1)
-    x = [a, draw.bits(each).view(np.float64), draw.even(each, -4.0, 4.0), abs(draw.near(each, 1.0)) if fn == "pow" else draw.sized(each), abs(draw.sized(each))]
+    x = [a, draw.bits(each).view(np.float64), draw.even(each, -4.0, 4.0), abs(draw.near(each, 1.0)) if fn == "pow" else draw.sized(each),
+         abs(draw.sized(each))]
     z = [b, draw.bits(each).view(np.float64), draw.even(each, -30.0, 30.0)]
     if fn == "pow":
         with np.errstate(all="ignore"):
@@ -83,7 +67,7 @@ def two(fn, draw, n):
 
 def points(fn, n):
     """About n arguments: x and z, of which z counts for functions of two numbers only."""
-    draw = Draw(sum(ord(c) * 131**k for k, c in enumerate(fn)) % 2**40)
+    draw = Draw(zlib.crc32(fn.encode()))
     with np.errstate(all="ignore"):
         if fn in PAIRS:
             return tuple(np.ascontiguousarray(v) for v in two(fn, draw, n))

@@ -1,5 +1,5 @@
-"""maths_quad.py TILEC [--count=N] [--record] [NAME...]: the greatest error in ulp of each function of stdlib/math64.tile, in f64, over N points
-of the kinds that maths_points.py makes (a million without the option): the code that tilec makes for the GPU, compiled for this machine's
+"""maths_quad.py TILEC [--count=N] [--record] [NAME...]: the greatest error in ulp of each function of real numbers in f64, over N points of
+the kinds that maths_points.py makes (a million without the option): the code that tilec makes for the GPU, compiled for this machine's
 processor, against quadruple precision. The references need gcc with libquadmath. One line a function: error, where; exit status 1
 where an error exceeds its claim in tests/kernels/maths_table.py. --record writes docs/maths.txt."""
 import ctypes, os, subprocess, sys, tempfile
@@ -11,16 +11,21 @@ import maths_native, maths_points
 import maths_table as table
 
 # The exact function of doubles x and z (with y, what was computed, for inverse functions), in quadruple precision.
-QUAD = dict(exp="expq(x)", exp2="powq(2, x)", exp10="powq(10, x)", expm1="expm1q(x)", log="logq(x)", log2="log2q(x)", log10="log10q(x)", log1p="log1pq(x)",
-            sin="sinq(x)", cos="cosq(x)", tan="tanq(x)", asin="asinq(x)", acos="acosq(x)", atan="atanq(x)", sinh="sinhq(x)", cosh="coshq(x)", tanh="tanhq(x)",
-            asinh="asinhq(x)", acosh="acoshq(x)", atanh="atanhq(x)", erf="erfq(x)", erfc="erfcq(x)", cbrt="cbrtq(x)", sqrt="sqrtq(x)", rsqrt="1 / sqrtq(x)",
+QUAD = dict(exp="expq(x)", exp2="powq(2, x)", exp10="powq(10, x)", expm1="expm1q(x)", log="logq(x)", log2="log2q(x)", log10="log10q(x)",
+            log1p="log1pq(x)",
+            sin="sinq(x)", cos="cosq(x)", tan="tanq(x)", asin="asinq(x)", acos="acosq(x)", atan="atanq(x)", sinh="sinhq(x)",
+            cosh="coshq(x)", tanh="tanhq(x)",
+            asinh="asinhq(x)", acosh="acoshq(x)", atanh="atanhq(x)", erf="erfq(x)", erfc="erfcq(x)", cbrt="cbrtq(x)", sqrt="sqrtq(x)",
+            rsqrt="1 / sqrtq(x)",
             sigmoid="1 / (1 + expq(-(Q)x))", silu="isinfq(x) && x < 0 ? -0.0Q : x / (1 + expq(-(Q)x))",
             gelu="isinfq(x) && x < 0 ? -0.0Q : (Q)x * (erfcq(-(Q)x * M_SQRT1_2q) / 2)",
             gelu_tanh="gelu_tanh(x)", softplus="x > 0 ? x + log1pq(expq(-(Q)x)) : log1pq(expq(x))",
             pow="powq(x, z)", atan2="atan2q(x, z)", hypot="isinfq(x) || isinfq(z) ? HUGE_VALQ : hypotq(x, z)",
             erfinv="erfinv(x, y)", erfcinv="erfcinv(x, y)", normcdf="erfcq(-(Q)x * M_SQRT1_2q) / 2", normcdfinv="normcdfinv(x, y)",
-            erfcx="erfcx(x)", lgamma="lgammaq(x)", tgamma="tgammaq(x)", digamma="digamma(x)", sinpi="sinpi(x, 0)", cospi="sinpi(x, 1)", rcbrt="1 / cbrtq(x)",
-            bessel_j0="j0q(x)", bessel_j1="copysignq(j1q(x), isinf(x) ? x : (Q)j1q(x))", bessel_y0="x < 0 ? nanq(\"\") : y0q(x)", bessel_y1="x < 0 ? nanq(\"\") : y1q(x)",
+            erfcx="erfcx(x)", lgamma="lgammaq(x)", tgamma="tgammaq(x)", digamma="digamma(x)", sinpi="sinpi(x, 0)", cospi="sinpi(x, 1)",
+            rcbrt="1 / cbrtq(x)",
+            bessel_j0="j0q(x)", bessel_j1="copysignq(j1q(x), isinf(x) ? x : (Q)j1q(x))", bessel_y0="x < 0 ? nanq(\"\") : y0q(x)",
+            bessel_y1="x < 0 ? nanq(\"\") : y1q(x)",
             bessel_i0="bessel_i(x, 0, 0)", bessel_i0e="bessel_i(x, 0, 1)", bessel_i1="bessel_i(x, 1, 0)", bessel_i1e="bessel_i(x, 1, 1)")
 
 DRIVER = """
@@ -76,7 +81,8 @@ static Q sinpi(Q x, int ahead)
 }
 static Q digamma(Q x)
 {
-  static const Q b[] = {1 / 12.0Q, -1 / 120.0Q, 1 / 252.0Q, -1 / 240.0Q, 1 / 132.0Q, -691 / 32760.0Q, 1 / 12.0Q, -3617 / 8160.0Q, 43867 / 14364.0Q, -174611 / 6600.0Q, 77683 / 276.0Q};
+  static const Q b[] = {1 / 12.0Q, -1 / 120.0Q, 1 / 252.0Q, -1 / 240.0Q, 1 / 132.0Q, -691 / 32760.0Q, 1 / 12.0Q,
+                        -3617 / 8160.0Q, 43867 / 14364.0Q, -174611 / 6600.0Q, 77683 / 276.0Q};
   Q s = 0;
   if (isnanq(x) || x == HUGE_VALQ)
     return x;
@@ -130,7 +136,8 @@ static double error(Q w, double g, double least)
   return scalbnq(fabsq(w - v), 52 - (e < -1022 ? -1022 : e > 1023 ? 1023 : e));
 }
 """
-ONE = "void ref_{0}(const double *xs, const double *zs, const double *ys, const double *least, double *err, int n)\n{{\n  for (int i = 0; i < n; i++) {{\n" \
+ONE = "void ref_{0}(const double *xs, const double *zs, const double *ys, const double *least, double *err, int n)\n" \
+      "{{\n  for (int i = 0; i < n; i++) {{\n" \
       "    double x = xs[i], z = zs[i], y = ys[i];\n    (void)z, (void)y;\n    err[i] = error({1}, y, least[i]);\n  }}\n}}\n"
 LOOP = """
 #include <stdint.h>
@@ -181,7 +188,8 @@ if __name__ == "__main__":
             claim = table.limit_of(fn, "f64")
             bad |= not err[k] <= claim
             at = (x[k], z[k]) if fn in table.PAIRS else x[k]
-            print(f"{fn:10} {err[k]:.4f} at {at!r} = {y[k]!r} {'' if err[k] <= claim else f': claimed {claim}'} ({len(x)} points)", flush=True)
+            print(f"{fn:10} {err[k]:.4f} at {at!r} = {y[k]!r} {'' if err[k] <= claim else f': claimed {claim}'} ({len(x)} points)",
+                  flush=True)
             if "--record" in sys.argv:
                 table.record({(fn, "f64-quad"): float(err[k])})
     sys.exit(bad)

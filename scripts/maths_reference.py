@@ -97,6 +97,12 @@ def power(x, y):
     return -size if x < 0 and int(y) % 2 else size
 
 
+def lgamma(x):
+    if abs(x) < 10**5:
+        return mp.log(abs(mp.gamma(x)))
+    return mp.loggamma(x) if x > 0 else mp.log(mp.pi / abs(x * mp.sin(mp.pi * (x - mp.nint(x))))) - mp.loggamma(-x)
+
+
 def limited(f, lo, hi, below, above):
     return lambda x: below if x < lo else above if x > hi else f(x)
 
@@ -107,16 +113,21 @@ def second(f):
 
 MP = dict(exp=limited(mp.exp, -10**4, 10**4, mp.mpf(0), inf), exp2=limited(lambda x: mp.power(2, x), -10**4, 10**4, mp.mpf(0), inf),
           exp10=limited(lambda x: mp.power(10, x), -10**4, 10**4, mp.mpf(0), inf), expm1=limited(mp.expm1, -10**4, 10**4, -one, inf),
-          log=mp.log, log2=lambda x: mp.log(x, 2), log10=mp.log10, log1p=mp.log1p, sin=mp.sin, cos=mp.cos, tan=mp.tan, asin=mp.asin, acos=mp.acos, atan=mp.atan,
-          sinh=limited(mp.sinh, -10**4, 10**4, -inf, inf), cosh=limited(mp.cosh, -10**4, 10**4, inf, inf), tanh=limited(mp.tanh, -10**3, 10**3, -one, one),
-          asinh=mp.asinh, acosh=mp.acosh, atanh=mp.atanh, erf=limited(mp.erf, -100, 100, -one, one), erfc=limited(mp.erfc, -100, 1000, mp.mpf(2), mp.mpf(0)),
-          cbrt=lambda x: mp.sign(x) * mp.cbrt(abs(x)), sqrt=mp.sqrt, rsqrt=lambda x: 1 / mp.sqrt(x), sigmoid=sigmoid, silu=lambda x: x * sigmoid(x),
+          log=mp.log, log2=lambda x: mp.log(x, 2), log10=mp.log10, log1p=mp.log1p, sin=mp.sin, cos=mp.cos, tan=mp.tan, asin=mp.asin,
+          acos=mp.acos, atan=mp.atan,
+          sinh=limited(mp.sinh, -10**4, 10**4, -inf, inf), cosh=limited(mp.cosh, -10**4, 10**4, inf, inf),
+          tanh=limited(mp.tanh, -10**3, 10**3, -one, one),
+          asinh=mp.asinh, acosh=mp.acosh, atanh=mp.atanh, erf=limited(mp.erf, -100, 100, -one, one),
+          erfc=limited(mp.erfc, -100, 1000, mp.mpf(2), mp.mpf(0)),
+          cbrt=lambda x: mp.sign(x) * mp.cbrt(abs(x)), sqrt=mp.sqrt, rsqrt=lambda x: 1 / mp.sqrt(x), sigmoid=sigmoid,
+          silu=lambda x: x * sigmoid(x),
           gelu=lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2 if x > -1000 else mp.mpf(0),
           gelu_tanh=lambda x: x * sigmoid(2 * mp.sqrt(2 / mp.pi) * x * (1 + mp.mpf(44715) / 10**6 * x * x)),
-          softplus=lambda x: x + mp.log1p(mp.exp(-x)) if x > 0 else mp.log1p(mp.exp(max(x, -10**4))), pow=power, atan2=mp.atan2, hypot=mp.hypot,
-          erfinv=erfinv, erfcinv=erfcinv, erfcx=lambda x: inf if x < -100 else erfcx(x), normcdf=limited(lambda x: mp.erfc(-x / mp.sqrt(2)) / 2, -1000, 1000, mp.mpf(0), one),
-          normcdfinv=lambda p: -mp.sqrt(2) * erfcinv(2 * p), lgamma=lambda x: mp.log(abs(mp.gamma(x))) if abs(x) < 10**5 else mp.loggamma(x) if x > 0 else
-          mp.log(mp.pi / abs(x * mp.sin(mp.pi * (x - mp.nint(x))))) - mp.loggamma(-x), tgamma=limited(mp.gamma, -1000, 1000, mp.mpf(0), inf),
+          softplus=lambda x: x + mp.log1p(mp.exp(-x)) if x > 0 else mp.log1p(mp.exp(max(x, -10**4))), pow=power, atan2=mp.atan2,
+          hypot=mp.hypot,
+          erfinv=erfinv, erfcinv=erfcinv, erfcx=lambda x: inf if x < -100 else erfcx(x),
+          normcdf=limited(lambda x: mp.erfc(-x / mp.sqrt(2)) / 2, -1000, 1000, mp.mpf(0), one),
+          normcdfinv=lambda p: -mp.sqrt(2) * erfcinv(2 * p), lgamma=lgamma, tgamma=limited(mp.gamma, -1000, 1000, mp.mpf(0), inf),
           digamma=lambda x: mp.digamma(x) if x > 0 else mp.digamma(1 - x) - mp.pi / mp.tan(mp.pi * (x - mp.nint(x))),
           sinpi=in_half_turns(mp.sin), cospi=in_half_turns(mp.cos), rcbrt=lambda x: mp.sign(x) / mp.cbrt(abs(x)),
           bessel_j0=lambda x: bessel_large(0, False)(abs(x)), bessel_j1=lambda x: mp.sign(x) * bessel_large(1, False)(abs(x)),
@@ -137,7 +148,7 @@ def nearest(w):
 
 
 def exact(fn, x, z, y):
-    """A row: nearest result and rest. Where arguments or results are special, y, of which the quadruple reference has said that it is right."""
+    """A row: nearest result and rest. Where arguments or results are special, y, which the quadruple reference has said to be right."""
     real = [mp.mpf(float(v)) for v in ((x, z) if fn in table.PAIRS else (x,))]
     if not all(np.isfinite(v) for v in ((x, z) if fn in table.PAIRS else (x,))) or np.isnan(y) or y == 0 or np.isinf(y) or 0 in real:
         return y, 0.0
@@ -176,7 +187,7 @@ if __name__ == "__main__":
             old[fn] = "\n".join(lines)
             print(fn, len(lines) - 1, flush=True)
     with open(path, "w") as f:
-        f.write("# Functions in f64: the bits of the arguments, those of the nearest result, and what the exact one lies beyond it, in ulp. Written by\n"
-                "# scripts/maths_reference.py.\n")
+        f.write("# Functions in f64: the bits of the arguments, those of the nearest result, and what the exact one lies beyond it, in ulp.\n"
+                "# Written by scripts/maths_reference.py.\n")
         for fn in sorted(old):
             f.write(f"= {old[fn]}\n")

@@ -1,5 +1,5 @@
-"""Functions of a float's bits (stdlib/numbers.tile) and arithmetic rounded in one direction, against exact fractions: neighbours, scaling by
-powers of two, exponents, remainders. Same form as examples/cases.py."""
+"""Functions of a float's bits (stdlib/numbers.tile) and arithmetic rounded in one direction, against exact fractions: neighbours,
+scaling by powers of two, exponents, remainders. Same form as examples/cases.py."""
 import math
 import os
 import sys
@@ -19,7 +19,8 @@ def edges(rng, t, n):
     e, m = exact.FLOATS[t]
     sign, inf, nan, most = exact.parts(t)
     one = ((1 << (e - 1)) - 1) << m
-    known = [0, 1, 2, (1 << m) - 1, 1 << m, (1 << m) + 1, one - 1, one, one + 1, one + (1 << m), one + (3 << (m - 1)), one - (1 << m), most - 1, most, inf or most, nan,
+    known = [0, 1, 2, (1 << m) - 1, 1 << m, (1 << m) + 1, one - 1, one, one + 1, one + (1 << m), one + (3 << (m - 1)), one - (1 << m),
+             most - 1, most, inf or most, nan,
              one + (m << m), one + ((m + 1) << m) + 1]
     small = [exact.encode(t, int(v)) for v in rng.integers(-40, 40, 6)]
     any_ = [int(v) for v in rng.integers(0, 1 << min(exact.width(t), 63), n)]
@@ -53,7 +54,8 @@ def run(dev, t, body, arguments, outs, **defines):
     loads = " ".join(f"let v{k} = load(a{k} + i, mask=i < n);" for k in range(len(arguments)))
     text = f"kernel f({heads}, n: i32) warps(2) {{ let i = program_id(0) * 256 + arange(0, 256); {loads} {body} }}"
     out = {name: dev.empty(n, d) for name, d in outs.items()}
-    call = launch(dev.program(text=text, name="bits.tile").kernel("f", **defines), (n + 255) // 256, *[dev.array(a, d) for d, a in arguments], *out.values(), n)
+    call = launch(dev.program(text=text, name="bits.tile").kernel("f", **defines), (n + 255) // 256,
+                  *[dev.array(a, d) for d, a in arguments], *out.values(), n)
     return call, {name: a.numpy() for name, a in out.items()}
 
 
@@ -86,7 +88,8 @@ def neighbour(t, x, y):
 
 def next_after(dev, rng, dtype):
     x, y = pairs(rng, dtype, 12)
-    call, out = run(dev, dtype, "store(r + i, nextafter(v0, v1), mask=i < n);", [(dtype, stored(dtype, x)), (dtype, stored(dtype, y))], dict(r=dtype))
+    call, out = run(dev, dtype, "store(r + i, nextafter(v0, v1), mask=i < n);", [(dtype, stored(dtype, x)), (dtype, stored(dtype, y))],
+                    dict(r=dtype))
     want = plain(dtype, array(dtype, [neighbour(dtype, a, b) for a, b in zip(x, y)]))
     got = plain(dtype, out["r"])
     return Run(call, [("nextafter" + first_wrong(got, want, lambda k: f"({value(dtype, x[k])}, {value(dtype, y[k])})"), got, want, 0)])
@@ -107,9 +110,11 @@ def powers_of_two(dev, rng, dtype):
     ns = [0, 1, -1, m, -m, reach // 2, -(reach // 2), reach, -reach, 3 * reach, -3 * reach, 2**31 - 1, -2**31]
     x = [b for b in base for _ in range(len(ns) + 12)]
     n = [int(v) for _ in base for v in ns + list(rng.integers(-reach, reach, 12))]
-    body = """store(r + i, ldexp(v0, v1), mask=i < n); let (m, e) = frexp(v0); store(fraction + i, m, mask=i < n); store(power + i, e, mask=i < n);
+    body = """store(r + i, ldexp(v0, v1), mask=i < n); let (m, e) = frexp(v0);
+              store(fraction + i, m, mask=i < n); store(power + i, e, mask=i < n);
               store(il + i, ilogb(v0), mask=i < n); store(l + i, logb(v0), mask=i < n);"""
-    call, out = run(dev, dtype, body, [(dtype, stored(dtype, x)), ("i32", np.array(n, np.int32))], dict(r=dtype, fraction=dtype, power="i32", il="i32", l=dtype))
+    call, out = run(dev, dtype, body, [(dtype, stored(dtype, x)), ("i32", np.array(n, np.int32))],
+                    dict(r=dtype, fraction=dtype, power="i32", il="i32", l=dtype))
     bits = lambda v: plain(dtype, array(dtype, v))
     want = bits([scaled(dtype, a, k) for a, k in zip(x, n)])
     got = plain(dtype, out["r"])
@@ -119,8 +124,10 @@ def powers_of_two(dev, rng, dtype):
     il = [(2**31 - 1 if math.isinf(v) else -2**31) if o else p[1] - 1 for v, o, p in zip(values, odd, parts)]
     log = [(math.nan if math.isnan(v) else math.inf if v else -math.inf) if o else float(p[1] - 1) for v, o, p in zip(values, odd, parts)]
     return Run(call, [("ldexp" + first_wrong(got, want, lambda k: f"({values[k]}, {n[k]})"), got, want, 0),
-                      ("fraction", plain(dtype, out["fraction"]), bits([b if o else exact.encode(dtype, p[0]) for b, o, p in zip(x, odd, parts)]), 0),
-                      ("power", out["power"], np.array([p[1] for p in parts], np.int32), 0), ("ilogb", out["il"], np.array(il, np.int32), 0),
+                      ("fraction", plain(dtype, out["fraction"]),
+                       bits([b if o else exact.encode(dtype, p[0]) for b, o, p in zip(x, odd, parts)]), 0),
+                      ("power", out["power"], np.array([p[1] for p in parts], np.int32), 0),
+                      ("ilogb", out["il"], np.array(il, np.int32), 0),
                       ("logb", plain(dtype, out["l"]), bits([exact.encode(dtype, v) for v in log]), 0)])
 
 

@@ -1,5 +1,5 @@
-"""Folds, scans and sorts of nans, infinities, zeros of both signs and ties, with known answers: at extents at which a warp begins exactly at the
-end, or has a part of its lanes there, and with the result used in every lane. Same form as examples/cases.py."""
+"""Folds, scans and sorts of nans, infinities, zeros of both signs and ties, with known answers: at extents at which a warp begins exactly
+at the end, or has a part of its lanes there, and with the result used in every lane. Same form as examples/cases.py."""
 from cases import Case, Run, launch, grid
 import numpy as np
 
@@ -12,10 +12,14 @@ def patterns(n, dtype):
     i = np.arange(n)
     rng = np.random.default_rng(n)
     small = rng.integers(-3, 4, n).astype(np.float64)
-    rows = [np.where(i < n // 2, NAN, 1.0 + i % 3), np.where(i >= (n + 1) // 2, NAN, 2.0 - i % 3), np.where(i % 2 == 0, NAN, -1.0), np.where(i % 2 == 1, NAN, -1.0),
-            np.full(n, NAN), np.full(n, -5.0), np.where(i == n - 1, 7.0, NAN), np.where(i == 0, -7.0, NAN), np.where(i == n // 2, -INF, NAN), np.where(i == n // 3, INF, NAN),
-            np.where(i % 16 < 8, NAN, small), np.where(i % 3 == 0, -0.0, 0.0), np.where(i % 3 == 0, 0.0, -0.0), np.full(n, -0.0), np.full(n, -INF), np.full(n, INF),
-            np.where(i % 5 == 4, INF, small), np.where(i % 7 == 6, -INF, small), np.where(i % 2 == 0, INF, -INF), np.where(i == n - 1, NAN, small), small, np.sort(small),
+    rows = [np.where(i < n // 2, NAN, 1.0 + i % 3), np.where(i >= (n + 1) // 2, NAN, 2.0 - i % 3), np.where(i % 2 == 0, NAN, -1.0),
+            np.where(i % 2 == 1, NAN, -1.0),
+            np.full(n, NAN), np.full(n, -5.0), np.where(i == n - 1, 7.0, NAN), np.where(i == 0, -7.0, NAN),
+            np.where(i == n // 2, -INF, NAN), np.where(i == n // 3, INF, NAN),
+            np.where(i % 16 < 8, NAN, small), np.where(i % 3 == 0, -0.0, 0.0), np.where(i % 3 == 0, 0.0, -0.0), np.full(n, -0.0),
+            np.full(n, -INF), np.full(n, INF),
+            np.where(i % 5 == 4, INF, small), np.where(i % 7 == 6, -INF, small), np.where(i % 2 == 0, INF, -INF),
+            np.where(i == n - 1, NAN, small), small, np.sort(small),
             np.where(i < 16, NAN, np.where(i < 32, 3.0, 3.0))]
     return np.array(rows).astype(DTYPES[dtype])
 
@@ -111,7 +115,8 @@ def best_along(dev, rng, n, axis, warps):
     at, to = np.array([best(r, 1) for r in x]), np.array([best(r, -1) for r in x])
     rows = np.arange(len(x))
     wide = lambda r: np.ascontiguousarray(np.broadcast_to(r[:, None] if axis == 1 else r[None, :], a.shape))
-    return Run(call, [("places", k.numpy(), np.array([wide(at), wide(to)], np.int32), 0), ("most", plain(v.numpy()), plain(wide(x[rows, at])), 0),
+    return Run(call, [("places", k.numpy(), np.array([wide(at), wide(to)], np.int32), 0),
+                      ("most", plain(v.numpy()), plain(wide(x[rows, at])), 0),
                       ("least", plain(w.numpy()), plain(wide(x[rows, to])), 0)])
 
 
@@ -166,10 +171,13 @@ def odd_scans(dev, rng, n, warps, dtype="f32"):
     folds = ((lambda a, b: a + b, 0.0), (lambda a, b: a * b, 1.0), (above, -INF), (below, INF))
     with np.errstate(all="ignore"):
         wide = x.astype(np.float64)
-        want = np.array([[[running(r, f, one, rev, exc) for f, one in folds] for rev in (False, True) for exc in (False, True)] for r in wide]).astype(x.dtype)
-        whole = np.array([[np.full(n, running(r, f, one, False, False)[-1]) for f, one in (folds[1], folds[0])] for r in wide]).astype(x.dtype)
+        ways = [(rev, exc) for rev in (False, True) for exc in (False, True)]
+        want = np.array([[[running(r, f, one, *way) for f, one in folds] for way in ways] for r in wide]).astype(x.dtype)
+        last = lambda r, f, one: np.full(n, running(r, f, one, False, False)[-1])
+        whole = np.array([[last(r, *folds[1]), last(r, *folds[0])] for r in wide]).astype(x.dtype)
     got = y.numpy()
-    checks = [(f"{name}{' reverse' * (k > 1)}{' exclusive' * (k % 2)}", plain(np.ascontiguousarray(got[:, k, j])), plain(np.ascontiguousarray(want[:, k, j])), 0)
+    checks = [(f"{name}{' reverse' * (k > 1)}{' exclusive' * (k % 2)}", plain(np.ascontiguousarray(got[:, k, j])),
+               plain(np.ascontiguousarray(want[:, k, j])), 0)
               for k in range(4) for j, name in enumerate(("cumsum", "cumprod", "cummax", "cummin"))]
     return Run(call, checks + [("prod, sum", plain(s.numpy()), plain(whole), 0)])
 
@@ -189,10 +197,12 @@ kernel f(x: *i32, y: *i32, const N = 1) {
 
 def truths(dev, rng, n, warps):
     """any, all, xor_sum of one odd element in each place, of none, of all."""
-    x = np.concatenate([np.eye(n, dtype=np.int32)[:: max(n // 7, 1)] * 6, 1 - np.eye(n, dtype=np.int32)[-1:], np.zeros((1, n), np.int32), np.full((1, n), -1, np.int32)])
+    x = np.concatenate([np.eye(n, dtype=np.int32)[:: max(n // 7, 1)] * 6, 1 - np.eye(n, dtype=np.int32)[-1:], np.zeros((1, n), np.int32),
+                        np.full((1, n), -1, np.int32)])
     y = dev.empty((len(x), 5, n), "i32")
     call = launch(source(dev, TRUTHS, N=n, warps=warps), len(x), dev.array(x), y)
-    want = np.stack([(x != 0).any(1), (x != 0).all(1), np.bitwise_or.reduce(x, 1), np.bitwise_and.reduce(x, 1), np.bitwise_xor.reduce(x, 1)], 1)
+    want = np.stack([(x != 0).any(1), (x != 0).all(1), np.bitwise_or.reduce(x, 1), np.bitwise_and.reduce(x, 1),
+                     np.bitwise_xor.reduce(x, 1)], 1)
     return Run(call, [("truths", y.numpy(), np.repeat(want[:, :, None], n, 2).astype(np.int32), 0)])
 
 
@@ -225,14 +235,17 @@ def odd_sorts(dev, rng, n, warps, dtype, down):
         order.append(sorted(range(n), key=lambda j: (np.isnan(r[j]), 0 if np.isnan(r[j]) else sign * r[j], j)))
     whole, order = np.array(whole).astype(x.dtype), np.array(order, np.int32)
     first = np.take_along_axis(x, order[:, :k], 1) + x.dtype.type(0)             # topk gives 0 for -0
-    return Run(call, [("sorted", plain(y.numpy()), plain(whole), 0), ("argsort", at.numpy(), order, 0), ("topk", plain(best_.numpy()), plain(first), 0),
-                      ("places", places.numpy(), order[:, :k].copy(), 0), ("topk alone", plain(few.numpy()), plain(np.ascontiguousarray(whole[:, :k])), 0)])
+    return Run(call, [("sorted", plain(y.numpy()), plain(whole), 0), ("argsort", at.numpy(), order, 0),
+                      ("topk", plain(best_.numpy()), plain(first), 0),
+                      ("places", places.numpy(), order[:, :k].copy(), 0),
+                      ("topk alone", plain(few.numpy()), plain(np.ascontiguousarray(whole[:, :k])), 0)])
 
 
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 EXTENTS = (1, 3, 32, 48, 64, 96, 127, 128, 192, 1000)
 CASES = [
-    both("best_places", best_places, grid(n=EXTENTS, warps=(1, 4)) + grid(n=(32, 96, 192), warps=(2, 8)) + grid(n=(32, 96), warps=(1, 4), dtype=("f64", "f16"))),
+    both("best_places", best_places, grid(n=EXTENTS, warps=(1, 4)) + grid(n=(32, 96, 192), warps=(2, 8)) +
+         grid(n=(32, 96), warps=(1, 4), dtype=("f64", "f16"))),
     both("best_along", best_along, grid(n=(32, 96), axis=(0, 1), warps=(1, 4))),
     both("odd_scans", odd_scans, grid(n=(1, 3, 16, 96, 127, 192), warps=(1, 4)) + grid(n=(16, 96), warps=(2, 8), dtype=("f64", "f16"))),
     both("truths", truths, grid(n=EXTENTS, warps=(1, 4, 8))),
