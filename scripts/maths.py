@@ -1,7 +1,7 @@
-"""maths.py [--check | --measure [--device=D]]: docs/maths.md, of the claims in tests/kernels/maths_table.py and of the measured errors in
-docs/maths.txt. --measure measures them and writes its column: on the simulator a dense sweep of all exponents, on a GPU (with
-torch, which computes the references) every one of the 2^32 values of f32. --check: is docs/maths.md up to date and no error beyond its
-claim?"""
+"""maths.py [--check | --measure [--device=D] [NAME...]]: docs/maths.md, of the claims in tests/kernels/maths_table.py and of the measured
+errors in docs/maths.txt. --measure measures them and writes its column: on the simulator the sample that tests measure again, on
+a GPU (with torch, which computes the references) every one of the 2^32 values of f32. --check: is docs/maths.md up to date and no error
+beyond its claim?"""
 import os, sys
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -34,6 +34,14 @@ def worst_of_all(dev, torch, text, fn, reference):
     """The greatest error over every f32, and where."""
     n, worst, where = 1 << 26, 0.0, 0.0
     k = dev.program(text=text.replace("FN", fn), name=fn + ".tile").kernel("one")
+    if not reference:
+        wide = dev.program(text=text.replace("FN", fn), name=fn + ".tile").kernel("one", T="f64")
+
+        def reference(x):
+            w = torch.empty_like(x)
+            wide(n // 512, x, w, n)
+            torch.cuda.synchronize()
+            return w
     y = torch.empty(n, dtype=torch.float32, device="cuda")
     for part in range(64):
         x = torch.arange(part * n - (1 << 31), (part + 1) * n - (1 << 31), dtype=torch.int64, device="cuda").to(torch.int32).view(torch.float32)
@@ -57,43 +65,64 @@ def worst_of_all(dev, torch, text, fn, reference):
 def measure(device):
     import maths, tilec
     dev, rows = tilec.Device(device), {}
-    rng = np.random.default_rng(1)
+    names = [a for a in sys.argv[1:] if not a.startswith("--")]
     if not dev.is_sim:
         import torch
         every = references(torch)
     column = "sim" if dev.is_sim else "gpu"
     for fn, *_ in table.ONE + table.TWO:
-        for dtype in ("f32", "f16", "bf16"):
-            if fn in [r[0] for r in table.TWO] and dtype == "bf16":
+        for dtype in ("f64", "f32", "f16", "bf16"):
+            if (fn in table.PAIRS and dtype == "bf16") or (names and fn not in names):
                 continue
-            if not dev.is_sim and dtype == "f32" and fn in every:
-                e, x = worst_of_all(dev, torch, maths.TEXT, fn, every[fn])
+            if not dev.is_sim and dtype == "f32" and fn not in table.PAIRS:
+                e, x = worst_of_all(dev, torch, maths.TEXT, fn, every.get(fn))
             else:
-                _, error, real, *_ = maths.measure(dev, rng, fn, dtype, 4096)
+                _, error, real, *_ = maths.measure(dev, fn, dtype)
                 e, x = error.max(), [r[np.argmax(error)] for r in real]
             rows[fn, f"{dtype}-{column}"] = float(e)
             print(f"{fn:10} {dtype:5} {e:.4f} at {x}", flush=True)
     table.record(rows)
 
 
+HEAD = """# Functions of real numbers
+
+Written by scripts/maths.py from tests/kernels/maths_table.py and docs/maths.txt.
+
+Errors are in units of the last place of the exact result (0.5: correctly rounded), infinities, nans, signed zeros and
+subnormals included. *Bound* is what is promised of f32 and what the tests hold it to; f16 and bf16 are computed in f32 and
+rounded once: at most 0.504, over all their values. All but `rsqrt` are made of operations that are rounded alike everywhere, so
+their results have the same bits on every device. *processor* is the greatest error over at least 2^28 of the 2^32 values, evenly
+spread (functions of two numbers: 2^28 pairs; those computed in f64 2^22), computed by the code that is made for the GPU
+(scripts/maths_host.py); *simulator* that over the sample that the tests measure, which may not become greater;
+*H200* over all 2^32 values (functions of two numbers: grids and random pairs). Integers are taken as f32.
+
+f64 has a bound of its own. Its *processor* is the greatest error over a million arguments and more, those among them at which the function is
+hard, against quadruple precision (scripts/maths_quad.py); *tests* that at the arguments of tests/kernels/maths_f64.txt, whose exact results
+are known from mpmath. Sines, cosines and tangents are exact to that bound for every angle there is.
+
+| function | | bound | processor | simulator | H200 | f16 | bf16 | f64 bound | processor | tests |
+|---|---|---|---|---|---|---|---|---|---|---|
+"""
+NEAR_ZEROS = """
+Errors of Bessel functions of the first and second kind, and of `lgamma` and `digamma` of negative numbers, are in f64 in ulp of the larger of the result
+and a size beside which it is near one of its zeros: sqrt(2 / (pi x)) for `bessel_j0`, `bessel_j1` beyond 1; that, or sqrt(2 / pi) below 1, for `bessel_y0`,
+`bessel_y1` from 0.1 on; 1 + log(1 + abs(x)) for the other two. In f32 and narrower types their errors are in ulp of the result, as they are
+computed in f64; so are `tgamma` and all of `lgamma` and `digamma`. `lgamma` is the logarithm of the size of Gamma(x); `pow`, `atan2`, `hypot` and the
+rest have the special cases of C99's Annex F.
+"""
+
+
 def text():
-    rows, out = table.recorded(), []
-    out.append("# Functions of real numbers\n\nWritten by scripts/maths.py from tests/kernels/maths_table.py and docs/maths.txt.\n\n"
-               "Errors are in units of the last place of the exact result (0.5: correctly rounded), infinities, nans, signed zeros and\n"
-               "denormals included. *Bound* is what is promised of f32 and what the tests hold it to; f16 and bf16 are computed in f32 and\n"
-               "rounded once: at most 0.504, over all their values. All but `rsqrt` are made of operations that are rounded alike everywhere, so\n"
-               "their results have the same bits on every device. *processor* is the greatest error over at least 2^28 of the 2^32 values, evenly\n"
-               "spread (functions of two numbers: 2^28 pairs), computed by the code that is made for the GPU (scripts/maths_host.py); *simulator*\n"
-               "that over a dense sweep of all exponents; *H200* over all 2^32 values (functions of two numbers: grids and random pairs). 64-bit\n"
-               "floats are refused; integers are taken as f32.\n\n"
-               "| function | | bound | processor | simulator | H200 | f16 | bf16 |\n|---|---|---|---|---|---|---|---|\n")
+    rows, out = table.recorded(), [HEAD]
     show = lambda fn, c: f"{rows[fn, c]:.2f}" if (fn, c) in rows else ""
     for fn, _, bound, what in table.ONE + table.TWO:
         f16 = max([rows[fn, c] for c in ("f16-sim", "f16-gpu") if (fn, c) in rows], default=0)
         bf16 = max([rows[fn, c] for c in ("bf16-sim", "bf16-gpu") if (fn, c) in rows], default=None)
-        two = fn in [r[0] for r in table.TWO]
-        out.append(f"| `{fn}({'x, y' if two and fn != 'atan2' else 'y, x' if two else 'x'})` | {what} | {bound} | {show(fn, 'f32-host')} | {show(fn, 'f32-sim')} | "
-                   f"{show(fn, 'f32-gpu')} | {f16:.3f} | {'' if bf16 is None else f'{bf16:.3f}'} |\n")
+        two = fn in table.PAIRS
+        out.append(f"| `{fn}({'x, y' if two and fn != 'atan2' else 'y, x' if two else 'x'})` | {what} | {bound} | {show(fn, 'f32-host') or show(fn, 'f32-part')} | {show(fn, 'f32-sim')} | "
+                   f"{show(fn, 'f32-gpu')} | {f16:.3f} | {'' if bf16 is None else f'{bf16:.3f}'} | {table.limit_of(fn, 'f64')} | {show(fn, 'f64-quad')} | "
+                   f"{show(fn, 'f64-sim')} |\n")
+    out.append(NEAR_ZEROS)
     out.append("\n## Fast ones\n\nBy the hardware's approximations, in the ranges for which the bound holds; beyond, and in ulp near zeros, errors are larger.\n\n"
                "| function | from | to | bound |\n|---|---|---|---|\n")
     for fn, _, lo, hi, bound, relative in table.FAST:

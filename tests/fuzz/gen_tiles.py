@@ -236,9 +236,9 @@ class Tiles:
             src, mask = self.shape(1), r.choice(["", ", mask={1}"])
             kids = [self.expr("i32", src, depth - 1)] + ([self.expr("i1", src, 1)] if mask else [])
             return E(dt, shape, f"histogram({{0}} {r.choice(['& 15', '% 7', '& 63'])}, {shape[0]}{mask})", kids)
-        if dt in ("f32", "f16", "bf16") and r.random() < 0.5:
+        if dt in ("f64", "f32", "f16", "bf16") and r.random() < 0.5:
             f = r.choice(list(REAL))
-            if dt == "f32" and r.random() < 0.3:
+            if dt in ("f64", "f32") and r.random() < 0.3:
                 return E(dt, shape, f"{f}({{0}})", [self.expr(dt, shape, depth - 1)], WILD)
             return E(dt, shape, f"{f}({{0}})", [self.small(dt, shape, depth - 1)], Float(None, REAL[f]))
         return self.random(dt, shape, depth)

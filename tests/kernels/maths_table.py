@@ -15,7 +15,8 @@ GELU_2U = lambda x: 2 * math.sqrt(2 / math.pi) * x * (1 + 0.044715 * x * x)
 sigmoid = lambda x: np.where(x < 0, np.exp(-abs(x)), 1) / (1 + np.exp(-abs(x)))
 
 # name, reference in float64, bound in ulp for f32 and for f16 and bf16 (rounded once from f32: a little more than a half), what it
-# is. Functions of two arguments take grids. `fast` ones are approximations of the hardware: bounded on a range, absolutely.
+# is. Without a reference the same function in f64 is it, which maths_f64.txt holds. Functions of two arguments take grids. `fast`
+# ones are approximations of the hardware: bounded on a range, absolutely.
 ONE = [
     ("exp", np.exp, 1.25, "e^x"), ("exp2", np.exp2, 1.0, "2^x"), ("exp10", lambda x: np.power(10.0, x), 1.5, "10^x"),
     ("expm1", np.expm1, 1.75, "e^x - 1"),
@@ -31,6 +32,13 @@ ONE = [
     ("gelu", lambda x: np.where(x == -np.inf, -0.0, x * 0.5 * erfc(-x / math.sqrt(2))), 2.0, "x Phi(x)"),
     ("gelu_tanh", lambda x: np.where(x == -np.inf, -0.0, x * sigmoid(GELU_2U(x))), 2.0, "x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3))"),
     ("softplus", lambda x: np.logaddexp(0, x), 2.0, "log(1 + e^x)"),
+    ("erfinv", None, 2.5, "inverse of erf"), ("erfcinv", None, 3.0, "inverse of erfc"), ("erfcx", None, 2.5, "e^(x^2) erfc x"),
+    ("normcdf", None, 2.0, "Phi(x), the normal distribution"), ("normcdfinv", None, 3.5, "its inverse"),
+    ("lgamma", None, 0.51, "log of the size of Gamma(x)"), ("tgamma", None, 0.51, "Gamma(x)"), ("digamma", None, 0.51, "derivative of log Gamma(x)"),
+    ("sinpi", None, 1.25, "sin(pi x)"), ("cospi", None, 1.25, "cos(pi x)"), ("rcbrt", None, 1.0, "1 / cbrt x"),
+    ("bessel_j0", None, 0.51, "first kind, order 0"), ("bessel_j1", None, 0.51, "order 1"), ("bessel_y0", None, 0.51, "second kind, order 0"), ("bessel_y1", None, 0.51, "order 1"),
+    ("bessel_i0", None, 3.5, "modified, first kind, order 0"), ("bessel_i0e", None, 3.25, "e^-abs(x) I0(x)"),
+    ("bessel_i1", None, 4.0, "order 1"), ("bessel_i1e", None, 3.25, "e^-abs(x) I1(x)"),
 ]
 TWO = [
     ("pow", np.power, 2.0, "x^y"), ("atan2", np.arctan2, 2.0, "angle of (y, x)"), ("hypot", lambda x, y: np.where(np.isinf(x) | np.isinf(y), np.inf, np.hypot(x, y)), 1.25, "sqrt(x^2 + y^2)"),
@@ -47,12 +55,49 @@ FAST = [
 ]
 
 
+# Bounds in f64; 1 for those that are not here.
+WIDE = dict(exp=0.75, exp2=0.8, exp10=0.75, expm1=1.25, cbrt=0.75, rcbrt=0.75, sqrt=0.5, rsqrt=1.5, atan=1.25, asinh=1.25, erfc=1.25, gelu=1.25, softplus=1.25,
+            erfinv=1.75, erfcinv=1.75, erfcx=2.0, normcdf=1.25, normcdfinv=1.5, lgamma=2.5, tgamma=2.25, digamma=3.5, bessel_j0=4.0, bessel_j1=4.5,
+            bessel_y0=6.0, bessel_y1=6.0, bessel_i0=3.5, bessel_i0e=3.5, bessel_i1=3.5, bessel_i1e=3.5)
+PAIRS = [r[0] for r in TWO]
+FORMATS = {"f64": (53, -1022, 1023), "f32": (24, -126, 127), "f16": (11, -14, 15), "bf16": (8, -126, 127)}       # digits, least and greatest exponent
+
+
 def limit_of(fn, dtype):
     """What is claimed; the 16-bit types are rounded once, from f32."""
+    if dtype == "f64":
+        return WIDE.get(fn, 1.0)
     return next(r[2] for r in ONE + TWO if r[0] == fn) if dtype == "f32" else 0.5 + 2.0**-8
 
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "maths.txt")
+def least(fn, x):
+    """Near zeros that are not at a simple place an error in f64 is judged beside this size: in ulp of it, where the function is smaller."""
+    with np.errstate(all="ignore"):
+        if fn in ("bessel_j0", "bessel_j1"):
+            return np.where(abs(x) > 1, np.sqrt(2 / np.pi / abs(x)), 0.0)
+        if fn in ("bessel_y0", "bessel_y1"):
+            return np.where(x > 0.1, np.sqrt(2 / np.pi / np.maximum(x, 1.0)), 0.0)
+        if fn in ("lgamma", "digamma"):
+            return np.where(x < 0, np.log1p(abs(x)) + 1, 0.0)
+    return np.zeros_like(x)
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DATA = os.path.join(HERE, "..", "..", "docs", "maths.txt")
+STEP = 0.0001                    # of the last digit of a row there
+
+
+def exact_points(fn):
+    """The rows of maths_f64.txt for a function: arguments x and z, the nearest f64 to the exact result, and how far that lies beyond it in ulp."""
+    rows, here = [], False
+    for line in open(os.path.join(HERE, "maths_f64.txt")):
+        if line.startswith("="):
+            here = line.split()[1] == fn
+        elif here:
+            *bits, rest = line.split()
+            rows.append([int(b, 16) for b in bits] + [float(rest)])
+    bits = np.array([r[:-1] for r in rows], np.uint64).view(np.float64)
+    return bits[:, 0].copy(), bits[:, -2].copy(), bits[:, -1].copy(), np.array([r[-1] for r in rows])
 
 
 def recorded():
@@ -69,7 +114,8 @@ def record(more):
     """Add rows to it, or exchange them."""
     rows = {**recorded(), **more}
     with open(DATA, "w") as f:
-        f.write("# Greatest errors in ulp as measured: function, type and where, error. Written by scripts/maths.py --measure (sim, gpu)\n"
-                "# and scripts/maths_host.py --record (host).\n")
+        f.write("# Greatest errors in ulp as measured: function, type and where, error. Written by scripts/maths.py --measure (sim, gpu),\n"
+                "# scripts/maths_host.py --record (host; part: every 1021st value) and scripts/maths_quad.py --record (quad). Tests measure\n"
+                "# sim and part again: a greater error fails.\n")
         for (fn, column), e in sorted(rows.items()):
             f.write(f"{fn} {column} {e:.4f}\n")

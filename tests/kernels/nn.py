@@ -50,6 +50,7 @@ def softmaxes(dev, rng, rows, cols, n, axis, dtype, warps=4):
       store(y + i, p, mask=inside);
       store(l + i, q, mask=inside);
       store(s + (A == 0 ? row(C) : arange(0, R)[:, None]), logsumexp(v, axis=A, mask=inside));
+      barrier();                                          // what follows reads y and l, which other threads may have written
       store(dx + i, softmax_grad(load(g + i), load(y + i), axis=A, mask=inside), mask=inside);
       store(dl + i, log_softmax_grad(load(g + i), load(l + i), axis=A, mask=inside), mask=inside);
     }"""
@@ -63,7 +64,7 @@ def softmaxes(dev, rng, rows, cols, n, axis, dtype, warps=4):
     p = count(out["y"])              # as the kernel saw it: rounded
     q = count(out["l"])
     want = dict(y=np.exp(x - s), l=x - s, s=s, dx=p * (g - (p * g).sum(axis, keepdims=True)), dl=g - np.exp(q) * g.sum(axis, keepdims=True))
-    return Run(call, [(k, out[k] if k == "s" else count(out[k]), want[k], TOLERANCE[dtype] * (4 if k[0] == "d" else 1)) for k in want])   # differences cancel
+    return Run(call, [(k, out[k] if k == "s" else count(out[k]), want[k], (1e-14 if dtype == "f64" else TOLERANCE[dtype]) * (4 if k[0] == "d" else 1)) for k in want])   # differences cancel
 
 
 def edges_of_logsumexp(dev, rng):
@@ -172,6 +173,36 @@ def losses(dev, rng, rows, cols, smoothing, dtype):
     return Run(call, [("loss", out["loss"], -(q * aim).sum(1), 1e-6), ("dx", out["dx"], 2 * np.where(t[:, None] >= 0, np.exp(q) - aim, 0), TOLERANCE[dtype])])
 
 
+def odd_targets(dev, rng, cols, n, smoothing, dtype):
+    """Targets that are no index of the row, next to it and far off: loss and derivative are 0; the first and last index. Of a row's extent the
+    first n are classes."""
+    text = """kernel f(x: *T, t: *i32, loss: *T, whole: *T, dx: *T, type T = f32, const R = 1, const C = 1, const N = 1, const S = 0.0) {
+      let v = load(x + at(R, C));
+      let r = arange(0, R)[:, None];
+      let target = load(t + r);
+      let inside = row(C) < N;
+      let (l, e) = cross_entropy(v, target, axis=1, smoothing=S, mask=inside);
+      store(loss + r, l);
+      store(whole + r, e);
+      store(dx + at(R, C), cross_entropy_grad(softmax(v, axis=1, mask=inside), target, 2.0, cast(N, T), row(C), S), mask=inside);
+    }"""
+    t = np.array([n, n + 1, -1, -2**31, 2**31 - 1, -100, n - 1, 0, cols, 1 << 30], np.int32)
+    rows = len(t)
+    x = narrow(rng.standard_normal((rows, cols)) * 3 + 20, dtype)
+    once = ((rows, 1), dtype)
+    call, out = call_on(dev, text, dtype, (x, t), dict(loss=once, whole=once, dx=((rows, cols), dtype)), R=rows, C=cols, N=n, S=smoothing)
+    x = wide(x, dtype)[:, :n]
+    q = x - lse(x, 1)
+    known = (t >= 0) & (t < n)
+    aim = np.full((rows, n), smoothing / n)
+    aim[known, t[known]] += 1 - smoothing
+    aim[~known] = 0
+    grad = 2 * np.where(known[:, None], np.exp(q) - aim, 0)
+    tight = 1e-13 if dtype == "f64" else 2e-6
+    return Run(call, [("loss of none", out["loss"][~known], np.zeros((int((~known).sum()), 1)), 0), ("loss", out["loss"], -(q * aim).sum(1, keepdims=True), tight),
+                      ("logsumexp", out["whole"], lse(x, 1), tight), ("dx of none", abs(out["dx"][~known, :n]), 0 * grad[~known], 0), ("dx", out["dx"][:, :n], grad, tight)])
+
+
 def turns(dev, rng, rows, d, interleaved, dtype, rank):
     text = """kernel f(x: *T, c: *f32, s: *f32, y: *T, z: *T, type T = f32, const R = 1, const D = 2, const I = false, const RANK = 2) {
       let h = arange(0, D / 2);
@@ -213,12 +244,13 @@ def dropouts(dev, rng, p, seed, start, dtype):
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 DTYPES = ("f16", "bf16", "f32", "f64")
 CASES = [
-    both("nn_softmax", softmaxes, grid(rows=(8,), cols=(64,), n=(5, 8), axis=(0,), dtype=DTYPES[:3]) + grid(rows=(5,), cols=(100,), n=(77, 2), axis=(1,), dtype=DTYPES[:3], warps=(1, 4))),
+    both("nn_softmax", softmaxes, grid(rows=(8,), cols=(64,), n=(5, 8), axis=(0,), dtype=DTYPES) + grid(rows=(5,), cols=(100,), n=(77, 2), axis=(1,), dtype=DTYPES, warps=(1, 4))),
     both("nn_logsumexp", edges_of_logsumexp, [{}]),
     both("nn_norms", norms, grid(rows=(8,), cols=(64,), n=(5,), axis=(0,), dtype=DTYPES) + grid(rows=(5,), cols=(100,), n=(100, 77), axis=(1,), dtype=DTYPES) +
          grid(rows=(2,), cols=(512,), n=(500,), axis=(1,), dtype=("f32",), offset=(300.0,))),
     both("nn_welford", welford_blocks, grid(n=(1, 100, 1000), offset=(0.0, 1000.0), lanes=(1, 32))),
     both("nn_cross_entropy", losses, grid(rows=(6, 8), cols=(64, 100), smoothing=(0.0, 0.1), dtype=("f16", "bf16", "f32"))),
+    both("nn_odd_targets", odd_targets, grid(cols=(64, 100), n=(64, 33), smoothing=(0.0, 0.1), dtype=("f32", "f64"))),
     both("nn_rotary", turns, grid(rows=(6,), d=(2, 64), interleaved=(False, True), dtype=("f16", "bf16", "f32"), rank=(2,)) + grid(rows=(1,), d=(128,), interleaved=(False, True), dtype=("f32",), rank=(1,))),
     both("nn_dropout", dropouts, grid(p=(0.0, 0.3, 1.0), seed=(7, 1 << 40), start=(0, (1 << 33) + 4), dtype=("f32", "bf16"))),
 ]
