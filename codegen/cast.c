@@ -128,11 +128,41 @@ fp8_narrow(Gen *g, DType to, Val x, FloatRound r)
 }
 
 /* ---- float to float ---- */
+
+/* The i32 of which x is the low (0) or the high (1) half; NULL if x comes from elsewhere. */
+static Val
+word_of_half(Val x, u64 *half)
+{
+  if (!LLVMIsAExtractElementInst(x))
+    return NULL;
+  Val pair = LLVMGetOperand(x, 0), at = LLVMGetOperand(x, 1);
+  if (!LLVMIsABitCastInst(pair) || !LLVMIsAConstantInt(at))
+    return NULL;
+  Val word = LLVMGetOperand(pair, 0);
+  Ty t = LLVMTypeOf(word);
+  *half = LLVMConstIntGetZExtValue(at);
+  return LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 32 ? word : NULL;
+}
+
+/* A bf16 is the upper half of its f32: one shift or mask of the word that holds two of them, where cvt.f32.bf16 takes the half out first. */
+static Val
+bf16_widen(Gen *g, Val x)
+{
+  u64 half = 0;
+  Val word = word_of_half(x, &half);
+  if (!word)
+    return LLVMBuildFPExt(B, x, g->f32, "");
+  Val bits = half ? LLVMBuildAnd(B, word, gen_u32(g, 0xffff0000), "") : LLVMBuildShl(B, word, gen_u32(g, 16), "");
+  return LLVMBuildBitCast(B, bits, g->f32, "");
+}
+
 static Val
 widen(Gen *g, DType from, Val x)
 {
   if (dtype_bits(from) == 8)
     return fp8_widen(g, from, x);
+  if (from == DT_BF16)
+    return bf16_widen(g, x);
   return dtype_bits(from) == 16 ? LLVMBuildFPExt(B, x, g->f32, "") : x;
 }
 

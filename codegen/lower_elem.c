@@ -31,9 +31,9 @@ is_16(DType d)
 }
 
 static Val
-up(Gen *g, Val x)
+up(Gen *g, DType d, Val x)
 {
-  return LLVMBuildFPExt(B, x, g->f32, "");
+  return cast_nearest(g, d, DT_F32, x);
 }
 
 static Val
@@ -93,7 +93,7 @@ static Val
 float_binary(Gen *g, OpCode code, DType d, Val a, Val b)
 {
   if (is_16(d) && (code == OP_DIV || !has_arith(g, d)))
-    return down(g, d, float_arith(g, code, up(g, a), up(g, b)));
+    return down(g, d, float_arith(g, code, up(g, d, a), up(g, d, b)));
   return float_arith(g, code, a, b);
 }
 
@@ -213,7 +213,7 @@ elem_REM(Gen *g, const Op *op, DType d, Val *a)
   if (!dtype_is_float(d))
     return int_divide(g, OP_REM, d, a[0], a[1]);
   if (is_16(d))
-    return down(g, d, float_rem(g, up(g, a[0]), up(g, a[1])));
+    return down(g, d, float_rem(g, up(g, d, a[0]), up(g, d, a[1])));
   return float_rem(g, a[0], a[1]);
 }
 
@@ -345,7 +345,7 @@ elem_FAST_DIV(Gen *g, const Op *op, DType d, Val *a)
 {
   if (d == DT_F64)
     return LLVMBuildFDiv(B, a[0], a[1], "");
-  Val ab[2] = {is_16(d) ? up(g, a[0]) : a[0], is_16(d) ? up(g, a[1]) : a[1]};
+  Val ab[2] = {is_16(d) ? up(g, d, a[0]) : a[0], is_16(d) ? up(g, d, a[1]) : a[1]};
   Val q = gen_call(g, "llvm.nvvm.div.approx.f", 0, NULL, 2, ab);
   return is_16(d) ? down(g, d, q) : q;
 }
@@ -356,7 +356,7 @@ typedef Val RealFn(Gen *g, Val x);   /* x is f32 or f64 */
 static Val
 real_unary(Gen *g, DType d, Val x, RealFn *f)
 {
-  return is_16(d) ? down(g, d, f(g, up(g, x))) : f(g, x);
+  return is_16(d) ? down(g, d, f(g, up(g, d, x))) : f(g, x);
 }
 
 static Val real_floor(Gen *g, Val x) { return float_intrinsic(g, "llvm.floor", 1, &x); }
