@@ -8,6 +8,7 @@
 #define FOREIGN 0x80000000u
 
 typedef struct SourceFile {
+  SourceKind kind;
   const char *name, *text;
   u32 base, len;
   u32 *lines, nlines;      /* offsets of line starts in the text; made when first asked for */
@@ -32,26 +33,25 @@ table(Ctx *c)
 
 /* Copies text into the source space; its first byte's offset, never 0. */
 u32
-source_add(Ctx *c, const char *name, const char *text, size_t len)
+source_add(Ctx *c, SourceKind kind, const char *name, const char *text, size_t len)
 {
   SourceTable *t = table(c);
   if (len >= FOREIGN - t->end)
     ctx_panic(c, "%s: the sources are larger than 2 GiB", name);
-  SourceFile f = {intern(c, name), arena_strndup(c->perm, text, len), t->end, (u32)len, NULL, 0};
+  SourceFile f = {kind, intern(c, name), arena_strndup(c->perm, text, len), t->end, (u32)len, NULL, 0};
   vec_push(c->perm, &t->files, f);
   t->end += (u32)len + 1;
   return f.base;
 }
 
 bool
-source_file(Ctx *c, u32 i, const char **name, const char **text, u32 *len)
+source_file(Ctx *c, u32 i, SourceText *out)
 {
   SourceTable *t = table(c);
   if (i >= t->files.len)
     return false;
-  *name = t->files.data[i].name;
-  *text = t->files.data[i].text;
-  *len = t->files.data[i].len;
+  const SourceFile *f = &t->files.data[i];
+  *out = (SourceText){f->kind, f->name, f->text, f->len};
   return true;
 }
 
@@ -124,7 +124,7 @@ file_locate(Ctx *c, SourceFile *f, u32 at)
     else
       hi = mid;
   }
-  return (SourceLoc){f->name, lo + 1, at - f->lines[lo] + 1, f->text + f->lines[lo], line_length(f, lo), at};
+  return (SourceLoc){f->name, lo + 1, at - f->lines[lo] + 1, f->text + f->lines[lo], line_length(f, lo), at, f->kind};
 }
 
 /* Where an offset is; columns count bytes from 1. The file is NULL for nowhere, line_text NULL for foreign places. */
@@ -136,7 +136,7 @@ source_locate(Ctx *c, u32 offset)
     if (offset - FOREIGN >= t->places.len)
       return (SourceLoc){0};
     ForeignPlace p = t->places.data[offset - FOREIGN];
-    return (SourceLoc){p.file, p.line, p.col, NULL, 0, 0};
+    return (SourceLoc){p.file, p.line, p.col, NULL, 0, 0, SOURCE_FOREIGN};
   }
   SourceFile *f = file_at(c, offset);
   return f ? file_locate(c, f, offset - f->base) : (SourceLoc){0};

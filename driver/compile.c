@@ -202,7 +202,7 @@ compile(Job *j)
   u32 base;
   c->remarks = j->opt->remarks;
   if (!set_target(j)) return false;
-  base = source_add(c, j->name, j->text, j->len);
+  base = source_add(c, SOURCE_PROGRAM, j->name, j->text, j->len);
   if (has_suffix(j->name, ".ll")) return go_on(j, base);
   if (j->opt->emit == TILEC_EMIT_AST) return frontend_print_ast(c, base, &j->out);
   return (m = read_module(j, base)) && run_passes(j, m) && emit(j, m);
@@ -212,7 +212,7 @@ static bool
 describe(Job *j)
 {
   FrontendOptions f = frontend_options(j);
-  u32 base = source_add(j->ctx, j->name, j->text, j->len);
+  u32 base = source_add(j->ctx, SOURCE_PROGRAM, j->name, j->text, j->len);
   return frontend_describe(j->ctx, base, &f, &j->out);
 }
 
@@ -228,14 +228,13 @@ keep(const char *s)
 static void
 digest_sources(Ctx *c, uint64_t out[2])
 {
-  const char *name, *text;
-  u32 len;
+  SourceText s;
   CacheHash *h = cache_hash_new();
   if (!h) return;
-  for (u32 i = 0; source_file(c, i, &name, &text, &len); i++) {
-    if (name[0] == '<') continue;   /* of the library, which is part of the build, or a define */
-    cache_hash_text(h, name);
-    cache_hash_add(h, text, len);
+  for (u32 i = 0; source_file(c, i, &s); i++) {
+    if (s.kind != SOURCE_PROGRAM) continue;   /* the library is part of the build, defines are the caller's own */
+    cache_hash_text(h, s.name);
+    cache_hash_add(h, s.text, s.len);
   }
   CacheKey k = cache_hash_end(h);
   out[0] = k.word[0];
@@ -292,7 +291,7 @@ run_job(const char *name, const char *text, size_t len, const TilecOptions *o, b
     tilec_options_default(&defaults);
     o = &defaults;
   }
-  *j = (Job){.ctx = c, .opt = o, .name = name ? name : "<input>", .text = text, .len = len,
+  *j = (Job){.ctx = c, .opt = o, .name = name && *name ? name : "<input>", .text = text, .len = len,
              .out = {.arena = c->perm}, .dump = {.arena = c->perm}, .timing = {.arena = c->perm}};
   c->panic_set = true;
   if (setjmp(c->panic)) {

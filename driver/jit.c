@@ -105,7 +105,7 @@ jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
 }
 
 int
-jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, TilertError *err)
+jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **out, uint64_t sources[2], TilertError *err)
 {
   TilecOptions o = jit_compile_options(p);
   if (k) {
@@ -118,8 +118,8 @@ jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, Tilert
   int status = jit_check_result(p, r, err);
   if (!status && !(*out = jit_copy_text(r->output, r->output_len)))
     status = jit_no_memory(err);
-  if (!status && k)
-    memcpy(k->sources, r->sources, sizeof k->sources);
+  if (!status && sources)
+    memcpy(sources, r->sources, sizeof r->sources);
   if (r)
     tilec_result_free(r);
   return status;
@@ -156,7 +156,7 @@ program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, 
     return jit_no_memory(err);
   if (!p->target[0])
     return jit_fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  return jit_describe(p, NULL, 0, &p->description, err);
+  return jit_describe(p, NULL, 0, &p->description, NULL, err);
 }
 
 int
@@ -337,7 +337,7 @@ static int
 read_params(TilejitKernel *k, TilertError *err)
 {
   char *text = NULL;
-  int status = jit_describe(k->program, k, 0, &text, err);
+  int status = jit_describe(k->program, k, 0, &text, k->sources, err);
   const char *at = text;
   Line l;
   while (!status && line_read(&at, &l))

@@ -86,6 +86,9 @@ jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
   cache_hash_text(h, k->name);
   cache_hash_text(h, p->target);
   cache_hash_add(h, device, sizeof device);
+  cache_hash_add(h, &p->nimport_path, sizeof p->nimport_path);   /* which file an import names, where several would do */
+  for (size_t i = 0; i < p->nimport_path; i++)
+    cache_hash_text(h, p->import_path[i]);
   for (size_t i = 0; i < k->ndefines; i++) {
     cache_hash_text(h, k->defines[i].name);
     cache_hash_text(h, k->defines[i].value);
@@ -148,10 +151,12 @@ form_recall(TilejitKernel *k, Form *f, CacheKey key)
   double start = jit_now_ms();
   char *bytes = cache_get(k->program->cache, key, &len);
   f->compile_ms = jit_now_ms() - start;
-  f->from_cache = bytes && entry_take(k, f, bytes, len);
+  f->from_cache = bytes && entry_take(k, f, bytes, len) && !tilert_module_kernel(f->module, k->name, &f->kernel, NULL);
   free(bytes);
   if (!f->from_cache) {
+    tilert_module_destroy(f->module);
     free(f->ptx);
+    f->module = NULL;
     f->ptx = NULL;
   }
   return f->from_cache;
@@ -218,7 +223,7 @@ form_make(TilejitKernel *k, Form *f, TilertError *err)
   size_t cubin_len = 0;
   int keep = form_key(k, f, &key);
   if (keep && form_recall(k, f, key))
-    return tilert_module_kernel(f->module, k->name, &f->kernel, err);
+    return TILERT_OK;
   int status = form_compile(k, f, &r, err);
   keep = keep && !status && !memcmp(r->sources, k->sources, sizeof k->sources);
   if (!status)

@@ -68,8 +68,9 @@ TilecOptions jit_compile_options(const TilejitProgram *p);
 int jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err);
 void jit_keep_diagnostics(TilejitProgram *p, const char *text);   /* "": what was said before stays */
 void jit_forget_diagnostics(TilejitProgram *p);
-/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: configurations too. */
-int jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, TilertError *err);
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: configurations too.
+ * sources (may be NULL): the digest of the texts that were read. */
+int jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **out, uint64_t sources[2], TilertError *err);
 
 /* ---- jit_form.c ---- */
 /* The compiled, loaded form for these arguments, in the kernel's order. */
@@ -77,6 +78,7 @@ int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **o
 void jit_form_destroy(Form *f);
 typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
 Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);
-/* Pieces of a key that forms and choices share: build, sources, kernel, target, device, defines. 0: nothing may be kept. */
+/* Pieces of a key that forms and choices share: build, sources, imports' folders, kernel, target, device, defines. 0: nothing may
+ * be kept. */
 int jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out);
 #endif

@@ -46,6 +46,7 @@ typedef struct Tune {
   TilejitTuneOptions o;
   TilejitTuning *t;
   uint64_t key_args;                 /* by argument */
+  uint64_t sources[2];               /* of the texts that the configurations were listed from */
   TilertBuffer *saved[TILERT_MAX_PARAMS];
   TilertError *err;
 } Tune;
@@ -117,7 +118,7 @@ static int
 list_candidates(Tune *u)
 {
   char *text = NULL;
-  int status = jit_describe(u->program, u->base, 1, &text, u->err);
+  int status = jit_describe(u->program, u->base, 1, &text, u->sources, u->err);
   for (char *line = text, *end; !status && line && *line; line = end + (*end == '\n')) {
     end = line + strcspn(line, "\n");
     size_t len = (size_t)(end - line);
@@ -136,13 +137,26 @@ list_candidates(Tune *u)
 
 /* ---- what is remembered ---- */
 
+/* The value of an argument; of a pointer, whose value is another in each process, only whether it is null. 0: it has no value to
+ * remember by. */
+static int
+add_value(CacheHash *h, const TilertArg *a)
+{
+  const int pointer = a->kind == TILERT_ARG_POINTER || a->kind == TILERT_ARG_BUFFER;
+  const uint64_t value[2] = {pointer ? TILERT_ARG_POINTER : a->kind, pointer ? a->u.pointer != 0 : a->u.pointer};
+  cache_hash_add(h, value, sizeof value);
+  return a->kind != TILERT_ARG_BYTES;
+}
+
+/* 0: nothing may be remembered; 1: in this process and on disk; -1: in this process. */
 static int
 choice_key(const Tune *u, CacheKey *key)
 {
   const TilertDeviceInfo *dev = tilert_device_info(u->program->device);
   Pattern pattern = jit_pattern_of(u->base, u->args, u->nargs);
   CacheHash *h = NULL;
-  int build = jit_key_start(u->base, "choice 1", &h);
+  int same = !memcmp(u->sources, u->base->sources, sizeof u->sources);   /* or a file has changed in between */
+  int build = same && jit_key_start(u->base, "choice 1", &h), valued = 1;
   if (!h)
     return 0;
   cache_hash_text(h, dev->name);
@@ -150,9 +164,9 @@ choice_key(const Tune *u, CacheKey *key)
   cache_hash_add(h, &pattern, sizeof pattern);
   for (size_t i = 0; i < u->nargs; i++)
     if (u->key_args >> i & 1)
-      cache_hash_add(h, &u->args[i].u, sizeof u->args[i].u);
+      valued &= add_value(h, &u->args[i]);
   *key = cache_hash_end(h);
-  return build ? 1 : -1;              /* -1: good for this process, not for the disk */
+  return !valued ? 0 : build ? 1 : -1;
 }
 
 static int

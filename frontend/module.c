@@ -117,7 +117,7 @@ library_unit(Program *p, u32 file)
   const StdlibFile *f = &stdlib_files[file];
   if (p->library[file])
     return p->library[file];
-  u32 base = source_add(p->c, arena_printf(p->a, "<%s>", f->name), f->text, f->len);
+  u32 base = source_add(p->c, SOURCE_LIBRARY, arena_printf(p->a, "<%s>", f->name), f->text, f->len);
   Node *root = ast_node(p->a, N_FILE, (Span){base, base}, 0, NULL);
   root->nkids = f->ndecls;
   root->kids = NEW_ARRAY(p->a, Node *, f->ndecls);
@@ -199,7 +199,7 @@ unit_import(Program *p, const Unit *from, const Node *import)
     text = read_file(p, path, &len, &why);
   }
   if (text && p->units.len < FILES_MAX)
-    return unit_add(p, path, source_add(p->c, path, text, len));
+    return unit_add(p, path, source_add(p->c, SOURCE_PROGRAM, path, text, len));
   Unit *library = library_import(p, import->name);
   if (!library)
     import_hint(p, diag(p->c, import->at, E_IMPORT, import->name, text ? "too many files" : why), import->name);
@@ -268,16 +268,6 @@ program_load(Ctx *c, u32 base, const FrontendOptions *o)
   return diag_errors(c) == before ? p : NULL;
 }
 
-/* The place stands in the library. */
-bool
-program_in_library(const Program *p, Span at)
-{
-  for (u32 i = 0; stdlib_files[i].name; i++)
-    if (p->library[i] && at.lo >= p->library[i]->base && at.lo < p->library[i]->base + stdlib_files[i].len)
-      return true;
-  return false;
-}
-
 /* The -D of that name, or NULL: the last one counts. */
 const FrontendDefine *
 program_define(const Program *p, const char *name)
@@ -310,7 +300,7 @@ program_parse_define(Program *p, const FrontendDefine *d, bool word)
   char *text = define_text(p, d, word);
   for (char *s = text; s < text + strlen("const ") + strlen(d->name); s++)
     *s = *s == '.' ? '_' : *s;                 /* a part of an argument */
-  u32 base = source_add(p->c, arena_printf(p->a, "<-D %s>", d->name), text, strlen(text));
+  u32 base = source_add(p->c, SOURCE_DEFINE, arena_printf(p->a, "<-D %s>", d->name), text, strlen(text));
   Node *root = parse_file(p->c, p->a, base);
   if (!root)
     return NULL;

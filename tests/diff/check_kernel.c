@@ -304,7 +304,7 @@ run_sim(Case *k, const Func *f, const Buf *ptx)
 static Module *
 read_module(Case *k, u32 ndefines)
 {
-  u32 base = source_add(k->ctx, k->file, k->text, k->len);
+  u32 base = source_add(k->ctx, SOURCE_PROGRAM, k->file, k->text, k->len);
   size_t n = strlen(k->file);
   FrontendOptions o = {.defines = k->defines, .ndefines = ndefines, .facts = k->facts, .nfacts = k->nfacts};
   Module *m = n > 4 && !strcmp(k->file + n - 4, ".tir") ? ir_parse(k->ctx, base)

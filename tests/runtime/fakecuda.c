@@ -55,7 +55,7 @@ FAKE_FREE(cuGetErrorName, (CUresult r, const char **out), *out = "CUDA_ERROR_FAK
 FAKE_FREE(cuGetErrorString, (CUresult r, const char **out), *out = "as the test asked", 0)
 FAKE_FREE(cuDeviceGetCount, (int *n), *n = 1, 0)
 FAKE_FREE(cuDeviceGet, (CUdevice *d, int i), *d = i, 0)
-FAKE_FREE(cuDeviceGetName, (char *name, int n, CUdevice d), snprintf(name, (size_t)n, "Fake GPU"), 0)
+FAKE_FREE(cuDeviceGetName, (char *name, int n, CUdevice d), snprintf(name, (size_t)n, "%s", fake.name[0] ? fake.name : "Fake GPU"), 0)
 FAKE_FREE(cuDeviceTotalMem_v2, (size_t *n, CUdevice d), *n = 1u << 30, 0)
 
 EXPORT CUresult
@@ -68,6 +68,7 @@ cuDeviceGetAttribute(int *v, int attribute, CUdevice d)
   case CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; break;
   case CU_DEVICE_MAX_GRID_DIM_X: *v = 0x7fffffff; break;
   case CU_DEVICE_MAX_GRID_DIM_Y: case CU_DEVICE_MAX_GRID_DIM_Z: *v = 65535; break;
+  case CU_DEVICE_MULTIPROCESSOR_COUNT: *v = fake.multiprocessors ? fake.multiprocessors : 1000 + attribute; break;
   default: *v = 1000 + attribute;
   }
   return 0;

@@ -253,6 +253,7 @@ static FakeCuda *fake;
 static int compiles;
 static uint64_t sources, compiled_sources;   /* what describing and compiling say they read */
 static char ptx[256];
+static const char *tune_lines = "tune B=8\ntune B=16\nkey n\n";
 
 static TilecResult *
 result(const char *output, uint64_t from, const char *diagnostics)
@@ -279,7 +280,10 @@ tilec_result_free(TilecResult *r)
 TilecResult *
 tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
-  return result("kernel f warps=4\nparam x pointer f32\nparam n scalar i32\nconst B i32 8\n", sources, "");
+  static const char f[] = "kernel f warps=4\nparam x pointer f32\nparam n scalar i32\nconst B i32 8\n";
+  char all[256];
+  snprintf(all, sizeof all, "%s%s", f, o->tuning ? tune_lines : "");
+  return result(all, sources, "");
 }
 
 TilecResult *
@@ -378,6 +382,66 @@ test_race(const char *dir)
   CHECK(!run(&r) && run(&r));
 }
 
+/* ---- choices of tuning ---- */
+
+static int
+any_grid(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  grid[0] = grid[1] = grid[2] = 1;
+  return 0;
+}
+
+/* A program made anew, one tuning. 1 if it was remembered. */
+static int
+tune(const Run *r, TilertArg n)
+{
+  TilertDevice *d;
+  TilejitProgram *p;
+  TilejitTuning *t;
+  TilejitOptions o = {.size = sizeof o, .target = r->target, .cache_dir = r->dir};
+  TilejitTuneOptions brief = {.size = sizeof brief, .rep_ms = 1};
+  TilertArg args[2] = {{.kind = TILERT_ARG_POINTER, .u.pointer = r->x}, n};
+  CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
+  CHECK_OK(tilejit_program_create(d, "f.tile", "text", 4, &o, &p, &err));
+  CHECK_OK(tilejit_tune(p, "f", NULL, 0, NULL, any_grid, NULL, args, 2, &brief, &t, &err));
+  int remembered = tilejit_tuning_remembered(t);
+  tilejit_tuning_free(t);
+  tilejit_program_destroy(p);
+  tilert_device_close(d);
+  return remembered;
+}
+
+/* Another value of anything the choice depends on is another search. */
+static void
+test_choices(const char *dir)
+{
+  const Run r = {.dir = dir, .x = 0x1008};
+  Run other = r;
+  TilertArg seven = {.kind = TILERT_ARG_INT, .u.i = 7}, eight = {.kind = TILERT_ARG_INT, .u.i = 8};
+  TilertArg bytes = {.kind = TILERT_ARG_BYTES, .u.bytes = "\7\0\0"};
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  CHECK(!tune(&r, eight) && tune(&r, eight) && tune(&r, seven));
+  CHECK(!tune(&r, bytes) && !tune(&r, bytes));   /* who knows what they hold */
+  other.x = 0x1010;
+  CHECK(!tune(&other, seven) && tune(&other, seven));
+  other.x = 0x2020;                              /* an address is nothing to remember by */
+  CHECK(tune(&other, seven));
+  other = r;
+  other.target = "sm_80";
+  CHECK(!tune(&other, seven) && tune(&other, seven));
+  strcpy(fake->name, "Another GPU");
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  fake->multiprocessors = 7;
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  fake->driver_version = 13020;
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  tune_lines = "tune B=16\ntune B=8\nkey n\n";   /* as if the source were another */
+  sources = compiled_sources = 30;
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  tune_lines = "tune B=4\nkey n\n";                     /* what is remembered is no longer listed */
+  CHECK(!tune(&r, seven));
+}
+
 int
 main(void)
 {
@@ -399,6 +463,7 @@ main(void)
   strcpy(ptx, "//@tilec kernel=f warps=4 params=x:ptr:f32,n:scalar:i32\n");
   test_jit(dir);
   test_race(dir);
+  test_choices(dir);
   remove_all(root);
   return 0;
 }
