@@ -272,6 +272,12 @@ tilejit_program_diagnostics(TilejitProgram *p, char *out, size_t size)
   return n;
 }
 
+size_t
+tilejit_program_cache_trouble(TilejitProgram *p, char *out, size_t size)
+{
+  return cache_trouble(p->cache, out, size);
+}
+
 /* ---- kernels: parameters from the description ---- */
 
 typedef struct Line { char word[4][128]; int n; } Line;

@@ -26,7 +26,8 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
   int no_line_info;
   const char *const *import_path; size_t nimport_path;
   int no_cache;                      /* 1: compiled kernels are neither looked for on disk nor kept there */
-  const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; none if $TILEC_CACHE is 0 */
+  const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; "", or NULL if $TILEC_CACHE
+                                        is 0: none */
   uint64_t cache_limit;              /* bytes; 0: $TILEC_CACHE_SIZE (a number, with K, M or G), or 1 GiB */
 } TilejitOptions;
 
@@ -54,6 +55,9 @@ TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const Ti
 TILEC_API void tilejit_program_destroy(TilejitProgram *p);
 /* What the last compile that had anything to say said, cut to size; returns its whole length. */
 TILEC_API size_t tilejit_program_diagnostics(TilejitProgram *p, char *out, size_t size);
+/* What last kept the cache of compiled kernels from being used (a directory of another user, a full disk), as a sentence, cut to
+ * size; "" if nothing has. Returns its whole length. Nothing fails for that. */
+TILEC_API size_t tilejit_program_cache_trouble(TilejitProgram *p, char *out, size_t size);
 
 /* The kernel with these const and type parameters; the same one again for the same defines. name may be NULL if
  * the source holds one kernel. Nothing is compiled yet. */

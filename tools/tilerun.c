@@ -599,6 +599,14 @@ launch_once(Run *r, float *ms)
   return status ? failed(r, &e) : 0;
 }
 
+static void
+print_cache_trouble(const Run *r)
+{
+  char why[512];
+  if (tilejit_program_cache_trouble(r->program, why, sizeof why))
+    fprintf(stderr, "tilerun: note: %s\n", why);
+}
+
 static int
 compile_call(Run *r)
 {
@@ -610,6 +618,7 @@ compile_call(Run *r)
   if (status)
     return failed(r, &e);
   print_diagnostics(r);
+  print_cache_trouble(r);
   print_table(r, &info);
   if (r->ptx)
     printf("%s", tilejit_call_ptx(r->call));

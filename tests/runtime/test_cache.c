@@ -5,8 +5,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "cache.h"
-#include "check.h"
+#include "entries.h"
 #include "fakecuda.h"
 #include "jit.h"
 
@@ -14,14 +13,6 @@ static TilertError err;
 static char root[] = "/tmp/tilec-cache-XXXXXX";
 
 /* ---- a directory of the test's own ---- */
-
-static char *
-path_in(const char *dir, const char *name)
-{
-  static char path[600];
-  snprintf(path, sizeof path, "%s/%s", dir, name);
-  return path;
-}
 
 /* Files in dir and their bytes; their last name to *name. */
 static int
@@ -41,41 +32,6 @@ files(const char *dir, size_t *bytes, char name[64])
   if (d)
     closedir(d);
   return n;
-}
-
-static void
-remove_all(const char *dir)
-{
-  char command[700];
-  snprintf(command, sizeof command, "rm -rf '%s'", dir);
-  CHECK(!system(command));
-}
-
-static CacheKey
-key_of(uint64_t n)
-{
-  CacheHash *h = cache_hash_new();
-  cache_hash_add(h, &n, sizeof n);
-  return cache_hash_end(h);
-}
-
-static int
-holds(Cache *c, CacheKey k, const char *text)
-{
-  size_t len = 0;
-  char *got = cache_get(c, k, &len);
-  int same = got && len == strlen(text) && !memcmp(got, text, len);
-  free(got);
-  return same;
-}
-
-static int
-empty(Cache *c, CacheKey k)
-{
-  size_t len;
-  char *got = cache_get(c, k, &len);
-  free(got);
-  return !got;
 }
 
 /* ---- entries ---- */
@@ -108,23 +64,6 @@ test_entries(const char *dir)
   cache_close(c);
   cache_close(other);
   remove_all(dir);
-}
-
-static size_t
-slurp(const char *path, char *to, size_t room)
-{
-  FILE *f = fopen(path, "rb");
-  CHECK(f);
-  size_t n = fread(to, 1, room, f);
-  fclose(f);
-  return n;
-}
-
-static void
-spit(const char *path, const char *bytes, size_t n)
-{
-  FILE *f = fopen(path, "wb");
-  CHECK(f && fwrite(bytes, 1, n, f) == n && !fclose(f));
 }
 
 /* Every truncation and every flipped bit is noticed, and the entry is gone afterwards. */
@@ -368,6 +307,31 @@ test_jit(const char *dir)
   CHECK(run(&r));
 }
 
+/* A directory that is not believed is as good as none, and says why. */
+static void
+test_refused(const char *dir)
+{
+  TilertDevice *d;
+  TilejitProgram *p;
+  TilejitKernel *k;
+  char why[400];
+  Run r = {.dir = dir, .n = 7, .x = 0x1008};
+  CHECK(!mkdir(dir, 0700) && !chmod(dir, 0777));
+  CHECK(!run(&r) && !run(&r));
+  CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
+  TilejitOptions o = {.size = sizeof o, .cache_dir = dir};
+  TilertArg args[2] = {{.kind = TILERT_ARG_POINTER}, {.kind = TILERT_ARG_INT, .u.i = 3}};
+  CHECK_OK(tilejit_program_create(d, "f.tile", "text", 4, &o, &p, &err));
+  CHECK_OK(tilejit_kernel(p, "f", NULL, 0, &k, &err));
+  CHECK(!tilejit_program_cache_trouble(p, why, sizeof why) && !*why);
+  CHECK_OK(tilejit_launch(k, NULL, (uint32_t[3]){1, 1, 1}, args, 2, &err));
+  CHECK(tilejit_program_cache_trouble(p, why, sizeof why) == strlen(why) && strstr(why, "others may write to it"));
+  tilejit_program_destroy(p);
+  r.dir = o.cache_dir = "";                        /* none */
+  CHECK(!run(&r) && !run(&r));
+  tilert_device_close(d);
+}
+
 /* A file that changed between describing and compiling: the result is used but not kept. */
 static void
 test_race(const char *dir)
@@ -464,6 +428,7 @@ main(void)
   test_jit(dir);
   test_race(dir);
   test_choices(dir);
+  test_refused(path_in(root, "open"));
   remove_all(root);
   return 0;
 }

@@ -49,8 +49,10 @@ static const Pair pairs[] = {
   {"text, not named", {.text = BODY, .name = ""}, {.text = KERNEL("k", "+ 1.0"), .name = ""}, 0},
   {"name of the program", {.text = BODY, .name = "one.tile"}, {.text = BODY, .name = "two.tile"}, 0},
   {"kernel", {.text = BODY KERNEL("l", "+ 5.0"), .kernel = "k"}, {.text = BODY KERNEL("l", "+ 5.0"), .kernel = "l"}, 0},
-  {"text of an import", {.text = USES("f.tile"), .files = {"f.tile", GIVES("1.0")}}, {.text = USES("f.tile"), .files = {"f.tile", GIVES("2.0")}}, 0},
-  {"text of an import named as a string", {.text = USES("<f>"), .files = {"<f>", GIVES("1.0")}}, {.text = USES("<f>"), .files = {"<f>", GIVES("2.0")}}, 0},
+  {"text of an import", {.text = USES("f.tile"), .files = {"f.tile", GIVES("1.0")}},
+   {.text = USES("f.tile"), .files = {"f.tile", GIVES("2.0")}}, 0},
+  {"text of an import named as a string", {.text = USES("<f>"), .files = {"<f>", GIVES("1.0")}},
+   {.text = USES("<f>"), .files = {"<f>", GIVES("2.0")}}, 0},
   {"name of an import", {.text = USES("f.tile"), .imports = {"p"}, .files = {"p/f.tile", CHECKS}},
    {.text = USES("f.tile"), .imports = {"q"}, .files = {"q/f.tile", CHECKS}}, 0},
   {"which of two files an import means",
@@ -60,7 +62,8 @@ static const Pair pairs[] = {
     .files = {"p/f.tile", GIVES("1.0"), "q/f.tile", GIVES("2.0"), "g.tile", "import \"f.tile\";\nfn g() { return f(); }\n"}}, 0},
   {"name of a define", {.text = BODY, .defines = {{"A", "3"}}}, {.text = BODY, .defines = {{"B", "3"}}}, 0},
   {"value of a define", {.text = BODY, .defines = {{"A", "3"}}}, {.text = BODY, .defines = {{"A", "4"}}}, 0},
-  {"values of defines, exchanged", {.text = BODY, .defines = {{"A", "3"}, {"B", "4"}}}, {.text = BODY, .defines = {{"A", "4"}, {"B", "3"}}}, 0},
+  {"values of defines, exchanged", {.text = BODY, .defines = {{"A", "3"}, {"B", "4"}}},
+   {.text = BODY, .defines = {{"A", "4"}, {"B", "3"}}}, 0},
   {"number of defines", {.text = BODY, .defines = {{"A", "3"}}}, {.text = BODY, .defines = {{"A", "3"}, {"B", "3"}}}, 0},
   {"order of defines", {.text = BODY, .defines = {{"A", "3"}, {"B", "4"}}}, {.text = BODY, .defines = {{"B", "4"}, {"A", "3"}}}, 1},
   {"type parameter", {.text = TYPED, .defines = {{"T", "f32"}}}, {.text = TYPED, .defines = {{"T", "i32"}}}, 0},
@@ -183,9 +186,9 @@ expect(const Pair *p, const char *way, const Outcome *want, const Outcome *got, 
   int right = !got->status && !memcmp(got->y, want->y, sizeof got->y) && !strcmp(got->ptx, want->ptx);
   if (right && (from_cache < 0 || got->from_cache == from_cache))
     return;
-  fprintf(stderr, "pairs that differ in: %s; %s: %s (status %d %s; from the cache: %d, expected %d; y[1] = %g, expected %g)\n", p->what, way,
-          right ? "not as kept" : "another program's kernel", got->status, got->message, got->from_cache, from_cache, (double)got->y[1],
-          (double)want->y[1]);
+  fprintf(stderr, "pairs that differ in: %s; %s: %s (status %d %s; from the cache: %d, expected %d; y[1] = %g, expected %g)\n",
+          p->what, way, right ? "not as kept" : "another program's kernel", got->status, got->message, got->from_cache, from_cache,
+          (double)got->y[1], (double)want->y[1]);
   exit(1);
 }
 
