@@ -80,6 +80,8 @@ typedef struct SourceLoc { const char *file; u32 line, col; const char *line_tex
 u32 source_add(Ctx *c, SourceKind kind, const char *name, const char *text, size_t len);
 /* File number i, from 0 in the order they were added; false if there are not as many. */
 bool source_file(Ctx *c, u32 i, SourceText *out);
+/* Is the file starting at base text that can be a program? Reports a byte order mark or a NUL byte. */
+bool source_check(Ctx *c, u32 base);
 const char *source_text(Ctx *c, u32 base);                   /* text of the file starting at base */
 u32 source_length(Ctx *c, u32 base);                         /* bytes from base to the end of its file */
 /* line, col (bytes) are 1-based; byte is the offset in the file; file NULL for nowhere, line_text NULL for foreign places. */
@@ -134,13 +136,16 @@ struct Ctx {
   bool panic_set;
   char panic_message[512];
   u32 site;                      /* the inlined call that ops are being made in, for those whose span names none; 0: none */
+  bool no_memory;                /* the panic was that the host is out of memory */
   bool remarks;                  /* passes say why they did not do something */
   const char *pass;              /* name of the running pass, for fault messages */
   Buf *notes;                    /* what the running pass wants to tell readers of its dump, as comment lines; NULL: no dump */
 };
 Ctx *ctx_new(void);              /* NULL if the host is out of memory */
 void ctx_free(Ctx *c);
-/* A fault of the compiler itself, or out of memory: never the user's error. */
+/* The host is out of memory: leaves as ctx_panic does. */
+NORETURN void ctx_no_memory(Ctx *c);
+/* A fault of the compiler itself: never the user's error. */
 NORETURN void ctx_panic(Ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 static inline u32 next_pow2(u32 x) { u32 p = 1; while (p < x) p <<= 1; return p; }

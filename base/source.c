@@ -55,6 +55,34 @@ source_file(Ctx *c, u32 i, SourceText *out)
   return true;
 }
 
+/* The byte order mark that the text begins with, and what it says; 0 bytes if there is none. */
+static size_t
+byte_order_mark(const char *text, size_t len, const char **what)
+{
+  static const struct { const char *bytes; size_t n; const char *what; } marks[] = {
+    {"\xef\xbb\xbf", 3, "a byte order mark: save the text as UTF-8 without one"},
+    {"\xff\xfe", 2, "the mark of UTF-16: save the text as UTF-8"}, {"\xfe\xff", 2, "the mark of UTF-16: save the text as UTF-8"},
+  };
+  for (size_t i = 0; i < COUNT(marks); i++)
+    if (len >= marks[i].n && !memcmp(text, marks[i].bytes, marks[i].n)) {
+      *what = marks[i].what;
+      return marks[i].n;
+    }
+  return 0;
+}
+
+bool
+source_check(Ctx *c, u32 base)
+{
+  const char *text = source_text(c, base), *what = NULL;
+  u32 len = source_length(c, base), mark = (u32)byte_order_mark(text, len, &what), at = (u32)strlen(text);
+  if (mark)
+    diag(c, (Span){base, base + mark}, E_TEXT, arena_printf(c->perm, "the file begins with %s", what));
+  else if (at < len)
+    diag(c, (Span){base + at, base + at + 1}, E_TEXT, "a NUL byte cannot stand in a program");
+  return !mark && at >= len;
+}
+
 static SourceFile *
 file_at(Ctx *c, u32 offset)
 {
