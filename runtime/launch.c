@@ -111,6 +111,8 @@ launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError
 int
 tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
 {
+  NEED(l);
+  NEED(grid);
   const uint32_t *most = l->kernel->device->info.grid_max;
   for (int i = 0; i < 3; i++) {
     if (grid[i] > most[i])
@@ -151,6 +153,7 @@ wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
 int
 tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
 {
+  NEED(l);
   const TilertDevice *d = l->kernel->device;
   if (s && s->device != d)
     return wrong_stream(l->kernel, s, err);
@@ -161,6 +164,9 @@ int
 tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
               TilertError *err)
 {
+  NEED(k);
+  NEED(grid);
+  NEED(args || !nargs);
   TilertLaunch l;
   int status = launch_pack(&l, k, grid, args, nargs, err);
   return status ? status : tilert_launch_packed(&l, s, err);
@@ -170,7 +176,11 @@ int
 tilert_launch_create(TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs, TilertLaunch **out,
                      TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(k);
+  NEED(grid);
+  NEED(args || !nargs);
   TilertLaunch *l = aligned_alloc(64, sizeof *l);
   if (!l)
     return error_no_memory(err);
@@ -196,6 +206,8 @@ tilert_launch_destroy(TilertLaunch *l)
 int
 tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
 {
+  NEED(l);
+  NEED(arg);
   if (index >= l->kernel->manifest.nparams)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu",
                      l->kernel->manifest.kernel, l->kernel->manifest.nparams, index);
@@ -205,5 +217,5 @@ tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, Tiler
 TilertKernel *
 tilert_launch_kernel(const TilertLaunch *l)
 {
-  return l->kernel;
+  return l ? l->kernel : NULL;
 }

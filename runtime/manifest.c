@@ -177,6 +177,9 @@ parse_line(Parse *p, Text line)
 int
 tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err)
 {
+  NEED(text || !len);
+  NEED(out || !max);
+  NEED(n);
   static const char mark[] = "//@tilec ";
   enum { MARK = sizeof mark - 1 };
   Text rest = {text, text + len};

@@ -11,8 +11,9 @@ typedef struct FakeCuda {
   int allocations, streams, events, modules, retained, dynamic_shared;
   int linked, cubins, driver_version;
   int capability, init_result, launch_result;   /* the test sets these */
+  FakeLaunch launch;
+  int sync_result, alloc_result;                /* of waiting, of allocating */
   int multiprocessors;                          /* 0: 1016 */
   char name[64];                                /* "": Fake GPU */
-  FakeLaunch launch;
 } FakeCuda;
 #endif
