@@ -1,4 +1,4 @@
-/* jit.h - compile .tile source at run time and launch its kernels: tilec and tilert joined. Part of libtilec.
+/* jit.h - compile .tile source (or .tir, or load .ptx) at run time and launch its kernels: tilec and tilert joined. Part of libtilec.
  *
  * A TilejitProgram is a source text on a device; a TilejitKernel is one of its kernels with its const and type
  * parameters fixed; launching one compiles it on first use, once for each pattern of arguments that matters:
@@ -47,7 +47,9 @@ typedef struct TilejitInfo {
   uint32_t from_cache;               /* 1: found on disk; compile_ms is then the time to find it */
 } TilejitInfo;
 
-/* name is used in messages and line info. The text is copied. */
+/* name (NULL: none) is used in messages and line info. The text is copied. A name that ends in .tir is IR text, compiled from there (of
+ * what is known of the arguments only divisibility is used, and that only in phase tile; there is nothing to define); one that ends
+ * in .ptx is PTX with its //@tilec lines, loaded as it is. */
 TILEC_API int tilejit_program_create(TilertDevice *dev, const char *name, const char *text, size_t len,
                                      const TilejitOptions *o, TilejitProgram **out, TilertError *err);
 TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *o,

@@ -9,8 +9,8 @@
  * Compiled forms are kept on disk (cache.h). The key is made of all that the result depends on: the build of the compiler,
  * every source text that was read to describe the kernel, its name, defines, the pattern, the target, options, and the
  * device with its driver's version. A form that was compiled from other texts than the kernel was described from (a file
- * changed in between) is used but not kept. On a GPU the entry holds the driver's cubin beside the PTX, so that a warm
- * start compiles nothing at all.
+ * changed in between) is used but not kept, and neither is what was PTX from the start. On a GPU the entry holds the driver's
+ * cubin beside the PTX, so that a warm start compiles nothing at all.
  */
 #include "jit_internal.h"
 #include <stdio.h>
@@ -21,12 +21,10 @@ Pattern
 jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
   Pattern p = {0, 0};
-  if (!k->program->specialise)
-    return p;
   for (size_t i = 0; i < n; i++) {
     uint64_t bit = UINT64_C(1) << i, value = args[i].u.pointer;
     if (args[i].kind == TILERT_ARG_INT && k->integers & bit) {
-      p.equal_1 |= value == 1 ? bit : 0;
+      p.equal_1 |= value == 1 ? bit & k->ones : 0;
     } else if (args[i].kind == TILERT_ARG_BUFFER && k->pointers & bit && args[i].u.buffer) {
       value = tilert_buffer_address(args[i].u.buffer);
     } else if (args[i].kind != TILERT_ARG_POINTER || !(k->pointers & bit)) {
@@ -185,6 +183,8 @@ static int
 form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
 {
   TilejitProgram *p = k->program;
+  if (p->form == FORM_PTX)
+    return (f->ptx = jit_copy_text(p->text, p->len)) ? TILERT_OK : jit_no_memory(err);
   TilecFact facts[2 * TILERT_MAX_PARAMS];
   TilecOptions o = jit_compile_options(p);
   o.kernel = k->name;
@@ -280,8 +280,8 @@ form_miss(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *e
   return status;
 }
 
-static int
-wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
+int
+jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
 {
   char text[sizeof err->message];
   int at = snprintf(text, sizeof text, "kernel %s takes %zu arguments (", k->name, k->nargs);
@@ -295,7 +295,7 @@ int
 jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err)
 {
   if (nargs != k->nargs)
-    return wrong_count(k, nargs, err);
+    return jit_wrong_count(k, nargs, err);
   Pattern p = jit_pattern_of(k, args, nargs);
   size_t bucket = pattern_bucket(p);
   *out = form_find(k, p, bucket);

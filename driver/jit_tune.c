@@ -491,7 +491,10 @@ tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, si
 {
   Tune u = {.program = p, .stream = s, .grid = grid, .user = user, .args = args, .nargs = nargs};
   TilertError ignored;
+  NEED(out);
   *out = NULL;
+  NEED(grid);
+  NEED(args || !nargs);
   u.err = err ? err : &ignored;
   if (o)
     memcpy(&u.o, o, o->size && o->size < sizeof u.o ? o->size : sizeof u.o);
@@ -499,7 +502,7 @@ tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, si
   if (status)
     return status;
   if (nargs != u.base->nargs)
-    return jit_fail_about(u.err, u.base, "the wrong number of arguments to tune", u.base->name);
+    return jit_wrong_count(u.base, nargs, u.err);
   if (!(u.t = calloc(1, sizeof *u.t)))
     return jit_no_memory(u.err);
   status = tune(&u);
@@ -529,29 +532,29 @@ tilejit_tuning_free(TilejitTuning *t)
 TilejitKernel *
 tilejit_tuning_kernel(const TilejitTuning *t)
 {
-  return t->all[t->chosen].kernel;
+  return t ? t->all[t->chosen].kernel : NULL;
 }
 
 size_t
 tilejit_tuning_count(const TilejitTuning *t)
 {
-  return t->n;
+  return t ? t->n : 0;
 }
 
 const TilejitTrial *
 tilejit_tuning_trial(const TilejitTuning *t, size_t i)
 {
-  return i < t->n ? &t->all[i].trial : NULL;
+  return t && i < t->n ? &t->all[i].trial : NULL;
 }
 
 size_t
 tilejit_tuning_chosen(const TilejitTuning *t)
 {
-  return t->chosen;
+  return t ? t->chosen : 0;
 }
 
 int
 tilejit_tuning_remembered(const TilejitTuning *t)
 {
-  return t->remembered;
+  return t ? t->remembered : 0;
 }
