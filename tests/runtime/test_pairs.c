@@ -39,6 +39,10 @@ typedef struct Outcome { int status, from_cache; float y[N]; char ptx[PTX]; char
 #define USES(file) "import \"" file "\";\n" KERNEL("k", "+ f()")
 #define GIVES(value) "fn f() { return " value "; }\n"
 
+#define IR(value) "module tile\n\nkernel @k(%0_x: *f32, %1_y: *f32, %2_n: i32, %3_m: i32) warps = 1 shared = 0 {\n" \
+  "  %4 = arange start = 0 end = 32 : i32[32]\n  %5 = splat %1_y : (*f32)[32]\n  %6 = addptr %5, %4 : (*f32)[32]\n" \
+  "  %7 = splat %0_x : (*f32)[32]\n  %8 = addptr %7, %4 : (*f32)[32]\n  %9 = load %8 : f32[32]\n" \
+  "  %10 = const value = " value " : f32[32]\n  %11 = add %9, %10 : f32[32]\n  store %6, %11\n  return\n}\n"
 #define CHECKS "fn f() { assert(num_programs(0) < 5, \"few\"); return 1.0; }\n"   /* names its file */
 
 static const Pair pairs[] = {
@@ -76,6 +80,8 @@ static const Pair pairs[] = {
   {"an integer divisible by 16", {.text = SCALED, .n = 16}, {.text = SCALED, .n = 17}, 0},
   {"which integer is divisible by 16", {.text = SCALED, .n = 16, .m = 3}, {.text = SCALED, .n = 3, .m = 16}, 0},
   {"alignment", {.text = BODY}, {.text = BODY, .skew = 1}, 0},
+  {"IR text", {.text = IR("1.0"), .name = "k.tir"}, {.text = IR("2.0"), .name = "k.tir"}, 0},
+  {"alignment, of IR text", {.text = IR("1.0"), .name = "k.tir"}, {.text = IR("1.0"), .name = "k.tir", .skew = 1}, 0},
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
