@@ -48,6 +48,10 @@ emit_manifest_line(Buf *b, const TilertManifest *m)
     if (p->null != TILERT_NULL_ANY)
       buf_puts(b, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
   }
+  const char *between = " apart=";
+  for (u32 i = 0; m->napart && i < m->nparams; i++)
+    for (u64 left = m->apart[i]; left; left &= left - 1, between = ",")
+      buf_printf(b, "%s%u:%u", between, i, (u32)__builtin_ctzll(left));
   buf_putc(b, '\n');
 }
 

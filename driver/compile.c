@@ -66,7 +66,8 @@ static const char *
 fact_trouble(const TilecFact *f, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    if (!f[i].name || (unsigned)f[i].kind > TILEC_FACT_NULL) return "a fact whose name is NULL or whose kind is unknown";
+    if (!f[i].name || (f[i].kind == TILEC_FACT_SAME && !f[i].other)) return "a fact whose name is NULL";
+    else if ((unsigned)f[i].kind > TILEC_FACT_SAME) return "a fact of unknown kind";
     else if (f[i].kind == TILEC_FACT_DIVISIBLE && (f[i].value < 1 || f[i].value > DIVISOR_MAX))
       return "a fact of divisibility by less than 1 or more than 2^30";
   return NULL;
@@ -88,7 +89,7 @@ static bool
 facts_agree(const TilecFact *a, const TilecFact *b)
 {
   if (strcmp(a->name, b->name)) return true;
-  if (a->kind == b->kind && a->kind != TILEC_FACT_DIVISIBLE) return a->value == b->value;
+  if (a->kind == b->kind && (a->kind == TILEC_FACT_EQUAL || a->kind == TILEC_FACT_NULL)) return a->value == b->value;
   if (a->kind == TILEC_FACT_EQUAL && b->kind == TILEC_FACT_DIVISIBLE) return a->value % b->value == 0;
   return a->kind != TILEC_FACT_DIVISIBLE || b->kind != TILEC_FACT_EQUAL || facts_agree(b, a);
 }
@@ -147,7 +148,7 @@ frontend_options(Job *j)
   FrontendFact *k = NEW_ARRAY(j->ctx->perm, FrontendFact, o->nfacts + 1);
   for (size_t i = 0; i < o->ndefines; i++) d[i] = (FrontendDefine){o->defines[i].name, o->defines[i].value};
   for (size_t i = 0; i < o->nfacts; i++)
-    k[i] = (FrontendFact){o->facts[i].name, (FactKind)o->facts[i].kind, o->facts[i].value};
+    k[i] = (FrontendFact){o->facts[i].name, (FactKind)o->facts[i].kind, o->facts[i].value, o->facts[i].other};
   f.defines = d;
   f.facts = k;
   f.import_path = o->import_path;
@@ -218,6 +219,7 @@ apply_facts(Job *j, const Module *m)
       u32 found = apply_fact(m->funcs.data[k], j->ctx->perm, &o->facts[i]);
       most = found > most ? found : most;
     }
+    if (o->facts[i].kind == TILEC_FACT_SAME) continue;   /* nothing relies on the contrary */
     if (most != 1) return misuse(j, most ? "two arguments are named" : "no kernel has an argument", o->facts[i].name, NULL);
   }
   return true;

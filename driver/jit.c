@@ -396,10 +396,26 @@ add_param(TilejitKernel *k, TilejitParamKind kind, const char *name, TilertError
   return p;
 }
 
-/* param NAME pointer|scalar TYPE / const NAME TYPE VALUE / type NAME VALUE; VALUE is - if there is none. */
+/* null NAME: of the arguments so far. */
+static void
+read_null(TilejitKernel *k, const char *name)
+{
+  size_t at = 0;
+  for (size_t i = 0; i < k->nparams; i++) {
+    if (k->params[i].kind != TILEJIT_ARGUMENT)
+      continue;
+    if (!strcmp(k->params[i].name, name) && at < TILERT_MAX_PARAMS)
+      k->nullable |= UINT64_C(1) << at;
+    at++;
+  }
+}
+
+/* param NAME pointer|scalar TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME; VALUE is - if there is none. */
 static int
 read_param(TilejitKernel *k, const Line *l, TilertError *err)
 {
+  if (!strcmp(l->word[0], "null"))
+    return read_null(k, l->word[1]), TILERT_OK;
   static const char *const words[] = {"param", "const", "type"};
   int kind = 0;
   while (kind < 3 && strcmp(l->word[0], words[kind]) != 0)
@@ -520,7 +536,7 @@ list_args(TilejitKernel *k, TilertError *err)
     k->args[k->nargs++] = p;
   }
   if (!k->program->specialise || names_repeat(k))
-    k->integers = k->pointers = 0;
+    k->integers = k->pointers = k->nullable = 0;
   k->ones = k->program->form == FORM_TILE ? k->integers : 0;
   return TILERT_OK;
 }
@@ -753,7 +769,7 @@ tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err)
   *out = (TilejitInfo){
     .compile_ms = f->compile_ms, .load_ms = f->load_ms, .registers = k.registers, .local_bytes = k.local_bytes,
     .static_shared = k.static_shared, .dynamic_shared = k.dynamic_shared, .threads = k.threads,
-    .equal_1 = f->equal_1, .divisible_16 = f->divisible_16, .from_cache = (uint32_t)f->from_cache,
+    .equal_1 = f->pattern.equal_1, .divisible_16 = f->pattern.divisible_16, .from_cache = (uint32_t)f->from_cache,
   };
   return status ? status : tilert_kernel_occupancy(f->kernel, &out->occupancy, err);
 }

@@ -1,10 +1,13 @@
 /* jit_form.c - kernels compiled on first use, once per pattern of arguments.
  *
- * The pattern of a launch is two bit sets over its arguments: which integers equal 1, and which integers and
- * addresses are divisible by 16. Each pattern seen has one Form: a compiled, loaded kernel. Forms hang in the
- * buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
+ * The pattern of a launch is bit sets over its arguments: which integers equal 1, which integers and addresses are divisible
+ * by 16, which pointers are null of those that the kernel asks about. Each pattern seen has one Form: a compiled, loaded kernel. Forms
+ * hang in the buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
  * goes. So a launch finds its form by loading the bucket and walking the chain, without a lock; only a miss takes
  * the kernel's lock, looks again, and compiles under it, so that one thread compiles while others wait for it.
+ *
+ * Compiled code may rely on two pointers being different addresses; its manifest says so. A launch that gives them the same one
+ * takes another form, whose pattern also says which are the same, and which is compiled with that as a fact.
  *
  * Compiled forms are kept on disk (cache.h). The key is made of all that the result depends on: the build of the compiler,
  * every source text that was read to describe the kernel, its name, defines, the pattern, the target, options, and the
@@ -20,7 +23,7 @@
 Pattern
 jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
-  Pattern p = {0, 0};
+  Pattern p = {0};
   for (size_t i = 0; i < n; i++) {
     uint64_t bit = UINT64_C(1) << i, value = args[i].u.pointer;
     if (args[i].kind == TILERT_ARG_INT && k->integers & bit) {
@@ -31,6 +34,7 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
       continue;
     }
     p.divisible_16 |= value % 16 == 0 ? bit : 0;
+    p.null |= value == 0 ? bit & k->nullable : 0;
   }
   return p;
 }
@@ -38,28 +42,43 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 static size_t
 pattern_bucket(Pattern p)
 {
-  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (p.divisible_16 * UINT64_C(0xc2b2ae3d27d4eb4f));
+  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (p.divisible_16 * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ p.null;
   return (size_t)(h >> 58) % BUCKETS;
+}
+
+static int
+patterns_equal(Pattern a, Pattern b)
+{
+  return a.equal_1 == b.equal_1 && a.divisible_16 == b.divisible_16 && a.null == b.null && !a.same == !b.same &&
+         (!a.same || !memcmp(a.same, b.same, TILERT_MAX_PARAMS));
 }
 
 static Form *
 form_find(TilejitKernel *k, Pattern p, size_t bucket)
 {
   Form *f = atomic_load_explicit(&k->forms[bucket], memory_order_acquire);
-  while (f && (f->equal_1 != p.equal_1 || f->divisible_16 != p.divisible_16))
+  while (f && !patterns_equal(f->pattern, p))
     f = f->next;
   return f;
 }
+
+/* FACTS_MAX bounds them: of an argument are known its value or divisibility, whether it is null, and of which other it is the same. */
+enum { FACTS_MAX = 4 * TILERT_MAX_PARAMS };
 
 static size_t
 list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
 {
   size_t n = 0;
   for (size_t i = 0; i < k->nargs; i++) {
+    const char *name = k->args[i]->name;
     if (p.equal_1 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_EQUAL, 1};
+      facts[n++] = (TilecFact){name, TILEC_FACT_EQUAL, 1, NULL};
     if (p.divisible_16 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_DIVISIBLE, 16};
+      facts[n++] = (TilecFact){name, TILEC_FACT_DIVISIBLE, 16, NULL};
+    if (k->nullable >> i & 1)
+      facts[n++] = (TilecFact){name, TILEC_FACT_NULL, p.null >> i & 1, NULL};
+    if (p.same && p.same[i] != i)
+      facts[n++] = (TilecFact){name, TILEC_FACT_SAME, 0, k->args[p.same[i]]->name};
   }
   return n;
 }
@@ -98,12 +117,16 @@ jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
 static int
 form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
 {
-  const uint64_t pattern[] = {f->equal_1, f->divisible_16};
+  const uint64_t pattern[] = {f->pattern.equal_1, f->pattern.divisible_16};
   CacheHash *h = NULL;
   int build = k->program->cache && jit_key_start(k, "form 1", &h);
   if (!h)
     return 0;
   cache_hash_add(h, pattern, sizeof pattern);
+  if (f->pattern.null)                               /* pieces of other lengths than any of the rest */
+    cache_hash_add(h, &f->pattern.null, sizeof f->pattern.null);
+  if (f->pattern.same)
+    cache_hash_add(h, f->same, sizeof f->same);
   *key = cache_hash_end(h);
   return build;
 }
@@ -185,13 +208,13 @@ form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
   TilejitProgram *p = k->program;
   if (p->form == FORM_PTX)
     return (f->ptx = jit_copy_text(p->text, p->len)) ? TILERT_OK : jit_no_memory(err);
-  TilecFact facts[2 * TILERT_MAX_PARAMS];
+  TilecFact facts[FACTS_MAX];
   TilecOptions o = jit_compile_options(p);
   o.kernel = k->name;
   o.defines = k->defines;
   o.ndefines = k->ndefines;
   o.facts = facts;
-  o.nfacts = list_facts(k, (Pattern){f->equal_1, f->divisible_16}, facts);
+  o.nfacts = list_facts(k, f->pattern, facts);
   double start = jit_now_ms();
   TilecResult *r = *out = tilec_compile(p->name, p->text, p->len, &o);
   f->compile_ms = jit_now_ms() - start;
@@ -254,13 +277,18 @@ form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *er
   Form *f = calloc(1, sizeof *f);
   if (!f)
     return jit_no_memory(err);
-  f->equal_1 = p.equal_1;
-  f->divisible_16 = p.divisible_16;
+  f->pattern = p;
+  if (p.same) {
+    memcpy(f->same, p.same, sizeof f->same);
+    f->pattern.same = f->same;
+  }
   int status = form_make(k, f, err);
   if (status) {
     jit_form_destroy(f);
     return status;
   }
+  const TilertManifest *m = tilert_kernel_manifest(f->kernel);
+  f->apart = m->napart && m->nparams == k->nargs ? m : NULL;
   f->next = atomic_load_explicit(&k->forms[bucket], memory_order_relaxed);
   atomic_store_explicit(&k->forms[bucket], f, memory_order_release);
   atomic_fetch_add(&k->nforms, 1);
@@ -291,14 +319,63 @@ jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
   return jit_fail(err, TILERT_E_ARGUMENT, text);
 }
 
+static int
+form_get(TilejitKernel *k, Pattern p, Form **out, TilertError *err)
+{
+  size_t bucket = pattern_bucket(p);
+  *out = form_find(k, p, bucket);
+  return *out ? TILERT_OK : form_miss(k, p, bucket, out, err);
+}
+
+static uint64_t
+address_of(const TilertArg *a)
+{
+  if (a->kind == TILERT_ARG_BUFFER)
+    return tilert_buffer_address(a->u.buffer);
+  return a->kind == TILERT_ARG_POINTER ? a->u.pointer : 0;
+}
+
+/* Add the pairs that the form takes to be different and that are one address; 0 if there is none that is not known already. */
+static int
+add_same(const Form *f, const TilertArg *args, uint8_t same[TILERT_MAX_PARAMS])
+{
+  int added = 0;
+  for (uint32_t i = 0; i < f->apart->nparams; i++) {
+    uint64_t address = address_of(&args[i]);
+    for (uint64_t left = address ? f->apart->apart[i] : 0; left; left &= left - 1) {
+      uint32_t j = (uint32_t)__builtin_ctzll(left);
+      if (address_of(&args[j]) != address || same[i] == same[j])
+        continue;
+      uint8_t first = same[i] < same[j] ? same[i] : same[j], second = same[i] ^ same[j] ^ first;
+      for (size_t k = 0; k < TILERT_MAX_PARAMS; k++)
+        same[k] = same[k] == second ? first : same[k];
+      added = 1;
+    }
+  }
+  return added;
+}
+
+/* The form relies on pointers being different: one for those that are not. It may rely on others in turn. If it still takes for
+ * different what it was told to be one, it is the launch that refuses it. */
+static int
+form_apart(TilejitKernel *k, Pattern p, const TilertArg *args, Form **f, TilertError *err)
+{
+  uint8_t same[TILERT_MAX_PARAMS];
+  int status = TILERT_OK;
+  for (size_t i = 0; i < TILERT_MAX_PARAMS; i++)
+    same[i] = (uint8_t)i;
+  p.same = same;
+  while (!status && (*f)->apart && add_same(*f, args, same))
+    status = form_get(k, p, f, err);
+  return status;
+}
+
 int
 jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err)
 {
   if (nargs != k->nargs)
     return jit_wrong_count(k, nargs, err);
   Pattern p = jit_pattern_of(k, args, nargs);
-  size_t bucket = pattern_bucket(p);
-  *out = form_find(k, p, bucket);
-  return *out ? TILERT_OK : form_miss(k, p, bucket, out, err);
+  int status = form_get(k, p, out, err);
+  return status || !(*out)->apart ? status : form_apart(k, p, args, out, err);
 }
-

@@ -8,9 +8,18 @@
 
 enum { BUCKETS = 64 };
 
+/* What of a launch's arguments its code may depend on: bit sets over them, and which are one address. */
+typedef struct Pattern {
+  uint64_t equal_1, divisible_16;
+  uint64_t null;                                 /* of those that the kernel asks about */
+  const uint8_t *same;                           /* for each of TILERT_MAX_PARAMS the first of its address; NULL: all are different */
+} Pattern;
+
 typedef struct Form {
   struct Form *next;
-  uint64_t equal_1, divisible_16;
+  Pattern pattern;
+  uint8_t same[TILERT_MAX_PARAMS];               /* what pattern.same points to, if it is not NULL */
+  const TilertManifest *apart;                   /* the kernel's, if it relies on pointers being different; else NULL */
   char *ptx;
   TilertModule *module;
   TilertKernel *kernel;
@@ -32,6 +41,7 @@ struct TilejitKernel {
   size_t nargs;
   uint64_t integers, pointers;                   /* which args are of these types */
   uint64_t ones;                                 /* of which of them it matters that they are 1 */
+  uint64_t nullable;                             /* of which pointers it matters that they are null */
   uint64_t sources[2];                           /* of the texts it was described from (TilecResult) */
   _Atomic(Form *) forms[BUCKETS];
   atomic_size_t nforms;
@@ -94,7 +104,7 @@ int jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, Ti
 int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err);
 void jit_form_destroy(Form *f);
 int jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err);
-typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
+/* Without `same`. */
 Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);
 /* Pieces of a key that forms and choices share: build, sources, imports' folders, kernel, target, device, defines. 0: nothing may
  * be kept. */

@@ -161,7 +161,8 @@ choice_key(const Tune *u, CacheKey *key)
     return 0;
   cache_hash_text(h, dev->name);
   cache_hash_add(h, &dev->multiprocessors, sizeof dev->multiprocessors);
-  cache_hash_add(h, &pattern, sizeof pattern);
+  const uint64_t bits[] = {pattern.equal_1, pattern.divisible_16, pattern.null};
+  cache_hash_add(h, bits, sizeof bits);
   for (size_t i = 0; i < u->nargs; i++)
     if (u->key_args >> i & 1)
       valued &= add_value(h, &u->args[i]);

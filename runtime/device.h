@@ -88,6 +88,9 @@ TilertDevice *device_retain(TilertDevice *d);
 void device_release(TilertDevice *d);
 TilertModule *module_retain(TilertModule *m);
 
+/* Are all pairs of `apart` two different pointers? */
+int manifest_pairs_fit(const TilertManifest *m);
+
 /* Check and pack args into *l, which is the caller's. Does not retain the kernel. */
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
                 TilertError *err);

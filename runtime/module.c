@@ -51,6 +51,8 @@ kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError 
   for (uint32_t i = 0; i < m->nparams; i++)
     if (!memchr(m->params[i].name, 0, sizeof m->params[i].name) || !memchr(m->params[i].dtype, 0, sizeof m->params[i].dtype))
       return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: parameter %u is malformed", m->kernel, i);
+  if (m->napart && !manifest_pairs_fit(m))
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a pair of what are no pointers", m->kernel);
   if (m->shared > info->shared_max)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s needs %u bytes of shared memory; %s has %u per block",
                      m->kernel, m->shared, info->name, info->shared_max);

@@ -455,7 +455,7 @@ read_words(Case *k, const char *line)
   Words *d = &k->define_words[k->ndefines], *f = &k->fact_words[k->nfacts];
   bool equal = sscanf(line, "// equal %31s %31s", f->name, f->value) == 2;
   if (k->nfacts + 1 < MAX_WORDS && (equal || sscanf(line, "// divisible %31s %31s", f->name, f->value) == 2))
-    k->facts[k->nfacts++] = (FrontendFact){f->name, equal ? FACT_EQUAL : FACT_DIVISIBLE, atoll(f->value)};
+    k->facts[k->nfacts++] = (FrontendFact){f->name, equal ? FACT_EQUAL : FACT_DIVISIBLE, atoll(f->value), NULL};
   bool compiled = sscanf(line, "// compiled %31s %31s", d->name, d->value) == 2;
   if (k->ndefines + 1 < MAX_WORDS && (compiled || sscanf(line, "// define %31s %31s", d->name, d->value) == 2)) {
     k->defines[k->ndefines++] = (FrontendDefine){d->name, d->value};

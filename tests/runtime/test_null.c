@@ -269,7 +269,8 @@ test_function(const char *name, Compile *compile)
 {
   static const char *const no_folders[] = {NULL};
   static const TilecDefine no_value = {"B", NULL}, no_name = {NULL, "1"};
-  static const TilecFact no_kind = {"n", (TilecFactKind)77, 0}, of_nothing = {NULL, TILEC_FACT_EQUAL, 0};
+  static const TilecFact no_kind = {"n", (TilecFactKind)77, 0, NULL}, of_nothing = {NULL, TILEC_FACT_EQUAL, 0, "n"};
+  static const TilecFact alone = {"n", TILEC_FACT_SAME, 0, NULL};
   TilecOptions o, plain;
   tilec_options_default(&plain);
   for (hole = 0; hole < 4; hole++)
@@ -281,6 +282,7 @@ test_function(const char *name, Compile *compile)
   CHECK(REFUSED(o.defines = &no_value, o.ndefines = SIZE_MAX) && REFUSED(o.emit = (TilecEmit)99) && REFUSED(o.emit = (TilecEmit)-1));
   CHECK(REFUSED(o.defines = &no_value, o.ndefines = 1) && REFUSED(o.defines = &no_name, o.ndefines = 1));
   CHECK(REFUSED(o.facts = &no_kind, o.nfacts = 1) && REFUSED(o.facts = &of_nothing, o.nfacts = 1));
+  CHECK(REFUSED(o.facts = &alone, o.nfacts = 1));
   CHECK(REFUSED(o.import_path = no_folders, o.nimport_path = 1) && REFUSED(o.kernel = ""));
   note(name);
 }
