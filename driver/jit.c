@@ -535,8 +535,10 @@ list_args(TilejitKernel *k, TilertError *err)
     k->pointers |= (uint64_t)(p->type[0] == '*') << k->nargs;
     k->args[k->nargs++] = p;
   }
-  if (!k->program->specialise || names_repeat(k))
-    k->integers = k->pointers = k->nullable = 0;
+  int repeat = names_repeat(k);
+  if (!k->program->specialise || repeat)
+    k->integers = k->pointers = 0;
+  k->nullable = repeat ? 0 : k->nullable;   /* what the kernel asks about decides what it does: not a matter of speed */
   k->ones = k->program->form == FORM_TILE ? k->integers : 0;
   return TILERT_OK;
 }

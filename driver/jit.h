@@ -22,7 +22,8 @@ typedef struct TilejitCall TilejitCall;
 typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
   size_t size;                       /* sizeof(TilejitOptions) as the caller knows it */
   const char *target;                /* NULL: what the device reports */
-  int no_specialisation;             /* 1: one compiled form for all arguments */
+  int no_specialisation;             /* 1: one compiled form for all arguments, but for what decides what the kernel does:
+                                      * which pointers are null of those it asks about, and which are one address */
   int no_line_info;
   const char *const *import_path; size_t nimport_path;
   int no_cache;                      /* 1: compiled kernels are neither looked for on disk nor kept there */

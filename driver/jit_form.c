@@ -20,21 +20,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t
+address_of(const TilertArg *a)
+{
+  if (a->kind == TILERT_ARG_BUFFER)
+    return tilert_buffer_address(a->u.buffer);
+  return a->kind == TILERT_ARG_POINTER ? a->u.pointer : 0;
+}
+
 Pattern
 jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
+  const uint64_t aligned = k->integers | k->pointers;
   Pattern p = {0};
   for (size_t i = 0; i < n; i++) {
-    uint64_t bit = UINT64_C(1) << i, value = args[i].u.pointer;
-    if (args[i].kind == TILERT_ARG_INT && k->integers & bit) {
-      p.equal_1 |= value == 1 ? bit & k->ones : 0;
-    } else if (args[i].kind == TILERT_ARG_BUFFER && k->pointers & bit && args[i].u.buffer) {
-      value = tilert_buffer_address(args[i].u.buffer);
-    } else if (args[i].kind != TILERT_ARG_POINTER || !(k->pointers & bit)) {
+    const uint64_t bit = UINT64_C(1) << i;
+    const int integer = args[i].kind == TILERT_ARG_INT && k->integers & bit;
+    const int pointer = (args[i].kind == TILERT_ARG_POINTER || args[i].kind == TILERT_ARG_BUFFER) && (k->pointers | k->nullable) & bit;
+    if (!integer && !pointer)
       continue;
-    }
-    p.divisible_16 |= value % 16 == 0 ? bit : 0;
-    p.null |= value == 0 ? bit & k->nullable : 0;
+    uint64_t value = pointer ? address_of(&args[i]) : (uint64_t)args[i].u.i;
+    p.equal_1 |= integer && value == 1 ? bit & k->ones : 0;
+    p.divisible_16 |= value % 16 == 0 ? bit & aligned : 0;
+    p.null |= pointer && value == 0 ? bit & k->nullable : 0;
   }
   return p;
 }
@@ -325,14 +333,6 @@ form_get(TilejitKernel *k, Pattern p, Form **out, TilertError *err)
   size_t bucket = pattern_bucket(p);
   *out = form_find(k, p, bucket);
   return *out ? TILERT_OK : form_miss(k, p, bucket, out, err);
-}
-
-static uint64_t
-address_of(const TilertArg *a)
-{
-  if (a->kind == TILERT_ARG_BUFFER)
-    return tilert_buffer_address(a->u.buffer);
-  return a->kind == TILERT_ARG_POINTER ? a->u.pointer : 0;
 }
 
 /* Add the pairs that the form takes to be different and that are one address; 0 if there is none that is not known already. */

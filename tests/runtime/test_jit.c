@@ -342,6 +342,11 @@ main(void)
   test_same(d);
   test_threads(p);
   CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, &o, &plain, &err));
+  CHECK_OK(tilejit_kernel(plain, "pointers", NULL, 0, &k, &err));
+  CHECK_OK(launch_pointers(k, 0x1000, 0, 0x1100, 0x1200));
+  CHECK(!strcmp(facts, "q null 1 "));
+  CHECK_OK(launch_pointers(k, 0x1000, 0x2000, 0x1100, 0x1200));
+  CHECK(!strcmp(facts, "q null 0 ") && tilejit_kernel_forms(k) == 2);
   CHECK_OK(tilejit_kernel(plain, "axpy", NULL, 0, &k, &err));
   CHECK_OK(launch(k, 0x1000, 0x2000, 1));
   CHECK(!facts[0]);
