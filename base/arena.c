@@ -22,7 +22,7 @@ block_alloc(Ctx *c, size_t cap)
 {
   ArenaBlock *b = cap > SIZE_MAX - sizeof *b ? NULL : malloc(sizeof *b + cap);
   if (!b)
-    ctx_panic(c, "out of memory");
+    ctx_no_memory(c);
   b->next = NULL;
   b->cap = cap;
   b->len = 0;
@@ -35,7 +35,7 @@ arena_new(Ctx *c)
 {
   Arena *a = malloc(sizeof *a);
   if (!a)
-    ctx_panic(c, "out of memory");
+    ctx_no_memory(c);
   *a = (Arena){c, NULL, NULL, 0};
   return a;
 }

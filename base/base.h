@@ -67,11 +67,21 @@ const char *intern(Ctx *c, const char *s);
 const char *intern_n(Ctx *c, const char *s, size_t n);
 
 /* ---- source.c: files of the global source space ---- */
-typedef struct SourceLoc { const char *file; u32 line, col; const char *line_text; u32 line_len; u32 byte; } SourceLoc;
+/* What a text is. Whoever adds it says so; its name is for messages and means nothing. */
+typedef enum SourceKind {
+  SOURCE_PROGRAM,    /* the caller's text, or a file that it imports */
+  SOURCE_LIBRARY,    /* of the library, which is part of the build */
+  SOURCE_DEFINE,     /* the value of a define, as text */
+  SOURCE_FOREIGN     /* not here: known by the name that locations in .tir give */
+} SourceKind;
+typedef struct SourceText { SourceKind kind; const char *name, *text; u32 len; } SourceText;
+typedef struct SourceLoc { const char *file; u32 line, col; const char *line_text; u32 line_len; u32 byte; SourceKind kind; } SourceLoc;
 /* Copies text (NUL added). Returns the offset of its first byte; never 0. */
-u32 source_add(Ctx *c, const char *name, const char *text, size_t len);
+u32 source_add(Ctx *c, SourceKind kind, const char *name, const char *text, size_t len);
 /* File number i, from 0 in the order they were added; false if there are not as many. */
-bool source_file(Ctx *c, u32 i, const char **name, const char **text, u32 *len);
+bool source_file(Ctx *c, u32 i, SourceText *out);
+/* Is the file starting at base text that can be a program? Reports a byte order mark or a NUL byte. */
+bool source_check(Ctx *c, u32 base);
 const char *source_text(Ctx *c, u32 base);                   /* text of the file starting at base */
 u32 source_length(Ctx *c, u32 base);                         /* bytes from base to the end of its file */
 /* line, col (bytes) are 1-based; byte is the offset in the file; file NULL for nowhere, line_text NULL for foreign places. */
@@ -126,13 +136,16 @@ struct Ctx {
   bool panic_set;
   char panic_message[512];
   u32 site;                      /* the inlined call that ops are being made in, for those whose span names none; 0: none */
+  bool no_memory;                /* the panic was that the host is out of memory */
   bool remarks;                  /* passes say why they did not do something */
   const char *pass;              /* name of the running pass, for fault messages */
   Buf *notes;                    /* what the running pass wants to tell readers of its dump, as comment lines; NULL: no dump */
 };
 Ctx *ctx_new(void);              /* NULL if the host is out of memory */
 void ctx_free(Ctx *c);
-/* A fault of the compiler itself, or out of memory: never the user's error. */
+/* The host is out of memory: leaves as ctx_panic does. */
+NORETURN void ctx_no_memory(Ctx *c);
+/* A fault of the compiler itself: never the user's error. */
 NORETURN void ctx_panic(Ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 static inline u32 next_pow2(u32 x) { u32 p = 1; while (p < x) p <<= 1; return p; }

@@ -38,6 +38,13 @@ ctx_free(Ctx *c)
   free(c);
 }
 
+void
+ctx_no_memory(Ctx *c)
+{
+  c->no_memory = true;
+  ctx_panic(c, "the host is out of memory");
+}
+
 /* Leaves to the setjmp of the API boundary with a message; without one there is nobody to tell, so it aborts. */
 void
 ctx_panic(Ctx *c, const char *fmt, ...)

@@ -27,6 +27,21 @@ table(Ctx *c)
   return c->diags;
 }
 
+/* The text, with ? for control characters, which a terminal would obey: texts and names come from anyone's files. */
+const char *
+diag_plain(Ctx *c, const char *text)
+{
+  char *copy = NULL;
+  for (size_t i = 0; text[i]; i++) {
+    bool control = ((u8)text[i] < 32 && text[i] != '\n' && text[i] != '\t') || text[i] == 127;
+    if (control && !copy)
+      copy = arena_strndup(c->perm, text, strlen(text));
+    if (control)
+      copy[i] = '?';
+  }
+  return copy ? copy : text;
+}
+
 /* Reports; the arguments fit the row's format. Never NULL. */
 Diag *
 diag(Ctx *c, Span at, DiagId id, ...)
@@ -38,7 +53,7 @@ diag(Ctx *c, Span at, DiagId id, ...)
   Diag *d = NEW(c->perm, Diag);
   va_list ap;
   va_start(ap, id);
-  *d = (Diag){.at = at, .id = id, .seq = t->list.len, .message = arena_vprintf(c->perm, diag_rows[id].fmt, ap)};
+  *d = (Diag){.at = at, .id = id, .seq = t->list.len, .message = diag_plain(c, arena_vprintf(c->perm, diag_rows[id].fmt, ap))};
   va_end(ap);
   if (t->list.len < MAX_KEPT)
     vec_push(c->perm, &t->list, d);
@@ -48,7 +63,7 @@ diag(Ctx *c, Span at, DiagId id, ...)
 static void
 add_note(Ctx *c, Diag *d, NoteKind kind, Span at, const char *fmt, va_list ap)
 {
-  Note n = {kind, at, arena_vprintf(c->perm, fmt, ap)};
+  Note n = {kind, at, diag_plain(c, arena_vprintf(c->perm, fmt, ap))};
   for (u32 i = 0; i < d->notes.len; i++) {
     const Note *o = &d->notes.data[i];
     if (o->kind == kind && o->at.lo == at.lo && o->at.hi == at.hi && !strcmp(o->message, n.message))
@@ -213,13 +228,15 @@ edit_distance(const char *a, const char *b)
   return prev[m];
 }
 
-/* The closest of n names to s if at most a third of its letters (at least one) or only their case differ, else NULL. */
+/* The closest of n names (NULL: passed over) to s if at most a third of its letters (at least one) or only their case differ, else NULL. */
 const char *
 diag_suggest(const char *s, const char *const *names, size_t n)
 {
   u32 limit = (u32)(strlen(s) / 3), best = limit ? limit + 1 : 2;
   const char *found = NULL;
   for (size_t i = 0; i < n; i++) {
+    if (!names[i])
+      continue;
     u32 d = strcasecmp(s, names[i]) ? edit_distance(s, names[i]) : strcmp(s, names[i]) != 0;
     if (d && d < best && (d < strlen(s) || !strcasecmp(s, names[i]))) {
       best = d;

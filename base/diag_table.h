@@ -28,6 +28,7 @@ typedef struct DiagRow { const char *code, *fmt; Severity severity; } DiagRow;
 extern const DiagRow diag_rows[DIAG_COUNT];
 
 const char *severity_name(Severity s);
+const char *diag_plain(Ctx *c, const char *text);                /* without control characters; diag.c */
 void diag_text(Ctx *c, Buf *out, const Diag *d, bool color);     /* diag_text.c */
 void diag_json(Ctx *c, Buf *out, const Diag *d);                 /* diag_json.c */
 #endif

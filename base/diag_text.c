@@ -293,7 +293,7 @@ static void
 foreign_place(const Page *p, const Mark *m)
 {
   if (*m->words && m->at.file)
-    buf_printf(p->out, " %*s = %s:%u:%u: %s\n", (int)p->gutter, "", m->at.file, m->at.line, m->at.col, m->words);
+    buf_printf(p->out, " %*s = %s:%u:%u: %s\n", (int)p->gutter, "", diag_plain(p->c, m->at.file), m->at.line, m->at.col, m->words);
 }
 
 static void
@@ -309,7 +309,7 @@ marked_lines(Page *p, Mark *m, u32 n)
       continue;
     }
     if (i && m[i - 1].order != m[i].order)
-      buf_printf(p->out, " %*s ::: %s:%u:%u\n", (int)p->gutter, "", m[i].at.file, m[i].at.line, m[i].at.col);
+      buf_printf(p->out, " %*s ::: %s:%u:%u\n", (int)p->gutter, "", diag_plain(p->c, m[i].at.file), m[i].at.line, m[i].at.col);
     else if (i && m[i].at.line > m[i - 1].at.line + 1)
       buf_puts(p->out, " ...\n");
     marked_line(p, m + i, end - i);
@@ -323,7 +323,7 @@ headline(const Page *p, SourceLoc l, const char *shade, const char *kind, const 
 {
   paint(p, BOLD);
   if (l.file)
-    buf_printf(p->out, "%s:%u:%u: ", l.file, l.line, l.col);
+    buf_printf(p->out, "%s:%u:%u: ", diag_plain(p->c, l.file), l.line, l.col);
   paint(p, shade);
   buf_puts(p->out, kind);
   if (code)

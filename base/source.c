@@ -8,6 +8,7 @@
 #define FOREIGN 0x80000000u
 
 typedef struct SourceFile {
+  SourceKind kind;
   const char *name, *text;
   u32 base, len;
   u32 *lines, nlines;      /* offsets of line starts in the text; made when first asked for */
@@ -32,27 +33,54 @@ table(Ctx *c)
 
 /* Copies text into the source space; its first byte's offset, never 0. */
 u32
-source_add(Ctx *c, const char *name, const char *text, size_t len)
+source_add(Ctx *c, SourceKind kind, const char *name, const char *text, size_t len)
 {
   SourceTable *t = table(c);
   if (len >= FOREIGN - t->end)
     ctx_panic(c, "%s: the sources are larger than 2 GiB", name);
-  SourceFile f = {intern(c, name), arena_strndup(c->perm, text, len), t->end, (u32)len, NULL, 0};
+  SourceFile f = {kind, intern(c, name), arena_strndup(c->perm, text, len), t->end, (u32)len, NULL, 0};
   vec_push(c->perm, &t->files, f);
   t->end += (u32)len + 1;
   return f.base;
 }
 
 bool
-source_file(Ctx *c, u32 i, const char **name, const char **text, u32 *len)
+source_file(Ctx *c, u32 i, SourceText *out)
 {
   SourceTable *t = table(c);
   if (i >= t->files.len)
     return false;
-  *name = t->files.data[i].name;
-  *text = t->files.data[i].text;
-  *len = t->files.data[i].len;
+  const SourceFile *f = &t->files.data[i];
+  *out = (SourceText){f->kind, f->name, f->text, f->len};
   return true;
+}
+
+/* The byte order mark that the text begins with, and what it says; 0 bytes if there is none. */
+static size_t
+byte_order_mark(const char *text, size_t len, const char **what)
+{
+  static const struct { const char *bytes; size_t n; const char *what; } marks[] = {
+    {"\xef\xbb\xbf", 3, "a byte order mark: save the text as UTF-8 without one"},
+    {"\xff\xfe", 2, "the mark of UTF-16: save the text as UTF-8"}, {"\xfe\xff", 2, "the mark of UTF-16: save the text as UTF-8"},
+  };
+  for (size_t i = 0; i < COUNT(marks); i++)
+    if (len >= marks[i].n && !memcmp(text, marks[i].bytes, marks[i].n)) {
+      *what = marks[i].what;
+      return marks[i].n;
+    }
+  return 0;
+}
+
+bool
+source_check(Ctx *c, u32 base)
+{
+  const char *text = source_text(c, base), *what = NULL;
+  u32 len = source_length(c, base), mark = (u32)byte_order_mark(text, len, &what), at = (u32)strlen(text);
+  if (mark)
+    diag(c, (Span){base, base + mark}, E_TEXT, arena_printf(c->perm, "the file begins with %s", what));
+  else if (at < len)
+    diag(c, (Span){base + at, base + at + 1}, E_TEXT, "a NUL byte cannot stand in a program");
+  return !mark && at >= len;
 }
 
 static SourceFile *
@@ -124,7 +152,7 @@ file_locate(Ctx *c, SourceFile *f, u32 at)
     else
       hi = mid;
   }
-  return (SourceLoc){f->name, lo + 1, at - f->lines[lo] + 1, f->text + f->lines[lo], line_length(f, lo), at};
+  return (SourceLoc){f->name, lo + 1, at - f->lines[lo] + 1, f->text + f->lines[lo], line_length(f, lo), at, f->kind};
 }
 
 /* Where an offset is; columns count bytes from 1. The file is NULL for nowhere, line_text NULL for foreign places. */
@@ -136,7 +164,7 @@ source_locate(Ctx *c, u32 offset)
     if (offset - FOREIGN >= t->places.len)
       return (SourceLoc){0};
     ForeignPlace p = t->places.data[offset - FOREIGN];
-    return (SourceLoc){p.file, p.line, p.col, NULL, 0, 0};
+    return (SourceLoc){p.file, p.line, p.col, NULL, 0, 0, SOURCE_FOREIGN};
   }
   SourceFile *f = file_at(c, offset);
   return f ? file_locate(c, f, offset - f->base) : (SourceLoc){0};

@@ -48,6 +48,10 @@ emit_manifest_line(Buf *b, const TilertManifest *m)
     if (p->null != TILERT_NULL_ANY)
       buf_puts(b, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
   }
+  const char *between = " apart=";
+  for (u32 i = 0; m->napart && i < m->nparams; i++)
+    for (u64 left = m->apart[i]; left; left &= left - 1, between = ",")
+      buf_printf(b, "%s%u:%u", between, i, (u32)__builtin_ctzll(left));
   buf_putc(b, '\n');
 }
 
@@ -132,7 +136,8 @@ typedef struct Job {
   Gen *g;
   u32 base;                /* LLVM IR text to read; 0: the module is lowered */
   const char *kernel;      /* of the text; NULL: all */
-  Buf manifests, text;
+  Buf lines, text, *out;   /* the manifests' lines and the text behind them; where both go in the end */
+  TilertManifest *manifests;
   Span wrong;              /* where llvm_error is in the text */
   bool ok, panicked;
 } Job;
@@ -168,6 +173,8 @@ emit_text(Gen *g, Buf *text)
     return true;
   }
   char *ir = LLVMPrintModuleToString(g->mod);
+  if (!ir)
+    ctx_no_memory(g->c);
   buf_puts(text, ir);
   LLVMDisposeMessage(ir);
   return true;
@@ -219,11 +226,11 @@ read_manifests(Job *job)
     if (strcmp(target, g->target->name))
       return bad_text(job, arena_printf(g->c->scratch, "this LLVM IR is for %s, not %s", target, g->target->name));
     if (!job->kernel || !strcmp(name, job->kernel))
-      buf_printf(&job->manifests, "%s\n", line);
+      buf_printf(&job->lines, "%s\n", line);
     else if (!LLVMGetFirstUse(f))
       LLVMDeleteFunction(f);
   }
-  if (job->manifests.len)
+  if (job->lines.len)
     return true;
   return bad_text(job, job->kernel && n ? arena_printf(g->c->scratch, "no kernel is named '%s'", job->kernel)
                                         : "no kernel has a manifest here (!" MANIFESTS "): tilec reads LLVM IR that it has printed");
@@ -262,6 +269,21 @@ generate(Job *job)
   return ok;
 }
 
+/* out gets all or nothing. */
+static bool
+job_do(Job *job)
+{
+  Gen *g = job->g;
+  if (!job->base)
+    emit_manifests(g->c, g->m, &job->lines, job->manifests);
+  if (!generate(job) || g->failed || g->llvm_error)
+    return false;
+  if (!g->opt->want_llvm)
+    buf_write(job->out, job->lines.data, job->lines.len);
+  buf_write(job->out, job->text.data, job->text.len);
+  return true;
+}
+
 /* A fault of the compiler or memory running out must not lose what LLVM holds: it is stopped here and passed on later. */
 static void
 job_run(void *user)
@@ -272,20 +294,23 @@ job_run(void *user)
   if (setjmp(c->panic))
     job->panicked = true;
   else
-    job->ok = generate(job);
+    job->ok = job_do(job);
 }
 
-/* Run the job; false if LLVM gave up, with its reason. */
-static bool
-run_caught(Ctx *c, Job *job, const char **fatal)
+/* How the job ended. */
+static GuardEnd
+run_caught(Ctx *c, Job *job)
 {
+  Gen *g = job->g;
   jmp_buf outer;
   bool was_set = c->panic_set;
   memcpy(&outer, &c->panic, sizeof outer);
-  bool ok = gen_guard(job_run, job, fatal, job->g->arena);
+  GuardEnd end = gen_guard(job_run, job, g->error_text, sizeof g->error_text);
   memcpy(&c->panic, &outer, sizeof outer);
   c->panic_set = was_set;
-  return ok;
+  if (end == GUARD_FATAL)
+    g->llvm_error = g->error_text;
+  return end;
 }
 
 static void
@@ -308,8 +333,9 @@ pass_on(Ctx *c)
 }
 
 static void
-close_all(Gen *g)
+close_all(void *user)
 {
+  Gen *g = user;
   while (g->team)          /* a fault left it open */
     team_close(g);
   gen_close(g);
@@ -319,26 +345,23 @@ close_all(Gen *g)
 static bool
 run_job(Ctx *c, Module *m, const CodegenOptions *o, Job *job, Buf *out, TilertManifest *manifests)
 {
-  const char *fatal = NULL;
   Gen *g = job->g = NEW(c->scratch, Gen);
+  char ignored[8];
   *g = (Gen){.c = c, .m = m, .opt = o, .target = c->target, .arena = arena_new(c), .names = job->base || o->want_llvm};
-  job->manifests.arena = job->text.arena = g->arena;
-  if (m)
-    emit_manifests(c, m, &job->manifests, manifests);
-  bool alive = run_caught(c, job, &fatal);
-  if (fatal || g->llvm_error)
-    report_llvm(c, job, fatal ? fatal : g->llvm_error);
-  bool ok = alive && job->ok && !g->failed && !g->llvm_error;
-  if (ok && !o->want_llvm)
-    buf_write(out, buf_str(&job->manifests), job->manifests.len);
-  if (ok)
-    buf_write(out, job->text.data, job->text.len);
-  if (alive)   /* after a fatal error LLVM's objects may be half built: they are left alone */
-    close_all(g);
+  job->lines.arena = job->text.arena = g->arena;
+  job->out = out;
+  job->manifests = manifests;
+  GuardEnd end = gen_ready() ? run_caught(c, job) : GUARD_NO_MEMORY;
+  if (end == GUARD_RETURNED)   /* otherwise LLVM's objects may be half built: they are left alone */
+    end = gen_guard(close_all, g, ignored, sizeof ignored);
   arena_free(g->arena);
   if (job->panicked)
     pass_on(c);
-  return ok;
+  if (end == GUARD_NO_MEMORY)
+    ctx_no_memory(c);
+  if (g->llvm_error)
+    report_llvm(c, job, g->llvm_error);
+  return job->ok;
 }
 
 bool

@@ -57,7 +57,8 @@ typedef struct Gen {
   LLVMTargetMachineRef tm;
   bool names;                      /* LLVM's values keep their names: text is read or printed */
   LLVMDIBuilderRef di;
-  const char *llvm_error;          /* first error LLVM reported, or NULL */
+  const char *llvm_error;          /* first error LLVM reported, or NULL; it lies in error_text */
+  char error_text[400];
   Ty i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
   Func *func;
   GenTeam *team;
@@ -78,8 +79,16 @@ typedef void LowerFn(Gen *g, const Op *op);
 /* ---- llvm.c: the wrapper ---- */
 bool gen_open(Gen *g);
 void gen_close(Gen *g);
-/* Run `body` where LLVM's fatal errors come back as false (and *message). */
-bool gen_guard(void (*body)(void *user), void *user, const char **message, Arena *a);
+typedef enum GuardEnd { GUARD_RETURNED, GUARD_FATAL, GUARD_NO_MEMORY } GuardEnd;
+/* llvm_locks.c: this thread is in LLVM from begin to end; end gives back what LLVM still holds, and is false if
+ * it cannot. */
+typedef struct LlvmLocks { u32 n; bool noting; } LlvmLocks;
+LlvmLocks gen_locks_begin(void);
+bool gen_locks_end(LlvmLocks begun);
+/* Made ready by the first call; false if memory ran out where LLVM cannot be entered again. */
+bool gen_ready(void);
+/* Run `body` where LLVM's fatal errors and its want of memory come back as an answer, and a message cut to size. */
+GuardEnd gen_guard(void (*body)(void *user), void *user, char *message, size_t size);
 /* LLVM IR text becomes the module; false with llvm_error set and the place in the text that is wrong. */
 bool gen_parse(Gen *g, const char *text, size_t len, u32 *line, u32 *col);
 /* Brings the uses of values into the order in which they stand. LLVM's back end looks at that order, and text does not have it. */

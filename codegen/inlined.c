@@ -96,6 +96,8 @@ static const char *
 function_name(Gen *g, LLVMMetadataRef scope)
 {
   char *text = LLVMPrintValueToString(LLVMMetadataAsValue(g->lc, scope));
+  if (!text)
+    ctx_no_memory(g->c);
   const char *name = strstr(text, "name: \"");
   name = name ? name + strlen("name: \"") : "";
   const char *copy = arena_printf(g->arena, "%.*s", (int)strcspn(name, "\""), name);

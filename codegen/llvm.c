@@ -1,9 +1,14 @@
 /* llvm.c - the wrapper around LLVM-C: context, target machine, pass pipeline, errors.
  *
- * LLVM reports what it cannot do in two ways: through the context's diagnostic handler, and by a process-wide handler
- * after which it would abort. gen_guard turns the latter into a return value with a jump back into the calling
- * thread's guard; the LLVM objects of that compilation are then dropped, what LLVM itself had half done leaks. This
- * thread-local pointer is the only state outside Gen, because LLVM's handler is given no user data that could hold it.
+ * LLVM reports what it cannot do in three ways: through the context's diagnostic handler; by a process-wide handler after which it
+ * would abort; and, when memory runs out, by another such handler for what it allocates with malloc and by C++'s new-handler for
+ * the rest, after which it would abort as well. gen_guard turns all but the first into a return value with a jump back into the
+ * calling thread's guard; the LLVM objects of that compilation are then dropped, what LLVM itself had half done leaks. This
+ * thread-local pointer is the only state outside Gen, because LLVM's handlers are given no user data that could hold it.
+ *
+ * Such a jump gives back the locks that LLVM holds (llvm_locks.c). What it makes only once for the whole process may be half made,
+ * though: while LLVM is being made ready, or in one of its calls of pthread_once. Then LLVM is not entered again: that process
+ * compiles no more.
  */
 #include "gen.h"
 #include <llvm-c/Analysis.h>
@@ -13,9 +18,17 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
-typedef struct Guard { jmp_buf jump; char message[256]; } Guard;
+typedef struct Guard { jmp_buf jump; volatile GuardEnd end; char *message; size_t size; } Guard;
+
+/* C++ functions by their names in object files: this is the only place that needs any, and C++ is spoken nowhere else. */
+typedef void NewHandler(void);
+NewHandler *set_new_handler(NewHandler *handler) __asm__("_ZSt15set_new_handlerPFvvE");
+NORETURN void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv");
+void install_bad_alloc(void (*handler)(void *, const char *, bool), void *user)
+  __asm__("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");
 
 /* The calling thread's innermost guard. */
 static Guard **
@@ -32,20 +45,41 @@ current_guard(void)
                          "gvn,instcombine<no-verify-fixpoint>,adce)"
 
 static void
-fatal_handler(const char *reason)
+jump_out(GuardEnd end, const char *reason)
 {
   Guard *guard = *current_guard();
   if (!guard)
     return;
-  snprintf(guard->message, sizeof guard->message, "%s", reason);
+  guard->end = end;
+  snprintf(guard->message, guard->size, "%s", reason);
   longjmp(guard->jump, 1);
+}
+
+static void
+fatal_handler(const char *reason)
+{
+  jump_out(GUARD_FATAL, reason);
+}
+
+static void
+malloc_handler(void *user, const char *reason, bool crash)
+{
+  jump_out(GUARD_NO_MEMORY, reason);
+}
+
+/* Outside of any guard it is not ours to say: what C++ does without a handler. */
+static void
+new_handler(void)
+{
+  jump_out(GUARD_NO_MEMORY, "");
+  throw_bad_alloc();
 }
 
 /* Two things in LLVM take time that grows too fast, and the measured kernels come out the same without them; only options can say
  * so. Straight-line strength reduction grows with the square of a block's length: half a minute for a block that computes exp of
  * 1,000 elements a thread. Long chains of min and max (sorting) are compared to the bottom, by passes that find nothing there. */
 static void
-initialize(void)
+initialize(void *user)
 {
   static const char *const options[] = {"tilec", "-opt-disable=slsr", "-scalar-evolution-max-scev-compare-depth=4"};
   LLVMParseCommandLineOptions((int)COUNT(options), options, NULL);
@@ -53,31 +87,68 @@ initialize(void)
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
-  LLVMInstallFatalErrorHandler(fatal_handler);
+}
+
+/* Whether LLVM can be used in this process. */
+typedef struct Llvm { pthread_mutex_t lock; enum { UNMADE, READY } state; atomic_bool broken; } Llvm;
+
+static Llvm *
+llvm_here(void)
+{
+  static Llvm llvm = {PTHREAD_MUTEX_INITIALIZER, UNMADE, false};
+  return &llvm;
 }
 
 bool
-gen_guard(void (*body)(void *user), void *user, const char **message, Arena *a)
+gen_ready(void)
 {
-  Guard g, **slot = current_guard(), *const outer = *slot;
+  Llvm *l = llvm_here();
+  char ignored[8];
+  pthread_mutex_lock(&l->lock);
+  if (l->state == UNMADE) {
+    LLVMInstallFatalErrorHandler(fatal_handler);
+    install_bad_alloc(malloc_handler, NULL);
+    set_new_handler(new_handler);
+    if (gen_guard(initialize, NULL, ignored, sizeof ignored) != GUARD_RETURNED)
+      atomic_store(&l->broken, true);
+    l->state = READY;
+  }
+  pthread_mutex_unlock(&l->lock);
+  return !atomic_load(&l->broken);
+}
+
+GuardEnd
+gen_guard(void (*body)(void *user), void *user, char *message, size_t size)
+{
+  Guard g = {.message = message, .size = size}, **slot = current_guard(), *const outer = *slot;
+  const LlvmLocks locks = gen_locks_begin();
   *slot = &g;
-  bool died = setjmp(g.jump) != 0;
-  if (!died)
+  if (!setjmp(g.jump))
     body(user);
   *slot = outer;
-  if (died)
-    *message = arena_printf(a, "%s", g.message);
-  return !died;
+  if (!gen_locks_end(locks))
+    atomic_store(&llvm_here()->broken, true);
+  return g.end;
+}
+
+/* The first line of the first error stays. text may be NULL: LLVM had no memory for it. Nothing is allocated, as LLVM may be the
+ * caller. */
+static void
+gen_error(Gen *g, const char *text)
+{
+  text = text ? text : "it does not say why";
+  if (!g->llvm_error)
+    snprintf(g->error_text, sizeof g->error_text, "%.*s", (int)strcspn(text, "\n"), text);
+  g->llvm_error = g->error_text;
 }
 
 static void
 diagnostic_handler(LLVMDiagnosticInfoRef info, void *user)
 {
-  Gen *g = user;
-  if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || g->llvm_error)
+  if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
     return;
   char *text = LLVMGetDiagInfoDescription(info);
-  g->llvm_error = arena_printf(g->arena, "%s", text);
+  gen_error(user, text);
   LLVMDisposeMessage(text);
 }
 
@@ -97,7 +168,7 @@ machine_new(Gen *g)
   char *error = NULL;
   LLVMTargetRef t;
   if (LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &t, &error)) {
-    g->llvm_error = arena_printf(g->arena, "%s", error);
+    gen_error(g, error);
     LLVMDisposeMessage(error);
     return NULL;
   }
@@ -110,8 +181,6 @@ machine_new(Gen *g)
 bool
 gen_open(Gen *g)
 {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, initialize);
   g->lc = LLVMContextCreate();
   LLVMContextSetDiagnosticHandler(g->lc, diagnostic_handler, g);
   LLVMContextSetDiscardValueNames(g->lc, !g->names);
@@ -143,11 +212,10 @@ gen_close(Gen *g)
 static void
 read_error(Gen *g, const char *message, u32 *line, u32 *col)
 {
-  const char *words = strstr(message, ": error: ");
-  if (sscanf(message, "%*[^:]:%u:%u", line, col) != 2)
+  const char *words = message ? strstr(message, ": error: ") : NULL;
+  if (!message || sscanf(message, "%*[^:]:%u:%u", line, col) != 2)
     *line = *col = 0;
-  words = words ? words + strlen(": error: ") : message;
-  g->llvm_error = arena_printf(g->arena, "%.*s", (int)strcspn(words, "\n"), words);
+  gen_error(g, words ? words + strlen(": error: ") : message);
 }
 
 bool
@@ -171,7 +239,7 @@ gen_verify(Gen *g)
 {
   char *text = NULL;
   if (LLVMVerifyModule(g->mod, LLVMReturnStatusAction, &text))
-    g->llvm_error = arena_printf(g->arena, "%.*s", (int)strcspn(text, "\n"), text);
+    gen_error(g, text);
   LLVMDisposeMessage(text);
   return !g->llvm_error;
 }
@@ -199,7 +267,7 @@ gen_run_passes(Gen *g)
   LLVMDisposePassBuilderOptions(o);
   if (e) {
     char *message = LLVMGetErrorMessage(e);
-    g->llvm_error = arena_printf(g->arena, "%s", message);
+    gen_error(g, message);
     LLVMDisposeErrorMessage(message);
   }
   return !g->llvm_error;
@@ -212,10 +280,12 @@ gen_emit_ptx(Gen *g, Buf *out)
   LLVMMemoryBufferRef text = NULL;
   char *error = NULL;
   if (LLVMTargetMachineEmitToMemoryBuffer(g->tm, g->mod, LLVMAssemblyFile, &error, &text)) {
-    g->llvm_error = arena_printf(g->arena, "%s", error);
+    gen_error(g, error);
     LLVMDisposeMessage(error);
     return false;
   }
+  if (!text)
+    ctx_no_memory(g->c);
   if (!g->llvm_error)
     buf_write(out, LLVMGetBufferStart(text), LLVMGetBufferSize(text));
   LLVMDisposeMemoryBuffer(text);

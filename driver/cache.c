@@ -3,6 +3,12 @@
  * File: magic and format version, key, length, checksum of the bytes (XXH3-128), the bytes. Everything is in the machine's
  * byte order: a directory carried elsewhere is not believed, because the magic differs.
  *
+ * An entry is code that will run, so what others could have put there is not believed. The directory is opened once for each
+ * operation, without following a link in its own place, and what was opened is asked: it must belong to this user and not be
+ * writable for everybody. Entries are opened below that descriptor, without following links and without waiting (a pipe in an
+ * entry's place), and must be ordinary files of this user that nobody else may write to. Parents need no check: whoever can put
+ * another directory in the place of ours still needs one that is ours. No more is read than the directory may hold.
+ *
  * Which entries were used last is told by their modification time, renewed at most once an hour. A process looks whether the
  * directory is too full when it first keeps something, and again whenever it has kept a sixteenth of the limit: then the
  * oldest go until nine tenths are left. Two processes may both remove; that an entry is gone already is no error. */
@@ -11,6 +17,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +32,7 @@
 
 #define MAGIC UINT64_C(0x31304b4c49543a01)   /* format 1 */
 enum { NAME = 32, HOUR = 3600, STALE = 2 * HOUR };
-static const uint64_t DEFAULT_LIMIT = UINT64_C(1) << 30;
+static const uint64_t DEFAULT_LIMIT = UINT64_C(1) << 30, ENTRY_MAX = UINT64_C(256) << 20;
 
 typedef struct Header { uint64_t magic; CacheKey key; uint64_t len, sum[2]; } Header;
 
@@ -32,6 +41,8 @@ struct Cache {
   uint64_t limit;
   atomic_uint_fast64_t unchecked;   /* bytes kept since the directory was last measured; starts full */
   atomic_uint serial;               /* of temporary files */
+  pthread_mutex_t lock;             /* of trouble */
+  char trouble[320];
 };
 
 /* ---- keys ---- */
@@ -140,24 +151,43 @@ default_directory(void)
   return dir && *dir ? join_path(dir, ".cache/tilec") : NULL;
 }
 
+/* A number of bytes, or of K, M or G; 0 if the text is none. */
+static uint64_t
+parse_size(const char *text)
+{
+  static const char units[] = "KMG";
+  char *end = NULL;
+  errno = 0;
+  unsigned long long n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+  const char *unit = end && *end ? strchr(units, *end) : NULL;
+  unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+  if (errno || !end || end[unit != NULL] || n > UINT64_MAX >> shift)
+    return 0;
+  return n << shift;
+}
+
 static uint64_t
 default_limit(void)
 {
   const char *text = getenv("TILEC_CACHE_SIZE");
-  char *end = NULL;
-  unsigned long long n = text ? strtoull(text, &end, 10) : 0;
-  static const char units[] = "KMG";
-  const char *unit = end && *end ? strchr(units, *end) : NULL;
-  if (unit && !end[1])
-    n <<= 10 * (unit - units + 1);
-  return n && (unit || !*end) ? n : DEFAULT_LIMIT;
+  uint64_t n = text ? parse_size(text) : 0;
+  return n ? n : DEFAULT_LIMIT;
+}
+
+/* "a/b/./" -> "a/b", so that a link in the last place is seen as one. */
+static void
+trim_path(char *path)
+{
+  size_t n = strlen(path);
+  while (n > 1 && (path[n - 1] == '/' || (path[n - 1] == '.' && path[n - 2] == '/')))
+    path[--n] = 0;
 }
 
 Cache *
 cache_open(const char *dir, uint64_t limit)
 {
   const char *off = getenv("TILEC_CACHE");
-  if (!dir && off && !strcmp(off, "0"))
+  if (dir ? !*dir : off && !strcmp(off, "0"))
     return NULL;
   Cache *c = calloc(1, sizeof *c);
   if (!c)
@@ -165,9 +195,12 @@ cache_open(const char *dir, uint64_t limit)
   c->dir = dir ? join_path(dir, "") : default_directory();
   c->limit = limit ? limit : default_limit();
   atomic_init(&c->unchecked, UINT64_MAX / 2);
-  if (c->dir)
+  pthread_mutex_init(&c->lock, NULL);
+  if (c->dir) {
+    trim_path(c->dir);
     return c;
-  free(c);
+  }
+  cache_close(c);
   return NULL;
 }
 
@@ -176,6 +209,7 @@ cache_close(Cache *c)
 {
   if (!c)
     return;
+  pthread_mutex_destroy(&c->lock);
   free(c->dir);
   free(c);
 }
@@ -186,30 +220,85 @@ cache_directory(const Cache *c)
   return c->dir;
 }
 
-/* Every missing part of the path; only its owner may look inside. */
-static int
-make_directory(const char *path)
+static void __attribute__((format(printf, 2, 3)))
+set_trouble(Cache *c, const char *format, ...)
 {
-  char *copy = join_path(path, "");
-  if (!copy)
-    return -1;
-  for (char *s = copy + 1; *s; s++)
-    if (*s == '/') {
-      *s = 0;
-      mkdir(copy, 0700);
-      *s = '/';
-    }
-  int status = mkdir(copy, 0700) && errno != EEXIST ? -1 : 0;
-  free(copy);
-  return status;
+  va_list ap;
+  va_start(ap, format);
+  pthread_mutex_lock(&c->lock);
+  vsnprintf(c->trouble, sizeof c->trouble, format, ap);
+  pthread_mutex_unlock(&c->lock);
+  va_end(ap);
 }
 
-static char *
-entry_path(const Cache *c, CacheKey key)
+size_t
+cache_trouble(Cache *c, char *out, size_t size)
 {
-  char name[NAME + 1];
-  snprintf(name, sizeof name, "%016llx%016llx", (unsigned long long)key.word[1], (unsigned long long)key.word[0]);
-  return join_path(c->dir, name);
+  size_t n = 0;
+  if (size)
+    out[0] = 0;
+  if (!c)
+    return 0;
+  pthread_mutex_lock(&c->lock);
+  n = strlen(c->trouble);
+  if (size)
+    snprintf(out, size, "%s", c->trouble);
+  pthread_mutex_unlock(&c->lock);
+  return n;
+}
+
+/* Every missing part of the path; only its owner may look inside. */
+static void
+make_directory(char *path)
+{
+  for (char *s = path + 1; *s; s++)
+    if (*s == '/') {
+      *s = 0;
+      mkdir(path, 0700);
+      *s = '/';
+    }
+  mkdir(path, 0700);
+}
+
+/* Why what is open here is not ours alone; NULL if it is. others: the mode bits that nobody else may have. */
+static const char *
+distrust(const struct stat *st, mode_t others)
+{
+  if (st->st_uid != geteuid())
+    return "it belongs to another user";
+  return st->st_mode & others ? "others may write to it" : NULL;
+}
+
+/* The directory, made if wanted; -1 with the reason kept, but for one that is not there. */
+static int
+open_directory(Cache *c, int make)
+{
+  struct stat st;
+  int fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT && make) {
+    char *path = join_path(c->dir, "");
+    if (path)
+      make_directory(path);
+    free(path);
+    fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  }
+  int error = errno;
+  const char *why = fd < 0 ? strerror(error) : fstat(fd, &st) ? strerror(errno) : distrust(&st, S_IWOTH);
+  if (fd < 0 && !lstat(c->dir, &st) && S_ISLNK(st.st_mode))
+    why = "it is a symbolic link";
+  if (why && (fd >= 0 || make || error != ENOENT))
+    set_trouble(c, "the cache directory %.200s is not used: %s", c->dir, why);
+  if (!why)
+    return fd;
+  if (fd >= 0)
+    close(fd);
+  return -1;
+}
+
+static void
+entry_name(CacheKey key, char name[NAME + 1])
+{
+  snprintf(name, NAME + 1, "%016llx%016llx", (unsigned long long)key.word[1], (unsigned long long)key.word[0]);
 }
 
 static int
@@ -263,23 +352,44 @@ read_entry(int fd, const struct stat *st, CacheKey key, size_t *len)
   return bytes;
 }
 
+static uint64_t
+entry_most(const Cache *c)
+{
+  return c->limit < ENTRY_MAX ? c->limit : ENTRY_MAX;
+}
+
+/* What the open entry holds; NULL if it is not to be believed. */
+static void *
+take_entry(Cache *c, int dir, int fd, const char *name, CacheKey key, size_t *len)
+{
+  struct stat st;
+  const char *why = fstat(fd, &st) ? strerror(errno) : !S_ISREG(st.st_mode) ? "it is no ordinary file" : distrust(&st, S_IWGRP | S_IWOTH);
+  if (why) {
+    set_trouble(c, "the entry %s in %.200s is not used: %s", name, c->dir, why);
+    return NULL;
+  }
+  uint64_t size = (uint64_t)st.st_size;
+  void *bytes = size >= sizeof(Header) && size <= entry_most(c) ? read_entry(fd, &st, key, len) : NULL;
+  if (!bytes)
+    unlinkat(dir, name, 0);
+  else if (time(NULL) - st.st_mtime > HOUR)
+    futimens(fd, NULL);
+  return bytes;
+}
+
 void *
 cache_get(Cache *c, CacheKey key, size_t *len)
 {
-  char *path = c ? entry_path(c, key) : NULL;
-  int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-  struct stat st;
-  void *bytes = NULL;
-  if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode)) {
-    bytes = (size_t)st.st_size >= sizeof(Header) ? read_entry(fd, &st, key, len) : NULL;
-    if (!bytes)
-      unlink(path);
-    else if (time(NULL) - st.st_mtime > HOUR)
-      futimens(fd, NULL);
-  }
+  char name[NAME + 1];
+  int dir = c ? open_directory(c, 0) : -1;
+  if (dir < 0)
+    return NULL;
+  entry_name(key, name);
+  int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  void *bytes = fd >= 0 ? take_entry(c, dir, fd, name, key, len) : NULL;
   if (fd >= 0)
     close(fd);
-  free(path);
+  close(dir);
   return bytes;
 }
 
@@ -334,17 +444,21 @@ older_first(const void *a, const void *b)
 }
 
 static void
-make_room(Cache *c)
+make_room(const Cache *c, int dir)
 {
   Listing l = {0};
-  DIR *d = opendir(c->dir);
-  if (!d)
+  int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *d = again >= 0 ? fdopendir(again) : NULL;
+  if (!d) {
+    if (again >= 0)
+      close(again);
     return;
+  }
   list(d, &l);
   if (l.bytes > c->limit) {
     qsort(l.all, l.n, sizeof *l.all, older_first);
     for (size_t i = 0; i < l.n && l.bytes > c->limit / 10 * 9; i++) {
-      unlinkat(dirfd(d), l.all[i].name, 0);
+      unlinkat(dir, l.all[i].name, 0);
       l.bytes -= l.all[i].bytes;
     }
   }
@@ -370,34 +484,68 @@ write_all(int fd, const void *from, size_t len)
   return 0;
 }
 
+/* A write beyond the limit of a file's size (ulimit -f) ends the process by SIGXFSZ, which the kernel sends to the writing thread.
+ * So the signal is blocked in this thread while it writes, the write fails with EFBIG, and the signal that then waits is taken
+ * away; one that waited before stays. */
+typedef struct SizeSignal { sigset_t only, before; int held; } SizeSignal;
+
+static void
+hold_size_signal(SizeSignal *s)
+{
+  sigset_t waiting;
+  sigemptyset(&s->only);
+  sigaddset(&s->only, SIGXFSZ);
+  s->held = !sigpending(&waiting) && sigismember(&waiting, SIGXFSZ) != 1 && !pthread_sigmask(SIG_BLOCK, &s->only, &s->before);
+}
+
+static void
+release_size_signal(const SizeSignal *s)
+{
+  const struct timespec now = {0, 0};
+  if (!s->held)
+    return;
+  while (sigtimedwait(&s->only, NULL, &now) < 0 && errno == EINTR)
+    ;
+  pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+}
+
+/* 0, or why it was not written. */
 static int
-write_entry(const char *path, CacheKey key, const void *bytes, size_t len)
+write_entry(int dir, const char *name, CacheKey key, const void *bytes, size_t len)
 {
   XXH128_hash_t x = XXH3_128bits(bytes, len);
   Header h = {MAGIC, key, len, {x.low64, x.high64}};
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0)
-    return -1;
-  int status = write_all(fd, &h, sizeof h) || write_all(fd, bytes, len) ? -1 : 0;
-  return close(fd) ? -1 : status;
+    return errno;
+  SizeSignal s;
+  hold_size_signal(&s);
+  int error = write_all(fd, &h, sizeof h) || write_all(fd, bytes, len) ? errno : 0;
+  release_size_signal(&s);
+  if (close(fd) && !error)
+    error = errno;
+  return error;
 }
 
 void
 cache_put(Cache *c, CacheKey key, const void *bytes, size_t len)
 {
-  if (!c || sizeof(Header) + len > c->limit)
+  char name[NAME + 1], temporary[64];
+  int dir = c && len <= entry_most(c) && sizeof(Header) + len <= entry_most(c) ? open_directory(c, 1) : -1;
+  if (dir < 0)
     return;
-  char name[64];
-  snprintf(name, sizeof name, ".new-%ld-%u-%lx", (long)getpid(), atomic_fetch_add(&c->serial, 1), (unsigned long)(uintptr_t)c);
-  char *temporary = join_path(c->dir, name), *path = entry_path(c, key);
-  if (temporary && path && !make_directory(c->dir)) {
-    if (write_entry(temporary, key, bytes, len) || rename(temporary, path))
-      unlink(temporary);
-    if (atomic_fetch_add(&c->unchecked, len) + len > c->limit / 16) {
-      atomic_store(&c->unchecked, 0);
-      make_room(c);
-    }
+  entry_name(key, name);
+  snprintf(temporary, sizeof temporary, ".new-%ld-%u-%lx", (long)getpid(), atomic_fetch_add(&c->serial, 1), (unsigned long)(uintptr_t)c);
+  int error = write_entry(dir, temporary, key, bytes, len);
+  if (!error && renameat(dir, temporary, dir, name))
+    error = errno;
+  if (error) {
+    unlinkat(dir, temporary, 0);
+    set_trouble(c, "nothing was kept in the cache directory %.200s: %s", c->dir, strerror(error));
   }
-  free(temporary);
-  free(path);
+  if (atomic_fetch_add(&c->unchecked, len) + len > c->limit / 16) {
+    atomic_store(&c->unchecked, 0);
+    make_room(c, dir);
+  }
+  close(dir);
 }

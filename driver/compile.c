@@ -11,6 +11,8 @@
 
 #define TILEC_VERSION "0.1.0"
 
+enum { LIST_MAX = 1 << 10, DEFINE_MAX = 1 << 20, DIVISOR_MAX = 1 << 30, SOURCE_MAX = 16 << 20 };
+
 const char *
 tilec_version(void)
 {
@@ -20,6 +22,7 @@ tilec_version(void)
 void
 tilec_options_default(TilecOptions *o)
 {
+  if (!o) return;
   memset(o, 0, sizeof *o);
   o->target = "sm_90a";
   o->emit = TILEC_EMIT_PTX;
@@ -33,7 +36,10 @@ typedef struct Job {
   const TilecOptions *opt;
   const char *name, *text;
   size_t len;
+  unsigned elem_bits;            /* of what is drawn */
   Buf out, dump, timing;
+  Buf said;                      /* an error that is in no source */
+  bool ok;
   TilertManifest *manifests;
   size_t nmanifests;
 } Job;
@@ -41,9 +47,76 @@ typedef struct Job {
 static bool
 misuse(Job *j, const char *what, const char *value, const char *hint)
 {
-  const char *text = hint ? arena_printf(j->ctx->perm, "%s '%s' (did you mean '%s'?)", what, value, hint)
-                          : arena_printf(j->ctx->perm, "%s '%s'", what, value);
+  const char *text = hint    ? arena_printf(j->ctx->perm, "%s '%s' (did you mean '%s'?)", what, value, hint)
+                     : value ? arena_printf(j->ctx->perm, "%s '%s'", what, value) : what;
   diag(j->ctx, (Span){0, 0}, E_MISUSE, text);
+  return false;
+}
+
+static const char *
+define_trouble(const TilecDefine *d, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!d[i].name || !d[i].value) return "a define whose name or value is NULL";
+    else if (strlen(d[i].name) > DEFINE_MAX || strlen(d[i].value) > DEFINE_MAX) return "a define of more than 1 MiB";
+  return NULL;
+}
+
+static const char *
+fact_trouble(const TilecFact *f, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (!f[i].name || (f[i].kind == TILEC_FACT_SAME && !f[i].other)) return "a fact whose name is NULL";
+    else if ((unsigned)f[i].kind > TILEC_FACT_SAME) return "a fact of unknown kind";
+    else if (f[i].kind == TILEC_FACT_DIVISIBLE && (f[i].value < 1 || f[i].value > DIVISOR_MAX))
+      return "a fact of divisibility by less than 1 or more than 2^30";
+  return NULL;
+}
+
+static const char *
+list_trouble(const TilecOptions *o)
+{
+  if (o->ndefines > LIST_MAX || o->nfacts > LIST_MAX || o->nimport_path > LIST_MAX) return "too many defines, facts or folders of imports";
+  if ((o->ndefines && !o->defines) || (o->nfacts && !o->facts) || (o->nimport_path && !o->import_path)) return "a list of options is NULL";
+  for (size_t i = 0; i < o->nimport_path; i++)
+    if (!o->import_path[i]) return "a folder of imports that is NULL";
+  const char *why = define_trouble(o->defines, o->ndefines);
+  return why ? why : fact_trouble(o->facts, o->nfacts);
+}
+
+/* Can the two facts be true together? */
+static bool
+facts_agree(const TilecFact *a, const TilecFact *b)
+{
+  if (strcmp(a->name, b->name)) return true;
+  if (a->kind == b->kind && (a->kind == TILEC_FACT_EQUAL || a->kind == TILEC_FACT_NULL)) return a->value == b->value;
+  if (a->kind == TILEC_FACT_EQUAL && b->kind == TILEC_FACT_DIVISIBLE) return a->value % b->value == 0;
+  return a->kind != TILEC_FACT_DIVISIBLE || b->kind != TILEC_FACT_EQUAL || facts_agree(b, a);
+}
+
+/* Each name is defined once, and no two facts contradict each other. */
+static bool
+check_lists(Job *j)
+{
+  const TilecOptions *o = j->opt;
+  for (size_t i = 0; i < o->ndefines; i++)
+    for (size_t k = 0; k < i; k++)
+      if (!strcmp(o->defines[i].name, o->defines[k].name)) return misuse(j, "defined twice:", o->defines[i].name, NULL);
+  for (size_t i = 0; i < o->nfacts; i++)
+    for (size_t k = 0; k < i; k++)
+      if (!facts_agree(&o->facts[i], &o->facts[k])) return misuse(j, "two facts contradict each other about", o->facts[i].name, NULL);
+  return true;
+}
+
+/* Can the call be what it says? Reports what cannot. */
+static bool
+check_call(Job *j)
+{
+  const char *what = !j->text && j->len ? "the text is NULL" : (unsigned)j->opt->emit > TILEC_EMIT_PTX ? "unknown stage to stop at"
+                                                                                                      : list_trouble(j->opt);
+  if (what) return misuse(j, what, NULL, NULL);
+  if (j->len <= SOURCE_MAX) return check_lists(j);
+  diag(j->ctx, (Span){0, 0}, E_LIMIT, arena_printf(j->ctx->perm, "%s is larger than 16 MiB", j->name));
   return false;
 }
 
@@ -75,7 +148,7 @@ frontend_options(Job *j)
   FrontendFact *k = NEW_ARRAY(j->ctx->perm, FrontendFact, o->nfacts + 1);
   for (size_t i = 0; i < o->ndefines; i++) d[i] = (FrontendDefine){o->defines[i].name, o->defines[i].value};
   for (size_t i = 0; i < o->nfacts; i++)
-    k[i] = (FrontendFact){o->facts[i].name, (FactKind)o->facts[i].kind, o->facts[i].value};
+    k[i] = (FrontendFact){o->facts[i].name, (FactKind)o->facts[i].kind, o->facts[i].value, o->facts[i].other};
   f.defines = d;
   f.facts = k;
   f.import_path = o->import_path;
@@ -112,6 +185,46 @@ select_kernel(Job *j, Module *m)
   return true;
 }
 
+/* As in the manifest. */
+static const char *
+param_name(Arena *a, const Func *f, u32 i)
+{
+  const Value *v = f->body->args[i];
+  return v->name ? v->name : arena_printf(a, "arg%u", i);
+}
+
+/* Divisibility becomes the parameter's own, in front of all passes that would use it. That a value is known is not used. How many
+ * parameters have the name. */
+static u32
+apply_fact(const Func *f, Arena *a, const TilecFact *fact)
+{
+  u32 found = 0;
+  for (u32 i = 0; i < f->body->nargs; i++) {
+    if (strcmp(param_name(a, f, i), fact->name)) continue;
+    if (fact->kind == TILEC_FACT_DIVISIBLE && f->module->phase == PHASE_TILE && fact->value % f->param_divisible[i] == 0)
+      f->param_divisible[i] = (u32)fact->value;
+    found++;
+  }
+  return found;
+}
+
+static bool
+apply_facts(Job *j, const Module *m)
+{
+  const TilecOptions *o = j->opt;
+  if (o->ndefines) return misuse(j, "IR text has no const or type parameter", o->defines[0].name, NULL);
+  for (size_t i = 0; i < o->nfacts; i++) {
+    u32 most = 0;
+    for (u32 k = 0; k < m->funcs.len; k++) {
+      u32 found = apply_fact(m->funcs.data[k], j->ctx->perm, &o->facts[i]);
+      most = found > most ? found : most;
+    }
+    if (o->facts[i].kind == TILEC_FACT_SAME) continue;   /* nothing relies on the contrary */
+    if (most != 1) return misuse(j, most ? "two arguments are named" : "no kernel has an argument", o->facts[i].name, NULL);
+  }
+  return true;
+}
+
 static Module *
 read_module(Job *j, u32 base)
 {
@@ -119,7 +232,7 @@ read_module(Job *j, u32 base)
   Module *m;
   if (has_suffix(j->name, ".tir")) {
     m = ir_parse(c, base);
-    return m && ir_verify(m) && select_kernel(j, m) ? m : NULL;
+    return m && ir_verify(m) && select_kernel(j, m) && apply_facts(j, m) ? m : NULL;
   }
   FrontendOptions f = frontend_options(j);
   m = frontend_compile(c, base, &f);
@@ -153,7 +266,7 @@ room_for_manifests(Job *j, size_t n)
 {
   j->nmanifests = n;
   j->manifests = calloc(n ? n : 1, sizeof *j->manifests);
-  if (!j->manifests) ctx_panic(j->ctx, "out of memory");
+  if (!j->manifests) ctx_no_memory(j->ctx);
 }
 
 /* LLVM IR text goes on behind LLVM's passes; the manifests are read back from the PTX. */
@@ -202,131 +315,226 @@ compile(Job *j)
   u32 base;
   c->remarks = j->opt->remarks;
   if (!set_target(j)) return false;
-  base = source_add(c, j->name, j->text, j->len);
+  base = source_add(c, SOURCE_PROGRAM, j->name, j->text, j->len);
+  if (!source_check(c, base)) return false;
   if (has_suffix(j->name, ".ll")) return go_on(j, base);
   if (j->opt->emit == TILEC_EMIT_AST) return frontend_print_ast(c, base, &j->out);
   return (m = read_module(j, base)) && run_passes(j, m) && emit(j, m);
+}
+
+static void
+describe_func(Buf *out, const Func *f)
+{
+  buf_printf(out, "kernel %s warps=%u\n", f->name, f->warps);
+  for (u32 i = 0; i < f->body->nargs; i++) {
+    const Type *t = f->body->args[i]->type;
+    buf_printf(out, "param %s %s %s\n", param_name(out->arena, f, i), type_is_ptr(t) ? "pointer" : "scalar", dtype_info[t->dt].name);
+  }
+}
+
+static bool
+describe_tir(Job *j, u32 base)
+{
+  Module *m = set_target(j) ? read_module(j, base) : NULL;
+  for (u32 i = 0; m && i < m->funcs.len; i++) describe_func(&j->out, m->funcs.data[i]);
+  return m;
 }
 
 static bool
 describe(Job *j)
 {
   FrontendOptions f = frontend_options(j);
-  u32 base = source_add(j->ctx, j->name, j->text, j->len);
-  return frontend_describe(j->ctx, base, &f, &j->out);
+  u32 base = source_add(j->ctx, SOURCE_PROGRAM, j->name, j->text, j->len);
+  if (!source_check(j->ctx, base)) return false;
+  if (has_suffix(j->name, ".ll")) return misuse(j, "LLVM IR is not described; its PTX is:", j->name, NULL);
+  return has_suffix(j->name, ".tir") ? describe_tir(j, base) : frontend_describe(j->ctx, base, &f, &j->out);
+}
+
+/* Without a place in any file: what is drawn is not in one. */
+static bool
+draw_layout(Job *j)
+{
+  Ctx *c = j->ctx;
+  const char *error = NULL;
+  size_t used = 0, at = 0;
+  if (!j->elem_bits || j->elem_bits > 128) return misuse(j, "elements have 1 to 128 bits", NULL, NULL);
+  const Layout *l = layout_parse(c, j->text, j->len, &used, &error, &at);
+  if (l && !j->text[used]) {
+    layout_print(&j->out, l);
+    buf_putc(&j->out, '\n');
+    layout_draw(&j->out, l, j->elem_bits);
+    return true;
+  }
+  at = l ? used : at;
+  buf_printf(&j->said, "layout:1:%zu: error: %s\n  %s\n  %*s^\n", at + 1, l ? "text after the layout" : error, j->text, (int)at, "");
+  return false;
+}
+
+/* What a call gives back, and room for the words that say that there was no more memory for it. */
+typedef struct Result { TilecResult r; char words[64]; } Result;
+
+/* A copy for the result: the caller's, behind which the compilation is gone. */
+static char *
+keep(Ctx *c, const char *s, size_t len)
+{
+  char *p = malloc(len + 1);
+  if (!p) ctx_no_memory(c);
+  memcpy(p, s, len);
+  p[len] = 0;
+  return p;
 }
 
 static char *
-keep(const char *s)
+keep_buf(Ctx *c, Buf *b)
 {
-  size_t n = strlen(s) + 1;
-  char *p = malloc(n);
-  if (p) memcpy(p, s, n);
-  return p;
+  return keep(c, buf_str(b), b->len);
 }
 
 static void
 digest_sources(Ctx *c, uint64_t out[2])
 {
-  const char *name, *text;
-  u32 len;
+  SourceText s;
   CacheHash *h = cache_hash_new();
   if (!h) return;
-  for (u32 i = 0; source_file(c, i, &name, &text, &len); i++) {
-    if (name[0] == '<') continue;   /* of the library, which is part of the build, or a define */
-    cache_hash_text(h, name);
-    cache_hash_add(h, text, len);
+  for (u32 i = 0; source_file(c, i, &s); i++) {
+    if (s.kind != SOURCE_PROGRAM) continue;   /* the library is part of the build, defines are the caller's own */
+    cache_hash_text(h, s.name);
+    cache_hash_add(h, s.text, s.len);
   }
   CacheKey k = cache_hash_end(h);
   out[0] = k.word[0];
   out[1] = k.word[1];
 }
 
-/* A compiler fault leaves the diagnostics found so far and one of its own. */
 static void
-fail_hard(TilecResult *r, const char *message)
+result_clear(Result *r)
+{
+  TilecResult *p = &r->r;
+  free(p->output);
+  if (p->diagnostics != r->words) free(p->diagnostics);
+  free(p->dump);
+  free(p->timing);
+  free(p->manifests);
+  memset(p, 0, sizeof *p);
+}
+
+/* After a panic: one diagnostic, of a fault of the compiler or of memory that ran out. */
+static void
+fail_hard(Result *r, const Ctx *c)
 {
   char text[640];
-  snprintf(text, sizeof text, "tilec: internal error: %s\n", message);
-  r->status = 1;
-  r->nerrors = 1;
-  r->diagnostics = keep(text);
+  int n = snprintf(text, sizeof text, "tilec: internal error: %s\n", c->panic_message);
+  result_clear(r);
+  r->r.nerrors = 1;
+  r->r.status = c->no_memory ? TILEC_NO_MEMORY : TILEC_FAILED;
+  r->r.diagnostics = c->no_memory ? NULL : malloc((size_t)n + 1);
+  if (r->r.diagnostics) {
+    memcpy(r->r.diagnostics, text, (size_t)n + 1);
+    return;
+  }
+  r->r.status = TILEC_NO_MEMORY;
+  snprintf(r->words, sizeof r->words, "tilec: the host is out of memory\n");
+  r->r.diagnostics = r->words;
 }
 
 static void
 finish(TilecResult *r, Job *j, bool ok)
 {
-  Buf d = {.arena = j->ctx->perm};
-  diag_render(j->ctx, &d, j->opt->json, j->opt->color);
-  r->nerrors = diag_errors(j->ctx);
-  r->nwarnings = diag_warnings(j->ctx);
-  r->status = diag_reported(j->ctx, E_MISUSE) ? 2 : ok && !r->nerrors ? 0 : 1;
-  r->diagnostics = keep(buf_str(&d));
-  r->dump = keep(buf_str(&j->dump));
-  r->timing = keep(buf_str(&j->timing));
-  digest_sources(j->ctx, r->sources);
-  if (r->status) {
-    free(j->manifests);
-    return;
-  }
-  r->output = keep(buf_str(&j->out));
+  Ctx *c = j->ctx;
+  Buf d = {.arena = c->perm};
+  diag_render(c, &d, j->opt->json, j->opt->color);
+  buf_puts(&d, buf_str(&j->said));
+  r->nerrors = diag_errors(c) + (j->said.len != 0);
+  r->nwarnings = diag_warnings(c);
+  r->status = diag_reported(c, E_MISUSE) ? TILEC_MISUSE : ok && !r->nerrors ? TILEC_OK : TILEC_FAILED;
+  r->diagnostics = keep_buf(c, &d);
+  r->dump = keep_buf(c, &j->dump);
+  r->timing = keep_buf(c, &j->timing);
+  digest_sources(c, r->sources);
+  if (r->status) return;
+  r->output = keep_buf(c, &j->out);
   r->output_len = j->out.len;
   r->manifests = j->manifests;
   r->nmanifests = j->nmanifests;
+  j->manifests = NULL;
 }
 
+/* False after a fault or want of memory. */
+static bool
+do_work(Job *j, bool (*work)(Job *))
+{
+  Ctx *c = j->ctx;
+  c->panic_set = true;
+  if (setjmp(c->panic)) return false;
+  j->ok = check_call(j) && work(j);
+  return true;
+}
+
+static bool
+do_finish(Job *j, TilecResult *r)
+{
+  j->ctx->panic_set = true;
+  if (setjmp(j->ctx->panic)) return false;
+  finish(r, j, j->ok);
+  return true;
+}
+
+/* Work on a compilation of its own, whose errors, faults and want of memory all end here. NULL: there is not even memory to say so. */
 static TilecResult *
-run_job(const char *name, const char *text, size_t len, const TilecOptions *o, bool (*work)(Job *))
+run_job(const Job *wanted, bool (*work)(Job *))
 {
   TilecOptions defaults;
-  TilecResult *r = calloc(1, sizeof *r);
-  Job *volatile j = calloc(1, sizeof *j);
-  Ctx *volatile c = ctx_new();
-  if (!r || !j || !c) {
-    free(r);
-    free(j);
-    if (c) ctx_free(c);
-    return NULL;
-  }
-  if (!o) {
+  Result *r = calloc(1, sizeof *r);
+  Job *j = malloc(sizeof *j);
+  Ctx *c = ctx_new();
+  if (r && j && c) {
+    *j = *wanted;
     tilec_options_default(&defaults);
-    o = &defaults;
-  }
-  *j = (Job){.ctx = c, .opt = o, .name = name ? name : "<input>", .text = text, .len = len,
-             .out = {.arena = c->perm}, .dump = {.arena = c->perm}, .timing = {.arena = c->perm}};
-  c->panic_set = true;
-  if (setjmp(c->panic)) {
+    j->ctx = c;
+    j->opt = wanted->opt ? wanted->opt : &defaults;
+    j->out = j->dump = j->timing = j->said = (Buf){.arena = c->perm};
+    if (!do_work(j, work) || !do_finish(j, &r->r)) fail_hard(r, c);
     free(j->manifests);
-    fail_hard(r, c->panic_message);
-  } else {
-    finish(r, j, work(j));
+  } else if (r) {
+    fail_hard(r, &(Ctx){.no_memory = true});
   }
   ctx_free(c);
   free(j);
-  return r;
+  return r ? &r->r : NULL;
+}
+
+static Job
+job_of(const char *name, const char *text, size_t len, const TilecOptions *o)
+{
+  return (Job){.opt = o, .name = name && *name ? name : "<input>", .text = text, .len = len};
 }
 
 TilecResult *
 tilec_compile(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
-  return run_job(name, text, len, o, compile);
+  Job j = job_of(name, text, len, o);
+  return run_job(&j, compile);
 }
 
 TilecResult *
 tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
-  return run_job(name, text, len, o, describe);
+  Job j = job_of(name, text, len, o);
+  return run_job(&j, describe);
+}
+
+TilecResult *
+tilec_print_layout(const char *text, unsigned elem_bits)
+{
+  Job j = {.name = "layout", .text = text, .len = text ? strlen(text) : 1, .elem_bits = elem_bits};
+  return run_job(&j, draw_layout);
 }
 
 void
 tilec_result_free(TilecResult *r)
 {
   if (!r) return;
-  free(r->output);
-  free(r->diagnostics);
-  free(r->dump);
-  free(r->timing);
-  free(r->manifests);
+  result_clear((Result *)r);
   free(r);
 }
 
@@ -340,47 +548,10 @@ tilec_print_table(const char *what)
   c->panic_set = true;
   if (!setjmp(c->panic)) {
     Buf b = {.arena = c->perm};
-    if (table_print(&b, what)) text = keep(buf_str(&b));
+    if (what && table_print(&b, what)) text = keep_buf(c, &b);
   }
   ctx_free(c);
   return text;
-}
-
-TilecResult *
-tilec_print_layout(const char *text, unsigned elem_bits)
-{
-  TilecResult *r = calloc(1, sizeof *r);
-  Ctx *volatile c = ctx_new();
-  if (!r || !c) {
-    free(r);
-    if (c) ctx_free(c);
-    return NULL;
-  }
-  c->panic_set = true;
-  if (setjmp(c->panic)) {
-    fail_hard(r, c->panic_message);
-  } else {
-    Buf b = {.arena = c->perm};
-    const char *error = NULL;
-    size_t used = 0, at = 0;
-    const Layout *l = layout_parse(c, text, strlen(text), &used, &error, &at);
-    if (!l || text[used]) {
-      buf_printf(&b, "layout:1:%zu: error: %s\n  %s\n  %*s^\n", (l ? used : at) + 1, l ? "text after the layout" : error,
-                 text, (int)(l ? used : at), "");
-      r->status = 1;
-      r->nerrors = 1;
-      r->diagnostics = keep(buf_str(&b));
-    } else {
-      layout_print(&b, l);
-      buf_putc(&b, '\n');
-      layout_draw(&b, l, elem_bits);
-      r->output = keep(buf_str(&b));
-      r->output_len = b.len;
-      r->diagnostics = keep("");
-    }
-  }
-  ctx_free(c);
-  return r;
 }
 
 void

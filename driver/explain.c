@@ -29,6 +29,7 @@ char *
 tilec_explain(const char *id)
 {
   const char *s = diag_pages, *next;
+  if (!id || !*id) return NULL;
   while ((s = strstr(s, "\n## "))) {
     const char *word = s + 4;
     size_t n = strcspn(word, " \n");

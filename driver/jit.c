@@ -1,11 +1,14 @@
 /* jit.c - programs, their kernels, and launching them. How a launch finds compiled code is in jit_form.c. */
 #include "jit_internal.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { SOURCE_MAX = 1 << 28 };
+enum { SOURCE_MAX = 16 << 20, DEFINES_MAX = 1 << 10, IMPORTS_MAX = 1 << 10 };
 
 int
 jit_fail(TilertError *err, int status, const char *message)
@@ -33,9 +36,25 @@ jit_fail_about(TilertError *err, const TilejitKernel *k, const char *message, co
 }
 
 int
+jit_fail_named(TilertError *err, const char *message, const char *name)
+{
+  char text[200];
+  snprintf(text, sizeof text, "%s \"%.100s\"", message, name);
+  return jit_fail(err, TILERT_E_ARGUMENT, text);
+}
+
+int
 jit_no_memory(TilertError *err)
 {
   return jit_fail(err, TILERT_E_MEMORY, "the host is out of memory");
+}
+
+int
+jit_null(TilertError *err, const char *function, const char *pointer)
+{
+  char text[200];
+  snprintf(text, sizeof text, "%s: %.*s is NULL", function, (int)strcspn(pointer, " "), pointer);
+  return jit_fail(err, TILERT_E_ARGUMENT, text);
 }
 
 double
@@ -50,10 +69,10 @@ char *
 jit_copy_text(const char *text, size_t len)
 {
   char *s = malloc(len + 1);
-  if (s) {
+  if (s && len)
     memcpy(s, text, len);
+  if (s)
     s[len] = 0;
-  }
   return s;
 }
 
@@ -100,14 +119,18 @@ jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err)
   jit_keep_diagnostics(p, r->diagnostics);
   if (r->status == 0)
     return TILERT_OK;
-  return jit_fail(err, r->status == 2 ? TILERT_E_ARGUMENT : TILERT_E_COMPILE,
-              r->diagnostics && r->diagnostics[0] ? r->diagnostics : "the compiler failed and does not say why");
+  if (r->status == TILEC_NO_MEMORY)
+    return jit_no_memory(err);
+  return jit_fail(err, r->status == TILEC_MISUSE ? TILERT_E_ARGUMENT : TILERT_E_COMPILE,
+                  r->diagnostics && r->diagnostics[0] ? r->diagnostics : "the compiler failed and does not say why");
 }
 
 int
-jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, TilertError *err)
+jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **out, uint64_t sources[2], TilertError *err)
 {
   TilecOptions o = jit_compile_options(p);
+  if (p->form == FORM_PTX)
+    return jit_describe_ptx(p, k ? k->name : NULL, out, err);
   if (k) {
     o.kernel = k->name;
     o.defines = k->defines;
@@ -118,52 +141,85 @@ jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, Tilert
   int status = jit_check_result(p, r, err);
   if (!status && !(*out = jit_copy_text(r->output, r->output_len)))
     status = jit_no_memory(err);
-  if (!status && k)
-    memcpy(k->sources, r->sources, sizeof k->sources);
+  if (!status && sources)
+    memcpy(sources, r->sources, sizeof r->sources);
   if (r)
     tilec_result_free(r);
   return status;
 }
 
 static int
-copy_options(TilejitProgram *p, const TilejitOptions *given)
+too_large(const char *name, TilertError *err)
+{
+  char message[300];
+  snprintf(message, sizeof message, "%.250s is larger than 16 MiB", name);
+  return jit_fail(err, TILERT_E_COMPILE, message);
+}
+
+static int
+check_imports(const TilejitOptions *o, TilertError *err)
+{
+  if (!o->import_path && o->nimport_path)
+    return jit_fail(err, TILERT_E_ARGUMENT, "TilejitOptions: import_path is NULL");
+  if (o->nimport_path > IMPORTS_MAX)
+    return jit_fail(err, TILERT_E_ARGUMENT, "TilejitOptions: nimport_path is too large");
+  for (size_t i = 0; i < o->nimport_path; i++)
+    if (!o->import_path[i])
+      return jit_fail(err, TILERT_E_ARGUMENT, "TilejitOptions: a folder in import_path is NULL");
+  return TILERT_OK;
+}
+
+static int
+copy_options(TilejitProgram *p, const TilejitOptions *given, TilertError *err)
 {
   TilejitOptions o = {0};
   if (given)
     memcpy(&o, given, given->size && given->size < sizeof o ? given->size : sizeof o);
+  if (check_imports(&o, err))
+    return TILERT_E_ARGUMENT;
   const char *target = o.target ? o.target : tilert_device_info(p->device)->target;
-  p->specialise = !o.no_specialisation;
+  p->specialise = !o.no_specialisation && p->form != FORM_PTX;
   p->line_info = !o.no_line_info;
   p->cache = o.no_cache ? NULL : cache_open(o.cache_dir, o.cache_limit);
   p->target = jit_copy_text(target, strlen(target));
   p->import_path = calloc(o.nimport_path + 1, sizeof *p->import_path);
   if (!p->target || !p->import_path)
-    return -1;
+    return jit_no_memory(err);
   for (size_t i = 0; i < o.nimport_path; i++, p->nimport_path++)
     if (!(p->import_path[i] = jit_copy_text(o.import_path[i], strlen(o.import_path[i]))))
-      return -1;
-  return 0;
+      return jit_no_memory(err);
+  return TILERT_OK;
 }
 
 static int
 program_fill(TilejitProgram *p, const char *name, const char *text, size_t len, const TilejitOptions *o,
              TilertError *err)
 {
+  name = name && *name ? name : "<input>";
+  if (len > SOURCE_MAX)
+    return too_large(name, err);
   p->name = jit_copy_text(name, strlen(name));
   p->text = jit_copy_text(text, len);
   p->len = len;
-  if (!p->name || !p->text || copy_options(p, o))
+  p->form = jit_source_form(name);
+  if (!p->name || !p->text)
     return jit_no_memory(err);
-  if (!p->target[0])
+  int status = copy_options(p, o, err);
+  if (status)
+    return status;
+  if (!p->target[0] && p->form != FORM_PTX)
     return jit_fail(err, TILERT_E_UNAVAILABLE, "the compiler has no target for this device");
-  return jit_describe(p, NULL, 0, &p->description, err);
+  return jit_describe(p, NULL, 0, &p->description, NULL, err);
 }
 
 int
 tilejit_program_create(TilertDevice *dev, const char *name, const char *text, size_t len, const TilejitOptions *o,
                        TilejitProgram **out, TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(dev);
+  NEED(text || !len);
   TilejitProgram *p = calloc(1, sizeof *p);
   if (!p)
     return jit_no_memory(err);
@@ -178,35 +234,52 @@ tilejit_program_create(TilertDevice *dev, const char *name, const char *text, si
   return status;
 }
 
+/* What a file or pipe holds, as far as SOURCE_MAX + 1 bytes; 0 or an errno value. The text is malloc'ed. */
+static int
+read_text(int fd, char **text, size_t *len)
+{
+  size_t room = 0;
+  for (*text = NULL, *len = 0; *len <= SOURCE_MAX;) {
+    if (*len == room) {
+      room = room ? 2 * room : 1 << 14;
+      char *grown = realloc(*text, room);
+      if (!grown)
+        return ENOMEM;
+      *text = grown;
+    }
+    ssize_t n = read(fd, *text + *len, room - *len);
+    if (n == 0)
+      return 0;
+    if (n < 0 && errno != EINTR)
+      return errno;
+    *len += n < 0 ? 0 : (size_t)n;
+  }
+  return 0;
+}
+
 static int
 read_file(const char *path, char **text, size_t *len, TilertError *err)
 {
-  char message[300];
-  FILE *f = fopen(path, "rb");
-  *text = NULL;
-  if (f && !fseek(f, 0, SEEK_END)) {
-    long n = ftell(f);
-    rewind(f);
-    *text = n >= 0 && n <= SOURCE_MAX ? malloc((size_t)n + 1) : NULL;
-    *len = *text ? fread(*text, 1, (size_t)n, f) : 0;
-    if (*text && *len != (size_t)n) {
-      free(*text);
-      *text = NULL;
-    }
-  }
-  if (f)
-    fclose(f);
-  snprintf(message, sizeof message, "cannot read %.250s", path);
-  return *text ? TILERT_OK : jit_fail(err, TILERT_E_ARGUMENT, message);
+  char message[400];
+  int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? errno : read_text(fd, text, len);
+  if (fd >= 0)
+    close(fd);
+  if (error == ENOMEM)
+    return jit_no_memory(err);
+  snprintf(message, sizeof message, "cannot read %.250s: %s", path, strerror(error));
+  return error ? jit_fail(err, TILERT_E_ARGUMENT, message) : TILERT_OK;
 }
 
 int
 tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *o, TilejitProgram **out,
                      TilertError *err)
 {
-  char *text;
+  char *text = NULL;
   size_t len = 0;
+  NEED(out);
   *out = NULL;
+  NEED(dev);
+  NEED(path);
   int status = read_file(path, &text, &len, err);
   if (!status)
     status = tilejit_program_create(dev, path, text, len, o, out, err);
@@ -264,12 +337,24 @@ tilejit_program_destroy(TilejitProgram *p)
 size_t
 tilejit_program_diagnostics(TilejitProgram *p, char *out, size_t size)
 {
+  if (!out)
+    size = 0;
+  if (size)
+    out[0] = 0;
+  if (!p)
+    return 0;
   pthread_mutex_lock(&p->words);
   size_t n = p->diagnostics ? strlen(p->diagnostics) : 0;
   if (size)
     snprintf(out, size, "%s", p->diagnostics ? p->diagnostics : "");
   pthread_mutex_unlock(&p->words);
   return n;
+}
+
+size_t
+tilejit_program_cache_trouble(TilejitProgram *p, char *out, size_t size)
+{
+  return cache_trouble(p ? p->cache : NULL, out, out ? size : 0);
 }
 
 /* ---- kernels: parameters from the description ---- */
@@ -311,16 +396,34 @@ add_param(TilejitKernel *k, TilejitParamKind kind, const char *name, TilertError
   return p;
 }
 
-/* param NAME pointer|scalar TYPE / const NAME TYPE VALUE / type NAME VALUE; VALUE is - if there is none. */
+/* null NAME: of the arguments so far. */
+static void
+read_null(TilejitKernel *k, const char *name)
+{
+  size_t at = 0;
+  for (size_t i = 0; i < k->nparams; i++) {
+    if (k->params[i].kind != TILEJIT_ARGUMENT)
+      continue;
+    if (!strcmp(k->params[i].name, name) && at < TILERT_MAX_PARAMS)
+      k->nullable |= UINT64_C(1) << at;
+    at++;
+  }
+}
+
+/* param NAME pointer|scalar TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME; VALUE is - if there is none. */
 static int
 read_param(TilejitKernel *k, const Line *l, TilertError *err)
 {
+  if (!strcmp(l->word[0], "null"))
+    return read_null(k, l->word[1]), TILERT_OK;
   static const char *const words[] = {"param", "const", "type"};
   int kind = 0;
   while (kind < 3 && strcmp(l->word[0], words[kind]) != 0)
     kind++;
   if (kind == 3)
     return TILERT_OK;
+  if (strlen(l->word[1]) >= sizeof k->params->name)
+    return jit_fail_about(err, k, "the name of a parameter has more than 63 characters:", l->word[1]);
   TilejitParam *p = add_param(k, (TilejitParamKind)kind, l->word[1], err);
   if (!p)
     return TILERT_E_MEMORY;
@@ -337,7 +440,7 @@ static int
 read_params(TilejitKernel *k, TilertError *err)
 {
   char *text = NULL;
-  int status = jit_describe(k->program, k, 0, &text, err);
+  int status = jit_describe(k->program, k, 0, &text, k->sources, err);
   const char *at = text;
   Line l;
   while (!status && line_read(&at, &l))
@@ -394,7 +497,8 @@ check_defines(TilejitKernel *k, TilertError *err)
 {
   for (size_t i = 0; i < k->ndefines; i++) {
     const TilejitParam *p = param_find(k, k->defines[i].name);
-    if (p ? p->kind == TILEJIT_ARGUMENT : strcmp(k->defines[i].name, "warps") != 0)
+    int warps = k->program->form == FORM_TILE && !strcmp(k->defines[i].name, "warps");
+    if (p ? p->kind == TILEJIT_ARGUMENT : !warps)
       return jit_fail_about(err, k, p ? "this parameter is passed at launch, not defined:"
                                   : "no const or type parameter", k->defines[i].name);
   }
@@ -405,6 +509,17 @@ static int
 is_integer_type(const char *type)
 {
   return (type[0] == 'i' || type[0] == 'u') && type[1] >= '1' && type[1] <= '9' && strcmp(type, "i1") != 0;
+}
+
+/* Two arguments of one name, as IR text may have: then facts, which name them, cannot be given. */
+static int
+names_repeat(const TilejitKernel *k)
+{
+  for (size_t i = 0; i < k->nargs; i++)
+    for (size_t n = 0; n < i; n++)
+      if (!strcmp(k->args[i]->name, k->args[n]->name))
+        return 1;
+  return 0;
 }
 
 static int
@@ -420,6 +535,11 @@ list_args(TilejitKernel *k, TilertError *err)
     k->pointers |= (uint64_t)(p->type[0] == '*') << k->nargs;
     k->args[k->nargs++] = p;
   }
+  int repeat = names_repeat(k);
+  if (!k->program->specialise || repeat)
+    k->integers = k->pointers = 0;
+  k->nullable = repeat ? 0 : k->nullable;   /* what the kernel asks about decides what it does: not a matter of speed */
+  k->ones = k->program->form == FORM_TILE ? k->integers : 0;
   return TILERT_OK;
 }
 
@@ -458,13 +578,31 @@ same_kernel(const TilejitKernel *k, const char *name, const TilecDefine *defines
   return 1;
 }
 
+static int
+check_request(const char *name, const TilecDefine *defines, size_t n, TilertError *err)
+{
+  if (name && strlen(name) >= TILERT_NAME_MAX)
+    return jit_fail(err, TILERT_E_ARGUMENT, "the name of a kernel is too long");
+  if (n > DEFINES_MAX)
+    return jit_fail(err, TILERT_E_ARGUMENT, "too many defines");
+  for (size_t i = 0; i < n; i++)
+    if (!defines[i].name || !defines[i].value)
+      return jit_fail(err, TILERT_E_ARGUMENT, "a define whose name or value is NULL");
+  return TILERT_OK;
+}
+
 int
 tilejit_kernel(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilejitKernel **out,
                TilertError *err)
 {
   char only[TILERT_NAME_MAX];
+  NEED(out);
   *out = NULL;
-  int status = name ? TILERT_OK : only_kernel(p, only, err);
+  NEED(p);
+  NEED(defines || !ndefines);
+  int status = check_request(name, defines, ndefines, err);
+  if (!status && !name)
+    status = only_kernel(p, only, err);
   if (status)
     return status;
   name = name ? name : only;
@@ -483,25 +621,25 @@ tilejit_kernel(TilejitProgram *p, const char *name, const TilecDefine *defines, 
 const char *
 tilejit_kernel_name(const TilejitKernel *k)
 {
-  return k->name;
+  return k ? k->name : NULL;
 }
 
 size_t
 tilejit_kernel_param_count(const TilejitKernel *k)
 {
-  return k->nparams;
+  return k ? k->nparams : 0;
 }
 
 const TilejitParam *
 tilejit_kernel_param(const TilejitKernel *k, size_t i)
 {
-  return i < k->nparams ? &k->params[i] : NULL;
+  return k && i < k->nparams ? &k->params[i] : NULL;
 }
 
 size_t
 tilejit_kernel_forms(const TilejitKernel *k)
 {
-  return atomic_load(&k->nforms);
+  return k ? atomic_load(&k->nforms) : 0;
 }
 
 /* ---- launching ---- */
@@ -511,6 +649,8 @@ tilejit_launch(TilejitKernel *k, TilertStream *s, const uint32_t grid[3], const 
                TilertError *err)
 {
   Form *f;
+  NEED(k);
+  NEED(args || !nargs);
   int status = jit_form_for(k, args, nargs, &f, err);
   return status ? status : tilert_launch(s, f->kernel, grid, args, nargs, err);
 }
@@ -530,8 +670,12 @@ order_args(const TilejitKernel *k, const char *const *names, const TilertArg *ar
            TilertArg ordered[TILERT_MAX_PARAMS], TilertError *err)
 {
   uint64_t seen = 0;
+  if (nargs > TILERT_MAX_PARAMS)
+    return jit_wrong_count(k, nargs, err);
   for (size_t i = 0; i < nargs; i++) {
-    int at = arg_index(k, names[i]);
+    int at = names[i] ? arg_index(k, names[i]) : -1;
+    if (!names[i])
+      return jit_fail_about(err, k, "NULL is the name of an argument; there is, for example,", k->nargs ? k->args[0]->name : "");
     if (at < 0)
       return jit_fail_about(err, k, "no argument", names[i]);
     if (seen >> at & 1)
@@ -550,6 +694,9 @@ tilejit_launch_named(TilejitKernel *k, TilertStream *s, const uint32_t grid[3], 
                      const TilertArg *args, size_t nargs, TilertError *err)
 {
   TilertArg ordered[TILERT_MAX_PARAMS];
+  NEED(k);
+  NEED(names || !nargs);
+  NEED(args || !nargs);
   int status = order_args(k, names, args, nargs, ordered, err);
   return status ? status : tilejit_launch(k, s, grid, ordered, nargs, err);
 }
@@ -560,7 +707,11 @@ tilejit_call_create(TilejitKernel *k, const uint32_t grid[3], const char *const 
 {
   TilertArg ordered[TILERT_MAX_PARAMS];
   Form *f = NULL;
+  NEED(out);
   *out = NULL;
+  NEED(k);
+  NEED(grid);
+  NEED(args || !nargs);
   int status = names ? order_args(k, names, args, nargs, ordered, err) : TILERT_OK;
   if (!status)
     status = jit_form_for(k, names ? ordered : args, nargs, &f, err);
@@ -591,31 +742,36 @@ tilejit_call_destroy(TilejitCall *c)
 int
 tilejit_call_set_grid(TilejitCall *c, const uint32_t grid[3], TilertError *err)
 {
+  NEED(c);
+  NEED(grid);
   return tilert_launch_set_grid(c->launch, grid, err);
 }
 
 int
 tilejit_call_launch(const TilejitCall *c, TilertStream *s, TilertError *err)
 {
+  NEED(c);
   return tilert_launch_packed(c->launch, s, err);
 }
 
 TilertLaunch *
 tilejit_call_packed(const TilejitCall *c)
 {
-  return c->launch;
+  return c ? c->launch : NULL;
 }
 
 int
 tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err)
 {
+  NEED(c);
+  NEED(out);
   const Form *f = c->form;
   TilertKernelInfo k;
   int status = tilert_kernel_info(f->kernel, &k, err);
   *out = (TilejitInfo){
     .compile_ms = f->compile_ms, .load_ms = f->load_ms, .registers = k.registers, .local_bytes = k.local_bytes,
     .static_shared = k.static_shared, .dynamic_shared = k.dynamic_shared, .threads = k.threads,
-    .equal_1 = f->equal_1, .divisible_16 = f->divisible_16, .from_cache = (uint32_t)f->from_cache,
+    .equal_1 = f->pattern.equal_1, .divisible_16 = f->pattern.divisible_16, .from_cache = (uint32_t)f->from_cache,
   };
   return status ? status : tilert_kernel_occupancy(f->kernel, &out->occupancy, err);
 }
@@ -623,5 +779,5 @@ tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err)
 const char *
 tilejit_call_ptx(const TilejitCall *c)
 {
-  return c->form->ptx;
+  return c ? c->form->ptx : NULL;
 }

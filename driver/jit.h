@@ -1,4 +1,4 @@
-/* jit.h - compile .tile source at run time and launch its kernels: tilec and tilert joined. Part of libtilec.
+/* jit.h - compile .tile source (or .tir, or load .ptx) at run time and launch its kernels: tilec and tilert joined. Part of libtilec.
  *
  * A TilejitProgram is a source text on a device; a TilejitKernel is one of its kernels with its const and type
  * parameters fixed; launching one compiles it on first use, once for each pattern of arguments that matters:
@@ -22,11 +22,13 @@ typedef struct TilejitCall TilejitCall;
 typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
   size_t size;                       /* sizeof(TilejitOptions) as the caller knows it */
   const char *target;                /* NULL: what the device reports */
-  int no_specialisation;             /* 1: one compiled form for all arguments */
+  int no_specialisation;             /* 1: one compiled form for all arguments, but for what decides what the kernel does:
+                                      * which pointers are null of those it asks about, and which are one address */
   int no_line_info;
   const char *const *import_path; size_t nimport_path;
   int no_cache;                      /* 1: compiled kernels are neither looked for on disk nor kept there */
-  const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; none if $TILEC_CACHE is 0 */
+  const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; "", or NULL if $TILEC_CACHE
+                                        is 0: none */
   uint64_t cache_limit;              /* bytes; 0: $TILEC_CACHE_SIZE (a number, with K, M or G), or 1 GiB */
 } TilejitOptions;
 
@@ -46,7 +48,9 @@ typedef struct TilejitInfo {
   uint32_t from_cache;               /* 1: found on disk; compile_ms is then the time to find it */
 } TilejitInfo;
 
-/* name is used in messages and line info. The text is copied. */
+/* name (NULL: none) is used in messages and line info. The text is copied. A name that ends in .tir is IR text, compiled from there (of
+ * what is known of the arguments only divisibility is used, and that only in phase tile; there is nothing to define); one that ends
+ * in .ptx is PTX with its //@tilec lines, loaded as it is. */
 TILEC_API int tilejit_program_create(TilertDevice *dev, const char *name, const char *text, size_t len,
                                      const TilejitOptions *o, TilejitProgram **out, TilertError *err);
 TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *o,
@@ -54,6 +58,9 @@ TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const Ti
 TILEC_API void tilejit_program_destroy(TilejitProgram *p);
 /* What the last compile that had anything to say said, cut to size; returns its whole length. */
 TILEC_API size_t tilejit_program_diagnostics(TilejitProgram *p, char *out, size_t size);
+/* What last kept the cache of compiled kernels from being used (a directory of another user, a full disk), as a sentence, cut to
+ * size; "" if nothing has. Returns its whole length. Nothing fails for that. */
+TILEC_API size_t tilejit_program_cache_trouble(TilejitProgram *p, char *out, size_t size);
 
 /* The kernel with these const and type parameters; the same one again for the same defines. name may be NULL if
  * the source holds one kernel. Nothing is compiled yet. */

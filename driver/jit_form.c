@@ -1,38 +1,48 @@
 /* jit_form.c - kernels compiled on first use, once per pattern of arguments.
  *
- * The pattern of a launch is two bit sets over its arguments: which integers equal 1, and which integers and
- * addresses are divisible by 16. Each pattern seen has one Form: a compiled, loaded kernel. Forms hang in the
- * buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
+ * The pattern of a launch is bit sets over its arguments: which integers equal 1, which integers and addresses are divisible
+ * by 16, which pointers are null of those that the kernel asks about. Each pattern seen has one Form: a compiled, loaded kernel. Forms
+ * hang in the buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
  * goes. So a launch finds its form by loading the bucket and walking the chain, without a lock; only a miss takes
  * the kernel's lock, looks again, and compiles under it, so that one thread compiles while others wait for it.
+ *
+ * Compiled code may rely on two pointers being different addresses; its manifest says so. A launch that gives them the same one
+ * takes another form, whose pattern also says which are the same, and which is compiled with that as a fact.
  *
  * Compiled forms are kept on disk (cache.h). The key is made of all that the result depends on: the build of the compiler,
  * every source text that was read to describe the kernel, its name, defines, the pattern, the target, options, and the
  * device with its driver's version. A form that was compiled from other texts than the kernel was described from (a file
- * changed in between) is used but not kept. On a GPU the entry holds the driver's cubin beside the PTX, so that a warm
- * start compiles nothing at all.
+ * changed in between) is used but not kept, and neither is what was PTX from the start. On a GPU the entry holds the driver's
+ * cubin beside the PTX, so that a warm start compiles nothing at all.
  */
 #include "jit_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t
+address_of(const TilertArg *a)
+{
+  if (a->kind == TILERT_ARG_BUFFER)
+    return tilert_buffer_address(a->u.buffer);
+  return a->kind == TILERT_ARG_POINTER ? a->u.pointer : 0;
+}
+
 Pattern
 jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
-  Pattern p = {0, 0};
-  if (!k->program->specialise)
-    return p;
+  const uint64_t aligned = k->integers | k->pointers;
+  Pattern p = {0};
   for (size_t i = 0; i < n; i++) {
-    uint64_t bit = UINT64_C(1) << i, value = args[i].u.pointer;
-    if (args[i].kind == TILERT_ARG_INT && k->integers & bit) {
-      p.equal_1 |= value == 1 ? bit : 0;
-    } else if (args[i].kind == TILERT_ARG_BUFFER && k->pointers & bit && args[i].u.buffer) {
-      value = tilert_buffer_address(args[i].u.buffer);
-    } else if (args[i].kind != TILERT_ARG_POINTER || !(k->pointers & bit)) {
+    const uint64_t bit = UINT64_C(1) << i;
+    const int integer = args[i].kind == TILERT_ARG_INT && k->integers & bit;
+    const int pointer = (args[i].kind == TILERT_ARG_POINTER || args[i].kind == TILERT_ARG_BUFFER) && (k->pointers | k->nullable) & bit;
+    if (!integer && !pointer)
       continue;
-    }
-    p.divisible_16 |= value % 16 == 0 ? bit : 0;
+    uint64_t value = pointer ? address_of(&args[i]) : (uint64_t)args[i].u.i;
+    p.equal_1 |= integer && value == 1 ? bit & k->ones : 0;
+    p.divisible_16 |= value % 16 == 0 ? bit & aligned : 0;
+    p.null |= pointer && value == 0 ? bit & k->nullable : 0;
   }
   return p;
 }
@@ -40,28 +50,43 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 static size_t
 pattern_bucket(Pattern p)
 {
-  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (p.divisible_16 * UINT64_C(0xc2b2ae3d27d4eb4f));
+  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (p.divisible_16 * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ p.null;
   return (size_t)(h >> 58) % BUCKETS;
+}
+
+static int
+patterns_equal(Pattern a, Pattern b)
+{
+  return a.equal_1 == b.equal_1 && a.divisible_16 == b.divisible_16 && a.null == b.null && !a.same == !b.same &&
+         (!a.same || !memcmp(a.same, b.same, TILERT_MAX_PARAMS));
 }
 
 static Form *
 form_find(TilejitKernel *k, Pattern p, size_t bucket)
 {
   Form *f = atomic_load_explicit(&k->forms[bucket], memory_order_acquire);
-  while (f && (f->equal_1 != p.equal_1 || f->divisible_16 != p.divisible_16))
+  while (f && !patterns_equal(f->pattern, p))
     f = f->next;
   return f;
 }
+
+/* FACTS_MAX bounds them: of an argument are known its value or divisibility, whether it is null, and of which other it is the same. */
+enum { FACTS_MAX = 4 * TILERT_MAX_PARAMS };
 
 static size_t
 list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
 {
   size_t n = 0;
   for (size_t i = 0; i < k->nargs; i++) {
+    const char *name = k->args[i]->name;
     if (p.equal_1 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_EQUAL, 1};
+      facts[n++] = (TilecFact){name, TILEC_FACT_EQUAL, 1, NULL};
     if (p.divisible_16 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_DIVISIBLE, 16};
+      facts[n++] = (TilecFact){name, TILEC_FACT_DIVISIBLE, 16, NULL};
+    if (k->nullable >> i & 1)
+      facts[n++] = (TilecFact){name, TILEC_FACT_NULL, p.null >> i & 1, NULL};
+    if (p.same && p.same[i] != i)
+      facts[n++] = (TilecFact){name, TILEC_FACT_SAME, 0, k->args[p.same[i]]->name};
   }
   return n;
 }
@@ -86,6 +111,9 @@ jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
   cache_hash_text(h, k->name);
   cache_hash_text(h, p->target);
   cache_hash_add(h, device, sizeof device);
+  cache_hash_add(h, &p->nimport_path, sizeof p->nimport_path);   /* which file an import names, where several would do */
+  for (size_t i = 0; i < p->nimport_path; i++)
+    cache_hash_text(h, p->import_path[i]);
   for (size_t i = 0; i < k->ndefines; i++) {
     cache_hash_text(h, k->defines[i].name);
     cache_hash_text(h, k->defines[i].value);
@@ -97,12 +125,16 @@ jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
 static int
 form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
 {
-  const uint64_t pattern[] = {f->equal_1, f->divisible_16};
+  const uint64_t pattern[] = {f->pattern.equal_1, f->pattern.divisible_16};
   CacheHash *h = NULL;
   int build = k->program->cache && jit_key_start(k, "form 1", &h);
   if (!h)
     return 0;
   cache_hash_add(h, pattern, sizeof pattern);
+  if (f->pattern.null)                               /* pieces of other lengths than any of the rest */
+    cache_hash_add(h, &f->pattern.null, sizeof f->pattern.null);
+  if (f->pattern.same)
+    cache_hash_add(h, f->same, sizeof f->same);
   *key = cache_hash_end(h);
   return build;
 }
@@ -148,10 +180,12 @@ form_recall(TilejitKernel *k, Form *f, CacheKey key)
   double start = jit_now_ms();
   char *bytes = cache_get(k->program->cache, key, &len);
   f->compile_ms = jit_now_ms() - start;
-  f->from_cache = bytes && entry_take(k, f, bytes, len);
+  f->from_cache = bytes && entry_take(k, f, bytes, len) && !tilert_module_kernel(f->module, k->name, &f->kernel, NULL);
   free(bytes);
   if (!f->from_cache) {
+    tilert_module_destroy(f->module);
     free(f->ptx);
+    f->module = NULL;
     f->ptx = NULL;
   }
   return f->from_cache;
@@ -180,13 +214,15 @@ static int
 form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
 {
   TilejitProgram *p = k->program;
-  TilecFact facts[2 * TILERT_MAX_PARAMS];
+  if (p->form == FORM_PTX)
+    return (f->ptx = jit_copy_text(p->text, p->len)) ? TILERT_OK : jit_no_memory(err);
+  TilecFact facts[FACTS_MAX];
   TilecOptions o = jit_compile_options(p);
   o.kernel = k->name;
   o.defines = k->defines;
   o.ndefines = k->ndefines;
   o.facts = facts;
-  o.nfacts = list_facts(k, (Pattern){f->equal_1, f->divisible_16}, facts);
+  o.nfacts = list_facts(k, f->pattern, facts);
   double start = jit_now_ms();
   TilecResult *r = *out = tilec_compile(p->name, p->text, p->len, &o);
   f->compile_ms = jit_now_ms() - start;
@@ -218,7 +254,7 @@ form_make(TilejitKernel *k, Form *f, TilertError *err)
   size_t cubin_len = 0;
   int keep = form_key(k, f, &key);
   if (keep && form_recall(k, f, key))
-    return tilert_module_kernel(f->module, k->name, &f->kernel, err);
+    return TILERT_OK;
   int status = form_compile(k, f, &r, err);
   keep = keep && !status && !memcmp(r->sources, k->sources, sizeof k->sources);
   if (!status)
@@ -249,13 +285,18 @@ form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *er
   Form *f = calloc(1, sizeof *f);
   if (!f)
     return jit_no_memory(err);
-  f->equal_1 = p.equal_1;
-  f->divisible_16 = p.divisible_16;
+  f->pattern = p;
+  if (p.same) {
+    memcpy(f->same, p.same, sizeof f->same);
+    f->pattern.same = f->same;
+  }
   int status = form_make(k, f, err);
   if (status) {
     jit_form_destroy(f);
     return status;
   }
+  const TilertManifest *m = tilert_kernel_manifest(f->kernel);
+  f->apart = m->napart && m->nparams == k->nargs ? m : NULL;
   f->next = atomic_load_explicit(&k->forms[bucket], memory_order_relaxed);
   atomic_store_explicit(&k->forms[bucket], f, memory_order_release);
   atomic_fetch_add(&k->nforms, 1);
@@ -275,8 +316,8 @@ form_miss(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *e
   return status;
 }
 
-static int
-wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
+int
+jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
 {
   char text[sizeof err->message];
   int at = snprintf(text, sizeof text, "kernel %s takes %zu arguments (", k->name, k->nargs);
@@ -286,14 +327,55 @@ wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
   return jit_fail(err, TILERT_E_ARGUMENT, text);
 }
 
-int
-jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err)
+static int
+form_get(TilejitKernel *k, Pattern p, Form **out, TilertError *err)
 {
-  if (nargs != k->nargs)
-    return wrong_count(k, nargs, err);
-  Pattern p = jit_pattern_of(k, args, nargs);
   size_t bucket = pattern_bucket(p);
   *out = form_find(k, p, bucket);
   return *out ? TILERT_OK : form_miss(k, p, bucket, out, err);
 }
 
+/* Add the pairs that the form takes to be different and that are one address; 0 if there is none that is not known already. */
+static int
+add_same(const Form *f, const TilertArg *args, uint8_t same[TILERT_MAX_PARAMS])
+{
+  int added = 0;
+  for (uint32_t i = 0; i < f->apart->nparams; i++) {
+    uint64_t address = address_of(&args[i]);
+    for (uint64_t left = address ? f->apart->apart[i] : 0; left; left &= left - 1) {
+      uint32_t j = (uint32_t)__builtin_ctzll(left);
+      if (address_of(&args[j]) != address || same[i] == same[j])
+        continue;
+      uint8_t first = same[i] < same[j] ? same[i] : same[j], second = same[i] ^ same[j] ^ first;
+      for (size_t k = 0; k < TILERT_MAX_PARAMS; k++)
+        same[k] = same[k] == second ? first : same[k];
+      added = 1;
+    }
+  }
+  return added;
+}
+
+/* The form relies on pointers being different: one for those that are not. It may rely on others in turn. If it still takes for
+ * different what it was told to be one, it is the launch that refuses it. */
+static int
+form_apart(TilejitKernel *k, Pattern p, const TilertArg *args, Form **f, TilertError *err)
+{
+  uint8_t same[TILERT_MAX_PARAMS];
+  int status = TILERT_OK;
+  for (size_t i = 0; i < TILERT_MAX_PARAMS; i++)
+    same[i] = (uint8_t)i;
+  p.same = same;
+  while (!status && (*f)->apart && add_same(*f, args, same))
+    status = form_get(k, p, f, err);
+  return status;
+}
+
+int
+jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err)
+{
+  if (nargs != k->nargs)
+    return jit_wrong_count(k, nargs, err);
+  Pattern p = jit_pattern_of(k, args, nargs);
+  int status = form_get(k, p, out, err);
+  return status || !(*out)->apart ? status : form_apart(k, p, args, out, err);
+}

@@ -8,15 +8,26 @@
 
 enum { BUCKETS = 64 };
 
+/* What of a launch's arguments its code may depend on: bit sets over them, and which are one address. */
+typedef struct Pattern {
+  uint64_t equal_1, divisible_16;
+  uint64_t null;                                 /* of those that the kernel asks about */
+  const uint8_t *same;                           /* for each of TILERT_MAX_PARAMS the first of its address; NULL: all are different */
+} Pattern;
+
 typedef struct Form {
   struct Form *next;
-  uint64_t equal_1, divisible_16;
+  Pattern pattern;
+  uint8_t same[TILERT_MAX_PARAMS];               /* what pattern.same points to, if it is not NULL */
+  const TilertManifest *apart;                   /* the kernel's, if it relies on pointers being different; else NULL */
   char *ptx;
   TilertModule *module;
   TilertKernel *kernel;
   double compile_ms, load_ms;
   int from_cache;
 } Form;
+
+typedef enum SourceForm { FORM_TILE, FORM_TIR, FORM_PTX } SourceForm;
 
 struct TilejitKernel {
   TilejitKernel *next;
@@ -29,6 +40,8 @@ struct TilejitKernel {
   const TilejitParam *args[TILERT_MAX_PARAMS];   /* the params that launches pass */
   size_t nargs;
   uint64_t integers, pointers;                   /* which args are of these types */
+  uint64_t ones;                                 /* of which of them it matters that they are 1 */
+  uint64_t nullable;                             /* of which pointers it matters that they are null */
   uint64_t sources[2];                           /* of the texts it was described from (TilecResult) */
   _Atomic(Form *) forms[BUCKETS];
   atomic_size_t nforms;
@@ -43,6 +56,7 @@ struct TilejitProgram {
   char *name, *text, *target, *description, *diagnostics;
   char **import_path;
   size_t len, nimport_path;
+  SourceForm form;
   int specialise, line_info;
   Cache *cache;                                  /* NULL: none */
   TilejitKernel *kernels;
@@ -60,7 +74,15 @@ struct TilejitCall {
 /* ---- jit.c ---- */
 int jit_fail(TilertError *err, int status, const char *message);
 int jit_fail_about(TilertError *err, const TilejitKernel *k, const char *message, const char *name);
+int jit_fail_named(TilertError *err, const char *message, const char *name);
 int jit_no_memory(TilertError *err);
+/* In a function with err: this must be given. The rest of a condition says when not ("args || !nargs"). */
+#define NEED(pointer)                             \
+  do {                                            \
+    if (!(pointer))                               \
+      return jit_null(err, __func__, #pointer);   \
+  } while (0)
+int jit_null(TilertError *err, const char *function, const char *pointer);
 double jit_now_ms(void);
 char *jit_copy_text(const char *text, size_t len);
 TilecOptions jit_compile_options(const TilejitProgram *p);
@@ -68,15 +90,23 @@ TilecOptions jit_compile_options(const TilejitProgram *p);
 int jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err);
 void jit_keep_diagnostics(TilejitProgram *p, const char *text);   /* "": what was said before stays */
 void jit_forget_diagnostics(TilejitProgram *p);
-/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: configurations too. */
-int jit_describe(TilejitProgram *p, TilejitKernel *k, int tuning, char **out, TilertError *err);
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: configurations too.
+ * sources (may be NULL): the digest of the texts that were read. */
+int jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **out, uint64_t sources[2], TilertError *err);
+
+/* ---- jit_source.c ---- */
+SourceForm jit_source_form(const char *name);
+/* What tilec_describe would say about PTX text, by its manifests; kernel NULL: all. */
+int jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, TilertError *err);
 
 /* ---- jit_form.c ---- */
 /* The compiled, loaded form for these arguments, in the kernel's order. */
 int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err);
 void jit_form_destroy(Form *f);
-typedef struct Pattern { uint64_t equal_1, divisible_16; } Pattern;
+int jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err);
+/* Without `same`. */
 Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);
-/* Pieces of a key that forms and choices share: build, sources, kernel, target, device, defines. 0: nothing may be kept. */
+/* Pieces of a key that forms and choices share: build, sources, imports' folders, kernel, target, device, defines. 0: nothing may
+ * be kept. */
 int jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out);
 #endif

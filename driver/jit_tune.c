@@ -46,6 +46,7 @@ typedef struct Tune {
   TilejitTuneOptions o;
   TilejitTuning *t;
   uint64_t key_args;                 /* by argument */
+  uint64_t sources[2];               /* of the texts that the configurations were listed from */
   TilertBuffer *saved[TILERT_MAX_PARAMS];
   TilertError *err;
 } Tune;
@@ -117,7 +118,7 @@ static int
 list_candidates(Tune *u)
 {
   char *text = NULL;
-  int status = jit_describe(u->program, u->base, 1, &text, u->err);
+  int status = jit_describe(u->program, u->base, 1, &text, u->sources, u->err);
   for (char *line = text, *end; !status && line && *line; line = end + (*end == '\n')) {
     end = line + strcspn(line, "\n");
     size_t len = (size_t)(end - line);
@@ -136,23 +137,37 @@ list_candidates(Tune *u)
 
 /* ---- what is remembered ---- */
 
+/* The value of an argument; of a pointer, whose value is another in each process, only whether it is null. 0: it has no value to
+ * remember by. */
+static int
+add_value(CacheHash *h, const TilertArg *a)
+{
+  const int pointer = a->kind == TILERT_ARG_POINTER || a->kind == TILERT_ARG_BUFFER;
+  const uint64_t value[2] = {pointer ? TILERT_ARG_POINTER : a->kind, pointer ? a->u.pointer != 0 : a->u.pointer};
+  cache_hash_add(h, value, sizeof value);
+  return a->kind != TILERT_ARG_BYTES;
+}
+
+/* 0: nothing may be remembered; 1: in this process and on disk; -1: in this process. */
 static int
 choice_key(const Tune *u, CacheKey *key)
 {
   const TilertDeviceInfo *dev = tilert_device_info(u->program->device);
   Pattern pattern = jit_pattern_of(u->base, u->args, u->nargs);
   CacheHash *h = NULL;
-  int build = jit_key_start(u->base, "choice 1", &h);
+  int same = !memcmp(u->sources, u->base->sources, sizeof u->sources);   /* or a file has changed in between */
+  int build = same && jit_key_start(u->base, "choice 1", &h), valued = 1;
   if (!h)
     return 0;
   cache_hash_text(h, dev->name);
   cache_hash_add(h, &dev->multiprocessors, sizeof dev->multiprocessors);
-  cache_hash_add(h, &pattern, sizeof pattern);
+  const uint64_t bits[] = {pattern.equal_1, pattern.divisible_16, pattern.null};
+  cache_hash_add(h, bits, sizeof bits);
   for (size_t i = 0; i < u->nargs; i++)
     if (u->key_args >> i & 1)
-      cache_hash_add(h, &u->args[i].u, sizeof u->args[i].u);
+      valued &= add_value(h, &u->args[i]);
   *key = cache_hash_end(h);
-  return build ? 1 : -1;              /* -1: good for this process, not for the disk */
+  return !valued ? 0 : build ? 1 : -1;
 }
 
 static int
@@ -477,7 +492,10 @@ tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, si
 {
   Tune u = {.program = p, .stream = s, .grid = grid, .user = user, .args = args, .nargs = nargs};
   TilertError ignored;
+  NEED(out);
   *out = NULL;
+  NEED(grid);
+  NEED(args || !nargs);
   u.err = err ? err : &ignored;
   if (o)
     memcpy(&u.o, o, o->size && o->size < sizeof u.o ? o->size : sizeof u.o);
@@ -485,7 +503,7 @@ tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, si
   if (status)
     return status;
   if (nargs != u.base->nargs)
-    return jit_fail_about(u.err, u.base, "the wrong number of arguments to tune", u.base->name);
+    return jit_wrong_count(u.base, nargs, u.err);
   if (!(u.t = calloc(1, sizeof *u.t)))
     return jit_no_memory(u.err);
   status = tune(&u);
@@ -515,29 +533,29 @@ tilejit_tuning_free(TilejitTuning *t)
 TilejitKernel *
 tilejit_tuning_kernel(const TilejitTuning *t)
 {
-  return t->all[t->chosen].kernel;
+  return t ? t->all[t->chosen].kernel : NULL;
 }
 
 size_t
 tilejit_tuning_count(const TilejitTuning *t)
 {
-  return t->n;
+  return t ? t->n : 0;
 }
 
 const TilejitTrial *
 tilejit_tuning_trial(const TilejitTuning *t, size_t i)
 {
-  return i < t->n ? &t->all[i].trial : NULL;
+  return t && i < t->n ? &t->all[i].trial : NULL;
 }
 
 size_t
 tilejit_tuning_chosen(const TilejitTuning *t)
 {
-  return t->chosen;
+  return t ? t->chosen : 0;
 }
 
 int
 tilejit_tuning_remembered(const TilejitTuning *t)
 {
-  return t->remembered;
+  return t ? t->remembered : 0;
 }

@@ -78,7 +78,7 @@ print_dtypes(Buf *b)
 const char *
 tilec_suggest(const char *word, const char *const *words, size_t n)
 {
-  return diag_suggest(word, words, n);
+  return word && words ? diag_suggest(word, words, n) : NULL;
 }
 
 bool

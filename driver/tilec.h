@@ -2,6 +2,8 @@
  *
  * Thread-safe: calls share nothing but LLVM's one-time initialisation. Nothing here prints, exits or aborts.
  * Every result, including a failed one, owns its text until tilec_result_free.
+ * When memory runs out, the status is TILEC_NO_MEMORY, in LLVM too: what LLVM held for that compilation is lost then, and if it
+ * happens while LLVM is made ready, in the first compilation of the process, every later one has that status at once.
  */
 #ifndef TILEC_H
 #define TILEC_H
@@ -27,10 +29,10 @@ typedef enum TilecSeverity { TILEC_ERROR, TILEC_WARNING, TILEC_REMARK, TILEC_NOT
 /* One name=value: a const or type parameter (-D), or a fact about an argument. */
 typedef struct TilecDefine { const char *name, *value; } TilecDefine;
 
-typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE, TILEC_FACT_NULL } TilecFactKind;
+typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE, TILEC_FACT_NULL, TILEC_FACT_SAME } TilecFactKind;
 /* "argument `name` equals value" (becomes a constant; it stays in the signature, unused), "is divisible by value", or of a pointer "is
- * null" (value 1; it is None, and stays in the signature, unused) and "is not null" (value 0). */
-typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; } TilecFact;
+ * null" (value 1; it is None, and stays in the signature, unused), "is not null" (value 0) and "is the same address as `other`". */
+typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; const char *other; } TilecFact;
 
 typedef struct TilecOptions {
   const char *target;             /* "sm_80" | "sm_89" | "sm_90a" | ...; NULL: "sm_90a" */
@@ -52,10 +54,17 @@ typedef struct TilecOptions {
   int tuning;                     /* tilec_describe: list the configurations of tune clauses too */
 } TilecOptions;
 
+typedef enum TilecStatus {
+  TILEC_OK,
+  TILEC_FAILED,                   /* errors in the input, or a fault of the compiler */
+  TILEC_MISUSE,                   /* unknown target, pass, kernel or option; a pointer that is NULL where something is needed */
+  TILEC_NO_MEMORY                 /* the host is out of memory */
+} TilecStatus;
+
 typedef struct TilecResult {
-  int status;                     /* 0: ok; 1: errors in the input; 2: misuse (unknown target, pass, kernel, option) */
+  int status;                     /* TilecStatus; diagnostics says why, whenever it is not 0 */
   char *output; size_t output_len;/* text of the wanted stage, NUL-terminated; NULL unless status is 0 */
-  char *diagnostics;              /* rendered diagnostics, "" if none */
+  char *diagnostics;              /* rendered diagnostics, "" if none; never NULL */
   size_t nerrors, nwarnings;
   char *dump;                     /* --dump-after text, "" if none */
   char *timing;                   /* --time-passes table, "" if none */
@@ -66,8 +75,8 @@ typedef struct TilecResult {
 TILEC_API void tilec_options_default(TilecOptions *o);
 
 /* Compile `text` (len bytes; name is used in messages and line info; a name ending in .tir is read as IR text, one in .ll as LLVM IR that
- * TILEC_EMIT_LLVM gave for the same target).
- * Never returns NULL unless the host is out of memory. */
+ * TILEC_EMIT_LLVM gave for the same target). Options that are NULL are the defaults, a name that is NULL or "" is none.
+ * NULL only if there is no memory even for a result. */
 TILEC_API TilecResult *tilec_compile(const char *name, const char *text, size_t len, const TilecOptions *o);
 TILEC_API void tilec_result_free(TilecResult *r);
 
@@ -90,10 +99,10 @@ TILEC_API void tilec_free(void *p);
 /* The page of a diagnostic ("E0211") or runtime status ("fault"), as Markdown: what it means, a wrong program, the corrected one.
  * NULL if unknown. The caller frees it with tilec_free. */
 TILEC_API char *tilec_explain(const char *id);
-/* "did you mean": the closest of n words, NULL if none is close. */
+/* "did you mean": the closest of n words, NULL if none is close. Words that are NULL are passed over. */
 TILEC_API const char *tilec_suggest(const char *word, const char *const *words, size_t n);
 /* Draw a layout given as text (canonical, or a constructor such as "mma<128x64; 4x2>"): who holds what, or for a shared
- * layout the offset and bank of each element of elem_bits. Result as for tilec_compile. */
+ * layout the offset and bank of each element of elem_bits, 1 to 128. Result as for tilec_compile. */
 TILEC_API TilecResult *tilec_print_layout(const char *text, unsigned elem_bits);
 TILEC_API const char *tilec_version(void);
 #ifdef __cplusplus

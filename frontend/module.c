@@ -5,9 +5,9 @@
 #include "parser.h"
 #include "sema.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { FILES_MAX = 256, FILE_BYTES_MAX = 16 << 20 };
 
@@ -71,7 +71,26 @@ unit_add(Program *p, const char *path, u32 base)
   return u;
 }
 
-/* The file's text, NUL-terminated; NULL with *why set. Only ordinary files are read. */
+/* n bytes of the file at path; an errno value, -1 if it has another number of them by now. */
+static int
+read_bytes(const char *path, char *to, size_t n)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = fd < 0 ? errno : 0;
+  for (size_t at = 0; !error && at < n;) {
+    ssize_t got = read(fd, to + at, n - at);
+    error = got > 0 || (got < 0 && errno == EINTR) ? 0 : got < 0 ? errno : -1;
+    at += got > 0 ? (size_t)got : 0;
+  }
+  char more;
+  if (!error && read(fd, &more, 1) > 0)
+    error = -1;
+  if (fd >= 0)
+    close(fd);
+  return error;
+}
+
+/* The file's text, NUL-terminated; NULL with *why set. Only ordinary files are read. The memory comes first: when there is none, no
+ * file is open. */
 static char *
 read_file(Program *p, const char *path, size_t *len, const char **why)
 {
@@ -79,15 +98,16 @@ read_file(Program *p, const char *path, size_t *len, const char **why)
   *why = "no such file";
   if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
     return NULL;
-  FILE *f = fopen(path, "rb");
-  *why = "it cannot be opened";
-  if (!f)
+  *why = "it is larger than 16 MiB";
+  if (st.st_size > FILE_BYTES_MAX)
     return NULL;
-  *why = st.st_size > FILE_BYTES_MAX ? "it is larger than 16 MiB" : "reading failed";
-  char *text = st.st_size > FILE_BYTES_MAX ? NULL : NEW_ARRAY(p->a, char, st.st_size + 1);
-  *len = text ? fread(text, 1, (size_t)st.st_size, f) : 0;
-  fclose(f);
-  return text && (*len == (size_t)st.st_size) ? text : NULL;
+  *len = (size_t)st.st_size;
+  char *text = NEW_ARRAY(p->a, char, *len + 1);
+  int error = read_bytes(path, text, *len);
+  if (error == ENOMEM)
+    ctx_no_memory(p->c);
+  *why = error < 0 ? "it changes while it is read" : arena_printf(p->a, "%s", strerror(error));
+  return error ? NULL : text;
 }
 
 static Unit *
@@ -117,7 +137,7 @@ library_unit(Program *p, u32 file)
   const StdlibFile *f = &stdlib_files[file];
   if (p->library[file])
     return p->library[file];
-  u32 base = source_add(p->c, arena_printf(p->a, "<%s>", f->name), f->text, f->len);
+  u32 base = source_add(p->c, SOURCE_LIBRARY, arena_printf(p->a, "<%s>", f->name), f->text, f->len);
   Node *root = ast_node(p->a, N_FILE, (Span){base, base}, 0, NULL);
   root->nkids = f->ndecls;
   root->kids = NEW_ARRAY(p->a, Node *, f->ndecls);
@@ -198,8 +218,10 @@ unit_import(Program *p, const Unit *from, const Node *import)
       return known;
     text = read_file(p, path, &len, &why);
   }
-  if (text && p->units.len < FILES_MAX)
-    return unit_add(p, path, source_add(p->c, path, text, len));
+  if (text && p->units.len < FILES_MAX) {
+    u32 base = source_add(p->c, SOURCE_PROGRAM, path, text, len);
+    return source_check(p->c, base) ? unit_add(p, path, base) : NULL;
+  }
   Unit *library = library_import(p, import->name);
   if (!library)
     import_hint(p, diag(p->c, import->at, E_IMPORT, import->name, text ? "too many files" : why), import->name);
@@ -268,16 +290,6 @@ program_load(Ctx *c, u32 base, const FrontendOptions *o)
   return diag_errors(c) == before ? p : NULL;
 }
 
-/* The place stands in the library. */
-bool
-program_in_library(const Program *p, Span at)
-{
-  for (u32 i = 0; stdlib_files[i].name; i++)
-    if (p->library[i] && at.lo >= p->library[i]->base && at.lo < p->library[i]->base + stdlib_files[i].len)
-      return true;
-  return false;
-}
-
 /* The -D of that name, or NULL: the last one counts. */
 const FrontendDefine *
 program_define(const Program *p, const char *name)
@@ -310,7 +322,7 @@ program_parse_define(Program *p, const FrontendDefine *d, bool word)
   char *text = define_text(p, d, word);
   for (char *s = text; s < text + strlen("const ") + strlen(d->name); s++)
     *s = *s == '.' ? '_' : *s;                 /* a part of an argument */
-  u32 base = source_add(p->c, arena_printf(p->a, "<-D %s>", d->name), text, strlen(text));
+  u32 base = source_add(p->c, SOURCE_DEFINE, arena_printf(p->a, "<-D %s>", d->name), text, strlen(text));
   Node *root = parse_file(p->c, p->a, base);
   if (!root)
     return NULL;

@@ -10,14 +10,15 @@ enum { NAME_WORDS_MAX = 90, ORIGIN_STEPS_MAX = 64, RESHAPES_MAX = 6, CONSTANTS_M
 static bool
 is_define(Lower *L, Span at)
 {
-  SourceLoc l = source_locate(L->c, at.lo);
-  return l.file && !strncmp(l.file, "<-D ", 4);
+  return source_locate(L->c, at.lo).kind == SOURCE_DEFINE;
 }
 
+/* Is it in no text of the program's own: in the library, a define, or nowhere? */
 static bool
 in_library(Lower *L, Span at)
 {
-  return !source_locate(L->c, at.lo).file || is_define(L, at) || program_in_library(L->prog, at);
+  SourceLoc l = source_locate(L->c, at.lo);
+  return !l.file || l.kind != SOURCE_PROGRAM;
 }
 
 static bool

@@ -207,7 +207,6 @@ void tune_describe(Program *p, const Node *kernel, Buf *out);
 
 /* ---- module.c ---- */
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */
-bool program_in_library(const Program *p, Span at);
 const FrontendDefine *program_define(const Program *p, const char *name);
 Node *program_parse_define(Program *p, const FrontendDefine *d, bool word);   /* the value's expression; NULL after errors */
 /* Find a declaration visible from u: its unit and position; false if there is none. */

@@ -58,7 +58,7 @@ search_division(const Search *s, const Op *op, Span *at)
 {
   i64 k;
   bool whole = value_const_int(op_operand(op, 1), &k) && k && value_divisor(op_operand(op, 0), 0) % (k < 0 ? 0 - (u64)k : (u64)k) == 0;
-  if (whole || program_in_library(s->L->prog, op->span))
+  if (whole || source_locate(s->L->c, op->span.lo).kind == SOURCE_LIBRARY)
     return false;
   *at = op->span;
   return true;

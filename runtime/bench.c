@@ -92,7 +92,7 @@ static uint32_t
 runs_in(double budget_ms, double each_ms, uint32_t least)
 {
   double n = each_ms > 0 ? budget_ms / each_ms : RUNS_MAX;
-  return n > RUNS_MAX ? RUNS_MAX : n < least ? least : (uint32_t)n;
+  return n > RUNS_MAX ? RUNS_MAX : n > least ? (uint32_t)n : least;   /* least also for what is no number */
 }
 
 static int
@@ -141,7 +141,10 @@ int
 tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun run, void *user, double warmup_ms, double rep_ms,
              TilertBench *out, TilertError *err)
 {
+  NEED(out);
   *out = (TilertBench){0};
+  NEED(dev);
+  NEED(run);
   Bench *b = calloc(1, sizeof *b);
   TilertStream *own = NULL;
   if (!b)
@@ -174,5 +177,7 @@ int
 tilert_bench_launch(const TilertLaunch *l, TilertStream *s, double warmup_ms, double rep_ms, TilertBench *out,
                     TilertError *err)
 {
+  NEED(l);
+  NEED(out);
   return tilert_bench(l->kernel->device, s, run_launch, (void *)(uintptr_t)l, warmup_ms, rep_ms, out, err);
 }

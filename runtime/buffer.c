@@ -4,7 +4,9 @@
 int
 tilert_buffer_create(TilertDevice *dev, size_t bytes, TilertBuffer **out, TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(dev);
   TilertBuffer *b = malloc(sizeof *b);
   if (!b)
     return error_no_memory(err);
@@ -32,13 +34,13 @@ tilert_buffer_destroy(TilertBuffer *b)
 uint64_t
 tilert_buffer_address(const TilertBuffer *b)
 {
-  return b->address;
+  return b ? b->address : 0;
 }
 
 size_t
 tilert_buffer_size(const TilertBuffer *b)
 {
-  return b->bytes;
+  return b ? b->bytes : 0;
 }
 
 static int
@@ -68,6 +70,8 @@ finish(int status, TilertDevice *d, const TilertStream *s, TilertError *err)
 int
 tilert_buffer_write(TilertBuffer *b, size_t offset, const void *src, size_t bytes, TilertStream *s, TilertError *err)
 {
+  NEED(b);
+  NEED(src || !bytes);
   int status = check_range(b, offset, bytes, "write", err);
   if (!status)
     status = check_stream(b, s, err);
@@ -80,6 +84,8 @@ tilert_buffer_write(TilertBuffer *b, size_t offset, const void *src, size_t byte
 int
 tilert_buffer_read(TilertBuffer *b, size_t offset, void *dst, size_t bytes, TilertStream *s, TilertError *err)
 {
+  NEED(b);
+  NEED(dst || !bytes);
   int status = check_range(b, offset, bytes, "read", err);
   if (!status)
     status = check_stream(b, s, err);
@@ -93,6 +99,8 @@ int
 tilert_buffer_copy(TilertBuffer *dst, size_t dst_offset, TilertBuffer *src, size_t src_offset, size_t bytes,
                    TilertStream *s, TilertError *err)
 {
+  NEED(dst);
+  NEED(src);
   int status = check_range(dst, dst_offset, bytes, "copy", err);
   if (!status)
     status = check_range(src, src_offset, bytes, "copy", err);
@@ -111,6 +119,7 @@ int
 tilert_buffer_fill(TilertBuffer *b, size_t offset, size_t bytes, uint32_t pattern, uint32_t width, TilertStream *s,
                    TilertError *err)
 {
+  NEED(b);
   int status = check_range(b, offset, bytes, "fill", err);
   if (!status)
     status = check_stream(b, s, err);

@@ -5,6 +5,8 @@
 void
 tilert_options_default(TilertOptions *o)
 {
+  if (!o)
+    return;
   memset(o, 0, sizeof *o);
   o->size = sizeof *o;
   o->sim_check_races = 1;
@@ -47,6 +49,7 @@ open_cuda(const char *spec, TilertDevice **out, TilertError *err)
 int
 tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out, TilertError *err)
 {
+  NEED(out);
   TilertOptions all = options_merge(o);
   *out = NULL;
   if (!spec || !*spec || !strcmp(spec, "auto"))
@@ -61,7 +64,7 @@ tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out,
 TilertDevice *
 tilert_device_retain(TilertDevice *dev)
 {
-  return device_retain(dev);
+  return dev ? device_retain(dev) : NULL;
 }
 
 TilertDevice *
@@ -88,24 +91,28 @@ tilert_device_close(TilertDevice *dev)
 const TilertDeviceInfo *
 tilert_device_info(const TilertDevice *dev)
 {
-  return &dev->info;
+  return dev ? &dev->info : NULL;
 }
 
 int
 tilert_device_synchronize(TilertDevice *dev, TilertError *err)
 {
+  NEED(dev);
   return dev->ops->synchronize(dev, err);
 }
 
 int
 tilert_device_stats(TilertDevice *dev, TilertStats *out, TilertError *err)
 {
+  NEED(dev);
+  NEED(out);
   return dev->ops->stats(dev, out, 0, err);
 }
 
 int
 tilert_device_stats_reset(TilertDevice *dev, TilertError *err)
 {
+  NEED(dev);
   TilertStats ignored;
   return dev->ops->stats(dev, &ignored, 1, err);
 }

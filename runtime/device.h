@@ -57,6 +57,7 @@ struct TilertKernel {
   TilertModule *module;
   TilertDevice *device;
   void *function;                              /* CUfunction; unused on sim */
+  const char *label;                           /* its name, which the device keeps; unused on sim */
   uint32_t offset[TILERT_MAX_PARAMS];          /* of each parameter in the launch's blob */
   uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
   TilertManifest manifest;
@@ -87,16 +88,26 @@ TilertDevice *device_retain(TilertDevice *d);
 void device_release(TilertDevice *d);
 TilertModule *module_retain(TilertModule *m);
 
+/* Are all pairs of `apart` two different pointers? */
+int manifest_pairs_fit(const TilertManifest *m);
+
 /* Check and pack args into *l, which is the caller's. Does not retain the kernel. */
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
                 TilertError *err);
 int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
 
-/* Fill *err (if not NULL) and return status. */
 /* err says which line of this PTX is rejected: put the line of the source in front. */
 void rt_error_locate(TilertError *err, const char *ptx);
+/* Fill *err (if not NULL) and return status. */
 int rt_error_set(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int error_no_memory(TilertError *err);
+/* In a function with err: this must be given. The rest of a condition says when not ("src || !bytes"). */
+#define NEED(pointer)                               \
+  do {                                              \
+    if (!(pointer))                                 \
+      return error_null(err, __func__, #pointer);   \
+  } while (0)
+int error_null(TilertError *err, const char *function, const char *pointer);
 /* Put "text: " before the message that is there and make this the status. */
 int error_prefix(TilertError *err, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #endif

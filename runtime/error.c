@@ -24,6 +24,12 @@ error_no_memory(TilertError *err)
 }
 
 int
+error_null(TilertError *err, const char *function, const char *pointer)
+{
+  return rt_error_set(err, TILERT_E_ARGUMENT, "%s: %.*s is NULL", function, (int)strcspn(pointer, " "), pointer);
+}
+
+int
 error_prefix(TilertError *err, int status, const char *format, ...)
 {
   char old[sizeof err->message];

@@ -108,9 +108,37 @@ launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError
   return wrong_kind(&c, arg);
 }
 
+static uint64_t
+address_of(const TilertLaunch *l, uint32_t i)
+{
+  uint64_t address;
+  memcpy(&address, l->blob + l->kernel->offset[i], sizeof address);
+  return address;
+}
+
+/* Two arguments are one address where the kernel was compiled for two. Null pointers reach nothing. */
+static int
+check_apart(const TilertLaunch *l, TilertError *err)
+{
+  const TilertManifest *m = &l->kernel->manifest;
+  for (uint32_t i = 0; i < m->nparams; i++) {
+    uint64_t address = m->apart[i] ? address_of(l, i) : 0;
+    for (uint64_t left = address ? m->apart[i] : 0; left; left &= left - 1) {
+      uint32_t j = (uint32_t)__builtin_ctzll(left);
+      if (address_of(l, j) == address)
+        return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: arguments %u (%s) and %u (%s) are the same address, 0x%" PRIx64
+                            "; the kernel was compiled for different ones", m->kernel, i, m->params[i].name, j, m->params[j].name,
+                            address);
+    }
+  }
+  return TILERT_OK;
+}
+
 int
 tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
 {
+  NEED(l);
+  NEED(grid);
   const uint32_t *most = l->kernel->device->info.grid_max;
   for (int i = 0; i < 3; i++) {
     if (grid[i] > most[i])
@@ -138,7 +166,7 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
     l->params[i] = l->blob + k->offset[i];
     status = launch_pack_arg(l, i, &args[i], err);
   }
-  return status;
+  return status || !k->manifest.napart ? status : check_apart(l, err);
 }
 
 static int
@@ -151,6 +179,7 @@ wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
 int
 tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
 {
+  NEED(l);
   const TilertDevice *d = l->kernel->device;
   if (s && s->device != d)
     return wrong_stream(l->kernel, s, err);
@@ -161,6 +190,9 @@ int
 tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
               TilertError *err)
 {
+  NEED(k);
+  NEED(grid);
+  NEED(args || !nargs);
   TilertLaunch l;
   int status = launch_pack(&l, k, grid, args, nargs, err);
   return status ? status : tilert_launch_packed(&l, s, err);
@@ -170,7 +202,11 @@ int
 tilert_launch_create(TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs, TilertLaunch **out,
                      TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(k);
+  NEED(grid);
+  NEED(args || !nargs);
   TilertLaunch *l = aligned_alloc(64, sizeof *l);
   if (!l)
     return error_no_memory(err);
@@ -196,14 +232,20 @@ tilert_launch_destroy(TilertLaunch *l)
 int
 tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
 {
+  NEED(l);
+  NEED(arg);
   if (index >= l->kernel->manifest.nparams)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu",
                      l->kernel->manifest.kernel, l->kernel->manifest.nparams, index);
-  return launch_pack_arg(l, index, arg, err);
+  uint64_t before = l->kernel->manifest.params[index].kind == TILERT_PARAM_POINTER ? address_of(l, (uint32_t)index) : 0;
+  int status = launch_pack_arg(l, index, arg, err);
+  if (!status && l->kernel->manifest.napart && (status = check_apart(l, err)))
+    memcpy(l->blob + l->kernel->offset[index], &before, sizeof before);   /* only a pointer can be wrong in this way */
+  return status;
 }
 
 TilertKernel *
 tilert_launch_kernel(const TilertLaunch *l)
 {
-  return l->kernel;
+  return l ? l->kernel : NULL;
 }

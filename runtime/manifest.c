@@ -1,5 +1,5 @@
 /* manifest.c - read the `//@tilec` lines that PTX text carries:
- *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],...
+ *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],... apart=I:J,...
  * Fields may come in any order; kernel and warps must be there. KIND is ptr, scalar or tensormap (or the long
  * word). Unknown fields are passed over, so that a newer compiler's PTX still loads.
  */
@@ -139,6 +139,42 @@ parse_params(Parse *p, Text list)
   return status;
 }
 
+/* I:J: two pointers, by their places among the parameters, which may stand behind. */
+static int
+parse_pair(Parse *p, Text text)
+{
+  Text rest = text, first = text_until(&rest, ':');
+  uint32_t i, j;
+  if (text_number(first, &i) || text_number(rest, &j) || i >= j || j >= TILERT_MAX_PARAMS)
+    return bad(p, "bad pair of parameters", text);
+  p->m->napart += !(p->m->apart[i] >> j & 1);
+  p->m->apart[i] |= UINT64_C(1) << j;
+  return TILERT_OK;
+}
+
+static int
+parse_pairs(Parse *p, Text list)
+{
+  int status = TILERT_OK;
+  while (!status && list.at < list.end)
+    status = parse_pair(p, text_until(&list, ','));
+  return status;
+}
+
+int
+manifest_pairs_fit(const TilertManifest *m)
+{
+  uint64_t pointers = 0, below = 0;
+  for (uint32_t i = 0; i < m->nparams; i++)
+    pointers |= (uint64_t)(m->params[i].kind == TILERT_PARAM_POINTER) << i;
+  for (uint32_t i = 0; i < TILERT_MAX_PARAMS; i++) {
+    below |= UINT64_C(1) << i;
+    if (m->apart[i] && (!(pointers >> i & 1) || m->apart[i] & (~pointers | below)))
+      return 0;
+  }
+  return 1;
+}
+
 static int
 parse_field(Parse *p, Text field)
 {
@@ -153,6 +189,8 @@ parse_field(Parse *p, Text field)
     return text_number(value, &p->m->shared) ? bad(p, "bad size of shared memory", field) : 0;
   if (text_is(key, "params"))
     return parse_params(p, value);
+  if (text_is(key, "apart"))
+    return parse_pairs(p, value);
   return TILERT_OK;
 }
 
@@ -171,12 +209,17 @@ parse_line(Parse *p, Text line)
     status = bad(p, "no kernel=", all);
   if (!status && (p->m->warps == 0 || p->m->warps > 32))
     status = bad(p, "warps must be 1 to 32", all);
+  if (!status && p->m->napart && !manifest_pairs_fit(p->m))
+    status = bad(p, "a pair of what are no pointers", all);
   return status;
 }
 
 int
 tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err)
 {
+  NEED(text || !len);
+  NEED(out || !max);
+  NEED(n);
   static const char mark[] = "//@tilec ";
   enum { MARK = sizeof mark - 1 };
   Text rest = {text, text + len};

@@ -1,7 +1,7 @@
 /* manifest.h - what a compiled kernel tells whoever launches it. Plain structs, no allocation.
  *
  * The compiler writes one manifest line per kernel as a comment at the top of the PTX:
- *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],...
+ *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],... apart=I:J,...
  * so PTX text is self-describing; tilert_manifest_parse reads it back.
  */
 #ifndef TILERT_MANIFEST_H
@@ -36,5 +36,8 @@ typedef struct TilertManifest {
   uint32_t shared;             /* dynamic shared memory, bytes */
   uint32_t nparams;
   TilertParam params[TILERT_MAX_PARAMS];
+  /* The code relies on pointers i < j to be different addresses: bit j of apart[i]. napart: how many such pairs there are. */
+  uint32_t napart;
+  uint64_t apart[TILERT_MAX_PARAMS];
 } TilertManifest;
 #endif

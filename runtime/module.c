@@ -48,6 +48,11 @@ kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError 
 {
   if (m->nparams > TILERT_MAX_PARAMS || m->warps == 0 || m->warps > 32 || !memchr(m->kernel, 0, sizeof m->kernel))
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %.127s is malformed", m->kernel);
+  for (uint32_t i = 0; i < m->nparams; i++)
+    if (!memchr(m->params[i].name, 0, sizeof m->params[i].name) || !memchr(m->params[i].dtype, 0, sizeof m->params[i].dtype))
+      return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: parameter %u is malformed", m->kernel, i);
+  if (m->napart && !manifest_pairs_fit(m))
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a pair of what are no pointers", m->kernel);
   if (m->shared > info->shared_max)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s needs %u bytes of shared memory; %s has %u per block",
                      m->kernel, m->shared, info->name, info->shared_max);
@@ -99,6 +104,8 @@ static int
 module_new(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests, size_t n,
            TilertModule **out, TilertError *err)
 {
+  if (n > (SIZE_MAX - sizeof(TilertModule)) / sizeof(TilertKernel))
+    return rt_error_set(err, TILERT_E_ARGUMENT, "a module of %zu kernels", n);
   TilertModule *m = calloc(1, sizeof *m + n * sizeof(TilertKernel));
   if (!m)
     return error_no_memory(err);
@@ -138,8 +145,12 @@ int
 tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests, size_t nmanifests,
                    TilertModule **out, TilertError *err)
 {
+  NEED(out);
   *out = NULL;
-  if (manifests && nmanifests)
+  NEED(dev);
+  NEED(image);
+  NEED(manifests || !nmanifests);
+  if (nmanifests)
     return module_new(dev, image, len, manifests, nmanifests, out, err);
   if (is_cubin(image, len))
     return rt_error_set(err, TILERT_E_ARGUMENT, "a cubin needs manifests: it does not carry its own");
@@ -149,8 +160,12 @@ tilert_module_load(TilertDevice *dev, const void *image, size_t len, const Tiler
 int
 tilert_assemble(TilertDevice *dev, const char *ptx, size_t len, void **out, size_t *outlen, TilertError *err)
 {
+  NEED(out);
+  NEED(outlen);
   *out = NULL;
   *outlen = 0;
+  NEED(dev);
+  NEED(ptx);
   if (!dev->ops->assemble)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "%s has no cubins: it runs PTX", dev->info.name);
   char *text = with_nul(ptx, len);
@@ -182,13 +197,15 @@ tilert_module_destroy(TilertModule *m)
 size_t
 tilert_module_kernel_count(const TilertModule *m)
 {
-  return m->nkernels;
+  return m ? m->nkernels : 0;
 }
 
 int
 tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(m);
   if (!name && m->nkernels != 1)
     return rt_error_set(err, TILERT_E_ARGUMENT, "the module holds %zu kernels: name the one you want", m->nkernels);
   for (size_t i = 0; i < m->nkernels; i++)
@@ -203,12 +220,14 @@ tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, Tile
 const TilertManifest *
 tilert_kernel_manifest(const TilertKernel *k)
 {
-  return &k->manifest;
+  return k ? &k->manifest : NULL;
 }
 
 int
 tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err)
 {
+  NEED(k);
+  NEED(out);
   *out = (TilertKernelInfo){.dynamic_shared = k->manifest.shared, .threads = 32 * k->manifest.warps};
   return k->device->ops->kernel_info(k, out, err);
 }
@@ -216,6 +235,8 @@ tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err)
 int
 tilert_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
 {
+  NEED(k);
+  NEED(blocks);
   *blocks = 0;
   return k->device->ops->kernel_occupancy(k, blocks, err);
 }

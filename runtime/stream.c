@@ -16,7 +16,9 @@ int
 tilert_stream_create(TilertDevice *dev, TilertStream **out, TilertError *err)
 {
   void *native = NULL;
+  NEED(out);
   *out = NULL;
+  NEED(dev);
   int status = dev->ops->stream_create(dev, &native, err);
   if (status)
     return status;
@@ -29,7 +31,9 @@ tilert_stream_create(TilertDevice *dev, TilertStream **out, TilertError *err)
 int
 tilert_stream_wrap(TilertDevice *dev, void *native, TilertStream **out, TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(dev);
   return stream_new(dev, native, 0, out, err);
 }
 
@@ -47,6 +51,7 @@ tilert_stream_destroy(TilertStream *s)
 int
 tilert_stream_synchronize(TilertStream *s, TilertError *err)
 {
+  NEED(s);
   return s->device->ops->stream_synchronize(s->device, s->native, err);
 }
 
@@ -59,7 +64,9 @@ tilert_stream_native(const TilertStream *s)
 int
 tilert_event_create(TilertDevice *dev, TilertEvent **out, TilertError *err)
 {
+  NEED(out);
   *out = NULL;
+  NEED(dev);
   TilertEvent *e = malloc(sizeof *e);
   if (!e)
     return error_no_memory(err);
@@ -86,6 +93,7 @@ tilert_event_destroy(TilertEvent *e)
 int
 tilert_event_record(TilertEvent *e, TilertStream *s, TilertError *err)
 {
+  NEED(e);
   if (s && s->device != e->device)
     return rt_error_set(err, TILERT_E_ARGUMENT, "the event and the stream are of different devices");
   return e->device->ops->event_record(e->device, e->native, s ? s->native : NULL, err);
@@ -94,12 +102,16 @@ tilert_event_record(TilertEvent *e, TilertStream *s, TilertError *err)
 int
 tilert_event_synchronize(TilertEvent *e, TilertError *err)
 {
+  NEED(e);
   return e->device->ops->event_synchronize(e->device, e->native, err);
 }
 
 int
 tilert_event_elapsed(TilertEvent *from, TilertEvent *to, float *ms, TilertError *err)
 {
+  NEED(from);
+  NEED(to);
+  NEED(ms);
   if (from->device != to->device)
     return rt_error_set(err, TILERT_E_ARGUMENT, "the two events are of different devices");
   int status = tilert_event_synchronize(from, err);

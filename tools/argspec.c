@@ -1,4 +1,6 @@
 #include "argspec.h"
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +60,11 @@ element_one(const Spec *s, Dtype t, size_t i)
 static uint64_t
 element_full(const Spec *s, Dtype t, size_t i)
 {
-  return encode(t, s->low);
+  uint64_t bits;
+  if (rt_dtype_info(t)->kind == KIND_FLOAT)
+    return dtype_encode_float(t, s->low);
+  dtype_encode_int(t, s->whole_low, &bits);
+  return bits;
 }
 
 static uint64_t
@@ -130,16 +136,38 @@ split(Spec *s)
   s->n += at != NULL;
 }
 
+/* A whole number: its value must be one of the type's. */
 static int
-parse_numbers(Spec *s)
+parse_whole(Spec *s, Dtype t, const char *text, int64_t *out, int past_end)
 {
+  uint64_t bits;
+  char *end;
+  errno = 0;
+  *out = strtoll(text, &end, 10);
+  if (end == text || *end || errno)
+    return fail(s, "bad whole number", text);
+  return dtype_encode_int(t, *out - (past_end && *out > INT64_MIN), &bits) ? 0 : fail(s, "it does not fit the type", text);
+}
+
+/* The numbers between type and shape. Those of randint are whole, and so is the value of an array of integers. */
+static int
+parse_numbers(Spec *s, Dtype t, const struct Generator *g)
+{
+  int whole = g->element == element_randint || (g->element == element_full && rt_dtype_info(t)->kind != KIND_FLOAT);
   for (int i = 2; i < s->n - 1; i++) {
     char *end;
     *(i == 2 ? &s->low : &s->high) = strtod(s->field[i], &end);
-    *(i == 2 ? &s->whole_low : &s->whole_high) = strtoll(s->field[i], NULL, 10);
     if (end == s->field[i] || *end)
       return fail(s, "bad number", s->field[i]);
+    if (whole && parse_whole(s, t, s->field[i], i == 2 ? &s->whole_low : &s->whole_high, i == 3))
+      return -1;
   }
+  if (g->element == element_randint && s->whole_low >= s->whole_high)
+    return fail(s, "there is no number from LO up to HI", s->field[2]);
+  if (g->element == element_uniform && !(s->low <= s->high && isfinite(s->high - s->low)))
+    return fail(s, "LO and HI are no interval", s->field[2]);
+  if (g->element == element_uniform && rt_dtype_info(t)->kind != KIND_FLOAT)
+    return fail(s, "for integers there is randint", s->field[1]);
   return 0;
 }
 
@@ -151,7 +179,10 @@ parse_shape(const char *at, size_t *shape)
     char *end;
     if (*at < '0' || *at > '9' || n == ARRAY_DIMS)
       return -1;
+    errno = 0;
     shape[n++] = strtoull(at, &end, 10);
+    if (errno)
+      return -1;
     at = end;
     if (!*at)
       return n;
@@ -182,8 +213,14 @@ generate(Spec *s, const struct Generator *g, const char *word, Array *out)
   int ndim = parse_shape(s->field[s->n - 1], shape);
   if (ndim < 0)
     return fail(s, "bad shape, expected one like 4x8", s->field[s->n - 1]);
-  if (parse_numbers(s) || array_create(out, t, ndim, shape, s->message, s->size))
+  if (parse_numbers(s, t, g) || array_create(out, t, ndim, shape, s->message, s->size))
     return -1;
+  uint64_t last;
+  if (g->element == element_index && rt_dtype_info(t)->kind != KIND_FLOAT && out->count &&
+      !dtype_encode_int(t, (int64_t)out->count - 1, &last)) {
+    array_destroy(out);
+    return fail(s, "it counts beyond its type", word);
+  }
   for (size_t i = 0; g->element != element_zero && i < out->count; i++)
     array_set_bits(out, i, g->element(s, t, i));
   return 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,8 @@ cubin_assemble(const char *ptx, size_t len, const char *target, size_t *out_len,
   rc = run_ptxas(&w, target);
   if (rc < 0) {
     snprintf(message, message_size, "--emit=cubin needs ptxas from the CUDA toolkit on the PATH: %s", strerror(-rc));
-  } else if (rc || !(cubin = textfile_read(w.cubin, out_len))) {
-    log = textfile_read(w.log, &n);
+  } else if (rc || !(cubin = textfile_read(w.cubin, SIZE_MAX, out_len))) {
+    log = textfile_read(w.log, TEXTFILE_MOST, &n);
     snprintf(message, message_size, "ptxas failed: %s", log ? log : "(no output)");
     free(log);
   }

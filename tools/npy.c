@@ -1,8 +1,10 @@
 #include "npy.h"
-#include <limits.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const struct { const char *descr; Dtype dtype; } descrs[] = {
   {"|b1", DTYPE_I1}, {"|i1", DTYPE_I8}, {"<i2", DTYPE_I16}, {"<i4", DTYPE_I32}, {"<i8", DTYPE_I64},
@@ -11,7 +13,7 @@ static const struct { const char *descr; Dtype dtype; } descrs[] = {
   {"<u2", DTYPE_BF16}, {"|u1", DTYPE_E4M3}, {"|u1", DTYPE_E5M2}, /* only written */
 };
 enum { NDESCRS = sizeof descrs / sizeof *descrs };
-static const size_t ARRAY_BYTES_MAX = (size_t)1 << 40;
+static const size_t ARRAY_BYTES_MAX = (size_t)1 << 40, HEADER_MAX = 65536;
 
 /* Bytes of the elements; SIZE_MAX if there are too many. */
 static size_t
@@ -122,6 +124,16 @@ parse_shape(const char *at, size_t *shape, int *ndim)
   }
 }
 
+/* How many of the first n characters a terminal may see. */
+static size_t
+printable(const char *s, size_t n)
+{
+  size_t i = 0;
+  while (i < n && s[i] >= ' ' && s[i] <= '~')
+    i++;
+  return i;
+}
+
 /* have: the bytes that follow the header. */
 static int
 parse_header(const char *header, size_t have, Dtype as, Array *out, char *message, size_t size)
@@ -134,8 +146,8 @@ parse_header(const char *header, size_t have, Dtype as, Array *out, char *messag
     return fail(message, size, "the .npy header is malformed");
   Dtype t = strlen(descr) >= 5 ? find_descr(descr) : DTYPE_NONE;
   if (t == DTYPE_NONE) {
-    snprintf(message, size, "the .npy file's type %.8s is not one of b1, i1 to i8, u1 to u8, f2 to f8, little endian",
-             descr);
+    snprintf(message, size, "the .npy file's type %.*s is not one of b1, i1 to i8, u1 to u8, f2 to f8, little endian",
+             (int)printable(descr, 8), descr);
     return -1;
   }
   if (as != DTYPE_NONE && as != t) {
@@ -153,16 +165,25 @@ parse_header(const char *header, size_t have, Dtype as, Array *out, char *messag
   return array_create(out, t, ndim, dims, message, size);
 }
 
+/* Where the header starts, and its length, by the first 10 or, from version 2, 12 bytes. */
+static void
+header_extent(const unsigned char *bytes, size_t *start, size_t *n)
+{
+  *start = bytes[6] == 1 ? 10 : 12;
+  *n = bytes[8] | (size_t)bytes[9] << 8;
+  if (bytes[6] > 1)
+    *n |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+}
+
 int
 npy_parse(const unsigned char *bytes, size_t len, Dtype as, Array *out, char *message, size_t size)
 {
   memset(out, 0, sizeof *out);
   if (len < 12 || memcmp(bytes, "\x93NUMPY", 6) != 0 || bytes[6] < 1 || bytes[6] > 3)
     return fail(message, size, "not a .npy file of version 1, 2 or 3");
-  size_t start = bytes[6] == 1 ? 10 : 12, n = bytes[8] | (size_t)bytes[9] << 8;
-  if (bytes[6] > 1)
-    n |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-  if (n > len - start || n > 65536)
+  size_t start, n;
+  header_extent(bytes, &start, &n);
+  if (n > len - start || n > HEADER_MAX)
     return fail(message, size, "the .npy header is cut off");
   char *header = malloc(n + 1);
   if (!header)
@@ -176,33 +197,51 @@ npy_parse(const unsigned char *bytes, size_t len, Dtype as, Array *out, char *me
   return status;
 }
 
+/* Behind the header, at most the elements. have: how many bytes there are, as far as that is known. */
 static int
-read_bytes(FILE *f, unsigned char **bytes, size_t *len)
+read_array(FILE *f, size_t have, Dtype as, Array *out, char *message, size_t size)
 {
-  long n = fseek(f, 0, SEEK_END) ? -1 : ftell(f);
-  if (n < 0 || n == LONG_MAX) /* what a directory says */
-    return -1;
-  rewind(f);
-  *bytes = malloc((size_t)n + 1);
-  *len = *bytes ? fread(*bytes, 1, (size_t)n, f) : 0;
-  return *bytes && *len == (size_t)n ? 0 : -1;
+  unsigned char head[12];
+  char *header = NULL;
+  size_t start, n;
+  int status = fread(head, 1, 10, f) == 10 && !memcmp(head, "\x93NUMPY", 6) && head[6] >= 1 && head[6] <= 3 ? 0 : -1;
+  if (!status && head[6] > 1)
+    status = fread(head + 10, 1, 2, f) == 2 ? 0 : -1;
+  if (status)
+    return fail(message, size, "not a .npy file of version 1, 2 or 3");
+  header_extent(head, &start, &n);
+  if (n > HEADER_MAX || start > have || n > have - start)
+    return fail(message, size, "the .npy header is cut off");
+  header = malloc(n + 1);
+  if (!header)
+    return fail(message, size, "out of memory");
+  status = fread(header, 1, n, f) == n ? 0 : fail(message, size, "the .npy header is cut off");
+  header[n] = 0;
+  if (!status)
+    status = parse_header(header, have - start - n, as, out, message, size);
+  free(header);
+  size_t bytes = status ? 0 : out->count * dtype_size(out->dtype);
+  if (bytes && fread(out->data, 1, bytes, f) != bytes) {
+    array_destroy(out);
+    status = fail(message, size, "the .npy file is cut off");
+  }
+  return status;
 }
 
 int
 npy_read(const char *path, Dtype as, Array *out, char *message, size_t size)
 {
-  unsigned char *bytes = NULL;
-  size_t len = 0;
+  struct stat st;
   FILE *f = fopen(path, "rb");
   memset(out, 0, sizeof *out);
-  int status = f ? read_bytes(f, &bytes, &len) : -1;
-  if (f)
-    fclose(f);
-  if (status)
-    snprintf(message, size, "cannot read %s", path);
-  else
-    status = npy_parse(bytes, len, as, out, message, size);
-  free(bytes);
+  if (!f || fstat(fileno(f), &st) || S_ISDIR(st.st_mode)) {
+    snprintf(message, size, "cannot read %s: %s", path, strerror(f && S_ISDIR(st.st_mode) ? EISDIR : errno));
+    if (f)
+      fclose(f);
+    return -1;
+  }
+  int status = read_array(f, S_ISREG(st.st_mode) ? (size_t)st.st_size : SIZE_MAX, as, out, message, size);
+  fclose(f);
   return status;
 }
 
@@ -233,10 +272,15 @@ npy_write(const char *path, const Array *a, char *message, size_t size)
   unsigned char header[384];
   size_t n = write_header(header, a), bytes = a->count * dtype_size(a->dtype);
   FILE *f = fopen(path, "wb");
+  struct stat st;
+  int ordinary = f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode);
   int ok = f && fwrite(header, 1, n, f) == n && fwrite(a->data, 1, bytes, f) == bytes;
   if (f && fclose(f))
     ok = 0;
-  if (!ok)
-    snprintf(message, size, "cannot write %s", path);
-  return ok ? 0 : -1;
+  if (ok)
+    return 0;
+  snprintf(message, size, "cannot write %s: %s", path, strerror(errno));
+  if (ordinary)
+    unlink(path);                      /* half an array is worse than none */
+  return -1;
 }

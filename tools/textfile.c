@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static char *
-read_all(FILE *f, size_t *len)
+read_all(FILE *f, size_t most, size_t *len)
 {
-  size_t cap = 1 << 16, n = 0, got;
-  char *p = malloc(cap), *grown;
-  while (p && (got = fread(p + n, 1, cap - n - 1, f)) > 0) {
-    n += got;
-    if (cap - n > 1) continue;
-    grown = realloc(p, cap *= 2);
+  size_t room = 1 << 16, n = 0, got = 1;
+  char *p = malloc(room);
+  while (p && got && n < most) {
+    size_t want = room - n - 1 < most - n ? room - n - 1 : most - n;
+    n += got = fread(p + n, 1, want, f);
+    if (n + 1 < room) continue;
+    char *grown = realloc(p, room *= 2);
     if (!grown) free(p);
     p = grown;
   }
@@ -32,19 +32,14 @@ read_all(FILE *f, size_t *len)
 }
 
 char *
-textfile_read(const char *path, size_t *len)
+textfile_read(const char *path, size_t most, size_t *len)
 {
-  struct stat st;
-  FILE *f;
-  char *p;
-  if (!strcmp(path, "-")) return read_all(stdin, len);
-  if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
-    errno = EISDIR;
-    return NULL;
-  }
-  f = fopen(path, "rb");
+  if (!strcmp(path, "-")) return read_all(stdin, most, len);
+  FILE *f = fopen(path, "rb");
   if (!f) return NULL;
-  p = read_all(f, len);
+  char *p = read_all(f, most, len);
+  int error = errno;
   fclose(f);
+  errno = error;
   return p;
 }

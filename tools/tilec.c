@@ -1,9 +1,11 @@
 /* tilec.c - the command line of the compiler. Everything it does goes through tilec.h. */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cubin.h"
 #include "textfile.h"
@@ -107,6 +109,15 @@ option(int argc, char **argv, int *i, const char *name, const char **value)
   return true;
 }
 
+/* What was printed has arrived, or the exit status says that it has not. */
+static int
+printed(void)
+{
+  if (!fflush(stdout) && !ferror(stdout)) return EXIT_OK;
+  fprintf(stderr, "tilec: cannot write standard output: %s\n", strerror(errno));
+  return EXIT_USAGE;
+}
+
 static int
 print_text(const char *what)
 {
@@ -114,7 +125,7 @@ print_text(const char *what)
   if (!text) return usage("there is no table of %s", what);
   fputs(text, stdout);
   tilec_free(text);
-  return EXIT_OK;
+  return printed();
 }
 
 static int
@@ -124,33 +135,43 @@ explain(const char *id)
   if (!text) return usage("there is no diagnostic '%s'; --print-diags lists them", id);
   fputs(text, stdout);
   tilec_free(text);
-  return EXIT_OK;
+  return printed();
 }
 
-static bool
+static int
 parse_define(Cli *c, char *text)
 {
   char *eq = strchr(text, '=');
-  if (!eq || eq == text || c->o.ndefines == MAX_LIST) return false;
+  if (!eq || eq == text) return usage("-D wants NAME=VALUE, not '%s'", text);
+  if (c->o.ndefines == MAX_LIST) return usage("too many defines; '%s' is the first that is", text);
   *eq = 0;
   c->defines[c->o.ndefines++] = (TilecDefine){text, eq + 1};
-  return true;
+  return EXIT_OK;
 }
 
-static bool
+static int
 parse_fact(Cli *c, char *text)
 {
-  char *at = strpbrk(text, "=%"), *end;
-  TilecFact f;
-  if (!at || at == text || c->o.nfacts == MAX_LIST) return false;
-  bool not = at > text + 1 && at[-1] == '!';
-  f.kind = *at == '%' ? TILEC_FACT_DIVISIBLE : strcmp(at + 1, "None") ? TILEC_FACT_EQUAL : TILEC_FACT_NULL;
-  at[-not] = 0;
-  f.name = text;
-  f.value = f.kind == TILEC_FACT_NULL ? !not : strtoll(at + 1, &end, 0);
-  if (f.kind != TILEC_FACT_NULL && (not || end == at + 1 || *end)) return false;
+  char *at = text + strcspn(text, "=%!"), *end = NULL;
+  const bool not = *at == '!', none = !strcmp(at, "=None") || !strcmp(at, "!=None");
+  TilecFact f = {.name = text, .kind = none ? TILEC_FACT_NULL : *at == '%' ? TILEC_FACT_DIVISIBLE : TILEC_FACT_EQUAL, .value = !not};
+  errno = 0;
+  if (*at && !none && !not) f.value = strtoll(at + 1, &end, 0);
+  if (at == text || (!none && (!end || end == at + 1 || *end)))
+    return usage("--assume wants NAME=INTEGER, NAME%%INTEGER, NAME=None or NAME!=None, not '%s'", text);
+  if (errno) return usage("--assume: the number is too large: '%s'", text);
+  if (c->o.nfacts == MAX_LIST) return usage("too many assumptions; '%s' is the first that is", text);
+  *at = 0;
   c->facts[c->o.nfacts++] = f;
-  return true;
+  return EXIT_OK;
+}
+
+static int
+add_folder(Cli *c, const char *folder)
+{
+  if (c->o.nimport_path == MAX_LIST) return usage("too many folders; '%s' is the first that is", folder);
+  c->import_path[c->o.nimport_path++] = folder;
+  return EXIT_OK;
 }
 
 static bool
@@ -199,16 +220,16 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--emit", &v)) {
     if (v && !parse_stage(c, v)) return unknown_stage(v);
   } else if (option(argc, argv, i, "--assume", &v)) {
-    if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER or NAME%%INTEGER, not '%s'", v);
+    if (v && parse_fact(c, (char *)v)) return EXIT_USAGE;
   } else if (option(argc, argv, i, "--diagnostics", &v) || option(argc, argv, i, "--diagnostics-format", &v)) {
     if (v && strcmp(v, "json") && strcmp(v, "text")) return usage("unknown diagnostics format '%s' (text, json)", v);
     c->o.json = v && !strcmp(v, "json");
   } else if (option(argc, argv, i, "-I", &v)) {
-    if (v && c->o.nimport_path < MAX_LIST) c->import_path[c->o.nimport_path++] = v;
+    if (v && add_folder(c, v)) return EXIT_USAGE;
   } else if (!strncmp(arg, "-D", 2)) {
     char *text = arg[2] ? argv[*i] + 2 : *i + 1 < argc ? argv[++*i] : NULL;
     v = text;
-    if (text && !parse_define(c, text)) return usage("-D wants NAME=VALUE, not '%s'", text);
+    if (text && parse_define(c, text)) return EXIT_USAGE;
   } else {
     return -1;
   }
@@ -224,8 +245,8 @@ parse_args(Cli *c, int argc, char **argv)
     const char *id;
     int rc;
     if (option(argc, argv, &i, "--explain", &id)) return id ? explain(id) : usage("option '%s' needs a value", arg);
-    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return fputs(help, stdout), EXIT_OK;
-    if (!strcmp(arg, "--version")) return printf("tilec %s\n", tilec_version()), EXIT_OK;
+    if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) return fputs(help, stdout), printed();
+    if (!strcmp(arg, "--version")) return printf("tilec %s\n", tilec_version()), printed();
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
       if (!strcmp(arg, tables[t].flag)) return print_text(tables[t].table);
     if (parse_switch(c, arg)) continue;
@@ -242,15 +263,19 @@ static int
 write_output(const Cli *c, const char *text, size_t len)
 {
   FILE *f = c->output && strcmp(c->output, "-") ? fopen(c->output, "wb") : stdout;
-  bool ok;
+  struct stat st;
+  bool ok, ordinary;
   if (!f) {
     fprintf(stderr, "tilec: cannot write %s: %s\n", c->output, strerror(errno));
     return EXIT_USAGE;
   }
+  ordinary = f != stdout && !fstat(fileno(f), &st) && S_ISREG(st.st_mode);
   ok = fwrite(text, 1, len, f) == len;
   ok = (f == stdout ? fflush(f) : fclose(f)) == 0 && ok;
-  if (!ok) fprintf(stderr, "tilec: cannot write %s: %s\n", f == stdout ? "standard output" : c->output, strerror(errno));
-  return ok ? EXIT_OK : EXIT_USAGE;
+  if (ok) return EXIT_OK;
+  fprintf(stderr, "tilec: cannot write %s: %s\n", f == stdout ? "standard output" : c->output, strerror(errno));
+  if (ordinary) unlink(c->output);   /* half of it is worse than none */
+  return EXIT_USAGE;
 }
 
 static int
@@ -290,6 +315,7 @@ main(int argc, char **argv)
   size_t len;
   char *text;
   int rc;
+  signal(SIGXFSZ, SIG_IGN);   /* a file that may not grow is an error of writing */
   tilec_options_default(&c.o);
   c.o.defines = c.defines;
   c.o.facts = c.facts;
@@ -297,7 +323,7 @@ main(int argc, char **argv)
   c.o.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   if ((rc = parse_args(&c, argc, argv)) >= 0) return rc;
   if (c.print_layout) return report(&c, tilec_print_layout(c.print_layout, 32));
-  text = textfile_read(c.file, &len);
+  text = textfile_read(c.file, TEXTFILE_MOST, &len);
   if (!text) {
     fprintf(stderr, "tilec: cannot read %s: %s\n", c.file, strerror(errno));
     return EXIT_USAGE;

@@ -1,8 +1,10 @@
-/* tilerun - compile a kernel of a .tile file, run it once on given arguments, and say what happened.
+/* tilerun - compile a kernel of a .tile or .tir file, or take one of a .ptx file, run it once on given arguments, and say what happened.
  *
  * Exit status: 0 done and all checks hold; 1 the kernel does not compile, fails or gives wrong results; 2 misuse.
  */
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +16,10 @@
 #include "textfile.h"
 #include "tunetable.h"
 
-enum { ARGS_MAX = TILERT_MAX_PARAMS, EXIT_WRONG = 1, EXIT_MISUSE = 2 };
+enum { ARGS_MAX = TILERT_MAX_PARAMS, THREADS_MAX = 1024, EXIT_WRONG = 1, EXIT_MISUSE = 2 };
 
 static const char usage[] =
-  "usage: tilerun FILE.tile KERNEL --grid=X[,Y[,Z]] [options] NAME=VALUE...\n"
+  "usage: tilerun FILE.tile|FILE.tir|FILE.ptx KERNEL --grid=X[,Y[,Z]] [options] NAME=VALUE...\n"
   "Compile KERNEL (\"-\": the only one), run it on the given arguments, print what happened.\n"
   "\n"
   "  --grid=X,Y,Z        numbers or expressions over arguments and defines: cdiv(n,BLOCK)\n"
@@ -93,7 +95,7 @@ explain_source(const Run *r)
 {
   TilecOptions o;
   size_t len = 0;
-  char *text = textfile_read(r->file, &len);
+  char *text = textfile_read(r->file, TEXTFILE_MOST, &len);
   tilec_options_default(&o);
   o.import_path = r->import_path;
   o.nimport_path = r->nimports;
@@ -146,20 +148,22 @@ pair_find(const Pairs *in, const char *name)
   return NULL;
 }
 
+/* Milliseconds, tolerances: 0 or more. */
 static int
 set_number(double *to, const char *text)
 {
   char *end;
   *to = strtod(text, &end);
-  return end == text || *end ? misuse("expected a number", text) : 0;
+  return end == text || *end || !(*to >= 0) || isinf(*to) ? misuse("expected a number that is not negative", text) : 0;
 }
 
 static int
 set_count(uint64_t *to, const char *text)
 {
   char *end;
+  errno = 0;
   *to = strtoull(text, &end, 0);
-  return end == text || *end || *text == '-' ? misuse("expected a whole number", text) : 0;
+  return end == text || *end || *text < '0' || *text > '9' || errno ? misuse("expected a whole number", text) : 0;
 }
 
 static int
@@ -167,8 +171,8 @@ set_threads(Run *r, const char *text)
 {
   uint64_t n = 0;
   int status = set_count(&n, text);
-  r->threads = n > 1024 ? 1024 : (int)n;
-  return status;
+  r->threads = (int)(n & 0xffff);
+  return status ? status : n > THREADS_MAX ? misuse("--threads: 1024 are the most", text) : 0;
 }
 
 static int
@@ -303,7 +307,15 @@ open_program(Run *r)
   TilertError e = {0};
   TilejitOptions o = {.size = sizeof o, .target = r->target, .no_specialisation = r->no_specialise,
                       .import_path = r->import_path, .nimport_path = r->nimports};
-  return tilejit_program_open(r->device, r->file, &o, &r->program, &e) ? failed(r, &e) : 0;
+  size_t len;
+  char *text = textfile_read(r->file, TEXTFILE_MOST, &len);
+  if (!text) {
+    fprintf(stderr, "tilerun: cannot read %s: %s\n", r->file, strerror(errno));
+    return EXIT_MISUSE;
+  }
+  int status = tilejit_program_create(r->device, r->file, text, len, &o, &r->program, &e) ? failed(r, &e) : 0;
+  free(text);
+  return status;
 }
 
 static const TilejitParam *
@@ -548,7 +560,9 @@ print_table(const Run *r, const TilejitInfo *info)
   if (!d->is_sim)
     printf("regs     %u per thread, %u bytes spilled, %u blocks per multiprocessor\n", info->registers,
            info->local_bytes, info->occupancy);
-  if (info->from_cache)
+  if (info->compile_ms == 0)
+    printf("compile  nothing, %.2f ms to load\n", info->load_ms);
+  else if (info->from_cache)
     printf("compile  from the cache in %.2f ms, %.2f ms to load\n", info->compile_ms, info->load_ms);
   else
     printf("compile  %.2f ms to PTX, %.2f ms to load\n", info->compile_ms, info->load_ms);
@@ -599,6 +613,14 @@ launch_once(Run *r, float *ms)
   return status ? failed(r, &e) : 0;
 }
 
+static void
+print_cache_trouble(const Run *r)
+{
+  char why[512];
+  if (tilejit_program_cache_trouble(r->program, why, sizeof why))
+    fprintf(stderr, "tilerun: note: %s\n", why);
+}
+
 static int
 compile_call(Run *r)
 {
@@ -610,6 +632,7 @@ compile_call(Run *r)
   if (status)
     return failed(r, &e);
   print_diagnostics(r);
+  print_cache_trouble(r);
   print_table(r, &info);
   if (r->ptx)
     printf("%s", tilejit_call_ptx(r->call));
@@ -743,14 +766,37 @@ finish(Run *r)
   free(r);
 }
 
+/* Ctrl-C. Only what a signal's handler may do. */
+static void
+interrupted(int number)
+{
+  static const char words[] = "\ntilerun: interrupted; nothing is saved\n";
+  ssize_t ignored = write(STDERR_FILENO, words, sizeof words - 1);
+  (void)ignored;
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* What was printed has arrived. */
+static int
+printed(int status)
+{
+  if (!fflush(stdout) && !ferror(stdout))
+    return status;
+  fprintf(stderr, "tilerun: cannot write standard output: %s\n", strerror(errno));
+  return status ? status : EXIT_MISUSE;
+}
+
 int
 main(int argc, char **argv)
 {
+  signal(SIGXFSZ, SIG_IGN);            /* a file that may not grow is an error of writing */
+  signal(SIGINT, interrupted);
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-      return fputs(usage, stdout) < 0;
+      return fputs(usage, stdout), printed(0);
     if (!strcmp(argv[i], "--version"))
-      return printf("tilerun %s\n", tilec_version()) < 0;
+      return printf("tilerun %s\n", tilec_version()), printed(0);
   }
   Run *r = calloc(1, sizeof *r);
   if (!r)
@@ -762,5 +808,5 @@ main(int argc, char **argv)
   if (!status)
     status = run(r);
   finish(r);
-  return status;
+  return printed(status);
 }

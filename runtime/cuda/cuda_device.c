@@ -5,7 +5,12 @@
  * there was none (so that it is found next time), pushed and popped if the thread uses another. Launching does
  * not even ask: cuLaunchKernel refuses a function of another context than the current one before it does
  * anything, so the launch is tried, and only after such a refusal repeated between enter() and leave().
+ *
+ * A lost device. A fault of a kernel comes to light in whatever call the driver is asked next, and from then on every call fails with
+ * it. So each launch is noted before it is made (blame.c), what a stream is known to have passed is crossed out when it has been
+ * waited for, and the first call that fails with a fault makes of the rest the sentence that this and all later errors begin with.
  */
+#include "blame.h"
 #include "driver.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +21,27 @@ typedef struct CudaDevice {
   CudaDriver cu;
   CUdevice device;
   CUcontext context;
+  Blame blame;
 } CudaDevice;
 
-#define TRY(dev, call, args) cuda_check(&(dev)->cu, (dev)->cu.call args, "cu" #call, err)
+#define TRY(dev, call, args) check((dev), (dev)->cu.call args, "cu" #call, err)
 
 static CudaDevice *
 cuda_of(TilertDevice *d)
 {
   return (CudaDevice *)d;
+}
+
+/* The status and message of the named call, with what the device was lost by, if it is. */
+static int
+check(CudaDevice *c, CUresult r, const char *call, TilertError *err)
+{
+  int status = cuda_check(&c->cu, r, call, err);
+  if (!status)
+    return TILERT_OK;
+  if (status == TILERT_E_FAULT)
+    blame_fault(&c->blame);
+  return blame_explain(&c->blame, status, err);
 }
 
 /* *pushed: whether leave() has to pop. */
@@ -64,14 +82,35 @@ cuda_destroy(TilertDevice *d)
 {
   CudaDevice *c = cuda_of(d);
   c->cu.PrimaryCtxRelease(c->device);
+  blame_destroy(&c->blame);
   free(c);
+}
+
+static int
+wait_for_all(CudaDevice *c, TilertError *err)
+{
+  uint64_t before = blame_now(&c->blame);
+  int status = TRY(c, CtxSynchronize, ());
+  if (!status)
+    blame_pass(&c->blame, before, 1, NULL);
+  return status;
+}
+
+static int
+wait_for(CudaDevice *c, CUstream stream, TilertError *err)
+{
+  uint64_t before = blame_now(&c->blame);
+  int status = TRY(c, StreamSynchronize, (stream));
+  if (!status)
+    blame_pass(&c->blame, before, 0, stream);
+  return status;
 }
 
 static int
 cuda_synchronize(TilertDevice *d, TilertError *err)
 {
   CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, CtxSynchronize, ()));
+  WITHIN(c, wait_for_all(c, err));
 }
 
 static int
@@ -87,7 +126,7 @@ alloc_current(CudaDevice *c, size_t bytes, uint64_t *address, TilertError *err)
   CUdeviceptr p = 0;
   int status = TRY(c, MemAlloc, (&p, bytes));
   *address = p;
-  return status ? error_prefix(err, status, "allocation of %zu bytes", bytes) : TILERT_OK;
+  return status && status != TILERT_E_FAULT ? error_prefix(err, status, "allocation of %zu bytes", bytes) : status;
 }
 
 static int
@@ -177,7 +216,7 @@ static int
 cuda_stream_synchronize(TilertDevice *d, void *stream, TilertError *err)
 {
   CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, StreamSynchronize, (stream)));
+  WITHIN(c, wait_for(c, stream, err));
 }
 
 static int
@@ -315,8 +354,10 @@ kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
     status = TRY(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
   if (!status)
     status = TRY(c, FuncGetAttribute, (&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f));
+  if (!status)
+    status = blame_name(&c->blame, m->kernel, &k->label, err);
   if (status)
-    return error_prefix(err, status, "kernel %s", m->kernel);
+    return status == TILERT_E_FAULT ? status : error_prefix(err, status, "kernel %s", m->kernel);
   if ((uint32_t)most < 32 * m->warps)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s wants %u threads; its registers leave room for %d",
                      m->kernel, 32 * m->warps, most);
@@ -369,27 +410,42 @@ launch_now(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
                             (void **)(uintptr_t)l->params, NULL);
 }
 
+/* It did not run, and if the device is lost, that is not this kernel's doing; unless the driver was told to wait for each launch. */
 static int
-launch_again(CudaDevice *c, const TilertLaunch *l, CUstream stream, TilertError *err)
+launch_failed(CudaDevice *c, const TilertLaunch *l, uint64_t number, CUresult r, TilertError *err)
+{
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking && !strcmp(blocking, "1"))
+    blame_pass(&c->blame, number - 1, 1, NULL);
+  else
+    blame_withdraw(&c->blame, number);
+  int status = check(c, r, "cuLaunchKernel", err);
+  return blame_is_lost(&c->blame) ? status : error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel);
+}
+
+static int
+launch_again(CudaDevice *c, const TilertLaunch *l, CUstream stream, uint64_t number, TilertError *err)
 {
   int pushed, status = enter(c, &pushed, err);
   if (status)
     return status;
-  status = cuda_check(&c->cu, launch_now(c, l, stream), "cuLaunchKernel", err);
+  CUresult r = launch_now(c, l, stream);
+  status = r == CUDA_SUCCESS ? TILERT_OK : launch_failed(c, l, number, r, err);
   leave(c, pushed);
-  return status ? error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel) : TILERT_OK;
+  return status;
 }
 
 static int
 cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
 {
   CudaDevice *c = cuda_of(l->kernel->device);
+  uint64_t number = blame_note(&c->blame, l->kernel->label, stream, l->grid);
   CUresult r = launch_now(c, l, stream);
   if (r == CUDA_SUCCESS)
     return TILERT_OK;
   if (r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-    return launch_again(c, l, stream, err);
-  return error_prefix(err, cuda_check(&c->cu, r, "cuLaunchKernel", err), "kernel %s", l->kernel->manifest.kernel);
+    return launch_again(c, l, stream, number, err);
+  return launch_failed(c, l, number, r, err);
 }
 
 static const DeviceOps cuda_ops = {
@@ -488,8 +544,10 @@ cuda_device_open(int ordinal, TilertDevice **out, TilertError *err)
   CudaDevice *c = calloc(1, sizeof *c);
   if (!c)
     return error_no_memory(err);
+  blame_init(&c->blame);
   int status = device_setup(c, ordinal, err);
   if (status) {
+    blame_destroy(&c->blame);
     free(c);
     return status;
   }

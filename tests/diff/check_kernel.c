@@ -304,7 +304,7 @@ run_sim(Case *k, const Func *f, const Buf *ptx)
 static Module *
 read_module(Case *k, u32 ndefines)
 {
-  u32 base = source_add(k->ctx, k->file, k->text, k->len);
+  u32 base = source_add(k->ctx, SOURCE_PROGRAM, k->file, k->text, k->len);
   size_t n = strlen(k->file);
   FrontendOptions o = {.defines = k->defines, .ndefines = ndefines, .facts = k->facts, .nfacts = k->nfacts};
   Module *m = n > 4 && !strcmp(k->file + n - 4, ".tir") ? ir_parse(k->ctx, base)
@@ -455,7 +455,7 @@ read_words(Case *k, const char *line)
   Words *d = &k->define_words[k->ndefines], *f = &k->fact_words[k->nfacts];
   bool equal = sscanf(line, "// equal %31s %31s", f->name, f->value) == 2;
   if (k->nfacts + 1 < MAX_WORDS && (equal || sscanf(line, "// divisible %31s %31s", f->name, f->value) == 2))
-    k->facts[k->nfacts++] = (FrontendFact){f->name, equal ? FACT_EQUAL : FACT_DIVISIBLE, atoll(f->value)};
+    k->facts[k->nfacts++] = (FrontendFact){f->name, equal ? FACT_EQUAL : FACT_DIVISIBLE, atoll(f->value), NULL};
   bool compiled = sscanf(line, "// compiled %31s %31s", d->name, d->value) == 2;
   if (k->ndefines + 1 < MAX_WORDS && (compiled || sscanf(line, "// define %31s %31s", d->name, d->value) == 2)) {
     k->defines[k->ndefines++] = (FrontendDefine){d->name, d->value};

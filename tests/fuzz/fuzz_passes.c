@@ -39,7 +39,7 @@ run(Ctx *c, const char *text, size_t len)
   Buf ptx = {.arena = c->perm};
   c->target = target_find(targets[len % COUNT(targets)]);
   c->remarks = true;
-  Module *m = ir_parse(c, source_add(c, "fuzz.tir", text, len));
+  Module *m = ir_parse(c, source_add(c, SOURCE_PROGRAM, "fuzz.tir", text, len));
   if (!m || !ir_verify(m) || !small(m))
     return;
   bool ok = passes_run(c, m, &o) && codegen_module(c, m, &g, &ptx, NULL);

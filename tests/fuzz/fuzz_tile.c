@@ -9,7 +9,7 @@ run(Ctx *c, const char *text, size_t len)
 {
   FrontendOptions o = {.tuning = true};
   Buf out = {.arena = c->perm};
-  u32 base = source_add(c, "fuzz.tile", text, len);
+  u32 base = source_add(c, SOURCE_PROGRAM, "fuzz.tile", text, len);
   frontend_print_ast(c, base, &out);
   u32 before = diag_errors(c);
   Module *m = frontend_compile(c, base, &o);

@@ -9,7 +9,7 @@ round_trip(Ctx *c, const Module *m, bool locs)
 {
   Buf once = {.arena = c->perm}, twice = {.arena = c->perm};
   ir_print(&once, m, locs);
-  Module *again = ir_parse(c, source_add(c, "again.tir", buf_str(&once), once.len));
+  Module *again = ir_parse(c, source_add(c, SOURCE_PROGRAM, "again.tir", buf_str(&once), once.len));
   if (!again || !ir_verify(again))
     fault("printed text does not read back", buf_str(&once));
   ir_print(&twice, again, locs);
@@ -20,7 +20,7 @@ round_trip(Ctx *c, const Module *m, bool locs)
 static void
 run(Ctx *c, const char *text, size_t len)
 {
-  Module *m = ir_parse(c, source_add(c, "fuzz.tir", text, len));
+  Module *m = ir_parse(c, source_add(c, SOURCE_PROGRAM, "fuzz.tir", text, len));
   if (!m && !diag_errors(c))
     fault("no module and no error", "");
   if (m && ir_verify(m)) {

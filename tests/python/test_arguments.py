@@ -231,6 +231,12 @@ class Host(unittest.TestCase):
         k(3, 2, np.zeros(0, f32), np.zeros((4, 0), f32), 0)
         with self.assertRaises(tilec.Error):
             k(3, 2, None, y, 300)
+        text = "kernel f(x: *f32, y: *f32) warps(1) { var v = 1.0; if x != None { v = load(x); } store(y, v); }"
+        for known in (dict(), dict(specialise=False)):
+            maybe = dev.program(text=text, **known).kernel()
+            for x, want in ((None, 1), (np.full(1, 5, f32), 5), (None, 1)):
+                maybe(1, x, y)
+                self.assertEqual(y[0], want)
         signed = FakeTensor(np.arange(5, dtype=np.int32), "int32")
         out = dev.empty(1, "u32")
         kernel(dev, "kernel f(x: *u32, y: *u32) warps(1) { store(y, load(x + 3)); }")(1, signed, out)

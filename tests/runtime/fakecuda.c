@@ -10,8 +10,10 @@ struct CUctx_st { int live; };
 struct CUevent_st { int recorded; };
 
 static struct CUctx_st primary, foreign;
-static _Thread_local CUcontext stack[8];
-static _Thread_local int depth;
+/* Made with the thread: the C library ends a process that has no memory for it later. */
+#define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+static THREAD_LOCAL CUcontext stack[8];
+static THREAD_LOCAL int depth;
 static FakeCuda fake = {.capability = 90};
 
 static int
@@ -55,7 +57,7 @@ FAKE_FREE(cuGetErrorName, (CUresult r, const char **out), *out = "CUDA_ERROR_FAK
 FAKE_FREE(cuGetErrorString, (CUresult r, const char **out), *out = "as the test asked", 0)
 FAKE_FREE(cuDeviceGetCount, (int *n), *n = 1, 0)
 FAKE_FREE(cuDeviceGet, (CUdevice *d, int i), *d = i, 0)
-FAKE_FREE(cuDeviceGetName, (char *name, int n, CUdevice d), snprintf(name, (size_t)n, "Fake GPU"), 0)
+FAKE_FREE(cuDeviceGetName, (char *name, int n, CUdevice d), snprintf(name, (size_t)n, "%s", fake.name[0] ? fake.name : "Fake GPU"), 0)
 FAKE_FREE(cuDeviceTotalMem_v2, (size_t *n, CUdevice d), *n = 1u << 30, 0)
 
 EXPORT CUresult
@@ -68,6 +70,7 @@ cuDeviceGetAttribute(int *v, int attribute, CUdevice d)
   case CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; break;
   case CU_DEVICE_MAX_GRID_DIM_X: *v = 0x7fffffff; break;
   case CU_DEVICE_MAX_GRID_DIM_Y: case CU_DEVICE_MAX_GRID_DIM_Z: *v = 65535; break;
+  case CU_DEVICE_MULTIPROCESSOR_COUNT: *v = fake.multiprocessors ? fake.multiprocessors : 1000 + attribute; break;
   default: *v = 1000 + attribute;
   }
   return 0;
@@ -79,17 +82,19 @@ FAKE_FREE(cuCtxGetCurrent, (CUcontext *c), *c = depth ? stack[depth - 1] : NULL,
 FAKE_FREE(cuCtxSetCurrent, (CUcontext c), depth += !depth; stack[depth - 1] = c, 0)
 FAKE_FREE(cuCtxPushCurrent_v2, (CUcontext c), stack[depth++] = c, 0)
 FAKE_FREE(cuCtxPopCurrent_v2, (CUcontext *c), *c = stack[--depth], 0)
-FAKE(cuCtxSynchronize, (void), , 0)
+FAKE(cuCtxSynchronize, (void), , fake.sync_result)
 
 EXPORT CUresult
 cuMemAlloc_v2(CUdeviceptr *p, size_t n)
 {
   NEED_CONTEXT;
+  if (fake.alloc_result)
+    return fake.alloc_result;
   if (n > (size_t)1 << 29)
     return CUDA_ERROR_OUT_OF_MEMORY;
   *p = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (n + 255) / 256 * 256);
-  fake.allocations++;
-  return 0;
+  fake.allocations += *p != 0;
+  return *p ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 FAKE(cuMemFree_v2, (CUdeviceptr p), free((void *)(uintptr_t)p); fake.allocations--, 0)
@@ -121,10 +126,10 @@ cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
   return 0;
 }
 
-FAKE(cuStreamCreate, (CUstream *s, unsigned flags), *s = malloc(8); fake.streams++, 0)
+FAKE(cuStreamCreate, (CUstream *s, unsigned flags), fake.streams += (*s = malloc(8)) != NULL, *s ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
 FAKE(cuStreamDestroy_v2, (CUstream s), free(s); fake.streams--, 0)
-FAKE(cuStreamSynchronize, (CUstream s), , 0)
-FAKE(cuEventCreate, (CUevent *e, unsigned flags), *e = calloc(1, sizeof **e); fake.events++, 0)
+FAKE(cuStreamSynchronize, (CUstream s), , fake.sync_result)
+FAKE(cuEventCreate, (CUevent *e, unsigned flags), fake.events += (*e = calloc(1, sizeof **e)) != NULL, *e ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
 FAKE(cuEventDestroy_v2, (CUevent e), free(e); fake.events--, 0)
 FAKE(cuEventRecord, (CUevent e, CUstream s), e->recorded = ++fake.clock, 0)
 FAKE(cuEventSynchronize, (CUevent e), , 0)

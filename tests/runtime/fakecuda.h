@@ -12,5 +12,8 @@ typedef struct FakeCuda {
   int linked, cubins, driver_version;
   int capability, init_result, launch_result;   /* the test sets these */
   FakeLaunch launch;
+  int sync_result, alloc_result;                /* of waiting, of allocating */
+  int multiprocessors;                          /* 0: 1016 */
+  char name[64];                                /* "": Fake GPU */
 } FakeCuda;
 #endif

@@ -5,8 +5,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "cache.h"
-#include "check.h"
+#include "entries.h"
 #include "fakecuda.h"
 #include "jit.h"
 
@@ -14,14 +13,6 @@ static TilertError err;
 static char root[] = "/tmp/tilec-cache-XXXXXX";
 
 /* ---- a directory of the test's own ---- */
-
-static char *
-path_in(const char *dir, const char *name)
-{
-  static char path[600];
-  snprintf(path, sizeof path, "%s/%s", dir, name);
-  return path;
-}
 
 /* Files in dir and their bytes; their last name to *name. */
 static int
@@ -41,41 +32,6 @@ files(const char *dir, size_t *bytes, char name[64])
   if (d)
     closedir(d);
   return n;
-}
-
-static void
-remove_all(const char *dir)
-{
-  char command[700];
-  snprintf(command, sizeof command, "rm -rf '%s'", dir);
-  CHECK(!system(command));
-}
-
-static CacheKey
-key_of(uint64_t n)
-{
-  CacheHash *h = cache_hash_new();
-  cache_hash_add(h, &n, sizeof n);
-  return cache_hash_end(h);
-}
-
-static int
-holds(Cache *c, CacheKey k, const char *text)
-{
-  size_t len = 0;
-  char *got = cache_get(c, k, &len);
-  int same = got && len == strlen(text) && !memcmp(got, text, len);
-  free(got);
-  return same;
-}
-
-static int
-empty(Cache *c, CacheKey k)
-{
-  size_t len;
-  char *got = cache_get(c, k, &len);
-  free(got);
-  return !got;
 }
 
 /* ---- entries ---- */
@@ -108,23 +64,6 @@ test_entries(const char *dir)
   cache_close(c);
   cache_close(other);
   remove_all(dir);
-}
-
-static size_t
-slurp(const char *path, char *to, size_t room)
-{
-  FILE *f = fopen(path, "rb");
-  CHECK(f);
-  size_t n = fread(to, 1, room, f);
-  fclose(f);
-  return n;
-}
-
-static void
-spit(const char *path, const char *bytes, size_t n)
-{
-  FILE *f = fopen(path, "wb");
-  CHECK(f && fwrite(bytes, 1, n, f) == n && !fclose(f));
 }
 
 /* Every truncation and every flipped bit is noticed, and the entry is gone afterwards. */
@@ -253,6 +192,7 @@ static FakeCuda *fake;
 static int compiles;
 static uint64_t sources, compiled_sources;   /* what describing and compiling say they read */
 static char ptx[256];
+static const char *tune_lines = "tune B=8\ntune B=16\nkey n\n";
 
 static TilecResult *
 result(const char *output, uint64_t from, const char *diagnostics)
@@ -279,7 +219,10 @@ tilec_result_free(TilecResult *r)
 TilecResult *
 tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
-  return result("kernel f warps=4\nparam x pointer f32\nparam n scalar i32\nconst B i32 8\n", sources, "");
+  static const char f[] = "kernel f warps=4\nparam x pointer f32\nparam n scalar i32\nconst B i32 8\n";
+  char all[256];
+  snprintf(all, sizeof all, "%s%s", f, o->tuning ? tune_lines : "");
+  return result(all, sources, "");
 }
 
 TilecResult *
@@ -364,6 +307,31 @@ test_jit(const char *dir)
   CHECK(run(&r));
 }
 
+/* A directory that is not believed is as good as none, and says why. */
+static void
+test_refused(const char *dir)
+{
+  TilertDevice *d;
+  TilejitProgram *p;
+  TilejitKernel *k;
+  char why[400];
+  Run r = {.dir = dir, .n = 7, .x = 0x1008};
+  CHECK(!mkdir(dir, 0700) && !chmod(dir, 0777));
+  CHECK(!run(&r) && !run(&r));
+  CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
+  TilejitOptions o = {.size = sizeof o, .cache_dir = dir};
+  TilertArg args[2] = {{.kind = TILERT_ARG_POINTER}, {.kind = TILERT_ARG_INT, .u.i = 3}};
+  CHECK_OK(tilejit_program_create(d, "f.tile", "text", 4, &o, &p, &err));
+  CHECK_OK(tilejit_kernel(p, "f", NULL, 0, &k, &err));
+  CHECK(!tilejit_program_cache_trouble(p, why, sizeof why) && !*why);
+  CHECK_OK(tilejit_launch(k, NULL, (uint32_t[3]){1, 1, 1}, args, 2, &err));
+  CHECK(tilejit_program_cache_trouble(p, why, sizeof why) == strlen(why) && strstr(why, "others may write to it"));
+  tilejit_program_destroy(p);
+  r.dir = o.cache_dir = "";                        /* none */
+  CHECK(!run(&r) && !run(&r));
+  tilert_device_close(d);
+}
+
 /* A file that changed between describing and compiling: the result is used but not kept. */
 static void
 test_race(const char *dir)
@@ -376,6 +344,66 @@ test_race(const char *dir)
   CHECK(!run(&r) && !run(&r));
   sources = compiled_sources = 22;
   CHECK(!run(&r) && run(&r));
+}
+
+/* ---- choices of tuning ---- */
+
+static int
+any_grid(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  grid[0] = grid[1] = grid[2] = 1;
+  return 0;
+}
+
+/* A program made anew, one tuning. 1 if it was remembered. */
+static int
+tune(const Run *r, TilertArg n)
+{
+  TilertDevice *d;
+  TilejitProgram *p;
+  TilejitTuning *t;
+  TilejitOptions o = {.size = sizeof o, .target = r->target, .cache_dir = r->dir};
+  TilejitTuneOptions brief = {.size = sizeof brief, .rep_ms = 1};
+  TilertArg args[2] = {{.kind = TILERT_ARG_POINTER, .u.pointer = r->x}, n};
+  CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
+  CHECK_OK(tilejit_program_create(d, "f.tile", "text", 4, &o, &p, &err));
+  CHECK_OK(tilejit_tune(p, "f", NULL, 0, NULL, any_grid, NULL, args, 2, &brief, &t, &err));
+  int remembered = tilejit_tuning_remembered(t);
+  tilejit_tuning_free(t);
+  tilejit_program_destroy(p);
+  tilert_device_close(d);
+  return remembered;
+}
+
+/* Another value of anything the choice depends on is another search. */
+static void
+test_choices(const char *dir)
+{
+  const Run r = {.dir = dir, .x = 0x1008};
+  Run other = r;
+  TilertArg seven = {.kind = TILERT_ARG_INT, .u.i = 7}, eight = {.kind = TILERT_ARG_INT, .u.i = 8};
+  TilertArg bytes = {.kind = TILERT_ARG_BYTES, .u.bytes = "\7\0\0"};
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  CHECK(!tune(&r, eight) && tune(&r, eight) && tune(&r, seven));
+  CHECK(!tune(&r, bytes) && !tune(&r, bytes));   /* who knows what they hold */
+  other.x = 0x1010;
+  CHECK(!tune(&other, seven) && tune(&other, seven));
+  other.x = 0x2020;                              /* an address is nothing to remember by */
+  CHECK(tune(&other, seven));
+  other = r;
+  other.target = "sm_80";
+  CHECK(!tune(&other, seven) && tune(&other, seven));
+  strcpy(fake->name, "Another GPU");
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  fake->multiprocessors = 7;
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  fake->driver_version = 13020;
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  tune_lines = "tune B=16\ntune B=8\nkey n\n";   /* as if the source were another */
+  sources = compiled_sources = 30;
+  CHECK(!tune(&r, seven) && tune(&r, seven));
+  tune_lines = "tune B=4\nkey n\n";                     /* what is remembered is no longer listed */
+  CHECK(!tune(&r, seven));
 }
 
 int
@@ -399,6 +427,8 @@ main(void)
   strcpy(ptx, "//@tilec kernel=f warps=4 params=x:ptr:f32,n:scalar:i32\n");
   test_jit(dir);
   test_race(dir);
+  test_choices(dir);
+  test_refused(path_in(root, "open"));
   remove_all(root);
   return 0;
 }

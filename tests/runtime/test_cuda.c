@@ -193,13 +193,120 @@ test_launch_errors(TilertDevice *d)
   TilertModule *m;
   uint32_t grid[3] = {1, 1, 1};
   TilertLaunch *l = pack(load(d, "axpy", &m), grid);
-  fake->launch_result = 700;
-  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_FAULT, "kernel axpy: cuLaunchKernel: CUDA_ERROR_FAKE (700)");
   fake->launch_result = 701;
-  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_DRIVER, "(701)");
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_DRIVER, "kernel axpy: cuLaunchKernel: CUDA_ERROR_FAKE (701)");
   fake->launch_result = 0;
   tilert_launch_destroy(l);
   tilert_module_destroy(m);
+}
+
+/* ---- a lost device: each on a device of its own, as it stays lost ---- */
+
+typedef struct Loss { TilertDevice *d; TilertModule *m; TilertStream *s, *other; TilertLaunch *axpy, *wild; } Loss;
+
+static void
+loss_open(Loss *l)
+{
+  uint32_t grid[3] = {5, 6, 7};
+  TilertKernel *k;
+  TilertArg args[2] = {{.kind = TILERT_ARG_POINTER}, {.kind = TILERT_ARG_INT, .u.i = 4}};
+  CHECK_OK(tilert_device_open("cuda", NULL, &l->d, &err));
+  CHECK_OK(tilert_stream_create(l->d, &l->s, &err));
+  CHECK_OK(tilert_stream_create(l->d, &l->other, &err));
+  l->axpy = pack(load(l->d, "axpy", &l->m), grid);
+  CHECK_OK(tilert_module_kernel(l->m, "wild", &k, &err));
+  CHECK_OK(tilert_launch_create(k, grid, args, 2, &l->wild, &err));
+  fake->sync_result = fake->alloc_result = fake->launch_result = 0;
+}
+
+static void
+loss_close(Loss *l)
+{
+  fake->sync_result = fake->alloc_result = fake->launch_result = 0;
+  tilert_launch_destroy(l->axpy);
+  tilert_launch_destroy(l->wild);
+  tilert_stream_destroy(l->s);
+  tilert_stream_destroy(l->other);
+  tilert_module_destroy(l->m);
+  tilert_device_close(l->d);
+}
+
+#define LOST "the device was lost by a fault in "
+
+static void
+test_one_suspect(void)
+{
+  Loss l;
+  TilertBuffer *b;
+  loss_open(&l);
+  CHECK_OK(tilert_launch_packed(l.wild, l.s, &err));
+  CHECK_OK(tilert_stream_synchronize(l.s, &err));              /* it ended well */
+  CHECK_OK(tilert_launch_packed(l.wild, NULL, &err));
+  CHECK_OK(tilert_device_synchronize(l.d, &err));              /* so did this one */
+  fake->launch_result = 701;
+  CHECK_FAILS(tilert_launch_packed(l.wild, NULL, &err), TILERT_E_DRIVER, "(701)");   /* and this was none */
+  fake->launch_result = 0;
+  CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  fake->sync_result = fake->alloc_result = 700;
+  CHECK_FAILS(tilert_stream_synchronize(l.s, &err), TILERT_E_FAULT,
+              LOST "kernel axpy (launch 4, grid (5, 6, 7)); run it on the device \"sim\" to find the line: cuStreamSynchronize: CUDA");
+  CHECK_FAILS(tilert_buffer_create(l.d, 8, &b, &err), TILERT_E_FAULT, LOST "kernel axpy (launch 4, grid (5, 6, 7)); run it");
+  CHECK(!strncmp(err.message, LOST, strlen(LOST)) && strstr(err.message, "cuMemAlloc"));
+  fake->launch_result = 719;
+  CHECK_FAILS(tilert_launch_packed(l.wild, NULL, &err), TILERT_E_FAULT, LOST "kernel axpy");
+  CHECK(!strncmp(err.message, LOST, strlen(LOST)));
+  fake->alloc_result = 2;
+  CHECK_FAILS(tilert_buffer_create(l.d, 8, &b, &err), TILERT_E_FAULT, LOST "kernel axpy");   /* whatever it is called by now */
+  loss_close(&l);
+}
+
+static void
+test_suspects(void)
+{
+  Loss l;
+  char text[64];
+  loss_open(&l);
+  CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  CHECK_OK(tilert_launch_packed(l.wild, l.other, &err));
+  CHECK_OK(tilert_stream_synchronize(l.s, &err));              /* only one stream was waited for */
+  for (int i = 0; i < 100; i++)
+    CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  CHECK_OK(tilert_stream_synchronize(l.s, &err));
+  CHECK_OK(tilert_launch_packed(l.wild, l.other, &err));
+  CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  fake->sync_result = 716;
+  CHECK_FAILS(tilert_device_synchronize(l.d, &err), TILERT_E_FAULT,
+              LOST "kernel axpy (launch 104, grid (5, 6, 7)) or wild (launch 103, grid (5, 6, 7)); run it");
+  loss_close(&l);
+  loss_open(&l);
+  for (int i = 0; i < 100; i++)
+    CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  fake->sync_result = 700;
+  snprintf(text, sizeof text, "axpy (launch 98, grid (5, 6, 7)) or one of %d others", 32 - 3);
+  CHECK_FAILS(tilert_stream_synchronize(l.s, &err), TILERT_E_FAULT, text);
+  loss_close(&l);
+}
+
+static void
+test_blame(void)
+{
+  Loss l;
+  loss_open(&l);
+  fake->sync_result = 700;
+  CHECK_FAILS(tilert_device_synchronize(l.d, &err), TILERT_E_FAULT, LOST "a kernel that was not launched here: cuCtxSynchronize");
+  loss_close(&l);
+  loss_open(&l);
+  CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  fake->launch_result = 700;                                   /* the one before, as this one did not run */
+  CHECK_FAILS(tilert_launch_packed(l.wild, l.s, &err), TILERT_E_FAULT, LOST "kernel axpy (launch 1, grid (5, 6, 7)); run");
+  loss_close(&l);
+  loss_open(&l);
+  CHECK_OK(tilert_launch_packed(l.axpy, l.s, &err));
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  fake->launch_result = 700;
+  CHECK_FAILS(tilert_launch_packed(l.wild, l.s, &err), TILERT_E_FAULT, LOST "kernel wild (launch 2, grid (5, 6, 7)); run");
+  unsetenv("CUDA_LAUNCH_BLOCKING");
+  loss_close(&l);
 }
 
 static void
@@ -239,6 +346,9 @@ main(void)
   test_bench(d);
   CHECK_FAILS(tilert_device_stats(d, &stats, &err), TILERT_E_UNAVAILABLE, "simulator");
   tilert_device_close(d);
-  CHECK(fake->retained == 0);
+  test_one_suspect();
+  test_suspects();
+  test_blame();
+  CHECK(fake->retained == 0 && fake->modules == 0 && fake->streams == 0);
   return 0;
 }

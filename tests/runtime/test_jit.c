@@ -52,16 +52,51 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
   static const char axpy[] = "kernel axpy warps=4\nparam a scalar f32\nparam x pointer f32\nparam y pointer T\n"
                              "param n scalar i32\ntype T -\nconst BLOCK i32 ";
   static const char other[] = "kernel other warps=-\nparam z scalar i32\n";
+  static const char pointers[] = "kernel pointers warps=4\nparam n scalar i32\nparam p pointer f32\nparam q pointer f32\nnull q\n"
+                                 "param r pointer f32\nparam s pointer f32\n";
   char all[512] = "";
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
-  if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0)
+  if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0 && strcmp(o->kernel, "pointers") != 0)
     return result(2, NULL, "error: no such kernel\n");
   if (!o->kernel || !strcmp(o->kernel, "axpy"))
     sprintf(all, "%s%s\n", axpy, o->ndefines ? o->defines[0].value : "1024");
   if (!o->kernel || !strcmp(o->kernel, "other"))
     strcat(all, other);
+  if (!o->kernel || !strcmp(o->kernel, "pointers"))
+    strcat(all, pointers);
   return result(0, all, "");
+}
+
+static void
+add_fact(const TilecFact *f)
+{
+  static const char *const relations[] = {"=", "%", " null ", " same "};
+  char *at = facts + strlen(facts);
+  if (f->kind == TILEC_FACT_SAME)
+    sprintf(at, "%s=%s ", f->name, f->other);
+  else
+    sprintf(at, "%s%s%d ", f->name, relations[f->kind], (int)f->value);
+}
+
+/* What the fake compiler relies on: of p, q, r and s all pairs, of which a fact takes one away; or a pair in spite of facts. */
+static int stubborn, relies;
+
+static TilecResult *
+compile_pointers(const TilecOptions *o)
+{
+  static const char *const names[] = {"n", "p", "q", "r", "s"};
+  char text[300] = "//@tilec kernel=pointers warps=4 params=n:scalar:i32,p:ptr:f32,q:ptr:f32,r:ptr:f32,s:ptr:f32", *between = " apart=";
+  for (int i = 1; relies && i < 5; i++)
+    for (int j = i + 1; j < 5; j++) {
+      int told = 0;
+      for (size_t f = 0; f < o->nfacts && !stubborn; f++)
+        told |= o->facts[f].kind == TILEC_FACT_SAME && !strcmp(o->facts[f].other, names[i]) && !strcmp(o->facts[f].name, names[j]);
+      if (!told)
+        sprintf(text + strlen(text), "%s%d:%d", between, i, j);
+      between = told ? between : ",";
+    }
+  return result(0, strcat(text, "\n"), "");
 }
 
 TilecResult *
@@ -70,13 +105,14 @@ tilec_compile(const char *name, const char *text, size_t len, const TilecOptions
   atomic_fetch_add(&compiles, 1);
   facts[0] = defines[0] = 0;
   for (size_t i = 0; i < o->nfacts; i++)
-    sprintf(facts + strlen(facts), "%s%s%d ", o->facts[i].name, o->facts[i].kind == TILEC_FACT_EQUAL ? "=" : "%",
-            (int)o->facts[i].value);
+    add_fact(&o->facts[i]);
   for (size_t i = 0; i < o->ndefines; i++)
     sprintf(defines + strlen(defines), "%s=%s ", o->defines[i].name, o->defines[i].value);
   if (!strcmp(o->kernel, "other"))
     return result(1, NULL, "x.tile:3:4: error[E0203]: this does not compile\n");
   CHECK(!strcmp(o->target, "sm_90a"));
+  if (!strcmp(o->kernel, "pointers"))
+    return compile_pointers(o);
   return result(0, "//@tilec kernel=axpy warps=4 params=a:scalar:f32,x:ptr:f32,y:ptr:f32,n:scalar:i32\n", "");
 }
 
@@ -190,6 +226,74 @@ test_failure(TilejitProgram *p, TilertDevice *d)
   CHECK_FAILS(tilejit_program_open(d, "/nonexistent.tile", NULL, &bad, &err), TILERT_E_ARGUMENT, "cannot read");
 }
 
+static int
+launch_pointers(TilejitKernel *k, uint64_t p, uint64_t q, uint64_t r, uint64_t s)
+{
+  uint32_t grid[3] = {1, 1, 1};
+  TilertArg args[5] = {arg_int(7), arg_pointer(p), arg_pointer(q), arg_pointer(r), arg_pointer(s)};
+  facts[0] = 0;
+  return tilejit_launch(k, NULL, grid, args, 5, &err);
+}
+
+/* Whether a pointer is null matters only where the kernel asks. */
+static void
+test_null(TilejitProgram *p)
+{
+  TilejitKernel *k;
+  int before = compiles;
+  CHECK_OK(tilejit_kernel(p, "pointers", NULL, 0, &k, &err));
+  CHECK_OK(launch_pointers(k, 0x1004, 0x1008, 0x1104, 0x1204));
+  CHECK(compiles == before + 1 && !strcmp(facts, "q null 0 "));
+  CHECK_OK(launch_pointers(k, 0x1004, 0x2008, 0x1104, 0x1204));
+  CHECK(compiles == before + 1);
+  CHECK_OK(launch_pointers(k, 0x1004, 0, 0x1104, 0x1204));
+  CHECK(compiles == before + 2 && !strcmp(facts, "q%16 q null 1 "));
+  CHECK_OK(launch_pointers(k, 0x1004, 0x2000, 0x1104, 0x1204));   /* aligned as null is */
+  CHECK(compiles == before + 3 && !strcmp(facts, "q%16 q null 0 "));
+  CHECK_OK(launch_pointers(k, 0, 0x2008, 0x1104, 0x1204));        /* p is not asked about */
+  CHECK(compiles == before + 4 && !strcmp(facts, "p%16 q null 0 "));
+  CHECK_OK(launch_pointers(k, 0x2000, 0x2008, 0x1104, 0x1204));
+  CHECK(compiles == before + 4);
+  CHECK(tilejit_kernel_forms(k) == 4);
+}
+
+/* A launch that gives one address for two gets a form that is told so, if the form relied on it; it may rely on more in turn. */
+static void
+test_same(TilertDevice *d)
+{
+  TilejitProgram *p;
+  TilejitKernel *k;
+  CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, NULL, &p, &err));
+  CHECK_OK(tilejit_kernel(p, "pointers", NULL, 0, &k, &err));
+  int before = compiles;
+  relies = 1;
+  CHECK_OK(launch_pointers(k, 0x1004, 0x1104, 0x1204, 0x1304));
+  CHECK(compiles == before + 1 && !strcmp(facts, "q null 0 "));
+  CHECK_OK(launch_pointers(k, 0x1004, 0x1104, 0x1004, 0x1304));
+  CHECK(compiles == before + 2 && !strcmp(facts, "q null 0 r=p "));
+  CHECK_OK(launch_pointers(k, 0x2004, 0x1104, 0x2004, 0x1304));
+  CHECK_OK(launch_pointers(k, 0x2004, 0x1104, 0x2104, 0x1304));
+  CHECK(compiles == before + 2);
+  CHECK_OK(launch_pointers(k, 0x1004, 0x1104, 0x1104, 0x1004));   /* two pairs */
+  CHECK(compiles == before + 3 && !strcmp(facts, "q null 0 r=q s=p "));
+  CHECK_OK(launch_pointers(k, 0x1004, 0x1104, 0x1004, 0x1104));   /* the other two */
+  CHECK(compiles == before + 4 && !strcmp(facts, "q null 0 r=p s=q "));
+  CHECK_OK(launch_pointers(k, 0x1004, 0x1104, 0x1104, 0x1004));
+  CHECK(compiles == before + 4);
+  CHECK_OK(launch_pointers(k, 0, 0x1104, 0, 0x1304));             /* null reaches nothing */
+  CHECK(compiles == before + 5 && !strcmp(facts, "p%16 q null 0 r%16 "));
+  tilejit_program_destroy(p);
+  stubborn = 1;                                                   /* compiled for different ones all the same: refused, not repeated */
+  CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, NULL, &p, &err));
+  CHECK_OK(tilejit_kernel(p, "pointers", NULL, 0, &k, &err));
+  CHECK_FAILS(launch_pointers(k, 0x1004, 0x1104, 0x1004, 0x1304), TILERT_E_ARGUMENT, "arguments 1 (p) and 3 (r) are the same address");
+  before = compiles;
+  CHECK_FAILS(launch_pointers(k, 0x1004, 0x1104, 0x1004, 0x1304), TILERT_E_ARGUMENT, "arguments 1 (p) and 3 (r) are the same address");
+  CHECK(compiles == before);
+  stubborn = relies = 0;
+  tilejit_program_destroy(p);
+}
+
 static void *
 thread_main(void *user)
 {
@@ -234,8 +338,15 @@ main(void)
   test_refusals(p);
   test_call(p);
   test_failure(p, d);
+  test_null(p);
+  test_same(d);
   test_threads(p);
   CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, &o, &plain, &err));
+  CHECK_OK(tilejit_kernel(plain, "pointers", NULL, 0, &k, &err));
+  CHECK_OK(launch_pointers(k, 0x1000, 0, 0x1100, 0x1200));
+  CHECK(!strcmp(facts, "q null 1 "));
+  CHECK_OK(launch_pointers(k, 0x1000, 0x2000, 0x1100, 0x1200));
+  CHECK(!strcmp(facts, "q null 0 ") && tilejit_kernel_forms(k) == 2);
   CHECK_OK(tilejit_kernel(plain, "axpy", NULL, 0, &k, &err));
   CHECK_OK(launch(k, 0x1000, 0x2000, 1));
   CHECK(!facts[0]);

@@ -64,11 +64,33 @@ test_bad(void)
   CHECK_FAILS(parse(many, &m, 1, &n), TILERT_E_MODULE, "too many");
 }
 
+/* Pairs of pointers that are relied upon to be different. */
+static void
+test_apart(void)
+{
+  static TilertManifest m;
+  size_t n;
+  CHECK_OK(parse("//@tilec kernel=k apart=0:2,1:2,0:2 warps=1 params=x:ptr:f32,y:ptr:f32,z:ptr:i32,n:scalar:i32", &m, 1, &n));
+  CHECK(m.napart == 2 && m.apart[0] == 4 && m.apart[1] == 4 && !m.apart[2]);
+  CHECK_OK(parse("//@tilec kernel=k warps=1 params=x:ptr:f32,y:ptr:f32 apart=", &m, 1, &n));
+  CHECK(!m.napart);
+#define PAIR(pair) parse("//@tilec kernel=k warps=1 params=x:ptr:f32,y:ptr:f32,n:scalar:i32 apart=" pair, &m, 1, &n)
+  CHECK_FAILS(PAIR("0:0"), TILERT_E_MODULE, "bad pair");
+  CHECK_FAILS(PAIR("1:0"), TILERT_E_MODULE, "bad pair");
+  CHECK_FAILS(PAIR("0:64"), TILERT_E_MODULE, "bad pair");
+  CHECK_FAILS(PAIR("0:99999999999"), TILERT_E_MODULE, "bad pair");
+  CHECK_FAILS(PAIR("0"), TILERT_E_MODULE, "bad pair");
+  CHECK_FAILS(PAIR("x:y"), TILERT_E_MODULE, "bad pair");
+  CHECK_FAILS(PAIR("0:2"), TILERT_E_MODULE, "no pointers");
+  CHECK_FAILS(PAIR("0:3"), TILERT_E_MODULE, "no pointers");
+}
+
 int
 main(void)
 {
   test_two_kernels();
   test_odd_but_good();
   test_bad();
+  test_apart();
   return 0;
 }

@@ -202,6 +202,47 @@ test_refusals(TilertDevice *d)
 #undef WITH
 }
 
+/* What a kernel takes for two pointers must be two. */
+static void
+test_apart(TilertDevice *d)
+{
+  static char text[sizeof axpy_ptx + 16];
+  const char *end = strstr(axpy_ptx, "\n");
+  snprintf(text, sizeof text, "%.*s apart=1:2%s", (int)(end - axpy_ptx), axpy_ptx, end);
+  Axpy t = axpy_setup(d);
+  TilertModule *mod;
+  TilertKernel *k;
+  TilertLaunch *l;
+  TilertManifest m;
+  TilertArg args[4] = {arg_float(0.5), arg_buffer(t.x), arg_buffer(t.y), arg_int(N)}, y = args[2];
+  uint32_t grid[3] = {4, 1, 1};
+  CHECK_OK(tilert_module_load(d, text, strlen(text), NULL, 0, &mod, &err));
+  CHECK_OK(tilert_module_kernel(mod, "axpy", &k, &err));
+  CHECK_OK(tilert_launch(NULL, k, grid, args, 4, &err));
+  CHECK_OK(tilert_launch_create(k, grid, args, 4, &l, &err));
+  args[2] = arg_pointer(tilert_buffer_address(t.x));
+  CHECK_FAILS(tilert_launch(NULL, k, grid, args, 4, &err), TILERT_E_ARGUMENT,
+              "kernel axpy: arguments 1 (x) and 2 (y) are the same address, 0x");
+  CHECK_FAILS(tilert_launch_set_arg(l, 2, &args[2], &err), TILERT_E_ARGUMENT, "the kernel was compiled for different ones");
+  CHECK_OK(tilert_buffer_fill(t.x, 0, 4 * N, 0, 4, NULL, &err));
+  CHECK_OK(tilert_buffer_fill(t.y, 0, 4 * N, 0, 4, NULL, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));   /* it has kept what it had */
+  CHECK_OK(tilert_launch_set_arg(l, 2, &y, &err));
+  CHECK_OK(tilert_launch(NULL, t.kernel, grid, args, 4, &err));   /* the same code without the promise */
+  args[1] = args[2] = arg_pointer(0);
+  args[3] = arg_int(0);
+  CHECK_OK(tilert_launch(NULL, k, grid, args, 4, &err));          /* null reaches nothing */
+  m = *tilert_kernel_manifest(k);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(mod);
+  m.apart[0] = 2;                                                 /* a is no pointer */
+  CHECK_FAILS(tilert_module_load(d, axpy_ptx, strlen(axpy_ptx), &m, 1, &mod, &err), TILERT_E_ARGUMENT, "no pointers");
+  m.apart[0] = 0;
+  m.apart[1] = UINT64_C(1) << 63;
+  CHECK_FAILS(tilert_module_load(d, axpy_ptx, strlen(axpy_ptx), &m, 1, &mod, &err), TILERT_E_ARGUMENT, "no pointers");
+  axpy_finish(&t);
+}
+
 static void
 test_modules(TilertDevice *d)
 {
@@ -314,6 +355,7 @@ main(void)
   test_packed(d);
   test_refusals(d);
   test_null(d);
+  test_apart(d);
   test_fault(d);
   test_threads(d);
   tilert_device_close(d);

@@ -8,6 +8,14 @@
 
 static char message[512];
 
+/* Under AddressSanitizer, too, more than there is gives NULL. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *
+__asan_default_options(void)
+{
+  return "allocator_may_return_null=1";
+}
+
 static int
 names(void *user, const char *name, size_t len, int64_t *v)
 {
@@ -110,7 +118,60 @@ test_npy(void)
   CHECK(npy_refused(H("'<f4'", "False", "(1,1,1,1,1,1,1,1,1)"), 16, "malformed"));
   CHECK(npy_refused("{}", 0, "malformed"));
   CHECK(npy_parse((const unsigned char *)"\x93NUMPY\1\0\377\377xx", 12, DTYPE_NONE, &a, message, sizeof message) == -1);
-  CHECK(npy_read("/nonexistent.npy", DTYPE_NONE, &a, message, sizeof message) == -1);
+  CHECK(npy_read("/nonexistent.npy", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "No such file"));
+  CHECK(npy_read("/", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "Is a directory"));
+  CHECK(npy_read("/dev/null", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "not a .npy file"));
+  CHECK(npy_read("/dev/zero", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "not a .npy file"));
+}
+
+/* The same files through the file system, and through a pipe, of which nobody knows how much is to come. */
+static int
+file_refused(const char *header, size_t n, size_t data, int version, int piped, const char *why)
+{
+  unsigned char bytes[512] = "\x93NUMPY\1\0";
+  char path[64], command[300];
+  Array a;
+  size_t start = version == 1 ? 10 : 12;
+  bytes[6] = (unsigned char)version;
+  bytes[8] = (unsigned char)n;
+  bytes[9] = (unsigned char)(n >> 8);
+  bytes[10] = (unsigned char)(n >> 16);
+  bytes[11] = (unsigned char)(n >> 24);
+  memcpy(bytes + start, header, strlen(header));
+  snprintf(path, sizeof path, "/tmp/tilec-test-%d", (int)getpid());
+  FILE *f = fopen(path, "wb");
+  CHECK(f && fwrite(bytes, 1, start + strlen(header) + data, f) == start + strlen(header) + data && !fclose(f));
+  if (piped) {
+    snprintf(command, sizeof command, "mkfifo %s.pipe; (cat %s > %s.pipe &)", path, path, path);
+    CHECK(!system(command));
+  }
+  snprintf(command, sizeof command, "%s%s", path, piped ? ".pipe" : "");
+  int status = npy_read(command, DTYPE_NONE, &a, message, sizeof message);
+  if (!status)
+    array_destroy(&a);
+  unlink(path);
+  unlink(command);
+  if (why ? status == -1 && strstr(message, why) : !status)
+    return 1;
+  fprintf(stderr, "%s: %d %s\n", header, status, message);
+  return 0;
+}
+
+static void
+test_npy_files(void)
+{
+  static const char good[] = H("'<f4'", "False", "(2, 2)"), huge[] = H("'<f4'", "False", "(100000000000,)");
+  size_t n = strlen(good);
+  for (int piped = 0; piped < 2; piped++) {
+    CHECK(file_refused(good, n, 16, 1, piped, NULL) && file_refused(good, n, 16, 2, piped, NULL));
+    CHECK(file_refused(good, n, 20, 3, piped, NULL));
+    CHECK(file_refused(good, n, 15, 1, piped, "cut off") && file_refused(good, n + 20, 10, 1, piped, "cut off"));
+    CHECK(file_refused(good, 0x7fffffff, 16, 2, piped, "cut off") && file_refused(good, n, 16, 4, piped, "not a .npy file"));
+    CHECK(file_refused(huge, strlen(huge), 16, 1, piped, piped ? "" : "cut off"));
+    CHECK(file_refused(H("'<f4'", "False", "(99999999999999999999999, 9)"), 80, 16, 1, piped, piped ? "" : "cut off"));
+    CHECK(file_refused(H("'\033[3'", "False", "(2, 2)"), n, 16, 1, piped, "type '"));
+    CHECK(!strchr(message, '\033'));
+  }
 }
 
 static double
@@ -144,7 +205,16 @@ test_argspec(void)
   CHECK(spec_refused("rand:f32", "fields") && spec_refused("rand:f31:2", "unknown type"));
   CHECK(spec_refused("rand:f32:2x", "shape") && spec_refused("rand:f32:-2", "shape"));
   CHECK(spec_refused("full:f32:x:2", "number") && spec_refused("q8@x.npy", "unknown type"));
-  CHECK(spec_refused("zeros:f32:99999999999x99999999999", "too large"));
+  CHECK(spec_refused("zeros:f32:99999999999x99999999999", "too large") && spec_refused("zeros:f32:99999999999999999999", "shape"));
+  CHECK(spec_refused("full:i8:300:4", "does not fit") && spec_refused("full:u8:-1:4", "does not fit"));
+  CHECK(element("full:i8:-128:4", 3) == -128);
+  CHECK(spec_refused("full:i32:1e300:4", "whole number") && spec_refused("full:i32:2.5:4", "whole number"));
+  CHECK(spec_refused("randint:i8:-1000:5:4", "does not fit") && spec_refused("randint:u8:0:257:4", "does not fit"));
+  CHECK(spec_refused("randint:i32:5:5:4", "no number") && spec_refused("randint:i32:5:-5:4", "no number"));
+  CHECK(element("randint:u8:255:256:4", 2) == 255 && spec_refused("randint:i32:0:99999999999999999999:4", "whole number"));
+  CHECK(spec_refused("uniform:f32:nan:1:4", "no interval") && spec_refused("uniform:f32:2:1:4", "no interval"));
+  CHECK(spec_refused("uniform:f64:-inf:inf:4", "no interval") && spec_refused("uniform:i32:0:9:4", "randint"));
+  CHECK(spec_refused("arange:i8:129", "beyond its type") && element("arange:i8:128", 127) == 127);
 }
 
 static void
@@ -173,6 +243,7 @@ main(void)
 {
   test_expr();
   test_npy();
+  test_npy_files();
   test_argspec();
   test_compare();
   return 0;

@@ -5,6 +5,7 @@ import glob, os, re, sys
 root = sys.argv[1]
 # Lowest first; files of one layer do not know each other. Each with the prefixes of the names that it exports.
 layers = [
+    {"llvm_locks.c": "gen"},
     {"llvm.c": "gen"},
     {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle"},
     {"team.c": "team", "words.c": "words"},

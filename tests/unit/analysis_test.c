@@ -398,7 +398,7 @@ check_program(u64 seed, bool wild, u32 *tainted)
 static Func *
 parse_kernel(Ctx *c, const char *text)
 {
-  Module *m = ir_parse(c, source_add(c, "test.tir", text, strlen(text)));
+  Module *m = ir_parse(c, source_add(c, SOURCE_PROGRAM, "test.tir", text, strlen(text)));
   if (!m) {
     Buf b = {c->perm, NULL, 0, 0};
     diag_render(c, &b, false, false);

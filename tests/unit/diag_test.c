@@ -35,7 +35,7 @@ test_marks(void)
 {
   Ctx *c = ctx_new();
   static const char text[] = "let a = f(1);\n\nlet b = a + c;\nlet d = 0;\n";
-  u32 k = source_add(c, "k.tile", text, sizeof text - 1);
+  u32 k = source_add(c, SOURCE_PROGRAM, "k.tile", text, sizeof text - 1);
   Diag *d = diag(c, at(k, 25, 1), E_SYNTAX, "they differ");
   diag_note(c, d, at(k, 23, 1), "left");
   diag_note(c, d, at(k, 27, 1), "right");
@@ -63,7 +63,7 @@ test_places(void)
 {
   Ctx *c = ctx_new();
   static const char text[] = "\tx\ty\n", other[] = "fn f() {}\n";
-  u32 k = source_add(c, "k.tile", text, sizeof text - 1), o = source_add(c, "o.tile", other, sizeof other - 1);
+  u32 k = source_add(c, SOURCE_PROGRAM, "k.tile", text, sizeof text - 1), o = source_add(c, SOURCE_PROGRAM, "o.tile", other, sizeof other - 1);
   Diag *d = diag(c, at(k, 3, 1), E_SYNTAX, "tabs");
   diag_note(c, d, at(k, 1, 1), "x");
   diag_note(c, d, at(o, 3, 1), "f");
@@ -97,7 +97,7 @@ test_long_lines(void)
       continue;
     }
     text[from] = '@';
-    u32 k = source_add(c, "k.tile", text, sizeof text);
+    u32 k = source_add(c, SOURCE_PROGRAM, "k.tile", text, sizeof text);
     diag_note(c, diag(c, at(k, from, 1), E_SYNTAX, "here"), at(k, 650, 40), "there");
     const char *s = rendered(c, false), *line = strstr(s, " | ") + 3, *marks = strstr(line, "\n   | ") + 6;
     u32 cell = 0, mark = (u32)strcspn(marks, "^");
@@ -112,7 +112,7 @@ static void
 test_calls(void)
 {
   Ctx *c = ctx_new();
-  u32 k = source_add(c, "k.tile", "abcdefghijklmnop", 16);
+  u32 k = source_add(c, SOURCE_PROGRAM, "k.tile", "abcdefghijklmnop", 16);
   Diag *d = diag(c, at(k, 0, 1), E_SYNTAX, "deep");
   for (u32 i = 1; i <= 12; i++)
     diag_call(c, d, at(k, i, 1), "in f%u, called here", i);

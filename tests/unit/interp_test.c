@@ -13,7 +13,7 @@ static Run
 parse_kernel(const char *text)
 {
   Run r = {.ctx = ctx_new()};
-  Module *m = ir_parse(r.ctx, source_add(r.ctx, "test.tir", text, strlen(text)));
+  Module *m = ir_parse(r.ctx, source_add(r.ctx, SOURCE_PROGRAM, "test.tir", text, strlen(text)));
   if (!m || !m->funcs.len) {
     Buf b = {r.ctx->perm, NULL, 0, 0};
     diag_render(r.ctx, &b, false, false);

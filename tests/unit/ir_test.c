@@ -75,7 +75,7 @@ test_intern(Ctx *c)
 static void
 test_sources(Ctx *c)
 {
-  u32 a = source_add(c, "a.tile", "one\ntwo\r\n\nfour", 14), b = source_add(c, "b.tile", "", 0);
+  u32 a = source_add(c, SOURCE_PROGRAM, "a.tile", "one\ntwo\r\n\nfour", 14), b = source_add(c, SOURCE_PROGRAM, "b.tile", "", 0);
   CHECK(a && b > a);
   SourceLoc l = source_locate(c, a + 5);
   CHECK(!strcmp(l.file, "a.tile") && l.line == 2 && l.col == 2 && l.line_len == 3 && l.byte == 5);
@@ -103,7 +103,7 @@ test_diagnostics(void)
 {
   Ctx *c = ctx_new();
   static const char text[] = "let x = 1;\n\tlet \xc3\xa4 = dot(a, b);\n";
-  u32 a = source_add(c, "k.tile", text, sizeof text - 1);
+  u32 a = source_add(c, SOURCE_PROGRAM, "k.tile", text, sizeof text - 1);
   Diag *d = diag(c, (Span){a + 21, a + 30}, E_SYNTAX, "no \"dot\"");
   diag_note(c, d, (Span){a + 4, a + 5}, "here");
   diag(c, (Span){a, a + 3}, E_TIR_NAME, "op", "lett");
@@ -485,7 +485,7 @@ test_sites(void)
 {
   enum { N = 1000 };
   Ctx *c = ctx_new();
-  u32 site[N], base = source_add(c, "a.tile", "0123456789", 10);
+  u32 site[N], base = source_add(c, SOURCE_PROGRAM, "a.tile", "0123456789", 10);
   for (u32 i = 0; i < N; i++)
     site[i] = site_add(c, (Span){base + i % 10, base + i % 10 + 1, i / 10 ? site[i - 10] : 0}, i % 2 ? "f" : "g");
   for (u32 i = 0; i < N; i++) {
@@ -568,7 +568,7 @@ test_every_op(bool place)
   for (int locs = 0; locs < 2; locs++) {
     Buf once = {.arena = c->perm}, twice = {.arena = c->perm};
     ir_print(&once, m, locs);
-    Module *again = ir_parse(c, source_add(c, "again.tir", buf_str(&once), once.len));
+    Module *again = ir_parse(c, source_add(c, SOURCE_PROGRAM, "again.tir", buf_str(&once), once.len));
     if (!again || !ir_verify(again)) {
       fputs(buf_str(&once), stderr);
       fputs(rendered(c, false), stderr);
@@ -588,7 +588,7 @@ test_locations(Ctx *c)
   static const char text[] =
     "module tile\n\nkernel @k(%0_n: i32) warps = 2 shared = 0 @\"x y.tile\":3:1 {\n"
     "  %1 = neg %0_n : i32 @\"x y.tile\":4:7\n  return @\"\":0:0\n}\n";
-  Module *m = ir_parse(c, source_add(c, "locs.tir", text, sizeof text - 1));
+  Module *m = ir_parse(c, source_add(c, SOURCE_PROGRAM, "locs.tir", text, sizeof text - 1));
   CHECK(m && ir_verify(m));
   SourceLoc l = source_locate(c, m->funcs.data[0]->body->first->span.lo);
   CHECK(!strcmp(l.file, "x y.tile") && l.line == 4 && l.col == 7 && !m->funcs.data[0]->body->last->span.lo);
@@ -609,7 +609,7 @@ test_nesting(void)
     for (u32 i = 0; i < depth; i++)
       buf_puts(&b, "yield\n} else {\nyield\n}\n");
     buf_puts(&b, "return\n}\n");
-    Module *m = ir_parse(c, source_add(c, "deep.tir", buf_str(&b), b.len));
+    Module *m = ir_parse(c, source_add(c, SOURCE_PROGRAM, "deep.tir", buf_str(&b), b.len));
     CHECK(depth == 100 ? m && ir_verify(m) : !m && diag_errors(c) == 1 && strstr(rendered(c, false), "nested deeper"));
     ctx_free(c);
   }

@@ -65,12 +65,14 @@ open_program(void)
   return p;
 }
 
+static int elements = 1000;
+
 static TilejitTuning *
 tune(TilejitProgram *p, TilertBuffer *x, int m, const TilejitTuneOptions *o, const char *define)
 {
   TilejitTuning *t;
   TilecDefine d = {"B", define};
-  TilertArg args[3] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = 1000}, {.kind = TILERT_ARG_INT, .u.i = m}};
+  TilertArg args[3] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = elements}, {.kind = TILERT_ARG_INT, .u.i = m}};
   CHECK(!tilejit_tune(p, "grow", &d, define ? 1 : 0, NULL, grid_of, NULL, args, 3, o, &t, &err));
   return t;
 }
@@ -132,6 +134,15 @@ test_memory(TilertBuffer *x)
   t = tune(p, x, 2, &force, NULL);
   CHECK(!tilejit_tuning_remembered(t));
   tilejit_tuning_free(t);
+  elements = 1001;                           /* not in the key */
+  t = tune(p, x, 2, NULL, NULL);
+  CHECK(tilejit_tuning_remembered(t));
+  tilejit_tuning_free(t);
+  elements = 992;                            /* a multiple of 16, which is compiled for */
+  t = tune(p, x, 2, NULL, NULL);
+  CHECK(!tilejit_tuning_remembered(t));
+  tilejit_tuning_free(t);
+  elements = 1000;
   t = tune(p, x, 2, NULL, "128");            /* a define takes its axis away */
   CHECK(!tilejit_tuning_remembered(t) && trial(t, "warps=1") && !trial(t, "B=128 warps=1"));
   CHECK(!strcmp(setting(tilejit_tuning_kernel(t), "B"), "128"));

@@ -1,0 +1,442 @@
+/* Every function of tilert.h, tilec.h and jit.h with each of its pointers NULL, and with counts that cannot be: a status and a sentence, or
+ * nothing, never a crash. The table below names every function that the headers declare; one that is missing fails the test. */
+#include <math.h>
+#include <unistd.h>
+#include "check.h"
+#include "jit.h"
+#include "kernels.h"
+
+static TilertError err, *const e = &err;
+static int hole;                     /* which pointer is NULL; 0: none */
+#define P(n, pointer) (hole == (n) ? NULL : (pointer))
+
+/* ---- what is done with each function ---- */
+
+static char seen[200][64];
+static int nseen;
+
+static void
+note(const char *name)
+{
+  snprintf(seen[nseen++], sizeof seen[0], "%s", name);
+}
+
+static void
+judge(const char *name, char want, int last_hole, int status)
+{
+  int expected = want == 'a' ? TILERT_E_ARGUMENT : want == 'u' ? TILERT_E_UNAVAILABLE : 0;
+  int said = err.status == expected && err.message[0];
+  if (status == expected && (!expected || said || last_hole))
+    return;
+  fprintf(stderr, "%s with pointer %d NULL: status %d, expected %d; \"%s\"\n", name, hole, status, expected, err.message);
+  exit(1);
+}
+
+/* ROW(function, statuses, call): a character for the call as it is and for each of its pointers NULL: 0 success, a argument, u
+ * unavailable; the last pointer is the error, without which there is no sentence. ANSWER: the same for functions without a status: 1 an
+ * answer, 0 none. QUIET: for those without a result. */
+#define ROW(name, wants, call)                       \
+  for (hole = 0; (wants)[hole]; hole++) {            \
+    memset(&err, 0, sizeof err);                     \
+    int status_ = (call);                            \
+    judge(#name, (wants)[hole], !(wants)[hole + 1], status_); \
+  }                                                  \
+  note(#name)
+#define ANSWER(name, wants, call)                                                            \
+  for (hole = 0; (wants)[hole]; hole++) {                                                    \
+    int answer_ = (call) != 0;                                                               \
+    if (answer_ != (wants)[hole] - '0') {                                                    \
+      fprintf(stderr, "%s with pointer %d NULL answers %d\n", #name, hole, answer_);         \
+      exit(1);                                                                               \
+    }                                                                                        \
+  }                                                                                          \
+  note(#name)
+#define QUIET(name, pointers, call)                  \
+  for (hole = 0; hole <= (pointers); hole++)         \
+    call;                                            \
+  note(#name)
+
+/* ---- things to call with ---- */
+
+static const char source[] = "kernel k(x: *f32, n: i32, const B: i32 = 32) tune(B=[32, 64]) {\n"
+                             "  let i = arange(0, B);\n  store(x + i, load(x + i, mask=i < n) + 1.0, mask=i < n);\n}\n";
+static const uint32_t one[3] = {1, 1, 1};
+static TilertDevice *dev, *opened;
+static TilertStream *stream, *made_stream;
+static TilertEvent *from, *to, *made_event;
+static TilertBuffer *x, *made_buffer;
+static TilertModule *module, *made_module;
+static TilertKernel *kernel;
+static TilertLaunch *launch, *made_launch;
+static TilejitProgram *program, *made_program;
+static TilejitKernel *jit_kernel;
+static TilejitCall *call, *made_call;
+static TilejitTuning *tuning, *made_tuning;
+static TilertArg axpy_args[4], k_args[2];
+static const char *const names[] = {"x", "n"};
+static char text[64], path[64];
+
+/* status, after what the call made is gone */
+#define FREED(status, made, destroy) (last = (status), destroy(made), made = NULL, last)
+static int last;
+
+static int
+run_nothing(void *user, TilertStream *s, TilertError *to_fill)
+{
+  return 0;
+}
+
+static int
+grid_of(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  memcpy(grid, one, sizeof one);
+  return 0;
+}
+
+static void
+open_all(void)
+{
+  CHECK_OK(tilert_device_open("sim", NULL, &dev, e));
+  CHECK_OK(tilert_stream_create(dev, &stream, e));
+  CHECK_OK(tilert_event_create(dev, &from, e));
+  CHECK_OK(tilert_event_create(dev, &to, e));
+  CHECK_OK(tilert_event_record(from, NULL, e));
+  CHECK_OK(tilert_event_record(to, NULL, e));
+  CHECK_OK(tilert_buffer_create(dev, 1024, &x, e));
+  CHECK_OK(tilert_buffer_fill(x, 0, 1024, 0, 4, NULL, e));
+  CHECK_OK(tilert_module_load(dev, axpy_ptx, strlen(axpy_ptx), NULL, 0, &module, e));
+  CHECK_OK(tilert_module_kernel(module, "axpy", &kernel, e));
+  axpy_args[0] = (TilertArg){.kind = TILERT_ARG_FLOAT, .u.f = 1};
+  axpy_args[1] = axpy_args[2] = k_args[0] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = x};
+  axpy_args[3] = k_args[1] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = 7};
+  CHECK_OK(tilert_launch_create(kernel, one, axpy_args, 4, &launch, e));
+  CHECK_OK(tilejit_program_create(dev, "k.tile", source, strlen(source), NULL, &program, e));
+  CHECK_OK(tilejit_kernel(program, "k", NULL, 0, &jit_kernel, e));
+  CHECK_OK(tilejit_call_create(jit_kernel, one, NULL, k_args, 2, &call, e));
+  CHECK_OK(tilejit_tune(program, "k", NULL, 0, NULL, grid_of, NULL, k_args, 2, NULL, &tuning, e));
+  strcpy(path, "/tmp/tilec-null-XXXXXX");
+  int fd = mkstemp(path);
+  CHECK(fd >= 0 && write(fd, source, strlen(source)) == (ssize_t)strlen(source) && !close(fd));
+}
+
+static void
+close_all(void)
+{
+  unlink(path);
+  tilejit_tuning_free(tuning);
+  tilejit_call_destroy(call);
+  tilejit_program_destroy(program);
+  tilert_launch_destroy(launch);
+  tilert_module_destroy(module);
+  tilert_buffer_destroy(x);
+  tilert_event_destroy(from);
+  tilert_event_destroy(to);
+  tilert_stream_destroy(stream);
+  tilert_device_close(dev);
+}
+
+/* ---- the table ---- */
+
+static void
+test_devices(void)
+{
+  TilertOptions o;
+  TilertStats stats;
+  ANSWER(tilert_status_name, "1", tilert_status_name(99));
+  QUIET(tilert_options_default, 1, tilert_options_default(P(1, &o)));
+  ROW(tilert_device_open, "00a0", FREED(tilert_device_open("sim", P(1, &o), P(2, &opened), P(3, e)), opened, tilert_device_close));
+  ANSWER(tilert_device_retain, "10", tilert_device_retain(P(1, dev)));
+  QUIET(tilert_device_close, 1, tilert_device_close(P(1, dev)));
+  QUIET(tilert_cuda_count, 0, tilert_cuda_count());
+  ANSWER(tilert_device_info, "10", tilert_device_info(P(1, dev)));
+  ROW(tilert_device_synchronize, "0a0", tilert_device_synchronize(P(1, dev), P(2, e)));
+  ROW(tilert_device_stats, "0aa0", tilert_device_stats(P(1, dev), P(2, &stats), P(3, e)));
+  ROW(tilert_device_stats_reset, "0a0", tilert_device_stats_reset(P(1, dev), P(2, e)));
+  ANSWER(tilert_version, "1", tilert_version());
+}
+
+static void
+test_streams(void)
+{
+  float ms;
+  ROW(tilert_stream_create, "0aa0",
+      FREED(tilert_stream_create(P(1, dev), P(2, &made_stream), P(3, e)), made_stream, tilert_stream_destroy));
+  ROW(tilert_stream_wrap, "0a0a0",
+      FREED(tilert_stream_wrap(P(1, dev), P(2, text), P(3, &made_stream), P(4, e)), made_stream, tilert_stream_destroy));
+  QUIET(tilert_stream_destroy, 1, tilert_stream_destroy(NULL));
+  ROW(tilert_stream_synchronize, "0a0", tilert_stream_synchronize(P(1, stream), P(2, e)));
+  ANSWER(tilert_stream_native, "00", tilert_stream_native(P(1, stream)));
+  ROW(tilert_event_create, "0aa0", FREED(tilert_event_create(P(1, dev), P(2, &made_event), P(3, e)), made_event, tilert_event_destroy));
+  QUIET(tilert_event_destroy, 1, tilert_event_destroy(NULL));
+  ROW(tilert_event_record, "0a00", tilert_event_record(P(1, from), P(2, stream), P(3, e)));
+  CHECK_OK(tilert_event_record(to, NULL, e));
+  ROW(tilert_event_synchronize, "0a0", tilert_event_synchronize(P(1, from), P(2, e)));
+  ROW(tilert_event_elapsed, "0aaa0", tilert_event_elapsed(P(1, from), P(2, to), P(3, &ms), P(4, e)));
+}
+
+static void
+test_buffers(void)
+{
+  ROW(tilert_buffer_create, "0aa0",
+      FREED(tilert_buffer_create(P(1, dev), 16, P(2, &made_buffer), P(3, e)), made_buffer, tilert_buffer_destroy));
+  QUIET(tilert_buffer_destroy, 1, tilert_buffer_destroy(NULL));
+  ANSWER(tilert_buffer_address, "10", tilert_buffer_address(P(1, x)));
+  ANSWER(tilert_buffer_size, "10", tilert_buffer_size(P(1, x)));
+  ROW(tilert_buffer_write, "0aa00", tilert_buffer_write(P(1, x), 0, P(2, text), 8, P(3, stream), P(4, e)));
+  ROW(tilert_buffer_read, "0aa00", tilert_buffer_read(P(1, x), 0, P(2, text), 8, P(3, stream), P(4, e)));
+  ROW(tilert_buffer_write, "000", tilert_buffer_write(x, 0, P(1, text), 0, P(2, stream), e));
+  ROW(tilert_buffer_read, "000", tilert_buffer_read(x, 0, P(1, text), 0, P(2, stream), e));
+  ROW(tilert_buffer_copy, "0aa00", tilert_buffer_copy(P(1, x), 0, P(2, x), 8, 8, P(3, stream), P(4, e)));
+  ROW(tilert_buffer_fill, "0a00", tilert_buffer_fill(P(1, x), 0, 1024, 0, 4, P(2, stream), P(3, e)));
+}
+
+static void
+test_modules(void)
+{
+  static TilertManifest m[2], bad;
+  TilertKernelInfo info;
+  TilertKernel *k;
+  uint32_t blocks;
+  size_t n, size = strlen(axpy_ptx);
+  void *cubin;
+  ROW(tilert_manifest_parse, "0aaa0", tilert_manifest_parse(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
+  ROW(tilert_manifest_parse, "000", tilert_manifest_parse(P(1, axpy_ptx), 0, P(2, m), 0, &n, e));
+  ROW(tilert_module_load, "0aaaa0", FREED(tilert_module_load(P(1, dev), P(2, axpy_ptx), size, P(3, m), 2, P(4, &made_module), P(5, e)),
+                                         made_module, tilert_module_destroy));
+  ROW(tilert_module_load, "00", FREED(tilert_module_load(dev, axpy_ptx, size, P(1, m), 0, &made_module, e), made_module,
+                                      tilert_module_destroy));
+  CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, m, SIZE_MAX / 8, &made_module, e), TILERT_E_ARGUMENT, "kernels");
+  bad = m[0];
+  memset(bad.kernel, 'k', sizeof bad.kernel);
+  CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, &bad, 1, &made_module, e), TILERT_E_ARGUMENT, "malformed");
+  bad = m[0];
+  memset(bad.params[1].name, 'p', sizeof bad.params[1].name);
+  CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, &bad, 1, &made_module, e), TILERT_E_ARGUMENT, "parameter 1 is malformed");
+  bad = m[0];
+  bad.nparams = UINT32_MAX;
+  CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, &bad, 1, &made_module, e), TILERT_E_ARGUMENT, "malformed");
+  bad = m[0];
+  bad.params[0].kind = (TilertParamKind)77;
+  CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, &bad, 1, &made_module, e), TILERT_E_ARGUMENT, "malformed");
+  CHECK_FAILS(tilert_module_load(dev, "", 0, NULL, 0, &made_module, e), TILERT_E_MODULE, "no //@tilec line");
+  ROW(tilert_assemble, "uaaaau", tilert_assemble(P(1, dev), P(2, axpy_ptx), size, P(3, &cubin), P(4, &n), P(5, e)));
+  QUIET(tilert_module_destroy, 1, tilert_module_destroy(NULL));
+  ANSWER(tilert_module_kernel_count, "10", tilert_module_kernel_count(P(1, module)));
+  ROW(tilert_module_kernel, "0aaa0", tilert_module_kernel(P(1, module), P(2, "axpy"), P(3, &k), P(4, e)));
+  ANSWER(tilert_kernel_manifest, "10", tilert_kernel_manifest(P(1, kernel)));
+  ROW(tilert_kernel_info, "0aa0", tilert_kernel_info(P(1, kernel), P(2, &info), P(3, e)));
+  ROW(tilert_kernel_occupancy, "0aa0", tilert_kernel_occupancy(P(1, kernel), P(2, &blocks), P(3, e)));
+}
+
+static void
+test_launches(void)
+{
+  TilertBench b;
+  TilertArg odd = {.kind = 1000}, none = {.kind = TILERT_ARG_BUFFER};
+  ROW(tilert_launch, "00aaa0", tilert_launch(P(1, stream), P(2, kernel), P(3, one), P(4, axpy_args), 4, P(5, e)));
+  CHECK_FAILS(tilert_launch(NULL, kernel, one, axpy_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 4 arguments");
+  CHECK_FAILS(tilert_launch(NULL, kernel, one, NULL, 0, e), TILERT_E_ARGUMENT, "takes 4 arguments");
+  ROW(tilert_launch_create, "0aaaa0", FREED(tilert_launch_create(P(1, kernel), P(2, one), P(3, axpy_args), 4, P(4, &made_launch), P(5, e)),
+                                           made_launch, tilert_launch_destroy));
+  QUIET(tilert_launch_destroy, 1, tilert_launch_destroy(NULL));
+  ROW(tilert_launch_set_grid, "0aa0", tilert_launch_set_grid(P(1, launch), P(2, one), P(3, e)));
+  ROW(tilert_launch_set_arg, "0aa0", tilert_launch_set_arg(P(1, launch), 0, P(2, axpy_args), P(3, e)));
+  CHECK_FAILS(tilert_launch_set_arg(launch, SIZE_MAX, axpy_args, e), TILERT_E_ARGUMENT, "there is none at");
+  CHECK_FAILS(tilert_launch_set_arg(launch, 1, &odd, e), TILERT_E_ARGUMENT, "unknown kind");
+  CHECK_FAILS(tilert_launch_set_arg(launch, 1, &none, e), TILERT_E_ARGUMENT, "the buffer is NULL");
+  ANSWER(tilert_launch_kernel, "10", tilert_launch_kernel(P(1, launch)));
+  ROW(tilert_launch_packed, "0a00", tilert_launch_packed(P(1, launch), P(2, stream), P(3, e)));
+  ROW(tilert_bench, "0a0a0a0",
+      tilert_bench(P(1, dev), P(2, stream), P(3, run_nothing), P(4, text), 0, 0, P(5, &b), P(6, e)));
+  ROW(tilert_bench_launch, "0a0a0", tilert_bench_launch(P(1, launch), P(2, stream), 0, 0, P(3, &b), P(4, e)));
+  CHECK_OK(tilert_bench_launch(launch, NULL, (double)NAN, (double)NAN, &b, e));
+  CHECK_OK(tilert_bench_launch(launch, NULL, -1e300, -1e300, &b, e));
+}
+
+/* The status of a compilation, -1 if it gives no reason; its result is freed. */
+static int
+status_of(TilecResult *r)
+{
+  int status = r ? r->status : -1, said = r && r->diagnostics && (!status || r->diagnostics[0]);
+  tilec_result_free(r);
+  return said ? status : -1;
+}
+
+typedef TilecResult *Compile(const char *name, const char *text, size_t len, const TilecOptions *o);
+
+static void
+test_function(const char *name, Compile *compile)
+{
+  static const char *const no_folders[] = {NULL};
+  static const TilecDefine no_value = {"B", NULL}, no_name = {NULL, "1"};
+  static const TilecFact no_kind = {"n", (TilecFactKind)77, 0, NULL}, of_nothing = {NULL, TILEC_FACT_EQUAL, 0, "n"};
+  static const TilecFact alone = {"n", TILEC_FACT_SAME, 0, NULL};
+  TilecOptions o, plain;
+  tilec_options_default(&plain);
+  for (hole = 0; hole < 4; hole++)
+    CHECK(status_of(compile(P(1, "k.tile"), P(2, source), strlen(source), P(3, &plain))) == (hole == 2 ? TILEC_MISUSE : TILEC_OK));
+  CHECK(status_of(compile("k.tile", NULL, 0, &plain)) >= 0);
+  CHECK(status_of(compile("k.tile", source, SIZE_MAX, &plain)) == TILEC_FAILED);
+#define REFUSED(...) (o = plain, __VA_ARGS__, status_of(compile("k.tile", source, strlen(source), &o)) == TILEC_MISUSE)
+  CHECK(REFUSED(o.ndefines = 1) && REFUSED(o.nfacts = 1) && REFUSED(o.nimport_path = 1));
+  CHECK(REFUSED(o.defines = &no_value, o.ndefines = SIZE_MAX) && REFUSED(o.emit = (TilecEmit)99) && REFUSED(o.emit = (TilecEmit)-1));
+  CHECK(REFUSED(o.defines = &no_value, o.ndefines = 1) && REFUSED(o.defines = &no_name, o.ndefines = 1));
+  CHECK(REFUSED(o.facts = &no_kind, o.nfacts = 1) && REFUSED(o.facts = &of_nothing, o.nfacts = 1));
+  CHECK(REFUSED(o.facts = &alone, o.nfacts = 1));
+  CHECK(REFUSED(o.import_path = no_folders, o.nimport_path = 1) && REFUSED(o.kernel = ""));
+  note(name);
+}
+
+static void
+test_compiler(void)
+{
+  TilecOptions o;
+  static const char *const words[] = {"emit", NULL, "target"};
+  char *made = NULL;
+  QUIET(tilec_options_default, 1, tilec_options_default(P(1, &o)));
+  test_function("tilec_compile", tilec_compile);
+  test_function("tilec_describe", tilec_describe);
+  QUIET(tilec_result_free, 0, tilec_result_free(NULL));
+  ANSWER(tilec_print_table, "10", (tilec_free(made), made = tilec_print_table(P(1, "ops"))));
+  ANSWER(tilec_explain, "10", (tilec_free(made), made = tilec_explain(P(1, "E0211"))));
+  CHECK(!tilec_explain("") && !tilec_print_table(""));
+  QUIET(tilec_free, 1, tilec_free(NULL));
+  ANSWER(tilec_suggest, "100", tilec_suggest(P(1, "emti"), P(2, words), 3));
+  CHECK(status_of(tilec_print_layout("mma<128x64; 4x2>", 32)) == TILEC_OK && status_of(tilec_print_layout(NULL, 32)) == TILEC_MISUSE);
+  CHECK(status_of(tilec_print_layout("mma<128x64; 4x2>", 0)) == TILEC_MISUSE && status_of(tilec_print_layout("", 32)) == TILEC_FAILED);
+  CHECK(status_of(tilec_print_layout("mma<128x64; 4x2>", UINT32_MAX)) == TILEC_MISUSE);
+  note("tilec_print_layout");
+  ANSWER(tilec_version, "1", tilec_version());
+}
+
+/* Also through pointers that lie in options and lists. */
+static void
+test_programs(void)
+{
+  static const char *const no_folders[] = {NULL}, *const no_names[] = {"x", NULL};
+  TilejitOptions o = {.size = sizeof o};
+  TilecDefine define = {"B", "32"}, bad = {"B", NULL};
+  TilejitKernel *k;
+  char long_name[400];
+  size_t len = strlen(source);
+  ROW(tilejit_program_create, "0a0a0a0", FREED(tilejit_program_create(P(1, dev), P(2, "k.tile"), P(3, source), len, P(4, &o),
+                                         P(5, &made_program), P(6, e)), made_program, tilejit_program_destroy));
+  CHECK_FAILS(tilejit_program_create(dev, "k.tile", source, SIZE_MAX, NULL, &made_program, e), TILERT_E_COMPILE, "16 MiB");
+  ROW(tilejit_program_open, "0aa0a0", FREED(tilejit_program_open(P(1, dev), P(2, path), P(3, &o), P(4, &made_program), P(5, e)),
+                                           made_program, tilejit_program_destroy));
+  o.nimport_path = 1;
+  CHECK_FAILS(tilejit_program_create(dev, "k.tile", source, len, &o, &made_program, e), TILERT_E_ARGUMENT, "import_path is NULL");
+  o.import_path = no_folders;
+  CHECK_FAILS(tilejit_program_create(dev, "k.tile", source, len, &o, &made_program, e), TILERT_E_ARGUMENT, "a folder in import_path");
+  o.nimport_path = SIZE_MAX;
+  CHECK_FAILS(tilejit_program_create(dev, "k.tile", source, len, &o, &made_program, e), TILERT_E_ARGUMENT, "too large");
+  QUIET(tilejit_program_destroy, 1, tilejit_program_destroy(NULL));
+  QUIET(tilejit_program_diagnostics, 2, tilejit_program_diagnostics(P(1, program), P(2, text), sizeof text));
+  QUIET(tilejit_program_cache_trouble, 2, tilejit_program_cache_trouble(P(1, program), P(2, text), sizeof text));
+  ROW(tilejit_kernel, "0a0aa0", tilejit_kernel(P(1, program), P(2, "k"), P(3, &define), 1, P(4, &k), P(5, e)));
+  CHECK_FAILS(tilejit_kernel(program, "k", &bad, 1, &k, e), TILERT_E_ARGUMENT, "whose name or value is NULL");
+  CHECK_FAILS(tilejit_kernel(program, "k", &define, SIZE_MAX, &k, e), TILERT_E_ARGUMENT, "too many defines");
+  memset(long_name, 'k', sizeof long_name);
+  long_name[sizeof long_name - 1] = 0;
+  CHECK_FAILS(tilejit_kernel(program, long_name, NULL, 0, &k, e), TILERT_E_ARGUMENT, "too long");
+  CHECK_FAILS(tilejit_kernel(program, "", NULL, 0, &k, e), TILERT_E_ARGUMENT, "no kernel ''");
+  ANSWER(tilejit_kernel_name, "10", tilejit_kernel_name(P(1, jit_kernel)));
+  ANSWER(tilejit_kernel_param_count, "10", tilejit_kernel_param_count(P(1, jit_kernel)));
+  ANSWER(tilejit_kernel_param, "10", tilejit_kernel_param(P(1, jit_kernel), 0));
+  CHECK(!tilejit_kernel_param(jit_kernel, SIZE_MAX));
+  ANSWER(tilejit_kernel_forms, "10", tilejit_kernel_forms(P(1, jit_kernel)));
+  ROW(tilejit_launch, "0a0aa0", tilejit_launch(P(1, jit_kernel), P(2, stream), P(3, one), P(4, k_args), 2, P(5, e)));
+  CHECK_FAILS(tilejit_launch(jit_kernel, NULL, one, k_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 2 arguments");
+  ROW(tilejit_launch_named, "0a0aaa0",
+      tilejit_launch_named(P(1, jit_kernel), P(2, stream), P(3, one), P(4, names), P(5, k_args), 2, P(6, e)));
+  CHECK_FAILS(tilejit_launch_named(jit_kernel, NULL, one, no_names, k_args, 2, e), TILERT_E_ARGUMENT, "NULL is the name");
+  CHECK_FAILS(tilejit_launch_named(jit_kernel, NULL, one, names, k_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 2 arguments");
+}
+
+static void
+test_calls(void)
+{
+  TilejitInfo info;
+  ROW(tilejit_call_create, "0aa0aa0", FREED(tilejit_call_create(P(1, jit_kernel), P(2, one), P(3, names), P(4, k_args), 2,
+                                      P(5, &made_call), P(6, e)), made_call, tilejit_call_destroy));
+  QUIET(tilejit_call_destroy, 1, tilejit_call_destroy(NULL));
+  ROW(tilejit_call_set_grid, "0aa0", tilejit_call_set_grid(P(1, call), P(2, one), P(3, e)));
+  ROW(tilejit_call_launch, "0a00", tilejit_call_launch(P(1, call), P(2, stream), P(3, e)));
+  ANSWER(tilejit_call_packed, "10", tilejit_call_packed(P(1, call)));
+  ROW(tilejit_call_info, "0aa0", tilejit_call_info(P(1, call), P(2, &info), P(3, e)));
+  ANSWER(tilejit_call_ptx, "10", tilejit_call_ptx(P(1, call)));
+}
+
+static void
+test_tunings(void)
+{
+  TilecDefine define = {"B", "32"};
+  TilejitTuneOptions o = {.size = sizeof o};
+  ROW(tilejit_tune, "0a0a0a0a0a0",
+      FREED(tilejit_tune(P(1, program), P(2, "k"), P(3, &define), 1, P(4, stream), P(5, grid_of), P(6, text), P(7, k_args), 2, P(8, &o),
+                         P(9, &made_tuning), P(10, e)), made_tuning, tilejit_tuning_free));
+  CHECK_FAILS(tilejit_tune(program, "k", NULL, 0, NULL, grid_of, NULL, k_args, SIZE_MAX, NULL, &made_tuning, e), TILERT_E_ARGUMENT,
+              "takes 2 arguments");
+  QUIET(tilejit_tuning_free, 1, tilejit_tuning_free(NULL));
+  ANSWER(tilejit_tuning_kernel, "10", tilejit_tuning_kernel(P(1, tuning)));
+  ANSWER(tilejit_tuning_count, "10", tilejit_tuning_count(P(1, tuning)));
+  ANSWER(tilejit_tuning_trial, "10", tilejit_tuning_trial(P(1, tuning), 0));
+  CHECK(!tilejit_tuning_trial(tuning, SIZE_MAX));
+  QUIET(tilejit_tuning_chosen, 1, tilejit_tuning_chosen(P(1, tuning)));
+  QUIET(tilejit_tuning_remembered, 1, tilejit_tuning_remembered(P(1, tuning)));
+}
+
+/* ---- is every function there? ---- */
+
+static void
+check_header(const char *name)
+{
+  static char all[1 << 16];
+  char file[400], word[64];
+  snprintf(file, sizeof file, "%s/%s", SOURCE_DIR, name);
+  FILE *f = fopen(file, "rb");
+  CHECK(f);
+  all[fread(all, 1, sizeof all - 1, f)] = 0;
+  fclose(f);
+  int functions = 0;
+  for (char *s = all; (s = strstr(s, "_API ")) != NULL;) {
+    char *open_at = strchr(s, '('), *from_at = open_at;
+    if (!strncmp(s, "_API __attribute__", 18) || !open_at) {
+      s += 5;
+      continue;
+    }
+    while (from_at[-1] == '_' || (from_at[-1] >= 'a' && from_at[-1] <= 'z'))
+      from_at--;
+    snprintf(word, sizeof word, "%.*s", (int)(open_at - from_at), from_at);
+    int found = 0;
+    for (int i = 0; i < nseen; i++)
+      found |= !strcmp(seen[i], word);
+    if (!found)
+      fprintf(stderr, "%s: %s is not in the table\n", name, word);
+    CHECK(found);
+    functions++;
+    s = open_at;
+  }
+  CHECK(functions >= 10);
+}
+
+int
+main(void)
+{
+  setenv("TILEC_CACHE", "0", 1);
+  open_all();
+  test_devices();
+  test_streams();
+  test_buffers();
+  test_modules();
+  test_launches();
+  test_compiler();
+  test_programs();
+  test_calls();
+  test_tunings();
+  check_header("runtime/tilert.h");
+  check_header("driver/tilec.h");
+  check_header("driver/jit.h");
+  close_all();
+  return 0;
+}
