@@ -64,8 +64,8 @@ combine(ModId op, Type t, uint64_t x, uint64_t y)
   { \
     T old = __atomic_load_n((T *)(void *)p, __ATOMIC_RELAXED), want; \
     do \
-      want = in->sub == M_CAS ? (old == (T)cmp ? (T)val : old) \
-                              : (T)combine((ModId)in->sub, (Type)in->type, old, (T)val); \
+      want = in->mem.op == M_CAS ? (old == (T)cmp ? (T)val : old) \
+                              : (T)combine((ModId)in->mem.op, (Type)in->type, old, (T)val); \
     while (!__atomic_compare_exchange_n((T *)(void *)p, &old, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
     return old; \
   }
@@ -73,7 +73,7 @@ combine(ModId op, Type t, uint64_t x, uint64_t y)
 static uint64_t
 swap(const Insn *in, uint8_t *p, uint64_t cmp, uint64_t val)
 {
-  switch (in->esize) {
+  switch (in->mem.size) {
   case 2: SWAP(uint16_t)
   case 4: SWAP(uint32_t)
   default: SWAP(uint64_t)
@@ -89,44 +89,44 @@ lane_value(const Warp *w, uint32_t slot, uint32_t lane, uint32_t n)
 }
 
 static int
-atom_lane(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr)
+atom_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr)
 {
-  uint32_t n = in->esize;
-  const uint32_t *ext = k->kernel->ext + in->ext;
-  uint8_t *p = mem_host(k, w, in, lane, sp, addr, n * in->vec, true);
+  uint32_t n = in->mem.size;
+  const uint32_t *ext = b->kernel->lists + in->list;
+  uint8_t *p = mem_host(b, w, in, lane, sp, addr, n * in->mem.count, true);
   if (!p)
     return -1;
-  if (sp == SP_SHARED && k->check && shadow_write(k, w, in, lane, (uint32_t)addr, n * in->vec, NULL, true))
+  if (sp == SP_SHARED && b->check && shadow_write(b, w, in, lane, (uint32_t)addr, n * in->mem.count, NULL, true))
     return -1;
-  for (uint32_t v = 0; v < in->vec; v++) {
-    uint64_t cmp = in->sub == M_CAS ? lane_value(w, in->c, lane, n) : 0;
+  for (uint32_t v = 0; v < in->mem.count; v++) {
+    uint64_t cmp = in->mem.op == M_CAS ? lane_value(w, in->mem.compare, lane, n) : 0;
     uint64_t old = swap(in, p + v * n, cmp, lane_value(w, ext[v], lane, n));
-    if (in->flags & IF_HAS_D)
-      memcpy(w->regs + ext[in->vec + v] + lane * n, &old, n);
+    if (in->mem.result)
+      memcpy(w->regs + ext[in->mem.count + v] + lane * n, &old, n);
   }
   return 0;
 }
 
 int
-atom_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+atom_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t addr[LANES];
   uint32_t global = 0;
-  mem_address(w, in, in->a, in->imm, addr);
+  mem_address(w, in->mem.base, &in->mem.at, addr);
   FOR_LANES(i, m) {
-    Space sp = in->space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->space;
+    Space sp = in->mem.at.space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->mem.at.space;
     global |= (uint32_t)(sp == SP_GLOBAL) << i;
-    if (atom_lane(k, w, in, i, sp, addr[i]))
+    if (atom_lane(b, w, in, i, sp, addr[i]))
       return -1;
   }
-  k->stats.atomics++;
-  if (in->strong && k->check)
-    clock_tick(k, w);
-  if (!k->want_stats)
+  b->worker->stats.atomics++;
+  if (b->check && (in->mem.order > ORDER_RELAXED || in->mem.op == M_CAS || in->mem.op == M_EXCH))
+    clock_tick(b, w);
+  if (!b->want_stats)
     return 0;
   if (global)
-    mem_stats_global(k, global, addr, (uint32_t)in->esize * in->vec, true);
+    mem_stats_global(b, global, addr, (uint32_t)in->mem.size * in->mem.count, true);
   if (m & ~global)
-    mem_stats_shared(k, m & ~global, addr, (uint32_t)in->esize * in->vec);
+    mem_stats_shared(b, m & ~global, addr, (uint32_t)in->mem.size * in->mem.count);
   return 0;
 }

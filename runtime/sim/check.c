@@ -74,57 +74,65 @@ shadow_clear(Shadow *s)
 }
 
 void
-shadow_start(Shadow *s, Worker *k)
+shadow_start(Shadow *s, Block *b)
 {
   uint32_t top = s->base;
-  for (uint32_t i = 0; i < k->nwarps; i++)
-    top = k->warp[i].clock > top ? k->warp[i].clock : top;
+  for (uint32_t i = 0; i < b->nwarps; i++)
+    top = b->warp[i].clock > top ? b->warp[i].clock : top;
   s->base = top;
   if (top > 1u << 31)
     shadow_clear(s);
   memset(s->pend, 0, s->bytes);
-  for (uint32_t i = 0; i < k->nwarps; i++) {
-    k->warp[i].clock = s->base + 1;
-    k->warp[i].touched = false;
+  for (uint32_t i = 0; i < b->nwarps; i++) {
+    b->warp[i].clock = s->base + 1;
+    b->warp[i].touched = false;
     for (uint32_t v = 0; v < MAX_WARPS; v++)
-      k->warp[i].vc[v] = s->base + 1;
+      b->warp[i].vc[v] = s->base + 1;
   }
 }
 
 void
-clock_tick(Worker *k, Warp *w)
+clock_tick(Block *b, Warp *w)
 {
   w->clock += w->touched;
   w->touched = false;
 }
 
 void
-clock_arrive(Worker *k, Warp *w, Barrier *b)
+clock_arrive(Block *b, Warp *w, Barrier *bar)
 {
-  clock_tick(k, w);
-  for (uint32_t v = 0; v < k->nwarps; v++)
-    b->vc[v] = w->vc[v] > b->vc[v] ? w->vc[v] : b->vc[v];
-  b->vc[w->index] = w->clock > b->vc[w->index] ? w->clock : b->vc[w->index];
+  clock_tick(b, w);
+  for (uint32_t v = 0; v < b->nwarps; v++)
+    bar->vc[v] = w->vc[v] > bar->vc[v] ? w->vc[v] : bar->vc[v];
+  bar->vc[w->index] = w->clock > bar->vc[w->index] ? w->clock : bar->vc[w->index];
 }
 
 void
-clock_join(Worker *k, Warp *w, const Barrier *b)
+clock_join(Block *b, Warp *w, const Barrier *bar)
 {
-  for (uint32_t v = 0; v < k->nwarps; v++)
-    w->vc[v] = b->vc[v] > w->vc[v] ? b->vc[v] : w->vc[v];
+  for (uint32_t v = 0; v < b->nwarps; v++)
+    w->vc[v] = bar->vc[v] > w->vc[v] ? bar->vc[v] : w->vc[v];
 }
 
 static uint32_t
-pc_of(const Worker *k, const Insn *in)
+pc_of(const Block *b, const Insn *in)
 {
-  return (uint32_t)(in - k->kernel->code);
+  return (uint32_t)(in - b->kernel->code);
 }
 
 static bool
-is_atomic(const Worker *k, uint32_t pc)
+is_strong(const Insn *in)
 {
-  const Insn *in = &k->kernel->code[pc];
-  return in->fn.warp == atom_exec || in->strong;
+  if (in->fn.warp == atom_exec)
+    return in->mem.order > ORDER_RELAXED || in->mem.op == M_CAS || in->mem.op == M_EXCH;
+  return (in->fn.warp == mem_load || in->fn.warp == mem_store) && in->mem.order != ORDER_WEAK;
+}
+
+static bool
+is_atomic(const Block *b, uint32_t pc)
+{
+  const Insn *in = &b->kernel->code[pc];
+  return in->fn.warp == atom_exec || is_strong(in);
 }
 
 /* Whether an access of thread t in a clock happened before what a lane of w does now. */
@@ -138,37 +146,37 @@ ordered(const Warp *w, uint32_t lane, uint32_t t, uint32_t clock)
 }
 
 static int
-race(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool write, uint32_t other,
+race(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool write, uint32_t other,
      uint32_t other_pc, bool other_write)
 {
   char me[48], them[48], where[300];
   uint32_t t = w->index * LANES + lane;
-  return worker_error(k, w, in, (int)lane, SIM_E_RACE, off,
+  return sim_fault(b, w, in, (int)lane, SIM_E_RACE, off,
                       "shared-memory race: thread %s %s %u bytes at shared+0x%x that thread %s %s at %s "
                       "with no barrier between",
-                      sim_thread_text(k, t, me, sizeof me), write ? "writes" : "reads", n, off,
-                      sim_thread_text(k, other, them, sizeof them), other_write ? "wrote" : "read",
-                      sim_loc_text(k, other_pc, where, sizeof where));
+                      sim_thread_text(b, t, me, sizeof me), write ? "writes" : "reads", n, off,
+                      sim_thread_text(b, other, them, sizeof them), other_write ? "wrote" : "read",
+                      sim_loc_text(b, other_pc, where, sizeof where));
 }
 
 static int
-pending(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool write)
+pending(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool write)
 {
   char me[48], where[300];
-  uint32_t pc = (uint32_t)k->shadow->write[off] & PC_MASK;
-  return worker_error(k, w, in, (int)lane, SIM_E_ASYNC, off,
+  uint32_t pc = (uint32_t)b->shadow->write[off] & PC_MASK;
+  return sim_fault(b, w, in, (int)lane, SIM_E_ASYNC, off,
                       "thread %s %s %u bytes at shared+0x%x, where an asynchronous copy issued at %s has "
-                      "not been waited for", sim_thread_text(k, w->index * LANES + lane, me, sizeof me),
-                      write ? "writes" : "reads", n, off, sim_loc_text(k, pc, where, sizeof where));
+                      "not been waited for", sim_thread_text(b, w->index * LANES + lane, me, sizeof me),
+                      write ? "writes" : "reads", n, off, sim_loc_text(b, pc, where, sizeof where));
 }
 
 static int
-uninitialised(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n)
+uninitialised(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n)
 {
   char me[48];
-  return worker_error(k, w, in, (int)lane, SIM_E_UNINIT, off,
+  return sim_fault(b, w, in, (int)lane, SIM_E_UNINIT, off,
                       "thread %s reads %u bytes at shared+0x%x that no thread of the block has written",
-                      sim_thread_text(k, w->index * LANES + lane, me, sizeof me), n, off);
+                      sim_thread_text(b, w->index * LANES + lane, me, sizeof me), n, off);
 }
 
 static void
@@ -181,37 +189,37 @@ acquire(Warp *w, uint64_t cell)
 }
 
 static int
-check_cell(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, uint64_t cell)
+check_cell(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, uint64_t cell)
 {
   uint32_t clock = (uint32_t)(cell >> 32), t = (uint32_t)cell >> PC_BITS & 1023, pc = (uint32_t)cell & PC_MASK;
-  if (clock <= k->shadow->base)
-    return uninitialised(k, w, in, lane, off, n);
+  if (clock <= b->shadow->base)
+    return uninitialised(b, w, in, lane, off, n);
   if (ordered(w, lane, t, clock))
     return 0;
-  if (in->strong && is_atomic(k, pc)) {
+  if (is_strong(in) && is_atomic(b, pc)) {
     acquire(w, cell);
     return 0;
   }
-  return race(k, w, in, lane, off, n, false, t, pc, true);
+  return race(b, w, in, lane, off, n, false, t, pc, true);
 }
 
 int
-shadow_read(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n)
+shadow_read(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n)
 {
-  Shadow *s = k->shadow;
+  Shadow *s = b->shadow;
   uint64_t seen = 0, *row = s->read + (size_t)w->index * s->bytes;
-  uint32_t pc = pc_of(k, in), bit = 1u << w->index;
+  uint32_t pc = pc_of(b, in), bit = 1u << w->index;
   uint64_t mine = (uint64_t)w->clock << 32 | lane << PC_BITS | pc;
   for (uint32_t i = off; i < off + n; i++) {
     if (s->pend[i])
-      return pending(k, w, in, lane, i, n, false);
+      return pending(b, w, in, lane, i, n, false);
     if (s->write[i] != seen || !seen) {
       seen = s->write[i];
-      if (check_cell(k, w, in, lane, off, n, seen))
+      if (check_cell(b, w, in, lane, off, n, seen))
         return -1;
     }
   }
-  if (in->strong)
+  if (is_strong(in))
     return 0;
   for (uint32_t i = off; i < off + n; i++) {
     uint64_t old = row[i], other = (old >> PC_BITS ^ mine >> PC_BITS) & 31;
@@ -224,49 +232,49 @@ shadow_read(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uin
 }
 
 static int
-check_readers(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, uint32_t i)
+check_readers(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, uint32_t i)
 {
-  Shadow *s = k->shadow;
+  Shadow *s = b->shadow;
   FOR_LANES(v, s->readers[i]) {
     uint64_t cell = s->read[(size_t)v * s->bytes + i];
     uint32_t clock = (uint32_t)(cell >> 32), who = (uint32_t)cell >> PC_BITS & 31;
     bool mine = clock < w->clock || (!(cell & MANY) && who == lane);
     if (clock <= s->base || (v == w->index ? mine : clock < w->vc[v]))
       continue;
-    return race(k, w, in, lane, off, n, true, v * LANES + who, (uint32_t)cell & PC_MASK, false);
+    return race(b, w, in, lane, off, n, true, v * LANES + who, (uint32_t)cell & PC_MASK, false);
   }
   return 0;
 }
 
 static bool
-same_store(const Worker *k, const Insn *in, uint64_t cell, uint32_t i, const uint8_t *data)
+same_store(const Block *b, const Insn *in, uint64_t cell, uint32_t i, const uint8_t *data)
 {
   uint32_t pc = (uint32_t)cell & PC_MASK;
-  return data && pc == pc_of(k, in) && k->shared[i] == *data;
+  return data && pc == pc_of(b, in) && b->shared[i] == *data;
 }
 
 int
-shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, const uint8_t *data,
+shadow_write(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, const uint8_t *data,
              bool atomic)
 {
-  Shadow *s = k->shadow;
-  uint64_t mine = (uint64_t)w->clock << 32 | (uint64_t)(w->index * LANES + lane) << PC_BITS | pc_of(k, in);
+  Shadow *s = b->shadow;
+  uint64_t mine = (uint64_t)w->clock << 32 | (uint64_t)(w->index * LANES + lane) << PC_BITS | pc_of(b, in);
   for (uint32_t i = off; i < off + n; i++) {
     uint64_t cell = s->write[i];
     uint32_t clock = (uint32_t)(cell >> 32), t = (uint32_t)cell >> PC_BITS & 1023, pc = (uint32_t)cell & PC_MASK;
     if (s->pend[i])
-      return pending(k, w, in, lane, i, n, true);
+      return pending(b, w, in, lane, i, n, true);
     if (clock <= s->base) {
       if (atomic && in->fn.warp == atom_exec)
-        return uninitialised(k, w, in, lane, off, n);
+        return uninitialised(b, w, in, lane, off, n);
     } else if (!ordered(w, lane, t, clock)) {
-      bool both = atomic && is_atomic(k, pc);
-      if (!both && !same_store(k, in, cell, i, data ? data + (i - off) : NULL))
-        return race(k, w, in, lane, off, n, true, t, pc, true);
-      if (both && in->strong)
+      bool both = atomic && is_atomic(b, pc);
+      if (!both && !same_store(b, in, cell, i, data ? data + (i - off) : NULL))
+        return race(b, w, in, lane, off, n, true, t, pc, true);
+      if (both && is_strong(in))
         acquire(w, cell);
     }
-    if (s->readers[i] && check_readers(k, w, in, lane, off, n, i))
+    if (s->readers[i] && check_readers(b, w, in, lane, off, n, i))
       return -1;
     s->write[i] = mine;
     s->readers[i] = 0;
@@ -276,16 +284,16 @@ shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, ui
 }
 
 void
-shadow_pend(Worker *k, uint32_t off, uint32_t n, bool on)
+shadow_pend(Block *b, uint32_t off, uint32_t n, bool on)
 {
-  memset(k->shadow->pend + off, on, n);
+  memset(b->shadow->pend + off, on, n);
 }
 
 void
-shadow_landed(Worker *k, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n)
+shadow_landed(Block *b, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n)
 {
-  Shadow *s = k->shadow;
-  shadow_pend(k, off, n, false);
+  Shadow *s = b->shadow;
+  shadow_pend(b, off, n, false);
   for (uint32_t i = off; i < off + n; i++)
     s->write[i] = (uint64_t)w->clock << 32 | (uint64_t)(w->index * LANES + lane) << PC_BITS | pc;
   w->touched = true;

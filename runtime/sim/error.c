@@ -29,62 +29,78 @@ sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...)
   return -1;
 }
 
-const char *
-sim_loc_text(const Worker *k, uint32_t pc, char *buf, size_t n)
+/* The place of an instruction in the source, and its line in PTX; NULL if the source is unknown. */
+static const Place *
+place_of(const Kernel *k, uint32_t pc, uint32_t *ptx_line)
 {
-  const Kernel *kn = k->kernel;
-  const SimModule *m = k->launch->module;
-  Loc none = {0}, l = pc < kn->ncode ? kn->loc[pc] : none;
-  if (l.line && l.file < m->nfiles && m->files[l.file])
-    snprintf(buf, n, "%s:%u", m->files[l.file], l.line);
+  const Part *p = sim_kernel_part(k, pc);
+  const Loc *l = &p->unit->loc[pc - p->pc];
+  *ptx_line = l->ptx_line;
+  return l->place ? &p->unit->places[l->place - 1] : NULL;
+}
+
+static const char *
+file_of(const SimModule *m, const Place *p)
+{
+  return p && p->file < m->nfiles ? m->files[p->file] : NULL;
+}
+
+const char *
+sim_loc_text(const Block *b, uint32_t pc, char *buf, size_t n)
+{
+  uint32_t line;
+  const Place *p = place_of(b->kernel, pc, &line);
+  const char *file = file_of(b->kernel->module, p);
+  if (file)
+    snprintf(buf, n, "%s:%u", file, p->line);
   else
-    snprintf(buf, n, "PTX line %u", l.ptx_line);
+    snprintf(buf, n, "PTX line %u", line);
   return buf;
 }
 
 const char *
-sim_thread_text(const Worker *k, uint32_t linear, char *buf, size_t n)
+sim_thread_text(const Block *b, uint32_t linear, char *buf, size_t n)
 {
-  const uint32_t *b = k->launch->block;
-  snprintf(buf, n, "(%u,%u,%u)", linear % b[0], linear / b[0] % b[1], linear / b[0] / b[1]);
+  const uint32_t *d = b->launch->block;
+  snprintf(buf, n, "(%u,%u,%u)", linear % d[0], linear / d[0] % d[1], linear / d[0] / d[1]);
   return buf;
 }
 
 static void
-error_place(Worker *k, Warp *w, const Insn *in, int lane)
+error_place(Block *b, Warp *w, const Insn *in, int lane)
 {
-  SimError *e = &k->err;
-  const Kernel *kn = k->kernel;
-  snprintf(e->kernel, sizeof e->kernel, "%s", kn->name);
-  memcpy(e->block, k->block, sizeof e->block);
+  SimError *e = &b->worker->err;
+  const Kernel *k = b->kernel;
+  snprintf(e->kernel, sizeof e->kernel, "%.*s", (int)(k->unit->name.n > 127 ? 127 : k->unit->name.n), k->unit->name.s);
+  memcpy(e->block, b->id, sizeof e->block);
   if (w && lane >= 0) {
     uint32_t t = w->index * LANES + (uint32_t)lane;
-    const uint32_t *b = k->launch->block;
-    e->thread[0] = t % b[0];
-    e->thread[1] = t / b[0] % b[1];
-    e->thread[2] = t / b[0] / b[1];
+    const uint32_t *n = b->launch->block;
+    e->thread[0] = t % n[0];
+    e->thread[1] = t / n[0] % n[1];
+    e->thread[2] = t / n[0] / n[1];
   }
   if (!in)
     return;
-  const SimModule *m = k->launch->module;
-  const Loc *l = &kn->loc[in - kn->code];
-  e->ptx_line = l->ptx_line;
-  e->line = l->line;
-  e->column = l->column;
-  if (l->line && l->file < m->nfiles && m->files[l->file])
-    snprintf(e->file, sizeof e->file, "%s", m->files[l->file]);
+  const Place *p = place_of(k, (uint32_t)(in - k->code), &e->ptx_line);
+  if (!p)
+    return;
+  e->line = p->line;
+  e->column = p->column;
+  if (file_of(k->module, p))
+    snprintf(e->file, sizeof e->file, "%s", file_of(k->module, p));
 }
 
 int
-worker_error(Worker *k, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address,
+sim_fault(Block *b, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address,
              const char *fmt, ...)
 {
   va_list ap;
-  k->err = (SimError){.kind = kind, .address = address};
+  b->worker->err = (SimError){.kind = kind, .address = address};
   va_start(ap, fmt);
-  vsnprintf(k->err.message, sizeof k->err.message, fmt, ap);
+  vsnprintf(b->worker->err.message, sizeof b->worker->err.message, fmt, ap);
   va_end(ap);
-  error_place(k, w, in, lane);
+  error_place(b, w, in, lane);
   return -1;
 }
 

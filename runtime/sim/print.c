@@ -7,10 +7,10 @@ enum { TEXT_MAX = 1024 };
 
 /* n bytes at a generic address, byte by byte: nothing is known of its alignment. */
 static int
-fetch(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, void *out, uint32_t n)
+fetch(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, void *out, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
-    const uint8_t *p = mem_host(k, w, in, lane, sp, addr + i, 1, false);
+    const uint8_t *p = mem_host(b, w, in, lane, sp, addr + i, 1, false);
     if (!p)
       return -1;
     ((uint8_t *)out)[i] = *p;
@@ -18,14 +18,20 @@ fetch(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr
   return 0;
 }
 
+static uint64_t
+frame_of(const Warp *w, const Insn *in, uint32_t lane)
+{
+  return in->text.frame ? LANES_OF(uint64_t, w, in->text.frame)[lane] : 0;
+}
+
 int
-sim_text(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n)
+sim_text(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n)
 {
   uint64_t at;
-  if (fetch(k, w, in, lane, SP_LOCAL, param, &at, 8))
+  if (fetch(b, w, in, lane, SP_LOCAL, frame_of(w, in, lane) + param, &at, 8))
     return -1;
   for (size_t i = 0; i < n; i++) {
-    if (fetch(k, w, in, lane, SP_GENERIC, at + i, &out[i], 1))
+    if (fetch(b, w, in, lane, SP_GENERIC, at + i, &out[i], 1))
       return -1;
     if (!out[i] || i + 1 == n) {
       out[i] = 0;
@@ -35,14 +41,14 @@ sim_text(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char
   return 0;
 }
 
-typedef struct Args { Worker *k; Warp *w; const Insn *in; uint32_t lane; uint64_t at; } Args;
+typedef struct Args { Block *b; Warp *w; const Insn *in; uint32_t lane; uint64_t at; } Args;
 
 static int
 next_arg(Args *a, uint32_t size, uint64_t *v)
 {
   a->at = (a->at + size - 1) & ~(uint64_t)(size - 1);
   *v = 0;
-  int rc = fetch(a->k, a->w, a->in, a->lane, SP_GENERIC, a->at, v, size);
+  int rc = fetch(a->b, a->w, a->in, a->lane, SP_GENERIC, a->at, v, size);
   a->at += size;
   return rc;
 }
@@ -98,19 +104,20 @@ format(Args *a, const char *text, char *out, size_t room)
 }
 
 int
-sim_print(Worker *k, Warp *w, const Insn *in, uint32_t m)
+sim_print(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  const SimOptions *o = &k->launch->machine->opt;
+  const SimOptions *o = &b->launch->machine->opt;
   FOR_LANES(lane, m) {
     char text[TEXT_MAX], out[TEXT_MAX * 2];
-    Args a = {k, w, in, lane, 0};
-    if (sim_text(k, w, in, lane, in->a, text, sizeof text) || fetch(k, w, in, lane, SP_LOCAL, in->b, &a.at, 8) ||
+    Args a = {b, w, in, lane, 0};
+    if (sim_text(b, w, in, lane, in->text.text, text, sizeof text) ||
+        fetch(b, w, in, lane, SP_LOCAL, frame_of(w, in, lane) + in->text.args, &a.at, 8) ||
         format(&a, text, out, sizeof out))
       return -1;
-    pthread_mutex_lock(&k->launch->lock);
+    pthread_mutex_lock(&b->launch->lock);
     if (o->print)
       o->print(o->print_user, out, strlen(out));
-    pthread_mutex_unlock(&k->launch->lock);
+    pthread_mutex_unlock(&b->launch->lock);
   }
   return 0;
 }

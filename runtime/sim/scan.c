@@ -27,7 +27,7 @@ static int
 scan_error(Scan *s, const char *what)
 {
   s->err->ptx_line = s->line;
-  return sim_error_set(s->err, SIM_E_PARSE, "PTX line %u: %s", s->line, what);
+  return sim_error_set(s->err, SIM_E_PARSE, "%s", what);
 }
 
 static Tok *
@@ -138,8 +138,13 @@ static int
 scan_integer(Scan *s, const char *b, int base)
 {
   uint64_t v = 0;
-  while (s->p < s->end && digit_of(*s->p) < base)
+  bool fits = true;
+  while (s->p < s->end && digit_of(*s->p) < base) {
+    fits &= v <= (UINT64_MAX - (uint64_t)digit_of(*s->p)) / (uint64_t)base;
     v = v * (uint64_t)base + (uint64_t)digit_of(*s->p++);
+  }
+  if (!fits)
+    return scan_error(s, "a number has more than 64 bits");
   if (s->p < s->end && *s->p == 'U')
     s->p++;
   Tok *t = scan_push(s, TK_INT, b, (size_t)(s->p - b));
@@ -231,4 +236,13 @@ ptx_tok_is(const Tok *t, const char *text)
 {
   size_t n = strlen(text);
   return t->kind == TK_IDENT && t->n == n && memcmp(t->s, text, n) == 0;
+}
+
+Type
+ptx_type_named(const Tok *t)
+{
+  for (int i = 1; t->kind == TK_IDENT && i < T_COUNT; i++)
+    if (t->n == strlen(ptx_type_text[i]) + 1 && memcmp(t->s + 1, ptx_type_text[i], t->n - 1) == 0)
+      return (Type)i;
+  return T_NONE;
 }

@@ -74,10 +74,10 @@ int sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimErr
 void sim_unload(SimModule *mod);
 
 typedef struct SimKernelInfo {
-  const char *name;
   int nparams;
   const uint32_t *param_size, *param_align;  /* bytes */
   uint32_t static_shared;                    /* bytes of static .shared */
+  uint32_t local_bytes;                      /* of one thread: its stack of frames */
   uint32_t reqntid[3], maxntid[3];           /* 0 where absent */
 } SimKernelInfo;
 int sim_kernel(SimModule *mod, const char *name, SimKernelInfo *out, SimError *err);
