@@ -3,21 +3,7 @@
 #include "internal.h"
 #include <string.h>
 
-static int
-copy_source(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t src, uint32_t bytes, uint8_t *data)
-{
-  uint32_t n = in->copy.size;
-  memset(data, 0, 16);
-  if (!bytes)
-    return 0;
-  if (src & (n - 1))
-    return mem_host(b, w, in, lane, SP_GLOBAL, src, n, false) ? 0 : -1;
-  uint8_t *first = mem_host(b, w, in, lane, SP_GLOBAL, src, 1, false);
-  if (!first || !mem_host(b, w, in, lane, SP_GLOBAL, src + bytes - 1, 1, false))
-    return -1;
-  memcpy(data, first, bytes);
-  return 0;
-}
+/* ---- issue ---- */
 
 static uint32_t
 copy_bytes(const Warp *w, const CopyOps *o, uint32_t lane)
@@ -33,23 +19,35 @@ copy_bytes(const Warp *w, const CopyOps *o, uint32_t lane)
   return o->size;
 }
 
+/* The bytes that a copy reads, and what it has to find unchanged when it is waited for. */
+static int
+read_source(Block *b, Warp *w, const Insn *in, Pending *p)
+{
+  memset(p->data, 0, sizeof p->data);
+  if (!p->bytes)
+    return 0;
+  if (p->src & (p->size - 1u))
+    return mem_host(b, w, in, p->lane, SP_GLOBAL, p->src, p->size, false) ? 0 : -1;
+  const uint8_t *first = mem_host(b, w, in, p->lane, SP_GLOBAL, p->src, 1, false);
+  if (!first || !mem_host(b, w, in, p->lane, SP_GLOBAL, p->src + p->bytes - 1, 1, false) ||
+      mem_check(b, w, in, &(LaneAccess){.space = SP_GLOBAL, .addr = p->src, .lane = p->lane, .size = p->bytes}))
+    return -1;
+  memcpy(p->data, first, p->bytes);
+  p->seen = mem_writes(b, p->src, p->bytes).sum;
+  return 0;
+}
+
 static int
 copy_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t dst, uint64_t src)
 {
-  uint32_t n = in->copy.size;
   if (!sim_vec_grow(&w->pending, &w->pending_cap, w->npending + 1, sizeof *w->pending))
     return sim_fault(b, w, in, (int)lane, SIM_E_MEMORY, 0, "out of memory");
   Pending *p = &w->pending[w->npending];
-  *p = (Pending){.group = w->group[lane], .dst = (uint32_t)dst, .lane = (uint8_t)lane, .size = (uint8_t)n,
-                 .pc = (uint32_t)(in - b->kernel->code)};
-  if (copy_source(b, w, in, lane, src, copy_bytes(w, &in->copy, lane), p->data) ||
-      !mem_host(b, w, in, lane, SP_SHARED, dst, n, true))
+  *p = (Pending){.group = w->group[lane], .dst = (uint32_t)dst, .lane = (uint8_t)lane, .size = in->copy.size, .src = src,
+                 .bytes = (uint8_t)copy_bytes(w, &in->copy, lane), .pc = (uint32_t)(in - b->kernel->code)};
+  LaneAccess target = {.space = SP_SHARED, .addr = dst, .lane = lane, .size = p->size, .write = true, .pending = true};
+  if (read_source(b, w, in, p) || !mem_host(b, w, in, lane, SP_SHARED, dst, p->size, true) || mem_check(b, w, in, &target))
     return -1;
-  if (b->check) {
-    if (shadow_write(b, w, in, lane, (uint32_t)dst, n, NULL, false))
-      return -1;
-    shadow_pend(b, (uint32_t)dst, n, true);
-  }
   w->npending++;
   return 0;
 }
@@ -82,22 +80,47 @@ async_commit(Block *b, Warp *w, const Insn *in, uint32_t m)
   return 0;
 }
 
+/* ---- wait ---- */
+
+/* The copy may have read its source until now: nobody may have written there since it was issued, nor may before others know. */
+static int
+check_source(Block *b, Warp *w, const Pending *p)
+{
+  const Insn *in = &b->kernel->code[p->pc];
+  if (!b->check || !p->bytes || !mem_host(b, w, in, p->lane, SP_GLOBAL, p->src, 1, false))
+    return 0;
+  MemWrites now = mem_writes(b, p->src, p->bytes);
+  LaneAccess source = {.space = SP_GLOBAL, .addr = p->src, .lane = p->lane, .size = p->bytes};
+  if (now.sum != p->seen)
+    return mem_overtaken(b, w, in, &source, now.newest);
+  return mem_check(b, w, in, &source);
+}
+
+static int
+land(Block *b, Warp *w, const Pending *p)
+{
+  if (check_source(b, w, p))
+    return -1;
+  memcpy(b->shared + p->dst, p->data, p->size);
+  if (b->check)
+    cells_land(b, w, p->pc, p->lane, p->dst, p->size);
+  return 0;
+}
+
 /* With `all`, copies not committed are waited for too. */
 int
 async_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   size_t keep = 0;
+  int rc = 0;
   for (size_t i = 0; i < w->npending; i++) {
     const Pending *p = &w->pending[i];
     bool committed = in->wait.all || p->group < w->group[p->lane];
-    if (!(m >> p->lane & 1) || !committed || (!in->wait.all && w->group[p->lane] - p->group <= in->wait.pending)) {
+    if (!(m >> p->lane & 1) || !committed || (!in->wait.all && w->group[p->lane] - p->group <= in->wait.pending))
       w->pending[keep++] = *p;
-      continue;
-    }
-    memcpy(b->shared + p->dst, p->data, p->size);
-    if (b->check)
-      shadow_landed(b, w, p->pc, p->lane, p->dst, p->size);
+    else if (!rc)
+      rc = land(b, w, p);
   }
   w->npending = keep;
-  return 0;
+  return rc;
 }

@@ -68,6 +68,15 @@ drop_splits(Warp *w)
   w->nsplit = 0;
 }
 
+static void
+drop_barriers(Block *b)
+{
+  for (int i = 0; i < MAX_BARRIERS; i++) {
+    know_drop(b->barrier[i].know);
+    b->barrier[i] = (Barrier){0};
+  }
+}
+
 void
 sim_block_free(Block *b)
 {
@@ -75,13 +84,24 @@ sim_block_free(Block *b)
     return;
   for (uint32_t i = 0; i < b->nwarps; i++) {
     drop_splits(&b->warp[i]);
+    clock_forget(&b->warp[i]);
     free(b->warp[i].pending);
   }
+  drop_barriers(b);
+  syncs_free(&b->syncs);
+  free(b->listed);
   free(b->regs);
   free(b->shared);
   free(b->local);
   shadow_free(b->shadow);
   free(b);
+}
+
+uint64_t
+sim_block_bytes(const Launch *l)
+{
+  uint64_t threads = (uint64_t)l->nwarps * LANES;
+  return sizeof(Block) + (uint64_t)l->nwarps * l->kernel->file_bytes + threads * l->kernel->local_bytes + 5ull * l->shared_bytes;
 }
 
 Block *
@@ -104,7 +124,7 @@ sim_block_new(Worker *k)
   b->shared = aligned_alloc(64, ((size_t)l->shared_bytes + 127) & ~(size_t)63);
   b->local = calloc((size_t)b->nwarps * LANES, b->kernel->local_bytes ? b->kernel->local_bytes : 1);
   if (b->check)
-    b->shadow = shadow_new(l->shared_bytes, b->nwarps);
+    b->shadow = shadow_new(b->shared, l->shared_bytes, true);
   if (!b->regs || !b->shared || !b->local || (b->check && !b->shadow)) {
     sim_block_free(b);
     return NULL;
@@ -127,11 +147,23 @@ start_warp(Block *b, Warp *w)
   drop_splits(w);
   w->split[0] = (Split){.mask = w->live, .state = SPLIT_RUN};
   w->nsplit = 1;
-  w->spin = w->turn = w->demotions = 0;
+  w->spin = w->turn = w->demotions = w->idle = w->idle_splits = 0;
+  memset(w->poll, 0, sizeof w->poll);
   w->state = W_RUN;
   w->npending = 0;
   memset(w->group, 0, sizeof w->group);
   fill_specials(b, w, true);
+}
+
+static void
+start_records(Block *b)
+{
+  Shadow *s = b->shadow;
+  shadow_mark(s, 0, s->bytes, false);
+  s->base = b->worker->segment_next;
+  s->epoch++;
+  syncs_clear(&b->syncs);
+  clock_start(b);
 }
 
 void
@@ -143,11 +175,11 @@ sim_block_start(Block *b, uint64_t index)
   b->id[1] = (uint32_t)(index / g[0] % g[1]);
   b->id[2] = (uint32_t)(index / g[0] / g[1]);
   b->nlive = b->nwarps;
-  b->executed = 0;
-  memset(b->barrier, 0, sizeof b->barrier);
+  b->executed = b->reported = 0;
+  drop_barriers(b);
   memset(b->shared, 0xcb, b->shared_bytes);
   for (uint32_t i = 0; i < b->nwarps; i++)
     start_warp(b, &b->warp[i]);
   if (b->check)
-    shadow_start(b->shadow, b);
+    start_records(b);
 }

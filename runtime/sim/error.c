@@ -92,8 +92,7 @@ error_place(Block *b, Warp *w, const Insn *in, int lane)
 }
 
 int
-sim_fault(Block *b, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address,
-             const char *fmt, ...)
+sim_fault(Block *b, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address, const char *fmt, ...)
 {
   va_list ap;
   b->worker->err = (SimError){.kind = kind, .address = address};

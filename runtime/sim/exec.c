@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SPIN_LIMIT = 100000, SLICE = 20000 };
+enum { SPIN_LIMIT = 100000, SLICE = 20000, TURN = 1 << 20, LONG_TURN = 1 << 24 };
 typedef enum Next { N_PICK, N_BLOCK, N_YIELD, N_ERROR } Next;
 
 /* ---- arithmetic with rounding, flushing or saturation ---- */
@@ -269,6 +269,7 @@ barrier_release(Block *b, Barrier *bar)
       clock_join(b, w, bar);
     w->state = W_RUN;
   }
+  know_drop(bar->know);
   *bar = (Barrier){0};
 }
 
@@ -509,6 +510,56 @@ guard_mask(const Warp *w, const Insn *in, uint32_t mask)
   return mask & (in->guard_not ? ~p : p);
 }
 
+/* ---- waiting for other blocks ---- */
+
+/* A sum that differs, as good as always, where a register does. */
+static uint64_t
+sum_registers(const Block *b, const Warp *w)
+{
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i + 8 <= b->kernel->file_bytes; i += 8) {
+    uint64_t v;
+    memcpy(&v, w->regs + i, 8);
+    sum = (sum ^ v) * 0x9e3779b97f4a7c15ull;
+    sum ^= sum >> 29;
+  }
+  return sum;
+}
+
+void
+poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed)
+{
+  uint32_t pc = (uint32_t)(in - b->kernel->code);
+  Poll *p = &w->poll[pc % POLLS];
+  bool same = !changed && p->pc == pc + 1 && p->seen == what;
+  *p = (Poll){pc + 1, what};
+  if (!same) {
+    b->launch->changes += changed;
+    w->idle = w->idle_splits = 0;
+    w->stuck = false;
+    return;
+  }
+  if (++w->idle <= IDLE_LOOKS)
+    return;
+  uint64_t sum = sum_registers(b, w);
+  w->stuck = sum == w->registers;
+  w->registers = sum;
+}
+
+/* Another split of the warp may have to move first, then another warp, then another block. */
+static Next
+looked_in_vain(Warp *w, Split *s)
+{
+  bool others = false;
+  for (uint32_t i = 0; i < w->nsplit; i++)
+    others |= &w->split[i] != s && w->split[i].state == SPLIT_RUN;
+  if (!others || ++w->idle_splits > w->nsplit)
+    return N_YIELD;
+  s->late = ++w->demotions;
+  w->idle = 0;
+  return N_PICK;
+}
+
 static bool
 out_of_budget(const Block *b)
 {
@@ -546,6 +597,10 @@ run_split(Block *b, Warp *w, uint32_t index)
     case K_WARP:
       if (in->fn.warp(b, w, in, m))
         return N_ERROR;
+      if (w->idle >= IDLE_LOOKS) {
+        s->pc = pc + 1;
+        return looked_in_vain(w, s);
+      }
       break;
     case K_BRA:
       if (m == s->mask && !many && w->turn < SLICE - 1) {
@@ -570,7 +625,7 @@ run_split(Block *b, Warp *w, uint32_t index)
         return N_PICK;
       }
       if (b->check)
-        clock_tick(b, w);
+        clock_tick(w);
       break;
     }
     case K_BAR:
@@ -650,29 +705,48 @@ deadlock(Block *b)
                       "deadlock: no warp can go on:%s", list);
 }
 
+/* Whether the block need not go on: an earlier one has failed, or all begins anew. */
 static bool
-abandoned(const Block *b)
+given_up(const Block *b)
 {
-  return __atomic_load_n(&b->launch->fail_block, __ATOMIC_RELAXED) < b->index;
+  const Launch *l = b->launch;
+  return __atomic_load_n(&l->fail_block, __ATOMIC_RELAXED) < b->index || (l->parallel && __atomic_load_n(&l->again, __ATOMIC_RELAXED));
 }
 
-int
+/* What is left of a turn after all warps have had theirs. */
+static bool
+turn_over(Block *b, uint64_t start, bool busy, bool stuck)
+{
+  b->stuck = stuck;
+  if (b->launch->turns && !busy)
+    return true;
+  return b->executed - start > (b->launch->turns ? TURN : LONG_TURN);
+}
+
+BlockEnd
 sim_block_run(Block *b)
 {
+  uint64_t start = b->executed;
   while (b->nlive) {
-    bool ran = false;
+    bool ran = false, busy = false, stuck = true;
     for (uint32_t i = 0; i < b->nwarps; i++) {
       Warp *w = &b->warp[i];
       if (w->state != W_RUN)
         continue;
       ran = true;
       if (warp_run(b, w) == N_ERROR)
-        return -1;
+        return BLOCK_FAILED;
+      busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
+      stuck &= w->state == W_RUN && w->stuck;
     }
-    if (!ran)
-      return deadlock(b);
-    if (abandoned(b))
-      return 0;
+    if (!ran) {
+      deadlock(b);
+      return BLOCK_FAILED;
+    }
+    if (given_up(b))
+      return BLOCK_ENDED;
+    if (turn_over(b, start, busy, stuck))
+      return BLOCK_SUSPENDED;
   }
-  return 0;
+  return BLOCK_ENDED;
 }

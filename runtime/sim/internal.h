@@ -5,6 +5,7 @@
  * A Worker is a host thread; a Block is the state of one running block, which a worker may suspend. */
 #ifndef TILERT_SIM_INTERNAL_H
 #define TILERT_SIM_INTERNAL_H
+#include "check.h"
 #include "sim.h"
 #include "unit.h"
 #include <pthread.h>
@@ -36,7 +37,7 @@ struct SimModule {
 
 /* ---- the machine ---- */
 /* block: what free() takes; several parts may share one, and the first of them has it. */
-typedef struct Alloc { uintptr_t base, end; void *block; uint32_t parts; } Alloc;
+typedef struct Alloc { uintptr_t base, end; void *block; uint32_t parts; Shadow *shadow; } Alloc;   /* shadow: NULL unchecked */
 typedef struct AllocPart { size_t bytes, align; uintptr_t base; } AllocPart;
 struct SimMachine {
   SimOptions opt;
@@ -44,6 +45,8 @@ struct SimMachine {
   pthread_cond_t idle;
   Alloc *allocs; size_t nallocs, cap;   /* sorted by base */
   int running;
+  pthread_mutex_t turn;                /* one launch at a time */
+  uint32_t next_segment, launches;     /* see check.h */
 };
 
 /* ---- running ---- */
@@ -64,9 +67,14 @@ enum { SPLIT_RUN, SPLIT_CONV };
 
 typedef struct Pending {               /* one lane's cp.async not yet waited for */
   uint32_t group, dst, pc;
-  uint8_t lane, size;
+  uint8_t lane, size, bytes;           /* bytes: so many are read from src, the rest is zero */
+  uint64_t src, seen;                  /* seen: of the records of writes there, when it was issued */
   uint8_t data[16];
 } Pending;
+
+/* The last look at memory that other blocks may change, by an instruction. */
+typedef struct Poll { uint32_t pc; uint64_t seen; } Poll;
+enum { POLLS = 4, IDLE_LOOKS = 3 };
 
 typedef enum WarpState { W_RUN, W_BARRIER, W_DONE } WarpState;
 struct Warp {
@@ -75,43 +83,60 @@ struct Warp {
   Split split[LANES]; uint32_t nsplit;
   Frame *frames;                       /* of calls from the kernel */
   uint32_t spin, turn, demotions;      /* backward branches since a demotion, in this turn; see exec.c */
+  Poll poll[POLLS];
+  uint32_t idle, idle_splits;          /* looks in a row that saw what the one before saw; splits put behind for it */
+  uint64_t registers; bool stuck;      /* a sum of them at the last look; nor have they changed */
   WarpState state;
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
   uint32_t wait_id;
-  uint32_t clock;                      /* see check.c */
-  bool touched;                        /* shared memory accessed in this clock */
+  uint32_t clock, segment;             /* see check.c; segment 0: none begun */
+  bool touched;                        /* memory accessed in this clock */
   uint32_t vc[MAX_WARPS];
+  Know *know;
+  Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap;
   uint32_t group[LANES];               /* groups committed, per lane */
 };
 
-typedef struct Barrier {
+struct Barrier {
   uint32_t arrived, expected;          /* warps; expected 0: all that live */
   uint32_t waiting;                    /* mask of warps inside a sync */
   uint32_t pops, votes_and, votes_or;
   uint32_t vc[MAX_WARPS];
-} Barrier;
+  Know *know;
+};
 
-typedef struct Shadow Shadow;
-
-typedef struct Launch {
+struct Launch {
   SimMachine *machine; SimModule *module; const Kernel *kernel;
   uint32_t grid[3], block[3], dynamic_shared, shared_bytes, nthreads, nwarps;
   uint8_t *params;
   const Alloc *allocs; size_t nallocs;
   uint64_t nblocks, next_block, done_blocks, fail_block;
   bool check, want_stats;
+  bool turns;                          /* blocks may wait for each other: one worker runs them in turn */
+  bool parallel;                       /* several workers */
+  bool again;                          /* what is wrong lies between blocks: to be found again on one worker */
+  bool quiet;                          /* it was all said before: no prints, no reports */
+  uint32_t nworkers;
+  uint64_t changes;                    /* of memory, as far as other blocks may wait for it; where turns */
+  uint64_t executed, told; int64_t told_ns;      /* warp instructions so far; when and what was reported last */
+  Segments segments; Readers readers; SyncVars syncs; uint32_t know_levels;
   pthread_mutex_t lock;
   SimError err; SimStats stats;
-} Launch;
+};
 
 /* A host thread that runs blocks. */
-typedef struct Worker {
+typedef struct Undo Undo;
+struct Worker {
   Launch *launch;
   const Alloc *hot;                    /* the allocation touched last */
+  uint32_t segment_next, segment_end;  /* taken and not used */
+  uint32_t reader_free, reader_next, reader_end;
+  Undo *undo; size_t nundo, undo_cap;
+  bool no_memory;                      /* for what is known of other blocks */
   SimStats stats;
   SimError err;
-} Worker;
+};
 
 /* A block that runs. */
 struct Block {
@@ -119,11 +144,14 @@ struct Block {
   uint64_t index; uint32_t id[3];
   uint8_t *shared; uint32_t shared_bytes;
   uint8_t *local;                      /* per thread, local_bytes each */
-  Shadow *shadow;
+  Shadow *shadow;                      /* of shared memory; NULL: unchecked */
+  SyncVars syncs;                      /* in shared memory */
+  Listed *listed; size_t nlisted, listed_cap;
   Warp warp[MAX_WARPS]; uint32_t nwarps, nlive;
   uint8_t *regs;
   Barrier barrier[MAX_BARRIERS];
-  uint64_t budget, executed;
+  uint64_t budget, executed, reported; /* reported: so many are in the launch's count */
+  bool stuck;                          /* all its warps that run are; see worker.c */
   bool want_stats, check;
 };
 
@@ -152,12 +180,22 @@ int sim_machine_release(SimMachine *m, void *ptr, SimError *err);
 int ptx_module_read(SimModule *mod, SimError *err);
 /* worker.c */
 void workers_run(Launch *l);
+/* launch.c: blocks that fit the device at a time; and, under the launch's lock, tell who wants to know how far it is. */
+uint64_t sim_resident(const Launch *l);
+void sim_report(Launch *l);
 /* block.c */
 Block *sim_block_new(Worker *k);
 void sim_block_free(Block *b);
 void sim_block_start(Block *b, uint64_t index);
-/* exec.c */
-int sim_block_run(Block *b);
+/* Host memory that a block's state takes, at most about. */
+uint64_t sim_block_bytes(const Launch *l);
+/* exec.c: run a block until it ends or has had its turn. Given up counts as ended. */
+typedef enum BlockEnd { BLOCK_ENDED, BLOCK_FAILED, BLOCK_SUSPENDED } BlockEnd;
+BlockEnd sim_block_run(Block *b);
+/* A strong access or atomic of a warp saw these values; changed: it wrote others. */
+void poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed);
+/* fault.c: the fault that blocks, of which the first has the worker, all wait for each other. */
+int fault_all_wait(Block *const *block, uint32_t n);
 /* call.c: all lanes of s call a part; -1 with the error. */
 int call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part);
 /* Lanes m, all of s, return; false where s is in the kernel itself. */
@@ -168,24 +206,24 @@ Frame *frame_share(Frame *f);
 void frame_drop(Frame *f);
 /* Where the local memory of a split's function begins. */
 uint32_t frame_base(const Split *s);
-/* check.c: shadow of shared memory */
-Shadow *shadow_new(uint32_t bytes, uint32_t nwarps);
-void shadow_free(Shadow *s);
-void shadow_start(Shadow *s, Block *b);                /* a fresh block */
-void clock_tick(Block *b, Warp *w);                    /* lanes of w synchronised */
-void clock_arrive(Block *b, Warp *w, Barrier *bar);
-void clock_join(Block *b, Warp *w, const Barrier *bar);
-int shadow_read(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n);
-int shadow_write(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, const uint8_t *data, bool atomic);
-void shadow_pend(Block *b, uint32_t off, uint32_t n, bool on);
-void shadow_landed(Block *b, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n);
+/* undo.c: memory as it was before the launch; and the end of what was kept. */
+void undo_all(Worker *k);
+void undo_free(Worker *k);
 /* mem.c */
 WarpFn mem_load, mem_store;
 void mem_address(const Warp *w, uint32_t base, const Address *at, uint64_t addr[LANES]);
 /* Space of a generic address, which becomes an offset where the space is a window. */
 Space mem_space_of(uint64_t *addr);
-/* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the error set. */
+/* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the fault. */
 uint8_t *mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
+/* An access by one lane whose bytes mem_host has found, checked against others. data: what is written, if it is known. */
+typedef struct LaneAccess { Space space; uint64_t addr; uint32_t lane, size; bool write, strong, update, pending; const uint8_t *data; } LaneAccess;
+int mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l);
+/* A sum of the records of writes to global memory that mem_host has found, and the newest of them; zeros where nothing is checked. */
+typedef struct MemWrites { uint64_t sum, newest; } MemWrites;
+MemWrites mem_writes(const Block *b, uint64_t addr, uint32_t n);
+/* The access went on while the write of a record came: the fault. */
+int mem_overtaken(Block *b, Warp *w, const Insn *in, const LaneAccess *l, uint64_t record);
 void mem_stats_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n);
 void mem_stats_global(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
 /* print.c: the text that the pointer in local memory at param leads to, at most n bytes with the end; and vprintf. */

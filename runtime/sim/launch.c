@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED = 233472, SHARED_RESERVED = 1024 };
+
 /* ---- kernels ---- */
 
 static bool
@@ -103,6 +105,7 @@ check_launch(Launch *l, SimError *err)
   l->nthreads = l->block[0] * l->block[1] * l->block[2];
   l->nwarps = (l->nthreads + LANES - 1) / LANES;
   l->nblocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+  l->turns = k->observes && l->nblocks > 1;
   return 0;
 }
 
@@ -147,6 +150,56 @@ release(SimMachine *m)
   pthread_mutex_unlock(&m->lock);
 }
 
+/* What an H200 holds at a time, by threads and shared memory; registers are not known. */
+uint64_t
+sim_resident(const Launch *l)
+{
+  uint64_t shared = l->shared_bytes + SHARED_RESERVED, by_threads = SM_THREADS / (l->nwarps * LANES), by_shared = SM_SHARED / shared;
+  uint64_t each = by_threads < by_shared ? by_threads : by_shared;
+  each = each < SM_BLOCKS ? each : SM_BLOCKS;
+  return (each ? each : 1) * l->machine->opt.multiprocessors;
+}
+
+/* Under the launch's lock. */
+void
+sim_report(Launch *l)
+{
+  const SimOptions *o = &l->machine->opt;
+  if (o->progress && !l->quiet)
+    o->progress(o->progress_user, l->done_blocks, l->nblocks);
+}
+
+/* Segments and readers of a launch; NULL chunks, made when they are needed. */
+static int
+records_new(Launch *l, SimError *err)
+{
+  SimMachine *m = l->machine;
+  if (m->next_segment > 1u << 30) {
+    for (size_t i = 0; i < l->nallocs; i++)
+      if (l->allocs[i].shadow)
+        shadow_forget(l->allocs[i].shadow);
+    m->next_segment = 1;
+  }
+  l->segments.first = l->segments.next = m->next_segment;
+  l->segments.chunk = calloc(SEGMENT_CHUNKS, sizeof *l->segments.chunk);
+  l->readers.chunk = calloc(READER_CHUNKS, sizeof *l->readers.chunk);
+  l->know_levels = know_levels(l->nblocks);
+  return l->segments.chunk && l->readers.chunk ? 0 : sim_error_set(err, SIM_E_MEMORY, "out of memory");
+}
+
+static void
+records_free(Launch *l)
+{
+  for (uint32_t i = 0; l->segments.chunk && i < SEGMENT_CHUNKS && l->segments.chunk[i]; i++)
+    free(l->segments.chunk[i]);
+  for (uint32_t i = 0; l->readers.chunk && i < l->readers.nchunks; i++)
+    free(l->readers.chunk[i]);
+  free(l->segments.chunk);
+  free(l->readers.chunk);
+  syncs_free(&l->syncs);
+  l->machine->next_segment = l->segments.next;
+}
+
 static int
 launch_grid(Launch *l, const void *const *params, SimStats *stats, SimError *err)
 {
@@ -155,8 +208,13 @@ launch_grid(Launch *l, const void *const *params, SimStats *stats, SimError *err
   if (!rc)
     rc = snapshot(l, &copy, err);
   if (!rc) {
-    workers_run(l);
+    rc = records_new(l, err);
+    if (!rc)
+      workers_run(l);
+    records_free(l);
     release(l->machine);
+    if (rc)
+      l->fail_block = 0, l->err = *err;
     rc = l->fail_block == UINT64_MAX ? 0 : -1;
     if (rc)
       *err = l->err;
@@ -179,8 +237,10 @@ sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uin
   memcpy(l.block, block, sizeof l.block);
   l.kernel = find_kernel(mod, kernel, err);
   int rc = l.kernel ? check_launch(&l, err) : -1;
+  pthread_mutex_lock(&mod->machine->turn);
   if (!rc)
     rc = launch_grid(&l, params, stats, err);
+  pthread_mutex_unlock(&mod->machine->turn);
   if (rc && !err->kernel[0])
     snprintf(err->kernel, sizeof err->kernel, "%s", kernel);
   return rc;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_BYTES = 64 << 10, MAX_LINKED = 1 << 24, MAX_FILE = 1 << 28, MAX_SHARED = 1 << 24, MAX_LOCAL = 1 << 24 };
+enum { STACK_BYTES = 64 << 10, MAX_LINKED = 1 << PC_BITS, MAX_FILE = 1 << 28, MAX_SHARED = 1 << 24, MAX_LOCAL = 1 << 24 };
 
 static uint32_t
 align_up(uint32_t v, uint32_t align)
@@ -284,6 +284,14 @@ copy_signature(Kernel *k)
   return k->param_size && k->param_align;
 }
 
+/* Whether an instruction looks at memory that other blocks may change meanwhile, and so may wait for them. */
+static bool
+observes(const Insn *in)
+{
+  bool atomic = in->fn.warp == atom_exec && in->mem.result, load = in->fn.warp == mem_load && in->mem.order != ORDER_WEAK;
+  return in->kind == K_WARP && (atomic || load) && (in->mem.at.space == SP_GLOBAL || in->mem.at.space == SP_GENERIC);
+}
+
 static bool
 place_stack(Kernel *k)
 {
@@ -316,6 +324,8 @@ join(Kernel *k, SimError *err)
   if (ok && !place_stack(k))
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much local memory", n, k->unit->name.s) == 0;
   free(shared.at);
+  for (uint32_t i = 0; ok && i < k->ncode; i++)
+    k->observes |= observes(&k->code[i]);
   return ok ? 0 : -1;
 }
 

@@ -25,6 +25,10 @@ sim_create(const SimOptions *o, SimMachine **out, SimError *err)
     sim_options_default(&m->opt);
   if (!m->opt.shared_max)
     m->opt.shared_max = 232448;
+  if (!m->opt.multiprocessors)
+    m->opt.multiprocessors = 132;
+  m->next_segment = 1;
+  pthread_mutex_init(&m->turn, NULL);
   pthread_mutex_init(&m->lock, NULL);
   pthread_cond_init(&m->idle, NULL);
   *out = m;
@@ -36,9 +40,12 @@ sim_destroy(SimMachine *m)
 {
   if (!m)
     return;
-  for (size_t i = 0; i < m->nallocs; i++)
+  for (size_t i = 0; i < m->nallocs; i++) {
+    shadow_free(m->allocs[i].block ? m->allocs[i].shadow : NULL);
     free(m->allocs[i].block);
+  }
   free(m->allocs);
+  pthread_mutex_destroy(&m->turn);
   pthread_cond_destroy(&m->idle);
   pthread_mutex_destroy(&m->lock);
   free(m);
@@ -96,13 +103,16 @@ sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **out, Si
     align = part[i].align > align ? part[i].align : align;
   uint8_t *block = total ? aligned_alloc(align, (total + align - 1) / align * align) : NULL;
   Alloc *a = calloc(n, sizeof *a);
-  int rc = block && a ? 0 : -1;
+  Shadow *shadow = block && m->opt.check_races ? shadow_new(block, total, false) : NULL;
+  int rc = block && a && (shadow || !m->opt.check_races) ? 0 : -1;
   for (size_t i = 0; i < n && !rc; i++) {
     part[i].base += (uintptr_t)block;
-    a[i] = (Alloc){part[i].base, part[i].base + part[i].bytes, i ? NULL : block, (uint32_t)n};
+    a[i] = (Alloc){part[i].base, part[i].base + part[i].bytes, i ? NULL : block, (uint32_t)n, shadow};
   }
   if (!rc) {
     memset(block, POISON, total);
+    if (shadow)
+      shadow_mark(shadow, 0, total, true);
     pthread_mutex_lock(&m->lock);
     rc = alloc_insert(m, a, n);
     pthread_mutex_unlock(&m->lock);
@@ -111,6 +121,7 @@ sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **out, Si
   free(a);
   if (!rc)
     return 0;
+  shadow_free(shadow);
   free(block);
   return sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", total);
 }
@@ -137,13 +148,16 @@ sim_machine_release(SimMachine *m, void *ptr, SimError *err)
     pthread_cond_wait(&m->idle, &m->lock);
   size_t at = alloc_above(m, (uintptr_t)ptr);
   void *block = NULL;
+  Shadow *shadow = NULL;
   if (at && m->allocs[at - 1].base == (uintptr_t)ptr && m->allocs[at - 1].block) {
     size_t n = m->allocs[at - 1].parts;
     block = m->allocs[at - 1].block;
+    shadow = m->allocs[at - 1].shadow;
     memmove(m->allocs + at - 1, m->allocs + at - 1 + n, (m->nallocs - (at - 1 + n)) * sizeof *m->allocs);
     m->nallocs -= n;
   }
   pthread_mutex_unlock(&m->lock);
+  shadow_free(shadow);
   free(block);
   return block ? 0 : sim_error_set(err, SIM_E_BOUNDS, "%p is not the start of an allocation", ptr);
 }

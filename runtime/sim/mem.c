@@ -1,4 +1,7 @@
-/* mem.c - loads and stores: addresses, spaces, checks, and the traffic that the statistics count. */
+/* mem.c - loads and stores: addresses, spaces, checks, and the traffic that the statistics count.
+ *
+ * The lanes of an access are taken in runs: neighbouring lanes at neighbouring addresses, or at one. A run is checked and moved as
+ * one stretch of memory. */
 #include "internal.h"
 #include <stdio.h>
 #include <string.h>
@@ -186,114 +189,355 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
   return (uint8_t *)(uintptr_t)addr;
 }
 
-/* ---- transfer ---- */
-
-/* Strong accesses to global memory meet those of other blocks, on other host threads. */
-static void
-copy_in(uint64_t *v, const uint8_t *p, uint32_t n, bool strong)
+int
+mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l)
 {
-  if (strong && n == 4)
-    *v = __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);
-  else if (strong && n == 8)
-    *v = __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_ACQUIRE);
+  uint64_t addr = l->addr;
+  Space sp = l->space == SP_GENERIC ? mem_space_of(&addr) : l->space;
+  Shadow *s = !b->check ? NULL : sp == SP_SHARED ? b->shadow : sp == SP_GLOBAL ? b->worker->hot->shadow : NULL;
+  if (!s)
+    return 0;
+  Access a = {.b = b, .w = w, .in = in, .s = s, .off = s->shared ? addr : addr - (uintptr_t)s->memory, .lane = l->lane, .count = 1,
+              .size = l->size, .write = l->write, .strong = l->strong, .update = l->update, .pending = l->pending, .data = l->data};
+  return cells_access(&a);
+}
+
+MemWrites
+mem_writes(const Block *b, uint64_t addr, uint32_t n)
+{
+  MemWrites r = {0, 0};
+  const Shadow *s = b->check ? b->worker->hot->shadow : NULL;
+  if (s)
+    r.sum = cells_writes(b->launch, s, addr - (uintptr_t)s->memory, n, &r.newest);
+  return r;
+}
+
+int
+mem_overtaken(Block *b, Warp *w, const Insn *in, const LaneAccess *l, uint64_t record)
+{
+  Shadow *s = b->worker->hot->shadow;
+  Access a = {.b = b, .w = w, .in = in, .s = s, .off = l->addr - (uintptr_t)s->memory, .lane = l->lane, .count = 1, .size = l->size};
+  return fault_overtaken(&a, record);
+}
+
+/* ---- runs of lanes ---- */
+
+/* Lanes lane ... lane + count - 1, n bytes each: one behind the other from addr on, or all the same. */
+typedef struct Run { uint32_t lane, count; uint64_t addr; bool same; } Run;
+
+/* The first lanes of m that make a run. */
+static Run
+first_run(const uint64_t *addr, uint32_t m, uint32_t n)
+{
+  Run r = {.lane = (uint32_t)__builtin_ctz(m), .count = 1};
+  uint32_t i = r.lane + 1;
+  r.addr = addr[r.lane];
+  r.same = i < LANES && m >> i & 1 && addr[i] == r.addr;
+  uint64_t step = r.same ? 0 : n;
+  while (i < LANES && m >> i & 1 && addr[i] == addr[i - 1] + step)
+    i++;
+  r.count = i - r.lane;
+  return r;
+}
+
+static uint32_t
+run_mask(const Run *r)
+{
+  return (r->count == LANES ? FULL : (1u << r->count) - 1) << r->lane;
+}
+
+static uint64_t
+run_bytes(const Run *r, uint32_t n)
+{
+  return r->same ? n : (uint64_t)n * r->count;
+}
+
+/* Memory of a run in global or constant memory that is all inside one allocation; else NULL. */
+static uint8_t *
+global_run(Block *b, const Run *r, uint32_t n)
+{
+  uint64_t bytes = run_bytes(r, n);
+  const Alloc *a = b->worker->hot;
+  if (!a || r->addr < a->base || r->addr >= a->end || bytes > a->end - r->addr) {
+    a = alloc_below(b->launch, r->addr);
+    if (!a || r->addr >= a->end || bytes > a->end - r->addr)
+      return NULL;
+    b->worker->hot = a;
+  }
+  return (uint8_t *)(uintptr_t)r->addr;
+}
+
+/* Host memory of a run, checked; NULL with the fault of the first lane whose access is wrong. */
+static uint8_t *
+run_host(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, bool write)
+{
+  uint8_t *p = NULL;
+  if (!(r->addr & (n - 1))) {
+    if (sp == SP_GLOBAL || sp == SP_CONST)
+      p = global_run(b, r, n);
+    else if (sp == SP_SHARED && r->addr <= b->shared_bytes && run_bytes(r, n) <= b->shared_bytes - r->addr)
+      p = b->shared + r->addr;
+  }
+  if (p)
+    return p;
+  for (uint32_t i = 0; i < r->count; i++) {
+    uint8_t *one = mem_host(b, w, in, r->lane + i, sp, r->addr + (r->same ? 0 : (uint64_t)i * n), n, write);
+    if (!one)
+      return NULL;
+    p = i ? p : one;
+  }
+  return p;
+}
+
+/* What strong accesses tell and learn; see check.c. */
+static void
+run_order(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, bool write)
+{
+  bool shared = sp == SP_SHARED;
+  if (!b->check || (!shared && !b->launch->turns))
+    return;
+  for (uint32_t i = 0; i < (r->same ? 1 : r->count); i++)
+    if (write)
+      sync_write(b, w, &in->mem, shared, r->addr + (uint64_t)i * n, false);
+    else
+      sync_read(b, w, &in->mem, shared, r->addr + (uint64_t)i * n);
+}
+
+static int
+run_check(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, const uint8_t *data)
+{
+  Shadow *s = sp == SP_SHARED ? b->shadow : b->worker->hot->shadow;
+  if (!b->check || sp == SP_CONST || !s)
+    return 0;
+  Access a = {.b = b, .w = w, .in = in, .s = s, .off = s->shared ? r->addr : r->addr - (uintptr_t)s->memory, .lane = r->lane,
+              .count = r->count, .size = n, .same = r->same, .write = data != NULL, .strong = in->mem.order != ORDER_WEAK, .data = data};
+  if (a.strong)
+    a.data = NULL;
+  return cells_access(&a);
+}
+
+/* ---- loads ---- */
+
+/* One element of each lane, size bytes at from and every stride behind, into registers of the same size. */
+static void
+move_in(uint8_t *to, const uint8_t *from, uint32_t count, uint32_t size, uint32_t stride)
+{
+  if (stride == size)
+    memcpy(to, from, (size_t)count * size);
+  else if (size == 4)
+    for (uint32_t i = 0; i < count; i++)
+      memcpy(to + 4 * i, from + (size_t)i * stride, 4);
+  else if (size == 8)
+    for (uint32_t i = 0; i < count; i++)
+      memcpy(to + 8 * i, from + (size_t)i * stride, 8);
   else
-    memcpy(v, p, n);
+    for (uint32_t i = 0; i < count; i++)
+      memcpy(to + (size_t)size * i, from + (size_t)i * stride, size);
 }
 
 static void
-copy_out(uint8_t *p, const uint8_t *data, uint32_t n, bool strong)
+widen_in(uint8_t *to, const uint8_t *from, uint32_t count, const Insn *in, uint32_t stride)
 {
-  if (strong && n == 4)
-    __atomic_store_n((uint32_t *)(void *)p, *(const uint32_t *)(const void *)data, __ATOMIC_RELEASE);
-  else if (strong && n == 8)
-    __atomic_store_n((uint64_t *)(void *)p, *(const uint64_t *)(const void *)data, __ATOMIC_RELEASE);
-  else
-    memcpy(p, data, n);
+  uint32_t size = in->mem.size, width = in->mem.width;
+  bool sign = ptx_type_class[in->type] == TC_SINT;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t v = 0;
+    memcpy(&v, from + (size_t)i * stride, size);
+    if (sign && size < 8)
+      v = (uint64_t)((int64_t)(v << (64 - 8 * size)) >> (64 - 8 * size));
+    memcpy(to + (size_t)i * width, &v, width);
+  }
 }
 
 static void
-load_element(Warp *w, const Insn *in, uint32_t slot, uint32_t m, uint8_t *const *ptr, uint32_t off)
+load_run(const Block *b, Warp *w, const Insn *in, const Run *r, const uint8_t *p)
 {
-  bool sign = ptx_type_class[in->type] == TC_SINT, strong = in->mem.order != ORDER_WEAK;
-  uint32_t n = in->mem.size, width = in->mem.width;
-  if (n == 4 && width == 4 && !strong) {
-    uint32_t *d = LANES_OF(uint32_t, w, slot);
-    FOR_LANES(i, m) memcpy(&d[i], ptr[i] + off, 4);
+  const MemOps *o = &in->mem;
+  uint32_t stride = r->same ? 0 : (uint32_t)o->size * o->count;
+  for (uint32_t v = 0; v < o->count; v++) {
+    uint8_t *to = w->regs + b->kernel->lists[in->list + v] + (size_t)r->lane * o->width;
+    if (o->size == o->width)
+      move_in(to, p + (size_t)v * o->size, r->count, o->size, stride);
+    else
+      widen_in(to, p + (size_t)v * o->size, r->count, in, stride);
+  }
+}
+
+/* Sectors and conflicts: of a single run they are known without a look at each lane. */
+static void
+count_global(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, const Run *only, bool write)
+{
+  if (!b->want_stats)
+    return;
+  if (!only) {
+    mem_stats_global(b, m, addr, n, write);
     return;
   }
-  FOR_LANES(i, m) {
-    uint64_t v = 0;
-    copy_in(&v, ptr[i] + off, n, strong);
-    if (sign && n < 8)
-      v = (uint64_t)((int64_t)(v << (64 - 8 * n)) >> (64 - 8 * n));
-    memcpy(w->regs + slot + i * width, &v, width);
-  }
+  SimStats *s = &b->worker->stats;
+  *(write ? &s->global_bytes_written : &s->global_bytes_read) += (uint64_t)n * only->count;
+  s->global_sectors += (only->addr + run_bytes(only, n) - 1) / 32 - only->addr / 32 + 1;
 }
 
 static void
-store_element(Warp *w, const Insn *in, uint32_t slot, uint32_t lane, uint8_t *ptr)
+count_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, bool single)
 {
-  memcpy(ptr, w->regs + slot + lane * in->mem.width, in->mem.size);
+  if (!b->want_stats)
+    return;
+  if (single)
+    b->worker->stats.shared_accesses++;
+  else
+    mem_stats_shared(b, m, addr, n);
+}
+
+static void
+count_traffic(Block *b, Space sp, uint32_t m, const uint64_t *addr, uint32_t n, const Run *only, bool write)
+{
+  if (sp == SP_SHARED)
+    count_shared(b, m, addr, n, only != NULL);
+  else if (sp == SP_GLOBAL || sp == SP_CONST)
+    count_global(b, m, addr, n, only, write);
+}
+
+/* A sum of what a load by lanes m saw, for poll_note. */
+static uint64_t
+sum_seen(const Block *b, const Warp *w, const Insn *in, uint32_t m, const uint64_t *addr)
+{
+  uint64_t sum = m;
+  FOR_LANES(i, m) {
+    sum = (sum ^ addr[i]) * 0x9e3779b97f4a7c15ull;
+    for (uint32_t v = 0; v < in->mem.count; v++) {
+      uint64_t x = 0;
+      memcpy(&x, w->regs + b->kernel->lists[in->list + v] + i * in->mem.width, in->mem.width);
+      sum = (sum ^ x ^ sum >> 31) * 0x9e3779b97f4a7c15ull;
+    }
+  }
+  return sum;
 }
 
 static int
 load_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, Space sp, const uint64_t *addr)
 {
-  uint8_t *ptr[LANES];
   uint32_t n = (uint32_t)in->mem.size * in->mem.count;
-  FOR_LANES(i, m) {
-    ptr[i] = mem_host(b, w, in, i, sp, addr[i], n, false);
-    if (!ptr[i] || (sp == SP_SHARED && b->check && shadow_read(b, w, in, i, (uint32_t)addr[i], n)))
+  Run r = {0};
+  for (uint32_t left = m; left; left &= ~run_mask(&r)) {
+    r = first_run(addr, left, n);
+    const uint8_t *p = run_host(b, w, in, sp, &r, n, false);
+    if (!p || (sp != SP_PARAM && run_check(b, w, in, sp, &r, n, NULL)))
       return -1;
+    if (in->mem.order != ORDER_WEAK)
+      run_order(b, w, in, sp, &r, n, false);
+    load_run(b, w, in, &r, p);
   }
-  if (b->want_stats && sp == SP_SHARED)
-    mem_stats_shared(b, m, addr, n);
-  if (b->want_stats && (sp == SP_GLOBAL || sp == SP_CONST))
-    mem_stats_global(b, m, addr, n, false);
-  for (uint32_t v = 0; v < in->mem.count; v++)
-    load_element(w, in, b->kernel->lists[in->list + v], m, ptr, v * in->mem.size);
+  if (b->launch->turns && in->mem.order != ORDER_WEAK && sp == SP_GLOBAL)
+    poll_note(b, w, in, sum_seen(b, w, in, m, addr), false);
+  count_traffic(b, sp, m, addr, n, run_mask(&r) == m ? &r : NULL, false);
   return 0;
 }
 
-static void
-gather_store(Block *b, Warp *w, const Insn *in, uint32_t lane, uint8_t *data)
+/* ---- stores ---- */
+
+/* The bytes that the lanes of a run store, one lane behind the other; in registers if they lie so there. */
+static const uint8_t *
+gather(const Block *b, const Warp *w, const Insn *in, const Run *r, uint8_t *out)
 {
-  for (uint32_t v = 0; v < in->mem.count; v++)
-    store_element(w, in, b->kernel->lists[in->list + v], lane, data + v * in->mem.size);
+  const MemOps *o = &in->mem;
+  uint32_t n = (uint32_t)o->size * o->count;
+  for (uint32_t v = 0; v < o->count; v++) {
+    const uint8_t *from = w->regs + b->kernel->lists[in->list + v] + (size_t)r->lane * o->width;
+    if (o->count == 1 && o->size == o->width)
+      return from;
+    for (uint32_t i = 0; i < r->count; i++)
+      memcpy(out + (size_t)i * n + (size_t)v * o->size, from + (size_t)i * o->width, o->size);
+  }
+  return out;
+}
+
+static int
+store_part(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, const uint8_t *data)
+{
+  uint8_t *p = run_host(b, w, in, sp, r, n, true);
+  if (!p || run_check(b, w, in, sp, r, n, data))
+    return -1;
+  if (in->mem.order != ORDER_WEAK)
+    run_order(b, w, in, sp, r, n, true);
+  memcpy(p, data, run_bytes(r, n));
+  return 0;
+}
+
+/* Lanes that store to one place are one store if the values agree, else several, one after the other. */
+static int
+store_run(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n)
+{
+  _Alignas(8) uint8_t buffer[LANES * 64];
+  const uint8_t *data = gather(b, w, in, r, buffer);
+  if (!r->same || memcmp(data, data + n, (size_t)n * (r->count - 1)) == 0)
+    return store_part(b, w, in, sp, r, n, data);
+  for (uint32_t i = 0; i < r->count; i++) {
+    Run one = {r->lane + i, 1, r->addr, false};
+    if (store_part(b, w, in, sp, &one, n, data + (size_t)i * n))
+      return -1;
+  }
+  return 0;
 }
 
 static int
 store_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, Space sp, const uint64_t *addr)
 {
-  _Alignas(8) uint8_t data[64];
-  bool strong = in->mem.order != ORDER_WEAK;
+  uint32_t n = (uint32_t)in->mem.size * in->mem.count;
+  Run r = {0};
+  for (uint32_t left = m; left; left &= ~run_mask(&r)) {
+    r = first_run(addr, left, n);
+    if (store_run(b, w, in, sp, &r, n))
+      return -1;
+  }
+  if (b->launch->turns && sp == SP_GLOBAL)
+    poll_note(b, w, in, 0, true);
+  count_traffic(b, sp, m, addr, n, run_mask(&r) == m ? &r : NULL, true);
+  return 0;
+}
+
+/* ---- local memory: every lane has its own ---- */
+
+static int
+local_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, const uint64_t *addr, bool store)
+{
+  _Alignas(8) uint8_t buffer[64];
   uint32_t n = (uint32_t)in->mem.size * in->mem.count;
   FOR_LANES(i, m) {
-    uint8_t *p = mem_host(b, w, in, i, sp, addr[i], n, true);
+    Run one = {i, 1, addr[i], false};
+    uint8_t *p = mem_host(b, w, in, i, SP_LOCAL, addr[i], n, store);
     if (!p)
       return -1;
-    gather_store(b, w, in, i, data);
-    if (sp == SP_SHARED && b->check &&
-        shadow_write(b, w, in, i, (uint32_t)addr[i], n, strong ? NULL : data, strong))
-      return -1;
-    copy_out(p, data, n, strong);
+    if (store)
+      memcpy(p, gather(b, w, in, &one, buffer), n);
+    else
+      load_run(b, w, in, &one, p);
   }
-  if (b->want_stats && sp == SP_SHARED)
-    mem_stats_shared(b, m, addr, n);
-  if (b->want_stats && sp == SP_GLOBAL)
-    mem_stats_global(b, m, addr, n, true);
   return 0;
+}
+
+/* ---- spaces ---- */
+
+static int
+access_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, Space sp, const uint64_t *addr, bool store)
+{
+  if (sp == SP_LOCAL)
+    return local_lanes(b, w, in, m, addr, store);
+  return store ? store_lanes(b, w, in, m, sp, addr) : load_lanes(b, w, in, m, sp, addr);
 }
 
 /* Lanes of one generic access may be in several spaces: one pass for each. */
 static int
-by_space(Block *b, Warp *w, const Insn *in, uint32_t m, uint64_t *addr,
-         int (*fn)(Block *, Warp *, const Insn *, uint32_t, Space, const uint64_t *))
+access_memory(Block *b, Warp *w, const Insn *in, uint32_t m, bool store)
 {
-  uint32_t lanes[SP_PARAM + 1] = {0};
+  uint64_t addr[LANES];
+  uint32_t lanes[SP_COUNT] = {0};
+  mem_address(w, in->mem.base, &in->mem.at, addr);
+  if (in->mem.at.space != SP_GENERIC)
+    return access_lanes(b, w, in, m, (Space)in->mem.at.space, addr, store);
   FOR_LANES(i, m) lanes[mem_space_of(&addr[i])] |= 1u << i;
-  for (int sp = SP_GLOBAL; sp <= SP_PARAM; sp++)
-    if (lanes[sp] && fn(b, w, in, lanes[sp], (Space)sp, addr))
+  for (int sp = SP_GLOBAL; sp < SP_COUNT; sp++)
+    if (lanes[sp] && access_lanes(b, w, in, lanes[sp], (Space)sp, addr, store))
       return -1;
   return 0;
 }
@@ -301,27 +545,20 @@ by_space(Block *b, Warp *w, const Insn *in, uint32_t m, uint64_t *addr,
 int
 mem_load(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  uint64_t addr[LANES];
-  mem_address(w, in->mem.base, &in->mem.at, addr);
-  if (in->mem.at.space == SP_GENERIC)
-    return by_space(b, w, in, m, addr, load_lanes);
-  return load_lanes(b, w, in, m, (Space)in->mem.at.space, addr);
+  return access_memory(b, w, in, m, false);
 }
 
 int
 mem_store(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  uint64_t addr[LANES];
-  mem_address(w, in->mem.base, &in->mem.at, addr);
-  if (in->mem.at.space == SP_GENERIC)
-    return by_space(b, w, in, m, addr, store_lanes);
-  return store_lanes(b, w, in, m, (Space)in->mem.at.space, addr);
+  return access_memory(b, w, in, m, true);
 }
 
 int
 fence_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (b->check && in->fence.orders)
+    sync_fence(b, w, (Scope)in->fence.scope);
   return 0;
 }
 

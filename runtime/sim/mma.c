@@ -49,8 +49,8 @@ ldmatrix_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   const uint32_t *ext = b->kernel->lists + in->list;
   if (matrix_rows(b, w, in, row, off))
     return -1;
-  for (uint32_t i = 0; b->check && i < in->matrix.count * 8u; i++)
-    if (shadow_read(b, w, in, i, off[i], 16))
+  for (uint32_t i = 0; i < in->matrix.count * 8u; i++)
+    if (mem_check(b, w, in, &(LaneAccess){.space = SP_SHARED, .addr = off[i], .lane = i, .size = 16}))
       return -1;
   for (uint32_t i = 0; i < in->matrix.count; i++) {
     uint32_t v[LANES];
@@ -85,7 +85,7 @@ stmatrix_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
         memcpy(data[8 * i + r] + 2 * c, &h, 2);
       }
   for (uint32_t i = 0; i < in->matrix.count * 8u; i++) {
-    if (b->check && shadow_write(b, w, in, i, off[i], 16, data[i], false))
+    if (mem_check(b, w, in, &(LaneAccess){.space = SP_SHARED, .addr = off[i], .lane = i, .size = 16, .write = true, .data = data[i]}))
       return -1;
     memcpy(row[i], data[i], 16);
   }

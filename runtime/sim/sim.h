@@ -43,9 +43,10 @@ typedef struct SimError {
 
 typedef struct SimOptions {
   int threads;                /* host threads to run blocks on; 0: one per core */
-  int check_races;            /* 1 by default: shared-memory race and uninitialised-read checks */
+  int check_races;            /* 1 by default: races and reads of what nobody wrote, in shared and global memory */
   uint64_t max_instructions;  /* per block; 0: no limit */
   uint32_t shared_max;        /* bytes of shared memory a block may have; 0: 232448 (sm_90) */
+  uint32_t multiprocessors;   /* of the device: that many times the blocks that fit one run in turn; 0: 132, as an H200 has */
   void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks); /* may be NULL; serialised */
   void *progress_user;
   void (*print)(void *user, const char *text, size_t n); /* what kernels print; NULL: nowhere; serialised */
