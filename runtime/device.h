@@ -12,6 +12,8 @@ typedef struct DeviceOps {
   void (*destroy)(TilertDevice *d);
   int (*synchronize)(TilertDevice *d, TilertError *err);
   int (*stats)(TilertDevice *d, TilertStats *out, int reset, TilertError *err);
+  void (*cancel)(TilertDevice *d);                              /* NULL: cannot */
+  size_t (*fault)(TilertDevice *d, char *out, size_t n);        /* NULL: knows none */
 
   int (*alloc)(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *err);
   void (*release)(TilertDevice *d, uint64_t address);

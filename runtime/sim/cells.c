@@ -365,6 +365,13 @@ same_thread(uint64_t x, uint64_t y)
   return (x ^ y) >> PC_BITS == 0;
 }
 
+/* Records below this are of the past, or happened before all that the warp does now: see Warp.floor. */
+static uint64_t
+past(const Shadow *s, const Warp *w)
+{
+  return (uint64_t)(s->shared && w->floor > s->base ? w->floor : s->base) << 32;
+}
+
 static const Insn *
 insn_of(const Access *a, uint64_t record)
 {
@@ -497,8 +504,10 @@ note_read(const Touch *t, uint64_t *cell)
   const Access *a = t->a;
   Worker *k = a->b->worker;
   uint64_t old = *cell;
-  if (old < (uint64_t)a->s->base << 32)
+  if (old < past(a->s, a->w)) {
+    list_free(k, old < (uint64_t)a->s->base << 32 ? 0 : list_of(old));
     *cell = t->mine;
+  }
   else if (old & REC_BLOCKS || old == t->mine)
     return;
   else if (!k->launch->turns && record_segment(k->launch, old)->block != a->b->index) {
@@ -515,7 +524,7 @@ note_read(const Touch *t, uint64_t *cell)
 static int
 touch_read(const Touch *t, uint64_t *write, uint64_t *read)
 {
-  uint64_t base = (uint64_t)t->a->s->base << 32;
+  uint64_t base = past(t->a->s, t->a->w);
   if (*write >= base && !same_thread(*write, t->mine) && meet_write(t, *write))
     return -1;
   note_read(t, read);
@@ -525,12 +534,12 @@ touch_read(const Touch *t, uint64_t *write, uint64_t *read)
 static int
 touch_write(const Touch *t, uint64_t *write, uint64_t *read)
 {
-  uint64_t base = (uint64_t)t->a->s->base << 32;
+  uint64_t base = past(t->a->s, t->a->w);
   if (*write >= base && !same_thread(*write, t->mine) && meet_write(t, *write))
     return -1;
   if (*read >= base && !same_thread(*read, t->mine) && meet_reads(t, *read))
     return -1;
-  if (*read >= base)
+  if (*read >= (uint64_t)t->a->s->base << 32)
     list_free(t->a->b->worker, list_of(*read));
   *write = t->mine;
   *read = 0;
@@ -555,14 +564,27 @@ touch_each(const Access *a, Page *p, const Span *x, uint64_t first, uint64_t ste
   return 0;
 }
 
+/* Lists of reads that are about to be overwritten. */
+static void
+drop_lists(const Access *a, const Page *p, uint32_t u, uint32_t n)
+{
+  for (uint32_t i = u; p->lister && i < u + n; i++)
+    if (p->read[i] >= (uint64_t)a->s->base << 32 && p->read[i] & REC_LIST) {
+      list_free(a->b->worker, list_of(p->read[i]));
+      p->read[i] = 0;
+    }
+}
+
 static int
 touch_span(const Access *a, Page *p, const Span *x)
 {
-  uint64_t base = (uint64_t)a->s->base << 32, first = record_of(a, x->lane), step = a->same ? 0 : 1ull << PC_BITS;
+  uint64_t base = past(a->s, a->w), first = record_of(a, x->lane), step = a->same ? 0 : 1ull << PC_BITS;
   uint32_t u = x->from >> p->unit, n = (x->to - x->from) >> p->unit;
-  bool fresh = (p->newest_write < a->s->base || all_below(p->write + u, n, base)) &&
-               (p->newest_read < a->s->base || all_below(p->read + u, n, base));
+  bool fresh = ((uint64_t)p->newest_write << 32 < base || all_below(p->write + u, n, base)) &&
+               ((uint64_t)p->newest_read << 32 < base || all_below(p->read + u, n, base));
   first |= (a->pending ? REC_PENDING : 0) | (a->same && a->count > 1 && !a->write ? REC_MANY : 0);
+  if (fresh)
+    drop_lists(a, p, u, n);
   if (fresh)
     fill((a->write ? p->write : p->read) + u, n, a->size >> p->unit, first, step);
   else if (touch_each(a, p, x, first, step))
@@ -592,6 +614,25 @@ access_page(const Access *a, Page *p, const Span *x)
   return 0;
 }
 
+/* One unit of shared memory where nothing of note has happened: most accesses whose lanes do not lie side by side. */
+static bool
+quick(const Access *a)
+{
+  const Shadow *s = a->s;
+  Page *p = s->page[a->off / PAGE_BYTES];
+  if (!s->shared || a->count != 1 || !a->w->segment || !p || p->epoch != s->epoch || a->size != 1u << p->unit || p->lister)
+    return false;
+  uint32_t u = (uint32_t)(a->off % PAGE_BYTES) >> p->unit;
+  uint64_t base = past(s, a->w), mine = record_of(a, a->lane) | (a->pending ? REC_PENDING : 0);
+  bool written = s->state[a->off / PAGE_BYTES] == INIT_ALL || s->init[a->off / 64] >> a->off % 64 & 1;
+  if (!written || p->write[u] >= base || (p->read[u] >= base && p->read[u] != mine))
+    return false;
+  (a->write ? p->write : p->read)[u] = mine;
+  uint32_t *newest = a->write ? &p->newest_write : &p->newest_read;
+  *newest = a->w->segment > *newest ? a->w->segment : *newest;
+  return true;
+}
+
 int
 cells_access(const Access *a)
 {
@@ -599,6 +640,8 @@ cells_access(const Access *a)
   bool lock = a->b->launch->parallel && !a->s->shared;
   uint32_t lane = a->lane;
   int rc = 0;
+  if (quick(a))
+    return 0;
   if (!segment_current(a->b, a->w))
     return sim_fault(a->b, a->w, a->in, -1, SIM_E_MEMORY, 0, "out of memory for the record of who accessed what");
   while (off < end && !rc) {

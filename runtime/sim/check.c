@@ -157,7 +157,7 @@ clock_start(Block *b)
   for (uint32_t i = 0; i < b->nwarps; i++) {
     Warp *w = &b->warp[i];
     w->clock = 1;
-    w->segment = 0;
+    w->segment = w->floor = 0;
     w->touched = false;
     for (uint32_t v = 0; v < MAX_WARPS; v++)
       w->vc[v] = 1;

@@ -167,15 +167,21 @@ array_size(Decoder *d, uint64_t elem)
 }
 
 static uint32_t
-new_variable(Decoder *d, Variable v)
+var_of(uint32_t kind, uint32_t index)
+{
+  return kind << VAR_BITS | (index + 1);
+}
+
+static uint32_t
+new_local(Decoder *d, Local v)
 {
   Unit *u = d->u;
-  if (!sim_vec_grow(&u->vars, &d->var_cap, u->nvars + 1u, sizeof *u->vars)) {
+  if (!sim_vec_grow(&u->locals, &d->var_cap, u->nlocals + 1u, sizeof *u->locals)) {
     decode_fail(d, "out of memory");
     return 0;
   }
-  u->vars[u->nvars++] = v;
-  return u->nvars;
+  u->locals[u->nlocals] = v;
+  return var_of(VAR_LOCAL, u->nlocals++);
 }
 
 static void
@@ -189,7 +195,7 @@ place_local(Decoder *d, Sym *s)
     decode_fail(d, "too much local memory");
   else if (d->frame_top > d->u->frame_bytes)
     d->u->frame_bytes = align_up(d->frame_top, 16);
-  s->var = new_variable(d, (Variable){{s->s, s->n}, (uint32_t)s->addr, s->size, 0, SP_LOCAL});
+  s->var = new_local(d, (Local){{s->s, s->n}, (uint32_t)s->addr, s->size});
 }
 
 static void
@@ -203,6 +209,7 @@ place_shared(Decoder *d, Sym *s)
   }
   m->shared[m->nshared++] = (SharedVar){{s->s, s->n}, s->size, s->align, false};
   s->shared = (uint32_t)m->nshared;
+  s->var = var_of(VAR_SHARED, s->shared - 1);
 }
 
 static void
@@ -455,8 +462,8 @@ declare_formals(Decoder *d, const Func *f, const FuncParam *p, const Formal *at,
     s->space = f->entry ? SP_PARAM : SP_LOCAL;
     if (p[i].is_reg)
       decode_fail(d, "parameters in registers are outside this machine");
-    else if (!f->entry)
-      s->var = new_variable(d, (Variable){{s->s, s->n}, at[i].offset, s->size, 0, SP_LOCAL});
+    else
+      s->var = f->entry ? var_of(VAR_PARAM, (uint32_t)i) : new_local(d, (Local){{s->s, s->n}, at[i].offset, s->size});
   }
 }
 
@@ -483,4 +490,5 @@ decode_body(Decoder *d, const Func *f)
     return;
   d->guard = NO_GUARD;
   insn_emit(d, K_RET, 0);
+  flow_solve(d);
 }

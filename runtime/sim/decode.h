@@ -61,6 +61,11 @@ typedef struct Opnd {
   const Tok *tok;
 } Opnd;
 
+/* What a result is made of; see origin.c. */
+typedef enum FlowKind { FLOW_NUMBER, FLOW_VAR, FLOW_COPY, FLOW_CHOICE, FLOW_SUM, FLOW_DIFFERENCE } FlowKind;
+typedef struct Flow { uint32_t to, a, b; FlowKind kind; } Flow;
+#define CONST_BIT (1u << 31)           /* of a slot, while a function is decoded: a constant's */
+
 typedef struct Fixup { const char *s; uint32_t n, line, insn, brx; } Fixup;
 enum { MAX_OPNDS = 12, MAX_ELEMS = 64, MAX_MODS = 16, NO_GUARD = 0 };
 
@@ -78,6 +83,7 @@ typedef struct Decoder {
   Names labels;
   uint32_t *place_bucket, *place_next; size_t nplace_buckets, place_next_cap;
   Fixup *fixup; size_t nfixup, fixup_cap;
+  Flow *flow; size_t nflow, flow_cap;
   uint32_t frame_top, carry, registers;
   Loc here;
   /* the statement being read */
@@ -108,6 +114,12 @@ void signature_free(Signature *s);
 void decode_prototype(Decoder *d, const Tok *name);
 /* module.c: the .callprototype at *pos, which moves behind it; the reader's. NULL with the reader failed. */
 Func *module_prototype(Reader *r, size_t *pos);
+/* origin.c: a register gets a value, of which nothing is known; the one just defined is made of a and b; a slot holds a variable's
+ * address; afterwards, each address gets the variable that it is in. */
+void flow_define(Decoder *d, uint32_t slot);
+void flow_is(Decoder *d, uint32_t slot, FlowKind kind, uint32_t a, uint32_t b);
+void flow_var(Decoder *d, uint32_t slot, uint32_t var);
+void flow_solve(Decoder *d);
 /* operands.c */
 /* Whether a word is a register; then *o is it. */
 bool opnd_register(Decoder *d, const Tok *t, Opnd *o);

@@ -60,6 +60,8 @@ memory_insn(Decoder *d, Space sp, Type t, uint32_t count, const Opnd *data, cons
   in->mem = (MemOps){.base = base, .at = at, .size = ptx_type_bytes[t], .count = (uint8_t)count, .width = width,
                      .order = (uint8_t)d->order, .scope = (uint8_t)d->scope};
   list_all(d, slots, count);
+  if (!store && sp == SP_PARAM && mem->var && !mem->has_base && count == 1 && width == 8)
+    flow_is(d, slots[0], FLOW_VAR, mem->var, 0);
 }
 
 /* .param names a kernel's parameter, or a variable of a call, which is thread-local here. */

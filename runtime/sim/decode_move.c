@@ -76,8 +76,9 @@ decode_mov(Decoder *d, int arg)
   } else if (from->kind == O_REG && from->type != T_PRED && from->tok->s[0] == '%')
     mov_special(d, t);
   else {
-    uint32_t s = opnd_src(d, from, t);
-    insn_alu(d, A_mov, V_NONE, opnd_bits(w), w, opnd_dst(d, to, w), s, s, s);
+    uint32_t s = opnd_src(d, from, t), dst = opnd_dst(d, to, w);
+    insn_alu(d, A_mov, V_NONE, opnd_bits(w), w, dst, s, s, s);
+    flow_is(d, dst, FLOW_COPY, s, 0);
   }
 }
 
@@ -117,7 +118,10 @@ cvt_fast(Decoder *d, Type to, Type from, uint8_t rnd)
   bool pair = d->nop > 2;
   if (pair != (to == T_F16X2 || to == T_BF16X2))
     decode_fail(d, "wrong number of operands");
-  insn_alu(d, op, V_NONE, to, w, opnd_dst(d, &d->op[0], w), x, y, y);
+  uint32_t dst = opnd_dst(d, &d->op[0], w);
+  insn_alu(d, op, V_NONE, to, w, dst, x, y, y);
+  if (to_int && from_int && w >= 4 && opnd_width(from) >= 4)
+    flow_is(d, dst, FLOW_COPY, x, 0);
   return true;
 }
 
@@ -205,10 +209,11 @@ decode_cvta(Decoder *d, int arg)
   if (decode_type(d) != T_U64)
     decode_fail(d, "addresses have 64 bits");
   decode_operands(d, 2, 2);
-  uint32_t a = opnd_src(d, &d->op[1], T_U64);
-  Insn *in = insn_alu(d, A_offset, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), a, a, a);
+  uint32_t a = opnd_src(d, &d->op[1], T_U64), dst = opnd_dst(d, &d->op[0], 8);
+  Insn *in = insn_alu(d, A_offset, V_NONE, T_U64, 8, dst, a, a, a);
   if (in)
     in->alu.imm = to ? 0 - base : base;
+  flow_is(d, dst, FLOW_COPY, a, 0);
 }
 
 void

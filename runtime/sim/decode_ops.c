@@ -368,6 +368,18 @@ narrow_type(Decoder *d, AluOp op, Type t)
   return narrow;
 }
 
+/* Sums, and the bitwise operations that stand for sums where bits are known to be zero, or round an address. */
+static void
+flow_alu(Decoder *d, AluOp op, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+{
+  switch (op) {
+  case A_add: case A_or: case A_xor: case A_and: flow_is(d, dst, FLOW_SUM, a, b); break;
+  case A_sub: flow_is(d, dst, FLOW_DIFFERENCE, a, b); break;
+  case A_mad: case A_mad24: flow_is(d, dst, FLOW_COPY, c, 0); break;
+  default: break;
+  }
+}
+
 void
 decode_alu(Decoder *d, int nsrc)
 {
@@ -401,8 +413,10 @@ decode_alu(Decoder *d, int nsrc)
   uint32_t b = nsrc > 1 ? widened_src(d, &d->op[2], t, nsrc > 2 ? narrow : T_NONE) : a;
   uint32_t c = nsrc > 2 ? opnd_src(d, &d->op[3], ct) : a;
   int w = opnd_width(dt);
-  Insn *in = insn_alu(d, op, var, t, w, opnd_dst(d, &d->op[0], w), a, b, c);
+  uint32_t dst = opnd_dst(d, &d->op[0], w);
+  Insn *in = insn_alu(d, op, var, t, w, dst, a, b, c);
   set_post(in, post);
+  flow_alu(d, op, dst, a, b, c);
   if (shift && in)
     in->alu.imm = ptx_type_bytes[t] * 8;
 }
@@ -667,7 +681,9 @@ decode_selp(Decoder *d, int arg)
   }
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), p = opnd_src(d, &d->op[3], T_PRED);
-  insn_alu(d, A_selp, V_NONE, opnd_bits(w), w, opnd_dst(d, &d->op[0], w), a, b, p);
+  uint32_t dst = opnd_dst(d, &d->op[0], w);
+  insn_alu(d, A_selp, V_NONE, opnd_bits(w), w, dst, a, b, p);
+  flow_is(d, dst, FLOW_CHOICE, a, b);
 }
 
 void

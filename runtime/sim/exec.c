@@ -262,11 +262,14 @@ barrier_result(Warp *w, const Barrier *bar)
 static void
 barrier_release(Block *b, Barrier *bar)
 {
+  bool all = (uint32_t)__builtin_popcount(bar->waiting) == b->nwarps;
   FOR_LANES(i, bar->waiting) {
     Warp *w = &b->warp[i];
     barrier_result(w, bar);
     if (b->check)
       clock_join(b, w, bar);
+    if (all)
+      w->floor = b->worker->segment_next;
     w->state = W_RUN;
   }
   know_drop(bar->know);
@@ -352,6 +355,16 @@ warp_ended(Block *b, Warp *w)
 
 /* ---- control ---- */
 
+/* One more backward branch or return. */
+static bool
+turn_used(Warp *w)
+{
+  if (++w->turn < SLICE)
+    return false;
+  w->turn = 0;
+  return true;
+}
+
 static Next
 went_back(Warp *w, Split *s)
 {
@@ -359,10 +372,7 @@ went_back(Warp *w, Split *s)
     w->spin = 0;
     s->late = ++w->demotions;
   }
-  if (++w->turn < SLICE)
-    return N_PICK;
-  w->turn = 0;
-  return N_YIELD;
+  return turn_used(w) ? N_YIELD : N_PICK;
 }
 
 static Next
@@ -449,7 +459,7 @@ run_return(Block *b, Warp *w, uint32_t index, const Insn *in, uint32_t pc, uint3
   if (rest)
     split_add(w, s, pc + 1, rest, in->fall_rank);
   call_leave(b, w, s, m);
-  return N_PICK;
+  return turn_used(w) ? N_YIELD : N_PICK;
 }
 
 static Next
@@ -584,8 +594,8 @@ run_split(Block *b, Warp *w, uint32_t index)
       return N_PICK;
     }
     if (b->executed++, out_of_budget(b)) {
-      sim_fault(b, w, in, __builtin_ctz(s->mask), SIM_E_LIMIT, 0,
-                  "the block executed more than %llu warp instructions", (unsigned long long)b->budget);
+      s->pc = pc;
+      fault_budget(b, w, in);
       return N_ERROR;
     }
     uint32_t m = guard_mask(w, in, s->mask);
@@ -743,8 +753,11 @@ sim_block_run(Block *b)
       deadlock(b);
       return BLOCK_FAILED;
     }
+    sim_report(b, false);
     if (given_up(b))
       return BLOCK_ENDED;
+    if (__atomic_load_n(&b->launch->machine->cancel, __ATOMIC_RELAXED))
+      return BLOCK_STOPPED;
     if (turn_over(b, start, busy, stuck))
       return BLOCK_SUSPENDED;
   }

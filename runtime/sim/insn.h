@@ -57,7 +57,10 @@ typedef struct SpaceOps { uint32_t d, a; uint8_t space; } SpaceOps;             
 typedef struct ClockOps { uint32_t d; uint8_t width, id; } ClockOps;             /* id: SpecialId */
 
 /* [base + offset]; base is a register of 8 bytes where wide, else of 4. */
-typedef struct Address { uint64_t offset; uint32_t var; bool wide; uint8_t space; } Address;   /* var: of Unit.vars + 1, 0 unknown */
+typedef struct Address { uint64_t offset; uint32_t var; bool wide; uint8_t space; } Address;
+/* Address.var: the variable that all of it lies in, or 0: a kind, and an index + 1 of Unit.locals, SimModule.shared, parameters. */
+enum { VAR_LOCAL, VAR_SHARED, VAR_PARAM, VAR_BITS = 30 };
+#define VAR_INDEX(var) (((var) & ((1u << VAR_BITS) - 1)) - 1)
 /* ld, st, atom, red. The list: count registers of data; for an atomic with a result, count more. */
 typedef struct MemOps {
   uint32_t base, compare;
@@ -84,7 +87,7 @@ typedef struct BarOps { uint32_t id, count, d, pred; uint8_t action, reduce; } B
 
 typedef struct BranchOps { uint32_t target, rank; } BranchOps;                   /* rank: of the edge; cfg.c */
 typedef struct TableOps { uint32_t index, first, count; } TableOps;              /* of Unit.brx */
-typedef struct CallOps { uint32_t pointer, site; } CallOps;                      /* site: of Unit.calls; pointer: slot, 0 where it is direct */
+typedef struct CallOps { uint32_t pointer, site; } CallOps;                      /* site: of Unit.calls; pointer: slot, 0 direct */
 typedef enum TrapReason { TRAP_TRAP, TRAP_BREAK, TRAP_ASSERT } TrapReason;
 /* vprintf and __assertfail: where the first two parameters lie in local memory, from the frame's start, and the result + 1; 0: none */
 typedef struct TextOps { uint32_t frame; uint32_t text, args, result; uint8_t reason; } TextOps;

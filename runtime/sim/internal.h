@@ -47,6 +47,7 @@ struct SimMachine {
   int running;
   pthread_mutex_t turn;                /* one launch at a time */
   uint32_t next_segment, launches;     /* see check.h */
+  int cancel;                          /* the launch that runs is to stop */
 };
 
 /* ---- running ---- */
@@ -90,6 +91,7 @@ struct Warp {
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
   uint32_t wait_id;
   uint32_t clock, segment;             /* see check.c; segment 0: none begun */
+  uint32_t floor;                      /* what the block did in segments below happened before: all its warps have met since */
   bool touched;                        /* memory accessed in this clock */
   uint32_t vc[MAX_WARPS];
   Know *know;
@@ -110,6 +112,7 @@ struct Launch {
   SimMachine *machine; SimModule *module; const Kernel *kernel;
   uint32_t grid[3], block[3], dynamic_shared, shared_bytes, nthreads, nwarps;
   uint8_t *params;
+  const TilertManifest *manifest;      /* names of the parameters; NULL: the PTX's own, if any */
   const Alloc *allocs; size_t nallocs;
   uint64_t nblocks, next_block, done_blocks, fail_block;
   bool check, want_stats;
@@ -119,7 +122,7 @@ struct Launch {
   bool quiet;                          /* it was all said before: no prints, no reports */
   uint32_t nworkers;
   uint64_t changes;                    /* of memory, as far as other blocks may wait for it; where turns */
-  uint64_t executed, told; int64_t told_ns;      /* warp instructions so far; when and what was reported last */
+  uint64_t executed; int64_t told_ns;  /* warp instructions so far; when that was reported last */
   Segments segments; Readers readers; SyncVars syncs; uint32_t know_levels;
   pthread_mutex_t lock;
   SimError err; SimStats stats;
@@ -160,14 +163,21 @@ struct Block {
 #define FOR_LANES(i, m) \
   for (uint32_t i##_m = (m), i = 0; i##_m && (i = (uint32_t)__builtin_ctz(i##_m), 1); i##_m &= i##_m - 1)
 
-/* error.c: both return -1 */
-int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* error.c */
+int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));   /* -1 */
+/* A text that grows as far as there is room. */
+typedef struct Text { char *at; size_t n, room; } Text;
+void text_add(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* spot.c: the fault of an instruction in a lane; w NULL, lane -1: of none. -1. */
 int sim_fault(Block *b, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address, const char *fmt, ...)
   __attribute__((format(printf, 7, 8)));
 /* "file:line" or "PTX line n" of an instruction, into buf. */
 const char *sim_loc_text(const Block *b, uint32_t pc, char *buf, size_t n);
-/* "(x,y,z)" of a thread of the block. */
+/* "(x,y,z)" of a thread of the block, and of a block. */
 const char *sim_thread_text(const Block *b, uint32_t linear, char *buf, size_t n);
+const char *sim_program_text(const Launch *l, uint64_t index, char *buf, size_t n);
+/* Another instruction has to do with the fault that was just made. */
+void sim_fault_also(Block *b, uint32_t pc);
 /* Grow a vector to hold need elements; false when out of memory, leaving it as it was. */
 bool sim_vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem);
 
@@ -180,9 +190,10 @@ int sim_machine_release(SimMachine *m, void *ptr, SimError *err);
 int ptx_module_read(SimModule *mod, SimError *err);
 /* worker.c */
 void workers_run(Launch *l);
-/* launch.c: blocks that fit the device at a time; and, under the launch's lock, tell who wants to know how far it is. */
+/* launch.c: blocks that fit the device at a time. */
 uint64_t sim_resident(const Launch *l);
-void sim_report(Launch *l);
+/* worker.c: so many warp instructions of a block count now; now and then, who wants to know is told. */
+void sim_report(Block *b, bool ended);
 /* block.c */
 Block *sim_block_new(Worker *k);
 void sim_block_free(Block *b);
@@ -190,12 +201,22 @@ void sim_block_start(Block *b, uint64_t index);
 /* Host memory that a block's state takes, at most about. */
 uint64_t sim_block_bytes(const Launch *l);
 /* exec.c: run a block until it ends or has had its turn. Given up counts as ended. */
-typedef enum BlockEnd { BLOCK_ENDED, BLOCK_FAILED, BLOCK_SUSPENDED } BlockEnd;
+typedef enum BlockEnd { BLOCK_ENDED, BLOCK_FAILED, BLOCK_SUSPENDED, BLOCK_STOPPED } BlockEnd;
 BlockEnd sim_block_run(Block *b);
 /* A strong access or atomic of a warp saw these values; changed: it wrote others. */
 void poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed);
-/* fault.c: the fault that blocks, of which the first has the worker, all wait for each other. */
+/* fault.c: -1, with the fault in words. */
+typedef struct VarRange { Name name; uint64_t from, to; } VarRange;
+int fault_misaligned(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
+int fault_window(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, uint64_t size, bool write);
+int fault_variable(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, const VarRange *v, bool write);
+int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write);
+/* Blocks, of which the first has the worker, all wait for each other; are stopped; one has had all its instructions. */
 int fault_all_wait(Block *const *block, uint32_t n);
+int fault_stopped(Block *const *block, uint32_t n);
+int fault_budget(Block *b, Warp *w, const Insn *in);
+/* The address of an instruction that accesses memory, in shared memory of a copy; NULL: none. */
+const Address *insn_address(const Insn *in);
 /* call.c: all lanes of s call a part; -1 with the error. */
 int call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part);
 /* Lanes m, all of s, return; false where s is in the kernel itself. */
@@ -217,7 +238,11 @@ Space mem_space_of(uint64_t *addr);
 /* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the fault. */
 uint8_t *mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
 /* An access by one lane whose bytes mem_host has found, checked against others. data: what is written, if it is known. */
-typedef struct LaneAccess { Space space; uint64_t addr; uint32_t lane, size; bool write, strong, update, pending; const uint8_t *data; } LaneAccess;
+typedef struct LaneAccess {
+  Space space; uint64_t addr; uint32_t lane, size;
+  bool write, strong, update, pending;
+  const uint8_t *data;
+} LaneAccess;
 int mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l);
 /* A sum of the records of writes to global memory that mem_host has found, and the newest of them; zeros where nothing is checked. */
 typedef struct MemWrites { uint64_t sum, newest; } MemWrites;

@@ -151,22 +151,31 @@ release(SimMachine *m)
 }
 
 /* What an H200 holds at a time, by threads and shared memory; registers are not known. */
+static uint32_t
+occupancy(uint32_t nwarps, uint64_t shared_bytes)
+{
+  uint64_t by_threads = SM_THREADS / (nwarps * LANES), by_shared = SM_SHARED / (shared_bytes + SHARED_RESERVED);
+  uint64_t n = by_threads < by_shared ? by_threads : by_shared;
+  return n > SM_BLOCKS ? SM_BLOCKS : n ? (uint32_t)n : 1;
+}
+
+uint32_t
+sim_occupancy(const SimKernelInfo *k, uint32_t threads, uint32_t dynamic_shared)
+{
+  uint32_t nwarps = (threads + LANES - 1) / LANES;
+  return occupancy(nwarps ? nwarps : 1, (uint64_t)k->static_shared + dynamic_shared);
+}
+
 uint64_t
 sim_resident(const Launch *l)
 {
-  uint64_t shared = l->shared_bytes + SHARED_RESERVED, by_threads = SM_THREADS / (l->nwarps * LANES), by_shared = SM_SHARED / shared;
-  uint64_t each = by_threads < by_shared ? by_threads : by_shared;
-  each = each < SM_BLOCKS ? each : SM_BLOCKS;
-  return (each ? each : 1) * l->machine->opt.multiprocessors;
+  return (uint64_t)occupancy(l->nwarps, l->shared_bytes) * l->machine->opt.multiprocessors;
 }
 
-/* Under the launch's lock. */
 void
-sim_report(Launch *l)
+sim_cancel(SimMachine *m)
 {
-  const SimOptions *o = &l->machine->opt;
-  if (o->progress && !l->quiet)
-    o->progress(o->progress_user, l->done_blocks, l->nblocks);
+  __atomic_store_n(&m->cancel, 1, __ATOMIC_RELAXED);
 }
 
 /* Segments and readers of a launch; NULL chunks, made when they are needed. */
@@ -227,21 +236,30 @@ launch_grid(Launch *l, const void *const *params, SimStats *stats, SimError *err
 }
 
 int
+sim_run(SimModule *mod, const SimLaunch *x, SimStats *stats, SimError *err)
+{
+  SimMachine *m = mod->machine;
+  Launch l = {.machine = m, .module = mod, .dynamic_shared = x->dynamic_shared, .fail_block = UINT64_MAX, .manifest = x->manifest,
+              .want_stats = stats != NULL, .check = m->opt.check_races};
+  memset(err, 0, sizeof *err);
+  memcpy(l.grid, x->grid, sizeof l.grid);
+  memcpy(l.block, x->block, sizeof l.block);
+  l.kernel = find_kernel(mod, x->kernel, err);
+  int rc = l.kernel ? check_launch(&l, err) : -1;
+  pthread_mutex_lock(&m->turn);
+  __atomic_store_n(&m->cancel, 0, __ATOMIC_RELAXED);
+  if (!rc)
+    rc = launch_grid(&l, x->params, stats, err);
+  pthread_mutex_unlock(&m->turn);
+  if (rc && !err->kernel[0])
+    snprintf(err->kernel, sizeof err->kernel, "%s", x->kernel);
+  return rc;
+}
+
+int
 sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uint32_t block[3],
            uint32_t dynamic_shared, const void *const *params, SimStats *stats, SimError *err)
 {
-  Launch l = {.machine = mod->machine, .module = mod, .dynamic_shared = dynamic_shared, .fail_block = UINT64_MAX,
-              .want_stats = stats != NULL, .check = mod->machine->opt.check_races};
-  memset(err, 0, sizeof *err);
-  memcpy(l.grid, grid, sizeof l.grid);
-  memcpy(l.block, block, sizeof l.block);
-  l.kernel = find_kernel(mod, kernel, err);
-  int rc = l.kernel ? check_launch(&l, err) : -1;
-  pthread_mutex_lock(&mod->machine->turn);
-  if (!rc)
-    rc = launch_grid(&l, params, stats, err);
-  pthread_mutex_unlock(&mod->machine->turn);
-  if (rc && !err->kernel[0])
-    snprintf(err->kernel, sizeof err->kernel, "%s", kernel);
-  return rc;
+  SimLaunch x = {kernel, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, dynamic_shared, params, NULL};
+  return sim_run(mod, &x, stats, err);
 }

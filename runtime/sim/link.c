@@ -131,7 +131,7 @@ stack_depth(const Kernel *k, uint64_t *bytes)
 
 /* ---- putting together ---- */
 
-typedef struct Sizes { uint64_t code, file, lists, brx, calls, vars, consts, specials; } Sizes;
+typedef struct Sizes { uint64_t code, file, lists, brx, calls, consts, specials; } Sizes;
 
 static bool
 place_parts(Kernel *k, Sizes *s)
@@ -140,9 +140,9 @@ place_parts(Kernel *k, Sizes *s)
     Part *p = &k->part[i];
     const Unit *u = p->unit;
     p->pc = (uint32_t)s->code, p->file = (uint32_t)s->file, p->list = (uint32_t)s->lists;
-    p->brx = (uint32_t)s->brx, p->call = (uint32_t)s->calls, p->var = (uint32_t)s->vars;
+    p->brx = (uint32_t)s->brx, p->call = (uint32_t)s->calls;
     s->code += u->ncode, s->file += align_up(u->file_bytes, 64), s->lists += u->nlists;
-    s->brx += u->nbrx, s->calls += u->ncalls, s->vars += u->nvars;
+    s->brx += u->nbrx, s->calls += u->ncalls;
     s->consts += u->nconsts, s->specials += u->nspecials;
     if (s->code > MAX_LINKED || s->file > MAX_FILE)
       return false;
@@ -213,39 +213,36 @@ join_code(Kernel *k, const Sizes *s)
 
 /* ---- shared memory, constants, variables ---- */
 
-/* Where each shared variable lies in this kernel, + 1; 0: not in it. */
-typedef struct SharedPlace { uint64_t *at; bool dynamic; } SharedPlace;
-
 static bool
-place_shared(Kernel *k, uint32_t index, SharedPlace *p)
+place_shared(Kernel *k, uint32_t index)
 {
   const SharedVar *v = &k->module->shared[index];
-  if (p->at[index])
+  if (k->shared_at[index])
     return true;
   if (v->dynamic) {
     k->shared_align = v->align > k->shared_align ? v->align : k->shared_align;
-    p->dynamic = true;
-    p->at[index] = 1;
+    k->shared_at[index] = 1;
     return true;
   }
   uint64_t at = align_up(k->static_shared, v->align);
   if (at + v->size > MAX_SHARED)
     return false;
   k->static_shared = (uint32_t)(at + v->size);
-  p->at[index] = at + 1;
+  k->shared_at[index] = at + 1;
   return true;
 }
 
 /* The dynamic variables all begin behind the static ones. */
-static uint64_t
-shared_address(const Kernel *k, uint32_t index, const SharedPlace *p)
+static void
+place_dynamic(Kernel *k)
 {
-  bool dynamic = k->module->shared[index].dynamic;
-  return dynamic ? align_up(k->static_shared, k->shared_align ? k->shared_align : 1) : p->at[index] - 1;
+  for (size_t i = 0; i < k->module->nshared; i++)
+    if (k->module->shared[i].dynamic && k->shared_at[i])
+      k->shared_at[i] = (uint64_t)align_up(k->static_shared, k->shared_align ? k->shared_align : 1) + 1;
 }
 
 static bool
-copy_constants(Kernel *k, const Sizes *s, SharedPlace *shared)
+copy_constants(Kernel *k, const Sizes *s)
 {
   k->consts = calloc(s->consts + 1, sizeof *k->consts);
   k->specials = calloc(s->specials + 1, sizeof *k->specials);
@@ -257,7 +254,7 @@ copy_constants(Kernel *k, const Sizes *s, SharedPlace *shared)
       ConstSlot *c = &k->consts[k->nconsts++];
       *c = p->unit->consts[j];
       c->offset += p->file;
-      if (c->shared && !place_shared(k, c->shared - 1, shared))
+      if (c->shared && !place_shared(k, c->shared - 1))
         return false;
     }
     for (uint32_t j = 0; j < p->unit->nspecials; j++) {
@@ -265,9 +262,10 @@ copy_constants(Kernel *k, const Sizes *s, SharedPlace *shared)
       k->specials[k->nspecials++].offset += p->file;
     }
   }
+  place_dynamic(k);
   for (uint32_t i = 0; i < k->nconsts; i++)
     if (k->consts[i].shared)
-      k->consts[i].value += shared_address(k, k->consts[i].shared - 1, shared);
+      k->consts[i].value += k->shared_at[k->consts[i].shared - 1] - 1;
   return true;
 }
 
@@ -306,9 +304,9 @@ static int
 join(Kernel *k, SimError *err)
 {
   Sizes s = {0};
-  SharedPlace shared = {calloc(k->module->nshared + 1, sizeof *shared.at), false};
+  k->shared_at = calloc(k->module->nshared + 1, sizeof *k->shared_at);
   int n = (int)k->unit->name.n;
-  bool ok = shared.at && find_parts(k) && copy_signature(k);
+  bool ok = k->shared_at && find_parts(k) && copy_signature(k);
   if (!ok)
     sim_error_set(err, SIM_E_MEMORY, "out of memory");
   else if (!place_parts(k, &s))
@@ -319,11 +317,10 @@ join(Kernel *k, SimError *err)
     borrow(k);
   else if (ok && !join_code(k, &s))
     ok = sim_error_set(err, SIM_E_MEMORY, "out of memory") == 0;
-  if (ok && !copy_constants(k, &s, &shared))
+  if (ok && !copy_constants(k, &s))
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much shared memory", n, k->unit->name.s) == 0;
   if (ok && !place_stack(k))
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much local memory", n, k->unit->name.s) == 0;
-  free(shared.at);
   for (uint32_t i = 0; ok && i < k->ncode; i++)
     k->observes |= observes(&k->code[i]);
   return ok ? 0 : -1;
@@ -362,7 +359,7 @@ sim_kernel_free(Kernel *k)
   free(k->part_of);
   free(k->consts);
   free(k->specials);
-  free(k->vars);
+  free(k->shared_at);
   free(k->param_size);
   free(k->param_align);
   free(k);
@@ -389,7 +386,7 @@ sim_unit_free(Unit *u)
   free(u->consts);
   free(u->specials);
   free(u->calls);
-  free(u->vars);
+  free(u->locals);
   free(u->places);
   free(u);
 }

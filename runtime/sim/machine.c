@@ -10,7 +10,7 @@ enum { ALIGN = 256, GUARD = 4096, POISON = 0xcb };
 void
 sim_options_default(SimOptions *o)
 {
-  *o = (SimOptions){.check_races = 1, .shared_max = 232448};
+  *o = (SimOptions){.check_races = 1, .shared_max = 232448, .multiprocessors = 132};
 }
 
 int
@@ -182,6 +182,18 @@ sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
   sim_error_set(err, SIM_E_BOUNDS, "%zu bytes at %p are not in one allocation", bytes, ptr);
   err->address = p;
   return -1;
+}
+
+void
+sim_mark(SimMachine *m, const void *ptr, size_t bytes, int written)
+{
+  uintptr_t p = (uintptr_t)ptr;
+  pthread_mutex_lock(&m->lock);
+  size_t at = alloc_above(m, p);
+  const Alloc *a = at ? &m->allocs[at - 1] : NULL;
+  if (a && a->shadow && p <= a->end && bytes <= a->end - p)
+    shadow_mark(a->shadow, p - (uintptr_t)a->shadow->memory, bytes, written);
+  pthread_mutex_unlock(&m->lock);
 }
 
 /* ---- modules ---- */

@@ -91,33 +91,6 @@ mem_stats_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n)
 
 /* ---- checks ---- */
 
-static const char *
-space_name(Space sp)
-{
-  return sp == SP_SHARED ? "shared" : sp == SP_LOCAL ? "local" : sp == SP_PARAM ? "param" : "global";
-}
-
-static int
-misaligned(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write)
-{
-  char t[48];
-  return sim_fault(b, w, in, (int)lane, SIM_E_ALIGN, addr,
-                      "thread %s %s %u bytes at %s address 0x%llx, which is not a multiple of %u",
-                      sim_thread_text(b, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
-                      space_name(sp), (unsigned long long)addr, n);
-}
-
-static int
-outside_window(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, uint64_t size,
-               bool write)
-{
-  char t[48];
-  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr,
-                      "thread %s %s %u bytes at %s+0x%llx, outside the %llu bytes of %s memory",
-                      sim_thread_text(b, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
-                      space_name(sp), (unsigned long long)addr, (unsigned long long)size, space_name(sp));
-}
-
 static const Alloc *
 alloc_below(const Launch *l, uint64_t addr)
 {
@@ -132,22 +105,26 @@ alloc_below(const Launch *l, uint64_t addr)
   return lo ? &l->allocs[lo - 1] : NULL;
 }
 
-static int
-outside_allocs(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write)
+/* The variable that the address of an instruction is in, with its place; false where that is not known. */
+static bool
+variable_of(const Block *b, const Warp *w, const Insn *in, uint32_t lane, Space sp, VarRange *v)
 {
-  char t[48], near[128] = "";
-  const Alloc *below = alloc_below(b->launch, addr);
-  const Alloc *all = b->launch->allocs, *above = below ? below + 1 : all;
-  if (below && addr + n - below->end < 1 << 24)
-    snprintf(near, sizeof near, ": it ends %llu bytes after the end of one of %llu bytes",
-             (unsigned long long)(addr + n - below->end), (unsigned long long)(below->end - below->base));
-  else if (above < all + b->launch->nallocs && above->base - addr < 1 << 24)
-    snprintf(near, sizeof near, ": it starts %llu bytes before one of %llu bytes",
-             (unsigned long long)(above->base - addr), (unsigned long long)(above->end - above->base));
-  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr,
-                      "thread %s %s %u bytes at global address 0x%llx, outside every allocation%s",
-                      sim_thread_text(b, w->index * LANES + lane, t, sizeof t), write ? "writes" : "reads", n,
-                      (unsigned long long)addr, near);
+  const Address *at = insn_address(in);
+  uint32_t var = at ? at->var : 0, kind = var >> VAR_BITS, i = VAR_INDEX(var);
+  const Kernel *k = b->kernel;
+  if (!var || (kind == VAR_SHARED ? sp != SP_SHARED : kind != VAR_LOCAL || sp != SP_LOCAL))
+    return false;
+  if (kind == VAR_SHARED) {
+    const SharedVar *s = &k->module->shared[i];
+    uint64_t from = k->shared_at[i] - 1;
+    *v = (VarRange){s->name, from, s->dynamic ? b->shared_bytes : from + s->size};
+    return true;
+  }
+  const Part *p = sim_kernel_part(k, (uint32_t)(in - k->code));
+  const Local *l = &p->unit->locals[i];
+  uint64_t frame = p->unit->frame ? LANES_OF(uint64_t, w, p->unit->frame + p->file)[lane] : 0;
+  *v = (VarRange){l->name, frame + l->offset, frame + l->offset + l->size};
+  return true;
 }
 
 static uint8_t *
@@ -155,8 +132,13 @@ window_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t
 {
   const Kernel *kn = b->kernel;
   uint64_t size = sp == SP_SHARED ? b->shared_bytes : sp == SP_LOCAL ? kn->local_bytes : kn->unit->param_bytes;
+  VarRange v;
+  if (variable_of(b, w, in, lane, sp, &v) && (addr < v.from || addr + n > v.to) && addr + n <= size) {
+    fault_variable(b, w, in, lane, sp, addr, n, &v, write);
+    return NULL;
+  }
   if (addr > size || n > size - addr || (sp == SP_PARAM && write)) {
-    outside_window(b, w, in, lane, sp, addr, n, size, write);
+    fault_window(b, w, in, lane, sp, addr, n, size, write);
     return NULL;
   }
   if (sp == SP_SHARED)
@@ -172,7 +154,7 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
   if (sp == SP_GENERIC)
     sp = mem_space_of(&addr);
   if (addr & (n - 1)) {
-    misaligned(b, w, in, lane, sp, addr, n, write);
+    fault_misaligned(b, w, in, lane, sp, addr, n, write);
     return NULL;
   }
   if (sp != SP_GLOBAL && sp != SP_CONST)
@@ -181,7 +163,7 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
   if (!a || addr < a->base || addr >= a->end || n > a->end - addr) {
     a = alloc_below(b->launch, addr);
     if (!a || addr >= a->end || n > a->end - addr) {
-      outside_allocs(b, w, in, lane, addr, n, write);
+      fault_outside(b, w, in, lane, addr, n, write);
       return NULL;
     }
     b->worker->hot = a;
@@ -267,6 +249,20 @@ global_run(Block *b, const Run *r, uint32_t n)
   return (uint8_t *)(uintptr_t)r->addr;
 }
 
+/* Whether bytes are in shared memory, and in the variable that the address was made from. */
+static bool
+inside_shared(const Block *b, const Insn *in, uint64_t addr, uint64_t bytes)
+{
+  const Kernel *k = b->kernel;
+  uint32_t var = in->mem.at.var, i = VAR_INDEX(var);
+  if (addr > b->shared_bytes || bytes > b->shared_bytes - addr)
+    return false;
+  if (var >> VAR_BITS != VAR_SHARED || !var)
+    return true;
+  uint64_t from = k->shared_at[i] - 1;
+  return addr >= from && (k->module->shared[i].dynamic || addr + bytes <= from + k->module->shared[i].size);
+}
+
 /* Host memory of a run, checked; NULL with the fault of the first lane whose access is wrong. */
 static uint8_t *
 run_host(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, bool write)
@@ -275,7 +271,7 @@ run_host(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, 
   if (!(r->addr & (n - 1))) {
     if (sp == SP_GLOBAL || sp == SP_CONST)
       p = global_run(b, r, n);
-    else if (sp == SP_SHARED && r->addr <= b->shared_bytes && run_bytes(r, n) <= b->shared_bytes - r->addr)
+    else if (sp == SP_SHARED && inside_shared(b, in, r->addr, run_bytes(r, n)))
       p = b->shared + r->addr;
   }
   if (p)

@@ -208,6 +208,7 @@ add_shared(Reader *r, Sym *s, bool dynamic)
   }
   m->shared[m->nshared++] = (SharedVar){{s->s, s->n}, s->size, s->align, dynamic};
   s->shared = (uint32_t)m->nshared;
+  s->var = VAR_SHARED << VAR_BITS | s->shared;
 }
 
 static void
@@ -701,6 +702,7 @@ decoder_free(Decoder *d)
   free(d->place_bucket);
   free(d->place_next);
   free(d->fixup);
+  free(d->flow);
   free(d->const_bucket);
   free(d->const_next);
 }

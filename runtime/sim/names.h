@@ -10,7 +10,7 @@ typedef struct Sym {
   uint32_t next;                       /* in its bucket: index + 1 */
   uint8_t kind, type, space;
   uint32_t size, align, count;
-  uint32_t shared, var;                /* SYM_VAR: of SimModule.shared + 1; of Unit.vars + 1 */
+  uint32_t shared, var;                /* SYM_VAR: of SimModule.shared + 1; as Address.var has it */
   uint64_t addr;                       /* SYM_VAR: address or offset; SYM_REG: slot; SYM_TARGETS: token; SYM_LABEL: pc */
   uint32_t *slots;                     /* SYM_RANGE: by number, 0: not used yet */
   Func *func;                          /* SYM_FUNC, SYM_PROTOTYPE */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum { MAX_FILE = 1 << 27 };
-#define CONST_BIT (1u << 31)
 
 static const struct { const char *name; uint8_t id, width; bool vector; } specials[] = {
   {"%tid", S_TID, 4, true}, {"%ntid", S_NTID, 4, true}, {"%ctaid", S_CTAID, 4, true},
@@ -508,6 +507,8 @@ narrowed(Decoder *d, const Opnd *o, int width)
   uint32_t t = slot_new(d, width);
   insn_alu(d, o->width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE, opnd_bits(width), width, t, o->slot, o->slot,
            o->slot);
+  flow_define(d, t);
+  flow_is(d, t, FLOW_COPY, o->slot, 0);
   return t;
 }
 
@@ -515,9 +516,15 @@ narrowed(Decoder *d, const Opnd *o, int width)
 static uint32_t
 address_value(Decoder *d, const Opnd *o, int width)
 {
-  if (o->space != SP_LOCAL || !d->u->frame)
-    return slot_const(d, width, o->imm, o->shared);
+  if (o->space != SP_LOCAL || !d->u->frame) {
+    uint32_t slot = slot_const(d, width, o->imm, o->shared);
+    if (o->var)
+      flow_var(d, slot, o->var);
+    return slot;
+  }
   uint32_t at = slot_new(d, 8);
+  if (o->var)
+    flow_var(d, at, o->var);
   Insn *in = insn_alu(d, A_offset, V_NONE, T_U64, 8, at, d->u->frame, d->u->frame, d->u->frame);
   if (in)
     in->alu.imm = o->imm;
@@ -573,5 +580,7 @@ opnd_dst(Decoder *d, const Opnd *o, int width)
     decode_fail(d, "a result needs a register");
   else if (width == 0 ? o->type != T_PRED : o->width != width || o->type == T_PRED)
     decode_fail(d, "register '%.*s' has the wrong size", (int)o->tok->n, o->tok->s);
+  if (width >= 4)
+    flow_define(d, o->slot);
   return o->slot;
 }

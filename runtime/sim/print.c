@@ -115,7 +115,7 @@ sim_print(Block *b, Warp *w, const Insn *in, uint32_t m)
         format(&a, text, out, sizeof out))
       return -1;
     pthread_mutex_lock(&b->launch->lock);
-    if (o->print)
+    if (o->print && !b->launch->quiet)
       o->print(o->print_user, out, strlen(out));
     pthread_mutex_unlock(&b->launch->lock);
   }

@@ -27,8 +27,8 @@ typedef enum SpecialId {
 } SpecialId;
 typedef struct SpecialSlot { uint32_t offset; uint8_t id, width; } SpecialSlot;
 
-/* A variable of .shared or .local. offset: local: from the frame's start; shared: 0 in a unit, where the kernel has it in a kernel. */
-typedef struct Variable { Name name; uint32_t offset, size, shared; uint8_t space; } Variable;
+/* A variable of .local or .param, in the frame. */
+typedef struct Local { Name name; uint32_t offset, size; } Local;
 
 /* A .param of a function: where it lies in the frame (of an entry: in the parameters), and how large it is. */
 typedef struct Formal { Name name; uint32_t offset, size, align; uint8_t type; } Formal;
@@ -53,7 +53,7 @@ typedef struct Unit {
   ConstSlot *consts; uint32_t nconsts;
   SpecialSlot *specials; uint32_t nspecials;
   CallSite *calls; uint32_t ncalls;
-  Variable *vars; uint32_t nvars;
+  Local *locals; uint32_t nlocals;
   Place *places; uint32_t nplaces;
   uint8_t *width; uint32_t nslots;     /* of each register in order, in bytes; 0: a predicate */
   uint32_t reg_bytes;                  /* registers proper: the start of the file */
@@ -75,7 +75,7 @@ slot_bytes(uint32_t width)
 }
 
 /* Where a unit lies in a kernel. */
-typedef struct Part { const Unit *unit; uint32_t pc, file, list, brx, call, var; bool recursive; } Part;
+typedef struct Part { const Unit *unit; uint32_t pc, file, list, brx, call; } Part;
 
 typedef struct Kernel {
   SimModule *module;
@@ -86,8 +86,8 @@ typedef struct Kernel {
   uint32_t *rank, *lists, *brx, *brx_rank;
   ConstSlot *consts; uint32_t nconsts;
   SpecialSlot *specials; uint32_t nspecials;
-  Variable *vars; uint32_t nvars;
   const CallSite **calls;
+  uint64_t *shared_at;                 /* by shared variable: where it lies, + 1; 0: not in this kernel */
   uint32_t file_bytes, local_bytes;    /* local: of one thread, frames of calls included */
   uint32_t static_shared, shared_align;
   uint32_t *param_size, *param_align;

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORKERS = 256 };
+enum { MOST_WORKERS = 256, REPORT_INSTRUCTIONS = 1 << 16, REPORT_NS = 100000000 };
 #define STATE_BYTES (1ull << 30)                 /* for the states of suspended blocks of a worker */
 
 typedef struct Turns {
@@ -26,6 +26,36 @@ typedef struct Turns {
   Block **block; uint32_t n, cap, most, at;
   uint64_t idle, changes;                        /* turns since memory changed last in which nobody got on */
 } Turns;
+
+/* ---- how far it is ---- */
+
+static int64_t
+now_ns(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void
+sim_report(Block *b, bool ended)
+{
+  Launch *l = b->launch;
+  const SimOptions *o = &l->machine->opt;
+  if (!ended && b->executed - b->reported < REPORT_INSTRUCTIONS)
+    return;
+  pthread_mutex_lock(&l->lock);
+  l->done_blocks += ended;
+  l->executed += b->executed - b->reported;
+  b->reported = b->executed;
+  int64_t now = o->watch ? now_ns() : 0;
+  if (o->watch && !l->quiet && l->fail_block == UINT64_MAX && (ended || now - l->told_ns > REPORT_NS)) {
+    l->told_ns = now;
+    if (o->watch(o->watch_user, &(SimProgress){l->done_blocks, l->nblocks, l->executed}))
+      sim_cancel(l->machine);
+  }
+  pthread_mutex_unlock(&l->lock);
+}
 
 /* ---- blocks ---- */
 
@@ -69,13 +99,7 @@ finish_block(Launch *l, Block *b, int rc)
   k->stats.warp_instructions += b->executed;
   if (rc)
     fail(l, b->index, &k->err);
-  pthread_mutex_lock(&l->lock);
-  l->done_blocks++;
-  l->executed += b->executed - b->reported;
-  b->reported = b->executed;
-  if (l->fail_block == UINT64_MAX)
-    sim_report(l);
-  pthread_mutex_unlock(&l->lock);
+  sim_report(b, true);
 }
 
 /* Start the next block, in the state of one that has ended or in a new one; false when there is none, or no room. */
@@ -146,6 +170,11 @@ one_turn(Turns *t)
     }
     next_turn(t);
     return true;
+  }
+  if (end == BLOCK_STOPPED) {
+    fault_stopped(t->block, t->n);
+    fail(l, b->index, &t->k->err);
+    return false;
   }
   finish_block(l, b, end == BLOCK_FAILED ? -1 : 0);
   l->changes += l->turns;
@@ -264,6 +293,7 @@ run_again(Launch *l, Worker *k)
   l->fail_block = UINT64_MAX;
   l->err = (SimError){.kind = SIM_OK};
   l->stats = (SimStats){0};
+  l->executed = 0;
   l->quiet = true;
   l->again = false;
   run_workers(l, k, 1);
@@ -282,7 +312,7 @@ workers_run(Launch *l)
   pthread_mutex_init(&l->lock, NULL);
   if (k) {
     run_workers(l, k, n);
-    bool again = l->again && n > 1 && l->err.kind != SIM_E_MEMORY;
+    bool again = l->again && n > 1 && l->err.kind != SIM_E_MEMORY && l->err.kind != SIM_E_CANCELLED;
     undo_workers(k, n, again);
     if (again)
       run_again(l, k);

@@ -11,14 +11,14 @@
 typedef struct Fault { const char *name; SimErrorKind kind; uint32_t threads; const char *body, *text; } Fault;
 
 static const Fault faults[] = {
-  {"global read past the end", SIM_E_BOUNDS, 128, AT "ld.global.u32 %r1, [%d3+4];", "thread (127,0,0) reads 4 bytes"},
-  {"global write before the start", SIM_E_BOUNDS, 32, AT "st.global.u32 [%d3+-4], %r0;", "4 bytes before one of 512"},
+  {"global read past the end", SIM_E_BOUNDS, 128, AT "ld.global.u32 %r1, [%d3+4];", "thread (127,0,0) reads parameter 0[128] of 128 4-byte elements: mask missing?"},
+  {"global write before the start", SIM_E_BOUNDS, 32, AT "st.global.u32 [%d3+-4], %r0;", "parameter 0[-1], before the first of its 128"},
   {"wild generic pointer", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0x1234560;" AT "ld.u32 %r1, [%d5];", "outside every allocation"},
-  {"null vector load", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0;" AT "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d5];", "16 bytes"},
+  {"null vector load", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0;" AT "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d5];", "16 bytes at global address 0x0, outside every allocation: a null"},
   {"shared write past the window", SIM_E_BOUNDS, 32, SHADR AT "st.shared.u32 [%r1+4000], %r0;", "shared+0x1000"},
   {"local write past the end", SIM_E_BOUNDS, 1, ".local .b8 l[16]; mov.u64 %d5, l;" AT "st.local.u32 [%d5+16], %r0;", "local"},
   {"parameter read past the end", SIM_E_BOUNDS, 1, AT "ld.param.u64 %d5, [b+8];", "param"},
-  {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "512 bytes"},
+  {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "writes parameter 0[128] of 128"},
   {"misaligned global load", SIM_E_ALIGN, 32, AT "ld.global.u32 %r1, [%d3+2];", "not a multiple of 4"},
   {"misaligned vector store", SIM_E_ALIGN, 32, SHADR AT "st.shared.v2.u32 [%r1], {%r0,%r0};", "thread (1,0,0)"},
   {"misaligned ldmatrix row", SIM_E_ALIGN, 32, SHADR AT "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r1];", "16 bytes"},
@@ -28,7 +28,7 @@ static const Fault faults[] = {
   {"atomic on uninitialised shared", SIM_E_UNINIT, 1, SHADR AT "atom.shared.add.u32 %r3, [%r1], 1;", "shared+0x0"},
   {"read after write of another warp", SIM_E_RACE, 64, SHADR ".loc 1 5 1\nst.shared.u32 [%r1], %r0; xor.b32 %r3, %r1, 128;"
    "setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r4, [%r3];",
-   "thread (32,0,0) reads 4 bytes at shared+0x0 that thread (0,0,0) wrote at k.tile:5"},
+   "thread (32,0,0) reads 4 bytes at shared+0x0, which thread (0,0,0) wrote at k.tile:5, and there is no barrier"},
   {"write after read of another warp", SIM_E_RACE, 64, SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; xor.b32 %r3, %r1, 128;\n"
    ".loc 1 6 1\nld.shared.u32 %r4, [%r3]; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 st.shared.u32 [%r1], %r4;",
    "thread (32,0,0) read at k.tile:6"},
@@ -66,7 +66,7 @@ static const Fault faults[] = {
    "xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 cp.async.ca.shared.global [%r4], [%d3], 4;", "read at"},
   {"others read a copy after its wait without a barrier", SIM_E_RACE, 64, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4;"
    "cp.async.wait_all; xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r3, [%r4];", "wrote"},
-  {"copy from outside", SIM_E_BOUNDS, 32, SHADR AT "cp.async.ca.shared.global [%r1], [%d1+512], 4;", "outside every"},
+  {"copy from outside", SIM_E_BOUNDS, 32, SHADR AT "cp.async.ca.shared.global [%r1], [%d1+512], 4;", "reads parameter 0[128] of 128"},
   {"trap", SIM_E_TRAP, 32, "setp.eq.u32 %p1, %r0, 9;" AT "@%p1 trap;", "trap"},
   {"shuffle from a lane elsewhere", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
    "shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff; E:", "reads lane 16"},
