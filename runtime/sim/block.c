@@ -93,6 +93,7 @@ sim_block_free(Block *b)
   free(b->regs);
   free(b->shared);
   free(b->local);
+  free(b->local_init);
   shadow_free(b->shadow);
   free(b);
 }
@@ -123,9 +124,11 @@ sim_block_new(Worker *k)
   b->regs = aligned_alloc(64, file * b->nwarps);
   b->shared = aligned_alloc(64, ((size_t)l->shared_bytes + 127) & ~(size_t)63);
   b->local = calloc((size_t)b->nwarps * LANES, b->kernel->local_bytes ? b->kernel->local_bytes : 1);
-  if (b->check)
+  if (b->check) {
     b->shadow = shadow_new(b->shared, l->shared_bytes, true);
-  if (!b->regs || !b->shared || !b->local || (b->check && !b->shadow)) {
+    b->local_init = calloc((size_t)b->nwarps * LANES, b->kernel->local_bytes / 8 + 1u);
+  }
+  if (!b->regs || !b->shared || !b->local || (b->check && (!b->shadow || !b->local_init))) {
     sim_block_free(b);
     return NULL;
   }
@@ -180,6 +183,9 @@ sim_block_start(Block *b, uint64_t index)
   memset(b->shared, 0xcb, b->shared_bytes);
   for (uint32_t i = 0; i < b->nwarps; i++)
     start_warp(b, &b->warp[i]);
+  for (uint32_t i = 0; b->kernel->unit->frame_bytes && i < b->nwarps; i++)
+    for (uint32_t lane = 0; lane < LANES; lane++)
+      local_mark(b, &b->warp[i], lane, 0, b->kernel->unit->frame_bytes, false);
   if (b->check)
     start_records(b);
 }

@@ -118,14 +118,14 @@ save_registers(const Kernel *k, const Warp *w, Frame *f, uint32_t m)
 /* ---- parameters ---- */
 
 static void
-copy_params(const Block *b, const Warp *w, uint32_t m, const Formal *p, uint32_t n, const uint32_t *at, const uint32_t base[2], bool in)
+copy_params(Block *b, const Warp *w, uint32_t m, const Formal *p, uint32_t n, const uint32_t *at, const uint32_t base[2], bool in)
 {
   uint32_t bytes = b->kernel->local_bytes;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t out = base[0] + at[i], inside = base[1] + p[i].offset;
     FOR_LANES(lane, m) {
-      uint8_t *l = b->local + (size_t)(w->index * LANES + lane) * bytes;
-      memcpy(l + (in ? inside : out), l + (in ? out : inside), p[i].size);
+      const uint8_t *l = b->local + (size_t)(w->index * LANES + lane) * bytes;
+      local_store(b, w, lane, in ? inside : out, l + (in ? out : inside), p[i].size);
     }
   }
 }
@@ -156,6 +156,7 @@ call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part)
     return sim_fault(b, w, in, -1, SIM_E_MEMORY, 0, "out of memory");
   f->base = base[1];
   f->rank = k->rank[pc];
+  FOR_LANES(i, m) local_mark(b, w, i, f->base, p->unit->frame_bytes, false);
   copy_params(b, w, m, p->unit->type.param, p->unit->type.nparam, site->param, base, true);
   set_frame(w, p, f->base, m);
   frame_drop(s->frame);

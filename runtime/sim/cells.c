@@ -193,6 +193,7 @@ page_split(Worker *k, const Shadow *s, Page *p, uint32_t unit)
   if (keep) {
     spread(k, cell, p->write, n, m / n);
     spread(k, cell + m, p->read, n, m / n);
+    p->pending *= m / n;
   }
   if (cell != p->write) {
     free(p->write);
@@ -209,6 +210,9 @@ static bool
 page_ready(Worker *k, const Shadow *s, Page *p, uint32_t unit)
 {
   if (p->epoch != s->epoch) {
+    if (p->pending)
+      memset(p->write, 0, sizeof(uint64_t) * (PAGE_BYTES >> p->unit));
+    p->pending = 0;
     p->epoch = s->epoch;
     p->newest_write = p->newest_read = 0;
     p->saved = false;
@@ -404,9 +408,9 @@ static int
 meet_write(const Touch *t, uint64_t record)
 {
   const Access *a = t->a;
-  const Segment *s = record_segment(a->b->launch, record);
-  if (record & REC_PENDING)
+  if (record >= REC_PENDING)
     return fault_pending(a, t->lane, t->off, record);
+  const Segment *s = record_segment(a->b->launch, record);
   if (happened_before(a->b, a->w, t->lane, record, s) || morally_strong(a, record, s) || (a->write && same_store(t, record, s)))
     return 0;
   return fault_race(a, t->lane, t->off, record, true);
@@ -575,6 +579,16 @@ drop_lists(const Access *a, const Page *p, uint32_t u, uint32_t n)
     }
 }
 
+/* Units that a write has just been noted for: it is still to come. */
+static void
+make_pending(Page *p, uint32_t u, uint32_t n)
+{
+  for (uint32_t i = u; i < u + n; i++)
+    p->write[i] |= REC_PENDING;
+  p->pending += n;
+  p->newest_write = REC_PENDING >> 32;
+}
+
 static int
 touch_span(const Access *a, Page *p, const Span *x)
 {
@@ -582,13 +596,15 @@ touch_span(const Access *a, Page *p, const Span *x)
   uint32_t u = x->from >> p->unit, n = (x->to - x->from) >> p->unit;
   bool fresh = ((uint64_t)p->newest_write << 32 < base || all_below(p->write + u, n, base)) &&
                ((uint64_t)p->newest_read << 32 < base || all_below(p->read + u, n, base));
-  first |= (a->pending ? REC_PENDING : 0) | (a->same && a->count > 1 && !a->write ? REC_MANY : 0);
+  first |= a->same && a->count > 1 && !a->write ? REC_MANY : 0;
   if (fresh)
     drop_lists(a, p, u, n);
   if (fresh)
     fill((a->write ? p->write : p->read) + u, n, a->size >> p->unit, first, step);
   else if (touch_each(a, p, x, first, step))
     return -1;
+  if (a->pending)
+    make_pending(p, u, n);
   uint32_t *newest = a->write ? &p->newest_write : &p->newest_read;
   *newest = a->w->segment > *newest ? a->w->segment : *newest;
   return 0;
@@ -620,10 +636,10 @@ quick(const Access *a)
 {
   const Shadow *s = a->s;
   Page *p = s->page[a->off / PAGE_BYTES];
-  if (!s->shared || a->count != 1 || !a->w->segment || !p || p->epoch != s->epoch || a->size != 1u << p->unit || p->lister)
+  if (!s->shared || a->count != 1 || a->pending || !a->w->segment || !p || p->epoch != s->epoch || a->size != 1u << p->unit || p->lister)
     return false;
   uint32_t u = (uint32_t)(a->off % PAGE_BYTES) >> p->unit;
-  uint64_t base = past(s, a->w), mine = record_of(a, a->lane) | (a->pending ? REC_PENDING : 0);
+  uint64_t base = past(s, a->w), mine = record_of(a, a->lane);
   bool written = s->state[a->off / PAGE_BYTES] == INIT_ALL || s->init[a->off / 64] >> a->off % 64 & 1;
   if (!written || p->write[u] >= base || (p->read[u] >= base && p->read[u] != mine))
     return false;
@@ -673,8 +689,10 @@ cells_land(Block *b, Warp *w, uint32_t pc, uint32_t lane, uint64_t off, uint32_t
   for (uint32_t u = from >> p->unit; u < (from + n) >> p->unit; u++) {
     p->write[u] = record;
     p->read[u] = 0;
+    p->pending--;
   }
-  p->newest_write = segment_now > p->newest_write ? segment_now : p->newest_write;
+  if (!p->pending)
+    p->newest_write = b->worker->segment_next;
 }
 
 uint64_t

@@ -52,7 +52,7 @@ more_segments(Worker *k)
   Segments *s = &l->segments;
   pthread_mutex_lock(&l->lock);
   uint32_t at = s->next, chunk = (at - s->first) / SEGMENT_CHUNK;
-  bool ok = chunk < SEGMENT_CHUNKS && at < 1u << 31;
+  bool ok = chunk < SEGMENT_CHUNKS && at < (REC_PENDING >> 32) - SEGMENT_TAKE;
   if (ok && !s->chunk[chunk])
     ok = (s->chunk[chunk] = malloc(SEGMENT_CHUNK * sizeof **s->chunk)) != NULL;
   if (ok) {

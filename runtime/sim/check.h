@@ -23,7 +23,7 @@ enum { PC_BITS = 22, LANE_BITS = 5, PC_MASK = (1 << PC_BITS) - 1 };
 #define REC_MANY    (1ull << 27)       /* read: other lanes of the warp, too, in this segment */
 #define REC_LIST    (1ull << 28)       /* read: the low 27 bits are the first ReadNode */
 #define REC_BLOCKS  (1ull << 29)       /* read: other blocks, too */
-#define REC_PENDING (1ull << 30)       /* write: an asynchronous copy that has not been waited for */
+#define REC_PENDING (0x7fffffffull << 32)        /* write, as the segment: an asynchronous copy that has not been waited for */
 #define REC_INDEX   ((1ull << 27) - 1)
 
 /* One of several reads of a unit that nothing orders. Nodes are the launch's, in chunks that do not move; index 0 is none. */
@@ -38,6 +38,7 @@ enum { PAGE_SHIFT = 12, PAGE_BYTES = 1 << PAGE_SHIFT, UNIT_MOST = 4, PAGE_WORDS 
 typedef struct Page {
   uint32_t lock, epoch;
   uint32_t newest_write, newest_read;  /* segments: no record in the page is newer */
+  uint32_t pending;                    /* units that are targets of asynchronous copies */
   uint8_t unit, room;                  /* room: the smallest unit there are cells for */
   bool saved;                          /* its bytes as they were before this launch are kept; undo.c */
   uint32_t lister;                     /* the block, + 1, that last noted the page as one with lists */

@@ -278,6 +278,14 @@ fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, u
                    (unsigned long long)count, a.type);
 }
 
+int
+fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n)
+{
+  Words x;
+  describe(b, w, in, lane, SP_LOCAL, addr, n, &x);
+  return sim_fault(b, w, in, (int)lane, SIM_E_UNINIT, addr, "thread %s reads %s, its own memory that it has not written", x.thread, x.what);
+}
+
 /* ---- races ---- */
 
 static Space

@@ -147,6 +147,7 @@ struct Block {
   uint64_t index; uint32_t id[3];
   uint8_t *shared; uint32_t shared_bytes;
   uint8_t *local;                      /* per thread, local_bytes each */
+  uint8_t *local_init;                 /* beside local, a bit for each byte that was written; NULL: unchecked */
   Shadow *shadow;                      /* of shared memory; NULL: unchecked */
   SyncVars syncs;                      /* in shared memory */
   Listed *listed; size_t nlisted, listed_cap;
@@ -210,6 +211,7 @@ typedef struct VarRange { Name name; uint64_t from, to; } VarRange;
 int fault_misaligned(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
 int fault_window(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, uint64_t size, bool write);
 int fault_variable(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, const VarRange *v, bool write);
+int fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n);   /* never written */
 int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write);
 /* Blocks, of which the first has the worker, all wait for each other; are stopped; one has had all its instructions. */
 int fault_all_wait(Block *const *block, uint32_t n);
@@ -249,6 +251,9 @@ typedef struct MemWrites { uint64_t sum, newest; } MemWrites;
 MemWrites mem_writes(const Block *b, uint64_t addr, uint32_t n);
 /* The access went on while the write of a record came: the fault. */
 int mem_overtaken(Block *b, Warp *w, const Insn *in, const LaneAccess *l, uint64_t record);
+/* Bytes of a lane's local memory, inside its bounds, are written, or are not any more; and to write them. */
+void local_mark(Block *b, const Warp *w, uint32_t lane, uint64_t addr, uint32_t n, bool written);
+void local_store(Block *b, const Warp *w, uint32_t lane, uint64_t addr, const void *data, uint32_t n);
 void mem_stats_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n);
 void mem_stats_global(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
 /* print.c: the text that the pointer in local memory at param leads to, at most n bytes with the end; and vprintf. */

@@ -494,6 +494,47 @@ store_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, Space sp, const uint6
 
 /* ---- local memory: every lane has its own ---- */
 
+static uint8_t *
+local_init(const Block *b, const Warp *w, uint32_t lane)
+{
+  return b->local_init + (size_t)(w->index * LANES + lane) * (b->kernel->local_bytes / 8);
+}
+
+void
+local_mark(Block *b, const Warp *w, uint32_t lane, uint64_t addr, uint32_t n, bool written)
+{
+  uint8_t *bits = b->local_init ? local_init(b, w, lane) : NULL;
+  if (bits && addr % 8 == 0 && n % 8 == 0) {
+    memset(bits + addr / 8, written ? 0xff : 0, n / 8);
+    return;
+  }
+  for (uint64_t i = addr; bits && i < addr + n; i++)
+    bits[i / 8] = (uint8_t)((bits[i / 8] & ~(1u << i % 8)) | (uint32_t)written << i % 8);
+}
+
+void
+local_store(Block *b, const Warp *w, uint32_t lane, uint64_t addr, const void *data, uint32_t n)
+{
+  memcpy(b->local + (size_t)(w->index * LANES + lane) * b->kernel->local_bytes + addr, data, n);
+  local_mark(b, w, lane, addr, n, true);
+}
+
+/* Structs are copied with what is between their members, in unoptimised code byte by byte: so an access is wrong if nothing of it
+ * was ever written, and one of less than a word if nothing of the 16 bytes around it was. */
+static bool
+local_written(const Block *b, const Warp *w, uint32_t lane, uint64_t addr, uint32_t n)
+{
+  const uint8_t *bits = b->local_init ? local_init(b, w, lane) : NULL;
+  bool any = !bits;
+  if (n < 4 && (addr | 15) < b->kernel->local_bytes) {
+    addr &= ~15ull;
+    n = 16;
+  }
+  for (uint64_t i = addr; !any && i < addr + n; i++)
+    any = bits[i / 8] >> i % 8 & 1;
+  return any;
+}
+
 static int
 local_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, const uint64_t *addr, bool store)
 {
@@ -502,10 +543,10 @@ local_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, const uint64_t *addr,
   FOR_LANES(i, m) {
     Run one = {i, 1, addr[i], false};
     uint8_t *p = mem_host(b, w, in, i, SP_LOCAL, addr[i], n, store);
-    if (!p)
+    if (!p || (!store && !local_written(b, w, i, addr[i], n) && fault_local(b, w, in, i, addr[i], n)))
       return -1;
     if (store)
-      memcpy(p, gather(b, w, in, &one, buffer), n);
+      local_store(b, w, i, addr[i], gather(b, w, in, &one, buffer), n);
     else
       load_run(b, w, in, &one, p);
   }
