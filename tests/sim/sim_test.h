@@ -44,4 +44,5 @@ void test_ops(Test *t);
 void test_warp(Test *t);
 void test_faults(Test *t);
 void test_fuzz(Test *t);
+void test_global(Test *t);
 #endif
