@@ -34,8 +34,8 @@ enum { MAX_UNKNOWN = 10 };
 /* A form that the machine does not have, where it stands first, and how often. */
 typedef struct Unknown { Name text; uint32_t line, count; } Unknown;
 
-/* A .global or .const variable: its symbol, and the token where its value begins; 0: none. */
-typedef struct GlobalVar { size_t sym, value; Type type; } GlobalVar;
+/* Of a .global or .const variable: its symbol, and the token where its value begins; 0: none. */
+typedef struct InitialValue { size_t sym, value; Type type; } InitialValue;
 
 typedef struct Reader {
   SimModule *mod;
@@ -44,7 +44,7 @@ typedef struct Reader {
   Names names;                         /* module scope */
   Func **func; size_t nfunc, func_cap;
   Func **prototype; size_t nprototype, prototype_cap;
-  GlobalVar *global; size_t nglobal, global_cap;
+  InitialValue *value; size_t value_cap;          /* beside SimModule.global */
   uint64_t global_bytes;
   Unknown unknown[MAX_UNKNOWN]; uint32_t nunknown, more_unknown;
   Names strings;                       /* labels of .debug_str: where in bytes */

@@ -84,6 +84,19 @@ argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Ar
   return true;
 }
 
+/* A variable of the module, as if it were an argument. */
+static bool
+module_variable(const Launch *l, size_t i, uint32_t size, Argument *out)
+{
+  const GlobalVar *v = &l->module->global[i];
+  out->address = v->base;
+  out->alloc = alloc_of(l, v->base);
+  out->size = size;
+  snprintf(out->name, sizeof out->name, "%.*s", (int)v->name.n, v->name.s);
+  snprintf(out->type, sizeof out->type, "%u-byte elements", size);
+  return out->alloc != NULL;
+}
+
 static uint64_t
 distance(const Alloc *a, uint64_t addr)
 {
@@ -101,7 +114,7 @@ nearer(const Argument *x, const Argument *y, uint64_t addr)
   return before != other ? before : before ? x->address > y->address : x->address < y->address;
 }
 
-/* The argument nearest to an address; *out stays as it is where none points to memory. */
+/* The argument or variable nearest to an address; false where there is none. */
 static bool
 nearest_argument(const Launch *l, const TilertManifest *m, uint64_t addr, uint32_t size, Argument *out)
 {
@@ -113,6 +126,13 @@ nearest_argument(const Launch *l, const TilertManifest *m, uint64_t addr, uint32
     *out = one;
     found = true;
   }
+  for (size_t i = 0; i < l->module->nglobal; i++) {
+    Argument one;
+    if (!module_variable(l, i, size, &one) || (found && !nearer(&one, out, addr)))
+      continue;
+    *out = one;
+    found = true;
+  }
   return found;
 }
 
@@ -120,7 +140,9 @@ static bool
 find_argument(const Launch *l, uint32_t var, uint64_t addr, uint32_t size, Argument *out)
 {
   TilertManifest *m = manifest_of(l);
-  bool known = var && var >> VAR_BITS == VAR_PARAM && argument(l, m, VAR_INDEX(var), size, out);
+  uint32_t kind = var >> VAR_BITS;
+  bool known = var && ((kind == VAR_PARAM && argument(l, m, VAR_INDEX(var), size, out)) ||
+                       (kind == VAR_GLOBAL && module_variable(l, VAR_INDEX(var), size, out)));
   bool found = known || nearest_argument(l, m, addr, size, out);
   free(m);
   return found && distance(out->alloc, addr) < FAR_AWAY;
@@ -178,7 +200,7 @@ var_of(const Insn *in, Space sp)
 {
   const Address *at = insn_address(in);
   uint32_t var = at ? at->var : 0, kind = var >> VAR_BITS;
-  bool fits = sp == SP_SHARED ? kind == VAR_SHARED : sp == SP_LOCAL ? kind == VAR_LOCAL : kind == VAR_PARAM;
+  bool fits = sp == SP_SHARED ? kind == VAR_SHARED : sp == SP_LOCAL ? kind == VAR_LOCAL : kind == VAR_PARAM || kind == VAR_GLOBAL;
   return fits ? var : 0;
 }
 

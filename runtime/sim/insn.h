@@ -58,8 +58,9 @@ typedef struct ClockOps { uint32_t d; uint8_t width, id; } ClockOps;            
 
 /* [base + offset]; base is a register of 8 bytes where wide, else of 4. */
 typedef struct Address { uint64_t offset; uint32_t var; bool wide; uint8_t space; } Address;
-/* Address.var: the variable that all of it lies in, or 0: a kind, and an index + 1 of Unit.locals, SimModule.shared, parameters. */
-enum { VAR_LOCAL, VAR_SHARED, VAR_PARAM, VAR_BITS = 30 };
+/* Address.var: the variable that all of it lies in, or 0: a kind, and an index + 1 of Unit.locals, SimModule.shared, the
+ * entry's parameters, SimModule.global. */
+enum { VAR_LOCAL, VAR_SHARED, VAR_PARAM, VAR_GLOBAL, VAR_BITS = 30 };
 #define VAR_INDEX(var) (((var) & ((1u << VAR_BITS) - 1)) - 1)
 /* ld, st, atom, red. The list: count registers of data; for an atomic with a result, count more. */
 typedef struct MemOps {

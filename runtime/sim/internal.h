@@ -23,6 +23,9 @@ enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16 };
 /* A .shared variable of a module, of a function of it too. */
 typedef struct SharedVar { Name name; uint32_t size, align; bool dynamic; } SharedVar;
 
+/* A .global or .const variable. */
+typedef struct GlobalVar { Name name; uint64_t base; uint32_t size; } GlobalVar;
+
 struct SimModule {
   SimMachine *machine;
   char *text; size_t len;              /* a copy of the PTX */
@@ -32,7 +35,8 @@ struct SimModule {
   Kernel **kernels; uint32_t nkernels; /* linked so far */
   SharedVar *shared; size_t nshared, shared_cap;
   char **files; uint32_t nfiles;       /* by .file number */
-  void *globals;                       /* the block with its variables */
+  GlobalVar *global; size_t nglobal, global_cap;
+  void *globals;                       /* the block with these */
 };
 
 /* ---- the machine ---- */

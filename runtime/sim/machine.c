@@ -239,6 +239,7 @@ sim_unload(SimModule *mod)
   free(mod->units);
   free(mod->taken);
   free(mod->shared);
+  free(mod->global);
   free(mod->files);
   free(mod->strings);
   free(mod->text);

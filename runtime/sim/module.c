@@ -212,16 +212,20 @@ add_shared(Reader *r, Sym *s, bool dynamic)
 }
 
 static void
-add_global(Reader *r, const Sym *s, Type type, size_t value)
+add_global(Reader *r, Sym *s, Type type, size_t value)
 {
-  if (!sim_vec_grow(&r->global, &r->global_cap, r->nglobal + 1, sizeof *r->global)) {
+  SimModule *m = r->mod;
+  if (!sim_vec_grow(&m->global, &m->global_cap, m->nglobal + 1, sizeof *m->global) ||
+      !sim_vec_grow(&r->value, &r->value_cap, m->nglobal + 1, sizeof *r->value)) {
     no_memory(r);
     return;
   }
   r->global_bytes += s->size;
   if (r->global_bytes > MAX_GLOBAL_BYTES)
     fail(r, "the module's variables take more than %d MB", MAX_GLOBAL_BYTES >> 20);
-  r->global[r->nglobal++] = (GlobalVar){(size_t)(s - r->names.sym), value, type};
+  r->value[m->nglobal] = (InitialValue){(size_t)(s - r->names.sym), value, type};
+  m->global[m->nglobal++] = (GlobalVar){{s->s, s->n}, 0, s->size};
+  s->var = VAR_GLOBAL << VAR_BITS | (uint32_t)m->nglobal;
 }
 
 /* after .global, .const or .shared: [.align n] [.v4] .type name[n] [= value] ; */
@@ -361,19 +365,19 @@ static void
 place_globals(Reader *r)
 {
   SimModule *m = r->mod;
-  size_t n = r->nglobal;
+  size_t n = m->nglobal;
   AllocPart *part = calloc(n + 1, sizeof *part);
   if (!part) {
     no_memory(r);
     return;
   }
   for (size_t i = 0; i < n; i++)
-    part[i] = (AllocPart){r->names.sym[r->global[i].sym].size, r->names.sym[r->global[i].sym].align, 0};
+    part[i] = (AllocPart){m->global[i].size, r->names.sym[r->value[i].sym].align, 0};
   if (n && sim_machine_alloc_parts(m->machine, part, n, &m->globals, r->err))
     r->failed = true;
   for (size_t i = 0; i < n && !r->failed; i++) {
     memset((void *)part[i].base, 0, part[i].bytes);
-    r->names.sym[r->global[i].sym].addr = part[i].base;
+    r->names.sym[r->value[i].sym].addr = m->global[i].base = part[i].base;
   }
   free(part);
 }
@@ -381,13 +385,13 @@ place_globals(Reader *r)
 static void
 fill_globals(Reader *r)
 {
-  for (size_t i = 0; i < r->nglobal && !r->failed; i++) {
-    const GlobalVar *g = &r->global[i];
-    const Sym *s = &r->names.sym[g->sym];
-    Values v = {g->type, (uint8_t *)(uintptr_t)s->addr, s->size, 0};
-    if (!g->value)
+  for (size_t i = 0; i < r->mod->nglobal && !r->failed; i++) {
+    const InitialValue *x = &r->value[i];
+    const Sym *s = &r->names.sym[x->sym];
+    Values v = {x->type, (uint8_t *)(uintptr_t)s->addr, s->size, 0};
+    if (!x->value)
       continue;
-    r->pos = g->value;
+    r->pos = x->value;
     read_values(r, &v);
     expect(r, ';');
   }
@@ -806,7 +810,7 @@ reader_free(Reader *r)
     func_free(r->prototype[i]);
   free(r->func);
   free(r->prototype);
-  free(r->global);
+  free(r->value);
   names_free(&r->names);
   names_free(&r->strings);
   free(r->tok);
