@@ -40,6 +40,7 @@ typedef struct DeviceOps {
   int (*kernel_load)(TilertKernel *k, TilertError *err);   /* sets k->function; opts in to its shared memory */
   int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
   int (*kernel_occupancy)(TilertKernel *k, uint32_t *blocks, TilertError *err);
+  int (*allow_shared)(TilertKernel *k, uint32_t bytes, TilertError *err);   /* of dynamic shared memory; NULL: always allowed */
   int (*launch)(const TilertLaunch *l, void *stream, TilertError *err);
 } DeviceOps;
 
@@ -76,7 +77,7 @@ struct TilertModule {
 struct TilertLaunch {
   TilertKernel *kernel;
   void *function;
-  uint32_t grid[3], threads, shared;
+  uint32_t grid[3], block[3], shared;
   int empty;                                   /* a zero in the grid */
   void *params[TILERT_MAX_PARAMS];
   _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];
@@ -93,6 +94,8 @@ TilertModule *module_retain(TilertModule *m);
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
                 TilertError *err);
 int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
+/* launch_raw.c: pack one of TILERT_PARAM_RAW. */
+int launch_pack_raw(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err);
 
 /* Fill *err (if not NULL) and return status. */
 /* err says which line of this PTX is rejected: put the line of the source in front. */

@@ -345,8 +345,8 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
   SimDevice *s = sim_of(k->device);
   SimError e = {0};
   SimStats stats = {0};
-  SimLaunch x = {k->manifest.kernel, {l->grid[0], l->grid[1], l->grid[2]}, {l->threads, 1, 1}, l->shared,
-                 (const void *const *)l->params, &k->manifest};
+  SimLaunch x = {k->manifest.kernel, {l->grid[0], l->grid[1], l->grid[2]}, {l->block[0], l->block[1], l->block[2]},
+                 l->shared, (const void *const *)l->params, &k->manifest};
   pthread_mutex_lock(&s->lock);
   s->told = 0;
   int failed = sim_run(k->module->native, &x, &stats, &e);

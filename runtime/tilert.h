@@ -171,6 +171,10 @@ typedef struct TilertKernelInfo {
 /* Read the `//@tilec` lines of PTX text. Writes at most max manifests to out and the number there are to *n. */
 TILERT_API int tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t max, size_t *n,
                                      TilertError *err);
+/* Manifests of the kernels of any PTX, from their headers: like tilert_manifest_parse. Parameters that are not marked .ptr are raw,
+ * and take any argument of their size: .u64 a buffer, an address or a number. warps is what .reqntid or .maxntid say, else 1; the
+ * launch gives the block's shape (tilert_launch_shaped). */
+TILERT_API int tilert_manifest_derive(const char *ptx, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err);
 /* image: PTX text or a cubin. manifests may be NULL for PTX that carries its own `//@tilec` lines. */
 TILERT_API int tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests,
                                   size_t nmanifests, TilertModule **out, TilertError *err);
@@ -215,6 +219,11 @@ TILERT_API int tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], T
 TILERT_API int tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
 TILERT_API TilertKernel *tilert_launch_kernel(const TilertLaunch *l);
 TILERT_API int tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err);
+
+/* For kernels of other compilers: blocks of any shape, with so many bytes of dynamic shared memory. */
+TILERT_API int tilert_launch_set_shape(TilertLaunch *l, const uint32_t block[3], uint32_t dynamic_shared, TilertError *err);
+TILERT_API int tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const uint32_t block[3],
+                                    uint32_t dynamic_shared, const TilertArg *args, size_t nargs, TilertError *err);
 
 /* ---- timing ---- */
 

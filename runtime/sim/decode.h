@@ -20,7 +20,7 @@ bool ptx_tok_is(const Tok *t, const char *text);
 /* The type that a word names, with its dot; T_NONE if none. */
 Type ptx_type_named(const Tok *t);
 
-typedef struct FuncParam { Name name; uint32_t size, align; bool is_reg; uint8_t type; } FuncParam;
+typedef struct FuncParam { Name name; uint32_t size, align; bool is_reg, pointer, array; uint8_t type; } FuncParam;
 struct Func {
   Name name;
   uint32_t index;                      /* in SimModule.units */

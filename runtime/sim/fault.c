@@ -65,15 +65,16 @@ static bool
 argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Argument *out)
 {
   const Formal *p = &l->kernel->unit->type.param[i];
-  if (p->size != 8 || (m && m->params[i].kind != TILERT_PARAM_POINTER))
+  bool raw = !m || m->params[i].kind == TILERT_PARAM_RAW;
+  if (p->size != 8 || (!raw && m->params[i].kind != TILERT_PARAM_POINTER))
     return false;
   memcpy(&out->address, l->params + p->offset, 8);
   out->alloc = alloc_of(l, out->address);
   if (!out->alloc)
     return false;
-  Dtype t = m ? rt_dtype_find(m->params[i].dtype) : DTYPE_NONE;
+  Dtype t = raw ? DTYPE_NONE : rt_dtype_find(m->params[i].dtype);
   out->size = t ? dtype_size(t) : size;
-  if (m)
+  if (!raw)
     snprintf(out->name, sizeof out->name, "%s", m->params[i].name);
   else
     snprintf(out->name, sizeof out->name, "parameter %u", i);

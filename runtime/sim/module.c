@@ -404,7 +404,9 @@ param_word(Reader *r, FuncParam *p, Type *t)
 {
   if (accept_word(r, ".align"))
     p->align = read_align(r);
-  else if (accept_word(r, ".ptr") || accept_word(r, ".global") || accept_word(r, ".const") ||
+  else if (accept_word(r, ".ptr"))
+    p->pointer = true;
+  else if ( accept_word(r, ".global") || accept_word(r, ".const") ||
            accept_word(r, ".shared") || accept_word(r, ".local") || accept_word(r, ".param") ||
            accept_word(r, ".generic") || accept_word(r, ".noalias"))
     return true;
@@ -441,6 +443,7 @@ read_param(Reader *r, FuncParam *p)
   }
   p->name = (Name){name->s, name->n};
   p->type = (uint8_t)t;
+  p->array = peek(r)->kind == TK_PUNCT && peek(r)->punct == '[';
   p->size = (uint32_t)sized(r, ptx_type_bytes[t]);
   p->align = p->align ? p->align : ptx_type_bytes[t];
   if (p->size > 1 << 16)
@@ -832,6 +835,61 @@ read_all(Reader *r)
     fill_globals(r);
   if (!r->failed)
     decode_all(r);
+}
+
+/* ---- headers alone ---- */
+
+static void
+describe_param(const FuncParam *p, SimParam *out)
+{
+  *out = (SimParam){.size = p->size, .align = p->align, .pointer = p->pointer && p->size == 8,
+                    .tensormap = p->size == 128 && p->align == 64};
+  snprintf(out->name, sizeof out->name, "%.*s", (int)(p->name.n > 63 ? 63 : p->name.n), p->name.s);
+  snprintf(out->type, sizeof out->type, "%s", p->array ? "" : ptx_type_text[p->type]);
+}
+
+static void
+describe_entry(Reader *r, const Func *f, void (*each)(void *user, const SimEntry *e), void *user)
+{
+  SimParam *p = calloc(f->nparam + 1, sizeof *p);
+  SimEntry e = {.nparams = (uint32_t)f->nparam, .params = p, .long_name = f->name.n >= sizeof e.name};
+  if (!p) {
+    no_memory(r);
+    return;
+  }
+  for (size_t i = 0; i < f->nparam; i++)
+    describe_param(&f->param[i], &p[i]);
+  snprintf(e.name, sizeof e.name, "%.*s", (int)(e.long_name ? sizeof e.name - 1 : f->name.n), f->name.s);
+  memcpy(e.reqntid, f->reqntid, sizeof e.reqntid);
+  memcpy(e.maxntid, f->maxntid, sizeof e.maxntid);
+  each(user, &e);
+  free(p);
+}
+
+int
+sim_entries(const char *ptx, size_t len, void (*each)(void *user, const SimEntry *e), void *user, SimError *err)
+{
+  SimModule none = {0};
+  Reader r = {.mod = &none, .err = err};
+  memset(err, 0, sizeof *err);
+  if (ptx_scan(ptx, len, &r.tok, &r.ntok, err))
+    return -1;
+  if (!ptx_tok_is(peek(&r), ".version"))
+    fail(&r, "PTX starts with .version");
+  while (!r.failed && peek(&r)->kind != TK_END)
+    read_top(&r);
+  for (size_t i = 0; i < r.nfunc && !r.failed; i++)
+    if (r.func[i]->entry && r.func[i]->has_body)
+      describe_entry(&r, r.func[i], each, user);
+  int rc = r.failed ? -1 : 0;
+  for (uint32_t i = 0; i < none.nfiles; i++)
+    free(none.files[i]);
+  free(none.files);
+  free(none.shared);
+  free(none.global);
+  free(none.strings);
+  reader_free(&r);
+  return rc;
 }
 
 int

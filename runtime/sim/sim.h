@@ -87,6 +87,17 @@ int sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
 int sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimError *err);
 void sim_unload(SimModule *mod);
 
+/* What the header of an .entry says. type: "f32", "" for arrays; pointer: marked .ptr; tensormap: 128 bytes aligned to 64. */
+typedef struct SimParam { char name[64], type[8]; uint32_t size, align; int pointer, tensormap; } SimParam;
+typedef struct SimEntry {
+  char name[128];
+  int long_name;                             /* cut off */
+  uint32_t nparams; const SimParam *params;
+  uint32_t reqntid[3], maxntid[3];           /* 0 where absent */
+} SimEntry;
+/* Call `each` for every kernel of a PTX text, of which only the headers are read. */
+int sim_entries(const char *ptx, size_t len, void (*each)(void *user, const SimEntry *e), void *user, SimError *err);
+
 typedef struct SimKernelInfo {
   int nparams;
   const uint32_t *param_size, *param_align;  /* bytes */
