@@ -86,6 +86,7 @@ sim_block_free(Block *b)
     drop_splits(&b->warp[i]);
     clock_forget(&b->warp[i]);
     free(b->warp[i].pending);
+    free(b->warp[i].hollow);
   }
   drop_barriers(b);
   syncs_free(&b->syncs);
@@ -152,6 +153,8 @@ start_warp(Block *b, Warp *w)
   w->nsplit = 1;
   w->spin = w->turn = w->demotions = w->idle = w->idle_splits = 0;
   memset(w->poll, 0, sizeof w->poll);
+  if (w->hollow)
+    memset(w->hollow, 0, b->kernel->file_bytes / 64 * sizeof *w->hollow);
   w->state = W_RUN;
   w->npending = 0;
   memset(w->group, 0, sizeof w->group);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CODE = 1 << 22, MAX_REGISTERS = 1 << 22, MAX_LOCAL = 1 << 24, MAX_SCOPES = 64 };
+enum { MAX_CODE = 1 << 22, MAX_REGISTERS = 1 << 22, MAX_LOCAL = 1 << 24, MAX_SCOPES = 64, RESERVED_SHARED = 512 };
 
 void
 decode_fail(Decoder *d, const char *fmt, ...)
@@ -210,6 +210,20 @@ place_shared(Decoder *d, Sym *s)
   m->shared[m->nshared++] = (SharedVar){{s->s, s->n}, s->size, s->align, false};
   s->shared = (uint32_t)m->nshared;
   s->var = var_of(VAR_SHARED, s->shared - 1);
+}
+
+Sym *
+decode_reserved(Decoder *d, const Tok *t)
+{
+  Sym *s = names_add(&d->r->names, t->s, t->n, SYM_VAR);
+  if (!s) {
+    decode_fail(d, "out of memory");
+    return NULL;
+  }
+  s->align = 16;
+  s->size = RESERVED_SHARED;
+  place_shared(d, s);
+  return s;
 }
 
 static void
@@ -491,4 +505,5 @@ decode_body(Decoder *d, const Func *f)
   d->guard = NO_GUARD;
   insn_emit(d, K_RET, 0);
   flow_solve(d);
+  hollow_find(d);
 }

@@ -105,6 +105,8 @@ void decode_expect(Decoder *d, char punct);
 void decode_body(Decoder *d, const Func *f);
 Sym *decode_lookup(Decoder *d, const char *s, uint32_t n);
 Sym *decode_declare(Decoder *d, const Tok *name, SymKind kind);
+/* Shared memory that the system keeps for libraries, which a special register has the address of: a variable of the module. */
+Sym *decode_reserved(Decoder *d, const Tok *t);
 void decode_fixup(Decoder *d, const Tok *label, uint32_t insn, uint32_t brx);
 /* decode_place.c: .loc; sets d->here.place. */
 void decode_loc(Decoder *d);
@@ -120,6 +122,8 @@ void flow_define(Decoder *d, uint32_t slot);
 void flow_is(Decoder *d, uint32_t slot, FlowKind kind, uint32_t a, uint32_t b);
 void flow_var(Decoder *d, uint32_t slot, uint32_t var);
 void flow_solve(Decoder *d);
+/* hollow.c: loads whose values are only stored again are marked so. */
+void hollow_find(Decoder *d);
 /* operands.c */
 /* Whether a word is a register; then *o is it. */
 bool opnd_register(Decoder *d, const Tok *t, Opnd *o);

@@ -520,6 +520,14 @@ decode_prmt(Decoder *d, int arg)
 }
 
 void
+decode_fns(Decoder *d, int arg)
+{
+  decode_type(d);
+  decode_operands(d, 4, 4);
+  three_words(d, A_fns, 0);
+}
+
+void
 decode_dp(Decoder *d, int arg)
 {
   bool four = d->op_tok->s[2] == '4', hi = opmod_take(d, M_HI);

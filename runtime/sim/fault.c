@@ -309,6 +309,14 @@ fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uin
   return sim_fault(b, w, in, (int)lane, SIM_E_UNINIT, addr, "thread %s reads %s, its own memory that it has not written", x.thread, x.what);
 }
 
+int
+fault_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane)
+{
+  char thread[48];
+  return sim_fault(b, w, in, (int)lane, SIM_E_UNINIT, 0, "thread %s stores what it read from its own memory, where it had written nothing",
+                   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread));
+}
+
 /* ---- races ---- */
 
 static Space

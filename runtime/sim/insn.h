@@ -69,6 +69,7 @@ typedef struct MemOps {
   uint8_t size, count, width;          /* bytes of an element; elements; bytes of a register */
   uint8_t order, scope, op;            /* op: ModId of an atomic */
   bool result;
+  bool copies;                         /* a load whose value is only stored again; hollow.c */
 } MemOps;
 typedef enum CopyLimit { COPY_ALL, COPY_BYTES, COPY_IGNORE } CopyLimit;          /* what the limit's register holds */
 /* cp.async from [from + from_offset] to shared memory at [to + at]. */

@@ -101,6 +101,7 @@ struct Warp {
   Know *know;
   Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap;
+  uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
   uint32_t group[LANES];               /* groups committed, per lane */
 };
 
@@ -216,6 +217,7 @@ int fault_misaligned(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp,
 int fault_window(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, uint64_t size, bool write);
 int fault_variable(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, const VarRange *v, bool write);
 int fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n);   /* never written */
+int fault_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane);   /* a copy of such, stored where others see it */
 int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write);
 /* Blocks, of which the first has the worker, all wait for each other; are stopped; one has had all its instructions. */
 int fault_all_wait(Block *const *block, uint32_t n);

@@ -4,6 +4,7 @@
  * one stretch of memory. */
 #include "internal.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 Space
@@ -519,37 +520,90 @@ local_store(Block *b, const Warp *w, uint32_t lane, uint64_t addr, const void *d
   local_mark(b, w, lane, addr, n, true);
 }
 
-/* Structs are copied with what is between their members, in unoptimised code byte by byte: so an access is wrong if nothing of it
- * was ever written, and one of less than a word if nothing of the 16 bytes around it was. */
+/* An access is wrong if nothing of it was ever written: parts of one may be the holes of a struct. */
 static bool
 local_written(const Block *b, const Warp *w, uint32_t lane, uint64_t addr, uint32_t n)
 {
   const uint8_t *bits = b->local_init ? local_init(b, w, lane) : NULL;
   bool any = !bits;
-  if (n < 4 && (addr | 15) < b->kernel->local_bytes) {
-    addr &= ~15ull;
-    n = 16;
-  }
   for (uint64_t i = addr; !any && i < addr + n; i++)
     any = bits[i / 8] >> i % 8 & 1;
   return any;
 }
 
+static bool
+is_hollow(const Block *b, const Warp *w, const Insn *in, uint32_t v, uint32_t lane)
+{
+  return w->hollow && w->hollow[b->kernel->lists[in->list + v] / 64] >> lane & 1;
+}
+
+/* A load that copies: elements that nobody wrote are noted for their registers. */
 static int
-local_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, const uint64_t *addr, bool store)
+note_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr)
+{
+  for (uint32_t v = 0; v < in->mem.count; v++) {
+    bool hollow = !local_written(b, w, lane, addr + (uint64_t)v * in->mem.size, in->mem.size);
+    if (hollow && !w->hollow && !(w->hollow = calloc(b->kernel->file_bytes / 64 + 1, sizeof *w->hollow)))
+      return sim_fault(b, w, in, (int)lane, SIM_E_MEMORY, addr, "out of memory");
+    if (hollow)
+      w->hollow[b->kernel->lists[in->list + v] / 64] |= 1u << lane;
+  }
+  return 0;
+}
+
+static void
+forget_hollow(const Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  for (uint32_t v = 0; w->hollow && v < in->mem.count; v++)
+    w->hollow[b->kernel->lists[in->list + v] / 64] &= ~m;
+}
+
+static int
+local_load(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr)
+{
+  uint32_t n = (uint32_t)in->mem.size * in->mem.count;
+  Run one = {lane, 1, addr, false};
+  const uint8_t *p = mem_host(b, w, in, lane, SP_LOCAL, addr, n, false);
+  if (!p || (in->mem.copies && note_hollow(b, w, in, lane, addr)))
+    return -1;
+  if (!in->mem.copies && !local_written(b, w, lane, addr, n))
+    return fault_local(b, w, in, lane, addr, n);
+  load_run(b, w, in, &one, p);
+  return 0;
+}
+
+static int
+local_write(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr)
 {
   _Alignas(8) uint8_t buffer[64];
   uint32_t n = (uint32_t)in->mem.size * in->mem.count;
-  FOR_LANES(i, m) {
-    Run one = {i, 1, addr[i], false};
-    uint8_t *p = mem_host(b, w, in, i, SP_LOCAL, addr[i], n, store);
-    if (!p || (!store && !local_written(b, w, i, addr[i], n) && fault_local(b, w, in, i, addr[i], n)))
+  Run one = {lane, 1, addr, false};
+  if (!mem_host(b, w, in, lane, SP_LOCAL, addr, n, true))
+    return -1;
+  local_store(b, w, lane, addr, gather(b, w, in, &one, buffer), n);
+  for (uint32_t v = 0; v < in->mem.count; v++)
+    if (is_hollow(b, w, in, v, lane))
+      local_mark(b, w, lane, addr + (uint64_t)v * in->mem.size, in->mem.size, false);
+  return 0;
+}
+
+static int
+local_lanes(Block *b, Warp *w, const Insn *in, uint32_t m, const uint64_t *addr, bool store)
+{
+  FOR_LANES(i, m)
+    if (store ? local_write(b, w, in, i, addr[i]) : local_load(b, w, in, i, addr[i]))
       return -1;
-    if (store)
-      local_store(b, w, i, addr[i], gather(b, w, in, &one, buffer), n);
-    else
-      load_run(b, w, in, &one, p);
-  }
+  return 0;
+}
+
+/* Memory that others see gets no copies of what nobody wrote. */
+static int
+check_hollow(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  FOR_LANES(i, m)
+    for (uint32_t v = 0; v < in->mem.count; v++)
+      if (is_hollow(b, w, in, v, i))
+        return fault_hollow(b, w, in, i);
   return 0;
 }
 
@@ -570,9 +624,13 @@ access_memory(Block *b, Warp *w, const Insn *in, uint32_t m, bool store)
   uint64_t addr[LANES];
   uint32_t lanes[SP_COUNT] = {0};
   mem_address(w, in->mem.base, &in->mem.at, addr);
+  if (!store && in->mem.copies)
+    forget_hollow(b, w, in, m);
   if (in->mem.at.space != SP_GENERIC)
     return access_lanes(b, w, in, m, (Space)in->mem.at.space, addr, store);
   FOR_LANES(i, m) lanes[mem_space_of(&addr[i])] |= 1u << i;
+  if (store && w->hollow && check_hollow(b, w, in, m & ~lanes[SP_LOCAL]))
+    return -1;
   for (int sp = SP_GLOBAL; sp < SP_COUNT; sp++)
     if (lanes[sp] && access_lanes(b, w, in, lanes[sp], (Space)sp, addr, store))
       return -1;

@@ -293,10 +293,18 @@ function_operand(Decoder *d, const Sym *s, Opnd *o)
   m->taken[s->func->index] = true;
 }
 
+static bool
+is_reserved(const Tok *t)
+{
+  return ptx_tok_is(t, "%reserved_smem_offset_0") || ptx_tok_is(t, "%reserved_smem_offset_1");
+}
+
 static void
 symbol_operand(Decoder *d, const Tok *t, Opnd *o)
 {
   const Sym *s = decode_lookup(d, t->s, t->n);
+  if (!s && is_reserved(t))
+    s = decode_reserved(d, t);
   *o = (Opnd){.kind = O_NAME, .tok = t};
   if (s && s->kind == SYM_FUNC && !s->func->entry)
     function_operand(d, s, o);

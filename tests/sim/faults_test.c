@@ -17,6 +17,16 @@ static const Fault faults[] = {
   {"null vector load", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0;" AT "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d5];", "16 bytes at global address 0x0, outside every allocation: a null"},
   {"shared write past the window", SIM_E_BOUNDS, 32, SHADR AT "st.shared.u32 [%r1+4000], %r0;", "shared+0x1000"},
   {"local write past the end", SIM_E_BOUNDS, 1, ".local .b8 l[16]; mov.u64 %d5, l;" AT "st.local.u32 [%d5+16], %r0;", "local"},
+  {"a copy of nothing, used", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l]; st.local.u32 [l+8], %r1;" AT
+   "ld.local.u32 %r2, [l+8]; st.global.u32 [%d3], %r2;", "reads 4 bytes at local+0x8, its own memory that it has not written"},
+  {"half of a copy of nothing, used", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[32]; st.local.u32 [l], 1; ld.local.v2.u32 {%r1,%r2}, [l];"
+   "st.local.v2.u32 [l+16], {%r1,%r2}; ld.local.u32 %r3, [l+16];" AT "ld.local.u32 %r4, [l+20]; add.u32 %r5, %r3, %r4;", "local+0x14"},
+  {"a copy of nothing, stored where all see it", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l];" AT "st.u32 [%d3], %r1;",
+   "stores what it read from its own memory, where it had written nothing"},
+  {"nothing, stored to global memory", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; st.global.u32 [%d3], %r1;", "local+0x0"},
+  {"a sum with nothing, stored", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; add.u32 %r1, %r1, 1; st.local.u32 [l], %r1;", "local+0x0"},
+  {"bits of nothing, looked at", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; and.b32 %r2, %r1, 4; setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d3], 1;",
+   "local+0x0"},
   {"parameter read past the end", SIM_E_BOUNDS, 1, AT "ld.param.u64 %d5, [b+8];", "param"},
   {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "writes parameter 0[128] of 128"},
   {"misaligned global load", SIM_E_ALIGN, 32, AT "ld.global.u32 %r1, [%d3+2];", "not a multiple of 4"},
@@ -80,6 +90,11 @@ static const Fault faults[] = {
 };
 
 static const char *const legal[] = {
+  /* fields of bits in words that are never written whole, and structs copied with their holes, by bytes too */
+  ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l]; and.b32 %r2, %r1, -256; or.b32 %r3, %r2, 7; st.local.u32 [l], %r3; ld.local.u32 %r4, [l]; and.b32 %r4, %r4, 255;",
+  ".local .align 16 .b8 l[64]; st.local.u32 [l], 1; st.local.u32 [l+16], 1; ld.local.v2.u64 {%d5,%d6}, [l]; ld.local.u64 %d7, [l+16]; st.local.v2.u64 [l+32], {%d5,%d6};"
+  "st.local.u64 [l+48], %d7; ld.local.u32 %r1, [l+48];",
+  ".local .align 8 .b8 l[8]; st.local.u8 [l], %r0; ld.local.u8 %r1, [l]; ld.local.u8 %r2, [l+1]; st.local.u8 [l+4], %r1; st.local.u8 [l+5], %r2; ld.local.u8 %r3, [l+4]; add.u32 %r3, %r3, 1;",
   "st.shared.u32 [sh], 5;",
   SHADR "st.shared.u32 [%r1], %r0; bar.warp.sync -1; xor.b32 %r3, %r1, 4; ld.shared.u32 %r4, [%r3];",
   SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r4, [sh]; bar.sync 0; st.shared.u32 [%r1], %r4;",

@@ -49,4 +49,5 @@ void test_calls(Test *t);
 void test_turns(Test *t);
 void test_report(Test *t);
 void test_decode(Test *t);
+void test_foreign(Test *t);
 #endif
