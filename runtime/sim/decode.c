@@ -439,7 +439,9 @@ read_body(Decoder *d, const Func *f)
 {
   ScopeMark scope[MAX_SCOPES] = {{0}};
   uint32_t depth = 0;
+  d->note = note_first(d->r, f->body);
   for (d->pos = f->body; !d->failed && d->pos < f->body_end;) {
+    decode_notes(d);
     if (decode_accept(d, '{')) {
       if (++depth == MAX_SCOPES) {
         decode_fail(d, "scopes are nested too deeply");

@@ -14,8 +14,11 @@ typedef struct Tok {
   const char *s;
   uint64_t v;
 } Tok;
-/* The tokens of a text, ended by TK_END; *out is malloc'd. */
-int ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err);
+/* A comment that says of a register what index it is; see decode_note.c. at: the token that it stands before; text: behind the first word. */
+typedef struct Note { size_t at; const char *text; uint32_t n, line; } Note;
+typedef struct Tokens { Tok *tok; size_t n, cap; Note *note; size_t nnotes, note_cap; } Tokens;
+/* The tokens of a text, ended by TK_END, and its notes; both malloc'd. */
+int ptx_scan(const char *text, size_t len, Tokens *out, SimError *err);
 bool ptx_tok_is(const Tok *t, const char *text);
 /* The type that a word names, with its dot; T_NONE if none. */
 Type ptx_type_named(const Tok *t);
@@ -41,6 +44,7 @@ typedef struct Reader {
   SimModule *mod;
   SimError *err;
   Tok *tok; size_t ntok, pos;
+  Note *note; size_t nnotes;
   Names names;                         /* module scope */
   Func **func; size_t nfunc, func_cap;
   Func **prototype; size_t nprototype, prototype_cap;
@@ -72,7 +76,7 @@ enum { MAX_OPNDS = 12, MAX_ELEMS = 64, MAX_MODS = 16, NO_GUARD = 0 };
 typedef struct Decoder {
   Reader *r;
   Unit *u;
-  size_t pos;
+  size_t pos, note;
   bool failed, unknown;                /* unknown: the statement being read is */
   size_t code_cap, loc_cap;
   size_t list_cap, brx_cap, call_cap, var_cap, place_cap;
@@ -110,6 +114,9 @@ Sym *decode_reserved(Decoder *d, const Tok *t);
 void decode_fixup(Decoder *d, const Tok *label, uint32_t insn, uint32_t brx);
 /* decode_place.c: .loc; sets d->here.place. */
 void decode_loc(Decoder *d);
+/* decode_note.c: the first note of a function's body; those before the next token become checks. */
+size_t note_first(const Reader *r, size_t body);
+void decode_notes(Decoder *d);
 /* decode_call.c: where parameters lie in a frame, and how many bytes they take; false when out of memory. */
 bool signature_of(const Func *f, Signature *out, uint32_t *bytes);
 void signature_free(Signature *s);

@@ -593,7 +593,7 @@ run_split(Block *b, Warp *w, uint32_t index)
       s->rank = code[pc - 1].fall_rank;
       return N_PICK;
     }
-    if (b->executed++, out_of_budget(b)) {
+    if (b->executed += in->kind != K_NOTE, out_of_budget(b)) {
       s->pc = pc;
       fault_budget(b, w, in);
       return N_ERROR;
@@ -625,6 +625,10 @@ run_split(Block *b, Warp *w, uint32_t index)
     case K_EXIT: return run_exit(w, index, pc, m);
     case K_TRAP: return run_trap(b, w, in, m);
     case K_NOP: break;
+    case K_NOTE:
+      if (in->fn.warp(b, w, in, m))
+        return N_ERROR;
+      break;
     case K_CONV: {
       Next n = run_collective(b, w, in, m);
       if (n == N_ERROR)

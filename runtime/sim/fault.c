@@ -401,6 +401,15 @@ fault_unwritten(const Access *a, uint32_t lane, uint64_t off)
                    "thread %s reads %s, which nobody has written", x.thread, x.what);
 }
 
+int
+fault_index(Block *b, Warp *w, const Insn *in, uint32_t lane, int64_t index)
+{
+  char thread[48];
+  sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread);
+  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, 0, "thread %s has index %lld of %llu: outside 0 to %llu", thread, (long long)index,
+                   (unsigned long long)in->index.extent, (unsigned long long)in->index.extent - (in->index.extent != 0));
+}
+
 /* ---- programs that do not end ---- */
 
 /* The branch back of the innermost loop around an instruction; NULL: it is in none. */

@@ -42,8 +42,8 @@ typedef void AluFn(void *d, const void *a, const void *b, const void *c, uint64_
 typedef int WarpFn(Block *b, Warp *w, const Insn *in, uint32_t m);
 
 /* K_ALU, K_SETP: lanes of their own, by fn.alu; results of lanes or one predicate. K_WARP: anything else that does not move control.
- * K_CONV: needs the lanes that its member mask names. */
-typedef enum Kind { K_ALU, K_SETP, K_WARP, K_CONV, K_BRA, K_BRX, K_CALL, K_RET, K_EXIT, K_BAR, K_TRAP, K_NOP } Kind;
+ * K_CONV: needs the lanes that its member mask names. K_NOTE: a check by fn.warp that is no instruction. */
+typedef enum Kind { K_ALU, K_SETP, K_WARP, K_CONV, K_BRA, K_BRX, K_CALL, K_RET, K_EXIT, K_BAR, K_TRAP, K_NOP, K_NOTE } Kind;
 enum { POST_FTZ32 = 1, POST_FTZ16 = 2, POST_SAT = 4, POST_RELU = 8 };
 
 typedef struct AluOps { uint32_t d, a, b, c; uint64_t imm; uint8_t width, post, rounding; } AluOps;   /* width: of d, in bytes */
@@ -75,6 +75,7 @@ typedef enum CopyLimit { COPY_ALL, COPY_BYTES, COPY_IGNORE } CopyLimit;         
 /* cp.async from [from + from_offset] to shared memory at [to + at]. */
 typedef struct CopyOps { uint32_t to, from, limit; Address at; int32_t from_offset; uint8_t size, limited; } CopyOps;
 typedef struct WaitOps { uint32_t pending; bool all; } WaitOps;                  /* groups that may stay in flight */
+typedef struct IndexOps { uint32_t index; uint64_t extent; uint8_t width; } IndexOps;   /* width: of the register, in bytes */
 typedef struct FenceOps { uint8_t scope; bool orders; } FenceOps;
 
 /* What the lanes of a warp do together. members is the slot of the mask, in every kind; pred that of a second result, or 0. */
@@ -105,7 +106,7 @@ struct Insn {
   union {
     uint32_t slot[6];
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
-    MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence;
+    MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
     WarpOps warp; MatrixOps matrix; MmaOps mma;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };

@@ -222,6 +222,7 @@ int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t add
 /* Blocks, of which the first has the worker, all wait for each other; are stopped; one has had all its instructions. */
 int fault_all_wait(Block *const *block, uint32_t n);
 int fault_stopped(Block *const *block, uint32_t n);
+int fault_index(Block *b, Warp *w, const Insn *in, uint32_t lane, int64_t index);
 int fault_budget(Block *b, Warp *w, const Insn *in);
 /* The address of an instruction that accesses memory, in shared memory of a copy; NULL: none. */
 const Address *insn_address(const Insn *in);
@@ -267,7 +268,7 @@ int sim_text(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t param, c
 WarpFn sim_print;
 /* atom.c, async.c, cvt.c, warp.c, mma.c */
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
-WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec;
+WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */

@@ -817,6 +817,20 @@ reader_free(Reader *r)
   names_free(&r->names);
   names_free(&r->strings);
   free(r->tok);
+  free(r->note);
+}
+
+static int
+reader_scan(Reader *r, const char *text, size_t len)
+{
+  Tokens t = {0};
+  if (ptx_scan(text, len, &t, r->err))
+    return -1;
+  r->tok = t.tok;
+  r->ntok = t.n;
+  r->note = t.note;
+  r->nnotes = t.nnotes;
+  return 0;
 }
 
 static void
@@ -872,7 +886,7 @@ sim_entries(const char *ptx, size_t len, void (*each)(void *user, const SimEntry
   SimModule none = {0};
   Reader r = {.mod = &none, .err = err};
   memset(err, 0, sizeof *err);
-  if (ptx_scan(ptx, len, &r.tok, &r.ntok, err))
+  if (reader_scan(&r, ptx, len))
     return -1;
   if (!ptx_tok_is(peek(&r), ".version"))
     fail(&r, "PTX starts with .version");
@@ -896,7 +910,7 @@ int
 ptx_module_read(SimModule *mod, SimError *err)
 {
   Reader r = {.mod = mod, .err = err};
-  if (ptx_scan(mod->text, mod->len, &r.tok, &r.ntok, err))
+  if (reader_scan(&r, mod->text, mod->len))
     return -1;
   read_all(&r);
   int rc = r.failed ? -1 : 0;

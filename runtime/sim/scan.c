@@ -7,7 +7,7 @@
 typedef struct Scan {
   const char *p, *end;
   uint32_t line;
-  Tok *tok; size_t n, cap;
+  Tokens out;
   SimError *err;
 } Scan;
 
@@ -33,11 +33,12 @@ scan_error(Scan *s, const char *what)
 static Tok *
 scan_push(Scan *s, TokKind kind, const char *text, size_t n)
 {
-  if (!sim_vec_grow(&s->tok, &s->cap, s->n + 1, sizeof *s->tok)) {
+  Tokens *o = &s->out;
+  if (!sim_vec_grow(&o->tok, &o->cap, o->n + 1, sizeof *o->tok)) {
     sim_error_set(s->err, SIM_E_MEMORY, "out of memory reading PTX");
     return NULL;
   }
-  Tok *t = &s->tok[s->n++];
+  Tok *t = &o->tok[o->n++];
   *t = (Tok){.kind = (uint8_t)kind, .line = s->line, .n = (uint32_t)n, .s = text};
   return t;
 }
@@ -55,6 +56,23 @@ skip_block_comment(Scan *s)
   return scan_error(s, "a comment has no end");
 }
 
+/* A comment to the end of its line, which may be a note. */
+static int
+skip_line_comment(Scan *s)
+{
+  static const char word[] = "//@tilec.index ";
+  const char *b = s->p, *e = memchr(b, '\n', (size_t)(s->end - b));
+  Tokens *o = &s->out;
+  size_t n = sizeof word - 1;
+  s->p = e ? e : s->end;
+  if ((size_t)(s->p - b) <= n || memcmp(b, word, n) != 0)
+    return 0;
+  if (!sim_vec_grow(&o->note, &o->note_cap, o->nnotes + 1, sizeof *o->note))
+    return sim_error_set(s->err, SIM_E_MEMORY, "out of memory reading PTX");
+  o->note[o->nnotes++] = (Note){o->n, b + n, (uint32_t)((size_t)(s->p - b) - n), s->line};
+  return 0;
+}
+
 static int
 skip_space(Scan *s)
 {
@@ -62,8 +80,8 @@ skip_space(Scan *s)
     if (*s->p == '\n')
       s->line++;
     else if (s->p + 1 < s->end && s->p[0] == '/' && s->p[1] == '/') {
-      while (s->p < s->end && *s->p != '\n')
-        s->p++;
+      if (skip_line_comment(s))
+        return -1;
       continue;
     } else if (s->p + 1 < s->end && s->p[0] == '/' && s->p[1] == '*') {
       if (skip_block_comment(s))
@@ -211,7 +229,7 @@ scan_one(Scan *s)
 }
 
 int
-ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err)
+ptx_scan(const char *text, size_t len, Tokens *out, SimError *err)
 {
   Scan s = {.p = text, .end = text + len, .line = 1, .err = err};
   int rc = skip_space(&s);
@@ -223,11 +241,11 @@ ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err)
   if (!rc && !scan_push(&s, TK_END, s.p, 0))
     rc = -1;
   if (rc) {
-    free(s.tok);
+    free(s.out.tok);
+    free(s.out.note);
     return -1;
   }
-  *out = s.tok;
-  *count = s.n;
+  *out = s.out;
   return 0;
 }
 

@@ -153,6 +153,20 @@ warpsync_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   return 0;
 }
 
+/* What the text says of an index; decode_note.c. */
+int
+index_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  uint32_t width = in->index.width, shift = 64 - 8 * width;
+  FOR_LANES(i, m) {
+    uint64_t v = 0;
+    memcpy(&v, w->regs + in->index.index + i * width, width);
+    if (v >= in->index.extent)
+      return fault_index(b, w, in, i, (int64_t)(v << shift) >> shift);
+  }
+  return 0;
+}
+
 int
 activemask_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {

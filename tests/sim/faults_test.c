@@ -27,6 +27,11 @@ static const Fault faults[] = {
   {"a sum with nothing, stored", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; add.u32 %r1, %r1, 1; st.local.u32 [l], %r1;", "local+0x0"},
   {"bits of nothing, looked at", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; and.b32 %r2, %r1, 4; setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d3], 1;",
    "local+0x0"},
+  {"an index that is too large", SIM_E_BOUNDS, 64, AT "//@tilec.index %r0 33\nadd.u32 %r1, %r0, 1;", "thread (33,0,0) has index 33 of 33: outside 0 to 32"},
+  {"a negative index", SIM_E_BOUNDS, 32, "sub.u32 %r1, %r0, 3;" AT "\t//@tilec.index %r1 100\n", "thread (0,0,0) has index -3 of 100: outside 0 to 99"},
+  {"an index of 16 bits", SIM_E_BOUNDS, 32, "mov.u16 %h1, -1;" AT "//@tilec.index %h1 100\n", "index -1 of 100"},
+  {"an index of 64 bits", SIM_E_BOUNDS, 32, "mov.u64 %d5, 5000000000;" AT "//@tilec.index %d5 5000000000\n", "index 5000000000 of 5000000000"},
+  {"an index where a predicate holds", SIM_E_BOUNDS, 32, "setp.gt.u32 %p1, %r0, 20;" AT "//@tilec.index %r0 25 %p1\n", "thread (25,0,0) has index 25 of 25"},
   {"parameter read past the end", SIM_E_BOUNDS, 1, AT "ld.param.u64 %d5, [b+8];", "param"},
   {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "writes parameter 0[128] of 128"},
   {"misaligned global load", SIM_E_ALIGN, 32, AT "ld.global.u32 %r1, [%d3+2];", "not a multiple of 4"},
@@ -90,6 +95,10 @@ static const Fault faults[] = {
 };
 
 static const char *const legal[] = {
+  /* indices that are right, that a predicate leaves out, and comments of another form */
+  "//@tilec.index %r0 64\nsetp.lt.u32 %p1, %r0, 9;\n  //@tilec.index %r0 9 %p1  \n add.u32 %r1, //@tilec.index %r0 1\n %r0, 1;",
+  "//@tilec.index %r0\n//@tilec.index %r0 9 9\n//@tilec.index %r77 9\n//@tilec.index %r0 9x\n//@tilec.index %r0 9 %p1 %p2\n//@tilec.indexes %r0 9\n//@tilec.index %p1 1\n"
+  "//@tilec.index %r0 99999999999999999999999\n//@tilec.index\n",
   /* fields of bits in words that are never written whole, and structs copied with their holes, by bytes too */
   ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l]; and.b32 %r2, %r1, -256; or.b32 %r3, %r2, 7; st.local.u32 [l], %r3; ld.local.u32 %r4, [l]; and.b32 %r4, %r4, 255;",
   ".local .align 16 .b8 l[64]; st.local.u32 [l], 1; st.local.u32 [l+16], 1; ld.local.v2.u64 {%d5,%d6}, [l]; ld.local.u64 %d7, [l+16]; st.local.v2.u64 [l+32], {%d5,%d6};"
