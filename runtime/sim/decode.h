@@ -14,7 +14,8 @@ typedef struct Tok {
   const char *s;
   uint64_t v;
 } Tok;
-/* A comment that says of a register what index it is; see decode_note.c. at: the token that it stands before; text: behind the first word. */
+/* A comment that says of a register what index it is; see decode_note.c. at: the token that it stands before; text: what
+ * follows its first word. */
 typedef struct Note { size_t at; const char *text; uint32_t n, line; } Note;
 typedef struct Tokens { Tok *tok; size_t n, cap; Note *note; size_t nnotes, note_cap; } Tokens;
 /* The tokens of a text, ended by TK_END, and its notes; both malloc'd. */
