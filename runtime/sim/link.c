@@ -211,6 +211,41 @@ join_code(Kernel *k, const Sizes *s)
   return true;
 }
 
+/* ---- functions that do nothing ---- */
+
+/* Whether a part does nothing but return, and call others that are known to. */
+static bool
+does_nothing(const Kernel *k, const Part *p, const bool *empty)
+{
+  for (uint32_t i = p->pc; i < p->pc + p->unit->ncode; i++) {
+    const Insn *in = &k->code[i];
+    if (in->kind == K_RET || in->kind == K_NOP)
+      continue;
+    if (in->kind != K_CALL || in->call.pointer || !empty[k->part_of[k->calls[in->call.site]->unit] - 1])
+      return false;
+  }
+  return !p->unit->type.nret;
+}
+
+/* Calls of such functions, however deep they go, become nothing. Callees are mostly behind their callers; what one pass back over the
+ * parts does not find stays as it is. */
+static bool
+drop_empty_calls(Kernel *k)
+{
+  bool *empty = calloc(k->nparts, sizeof *empty);
+  if (!empty)
+    return false;
+  for (uint32_t i = k->nparts; i-- > 1;)
+    empty[i] = does_nothing(k, &k->part[i], empty);
+  for (uint32_t i = 0; i < k->ncode; i++) {
+    Insn *in = &k->code[i];
+    if (in->kind == K_CALL && !in->call.pointer && empty[k->part_of[k->calls[in->call.site]->unit] - 1])
+      in->kind = K_NOP;
+  }
+  free(empty);
+  return true;
+}
+
 /* ---- shared memory, constants, variables ---- */
 
 static bool
@@ -315,7 +350,7 @@ join(Kernel *k, SimError *err)
   k->file_bytes = (uint32_t)s.file;
   if (ok && k->nparts == 1 && !k->unit->ncalls)
     borrow(k);
-  else if (ok && !join_code(k, &s))
+  else if (ok && (!join_code(k, &s) || !drop_empty_calls(k)))
     ok = sim_error_set(err, SIM_E_MEMORY, "out of memory") == 0;
   if (ok && !copy_constants(k, &s))
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much shared memory", n, k->unit->name.s) == 0;

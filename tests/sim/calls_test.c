@@ -133,6 +133,13 @@ nested(Test *t)
   sprintf(ptx + n, "%s", ENTRY "call f0; ret; }");
   CHECK(t, sim_load(t->machine, ptx, strlen(ptx), &mod, &err) == 0 && sim_kernel(mod, "k", &info, &err) == 0 && info.local_bytes == 31 * 16, "%s",
         err.message);
+  /* 2^30 calls that do nothing are nothing */
+  uint32_t one[3] = {1, 1, 1};
+  uint64_t none = 0;
+  const void *args[] = {&none, &none, &none};
+  SimStats stats = {0};
+  CHECK(t, mod && sim_launch(mod, "k", one, one, 0, args, &stats, &err) == 0 && stats.warp_instructions < 100, "%s (%llu instructions)", err.message,
+        (unsigned long long)stats.warp_instructions);
   sim_unload(mod);
   free(ptx);
 }
