@@ -1,6 +1,6 @@
 /* foreign_test.c - PTX of other compilers, run and compared with the host: CUDA kernels as nvcc makes them for two targets and for a
- * debugger (foreign/X.cu, foreign/compile.sh). Each kernel is checked as any is: for races, bounds and
- * what nobody wrote. */
+ * debugger (foreign/X.cu, foreign/compile.sh), and Triton's for several targets and numbers of warps (foreign/triton_kernels.py). Each is
+ * checked as any is: for races, bounds and what nobody wrote. */
 #include "sim_test.h"
 #include <math.h>
 #include <stdlib.h>
@@ -400,6 +400,56 @@ variables(const double *in, double *out, int n)
   }
 }
 
+static int
+ascending(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* ---- what the Triton kernels compute, where it is something else ---- */
+
+static void
+softmax(const double *in, double *out, int n)
+{
+  for (int r = 0; r < 8; r++) {
+    double top = in[r * n], sum = 0;
+    for (int i = 0; i < n; i++)
+      top = in[r * n + i] > top ? in[r * n + i] : top;
+    for (int i = 0; i < n; i++)
+      sum += exp(in[r * n + i] - top);
+    for (int i = 0; i < n; i++)
+      out[r * n + i] = exp(in[r * n + i] - top) / sum;
+  }
+}
+
+static void
+sorted(const double *in, double *out, int n)
+{
+  memcpy(out, in, (size_t)n * sizeof *out);
+  qsort(out, (size_t)n, sizeof *out, ascending);
+}
+
+static void
+locked(const double *in, double *out, int n)
+{
+  for (int i = 0; i < n; i++)
+    out[1] += in[i];
+}
+
+/* Their blocks are as large as the text says. */
+static const Kernel triton[] = {
+  {"triton_total", "total", {4}, {0}, 32, F32, F32, 1000, 1, 1000, 0, 1, 9, 0, 0, sum_all},
+  {"triton_prefix", "prefix", {1}, {0}, 32, I32, I32, 200, 200, 200, -5, 1, 11, 0, 0, prefix},
+  {"triton_transpose", "transpose", {2, 2}, {0}, 4096, F32, F32, 1600, 1600, 40, 0, 1, 1000, 0, 0, transposed},
+  {"triton_product", "product", {2, 2}, {0}, 16384, F32, F32, 8192, 4096, 64, -2, 1, 5, 0, 0, product},
+  {"triton_counts", "counts", {8}, {0}, 0, I32, I32, 2000, 64, 2000, 0, 1, 100, 0, 0, counts},
+  {"triton_softmax", "softmax", {8}, {0}, 16, F32, F32, 800, 800, 100, -4, 0.01, 8, 0, 2e-6, softmax},
+  {"triton_ascending", "ascending", {1}, {0}, 512, I32, I32, 128, 128, 128, -500, 1, 1000, 0, 0, sorted},
+  {"triton_columns", "columns", {1}, {0}, 0, F32, F32, 2304, 256, 9, -2, 1, 5, 0, 0, columns},
+  {"triton_locked", "locked", {12}, {0}, 4, I32, I32, 12, 2, 12, 0, 1, 100, 0, 0, locked},
+};
+
 static const Kernel kernels[] = {
   {"reduce", "reduce_tree", {5}, {256}, 0, F32, F32, 1200, 5, 1200, 0, 1, 9, 0, 0, sum_blocks},
   {"reduce", "reduce_shuffle", {1}, {256}, 0, F32, F32, 1000, 1, 1000, 0, 1, 9, 0, 0, sum_all},
@@ -440,13 +490,6 @@ input(const Kernel *k, uint32_t i)
   return k->from + k->step * (double)((i * 2654435761u >> 7) % steps);
 }
 
-static int
-ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* The worst difference, relative to the size of what is wanted; nothing wanted may be infinite. */
 static double
 difference(const Kernel *k, const double *in, const void *out)
@@ -472,10 +515,14 @@ kernel_case(Test *t, SimModule *mod, const Kernel *k, const char *file)
 {
   void *in = test_alloc(t, k->nin * elem_bytes(k->in)), *out = test_alloc(t, k->nout * elem_bytes(k->out));
   double *values = calloc(k->nin, sizeof *values);
-  const void *args[3] = {&in, &out, &k->n};
+  const uint64_t scratch = 0;            /* Triton has two more parameters */
+  const void *args[5] = {&in, &out, &k->n, &scratch, &scratch};
   uint32_t grid[3] = {k->grid[0], k->grid[1] ? k->grid[1] : 1, k->grid[2] ? k->grid[2] : 1};
   uint32_t block[3] = {k->block[0], k->block[1] ? k->block[1] : 1, k->block[2] ? k->block[2] : 1};
   SimError err;
+  SimKernelInfo info;
+  if (!k->block[0] && CHECK(t, sim_kernel(mod, k->name, &info, &err) == 0, "%s", err.message))
+    memcpy(block, info.reqntid, sizeof block);
   for (uint32_t i = 0; values && i < k->nin; i++) {
     put(k->in, in, i, input(k, i));
     values[i] = get(k->in, in, i);
@@ -502,17 +549,17 @@ load(Test *t, const char *file)
   return mod;
 }
 
+/* Each kernel of each of these kinds. */
 static void
-cuda_kernels(Test *t)
+kernel_cases(Test *t, const Kernel *k, size_t n, const char *const *kind, size_t nkinds)
 {
-  static const char *const kinds[] = {"sm_80", "sm_90", "debug"};
-  for (size_t v = 0; v < sizeof kinds / sizeof *kinds; v++)
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+  for (size_t v = 0; v < nkinds; v++)
+    for (size_t i = 0; i < n; i++) {
       char file[100];
-      snprintf(file, sizeof file, "foreign/%s.%s.ptx", kernels[i].file, kinds[v]);
+      snprintf(file, sizeof file, "foreign/%s.%s.ptx", k[i].file, kind[v]);
       SimModule *mod = load(t, file);
       if (mod)
-        kernel_case(t, mod, &kernels[i], file);
+        kernel_case(t, mod, &k[i], file);
       sim_unload(mod);
     }
 }
@@ -564,7 +611,9 @@ prints(Test *t, const char *file)
 void
 test_foreign(Test *t)
 {
-  cuda_kernels(t);
+  static const char *const cuda_kinds[] = {"sm_80", "sm_90", "debug"}, *const triton_kinds[] = {"sm_80w4", "sm_80w1", "sm_89w8", "sm_90w2"};
+  kernel_cases(t, kernels, sizeof kernels / sizeof *kernels, cuda_kinds, 3);
+  kernel_cases(t, triton, sizeof triton / sizeof *triton, triton_kinds, 4);
   prints(t, "foreign/print.sm_80.ptx");
   prints(t, "foreign/print.sm_90.ptx");
   prints(t, "foreign/print.debug.ptx");
