@@ -208,7 +208,7 @@ add_shared(Reader *r, Sym *s, bool dynamic)
   }
   m->shared[m->nshared++] = (SharedVar){{s->s, s->n}, s->size, s->align, dynamic};
   s->shared = (uint32_t)m->nshared;
-  s->var = VAR_SHARED << VAR_BITS | s->shared;
+  s->var = (uint32_t)VAR_SHARED << VAR_BITS | s->shared;
 }
 
 static void
@@ -225,7 +225,7 @@ add_global(Reader *r, Sym *s, Type type, size_t value)
     fail(r, "the module's variables take more than %d MB", MAX_GLOBAL_BYTES >> 20);
   r->value[m->nglobal] = (InitialValue){(size_t)(s - r->names.sym), value, type};
   m->global[m->nglobal++] = (GlobalVar){{s->s, s->n}, 0, s->size};
-  s->var = VAR_GLOBAL << VAR_BITS | (uint32_t)m->nglobal;
+  s->var = (uint32_t)VAR_GLOBAL << VAR_BITS | (uint32_t)m->nglobal;
 }
 
 /* after .global, .const or .shared: [.align n] [.v4] .type name[n] [= value] ; */

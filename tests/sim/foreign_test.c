@@ -132,7 +132,7 @@ atomics(const double *in, double *out, int n)
     int v = (int)in[i];
     o[0] = v > o[0] ? v : o[0];
     o[1] = v < o[1] ? v : o[1];
-    o[2] |= 1 << (v & 31);
+    o[2] |= (int32_t)(1u << (v & 31));
     o[3] &= ~(1 << (v & 15));
     o[4] ^= v;
     inc = inc >= 6 ? 0 : inc + 1;
@@ -208,7 +208,7 @@ reductions(const double *in, double *out, int n)
   int sum = 0, top = 0, low = 1000, either = 0, x = 0;
   for (int i = 0; i < 32; i++) {
     int v = (int)in[i];
-    sum += v, top = v > top ? v : top, low = v < low ? v : low, either |= 1 << (v & 31), x ^= v;
+    sum += v, top = v > top ? v : top, low = v < low ? v : low, either |= (int)(1u << (v & 31)), x ^= v;
   }
   for (int i = 0; i < 32; i++)
     out[i] = sum, out[32 + i] = top * 1000 + low, out[64 + i] = either ^ x;
