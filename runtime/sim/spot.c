@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MOST_SPOTS = 16, MOST_SOURCE = 1 << 24 };
 
@@ -117,12 +118,14 @@ line_of(const char *text, size_t n, uint32_t number)
   return (Name){text, (uint32_t)((stop ? stop : end) - text)};
 }
 
+/* A text names what it likes: pipes and devices are not read. */
 static char *
 read_source(const char *file, size_t *n)
 {
-  FILE *f = fopen(file, "rb");
-  char *text = f ? malloc(MOST_SOURCE) : NULL;
-  *n = text ? fread(text, 1, MOST_SOURCE, f) : 0;
+  struct stat s;
+  FILE *f = stat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_size < MOST_SOURCE ? fopen(file, "rb") : NULL;
+  char *text = f ? malloc((size_t)s.st_size + 1) : NULL;
+  *n = text ? fread(text, 1, (size_t)s.st_size, f) : 0;
   if (f)
     fclose(f);
   return text;
