@@ -33,6 +33,8 @@ static const Case faults[] = {
    "ld.shared.u32 %r1, [sh];" AT "@%p1 st.shared.u32 [sh], %r0;", "thread (31,0,0) writes 4 bytes at shared+0x0"},
   {"readers in several warps, one of them unordered", SIM_E_RACE, 1, 96, "ld.global.u32 %r1, [%d1]; setp.gt.u32 %p1, %r0, 63; @%p1 bra END; bar.sync 1, 64;"
    "setp.eq.u32 %p2, %r0, 0;" AT "@%p2 st.global.u32 [%d1], 5; END:", "writes parameter 0[0] of 128 4-byte elements, which thread (64,0,0) read"},
+  {"readers in several warps, the first of them unordered", SIM_E_RACE, 1, 96, "ld.global.u32 %r1, [%d1]; setp.lt.u32 %p1, %r0, 32; @%p1 bra END; bar.sync 1, 64;"
+   "setp.eq.u32 %p1, %r0, 64;" AT "@%p1 st.global.u32 [%d1], %r1; END:", "thread (64,0,0) writes parameter 0[0] of 128 4-byte elements, which thread (0,0,0) read"},
   {"bytes of a word that meet", SIM_E_RACE, 1, 32, "mad.wide.u32 %d5, %r0, 1, %d1; st.global.u8 [%d5], %h1; bar.warp.sync -1; st.global.u8 [%d5], %h1;"
    AT "ld.global.u16 %h2, [%d1+2];", "reads parameter 0[1] of 256 2-byte elements"},
   {"overlapping vectors", SIM_E_RACE, 1, 64, "mad.wide.u32 %d5, %r0, 4, %d1; and.b64 %d5, %d5, -16;" AT "st.global.v4.u32 [%d5], {%r0,%r0,%r0,%r0};",
