@@ -92,8 +92,8 @@ decode_declare(Decoder *d, const Tok *name, SymKind kind)
 
 /* ---- declarations ---- */
 
-static uint64_t
-number(Decoder *d)
+uint64_t
+decode_number(Decoder *d)
 {
   const Tok *t = decode_peek(d);
   if (t->kind != TK_INT) {
@@ -107,7 +107,7 @@ number(Decoder *d)
 static void
 declare_range(Decoder *d, Sym *s)
 {
-  uint64_t n = number(d);
+  uint64_t n = decode_number(d);
   decode_expect(d, '>');
   if (n > MAX_REGISTERS || d->registers + n > MAX_REGISTERS)
     decode_fail(d, "too many registers");
@@ -157,7 +157,7 @@ static uint64_t
 array_size(Decoder *d, uint64_t elem)
 {
   while (decode_accept(d, '[')) {
-    uint64_t n = number(d);
+    uint64_t n = decode_number(d);
     decode_expect(d, ']');
     if (n > MAX_LOCAL || elem * n > MAX_LOCAL)
       decode_fail(d, "a variable is too large");
@@ -245,7 +245,7 @@ declare_variable(Decoder *d, Space space)
     const Tok *word = decode_peek(d);
     d->pos++;
     if (ptx_tok_is(word, ".align"))
-      align = number(d);
+      align = decode_number(d);
     else if ((t = ptx_type_named(word)) == T_NONE || !ptx_type_bytes[t])
       decode_fail(d, "unknown word '%.*s' in a variable", (int)word->n, word->s);
   }

@@ -107,6 +107,8 @@ void decode_unknown(Decoder *d);
 const Tok *decode_peek(Decoder *d);
 bool decode_accept(Decoder *d, char punct);
 void decode_expect(Decoder *d, char punct);
+/* A whole number, without a sign. */
+uint64_t decode_number(Decoder *d);
 void decode_body(Decoder *d, const Func *f);
 Sym *decode_lookup(Decoder *d, const char *s, uint32_t n);
 Sym *decode_declare(Decoder *d, const Tok *name, SymKind kind);

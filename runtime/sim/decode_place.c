@@ -8,18 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t
-number(Decoder *d)
-{
-  const Tok *t = decode_peek(d);
-  if (t->kind != TK_INT) {
-    decode_fail(d, "expected a number");
-    return 0;
-  }
-  d->pos++;
-  return t->v;
-}
-
 static uint32_t
 place_hash(const Place *p)
 {
@@ -79,7 +67,7 @@ place_add(Decoder *d, const Place *p)
 static Place
 read_place(Decoder *d)
 {
-  uint64_t file = number(d), line = number(d), column = number(d);
+  uint64_t file = decode_number(d), line = decode_number(d), column = decode_number(d);
   return (Place){.file = (uint16_t)file, .line = (uint32_t)line, .column = column > UINT16_MAX ? 0 : (uint16_t)column};
 }
 
@@ -93,7 +81,7 @@ function_name(Decoder *d)
   uint64_t at = s ? s->addr : m->nstrings;
   d->pos++;
   if (decode_accept(d, '+'))
-    at += number(d);
+    at += decode_number(d);
   if (at >= m->nstrings)
     return (Name){NULL, 0};
   const char *text = m->strings + at;
