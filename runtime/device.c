@@ -116,3 +116,18 @@ tilert_device_stats_reset(TilertDevice *dev, TilertError *err)
   TilertStats ignored;
   return dev->ops->stats(dev, &ignored, 1, err);
 }
+
+void
+tilert_device_cancel(TilertDevice *dev)
+{
+  if (dev && dev->ops->cancel)
+    dev->ops->cancel(dev);
+}
+
+size_t
+tilert_device_fault(TilertDevice *dev, char *out, size_t n)
+{
+  if (n)
+    *out = 0;
+  return dev && dev->ops->fault ? dev->ops->fault(dev, out, n) : 0;
+}

@@ -12,6 +12,8 @@ typedef struct DeviceOps {
   void (*destroy)(TilertDevice *d);
   int (*synchronize)(TilertDevice *d, TilertError *err);
   int (*stats)(TilertDevice *d, TilertStats *out, int reset, TilertError *err);
+  void (*cancel)(TilertDevice *d);                              /* NULL: cannot */
+  size_t (*fault)(TilertDevice *d, char *out, size_t n);        /* NULL: knows none */
 
   int (*alloc)(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *err);
   void (*release)(TilertDevice *d, uint64_t address);
@@ -38,6 +40,7 @@ typedef struct DeviceOps {
   int (*kernel_load)(TilertKernel *k, TilertError *err);   /* sets k->function; opts in to its shared memory */
   int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
   int (*kernel_occupancy)(TilertKernel *k, uint32_t *blocks, TilertError *err);
+  int (*allow_shared)(TilertKernel *k, uint32_t bytes, TilertError *err);   /* of dynamic shared memory; NULL: always allowed */
   int (*launch)(const TilertLaunch *l, void *stream, TilertError *err);
 } DeviceOps;
 
@@ -75,7 +78,7 @@ struct TilertModule {
 struct TilertLaunch {
   TilertKernel *kernel;
   void *function;
-  uint32_t grid[3], threads, shared;
+  uint32_t grid[3], block[3], shared;
   int empty;                                   /* a zero in the grid */
   void *params[TILERT_MAX_PARAMS];
   _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];
@@ -95,6 +98,8 @@ int manifest_pairs_fit(const TilertManifest *m);
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
                 TilertError *err);
 int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
+/* launch_raw.c: pack one of TILERT_PARAM_RAW. */
+int launch_pack_raw(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err);
 
 /* err says which line of this PTX is rejected: put the line of the source in front. */
 void rt_error_locate(TilertError *err, const char *ptx);

@@ -103,6 +103,7 @@ launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError
   switch (c.param->kind) {
   case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
   case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[index], at);
+  case TILERT_PARAM_RAW: return launch_pack_raw(k, index, arg, at, err);
   case TILERT_PARAM_TENSORMAP: break;
   }
   return wrong_kind(&c, arg);
@@ -156,7 +157,8 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
 {
   l->kernel = k;
   l->function = k->function;
-  l->threads = 32 * k->manifest.warps;
+  l->block[0] = 32 * k->manifest.warps;
+  l->block[1] = l->block[2] = 1;
   l->shared = k->manifest.shared;
   if (nargs != k->manifest.nparams)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,

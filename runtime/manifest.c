@@ -89,7 +89,7 @@ param_size(const TilertParam *p)
   switch (p->kind) {
   case TILERT_PARAM_POINTER: return 8;
   case TILERT_PARAM_TENSORMAP: return 128;
-  case TILERT_PARAM_SCALAR: break;
+  case TILERT_PARAM_SCALAR: case TILERT_PARAM_RAW: break;
   }
   return dtype_size(rt_dtype_find(p->dtype));
 }

@@ -14,7 +14,8 @@ enum { TILERT_MAX_PARAMS = 64, TILERT_NAME_MAX = 128 };
 typedef enum TilertParamKind {
   TILERT_PARAM_POINTER = 0,    /* 8 bytes; dtype is the pointee's */
   TILERT_PARAM_SCALAR = 1,     /* dtype's bytes; i1 is one byte */
-  TILERT_PARAM_TENSORMAP = 2   /* 128 bytes by value, aligned to 64 */
+  TILERT_PARAM_TENSORMAP = 2,  /* 128 bytes by value, aligned to 64 */
+  TILERT_PARAM_RAW = 3         /* of PTX that says no more than size and alignment: any argument that fits; launch_raw.c */
 } TilertParamKind;
 
 /* What the code relies on about a pointer: nothing, that it is not null, that it is. */
@@ -25,7 +26,7 @@ typedef struct TilertParam {
   TilertParamKind kind;
   char dtype[8];               /* "f32", "i32", "f8e4m3", ... (ir/dtypes.def) */
   uint32_t size;               /* bytes */
-  uint32_t divisible;          /* the code relies on value % divisible == 0 (address for pointers); 1 if nothing */
+  uint32_t divisible;          /* the code relies on value % divisible == 0 (address for pointers); 1 if nothing. Raw: its alignment */
   TilertNull null;             /* pointers */
 } TilertParam;
 

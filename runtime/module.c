@@ -40,7 +40,19 @@ load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
 static uint32_t
 param_align(const TilertParam *p)
 {
-  return p->kind == TILERT_PARAM_TENSORMAP ? 64 : p->size;
+  return p->kind == TILERT_PARAM_TENSORMAP ? 64 : p->kind == TILERT_PARAM_RAW ? p->divisible : p->size;
+}
+
+static uint32_t
+param_size(const TilertParam *p, Dtype t)
+{
+  switch (p->kind) {
+  case TILERT_PARAM_POINTER: return 8;
+  case TILERT_PARAM_TENSORMAP: return 128;
+  case TILERT_PARAM_RAW: return p->size <= PARAM_BYTES_MAX ? p->size : 0;
+  case TILERT_PARAM_SCALAR: break;
+  }
+  return dtype_size(t);
 }
 
 static int
@@ -65,9 +77,8 @@ kernel_layout(TilertKernel *k, TilertError *err)
   uint32_t at = 0;
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
-    int pointer = p->kind == TILERT_PARAM_POINTER, map = p->kind == TILERT_PARAM_TENSORMAP;
     Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;
-    if (p->size != (pointer ? 8 : map ? 128 : dtype_size(t)) || p->size == 0 || p->divisible == 0)
+    if (p->size != param_size(p, t) || p->size == 0 || p->divisible == 0)
       return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, parameter %s: malformed manifest", k->manifest.kernel,
                        p->name);
     uint32_t align = param_align(p);

@@ -12,8 +12,14 @@
 typedef struct SimDevice {
   TilertDevice base;
   SimMachine *machine;
-  pthread_mutex_t lock;
+  pthread_mutex_t lock;                /* of what follows, and one operation at a time */
   TilertStats stats;
+  char fault[sizeof(SimError)];        /* the last, in full */
+  void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks);
+  void *progress_user;
+  int (*watch)(void *user, const TilertProgress *p);
+  void *watch_user;
+  uint64_t told;                       /* blocks that progress knows of */
 } SimDevice;
 
 static SimDevice *
@@ -30,22 +36,43 @@ sim_status(SimErrorKind kind)
   case SIM_E_PARSE: return TILERT_E_MODULE;
   case SIM_E_ARGUMENT: return TILERT_E_ARGUMENT;
   case SIM_E_MEMORY: return TILERT_E_MEMORY;
+  case SIM_E_CANCELLED: return TILERT_E_CANCELLED;
   default: return TILERT_E_FAULT;
   }
 }
 
-/* "FILE:LINE: what happened", where the machine knows the line. */
+/* "FILE:LINE: what happened", where the machine knows the line, and what goes with it. */
+static size_t
+fault_text(const SimError *e, char *out, size_t n)
+{
+  int length;
+  if (e->line)
+    length = snprintf(out, n, "%.200s:%u: %s%s", e->file, e->line, e->message, e->trace);
+  else if (e->ptx_line)
+    length = snprintf(out, n, "PTX line %u: %s%s", e->ptx_line, e->message, e->trace);
+  else
+    length = snprintf(out, n, "%s%s", e->message, e->trace);
+  return length > 0 ? (size_t)length : 0;
+}
+
+/* Of a text that was cut off, the lines that are whole; its first line stays as it is. */
+static void
+whole_lines(char *text)
+{
+  char *last = strrchr(text, '\n');
+  if (last)
+    *last = 0;
+}
+
 static int
 sim_fail(const SimError *e, TilertError *err)
 {
+  char text[sizeof err->message];
   int status = sim_status(e->kind);
   status = status ? status : TILERT_E_DRIVER;
-  if (e->line)
-    rt_error_set(err, status, "%.200s:%u: %s", e->file, e->line, e->message);
-  else if (e->ptx_line)
-    rt_error_set(err, status, "PTX line %u: %s", e->ptx_line, e->message);
-  else
-    rt_error_set(err, status, "%s", e->message);
+  if (fault_text(e, text, sizeof text) >= sizeof text)
+    whole_lines(text);
+  rt_error_set(err, status, "%s", text);
   if (!err)
     return status;
   memcpy(err->file, e->file, sizeof err->file);
@@ -90,6 +117,8 @@ sim_alloc_memory(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *
   void *p = NULL;
   pthread_mutex_lock(&s->lock);
   int failed = sim_alloc(s->machine, bytes, &p, &e);
+  if (!failed)
+    sim_mark(s->machine, p, bytes, 0);
   pthread_mutex_unlock(&s->lock);
   *address = (uint64_t)(uintptr_t)p;
   return failed ? sim_fail(&e, err) : TILERT_OK;
@@ -105,10 +134,18 @@ sim_release(TilertDevice *d, uint64_t address)
   pthread_mutex_unlock(&s->lock);
 }
 
+/* The host has written these bytes. */
+static void
+written(TilertDevice *d, uint64_t dst, size_t bytes)
+{
+  sim_mark(sim_of(d)->machine, (const void *)(uintptr_t)dst, bytes, 1);
+}
+
 static int
 sim_write(TilertDevice *d, uint64_t dst, const void *src, size_t bytes, void *stream, TilertError *err)
 {
   memcpy((void *)(uintptr_t)dst, src, bytes);
+  written(d, dst, bytes);
   return TILERT_OK;
 }
 
@@ -123,6 +160,7 @@ static int
 sim_copy(TilertDevice *d, uint64_t dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
 {
   memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes);
+  written(d, dst, bytes);
   return TILERT_OK;
 }
 
@@ -133,6 +171,7 @@ sim_fill(TilertDevice *d, uint64_t dst, uint32_t pattern, uint32_t width, size_t
   unsigned char *at = (unsigned char *)(uintptr_t)dst;
   for (size_t i = 0; i < count; i++)
     memcpy(at + i * width, &pattern, width);
+  written(d, dst, count * width);
   return TILERT_OK;
 }
 
@@ -265,8 +304,28 @@ sim_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err)
 static int
 sim_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
 {
-  *blocks = 1;
-  return TILERT_OK;
+  SimKernelInfo info = {0};
+  int status = find_kernel(k, &info, err);
+  if (!status)
+    *blocks = sim_occupancy(&info, 32 * k->manifest.warps, k->manifest.shared);
+  return status;
+}
+
+static void
+sim_cancel_launch(TilertDevice *d)
+{
+  sim_cancel(sim_of(d)->machine);
+}
+
+static size_t
+sim_fault_text(TilertDevice *d, char *out, size_t n)
+{
+  SimDevice *s = sim_of(d);
+  pthread_mutex_lock(&s->lock);
+  size_t length = strlen(s->fault);
+  snprintf(out, n, "%s", s->fault);
+  pthread_mutex_unlock(&s->lock);
+  return length;
 }
 
 static void
@@ -286,18 +345,22 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
   SimDevice *s = sim_of(k->device);
   SimError e = {0};
   SimStats stats = {0};
-  uint32_t block[3] = {l->threads, 1, 1};
+  SimLaunch x = {k->manifest.kernel, {l->grid[0], l->grid[1], l->grid[2]}, {l->block[0], l->block[1], l->block[2]},
+                 l->shared, (const void *const *)l->params, &k->manifest};
   pthread_mutex_lock(&s->lock);
-  int failed = sim_launch(k->module->native, k->manifest.kernel, l->grid, block, l->shared,
-                          (const void *const *)l->params, &stats, &e);
-  if (!failed)
+  s->told = 0;
+  int failed = sim_run(k->module->native, &x, &stats, &e);
+  if (failed)
+    fault_text(&e, s->fault, sizeof s->fault);
+  else
     stats_add(&s->stats, &stats);
   pthread_mutex_unlock(&s->lock);
   return failed ? sim_fail(&e, err) : TILERT_OK;
 }
 
 static const DeviceOps sim_ops = {
-  .destroy = sim_destroy_device, .synchronize = sim_synchronize, .stats = sim_stats,
+  .destroy = sim_destroy_device, .synchronize = sim_synchronize, .stats = sim_stats, .cancel = sim_cancel_launch,
+  .fault = sim_fault_text,
   .alloc = sim_alloc_memory, .release = sim_release, .write = sim_write, .read = sim_read, .copy = sim_copy,
   .fill = sim_fill, .check_pointer = sim_check_pointer,
   .stream_create = sim_stream_create, .stream_destroy = sim_stream_destroy,
@@ -308,9 +371,9 @@ static const DeviceOps sim_ops = {
   .kernel_info = sim_kernel_info, .kernel_occupancy = sim_kernel_occupancy, .launch = sim_launch_grid,
 };
 
-/* It presents itself as the largest target it runs, with one multiprocessor. */
+/* It presents itself as the largest target it runs, an H200. */
 static const TilertDeviceInfo sim_info = {
-  .name = "PTX simulator", .spec = "sim", .target = "sm_90a", .capability_major = 9, .multiprocessors = 1,
+  .name = "PTX simulator", .spec = "sim", .target = "sm_90a", .capability_major = 9, .multiprocessors = 132,
   .shared_max = 232448, .shared_per_multiprocessor = 233472, .registers_per_multiprocessor = 65536,
   .threads_per_multiprocessor = 2048, .grid_max = {0x7fffffff, 65535, 65535}, .is_sim = 1,
 };
@@ -323,21 +386,46 @@ print_stdout(void *user, const char *text, size_t n)
   fwrite(text, 1, n, stdout);
 }
 
-int
-sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
+static int
+watch_launch(void *user, const SimProgress *p)
 {
-  SimError e = {0};
+  SimDevice *s = user;
+  TilertProgress out = {sizeof out, p->done_blocks, p->total_blocks, p->warp_instructions};
+  if (s->progress && p->done_blocks > s->told)
+    s->progress(s->progress_user, p->done_blocks, p->total_blocks);
+  s->told = p->done_blocks;
+  return s->watch ? s->watch(s->watch_user, &out) : 0;
+}
+
+static SimOptions
+sim_options(SimDevice *s, const TilertOptions *o)
+{
   SimOptions so;
-  SimDevice *s = calloc(1, sizeof *s);
-  if (!s)
-    return error_no_memory(err);
   sim_options_default(&so);
   so.threads = o->sim_threads;
   so.check_races = o->sim_check_races;
   so.max_instructions = o->sim_max_instructions;
-  so.progress = o->progress;
-  so.progress_user = o->progress_user;
+  so.multiprocessors = o->sim_multiprocessors ? o->sim_multiprocessors : so.multiprocessors;
+  so.watch = o->progress || o->watch ? watch_launch : NULL;
+  so.watch_user = s;
+  so.source = o->source;
+  so.source_user = o->source_user;
   so.print = print_stdout;
+  s->progress = o->progress;
+  s->progress_user = o->progress_user;
+  s->watch = o->watch;
+  s->watch_user = o->watch_user;
+  return so;
+}
+
+int
+sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
+{
+  SimError e = {0};
+  SimDevice *s = calloc(1, sizeof *s);
+  if (!s)
+    return error_no_memory(err);
+  SimOptions so = sim_options(s, o);
   if (sim_create(&so, &s->machine, &e)) {
     free(s);
     return sim_fail(&e, err);
@@ -345,6 +433,7 @@ sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
   pthread_mutex_init(&s->lock, NULL);
   s->base.ops = &sim_ops;
   s->base.info = sim_info;
+  s->base.info.multiprocessors = so.multiprocessors;
   atomic_init(&s->base.refs, 1);
   *out = &s->base;
   return TILERT_OK;

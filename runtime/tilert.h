@@ -31,6 +31,7 @@ typedef enum TilertStatus {
   TILERT_E_FAULT,        /* a kernel did something illegal; on cuda the context is lost */
   TILERT_E_DRIVER,       /* any other failure that the driver reports */
   TILERT_E_COMPILE,      /* the .tile source has errors (tilejit only) */
+  TILERT_E_CANCELLED,    /* a launch was stopped by tilert_device_cancel or TilertOptions.watch (sim only) */
   TILERT_STATUS_COUNT
 } TilertStatus;
 
@@ -55,13 +56,28 @@ TILERT_API const char *tilert_status_name(int status);
 
 /* ---- devices ---- */
 
+/* How far a launch on sim is. It may grow: size says what the runtime knows. */
+typedef struct TilertProgress {
+  size_t size;
+  uint64_t done_blocks, total_blocks, warp_instructions;
+} TilertProgress;
+
 typedef struct TilertOptions {        /* all but the size are for sim; tilert_options_default fills them */
   size_t size;                        /* sizeof(TilertOptions) as the caller knows it */
   int sim_threads;                    /* host threads; 0: one per core */
-  int sim_check_races;                /* 1: check shared memory for races and uninitialised reads */
+  int sim_check_races;                /* 1: check memory for races and for reads of what nobody wrote */
   uint64_t sim_max_instructions;      /* per block; 0: no limit */
   void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks); /* must not call tilert */
   void *progress_user;
+  uint32_t sim_multiprocessors;       /* of the device that sim is; programs beyond what these hold start when others end. 0: 132 */
+  /* After each block of a launch and about ten times a second, from any thread, one at a time. Anything but 0 stops the launch, which
+   * then fails with TILERT_E_CANCELLED. It must not call tilert. */
+  int (*watch)(void *user, const TilertProgress *p);
+  void *watch_user;
+  /* The text of a source file that a fault lies in, as the PTX names it, and its length; it has to stay until the launch returns. NULL:
+   * not known, then the file is read from disk, if it is there. */
+  const char *(*source)(void *user, const char *file, size_t *n);
+  void *source_user;
 } TilertOptions;
 
 typedef struct TilertDeviceInfo {
@@ -97,6 +113,12 @@ TILERT_API void tilert_device_close(TilertDevice *dev);
 TILERT_API int tilert_cuda_count(void);
 TILERT_API const TilertDeviceInfo *tilert_device_info(const TilertDevice *dev);
 TILERT_API int tilert_device_synchronize(TilertDevice *dev, TilertError *err);
+/* Stop the launch that runs on sim, if one does: it fails with TILERT_E_CANCELLED. May be called from any thread and from a signal
+ * handler. Does nothing on cuda. */
+TILERT_API void tilert_device_cancel(TilertDevice *dev);
+/* What TilertError.message has no room for: the last fault on sim in full, with the lines of the source and where they were called
+ * from. Writes at most n bytes, the end included, and returns the length of the whole text; 0 if there was no fault, or on cuda. */
+TILERT_API size_t tilert_device_fault(TilertDevice *dev, char *out, size_t n);
 /* E_UNAVAILABLE on cuda. */
 TILERT_API int tilert_device_stats(TilertDevice *dev, TilertStats *out, TilertError *err);
 TILERT_API int tilert_device_stats_reset(TilertDevice *dev, TilertError *err);
@@ -149,6 +171,10 @@ typedef struct TilertKernelInfo {
 /* Read the `//@tilec` lines of PTX text. Writes at most max manifests to out and the number there are to *n. */
 TILERT_API int tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t max, size_t *n,
                                      TilertError *err);
+/* Manifests of the kernels of any PTX, from their headers: like tilert_manifest_parse. Parameters that are not marked .ptr are raw,
+ * and take any argument of their size: .u64 a buffer, an address or a number. warps is what .reqntid or .maxntid say, else 1; the
+ * launch gives the block's shape (tilert_launch_shaped). */
+TILERT_API int tilert_manifest_derive(const char *ptx, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err);
 /* image: PTX text or a cubin. manifests may be NULL for PTX that carries its own `//@tilec` lines. */
 TILERT_API int tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests,
                                   size_t nmanifests, TilertModule **out, TilertError *err);
@@ -161,7 +187,7 @@ TILERT_API size_t tilert_module_kernel_count(const TilertModule *m);
 TILERT_API int tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, TilertError *err);
 TILERT_API const TilertManifest *tilert_kernel_manifest(const TilertKernel *k);
 TILERT_API int tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
-/* How many blocks of this kernel one multiprocessor can hold at a time. On sim: 1. */
+/* How many blocks of this kernel one multiprocessor can hold at a time. On sim by threads and shared memory alone. */
 TILERT_API int tilert_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err);
 
 /* ---- launching ---- */
@@ -193,6 +219,11 @@ TILERT_API int tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], T
 TILERT_API int tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
 TILERT_API TilertKernel *tilert_launch_kernel(const TilertLaunch *l);
 TILERT_API int tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err);
+
+/* For kernels of other compilers: blocks of any shape, with so many bytes of dynamic shared memory. */
+TILERT_API int tilert_launch_set_shape(TilertLaunch *l, const uint32_t block[3], uint32_t dynamic_shared, TilertError *err);
+TILERT_API int tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const uint32_t block[3],
+                                    uint32_t dynamic_shared, const TilertArg *args, size_t nargs, TilertError *err);
 
 /* ---- timing ---- */
 

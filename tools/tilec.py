@@ -33,6 +33,7 @@ import math
 import os
 import struct
 import sys
+import threading
 
 import numpy as np
 
@@ -276,6 +277,35 @@ class Device:
         if reset:
             lib.tilert_device_stats_reset(self._h, None)
         return {n: getattr(s, n) for n, _ in _Stats._fields_}
+
+    def _launches(self, function, *args):
+        """Call what launches on the simulator so that Ctrl-C, or whatever else a handler of a signal raises, stops the launch: handlers run
+        in the main thread between its instructions, so the launch is given to another one."""
+        if not self.is_sim or threading.current_thread() is not threading.main_thread():
+            return function(*args)
+        result, failure, done = [], [], threading.Event()
+
+        def work():
+            try:
+                result.append(function(*args))
+            except BaseException as x:   # raised again below
+                failure.append(x)
+            done.set()
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            done.wait()
+        except BaseException:
+            while not done.is_set():
+                try:
+                    while not done.is_set():   # again and again: the kernel may still be compiling
+                        lib.tilert_device_cancel(self._h)
+                        done.wait(0.05)
+                except BaseException:   # one more signal: the first is being obeyed
+                    pass
+            raise
+        if failure:
+            raise failure[0]
+        return result[0]
 
     def empty(self, shape, dtype):
         return Array(self, shape, dtype)
@@ -681,8 +711,9 @@ class Program:
         o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, sum(1 << i for i in places), _Progress(), None)
         t, e = _p(), _Err()
         s = self.dev._stream_of(stream, launch.torch)
-        status = lib.tilejit_tune(self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None), _GridFn(grid_of),
-                                  None, launch.packed(), C.c_size_t(len(start.args)), C.byref(o), C.byref(t), C.byref(e))
+        of_grid, count = _GridFn(grid_of), C.c_size_t(len(start.args))
+        status = self.dev._launches(lib.tilejit_tune, self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None),
+                                    of_grid, None, launch.packed(), count, C.byref(o), C.byref(t), C.byref(e))
         if errors:
             lib.tilejit_tuning_free(t)
             raise errors[0]
@@ -802,7 +833,10 @@ class Kernel:
             loan.bring()
         x, y, z = (grid, 1, 1) if type(grid) is int and 0 <= grid < 1 << 32 else _grid(grid(self.settings()) if callable(grid) else grid)
         s = self.prog.dev._stream_of(stream, launch.torch) if stream is not None or launch.torch else 0
-        _run(_launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
+        if self.prog.dev.is_sim:
+            self.prog.dev._launches(_run, _launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
+        else:
+            _run(_launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
         if loan:
             loan.back()
 
@@ -813,7 +847,7 @@ class Kernel:
         """A Call: this launch, checked and prepared, as often as wanted. In host memory it costs copies each time."""
         k = self._typed(self._flat(args, named))
         launch = _Launch(k, args, named)
-        return (_HostCall if launch.host else Call)(k, grid, launch)
+        return (_HostCall if launch.host else _SimCall if k.prog.dev.is_sim else Call)(k, grid, launch)
 
 
 def grouped(params):
@@ -921,11 +955,19 @@ class Call(_Launcher):
         """Median and spread in ms; on cuda the L2 is flushed before every run."""
         b, e = _Bench(), _Err()
         packed = _p(lib.tilejit_call_packed(self._h))
-        _check(lib.tilert_bench_launch(packed, None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)), e)
+        _check(self.kernel.prog.dev._launches(lib.tilert_bench_launch, packed, None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b),
+                                              C.byref(e)), e)
         return {n: getattr(b, n) for n, _ in _Bench._fields_}
 
 
-class _HostCall(Call):
+class _SimCall(Call):
+    """A call on the simulator, which Ctrl-C stops."""
+
+    def __call__(self, *stream):
+        return self.kernel.prog.dev._launches(super().__call__, *stream)
+
+
+class _HostCall(_SimCall):
     """A call with arguments in the host's memory: copied at each launch. Its bench and ptx are those of the launch alone."""
 
     def __call__(self, *stream):

@@ -373,6 +373,13 @@ cuda_kernel_load(TilertKernel *k, TilertError *err)
 }
 
 static int
+cuda_allow_shared(TilertKernel *k, uint32_t bytes, TilertError *err)
+{
+  CudaDevice *c = cuda_of(k->device);
+  WITHIN(c, TRY(c, FuncSetAttribute, (k->function, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes)));
+}
+
+static int
 info_current(CudaDevice *c, TilertKernel *k, TilertKernelInfo *out, TilertError *err)
 {
   const struct { int attribute; uint32_t *to; } wanted[] = {
@@ -406,8 +413,8 @@ cuda_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
 static inline CUresult
 launch_now(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
 {
-  return c->cu.LaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->threads, 1, 1, l->shared, stream,
-                            (void **)(uintptr_t)l->params, NULL);
+  return c->cu.LaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
+                            l->shared, stream, (void **)(uintptr_t)l->params, NULL);
 }
 
 /* It did not run, and if the device is lost, that is not this kernel's doing; unless the driver was told to wait for each launch. */
@@ -457,7 +464,7 @@ static const DeviceOps cuda_ops = {
   .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,
   .event_synchronize = cuda_event_synchronize, .event_elapsed = cuda_event_elapsed,
   .module_load = cuda_module_load, .assemble = cuda_assemble, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
-  .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .launch = cuda_launch,
+  .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .allow_shared = cuda_allow_shared, .launch = cuda_launch,
 };
 
 /* What to compile for on each capability. A target with an `a` runs on that capability alone; devices without a

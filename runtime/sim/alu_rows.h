@@ -164,6 +164,21 @@ cvt_pack(u32 x, u32 y, u32 z, u32 imm)
   return ((u32)b & 255) | ((u32)a & 255) << 8 | z << 16;
 }
 
+/* Where the n-th set bit of x is, counted from bit `from` on: upward if n > 0, downward if n < 0; n = 0: that bit itself. ~0: nowhere. */
+static inline u32
+fns(u32 x, u32 from, s32 n)
+{
+  u32 step = n < 0 ? ~0u : 1, left = n < 0 ? 0 - (u32)n : (u32)n;
+  if (n == 0)
+    return from < 32 && x >> from & 1 ? from : ~0u;
+  for (u32 i = from; i < 32; i += step) {
+    left -= x >> i & 1;
+    if (left == 0)
+      return i;
+  }
+  return ~0u;
+}
+
 /* imm: bit 0: x signed, bit 1: y signed, bit 2 (dp2a): high half of y */
 static inline u32
 dp4a(u32 x, u32 y, u32 z, u32 imm)

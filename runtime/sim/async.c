@@ -3,98 +3,124 @@
 #include "internal.h"
 #include <string.h>
 
-static int
-copy_source(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t src, uint32_t bytes, uint8_t *data)
+/* ---- issue ---- */
+
+static uint32_t
+copy_bytes(const Warp *w, const CopyOps *o, uint32_t lane)
 {
-  uint32_t n = in->esize;
-  memset(data, 0, 16);
-  if (!bytes)
+  switch ((CopyLimit)o->limited) {
+  case COPY_ALL: break;
+  case COPY_BYTES: {
+    uint32_t size = LANES_OF(uint32_t, w, o->limit)[lane];
+    return size < o->size ? size : o->size;
+  }
+  case COPY_IGNORE: return PRED_OF(w, o->limit) >> lane & 1 ? 0 : o->size;
+  }
+  return o->size;
+}
+
+/* The bytes that a copy reads, and what it has to find unchanged when it is waited for. */
+static int
+read_source(Block *b, Warp *w, const Insn *in, Pending *p)
+{
+  memset(p->data, 0, sizeof p->data);
+  if (!p->bytes)
     return 0;
-  if (src & (n - 1))
-    return mem_host(k, w, in, lane, SP_GLOBAL, src, n, false) ? 0 : -1;
-  uint8_t *first = mem_host(k, w, in, lane, SP_GLOBAL, src, 1, false);
-  if (!first || !mem_host(k, w, in, lane, SP_GLOBAL, src + bytes - 1, 1, false))
+  if (p->src & (p->size - 1u))
+    return mem_host(b, w, in, p->lane, SP_GLOBAL, p->src, p->size, false) ? 0 : -1;
+  const uint8_t *first = mem_host(b, w, in, p->lane, SP_GLOBAL, p->src, 1, false);
+  if (!first || !mem_host(b, w, in, p->lane, SP_GLOBAL, p->src + p->bytes - 1, 1, false) ||
+      mem_check(b, w, in, &(LaneAccess){.space = SP_GLOBAL, .addr = p->src, .lane = p->lane, .size = p->bytes}))
     return -1;
-  memcpy(data, first, bytes);
+  memcpy(p->data, first, p->bytes);
+  p->seen = mem_writes(b, p->src, p->bytes).sum;
   return 0;
 }
 
-static uint32_t
-copy_bytes(const Worker *k, const Warp *w, const Insn *in, uint32_t lane)
-{
-  uint32_t slot = k->kernel->ext[in->ext];
-  if (in->sub == 1) {
-    uint32_t size = LANES_OF(uint32_t, w, slot)[lane];
-    return size < in->esize ? size : in->esize;
-  }
-  return in->sub == 2 && PRED_OF(w, slot) >> lane & 1 ? 0 : in->esize;
-}
-
 static int
-copy_lane(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t dst, uint64_t src)
+copy_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t dst, uint64_t src)
 {
-  uint32_t n = in->esize;
   if (!sim_vec_grow(&w->pending, &w->pending_cap, w->npending + 1, sizeof *w->pending))
-    return worker_error(k, w, in, (int)lane, SIM_E_MEMORY, 0, "out of memory");
+    return sim_fault(b, w, in, (int)lane, SIM_E_MEMORY, 0, "out of memory");
   Pending *p = &w->pending[w->npending];
-  *p = (Pending){.group = w->group[lane], .dst = (uint32_t)dst, .lane = (uint8_t)lane, .size = (uint8_t)n,
-                 .pc = (uint32_t)(in - k->kernel->code)};
-  if (copy_source(k, w, in, lane, src, copy_bytes(k, w, in, lane), p->data) ||
-      !mem_host(k, w, in, lane, SP_SHARED, dst, n, true))
+  *p = (Pending){.group = w->group[lane], .dst = (uint32_t)dst, .lane = (uint8_t)lane, .size = in->copy.size, .src = src,
+                 .bytes = (uint8_t)copy_bytes(w, &in->copy, lane), .pc = (uint32_t)(in - b->kernel->code)};
+  LaneAccess target = {.space = SP_SHARED, .addr = dst, .lane = lane, .size = p->size, .write = true, .pending = true};
+  if (read_source(b, w, in, p) || !mem_host(b, w, in, lane, SP_SHARED, dst, p->size, true) || mem_check(b, w, in, &target))
     return -1;
-  if (k->check) {
-    if (shadow_write(k, w, in, lane, (uint32_t)dst, n, NULL, false))
-      return -1;
-    shadow_pend(k, (uint32_t)dst, n, true);
-  }
   w->npending++;
   return 0;
 }
 
 int
-async_copy(Worker *k, Warp *w, const Insn *in, uint32_t m)
+async_copy(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t dst[LANES], src[LANES];
-  const uint64_t *base = LANES_OF(uint64_t, w, in->b), *off = LANES_OF(uint64_t, w, in->c);
-  mem_address(w, in, in->a, in->imm, dst);
+  const uint64_t *base = LANES_OF(uint64_t, w, in->copy.from);
+  mem_address(w, in->copy.to, &in->copy.at, dst);
   FOR_LANES(i, m) {
-    src[i] = base[i] + off[i];
+    src[i] = base[i] + (uint64_t)(int64_t)in->copy.from_offset;
     uint64_t to = dst[i];
     if ((to & ~(WINDOW_SIZE - 1)) == SHARED_WINDOW)
       dst[i] -= SHARED_WINDOW;
-    if (copy_lane(k, w, in, i, dst[i], src[i]))
+    if (copy_lane(b, w, in, i, dst[i], src[i]))
       return -1;
   }
-  if (k->want_stats) {
-    mem_stats_shared(k, m, dst, in->esize);
-    mem_stats_global(k, m, src, in->esize, false);
+  if (b->want_stats) {
+    mem_stats_shared(b, m, dst, in->copy.size);
+    mem_stats_global(b, m, src, in->copy.size, false);
   }
   return 0;
 }
 
 int
-async_commit(Worker *k, Warp *w, const Insn *in, uint32_t m)
+async_commit(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   FOR_LANES(i, m) w->group[i]++;
   return 0;
 }
 
-/* imm: groups that may stay in flight; sub: those not committed are waited for too. */
+/* ---- wait ---- */
+
+/* The copy may have read its source until now: nobody may have written there since it was issued, nor may before others know. */
+static int
+check_source(Block *b, Warp *w, const Pending *p)
+{
+  const Insn *in = &b->kernel->code[p->pc];
+  if (!b->check || !p->bytes || !mem_host(b, w, in, p->lane, SP_GLOBAL, p->src, 1, false))
+    return 0;
+  MemWrites now = mem_writes(b, p->src, p->bytes);
+  LaneAccess source = {.space = SP_GLOBAL, .addr = p->src, .lane = p->lane, .size = p->bytes};
+  if (now.sum != p->seen)
+    return mem_overtaken(b, w, in, &source, now.newest);
+  return mem_check(b, w, in, &source);
+}
+
+static int
+land(Block *b, Warp *w, const Pending *p)
+{
+  if (check_source(b, w, p))
+    return -1;
+  memcpy(b->shared + p->dst, p->data, p->size);
+  if (b->check)
+    cells_land(b, w, p->pc, p->lane, p->dst, p->size);
+  return 0;
+}
+
+/* With `all`, copies not committed are waited for too. */
 int
-async_wait(Worker *k, Warp *w, const Insn *in, uint32_t m)
+async_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   size_t keep = 0;
+  int rc = 0;
   for (size_t i = 0; i < w->npending; i++) {
     const Pending *p = &w->pending[i];
-    bool committed = in->sub || p->group < w->group[p->lane];
-    if (!(m >> p->lane & 1) || !committed || (!in->sub && w->group[p->lane] - p->group <= in->imm)) {
+    bool committed = in->wait.all || p->group < w->group[p->lane];
+    if (!(m >> p->lane & 1) || !committed || (!in->wait.all && w->group[p->lane] - p->group <= in->wait.pending))
       w->pending[keep++] = *p;
-      continue;
-    }
-    memcpy(k->shared + p->dst, p->data, p->size);
-    if (k->check)
-      shadow_landed(k, w, p->pc, p->lane, p->dst, p->size);
+    else if (!rc)
+      rc = land(b, w, p);
   }
   w->npending = keep;
-  return 0;
+  return rc;
 }

@@ -64,8 +64,8 @@ combine(ModId op, Type t, uint64_t x, uint64_t y)
   { \
     T old = __atomic_load_n((T *)(void *)p, __ATOMIC_RELAXED), want; \
     do \
-      want = in->sub == M_CAS ? (old == (T)cmp ? (T)val : old) \
-                              : (T)combine((ModId)in->sub, (Type)in->type, old, (T)val); \
+      want = in->mem.op == M_CAS ? (old == (T)cmp ? (T)val : old) \
+                              : (T)combine((ModId)in->mem.op, (Type)in->type, old, (T)val); \
     while (!__atomic_compare_exchange_n((T *)(void *)p, &old, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
     return old; \
   }
@@ -73,7 +73,7 @@ combine(ModId op, Type t, uint64_t x, uint64_t y)
 static uint64_t
 swap(const Insn *in, uint8_t *p, uint64_t cmp, uint64_t val)
 {
-  switch (in->esize) {
+  switch (in->mem.size) {
   case 2: SWAP(uint16_t)
   case 4: SWAP(uint32_t)
   default: SWAP(uint64_t)
@@ -88,45 +88,69 @@ lane_value(const Warp *w, uint32_t slot, uint32_t lane, uint32_t n)
   return v;
 }
 
-static int
-atom_lane(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr)
+/* What a lane's operation did. wrote: a compare that fails only reads; changed: memory is not what it was. */
+typedef struct Swapped { bool wrote, changed; uint64_t seen; } Swapped;
+
+static Swapped
+swap_all(const Block *b, Warp *w, const Insn *in, uint32_t lane, uint8_t *p)
 {
-  uint32_t n = in->esize;
-  const uint32_t *ext = k->kernel->ext + in->ext;
-  uint8_t *p = mem_host(k, w, in, lane, sp, addr, n * in->vec, true);
-  if (!p)
-    return -1;
-  if (sp == SP_SHARED && k->check && shadow_write(k, w, in, lane, (uint32_t)addr, n * in->vec, NULL, true))
-    return -1;
-  for (uint32_t v = 0; v < in->vec; v++) {
-    uint64_t cmp = in->sub == M_CAS ? lane_value(w, in->c, lane, n) : 0;
-    uint64_t old = swap(in, p + v * n, cmp, lane_value(w, ext[v], lane, n));
-    if (in->flags & IF_HAS_D)
-      memcpy(w->regs + ext[in->vec + v] + lane * n, &old, n);
+  const MemOps *o = &in->mem;
+  const uint32_t *list = b->kernel->lists + in->list;
+  uint32_t n = o->size;
+  Swapped r = {false, false, 0};
+  for (uint32_t v = 0; v < o->count; v++) {
+    uint64_t cmp = o->op == M_CAS ? lane_value(w, o->compare, lane, n) : 0, now = 0;
+    uint64_t old = swap(in, p + v * n, cmp, lane_value(w, list[v], lane, n));
+    if (o->result)
+      memcpy(w->regs + list[o->count + v] + lane * n, &old, n);
+    memcpy(&now, p + v * n, n);
+    r.wrote |= o->op != M_CAS || old == cmp;
+    r.changed |= now != old;
+    r.seen = (r.seen ^ old) * 0x9e3779b97f4a7c15ull;
   }
+  return r;
+}
+
+static int
+atom_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, Swapped *all)
+{
+  uint32_t n = (uint32_t)in->mem.size * in->mem.count;
+  uint8_t *p = mem_host(b, w, in, lane, sp, addr, n, true);
+  bool shared = sp == SP_SHARED, order = b->check && (shared || b->launch->turns);
+  LaneAccess l = {.space = sp, .addr = addr, .lane = lane, .size = n, .write = true, .strong = true, .update = true};
+  if (!p || mem_check(b, w, in, &l))
+    return -1;
+  if (order)
+    sync_read(b, w, &in->mem, shared, addr);
+  Swapped one = swap_all(b, w, in, lane, p);
+  if (one.wrote && order)
+    sync_write(b, w, &in->mem, shared, addr, true);
+  all->changed |= one.changed;
+  all->seen = (all->seen ^ one.seen ^ addr) * 0x9e3779b97f4a7c15ull;
   return 0;
 }
 
 int
-atom_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+atom_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint64_t addr[LANES];
-  uint32_t global = 0;
-  mem_address(w, in, in->a, in->imm, addr);
+  uint32_t global = 0, n = (uint32_t)in->mem.size * in->mem.count;
+  Swapped all = {false, false, m};
+  mem_address(w, in->mem.base, &in->mem.at, addr);
   FOR_LANES(i, m) {
-    Space sp = in->space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->space;
+    Space sp = in->mem.at.space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->mem.at.space;
     global |= (uint32_t)(sp == SP_GLOBAL) << i;
-    if (atom_lane(k, w, in, i, sp, addr[i]))
+    if (atom_lane(b, w, in, i, sp, addr[i], &all))
       return -1;
   }
-  k->stats.atomics++;
-  if (in->strong && k->check)
-    clock_tick(k, w);
-  if (!k->want_stats)
+  if (global && b->launch->turns)
+    poll_note(b, w, in, all.seen, all.changed);
+  b->worker->stats.atomics++;
+  if (!b->want_stats)
     return 0;
   if (global)
-    mem_stats_global(k, global, addr, (uint32_t)in->esize * in->vec, true);
+    mem_stats_global(b, global, addr, n, true);
   if (m & ~global)
-    mem_stats_shared(k, m & ~global, addr, (uint32_t)in->esize * in->vec);
+    mem_stats_shared(b, m & ~global, addr, n);
   return 0;
 }

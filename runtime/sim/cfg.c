@@ -16,7 +16,7 @@
 enum { MAX_NEST = 100 };
 
 typedef struct Cfg {
-  const Kernel *k;
+  const Unit *u;
   uint32_t n;                                    /* blocks */
   uint32_t *start;                               /* first instruction, n + 1 entries */
   uint32_t *of;                                  /* block of an instruction */
@@ -30,40 +30,41 @@ typedef struct Cfg {
 static bool
 ends_block(const Insn *in)
 {
-  return in->kind == K_BRA || in->kind == K_BRX || in->kind == K_EXIT;
+  return in->kind == K_BRA || in->kind == K_BRX || in->kind == K_EXIT || in->kind == K_CALL || in->kind == K_RET;
 }
 
 static bool
 falls_through(const Insn *in)
 {
-  return !(in->kind == K_BRX || ((in->kind == K_BRA || in->kind == K_EXIT) && !in->guard));
+  bool leaves = in->kind == K_BRA || in->kind == K_BRX || in->kind == K_EXIT || in->kind == K_RET;
+  return !leaves || in->guard;
 }
 
 static void
-mark_leaders(Kernel *k)
+mark_leaders(Unit *u)
 {
-  k->code[0].leader = true;
-  for (uint32_t i = 0; i < k->ncode; i++) {
-    if (k->code[i].kind == K_BRA)
-      k->code[k->code[i].target].leader = true;
-    if (ends_block(&k->code[i]) && i + 1 < k->ncode)
-      k->code[i + 1].leader = true;
+  u->code[0].leader = true;
+  for (uint32_t i = 0; i < u->ncode; i++) {
+    if (u->code[i].kind == K_BRA)
+      u->code[u->code[i].bra.target].leader = true;
+    if (ends_block(&u->code[i]) && i + 1 < u->ncode)
+      u->code[i + 1].leader = true;
   }
-  for (uint32_t i = 0; i < k->nbrx; i++)
-    k->code[k->brx[i]].leader = true;
+  for (uint32_t i = 0; i < u->nbrx; i++)
+    u->code[u->brx[i]].leader = true;
 }
 
 static void
 number_blocks(Cfg *c)
 {
   uint32_t b = UINT32_MAX;
-  for (uint32_t i = 0; i < c->k->ncode; i++) {
-    if (c->k->code[i].leader)
+  for (uint32_t i = 0; i < c->u->ncode; i++) {
+    if (c->u->code[i].leader)
       c->start[++b] = i;
     c->of[i] = b;
   }
   c->n = b + 1;
-  c->start[c->n] = c->k->ncode;
+  c->start[c->n] = c->u->ncode;
 }
 
 /* The successors of block b into out (NULL: only count). */
@@ -71,12 +72,12 @@ static uint32_t
 successors(const Cfg *c, uint32_t b, uint32_t *out)
 {
   uint32_t end = c->start[b + 1], n = 0;
-  const Insn *in = &c->k->code[end - 1];
-  uint32_t jumps = in->kind == K_BRX ? in->count : in->kind == K_BRA ? 1 : 0;
+  const Insn *in = &c->u->code[end - 1];
+  uint32_t jumps = in->kind == K_BRX ? in->brx.count : in->kind == K_BRA ? 1 : 0;
   for (uint32_t i = 0; i < jumps; i++, n++)
     if (out)
-      out[n] = c->of[in->kind == K_BRX ? c->k->brx[in->target + i] : in->target];
-  if (falls_through(in) && end < c->k->ncode) {
+      out[n] = c->of[in->kind == K_BRX ? c->u->brx[in->brx.first + i] : in->bra.target];
+  if (falls_through(in) && end < c->u->ncode) {
     if (out)
       out[n] = b + 1;
     n++;
@@ -227,25 +228,25 @@ edge_rank(const Cfg *c, uint32_t u, uint32_t v)
 }
 
 static void
-store_ranks(const Cfg *c, Kernel *k)
+store_ranks(const Cfg *c, Unit *u)
 {
-  for (uint32_t i = 0; i < k->ncode; i++)
-    k->rank[i] = 2 * c->pos[c->of[i]];
+  for (uint32_t i = 0; i < u->ncode; i++)
+    u->rank[i] = 2 * c->pos[c->of[i]];
   for (uint32_t b = 0; b < c->n; b++) {
-    Insn *in = &k->code[c->start[b + 1] - 1];
+    Insn *in = &u->code[c->start[b + 1] - 1];
     if (b + 1 < c->n)
       in->fall_rank = edge_rank(c, b, b + 1);
     if (in->kind == K_BRA)
-      in->rank = edge_rank(c, b, c->of[in->target]);
-    for (uint32_t i = 0; in->kind == K_BRX && i < in->count; i++)
-      k->brx_rank[in->target + i] = edge_rank(c, b, c->of[k->brx[in->target + i]]);
+      in->bra.rank = edge_rank(c, b, c->of[in->bra.target]);
+    for (uint32_t i = 0; in->kind == K_BRX && i < in->brx.count; i++)
+      u->brx_rank[in->brx.first + i] = edge_rank(c, b, c->of[u->brx[in->brx.first + i]]);
   }
 }
 
 static bool
 cfg_alloc(Cfg *c)
 {
-  size_t n = (size_t)c->k->ncode + 2;
+  size_t n = (size_t)c->u->ncode + 2;
   uint32_t **arrays[] = {&c->start, &c->of, &c->succ_at, &c->pred_at, &c->pos, &c->last, &c->group,
                          &c->index, &c->low, &c->comp, &c->stack, &c->todo, &c->edge};
   bool ok = true;
@@ -264,14 +265,14 @@ cfg_free(Cfg *c)
 }
 
 bool
-cfg_rank(Kernel *k)
+cfg_rank(Unit *u)
 {
-  Cfg c = {.k = k};
-  k->rank = calloc(k->ncode, sizeof *k->rank);
-  k->brx_rank = calloc(k->nbrx + 1, sizeof *k->brx_rank);
-  bool ok = k->rank && k->brx_rank && cfg_alloc(&c);
+  Cfg c = {.u = u};
+  u->rank = calloc(u->ncode, sizeof *u->rank);
+  u->brx_rank = calloc(u->nbrx + 1, sizeof *u->brx_rank);
+  bool ok = u->rank && u->brx_rank && cfg_alloc(&c);
   if (ok) {
-    mark_leaders(k);
+    mark_leaders(u);
     number_blocks(&c);
     uint32_t *all = calloc(c.n, sizeof *all);
     ok = all && build_edges(&c);
@@ -279,7 +280,7 @@ cfg_rank(Kernel *k)
       all[i] = i;
     ok = ok && order(&c, all, c.n, 0);
     if (ok)
-      store_ranks(&c, k);
+      store_ranks(&c, u);
     free(all);
   }
   cfg_free(&c);

@@ -1,292 +1,342 @@
-/* check.c - the shadow of shared memory: who wrote and who read every byte, and whether that is ordered.
+/* check.c - when two accesses to the same bytes are a race, and what is read that nobody wrote.
  *
- * Time is one clock per warp. It moves on when the warp's lanes synchronise (a barrier, or any .sync
- * instruction of the warp, which this machine takes as ordering memory between its lanes) and shared memory
- * was touched since. A warp also keeps, for every other warp v, vc[v]: accesses of v in clocks before vc[v]
- * happened before whatever this warp does now. A barrier carries such a vector: arriving warps add theirs
- * with their own clock, leaving warps take it over. So named barriers with arrive and partial counts order
- * exactly the warps that took part.
+ * Time. A warp has a clock. It moves on when the warp's lanes synchronise (a barrier, or any .sync instruction of the warp, which
+ * this machine takes as ordering memory between its lanes) and memory was accessed since; what lies between two ticks is a segment.
+ * A warp also keeps, for every other warp v of its block, vc[v]: accesses of v in clocks before vc[v] happened before whatever this
+ * warp does now. A barrier carries such a vector: arriving warps add theirs with their own clock, leaving warps take it over. So
+ * named barriers with arrive and partial counts order exactly the warps that took part. Of other blocks a warp knows the same, in a
+ * tree (know.c), which barriers carry too.
  *
- * Two accesses to a byte, one a write, are a race unless one thread made both, or they are ordered as above,
- * or both are atomic (atom, red, and ld or st marked volatile, relaxed, acquire or release). Atomics that
- * acquire (ld.acquire, volatile loads, atom.acquire, and cas and exch, with which locks are made) order the
- * writer's earlier accesses before the reader's later ones.
- * Threads that store the same value with the same instruction do not race (replicated layouts store every
- * copy); with other values they do.
+ * Race. Two accesses to a byte, one a write, are a race unless one thread made both, one happened before the other, or they are
+ * morally strong (PTX ISA, "Memory Consistency Model"): both strong, of the same bytes, each with a scope that reaches the other's
+ * thread. Strong are atom and red, and ld and st that are volatile, relaxed, acquire or release. Volatile is relaxed at system
+ * scope: volatile and atomic accesses to a word do not race, but a volatile store publishes nothing and a volatile load acquires
+ * nothing, without a fence. A .cta scope does not reach another block. Threads that store the same value with the same instruction
+ * do not race, within a block (replicated layouts store every copy); with other values they do. Blocks of a launch that store the
+ * same value to one place do race.
  *
- * A byte written in this block has a write record with a clock above the block's first; else it is
- * uninitialised. A byte that a cp.async in flight will write is pending: nobody may touch it.
- * Records of earlier blocks are told apart by their clocks, so nothing is cleared between blocks. */
+ * Release and acquire. A variable is a word of memory that strong accesses meet at. A release (st.release, atom.release, or a
+ * strong write by a warp that has executed a fence: what it knew at the fence) leaves in the variable what the writer knows;
+ * read-modify-writes add to what is there, stores replace it. An acquire takes it over; a relaxed strong read keeps it aside until
+ * the warp's next fence, which takes it over. A fence or access of .cta scope counts within the block only. Lanes of a warp are not
+ * told apart here: what one lane releases or fences, its warp does. So a flag behind a fence, a lock of cas and exch with fences,
+ * a barrier of the whole grid by a counter, and chains of blocks that look back are orders; a flag without a fence is none.
+ *
+ * Asynchronous copies read global memory from issue to wait: what writes there in between is a race, and so is what writes it
+ * before others know of the wait. Their targets are pending until the wait: nobody may touch them.
+ *
+ * Never written. Shared memory is unwritten when a block starts, device memory when it is allocated; what the host writes,
+ * copies or fills is written.
+ *
+ * Order of report. Kernels whose blocks may wait for each other run on one host thread, in turns that are always the same
+ * (worker.c). Others run on several. What is wrong within a block does not depend on that; where two blocks race, or a block reads
+ * what maybe another one writes, memory is put back as it was (undo.c) and the launch repeated on one thread, block after block:
+ * so the fault that is reported is that of the first block in which one is seen then, whatever the number of threads. */
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* write: clock 32 | thread 10 | pc 22.  read: clock 32 | many 1 | lane 5 | pc 22 (bits from 0). */
-struct Shadow {
-  uint32_t bytes, nwarps;
-  uint32_t base;                       /* clocks up to this are of earlier blocks */
-  uint64_t *write;
-  uint64_t *read;                      /* one row per warp */
-  uint32_t *readers;                   /* warps that read since the last write */
-  uint8_t *pend;
-};
-
-enum { PC_BITS = 22, PC_MASK = (1 << PC_BITS) - 1, MANY = 1 << 27 };
-
-Shadow *
-shadow_new(uint32_t bytes, uint32_t nwarps)
+bool
+insn_is_strong(const Insn *in)
 {
-  Shadow *s = calloc(1, sizeof *s);
-  if (!s)
-    return NULL;
-  size_t n = bytes ? bytes : 1;
-  s->bytes = bytes;
-  s->nwarps = nwarps;
-  s->write = calloc(n, sizeof *s->write);
-  s->read = calloc(n * nwarps, sizeof *s->read);
-  s->readers = calloc(n, sizeof *s->readers);
-  s->pend = calloc(n, 1);
-  if (s->write && s->read && s->readers && s->pend)
-    return s;
-  shadow_free(s);
-  return NULL;
+  return (in->fn.warp == mem_load || in->fn.warp == mem_store || in->fn.warp == atom_exec) && in->mem.order != ORDER_WEAK;
 }
 
-void
-shadow_free(Shadow *s)
-{
-  if (!s)
-    return;
-  free(s->write);
-  free(s->read);
-  free(s->readers);
-  free(s->pend);
-  free(s);
-}
+/* ---- segments ---- */
 
-static void
-shadow_clear(Shadow *s)
+/* Room for the records of the segments that a worker takes next. */
+static bool
+more_segments(Worker *k)
 {
-  memset(s->write, 0, s->bytes * sizeof *s->write);
-  memset(s->read, 0, (size_t)s->bytes * s->nwarps * sizeof *s->read);
-  memset(s->readers, 0, s->bytes * sizeof *s->readers);
-  s->base = 0;
-}
-
-void
-shadow_start(Shadow *s, Worker *k)
-{
-  uint32_t top = s->base;
-  for (uint32_t i = 0; i < k->nwarps; i++)
-    top = k->warp[i].clock > top ? k->warp[i].clock : top;
-  s->base = top;
-  if (top > 1u << 31)
-    shadow_clear(s);
-  memset(s->pend, 0, s->bytes);
-  for (uint32_t i = 0; i < k->nwarps; i++) {
-    k->warp[i].clock = s->base + 1;
-    k->warp[i].touched = false;
-    for (uint32_t v = 0; v < MAX_WARPS; v++)
-      k->warp[i].vc[v] = s->base + 1;
+  Launch *l = k->launch;
+  Segments *s = &l->segments;
+  pthread_mutex_lock(&l->lock);
+  uint32_t at = s->next, chunk = (at - s->first) / SEGMENT_CHUNK;
+  bool ok = chunk < SEGMENT_CHUNKS && at < (REC_PENDING >> 32) - SEGMENT_TAKE;
+  if (ok && !s->chunk[chunk])
+    ok = (s->chunk[chunk] = malloc(SEGMENT_CHUNK * sizeof **s->chunk)) != NULL;
+  if (ok) {
+    s->next += SEGMENT_TAKE;
+    k->segment_next = at;
+    k->segment_end = s->next;
   }
+  pthread_mutex_unlock(&l->lock);
+  return ok;
 }
 
+const Segment *
+record_segment(const Launch *l, uint64_t record)
+{
+  uint32_t i = (uint32_t)(record >> 32) - l->segments.first;
+  return &l->segments.chunk[i / SEGMENT_CHUNK][i % SEGMENT_CHUNK];
+}
+
+uint32_t
+segment_current(Block *b, Warp *w)
+{
+  Worker *k = b->worker;
+  Segments *s = &k->launch->segments;
+  w->touched = true;
+  if (w->segment)
+    return w->segment;
+  if (k->segment_next == k->segment_end && !more_segments(k))
+    return 0;
+  uint32_t i = k->segment_next - s->first;
+  s->chunk[i / SEGMENT_CHUNK][i % SEGMENT_CHUNK] = (Segment){b->index, w->clock, w->index};
+  return w->segment = k->segment_next++;
+}
+
+bool
+happened_before(const Block *b, const Warp *w, uint32_t lane, uint64_t record, const Segment *s)
+{
+  if (s->block != b->index) {
+    const uint32_t *clock = know_clocks(b->launch, w->know, s->block);
+    return clock && s->clock < clock[s->warp];
+  }
+  if (s->warp != w->index)
+    return s->clock < w->vc[s->warp];
+  return s->clock < w->clock || (!(record & REC_MANY) && (record >> PC_BITS & (LANES - 1)) == lane);
+}
+
+/* ---- clocks ---- */
+
 void
-clock_tick(Worker *k, Warp *w)
+clock_tick(Warp *w)
 {
   w->clock += w->touched;
+  w->segment = w->touched ? 0 : w->segment;
   w->touched = false;
 }
 
-void
-clock_arrive(Worker *k, Warp *w, Barrier *b)
+static void
+vector_max(uint32_t *to, const uint32_t *from, uint32_t n)
 {
-  clock_tick(k, w);
-  for (uint32_t v = 0; v < k->nwarps; v++)
-    b->vc[v] = w->vc[v] > b->vc[v] ? w->vc[v] : b->vc[v];
-  b->vc[w->index] = w->clock > b->vc[w->index] ? w->clock : b->vc[w->index];
+  for (uint32_t v = 0; v < n; v++)
+    to[v] = from[v] > to[v] ? from[v] : to[v];
+}
+
+/* What the warp knows of its own block, with all that it has done itself. */
+static void
+own_clocks(const Block *b, const Warp *w, uint32_t *out)
+{
+  memcpy(out, w->vc, b->nwarps * sizeof *out);
+  out[w->index] = w->clock;
+}
+
+/* *to learns what k knows. */
+static void
+learn(Block *b, Know **to, Know *k)
+{
+  Know *old = *to;
+  if (!k || k == old)
+    return;
+  *to = know_join(b->launch, old, k, &b->worker->no_memory);
+  know_drop(old);
 }
 
 void
-clock_join(Worker *k, Warp *w, const Barrier *b)
+clock_arrive(Block *b, Warp *w, Barrier *bar)
 {
-  for (uint32_t v = 0; v < k->nwarps; v++)
-    w->vc[v] = b->vc[v] > w->vc[v] ? b->vc[v] : w->vc[v];
+  uint32_t own[MAX_WARPS];
+  clock_tick(w);
+  own_clocks(b, w, own);
+  vector_max(bar->vc, own, b->nwarps);
+  learn(b, &bar->know, w->know);
 }
 
-static uint32_t
-pc_of(const Worker *k, const Insn *in)
+void
+clock_join(Block *b, Warp *w, const Barrier *bar)
 {
-  return (uint32_t)(in - k->kernel->code);
+  vector_max(w->vc, bar->vc, b->nwarps);
+  learn(b, &w->know, bar->know);
+}
+
+void
+clock_start(Block *b)
+{
+  for (uint32_t i = 0; i < b->nwarps; i++) {
+    Warp *w = &b->warp[i];
+    w->clock = 1;
+    w->segment = w->floor = 0;
+    w->touched = false;
+    for (uint32_t v = 0; v < MAX_WARPS; v++)
+      w->vc[v] = 1;
+    clock_forget(w);
+  }
+}
+
+void
+clock_forget(Warp *w)
+{
+  know_drop(w->know);
+  know_drop(w->fence.know);
+  know_drop(w->seen.know);
+  w->know = NULL;
+  w->fence = w->seen = (Published){0};
+}
+
+/* ---- variables ---- */
+
+struct SyncVar { uint64_t key; uint32_t used; Published what; };
+
+static size_t
+sync_slot(const SyncVars *s, uint64_t key)
+{
+  size_t i = (key * 0x9e3779b97f4a7c15ull) >> 20;
+  while (s->at[i &= s->cap - 1].used && s->at[i].key != key)
+    i++;
+  return i;
 }
 
 static bool
-is_atomic(const Worker *k, uint32_t pc)
+sync_grow(SyncVars *s)
 {
-  const Insn *in = &k->kernel->code[pc];
-  return in->fn.warp == atom_exec || in->strong;
+  SyncVars grown = {calloc(s->cap ? 2 * s->cap : 64, sizeof *s->at), s->n, s->cap ? 2 * s->cap : 64};
+  if (!grown.at)
+    return false;
+  for (size_t i = 0; i < s->cap; i++)
+    if (s->at[i].used)
+      grown.at[sync_slot(&grown, s->at[i].key)] = s->at[i];
+  free(s->at);
+  *s = grown;
+  return true;
 }
 
-/* Whether an access of thread t in a clock happened before what a lane of w does now. */
-static bool
-ordered(const Warp *w, uint32_t lane, uint32_t t, uint32_t clock)
+static Published *
+sync_find(const SyncVars *s, uint64_t key)
 {
-  uint32_t v = t / LANES;
-  if (v == w->index)
-    return t % LANES == lane || clock < w->clock;
-  return clock < w->vc[v];
+  size_t i = s->cap ? sync_slot(s, key) : 0;
+  return s->cap && s->at[i].used ? &s->at[i].what : NULL;
 }
 
-static int
-race(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool write, uint32_t other,
-     uint32_t other_pc, bool other_write)
+static Published *
+sync_add(SyncVars *s, uint64_t key)
 {
-  char me[48], them[48], where[300];
-  uint32_t t = w->index * LANES + lane;
-  return worker_error(k, w, in, (int)lane, SIM_E_RACE, off,
-                      "shared-memory race: thread %s %s %u bytes at shared+0x%x that thread %s %s at %s "
-                      "with no barrier between",
-                      sim_thread_text(k, t, me, sizeof me), write ? "writes" : "reads", n, off,
-                      sim_thread_text(k, other, them, sizeof them), other_write ? "wrote" : "read",
-                      sim_loc_text(k, other_pc, where, sizeof where));
+  if (2 * s->n >= s->cap && !sync_grow(s))
+    return NULL;
+  SyncVar *v = &s->at[sync_slot(s, key)];
+  s->n += !v->used;
+  v->used = 1;
+  v->key = key;
+  return &v->what;
 }
 
-static int
-pending(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, bool write)
+void
+syncs_clear(SyncVars *s)
 {
-  char me[48], where[300];
-  uint32_t pc = (uint32_t)k->shadow->write[off] & PC_MASK;
-  return worker_error(k, w, in, (int)lane, SIM_E_ASYNC, off,
-                      "thread %s %s %u bytes at shared+0x%x, where an asynchronous copy issued at %s has "
-                      "not been waited for", sim_thread_text(k, w->index * LANES + lane, me, sizeof me),
-                      write ? "writes" : "reads", n, off, sim_loc_text(k, pc, where, sizeof where));
+  for (size_t i = 0; s->n && i < s->cap; i++) {
+    know_drop(s->at[i].what.know);
+    s->at[i] = (SyncVar){0};
+  }
+  s->n = 0;
 }
 
-static int
-uninitialised(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n)
+void
+syncs_free(SyncVars *s)
 {
-  char me[48];
-  return worker_error(k, w, in, (int)lane, SIM_E_UNINIT, off,
-                      "thread %s reads %u bytes at shared+0x%x that no thread of the block has written",
-                      sim_thread_text(k, w->index * LANES + lane, me, sizeof me), n, off);
+  syncs_clear(s);
+  free(s->at);
 }
+
+/* ---- publishing ---- */
+
+/* All that the warp knows, itself included. */
+static Know *
+all_known(Block *b, const Warp *w, const uint32_t *own)
+{
+  return know_with(b->launch, w->know, b->index, own, &b->worker->no_memory);
+}
+
+/* What a release at a scope by this warp would leave; the reference is the caller's. */
+static Published
+released(Block *b, Warp *w, Scope scope)
+{
+  Published p = {.block = b->index, .valid = true};
+  clock_tick(w);
+  own_clocks(b, w, p.vc);
+  p.know = scope != SCOPE_CTA && b->launch->turns ? all_known(b, w, p.vc) : NULL;
+  return p;
+}
+
+/* *to takes p in: instead of what is there, or beside it. */
+static void
+publish(Block *b, Published *to, const Published *p, bool beside)
+{
+  if (!beside) {
+    know_drop(to->know);
+    *to = *p;
+    know_share(to->know);
+    return;
+  }
+  learn(b, &to->know, p->know);
+  if (to->valid && to->block == p->block)
+    vector_max(to->vc, p->vc, b->nwarps);
+  else if (p->valid) {
+    memcpy(to->vc, p->vc, sizeof to->vc);
+    to->block = p->block;
+    to->valid = true;
+  }
+}
+
+/* A strong write to a variable: by then its warp publishes what it knew at its last fence, or, releasing, all it knows. */
+void
+sync_write(Block *b, Warp *w, const MemOps *o, bool shared, uint64_t key, bool update)
+{
+  SyncVars *s = shared ? &b->syncs : &b->launch->syncs;
+  bool release = o->order == ORDER_RELEASE || o->order == ORDER_ACQ_REL;
+  Published *v = sync_find(s, key);
+  if (!release && !w->fence.valid && !v)
+    return;
+  if (!v && !(v = sync_add(s, key))) {
+    b->worker->no_memory = true;
+    return;
+  }
+  Published p = release ? released(b, w, (Scope)o->scope) : w->fence;
+  publish(b, v, &p, update);
+  if (release)
+    know_drop(p.know);
+}
+
+/* ---- taking over ---- */
 
 static void
-acquire(Warp *w, uint64_t cell)
+take_over(Block *b, Warp *w, const Published *p, Scope scope)
 {
-  uint32_t v = (uint32_t)cell >> PC_BITS & 1023, clock = (uint32_t)(cell >> 32);
-  v /= LANES;
-  if (v != w->index && w->vc[v] <= clock)
-    w->vc[v] = clock + 1;
-}
-
-static int
-check_cell(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, uint64_t cell)
-{
-  uint32_t clock = (uint32_t)(cell >> 32), t = (uint32_t)cell >> PC_BITS & 1023, pc = (uint32_t)cell & PC_MASK;
-  if (clock <= k->shadow->base)
-    return uninitialised(k, w, in, lane, off, n);
-  if (ordered(w, lane, t, clock))
-    return 0;
-  if (in->strong && is_atomic(k, pc)) {
-    acquire(w, cell);
-    return 0;
-  }
-  return race(k, w, in, lane, off, n, false, t, pc, true);
-}
-
-int
-shadow_read(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n)
-{
-  Shadow *s = k->shadow;
-  uint64_t seen = 0, *row = s->read + (size_t)w->index * s->bytes;
-  uint32_t pc = pc_of(k, in), bit = 1u << w->index;
-  uint64_t mine = (uint64_t)w->clock << 32 | lane << PC_BITS | pc;
-  for (uint32_t i = off; i < off + n; i++) {
-    if (s->pend[i])
-      return pending(k, w, in, lane, i, n, false);
-    if (s->write[i] != seen || !seen) {
-      seen = s->write[i];
-      if (check_cell(k, w, in, lane, off, n, seen))
-        return -1;
-    }
-  }
-  if (in->strong)
-    return 0;
-  for (uint32_t i = off; i < off + n; i++) {
-    uint64_t old = row[i], other = (old >> PC_BITS ^ mine >> PC_BITS) & 31;
-    bool same_clock = old >> 32 == w->clock;
-    row[i] = mine | (same_clock && (other || old & MANY) ? MANY : 0);
-    s->readers[i] |= bit;
-  }
-  w->touched = true;
-  return 0;
-}
-
-static int
-check_readers(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, uint32_t i)
-{
-  Shadow *s = k->shadow;
-  FOR_LANES(v, s->readers[i]) {
-    uint64_t cell = s->read[(size_t)v * s->bytes + i];
-    uint32_t clock = (uint32_t)(cell >> 32), who = (uint32_t)cell >> PC_BITS & 31;
-    bool mine = clock < w->clock || (!(cell & MANY) && who == lane);
-    if (clock <= s->base || (v == w->index ? mine : clock < w->vc[v]))
-      continue;
-    return race(k, w, in, lane, off, n, true, v * LANES + who, (uint32_t)cell & PC_MASK, false);
-  }
-  return 0;
-}
-
-static bool
-same_store(const Worker *k, const Insn *in, uint64_t cell, uint32_t i, const uint8_t *data)
-{
-  uint32_t pc = (uint32_t)cell & PC_MASK;
-  return data && pc == pc_of(k, in) && k->shared[i] == *data;
-}
-
-int
-shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n, const uint8_t *data,
-             bool atomic)
-{
-  Shadow *s = k->shadow;
-  uint64_t mine = (uint64_t)w->clock << 32 | (uint64_t)(w->index * LANES + lane) << PC_BITS | pc_of(k, in);
-  for (uint32_t i = off; i < off + n; i++) {
-    uint64_t cell = s->write[i];
-    uint32_t clock = (uint32_t)(cell >> 32), t = (uint32_t)cell >> PC_BITS & 1023, pc = (uint32_t)cell & PC_MASK;
-    if (s->pend[i])
-      return pending(k, w, in, lane, i, n, true);
-    if (clock <= s->base) {
-      if (atomic && in->fn.warp == atom_exec)
-        return uninitialised(k, w, in, lane, off, n);
-    } else if (!ordered(w, lane, t, clock)) {
-      bool both = atomic && is_atomic(k, pc);
-      if (!both && !same_store(k, in, cell, i, data ? data + (i - off) : NULL))
-        return race(k, w, in, lane, off, n, true, t, pc, true);
-      if (both && in->strong)
-        acquire(w, cell);
-    }
-    if (s->readers[i] && check_readers(k, w, in, lane, off, n, i))
-      return -1;
-    s->write[i] = mine;
-    s->readers[i] = 0;
-  }
-  w->touched = true;
-  return 0;
+  if (p->valid && p->block == b->index)
+    vector_max(w->vc, p->vc, b->nwarps);
+  if (scope == SCOPE_CTA || !p->know)
+    return;
+  const uint32_t *mine = know_clocks(b->launch, p->know, b->index);
+  if (mine)
+    vector_max(w->vc, mine, b->nwarps);
+  learn(b, &w->know, p->know);
 }
 
 void
-shadow_pend(Worker *k, uint32_t off, uint32_t n, bool on)
+sync_read(Block *b, Warp *w, const MemOps *o, bool shared, uint64_t key)
 {
-  memset(k->shadow->pend + off, on, n);
+  const Published *v = sync_find(shared ? &b->syncs : &b->launch->syncs, key);
+  if (!v)
+    return;
+  if (o->order == ORDER_ACQUIRE || o->order == ORDER_ACQ_REL) {
+    take_over(b, w, v, (Scope)o->scope);
+    return;
+  }
+  learn(b, &w->seen.know, v->know);
+  if (!v->valid || v->block != b->index)
+    return;
+  vector_max(w->seen.vc, v->vc, b->nwarps);
+  w->seen.block = b->index;
+  w->seen.valid = true;
 }
 
 void
-shadow_landed(Worker *k, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n)
+sync_fence(Block *b, Warp *w, Scope scope)
 {
-  Shadow *s = k->shadow;
-  shadow_pend(k, off, n, false);
-  for (uint32_t i = off; i < off + n; i++)
-    s->write[i] = (uint64_t)w->clock << 32 | (uint64_t)(w->index * LANES + lane) << PC_BITS | pc;
-  w->touched = true;
+  take_over(b, w, &w->seen, scope);
+  Published p = released(b, w, scope);
+  if (scope == SCOPE_CTA && w->fence.know)     /* what an earlier fence told all blocks stays told */
+    know_drop(p.know), p.know = know_share(w->fence.know);
+  know_drop(w->fence.know);
+  w->fence = p;
 }

@@ -58,12 +58,12 @@ to_whole(double v, FpRound r)
 static uint64_t
 real_to_int(const Insn *in, double v)
 {
-  Type t = (Type)in->type, from = (Type)in->type2;
+  Type t = (Type)in->type, from = (Type)in->cvt.from;
   unsigned n = ptx_type_bytes[t] * 8u;
   bool sign = ptx_type_class[t] == TC_SINT;
   if (v != v)
     return from != T_F64 && n < 64 ? 0 : 1ull << (n - 1);
-  v = to_whole(v, rounding((ModId)in->rnd));
+  v = to_whole(v, rounding((ModId)in->cvt.rounding));
   double top = ldexp(1.0, (int)(sign ? n - 1 : n));
   if (v >= top)
     return sign ? (1ull << (n - 1)) - 1 : n < 64 ? (1ull << n) - 1 : ~0ull;
@@ -80,7 +80,7 @@ int_to_int(const Insn *in, Wide v)
   Type t = (Type)in->type;
   unsigned n = ptx_type_bytes[t] * 8u;
   bool sign = ptx_type_class[t] == TC_SINT, negative = !v.is_unsigned && (int64_t)v.i < 0;
-  if (!(in->post & POST_SAT))
+  if (!(in->cvt.post & POST_SAT))
     return v.i;
   uint64_t top = sign ? (1ull << (n - 1)) - 1 : n < 64 ? (1ull << n) - 1 : ~0ull;
   if (!negative)
@@ -134,31 +134,31 @@ int_to_sticky(Wide v)
 static double
 to_integral(const Insn *in, double v)
 {
-  return in->rnd >= M_RNI && in->rnd <= M_RPI ? to_whole(v, rounding((ModId)in->rnd)) : v;
+  return in->cvt.rounding >= M_RNI && in->cvt.rounding <= M_RPI ? to_whole(v, rounding((ModId)in->cvt.rounding)) : v;
 }
 
 static double
 flush(const Insn *in, Type t, double v)
 {
   bool tiny = (t == T_F32 && fabs(v) < 0x1p-126) || (t == T_F16 && fabs(v) < 0x1p-14);
-  return (in->post & POST_FTZ32) && t == T_F32 && tiny ? copysign(0, v) : v;
+  return (in->cvt.post & POST_FTZ32) && t == T_F32 && tiny ? copysign(0, v) : v;
 }
 
 static uint64_t
 write_real(const Insn *in, Type t, Wide v)
 {
-  FpRound r = rounding((ModId)in->rnd);
+  FpRound r = rounding((ModId)in->cvt.rounding);
   double f = v.real ? to_integral(in, v.f) : t == T_F64 ? int_to_double(v, r) : int_to_sticky(v);
-  if (in->post & POST_SAT)
+  if (in->cvt.post & POST_SAT)
     f = f > 1 ? 1 : f > 0 ? f : 0;
-  if ((in->post & POST_RELU) && f < 0)
+  if ((in->cvt.post & POST_RELU) && f < 0)
     f = 0;
   if (t == T_F64)
     return f64_bits(f);
-  uint32_t u = simfp_encode(f, format_of(t), r, in->flags & IF_ALIGNED);
+  uint32_t u = simfp_encode(f, format_of(t), r, in->cvt.satfinite);
   if (t == T_TF32)
     return f != f ? 0x7fffffffu : u << 13;
-  if (t == T_F32 && (in->post & POST_FTZ32) && !(u & 0x7f800000u))
+  if (t == T_F32 && (in->cvt.post & POST_FTZ32) && !(u & 0x7f800000u))
     u &= 0x80000000u;
   return u;
 }
@@ -191,9 +191,9 @@ part_of(Type t)
 static uint64_t
 convert_pair(const Insn *in, uint64_t x, uint64_t y)
 {
-  Type to = part_of((Type)in->type), from = part_of((Type)in->type2);
+  Type to = part_of((Type)in->type), from = part_of((Type)in->cvt.from);
   unsigned half = ptx_type_bytes[in->type] * 4u, src = ptx_type_bytes[from] * 8u;
-  uint64_t hi = in->sub ? x : x >> src, lo = in->sub ? y : x;
+  uint64_t hi = in->cvt.pair ? x : x >> src, lo = in->cvt.pair ? y : x;
   return convert(in, to, from, hi) << half | (convert(in, to, from, lo) & ((1ull << half) - 1));
 }
 
@@ -207,17 +207,17 @@ extend(Type t, uint64_t v)
 }
 
 int
-cvt_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+cvt_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   FOR_LANES(i, m) {
     uint64_t x = 0, y = 0, r;
-    memcpy(&x, w->regs + in->a + i * in->src_width, in->src_width);
-    memcpy(&y, w->regs + in->b + i * in->src_width, in->src_width);
+    memcpy(&x, w->regs + in->cvt.a + i * in->cvt.src_width, in->cvt.src_width);
+    memcpy(&y, w->regs + in->cvt.b + i * in->cvt.src_width, in->cvt.src_width);
     if (part_of((Type)in->type) != (Type)in->type)
       r = convert_pair(in, x, y);
     else
-      r = extend((Type)in->type, convert(in, (Type)in->type, (Type)in->type2, x));
-    memcpy(w->regs + in->d + i * in->dw, &r, in->dw);
+      r = extend((Type)in->type, convert(in, (Type)in->type, (Type)in->cvt.from, x));
+    memcpy(w->regs + in->cvt.d + i * in->cvt.width, &r, in->cvt.width);
   }
   return 0;
 }

@@ -1,31 +1,14 @@
 /* decode_mem.c - loads, stores, atomics and control flow. */
 #include "decode.h"
 
+enum { MAX_TARGETS = 1 << 22 };
+
 /* ---- memory ---- */
 
 static uint32_t
 take_vector(Decoder *d)
 {
   return opmod_take(d, M_V2) ? 2 : opmod_take(d, M_V4) ? 4 : opmod_take(d, M_V8) ? 8 : 1;
-}
-
-uint32_t
-opnd_address(Decoder *d, const Opnd *m)
-{
-  if (m->kind != O_MEM)
-    decode_fail(d, "expected an address in brackets");
-  else if (m->has_base && m->width < 4)
-    decode_fail(d, "an address register is too narrow");
-  return m->has_base ? m->slot : slot_const(d, 8, m->imm, m->dynamic);
-}
-
-void
-insn_address(Insn *in, const Opnd *m, uint32_t slot)
-{
-  in->a = slot;
-  in->imm = m->has_base ? m->imm : 0;
-  if (!m->has_base || m->width == 8)
-    in->flags |= IF_ADDR64;
 }
 
 static void
@@ -52,31 +35,33 @@ data_operands(Decoder *d, const Opnd *o, uint32_t vec, Type t, bool store, uint3
 }
 
 static void
-memory_insn(Decoder *d, Space sp, Type t, uint32_t vec, const Opnd *data, const Opnd *mem, bool store)
+list_all(Decoder *d, const uint32_t *slots, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    insn_list(d, slots[i]);
+}
+
+static void
+memory_insn(Decoder *d, Space sp, Type t, uint32_t count, const Opnd *data, const Opnd *mem, bool store)
 {
   uint32_t slots[8] = {0};
   uint8_t width = 0;
-  if (!d->failed && (ptx_type_bytes[t] == 0 || ptx_type_bytes[t] > 8))
-    decode_fail(d, "memory of this type is outside this machine");
-  if (d->failed)
+  Address at;
+  if (ptx_type_bytes[t] == 0 || ptx_type_bytes[t] > 8)
+    decode_unknown(d);
+  if (d->failed || d->unknown)
     return;
-  data_operands(d, data, vec, t, store, slots, &width);
-  uint32_t at = opnd_address(d, mem);
-  Insn *in = insn_emit(d, K_WARP);
+  data_operands(d, data, count, t, store, slots, &width);
+  uint32_t base = opnd_address(d, mem, sp, &at);
+  Insn *in = insn_warp(d, K_WARP, store ? mem_store : mem_load, 1);
   if (!in)
     return;
-  insn_address(in, mem, at);
-  in->fn.warp = store ? mem_store : mem_load;
-  in->space = (uint8_t)sp;
   in->type = (uint8_t)t;
-  in->esize = ptx_type_bytes[t];
-  in->dw = width;
-  in->vec = (uint8_t)vec;
-  in->strong = d->strong;
-  if (store)
-    in->flags |= IF_STORE;
-  for (uint32_t i = 0; i < vec; i++)
-    insn_ext(d, slots[i]);
+  in->mem = (MemOps){.base = base, .at = at, .size = ptx_type_bytes[t], .count = (uint8_t)count, .width = width,
+                     .order = (uint8_t)d->order, .scope = (uint8_t)d->scope};
+  list_all(d, slots, count);
+  if (!store && sp == SP_PARAM && mem->var && !mem->has_base && count == 1 && width == 8)
+    flow_is(d, slots[0], FLOW_VAR, mem->var, 0);
 }
 
 /* .param names a kernel's parameter, or a variable of a call, which is thread-local here. */
@@ -86,32 +71,20 @@ param_space(Space sp, const Opnd *m)
   return sp == SP_PARAM && m->kind == O_MEM && !m->has_base && m->space == SP_LOCAL ? SP_LOCAL : sp;
 }
 
+/* arg 1: st, else ld */
 void
-decode_ld(Decoder *d, int arg)
+decode_ld(Decoder *d, int store)
 {
   opmod_take(d, M_CA);
   opmod_take(d, M_CG);
   Space sp = opmod_space(d);
-  uint32_t vec = take_vector(d);
+  uint32_t count = take_vector(d);
   bool hint = opmod_take(d, M_CACHE_HINT);
   opmod_take_range(d, M_L2_EVICT_LAST, M_L2_EVICT_UNCHANGED);
   Type t = decode_type(d);
   decode_operands(d, hint ? 3 : 2, 3);
-  memory_insn(d, param_space(sp, &d->op[1]), t, vec, &d->op[0], &d->op[1], false);
-}
-
-void
-decode_st(Decoder *d, int arg)
-{
-  opmod_take(d, M_CA);
-  opmod_take(d, M_CG);
-  Space sp = opmod_space(d);
-  uint32_t vec = take_vector(d);
-  bool hint = opmod_take(d, M_CACHE_HINT);
-  opmod_take_range(d, M_L2_EVICT_LAST, M_L2_EVICT_UNCHANGED);
-  Type t = decode_type(d);
-  decode_operands(d, hint ? 3 : 2, 3);
-  memory_insn(d, param_space(sp, &d->op[0]), t, vec, &d->op[1], &d->op[0], true);
+  const Opnd *mem = &d->op[store ? 0 : 1];
+  memory_insn(d, param_space(sp, mem), t, count, &d->op[store ? 1 : 0], mem, store);
 }
 
 static bool
@@ -132,49 +105,50 @@ atom_type_fits(ModId op, Type t)
   }
 }
 
+typedef struct Atomic { ModId op; Type type; uint32_t count, value[8], result[8], compare; uint8_t width, rwidth; } Atomic;
+
+static void
+atomic_insn(Decoder *d, const Atomic *a, const Opnd *mem, Space sp)
+{
+  Address at;
+  uint32_t base = opnd_address(d, mem, sp, &at);
+  Insn *in = insn_warp(d, K_WARP, atom_exec, 2);
+  if (!in)
+    return;
+  in->type = (uint8_t)a->type;
+  in->mem = (MemOps){.base = base, .compare = a->compare, .at = at, .size = ptx_type_bytes[a->type], .count = (uint8_t)a->count,
+                     .width = a->width, .order = (uint8_t)(d->order ? d->order : ORDER_RELAXED), .scope = (uint8_t)d->scope,
+                     .op = (uint8_t)a->op, .result = a->rwidth != 0};
+  list_all(d, a->value, a->count);
+  if (a->rwidth)
+    list_all(d, a->result, a->count);
+}
+
 /* arg 1: atom, with a result; 0: red */
 void
 decode_atom(Decoder *d, int arg)
 {
   Space sp = opmod_space(d);
-  uint32_t vec = take_vector(d), i = arg ? 1u : 0u;
+  Atomic a = {.count = take_vector(d)};
+  uint32_t i = arg ? 1u : 0u;
   bool hint = opmod_take(d, M_CACHE_HINT);
-  ModId op = opmod_take_range(d, M_AND, M_CAS);
+  a.op = opmod_take_range(d, M_AND, M_CAS);
   opmod_take(d, M_NOFTZ);
-  Type t = decode_type(d);
-  bool cas = op == M_CAS;
+  a.type = decode_type(d);
+  bool cas = a.op == M_CAS;
   decode_operands(d, i + 2 + cas, i + 2 + cas + hint);
-  if (d->failed || !atom_type_fits(op, t) || (cas && vec > 1) || (!arg && (cas || op == M_EXCH))) {
-    decode_fail(d, "'%.*s': the machine does not know this atomic", (int)d->op_tok->n, d->op_tok->s);
+  if (!atom_type_fits(a.op, a.type) || (cas && a.count > 1) || (!arg && (cas || a.op == M_EXCH)))
+    decode_unknown(d);
+  if (d->failed || d->unknown)
     return;
-  }
-  uint32_t val[8] = {0}, res[8] = {0}, cmp = 0;
-  uint8_t width = 0, rwidth = 0;
-  data_operands(d, &d->op[i + 1 + cas], vec, t, true, val, &width);
+  data_operands(d, &d->op[i + 1 + cas], a.count, a.type, true, a.value, &a.width);
   if (cas)
-    cmp = opnd_src(d, &d->op[i + 1], opnd_bits(opnd_width(t)));
+    a.compare = opnd_src(d, &d->op[i + 1], opnd_bits(opnd_width(a.type)));
   if (arg && d->op[0].kind != O_SINK)
-    data_operands(d, &d->op[0], vec, t, false, res, &rwidth);
-  uint32_t at = opnd_address(d, &d->op[i]);
-  if (!d->failed && (width != opnd_width(t) || (rwidth && rwidth != width)))
+    data_operands(d, &d->op[0], a.count, a.type, false, a.result, &a.rwidth);
+  if (a.width != opnd_width(a.type) || (a.rwidth && a.rwidth != a.width))
     decode_fail(d, "a register of an atomic has the wrong size");
-  Insn *in = insn_emit(d, K_WARP);
-  if (!in)
-    return;
-  insn_address(in, &d->op[i], at);
-  in->fn.warp = atom_exec;
-  in->space = (uint8_t)sp;
-  in->type = (uint8_t)t;
-  in->esize = ptx_type_bytes[t];
-  in->sub = (uint8_t)op;
-  in->vec = (uint8_t)vec;
-  in->c = cmp;
-  in->strong = d->strong || cas || op == M_EXCH;
-  in->flags |= IF_STORE | (rwidth ? IF_HAS_D : 0);
-  for (uint32_t v = 0; v < vec; v++)
-    insn_ext(d, val[v]);
-  for (uint32_t v = 0; v < vec && rwidth; v++)
-    insn_ext(d, res[v]);
+  atomic_insn(d, &a, &d->op[i], sp);
 }
 
 /* ---- control ---- */
@@ -186,9 +160,27 @@ decode_bra(Decoder *d, int arg)
   decode_operands(d, 1, 1);
   if (d->op[0].kind != O_NAME && d->op[0].kind != O_ADDR)
     decode_fail(d, "a branch needs a label");
-  if (!insn_emit(d, K_BRA))
-    return;
-  decode_fixup(d, d->op[0].tok, (uint32_t)d->ncode - 1, 0);
+  if (insn_emit(d, K_BRA, 0))
+    decode_fixup(d, d->op[0].tok, d->u->ncode - 1, 0);
+}
+
+/* The labels of a .branchtargets, from token t on, into the unit's table. */
+static uint32_t
+table_entries(Decoder *d, const Tok *t)
+{
+  Unit *u = d->u;
+  uint32_t n = 0;
+  for (; t->kind == TK_IDENT && !d->failed; t++, n++) {
+    if (u->nbrx == MAX_TARGETS || !sim_vec_grow(&u->brx, &d->brx_cap, u->nbrx + 1u, sizeof *u->brx)) {
+      decode_fail(d, "too many branch targets");
+      return 0;
+    }
+    u->brx[u->nbrx] = 0;
+    decode_fixup(d, t, UINT32_MAX, u->nbrx++);
+    if (t[1].kind == TK_PUNCT && t[1].punct == ',')
+      t++;
+  }
+  return n;
 }
 
 void
@@ -197,59 +189,31 @@ decode_brx(Decoder *d, int arg)
   opmod_take(d, M_IDX);
   opmod_take(d, M_UNI);
   decode_operands(d, 2, 2);
-  uint32_t a = opnd_src(d, &d->op[0], T_U32);
+  uint32_t index = opnd_src(d, &d->op[0], T_U32);
   const Tok *name = d->op[1].tok;
-  Sym *s = d->op[1].kind == O_NAME ? decode_lookup(d, name->s, name->n) : NULL;
+  const Sym *s = d->op[1].kind == O_NAME ? decode_lookup(d, name->s, name->n) : NULL;
   if (!s || s->kind != SYM_TARGETS) {
     decode_fail(d, "no list of branch targets");
     return;
   }
-  Insn *in = insn_emit(d, K_BRX);
-  if (!in)
-    return;
-  in->a = a;
-  in->target = (uint32_t)d->nbrx;
-  for (const Tok *t = &d->r->tok[s->addr]; t->kind == TK_IDENT && !d->failed; t++) {
-    if (!sim_vec_grow(&d->brx, &d->brx_cap, d->nbrx + 1, sizeof *d->brx)) {
-      decode_fail(d, "out of memory");
-      return;
-    }
-    d->brx[d->nbrx] = 0;
-    decode_fixup(d, t, UINT32_MAX, (uint32_t)d->nbrx++);
-    in->count++;
-    if (in->count == UINT16_MAX)
-      decode_fail(d, "too many branch targets");
-    if (t[1].kind == TK_PUNCT && t[1].punct == ',')
-      t++;
-  }
-}
-
-void
-decode_ret(Decoder *d, int arg)
-{
-  static const Tok end = {.kind = TK_IDENT, .s = "", .n = 0};
-  opmod_take(d, M_UNI);
-  decode_operands(d, 0, 0);
-  if (d->depth < 2) {
-    insn_emit(d, K_EXIT);
-    return;
-  }
-  if (insn_emit(d, K_BRA))
-    decode_fixup(d, &end, (uint32_t)d->ncode - 1, 0);
+  uint32_t first = d->u->nbrx, count = table_entries(d, &d->r->tok[s->addr]);
+  Insn *in = insn_emit(d, K_BRX, 1);
+  if (in)
+    in->brx = (TableOps){index, first, count};
 }
 
 void
 decode_exit(Decoder *d, int arg)
 {
   decode_operands(d, 0, 0);
-  insn_emit(d, K_EXIT);
+  insn_emit(d, K_EXIT, 0);
 }
 
 void
 decode_trap(Decoder *d, int arg)
 {
   decode_operands(d, 0, 0);
-  Insn *in = insn_emit(d, K_TRAP);
+  Insn *in = insn_emit(d, K_TRAP, 0);
   if (in)
-    in->sub = (uint8_t)arg;
+    in->text.reason = (uint8_t)arg;
 }

@@ -68,7 +68,7 @@ decode_mov(Decoder *d, int arg)
   } else if (to->kind == O_VEC || from->kind == O_VEC) {
     Opnd *v = to->kind == O_VEC ? to : from;
     if (!packable(w, v->n))
-      decode_fail(d, "a move between these sizes is outside this machine");
+      decode_unknown(d);
     else if (v == to)
       unpack(d, opnd_src(d, from, opnd_bits(w)), w, &d->elem[v->first], v->n);
     else
@@ -76,8 +76,9 @@ decode_mov(Decoder *d, int arg)
   } else if (from->kind == O_REG && from->type != T_PRED && from->tok->s[0] == '%')
     mov_special(d, t);
   else {
-    uint32_t s = opnd_src(d, from, t);
-    insn_alu(d, A_mov, V_NONE, opnd_bits(w), w, opnd_dst(d, to, w), s, s, s);
+    uint32_t s = opnd_src(d, from, t), dst = opnd_dst(d, to, w);
+    insn_alu(d, A_mov, V_NONE, opnd_bits(w), w, dst, s, s, s);
+    flow_is(d, dst, FLOW_COPY, s, 0);
   }
 }
 
@@ -117,7 +118,10 @@ cvt_fast(Decoder *d, Type to, Type from, uint8_t rnd)
   bool pair = d->nop > 2;
   if (pair != (to == T_F16X2 || to == T_BF16X2))
     decode_fail(d, "wrong number of operands");
-  insn_alu(d, op, V_NONE, to, w, opnd_dst(d, &d->op[0], w), x, y, y);
+  uint32_t dst = opnd_dst(d, &d->op[0], w);
+  insn_alu(d, op, V_NONE, to, w, dst, x, y, y);
+  if (to_int && from_int && w >= 4 && opnd_width(from) >= 4)
+    flow_is(d, dst, FLOW_COPY, x, 0);
   return true;
 }
 
@@ -144,13 +148,13 @@ decode_cvt_pack(Decoder *d)
   Type to = decode_type(d), from = decode_type(d), rest = decode_type(d);
   decode_operands(d, 4, 4);
   if (!sat || (to != T_S8 && to != T_U8) || from != T_S32 || rest != T_B32) {
-    decode_fail(d, "'%.*s': the machine does not know this conversion", (int)d->op_tok->n, d->op_tok->s);
+    decode_unknown(d);
     return;
   }
   uint32_t a = opnd_src(d, &d->op[1], T_S32), b = opnd_src(d, &d->op[2], T_S32), c = opnd_src(d, &d->op[3], T_B32);
-  insn_alu(d, A_cvt_pack, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
-  if (!d->failed)
-    d->code[d->ncode - 1].imm = to == T_S8;
+  Insn *in = insn_alu(d, A_cvt_pack, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
+  if (in)
+    in->alu.imm = to == T_S8;
 }
 
 void
@@ -168,9 +172,11 @@ decode_cvt(Decoder *d, int arg)
   if (!d->failed && !ftz && !sat && !fin && !relu && cvt_fast(d, to, from, rnd))
     return;
   bool pair = cvt_pair_type(to) && !cvt_pair_type(from);
-  if (d->failed || pair != (d->nop == 3) || to == T_PRED || from == T_PRED ||
+  if (d->failed || d->unknown)
+    return;
+  if (pair != (d->nop == 3) || to == T_PRED || from == T_PRED ||
       (cvt_pair_type(from) && !cvt_pair_type(to))) {
-    decode_fail(d, "'%.*s': the machine does not know this conversion", (int)d->op_tok->n, d->op_tok->s);
+    decode_unknown(d);
     return;
   }
   uint8_t width = 0, width2 = 0;
@@ -179,21 +185,13 @@ decode_cvt(Decoder *d, int arg)
   uint32_t dst = opnd_dst(d, &d->op[0], dw);
   if (pair && width != width2)
     decode_fail(d, "sources of different sizes");
-  Insn *in = insn_emit(d, K_WARP);
+  Insn *in = insn_warp(d, K_WARP, cvt_exec, 3);
   if (!in)
     return;
-  in->fn.warp = cvt_exec;
-  in->d = dst;
-  in->dw = (uint8_t)dw;
-  in->a = a;
-  in->b = b;
-  in->src_width = width;
   in->type = (uint8_t)to;
-  in->type2 = (uint8_t)from;
-  in->rnd = rnd;
-  in->sub = pair;
-  in->post = (uint8_t)((ftz ? POST_FTZ32 : 0) | (sat ? POST_SAT : 0) | (relu ? POST_RELU : 0));
-  in->flags = fin ? IF_ALIGNED : 0;
+  in->cvt = (CvtOps){.d = dst, .a = a, .b = b, .width = (uint8_t)dw, .src_width = width, .from = (uint8_t)from, .rounding = rnd,
+                     .post = (uint8_t)((ftz ? POST_FTZ32 : 0) | (sat ? POST_SAT : 0) | (relu ? POST_RELU : 0)),
+                     .pair = pair, .satfinite = fin};
 }
 
 static uint64_t
@@ -211,10 +209,11 @@ decode_cvta(Decoder *d, int arg)
   if (decode_type(d) != T_U64)
     decode_fail(d, "addresses have 64 bits");
   decode_operands(d, 2, 2);
-  uint32_t a = opnd_src(d, &d->op[1], T_U64);
-  insn_alu(d, A_offset, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), a, a, a);
-  if (!d->failed)
-    d->code[d->ncode - 1].imm = to ? 0 - base : base;
+  uint32_t a = opnd_src(d, &d->op[1], T_U64), dst = opnd_dst(d, &d->op[0], 8);
+  Insn *in = insn_alu(d, A_offset, V_NONE, T_U64, 8, dst, a, a, a);
+  if (in)
+    in->alu.imm = to ? 0 - base : base;
+  flow_is(d, dst, FLOW_COPY, a, 0);
 }
 
 void
@@ -223,13 +222,9 @@ decode_isspacep(Decoder *d, int arg)
   Space s = opmod_space(d);
   decode_operands(d, 2, 2);
   uint32_t a = opnd_src(d, &d->op[1], T_U64), dst = opnd_dst(d, &d->op[0], 0);
-  Insn *in = insn_emit(d, K_WARP);
-  if (!in)
-    return;
-  in->fn.warp = isspacep_exec;
-  in->d = dst;
-  in->a = a;
-  in->space = (uint8_t)s;
+  Insn *in = insn_warp(d, K_WARP, isspacep_exec, 2);
+  if (in)
+    in->isspace = (SpaceOps){dst, a, (uint8_t)s};
 }
 
 /* With clusters of one block every address is already the block's own. */
@@ -250,7 +245,7 @@ decode_createpolicy(Decoder *d, int arg)
   for (uint32_t i = 0; i < d->nmod; i++)
     d->mod[i] = 0;
   decode_operands(d, 1, 5);
-  uint32_t zero = slot_const(d, 8, 0, false);
+  uint32_t zero = slot_const(d, 8, 0, 0);
   insn_alu(d, A_mov, V_NONE, T_U64, 8, opnd_dst(d, &d->op[0], 8), zero, zero, zero);
 }
 

@@ -35,6 +35,24 @@ mod_find(const char *s, uint32_t n)
   return 0;
 }
 
+/* Words of the memory model, which stand among the hints. */
+static void
+take_order(Decoder *d, ModId m)
+{
+  switch (m) {
+  case M_VOLATILE: case M_MMIO: d->order = ORDER_RELAXED, d->scope = SCOPE_SYS; break;
+  case M_RELAXED: d->order = ORDER_RELAXED; break;
+  case M_ACQUIRE: d->order = ORDER_ACQUIRE; break;
+  case M_RELEASE: d->order = ORDER_RELEASE; break;
+  case M_ACQ_REL: case M_SC: d->order = ORDER_ACQ_REL; break;
+  case M_CTA: d->scope = SCOPE_CTA; break;
+  case M_CLUSTER: d->scope = SCOPE_CTA; break;          /* clusters are of one block */
+  case M_GPU: case M_GL: d->scope = SCOPE_GPU; break;
+  case M_SYS: d->scope = SCOPE_SYS; break;
+  default: break;
+  }
+}
+
 /* Split op.mod.mod; hints are dropped here. */
 static uint32_t
 split_mods(Decoder *d, const Tok *t)
@@ -44,18 +62,18 @@ split_mods(Decoder *d, const Tok *t)
     n++;
   head = n;
   d->nmod = 0;
-  d->strong = false;
-  while (n < t->n && !d->failed) {
+  d->order = ORDER_WEAK;
+  d->scope = SCOPE_GPU;
+  while (n < t->n && !d->failed && !d->unknown) {
     uint32_t b = ++n;
     while (n < t->n && t->s[n] != '.')
       n++;
     int m = mod_find(t->s + b, n - b);
     if (!m || d->nmod == MAX_MODS)
-      decode_fail(d, "unknown modifier '.%.*s'", (int)(n - b), t->s + b);
+      decode_unknown(d);
     else if (m >= M_COUNT || !mods[m].hint)
       d->mod[d->nmod++] = (uint16_t)m;
-    if (m == M_VOLATILE || m == M_RELAXED || m == M_ACQUIRE || m == M_RELEASE || m == M_ACQ_REL)
-      d->strong = true;
+    take_order(d, (ModId)m);
   }
   return head;
 }
@@ -141,30 +159,50 @@ alu_named(const Tok *t)
   return A_COUNT;
 }
 
+static bool
+has_rest(const Decoder *d)
+{
+  for (uint32_t m = 0; m < d->nmod; m++)
+    if (d->mod[m])
+      return true;
+  return false;
+}
+
+static void
+decode_opcode(Decoder *d, const Tok *t)
+{
+  uint32_t head = split_mods(d, t);
+  size_t i = 0, n = sizeof opcodes / sizeof *opcodes;
+  while (i < n && (strlen(opcodes[i].text) != head || memcmp(opcodes[i].text, t->s, head) != 0))
+    i++;
+  if (i == n)
+    decode_unknown(d);
+  if (d->failed || d->unknown)
+    return;
+  if (opcodes[i].fn != decode_call)
+    opnd_list(d);
+  if (!d->failed)
+    opcodes[i].fn(d, opcodes[i].arg);
+  if (opcodes[i].fn != decode_call && has_rest(d))
+    decode_unknown(d);
+}
+
 void
 decode_statement(Decoder *d)
 {
   const Tok *t = decode_peek(d);
-  d->pos++;
+  size_t start = d->pos++;
   d->op_tok = t;
   if (t->kind != TK_IDENT) {
     decode_fail(d, "expected an instruction");
     return;
   }
-  uint32_t head = split_mods(d, t);
-  for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes && !d->failed; i++) {
-    if (strlen(opcodes[i].text) != head || memcmp(opcodes[i].text, t->s, head) != 0)
-      continue;
-    if (opcodes[i].fn != decode_call)
-      opnd_list(d);
-    if (!d->failed)
-      opcodes[i].fn(d, opcodes[i].arg);
-    for (uint32_t m = 0; m < d->nmod && !d->failed && opcodes[i].fn != decode_call; m++)
-      if (d->mod[m])
-        decode_fail(d, "'%.*s': the machine does not know this form", (int)t->n, t->s);
+  decode_opcode(d, t);
+  if (!d->unknown)
     return;
-  }
-  decode_fail(d, "unknown instruction '%.*s'", (int)t->n, t->s);
+  d->unknown = false;
+  for (d->pos = start; !decode_accept(d, ';') && decode_peek(d)->kind != TK_END;)
+    d->pos++;
 }
 
 /* ---- arithmetic ---- */
@@ -195,12 +233,12 @@ take_post(Decoder *d, Type t)
 }
 
 static void
-set_post(Decoder *d, Post p)
+set_post(Insn *in, Post p)
 {
-  if (d->failed)
+  if (!in)
     return;
-  d->code[d->ncode - 1].post = p.bits;
-  d->code[d->ncode - 1].rnd = p.rnd;
+  in->alu.post = p.bits;
+  in->alu.rounding = p.rnd;
 }
 
 static int
@@ -326,8 +364,20 @@ narrow_type(Decoder *d, AluOp op, Type t)
 {
   Type narrow = t == T_F32 && (op == A_add || op == A_sub || op == A_fma) ? opmod_type(d) : T_NONE;
   if (narrow && narrow != T_F16 && narrow != T_BF16)
-    decode_fail(d, "'%.*s': the machine does not know these types together", (int)d->op_tok->n, d->op_tok->s);
+    decode_unknown(d);
   return narrow;
+}
+
+/* Sums, and the bitwise operations that stand for sums where bits are known to be zero, or round an address. */
+static void
+flow_alu(Decoder *d, AluOp op, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+{
+  switch (op) {
+  case A_add: case A_or: case A_xor: case A_and: flow_is(d, dst, FLOW_SUM, a, b); break;
+  case A_sub: flow_is(d, dst, FLOW_DIFFERENCE, a, b); break;
+  case A_mad: case A_mad24: flow_is(d, dst, FLOW_COPY, c, 0); break;
+  default: break;
+  }
 }
 
 void
@@ -363,10 +413,12 @@ decode_alu(Decoder *d, int nsrc)
   uint32_t b = nsrc > 1 ? widened_src(d, &d->op[2], t, nsrc > 2 ? narrow : T_NONE) : a;
   uint32_t c = nsrc > 2 ? opnd_src(d, &d->op[3], ct) : a;
   int w = opnd_width(dt);
-  insn_alu(d, op, var, t, w, opnd_dst(d, &d->op[0], w), a, b, c);
-  set_post(d, post);
-  if (shift && !d->failed)
-    d->code[d->ncode - 1].imm = ptx_type_bytes[t] * 8;
+  uint32_t dst = opnd_dst(d, &d->op[0], w);
+  Insn *in = insn_alu(d, op, var, t, w, dst, a, b, c);
+  set_post(in, post);
+  flow_alu(d, op, dst, a, b, c);
+  if (shift && in)
+    in->alu.imm = ptx_type_bytes[t] * 8;
 }
 
 void
@@ -380,14 +432,12 @@ decode_minmax(Decoder *d, int nsrc)
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t);
   uint32_t dst = opnd_dst(d, &d->op[0], w), c = d->nop == 4 ? opnd_src(d, &d->op[3], t) : 0;
-  insn_alu(d, op, var, t, w, dst, a, b, b);
-  set_post(d, post);
+  set_post(insn_alu(d, op, var, t, w, dst, a, b, b), post);
   if (!c)
     return;
   if (c == dst)
     decode_fail(d, "the third source is the result's register");
-  insn_alu(d, op, var, t, w, dst, dst, c, c);
-  set_post(d, post);
+  set_post(insn_alu(d, op, var, t, w, dst, dst, c, c), post);
 }
 
 void
@@ -435,9 +485,9 @@ static void
 three_words(Decoder *d, AluOp op, uint64_t imm)
 {
   uint32_t a = opnd_src(d, &d->op[1], T_B32), b = opnd_src(d, &d->op[2], T_B32), c = opnd_src(d, &d->op[3], T_B32);
-  insn_alu(d, op, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
-  if (!d->failed)
-    d->code[d->ncode - 1].imm = imm;
+  Insn *in = insn_alu(d, op, V_NONE, T_U32, 4, opnd_dst(d, &d->op[0], 4), a, b, c);
+  if (in)
+    in->alu.imm = imm;
 }
 
 void
@@ -467,6 +517,14 @@ decode_prmt(Decoder *d, int arg)
   ModId m = opmod_take_range(d, M_F4E, M_RC16);
   decode_operands(d, 4, 4);
   three_words(d, A_prmt, m ? (uint64_t)(m - M_F4E + 1) : 0);
+}
+
+void
+decode_fns(Decoder *d, int arg)
+{
+  decode_type(d);
+  decode_operands(d, 4, 4);
+  three_words(d, A_fns, 0);
 }
 
 void
@@ -507,8 +565,7 @@ take_bool(Decoder *d)
 static void
 compare(Decoder *d, AluOp op, Type t, uint32_t dst, uint32_t a, uint32_t b, Post post)
 {
-  insn_alu(d, op, V_NONE, t, 0, dst, a, b, b);
-  set_post(d, post);
+  set_post(insn_alu(d, op, V_NONE, t, 0, dst, a, b, b), post);
 }
 
 static void
@@ -578,7 +635,7 @@ true_value(Type t)
 static void
 choose(Decoder *d, int w, uint32_t dst, uint32_t p, uint64_t yes)
 {
-  uint32_t a = slot_const(d, w, yes, false), b = slot_const(d, w, 0, false);
+  uint32_t a = slot_const(d, w, yes, 0), b = slot_const(d, w, 0, 0);
   insn_alu(d, A_selp, V_NONE, opnd_bits(w), w, dst, a, b, p);
 }
 
@@ -632,7 +689,9 @@ decode_selp(Decoder *d, int arg)
   }
   int w = opnd_width(t);
   uint32_t a = opnd_src(d, &d->op[1], t), b = opnd_src(d, &d->op[2], t), p = opnd_src(d, &d->op[3], T_PRED);
-  insn_alu(d, A_selp, V_NONE, opnd_bits(w), w, opnd_dst(d, &d->op[0], w), a, b, p);
+  uint32_t dst = opnd_dst(d, &d->op[0], w);
+  insn_alu(d, A_selp, V_NONE, opnd_bits(w), w, dst, a, b, p);
+  flow_is(d, dst, FLOW_CHOICE, a, b);
 }
 
 void

@@ -1,18 +1,8 @@
 /* decode_sync.c - opcodes that a warp or a block does together: barriers, shuffles, votes, matrices, copies. */
 #include "decode.h"
-
-static Insn *
-emit_warp(Decoder *d, Kind kind, WarpFn *fn)
-{
-  Insn *in = insn_emit(d, kind);
-  if (in)
-    in->fn.warp = fn;
-  return in;
-}
+#include <string.h>
 
 /* ---- barriers ---- */
-
-enum { BAR_SYNC, BAR_ARRIVE, BAR_RED };
 
 static void
 warp_barrier(Decoder *d)
@@ -20,9 +10,9 @@ warp_barrier(Decoder *d)
   opmod_take(d, M_SYNC);
   decode_operands(d, 1, 1);
   uint32_t mask = opnd_src(d, &d->op[0], T_U32);
-  Insn *in = emit_warp(d, K_CONV, warpsync_exec);
+  Insn *in = insn_warp(d, K_CONV, warpsync_exec, 4);
   if (in)
-    in->c = mask;
+    in->warp = (WarpOps){.members = mask};
 }
 
 /* A cluster of one block: arriving does nothing, waiting is a barrier of the block. */
@@ -33,71 +23,86 @@ cluster_barrier(Decoder *d)
   opmod_take(d, M_ARRIVE);
   opmod_take(d, M_ALIGNED);
   decode_operands(d, 0, 0);
-  uint32_t id = slot_const(d, 4, MAX_BARRIERS - 1, false);
+  uint32_t id = slot_const(d, 4, MAX_BARRIERS - 1, 0);
   if (!wait)
     return;
-  Insn *in = insn_emit(d, K_BAR);
+  Insn *in = insn_emit(d, K_BAR, 1);
   if (!in)
     return;
-  in->a = id;
-  in->sub = BAR_SYNC;
-  in->flags = IF_ALIGNED;
+  in->bar = (BarOps){.id = id, .action = BAR_SYNC};
+  in->whole = true;
 }
 
-static void
-set_red(Decoder *d, Insn *in, ModId op, uint32_t dst, uint32_t pred)
+/* The word behind the opcode's first dot. */
+static bool
+second_word(const Decoder *d, const char *word)
 {
-  in->type2 = (uint8_t)(op == M_POPC ? 1 : op == M_AND ? 2 : 3);
-  in->d = dst;
-  in->c = pred;
+  const Tok *t = d->op_tok;
+  const char *dot = memchr(t->s, '.', t->n);
+  size_t n = strlen(word);
+  return dot && (size_t)(t->s + t->n - dot - 1) >= n && memcmp(dot + 1, word, n) == 0;
+}
+
+static BarReduce
+take_reduce(Decoder *d)
+{
+  return opmod_take(d, M_POPC) ? RED_POPC : opmod_take(d, M_AND) ? RED_AND : opmod_take(d, M_OR) ? RED_OR : RED_NONE;
+}
+
+/* bar.sync a{, b}; bar.arrive a, b; bar.red.op d, a{, b}, p */
+static void
+block_barrier(Decoder *d, bool aligned, BarAction action)
+{
+  BarReduce reduce = action == BAR_RED ? take_reduce(d) : RED_NONE;
+  opmod_type(d);
+  bool red = action == BAR_RED;
+  decode_operands(d, red ? 3 : action == BAR_ARRIVE ? 2 : 1, red ? 4 : 2);
+  bool count = d->nop == (red ? 4 : 2);
+  if (red && !reduce)
+    decode_unknown(d);
+  if (d->failed || d->unknown)
+    return;
+  BarOps o = {.action = (uint8_t)action, .reduce = (uint8_t)reduce};
+  o.id = opnd_src(d, &d->op[red], T_U32);
+  o.count = count ? opnd_src(d, &d->op[red + 1], T_U32) : 0;
+  o.d = red ? opnd_dst(d, &d->op[0], reduce == RED_POPC ? 4 : 0) : 0;
+  o.pred = red ? opnd_src(d, &d->op[d->nop - 1], T_PRED) : 0;
+  Insn *in = insn_emit(d, K_BAR, 4);
+  if (!in)
+    return;
+  in->bar = o;
+  in->whole = aligned;
 }
 
 /* arg 1: barrier, aligned only where it says so */
 void
 decode_bar(Decoder *d, int arg)
 {
-  bool cta_word = d->op_tok->n > 11 && d->op_tok->s[8] == 'c' && d->op_tok->s[9] == 'l';
   if (opmod_take(d, M_WARP)) {
     warp_barrier(d);
     return;
   }
-  if (arg && cta_word) {
+  if (second_word(d, "cluster")) {
     cluster_barrier(d);
     return;
   }
   bool aligned = opmod_take(d, M_ALIGNED) || !arg;
-  int kind = opmod_take(d, M_ARRIVE) ? BAR_ARRIVE : opmod_take(d, M_RED) ? BAR_RED : BAR_SYNC;
-  ModId op = M_NONE;
-  if (kind == BAR_SYNC && !opmod_take(d, M_SYNC))
-    decode_fail(d, "unknown barrier");
-  if (kind == BAR_RED)
-    op = opmod_take(d, M_POPC) ? M_POPC : opmod_take(d, M_AND) ? M_AND : M_OR;
-  if (op == M_OR)
-    opmod_take(d, M_OR);
-  opmod_type(d);
-  uint32_t first = kind == BAR_RED;
-  decode_operands(d, first * 2 + 1 + (kind == BAR_ARRIVE), first * 2 + 2);
-  bool count = d->nop == first * 2 + 2;
-  uint32_t id = opnd_src(d, &d->op[first], T_U32), n = count ? opnd_src(d, &d->op[first + 1], T_U32) : 0;
-  uint32_t dst = first ? opnd_dst(d, &d->op[0], op == M_POPC ? 4 : 0) : 0;
-  uint32_t pred = first ? opnd_src(d, &d->op[d->nop - 1], T_PRED) : 0;
-  Insn *in = insn_emit(d, K_BAR);
-  if (!in)
-    return;
-  in->a = id;
-  in->b = n;
-  in->sub = (uint8_t)kind;
-  in->flags = (uint8_t)((aligned ? IF_ALIGNED : 0) | (count ? IF_COUNT : 0));
-  if (first)
-    set_red(d, in, op, dst, pred);
+  BarAction action = opmod_take(d, M_ARRIVE) ? BAR_ARRIVE : opmod_take(d, M_RED) ? BAR_RED : BAR_SYNC;
+  if (action == BAR_SYNC && !opmod_take(d, M_SYNC))
+    decode_unknown(d);
+  block_barrier(d, aligned, action);
 }
 
-/* Inside a block accesses happen in program order; between blocks a fence is the host's. */
+/* membar.cta .gl .sys, fence.acq_rel.gpu and the like. A proxy's fence orders nothing among the accesses that this machine has. */
 void
 decode_fence(Decoder *d, int arg)
 {
+  bool proxy = second_word(d, "proxy") || second_word(d, "mbarrier_init");
+  Scope scope = d->scope;
   decode_ignore(d, arg);
-  emit_warp(d, K_WARP, fence_exec);
+  Insn *in = insn_warp(d, K_WARP, fence_exec, 0);
+  if (in)
+    in->fence = (FenceOps){(uint8_t)scope, !proxy};
 }
 
 /* ---- shuffles and votes ---- */
@@ -105,72 +110,60 @@ decode_fence(Decoder *d, int arg)
 void
 decode_shfl(Decoder *d, int arg)
 {
-  if (!opmod_take(d, M_SYNC))
-    decode_fail(d, "shfl without .sync is outside this machine");
+  bool sync = opmod_take(d, M_SYNC);
   ModId mode = opmod_take_range(d, M_UP, M_IDX);
-  if (opmod_type(d) != T_B32 || !mode)
-    decode_fail(d, "shfl moves .b32");
+  if (!sync || opmod_type(d) != T_B32 || !mode)
+    decode_unknown(d);
   decode_operands(d, 5, 5);
-  uint32_t a = opnd_src(d, &d->op[1], T_B32), b = opnd_src(d, &d->op[2], T_B32);
-  uint32_t clamp = opnd_src(d, &d->op[3], T_B32), mask = opnd_src(d, &d->op[4], T_B32);
-  uint32_t dst = opnd_dst(d, &d->op[0], 4), q = d->op[0].pipe;
-  Insn *in = emit_warp(d, K_CONV, shfl_exec);
-  if (!in)
-    return;
-  in->d = dst;
-  in->a = a;
-  in->b = b;
-  in->c = mask;
-  in->sub = (uint8_t)(mode - M_UP);
-  in->flags = q ? IF_HAS_D : 0;
-  insn_ext(d, clamp);
-  insn_ext(d, q ? q - 1 : 0);
+  WarpOps o = {.mode = (uint8_t)(mode - M_UP)};
+  o.value = opnd_src(d, &d->op[1], T_B32);
+  o.lane = opnd_src(d, &d->op[2], T_B32);
+  o.clamp = opnd_src(d, &d->op[3], T_B32);
+  o.members = opnd_src(d, &d->op[4], T_B32);
+  o.d = opnd_dst(d, &d->op[0], 4);
+  o.pred = d->op[0].pipe ? d->op[0].pipe - 1 : 0;
+  Insn *in = insn_warp(d, K_CONV, shfl_exec, 6);
+  if (in)
+    in->warp = o;
 }
 
 void
 decode_vote(Decoder *d, int arg)
 {
-  if (!opmod_take(d, M_SYNC))
-    decode_fail(d, "vote without .sync is outside this machine");
+  bool sync = opmod_take(d, M_SYNC);
   ModId mode = opmod_take_range(d, M_ALL, M_BALLOT);
   opmod_type(d);
   decode_operands(d, 3, 3);
-  if (!mode)
-    decode_fail(d, "unknown vote");
-  uint32_t a = opnd_src(d, &d->op[1], T_PRED), mask = opnd_src(d, &d->op[2], T_B32);
-  uint32_t dst = opnd_dst(d, &d->op[0], mode == M_BALLOT ? 4 : 0);
-  Insn *in = emit_warp(d, K_CONV, vote_exec);
-  if (!in)
-    return;
-  in->d = dst;
-  in->a = a;
-  in->c = mask;
-  in->sub = (uint8_t)(mode - M_ALL);
+  if (!sync || !mode)
+    decode_unknown(d);
+  WarpOps o = {.mode = (uint8_t)(mode - M_ALL)};
+  o.value = opnd_src(d, &d->op[1], T_PRED);
+  o.members = opnd_src(d, &d->op[2], T_B32);
+  o.d = opnd_dst(d, &d->op[0], mode == M_BALLOT ? 4 : 0);
+  Insn *in = insn_warp(d, K_CONV, vote_exec, 4);
+  if (in)
+    in->warp = o;
 }
 
 void
 decode_match(Decoder *d, int arg)
 {
-  bool all = opmod_take(d, M_ALL);
-  if (!all)
+  WarpOps o = {.mode = opmod_take(d, M_ALL)};
+  if (!o.mode)
     opmod_take(d, M_ANY);
   opmod_take(d, M_SYNC);
   Type t = opmod_type(d);
   decode_operands(d, 3, 3);
   if (t != T_B32 && t != T_B64)
-    decode_fail(d, "match compares .b32 or .b64");
-  uint32_t a = opnd_src(d, &d->op[1], t), mask = opnd_src(d, &d->op[2], T_B32), dst = opnd_dst(d, &d->op[0], 4);
-  uint32_t q = d->op[0].pipe;
-  Insn *in = emit_warp(d, K_CONV, match_exec);
-  if (!in)
-    return;
-  in->d = dst;
-  in->a = a;
-  in->c = mask;
-  in->esize = ptx_type_bytes[t];
-  in->sub = all;
-  in->flags = q ? IF_HAS_D : 0;
-  insn_ext(d, q ? q - 1 : 0);
+    decode_unknown(d);
+  o.size = ptx_type_bytes[t];
+  o.value = opnd_src(d, &d->op[1], t);
+  o.members = opnd_src(d, &d->op[2], T_B32);
+  o.d = opnd_dst(d, &d->op[0], 4);
+  o.pred = d->op[0].pipe ? d->op[0].pipe - 1 : 0;
+  Insn *in = insn_warp(d, K_CONV, match_exec, 6);
+  if (in)
+    in->warp = o;
 }
 
 void
@@ -181,22 +174,20 @@ decode_redux(Decoder *d, int arg)
   opmod_take(d, M_SYNC);
   for (int i = 0; i < 6 && !op; i++)
     op = opmod_take(d, ops[i]) ? ops[i] : M_NONE;
-  bool abs = opmod_take(d, M_ABS), nan = opmod_take(d, M_NAN);
+  WarpOps o = {.mode = (uint8_t)op, .abs = opmod_take(d, M_ABS), .nan = opmod_take(d, M_NAN)};
   Type t = opmod_type(d);
   decode_operands(d, 3, 3);
   bool word = t == T_U32 || t == T_S32 || t == T_B32, real = t == T_F32 && (op == M_MIN || op == M_MAX);
-  if (!op || (!word && !real) || (word && (abs || nan)))
-    decode_fail(d, "'%.*s': the machine does not know this reduction", (int)d->op_tok->n, d->op_tok->s);
-  uint32_t a = opnd_src(d, &d->op[1], T_B32), mask = opnd_src(d, &d->op[2], T_B32), dst = opnd_dst(d, &d->op[0], 4);
-  Insn *in = emit_warp(d, K_CONV, redux_exec);
+  if (!op || (!word && !real) || (word && (o.abs || o.nan)))
+    decode_unknown(d);
+  o.value = opnd_src(d, &d->op[1], T_B32);
+  o.members = opnd_src(d, &d->op[2], T_B32);
+  o.d = opnd_dst(d, &d->op[0], 4);
+  Insn *in = insn_warp(d, K_CONV, redux_exec, 4);
   if (!in)
     return;
-  in->d = dst;
-  in->a = a;
-  in->c = mask;
-  in->sub = (uint8_t)op;
   in->type = (uint8_t)t;
-  in->post = (uint8_t)(abs | nan << 1);
+  in->warp = o;
 }
 
 void
@@ -205,9 +196,9 @@ decode_activemask(Decoder *d, int arg)
   opmod_type(d);
   decode_operands(d, 1, 1);
   uint32_t dst = opnd_dst(d, &d->op[0], 4);
-  Insn *in = emit_warp(d, K_WARP, activemask_exec);
+  Insn *in = insn_warp(d, K_WARP, activemask_exec, 1);
   if (in)
-    in->d = dst;
+    in->warp = (WarpOps){.d = dst};
 }
 
 void
@@ -215,32 +206,24 @@ decode_elect(Decoder *d, int arg)
 {
   opmod_take(d, M_SYNC);
   decode_operands(d, 2, 2);
-  uint32_t mask = opnd_src(d, &d->op[1], T_B32), q = d->op[0].pipe;
-  uint32_t dst = opnd_dst(d, &d->op[0], 4);
-  if (!q)
+  WarpOps o = {.members = opnd_src(d, &d->op[1], T_B32)};
+  o.d = opnd_dst(d, &d->op[0], 4);
+  if (!d->op[0].pipe)
     decode_fail(d, "elect has a predicate result");
-  Insn *in = emit_warp(d, K_CONV, elect_exec);
-  if (!in)
-    return;
-  in->d = dst;
-  in->c = mask;
-  insn_ext(d, q - 1);
+  else
+    o.pred = d->op[0].pipe - 1;
+  Insn *in = insn_warp(d, K_CONV, elect_exec, 6);
+  if (in)
+    in->warp = o;
 }
 
 /* ---- matrices ---- */
 
 static void
-whole_warp(Decoder *d, Insn *in)
-{
-  in->flags |= IF_ALIGNED;
-  in->c = 0;
-}
-
-static void
 add_elements(Decoder *d, const uint32_t *slot, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
-    insn_ext(d, slot[i]);
+    insn_list(d, slot[i]);
 }
 
 /* arg 1: stmatrix */
@@ -258,22 +241,19 @@ decode_ldmatrix(Decoder *d, int store)
   decode_operands(d, 2, 2);
   const Opnd *mem = &d->op[store ? 0 : 1], *vec = &d->op[store ? 1 : 0];
   if (!shape || !n || t != T_B16 || mem->kind != O_MEM || (vec->kind == O_VEC ? vec->n != n : n != 1)) {
-    decode_fail(d, "'%.*s': the machine does not know this form", (int)d->op_tok->n, d->op_tok->s);
+    decode_unknown(d);
     return;
   }
   const Opnd *e = vec->kind == O_VEC ? &d->elem[vec->first] : vec;
   for (uint32_t i = 0; i < n; i++)
     slot[i] = store ? opnd_src(d, &e[i], T_B32) : opnd_dst(d, &e[i], 4);
-  uint32_t at = opnd_address(d, mem);
-  Insn *in = emit_warp(d, K_CONV, store ? stmatrix_exec : ldmatrix_exec);
+  MatrixOps o = {.count = (uint8_t)n, .trans = trans, .store = store};
+  o.base = opnd_address(d, mem, SP_SHARED, &o.at);
+  Insn *in = insn_warp(d, K_CONV, store ? stmatrix_exec : ldmatrix_exec, 1);
   if (!in)
     return;
-  whole_warp(d, in);
-  insn_address(in, mem, at);
-  in->flags |= (uint8_t)((trans ? IF_TRANS : 0) | (store ? IF_STORE : 0));
-  in->vec = (uint8_t)n;
-  in->esize = 16;
-  in->space = SP_SHARED;
+  in->whole = true;
+  in->matrix = o;
   add_elements(d, slot, n);
 }
 
@@ -343,7 +323,7 @@ decode_mma(Decoder *d, int arg)
   int bits = at ? ptx_type_bytes[at] * 8 : 0;
   int s = d->failed || !layout || !mma_types_fit(dt, at, bt, ct) ? -1 : mma_shape(d, bits);
   if (s < 0) {
-    decode_fail(d, "'%.*s': the machine does not know this form", (int)d->op_tok->n, d->op_tok->s);
+    decode_unknown(d);
     return;
   }
   uint32_t m = mma_shapes[s].m, n = mma_shapes[s].n, k = mma_shapes[s].k, slot[48];
@@ -354,15 +334,12 @@ decode_mma(Decoder *d, int arg)
   matrix_operand(d, &d->op[1], na, w, false, slot + nc);
   matrix_operand(d, &d->op[2], nb, w, false, slot + nc + na);
   matrix_operand(d, &d->op[3], nc, wc, false, slot + nc + na + nb);
-  Insn *in = emit_warp(d, K_CONV, mma_exec);
+  Insn *in = insn_warp(d, K_CONV, mma_exec, 0);
   if (!in)
     return;
-  whole_warp(d, in);
+  in->whole = true;
   in->type = (uint8_t)dt;
-  in->type2 = (uint8_t)at;
-  in->sub = (uint8_t)bt;
-  in->vec = (uint8_t)m;
-  in->esize = (uint8_t)k;
+  in->mma = (MmaOps){(uint8_t)m, (uint8_t)k, (uint8_t)at, (uint8_t)bt};
   add_elements(d, slot, 2 * nc + na + nb);
 }
 
@@ -383,39 +360,33 @@ async_copy_insn(Decoder *d)
     decode_fail(d, "cp.async copies 4, 8 or 16 bytes between two addresses");
     return;
   }
-  bool sized = d->nop == 4u + hint;
-  uint32_t size = 0, ignore = 0;
-  if (sized && d->op[3].kind == O_REG && d->op[3].type == T_PRED)
-    ignore = opnd_src(d, &d->op[3], T_PRED) + 1;
-  else if (sized)
-    size = opnd_src(d, &d->op[3], T_U32) + 1;
-  uint32_t at = opnd_address(d, dst), from = opnd_address(d, src);
-  if (src->has_base && src->width != 8)
+  if ((int64_t)src->imm != (int32_t)src->imm && src->has_base)
+    decode_fail(d, "an offset of more than 32 bits");
+  const Opnd *limit = d->nop == 4u + hint ? &d->op[3] : NULL;
+  bool pred = limit && limit->kind == O_REG && limit->type == T_PRED;
+  CopyOps o = {.size = (uint8_t)n->imm, .limited = limit ? pred ? COPY_IGNORE : COPY_BYTES : COPY_ALL};
+  Address from;
+  o.limit = limit ? opnd_src(d, limit, pred ? T_PRED : T_U32) : 0;
+  o.to = opnd_address(d, dst, SP_SHARED, &o.at);
+  o.from = opnd_address(d, src, SP_GLOBAL, &from);
+  o.from_offset = (int32_t)from.offset;
+  if (!from.wide)
     decode_fail(d, "an address register is too narrow");
-  uint32_t src_off = slot_const(d, 8, src->has_base ? src->imm : 0, false);
-  Insn *in = emit_warp(d, K_WARP, async_copy);
-  if (!in)
-    return;
-  insn_address(in, dst, at);
-  in->flags |= IF_STORE;
-  in->b = from;
-  in->c = src_off;
-  in->esize = (uint8_t)n->imm;
-  in->space = SP_SHARED;
-  in->sub = size ? 1 : ignore ? 2 : 0;
-  insn_ext(d, size ? size - 1 : ignore ? ignore - 1 : 0);
+  Insn *in = insn_warp(d, K_WARP, async_copy, 3);
+  if (in)
+    in->copy = o;
 }
 
 void
 decode_cp(Decoder *d, int arg)
 {
   if (!opmod_take(d, M_ASYNC)) {
-    decode_fail(d, "unknown copy");
+    decode_unknown(d);
     return;
   }
   if (opmod_take(d, M_COMMIT_GROUP)) {
     decode_operands(d, 0, 0);
-    emit_warp(d, K_WARP, async_commit);
+    insn_warp(d, K_WARP, async_commit, 0);
     return;
   }
   bool all = opmod_take(d, M_WAIT_ALL), group = opmod_take(d, M_WAIT_GROUP);
@@ -426,9 +397,8 @@ decode_cp(Decoder *d, int arg)
   decode_operands(d, group, group);
   if (group && d->op[0].kind != O_IMM)
     decode_fail(d, "expected a number of groups");
-  Insn *in = emit_warp(d, K_WARP, async_wait);
-  if (!in)
-    return;
-  in->imm = group ? d->op[0].imm : 0;
-  in->sub = all;
+  uint64_t pending = group ? d->op[0].imm : 0;
+  Insn *in = insn_warp(d, K_WARP, async_wait, 0);
+  if (in)
+    in->wait = (WaitOps){pending > UINT32_MAX ? UINT32_MAX : (uint32_t)pending, all};
 }

@@ -16,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SPIN_LIMIT = 100000, SLICE = 20000 };
-#define DEMOTED 0xc0000000u
+enum { SPIN_LIMIT = 100000, SLICE = 20000, TURN = 1 << 20, LONG_TURN = 1 << 24 };
 typedef enum Next { N_PICK, N_BLOCK, N_YIELD, N_ERROR } Next;
 
 /* ---- arithmetic with rounding, flushing or saturation ---- */
@@ -83,34 +82,35 @@ host_rounding(uint8_t rnd)
   return rnd == M_RZ ? FE_TOWARDZERO : rnd == M_RM ? FE_DOWNWARD : rnd == M_RP ? FE_UPWARD : FE_TONEAREST;
 }
 
-/* in->dw is the result's width; sources of flushed types have it too, but for comparisons. */
+/* Sources of flushed types have the width of the type, as results have, but for comparisons. */
 static void
 alu_careful(const Insn *in, uint8_t *regs, void *out)
 {
-  uint64_t a[LANES], b[LANES], c[LANES];
-  const void *pa = regs + in->a, *pb = regs + in->b, *pc = regs + in->c;
-  int width = in->dw ? in->dw : ptx_type_bytes[in->type];
-  if (in->post & (POST_FTZ32 | POST_FTZ16)) {
-    size_t n = (size_t)ptx_type_bytes[in->type] * LANES;
-    memcpy(a, pa, n);
-    memcpy(b, pb, n);
-    memcpy(c, pc, n);
-    flush_lanes(in->post, (Type)in->type, ptx_type_bytes[in->type], a);
-    flush_lanes(in->post, (Type)in->type, ptx_type_bytes[in->type], b);
-    flush_lanes(in->post, (Type)in->type, ptx_type_bytes[in->type], c);
-    pa = a, pb = b, pc = c;
+  const AluOps *o = &in->alu;
+  uint64_t x[LANES], y[LANES], z[LANES];
+  const void *px = regs + o->a, *py = regs + o->b, *pz = regs + o->c;
+  int bytes = ptx_type_bytes[in->type], width = o->width ? o->width : bytes;
+  if (o->post & (POST_FTZ32 | POST_FTZ16)) {
+    size_t n = (size_t)bytes * LANES;
+    memcpy(x, px, n);
+    memcpy(y, py, n);
+    memcpy(z, pz, n);
+    flush_lanes(o->post, (Type)in->type, bytes, x);
+    flush_lanes(o->post, (Type)in->type, bytes, y);
+    flush_lanes(o->post, (Type)in->type, bytes, z);
+    px = x, py = y, pz = z;
   }
-  if (in->rnd)
-    fesetround(host_rounding(in->rnd));
-  in->fn.alu(out, pa, pb, pc, in->imm);
-  if (in->rnd)
+  if (o->rounding)
+    fesetround(host_rounding(o->rounding));
+  in->fn.alu(out, px, py, pz, o->imm);
+  if (o->rounding)
     fesetround(FE_TONEAREST);
   if (in->kind != K_ALU)
     return;
-  flush_lanes(in->post, (Type)in->type, width, out);
-  if (in->post & POST_SAT)
+  flush_lanes(o->post, (Type)in->type, width, out);
+  if (o->post & POST_SAT)
     saturate_lanes((Type)in->type, width, out);
-  if (in->post & POST_RELU)
+  if (o->post & POST_RELU)
     relu_lanes((Type)in->type, width, out);
 }
 
@@ -129,23 +129,25 @@ static void
 run_alu(const Insn *in, uint8_t *regs, uint32_t m)
 {
   uint64_t tmp[LANES];
-  void *out = m == FULL ? (void *)(regs + in->d) : tmp;
-  if (in->post | in->rnd)
+  const AluOps *o = &in->alu;
+  void *out = m == FULL ? (void *)(regs + o->d) : tmp;
+  if (o->post | o->rounding)
     alu_careful(in, regs, out);
   else
-    in->fn.alu(out, regs + in->a, regs + in->b, regs + in->c, in->imm);
+    in->fn.alu(out, regs + o->a, regs + o->b, regs + o->c, o->imm);
   if (m != FULL)
-    blend(regs + in->d, (const uint8_t *)tmp, m, in->dw);
+    blend(regs + o->d, (const uint8_t *)tmp, m, o->width);
 }
 
 static void
 run_setp(const Insn *in, uint8_t *regs, uint32_t m)
 {
-  uint32_t bits, *d = (uint32_t *)(void *)(regs + in->d);
-  if (in->post | in->rnd)
+  const AluOps *o = &in->alu;
+  uint32_t bits, *d = (uint32_t *)(void *)(regs + o->d);
+  if (o->post | o->rounding)
     alu_careful(in, regs, &bits);
   else
-    in->fn.alu(&bits, regs + in->a, regs + in->b, regs + in->c, in->imm);
+    in->fn.alu(&bits, regs + o->a, regs + o->b, regs + o->c, o->imm);
   *d = (*d & ~m) | (bits & m);
 }
 
@@ -154,21 +156,24 @@ run_setp(const Insn *in, uint8_t *regs, uint32_t m)
 static void
 split_drop(Warp *w, uint32_t i)
 {
+  frame_drop(w->split[i].frame);
   w->split[i] = w->split[--w->nsplit];
 }
 
-static void
-split_add(Warp *w, uint32_t pc, uint32_t mask, uint32_t rank)
+/* Lanes that part from split s. */
+static Split *
+split_add(Warp *w, const Split *s, uint32_t pc, uint32_t mask, uint32_t rank)
 {
-  w->split[w->nsplit++] = (Split){pc, mask, rank, SPLIT_RUN};
+  w->split[w->nsplit] = (Split){.frame = frame_share(s->frame), .pc = pc, .mask = mask, .rank = rank, .state = SPLIT_RUN};
+  return &w->split[w->nsplit++];
 }
 
-/* Everything at the pc of split i joins it. */
+/* Everything at the place of split i joins it. */
 static uint32_t
 split_merge(Warp *w, uint32_t i)
 {
   for (uint32_t j = 0; j < w->nsplit;) {
-    if (j == i || w->split[j].pc != w->split[i].pc) {
+    if (j == i || w->split[j].pc != w->split[i].pc || w->split[j].frame != w->split[i].frame) {
       j++;
       continue;
     }
@@ -181,24 +186,42 @@ split_merge(Warp *w, uint32_t i)
   return i;
 }
 
-static int
-stuck_splits(Worker *k, Warp *w)
+/* Whether x runs before y. Of splits in different calls those ranks count that they have in the function where their ways part;
+ * one that has yet to come to the call of the other goes first. */
+static bool
+split_before(const Split *x, const Split *y)
 {
-  const Split *s = &w->split[0];
-  const Insn *in = &k->kernel->code[s->pc];
-  char at[300];
-  return worker_error(k, w, in, __builtin_ctz(s->mask), in->kind == K_BAR ? SIM_E_BARRIER : SIM_E_TRAP, 0,
-                      "lanes 0x%08x of warp %u wait at %s for lanes that must take part and never come",
-                      s->mask, w->index, sim_loc_text(k, s->pc, at, sizeof at));
+  if (x->late != y->late)
+    return x->late < y->late;
+  const Frame *f = x->frame, *g = y->frame;
+  uint32_t rx = x->rank, ry = y->rank, dx = f ? f->depth : 0, dy = g ? g->depth : 0;
+  for (uint32_t d = dx; d > dy; d--)
+    rx = f->rank, f = f->parent;
+  for (uint32_t d = dy; d > dx; d--)
+    ry = g->rank, g = g->parent;
+  for (; f != g; f = f->parent, g = g->parent)
+    rx = f->rank, ry = g->rank;
+  return rx != ry ? rx < ry : dx < dy;
 }
 
-/* The split to run: the lowest rank. -1: none can. */
+static int
+stuck_splits(Block *b, Warp *w)
+{
+  const Split *s = &w->split[0];
+  const Insn *in = &b->kernel->code[s->pc];
+  char at[300];
+  return sim_fault(b, w, in, __builtin_ctz(s->mask), in->kind == K_BAR ? SIM_E_BARRIER : SIM_E_TRAP, 0,
+                      "lanes 0x%08x of warp %u wait at %s for lanes that must take part and never come",
+                      s->mask, w->index, sim_loc_text(b, s->pc, at, sizeof at));
+}
+
+/* The split to run; -1: none can. */
 static int
 split_pick(Warp *w)
 {
   int best = -1;
   for (uint32_t i = 0; i < w->nsplit; i++)
-    if (w->split[i].state == SPLIT_RUN && (best < 0 || w->split[i].rank < w->split[best].rank))
+    if (w->split[i].state == SPLIT_RUN && (best < 0 || split_before(&w->split[i], &w->split[best])))
       best = (int)i;
   return best < 0 ? -1 : (int)split_merge(w, (uint32_t)best);
 }
@@ -208,7 +231,7 @@ static bool
 others_behind(const Warp *w)
 {
   for (uint32_t i = 0; i < w->nsplit; i++)
-    if (w->split[i].state == SPLIT_RUN && w->split[i].rank >= DEMOTED)
+    if (w->split[i].state == SPLIT_RUN && w->split[i].late)
       return true;
   return false;
 }
@@ -216,167 +239,200 @@ others_behind(const Warp *w)
 /* ---- barriers ---- */
 
 static bool
-barrier_full(const Worker *k, const Barrier *b)
+barrier_full(const Block *b, const Barrier *bar)
 {
-  return b->expected ? b->arrived == b->expected : b->arrived >= k->nlive;
-}
-
-static uint32_t
-red_result(const Barrier *b, uint32_t op)
-{
-  return op == 1 ? b->pops : op == 2 ? (b->votes_and ? FULL : 0) : b->votes_or ? FULL : 0;
+  return bar->expected ? bar->arrived == bar->expected : bar->arrived >= b->nlive;
 }
 
 static void
-barrier_result(Warp *w, const Barrier *b)
+barrier_result(Warp *w, const Barrier *bar)
 {
-  const Insn *in = w->wait;
-  if (in->type2 == 1)
+  const BarOps *o = &w->wait->bar;
+  switch ((BarReduce)o->reduce) {
+  case RED_NONE: break;
+  case RED_POPC:
     for (int i = 0; i < LANES; i++)
-      LANES_OF(uint32_t, w, in->d)[i] = b->pops;
-  else if (in->type2)
-    PRED_OF(w, in->d) = red_result(b, in->type2);
+      LANES_OF(uint32_t, w, o->d)[i] = bar->pops;
+    break;
+  case RED_AND: PRED_OF(w, o->d) = bar->votes_and ? FULL : 0; break;
+  case RED_OR: PRED_OF(w, o->d) = bar->votes_or ? FULL : 0; break;
+  }
 }
 
 static void
-barrier_release(Worker *k, Barrier *b)
+barrier_release(Block *b, Barrier *bar)
 {
-  FOR_LANES(i, b->waiting) {
-    Warp *w = &k->warp[i];
-    barrier_result(w, b);
-    if (k->check)
-      clock_join(k, w, b);
+  bool all = (uint32_t)__builtin_popcount(bar->waiting) == b->nwarps;
+  FOR_LANES(i, bar->waiting) {
+    Warp *w = &b->warp[i];
+    barrier_result(w, bar);
+    if (b->check)
+      clock_join(b, w, bar);
+    if (all)
+      w->floor = b->worker->segment_next;
     w->state = W_RUN;
   }
-  *b = (Barrier){0};
+  know_drop(bar->know);
+  *bar = (Barrier){0};
 }
 
 static void
-barrier_vote(Warp *w, Barrier *b, const Insn *in, uint32_t m)
+barrier_vote(Warp *w, Barrier *bar, const BarOps *o, uint32_t m)
 {
-  if (!in->type2)
+  if (!o->reduce)
     return;
-  uint32_t p = PRED_OF(w, in->c) & m;
-  if (!b->arrived)
-    b->votes_and = 1;
-  b->pops += (uint32_t)__builtin_popcount(p);
-  b->votes_and &= p == m;
-  b->votes_or |= p != 0;
+  uint32_t p = PRED_OF(w, o->pred) & m;
+  if (!bar->arrived)
+    bar->votes_and = 1;
+  bar->pops += (uint32_t)__builtin_popcount(p);
+  bar->votes_and &= p == m;
+  bar->votes_or |= p != 0;
 }
 
 static int
-barrier_counts(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t id, uint32_t *expected)
+barrier_counts(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t id, uint32_t *expected)
 {
   *expected = 0;
   if (id >= MAX_BARRIERS)
-    return worker_error(k, w, in, (int)lane, SIM_E_BARRIER, 0, "barrier %u does not exist", id);
-  if (!(in->flags & IF_COUNT))
+    return sim_fault(b, w, in, (int)lane, SIM_E_BARRIER, 0, "barrier %u does not exist", id);
+  if (!in->bar.count)
     return 0;
-  uint32_t n = LANES_OF(uint32_t, w, in->b)[lane];
-  if (n == 0 || n % LANES || n / LANES > k->nwarps)
-    return worker_error(k, w, in, (int)lane, SIM_E_BARRIER, 0,
-                        "barrier %u expects %u threads: not a multiple of 32 of the block's threads", id, n);
+  uint32_t n = LANES_OF(uint32_t, w, in->bar.count)[lane];
+  if (n == 0 || n % LANES || n / LANES > b->nwarps)
+    return sim_fault(b, w, in, (int)lane, SIM_E_BARRIER, 0,
+                       "barrier %u expects %u threads: not a multiple of 32 of the block's threads", id, n);
   *expected = n / LANES;
   return 0;
 }
 
 /* A whole warp arrives. */
 static Next
-barrier_arrive(Worker *k, Warp *w, const Insn *in, uint32_t m)
+barrier_arrive(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  uint32_t lane = (uint32_t)__builtin_ctz(m), id = LANES_OF(uint32_t, w, in->a)[lane], expected;
-  if (barrier_counts(k, w, in, lane, id, &expected))
+  uint32_t lane = (uint32_t)__builtin_ctz(m), id = LANES_OF(uint32_t, w, in->bar.id)[lane], expected;
+  if (barrier_counts(b, w, in, lane, id, &expected))
     return N_ERROR;
-  Barrier *b = &k->barrier[id];
-  if (b->arrived && b->expected != expected) {
-    worker_error(k, w, in, (int)lane, SIM_E_BARRIER, 0, "barrier %u is used with different thread counts", id);
+  Barrier *bar = &b->barrier[id];
+  if (bar->arrived && bar->expected != expected) {
+    sim_fault(b, w, in, (int)lane, SIM_E_BARRIER, 0, "barrier %u is used with different thread counts", id);
     return N_ERROR;
   }
-  k->stats.barriers++;
-  barrier_vote(w, b, in, m);
-  b->expected = expected;
-  b->arrived++;
-  if (k->check)
-    clock_arrive(k, w, b);
-  if (in->sub != 1) {
-    b->waiting |= 1u << w->index;
+  b->worker->stats.barriers++;
+  barrier_vote(w, bar, &in->bar, m);
+  bar->expected = expected;
+  bar->arrived++;
+  if (b->check)
+    clock_arrive(b, w, bar);
+  if (in->bar.action != BAR_ARRIVE) {
+    bar->waiting |= 1u << w->index;
     w->state = W_BARRIER;
     w->wait = in;
     w->wait_id = id;
   }
-  if (barrier_full(k, b))
-    barrier_release(k, b);
+  if (barrier_full(b, bar))
+    barrier_release(b, bar);
   return w->state == W_BARRIER ? N_BLOCK : N_PICK;
 }
 
 static Next
-partial_barrier(Worker *k, Warp *w, const Insn *in, uint32_t m)
+partial_barrier(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  worker_error(k, w, in, __builtin_ctz(m), SIM_E_BARRIER, 0,
-               "divergent barrier: lanes 0x%08x of warp %u are here and lanes 0x%08x are not", m, w->index,
-               w->live & ~m);
+  sim_fault(b, w, in, __builtin_ctz(m), SIM_E_BARRIER, 0,
+              "divergent barrier: lanes 0x%08x of warp %u are here and lanes 0x%08x are not", m, w->index, w->live & ~m);
   return N_ERROR;
 }
 
 /* Ended warps count as arrived at barriers without a thread count, as on sm_70 and later. */
 static void
-warp_ended(Worker *k, Warp *w)
+warp_ended(Block *b, Warp *w)
 {
   w->state = W_DONE;
-  k->nlive--;
+  b->nlive--;
   for (int i = 0; i < MAX_BARRIERS; i++)
-    if (k->barrier[i].waiting && barrier_full(k, &k->barrier[i]))
-      barrier_release(k, &k->barrier[i]);
+    if (b->barrier[i].waiting && barrier_full(b, &b->barrier[i]))
+      barrier_release(b, &b->barrier[i]);
 }
 
 /* ---- control ---- */
+
+/* One more backward branch or return. */
+static bool
+turn_used(Warp *w)
+{
+  if (++w->turn < SLICE)
+    return false;
+  w->turn = 0;
+  return true;
+}
 
 static Next
 went_back(Warp *w, Split *s)
 {
   if (w->nsplit > 1 && ++w->spin >= SPIN_LIMIT) {
     w->spin = 0;
-    s->rank = DEMOTED + w->demotions++;
+    s->late = ++w->demotions;
   }
-  if (++w->turn < SLICE)
-    return N_PICK;
-  w->turn = 0;
-  return N_YIELD;
+  return turn_used(w) ? N_YIELD : N_PICK;
 }
 
 static Next
 run_branch(Warp *w, Split *s, const Insn *in, uint32_t pc, uint32_t m)
 {
   uint32_t rest = s->mask & ~m;
-  s->pc = in->target;
-  s->rank = in->rank;
+  s->pc = in->bra.target;
+  s->rank = in->bra.rank;
   s->mask = m;
   if (rest)
-    split_add(w, pc + 1, rest, in->fall_rank);
-  return in->target <= pc ? went_back(w, s) : N_PICK;
+    split_add(w, s, pc + 1, rest, in->fall_rank);
+  return in->bra.target <= pc ? went_back(w, s) : N_PICK;
 }
 
 static Next
-run_branch_table(Worker *k, Warp *w, Split *s, const Insn *in, uint32_t pc, uint32_t m)
+run_branch_table(Block *b, Warp *w, Split *s, const Insn *in, uint32_t pc, uint32_t m)
 {
-  const uint32_t *index = LANES_OF(uint32_t, w, in->a);
+  const uint32_t *index = LANES_OF(uint32_t, w, in->brx.index);
   uint32_t rest = s->mask & ~m;
+  bool first = true;
   if (rest)
-    split_add(w, pc + 1, rest, in->fall_rank);
-  s->mask = 0;
+    split_add(w, s, pc + 1, rest, in->fall_rank);
   while (m) {
     uint32_t lane = (uint32_t)__builtin_ctz(m), i = index[lane], same = 0;
-    if (i >= in->count) {
-      worker_error(k, w, in, (int)lane, SIM_E_TRAP, 0, "branch index %u is outside a table of %u", i, in->count);
+    if (i >= in->brx.count) {
+      sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0, "branch index %u is outside a table of %u", i, in->brx.count);
       return N_ERROR;
     }
     FOR_LANES(j, m) same |= (uint32_t)(index[j] == i) << j;
     m &= ~same;
-    uint32_t to = k->kernel->brx[in->target + i], rank = k->kernel->brx_rank[in->target + i];
-    if (s->mask)
-      split_add(w, to, same, rank);
-    else
-      *s = (Split){to, same, rank, SPLIT_RUN};
+    Split *to = first ? s : split_add(w, s, 0, same, 0);
+    to->pc = b->kernel->brx[in->brx.first + i];
+    to->rank = b->kernel->brx_rank[in->brx.first + i];
+    to->mask = same;
+    first = false;
+  }
+  return N_PICK;
+}
+
+/* Lanes that call the same function go together. */
+static Next
+run_call(Block *b, Warp *w, Split *s, const Insn *in, uint32_t pc, uint32_t m)
+{
+  uint32_t rest = s->mask & ~m, part, other;
+  if (rest)
+    split_add(w, s, pc + 1, rest, in->fall_rank);
+  while (m) {
+    uint32_t same = 0;
+    if (call_target(b, w, in, (uint32_t)__builtin_ctz(m), &part))
+      return N_ERROR;
+    FOR_LANES(j, m) {
+      if (in->call.pointer && call_target(b, w, in, j, &other))
+        return N_ERROR;
+      same |= (uint32_t)(!in->call.pointer || other == part) << j;
+    }
+    m &= ~same;
+    Split *to = m ? split_add(w, s, pc, same, 0) : s;
+    to->mask = same;
+    if (call_enter(b, w, to, in, part))
+      return N_ERROR;
   }
   return N_PICK;
 }
@@ -394,39 +450,52 @@ run_exit(Warp *w, uint32_t index, uint32_t pc, uint32_t m)
 }
 
 static Next
-run_trap(Worker *k, Warp *w, const Insn *in, uint32_t m)
+run_return(Block *b, Warp *w, uint32_t index, const Insn *in, uint32_t pc, uint32_t m)
 {
-  static const char *const texts[] = {"a trap was reached", "a breakpoint was reached", "a device assertion failed"};
+  Split *s = &w->split[index];
+  uint32_t rest = s->mask & ~m;
+  if (!s->frame)
+    return run_exit(w, index, pc, m);
+  if (rest)
+    split_add(w, s, pc + 1, rest, in->fall_rank);
+  call_leave(b, w, s, m);
+  return turn_used(w) ? N_YIELD : N_PICK;
+}
+
+static Next
+run_trap(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  static const char *const texts[] = {
+    [TRAP_TRAP] = "a trap was reached", [TRAP_BREAK] = "a breakpoint was reached", [TRAP_ASSERT] = "a device assertion failed"};
   char why[256] = "";
   int lane = __builtin_ctz(m);
-  if (in->sub == 2 && sim_text(k, w, in, (uint32_t)lane, in->a, why, sizeof why))
+  if (in->text.reason == TRAP_ASSERT && sim_text(b, w, in, (uint32_t)lane, in->text.text, why, sizeof why))
     return N_ERROR;
-  worker_error(k, w, in, lane, SIM_E_TRAP, 0, "%s%s%s", texts[in->sub], *why ? ": " : "", why);
+  sim_fault(b, w, in, lane, SIM_E_TRAP, 0, "%s%s%s", texts[in->text.reason], *why ? ": " : "", why);
   return N_ERROR;
 }
 
 static Next
-whole_warp_missing(Worker *k, Warp *w, const Insn *in, uint32_t m)
+whole_warp_missing(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  worker_error(k, w, in, __builtin_ctz(m), SIM_E_TRAP, 0,
-               "an instruction for the whole warp is executed by lanes 0x%08x of warp %u only", m, w->index);
+  sim_fault(b, w, in, __builtin_ctz(m), SIM_E_TRAP, 0,
+              "an instruction for the whole warp is executed by lanes 0x%08x of warp %u only", m, w->index);
   return N_ERROR;
 }
 
 /* A collective: lanes are grouped by the member mask they give. N_BLOCK: lanes are missing, nothing is done. */
 static Next
-run_collective(Worker *k, Warp *w, const Insn *in, uint32_t m)
+run_collective(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  if (in->flags & IF_ALIGNED) {
+  if (in->whole) {
     if (m != FULL)
-      return others_behind(w) ? N_BLOCK : whole_warp_missing(k, w, in, m);
-    return in->fn.warp(k, w, in, m) ? N_ERROR : N_PICK;
+      return others_behind(w) ? N_BLOCK : whole_warp_missing(b, w, in, m);
+    return in->fn.warp(b, w, in, m) ? N_ERROR : N_PICK;
   }
-  const uint32_t *members = LANES_OF(uint32_t, w, in->c);
+  const uint32_t *members = LANES_OF(uint32_t, w, in->warp.members);
   FOR_LANES(i, m) {
     if (!(members[i] >> i & 1)) {
-      worker_error(k, w, in, (int)i, SIM_E_TRAP, 0, "lane %u executes with member mask 0x%08x, which lacks it", i,
-                   members[i]);
+      sim_fault(b, w, in, (int)i, SIM_E_TRAP, 0, "lane %u executes with member mask 0x%08x, which lacks it", i, members[i]);
       return N_ERROR;
     }
     if (members[i] & w->live & ~m)
@@ -435,7 +504,7 @@ run_collective(Worker *k, Warp *w, const Insn *in, uint32_t m)
   while (m) {
     uint32_t mask = members[__builtin_ctz(m)], group = 0;
     FOR_LANES(i, m) group |= (uint32_t)(members[i] == mask) << i;
-    if (in->fn.warp(k, w, in, group))
+    if (in->fn.warp(b, w, in, group))
       return N_ERROR;
     m &= ~group;
   }
@@ -451,21 +520,72 @@ guard_mask(const Warp *w, const Insn *in, uint32_t mask)
   return mask & (in->guard_not ? ~p : p);
 }
 
-static bool
-out_of_budget(Worker *k)
+/* ---- waiting for other blocks ---- */
+
+/* A sum that differs, as good as always, where a register does. */
+static uint64_t
+sum_registers(const Block *b, const Warp *w)
 {
-  return k->budget && k->executed > k->budget;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i + 8 <= b->kernel->file_bytes; i += 8) {
+    uint64_t v;
+    memcpy(&v, w->regs + i, 8);
+    sum = (sum ^ v) * 0x9e3779b97f4a7c15ull;
+    sum ^= sum >> 29;
+  }
+  return sum;
+}
+
+void
+poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed)
+{
+  uint32_t pc = (uint32_t)(in - b->kernel->code);
+  Poll *p = &w->poll[pc % POLLS];
+  bool same = !changed && p->pc == pc + 1 && p->seen == what;
+  *p = (Poll){pc + 1, what};
+  if (!same) {
+    b->launch->changes += changed;
+    w->idle = w->idle_splits = 0;
+    w->stuck = false;
+    return;
+  }
+  if (++w->idle <= IDLE_LOOKS)
+    return;
+  uint64_t sum = sum_registers(b, w);
+  w->stuck = sum == w->registers;
+  w->registers = sum;
+}
+
+/* Another split of the warp may have to move first, then another warp, then another block. */
+static Next
+looked_in_vain(Warp *w, Split *s)
+{
+  bool others = false;
+  for (uint32_t i = 0; i < w->nsplit; i++)
+    others |= &w->split[i] != s && w->split[i].state == SPLIT_RUN;
+  if (!others || ++w->idle_splits > w->nsplit)
+    return N_YIELD;
+  s->late = ++w->demotions;
+  w->idle = 0;
+  return N_PICK;
+}
+
+static bool
+out_of_budget(const Block *b)
+{
+  return b->budget && b->executed > b->budget;
 }
 
 /* Run split index until control moves: N_PICK choose again, N_BLOCK the warp waits, N_YIELD turn used up. */
 static Next
-run_split(Worker *k, Warp *w, uint32_t index)
+run_split(Block *b, Warp *w, uint32_t index)
 {
-  const Insn *code = k->kernel->code;
+  const Insn *code = b->kernel->code;
   Split *s = &w->split[index];
   uint32_t pc = s->pc;
   bool many = w->nsplit > 1, first = true;
-  s->rank = k->kernel->rank[pc];
+  s->rank = b->kernel->rank[pc];
+  s->late = 0;
   for (;; pc++, first = false) {
     const Insn *in = &code[pc];
     if (many && in->leader && !first) {
@@ -473,9 +593,9 @@ run_split(Worker *k, Warp *w, uint32_t index)
       s->rank = code[pc - 1].fall_rank;
       return N_PICK;
     }
-    if (k->executed++, out_of_budget(k)) {
-      worker_error(k, w, in, __builtin_ctz(s->mask), SIM_E_LIMIT, 0,
-                   "the block executed more than %llu warp instructions", (unsigned long long)k->budget);
+    if (b->executed += in->kind != K_NOTE, out_of_budget(b)) {
+      s->pc = pc;
+      fault_budget(b, w, in);
       return N_ERROR;
     }
     uint32_t m = guard_mask(w, in, s->mask);
@@ -485,22 +605,32 @@ run_split(Worker *k, Warp *w, uint32_t index)
     case K_ALU: run_alu(in, w->regs, m); break;
     case K_SETP: run_setp(in, w->regs, m); break;
     case K_WARP:
-      if (in->fn.warp(k, w, in, m))
+      if (in->fn.warp(b, w, in, m))
         return N_ERROR;
+      if (w->idle >= IDLE_LOOKS) {
+        s->pc = pc + 1;
+        return looked_in_vain(w, s);
+      }
       break;
     case K_BRA:
       if (m == s->mask && !many && w->turn < SLICE - 1) {
-        w->turn += in->target <= pc;
-        pc = in->target - 1;
+        w->turn += in->bra.target <= pc;
+        pc = in->bra.target - 1;
         break;
       }
       return run_branch(w, s, in, pc, m);
-    case K_BRX: return run_branch_table(k, w, s, in, pc, m);
+    case K_BRX: return run_branch_table(b, w, s, in, pc, m);
+    case K_CALL: return run_call(b, w, s, in, pc, m);
+    case K_RET: return run_return(b, w, index, in, pc, m);
     case K_EXIT: return run_exit(w, index, pc, m);
-    case K_TRAP: return run_trap(k, w, in, m);
+    case K_TRAP: return run_trap(b, w, in, m);
     case K_NOP: break;
+    case K_NOTE:
+      if (in->fn.warp(b, w, in, m))
+        return N_ERROR;
+      break;
     case K_CONV: {
-      Next n = run_collective(k, w, in, m);
+      Next n = run_collective(b, w, in, m);
       if (n == N_ERROR)
         return n;
       if (n == N_BLOCK) {
@@ -508,20 +638,20 @@ run_split(Worker *k, Warp *w, uint32_t index)
         s->state = SPLIT_CONV;
         return N_PICK;
       }
-      if (k->check)
-        clock_tick(k, w);
+      if (b->check)
+        clock_tick(w);
       break;
     }
     case K_BAR:
       if (m != w->live) {
-        if (in->flags & IF_ALIGNED && !others_behind(w))
-          return partial_barrier(k, w, in, m);
+        if (in->whole && !others_behind(w))
+          return partial_barrier(b, w, in, m);
         s->pc = pc;
         s->state = SPLIT_CONV;
         return N_PICK;
       }
       s->pc = pc + 1;
-      if (barrier_arrive(k, w, in, m) == N_ERROR)
+      if (barrier_arrive(b, w, in, m) == N_ERROR)
         return N_ERROR;
       if (w->state == W_BARRIER)
         return N_BLOCK;
@@ -539,8 +669,8 @@ wake_split(Warp *w, const Insn *code)
     uint32_t m = guard_mask(w, in, w->split[i].mask), missing = w->live & ~m;
     if (w->split[i].state != SPLIT_CONV)
       continue;
-    if (in->kind == K_CONV)
-      FOR_LANES(j, m) missing &= LANES_OF(uint32_t, w, in->c)[j];
+    if (in->kind == K_CONV && !in->whole)
+      FOR_LANES(j, m) missing &= LANES_OF(uint32_t, w, in->warp.members)[j];
     if (!missing) {
       w->split[i].state = SPLIT_RUN;
       return true;
@@ -550,68 +680,90 @@ wake_split(Warp *w, const Insn *code)
 }
 
 static Next
-warp_run(Worker *k, Warp *w)
+warp_run(Block *b, Warp *w)
 {
   while (w->nsplit) {
     int i = w->nsplit == 1 && w->split[0].state == SPLIT_RUN ? 0 : split_pick(w);
     if (i < 0) {
-      if (wake_split(w, k->kernel->code))
+      if (wake_split(w, b->kernel->code))
         continue;
-      stuck_splits(k, w);
+      stuck_splits(b, w);
       return N_ERROR;
     }
-    Next n = run_split(k, w, (uint32_t)i);
+    Next n = run_split(b, w, (uint32_t)i);
     if (n != N_PICK)
       return n;
   }
-  warp_ended(k, w);
+  warp_ended(b, w);
   return N_BLOCK;
 }
 
 static int
-deadlock(Worker *k)
+deadlock(Block *b)
 {
   char list[300] = "";
   size_t used = 0;
   Warp *first = NULL;
-  for (uint32_t i = 0; i < k->nwarps; i++) {
-    Warp *w = &k->warp[i];
+  for (uint32_t i = 0; i < b->nwarps; i++) {
+    Warp *w = &b->warp[i];
     char at[200];
     if (w->state != W_BARRIER)
       continue;
     first = first ? first : w;
-    sim_loc_text(k, (uint32_t)(w->wait - k->kernel->code), at, sizeof at);
+    sim_loc_text(b, (uint32_t)(w->wait - b->kernel->code), at, sizeof at);
     if (used < sizeof list - 1)
       used += (size_t)snprintf(list + used, sizeof list - used, "%s warp %u at barrier %u (%s)", used ? "," : "", i,
                                w->wait_id, at);
   }
-  return worker_error(k, first, first->wait, __builtin_ctz(first->live), SIM_E_DEADLOCK, 0,
+  return sim_fault(b, first, first->wait, __builtin_ctz(first->live), SIM_E_DEADLOCK, 0,
                       "deadlock: no warp can go on:%s", list);
 }
 
+/* Whether the block need not go on: an earlier one has failed, or all begins anew. */
 static bool
-abandoned(const Worker *k)
+given_up(const Block *b)
 {
-  return __atomic_load_n(&k->launch->fail_block, __ATOMIC_RELAXED) < k->block_index;
+  const Launch *l = b->launch;
+  return __atomic_load_n(&l->fail_block, __ATOMIC_RELAXED) < b->index || (l->parallel && __atomic_load_n(&l->again, __ATOMIC_RELAXED));
 }
 
-int
-sim_block_run(Worker *k)
+/* What is left of a turn after all warps have had theirs. */
+static bool
+turn_over(Block *b, uint64_t start, bool busy, bool stuck)
 {
-  while (k->nlive) {
-    bool ran = false;
-    for (uint32_t i = 0; i < k->nwarps; i++) {
-      Warp *w = &k->warp[i];
+  b->stuck = stuck;
+  if (b->launch->turns && !busy)
+    return true;
+  return b->executed - start > (b->launch->turns ? TURN : LONG_TURN);
+}
+
+BlockEnd
+sim_block_run(Block *b)
+{
+  uint64_t start = b->executed;
+  while (b->nlive) {
+    bool ran = false, busy = false, stuck = true;
+    for (uint32_t i = 0; i < b->nwarps; i++) {
+      Warp *w = &b->warp[i];
       if (w->state != W_RUN)
         continue;
       ran = true;
-      if (warp_run(k, w) == N_ERROR)
-        return -1;
+      if (warp_run(b, w) == N_ERROR)
+        return BLOCK_FAILED;
+      busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
+      stuck &= w->state == W_RUN && w->stuck;
     }
-    if (!ran)
-      return deadlock(k);
-    if (abandoned(k))
-      return 0;
+    if (!ran) {
+      deadlock(b);
+      return BLOCK_FAILED;
+    }
+    sim_report(b, false);
+    if (given_up(b))
+      return BLOCK_ENDED;
+    if (__atomic_load_n(&b->launch->machine->cancel, __ATOMIC_RELAXED))
+      return BLOCK_STOPPED;
+    if (turn_over(b, start, busy, stuck))
+      return BLOCK_SUSPENDED;
   }
-  return 0;
+  return BLOCK_ENDED;
 }

@@ -1,185 +1,166 @@
-/* internal.h - what the files of the simulator share. Read in this order: types below, then
- * scan.c -> module.c -> decode*.c -> cfg.c (text to instructions, once per module), then
- * launch.c -> exec.c -> alu.c mem.c check.c atom.c async.c warp.c mma.c (instructions to results).
+/* internal.h - what the files of the simulator share. Read in this order: insn.h, unit.h, types below, then
+ * scan.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
+ * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c warp.c mma.c (instructions to results).
  *
- * Registers. A kernel's registers, constants and special registers live in one byte array per warp.
- * A register of n bytes is an array of 32 lanes (32 n bytes, 64-byte aligned), so an instruction is
- * a loop over 32 neighbours. A predicate is one 32-bit mask. Every operand of a decoded instruction
- * is a byte offset into that array: immediates became constants, device functions were inlined.
- */
+ * A Worker is a host thread; a Block is the state of one running block, which a worker may suspend. */
 #ifndef TILERT_SIM_INTERNAL_H
 #define TILERT_SIM_INTERNAL_H
+#include "check.h"
 #include "sim.h"
+#include "unit.h"
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16 };
 #define FULL 0xffffffffu
 
-typedef enum Type {
-  T_NONE,
-#define TYPE(id, text, bytes, cls) T_##id,
-#include "types.def"
-  T_COUNT
-} Type;
-
-typedef enum TypeClass { TC_NONE, TC_PRED, TC_BITS, TC_UINT, TC_SINT, TC_FLOAT, TC_PACK } TypeClass;
-extern const uint8_t ptx_type_bytes[T_COUNT];
-extern const uint8_t ptx_type_class[T_COUNT];
-extern const char *const ptx_type_text[T_COUNT];
-
-typedef enum ModId {
-  M_NONE,
-#define MOD(id, text) M_##id,
-#define HINT(id, text) M_##id,
-#include "mods.def"
-  M_COUNT
-} ModId;
-
-typedef enum Space { SP_GENERIC, SP_GLOBAL, SP_SHARED, SP_LOCAL, SP_CONST, SP_PARAM } Space;
-
 /* Generic addresses of the windows: not canonical on any 64-bit host, so no host pointer is inside. */
-#define SHARED_WINDOW 0x4000000000000000ull
-#define LOCAL_WINDOW  0x5000000000000000ull
-#define PARAM_WINDOW  0x6000000000000000ull
-#define WINDOW_SIZE   0x0000000100000000ull
+#define SHARED_WINDOW   0x4000000000000000ull
+#define LOCAL_WINDOW    0x5000000000000000ull
+#define PARAM_WINDOW    0x6000000000000000ull
+#define FUNCTION_WINDOW 0x7000000000000000ull     /* + 16 x unit */
+#define WINDOW_SIZE     0x0000000100000000ull
 
-/* ---- instructions ---- */
-typedef struct Insn Insn;
-typedef struct Warp Warp;
-typedef struct Worker Worker;
-typedef void AluFn(void *d, const void *a, const void *b, const void *c, uint64_t imm);
-/* 0, or -1 with the worker's error filled. m: lanes that execute (guard applied). */
-typedef int WarpFn(Worker *k, Warp *w, const Insn *in, uint32_t m);
+/* A .shared variable of a module, of a function of it too. */
+typedef struct SharedVar { Name name; uint32_t size, align; bool dynamic; } SharedVar;
 
-typedef enum Kind { K_ALU, K_SETP, K_WARP, K_CONV, K_BRA, K_BRX, K_EXIT, K_BAR, K_TRAP, K_NOP } Kind;
-enum { POST_FTZ32 = 1, POST_FTZ16 = 2, POST_SAT = 4, POST_RELU = 8 };
-
-struct Insn {
-  union { AluFn *alu; WarpFn *warp; } fn;
-  uint32_t d, a, b, c;       /* register-file offsets; which are used depends on the kind */
-  uint64_t imm;
-  uint32_t guard;            /* predicate offset + 1; 0: none */
-  uint32_t ext;              /* first of next extra operands in Kernel.ext */
-  uint32_t target;           /* K_BRA: destination; K_BRX: first entry of Kernel.brx */
-  uint32_t rank, fall_rank;  /* K_BRA: rank of the taken and of the fall-through edge; see cfg.c */
-  uint16_t next, count;      /* extra operands; K_BRX: entries */
-  uint8_t kind, dw, post, rnd;
-  uint8_t type, type2, space, vec;
-  uint8_t esize, sub, flags, src_width;
-  bool guard_not, leader;
-  bool strong;               /* volatile, relaxed, acquire or release: see check.c */
-};
-/* Insn.flags; on a conversion IF_ALIGNED means satfinite. */
-enum { IF_ADDR64 = 1, IF_ALIGNED = 2, IF_TRANS = 4, IF_HAS_D = 8, IF_STORE = 16, IF_COUNT = 32 };
-
-typedef struct Loc { uint32_t ptx_line, line; uint16_t file, column; } Loc;
-
-typedef struct ConstSlot { uint32_t offset; uint8_t width; bool dynamic; uint64_t value; } ConstSlot;
-typedef enum SpecialId {
-  S_TID, S_NTID = 3, S_CTAID = 6, S_NCTAID = 9, S_LANEID = 12, S_WARPID, S_NWARPID, S_SMID, S_NSMID, S_GRIDID,
-  S_LT, S_LE, S_EQ, S_GE, S_GT, S_DYNSMEM, S_TOTSMEM, S_ZERO, S_ONE, S_CLOCK, S_CLOCK64, S_TIMER
-} SpecialId;
-typedef struct SpecialSlot { uint32_t offset; uint8_t id, width; } SpecialSlot;
-
-typedef struct Param { uint32_t size, align, offset; } Param;
-
-typedef struct Kernel {
-  char *name;
-  Insn *code; uint32_t ncode;
-  Loc *loc;                  /* beside code */
-  uint32_t *rank;            /* beside code: rank of the block an instruction is in */
-  uint32_t *ext; uint32_t next;
-  uint32_t *brx, *brx_rank; uint32_t nbrx;
-  ConstSlot *consts; uint32_t nconsts;
-  SpecialSlot *specials; uint32_t nspecials;
-  uint32_t reg_bytes;        /* registers proper: the start of the file */
-  uint32_t file_bytes;       /* registers, then constants and specials */
-  Param *params; uint32_t nparams, param_bytes;
-  uint32_t *param_size, *param_align;
-  uint32_t static_shared, shared_align, local_bytes;
-  uint32_t reqntid[3], maxntid[3];
-} Kernel;
+/* A .global or .const variable. */
+typedef struct GlobalVar { Name name; uint64_t base; uint32_t size; } GlobalVar;
 
 struct SimModule {
   SimMachine *machine;
-  Kernel **kernels; uint32_t nkernels;
-  char **files; uint32_t nfiles;   /* by .file number */
-  void **globals; uint32_t nglobals;
+  char *text; size_t len;              /* a copy of the PTX */
+  char *strings; size_t nstrings;      /* .debug_str */
+  Unit **units; uint32_t nunits;       /* by function; NULL: only declared */
+  bool *taken;                         /* beside units: a pointer to the function exists */
+  Kernel **kernels; uint32_t nkernels; /* linked so far */
+  SharedVar *shared; size_t nshared, shared_cap;
+  char **files; uint32_t nfiles;       /* by .file number */
+  GlobalVar *global; size_t nglobal, global_cap;
+  void *globals;                       /* the block with these */
 };
 
 /* ---- the machine ---- */
-typedef struct Alloc { uintptr_t base, end; void *block; size_t block_bytes; } Alloc;
+/* block: what free() takes; several parts may share one, and the first of them has it. */
+typedef struct Alloc { uintptr_t base, end; void *block; uint32_t parts; Shadow *shadow; } Alloc;   /* shadow: NULL unchecked */
+typedef struct AllocPart { size_t bytes, align; uintptr_t base; } AllocPart;
 struct SimMachine {
   SimOptions opt;
   pthread_mutex_t lock;
   pthread_cond_t idle;
   Alloc *allocs; size_t nallocs, cap;   /* sorted by base */
   int running;
+  pthread_mutex_t turn;                /* one launch at a time */
+  uint32_t next_segment, launches;     /* see check.h */
+  int cancel;                          /* the launch that runs is to stop */
 };
 
 /* ---- running ---- */
-typedef struct Split { uint32_t pc, mask, rank; uint8_t state; } Split;
+
+/* A call that has not returned. Splits of a warp that came the same way share it, so frames form a tree. */
+typedef struct Frame Frame;
+struct Frame {
+  Frame *parent, *child, *sibling;     /* parent NULL: called from the kernel */
+  Frame **root;                        /* of the warp */
+  uint32_t part, pc, rank;             /* of the kernel's parts; the call, and the rank of its block */
+  uint32_t base, depth, refs;          /* where its local memory begins */
+  uint8_t *saved;                      /* the part's registers as they were, where the function was running already */
+};
+
+/* frame: NULL in the kernel itself. late: put behind all others; see exec.c */
+typedef struct Split { Frame *frame; uint32_t pc, mask, rank, late; uint8_t state; } Split;
 enum { SPLIT_RUN, SPLIT_CONV };
 
 typedef struct Pending {               /* one lane's cp.async not yet waited for */
   uint32_t group, dst, pc;
-  uint8_t lane, size;
+  uint8_t lane, size, bytes;           /* bytes: so many are read from src, the rest is zero */
+  uint64_t src, seen;                  /* seen: of the records of writes there, when it was issued */
   uint8_t data[16];
 } Pending;
+
+/* The last look at memory that other blocks may change, by an instruction. */
+typedef struct Poll { uint32_t pc; uint64_t seen; } Poll;
+enum { POLLS = 4, IDLE_LOOKS = 3 };
 
 typedef enum WarpState { W_RUN, W_BARRIER, W_DONE } WarpState;
 struct Warp {
   uint8_t *regs;
-  uint32_t index, live, pc;            /* live: lanes not exited */
+  uint32_t index, live;                /* live: lanes not exited */
   Split split[LANES]; uint32_t nsplit;
+  Frame *frames;                       /* of calls from the kernel */
   uint32_t spin, turn, demotions;      /* backward branches since a demotion, in this turn; see exec.c */
+  Poll poll[POLLS];
+  uint32_t idle, idle_splits;          /* looks in a row that saw what the one before saw; splits put behind for it */
+  uint64_t registers; bool stuck;      /* a sum of them at the last look; nor have they changed */
   WarpState state;
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
   uint32_t wait_id;
-  uint32_t clock;                      /* see check.c */
-  bool touched;                        /* shared memory accessed in this clock */
+  uint32_t clock, segment;             /* see check.c; segment 0: none begun */
+  uint32_t floor;                      /* what the block did in segments below happened before: all its warps have met since */
+  bool touched;                        /* memory accessed in this clock */
   uint32_t vc[MAX_WARPS];
+  Know *know;
+  Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap;
+  uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
   uint32_t group[LANES];               /* groups committed, per lane */
 };
 
-typedef struct Barrier {
+struct Barrier {
   uint32_t arrived, expected;          /* warps; expected 0: all that live */
   uint32_t waiting;                    /* mask of warps inside a sync */
   uint32_t pops, votes_and, votes_or;
   uint32_t vc[MAX_WARPS];
-} Barrier;
+  Know *know;
+};
 
-typedef struct Shadow Shadow;
-
-typedef struct Launch {
-  SimMachine *machine; SimModule *module; Kernel *kernel;
+struct Launch {
+  SimMachine *machine; SimModule *module; const Kernel *kernel;
   uint32_t grid[3], block[3], dynamic_shared, shared_bytes, nthreads, nwarps;
   uint8_t *params;
+  const TilertManifest *manifest;      /* names of the parameters; NULL: the PTX's own, if any */
   const Alloc *allocs; size_t nallocs;
   uint64_t nblocks, next_block, done_blocks, fail_block;
   bool check, want_stats;
+  bool turns;                          /* blocks may wait for each other: one worker runs them in turn */
+  bool parallel;                       /* several workers */
+  bool again;                          /* what is wrong lies between blocks: to be found again on one worker */
+  bool quiet;                          /* it was all said before: no prints, no reports */
+  uint32_t nworkers;
+  uint64_t changes;                    /* of memory, as far as other blocks may wait for it; where turns */
+  uint64_t executed; int64_t told_ns;  /* warp instructions so far; when that was reported last */
+  Segments segments; Readers readers; SyncVars syncs; uint32_t know_levels;
   pthread_mutex_t lock;
   SimError err; SimStats stats;
-  uint64_t start_ns;
-} Launch;
+};
 
+/* A host thread that runs blocks. */
+typedef struct Undo Undo;
 struct Worker {
-  Launch *launch; Kernel *kernel;
-  uint64_t block_index; uint32_t block[3];
+  Launch *launch;
+  const Alloc *hot;                    /* the allocation touched last */
+  uint32_t segment_next, segment_end;  /* taken and not used */
+  uint32_t reader_free, reader_next, reader_end;
+  Undo *undo; size_t nundo, undo_cap;
+  bool no_memory;                      /* for what is known of other blocks */
+  SimStats stats;
+  SimError err;
+};
+
+/* A block that runs. */
+struct Block {
+  Worker *worker; Launch *launch; const Kernel *kernel;
+  uint64_t index; uint32_t id[3];
   uint8_t *shared; uint32_t shared_bytes;
   uint8_t *local;                      /* per thread, local_bytes each */
-  Shadow *shadow;
+  uint8_t *local_init;                 /* beside local, a bit for each byte that was written; NULL: unchecked */
+  Shadow *shadow;                      /* of shared memory; NULL: unchecked */
+  SyncVars syncs;                      /* in shared memory */
+  Listed *listed; size_t nlisted, listed_cap;
   Warp warp[MAX_WARPS]; uint32_t nwarps, nlive;
   uint8_t *regs;
   Barrier barrier[MAX_BARRIERS];
-  uint64_t budget, executed;
-  const Alloc *hot;                    /* the allocation touched last */
-  SimStats stats;
-  SimError err;
+  uint64_t budget, executed, reported; /* reported: so many are in the launch's count */
+  bool stuck;                          /* all its warps that run are; see worker.c */
   bool want_stats, check;
 };
 
@@ -188,55 +169,106 @@ struct Worker {
 #define FOR_LANES(i, m) \
   for (uint32_t i##_m = (m), i = 0; i##_m && (i = (uint32_t)__builtin_ctz(i##_m), 1); i##_m &= i##_m - 1)
 
-/* error.c: both return -1 */
-int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int worker_error(Worker *k, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address,
-                 const char *fmt, ...) __attribute__((format(printf, 7, 8)));
-/* print.c: the text that the pointer in local memory at param leads to, at most n bytes with the end; and vprintf. */
-int sim_text(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n);
-WarpFn sim_print;
+/* error.c */
+int sim_error_set(SimError *e, SimErrorKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));   /* -1 */
+/* A text that grows as far as there is room. */
+typedef struct Text { char *at; size_t n, room; } Text;
+void text_add(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* spot.c: the fault of an instruction in a lane; w NULL, lane -1: of none. -1. */
+int sim_fault(Block *b, Warp *w, const Insn *in, int lane, SimErrorKind kind, uint64_t address, const char *fmt, ...)
+  __attribute__((format(printf, 7, 8)));
 /* "file:line" or "PTX line n" of an instruction, into buf. */
-const char *sim_loc_text(const Worker *k, uint32_t pc, char *buf, size_t n);
-/* "(x,y,z)" of a thread of the block. */
-const char *sim_thread_text(const Worker *k, uint32_t linear, char *buf, size_t n);
+const char *sim_loc_text(const Block *b, uint32_t pc, char *buf, size_t n);
+/* "(x,y,z)" of a thread of the block, and of a block. */
+const char *sim_thread_text(const Block *b, uint32_t linear, char *buf, size_t n);
+const char *sim_program_text(const Launch *l, uint64_t index, char *buf, size_t n);
+/* Another instruction has to do with the fault that was just made. */
+void sim_fault_also(Block *b, uint32_t pc);
 /* Grow a vector to hold need elements; false when out of memory, leaving it as it was. */
 bool sim_vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem);
 
 /* machine.c */
 int sim_machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err);
+/* n variables in one block, which sim_machine_release takes: fills their bases. */
+int sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **block, SimError *err);
 int sim_machine_release(SimMachine *m, void *ptr, SimError *err);
-/* decode.c: every kernel of a PTX text into mod; -1 with err. */
-int ptx_module_read(SimModule *mod, const char *ptx, size_t len, SimError *err);
-void ptx_kernel_free(Kernel *kn);
-/* cfg.c: fill leader, ranks of blocks and edges; false when out of memory. */
-bool cfg_rank(Kernel *kn);
-/* exec.c */
-int sim_block_run(Worker *k);
-/* check.c: shadow of shared memory */
-Shadow *shadow_new(uint32_t bytes, uint32_t nwarps);
-void shadow_free(Shadow *s);
-void shadow_start(Shadow *s, Worker *k);               /* a fresh block */
-void clock_tick(Worker *k, Warp *w);                   /* lanes of w synchronised */
-void clock_arrive(Worker *k, Warp *w, Barrier *b);
-void clock_join(Worker *k, Warp *w, const Barrier *b);
-int shadow_read(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n);
-int shadow_write(Worker *k, Warp *w, const Insn *in, uint32_t lane, uint32_t off, uint32_t n,
-                 const uint8_t *data, bool atomic);
-void shadow_pend(Worker *k, uint32_t off, uint32_t n, bool on);
-void shadow_landed(Worker *k, Warp *w, uint32_t pc, uint32_t lane, uint32_t off, uint32_t n);
+/* module.c: every function of mod->text; -1 with err. */
+int ptx_module_read(SimModule *mod, SimError *err);
+/* worker.c */
+void workers_run(Launch *l);
+/* launch.c: blocks that fit the device at a time. */
+uint64_t sim_resident(const Launch *l);
+/* worker.c: so many warp instructions of a block count now; now and then, who wants to know is told. */
+void sim_report(Block *b, bool ended);
+/* block.c */
+Block *sim_block_new(Worker *k);
+void sim_block_free(Block *b);
+void sim_block_start(Block *b, uint64_t index);
+/* Host memory that a block's state takes, at most about. */
+uint64_t sim_block_bytes(const Launch *l);
+/* exec.c: run a block until it ends or has had its turn. Given up counts as ended. */
+typedef enum BlockEnd { BLOCK_ENDED, BLOCK_FAILED, BLOCK_SUSPENDED, BLOCK_STOPPED } BlockEnd;
+BlockEnd sim_block_run(Block *b);
+/* A strong access or atomic of a warp saw these values; changed: it wrote others. */
+void poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed);
+/* fault.c: -1, with the fault in words. */
+typedef struct VarRange { Name name; uint64_t from, to; } VarRange;
+int fault_misaligned(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
+int fault_window(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, uint64_t size, bool write);
+int fault_variable(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, const VarRange *v, bool write);
+int fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n);   /* never written */
+int fault_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane);   /* a copy of such, stored where others see it */
+int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write);
+/* Blocks, of which the first has the worker, all wait for each other; are stopped; one has had all its instructions. */
+int fault_all_wait(Block *const *block, uint32_t n);
+int fault_stopped(Block *const *block, uint32_t n);
+int fault_index(Block *b, Warp *w, const Insn *in, uint32_t lane, int64_t index);
+int fault_budget(Block *b, Warp *w, const Insn *in);
+/* The address of an instruction that accesses memory, in shared memory of a copy; NULL: none. */
+const Address *insn_address(const Insn *in);
+/* call.c: all lanes of s call a part; -1 with the error. */
+int call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part);
+/* Lanes m, all of s, return; false where s is in the kernel itself. */
+bool call_leave(Block *b, Warp *w, Split *s, uint32_t m);
+/* The part that a lane calls. */
+int call_target(Block *b, Warp *w, const Insn *in, uint32_t lane, uint32_t *part);
+Frame *frame_share(Frame *f);
+void frame_drop(Frame *f);
+/* Where the local memory of a split's function begins. */
+uint32_t frame_base(const Split *s);
+/* undo.c: memory as it was before the launch; and the end of what was kept. */
+void undo_all(Worker *k);
+void undo_free(Worker *k);
 /* mem.c */
 WarpFn mem_load, mem_store;
-void mem_address(const Warp *w, const Insn *in, uint32_t reg, uint64_t off, uint64_t addr[LANES]);
+void mem_address(const Warp *w, uint32_t base, const Address *at, uint64_t addr[LANES]);
 /* Space of a generic address, which becomes an offset where the space is a window. */
 Space mem_space_of(uint64_t *addr);
-/* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the error set. */
-uint8_t *mem_host(Worker *k, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n,
-                  bool write);
-void mem_stats_shared(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n);
-void mem_stats_global(Worker *k, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
+/* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the fault. */
+uint8_t *mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
+/* An access by one lane whose bytes mem_host has found, checked against others. data: what is written, if it is known. */
+typedef struct LaneAccess {
+  Space space; uint64_t addr; uint32_t lane, size;
+  bool write, strong, update, pending;
+  const uint8_t *data;
+} LaneAccess;
+int mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l);
+/* A sum of the records of writes to global memory that mem_host has found, and the newest of them; zeros where nothing is checked. */
+typedef struct MemWrites { uint64_t sum, newest; } MemWrites;
+MemWrites mem_writes(const Block *b, uint64_t addr, uint32_t n);
+/* The access went on while the write of a record came: the fault. */
+int mem_overtaken(Block *b, Warp *w, const Insn *in, const LaneAccess *l, uint64_t record);
+/* Bytes of a lane's local memory, inside its bounds, are written, or are not any more; and to write them. */
+void local_mark(Block *b, const Warp *w, uint32_t lane, uint64_t addr, uint32_t n, bool written);
+void local_store(Block *b, const Warp *w, uint32_t lane, uint64_t addr, const void *data, uint32_t n);
+void mem_stats_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n);
+void mem_stats_global(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
+/* print.c: the text that the pointer in local memory at param leads to, at most n bytes with the end; and vprintf. */
+int sim_text(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n);
+WarpFn sim_print;
 /* atom.c, async.c, cvt.c, warp.c, mma.c */
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
-WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec;
+WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */

@@ -10,7 +10,7 @@ enum { ALIGN = 256, GUARD = 4096, POISON = 0xcb };
 void
 sim_options_default(SimOptions *o)
 {
-  *o = (SimOptions){.check_races = 1, .shared_max = 232448};
+  *o = (SimOptions){.check_races = 1, .shared_max = 232448, .multiprocessors = 132};
 }
 
 int
@@ -25,6 +25,10 @@ sim_create(const SimOptions *o, SimMachine **out, SimError *err)
     sim_options_default(&m->opt);
   if (!m->opt.shared_max)
     m->opt.shared_max = 232448;
+  if (!m->opt.multiprocessors)
+    m->opt.multiprocessors = 132;
+  m->next_segment = 1;
+  pthread_mutex_init(&m->turn, NULL);
   pthread_mutex_init(&m->lock, NULL);
   pthread_cond_init(&m->idle, NULL);
   *out = m;
@@ -36,9 +40,12 @@ sim_destroy(SimMachine *m)
 {
   if (!m)
     return;
-  for (size_t i = 0; i < m->nallocs; i++)
+  for (size_t i = 0; i < m->nallocs; i++) {
+    shadow_free(m->allocs[i].block ? m->allocs[i].shadow : NULL);
     free(m->allocs[i].block);
+  }
   free(m->allocs);
+  pthread_mutex_destroy(&m->turn);
   pthread_cond_destroy(&m->idle);
   pthread_mutex_destroy(&m->lock);
   free(m);
@@ -59,38 +66,71 @@ alloc_above(const SimMachine *m, uintptr_t addr)
   return lo;
 }
 
+/* n neighbours into the table, in order of their addresses. */
 static int
-alloc_insert(SimMachine *m, Alloc a)
+alloc_insert(SimMachine *m, const Alloc *a, size_t n)
 {
-  if (!sim_vec_grow(&m->allocs, &m->cap, m->nallocs + 1, sizeof *m->allocs))
+  if (!sim_vec_grow(&m->allocs, &m->cap, m->nallocs + n, sizeof *m->allocs))
     return -1;
-  size_t at = alloc_above(m, a.base);
-  memmove(m->allocs + at + 1, m->allocs + at, (m->nallocs - at) * sizeof *m->allocs);
-  m->allocs[at] = a;
-  m->nallocs++;
+  size_t at = alloc_above(m, a->base);
+  memmove(m->allocs + at + n, m->allocs + at, (m->nallocs - at) * sizeof *m->allocs);
+  memcpy(m->allocs + at, a, n * sizeof *a);
+  m->nallocs += n;
   return 0;
+}
+
+/* Where the parts lie in a block of their own, and its size; 0 if that is too much. */
+static size_t
+lay_out(AllocPart *part, size_t n)
+{
+  size_t at = GUARD;
+  for (size_t i = 0; i < n; i++) {
+    size_t align = part[i].align > ALIGN ? part[i].align : ALIGN;
+    at = (at + align - 1) / align * align;
+    part[i].base = at;
+    if (part[i].bytes > SIZE_MAX / 4 || at > SIZE_MAX / 4)
+      return 0;
+    at += part[i].bytes + ALIGN;
+  }
+  return (at + GUARD + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+int
+sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **out, SimError *err)
+{
+  size_t total = lay_out(part, n), align = ALIGN;
+  for (size_t i = 0; i < n; i++)
+    align = part[i].align > align ? part[i].align : align;
+  uint8_t *block = total ? aligned_alloc(align, (total + align - 1) / align * align) : NULL;
+  Alloc *a = calloc(n, sizeof *a);
+  Shadow *shadow = block && m->opt.check_races ? shadow_new(block, total, false) : NULL;
+  int rc = block && a && (shadow || !m->opt.check_races) ? 0 : -1;
+  for (size_t i = 0; i < n && !rc; i++) {
+    part[i].base += (uintptr_t)block;
+    a[i] = (Alloc){part[i].base, part[i].base + part[i].bytes, i ? NULL : block, (uint32_t)n, shadow};
+  }
+  if (!rc) {
+    memset(block, POISON, total);
+    if (shadow)
+      shadow_mark(shadow, 0, total, true);
+    pthread_mutex_lock(&m->lock);
+    rc = alloc_insert(m, a, n);
+    pthread_mutex_unlock(&m->lock);
+  }
+  *out = rc ? NULL : (void *)part[0].base;
+  free(a);
+  if (!rc)
+    return 0;
+  shadow_free(shadow);
+  free(block);
+  return sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", total);
 }
 
 int
 sim_machine_alloc(SimMachine *m, size_t bytes, void **out, SimError *err)
 {
-  if (bytes > SIZE_MAX / 2)
-    return sim_error_set(err, SIM_E_MEMORY, "an allocation of %zu bytes is too large", bytes);
-  size_t total = (GUARD + bytes + GUARD + ALIGN - 1) / ALIGN * ALIGN;
-  uint8_t *block = aligned_alloc(ALIGN, total);
-  if (!block)
-    return sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", bytes);
-  memset(block, POISON, total);
-  uintptr_t base = (uintptr_t)block + GUARD;
-  pthread_mutex_lock(&m->lock);
-  int rc = alloc_insert(m, (Alloc){base, base + bytes, block, total});
-  pthread_mutex_unlock(&m->lock);
-  if (rc) {
-    free(block);
-    return sim_error_set(err, SIM_E_MEMORY, "out of memory");
-  }
-  *out = block + GUARD;
-  return 0;
+  AllocPart one = {bytes, ALIGN, 0};
+  return sim_machine_alloc_parts(m, &one, 1, out, err);
 }
 
 int
@@ -99,7 +139,7 @@ sim_alloc(SimMachine *m, size_t bytes, void **ptr, SimError *err)
   return sim_machine_alloc(m, bytes, ptr, err);
 }
 
-/* Waits for launches in flight, as a device does. */
+/* ptr: the first part. Waits for launches in flight, as a device does. */
 int
 sim_machine_release(SimMachine *m, void *ptr, SimError *err)
 {
@@ -108,12 +148,16 @@ sim_machine_release(SimMachine *m, void *ptr, SimError *err)
     pthread_cond_wait(&m->idle, &m->lock);
   size_t at = alloc_above(m, (uintptr_t)ptr);
   void *block = NULL;
-  if (at && m->allocs[at - 1].base == (uintptr_t)ptr) {
+  Shadow *shadow = NULL;
+  if (at && m->allocs[at - 1].base == (uintptr_t)ptr && m->allocs[at - 1].block) {
+    size_t n = m->allocs[at - 1].parts;
     block = m->allocs[at - 1].block;
-    memmove(m->allocs + at - 1, m->allocs + at, (m->nallocs - at) * sizeof *m->allocs);
-    m->nallocs--;
+    shadow = m->allocs[at - 1].shadow;
+    memmove(m->allocs + at - 1, m->allocs + at - 1 + n, (m->nallocs - (at - 1 + n)) * sizeof *m->allocs);
+    m->nallocs -= n;
   }
   pthread_mutex_unlock(&m->lock);
+  shadow_free(shadow);
   free(block);
   return block ? 0 : sim_error_set(err, SIM_E_BOUNDS, "%p is not the start of an allocation", ptr);
 }
@@ -140,6 +184,18 @@ sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
   return -1;
 }
 
+void
+sim_mark(SimMachine *m, const void *ptr, size_t bytes, int written)
+{
+  uintptr_t p = (uintptr_t)ptr;
+  pthread_mutex_lock(&m->lock);
+  size_t at = alloc_above(m, p);
+  const Alloc *a = at ? &m->allocs[at - 1] : NULL;
+  if (a && a->shadow && p <= a->end && bytes <= a->end - p)
+    shadow_mark(a->shadow, p - (uintptr_t)a->shadow->memory, bytes, written);
+  pthread_mutex_unlock(&m->lock);
+}
+
 /* ---- modules ---- */
 
 int
@@ -147,10 +203,17 @@ sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimError *
 {
   SimModule *mod = calloc(1, sizeof *mod);
   memset(err, 0, sizeof *err);
-  if (!mod)
+  if (mod)
+    mod->text = malloc(len + 1);
+  if (!mod || !mod->text) {
+    free(mod);
     return sim_error_set(err, SIM_E_MEMORY, "out of memory");
+  }
+  memcpy(mod->text, ptx, len);
+  mod->text[len] = 0;
+  mod->len = len;
   mod->machine = m;
-  if (ptx_module_read(mod, ptx, len, err)) {
+  if (ptx_module_read(mod, err)) {
     sim_unload(mod);
     return -1;
   }
@@ -165,13 +228,20 @@ sim_unload(SimModule *mod)
   if (!mod)
     return;
   for (uint32_t i = 0; i < mod->nkernels; i++)
-    ptx_kernel_free(mod->kernels[i]);
+    sim_kernel_free(mod->kernels[i]);
+  for (uint32_t i = 0; i < mod->nunits; i++)
+    sim_unit_free(mod->units[i]);
   for (uint32_t i = 0; i < mod->nfiles; i++)
     free(mod->files[i]);
-  for (uint32_t i = 0; i < mod->nglobals; i++)
-    sim_machine_release(mod->machine, mod->globals[i], &ignored);
+  if (mod->globals)
+    sim_machine_release(mod->machine, mod->globals, &ignored);
   free(mod->kernels);
+  free(mod->units);
+  free(mod->taken);
+  free(mod->shared);
+  free(mod->global);
   free(mod->files);
-  free(mod->globals);
+  free(mod->strings);
+  free(mod->text);
   free(mod);
 }

@@ -23,42 +23,42 @@ typedef union Side { float f[MAX_M * MAX_K]; int32_t i[MAX_M * MAX_K]; double d[
 
 /* The rows' addresses: lane 8 i + j has row j of matrix i. */
 static int
-matrix_rows(Worker *k, Warp *w, const Insn *in, uint8_t *row[LANES], uint32_t off[LANES])
+matrix_rows(Block *b, Warp *w, const Insn *in, uint8_t *row[LANES], uint32_t off[LANES])
 {
   uint64_t addr[LANES];
-  bool write = in->flags & IF_STORE;
-  mem_address(w, in, in->a, in->imm, addr);
-  for (uint32_t i = 0; i < in->vec * 8u; i++) {
+  bool write = in->matrix.store;
+  mem_address(w, in->matrix.base, &in->matrix.at, addr);
+  for (uint32_t i = 0; i < in->matrix.count * 8u; i++) {
     if ((addr[i] & ~(WINDOW_SIZE - 1)) == SHARED_WINDOW)
       addr[i] -= SHARED_WINDOW;
-    row[i] = mem_host(k, w, in, i, SP_SHARED, addr[i], 16, write);
+    row[i] = mem_host(b, w, in, i, SP_SHARED, addr[i], 16, write);
     if (!row[i])
       return -1;
     off[i] = (uint32_t)addr[i];
   }
-  for (uint32_t i = 0; k->want_stats && i < in->vec; i++)
-    mem_stats_shared(k, 255u << 8 * i, addr, 16);
+  for (uint32_t i = 0; b->want_stats && i < in->matrix.count; i++)
+    mem_stats_shared(b, 255u << 8 * i, addr, 16);
   return 0;
 }
 
 int
-ldmatrix_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+ldmatrix_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint8_t *row[LANES];
   uint32_t off[LANES];
-  const uint32_t *ext = k->kernel->ext + in->ext;
-  if (matrix_rows(k, w, in, row, off))
+  const uint32_t *ext = b->kernel->lists + in->list;
+  if (matrix_rows(b, w, in, row, off))
     return -1;
-  for (uint32_t i = 0; k->check && i < in->vec * 8u; i++)
-    if (shadow_read(k, w, in, i, off[i], 16))
+  for (uint32_t i = 0; i < in->matrix.count * 8u; i++)
+    if (mem_check(b, w, in, &(LaneAccess){.space = SP_SHARED, .addr = off[i], .lane = i, .size = 16}))
       return -1;
-  for (uint32_t i = 0; i < in->vec; i++) {
+  for (uint32_t i = 0; i < in->matrix.count; i++) {
     uint32_t v[LANES];
     for (uint32_t lane = 0; lane < LANES; lane++) {
       uint32_t g = lane / 4, t = lane % 4;
       uint16_t h[2];
       for (uint32_t e = 0; e < 2; e++) {
-        uint32_t r = in->flags & IF_TRANS ? 2 * t + e : g, c = in->flags & IF_TRANS ? g : 2 * t + e;
+        uint32_t r = in->matrix.trans ? 2 * t + e : g, c = in->matrix.trans ? g : 2 * t + e;
         memcpy(&h[e], row[8 * i + r] + 2 * c, 2);
       }
       v[lane] = h[0] | (uint32_t)h[1] << 16;
@@ -69,23 +69,23 @@ ldmatrix_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
 }
 
 int
-stmatrix_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+stmatrix_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint8_t *row[LANES], data[LANES][16];
   uint32_t off[LANES];
-  const uint32_t *ext = k->kernel->ext + in->ext;
-  if (matrix_rows(k, w, in, row, off))
+  const uint32_t *ext = b->kernel->lists + in->list;
+  if (matrix_rows(b, w, in, row, off))
     return -1;
-  for (uint32_t i = 0; i < in->vec; i++)
+  for (uint32_t i = 0; i < in->matrix.count; i++)
     for (uint32_t lane = 0; lane < LANES; lane++)
       for (uint32_t e = 0; e < 2; e++) {
-        uint32_t g = lane / 4, t = lane % 4, trans = in->flags & IF_TRANS;
+        uint32_t g = lane / 4, t = lane % 4, trans = in->matrix.trans;
         uint32_t r = trans ? 2 * t + e : g, c = trans ? g : 2 * t + e;
         uint16_t h = (uint16_t)(LANES_OF(uint32_t, w, ext[i])[lane] >> 16 * e);
         memcpy(data[8 * i + r] + 2 * c, &h, 2);
       }
-  for (uint32_t i = 0; i < in->vec * 8u; i++) {
-    if (k->check && shadow_write(k, w, in, i, off[i], 16, data[i], false))
+  for (uint32_t i = 0; i < in->matrix.count * 8u; i++) {
+    if (mem_check(b, w, in, &(LaneAccess){.space = SP_SHARED, .addr = off[i], .lane = i, .size = 16, .write = true, .data = data[i]}))
       return -1;
     memcpy(row[i], data[i], 16);
   }
@@ -220,23 +220,23 @@ multiply_f64(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk)
 }
 
 int
-mma_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+mma_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  Side a, b;
+  Side left, right;
   Acc c;
-  Type t = (Type)in->type, ta = (Type)in->type2, tb = (Type)in->sub;
-  uint32_t rows = in->vec, kk = in->esize, nc = t == T_F16 ? rows / 8u : rows / 4u;
-  const uint32_t *slot = k->kernel->ext + in->ext, *next = slot + nc;
-  next += gather_a(w, next, ta, rows, kk, &a);
-  next += gather_b(w, next, tb, kk, &b);
+  Type t = (Type)in->type, ta = (Type)in->mma.a_type, tb = (Type)in->mma.b_type;
+  uint32_t rows = in->mma.m, kk = in->mma.k, nc = t == T_F16 ? rows / 8u : rows / 4u;
+  const uint32_t *slot = b->kernel->lists + in->list, *next = slot + nc;
+  next += gather_a(w, next, ta, rows, kk, &left);
+  next += gather_b(w, next, tb, kk, &right);
   load_acc(w, next, t, rows, &c);
   if (t == T_F64)
-    multiply_f64(&a, &b, &c, rows, kk);
+    multiply_f64(&left, &right, &c, rows, kk);
   else if (t == T_S32)
-    multiply_s32(&a, &b, &c, rows, kk);
+    multiply_s32(&left, &right, &c, rows, kk);
   else
-    multiply_f32(&a, &b, &c, rows, kk);
+    multiply_f32(&left, &right, &c, rows, kk);
   store_acc(w, slot, t, rows, &c);
-  k->stats.mma++;
+  b->worker->stats.mma++;
   return 0;
 }

@@ -1,12 +1,13 @@
 /* module.c - the outer level of a PTX text: directives, variables and their values, function headers.
- * Bodies are kept as ranges of tokens; decode.c reads one range per kernel (and again at every call). */
+ * Bodies and initial values are kept as ranges of tokens, until all names are known; decode.c reads each body once. */
 #include "decode.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_GLOBAL_BYTES = 1 << 30, MAX_FILES = 1 << 16, MAX_ALIGN = 1 << 16 };
+enum { MAX_GLOBAL_BYTES = 1 << 30, MAX_FILES = 1 << 16, MAX_ALIGN = 1 << 16, MAX_NEST = 16, MAX_FUNCTIONS = 1 << 24,
+       MAX_PARAM_BYTES = 1 << 20 };
 
 static void
 fail(Reader *r, const char *fmt, ...)
@@ -20,7 +21,7 @@ fail(Reader *r, const char *fmt, ...)
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   uint32_t line = r->tok[r->pos].line;
-  sim_error_set(r->err, SIM_E_PARSE, "PTX line %u: %s", line, text);
+  sim_error_set(r->err, SIM_E_PARSE, "%s", text);
   r->err->ptx_line = line;
 }
 
@@ -106,15 +107,6 @@ skip_braces(Reader *r)
   }
 }
 
-static Type
-type_of(const Tok *t)
-{
-  for (int i = 1; t->kind == TK_IDENT && i < T_COUNT; i++)
-    if (t->n == strlen(ptx_type_text[i]) + 1 && memcmp(t->s + 1, ptx_type_text[i], t->n - 1) == 0)
-      return (Type)i;
-  return T_NONE;
-}
-
 /* .file n "name" [, time, size] */
 static void
 read_file(Reader *r)
@@ -127,16 +119,13 @@ read_file(Reader *r)
     return;
   }
   r->pos++;
-  if (n >= m->nfiles) {
-    char **grown = realloc(m->files, (n + 1) * sizeof *grown);
-    if (!grown) {
-      no_memory(r);
-      return;
-    }
-    memset(grown + m->nfiles, 0, (n + 1 - m->nfiles) * sizeof *grown);
-    m->files = grown;
-    m->nfiles = (uint32_t)n + 1;
+  size_t cap = m->nfiles;
+  if (!sim_vec_grow(&m->files, &cap, n + 1, sizeof *m->files)) {
+    no_memory(r);
+    return;
   }
+  memset(m->files + m->nfiles, 0, (cap - m->nfiles) * sizeof *m->files);
+  m->nfiles = (uint32_t)cap;
   free(m->files[n]);
   m->files[n] = strndup(t->s, t->n);
   while (accept(r, ','))
@@ -176,158 +165,254 @@ module_symbol(Reader *r, const Tok *name, SymKind kind)
     fail(r, "expected a name");
     return NULL;
   }
-  if (!sim_vec_grow(&r->sym, &r->sym_cap, r->nsym + 1, sizeof *r->sym)) {
+  Sym *s = names_add(&r->names, name->s, name->n, kind);
+  if (!s)
     no_memory(r);
-    return NULL;
-  }
-  Sym *s = &r->sym[r->nsym++];
-  *s = (Sym){.s = name->s, .n = name->n, .hash = ptx_hash(name->s, name->n), .kind = (uint8_t)kind};
   return s;
 }
 
-static Sym *
-find_symbol(Reader *r, const Tok *name)
-{
-  for (size_t i = r->nsym; i-- > 0;)
-    if (r->sym[i].n == name->n && memcmp(r->sym[i].s, name->s, name->n) == 0)
-      return &r->sym[i];
-  return NULL;
-}
+/* ---- variables ---- */
 
-static uint64_t
-value_of(Reader *r, Type t)
+typedef struct VarWords { uint32_t align, lanes; Type type; } VarWords;
+
+/* [.align n] [.v4] .type */
+static VarWords
+variable_words(Reader *r)
 {
-  bool minus = accept(r, '-');
-  const Tok *k = advance(r);
-  if (k->kind == TK_INT)
-    return minus ? 0 - k->v : k->v;
-  if (k->kind == TK_FLOAT && k->fbits)
-    return k->v;
-  if (k->kind == TK_FLOAT) {
-    double v;
-    memcpy(&v, &k->v, 8);
-    float f = (float)(minus ? -v : v);
-    uint32_t u;
-    memcpy(&u, &f, 4);
-    v = minus ? -v : v;
-    uint64_t u64;
-    memcpy(&u64, &v, 8);
-    return t == T_F64 ? u64 : u;
+  VarWords w = {0, 1, T_NONE};
+  while (!r->failed && peek(r)->kind == TK_IDENT && peek(r)->s[0] == '.') {
+    if (accept_word(r, ".align"))
+      w.align = read_align(r);
+    else if (accept_word(r, ".v2"))
+      w.lanes = 2;
+    else if (accept_word(r, ".v4"))
+      w.lanes = 4;
+    else if (accept_word(r, ".attribute") || accept_word(r, ".ptr")) {
+      if (accept(r, '('))
+        skip_past(r, ')');
+    } else if ((w.type = ptx_type_named(peek(r))) != T_NONE && ptx_type_bytes[w.type])
+      r->pos++;
+    else
+      fail(r, "unknown word '%.*s' in a variable", (int)peek(r)->n, peek(r)->s);
   }
-  if (ptx_tok_is(k, "generic")) {
-    expect(r, '(');
-    k = advance(r);
-    expect(r, ')');
-  }
-  const Sym *s = k->kind == TK_IDENT ? find_symbol(r, k) : NULL;
-  if (!s || s->kind != SYM_VAR || s->space == SP_SHARED)
-    fail(r, "an initial value is not a constant");
-  uint64_t v = r->failed ? 0 : s->addr;
-  if (accept(r, '+'))
-    v += expect_int(r);
-  return v;
+  return w;
 }
 
 static void
-read_values(Reader *r, Type t, uint8_t *at, uint64_t size, uint64_t *used)
-{
-  if (accept(r, '{')) {
-    while (!r->failed && !accept(r, '}')) {
-      read_values(r, t, at, size, used);
-      if (!accept(r, ',') && !(peek(r)->kind == TK_PUNCT && peek(r)->punct == '}'))
-        fail(r, "expected ',' or '}'");
-    }
-    return;
-  }
-  uint64_t v = value_of(r, t);
-  if (*used + ptx_type_bytes[t] > size)
-    fail(r, "too many initial values");
-  if (r->failed)
-    return;
-  memcpy(at + *used, &v, ptx_type_bytes[t] < 8 ? ptx_type_bytes[t] : 8);
-  *used += ptx_type_bytes[t];
-}
-
-static void
-place_global(Reader *r, Sym *s)
+add_shared(Reader *r, Sym *s, bool dynamic)
 {
   SimModule *m = r->mod;
-  void *p, **grown = realloc(m->globals, (m->nglobals + 1) * sizeof *grown);
-  if (!grown) {
+  if (!sim_vec_grow(&m->shared, &m->shared_cap, m->nshared + 1, sizeof *m->shared)) {
     no_memory(r);
     return;
   }
-  m->globals = grown;
-  if (sim_machine_alloc(m->machine, s->size, &p, r->err)) {
-    r->failed = true;
+  m->shared[m->nshared++] = (SharedVar){{s->s, s->n}, s->size, s->align, dynamic};
+  s->shared = (uint32_t)m->nshared;
+  s->var = (uint32_t)VAR_SHARED << VAR_BITS | s->shared;
+}
+
+static void
+add_global(Reader *r, Sym *s, Type type, size_t value)
+{
+  SimModule *m = r->mod;
+  if (!sim_vec_grow(&m->global, &m->global_cap, m->nglobal + 1, sizeof *m->global) ||
+      !sim_vec_grow(&r->value, &r->value_cap, m->nglobal + 1, sizeof *r->value)) {
+    no_memory(r);
     return;
   }
-  m->globals[m->nglobals++] = p;
-  memset(p, 0, s->size);
-  s->addr = (uint64_t)(uintptr_t)p;
+  r->global_bytes += s->size;
+  if (r->global_bytes > MAX_GLOBAL_BYTES)
+    fail(r, "the module's variables take more than %d MB", MAX_GLOBAL_BYTES >> 20);
+  r->value[m->nglobal] = (InitialValue){(size_t)(s - r->names.sym), value, type};
+  m->global[m->nglobal++] = (GlobalVar){{s->s, s->n}, 0, s->size};
+  s->var = (uint32_t)VAR_GLOBAL << VAR_BITS | (uint32_t)m->nglobal;
 }
 
 /* after .global, .const or .shared: [.align n] [.v4] .type name[n] [= value] ; */
 static void
 read_variable(Reader *r, Space space, bool external)
 {
-  uint32_t align = 0, lanes = 1;
-  Type t = T_NONE;
-  while (!r->failed && peek(r)->kind == TK_IDENT && peek(r)->s[0] == '.') {
-    if (accept_word(r, ".align"))
-      align = read_align(r);
-    else if (accept_word(r, ".v2"))
-      lanes = 2;
-    else if (accept_word(r, ".v4"))
-      lanes = 4;
-    else if (accept_word(r, ".attribute") || accept_word(r, ".ptr")) {
-      if (accept(r, '('))
-        skip_past(r, ')');
-    } else if ((t = type_of(peek(r))) != T_NONE && ptx_type_bytes[t])
-      r->pos++;
-    else
-      fail(r, "unknown word '%.*s' in a variable", (int)peek(r)->n, peek(r)->s);
-  }
-  const Tok *name = peek(r);
-  Sym *s = t ? module_symbol(r, name, SYM_VAR) : NULL;
-  if (!s) {
+  VarWords w = variable_words(r);
+  const Tok *name = advance(r);
+  uint64_t size = w.type ? sized(r, (uint64_t)ptx_type_bytes[w.type] * w.lanes) : 0;
+  if (!w.type || r->failed) {
     fail(r, "a variable needs a type and a name");
     return;
   }
-  r->pos++;
+  Sym *s = module_symbol(r, name, SYM_VAR);
+  if (!s)
+    return;
   s->space = (uint8_t)space;
-  s->align = align ? align : ptx_type_bytes[t] * lanes;
-  s->size = (uint32_t)sized(r, (uint64_t)ptx_type_bytes[t] * lanes);
-  s->dynamic = space == SP_SHARED && external;
+  s->align = w.align ? w.align : ptx_type_bytes[w.type] * w.lanes;
+  s->size = (uint32_t)size;
   if (external && space != SP_SHARED)
     fail(r, "variable '%.*s' is defined elsewhere", (int)s->n, s->s);
+  size_t value = accept(r, '=') ? r->pos : 0;
+  if (space != SP_SHARED)
+    add_global(r, s, w.type, value);
+  else if (value)
+    fail(r, "a shared variable has no initial value");
+  else
+    add_shared(r, s, external);
+  if (value)
+    skip_past(r, ';');
+  else
+    expect(r, ';');
+}
+
+/* ---- initial values ---- */
+
+/* The address of a variable or function: NAME, generic(NAME); + n. */
+static uint64_t
+address_of(Reader *r)
+{
+  bool generic = accept_word(r, "generic");
+  if (generic)
+    expect(r, '(');
+  const Tok *t = advance(r);
+  if (generic)
+    expect(r, ')');
+  const Sym *s = t->kind == TK_IDENT ? names_find(&r->names, t->s, t->n) : NULL;
+  if (s && s->kind == SYM_FUNC && !s->func->entry) {
+    r->mod->taken[s->func->index] = true;
+    return FUNCTION_WINDOW + 16ull * s->func->index;
+  }
+  if (!s || s->kind != SYM_VAR || s->space == SP_SHARED)
+    fail(r, "an initial value is not a constant");
+  uint64_t v = r->failed ? 0 : s->addr;
+  while (accept(r, '+'))
+    v += expect_int(r);
+  return v;
+}
+
+static uint64_t
+float_bits(const Tok *k, bool minus, Type t)
+{
+  if (k->fbits)
+    return minus ? k->v ^ 1ull << (k->fbits - 1) : k->v;
+  double v;
+  memcpy(&v, &k->v, 8);
+  v = minus ? -v : v;
+  float f = (float)v;
+  uint64_t wide;
+  uint32_t narrow;
+  memcpy(&wide, &v, 8);
+  memcpy(&narrow, &f, 4);
+  return t == T_F64 ? wide : narrow;
+}
+
+/* 0xff00(NAME): those bits of an address, moved to the right end. */
+static uint64_t
+masked_address(Reader *r, uint64_t mask)
+{
+  uint64_t v = address_of(r);
+  expect(r, ')');
+  return mask ? (v & mask) >> __builtin_ctzll(mask) : 0;
+}
+
+static uint64_t
+value_of(Reader *r, Type t)
+{
+  bool minus = accept(r, '-');
+  const Tok *k = peek(r);
+  if (k->kind != TK_INT && k->kind != TK_FLOAT)
+    return address_of(r);
+  r->pos++;
+  if (k->kind == TK_FLOAT)
+    return float_bits(k, minus, t);
+  if (accept(r, '('))
+    return masked_address(r, k->v);
+  return minus ? 0 - k->v : k->v;
+}
+
+typedef struct Values { Type type; uint8_t *at; uint64_t size, used; } Values;
+
+static void
+put_value(Reader *r, Values *v)
+{
+  uint32_t n = ptx_type_bytes[v->type];
+  uint64_t value = value_of(r, v->type);
+  if (v->used + n > v->size)
+    fail(r, "too many initial values");
   if (r->failed)
     return;
-  size_t index = (size_t)(s - r->sym);
-  if (space != SP_SHARED)
-    place_global(r, s);
-  if (!r->failed && accept(r, '=')) {
-    uint64_t used = 0;
-    if (space == SP_SHARED)
-      fail(r, "a shared variable has no initial value");
-    else
-      read_values(r, t, (uint8_t *)(uintptr_t)r->sym[index].addr, r->sym[index].size, &used);
-  }
-  expect(r, ';');
+  memcpy(v->at + v->used, &value, n < 8 ? n : 8);
+  v->used += n;
 }
+
+/* value, or { values, nested or not }: braces group as in C but leave no room. */
+static void
+read_values(Reader *r, Values *v)
+{
+  uint32_t depth = 0;
+  do {
+    if (accept(r, '{')) {
+      if (++depth > MAX_NEST)
+        fail(r, "initial values are nested too deeply");
+      continue;
+    }
+    if (!depth || peek(r)->kind != TK_PUNCT || peek(r)->punct != '}')
+      put_value(r, v);
+    while (depth && accept(r, '}'))
+      depth--;
+    if (depth && !accept(r, ','))
+      fail(r, "expected ',' or '}'");
+  } while (depth && !r->failed);
+}
+
+/* All variables get one block of memory, each with room around it. */
+static void
+place_globals(Reader *r)
+{
+  SimModule *m = r->mod;
+  size_t n = m->nglobal;
+  AllocPart *part = calloc(n + 1, sizeof *part);
+  if (!part) {
+    no_memory(r);
+    return;
+  }
+  for (size_t i = 0; i < n; i++)
+    part[i] = (AllocPart){m->global[i].size, r->names.sym[r->value[i].sym].align, 0};
+  if (n && sim_machine_alloc_parts(m->machine, part, n, &m->globals, r->err))
+    r->failed = true;
+  for (size_t i = 0; i < n && !r->failed; i++) {
+    memset((void *)part[i].base, 0, part[i].bytes);
+    r->names.sym[r->value[i].sym].addr = m->global[i].base = part[i].base;
+  }
+  free(part);
+}
+
+static void
+fill_globals(Reader *r)
+{
+  for (size_t i = 0; i < r->mod->nglobal && !r->failed; i++) {
+    const InitialValue *x = &r->value[i];
+    const Sym *s = &r->names.sym[x->sym];
+    Values v = {x->type, (uint8_t *)(uintptr_t)s->addr, s->size, 0};
+    if (!x->value)
+      continue;
+    r->pos = x->value;
+    read_values(r, &v);
+    expect(r, ';');
+  }
+}
+
+/* ---- functions ---- */
 
 static bool
 param_word(Reader *r, FuncParam *p, Type *t)
 {
   if (accept_word(r, ".align"))
     p->align = read_align(r);
-  else if (accept_word(r, ".ptr") || accept_word(r, ".global") || accept_word(r, ".const") ||
+  else if (accept_word(r, ".ptr"))
+    p->pointer = true;
+  else if ( accept_word(r, ".global") || accept_word(r, ".const") ||
            accept_word(r, ".shared") || accept_word(r, ".local") || accept_word(r, ".param") ||
            accept_word(r, ".generic") || accept_word(r, ".noalias"))
     return true;
   else if (accept_word(r, ".reg"))
     p->is_reg = true;
-  else if ((*t = type_of(peek(r))) != T_NONE)
+  else if ((*t = ptx_type_named(peek(r))) != T_NONE)
     r->pos++;
   else
     return false;
@@ -356,9 +441,9 @@ read_param(Reader *r, FuncParam *p)
     fail(r, "a parameter needs a type and a name");
     return;
   }
-  p->s = name->s;
-  p->n = name->n;
+  p->name = (Name){name->s, name->n};
   p->type = (uint8_t)t;
+  p->array = peek(r)->kind == TK_PUNCT && peek(r)->punct == '[';
   p->size = (uint32_t)sized(r, ptx_type_bytes[t]);
   p->align = p->align ? p->align : ptx_type_bytes[t];
   if (p->size > 1 << 16)
@@ -368,6 +453,7 @@ read_param(Reader *r, FuncParam *p)
 static void
 read_params(Reader *r, FuncParam **list, size_t *n, size_t *cap)
 {
+  uint64_t bytes = 0;
   if (!accept(r, '(') || accept(r, ')'))
     return;
   do {
@@ -376,6 +462,9 @@ read_params(Reader *r, FuncParam **list, size_t *n, size_t *cap)
       return;
     }
     read_param(r, &(*list)[(*n)++]);
+    bytes += (*list)[*n - 1].size + (uint64_t)(*list)[*n - 1].align;
+    if (bytes > MAX_PARAM_BYTES)
+      fail(r, "the parameters are too large");
   } while (!r->failed && accept(r, ','));
   expect(r, ')');
 }
@@ -424,49 +513,81 @@ read_function_directives(Reader *r, Func *f)
 }
 
 static Func *
-func_new(Reader *r)
+func_add(Reader *r, Func ***list, size_t *n, size_t *cap)
 {
-  if (!sim_vec_grow(&r->func, &r->func_cap, r->nfunc + 1, sizeof *r->func)) {
+  if (*n >= MAX_FUNCTIONS || !sim_vec_grow(list, cap, *n + 1, sizeof **list)) {
     no_memory(r);
     return NULL;
   }
   Func *f = calloc(1, sizeof *f);
-  if (f)
-    r->func[r->nfunc++] = f;
-  else
+  if (!f) {
     no_memory(r);
+    return NULL;
+  }
+  f->index = (uint32_t)*n;
+  (*list)[(*n)++] = f;
   return f;
+}
+
+static void
+func_free(Func *f)
+{
+  free(f->param);
+  free(f->ret);
+  free(f);
+}
+
+/* The function of a name, which may have been declared before. */
+static Func *
+func_named(Reader *r, const Tok *name, bool entry)
+{
+  const Sym *old = name->kind == TK_IDENT ? names_find(&r->names, name->s, name->n) : NULL;
+  if (old && old->kind == SYM_FUNC) {
+    if (old->func->has_body || old->func->entry != entry)
+      fail(r, "function '%.*s' is there twice", (int)name->n, name->s);
+    return r->failed ? NULL : old->func;
+  }
+  Func *f = func_add(r, &r->func, &r->nfunc, &r->func_cap);
+  Sym *s = f ? module_symbol(r, name, SYM_FUNC) : NULL;
+  if (!s)
+    return NULL;
+  s->func = f;
+  f->entry = entry;
+  f->name = (Name){name->s, name->n};
+  return f;
+}
+
+typedef struct ParamList { FuncParam *p; size_t n, cap; } ParamList;
+
+static void
+take_list(FuncParam **to, size_t *n, ParamList *list)
+{
+  free(*to);
+  *to = list->p;
+  *n = list->n;
 }
 
 static void
 read_function(Reader *r, bool entry)
 {
-  Func *f = func_new(r);
-  if (!f)
-    return;
-  f->entry = entry;
+  ParamList ret = {0}, param = {0};
   accept_word(r, ".noreturn");
   if (accept_word(r, ".attribute"))
     skip_past(r, ')');
   if (!entry)
-    read_params(r, &f->ret, &f->nret, &f->ret_cap);
-  const Tok *name = peek(r);
-  f->line = name->line;
-  Sym *old = name->kind == TK_IDENT ? find_symbol(r, name) : NULL;
-  Sym *s = old && old->kind == SYM_FUNC && !old->func->has_body ? old : module_symbol(r, name, SYM_FUNC);
-  if (!s)
+    read_params(r, &ret.p, &ret.n, &ret.cap);
+  const Tok *name = advance(r);
+  read_params(r, &param.p, &param.n, &param.cap);
+  Func *f = r->failed ? NULL : func_named(r, name, entry);
+  if (!f) {
+    free(ret.p);
+    free(param.p);
     return;
-  r->pos++;
-  f->s = name->s;
-  f->n = name->n;
-  size_t index = (size_t)(s - r->sym);
-  read_params(r, &f->param, &f->nparam, &f->param_cap);
-  if (!r->failed)
-    read_function_directives(r, f);
-  if (r->failed)
-    return;
-  r->sym[index].func = f;
-  if (accept(r, ';'))
+  }
+  take_list(&f->ret, &f->nret, &ret);
+  take_list(&f->param, &f->nparam, &param);
+  read_function_directives(r, f);
+  if (r->failed || accept(r, ';'))
     return;
   size_t open = r->pos;
   skip_braces(r);
@@ -474,6 +595,66 @@ read_function(Reader *r, bool entry)
   f->body = open + 1;
   f->body_end = r->pos - 1;
 }
+
+Func *
+module_prototype(Reader *r, size_t *pos)
+{
+  Func *f = func_add(r, &r->prototype, &r->nprototype, &r->prototype_cap);
+  if (!f)
+    return NULL;
+  r->pos = *pos;
+  accept_word(r, ".callprototype");
+  read_params(r, &f->ret, &f->nret, &f->ret_cap);
+  advance(r);
+  read_params(r, &f->param, &f->nparam, &f->param_cap);
+  read_function_directives(r, f);
+  expect(r, ';');
+  *pos = r->pos;
+  return r->failed ? NULL : f;
+}
+
+/* ---- .debug_str ---- */
+
+static void
+add_bytes(Reader *r, size_t *cap)
+{
+  SimModule *m = r->mod;
+  do {
+    uint64_t v = expect_int(r);
+    if (!sim_vec_grow(&m->strings, cap, m->nstrings + 1, 1))
+      no_memory(r);
+    if (r->failed)
+      return;
+    m->strings[m->nstrings++] = (char)v;
+  } while (accept(r, ','));
+}
+
+/* { LABEL: .b8 1, 2, 3 ... }: names of functions, for .loc. Other sections are passed over. */
+static void
+read_section(Reader *r)
+{
+  size_t cap = r->mod->nstrings;
+  if (!ptx_tok_is(advance(r), ".debug_str") || r->mod->strings) {
+    skip_braces(r);
+    return;
+  }
+  expect(r, '{');
+  while (!r->failed && !accept(r, '}')) {
+    const Tok *t = advance(r);
+    if (ptx_tok_is(t, ".b8")) {
+      add_bytes(r, &cap);
+      continue;
+    }
+    expect(r, ':');
+    Sym *s = t->kind == TK_IDENT ? names_add(&r->strings, t->s, t->n, SYM_LABEL) : NULL;
+    if (s)
+      s->addr = r->mod->nstrings;
+    else
+      fail(r, "expected a label");
+  }
+}
+
+/* ---- the outer level ---- */
 
 static void
 read_header(Reader *r, const Tok *t)
@@ -510,46 +691,30 @@ read_top(Reader *r)
     read_variable(r, SP_SHARED, external);
   else if (ptx_tok_is(t, ".file"))
     read_file(r);
-  else if (ptx_tok_is(t, ".section")) {
-    advance(r);
-    skip_braces(r);
-  } else if (ptx_tok_is(t, ".pragma") || ptx_tok_is(t, ".alias"))
+  else if (ptx_tok_is(t, ".section"))
+    read_section(r);
+  else if (ptx_tok_is(t, ".pragma") || ptx_tok_is(t, ".alias"))
     skip_past(r, ';');
   else if (t->kind != TK_PUNCT || t->punct != ';')
     fail(r, "unknown directive '%.*s'", (int)(t->n > 40 ? 40 : t->n), t->s);
 }
 
-static Kernel *
-kernel_new(const Func *f)
+/* ---- bodies ---- */
+
+static void
+decoder_free(Decoder *d)
 {
-  Kernel *k = calloc(1, sizeof *k);
-  if (!k)
-    return NULL;
-  k->name = strndup(f->s, f->n);
-  k->nparams = (uint32_t)f->nparam;
-  k->params = calloc(f->nparam + 1, sizeof *k->params);
-  k->param_size = calloc(f->nparam + 1, sizeof *k->param_size);
-  k->param_align = calloc(f->nparam + 1, sizeof *k->param_align);
-  if (!k->name || !k->params || !k->param_size || !k->param_align) {
-    ptx_kernel_free(k);
-    return NULL;
-  }
-  uint32_t at = 0;
-  for (size_t i = 0; i < f->nparam; i++) {
-    const FuncParam *p = &f->param[i];
-    at = (at + p->align - 1) & ~(p->align - 1);
-    k->params[i] = (Param){p->size, p->align, at};
-    k->param_size[i] = p->size;
-    k->param_align[i] = p->align;
-    at += p->size;
-  }
-  k->param_bytes = at;
-  memcpy(k->reqntid, f->reqntid, sizeof k->reqntid);
-  memcpy(k->maxntid, f->maxntid, sizeof k->maxntid);
-  return k;
+  names_free(&d->names);
+  names_free(&d->labels);
+  free(d->place_bucket);
+  free(d->place_next);
+  free(d->fixup);
+  free(d->flow);
+  free(d->const_bucket);
+  free(d->const_next);
 }
 
-/* Instructions to a finished kernel: constants move behind the registers. */
+/* Constants move behind the registers. */
 static uint32_t
 settle(uint32_t off, uint32_t reg_bytes)
 {
@@ -557,146 +722,198 @@ settle(uint32_t off, uint32_t reg_bytes)
 }
 
 static void
-settle_all(Kernel *k)
+settle_all(Unit *u)
 {
-  uint32_t base = k->reg_bytes;
-  for (uint32_t i = 0; i < k->ncode; i++) {
-    Insn *in = &k->code[i];
-    in->d = settle(in->d, base);
-    in->a = settle(in->a, base);
-    in->b = settle(in->b, base);
-    in->c = settle(in->c, base);
+  uint32_t base = u->reg_bytes;
+  for (uint32_t i = 0; i < u->ncode; i++) {
+    Insn *in = &u->code[i];
+    for (uint32_t j = 0; j < in->nslot; j++)
+      in->slot[j] = settle(in->slot[j], base);
     if (in->guard)
       in->guard = settle(in->guard - 1, base) + 1;
   }
-  for (uint32_t i = 0; i < k->next; i++)
-    k->ext[i] = settle(k->ext[i], base);
-  for (uint32_t i = 0; i < k->nconsts; i++)
-    k->consts[i].offset = settle(k->consts[i].offset, base);
-  for (uint32_t i = 0; i < k->nspecials; i++)
-    k->specials[i].offset = settle(k->specials[i].offset, base);
+  for (uint32_t i = 0; i < u->nlists; i++)
+    u->lists[i] = settle(u->lists[i], base);
+  for (uint32_t i = 0; i < u->nconsts; i++)
+    u->consts[i].offset = settle(u->consts[i].offset, base);
+  for (uint32_t i = 0; i < u->nspecials; i++)
+    u->specials[i].offset = settle(u->specials[i].offset, base);
 }
 
 static void
-place_dynamic_shared(Kernel *k)
+decode_function(Reader *r, const Func *f)
 {
-  uint32_t align = k->shared_align ? k->shared_align : 1;
-  uint32_t start = (k->static_shared + align - 1) & ~(align - 1);
-  for (uint32_t i = 0; i < k->nconsts; i++)
-    if (k->consts[i].dynamic)
-      k->consts[i].value += start;
-}
-
-static void
-decoder_free(Decoder *d)
-{
-  for (size_t i = 0; i < d->nsym; i++)
-    free(d->sym[i].slots);
-  free(d->sym);
-  free(d->label);
-  free(d->fixup);
-  free(d->shared_at);
-  free(d->const_next);
-}
-
-static void
-decode_kernel(Reader *r, const Func *f)
-{
-  Decoder d = {.r = r, .k = kernel_new(f)};
-  Kernel **grown = realloc(r->mod->kernels, (r->mod->nkernels + 1) * sizeof *grown);
-  if (grown)
-    r->mod->kernels = grown;
-  if (!grown || !d.k) {
-    ptx_kernel_free(d.k);
+  Unit *u = calloc(1, sizeof *u);
+  if (!u) {
     no_memory(r);
     return;
   }
-  r->mod->kernels[r->mod->nkernels++] = d.k;
-  Kernel *k = d.k;
-  k->reg_bytes = 64;
+  Decoder d = {.r = r, .u = u};
+  r->mod->units[f->index] = u;
+  u->name = f->name;
+  u->index = f->index;
+  u->entry = f->entry;
+  u->reg_bytes = FIRST_SLOT;
+  memcpy(u->reqntid, f->reqntid, sizeof u->reqntid);
+  memcpy(u->maxntid, f->maxntid, sizeof u->maxntid);
   decode_body(&d, f);
-  k->code = d.code;
-  k->ncode = (uint32_t)d.ncode;
-  k->loc = d.loc;
-  k->ext = d.ext;
-  k->next = (uint32_t)d.next;
-  k->brx = d.brx;
-  k->nbrx = (uint32_t)d.nbrx;
-  k->consts = d.consts;
-  k->nconsts = (uint32_t)d.nconsts;
-  k->specials = d.specials;
-  k->nspecials = (uint32_t)d.nspecials;
-  k->file_bytes = k->reg_bytes + d.const_bytes;
+  u->file_bytes = u->reg_bytes + d.const_bytes;
   decoder_free(&d);
-  if (d.failed) {
-    r->failed = true;
+  r->failed |= d.failed;
+  if (r->failed || r->nunknown)
     return;
-  }
-  settle_all(k);
-  place_dynamic_shared(k);
-  if (!cfg_rank(k))
+  settle_all(u);
+  if (!cfg_rank(u))
     no_memory(r);
 }
 
-/* A function that no kernel calls is read too, as a kernel that is thrown away, to find its errors. */
+/* "the machine does not have: a.b (line 3), c.d (line 5, 2 times)": all at once. */
+static void
+report_unknown(Reader *r)
+{
+  char text[400];
+  size_t used = 0;
+  for (uint32_t i = 0; i < r->nunknown && used < sizeof text; i++) {
+    const Unknown *u = &r->unknown[i];
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s '%.*s' (line %u", i ? "," : "", (int)(u->text.n > 60 ? 60 : u->text.n),
+                             u->text.s, u->line);
+    if (used < sizeof text)
+      used += (size_t)snprintf(text + used, sizeof text - used, u->count > 1 ? ", %u times)" : ")", u->count);
+  }
+  if (r->more_unknown && used < sizeof text)
+    snprintf(text + used, sizeof text - used, " and %u more", r->more_unknown);
+  sim_error_set(r->err, SIM_E_PARSE, "the machine does not know%s", text);
+  r->err->ptx_line = r->unknown[0].line;
+  r->failed = true;
+}
+
 static void
 decode_all(Reader *r)
 {
-  for (size_t i = 0; i < r->nfunc && !r->failed; i++) {
-    if (!r->func[i]->has_body)
-      continue;
-    decode_kernel(r, r->func[i]);
-    if (!r->func[i]->entry && r->mod->nkernels)
-      ptx_kernel_free(r->mod->kernels[--r->mod->nkernels]);
+  SimModule *m = r->mod;
+  m->units = calloc(r->nfunc + 1, sizeof *m->units);
+  if (!m->units) {
+    no_memory(r);
+    return;
   }
+  m->nunits = (uint32_t)r->nfunc;
+  for (size_t i = 0; i < r->nfunc && !r->failed; i++)
+    if (r->func[i]->has_body)
+      decode_function(r, r->func[i]);
+  if (r->nunknown && !r->failed)
+    report_unknown(r);
 }
 
 static void
 reader_free(Reader *r)
 {
-  for (size_t i = 0; i < r->nfunc; i++) {
-    free(r->func[i]->param);
-    free(r->func[i]->ret);
-    free(r->func[i]);
-  }
+  for (size_t i = 0; i < r->nfunc; i++)
+    func_free(r->func[i]);
+  for (size_t i = 0; i < r->nprototype; i++)
+    func_free(r->prototype[i]);
   free(r->func);
-  free(r->sym);
+  free(r->prototype);
+  free(r->value);
+  names_free(&r->names);
+  names_free(&r->strings);
   free(r->tok);
+  free(r->note);
+}
+
+static int
+reader_scan(Reader *r, const char *text, size_t len)
+{
+  Tokens t = {0};
+  if (ptx_scan(text, len, &t, r->err))
+    return -1;
+  r->tok = t.tok;
+  r->ntok = t.n;
+  r->note = t.note;
+  r->nnotes = t.nnotes;
+  return 0;
+}
+
+static void
+read_all(Reader *r)
+{
+  if (!ptx_tok_is(peek(r), ".version"))
+    fail(r, "PTX starts with .version");
+  while (!r->failed && peek(r)->kind != TK_END)
+    read_top(r);
+  r->mod->taken = calloc(r->nfunc + 1, sizeof *r->mod->taken);
+  if (!r->mod->taken)
+    no_memory(r);
+  if (!r->failed)
+    place_globals(r);
+  if (!r->failed)
+    fill_globals(r);
+  if (!r->failed)
+    decode_all(r);
+}
+
+/* ---- headers alone ---- */
+
+static void
+describe_param(const FuncParam *p, SimParam *out)
+{
+  *out = (SimParam){.size = p->size, .align = p->align, .pointer = p->pointer && p->size == 8,
+                    .tensormap = p->size == 128 && p->align == 64};
+  snprintf(out->name, sizeof out->name, "%.*s", (int)(p->name.n > 63 ? 63 : p->name.n), p->name.s);
+  snprintf(out->type, sizeof out->type, "%s", p->array ? "" : ptx_type_text[p->type]);
+}
+
+static void
+describe_entry(Reader *r, const Func *f, void (*each)(void *user, const SimEntry *e), void *user)
+{
+  SimParam *p = calloc(f->nparam + 1, sizeof *p);
+  SimEntry e = {.nparams = (uint32_t)f->nparam, .params = p, .long_name = f->name.n >= sizeof e.name};
+  if (!p) {
+    no_memory(r);
+    return;
+  }
+  for (size_t i = 0; i < f->nparam; i++)
+    describe_param(&f->param[i], &p[i]);
+  snprintf(e.name, sizeof e.name, "%.*s", (int)(e.long_name ? sizeof e.name - 1 : f->name.n), f->name.s);
+  memcpy(e.reqntid, f->reqntid, sizeof e.reqntid);
+  memcpy(e.maxntid, f->maxntid, sizeof e.maxntid);
+  each(user, &e);
+  free(p);
 }
 
 int
-ptx_module_read(SimModule *mod, const char *ptx, size_t len, SimError *err)
+sim_entries(const char *ptx, size_t len, void (*each)(void *user, const SimEntry *e), void *user, SimError *err)
 {
-  Reader r = {.mod = mod, .err = err};
-  if (ptx_scan(ptx, len, &r.tok, &r.ntok, err))
+  SimModule none = {0};
+  Reader r = {.mod = &none, .err = err};
+  memset(err, 0, sizeof *err);
+  if (reader_scan(&r, ptx, len))
     return -1;
   if (!ptx_tok_is(peek(&r), ".version"))
     fail(&r, "PTX starts with .version");
   while (!r.failed && peek(&r)->kind != TK_END)
     read_top(&r);
-  if (!r.failed)
-    decode_all(&r);
+  for (size_t i = 0; i < r.nfunc && !r.failed; i++)
+    if (r.func[i]->entry && r.func[i]->has_body)
+      describe_entry(&r, r.func[i], each, user);
   int rc = r.failed ? -1 : 0;
+  for (uint32_t i = 0; i < none.nfiles; i++)
+    free(none.files[i]);
+  free(none.files);
+  free(none.shared);
+  free(none.global);
+  free(none.strings);
   reader_free(&r);
   return rc;
 }
 
-void
-ptx_kernel_free(Kernel *k)
+int
+ptx_module_read(SimModule *mod, SimError *err)
 {
-  if (!k)
-    return;
-  free(k->name);
-  free(k->code);
-  free(k->loc);
-  free(k->rank);
-  free(k->ext);
-  free(k->brx);
-  free(k->brx_rank);
-  free(k->consts);
-  free(k->specials);
-  free(k->params);
-  free(k->param_size);
-  free(k->param_align);
-  free(k);
+  Reader r = {.mod = mod, .err = err};
+  if (reader_scan(&r, mod->text, mod->len))
+    return -1;
+  read_all(&r);
+  int rc = r.failed ? -1 : 0;
+  reader_free(&r);
+  return rc;
 }

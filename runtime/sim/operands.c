@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum { MAX_FILE = 1 << 27 };
-#define CONST_BIT (1u << 31)
 
 static const struct { const char *name; uint8_t id, width; bool vector; } specials[] = {
   {"%tid", S_TID, 4, true}, {"%ntid", S_NTID, 4, true}, {"%ctaid", S_CTAID, 4, true},
@@ -32,20 +31,17 @@ opnd_bits(int width)
   return width == 2 ? T_B16 : width == 4 ? T_B32 : width == 8 ? T_B64 : T_NONE;
 }
 
-static uint32_t
-slot_bytes(int width)
-{
-  return width < 2 ? 64 : (uint32_t)width * LANES;
-}
-
 uint32_t
 slot_new(Decoder *d, int width)
 {
-  uint32_t at = d->k->reg_bytes;
-  if (at > MAX_FILE)
+  Unit *u = d->u;
+  uint32_t at = u->reg_bytes;
+  if (at > MAX_FILE || !sim_vec_grow(&u->width, &d->width_cap, u->nslots + 1u, sizeof *u->width)) {
     decode_fail(d, "too many registers");
-  else
-    d->k->reg_bytes += slot_bytes(width);
+    return at;
+  }
+  u->width[u->nslots++] = (uint8_t)width;
+  u->reg_bytes += slot_bytes((uint32_t)width);
   return at;
 }
 
@@ -56,95 +52,137 @@ const_space(Decoder *d, int width)
   if (at > MAX_FILE)
     decode_fail(d, "too many constants");
   else
-    d->const_bytes += slot_bytes(width);
+    d->const_bytes += slot_bytes((uint32_t)width);
   return at | CONST_BIT;
 }
 
-uint32_t
-slot_const(Decoder *d, int width, uint64_t value, bool dynamic)
+static uint32_t
+const_hash(uint64_t value, int width, uint32_t shared)
 {
-  if (width < 8)
-    value &= width == 0 ? 1 : (1ull << 8 * width) - 1;
-  uint32_t h = (uint32_t)((value ^ value >> 29) * 2654435761u >> 5) & 255;
-  for (uint32_t i = d->const_head[h]; i; i = d->const_next[i - 1]) {
-    const ConstSlot *c = &d->consts[i - 1];
-    if (c->value == value && c->width == width && c->dynamic == dynamic)
-      return c->offset;
+  uint64_t h = (value ^ (uint64_t)shared << 40 ^ (uint64_t)width) * 0x9e3779b97f4a7c15ull;
+  return (uint32_t)(h >> 32);
+}
+
+static bool
+rehash_consts(Decoder *d)
+{
+  size_t n = d->nconst_buckets ? 2 * d->nconst_buckets : 64;
+  uint32_t *grown = calloc(n, sizeof *grown);
+  if (!grown)
+    return false;
+  free(d->const_bucket);
+  d->const_bucket = grown;
+  d->nconst_buckets = n;
+  for (uint32_t i = 0; i < d->u->nconsts; i++) {
+    const ConstSlot *c = &d->u->consts[i];
+    uint32_t *head = &grown[const_hash(c->value, c->width, c->shared) & (n - 1)];
+    d->const_next[i] = *head;
+    *head = i + 1;
   }
-  if (!sim_vec_grow(&d->consts, &d->const_cap, d->nconsts + 1, sizeof *d->consts) ||
-      !sim_vec_grow(&d->const_next, &d->const_next_cap, d->nconsts + 1, sizeof *d->const_next)) {
+  return true;
+}
+
+static uint32_t
+new_const(Decoder *d, int width, uint64_t value, uint32_t shared)
+{
+  Unit *u = d->u;
+  if (!sim_vec_grow(&u->consts, &d->const_cap, u->nconsts + 1u, sizeof *u->consts) ||
+      !sim_vec_grow(&d->const_next, &d->const_next_cap, u->nconsts + 1u, sizeof *d->const_next) ||
+      (u->nconsts >= d->nconst_buckets && !rehash_consts(d))) {
     decode_fail(d, "out of memory");
     return 0;
   }
-  d->const_next[d->nconsts] = d->const_head[h];
-  d->consts[d->nconsts++] = (ConstSlot){const_space(d, width), (uint8_t)width, dynamic, value};
-  d->const_head[h] = (uint32_t)d->nconsts;
-  return d->consts[d->nconsts - 1].offset;
+  uint32_t *head = &d->const_bucket[const_hash(value, width, shared) & (d->nconst_buckets - 1)];
+  d->const_next[u->nconsts] = *head;
+  u->consts[u->nconsts++] = (ConstSlot){value, const_space(d, width), shared, (uint8_t)width};
+  *head = u->nconsts;
+  return u->consts[u->nconsts - 1].offset;
+}
+
+uint32_t
+slot_const(Decoder *d, int width, uint64_t value, uint32_t shared)
+{
+  if (width < 8)
+    value &= width == 0 ? 1 : (1ull << 8 * width) - 1;
+  uint32_t h = const_hash(value, width, shared);
+  for (uint32_t i = d->nconst_buckets ? d->const_bucket[h & (d->nconst_buckets - 1)] : 0; i; i = d->const_next[i - 1]) {
+    const ConstSlot *c = &d->u->consts[i - 1];
+    if (c->value == value && c->width == width && c->shared == shared)
+      return c->offset;
+  }
+  return new_const(d, width, value, shared);
 }
 
 uint32_t
 slot_special(Decoder *d, SpecialId id, int width)
 {
-  for (size_t i = 0; i < d->nspecials; i++)
-    if (d->specials[i].id == id && d->specials[i].width == width)
-      return d->specials[i].offset;
-  if (!sim_vec_grow(&d->specials, &d->special_cap, d->nspecials + 1, sizeof *d->specials)) {
+  Unit *u = d->u;
+  for (size_t i = 0; i < u->nspecials; i++)
+    if (u->specials[i].id == id && u->specials[i].width == width)
+      return u->specials[i].offset;
+  if (!sim_vec_grow(&u->specials, &d->special_cap, u->nspecials + 1u, sizeof *u->specials)) {
     decode_fail(d, "out of memory");
     return 0;
   }
   SpecialSlot s = {const_space(d, width), (uint8_t)id, (uint8_t)width};
-  d->specials[d->nspecials++] = s;
+  u->specials[u->nspecials++] = s;
   return s.offset;
 }
 
 /* ---- emission ---- */
 
 Insn *
-insn_emit(Decoder *d, Kind kind)
+insn_emit(Decoder *d, Kind kind, uint32_t nslot)
 {
-  if (d->failed)
+  Unit *u = d->u;
+  if (d->failed || d->unknown)
     return NULL;
-  if (!sim_vec_grow(&d->code, &d->code_cap, d->ncode + 1, sizeof *d->code) ||
-      !sim_vec_grow(&d->loc, &d->loc_cap, d->ncode + 1, sizeof *d->loc)) {
+  if (!sim_vec_grow(&u->code, &d->code_cap, u->ncode + 1u, sizeof *u->code) ||
+      !sim_vec_grow(&u->loc, &d->loc_cap, u->ncode + 1u, sizeof *u->loc)) {
     decode_fail(d, "out of memory");
     return NULL;
   }
-  d->loc[d->ncode] = d->here;
-  Insn *in = &d->code[d->ncode++];
-  *in = (Insn){.kind = (uint8_t)kind, .guard = d->guard, .guard_not = d->guard_not, .ext = (uint32_t)d->next};
+  u->loc[u->ncode] = d->here;
+  Insn *in = &u->code[u->ncode++];
+  *in = (Insn){.kind = (uint8_t)kind, .nslot = (uint8_t)nslot, .guard = d->guard, .guard_not = d->guard_not, .list = u->nlists};
+  return in;
+}
+
+Insn *
+insn_warp(Decoder *d, Kind kind, WarpFn *fn, uint32_t nslot)
+{
+  Insn *in = insn_emit(d, kind, nslot);
+  if (in)
+    in->fn.warp = fn;
   return in;
 }
 
 void
-insn_ext(Decoder *d, uint32_t value)
+insn_list(Decoder *d, uint32_t slot)
 {
-  if (d->failed || !sim_vec_grow(&d->ext, &d->ext_cap, d->next + 1, sizeof *d->ext)) {
+  Unit *u = d->u;
+  if (d->failed || !sim_vec_grow(&u->lists, &d->list_cap, u->nlists + 1u, sizeof *u->lists)) {
     decode_fail(d, "out of memory");
     return;
   }
-  d->ext[d->next++] = value;
-  d->code[d->ncode - 1].next++;
+  u->lists[u->nlists++] = slot;
 }
 
-void
-insn_alu(Decoder *d, AluOp op, int var, Type t, int dw, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
+Insn *
+insn_alu(Decoder *d, AluOp op, int var, Type t, int width, uint32_t dst, uint32_t a, uint32_t b, uint32_t c)
 {
   const AluRow *row = alu_find(op, var, t);
   if (!row) {
-    decode_fail(d, "'%.*s' does not take .%s", (int)(d->op_tok ? d->op_tok->n : 0), d->op_tok ? d->op_tok->s : "",
-                t ? ptx_type_text[t] : "none");
-    return;
+    decode_unknown(d);
+    return NULL;
   }
-  Insn *in = insn_emit(d, (Kind)row->kind);
+  Insn *in = insn_emit(d, (Kind)row->kind, 4);
   if (!in)
-    return;
+    return NULL;
   in->fn.alu = row->fn;
   in->type = (uint8_t)t;
-  in->dw = (uint8_t)dw;
-  in->d = dst;
-  in->a = a;
-  in->b = b;
-  in->c = c;
+  in->alu = (AluOps){.d = dst, .a = a, .b = b, .c = c, .width = (uint8_t)width};
+  return in;
 }
 
 #define PRED_FN(name, expr) \
@@ -163,13 +201,11 @@ PRED_FN(pred_xor, x ^ y)
 void
 insn_pred(Decoder *d, char op, uint32_t dst, uint32_t a, uint32_t b)
 {
-  Insn *in = insn_emit(d, K_SETP);
+  Insn *in = insn_emit(d, K_SETP, 3);
   if (!in)
     return;
   in->fn.alu = op == '&' ? pred_and : op == '|' ? pred_or : op == '^' ? pred_xor : op == '~' ? pred_not : pred_mov;
-  in->d = dst;
-  in->a = a;
-  in->b = b;
+  in->alu = (AluOps){.d = dst, .a = a, .b = b};
 }
 
 /* ---- reading operands ---- */
@@ -238,58 +274,47 @@ special_register(Decoder *d, const Tok *t, Opnd *o)
       return true;
     }
     o->slot = slot_new(d, width);
-    Insn *in = insn_emit(d, K_WARP);
-    if (in) {
-      in->fn.warp = clock_exec;
-      in->sub = (uint8_t)id;
-      in->d = o->slot;
-      in->dw = (uint8_t)width;
-    }
+    Insn *in = insn_warp(d, K_WARP, clock_exec, 1);
+    if (in)
+      in->clock = (ClockOps){o->slot, (uint8_t)width, (uint8_t)id};
     return true;
   }
   return false;
 }
 
-/* A static shared variable of the module takes room in every kernel that names it. */
-static uint64_t
-module_shared(Decoder *d, Sym *s)
+/* A function's address is its window's, with 16 bytes for each. */
+static void
+function_operand(Decoder *d, const Sym *s, Opnd *o)
 {
-  size_t index = (size_t)(s - d->r->sym);
-  Kernel *k = d->k;
-  if (s->dynamic) {
-    k->shared_align = s->align > k->shared_align ? s->align : k->shared_align;
-    return 0;
-  }
-  if (index >= d->shared_cap) {
-    size_t old = d->shared_cap;
-    if (!sim_vec_grow(&d->shared_at, &d->shared_cap, d->r->nsym + 1, sizeof *d->shared_at)) {
-      decode_fail(d, "out of memory");
-      return 0;
-    }
-    memset(d->shared_at + old, 0, (d->shared_cap - old) * sizeof *d->shared_at);
-  }
-  if (!d->shared_at[index]) {
-    uint32_t at = (k->static_shared + s->align - 1) & ~(s->align - 1);
-    if (at + (uint64_t)s->size > 1 << 24)
-      decode_fail(d, "too much shared memory");
-    k->static_shared = at + s->size;
-    d->shared_at[index] = (uint64_t)at + 1;
-  }
-  return d->shared_at[index] - 1;
+  SimModule *m = d->r->mod;
+  o->kind = O_ADDR;
+  o->space = SP_GLOBAL;
+  o->imm = FUNCTION_WINDOW + 16ull * s->func->index;
+  m->taken[s->func->index] = true;
+}
+
+static bool
+is_reserved(const Tok *t)
+{
+  return ptx_tok_is(t, "%reserved_smem_offset_0") || ptx_tok_is(t, "%reserved_smem_offset_1");
 }
 
 static void
 symbol_operand(Decoder *d, const Tok *t, Opnd *o)
 {
-  Sym *s = decode_lookup(d, t->s, t->n);
+  const Sym *s = decode_lookup(d, t->s, t->n);
+  if (!s && is_reserved(t))
+    s = decode_reserved(d, t);
   *o = (Opnd){.kind = O_NAME, .tok = t};
+  if (s && s->kind == SYM_FUNC && !s->func->entry)
+    function_operand(d, s, o);
   if (!s || s->kind != SYM_VAR)
     return;
   o->kind = O_ADDR;
   o->space = s->space;
-  o->dynamic = s->dynamic;
-  bool of_module = s >= d->r->sym && s < d->r->sym + d->r->nsym;
-  o->imm = s->space == SP_SHARED && of_module ? module_shared(d, s) : s->addr;
+  o->shared = s->shared;
+  o->var = s->var;
+  o->imm = s->addr;
 }
 
 static void
@@ -371,12 +396,13 @@ memory_operand(Decoder *d, Opnd *o)
   } else if (base.kind == O_ADDR || base.kind == O_IMM) {
     o->space = base.space;
     o->imm += base.imm;
-    o->dynamic = base.dynamic;
+    o->shared = base.shared;
+    o->var = base.var;
   } else
     decode_fail(d, "no variable '%.*s'", (int)t->n, t->s);
 }
 
-static void single_operand(Decoder *d, Opnd *o);
+static void plain_operand(Decoder *d, Opnd *o);
 
 static void
 vector_operand(Decoder *d, Opnd *o)
@@ -384,9 +410,9 @@ vector_operand(Decoder *d, Opnd *o)
   *o = (Opnd){.kind = O_VEC, .first = d->nelem, .tok = decode_peek(d)};
   while (!d->failed && !decode_accept(d, '}')) {
     Opnd e = {.kind = O_NONE};
-    single_operand(d, &e);
-    if (d->nelem == MAX_ELEMS || e.kind == O_VEC)
-      decode_fail(d, "malformed vector");
+    plain_operand(d, &e);
+    if (d->nelem == MAX_ELEMS)
+      decode_fail(d, "a vector has more than %d elements", MAX_ELEMS);
     else if (!d->failed)
       d->elem[d->nelem++] = e;
     if (!decode_accept(d, ',') && !(decode_peek(d)->kind == TK_PUNCT && decode_peek(d)->punct == '}'))
@@ -408,6 +434,20 @@ pipe_operand(Decoder *d, Opnd *o)
   o->pipe = q.slot + 1;
 }
 
+/* A register, a number or a name. */
+static void
+plain_operand(Decoder *d, Opnd *o)
+{
+  bool neg = decode_accept(d, '!');
+  if (decode_peek(d)->kind == TK_IDENT)
+    word_operand(d, o);
+  else
+    number_operand(d, o);
+  o->neg = neg;
+  if (o->kind == O_ADDR && at_sign(d))
+    o->imm += signed_number(d);
+}
+
 static void
 single_operand(Decoder *d, Opnd *o)
 {
@@ -419,14 +459,7 @@ single_operand(Decoder *d, Opnd *o)
     memory_operand(d, o);
     return;
   }
-  bool neg = decode_accept(d, '!');
-  if (decode_peek(d)->kind == TK_IDENT)
-    word_operand(d, o);
-  else
-    number_operand(d, o);
-  o->neg = neg;
-  if (o->kind == O_ADDR && at_sign(d))
-    o->imm += signed_number(d);
+  plain_operand(d, o);
   if (decode_accept(d, '|'))
     pipe_operand(d, o);
 }
@@ -466,7 +499,7 @@ float_value(const Opnd *o, Type t)
 static uint32_t
 pred_source(Decoder *d, const Opnd *o)
 {
-  uint32_t slot = o->kind == O_IMM ? slot_const(d, 0, o->imm != 0, false) : o->slot;
+  uint32_t slot = o->kind == O_IMM ? slot_const(d, 0, o->imm != 0, 0) : o->slot;
   if (o->kind != O_IMM && (o->kind != O_REG || o->type != T_PRED))
     decode_fail(d, "expected a predicate");
   if (!o->neg)
@@ -482,7 +515,47 @@ narrowed(Decoder *d, const Opnd *o, int width)
   uint32_t t = slot_new(d, width);
   insn_alu(d, o->width == 8 ? A_cvt_u64 : A_cvt_u32, V_NONE, opnd_bits(width), width, t, o->slot, o->slot,
            o->slot);
+  flow_define(d, t);
+  flow_is(d, t, FLOW_COPY, o->slot, 0);
   return t;
+}
+
+/* The address of a variable. A function's own are found from where its frame begins. */
+static uint32_t
+address_value(Decoder *d, const Opnd *o, int width)
+{
+  if (o->space != SP_LOCAL || !d->u->frame) {
+    uint32_t slot = slot_const(d, width, o->imm, o->shared);
+    if (o->var)
+      flow_var(d, slot, o->var);
+    return slot;
+  }
+  uint32_t at = slot_new(d, 8);
+  if (o->var)
+    flow_var(d, at, o->var);
+  Insn *in = insn_alu(d, A_offset, V_NONE, T_U64, 8, at, d->u->frame, d->u->frame, d->u->frame);
+  if (in)
+    in->alu.imm = o->imm;
+  if (width == 8)
+    return at;
+  Opnd wide = {.kind = O_REG, .type = T_U64, .width = 8, .slot = at};
+  return narrowed(d, &wide, width);
+}
+
+uint32_t
+opnd_address(Decoder *d, const Opnd *m, Space space, Address *at)
+{
+  if (m->kind != O_MEM)
+    decode_fail(d, "expected an address in brackets");
+  else if (m->has_base && m->width < 4)
+    decode_fail(d, "an address register is too narrow");
+  *at = (Address){.offset = m->imm, .var = m->var, .wide = !m->has_base || m->width == 8, .space = (uint8_t)space};
+  if (m->has_base)
+    return m->slot;
+  if (m->space == SP_LOCAL && space == SP_LOCAL && d->u->frame)
+    return d->u->frame;
+  at->offset = 0;
+  return slot_const(d, 8, m->imm, m->shared);
 }
 
 uint32_t
@@ -494,9 +567,9 @@ opnd_src(Decoder *d, const Opnd *o, Type t)
   if (o->neg)
     decode_fail(d, "'!' before a value that is not a predicate");
   if (o->kind == O_IMM)
-    return slot_const(d, width, o->fbits ? float_value(o, t) : o->imm, false);
+    return slot_const(d, width, o->fbits ? float_value(o, t) : o->imm, 0);
   if (o->kind == O_ADDR && width >= 4)
-    return slot_const(d, width, o->imm, o->dynamic);
+    return address_value(d, o, width);
   if (o->kind != O_REG || o->type == T_PRED)
     decode_fail(d, "expected a register or a number");
   else if (o->width < width)
@@ -515,5 +588,7 @@ opnd_dst(Decoder *d, const Opnd *o, int width)
     decode_fail(d, "a result needs a register");
   else if (width == 0 ? o->type != T_PRED : o->width != width || o->type == T_PRED)
     decode_fail(d, "register '%.*s' has the wrong size", (int)o->tok->n, o->tok->s);
+  if (width >= 4)
+    flow_define(d, o->slot);
   return o->slot;
 }

@@ -7,7 +7,7 @@
 typedef struct Scan {
   const char *p, *end;
   uint32_t line;
-  Tok *tok; size_t n, cap;
+  Tokens out;
   SimError *err;
 } Scan;
 
@@ -27,17 +27,18 @@ static int
 scan_error(Scan *s, const char *what)
 {
   s->err->ptx_line = s->line;
-  return sim_error_set(s->err, SIM_E_PARSE, "PTX line %u: %s", s->line, what);
+  return sim_error_set(s->err, SIM_E_PARSE, "%s", what);
 }
 
 static Tok *
 scan_push(Scan *s, TokKind kind, const char *text, size_t n)
 {
-  if (!sim_vec_grow(&s->tok, &s->cap, s->n + 1, sizeof *s->tok)) {
+  Tokens *o = &s->out;
+  if (!sim_vec_grow(&o->tok, &o->cap, o->n + 1, sizeof *o->tok)) {
     sim_error_set(s->err, SIM_E_MEMORY, "out of memory reading PTX");
     return NULL;
   }
-  Tok *t = &s->tok[s->n++];
+  Tok *t = &o->tok[o->n++];
   *t = (Tok){.kind = (uint8_t)kind, .line = s->line, .n = (uint32_t)n, .s = text};
   return t;
 }
@@ -55,6 +56,23 @@ skip_block_comment(Scan *s)
   return scan_error(s, "a comment has no end");
 }
 
+/* A comment to the end of its line, which may be a note. */
+static int
+skip_line_comment(Scan *s)
+{
+  static const char word[] = "//@tilec.index ";
+  const char *b = s->p, *e = memchr(b, '\n', (size_t)(s->end - b));
+  Tokens *o = &s->out;
+  size_t n = sizeof word - 1;
+  s->p = e ? e : s->end;
+  if ((size_t)(s->p - b) <= n || memcmp(b, word, n) != 0)
+    return 0;
+  if (!sim_vec_grow(&o->note, &o->note_cap, o->nnotes + 1, sizeof *o->note))
+    return sim_error_set(s->err, SIM_E_MEMORY, "out of memory reading PTX");
+  o->note[o->nnotes++] = (Note){o->n, b + n, (uint32_t)((size_t)(s->p - b) - n), s->line};
+  return 0;
+}
+
 static int
 skip_space(Scan *s)
 {
@@ -62,8 +80,8 @@ skip_space(Scan *s)
     if (*s->p == '\n')
       s->line++;
     else if (s->p + 1 < s->end && s->p[0] == '/' && s->p[1] == '/') {
-      while (s->p < s->end && *s->p != '\n')
-        s->p++;
+      if (skip_line_comment(s))
+        return -1;
       continue;
     } else if (s->p + 1 < s->end && s->p[0] == '/' && s->p[1] == '*') {
       if (skip_block_comment(s))
@@ -138,8 +156,13 @@ static int
 scan_integer(Scan *s, const char *b, int base)
 {
   uint64_t v = 0;
-  while (s->p < s->end && digit_of(*s->p) < base)
+  bool fits = true;
+  while (s->p < s->end && digit_of(*s->p) < base) {
+    fits &= v <= (UINT64_MAX - (uint64_t)digit_of(*s->p)) / (uint64_t)base;
     v = v * (uint64_t)base + (uint64_t)digit_of(*s->p++);
+  }
+  if (!fits)
+    return scan_error(s, "a number has more than 64 bits");
   if (s->p < s->end && *s->p == 'U')
     s->p++;
   Tok *t = scan_push(s, TK_INT, b, (size_t)(s->p - b));
@@ -206,7 +229,7 @@ scan_one(Scan *s)
 }
 
 int
-ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err)
+ptx_scan(const char *text, size_t len, Tokens *out, SimError *err)
 {
   Scan s = {.p = text, .end = text + len, .line = 1, .err = err};
   int rc = skip_space(&s);
@@ -218,11 +241,11 @@ ptx_scan(const char *text, size_t len, Tok **out, size_t *count, SimError *err)
   if (!rc && !scan_push(&s, TK_END, s.p, 0))
     rc = -1;
   if (rc) {
-    free(s.tok);
+    free(s.out.tok);
+    free(s.out.note);
     return -1;
   }
-  *out = s.tok;
-  *count = s.n;
+  *out = s.out;
   return 0;
 }
 
@@ -231,4 +254,13 @@ ptx_tok_is(const Tok *t, const char *text)
 {
   size_t n = strlen(text);
   return t->kind == TK_IDENT && t->n == n && memcmp(t->s, text, n) == 0;
+}
+
+Type
+ptx_type_named(const Tok *t)
+{
+  for (int i = 1; t->kind == TK_IDENT && i < T_COUNT; i++)
+    if (t->n == strlen(ptx_type_text[i]) + 1 && memcmp(t->s + 1, ptx_type_text[i], t->n - 1) == 0)
+      return (Type)i;
+  return T_NONE;
 }

@@ -8,6 +8,7 @@
  */
 #ifndef TILERT_SIM_H
 #define TILERT_SIM_H
+#include "manifest.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,19 +21,21 @@ typedef enum SimErrorKind {
   SIM_E_ARGUMENT,     /* bad launch: no such kernel, bad grid or block, too much shared memory */
   SIM_E_BOUNDS,       /* access outside every live allocation (global), the window (shared, local, param) */
   SIM_E_ALIGN,        /* address not a multiple of the access size */
-  SIM_E_UNINIT,       /* read of shared memory that no thread of the block has written */
-  SIM_E_RACE,         /* two threads touch one shared byte, one writes, no barrier between them */
+  SIM_E_UNINIT,       /* read of shared memory that no thread of the block has written, or of global memory that nobody has */
+  SIM_E_RACE,         /* two threads access a byte, one writes, and nothing orders them */
   SIM_E_BARRIER,      /* barrier reached by part of a warp or with other threads exited where that is illegal */
-  SIM_E_DEADLOCK,     /* every live warp waits and none can proceed */
+  SIM_E_DEADLOCK,     /* every live warp waits and none can proceed; or all blocks wait for each other */
   SIM_E_ASYNC,        /* read of an async copy's destination before its wait, overwrite of a buffer in use */
   SIM_E_TRAP,         /* trap, failed device assertion, illegal instruction use (convergence, shfl of inactive lane) */
-  SIM_E_LIMIT,        /* instruction budget exceeded (SimOptions.max_instructions) */
+  SIM_E_LIMIT,        /* instruction budget exceeded (SimOptions.max_instructions); calls nested too deeply */
+  SIM_E_CANCELLED,    /* sim_cancel, or watch asked for it */
   SIM_E_MEMORY        /* the host is out of memory */
 } SimErrorKind;
 
 typedef struct SimError {
   SimErrorKind kind;
-  char message[512];          /* one sentence: what happened, with address, size, thread */
+  char message[768];          /* one sentence: what happened, with address, size, thread */
+  char trace[2048];           /* lines that go with it, each begun by a newline: the line of the source, where it was called from */
   char kernel[128];
   char file[256];             /* from .file/.loc: the .tile file and line; empty, 0 if unknown */
   uint32_t line, column;
@@ -41,15 +44,23 @@ typedef struct SimError {
   uint64_t address;
 } SimError;
 
+/* How far a launch is. */
+typedef struct SimProgress { uint64_t done_blocks, total_blocks, warp_instructions; } SimProgress;
+
 typedef struct SimOptions {
   int threads;                /* host threads to run blocks on; 0: one per core */
-  int check_races;            /* 1 by default: shared-memory race and uninitialised-read checks */
+  int check_races;            /* 1 by default: races and reads of what nobody wrote, in shared and global memory */
   uint64_t max_instructions;  /* per block; 0: no limit */
   uint32_t shared_max;        /* bytes of shared memory a block may have; 0: 232448 (sm_90) */
-  void (*progress)(void *user, uint64_t done_blocks, uint64_t total_blocks); /* may be NULL; serialised */
-  void *progress_user;
+  uint32_t multiprocessors;   /* of the device: that many times the blocks that fit one run in turn; 0: 132, as an H200 has */
+  /* After each block, and at least every tenth of a second or so; serialised. Not zero: the launch is to stop. May be NULL. */
+  int (*watch)(void *user, const SimProgress *p);
+  void *watch_user;
   void (*print)(void *user, const char *text, size_t n); /* what kernels print; NULL: nowhere; serialised */
   void *print_user;
+  /* The text of a source file that .file names, and its length, as long as a fault is being described; NULL: it is read from disk. */
+  const char *(*source)(void *user, const char *file, size_t *n);
+  void *source_user;
 } SimOptions;
 
 /* What one launch did; all counts are over the whole grid. */
@@ -66,6 +77,9 @@ int sim_create(const SimOptions *o, SimMachine **out, SimError *err);   /* o may
 void sim_destroy(SimMachine *m);                                        /* frees all allocations */
 int sim_alloc(SimMachine *m, size_t bytes, void **ptr, SimError *err);  /* 256-byte aligned, guarded; contents poisoned */
 int sim_free(SimMachine *m, void *ptr, SimError *err);
+/* Whether a kernel may read these bytes: memory counts as written, by the host, unless it is marked so that it does not. Nothing
+ * happens where they are in no allocation. */
+void sim_mark(SimMachine *m, const void *ptr, size_t bytes, int written);
 /* 0 if [ptr, ptr+bytes) lies in one live allocation. */
 int sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err);
 
@@ -73,16 +87,40 @@ int sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
 int sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimError *err);
 void sim_unload(SimModule *mod);
 
+/* What the header of an .entry says. type: "f32", "" for arrays; pointer: marked .ptr; tensormap: 128 bytes aligned to 64. */
+typedef struct SimParam { char name[64], type[8]; uint32_t size, align; int pointer, tensormap; } SimParam;
+typedef struct SimEntry {
+  char name[128];
+  int long_name;                             /* cut off */
+  uint32_t nparams; const SimParam *params;
+  uint32_t reqntid[3], maxntid[3];           /* 0 where absent */
+} SimEntry;
+/* Call `each` for every kernel of a PTX text, of which only the headers are read. */
+int sim_entries(const char *ptx, size_t len, void (*each)(void *user, const SimEntry *e), void *user, SimError *err);
+
 typedef struct SimKernelInfo {
-  const char *name;
   int nparams;
   const uint32_t *param_size, *param_align;  /* bytes */
   uint32_t static_shared;                    /* bytes of static .shared */
+  uint32_t local_bytes;                      /* of one thread: its stack of frames */
   uint32_t reqntid[3], maxntid[3];           /* 0 where absent */
 } SimKernelInfo;
 int sim_kernel(SimModule *mod, const char *name, SimKernelInfo *out, SimError *err);
 
-/* params[i] points to param_size[i] bytes. stats may be NULL. Synchronous. */
+/* Blocks of a shape that one multiprocessor holds at a time. */
+uint32_t sim_occupancy(const SimKernelInfo *k, uint32_t threads, uint32_t dynamic_shared);
+/* Stop the launch that runs, if one does. From any thread, and from a signal handler. */
+void sim_cancel(SimMachine *m);
+
+typedef struct SimLaunch {
+  const char *kernel;
+  uint32_t grid[3], block[3], dynamic_shared;
+  const void *const *params;                 /* params[i] points to param_size[i] bytes */
+  const TilertManifest *manifest;            /* names for faults; NULL: the PTX's own //@tilec line, if it has one */
+} SimLaunch;
+/* stats may be NULL. Synchronous; one launch at a time. */
+int sim_run(SimModule *mod, const SimLaunch *launch, SimStats *stats, SimError *err);
+/* The same without names. */
 int sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uint32_t block[3],
                uint32_t dynamic_shared, const void *const *params, SimStats *stats, SimError *err);
 #endif

@@ -35,42 +35,41 @@ shuffle_source(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c, bool *ok)
 }
 
 int
-shfl_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+shfl_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  const uint32_t *ext = k->kernel->ext + in->ext;
-  const uint32_t *a = LANES_OF(uint32_t, w, in->a), *b = LANES_OF(uint32_t, w, in->b);
-  const uint32_t *c = LANES_OF(uint32_t, w, ext[0]);
+  const uint32_t *a = LANES_OF(uint32_t, w, in->warp.value), *by = LANES_OF(uint32_t, w, in->warp.lane);
+  const uint32_t *c = LANES_OF(uint32_t, w, in->warp.clamp);
   uint32_t r[LANES], valid = 0;
   FOR_LANES(i, m) {
     bool ok;
-    uint32_t j = shuffle_source(in->sub, i, b[i], c[i], &ok);
+    uint32_t j = shuffle_source(in->warp.mode, i, by[i], c[i], &ok);
     if (!(m >> j & 1)) {
       char t[48];
-      return worker_error(k, w, in, (int)i, SIM_E_TRAP, 0,
+      return sim_fault(b, w, in, (int)i, SIM_E_TRAP, 0,
                           "shfl.sync in thread %s reads lane %u, which does not take part (lanes 0x%08x do)",
-                          sim_thread_text(k, w->index * LANES + i, t, sizeof t), j, m);
+                          sim_thread_text(b, w->index * LANES + i, t, sizeof t), j, m);
     }
     r[i] = a[j];
     valid |= (uint32_t)ok << i;
   }
-  set_words(w, in->d, m, r);
-  if (in->flags & IF_HAS_D)
-    set_pred(w, ext[1], m, valid);
+  set_words(w, in->warp.d, m, r);
+  if (in->warp.pred)
+    set_pred(w, in->warp.pred, m, valid);
   return 0;
 }
 
 int
-vote_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+vote_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  uint32_t p = PRED_OF(w, in->a) & m, r[LANES];
-  if (in->sub == 3) {
+  uint32_t p = PRED_OF(w, in->warp.value) & m, r[LANES];
+  if (in->warp.mode == 3) {
     for (int i = 0; i < LANES; i++)
       r[i] = p;
-    set_words(w, in->d, m, r);
+    set_words(w, in->warp.d, m, r);
     return 0;
   }
-  bool yes = in->sub == 0 ? p == m : in->sub == 1 ? p != 0 : p == m || p == 0;
-  set_pred(w, in->d, m, yes ? FULL : 0);
+  bool yes = in->warp.mode == 0 ? p == m : in->warp.mode == 1 ? p != 0 : p == m || p == 0;
+  set_pred(w, in->warp.d, m, yes ? FULL : 0);
   return 0;
 }
 
@@ -78,25 +77,25 @@ static uint64_t
 match_value(const Warp *w, const Insn *in, uint32_t lane)
 {
   uint64_t v = 0;
-  memcpy(&v, w->regs + in->a + lane * in->esize, in->esize);
+  memcpy(&v, w->regs + in->warp.value + lane * in->warp.size, in->warp.size);
   return v;
 }
 
 int
-match_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+match_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint32_t r[LANES] = {0}, all = FULL;
   FOR_LANES(i, m) {
     FOR_LANES(j, m) r[i] |= (uint32_t)(match_value(w, in, i) == match_value(w, in, j)) << j;
     all &= r[i] == m ? FULL : 0;
   }
-  if (in->sub) {
+  if (in->warp.mode) {
     for (int i = 0; i < LANES; i++)
       r[i] = all & m;
-    if (in->flags & IF_HAS_D)
-      set_pred(w, k->kernel->ext[in->ext], m, all);
+    if (in->warp.pred)
+      set_pred(w, in->warp.pred, m, all);
   }
-  set_words(w, in->d, m, r);
+  set_words(w, in->warp.d, m, r);
   return 0;
 }
 
@@ -104,9 +103,9 @@ static uint32_t
 redux_float(const Insn *in, uint32_t x, uint32_t y)
 {
   float a = bits_f32(x), b = bits_f32(y);
-  if ((in->post & 2) && (a != a || b != b))
+  if (in->warp.nan && (a != a || b != b))
     return 0x7fffffffu;
-  return f32_bits(f32_canon(in->sub == M_MIN ? fminf(a, b) : fmaxf(a, b)));
+  return f32_bits(f32_canon(in->warp.mode == M_MIN ? fminf(a, b) : fmaxf(a, b)));
 }
 
 static uint32_t
@@ -115,7 +114,7 @@ redux_step(const Insn *in, uint32_t x, uint32_t y)
   if (in->type == T_F32)
     return redux_float(in, x, y);
   bool less = in->type == T_S32 ? (int32_t)x < (int32_t)y : x < y;
-  switch (in->sub) {
+  switch (in->warp.mode) {
   case M_ADD: return x + y;
   case M_MIN: return less ? x : y;
   case M_MAX: return less ? y : x;
@@ -126,54 +125,68 @@ redux_step(const Insn *in, uint32_t x, uint32_t y)
 }
 
 int
-redux_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+redux_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  const uint32_t *a = LANES_OF(uint32_t, w, in->a), sign = in->post & 1 ? 0x7fffffffu : FULL;
+  const uint32_t *a = LANES_OF(uint32_t, w, in->warp.value), sign = in->warp.abs ? 0x7fffffffu : FULL;
   uint32_t r[LANES], acc = a[__builtin_ctz(m)] & sign;
   FOR_LANES(i, m & (m - 1)) acc = redux_step(in, acc, a[i] & sign);
   for (int i = 0; i < LANES; i++)
     r[i] = acc;
-  set_words(w, in->d, m, r);
+  set_words(w, in->warp.d, m, r);
   return 0;
 }
 
 int
-elect_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+elect_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint32_t r[LANES], leader = (uint32_t)__builtin_ctz(m);
   for (int i = 0; i < LANES; i++)
     r[i] = leader;
-  set_words(w, in->d, m, r);
-  set_pred(w, k->kernel->ext[in->ext], m, 1u << leader);
+  set_words(w, in->warp.d, m, r);
+  set_pred(w, in->warp.pred, m, 1u << leader);
   return 0;
 }
 
 int
-warpsync_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+warpsync_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   return 0;
 }
 
+/* What the text says of an index; decode_note.c. */
 int
-activemask_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+index_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  uint32_t width = in->index.width, shift = 64 - 8 * width;
+  FOR_LANES(i, m) {
+    uint64_t v = 0;
+    memcpy(&v, w->regs + in->index.index + i * width, width);
+    if (v >= in->index.extent)
+      return fault_index(b, w, in, i, (int64_t)(v << shift) >> shift);
+  }
+  return 0;
+}
+
+int
+activemask_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   uint32_t r[LANES];
   for (int i = 0; i < LANES; i++)
     r[i] = m;
-  set_words(w, in->d, m, r);
+  set_words(w, in->warp.d, m, r);
   return 0;
 }
 
 /* The clock counts this block's warp instructions; the timer is the host's. */
 int
-clock_exec(Worker *k, Warp *w, const Insn *in, uint32_t m)
+clock_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  uint64_t v = k->executed;
-  if (in->sub == S_TIMER) {
+  uint64_t v = b->executed;
+  if (in->clock.id == S_TIMER) {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     v = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
   }
-  FOR_LANES(i, m) memcpy(w->regs + in->d + i * in->dw, &v, in->dw);
+  FOR_LANES(i, m) memcpy(w->regs + in->clock.d + i * in->clock.width, &v, in->clock.width);
   return 0;
 }

@@ -128,6 +128,23 @@ test_packed(TilertDevice *d)
   CHECK(fake->modules == 0 && fake->streams == 0);
 }
 
+/* Blocks of any shape, and more shared memory than the manifest says. */
+static void
+test_shape(TilertDevice *d)
+{
+  TilertModule *m;
+  uint32_t grid[3] = {5, 6, 7}, block[3] = {8, 4, 2};
+  TilertLaunch *l = pack(load(d, "axpy", &m), grid);
+  CHECK_OK(tilert_launch_set_shape(l, block, 60000, &err));
+  CHECK(fake->dynamic_shared == 60000);
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->launch.block[0] == 8 && fake->launch.block[1] == 4 && fake->launch.block[2] == 2 && fake->launch.shared == 60000);
+  tilert_device_cancel(d);             /* cannot, and does no harm */
+  CHECK(tilert_device_fault(d, NULL, 0) == 0);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+}
+
 static void *
 launch_twice(void *user)
 {
@@ -339,6 +356,7 @@ main(void)
   CHECK_OK(tilert_device_open("cuda:0", NULL, &d, &err));
   test_memory(d);
   test_packed(d);
+  test_shape(d);
   test_contexts(d);
   test_kernel(d);
   test_module_errors(d);

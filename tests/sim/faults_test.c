@@ -11,14 +11,29 @@
 typedef struct Fault { const char *name; SimErrorKind kind; uint32_t threads; const char *body, *text; } Fault;
 
 static const Fault faults[] = {
-  {"global read past the end", SIM_E_BOUNDS, 128, AT "ld.global.u32 %r1, [%d3+4];", "thread (127,0,0) reads 4 bytes"},
-  {"global write before the start", SIM_E_BOUNDS, 32, AT "st.global.u32 [%d3+-4], %r0;", "4 bytes before one of 512"},
+  {"global read past the end", SIM_E_BOUNDS, 128, AT "ld.global.u32 %r1, [%d3+4];", "thread (127,0,0) reads parameter 0[128] of 128 4-byte elements: mask missing?"},
+  {"global write before the start", SIM_E_BOUNDS, 32, AT "st.global.u32 [%d3+-4], %r0;", "parameter 0[-1], before the first of its 128"},
   {"wild generic pointer", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0x1234560;" AT "ld.u32 %r1, [%d5];", "outside every allocation"},
-  {"null vector load", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0;" AT "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d5];", "16 bytes"},
+  {"null vector load", SIM_E_BOUNDS, 1, "mov.u64 %d5, 0;" AT "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d5];", "16 bytes at global address 0x0, outside every allocation: a null"},
   {"shared write past the window", SIM_E_BOUNDS, 32, SHADR AT "st.shared.u32 [%r1+4000], %r0;", "shared+0x1000"},
   {"local write past the end", SIM_E_BOUNDS, 1, ".local .b8 l[16]; mov.u64 %d5, l;" AT "st.local.u32 [%d5+16], %r0;", "local"},
+  {"a copy of nothing, used", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l]; st.local.u32 [l+8], %r1;" AT
+   "ld.local.u32 %r2, [l+8]; st.global.u32 [%d3], %r2;", "reads 4 bytes at local+0x8, its own memory that it has not written"},
+  {"half of a copy of nothing, used", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[32]; st.local.u32 [l], 1; ld.local.v2.u32 {%r1,%r2}, [l];"
+   "st.local.v2.u32 [l+16], {%r1,%r2}; ld.local.u32 %r3, [l+16];" AT "ld.local.u32 %r4, [l+20]; add.u32 %r5, %r3, %r4;", "local+0x14"},
+  {"a copy of nothing, stored where all see it", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l];" AT "st.u32 [%d3], %r1;",
+   "stores what it read from its own memory, where it had written nothing"},
+  {"nothing, stored to global memory", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; st.global.u32 [%d3], %r1;", "local+0x0"},
+  {"a sum with nothing, stored", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; add.u32 %r1, %r1, 1; st.local.u32 [l], %r1;", "local+0x0"},
+  {"bits of nothing, looked at", SIM_E_UNINIT, 1, ".local .align 8 .b8 l[16];" AT "ld.local.u32 %r1, [l]; and.b32 %r2, %r1, 4; setp.eq.u32 %p1, %r2, 0; @%p1 st.global.u32 [%d3], 1;",
+   "local+0x0"},
+  {"an index that is too large", SIM_E_BOUNDS, 64, AT "//@tilec.index %r0 33\nadd.u32 %r1, %r0, 1;", "thread (33,0,0) has index 33 of 33: outside 0 to 32"},
+  {"a negative index", SIM_E_BOUNDS, 32, "sub.u32 %r1, %r0, 3;" AT "\t//@tilec.index %r1 100\n", "thread (0,0,0) has index -3 of 100: outside 0 to 99"},
+  {"an index of 16 bits", SIM_E_BOUNDS, 32, "mov.u16 %h1, -1;" AT "//@tilec.index %h1 100\n", "index -1 of 100"},
+  {"an index of 64 bits", SIM_E_BOUNDS, 32, "mov.u64 %d5, 5000000000;" AT "//@tilec.index %d5 5000000000\n", "index 5000000000 of 5000000000"},
+  {"an index where a predicate holds", SIM_E_BOUNDS, 32, "setp.gt.u32 %p1, %r0, 20;" AT "//@tilec.index %r0 25 %p1\n", "thread (25,0,0) has index 25 of 25"},
   {"parameter read past the end", SIM_E_BOUNDS, 1, AT "ld.param.u64 %d5, [b+8];", "param"},
-  {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "512 bytes"},
+  {"atomic outside", SIM_E_BOUNDS, 32, AT "red.global.add.u32 [%d1+512], 1;", "writes parameter 0[128] of 128"},
   {"misaligned global load", SIM_E_ALIGN, 32, AT "ld.global.u32 %r1, [%d3+2];", "not a multiple of 4"},
   {"misaligned vector store", SIM_E_ALIGN, 32, SHADR AT "st.shared.v2.u32 [%r1], {%r0,%r0};", "thread (1,0,0)"},
   {"misaligned ldmatrix row", SIM_E_ALIGN, 32, SHADR AT "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r1];", "16 bytes"},
@@ -28,7 +43,7 @@ static const Fault faults[] = {
   {"atomic on uninitialised shared", SIM_E_UNINIT, 1, SHADR AT "atom.shared.add.u32 %r3, [%r1], 1;", "shared+0x0"},
   {"read after write of another warp", SIM_E_RACE, 64, SHADR ".loc 1 5 1\nst.shared.u32 [%r1], %r0; xor.b32 %r3, %r1, 128;"
    "setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r4, [%r3];",
-   "thread (32,0,0) reads 4 bytes at shared+0x0 that thread (0,0,0) wrote at k.tile:5"},
+   "thread (32,0,0) reads 4 bytes at shared+0x0, which thread (0,0,0) wrote at k.tile:5, and there is no barrier"},
   {"write after read of another warp", SIM_E_RACE, 64, SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; xor.b32 %r3, %r1, 128;\n"
    ".loc 1 6 1\nld.shared.u32 %r4, [%r3]; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 st.shared.u32 [%r1], %r4;",
    "thread (32,0,0) read at k.tile:6"},
@@ -66,7 +81,7 @@ static const Fault faults[] = {
    "xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 cp.async.ca.shared.global [%r4], [%d3], 4;", "read at"},
   {"others read a copy after its wait without a barrier", SIM_E_RACE, 64, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4;"
    "cp.async.wait_all; xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r3, [%r4];", "wrote"},
-  {"copy from outside", SIM_E_BOUNDS, 32, SHADR AT "cp.async.ca.shared.global [%r1], [%d1+512], 4;", "outside every"},
+  {"copy from outside", SIM_E_BOUNDS, 32, SHADR AT "cp.async.ca.shared.global [%r1], [%d1+512], 4;", "reads parameter 0[128] of 128"},
   {"trap", SIM_E_TRAP, 32, "setp.eq.u32 %p1, %r0, 9;" AT "@%p1 trap;", "trap"},
   {"shuffle from a lane elsewhere", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
    "shfl.sync.bfly.b32 %r1, %r0, 16, 31, 0xffff; E:", "reads lane 16"},
@@ -80,6 +95,15 @@ static const Fault faults[] = {
 };
 
 static const char *const legal[] = {
+  /* indices that are right, that a predicate leaves out, and comments of another form */
+  "//@tilec.index %r0 64\nsetp.lt.u32 %p1, %r0, 9;\n  //@tilec.index %r0 9 %p1  \n add.u32 %r1, //@tilec.index %r0 1\n %r0, 1;",
+  "//@tilec.index %r0\n//@tilec.index %r0 9 9\n//@tilec.index %r77 9\n//@tilec.index %r0 9x\n//@tilec.index %r0 9 %p1 %p2\n//@tilec.indexes %r0 9\n//@tilec.index %p1 1\n"
+  "//@tilec.index %r0 99999999999999999999999\n//@tilec.index\n",
+  /* fields of bits in words that are never written whole, and structs copied with their holes, by bytes too */
+  ".local .align 8 .b8 l[16]; ld.local.u32 %r1, [l]; and.b32 %r2, %r1, -256; or.b32 %r3, %r2, 7; st.local.u32 [l], %r3; ld.local.u32 %r4, [l]; and.b32 %r4, %r4, 255;",
+  ".local .align 16 .b8 l[64]; st.local.u32 [l], 1; st.local.u32 [l+16], 1; ld.local.v2.u64 {%d5,%d6}, [l]; ld.local.u64 %d7, [l+16]; st.local.v2.u64 [l+32], {%d5,%d6};"
+  "st.local.u64 [l+48], %d7; ld.local.u32 %r1, [l+48];",
+  ".local .align 8 .b8 l[8]; st.local.u8 [l], %r0; ld.local.u8 %r1, [l]; ld.local.u8 %r2, [l+1]; st.local.u8 [l+4], %r1; st.local.u8 [l+5], %r2; ld.local.u8 %r3, [l+4]; add.u32 %r3, %r3, 1;",
   "st.shared.u32 [sh], 5;",
   SHADR "st.shared.u32 [%r1], %r0; bar.warp.sync -1; xor.b32 %r3, %r1, 4; ld.shared.u32 %r4, [%r3];",
   SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r4, [sh]; bar.sync 0; st.shared.u32 [%r1], %r4;",

@@ -180,6 +180,7 @@ locked(int *o)
   bool done = false;
   while (!done)
     if (atomicCAS(&lock_word, 0, 1) == 0) {
+      __threadfence();
       total += table[threadIdx.x & 3];
       __threadfence();
       o[0] = total;

@@ -44,4 +44,10 @@ void test_ops(Test *t);
 void test_warp(Test *t);
 void test_faults(Test *t);
 void test_fuzz(Test *t);
+void test_global(Test *t);
+void test_calls(Test *t);
+void test_turns(Test *t);
+void test_report(Test *t);
+void test_decode(Test *t);
+void test_foreign(Test *t);
 #endif

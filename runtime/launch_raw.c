@@ -1,0 +1,154 @@
+/* launch_raw.c - PTX of other compilers: manifests from its own headers, blocks of any shape, dynamic shared memory.
+ *
+ * PTX says of a parameter only its type: .u64 may be a pointer or a number. So parameters that are not marked .ptr are raw: any
+ * argument goes that fits their size. */
+#include "device.h"
+#include "dtype.h"
+#include "sim/sim.h"
+#include <string.h>
+
+/* ---- manifests ---- */
+
+typedef struct Derive { TilertManifest *out; size_t max, n; TilertError *err; int status; } Derive;
+
+static uint32_t
+block_size(const uint32_t d[3])
+{
+  uint64_t n = (uint64_t)d[0] * d[1] * d[2];
+  return n > 1024 ? 1024 : (uint32_t)n;
+}
+
+static void
+derive_param(const SimParam *p, TilertParam *out)
+{
+  memcpy(out->name, p->name, sizeof out->name);
+  out->kind = p->pointer ? TILERT_PARAM_POINTER : p->tensormap ? TILERT_PARAM_TENSORMAP : TILERT_PARAM_RAW;
+  out->size = p->size;
+  out->divisible = p->pointer ? 1 : p->align;
+  memcpy(out->dtype, p->pointer ? "u8" : p->type, p->pointer ? 3 : sizeof out->dtype);
+}
+
+static void
+derive_entry(void *user, const SimEntry *e)
+{
+  Derive *d = user;
+  if (d->status || d->n++ >= d->max)
+    return;
+  TilertManifest *m = &d->out[d->n - 1];
+  uint32_t threads = e->reqntid[0] ? block_size(e->reqntid) : e->maxntid[0] ? block_size(e->maxntid) : 32;
+  memset(m, 0, sizeof *m);
+  memcpy(m->kernel, e->name, sizeof m->kernel);
+  m->warps = (threads + 31) / 32;
+  m->nparams = e->nparams;
+  if (e->nparams > TILERT_MAX_PARAMS || e->long_name)
+    d->status = rt_error_set(d->err, TILERT_E_UNAVAILABLE, "kernel %s: %d parameters and a name of %d characters are the most", m->kernel,
+                             TILERT_MAX_PARAMS, TILERT_NAME_MAX - 1);
+  for (uint32_t i = 0; i < e->nparams && !d->status; i++)
+    derive_param(&e->params[i], &m->params[i]);
+}
+
+int
+tilert_manifest_derive(const char *ptx, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err)
+{
+  Derive d = {out, max, 0, err, TILERT_OK};
+  SimError e = {.kind = SIM_OK};
+  *n = 0;
+  if (sim_entries(ptx, len, derive_entry, &d, &e))
+    return rt_error_set(err, e.kind == SIM_E_MEMORY ? TILERT_E_MEMORY : TILERT_E_MODULE, "PTX line %u: %s", e.ptx_line, e.message);
+  *n = d.n;
+  return d.status;
+}
+
+/* ---- arguments ---- */
+
+static int
+does_not_fit(const TilertKernel *k, size_t index, const char *what, TilertError *err)
+{
+  const TilertParam *p = &k->manifest.params[index];
+  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s, %u bytes): %s does not fit", k->manifest.kernel, index, p->name,
+                      p->size, what);
+}
+
+static int
+pack_address(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err)
+{
+  uint64_t address = arg->u.pointer;
+  if (k->manifest.params[index].size != 8)
+    return does_not_fit(k, index, "an address", err);
+  if (arg->kind == TILERT_ARG_BUFFER) {
+    if (!arg->u.buffer || arg->u.buffer->device != k->device)
+      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the buffer is %s", k->manifest.kernel, index,
+                          k->manifest.params[index].name, arg->u.buffer ? "of another device" : "NULL");
+    address = arg->u.buffer->address;
+  }
+  memcpy(at, &address, 8);
+  return TILERT_OK;
+}
+
+static int
+pack_int(const TilertKernel *k, size_t index, int64_t v, unsigned char *at, TilertError *err)
+{
+  uint32_t size = k->manifest.params[index].size, bits = 8 * size;
+  if (size > 8 || (size < 8 && (v < -(1ll << (bits - 1)) || v >= 1ll << bits)))
+    return does_not_fit(k, index, "an integer", err);
+  memcpy(at, &v, size);
+  return TILERT_OK;
+}
+
+static int
+pack_float(const TilertKernel *k, size_t index, double v, unsigned char *at, TilertError *err)
+{
+  const TilertParam *p = &k->manifest.params[index];
+  Dtype t = rt_dtype_find(p->dtype);
+  t = t && rt_dtype_info(t)->kind == KIND_FLOAT ? t : p->size == 8 ? DTYPE_F64 : p->size == 4 ? DTYPE_F32 : DTYPE_NONE;
+  if (!t)
+    return does_not_fit(k, index, "a floating-point number", err);
+  uint64_t bits = dtype_encode_float(t, v);
+  memcpy(at, &bits, p->size);
+  return TILERT_OK;
+}
+
+int
+launch_pack_raw(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err)
+{
+  switch (arg->kind) {
+  case TILERT_ARG_BUFFER: case TILERT_ARG_POINTER: return pack_address(k, index, arg, at, err);
+  case TILERT_ARG_INT: return pack_int(k, index, arg->u.i, at, err);
+  case TILERT_ARG_FLOAT: return pack_float(k, index, arg->u.f, at, err);
+  default: return does_not_fit(k, index, "an argument of this kind", err);
+  }
+}
+
+/* ---- shapes ---- */
+
+int
+tilert_launch_set_shape(TilertLaunch *l, const uint32_t block[3], uint32_t dynamic_shared, TilertError *err)
+{
+  TilertKernel *k = l->kernel;
+  const TilertDeviceInfo *info = &k->device->info;
+  uint64_t n = (uint64_t)block[0] * block[1] * block[2];
+  if (n == 0 || n > 1024 || block[2] > 64)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: a block of %u x %u x %u threads: 1 to 1024 are possible, and 64 along z",
+                        k->manifest.kernel, block[0], block[1], block[2]);
+  if (dynamic_shared > info->shared_max)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: %u bytes of shared memory; %s has %u per block", k->manifest.kernel,
+                        dynamic_shared, info->name, info->shared_max);
+  int status = dynamic_shared > k->manifest.shared && k->device->ops->allow_shared ? k->device->ops->allow_shared(k, dynamic_shared, err)
+                                                                                  : TILERT_OK;
+  if (status)
+    return status;
+  memcpy(l->block, block, sizeof l->block);
+  l->shared = dynamic_shared;
+  return TILERT_OK;
+}
+
+int
+tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared,
+                     const TilertArg *args, size_t nargs, TilertError *err)
+{
+  TilertLaunch l;
+  int status = launch_pack(&l, k, grid, args, nargs, err);
+  if (!status)
+    status = tilert_launch_set_shape(&l, block, dynamic_shared, err);
+  return status ? status : tilert_launch_packed(&l, s, err);
+}

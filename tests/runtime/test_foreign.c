@@ -1,0 +1,288 @@
+/* PTX of other compilers through the public API: manifests from headers, blocks of any shape, dynamic shared memory; and what the
+ * simulator alone can do: be watched, be stopped, tell of a fault in full, present another number of multiprocessors. */
+#include "check.h"
+#include "tilert.h"
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+static _Thread_local TilertError err;
+
+/* Each thread writes where it is in its block, through dynamic shared memory, with the scalar of each kind beside. */
+static const char shapes[] =
+  ".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];\n"
+  ".visible .entry where(.param .u64 .ptr .global .align 4 out, .param .u64 in, .param .f32 f, .param .u32 u, .param .align 8 .b8 s[12], .param .u64 big)\n"
+  "{\n.reg .b32 %r<20>; .reg .b64 %d<8>; .reg .f32 %f<4>;\n"
+  "ld.param.u64 %d1, [out]; ld.param.u64 %d2, [in]; ld.param.f32 %f1, [f]; ld.param.u32 %r1, [u]; ld.param.u32 %r2, [s+8]; ld.param.u64 %d3, [big];\n"
+  "mov.u32 %r3, %tid.x; mov.u32 %r4, %tid.y; mov.u32 %r5, %tid.z; mov.u32 %r6, %ntid.x; mov.u32 %r7, %ntid.y; mad.lo.u32 %r8, %r5, %r7, %r4; mad.lo.u32 %r8, %r8, %r6, %r3;\n"
+  "shl.b32 %r9, %r8, 2; mov.u32 %r10, dyn; add.u32 %r10, %r10, %r9; mad.lo.u32 %r11, %r5, 100, %r4; mad.lo.u32 %r11, %r11, 100, %r3; st.shared.u32 [%r10], %r11; bar.sync 0;\n"
+  "ld.shared.u32 %r12, [%r10]; cvt.rzi.s32.f32 %r13, %f1; add.u32 %r12, %r12, %r13; add.u32 %r12, %r12, %r1; add.u32 %r12, %r12, %r2; cvt.u32.u64 %r14, %d3; add.u32 %r12, %r12, %r14;\n"
+  "ld.global.u32 %r15, [%d2]; add.u32 %r12, %r12, %r15; mul.wide.u32 %d4, %r8, 4; add.s64 %d4, %d4, %d1; st.global.u32 [%d4], %r12; ret;\n}\n"
+  ".visible .entry fixed() .reqntid 8, 4, 2\n{ ret; }\n.visible .entry most() .maxntid 256 { ret; }\n";
+
+static const char spin[] =
+  ".version 8.0\n.target sm_80\n.address_size 64\n.file 1 \"spin.tile\"\n.visible .entry spin(.param .u64 a) {\n.reg .b32 %r<4>; .reg .pred %p<2>;\n"
+  "mov.u32 %r1, 0;\n.loc 1 3 5\nL: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; ret; }\n"
+  ".visible .entry wild(.param .u64 a) {\n.reg .b64 %d<4>;\n.loc 1 9 5\nld.param.u64 %d1, [a]; st.global.u32 [%d1+400], 1; ret; }\n";
+
+static TilertModule *
+load(TilertDevice *d, const char *ptx)
+{
+  static TilertManifest all[4];
+  TilertModule *m;
+  size_t n;
+  CHECK_OK(tilert_manifest_derive(ptx, strlen(ptx), NULL, 0, &n, &err));
+  CHECK(n <= 4);
+  CHECK_OK(tilert_manifest_derive(ptx, strlen(ptx), all, 4, &n, &err));
+  CHECK_OK(tilert_module_load(d, ptx, strlen(ptx), all, n, &m, &err));
+  return m;
+}
+
+static void
+test_derive(void)
+{
+  static TilertManifest m[3];
+  size_t n;
+  CHECK_OK(tilert_manifest_derive(shapes, strlen(shapes), m, 3, &n, &err));
+  CHECK(n == 3 && !strcmp(m[0].kernel, "where") && m[0].nparams == 6 && m[0].warps == 1 && m[1].warps == 2 && m[2].warps == 8);
+  const TilertParam *p = m[0].params;
+  CHECK(p[0].kind == TILERT_PARAM_POINTER && p[1].kind == TILERT_PARAM_RAW && p[1].size == 8 && !strcmp(p[1].dtype, "u64") && !strcmp(p[1].name, "in"));
+  CHECK(p[2].kind == TILERT_PARAM_RAW && p[2].size == 4 && !strcmp(p[2].dtype, "f32"));
+  CHECK(p[4].kind == TILERT_PARAM_RAW && p[4].size == 12 && p[4].divisible == 8 && !*p[4].dtype);
+  CHECK_OK(tilert_manifest_derive(shapes, strlen(shapes), m, 1, &n, &err));
+  CHECK(n == 3);
+  CHECK_FAILS(tilert_manifest_derive("no", 2, m, 3, &n, &err), TILERT_E_MODULE, "PTX line 1: PTX starts with .version");
+  CHECK(n == 0);
+}
+
+typedef struct Shaped { TilertModule *m; TilertKernel *k; TilertBuffer *out, *in; TilertArg args[6]; } Shaped;
+
+static Shaped
+shaped(TilertDevice *d)
+{
+  static const uint32_t twelve[3] = {1, 2, 300000}, five = 5000000;
+  Shaped s;
+  s.m = load(d, shapes);
+  CHECK_OK(tilert_module_kernel(s.m, "where", &s.k, &err));
+  CHECK_OK(tilert_buffer_create(d, 4096, &s.out, &err));
+  CHECK_OK(tilert_buffer_create(d, 4, &s.in, &err));
+  CHECK_OK(tilert_buffer_write(s.in, 0, &five, 4, NULL, &err));
+  s.args[0] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = s.out};
+  s.args[1] = (TilertArg){.kind = TILERT_ARG_POINTER, .u.pointer = tilert_buffer_address(s.in)};
+  s.args[2] = (TilertArg){.kind = TILERT_ARG_FLOAT, .u.f = 10000000};
+  s.args[3] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = -20000000};
+  s.args[4] = (TilertArg){.kind = TILERT_ARG_BYTES, .u.bytes = twelve};
+  s.args[5] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = 1ll << 40 | 70000000};
+  return s;
+}
+
+static void
+finish(Shaped *s)
+{
+  tilert_buffer_destroy(s->out);
+  tilert_buffer_destroy(s->in);
+  tilert_module_destroy(s->m);
+}
+
+static void
+test_shapes(TilertDevice *d)
+{
+  static const uint32_t blocks[][3] = {{32, 1, 1}, {8, 4, 2}, {1, 1, 7}, {5, 3, 9}, {16, 16, 4}};
+  uint32_t grid[3] = {1, 1, 1}, back[1024];
+  Shaped s = shaped(d);
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+    const uint32_t *b = blocks[i], n = b[0] * b[1] * b[2];
+    CHECK_OK(tilert_launch_shaped(NULL, s.k, grid, b, 4 * n, s.args, 6, &err));
+    CHECK_OK(tilert_buffer_read(s.out, 0, back, 4 * n, NULL, &err));
+    for (uint32_t t = 0; t < n; t++)
+      CHECK(back[t] == (t / b[0] / b[1] * 100 + t / b[0] % b[1]) * 100 + t % b[0] + 10000000 - 20000000 + 300000 + 70000000 + 5000000);
+  }
+  finish(&s);
+}
+
+static void
+test_refusals(TilertDevice *d)
+{
+  static const uint32_t none[3] = {0, 1, 1}, many[3] = {32, 33, 1}, high[3] = {1, 1, 65}, one[3] = {1, 1, 1}, fixed[3] = {8, 4, 2};
+  TilertKernel *k;
+  Shaped s = shaped(d);
+  TilertArg bad[6];
+#define SHAPE(block, shared) tilert_launch_shaped(NULL, s.k, one, block, shared, s.args, 6, &err)
+#define WITH(i, arg) (memcpy(bad, s.args, sizeof bad), bad[i] = (arg), tilert_launch_shaped(NULL, s.k, one, one, 64, bad, 6, &err))
+  CHECK_FAILS(SHAPE(none, 0), TILERT_E_ARGUMENT, "a block of 0 x 1 x 1 threads");
+  CHECK_FAILS(SHAPE(many, 0), TILERT_E_ARGUMENT, "1 to 1024");
+  CHECK_FAILS(SHAPE(high, 0), TILERT_E_ARGUMENT, "64 along z");
+  CHECK_FAILS(SHAPE(one, 1 << 20), TILERT_E_UNAVAILABLE, "1048576 bytes of shared memory");
+  CHECK_FAILS(SHAPE(one, 0), TILERT_E_FAULT, "shared");                     /* the kernel writes to it */
+  CHECK_FAILS(WITH(3, ((TilertArg){.kind = TILERT_ARG_INT, .u.i = 1ll << 32})), TILERT_E_ARGUMENT, "argument 3 (u, 4 bytes): an integer does not fit");
+  CHECK_FAILS(WITH(3, s.args[0]), TILERT_E_ARGUMENT, "an address does not fit");
+  CHECK_FAILS(WITH(4, s.args[2]), TILERT_E_ARGUMENT, "a floating-point number does not fit");
+  CHECK_FAILS(WITH(0, s.args[3]), TILERT_E_ARGUMENT, "an integer is given");
+  CHECK_OK(tilert_module_kernel(s.m, "fixed", &k, &err));
+  CHECK_FAILS(tilert_launch_shaped(NULL, k, one, one, 0, NULL, 0, &err), TILERT_E_ARGUMENT, "needs blocks of 8 x 4 x 2");
+  CHECK_OK(tilert_launch_shaped(NULL, k, one, fixed, 0, NULL, 0, &err));
+  finish(&s);
+}
+
+/* A prepared launch takes a shape, too. */
+static void
+test_prepared(TilertDevice *d)
+{
+  uint32_t one[3] = {1, 1, 1}, block[3] = {2, 2, 2}, back[8];
+  Shaped s = shaped(d);
+  TilertLaunch *l;
+  CHECK_OK(tilert_launch_create(s.k, one, s.args, 6, &l, &err));
+  CHECK_OK(tilert_launch_set_shape(l, block, 32, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK_OK(tilert_buffer_read(s.out, 0, back, 32, NULL, &err));
+  CHECK(back[7] - back[0] == 10101);
+  tilert_launch_destroy(l);
+  finish(&s);
+}
+
+/* ---- what only the simulator does ---- */
+
+static TilertDevice *
+open_with(TilertOptions *o)
+{
+  TilertDevice *d;
+  CHECK_OK(tilert_device_open("sim", o, &d, &err));
+  return d;
+}
+
+static int
+enough(void *user, const TilertProgress *p)
+{
+  uint64_t *most = user;
+  CHECK(p->size == sizeof *p && p->total_blocks == 3 && p->done_blocks <= 3);
+  *most = p->warp_instructions > *most ? p->warp_instructions : *most;
+  return p->warp_instructions > 100000;
+}
+
+static int
+run_kernel(TilertDevice *d, const char *name, uint32_t blocks)
+{
+  uint32_t grid[3] = {blocks, 1, 1}, block[3] = {32, 1, 1};
+  TilertModule *m = load(d, spin);
+  TilertBuffer *b;
+  TilertKernel *k;
+  CHECK_OK(tilert_buffer_create(d, 400, &b, &err));
+  CHECK_OK(tilert_module_kernel(m, name, &k, &err));
+  TilertArg a = {.kind = TILERT_ARG_BUFFER, .u.buffer = b};
+  int status = tilert_launch_shaped(NULL, k, grid, block, 0, &a, 1, &err);
+  tilert_buffer_destroy(b);
+  tilert_module_destroy(m);
+  return status;
+}
+
+static void
+test_watch(void)
+{
+  TilertOptions o;
+  uint64_t most = 0;
+  tilert_options_default(&o);
+  o.watch = enough;
+  o.watch_user = &most;
+  TilertDevice *d = open_with(&o);
+  CHECK_FAILS(run_kernel(d, "spin", 3), TILERT_E_CANCELLED, "spin.tile:3: stopped: program (");
+  CHECK(strstr(err.message, "is still in the loop at spin.tile:3 after ") && most > 100000 && err.line == 3);
+  tilert_device_close(d);
+}
+
+static TilertDevice *to_cancel(TilertDevice *d, int set);
+
+static void
+on_alarm(int number)
+{
+  tilert_device_cancel(to_cancel(NULL, 0));
+}
+
+static TilertDevice *
+to_cancel(TilertDevice *d, int set)
+{
+  static TilertDevice *device;
+  device = set ? d : device;
+  return device;
+}
+
+/* From a signal handler, as for Ctrl-C. */
+static void
+test_cancel(void)
+{
+  TilertDevice *d = open_with(NULL);
+  struct sigaction on = {.sa_handler = on_alarm}, old;
+  timer_t timer;
+  struct itimerspec soon = {.it_value = {.tv_nsec = 100000000}, .it_interval = {.tv_nsec = 50000000}}, never = {{0, 0}, {0, 0}};
+  to_cancel(d, 1);
+  CHECK(!sigaction(SIGALRM, &on, &old));
+  CHECK(!timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM}, &timer));
+  CHECK(!timer_settime(timer, 0, &soon, NULL));
+  CHECK_FAILS(run_kernel(d, "spin", 3), TILERT_E_CANCELLED, "stopped");
+  CHECK(!timer_settime(timer, 0, &never, NULL));
+  timer_delete(timer);
+  sigaction(SIGALRM, &old, NULL);
+  CHECK(!strcmp(tilert_status_name(TILERT_E_CANCELLED), "cancelled"));
+  tilert_device_close(d);
+}
+
+static const char *
+known(void *user, const char *file, size_t *n)
+{
+  static const char text[] = "\n\n\n\n\n\n\n\n    y = 5;\n";
+  *n = sizeof text - 1;
+  return strcmp(file, "spin.tile") ? NULL : text;
+}
+
+static void
+test_fault_text(void)
+{
+  TilertOptions o;
+  char text[400], part[20];
+  tilert_options_default(&o);
+  o.source = known;
+  TilertDevice *d = open_with(&o);
+  CHECK(tilert_device_fault(d, text, sizeof text) == 0 && !*text);
+  CHECK_FAILS(run_kernel(d, "wild", 1), TILERT_E_FAULT, "spin.tile:9: thread (0,0,0) writes parameter 0[100] of 100 4-byte elements: mask missing?\n    9 |     y = 5;\n      |     ^");
+  size_t n = tilert_device_fault(d, text, sizeof text);
+  CHECK(n == strlen(text) && !strcmp(text, err.message));
+  CHECK(tilert_device_fault(d, part, sizeof part) == n && !strncmp(part, text, 19) && strlen(part) == 19);
+  CHECK(tilert_device_fault(d, NULL, 0) == n);
+  tilert_device_close(d);
+}
+
+static void
+test_multiprocessors(void)
+{
+  TilertOptions o;
+  uint32_t blocks;
+  tilert_options_default(&o);
+  TilertDevice *d = open_with(NULL);
+  CHECK(tilert_device_info(d)->multiprocessors == 132);
+  tilert_device_close(d);
+  o.sim_multiprocessors = 3;
+  d = open_with(&o);
+  CHECK(tilert_device_info(d)->multiprocessors == 3);
+  TilertModule *m = load(d, shapes);
+  TilertKernel *k;
+  CHECK_OK(tilert_module_kernel(m, "most", &k, &err));
+  CHECK_OK(tilert_kernel_occupancy(k, &blocks, &err));
+  CHECK(blocks == 8);
+  tilert_module_destroy(m);
+  tilert_device_close(d);
+}
+
+int
+main(void)
+{
+  TilertDevice *d = open_with(NULL);
+  test_derive();
+  test_shapes(d);
+  test_refusals(d);
+  test_prepared(d);
+  tilert_device_close(d);
+  test_watch();
+  test_cancel();
+  test_fault_text();
+  test_multiprocessors();
+  return 0;
+}
