@@ -17,8 +17,8 @@ manifest_param(const Func *f, u32 i, TilertParam *p)
   snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
   p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
   p->size = ptr ? 8 : dtype_bytes(arg->type->dt);
-  p->divisible = f->param_divisible[i];
-  p->null = f->param_null[i] == PARAM_NULL ? TILERT_NULL_ALWAYS : f->param_null[i] == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
+  p->divisible = f->params[i].divisible;
+  p->null = f->params[i].null == PARAM_NULL ? TILERT_NULL_ALWAYS : f->params[i].null == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
 }
 
 static void

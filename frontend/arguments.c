@@ -4,7 +4,7 @@
  * shape.1, `a: Array2` is a.base, a.rows, ... So launchers know nothing but scalars and pointers.
  *
  * A pointer may be left out. If a fact says that it is null, or, without a fact, a define or the default is None, then it is None:
- * a compile-time value. Otherwise a kernel that asks whether it is None is told that it is not, and relies on that (Func.param_null):
+ * a compile-time value. Otherwise a kernel that asks whether it is None is told that it is not, and relies on that (ParamInfo.null):
  * the runtime refuses what was not compiled for. */
 #include "sema.h"
 
@@ -121,7 +121,7 @@ leaf(Arguments *a, Part p, const Type *t, const char *dtype)
   if (!null)
     return known_value(a, p.path, v);
   if (none.kind == V_NONE)
-    a->f->param_null[v->index] = PARAM_NULL;
+    a->f->params[v->index].null = PARAM_NULL;
   return none;
 }
 

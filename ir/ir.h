@@ -188,6 +188,15 @@ struct Block {
 };
 /* What the code relies on about a pointer parameter: nothing, that it is not null, that it is (then nothing uses it). */
 typedef enum ParamNull { PARAM_ANY, PARAM_NONNULL, PARAM_NULL } ParamNull;
+/* What is known, and relied upon, of a parameter. Two pointers reach different memory unless their `same` agrees; `apart` has a bit
+ * for each earlier parameter of which that was relied upon: barriers between accesses were left out. */
+typedef struct ParamInfo {
+  u32 divisible;        /* value (address for pointers) is a multiple; 1: any */
+  u32 same;             /* the first parameter that is the same pointer: its own index if there is none before it */
+  ParamNull null;
+  u64 apart;
+} ParamInfo;
+enum { APART_MAX = 64 };   /* parameters from here on are taken to reach what any other does */
 struct Func {
   const char *name;
   Module *module;
@@ -196,8 +205,7 @@ struct Func {
   u32 warps;            /* of a program, all together: who wants those of a block asks block_team */
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
-  u32 *param_divisible; /* per parameter: value (address for pointers) is a multiple of this; 1: nothing known */
-  u8 *param_null;       /* per parameter: ParamNull */
+  ParamInfo *params;    /* beside the body's arguments */
   u32 shared_bytes;     /* set by alloc_shared */
   u32 nvalues;
 };

@@ -200,6 +200,7 @@ issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
       Value *buffer = ir_shared_index(&in, p->staged[k].buffers, slot);
       Op *copy = ir_async_copy(&in, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
       op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
+      op_set_int(copy, AT_AHEAD, loop_number_ahead(p->loop));
       if (op_str(load, AT_EVICT, NULL))
         op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
     }
@@ -425,6 +426,9 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
   if (p.n && c->notes)
     print_schedule(&p);
   if (p.n) {
+    for (u32 k = 0; k < p.slice.ops.len; k++)
+      if (p.slice.ops.data[k]->code == OP_LOAD)
+        op_set_int(p.slice.ops.data[k], AT_AHEAD, loop_number_ahead(loop));
     prologue(&p);
     steady_state(&p);
     epilogue(&p);

@@ -44,6 +44,7 @@ rotate(const LoopSlice *s, Op *load)
   Op *loop = s->loop;
   Builder before = builder_before(loop), top = builder_before(loop->regions[0]->first);
   before.span = top.span = load->span;
+  op_set_int(load, AT_AHEAD, loop_number_ahead(loop));
   Value *lo = OPERAND(loop, FOR, lo), *hi = OPERAND(loop, FOR, hi);
   Value *any = ir_cmp(&before, "lt", lo, hi);
   Value **first = slice_clone(s, &before, lo, slice_first(s), any, NULL);

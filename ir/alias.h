@@ -1,0 +1,35 @@
+/* alias.h - where accesses to global memory go, and whether two of them need an order between threads.
+ *
+ * What one program does to memory happens in program order. A thread keeps that order by itself; two accesses of which one
+ * writes need a barrier between them if an element of the one may lie where an element of the other does and another thread
+ * has it. Parameters reach different memory unless the launch said that two of them are the same. */
+#ifndef TILEC_ALIAS_H
+#define TILEC_ALIAS_H
+#include "ir.h"
+
+enum { ALIAS_TERMS = 12 };
+
+/* coef * v bytes. path: how v's dimensions became the tile's, so that two terms with the same v and path are one function of the element. */
+typedef struct AliasTerm { const Value *v; u32 path; i64 coef; } AliasTerm;
+
+/* One access: bytes from root's address are `bytes` and the terms' sum, element by element. */
+typedef struct GlobalAccess {
+  const Op *op;
+  const Value *pointer;
+  const Value *root;          /* a parameter; NULL: anywhere */
+  u32 effect;                 /* FX_READ, FX_WRITE */
+  u32 size;                   /* bytes of an element */
+  i64 bytes;
+  u32 nterms;
+  AliasTerm term[ALIAS_TERMS];
+  bool unknown;               /* anywhere in what root reaches */
+} GlobalAccess;
+
+/* False if op does not reach global memory. */
+bool global_access(const Op *op, GlobalAccess *a);
+
+/* Must all threads meet between a and b? a comes first; loop: an iteration of it ended in between, the outermost such loop, and
+ * a and b may be the same op; NULL: no loop's. `apart` is set, and false returned, where only the promise that two parameters
+ * reach different memory makes it needless. */
+bool global_conflict(const GlobalAccess *a, const GlobalAccess *b, const Op *loop, bool *apart);
+#endif
