@@ -102,6 +102,8 @@ interval_of_binary(const Op *op, u32 *budget)
   case OP_REM: return b.lo > 0 ? (Interval){a.lo >= 0 ? 0 : 1 - b.hi, b.hi - 1} : all;
   case OP_DIV: return b.lo > 0 && a.lo >= 0 ? (Interval){0, a.hi} : all;
   case OP_SHR: return a.lo >= 0 ? (Interval){0, a.hi} : all;
+  case OP_OR: case OP_XOR:
+    return a.lo >= 0 && b.lo >= 0 && a.hi <= INT32_MAX && b.hi <= INT32_MAX ? (Interval){0, next_pow2((u32)(a.hi > b.hi ? a.hi : b.hi) + 1) - 1} : all;
   case OP_AND: return a.lo >= 0 && b.lo >= 0 ? (Interval){0, a.hi < b.hi ? a.hi : b.hi} : a.lo >= 0 ? (Interval){0, a.hi}
                       : b.lo >= 0 ? (Interval){0, b.hi} : all;
   default: return all;
