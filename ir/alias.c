@@ -1,25 +1,26 @@
 /* alias.c - the algebra of alias.h.
  *
- * An address is root + bytes + sum of coef * v, where a v is a scalar, the same for all elements, or a tile that gives each
+ * An address is root + bytes + sum of coef * v * stride, where a v is a scalar, the same for all elements, or a tile that gives each
  * element a number. Index arithmetic is taken apart as far as it is linear, on the rule of the language that what a pointer is
- * moved by does not overflow; what is not linear is a term of its own.
+ * moved by does not overflow; what is not linear is a term of its own. A stride is a scalar that only the launch knows.
  *
- * The difference between the addresses of an element of b and any element of a is then an interval: scalars that both have with one
- * coefficient cancel; what remains is bounded by what is known of its values (a range's ends, a remainder, a loop's bounds). Where an
- * iteration of a loop lies between them, its counter grew by at least one step, and values computed inside of it have nothing to
- * do with each other. If the interval keeps the elements' bytes apart, the accesses never touch.
+ * The gap between an element of b and any element of a is, for each stride, an interval: scalars that both have with one coefficient
+ * cancel; what remains is bounded by what is known of its values (interval.h). Where an iteration of a loop lies between them, its
+ * counter grew by at least one step, and values computed inside of it have nothing to do with each other.
  *
+ * The accesses never touch
+ *   - if the gaps, all in all, keep the elements' bytes apart;
+ *   - or if they are whole strides apart, and their masks keep both within a row: 0 <= index < stride.
  * Otherwise they need no order if every address stays with its thread: the same sum in the same layout, of which no thread holds a
  * copy of another's element, and different elements at different addresses. That last point matters even though a store gives no
- * address two values: t loads from where u has stored already. Scalars are loaded by every thread and stored by the leader alone. */
+ * address two values: t loads from where u has stored already. Scalars are loaded by every thread and stored by the leader alone.
+ *
+ * One thing is promised (language.md): what one store writes, all its iterations together, does not overlap by strides that only the
+ * launch knows. Elements that differ in what a stride is multiplied by are then at different addresses. */
 #include "alias.h"
 
-/* Numbers that an index can be; at INFINITE or beyond: no bound. */
-#define INFINITE (INT64_C(1) << 61)
-typedef struct Interval { i64 lo, hi; } Interval;
-
-/* Values that one question looks at: expressions that share their parts are as large as one likes. */
-enum { BUDGET = 200 };
+/* Values that one question looks at: expressions that share their parts are as large as one likes. PHIS: carried pointers on one way. */
+enum { BUDGET = 200, PHIS = 16 };
 
 static bool
 spend(u32 *budget)
@@ -27,138 +28,27 @@ spend(u32 *budget)
   return *budget && (*budget)--;
 }
 
-/* ---- intervals ---- */
-
-static const Interval everything = {-INFINITE, INFINITE};
-
-static i64
-clamp(i64 v)
-{
-  return v < -INFINITE ? -INFINITE : v > INFINITE ? INFINITE : v;
-}
-
-static bool
-is_infinite(i64 v)
-{
-  return v <= -INFINITE || v >= INFINITE;
-}
-
-static i64
-mul_bound(i64 a, i64 b)
-{
-  i64 p;
-  if (!a || !b)
-    return 0;
-  if (is_infinite(a) || is_infinite(b) || __builtin_mul_overflow(a, b, &p))
-    return (a < 0) == (b < 0) ? INFINITE : -INFINITE;
-  return clamp(p);
-}
-
-static Interval
-add(Interval a, Interval b)
-{
-  return (Interval){is_infinite(a.lo) || is_infinite(b.lo) ? -INFINITE : clamp(a.lo + b.lo),
-                    is_infinite(a.hi) || is_infinite(b.hi) ? INFINITE : clamp(a.hi + b.hi)};
-}
-
-static Interval
-scale(Interval a, i64 k)
-{
-  i64 x = mul_bound(a.lo, k), y = mul_bound(a.hi, k);
-  return x < y ? (Interval){x, y} : (Interval){y, x};
-}
-
-static Interval
-cover(Interval a, Interval b)
-{
-  return (Interval){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
-}
-
-static Interval
-of_type(const Type *t)
-{
-  if (!type_is_int(t) && !type_is_bool(t))
-    return everything;
-  u32 bits = dtype_bits(t->dt);
-  if (bits == 64)
-    return everything;
-  i64 half = INT64_C(1) << (bits - 1);
-  return dtype_is_signed(t->dt) ? (Interval){-half, half - 1} : (Interval){0, 2 * half - 1};
-}
-
-static Interval interval_of(const Value *v, u32 *budget);
-
-/* a % b, a & b, a / b, a >> b, min, max: of numbers that are not negative by others that are known. */
-static Interval
-interval_of_binary(const Op *op, u32 *budget)
-{
-  Interval a = interval_of(OPERAND(op, BINARY, a), budget), b = interval_of(OPERAND(op, BINARY, b), budget), all = of_type(op_result(op)->type);
-  switch (op->code) {
-  case OP_ADD: return add(a, b);
-  case OP_SUB: return add(a, scale(b, -1));
-  case OP_MUL: return a.lo == a.hi ? scale(b, a.lo) : b.lo == b.hi ? scale(a, b.lo) : all;
-  case OP_MIN: return (Interval){a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
-  case OP_MAX: return (Interval){a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
-  case OP_REM: return b.lo > 0 ? (Interval){a.lo >= 0 ? 0 : 1 - b.hi, b.hi - 1} : all;
-  case OP_DIV: return b.lo > 0 && a.lo >= 0 ? (Interval){0, a.hi} : all;
-  case OP_SHR: return a.lo >= 0 ? (Interval){0, a.hi} : all;
-  case OP_OR: case OP_XOR:
-    return a.lo >= 0 && b.lo >= 0 && a.hi <= INT32_MAX && b.hi <= INT32_MAX ? (Interval){0, next_pow2((u32)(a.hi > b.hi ? a.hi : b.hi) + 1) - 1} : all;
-  case OP_AND: return a.lo >= 0 && b.lo >= 0 ? (Interval){0, a.hi < b.hi ? a.hi : b.hi} : a.lo >= 0 ? (Interval){0, a.hi}
-                      : b.lo >= 0 ? (Interval){0, b.hi} : all;
-  default: return all;
-  }
-}
-
-/* What the elements of v may be. Arithmetic is taken not to wrap where v is signed. */
-static Interval
-interval_of(const Value *v, u32 *budget)
-{
-  Interval all = of_type(v->type);
-  i64 k;
-  if (value_const_int(v, &k))
-    return (Interval){k, k};
-  if (!v->def) {
-    const Op *loop = v->block->parent;
-    if (!loop || loop->code != OP_FOR || v != loop_counter(loop) || !spend(budget))
-      return all;
-    Interval lo = interval_of(OPERAND(loop, FOR, lo), budget), hi = interval_of(OPERAND(loop, FOR, hi), budget);
-    return (Interval){lo.lo, is_infinite(hi.hi) ? hi.hi : hi.hi - 1};
-  }
-  const Op *op = v->def;
-  if (!spend(budget))
-    return all;
-  switch (op->code) {
-  case OP_ARANGE: return (Interval){op_int(op, AT_START, 0), op_int(op, AT_END, 1) - 1};
-  case OP_PROGRAM_ID: return (Interval){0, INT32_MAX - 1};
-  case OP_NUM_PROGRAMS: return (Interval){1, INT32_MAX};
-  case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: case OP_CONVERT_LAYOUT: case OP_HINT:
-    return interval_of(op_operand(op, 0), budget);
-  case OP_CAST: {
-    Interval from = interval_of(op_operand(op, 0), budget);
-    return type_is_int(op_operand(op, 0)->type) && from.lo >= all.lo && from.hi <= all.hi ? from : all;
-  }
-  case OP_SELECT:
-    return cover(interval_of(OPERAND(op, SELECT, a), budget), interval_of(OPERAND(op, SELECT, b), budget));
-  default:
-    return op->noperands == 2 && op_has(op, T_ELEM) && type_is_int(v->type) ? interval_of_binary(op, budget) : all;
-  }
-}
-
 /* ---- addresses as sums ---- */
 
+/* One sum that is being taken apart. */
+typedef struct Sum { GlobalAccess *to; u32 budget; } Sum;
+
 static void
-add_term(GlobalAccess *a, const Value *v, u32 path, i64 coef)
+add_term(Sum *s, const Value *v, const Value *stride, u32 path, i64 coef)
 {
+  GlobalAccess *a = s->to;
+  if (!type_is_tile(v->type))
+    path = 0;
   for (u32 i = 0; i < a->nterms; i++)
-    if (a->term[i].v == v && a->term[i].path == path) {
-      a->term[i].coef += coef;
+    if (a->term[i].v == v && a->term[i].path == path && a->term[i].stride == stride) {
+      a->unknown |= __builtin_add_overflow(a->term[i].coef, coef, &a->term[i].coef);
       return;
     }
+  u32 budget = BUDGET;
   if (a->nterms == ALIAS_TERMS)
     a->unknown = true;
   else
-    a->term[a->nterms++] = (AliasTerm){v, path, coef};
+    a->term[a->nterms++] = (AliasTerm){v, stride, path, coef, interval_of(v, &budget)};
 }
 
 /* May the sum be taken apart? A type without a sign wraps as a matter of course. */
@@ -168,128 +58,195 @@ is_linear(const Op *op)
   return type_is_int(op_result(op)->type) && dtype_is_signed(op_result(op)->type->dt);
 }
 
-/* a += coef * v. path: the dimensions that expand_dims inserted on the way, four bits each. */
+/* A conversion of integers that leaves every number as it is. */
+static bool
+widens(const Op *op)
+{
+  const Type *from = op->noperands ? op_operand(op, 0)->type : NULL;
+  return op->code == OP_CAST && is_linear(op) && type_is_int(from) && dtype_bits(op_result(op)->type->dt) >= dtype_bits(from->dt) +
+         !dtype_is_signed(from->dt);
+}
+
+static u32
+path_into(u32 path, const Op *expand)
+{
+  return path << 4 | ((u32)op_int(expand, AT_AXIS, 0) + 1);
+}
+
+static bool
+in_a_loop(const Value *v)
+{
+  const Op *op = v->def ? v->def : v->block->parent;
+  for (; op; op = op->block->parent)
+    if (op_is_loop(op) && op != v->def)
+      return true;
+  return false;
+}
+
+/* The scalar that all elements of v are, from outside of all loops; NULL if there is none. */
+static const Value *
+scalar_under(const Value *v)
+{
+  for (const Op *op = v->def; op; op = v->def) {
+    if (!widens(op) && op->code != OP_SPLAT && op->code != OP_BROADCAST && op->code != OP_EXPAND_DIMS && op->code != OP_CONVERT_LAYOUT &&
+        op->code != OP_HINT)
+      break;
+    v = op_operand(op, 0);
+  }
+  return type_is_tile(v->type) || !type_is_int(v->type) || !dtype_is_signed(v->type->dt) || in_a_loop(v) ? NULL : v;
+}
+
+/* Which operand of a product is the stride? A parameter rather than another scalar, that rather than a tile. -1: neither is one. */
+static int
+stride_operand(const Op *mul)
+{
+  const Value *a = scalar_under(OPERAND(mul, BINARY, a)), *b = scalar_under(OPERAND(mul, BINARY, b));
+  if (a && b)
+    return b->def && !a->def ? 0 : 1;
+  return a ? 0 : b ? 1 : -1;
+}
+
+static void add_offset(Sum *s, const Value *v, const Value *stride, u32 path, i64 coef);
+
 static void
-add_offset(GlobalAccess *a, const Value *v, u32 path, i64 coef, u32 *budget)
+add_product(Sum *s, const Op *op, const Value *stride, u32 path, i64 coef)
+{
+  const Value *v = op_result(op);
+  i64 k, product;
+  bool shift = op->code == OP_SHL;
+  if (value_const_int(OPERAND(op, BINARY, b), &k) && (shift ? k >= 0 && k < 31 : k <= INT32_MAX && k >= INT32_MIN) &&
+      !__builtin_mul_overflow(coef, shift ? INT64_C(1) << k : k, &product)) {
+    add_offset(s, OPERAND(op, BINARY, a), stride, path, product);
+    return;
+  }
+  int at = shift || stride ? -1 : stride_operand(op);
+  if (at < 0)
+    add_term(s, v, stride, path, coef);
+  else
+    add_offset(s, op_operand(op, (u32)!at), scalar_under(op_operand(op, (u32)at)), path, coef);
+}
+
+/* += coef * v * stride. path: the dimensions that expand_dims inserted on the way, four bits each. */
+static void
+add_offset(Sum *s, const Value *v, const Value *stride, u32 path, i64 coef)
 {
   const Op *op = v->def;
   i64 k;
-  if (value_const_int(v, &k)) {
-    a->bytes += coef * k;
+  if (!stride && value_const_int(v, &k)) {
+    s->to->unknown |= __builtin_mul_overflow(coef, k, &k) || __builtin_add_overflow(s->to->bytes, k, &s->to->bytes);
     return;
   }
-  if (!op || path >> 28 || !spend(budget)) {
-    add_term(a, v, type_is_tile(v->type) ? path : 0, coef);
+  if (!op || path >> 28 || !spend(&s->budget)) {
+    add_term(s, v, stride, path, coef);
     return;
   }
   switch (op->code) {
-  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT:
-    add_offset(a, op_operand(op, 0), path, coef, budget);
+  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_BOUNDED:
+    add_offset(s, op_operand(op, 0), stride, path, coef);
     return;
   case OP_EXPAND_DIMS:
-    add_offset(a, op_operand(op, 0), path << 4 | ((u32)op_int(op, AT_AXIS, 0) + 1), coef, budget);
+    add_offset(s, op_operand(op, 0), stride, path_into(path, op), coef);
     return;
   case OP_CAST:
-    if (!is_linear(op) || !type_is_int(op_operand(op, 0)->type) || dtype_bits(v->type->dt) < dtype_bits(op_operand(op, 0)->type->dt))
+    if (!widens(op))
       break;
-    add_offset(a, op_operand(op, 0), path, coef, budget);
+    add_offset(s, op_operand(op, 0), stride, path, coef);
     return;
   case OP_ADD: case OP_SUB:
     if (!is_linear(op))
       break;
-    add_offset(a, OPERAND(op, BINARY, a), path, coef, budget);
-    add_offset(a, OPERAND(op, BINARY, b), path, op->code == OP_SUB ? -coef : coef, budget);
+    add_offset(s, OPERAND(op, BINARY, a), stride, path, coef);
+    add_offset(s, OPERAND(op, BINARY, b), stride, path, op->code == OP_SUB ? -coef : coef);
     return;
   case OP_MUL: case OP_SHL:
-    if (!is_linear(op) || !value_const_int(OPERAND(op, BINARY, b), &k) || (op->code == OP_SHL && (k < 0 || k > 31)) || k > INT32_MAX || k < INT32_MIN)
+    if (!is_linear(op))
       break;
-    add_offset(a, OPERAND(op, BINARY, a), path, coef * (op->code == OP_SHL ? INT64_C(1) << k : k), budget);
+    add_product(s, op, stride, path, coef);
     return;
   default: break;
   }
-  add_term(a, v, type_is_tile(v->type) ? path : 0, coef);
+  add_term(s, v, stride, path, coef);
 }
 
-/* The pointer's root, with what is added to it on the way. */
-static void
-add_pointer(GlobalAccess *a, const Value *p, u32 path, u32 *budget)
+/* ---- roots ---- */
+
+/* Ops whose result points into what their first operand does. */
+static bool
+keeps_root(const Op *op)
 {
-  const Op *op = p->def;
-  if (!op) {
-    const Block *b = p->block;
-    u32 k;
-    if (!b->parent) {
-      a->root = p;
-      return;
-    }
-    a->unknown = true;   /* carried by a loop: it stays with the parameter that it starts from */
-    if (op_is_loop(b->parent) && loop_carries(b->parent, p, &k) && spend(budget))
-      add_pointer(a, loop_init(b->parent, k), path, budget);
-    return;
-  }
-  if (!spend(budget)) {
-    a->unknown = true;
-    return;
-  }
   switch (op->code) {
-  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT:
-    add_pointer(a, op_operand(op, 0), path, budget);
-    return;
-  case OP_EXPAND_DIMS:
-    add_pointer(a, op_operand(op, 0), path << 4 | ((u32)op_int(op, AT_AXIS, 0) + 1), budget);
-    return;
+  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE:
   case OP_ADDPTR:
-    add_pointer(a, OPERAND(op, ADDPTR, p), path, budget);
-    add_offset(a, OPERAND(op, ADDPTR, off), path, dtype_bytes(p->type->dt), budget);
-    return;
-  case OP_RESHAPE: case OP_PERMUTE:   /* an element is another one: where it lies is not known, what it is of is */
-    a->unknown = true;
-    add_pointer(a, op_operand(op, 0), path, budget);
-    return;
-  default:
-    a->unknown = true;
-    a->root = NULL;
-    return;
-  }
-}
-
-/* A carried pointer that is yielded from another root, or a choice of pointers, is anywhere. */
-static bool
-keeps_root(const Value *p, const Value *root, u32 *budget)
-{
-  const Op *op = p->def;
-  u32 k;
-  if (!spend(budget))
-    return false;
-  if (!op) {
-    if (!p->block->parent)
-      return p == root;
-    return op_is_loop(p->block->parent) && loop_carries(p->block->parent, p, &k) && keeps_root(loop_init(p->block->parent, k), root, budget);
-  }
-  switch (op->code) {
-  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_EXPAND_DIMS: case OP_ADDPTR: case OP_RESHAPE: case OP_PERMUTE:
-    return keeps_root(op_operand(op, 0), root, budget);
+    return true;
+  case OP_BITCAST:
+    return type_is_ptr(op_operand(op, 0)->type);
   default:
     return false;
   }
 }
 
-/* Do all values that loops around p's chain carry for it come from its root? */
+/* Where a pointer may come from: one parameter, by whatever way. phi: carried pointers whose origins are being looked at. */
+typedef struct Origins { const Value *root, *phi[PHIS]; u32 nphis, budget; } Origins;
+
+static bool one_root(Origins *o, const Value *p);
+
+/* p is carried value k of a loop. */
 static bool
-carried_from_root(const Value *p, const Value *root, u32 *budget)
+one_root_around(Origins *o, const Value *p, const Op *loop, u32 k)
 {
-  const Op *op = p->def;
-  u32 k;
-  if (!spend(budget))
-    return false;
-  if (!op) {
-    const Op *loop = p->block->parent;
-    if (!loop)
+  for (u32 i = 0; i < o->nphis; i++)
+    if (o->phi[i] == p)
       return true;
-    return op_is_loop(loop) && loop_carries(loop, p, &k) && keeps_root(loop_next(loop, k), root, budget) &&
-           carried_from_root(loop_init(loop, k), root, budget);
+  if (o->nphis == PHIS)
+    return false;
+  o->phi[o->nphis++] = p;
+  return one_root(o, loop_init(loop, k)) && one_root(o, loop_next(loop, k));
+}
+
+static bool
+one_root_of_argument(Origins *o, const Value *p)
+{
+  const Op *loop = p->block->parent;
+  u32 k;
+  if (loop)
+    return op_is_loop(loop) && loop_carries(loop, p, &k) && one_root_around(o, p, loop, k);
+  bool same = !o->root || o->root == p;
+  o->root = p;
+  return same;
+}
+
+static bool
+one_root(Origins *o, const Value *p)
+{
+  const Op *op = p->def;
+  if (!spend(&o->budget))
+    return false;
+  if (!op)
+    return one_root_of_argument(o, p);
+  if (keeps_root(op))
+    return one_root(o, op_operand(op, 0));
+  switch (op->code) {
+  case OP_SELECT: return one_root(o, OPERAND(op, SELECT, a)) && one_root(o, OPERAND(op, SELECT, b));
+  case OP_IF: return one_root(o, region_yields(op, 0, p->index)) && one_root(o, region_yields(op, 1, p->index));
+  case OP_FOR: return one_root_around(o, p, op, p->index);
+  default: return false;
   }
-  return carried_from_root(op_operand(op, 0), root, budget);
+}
+
+/* What is added to the root on p's way from there; where that is not one sum, it is unknown. */
+static void
+add_pointer(Sum *s, const Value *p, u32 path)
+{
+  const Op *op = p->def;
+  if (!op && !p->block->parent)
+    return;
+  if (!op || !keeps_root(op) || op->code == OP_RESHAPE || op->code == OP_PERMUTE || path >> 28 || !spend(&s->budget)) {
+    s->to->unknown = true;
+    return;
+  }
+  if (op->code == OP_ADDPTR)
+    add_offset(s, OPERAND(op, ADDPTR, off), NULL, path, dtype_bytes(p->type->dt));
+  add_pointer(s, op_operand(op, 0), op->code == OP_EXPAND_DIMS ? path_into(path, op) : path);
 }
 
 bool
@@ -301,15 +258,15 @@ global_access(const Op *op, GlobalAccess *a)
   *a = (GlobalAccess){.op = op, .pointer = p, .size = dtype_bytes(p->type->dt)};
   for (u32 i = 0; i < op->noperands; i++)
     if (op_operand(op, i) == p)
-      a->effect |= op_effect(op, i) & (FX_READ | FX_WRITE);
-  u32 budget = BUDGET;
-  add_pointer(a, p, 0, &budget);
-  if (a->root && !carried_from_root(p, a->root, &budget))
-    a->root = NULL;
+      a->effect |= op_effect(op, i) & (FX_READ | FX_WRITE | FX_ASYNC);
+  Origins o = {.budget = BUDGET};
+  Sum s = {a, BUDGET};
+  a->root = one_root(&o, p) ? o.root : NULL;
+  add_pointer(&s, p, 0);
   return true;
 }
 
-/* ---- two accesses ---- */
+/* ---- gaps ---- */
 
 static bool
 is_within(const Value *v, const Op *loop)
@@ -320,18 +277,16 @@ is_within(const Value *v, const Op *loop)
 
 /* A number that a positive v is a multiple of. */
 static i64
-least_step(const Value *v, u32 *budget)
+least_step(const Value *v)
 {
   i64 k;
   if (value_const_int(v, &k))
     return k;
-  if (!v->def || !spend(budget))
-    return 1;
-  if (v->def->code == OP_CAST)
-    return least_step(op_operand(v->def, 0), budget);
-  if (v->def->code == OP_MUL && value_const_int(OPERAND(v->def, BINARY, b), &k) && k > 0)
+  for (u32 i = 0; i < PHIS && v->def && v->def->code == OP_CAST; i++)
+    v = op_operand(v->def, 0);
+  if (v->def && v->def->code == OP_MUL && value_const_int(OPERAND(v->def, BINARY, b), &k) && k > 0)
     return k;
-  if (v->def->code == OP_SHL && value_const_int(OPERAND(v->def, BINARY, b), &k) && k >= 0 && k < 31)
+  if (v->def && v->def->code == OP_SHL && value_const_int(OPERAND(v->def, BINARY, b), &k) && k >= 0 && k < 31)
     return INT64_C(1) << k;
   return 1;
 }
@@ -340,96 +295,222 @@ static i64
 coef_of(const GlobalAccess *a, const AliasTerm *t)
 {
   for (u32 i = 0; i < a->nterms; i++)
-    if (a->term[i].v == t->v && a->term[i].path == t->path)
+    if (a->term[i].v == t->v && a->term[i].path == t->path && a->term[i].stride == t->stride)
       return a->term[i].coef;
   return 0;
 }
 
-/* Nothing is known of v but its type. */
 static bool
-is_type_range(const Value *v, Interval x)
+is_counter(const Value *v, const Op *loop)
 {
-  Interval t = of_type(v->type);
-  return x.lo <= t.lo && x.hi >= t.hi;
+  return loop && loop->code == OP_FOR && v == loop_counter(loop);
 }
 
-/* What a term of either contributes to the difference, ca and cb being its coefficients. */
+/* What a term of either contributes to the gap, ca and cb being its coefficients. */
 static Interval
-difference(const AliasTerm *t, i64 ca, i64 cb, const Op *loop)
+term_gap(const AliasTerm *t, i64 ca, i64 cb, const Op *loop)
 {
-  u32 budget = BUDGET;
-  Interval v = interval_of(t->v, &budget);
-  if (!type_is_tile(t->v->type)) {
-    if (!is_within(t->v, loop))
-      return scale(v, cb - ca);
-    if (loop->code == OP_FOR && t->v == loop_counter(loop) && ca == cb) {
-      i64 step = mul_bound(cb, least_step(OPERAND(loop, FOR, step), &budget));
-      return step > 0 ? (Interval){step, INFINITE} : step < 0 ? (Interval){-INFINITE, step} : (Interval){0, 0};
+  if (is_counter(t->v, loop) && ca == cb)
+    return interval_mul((Interval){least_step(OPERAND(loop, FOR, step)), UNBOUNDED}, (Interval){cb, cb});
+  if (!type_is_tile(t->v->type) && !is_within(t->v, loop))
+    return interval_scale(t->is, cb - ca);
+  return interval_add(interval_scale(t->is, cb), interval_scale(t->is, -ca));
+}
+
+/* b's place minus a's along one stride. */
+typedef struct Gap { const Value *stride; Interval is; } Gap;
+typedef struct Gaps { Gap gap[2 * ALIAS_TERMS + 1]; u32 n; } Gaps;
+
+static void
+widen(Gaps *g, const Value *stride, Interval by)
+{
+  for (u32 i = 0; i < g->n; i++)
+    if (g->gap[i].stride == stride) {
+      g->gap[i].is = interval_add(g->gap[i].is, by);
+      return;
     }
-  }
-  return add(scale(v, cb), scale(v, -ca));
+  g->gap[g->n++] = (Gap){stride, by};
 }
 
-/* Is the difference between two iterations of one access a matter of values that only the launch knows? */
-static bool
-is_open(const GlobalAccess *a, const Op *loop)
+/* The first is that in bytes. */
+static Gaps
+gaps_between(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
-  bool open = a->unknown;
-  for (u32 i = 0; i < a->nterms; i++) {
-    const Value *v = a->term[i].v;
-    bool counter = loop->code == OP_FOR && v == loop_counter(loop);
-    u32 budget = BUDGET;
-    Interval x = interval_of(v, &budget);
-    open |= a->term[i].coef && !counter && (type_is_tile(v->type) || is_within(v, loop)) && (is_infinite(x.lo) || is_infinite(x.hi) || is_type_range(v, x));
-  }
-  return open;
-}
-
-static bool
-may_touch(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
-{
-  if (a->unknown || b->unknown)
-    return true;
-  Interval d = {b->bytes - a->bytes, b->bytes - a->bytes};
+  Gaps g = {.n = 1};
+  g.gap[0] = (Gap){NULL, {b->bytes - a->bytes, b->bytes - a->bytes}};
   for (u32 i = 0; i < a->nterms; i++)
-    d = add(d, difference(&a->term[i], a->term[i].coef, coef_of(b, &a->term[i]), loop));
+    widen(&g, a->term[i].stride, term_gap(&a->term[i], a->term[i].coef, coef_of(b, &a->term[i]), loop));
   for (u32 i = 0; i < b->nterms; i++)
     if (!coef_of(a, &b->term[i]))
-      d = add(d, difference(&b->term[i], 0, b->term[i].coef, loop));
-  return d.hi > -(i64)b->size && d.lo < (i64)a->size;
+      widen(&g, b->term[i].stride, term_gap(&b->term[i], 0, b->term[i].coef, loop));
+  return g;
 }
 
-/* Elements have addresses of their own: along each dimension they are a step apart that is at least as large as everything that the
- * smaller steps reach. */
+/* May elements of a and b with this gap in bytes share one? */
 static bool
-is_injective(const GlobalAccess *a)
+touches(Interval gap, const GlobalAccess *a, const GlobalAccess *b)
 {
-  i64 reach = a->size;
-  bool done[ALIAS_TERMS] = {0};
-  const Type *t = a->pointer->type;
-  u32 spread = 0, spreads = 0;
-  if (!type_is_tile(t))
-    return true;
-  for (int d = 0; d < t->rank; d++)
-    spreads += t->shape[d] > 1;
-  for (;;) {
-    u32 best = ALIAS_TERMS;
-    for (u32 i = 0; i < a->nterms; i++) {
-      i64 c = a->term[i].coef < 0 ? -a->term[i].coef : a->term[i].coef;
-      if (!done[i] && c && type_is_tile(a->term[i].v->type) &&
-          (best == ALIAS_TERMS || c < (a->term[best].coef < 0 ? -a->term[best].coef : a->term[best].coef)))
-        best = i;
-    }
-    if (best == ALIAS_TERMS)
-      return spread == spreads;
-    const Value *v = a->term[best].v;
-    i64 c = a->term[best].coef < 0 ? -a->term[best].coef : a->term[best].coef;
-    if (!op_is(v, OP_ARANGE) || c < reach)
-      return false;
-    reach += c * (v->type->shape[0] - 1);
-    done[best] = true;
-    spread += v->type->shape[0] > 1;
+  return gap.hi > -(i64)b->size && gap.lo < (i64)a->size;
+}
+
+static bool
+may_touch(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b)
+{
+  Interval all = g->gap[0].is;
+  for (u32 i = 1; i < g->n; i++) {
+    u32 budget = BUDGET;
+    all = interval_add(all, interval_mul(g->gap[i].is, interval_of(g->gap[i].stride, &budget)));
   }
+  return touches(all, a, b);
+}
+
+/* ---- rows whose ends a mask keeps ---- */
+
+/* Does mask keep an index below stride? Then *row is that index, times size. */
+static bool
+masked_row(const Value *mask, const Value *stride, u32 path, GlobalAccess *row, u32 *budget)
+{
+  const Op *op = mask ? mask->def : NULL;
+  if (!op || path >> 28 || !spend(budget))
+    return false;
+  switch (op->code) {
+  case OP_BROADCAST: case OP_SPLAT: case OP_CONVERT_LAYOUT:
+    return masked_row(op_operand(op, 0), stride, path, row, budget);
+  case OP_EXPAND_DIMS:
+    return masked_row(op_operand(op, 0), stride, path_into(path, op), row, budget);
+  case OP_AND:
+    return masked_row(OPERAND(op, BINARY, a), stride, path, row, budget) || masked_row(OPERAND(op, BINARY, b), stride, path, row, budget);
+  case OP_CMP:
+    if (strcmp(op_str(op, AT_PRED, ""), "lt") != 0 || scalar_under(OPERAND(op, CMP, b)) != stride)
+      return false;
+    add_offset(&(Sum){row, BUDGET}, OPERAND(op, CMP, a), NULL, path, row->size);
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Is the row's index never negative? */
+static bool
+starts_at_zero(const GlobalAccess *row)
+{
+  Interval all = {row->bytes, row->bytes};
+  for (u32 i = 0; i < row->nterms; i++)
+    all = interval_add(all, interval_scale(row->term[i].is, row->term[i].coef));
+  return !row->unknown && all.lo >= 0;
+}
+
+/* Takes row from a, whose strides are left out; what remains is where its row begins. */
+static void
+take_row(GlobalAccess *a, const GlobalAccess *row)
+{
+  u32 n = 0;
+  a->bytes -= row->bytes;
+  for (u32 i = 0; i < row->nterms; i++)
+    add_term(&(Sum){a, 0}, row->term[i].v, NULL, row->term[i].path, -row->term[i].coef);
+  for (u32 i = 0; i < a->nterms; i++)
+    if (a->term[i].coef && !a->term[i].stride)
+      a->term[n++] = a->term[i];
+  a->nterms = n;
+}
+
+static bool
+row_begin(const GlobalAccess *a, const Value *stride, GlobalAccess *begin)
+{
+  GlobalAccess row = {.size = a->size};
+  u32 budget = BUDGET;
+  *begin = *a;
+  if (!masked_row(op_mask(a->op), stride, 0, &row, &budget) || !starts_at_zero(&row))
+    return false;
+  take_row(begin, &row);
+  return !begin->unknown;
+}
+
+/* Are both in rows of one stride, whole rows apart? */
+static bool
+in_other_rows(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  const Gap *rows = NULL;
+  for (u32 i = 1; i < g->n; i++)
+    if (g->gap[i].is.lo || g->gap[i].is.hi) {
+      if (rows)
+        return false;
+      rows = &g->gap[i];
+    }
+  GlobalAccess x, y;
+  if (!rows || a->size != b->size || touches(rows->is, a, b) || !row_begin(a, rows->stride, &x) || !row_begin(b, rows->stride, &y))
+    return false;
+  Gaps begin = gaps_between(&x, &y, loop);
+  return !begin.gap[0].is.lo && !begin.gap[0].is.hi;
+}
+
+/* ---- elements that stay with their thread ---- */
+
+/* The dimension of the tile along which a range of one dimension became it by this path. */
+static u32
+dimension_of(u32 path)
+{
+  u32 dim = 0;
+  for (; path; path >>= 4)
+    dim += (path & 15) - 1 <= dim;
+  return dim;
+}
+
+static i64
+magnitude(i64 v)
+{
+  return v < 0 ? -v : v;
+}
+
+/* Of a's tiles along this stride, without those done: the one with the smallest step; NULL: no more. */
+static const AliasTerm *
+smallest_step(const GlobalAccess *a, const Value *stride, u64 done)
+{
+  const AliasTerm *best = NULL;
+  for (u32 i = 0; i < a->nterms; i++) {
+    const AliasTerm *t = &a->term[i];
+    if (done >> i & 1 || t->stride != stride || !t->coef || !type_is_tile(t->v->type))
+      continue;
+    if (!best || magnitude(t->coef) < magnitude(best->coef))
+      best = t;
+  }
+  return best;
+}
+
+/* Do elements that differ along the dimensions of this stride's terms differ in the terms' sum, by `reach` or more? Each step is at least
+ * as large as everything that the smaller ones reach. Adds to *dims what these dimensions are. */
+static bool
+spreads(const GlobalAccess *a, const Value *stride, i64 reach, u32 *dims)
+{
+  u64 done = 0;
+  for (const AliasTerm *t; (t = smallest_step(a, stride, done)); done |= UINT64_C(1) << (t - a->term)) {
+    if (!op_is(t->v, OP_ARANGE) || magnitude(t->coef) < reach || *dims >> dimension_of(t->path) & 1)
+      return false;
+    reach += magnitude(t->coef) * (t->v->type->shape[0] - 1);
+    *dims |= 1u << dimension_of(t->path);
+  }
+  return true;
+}
+
+/* Elements have addresses of their own. promised: as far as strides go, somebody said so. */
+static bool
+is_injective(const GlobalAccess *a, bool promised)
+{
+  const Type *t = a->pointer->type;
+  u32 dims = 0;
+  if (!spreads(a, NULL, a->size, &dims))
+    return false;
+  for (u32 i = 0; i < a->nterms; i++) {
+    bool first = a->term[i].stride != NULL;
+    for (u32 k = 0; k < i; k++)
+      first &= a->term[k].stride != a->term[i].stride;
+    if (first && (!promised || !spreads(a, a->term[i].stride, 1, &dims)))
+      return false;
+  }
+  for (u32 d = 0; type_is_tile(t) && d < t->rank; d++)
+    if (t->shape[d] > 1 && !(dims >> d & 1))
+      return false;
+  return true;
 }
 
 static bool
@@ -453,52 +534,89 @@ leader_alone(const GlobalAccess *a)
   return (a->effect & FX_WRITE) != 0;
 }
 
-/* Does each address that both reach stay with one thread? */
+static bool
+is_store(const GlobalAccess *a)
+{
+  return a->op->code == OP_STORE;
+}
+
+/* Does each address that both reach stay with one thread? Copies that are on their way are in no thread's order; all scalars have one
+ * leader. */
 static bool
 same_threads(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
   const Type *t = a->pointer->type, *u = b->pointer->type;
-  if (t->kind != u->kind || t->layout != u->layout || (type_is_tile(t) && !type_same_shape(t, u)) || !same_sum(a, b, loop) || !is_injective(a))
+  if (!type_is_tile(t) && !type_is_tile(u) && leader_alone(a) && leader_alone(b))
+    return true;
+  if (!a->root || !b->root || t->kind != u->kind || t->layout != u->layout || (type_is_tile(t) && !type_same_shape(t, u)) ||
+      (a->effect | b->effect) & FX_ASYNC || !same_sum(a, b, loop) || !is_injective(a, is_store(a) || is_store(b)))
     return false;
   bool copies = !type_is_tile(t) || !t->layout || layout_free_bits(t->layout, IN_LANE) || layout_free_bits(t->layout, IN_WARP);
   return !copies || (leader_alone(a) && leader_alone(b));
 }
 
+/* ---- two accesses ---- */
+
 /* Sums of the same kind that nobody looks at in between come to the same in any order. */
 static bool
-commute(const Op *a, const Op *b)
+commute(const GlobalAccess *a, const GlobalAccess *b)
 {
-  return a->code == OP_ATOMIC_RMW && b->code == OP_ATOMIC_RMW && value_unused(op_result(a)) && value_unused(op_result(b)) &&
-         op_str(a, AT_RMW, "") == op_str(b, AT_RMW, "") && strcmp(op_str(a, AT_RMW, ""), "xchg") != 0;
+  const Op *x = a->op, *y = b->op;
+  return x->code == OP_ATOMIC_RMW && y->code == OP_ATOMIC_RMW && value_unused(op_result(x)) && value_unused(op_result(y)) &&
+         a->pointer->type->dt == b->pointer->type->dt && !strcmp(op_str(x, AT_RMW, ""), op_str(y, AT_RMW, "")) &&
+         strcmp(op_str(x, AT_RMW, ""), "xchg") != 0;
 }
 
-/* What a pipelined loop reads ahead of time it does not store: that is promised. */
+/* What a pipelined loop reads ahead of time none of its iterations stores: that is promised. */
 static bool
-promised(const Op *ahead, const Op *other)
+is_ahead_of(const Op *ahead, const Op *other, const Op *loop)
 {
-  i64 loop = op_int(ahead, AT_AHEAD, 0);
-  for (const Op *p = other->block->parent; loop && p; p = p->block->parent)
-    if (p->code == OP_FOR && op_int(p, AT_AHEAD, 0) == loop)
-      return true;
+  i64 number = op_int(ahead, AT_AHEAD, 0);
+  for (const Op *p = other->block->parent; number && p; p = p->block->parent)
+    if (p->code == OP_FOR && op_int(p, AT_AHEAD, 0) == number)
+      return !loop || loop == p || op_inside(loop, p);
   return false;
+}
+
+/* A store that meets its own iterations: where the gap along one stride is none, its rows are promised not to overlap. */
+static bool
+own_rows_apart(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b)
+{
+  bool apart = !touches(g->gap[0].is, a, b);
+  for (u32 i = 1; i < g->n; i++)
+    apart |= !interval_has(g->gap[i].is, 0);
+  return a->op == b->op && is_store(a) && apart;
+}
+
+static bool
+never_touch(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  if (a->unknown || b->unknown)
+    return false;
+  Gaps g = gaps_between(a, b, loop);
+  return !may_touch(&g, a, b) || in_other_rows(&g, a, b, loop) || own_rows_apart(&g, a, b);
+}
+
+/* Two parameters that are taken to reach different memory. */
+static bool
+taken_apart(const Value *a, const Value *b)
+{
+  const ParamInfo *params = a->block->func->params;
+  return params[a->index].same != params[b->index].same && a->index < APART_MAX && b->index < APART_MAX;
 }
 
 bool
 global_conflict(const GlobalAccess *a, const GlobalAccess *b, const Op *loop, bool *apart)
 {
   *apart = false;
-  if (a->op == b->op && a->op->code == OP_STORE && loop && is_open(a, loop))   /* one store gives no address two values: language.md */
+  if (!((a->effect | b->effect) & FX_WRITE) || commute(a, b) || is_ahead_of(b->op, a->op, loop))
     return false;
-  if (!((a->effect | b->effect) & FX_WRITE) || commute(a->op, b->op) || promised(b->op, a->op))
+  if (a->effect & FX_ASYNC && is_ahead_of(a->op, b->op, loop))   /* waited for, with a barrier, before its own iteration stores */
     return false;
-  if (a->op->code == OP_ASYNC_COPY && promised(a->op, b->op))   /* waited for, with a barrier, before its own iteration stores */
+  if (a->root && b->root && never_touch(a, b, loop))
     return false;
-  if (!a->root || !b->root)
-    return true;
-  const ParamInfo *params = a->root->block->func->params;
-  bool equal = params[a->root->index].same == params[b->root->index].same || a->root->index >= APART_MAX || b->root->index >= APART_MAX;
-  if (!may_touch(a, b, loop) || same_threads(a, b, loop))
+  if (same_threads(a, b, loop))
     return false;
-  *apart = !equal;
-  return equal;
+  *apart = a->root && b->root && taken_apart(a->root, b->root);
+  return !*apart;
 }

@@ -2,22 +2,23 @@
  *
  * What one program does to memory happens in program order. A thread keeps that order by itself; two accesses of which one
  * writes need a barrier between them if an element of the one may lie where an element of the other does and another thread
- * has it. Parameters reach different memory unless the launch said that two of them are the same. */
+ * has it. Parameters reach different memory unless the launch said that two of them are the same (ParamInfo). */
 #ifndef TILEC_ALIAS_H
 #define TILEC_ALIAS_H
-#include "ir.h"
+#include "interval.h"
 
 enum { ALIAS_TERMS = 12 };
 
-/* coef * v bytes. path: how v's dimensions became the tile's, so that two terms with the same v and path are one function of the element. */
-typedef struct AliasTerm { const Value *v; u32 path; i64 coef; } AliasTerm;
+/* coef * v * stride bytes; stride: a scalar made outside of all loops whose value is not known, NULL: 1. path: how v's dimensions became
+ * the tile's, so that two terms with the same v and path are one function of the element. */
+typedef struct AliasTerm { const Value *v, *stride; u32 path; i64 coef; Interval is; } AliasTerm;
 
 /* One access: bytes from root's address are `bytes` and the terms' sum, element by element. */
 typedef struct GlobalAccess {
   const Op *op;
   const Value *pointer;
   const Value *root;          /* a parameter; NULL: anywhere */
-  u32 effect;                 /* FX_READ, FX_WRITE */
+  u32 effect;                 /* FX_READ, FX_WRITE, FX_ASYNC */
   u32 size;                   /* bytes of an element */
   i64 bytes;
   u32 nterms;

@@ -18,8 +18,9 @@
  *
  * Global memory: what a program does to it happens in program order (language.md), and a thread keeps its own accesses in order.
  * The state holds every access since the last barrier. One that may meet another thread's, a write among the two (ir/alias.h), gets a
- * barrier in front of it. An asynchronous copy reads until a wait for all copies and the barrier behind that. An atomic op that
- * releases meets all threads before it acts, and one that acquires behind it (codegen/lower_atomic.c): these barriers count.
+ * barrier in front of it. What an asynchronous copy reads must not change until it is waited for (language.md): while it flies it is no
+ * reason for a barrier; behind the wait it is one, for other threads' copies may not have landed. An atomic op that releases meets all
+ * threads before it acts, and one that acquires behind it (codegen/lower_atomic.c): these barriers count.
  *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
@@ -101,7 +102,7 @@ forget_touched(State *s)
   u32 kept = 0;
   for (u32 i = 0; i < s->touched.len; i++)
     if (s->touched.data[i].facts & FLIES)
-      s->touched.data[kept++] = s->touched.data[i];
+      s->touched.data[kept++] = (Touched){s->touched.data[i].op, s->touched.data[i].loop, FLIES};
   s->touched.len = kept;
 }
 
@@ -152,19 +153,24 @@ rely_on_apart(Func *f, const GlobalAccess *a, const GlobalAccess *b)
   f->params[i > k ? i : k].apart |= UINT64_C(1) << (i > k ? k : i);
 }
 
-/* Is there an access since the last barrier that op must not overtake? */
+/* Is there an access since the last barrier that op must not overtake? If there is none because parameters are apart, that is noted. */
 static bool
 overtakes(Barriers *x, const State *s, const Op *op)
 {
   const GlobalAccess *b = &x->accesses[op->mark];
-  bool conflict = false, apart;
+  VEC(const GlobalAccess *) apart = {0};
   for (u32 i = 0; i < s->touched.len; i++) {
-    const GlobalAccess *a = &x->accesses[s->touched.data[i].op->mark];
-    conflict |= global_conflict(a, b, s->touched.data[i].loop, &apart);
-    if (apart)
-      rely_on_apart(x->func, a, b);
+    const Touched *t = &s->touched.data[i];
+    const GlobalAccess *a = &x->accesses[t->op->mark];
+    bool relies = false;
+    if (t->facts != FLIES && global_conflict(a, b, t->loop, &relies))
+      return true;
+    if (relies)
+      vec_push(x->arena, &apart, a);
   }
-  return conflict;
+  for (u32 i = 0; x->insert && i < apart.len; i++)
+    rely_on_apart(x->func, apart.data[i], b);
+  return false;
 }
 
 static bool
@@ -179,7 +185,7 @@ static void
 count_iteration(State *s, const Op *loop)
 {
   for (u32 i = 0; i < s->touched.len; i++)
-    if (op_inside(s->touched.data[i].op, loop))
+    if (op_inside(s->touched.data[i].op, loop) && (!s->touched.data[i].loop || op_inside(s->touched.data[i].loop, loop)))
       s->touched.data[i].loop = loop;
 }
 
@@ -219,8 +225,11 @@ land(State *s, bool all)
     if (all)
       *facts &= ~(u32)FLIES;
   }
-  for (u32 i = 0; all && i < s->touched.len; i++)
-    s->touched.data[i].facts = 0;
+  for (u32 i = 0; i < s->touched.len; i++) {
+    u32 *facts = &s->touched.data[i].facts;
+    if (*facts & FLIES)
+      *facts = all ? LANDED : FLIES | LANDED;
+  }
 }
 
 static void walk(Barriers *x, State *s, Block *b);
