@@ -75,7 +75,7 @@ frontend_options(Job *j)
   FrontendFact *k = NEW_ARRAY(j->ctx->perm, FrontendFact, o->nfacts + 1);
   for (size_t i = 0; i < o->ndefines; i++) d[i] = (FrontendDefine){o->defines[i].name, o->defines[i].value};
   for (size_t i = 0; i < o->nfacts; i++)
-    k[i] = (FrontendFact){o->facts[i].name, (FactKind)o->facts[i].kind, o->facts[i].value};
+    k[i] = (FrontendFact){o->facts[i].name, (FactKind)o->facts[i].kind, o->facts[i].value, o->facts[i].other};
   f.defines = d;
   f.facts = k;
   f.import_path = o->import_path;

@@ -59,9 +59,9 @@ list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
   size_t n = 0;
   for (size_t i = 0; i < k->nargs; i++) {
     if (p.equal_1 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_EQUAL, 1};
+      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_EQUAL, 1, NULL};
     if (p.divisible_16 >> i & 1)
-      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_DIVISIBLE, 16};
+      facts[n++] = (TilecFact){k->args[i]->name, TILEC_FACT_DIVISIBLE, 16, NULL};
   }
   return n;
 }

@@ -27,10 +27,10 @@ typedef enum TilecSeverity { TILEC_ERROR, TILEC_WARNING, TILEC_REMARK, TILEC_NOT
 /* One name=value: a const or type parameter (-D), or a fact about an argument. */
 typedef struct TilecDefine { const char *name, *value; } TilecDefine;
 
-typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE, TILEC_FACT_NULL } TilecFactKind;
+typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE, TILEC_FACT_NULL, TILEC_FACT_SAME } TilecFactKind;
 /* "argument `name` equals value" (becomes a constant; it stays in the signature, unused), "is divisible by value", or of a pointer "is
- * null" (value 1; it is None, and stays in the signature, unused) and "is not null" (value 0). */
-typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; } TilecFact;
+ * null" (value 1; it is None, and stays in the signature, unused), "is not null" (value 0) and "is the same address as `other`". */
+typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; const char *other; } TilecFact;
 
 typedef struct TilecOptions {
   const char *target;             /* "sm_80" | "sm_89" | "sm_90a" | ...; NULL: "sm_90a" */

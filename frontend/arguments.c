@@ -210,6 +210,40 @@ whole_argument(Arguments *a)
   return v;
 }
 
+/* The index of the parameter with this path; f's number of them if it has none. */
+static u32
+parameter_find(const Func *f, const char *path)
+{
+  u32 i = 0;
+  while (i < f->body->nargs && strcmp(f->body->args[i]->name, path) != 0)
+    i++;
+  return i;
+}
+
+/* Parameters i and k are one address, as are those that each was known to be. */
+static void
+make_same(Func *f, u32 i, u32 k)
+{
+  u32 x = f->params[i].same, y = f->params[k].same;
+  for (u32 n = 0; n < f->body->nargs; n++)
+    if (f->params[n].same == x || f->params[n].same == y)
+      f->params[n].same = x < y ? x : y;
+}
+
+static void
+known_same(Lower *L, Func *f, const FrontendFact *fact)
+{
+  u32 i = parameter_find(f, fact->name), k = parameter_find(f, fact->other);
+  if (i == f->body->nargs || k == f->body->nargs)
+    return;
+  const Type *t = f->body->args[i]->type, *u = f->body->args[k]->type;
+  if (type_is_ptr(t) && type_is_ptr(u))
+    make_same(f, i, k);
+  else
+    ERR(L, f->span, E_MISUSE, arena_printf(L->a, "'%s' and '%s' cannot be one address: their types are %s and %s", fact->name, fact->other,
+                                           type_str(L->c, t), type_str(L->c, u)));
+}
+
 /* The kernel's arguments become parameters of f, and their names enter the scope. unset_ok: type parameters may have no value yet. */
 void
 arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok)
@@ -220,6 +254,10 @@ arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok)
       Arguments a = {.L = L, .f = f, .unset_ok = unset_ok, .param = params->kids[i]};
       scope_add(L, a.param->name, a.param->at, whole_argument(&a));
     }
+  const FrontendOptions *o = L->prog->o;
+  for (u32 i = 0; i < o->nfacts; i++)
+    if (o->facts[i].kind == FACT_SAME)
+      known_same(L, f, &o->facts[i]);
 }
 
 /* Each part of the parameter: its path, whether it is a pointer, and its dtype, or the type parameter that is still to be set. */

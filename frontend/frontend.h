@@ -4,9 +4,9 @@
 #include "ir.h"
 
 typedef struct FrontendDefine { const char *name, *value; } FrontendDefine;           /* -D name=value */
-typedef enum FactKind { FACT_EQUAL, FACT_DIVISIBLE, FACT_NULL } FactKind;
-/* argument == value; divisible by value; a pointer is null (value 1) or is not (0). */
-typedef struct FrontendFact { const char *name; FactKind kind; i64 value; } FrontendFact;
+typedef enum FactKind { FACT_EQUAL, FACT_DIVISIBLE, FACT_NULL, FACT_SAME } FactKind;
+/* argument == value; divisible by value; a pointer is null (value 1) or is not (0); two pointers are one address. */
+typedef struct FrontendFact { const char *name; FactKind kind; i64 value; const char *other; } FrontendFact;
 typedef struct FrontendOptions {
   const char *kernel;                          /* only this kernel; NULL: all */
   const FrontendDefine *defines; u32 ndefines;

@@ -1,4 +1,5 @@
 /* tilec.c - the command line of the compiler. Everything it does goes through tilec.h. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ static const char help[] =
   "  --assume=NAME=VALUE    compile for this value of an integer argument\n"
   "  --assume=NAME%N        compile for arguments (addresses, integers) divisible by N\n"
   "  --assume=NAME=None     compile for a pointer that is null; NAME!=None: that is not\n"
+  "  --assume=NAME=OTHER    compile for two pointers that are one address\n"
   "  --kernel=NAME          compile only this kernel\n"
   "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
   "  -I DIR                 look for imported files here too\n"
@@ -141,12 +143,16 @@ static bool
 parse_fact(Cli *c, char *text)
 {
   char *at = strpbrk(text, "=%"), *end;
-  TilecFact f;
+  TilecFact f = {0};
   if (!at || at == text || c->o.nfacts == MAX_LIST) return false;
   bool not = at > text + 1 && at[-1] == '!';
   f.kind = *at == '%' ? TILEC_FACT_DIVISIBLE : strcmp(at + 1, "None") ? TILEC_FACT_EQUAL : TILEC_FACT_NULL;
   at[-not] = 0;
   f.name = text;
+  if (f.kind == TILEC_FACT_EQUAL && !not && (isalpha((unsigned char)at[1]) || at[1] == '_')) {
+    c->facts[c->o.nfacts++] = (TilecFact){text, TILEC_FACT_SAME, 0, at + 1};
+    return true;
+  }
   f.value = f.kind == TILEC_FACT_NULL ? !not : strtoll(at + 1, &end, 0);
   if (f.kind != TILEC_FACT_NULL && (not || end == at + 1 || *end)) return false;
   c->facts[c->o.nfacts++] = f;
@@ -199,7 +205,7 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--emit", &v)) {
     if (v && !parse_stage(c, v)) return unknown_stage(v);
   } else if (option(argc, argv, i, "--assume", &v)) {
-    if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER or NAME%%INTEGER, not '%s'", v);
+    if (v && !parse_fact(c, (char *)v)) return usage("--assume wants NAME=INTEGER, NAME%%N or NAME=OTHER, not '%s'", v);
   } else if (option(argc, argv, i, "--diagnostics", &v) || option(argc, argv, i, "--diagnostics-format", &v)) {
     if (v && strcmp(v, "json") && strcmp(v, "text")) return usage("unknown diagnostics format '%s' (text, json)", v);
     c->o.json = v && !strcmp(v, "json");
