@@ -255,10 +255,7 @@ global_access(const Op *op, GlobalAccess *a)
   const Value *p = op_pointer(op);
   if (!p)
     return false;
-  *a = (GlobalAccess){.op = op, .pointer = p, .size = dtype_bytes(p->type->dt)};
-  for (u32 i = 0; i < op->noperands; i++)
-    if (op_operand(op, i) == p)
-      a->effect |= op_effect(op, i) & (FX_READ | FX_WRITE | FX_ASYNC);
+  *a = (GlobalAccess){.op = op, .pointer = p, .effect = op_global_effects(op), .size = dtype_bytes(p->type->dt)};
   Origins o = {.budget = BUDGET};
   Sum s = {a, BUDGET};
   a->root = one_root(&o, p) ? o.root : NULL;
@@ -557,14 +554,12 @@ same_threads(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 
 /* ---- two accesses ---- */
 
-/* Sums of the same kind that nobody looks at in between come to the same in any order. */
-static bool
-commute(const GlobalAccess *a, const GlobalAccess *b)
+bool
+ops_commute(const Op *a, const Op *b)
 {
-  const Op *x = a->op, *y = b->op;
-  return x->code == OP_ATOMIC_RMW && y->code == OP_ATOMIC_RMW && value_unused(op_result(x)) && value_unused(op_result(y)) &&
-         a->pointer->type->dt == b->pointer->type->dt && !strcmp(op_str(x, AT_RMW, ""), op_str(y, AT_RMW, "")) &&
-         strcmp(op_str(x, AT_RMW, ""), "xchg") != 0;
+  return a->code == OP_ATOMIC_RMW && b->code == OP_ATOMIC_RMW && value_unused(op_result(a)) && value_unused(op_result(b)) &&
+         op_pointer(a)->type->dt == op_pointer(b)->type->dt && !strcmp(op_str(a, AT_RMW, ""), op_str(b, AT_RMW, "")) &&
+         strcmp(op_str(a, AT_RMW, ""), "xchg") != 0;
 }
 
 /* What a pipelined loop reads ahead of time none of its iterations stores: that is promised. */
@@ -609,7 +604,7 @@ bool
 global_conflict(const GlobalAccess *a, const GlobalAccess *b, const Op *loop, bool *apart)
 {
   *apart = false;
-  if (!((a->effect | b->effect) & FX_WRITE) || commute(a, b) || is_ahead_of(b->op, a->op, loop))
+  if (!((a->effect | b->effect) & FX_WRITE) || ops_commute(a->op, b->op) || is_ahead_of(b->op, a->op, loop))
     return false;
   if (a->effect & FX_ASYNC && is_ahead_of(a->op, b->op, loop))   /* waited for, with a barrier, before its own iteration stores */
     return false;

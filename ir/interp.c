@@ -461,6 +461,7 @@ run_grid(Interp *in, const u64 *params)
         u32 at[3] = {x, y, z};
         memcpy(in->program, at, sizeof at);
         interp_shared_reset(in);
+        interp_meet(in);
         if (in->func->body->first && !run_program(in, params))
           return false;
       }

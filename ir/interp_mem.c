@@ -38,6 +38,20 @@ fault_outside(Interp *in, const Op *op, Access a, u32 i)
                       op_info(op->code)->name, a.size, where, offset, near->name ? near->name : "?", near->bytes);
 }
 
+/* The buffer that a falls into becomes last_buffer; false if there is none. */
+static bool
+find_buffer(Interp *in, Access a)
+{
+  if (in->last_buffer < in->nbuffers && buffer_holds(&in->buffers[in->last_buffer], a))
+    return true;
+  for (u32 k = 0; k < in->nbuffers; k++)
+    if (buffer_holds(&in->buffers[k], a)) {
+      in->last_buffer = k;
+      return true;
+    }
+  return false;
+}
+
 /* The host address of element i; NULL after a fault. */
 static void *
 access_at(Interp *in, const Op *op, Access a, u32 i)
@@ -48,15 +62,11 @@ access_at(Interp *in, const Op *op, Access a, u32 i)
                  interp_where(op_pointer(op)->type, i, where), (unsigned long long)a.addr, a.size);
     return NULL;
   }
-  if (in->last_buffer < in->nbuffers && buffer_holds(&in->buffers[in->last_buffer], a))
-    return (void *)(uintptr_t)a.addr;
-  for (u32 k = 0; k < in->nbuffers; k++)
-    if (buffer_holds(&in->buffers[k], a)) {
-      in->last_buffer = k;
-      return (void *)(uintptr_t)a.addr;
-    }
-  fault_outside(in, op, a, i);
-  return NULL;
+  if (!find_buffer(in, a)) {
+    fault_outside(in, op, a, i);
+    return NULL;
+  }
+  return interp_touch(in, op, a.addr, a.size, i) ? (void *)(uintptr_t)a.addr : NULL;
 }
 
 const void *
@@ -96,6 +106,7 @@ interp_load(Interp *in, const Op *op)
   const u64 *addr = interp_get(in, p), *mask = interp_get(in, m), *rest = interp_get(in, other);
   DType d = p->type->dt;
   u32 n = type_numel(r->type), size = dtype_bytes(d);
+  interp_access(in);
   for (u32 i = 0; i < n; i++) {
     if (masked_off(mask, m, i)) {
       out[i] = rest ? interp_pick(rest, other, i) : 0;
@@ -117,6 +128,7 @@ interp_store(Interp *in, const Op *op)
   const u64 *addr = interp_get(in, p), *value = interp_get(in, v), *mask = interp_get(in, m);
   DType d = p->type->dt;
   u32 n = type_numel(p->type), size = dtype_bytes(d);
+  interp_access(in);
   for (u32 i = 0; i < n; i++) {
     if (masked_off(mask, m, i))
       continue;
@@ -156,6 +168,9 @@ run_atomic(Interp *in, const Op *op, OpCode rmw, const Value *expected, const Va
   const u64 *addr = interp_get(in, p), *mask = interp_get(in, m), *wanted = interp_get(in, expected), *with = interp_get(in, value);
   DType d = p->type->dt;
   u32 n = type_numel(r->type), size = dtype_bytes(d);
+  if (op_releases(op))
+    interp_meet(in);
+  interp_access(in);
   for (u32 i = 0; i < n; i++) {
     out[i] = 0;
     if (masked_off(mask, m, i))
@@ -170,6 +185,8 @@ run_atomic(Interp *in, const Op *op, OpCode rmw, const Value *expected, const Va
     if (!expected || out[i] == interp_pick(wanted, expected, i))
       memory_write(at, d, fresh);
   }
+  if (op_acquires(op))
+    interp_meet(in);
   return FLOW_NEXT;
 }
 

@@ -354,6 +354,10 @@ Value *op_pointer(const Op *op);                                     /* through 
 Value *op_buffer(const Op *op);                                      /* that op reads, writes, views or frees; NULL: none */
 Value *op_mask(const Op *op);                                        /* the operand called so; NULL: everywhere */
 u32 op_shared_effects(const Op *op);                                 /* on all its buffers together */
+u32 op_global_effects(const Op *op);                                 /* through its pointer */
+/* Atomic ops that order other accesses: all threads meet before one that releases acts, and behind one that acquires. */
+bool op_releases(const Op *op);
+bool op_acquires(const Op *op);
 bool op_is_view(const Op *op);                                       /* its result is its buffer's memory, or a part of it */
 bool op_uses_shared(const Op *op);                                   /* takes or makes a buffer or orders accesses; regions apart */
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and

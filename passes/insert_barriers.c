@@ -173,13 +173,6 @@ overtakes(Barriers *x, const State *s, const Op *op)
   return false;
 }
 
-static bool
-atomic_orders(const Op *op, const char *which)
-{
-  const char *sem = op_str(op, AT_SEM, "relaxed");
-  return !strcmp(sem, which) || !strcmp(sem, "acq_rel");
-}
-
 /* An iteration of the loop is over. */
 static void
 count_iteration(State *s, const Op *loop)
@@ -324,7 +317,7 @@ visit(Barriers *x, State *s, Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     if (access_through(op, i, &a))
       require(x, s, op, a.memory, a.against);
-  if (global && atomic_orders(op, "release"))
+  if (op_releases(op))
     forget_touched(s);
   if (global && overtakes(x, s, op))
     add_barrier(x, s, op);
@@ -335,7 +328,7 @@ visit(Barriers *x, State *s, Op *op)
       note(x, s, a.memory, a.leaves);
   if (global)
     note_touched(x, s, (Touched){op, NULL, op->code == OP_ASYNC_COPY ? FLIES : 0});
-  if (global && atomic_orders(op, "acquire"))
+  if (op_acquires(op))
     forget_touched(s);
   if (op_has(op, T_SYNC))
     synchronise(x, s, op);
