@@ -109,8 +109,8 @@ touch_cell(Interp *in, const Op *op, Cell *c, u32 thread)
   const InterpGlobal *g = in->global;
   u32 fx = op_global_effects(op);
   bool writes = fx & FX_WRITE;
-  if (is_news(g, c->wrote, c->writing, thread) &&
-      clashes(in, op, c->writer, writes ? "write to global memory that other threads wrote" : "read of global memory that other threads wrote"))
+  const char *what = writes ? "write to global memory that other threads wrote" : "read of global memory that other threads wrote";
+  if (is_news(g, c->wrote, c->writing, thread) && clashes(in, op, c->writer, what))
     return false;
   if (writes && is_news(g, c->read, c->reading, thread) && clashes(in, op, c->reader, "write to global memory that other threads read"))
     return false;
