@@ -615,3 +615,23 @@ global_conflict(const GlobalAccess *a, const GlobalAccess *b, const Op *loop, bo
   *apart = a->root && b->root && taken_apart(a->root, b->root);
   return !*apart;
 }
+
+void
+global_rely_on_apart(const GlobalAccess *a, const GlobalAccess *b)
+{
+  u32 i = a->root->index, k = b->root->index;
+  a->root->block->func->params[i > k ? i : k].apart |= UINT64_C(1) << (i > k ? k : i);
+}
+
+bool
+global_overlap(const GlobalAccess *a, const GlobalAccess *b)
+{
+  if (!a->root || !b->root)
+    return true;
+  if (never_touch(a, b, NULL))
+    return false;
+  if (!taken_apart(a->root, b->root))
+    return true;
+  global_rely_on_apart(a, b);
+  return false;
+}

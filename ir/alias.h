@@ -36,4 +36,10 @@ bool ops_commute(const Op *a, const Op *b);
  * a and b may be the same op; NULL: no loop's. `apart` is set, and false returned, where only the promise that two parameters
  * reach different memory makes it needless. */
 bool global_conflict(const GlobalAccess *a, const GlobalAccess *b, const Op *loop, bool *apart);
+
+/* May b reach, in the same iteration of all loops, what a does? If not because they are of different parameters, that is noted. */
+bool global_overlap(const GlobalAccess *a, const GlobalAccess *b);
+
+/* Note in their function that a and b, which are of different parameters, are relied upon to reach different memory. */
+void global_rely_on_apart(const GlobalAccess *a, const GlobalAccess *b);
 #endif

@@ -36,7 +36,7 @@ typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
 typedef struct State { VEC(Known) known; VEC(Touched) touched; } State;
 typedef struct Loop { State head, end; bool known; } Loop;     /* the states at its head, and behind it */
 /* loops: by mark of their op; accesses: by mark of theirs, filled when asked for. */
-typedef struct Barriers { Arena *arena; Func *func; bool insert; Loop *loops; GlobalAccess *accesses; u32 nloops, naccesses; } Barriers;
+typedef struct Barriers { Arena *arena; bool insert; Loop *loops; GlobalAccess *accesses; u32 nloops, naccesses; } Barriers;
 
 /* ---- states ---- */
 
@@ -146,13 +146,6 @@ reaches_global(const Op *op)
   return op_pointer(op) != NULL;
 }
 
-static void
-rely_on_apart(Func *f, const GlobalAccess *a, const GlobalAccess *b)
-{
-  u32 i = a->root->index, k = b->root->index;
-  f->params[i > k ? i : k].apart |= UINT64_C(1) << (i > k ? k : i);
-}
-
 /* Is there an access since the last barrier that op must not overtake? If there is none because parameters are apart, that is noted. */
 static bool
 overtakes(Barriers *x, const State *s, const Op *op)
@@ -169,7 +162,7 @@ overtakes(Barriers *x, const State *s, const Op *op)
       vec_push(x->arena, &apart, a);
   }
   for (u32 i = 0; x->insert && i < apart.len; i++)
-    rely_on_apart(x->func, apart.data[i], b);
+    global_rely_on_apart(apart.data[i], b);
   return false;
 }
 
@@ -371,12 +364,13 @@ void
 pass_insert_barriers(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
-    Barriers x = {.arena = c->scratch, .func = m->funcs.data[i], .insert = true};
-    func_walk(x.func, number_op, &x);
+    Barriers x = {.arena = c->scratch, .insert = true};
+    Func *f = m->funcs.data[i];
+    func_walk(f, number_op, &x);
     x.loops = NEW_ARRAY(c->scratch, Loop, x.nloops + 1);
     x.accesses = NEW_ARRAY(c->scratch, GlobalAccess, x.naccesses + 1);
-    func_walk(x.func, take_access, &x);
+    func_walk(f, take_access, &x);
     State s = {0};
-    walk(&x, &s, m->funcs.data[i]->body);
+    walk(&x, &s, f->body);
   }
 }

@@ -34,7 +34,8 @@
  * What cannot be copied is loaded into registers one iteration early (pipeline_regs.c), or stays where it was; a remark says
  * which, and why. A tile that is something else than 0 where its mask is off is completed after it is read.
  *
- * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. */
+ * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. What its own iteration stores in front of
+ * a load is looked at: such a load stays. */
 #include "buffers.h"
 #include "loop_slice.h"
 #include "pipeline.h"
@@ -147,8 +148,8 @@ obstacle(Pipe *p, Staged *x)
   x->fills = op_mask(load) && other && !(value_const_bits(other, &bits) && bits == 0);
   if (!type_is_tile(t) || t->ptr)
     return "it is not a tile of numbers";
-  if (op_int(load, AT_VOLATILE, 0))
-    return "it is volatile";
+  if ((why = slice_load_obstacle(load)))
+    return why;
   if (x->fills && readers_layout(load))
     return "where its mask is off it gives something else than 0, and its reader wants another layout";
   u32 vec = (u32)op_int(load, AT_VEC, 1), bytes = vec * type_elem_bytes(t);
