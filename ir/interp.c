@@ -426,6 +426,7 @@ run_block(Interp *in, const Block *b)
   for (const Op *op = b->first; op; op = op->next) {
     if (!in->steps--)
       return interp_fault(in, op, "the step limit is used up: endless loop?");
+    interp_access(in, op);
     Flow flow = run_op(in, op);
     if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
       flow = interp_scratch(in, op);

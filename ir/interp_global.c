@@ -38,10 +38,13 @@ interp_meet(Interp *in)
 }
 
 void
-interp_access(Interp *in)
+interp_access(Interp *in, const Op *op)
 {
-  if (in->opt->barriers)
-    global(in)->now++;
+  if (!in->opt->barriers || !op_pointer(op))
+    return;
+  if (op_releases(op))
+    interp_meet(in);
+  global(in)->now++;
 }
 
 static void

@@ -106,7 +106,6 @@ interp_load(Interp *in, const Op *op)
   const u64 *addr = interp_get(in, p), *mask = interp_get(in, m), *rest = interp_get(in, other);
   DType d = p->type->dt;
   u32 n = type_numel(r->type), size = dtype_bytes(d);
-  interp_access(in);
   for (u32 i = 0; i < n; i++) {
     if (masked_off(mask, m, i)) {
       out[i] = rest ? interp_pick(rest, other, i) : 0;
@@ -128,7 +127,6 @@ interp_store(Interp *in, const Op *op)
   const u64 *addr = interp_get(in, p), *value = interp_get(in, v), *mask = interp_get(in, m);
   DType d = p->type->dt;
   u32 n = type_numel(p->type), size = dtype_bytes(d);
-  interp_access(in);
   for (u32 i = 0; i < n; i++) {
     if (masked_off(mask, m, i))
       continue;
@@ -168,9 +166,6 @@ run_atomic(Interp *in, const Op *op, OpCode rmw, const Value *expected, const Va
   const u64 *addr = interp_get(in, p), *mask = interp_get(in, m), *wanted = interp_get(in, expected), *with = interp_get(in, value);
   DType d = p->type->dt;
   u32 n = type_numel(r->type), size = dtype_bytes(d);
-  if (op_releases(op))
-    interp_meet(in);
-  interp_access(in);
   for (u32 i = 0; i < n; i++) {
     out[i] = 0;
     if (masked_off(mask, m, i))

@@ -55,7 +55,7 @@ Flow interp_barrier(Interp *in);
 Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does to shared memory; only where barriers are checked */
 /* interp_global.c; nothing unless barriers are checked */
 void interp_meet(Interp *in);               /* all threads meet */
-void interp_access(Interp *in);             /* an op begins to reach global memory */
+void interp_access(Interp *in, const Op *op);   /* op is about to run; it may reach global memory */
 /* Element i of op, the bytes at addr in the buffer last_buffer; false after a fault: a barrier is missing. */
 bool interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 Flow interp_hint(Interp *in, const Op *op);

@@ -440,7 +440,6 @@ interp_async_copy(Interp *in, const Op *op)
   const u64 *addr = interp_get(in, OPERAND(op, ASYNC_COPY, p));
   const u64 *mask = interp_get(in, OPERAND(op, ASYNC_COPY, mask));
   u32 bytes = dtype_bytes(t->dt);
-  interp_access(in);
   for (u32 i = 0; i < type_numel(t); i++) {
     u64 at = element_at(in, OPERAND(op, ASYNC_COPY, b), i);
     Copy c = {at, 0, bytes, s->group, op};
