@@ -170,16 +170,14 @@ add_offset(Sum *s, const Value *v, const Value *stride, u32 path, i64 coef)
 
 /* ---- roots ---- */
 
-/* Ops whose result points into what their first operand does. */
+/* Ops whose result points into what their first operand does. A pointer as an integer and back is the same pointer. */
 static bool
 keeps_root(const Op *op)
 {
   switch (op->code) {
   case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE:
-  case OP_ADDPTR:
+  case OP_ADDPTR: case OP_BITCAST:
     return true;
-  case OP_BITCAST:
-    return type_is_ptr(op_operand(op, 0)->type);
   default:
     return false;
   }
@@ -208,6 +206,8 @@ one_root_of_argument(Origins *o, const Value *p)
 {
   const Op *loop = p->block->parent;
   u32 k;
+  if (!type_is_ptr(p->type))
+    return false;
   if (loop)
     return op_is_loop(loop) && loop_carries(loop, p, &k) && one_root_around(o, p, loop, k);
   bool same = !o->root || o->root == p;
@@ -397,16 +397,16 @@ starts_at_zero(const GlobalAccess *row)
   return !row->unknown && all.lo >= 0;
 }
 
-/* Takes row from a, whose strides are left out; what remains is where its row begins. */
+/* Takes row from a, and what it is moved by strides; what remains is where its row begins. */
 static void
-take_row(GlobalAccess *a, const GlobalAccess *row)
+take_row(GlobalAccess *a, const GlobalAccess *row, const Value *stride)
 {
   u32 n = 0;
   a->bytes -= row->bytes;
   for (u32 i = 0; i < row->nterms; i++)
     add_term(&(Sum){a, 0}, row->term[i].v, NULL, row->term[i].path, -row->term[i].coef);
   for (u32 i = 0; i < a->nterms; i++)
-    if (a->term[i].coef && !a->term[i].stride)
+    if (a->term[i].coef && !a->term[i].stride && a->term[i].v != stride)
       a->term[n++] = a->term[i];
   a->nterms = n;
 }
@@ -419,29 +419,67 @@ row_begin(const GlobalAccess *a, const Value *stride, GlobalAccess *begin)
   *begin = *a;
   if (!masked_row(op_mask(a->op), stride, 0, &row, &budget) || !starts_at_zero(&row))
     return false;
-  take_row(begin, &row);
+  take_row(begin, &row, stride);
   return !begin->unknown;
+}
+
+static bool
+is_zero(Interval x)
+{
+  return !x.lo && !x.hi;
+}
+
+/* A scalar from outside of the loop that a and b are moved by, but not by as much; NULL: none. */
+static const Value *
+moved_by(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  for (u32 i = 0; i < a->nterms + b->nterms; i++) {
+    const AliasTerm *t = i < a->nterms ? &a->term[i] : &b->term[i - a->nterms];
+    if (!t->stride && coef_of(a, t) != coef_of(b, t) && !type_is_tile(t->v->type) && !is_within(t->v, loop))
+      return t->v;
+  }
+  return NULL;
+}
+
+/* The one stride along which there is a gap; NULL if there are more, or none. */
+static const Value *
+stride_between(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  const Value *stride = NULL;
+  for (u32 i = 1; i < g->n; i++)
+    if (!is_zero(g->gap[i].is)) {
+      if (stride)
+        return NULL;
+      stride = g->gap[i].stride;
+    }
+  return stride ? stride : moved_by(a, b, loop);
+}
+
+/* By how many strides, times the size, b lies behind a: of what is multiplied by it, and of the stride itself. */
+static Interval
+strides_between(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Value *stride)
+{
+  const AliasTerm once = {.v = stride};
+  i64 more = coef_of(b, &once) - coef_of(a, &once);
+  Interval by = {more, more};
+  for (u32 i = 1; i < g->n; i++)
+    if (g->gap[i].stride == stride)
+      by = interval_add(by, g->gap[i].is);
+  return by;
 }
 
 /* Are both in rows of one stride, whole rows apart? */
 static bool
 in_other_rows(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
-  const Gap *rows = NULL;
-  for (u32 i = 1; i < g->n; i++)
-    if (g->gap[i].is.lo || g->gap[i].is.hi) {
-      if (rows)
-        return false;
-      rows = &g->gap[i];
-    }
+  const Value *stride = stride_between(g, a, b, loop);
   GlobalAccess x, y;
-  if (!rows || a->size != b->size || touches(rows->is, a, b) || !row_begin(a, rows->stride, &x) || !row_begin(b, rows->stride, &y))
+  if (!stride || a->size != b->size || touches(strides_between(g, a, b, stride), a, b))
     return false;
-  Gaps begin = gaps_between(&x, &y, loop);
-  return !begin.gap[0].is.lo && !begin.gap[0].is.hi;
+  return row_begin(a, stride, &x) && row_begin(b, stride, &y) && is_zero(gaps_between(&x, &y, loop).gap[0].is);
 }
 
-/* ---- elements that stay with their thread ---- */
+/* ---- elements that stay with their thread: of one sum, if that gives each element, and each iteration's, a place of its own ---- */
 
 /* The dimension of the tile along which a range of one dimension became it by this path. */
 static u32
@@ -459,14 +497,21 @@ magnitude(i64 v)
   return v < 0 ? -v : v;
 }
 
-/* Of a's tiles along this stride, without those done: the one with the smallest step; NULL: no more. */
+/* Is the term one that tells elements, or iterations of the loop, apart? */
+static bool
+varies(const AliasTerm *t, const Op *loop)
+{
+  return t->coef && (type_is_tile(t->v->type) || is_within(t->v, loop));
+}
+
+/* Of a's varying terms along this stride, without those done: the one with the smallest step; NULL: no more. */
 static const AliasTerm *
-smallest_step(const GlobalAccess *a, const Value *stride, u64 done)
+smallest_step(const GlobalAccess *a, const Value *stride, const Op *loop, u64 done)
 {
   const AliasTerm *best = NULL;
   for (u32 i = 0; i < a->nterms; i++) {
     const AliasTerm *t = &a->term[i];
-    if (done >> i & 1 || t->stride != stride || !t->coef || !type_is_tile(t->v->type))
+    if (done >> i & 1 || t->stride != stride || !varies(t, loop))
       continue;
     if (!best || magnitude(t->coef) < magnitude(best->coef))
       best = t;
@@ -474,34 +519,46 @@ smallest_step(const GlobalAccess *a, const Value *stride, u64 done)
   return best;
 }
 
-/* Do elements that differ along the dimensions of this stride's terms differ in the terms' sum, by `reach` or more? Each step is at least
- * as large as everything that the smaller ones reach. Adds to *dims what these dimensions are. */
+/* Takes the term's dimension of the tile into *dims; false if it has none of its own. */
 static bool
-spreads(const GlobalAccess *a, const Value *stride, i64 reach, u32 *dims)
+take_dimension(const AliasTerm *t, u32 *dims)
+{
+  if (!type_is_tile(t->v->type))
+    return true;
+  if (!op_is(t->v, OP_ARANGE) || *dims >> dimension_of(t->path) & 1)
+    return false;
+  *dims |= 1u << dimension_of(t->path);
+  return true;
+}
+
+/* Do elements, of whichever iterations, that differ in a term of this stride differ in the terms' sum, by `reach` or more? Each step is at
+ * least as large as everything that the smaller ones reach. Adds to *dims which dimensions that tells apart. */
+static bool
+spreads(const GlobalAccess *a, const Value *stride, const Op *loop, i64 reach, u32 *dims)
 {
   u64 done = 0;
-  for (const AliasTerm *t; (t = smallest_step(a, stride, done)); done |= UINT64_C(1) << (t - a->term)) {
-    if (!op_is(t->v, OP_ARANGE) || magnitude(t->coef) < reach || *dims >> dimension_of(t->path) & 1)
+  for (const AliasTerm *t; (t = smallest_step(a, stride, loop, done)); done |= UINT64_C(1) << (t - a->term)) {
+    if (magnitude(t->coef) < reach || !take_dimension(t, dims))
       return false;
-    reach += magnitude(t->coef) * (t->v->type->shape[0] - 1);
-    *dims |= 1u << dimension_of(t->path);
+    Interval extent = interval_add(t->is, (Interval){-t->is.lo, -t->is.lo});
+    reach = interval_add((Interval){reach, reach}, interval_scale(extent, magnitude(t->coef))).hi;
   }
   return true;
 }
 
-/* Elements have addresses of their own. promised: as far as strides go, somebody said so. */
+/* Elements of all iterations have addresses of their own. promised: as far as strides go, somebody said so. */
 static bool
-is_injective(const GlobalAccess *a, bool promised)
+is_injective(const GlobalAccess *a, const Op *loop, bool promised)
 {
   const Type *t = a->pointer->type;
   u32 dims = 0;
-  if (!spreads(a, NULL, a->size, &dims))
+  if (!spreads(a, NULL, loop, a->size, &dims))
     return false;
   for (u32 i = 0; i < a->nterms; i++) {
     bool first = a->term[i].stride != NULL;
     for (u32 k = 0; k < i; k++)
       first &= a->term[k].stride != a->term[i].stride;
-    if (first && (!promised || !spreads(a, a->term[i].stride, 1, &dims)))
+    if (first && (!promised || !spreads(a, a->term[i].stride, loop, 1, &dims)))
       return false;
   }
   for (u32 d = 0; type_is_tile(t) && d < t->rank; d++)
@@ -511,12 +568,12 @@ is_injective(const GlobalAccess *a, bool promised)
 }
 
 static bool
-same_sum(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+same_sum(const GlobalAccess *a, const GlobalAccess *b)
 {
   if (a->unknown || b->unknown || a->bytes != b->bytes || a->size != b->size)
     return false;
   for (u32 i = 0; i < a->nterms; i++)
-    if (coef_of(b, &a->term[i]) != a->term[i].coef || (a->term[i].coef && is_within(a->term[i].v, loop)))
+    if (coef_of(b, &a->term[i]) != a->term[i].coef)
       return false;
   for (u32 i = 0; i < b->nterms; i++)
     if (coef_of(a, &b->term[i]) != b->term[i].coef)
@@ -546,7 +603,7 @@ same_threads(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
   if (!type_is_tile(t) && !type_is_tile(u) && leader_alone(a) && leader_alone(b))
     return true;
   if (!a->root || !b->root || t->kind != u->kind || t->layout != u->layout || (type_is_tile(t) && !type_same_shape(t, u)) ||
-      (a->effect | b->effect) & FX_ASYNC || !same_sum(a, b, loop) || !is_injective(a, is_store(a) || is_store(b)))
+      (a->effect | b->effect) & FX_ASYNC || !same_sum(a, b) || !is_injective(a, loop, is_store(a) || is_store(b)))
     return false;
   bool copies = !type_is_tile(t) || !t->layout || layout_free_bits(t->layout, IN_LANE) || layout_free_bits(t->layout, IN_WARP);
   return !copies || (leader_alone(a) && leader_alone(b));
