@@ -17,8 +17,8 @@ manifest_param(const Func *f, u32 i, TilertParam *p)
   snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
   p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
   p->size = ptr ? 8 : dtype_bytes(arg->type->dt);
-  p->divisible = f->param_divisible[i];
-  p->null = f->param_null[i] == PARAM_NULL ? TILERT_NULL_ALWAYS : f->param_null[i] == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
+  p->divisible = f->params[i].divisible;
+  p->null = f->params[i].null == PARAM_NULL ? TILERT_NULL_ALWAYS : f->params[i].null == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
 }
 
 static void
@@ -32,6 +32,9 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
   m->nparams = f->body->nargs;
   for (u32 i = 0; i < m->nparams; i++)
     manifest_param(f, i, &m->params[i]);
+  for (u32 i = 0; i < m->nparams; i++)
+    for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
+      m->apart[__builtin_ctzll(left)] |= UINT64_C(1) << i;
 }
 
 /* The line that runtime/manifest.h describes. */

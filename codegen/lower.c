@@ -209,7 +209,7 @@ func_declare(Gen *g, Func *f)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(g->arena, "%u", f->min_blocks));
   unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
   for (u32 i = 0; i < n; i++) {
-    u32 by = f->param_divisible[i] & -f->param_divisible[i];
+    u32 by = f->params[i].divisible & -f->params[i].divisible;
     if (type_is_ptr(f->body->args[i]->type) && by > 1)
       LLVMAddAttributeAtIndex(g->fn, i + 1, LLVMCreateEnumAttribute(g->lc, align, by));
   }

@@ -193,19 +193,42 @@ param_name(Arena *a, const Func *f, u32 i)
   return v->name ? v->name : arena_printf(a, "arg%u", i);
 }
 
-/* Divisibility becomes the parameter's own, in front of all passes that would use it. That a value is known is not used. How many
- * parameters have the name. */
+/* The parameter of this name; f's number of them if it has none. How many there are. */
 static u32
-apply_fact(const Func *f, Arena *a, const TilecFact *fact)
+find_param(const Func *f, Arena *a, const char *name, u32 *at)
 {
   u32 found = 0;
-  for (u32 i = 0; i < f->body->nargs; i++) {
-    if (strcmp(param_name(a, f, i), fact->name)) continue;
-    if (fact->kind == TILEC_FACT_DIVISIBLE && f->module->phase == PHASE_TILE && fact->value % f->param_divisible[i] == 0)
-      f->param_divisible[i] = (u32)fact->value;
-    found++;
-  }
+  *at = f->body->nargs;
+  for (u32 i = 0; i < f->body->nargs; i++)
+    if (!strcmp(param_name(a, f, i), name)) {
+      *at = i;
+      found++;
+    }
   return found;
+}
+
+static bool
+same_params(Job *j, Func *f, u32 i, u32 k)
+{
+  u32 lo = i < k ? i : k, hi = i < k ? k : i;
+  if (!type_is_ptr(f->body->args[i]->type) || !type_is_ptr(f->body->args[k]->type))
+    return misuse(j, "only pointers are one address, not", param_name(j->ctx->perm, f, type_is_ptr(f->body->args[i]->type) ? k : i), NULL);
+  if (lo < APART_MAX && f->params[hi].apart >> lo & 1)
+    return misuse(j, "this text relies already on another address than its own for", param_name(j->ctx->perm, f, hi), NULL);
+  func_same_params(f, i, k);
+  return true;
+}
+
+/* Divisibility becomes the parameter's own, and parameters the same, in front of all passes that would use it. That a value is known is not
+ * used. Adds to *found how many parameters have the name. */
+static bool
+apply_fact(Job *j, Func *f, const TilecFact *fact, u32 *found)
+{
+  u32 i, k, n = find_param(f, j->ctx->perm, fact->name, &i);
+  *found = n > *found ? n : *found;
+  if (n && fact->kind == TILEC_FACT_DIVISIBLE && f->module->phase == PHASE_TILE && fact->value % f->params[i].divisible == 0)
+    f->params[i].divisible = (u32)fact->value;
+  return !n || fact->kind != TILEC_FACT_SAME || !find_param(f, j->ctx->perm, fact->other, &k) || same_params(j, f, i, k);
 }
 
 static bool
@@ -215,11 +238,8 @@ apply_facts(Job *j, const Module *m)
   if (o->ndefines) return misuse(j, "IR text has no const or type parameter", o->defines[0].name, NULL);
   for (size_t i = 0; i < o->nfacts; i++) {
     u32 most = 0;
-    for (u32 k = 0; k < m->funcs.len; k++) {
-      u32 found = apply_fact(m->funcs.data[k], j->ctx->perm, &o->facts[i]);
-      most = found > most ? found : most;
-    }
-    if (o->facts[i].kind == TILEC_FACT_SAME) continue;   /* nothing relies on the contrary */
+    for (u32 k = 0; k < m->funcs.len; k++)
+      if (!apply_fact(j, m->funcs.data[k], &o->facts[i], &most)) return false;
     if (most != 1) return misuse(j, most ? "two arguments are named" : "no kernel has an argument", o->facts[i].name, NULL);
   }
   return true;

@@ -4,7 +4,7 @@
  * shape.1, `a: Array2` is a.base, a.rows, ... So launchers know nothing but scalars and pointers.
  *
  * A pointer may be left out. If a fact says that it is null, or, without a fact, a define or the default is None, then it is None:
- * a compile-time value. Otherwise a kernel that asks whether it is None is told that it is not, and relies on that (Func.param_null):
+ * a compile-time value. Otherwise a kernel that asks whether it is None is told that it is not, and relies on that (ParamInfo.null):
  * the runtime refuses what was not compiled for. */
 #include "sema.h"
 
@@ -121,7 +121,7 @@ leaf(Arguments *a, Part p, const Type *t, const char *dtype)
   if (!null)
     return known_value(a, p.path, v);
   if (none.kind == V_NONE)
-    a->f->param_null[v->index] = PARAM_NULL;
+    a->f->params[v->index].null = PARAM_NULL;
   return none;
 }
 
@@ -210,6 +210,30 @@ whole_argument(Arguments *a)
   return v;
 }
 
+/* The index of the parameter with this path; f's number of them if it has none. */
+static u32
+parameter_find(const Func *f, const char *path)
+{
+  u32 i = 0;
+  while (i < f->body->nargs && strcmp(f->body->args[i]->name, path) != 0)
+    i++;
+  return i;
+}
+
+static void
+known_same(Lower *L, Func *f, const FrontendFact *fact)
+{
+  u32 i = parameter_find(f, fact->name), k = parameter_find(f, fact->other);
+  if (i == f->body->nargs || k == f->body->nargs)
+    return;
+  const Type *t = f->body->args[i]->type, *u = f->body->args[k]->type;
+  if (type_is_ptr(t) && type_is_ptr(u))
+    func_same_params(f, i, k);
+  else
+    ERR(L, f->span, E_MISUSE, arena_printf(L->a, "'%s' and '%s' cannot be one address: their types are %s and %s", fact->name, fact->other,
+                                           type_str(L->c, t), type_str(L->c, u)));
+}
+
 /* The kernel's arguments become parameters of f, and their names enter the scope. unset_ok: type parameters may have no value yet. */
 void
 arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok)
@@ -220,6 +244,10 @@ arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok)
       Arguments a = {.L = L, .f = f, .unset_ok = unset_ok, .param = params->kids[i]};
       scope_add(L, a.param->name, a.param->at, whole_argument(&a));
     }
+  const FrontendOptions *o = L->prog->o;
+  for (u32 i = 0; i < o->nfacts; i++)
+    if (o->facts[i].kind == FACT_SAME)
+      known_same(L, f, &o->facts[i]);
 }
 
 /* Each part of the parameter: its path, whether it is a pointer, and its dtype, or the type parameter that is still to be set. */

@@ -218,7 +218,7 @@ ask_null(Val v)
 {
   const Value *x = val_is_ptr(v) && !val_is_tile(v) ? v.ir : NULL;
   if (x && !x->def && !x->block->parent)
-    x->block->func->param_null[x->index] = PARAM_NONNULL;
+    x->block->func->params[x->index].null = PARAM_NONNULL;
 }
 
 /* a op b for every operator but && and ||. span: the expression, at: the operator. */

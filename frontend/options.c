@@ -71,6 +71,13 @@ argument_name(const Program *p, const char *path)
 }
 
 static void
+check_argument(Program *p, const char *path)
+{
+  if (!unit_has_param(p->main, argument_name(p, path), false))
+    unknown_param(p, path, false);
+}
+
+static void
 check_names(Program *p)
 {
   const FrontendOptions *o = p->o;
@@ -78,9 +85,11 @@ check_names(Program *p)
     if (strcmp(o->defines[i].name, "warps") != 0 && !unit_has_param(p->main, o->defines[i].name, true) &&
         !unit_has_param(p->main, argument_name(p, o->defines[i].name), false))
       unknown_param(p, o->defines[i].name, true);
-  for (u32 i = 0; i < o->nfacts; i++)
-    if (!unit_has_param(p->main, argument_name(p, o->facts[i].name), false))
-      unknown_param(p, o->facts[i].name, false);
+  for (u32 i = 0; i < o->nfacts; i++) {
+    check_argument(p, o->facts[i].name);
+    if (o->facts[i].kind == FACT_SAME)
+      check_argument(p, o->facts[i].other);
+  }
 }
 
 /* A file or a wanted kernel that is not there. */
@@ -132,12 +141,20 @@ check_part(Program *p, const Module *m, const char *path)
     unknown_given(p, arena_printf(p->a, "no kernel has an argument '%s'", path), path, &names);
 }
 
+static void
+check_fact(Program *p, const Module *m, const FrontendFact *f)
+{
+  check_part(p, m, f->name);
+  if (f->kind == FACT_SAME)
+    check_part(p, m, f->other);
+}
+
 /* Once the kernels are lowered. */
 void
 options_check_parts(Program *p, const Module *m)
 {
   for (u32 i = 0; i < p->o->nfacts; i++)
-    check_part(p, m, p->o->facts[i].name);
+    check_fact(p, m, &p->o->facts[i]);
   for (u32 i = 0; i < p->o->ndefines; i++)
     check_part(p, m, p->o->defines[i].name);
 }

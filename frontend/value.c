@@ -170,7 +170,7 @@ value_divisor(const Value *v, u32 depth)
   if (value_const_int(v, &k))
     return k < 0 ? 0 - (u64)k : (u64)k;
   if (!v->def)
-    return v->block->parent ? 1 : v->block->func->param_divisible[v->index];
+    return v->block->parent ? 1 : v->block->func->params[v->index].divisible;
   if (depth > 16 || v->def->noperands == 0)
     return 1;
   u64 a = value_divisor(op_operand(v->def, 0), depth + 1);

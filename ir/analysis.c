@@ -927,7 +927,7 @@ run_block(Analysis *a, const Block *b)
 static AxisInfo
 param_facts(const Func *f, u32 i)
 {
-  u32 div = f->param_divisible && f->param_divisible[i] ? pow2_part(f->param_divisible[i]) : 1;
+  u32 div = f->params[i].divisible ? pow2_part(f->params[i].divisible) : 1;
   const Type *t = f->body->args[i]->type;
   return uniform(t, type_is_float(t) || type_is_bool(t) ? 1 : div);
 }

@@ -37,18 +37,25 @@ Value *
 func_add_param(Func *f, const Type *t, const char *name, u32 divisible)
 {
   u32 n = f->body->nargs;
+  ParamInfo *more = f->params;
   if (!n || is_pow2(n)) {
-    u32 *more = NEW_ARRAY(func_ctx(f)->perm, u32, n ? n * 2 : 1);
-    u8 *null = NEW_ARRAY(func_ctx(f)->perm, u8, n ? n * 2 : 1);
-    if (n) {
-      memcpy(more, f->param_divisible, n * sizeof *more);
-      memcpy(null, f->param_null, n);
-    }
-    f->param_divisible = more;
-    f->param_null = null;
+    more = NEW_ARRAY(func_ctx(f)->perm, ParamInfo, n ? 2 * n : 1);
+    if (n)
+      memcpy(more, f->params, n * sizeof *more);
   }
-  f->param_divisible[n] = divisible;
+  more[n] = (ParamInfo){.divisible = divisible, .same = n};
+  f->params = more;
   return block_add_arg(f->body, t, name);
+}
+
+/* Parameters i and k are one address, as are those that each was known to be. */
+void
+func_same_params(Func *f, u32 i, u32 k)
+{
+  u32 x = f->params[i].same, y = f->params[k].same;
+  for (u32 n = 0; n < f->body->nargs; n++)
+    if (f->params[n].same == x || f->params[n].same == y)
+      f->params[n].same = x < y ? x : y;
 }
 
 /* An empty block; the caller puts it into parent->regions (op_create does so for its own). */

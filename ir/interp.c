@@ -426,6 +426,7 @@ run_block(Interp *in, const Block *b)
   for (const Op *op = b->first; op; op = op->next) {
     if (!in->steps--)
       return interp_fault(in, op, "the step limit is used up: endless loop?");
+    interp_access(in, op);
     Flow flow = run_op(in, op);
     if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
       flow = interp_scratch(in, op);
@@ -461,6 +462,7 @@ run_grid(Interp *in, const u64 *params)
         u32 at[3] = {x, y, z};
         memcpy(in->program, at, sizeof at);
         interp_shared_reset(in);
+        interp_meet(in);
         if (in->func->body->first && !run_program(in, params))
           return false;
       }

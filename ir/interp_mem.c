@@ -38,6 +38,20 @@ fault_outside(Interp *in, const Op *op, Access a, u32 i)
                       op_info(op->code)->name, a.size, where, offset, near->name ? near->name : "?", near->bytes);
 }
 
+/* The buffer that a falls into becomes last_buffer; false if there is none. */
+static bool
+find_buffer(Interp *in, Access a)
+{
+  if (in->last_buffer < in->nbuffers && buffer_holds(&in->buffers[in->last_buffer], a))
+    return true;
+  for (u32 k = 0; k < in->nbuffers; k++)
+    if (buffer_holds(&in->buffers[k], a)) {
+      in->last_buffer = k;
+      return true;
+    }
+  return false;
+}
+
 /* The host address of element i; NULL after a fault. */
 static void *
 access_at(Interp *in, const Op *op, Access a, u32 i)
@@ -48,15 +62,11 @@ access_at(Interp *in, const Op *op, Access a, u32 i)
                  interp_where(op_pointer(op)->type, i, where), (unsigned long long)a.addr, a.size);
     return NULL;
   }
-  if (in->last_buffer < in->nbuffers && buffer_holds(&in->buffers[in->last_buffer], a))
-    return (void *)(uintptr_t)a.addr;
-  for (u32 k = 0; k < in->nbuffers; k++)
-    if (buffer_holds(&in->buffers[k], a)) {
-      in->last_buffer = k;
-      return (void *)(uintptr_t)a.addr;
-    }
-  fault_outside(in, op, a, i);
-  return NULL;
+  if (!find_buffer(in, a)) {
+    fault_outside(in, op, a, i);
+    return NULL;
+  }
+  return interp_touch(in, op, a.addr, a.size, i) ? (void *)(uintptr_t)a.addr : NULL;
 }
 
 const void *
@@ -170,6 +180,8 @@ run_atomic(Interp *in, const Op *op, OpCode rmw, const Value *expected, const Va
     if (!expected || out[i] == interp_pick(wanted, expected, i))
       memory_write(at, d, fresh);
   }
+  if (op_acquires(op))
+    interp_meet(in);
   return FLOW_NEXT;
 }
 

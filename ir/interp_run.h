@@ -16,6 +16,7 @@ typedef struct Interp {
   u32 program[3], grid[3];
   u64 steps, bytes;              /* left */
   struct InterpShared *shared;   /* interp_shared.c; NULL until a buffer is made */
+  struct InterpGlobal *global;   /* interp_global.c; NULL unless barriers are checked */
 } Interp;
 
 typedef enum Flow { FLOW_NEXT, FLOW_RETURN, FLOW_FAULT } Flow;
@@ -52,6 +53,11 @@ Flow interp_async_commit(Interp *in);
 Flow interp_async_wait(Interp *in, const Op *op);
 Flow interp_barrier(Interp *in);
 Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does to shared memory; only where barriers are checked */
+/* interp_global.c; nothing unless barriers are checked */
+void interp_meet(Interp *in);               /* all threads meet */
+void interp_access(Interp *in, const Op *op);   /* op is about to run; it may reach global memory */
+/* Element i of op, the bytes at addr in the buffer last_buffer; false after a fault: a barrier is missing. */
+bool interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 Flow interp_hint(Interp *in, const Op *op);
 Flow interp_bounded(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);

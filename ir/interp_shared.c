@@ -11,7 +11,7 @@
  * A program is one actor here, and barriers do nothing, unless the run is to check them (InterpOptions.barriers). Then buffers
  * and scratch lie at the offsets they were given, and every byte remembers who read and wrote it since the last barrier: to read
  * what was written, or to write what was touched, is a fault, whichever threads did it. So a program may be refused whose
- * threads happen to meet only their own bytes; insert_barriers leaves none such. */
+ * threads happen to meet only their own bytes; insert_barriers leaves none such. Global memory: interp_global.c. */
 #include "interp_run.h"
 
 typedef enum ByteState { NEVER, LANDED, PENDING, FREED } ByteState;
@@ -149,6 +149,7 @@ Flow
 interp_barrier(Interp *in)
 {
   shared(in)->epoch++;
+  interp_meet(in);
   return FLOW_NEXT;
 }
 
@@ -168,6 +169,7 @@ interp_scratch(Interp *in, const Op *op)
     s->state[at] = s->state[at] == LANDED ? NEVER : s->state[at];
   }
   s->epoch++;
+  interp_meet(in);
   for (u64 at = from; at < to; at++) {
     s->touch[at].read = s->epoch;
     s->touch[at].reader = op;

@@ -188,6 +188,15 @@ struct Block {
 };
 /* What the code relies on about a pointer parameter: nothing, that it is not null, that it is (then nothing uses it). */
 typedef enum ParamNull { PARAM_ANY, PARAM_NONNULL, PARAM_NULL } ParamNull;
+/* What is known, and relied upon, of a parameter. Two pointers reach different memory unless their `same` agrees; `apart` has a bit
+ * for each earlier parameter of which that was relied upon: barriers between accesses were left out. */
+typedef struct ParamInfo {
+  u32 divisible;        /* value (address for pointers) is a multiple; 1: any */
+  u32 same;             /* the first parameter that is the same pointer: its own index if there is none before it */
+  ParamNull null;
+  u64 apart;
+} ParamInfo;
+enum { APART_MAX = 64 };   /* parameters from here on are taken to reach what any other does */
 struct Func {
   const char *name;
   Module *module;
@@ -196,8 +205,7 @@ struct Func {
   u32 warps;            /* of a program, all together: who wants those of a block asks block_team */
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
-  u32 *param_divisible; /* per parameter: value (address for pointers) is a multiple of this; 1: nothing known */
-  u8 *param_null;       /* per parameter: ParamNull */
+  ParamInfo *params;    /* beside the body's arguments */
   u32 shared_bytes;     /* set by alloc_shared */
   u32 nvalues;
 };
@@ -219,6 +227,7 @@ struct Module {
 Module *module_new(Ctx *c);
 Func *func_new(Module *m, const char *name, Span at);               /* no parameters, 4 warps, empty body */
 Value *func_add_param(Func *f, const Type *t, const char *name, u32 divisible);
+void func_same_params(Func *f, u32 i, u32 k);
 Block *block_new(Func *f, Op *parent);
 Value *block_add_arg(Block *b, const Type *t, const char *name);
 
@@ -346,6 +355,10 @@ Value *op_pointer(const Op *op);                                     /* through 
 Value *op_buffer(const Op *op);                                      /* that op reads, writes, views or frees; NULL: none */
 Value *op_mask(const Op *op);                                        /* the operand called so; NULL: everywhere */
 u32 op_shared_effects(const Op *op);                                 /* on all its buffers together */
+u32 op_global_effects(const Op *op);                                 /* through its pointer */
+/* Atomic ops that order other accesses: all threads meet before one that releases acts, and behind one that acquires. */
+bool op_releases(const Op *op);
+bool op_acquires(const Op *op);
 bool op_is_view(const Op *op);                                       /* its result is its buffer's memory, or a part of it */
 bool op_uses_shared(const Op *op);                                   /* takes or makes a buffer or orders accesses; regions apart */
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and

@@ -61,6 +61,35 @@ op_shared_effects(const Op *op)
   return all;
 }
 
+u32
+op_global_effects(const Op *op)
+{
+  const Value *p = op_pointer(op);
+  for (u32 i = 0; p && i < op->noperands; i++)
+    if (op_operand(op, i) == p && op_effect(op, i))
+      return op_effect(op, i);
+  return 0;
+}
+
+static bool
+has_order(const Op *op, const char *which)
+{
+  const char *sem = op_str(op, AT_SEM, "relaxed");
+  return !strcmp(sem, which) || !strcmp(sem, "acq_rel");
+}
+
+bool
+op_releases(const Op *op)
+{
+  return has_order(op, "release");
+}
+
+bool
+op_acquires(const Op *op)
+{
+  return has_order(op, "acquire");
+}
+
 bool
 op_is_view(const Op *op)
 {

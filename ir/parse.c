@@ -185,6 +185,18 @@ parse_u32(Parser *p, u32 least, u32 most, u32 *out)
 }
 
 static bool
+parse_u64(Parser *p, u64 *out)
+{
+  bool negative;
+  if (p->tok.kind != TOK_NUMBER)
+    return fail_expected(p, "an integer");
+  if (!lex_integer(&p->lexer, p->tok, out, &negative) || negative)
+    return fail_at(p, p->tok.at, "expected an integer that is not negative");
+  advance(p);
+  return true;
+}
+
+static bool
 parse_i64(Parser *p, i64 *out)
 {
   u64 v;
@@ -708,17 +720,23 @@ build_op(Builder *b, const Statement *s)
 
 static void parse_block(Parser *p, Block *b);
 
-/* Behind '{' of a parameter: divisible = n, null or nonnull, and '}'. */
+/* Behind '{': divisible = n, same = n, apart = n, null, nonnull, as many as there are, and '}'. */
 static bool
-parse_param_facts(Parser *p, u32 *divisible, ParamNull *null)
+parse_param_info(Parser *p, ParamInfo *info)
 {
   do {
-    if (at_word(p, "null") || at_word(p, "nonnull")) {
-      *null = at_word(p, "null") ? PARAM_NULL : PARAM_NONNULL;
+    bool null = at_word(p, "null"), divisible = at_word(p, "divisible"), same = at_word(p, "same");
+    if (null || at_word(p, "nonnull")) {
+      info->null = null ? PARAM_NULL : PARAM_NONNULL;
       advance(p);
-    } else if (!expect_word(p, "divisible") || !expect(p, '=') || !parse_u32(p, 1, 1u << 30, divisible)) {
-      return false;
+      continue;
     }
+    if (!divisible && !same && !at_word(p, "apart"))
+      return fail_expected(p, "'divisible', 'same', 'apart', 'null' or 'nonnull'");
+    advance(p);
+    if (!expect(p, '=') || !(divisible ? parse_u32(p, 1, 1u << 30, &info->divisible)
+                             : same ? parse_u32(p, 0, 1u << 30, &info->same) : parse_u64(p, &info->apart)))
+      return false;
   } while (take_punct(p, ','));
   return expect(p, '}');
 }
@@ -732,18 +750,17 @@ parse_args(Parser *p, Block *b, bool params)
     return true;
   do {
     Token name = p->tok;
-    u32 divisible = 1;
-    ParamNull null = PARAM_ANY;
+    ParamInfo info = {.divisible = 1, .same = b->nargs};
     if (name.kind != TOK_VALUE)
       return fail_expected(p, "a value");
     advance(p);
     if (!expect(p, ':') || !parse_type(p, &t))
       return false;
-    if (params && take_punct(p, '{') && !parse_param_facts(p, &divisible, &null))
+    if (params && take_punct(p, '{') && !parse_param_info(p, &info))
       return false;
-    Value *v = params ? func_add_param(p->func, t, NULL, divisible) : block_add_arg(b, t, NULL);
+    Value *v = params ? func_add_param(p->func, t, NULL, 1) : block_add_arg(b, t, NULL);
     if (params)
-      p->func->param_null[v->index] = (u8)null;
+      p->func->params[v->index] = info;
     if (!define(p, name, v))
       return false;
   } while (take_punct(p, ','));

@@ -299,23 +299,39 @@ print_block(Printer *p, const Block *b, u32 depth)
   }
 }
 
+/* What is not as for any parameter: {divisible = 16, nonnull}. */
+static void
+print_param_info(Printer *p, const ParamInfo *x, u32 index)
+{
+  Buf *b = p->out;
+  const char *before = " {";
+  if (x->divisible != 1) {
+    buf_printf(b, "%sdivisible = %u", before, x->divisible);
+    before = ", ";
+  }
+  if (x->same != index) {
+    buf_printf(b, "%ssame = %u", before, x->same);
+    before = ", ";
+  }
+  if (x->apart) {
+    buf_printf(b, "%sapart = %llu", before, (unsigned long long)x->apart);
+    before = ", ";
+  }
+  if (x->null != PARAM_ANY) {
+    buf_printf(b, "%s%s", before, x->null == PARAM_NULL ? "null" : "nonnull");
+    before = ", ";
+  }
+  if (*before == ',')
+    buf_putc(b, '}');
+}
+
 static void
 print_params(Printer *p, const Func *f)
 {
   for (u32 i = 0; i < f->body->nargs; i++) {
     buf_puts(p->out, i ? ", " : "");
     print_typed_list(p, &f->body->args[i], 1);
-    const char *before = " {";
-    if (f->param_divisible[i] != 1) {
-      buf_printf(p->out, "%sdivisible = %u", before, f->param_divisible[i]);
-      before = ", ";
-    }
-    if (f->param_null[i] != PARAM_ANY) {
-      buf_printf(p->out, "%s%s", before, f->param_null[i] == PARAM_NULL ? "null" : "nonnull");
-      before = ", ";
-    }
-    if (*before == ',')
-      buf_putc(p->out, '}');
+    print_param_info(p, &f->params[i], i);
   }
 }
 

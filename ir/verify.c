@@ -254,6 +254,26 @@ name_taken(const Verifier *v)
   return false;
 }
 
+/* Whom `same` and `apart` of parameter i name: pointers before it, and each class of equal ones by its first. */
+static bool
+check_param_alias(Verifier *v, u32 i)
+{
+  const Block *b = v->func->body;
+  const ParamInfo *params = v->func->params, *p = &params[i];
+  if (p->same > i || (p->same != i && (!type_is_ptr(b->args[i]->type) || !type_is_ptr(b->args[p->same]->type))))
+    return fail_func(v, "parameter %u is the same as %u, which is no pointer before it", i, p->same);
+  if (params[p->same].same != p->same)
+    return fail_func(v, "parameter %u is the same as %u, which is not the first of them", i, p->same);
+  if (i < APART_MAX ? p->apart >> i : p->apart != 0)
+    return fail_func(v, "parameter %u is apart from itself or a later one", i);
+  for (u64 left = p->apart; left; left &= left - 1) {
+    u32 k = (u32)__builtin_ctzll(left);
+    if (!type_is_ptr(b->args[i]->type) || !type_is_ptr(b->args[k]->type) || params[k].same == p->same)
+      return fail_func(v, "parameters %u and %u cannot be apart", k, i);
+  }
+  return true;
+}
+
 static bool
 check_params(Verifier *v)
 {
@@ -261,12 +281,15 @@ check_params(Verifier *v)
   for (u32 i = 0; i < b->nargs; i++) {
     if (type_is_tile(b->args[i]->type) || type_is_shared(b->args[i]->type))
       return fail_func(v, "parameter %u is a %s", i, type_is_tile(b->args[i]->type) ? "tile" : "buffer");
-    if (!v->func->param_divisible[i])
+    const ParamInfo *p = &v->func->params[i];
+    if (!p->divisible)
       return fail_func(v, "parameter %u is a multiple of 0", i);
-    if (v->func->param_null[i] != PARAM_ANY && !type_is_ptr(b->args[i]->type))
+    if (p->null != PARAM_ANY && !type_is_ptr(b->args[i]->type))
       return fail_func(v, "parameter %u is no pointer, null or not", i);
-    if (v->func->param_null[i] == PARAM_NULL && b->args[i]->uses)
+    if (p->null == PARAM_NULL && b->args[i]->uses)
       return fail_func(v, "parameter %u is null, and used", i);
+    if (!check_param_alias(v, i))
+      return false;
   }
   return true;
 }

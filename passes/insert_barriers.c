@@ -1,5 +1,5 @@
-/* insert_barriers.c - add the barriers that uses of shared memory need.
- * Needs phase sched, after alloc_shared; keeps it.
+/* insert_barriers.c - add the barriers that uses of shared and of global memory need.
+ * Needs phase sched, after alloc_shared; keeps it. Notes of parameters which of them it took to reach different memory.
  *
  * Between two ops the state is a set of facts about memory since the last barrier:
  *   READS   a tile is still being read from it by some threads
@@ -16,17 +16,27 @@
  * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
  * a mistake that no barrier mends; interpreter and simulator report it.
  *
+ * Global memory: what a program does to it happens in program order (language.md), and a thread keeps its own accesses in order.
+ * The state holds every access since the last barrier. One that may meet another thread's, a write among the two (ir/alias.h), gets a
+ * barrier in front of it. What an asynchronous copy reads must not change until it is waited for (language.md): while it flies it is no
+ * reason for a barrier; behind the wait it is one, for other threads' copies may not have landed. An atomic op that releases meets all
+ * threads before it acts, and one that acquires behind it (codegen/lower_atomic.c): these barriers count.
+ *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
  * kept, and looked for again only if something new comes in: otherwise loops in loops in loops would take ever more walks.
  * Barriers stand in uniform control flow because scalars are uniform. */
+#include "alias.h"
 #include "internal.h"
 
 typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8 } Fact;
 typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
-typedef struct State { VEC(Known) known; } State;
+/* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
+typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
+typedef struct State { VEC(Known) known; VEC(Touched) touched; } State;
 typedef struct Loop { State head, end; bool known; } Loop;     /* the states at its head, and behind it */
-typedef struct Barriers { Arena *arena; bool insert; Loop *loops; u32 nloops; } Barriers;   /* loops: by mark of their op */
+/* loops: by mark of their op; accesses: by mark of theirs, filled when asked for. */
+typedef struct Barriers { Arena *arena; bool insert; Loop *loops; GlobalAccess *accesses; u32 nloops, naccesses; } Barriers;
 
 /* ---- states ---- */
 
@@ -41,12 +51,30 @@ note(Barriers *x, State *s, const Op *memory, u32 facts)
   vec_push(x->arena, &s->known, ((Known){memory, facts}));
 }
 
+/* True if that is new. */
+static bool
+note_touched(Barriers *x, State *s, Touched t)
+{
+  for (u32 i = 0; i < s->touched.len; i++) {
+    Touched *o = &s->touched.data[i];
+    if (o->op == t.op && o->loop == t.loop) {
+      bool grew = (t.facts & ~o->facts) != 0;
+      o->facts |= t.facts;
+      return grew;
+    }
+  }
+  vec_push(x->arena, &s->touched, t);
+  return true;
+}
+
 static State
 copy_of(Barriers *x, const State *s)
 {
   State t = {0};
   for (u32 i = 0; i < s->known.len; i++)
     vec_push(x->arena, &t.known, s->known.data[i]);
+  for (u32 i = 0; i < s->touched.len; i++)
+    vec_push(x->arena, &t.touched, s->touched.data[i]);
   return t;
 }
 
@@ -63,7 +91,19 @@ join(Barriers *x, State *s, const State *with)
     grew |= (with->known.data[i].facts & ~facts) != 0;
     note(x, s, with->known.data[i].memory, with->known.data[i].facts);
   }
+  for (u32 i = 0; i < with->touched.len; i++)
+    grew |= note_touched(x, s, with->touched.data[i]);
   return grew;
+}
+
+static void
+forget_touched(State *s)
+{
+  u32 kept = 0;
+  for (u32 i = 0; i < s->touched.len; i++)
+    if (s->touched.data[i].facts & FLIES)
+      s->touched.data[kept++] = (Touched){s->touched.data[i].op, s->touched.data[i].loop, FLIES};
+  s->touched.len = kept;
 }
 
 static void
@@ -71,6 +111,7 @@ forget(State *s)
 {
   for (u32 i = 0; i < s->known.len; i++)
     s->known.data[i].facts &= FLIES;
+  forget_touched(s);
 }
 
 /* ---- memory ---- */
@@ -97,7 +138,55 @@ overlap(const Op *a, const Op *b)
   return a0 < b1 && b0 < a1;
 }
 
+/* ---- global memory ---- */
+
+static bool
+reaches_global(const Op *op)
+{
+  return op_pointer(op) != NULL;
+}
+
+/* Is there an access since the last barrier that op must not overtake? If there is none because parameters are apart, that is noted. */
+static bool
+overtakes(Barriers *x, const State *s, const Op *op)
+{
+  const GlobalAccess *b = &x->accesses[op->mark];
+  VEC(const GlobalAccess *) apart = {0};
+  for (u32 i = 0; i < s->touched.len; i++) {
+    const Touched *t = &s->touched.data[i];
+    const GlobalAccess *a = &x->accesses[t->op->mark];
+    bool relies = false;
+    if (t->facts != FLIES && global_conflict(a, b, t->loop, &relies))
+      return true;
+    if (relies)
+      vec_push(x->arena, &apart, a);
+  }
+  for (u32 i = 0; x->insert && i < apart.len; i++)
+    global_rely_on_apart(apart.data[i], b);
+  return false;
+}
+
+/* An iteration of the loop is over. */
+static void
+count_iteration(State *s, const Op *loop)
+{
+  for (u32 i = 0; i < s->touched.len; i++)
+    if (op_inside(s->touched.data[i].op, loop) && (!s->touched.data[i].loop || op_inside(s->touched.data[i].loop, loop)))
+      s->touched.data[i].loop = loop;
+}
+
 /* ---- the walk ---- */
+
+static void
+add_barrier(Barriers *x, State *s, Op *op)
+{
+  forget(s);
+  if (!x->insert)
+    return;
+  Builder b = builder_before(op);
+  b.span = op->span;
+  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+}
 
 static void
 require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
@@ -107,14 +196,8 @@ require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
     const Known *k = &s->known.data[i];
     conflict = conflict || (k->facts & against && overlap(k->memory, memory));
   }
-  if (!conflict)
-    return;
-  forget(s);
-  if (!x->insert)
-    return;
-  Builder b = builder_before(op);
-  b.span = op->span;
-  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  if (conflict)
+    add_barrier(x, s, op);
 }
 
 /* A wait; all: nothing is in flight behind it. */
@@ -127,6 +210,11 @@ land(State *s, bool all)
       *facts |= LANDED;
     if (all)
       *facts &= ~(u32)FLIES;
+  }
+  for (u32 i = 0; i < s->touched.len; i++) {
+    u32 *facts = &s->touched.data[i].facts;
+    if (*facts & FLIES)
+      *facts = all ? LANDED : FLIES | LANDED;
   }
 }
 
@@ -153,6 +241,7 @@ walk_loop(Barriers *x, State *s, Op *op)
   while (grew) {
     State around = copy_of(x, &l->head);
     loop_round(x, &around, op, &out);
+    count_iteration(&around, op);
     grew = join(x, &l->head, &around);
     l->end = op->code == OP_WHILE ? out : l->head;   /* a for may run no round: its head covers that, and what rounds leave */
   }
@@ -217,14 +306,23 @@ static void
 visit(Barriers *x, State *s, Op *op)
 {
   Access a;
+  bool global = reaches_global(op);
   for (u32 i = 0; i < op->noperands; i++)
     if (access_through(op, i, &a))
       require(x, s, op, a.memory, a.against);
+  if (op_releases(op))
+    forget_touched(s);
+  if (global && overtakes(x, s, op))
+    add_barrier(x, s, op);
   if (op_attr(op, AT_SCRATCH))
     use_scratch(x, s, op);
   for (u32 i = 0; i < op->noperands; i++)
     if (access_through(op, i, &a))
       note(x, s, a.memory, a.leaves);
+  if (global)
+    note_touched(x, s, (Touched){op, NULL, op->code == OP_ASYNC_COPY ? FLIES : 0});
+  if (op_acquires(op))
+    forget_touched(s);
   if (op_has(op, T_SYNC))
     synchronise(x, s, op);
 }
@@ -246,10 +344,20 @@ walk(Barriers *x, State *s, Block *b)
 }
 
 static void
-number_loop(Op *op, void *user)
+number_op(Op *op, void *user)
 {
+  Barriers *x = user;
   if (op_is_loop(op))
-    op->mark = ((Barriers *)user)->nloops++;
+    op->mark = x->nloops++;
+  else if (reaches_global(op))
+    op->mark = x->naccesses++;
+}
+
+static void
+take_access(Op *op, void *user)
+{
+  if (!op_is_loop(op) && reaches_global(op))
+    global_access(op, &((Barriers *)user)->accesses[op->mark]);
 }
 
 void
@@ -257,9 +365,12 @@ pass_insert_barriers(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
     Barriers x = {.arena = c->scratch, .insert = true};
-    func_walk(m->funcs.data[i], number_loop, &x);
+    Func *f = m->funcs.data[i];
+    func_walk(f, number_op, &x);
     x.loops = NEW_ARRAY(c->scratch, Loop, x.nloops + 1);
+    x.accesses = NEW_ARRAY(c->scratch, GlobalAccess, x.naccesses + 1);
+    func_walk(f, take_access, &x);
     State s = {0};
-    walk(&x, &s, m->funcs.data[i]->body);
+    walk(&x, &s, f->body);
   }
 }

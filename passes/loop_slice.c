@@ -4,6 +4,7 @@
  * for the other iteration. That is arithmetic, ifs of arithmetic where they are wanted, and loads whose values are addresses.
  * A value that the loop carries is followed through the end of the body to what it is advanced by; there no load may be, as
  * an iteration would need the one before it done. */
+#include "alias.h"
 #include "loop_slice.h"
 
 enum { DEPTH_MAX = 10000 };
@@ -57,6 +58,33 @@ add_operands(LoopSlice *s, const Op *op, const Op *all, bool advancing, const ch
   return true;
 }
 
+/* Does op, or an op in it, write what a reads, or order it? */
+static bool
+holds_back(const Op *op, const GlobalAccess *a)
+{
+  GlobalAccess b;
+  if (op_acquires(op) || (op_global_effects(op) & FX_WRITE && global_access(op, &b) && global_overlap(&b, a)))
+    return true;
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      if (holds_back(x, a))
+        return true;
+  return false;
+}
+
+const char *
+slice_load_obstacle(const Op *load)
+{
+  GlobalAccess a;
+  if (op_int(load, AT_VOLATILE, 0))
+    return "it is volatile";
+  global_access(load, &a);
+  for (const Op *op = load->block->first; op != load; op = op->next)
+    if (holds_back(op, &a))
+      return "its iteration stores there, or acquires, in front of it";
+  return NULL;
+}
+
 /* NULL if op may be done ahead of its iteration. */
 static const char *
 obstacle(const LoopSlice *s, const Op *op, bool advancing)
@@ -64,6 +92,8 @@ obstacle(const LoopSlice *s, const Op *op, bool advancing)
   bool load = op->code == OP_LOAD && !op_int(op, AT_VOLATILE, 0);
   if (load && advancing)
     return "its address depends on a value loaded in the iteration before";
+  if (op->block == s->loop->regions[0] && load && slice_load_obstacle(op))
+    return "its address is loaded from where its iteration stores";
   if (op->block != s->loop->regions[0] || !(load || op_is_arithmetic(op) || (s->branches && is_branch(op))))
     return "its address depends on the loop's own work";
   return s->depth == DEPTH_MAX ? "its address takes too long a computation" : NULL;

@@ -15,6 +15,9 @@ typedef struct LoopSlice {
   u32 depth;
 } LoopSlice;
 
+/* NULL if a load in the body of a loop may be done ahead of its iteration, as far as memory goes. */
+const char *slice_load_obstacle(const Op *load);
+
 /* An empty slice of a `for`. */
 LoopSlice slice_new(Ctx *c, Func *f, Op *loop, bool branches);
 /* Adds all that these values are computed from inside the loop; NULL stands for none. False, and nothing is added, if some of it may

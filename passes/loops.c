@@ -48,6 +48,24 @@ op_removable(const Op *op)
   return true;
 }
 
+static void
+find_number(Op *op, void *user)
+{
+  i64 *most = user, n = op->code == OP_FOR ? op_int(op, AT_AHEAD, 0) : 0;
+  *most = n > *most ? n : *most;
+}
+
+i64
+loop_number_ahead(Op *loop)
+{
+  i64 n = op_int(loop, AT_AHEAD, 0);
+  if (n)
+    return n;
+  func_walk(loop->block->func, find_number, &n);
+  op_set_int(loop, AT_AHEAD, n + 1);
+  return n + 1;
+}
+
 /* One more carried value; see internal.h. */
 Value *
 loop_carry(Op *loop, Value *init, const char *name)

@@ -34,7 +34,8 @@
  * What cannot be copied is loaded into registers one iteration early (pipeline_regs.c), or stays where it was; a remark says
  * which, and why. A tile that is something else than 0 where its mask is off is completed after it is read.
  *
- * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. */
+ * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. What its own iteration stores in front of
+ * a load is looked at: such a load stays. */
 #include "buffers.h"
 #include "loop_slice.h"
 #include "pipeline.h"
@@ -147,8 +148,8 @@ obstacle(Pipe *p, Staged *x)
   x->fills = op_mask(load) && other && !(value_const_bits(other, &bits) && bits == 0);
   if (!type_is_tile(t) || t->ptr)
     return "it is not a tile of numbers";
-  if (op_int(load, AT_VOLATILE, 0))
-    return "it is volatile";
+  if ((why = slice_load_obstacle(load)))
+    return why;
   if (x->fills && readers_layout(load))
     return "where its mask is off it gives something else than 0, and its reader wants another layout";
   u32 vec = (u32)op_int(load, AT_VEC, 1), bytes = vec * type_elem_bytes(t);
@@ -200,6 +201,7 @@ issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
       Value *buffer = ir_shared_index(&in, p->staged[k].buffers, slot);
       Op *copy = ir_async_copy(&in, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
       op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
+      op_set_int(copy, AT_AHEAD, loop_number_ahead(p->loop));
       if (op_str(load, AT_EVICT, NULL))
         op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
     }
@@ -425,6 +427,9 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
   if (p.n && c->notes)
     print_schedule(&p);
   if (p.n) {
+    for (u32 k = 0; k < p.slice.ops.len; k++)
+      if (p.slice.ops.data[k]->code == OP_LOAD)
+        op_set_int(p.slice.ops.data[k], AT_AHEAD, loop_number_ahead(loop));
     prologue(&p);
     steady_state(&p);
     epilogue(&p);

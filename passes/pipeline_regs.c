@@ -28,9 +28,9 @@ static const char *
 collect(LoopSlice *s, const Op *load)
 {
   u32 regs = type_registers(op_result(load)->type);
-  const char *why;
-  if (op_int(load, AT_VOLATILE, 0))
-    return "it is volatile";
+  const char *why = slice_load_obstacle(load);
+  if (why)
+    return why;
   if (regs > REGISTERS_MAX)
     return arena_printf(s->c->scratch, "its next tile would take %u more registers", regs);
   Value *operands[] = {OPERAND(load, LOAD, p), op_mask(load), OPERAND(load, LOAD, other)};
@@ -44,6 +44,7 @@ rotate(const LoopSlice *s, Op *load)
   Op *loop = s->loop;
   Builder before = builder_before(loop), top = builder_before(loop->regions[0]->first);
   before.span = top.span = load->span;
+  op_set_int(load, AT_AHEAD, loop_number_ahead(loop));
   Value *lo = OPERAND(loop, FOR, lo), *hi = OPERAND(loop, FOR, hi);
   Value *any = ir_cmp(&before, "lt", lo, hi);
   Value **first = slice_clone(s, &before, lo, slice_first(s), any, NULL);

@@ -128,7 +128,7 @@ alignment_text(Ctx *c, const Func *f, const MemOp *m, u32 known)
   const Value *base = base_pointer(m->at);
   const char *name = base && base->name ? base->name : NULL;
   u32 want = ACCESS_BYTES;
-  if (name && f->param_divisible[base->index] < want)
+  if (name && f->params[base->index].divisible < want)
     return arena_printf(c->scratch, "the alignment of '%s' is not known: say `%s: *%s multiple_of(%u)`, or pass it aligned to the JIT",
                         name, name, dtype_info[base->type->dt].name, want);
   return arena_printf(c->scratch,

@@ -1,4 +1,5 @@
 /* tilec.c - the command line of the compiler. Everything it does goes through tilec.h. */
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -38,6 +39,7 @@ static const char help[] =
   "  --assume=NAME=VALUE    compile for this value of an integer argument\n"
   "  --assume=NAME%N        compile for arguments (addresses, integers) divisible by N\n"
   "  --assume=NAME=None     compile for a pointer that is null; NAME!=None: that is not\n"
+  "  --assume=NAME=OTHER    compile for two pointers that are one address\n"
   "  --kernel=NAME          compile only this kernel\n"
   "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
   "  -I DIR                 look for imported files here too\n"
@@ -154,11 +156,13 @@ parse_fact(Cli *c, char *text)
 {
   char *at = text + strcspn(text, "=%!"), *end = NULL;
   const bool not = *at == '!', none = !strcmp(at, "=None") || !strcmp(at, "!=None");
-  TilecFact f = {.name = text, .kind = none ? TILEC_FACT_NULL : *at == '%' ? TILEC_FACT_DIVISIBLE : TILEC_FACT_EQUAL, .value = !not};
+  const bool same = *at == '=' && !none && (isalpha((unsigned char)at[1]) || at[1] == '_');
+  TilecFact f = {.name = text, .kind = none ? TILEC_FACT_NULL : same ? TILEC_FACT_SAME : *at == '%' ? TILEC_FACT_DIVISIBLE : TILEC_FACT_EQUAL,
+                 .value = !not && !same, .other = same ? at + 1 : NULL};
   errno = 0;
-  if (*at && !none && !not) f.value = strtoll(at + 1, &end, 0);
-  if (at == text || (!none && (!end || end == at + 1 || *end)))
-    return usage("--assume wants NAME=INTEGER, NAME%%INTEGER, NAME=None or NAME!=None, not '%s'", text);
+  if (*at && !none && !not && !same) f.value = strtoll(at + 1, &end, 0);
+  if (at == text || (!none && !same && (!end || end == at + 1 || *end)))
+    return usage("--assume wants NAME=INTEGER, NAME%%INTEGER, NAME=None, NAME!=None or NAME=OTHER, not '%s'", text);
   if (errno) return usage("--assume: the number is too large: '%s'", text);
   if (c->o.nfacts == MAX_LIST) return usage("too many assumptions; '%s' is the first that is", text);
   *at = 0;

@@ -5,7 +5,7 @@
  *
  * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
  * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
- * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir files. --save
+ * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir and .tile files. --save
  * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx; with
  * --against the saved want.N are what is right.
  *
@@ -17,6 +17,7 @@
  *   // given f32 4096         the bytes of DIR/given.N, for parameter N
  *   // int 100                a scalar
  *   // float 0.5              a scalar, f32
+ *   // again 0                the buffer of parameter 0 once more; `same NAME OTHER` says so to the compiler
  *   // tolerance 1e-5         of the buffers' floats, relative; 0 (bit for bit, any nan for a nan) when absent
  *   // define NAME VALUE      a compile-time parameter of a .tile; also `equal NAME VALUE` and `divisible NAME VALUE`, facts
  *                            that the compiler may use of an argument
@@ -456,6 +457,9 @@ read_words(Case *k, const char *line)
   bool equal = sscanf(line, "// equal %31s %31s", f->name, f->value) == 2;
   if (k->nfacts + 1 < MAX_WORDS && (equal || sscanf(line, "// divisible %31s %31s", f->name, f->value) == 2))
     k->facts[k->nfacts++] = (FrontendFact){f->name, equal ? FACT_EQUAL : FACT_DIVISIBLE, atoll(f->value), NULL};
+  f = &k->fact_words[k->nfacts];
+  if (k->nfacts + 1 < MAX_WORDS && sscanf(line, "// same %31s %31s", f->name, f->value) == 2)
+    k->facts[k->nfacts++] = (FrontendFact){f->name, FACT_SAME, 0, f->value};
   bool compiled = sscanf(line, "// compiled %31s %31s", d->name, d->value) == 2;
   if (k->ndefines + 1 < MAX_WORDS && (compiled || sscanf(line, "// define %31s %31s", d->name, d->value) == 2)) {
     k->defines[k->ndefines++] = (FrontendDefine){d->name, d->value};
@@ -468,6 +472,7 @@ read_line(Case *k, const char *line)
 {
   char type[16];
   long long v;
+  u32 other;
   float f;
   Param *p = &k->p[k->n];
   if (!strncmp(line, "// barriers\n", 12))
@@ -485,6 +490,9 @@ read_line(Case *k, const char *line)
     read_given(k, p, k->n - 1);
   } else if (sscanf(line, "// float %f", &f) == 1) {
     memcpy(&p->scalar, &f, sizeof f);
+    k->n++;
+  } else if (sscanf(line, "// again %u", &other) == 1 && other < k->n) {
+    p->scalar = (u64)(uintptr_t)k->p[other].data;
     k->n++;
   } else if (sscanf(line, "// int %lld", &v) == 1) {
     p->scalar = (u64)v;
@@ -528,7 +536,7 @@ by_name(const struct dirent **a, const struct dirent **b)
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The .tir files of a folder; -1 if it is none. */
+/* The .tir and .tile files of a folder; -1 if it is none. */
 static int
 check_folder(const Settings *set, const char *folder)
 {
@@ -536,9 +544,9 @@ check_folder(const Settings *set, const char *folder)
   int findings = 0, files = 0, n = scandir(folder, &found, NULL, by_name);
   for (int i = 0; i < n; i++) {
     char path[1024];
-    size_t len = strlen(found[i]->d_name);
+    const char *dot = strrchr(found[i]->d_name, '.');
     snprintf(path, sizeof path, "%s/%s", folder, found[i]->d_name);
-    if (len > 4 && !strcmp(found[i]->d_name + len - 4, ".tir")) {
+    if (dot && (!strcmp(dot, ".tir") || !strcmp(dot, ".tile"))) {
       findings += check_file(set, path);
       files++;
     }

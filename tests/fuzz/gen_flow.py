@@ -13,7 +13,7 @@ class Flow:
             ways += [self.loop, self.loop, self.branch, self.leave, self.shared, self.atomic, self.old_values, self.pair, self.unrolled, self.counts,
                      self.narrow_store, self.asserted]
             if self.trips <= 4:
-                ways += [self.loop_while, self.ring, self.walk, self.walk, self.chain, self.nest]
+                ways += [self.loop_while, self.ring, self.walk, self.walk, self.chain, self.nest, self.reread, self.reread]
         return self.r.choice(ways)(depth) or self.let(depth)
 
     def block(self, depth, count):
@@ -104,6 +104,29 @@ class Flow:
             return to and [S(f"store({to[1]}, {{0}});", [e])]
         s = self.name("s")
         return [S(f"let {s} = shared({t}, {self.list_of(shape)});"), S(f"shared_store({s}, {{0}});", [e]), S(f"store({to[1]}, shared_load({s}));")]
+
+    def elsewhere(self, shape):
+        """An index over shape that gives each element a place of its own, and how many there are."""
+        at, size = self.positions(shape, self.shuffled(len(shape)))
+        return self.r.choice([at, at, f"{size} - 1 - ({at})", f"({at} + {self.r.choice(['1', '5', '32'])}) % ({size})"]), size
+
+    def reread(self, depth):
+        """What this program has stored, loaded as others of its elements: by other threads, mostly. Not where loads run ahead of stores."""
+        r, dt, shape = self.r, self.r.choice([d for d in self.dtypes if d != "i1"]), self.shape()
+        at, size = self.elsewhere(shape)
+        p = None if self.staged else self.buffer(dt, f"GRID * ({size})", fresh=True)
+        if not p:
+            return None
+        e, place, v = self.expr(dt, shape, 2), f"{p.name} + program_id(0) * ({size})", self.name("v")
+        out, known = [S(f"store({place} + ({at}), {{0}});", [e])], e.known
+        if r.random() < 0.3:
+            more = self.expr(dt, shape, 1)
+            out.append(S(f"store({place} + ({self.elsewhere(shape)[0]}), {{0}}, mask={{1}});", [more, self.expr("i1", shape, 1)]))
+            known = self.met(dt, known, more.known)
+        for _ in range(r.choice([0, 0, 1, 2])):
+            out.append(S(f"store({place} + ({self.elsewhere(shape)[0]}), load({place} + ({self.elsewhere(shape)[0]})));"))
+        self.vars.append(Var(v, dt, shape, known))
+        return out + [S(f"let {v} = load({place} + ({self.elsewhere(shape)[0]}));")]
 
     # ---- control flow ----
     def inside(self, loops, depth, count, staged=False):

@@ -237,6 +237,14 @@ class Host(unittest.TestCase):
             for x, want in ((None, 1), (np.full(1, 5, f32), 5), (None, 1)):
                 maybe(1, x, y)
                 self.assertEqual(y[0], want)
+        text = """kernel f(x: *f32, y: *f32, z: *f32) warps(4) {
+          let i = arange(0, 128); store(y + i, load(x + i) + 1.0); store(z + i, load(x + (127 - i))); }"""
+        for known in (dict(), dict(specialise=False)):    # a barrier in between where x is one of the others
+            moves = dev.program(text=text, **known).kernel()
+            for same in ((0, 1, 2), (0, 0, 2), (0, 1, 0), (0, 0, 0)):
+                all = [dev.array(np.arange(128, dtype=f32)) for _ in range(3)]
+                moves(1, *(all[i] for i in same))
+                np.testing.assert_array_equal(all[same[2]].numpy(), np.arange(127, -1, -1) + (same[1] == 0))
         signed = FakeTensor(np.arange(5, dtype=np.int32), "int32")
         out = dev.empty(1, "u32")
         kernel(dev, "kernel f(x: *u32, y: *u32) warps(1) { store(y, load(x + 3)); }")(1, signed, out)
