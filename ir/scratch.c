@@ -127,10 +127,65 @@ scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
                       target_has(c->target, F_STMATRIX), out);
 }
 
+/* ---- pieces ---- */
+
+u32
+scratch_pieces(const Op *op)
+{
+  return log2_u32((u32)op_int(op, AT_PIECES, 1));
+}
+
+/* The layouts between which op moves a tile through scratch; false if it does not. */
+static bool
+moves_between(const Op *op, const Type **from, const Type **to)
+{
+  bool converts = op->code == OP_CONVERT_LAYOUT, answers = op->code == OP_ATOMIC_RMW || op->code == OP_ATOMIC_CAS || op->code == OP_LOAD;
+  if ((!converts && !answers) || !type_is_tile(op_result(op)->type))
+    return false;
+  *to = op_result(op)->type;
+  *from = converts ? OPERAND(op, CONVERT_LAYOUT, x)->type : *to;
+  return true;
+}
+
+u32
+scratch_most_pieces(Ctx *c, const Op *op)
+{
+  const Type *from, *to;
+  if (op_has(op, T_EXCHANGE))
+    return min_u32(PIECES_MAX_BITS, OPERAND(op, UNARY, x)->type->layout->in_bits[IN_REG]);
+  return moves_between(op, &from, &to) ? layout_pieces_most(to->layout) : 0;
+}
+
+void
+scratch_pieces_plan(Ctx *c, const Op *op, PiecesPlan *out)
+{
+  const Type *from, *to;
+  if (!moves_between(op, &from, &to))
+    ctx_panic(c, "scratch.c does not know what '%s' moves in pieces", op_info(op->code)->name);
+  u32 bits = type_elem_bits(to);
+  layout_pieces_plan(c, from->layout, to->layout, bits < 8 ? 8 : bits, target_has(c->target, F_LDMATRIX),
+                     target_has(c->target, F_STMATRIX), min_u32(scratch_pieces(op), layout_pieces_most(to->layout)), out);
+}
+
+u32
+scratch_exchange_registers(const Op *exchange)
+{
+  const Layout *l = OPERAND(exchange, UNARY, x)->type->layout;
+  return layout_regs(l) >> min_u32(scratch_pieces(exchange), l->in_bits[IN_REG]);
+}
+
+static u32
+pieces_bytes(Ctx *c, const Op *op)
+{
+  PiecesPlan p;
+  scratch_pieces_plan(c, op, &p);
+  return aligned(p.shared.bytes);
+}
+
 /* One thread performs a scalar atomic or volatile load and hands the value to all; a tile's goes through memory to the threads
  * that hold copies. Unused results cost nothing. */
 static u32
-owner_bytes(const Op *op)
+owner_bytes(Ctx *c, const Op *op)
 {
   const Value *r = op_result(op);
   if (value_unused(r))
@@ -138,7 +193,9 @@ owner_bytes(const Op *op)
   if (!type_is_tile(r->type))
     return ALIGN;
   const Layout *l = r->type->layout;
-  return layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP) ? aligned(layout_numel(l) * type_elem_bytes(r->type)) : 0;
+  if (!(layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP)))
+    return 0;
+  return scratch_pieces(op) ? pieces_bytes(c, op) : aligned(layout_numel(l) * type_elem_bytes(r->type));
 }
 
 u32
@@ -147,10 +204,9 @@ scratch_bytes(Ctx *c, const Op *op)
   ReduceScratch r;
   ScanPlan s;
   SwapPlan swap;
-  ConvertPlan p;
   if (op_has(op, T_EXCHANGE)) {
     scratch_exchange(op, &swap);
-    return swap.bytes;
+    return aligned(swap.bytes / layout_regs(OPERAND(op, UNARY, x)->type->layout) * scratch_exchange_registers(op));
   }
   switch (op->code) {
   case OP_REDUCE:
@@ -162,12 +218,9 @@ scratch_bytes(Ctx *c, const Op *op)
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;
-    if (op_attr(op, AT_SCRATCH_BYTES))
-      return aligned((u32)op_int(op, AT_SCRATCH_BYTES, 0));
-    scratch_convert_plan(c, op, &p);
-    return aligned(p.shared.bytes);
-  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(op);
-  case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(op) : 0;
+    return op_attr(op, AT_SCRATCH_BYTES) ? aligned((u32)op_int(op, AT_SCRATCH_BYTES, 0)) : pieces_bytes(c, op);
+  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(c, op);
+  case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(c, op) : 0;
   default: return 0;
   }
 }

@@ -37,13 +37,20 @@ u32 scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32
 u32 scratch_exchange_bits(const Op *exchange, const Layout *l);
 /* What to exclusive-or into the numbers of registers and threads (lane, then warp) to find an exchange's source. Where warps
  * change, register r of thread t lies at (r * threads + t) * elem_bytes. */
-typedef struct SwapPlan { u32 reg, thread, bytes; } SwapPlan;
+typedef struct SwapPlan { u32 reg, thread, bytes; } SwapPlan;   /* bytes: of all registers */
 void scratch_exchange(const Op *exchange, SwapPlan *out);
 
 /* Bytes of scratch any op needs (0: none), a multiple of 16. convert_layout needs its kind attribute set; elements of i1 take
  * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where other lanes or warps hold copies, at its flat
  * (padded, row-major) index times its element's bytes. */
 u32 scratch_bytes(Ctx *c, const Op *op);
+/* log2 of the pieces in which op's data goes through its scratch (attribute pieces), and of the most that it can go in. */
+u32 scratch_pieces(const Op *op);
+u32 scratch_most_pieces(Ctx *c, const Op *op);
+/* How a tile goes through scratch in op's pieces: a convert_layout's, or the values of leaders that others have copies of. */
+void scratch_pieces_plan(Ctx *c, const Op *op, PiecesPlan *out);
+/* Registers that an exchange writes and reads in one piece, and the bytes they take. */
+u32 scratch_exchange_registers(const Op *exchange);
 /* The plan of a convert_layout for the Ctx's target (layout_convert_plan with its features). */
 void scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out);
 #endif
