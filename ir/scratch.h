@@ -11,7 +11,9 @@
 typedef struct ReduceScratch {
   u32 nwarps;                    /* warps that share an element's reduction; 1: no scratch */
   u32 warp_mask;                 /* warp bits in which they differ, one per factor 2 of nwarps; warp_index packs those bits */
-  u32 elements;                  /* padded result elements */
+  u32 pieces;                    /* 2^pieces, one after the other; an element's place in its piece stands for its number below */
+  PieceMap map;
+  u32 elements;                  /* padded result elements of a piece */
   u32 element_step, warp_step;   /* one of them is 1 */
   u32 base[16];                  /* per operand, bytes */
   u32 bytes, align;
@@ -30,8 +32,12 @@ typedef struct ScanPlan {
 } ScanPlan;
 /* False if some register, lane or warp bit moves along the axis and across it at once, or along several bits of it. */
 bool scratch_scan(const Op *scan, ScanPlan *out);
-/* Warp bits in the round that begins at axis bit k (a warp's); base (17 entries) as above. Gives the round's bytes. */
-u32 scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base);
+/* The round that begins at axis bit k (a warp's): how many warp bits it takes, base as above, its bytes. In 2^pieces pieces an element's
+ * place in its piece stands for the element. */
+typedef struct ScanRound { u32 k, warps, base[17], bytes, pieces; PieceMap map; } ScanRound;
+ScanRound scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k);
+/* The element of the round's end that a flat index belongs to: the axis without the bits up to there. */
+u32 scratch_scan_element(const Op *scan, const ScanRound *r, u32 flat);
 
 /* Bits of a flat index in layout l that may differ between an element of an EXCHANGE op and its source. */
 u32 scratch_exchange_bits(const Op *exchange, const Layout *l);

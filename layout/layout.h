@@ -134,6 +134,13 @@ typedef struct PieceSide {
   u32 class_bits, class_reg[PIECES_MAX_BITS], class_piece[PIECES_MAX_BITS], class_place[PIECES_MAX_BITS];
   u32 thread_piece[2 * LAYOUT_MAX_BITS];
 } PieceSide;
+/* The piece of an element and its place in it, as columns by bit of its flat index. */
+typedef struct PieceMap { u32 number[LAYOUT_MAX_BITS], place[LAYOUT_MAX_BITS]; } PieceMap;
+u32 layout_piece_number(const PieceMap *m, u32 flat);
+u32 layout_piece_place(const PieceMap *m, u32 flat);
+/* At most 2^bits pieces that are registers alone, the same of every thread; as many as l's registers that are not copies, of others or of
+ * other threads', make. Returns log2 of how many. */
+u32 layout_register_pieces(const Layout *l, u32 bits, PieceMap *out);
 typedef struct PiecesPlan {
   u32 bits;                             /* 2^bits pieces */
   PieceSide src, dst;

@@ -94,67 +94,91 @@ choose_space(const Layout *src, const Layout *dst, u32 vector_bits, u32 bits)
 
 /* ---- numbers and places ---- */
 
-typedef struct Pieces {
-  u32 bits;
-  Basis number;          /* made: f */
-  Basis u;
-} Pieces;
-
-static u32
-piece_number(const Pieces *p, u32 flat)
+/* f and the places, by bit of a flat index: from a basis whose `made` is f, and U. */
+static PieceMap
+map_of(u32 n, const Basis *number, const Basis *u)
 {
-  u64 made = 0;
-  basis_reduce(&p->number, flat, &made);
-  return (u32)made;
+  PieceMap m = {{0}, {0}};
+  for (u32 i = 0; i < n; i++) {
+    u64 made = 0;
+    basis_reduce(number, 1u << i, &made);
+    m.number[i] = (u32)made;
+    u32 left = basis_reduce(u, 1u << i, NULL);
+    for (u32 k = 0, to = 0; k < n; k++)      /* without the bits that are 0 modulo U */
+      if (!(u->pivots >> k & 1)) m.place[i] |= (left >> k & 1) << to++;
+  }
+  return m;
 }
 
-/* What is left of an element modulo U, without the bits that are then 0. */
-static u32
-piece_place(const Pieces *p, u32 flat)
+u32
+layout_piece_number(const PieceMap *m, u32 flat)
 {
-  u32 left = basis_reduce(&p->u, flat, NULL), out = 0, n = 0;
-  for (u32 i = 0; i < 32; i++)
-    if (!(p->u.pivots >> i & 1)) out |= (left >> i & 1) << n++;
-  return out;
+  return cols_apply(m->number, LAYOUT_MAX_BITS, flat);
+}
+
+u32
+layout_piece_place(const PieceMap *m, u32 flat)
+{
+  return cols_apply(m->place, LAYOUT_MAX_BITS, flat);
 }
 
 /* U from registers, where it can be: then the places of a side need no constants. */
-static Pieces
-find_pieces(const Layout *src, const Layout *dst, const Basis *s, u32 bits)
+static PieceMap
+find_pieces(const Layout *src, const Layout *dst, const Basis *s)
 {
-  Pieces p = {.bits = bits, .number = *s};
-  Vecs from = layout_in_vecs(src, IN_REG), more = layout_in_vecs(dst, IN_REG), units = vecs_units(layout_out_bits(src));
-  vecs_append(&from, &more);
-  u32 n = 0;
-  for (u32 i = from.n; i-- > 0;)
-    if (basis_add(&p.number, from.v[i], 1ull << n, NULL)) {
-      basis_add(&p.u, from.v[i], 0, NULL);
+  Basis number = *s, u = {0};
+  Vecs from = vecs_units(layout_out_bits(src));
+  for (u32 k = 0; k < 2; k++) {
+    Vecs regs = layout_in_vecs(k ? src : dst, IN_REG);
+    vecs_append(&from, &regs);
+  }
+  for (u32 i = from.n, n = 0; i-- > 0;)
+    if (basis_add(&number, from.v[i], 1ull << n, NULL)) {
+      basis_add(&u, from.v[i], 0, NULL);
       n++;
     }
-  for (u32 i = 0; i < units.n; i++)
-    if (basis_add(&p.number, units.v[i], 1ull << n, NULL)) {
-      basis_add(&p.u, units.v[i], 0, NULL);
-      n++;
-    }
-  return p;
+  return map_of(layout_out_bits(src), &number, &u);
+}
+
+u32
+layout_register_pieces(const Layout *l, u32 bits, PieceMap *out)
+{
+  Vecs all = layout_in_vecs(l, IN_LANE), units = vecs_units(layout_out_bits(l)), warps = layout_in_vecs(l, IN_WARP);
+  u32 own[LAYOUT_MAX_BITS], n = 0;
+  Basis number = {0}, u = {0};
+  vecs_append(&all, &warps);
+  basis_add_all(&number, &all);
+  for (u32 i = 0; i < l->in_bits[IN_REG]; i++)
+    if (basis_add(&number, l->col[IN_REG][i], 0, NULL)) own[n++] = l->col[IN_REG][i];
+  bits = min_u32(bits, n);
+  number = (Basis){0};
+  basis_add_all(&number, &all);
+  for (u32 i = 0; i < n; i++) {
+    bool apart = i + bits >= n;
+    basis_add(&number, own[i], apart ? 1ull << (i + bits - n) : 0, NULL);
+    if (apart) basis_add(&u, own[i], 0, NULL);
+  }
+  basis_add_all(&number, &units);
+  *out = map_of(layout_out_bits(l), &number, &u);
+  return bits;
 }
 
 /* ---- sides ---- */
 
 /* Register bits that tell pieces apart, the highest that do, make classes; every other one is combined with them so that it does not. */
 static void
-split_registers(const Layout *l, const Pieces *p, PieceSide *out, Vecs *within)
+split_registers(const Layout *l, const PieceMap *p, PieceSide *out, Vecs *within)
 {
   Basis classes = {0};
   u32 copies = layout_free_bits(l, IN_REG);
   for (u32 i = l->in_bits[IN_REG]; i-- > 0;) {
     u64 made = 1ull << i;
-    u32 number = piece_number(p, l->col[IN_REG][i]);
+    u32 number = layout_piece_number(p, l->col[IN_REG][i]);
     if (copies >> i & 1) continue;
     if (basis_add(&classes, number, made, NULL)) {
       out->class_reg[out->class_bits] = 1u << i;
       out->class_piece[out->class_bits] = number;
-      out->class_place[out->class_bits++] = piece_place(p, l->col[IN_REG][i]);
+      out->class_place[out->class_bits++] = layout_piece_place(p, l->col[IN_REG][i]);
     } else {
       basis_reduce(&classes, number, &made);
       vecs_push(within, (u32)made);
@@ -163,20 +187,20 @@ split_registers(const Layout *l, const Pieces *p, PieceSide *out, Vecs *within)
 }
 
 static PieceSide
-piece_side(Ctx *c, const Layout *l, const Pieces *p)
+piece_side(Ctx *c, const Layout *l, const PieceMap *p, u32 bits)
 {
   PieceSide out = {0};
   Vecs within = {0};
-  Layout piece = {.rank = 1, .out_bits = {(u8)(layout_out_bits(l) - p->bits)}};
+  Layout piece = {.rank = 1, .out_bits = {(u8)(layout_out_bits(l) - bits)}};
   split_registers(l, p, &out, &within);
   for (u32 i = within.n, n = 0; i-- > 0; n++) {
     out.reg[n] = within.v[i];
-    layout_push(&piece, IN_REG, piece_place(p, cols_apply(l->col[IN_REG], l->in_bits[IN_REG], within.v[i])));
+    layout_push(&piece, IN_REG, layout_piece_place(p, cols_apply(l->col[IN_REG], l->in_bits[IN_REG], within.v[i])));
   }
   for (u32 in = IN_LANE, n = 0; in <= IN_BLOCK; in++)
     for (u32 i = 0; i < l->in_bits[in]; i++) {
-      layout_push(&piece, (LayoutIn)in, piece_place(p, l->col[in][i]));
-      if (in != IN_BLOCK) out.thread_piece[n++] = piece_number(p, l->col[in][i]);
+      layout_push(&piece, (LayoutIn)in, layout_piece_place(p, l->col[in][i]));
+      if (in != IN_BLOCK) out.thread_piece[n++] = layout_piece_number(p, l->col[in][i]);
     }
   out.l = layout_intern(c, &piece);
   return out;
@@ -246,9 +270,9 @@ layout_pieces_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, 
   if (bits) {
     u32 vector = log2_u32(ACCESS_BYTES / (elem_bits <= 8 ? 1 : elem_bits / 8));
     Basis s = choose_space(src, dst, vector, bits);
-    Pieces p = find_pieces(src, dst, &s, bits);
-    out->src = piece_side(c, src, &p);
-    out->dst = piece_side(c, dst, &p);
+    PieceMap p = find_pieces(src, dst, &s);
+    out->src = piece_side(c, src, &p, bits);
+    out->dst = piece_side(c, dst, &p, bits);
   }
   plan_memory(c, out, elem_bits, can_ldmatrix && lanes_agree(&out->dst), can_stmatrix && lanes_agree(&out->src));
 }
