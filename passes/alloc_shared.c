@@ -48,10 +48,23 @@ assign_scratch(Alloc *a, u32 size)
   return used;
 }
 
+/* What fits instead: of the largest buffer, if all else stays as it is. */
+static void
+note_what_fits(Ctx *c, Diag *d, const Alloc *a, const LiveRange *l)
+{
+  const Type *t = op_result(l->op)->type;
+  u32 others = a->total - l->bytes, most = c->target->shared_max, room = others < most ? (most - others) & ~127u : 0;
+  if (t->count && room >= type_shared_stride(t))
+    diag_note(c, d, (Span){0}, "%u buffers of the row's %u would fit", room / type_shared_stride(t), t->count);
+  else if (room)
+    diag_note(c, d, (Span){0}, "a buffer of %u bytes would fit: %u elements of %s", room, room / dtype_bytes(t->dt), dtype_info[t->dt].name);
+}
+
 static void
 report_shared(Ctx *c, const Func *f, const Alloc *a)
 {
   Op *most = NULL;
+  const LiveRange *largest = NULL;
   u32 bytes = 0, notes = 0;
   for (u32 i = 0; i < a->needs.len; i++)
     if (a->needs.data[i].bytes > bytes) {
@@ -60,18 +73,22 @@ report_shared(Ctx *c, const Func *f, const Alloc *a)
     }
   for (u32 i = 0; i < a->live.ranges.len; i++)
     if (a->live.ranges.data[i].bytes > bytes) {
-      most = a->live.ranges.data[i].op;
-      bytes = a->live.ranges.data[i].bytes;
+      largest = &a->live.ranges.data[i];
+      most = largest->op;
+      bytes = largest->bytes;
     }
   Diag *d = diag(c, most->span, E_SHARED_LIMIT, f->name, a->total, c->target->name, c->target->shared_max);
   for (u32 i = 0; i < a->live.ranges.len && notes < NOTES; i++, notes++) {
     const Value *v = op_result(a->live.ranges.data[i].op);
-    diag_note(c, d, v->def->span, "%s %s needs %u bytes", v->name ? v->name : "a buffer", type_str(c, v->type), a->live.ranges.data[i].bytes);
+    diag_note(c, d, v->def->span, "%s %s needs %u bytes", v->name ? v->name : "a buffer", type_str(c, v->type),
+              a->live.ranges.data[i].bytes);
   }
   for (u32 i = 0; i < a->needs.len && notes < NOTES; i++, notes++) {
     const Need *n = &a->needs.data[i];
     diag_note(c, d, n->op->span, "%s needs %u bytes", op_info(n->op->code)->name, n->bytes);
   }
+  if (largest)
+    note_what_fits(c, d, a, largest);
 }
 
 static void

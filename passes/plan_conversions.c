@@ -61,7 +61,9 @@ static bool
 shuffles_instead(Op *op)
 {
   ShufflePlan plan;
-  if (op->code != OP_CONVERT_LAYOUT || !layout_shuffle_plan(OPERAND(op, CONVERT_LAYOUT, x)->type->layout, op_result(op)->type->layout, &plan))
+  if (op->code != OP_CONVERT_LAYOUT)
+    return false;
+  if (!layout_shuffle_plan(OPERAND(op, CONVERT_LAYOUT, x)->type->layout, op_result(op)->type->layout, &plan))
     return false;
   op_set_str(op, AT_KIND, kind_names[CONVERT_SHUFFLE]);
   op_remove_attr(op, AT_CONFLICTS);
