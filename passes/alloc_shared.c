@@ -57,7 +57,8 @@ note_what_fits(Ctx *c, Diag *d, const Alloc *a, const LiveRange *l)
   if (t->count && room >= type_shared_stride(t))
     diag_note(c, d, (Span){0}, "%u buffers of the row's %u would fit", room / type_shared_stride(t), t->count);
   else if (room)
-    diag_note(c, d, (Span){0}, "a buffer of %u bytes would fit: %u elements of %s", room, room / dtype_bytes(t->dt), dtype_info[t->dt].name);
+    diag_note(c, d, (Span){0}, "a buffer of %u bytes would fit: %u elements of %s", room, room / dtype_bytes(t->dt),
+              dtype_info[t->dt].name);
 }
 
 static void
@@ -66,16 +67,16 @@ report_shared(Ctx *c, const Func *f, const Alloc *a)
   Op *most = NULL;
   const LiveRange *largest = NULL;
   u32 bytes = 0, notes = 0;
-  for (u32 i = 0; i < a->needs.len; i++)
-    if (a->needs.data[i].bytes > bytes) {
-      most = a->needs.data[i].op;
-      bytes = a->needs.data[i].bytes;
-    }
   for (u32 i = 0; i < a->live.ranges.len; i++)
     if (a->live.ranges.data[i].bytes > bytes) {
       largest = &a->live.ranges.data[i];
       most = largest->op;
       bytes = largest->bytes;
+    }
+  for (u32 i = 0; i < a->needs.len; i++)      /* where buffers alone are too much, what else there is does not matter */
+    if (a->needs.data[i].bytes > bytes && a->live.bytes <= c->target->shared_max) {
+      most = a->needs.data[i].op;
+      bytes = a->needs.data[i].bytes;
     }
   Diag *d = diag(c, most->span, E_SHARED_LIMIT, f->name, a->total, c->target->name, c->target->shared_max);
   for (u32 i = 0; i < a->live.ranges.len && notes < NOTES; i++, notes++) {
