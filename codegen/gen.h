@@ -210,6 +210,11 @@ int addr_run_dim(const Type *t, const AxisInfo *a);
 /* Does the function have the scratch memory that op was given? Reports it if not. */
 bool addr_scratch(Gen *g, const Op *op, u32 bytes);
 
+/* ---- pieces.c ---- */
+/* A tile from the registers `in` of a layout to `out` of another, both the plan's, through op's scratch memory; copies in registers of
+ * `out` are not filled. */
+void pieces_move(Gen *g, const Op *op, const PiecesPlan *p, const Dist *from, const Val *in, Val *out);
+
 /* ---- leader.c ---- */
 /* The values v that op's leaders have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
 void leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v);

@@ -26,6 +26,14 @@ leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v)
 {
   const Type *t = op_result(op)->type;
   u32 bytes = type_elem_bytes(t), n = gen_nregs(t);
+  if (h && scratch_pieces(op)) {
+    PiecesPlan plan;
+    scratch_pieces_plan(g->c, op, &plan);
+    Val *out = NEW_ARRAY(g->arena, Val, n);
+    pieces_move(g, op, &plan, h, v, out);
+    memcpy(v, out, sizeof *v * n);
+    return;
+  }
   Words w = words_for(g, t->dt, type_is_ptr(t), 1);
   LLVMBasicBlockRef after = gen_if(g, leader);
   for (u32 r = 0; r < n; r++) {

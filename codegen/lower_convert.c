@@ -80,33 +80,15 @@ by_shuffles(Gen *g, const Convert *k)
 
 /* ---- shared memory ---- */
 
-/* Threads that hold copies do not store; stmatrix is the whole warp's, so there only whole warps stay out. */
 static void
 by_shared(Gen *g, const Convert *k)
 {
-  ConvertPlan plan;
-  scratch_convert_plan(g->c, k->op, &plan);
-  const SharedPlan *p = &plan.shared;
-  if (plan.kind != CONVERT_SHARED)
-    ctx_panic(g->c, "convert_layout: the kind says shared, the plan does not");
-  if (!addr_scratch(g, k->op, p->bytes)) {
+  PiecesPlan plan;
+  scratch_pieces_plan(g->c, k->op, &plan);
+  if (addr_scratch(g, k->op, plan.shared.bytes))
+    pieces_move(g, k->op, &plan, k->from, k->in, k->out);
+  else
     gen_poison(g, k->result);
-    return;
-  }
-  const Type *t = k->x->type;
-  Buffer buf = {.smem = p->smem, .d = t->dt, .ptr = type_is_ptr(t), .bytes = type_elem_bytes(t), .at = (u64)op_int(k->op, AT_SCRATCH, 0)};
-  u32 copies = k->from->free_threads;
-  LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, p->stmatrix ? copies & ~(LANES - 1u) : copies));
-  if (p->stmatrix)
-    buffer_matrices(g, &buf, k->from, p->stmatrix_trans, true, (Val *)k->in);
-  else
-    buffer_vectors(g, &buf, k->from, p->store_vec, true, (Val *)k->in);
-  gen_end_if(g, after);
-  team_barrier(g);
-  if (p->ldmatrix)
-    buffer_matrices(g, &buf, k->to, p->ldmatrix_trans, false, k->out);
-  else
-    buffer_vectors(g, &buf, k->to, p->load_vec, false, k->out);
 }
 
 void

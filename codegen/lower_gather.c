@@ -121,34 +121,53 @@ lower_SHARED_ADD(Gen *g, const Op *op)
 
 /* ---- within a tile ---- */
 
+typedef struct Swap {
+  const SwapPlan *plan;
+  const Dist *h;
+  Words w;
+  u32 bytes, at, piece;          /* of an element; scratch; registers that go through it at a time */
+} Swap;
+
 static Val
-slot(Gen *g, const SwapPlan *p, Team team, u32 r, u32 bytes, bool other, u32 at)
+slot(Gen *g, const Swap *s, u32 r, bool other)
 {
-  Val t = other ? LLVMBuildXor(B, g->team->tid, gen_u32(g, p->thread), "") : g->team->tid;
-  Val off = LLVMBuildMul(B, t, gen_u32(g, bytes), "");
-  return addr_shared(g, off, at + (u64)r * team_threads(team) * bytes);
+  Val t = other ? LLVMBuildXor(B, g->team->tid, gen_u32(g, s->plan->thread), "") : g->team->tid;
+  Val off = LLVMBuildMul(B, t, gen_u32(g, s->bytes), "");
+  return addr_shared(g, off, s->at + (u64)(r % s->piece) * team_threads(g->team->range) * s->bytes);
 }
 
-/* Through scratch memory: every thread writes its registers, and reads those of the thread that has what it wants. */
+/* A piece: every thread writes the registers from `first` on, and reads them from the thread that has what it wants. */
+static void
+swap_piece(Gen *g, const Swap *s, u32 first, const Val *in, Val *out)
+{
+  Val word;
+  for (u32 r = first; r < first + s->piece; r++)
+    if (s->h->rep[r] == r) {
+      words_pack(g, &s->w, &in[r], &word);
+      words_store(g, &s->w, slot(g, s, r, false), s->bytes, &word);
+    }
+  team_barrier(g);
+  for (u32 r = 0; r < s->h->regs; r++) {
+    u32 source = s->h->rep[r ^ s->plan->reg];
+    if (s->h->rep[r] == r && source - first < s->piece) {
+      words_load(g, &s->w, slot(g, s, source, true), s->bytes, &word);
+      words_unpack(g, &s->w, &word, &out[r]);
+    }
+  }
+}
+
+/* Between warps, through scratch memory. */
 static void
 swap_warps(Gen *g, const Op *op, const SwapPlan *p, const Dist *h, const Val *in, Val *out)
 {
-  DType d = op_result(op)->type->dt;
-  u32 bytes = type_elem_bytes(op_result(op)->type), at = (u32)op_int(op, AT_SCRATCH, 0);
-  Words w = words_for(g, d, type_is_ptr(op_result(op)->type), 1);
-  Team team = block_team(op->block);
-  Val word;
-  for (u32 r = 0; r < h->regs; r++)
-    if (h->rep[r] == r) {
-      words_pack(g, &w, &in[r], &word);
-      words_store(g, &w, slot(g, p, team, r, bytes, false, at), bytes, &word);
-    }
-  team_barrier(g);
-  for (u32 r = 0; r < h->regs; r++)
-    if (h->rep[r] == r) {
-      words_load(g, &w, slot(g, p, team, h->rep[r ^ p->reg], bytes, true, at), bytes, &word);
-      words_unpack(g, &w, &word, &out[r]);
-    }
+  const Type *t = op_result(op)->type;
+  Swap s = {.plan = p, .h = h, .w = words_for(g, t->dt, type_is_ptr(t), 1), .bytes = type_elem_bytes(t),
+            .at = (u32)op_int(op, AT_SCRATCH, 0), .piece = scratch_exchange_registers(op)};
+  for (u32 first = 0; first < h->regs; first += s.piece) {
+    if (first)
+      team_barrier(g);
+    swap_piece(g, &s, first, in, out);
+  }
 }
 
 void
@@ -160,7 +179,7 @@ lower_BUTTERFLY(Gen *g, const Op *op)
   Val *out = gen_new(g, op_result(op));
   SwapPlan p;
   scratch_exchange(op, &p);
-  if (p.bytes && !addr_scratch(g, op, p.bytes)) {
+  if (p.bytes && !addr_scratch(g, op, scratch_bytes(g->c, op))) {
     gen_poison(g, op_result(op));
     return;
   }

@@ -192,13 +192,27 @@ packed_warp(const ReduceScratch *s, u32 warp)
   return out;
 }
 
+/* Where an element of the result lies in its piece. */
+static u32
+place_of(const ReduceScratch *s, u32 flat)
+{
+  return s->pieces ? layout_piece_place(&s->map, flat) : flat;
+}
+
+/* Is register r of the result one of its own, and in this piece? */
+static bool
+in_piece(const Fold *f, const ReduceScratch *s, u32 r, u32 piece)
+{
+  return !f->result || (f->result->rep[r] == r && (!s->pieces || layout_piece_number(&s->map, f->result->flat[r]) == piece));
+}
+
 /* Byte offsets of this thread's partial (write) or of its elements' first partials (not write), by bits of tid. */
 static u32
 scratch_columns(const Fold *f, const ReduceScratch *s, u32 bytes, bool write, u32 *cols)
 {
   u32 all = 0;
   for (u32 i = 0; i < f->h->thread_bits; i++) {
-    u32 flat = f->h->thread[i], at = cut_axis(f, flat & ~f->axis_mask) * s->element_step;
+    u32 flat = f->h->thread[i], at = place_of(s, cut_axis(f, flat & ~f->axis_mask)) * s->element_step;
     if (write && i >= LANE_BITS)
       at |= packed_warp(s, 1u << (i - LANE_BITS)) * s->warp_step;
     cols[i] = at * bytes;
@@ -211,7 +225,7 @@ static Val
 partial_offset(Gen *g, const Fold *f, const ReduceScratch *s, u32 reg, u32 bytes, bool write)
 {
   u32 cols[LAYOUT_MAX_BITS], mask = scratch_columns(f, s, bytes, write, cols);
-  u32 mine = f->result ? f->result->flat[reg] * s->element_step * bytes : 0;
+  u32 mine = f->result ? place_of(s, f->result->flat[reg]) * s->element_step * bytes : 0;
   return gen_xor_const(g, team_linear(g, cols, f->h->thread_bits), mask, mine);
 }
 
@@ -223,7 +237,7 @@ side_by_side(const Fold *f, const ReduceScratch *s, u32 bytes, bool write)
     return 1;
   u32 cols[LAYOUT_MAX_BITS], all = scratch_columns(f, s, bytes, write, cols), n = 1;
   for (u32 i = 0; i < f->result->reg_bits && f->result->flat[1u << i] == 1u << i; i++) {
-    if (2 * n * bytes > 16 || all & (2 * n * bytes - 1))
+    if (2 * n * bytes > 16 || all & (2 * n * bytes - 1) || (s->pieces && layout_piece_number(&s->map, 1u << i)))
       break;
     n *= 2;
   }
@@ -231,13 +245,13 @@ side_by_side(const Fold *f, const ReduceScratch *s, u32 bytes, bool write)
 }
 
 static void
-write_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, const Part *parts, u32 nresults)
+write_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, const Part *parts, u32 nresults, u32 piece)
 {
   DType d = op_operand(f->op, k)->type->dt;
   u32 bytes = dtype_bytes(d), n = side_by_side(f, s, bytes, true);
   Words w = words_for(g, d, false, n);
   for (u32 r = 0; r < nresults; r += n) {
-    if (f->result && f->result->rep[r] != r)
+    if (!in_piece(f, s, r, piece))
       continue;
     Val words[16], elems[16];
     for (u32 i = 0; i < n; i++)
@@ -248,12 +262,12 @@ write_operand(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, u32 k, cons
 }
 
 static void
-write_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, const Part *parts, u32 nresults)
+write_partials(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, const Part *parts, u32 nresults, u32 piece)
 {
   u32 silent = f->lanes | f->h->free_threads;
   LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, silent));
   for (u32 k = 0; k < f->n; k++)
-    write_operand(g, f, s, at, k, parts, nresults);
+    write_operand(g, f, s, at, k, parts, nresults, piece);
   gen_end_if(g, after);
 }
 
@@ -341,6 +355,32 @@ keep_here(Gen *g, const Fold *f, Part *parts, u32 n)
   }
 }
 
+/* One piece: what was written is read, by few registers at a time: all partials at once would need many. */
+static void
+fold_piece(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, Part *parts, u32 nresults, u32 piece)
+{
+  u32 step = 1;
+  write_partials(g, f, s, at, parts, nresults, piece);
+  team_barrier(g);
+  for (u32 k = 0; k < f->n; k++) {
+    u32 n = side_by_side(f, s, dtype_bytes(op_operand(f->op, k)->type->dt), false);
+    step = n > step ? n : step;
+  }
+  Part *partials = NEW_ARRAY(g->arena, Part, s->nwarps * step);
+  for (u32 from = 0; from < nresults; from += step) {
+    if (!in_piece(f, s, from, piece))
+      continue;
+    memset(partials, 0, sizeof *partials * s->nwarps * step);
+    for (u32 k = 0; k < f->n; k++)
+      read_operand(g, f, s, at, k, partials, from, from + step);
+    for (u32 r = from; r < from + step; r++)
+      if (!f->result || f->result->rep[r] == r)
+        parts[r] = fold_partials(g, f, s, partials + (r - from) * s->nwarps);
+    if (nresults > step)
+      keep_here(g, f, parts + from, step);
+  }
+}
+
 static void
 fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
 {
@@ -348,24 +388,10 @@ fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
   scratch_reduce(f->op, &s);
   if (s.nwarps == 1 || !addr_scratch(g, f->op, s.bytes))
     return;
-  u32 at = (u32)op_int(f->op, AT_SCRATCH, 0);
-  write_partials(g, f, &s, at, parts, nresults);
-  team_barrier(g);
-  u32 step = 1;                                  /* few registers at a time: all partials at once would need many */
-  for (u32 k = 0; k < f->n; k++) {
-    u32 n = side_by_side(f, &s, dtype_bytes(op_operand(f->op, k)->type->dt), false);
-    step = n > step ? n : step;
-  }
-  Part *partials = NEW_ARRAY(g->arena, Part, s.nwarps * step);
-  for (u32 from = 0; from < nresults; from += step) {
-    memset(partials, 0, sizeof *partials * s.nwarps * step);
-    for (u32 k = 0; k < f->n; k++)
-      read_operand(g, f, &s, at, k, partials, from, from + step);
-    for (u32 r = from; r < from + step; r++)
-      if (!f->result || f->result->rep[r] == r)
-        parts[r] = fold_partials(g, f, &s, partials + (r - from) * s.nwarps);
-    if (nresults > step && (!f->result || f->result->rep[from] == from))
-      keep_here(g, f, parts + from, step);
+  for (u32 piece = 0; piece < 1u << s.pieces; piece++) {
+    if (piece)
+      team_barrier(g);
+    fold_piece(g, f, &s, (u32)op_int(f->op, AT_SCRATCH, 0), parts, nresults, piece);
   }
 }
 

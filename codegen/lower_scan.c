@@ -252,14 +252,23 @@ join_lane_run(Gen *g, Scan *s, u32 lane, u32 bits, bool last)
 
 /* ---- across warps ---- */
 
-typedef struct Round { u32 k, warps, base[FOLD_OPERANDS + 1], at; } Round;
+typedef struct Round { ScanRound plan; u32 at, piece; } Round;
 
-/* A flat index without the axis bits that the round's end leaves behind, times its warps: see ScanPlan. */
+/* The element of the round's end, or its place in its piece, times the round's warps: see ScanPlan. */
 static u32
 element_of(const Scan *s, const Round *r, u32 flat)
 {
-  u32 shift = s->f.h->shift[s->f.axis], low = flat & ((1u << shift) - 1);
-  return ((flat >> (shift + r->k + r->warps)) << shift | low) << r->warps;
+  u32 element = scratch_scan_element(s->f.op, &r->plan, flat);
+  return (r->plan.pieces ? layout_piece_place(&r->plan.map, element) : element) << r->plan.warps;
+}
+
+/* Is l a chunk that keeps its run's total, in this piece? */
+static bool
+in_round(const Scan *s, const Round *r, u32 l)
+{
+  if (!is_chunk(s, l) || head(s, l) != l)
+    return false;
+  return !r->plan.pieces || layout_piece_number(&r->plan.map, scratch_scan_element(s->f.op, &r->plan, s->f.h->flat[l])) == r->piece;
 }
 
 static Val
@@ -267,7 +276,7 @@ total_offset(Gen *g, const Scan *s, const Round *r, u32 chunk, u32 bytes, bool w
 {
   u32 cols[LAYOUT_MAX_BITS], mask = 0, shift = s->f.h->shift[s->f.axis];
   for (u32 i = 0; i < s->f.h->thread_bits; i++) {
-    u32 flat = s->f.h->thread[i], position = flat >> (shift + r->k) & ((1u << r->warps) - 1);
+    u32 flat = s->f.h->thread[i], position = flat >> (shift + r->plan.k) & ((1u << r->plan.warps) - 1);
     bool along = flat & s->f.axis_mask;
     cols[i] = (element_of(s, r, flat) | (write && along ? position : 0)) * bytes;
     mask |= cols[i];
@@ -285,19 +294,19 @@ static void
 write_totals(Gen *g, const Scan *s, const Round *r)
 {
   u32 silent = s->f.h->free_threads;
-  for (u32 k = 0; k < r->k; k++)
+  for (u32 k = 0; k < r->plan.k; k++)
     if (s->plan.owner[k] != IN_REG)
       silent |= 1u << (s->plan.index[k] + (s->plan.owner[k] == IN_WARP ? LANE_BITS : 0));
   LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, silent));
   for (u32 l = 0; l < s->f.h->regs; l++) {
-    if (!is_chunk(s, l) || head(s, l) != l)
+    if (!in_round(s, r, l))
       continue;
     for (u32 k = 0; k < s->f.n + (s->total[l].valid != NULL); k++) {
       Words w = words_for(g, plane_dtype(s, k), false, 1);
       u32 bytes = dtype_bytes(plane_dtype(s, k));
       Val word;
       words_pack(g, &w, k < s->f.n ? &s->total[l].v[k] : &s->total[l].valid, &word);
-      words_store(g, &w, addr_shared(g, total_offset(g, s, r, l, bytes, true), r->at + r->base[k]), bytes, &word);
+      words_store(g, &w, addr_shared(g, total_offset(g, s, r, l, bytes, true), r->at + r->plan.base[k]), bytes, &word);
     }
   }
   gen_end_if(g, after);
@@ -314,7 +323,7 @@ read_total(Gen *g, const Scan *s, const Round *r, u32 l, u32 position, Val at)
     Val word, offset = total_offset(g, s, r, l, bytes, false);
     if (at)
       offset = LLVMBuildAdd(B, offset, LLVMBuildMul(B, at, gen_u32(g, bytes), ""), "");
-    words_load(g, &w, addr_shared(g, offset, r->at + r->base[k] + position * bytes), bytes, &word);
+    words_load(g, &w, addr_shared(g, offset, r->at + r->plan.base[k] + position * bytes), bytes, &word);
     words_unpack(g, &w, &word, k < s->f.n ? &p.v[k] : &p.valid);
   }
   return p;
@@ -324,9 +333,9 @@ read_total(Gen *g, const Scan *s, const Round *r, u32 l, u32 position, Val at)
 static Val
 my_position(Gen *g, const Scan *s, const Round *r)
 {
-  u32 cols[LAYOUT_MAX_BITS] = {0}, all = (1u << r->warps) - 1;
-  for (u32 i = 0; i < r->warps; i++)
-    cols[s->plan.index[r->k + i] + LANE_BITS] = 1u << i;
+  u32 cols[LAYOUT_MAX_BITS] = {0}, all = (1u << r->plan.warps) - 1;
+  for (u32 i = 0; i < r->plan.warps; i++)
+    cols[s->plan.index[r->plan.k + i] + LANE_BITS] = 1u << i;
   return gen_xor_const(g, team_linear(g, cols, s->f.h->thread_bits), all, s->reverse ? all : 0);
 }
 
@@ -334,7 +343,7 @@ my_position(Gen *g, const Scan *s, const Round *r)
 static Part
 fold_warps(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool last, Part *lower)
 {
-  u32 n = 1u << r->warps;
+  u32 n = 1u << r->plan.warps;
   Part sum = read_total(g, s, r, l, s->reverse ? n - 1 : 0, NULL);
   *lower = sum;
   for (u32 i = 1; i + last < n; i++) {
@@ -349,10 +358,10 @@ fold_warps(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool last, Pa
 static Part
 fold_warps_by_lanes(Gen *g, const Scan *s, const Round *r, u32 l, Val mine, bool last, Part *lower)
 {
-  u32 n = 1u << r->warps;
+  u32 n = 1u << r->plan.warps;
   Val first = gen_u32(g, s->reverse ? n - 1 : 0), one = gen_u32(g, 1), here = LLVMBuildXor(B, mine, first, "");
   Part total = read_total(g, s, r, l, 0, LLVMBuildAnd(B, g->team->tid, gen_u32(g, n - 1), ""));
-  Part sum = fold_lanes(g, s, total, 0, r->warps);
+  Part sum = fold_lanes(g, s, total, 0, r->plan.warps);
   *lower = from_lane(g, s, &sum, s->reverse ? LLVMBuildAdd(B, here, one, "") : LLVMBuildSub(B, here, one, ""));
   return last ? sum : from_lane(g, s, &sum, gen_u32(g, s->reverse ? 0 : n - 1));
 }
@@ -364,7 +373,7 @@ lanes_fold(const Scan *s, const Round *r)
   u32 differ = 0;
   for (u32 i = 0; i < LANE_BITS; i++)
     differ |= element_of(s, r, s->f.h->thread[i]);
-  return r->warps >= 3 && !differ;
+  return r->plan.warps >= 3 && !differ;
 }
 
 static void
@@ -375,7 +384,7 @@ join_warps(Gen *g, Scan *s, const Round *r, bool last)
   team_barrier(g);
   Val mine = my_position(g, s, r);
   for (u32 l = 0; l < s->f.h->regs; l++) {
-    if (!is_chunk(s, l) || head(s, l) != l)
+    if (!in_round(s, r, l))
       continue;
     Part lower, sum = (by_lanes ? fold_warps_by_lanes : fold_warps)(g, s, r, l, mine, last, &lower);
     lower = only_if(g, s, lower, LLVMBuildICmp(B, LLVMIntNE, mine, gen_u32(g, 0), ""));
@@ -422,13 +431,14 @@ join_all(Gen *g, Scan *s, u32 k)
     } else if (owner == IN_LANE) {
       join_lanes(g, s, at, k + 1 == s->plan.bits);
     } else {
-      Round r = {.k = k, .at = (u32)op_int(s->f.op, AT_SCRATCH, 0)};
-      scratch_scan_round(s->f.op, &s->plan, k, &r.warps, r.base);
-      bits = r.warps;
-      if (written)
-        team_barrier(g);
-      join_warps(g, s, &r, k + bits == s->plan.bits);
-      written = true;
+      Round r = {.plan = scratch_scan_round(s->f.op, &s->plan, k), .at = (u32)op_int(s->f.op, AT_SCRATCH, 0)};
+      bits = r.plan.warps;
+      for (; r.piece < 1u << r.plan.pieces; r.piece++) {
+        if (written)
+          team_barrier(g);
+        join_warps(g, s, &r, k + bits == s->plan.bits);
+        written = true;
+      }
     }
   }
 }

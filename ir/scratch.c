@@ -3,6 +3,12 @@
 
 enum { ALIGN = 16 };   /* widest shared access */
 
+u32
+scratch_pieces(const Op *op)
+{
+  return log2_u32((u32)op_int(op, AT_PIECES, 1));
+}
+
 static u32
 aligned(u32 bytes)
 {
@@ -24,6 +30,10 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
   out->elements = layout_numel(l) >> l->out_bits[axis];
   if (out->nwarps == 1)
     return;
+  if (type_is_tile(op_result(reduce)->type)) {
+    out->pieces = layout_register_pieces(op_result(reduce)->type->layout, scratch_pieces(reduce), &out->map);
+    out->elements >>= out->pieces;
+  }
   bool many = out->elements >= 8;
   out->element_step = many ? 1 : out->nwarps;
   out->warp_step = many ? out->elements : 1;
@@ -34,19 +44,39 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
 }
 
 u32
-scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base)
+scratch_scan_element(const Op *scan, const ScanRound *r, u32 flat)
+{
+  u32 shift = layout_dim_shift(OPERAND(scan, SCAN, xs)->type->layout, (int)op_int(scan, AT_AXIS, 0)), low = flat & ((1u << shift) - 1);
+  return (flat >> (shift + r->k + r->warps)) << shift | low;
+}
+
+/* l over the elements of the round's end. */
+static Layout
+round_layout(const Op *scan, const ScanRound *r, const Layout *l)
+{
+  Layout out = {.rank = 1, .out_bits = {(u8)(log2_u32(layout_numel(l)) - r->k - r->warps)}};
+  memcpy(out.in_bits, l->in_bits, sizeof out.in_bits);
+  for (u32 in = IN_REG; in <= IN_WARP; in++)
+    for (u32 i = 0; i < l->in_bits[in]; i++)
+      out.col[in][i] = scratch_scan_element(scan, r, l->col[in][i]);
+  return out;
+}
+
+ScanRound
+scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k)
 {
   const Layout *l = OPERAND(scan, SCAN, xs)->type->layout;
-  u32 bytes = 0;
-  *warps = 0;
-  while (k + *warps < p->bits && p->owner[k + *warps] == IN_WARP)
-    ++*warps;
-  u32 n = layout_numel(l) >> k;
-  for (u32 i = 0; i < scan->noperands + p->flags && i < 17; i++) {
-    base[i] = bytes;
-    bytes += aligned(n * (i < scan->noperands ? type_elem_bytes(op_operand(scan, i)->type) : 1));
+  ScanRound r = {.k = k};
+  while (k + r.warps < p->bits && p->owner[k + r.warps] == IN_WARP)
+    ++r.warps;
+  Layout left = round_layout(scan, &r, l);
+  r.pieces = layout_register_pieces(&left, scratch_pieces(scan), &r.map);
+  u32 n = layout_numel(l) >> (k + r.pieces);
+  for (u32 i = 0; i < scan->noperands + p->flags && i < COUNT(r.base); i++) {
+    r.base[i] = r.bytes;
+    r.bytes += aligned(n * (i < scan->noperands ? type_elem_bytes(op_operand(scan, i)->type) : 1));
   }
-  return bytes;
+  return r;
 }
 
 bool
@@ -68,10 +98,9 @@ scratch_scan(const Op *scan, ScanPlan *out)
       out->owner[log2_u32(col) - shift] = (u8)in;
       out->index[log2_u32(col) - shift] = (u8)i;
     }
-  for (u32 k = 0, warps, base[17]; k < out->bits; k++) {
+  for (u32 k = 0; k < out->bits; k++) {
     bool starts = out->owner[k] == IN_WARP && (!k || out->owner[k - 1] != IN_WARP);
-    u32 bytes = starts ? scratch_scan_round(scan, out, k, &warps, base) : 0;
-    out->bytes = bytes > out->bytes ? bytes : out->bytes;
+    out->bytes = max_u32(out->bytes, starts ? scratch_scan_round(scan, out, k).bytes : 0);
   }
   return found == along;
 }
@@ -127,10 +156,66 @@ scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out)
                       target_has(c->target, F_STMATRIX), out);
 }
 
+/* ---- pieces ---- */
+
+/* The layouts between which op moves a tile through scratch; false if it does not. */
+static bool
+moves_between(const Op *op, const Type **from, const Type **to)
+{
+  bool converts = op->code == OP_CONVERT_LAYOUT, answers = op->code == OP_ATOMIC_RMW || op->code == OP_ATOMIC_CAS || op->code == OP_LOAD;
+  if ((!converts && !answers) || !type_is_tile(op_result(op)->type))
+    return false;
+  *to = op_result(op)->type;
+  *from = converts ? OPERAND(op, CONVERT_LAYOUT, x)->type : *to;
+  return true;
+}
+
+u32
+scratch_most_pieces(Ctx *c, const Op *op)
+{
+  const Type *from, *to;
+  if (op_has(op, T_EXCHANGE))
+    return min_u32(PIECES_MAX_BITS, OPERAND(op, UNARY, x)->type->layout->in_bits[IN_REG]);
+  if (op->code == OP_REDUCE && type_is_tile(op_result(op)->type)) {
+    PieceMap m;
+    return layout_register_pieces(op_result(op)->type->layout, PIECES_MAX_BITS, &m);
+  }
+  if (op->code == OP_SCAN)
+    return PIECES_MAX_BITS;
+  return moves_between(op, &from, &to) ? layout_pieces_most(to->layout) : 0;
+}
+
+void
+scratch_pieces_plan(Ctx *c, const Op *op, PiecesPlan *out)
+{
+  const Type *from, *to;
+  if (!moves_between(op, &from, &to))
+    ctx_panic(c, "scratch.c does not know what '%s' moves in pieces", op_info(op->code)->name);
+  u32 bits = type_elem_bits(to);
+  bool leaders = op->code != OP_CONVERT_LAYOUT;      /* others than they have nothing to store, and stmatrix is the whole warp's */
+  layout_pieces_plan(c, from->layout, to->layout, bits < 8 ? 8 : bits, target_has(c->target, F_LDMATRIX),
+                     target_has(c->target, F_STMATRIX) && !leaders, min_u32(scratch_pieces(op), layout_pieces_most(to->layout)), out);
+}
+
+u32
+scratch_exchange_registers(const Op *exchange)
+{
+  const Layout *l = OPERAND(exchange, UNARY, x)->type->layout;
+  return layout_regs(l) >> min_u32(scratch_pieces(exchange), l->in_bits[IN_REG]);
+}
+
+static u32
+pieces_bytes(Ctx *c, const Op *op)
+{
+  PiecesPlan p;
+  scratch_pieces_plan(c, op, &p);
+  return aligned(p.shared.bytes);
+}
+
 /* One thread performs a scalar atomic or volatile load and hands the value to all; a tile's goes through memory to the threads
  * that hold copies. Unused results cost nothing. */
 static u32
-owner_bytes(const Op *op)
+owner_bytes(Ctx *c, const Op *op)
 {
   const Value *r = op_result(op);
   if (value_unused(r))
@@ -138,7 +223,9 @@ owner_bytes(const Op *op)
   if (!type_is_tile(r->type))
     return ALIGN;
   const Layout *l = r->type->layout;
-  return layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP) ? aligned(layout_numel(l) * type_elem_bytes(r->type)) : 0;
+  if (!(layout_free_bits(l, IN_LANE) | layout_free_bits(l, IN_WARP)))
+    return 0;
+  return scratch_pieces(op) ? pieces_bytes(c, op) : aligned(layout_numel(l) * type_elem_bytes(r->type));
 }
 
 u32
@@ -147,10 +234,9 @@ scratch_bytes(Ctx *c, const Op *op)
   ReduceScratch r;
   ScanPlan s;
   SwapPlan swap;
-  ConvertPlan p;
   if (op_has(op, T_EXCHANGE)) {
     scratch_exchange(op, &swap);
-    return swap.bytes;
+    return aligned(swap.bytes / layout_regs(OPERAND(op, UNARY, x)->type->layout) * scratch_exchange_registers(op));
   }
   switch (op->code) {
   case OP_REDUCE:
@@ -162,12 +248,9 @@ scratch_bytes(Ctx *c, const Op *op)
   case OP_CONVERT_LAYOUT:
     if (strcmp(op_str(op, AT_KIND, ""), "shared"))
       return 0;
-    if (op_attr(op, AT_SCRATCH_BYTES))
-      return aligned((u32)op_int(op, AT_SCRATCH_BYTES, 0));
-    scratch_convert_plan(c, op, &p);
-    return aligned(p.shared.bytes);
-  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(op);
-  case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(op) : 0;
+    return op_attr(op, AT_SCRATCH_BYTES) ? aligned((u32)op_int(op, AT_SCRATCH_BYTES, 0)) : pieces_bytes(c, op);
+  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(c, op);
+  case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(c, op) : 0;
   default: return 0;
   }
 }

@@ -11,7 +11,9 @@
 typedef struct ReduceScratch {
   u32 nwarps;                    /* warps that share an element's reduction; 1: no scratch */
   u32 warp_mask;                 /* warp bits in which they differ, one per factor 2 of nwarps; warp_index packs those bits */
-  u32 elements;                  /* padded result elements */
+  u32 pieces;                    /* 2^pieces, one after the other; an element's place in its piece stands for its number below */
+  PieceMap map;
+  u32 elements;                  /* padded result elements of a piece */
   u32 element_step, warp_step;   /* one of them is 1 */
   u32 base[16];                  /* per operand, bytes */
   u32 bytes, align;
@@ -30,20 +32,31 @@ typedef struct ScanPlan {
 } ScanPlan;
 /* False if some register, lane or warp bit moves along the axis and across it at once, or along several bits of it. */
 bool scratch_scan(const Op *scan, ScanPlan *out);
-/* Warp bits in the round that begins at axis bit k (a warp's); base (17 entries) as above. Gives the round's bytes. */
-u32 scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k, u32 *warps, u32 *base);
+/* The round that begins at axis bit k (a warp's): how many warp bits it takes, base as above, its bytes. In 2^pieces pieces an element's
+ * place in its piece stands for the element. */
+typedef struct ScanRound { u32 k, warps, base[17], bytes, pieces; PieceMap map; } ScanRound;
+ScanRound scratch_scan_round(const Op *scan, const ScanPlan *p, u32 k);
+/* The element of the round's end that a flat index belongs to: the axis without the bits up to there. */
+u32 scratch_scan_element(const Op *scan, const ScanRound *r, u32 flat);
 
 /* Bits of a flat index in layout l that may differ between an element of an EXCHANGE op and its source. */
 u32 scratch_exchange_bits(const Op *exchange, const Layout *l);
 /* What to exclusive-or into the numbers of registers and threads (lane, then warp) to find an exchange's source. Where warps
  * change, register r of thread t lies at (r * threads + t) * elem_bytes. */
-typedef struct SwapPlan { u32 reg, thread, bytes; } SwapPlan;
+typedef struct SwapPlan { u32 reg, thread, bytes; } SwapPlan;   /* bytes: of all registers */
 void scratch_exchange(const Op *exchange, SwapPlan *out);
 
 /* Bytes of scratch any op needs (0: none), a multiple of 16. convert_layout needs its kind attribute set; elements of i1 take
  * a byte. An atomic whose result is used: a scalar's old value at offset 0; a tile's, where other lanes or warps hold copies, at its flat
  * (padded, row-major) index times its element's bytes. */
 u32 scratch_bytes(Ctx *c, const Op *op);
+/* log2 of the pieces in which op's data goes through its scratch (attribute pieces), and of the most that it can go in. */
+u32 scratch_pieces(const Op *op);
+u32 scratch_most_pieces(Ctx *c, const Op *op);
+/* How a tile goes through scratch in op's pieces: a convert_layout's, or the values of leaders that others have copies of. */
+void scratch_pieces_plan(Ctx *c, const Op *op, PiecesPlan *out);
+/* Registers that an exchange writes and reads in one piece, and the bytes they take. */
+u32 scratch_exchange_registers(const Op *exchange);
 /* The plan of a convert_layout for the Ctx's target (layout_convert_plan with its features). */
 void scratch_convert_plan(Ctx *c, const Op *convert, ConvertPlan *out);
 #endif

@@ -123,6 +123,41 @@ void layout_shuffle_round(const ShufflePlan *p, u32 round, u32 *send_reg, u32 *r
 /* The shared layout and accesses with the least cost for src -> memory -> dst; returns that cost. */
 u32 layout_shared_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix,
                        bool can_stmatrix, SharedPlan *out);
+/* ---- through less memory than the tile takes (layout_pieces.c) ---- */
+enum { PIECES_MAX_BITS = 6 };           /* at most 64 pieces: code is made for each */
+/* One side of a conversion in pieces. Registers fall into 2^class_bits classes of layout_regs(l) each; layout_piece_of_class
+ * and layout_piece_reg say which. Thread t moves a class in the piece whose number is the class's exclusive-or the columns
+ * thread_piece of the bits of t (lanes, then warps). Where copies in registers are: the first only. */
+typedef struct PieceSide {
+  const Layout *l;                      /* of class 0, over the places in a piece; the tile's own layout if there is one piece */
+  u32 reg[LAYOUT_MAX_BITS];
+  u32 class_bits, class_reg[PIECES_MAX_BITS], class_piece[PIECES_MAX_BITS], class_place[PIECES_MAX_BITS];
+  u32 thread_piece[2 * LAYOUT_MAX_BITS];
+} PieceSide;
+/* The piece of an element and its place in it, as columns by bit of its flat index. */
+typedef struct PieceMap { u32 number[LAYOUT_MAX_BITS], place[LAYOUT_MAX_BITS]; } PieceMap;
+u32 layout_piece_number(const PieceMap *m, u32 flat);
+u32 layout_piece_place(const PieceMap *m, u32 flat);
+/* At most 2^bits pieces that are registers alone, the same of every thread; as many as l's registers that are not copies, of others or of
+ * other threads', make. Returns log2 of how many. */
+u32 layout_register_pieces(const Layout *l, u32 bits, PieceMap *out);
+typedef struct PiecesPlan {
+  u32 bits;                             /* 2^bits pieces */
+  PieceSide src, dst;
+  SharedPlan shared;                    /* of one piece: its memory is used by all, one after the other */
+  u32 cost;
+} PiecesPlan;
+/* How src becomes dst (block columns equal) in 2^bits pieces through shared memory. bits 0: layout_shared_plan's plan. */
+void layout_pieces_plan(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool can_ldmatrix, bool can_stmatrix, u32 bits,
+                        PiecesPlan *out);
+u32 layout_pieces_most(const Layout *l);                           /* the most `bits` of a tile */
+/* The number of a class; the register of the tile that is its first, and what its elements' places differ from class 0's. */
+u32 layout_piece_of_class(const PieceSide *s, u32 class, u32 *reg, u32 *place);
+/* Register `reg` of l is this one of the tile; exclusive-or a class's first register. */
+u32 layout_piece_reg(const PieceSide *s, u32 reg);
+/* Does some thread bits' part of the number make this? */
+bool layout_piece_threads(const PieceSide *s, u32 number);
+
 /* Offset in the shared layout of the element at flat index (linear too): inverse of layout_offset_eval; the lowest copy. */
 u32 layout_shared_offset(const Layout *smem, u32 flat);
 /* Columns of (reg|lane|warp) -> shared offset: smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */

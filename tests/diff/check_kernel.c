@@ -1,13 +1,14 @@
 /* check_kernel.c - one kernel, run in every way there is; the ways must agree and none may report a fault.
  *
- *   check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
+ *   check_kernel [--passes] [--no-sim] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
  *                [--given=DIR] FILE|FOLDER...
  *
  * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
  * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
  * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir and .tile files. --save
  * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx; with
- * --against the saved want.N are what is right.
+ * --against the saved want.N are what is right. --drop-barriers: then each barrier of the PTX in turn is left out, and that the simulator
+ * says nothing of that is a finding.
  *
  * A kernel, a .tile or .tir file with one, says how to run it in comments, one line a parameter in order:
  *   // grid 2 1 1
@@ -48,7 +49,7 @@ typedef struct Param {
 } Param;
 typedef struct Words { char name[32], value[32]; } Words;
 typedef struct Way { char name[128], target[32]; int opt_level; const char *without; } Way;
-typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim; const char *save, *against, *given; } Settings;
+typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim, drop_barriers; const char *save, *against, *given; } Settings;
 typedef struct Case {
   const Settings *set;
   const char *file, *text;
@@ -64,6 +65,7 @@ typedef struct Case {
   Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
   double tolerance;
   bool barriers, known;     /* known: expected is filled */
+  bool planted;             /* a fault is in the PTX: findings are wanted, and not printed */
   int findings;
 } Case;
 
@@ -77,6 +79,9 @@ static const char *const sim_kinds[] = {
 static void
 find_at(Case *k, const char *kind, const char *file, u32 line, const char *text, SourceLoc other)
 {
+  k->findings++;
+  if (k->planted)
+    return;
   printf("%s: ", k->file);
   if (!k->step)
     printf("read");
@@ -89,7 +94,6 @@ find_at(Case *k, const char *kind, const char *file, u32 line, const char *text,
   if (other.file)
     printf(" (%s:%u)", other.file, other.line);
   printf("\n");
-  k->findings++;
 }
 
 static void
@@ -349,6 +353,34 @@ run_passes(Case *k, u32 ndefines, bool check)
   return NULL;
 }
 
+/* The PTX without one barrier after the other. */
+static void
+drop_barriers(Case *k, const Func *f, Buf *ptx)
+{
+  static const char barrier[] = "bar.sync";
+  char *text = arena_strndup(k->ctx->perm, buf_str(ptx), ptx->len);
+  u32 n = 0;
+  for (char *s = strstr(text, barrier); s; s = strstr(s + 1, barrier), n++) {
+    char kept[sizeof barrier], what[64];
+    int findings = k->findings;
+    Buf without = {.arena = k->ctx->perm};
+    memcpy(kept, s, sizeof kept);
+    memcpy(s, "//      ", sizeof barrier - 1);
+    buf_puts(&without, text);
+    k->planted = true;
+    run_sim(k, f, &without);
+    k->planted = false;
+    memcpy(s, kept, sizeof kept);
+    snprintf(what, sizeof what, "barrier %u can be left out unnoticed", n);
+    bool noticed = k->findings > findings;
+    k->findings = findings;
+    if (!noticed)
+      find(k, "silent", what);
+  }
+  if (!n)
+    find(k, "silent", "there is no barrier");
+}
+
 static void
 run_way(Case *k)
 {
@@ -370,6 +402,8 @@ run_way(Case *k)
   save_ptx(k, &ptx);
   if (!k->set->no_sim)
     run_sim(k, m->funcs.data[0], &ptx);
+  if (k->set->drop_barriers && !k->findings)
+    drop_barriers(k, m->funcs.data[0], &ptx);
 }
 
 static void
@@ -592,6 +626,7 @@ main(int argc, char **argv)
   for (int i = 1; i < argc && ok; i++) {
     if (!strcmp(argv[i], "--passes")) set.passes = true;
     else if (!strcmp(argv[i], "--no-sim")) set.no_sim = true;
+    else if (!strcmp(argv[i], "--drop-barriers")) set.drop_barriers = true;
     else if (!strncmp(argv[i], "--save=", 7)) set.save = argv[i] + 7;
     else if (!strncmp(argv[i], "--against=", 10)) set.against = argv[i] + 10;
     else if (!strncmp(argv[i], "--given=", 8)) set.given = argv[i] + 8;
@@ -612,7 +647,7 @@ main(int argc, char **argv)
     free((void *)(uintptr_t)set.ways[i].without);
   if (ok && files)
     return findings != 0;
-  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR] "
+  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR] "
           "FILE|FOLDER...\n");
   return 2;
 }

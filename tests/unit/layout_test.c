@@ -314,6 +314,149 @@ test_random_conversions(Ctx *c)
   CHECK(kinds[CONVERT_SHUFFLE] > 10 && kinds[CONVERT_SHARED] > 10);
 }
 
+/* ---- conversions in pieces ---- */
+
+/* Registers of class k, in the order of the side's layout. */
+static void
+piece_registers(const PieceSide *s, u32 first, u32 *regs, u32 n)
+{
+  for (u32 i = 0; i < n; i++) regs[i] = layout_piece_reg(s, regs[i]) ^ first;
+}
+
+static bool
+in_piece(const PieceSide *s, u32 piece, u32 lane, u32 w)
+{
+  for (u32 i = 0; i < 5u + s->l->in_bits[IN_WARP]; i++)
+    piece ^= (i < 5 ? lane >> i : w >> (i - 5)) & 1 ? s->thread_piece[i] : 0;
+  return piece == 0;
+}
+
+/* A class of one side in one piece, by plain accesses, of the lanes whose piece it is. A store writes each place of the memory once,
+ * or again with the same. */
+static void
+piece_plain(Sim *s, const PieceSide *side, const PiecesPlan *p, const Layout *whole, u32 first, u32 off, u32 piece, bool store)
+{
+  static u32 regs[MAX_REGS];
+  u32 vec = store ? p->shared.store_vec : p->shared.load_vec, n = layout_access_groups(side->l, p->shared.smem, vec, regs), at[MAX_REGS];
+  CHECK(n > 0 && (!p->bits || n * vec == layout_regs(side->l)) && off % vec == 0);
+  for (u32 i = 0; i < n; i++) at[i] = regs[i * vec];
+  piece_registers(side, first, regs, n * vec);
+  for (u32 w = 0; w < s->warps; w++)
+    for (u32 lane = 0; lane < 32; lane++)
+      for (u32 i = 0; i < n && in_piece(side, piece, lane, w); i++) {
+        u32 to = layout_shared_offset(p->shared.smem, layout_eval(side->l, at[i], lane, w, 0)) ^ off;
+        CHECK(to % vec == 0 && (to + vec) * s->bytes <= p->shared.bytes);
+        for (u32 e = 0; e < vec; e++)
+          if (!store) {
+            CHECK(s->memory[to + e] != ~0u);
+            s->dst_reg[w][lane][regs[i * vec + e]] = s->memory[to + e];
+          } else {
+            u32 flat = layout_eval(whole, regs[i * vec + e], lane, w, 0);
+            CHECK(s->memory[to + e] == ~0u || s->memory[to + e] == flat);
+            s->memory[to + e] = flat;
+          }
+      }
+}
+
+static void
+piece_matrix(Sim *s, const PieceSide *side, const PiecesPlan *p, const Layout *whole, u32 first, u32 off, u32 piece, bool trans, bool store)
+{
+  MatrixAccess m;
+  if (!CHECK(layout_matrix_access(side->l, p->shared.smem, s->bytes * 8, trans, &m))) return;
+  for (u32 w = 0; w < s->warps; w++)
+    for (u32 g = 0; g < m.groups; g++) {
+      u32 regs[16], rows[32], start = layout_matrix_group(&m, g, regs) ^ off;
+      CHECK(in_piece(side, piece, 0, w) == in_piece(side, piece, 31, w));
+      if (!in_piece(side, piece, 0, w)) continue;
+      piece_registers(side, first, regs, m.count * m.elems);
+      for (u32 lane = 0; lane < 8 * m.count; lane++) {
+        rows[lane] = start;
+        for (u32 i = 0; i < 5; i++) rows[lane] ^= lane >> i & 1 ? m.addr_lane[i] : 0;
+        for (u32 i = 0; i < 5; i++) rows[lane] ^= w >> i & 1 ? m.addr_warp[i] : 0;
+        CHECK(rows[lane] * s->bytes % 16 == 0);
+      }
+      matrix_move(s, whole, &m, rows, regs, w, store);
+    }
+}
+
+static void
+piece_side_moves(Sim *s, const PiecesPlan *p, u32 piece, bool store)
+{
+  const PieceSide *side = store ? &p->src : &p->dst;
+  const Layout *whole = store ? s->src : s->dst;
+  for (u32 k = 0; k < 1u << side->class_bits; k++) {
+    u32 first, place, number = layout_piece_of_class(side, k, &first, &place) ^ piece;
+    u32 off = layout_shared_offset(p->shared.smem, place);
+    if (!layout_piece_threads(side, number)) continue;
+    if (store ? p->shared.stmatrix : p->shared.ldmatrix)
+      piece_matrix(s, side, p, whole, first, off, number, store ? p->shared.stmatrix_trans : p->shared.ldmatrix_trans, store);
+    else
+      piece_plain(s, side, p, whole, first, off, number, store);
+  }
+}
+
+/* Every element goes through memory once, in its piece, and arrives; the memory is the tile's divided by the pieces. */
+static PiecesPlan
+convert_in_pieces(Ctx *c, const Layout *src, const Layout *dst, u32 elem_bits, bool ldm, bool stm, u32 bits)
+{
+  PiecesPlan p;
+  Sim *s = sim_new(src, dst, elem_bits);
+  layout_pieces_plan(c, src, dst, elem_bits, ldm, stm, bits, &p);
+  CHECK(p.shared.bytes == (s->bytes * layout_numel(src)) >> bits);
+  for (u32 piece = 0; piece < 1u << bits; piece++) {
+    u32 n = layout_numel(p.shared.smem), left = 0;
+    for (u32 i = 0; i < n; i++) s->memory[i] = ~0u;
+    piece_side_moves(s, &p, piece, true);
+    for (u32 i = 0; i < n; i++) left += s->memory[i] == ~0u;
+    CHECK(left == 0);
+    piece_side_moves(s, &p, piece, false);
+  }
+  check_moved(s);
+  return p;
+}
+
+static void
+test_random_pieces(Ctx *c)
+{
+  u32 seed = 777, matrices = 0;
+  static const u32 widths[] = {8, 16, 32, 64};
+  for (u32 i = 0; i < 300; i++) {
+    u8 bits[3] = {(u8)rnd(&seed, 4), (u8)rnd(&seed, 5), (u8)rnd(&seed, 4)};
+    u32 warps = rnd(&seed, 4), rank = 1 + rnd(&seed, 3), width = widths[rnd(&seed, COUNT(widths))];
+    const Layout *a = random_layout(c, &seed, rank, bits, warps), *b = random_layout(c, &seed, rank, bits, warps);
+    if (b->in_bits[IN_REG] > 9 || a->in_bits[IN_REG] > 9) continue;
+    for (u32 p = 0; p <= layout_pieces_most(a); p++) convert_in_pieces(c, a, b, width, i & 2, i & 4, p);
+  }
+  u32 shape[2] = {64, 64}, warps[2] = {2, 2}, one[2] = {1, 4}, threads[2] = {2, 16}, across[2] = {4, 1};
+  int rows[2] = {1, 0};
+  for (u32 width = 8; width <= 32; width *= 2)
+    for (u32 p = 0; p <= 5; p++)
+      for (u32 which = 0; which < 2; which++) {
+        const Layout *operand = layout_mma_operand(c, (int)which, 2, shape, warps, width);
+        const Layout *plain = layout_blocked(c, 2, shape, one, threads, across, rows), *mma = layout_mma(c, 2, shape, warps);
+        PiecesPlan x = convert_in_pieces(c, plain, operand, width, true, true, p), y = convert_in_pieces(c, mma, plain, width, true, true, p);
+        matrices += p && (x.shared.ldmatrix || y.shared.stmatrix);
+      }
+  CHECK(matrices > 10);
+}
+
+/* What the essay says of a transposition: each thread moves half of its registers, by whole warps, in vectors, without conflicts. */
+static void
+test_wide_transpose(Ctx *c)
+{
+  u32 shape[2] = {256, 256}, wide[2] = {1, 4}, tall[2] = {4, 1}, lanes[2] = {1, 32}, lanes_down[2] = {32, 1}, warps[2] = {4, 2}, warps_down[2] = {2, 4};
+  int rows[2] = {1, 0}, columns[2] = {0, 1};
+  const Layout *a = layout_blocked(c, 2, shape, wide, lanes, warps, rows), *b = layout_blocked(c, 2, shape, tall, lanes_down, warps_down, columns);
+  for (u32 bits = 1; bits < 4; bits++) {
+    PiecesPlan p = convert_in_pieces(c, a, b, 32, true, true, bits);
+    CHECK(p.src.class_bits == bits && p.dst.class_bits == bits);
+    CHECK(layout_regs(p.src.l) == 256u >> bits && layout_regs(p.dst.l) == 256u >> bits);
+    for (u32 i = 0; i < 5; i++) CHECK(!p.src.thread_piece[i] && !p.dst.thread_piece[i]);
+    if (bits == 1) CHECK(p.shared.store_vec == 4 && p.shared.load_vec == 4);
+    CHECK(p.shared.store_conflicts == 0 && p.shared.load_conflicts == 0);
+  }
+}
+
 /* ---- conversions that matter ---- */
 
 typedef struct Want { u32 store_vec, load_vec; bool ldm, ldm_trans, stm; } Want;
@@ -833,6 +976,8 @@ main(void)
   test_transposes(c);
   test_dot_operands(c);
   test_random_conversions(c);
+  test_random_pieces(c);
+  test_wide_transpose(c);
   ctx_free(c);
   printf("layout_test: %u checks, %u failures\n", checks, failures);
   return failures != 0;

@@ -1,0 +1,78 @@
+/* live_buffers.c - offsets of shared buffers in a function's shared memory.
+ *
+ * A buffer is live from its shared_alloc to its shared_free, or to the end of its block. Buffers whose live ranges do not overlap may
+ * share memory: each takes the lowest offset that is free for all of its range. */
+#include "live_buffers.h"
+
+/* Positions: op->mark, in program order; a region's ops lie between its op and the next. */
+static void
+number(Op *op, void *user)
+{
+  LiveBuffers *a = user;
+  op->mark = a->position++;
+}
+
+/* The position of the last op of b, with everything inside. */
+static u32
+end_of(const Block *b)
+{
+  const Op *op = b->last;
+  while (op && op->nregions && op->regions[op->nregions - 1]->last)
+    op = op->regions[op->nregions - 1]->last;
+  return op ? op->mark : 0;
+}
+
+static void
+collect_range(Op *op, void *user)
+{
+  LiveBuffers *a = user;
+  if (op->code != OP_SHARED_ALLOC)
+    return;
+  const Type *t = op_result(op)->type;
+  LiveRange l = {op, op->mark, end_of(op->block), type_shared_stride(t) * (t->count ? t->count : 1), 0};
+  for (const Use *u = op_result(op)->uses; u; u = u->next)
+    if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
+      l.to = u->user->mark;
+  vec_push(a->c->scratch, &a->ranges, l);
+}
+
+/* First fit, in program order. */
+static void
+assign_buffers(LiveBuffers *a)
+{
+  for (u32 i = 0; i < a->ranges.len; i++) {
+    LiveRange *l = &a->ranges.data[i];
+    for (u32 k = 0; k < i; k++) {
+      const LiveRange *o = &a->ranges.data[k];
+      bool overlap = l->from <= o->to && o->from <= l->to;
+      if (overlap && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
+        l->offset = o->offset + o->bytes;
+        k = UINT32_MAX;   /* look at all of them again from the new offset */
+      }
+    }
+    if (l->offset + l->bytes > a->bytes)
+      a->bytes = l->offset + l->bytes;
+  }
+}
+
+LiveBuffers
+live_buffers(Ctx *c, Func *f)
+{
+  LiveBuffers b = {.c = c};
+  func_walk(f, number, &b);
+  func_walk(f, collect_range, &b);
+  assign_buffers(&b);
+  return b;
+}
+
+u32
+live_buffers_top(const LiveBuffers *b, const Op *op)
+{
+  u32 top = 0, last = op->nregions ? end_of(op->regions[op->nregions - 1]) : op->mark;
+  for (u32 i = 0; i < b->ranges.len; i++) {
+    const LiveRange *l = &b->ranges.data[i];
+    if (l->from <= last && op->mark <= l->to && l->offset + l->bytes > top)
+      top = l->offset + l->bytes;
+  }
+  return top;
+}
