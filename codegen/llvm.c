@@ -225,12 +225,11 @@ part_accesses(Gen *g, LLVMBasicBlockRef b)
 static void
 ease_long_blocks(Gen *g)
 {
-  unsigned kind = LLVMGetEnumAttributeKindForName("noimplicitfloat", 15);
   for (Val f = LLVMGetFirstFunction(g->mod); f; f = LLVMGetNextFunction(f))
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
       if (block_accesses(b) <= MANY_ACCESSES)
         continue;
-      LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(g->lc, kind, 0));
+      gen_func_attr(g, f, "noimplicitfloat");
       part_accesses(g, b);
     }
 }
@@ -279,6 +278,13 @@ gen_call_attr(Gen *g, Val call, const char *attr, u64 value)
   unsigned kind = LLVMGetEnumAttributeKindForName(attr, strlen(attr));
   LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                            LLVMCreateEnumAttribute(g->lc, kind, value));
+}
+
+void
+gen_func_attr(Gen *g, Val f, const char *attr)
+{
+  unsigned kind = LLVMGetEnumAttributeKindForName(attr, strlen(attr));
+  LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(g->lc, kind, 0));
 }
 
 Val

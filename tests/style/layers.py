@@ -13,7 +13,7 @@ layers = [
     {"leader.c": "leader", "buffer.c": "buffer", "cast.c": "cast"},
     {"dot_parts.c": "dot", "fold.c": "fold"},
     {"lower_elem.c": "lower elem"},
-    {f"lower_{n}.c": "lower" for n in "asm atomic convert debug gather mem mma packed reduce scan shape shared".split()},
+    {f"lower_{n}.c": "lower" for n in "asm atomic convert debug gather map mem mma packed reduce scan shape shared".split()},
     {"lower.c": "lower"},
     {"emit.c": "codegen"},
 ]
