@@ -129,12 +129,15 @@ meet_site(Op *op, void *user)
   }
 }
 
+/* The call that the map stands for, through which its region came; 0: the region is of no one call. */
 static u32
 region_site(Gen *g, const Op *op)
 {
   Common x = {.c = g->c};
   block_walk(op->regions[0], meet_site, &x);
-  return x.site == op->span.site ? 0 : x.site;
+  while (x.site && site_get(g->c, x.site).call.site != op->span.site)
+    x.site = site_get(g->c, x.site).call.site;
+  return x.site;
 }
 
 /* Its name in PTX: that of the function in the program, and a number. No name of the language has a $. */

@@ -22,13 +22,6 @@ splat_of(Builder *b, const Op *op, const Type *tile)
   return ir_splat(b, op_result(op_clone(b, op, none)), tile);
 }
 
-/* A promise about an element says nothing of its neighbours. */
-static bool
-attr_stays(const Op *op, AttrId id)
-{
-  return op->code != OP_HINT || (id != AT_CONTIGUOUS && id != AT_CONSTANT);
-}
-
 static void
 expand_op(Builder *b, const Op *op, const Type *tile, Value **map)
 {
@@ -41,8 +34,9 @@ expand_op(Builder *b, const Op *op, const Type *tile, Value **map)
     types[i] = type_with_elem(c, tile, op->results[i]->type);
   Op *copy = op_create(b, op->code, op->noperands, xs, op->nresults, types, 0);
   for (u32 i = 0; i < op->nattrs; i++)
-    if (attr_stays(op, op->attrs[i].id))
-      op_set_attr(copy, op->attrs[i]);
+    op_set_attr(copy, op->attrs[i]);
+  op_remove_attr(copy, AT_CONTIGUOUS);       /* promises about an element say nothing of its neighbours */
+  op_remove_attr(copy, AT_CONSTANT);
   for (u32 i = 0; i < op->nresults; i++) {
     copy->results[i]->name = op->results[i]->name;
     map[op->results[i]->id] = copy->results[i];
@@ -62,6 +56,8 @@ expand(Ctx *c, Op *map, Value **values)
     b.span = op->span;
     if (!op->noperands && op->code != OP_CONST)
       values[op_result(op)->id] = splat_of(&b, op, type_with_elem(c, tile, op_result(op)->type));
+    else if (op->code == OP_HINT && !op_attr(op, AT_DIVISIBLE))
+      values[op_result(op)->id] = value_mapped(values, op_operand(op, 0));
     else
       expand_op(&b, op, tile, values);
   }
