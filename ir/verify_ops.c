@@ -751,9 +751,8 @@ map_operands(Verifier *v, const Op *op)
   if (!op->noperands || b->nargs != op->noperands)
     return verify_fail(v, op, "%u operands need as many region arguments, here are %u", op->noperands, b->nargs);
   for (u32 i = 0; i < op->noperands; i++) {
-    const Type *t = in_type(op, i), *elem = type_elem(v->ctx, t);
-    if (!tile_operand(v, op, i) ||
-        !verify_same(v, op, "shapes of the operands", type_with_elem(v->ctx, t, elem), type_with_elem(v->ctx, IN_TYPE(op, MAP, xs), elem)) ||
+    const Type *t = in_type(op, i), *elem = type_elem(v->ctx, t), *like = type_with_elem(v->ctx, IN_TYPE(op, MAP, xs), elem);
+    if (!tile_operand(v, op, i) || !verify_same(v, op, "shapes of the operands", t, like) ||
         !verify_same(v, op, "element and region argument", elem, b->args[i]->type))
       return false;
   }

@@ -2,8 +2,8 @@
  * Needs any phase; keeps it. Inner loops first, so that an op leaves as many loops as it can in one run.
  *
  * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold
- * inside the loop only; so may `bounded`), no integer division unless its divisor is a constant other than zero, no map with a `while`. Loops with hoist = 0
- * keep all. */
+ * inside the loop only; so may `bounded`), no integer division unless its divisor is a constant other than zero, no map with a
+ * `while`. Loops with hoist = 0 keep all. */
 #include "internal.h"
 #include "remarks.h"
 
