@@ -210,6 +210,17 @@ bad_text(Job *job, const char *what)
   return false;
 }
 
+/* Functions that only kernels called which are gone. */
+static void
+drop_uncalled(Gen *g)
+{
+  for (Val f = LLVMGetFirstFunction(g->mod), next; f; f = next) {
+    next = LLVMGetNextFunction(f);
+    if (LLVMGetLinkage(f) == LLVMInternalLinkage && !LLVMGetFirstUse(f))
+      LLVMDeleteFunction(f);
+  }
+}
+
 /* The lines of the kernels that are wanted; the others go. */
 static bool
 read_manifests(Job *job)
@@ -233,6 +244,7 @@ read_manifests(Job *job)
     else if (!LLVMGetFirstUse(f))
       LLVMDeleteFunction(f);
   }
+  drop_uncalled(g);
   if (job->lines.len)
     return true;
   return bad_text(job, job->kernel && n ? arena_printf(g->c->scratch, "no kernel is named '%s'", job->kernel)

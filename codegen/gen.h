@@ -69,6 +69,8 @@ typedef struct Gen {
   Val **vals;                      /* registers of each value, by value id */
   Val **phis;                      /* by value id: what phis_new made of a carried value */
   struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
+  struct Maps *maps;               /* lower_map.c: of the kernel that is being lowered; NULL: it has not met one */
+  u32 shared_functions;            /* in the module so far */
   AxisInfo *axes;
   bool unrolls;                    /* some loop asks to be unrolled */
   bool failed;                     /* a diagnostic was reported */
@@ -99,6 +101,7 @@ bool gen_emit_ptx(Gen *g, Buf *out);
 /* depth_first.c: order the instructions of each basic block for few registers. */
 void order_depth_first(Gen *g);
 void gen_call_attr(Gen *g, Val call, const char *attr, u64 value);
+void gen_func_attr(Gen *g, Val f, const char *attr);         /* with the value 0: `memory` is none then */
 /* Call an intrinsic by its full name; `over` are the overloaded types. */
 Val gen_call(Gen *g, const char *name, u32 nover, Ty *over, u32 nargs, Val *args);
 /* The same for one that all threads of a warp or block must reach together. */
@@ -116,6 +119,8 @@ void gen_at(Gen *g, LLVMBasicBlockRef block);
 void locs_open(Gen *g);                                      /* what is built from here on has places in the source */
 void locs_func(Gen *g, const Func *f);                       /* g->fn gets a subprogram; locations of its ops follow */
 void locs_at(Gen *g, Span at);                               /* code built from here on belongs to this place */
+/* The same as locs_func for a function that calls share: what came through call site `site` stands in it, and was inlined from there on. */
+void locs_shared(Gen *g, const char *name, Span at, u32 site);
 typedef struct Locs Locs;
 
 /* ---- inlined.c ---- */
@@ -290,6 +295,9 @@ const DotSplit *dot_split(const Op *op);                       /* NULL: not of f
 /* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
 DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
 Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+
+/* ---- lower_map.c ---- */
+void lower_shared_functions(Gen *g);                         /* those that the kernel's maps call; the kernel is done */
 
 /* ---- lower.c ---- */
 /* Lower f into a new LLVM function; false if something in it cannot be compiled. */

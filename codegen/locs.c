@@ -11,6 +11,7 @@ struct Locs {
   VEC(File) files;
   VEC(Function) functions;
   VEC(LLVMMetadataRef) calls;          /* by site: the place of its call, in this kernel; NULL: not asked for yet */
+  u32 base;                            /* the site that became the function which is being built; 0: it is a kernel */
 };
 
 void
@@ -53,16 +54,30 @@ subprogram(Gen *g, const char *name, LLVMMetadataRef file, u32 line)
 void
 locs_func(Gen *g, const Func *f)
 {
+  locs_shared(g, f->name, f->span, 0);
+}
+
+void
+locs_shared(Gen *g, const char *name, Span span, u32 site)
+{
   Locs *l = g->locs;
   if (!l)
     return;
-  SourceLoc at = source_locate(g->c, f->span.lo);
+  SourceLoc at = source_locate(g->c, span.lo);
   File *file = file_of(g, at.file ? at.file : "unknown");
   for (u32 i = 0; i < l->files.len; i++)
     l->files.data[i].scope = NULL;
   l->calls.len = 0;
-  l->kernel = file->scope = subprogram(g, f->name, file->file, at.line);
+  l->base = site;
+  l->kernel = file->scope = subprogram(g, name, file->file, at.line);
   LLVMSetSubprogram(g->fn, l->kernel);
+}
+
+/* The site through which a place was inlined into the function that is being built; 0: none. */
+static u32
+site_within(const Locs *l, Span at)
+{
+  return at.site == l->base ? 0 : at.site;
 }
 
 static LLVMMetadataRef
@@ -90,8 +105,9 @@ place(Gen *g, Span at)
   SourceLoc loc = source_locate(g->c, at.lo);
   if (!loc.file)
     return LLVMDIBuilderCreateDebugLocation(g->lc, 0, 0, l->kernel, NULL);
-  LLVMMetadataRef scope = scope_of(g, at.site ? site_get(g->c, at.site).function : NULL, loc.file);
-  return LLVMDIBuilderCreateDebugLocation(g->lc, loc.line, loc.col, scope, at.site ? l->calls.data[at.site] : NULL);
+  u32 site = site_within(l, at);
+  LLVMMetadataRef scope = scope_of(g, site ? site_get(g->c, site).function : NULL, loc.file);
+  return LLVMDIBuilderCreateDebugLocation(g->lc, loc.line, loc.col, scope, site ? l->calls.data[site] : NULL);
 }
 
 /* The places of a site's call and of the calls around it, outermost first. */
@@ -102,7 +118,7 @@ place_calls(Gen *g, u32 site)
   VEC(u32) inner = {0};
   while (l->calls.len <= site)
     vec_push(g->arena, &l->calls, NULL);
-  for (; site && !l->calls.data[site]; site = site_get(g->c, site).call.site)
+  for (; site && !l->calls.data[site]; site = site_within(l, site_get(g->c, site).call))
     vec_push(g->arena, &inner, site);
   while (inner.len) {
     u32 s = inner.data[--inner.len];
@@ -115,6 +131,6 @@ locs_at(Gen *g, Span at)
 {
   if (!g->locs)
     return;
-  place_calls(g, at.site);
+  place_calls(g, site_within(g->locs, at));
   LLVMSetCurrentDebugLocation2(g->b, place(g, at));
 }

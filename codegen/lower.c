@@ -1,4 +1,4 @@
-/* lower.c - the walk: one LLVM function per kernel, one call of lower_<ID> per op.
+/* lower.c - the walk: one LLVM function per kernel (lower_map.c adds some), one call of lower_<ID> per op.
  *
  * The dispatch table is made from ops.def: every row obliges somebody to write lower_<ID>, or elem_<ID> in
  * lower_elem.c for the rows that work element by element. Structured control flow is flattened here and nowhere else:
@@ -244,6 +244,7 @@ lower_func(Gen *g, Func *f)
   g->vals = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->fragments = NEW_ARRAY(g->arena, Fragments *, f->nvalues + 1);
   g->phis = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
+  g->maps = NULL;
   g->axes = analyse_axes(f);
   func_declare(g, f);
   if (f->shared_bytes && !g->smem)
@@ -257,5 +258,6 @@ lower_func(Gen *g, Func *f)
   lower_ops(g, f->body);
   LLVMBuildBr(g->team->pro, body);
   team_close(g);
+  lower_shared_functions(g);
   return !g->failed;
 }

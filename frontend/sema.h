@@ -11,7 +11,7 @@
  *   (promotion, casts), variables.c
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_operator.c, lower_index.c, lower_choose.c, lower_call.c,
- *   lower_struct.c, lower_names.c, builtin_reduce.c (which calls functions)
+ *   lower_struct.c, lower_names.c, builtin_map.c and builtin_reduce.c (which call functions)
  *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), optional.c, tune.c, describe.c
  */
 #ifndef TILEC_SEMA_H

@@ -582,3 +582,20 @@ ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclus
   combine_args(op, n, xs);
   return op;
 }
+
+/* Apply a region to every element of n tiles of one shape; the region has n scalar arguments and no ops yet. */
+Op *
+ir_map(Builder *b, u32 n, Value *const *xs)
+{
+  Op *op = op_create(b, OP_MAP, n, xs, 0, NULL, 1);
+  for (u32 i = 0; i < n; i++)
+    block_add_arg(op->regions[0], type_elem(func_ctx(b->func), xs[i]->type), NULL);
+  return op;
+}
+
+/* One more result of a map, of the shape and layout of its operands. */
+Value *
+map_add_result(Op *map, const Type *elem)
+{
+  return op_add_result(map, type_with_elem(func_ctx(map->block->func), OPERAND(map, MAP, xs)->type, elem));
+}

@@ -247,7 +247,7 @@ fold_region(Interp *in, const Op *op, FoldAxis a, u32 from, u32 to)
   return FLOW_NEXT;
 }
 
-/* Element k of each operand of the fold that starts at from, into the region's arguments at `at`. */
+/* The element of each operand at `from`, into the region's arguments from `at` on. */
 static Flow
 set_elements(Interp *in, const Op *op, u32 at, u32 from)
 {
@@ -333,6 +333,34 @@ run_reduce(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* ---- map ---- */
+
+static Flow
+map_element(Interp *in, const Op *op, u32 at)
+{
+  const Block *b = op->regions[0];
+  if (set_elements(in, op, 0, at) == FLOW_FAULT)
+    return FLOW_FAULT;
+  Flow flow = run_block(in, b);
+  for (u32 i = 0; i < op->nresults && flow == FLOW_NEXT; i++)
+    in->elems[op->results[i]->id][at] = *interp_get(in, op_operand(block_terminator(b), i));
+  return flow;
+}
+
+static Flow
+run_map(Interp *in, const Op *op)
+{
+  Flow flow = FLOW_NEXT;
+  for (u32 i = 0; i < op->nresults; i++)
+    if (!interp_make(in, op, op->results[i]))
+      return FLOW_FAULT;
+  for (u32 at = 0; at < type_numel(OPERAND(op, MAP, xs)->type) && flow == FLOW_NEXT; at++)
+    flow = map_element(in, op, at);
+  for (u32 i = 0; i < op->nresults && flow == FLOW_NEXT; i++)
+    observe(in, op->results[i]);
+  return flow;
+}
+
 /* ---- everything ---- */
 static Flow
 run_assume(Interp *in, const Op *op)
@@ -395,6 +423,7 @@ run_op(Interp *in, const Op *op)
   case OP_ATOMIC_CAS: return interp_atomic_cas(in, op);
   case OP_REDUCE: return run_reduce(in, op);
   case OP_SCAN: return run_scan(in, op);
+  case OP_MAP: return run_map(in, op);
   case OP_DOT: return interp_dot(in, op);
   case OP_SHARED_ALLOC: return interp_shared_alloc(in, op);
   case OP_SHARED_FREE: return interp_shared_free(in, op);

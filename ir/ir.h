@@ -1,7 +1,7 @@
 /* ir.h - the tile IR: modules, functions, structured blocks, ops, values, types. Read this first.
  *
  * A Func is a kernel: one Block whose arguments are the parameters. Ops are in a doubly linked list; `for`, `while`,
- * `if` and `reduce` hold blocks (regions of exactly one block). A Value is an op's result or a block's argument.
+ * `if`, `reduce` and `map` hold blocks (regions of exactly one block). A Value is an op's result or a block's argument.
  * Use lists are kept up to date by op_set_operand and value_replace_uses. What ops exist is in ops.def.
  *
  * A module goes through three phases: `tile` (tile types without layouts), `placed` (every tile type has a layout),
@@ -272,6 +272,9 @@ Op *ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types);
 /* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
 Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
 Op *ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclusive);   /* results have the operands' types */
+/* Empty region with an element of each tile; add the ops, a yield, and a result for each of its values (map_add_result). */
+Op *ir_map(Builder *b, u32 n, Value *const *xs);
+Value *map_add_result(Op *map, const Type *elem);                    /* the tile of these elements */
 
 /* Shared memory. A buffer type without a layout gets one in assign_layout. */
 Value *ir_shared_alloc(Builder *b, const Type *buffer);
@@ -319,6 +322,7 @@ bool value_const_bits(const Value *v, u64 *bits);                    /* v is a C
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
 bool op_has(const Op *op, u32 traits);                               /* all of them */
 static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op->code == OP_SCAN; }  /* has a combine region */
+static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->code == OP_MAP; }  /* its region works on single elements */
 static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }
 bool op_inside(const Op *op, const Op *ancestor);                    /* in a region of ancestor, at any depth */
 Op *block_terminator(const Block *b);
@@ -366,6 +370,14 @@ bool op_uses_shared(const Op *op);                                   /* takes or
 bool op_lets_reads_pass(const Op *op);
 const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views; in broken IR another op or NULL */
 const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
+
+/* ---- key.c ---- */
+/* Appends what a closed region (one that sees its own arguments only) computes, in words of 64 bits: regions of equal keys are the same.
+ * numbers: scratch, func->nvalues of them. Keys hold addresses: no order and no output may depend on them. */
+void region_key(Buf *out, const Block *b, u32 *numbers);
+void key_put(Buf *key, u64 word);
+void key_put_attr(Buf *key, const Attr *a);
+u64 key_hash(const Buf *key);
 
 /* As if m had been printed and read: values are numbered as they stand, their uses are in that order, marks are 0. What a pass makes of
  * a module then depends on nothing that its text does not say. */

@@ -108,7 +108,7 @@ op_uses_shared(const Op *op)
 bool
 op_lets_reads_pass(const Op *op)
 {
-  return !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) && (!op->nregions || op_is_fold(op));
+  return !op_has(op, T_WRITES) && !op_has(op, T_SIDE) && !op_attr(op, AT_SCRATCH) && (!op->nregions || op_on_elements(op));
 }
 
 const Op *

@@ -715,6 +715,74 @@ check_REDUCE(Verifier *v, const Op *op)
   return check_fold(v, op);
 }
 
+/* Its value belongs to the map's region. */
+static bool
+inside_map(const Op *map, const Value *x)
+{
+  const Block *b = x->def ? x->def->block : x->block;
+  return b->parent == map || (b->parent && op_inside(b->parent, map));
+}
+
+/* What a map does to an element: scalar ops without effect, loops and ifs of them, of nothing but the region's arguments. */
+static bool
+map_region(Verifier *v, const Op *map, const Block *b)
+{
+  for (const Op *op = b->first; op; op = op->next) {
+    bool flow = op_is_loop(op) || op->code == OP_IF;
+    if (!flow && !op_has(op, T_PURE) && !op_has(op, T_TERM))
+      return verify_fail(v, op, "it does not belong into a map");
+    for (u32 i = 0; i < op->nresults; i++)
+      if (type_is_tile(op->results[i]->type))
+        return verify_fail(v, op, "a map works on single elements, not on %s", spell(v, op->results[i]->type));
+    for (u32 i = 0; i < op->noperands; i++)
+      if (op_operand(op, i) && !inside_map(map, op_operand(op, i)))
+        return verify_fail(v, op, "operand %u comes from outside of the map", i);
+    for (u32 r = 0; r < op->nregions; r++)
+      if (!map_region(v, map, op->regions[r]))
+        return false;
+  }
+  return true;
+}
+
+static bool
+map_operands(Verifier *v, const Op *op)
+{
+  const Block *b = op->regions[0];
+  if (!op->noperands || b->nargs != op->noperands)
+    return verify_fail(v, op, "%u operands need as many region arguments, here are %u", op->noperands, b->nargs);
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Type *t = in_type(op, i), *elem = type_elem(v->ctx, t), *like = type_with_elem(v->ctx, IN_TYPE(op, MAP, xs), elem);
+    if (!tile_operand(v, op, i) || !verify_same(v, op, "shapes of the operands", t, like) ||
+        !verify_same(v, op, "element and region argument", elem, b->args[i]->type))
+      return false;
+  }
+  return true;
+}
+
+static bool
+map_results(Verifier *v, const Op *op)
+{
+  const Op *end = op->regions[0]->last;
+  if (!op_has(end, T_TERM))
+    return false;
+  if (end->code != OP_YIELD || !op->nresults || end->noperands != op->nresults)
+    return verify_fail(v, end, "its region yields a value for each result, of which there are some");
+  for (u32 i = 0; i < op->nresults; i++) {
+    const Value *x = end->operands[i].value;
+    if (!x || type_is_tile(x->type) || type_is_shared(x->type))
+      return verify_fail(v, end, "it yields single elements");
+    if (!verify_same(v, end, "yielded elements and result", type_with_elem(v->ctx, IN_TYPE(op, MAP, xs), x->type), op->results[i]->type))
+      return false;
+  }
+  return true;
+}
+
+bool
+check_MAP(Verifier *v, const Op *op)
+{
+  return map_operands(v, op) && map_region(v, op, op->regions[0]) && map_results(v, op);
+}
+
 bool
 check_BUTTERFLY(Verifier *v, const Op *op)
 {

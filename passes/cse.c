@@ -2,8 +2,8 @@
  * Needs any phase; keeps it. An op goes when an equal one stands before it in its block or in a block around.
  *
  * One hash table for the function. What a block adds is undone when the block ends, so that what is found
- * always dominates. Reductions take part: their regions are compared op by op with arguments matched by
- * position. */
+ * always dominates. Reductions and maps take part: their regions are compared op by op with arguments matched by
+ * position. A map's region sees nothing from outside, so a table of its own is used within. */
 #include "internal.h"
 
 typedef struct Entry { u64 hash; Op *op; struct Entry *next; } Entry;
@@ -12,6 +12,7 @@ typedef struct Cse {
   u32 mask;
   VEC(Entry *) added;      /* in order, for undoing */
   Arena *arena;
+  u32 nvalues;
 } Cse;
 
 static u64
@@ -24,7 +25,7 @@ mix(u64 h, u64 x)
 static bool
 candidate(const Op *op)
 {
-  return op_has(op, T_PURE) && op->nresults && (!op->nregions || op_is_fold(op));
+  return op_has(op, T_PURE) && op->nresults && (!op->nregions || op_on_elements(op));
 }
 
 static u64
@@ -134,10 +135,22 @@ regions_equal(const Block *a, const Block *b)
 }
 
 static bool
-ops_equal(const Op *a, const Op *b)
+maps_equal(const Cse *s, const Op *a, const Op *b)
+{
+  Buf x = {.arena = s->arena}, y = {.arena = s->arena};
+  u32 *numbers = NEW_ARRAY(s->arena, u32, s->nvalues);
+  region_key(&x, a->regions[0], numbers);
+  region_key(&y, b->regions[0], numbers);
+  return x.len == y.len && !memcmp(x.data, y.data, x.len);
+}
+
+static bool
+ops_equal(const Cse *s, const Op *a, const Op *b)
 {
   if (!heads_equal(a, b) || !operands_equal(a, b))
     return false;
+  if (a->code == OP_MAP)
+    return maps_equal(s, a, b);
   for (u32 r = 0; r < a->nregions; r++)
     if (!regions_equal(a->regions[r], b->regions[r]))
       return false;
@@ -148,7 +161,7 @@ static Op *
 find(const Cse *s, const Op *op, u64 h)
 {
   for (Entry *e = s->slots[h & s->mask]; e; e = e->next)
-    if (e->hash == h && ops_equal(e->op, op))
+    if (e->hash == h && ops_equal(s, e->op, op))
       return e->op;
   return NULL;
 }
@@ -176,9 +189,34 @@ merge(Op *op, Op *with)
 static void cse_block(Cse *s, Block *b);
 
 static void
+count_op(Op *op, void *user)
+{
+  ++*(u32 *)user;
+}
+
+/* A table for so many ops. */
+static Cse
+cse_new(Arena *arena, u32 ops, u32 nvalues)
+{
+  u32 slots = next_pow2(ops + 16);
+  return (Cse){.slots = NEW_ARRAY(arena, Entry *, slots), .mask = slots - 1, .arena = arena, .nvalues = nvalues};
+}
+
+static void
+cse_map(const Cse *s, Op *op)
+{
+  u32 ops = 0;
+  block_walk(op->regions[0], count_op, &ops);
+  Cse inner = cse_new(s->arena, ops, s->nvalues);
+  cse_block(&inner, op->regions[0]);
+}
+
+static void
 cse_op(Cse *s, Op *op)
 {
-  if (!op_is_fold(op))
+  if (op->code == OP_MAP)
+    cse_map(s, op);
+  else if (!op_is_fold(op))
     for (u32 r = 0; r < op->nregions; r++)
       cse_block(s, op->regions[r]);
   if (!candidate(op))
@@ -210,8 +248,7 @@ pass_cse(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
     Func *f = m->funcs.data[i];
-    Cse s = {.mask = next_pow2(f->nvalues + 16) - 1, .arena = c->scratch};
-    s.slots = NEW_ARRAY(c->scratch, Entry *, s.mask + 1);
+    Cse s = cse_new(c->scratch, f->nvalues, f->nvalues);
     cse_block(&s, f->body);
   }
 }

@@ -30,7 +30,7 @@ need_region_ends(Dce *d, Op *op)
 {
   for (u32 r = 0; r < op->nregions; r++) {
     Op *end = region_end(op, r);
-    if (end && op_is_fold(op))
+    if (end && op_on_elements(op))
       need_range(d, end, 0, end->noperands);
     if (end && end->code == OP_CONDITION)
       need(d, OPERAND(end, CONDITION, c));

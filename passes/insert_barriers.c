@@ -336,7 +336,7 @@ walk(Barriers *x, State *s, Block *b)
       walk_loop(x, s, op);
     else if (op->code == OP_IF)
       walk_if(x, s, op);
-    else if (op->nregions && !op_is_fold(op))
+    else if (op->nregions && !op_on_elements(op))
       ctx_panic(b->func->module->ctx, "insert_barriers does not know the regions of '%s'", op_info(op->code)->name);
     else
       visit(x, s, op);

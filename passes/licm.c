@@ -2,8 +2,8 @@
  * Needs any phase; keeps it. Inner loops first, so that an op leaves as many loops as it can in one run.
  *
  * A loop may run zero times, so only ops that may run for nothing go: no memory, no promise (`hint` may hold
- * inside the loop only; so may `bounded`), no integer division unless its divisor is a constant other than zero. Loops with hoist = 0
- * keep all. */
+ * inside the loop only; so may `bounded`), no integer division unless its divisor is a constant other than zero, no map with a
+ * `while`. Loops with hoist = 0 keep all. */
 #include "internal.h"
 #include "remarks.h"
 
@@ -16,9 +16,29 @@ outside(const Value *v, const Op *loop)
   return true;
 }
 
+static bool may_speculate(const Op *op);
+
+/* A map that ends for every element: its `for`s do, of a `while` that is not known. */
+static bool
+map_may_speculate(const Block *b)
+{
+  i64 step;
+  for (const Op *op = b->first; op; op = op->next) {
+    bool steps = op->code == OP_FOR && value_const_int(OPERAND(op, FOR, step), &step) && step > 0;
+    if (!steps && op->code != OP_IF && !op_has(op, T_TERM) && !may_speculate(op))
+      return false;
+    for (u32 r = 0; r < op->nregions; r++)
+      if (!map_may_speculate(op->regions[r]))
+        return false;
+  }
+  return true;
+}
+
 static bool
 may_speculate(const Op *op)
 {
+  if (op->code == OP_MAP)
+    return map_may_speculate(op->regions[0]);
   if (!op_has(op, T_PURE) || op->code == OP_HINT || op->code == OP_BOUNDED || !op->nresults)
     return false;
   if ((op->code != OP_DIV && op->code != OP_REM) || type_is_float(op_result(op)->type))

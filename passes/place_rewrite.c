@@ -158,7 +158,7 @@ static void
 place_terminator(Place *p, Op *end)
 {
   const Op *owner = end->block->parent;
-  if (!owner || op_is_fold(owner))
+  if (!owner || op_on_elements(owner))
     return;
   for (u32 k = 0; k < owner->nresults; k++) {
     const Layout *l = carried_layout(p, owner, k);

@@ -20,7 +20,7 @@ is_elementwise(const Op *op)
 static bool
 keeps_layout(const Op *op)
 {
-  return is_elementwise(op) || op_has(op, T_EXCHANGE);
+  return is_elementwise(op) || op->code == OP_MAP || op_has(op, T_EXCHANGE);
 }
 
 static bool
@@ -323,6 +323,13 @@ add_mem(Place *p, Op *op, Var *v)
   vec_push(p->c->scratch, &p->mems, m);
 }
 
+/* An op of a map's region is done once for each register. */
+static void
+add_map_work(Op *op, void *user)
+{
+  ((Var *)user)->work += (u64)place_loop_weight(op->block);
+}
+
 static void
 add_costs(Op *op, void *user)
 {
@@ -337,6 +344,8 @@ add_costs(Op *op, void *user)
     add_mem(p, op, v);
   else if (op->code == OP_UNPACK || op->code == OP_PACK)
     v->work += (u64)place_loop_weight(op->block) << packing_of(op).value_log2;
+  else if (op->code == OP_MAP)
+    block_walk(op->regions[0], add_map_work, v);
   else if (is_elementwise(op))
     v->work += (u64)place_loop_weight(op->block);
 }

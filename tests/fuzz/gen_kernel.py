@@ -60,7 +60,7 @@ class Generator(Memory, Values, Tiles, Flow):
         ways = [self.leafy, self.select, self.minmax, self.cast, self.rebits, self.op, self.op, self.op, self.op, self.op, self.helped, self.applied]
         if shape:
             ways += [self.load_way, self.load_way, self.broadcast, self.reduce_tile, self.permute, self.reshape, self.along, self.along, self.pieces,
-                     self.pieces, self.pieces, self.library, self.by_ptx]
+                     self.pieces, self.pieces, self.library, self.by_ptx, self.mapped]
             ways += [self.packed] if dt != "i1" else []
         else:
             ways += [self.reduce_all, self.reduce_all, self.library]

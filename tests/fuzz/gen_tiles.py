@@ -183,6 +183,19 @@ class Tiles:
         """The indices along d, as large as the tile."""
         return f"broadcast_to(arange(0, {shape[d]}){self.index(d, len(shape))}, {self.list_of(shape)})"
 
+    # ---- functions of an element ----
+    def mapped(self, dt, shape, depth):
+        """A function of the file, with loops that end at different times where it is of integers; sometimes of one that is the same for all."""
+        r = self.r
+        a, b = self.expr(dt, shape, depth - 1), self.expr(dt, shape if r.random() < 0.7 else (), depth - 2)
+        if dt in INTS:
+            fn = r.choice(["bits_more", "first_above"])
+            return E(dt, shape, r.choice([f"map({fn}, {{0}}, {{1}})", f"map((x) -> ({fn}(x, x), x), {{0}} ^ {{1}})[0]"]), [a, b])
+        if dt == "i1":
+            return None
+        fn = r.choice(["larger", "smaller"])
+        return E(dt, shape, f"map({fn}, {{0}}, {{1}})", [a, b], self.met(dt, a.known, b.known))
+
     # ---- folds ----
     def reduce_tile(self, dt, shape, depth):
         w = self.wider(shape)

@@ -328,6 +328,57 @@ test_constants(Ctx *c)
   CHECK(op_has(k->def, T_PURE) && !op_has(k->def, T_PURE | T_ELEM) && op_is(k, OP_CONST) && !op_is(f->body->args[0], OP_CONST));
 }
 
+/* ---- keys of closed regions ---- */
+
+/* A map of x whose region adds a constant, under a predicate of that name. */
+static Op *
+map_of(Builder *b, Value *x, i64 k, const char *pred)
+{
+  Op *map = ir_map(b, 1, &x);
+  Builder in = builder_at_end(b->func, map->regions[0]);
+  Value *a = map->regions[0]->args[0], *sum = ir_binary(&in, OP_ADD, a, ir_const_int(&in, a->type, k));
+  Value *r = ir_select(&in, ir_cmp(&in, pred, a, sum), a, sum);
+  r->name = "r";
+  ir_yield(&in, 1, &r);
+  map_add_result(map, r->type);
+  return map;
+}
+
+static Buf
+key_of(Ctx *c, const Op *map)
+{
+  Buf key = {.arena = c->scratch};
+  region_key(&key, map->regions[0], NEW_ARRAY(c->scratch, u32, map->block->func->nvalues));
+  return key;
+}
+
+static bool
+same_key(Ctx *c, const Op *a, const Op *b)
+{
+  Buf x = key_of(c, a), y = key_of(c, b);
+  bool same = x.len == y.len && !memcmp(x.data, y.data, x.len);
+  CHECK(!same || key_hash(&x) == key_hash(&y));
+  return same;
+}
+
+static void
+test_keys(Ctx *c)
+{
+  Builder b;
+  small_func(c, &b);
+  Value *x = ir_arange(&b, 0, 64), *y = ir_arange(&b, 64, 128), *wide = ir_cast(&b, x, DT_I64);
+  Op *map = map_of(&b, x, 1, "lt");
+  CHECK(op_on_elements(map) && op_result(map)->type == x->type);
+  CHECK(same_key(c, map, map_of(&b, x, 1, "lt")));
+  CHECK(same_key(c, map, map_of(&b, y, 1, "lt")));       /* of another operand */
+  CHECK(!same_key(c, map, map_of(&b, x, 2, "lt")));
+  CHECK(!same_key(c, map, map_of(&b, x, 1, "gt")));
+  CHECK(!same_key(c, map, map_of(&b, wide, 1, "lt")));
+  Op *other = map_of(&b, x, 1, "lt");
+  op_set_operand(region_end(other, 0), 0, other->regions[0]->args[0]);
+  CHECK(!same_key(c, map, other));
+}
+
 /* ---- every op: build, verify, print, parse, print ---- */
 
 static void
@@ -396,8 +447,20 @@ build_reduce(Builder *b, Value *x, int axis)
 }
 
 static void
+build_map(Builder *b, Value *x)
+{
+  Op *op = ir_map(b, 1, &x);
+  Builder in = builder_at_end(b->func, op->regions[0]);
+  Value *twice[2] = {op->regions[0]->args[0], ir_binary(&in, OP_ADD, op->regions[0]->args[0], op->regions[0]->args[0])};
+  ir_yield(&in, 2, twice);
+  for (u32 i = 0; i < 2; i++)
+    map_add_result(op, twice[i]->type);
+}
+
+static void
 build_exchanges(Builder *b, Value *x)
 {
+  build_map(b, x);
   Op *op = ir_scan(b, 1, &x, 1, true, false);
   Builder in = builder_at_end(b->func, op->regions[0]);
   Value *sum = ir_binary(&in, OP_MUL, op->regions[0]->args[0], op->regions[0]->args[1]);
@@ -649,6 +712,7 @@ main(void)
   test_attrs(c);
   test_clone(c);
   test_constants(c);
+  test_keys(c);
   test_every_op(false);
   test_locations(c);
   test_nesting();
