@@ -10,6 +10,7 @@ layers = [
     {"team.c": "team", "words.c": "words"},
     {"dist.c": "dist"},
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits"},
+    {"cast_small.c": "small"},
     {"leader.c": "leader", "buffer.c": "buffer", "cast.c": "cast"},
     {"dot_parts.c": "dot", "fold.c": "fold"},
     {"lower_elem.c": "lower elem"},
