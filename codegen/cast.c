@@ -75,7 +75,7 @@ word_of_half(Val x, u64 *half)
   return LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 32 ? word : NULL;
 }
 
-/* A bf16 is the upper half of its f32: one shift or mask of the word that holds two of them, where cvt.f32.bf16 takes the half out first. */
+/* A bf16 is the upper half of its f32: one shift or mask of the word that holds two, where cvt.f32.bf16 takes the half out first. */
 static Val
 bf16_widen(Gen *g, Val x)
 {
