@@ -1,4 +1,4 @@
-/* bits.h - strings of bits that hold numbers, private to bits.c, cast.c and lower_packed.c. */
+/* bits.h - strings of bits that hold numbers, private to bits.c, cast.c, cast_small.c and lower_packed.c. */
 #ifndef TILEC_BITS_H
 #define TILEC_BITS_H
 #include "gen.h"

@@ -3,7 +3,7 @@
  * Floats go through f32 (or f64): widening is exact, narrowing rounds once. Where a value would be rounded twice on its
  * way (f64 to bf16, 64-bit integers to bf16), the first step rounds to odd: it keeps in the last bit whether anything
  * was lost, so that the second rounding decides as if it saw the whole value.
- * The 8-bit floats always clamp to their finite range; without an instruction they are taken apart as integers.
+ * The 8-bit floats always clamp to their finite range; targets without an instruction for them have codegen/cast_small.c.
  */
 #include "bits.h"
 #include <math.h>
@@ -32,96 +32,27 @@ magnitude(Gen *g, Val x)
 }
 
 /* ---- 8-bit floats ---- */
-static Val
-fp8_widen_bits(Gen *g, DType from, Val x)
+static bool
+is_fp8(DType d)
 {
-  if (from == DT_F8E5M2) {
-    Val h = LLVMBuildShl(B, LLVMBuildZExt(B, x, g->i16, ""), LLVMConstInt(g->i16, 8, 0), "");
-    return LLVMBuildFPExt(B, LLVMBuildBitCast(B, h, g->f16, ""), g->f32, "");
-  }
-  Val w = LLVMBuildZExt(B, x, g->i32, "");
-  Val mag = LLVMBuildAnd(B, w, gen_u32(g, 0x7f), "");
-  Val sign = LLVMBuildShl(B, LLVMBuildAnd(B, w, gen_u32(g, 0x80), ""), gen_u32(g, 24), "");
-  Val bits = LLVMBuildOr(B, LLVMBuildShl(B, mag, gen_u32(g, 20), ""), sign, "");
-  Val v = LLVMBuildFMul(B, LLVMBuildBitCast(B, bits, g->f32, ""), LLVMConstReal(g->f32, 0x1p120), "");
-  Val is_nan = LLVMBuildICmp(B, LLVMIntEQ, mag, gen_u32(g, 0x7f), "");
-  return LLVMBuildSelect(B, is_nan, LLVMConstReal(g->f32, NAN), v, "");
+  return dtype_is_float(d) && dtype_bits(d) == 8;
 }
 
 static Val
 fp8_widen(Gen *g, DType from, Val x)
 {
   if (!target_has(g->target, F_CVT_FP8))
-    return fp8_widen_bits(g, from, x);
+    return LLVMBuildFPExt(B, small_to_f16(g, from, x), g->f32, "");
   const char *name = from == DT_F8E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
   Val pair = call1(g, name, LLVMBuildZExt(B, x, g->i16, ""));
   return LLVMBuildFPExt(B, LLVMBuildExtractElement(B, pair, gen_u32(g, 0), ""), g->f32, "");
-}
-
-/* Directed rounding of magnitudes: where x's sign is the one that rounds away from zero. */
-static Val
-rounds_away(Gen *g, Val bits, FloatRound r)
-{
-  return LLVMBuildICmp(B, r == ROUND_DOWN ? LLVMIntSLT : LLVMIntSGE, bits, constant(bits, 0), "");
-}
-
-/* |x| below the least normal number: counted in units of the least subnormal. */
-static Val
-fp8_tiny(Gen *g, Val bits, Val mag, int unit, FloatRound r)
-{
-  Val f = LLVMBuildBitCast(B, mag, g->f32, "");
-  if (r != ROUND_NEAREST) {
-    Val units = LLVMBuildFMul(B, f, LLVMConstReal(g->f32, ldexp(1, -unit)), ""), cut = call1(g, "llvm.nvvm.f2ui.rz", units);
-    return r == ROUND_ZERO ? cut
-                           : LLVMBuildSelect(B, rounds_away(g, bits, r), call1(g, "llvm.nvvm.f2ui.rp", units), cut, "");
-  }
-  double magic = ldexp(1, unit + 23);
-  Val sum = LLVMBuildFAdd(B, f, LLVMConstReal(g->f32, magic), "");
-  return LLVMBuildSub(B, LLVMBuildBitCast(B, sum, g->i32, ""), gen_u32(g, (u32)float_encode(DT_F32, magic, ROUND_NEAREST, false)), "");
-}
-
-/* What is added to a magnitude so that cutting `shift` bits off rounds it. */
-static Val
-fp8_round_up(Gen *g, Val bits, Val mag, int shift, FloatRound r)
-{
-  if (r == ROUND_NEAREST) {
-    Val odd = LLVMBuildAnd(B, LLVMBuildLShr(B, mag, gen_u32(g, (u32)shift), ""), gen_u32(g, 1), "");
-    return LLVMBuildAdd(B, gen_u32(g, (1u << (shift - 1)) - 1), odd, "");
-  }
-  if (r == ROUND_ZERO)
-    return gen_u32(g, 0);
-  return LLVMBuildSelect(B, rounds_away(g, bits, r), gen_u32(g, (1u << shift) - 1), gen_u32(g, 0), "");
-}
-
-Val
-cast_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round)
-{
-  int bias = (1 << (f.exp - 1)) - 1, shift = 23 - f.man, top = f.exp + f.man;
-  Val bits = LLVMBuildBitCast(B, x, g->i32, "");
-  Val mag = LLVMBuildAnd(B, bits, gen_u32(g, 0x7fffffff), "");
-  Val sign = LLVMBuildAnd(B, LLVMBuildLShr(B, bits, gen_u32(g, 31u - (u32)top), ""), gen_u32(g, 1u << top), "");
-  Val kept = LLVMBuildAdd(B, mag, fp8_round_up(g, bits, mag, shift, round), "");
-  Val rebased = LLVMBuildSub(B, kept, gen_u32(g, (u32)(127 - bias) << 23), "");
-  Val limits[2] = {LLVMBuildLShr(B, rebased, gen_u32(g, (u32)shift), ""), gen_u32(g, f.most)};
-  Val normal = gen_call(g, "llvm.umin", 1, &g->i32, 2, limits);
-  Val is_tiny = LLVMBuildICmp(B, LLVMIntULT, mag, gen_u32(g, (u32)(128 - bias) << 23), "");
-  Val r = LLVMBuildSelect(B, is_tiny, fp8_tiny(g, bits, mag, 1 - bias - f.man, round), normal, "");
-  Val is_nan = LLVMBuildICmp(B, LLVMIntUGT, mag, gen_u32(g, 0x7f800000), "");
-  return LLVMBuildSelect(B, is_nan, gen_u32(g, f.nan), LLVMBuildOr(B, r, sign, ""), "");
-}
-
-static Val
-fp8_narrow_bits(Gen *g, DType to, Val x, FloatRound round)
-{
-  SmallFloat f = {dtype_info[to].exp, dtype_info[to].man, (u32)float_max_finite(to), (u32)float_nan(to)};
-  return LLVMBuildTrunc(B, cast_encode_small(g, f, x, round), g->i8, "");
 }
 
 static Val
 fp8_narrow(Gen *g, DType to, Val x, FloatRound r)
 {
   if (r != ROUND_NEAREST || !target_has(g->target, F_CVT_FP8))
-    return fp8_narrow_bits(g, to, x, r);
+    return LLVMBuildTrunc(B, small_encode(g, small_of(to), x, r), g->i8, "");
   const char *name = to == DT_F8E4M3 ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn";
   Val pair[2] = {LLVMConstReal(g->f32, 0), x};
   return LLVMBuildTrunc(B, gen_call(g, name, 0, NULL, 2, pair), g->i8, "");
@@ -144,7 +75,7 @@ word_of_half(Val x, u64 *half)
   return LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 32 ? word : NULL;
 }
 
-/* A bf16 is the upper half of its f32: one shift or mask of the word that holds two of them, where cvt.f32.bf16 takes the half out first. */
+/* A bf16 is the upper half of its f32: one shift or mask of the word that holds two, where cvt.f32.bf16 takes the half out first. */
 static Val
 bf16_widen(Gen *g, Val x)
 {
@@ -371,48 +302,65 @@ narrow_pair_name(Gen *g, DType to)
   }
 }
 
+/* f16 and f32 to 8-bit floats, 8-bit floats to f16, bf16 and f32; and f32 to 16 bits. */
 bool
 cast_has_pairs(Gen *g, const Op *op)
 {
   DType from = op_operand(op, 0)->type->dt, to = op_result(op)->type->dt;
   bool nearest = cast_rounding(op) == ROUND_NEAREST && (!op_int(op, AT_SAT, 0) || dtype_bits(to) == 8);
-  if (from == DT_F32 && narrow_pair_name(g, to))
-    return nearest;
-  return dtype_is_float(from) && dtype_bits(from) == 8 && (to == DT_F32 || to == DT_F16) && nearest &&
-         target_has(g->target, F_CVT_FP8);
+  if (from == DT_F32)
+    return nearest && narrow_pair_name(g, to);
+  if (from == DT_F16)
+    return nearest && is_fp8(to);
+  return nearest && is_fp8(from) && (to == DT_F32 || to == DT_F16 || to == DT_BF16);
 }
 
 static void
 narrow_pair(Gen *g, DType to, const Val *x, Val *out)
 {
   Val high_low[2] = {x[1], x[0]}, v = gen_call(g, narrow_pair_name(g, to), 0, NULL, 2, high_low);
-  v = gen_bitcast(g, v, LLVMVectorType(gen_elem_type(g, to, false), 2));
-  for (u32 i = 0; i < 2; i++)
-    out[i] = LLVMBuildExtractElement(B, v, gen_u32(g, i), "");
+  words_split(g, gen_bitcast(g, v, LLVMVectorType(gen_elem_type(g, to, false), 2)), out);
 }
 
 static void
-fp8_widen_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
+fp8_to_halves(Gen *g, DType from, const Val *x, Val *out)
 {
-  Val bytes = LLVMGetPoison(LLVMVectorType(g->i8, 2));
-  for (u32 i = 0; i < 2; i++)
-    bytes = LLVMBuildInsertElement(B, bytes, x[i], gen_u32(g, i), "");
-  const char *name = from == DT_F8E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
-  Val halves = call1(g, name, LLVMBuildBitCast(B, bytes, g->i16, ""));
-  for (u32 i = 0; i < 2; i++) {
-    out[i] = LLVMBuildExtractElement(B, halves, gen_u32(g, i), "");
-    if (to == DT_F32)
-      out[i] = LLVMBuildFPExt(B, out[i], g->f32, "");
+  if (!target_has(g->target, F_CVT_FP8)) {
+    small_to_halves(g, from, x, out);
+    return;
   }
+  const char *name = from == DT_F8E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
+  words_split(g, call1(g, name, LLVMBuildBitCast(B, words_join(g, x), g->i16, "")), out);
+}
+
+static void
+halves_to_fp8(Gen *g, DType to, const Val *x, Val *out)
+{
+  if (!target_has(g->target, F_CVT_FP8)) {
+    small_from_halves(g, to, x, out);
+    return;
+  }
+  const char *name = to == DT_F8E4M3 ? "llvm.nvvm.f16x2.to.e4m3x2.rn" : "llvm.nvvm.f16x2.to.e5m2x2.rn";
+  words_split(g, gen_bitcast(g, call1(g, name, words_join(g, x)), LLVMVectorType(g->i8, 2)), out);
 }
 
 void
 cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out)
 {
-  if (from == DT_F32)
+  Val wide[2];
+  if (from == DT_F32) {
     narrow_pair(g, to, x, out);
-  else
-    fp8_widen_pair(g, from, to, x, out);
+    return;
+  }
+  if (from == DT_F16) {
+    halves_to_fp8(g, to, x, out);
+    return;
+  }
+  fp8_to_halves(g, from, x, out);
+  for (u32 i = 0; i < 2 && to != DT_F16; i++)
+    wide[i] = out[i] = LLVMBuildFPExt(B, out[i], g->f32, "");
+  if (to == DT_BF16)
+    narrow_pair(g, to, wide, out);
 }
 
 /* ---- bytes ---- */

@@ -195,6 +195,8 @@ typedef struct Words { Ty type, elem; u32 n, per, ebits; const char *suffix; boo
 Words words_for(Gen *g, DType d, bool ptr, u32 count);
 void words_unpack(Gen *g, const Words *w, const Val *words, Val *elems);
 void words_pack(Gen *g, const Words *w, const Val *elems, Val *words);
+Val words_join(Gen *g, const Val *pair);                     /* two elements as a vector */
+void words_split(Gen *g, Val vector, Val *pair);
 /* Plain vector access of all words at p. */
 void words_load(Gen *g, const Words *w, Val p, u32 align, Val *words);
 void words_store(Gen *g, const Words *w, Val p, u32 align, const Val *words);
@@ -272,9 +274,16 @@ void cast_pair(Gen *g, DType from, DType to, const Val *x, Val *out);
 /* From 8-bit integers to f16, bf16 or f32, or to them: as many of x[0 .. most - 1] as make up a word, or one; returns how many. */
 bool cast_has_bytes(const Op *op);
 u32 cast_bytes(Gen *g, const Op *op, const Val *x, u32 most, Val *out);
-/* x (f32) in a format of at most 8 bits without infinities, clamped to `most`: its bits, in an i32. */
-typedef struct SmallFloat { int exp, man; u32 most, nan; } SmallFloat;
-Val cast_encode_small(Gen *g, SmallFloat f, Val x, FloatRound round);
+
+/* ---- cast_small.c: floats of at most 8 bits, without an instruction for them ---- */
+typedef struct SmallFloat { int exp, man; u32 most; } SmallFloat;      /* most: the bits of the largest number */
+SmallFloat small_of(DType d);                                /* of an 8-bit float */
+/* x (f32) as such a float, clamped to the largest: its bits, in an i32; a nan becomes all bits but the sign. */
+Val small_encode(Gen *g, SmallFloat f, Val x, FloatRound round);
+/* 8-bit floats as they are in registers, as f16; and back, rounded to nearest and clamped. */
+Val small_to_f16(Gen *g, DType from, Val x);
+void small_to_halves(Gen *g, DType from, const Val *x, Val *out);       /* two */
+void small_from_halves(Gen *g, DType to, const Val *x, Val *out);       /* two */
 
 /* ---- lower_elem.c ---- */
 void lower_elementwise(Gen *g, const Op *op);

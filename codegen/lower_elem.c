@@ -504,24 +504,13 @@ elem_apply(Gen *g, const Op *op, Val *args)
  * mostly cancels. */
 typedef void PairFn(Gen *g, const Op *op, Val (*args)[2], Val *out);
 
-static Val
-vector_of(Gen *g, const Val *pair)
-{
-  Val v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(pair[0]), 2));
-  for (u32 i = 0; i < 2; i++)
-    v = LLVMBuildInsertElement(B, v, pair[i], gen_u32(g, i), "");
-  return v;
-}
-
 static void
 arith_pair(Gen *g, const Op *op, Val (*args)[2], Val *out)
 {
   Val vectors[3];
   for (u32 i = 0; i < op->noperands; i++)
-    vectors[i] = vector_of(g, args[i]);
-  Val v = elem_apply(g, op, vectors);
-  for (u32 i = 0; i < 2; i++)
-    out[i] = LLVMBuildExtractElement(B, v, gen_u32(g, i), "");
+    vectors[i] = words_join(g, args[i]);
+  words_split(g, elem_apply(g, op, vectors), out);
 }
 
 static void

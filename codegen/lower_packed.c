@@ -108,8 +108,7 @@ static Val
 pattern(Gen *g, const PackedFormat *f, DType dt, Val x)
 {
   if (packed_is_float(f)) {
-    u32 most = bits_low_mask(f->bits - 1u);
-    return cast_encode_small(g, (SmallFloat){f->exp, f->man, most, most}, cast_nearest(g, dt, DT_F32, x), ROUND_NEAREST);
+    return small_encode(g, (SmallFloat){f->exp, f->man, bits_low_mask(f->bits - 1u)}, cast_nearest(g, dt, DT_F32, x), ROUND_NEAREST);
   }
   u32 bits = dtype_bits(dt);
   x = bits > CHUNK ? LLVMBuildTrunc(B, x, g->i32, "") : bits < CHUNK ? LLVMBuildZExt(B, x, g->i32, "") : x;

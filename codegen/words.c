@@ -67,6 +67,22 @@ words_pack(Gen *g, const Words *w, const Val *elems, Val *words)
   }
 }
 
+Val
+words_join(Gen *g, const Val *pair)
+{
+  Val v = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(pair[0]), 2));
+  for (u32 i = 0; i < 2; i++)
+    v = LLVMBuildInsertElement(B, v, pair[i], gen_u32(g, i), "");
+  return v;
+}
+
+void
+words_split(Gen *g, Val vector, Val *pair)
+{
+  for (u32 i = 0; i < 2; i++)
+    pair[i] = LLVMBuildExtractElement(B, vector, gen_u32(g, i), "");
+}
+
 static Ty
 words_type(const Words *w)
 {

@@ -423,11 +423,20 @@ builtin_scan(Lower *L, Call *c)
 
 /* ---- dot ---- */
 
-static bool
-dot_accumulator(DType a, DType *acc)
+/* What the products are added up in unless the accumulator says otherwise. */
+static DType
+dot_sum(DType factor)
 {
-  *acc = a == DT_F64 ? DT_F64 : dtype_is_float(a) ? DT_F32 : DT_I32;
-  return dtype_is_float(a) || a == DT_I8 || a == DT_U8;
+  return factor == DT_F64 ? DT_F64 : dtype_is_float(factor) ? DT_F32 : DT_I32;
+}
+
+/* The same with accumulator acc, NULL: none. One of f16, which is no literal, asks for sums in f16. */
+static DType
+dot_sum_with(DType factor, const Val *acc)
+{
+  bool is_half = acc && (acc->kind == V_IR ? !type_is_ptr(acc->ir->type) && acc->ir->type->dt == DT_F16
+                                           : acc->kind == V_CONST && acc->k.form == CF_TYPED && acc->k.dt == DT_F16);
+  return is_half && dot_sum_fits(factor, DT_F16) ? DT_F16 : dot_sum(factor);
 }
 
 /* The first dimension in front of the last two in which a and b differ; -1: none. */
@@ -445,7 +454,6 @@ dot_operands(Lower *L, Call *c, Value *a, Value *b)
 {
   const Type *ta = a->type, *tb = b->type;
   const char *why = NULL;
-  DType acc;
   if (type_is_ptr(ta) || type_is_ptr(tb))
     why = "pointers are loaded first";
   else if (ta->rank < 2 || tb->rank < 2)
@@ -456,11 +464,9 @@ dot_operands(Lower *L, Call *c, Value *a, Value *b)
     why = arena_printf(L->a, "the columns of a (%u) must be the rows of b (%u)", ta->shape[ta->rank - 1], tb->shape[ta->rank - 2]);
   else if (differing_batch(ta, tb) >= 0)
     why = arena_printf(L->a, "dimension %d is a batch: both need as many", differing_batch(ta, tb));
-  else if (ta->dt != tb->dt && type_is_int(ta) && type_is_int(tb))
-    why = "both need one element type: i8 and u8 do not mix; f16(x) holds the numbers of either exactly";
-  else if (ta->dt != tb->dt)
-    why = "both need one element type";
-  else if (!dot_accumulator(ta->dt, &acc))
+  else if (!dot_factors_fit(ta->dt, tb->dt))
+    why = "both need one element type, or two kinds of 8-bit float or integer";
+  else if (!dot_sum_fits(ta->dt, dot_sum(ta->dt)))
     why = "the element type must be a float type, i8 or u8";
   if (!why)
     return true;
@@ -473,19 +479,19 @@ Val
 builtin_dot(Lower *L, Call *c)
 {
   const char *precision;
-  DType acc_dt, out;
+  DType out;
   Value *a = call_tile(L, c, 0), *b = a ? call_tile(L, c, 1) : NULL;
   if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, "tf32 tf32x3 bf16x3 bf16x6 ieee", NULL, &precision) ||
       (c->given[4] && !call_dtype(L, c, 4, &out)))
     return val_poison(c->span);
-  dot_accumulator(a->type->dt, &acc_dt);
   int rank = a->type->rank;
   u32 shape[MAX_RANK];
   memcpy(shape, a->type->shape, sizeof shape);
   shape[rank - 1] = b->type->shape[rank - 1];
   if (!shape_check(L, c->span, (u32)rank, shape))
     return val_poison(c->span);
-  const Type *t = type_tile(L->c, type_scalar(L->c, acc_dt), rank, shape, NULL);
+  DType sum = dot_sum_with(a->type->dt, c->given[2] ? &c->args[2] : NULL);
+  const Type *t = type_tile(L->c, type_scalar(L->c, sum), rank, shape, NULL);
   Val acc = c->given[2] ? c->args[2] : val_const(const_int(0), c->span);
   acc = val_assign(L, acc.span, acc, t, "the accumulator", c->given[2] ? c->span : (Span){0, 0});
   if (acc.kind != V_IR)

@@ -79,9 +79,14 @@ void type_print(Buf *b, const Type *t, int alias);                  /* type_str'
 const char *type_str(Ctx *c, const Type *t);                        /* "f32", "*f32", "f32[128, 64]": the language's spelling, no layout */
 
 /* ---- tensor-core instructions: rows of mma.def ---- */
-typedef struct Mma { const char *name; Feature feature; DType factor, acc; u32 m, n, k, words[3]; const char *intrinsic; } Mma;
+typedef struct Mma { const char *name; Feature feature; DType factor[2], acc; u32 m, n, k, words[3]; const char *intrinsic; } Mma;
 const Mma *mma_at(u32 i);                                           /* NULL past the end */
 const Mma *mma_find(const char *name, DType acc);                   /* NULL if there is none */
+/* The first with these types that the target has; NULL if it has none. */
+const Mma *mma_for(const Target *t, DType a, DType b, DType acc);
+/* What a dot multiplies: one type, or either kind of 8-bit float by the other, either signedness of 8-bit integer likewise. */
+bool dot_factors_fit(DType a, DType b);
+bool dot_sum_fits(DType factor, DType sum);                         /* and what it may add up in */
 
 /* ---- ops ---- */
 typedef enum OpCode {

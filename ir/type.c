@@ -20,8 +20,8 @@ dtype_find(const char *name, DType *out)
 }
 
 static const Mma mma_table[] = {
-#define MMA(name, feature, factor, acc, m, n, k, a, b, c, intrinsic) \
-  {name, F_##feature, DT_##factor, DT_##acc, m, n, k, {a, b, c}, intrinsic},
+#define MMA(name, feature, fa, fb, acc, m, n, k, a, b, c, intrinsic) \
+  {name, F_##feature, {DT_##fa, DT_##fb}, DT_##acc, m, n, k, {a, b, c}, intrinsic},
 #include "mma.def"
 #undef MMA
 };
@@ -41,6 +41,36 @@ mma_find(const char *name, DType acc)
     if (!strcmp(mma_table[i].name, name) && mma_table[i].acc == acc)
       return &mma_table[i];
   return NULL;
+}
+
+const Mma *
+mma_for(const Target *t, DType a, DType b, DType acc)
+{
+  for (u32 i = 0; i < COUNT(mma_table); i++) {
+    const Mma *m = &mma_table[i];
+    if (m->factor[0] == a && m->factor[1] == b && m->acc == acc && target_has(t, m->feature))
+      return m;
+  }
+  return NULL;
+}
+
+bool
+dot_factors_fit(DType a, DType b)
+{
+  return a == b || (dtype_bits(a) == 8 && dtype_bits(b) == 8 && dtype_is_float(a) == dtype_is_float(b) &&
+                    dtype_is_int(a) == dtype_is_int(b));
+}
+
+bool
+dot_sum_fits(DType factor, DType sum)
+{
+  switch (factor) {
+  case DT_F16: case DT_F8E4M3: case DT_F8E5M2: return sum == DT_F32 || sum == DT_F16;
+  case DT_BF16: case DT_F32: return sum == DT_F32;
+  case DT_F64: return sum == DT_F64;
+  case DT_I8: case DT_U8: return sum == DT_I32;
+  default: return false;
+  }
 }
 
 typedef struct TypeTable {

@@ -489,26 +489,6 @@ check_ATOMIC_CAS(Verifier *v, const Op *op)
 /* ---- tensor cores ---- */
 
 static bool
-acc_allowed(DType in, DType acc)
-{
-  switch (in) {
-  case DT_F16: return acc == DT_F32 || acc == DT_F16;
-  case DT_BF16: case DT_F32: case DT_F8E4M3: case DT_F8E5M2: return acc == DT_F32;
-  case DT_F64: return acc == DT_F64;
-  case DT_I8: case DT_U8: return acc == DT_I32;
-  default: return false;
-  }
-}
-
-/* Either kind of 8-bit float may meet the other, either signedness of 8-bit integer likewise. */
-static bool
-factors_allowed(DType a, DType b)
-{
-  return a == b || (dtype_bits(a) == 8 && dtype_bits(b) == 8 && dtype_is_float(a) == dtype_is_float(b) &&
-                    dtype_is_int(a) == dtype_is_int(b));
-}
-
-static bool
 dot_types(Verifier *v, const Op *op)
 {
   const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b), *acc = IN_TYPE(op, DOT, acc);
@@ -520,7 +500,7 @@ dot_types(Verifier *v, const Op *op)
     fits = a->shape[d] == b->shape[d] && a->shape[d] == acc->shape[d];
   if (!fits)
     return verify_fail(v, op, "operands are MxK, KxN and MxN, not %s", shapes);
-  if (a->ptr || b->ptr || acc->ptr || !factors_allowed(a->dt, b->dt) || !acc_allowed(a->dt, acc->dt))
+  if (a->ptr || b->ptr || acc->ptr || !dot_factors_fit(a->dt, b->dt) || !dot_sum_fits(a->dt, acc->dt))
     return verify_fail(v, op, "there is no product of %s", shapes);
   return verify_same(v, op, "accumulator and result", acc, out_type(op));
 }
@@ -548,7 +528,7 @@ dot_instruction(Verifier *v, const Op *op, const char *mma)
 {
   const Mma *row = mma_find(mma, out_type(op)->dt);
   const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b);
-  if (row && row->factor == a->dt && row->factor == b->dt)
+  if (row && row->factor[0] == a->dt && row->factor[1] == b->dt)
     return true;
   return verify_fail(v, op, "no tensor-core instruction '%s' takes %s and gives %s", mma, spell(v, a), spell(v, out_type(op)));
 }

@@ -35,7 +35,7 @@ obstacle(Ctx *c, const Op *dot, const Mma *m)
   const Type *a = OPERAND(dot, DOT, a)->type, *acc = op_result(dot)->type;
   if (!target_has(c->target, m->feature))
     return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
-  if (m->factor == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
+  if (m->factor[0] == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
     return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
   if (tiny(a, acc))
     return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
@@ -50,7 +50,7 @@ instruction_for(Ctx *c, const Op *dot, const char **why)
   const Mma *m;
   *why = NULL;
   for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
-    if (m->factor != a->dt || m->factor != b->dt || m->acc != acc->dt)
+    if (m->factor[0] != a->dt || m->factor[1] != b->dt || m->acc != acc->dt)
       continue;
     const char *bad = obstacle(c, dot, m);
     if (!bad)

@@ -5,7 +5,7 @@ const char *const passes_order[] = {
   /* clean: the frontend writes plainly; everything later sees less */
   "expand_maps", "canon", "cse", "licm", "flatten_loops", "dce", "outline",
   /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
-  "unpacked_dots", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
+  "widen_factors", "unpacked_dots", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
   /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes;
    * fragments are loaded a slice ahead, or where registers are short as late as possible */
   "pipeline_loops", "prefetch_slices", "keep_in_shared", "cse", "dce",

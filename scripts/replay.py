@@ -9,7 +9,7 @@ a.add_argument("new")
 a.add_argument("--targets", default="sm_80,sm_89,sm_90a,sm_100a")
 a.add_argument("--show", type=int, default=0, help="lines of each difference to print")
 a.add_argument("files", nargs="*")
-a = a.parse_args()
+a = a.parse_intermixed_args()
 folders = ("examples", "bench", "tests/kernels", "tests/frontend", "tests/codegen", "tests/passes", "tests/diff")
 files = a.files or sorted(p for d in folders for e in ("tile", "tir") for p in glob.glob(f"{root}/{d}/**/*.{e}", recursive=True))
 

@@ -286,14 +286,16 @@ class Tiles:
         batch, (m, n) = shape[:-2], shape[-2:]
         if not self.fits(batch + (m, inner), batch + (inner, n)) or (batch and self.numel(shape) * self.value(inner) > 2 ** 18):
             return None
-        types = {"i32": ["i8", "u8"], "f64": ["f64"]}.get(dt) or [x for x in self.dtypes if x in ("f32", "f16", "bf16")] + (list(F8) if dt == "f32" else [])
+        types = {"i32": ["i8", "u8"], "f64": ["f64"]}.get(dt) or [x for x in self.dtypes if x in ("f32", "f16", "bf16")] + (list(F8) if dt in ("f32", "f16") else [])
         if not types or dt not in self.dtypes:
             return None
         t = r.choice(types)
-        a, b = self.side(t, batch + (m, inner), depth - 2), self.side(t, batch + (inner, n), depth - 2)
+        u = r.choice(next((pair for pair in (["i8", "u8"], list(F8)) if t in pair), [t]))
+        half = dt == "f16" and (t == "f16" or t in F8) and r.random() < 0.5      # sums in f16, which must hold them exactly
+        a, b = self.side(t, batch + (m, inner), depth - 2), self.side(u, batch + (inner, n), depth - 2)
         known = Float(a.known.lsb + b.known.lsb, a.known.most * b.known.most * self.value(inner)) if dt != "i32" else None
         kids, more = [a, b], r.choice(["", ', precision="ieee"', ', precision="tf32x3"']) if t == "f32" else ""
-        if dt != "f16" and r.random() < 0.4:
+        if half or (dt != "f16" and r.random() < 0.4):
             acc = self.expr(dt, shape, depth - 2)
             if known:
                 acc = acc if acc.known.lsb is not None and acc.known.most <= 64 else self.tame(acc)
@@ -302,7 +304,9 @@ class Tiles:
             more = ", acc={2}" + more
         if known and not known.fits("f32"):
             return None
-        if dt == "f16":
+        if half and not known.fits("f16"):
+            return None
+        if dt == "f16" and not half:
             known = known if known.fits("f16") else Float(None, known.most) if known.most < MOST["f16"] else None
             more += ", out=f16"
             if not known:

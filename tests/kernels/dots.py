@@ -5,8 +5,8 @@ import cases
 import tilec
 
 
-def source(dev, text, name=None, **defines):
-    return dev.program(text=text, name="case.tile").kernel(name, **defines)
+def source(dev, text, name=None, target=None, **defines):
+    return dev.program(text=text, name="case.tile", target=target).kernel(name, **defines)
 
 
 def tf32(x):
@@ -33,6 +33,45 @@ def operand(rng, shape, dtype):
 
 def accumulator(dtype):
     return "i32" if dtype in ("i8", "u8") else "f64" if dtype == "f64" else "f32"
+
+
+def mixed(dev, rng, a, b, acc, m, n, k, stages, warps, target=None):
+    """Factors of two types, or sums in f16, in a pipelined loop: small whole numbers, whose sums every type of sum holds exactly."""
+    text = """kernel f(a: *A, b: *B, c: *S, K: i32, type A = f8e4m3, type B = f8e5m2, type S = f32, const M = 16, const N = 8, const STAGES = 1) {
+      let i = arange(0, M)[:, None];
+      let j = arange(0, N)[None, :];
+      let k = arange(0, 64);
+      var acc = full([M, N], S(1));
+      for at in range(0, K, 64, stages=STAGES) {
+        let x = load(a + i * K + (at + k)[None, :], mask=(at + k < K)[None, :], other=A(0));
+        let y = load(b + (at + k)[:, None] * N + j, mask=(at + k < K)[:, None], other=B(0));
+        acc = dot(x, y, acc);
+      }
+      store(c + i * N + j, acc);
+    }"""
+    def whole(dtype, shape):
+        lo, hi = (0, 4) if dtype == "u8" else (-2, 3)
+        v = rng.integers(lo, hi, shape)
+        return (v.astype(np.uint8 if dtype == "u8" else np.int8) if dtype in ("i8", "u8") else cases.fp8_bits(v.astype(np.float32), dtype)
+                if dtype in cases.FP8 else v.astype(np.float16)), v
+    (x, vx), (y, vy) = whole(a, (m, k)), whole(b, (k, n))
+    c = poisoned(dev, (m, n), acc)
+    call = launch(source(dev, text, target=target, A=a, B=b, S=acc, M=m, N=n, STAGES=stages, warps=warps), 1, dev.array(x, a), dev.array(y, b), c, k)
+    return Run(call, [("c", c.numpy(), (vx @ vy + 1).astype(c.numpy().dtype), 0)])
+
+
+def half_sums(dev, rng, a, b, k, target=None):
+    """Sums in f16 of any numbers: each step may round to f16, so the error grows with their number."""
+    text = """kernel f(a: *A, b: *B, c: *f16, type A = f16, type B = f16, const K = 64) {
+      let k = arange(0, K);
+      let x = load(a + arange(0, 32)[:, None] * K + k[None, :]);
+      let y = load(b + k[:, None] * 16 + arange(0, 16)[None, :]);
+      store(c + arange(0, 32)[:, None] * 16 + arange(0, 16)[None, :], dot(x, y, zeros([32, 16], f16)));
+    }"""
+    (x, vx), (y, vy) = operand(rng, (32, k), a), operand(rng, (k, 16), b)
+    c = poisoned(dev, (32, 16), "f16")
+    call = launch(source(dev, text, target=target, A=a, B=b, K=k, warps=2), 1, dev.array(x, a), dev.array(y, b), c)
+    return Run(call, [("c", c.numpy().astype(np.float64), vx @ vy, 2.0**-11 * (1 + k / 16))])
 
 
 # Beyond K in registers there are nans (integers: 77): nothing of it may count.
@@ -246,7 +285,25 @@ def widened(dev, rng, m, dtype, steps=2, BK=64, stages=3, of_rows=True):
 
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ALL = ("f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2")
+FLOATS8 = ("f8e4m3", "f8e5m2")
+MIXED = ([dict(a=a, b=b, acc="f32") for a, b in (FLOATS8, FLOATS8[::-1])] + [dict(a=a, b=b, acc="i32") for a, b in (("i8", "u8"), ("u8", "i8"))] +
+         [dict(a=a, b=b, acc="f16") for a in FLOATS8 for b in FLOATS8] + [dict(a="f16", b="f16", acc="f16")])
+HALVES = [dict(a=a, b=b, k=k) for a, b in (("f16", "f16"), FLOATS8, ("f8e5m2", "f8e5m2")) for k in (16, 40, 256)]
+
+
+def on_targets(sizes):
+    """The simulator is of any target: one without instructions for 8-bit floats, and one that adds their products in f16, too."""
+    return [{**size, **target} for size in sizes for target in ({}, {"target": "sm_80"}, {"target": "sm_120a"})]
+
+
+def of_types(sizes):
+    return [{**types, **size} for types in MIXED for size in sizes]
+
+
 CASES = [
+    Case("dots_mixed", mixed, on_targets(of_types(grid(m=(40,), n=(24,), k=(160, 20), stages=(3,), warps=(4,)))),
+         of_types(grid(m=(16, 40), n=(24,), k=(160, 20), stages=(1, 3), warps=(1, 4)))),
+    Case("dots_half_sums", half_sums, on_targets(HALVES), HALVES),
     both("dots_ragged", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
          grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
          grid(m=(3, 17), n=(5,), k=(7, 20), dtype=("f64",), warps=(1, 2))),

@@ -11,6 +11,7 @@ layers = [
     {"team.c": "team", "words.c": "words"},
     {"dist.c": "dist"},
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits"},
+    {"cast_small.c": "small"},
     {"buffer.c": "buffer", "cast.c": "cast"},
     {"pieces.c": "pieces", "dot_parts.c": "dot", "fold.c": "fold"},
     {"leader.c": "leader"},

@@ -245,9 +245,10 @@ static void
 check_fragments(Ctx *c, const Mma *m)
 {
   static const u32 one[] = {1, 1};
-  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor);
+  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor[0]);
   const Layout *la = layout_mma_operand(c, 0, 2, a, one, bits), *lb = layout_mma_operand(c, 1, 2, b, one, bits);
   const Layout *lc = layout_mma(c, 2, acc, one);
+  CHECK(dtype_bits(m->factor[1]) == bits, "%s: factors of different width", m->name);
   CHECK(words_of(la, bits) == m->words[0] && words_of(lb, bits) == m->words[1], "%s: factors", m->name);
   CHECK(words_of(lc, dtype_bits(m->acc)) == m->words[2], "%s: sums", m->name);
   CHECK(!layout_free_bits(la, IN_REG) && !layout_free_bits(la, IN_LANE) && !layout_free_bits(lb, IN_LANE) && !layout_free_bits(lc, IN_LANE),
@@ -259,15 +260,15 @@ static void
 check_dot(Ctx *c, const Mma *m)
 {
   static const u32 one[] = {1, 1};
-  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor);
+  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor[0]);
   Module *module = module_new(c);
   module->phase = PHASE_PLACED;
   Func *f = func_new(module, "k", (Span){0, 0});
   f->warps = 1;
   Builder at = builder_at_end(f, f->body);
-  const Type *factor = type_scalar(c, m->factor), *sum = type_scalar(c, m->acc);
-  Value *x = ir_const_bits(&at, type_tile(c, factor, 2, a, layout_mma_operand(c, 0, 2, a, one, bits)), 0);
-  Value *y = ir_const_bits(&at, type_tile(c, factor, 2, b, layout_mma_operand(c, 1, 2, b, one, bits)), 0);
+  const Type *fa = type_scalar(c, m->factor[0]), *fb = type_scalar(c, m->factor[1]), *sum = type_scalar(c, m->acc);
+  Value *x = ir_const_bits(&at, type_tile(c, fa, 2, a, layout_mma_operand(c, 0, 2, a, one, bits)), 0);
+  Value *y = ir_const_bits(&at, type_tile(c, fb, 2, b, layout_mma_operand(c, 1, 2, b, one, bits)), 0);
   Value *d = ir_dot(&at, x, y, ir_const_bits(&at, type_tile(c, sum, 2, acc, layout_mma(c, 2, acc, one)), 0));
   op_set_str(d->def, AT_MMA, m->name);
   op_set_ints(d->def, AT_WARPS, (i64[]){1, 1}, 2);
@@ -297,11 +298,11 @@ static bool
 loads(Ctx *c, TilertDevice *dev, const Mma *m, u32 more)
 {
   Buf b = {.arena = c->scratch};
-  const char *f = mma_type(m->factor), *acc = m->acc == DT_F32 ? "f32" : m->acc == DT_F16 ? "f16" : "s32";
+  const char *fa = mma_type(m->factor[0]), *fb = mma_type(m->factor[1]), *acc = m->acc == DT_F32 ? "f32" : m->acc == DT_F16 ? "f16" : "s32";
   char sums = m->acc == DT_F32 ? 'f' : 'r';
   buf_puts(&b, "//@tilec kernel=k warps=1 shared=0 target=sm_100a params=\n.version 8.6\n.target sm_100a\n.address_size 64\n");
   buf_puts(&b, ".visible .entry k() {\n.reg .b32 %r<16>; .reg .f32 %f<16>;\n");
-  buf_printf(&b, "mma.sync.aligned.m%un%uk%u.row.col.%s.%s.%s.%s ", m->m, m->n, m->k, acc, f, f, acc);
+  buf_printf(&b, "mma.sync.aligned.m%un%uk%u.row.col.%s.%s.%s.%s ", m->m, m->n, m->k, acc, fa, fb, acc);
   put_registers(&b, sums, m->words[2], ", ");
   put_registers(&b, 'r', m->words[0] + more, ", ");
   put_registers(&b, 'r', m->words[1], ", ");
@@ -323,7 +324,7 @@ test_mma(Ctx *c)
     CHECK(!strncmp(m->name, shape, strlen(shape)) && m->name[strlen(shape)] == '.', "%s is %s", m->name, shape);
     CHECK(strstr(m->intrinsic, arena_printf(c->scratch, ".%s.", shape)), "%s is not %s", m->intrinsic, shape);
     CHECK(mma_find(m->name, m->acc) == m, "%s: two rows of this name and sum", m->name);
-    CHECK(mma_type(m->factor), "%s: how does PTX call the factor's type?", m->name);
+    CHECK(mma_type(m->factor[0]) && mma_type(m->factor[1]), "%s: how does PTX call the factors' types?", m->name);
     check_fragments(c, m);
     check_dot(c, m);
     CHECK(loads(c, dev, m, 0) && !loads(c, dev, m, 1), "%s: the simulator counts other registers", m->name);
