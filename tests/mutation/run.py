@@ -212,8 +212,14 @@ def arguments():
     return a.parse_args()
 
 
+def stop(number, frame):
+    sys.exit(128 + number)      # through `finally`: nothing is left running, and the copy is whole
+
+
 def main():
     a = arguments()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     rows, bad = table.check()
     if a.check or bad and not a.list:
         print("\n".join(bad) or f"{len(rows)} rows apply")
