@@ -21,7 +21,7 @@ NEAR = [
     (r"ir/|base/", [r"unit\.(ir|diag|tables)_test", r"lit\.(ir|diag|codegen)"]),
     (r"frontend/tune", [r"unit\.tune_test", r"lit\.cli"]),
     (r"frontend/", [r"lit\.(frontend|diag)"]),
-    (r"codegen/", [r"lit\.codegen", r"diff\.(layouts|codegen|ragged)"]),
+    (r"codegen/", [r"diff\.layouts", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", "faults"]),
     (r"runtime/", ["runtime/.*"]),
     (r"driver/", ["runtime/test_(cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
