@@ -29,6 +29,8 @@ NEAR = [
     (r"tools/\w+\.py", [r"python\..*"]),
     (r"tools/", ["runtime/test_tools", r"lit\.cli", r"corpus\.args", r"python\..*"]),
 ]
+# What a step runs, by its name; a program of the build that is itself the step needs no row. Others need all that there is.
+PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults|random", ["bin/tilec", "tests/check_kernel"])]
 QUICK = 4           # seconds of an entry that is run for every file, before the rest
 UNKNOWN = 60        # seconds, as long as an entry was not run yet
 BUILD_LIMIT = 1800  # seconds
@@ -69,14 +71,14 @@ def execute(command, log, seconds, environment):
 
 # ---- the copy ----
 class Copy:
-    """A copy of the tree, its build, and what is known of the unchanged copy: seconds of entries, and which pass."""
+    """A copy of the tree, its build, the suite's entries with their commands, and what is known of the unchanged copy: seconds of entries, and which pass."""
 
     def __init__(self, folder):
         self.folder, self.tree = folder, os.path.join(folder, "tree")
         self.build, self.log = os.path.join(self.tree, "build"), os.path.join(folder, "output.txt")
         self.environment = dict(os.environ, CCACHE_BASEDIR=self.tree, CCACHE_NOHASHDIR="1", TILEC_CACHE_DIR=os.path.join(folder, "cache"))
         self.notes = os.path.join(folder, "notes.json")
-        self.seconds, self.passed, self.key = {}, [], None
+        self.seconds, self.passed, self.key, self.commands = {}, [], None, {}
 
     def sync(self):
         """Make it what the tree is, with what is not committed. A file that is the same keeps its time."""
@@ -114,12 +116,18 @@ class Copy:
         return self.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_C_COMPILER_LAUNCHER=ccache",
                          "-DPython3_EXECUTABLE=" + sys.executable], BUILD_LIMIT) == 0
 
-    def make(self):
-        return self.run(["ninja", "-C", self.build], BUILD_LIMIT) == 0
+    def make(self, *targets):
+        return self.run(["ninja", "-C", self.build, *targets], BUILD_LIMIT) == 0
 
-    def entries(self):
+    def read_entries(self):
         said = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"], capture_output=True, text=True, check=True).stdout
-        return [t["name"] for t in json.loads(said)["tests"] if not re.fullmatch(LEFT_OUT, t["name"])]
+        self.commands = {t["name"]: t["command"] for t in json.loads(said)["tests"] if not re.fullmatch(LEFT_OUT, t["name"])}
+
+    def make_for(self, step):
+        """Build what a step runs."""
+        program = os.path.relpath(self.commands[step][0], self.build) if step in self.commands else ".."
+        named = next((programs for pattern, programs in PROGRAMS if re.fullmatch(pattern, step)), [])
+        return self.make(*(named if program.startswith("..") else [program]))
 
     def passes(self, step):
         """Whether an entry, or a folder of lit tests, passes in time."""
@@ -136,7 +144,7 @@ class Copy:
 # ---- one mutant ----
 def steps_for(copy, row, last, near_only):
     """What to run, in order: what killed the row last, what is near, what is quick, the rest."""
-    entries = copy.entries()
+    entries = list(copy.commands)
     cost = lambda e: copy.seconds.get(e, UNKNOWN)
     m, near = next(((m, near) for pattern, near in NEAR if (m := re.match(pattern, row.path))), (None, []))
     steps = [last] if last in entries or last.startswith("tests/") else []
@@ -157,9 +165,9 @@ def mutate(copy, row, last, near_only):
     changed, _ = row.apply(source)
     open(path, "w").write(changed)
     try:
-        if not copy.make():
-            return "broken", next((l for l in copy.said().split("\n") if "error" in l), "it does not build in time")
         for step in steps_for(copy, row, last, near_only):
+            if not copy.make_for(step):
+                return "broken", next((l for l in copy.said().split("\n") if "error" in l), "it does not build in time")
             if not copy.passes(step):
                 shutil.copyfile(copy.log, os.path.join(copy.folder, row.name + ".log"))
                 return "killed", step
@@ -170,7 +178,7 @@ def mutate(copy, row, last, near_only):
 
 def convincing(copy, step):
     """Whether a step passes on the unchanged copy."""
-    if step not in copy.passed and copy.make() and copy.passes(step):
+    if step not in copy.passed and copy.make_for(step) and copy.passes(step):
         copy.passed.append(step)
     return step in copy.passed
 
@@ -245,6 +253,7 @@ def main():
     if not copy.configure() or not copy.make():
         print(f"the unchanged tree does not build: {copy.log}")
         return 1
+    copy.read_entries()
     return not run_rows(copy, rows, [r for r in wanted if not r.wrong() and (a.again or not fresh(r))], a)
 
 
