@@ -71,7 +71,7 @@ def execute(command, log, seconds, environment):
 
 # ---- the copy ----
 class Copy:
-    """A copy of the tree, its build, the suite's entries with their commands, and what is known of the unchanged copy: seconds of entries, and which pass."""
+    """A copy of the tree, its build, the suite's entries with their commands; of the unchanged copy, the seconds of entries and which pass."""
 
     def __init__(self, folder):
         self.folder, self.tree = folder, os.path.join(folder, "tree")
