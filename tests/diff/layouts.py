@@ -1,15 +1,17 @@
-"""layouts.py BUILD [--kernels N]: what crosses threads, where an extent ends exactly at a warp's or a lane's first element, and under layouts
-that no kernel asks for by itself. Each kernel goes through check_kernel: the simulator must say what the interpreter says, and report no fault.
+"""layouts.py BUILD [--kernels N]: what crosses threads, where an extent ends exactly at a warp's or a lane's first element, and under
+layouts that no kernel asks for by itself. Each kernel goes through check_kernel: the simulator must say what the interpreter says, and
+report no fault.
 
 Layouts are drawn: bits of registers, lanes and warps in any order along any axis, sums of them, and copies of elements in registers,
-lanes and warps. In kernels of one dimension they take the place of those that the compiler chose, in its text after the placing passes; in
-others the kernel asks for them. Folds are by functions whose identity nobody knows, and scans by some that do not commute, so an element too
-many, too few or in the wrong place changes the result."""
+lanes and warps. In kernels of one dimension they take the place of those that the compiler chose, in its text after the placing passes;
+in others the kernel asks for them. Folds are by functions whose identity nobody knows, and scans by some that do not commute, so an
+element too many, too few or in the wrong place changes the result."""
 import argparse, os, random, re, subprocess, sys, tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
 sys.path[:0] = [os.path.join(root, d) for d in ("examples", "tools", "tests/kernels", "tests/fuzz")]
+import made
 from gen_layouts import asked_for, drawn_columns, written
 from ragged import flat
 
@@ -23,14 +25,16 @@ fn then(a0, b0, a1, b1) { return (a0 * a1, b0 * a1 + b1); }
 # Every element of `v - 20` is below 0, which padding often holds, and there are many equal ones.
 ALONG, SAME = "along", "same"
 EXPRESSIONS = [
-    ("max_at(v - 20, AXIS)[1]", ALONG), ("max_at(v - 20, AXIS)[0]", ALONG), ("min_at(v + 20, AXIS)[1]", ALONG), ("argmax(v - 20, axis=AXIS)", ALONG),
+    ("max_at(v - 20, AXIS)[1]", ALONG), ("max_at(v - 20, AXIS)[0]", ALONG), ("min_at(v + 20, AXIS)[1]", ALONG),
+    ("argmax(v - 20, axis=AXIS)", ALONG),
     ("reduce(v, AXIS, more)", ALONG), ("reduce((v - 20, index_along(v, AXIS) + 0 * v), AXIS, best)[1]", ALONG),
     ("reduce(v - 20, AXIS, maximum)", ALONG), ("sum(v, axis=AXIS)", ALONG),
     ("scan((v, v + 1), AXIS, then)[1]", SAME), ("scan((v, v + 1), AXIS, then, reverse=true)[1]", SAME),
     ("scan((v, v + 1), AXIS, then, exclusive=true)[1]", SAME), ("scan((v, v + 1), AXIS, then, reverse=true, exclusive=true)[1]", SAME),
     ("scan(v, AXIS, last, exclusive=true)", SAME), ("scan(v, AXIS, first)", SAME), ("scan(v, AXIS, last, reverse=true)", SAME),
     ("cumsum(v, axis=AXIS)", SAME), ("flip(v, axis=AXIS)", SAME), ("sort(v - 20, axis=AXIS)", SAME), ("argsort(v, axis=AXIS)", SAME),
-    ("gather(v, (v & 63) % EXTENT, AXIS)", SAME), ("butterfly(v, AXIS, 1)", SAME), ("v * 3", SAME), ("old", SAME), ("counted", (17,)), ("turned", SAME),
+    ("gather(v, (v & 63) % EXTENT, AXIS)", SAME), ("butterfly(v, AXIS, 1)", SAME), ("v * 3", SAME), ("old", SAME), ("counted", (17,)),
+    ("turned", SAME),
 ]
 FOLD = re.compile(r"m(ax|in)_at|arg|reduce|scan|sum|sort")
 SLOW = ("sort", "argsort")
@@ -66,12 +70,14 @@ def text(shape, warps, axis, expressions, layout=None):
 
 
 def usable(e, shape, axis):
-    return ("butterfly" not in e or shape[axis] % 2 == 0) and (not e.startswith(SLOW) or shape[axis] <= 128) and (e != "counted" or len(shape) == 1)
+    fast = not e.startswith(SLOW) or shape[axis] <= 128
+    return fast and ("butterfly" not in e or shape[axis] % 2 == 0) and (e != "counted" or len(shape) == 1)
 
 
 def ends():
     """Extents at which a warp, a lane or a register begins exactly behind the last element, and their neighbours."""
-    for warps, n in ((2, 32), (2, 33), (4, 32), (4, 96), (4, 95), (4, 97), (4, 64), (8, 160), (8, 224), (8, 255), (4, 129), (2, 96), (4, 384), (1, 31), (4, 3)):
+    for warps, n in ((2, 32), (2, 33), (4, 32), (4, 96), (4, 95), (4, 97), (4, 64), (8, 160), (8, 224), (8, 255), (4, 129), (2, 96), (4, 384),
+                     (1, 31), (4, 3)):
         yield (n,), warps, 0
     for warps, shape, axis in ((4, (24, 4), 0), (4, (3, 64), 1), (8, (48, 2), 0), (4, (6, 16), 0), (4, (2, 96), 1), (8, (12, 5), 0)):
         yield shape, warps, axis
@@ -118,15 +124,4 @@ a.add_argument("build")
 a.add_argument("--kernels", type=int, default=150)
 a = a.parse_args()
 with tempfile.TemporaryDirectory() as folder:
-    files = []
-    for i, (extension, source) in enumerate(kernels(a.kernels, os.path.join(os.path.abspath(a.build), "bin", "tilec"), folder)):
-        files.append(os.path.join(folder, f"{i}.{extension}"))
-        with open(files[-1], "w") as f:
-            f.write(source)
-    r = subprocess.run([os.path.join(os.path.abspath(a.build), "tests", "check_kernel"), "--way=sm_90a", *files], capture_output=True, text=True)
-    for line in r.stdout.splitlines():
-        name = line.split(":")[0]
-        print(line, open(name).read() if os.path.exists(name) else "", sep="\n")
-    print(r.stderr, end="")
-    print(f"{len(files)} kernels")
-    sys.exit(r.returncode)
+    sys.exit(made.check(a.build, kernels(a.kernels, os.path.join(os.path.abspath(a.build), "bin", "tilec"), folder), "--way=sm_90a"))

@@ -6,8 +6,8 @@ def log2(n):
 
 
 def drawn_columns(r, shape, warps, sums):
-    """Elements that the bits of registers, lanes and warps stand for: every element once or more, its bits anywhere. Not `sums`: each bit is one
-    of an index along an axis, or none, as folds need it."""
+    """Elements that the bits of registers, lanes and warps stand for: every element once or more, its bits anywhere. Not `sums`: each bit
+    is one of an index along an axis, or none, as folds need it."""
     columns = [tuple(1 << k if d == at else 0 for d in range(len(shape))) for at, e in enumerate(shape) for k in range(log2(e))]
     add = lambda a, b: tuple(x ^ y for x, y in zip(a, b))
     for _ in range(r.choice([0, 0, 2, 5]) if sums and len(columns) > 1 else 0):     # an invertible map: sums of columns

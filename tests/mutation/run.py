@@ -21,6 +21,7 @@ NEAR = [
     (r"ir/|base/", [r"unit\.(ir|diag|tables)_test", r"lit\.(ir|diag|codegen)"]),
     (r"frontend/tune", [r"unit\.tune_test", r"lit\.cli"]),
     (r"frontend/", [r"lit\.(frontend|diag)"]),
+    (r"codegen/(cast|bits|lower_elem|lower_packed)", [r"lit\.codegen", r"diff\.codegen", r"numbers\..*"]),
     (r"codegen/", [r"diff\.layouts", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", "faults"]),
     (r"runtime/", ["runtime/.*"]),
@@ -31,7 +32,6 @@ NEAR = [
 ]
 # What a step runs, by its name; a program of the build that is itself the step needs no row. Others need all that there is.
 PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults|random", ["bin/tilec", "tests/check_kernel"])]
-QUICK = 4           # seconds of an entry that is run for every file, before the rest
 UNKNOWN = 60        # seconds, as long as an entry was not run yet
 BUILD_LIMIT = 1800  # seconds
 MEMORY = 8 << 30    # bytes of address space of one process
@@ -58,8 +58,8 @@ def limit():
 def execute(command, log, seconds, environment):
     """Exit status, None when it took too long; what it says is in the file `log`."""
     with open(log, "w") as out:
-        p = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment, start_new_session=True,
-                             preexec_fn=limit)
+        p = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
+                             start_new_session=True, preexec_fn=limit)
         try:
             return p.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -71,7 +71,8 @@ def execute(command, log, seconds, environment):
 
 # ---- the copy ----
 class Copy:
-    """A copy of the tree, its build, the suite's entries with their commands; of the unchanged copy, the seconds of entries and which pass."""
+    """A copy of the tree, its build, the suite's entries with their commands; the seconds that entries take, and which of them the
+    unchanged copy passes."""
 
     def __init__(self, folder):
         self.folder, self.tree = folder, os.path.join(folder, "tree")
@@ -82,7 +83,8 @@ class Copy:
 
     def sync(self):
         """Make it what the tree is, with what is not committed. A file that is the same keeps its time."""
-        listed = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=root, capture_output=True, text=True,
+                                check=True).stdout
         names = sorted(n for n in listed.split("\0") if os.path.isfile(os.path.join(root, n)) and not n.startswith("tests/mutation/"))
         digest = hashlib.sha256()
         for name in names:
@@ -143,7 +145,7 @@ class Copy:
 
 # ---- one mutant ----
 def steps_for(copy, row, last, near_only):
-    """What to run, in order: what killed the row last, what is near, what is quick, the rest."""
+    """What to run, in order: what killed the row last, what is near, the rest, quick ones first."""
     entries = list(copy.commands)
     cost = lambda e: copy.seconds.get(e, UNKNOWN)
     m, near = next(((m, near) for pattern, near in NEAR if (m := re.match(pattern, row.path))), (None, []))
@@ -154,7 +156,7 @@ def steps_for(copy, row, last, near_only):
             steps += [text] if os.path.isdir(os.path.join(copy.tree, text)) else []
         else:
             steps += sorted((e for e in entries if re.fullmatch(text, e)), key=cost)
-    steps += [e for e in sorted(entries, key=cost) if not near_only or cost(e) <= QUICK]
+    steps += [] if near_only else sorted(entries, key=cost)
     return list(dict.fromkeys(steps))
 
 
@@ -214,7 +216,7 @@ def arguments():
     a.add_argument("--check", action="store_true", help="only see whether the table applies to the tree, and the results to the table")
     a.add_argument("--list", action="store_true", help="only print the rows with their results")
     a.add_argument("--again", action="store_true", help="rows that have a result, too; what killed them last is run first")
-    a.add_argument("--near", action="store_true", help="only entries near the file and quick ones; what survives them has no result yet")
+    a.add_argument("--near", action="store_true", help="only entries near the file, and no ptxas; what survives them has no result yet")
     a.add_argument("--seconds", type=float, default=1e9, metavar="N", help="begin no mutant after N seconds")
     a.add_argument("--copy", default=os.path.join(root, "build-mutation"), metavar="FOLDER", help="where the copy lies")
     return a.parse_args()
@@ -242,6 +244,9 @@ def main():
             print(f"{row.name:8} {r['result']:8} {r['by']:20} {row.path}: {' '.join(row.says)}")
         return 0
     copy = Copy(a.copy)
+    if a.near:
+        folders = [f for f in os.environ["PATH"].split(os.pathsep) if not os.path.exists(os.path.join(f, "ptxas"))]
+        copy.environment["PATH"] = os.pathsep.join(folders)
     os.makedirs(copy.tree, exist_ok=True)
     alone = open(os.path.join(copy.folder, "lock"), "w")
     try:

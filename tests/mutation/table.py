@@ -6,9 +6,9 @@
     + what stands there instead
     = equivalent: why no test can tell
 
-`-` lines that follow each other are one text of several lines, whose indentation is of no account; so are `+` lines. A row may have several such
-pairs. `=` is for a row that need not be killed: `equivalent` (the compiler means the same), or `by contract` (what differs is promised nowhere).
-Rows have an empty line between them; `#` begins a comment."""
+`-` lines that follow each other are one text of several lines, whose indentation is of no account; so are `+` lines. A row may have
+several such pairs. `=` is for a row that need not be killed: `equivalent` (the compiler means the same), or `by contract` (what differs
+is promised nowhere). Rows have an empty line between them; `#` begins a comment."""
 import glob, hashlib, json, os, re
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -111,7 +111,8 @@ def check():
     for row in rows:
         r = found.get(row.name)
         if r and r["text"] == row.text() and (r["result"] == "killed") == bool(row.excuse):
-            bad.append(f"{row.where}: {row.name}: " + ("was killed, and has an excuse" if row.excuse else "survived, and nothing says why it may"))
+            wrong = "was killed, and has an excuse" if row.excuse else "survived, and nothing says why it may"
+            bad.append(f"{row.where}: {row.name}: {wrong}")
     names = {row.name for row in rows}
     bad += [f"{os.path.relpath(RESULTS, root)}: {name} is not in the table" for name in found if name not in names]
     return rows, bad

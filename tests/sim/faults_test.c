@@ -39,8 +39,9 @@ static const Fault faults[] = {
    "ld.shared.u32 %r4, [%r3];" AT "st.shared.u32 [%r1], %r4;", "thread (1,0,0) read"},
   {"overwrite of what all lanes read", SIM_E_RACE, 32, "setp.eq.u32 %p1, %r0, 31; @%p1 st.shared.u32 [sh], 7; bar.warp.sync -1;"
    "ld.shared.u32 %r4, [sh];" AT "@%p1 st.shared.u32 [sh], %r4;", "read"},
-  {"overwrite of what an earlier lane read, too", SIM_E_RACE, 32, "setp.eq.u32 %p1, %r0, 31; @%p1 st.shared.u32 [sh], 7; bar.warp.sync -1;"
-   "setp.lt.u32 %p2, %r0, 1; @%p2 ld.shared.u32 %r4, [sh]; @%p1 ld.shared.u32 %r4, [sh];" AT "@%p1 st.shared.u32 [sh], %r4;", "read"},
+  {"overwrite of what an earlier lane read, too", SIM_E_RACE, 32, "setp.eq.u32 %p1, %r0, 31; @%p1 st.shared.u32 [sh], 7;"
+   "bar.warp.sync -1; setp.lt.u32 %p2, %r0, 1; @%p2 ld.shared.u32 %r4, [sh]; @%p1 ld.shared.u32 %r4, [sh];" AT
+   "@%p1 st.shared.u32 [sh], %r4;", "read"},
   {"lanes store different values", SIM_E_RACE, 32, AT "st.shared.u32 [sh+8], %r0;", "thread (1,0,0) writes"},
   {"plain read of atomics", SIM_E_RACE, 64, "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0;"
    "red.shared.add.u32 [sh], 1; setp.gt.u32 %p2, %r0, 31;" AT "@%p2 ld.shared.u32 %r4, [sh];", "wrote"},
@@ -168,13 +169,13 @@ lowest_block(Test *t)
   test_free(t, a), test_free(t, b);
 }
 
-/* Accesses that begin inside an allocation and end behind it: of every size, last element and what is behind it; after one that was inside. */
+/* The last access of an allocation, of every size, where it ends inside and where it ends behind; after another that was inside. */
 static void
 straddling(Test *t)
 {
   static const struct { const char *load; uint32_t bytes; } sizes[] = {
-    {"ld.global.u8 %r1", 1}, {"ld.global.u16 %h1", 2}, {"ld.global.u32 %r1", 4}, {"ld.global.u64 %d5", 8}, {"ld.global.v2.u32 {%r1,%r2}", 8},
-    {"ld.global.v4.u32 {%r1,%r2,%r3,%r4}", 16},
+    {"ld.global.u8 %r1", 1}, {"ld.global.u16 %h1", 2}, {"ld.global.u32 %r1", 4}, {"ld.global.u64 %d5", 8},
+    {"ld.global.v2.u32 {%r1,%r2}", 8}, {"ld.global.v4.u32 {%r1,%r2,%r3,%r4}", 16},
   };
   char ptx[2048];
   for (uint32_t bytes = 81; bytes < 98; bytes++)
@@ -185,7 +186,8 @@ straddling(Test *t)
       snprintf(ptx, sizeof ptx, "%s ld.global.u8 %%r9, [%%d1]; %s, [%%d1+%u]; %s", HEAD, sizes[i].load, at, TAIL);
       Run r = {ptx, "k", {1}, {1}, 0, {&a, &b}, {0}, {0}};
       int rc = test_run(t, &r);
-      CHECK(t, fits ? rc == 0 : rc == -1 && r.err.kind == SIM_E_BOUNDS, "%s at %u of %u: %s", sizes[i].load, at, bytes, r.err.message);
+      CHECK(t, fits ? rc == 0 : rc == -1 && r.err.kind == SIM_E_BOUNDS, "%s at %u of %u: %s", sizes[i].load, at, bytes,
+            r.err.message);
       test_free(t, a), test_free(t, b);
     }
 }
