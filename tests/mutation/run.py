@@ -20,7 +20,7 @@ NEAR = [
     (r"ir/interp|base/fp", [r"unit\.(interp|fp)_test", "faults", r"diff\.codegen", r"numbers\..*"]),
     (r"ir/|base/", [r"unit\.(ir|diag|tables)_test", r"lit\.(ir|diag|codegen)"]),
     (r"frontend/tune", [r"unit\.tune_test", r"lit\.cli"]),
-    (r"frontend/", [r"lit\.(frontend|diag)"]),
+    (r"frontend/", [r"diff\.constants", r"lit\.(frontend|diag)"]),
     (r"codegen/(cast|bits|lower_elem|lower_packed)", [r"lit\.codegen", r"diff\.codegen", r"numbers\..*"]),
     (r"codegen/", [r"diff\.layouts", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", "faults"]),
