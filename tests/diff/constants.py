@@ -1,5 +1,6 @@
-"""constants.py BUILD: what is computed while compiling is what a program computes. For every type, pairs of edge values under every operator and
-comparison: once of constants, once of values that the program reads from memory, asserted to be the same bits in the interpreter."""
+"""constants.py BUILD: what is computed while compiling is what a program computes. For every type, pairs of edge values under every
+operator and comparison: once of constants, once of values that the program reads from memory, asserted to be the same bits in the
+interpreter."""
 import random, sys
 import made
 
@@ -47,7 +48,8 @@ class Program:
     def text(self):
         writes = [f"store(p + {i}, {v});" for i, v in enumerate(self.values)]
         reads = [f"let v{i} = load(p + {i});" for i in range(len(self.values))]
-        return f"// grid 1\n// buffer {self.t} {len(self.values)}\nkernel k(p: *{self.t}) {{\n  " + "\n  ".join(writes + reads + self.lines) + "\n}\n"
+        body = "\n  ".join(writes + reads + self.lines)
+        return f"// grid 1\n// buffer {self.t} {len(self.values)}\nkernel k(p: *{self.t}) {{\n  {body}\n}}\n"
 
 
 def whole(r, t):

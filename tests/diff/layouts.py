@@ -76,8 +76,8 @@ def usable(e, shape, axis):
 
 def ends():
     """Extents at which a warp, a lane or a register begins exactly behind the last element, and their neighbours."""
-    for warps, n in ((2, 32), (2, 33), (4, 32), (4, 96), (4, 95), (4, 97), (4, 64), (8, 160), (8, 224), (8, 255), (4, 129), (2, 96), (4, 384),
-                     (1, 31), (4, 3)):
+    for warps, n in ((2, 32), (2, 33), (4, 32), (4, 96), (4, 95), (4, 97), (4, 64), (8, 160), (8, 224), (8, 255), (4, 129), (2, 96),
+                     (4, 384), (1, 31), (4, 3)):
         yield (n,), warps, 0
     for warps, shape, axis in ((4, (24, 4), 0), (4, (3, 64), 1), (8, (48, 2), 0), (4, (6, 16), 0), (4, (2, 96), 1), (8, (12, 5), 0)):
         yield shape, warps, axis

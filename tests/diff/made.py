@@ -10,7 +10,8 @@ def check(build, kernels, *options):
             files.append(os.path.join(folder, f"{i}.{extension}"))
             with open(files[-1], "w") as f:
                 f.write(text)
-        r = subprocess.run([os.path.join(os.path.abspath(build), "tests", "check_kernel"), *options, *files], capture_output=True, text=True)
+        tool = os.path.join(os.path.abspath(build), "tests", "check_kernel")
+        r = subprocess.run([tool, *options, *files], capture_output=True, text=True)
         for line in r.stdout.splitlines():
             name = line.split(":")[0]
             print(line, open(name).read() if os.path.exists(name) else "", sep="\n")

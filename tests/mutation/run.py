@@ -13,7 +13,7 @@ root = table.root
 LEFT_OUT = r"lit\.style|mutation\.table"
 # What is near a file, by the first pattern that fits: folders of lit tests, and expressions for names of entries.
 NEAR = [
-    (r"passes/canon_\w+\.c", ["tests/passes/canon", r"lit\.passes", r"diff\.passes"]),
+    (r"passes/canon_\w+\.c|passes/fold\.c", ["tests/passes/canon", r"diff\.identities", r"lit\.passes", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", "faults"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
