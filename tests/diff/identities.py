@@ -103,6 +103,9 @@ def casts(r):
     """v of each type by way of one or two others, with and without clamping."""
     for t in TYPES:
         p = Program(t)
+        for by in TYPES[:-1] if t != "i1" else []:       # there and back
+            p.store(t, f"cast(cast(v, {by}), {t})")
+            p.store(t, f"cast(cast(v, {by}), {t}, sat=true)")
         for _ in range(40):
             e = "v"
             for to in r.choices(TYPES[:-1], k=r.choice([2, 2, 3])):

@@ -11,9 +11,11 @@ import table
 root = table.root
 # Entries that look at the text of the sources, or at the table.
 LEFT_OUT = r"lit\.style|mutation\.table"
-# What is near a file, by the first pattern that fits: folders of lit tests, and expressions for names of entries.
+# What is near a file, by the first pattern that fits: folders of lit tests, cases of the entry `kernels` (--filter of its script), and
+# expressions for names of entries.
 NEAR = [
     (r"passes/canon_\w+\.c|passes/fold\.c", ["tests/passes/canon", r"diff\.identities", r"lit\.passes", r"diff\.passes"]),
+    (r"passes/(flatten_loops|pipeline_\w+|loop_slice|licm)\.c", [r"tests/passes/\1", r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", "faults"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
@@ -26,12 +28,20 @@ NEAR = [
     (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", "faults"]),
     (r"runtime/", ["runtime/.*"]),
     (r"driver/", ["runtime/test_(cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
+    (r"stdlib/random", ["kernels:random|dropout", r"lit\.frontend"]),
+    (r"stdlib/quant", ["kernels:quantise|scaled|powers_of_two", r"lit\.frontend"]),
+    (r"stdlib/nn", ["kernels:nn_|norm|softmax|cross_entropy", r"lit\.frontend"]),
+    (r"stdlib/(scan|sort)", ["kernels:scan|fold|best|sort|truths|order", r"diff\.layouts", r"lit\.frontend"]),
+    (r"stdlib/schedule", ["kernels:order|shares|stream_k|grouped|persistent", r"lit\.frontend"]),
+    (r"stdlib/block", ["kernels:array_blocks", r"lit\.frontend"]),
+    (r"stdlib/prelude", ["kernels:rounded_up|shape|elementwise", r"lit\.frontend"]),
     (r"stdlib/", [r"lit\.frontend", "maths", "kernels"]),
     (r"tools/\w+\.py", [r"python\..*"]),
     (r"tools/", ["runtime/test_tools", r"lit\.cli", r"corpus\.args", r"python\..*"]),
 ]
 # What a step runs, by its name; a program of the build that is itself the step needs no row. Others need all that there is.
-PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults|random", ["bin/tilec", "tests/check_kernel"])]
+PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults|random", ["bin/tilec", "tests/check_kernel"]),
+            (r"kernels.*", ["lib/libtilec.so", "bin/tilerun"])]
 UNKNOWN = 60        # seconds, as long as an entry was not run yet
 BUILD_LIMIT = 1800  # seconds
 MEMORY = 8 << 30    # bytes of address space of one process
@@ -132,10 +142,13 @@ class Copy:
         return self.make(*(named if program.startswith("..") else [program]))
 
     def passes(self, step):
-        """Whether an entry, or a folder of lit tests, passes in time."""
-        lit = step.startswith("tests/")
-        command = ["lit-22", "-q", "-j2", "--no-progress-bar", f"{self.build}/{step}"] if lit else \
-                  ["ctest", "--test-dir", self.build, "--output-on-failure", "-R", f"^{re.escape(step)}$"]
+        """Whether an entry, a folder of lit tests, or some kernels, pass in time."""
+        if step.startswith("tests/"):
+            command = ["lit-22", "-q", "-j2", "--no-progress-bar", f"{self.build}/{step}"]
+        elif step.startswith("kernels:"):
+            command = [sys.executable, f"{self.tree}/tests/kernels/run.py", "--bin", f"{self.build}/bin", "--filter", step[8:]]
+        else:
+            command = ["ctest", "--test-dir", self.build, "--output-on-failure", "-R", f"^{re.escape(step)}$"]
         start = time.monotonic()
         status = self.run(command, 60 + 8 * self.seconds.get(step, UNKNOWN))
         if status == 0:
@@ -149,11 +162,13 @@ def steps_for(copy, row, last, near_only):
     entries = list(copy.commands)
     cost = lambda e: copy.seconds.get(e, UNKNOWN)
     m, near = next(((m, near) for pattern, near in NEAR if (m := re.match(pattern, row.path))), (None, []))
-    steps = [last] if last in entries or last.startswith("tests/") else []
+    steps = [last] if last in entries or last.startswith(("tests/", "kernels:")) else []
     for text in near:
         text = m.expand(text) if "\\1" in text else text
         if text.startswith("tests/"):
             steps += [text] if os.path.isdir(os.path.join(copy.tree, text)) else []
+        elif text.startswith("kernels:"):
+            steps.append(text)
         else:
             steps += sorted((e for e in entries if re.fullmatch(text, e)), key=cost)
     steps += [] if near_only else sorted(entries, key=cost)
