@@ -15,7 +15,9 @@ LEFT_OUT = r"lit\.style|mutation\.table"
 # expressions for names of entries.
 NEAR = [
     (r"passes/canon_\w+\.c|passes/fold\.c", ["tests/passes/canon", r"diff\.identities", r"lit\.passes", r"diff\.passes"]),
-    (r"passes/(flatten_loops|pipeline_\w+|loop_slice|licm)\.c", [r"tests/passes/\1", r"lit\.(diag|passes)", r"diff\.passes"]),
+    (r"passes/place_\w+\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", r"lit\.passes"]),
+    (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages", r"lit\.(diag|passes)",
+                                                                                 r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", "faults"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
