@@ -88,12 +88,8 @@ static const Fault faults[] = {
   {"endless loop", SIM_E_LIMIT, 32, AT "L: bra L;", "warp instructions"},
 };
 
-/* Of 96 threads. */
 static const char *const legal[] = {
   "st.shared.u32 [sh], 5;",
-  /* A warp knows what another knew that it met: warp 0 and 1, then 1 and 2. */
-  SHADR "setp.gt.u32 %p1, %r0, 31; setp.gt.u32 %p2, %r0, 63; @%p2 bra L; @!%p1 st.shared.u32 [%r1], %r0; bar.sync 1, 64; @!%p1 ret;"
-  "L: bar.sync 2, 64; @!%p2 ret; ld.shared.u32 %r4, [%r1+-256];",
   /* Released and acquired by the threads themselves: what was written just before, and the flag. */
   "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0; setp.gt.u32 %p2, %r0, 31; @%p2 bra W;"
   "@%p1 st.shared.u32 [sh+64], 9; @%p1 st.release.cta.shared.u32 [sh], 1; ret;"
@@ -111,6 +107,11 @@ static const char *const legal[] = {
   SHADR "mov.u32 %r9, 0; L: cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;"
   "xor.b32 %r4, %r1, 128; ld.shared.u32 %r3, [%r4]; bar.sync 0; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra L;",
 };
+
+/* Of three warps: what warp 1 learnt of warp 0 where they met, warp 2 learns where it meets warp 1. */
+static const char handed_on[] = SHADR
+  "setp.gt.u32 %p1, %r0, 31; setp.gt.u32 %p2, %r0, 63; @%p2 bra L; @!%p1 st.shared.u32 [%r1], %r0; bar.sync 1, 64; @!%p1 ret;"
+  "L: bar.sync 2, 64; @!%p2 ret; ld.shared.u32 %r4, [%r1+-256];";
 
 static const char *const malformed[] = {
   "add.u32 %r1, %r2;", "add.u32 %r1, %r2, %r99;", "add.q32 %r1, %r2, %r3;", "frob.u32 %r1, %r2;", "bra NOWHERE;",
@@ -140,12 +141,12 @@ fault_case(Test *t, const Fault *f)
 }
 
 static void
-legal_case(Test *t, const char *body)
+legal_case(Test *t, const char *body, uint32_t threads)
 {
   char ptx[4096];
   uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
   snprintf(ptx, sizeof ptx, "%s%s%s", HEAD, body, TAIL);
-  Run r = {ptx, "k", {3}, {96}, 0, {&a, &b}, {0}, {0}};
+  Run r = {ptx, "k", {3}, {threads}, 0, {&a, &b}, {0}, {0}};
   int rc = test_run(t, &r);
   CHECK(t, rc == 0, "%s: %s", body, r.err.message);
   test_free(t, a), test_free(t, b);
@@ -233,7 +234,8 @@ test_faults(Test *t)
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
     fault_case(t, &faults[i]);
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
-    legal_case(t, legal[i]);
+    legal_case(t, legal[i], 64);
+  legal_case(t, handed_on, 96);
   for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
     malformed_case(t, malformed[i]);
   argument_case(t, "other", 1, 32, 0);
