@@ -16,12 +16,13 @@ LEFT_OUT = r"lit\.style|mutation\.table"
 NEAR = [
     (r"passes/canon_\w+\.c|passes/fold\.c", ["tests/passes/canon", r"diff\.identities", r"lit\.passes", r"diff\.passes"]),
     (r"passes/place_\w+\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", r"lit\.passes"]),
-    (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages", r"lit\.(diag|passes)",
-                                                                                 r"diff\.passes"]),
+    (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
+                                                                                 r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", "faults"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
     (r"ir/interp|base/fp", [r"unit\.(interp|fp)_test", "faults", r"diff\.codegen", r"numbers\..*"]),
+    (r"ir/access", ["tests/passes/load_on_demand", r"lit\.(ir|codegen)"]),
     (r"ir/|base/", [r"unit\.(ir|diag|tables)_test", r"lit\.(ir|diag|codegen)"]),
     (r"frontend/tune", [r"unit\.tune_test", r"lit\.cli"]),
     (r"frontend/", [r"diff\.constants", r"lit\.(frontend|diag)"]),
@@ -159,8 +160,10 @@ class Copy:
 
 
 # ---- one mutant ----
-def steps_for(copy, row, last, near_only):
+def steps_for(copy, row, last, near_only, by):
     """What to run, in order: what killed the row last, what is near, the rest, quick ones first."""
+    if by:
+        return [by]
     entries = list(copy.commands)
     cost = lambda e: copy.seconds.get(e, UNKNOWN)
     m, near = next(((m, near) for pattern, near in NEAR if (m := re.match(pattern, row.path))), (None, []))
@@ -177,20 +180,20 @@ def steps_for(copy, row, last, near_only):
     return list(dict.fromkeys(steps))
 
 
-def mutate(copy, row, last, near_only):
-    """(result, by): `killed` by an entry, `survived`, `broken` (it does not build), `left` (survived what is near)."""
+def mutate(copy, row, last, near_only, by):
+    """(result, by): `killed` by an entry, `survived`, `broken` (it does not build), `left` (survived what was asked for)."""
     path = os.path.join(copy.tree, row.path)
     source = open(path).read()
     changed, _ = row.apply(source)
     open(path, "w").write(changed)
     try:
-        for step in steps_for(copy, row, last, near_only):
+        for step in steps_for(copy, row, last, near_only, by):
             if not copy.make_for(step):
                 return "broken", next((l for l in copy.said().split("\n") if "error" in l), "it does not build in time")
             if not copy.passes(step):
                 shutil.copyfile(copy.log, os.path.join(copy.folder, row.name + ".log"))
                 return "killed", step
-        return ("left" if near_only else "survived"), ""
+        return ("left" if near_only or by else "survived"), ""
     finally:
         open(path, "w").write(source)
 
@@ -214,7 +217,7 @@ def run_rows(copy, rows, mine, a):
         if time.monotonic() - start > a.seconds:
             break
         known, began = found.get(row.name, {}), time.monotonic()
-        result, by = mutate(copy, row, known.get("by", ""), a.near)
+        result, by = mutate(copy, row, known.get("by", ""), a.near, a.by)
         if result == "killed" and not convincing(copy, by):
             result, by = "broken", f"{by} fails on the unchanged tree, too"
         copy.note()
@@ -234,6 +237,8 @@ def arguments():
     a.add_argument("--list", action="store_true", help="only print the rows with their results")
     a.add_argument("--again", action="store_true", help="rows that have a result, too; what killed them last is run first")
     a.add_argument("--near", action="store_true", help="only entries near the file, and no ptxas; what survives them has no result yet")
+    a.add_argument("--by", metavar="STEP", help="only this: an entry of ctest, a lit test or a folder of them (tests/passes/cse), or some kernels "
+                   "(kernels:sort|scan); what survives it has no result yet")
     a.add_argument("--seconds", type=float, default=1e9, metavar="N", help="begin no mutant after N seconds")
     a.add_argument("--copy", default=os.path.join(root, "build-mutation"), metavar="FOLDER", help="where the copy lies")
     return a.parse_args()
