@@ -173,7 +173,7 @@ exact_reciprocal(DType d, double v)
 {
   int e;
   double r = 1.0 / v;
-  return isfinite(v) && fabs(frexp(v, &e)) == 0.5 && float_decode(d, float_encode(d, r, ROUND_NEAREST, false)) == r &&
+  return isfinite(v) && isfinite(r) && fabs(frexp(v, &e)) == 0.5 && float_decode(d, float_encode(d, r, ROUND_NEAREST, false)) == r &&
          fabs(r) >= ldexp(1.0, 2 - (1 << (dtype_info[d].exp - 1)));
 }
 

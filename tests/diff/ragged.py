@@ -1,12 +1,13 @@
 """ragged.py BUILD: the functions of tests/kernels/ragged.py and the dots of tests/kernels/dots.py through check_kernel: the
 interpreter, on the kernel as it was read and after every pass, must say what the simulator says. (That the simulator is right is
 what those tests compare with numpy.)"""
-import os, subprocess, sys, tempfile
+import os, sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
 sys.path[:0] = [os.path.join(root, "examples"), os.path.join(root, "tools"), os.path.join(root, "tests", "kernels")]
 import dots
+import made
 import ragged
 import numpy as np
 
@@ -55,17 +56,4 @@ def cases():
         yield product(20, 20, 20, "f32", precision=precision)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    files = []
-    for i, text in enumerate(cases()):
-        files.append(os.path.join(folder, f"{i}.tile"))
-        with open(files[-1], "w") as f:
-            f.write(text)
-    r = subprocess.run([os.path.join(os.path.abspath(sys.argv[1]), "tests", "check_kernel"), "--passes", "--way=sm_90a", *files],
-                       capture_output=True, text=True)
-    for line in r.stdout.splitlines():
-        name = line.split(":")[0]
-        print(line, open(name).read() if os.path.exists(name) else "", sep="\n")
-    print(r.stderr, end="")
-    print(f"{len(files)} kernels")
-    sys.exit(r.returncode)
+sys.exit(made.check(sys.argv[1], (("tile", text) for text in cases()), "--passes", "--way=sm_90a"))

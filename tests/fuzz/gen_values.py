@@ -1,5 +1,6 @@
 """Random kernels, the parts that compute element by element: literals, operators, casts, packed numbers, promises, functions of the
 kernel's file (helpers.tile), instructions. gen_kernel.py says what is known of floats."""
+from gen_layouts import asked_for, drawn_columns
 from gen_tree import E, F8, FLOATS, INTS, MOST, WILD, Float
 
 # Packed formats: word, format, bits, what is known of its numbers as floats.
@@ -240,7 +241,7 @@ class Values:
         if pick == "flip":
             return E(t, shape, f"flip({{0}}, axis={r.randrange(len(shape))})", [self.narrow(t, shape, depth - 1)], known)
         if pick == "layout":
-            return E(t, shape, f"convert_layout({{0}}, {self.blocked(len(shape))})", [self.narrow(t, shape, depth - 1)], known)
+            return E(t, shape, f"convert_layout({{0}}, {self.layout(shape)})", [self.narrow(t, shape, depth - 1)], known)
         return E(t, shape, f"{t}({{0}})", [self.small(r.choice(["f32", "f16", "bf16"]), shape, depth - 1)], known)
 
     def widened(self, dt, shape, depth):
@@ -257,10 +258,16 @@ class Values:
         warps[r.randrange(rank)] = self.k.warps
         return f"blocked(size={[r.choice([1, 1, 2, 4]) for _ in range(rank)]}, threads={threads}, warps={warps}, order={self.shuffled(rank)})"
 
+    def layout(self, shape):
+        """Any layout that folds take: blocked, or one that is drawn for these extents."""
+        if self.r.random() < 0.6:
+            return self.blocked(len(shape))
+        return asked_for(drawn_columns(self.r, [self.value(e) for e in shape], self.k.warps, False))
+
     def helped(self, dt, shape, depth):
         a = self.expr(dt, shape, depth - 1)
         if shape and self.r.random() < 0.6:
-            return E(dt, shape, f"convert_layout({{0}}, {self.blocked(len(shape))})", [a], a.known)
+            return E(dt, shape, f"convert_layout({{0}}, {self.layout(shape)})", [a], a.known)
         if dt in INTS and self.r.random() < 0.3:
             return E(dt, shape, "multiple_of({0} * 4, 4)", [a])
         return a

@@ -52,9 +52,16 @@ static const Fault faults[] = {
    "ld.shared.u32 %r4, [%r3];", "thread (1,0,0) wrote"},
   {"overwrite of a neighbour's input", SIM_E_RACE, 32, SHADR "st.shared.u32 [%r1], %r0; bar.warp.sync -1; xor.b32 %r3, %r1, 4;"
    "ld.shared.u32 %r4, [%r3];" AT "st.shared.u32 [%r1], %r4;", "thread (1,0,0) read"},
+  {"overwrite of what all lanes read", SIM_E_RACE, 32, "setp.eq.u32 %p1, %r0, 31; @%p1 st.shared.u32 [sh], 7; bar.warp.sync -1;"
+   "ld.shared.u32 %r4, [sh];" AT "@%p1 st.shared.u32 [sh], %r4;", "read"},
+  {"overwrite of what an earlier lane read, too", SIM_E_RACE, 32, "setp.eq.u32 %p1, %r0, 31; @%p1 st.shared.u32 [sh], 7;"
+   "bar.warp.sync -1; setp.lt.u32 %p2, %r0, 1; @%p2 ld.shared.u32 %r4, [sh]; @%p1 ld.shared.u32 %r4, [sh];" AT
+   "@%p1 st.shared.u32 [sh], %r4;", "read"},
   {"lanes store different values", SIM_E_RACE, 32, AT "st.shared.u32 [sh+8], %r0;", "thread (1,0,0) writes"},
   {"plain read of atomics", SIM_E_RACE, 64, "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0;"
    "red.shared.add.u32 [sh], 1; setp.gt.u32 %p2, %r0, 31;" AT "@%p2 ld.shared.u32 %r4, [sh];", "wrote"},
+  {"strong read of a plain write", SIM_E_RACE, 64, "setp.gt.u32 %p1, %r0, 31; setp.eq.u32 %p2, %r0, 0;\n.loc 1 5 1\n"
+   "@%p2 st.shared.u32 [sh], 1;" AT "@%p1 ld.acquire.cta.shared.u32 %r4, [sh];", "thread (0,0,0) wrote at k.tile:5"},
   {"named barrier of other warps", SIM_E_RACE, 96, SHADR "st.shared.u32 [%r1], %r0; setp.gt.u32 %p1, %r0, 63; @%p1 bra LAST;"
    "bar.sync 1, 64; bra END; LAST: ld.shared.u32 %r4, [%r1];" AT "ld.shared.u32 %r4, [%r1+-128]; END:", "thread (32,0,0) wrote"},
   {"barrier in half a warp", SIM_E_BARRIER, 32, "setp.lt.u32 %p1, %r0, 16; @!%p1 bra END;" AT "bar.sync 0; END: nanosleep.u32 1;",
@@ -76,6 +83,8 @@ static const Fault faults[] = {
    "ld.shared.u32 %r3, [%r1+512];", "not been waited for"},
   {"wait for groups only", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.wait_group 0;" AT
    "ld.shared.u32 %r3, [%r1];", "asynchronous copy"},
+  {"wait by other lanes", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4; setp.gt.u32 %p1, %r0, 15; @%p1 bra L;"
+   "cp.async.wait_all; L:" AT "@%p1 ld.shared.u32 %r3, [%r1];", "thread (16,0,0) reads 4 bytes"},
   {"write under a copy", SIM_E_ASYNC, 32, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4;" AT "st.shared.u32 [%r1], %r0;", "writes"},
   {"copy over a buffer in use", SIM_E_RACE, 64, SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r3, [%r1];"
    "xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 cp.async.ca.shared.global [%r4], [%d3], 4;", "read at"},
@@ -105,6 +114,10 @@ static const char *const legal[] = {
   "st.local.u64 [l+48], %d7; ld.local.u32 %r1, [l+48];",
   ".local .align 8 .b8 l[8]; st.local.u8 [l], %r0; ld.local.u8 %r1, [l]; ld.local.u8 %r2, [l+1]; st.local.u8 [l+4], %r1; st.local.u8 [l+5], %r2; ld.local.u8 %r3, [l+4]; add.u32 %r3, %r3, 1;",
   "st.shared.u32 [sh], 5;",
+  /* Released and acquired by the threads themselves: what was written just before, and the flag. */
+  "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [sh], 0; bar.sync 0; setp.gt.u32 %p2, %r0, 31; @%p2 bra W;"
+  "@%p1 st.shared.u32 [sh+64], 9; @%p1 st.release.cta.shared.u32 [sh], 1; ret;"
+  "W: ld.acquire.cta.shared.u32 %r1, [sh]; setp.eq.u32 %p4, %r1, 0; @%p4 bra W; ld.shared.u32 %r2, [sh+64]; ld.shared.u32 %r3, [sh];",
   SHADR "st.shared.u32 [%r1], %r0; bar.warp.sync -1; xor.b32 %r3, %r1, 4; ld.shared.u32 %r4, [%r3];",
   SHADR "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r4, [sh]; bar.sync 0; st.shared.u32 [%r1], %r4;",
   SHADR "st.shared.u16 [%r1], %h0; st.shared.u16 [%r1+2], %h0; ld.shared.u32 %r4, [%r1];",
@@ -118,6 +131,11 @@ static const char *const legal[] = {
   SHADR "mov.u32 %r9, 0; L: cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;"
   "xor.b32 %r4, %r1, 128; ld.shared.u32 %r3, [%r4]; bar.sync 0; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra L;",
 };
+
+/* Of three warps: what warp 1 learnt of warp 0 where they met, warp 2 learns where it meets warp 1. */
+static const char handed_on[] = SHADR
+  "setp.gt.u32 %p1, %r0, 31; setp.gt.u32 %p2, %r0, 63; @%p2 bra L; @!%p1 st.shared.u32 [%r1], %r0; bar.sync 1, 64; @!%p1 ret;"
+  "L: bar.sync 2, 64; @!%p2 ret; ld.shared.u32 %r4, [%r1+-256];";
 
 static const char *const malformed[] = {
   "add.u32 %r1, %r2;", "add.u32 %r1, %r2, %r99;", "add.q32 %r1, %r2, %r3;", "frob.u32 %r1, %r2;", "bra NOWHERE;",
@@ -147,12 +165,12 @@ fault_case(Test *t, const Fault *f)
 }
 
 static void
-legal_case(Test *t, const char *body)
+legal_case(Test *t, const char *body, uint32_t threads)
 {
   char ptx[4096];
   uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
   snprintf(ptx, sizeof ptx, "%s%s%s", HEAD, body, TAIL);
-  Run r = {ptx, "k", {3}, {64}, 0, {&a, &b}, {0}, {0}};
+  Run r = {ptx, "k", {3}, {threads}, 0, {&a, &b}, {0}, {0}};
   int rc = test_run(t, &r);
   CHECK(t, rc == 0, "%s: %s", body, r.err.message);
   test_free(t, a), test_free(t, b);
@@ -188,6 +206,31 @@ lowest_block(Test *t)
   test_free(t, a), test_free(t, b);
 }
 
+/* The last access of an allocation, of every size, where it ends inside and where it ends behind; after another that was inside. */
+static void
+straddling(Test *t)
+{
+  static const struct { const char *load, *then; uint32_t bytes; } sizes[] = {
+    {"ld.global.u8 %r1,", "", 1}, {"ld.global.u16 %h1,", "", 2}, {"ld.global.u32 %r1,", "", 4}, {"ld.global.u64 %d5,", "", 8},
+    {"ld.global.v2.u32 {%r1,%r2},", "", 8}, {"ld.global.v4.u32 {%r1,%r2,%r3,%r4},", "", 16},
+    {"cp.async.ca.shared.global [sh],", ", 4", 4}, {"cp.async.ca.shared.global [sh],", ", 8", 8},
+    {"cp.async.cg.shared.global [sh],", ", 16", 16},
+  };
+  char ptx[2048];
+  for (uint32_t bytes = 81; bytes < 98; bytes++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      uint32_t at = 80 / sizes[i].bytes * sizes[i].bytes, fits = at + sizes[i].bytes <= bytes;
+      uint8_t *a = test_alloc(t, bytes), *b = test_alloc(t, 512);
+      memset(a, 0, bytes);
+      snprintf(ptx, sizeof ptx, "%s ld.global.u8 %%r9, [%%d1]; %s [%%d1+%u]%s; %s", HEAD, sizes[i].load, at, sizes[i].then, TAIL);
+      Run r = {ptx, "k", {1}, {1}, 0, {&a, &b}, {0}, {0}};
+      int rc = test_run(t, &r);
+      CHECK(t, fits ? rc == 0 : rc == -1 && r.err.kind == SIM_E_BOUNDS, "%s%s at %u of %u: %s", sizes[i].load, sizes[i].then, at, bytes,
+            r.err.message);
+      test_free(t, a), test_free(t, b);
+    }
+}
+
 static void
 memory_calls(Test *t)
 {
@@ -215,7 +258,8 @@ test_faults(Test *t)
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
     fault_case(t, &faults[i]);
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
-    legal_case(t, legal[i]);
+    legal_case(t, legal[i], 64);
+  legal_case(t, handed_on, 96);
   for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
     malformed_case(t, malformed[i]);
   argument_case(t, "other", 1, 32, 0);
@@ -223,6 +267,7 @@ test_faults(Test *t)
   argument_case(t, "k", 1, 2048, 0);
   argument_case(t, "k", 1, 32, 300000);
   lowest_block(t);
+  straddling(t);
   memory_calls(t);
   sim_destroy(t->machine);
   t->machine = saved;

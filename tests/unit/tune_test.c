@@ -65,16 +65,20 @@ open_program(void)
   return p;
 }
 
-static int elements = 1000;
+static TilejitTuning *
+tune_count(TilejitProgram *p, TilertBuffer *x, int n, int m, const TilejitTuneOptions *o, const char *define)
+{
+  TilejitTuning *t;
+  TilecDefine d = {"B", define};
+  TilertArg args[3] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = n}, {.kind = TILERT_ARG_INT, .u.i = m}};
+  CHECK(!tilejit_tune(p, "grow", &d, define ? 1 : 0, NULL, grid_of, NULL, args, 3, o, &t, &err));
+  return t;
+}
 
 static TilejitTuning *
 tune(TilejitProgram *p, TilertBuffer *x, int m, const TilejitTuneOptions *o, const char *define)
 {
-  TilejitTuning *t;
-  TilecDefine d = {"B", define};
-  TilertArg args[3] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = elements}, {.kind = TILERT_ARG_INT, .u.i = m}};
-  CHECK(!tilejit_tune(p, "grow", &d, define ? 1 : 0, NULL, grid_of, NULL, args, 3, o, &t, &err));
-  return t;
+  return tune_count(p, x, 1000, m, o, define);
 }
 
 static const TilejitTrial *
@@ -117,6 +121,26 @@ test_search(TilertBuffer *x)
   tilejit_program_destroy(p);
 }
 
+static int
+is_remembered(TilejitProgram *p, TilertBuffer *x, int n, int m)
+{
+  TilejitTuning *t = tune_count(p, x, n, m, NULL, NULL);
+  int remembered = tilejit_tuning_remembered(t);
+  tilejit_tuning_free(t);
+  return remembered;
+}
+
+/* What the kernels are compiled for is part of the key: which arguments are multiples of 16, or 1, not what else they are. */
+static void
+test_patterns(TilertBuffer *x)
+{
+  TilejitProgram *p = open_program();
+  CHECK(is_remembered(p, x, 1000, 1) && is_remembered(p, x, 999, 1));
+  CHECK(!is_remembered(p, x, 992, 1) && is_remembered(p, x, 992, 1) && is_remembered(p, x, 976, 1));
+  CHECK(!is_remembered(p, x, 1, 1) && is_remembered(p, x, 1, 1) && is_remembered(p, x, 1000, 1));
+  tilejit_program_destroy(p);
+}
+
 static void
 test_memory(TilertBuffer *x)
 {
@@ -134,15 +158,12 @@ test_memory(TilertBuffer *x)
   t = tune(p, x, 2, &force, NULL);
   CHECK(!tilejit_tuning_remembered(t));
   tilejit_tuning_free(t);
-  elements = 1001;                           /* not in the key */
-  t = tune(p, x, 2, NULL, NULL);
+  t = tune_count(p, x, 1001, 2, NULL, NULL);   /* not in the key */
   CHECK(tilejit_tuning_remembered(t));
   tilejit_tuning_free(t);
-  elements = 992;                            /* a multiple of 16, which is compiled for */
-  t = tune(p, x, 2, NULL, NULL);
+  t = tune_count(p, x, 992, 2, NULL, NULL);    /* a multiple of 16, which is compiled for */
   CHECK(!tilejit_tuning_remembered(t));
   tilejit_tuning_free(t);
-  elements = 1000;
   t = tune(p, x, 2, NULL, "128");            /* a define takes its axis away */
   CHECK(!tilejit_tuning_remembered(t) && trial(t, "warps=1") && !trial(t, "B=128 warps=1"));
   CHECK(!strcmp(setting(tilejit_tuning_kernel(t), "B"), "128"));
@@ -176,6 +197,7 @@ main(void)
   CHECK(!tilert_buffer_fill(x, 0, 4000, 0, 4, NULL, &err));
   test_search(x);
   test_memory(x);
+  test_patterns(x);
   test_others(x);
   tilert_buffer_destroy(x);
   tilert_device_close(dev);
