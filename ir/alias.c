@@ -30,6 +30,15 @@ spend(u32 *budget)
 
 /* ---- addresses as sums ---- */
 
+/* Numbers from here on are not reckoned with: of two that are smaller the difference has 64 bits. */
+#define TOO_LARGE (INT64_C(1) << 60)
+
+static bool
+too_large(i64 v)
+{
+  return v >= TOO_LARGE || v <= -TOO_LARGE;
+}
+
 /* One sum that is being taken apart. */
 typedef struct Sum { GlobalAccess *to; u32 budget; } Sum;
 
@@ -41,7 +50,9 @@ add_term(Sum *s, const Value *v, const Value *stride, u32 path, i64 coef)
     path = 0;
   for (u32 i = 0; i < a->nterms; i++)
     if (a->term[i].v == v && a->term[i].path == path && a->term[i].stride == stride) {
-      a->unknown |= __builtin_add_overflow(a->term[i].coef, coef, &a->term[i].coef);
+      a->term[i].coef += coef;
+      a->unknown |= too_large(a->term[i].coef);
+      a->term[i].coef = a->unknown ? 0 : a->term[i].coef;
       return;
     }
   u32 budget = BUDGET;
@@ -115,7 +126,7 @@ add_product(Sum *s, const Op *op, const Value *stride, u32 path, i64 coef)
   i64 k, product;
   bool shift = op->code == OP_SHL;
   if (value_const_int(OPERAND(op, BINARY, b), &k) && (shift ? k >= 0 && k < 31 : k <= INT32_MAX && k >= INT32_MIN) &&
-      !__builtin_mul_overflow(coef, shift ? INT64_C(1) << k : k, &product)) {
+      !__builtin_mul_overflow(coef, shift ? INT64_C(1) << k : k, &product) && !too_large(product)) {
     add_offset(s, OPERAND(op, BINARY, a), stride, path, product);
     return;
   }
@@ -133,7 +144,9 @@ add_offset(Sum *s, const Value *v, const Value *stride, u32 path, i64 coef)
   const Op *op = v->def;
   i64 k;
   if (!stride && value_const_int(v, &k)) {
-    s->to->unknown |= __builtin_mul_overflow(coef, k, &k) || __builtin_add_overflow(s->to->bytes, k, &s->to->bytes);
+    bool fits = !__builtin_mul_overflow(coef, k, &k) && !too_large(k) && !too_large(s->to->bytes + k);
+    s->to->bytes += fits ? k : 0;
+    s->to->unknown |= !fits;
     return;
   }
   if (!op || path >> 28 || !spend(&s->budget)) {

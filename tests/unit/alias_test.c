@@ -33,6 +33,9 @@ static const Row rows[] = {
   {"store(x + (n + i), 1); store(z + i, load(x + (m + i)));", "S|LS"},
   {"store(x + (n + i), 1); store(z + i, load(x + (n + 128 + (127 - i))));", "SLS"},
   {"store(x + (n + i), 1); store(z + i, load(x + (i64(n) + (127 - i))));", "S|LS"},
+  {"store(x + (i64(i) + 2305843009213693951), 1); store(z + i, load(x + (i64(i) - 2305843009213693951)));", "S|LS"},
+  {"store(x + (i64(i) + 100000000000000000), 1); store(z + i, load(x + (i64(i) - 100000000000000000)));", "SLS"},
+  {"store(x + i64(n) * 2305843009213693951 * 4, 1); store(z + i, load(x + i64(n) * 2305843009213693951 * 4));", "S|LS"},
   {"store(x + (n - i), 1); store(z + i, load(x + (n - i)));", "SLS"},
   {"store(x + i32(u32(i) - u32(64)), 1); store(z + i, load(x + (256 + i)));", "S|LS"},          /* wraps as a matter of course */
   {"store(x + i64(u32(i) - u32(64)), 1); store(z + i, load(x + (256 + i)));", "S|LS"},
