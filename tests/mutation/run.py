@@ -237,8 +237,8 @@ def arguments():
     a.add_argument("--list", action="store_true", help="only print the rows with their results")
     a.add_argument("--again", action="store_true", help="rows that have a result, too; what killed them last is run first")
     a.add_argument("--near", action="store_true", help="only entries near the file, and no ptxas; what survives them has no result yet")
-    a.add_argument("--by", metavar="STEP", help="only this: an entry of ctest, a lit test or a folder of them (tests/passes/cse), or some kernels "
-                   "(kernels:sort|scan); what survives it has no result yet")
+    a.add_argument("--by", metavar="STEP", help="only this: an entry of ctest, a lit test or a folder of them (tests/passes/cse), or some "
+                   "kernels (kernels:sort|scan); what survives it has no result yet")
     a.add_argument("--seconds", type=float, default=1e9, metavar="N", help="begin no mutant after N seconds")
     a.add_argument("--copy", default=os.path.join(root, "build-mutation"), metavar="FOLDER", help="where the copy lies")
     return a.parse_args()
