@@ -28,7 +28,7 @@ EXPRESSIONS = [
     ("max_at(v - 20, AXIS)[1]", ALONG), ("max_at(v - 20, AXIS)[0]", ALONG), ("min_at(v + 20, AXIS)[1]", ALONG),
     ("argmax(v - 20, axis=AXIS)", ALONG),
     ("reduce(v, AXIS, more)", ALONG), ("reduce((v - 20, index_along(v, AXIS) + 0 * v), AXIS, best)[1]", ALONG),
-    ("reduce(v - 20, AXIS, maximum)", ALONG), ("sum(v, axis=AXIS)", ALONG),
+    ("reduce(v - 20, AXIS, maximum)", ALONG), ("sum(v, axis=AXIS)", ALONG), ("i32(sum(f32(v + 3) * f32(v + 5), axis=AXIS))", ALONG),
     ("scan((v, v + 1), AXIS, then)[1]", SAME), ("scan((v, v + 1), AXIS, then, reverse=true)[1]", SAME),
     ("scan((v, v + 1), AXIS, then, exclusive=true)[1]", SAME), ("scan((v, v + 1), AXIS, then, reverse=true, exclusive=true)[1]", SAME),
     ("scan(v, AXIS, last, exclusive=true)", SAME), ("scan(v, AXIS, first)", SAME), ("scan(v, AXIS, last, reverse=true)", SAME),
