@@ -28,15 +28,22 @@ EXPRESSIONS = [
     ("max_at(v - 20, AXIS)[1]", ALONG), ("max_at(v - 20, AXIS)[0]", ALONG), ("min_at(v + 20, AXIS)[1]", ALONG),
     ("argmax(v - 20, axis=AXIS)", ALONG),
     ("reduce(v, AXIS, more)", ALONG), ("reduce((v - 20, index_along(v, AXIS) + 0 * v), AXIS, best)[1]", ALONG),
-    ("reduce(v - 20, AXIS, maximum)", ALONG), ("sum(v, axis=AXIS)", ALONG),
+    ("reduce(v - 20, AXIS, maximum)", ALONG), ("sum(v, axis=AXIS)", ALONG), ("i32(sum(f32(v + 3) * f32(v + 5), axis=AXIS))", ALONG),
+    # Operations with an identity, which is what padding is taken for: of every kind of type, on values beyond which it lies.
+    ("i32(max(u32(v + 30), axis=AXIS))", ALONG), ("i32(min(u32(v) | 0x80000000, axis=AXIS) >> 1)", ALONG),
+    ("min(v - 20, axis=AXIS)", ALONG),
+    ("reduce(v | 64, AXIS, fold_and)", ALONG), ("reduce(v, AXIS, fold_or)", ALONG), ("reduce(v * 2 + 1, AXIS, scan_mul)", ALONG),
+    ("i32(max(f32(v - 20), axis=AXIS))", ALONG), ("i32(reduce(f32(v - 20), AXIS, maximum))", ALONG),
+    ("i32(reduce(f32(v + 20), AXIS, minimum))", ALONG), ("bitcast(sum(where(v > 100, 1.0, -0.0), axis=AXIS), i32)", ALONG),
+    ("scan(v | 64, AXIS, fold_and, reverse=true)", SAME), ("i32(scan(i64(v - 20), AXIS, maximum, reverse=true))", SAME),
     ("scan((v, v + 1), AXIS, then)[1]", SAME), ("scan((v, v + 1), AXIS, then, reverse=true)[1]", SAME),
     ("scan((v, v + 1), AXIS, then, exclusive=true)[1]", SAME), ("scan((v, v + 1), AXIS, then, reverse=true, exclusive=true)[1]", SAME),
     ("scan(v, AXIS, last, exclusive=true)", SAME), ("scan(v, AXIS, first)", SAME), ("scan(v, AXIS, last, reverse=true)", SAME),
     ("cumsum(v, axis=AXIS)", SAME), ("flip(v, axis=AXIS)", SAME), ("sort(v - 20, axis=AXIS)", SAME), ("argsort(v, axis=AXIS)", SAME),
     ("gather(v, (v & 63) % EXTENT, AXIS)", SAME), ("butterfly(v, AXIS, 1)", SAME), ("v * 3", SAME), ("old", SAME), ("counted", (17,)),
-    ("turned", SAME),
+    ("turned", SAME), ("picked", SAME),
 ]
-FOLD = re.compile(r"m(ax|in)_at|arg|reduce|scan|sum|sort")
+FOLD = re.compile(r"m(ax|in)|arg|reduce|scan|sum|sort")
 SLOW = ("sort", "argsort")
 
 
@@ -55,6 +62,9 @@ def text(shape, warps, axis, expressions, layout=None):
     lines = [f"let v = {held(f'load({flat(shape)})')};"]
     if "turned" in said:      # through a buffer, written in one layout and read in another
         lines += [f"let s = shared(i32, {list(shape)});", "shared_store(s, v);", f"let turned = {held('shared_load(s) + 0')};"]
+    if "picked" in said:      # from a buffer with padding
+        lines += [f"let s2 = shared(i32, {list(shape)}, layout=padded(4, 4));", "shared_store(s2, v);",
+                  f"let picked = gather(s2, {held(f'(v & 63) % {shape[axis]}')}, {axis});"]
     if "counted" in said:
         lines += ["let counted = histogram(v + 8, 17);"]
     if "old" in said:
@@ -77,7 +87,7 @@ def usable(e, shape, axis):
 def ends():
     """Extents at which a warp, a lane or a register begins exactly behind the last element, and their neighbours."""
     for warps, n in ((2, 32), (2, 33), (4, 32), (4, 96), (4, 95), (4, 97), (4, 64), (8, 160), (8, 224), (8, 255), (4, 129), (2, 96),
-                     (4, 384), (1, 31), (4, 3)):
+                     (4, 384), (1, 31), (4, 3), (8, 1024), (16, 2048)):
         yield (n,), warps, 0
     for warps, shape, axis in ((4, (24, 4), 0), (4, (3, 64), 1), (8, (48, 2), 0), (4, (6, 16), 0), (4, (2, 96), 1), (8, (12, 5), 0)):
         yield shape, warps, axis
@@ -113,8 +123,8 @@ def drawn(seed, tilec, folder):
 def kernels(n, tilec, folder):
     for shape, warps, axis in ends():
         mine = [e for e in EXPRESSIONS if usable(e[0], shape, axis)]
-        for half in (mine[0::2], mine[1::2]):
-            yield "tile", text(shape, warps, axis, half)
+        for third in (mine[0::3], mine[1::3], mine[2::3]):
+            yield "tile", text(shape, warps, axis, third)
     for seed in range(n):
         yield drawn(seed, tilec, folder)
 

@@ -93,14 +93,14 @@ PLANTS = [
           PENDING, "async", "acc = dot(shared_load(sa[slot])"),
     Plant("copy without its mask", "by hand", "tile", [Put(r", mask=p\.x\.inside & left\[None, :\]", "")], "outside every buffer", "bounds", "async_copy(p.sa["),
     # Global memory: what the simulator's threads do then comes to something else.
-    Plant("missing barrier behind a store", "straight", "sched", [Cut("^  barrier", 0)], STORED, "differs", "store(y + i, load(x + (127 - i)))"),
-    Plant("missing barrier in front of a store", "straight", "sched", [Cut("^  barrier", 1)], LOADED, "differs", "store(a + i, v)"),
-    Plant("missing barrier between stores", "straight", "sched", [Cut("^  barrier", 2)], TWICE, "differs", "store(b + (127 - i), -i)"),
-    Plant("missing barrier before a store of all", "straight", "sched", [Cut("^  barrier", 5)], LOADED, "differs", "store(s + (127 - i)"),
-    Plant("missing barrier of an iteration", "loops", "sched", [Cut("^    barrier", 0)], STORED, "differs", "for k in range(n) { store(x + "),
-    Plant("missing barrier before an iteration's store", "loops", "sched", [Cut("^    barrier", 2)], LOADED, "differs", "for k in range(n) { store(y + "),
-    Plant("missing barrier of the inner loop", "loops", "sched", [Cut("^      barrier", 0)], STORED, "differs", "for k in range(2) { store(u + "),
-    Plant("missing barrier behind a pipelined loop", "sweeps", "sched", [Cut("^  barrier", 0)], STORED, "differs", "store(x + i, load(x + ((n - 1)"),
+    Plant("missing barrier behind a store", "straight", "sched", [Cut("^  barrier", 0)], STORED, RACE, ("store(x + i, i * 3)", "store(y + i, load(x + (127 - i)))")),
+    Plant("missing barrier in front of a store", "straight", "sched", [Cut("^  barrier", 1)], LOADED, RACE, ("let v = load(a +", "store(a + i, v)")),
+    Plant("missing barrier between stores", "straight", "sched", [Cut("^  barrier", 2)], TWICE, RACE, ("store(b + i, i)", "store(b + (127 - i), -i)")),
+    Plant("missing barrier before a store of all", "straight", "sched", [Cut("^  barrier", 5)], LOADED, RACE, "store(s + (127 - i)"),
+    Plant("missing barrier of an iteration", "loops", "sched", [Cut("^    barrier", 0)], STORED, RACE, "for k in range(n) { store(x + "),
+    Plant("missing barrier before an iteration's store", "loops", "sched", [Cut("^    barrier", 2)], LOADED, RACE, "for k in range(n) { store(y + "),
+    Plant("missing barrier of the inner loop", "loops", "sched", [Cut("^      barrier", 0)], STORED, RACE, "for k in range(2) { store(u + "),
+    Plant("missing barrier behind a pipelined loop", "sweeps", "sched", [Cut("^  barrier", 0)], STORED, RACE, ("for k in range(n, stages=3) { store(x + (k * 512 + (511 - i)), load(x", "store(x + i, load(x + ((n - 1)")),
 ]
 
 

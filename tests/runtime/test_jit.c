@@ -54,10 +54,13 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
   static const char other[] = "kernel other warps=-\nparam z scalar i32\n";
   static const char pointers[] = "kernel pointers warps=4\nparam n scalar i32\nparam p pointer f32\nparam q pointer f32\nnull q\n"
                                  "param r pointer f32\nparam s pointer f32\n";
-  char all[512] = "";
+  static const char many[] = "kernel many warps=4\nparam i0 scalar i32\nparam i1 scalar i32\nparam i2 scalar i32\nparam i3 scalar i32\n"
+                             "param i4 scalar i32\n";
+  char all[1024] = "";
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
-  if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0 && strcmp(o->kernel, "pointers") != 0)
+  if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0 && strcmp(o->kernel, "pointers") != 0 &&
+      strcmp(o->kernel, "many") != 0)
     return result(2, NULL, "error: no such kernel\n");
   if (!o->kernel || !strcmp(o->kernel, "axpy"))
     sprintf(all, "%s%s\n", axpy, o->ndefines ? o->defines[0].value : "1024");
@@ -65,6 +68,8 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
     strcat(all, other);
   if (!o->kernel || !strcmp(o->kernel, "pointers"))
     strcat(all, pointers);
+  if (!o->kernel || !strcmp(o->kernel, "many"))
+    strcat(all, many);
   return result(0, all, "");
 }
 
@@ -113,6 +118,8 @@ tilec_compile(const char *name, const char *text, size_t len, const TilecOptions
   CHECK(!strcmp(o->target, "sm_90a"));
   if (!strcmp(o->kernel, "pointers"))
     return compile_pointers(o);
+  if (!strcmp(o->kernel, "many"))
+    return result(0, "//@tilec kernel=many warps=4 params=i0:scalar:i32,i1:scalar:i32,i2:scalar:i32,i3:scalar:i32,i4:scalar:i32\n", "");
   return result(0, "//@tilec kernel=axpy warps=4 params=a:scalar:f32,x:ptr:f32,y:ptr:f32,n:scalar:i32\n", "");
 }
 
@@ -155,6 +162,28 @@ test_forms(TilejitProgram *p)
   CHECK(tilejit_kernel_forms(k) == 3);
 }
 
+/* Every argument is 1, a multiple of 16 or neither: a form for each pattern, of which there are more than buckets, and none twice. */
+static void
+test_patterns(TilejitProgram *p)
+{
+  enum { PATTERNS = 3 * 3 * 3 * 3 * 3 };
+  static const int64_t kinds[] = {1, 3, 16};
+  TilejitKernel *k;
+  uint32_t grid[3] = {1, 1, 1};
+  CHECK_OK(tilejit_kernel(p, "many", NULL, 0, &k, &err));
+  for (int round = 0; round < 2; round++) {
+    int before = compiles;
+    for (int pattern = 0; pattern < PATTERNS; pattern++) {
+      TilertArg args[5];
+      for (int i = 0, left = pattern; i < 5; i++, left /= 3)
+        args[i] = arg_int(kinds[left % 3]);
+      CHECK_OK(tilejit_launch(k, NULL, grid, args, 5, &err));
+      CHECK(compiles - before == (round ? 0 : pattern + 1));
+    }
+  }
+  CHECK(tilejit_kernel_forms(k) == PATTERNS);
+}
+
 static void
 test_kernels(TilejitProgram *p)
 {
@@ -189,6 +218,9 @@ test_refusals(TilejitProgram *p)
   CHECK_FAILS(tilejit_launch_named(k, NULL, grid, names, args, 3, &err), TILERT_E_ARGUMENT, "missing argument \"n\"");
   args[3] = args[0];
   CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 4, &err), TILERT_E_ARGUMENT, "kernel axpy, argument 3 (n: i32)");
+  args[0] = arg_pointer(16);                    /* an address where a number is wanted is no multiple of anything */
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 4, &err), TILERT_E_ARGUMENT, "kernel axpy, argument 0 (a: f32)");
+  CHECK(!strstr(facts, "a%16"));
 }
 
 static void
@@ -334,6 +366,7 @@ main(void)
   CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
   CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, NULL, &p, &err));
   test_forms(p);
+  test_patterns(p);
   test_kernels(p);
   test_refusals(p);
   test_call(p);

@@ -52,6 +52,9 @@ test_bad(void)
   CHECK_FAILS(parse("//@tilec kernel=k", &m, 1, &n), TILERT_E_MODULE, "warps");
   CHECK_FAILS(parse("//@tilec kernel=k warps=33", &m, 1, &n), TILERT_E_MODULE, "warps");
   CHECK_FAILS(parse("//@tilec kernel=k warps=99999999999", &m, 1, &n), TILERT_E_MODULE, "warps");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=4294967297", &m, 1, &n), TILERT_E_MODULE, "warps");    /* 1 and 2^32 */
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 shared=4294967296", &m, 1, &n), TILERT_E_MODULE, "shared");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:ptr:f32:4294967312", &m, 1, &n), TILERT_E_MODULE, "alignment");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:ptr", &m, 1, &n), TILERT_E_MODULE, "type");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:blob:f32", &m, 1, &n), TILERT_E_MODULE, "kind");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:scalar:f33", &m, 1, &n), TILERT_E_MODULE, "type");

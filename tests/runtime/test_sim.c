@@ -135,11 +135,15 @@ test_launch(TilertDevice *d)
 {
   Axpy t = axpy_setup(d);
   TilertArg args[4] = {arg_float(0.5), arg_buffer(t.x), arg_pointer(tilert_buffer_address(t.y)), arg_int(N)};
-  uint32_t grid[3] = {4, 1, 1}, none[3] = {0, 1, 1};
+  uint32_t grid[3] = {4, 1, 1};
   TilertStats stats;
   TilertKernelInfo info;
   CHECK_OK(tilert_device_stats_reset(d, &err));
-  CHECK_OK(tilert_launch(NULL, t.kernel, none, args, 4, &err));
+  for (int axis = 0; axis < 3; axis++) {
+    uint32_t none[3] = {4, 1, 1};
+    none[axis] = 0;
+    CHECK_OK(tilert_launch(NULL, t.kernel, none, args, 4, &err));
+  }
   CHECK_OK(tilert_launch(NULL, t.kernel, grid, args, 4, &err));
   axpy_expect(&t, 0.5f);
   CHECK_OK(tilert_device_stats(d, &stats, &err));

@@ -95,6 +95,35 @@ npy_refused(const char *header, size_t data, const char *why)
   return why ? status == -1 && strstr(message, why) != NULL : status == 0;
 }
 
+/* Status of reading an array of two numbers, under a header of this version, as another type. */
+static int
+npy_as(char version, const char *descr, Dtype as)
+{
+  unsigned char bytes[256] = "\x93NUMPY";
+  size_t start = version == 1 ? 10 : 12;
+  int n = snprintf((char *)bytes + start, 128, "{'descr': '%s', 'fortran_order': False, 'shape': (2,), }", descr);
+  Array a;
+  bytes[6] = (unsigned char)version;
+  bytes[8] = (unsigned char)n;
+  memcpy(bytes + start + n, "\1\2\3\4\5\6\7\10", 8);
+  int status = npy_parse(bytes, start + (size_t)n + 8, as, &a, message, sizeof message);
+  if (!status)
+    CHECK(a.count == 2 && a.dtype == (as == DTYPE_NONE ? a.dtype : as) && (array_bits(&a, 0) & 0xff) == 1);
+  array_destroy(&a);
+  return status;
+}
+
+/* Of formats that numpy has not, only unsigned numbers of their size are the bits. */
+static void
+test_npy_kinds(void)
+{
+  for (char version = 1; version <= 3; version++)
+    CHECK(!npy_as(version, "<i4", DTYPE_NONE) && !npy_as(version, "<u2", DTYPE_BF16) && !npy_as(version, "|u1", DTYPE_E5M2));
+  CHECK(npy_as(4, "<i4", DTYPE_NONE) && npy_as(0, "<i4", DTYPE_NONE));
+  CHECK(npy_as(1, "<i2", DTYPE_BF16) && npy_as(1, "<f2", DTYPE_BF16) && npy_as(1, "|i1", DTYPE_E4M3) && npy_as(1, "|b1", DTYPE_E4M3));
+  CHECK(npy_as(1, "<u4", DTYPE_BF16) && npy_as(1, "|u1", DTYPE_BF16) && npy_as(1, "<u4", DTYPE_F32) == 0);
+}
+
 static void
 test_npy(void)
 {
@@ -118,6 +147,7 @@ test_npy(void)
   CHECK(npy_refused(H("'<f4'", "False", "(1,1,1,1,1,1,1,1,1)"), 16, "malformed"));
   CHECK(npy_refused("{}", 0, "malformed"));
   CHECK(npy_parse((const unsigned char *)"\x93NUMPY\1\0\377\377xx", 12, DTYPE_NONE, &a, message, sizeof message) == -1);
+  test_npy_kinds();
   CHECK(npy_read("/nonexistent.npy", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "No such file"));
   CHECK(npy_read("/", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "Is a directory"));
   CHECK(npy_read("/dev/null", DTYPE_NONE, &a, message, sizeof message) == -1 && strstr(message, "not a .npy file"));

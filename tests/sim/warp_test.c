@@ -87,6 +87,26 @@ test_votes(Test *t)
   pair_free(t, p);
 }
 
+/* Of no lane, of some, of all: any, all, uni. */
+static void
+test_majorities(Test *t)
+{
+  static const struct { int yes; uint32_t says; } cases[] = {{0, 4}, {1, 1}, {5, 1}, {31, 1}, {32, 7}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char ptx[1024];
+    uint32_t wrong = 0;
+    Pair p = pair_new(t, 32);
+    snprintf(ptx, sizeof ptx, "%s setp.lt.u32 %%p1, %%r0, %d; vote.sync.any.pred %%p2, %%p1, -1; vote.sync.all.pred %%p3, %%p1, -1;"
+             "vote.sync.uni.pred %%p4, %%p1, -1; selp.u32 %%r1, 1, 0, %%p2; selp.u32 %%r2, 2, 0, %%p3; selp.u32 %%r3, 4, 0, %%p4;"
+             "add.u32 %%r1, %%r1, %%r2; add.u32 %%r1, %%r1, %%r3; st.global.u32 [%%d4], %%r1; %s", HEAD, cases[i].yes, TAIL);
+    run_pair(t, "majorities", ptx, 1, 32, p);
+    for (int k = 0; k < 32; k++)
+      wrong += p.b[k] != cases[i].says;
+    CHECK(t, wrong == 0, "votes of %d lanes: %u wrong", cases[i].yes, wrong);
+    pair_free(t, p);
+  }
+}
+
 /* Half warps with their own member masks, in different branches. */
 static void
 test_halves(Test *t)
@@ -450,6 +470,7 @@ test_warp(Test *t)
       shuffle_case(t, mode, 5, width);
     }
   test_votes(t);
+  test_majorities(t);
   test_halves(t);
   test_reconverge(t);
   test_barriers(t);
