@@ -22,7 +22,7 @@ config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%errors", f"{config.python} {here}/errors.py {bin_dir}/tilec"))
 # %roundtrip FILE: print(parse(x)) == x.
 config.substitutions.append(("%roundtrip", f"{config.python} {here}/roundtrip.py {bin_dir}/tilec"))
-# %ptxas TARGET: assemble standard input, when ptxas is there; warnings C75xx and C76xx fail.
+# %ptxas TARGET [SPILLS]: assemble standard input, when ptxas is there; warnings C75xx and C76xx fail, and spilled stores of more bytes.
 config.substitutions.append(("%ptxas", f"{config.python} {here}/ptxas.py"))
 # %sass TARGET A.ptx B.ptx: the same machine code of both, when ptxas is there.
 config.substitutions.append(("%sass", f"{config.python} {here}/sass.py"))
