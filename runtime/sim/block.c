@@ -133,6 +133,7 @@ sim_block_new(Worker *k)
     sim_block_free(b);
     return NULL;
   }
+  memset(b->regs, 0, file * b->nwarps);   /* what some lanes write is merged with what is there */
   for (uint32_t i = 0; i < b->nwarps; i++) {
     Warp *w = &b->warp[i];
     w->regs = b->regs + file * i;

@@ -12,6 +12,15 @@
 
 enum { MAX_CODE = 1 << 22, MAX_REGISTERS = 1 << 22, MAX_LOCAL = 1 << 24, MAX_SCOPES = 64, RESERVED_SHARED = 512 };
 
+static void
+stop(Decoder *d, SimErrorKind kind, const char *text)
+{
+  uint32_t line = d->here.ptx_line ? d->here.ptx_line : d->r->tok[d->pos].line;
+  d->failed = true;
+  sim_error_set(d->r->err, kind, "%s", text);
+  d->r->err->ptx_line = line;
+}
+
 void
 decode_fail(Decoder *d, const char *fmt, ...)
 {
@@ -19,13 +28,17 @@ decode_fail(Decoder *d, const char *fmt, ...)
   char text[256];
   if (d->failed || d->unknown)
     return;
-  d->failed = true;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  uint32_t line = d->here.ptx_line ? d->here.ptx_line : d->r->tok[d->pos].line;
-  sim_error_set(d->r->err, SIM_E_PARSE, "%s", text);
-  d->r->err->ptx_line = line;
+  stop(d, SIM_E_PARSE, text);
+}
+
+void
+decode_no_memory(Decoder *d)
+{
+  if (!d->failed)
+    stop(d, SIM_E_MEMORY, "out of memory");
 }
 
 void
@@ -86,7 +99,7 @@ decode_declare(Decoder *d, const Tok *name, SymKind kind)
   }
   Sym *s = names_add(&d->names, name->s, name->n, kind);
   if (!s)
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
   return s;
 }
 
@@ -113,7 +126,7 @@ declare_range(Decoder *d, Sym *s)
     decode_fail(d, "too many registers");
   s->slots = d->failed ? NULL : calloc(n + 1, sizeof *s->slots);
   if (!s->slots)
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
   s->count = d->failed ? 0 : (uint32_t)n;
   d->registers += s->count;
 }
@@ -177,7 +190,7 @@ new_local(Decoder *d, Local v)
 {
   Unit *u = d->u;
   if (!sim_vec_grow(&u->locals, &d->var_cap, u->nlocals + 1u, sizeof *u->locals)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return 0;
   }
   u->locals[u->nlocals] = v;
@@ -204,7 +217,7 @@ place_shared(Decoder *d, Sym *s)
   SimModule *m = d->r->mod;
   s->space = SP_SHARED;
   if (!sim_vec_grow(&m->shared, &m->shared_cap, m->nshared + 1, sizeof *m->shared)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return;
   }
   m->shared[m->nshared++] = (SharedVar){{s->s, s->n}, s->size, s->align, false};
@@ -217,7 +230,7 @@ decode_reserved(Decoder *d, const Tok *t)
 {
   Sym *s = names_add(&d->r->names, t->s, t->n, SYM_VAR);
   if (!s) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return NULL;
   }
   s->align = 16;
@@ -303,7 +316,7 @@ void
 decode_fixup(Decoder *d, const Tok *label, uint32_t insn, uint32_t brx)
 {
   if (!sim_vec_grow(&d->fixup, &d->fixup_cap, d->nfixup + 1, sizeof *d->fixup)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return;
   }
   d->fixup[d->nfixup++] = (Fixup){label->s, label->n, d->here.ptx_line, insn, brx};
@@ -321,7 +334,7 @@ define_label(Decoder *d, const Tok *t, size_t scope)
   if (s)
     s->addr = d->u->ncode;
   else
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
 }
 
 static bool
@@ -489,7 +502,7 @@ decode_body(Decoder *d, const Func *f)
   Unit *u = d->u;
   uint32_t bytes = 0;
   if (!signature_of(f, &u->type, &bytes)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return;
   }
   if (f->entry)

@@ -81,7 +81,7 @@ bind(Decoder *d, const FuncParam *p, size_t n, const Actuals *a)
   }
   uint32_t *at = calloc(n + 1, sizeof *at);
   if (!at)
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
   for (size_t i = 0; i < n && at; i++) {
     at[i] = (uint32_t)a->sym[i].addr;
     if (p[i].is_reg || p[i].size > a->sym[i].size)
@@ -95,7 +95,7 @@ new_site(Decoder *d)
 {
   Unit *u = d->u;
   if (d->failed || !sim_vec_grow(&u->calls, &d->call_cap, u->ncalls + 1u, sizeof *u->calls)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return NULL;
   }
   u->calls[u->ncalls] = (CallSite){.unit = UINT32_MAX};
@@ -113,7 +113,7 @@ emit_call(Decoder *d, const Func *f, uint32_t unit, uint32_t pointer, const Actu
   site->ret = bind(d, f->ret, f->nret, ret);
   uint32_t bytes;
   if (unit == UINT32_MAX && !signature_of(f, &site->type, &bytes))
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
   Insn *in = insn_emit(d, K_CALL, 1);
   if (!in)
     return;

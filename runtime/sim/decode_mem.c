@@ -171,10 +171,12 @@ table_entries(Decoder *d, const Tok *t)
   Unit *u = d->u;
   uint32_t n = 0;
   for (; t->kind == TK_IDENT && !d->failed; t++, n++) {
-    if (u->nbrx == MAX_TARGETS || !sim_vec_grow(&u->brx, &d->brx_cap, u->nbrx + 1u, sizeof *u->brx)) {
+    if (u->nbrx == MAX_TARGETS)
       decode_fail(d, "too many branch targets");
+    else if (!sim_vec_grow(&u->brx, &d->brx_cap, u->nbrx + 1u, sizeof *u->brx))
+      decode_no_memory(d);
+    if (d->failed)
       return 0;
-    }
     u->brx[u->nbrx] = 0;
     decode_fixup(d, t, UINT32_MAX, u->nbrx++);
     if (t[1].kind == TK_PUNCT && t[1].punct == ',')

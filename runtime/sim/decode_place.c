@@ -54,7 +54,7 @@ place_add(Decoder *d, const Place *p)
   if (!sim_vec_grow(&u->places, &d->place_cap, u->nplaces + 1u, sizeof *u->places) ||
       !sim_vec_grow(&d->place_next, &d->place_next_cap, u->nplaces + 1u, sizeof *d->place_next) ||
       (u->nplaces >= d->nplace_buckets && !rehash(d))) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return 0;
   }
   uint32_t *head = &d->place_bucket[place_hash(p) & (d->nplace_buckets - 1)];

@@ -277,12 +277,17 @@ place_dynamic(Kernel *k)
 }
 
 static bool
-copy_constants(Kernel *k, const Sizes *s)
+new_constants(Kernel *k, const Sizes *s)
 {
   k->consts = calloc(s->consts + 1, sizeof *k->consts);
   k->specials = calloc(s->specials + 1, sizeof *k->specials);
-  if (!k->consts || !k->specials)
-    return false;
+  return k->consts && k->specials;
+}
+
+/* false when shared memory is full. */
+static bool
+copy_constants(Kernel *k)
+{
   for (uint32_t i = 0; i < k->nparts; i++) {
     const Part *p = &k->part[i];
     for (uint32_t j = 0; j < p->unit->nconsts; j++) {
@@ -352,7 +357,9 @@ join(Kernel *k, SimError *err)
     borrow(k);
   else if (ok && (!join_code(k, &s) || !drop_empty_calls(k)))
     ok = sim_error_set(err, SIM_E_MEMORY, "out of memory") == 0;
-  if (ok && !copy_constants(k, &s))
+  if (ok && !new_constants(k, &s))
+    ok = sim_error_set(err, SIM_E_MEMORY, "out of memory") == 0;
+  if (ok && !copy_constants(k))
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much shared memory", n, k->unit->name.s) == 0;
   if (ok && !place_stack(k))
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much local memory", n, k->unit->name.s) == 0;

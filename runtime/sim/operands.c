@@ -36,8 +36,12 @@ slot_new(Decoder *d, int width)
 {
   Unit *u = d->u;
   uint32_t at = u->reg_bytes;
-  if (at > MAX_FILE || !sim_vec_grow(&u->width, &d->width_cap, u->nslots + 1u, sizeof *u->width)) {
+  if (at > MAX_FILE) {
     decode_fail(d, "too many registers");
+    return at;
+  }
+  if (!sim_vec_grow(&u->width, &d->width_cap, u->nslots + 1u, sizeof *u->width)) {
+    decode_no_memory(d);
     return at;
   }
   u->width[u->nslots++] = (uint8_t)width;
@@ -89,7 +93,7 @@ new_const(Decoder *d, int width, uint64_t value, uint32_t shared)
   if (!sim_vec_grow(&u->consts, &d->const_cap, u->nconsts + 1u, sizeof *u->consts) ||
       !sim_vec_grow(&d->const_next, &d->const_next_cap, u->nconsts + 1u, sizeof *d->const_next) ||
       (u->nconsts >= d->nconst_buckets && !rehash_consts(d))) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return 0;
   }
   uint32_t *head = &d->const_bucket[const_hash(value, width, shared) & (d->nconst_buckets - 1)];
@@ -121,7 +125,7 @@ slot_special(Decoder *d, SpecialId id, int width)
     if (u->specials[i].id == id && u->specials[i].width == width)
       return u->specials[i].offset;
   if (!sim_vec_grow(&u->specials, &d->special_cap, u->nspecials + 1u, sizeof *u->specials)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return 0;
   }
   SpecialSlot s = {const_space(d, width), (uint8_t)id, (uint8_t)width};
@@ -139,7 +143,7 @@ insn_emit(Decoder *d, Kind kind, uint32_t nslot)
     return NULL;
   if (!sim_vec_grow(&u->code, &d->code_cap, u->ncode + 1u, sizeof *u->code) ||
       !sim_vec_grow(&u->loc, &d->loc_cap, u->ncode + 1u, sizeof *u->loc)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return NULL;
   }
   u->loc[u->ncode] = d->here;
@@ -162,7 +166,7 @@ insn_list(Decoder *d, uint32_t slot)
 {
   Unit *u = d->u;
   if (d->failed || !sim_vec_grow(&u->lists, &d->list_cap, u->nlists + 1u, sizeof *u->lists)) {
-    decode_fail(d, "out of memory");
+    decode_no_memory(d);
     return;
   }
   u->lists[u->nlists++] = slot;

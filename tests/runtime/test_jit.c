@@ -55,7 +55,7 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
   static const char pointers[] = "kernel pointers warps=4\nparam n scalar i32\nparam p pointer f32\nparam q pointer f32\nnull q\n"
                                  "param r pointer f32\nparam s pointer f32\n";
   static const char many[] = "kernel many warps=4\nparam i0 scalar i32\nparam i1 scalar i32\nparam i2 scalar i32\nparam i3 scalar i32\n"
-                             "param i4 scalar i32\n";
+                             "param i4 scalar i32\nparam i5 scalar i32\nparam i6 scalar i32\n";
   char all[1024] = "";
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
@@ -119,7 +119,8 @@ tilec_compile(const char *name, const char *text, size_t len, const TilecOptions
   if (!strcmp(o->kernel, "pointers"))
     return compile_pointers(o);
   if (!strcmp(o->kernel, "many"))
-    return result(0, "//@tilec kernel=many warps=4 params=i0:scalar:i32,i1:scalar:i32,i2:scalar:i32,i3:scalar:i32,i4:scalar:i32\n", "");
+    return result(0, "//@tilec kernel=many warps=4 params=i0:scalar:i32,i1:scalar:i32,i2:scalar:i32,i3:scalar:i32,i4:scalar:i32,"
+                     "i5:scalar:i32,i6:scalar:i32\n", "");
   return result(0, "//@tilec kernel=axpy warps=4 params=a:scalar:f32,x:ptr:f32,y:ptr:f32,n:scalar:i32\n", "");
 }
 
@@ -162,11 +163,12 @@ test_forms(TilejitProgram *p)
   CHECK(tilejit_kernel_forms(k) == 3);
 }
 
-/* Every argument is 1, a multiple of 16 or neither: a form for each pattern, of which there are more than buckets, and none twice. */
+/* Every argument is 1, a multiple of 16 or neither: a form for each pattern, and none twice. There are more
+ * patterns of ones alone than buckets. */
 static void
 test_patterns(TilejitProgram *p)
 {
-  enum { PATTERNS = 3 * 3 * 3 * 3 * 3 };
+  enum { ARGS = 7, PATTERNS = 3 * 3 * 3 * 3 * 3 * 3 * 3 };
   static const int64_t kinds[] = {1, 3, 16};
   TilejitKernel *k;
   uint32_t grid[3] = {1, 1, 1};
@@ -174,10 +176,10 @@ test_patterns(TilejitProgram *p)
   for (int round = 0; round < 2; round++) {
     int before = compiles;
     for (int pattern = 0; pattern < PATTERNS; pattern++) {
-      TilertArg args[5];
-      for (int i = 0, left = pattern; i < 5; i++, left /= 3)
+      TilertArg args[ARGS];
+      for (int i = 0, left = pattern; i < ARGS; i++, left /= 3)
         args[i] = arg_int(kinds[left % 3]);
-      CHECK_OK(tilejit_launch(k, NULL, grid, args, 5, &err));
+      CHECK_OK(tilejit_launch(k, NULL, grid, args, ARGS, &err));
       CHECK(compiles - before == (round ? 0 : pattern + 1));
     }
   }
