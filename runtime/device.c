@@ -127,7 +127,7 @@ tilert_device_cancel(TilertDevice *dev)
 size_t
 tilert_device_fault(TilertDevice *dev, char *out, size_t n)
 {
-  if (n)
+  if (n && out)
     *out = 0;
-  return dev && dev->ops->fault ? dev->ops->fault(dev, out, n) : 0;
+  return dev && dev->ops->fault ? dev->ops->fault(dev, out, out ? n : 0) : 0;
 }

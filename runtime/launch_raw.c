@@ -50,6 +50,9 @@ derive_entry(void *user, const SimEntry *e)
 int
 tilert_manifest_derive(const char *ptx, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err)
 {
+  NEED(ptx || !len);
+  NEED(out || !max);
+  NEED(n);
   Derive d = {out, max, 0, err, TILERT_OK};
   SimError e = {.kind = SIM_OK};
   *n = 0;
@@ -124,6 +127,8 @@ launch_pack_raw(const TilertKernel *k, size_t index, const TilertArg *arg, unsig
 int
 tilert_launch_set_shape(TilertLaunch *l, const uint32_t block[3], uint32_t dynamic_shared, TilertError *err)
 {
+  NEED(l);
+  NEED(block);
   TilertKernel *k = l->kernel;
   const TilertDeviceInfo *info = &k->device->info;
   uint64_t n = (uint64_t)block[0] * block[1] * block[2];
@@ -146,6 +151,10 @@ int
 tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared,
                      const TilertArg *args, size_t nargs, TilertError *err)
 {
+  NEED(k);
+  NEED(grid);
+  NEED(block);
+  NEED(args || !nargs);
   TilertLaunch l;
   int status = launch_pack(&l, k, grid, args, nargs, err);
   if (!status)

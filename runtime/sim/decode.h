@@ -102,6 +102,7 @@ typedef struct Decoder {
 
 /* decode.c */
 void decode_fail(Decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void decode_no_memory(Decoder *d);
 /* The statement is a form that the machine does not have: note it, and go on behind it. */
 void decode_unknown(Decoder *d);
 const Tok *decode_peek(Decoder *d);
