@@ -410,7 +410,7 @@ read_null(TilejitKernel *k, const char *name)
   }
 }
 
-/* param NAME pointer|scalar TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME; VALUE is - if there is none. */
+/* param NAME pointer|scalar|raw TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME; VALUE is - if there is none. */
 static int
 read_param(TilejitKernel *k, const Line *l, TilertError *err)
 {

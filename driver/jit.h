@@ -35,7 +35,8 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
 typedef enum TilejitParamKind { TILEJIT_ARGUMENT, TILEJIT_CONST, TILEJIT_TYPE } TilejitParamKind;
 
 typedef struct TilejitParam {
-  char name[64], type[64];           /* "*f32", "i32"; "*T" where T has no value yet; "type" of a type parameter */
+  char name[64], type[64];           /* "*f32", "i32"; "*T" where T has no value yet; "type" of a type parameter; of other compilers'
+                                      * PTX "*", or its own word for what may be anything of that size: ".u64", ".b8[12]" */
   char value[128];                   /* const and type parameters: the define or the default; "" if neither */
   int32_t kind;                      /* TilejitParamKind; only TILEJIT_ARGUMENTs are passed to launches */
 } TilejitParam;
@@ -50,7 +51,8 @@ typedef struct TilejitInfo {
 
 /* name (NULL: none) is used in messages and line info. The text is copied. A name that ends in .tir is IR text, compiled from there (of
  * what is known of the arguments only divisibility is used, and that only in phase tile; there is nothing to define); one that ends
- * in .ptx is PTX with its //@tilec lines, loaded as it is. */
+ * in .ptx is PTX, loaded as it is; without //@tilec lines, from another compiler, its headers say what its kernels take
+ * (tilert_manifest_derive), and where they do not ask for a shape of blocks tilert_launch_set_shape on tilejit_call_packed gives it. */
 TILEC_API int tilejit_program_create(TilertDevice *dev, const char *name, const char *text, size_t len,
                                      const TilejitOptions *o, TilejitProgram **out, TilertError *err);
 TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *o,

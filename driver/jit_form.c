@@ -232,6 +232,20 @@ form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
   return status;
 }
 
+static int
+load_ptx(TilejitKernel *k, Form *f, TilertError *err)
+{
+  TilertManifest *all;
+  size_t n, len = strlen(f->ptx);
+  double start = jit_now_ms();
+  int status = jit_ptx_manifests(f->ptx, len, &all, &n, err);
+  if (!status)
+    status = tilert_module_load(k->program->device, f->ptx, len, all, n, &f->module, err);
+  f->load_ms = jit_now_ms() - start;
+  free(all);
+  return status;
+}
+
 /* As a cubin where one is to be kept and the device makes one, else as PTX, whose errors the device explains best. */
 static int
 form_load(TilejitKernel *k, Form *f, int keep, void **cubin, size_t *cubin_len, TilertError *err)
@@ -258,7 +272,7 @@ form_make(TilejitKernel *k, Form *f, TilertError *err)
   int status = form_compile(k, f, &r, err);
   keep = keep && !status && !memcmp(r->sources, k->sources, sizeof k->sources);
   if (!status)
-    status = form_load(k, f, keep, &cubin, &cubin_len, err);
+    status = k->program->form == FORM_PTX ? load_ptx(k, f, err) : form_load(k, f, keep, &cubin, &cubin_len, err);
   if (!status)
     status = tilert_module_kernel(f->module, k->name, &f->kernel, err);
   if (!status && keep)

@@ -96,6 +96,8 @@ int jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **o
 
 /* ---- jit_source.c ---- */
 SourceForm jit_source_form(const char *name);
+/* The manifests of PTX, at least one: its //@tilec lines or, if it has none, of its headers. *all is the caller's, for free(). */
+int jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, TilertError *err);
 /* What tilec_describe would say about PTX text, by its manifests; kernel NULL: all. */
 int jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, TilertError *err);
 

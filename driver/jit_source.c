@@ -1,4 +1,5 @@
-/* jit_source.c - what a program is made of, by the ending of its name: .tile text, .tir text, or .ptx text that is loaded as it is. */
+/* jit_source.c - what a program is made of, by the ending of its name: .tile text, .tir text, or .ptx text that is loaded as it is, with
+ * the manifests that it carries or, from other compilers, with what its headers say. */
 #include "jit_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +18,53 @@ jit_source_form(const char *name)
   return ends_in(name, ".ptx") ? FORM_PTX : ends_in(name, ".tir") ? FORM_TIR : FORM_TILE;
 }
 
+/* ---- PTX ---- */
+
+int
+jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, TilertError *err)
+{
+  int own = 1, status = tilert_manifest_parse(ptx, len, NULL, 0, n, err);
+  *all = NULL;
+  if (!status && !*n) {
+    own = 0;
+    status = tilert_manifest_derive(ptx, len, NULL, 0, n, err);
+  }
+  if (!status && !*n)
+    status = jit_fail(err, TILERT_E_MODULE, "the PTX holds no kernel");
+  if (status)
+    return status;
+  if (!(*all = malloc(*n * sizeof **all)))
+    return jit_no_memory(err);
+  status = own ? tilert_manifest_parse(ptx, len, *all, *n, n, err) : tilert_manifest_derive(ptx, len, *all, *n, n, err);
+  if (status) {
+    free(*all);
+    *all = NULL;
+  }
+  return status;
+}
+
+/* As PTX writes it for what is raw: .u64, .b8[12]. */
+static void
+type_text(const TilertParam *p, char out[24])
+{
+  if (p->kind != TILERT_PARAM_RAW)
+    snprintf(out, 24, "%s", p->kind == TILERT_PARAM_TENSORMAP ? "tensormap" : p->dtype);
+  else if (p->dtype[0])
+    snprintf(out, 24, ".%s", p->dtype);
+  else
+    snprintf(out, 24, ".b8[%u]", p->size);
+}
+
 /* The lines of tilec_describe for one manifest, at most size bytes with the NUL; their length. */
 static size_t
 describe_kernel(const TilertManifest *m, char *out, size_t size)
 {
-  static const char *const kinds[] = {"pointer", "scalar", "scalar"};
+  static const char *const kinds[] = {"pointer", "scalar", "scalar", "raw"};
   size_t n = (size_t)snprintf(out, size, "kernel %s warps=%u\n", m->kernel, m->warps);
   for (uint32_t i = 0; i < m->nparams; i++) {
     const TilertParam *p = &m->params[i];
-    const char *type = p->kind == TILERT_PARAM_TENSORMAP ? "tensormap" : p->dtype;
+    char type[24];
+    type_text(p, type);
     n += (size_t)snprintf(out ? out + n : NULL, out ? size - n : 0, "param %s %s %s\n", p->name, kinds[p->kind], type);
   }
   return n;
@@ -41,24 +80,30 @@ describe_kernels(const TilertManifest *all, size_t n, const char *kernel, char *
   return at;
 }
 
+/* Compilers of C++ make names that nobody guesses: say which there are. */
+static int
+no_such_kernel(const TilertManifest *all, size_t n, const char *kernel, TilertError *err)
+{
+  char text[sizeof err->message];
+  int at = snprintf(text, sizeof text, "the PTX has no kernel '%.100s'; it has ", kernel);
+  for (size_t i = 0; i < n && at < (int)sizeof text - TILERT_NAME_MAX - 10; i++)
+    at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", all[i].kernel);
+  return jit_fail(err, TILERT_E_ARGUMENT, text);
+}
+
 int
 jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, TilertError *err)
 {
   size_t n = 0;
+  TilertManifest *all;
   *out = NULL;
-  int status = tilert_manifest_parse(p->text, p->len, NULL, 0, &n, err);
-  if (!status && !n)
-    status = jit_fail(err, TILERT_E_MODULE, "the PTX has no //@tilec line, which says what its kernels take");
+  int status = jit_ptx_manifests(p->text, p->len, &all, &n, err);
   if (status)
     return status;
-  TilertManifest *all = malloc(n * sizeof *all);
-  if (!all)
-    return jit_no_memory(err);
-  status = tilert_manifest_parse(p->text, p->len, all, n, &n, err);
-  size_t size = status ? 0 : describe_kernels(all, n, kernel, NULL, 0) + 1;
+  size_t size = describe_kernels(all, n, kernel, NULL, 0) + 1;
   if (size == 1)
-    status = jit_fail_named(err, "the PTX has no kernel", kernel);
-  else if (!status && !(*out = malloc(size)))
+    status = no_such_kernel(all, n, kernel, err);
+  else if (!(*out = malloc(size)))
     status = jit_no_memory(err);
   if (*out)
     describe_kernels(all, n, kernel, *out, size);

@@ -159,6 +159,8 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
   l->function = k->function;
   l->block[0] = 32 * k->manifest.warps;
   l->block[1] = l->block[2] = 1;
+  if (k->manifest.block[0])
+    memcpy(l->block, k->manifest.block, sizeof l->block);
   l->shared = k->manifest.shared;
   if (nargs != k->manifest.nparams)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,

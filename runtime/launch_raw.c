@@ -25,7 +25,8 @@ derive_param(const SimParam *p, TilertParam *out)
   out->kind = p->pointer ? TILERT_PARAM_POINTER : p->tensormap ? TILERT_PARAM_TENSORMAP : TILERT_PARAM_RAW;
   out->size = p->size;
   out->divisible = p->pointer ? 1 : p->align;
-  memcpy(out->dtype, p->pointer ? "u8" : p->type, p->pointer ? 3 : sizeof out->dtype);
+  if (!p->pointer)
+    memcpy(out->dtype, p->type, sizeof out->dtype);
 }
 
 static void
@@ -40,6 +41,7 @@ derive_entry(void *user, const SimEntry *e)
   memcpy(m->kernel, e->name, sizeof m->kernel);
   m->warps = (threads + 31) / 32;
   m->nparams = e->nparams;
+  memcpy(m->block, e->reqntid, sizeof m->block);
   if (e->nparams > TILERT_MAX_PARAMS || e->long_name)
     d->status = rt_error_set(d->err, TILERT_E_UNAVAILABLE, "kernel %s: %d parameters and a name of %d characters are the most", m->kernel,
                              TILERT_MAX_PARAMS, TILERT_NAME_MAX - 1);
@@ -89,25 +91,30 @@ pack_address(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned
 }
 
 static int
-pack_int(const TilertKernel *k, size_t index, int64_t v, unsigned char *at, TilertError *err)
-{
-  uint32_t size = k->manifest.params[index].size, bits = 8 * size;
-  if (size > 8 || (size < 8 && (v < -(1ll << (bits - 1)) || v >= 1ll << bits)))
-    return does_not_fit(k, index, "an integer", err);
-  memcpy(at, &v, size);
-  return TILERT_OK;
-}
-
-static int
 pack_float(const TilertKernel *k, size_t index, double v, unsigned char *at, TilertError *err)
 {
   const TilertParam *p = &k->manifest.params[index];
   Dtype t = rt_dtype_find(p->dtype);
-  t = t && rt_dtype_info(t)->kind == KIND_FLOAT ? t : p->size == 8 ? DTYPE_F64 : p->size == 4 ? DTYPE_F32 : DTYPE_NONE;
-  if (!t)
+  if (!t)                              /* .b32 may be anything */
+    t = p->size == 8 ? DTYPE_F64 : p->size == 4 ? DTYPE_F32 : DTYPE_NONE;
+  if (!t || rt_dtype_info(t)->kind != KIND_FLOAT)
     return does_not_fit(k, index, "a floating-point number", err);
   uint64_t bits = dtype_encode_float(t, v);
   memcpy(at, &bits, p->size);
+  return TILERT_OK;
+}
+
+static int
+pack_int(const TilertKernel *k, size_t index, int64_t v, unsigned char *at, TilertError *err)
+{
+  const TilertParam *p = &k->manifest.params[index];
+  Dtype t = rt_dtype_find(p->dtype);
+  uint32_t size = p->size, bits = 8 * size;
+  if (t && rt_dtype_info(t)->kind == KIND_FLOAT)
+    return pack_float(k, index, (double)v, at, err);
+  if (size > 8 || (size < 8 && (v < -(1ll << (bits - 1)) || v >= 1ll << bits)))
+    return does_not_fit(k, index, "an integer", err);
+  memcpy(at, &v, size);
   return TILERT_OK;
 }
 

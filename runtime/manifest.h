@@ -12,7 +12,7 @@
 enum { TILERT_MAX_PARAMS = 64, TILERT_NAME_MAX = 128 };
 
 typedef enum TilertParamKind {
-  TILERT_PARAM_POINTER = 0,    /* 8 bytes; dtype is the pointee's */
+  TILERT_PARAM_POINTER = 0,    /* 8 bytes; dtype is the pointee's, "" if the PTX does not say */
   TILERT_PARAM_SCALAR = 1,     /* dtype's bytes; i1 is one byte */
   TILERT_PARAM_TENSORMAP = 2,  /* 128 bytes by value, aligned to 64 */
   TILERT_PARAM_RAW = 3         /* of PTX that says no more than size and alignment: any argument that fits; launch_raw.c */
@@ -33,12 +33,13 @@ typedef struct TilertParam {
 typedef struct TilertManifest {
   char kernel[TILERT_NAME_MAX];
   char target[16];             /* "sm_90a" */
-  uint32_t warps;              /* block is (32*warps, 1, 1) */
+  uint32_t warps;              /* block is (32*warps, 1, 1), unless the kernel asks for another below */
   uint32_t shared;             /* dynamic shared memory, bytes */
   uint32_t nparams;
   TilertParam params[TILERT_MAX_PARAMS];
   /* The code relies on pointers i < j to be different addresses: bit j of apart[i]. napart: how many such pairs there are. */
   uint32_t napart;
   uint64_t apart[TILERT_MAX_PARAMS];
+  uint32_t block[3];           /* the shape that PTX of another compiler asks for (.reqntid); zeros: none */
 } TilertManifest;
 #endif

@@ -172,8 +172,9 @@ typedef struct TilertKernelInfo {
 TILERT_API int tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t max, size_t *n,
                                      TilertError *err);
 /* Manifests of the kernels of any PTX, from their headers: like tilert_manifest_parse. Parameters that are not marked .ptr are raw,
- * and take any argument of their size: .u64 a buffer, an address or a number. warps is what .reqntid or .maxntid say, else 1; the
- * launch gives the block's shape (tilert_launch_shaped). */
+ * and take any argument of their size: .u64 a buffer, an address or an integer, .f32 a number, .b32 either, .b8 x[N] bytes. What the PTX
+ * calls KERNEL_param_N is named pN. warps is what .reqntid or .maxntid say, else 1; block is .reqntid; where there is none, the launch
+ * gives the block's shape (tilert_launch_shaped). */
 TILERT_API int tilert_manifest_derive(const char *ptx, size_t len, TilertManifest *out, size_t max, size_t *n, TilertError *err);
 /* image: PTX text or a cubin. manifests may be NULL for PTX that carries its own `//@tilec` lines. */
 TILERT_API int tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests,

@@ -1,6 +1,7 @@
 /* tilerun - compile a kernel of a .tile or .tir file, or take one of a .ptx file, run it once on given arguments, and say what happened.
  *
- * Exit status: 0 done and all checks hold; 1 the kernel does not compile, fails or gives wrong results; 2 misuse.
+ * Exit status: 0 done and all checks hold; 1 the kernel does not compile, fails or gives wrong results; 2 misuse. SIGINT ends it as
+ * it ends any program, but for a launch on the simulator, which is stopped first and says where it was.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,17 +13,20 @@
 #include "argspec.h"
 #include "compare.h"
 #include "expr.h"
+#include "interrupt.h"
 #include "jit.h"
 #include "textfile.h"
 #include "tunetable.h"
 
-enum { ARGS_MAX = TILERT_MAX_PARAMS, THREADS_MAX = 1024, EXIT_WRONG = 1, EXIT_MISUSE = 2 };
+enum { ARGS_MAX = TILERT_MAX_PARAMS, THREADS_MAX = 1024, EXIT_WRONG = 1, EXIT_MISUSE = 2, EXIT_INTERRUPTED = 130 };
 
 static const char usage[] =
   "usage: tilerun FILE.tile|FILE.tir|FILE.ptx KERNEL --grid=X[,Y[,Z]] [options] NAME=VALUE...\n"
   "Compile KERNEL (\"-\": the only one), run it on the given arguments, print what happened.\n"
   "\n"
   "  --grid=X,Y,Z        numbers or expressions over arguments and defines: cdiv(n,BLOCK)\n"
+  "  --block=X,Y,Z       threads of a block, and\n"
+  "  --shared=BYTES      its dynamic shared memory, for PTX of other compilers; parameters are those in the PTX, or p0, p1, ...\n"
   "  --device=SPEC       cuda, cuda:N, sim or auto (default: cuda if there is a device, else sim)\n"
   "  --target=NAME       compile for this target instead of the device's\n"
   "  -D NAME=VALUE       set a const or type parameter (a plain NAME=VALUE does it, too)\n"
@@ -49,18 +53,20 @@ typedef struct Pair { char name[64]; const char *value; } Pair;
 typedef struct Pairs { Pair at[ARGS_MAX]; size_t n; } Pairs;
 
 typedef struct Run {
-  const char *file, *kernel_name, *grid_text, *device_spec, *target, *import_path[ARGS_MAX];
+  const char *file, *kernel_name, *grid_text, *block_text, *shared_text, *device_spec, *target, *import_path[ARGS_MAX];
   size_t nimports;
   Pairs values, defines, saves, checks;
   double rtol, atol, warmup_ms, rep_ms;
   uint64_t seed, max_instructions;
   int tune, retune, bench, stats, ptx, no_specialise, threads, no_races;
+  int foreign;                         /* PTX of another compiler: blocks have the shape that is given */
 
+  Interrupt *interrupt;
   TilertDevice *device;
   TilejitProgram *program;
   TilejitKernel *kernel;
   TilejitCall *call;
-  uint32_t grid[3];
+  uint32_t grid[3], block[3], shared;  /* block, shared: of foreign PTX */
   size_t nargs;
   const TilejitParam *params[ARGS_MAX];
   TilertArg args[ARGS_MAX];
@@ -120,6 +126,8 @@ failed(const Run *r, const TilertError *e)
   if (e->status == TILERT_E_FAULT && tilert_device_info(r->device)->is_sim)
     fprintf(stderr, "  in block (%u, %u, %u), thread (%u, %u, %u)\n", e->block[0], e->block[1], e->block[2],
             e->thread[0], e->thread[1], e->thread[2]);
+  if (e->status == TILERT_E_CANCELLED)
+    return EXIT_INTERRUPTED;
   return e->status == TILERT_E_ARGUMENT || e->status == TILERT_E_UNAVAILABLE ? EXIT_MISUSE : EXIT_WRONG;
 }
 
@@ -187,7 +195,7 @@ add_import(Run *r, const char *dir)
 typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
   OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES, OPT_TUNE,
-  OPT_RETUNE
+  OPT_RETUNE, OPT_BLOCK, OPT_SHARED
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -197,6 +205,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0},
   {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
   {"--no-races", OPT_NO_RACES, 0}, {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0},
+  {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1},
 };
 
 static int
@@ -224,6 +233,8 @@ set_option(Run *r, Option option, const char *value)
   case OPT_NO_RACES: r->no_races = 1; return 0;
   case OPT_TUNE: r->tune = 1; return 0;
   case OPT_RETUNE: r->tune = r->retune = 1; return 0;
+  case OPT_BLOCK: r->block_text = value; return 0;
+  case OPT_SHARED: r->shared_text = value; return 0;
   }
   return EXIT_MISUSE;
 }
@@ -302,6 +313,24 @@ open_device(Run *r, int *shown)
 }
 
 static int
+is_ptx(const char *file)
+{
+  size_t n = strlen(file);
+  return n > 4 && !strcmp(file + n - 4, ".ptx");
+}
+
+/* PTX without a line that says what its kernels take is another compiler's. */
+static int
+check_shape_options(Run *r, const char *text, size_t len)
+{
+  size_t n = 1;
+  r->foreign = is_ptx(r->file) && !tilert_manifest_parse(text, len, NULL, 0, &n, NULL) && n == 0;
+  if (!r->foreign && (r->block_text || r->shared_text))
+    return misuse("--block and --shared are for PTX without a //@tilec line", "");
+  return r->foreign && r->tune ? misuse("--tune: PTX of another compiler has no configurations", "") : 0;
+}
+
+static int
 open_program(Run *r)
 {
   TilertError e = {0};
@@ -313,7 +342,9 @@ open_program(Run *r)
     fprintf(stderr, "tilerun: cannot read %s: %s\n", r->file, strerror(errno));
     return EXIT_MISUSE;
   }
-  int status = tilejit_program_create(r->device, r->file, text, len, &o, &r->program, &e) ? failed(r, &e) : 0;
+  int status = check_shape_options(r, text, len);
+  if (!status && tilejit_program_create(r->device, r->file, text, len, &o, &r->program, &e))
+    status = failed(r, &e);
   free(text);
   return status;
 }
@@ -386,6 +417,40 @@ pointee(const Run *r, const TilejitParam *p)
   return t && t->kind == TILEJIT_TYPE ? t->value : p->type + 1;
 }
 
+/* PTX's own word for a parameter, which says no more than its size. */
+static int
+is_raw(const TilejitParam *p)
+{
+  return p->type[0] == '.';
+}
+
+static int
+is_structure(const TilejitParam *p)
+{
+  return is_raw(p) && strchr(p->type, '[');
+}
+
+static int
+takes_array(const TilejitParam *p)
+{
+  return p->type[0] == '*' || is_structure(p) || (is_raw(p) && !strcmp(p->type + 2, "64") && p->type[1] != 'f');
+}
+
+/* A structure is passed as it lies in memory: the bytes of an array. */
+static int
+set_structure(Run *r, size_t i)
+{
+  const Array *a = &r->arrays[i];
+  const TilejitParam *p = r->params[i];
+  char message[128];
+  size_t given = a->count * dtype_size(a->dtype);
+  r->args[i] = (TilertArg){.kind = TILERT_ARG_BYTES, .u.bytes = a->data};
+  if (given == strtoul(strchr(p->type, '[') + 1, NULL, 10))
+    return 0;
+  snprintf(message, sizeof message, "the kernel takes %s, the array has %zu bytes", p->type, given);
+  return misuse(p->name, message);
+}
+
 static int
 upload(Run *r, size_t i, int empty)
 {
@@ -405,11 +470,13 @@ set_array(Run *r, size_t i, const char *word)
   char message[256];
   int empty;
   const TilejitParam *p = r->params[i];
-  if (p->type[0] != '*')
+  if (!takes_array(p))
     return misuse("an array is given for a scalar parameter", p->name);
   if (argspec_create(p->name, word, r->seed, &r->arrays[i], &empty, message, sizeof message))
     return misuse(p->name, message);
-  if (!type_agrees(pointee(r, p), r->arrays[i].dtype)) {
+  if (is_structure(p))
+    return set_structure(r, i);
+  if (!is_raw(p) && !type_agrees(pointee(r, p), r->arrays[i].dtype)) {
     snprintf(message, sizeof message, "the kernel takes %s, the array is of %s", p->type,
              rt_dtype_info(r->arrays[i].dtype)->name);
     return misuse(p->name, message);
@@ -428,6 +495,8 @@ set_scalar(Run *r, size_t i, const char *word)
   }
   if (r->params[i]->type[0] == '*')
     return misuse("expected an array or null for pointer", r->params[i]->name);
+  if (is_structure(r->params[i]))
+    return misuse("expected an array of its bytes for structure", r->params[i]->name);
   if (!strcmp(word, "true") || !strcmp(word, "false")) {
     *a = (TilertArg){.kind = TILERT_ARG_INT, .u.i = word[0] == 't'};
     return 0;
@@ -484,25 +553,64 @@ component_length(const char *text)
   return n;
 }
 
+/* X, X,Y or X,Y,Z. */
 static int
-set_grid(Run *r)
+set_extents(Run *r, const char *option, const char *text, uint32_t out[3])
 {
-  const char *at = r->grid_text;
+  const char *at = text;
   char message[128];
-  r->grid[0] = r->grid[1] = r->grid[2] = 1;
+  out[0] = out[1] = out[2] = 1;
   for (int i = 0; i < 3; i++) {
     size_t n = component_length(at);
     int64_t v;
     if (expr_eval(at, n, lookup, r, &v, message, sizeof message))
-      return misuse("--grid", message);
-    if (v < 0 || v > UINT32_MAX)
-      return misuse("--grid: a component is negative or too large", r->grid_text);
-    r->grid[i] = (uint32_t)v;
+      return misuse(option, message);
+    if (v < 0 || v > UINT32_MAX) {
+      snprintf(message, sizeof message, "%s: a component is negative or too large", option);
+      return misuse(message, text);
+    }
+    out[i] = (uint32_t)v;
     at += n;
     if (!*at++)
       return 0;
   }
-  return misuse("--grid has more than three components", r->grid_text);
+  snprintf(message, sizeof message, "%s has more than three components", option);
+  return misuse(message, text);
+}
+
+static int
+set_grid(Run *r)
+{
+  return set_extents(r, "--grid", r->grid_text, r->grid);
+}
+
+static int
+set_shared(Run *r)
+{
+  char message[128];
+  int64_t v;
+  if (expr_eval(r->shared_text, strlen(r->shared_text), lookup, r, &v, message, sizeof message))
+    return misuse("--shared", message);
+  r->shared = (uint32_t)v;
+  return v < 0 || v > UINT32_MAX ? misuse("--shared is negative or too large", r->shared_text) : 0;
+}
+
+/* Of blocks of foreign PTX. */
+static int
+set_shape(Run *r)
+{
+  TilertError e = {0};
+  TilertLaunch *l = tilejit_call_packed(r->call);
+  const TilertManifest *m = tilert_kernel_manifest(tilert_launch_kernel(l));
+  memcpy(r->block, m->block, sizeof r->block);
+  if (!r->block_text && !r->block[0])
+    return misuse("--block is needed: the PTX does not say how many threads a block has", "");
+  int status = r->block_text ? set_extents(r, "--block", r->block_text, r->block) : 0;
+  if (!status && r->shared_text)
+    status = set_shared(r);
+  if (!status && tilert_launch_set_shape(l, r->block, r->shared, &e))
+    status = failed(r, &e);
+  return status;
 }
 
 /* ---- tuning ---- */
@@ -555,11 +663,17 @@ print_table(const Run *r, const TilejitInfo *info)
 {
   const TilertDeviceInfo *d = tilert_device_info(r->device);
   printf("kernel   %s on %s (%s)\n", tilejit_kernel_name(r->kernel), d->name, r->target ? r->target : d->target);
-  printf("grid     %u x %u x %u blocks of %u threads\n", r->grid[0], r->grid[1], r->grid[2], info->threads);
-  printf("shared   %u bytes per block\n", info->static_shared + info->dynamic_shared);
+  printf("grid     %u x %u x %u blocks of ", r->grid[0], r->grid[1], r->grid[2]);
+  if (r->foreign)
+    printf("%u x %u x %u threads\n", r->block[0], r->block[1], r->block[2]);
+  else
+    printf("%u threads\n", info->threads);
+  printf("shared   %u bytes per block\n", info->static_shared + (r->foreign ? r->shared : info->dynamic_shared));
   if (!d->is_sim)
-    printf("regs     %u per thread, %u bytes spilled, %u blocks per multiprocessor\n", info->registers,
-           info->local_bytes, info->occupancy);
+    printf("regs     %u per thread, %u bytes spilled", info->registers, info->local_bytes);
+  if (!d->is_sim && !r->foreign)
+    printf(", %u blocks per multiprocessor", info->occupancy);
+  printf("%s", d->is_sim ? "" : "\n");
   if (info->compile_ms == 0)
     printf("compile  nothing, %.2f ms to load\n", info->load_ms);
   else if (info->from_cache)
@@ -602,8 +716,10 @@ launch_once(Run *r, float *ms)
     status = tilert_event_create(r->device, &to, &e);
   if (!status)
     status = tilert_event_record(from, NULL, &e);
+  interrupt_guard(r->interrupt, r->device);
   if (!status)
     status = tilejit_call_launch(r->call, NULL, &e);
+  interrupt_unguard(r->interrupt);
   if (!status)
     status = tilert_event_record(to, NULL, &e);
   if (!status)
@@ -631,6 +747,8 @@ compile_call(Run *r)
     status = tilejit_call_info(r->call, &info, &e);
   if (status)
     return failed(r, &e);
+  if (r->foreign && (status = set_shape(r)))
+    return status;
   print_diagnostics(r);
   print_cache_trouble(r);
   print_table(r, &info);
@@ -650,6 +768,7 @@ run_kernel(Run *r)
   if (status)
     return status;
   printf("run      %.3f ms\n", (double)ms);
+  fflush(stdout);
   if (r->stats && !tilert_device_stats(r->device, &stats, &e))
     print_stats(&stats);
   else if (r->stats)
@@ -662,7 +781,10 @@ bench_kernel(Run *r)
 {
   TilertError e = {0};
   TilertBench b;
-  if (tilert_bench_launch(tilejit_call_packed(r->call), NULL, r->warmup_ms, r->rep_ms, &b, &e))
+  interrupt_guard(r->interrupt, r->device);
+  int status = tilert_bench_launch(tilejit_call_packed(r->call), NULL, r->warmup_ms, r->rep_ms, &b, &e);
+  interrupt_unguard(r->interrupt);
+  if (status)
     return failed(r, &e);
   print_bench(r, &b);
   return 0;
@@ -763,18 +885,8 @@ finish(Run *r)
   }
   tilejit_program_destroy(r->program);
   tilert_device_close(r->device);
+  interrupt_free(r->interrupt);
   free(r);
-}
-
-/* Ctrl-C. Only what a signal's handler may do. */
-static void
-interrupted(int number)
-{
-  static const char words[] = "\ntilerun: interrupted; nothing is saved\n";
-  ssize_t ignored = write(STDERR_FILENO, words, sizeof words - 1);
-  (void)ignored;
-  signal(number, SIG_DFL);
-  raise(number);
 }
 
 /* What was printed has arrived. */
@@ -791,7 +903,6 @@ int
 main(int argc, char **argv)
 {
   signal(SIGXFSZ, SIG_IGN);            /* a file that may not grow is an error of writing */
-  signal(SIGINT, interrupted);
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
       return fputs(usage, stdout), printed(0);
@@ -804,9 +915,13 @@ main(int argc, char **argv)
   r->rtol = r->atol = -1;
   r->warmup_ms = 25;
   r->rep_ms = 100;
+  r->interrupt = interrupt_new();
   int status = parse_command(r, argc, argv);
   if (!status)
     status = run(r);
   finish(r);
-  return printed(status);
+  status = printed(status);
+  if (status == EXIT_INTERRUPTED)
+    interrupt_die();
+  return status;
 }

@@ -646,11 +646,15 @@ read_section(Reader *r)
       continue;
     }
     expect(r, ':');
-    Sym *s = t->kind == TK_IDENT ? names_add(&r->strings, t->s, t->n, SYM_LABEL) : NULL;
+    if (t->kind != TK_IDENT) {
+      fail(r, "expected a label");
+      return;
+    }
+    Sym *s = names_add(&r->strings, t->s, t->n, SYM_LABEL);
     if (s)
       s->addr = r->mod->nstrings;
     else
-      fail(r, "expected a label");
+      no_memory(r);
   }
 }
 
@@ -853,12 +857,24 @@ read_all(Reader *r)
 
 /* ---- headers alone ---- */
 
+/* KERNEL_param_N, which compilers make where a name was, is pN. */
+static void
+name_param(const Func *f, const FuncParam *p, size_t i, SimParam *out)
+{
+  static const char mid[] = "_param_";
+  size_t n = f->name.n, at = n + sizeof mid - 1;
+  bool made = p->name.n > at && !memcmp(p->name.s, f->name.s, n) && !memcmp(p->name.s + n, mid, sizeof mid - 1);
+  if (made || p->name.n >= sizeof out->name)
+    snprintf(out->name, sizeof out->name, "p%zu", i);
+  else
+    snprintf(out->name, sizeof out->name, "%.*s", (int)p->name.n, p->name.s);
+}
+
 static void
 describe_param(const FuncParam *p, SimParam *out)
 {
   *out = (SimParam){.size = p->size, .align = p->align, .pointer = p->pointer && p->size == 8,
                     .tensormap = p->size == 128 && p->align == 64};
-  snprintf(out->name, sizeof out->name, "%.*s", (int)(p->name.n > 63 ? 63 : p->name.n), p->name.s);
   snprintf(out->type, sizeof out->type, "%s", p->array ? "" : ptx_type_text[p->type]);
 }
 
@@ -871,8 +887,10 @@ describe_entry(Reader *r, const Func *f, void (*each)(void *user, const SimEntry
     no_memory(r);
     return;
   }
-  for (size_t i = 0; i < f->nparam; i++)
+  for (size_t i = 0; i < f->nparam; i++) {
     describe_param(&f->param[i], &p[i]);
+    name_param(f, &f->param[i], i, &p[i]);
+  }
   snprintf(e.name, sizeof e.name, "%.*s", (int)(e.long_name ? sizeof e.name - 1 : f->name.n), f->name.s);
   memcpy(e.reqntid, f->reqntid, sizeof e.reqntid);
   memcpy(e.maxntid, f->maxntid, sizeof e.maxntid);

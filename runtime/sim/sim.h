@@ -87,7 +87,8 @@ int sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
 int sim_load(SimMachine *m, const char *ptx, size_t len, SimModule **out, SimError *err);
 void sim_unload(SimModule *mod);
 
-/* What the header of an .entry says. type: "f32", "" for arrays; pointer: marked .ptr; tensormap: 128 bytes aligned to 64. */
+/* What the header of an .entry says. name: the PTX's, or p and the parameter's place for one that a compiler made or that is too long;
+ * type: "f32", "" for arrays; pointer: marked .ptr; tensormap: 128 bytes aligned to 64. */
 typedef struct SimParam { char name[64], type[8]; uint32_t size, align; int pointer, tensormap; } SimParam;
 typedef struct SimEntry {
   char name[128];

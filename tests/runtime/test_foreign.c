@@ -49,10 +49,29 @@ test_derive(void)
   CHECK(p[0].kind == TILERT_PARAM_POINTER && p[1].kind == TILERT_PARAM_RAW && p[1].size == 8 && !strcmp(p[1].dtype, "u64") && !strcmp(p[1].name, "in"));
   CHECK(p[2].kind == TILERT_PARAM_RAW && p[2].size == 4 && !strcmp(p[2].dtype, "f32"));
   CHECK(p[4].kind == TILERT_PARAM_RAW && p[4].size == 12 && p[4].divisible == 8 && !*p[4].dtype);
+  CHECK(p[0].dtype[0] == 0 && m[0].block[0] == 0 && m[2].block[0] == 0);
+  CHECK(m[1].block[0] == 8 && m[1].block[1] == 4 && m[1].block[2] == 2);
   CHECK_OK(tilert_manifest_derive(shapes, strlen(shapes), m, 1, &n, &err));
   CHECK(n == 3);
   CHECK_FAILS(tilert_manifest_derive("no", 2, m, 3, &n, &err), TILERT_E_MODULE, "PTX line 1: PTX starts with .version");
   CHECK(n == 0);
+}
+
+/* What a compiler called KERNEL_param_N is pN, and so is what is too long. */
+static void
+test_names(void)
+{
+  static TilertManifest m;
+  char ptx[800], name[121];
+  size_t n;
+  memset(name, 'k', 120);
+  name[120] = 0;
+  snprintf(ptx, sizeof ptx, ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry %s(.param .u64 %s_param_0, .param .u32 %s_param_1, "
+           ".param .u32 x_param_2, .param .f32 %.63s, .param .f32 %.64s) .reqntid 96 { ret; }\n", name, name, name, name, name);
+  CHECK_OK(tilert_manifest_derive(ptx, strlen(ptx), &m, 1, &n, &err));
+  CHECK(n == 1 && !strcmp(m.kernel, name) && m.nparams == 5 && m.block[0] == 96 && m.block[1] == 1 && m.block[2] == 1);
+  CHECK(!strcmp(m.params[0].name, "p0") && !strcmp(m.params[1].name, "p1") && !strcmp(m.params[2].name, "x_param_2"));
+  CHECK(strlen(m.params[3].name) == 63 && !strcmp(m.params[4].name, "p4"));
 }
 
 typedef struct Shaped { TilertModule *m; TilertKernel *k; TilertBuffer *out, *in; TilertArg args[6]; } Shaped;
@@ -121,7 +140,33 @@ test_refusals(TilertDevice *d)
   CHECK_OK(tilert_module_kernel(s.m, "fixed", &k, &err));
   CHECK_FAILS(tilert_launch_shaped(NULL, k, one, one, 0, NULL, 0, &err), TILERT_E_ARGUMENT, "needs blocks of 8 x 4 x 2");
   CHECK_OK(tilert_launch_shaped(NULL, k, one, fixed, 0, NULL, 0, &err));
+  CHECK_OK(tilert_launch(NULL, k, one, NULL, 0, &err));                     /* it asks for its shape itself */
+  CHECK_FAILS(WITH(3, s.args[2]), TILERT_E_ARGUMENT, "argument 3 (u, 4 bytes): a floating-point number does not fit");
   finish(&s);
+}
+
+/* A number for a parameter of a floating-point type is that number, also where it is given as an integer; .b32 and .b64 take either. */
+static void
+test_numbers(TilertDevice *d)
+{
+  static const char ptx[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry keep(.param .u64 out, .param .f32 f, .param .f64 g, .param .b32 b, .param .s16 h) {\n"
+    ".reg .b64 %d<3>; .reg .b32 %r<3>; .reg .b16 %h;\nld.param.u64 %d1, [out]; ld.param.b32 %r1, [f]; st.global.b32 [%d1], %r1; ld.param.b64 %d2, [g]; st.global.b64 [%d1+8], %d2;\n"
+    "ld.param.b32 %r2, [b]; st.global.b32 [%d1+16], %r2; ld.param.b16 %h, [h]; st.global.b16 [%d1+20], %h; ret;\n}\n";
+  static const uint32_t one[3] = {1, 1, 1};
+  struct { float f; int32_t hole; double g; float b; int16_t h, end; } back = {0};
+  TilertModule *m = load(d, ptx);
+  TilertKernel *k;
+  TilertBuffer *x;
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  CHECK_OK(tilert_buffer_create(d, sizeof back, &x, &err));
+  TilertArg args[5] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = -2}, {.kind = TILERT_ARG_INT, .u.i = 3},
+                       {.kind = TILERT_ARG_FLOAT, .u.f = 0.5}, {.kind = TILERT_ARG_INT, .u.i = -300}};
+  CHECK_OK(tilert_launch_shaped(NULL, k, one, one, 0, args, 5, &err));
+  CHECK_OK(tilert_buffer_read(x, 0, &back, sizeof back, NULL, &err));
+  CHECK(back.f == -2 && back.g == 3 && back.b == 0.5f && back.h == -300);
+  tilert_buffer_destroy(x);
+  tilert_module_destroy(m);
 }
 
 /* A prepared launch takes a shape, too. */
@@ -276,9 +321,11 @@ main(void)
 {
   TilertDevice *d = open_with(NULL);
   test_derive();
+  test_names();
   test_shapes(d);
   test_refusals(d);
   test_prepared(d);
+  test_numbers(d);
   tilert_device_close(d);
   test_watch();
   test_cancel();

@@ -245,6 +245,44 @@ test_call(TilejitProgram *p)
   tilejit_call_destroy(c);
 }
 
+/* PTX of another compiler: parameters by its own words, blocks by its headers or by the caller. */
+static void
+test_other_compilers(TilertDevice *d)
+{
+  static const char ptx[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".entry asked(.param .u64 asked_param_0, .param .u64 .ptr .global .align 4 asked_param_1, .param .f32 scale, .param .align 4 .b8 asked_param_3[12])"
+    " .reqntid 8, 4, 2 { ret; }\n.entry open(.param .u32 n) { ret; }\n";
+  static const char *const types[] = {".u64", "*", ".f32", ".b8[12]"}, *const names[] = {"p0", "p1", "scale", "p3"};
+  static const uint32_t grid[3] = {5, 1, 1}, block[3] = {7, 3, 1}, none[3] = {0, 1, 1};
+  TilejitProgram *p;
+  TilejitKernel *k;
+  TilejitCall *c;
+  CHECK_OK(tilejit_program_create(d, "other.ptx", ptx, strlen(ptx), NULL, &p, &err));
+  CHECK_FAILS(tilejit_kernel(p, "absent", NULL, 0, &k, &err), TILERT_E_ARGUMENT, "no kernel 'absent'; it has asked, open");
+  CHECK_OK(tilejit_kernel(p, "asked", NULL, 0, &k, &err));
+  CHECK(tilejit_kernel_param_count(k) == 4);
+  for (size_t i = 0; i < 4; i++)
+    CHECK(!strcmp(tilejit_kernel_param(k, i)->type, types[i]) && !strcmp(tilejit_kernel_param(k, i)->name, names[i]));
+  TilertArg args[4] = {arg_int(16), arg_pointer(32), arg_int(3), {.kind = TILERT_ARG_BYTES, .u.bytes = ptx}}, seven = arg_int(7);
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
+  CHECK(fake->launch.grid[0] == 5 && fake->launch.block[0] == 8 && fake->launch.block[1] == 4 && fake->launch.block[2] == 2);
+  CHECK(*(float *)fake->launch.params[2] == 3.0f && !memcmp(fake->launch.params[3], ptx, 12));
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
+  CHECK(tilejit_kernel_forms(k) == 1);
+  CHECK_OK(tilejit_kernel(p, "open", NULL, 0, &k, &err));
+  CHECK_OK(tilejit_call_create(k, grid, NULL, &seven, 1, &c, &err));
+  CHECK_OK(tilert_launch_set_shape(tilejit_call_packed(c), block, 50000, &err));
+  CHECK_FAILS(tilert_launch_set_shape(tilejit_call_packed(c), none, 0, &err), TILERT_E_ARGUMENT, "a block of 0 x 1 x 1");
+  CHECK_OK(tilejit_call_launch(c, NULL, &err));
+  CHECK(fake->launch.block[0] == 7 && fake->launch.block[1] == 3 && fake->launch.shared == 50000 && fake->dynamic_shared == 50000);
+  CHECK(*(int32_t *)fake->launch.params[0] == 7);
+  tilejit_call_destroy(c);
+  tilejit_program_destroy(p);
+  CHECK_FAILS(tilejit_program_create(d, "x.ptx", ".version 8.0\n", 13, NULL, &p, &err), TILERT_E_MODULE, "holds no kernel");
+  CHECK_FAILS(tilejit_program_create(d, "x.ptx", "", 0, NULL, &p, &err), TILERT_E_MODULE, "PTX starts with .version");
+}
+
 static void
 test_failure(TilejitProgram *p, TilertDevice *d)
 {
@@ -372,6 +410,7 @@ main(void)
   test_kernels(p);
   test_refusals(p);
   test_call(p);
+  test_other_compilers(d);
   test_failure(p, d);
   test_null(p);
   test_same(d);

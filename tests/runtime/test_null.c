@@ -60,7 +60,7 @@ judge(const char *name, char want, int last_hole, int status)
 
 static const char source[] = "kernel k(x: *f32, n: i32, const B: i32 = 32) tune(B=[32, 64]) {\n"
                              "  let i = arange(0, B);\n  store(x + i, load(x + i, mask=i < n) + 1.0, mask=i < n);\n}\n";
-static const uint32_t one[3] = {1, 1, 1};
+static const uint32_t one[3] = {1, 1, 1}, warp[3] = {32, 1, 1};
 static TilertDevice *dev, *opened;
 static TilertStream *stream, *made_stream;
 static TilertEvent *from, *to, *made_event;
@@ -152,6 +152,8 @@ test_devices(void)
   ROW(tilert_device_synchronize, "0a0", tilert_device_synchronize(P(1, dev), P(2, e)));
   ROW(tilert_device_stats, "0aa0", tilert_device_stats(P(1, dev), P(2, &stats), P(3, e)));
   ROW(tilert_device_stats_reset, "0a0", tilert_device_stats_reset(P(1, dev), P(2, e)));
+  QUIET(tilert_device_cancel, 1, tilert_device_cancel(P(1, dev)));
+  CHECK(tilert_device_fault(NULL, text, sizeof text) == 0 && !text[0]);
   ANSWER(tilert_version, "1", tilert_version());
 }
 
@@ -205,6 +207,10 @@ test_modules(void)
                                          made_module, tilert_module_destroy));
   ROW(tilert_module_load, "00", FREED(tilert_module_load(dev, axpy_ptx, size, P(1, m), 0, &made_module, e), made_module,
                                       tilert_module_destroy));
+  ROW(tilert_manifest_derive, "0aaa0", tilert_manifest_derive(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
+  ROW(tilert_manifest_derive, "00", tilert_manifest_derive(axpy_ptx, size, P(1, m), 0, &n, e));
+  CHECK_FAILS(tilert_manifest_derive(NULL, 0, NULL, 0, &n, e), TILERT_E_MODULE, "PTX line 1: PTX starts with .version");
+  CHECK_OK(tilert_manifest_parse(axpy_ptx, size, m, 2, &n, e));
   CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, m, SIZE_MAX / 8, &made_module, e), TILERT_E_ARGUMENT, "kernels");
   bad = m[0];
   memset(bad.kernel, 'k', sizeof bad.kernel);
@@ -245,12 +251,29 @@ test_launches(void)
   CHECK_FAILS(tilert_launch_set_arg(launch, 1, &odd, e), TILERT_E_ARGUMENT, "unknown kind");
   CHECK_FAILS(tilert_launch_set_arg(launch, 1, &none, e), TILERT_E_ARGUMENT, "the buffer is NULL");
   ANSWER(tilert_launch_kernel, "10", tilert_launch_kernel(P(1, launch)));
+  ROW(tilert_launch_set_shape, "0aa0", tilert_launch_set_shape(P(1, launch), P(2, warp), 0, P(3, e)));
+  ROW(tilert_launch_shaped, "00aaaa0",
+      tilert_launch_shaped(P(1, stream), P(2, kernel), P(3, one), P(4, warp), 0, P(5, axpy_args), 4, P(6, e)));
+  CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, NULL, 0, e), TILERT_E_ARGUMENT, "takes 4 arguments");
+  CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, axpy_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 4 arguments");
+  CHECK_FAILS(tilert_launch_set_shape(launch, warp, UINT32_MAX, e), TILERT_E_UNAVAILABLE, "4294967295 bytes of shared memory");
   ROW(tilert_launch_packed, "0a00", tilert_launch_packed(P(1, launch), P(2, stream), P(3, e)));
   ROW(tilert_bench, "0a0a0a0",
       tilert_bench(P(1, dev), P(2, stream), P(3, run_nothing), P(4, text), 0, 0, P(5, &b), P(6, e)));
   ROW(tilert_bench_launch, "0a0a0", tilert_bench_launch(P(1, launch), P(2, stream), 0, 0, P(3, &b), P(4, e)));
   CHECK_OK(tilert_bench_launch(launch, NULL, (double)NAN, (double)NAN, &b, e));
   CHECK_OK(tilert_bench_launch(launch, NULL, -1e300, -1e300, &b, e));
+}
+
+/* After a launch that failed there is something to tell. */
+static void
+test_fault(void)
+{
+  TilertKernel *wild;
+  TilertArg args[2] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = 1 << 20}};
+  CHECK_OK(tilert_module_kernel(module, "wild", &wild, e));
+  CHECK_FAILS(tilert_launch(NULL, wild, one, args, 2, e), TILERT_E_FAULT, "wild.tile:7");
+  ANSWER(tilert_device_fault, "101", tilert_device_fault(P(1, dev), P(2, text), sizeof text));
 }
 
 /* The status of a compilation, -1 if it gives no reason; its result is freed. */
@@ -430,6 +453,7 @@ main(void)
   test_buffers();
   test_modules();
   test_launches();
+  test_fault();
   test_compiler();
   test_programs();
   test_calls();
