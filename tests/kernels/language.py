@@ -385,6 +385,22 @@ def array_blocks(dev, rng, m, n, dtype):
     return Run(call, [("transposed", y.numpy(), x.T, 0), ("outside", sums.numpy(), np.full(4, outside, np.float32), 0)])
 
 
+FAR = """
+kernel f(x: *f32, y: *f32, const R = 4, const C = 32) {
+  let stride = i64(1) << 33;
+  let a = Array(x - 5 * stride, (i64(1) << 40, C), (stride, 1), [1, C]);   // row 5 of rows that lie 2^33 elements apart
+  let v = load_block(a, (5, 0));
+  store(y + arange(0, C)[None, :], v * 2.0);
+}"""
+
+
+def far_blocks(dev, rng, n):
+    """Offsets of more than 32 bits: only one row of the array is there."""
+    x = rng.integers(0, 100, n).astype(np.float32)
+    y = poisoned(dev, n, "f32")
+    return Run(launch(source(dev, FAR, C=n), 1, dev.array(x), y), [("row", y.numpy(), x * 2, 0)])
+
+
 SORTS = """
 kernel f(x: *T, up: *T, down: *T, at: *i32, best: *T, places: *i32, const M = 4, const N = 8, const K = 2, const AXIS = 1, type T = f32) {
   let i = arange(0, M)[:, None] * N + arange(0, N)[None, :];
@@ -500,7 +516,7 @@ def all_atomics(dev, rng, n, dtype, sem, scope):
 
 
 RANDOM = """
-kernel f(words: *u32, unit: *f32, normal: *f32, known: *u32, seed: i64, start: i64, const N = 256) {
+kernel f(words: *u32, unit: *f32, normal: *f32, known: *u32, row: *u32, even: *f32, seed: i64, start: i64, const N = 256) {
   let i = start + arange(0, N);
   let (a, b, c, d) = randint4x(seed, i);
   let w = words + arange(0, N) * 4;
@@ -509,6 +525,8 @@ kernel f(words: *u32, unit: *f32, normal: *f32, known: *u32, seed: i64, start: i
   store(w + 2, c);
   store(w + 3, d);
   store(unit + arange(0, N), rand(seed, i));
+  store(row + arange(0, 4 * N), randint_row(seed, 4 * start, 4 * N));      // the same words as a stream
+  store(even + arange(0, 4 * N), rand_row(seed, 4 * start, 4 * N));
   let (x, y, z, t) = randn4x(seed, i);
   let m = normal + arange(0, N) * 4;
   store(m, x);
@@ -543,7 +561,8 @@ def philox(counter, key):
 def random_numbers(dev, rng, n, seed, start):
     """Philox bit for bit, also against known answers; the distributions made of it."""
     words, unit, normal, known = poisoned(dev, (n, 4), "u32"), poisoned(dev, n, "f32"), poisoned(dev, (n, 4), "f32"), poisoned(dev, 12, "u32")
-    call = launch(source(dev, RANDOM, N=n), 1, words, unit, normal, known, seed, start)
+    row, even = poisoned(dev, (n, 4), "u32"), poisoned(dev, (n, 4), "f32")
+    call = launch(source(dev, RANDOM, N=n), 1, words, unit, normal, known, row, even, seed, start)
     at = np.uint64(start) + np.arange(n, dtype=np.uint64)
     key = (np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32 & 0xFFFFFFFF))
     zero = np.zeros(n, np.uint64)
@@ -553,6 +572,7 @@ def random_numbers(dev, rng, n, seed, start):
     angle = lambda k: 2 * np.pi * u[:, k].astype(np.float64)
     z = np.stack([radius(0) * np.cos(angle(1)), radius(0) * np.sin(angle(1)), radius(2) * np.cos(angle(3)), radius(2) * np.sin(angle(3))], -1)
     return Run(call, [("words", words.numpy(), want, 0), ("unit", unit.numpy(), u[:, 0], 0), ("normal", normal.numpy(), z, 3e-6),
+                      ("row", row.numpy(), want, 0), ("even", even.numpy(), u, 0),
                       ("known", known.numpy(), np.array(PHILOX_KNOWN, np.uint32), 0)])
 
 
@@ -752,6 +772,7 @@ CASES = [
          [dict(n=1000, bins=256, warps=4, dtype=t) for t in ("u8", "i8")]),
     both("all_atomics", all_atomics, grid(n=(100,), dtype=("i32", "u32", "i64", "u64", "f16", "f32", "f64"), sem=("relaxed", "acq_rel"), scope=("gpu",)) +
          grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
+    both("far_blocks", far_blocks, [dict(n=64)]),
     both("random_numbers", random_numbers, [dict(n=256, seed=42, start=0), dict(n=1024, seed=(7 << 32) + 5, start=(3 << 32) - 100)]),
     both("real_functions", real_functions, [dict(n=1024)]),
     both("random_flow", random_flow, grid(seed=(0, 1, 2, 3))),
