@@ -71,6 +71,24 @@ take_block(Launch *l, uint64_t *index)
   return ok;
 }
 
+/* Are there blocks that nobody has started? */
+static bool
+blocks_left(Launch *l)
+{
+  pthread_mutex_lock(&l->lock);
+  bool left = l->next_block < l->nblocks;
+  pthread_mutex_unlock(&l->lock);
+  return left;
+}
+
+/* A block began or ended, which is progress where blocks take turns; then there is one worker. */
+static void
+note_progress(Launch *l)
+{
+  if (l->turns)
+    l->changes++;
+}
+
 static void
 fail(Launch *l, uint64_t block, const SimError *err)
 {
@@ -120,7 +138,7 @@ start_next(Turns *t, Block *b)
     return false;
   }
   sim_block_start(b, index);
-  l->changes += l->turns;
+  note_progress(l);
   if (fresh)
     t->block[t->n++] = b;
   return true;
@@ -143,7 +161,7 @@ all_wait(Turns *t, const Block *b)
   Launch *l = t->k->launch;
   t->idle = l->changes == t->changes && b->stuck ? t->idle + 1 : 0;
   t->changes = l->changes;
-  return t->idle > 2ull * t->n && (l->next_block == l->nblocks || t->n == t->most);
+  return t->idle > 2ull * t->n && (!blocks_left(l) || t->n == t->most);
 }
 
 static void
@@ -177,7 +195,7 @@ one_turn(Turns *t)
     return false;
   }
   finish_block(l, b, end == BLOCK_FAILED ? -1 : 0);
-  l->changes += l->turns;
+  note_progress(l);
   if (end == BLOCK_FAILED && !l->parallel)
     return false;
   if (!start_next(t, b))
