@@ -130,15 +130,6 @@ parse_param(Parse *p, Text text)
   return q->size ? TILERT_OK : bad(p, "unknown type of parameter", text);
 }
 
-static int
-parse_params(Parse *p, Text list)
-{
-  int status = TILERT_OK;
-  while (!status && list.at < list.end)
-    status = parse_param(p, text_until(&list, ','));
-  return status;
-}
-
 /* I:J: two pointers, by their places among the parameters, which may stand behind. */
 static int
 parse_pair(Parse *p, Text text)
@@ -153,11 +144,11 @@ parse_pair(Parse *p, Text text)
 }
 
 static int
-parse_pairs(Parse *p, Text list)
+parse_list(Parse *p, Text list, int (*parse)(Parse *p, Text text))
 {
   int status = TILERT_OK;
   while (!status && list.at < list.end)
-    status = parse_pair(p, text_until(&list, ','));
+    status = parse(p, text_until(&list, ','));
   return status;
 }
 
@@ -188,9 +179,9 @@ parse_field(Parse *p, Text field)
   if (text_is(key, "shared"))
     return text_number(value, &p->m->shared) ? bad(p, "bad size of shared memory", field) : 0;
   if (text_is(key, "params"))
-    return parse_params(p, value);
+    return parse_list(p, value, parse_param);
   if (text_is(key, "apart"))
-    return parse_pairs(p, value);
+    return parse_list(p, value, parse_pair);
   return TILERT_OK;
 }
 

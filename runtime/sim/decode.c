@@ -160,12 +160,6 @@ declare_registers(Decoder *d)
   decode_expect(d, ';');
 }
 
-static uint32_t
-align_up(uint32_t v, uint32_t align)
-{
-  return (v + align - 1) & ~(align - 1);
-}
-
 static uint64_t
 array_size(Decoder *d, uint64_t elem)
 {

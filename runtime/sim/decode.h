@@ -82,11 +82,10 @@ typedef struct Decoder {
   size_t code_cap, loc_cap;
   size_t list_cap, brx_cap, call_cap, var_cap, place_cap;
   size_t const_cap, special_cap, width_cap;
-  uint32_t *const_bucket, *const_next; size_t nconst_buckets, const_next_cap;
+  Chains const_chains, place_chains;            /* of the unit's constants and places */
   uint32_t const_bytes;
   Names names;                                  /* of this function, innermost last */
   Names labels;
-  uint32_t *place_bucket, *place_next; size_t nplace_buckets, place_next_cap;
   Fixup *fixup; size_t nfixup, fixup_cap;
   Flow *flow; size_t nflow, flow_cap;
   uint32_t frame_top, carry, registers;
@@ -167,6 +166,12 @@ void decode_operands(Decoder *d, uint32_t min, uint32_t max);
 bool opmod_take(Decoder *d, ModId m);
 Type opmod_type(Decoder *d);
 Space opmod_space(Decoder *d);
+/* A multiple of align, which is a power of two. */
+static inline uint32_t
+align_up(uint32_t v, uint32_t align)
+{
+  return (v + align - 1) & ~(align - 1);
+}
 /* every opcode's decoder */
 typedef void DecodeFn(Decoder *d, int arg);
 #define PTX(text, decoder, arg) DecodeFn decode_##decoder;

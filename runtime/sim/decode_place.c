@@ -14,31 +14,11 @@ place_hash(const Place *p)
   return (p->line * 0x9e3779b1u ^ p->column * 0x85ebca6bu ^ p->file * 0xc2b2ae35u) >> 3;
 }
 
-static bool
-rehash(Decoder *d)
-{
-  size_t n = d->nplace_buckets ? 2 * d->nplace_buckets : 64;
-  uint32_t *grown = calloc(n, sizeof *grown);
-  if (!grown)
-    return false;
-  free(d->place_bucket);
-  d->place_bucket = grown;
-  d->nplace_buckets = n;
-  for (uint32_t i = 0; i < d->u->nplaces; i++) {
-    uint32_t *head = &grown[place_hash(&d->u->places[i]) & (n - 1)];
-    d->place_next[i] = *head;
-    *head = i + 1;
-  }
-  return true;
-}
-
 /* The newest place with these three numbers + 1, or 0; exact: with the same origin, too. */
 static uint32_t
 place_find(const Decoder *d, const Place *p, bool exact)
 {
-  if (!d->nplace_buckets)
-    return 0;
-  for (uint32_t i = d->place_bucket[place_hash(p) & (d->nplace_buckets - 1)]; i; i = d->place_next[i - 1]) {
+  for (uint32_t i = chains_first(&d->place_chains, place_hash(p)); i; i = chains_next(&d->place_chains, i)) {
     const Place *q = &d->u->places[i - 1];
     if (q->line == p->line && q->column == p->column && q->file == p->file &&
         (!exact || (q->at == p->at && q->function.s == p->function.s)))
@@ -51,17 +31,12 @@ static uint32_t
 place_add(Decoder *d, const Place *p)
 {
   Unit *u = d->u;
-  if (!sim_vec_grow(&u->places, &d->place_cap, u->nplaces + 1u, sizeof *u->places) ||
-      !sim_vec_grow(&d->place_next, &d->place_next_cap, u->nplaces + 1u, sizeof *d->place_next) ||
-      (u->nplaces >= d->nplace_buckets && !rehash(d))) {
+  if (!sim_vec_grow(&u->places, &d->place_cap, u->nplaces + 1u, sizeof *u->places) || !chains_add(&d->place_chains, place_hash(p))) {
     decode_no_memory(d);
     return 0;
   }
-  uint32_t *head = &d->place_bucket[place_hash(p) & (d->nplace_buckets - 1)];
   u->places[u->nplaces] = *p;
-  d->place_next[u->nplaces] = *head;
-  *head = ++u->nplaces;
-  return u->nplaces;
+  return ++u->nplaces;
 }
 
 static Place

@@ -20,15 +20,7 @@ typedef struct Argument { char name[80], type[16]; uint64_t address, size; const
 static const Alloc *
 alloc_of(const Launch *l, uint64_t addr)
 {
-  size_t lo = 0, hi = l->nallocs;
-  while (lo < hi) {
-    size_t mid = (lo + hi) / 2;
-    if (l->allocs[mid].base <= addr)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  const Alloc *a = lo ? &l->allocs[lo - 1] : NULL;
+  const Alloc *a = sim_alloc_below(l->allocs, l->nallocs, addr);
   return a && addr <= a->end ? a : NULL;
 }
 

@@ -184,6 +184,8 @@ const char *sim_thread_text(const Block *b, uint32_t linear, char *buf, size_t n
 const char *sim_program_text(const Launch *l, uint64_t index, char *buf, size_t n);
 /* Another instruction has to do with the fault that was just made. */
 void sim_fault_also(Block *b, uint32_t pc);
+/* Of n allocations in order of their addresses the last that does not begin above addr; NULL: there is none. */
+const Alloc *sim_alloc_below(const Alloc *allocs, size_t n, uint64_t addr);
 /* Grow a vector to hold need elements; false when out of memory, leaving it as it was. */
 bool sim_vec_grow(void *vec_ptr, size_t *cap, size_t need, size_t elem);
 

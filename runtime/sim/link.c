@@ -13,12 +13,6 @@
 
 enum { STACK_BYTES = 64 << 10, MAX_LINKED = 1 << PC_BITS, MAX_FILE = 1 << 28, MAX_SHARED = 1 << 24, MAX_LOCAL = 1 << 24 };
 
-static uint32_t
-align_up(uint32_t v, uint32_t align)
-{
-  return (v + align - 1) & ~(align - 1);
-}
-
 /* ---- which functions ---- */
 
 static bool

@@ -51,19 +51,18 @@ sim_destroy(SimMachine *m)
   free(m);
 }
 
-/* The first allocation whose base is above an address. */
-static size_t
-alloc_above(const SimMachine *m, uintptr_t addr)
+const Alloc *
+sim_alloc_below(const Alloc *allocs, size_t n, uint64_t addr)
 {
-  size_t lo = 0, hi = m->nallocs;
+  size_t lo = 0, hi = n;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
-    if (m->allocs[mid].base <= addr)
+    if (allocs[mid].base <= addr)
       lo = mid + 1;
     else
       hi = mid;
   }
-  return lo;
+  return lo ? &allocs[lo - 1] : NULL;
 }
 
 /* n neighbours into the table, in order of their addresses. */
@@ -72,7 +71,8 @@ alloc_insert(SimMachine *m, const Alloc *a, size_t n)
 {
   if (!sim_vec_grow(&m->allocs, &m->cap, m->nallocs + n, sizeof *m->allocs))
     return -1;
-  size_t at = alloc_above(m, a->base);
+  const Alloc *below = sim_alloc_below(m->allocs, m->nallocs, a->base);
+  size_t at = below ? (size_t)(below - m->allocs) + 1 : 0;
   memmove(m->allocs + at + n, m->allocs + at, (m->nallocs - at) * sizeof *m->allocs);
   memcpy(m->allocs + at, a, n * sizeof *a);
   m->nallocs += n;
@@ -146,14 +146,14 @@ sim_machine_release(SimMachine *m, void *ptr, SimError *err)
   pthread_mutex_lock(&m->lock);
   while (m->running)
     pthread_cond_wait(&m->idle, &m->lock);
-  size_t at = alloc_above(m, (uintptr_t)ptr);
+  const Alloc *a = sim_alloc_below(m->allocs, m->nallocs, (uintptr_t)ptr);
   void *block = NULL;
   Shadow *shadow = NULL;
-  if (at && m->allocs[at - 1].base == (uintptr_t)ptr && m->allocs[at - 1].block) {
-    size_t n = m->allocs[at - 1].parts;
-    block = m->allocs[at - 1].block;
-    shadow = m->allocs[at - 1].shadow;
-    memmove(m->allocs + at - 1, m->allocs + at - 1 + n, (m->nallocs - (at - 1 + n)) * sizeof *m->allocs);
+  if (a && a->base == (uintptr_t)ptr && a->block) {
+    size_t n = a->parts, at = (size_t)(a - m->allocs);
+    block = a->block;
+    shadow = a->shadow;
+    memmove(m->allocs + at, m->allocs + at + n, (m->nallocs - (at + n)) * sizeof *m->allocs);
     m->nallocs -= n;
   }
   pthread_mutex_unlock(&m->lock);
@@ -173,8 +173,7 @@ sim_check_range(SimMachine *m, const void *ptr, size_t bytes, SimError *err)
 {
   uintptr_t p = (uintptr_t)ptr;
   pthread_mutex_lock(&m->lock);
-  size_t at = alloc_above(m, p);
-  const Alloc *a = at ? &m->allocs[at - 1] : NULL;
+  const Alloc *a = sim_alloc_below(m->allocs, m->nallocs, p);
   bool ok = a && p <= a->end && bytes <= a->end - p;
   pthread_mutex_unlock(&m->lock);
   if (ok)
@@ -189,8 +188,7 @@ sim_mark(SimMachine *m, const void *ptr, size_t bytes, int written)
 {
   uintptr_t p = (uintptr_t)ptr;
   pthread_mutex_lock(&m->lock);
-  size_t at = alloc_above(m, p);
-  const Alloc *a = at ? &m->allocs[at - 1] : NULL;
+  const Alloc *a = sim_alloc_below(m->allocs, m->nallocs, p);
   if (a && a->shadow && p <= a->end && bytes <= a->end - p)
     shadow_mark(a->shadow, p - (uintptr_t)a->shadow->memory, bytes, written);
   pthread_mutex_unlock(&m->lock);

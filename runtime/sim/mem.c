@@ -92,20 +92,6 @@ mem_stats_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n)
 
 /* ---- checks ---- */
 
-static const Alloc *
-alloc_below(const Launch *l, uint64_t addr)
-{
-  size_t lo = 0, hi = l->nallocs;
-  while (lo < hi) {
-    size_t mid = (lo + hi) / 2;
-    if (l->allocs[mid].base <= addr)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return lo ? &l->allocs[lo - 1] : NULL;
-}
-
 /* The variable that the address of an instruction is in, with its place; false where that is not known. */
 static bool
 variable_of(const Block *b, const Warp *w, const Insn *in, uint32_t lane, Space sp, VarRange *v)
@@ -162,7 +148,7 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
     return window_host(b, w, in, lane, sp, addr, n, write);
   const Alloc *a = b->worker->hot;
   if (!a || addr < a->base || addr >= a->end || n > a->end - addr) {
-    a = alloc_below(b->launch, addr);
+    a = sim_alloc_below(b->launch->allocs, b->launch->nallocs, addr);
     if (!a || addr >= a->end || n > a->end - addr) {
       fault_outside(b, w, in, lane, addr, n, write);
       return NULL;
@@ -242,7 +228,7 @@ global_run(Block *b, const Run *r, uint32_t n)
   uint64_t bytes = run_bytes(r, n);
   const Alloc *a = b->worker->hot;
   if (!a || r->addr < a->base || r->addr >= a->end || bytes > a->end - r->addr) {
-    a = alloc_below(b->launch, r->addr);
+    a = sim_alloc_below(b->launch->allocs, b->launch->nallocs, r->addr);
     if (!a || r->addr >= a->end || bytes > a->end - r->addr)
       return NULL;
     b->worker->hot = a;

@@ -710,12 +710,10 @@ decoder_free(Decoder *d)
 {
   names_free(&d->names);
   names_free(&d->labels);
-  free(d->place_bucket);
-  free(d->place_next);
+  chains_free(&d->place_chains);
+  chains_free(&d->const_chains);
   free(d->fixup);
   free(d->flow);
-  free(d->const_bucket);
-  free(d->const_next);
 }
 
 /* Constants move behind the registers. */

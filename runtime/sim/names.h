@@ -1,13 +1,13 @@
 /* names.h - symbols by name: a hash table whose scopes are opened and closed like a stack. */
 #ifndef TILERT_SIM_NAMES_H
 #define TILERT_SIM_NAMES_H
+#include "chains.h"
 #include "unit.h"
 
 typedef enum SymKind { SYM_VAR, SYM_REG, SYM_RANGE, SYM_FUNC, SYM_TARGETS, SYM_PROTOTYPE, SYM_LABEL } SymKind;
 typedef struct Func Func;
 typedef struct Sym {
-  const char *s; uint32_t n, hash;
-  uint32_t next;                       /* in its bucket: index + 1 */
+  const char *s; uint32_t n;
   uint8_t kind, type, space;
   uint32_t size, align, count;
   uint32_t shared, var;                /* SYM_VAR: of SimModule.shared + 1; as Address.var has it */
@@ -16,9 +16,8 @@ typedef struct Sym {
   Func *func;                          /* SYM_FUNC, SYM_PROTOTYPE */
 } Sym;
 
-typedef struct Names { Sym *sym; size_t n, cap; uint32_t *bucket; size_t nbuckets; } Names;
+typedef struct Names { Sym *sym; size_t n, cap; Chains chains; } Names;
 
-uint32_t name_hash(const char *s, uint32_t n);
 /* The newest symbol of a name; NULL if there is none. Valid until the next names_add. */
 Sym *names_find(const Names *t, const char *s, uint32_t n);
 /* A new symbol, which hides older ones of its name; NULL when out of memory. */

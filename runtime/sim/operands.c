@@ -67,39 +67,15 @@ const_hash(uint64_t value, int width, uint32_t shared)
   return (uint32_t)(h >> 32);
 }
 
-static bool
-rehash_consts(Decoder *d)
-{
-  size_t n = d->nconst_buckets ? 2 * d->nconst_buckets : 64;
-  uint32_t *grown = calloc(n, sizeof *grown);
-  if (!grown)
-    return false;
-  free(d->const_bucket);
-  d->const_bucket = grown;
-  d->nconst_buckets = n;
-  for (uint32_t i = 0; i < d->u->nconsts; i++) {
-    const ConstSlot *c = &d->u->consts[i];
-    uint32_t *head = &grown[const_hash(c->value, c->width, c->shared) & (n - 1)];
-    d->const_next[i] = *head;
-    *head = i + 1;
-  }
-  return true;
-}
-
 static uint32_t
-new_const(Decoder *d, int width, uint64_t value, uint32_t shared)
+new_const(Decoder *d, int width, uint64_t value, uint32_t shared, uint32_t hash)
 {
   Unit *u = d->u;
-  if (!sim_vec_grow(&u->consts, &d->const_cap, u->nconsts + 1u, sizeof *u->consts) ||
-      !sim_vec_grow(&d->const_next, &d->const_next_cap, u->nconsts + 1u, sizeof *d->const_next) ||
-      (u->nconsts >= d->nconst_buckets && !rehash_consts(d))) {
+  if (!sim_vec_grow(&u->consts, &d->const_cap, u->nconsts + 1u, sizeof *u->consts) || !chains_add(&d->const_chains, hash)) {
     decode_no_memory(d);
     return 0;
   }
-  uint32_t *head = &d->const_bucket[const_hash(value, width, shared) & (d->nconst_buckets - 1)];
-  d->const_next[u->nconsts] = *head;
   u->consts[u->nconsts++] = (ConstSlot){value, const_space(d, width), shared, (uint8_t)width};
-  *head = u->nconsts;
   return u->consts[u->nconsts - 1].offset;
 }
 
@@ -109,12 +85,12 @@ slot_const(Decoder *d, int width, uint64_t value, uint32_t shared)
   if (width < 8)
     value &= width == 0 ? 1 : (1ull << 8 * width) - 1;
   uint32_t h = const_hash(value, width, shared);
-  for (uint32_t i = d->nconst_buckets ? d->const_bucket[h & (d->nconst_buckets - 1)] : 0; i; i = d->const_next[i - 1]) {
+  for (uint32_t i = chains_first(&d->const_chains, h); i; i = chains_next(&d->const_chains, i)) {
     const ConstSlot *c = &d->u->consts[i - 1];
     if (c->value == value && c->width == width && c->shared == shared)
       return c->offset;
   }
-  return new_const(d, width, value, shared);
+  return new_const(d, width, value, shared, h);
 }
 
 uint32_t

@@ -23,7 +23,7 @@ enum { MOST_WORKERS = 256, REPORT_INSTRUCTIONS = 1 << 16, REPORT_NS = 100000000 
 
 typedef struct Turns {
   Worker *k;
-  Block **block; uint32_t n, cap, most, at;
+  Block **block; uint32_t n, most, at;
   uint64_t idle, changes;                        /* turns since memory changed last in which nobody got on */
 } Turns;
 
@@ -69,16 +69,6 @@ take_block(Launch *l, uint64_t *index)
   l->next_block += ok;
   pthread_mutex_unlock(&l->lock);
   return ok;
-}
-
-/* Are there blocks that nobody has started? */
-static bool
-blocks_left(Launch *l)
-{
-  pthread_mutex_lock(&l->lock);
-  bool left = l->next_block < l->nblocks;
-  pthread_mutex_unlock(&l->lock);
-  return left;
 }
 
 /* A block began or ended, which is progress where blocks take turns; then there is one worker. */
@@ -154,14 +144,15 @@ remove_block(Turns *t, uint32_t i)
 
 /* ---- turns ---- */
 
-/* All that are resident go round in loops that end only if memory changes, and nobody is there to change it. */
+/* All that are resident go round in loops that end only if memory changes, and nobody is there to change it. Blocks are stuck only
+ * where they take turns, so no other worker starts any. */
 static bool
 all_wait(Turns *t, const Block *b)
 {
   Launch *l = t->k->launch;
   t->idle = l->changes == t->changes && b->stuck ? t->idle + 1 : 0;
   t->changes = l->changes;
-  return t->idle > 2ull * t->n && (!blocks_left(l) || t->n == t->most);
+  return t->idle > 2ull * t->n && (l->next_block == l->nblocks || t->n == t->most);
 }
 
 static void
