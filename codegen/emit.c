@@ -6,14 +6,11 @@
 
 /* ---- manifests ---- */
 static void
-manifest_param(const Func *f, u32 i, TilertParam *p)
+manifest_param(const Func *f, u32 i, Arena *a, TilertParam *p)
 {
   const Value *arg = f->body->args[i];
   bool ptr = type_is_ptr(arg->type);
-  if (arg->name)
-    snprintf(p->name, sizeof p->name, "%s", arg->name);
-  else
-    snprintf(p->name, sizeof p->name, "arg%u", i);
+  snprintf(p->name, sizeof p->name, "%s", func_param_name(f, i, a));
   snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
   p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
   p->size = ptr ? 8 : dtype_bytes(arg->type->dt);
@@ -31,7 +28,7 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
   m->shared = f->shared_bytes;
   m->nparams = f->body->nargs;
   for (u32 i = 0; i < m->nparams; i++)
-    manifest_param(f, i, &m->params[i]);
+    manifest_param(f, i, c->scratch, &m->params[i]);
   for (u32 i = 0; i < m->nparams; i++)
     for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
       m->apart[__builtin_ctzll(left)] |= UINT64_C(1) << i;

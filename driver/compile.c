@@ -185,14 +185,6 @@ select_kernel(Job *j, Module *m)
   return true;
 }
 
-/* As in the manifest. */
-static const char *
-param_name(Arena *a, const Func *f, u32 i)
-{
-  const Value *v = f->body->args[i];
-  return v->name ? v->name : arena_printf(a, "arg%u", i);
-}
-
 /* The parameter of this name; f's number of them if it has none. How many there are. */
 static u32
 find_param(const Func *f, Arena *a, const char *name, u32 *at)
@@ -200,7 +192,7 @@ find_param(const Func *f, Arena *a, const char *name, u32 *at)
   u32 found = 0;
   *at = f->body->nargs;
   for (u32 i = 0; i < f->body->nargs; i++)
-    if (!strcmp(param_name(a, f, i), name)) {
+    if (!strcmp(func_param_name(f, i, a), name)) {
       *at = i;
       found++;
     }
@@ -212,15 +204,15 @@ same_params(Job *j, Func *f, u32 i, u32 k)
 {
   u32 lo = i < k ? i : k, hi = i < k ? k : i;
   if (!type_is_ptr(f->body->args[i]->type) || !type_is_ptr(f->body->args[k]->type))
-    return misuse(j, "only pointers are one address, not", param_name(j->ctx->perm, f, type_is_ptr(f->body->args[i]->type) ? k : i), NULL);
+    return misuse(j, "only pointers are one address, not", func_param_name(f, type_is_ptr(f->body->args[i]->type) ? k : i, j->ctx->perm), NULL);
   if (lo < APART_MAX && f->params[hi].apart >> lo & 1)
-    return misuse(j, "this text relies already on another address than its own for", param_name(j->ctx->perm, f, hi), NULL);
+    return misuse(j, "this text relies already on another address than its own for", func_param_name(f, hi, j->ctx->perm), NULL);
   func_same_params(f, i, k);
   return true;
 }
 
 /* Divisibility becomes the parameter's own, and parameters the same, in front of all passes that would use it. That a value is known is not
- * used. Adds to *found how many parameters have the name. */
+ * used. *found becomes no less than how many parameters have the name. */
 static bool
 apply_fact(Job *j, Func *f, const TilecFact *fact, u32 *found)
 {
@@ -348,7 +340,7 @@ describe_func(Buf *out, const Func *f)
   buf_printf(out, "kernel %s warps=%u\n", f->name, f->warps);
   for (u32 i = 0; i < f->body->nargs; i++) {
     const Type *t = f->body->args[i]->type;
-    buf_printf(out, "param %s %s %s\n", param_name(out->arena, f, i), type_is_ptr(t) ? "pointer" : "scalar", dtype_info[t->dt].name);
+    buf_printf(out, "param %s %s %s\n", func_param_name(f, i, out->arena), type_is_ptr(t) ? "pointer" : "scalar", dtype_info[t->dt].name);
   }
 }
 

@@ -48,6 +48,13 @@ func_add_param(Func *f, const Type *t, const char *name, u32 divisible)
   return block_add_arg(f->body, t, name);
 }
 
+const char *
+func_param_name(const Func *f, u32 i, Arena *a)
+{
+  const char *name = f->body->args[i]->name;
+  return name ? name : arena_printf(a, "arg%u", i);
+}
+
 /* Parameters i and k are one address, as are those that each was known to be. */
 void
 func_same_params(Func *f, u32 i, u32 k)

@@ -97,7 +97,7 @@ op_remove_attr(Op *op, AttrId id)
 
 /* ---- operands and uses: a Use is in its value's list exactly while its value is set ---- */
 
-static void
+void
 use_link(Use *u, Value *v)
 {
   u->value = v;

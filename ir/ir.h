@@ -232,6 +232,7 @@ struct Module {
 Module *module_new(Ctx *c);
 Func *func_new(Module *m, const char *name, Span at);               /* no parameters, 4 warps, empty body */
 Value *func_add_param(Func *f, const Type *t, const char *name, u32 divisible);
+const char *func_param_name(const Func *f, u32 i, Arena *a);         /* as manifests have it */
 void func_same_params(Func *f, u32 i, u32 k);
 Block *block_new(Func *f, Op *parent);
 Value *block_add_arg(Block *b, const Type *t, const char *name);
@@ -306,6 +307,7 @@ const char *attr_rmw_words(void);                                    /* "add max
 /* ---- editing ---- */
 static inline Value *op_operand(const Op *op, u32 i) { return i < op->noperands ? op->operands[i].value : NULL; }
 static inline Value *op_result(const Op *op) { return op->results[0]; }
+void use_link(Use *u, Value *v);                                     /* u is in no list; v may be NULL */
 void op_set_operand(Op *op, u32 i, Value *v);
 void op_add_operand(Op *op, Value *v);                               /* at the end (variadic) */
 void op_remove_operand(Op *op, u32 i);

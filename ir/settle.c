@@ -8,18 +8,6 @@ settle_value(Func *f, Value *v)
   v->uses = NULL;
 }
 
-/* To the front, as op_create links them. */
-static void
-relink(Use *u)
-{
-  Value *v = u->value;
-  u->next = v->uses;
-  u->prev = &v->uses;
-  if (u->next)
-    u->next->prev = &u->next;
-  v->uses = u;
-}
-
 /* Definitions come before uses, so a value's list is emptied before anything is linked into it. */
 static void
 settle_block(Func *f, Block *b)
@@ -31,8 +19,7 @@ settle_block(Func *f, Block *b)
     while (op->noperands && !op->operands[op->noperands - 1].value)   /* what is absent at the end is not written */
       op->noperands--;
     for (u32 i = 0; i < op->noperands; i++)
-      if (op->operands[i].value)
-        relink(&op->operands[i]);
+      use_link(&op->operands[i], op->operands[i].value);
     for (u32 i = 0; i < op->nresults; i++)
       settle_value(f, op->results[i]);
     for (u32 r = 0; r < op->nregions; r++)
