@@ -62,16 +62,13 @@ fp8_narrow(Gen *g, DType to, Val x, FloatRound r)
 
 /* The i32 of which x is the low (0) or the high (1) half; NULL if x comes from elsewhere. */
 static Val
-word_of_half(Val x, u64 *half)
+word_of_half(Val x, u32 *half)
 {
-  if (!LLVMIsAExtractElementInst(x))
-    return NULL;
-  Val pair = LLVMGetOperand(x, 0), at = LLVMGetOperand(x, 1);
-  if (!LLVMIsABitCastInst(pair) || !LLVMIsAConstantInt(at))
+  Val pair = words_vector(x, half);
+  if (!pair || !LLVMIsABitCastInst(pair))
     return NULL;
   Val word = LLVMGetOperand(pair, 0);
   Ty t = LLVMTypeOf(word);
-  *half = LLVMConstIntGetZExtValue(at);
   return LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 32 ? word : NULL;
 }
 
@@ -79,7 +76,7 @@ word_of_half(Val x, u64 *half)
 static Val
 bf16_widen(Gen *g, Val x)
 {
-  u64 half = 0;
+  u32 half = 0;
   Val word = word_of_half(x, &half);
   if (!word)
     return LLVMBuildFPExt(B, x, g->f32, "");
@@ -395,12 +392,11 @@ word_of(Gen *g, const Val *x, u32 n)
 {
   Val v = NULL;
   for (u32 i = 0; i < n; i++) {
-    if (!LLVMIsAExtractElementInst(x[i]) || (v && LLVMGetOperand(x[i], 0) != v))
+    u32 at;
+    Val from = words_vector(x[i], &at);
+    if (!from || (v && from != v) || at != i || LLVMGetVectorSize(LLVMTypeOf(from)) != n)
       return NULL;
-    Val at = LLVMGetOperand(x[i], 1);
-    v = LLVMGetOperand(x[i], 0);
-    if (!LLVMIsAConstantInt(at) || LLVMConstIntGetZExtValue(at) != i || LLVMGetVectorSize(LLVMTypeOf(v)) != n)
-      return NULL;
+    v = from;
   }
   Val word = LLVMBuildBitCast(B, v, LLVMIntTypeInContext(g->lc, 8 * n), "");
   return n < 4 ? LLVMBuildZExt(B, word, g->i32, "") : word;

@@ -179,11 +179,8 @@ small_from_halves(Gen *g, DType to, const Val *x, Val *out)
 static Val
 word_around(Val x, u32 *at)
 {
-  if (!LLVMIsAExtractElementInst(x) || !LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
-    return NULL;
-  Val v = LLVMGetOperand(x, 0);
-  *at = (u32)LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1));
-  return LLVMGetVectorSize(LLVMTypeOf(v)) == 4 ? v : NULL;
+  Val v = words_vector(x, at);
+  return v && LLVMGetVectorSize(LLVMTypeOf(v)) == 4 ? v : NULL;
 }
 
 /* Bytes as the high ones of two halves, the low ones 0. */

@@ -143,13 +143,20 @@ is_free(Val insn)
 
 /* ---- the graph ---- */
 
+/* How many operands an instruction has that are needed where it stands: a phi's are where its block is come from. */
+static u32
+count_operands(Val insn)
+{
+  return LLVMGetInstructionOpcode(insn) == LLVMPHI ? 0 : (u32)LLVMGetNumOperands(insn);
+}
+
 static void
 count_uses(Order *o, u32 i)
 {
   Node *x = &o->nodes[i];
-  for (int k = 0; k < LLVMGetNumOperands(x->insn); k++) {
-    u32 d = node_of(o, LLVMGetOperand(x->insn, (unsigned)k));
-    if (d == UINT32_MAX || LLVMGetInstructionOpcode(x->insn) == LLVMPHI)
+  for (u32 k = 0, n = count_operands(x->insn); k < n; k++) {
+    u32 d = node_of(o, LLVMGetOperand(x->insn, k));
+    if (d == UINT32_MAX)
       continue;
     o->nodes[d].nuses++;
     x->missing++;
@@ -159,10 +166,10 @@ count_uses(Order *o, u32 i)
 static void
 enter_uses(Order *o, u32 i)
 {
-  Node *x = &o->nodes[i];
-  for (int k = 0; k < LLVMGetNumOperands(x->insn); k++) {
-    u32 d = node_of(o, LLVMGetOperand(x->insn, (unsigned)k));
-    if (d == UINT32_MAX || LLVMGetInstructionOpcode(x->insn) == LLVMPHI)
+  Val insn = o->nodes[i].insn;
+  for (u32 k = 0, n = count_operands(insn); k < n; k++) {
+    u32 d = node_of(o, LLVMGetOperand(insn, k));
+    if (d == UINT32_MAX)
       continue;
     Node *def = &o->nodes[d];
     o->users[def->first_use + def->pending++] = i;
@@ -186,10 +193,8 @@ operands_of(const Order *o, u32 i, u32 *out, u32 most)
 {
   Val insn = o->nodes[i].insn;
   u32 n = 0;
-  if (LLVMGetInstructionOpcode(insn) == LLVMPHI)
-    return 0;
-  for (int k = 0; k < LLVMGetNumOperands(insn) && n < most; k++) {
-    u32 d = node_of(o, LLVMGetOperand(insn, (unsigned)k)), at = n;
+  for (u32 k = 0, all = count_operands(insn); k < all && n < most; k++) {
+    u32 d = node_of(o, LLVMGetOperand(insn, k)), at = n;
     if (d == UINT32_MAX)
       continue;
     for (; at > 0 && o->nodes[out[at - 1]].need < o->nodes[d].need; at--)

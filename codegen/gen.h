@@ -195,6 +195,8 @@ typedef struct Words { Ty type, elem; u32 n, per, ebits; const char *suffix; boo
 Words words_for(Gen *g, DType d, bool ptr, u32 count);
 void words_unpack(Gen *g, const Words *w, const Val *words, Val *elems);
 void words_pack(Gen *g, const Words *w, const Val *elems, Val *words);
+/* The vector that x was taken out of, and which of its elements x is; NULL: x comes from elsewhere. */
+Val words_vector(Val x, u32 *at);
 Val words_join(Gen *g, const Val *pair);                     /* two elements as a vector */
 void words_split(Gen *g, Val vector, Val *pair);
 /* Plain vector access of all words at p. */

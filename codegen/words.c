@@ -83,6 +83,15 @@ words_split(Gen *g, Val vector, Val *pair)
     pair[i] = LLVMBuildExtractElement(B, vector, gen_u32(g, i), "");
 }
 
+Val
+words_vector(Val x, u32 *at)
+{
+  if (!LLVMIsAExtractElementInst(x) || !LLVMIsAConstantInt(LLVMGetOperand(x, 1)))
+    return NULL;
+  *at = (u32)LLVMConstIntGetZExtValue(LLVMGetOperand(x, 1));
+  return LLVMGetOperand(x, 0);
+}
+
 static Ty
 words_type(const Words *w)
 {
