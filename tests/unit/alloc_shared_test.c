@@ -3,21 +3,10 @@
  * buffers that were live together overlap, each lies at the lowest place that is free for all of its life, and scratch lies behind the
  * buffers that are live while its op runs. */
 #include "../../passes/internal.h"
+#include "check.h"
 #include "scratch.h"
-#include <stdio.h>
 
 enum { KERNELS = 400, MAX_BUFFERS = 48, MAX_SCRATCH = 16, MAX_DEPTH = 3 };
-static u32 failures;
-
-#define CHECK(cond, ...) \
-  do { \
-    if (!(cond)) { \
-      failures++; \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond); \
-      fprintf(stderr, __VA_ARGS__); \
-      fputc('\n', stderr); \
-    } \
-  } while (0)
 
 typedef struct Buffer { Value *v; u32 bytes; bool live; } Buffer;
 typedef struct Kernel {

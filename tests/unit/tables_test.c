@@ -3,20 +3,8 @@
  * tensor-core instructions, their fragments and the simulator. */
 #include "dtype.h"
 #include "../../passes/internal.h"
+#include "check.h"
 #include "tilert.h"
-#include <stdio.h>
-
-static u32 failures;
-
-#define CHECK(cond, ...) \
-  do { \
-    if (!(cond)) { \
-      failures++; \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond); \
-      fprintf(stderr, __VA_ARGS__); \
-      fputc('\n', stderr); \
-    } \
-  } while (0)
 
 /* ---- ops ---- */
 
