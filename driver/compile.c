@@ -204,7 +204,8 @@ same_params(Job *j, Func *f, u32 i, u32 k)
 {
   u32 lo = i < k ? i : k, hi = i < k ? k : i;
   if (!type_is_ptr(f->body->args[i]->type) || !type_is_ptr(f->body->args[k]->type))
-    return misuse(j, "only pointers are one address, not", func_param_name(f, type_is_ptr(f->body->args[i]->type) ? k : i, j->ctx->perm), NULL);
+    return misuse(j, "only pointers are one address, not",
+                  func_param_name(f, type_is_ptr(f->body->args[i]->type) ? k : i, j->ctx->perm), NULL);
   if (lo < APART_MAX && f->params[hi].apart >> lo & 1)
     return misuse(j, "this text relies already on another address than its own for", func_param_name(f, hi, j->ctx->perm), NULL);
   func_same_params(f, i, k);
