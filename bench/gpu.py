@@ -8,8 +8,13 @@ Figures go to $OUT/run-PART.jsonl, row by row (bench/data.py says how; `scripts/
 output. --budget: no case is begun after as many seconds; what is left out is named, and is a failure. DTYPES="bf16" leaves out the f16
 rows of norms, losses and rotary embedding. --rehearse runs every section on the simulator with small sizes and torch's CPU tensors, to
 see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's kernels run there, too.
+
+Before anything is measured, --jobs processes (all cores but two) compile what the sections will ask for, ours and Triton's, into caches that
+live as long as the run: most of a search's time is compiling. What the part `host` measures of compiling uses no cache.
 """
 import argparse
+import contextlib
+import itertools
 import math
 import os
 import statistics
@@ -46,16 +51,21 @@ SECTIONS = [s for part in PARTS.values() for s in part]
 a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 a.add_argument("--budget", type=float, default=0)
 a.add_argument("--rehearse", action="store_true")
+a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="processes that compile ahead; 0: none")
+a.add_argument("--share", help=argparse.SUPPRESS)       # I/N: compile every Nth candidate from the Ith on, and measure nothing
 a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
 a = a.parse_args()
 a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
+SHARE = [int(x) for x in a.share.split("/")] if a.share else None
+turn = itertools.count()
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 D = "cpu" if REHEARSE else "cuda"
 begun = time.perf_counter()
 failures, left_out = [], []
-out = dev = None
+out = dev = cache = None
+UNPREPARED = ["vector_add", "transpose", "async_add", *PARTS["host"]]   # few kernels, and much memory
 
 
 class OutOfTime(Exception):
@@ -79,8 +89,16 @@ def empty_cache():
 
 # ---- measuring ----
 
+class Nothing:
+    """A launch that is not made, of a process that only compiles."""
+    info = lambda self: {"registers": 0, "local_bytes": 0}
+    __call__ = lambda self: None
+
+
 def times(fn, warmup=15, rep=60):
     """(20th percentile, median, 80th percentile) in ms."""
+    if SHARE:
+        return 0, 0, 0
     if REHEARSE:
         t = time.perf_counter()
         fn()
@@ -93,8 +111,20 @@ def med(fn, warmup=15, rep=60):
     return times(fn, warmup, rep)[1]
 
 
+def compiled(label, make):
+    """A candidate of timed() in a process that only compiles: launched if it is in our share."""
+    if next(turn) % SHARE[1] == SHARE[0]:
+        try:
+            make()()
+        except Exception:                                    # the one who measures says so
+            pass
+    return 0, label, Nothing()
+
+
 def timed(candidates):
     """candidates: (label, zero-argument function) pairs -> [(ms, label, launch)], fastest first; a configuration that fails is left out."""
+    if SHARE:
+        return [compiled(label, make) for label, make in candidates]
     found = []
     for label, make in list(candidates)[:3 if REHEARSE else None]:
         try:
@@ -129,6 +159,8 @@ def best_hot(candidates, peer, finalists=6):
 
 def settle(*makes):
     """The winners once more, in turns, so that none has the warmer chip: (20th percentile, median, 80th percentile) of 9 rounds, each."""
+    if SHARE:
+        return [(0, 0, 0)] * len(makes)
     fns = [make() for make in makes]
     rounds = [[] for _ in fns]
     for _ in range(1 if REHEARSE else 9):
@@ -139,6 +171,8 @@ def settle(*makes):
 
 def check(name, got, ref, tol):
     """The relative error is below tol, or no more than what got's type cannot hold: f16 has few digits for numbers below 2^-14."""
+    if SHARE:
+        return
     ref = ref.double()
     relative = lambda x: ((x.double() - ref).norm() / ref.norm()).item()
     err, tol = relative(got), max(tol, 1.1 * relative(ref.to(got.dtype)))
@@ -161,7 +195,7 @@ class Kernel:
     def __init__(self, file, name, target, defines):
         self.what = (path_of(file), name, defines, target or dev.info.target.decode())
         if (file, target) not in programs:
-            programs[file, target] = dev.program(os.path.join(root, path_of(file)), target=target, line_info=False)
+            programs[file, target] = dev.program(os.path.join(root, path_of(file)), target=target, line_info=False, cache_dir=cache)
         self.kernel = programs[file, target].kernel(name, **defines)
 
     def bind(self, grid, *args):
@@ -177,6 +211,8 @@ def kernel(file, name, target=None, **defines):
 def ran(make):
     """A launch of ours, made again, and what the row says of its kernels."""
     bound.clear()
+    if SHARE:
+        return Nothing(), []
     fn = make()
     return fn, [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target) in bound]
 
@@ -192,6 +228,8 @@ def case_begins(section, case):
 
 
 def record(section, case, unit, sides, peers=(), **more):
+    if SHARE:
+        return
     row = out.row(section, case, unit, sides, peers, **more)
     shown = " ".join(f"{n}={s['value']:.4g}" for n, s in sides.items())
     ours = data.ours(row)
@@ -254,7 +292,7 @@ def vector_add():
         del x, y, o, p
 
 
-ROWS = full(8192, 8)
+ROWS = 64 if SHARE else full(8192, 8)         # 64 and 8192 are the same to both compilers
 POWERS, ODD = full((1024, 2048, 4096, 8192, 16384), (128,)), full((1000, 5000, 12289), (100,))
 DTYPES = os.environ.get("DTYPES", "bf16 f16").split()
 # Rows of any length for the forward kernels, which mask; powers of two for those that hold a row in what registers there are.
@@ -966,6 +1004,18 @@ def host_row(section, case, unit, sides, peers=(), **extra):
     record(section, case, unit, {n: data.of_times(t) for n, t in sides.items()}, peers, better="less", of="host", **extra)
 
 
+@contextlib.contextmanager
+def fresh_triton():
+    """Triton's cache is empty."""
+    kept = os.environ["TRITON_CACHE_DIR"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            os.environ["TRITON_CACHE_DIR"] = kept
+
+
 def compile():
     """Source to loaded kernel including the first launch, in a warm process."""
     x = torch.randn(128, 1024, device=D)
@@ -989,8 +1039,7 @@ def compile():
             if REHEARSE:
                 continue
             fresh = triton.JITFunction(jitted.fn)
-            with tempfile.TemporaryDirectory() as folder:
-                os.environ["TRITON_CACHE_DIR"] = folder
+            with fresh_triton():
                 t = time.perf_counter()
                 theirs(fresh)
                 sync()
@@ -1015,7 +1064,7 @@ def tune():
     c = torch.empty_like(a)
     grid = lambda s: tilec.cdiv(n, s["BM"]) * tilec.cdiv(n, s["BN"])
     args = (a, b, c, n, n, n, *a.stride(), *b.stride(), *c.stride())
-    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as other:
+    with tempfile.TemporaryDirectory() as cache, fresh_triton():
         torch.matmul(a.float(), b.float())
         sync()
         if REHEARSE:                                        # tuning takes memory of the device
@@ -1028,7 +1077,6 @@ def tune():
         sides = {"tilec": [ours]}
         if not REHEARSE:
             configs = [dict(kv.split("=") for kv in x["config"].split()) for x in tried]
-            os.environ["TRITON_CACHE_DIR"] = other
             tuned = peers.autotuned_matmul([(int(x["BM"]), int(x["BN"]), 64, int(x["warps"]), int(x["STAGES"])) for x in configs])
             t = time.perf_counter()
             tuned[lambda m: (triton.cdiv(n, m["BM"]) * triton.cdiv(n, m["BN"]),)](*args, BK=64, GROUP=8)
@@ -1120,12 +1168,40 @@ def summary():
             print(f"{group} against Triton: geometric mean of {len(found)} {mean:.4f}, least {least:.4f} ({row['section']} {row['case']})")
 
 
+def prepare(wanted):
+    """Let processes compile what the sections will ask for; what one of them cannot do is compiled when it is measured."""
+    wanted = [s for s in wanted if s not in UNPREPARED]
+    if REHEARSE or not a.jobs or not wanted:
+        return
+    begin = time.perf_counter()
+    jobs = [subprocess.Popen([sys.executable, __file__, "--share", f"{k}/{a.jobs}", *wanted], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for k in range(a.jobs)]
+    ended = [j.wait() for j in jobs]
+    print(f"compiled ahead by {a.jobs} processes ({sum(r != 0 for r in ended)} ended early): {time.perf_counter() - begin:.1f} s", flush=True)
+
+
 def main():
-    global dev, out
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("TILEC_BENCH_CACHE", "TRITON_CACHE_DIR"):
+            os.environ.setdefault(name, os.path.join(folder, name))
+        run()
+
+
+def run():
+    global dev, out, cache
+    cache = os.environ["TILEC_BENCH_CACHE"]
     wanted = list(dict.fromkeys(s for w in a.what or PARTS for s in PARTS.get(w, [w])))
     if unknown := [s for s in wanted if s not in SECTIONS]:
         sys.exit(f"no section {', '.join(unknown)}; parts: {', '.join(PARTS)}; sections: {', '.join(SECTIONS)}")
+    if not SHARE:
+        prepare(wanted)
     dev = tilec.Device("sim" if REHEARSE else "cuda")
+    if SHARE:
+        for name in wanted:
+            try:
+                globals()[name]()
+            except Exception:
+                traceback.print_exc()
+        return
     versions = {"tilec": tilec.lib.tilec_version().decode(), "torch": torch.__version__, "triton": triton.__version__, "python": sys.version.split()[0]}
     driver = str(dev.info.driver)
     if not REHEARSE:
