@@ -209,6 +209,20 @@ builtin_bitcast(Lower *L, Call *c)
 
 /* ---- messages and assertions ---- */
 
+/* An expression as it is written, on one line. */
+static const char *
+written_text(Lower *L, Span at)
+{
+  const char *s = source_text(L->c, at.lo);
+  char *text = arena_strndup(L->c->perm, s, at.hi - at.lo);
+  u32 n = 0;
+  for (const char *p = text; *p; p++)
+    if (*p > ' ' || (n && text[n - 1] != ' '))
+      text[n++] = *p > ' ' ? *p : ' ';
+  text[n] = 0;
+  return text;
+}
+
 Val
 builtin_assert(Lower *L, Call *c)
 {
@@ -224,7 +238,8 @@ builtin_assert(Lower *L, Call *c)
   Value *x = val_value(L, v);
   L->b.span = c->span;
   Op *op = op_create(&L->b, OP_ASSERT, 1, &x, 0, NULL, 0);
-  op_set_str(op, AT_MESSAGE, c->given[1] ? c->args[1].str : "");
+  bool said = c->given[1] && c->args[1].str[0];
+  op_set_str(op, AT_MESSAGE, said ? c->args[1].str : written_text(L, v.span));
   return val_void(c->span);
 }
 
