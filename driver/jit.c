@@ -410,12 +410,23 @@ read_null(TilejitKernel *k, const char *name)
   }
 }
 
-/* param NAME pointer|scalar|raw TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME; VALUE is - if there is none. */
+/* shape X Y Z */
+static void
+read_shape(TilejitKernel *k, const Line *l)
+{
+  k->shaped = 1;
+  for (int i = 0; i < 3; i++)
+    k->block[i] = (uint32_t)strtoul(l->word[1 + i], NULL, 10);
+}
+
+/* param NAME pointer|scalar|raw TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME / shape X Y Z; VALUE is - if there is none. */
 static int
 read_param(TilejitKernel *k, const Line *l, TilertError *err)
 {
   if (!strcmp(l->word[0], "null"))
     return read_null(k, l->word[1]), TILERT_OK;
+  if (!strcmp(l->word[0], "shape"))
+    return read_shape(k, l), TILERT_OK;
   static const char *const words[] = {"param", "const", "type"};
   int kind = 0;
   while (kind < 3 && strcmp(l->word[0], words[kind]) != 0)
@@ -634,6 +645,16 @@ const TilejitParam *
 tilejit_kernel_param(const TilejitKernel *k, size_t i)
 {
   return k && i < k->nparams ? &k->params[i] : NULL;
+}
+
+int
+tilejit_kernel_shape(const TilejitKernel *k, uint32_t block[3])
+{
+  if (block)
+    memset(block, 0, 3 * sizeof *block);
+  if (k && block)
+    memcpy(block, k->block, sizeof k->block);
+  return k && k->shaped;
 }
 
 size_t

@@ -52,7 +52,8 @@ typedef struct TilejitInfo {
 /* name (NULL: none) is used in messages and line info. The text is copied. A name that ends in .tir is IR text, compiled from there (of
  * what is known of the arguments only divisibility is used, and that only in phase tile; there is nothing to define); one that ends
  * in .ptx is PTX, loaded as it is; without //@tilec lines, from another compiler, its headers say what its kernels take
- * (tilert_manifest_derive), and where they do not ask for a shape of blocks tilert_launch_set_shape on tilejit_call_packed gives it. */
+ * (tilert_manifest_derive), and where they do not ask for a shape of blocks (tilejit_kernel_shape) tilert_launch_set_shape on
+ * tilejit_call_packed gives it. */
 TILEC_API int tilejit_program_create(TilertDevice *dev, const char *name, const char *text, size_t len,
                                      const TilejitOptions *o, TilejitProgram **out, TilertError *err);
 TILEC_API int tilejit_program_open(TilertDevice *dev, const char *path, const TilejitOptions *o,
@@ -72,6 +73,9 @@ TILEC_API const char *tilejit_kernel_name(const TilejitKernel *k);
 TILEC_API size_t tilejit_kernel_param_count(const TilejitKernel *k);
 /* NULL if there is no parameter i. */
 TILEC_API const TilejitParam *tilejit_kernel_param(const TilejitKernel *k, size_t i);
+/* 1: the kernel is another compiler's, and its blocks have the shape that the launch gives; *block is the shape that its PTX asks for
+ * (.reqntid), zeros if it asks for none. 0: tilec made it, and *block is zeros. */
+TILEC_API int tilejit_kernel_shape(const TilejitKernel *k, uint32_t block[3]);
 /* How many forms are compiled by now. */
 TILEC_API size_t tilejit_kernel_forms(const TilejitKernel *k);
 

@@ -237,8 +237,9 @@ load_ptx(TilejitKernel *k, Form *f, TilertError *err)
 {
   TilertManifest *all;
   size_t n, len = strlen(f->ptx);
+  int own;
   double start = jit_now_ms();
-  int status = jit_ptx_manifests(f->ptx, len, &all, &n, err);
+  int status = jit_ptx_manifests(f->ptx, len, &all, &n, &own, err);
   if (!status)
     status = tilert_module_load(k->program->device, f->ptx, len, all, n, &f->module, err);
   f->load_ms = jit_now_ms() - start;

@@ -43,6 +43,8 @@ struct TilejitKernel {
   uint64_t ones;                                 /* of which of them it matters that they are 1 */
   uint64_t nullable;                             /* of which pointers it matters that they are null */
   uint64_t sources[2];                           /* of the texts it was described from (TilecResult) */
+  int shaped;                                    /* of another compiler: launches give the shape of its blocks */
+  uint32_t block[3];                             /* the shape that it asks for; zeros: none */
   _Atomic(Form *) forms[BUCKETS];
   atomic_size_t nforms;
   pthread_mutex_t lock;                          /* held while compiling */
@@ -96,8 +98,9 @@ int jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **o
 
 /* ---- jit_source.c ---- */
 SourceForm jit_source_form(const char *name);
-/* The manifests of PTX, at least one: its //@tilec lines or, if it has none, of its headers. *all is the caller's, for free(). */
-int jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, TilertError *err);
+/* The manifests of PTX, at least one: its //@tilec lines or, if it has none (then *own is 0), of its headers. *all is the caller's, for
+ * free(). */
+int jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, int *own, TilertError *err);
 /* What tilec_describe would say about PTX text, by its manifests; kernel NULL: all. */
 int jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, TilertError *err);
 

@@ -21,21 +21,20 @@ jit_source_form(const char *name)
 /* ---- PTX ---- */
 
 int
-jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, TilertError *err)
+jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, int *own, TilertError *err)
 {
-  int own = 1, status = tilert_manifest_parse(ptx, len, NULL, 0, n, err);
+  int status = tilert_manifest_parse(ptx, len, NULL, 0, n, err);
   *all = NULL;
-  if (!status && !*n) {
-    own = 0;
+  *own = status || *n;
+  if (!*own)
     status = tilert_manifest_derive(ptx, len, NULL, 0, n, err);
-  }
   if (!status && !*n)
     status = jit_fail(err, TILERT_E_MODULE, "the PTX holds no kernel");
   if (status)
     return status;
   if (!(*all = malloc(*n * sizeof **all)))
     return jit_no_memory(err);
-  status = own ? tilert_manifest_parse(ptx, len, *all, *n, n, err) : tilert_manifest_derive(ptx, len, *all, *n, n, err);
+  status = *own ? tilert_manifest_parse(ptx, len, *all, *n, n, err) : tilert_manifest_derive(ptx, len, *all, *n, n, err);
   if (status) {
     free(*all);
     *all = NULL;
@@ -55,12 +54,15 @@ type_text(const TilertParam *p, char out[24])
     snprintf(out, 24, ".b8[%u]", p->size);
 }
 
-/* The lines of tilec_describe for one manifest, at most size bytes with the NUL; their length. */
+/* The lines of tilec_describe for one manifest, at most size bytes with the NUL, and for another compiler's kernel the shape that its
+ * blocks must have, zeros if they may have any; their length. */
 static size_t
-describe_kernel(const TilertManifest *m, char *out, size_t size)
+describe_kernel(const TilertManifest *m, int own, char *out, size_t size)
 {
   static const char *const kinds[] = {"pointer", "scalar", "scalar", "raw"};
   size_t n = (size_t)snprintf(out, size, "kernel %s warps=%u\n", m->kernel, m->warps);
+  if (!own)
+    n += (size_t)snprintf(out ? out + n : NULL, out ? size - n : 0, "shape %u %u %u\n", m->block[0], m->block[1], m->block[2]);
   for (uint32_t i = 0; i < m->nparams; i++) {
     const TilertParam *p = &m->params[i];
     char type[24];
@@ -71,12 +73,12 @@ describe_kernel(const TilertManifest *m, char *out, size_t size)
 }
 
 static size_t
-describe_kernels(const TilertManifest *all, size_t n, const char *kernel, char *out, size_t size)
+describe_kernels(const TilertManifest *all, size_t n, int own, const char *kernel, char *out, size_t size)
 {
   size_t at = 0;
   for (size_t i = 0; i < n; i++)
     if (!kernel || !strcmp(all[i].kernel, kernel))
-      at += describe_kernel(&all[i], out ? out + at : NULL, out ? size - at : 0);
+      at += describe_kernel(&all[i], own, out ? out + at : NULL, out ? size - at : 0);
   return at;
 }
 
@@ -95,18 +97,19 @@ int
 jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, TilertError *err)
 {
   size_t n = 0;
+  int own;
   TilertManifest *all;
   *out = NULL;
-  int status = jit_ptx_manifests(p->text, p->len, &all, &n, err);
+  int status = jit_ptx_manifests(p->text, p->len, &all, &n, &own, err);
   if (status)
     return status;
-  size_t size = describe_kernels(all, n, kernel, NULL, 0) + 1;
+  size_t size = describe_kernels(all, n, own, kernel, NULL, 0) + 1;
   if (size == 1)
     status = no_such_kernel(all, n, kernel, err);
   else if (!(*out = malloc(size)))
     status = jit_no_memory(err);
   if (*out)
-    describe_kernels(all, n, kernel, *out, size);
+    describe_kernels(all, n, own, kernel, *out, size);
   free(all);
   return status;
 }

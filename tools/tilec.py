@@ -23,6 +23,24 @@ after it; what overlaps in the host's memory does there. On cuda it is refused, 
 Launches with torch tensors go to torch's current stream, others to the device's default stream; `stream=` names another: a Stream, a
 torch stream or the address of a CUstream. Arguments live at least as long as the call that is bound to them.
 
+PTX of other compilers (a path or name that ends in .ptx, without //@tilec lines) says of a parameter little more than its size:
+
+    k = dev.program("scan.ptx").kernel("scan_steps")
+    k(grid, x, y, 64, block=(64, 1, 1), shared=512)          # or k[grid](..., block=, shared=), or k.bind(grid, ..., block=, shared=)
+
+block is the shape of the blocks, a number or up to three, to be left out only where the PTX asks for one (.reqntid); shared is the
+dynamic shared memory of a block in bytes (0). Parameters have the names that the PTX gives them, or p0, p1, ... where the compiler has
+dropped them. Their types (Kernel.args) are the PTX's own words:
+
+.u64 .s64 .b64     what a pointer takes, with elements of any type, or a whole number of 64 bits
+*                  marked .ptr: what a pointer takes, with elements of any type
+.u32 .s16 .b8 ...  a whole number of so many bits, with or without a sign
+.f16 .f32 .f64     a number
+.b32 .b64          also a number of Python's or numpy's floats, of that size; write 2.0, not 2, for it
+.b16               also a number of numpy's float16
+.b8[12]            a structure, as what holds 12 bytes: bytes, an array or record of numpy, a structure of ctypes. Tensor maps, too.
+                   Bytes of the right size may stand for any parameter but those marked .ptr
+
 Status codes become tilec.Error. A small extension module beside the library (tools/_tilec.c) takes ctypes out of launches; without it
 they cost a few microseconds more. Nothing here is needed to use tilec from C.
 """
@@ -31,6 +49,7 @@ import importlib.util
 import itertools
 import math
 import os
+import re
 import struct
 import sys
 import threading
@@ -519,6 +538,7 @@ class _Param:
         self.tensors = self.takes | ({"i" + self.dtype[1:]} if bits > 8 and self.dtype[0] == "u" else set())
         if not self.pointer and not self.real and not bits:
             self.least, self.most = None, None             # a type this module does not know: the library decides
+        self.form = "IIQ" if self.pointer else "IId" if self.real else "IIq"
         self.pack = self._pack_pointer() if self.pointer else self._pack_int() if bits else lambda v, launch: self.scalar(v)
 
     def _pack_pointer(self):
@@ -529,6 +549,14 @@ class _Param:
     def _pack_int(self):
         least, most, scalar = self.least, min(self.most, (1 << 63) - 1), self.scalar
         return lambda v, launch: (2, 0, v) if type(v) is int and least <= v <= most else scalar(v)
+
+    def holds(self, k, v):
+        """Whether an array's elements are of the type that the kernel takes."""
+        if k == _ARRAY:
+            return v.dtype in self.takes
+        if k == _TENSOR:
+            return _tensor_dtype(v) in self.tensors
+        return _numpy_dtype(v) in self.takes or self.dtype in _BITS and v.dtype == DTYPES[self.dtype]
 
     def error(self, kind, expected, got):
         return kind(f"kernel {self.kernel.name}, argument {self.name} ({self.type}): expected {expected}, got {got}")
@@ -541,15 +569,19 @@ class _Param:
         hint = "; pass x.item()" if k in (_ARRAY, _TENSOR, _NUMPY) else ""
         return self.error(TypeError, "a number" if self.real else "True or False" if self.dtype == "i1" else "a whole number", _kind_of(v) + hint)
 
+    def held(self, v, dtype):
+        """A number as a float, or ValueError if the type has no number near it."""
+        f = float(v)
+        if dtype != "f64" and f - f == 0 and abs(f) >= _largest(dtype)[1]:
+            raise self.error(ValueError, f"a number that {dtype} can hold (at most {_largest(dtype)[0]:.6g})", repr(v))
+        return f
+
     def scalar(self, v):
         k = _kind(v)
         if self.real:
             if k != _INT and k != _FLOAT:
                 raise self.wrong(v)
-            f = float(v)
-            if self.dtype != "f64" and f - f == 0 and abs(f) >= _largest(self.dtype)[1]:
-                raise self.error(ValueError, f"a number that {self.dtype} can hold (at most {_largest(self.dtype)[0]:.6g})", repr(v))
-            return 3, 0, f
+            return 3, 0, self.held(v, self.dtype)
         if k != _INT and k != _BOOL:
             if k == _FLOAT and self.least is None:
                 return 3, 0, float(v)
@@ -563,9 +595,9 @@ class _Param:
         """A pointer packed; host memory joins launch.host and gets its address later."""
         k = _kind(v)
         dev = self.kernel.prog.dev
+        if k in (_ARRAY, _TENSOR, _NUMPY) and not self.holds(k, v):
+            raise self.wrong(v)
         if k == _TENSOR:
-            if _tensor_dtype(v) not in self.tensors:
-                raise self.wrong(v)
             if v.get_device() != dev.ordinal:
                 raise self.error(ValueError, f"a tensor on {'the host' if dev.is_sim else dev.spec}", f"one on {v.device}")
             if not v.is_contiguous():
@@ -579,8 +611,6 @@ class _Param:
             launch.torch = True
             return 1, 0, v.data_ptr()
         if k == _ARRAY:
-            if v.dtype not in self.takes:
-                raise self.wrong(v)
             if v.dev is not dev and v.dev._h.value != dev._h.value:
                 raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({v.dev.spec})")
             return 0, 0, v._handle
@@ -588,7 +618,7 @@ class _Param:
             return 1, 0, 0
         if k == _POINTER:
             return 1, 0, v.address
-        if k != _NUMPY or not (_numpy_dtype(v) in self.takes or self.dtype in _BITS and v.dtype == DTYPES[self.dtype]):
+        if k != _NUMPY:
             raise self.wrong(v)
         if not dev.is_sim:
             raise self.error(TypeError, "memory of the device", f"{_kind_of(v)}, which would be copied at each launch: use dev.array(x)")
@@ -608,13 +638,76 @@ class _Param:
             raise self.error(ValueError, "a contiguous array, or its strides among the launch's arguments", got)
 
 
+def _bytes_of(v):
+    """The bytes of what has a form in memory (bytes, numpy's values, ctypes' structures); None of anything else."""
+    if isinstance(v, (np.generic, np.ndarray)):
+        return None if v.dtype.hasobject else v.tobytes()
+    try:
+        return memoryview(v).tobytes()
+    except TypeError:
+        return None
+
+
+class _RawParam(_Param):
+    """A parameter of another compiler's PTX: anything goes that fits its size. Its value is packed as 64 bits, whatever its kind."""
+
+    def __init__(self, kernel, p):
+        self.kernel, self.name, self.type = kernel, p.name.decode(), p.type.decode()
+        word, _, count = self.type.strip(".]").partition("[")
+        self.pointer, self.dtype, self.form, self.pack = self.type == "*", word, "IIQ", self.packed
+        bits = [int(n) for n in re.findall(r"\d+", word)]         # f16x2
+        self.size = int(count) if count else 8 if self.pointer else 128 if word == "tensormap" else math.prod(bits) // 8
+        self.structure = bool(count) or self.size > 8
+        self.real = not self.structure and word in _FLOATS
+        self.address_too = not self.structure and not self.real and self.size == 8
+        self.floats = word if self.real else {"b32": "f32", "b64": "f64"}.get(word)     # as what numbers with a point are passed
+
+    def holds(self, k, v):
+        return True
+
+    def wrong(self, v):
+        number = "a number" if self.floats else "a whole number or one of numpy.float16" if self.dtype == "b16" else "a whole number"
+        addresses = "an array, a Pointer or None" if self.pointer else f"an array, a Pointer, None or {number}"
+        expected = f"{self.size} bytes" if self.structure else addresses if self.address_too else number
+        hint = "; an address is given as Pointer(address)" if self.pointer and _kind(v) == _INT else ""
+        return self.error(TypeError, expected, _kind_of(v) + hint)
+
+    def packed(self, v, launch):
+        k = _kind(v)
+        if self.address_too and k in (_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE):
+            return self.address(v, launch)
+        if self.pointer:
+            raise self.wrong(v)
+        if not self.structure and k in (_INT, _BOOL, _FLOAT):
+            return self.number(v, k)
+        data = _bytes_of(v) if self.structure or k == _OTHER else None     # of arrays for scalars the caller means something else
+        if data is None:
+            raise self.wrong(v)
+        if len(data) != self.size:
+            raise self.error(ValueError, f"{self.size} bytes", f"{len(data)}")
+        launch.kept.append(C.create_string_buffer(data, len(data)))
+        return 4, 0, C.addressof(launch.kept[-1])
+
+    def number(self, v, k):
+        if self.dtype == "b16" and isinstance(v, np.float16):
+            return 2, 0, int(v.view(np.uint16))
+        if self.real and k == _BOOL or k == _FLOAT and not self.floats:
+            raise self.wrong(v)
+        if self.real or k == _FLOAT:
+            return 3, 0, struct.unpack("<Q", struct.pack("<d", self.held(v, self.floats)))[0]
+        i, bits = int(v), 8 * self.size
+        if not -(1 << (bits - 1)) <= i < 1 << bits:
+            raise self.error(ValueError, f"a number from {-(1 << (bits - 1))} to {(1 << bits) - 1}", i)
+        return 2, 0, i & (1 << 64) - 1
+
+
 class _Launch:
     """The arguments of one launch, checked and packed: .values are those of TilertArgs."""
 
-    __slots__ = ("kernel", "host", "torch", "args", "values")
+    __slots__ = ("kernel", "host", "torch", "args", "values", "kept")
 
     def __init__(self, kernel, args, named):
-        self.kernel, self.host, self.torch = kernel, None, False
+        self.kernel, self.host, self.torch, self.kept = kernel, None, False, []     # kept: what values point to
         self.args = args = args if kernel._plain and not named and len(args) == len(kernel.args) else kernel._flat(args, named)
         self.values = values = []
         for pack, v in zip(kernel._packers, args):
@@ -631,7 +724,6 @@ class _Launch:
 
     def packed(self):
         return self.kernel._struct.pack(*self.values)
-
 
 
 class _Loan:
@@ -685,7 +777,9 @@ class Program:
         return b.value.decode(errors="replace")
 
     def kernel(self, name=None, **defines):
-        return Kernel(self, name, defines)
+        h, e, d = _p(), _Err(), _defines(defines)
+        _check(lib.tilejit_kernel(self._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(h), C.byref(e)), e)
+        return (ShapedKernel if lib.tilejit_kernel_shape(h, None) else Kernel)(self, defines, h.value)
 
     def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, stream=None, **defines):
         """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, or a
@@ -695,13 +789,15 @@ class Program:
 
         def grid_of(_, k, out):
             try:
-                g = _grid(grid(Kernel(self, None, {}, handle=k).settings()) if callable(grid) else grid)
+                g = _grid(grid(Kernel(self, {}, k).settings()) if callable(grid) else grid)
                 out[0], out[1], out[2] = g
                 return 0
             except Exception as x:   # an exception cannot cross the C code: raised again below
                 errors.append(x)
                 return 1
-        start = Kernel(self, name, defines)
+        start = self.kernel(name, **defines)
+        if isinstance(start, ShapedKernel):
+            raise TypeError(f"kernel {start.name}: PTX of another compiler has no configurations to tune")
         start = start._typed(start._flat(args, {}))
         defines = {**defines, **start._types}
         launch = _Launch(start, args, {})
@@ -719,7 +815,7 @@ class Program:
             raise errors[0]
         _check(status, e)
         trials = [C.cast(lib.tilejit_tuning_trial(t, i), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
-        k = Kernel(self, None, {}, handle=lib.tilejit_tuning_kernel(t))
+        k = Kernel(self, {}, lib.tilejit_tuning_kernel(t))
         k.trials = [{n: (v.decode() if isinstance(v := getattr(x, n), bytes) else v) for n, _ in _Trial._fields_} for x in trials]
         k.config = k.trials[lib.tilejit_tuning_chosen(t)]["config"]
         k.remembered = bool(lib.tilejit_tuning_remembered(t))
@@ -745,24 +841,22 @@ class Kernel:
     """A kernel with its const and type parameters fixed. k[grid](...) and k(grid, ...) launch it, bind prepares a launch. A grid is a
     number or up to three, or a function from settings() to one."""
 
-    def __init__(self, prog, name, defines, handle=None):
-        self.prog, self.defines, self._h, e = prog, defines, _p(handle), _Err()
-        if not handle:
-            d = _defines(defines)
-            _check(lib.tilejit_kernel(prog._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(self._h), C.byref(e)), e)
-        self._handle, self.name = self._h.value, lib.tilejit_kernel_name(self._h).decode()
+    _param = _Param                                        # what its arguments are
+
+    def __init__(self, prog, defines, handle):
+        self.prog, self.defines, self._h, self._handle = prog, defines, _p(handle), handle
+        self.name = lib.tilejit_kernel_name(self._h).decode()
         n = lib.tilejit_kernel_param_count(self._h)
         params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param_)).contents for i in range(n)]
         self._settings = {p.name.decode(): _value(p.value.decode()) for p in params if p.kind != 0}
-        self.args = [_Param(self, p) for p in params if p.kind == 0]
+        self.args = [self._param(self, p) for p in params if p.kind == 0]
         unset = {p.name.decode() for p in params if p.kind == 2 and not p.value}
         self._unset = [(i, p.dtype) for i, p in enumerate(self.args) if p.pointer and p.dtype in unset]
         self._types, self._by_types, self._packers = {}, {}, [p.pack for p in self.args]
         # Parameters shape.0, shape.1 are one argument, a tuple.
         self._groups = grouped(self.args)
         self._plain = all("." not in p.name for p in self.args)
-        form = "".join("IId" if p.real and not p.pointer else "IIQ" if p.pointer else "IIq" for p in self.args)
-        self._struct = struct.Struct("<" + form)
+        self._struct = struct.Struct("<" + "".join(p.form for p in self.args))
 
     def settings(self):
         """The const and type parameters and what they are set to."""
@@ -820,7 +914,7 @@ class Kernel:
             return self
         k = self._by_types.get(key)
         if k is None:
-            k = self._by_types[key] = Kernel(self.prog, self.name, {**self.defines, **types})
+            k = self._by_types[key] = self.prog.kernel(self.name, **{**self.defines, **types})
             k._types = types
         return k
 
@@ -846,8 +940,35 @@ class Kernel:
     def bind(self, grid, *args, **named):
         """A Call: this launch, checked and prepared, as often as wanted. In host memory it costs copies each time."""
         k = self._typed(self._flat(args, named))
-        launch = _Launch(k, args, named)
-        return (_HostCall if launch.host else _SimCall if k.prog.dev.is_sim else Call)(k, grid, launch)
+        return k._bind(grid, _Launch(k, args, named))
+
+    def _bind(self, grid, launch, shape=None):
+        return (_HostCall if launch.host else _SimCall if self.prog.dev.is_sim else Call)(self, grid, launch, shape)
+
+
+class ShapedKernel(Kernel):
+    """A kernel of another compiler's PTX: the shape of the blocks and their dynamic shared memory belong to the launch. .block is the shape
+    that the PTX asks for, or None."""
+    _param = _RawParam
+
+    def __init__(self, prog, defines, handle):
+        super().__init__(prog, defines, handle)
+        asked = (C.c_uint32 * 3)()
+        lib.tilejit_kernel_shape(self._h, asked)
+        self.block = tuple(asked) if asked[0] else None
+
+    def __call__(self, grid, *args, block=None, shared=0, stream=None, **named):
+        self.bind(grid, *args, block=block, shared=shared, **named)(stream)
+
+    def bind(self, grid, *args, block=None, shared=0, **named):
+        block = self.block if block is None else _extents(block, "block")
+        if block is None:
+            raise TypeError(f"kernel {self.name}: block=(x, y, z) is needed, as the PTX does not say how many threads a block has")
+        if _kind(shared) != _INT:
+            raise TypeError(f"kernel {self.name}: shared is a number of bytes, got {_kind_of(shared)}")
+        if not 0 <= shared < 1 << 32:
+            raise ValueError(f"kernel {self.name}: shared is a number of bytes from 0 to 2^32 - 1, got {shared}")
+        return self._bind(grid, _Launch(self, args, named), (block, int(shared)))
 
 
 def grouped(params):
@@ -872,13 +993,18 @@ def _named_leaves(v, prefix=""):
             yield f"{prefix}{name}", x
 
 
+def _extents(given, what):
+    """Three numbers from one to three."""
+    n = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if not 1 <= len(n) <= 3 or not all(_kind(x) == _INT for x in n):
+        raise TypeError(f"a {what} is a whole number or up to three, got {n!r:.80}")
+    if any(not 0 <= x < 1 << 32 for x in n):
+        raise ValueError(f"a {what}'s numbers are from 0 to 2^32 - 1, got {n!r:.80}")
+    return (tuple(int(x) for x in n) + (1, 1))[:3]
+
+
 def _grid(grid):
-    grid = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
-    if not 1 <= len(grid) <= 3 or not all(_kind(n) == _INT for n in grid):
-        raise TypeError(f"a grid is a whole number or up to three, got {grid!r:.80}")
-    if any(not 0 <= n < 1 << 32 for n in grid):
-        raise ValueError(f"a grid's numbers are from 0 to 2^32 - 1, got {grid!r:.80}")
-    return (tuple(int(n) for n in grid) + (1, 1))[:3]
+    return _extents(grid, "grid")
 
 
 class _CtypesLauncher:
@@ -929,14 +1055,19 @@ _launch_address, _call_address = (C.cast(getattr(lib, n), _p).value for n in ("t
 class Call(_Launcher):
     """A kernel bound to a grid and arguments: call() launches it, at the cost of the driver's launch; call(stream) in a stream."""
 
-    def __new__(cls, kernel, grid, launch):
+    def __new__(cls, kernel, grid, launch, shape=None):
         h, e, loan = _p(), _Err(), _Loan(launch) if launch.host else None
         x, y, z = _grid(grid(kernel.settings()) if callable(grid) else grid)
         count = C.c_size_t(len(kernel.args))
         _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), count, C.byref(h), C.byref(e)), e)
+        if shape:
+            packed, block = _p(lib.tilejit_call_packed(h)), (C.c_uint32 * 3)(*shape[0])
+            if status := lib.tilert_launch_set_shape(packed, block, C.c_uint32(shape[1]), C.byref(e)):
+                lib.tilejit_call_destroy(h)
+                _check(status, e)
         dev = kernel.prog.dev
         self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_stream if launch.torch else None, dev.ordinal)
-        self._h, self.kernel, self.grid, self.args, self._loan = h, kernel, (x, y, z), launch.args, loan
+        self._h, self.kernel, self.grid, self.args, self._loan, self._shape = h, kernel, (x, y, z), launch.args, loan, shape
         return self
 
     def __del__(self):
@@ -946,7 +1077,10 @@ class Call(_Launcher):
     def info(self):
         i, e = _Info(), _Err()
         _check(lib.tilejit_call_info(self._h, C.byref(i), C.byref(e)), e)
-        return {n: getattr(i, n) for n, _ in _Info._fields_}
+        info = {n: getattr(i, n) for n, _ in _Info._fields_}
+        if self._shape:                                    # of the launch, not of the kernel; nobody has counted how many such blocks fit
+            info.update(threads=math.prod(self._shape[0]), dynamic_shared=self._shape[1], occupancy=None)
+        return info
 
     def ptx(self):
         return lib.tilejit_call_ptx(self._h).decode()

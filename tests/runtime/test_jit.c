@@ -255,6 +255,7 @@ test_other_compilers(TilertDevice *d)
     " .reqntid 8, 4, 2 { ret; }\n.entry open(.param .u32 n) { ret; }\n";
   static const char *const types[] = {".u64", "*", ".f32", ".b8[12]"}, *const names[] = {"p0", "p1", "scale", "p3"};
   static const uint32_t grid[3] = {5, 1, 1}, block[3] = {7, 3, 1}, none[3] = {0, 1, 1};
+  uint32_t shape[3];
   TilejitProgram *p;
   TilejitKernel *k;
   TilejitCall *c;
@@ -270,7 +271,9 @@ test_other_compilers(TilertDevice *d)
   CHECK(*(float *)fake->launch.params[2] == 3.0f && !memcmp(fake->launch.params[3], ptx, 12));
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
   CHECK(tilejit_kernel_forms(k) == 1);
+  CHECK(tilejit_kernel_shape(k, shape) && shape[0] == 8 && shape[1] == 4 && shape[2] == 2);
   CHECK_OK(tilejit_kernel(p, "open", NULL, 0, &k, &err));
+  CHECK(tilejit_kernel_shape(k, shape) && shape[0] == 0 && shape[1] == 0 && shape[2] == 0 && tilejit_kernel_shape(k, NULL));
   CHECK_OK(tilejit_call_create(k, grid, NULL, &seven, 1, &c, &err));
   CHECK_OK(tilert_launch_set_shape(tilejit_call_packed(c), block, 50000, &err));
   CHECK_FAILS(tilert_launch_set_shape(tilejit_call_packed(c), none, 0, &err), TILERT_E_ARGUMENT, "a block of 0 x 1 x 1");

@@ -341,6 +341,7 @@ test_programs(void)
   TilecDefine define = {"B", "32"}, bad = {"B", NULL};
   TilejitKernel *k;
   char long_name[400];
+  uint32_t shape[3] = {7, 7, 7};
   size_t len = strlen(source);
   ROW(tilejit_program_create, "0a0a0a0", FREED(tilejit_program_create(P(1, dev), P(2, "k.tile"), P(3, source), len, P(4, &o),
                                          P(5, &made_program), P(6, e)), made_program, tilejit_program_destroy));
@@ -370,6 +371,8 @@ test_programs(void)
   ANSWER(tilejit_kernel_forms, "10", tilejit_kernel_forms(P(1, jit_kernel)));
   ROW(tilejit_launch, "0a0aa0", tilejit_launch(P(1, jit_kernel), P(2, stream), P(3, one), P(4, k_args), 2, P(5, e)));
   CHECK_FAILS(tilejit_launch(jit_kernel, NULL, one, k_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 2 arguments");
+  ANSWER(tilejit_kernel_shape, "000", tilejit_kernel_shape(P(1, jit_kernel), P(2, shape)));
+  CHECK(shape[0] == 0 && shape[1] == 0 && shape[2] == 0);
   ROW(tilejit_launch_named, "0a0aaa0",
       tilejit_launch_named(P(1, jit_kernel), P(2, stream), P(3, one), P(4, names), P(5, k_args), 2, P(6, e)));
   CHECK_FAILS(tilejit_launch_named(jit_kernel, NULL, one, no_names, k_args, 2, e), TILERT_E_ARGUMENT, "NULL is the name");
