@@ -1136,25 +1136,33 @@ print(i["from_cache"], t, i["load_ms"])""", 6)
 
 
 def launch():
-    """One launch: from Python, bound and not, beside Triton's; from C, beside the driver's own (bench/launch.c)."""
+    """One launch: from Python, bound and not, beside Triton's, and in a loop of C in the same process, stream and kernel; from C, beside the
+    driver's own (bench/launch.c)."""
     case_begins("launch", "python")
     x = torch.randn(1024, device=D)
     k = kernel("vector_add.tile", "add", BLOCK=1024).kernel
-    sides = {"triton": lambda: peers.add[(1,)](x, x, x, 1024, 1024), "tilec": k.bind(1, x, x, x, 1024), "tilec, not bound": lambda: k(1, x, x, x, 1024)}
+    bound = k.bind(1, x, x, x, 1024)
+
+    def looped(fn):
+        def run(times):
+            for _ in range(times):
+                fn()
+        return run
+    sides = {"triton": looped(lambda: peers.add[(1,)](x, x, x, 1024, 1024)), "tilec": looped(bound), "tilec, looped in C": bound.repeat,
+             "tilec, not bound": looped(lambda: k(1, x, x, x, 1024))}
     if REHEARSE:
         del sides["triton"]
     us = {name: [] for name in sides}
-    for fn in sides.values():
-        fn()
+    for run in sides.values():
+        run(1)
     sync()
     for _ in range(9):
-        for name, fn in sides.items():
+        for name, run in sides.items():
             t = time.perf_counter()
-            for _ in range(1000):
-                fn()
+            run(1000)
             us[name].append((time.perf_counter() - t) * 1e3)
             sync()
-    host_row("launch", "python", "us", us, [s for s in ("triton",) if s in us])
+    host_row("launch", "python", "us", us, [s for s in ("triton",) if s in us], by=tilec.launches_by)
     if REHEARSE:
         return
     exe = os.path.join(os.environ.get("TILEC_BIN", os.path.join(root, "build", "bin")), "bench_launch")

@@ -12,12 +12,15 @@
  *     current, ordinal    current(ordinal) gives the native stream (a CUstream) to launch in, as an integer; None: the default one
  *   launcher()            launches in the current stream, as launcher(None) does
  *   launcher(stream)      launches in this one
+ *   launcher.repeat(n)    launches n times from C in the stream that is current now
  *   run(launch, kernel, stream, gx, gy, gz, arguments, count, fail)
  *     tilejit_launch with packed TilertArgs (bytes)
  *   sizes()                  of TilertError and TilertArg, which tilec.py compares with its own
  *
- * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered. The launch itself runs without
- * the interpreter's lock; all else, the fields of a Launcher among it, is touched under it.
+ * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered, and a `current` that is a function
+ * of C with one argument, as torch's is, is called without the interpreter in between. The launch itself runs without the interpreter's
+ * lock, although it only queues: a driver whose queue is full waits, and what it waits for may be a callback that wants the lock. All
+ * else, the fields of a Launcher among it, is touched under it.
  */
 #include <Python.h>
 #include <structmember.h>
@@ -42,6 +45,8 @@ typedef struct Launcher {
   LaunchFn *launch;
   TilejitCall *call;
   PyObject *fail, *stream_of, *current, *ordinal;
+  PyCFunction current_c;         /* the function of C that current is, and its self; NULL: it is something else */
+  PyObject *current_self;
   void *native;                  /* the current stream of the last launch, and ours of it */
   TilertStream *stream;
 } Launcher;
@@ -68,6 +73,20 @@ address_of(PyObject *f, PyObject *x)
   return address;
 }
 
+/* Ours of a native stream, remembered; NULL with an exception if there is none. */
+static TilertStream *
+stream_of_native(Launcher *l, void *native, PyObject *handle)
+{
+  if (native != l->native) {
+    TilertStream *s = address_of(l->stream_of, handle);
+    if (!s)
+      return NULL;
+    l->stream = s;
+    l->native = native;
+  }
+  return l->stream;
+}
+
 /* The stream to launch in if none is given: 0, or -1 with an exception. */
 static int
 current_stream(Launcher *l, TilertStream **out)
@@ -75,29 +94,24 @@ current_stream(Launcher *l, TilertStream **out)
   *out = NULL;
   if (l->current == Py_None)
     return 0;
-  PyObject *handle = PyObject_CallFunctionObjArgs(l->current, l->ordinal, NULL);
-  void *native = handle ? PyLong_AsVoidPtr(handle) : NULL;
-  if (native && native != l->native) {
-    TilertStream *s = address_of(l->stream_of, handle);
-    if (s) {
-      l->stream = s;
-      l->native = native;
-    }
-  }
-  Py_XDECREF(handle);
-  if (PyErr_Occurred())
+  PyObject *handle = l->current_c ? l->current_c(l->current_self, l->ordinal) : PyObject_CallFunctionObjArgs(l->current, l->ordinal, NULL);
+  if (!handle)
     return -1;
-  *out = native ? l->stream : NULL;
-  return 0;
+  void *native = PyLong_AsVoidPtr(handle);
+  if (native)
+    *out = stream_of_native(l, native, handle);
+  Py_DECREF(handle);
+  return !*out && PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *
-launch_in(Launcher *l, TilertStream *s)
+launch_in(Launcher *l, TilertStream *s, size_t times)
 {
   TilertError err;
-  int status;
+  int status = 0;
   Py_BEGIN_ALLOW_THREADS
-  status = l->launch(l->call, s, &err);
+  for (; times && !status; times--)
+    status = l->launch(l->call, s, &err);
   Py_END_ALLOW_THREADS
   if (status)
     return raise_error(l->fail, &err);
@@ -113,9 +127,18 @@ launcher_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObjec
   if (count > 1 || names)
     return PyErr_Format(PyExc_TypeError, "a bound launch takes a stream or nothing");
   if (!count || args[0] == Py_None)
-    return current_stream(l, &s) ? NULL : launch_in(l, s);
+    return current_stream(l, &s) ? NULL : launch_in(l, s, 1);
   s = address_of(l->stream_of, args[0]);
-  return PyErr_Occurred() ? NULL : launch_in(l, s);
+  return !s && PyErr_Occurred() ? NULL : launch_in(l, s, 1);
+}
+
+static PyObject *
+launcher_repeat(PyObject *self, PyObject *times)
+{
+  Launcher *l = (Launcher *)self;
+  TilertStream *s;
+  size_t n = PyLong_AsSize_t(times);
+  return PyErr_Occurred() || current_stream(l, &s) ? NULL : launch_in(l, s, n);
 }
 
 /* For subclasses, which take over no vectorcall before CPython 3.12. */
@@ -127,6 +150,16 @@ launcher_call(PyObject *self, PyObject *args, PyObject *named)
   if (n > 1 || (named && PyDict_Size(named)))
     return PyErr_Format(PyExc_TypeError, "a bound launch takes a stream or nothing");
   return launcher_vectorcall(self, &first, (size_t)n, NULL);
+}
+
+/* current is called as the interpreter would call a function of C with one argument. */
+static void
+find_current_c(Launcher *l)
+{
+  if (!PyCFunction_CheckExact(l->current) || PyCFunction_GetFlags(l->current) != METH_O)
+    return;
+  l->current_c = PyCFunction_GetFunction(l->current);
+  l->current_self = PyCFunction_GetSelf(l->current);
 }
 
 static PyObject *
@@ -144,6 +177,7 @@ launcher_new(PyTypeObject *type, PyObject *args, PyObject *named)
   l->call = (TilejitCall *)(uintptr_t)call;
   Py_INCREF(fail), Py_INCREF(stream_of), Py_INCREF(current), Py_INCREF(ordinal);
   l->fail = fail, l->stream_of = stream_of, l->current = current, l->ordinal = ordinal;
+  find_current_c(l);
   return (PyObject *)l;
 }
 
@@ -162,11 +196,17 @@ static PyMemberDef launcher_members[] = {
   {NULL, 0, 0, 0, NULL},
 };
 
+static PyMethodDef launcher_methods[] = {
+  {"repeat", launcher_repeat, METH_O, "Launch so many times from C, in the current stream: what launches cost without Python."},
+  {NULL, NULL, 0, NULL},
+};
+
 static PyType_Slot launcher_slots[] = {
   {Py_tp_new, launcher_new},
   {Py_tp_dealloc, launcher_dealloc},
   {Py_tp_call, launcher_call},
   {Py_tp_members, launcher_members},
+  {Py_tp_methods, launcher_methods},
   {0, NULL},
 };
 

@@ -42,7 +42,8 @@ dropped them. Their types (Kernel.args) are the PTX's own words:
                    Bytes of the right size may stand for any parameter but those marked .ptr
 
 Status codes become tilec.Error. A small extension module beside the library (tools/_tilec.c) takes ctypes out of launches; without it
-they cost a few microseconds more. Nothing here is needed to use tilec from C.
+they cost a microsecond more. tilec.launches_by says which it is: "extension", or "ctypes" and why. Nothing here is needed to use tilec
+from C.
 """
 import ctypes as C
 import importlib.util
@@ -350,7 +351,7 @@ class Device:
 
     def _stream_of(self, stream, torch_too=False):
         """The TilertStream to launch in, as an integer; 0: the default one. torch_too: without a stream, the one torch is using."""
-        native = _torch_stream(self.ordinal) if stream is None and torch_too else _native_stream(stream)
+        native = _torch_current()(self.ordinal) if stream is None and torch_too else _native_stream(stream)
         if not native:
             return 0
         if native not in self._streams:
@@ -387,10 +388,11 @@ def _native_stream(stream):
     raise TypeError(f"expected a stream (a Stream, a torch stream, the address of a CUstream), got {_kind_of(stream)}")
 
 
-def _torch_stream(ordinal):
+def _torch_current():
+    """The function that gives the native stream that torch is using on a device, by its number."""
     torch = sys.modules["torch"]
     raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
-    return raw(ordinal) if raw else torch.cuda.current_stream(ordinal).cuda_stream
+    return raw or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
 
 
 class Array:
@@ -1025,6 +1027,10 @@ class _CtypesLauncher:
         if self._launch(self._call, s or None, C.addressof(e)):
             raise Error(e)
 
+    def repeat(self, times):
+        for _ in range(times):
+            _CtypesLauncher.__call__(self)
+
 
 def _ctypes_run(launch, kernel, stream, x, y, z, packed, count, fail):
     e = _Err()
@@ -1032,28 +1038,32 @@ def _ctypes_run(launch, kernel, stream, x, y, z, packed, count, fail):
 
 
 def _extension():
-    """The module _tilec from beside the library, if it is there and was built for the same structures."""
-    for folder in (os.path.dirname(os.path.realpath(lib._name)), _here):
-        path = os.path.join(folder, "_tilec.abi3.so")
-        if os.path.exists(path) and os.environ.get("TILEC_EXTENSION") != "0":
-            spec = importlib.util.spec_from_file_location("_tilec", path)
-            try:
-                m = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(m)
-            except ImportError:
-                continue
-            if m.sizes() == (C.sizeof(_Err), C.sizeof(_Arg)):
-                return m
-    return None
+    """The module _tilec from beside the library, if it is there and was built for the same structures, and what launches go through."""
+    if os.environ.get("TILEC_EXTENSION") == "0":
+        return None, "ctypes (TILEC_EXTENSION=0)"
+    folders, why = (os.path.dirname(os.path.realpath(lib._name)), _here), []
+    for path in [p for f in folders if os.path.exists(p := os.path.join(f, "_tilec.abi3.so"))]:
+        spec = importlib.util.spec_from_file_location("_tilec", path)
+        try:
+            m = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(m)
+        except ImportError as x:
+            why.append(str(x))
+            continue
+        if m.sizes() == (C.sizeof(_Err), C.sizeof(_Arg)) and hasattr(m.Launcher, "repeat"):
+            return m, "extension"
+        why.append(f"{path} is of another version")
+    return None, f"ctypes ({'; '.join(why) or 'no _tilec.abi3.so in ' + ' or '.join(folders)})"
 
 
-_ext = _extension()
+_ext, launches_by = _extension()
 _Launcher, _run = (_ext.Launcher, _ext.run) if _ext else (_CtypesLauncher, _ctypes_run)
 _launch_address, _call_address = (C.cast(getattr(lib, n), _p).value for n in ("tilejit_launch", "tilejit_call_launch"))
 
 
 class Call(_Launcher):
-    """A kernel bound to a grid and arguments: call() launches it, at the cost of the driver's launch; call(stream) in a stream."""
+    """A kernel bound to a grid and arguments: call() launches it, at the cost of the driver's launch; call(stream) in a stream;
+    call.repeat(n) so many times in a loop of C, which tells what of a launch's time is Python's."""
 
     def __new__(cls, kernel, grid, launch, shape=None):
         h, e, loan = _p(), _Err(), _Loan(launch) if launch.host else None
@@ -1066,7 +1076,7 @@ class Call(_Launcher):
                 lib.tilejit_call_destroy(h)
                 _check(status, e)
         dev = kernel.prog.dev
-        self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_stream if launch.torch else None, dev.ordinal)
+        self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_current() if launch.torch else None, dev.ordinal)
         self._h, self.kernel, self.grid, self.args, self._loan, self._shape = h, kernel, (x, y, z), launch.args, loan, shape
         return self
 
@@ -1100,6 +1110,9 @@ class _SimCall(Call):
     def __call__(self, *stream):
         return self.kernel.prog.dev._launches(super().__call__, *stream)
 
+    def repeat(self, times):
+        return self.kernel.prog.dev._launches(super().repeat, times)
+
 
 class _HostCall(_SimCall):
     """A call with arguments in the host's memory: copied at each launch. Its bench and ptx are those of the launch alone."""
@@ -1107,4 +1120,9 @@ class _HostCall(_SimCall):
     def __call__(self, *stream):
         self._loan.bring()
         super().__call__(*stream)
+        self._loan.back()
+
+    def repeat(self, times):
+        self._loan.bring()
+        super().repeat(times)
         self._loan.back()

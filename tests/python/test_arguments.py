@@ -194,7 +194,7 @@ class Host(unittest.TestCase):
 
     def test_in_place_and_overlapping(self):
         k = kernel(dev, AXPY)
-        for launch in (lambda *a: k(3, *a), lambda *a: k.bind(3, *a)()):
+        for launch in (lambda *a: k(3, *a), lambda *a: k.bind(3, *a)(), lambda *a: k.bind(3, *a).repeat(1)):
             x = np.arange(300, dtype=f32)
             launch(1.0, x, x, 300)                        # the same array twice
             np.testing.assert_array_equal(x, 2 * np.arange(300))

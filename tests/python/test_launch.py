@@ -4,6 +4,8 @@ import ctypes as C
 import gc
 import os
 import sys
+import tempfile
+import types
 import unittest
 
 import numpy as np
@@ -28,6 +30,22 @@ class Launches(unittest.TestCase):
         wanted = os.environ.get("TILEC_EXTENSION") != "0"
         self.assertEqual(tilec._ext is not None, wanted)
         self.assertIs(tilec.Call.__mro__[1], tilec._ext.Launcher if wanted else tilec._CtypesLauncher)
+        self.assertEqual(tilec.launches_by, "extension" if wanted else "ctypes (TILEC_EXTENSION=0)")
+
+    def test_extension_not_found(self):
+        """Why launches go through ctypes is said."""
+        name, wanted = tilec.lib._name, os.environ.pop("TILEC_EXTENSION", None)
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                tilec.lib._name = os.path.join(folder, "libtilec.so")
+                self.assertRegex(tilec._extension()[1], rf"^ctypes \(no _tilec.abi3.so in {folder} or /.*tools\)$")
+                with open(os.path.join(folder, "_tilec.abi3.so"), "w") as f:
+                    f.write("not a library")
+                self.assertRegex(tilec._extension()[1], r"^ctypes \(.*_tilec.abi3.so: ")
+            finally:
+                tilec.lib._name = name
+                if wanted is not None:
+                    os.environ["TILEC_EXTENSION"] = wanted
 
     def test_bound(self):
         call = self.k.bind((3, 2), 2, self.x, self.y, 300)
@@ -76,6 +94,39 @@ class Launches(unittest.TestCase):
             self.assertEqual(fake.launch.stream, 0x9990)
             plain()
             self.assertEqual(fake.launch.stream, None)
+
+    def test_torch_stream_in_c(self):
+        """torch's own way to say which stream it is using: a function of C with one argument. Here the function counts the zeros in a list."""
+        zeros = []
+        self.torch._C = types.SimpleNamespace(_cuda_getCurrentRawStream=zeros.count)
+        call = self.k.bind(3, 2, FakeTensor(np.zeros(300, np.float32), ordinal=0), self.y, 300)
+        for current in (0, 0x1110, 0x2220, 0x1110, 0):
+            zeros[:] = [0] * current
+            call()
+            self.assertEqual(fake.launch.stream, current or None)
+            call(0x3330)
+            self.assertEqual(fake.launch.stream, 0x3330)
+        before = fake.launch.count
+        for function, error in (("".join, TypeError), ([].remove, ValueError), ({}.__getitem__, KeyError), (lambda ordinal: "stream", TypeError)):
+            self.torch._C._cuda_getCurrentRawStream = function
+            call = self.k.bind(3, 2, FakeTensor(np.zeros(300, np.float32), ordinal=0), self.y, 300)
+            with self.assertRaises(error):
+                call()
+        self.assertEqual(fake.launch.count, before)
+
+    def test_repeat(self):
+        call = self.k.bind((3, 2), 2, FakeTensor(np.zeros(300, np.float32), ordinal=0), self.y, 300)
+        self.torch.stream = 0x4440
+        for n in (1, 0, 7):
+            before = fake.launch.count
+            self.assertIsNone(call.repeat(n))
+            self.assertEqual((fake.launch.count - before, fake.launch.stream, list(fake.launch.grid)), (n, 0x4440, [3, 2, 1]))
+        with self.assertRaises(TypeError):
+            call.repeat("often")
+        before, fake.launch_result = fake.launch.count, 1
+        with self.assertRaises(tilec.Error):
+            call.repeat(5)
+        self.assertEqual(fake.launch.count - before, 1)   # the first that fails is the last
 
     def test_refusals(self):
         for v, words in ((np.zeros(300, np.float32), ("argument x", "dev.array")), (FakeTensor(np.zeros(300, np.float32)), ("argument x", "cuda:0", "cpu")),
