@@ -17,10 +17,10 @@
  *     tilejit_launch with packed TilertArgs (bytes)
  *   sizes()                  of TilertError and TilertArg, which tilec.py compares with its own
  *
- * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered, and a `current` that is a function
- * of C with one argument, as torch's is, is called without the interpreter in between. The launch itself runs without the interpreter's
- * lock, although it only queues: a driver whose queue is full waits, and what it waits for may be a callback that wants the lock. All
- * else, the fields of a Launcher among it, is touched under it.
+ * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered, and a `current` that is a
+ * function of C with one argument, as torch's is, is called without the interpreter in between. The launch itself runs without the
+ * interpreter's lock, although it only queues: a driver whose queue is full waits, and what it waits for may be a callback that wants the
+ * lock. All else, the fields of a Launcher among it, is touched under it.
  */
 #include <Python.h>
 #include <structmember.h>
