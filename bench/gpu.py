@@ -10,7 +10,8 @@ rows of norms, losses and rotary embedding. --rehearse runs every section on the
 see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's kernels run there, too.
 
 Before anything is measured, --jobs processes (all cores but two) compile what the sections will ask for, ours and Triton's, into caches that
-live as long as the run: most of a search's time is compiling. What the part `host` measures of compiling uses no cache.
+live as long as the run, the driver's among them: most of a search's time is compiling. What the part `host` measures of compiling uses
+no cache, for which its sections run in a process of their own, with a file of their own.
 """
 import argparse
 import contextlib
@@ -25,7 +26,6 @@ import time
 import traceback
 
 os.environ.setdefault("TILEC_CACHE", "0")
-os.environ.setdefault("CUDA_CACHE_DISABLE", "1")  # the driver must not remember compiled PTX between runs
 import torch
 import triton
 from triton.testing import do_bench
@@ -1060,8 +1060,10 @@ def compile():
 
 
 def second_process(code, times):
-    """What each of so many new processes prints; None if one failed."""
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(times)]
+    """What each of so many new processes prints, one after the other, with a driver's cache of their own; None if one failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "CUDA_CACHE_PATH": folder, "CUDA_CACHE_DISABLE": "0"}
+        runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env) for _ in range(times)]
     if any(r.returncode for r in runs):
         failures.append("a second process: " + next(r.stderr for r in runs if r.returncode)[-300:])
         return None
@@ -1112,7 +1114,7 @@ print(t * 1e3)""", 5)
 
 
 def warm_start():
-    """A new process with what it needs in the cache: source to loaded kernel, and the driver's load of the cubin in it."""
+    """A new process with what it needs in the caches, ours and the driver's: source to loaded kernel, and the driver's part of it."""
     cases = {"vector_add": ("vector_add.tile", "add", "x, x, x, 1024"), "softmax": ("softmax.tile", "softmax", "x, x, 1, 1024, 1024"),
              "matmul": ("matmul.tile", "matmul", "h, h, h, 128, 128, 128, 128, 1, 128, 1, 128, 1")}
     make = "x = dev.empty(1024, 'f32'); h = dev.empty((128, 128), 'f16')"
@@ -1132,7 +1134,7 @@ print(i["from_cache"], t, i["load_ms"])""", 6)
         rows = [list(map(float, s.split())) for s in said]
         if rows[0][0] or not all(r[0] for r in rows[1:]):
             failures.append(f"warm_start {name}: the cache was not used")
-        host_row("warm_start", name, "ms", {"tilec": [r[1] for r in rows[1:]], "cold": [rows[0][1]], "of it the cubin's load": [r[2] for r in rows[1:]]})
+        host_row("warm_start", name, "ms", {"tilec": [r[1] for r in rows[1:]], "cold": [rows[0][1]], "of it the driver's": [r[2] for r in rows[1:]]})
 
 
 def launch():
@@ -1200,18 +1202,25 @@ def prepare(wanted):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("TILEC_BENCH_CACHE", "TRITON_CACHE_DIR"):
-            os.environ.setdefault(name, os.path.join(folder, name))
-        run()
-
-
-def run():
-    global dev, out, cache
-    cache = os.environ["TILEC_BENCH_CACHE"]
     wanted = list(dict.fromkeys(s for w in a.what or PARTS for s in PARTS.get(w, [w])))
     if unknown := [s for s in wanted if s not in SECTIONS]:
         sys.exit(f"no section {', '.join(unknown)}; parts: {', '.join(PARTS)}; sections: {', '.join(SECTIONS)}")
+    host = [s for s in wanted if s in PARTS["host"]]
+    if 0 < len(host) < len(wanted):
+        options = ["--rehearse"] * REHEARSE + ["--jobs", str(a.jobs), "--budget", str(a.budget)]
+        groups = (a.out, [s for s in wanted if s not in host]), (a.out.removesuffix(".jsonl") + "-host.jsonl", host)
+        sys.exit(max([subprocess.run([sys.executable, __file__, *options, "--out", file, *names]).returncode for file, names in groups], key=abs))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("TILEC_BENCH_CACHE", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"):
+            os.environ.setdefault(name, os.path.join(folder, name))
+        if host:
+            os.environ["CUDA_CACHE_DISABLE"] = "1"
+        run(wanted)
+
+
+def run(wanted):
+    global dev, out, cache
+    cache = os.environ["TILEC_BENCH_CACHE"]
     if not SHARE:
         prepare(wanted)
     dev = tilec.Device("sim" if REHEARSE else "cuda")

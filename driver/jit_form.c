@@ -12,8 +12,9 @@
  * Compiled forms are kept on disk (cache.h). The key is made of all that the result depends on: the build of the compiler,
  * every source text that was read to describe the kernel, its name, defines, the pattern, the target, options, and the
  * device with its driver's version. A form that was compiled from other texts than the kernel was described from (a file
- * changed in between) is used but not kept, and neither is what was PTX from the start. On a GPU the entry holds the driver's
- * cubin beside the PTX, so that a warm start compiles nothing at all.
+ * changed in between) is used but not kept, and neither is what was PTX from the start. An entry is PTX, on a GPU as well: the driver keeps
+ * what it made of that in a cache of its own. The only cubin that it hands out is its linker's (cuLinkComplete), of relocatable code,
+ * which ptxas gives up to twice the registers and which ran up to a fifth slower.
  */
 #include "jit_internal.h"
 #include <stdio.h>
@@ -93,8 +94,8 @@ list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
 
 /* ---- compiled forms on disk ---- */
 
-/* An entry: lengths, then the texts with their NULs, then the cubin (none on sim). */
-typedef struct Entry { uint64_t ptx, diagnostics, cubin; } Entry;
+/* An entry: lengths, then the texts with their NULs. */
+typedef struct Entry { uint64_t ptx, diagnostics; } Entry;
 
 int
 jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
@@ -127,7 +128,7 @@ form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
 {
   const uint64_t pattern[] = {f->pattern.equal_1, f->pattern.divisible_16};
   CacheHash *h = NULL;
-  int build = k->program->cache && jit_key_start(k, "form 1", &h);
+  int build = k->program->cache && jit_key_start(k, "form 2", &h);
   if (!h)
     return 0;
   cache_hash_add(h, pattern, sizeof pattern);
@@ -139,13 +140,14 @@ form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
   return build;
 }
 
+/* The text of a kernel that was compiled here, which carries its manifest. */
 static int
-load_cubin(TilejitKernel *k, Form *f, const void *cubin, size_t len, TilertError *err)
+load_own(TilejitKernel *k, Form *f, TilertError *err)
 {
-  TilertManifest m;
-  size_t n = 0;
-  int status = tilert_manifest_parse(f->ptx, strlen(f->ptx), &m, 1, &n, err);
-  return status ? status : tilert_module_load(k->program->device, cubin, len, &m, 1, &f->module, err);
+  double start = jit_now_ms();
+  int status = tilert_module_load(k->program->device, f->ptx, strlen(f->ptx), NULL, 0, &f->module, err);
+  f->load_ms = jit_now_ms() - start;
+  return status;
 }
 
 /* Take the form from the bytes of an entry; false if they are not those of one, or do not load. */
@@ -159,18 +161,13 @@ entry_take(TilejitKernel *k, Form *f, const char *bytes, size_t len)
   memcpy(&e, bytes, sizeof e);
   const char *ptx = bytes + sizeof e;
   len -= sizeof e;
-  if (!e.ptx || e.ptx > len || !e.diagnostics || e.diagnostics > len - e.ptx || e.cubin != len - e.ptx - e.diagnostics ||
-      ptx[e.ptx - 1] || ptx[e.ptx + e.diagnostics - 1])
+  if (!e.ptx || e.ptx > len || e.diagnostics != len - e.ptx || !e.diagnostics || ptx[e.ptx - 1] || ptx[len - 1])
     return 0;
-  double start = jit_now_ms();
   f->ptx = jit_copy_text(ptx, e.ptx - 1);
-  int status = !f->ptx ? TILERT_E_MEMORY
-             : e.cubin ? load_cubin(k, f, ptx + e.ptx + e.diagnostics, e.cubin, &err)
-                       : tilert_module_load(k->program->device, f->ptx, e.ptx - 1, NULL, 0, &f->module, &err);
-  f->load_ms = jit_now_ms() - start;
-  if (!status)
-    jit_keep_diagnostics(k->program, ptx + e.ptx);
-  return !status;
+  if (!f->ptx || load_own(k, f, &err))
+    return 0;
+  jit_keep_diagnostics(k->program, ptx + e.ptx);
+  return 1;
 }
 
 static int
@@ -192,18 +189,16 @@ form_recall(TilejitKernel *k, Form *f, CacheKey key)
 }
 
 static void
-form_keep(TilejitKernel *k, const Form *f, CacheKey key, const char *diagnostics, const void *cubin, size_t cubin_len)
+form_keep(TilejitKernel *k, const Form *f, CacheKey key, const char *diagnostics)
 {
-  Entry e = {strlen(f->ptx) + 1, strlen(diagnostics) + 1, cubin_len};
-  size_t len = sizeof e + e.ptx + e.diagnostics + e.cubin;
+  Entry e = {strlen(f->ptx) + 1, strlen(diagnostics) + 1};
+  size_t len = sizeof e + e.ptx + e.diagnostics;
   char *bytes = malloc(len), *at = bytes;
   if (!bytes)
     return;
   memcpy(at, &e, sizeof e);
   memcpy(at += sizeof e, f->ptx, e.ptx);
-  memcpy(at += e.ptx, diagnostics, e.diagnostics);
-  if (cubin_len)
-    memcpy(at + e.diagnostics, cubin, cubin_len);
+  memcpy(at + e.ptx, diagnostics, e.diagnostics);
   cache_put(k->program->cache, key, bytes, len);
   free(bytes);
 }
@@ -232,8 +227,9 @@ form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
   return status;
 }
 
+/* PTX from the start, which may be another compiler's. */
 static int
-load_ptx(TilejitKernel *k, Form *f, TilertError *err)
+load_given(TilejitKernel *k, Form *f, TilertError *err)
 {
   TilertManifest *all;
   size_t n, len = strlen(f->ptx);
@@ -247,38 +243,22 @@ load_ptx(TilejitKernel *k, Form *f, TilertError *err)
   return status;
 }
 
-/* As a cubin where one is to be kept and the device makes one, else as PTX, whose errors the device explains best. */
-static int
-form_load(TilejitKernel *k, Form *f, int keep, void **cubin, size_t *cubin_len, TilertError *err)
-{
-  TilertDevice *dev = k->program->device;
-  double start = jit_now_ms();
-  int status = keep ? tilert_assemble(dev, f->ptx, strlen(f->ptx), cubin, cubin_len, err) : TILERT_E_UNAVAILABLE;
-  status = status ? tilert_module_load(dev, f->ptx, strlen(f->ptx), NULL, 0, &f->module, err)
-                  : load_cubin(k, f, *cubin, *cubin_len, err);
-  f->load_ms = jit_now_ms() - start;
-  return status;
-}
-
 static int
 form_make(TilejitKernel *k, Form *f, TilertError *err)
 {
   CacheKey key;
   TilecResult *r = NULL;
-  void *cubin = NULL;
-  size_t cubin_len = 0;
   int keep = form_key(k, f, &key);
   if (keep && form_recall(k, f, key))
     return TILERT_OK;
   int status = form_compile(k, f, &r, err);
   keep = keep && !status && !memcmp(r->sources, k->sources, sizeof k->sources);
   if (!status)
-    status = k->program->form == FORM_PTX ? load_ptx(k, f, err) : form_load(k, f, keep, &cubin, &cubin_len, err);
+    status = (k->program->form == FORM_PTX ? load_given : load_own)(k, f, err);
   if (!status)
     status = tilert_module_kernel(f->module, k->name, &f->kernel, err);
   if (!status && keep)
-    form_keep(k, f, key, r->diagnostics, cubin, cubin_len);
-  free(cubin);
+    form_keep(k, f, key, r->diagnostics);
   if (r)
     tilec_result_free(r);
   return status;

@@ -35,7 +35,6 @@ typedef struct DeviceOps {
   int (*event_elapsed)(TilertDevice *d, void *from, void *to, float *ms, TilertError *err);
 
   int (*module_load)(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err);
-  int (*assemble)(TilertDevice *d, char *ptx, size_t len, void **out, size_t *outlen, TilertError *err);  /* NULL: cannot */
   void (*module_unload)(TilertDevice *d, void *module);
   int (*kernel_load)(TilertKernel *k, TilertError *err);   /* sets k->function; opts in to its shared memory */
   int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);

@@ -168,25 +168,6 @@ tilert_module_load(TilertDevice *dev, const void *image, size_t len, const Tiler
   return load_described(dev, image, len, out, err);
 }
 
-int
-tilert_assemble(TilertDevice *dev, const char *ptx, size_t len, void **out, size_t *outlen, TilertError *err)
-{
-  NEED(out);
-  NEED(outlen);
-  *out = NULL;
-  *outlen = 0;
-  NEED(dev);
-  NEED(ptx);
-  if (!dev->ops->assemble)
-    return rt_error_set(err, TILERT_E_UNAVAILABLE, "%s has no cubins: it runs PTX", dev->info.name);
-  char *text = with_nul(ptx, len);
-  if (!text)
-    return error_no_memory(err);
-  int status = dev->ops->assemble(dev, text, len + 1, out, outlen, err);
-  free(text);
-  return status;
-}
-
 TilertModule *
 module_retain(TilertModule *m)
 {

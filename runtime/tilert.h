@@ -179,9 +179,6 @@ TILERT_API int tilert_manifest_derive(const char *ptx, size_t len, TilertManifes
 /* image: PTX text or a cubin. manifests may be NULL for PTX that carries its own `//@tilec` lines. */
 TILERT_API int tilert_module_load(TilertDevice *dev, const void *image, size_t len, const TilertManifest *manifests,
                                   size_t nmanifests, TilertModule **out, TilertError *err);
-/* Let the device's own compiler make a cubin of PTX, to be loaded later or by another process: *out is the caller's, for free().
- * E_UNAVAILABLE on sim, which runs PTX. */
-TILERT_API int tilert_assemble(TilertDevice *dev, const char *ptx, size_t len, void **out, size_t *outlen, TilertError *err);
 TILERT_API void tilert_module_destroy(TilertModule *m);
 TILERT_API size_t tilert_module_kernel_count(const TilertModule *m);
 /* name may be NULL if the module holds one kernel. The kernel belongs to the module. */

@@ -258,35 +258,6 @@ cuda_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError
   WITHIN(c, TRY(c, EventElapsedTime, (ms, from, to)));
 }
 
-/* Work for the driver's compiler: PTX or a cubin to load (module), or PTX to make a cubin of (cubin). */
-typedef struct Jit { void *image; size_t len; CUmodule *module; void **cubin; size_t *cubin_len; } Jit;
-
-static int
-load_current(CudaDevice *c, const Jit *j, int *options, void **values, TilertError *err)
-{
-  return TRY(c, ModuleLoadDataEx, (j->module, j->image, 3, options, values));
-}
-
-/* The driver's own buffer holds the cubin until the link state goes. */
-static int
-assemble_current(CudaDevice *c, const Jit *j, int *options, void **values, TilertError *err)
-{
-  void *cubin = NULL;
-  CUlinkState link = NULL;
-  int status = TRY(c, LinkCreate, (3, options, values, &link));
-  if (!status)
-    status = TRY(c, LinkAddData, (link, CU_JIT_INPUT_PTX, j->image, j->len, "tilec", 0, NULL, NULL));
-  if (!status)
-    status = TRY(c, LinkComplete, (link, &cubin, j->cubin_len));
-  if (!status && !(*j->cubin = malloc(*j->cubin_len ? *j->cubin_len : 1)))
-    status = error_no_memory(err);
-  if (!status)
-    memcpy(*j->cubin, cubin, *j->cubin_len);
-  if (link)
-    c->cu.LinkDestroy(link);
-  return status;
-}
-
 /* The log of the driver's compiler says which PTX line it rejects and why. */
 static int
 jit_failed(int status, const char *log, TilertError *err)
@@ -302,34 +273,23 @@ jit_failed(int status, const char *log, TilertError *err)
 }
 
 static int
-jit_run(CudaDevice *c, const Jit *j, TilertError *err)
+cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
 {
   enum { LOG = 8192 };
+  CudaDevice *c = cuda_of(d);
   char *log = calloc(1, LOG);
   int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_GENERATE_LINE_INFO}, pushed;
   void *values[] = {log, (void *)(uintptr_t)(LOG - 1), (void *)(uintptr_t)1};
+  (void)len;
   if (!log)
     return error_no_memory(err);
   int status = enter(c, &pushed, err);
   if (!status) {
-    status = (j->module ? load_current : assemble_current)(c, j, options, values, err);
-    status = jit_failed(status, log, err);
+    status = jit_failed(TRY(c, ModuleLoadDataEx, ((CUmodule *)out, image, 3, options, values)), log, err);
     leave(c, pushed);
   }
   free(log);
   return status;
-}
-
-static int
-cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
-{
-  return jit_run(cuda_of(d), &(Jit){.image = (void *)(uintptr_t)image, .len = len, .module = (CUmodule *)out}, err);
-}
-
-static int
-cuda_assemble(TilertDevice *d, char *ptx, size_t len, void **out, size_t *outlen, TilertError *err)
-{
-  return jit_run(cuda_of(d), &(Jit){.image = ptx, .len = len, .cubin = out, .cubin_len = outlen}, err);
 }
 
 static void
@@ -463,7 +423,7 @@ static const DeviceOps cuda_ops = {
   .stream_synchronize = cuda_stream_synchronize,
   .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,
   .event_synchronize = cuda_event_synchronize, .event_elapsed = cuda_event_elapsed,
-  .module_load = cuda_module_load, .assemble = cuda_assemble, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
+  .module_load = cuda_module_load, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
   .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .allow_shared = cuda_allow_shared, .launch = cuda_launch,
 };
 

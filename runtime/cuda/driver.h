@@ -10,7 +10,6 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
-typedef struct CUlinkState_st *CUlinkState;
 
 enum {
   CUDA_SUCCESS = 0,
@@ -22,7 +21,6 @@ enum {
   CU_JIT_ERROR_LOG_BUFFER = 5,
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
   CU_JIT_GENERATE_LINE_INFO = 13,
-  CU_JIT_INPUT_PTX = 1,
   /* function attributes */
   CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_SHARED_SIZE_BYTES = 1,

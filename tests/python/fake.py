@@ -13,7 +13,7 @@ class FakeLaunch(C.Structure):
 
 class FakeCuda(C.Structure):
     _fields_ = [("calls", FakeCall * 64)] + [(n, C.c_int) for n in ("ncalls", "total", "clock", "allocations", "streams", "events", "modules", "retained",
-                                                                     "dynamic_shared", "linked", "cubins", "driver_version", "capability", "init_result", "launch_result")] + \
+                                                                     "dynamic_shared", "cubins", "driver_version", "capability", "init_result", "launch_result")] + \
                [("launch", FakeLaunch)]
 
 

@@ -157,33 +157,7 @@ cuModuleLoadData(CUmodule *m, const void *image)
   return cuModuleLoadDataEx(m, image, 0, NULL, NULL);
 }
 
-/* A cubin is "\177ELF" and the PTX. */
-static char cubin[4096] = "\177ELF";
-
 FAKE_FREE(cuDriverGetVersion, (int *v), *v = fake.driver_version, 0)
-FAKE(cuLinkCreate_v2, (unsigned n, int *options, void **values, CUlinkState *s), *s = (CUlinkState)(uintptr_t)7, 0)
-FAKE(cuLinkDestroy, (CUlinkState s), (void)s, 0)
-
-EXPORT CUresult
-cuLinkAddData_v2(CUlinkState s, int type, void *data, size_t size, const char *name, unsigned n, int *options, void **values)
-{
-  NEED_CONTEXT;
-  if (type != 1 || strstr(data, "reject me") || size > sizeof cubin - 4)
-    return 218;
-  memcpy(cubin + 4, data, size);
-  return 0;
-}
-
-EXPORT CUresult
-cuLinkComplete(CUlinkState s, void **out, size_t *size)
-{
-  NEED_CONTEXT;
-  *out = cubin;
-  *size = strlen(cubin) + 1;
-  fake.linked++;
-  return 0;
-}
-
 FAKE(cuModuleUnload, (CUmodule m), fake.modules--, 0)
 FAKE(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name),
      *f = (CUfunction)(uintptr_t)2, strcmp(name, "absent") ? 0 : 500)

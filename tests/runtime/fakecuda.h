@@ -9,7 +9,7 @@ typedef struct FakeCuda {
   FakeCall calls[64];
   int ncalls, total, clock;
   int allocations, streams, events, modules, retained, dynamic_shared;
-  int linked, cubins, driver_version;
+  int cubins, driver_version;             /* cubins: loaded */
   int capability, init_result, launch_result;   /* the test sets these */
   FakeLaunch launch;
   int sync_result, alloc_result;                /* of waiting, of allocating */

@@ -274,8 +274,8 @@ test_jit(const char *dir)
   Run r = base;
   r.dir = dir;
   compiles = 0;
-  CHECK(!run(&r) && compiles == 1 && fake->linked == 1 && fake->cubins == 1);
-  CHECK(run(&r) && compiles == 1 && fake->linked == 1 && fake->cubins == 2);
+  CHECK(!run(&r) && compiles == 1);
+  CHECK(run(&r) && compiles == 1 && !fake->cubins);    /* the driver gets the PTX, and makes the same of it as without a cache */
   Run other = r;
   other.target = "sm_80";
   CHECK(!run(&other) && run(&other));

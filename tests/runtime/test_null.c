@@ -200,7 +200,6 @@ test_modules(void)
   TilertKernel *k;
   uint32_t blocks;
   size_t n, size = strlen(axpy_ptx);
-  void *cubin;
   ROW(tilert_manifest_parse, "0aaa0", tilert_manifest_parse(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
   ROW(tilert_manifest_parse, "000", tilert_manifest_parse(P(1, axpy_ptx), 0, P(2, m), 0, &n, e));
   ROW(tilert_module_load, "0aaaa0", FREED(tilert_module_load(P(1, dev), P(2, axpy_ptx), size, P(3, m), 2, P(4, &made_module), P(5, e)),
@@ -225,7 +224,6 @@ test_modules(void)
   bad.params[0].kind = (TilertParamKind)77;
   CHECK_FAILS(tilert_module_load(dev, axpy_ptx, size, &bad, 1, &made_module, e), TILERT_E_ARGUMENT, "malformed");
   CHECK_FAILS(tilert_module_load(dev, "", 0, NULL, 0, &made_module, e), TILERT_E_MODULE, "no //@tilec line");
-  ROW(tilert_assemble, "uaaaau", tilert_assemble(P(1, dev), P(2, axpy_ptx), size, P(3, &cubin), P(4, &n), P(5, e)));
   QUIET(tilert_module_destroy, 1, tilert_module_destroy(NULL));
   ANSWER(tilert_module_kernel_count, "10", tilert_module_kernel_count(P(1, module)));
   ROW(tilert_module_kernel, "0aaa0", tilert_module_kernel(P(1, module), P(2, "axpy"), P(3, &k), P(4, e)));
