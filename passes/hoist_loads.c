@@ -4,7 +4,7 @@
  * A fold across warps ends in a barrier, and neither LLVM nor ptxas moves a load past one. What is asked for behind it (the weights
  * of a norm, behind the sums of its row) comes a whole trip to memory later than it could, though its address was known all along.
  * So a load moves, with the arithmetic of its address and mask, in front of the first op with scratch that it can pass:
- *   - nothing between may store where it reads (ir/alias.h), acquire, or have an effect of its own;
+ *   - nothing between may store where it reads (ir/alias.h), be atomic, or have an effect of its own;
  *   - what it loads is held for longer, which costs programs that a multiprocessor runs at a time. Where that many more bytes are asked
  *     for at once by one program, fewer are by all: a row of 64 elements a thread loses more than it gains. The tiles that a
  *     thread holds at any op that the load passes, and those loaded, may take REGISTERS. Where it is issuing the loads that takes
@@ -32,7 +32,7 @@ static void
 note_index(Op *op, void *user)
 {
   Hoist *h = user;
-  bool index = (op_is_arithmetic(op) || op->code == OP_CONST) && op->code != OP_CONVERT_LAYOUT;
+  bool index = op_is_arithmetic(op) && op->code != OP_CONVERT_LAYOUT;
   for (u32 i = 0; index && i < op->noperands; i++) {
     const Value *v = op_operand(op, i);
     index = !v || !type_is_tile(v->type) || h->index[v->id];
@@ -104,13 +104,13 @@ is_wanted(const Hoist *h, const Op *op, const Op *load)
   return h->places[op->mark].wanted_by == load->mark;
 }
 
-/* May a load pass op, whatever op stores? */
+/* May a load pass op, whatever op stores? Atomic ops may order what is behind them. */
 static bool
 lets_pass(const Op *op)
 {
   if (op->nregions && !op_on_elements(op))
     return false;
-  return !op_has(op, T_SIDE) && !op_acquires(op) && (!(op_global_effects(op) & FX_WRITE) || op->code == OP_STORE);
+  return !op_has(op, T_SIDE) && (op->code == OP_STORE || !(op_global_effects(op) & FX_WRITE));
 }
 
 static u32
@@ -128,16 +128,13 @@ farthest_meeting(Hoist *h, Op *load)
   Op *best = NULL;
   want_operands(h, load, load);
   for (Op *op = load->prev; op && reach--; op = op->prev) {
-    bool scratch = scratch_bytes(h->c, op) != 0;
     if (is_wanted(h, op, load)) {
-      if (!op_is_arithmetic(op) && op->code != OP_CONST)
-        break;
-      if (scratch)
+      if (!op_is_arithmetic(op))
         break;
       want_operands(h, op, load);
     } else if (!lets_pass(op) || h->places[op->mark].held + words > most) {
       break;
-    } else if (scratch) {
+    } else if (scratch_bytes(h->c, op)) {
       best = op;
     }
   }
