@@ -166,6 +166,7 @@ emit_text(Gen *g, Buf *text)
   Buf ptx = {.arena = g->arena};
   if (!g->opt->want_llvm) {
     gen_settle(g);
+    ease_long_blocks(g);
     inlined_encode(g);
     if (!gen_emit_ptx(g, &ptx))
       return false;

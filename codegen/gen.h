@@ -41,6 +41,7 @@ typedef struct GenTeam {
   u32 barrier;                     /* id of its barrier */
   Val tid;                         /* a thread's number within the team */
   LLVMBuilderRef pro;              /* end of its prologue block: values of tid alone go there */
+  struct ZeroBits *zero_bits;      /* what team_bits_zero has made */
   Dist **dists;                    /* by layout id */
   u32 ndists;
 } GenTeam;
@@ -174,6 +175,9 @@ void team_barrier(Gen *g);
 Val team_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */
 Val team_bits_zero(Gen *g, u32 mask);
+
+/* ---- long_blocks.c ---- */
+void ease_long_blocks(Gen *g);                               /* of the module, before PTX is made of it */
 
 /* ---- dist.c ---- */
 Dist *dist_get(Gen *g, const Layout *l);

@@ -254,54 +254,6 @@ gen_settle(Gen *g)
           LLVMSetOperand(i, k, LLVMGetOperand(i, k));
 }
 
-/* ---- long blocks: what takes LLVM's back end time that grows with the square of the loads and stores in a block ----
- * It tries to join neighbours, though tiles come with vectors already; functions with this attribute are left out of that, and on this
- * target nobody else reads it. And it keeps loads without a store between them in one list, and stores that cannot meet in another, which
- * it hashes anew for each of them; a use that emits nothing ends the list. */
-enum { MANY_ACCESSES = 1024, TOGETHER = 128 };
-
-static bool
-is_access(Val i)
-{
-  return LLVMIsALoadInst(i) || LLVMIsAStoreInst(i);
-}
-
-static u32
-block_accesses(LLVMBasicBlockRef b)
-{
-  u32 n = 0;
-  for (Val i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
-    n += is_access(i);
-  return n;
-}
-
-static void
-part_accesses(Gen *g, LLVMBasicBlockRef b)
-{
-  u32 n = 0;
-  LLVMSetCurrentDebugLocation2(g->b, NULL);
-  for (Val i = LLVMGetFirstInstruction(b), next; i; i = next) {
-    next = LLVMGetNextInstruction(i);
-    if (!is_access(i) || ++n % TOGETHER)
-      continue;
-    Val x = LLVMIsAStoreInst(i) ? LLVMGetOperand(i, 0) : i;
-    LLVMPositionBuilderBefore(g->b, next);
-    gen_call(g, "llvm.fake.use", 0, NULL, 1, &x);
-  }
-}
-
-static void
-ease_long_blocks(Gen *g)
-{
-  for (Val f = LLVMGetFirstFunction(g->mod); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
-      if (block_accesses(b) <= MANY_ACCESSES)
-        continue;
-      gen_func_attr(g, f, "noimplicitfloat");
-      part_accesses(g, b);
-    }
-}
-
 /* Verify the module and, at opt_level 1, run the hand-picked pipeline over it. */
 bool
 gen_run_passes(Gen *g)
@@ -327,7 +279,6 @@ gen_emit_ptx(Gen *g, Buf *out)
 {
   LLVMMemoryBufferRef text = NULL;
   char *error = NULL;
-  ease_long_blocks(g);
   if (LLVMTargetMachineEmitToMemoryBuffer(g->tm, g->mod, LLVMAssemblyFile, &error, &text)) {
     gen_error(g, error);
     LLVMDisposeMessage(error);

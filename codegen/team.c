@@ -78,11 +78,21 @@ team_linear(Gen *g, const u32 *cols, u32 nbits)
   return sum ? sum : gen_u32(g, 0);
 }
 
+/* Whether the bits of mask are zero in tid: made once for a team, as each store to a scalar asks for the leader. */
+struct ZeroBits { struct ZeroBits *next; u32 mask; Val yes; };
+
 Val
 team_bits_zero(Gen *g, u32 mask)
 {
+  GenTeam *t = g->team;
   if (!mask)
     return NULL;
-  Val bits = LLVMBuildAnd(g->team->pro, g->team->tid, gen_u32(g, mask), "");
-  return LLVMBuildICmp(g->team->pro, LLVMIntEQ, bits, gen_u32(g, 0), "");
+  for (const struct ZeroBits *z = t->zero_bits; z; z = z->next)
+    if (z->mask == mask)
+      return z->yes;
+  struct ZeroBits *z = NEW(g->arena, struct ZeroBits);
+  Val bits = LLVMBuildAnd(t->pro, t->tid, gen_u32(g, mask), "");
+  *z = (struct ZeroBits){t->zero_bits, mask, LLVMBuildICmp(t->pro, LLVMIntEQ, bits, gen_u32(g, 0), "")};
+  t->zero_bits = z;
+  return z->yes;
 }

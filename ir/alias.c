@@ -601,6 +601,14 @@ leader_alone(const GlobalAccess *a)
   return (a->effect & FX_WRITE) != 0;
 }
 
+GlobalSort
+global_sort(const GlobalAccess *a)
+{
+  if (!(a->effect & FX_WRITE))
+    return GLOBAL_READ;
+  return type_is_tile(a->pointer->type) ? GLOBAL_OTHER : GLOBAL_LEADER;
+}
+
 static bool
 is_store(const GlobalAccess *a)
 {
@@ -613,7 +621,7 @@ static bool
 same_threads(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
   const Type *t = a->pointer->type, *u = b->pointer->type;
-  if (!type_is_tile(t) && !type_is_tile(u) && leader_alone(a) && leader_alone(b))
+  if (global_sort(a) == GLOBAL_LEADER && global_sort(b) == GLOBAL_LEADER)
     return true;
   if (!a->root || !b->root || t->kind != u->kind || t->layout != u->layout || (type_is_tile(t) && !type_same_shape(t, u)) ||
       (a->effect | b->effect) & FX_ASYNC || !same_sum(a, b) || !is_injective(a, loop, is_store(a) || is_store(b)))

@@ -32,6 +32,10 @@ bool global_access(const Op *op, GlobalAccess *a);
 /* Atomic sums of the same kind that nobody looks at in between: they come to the same in any order. */
 bool ops_commute(const Op *a, const Op *b);
 
+/* Accesses of one sort need no order among each other, but for the last: what only reads; what one leader does for all. */
+typedef enum GlobalSort { GLOBAL_READ, GLOBAL_LEADER, GLOBAL_OTHER, GLOBAL_SORTS } GlobalSort;
+GlobalSort global_sort(const GlobalAccess *a);
+
 /* Must all threads meet between a and b? a comes first; loop: an iteration of it ended in between, the outermost such loop, and
  * a and b may be the same op; NULL: no loop's. `apart` is set, and false returned, where only the promise that two parameters
  * reach different memory makes it needless. */

@@ -21,6 +21,9 @@
  * barrier in front of it. What an asynchronous copy reads must not change until it is waited for (language.md): while it flies it is no
  * reason for a barrier; behind the wait it is one, for other threads' copies may not have landed. An atomic op that releases meets all
  * threads before it acts, and one that acquires behind it (codegen/lower_atomic.c): these barriers count.
+ * Accesses of a sort within which nothing needs an order (alias.h) are not compared. Of the others each is compared with all since the
+ * last barrier, so after MOST_COMPARED there is one in any case: in unrolled code the time would grow with the square, and such a barrier
+ * costs nothing.
  *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
@@ -33,10 +36,14 @@ typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8 } Fact;
 typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
 /* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
 typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
-typedef struct State { VEC(Known) known; VEC(Touched) touched; } State;
+/* touched: by sort, each in the order of marks. */
+typedef VEC(Touched) Touches;
+typedef struct State { VEC(Known) known; Touches touched[GLOBAL_SORTS]; } State;
 typedef struct Loop { State head, end; bool known; } Loop;     /* the states at its head, and behind it */
 /* loops: by mark of their op; accesses: by mark of theirs, filled when asked for. */
 typedef struct Barriers { Arena *arena; bool insert; Loop *loops; GlobalAccess *accesses; u32 nloops, naccesses; } Barriers;
+
+enum { MOST_COMPARED = 512 };
 
 /* ---- states ---- */
 
@@ -51,19 +58,36 @@ note(Barriers *x, State *s, const Op *memory, u32 facts)
   vec_push(x->arena, &s->known, ((Known){memory, facts}));
 }
 
+/* Where accesses with this mark begin, or would. */
+static u32
+place_of(const Touches *l, u32 mark)
+{
+  u32 lo = 0, hi = l->len;
+  while (lo < hi) {
+    u32 mid = lo + (hi - lo) / 2;
+    if (l->data[mid].op->mark < mark)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
 /* True if that is new. */
 static bool
 note_touched(Barriers *x, State *s, Touched t)
 {
-  for (u32 i = 0; i < s->touched.len; i++) {
-    Touched *o = &s->touched.data[i];
-    if (o->op == t.op && o->loop == t.loop) {
-      bool grew = (t.facts & ~o->facts) != 0;
-      o->facts |= t.facts;
+  Touches *l = &s->touched[global_sort(&x->accesses[t.op->mark])];
+  u32 at = place_of(l, t.op->mark);
+  for (; at < l->len && l->data[at].op == t.op; at++)
+    if (l->data[at].loop == t.loop) {
+      bool grew = (t.facts & ~l->data[at].facts) != 0;
+      l->data[at].facts |= t.facts;
       return grew;
     }
-  }
-  vec_push(x->arena, &s->touched, t);
+  vec_push(x->arena, l, t);
+  memmove(l->data + at + 1, l->data + at, sizeof t * (l->len - 1 - at));
+  l->data[at] = t;
   return true;
 }
 
@@ -73,8 +97,9 @@ copy_of(Barriers *x, const State *s)
   State t = {0};
   for (u32 i = 0; i < s->known.len; i++)
     vec_push(x->arena, &t.known, s->known.data[i]);
-  for (u32 i = 0; i < s->touched.len; i++)
-    vec_push(x->arena, &t.touched, s->touched.data[i]);
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    for (u32 i = 0; i < s->touched[k].len; i++)
+      vec_push(x->arena, &t.touched[k], s->touched[k].data[i]);
   return t;
 }
 
@@ -91,19 +116,27 @@ join(Barriers *x, State *s, const State *with)
     grew |= (with->known.data[i].facts & ~facts) != 0;
     note(x, s, with->known.data[i].memory, with->known.data[i].facts);
   }
-  for (u32 i = 0; i < with->touched.len; i++)
-    grew |= note_touched(x, s, with->touched.data[i]);
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    for (u32 i = 0; i < with->touched[k].len; i++)
+      grew |= note_touched(x, s, with->touched[k].data[i]);
   return grew;
+}
+
+static void
+forget_touches(Touches *l)
+{
+  u32 kept = 0;
+  for (u32 i = 0; i < l->len; i++)
+    if (l->data[i].facts & FLIES)
+      l->data[kept++] = (Touched){l->data[i].op, l->data[i].loop, FLIES};
+  l->len = kept;
 }
 
 static void
 forget_touched(State *s)
 {
-  u32 kept = 0;
-  for (u32 i = 0; i < s->touched.len; i++)
-    if (s->touched.data[i].facts & FLIES)
-      s->touched.data[kept++] = (Touched){s->touched.data[i].op, s->touched.data[i].loop, FLIES};
-  s->touched.len = kept;
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    forget_touches(&s->touched[k]);
 }
 
 static void
@@ -146,21 +179,36 @@ reaches_global(const Op *op)
   return op_pointer(op) != NULL;
 }
 
+/* Is there one among l that b must not overtake, or are there so many that nobody looks? *apart gets those that it overtakes because
+ * parameters are apart. */
+typedef VEC(const GlobalAccess *) Accesses;
+
+static bool
+overtakes_one(Barriers *x, const Touches *l, const GlobalAccess *b, Accesses *apart)
+{
+  u32 landed = 0;
+  for (u32 i = 0; i < l->len; i++) {
+    const Touched *t = &l->data[i];
+    const GlobalAccess *a = &x->accesses[t->op->mark];
+    bool relies = false;
+    if (t->facts != FLIES && (++landed > MOST_COMPARED || global_conflict(a, b, t->loop, &relies)))
+      return true;
+    if (relies)
+      vec_push(x->arena, apart, a);
+  }
+  return false;
+}
+
 /* Is there an access since the last barrier that op must not overtake? If there is none because parameters are apart, that is noted. */
 static bool
 overtakes(Barriers *x, const State *s, const Op *op)
 {
   const GlobalAccess *b = &x->accesses[op->mark];
-  VEC(const GlobalAccess *) apart = {0};
-  for (u32 i = 0; i < s->touched.len; i++) {
-    const Touched *t = &s->touched.data[i];
-    const GlobalAccess *a = &x->accesses[t->op->mark];
-    bool relies = false;
-    if (t->facts != FLIES && global_conflict(a, b, t->loop, &relies))
+  GlobalSort own = global_sort(b);
+  Accesses apart = {0};
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    if ((k != own || k == GLOBAL_OTHER) && overtakes_one(x, &s->touched[k], b, &apart))
       return true;
-    if (relies)
-      vec_push(x->arena, &apart, a);
-  }
   for (u32 i = 0; x->insert && i < apart.len; i++)
     global_rely_on_apart(apart.data[i], b);
   return false;
@@ -170,9 +218,12 @@ overtakes(Barriers *x, const State *s, const Op *op)
 static void
 count_iteration(State *s, const Op *loop)
 {
-  for (u32 i = 0; i < s->touched.len; i++)
-    if (op_inside(s->touched.data[i].op, loop) && (!s->touched.data[i].loop || op_inside(s->touched.data[i].loop, loop)))
-      s->touched.data[i].loop = loop;
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    for (u32 i = 0; i < s->touched[k].len; i++) {
+      Touched *t = &s->touched[k].data[i];
+      if (op_inside(t->op, loop) && (!t->loop || op_inside(t->loop, loop)))
+        t->loop = loop;
+    }
 }
 
 /* ---- the walk ---- */
@@ -211,11 +262,12 @@ land(State *s, bool all)
     if (all)
       *facts &= ~(u32)FLIES;
   }
-  for (u32 i = 0; i < s->touched.len; i++) {
-    u32 *facts = &s->touched.data[i].facts;
-    if (*facts & FLIES)
-      *facts = all ? LANDED : FLIES | LANDED;
-  }
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    for (u32 i = 0; i < s->touched[k].len; i++) {
+      u32 *facts = &s->touched[k].data[i].facts;
+      if (*facts & FLIES)
+        *facts = all ? LANDED : FLIES | LANDED;
+    }
 }
 
 static void walk(Barriers *x, State *s, Block *b);
