@@ -18,7 +18,7 @@ NEAR = [
     (r"passes/place_\w+\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", r"lit\.passes"]),
     (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
-    (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", "faults"]),
+    (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", r"faults.*"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
     (r"ir/interp|base/fp", [r"unit\.(interp|fp)_test", "faults", r"diff\.codegen", r"numbers\..*"]),
@@ -28,7 +28,7 @@ NEAR = [
     (r"frontend/", [r"diff\.constants", r"lit\.(frontend|diag)"]),
     (r"codegen/(cast|bits|lower_elem|lower_packed)", [r"lit\.codegen", r"diff\.codegen", r"numbers\..*"]),
     (r"codegen/", [r"diff\.layouts", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
-    (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", "faults"]),
+    (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", r"faults.*"]),
     (r"runtime/", ["runtime/.*"]),
     (r"driver/", ["runtime/test_(cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
     (r"stdlib/random", ["kernels:random|dropout", r"lit\.frontend"]),
@@ -43,7 +43,7 @@ NEAR = [
     (r"tools/", ["runtime/test_tools", r"lit\.cli", r"corpus\.args", r"python\..*"]),
 ]
 # What a step runs, by its name; a program of the build that is itself the step needs no row. Others need all that there is.
-PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults|random", ["bin/tilec", "tests/check_kernel"]),
+PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults.*|random", ["bin/tilec", "tests/check_kernel"]),
             (r"kernels.*", ["lib/libtilec.so", "bin/tilerun"])]
 UNKNOWN = 60        # seconds, as long as an entry was not run yet
 BUILD_LIMIT = 1800  # seconds
