@@ -92,7 +92,7 @@ mark_new(Ctx *c, Span at, const char *words, bool primary, u32 order)
     return m;
   u32 col = l.col - 1 < l.line_len ? l.col - 1 : l.line_len, len = at.hi > at.lo ? at.hi - at.lo : 1;
   m.from = cell_at(l, col);
-  m.to = cell_at(l, len < l.line_len - col ? col + len : l.line_len);
+  m.to = cell_at(l, col + len);
   if (m.to <= m.from)
     m.to = m.from + 1;
   return m;

@@ -85,7 +85,7 @@ constant_trips(Canon *k, Op *op)
     return runs_never(k, op);
   if (!value_const_int(OPERAND(op, FOR, step), &step) || step <= 0)
     return false;
-  bool past = __builtin_add_overflow(lo, step, &after) || scalar_int(t->dt, (u64)after) != after || after >= hi;
+  bool past = __builtin_add_overflow(lo, step, &after) || after >= hi;   /* what overflows the type lies above hi */
   return dtype_is_signed(t->dt) && past && runs_once(k, op);
 }
 

@@ -307,6 +307,40 @@ test_jit(const char *dir)
   CHECK(run(&r));
 }
 
+/* An entry whose checksum fits holds what was kept under its key; its texts are looked at all the same: they must end where they say. */
+static void
+test_texts(const char *dir)
+{
+  Run r = {.dir = dir, .n = 7, .x = 0x1008};
+  uint64_t lengths[3];               /* of the PTX, of what was said, of the cubin */
+  char name[64], *entry, high[17] = "";
+  size_t bytes, n;
+  remove_all(dir);
+  CHECK(!run(&r) && run(&r) && files(dir, &bytes, name) == 1);
+  memcpy(high, name, 16);
+  CacheKey key = {{strtoull(name + 16, NULL, 16), strtoull(high, NULL, 16)}};
+  Cache *c = cache_open(dir, 0);
+  CHECK((entry = cache_get(c, key, &n)) != NULL && n > sizeof lengths);
+  memcpy(lengths, entry, sizeof lengths);
+  const size_t ends[] = {sizeof lengths + lengths[0] - 1, sizeof lengths + lengths[0] + lengths[1] - 1};
+  for (size_t i = 0; i < 2; i++) {
+    entry[ends[i]] = 'x';
+    cache_put(c, key, entry, n);
+    CHECK(!run(&r) && run(&r));      /* compiled again, and kept again */
+    entry[ends[i]] = 0;
+  }
+  for (size_t i = 0; i < 3; i++) {
+    lengths[i]++;
+    memcpy(entry, lengths, sizeof lengths);
+    cache_put(c, key, entry, n);
+    CHECK(!run(&r) && run(&r));
+    lengths[i]--;
+  }
+  free(entry);
+  cache_close(c);
+  remove_all(dir);
+}
+
 /* A directory that is not believed is as good as none, and says why. */
 static void
 test_refused(const char *dir)
@@ -426,6 +460,7 @@ main(void)
   sources = compiled_sources = 11;
   strcpy(ptx, "//@tilec kernel=f warps=4 params=x:ptr:f32,n:scalar:i32\n");
   test_jit(dir);
+  test_texts(dir);
   test_race(dir);
   test_choices(dir);
   test_refused(path_in(root, "open"));
