@@ -11,7 +11,7 @@
  *                         0: the default one
  *     current, ordinal    current(ordinal) gives the native stream (a CUstream) to launch in, as an integer; None: the default one
  *   launcher()            launches in the current stream, as launcher(None) does
- *   launcher(stream)      launches in this one
+ *   launcher(stream)      launches in this one; what an object stands for is asked once, as long as it is given again and again
  *   launcher.repeat(n)    launches n times from C in the stream that is current now
  *   run(launch, kernel, stream, gx, gy, gz, arguments, count, fail)
  *     tilejit_launch with packed TilertArgs (bytes)
@@ -49,6 +49,8 @@ typedef struct Launcher {
   PyObject *current_self;
   void *native;                  /* the current stream of the last launch, and ours of it */
   TilertStream *stream;
+  PyObject *given;               /* what was last given for a stream, and ours of it */
+  TilertStream *given_stream;
 } Launcher;
 
 /* Raises what fail makes of the error. */
@@ -118,18 +120,34 @@ launch_in(Launcher *l, TilertStream *s, size_t times)
   Py_RETURN_NONE;
 }
 
+/* The stream that was given: 0, or -1 with an exception. */
+static int
+given_stream(Launcher *l, PyObject *given, TilertStream **out)
+{
+  if (given != l->given) {
+    PyObject *before = l->given;
+    TilertStream *s = address_of(l->stream_of, given);
+    if (!s && PyErr_Occurred())
+      return -1;
+    Py_INCREF(given);
+    l->given = given;
+    l->given_stream = s;
+    Py_XDECREF(before);
+  }
+  *out = l->given_stream;
+  return 0;
+}
+
 static PyObject *
 launcher_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
   Launcher *l = (Launcher *)self;
-  TilertStream *s = NULL;
+  TilertStream *s;
   count &= COUNT_MASK;
   if (count > 1 || names)
     return PyErr_Format(PyExc_TypeError, "a bound launch takes a stream or nothing");
-  if (!count || args[0] == Py_None)
-    return current_stream(l, &s) ? NULL : launch_in(l, s, 1);
-  s = address_of(l->stream_of, args[0]);
-  return !s && PyErr_Occurred() ? NULL : launch_in(l, s, 1);
+  int failed = !count || args[0] == Py_None ? current_stream(l, &s) : given_stream(l, args[0], &s);
+  return failed ? NULL : launch_in(l, s, 1);
 }
 
 static PyObject *
@@ -186,7 +204,7 @@ launcher_dealloc(PyObject *self)
 {
   Launcher *l = (Launcher *)self;
   PyTypeObject *type = Py_TYPE(self);
-  Py_XDECREF(l->fail), Py_XDECREF(l->stream_of), Py_XDECREF(l->current), Py_XDECREF(l->ordinal);
+  Py_XDECREF(l->fail), Py_XDECREF(l->stream_of), Py_XDECREF(l->current), Py_XDECREF(l->ordinal), Py_XDECREF(l->given);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }

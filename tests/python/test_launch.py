@@ -74,6 +74,29 @@ class Launches(unittest.TestCase):
             self.assertEqual(fake.launch.stream, want)
         s.synchronize()
 
+    def test_given_again(self):
+        """The stream that an object stands for is not mixed up with that of another; an object that is none changes nothing."""
+        call, (a, b) = self.k.bind(3, 2, self.x, self.y, 300), (self.dev.stream(), self.dev.stream())
+        for stream, want in ((a, a.native), (a, a.native), (b, b.native), (0x5550, 0x5550), (0x5550, 0x5550), (a, a.native), (0, None), (a, a.native), (None, None), (b, b.native)):
+            call(stream)
+            self.assertEqual(fake.launch.stream, want)
+        with self.assertRaises(TypeError):
+            call("stream")
+        call(b)
+        self.assertEqual(fake.launch.stream, b.native)
+        call(a)
+        del a, stream                                     # the call may hold the stream that it was given last
+        gc.collect()
+        call()
+        self.assertEqual(fake.launch.stream, None)
+        held = sys.getrefcount(b)
+        for _ in range(5):
+            call(b)
+        self.assertEqual(sys.getrefcount(b), held + (tilec._ext is not None))
+        del call
+        gc.collect()
+        self.assertEqual(sys.getrefcount(b), held)
+
     def test_torch_stream(self):
         """Tensors take the stream that torch is using when the launch is made."""
         a = np.zeros(300, np.float32)
