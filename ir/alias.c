@@ -10,7 +10,10 @@
  *
  * The accesses never touch
  *   - if the gaps, all in all, keep the elements' bytes apart;
- *   - or if they are whole strides apart, and their masks keep both within a row: 0 <= index < stride.
+ *   - or if they do so up to multiples of some number: halves of rows of 128, even and odd elements;
+ *   - or if they are whole strides apart, and their masks keep both within a row: 0 <= index < stride;
+ *   - or if they are at different places of rows, and their masks keep both there: each within a row; or each in one of the parts of a row,
+ *     0 <= index < stride / k, these being moved by several of stride / k, less than k from each other.
  * Otherwise they need no order if every address stays with its thread: the same sum in the same layout, of which no thread holds a
  * copy of another's element, and different elements at different addresses. That last point matters even though a store gives no
  * address two values: t loads from where u has stored already. Scalars are loaded by every thread and stored by the leader alone.
@@ -278,6 +281,12 @@ global_access(const Op *op, GlobalAccess *a)
 
 /* ---- gaps ---- */
 
+static i64
+magnitude(i64 v)
+{
+  return v < 0 ? -v : v;
+}
+
 static bool
 is_within(const Value *v, const Op *loop)
 {
@@ -374,6 +383,57 @@ may_touch(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b)
   return touches(all, a, b);
 }
 
+/* ---- gaps up to multiples of a number ---- */
+
+/* Is what a term of either contributes to the gap a multiple of m? */
+static bool
+keeps_remainder(const AliasTerm *t, i64 ca, i64 cb, i64 m, const Op *loop)
+{
+  if (!type_is_tile(t->v->type) && !is_within(t->v, loop))
+    return (cb - ca) % m == 0;
+  return ca % m == 0 && cb % m == 0;
+}
+
+/* Adds the term unless it is such a multiple; false: it is one of a stride. */
+static bool
+add_remainder(Interval *gap, const AliasTerm *t, i64 ca, i64 cb, i64 m, const Op *loop)
+{
+  if (keeps_remainder(t, ca, cb, m, loop))
+    return true;
+  *gap = interval_add(*gap, term_gap(t, ca, cb, loop));
+  return !t->stride;
+}
+
+/* May elements of a and b share a byte if nothing is known of multiples of m? */
+static bool
+touches_modulo(const GlobalAccess *a, const GlobalAccess *b, i64 m, const Op *loop)
+{
+  Interval gap = {b->bytes - a->bytes, b->bytes - a->bytes};
+  bool known = true;
+  for (u32 i = 0; i < a->nterms; i++)
+    known &= add_remainder(&gap, &a->term[i], a->term[i].coef, coef_of(b, &a->term[i]), m, loop);
+  for (u32 i = 0; i < b->nterms; i++)
+    if (!coef_of(a, &b->term[i]))
+      known &= add_remainder(&gap, &b->term[i], 0, b->term[i].coef, m, loop);
+  if (!known || gap.lo <= -UNBOUNDED || gap.hi >= UNBOUNDED)
+    return true;
+  i64 above = (gap.lo + b->size - 1) % m, lo = (above < 0 ? above + m : above) - (b->size - 1);   /* the first that is not below a */
+  return lo < (i64)a->size || lo + (gap.hi - gap.lo) > m - b->size;
+}
+
+/* Is there a number that keeps them apart? It is one that a term is multiplied by. */
+static bool
+apart_modulo(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  for (u32 i = 0; i < a->nterms + b->nterms; i++) {
+    const AliasTerm *t = i < a->nterms ? &a->term[i] : &b->term[i - a->nterms];
+    i64 m = magnitude(t->coef);
+    if (m >= (i64)a->size + b->size && !touches_modulo(a, b, m, loop))
+      return true;
+  }
+  return false;
+}
+
 /* ---- rows whose ends a mask keeps ---- */
 
 /* Does mask keep an index below stride? Then *row is that index, times size. */
@@ -454,18 +514,25 @@ moved_by(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
   return NULL;
 }
 
+/* How many strides there are gaps along; the last is *stride, which is left alone if there is none. */
+static u32
+strides_with_gaps(const Gaps *g, const Value **stride)
+{
+  u32 n = 0;
+  for (u32 i = 1; i < g->n; i++)
+    if (!is_zero(g->gap[i].is)) {
+      *stride = g->gap[i].stride;
+      n++;
+    }
+  return n;
+}
+
 /* The one stride along which there is a gap; NULL if there are more, or none. */
 static const Value *
 stride_between(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
   const Value *stride = NULL;
-  for (u32 i = 1; i < g->n; i++)
-    if (!is_zero(g->gap[i].is)) {
-      if (stride)
-        return NULL;
-      stride = g->gap[i].stride;
-    }
-  return stride ? stride : moved_by(a, b, loop);
+  return strides_with_gaps(g, &stride) > 1 ? NULL : stride ? stride : moved_by(a, b, loop);
 }
 
 /* By how many strides, times the size, b lies behind a: of what is multiplied by it, and of the stride itself. */
@@ -481,15 +548,69 @@ strides_between(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, con
   return by;
 }
 
+/* Do the masks keep both within `length` of where rows begin, the same place for both but for strides? */
+static bool
+in_rows(const GlobalAccess *a, const GlobalAccess *b, const Value *length, const Op *loop)
+{
+  GlobalAccess x, y;
+  return a->size == b->size && row_begin(a, length, &x) && row_begin(b, length, &y) && is_zero(gaps_between(&x, &y, loop).gap[0].is);
+}
+
 /* Are both in rows of one stride, whole rows apart? */
 static bool
 in_other_rows(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
   const Value *stride = stride_between(g, a, b, loop);
-  GlobalAccess x, y;
-  if (!stride || a->size != b->size || touches(strides_between(g, a, b, stride), a, b))
+  return stride && !touches(strides_between(g, a, b, stride), a, b) && in_rows(a, b, stride, loop);
+}
+
+/* Is what the stride is multiplied by a number of whole elements? */
+static bool
+moves_elements(const GlobalAccess *a, const Value *stride)
+{
+  for (u32 i = 0; i < a->nterms; i++)
+    if ((a->term[i].stride == stride || a->term[i].v == stride) && a->term[i].coef % a->size)
+      return false;
+  return true;
+}
+
+/* A scalar that is another's quotient by a constant: *whole / *parts. */
+static bool
+is_part(const Value *v, const Value **whole, i64 *parts)
+{
+  const Op *op = v->def;
+  i64 k;
+  if (!op || (op->code != OP_DIV && op->code != OP_SHR) || !is_linear(op) || !value_const_int(OPERAND(op, BINARY, b), &k) || k < 1 ||
+      k > (op->code == OP_DIV ? INT32_MAX : 30))
     return false;
-  return row_begin(a, stride, &x) && row_begin(b, stride, &y) && is_zero(gaps_between(&x, &y, loop).gap[0].is);
+  *parts = op->code == OP_DIV ? k : INT64_C(1) << k;
+  *whole = scalar_under(OPERAND(op, BINARY, a));
+  return *whole != NULL;
+}
+
+/* Are both in rows of one stride, or in the same row, in parts of them that are `stride / k` long and several of these apart? */
+static bool
+in_other_parts(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  const Value *part = moved_by(a, b, loop), *whole, *stride = NULL;
+  i64 parts;
+  if (!part || !is_part(part, &whole, &parts))
+    return false;
+  const AliasTerm once = {.v = part};
+  i64 apart = magnitude(coef_of(b, &once) - coef_of(a, &once)), most = (parts - 1) * a->size;
+  u32 strides = strides_with_gaps(g, &stride);
+  if (strides > 1 || (strides && (stride != whole || apart > most || !moves_elements(a, whole) || !moves_elements(b, whole))))
+    return false;
+  return apart >= (i64)a->size && apart % a->size == 0 && in_rows(a, b, part, loop);
+}
+
+/* Are both in rows of one stride, at different places there? */
+static bool
+in_other_columns(const Gaps *g, const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
+{
+  const Value *stride = NULL;
+  return strides_with_gaps(g, &stride) == 1 && !touches(g->gap[0].is, a, b) && moves_elements(a, stride) && moves_elements(b, stride) &&
+         in_rows(a, b, stride, loop);
 }
 
 /* ---- elements that stay with their thread: of one sum, if that gives each element, and each iteration's, a place of its own ---- */
@@ -502,12 +623,6 @@ dimension_of(u32 path)
   for (; path; path >>= 4)
     dim += (path & 15) - 1 <= dim;
   return dim;
-}
-
-static i64
-magnitude(i64 v)
-{
-  return v < 0 ? -v : v;
 }
 
 /* Is the term one that tells elements, or iterations of the loop, apart? */
@@ -667,7 +782,8 @@ never_touch(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
   if (a->unknown || b->unknown)
     return false;
   Gaps g = gaps_between(a, b, loop);
-  return !may_touch(&g, a, b) || in_other_rows(&g, a, b, loop) || own_rows_apart(&g, a, b);
+  return !may_touch(&g, a, b) || apart_modulo(a, b, loop) || in_other_rows(&g, a, b, loop) || in_other_parts(&g, a, b, loop) ||
+         in_other_columns(&g, a, b, loop) || own_rows_apart(&g, a, b);
 }
 
 /* Two parameters that are taken to reach different memory. */

@@ -12,6 +12,8 @@ static int failures;
 
 typedef struct Row { const char *body, *want; } Row;
 
+#define ROWS(body, want) {"let j = arange(0, 16)[:, None]; let k = arange(0, 8)[None, :]; " body, want}
+
 static const Row rows[] = {
   /* the same thread, another one, somewhere else */
   {"store(x + i, i); store(x + i, load(x + i) + 1);", "SLS"},
@@ -23,7 +25,12 @@ static const Row rows[] = {
   {"store(z + i, load(x + (127 - i))); store(x + i, 1);", "LS|S"},
   {"store(x + i, 1); store(x + (127 - i), 2);", "S|S"},
   {"store(z + i, load(x + i) + load(x + (127 - i)));", "LLS"},
-  {"store(x + 2 * i, 1); store(z + i, load(x + (2 * (127 - i) + 1)));", "S|LS"},    /* even and odd: parity is not looked at */
+  {"store(x + 2 * i, 1); store(z + i, load(x + (2 * (127 - i) + 1)));", "SLS"},    /* even and odd */
+  {"store(x + 2 * i, 1); store(z + i, load(x + (2 * (127 - i) + 2)));", "S|LS"},
+  {"store(x + 3 * i, 1); store(z + i, load(x + (3 * (n - i) + 1))); store(z + i, load(x + (3 * (n - i) - 3)));", "SLS|LS"},
+  {"for k in range(n) { store(x + (k * 64 + (i & 31)), 1); store(z + i, load(x + (i % n * 64 + 32 + (i & 31)))); }", "(SLS)"},
+  {"for k in range(n) { store(x + (k * 64 + (i & 31)), 1); store(z + i, load(x + (i % n * 64 + 31 + (i & 31)))); }", "(|S|LS)"},
+  {"for k in range(n) { store(x + (k * 64 + (i & 32)), 1); store(z + i, load(x + (i % n * 64 + 32 + (i & 31)))); }", "(|S|LS)"},
   {"store(x + (i & 63), 1); store(z + i, load(x + (64 + (i & 63))));", "SLS"},
   {"store(x + (i & 63), 1); store(z + i, load(x + (63 + (i & 63))));", "S|LS"},
   {"store(x + i % 64, 1); store(z + i, load(x + (64 + (127 - i))));", "SLS"},
@@ -127,6 +134,26 @@ static const Row rows[] = {
   {"let b = bitcast(x, *i8); for j in range(m) { for k in range(n, stages=2) { store(b + (k * 128 + (127 - i)), load(b + (k * 128 + i))); } }", "(|L(L|S))"},
   {"for k in range(n, stages=2) { atomic_add(z, 1, sem=\"acquire\"); store(y + i, load(x + (k * 128 + i))); }", "(ALS)"},
   {"for k in range(n, stages=2) { atomic_add(z, 1, sem=\"release\"); store(y + i, load(x + (k * 128 + i))); }", "(C)(w|(C)AS)w"},
+  /* parts of rows: of 8 or by a constant; what a mask keeps within stride / k, moved by several of it; what it keeps within the stride */
+  ROWS("store(x + (j * 16 + k), 1); store(x + (j * 16 + 8 + (7 - k)), 2);", "SS"),
+  ROWS("store(x + (j * 16 + k), 1); store(x + (j * 16 + 7 + (7 - k)), 2);", "S|S"),
+  ROWS("store(x + (j * 16 + k), 1); store(x + (j * 16 + 9 + (7 - k)), 2);", "S|S"),
+  ROWS("store(x + (j * 16 + k), 1); store(x + (j * 8 + 8 + (7 - k)), 2);", "S|S"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 2); store(x + (j * n + n / 2 + k), 2, mask=k < n / 2);", "SS"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 2); store(x + (m * n + n / 2 + k), 2, mask=k < n / 2);", "SS"),
+  ROWS("store(x + (j * n + n / 2 + k), 1, mask=k < n / 2); store(x + (j * n + k), 2, mask=k < n / 2 && j < m);", "SS"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 3); store(x + (j * n + n / 3 * 2 + k), 2, mask=k < n / 3);", "SS"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 2); store(x + (j * n + n / 2 * 2 + k), 2, mask=k < n / 2);", "S|S"),    /* the next row */
+  ROWS("store(x + k, 1, mask=k < n / 2); store(x + n / 2 * 2 + k, 2, mask=k < n / 2);", "SS"),                       /* there is none */
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 2); store(x + (j * n + n / 2 - 1 + k), 2, mask=k < n / 2);", "S|S"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 2); store(x + (j * n + n / 2 + k), 2);", "S|S"),
+  ROWS("store(x + (j * n + k), 1, mask=k < m / 2); store(x + (j * n + m / 2 + k), 2, mask=k < m / 2);", "S|S"),
+  ROWS("store(x + (j * n + k), 1, mask=k <= n / 2); store(x + (j * n + n / 2 + k), 2, mask=k < n / 2);", "S|S"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n / 2); store(x + (j * n + n / 3 + k), 2, mask=k < n / 3);", "S|S"),
+  ROWS("store(x + (j * n + k - 1), 1, mask=k - 1 < n / 2); store(x + (j * n + n / 2 + k), 2, mask=k < n / 2);", "S|S"),  /* may begin below 0 */
+  ROWS("store(x + (j * n + k), 1, mask=k < n); store(x + (j * n + 8 + k), 2, mask=8 + k < n);", "SS"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n); store(x + (j * n + 7 + (7 - k)), 2, mask=7 + (7 - k) < n);", "S|S"),
+  ROWS("store(x + (j * n + k), 1, mask=k < n); store(x + (j * n + 8 + k), 2, mask=k < n);", "S|S"),
   /* rows by a stride of the launch: what one store writes does not overlap; what masks keep apart; nothing else */
   {"for k in range(n) { store(x + (k * m + i), 1); }", "(S)"},
   {"for k in range(n) { store(x + (k * m + i), 1); store(x + (k * m + 128 + i), 2); }", "(|SS)"},
