@@ -134,14 +134,31 @@ def exits(dev, rng, programs, n):
 
 
 def index_wrap(dev, rng):
-    """A loop that may be left, up to the largest index there is."""
+    """A loop that may be left, or begins near there, up to the largest index there is."""
     text = """kernel f(out: *i32, lo: i32, hi: i32, step: i32) warps(1) {
       var count = 0;
       for i in range(lo, hi, step) { count += 1; if count == 1000 { break; } }
       for i in range(lo, hi) { count += 1000; if i == lo - 1 { break; } }
       store(out, count);
+    }
+    kernel near(out: *i64, hi: i32, below: i64) warps(1) {
+      var count = 0;
+      var sum: i64 = 0;
+      for i in range(2147483640, hi, 5) { count += 1; sum += i; }
+      for i in range(u32(4294967290), u32(4294967295), u32(2)) { count += 100; sum += i64(i); }
+      for i in range(-2147483647 - 1, 2147483647, 1073741824) { count += 10000; sum += i; }
+      for i in range(9223372036854775000, below, 400) { count += 1000000; sum += i - 9223372036854775000; }
+      store(out, i64(count));
+      store(out + 1, sum);
     }"""
-    k, checks = source(dev, text), []
+    k, checks = dev.program(text=text, name="case.tile").kernel("f"), []
+    near = dev.program(text=text, name="case.tile").kernel("near")
+    for hi, below in ((2**31 - 1, 2**63 - 1), (2**31 - 6, 2**63 - 500), (0, 0)):
+        out = poisoned(dev, 2, "i64")
+        launch(near, 1, out, hi, below)
+        loops = [range(2**31 - 8, hi, 5), range(2**32 - 6, 2**32 - 1, 2), range(-2**31, 2**31 - 1, 2**30), range(2**63 - 808, below, 400)]
+        count = sum(len(r) * 100**n for n, r in enumerate(loops))
+        checks.append((f"to {hi}", out.numpy(), np.array([count, sum(sum(r) for r in loops[:3]) + sum(i - loops[3].start for i in loops[3])], np.int64), 0))
     for lo, hi, step, want in ((2**31 - 10, 2**31 - 1, 4, 9003), (2**31 - 4, 2**31 - 1, 2**30, 3001), (5, 5, 1, 0), (5, 3, 7, 0)):
         out = poisoned(dev, 1, "i32")
         call = launch(k, 1, out, lo, hi, step)
