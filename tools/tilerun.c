@@ -312,19 +312,11 @@ open_device(Run *r, int *shown)
   return tilert_device_open(r->device_spec, &o, &r->device, &e) ? failed(r, &e) : 0;
 }
 
+/* Of blocks whose shape the launch gives, where k is another compiler's. */
 static int
-is_ptx(const char *file)
+check_shape_options(Run *r, const TilejitKernel *k)
 {
-  size_t n = strlen(file);
-  return n > 4 && !strcmp(file + n - 4, ".ptx");
-}
-
-/* PTX without a line that says what its kernels take is another compiler's. */
-static int
-check_shape_options(Run *r, const char *text, size_t len)
-{
-  size_t n = 1;
-  r->foreign = is_ptx(r->file) && !tilert_manifest_parse(text, len, NULL, 0, &n, NULL) && n == 0;
+  r->foreign = tilejit_kernel_shape(k, r->block);
   if (!r->foreign && (r->block_text || r->shared_text))
     return misuse("--block and --shared are for PTX without a //@tilec line", "");
   return r->foreign && r->tune ? misuse("--tune: PTX of another compiler has no configurations", "") : 0;
@@ -342,9 +334,7 @@ open_program(Run *r)
     fprintf(stderr, "tilerun: cannot read %s: %s\n", r->file, strerror(errno));
     return EXIT_MISUSE;
   }
-  int status = check_shape_options(r, text, len);
-  if (!status && tilejit_program_create(r->device, r->file, text, len, &o, &r->program, &e))
-    status = failed(r, &e);
+  int status = tilejit_program_create(r->device, r->file, text, len, &o, &r->program, &e) ? failed(r, &e) : 0;
   free(text);
   return status;
 }
@@ -367,6 +357,9 @@ sort_values(Run *r)
   Pairs args = {.n = 0};
   if (tilejit_kernel(r->program, r->kernel_name, NULL, 0, &plain, &e))
     return failed(r, &e);
+  int status = check_shape_options(r, plain);
+  if (status)
+    return status;
   for (size_t i = 0; i < r->values.n; i++) {
     const TilejitParam *p = kernel_param(plain, r->values.at[i].name);
     if (!p)
@@ -601,8 +594,6 @@ set_shape(Run *r)
 {
   TilertError e = {0};
   TilertLaunch *l = tilejit_call_packed(r->call);
-  const TilertManifest *m = tilert_kernel_manifest(tilert_launch_kernel(l));
-  memcpy(r->block, m->block, sizeof r->block);
   if (!r->block_text && !r->block[0])
     return misuse("--block is needed: the PTX does not say how many threads a block has", "");
   int status = r->block_text ? set_extents(r, "--block", r->block_text, r->block) : 0;
