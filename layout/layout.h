@@ -162,6 +162,13 @@ bool layout_piece_threads(const PieceSide *s, u32 number);
 u32 layout_shared_offset(const Layout *smem, u32 flat);
 /* Columns of (reg|lane|warp) -> shared offset: smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
 bool layout_to_offset(Ctx *c, const Layout *l, const Layout *smem, u32 cols[IN_COUNT][LAYOUT_MAX_BITS]);
+/* Elements of memory that a tile of these extents (padded: smem's) takes: one more than the highest offset (layout_cut.c). */
+u32 layout_reach(const Layout *smem, const u32 *shape);
+/* The number of a `vec` of elements within a line is exclusive-ored with the line's (number / per) mod phases: nothing leaves its line. */
+typedef struct LayoutSwizzle { u32 line, vec, per, phases; } LayoutSwizzle;
+/* The shared layout in which a tile of these extents reaches least far, of those whose offsets grow with every coordinate and in which
+ * aligned runs of `run` elements along dimension `fast` lie together; then swizzled. All numbers but extents are powers of two. */
+const Layout *layout_compact(Ctx *c, int rank, const u32 *shape, int fast, u32 run, const LayoutSwizzle *s);
 /* After every `every` elements of offset, `pad` elements of memory are left out; every 0: none. Powers of two. */
 typedef struct SharedPad { u32 every, pad; } SharedPad;
 /* Extra wavefronts per warp access of `vec` consecutive-offset elements between registers of l and smem. */
