@@ -6,6 +6,11 @@
  * 128 bytes, and a start that changes from iteration to iteration costs one addition per distinct thread part. Padding
  * is linear only over addition: sums without carries are as good as exclusive-or, so here too only constants that share a
  * bit with what threads can change cost anything.
+ *
+ * A cut buffer has no memory behind its last element (passes/cut_buffers.c). What an access can reach in all threads is a coset, so whether
+ * that is within the memory, outside of it, or either depends on the thread, is known when compiling. What is outside is padding: it is not
+ * stored and not copied, and a load takes 0 for it. Where it depends, stores and copies are predicated, and a load takes the first elements
+ * of its view instead. Memory ends with whole 16 bytes, so an access that starts within it ends there.
  */
 #include "gen.h"
 
@@ -35,7 +40,7 @@ buffer_of(Gen *g, const Value *v)
   const Type *t = v->type;
   Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0],
     .off = view_offset(v) / dtype_bytes(t->dt),
-              .pad_every = t->pad_every, .pad = t->pad};
+              .pad_every = t->pad_every, .pad = t->pad, .cut = t->cut ? type_shared_elements(t) : 0};
   if (LLVMIsAConstantInt(b.base)) {
     b.at = LLVMConstIntGetZExtValue(b.base);
     b.base = NULL;
@@ -106,13 +111,65 @@ started(Gen *g, const Buffer *buf, Val off, u64 more)
   return addr_shared(g, start, more + buf->at);
 }
 
-/* Address of the element that lies a constant of `elems` from the thread's part. */
-static Val
-side_address(Gen *g, const Side *s, u32 elems)
+/* The byte in the buffer of the element that lies a constant of `elems` from the thread's part: a value and a constant. */
+static Addr
+side_offset(Gen *g, const Side *s, u32 elems)
 {
   u32 bytes = (elems ^ s->buf->off) * s->buf->bytes, crossing = bytes & s->mask;
   Val off = crossing ? padded(g, B, s->buf, LLVMBuildXor(B, s->mine, gen_u32(g, crossing), "")) : s->start;
-  return started(g, s->buf, off, padded_const(s->buf, bytes & ~s->mask));
+  return (Addr){off, padded_const(s->buf, bytes & ~s->mask)};
+}
+
+/* Address of that element. */
+static Val
+side_address(Gen *g, const Side *s, u32 elems)
+{
+  Addr a = side_offset(g, s, elems);
+  return started(g, s->buf, a.base, a.off);
+}
+
+/* ---- the end of a cut buffer ---- */
+
+typedef enum Within { INSIDE, PARTLY, OUTSIDE } Within;
+
+/* Where that element lies in the threads. */
+static Within
+side_within(const Side *s, u32 elems)
+{
+  u32 bytes = (elems ^ s->buf->off) * s->buf->bytes, end = s->buf->cut * s->buf->bytes;
+  u32 most = layout_highest(bytes, s->thread, s->h->thread_bits), least = ~layout_highest(~bytes, s->thread, s->h->thread_bits);
+  return !end || most < end ? INSIDE : least >= end ? OUTSIDE : PARTLY;
+}
+
+static Val
+side_sum(Gen *g, const Side *s, u32 elems)
+{
+  Addr a = side_offset(g, s, elems);
+  return LLVMBuildAdd(B, a.base, gen_u32(g, (u32)a.off), "");
+}
+
+static Val
+before_end(Gen *g, const Buffer *buf, Val off)
+{
+  return LLVMBuildICmp(B, LLVMIntULT, off, gen_u32(g, padded_const(buf, buf->cut * buf->bytes)), "");
+}
+
+/* Is the element that is PARTLY inside so? */
+static Val
+side_inside(Gen *g, const Side *s, u32 elems)
+{
+  return before_end(g, s->buf, side_sum(g, s, elems));
+}
+
+/* Where to load that element from; NULL: it is padding in all threads. */
+static Val
+side_source(Gen *g, const Side *s, u32 elems)
+{
+  Within w = side_within(s, elems);
+  if (w != PARTLY)
+    return w == INSIDE ? side_address(g, s, elems) : NULL;
+  Val off = side_sum(g, s, elems), first = gen_u32(g, padded_const(s->buf, s->buf->off * s->buf->bytes));
+  return started(g, s->buf, LLVMBuildSelect(B, before_end(g, s->buf, off), off, first, ""), 0);
 }
 
 static u32
@@ -134,6 +191,30 @@ padded_vec(const Buffer *b, u32 vec)
   return vec;
 }
 
+static void
+vector_store(Gen *g, const Side *s, const Words *w, u32 at, u32 vec, const Val *elems)
+{
+  Val words[16];
+  Within in = side_within(s, at);
+  if (in == OUTSIDE)
+    return;
+  Val p = side_address(g, s, at);
+  words_pack(g, w, elems, words);
+  LLVMBasicBlockRef after = gen_if(g, in == PARTLY ? side_inside(g, s, at) : NULL);
+  words_store(g, w, p, vec * s->buf->bytes, words);
+  gen_end_if(g, after);
+}
+
+static void
+vector_load(Gen *g, const Side *s, const Words *w, u32 at, u32 vec, Val *words)
+{
+  Val p = side_source(g, s, at);
+  if (p)
+    words_load(g, w, p, vec * s->buf->bytes, words);
+  for (u32 i = 0; !p && i < w->n; i++)
+    words[i] = LLVMConstNull(w->type);
+}
+
 void
 buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Val *values)
 {
@@ -142,15 +223,15 @@ buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Va
   u32 *regs = NEW_ARRAY(g->arena, u32, h->regs), n = layout_access_groups(h->l, buf->smem, vec, regs);
   Words w = words_for(g, buf->d, buf->ptr, vec);
   for (u32 i = 0; i < n; i++, regs += vec) {
-    Val elems[16], words[16], p = side_address(g, &s, register_offset(&s, regs[0]));
+    Val elems[16], words[16];
+    u32 at = register_offset(&s, regs[0]);
     for (u32 e = 0; store && e < vec; e++)
       elems[e] = values[regs[e]];
     if (store) {
-      words_pack(g, &w, elems, words);
-      words_store(g, &w, p, vec * buf->bytes, words);
+      vector_store(g, &s, &w, at, vec, elems);
       continue;
     }
-    words_load(g, &w, p, vec * buf->bytes, words);
+    vector_load(g, &s, &w, at, vec, words);
     words_unpack(g, &w, words, elems);
     for (u32 e = 0; e < vec; e++)
       values[h->rep[regs[e]]] = elems[e];
@@ -161,6 +242,10 @@ buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Va
 static void
 matrix_call(Gen *g, const MatrixAccess *m, bool store, Val p, Val *words)
 {
+  for (u32 i = 0; !p && i < m->count; i++)
+    words[i] = gen_u32(g, 0);
+  if (!p)
+    return;
   const char *name = arena_printf(g->arena, "llvm.nvvm.%s.sync.aligned.m8n8.x%u%s.b16", store ? "stmatrix" : "ldmatrix",
                                   m->count, m->trans ? ".trans" : "");
   Ty over = LLVMPointerTypeInContext(g->lc, AS_SHARED);
@@ -211,7 +296,7 @@ buffer_fragments_load(Gen *g, const Fragments *f, u32 group, Val *words)
 {
   u32 regs[16];
   Val got[4];
-  matrix_call(g, &f->m, false, side_address(g, &f->s, layout_matrix_group(&f->m, group, regs)), got);
+  matrix_call(g, &f->m, false, side_source(g, &f->s, layout_matrix_group(&f->m, group, regs)), got);
   for (u32 q = 0; q < f->m.count; q++)
     words[regs[q * f->m.elems] / f->m.elems] = got[q];
 }
@@ -228,7 +313,8 @@ buffer_matrices(Gen *g, const Buffer *buf, const Dist *h, bool trans, bool store
   for (u32 i = 0; i < m.groups; i++) {
     u32 regs[16];
     Val words[4], elems[4];
-    Val p = side_address(g, &s, layout_matrix_group(&m, i, regs));
+    u32 at = layout_matrix_group(&m, i, regs);
+    Val p = store ? side_address(g, &s, at) : side_source(g, &s, at);
     for (u32 q = 0; store && q < m.count; q++) {
       for (u32 e = 0; e < m.elems; e++)
         elems[e] = values[regs[q * m.elems + e]];
@@ -262,8 +348,11 @@ buffer_copy_vec(Gen *g, const Buffer *buf, const Dist *h, u32 vec)
 }
 
 Val
-buffer_address(Gen *g, const Buffer *buf, const Dist *h, u32 reg)
+buffer_address(Gen *g, const Buffer *buf, const Dist *h, u32 reg, Val *inside)
 {
   Side s = side_new(g, buf, h);
-  return side_address(g, &s, register_offset(&s, reg));
+  u32 at = register_offset(&s, reg);
+  Within in = side_within(&s, at);
+  *inside = in == PARTLY ? side_inside(g, &s, at) : NULL;
+  return in == OUTSIDE ? NULL : side_address(g, &s, at);
 }

@@ -250,18 +250,20 @@ typedef struct Buffer {
   Val base;                        /* an i32, a multiple of 128; NULL: 0 */
   u64 at;
   u32 off, pad_every, pad;
+  u32 cut;                         /* elements of offset that memory holds, whole 16 bytes of them; 0: all */
 } Buffer;
 Buffer buffer_of(Gen *g, const Value *v);                    /* the buffer that a value views */
 /* Where a tile of the buffer is in registers; flat indices are the whole buffer's, of which the tile may be a slice. */
 Dist *buffer_dist(Gen *g, const Type *tile, const Buffer *b);
-/* Store or load all registers of h, vec elements an access (a plan's, or layout_access_vec's). */
+/* Store or load all registers of h, vec elements an access (a plan's, or layout_access_vec's). Of what a cut buffer has no memory for
+ * nothing is stored, and what is loaded is anything. */
 void buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Val *values);
-/* The same by stmatrix or ldmatrix. */
+/* The same by stmatrix (not into a cut buffer: it is the whole warp's) or ldmatrix. */
 void buffer_matrices(Gen *g, const Buffer *buf, const Dist *h, bool trans, bool store, Val *values);
 /* How many elements, at most vec, lie in the buffer in the order of the lowest registers, aligned. */
 u32 buffer_copy_vec(Gen *g, const Buffer *buf, const Dist *h, u32 vec);
-/* Where the element of register reg lies. */
-Val buffer_address(Gen *g, const Buffer *buf, const Dist *h, u32 reg);
+/* Where the element of register reg lies; NULL: in no thread within a cut buffer. *inside: where it is within it; NULL: everywhere. */
+Val buffer_address(Gen *g, const Buffer *buf, const Dist *h, u32 reg, Val *inside);
 /* Loads by ldmatrix one instruction at a time, for a dot that takes them as it goes: group g fills the 32-bit words (of the
  * tile's registers, two 16-bit or four 8-bit elements each) that buffer_fragments_words lists, up to 4. */
 typedef struct Fragments Fragments;

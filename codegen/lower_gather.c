@@ -1,7 +1,8 @@
 /* lower_gather.c - elements found by run-time indices in shared buffers, and exchanges of elements within a tile.
  *
  * The offset of an element is linear in its coordinates. So it is the exclusive-or of what the thread, the register and
- * the index contribute; an index is kept inside the buffer's padded extent, so that a wrong one reads some element.
+ * the index contribute; an index is kept inside the buffer's padded extent, and its offset within a cut buffer's memory, so that a wrong
+ * one reads some element.
  */
 #include "gen.h"
 
@@ -75,6 +76,10 @@ element(Gen *g, const Gather *x, u32 r, Val index)
   const Buffer *b = &x->buf;
   Val off = gen_xor_const(g, x->thread, x->thread_mask, beside_axis(x, x->h->flat[r]) ^ b->off);
   off = LLVMBuildXor(B, off, index_offset(g, x, index), "");
+  if (b->cut) {
+    Val last = gen_u32(g, b->cut - 1);
+    off = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntULT, off, last, ""), off, last, "");
+  }
   if (b->pad_every) {
     Val rows = LLVMBuildLShr(B, off, gen_u32(g, log2_u32(b->pad_every)), "");
     off = LLVMBuildAdd(B, off, LLVMBuildMul(B, rows, gen_u32(g, b->pad), ""), "");

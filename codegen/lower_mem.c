@@ -252,19 +252,26 @@ lower_STORE(Gen *g, const Op *op)
 static void
 copy_group(Gen *g, const Access *a, const Buffer *buf, const Dist *h, u32 r)
 {
-  Val when = access_when(g, a, r);
+  Val when = access_when(g, a, r), inside;
   u32 bytes = a->vec * buf->bytes;
   Addr at = addr_element(g, a->ptr, r);
+  Val to = buffer_address(g, buf, h, r, &inside);
   PtxArgs p = {0};
+  if (!to)
+    return;
   p.subst[0] = bytes == 16 ? "cg" : "ca";
   p.subst[1] = bytes == 16 && g->target->ptx >= 74 ? ".L2::128B" : "";
   p.subst[2] = place(g, 1, at.off);
-  push_in(&p, buffer_address(g, buf, h, r));
+  push_in(&p, to);
   push_in(&p, at.base);
   p.subst[3] = arena_printf(g->arena, "%u", bytes);
   if (when) {
     p.subst[3] = arena_printf(g->arena, "%u, $%u", bytes, p.nin);
     push_in(&p, LLVMBuildSelect(B, when, gen_u32(g, bytes), gen_u32(g, 0), ""));
+  }
+  if (inside) {
+    p.subst[4] = arena_printf(g->arena, "@$%u", p.nin);
+    push_in(&p, inside);
   }
   ptx_emit(g, PTX_CP_ASYNC, &p, NULL);
 }

@@ -105,7 +105,8 @@ lower_SHARED_STORE(Gen *g, const Op *op)
   const Value *x = op_operand(op, 1);
   Buffer b = buffer_of(g, op_operand(op, 0));
   Dist *h = buffer_dist(g, x->type, &b);
-  SharedAccess a = access_plan(g->c, x->type, op_operand(op, 0)->type, target_has(g->target, F_STMATRIX));
+  const Type *buffer = op_operand(op, 0)->type;
+  SharedAccess a = access_plan(g->c, x->type, buffer, target_has(g->target, F_STMATRIX) && !buffer->cut);
   LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, a.matrix ? h->free_threads & ~(LANES - 1u) : h->free_threads));
   if (a.matrix)
     buffer_matrices(g, &b, h, a.trans, true, gen_regs(g, x));

@@ -40,6 +40,8 @@ builtin_shared(Lower *L, Call *c)
     return call_error(L, c, c->span, arena_printf(L->a, "no device has %llu bytes of shared memory", (unsigned long long)bytes));
   L->b.span = c->span;
   Value *v = ir_shared_alloc(&L->b, t);
+  if (t->layout)
+    op_set_int(v->def, AT_GIVEN, 1);
   vec_push(L->a, &L->allocs, v);
   return val_buffer(v, c->span);
 }
@@ -143,7 +145,7 @@ buffer_reshaped(Lower *L, Call *c)
   if (count != type_numel(t))
     return bad_view(L, c, c->args[1].span, s, arena_printf(L->a, "it has %u elements, the new extents %u", type_numel(t), count));
   const Layout *l = t->layout ? layout_reshape(L->c, t->layout, (int)rank, shape) : NULL;
-  const Type *r = type_shared(L->c, t->dt, 0, (int)rank, shape, NULL, l, t->pad_every, t->pad);
+  const Type *r = type_shared_view(L->c, t, 0, (int)rank, shape, NULL, l);
   L->b.span = c->span;
   return val_buffer(op_result(op_create(&L->b, OP_SHARED_RESHAPE, 1, &s, 1, &r, 0)), c->span);
 }

@@ -424,7 +424,7 @@ Value *
 ir_shared_index(Builder *b, Value *buffers, Value *i)
 {
   const Type *t = buffers->type;
-  const Type *one = type_shared(func_ctx(b->func), t->dt, 0, t->rank, t->shape, t->alloc_shape, t->layout, t->pad_every, t->pad);
+  const Type *one = type_shared_view(func_ctx(b->func), t, 0, t->rank, t->shape, t->alloc_shape, t->layout);
   return op_result(create1(b, OP_SHARED_INDEX, 2, (Value *[]){buffers, i}, one));
 }
 
@@ -433,7 +433,7 @@ Value *
 ir_shared_slice(Builder *b, Value *buffer, const i64 *start, const u32 *shape)
 {
   const Type *t = buffer->type;
-  const Type *part = type_shared(func_ctx(b->func), t->dt, t->count, t->rank, shape, t->alloc_shape, t->layout, t->pad_every, t->pad);
+  const Type *part = type_shared_view(func_ctx(b->func), t, t->count, t->rank, shape, t->alloc_shape, t->layout);
   Op *op = create1(b, OP_SHARED_SLICE, 1, &buffer, part);
   op_set_ints(op, AT_OFFSETS, start, t->rank);
   return op_result(op);
@@ -453,8 +453,7 @@ ir_shared_permute(Builder *b, Value *buffer, const int *perm)
     p[i] = perm[i];
   }
   const Layout *l = t->layout ? layout_permute(c, t->layout, perm) : NULL;
-  Op *op = create1(b, OP_SHARED_PERMUTE, 1, &buffer,
-                   type_shared(c, t->dt, t->count, t->rank, shape, whole, l, t->pad_every, t->pad));
+  Op *op = create1(b, OP_SHARED_PERMUTE, 1, &buffer, type_shared_view(c, t, t->count, t->rank, shape, whole, l));
   op_set_ints(op, AT_PERM, p, t->rank);
   return op_result(op);
 }

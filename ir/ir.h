@@ -44,6 +44,7 @@ struct Type {
   u32 count;                /* buffers in a row, of which shared_index picks one; 0: one buffer, not a row */
   u32 alloc_shape[MAX_RANK];/* extents of the whole buffer that this views; slices are smaller */
   u32 pad_every, pad;       /* after every pad_every elements of offset, pad elements are left out; 0, 0: none. A power of two */
+  u32 cut;                  /* memory holds this many elements of offset, layout_reach or more: accesses past it do not happen; 0: all */
 };
 /* Interned: equal types are equal pointers. */
 const Type *type_scalar(Ctx *c, DType d);
@@ -52,6 +53,10 @@ const Type *type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, cons
 /* A shared buffer (count 0) or a row of count of them; alloc_shape NULL: the same as shape. */
 const Type *type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l,
                         u32 pad_every, u32 pad);
+/* The type of a view of a buffer or row of type t: these extents, that layout; dtype, padding and what is cut are t's. */
+const Type *type_shared_view(Ctx *c, const Type *t, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l);
+const Type *type_shared_cut(Ctx *c, const Type *t, u32 cut);
+u32 type_shared_elements(const Type *t);                            /* of offset that memory holds, pad not counted; cut: whole 16 bytes */
 u32 type_shared_stride(const Type *t);                              /* bytes from one buffer of a row to the next: a multiple of 128 */
 const Type *type_elem(Ctx *c, const Type *t);                       /* scalar or pointer; t itself if not a tile */
 const Type *type_with_elem(Ctx *c, const Type *t, const Type *elem);/* same shape and layout, other element; a scalar t gives elem */

@@ -336,13 +336,13 @@ parse_shape(Parser *p, u32 start, Shape *s)
   return !wrong || fail_at(p, (Span){start, p->prev_end}, "%s", wrong);
 }
 
-/* Behind 'shared': <3 x f16[128, 64, #1] of [128, 128] pad 32 + 4>, count, "of" and "pad" as needed. */
+/* Behind 'shared': <3 x f16[100, 64, #1] of [100, 128] pad 32 + 4 cut 12800>, count, "of", "pad" and "cut" as needed. */
 static bool
 parse_shared(Parser *p, u32 start, const Type **out)
 {
   DType d;
   Shape s, whole;
-  u32 count = 0, every = 0, pad = 0;
+  u32 count = 0, every = 0, pad = 0, cut = 0;
   if (!expect(p, '<'))
     return false;
   if (p->tok.kind == TOK_NUMBER && !(parse_u32(p, 1, 1024, &count) && expect_word(p, "x")))
@@ -360,12 +360,17 @@ parse_shared(Parser *p, u32 start, const Type **out)
     if (!parse_u32(p, 1, TILE_MAX_NUMEL, &every) || !expect(p, '+') || !parse_u32(p, 1, 4096, &pad))
       return false;
   }
+  if (at_word(p, "cut")) {
+    advance(p);
+    if (!parse_u32(p, 1, TILE_MAX_NUMEL, &cut))
+      return false;
+  }
   if (!expect(p, '>'))
     return false;
   if (whole.rank != s.rank || (every && !is_pow2(every)))
     return fail_at(p, (Span){start, p->prev_end}, "%s", whole.rank != s.rank ? "a view has the rank of its buffer"
                                                                              : "padding stands after a power of two of elements");
-  *out = type_shared(p->ctx, d, count, s.rank, s.extent, whole.extent, s.layout, every, pad);
+  *out = type_shared_cut(p->ctx, type_shared(p->ctx, d, count, s.rank, s.extent, whole.extent, s.layout, every, pad), cut);
   return true;
 }
 

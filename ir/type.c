@@ -99,7 +99,7 @@ type_hash(const Type *t)
   for (int i = 0; i < t->rank; i++)
     h = h * 0x9e3779b1u + t->shape[i];
   h = h * 0x9e3779b1u + (u32)((uintptr_t)t->layout >> 4);
-  h = h * 0x9e3779b1u + t->kind * 64 + t->count + t->pad;
+  h = h * 0x9e3779b1u + t->kind * 64 + t->count + t->pad + t->cut;
   return h ^ h >> 15;
 }
 
@@ -108,7 +108,7 @@ tile_equal(const Type *a, const Type *b)
 {
   return a->kind == b->kind && a->dt == b->dt && a->ptr == b->ptr && a->layout == b->layout && a->rank == b->rank &&
          !memcmp(a->shape, b->shape, sizeof a->shape) && a->count == b->count && a->pad_every == b->pad_every &&
-         a->pad == b->pad && !memcmp(a->alloc_shape, b->alloc_shape, sizeof a->alloc_shape);
+         a->pad == b->pad && a->cut == b->cut && !memcmp(a->alloc_shape, b->alloc_shape, sizeof a->alloc_shape);
 }
 
 static const Type **
@@ -186,13 +186,38 @@ type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, const u32 *a
   return type_intern(c, &key);
 }
 
-/* Bytes from one buffer of a row to the next: all of a whole buffer, padding included, up to a multiple of 128. */
+/* See ir.h. */
+const Type *
+type_shared_view(Ctx *c, const Type *t, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l)
+{
+  const Type *view = type_shared(c, t->dt, count, rank, shape, alloc_shape, l, t->pad_every, t->pad);
+  return t->cut ? type_shared_cut(c, view, t->cut) : view;
+}
+
+/* t with memory for so many elements of offset; 0: for all. */
+const Type *
+type_shared_cut(Ctx *c, const Type *t, u32 cut)
+{
+  Type key = *t;
+  key.cut = cut;
+  return type_intern(c, &key);
+}
+
+/* Elements of offset that memory holds. A cut buffer ends with the 16 bytes that its last element lies in: no access is wider. */
 u32
-type_shared_stride(const Type *t)
+type_shared_elements(const Type *t)
 {
   u32 n = 1;
   for (int i = 0; i < t->rank; i++)
     n *= next_pow2(t->alloc_shape[i]);
+  return t->cut ? min_u32(n, align_up(t->cut, 16 / dtype_bytes(t->dt))) : n;
+}
+
+/* Bytes from one buffer of a row to the next: all of a whole buffer, padding included, up to a multiple of 128. */
+u32
+type_shared_stride(const Type *t)
+{
+  u32 n = type_shared_elements(t);
   if (t->pad_every)
     n += n / t->pad_every * t->pad;
   return align_up(n * dtype_bytes(t->dt), 128);
@@ -359,6 +384,8 @@ print_shared(Buf *b, const Type *t, int alias)
   }
   if (t->pad_every)
     buf_printf(b, " pad %u + %u", t->pad_every, t->pad);
+  if (t->cut)
+    buf_printf(b, " cut %u", t->cut);
   buf_putc(b, '>');
 }
 

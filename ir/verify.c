@@ -95,12 +95,15 @@ shared_problem(Verifier *v, const Type *t)
 {
   const Layout *l = t->layout;
   if (!l)
-    return v->phase == PHASE_TILE ? NULL : "its layout is not known after placement";
+    return t->cut ? "what its elements take is not known without a layout" :
+           v->phase == PHASE_TILE ? NULL : "its layout is not known after placement";
   if (!l->in_bits[IN_OFFSET] && type_numel(t) > 1)
     return "its layout is not one of shared memory";
   for (int i = 0; i < t->rank; i++)
     if (l->rank != t->rank || l->out_bits[i] != log2_u32(next_pow2(t->alloc_shape[i])))
       return "its layout covers another shape";
+  if (t->cut && t->cut < layout_reach(l, t->alloc_shape))
+    return "it is cut to less than its elements take";
   return NULL;
 }
 

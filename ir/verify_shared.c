@@ -84,7 +84,7 @@ check_SHARED_INDEX(Verifier *v, const Op *op)
     return verify_fail(v, op, "the index is an i32, not %s", spell(v, i));
   if (value_const_int(OPERAND(op, SHARED_INDEX, i), &n) && (n < 0 || n >= (i64)t->count))
     return verify_fail(v, op, "buffer %lld of a row of %u", (long long)n, t->count);
-  return same_buffer(v, op, type_shared(v->ctx, t->dt, 0, t->rank, t->shape, t->alloc_shape, t->layout, t->pad_every, t->pad));
+  return same_buffer(v, op, type_shared_view(v->ctx, t, 0, t->rank, t->shape, t->alloc_shape, t->layout));
 }
 
 bool
@@ -104,7 +104,7 @@ check_SHARED_SLICE(Verifier *v, const Op *op)
     if (r->shape[i] != t->shape[i] && (!is_pow2(r->shape[i]) || at % (i64)r->shape[i]))
       return verify_fail(v, op, "extents of a slice are powers of two and offsets multiples of them");
   }
-  return same_buffer(v, op, type_shared(v->ctx, t->dt, t->count, t->rank, r->shape, t->alloc_shape, t->layout, t->pad_every, t->pad));
+  return same_buffer(v, op, type_shared_view(v->ctx, t, t->count, t->rank, r->shape, t->alloc_shape, t->layout));
 }
 
 bool
@@ -127,7 +127,7 @@ check_SHARED_PERMUTE(Verifier *v, const Op *op)
     all[i] = t->alloc_shape[perm[i]];
   }
   const Layout *l = t->layout ? layout_permute(v->ctx, t->layout, perm) : NULL;
-  return same_buffer(v, op, type_shared(v->ctx, t->dt, t->count, t->rank, shape, all, l, t->pad_every, t->pad));
+  return same_buffer(v, op, type_shared_view(v->ctx, t, t->count, t->rank, shape, all, l));
 }
 
 bool
@@ -142,7 +142,7 @@ check_SHARED_RESHAPE(Verifier *v, const Op *op)
     if ((i < t->rank && !is_pow2(t->shape[i])) || (i < r->rank && !is_pow2(r->shape[i])))
       return verify_fail(v, op, "extents are powers of two");
   const Layout *l = t->layout ? layout_reshape(v->ctx, t->layout, r->rank, r->shape) : NULL;
-  return same_buffer(v, op, type_shared(v->ctx, t->dt, 0, r->rank, r->shape, NULL, l, t->pad_every, t->pad));
+  return same_buffer(v, op, type_shared_view(v->ctx, t, 0, r->rank, r->shape, NULL, l));
 }
 
 bool

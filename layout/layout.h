@@ -162,6 +162,8 @@ bool layout_piece_threads(const PieceSide *s, u32 number);
 u32 layout_shared_offset(const Layout *smem, u32 flat);
 /* Columns of (reg|lane|warp) -> shared offset: smem^-1 . l. cols as in Layout.col; false if smem does not hold all of l. */
 bool layout_to_offset(Ctx *c, const Layout *l, const Layout *smem, u32 cols[IN_COUNT][LAYOUT_MAX_BITS]);
+/* The largest x exclusive-or a sum of some of the n columns. */
+u32 layout_highest(u32 x, const u32 *cols, u32 n);
 /* Elements of memory that a tile of these extents (padded: smem's) takes: one more than the highest offset (layout_cut.c). */
 u32 layout_reach(const Layout *smem, const u32 *shape);
 /* The number of a `vec` of elements within a line is exclusive-ored with the line's (number / per) mod phases: nothing leaves its line. */

@@ -24,11 +24,11 @@ typedef struct Reach {
   u32 unit[LAYOUT_MAX_BITS];      /* offset of bit i of a flat index */
 } Reach;
 
-static u32
-highest_of_coset(u32 x, const Vecs *span)
+u32
+layout_highest(u32 x, const u32 *cols, u32 n)
 {
   Basis b = {0};
-  basis_add_all(&b, span);
+  for (u32 i = 0; i < n; i++) basis_add(&b, cols[i], 0, NULL);
   for (u32 p = 32; p-- > 0;)
     if (b.pivots >> p & ~(x >> p) & 1) x ^= b.vec[p];
   return x;
@@ -39,7 +39,7 @@ static u32
 highest(const Reach *r, u32 d, u32 constant, const Vecs *free)
 {
   u32 most = 0, shift = d < r->l->rank ? layout_dim_shift(r->l, (int)d) : 0;
-  if (d == r->l->rank) return highest_of_coset(constant, free);
+  if (d == r->l->rank) return layout_highest(constant, free->v, free->n);
   for (u32 bit = 0; bit <= r->l->out_bits[d]; bit++) {
     if (!(r->shape[d] >> bit & 1)) continue;
     u32 above = r->shape[d] >> bit >> 1 << bit << 1;
@@ -65,7 +65,8 @@ layout_reach(const Layout *smem, const u32 *shape)
 
 /* ---- reaching less far ---- */
 
-typedef struct Merge { const Layout *l; u32 last[MAX_RANK], left[MAX_RANK], end[MAX_RANK]; } Merge;   /* bits left down to `end`, of e - 1 */
+/* By dimension: e - 1, and the bits of it from `end` on that are left. */
+typedef struct Merge { const Layout *l; u32 last[MAX_RANK], left[MAX_RANK], end[MAX_RANK]; } Merge;
 
 /* Is what is left of dimension a less than what is left of b? The end of a string counts more than a 1. */
 static bool

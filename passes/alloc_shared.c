@@ -81,8 +81,8 @@ report_shared(Ctx *c, const Func *f, const Alloc *a)
   Diag *d = diag(c, most->span, E_SHARED_LIMIT, f->name, a->total, c->target->name, c->target->shared_max);
   for (u32 i = 0; i < a->live.ranges.len && notes < NOTES; i++, notes++) {
     const Value *v = op_result(a->live.ranges.data[i].op);
-    diag_note(c, d, v->def->span, "%s %s needs %u bytes", v->name ? v->name : "a buffer", type_str(c, v->type),
-              a->live.ranges.data[i].bytes);
+    diag_note(c, d, v->def->span, "%s %s needs %u bytes%s", v->name ? v->name : "a buffer",
+              type_str(c, type_shared_cut(c, v->type, 0)), a->live.ranges.data[i].bytes, v->type->cut ? " without its padding" : "");
   }
   for (u32 i = 0; i < a->needs.len && notes < NOTES; i++, notes++) {
     const Need *n = &a->needs.data[i];

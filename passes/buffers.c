@@ -152,24 +152,29 @@ place_alloc(Op *op, void *user)
   op_result(op)->type = type_with_layout(p.c, op_result(op)->type, layout_for_uses(&p));
 }
 
+const Type *
+buffer_view_type(Ctx *c, const Op *view, const Type *t)
+{
+  const Type *v = op_result(view)->type;
+  const Layout *l = t->layout;
+  const Attr *perm = op_attr(view, AT_PERM);
+  int order[MAX_RANK];
+  for (u32 i = 0; perm && i < perm->ints.n; i++)
+    order[i] = (int)perm->ints.v[i];
+  if (view->code == OP_SHARED_PERMUTE)
+    l = layout_permute(c, l, order);
+  if (view->code == OP_SHARED_RESHAPE)
+    l = layout_reshape(c, l, v->rank, v->shape);
+  return type_shared_view(c, t, v->count, v->rank, v->shape, v->alloc_shape, l);
+}
+
 /* A view's layout follows from what it views. */
 static void
 place_view(Op *op, void *user)
 {
   Ctx *c = ((Placing *)user)->c;
-  if (!op_is_view(op) || op_result(op)->type->layout)
-    return;
-  Value *v = op_result(op);
-  const Layout *l = op_buffer(op)->type->layout;
-  const Attr *perm = op_attr(op, AT_PERM);
-  int order[MAX_RANK];
-  for (u32 i = 0; perm && i < perm->ints.n; i++)
-    order[i] = (int)perm->ints.v[i];
-  if (op->code == OP_SHARED_PERMUTE)
-    l = layout_permute(c, l, order);
-  if (op->code == OP_SHARED_RESHAPE)
-    l = layout_reshape(c, l, v->type->rank, v->type->shape);
-  v->type = type_with_layout(c, v->type, l);
+  if (op_is_view(op) && !op_result(op)->type->layout)
+    op_result(op)->type = buffer_view_type(c, op, op_buffer(op)->type);
 }
 
 static void

@@ -7,8 +7,10 @@
  * What an op needs of shared memory while it runs must fit behind the buffers that are live then. A conversion that does not fit goes
  * by shuffles if a warp holds what it needs, whatever that costs. Other ops, and conversions between warps, go in pieces (attribute
  * `pieces`), as few as fit: a power of two, each with a barrier in front of it and one between its writes and its reads.
- * layout/layout_pieces.c says what a piece is. An op that asks for pieces already keeps at least as many. What does not fit in the most
- * pieces that there can be is left to alloc_shared, which reports it. */
+ * layout/layout_pieces.c says what a piece is. An op that asks for pieces already keeps at least as many. Where there can be no more
+ * pieces, buffers lose their padding (cut_buffers.c), as they do where they do not fit themselves. What does not fit even then is left to
+ * alloc_shared, which reports it. */
+#include "buffers.h"
 #include "live_buffers.h"
 #include "remarks.h"
 #include "scratch.h"
@@ -24,7 +26,7 @@ typedef struct Known {
   struct Known *next;
 } Known;
 enum { SLOTS = 128 };
-typedef struct Plans { Ctx *c; Known *slot[SLOTS]; LiveBuffers live; } Plans;
+typedef struct Plans { Ctx *c; Known *slot[SLOTS]; LiveBuffers live; u32 lacks; } Plans;   /* lacks: bytes that scratch would need more */
 
 static const Known *
 plan_of(Plans *p, const Op *op)
@@ -95,8 +97,10 @@ fit(Plans *p, Op *op)
   bool full = bytes > room;
   while (bytes > room && bits < most)
     bytes = set_pieces(c, op, ++bits);
-  if (bytes > room)
+  if (bytes > room) {
+    p->lacks = max_u32(p->lacks, bytes - room);
     bytes = set_pieces(c, op, 0);
+  }
   if (!bits || bytes > room)
     op_remove_attr(op, AT_PIECES);
   else if (full)
@@ -131,14 +135,24 @@ plan(Op *op, void *user)
   remark_convert(((Plans *)user)->c, op);
 }
 
+/* Buffers are cut if they do not fit, and again if scratch does not fit behind them. */
+static void
+plan_func(Plans *p, Func *f)
+{
+  cut_buffers(p->c, f, p->c->target->shared_max);
+  do {
+    p->live = live_buffers(p->c, f);
+    p->lacks = 0;
+    func_walk(f, plan, p);
+  } while (p->lacks && p->lacks < p->live.bytes && cut_buffers(p->c, f, p->live.bytes - p->lacks));
+}
+
 void
 pass_plan_conversions(Ctx *c, Module *m)
 {
   Plans *p = NEW(c->scratch, Plans);
   p->c = c;
-  for (u32 i = 0; i < m->funcs.len; i++) {
-    p->live = live_buffers(c, m->funcs.data[i]);
-    func_walk(m->funcs.data[i], plan, p);
-  }
+  for (u32 i = 0; i < m->funcs.len; i++)
+    plan_func(p, m->funcs.data[i]);
   m->phase = PHASE_SCHED;
 }

@@ -1,0 +1,197 @@
+/* cut_buffers.c - buffers without their padding, where a kernel would not fit otherwise.
+ *
+ * A buffer's layout covers extents that are powers of two: 64 x 576 elements take 64 x 1024. Where a kernel's buffers do not fit that way,
+ * those that gain most end behind their last element (the type's `cut`), one after the other until they fit. Code generation leaves out
+ * what would reach behind it.
+ *
+ * How much that gains depends on the layout: rows one behind the other still lie 1024 elements apart. So a buffer for which the
+ * compiler chose the layout, and whose bytes nobody reads as another buffer's, gets the one in which it ends first, of those that keep the
+ * elements of asynchronous copies together and 32 bytes of one dimension at least; of equals, with the longest run and the swizzle that are
+ * cheapest to access. A layout that the program gave stays. */
+#include "access.h"
+#include "buffers.h"
+#include "live_buffers.h"
+
+enum { RUN_MOST = 128, RUN_LEAST = 32, LINE = 128, CHUNK = 16, WORD = 4, LOOPS_COUNTED = 3, LOOP_WEIGHT = 8 };
+
+typedef struct Cutting {
+  Ctx *c;
+  Op *alloc;
+  OpVec accesses, casts;
+  const Type *best;          /* the buffer's type, cut; NULL: nothing is gained */
+  u32 bytes, cost;           /* of one buffer of that type; of all accesses, a warp's issue slots */
+} Cutting;
+
+static void
+find_users(Op *op, void *user)
+{
+  Cutting *k = user;
+  const Value *b = op_buffer(op);
+  if (!b || op->code == OP_SHARED_FREE || buffer_alloc(b) != k->alloc)
+    return;
+  if (op->code == OP_SHARED_CAST)
+    vec_push(k->c->scratch, &k->casts, op);
+  else if (!op_is_view(op))
+    vec_push(k->c->scratch, &k->accesses, op);
+}
+
+/* ---- what a layout costs ---- */
+
+/* The type of a view of the buffer if that had type t. */
+static const Type *
+view_under(const Cutting *k, const Value *view, const Type *t)
+{
+  return view->def == k->alloc ? t : buffer_view_type(k->c, view->def, view_under(k, op_buffer(view->def), t));
+}
+
+/* Of one access, with the buffer of type t; UINT32_MAX: it cannot be. */
+static u32
+access_cost(const Cutting *k, const Op *op, const Type *t)
+{
+  const Type *view = view_under(k, op_buffer(op), t), *tile;
+  switch (op->code) {
+  case OP_SHARED_LOAD: return access_plan(k->c, op_result(op)->type, view, target_has(k->c->target, F_LDMATRIX)).cost;
+  case OP_SHARED_STORE: return access_plan(k->c, OPERAND(op, SHARED_STORE, x)->type, view, false).cost;
+  case OP_ASYNC_COPY:
+    tile = OPERAND(op, ASYNC_COPY, p)->type;
+    return buffer_copy_fits(k->c, access_layout(k->c, tile, view), view->layout, (u32)op_int(op, AT_VEC, 1)) ? 0 : UINT32_MAX;
+  default: return 0;         /* by index: one element at a time, anywhere */
+  }
+}
+
+static u32
+all_costs(const Cutting *k, const Type *t)
+{
+  u32 sum = 0;
+  for (u32 i = 0; i < k->accesses.len; i++) {
+    u32 cost = access_cost(k, k->accesses.data[i], t), depth = block_loop_depth(k->accesses.data[i]->block);
+    for (u32 d = 0; d < depth && d < LOOPS_COUNTED && cost != UINT32_MAX; d++)
+      cost *= LOOP_WEIGHT;
+    if (cost == UINT32_MAX)
+      return cost;
+    sum += cost;
+  }
+  return sum;
+}
+
+/* ---- choosing ---- */
+
+static const Type *
+cut_type(Ctx *c, const Type *t)
+{
+  return type_shared_cut(c, t, layout_reach(t->layout, t->alloc_shape));
+}
+
+static void
+consider(Cutting *k, const Type *t)
+{
+  u32 bytes = type_shared_stride(t), cost;
+  if (bytes > k->bytes || (bytes == k->bytes && !k->best) || (cost = all_costs(k, t)) == UINT32_MAX)
+    return;
+  if (bytes == k->bytes && cost >= k->cost)
+    return;
+  k->best = t;
+  k->bytes = bytes;
+  k->cost = cost;
+}
+
+/* The pieces that are exclusive-ored are 16 bytes, as ldmatrix and wide accesses take them, or words. */
+static void
+consider_run(Cutting *k, const Type *t, int fast, u32 run)
+{
+  u32 bytes = dtype_bytes(t->dt);
+  for (u32 piece = CHUNK; piece >= WORD; piece /= CHUNK / WORD)
+    for (u32 phases = LINE / piece; phases; phases /= 2)
+      for (u32 per = 1; per <= 4 && (per == 1 || phases > 1); per *= 2) {
+        LayoutSwizzle s = {LINE / bytes, max_u32(1, piece / bytes), per, phases};
+        const Layout *l = layout_compact(k->c, t->rank, t->shape, fast, run, &s);
+        const Type *cut = cut_type(k->c, type_with_layout(k->c, t, l));
+        if (type_shared_stride(cut) > k->bytes)
+          return;            /* a swizzle does not change that */
+        consider(k, cut);
+      }
+}
+
+static void
+consider_layouts(Cutting *k, const Type *t)
+{
+  for (u32 run = RUN_MOST; run >= RUN_LEAST; run /= 2)
+    for (int d = t->rank - 1; d >= 0; d--)
+      consider_run(k, t, d, max_u32(1, run / dtype_bytes(t->dt)));
+}
+
+/* Casts are whole buffers in the same bytes: these must be as many as they take. */
+static const Type *
+with_room_for_casts(const Cutting *k, const Type *t)
+{
+  u32 cut = t->cut;
+  for (u32 i = 0; i < k->casts.len; i++)
+    cut = max_u32(cut, type_shared_stride(cut_type(k->c, op_result(k->casts.data[i])->type)) / dtype_bytes(t->dt));
+  return type_shared_cut(k->c, t, cut);
+}
+
+static Cutting
+plan_cut(Ctx *c, Func *f, Op *alloc)
+{
+  const Type *t = op_result(alloc)->type;
+  Cutting k = {.c = c, .alloc = alloc, .bytes = type_shared_stride(t)};
+  func_walk(f, find_users, &k);
+  consider(&k, with_room_for_casts(&k, cut_type(c, t)));
+  if (!k.casts.len && !op_int(alloc, AT_GIVEN, 0))
+    consider_layouts(&k, t);
+  return k;
+}
+
+/* ---- cutting ---- */
+
+static void
+retype(Op *op, void *user)
+{
+  const Cutting *k = user;
+  if (!op_is_view(op) || buffer_alloc(op_buffer(op)) != k->alloc)
+    return;
+  Value *v = op_result(op);
+  v->type = op->code == OP_SHARED_CAST ? cut_type(k->c, v->type) : buffer_view_type(k->c, op, op_buffer(op)->type);
+}
+
+static void
+cut(Func *f, Cutting *k)
+{
+  Value *v = op_result(k->alloc);
+  if (k->c->remarks)
+    diag(k->c, k->alloc->span, R_CUT, k->bytes, type_shared_stride(v->type));
+  v->type = k->best;
+  func_walk(f, retype, k);
+}
+
+static u32
+gain(const Cutting *k)
+{
+  const Type *t = op_result(k->alloc)->type;
+  return k->best ? (type_shared_stride(t) - k->bytes) * max_u32(1, t->count) : 0;
+}
+
+bool
+cut_buffers(Ctx *c, Func *f, u32 most)
+{
+  VEC(Cutting) all = {0};
+  LiveBuffers live = live_buffers(c, f);
+  bool any = false;
+  if (live.bytes <= most)
+    return false;
+  for (u32 i = 0; i < live.ranges.len; i++)
+    vec_push(c->scratch, &all, plan_cut(c, f, live.ranges.data[i].op));
+  while (live.bytes > most) {
+    Cutting *best = NULL;
+    for (u32 i = 0; i < all.len; i++)
+      if (gain(&all.data[i]) > (best ? gain(best) : 0))
+        best = &all.data[i];
+    if (!best)
+      break;
+    cut(f, best);
+    best->best = NULL;
+    any = true;
+    live = live_buffers(c, f);
+  }
+  return any;
+}
