@@ -175,6 +175,18 @@ plain_buffer(Ctx *c, DType dt, int rank, const u32 *shape)
   return type_shared(c, dt, 0, rank, shape, NULL, layout_swizzled(c, rank, shape, 1, 1, 1, order), 0, 0);
 }
 
+/* One more than the place of a's last element. */
+static u32
+places_end(const Type *a)
+{
+  u32 end = 1, stride = 1;
+  for (int d = a->rank - 1; d >= 0; d--) {
+    end += (a->shape[d] - 1) * stride;
+    stride *= next_pow2(a->shape[d]);
+  }
+  return end;
+}
+
 static Value *
 view_as(Builder *b, Value *buffer, const Type *t)
 {
@@ -202,7 +214,7 @@ through_shared(Ctx *c, Builder *b, Op *op)
   if (truth)
     x = ir_cast(b, x, DT_U8);
   const Type *a = x->type;
-  u32 all = type_padded_numel(a);
+  u32 all = places_end(a);
   Value *buffer = ir_shared_alloc(b, plain_buffer(c, a->dt, a->rank, a->shape));
   ir_shared_store(b, buffer, x);
   Value *v = gather(c, b, view_as(b, buffer, plain_buffer(c, a->dt, 1, &all)), places(b, a, r));

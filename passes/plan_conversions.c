@@ -132,7 +132,13 @@ plan(Op *op, void *user)
     op_set_int(op, AT_SCRATCH_BYTES, k->bytes);
   }
   fit(user, op);
-  remark_convert(((Plans *)user)->c, op);
+}
+
+static void
+remark_planned(Op *op, void *user)
+{
+  if (op->code == OP_CONVERT_LAYOUT)
+    remark_convert(((Plans *)user)->c, op);
 }
 
 /* Buffers are cut if they do not fit, and again if scratch does not fit behind them. */
@@ -145,6 +151,7 @@ plan_func(Plans *p, Func *f)
     p->lacks = 0;
     func_walk(f, plan, p);
   } while (p->lacks && p->lacks < p->live.bytes && cut_buffers(p->c, f, p->live.bytes - p->lacks));
+  func_walk(f, remark_planned, p);
 }
 
 void

@@ -165,6 +165,22 @@ def reshaped(dev, rng, shape, to, dtype, target):
     return Run(call, [("y", y.numpy(), x.reshape(to), 0)])
 
 
+def beside(dev, rng, n, target):
+    """Buffers that fit with their padding, but not beside what an exchange between warps needs at least."""
+    text = """kernel f(x: *f32, y: *f32, z: *f64, n: i32) warps(32) {
+      let i = arange(0, 60)[:, None] * 128 + arange(0, 128)[None, :];
+      let s = shared(f32, [60, 128], count=5);
+      for k in range(5) { shared_store(s[k], load(x + i) * f32(k)); }
+      let j = arange(0, 2048);
+      store(z + j, butterfly(load(z + j), 0, 2047));
+      for k in range(n) { store(y + k * 7680 + i, shared_load(s[k])); }
+    }"""
+    x, y, z = integers(rng, (60, 128), "f32"), poisoned(dev, (n, 60, 128), "f32"), rng.standard_normal(2048)
+    zs = dev.array(z)
+    call = launch(source(dev, text, target), 1, dev.array(x), y, zs, n)
+    return Run(call, [("y", y.numpy(), x * np.arange(n, dtype=np.float32)[:, None, None], 0), ("z", zs.numpy(), z[np.arange(2048) ^ 2047], 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 TARGETS = ("sm_80", "sm_90a")
 CASES = [
@@ -184,4 +200,7 @@ CASES = [
                             dict(k=192, M=16, N=320, K=32, stages=4, target="sm_90a", dtype="f32")]),
     both("cut_by_index", by_index, grid(n=(1000,), bins=(33000,), rows=(100,), cols=(257,), target=TARGETS)),
     both("cut_parts", parts, grid(rows=(100,), cols=(257,), part=(32,), target=TARGETS)),
+    both("cut_reshaped", reshaped, [dict(shape=(100, 257), to=(257, 100), dtype="f32", target="sm_90a"),
+                                    dict(shape=(40, 300), to=(300, 40), dtype="f64", target="sm_80")]),
+    both("cut_for_scratch", beside, grid(n=(3,), target=("sm_80",))),
 ]
