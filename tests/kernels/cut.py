@@ -196,6 +196,7 @@ CASES = [
     both("cut_scores", scores, [dict(n=100, depth=576, M=16, N=64, stages=2, target="sm_80"),
                                 dict(n=200, depth=576, M=64, N=64, stages=2, target="sm_90a"),
                                 dict(n=70, depth=1100, M=16, N=32, stages=2, target="sm_90a")]),
+    both("cut_deep", wide, [dict(k=1152, M=16, N=32, K=576, stages=2, target="sm_80"), dict(k=1728, M=16, N=64, K=576, stages=2, target="sm_90a")]),
     both("cut_wide", wide, [dict(k=256, M=16, N=576, K=64, stages=2, target="sm_80"), dict(k=256, M=32, N=576, K=64, stages=2, target="sm_90a"),
                             dict(k=192, M=16, N=320, K=32, stages=4, target="sm_90a", dtype="f32")]),
     both("cut_by_index", by_index, grid(n=(1000,), bins=(33000,), rows=(100,), cols=(257,), target=TARGETS)),
