@@ -2,7 +2,7 @@
  *
  * A layout speaks of the padded tile, so a reshape is free where an element's place among the padded extents stays: past the
  * trailing extents that agree, only the outermost may be padded. Any other reshape goes through shared memory: the tile is
- * stored row by row as it is, padding too, and each element of the result finds where it lies by its coordinates. Dimensions
+ * stored row by row as it is, with padding between, and each element of the result finds where it lies by its coordinates. Dimensions
  * are split into groups that hold the same elements on both sides ([3, 60] and [3, 6, 10]: 3 and 3, 60 and 6 x 10), so that
  * only those that change cost divisions, by constants.
  *
@@ -82,17 +82,31 @@ coordinates_in(Builder *b, const Type *a, const Type *r, Value **coord)
   }
 }
 
-/* For each element of r its place among a's padded elements: i32. */
+/* How many bits of a coordinate along d, from `low` on, lie side by side in an offset; *to: where the first does. */
+static u32
+bits_together(const Layout *l, int d, u32 low, u32 *to)
+{
+  u32 shift = layout_dim_shift(l, d), n = 0;
+  *to = layout_shared_offset(l, 1u << (shift + low));
+  while (low + n < l->out_bits[d] && layout_shared_offset(l, 1u << (shift + low + n)) == *to << n)
+    n++;
+  return n;
+}
+
+/* For each element of r its place in the buffer that holds a: i32. Offsets are the coordinates' bits in some order. */
 static Value *
-places(Builder *b, const Type *a, const Type *r)
+places(Builder *b, const Type *a, const Layout *l, const Type *r)
 {
   Value *coord[MAX_RANK] = {0}, *at = NULL;
-  u32 stride = 1;
   coordinates_in(b, a, r, coord);
-  for (int d = a->rank - 1; d >= 0; d--) {
-    at = sum(b, at, with_const(b, OP_MUL, coord[d], stride));
-    stride *= next_pow2(a->shape[d]);
-  }
+  for (int d = a->rank - 1; d >= 0; d--)
+    for (u32 low = 0, n, to; low < l->out_bits[d]; low += n) {
+      n = bits_together(l, d, low, &to);
+      Value *part = with_const(b, OP_DIV, coord[d], 1u << low);
+      if (low + n < l->out_bits[d])
+        part = with_const(b, OP_REM, part, 1u << n);
+      at = sum(b, at, with_const(b, OP_MUL, part, to));
+    }
   return ir_cast(b, at, DT_I32);
 }
 
@@ -166,25 +180,31 @@ compute_again(Ctx *c, Builder *b, Op *op)
 
 /* ---- the way through shared memory ---- */
 
-static const Type *
-plain_buffer(Ctx *c, DType dt, int rank, const u32 *shape)
+static const Layout *
+rows_in_order(Ctx *c, int rank, const u32 *shape)
 {
   int order[MAX_RANK];
   for (int d = 0; d < rank; d++)
     order[d] = rank - 1 - d;
-  return type_shared(c, dt, 0, rank, shape, NULL, layout_swizzled(c, rank, shape, 1, 1, 1, order), 0, 0);
+  return layout_swizzled(c, rank, shape, 1, 1, 1, order);
 }
 
-/* One more than the place of a's last element. */
-static u32
-places_end(const Type *a)
+/* Row by row; where that cannot fit, even without what lies behind the last element, as near together as possible. */
+static const Type *
+buffer_for(Ctx *c, const Type *a)
 {
-  u32 end = 1, stride = 1;
-  for (int d = a->rank - 1; d >= 0; d--) {
-    end += (a->shape[d] - 1) * stride;
-    stride *= next_pow2(a->shape[d]);
-  }
-  return end;
+  const Layout *l = rows_in_order(c, a->rank, a->shape);
+  if ((u64)layout_reach(l, a->shape) * dtype_bytes(a->dt) > c->target->shared_max)
+    l = layout_compact(c, a->rank, a->shape, a->rank - 1, 1, &(LayoutSwizzle){1, 1, 1, 1});
+  return type_shared(c, a->dt, 0, a->rank, a->shape, NULL, l, 0, 0);
+}
+
+/* All of a buffer up to its last element, by offset. */
+static const Type *
+as_line(Ctx *c, const Type *buffer)
+{
+  u32 n = layout_reach(buffer->layout, buffer->shape);
+  return type_shared(c, buffer->dt, 0, 1, &n, NULL, rows_in_order(c, 1, &n), 0, 0);
 }
 
 static Value *
@@ -213,11 +233,10 @@ through_shared(Ctx *c, Builder *b, Op *op)
     x = ir_bitcast(b, x, type_scalar(c, DT_I64));
   if (truth)
     x = ir_cast(b, x, DT_U8);
-  const Type *a = x->type;
-  u32 all = places_end(a);
-  Value *buffer = ir_shared_alloc(b, plain_buffer(c, a->dt, a->rank, a->shape));
+  const Type *t = buffer_for(c, x->type);
+  Value *buffer = ir_shared_alloc(b, t);
   ir_shared_store(b, buffer, x);
-  Value *v = gather(c, b, view_as(b, buffer, plain_buffer(c, a->dt, 1, &all)), places(b, a, r));
+  Value *v = gather(c, b, view_as(b, buffer, as_line(c, t)), places(b, x->type, t->layout, r));
   op_create(b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
   return ptr ? ir_bitcast(b, v, elem) : truth ? ir_cast(b, v, DT_I1) : v;
 }

@@ -142,7 +142,8 @@ def parts(dev, rng, rows, cols, part, target):
         shared_store(view(s, [{part}, k * {part}], [{part}, {part}]), load(x + r[:, None] * {cols} + k * {part} + r[None, :]));
       }}
       for k in static_range({cols // part}) {{
-        store(y + k * {part * part} + r[:, None] * {part} + r[None, :], shared_load(trans(view(s, [{part}, k * {part}], [{part}, {part}]))));
+        let t = shared_load(trans(view(s, [{part}, k * {part}], [{part}, {part}])));
+        store(y + k * {part * part} + r[:, None] * {part} + r[None, :], t);
       }}
       store(y + {cols // part * part * part} + arange(0, {rows})[:, None] * {cols} + arange(0, {cols})[None, :], shared_load(s));
     }}"""
@@ -178,7 +179,8 @@ def beside(dev, rng, n, target):
     x, y, z = integers(rng, (60, 128), "f32"), poisoned(dev, (n, 60, 128), "f32"), rng.standard_normal(2048)
     zs = dev.array(z)
     call = launch(source(dev, text, target), 1, dev.array(x), y, zs, n)
-    return Run(call, [("y", y.numpy(), x * np.arange(n, dtype=np.float32)[:, None, None], 0), ("z", zs.numpy(), z[np.arange(2048) ^ 2047], 0)])
+    want = x * np.arange(n, dtype=np.float32)[:, None, None]
+    return Run(call, [("y", y.numpy(), want, 0), ("z", zs.numpy(), z[::-1].copy(), 0)])
 
 
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
@@ -196,12 +198,16 @@ CASES = [
     both("cut_scores", scores, [dict(n=100, depth=576, M=16, N=64, stages=2, target="sm_80"),
                                 dict(n=200, depth=576, M=64, N=64, stages=2, target="sm_90a"),
                                 dict(n=70, depth=1100, M=16, N=32, stages=2, target="sm_90a")]),
-    both("cut_deep", wide, [dict(k=1152, M=16, N=32, K=576, stages=2, target="sm_80"), dict(k=1728, M=16, N=64, K=576, stages=2, target="sm_90a")]),
-    both("cut_wide", wide, [dict(k=256, M=16, N=576, K=64, stages=2, target="sm_80"), dict(k=256, M=32, N=576, K=64, stages=2, target="sm_90a"),
+    both("cut_deep", wide, [dict(k=1152, M=16, N=32, K=576, stages=2, target="sm_80"),
+                            dict(k=1728, M=16, N=64, K=576, stages=2, target="sm_90a")]),
+    both("cut_wide", wide, [dict(k=256, M=16, N=576, K=64, stages=2, target="sm_80"),
+                            dict(k=256, M=32, N=576, K=64, stages=2, target="sm_90a"),
                             dict(k=192, M=16, N=320, K=32, stages=4, target="sm_90a", dtype="f32")]),
     both("cut_by_index", by_index, grid(n=(1000,), bins=(33000,), rows=(100,), cols=(257,), target=TARGETS)),
     both("cut_parts", parts, grid(rows=(100,), cols=(257,), part=(32,), target=TARGETS)),
-    both("cut_reshaped", reshaped, [dict(shape=(100, 257), to=(257, 100), dtype="f32", target="sm_90a"),
+    both("cut_reshaped", reshaped, [dict(shape=(100, 257), to=(257, 100), dtype="f32", target="sm_80"),
+                                    dict(shape=(48, 600), to=(600, 48), dtype="f32", target="sm_80"),
+                                    dict(shape=(100, 257), to=(257, 100), dtype="f32", target="sm_90a"),
                                     dict(shape=(40, 300), to=(300, 40), dtype="f64", target="sm_80")]),
     both("cut_for_scratch", beside, grid(n=(3,), target=("sm_80",))),
 ]
