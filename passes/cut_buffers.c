@@ -76,12 +76,6 @@ all_costs(const Cutting *k, const Type *t)
 
 /* ---- choosing ---- */
 
-static const Type *
-cut_type(Ctx *c, const Type *t)
-{
-  return type_shared_cut(c, t, layout_reach(t->layout, t->alloc_shape));
-}
-
 static void
 consider(Cutting *k, const Type *t)
 {
@@ -105,7 +99,7 @@ consider_run(Cutting *k, const Type *t, int fast, u32 run)
       for (u32 per = 1; per <= 4 && (per == 1 || phases > 1); per *= 2) {
         LayoutSwizzle s = {LINE / bytes, max_u32(1, piece / bytes), per, phases};
         const Layout *l = layout_compact(k->c, t->rank, t->shape, fast, run, &s);
-        const Type *cut = cut_type(k->c, type_with_layout(k->c, t, l));
+        const Type *cut = type_shared_cut(k->c, type_with_layout(k->c, t, l), layout_reach(l, t->shape));
         if (type_shared_stride(cut) > k->bytes)
           return;            /* a swizzle does not change that */
         consider(k, cut);
@@ -120,13 +114,25 @@ consider_layouts(Cutting *k, const Type *t)
       consider_run(k, t, d, max_u32(1, run / dtype_bytes(t->dt)));
 }
 
-/* Casts are whole buffers in the same bytes: these must be as many as they take. */
-static const Type *
-with_room_for_casts(const Cutting *k, const Type *t)
+/* The alloc, or the cast, that gave a buffer its type. */
+static const Op *
+typed_by(const Value *buffer)
 {
-  u32 cut = t->cut;
-  for (u32 i = 0; i < k->casts.len; i++)
-    cut = max_u32(cut, type_shared_stride(cut_type(k->c, op_result(k->casts.data[i])->type)) / dtype_bytes(t->dt));
+  while (op_is_view(buffer->def) && buffer->def->code != OP_SHARED_CAST)
+    buffer = op_buffer(buffer->def);
+  return buffer->def;
+}
+
+/* The type t of what `op` gives, cut. Casts of it are whole buffers in the same bytes: these must be as many as they take. */
+static const Type *
+cut_for_casts(const Cutting *k, const Op *op, const Type *t)
+{
+  u32 cut = layout_reach(t->layout, t->alloc_shape);
+  for (u32 i = 0; i < k->casts.len; i++) {
+    const Op *cast = k->casts.data[i];
+    if (typed_by(op_buffer(cast)) == op)
+      cut = max_u32(cut, type_shared_stride(cut_for_casts(k, cast, op_result(cast)->type)) / dtype_bytes(t->dt));
+  }
   return type_shared_cut(k->c, t, cut);
 }
 
@@ -135,8 +141,10 @@ plan_cut(Ctx *c, Func *f, Op *alloc)
 {
   const Type *t = op_result(alloc)->type;
   Cutting k = {.c = c, .alloc = alloc, .bytes = type_shared_stride(t)};
+  if (!type_padded(t))
+    return k;
   func_walk(f, find_users, &k);
-  consider(&k, with_room_for_casts(&k, cut_type(c, t)));
+  consider(&k, cut_for_casts(&k, alloc, t));
   if (!k.casts.len && !op_int(alloc, AT_GIVEN, 0))
     consider_layouts(&k, t);
   return k;
@@ -151,7 +159,7 @@ retype(Op *op, void *user)
   if (!op_is_view(op) || buffer_alloc(op_buffer(op)) != k->alloc)
     return;
   Value *v = op_result(op);
-  v->type = op->code == OP_SHARED_CAST ? cut_type(k->c, v->type) : buffer_view_type(k->c, op, op_buffer(op)->type);
+  v->type = op->code == OP_SHARED_CAST ? cut_for_casts(k, op, v->type) : buffer_view_type(k->c, op, op_buffer(op)->type);
 }
 
 static void
