@@ -137,8 +137,10 @@ static Within
 side_within(const Side *s, u32 elems)
 {
   u32 bytes = (elems ^ s->buf->off) * s->buf->bytes, end = s->buf->cut * s->buf->bytes;
-  u32 most = layout_highest(bytes, s->thread, s->h->thread_bits), least = ~layout_highest(~bytes, s->thread, s->h->thread_bits);
-  return !end || most < end ? INSIDE : least >= end ? OUTSIDE : PARTLY;
+  if (!end || layout_highest(bytes, s->thread, s->h->thread_bits) < end)
+    return INSIDE;
+  u32 least = ~layout_highest(~bytes, s->thread, s->h->thread_bits);
+  return least >= end ? OUTSIDE : PARTLY;
 }
 
 static Val

@@ -37,10 +37,12 @@ find_users(Op *op, void *user)
 
 /* ---- what a layout costs ---- */
 
-/* The type of a view of the buffer if that had type t. */
+/* The type of a view of the buffer if that had type t. A cast keeps its own. */
 static const Type *
 view_under(const Cutting *k, const Value *view, const Type *t)
 {
+  if (view->def->code == OP_SHARED_CAST)
+    return view->type;
   return view->def == k->alloc ? t : buffer_view_type(k->c, view->def, view_under(k, op_buffer(view->def), t));
 }
 

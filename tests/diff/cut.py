@@ -90,6 +90,22 @@ def in_parts(r, dtype, R, C, layout):
   store({flat((pc, R), 'y1')}, shared_load(trans(view(s, [0, {col}], [{R}, {pc}]))));""", [(pr, C), (pc, R)]
 
 
+def halves(r, dtype, R, C, layout):
+    """Its first or last rows are read while copies into the others are under way."""
+    part = r.choice([p for p in (1, 2, 4, 8) if R % p == 0 and R // p > 1])
+    first, second = r.sample([0, R - part], 2)
+    rows = lambda at: f"view(s, [{at}, 0], [{part}, {C}])"
+    return f"""let s = shared({dtype}, [{R}, {C}]{layout});
+  async_copy({rows(first)}, {flat((part, C), 'x')});
+  async_commit();
+  async_copy({rows(second)}, {flat((part, C), 'x')} + {C});
+  async_commit();
+  async_wait(1);
+  store({flat((part, C), 'y0')}, shared_load({rows(first)}));
+  async_wait_all();
+  store({flat((C, part), 'y1')}, shared_load(trans({rows(second)})));""", [(part, C), (C, part)]
+
+
 def by_index(r, dtype, R, C, layout):
     axis = r.randrange(2)
     shape = (r.randrange(1, 40), C) if axis == 0 else (R, r.randrange(1, 40))
@@ -115,20 +131,21 @@ def counted(r, dtype, R, C, layout):
   store(y0 + arange(0, {R * C}), {dtype}(shared_load(s)));""", [(R * C, 1)]
 
 
-KINDS = [through, through, in_row, copied, in_parts, by_index, multiplied, counted]
+KINDS = [through, through, in_row, copied, halves, in_parts, by_index, multiplied, counted]
+COPIES = (copied, halves)
 
 
 def source(r, kind):
     R, C = r.choice([1, 3, 5, 12, 17, 24, 33, 40]), r.choice([3, 5, 9, 20, 33, 48, 72, 80])
     dtype = r.choice(list(BYTES))
-    if kind is copied:
-        dtype, C = r.choice(["f16", "f32"]), r.choice([24, 40, 48, 72, 80])
+    if kind in COPIES:
+        dtype, R, C = r.choice(["f16", "f32"]), r.choice([2, 3, 4, 8, 12, 24] if kind is halves else [1, 5, 12, 33]), r.choice([24, 40, 48, 72, 80])
     if kind is multiplied:
         dtype = "f32"
     layout = drawn_layout(r, (R, C), "f16" if kind is multiplied else dtype)
-    if kind is copied and "swizzled" not in layout:
+    if kind in COPIES and "swizzled" not in layout:
         layout = ""      # others may tear what is copied together
-    body, results = kind(r, dtype, R, C, layout.replace("[0, 1]", "[1, 0]") if kind is copied else layout)
+    body, results = kind(r, dtype, R, C, layout.replace("[0, 1]", "[1, 0]") if kind in COPIES else layout)
     ys = "".join(f", y{i}: *{dtype}" for i in range(len(results)))
     sizes = [max(R * C, 40 * max(R, C))] + [numel(s) for s in results]
     heads = ["// grid 1"] + [f"// buffer {dtype} {n}" for n in sizes] + [f"// int {r.randrange(0, 7)}"]
@@ -183,7 +200,7 @@ def kernels(n, tilec, folder):
 
 a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 a.add_argument("build")
-a.add_argument("--kernels", type=int, default=120)
+a.add_argument("--kernels", type=int, default=135)
 a = a.parse_args()
 with tempfile.TemporaryDirectory() as folder:
     tilec = os.path.join(os.path.abspath(a.build), "bin", "tilec")
