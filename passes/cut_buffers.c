@@ -4,22 +4,26 @@
  * those that gain most end behind their last element (the type's `cut`), one after the other until they fit. Code generation leaves out
  * what would reach behind it.
  *
- * How much that gains depends on the layout: rows one behind the other still lie 1024 elements apart. So a buffer for which the
- * compiler chose the layout, and whose bytes nobody reads as another buffer's, gets the one in which it ends first, of those that keep the
- * elements of asynchronous copies together and 32 bytes of one dimension at least; of equals, with the longest run and the swizzle that are
- * cheapest to access. A layout that the program gave stays. */
+ * How much that gains depends on the layout: rows one behind the other still lie 1024 elements apart. So a buffer for which the compiler
+ * chose the layout, and whose bytes nobody reads as another buffer's, gets another. Looked at are those in which it ends first, for every
+ * dimension and 32 to 128 bytes of it that stay together, under every swizzle; what an asynchronous copy moves at once must stay together.
+ * Of those that end within an eighth of the first the cheapest to access is taken, and where buffers do not fit even so, the first. A
+ * layout that the program gave stays. */
 #include "access.h"
 #include "buffers.h"
 #include "live_buffers.h"
 
-enum { RUN_MOST = 128, RUN_LEAST = 32, LINE = 128, CHUNK = 16, WORD = 4, LOOPS_COUNTED = 3, LOOP_WEIGHT = 8 };
+enum { RUN_MOST = 128, RUN_LEAST = 32, LINE = 128, CHUNK = 16, WORD = 4, LOOPS_COUNTED = 3, LOOP_WEIGHT = 8, SLACK = 8 };
 
+/* A type of the buffer, cut; bytes of one buffer of a row; what all accesses cost, a warp's issue slots. */
+typedef struct Choice { const Type *type; u32 bytes, cost; } Choice;
 typedef struct Cutting {
   Ctx *c;
   Op *alloc;
+  const Type *before;
   OpVec accesses, casts;
-  const Type *best;          /* the buffer's type, cut; NULL: nothing is gained */
-  u32 bytes, cost;           /* of one buffer of that type; of all accesses, a warp's issue slots */
+  VEC(Choice) choices;
+  Choice cheap, small;       /* type NULL: there is none with fewer bytes */
 } Cutting;
 
 static void
@@ -78,17 +82,33 @@ all_costs(const Cutting *k, const Type *t)
 
 /* ---- choosing ---- */
 
+/* Is it near enough to the fewest bytes so far? */
+static bool
+near(const Cutting *k, u32 bytes)
+{
+  return bytes < type_shared_stride(k->before) && (!k->small.type || bytes <= k->small.bytes + k->small.bytes / SLACK);
+}
+
 static void
 consider(Cutting *k, const Type *t)
 {
-  u32 bytes = type_shared_stride(t), cost;
-  if (bytes > k->bytes || (bytes == k->bytes && !k->best) || (cost = all_costs(k, t)) == UINT32_MAX)
+  Choice x = {t, type_shared_stride(t), 0};
+  if (!near(k, x.bytes) || (x.cost = all_costs(k, t)) == UINT32_MAX)
     return;
-  if (bytes == k->bytes && cost >= k->cost)
-    return;
-  k->best = t;
-  k->bytes = bytes;
-  k->cost = cost;
+  if (!k->small.type || x.bytes < k->small.bytes || (x.bytes == k->small.bytes && x.cost < k->small.cost))
+    k->small = x;
+  vec_push(k->c->scratch, &k->choices, x);
+}
+
+static void
+choose_cheap(Cutting *k)
+{
+  k->cheap = k->small;
+  for (u32 i = 0; i < k->choices.len; i++) {
+    const Choice *x = &k->choices.data[i];
+    if (near(k, x->bytes) && (x->cost < k->cheap.cost || (x->cost == k->cheap.cost && x->bytes < k->cheap.bytes)))
+      k->cheap = *x;
+  }
 }
 
 /* The pieces that are exclusive-ored are 16 bytes, as ldmatrix and wide accesses take them, or words. */
@@ -102,7 +122,7 @@ consider_run(Cutting *k, const Type *t, int fast, u32 run)
         LayoutSwizzle s = {LINE / bytes, max_u32(1, piece / bytes), per, phases};
         const Layout *l = layout_compact(k->c, t->rank, t->shape, fast, run, &s);
         const Type *cut = type_shared_cut(k->c, type_with_layout(k->c, t, l), layout_reach(l, t->shape));
-        if (type_shared_stride(cut) > k->bytes)
+        if (!near(k, type_shared_stride(cut)))
           return;            /* a swizzle does not change that */
         consider(k, cut);
       }
@@ -142,13 +162,14 @@ static Cutting
 plan_cut(Ctx *c, Func *f, Op *alloc)
 {
   const Type *t = op_result(alloc)->type;
-  Cutting k = {.c = c, .alloc = alloc, .bytes = type_shared_stride(t)};
+  Cutting k = {.c = c, .alloc = alloc, .before = t};
   if (!type_padded(t))
     return k;
   func_walk(f, find_users, &k);
   consider(&k, cut_for_casts(&k, alloc, t));
   if (!k.casts.len && !op_int(alloc, AT_GIVEN, 0))
     consider_layouts(&k, t);
+  choose_cheap(&k);
   return k;
 }
 
@@ -164,44 +185,58 @@ retype(Op *op, void *user)
   v->type = op->code == OP_SHARED_CAST ? cut_for_casts(k, op, v->type) : buffer_view_type(k->c, op, op_buffer(op)->type);
 }
 
-static void
-cut(Func *f, Cutting *k)
-{
-  Value *v = op_result(k->alloc);
-  if (k->c->remarks)
-    diag(k->c, k->alloc->span, R_CUT, k->bytes, type_shared_stride(v->type));
-  v->type = k->best;
-  func_walk(f, retype, k);
-}
-
 static u32
-gain(const Cutting *k)
+gain(const Cutting *k, const Choice *x)
 {
   const Type *t = op_result(k->alloc)->type;
-  return k->best ? (type_shared_stride(t) - k->bytes) * max_u32(1, t->count) : 0;
+  return x->type ? (type_shared_stride(t) - x->bytes) * max_u32(1, t->count) : 0;
+}
+
+static void
+remark(const Cutting *k)
+{
+  const Type *t = op_result(k->alloc)->type;
+  if (k->c->remarks && t != k->before)
+    diag(k->c, k->alloc->span, R_CUT, type_shared_stride(t), type_shared_stride(k->before));
+}
+
+typedef VEC(Cutting) Cuttings;
+
+/* Cuts one buffer, that which gains most; false: none gains anything. */
+static bool
+cut_one(Func *f, Cuttings *all, bool small)
+{
+  Cutting *best = NULL;
+  u32 most = 0;
+  for (u32 i = 0; i < all->len; i++) {
+    Cutting *k = &all->data[i];
+    u32 gained = gain(k, small ? &k->small : &k->cheap);
+    best = gained > most ? k : best;
+    most = max_u32(most, gained);
+  }
+  if (!best)
+    return false;
+  op_result(best->alloc)->type = small ? best->small.type : best->cheap.type;
+  func_walk(f, retype, best);
+  return true;
 }
 
 bool
 cut_buffers(Ctx *c, Func *f, u32 most)
 {
-  VEC(Cutting) all = {0};
+  Cuttings all = {0};
   LiveBuffers live = live_buffers(c, f);
   bool any = false;
   if (live.bytes <= most)
     return false;
   for (u32 i = 0; i < live.ranges.len; i++)
     vec_push(c->scratch, &all, plan_cut(c, f, live.ranges.data[i].op));
-  while (live.bytes > most) {
-    Cutting *best = NULL;
-    for (u32 i = 0; i < all.len; i++)
-      if (gain(&all.data[i]) > (best ? gain(best) : 0))
-        best = &all.data[i];
-    if (!best)
-      break;
-    cut(f, best);
-    best->best = NULL;
-    any = true;
-    live = live_buffers(c, f);
-  }
+  for (u32 small = 0; small < 2; small++)
+    while (live.bytes > most && cut_one(f, &all, small)) {
+      any = true;
+      live = live_buffers(c, f);
+    }
+  for (u32 i = 0; i < all.len; i++)
+    remark(&all.data[i]);
   return any;
 }
