@@ -155,7 +155,7 @@ builtin_reinterpret(Lower *L, Call *c)
 {
   DType dt;
   u32 rank, shape[MAX_RANK];
-  Value *s = call_buffer(L, c, 0, false);
+  Value *s = call_buffer(L, c, 0, true);
   if (!s || !call_dtype(L, c, 1, &dt) || !call_shape(L, c, 2, &rank, shape))
     return val_poison(c->span);
   const Type *r = buffer_type(L, c, dt, 0, rank, shape, 3);
@@ -163,9 +163,9 @@ builtin_reinterpret(Lower *L, Call *c)
     return val_poison(c->span);
   if (!is_whole(s->type))
     return bad_view(L, c, c->span, s, "only a whole buffer is reinterpreted, not a part of one");
-  if (type_shared_stride(r) > type_shared_stride(s->type))
-    return bad_view(L, c, c->span, s, arena_printf(L->a, "%s needs %u bytes, the buffer has %u", type_str(L->c, r),
-                                                   type_shared_stride(r), type_shared_stride(s->type)));
+  if (type_shared_stride(r) > type_shared_bytes(s->type))
+    return bad_view(L, c, c->span, s, arena_printf(L->a, "%s needs %u bytes, the buffer has %llu", type_str(L->c, r),
+                                                   type_shared_stride(r), (unsigned long long)type_shared_bytes(s->type)));
   L->b.span = c->span;
   return val_buffer(op_result(op_create(&L->b, OP_SHARED_CAST, 1, &s, 1, &r, 0)), c->span);
 }

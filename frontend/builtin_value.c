@@ -361,6 +361,15 @@ builtin_count(Lower *L, Call *c)
 }
 
 Val
+builtin_warps(Lower *L, Call *c)
+{
+  u32 warps = L->b.block->func->warps;
+  if (!warps)
+    return call_error(L, c, c->span, "the number of warps is known in the bodies of kernels and functions");
+  return val_const(const_int(warps), c->span);
+}
+
+Val
 builtin_known_multiple(Lower *L, Call *c)
 {
   i64 n;

@@ -7,6 +7,7 @@ Lower
 lower_new(Program *p, Unit *u, Frame *frame, Module *m)
 {
   Func *f = func_new(m, "constants", (Span){0, 0});
+  f->warps = 0;
   *frame = (Frame){.unit = u};
   return (Lower){.c = p->c, .a = p->a, .prog = p, .b = builder_at_end(f, f->body), .frame = frame};
 }

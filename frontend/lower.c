@@ -10,6 +10,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   Frame frame = {.unit = u, .decl = kernel};
   Lower L = {.c = p->c, .a = p->a, .prog = p, .b = builder_at_end(f, f->body), .frame = &frame};
   Scope outer, inner;
+  f->warps = 0;          /* nobody may ask yet */
   scope_push(&L, &outer);
   lower_settings(&L, kernel, false);
   clauses_check(&L, kernel);

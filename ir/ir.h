@@ -58,6 +58,7 @@ const Type *type_shared_view(Ctx *c, const Type *t, u32 count, int rank, const u
 const Type *type_shared_cut(Ctx *c, const Type *t, u32 cut);
 u32 type_shared_elements(const Type *t);                            /* of offset that memory holds, pad not counted; cut: whole 16 bytes */
 u32 type_shared_stride(const Type *t);                              /* bytes from one buffer of a row to the next: a multiple of 128 */
+u64 type_shared_bytes(const Type *t);                               /* of the buffer, or of the whole row */
 const Type *type_elem(Ctx *c, const Type *t);                       /* scalar or pointer; t itself if not a tile */
 const Type *type_with_elem(Ctx *c, const Type *t, const Type *elem);/* same shape and layout, other element; a scalar t gives elem */
 const Type *type_with_layout(Ctx *c, const Type *t, const Layout *l);

@@ -223,6 +223,12 @@ type_shared_stride(const Type *t)
   return align_up(n * dtype_bytes(t->dt), 128);
 }
 
+u64
+type_shared_bytes(const Type *t)
+{
+  return (u64)type_shared_stride(t) * (t->count ? t->count : 1);
+}
+
 /* The element's type; t itself if not a tile. */
 const Type *
 type_elem(Ctx *c, const Type *t)

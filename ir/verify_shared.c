@@ -148,13 +148,14 @@ check_SHARED_RESHAPE(Verifier *v, const Op *op)
 bool
 check_SHARED_CAST(Verifier *v, const Op *op)
 {
-  if (!buffer_operand(v, op, false))
-    return false;
   const Type *t = IN_TYPE(op, SHARED_CAST, b), *r = out_type(op);
+  if (!buffer_operand(v, op, t->count != 0))
+    return false;
   if (!type_is_shared(r) || r->count || !whole(r) || !whole(t))
     return verify_fail(v, op, "a whole buffer becomes another, not %s", spell(v, r));
-  return type_shared_stride(r) <= type_shared_stride(t) ||
-         verify_fail(v, op, "%u bytes do not fit into the buffer's %u", type_shared_stride(r), type_shared_stride(t));
+  return type_shared_stride(r) <= type_shared_bytes(t) ||
+         verify_fail(v, op, "%u bytes do not fit into the buffer's %llu", type_shared_stride(r),
+                     (unsigned long long)type_shared_bytes(t));
 }
 
 /* The tile matches the buffer in extents and dtype. */

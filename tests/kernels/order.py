@@ -26,6 +26,13 @@ kernel line(x: *T, best: *T, places: *i32, few: *T, const N = 8, const K = 2, co
   store(places + arange(0, K), w);
   store(few + arange(0, K), topk(a, K, descending=DOWN, indices=false));
 }"""
+CUBE = """
+kernel cube(x: *T, y: *T, at: *i32, const A = 33, const B = 12, const C = 7, const AXIS = 0, type T = i64) {
+  let i = (arange(0, A)[:, None, None] * B + arange(0, B)[None, :, None]) * C + arange(0, C)[None, None, :];
+  let a = load(x + i);
+  store(y + i, sort(a, AXIS));
+  store(at + i, argsort(a, AXIS));
+}"""
 INTS = {t: np.dtype(t.replace("i", "int").replace("u", "u") if t[0] == "i" else t.replace("u", "uint")).type for t in ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")}
 
 
@@ -88,11 +95,24 @@ def top_of_line(dev, rng, n, k, dtype, down=True, warps=4):
     return Run(call, [("top", as_values(out[0].numpy(), dtype), best, 0), ("places", out[1].numpy(), first.astype(np.int32), 0), ("values", as_values(out[2].numpy(), dtype), best, 0)])
 
 
+def sorted_cube(dev, rng, shape, axis, dtype, warps):
+    """More keys than registers hold: they wait in shared memory."""
+    x, v = numbers(rng, shape, dtype)
+    y, places = poisoned(dev, shape, dtype), poisoned(dev, shape, "i32")
+    call = launch(source(dev, CUBE, A=shape[0], B=shape[1], C=shape[2], AXIS=axis, T=dtype, warps=warps), 1, dev.array(x, dtype), y, places)
+    at = ordered(v, axis % 3, False)
+    return Run(call, [("sorted", as_values(y.numpy(), dtype), as_values(np.take_along_axis(x, at, axis), dtype), 0), ("argsort", places.numpy(), at.astype(np.int32), 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ALL = tuple(INTS) + tuple(FP8) + ("f16", "bf16", "f32", "f64")
 CASES = [
     both("sorted_rows", sorted_rows, grid(m=(3,), n=(64,), axis=(1,), k=(5,), dtype=ALL, down=(False, True)) +
          grid(m=(20,), n=(8,), axis=(0,), k=(3,), dtype=("f32", "i16", "u64"), down=(False, True), warps=(1, 8)) +
-         grid(m=(1,), n=(1000, 2048), axis=(1,), k=(1, 40), dtype=("f32", "bf16"), warps=(1, 8))),
+         grid(m=(1,), n=(1000, 2048), axis=(1,), k=(1, 40), dtype=("f32", "bf16"), warps=(1, 8)) +
+         grid(m=(5,), n=(1024,), axis=(1,), k=(3,), dtype=("f32", "f64", "u16"), down=(False, True), warps=(1,)) +
+         grid(m=(300,), n=(5, 16), axis=(0,), k=(3,), dtype=("f32", "i64"), warps=(1,))),
+    both("sorted_cube", sorted_cube, grid(shape=((33, 12, 7),), axis=(0,), dtype=("i64", "f32"), warps=(1,)) +
+         grid(shape=((6, 40, 25),), axis=(1, -2), dtype=("u64",), warps=(2,)) + grid(shape=((3, 3, 700),), axis=(2, -1), dtype=("f64", "f16"), warps=(1,))),
     both("top_of_line", top_of_line, grid(n=(1, 33, 1024), k=(1,), dtype=("f32", "i8")) + grid(n=(300, 4096), k=(7, 64), dtype=("f32", "f16", "i64"), warps=(4,))),
 ]
