@@ -19,7 +19,7 @@ NEAR = [
     (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", r"faults.*"]),
-    (r"layout/layout_cut\.c", [r"unit\.layout_test", r"diff\.cut"]),
+    (r"layout/layout_cut\.c", [r"unit\.(cut|layout)_test", r"diff\.cut"]),
     (r"codegen/(buffer|lower_gather|lower_shared)\.c", [r"diff\.(cut|layouts)", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
