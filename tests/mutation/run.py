@@ -15,6 +15,7 @@ LEFT_OUT = r"lit\.(style|docs)|mutation\.table"
 # expressions for names of entries.
 NEAR = [
     (r"passes/canon_\w+\.c|passes/fold\.c", ["tests/passes/canon", r"diff\.identities", r"lit\.passes", r"diff\.passes"]),
+    (r"passes/place_reshape\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", "kernels:cut_reshaped"]),
     (r"passes/place_\w+\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", r"lit\.passes"]),
     (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
