@@ -158,6 +158,16 @@ cut_for_casts(const Cutting *k, const Op *op, const Type *t)
   return type_shared_cut(k->c, t, cut);
 }
 
+/* Is a row of buffers read as one? Then these lie where that one's layout has their elements. */
+static bool
+is_joined(const Cutting *k)
+{
+  for (u32 i = 0; i < k->casts.len; i++)
+    if (op_buffer(k->casts.data[i])->type->count)
+      return true;
+  return false;
+}
+
 static Cutting
 plan_cut(Ctx *c, Func *f, Op *alloc)
 {
@@ -166,6 +176,8 @@ plan_cut(Ctx *c, Func *f, Op *alloc)
   if (!type_padded(t))
     return k;
   func_walk(f, find_users, &k);
+  if (is_joined(&k))
+    return k;
   consider(&k, cut_for_casts(&k, alloc, t));
   if (!k.casts.len && !op_int(alloc, AT_GIVEN, 0))
     consider_layouts(&k, t);
