@@ -47,6 +47,12 @@ mark_loop(Gen *g, Val branch, const Op *op)
     LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(g->lc, "llvm.loop", 9), LLVMMetadataAsValue(g->lc, loop));
 }
 
+static bool
+is_one(Val v)
+{
+  return LLVMIsAConstantInt(v) && LLVMConstIntGetZExtValue(v) == 1;
+}
+
 void
 lower_FOR(Gen *g, const Op *op)
 {
@@ -68,9 +74,11 @@ lower_FOR(Gen *g, const Op *op)
   locs_at(g, op->span);
 
   const Op *yield = block_terminator(body);
-  Val next = LLVMBuildAdd(g->b, gen_regs(g, index)[0], step, "");
+  Val i = gen_regs(g, index)[0], next = LLVMBuildAdd(g->b, i, step, "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
-  Val more = LLVMBuildICmp(g->b, less, next, hi, "");
+  /* The next index may lie beyond its type, but how far it is to the end does not; by steps of 1 it is the end at most. */
+  Val more = is_one(step) ? LLVMBuildICmp(g->b, less, next, hi, "")
+                          : LLVMBuildICmp(g->b, LLVMIntUGT, LLVMBuildSub(g->b, hi, i, ""), step, "");
   phis_add(g, index, &next, latch);
   phis_add_operands(g, n, body->args + 1, yield, 0, latch);
   Val branch = LLVMBuildCondBr(g->b, more, loop, done);

@@ -5,7 +5,6 @@
 #include "flow.h"
 
 enum { UNROLL_MAX = 65536, ITERATION_WORK = 16 };    /* ITERATION_WORK: what an iteration of an unrolled loop costs beyond its body */
-enum { NEAR_LIMIT = 64 };                            /* so few steps from the end of its type a loop is counted exactly */
 
 /* ---- ranges ---- */
 
@@ -304,7 +303,7 @@ unless_stopped(Lower *L, Value *x)
 
 /* What asks for a loop of which the number of iterations is known. */
 static void
-ignore_hints(Lower *L, const Node *n, const Range *r, const char *why)
+ignore_hints(Lower *L, const Node *n, const Range *r)
 {
   const char *given[3];
   u32 count = 0;
@@ -315,28 +314,13 @@ ignore_hints(Lower *L, const Node *n, const Range *r, const char *why)
   if (r->flatten)
     given[count++] = "flatten";
   for (u32 i = 0; i < count && L->c->remarks; i++)
-    lower_trace(L, diag(L->c, kid(n, 0)->span, R_IGNORED, given[i], why));
-}
-
-/* Whether the step past the last index may be beyond the type, in a loop that begins so near the end of it that it cannot be long. */
-static bool
-ends_at_limit(const Bounds *b)
-{
-  i64 lo, hi, step;
-  if (!value_const_int(b->lo, &lo) || !value_const_int(b->step, &step) || step == 1)
-    return false;
-  DType d = b->lo->type->dt;
-  u64 most = dtype_is_signed(d) ? (1ull << (dtype_bits(d) - 1)) - 1 : ~0ull >> (64 - dtype_bits(d));
-  u64 room = most - (u64)lo, by = (u64)step, last = room / by * by;     /* from lo to the last index that the type has */
-  if (!value_const_int(b->hi, &hi))
-    return room > last && room / by < NEAR_LIMIT;
-  return (dtype_is_signed(d) ? lo < hi : (u64)lo < (u64)hi) && (u64)hi - (u64)lo > last;
+    lower_trace(L, diag(L->c, kid(n, 0)->span, R_IGNORED, given[i], "`break` or `return` may end the loop early"));
 }
 
 static void
 lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, const Bounds *b)
 {
-  ignore_hints(L, n, r, l->may_leave ? "`break` or `return` may end the loop early" : "the index ends with its type");
+  ignore_hints(L, n, r);
   L->b.span = n->span;
   Value *own[2] = {ir_cmp(&L->b, "lt", b->lo, b->hi), b->lo};
   Values carried = loop_carried(L, l, 2, own);
@@ -459,7 +443,7 @@ lower_for(Lower *L, Node *n)
   if (!bounds_of(L, &r, range->span, &b) || !lower_may_nest(L, n->span))
     return;
   Loop l = loop_new(L, n);
-  if (!l.may_leave && !ends_at_limit(&b))
+  if (!l.may_leave)
     lower_for_range(L, n, &l, &r, &b);
   else
     lower_for_leaving(L, n, &l, &r, &b);

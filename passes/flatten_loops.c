@@ -232,9 +232,9 @@ conditions(Flat *x, Iteration *u, Value **next_k)
 {
   Builder *b = &u->b;
   *next_k = ir_binary(b, OP_ADD, u->k, OPERAND(x->inner, FOR, step));
-  u->last = ir_cmp(b, "ge", *next_k, OPERAND(x->inner, FOR, hi));
+  u->last = ir_unary(b, OP_NOT, loop_goes_on(b, x->inner, u->k, 1));
   u->next_t = ir_binary(b, OP_ADD, u->t, OPERAND(x->outer, FOR, step));
-  u->more = ir_binary(b, OP_AND, u->last, ir_cmp(b, "lt", u->next_t, OPERAND(x->outer, FOR, hi)));
+  u->more = ir_binary(b, OP_AND, u->last, loop_goes_on(b, x->outer, u->t, 1));
 }
 
 /* Sums that begin anew from a value of the outside: reset where E stores them, at no cost in other iterations. */

@@ -19,6 +19,8 @@ Op *op_ancestor_in(Op *op, const Block *b);
 const Block *value_block(const Value *v);
 /* One more carried value of a for: starts as init; the body's argument for it. The yield's operand is the caller's to add. */
 Value *loop_carry(Op *loop, Value *init, const char *name);
+/* Is there an iteration of a for `ahead` steps behind that of index i, which is one of its indices? */
+Value *loop_goes_on(Builder *b, const Op *loop, Value *i, u32 ahead);
 /* The number by which loads and copies that are done ahead for this loop name it (`ahead`); it gets one if it has none. */
 i64 loop_number_ahead(Op *loop);
 /* What a map of op_clone gives for v; v itself where it has nothing. v may be NULL. */

@@ -259,8 +259,10 @@ prologue(Pipe *p)
   Builder b = builder_before(p->loop);
   Value *i = OPERAND(p->loop, FOR, lo), **carried = slice_first(&p->slice);
   make_buffers(p, &b);
+  Value *any = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi));
   for (u32 s = 0; s + 1 < p->stages; s++) {
-    Value *more = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi)), **map = slice_clone(&p->slice, &b, i, carried, more, NULL);
+    Value *more = s ? ir_binary(&b, OP_AND, any, loop_goes_on(&b, p->loop, OPERAND(p->loop, FOR, lo), s)) : any;
+    Value **map = slice_clone(&p->slice, &b, i, carried, more, NULL);
     issue(p, &b, more, i32_const(&b, s), map);
     carried = slice_next(&p->slice, map);
     i = ir_binary(&b, OP_ADD, i, OPERAND(p->loop, FOR, step));
@@ -338,7 +340,7 @@ steady_state(Pipe *p)
   if (dot)
     b = builder_after(dot);
   b.span = p->loop->span;
-  Value *more = ir_cmp(&b, "lt", p->next, OPERAND(p->loop, FOR, hi));
+  Value *more = loop_goes_on(&b, p->loop, loop_counter(p->loop), p->stages - 1);
   Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->indices), **carried = slice_next(&p->slice, map);
   issue(p, &b, more, p->put, map);
   Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);

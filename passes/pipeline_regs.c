@@ -50,7 +50,7 @@ rotate(const LoopSlice *s, Op *load)
   Value **first = slice_clone(s, &before, lo, slice_first(s), any, NULL);
   Value **carried = advanced(s, &top);
   Value *i = ir_binary(&top, OP_ADD, loop_counter(loop), OPERAND(loop, FOR, step));
-  Value *more = ir_cmp(&top, "lt", i, hi);
+  Value *more = loop_goes_on(&top, loop, loop_counter(loop), 1);
   Value **next = slice_clone(s, &top, i, carried, more, NULL);
   Value *x = op_result(load);
   Value *arg = loop_carry(loop, value_mapped(first, x), x->name);

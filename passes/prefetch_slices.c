@@ -172,8 +172,7 @@ before_loop(Loop *l, Value **first)
 static Value *
 next_buffer(Loop *l, Builder *b)
 {
-  Value *i = ir_binary(b, OP_ADD, loop_counter(l->op), OPERAND(l->op, FOR, step));
-  Value *more = ir_cmp(b, "lt", i, OPERAND(l->op, FOR, hi));
+  Value *more = loop_goes_on(b, l->op, loop_counter(l->op), 1);
   Value *next = ir_select(b, more, loop_next(l->op, l->get), loop_arg(l->op, 0, l->get));
   op_set_operand(block_terminator(l->body), SLOT(YIELD, xs) + l->get, next);
   return next;

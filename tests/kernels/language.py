@@ -150,8 +150,24 @@ def index_wrap(dev, rng):
       for i in range(9223372036854775000, below, 400) { count += 1000000; sum += i - 9223372036854775000; }
       store(out, i64(count));
       store(out + 1, sum);
+    }
+    kernel ahead(x: *f32, out: *f32, lo: i32, hi: i32, step: i32, const STEP = 0) warps(2) {
+      let j = arange(0, 64);
+      var acc = zeros([64], f32);
+      for i in range(lo, hi, STEP > 0 ? STEP : step, stages=4) {
+        let r = (i64(i) - i64(lo)) / i64(STEP > 0 ? STEP : step);
+        acc += load(x + r * 64 + j) * f32(r + 1);
+      }
+      store(out + j, acc);
     }"""
     k, checks = dev.program(text=text, name="case.tile").kernel("f"), []
+    x = rng.standard_normal((8, 64)).astype(np.float32)
+    for lo, hi, step in ((2**31 - 10, 2**31 - 1, 3), (2**31 - 3, 2**31 - 1, 7), (-2**31, 2**31 - 1, 2**30), (-2**31, 2**31 - 1, 2**31 - 1), (5, 5, 9), (0, 40, 5)):
+        for fixed in (0, step):
+            out = poisoned(dev, 64, "f32")
+            rows = len(range(lo, hi, step))
+            launch(dev.program(text=text, name="case.tile").kernel("ahead", STEP=fixed), 1, dev.array(x[:rows] if rows else x[:1]), out, lo, hi, step)
+            checks.append((f"ahead {lo}..{hi} {step}", out.numpy(), sum((x[r] * np.float32(r + 1) for r in range(rows)), np.zeros(64, np.float32)), 1e-6))
     near = dev.program(text=text, name="case.tile").kernel("near")
     for hi, below in ((2**31 - 1, 2**63 - 1), (2**31 - 6, 2**63 - 500), (0, 0)):
         out = poisoned(dev, 2, "i64")
