@@ -14,7 +14,8 @@
  * everything else. Stage 0 runs N - 1 iterations ahead, so its ops are cloned: N - 1 times into the prologue, once into the
  * body. Values that the loop carries and stage 0 needs (pointers that advance) get an `ahead` twin that is carried
  * as well; where only addresses needed the original, dce drops it. Each prologue copy stands under `if i' < hi`, and so does the
- * one in the body, with the commit outside: every iteration closes exactly one group, whether or not it copied anything.
+ * one in the body, with the commit outside: every iteration closes exactly one group, whether or not it copied anything. i' may be beyond
+ * its type, so what is asked is hi - i > (N - 1) s, without a sign (loop_goes_on).
  *
  * Groups. The prologue commits N - 1 groups. At the top of iteration k (from 0) N - 1 + k are committed and groups 0..k must
  * have landed: N - 1 + k - (k + 1) = N - 2 may be in flight, whatever k. Copies of iteration k go to buffer (k + N - 1) mod N,
