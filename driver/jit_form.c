@@ -140,13 +140,18 @@ form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
   return build;
 }
 
-/* The text of a kernel that was compiled here, which carries its manifest. */
 static int
-load_own(TilejitKernel *k, Form *f, TilertError *err)
+load_ptx(TilejitKernel *k, Form *f, TilertError *err)
 {
+  TilertManifest *all;
+  size_t n, len = strlen(f->ptx);
+  int own;
   double start = jit_now_ms();
-  int status = tilert_module_load(k->program->device, f->ptx, strlen(f->ptx), NULL, 0, &f->module, err);
+  int status = jit_ptx_manifests(f->ptx, len, &all, &n, &own, err);
+  if (!status)
+    status = tilert_module_load(k->program->device, f->ptx, len, all, n, &f->module, err);
   f->load_ms = jit_now_ms() - start;
+  free(all);
   return status;
 }
 
@@ -164,7 +169,7 @@ entry_take(TilejitKernel *k, Form *f, const char *bytes, size_t len)
   if (!e.ptx || e.ptx > len || e.diagnostics != len - e.ptx || !e.diagnostics || ptx[e.ptx - 1] || ptx[len - 1])
     return 0;
   f->ptx = jit_copy_text(ptx, e.ptx - 1);
-  if (!f->ptx || load_own(k, f, &err))
+  if (!f->ptx || load_ptx(k, f, &err))
     return 0;
   jit_keep_diagnostics(k->program, ptx + e.ptx);
   return 1;
@@ -227,22 +232,6 @@ form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
   return status;
 }
 
-/* PTX from the start, which may be another compiler's. */
-static int
-load_given(TilejitKernel *k, Form *f, TilertError *err)
-{
-  TilertManifest *all;
-  size_t n, len = strlen(f->ptx);
-  int own;
-  double start = jit_now_ms();
-  int status = jit_ptx_manifests(f->ptx, len, &all, &n, &own, err);
-  if (!status)
-    status = tilert_module_load(k->program->device, f->ptx, len, all, n, &f->module, err);
-  f->load_ms = jit_now_ms() - start;
-  free(all);
-  return status;
-}
-
 static int
 form_make(TilejitKernel *k, Form *f, TilertError *err)
 {
@@ -254,7 +243,7 @@ form_make(TilejitKernel *k, Form *f, TilertError *err)
   int status = form_compile(k, f, &r, err);
   keep = keep && !status && !memcmp(r->sources, k->sources, sizeof k->sources);
   if (!status)
-    status = (k->program->form == FORM_PTX ? load_given : load_own)(k, f, err);
+    status = load_ptx(k, f, err);
   if (!status)
     status = tilert_module_kernel(f->module, k->name, &f->kernel, err);
   if (!status && keep)
