@@ -47,12 +47,6 @@ mark_loop(Gen *g, Val branch, const Op *op)
     LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(g->lc, "llvm.loop", 9), LLVMMetadataAsValue(g->lc, loop));
 }
 
-static bool
-is_one(Val v)
-{
-  return LLVMIsAConstantInt(v) && LLVMConstIntGetZExtValue(v) == 1;
-}
-
 void
 lower_FOR(Gen *g, const Op *op)
 {
@@ -76,9 +70,9 @@ lower_FOR(Gen *g, const Op *op)
   const Op *yield = block_terminator(body);
   Val i = gen_regs(g, index)[0], next = LLVMBuildAdd(g->b, i, step, "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
-  /* The next index may lie beyond its type, but how far it is to the end does not; by steps of 1 it is the end at most. */
-  Val more = is_one(step) ? LLVMBuildICmp(g->b, less, next, hi, "")
-                          : LLVMBuildICmp(g->b, LLVMIntUGT, LLVMBuildSub(g->b, hi, i, ""), step, "");
+  /* What ir_goes_on makes in the IR, of the index that is there. */
+  Val more = value_is_one(OPERAND(op, FOR, step)) ? LLVMBuildICmp(g->b, less, next, hi, "")
+                                                  : LLVMBuildICmp(g->b, LLVMIntUGT, LLVMBuildSub(g->b, hi, i, ""), step, "");
   phis_add(g, index, &next, latch);
   phis_add_operands(g, n, body->args + 1, yield, 0, latch);
   Val branch = LLVMBuildCondBr(g->b, more, loop, done);

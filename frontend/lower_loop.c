@@ -263,22 +263,6 @@ lower_for_range(Lower *L, const Node *n, Loop *l, const Range *r, const Bounds *
   loop_close(L, l, 0, NULL);
 }
 
-/* Whether index i < hi has another one after it, and that. The sum may wrap where there is none. */
-static Value *
-next_index(Lower *L, Value *i, const Bounds *b, Value **more)
-{
-  i64 step;
-  Value *next = ir_binary(&L->b, OP_ADD, i, b->step);
-  if (value_const_int(b->step, &step) && step == 1) {
-    *more = ir_cmp(&L->b, "lt", next, b->hi);
-    return next;
-  }
-  DType word = dtype_bits(i->type->dt) == 64 ? DT_U64 : DT_U32;
-  Value *left = value_cast(L, ir_binary(&L->b, OP_SUB, b->hi, i), word);
-  *more = ir_cmp(&L->b, "gt", left, value_cast(L, b->step, word));
-  return next;
-}
-
 /* The terminator of a while's first region: go on if cond, handing on all arguments. */
 static void
 end_condition(Lower *L, const Op *op, Value *cond)
@@ -329,11 +313,11 @@ lower_for_leaving(Lower *L, const Node *n, Loop *l, const Range *r, const Bounds
   loop_enter(L, l, 0, 2);
   end_condition(L, l->op, l->op->regions[0]->args[0]);
   loop_enter(L, l, 1, 2);
-  Value *i = l->op->regions[1]->args[1], *more;
+  Value *i = l->op->regions[1]->args[1];
   lower_loop_body(L, l->body, n->name, n->at, index_value(L, b, i, n->at));
   L->b.span = n->span;
-  own[1] = next_index(L, i, b, &more);
-  own[0] = unless_stopped(L, more);
+  own[1] = ir_binary(&L->b, OP_ADD, i, b->step);             /* it may wrap where there is none */
+  own[0] = unless_stopped(L, ir_goes_on(&L->b, i, b->hi, b->step, 1));
   loop_close(L, l, 2, own);
 }
 

@@ -365,6 +365,31 @@ ir_bitcast(Builder *b, Value *x, const Type *elem)
   return op_result(create1(b, OP_BITCAST, 1, &x, type_with_elem(func_ctx(b->func), x->type, elem)));
 }
 
+/* So many steps, or the largest number that the unsigned type u has. */
+static Value *
+steps_of(Builder *b, Value *step, const Type *u, u32 ahead)
+{
+  u64 most = dtype_bits(u->dt) == 64 ? UINT64_MAX : UINT32_MAX, by;
+  if (value_const_bits(step, &by))
+    return ir_const_bits(b, u, by > most / ahead ? most : by * ahead);
+  Value *word = ir_cast(b, step, u->dt);
+  if (ahead == 1)
+    return word;
+  Value *fits = ir_cmp(b, "le", word, ir_const_bits(b, u, most / ahead));
+  return ir_select(b, fits, ir_binary(b, OP_MUL, word, ir_const_bits(b, u, ahead)), ir_const_bits(b, u, most));
+}
+
+/* How far it is to hi is asked, as the index may pass the end of its type; by steps of 1 the next one does not. */
+Value *
+ir_goes_on(Builder *b, Value *i, Value *hi, Value *step, u32 ahead)
+{
+  if (ahead == 1 && value_is_one(step))
+    return ir_cmp(b, "lt", ir_binary(b, OP_ADD, i, step), hi);
+  const Type *u = type_scalar(func_ctx(b->func), dtype_bits(i->type->dt) == 64 ? DT_U64 : DT_U32);
+  Value *left = ir_cast(b, ir_binary(b, OP_SUB, hi, i), u->dt);
+  return ir_cmp(b, "gt", left, steps_of(b, step, u, ahead));
+}
+
 /* x, whose elements are from 0 to extent - 1 where mask (NULL: everywhere). */
 Value *
 ir_bounded(Builder *b, Value *x, Value *mask, i64 extent)

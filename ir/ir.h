@@ -270,6 +270,8 @@ Value *ir_reshape(Builder *b, Value *x, int rank, const u32 *shape);
 Value *ir_permute(Builder *b, Value *x, const int *perm);
 Value *ir_cast(Builder *b, Value *x, DType to);                      /* x itself if already so */
 Value *ir_bitcast(Builder *b, Value *x, const Type *elem);
+/* Is there an index of a loop up to hi that lies `ahead` steps (1 or more, each above 0) behind i, which is one? */
+Value *ir_goes_on(Builder *b, Value *i, Value *hi, Value *step, u32 ahead);
 Value *ir_bounded(Builder *b, Value *x, Value *mask, i64 extent);    /* mask may be NULL */
 Value *ir_addptr(Builder *b, Value *p, Value *off);
 Value *ir_load(Builder *b, Value *p, Value *mask, Value *other);     /* mask, other may be NULL */
@@ -333,6 +335,7 @@ Op *op_clone(Builder *b, const Op *op, Value **map);
 bool op_is(const Value *v, OpCode code);                             /* v is a result of such an op */
 bool value_const_bits(const Value *v, u64 *bits);                    /* v is a CONST, or SPLAT of one */
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
+static inline bool value_is_one(const Value *v) { i64 n; return value_const_int(v, &n) && n == 1; }
 bool op_has(const Op *op, u32 traits);                               /* all of them */
 static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op->code == OP_SCAN; }  /* has a combine region */
 static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->code == OP_MAP; }  /* its region works on single elements */

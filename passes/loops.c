@@ -66,31 +66,10 @@ loop_number_ahead(Op *loop)
   return n + 1;
 }
 
-/* so many steps, or the largest number that the unsigned type u has. */
-static Value *
-steps_of(Builder *b, Value *step, const Type *u, u32 ahead)
-{
-  u64 most = dtype_bits(u->dt) == 64 ? UINT64_MAX : UINT32_MAX, by;
-  if (value_const_bits(step, &by))
-    return ir_const_bits(b, u, by > most / ahead ? most : by * ahead);
-  Value *word = ir_bitcast(b, step, u);
-  if (ahead == 1)
-    return word;
-  Value *fits = ir_cmp(b, "le", word, ir_const_bits(b, u, most / ahead));
-  return ir_select(b, fits, ir_binary(b, OP_MUL, word, ir_const_bits(b, u, ahead)), ir_const_bits(b, u, most));
-}
-
-/* How far it is to hi is asked, as the index may pass the end of its type; by steps of 1 the next one does not. */
 Value *
 loop_goes_on(Builder *b, const Op *loop, Value *i, u32 ahead)
 {
-  Value *hi = OPERAND(loop, FOR, hi), *step = OPERAND(loop, FOR, step);
-  i64 by;
-  if (ahead == 1 && value_const_int(step, &by) && by == 1)
-    return ir_cmp(b, "lt", ir_binary(b, OP_ADD, i, step), hi);
-  const Type *u = type_scalar(b->func->module->ctx, dtype_bits(i->type->dt) == 64 ? DT_U64 : DT_U32);
-  Value *left = ir_binary(b, OP_SUB, hi, i);
-  return ir_cmp(b, "gt", left->type == u ? left : ir_bitcast(b, left, u), steps_of(b, step, u, ahead));
+  return ir_goes_on(b, i, OPERAND(loop, FOR, hi), OPERAND(loop, FOR, step), ahead);
 }
 
 /* One more carried value; see internal.h. */
