@@ -1143,14 +1143,14 @@ def launch():
     case_begins("launch", "python")
     x = torch.randn(1024, device=D)
     k = kernel("vector_add.tile", "add", BLOCK=1024).kernel
-    bound = k.bind(1, x, x, x, 1024)
+    call = k.bind(1, x, x, x, 1024)
 
     def looped(fn):
         def run(times):
             for _ in range(times):
                 fn()
         return run
-    sides = {"triton": looped(lambda: peers.add[(1,)](x, x, x, 1024, 1024)), "tilec": looped(bound), "tilec, looped in C": bound.repeat,
+    sides = {"triton": looped(lambda: peers.add[(1,)](x, x, x, 1024, 1024)), "tilec": looped(call), "tilec, looped in C": call.repeat,
              "tilec, not bound": looped(lambda: k(1, x, x, x, 1024))}
     if REHEARSE:
         del sides["triton"]
