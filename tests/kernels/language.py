@@ -155,8 +155,10 @@ def index_wrap(dev, rng):
       let j = arange(0, 64);
       var acc = zeros([64], f32);
       for i in range(lo, hi, STEP > 0 ? STEP : step, stages=4) {
-        let r = (i64(i) - i64(lo)) / i64(STEP > 0 ? STEP : step);
-        acc += load(x + r * 64 + j) * f32(r + 1);
+        let by = i64(STEP > 0 ? STEP : step);
+        let r = (i64(i) - i64(lo)) / by;
+        let astray = (i64(i) - i64(lo)) % by;           // what is no index of the loop reads far away
+        acc += load(x + (r * 64 + (astray << 20)) + j) * f32(r + 1);
       }
       store(out + j, acc);
     }"""
