@@ -85,8 +85,40 @@ class Writer:
         return row
 
     def end(self, seconds, left_out, failures):
-        self.line({"end": {"seconds": seconds, "left_out": left_out, "failures": failures}})
+        tail = {"seconds": seconds, "left_out": left_out, "failures": failures}
+        self.line({"end": tail})
         self.file.close()
+        return tail
+
+
+def join(parts, path, command):
+    """One run of several that were made side by side, each of sections of its own; the parts are removed. A part that was cut short, or that
+    is not there, is a failure of the whole. Returns the run."""
+    runs, failures = [], []
+    for part in parts:
+        try:
+            run = Run(part)
+        except (OSError, ValueError) as e:
+            failures.append(f"nothing of {part}: {e}")
+            continue
+        runs.append(run)
+        if not run.tail:
+            failures.append(f"{part} was cut short behind {len(run.rows)} rows")
+    if not runs:
+        raise ValueError("; ".join(failures))
+    commits = {(r.head["commit"], r.head["dirty"], r.head["device"], r.head["driver"]) for r in runs}
+    if len(commits) > 1:
+        failures.append(f"parts of different commits, devices or drivers: {sorted(map(str, commits))}")
+    tails = [r.tail for r in runs if r.tail]
+    with open(path, "w") as f:
+        head = {**runs[0].head, "date": min(r.head["date"] for r in runs), "command": command, "side_by_side": len(runs)}
+        for thing in ({"run": head}, *(row for r in runs for row in r.rows),
+                      {"end": {"seconds": {s: t for tail in tails for s, t in tail["seconds"].items()},
+                               "left_out": [x for t in tails for x in t["left_out"]], "failures": failures + [x for t in tails for x in t["failures"]]}}):
+            f.write(json.dumps(thing) + "\n")
+    for run in runs:
+        os.remove(run.path)
+    return Run(path)
 
 
 def digest(ptx):

@@ -12,6 +12,9 @@ see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's ker
 Before anything is measured, --jobs processes (all cores but two) compile what the sections will ask for, ours and Triton's, into caches that
 live as long as the run, the driver's among them: most of a search's time is compiling. What the part `host` measures of compiling uses
 no cache, for which its sections run in a process of their own, with a file of their own.
+
+Where there are several GPUs, the other sections are spread over them, the longest first, each in a process of its own that has one GPU to
+itself; their rows come together in one file.
 """
 import argparse
 import contextlib
@@ -22,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -1178,12 +1182,12 @@ def launch():
     host_row("launch", "python, bound, of cuLaunchKernel", "times", {"tilec": [python / bare]})
 
 
-def summary():
+def summary(rows):
     groups = {"rows": ("vector_add", "softmax", "layer_norm", "rms_norm", "add_rms_norm", "transpose"), "backward": ("softmax_bwd", "layer_norm_bwd", "rms_norm_bwd"),
               "losses": ("cross_entropy", "cross_entropy_bwd", "cross_entropy_fused", "rotary", "rotary_interleaved", "dropout", "dropout_each"),
               "order": ("sort", "top8", "top64", "cumsum", "recurrence", "gather", "histogram"), "quantisation": ("quantise_groups", "quantise_squares", "quantise_grid")}
     for group, sections in groups.items():
-        found = [(data.figure(r, "tilec")[0], r) for r in out.rows if r["section"] in sections and "tilec" in r["sides"] and r["peers"][:1] == ["triton"]]
+        found = [(data.figure(r, "tilec")[0], r) for r in rows if r["section"] in sections and "tilec" in r["sides"] and r["peers"][:1] == ["triton"]]
         if found:
             least, row = min(found, key=lambda t: t[0])
             mean = math.exp(sum(math.log(f) for f, _ in found) / len(found))
@@ -1196,9 +1200,54 @@ def prepare(wanted):
     if REHEARSE or not a.jobs or not wanted:
         return
     begin = time.perf_counter()
-    jobs = [subprocess.Popen([sys.executable, __file__, "--share", f"{k}/{a.jobs}", *wanted], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for k in range(a.jobs)]
+    on = gpus()
+    jobs = [subprocess.Popen([sys.executable, __file__, "--share", f"{k}/{a.jobs}", *wanted], env=only(on[k % len(on)]), stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL) for k in range(a.jobs)]
     ended = [j.wait() for j in jobs]
     print(f"compiled ahead by {a.jobs} processes ({sum(r != 0 for r in ended)} ended early): {time.perf_counter() - begin:.1f} s", flush=True)
+
+
+def gpus():
+    """What to call the GPUs that we may use."""
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    return [str(k) for k in range(max(1, torch.cuda.device_count()))]
+
+
+def only(gpu):
+    """An environment with one GPU."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
+
+
+def on_all(wanted, names):
+    """Sections on several GPUs, one at a time on each; what failed of them is in their files."""
+    took = {s: t for r in data.kept() for s, t in (r.tail or {}).get("seconds", {}).items()}
+    waiting = sorted(wanted, key=lambda s: -took.get(s, math.inf))
+    part = lambda s: f"{a.out.removesuffix('.jsonl')}.{s}.part"
+    prepare(wanted)
+
+    def work(gpu):
+        while waiting:
+            s = waiting.pop(0)
+            budget = max(1e-3, a.budget - (time.perf_counter() - begun)) if a.budget else 0
+            subprocess.run([sys.executable, __file__, "--jobs", "0", "--budget", str(budget), "--out", part(s), s], env=only(gpu))
+    threads = [threading.Thread(target=work, args=(gpu,)) for gpu in names]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    run = data.join([part(s) for s in wanted], a.out, sys.argv[1:])
+    summary(run.rows)
+    return failed(run.path, run.rows, run.tail)
+
+
+def failed(path, rows, tail):
+    """The last lines; whether anything did not go well."""
+    lines = tail["failures"] + [f"left out: {x}" for x in tail["left_out"]]
+    print(f"{sum(tail['seconds'].values()):.0f} s in all; {path} holds {len(rows)} rows")
+    for line in lines:
+        print("FAILED", line)
+    return bool(lines)
 
 
 def main():
@@ -1215,6 +1264,9 @@ def main():
             os.environ.setdefault(name, os.path.join(folder, name))
         if host:
             os.environ["CUDA_CACHE_DISABLE"] = "1"
+        names = gpus()
+        if len(names) > 1 and len(wanted) > 1 and not (host or SHARE or REHEARSE):
+            sys.exit(on_all(wanted, names))
         run(wanted)
 
 
@@ -1252,13 +1304,8 @@ def run(wanted):
         print(f"{name}: {seconds[name]} s", flush=True)
         bound.clear(), programs.clear()
         empty_cache()
-    summary()
-    failed = failures + [f"left out: {x}" for x in left_out]
-    out.end(seconds, left_out, failures)
-    print(f"{sum(seconds.values()):.0f} s in all; {a.out} holds {len(out.rows)} rows")
-    for f in failed:
-        print("FAILED", f)
-    sys.exit(1 if failed else 0)
+    summary(out.rows)
+    sys.exit(failed(a.out, out.rows, out.end(seconds, left_out, failures)))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,21 @@ class Runs(unittest.TestCase):
         with self.assertRaises(ValueError):
             data.Run(f.name)
 
+    def test_made_side_by_side(self):
+        a, b = self.run_of(row_of(2.0, section="a")), self.run_of(row_of(3.0, section="b"))
+        whole = os.path.join(self.folder, "whole.jsonl")
+        run = data.join([a.path, b.path], whole, ["a", "b"])
+        self.assertEqual([r["section"] for r in run.rows], ["a", "b"])
+        self.assertEqual(run.tail, {"seconds": {"a": 1.0, "b": 1.0}, "left_out": [], "failures": []})
+        self.assertEqual((run.head["device"], run.head["side_by_side"]), ("GPU", 2))
+        self.assertFalse(os.path.exists(a.path) or os.path.exists(b.path))
+        # What did not end is a failure of the whole, and so is what is not there and what is not of one machine.
+        a, b, c = self.run_of(row_of(2.0, section="a"), end=False), os.path.join(self.folder, "none"), self.run_of(row_of(1.0, section="c"), device="another")
+        failures = data.join([a.path, b, c.path], whole, []).tail["failures"]
+        self.assertEqual(["none" in f or "cut short behind 1 rows" in f or "another" in f for f in failures], [True] * 3)
+        with self.assertRaises(ValueError):
+            data.join([b], whole, [])
+
     def test_times_less_is_better(self):
         run = self.run_of(dict(section="h", case="c", unit="ms", better="less", peers=["triton"], sides={"triton": data.of_times([8, 9, 10]), "tilec": data.of_times([2, 3, 4])}))
         self.assertEqual(data.figure(run.rows[0], "tilec")[0], 3.0)
