@@ -245,7 +245,7 @@ class Pool:
                 self.end(w, kill=w.task is not None)
 
     def start(self):
-        w = _Worker(self.kind, self.device, max((os.cpu_count() or 1) // self.jobs, 1))
+        w = _Worker(self.kind, self.device, max(len(os.sched_getaffinity(0)) // self.jobs, 1))
         self.workers.append(w)
         self.selector.register(w.process.stdout, selectors.EVENT_READ, w)
 
