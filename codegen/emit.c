@@ -167,6 +167,7 @@ emit_text(Gen *g, Buf *text)
   if (!g->opt->want_llvm) {
     gen_settle(g);
     ease_long_blocks(g);
+    loop_spare_wide_steps(g);
     inlined_encode(g);
     if (!gen_emit_ptx(g, &ptx))
       return false;

@@ -176,6 +176,11 @@ Val team_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */
 Val team_bits_zero(Gen *g, u32 mask);
 
+/* ---- loops.c ---- */
+/* One more thing that LLVM is told of the loop that this branch closes; value may be NULL. */
+void loop_add(Gen *g, Val branch, const char *name, Val value);
+void loop_spare_wide_steps(Gen *g);                          /* of the module, before PTX is made of it */
+
 /* ---- long_blocks.c ---- */
 void ease_long_blocks(Gen *g);                               /* of the module, before PTX is made of it */
 

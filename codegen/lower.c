@@ -22,29 +22,16 @@ lower_ops(Gen *g, const Block *b)
   }
 }
 
-static LLVMMetadataRef
-loop_wish(Gen *g, const char *name, Val value)
-{
-  LLVMMetadataRef parts[2] = {LLVMMDStringInContext2(g->lc, name, strlen(name)), value ? LLVMValueAsMetadata(value) : NULL};
-  return LLVMMDNodeInContext2(g->lc, parts, value ? 2 : 1);
-}
-
-/* Tell LLVM what the program says of the loop that this branch closes. A loop's metadata names itself first. */
+/* Tell LLVM what the program says of the loop that this branch closes. */
 static void
 mark_loop(Gen *g, Val branch, const Op *op)
 {
   i64 unroll = op_int(op, AT_UNROLL, 1);
-  LLVMMetadataRef parts[3] = {LLVMTemporaryMDNode(g->lc, NULL, 0)};
-  u32 n = 1;
   if (unroll > 1)
-    parts[n++] = loop_wish(g, "llvm.loop.unroll.count", gen_u32(g, (u32)unroll));
+    loop_add(g, branch, "llvm.loop.unroll.count", gen_u32(g, (u32)unroll));
   if (!op_int(op, AT_HOIST, 1))
-    parts[n++] = loop_wish(g, "llvm.licm.disable", NULL);
+    loop_add(g, branch, "llvm.licm.disable", NULL);
   g->unrolls |= unroll > 1;
-  LLVMMetadataRef self = parts[0], loop = LLVMMDNodeInContext2(g->lc, parts, n);
-  LLVMMetadataReplaceAllUsesWith(self, loop);
-  if (n > 1)
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(g->lc, "llvm.loop", 9), LLVMMetadataAsValue(g->lc, loop));
 }
 
 void

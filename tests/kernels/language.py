@@ -161,6 +161,18 @@ def index_wrap(dev, rng):
         acc += load(x + (r * 64 + (astray << 20)) + j) * f32(r + 1);
       }
       store(out + j, acc);
+    }
+    kernel wide(out: *i32, lo: i32, hi: i32, const STEP = 1) warps(1) {
+      var turns = 0;
+      var i = lo;
+      while i < hi & turns < 20 { i += STEP; turns += 1; }
+      var u = u32(lo);
+      var passed = 0;
+      while u > u32(STEP) { u -= u32(STEP); passed += 1; }
+      for k in range(lo, hi, STEP) { passed += 100; }
+      for k in range(hi, lo, -STEP) { passed += 10000; }
+      store(out, turns);
+      store(out + 1, passed);
     }"""
     k, checks = dev.program(text=text, name="case.tile").kernel("f"), []
     x = rng.standard_normal((8, 64)).astype(np.float32)
@@ -170,6 +182,16 @@ def index_wrap(dev, rng):
             rows = len(range(lo, hi, step))
             launch(dev.program(text=text, name="case.tile").kernel("ahead", STEP=fixed), 1, dev.array(x[:rows] if rows else x[:1]), out, lo, hi, step)
             checks.append((f"ahead {lo}..{hi} {step}", out.numpy(), sum((x[r] * np.float32(r + 1) for r in range(rows)), np.zeros(64, np.float32)), 1e-6))
+    for lo in (-2**31, -5, 0, 2**30 + 7):
+        for hi in (2**31 - 1, 2**31 - 2**29, 3):
+            for step in (2**31 - 1, 2**30 + 1, 2**30, 2**29, 2**27 + 5):
+                out = poisoned(dev, 2, "i32")
+                launch(dev.program(text=text, name="case.tile").kernel("wide", STEP=step), 1, out, lo, hi)
+                turns, i = 0, lo
+                while i < hi and turns < 20:
+                    i, turns = (i + step + 2**31) % 2**32 - 2**31, turns + 1
+                passed = max(-(-(lo % 2**32) // step) - 1, 0) + 100 * len(range(lo, hi, step)) + 10000 * len(range(hi, lo, -step))
+                checks.append((f"wide {lo}..{hi} {step}", out.numpy(), np.array([turns, passed], np.int32), 0))
     near = dev.program(text=text, name="case.tile").kernel("near")
     for hi, below in ((2**31 - 1, 2**63 - 1), (2**31 - 6, 2**63 - 500), (0, 0)):
         out = poisoned(dev, 2, "i64")

@@ -8,7 +8,7 @@ layers = [
     {"llvm_locks.c": "gen"},
     {"llvm.c": "gen"},
     {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle"},
-    {"team.c": "team", "words.c": "words", "long_blocks.c": "ease"},
+    {"team.c": "team", "words.c": "words", "long_blocks.c": "ease", "loops.c": "loop"},
     {"dist.c": "dist"},
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits"},
     {"cast_small.c": "small"},
