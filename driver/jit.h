@@ -112,18 +112,20 @@ typedef struct TilejitTuneOptions {  /* NULL or zeros: the defaults */
   int force;                         /* 1: measure even if the choice is known */
   int threads;                       /* that compile; 0: one per core */
   double rep_ms;                     /* to spend on a configuration in the first round; 0: 3 */
-  uint64_t restore;                  /* bit i: buffer argument i gets its contents back */
+  uint64_t restore;                  /* bit i: buffer argument i has its contents back before every launch, and in the end */
   void (*progress)(void *user, const char *what, size_t done, size_t total);   /* on the caller's thread */
   void *progress_user;
+  TilertRun before;                  /* put into the stream before every launch, not measured; NULL: nothing */
+  void *before_user;
 } TilejitTuneOptions;
 
 /* The grid for a kernel with its parameters fixed (tilejit_kernel_param says how); not 0: it cannot be launched. */
 typedef int (*TilejitGrid)(void *user, TilejitKernel *k, uint32_t grid[3]);
 
 /* Compile the configurations in parallel, launch each with args (in the kernel's order) in stream s, choose the fastest. Launches
- * write what the kernel writes, many times over: name what must survive in `restore`. The choice is kept in the program, and on
- * disk, for the same source, device, defines, argument pattern and key(...) arguments; then nothing is launched. If no configuration
- * fits, the error says why not for each; a kernel without tune(...) has one configuration, its defaults.
+ * write what the kernel writes, many times over: name in `restore` what must survive, or be found as it is. The choice is kept in the
+ * program, and on disk, for the same source, device, defines, argument pattern and key(...) arguments; then nothing is launched. If no
+ * configuration fits, the error says why not for each; a kernel without tune(...) has one configuration, its defaults.
  * The tuning belongs to the caller, its kernel to the program. */
 TILEC_API int tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilertStream *s,
                            TilejitGrid grid, void *user, const TilertArg *args, size_t nargs, const TilejitTuneOptions *o,

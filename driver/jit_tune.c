@@ -319,13 +319,40 @@ sort_out(Tune *u)
 
 /* ---- timing ---- */
 
+/* What a launch may have changed and the next must find as it was. */
+static int
+make_ready(const Tune *u, TilertStream *s, TilertError *err)
+{
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < u->nargs; i++)
+    if (u->saved[i])
+      status = tilert_buffer_copy(u->args[i].u.buffer, 0, u->saved[i], 0, tilert_buffer_size(u->saved[i]), s, err);
+  return !status && u->o.before ? u->o.before(u->o.before_user, s, err) : status;
+}
+
+typedef struct Timed { const Tune *u; const Candidate *c; } Timed;
+
+static int
+before_launch(void *user, TilertStream *s, TilertError *err)
+{
+  return make_ready(((Timed *)user)->u, s, err);
+}
+
+static int
+launch_once(void *user, TilertStream *s, TilertError *err)
+{
+  return tilejit_call_launch(((Timed *)user)->c->call, s, err);
+}
+
 /* Warp instructions of one launch, in millions. */
 static int
 count_on_sim(Tune *u, Candidate *c, double *out, TilertError *err)
 {
   TilertStats before, after;
   TilertDevice *dev = u->program->device;
-  int status = tilert_device_stats(dev, &before, err);
+  int status = make_ready(u, u->stream, err);
+  if (!status)
+    status = tilert_device_stats(dev, &before, err);
   if (!status)
     status = tilejit_call_launch(c->call, u->stream, err);
   if (!status)
@@ -343,7 +370,7 @@ measure(Tune *u, Candidate *c, double rep_ms)
   TilertBench b = {0};
   int is_sim = tilert_device_info(u->program->device)->is_sim;
   int status = is_sim ? count_on_sim(u, c, &b.median_ms, &e)
-                      : tilert_bench_launch(tilejit_call_packed(c->call), u->stream, rep_ms / 4, rep_ms, &b, &e);
+                      : tilert_bench(u->program->device, u->stream, before_launch, launch_once, &(Timed){u, c}, rep_ms / 4, rep_ms, &b, &e);
   if (status && (status == TILERT_E_ARGUMENT || status == TILERT_E_UNAVAILABLE || (is_sim && status == TILERT_E_FAULT)))
     return reject(u, c, e.message);
   if (status)
@@ -400,8 +427,10 @@ save_buffers(Tune *u)
 {
   int status = TILERT_OK;
   for (size_t i = 0; !status && i < u->nargs && i < 64; i++) {
-    if (!(u->o.restore >> i & 1) || u->args[i].kind != TILERT_ARG_BUFFER || !u->args[i].u.buffer)
+    if (!(u->o.restore >> i & 1))
       continue;
+    if (u->args[i].kind != TILERT_ARG_BUFFER || !u->args[i].u.buffer)
+      return jit_fail_about(u->err, u->base, "only buffers can be restored, not", u->base->args[i]->name);
     size_t bytes = tilert_buffer_size(u->args[i].u.buffer);
     status = tilert_buffer_create(u->program->device, bytes, &u->saved[i], u->err);
     if (!status)

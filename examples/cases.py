@@ -22,6 +22,7 @@ class Run:
     bytes: int = 0
     flops: int = 0
     dtype: str = "f16"                 # of the products' operands, where there are flops
+    zeros: dict = field(default_factory=dict)   # by argument: arrays that every launch must find as zeros
 
 
 def kernel(dev, file, name, **defines):
@@ -464,7 +465,8 @@ def prefix_sum(dev, rng, n, dtype="i32", BLOCK=2048, WINDOW=32, warps=8):
     k = kernel(dev, "prefix_sum.tile", "prefix_sum", T=dtype, BLOCK=BLOCK, WINDOW=WINDOW, warps=warps)
     call = k.bind(blocks, dev.array(x), y, n, state, ticket)
     call()
-    return Run(call, [("y", y.numpy(), np.cumsum(x, dtype=dt), 0), ("ticket", ticket.numpy(), np.array([blocks], np.int32), 0)], bytes=8 * n)
+    return Run(call, [("y", y.numpy(), np.cumsum(x, dtype=dt), 0), ("ticket", ticket.numpy(), np.array([blocks], np.int32), 0)], bytes=8 * n,
+               zeros=dict(state=state, ticket=ticket))
 
 
 def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
@@ -503,14 +505,15 @@ def select(dev, rng, n, dtype="f32", share=0.4, name="select", BLOCK=2048, warps
     y, at, which, total = poisoned(dev, n, dtype), poisoned(dev, n, "i32"), poisoned(dev, n, "i32"), poisoned(dev, 1, "i32")
     k = kernel(dev, "select.tile", name, T=dtype, BLOCK=BLOCK, warps=warps)
     args = (dev.array(x), dev.array(want), y, at) if name == "select" else (dev.array(x), y, at, which)
-    call = k.bind(blocks, *args, total, n, dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32)))
+    state, ticket = dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32))
+    call = k.bind(blocks, *args, total, n, state, ticket)
     call()
     behind = lambda a: np.count_nonzero(a.numpy().view(np.uint8)[count * a.numpy().itemsize:] != 0xFF)
     checks = [("total", total.numpy(), np.array([count], np.int32), 0), ("y", y.numpy()[:count], x[want], 0),
               ("at", at.numpy()[:count], np.flatnonzero(want).astype(np.int32), 0), ("behind", np.array([behind(y), behind(at)]), np.zeros(2), 0)]
     if name == "unique":
         checks.append(("which", which.numpy(), (np.cumsum(want) - 1).astype(np.int32), 0))
-    return Run(call, checks, bytes=n * (2 * x.itemsize + 5))
+    return Run(call, checks, bytes=n * (2 * x.itemsize + 5), zeros=dict(state=state, ticket=ticket))
 
 
 def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, BLOCK=2048, warps=8):

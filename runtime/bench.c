@@ -2,8 +2,8 @@
  *
  * Each run sits between two events of its own. On cuda a large fill goes before the first event: it evicts the
  * operation's data from the L2 cache and keeps the GPU busy while the host puts the next run into the stream, so
- * that launch latency is not measured. Events are read after everything has run. On sim time is the host's and
- * there is no cache to flush.
+ * that launch latency is not measured. What the user wants done before each run goes in front of that fill. Events
+ * are read after everything has run. On sim time is the host's and there is no cache to flush.
  */
 #include "device.h"
 #include <stdlib.h>
@@ -13,7 +13,7 @@ enum { GUESS_RUNS = 5, RUNS_MAX = 2000 };
 typedef struct Bench {
   TilertDevice *device;
   TilertStream *stream;
-  TilertRun run;
+  TilertRun before, run;        /* before: may be NULL */
   void *user;
   TilertBuffer *flush;          /* NULL on sim */
   TilertEvent *from[RUNS_MAX], *to[RUNS_MAX];
@@ -33,12 +33,20 @@ flush_create(Bench *b)
   return tilert_buffer_create(b->device, bytes, &b->flush, b->err);
 }
 
+/* What goes in front of a run and is not measured. */
+static int
+make_ready(Bench *b)
+{
+  int status = b->before ? b->before(b->user, b->stream, b->err) : TILERT_OK;
+  if (!status && b->flush)
+    status = tilert_buffer_fill(b->flush, 0, b->flush->bytes / 4 * 4, 0, 4, b->stream, b->err);
+  return status;
+}
+
 static int
 run_cold(Bench *b)
 {
-  int status = TILERT_OK;
-  if (b->flush)
-    status = tilert_buffer_fill(b->flush, 0, b->flush->bytes / 4 * 4, 0, 4, b->stream, b->err);
+  int status = make_ready(b);
   return status ? status : b->run(b->user, b->stream, b->err);
 }
 
@@ -50,8 +58,8 @@ run_timed(Bench *b, uint32_t i)
     status = tilert_event_create(b->device, &b->from[i], b->err);
   if (!status && !b->to[i])
     status = tilert_event_create(b->device, &b->to[i], b->err);
-  if (!status && b->flush)
-    status = tilert_buffer_fill(b->flush, 0, b->flush->bytes / 4 * 4, 0, 4, b->stream, b->err);
+  if (!status)
+    status = make_ready(b);
   if (!status)
     status = tilert_event_record(b->from[i], b->stream, b->err);
   if (!status)
@@ -138,8 +146,8 @@ bench_run(Bench *b, double warmup_ms, double rep_ms, TilertBench *out)
 }
 
 int
-tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun run, void *user, double warmup_ms, double rep_ms,
-             TilertBench *out, TilertError *err)
+tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun before, TilertRun run, void *user, double warmup_ms,
+             double rep_ms, TilertBench *out, TilertError *err)
 {
   NEED(out);
   *out = (TilertBench){0};
@@ -152,6 +160,7 @@ tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun run, void *user, doub
   int status = s ? TILERT_OK : tilert_stream_create(dev, &own, err);
   b->device = dev;
   b->stream = s ? s : own;
+  b->before = before;
   b->run = run;
   b->user = user;
   b->err = err;
@@ -179,5 +188,5 @@ tilert_bench_launch(const TilertLaunch *l, TilertStream *s, double warmup_ms, do
 {
   NEED(l);
   NEED(out);
-  return tilert_bench(l->kernel->device, s, run_launch, (void *)(uintptr_t)l, warmup_ms, rep_ms, out, err);
+  return tilert_bench(l->kernel->device, s, NULL, run_launch, (void *)(uintptr_t)l, warmup_ms, rep_ms, out, err);
 }

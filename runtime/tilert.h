@@ -229,9 +229,10 @@ typedef struct TilertBench { double median_ms, min_ms, max_ms, mean_ms, p20_ms, 
 typedef int (*TilertRun)(void *user, TilertStream *s, TilertError *err);
 
 /* Time run(user, s): warm up for about warmup_ms, then measure for about rep_ms, each run by itself and, on cuda,
- * with the L2 cache flushed before it. */
-TILERT_API int tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun run, void *user, double warmup_ms,
-                            double rep_ms, TilertBench *out, TilertError *err);
+ * with the L2 cache flushed before it. before(user, s) comes in front of every run and is not measured: it makes
+ * good what a run leaves behind, such as counters that must begin at zero. NULL: nothing to do. */
+TILERT_API int tilert_bench(TilertDevice *dev, TilertStream *s, TilertRun before, TilertRun run, void *user,
+                            double warmup_ms, double rep_ms, TilertBench *out, TilertError *err);
 TILERT_API int tilert_bench_launch(const TilertLaunch *l, TilertStream *s, double warmup_ms, double rep_ms,
                                    TilertBench *out, TilertError *err);
 

@@ -125,11 +125,12 @@ class _Trial(C.Structure):
 
 _Progress = C.CFUNCTYPE(None, _p, C.c_char_p, C.c_size_t, C.c_size_t)
 _GridFn = C.CFUNCTYPE(C.c_int, _p, _p, C.POINTER(C.c_uint32))
+_RunFn = C.CFUNCTYPE(C.c_int, _p, _p, _p)                  # TilertRun
 
 
 class _TuneOptions(C.Structure):
     _fields_ = [("size", C.c_size_t), ("force", C.c_int), ("threads", C.c_int), ("rep_ms", C.c_double), ("restore", C.c_uint64),
-                ("progress", _Progress), ("progress_user", _p)]
+                ("progress", _Progress), ("progress_user", _p), ("before", _RunFn), ("before_user", _p)]
 
 
 def _load():
@@ -756,6 +757,49 @@ class _Loan:
                     a._copy(lib.tilert_buffer_read, h.first, h.first - first, h.last - h.first)
 
 
+class _Restored:
+    """Arguments whose contents must be the same before every launch of many. before: a TilertRun, or NULL where there are none."""
+
+    def __init__(self, kernel, args, names):
+        self.errors, self.arrays, self.tensors, places = [], [], [], {p.name: i for i, p in enumerate(kernel.args)}
+        for n in names:
+            if not (0 <= n < len(args) if isinstance(n, int) else n in places):
+                raise ValueError(f"kernel {kernel.name}: no argument {n} to restore; there are {', '.join(places)}")
+            i = n if isinstance(n, int) else places[n]
+            v, k = args[i], _kind(args[i])
+            if k == _ARRAY:
+                self.arrays.append((v, Array(v.dev, v.shape, v.dtype)))
+            elif k == _TENSOR and v.is_cuda:
+                self.tensors.append((v, v.clone()))
+            else:
+                raise kernel.args[i].error(TypeError, "an array or a tensor of the device, to be restored", _kind_of(v))
+        self.before = _RunFn(self._before) if names else _RunFn()
+        for v, saved in self.arrays:
+            self._copy(saved, v, None)
+
+    def _copy(self, to, of, stream):
+        e = _Err()
+        _check(lib.tilert_buffer_copy(to._h, C.c_size_t(0), of._h, C.c_size_t(0), C.c_size_t(of.nbytes), _p(stream or None), C.byref(e)), e)
+
+    def finish(self, stream):
+        for v, saved in self.arrays:
+            self._copy(v, saved, stream)
+        if self.tensors:                                   # torch knows nothing of the stream that the launches are in
+            torch = sys.modules["torch"]
+            torch.cuda.synchronize()
+            for v, saved in self.tensors:
+                v.detach().copy_(saved)
+            torch.cuda.synchronize()
+
+    def _before(self, _, stream, err):
+        try:
+            self.finish(stream)
+            return 0
+        except BaseException as x:   # it cannot cross the C code: raised again behind it
+            self.errors.append(x)
+            return 1
+
+
 # ---- programs and kernels ----
 
 class Program:
@@ -785,8 +829,9 @@ class Program:
 
     def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, stream=None, **defines):
         """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, or a
-        function from the kernel's const and type parameters (a dict) to one. restore: positions or names of arguments to be left as
-        they are. Host memory is refused, as the launches write many times."""
+        function from the kernel's const and type parameters (a dict) to one. restore: positions or names of arguments that every launch
+        finds as they are now, and that are so again in the end: results that are added to, counters, flags. Host memory is refused, as
+        the launches write many times."""
         errors = []
 
         def grid_of(_, k, out):
@@ -805,16 +850,18 @@ class Program:
         launch = _Launch(start, args, {})
         if launch.host:
             raise ValueError(f"kernel {start.name}, argument {next(iter(launch.host))}: tuning takes memory of the device, not of the host")
-        places = [n if isinstance(n, int) else [p.name for p in start.args].index(n) for n in restore]
-        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, sum(1 << i for i in places), _Progress(), None)
+        kept = _Restored(start, launch.args, restore)
+        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, 0, _Progress(), None, kept.before, None)
         t, e = _p(), _Err()
         s = self.dev._stream_of(stream, launch.torch)
         of_grid, count = _GridFn(grid_of), C.c_size_t(len(start.args))
         status = self.dev._launches(lib.tilejit_tune, self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None),
                                     of_grid, None, launch.packed(), count, C.byref(o), C.byref(t), C.byref(e))
+        errors += kept.errors
         if errors:
             lib.tilejit_tuning_free(t)
             raise errors[0]
+        kept.finish(s)
         _check(status, e)
         trials = [C.cast(lib.tilejit_tuning_trial(t, i), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
         k = Kernel(self, {}, lib.tilejit_tuning_kernel(t))
@@ -1095,12 +1142,20 @@ class Call(_Launcher):
     def ptx(self):
         return lib.tilejit_call_ptx(self._h).decode()
 
-    def bench(self, warmup_ms=25, rep_ms=100):
-        """Median and spread in ms; on cuda the L2 is flushed before every run."""
-        b, e = _Bench(), _Err()
-        packed = _p(lib.tilejit_call_packed(self._h))
-        _check(self.kernel.prog.dev._launches(lib.tilert_bench_launch, packed, None, C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b),
-                                              C.byref(e)), e)
+    def bench(self, warmup_ms=25, rep_ms=100, restore=()):
+        """Median and spread in ms; on cuda the L2 is flushed before every run. restore: as for Program.tune; what it takes is not measured."""
+        b, e, dev = _Bench(), _Err(), self.kernel.prog.dev
+        kept, packed = _Restored(self.kernel, self.args, restore), _p(lib.tilejit_call_packed(self._h))
+        run = _RunFn(lambda _, stream, err: lib.tilert_launch_packed(packed, _p(stream), _p(err)))
+        times = C.c_double(warmup_ms), C.c_double(rep_ms), C.byref(b), C.byref(e)
+        if restore:
+            status = dev._launches(lib.tilert_bench, dev._h, None, kept.before, run, None, *times)
+        else:
+            status = dev._launches(lib.tilert_bench_launch, packed, None, *times)
+        if kept.errors:
+            raise kept.errors[0]
+        _check(status, e)
+        kept.finish(None)
         return {n: getattr(b, n) for n, _ in _Bench._fields_}
 
 

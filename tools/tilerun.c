@@ -37,6 +37,7 @@ static const char usage[] =
   "  --tune              measure the configurations of the kernel's tune(...) clauses first, and run the fastest\n"
   "  --retune            the same, even if the choice is known from an earlier run\n"
   "  --bench             time it: median, range and bytes of the arrays per second\n"
+  "  --no-restore        do not give the arrays their first contents again before each launch of --bench and --tune\n"
   "  --warmup=MS --rep=MS   time to spend on warming up and measuring (25 and 100)\n"
   "  --seed=N            of random arrays (0)\n"
   "  --stats             what the simulator counted\n"
@@ -58,7 +59,7 @@ typedef struct Run {
   Pairs values, defines, saves, checks;
   double rtol, atol, warmup_ms, rep_ms;
   uint64_t seed, max_instructions;
-  int tune, retune, bench, stats, ptx, no_specialise, threads, no_races;
+  int tune, retune, bench, no_restore, stats, ptx, no_specialise, threads, no_races;
   int foreign;                         /* PTX of another compiler: blocks have the shape that is given */
 
   Interrupt *interrupt;
@@ -72,6 +73,8 @@ typedef struct Run {
   TilertArg args[ARGS_MAX];
   Array arrays[ARGS_MAX];
   TilertBuffer *buffers[ARGS_MAX];
+  int empty[ARGS_MAX];                 /* the contents do not matter */
+  TilertBuffer *first[ARGS_MAX];       /* for --bench: what the arrays hold at first */
 } Run;
 
 /* ---- saying what is wrong ---- */
@@ -194,7 +197,7 @@ add_import(Run *r, const char *dir)
 
 typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
-  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES, OPT_TUNE,
+  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES, OPT_TUNE,
   OPT_RETUNE, OPT_BLOCK, OPT_SHARED
 } Option;
 
@@ -202,7 +205,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--grid", OPT_GRID, 1}, {"--device", OPT_DEVICE, 1}, {"--target", OPT_TARGET, 1}, {"-D", OPT_D, 1},
   {"-I", OPT_I, 1}, {"--save", OPT_SAVE, 1}, {"--check", OPT_CHECK, 1}, {"--rtol", OPT_RTOL, 1},
   {"--atol", OPT_ATOL, 1}, {"--warmup", OPT_WARMUP, 1}, {"--rep", OPT_REP, 1}, {"--seed", OPT_SEED, 1},
-  {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0},
+  {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0}, {"--no-restore", OPT_NO_RESTORE, 0},
   {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
   {"--no-races", OPT_NO_RACES, 0}, {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0},
   {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1},
@@ -227,6 +230,7 @@ set_option(Run *r, Option option, const char *value)
   case OPT_THREADS: return set_threads(r, value);
   case OPT_MAX: return set_count(&r->max_instructions, value);
   case OPT_BENCH: r->bench = 1; return 0;
+  case OPT_NO_RESTORE: r->no_restore = 1; return 0;
   case OPT_STATS: r->stats = 1; return 0;
   case OPT_PTX: r->ptx = 1; return 0;
   case OPT_NO_SPECIALISE: r->no_specialise = 1; return 0;
@@ -461,11 +465,10 @@ static int
 set_array(Run *r, size_t i, const char *word)
 {
   char message[256];
-  int empty;
   const TilejitParam *p = r->params[i];
   if (!takes_array(p))
     return misuse("an array is given for a scalar parameter", p->name);
-  if (argspec_create(p->name, word, r->seed, &r->arrays[i], &empty, message, sizeof message))
+  if (argspec_create(p->name, word, r->seed, &r->arrays[i], &r->empty[i], message, sizeof message))
     return misuse(p->name, message);
   if (is_structure(p))
     return set_structure(r, i);
@@ -474,7 +477,7 @@ set_array(Run *r, size_t i, const char *word)
              rt_dtype_info(r->arrays[i].dtype)->name);
     return misuse(p->name, message);
   }
-  return upload(r, i, empty);
+  return upload(r, i, r->empty[i]);
 }
 
 static int
@@ -616,6 +619,13 @@ grid_for(void *user, TilejitKernel *k, uint32_t grid[3])
   return status;
 }
 
+/* Does every launch of many have to find what the array held at first? */
+static int
+is_restored(const Run *r, size_t i)
+{
+  return i < 64 && r->buffers[i] && !r->empty[i] && !r->no_restore;
+}
+
 /* Launches have written to the arrays: give them their first contents again. */
 static int
 reload(Run *r)
@@ -635,6 +645,8 @@ tune_kernel(Run *r)
   TilecDefine defines[ARGS_MAX];
   TilejitTuneOptions o = {.size = sizeof o, .force = r->retune, .threads = r->threads};
   int is_sim = tilert_device_info(r->device)->is_sim;
+  for (size_t i = 0; i < r->nargs; i++)
+    o.restore |= is_restored(r, i) ? UINT64_C(1) << i : 0;
   for (size_t i = 0; i < r->defines.n; i++)
     defines[i] = (TilecDefine){r->defines.at[i].name, r->defines.at[i].value};
   if (isatty(STDERR_FILENO))
@@ -767,13 +779,49 @@ run_kernel(Run *r)
   return 0;
 }
 
+/* Before the first run. */
+static int
+keep_first(Run *r)
+{
+  TilertError e = {0};
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < r->nargs; i++) {
+    if (!is_restored(r, i))
+      continue;
+    size_t bytes = tilert_buffer_size(r->buffers[i]);
+    status = tilert_buffer_create(r->device, bytes, &r->first[i], &e);
+    if (!status)
+      status = tilert_buffer_copy(r->first[i], 0, r->buffers[i], 0, bytes, NULL, &e);
+  }
+  if (status == TILERT_E_MEMORY)
+    fprintf(stderr, "tilerun: --bench keeps a copy of what the arrays hold at first; --no-restore needs none\n");
+  return status ? failed(r, &e) : 0;
+}
+
+static int
+bring_first(void *user, TilertStream *s, TilertError *err)
+{
+  const Run *r = user;
+  int status = TILERT_OK;
+  for (size_t i = 0; !status && i < r->nargs; i++)
+    if (r->first[i])
+      status = tilert_buffer_copy(r->buffers[i], 0, r->first[i], 0, tilert_buffer_size(r->first[i]), s, err);
+  return status;
+}
+
+static int
+launch_packed(void *user, TilertStream *s, TilertError *err)
+{
+  return tilejit_call_launch(((const Run *)user)->call, s, err);
+}
+
 static int
 bench_kernel(Run *r)
 {
   TilertError e = {0};
   TilertBench b;
   interrupt_guard(r->interrupt, r->device);
-  int status = tilert_bench_launch(tilejit_call_packed(r->call), NULL, r->warmup_ms, r->rep_ms, &b, &e);
+  int status = tilert_bench(r->device, NULL, bring_first, launch_packed, r, r->warmup_ms, r->rep_ms, &b, &e);
   interrupt_unguard(r->interrupt);
   if (status)
     return failed(r, &e);
@@ -855,6 +903,8 @@ run(Run *r)
     status = r->tune ? tune_kernel(r) : set_grid(r);
   if (!status)
     status = compile_call(r);
+  if (!status && r->bench)
+    status = keep_first(r);
   if (!status)
     status = run_kernel(r);
   if (!status)
@@ -872,6 +922,7 @@ finish(Run *r)
   tilejit_call_destroy(r->call);
   for (size_t i = 0; i < r->nargs; i++) {
     tilert_buffer_destroy(r->buffers[i]);
+    tilert_buffer_destroy(r->first[i]);
     array_destroy(&r->arrays[i]);
   }
   tilejit_program_destroy(r->program);

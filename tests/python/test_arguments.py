@@ -163,6 +163,24 @@ class Refused(unittest.TestCase):
         best(grid, x, 100)
         np.testing.assert_array_equal(x.numpy(), 1)
         self.refused(ValueError, ("argument x", "of the device"), k.tune, "f", grid, np.zeros(100, f32), 100)
+        self.refused(ValueError, ("no argument y", "x, n"), k.tune, "f", grid, x, 100, restore=("y",))
+        self.refused(TypeError, ("argument n", "to be restored"), k.tune, "f", grid, x, 100, restore=(1,))
+
+    def test_restored(self):
+        """Every launch of many finds what it would find alone."""
+        k = dev.program(text='kernel f(x: *f32, t: *i32) warps(1) tune(warps=[1, 2]) { assert(atomic_add(t, 1) == 0, "came twice"); atomic_add(x, 1.0); }', name="case.tile")
+        x, t = dev.array(np.full(1, 5, f32)), dev.array(np.zeros(1, np.int32))
+        best = k.tune("f", 1, x, t, restore=("t", 0), force=True)
+        self.assertEqual([r["why"] for r in best.trials], [None, None])
+        call = best.bind(1, x, t)
+        self.assertGreater(call.bench(1, 1, restore=("x", "t"))["runs"], 0)
+        np.testing.assert_array_equal([x.numpy()[0], t.numpy()[0]], [5, 0])
+        call()
+        np.testing.assert_array_equal([x.numpy()[0], t.numpy()[0]], [6, 1])
+        with self.assertRaisesRegex(tilec.Error, "came twice"):
+            call.bench(1, 1)
+        with self.assertRaisesRegex(ValueError, "no argument 2 to restore; there are x, t"):
+            call.bench(1, 1, restore=(2,))
 
 
 class Tuples(unittest.TestCase):

@@ -74,6 +74,16 @@ class OnGpu(unittest.TestCase):
         with self.assertRaises(TypeError):
             k(3, 1, np.ones(300, np.float32), y, 300)
 
+    def test_restored(self):
+        """Tensors, too, are found by every launch of many as they are now."""
+        k = tilec.Device("cuda").program(text='kernel f(x: *f32, t: *i32) warps(1) tune(warps=[1, 2]) { assert(atomic_add(t, 1) == 0, "came twice"); atomic_add(x, 1.0); }')
+        x, t = torch.full((1,), 5.0, device="cuda"), torch.zeros(1, dtype=torch.int32, device="cuda")
+        best = k.tune("f", 1, x, t, restore=("x", "t"), force=True)
+        self.assertEqual([r["why"] for r in best.trials], [None, None])
+        call = best.bind(1, x, t)
+        self.assertGreater(call.bench(1, 1, restore=("x", "t"))["runs"], 0)
+        self.assertEqual([x.item(), t.item()], [5, 0])
+
     def test_graph(self):
         dev = tilec.Device("cuda")
         x, y = torch.ones(300, device="cuda"), torch.zeros(300, device="cuda")

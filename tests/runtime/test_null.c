@@ -256,8 +256,8 @@ test_launches(void)
   CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, axpy_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 4 arguments");
   CHECK_FAILS(tilert_launch_set_shape(launch, warp, UINT32_MAX, e), TILERT_E_UNAVAILABLE, "4294967295 bytes of shared memory");
   ROW(tilert_launch_packed, "0a00", tilert_launch_packed(P(1, launch), P(2, stream), P(3, e)));
-  ROW(tilert_bench, "0a0a0a0",
-      tilert_bench(P(1, dev), P(2, stream), P(3, run_nothing), P(4, text), 0, 0, P(5, &b), P(6, e)));
+  ROW(tilert_bench, "0a00a0a0",
+      tilert_bench(P(1, dev), P(2, stream), P(3, run_nothing), P(4, run_nothing), P(5, text), 0, 0, P(6, &b), P(7, e)));
   ROW(tilert_bench_launch, "0a0a0", tilert_bench_launch(P(1, launch), P(2, stream), 0, 0, P(3, &b), P(4, e)));
   CHECK_OK(tilert_bench_launch(launch, NULL, (double)NAN, (double)NAN, &b, e));
   CHECK_OK(tilert_bench_launch(launch, NULL, -1e300, -1e300, &b, e));

@@ -21,6 +21,7 @@ static const char source[] =
   "  store(x + i, load(x + i, mask=i < n) + 1.0, mask=i < n);\n"
   "}\n"
   "kernel plain(x: *f32) { store(x, 1.0); }\n"
+  "kernel once(x: *i32, n: i32) tune(warps=[1, 2, 4]) { assert(atomic_add(x, n) == 0, \"came twice\"); }\n"
   "kernel none(x: *f32, const B = 8) tune(B=[8, 16], where=B > 100) { store(x + arange(0, B), 1.0); }\n";
 
 static const char *
@@ -122,6 +123,45 @@ test_search(TilertBuffer *x)
 }
 
 static int
+clear_tickets(void *user, TilertStream *s, TilertError *e)
+{
+  return tilert_buffer_fill(user, 0, 4, 0, 4, s, e);
+}
+
+/* A kernel that counts its launches sees one each time; what cannot be restored is refused. */
+static void
+test_restored(TilertBuffer *x)
+{
+  TilejitProgram *p = open_program();
+  TilejitTuneOptions o = {.size = sizeof o, .restore = 1, .force = 1};
+  TilertArg args[2] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_INT, .u.i = 5}};
+  TilejitTuning *t = NULL;
+  int32_t tickets = 0;
+  CHECK(!tilert_buffer_write(x, 0, &tickets, sizeof tickets, NULL, &err));
+  CHECK(!tilejit_tune(p, "once", NULL, 0, NULL, grid_of, NULL, args, 2, &o, &t, &err));
+  CHECK(tilejit_tuning_count(t) == 3 && !tilejit_tuning_trial(t, 0)->why && !tilejit_tuning_trial(t, 2)->why);
+  tilejit_tuning_free(t);
+  CHECK(!tilert_buffer_read(x, 0, &tickets, sizeof tickets, NULL, &err) && tickets == 0);
+  /* The same by the caller's own hand. */
+  o.restore = 0;
+  o.before = clear_tickets;
+  o.before_user = x;
+  CHECK(!tilejit_tune(p, "once", NULL, 0, NULL, grid_of, NULL, args, 2, &o, &t, &err));
+  CHECK(!tilejit_tuning_trial(t, 0)->why && !tilejit_tuning_trial(t, 2)->why);
+  tilejit_tuning_free(t);
+  /* And without either the second configuration is not the first to come. */
+  o.before = NULL;
+  CHECK(!tilert_buffer_write(x, 0, &tickets, sizeof tickets, NULL, &err));
+  CHECK(!tilejit_tune(p, "once", NULL, 0, NULL, grid_of, NULL, args, 2, &o, &t, &err));
+  CHECK(rejected(t, "warps=2", "came twice") + rejected(t, "warps=1", "came twice") + rejected(t, "warps=4", "came twice") == 2);
+  tilejit_tuning_free(t);
+  o.restore = 2;
+  CHECK(tilejit_tune(p, "once", NULL, 0, NULL, grid_of, NULL, args, 2, &o, &t, &err) == TILERT_E_ARGUMENT);
+  CHECK(strstr(err.message, "only buffers can be restored, not \"n\""));
+  tilejit_program_destroy(p);
+}
+
+static int
 is_remembered(TilejitProgram *p, TilertBuffer *x, int n, int m)
 {
   TilejitTuning *t = tune_count(p, x, n, m, NULL, NULL);
@@ -196,6 +236,7 @@ main(void)
   CHECK(!tilert_device_open("sim", NULL, &dev, &err) && !tilert_buffer_create(dev, 4000, &x, &err));
   CHECK(!tilert_buffer_fill(x, 0, 4000, 0, 4, NULL, &err));
   test_search(x);
+  test_restored(x);
   test_memory(x);
   test_patterns(x);
   test_others(x);
