@@ -91,10 +91,10 @@ class Writer:
         return tail
 
 
-def join(parts, path, command):
+def join(parts, path, command, failures=()):
     """One run of several that were made side by side, each of sections of its own; the parts are removed. A part that was cut short, or that
-    is not there, is a failure of the whole. Returns the run."""
-    runs, failures = [], []
+    is not there, is a failure of the whole, beside those that are known. Returns the run."""
+    runs, failures = [], list(failures)
     for part in parts:
         try:
             run = Run(part)

@@ -13,8 +13,8 @@ Before anything is measured, --jobs processes (all cores but two) compile what t
 live as long as the run, the driver's among them: most of a search's time is compiling. What the part `host` measures of compiling uses
 no cache, for which its sections run in a process of their own, with a file of their own.
 
-Where there are several GPUs, the other sections are spread over them, the longest first, each in a process of its own that has one GPU to
-itself; their rows come together in one file.
+Each section runs in a process of its own, which has a GPU to itself: where there are several, sections are spread over them, the longest
+first. Their rows come together in one file. A section that takes longer than --limit seconds is stopped, and what it was at is said.
 """
 import argparse
 import contextlib
@@ -56,6 +56,7 @@ a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDes
 a.add_argument("--budget", type=float, default=0)
 a.add_argument("--rehearse", action="store_true")
 a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="processes that compile ahead; 0: none")
+a.add_argument("--limit", type=float, default=400, help="seconds for a section")
 a.add_argument("--share", help=argparse.SUPPRESS)       # I/N: compile every Nth candidate from the Ith on, and measure nothing
 a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
@@ -67,8 +68,8 @@ turn = itertools.count()
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 D = "cpu" if REHEARSE else "cuda"
 begun = time.perf_counter()
-failures, left_out = [], []
-out = dev = cache = None
+failures, left_out, case_now = [], [], ""
+out = dev = cache = progress = None
 UNPREPARED = ["vector_add", "transpose", "async_add", *PARTS["host"]]   # few kernels, and much memory
 
 
@@ -125,13 +126,20 @@ def compiled(label, make):
     return 0, label, Nothing()
 
 
-def timed(candidates):
+def at(what):
+    """What is being done, for whoever stops us."""
+    if progress is not None:
+        os.pwrite(progress, what[:200].ljust(200).encode(), 0)
+
+
+def timed(candidates, side=""):
     """candidates: (label, zero-argument function) pairs -> [(ms, label, launch)], fastest first; a configuration that fails is left out."""
     if SHARE:
         return [compiled(label, make) for label, make in candidates]
     found = []
     for label, make in list(candidates)[:3 if REHEARSE else None]:
         try:
+            at(f"{case_now}: {side} {label}")
             fn = make()
             fn()
             sync()
@@ -164,7 +172,8 @@ def best_hot(candidates, peer, finalists=6):
 def finals(*sides, most=4, near=1.05):
     """The fastest configuration of each side (a dict of label: make; None where there is none). One look at each is not enough to tell those
     apart that are near the fastest, so they are measured again, in turns with the other sides'."""
-    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]] for cold in (timed(side.items()) for side in sides)]
+    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]]
+               for cold in (timed(side.items(), name) for side, name in zip(sides, ("tilec", "triton", "another peer")))]
     again = [[[t] for t, _, _ in side] for side in entered]
     for _ in range(0 if REHEARSE or SHARE else 4):
         for k in range(most):
@@ -238,7 +247,10 @@ def ran(make):
 
 def case_begins(section, case):
     """Called before a case is prepared: it is not, when time is up. Launches of the last one let go of their memory."""
+    global case_now
     bound.clear()
+    case_now = f"{section} {case}"
+    at(case_now)
     if a.budget and time.perf_counter() - begun > a.budget:
         left_out.append(f"{section} from {case} on")
         raise OutOfTime
@@ -259,8 +271,8 @@ SCALE = {"TB/s": 1e-9, "TFLOP/s": 1e-9, "numbers/ns": 1e-6}
 
 
 def rate(t, work, unit, config=""):
-    """A side from (20th percentile, median, 80th percentile) in ms."""
-    return data.of_times(t, work, SCALE[unit], config)
+    """A side from (20th percentile, median, 80th percentile) in ms; of a process that only compiles nothing."""
+    return None if SHARE else data.of_times(t, work, SCALE[unit], config)
 
 
 def contest(section, case, work, ours, theirs, torch_fn=None, unit="TB/s", **more):
@@ -913,7 +925,7 @@ def radix_sort():
 
 
 def gather():
-    for N in full((1024, 4096), (128,)):
+    for N in full((1024, 2048), (128,)):                   # one of 4096 takes Triton 100 to 160 s to compile
         case_begins("gather", f"f32 rows of {N}")
         x = torch.randn(NUMBERS // N, N, device=D)
         index = torch.randint(0, N, x.shape, device=D, dtype=torch.int32)
@@ -1169,6 +1181,8 @@ def launch():
             us[name].append((time.perf_counter() - t) * 1e3)
             sync()
     host_row("launch", "python", "us", us, [s for s in ("triton",) if s in us], by=tilec.launches_by)
+    # Beside the same launch in a loop of C, which is cuLaunchKernel's (the row "C" says how nearly), as a process without torch is another matter.
+    host_row("launch", "python, bound, of C in its process", "times", {"tilec": [t / c for t, c in zip(us["tilec"], us["tilec, looped in C"])]})
     if REHEARSE:
         return
     exe = os.path.join(os.environ.get("TILEC_BIN", os.path.join(root, "build", "bin")), "bench_launch")
@@ -1178,8 +1192,6 @@ def launch():
         return
     c = [{l.split()[0]: float(l.split()[1]) for l in r.stdout.splitlines()} for r in runs]
     host_row("launch", "C", "us", {n: [r[n] for r in c] for n in c[0]}, ["cuLaunchKernel"])
-    bare, python = statistics.median(r["cuLaunchKernel"] for r in c), statistics.median(us["tilec"])
-    host_row("launch", "python, bound, of cuLaunchKernel", "times", {"tilec": [python / bare]})
 
 
 def summary(rows):
@@ -1230,13 +1242,27 @@ def on_all(wanted, names):
         while waiting:
             s = waiting.pop(0)
             budget = max(1e-3, a.budget - (time.perf_counter() - begun)) if a.budget else 0
-            subprocess.run([sys.executable, __file__, "--jobs", "0", "--budget", str(budget), "--out", part(s), s], env=only(gpu))
-    threads = [threading.Thread(target=work, args=(gpu,)) for gpu in names]
+            try:
+                subprocess.run([sys.executable, __file__, *["--rehearse"] * REHEARSE, "--jobs", "0", "--budget", str(budget), "--out", part(s), s],
+                               env=only(gpu), timeout=a.limit)
+            except subprocess.TimeoutExpired:              # the part has no end, which join says, too
+                words = ""
+                with contextlib.suppress(OSError), open(part(s) + ".now") as f:
+                    words = f.read().strip()
+                stopped.append(f"{s} was stopped after {a.limit:g} s: {words or 'it had not begun'}")
+    stopped, threads = [], [threading.Thread(target=work, args=(gpu,)) for gpu in names]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    run = data.join([part(s) for s in wanted], a.out, sys.argv[1:])
+    for s in wanted:
+        with contextlib.suppress(OSError):
+            os.remove(part(s) + ".now")
+    try:
+        run = data.join([part(s) for s in wanted], a.out, sys.argv[1:], stopped)
+    except ValueError as e:
+        print("\n".join(f"FAILED {why}" for why in [*stopped, e]))
+        return True
     summary(run.rows)
     return failed(run.path, run.rows, run.tail)
 
@@ -1265,13 +1291,13 @@ def main():
         if host:
             os.environ["CUDA_CACHE_DISABLE"] = "1"
         names = gpus()
-        if len(names) > 1 and len(wanted) > 1 and not (host or SHARE or REHEARSE):
+        if len(wanted) > 1 and not (host or SHARE):
             sys.exit(on_all(wanted, names))
         run(wanted)
 
 
 def run(wanted):
-    global dev, out, cache
+    global dev, out, cache, progress
     cache = os.environ["TILEC_BENCH_CACHE"]
     if not SHARE:
         prepare(wanted)
@@ -1288,6 +1314,7 @@ def run(wanted):
     if not REHEARSE:
         smi = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
         driver = smi.stdout.split("\n")[0].strip() or driver
+    progress = os.open(a.out + ".now", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) if a.out.endswith(".part") else None
     out = data.Writer(a.out, device=dev.name, driver=driver, versions=versions, peers=["torch", "triton"], command=sys.argv[1:])
     print(dev.name, *(f"{n} {v}" for n, v in versions.items()))
     seconds = {}

@@ -34,6 +34,8 @@ TABLES = {
     "large": ("cpu_large",),
     "simulator": ("cpu_simulator",),
 }
+# Rows that are made no more. "of cuLaunchKernel": beside another process, on what core and with what in it there was no telling.
+RETIRED = {("launch", "python, bound, of cuLaunchKernel")}
 # README.md: what a line says, section, case.
 CHOSEN = [
     ("vector add, 2^27 f32", "vector_add", "f32 2^27"),
@@ -63,8 +65,7 @@ class Rows:
         self.rows, self.compiler = {}, compiler
         for run in runs:
             if run.head["device"] == device:
-                for row in run.rows:
-                    self.rows[row["section"], row["case"]] = (row, run)
+                self.rows.update({(r["section"], r["case"]): (r, run) for r in run.rows if (r["section"], r["case"]) not in RETIRED})
         compiler.prepare([row for row, _ in self.rows.values()])
 
     def of(self, sections):

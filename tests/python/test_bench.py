@@ -151,14 +151,25 @@ class Rehearsal(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "run.jsonl")
             r = subprocess.run([sys.executable, os.path.join(root, "bench", "gpu.py"), "--rehearse", "--out", path, *args], capture_output=True, text=True)
-            return r, data.Run(path)
+            return r, *[data.Run(os.path.join(folder, name)) for name in sorted(os.listdir(folder), reverse=True)]
 
     def test_part(self):
-        r, run = self.gpu("vector_add", "softmax", "launch")
+        r, run, host = self.gpu("vector_add", "softmax", "launch")
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
         compiler = data.Compiler(TILEC)
         self.assertEqual({compiler.stale(row) for row in run.rows}, {""})
-        self.assertEqual(set(run.tail["seconds"]), {"vector_add", "softmax", "launch"})
+        self.assertEqual((set(run.tail["seconds"]), set(host.tail["seconds"])), ({"vector_add", "softmax"}, {"launch"}))
+
+    def test_share(self):
+        """A process that only compiles comes to the end of every section."""
+        parts = "rows", "norms", "backward", "losses", "order", "arrays", "dots"
+        r = subprocess.run([sys.executable, os.path.join(root, "bench", "gpu.py"), "--rehearse", "--share", "0/1", *parts], capture_output=True, text=True)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
+
+    def test_limit(self):
+        r, *runs = self.gpu("--limit", "0.01", "vector_add", "softmax")
+        self.assertEqual((r.returncode, runs), (1, []))
+        self.assertIn("FAILED softmax was stopped after 0.01 s", r.stdout)
 
     def test_budget(self):
         r, run = self.gpu("--budget", "0.001", "vector_add", "softmax")
