@@ -389,7 +389,7 @@ real_rcp(Gen *g, Val x)
 {
   if (LLVMTypeOf(x) == g->f64)
     return LLVMBuildFDiv(B, LLVMConstReal(g->f64, 1), x, "");
-  return ptx_value(g, PTX_RCP, g->f32, 1, &x, NULL, NULL);
+  return gen_call(g, "llvm.nvvm.rcp.approx.ftz.f", 0, NULL, 1, &x);
 }
 
 static Val real_sin(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.sin.approx.f", 0, NULL, 1, &x); }
@@ -449,6 +449,13 @@ Val
 elem_SELECT(Gen *g, const Op *op, DType d, Val *a)
 {
   return LLVMBuildSelect(B, a[0], a[1], a[2], "");
+}
+
+/* Nobody chose: the first, as the interpreter does. */
+Val
+elem_TIERS(Gen *g, const Op *op, DType d, Val *a)
+{
+  return a[0];
 }
 
 Val

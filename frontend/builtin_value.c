@@ -79,6 +79,16 @@ builtin_elementwise(Lower *L, Call *c)
   return val_ir(op_result(op_create(&L->b, c->op, c->nargs, v, 1, &v[0]->type, 0)), c->span);
 }
 
+/* A kernel may have asked for the first; so does what is known at compile time. */
+Val
+builtin_tiers(Lower *L, Call *c)
+{
+  if (L->exact_maths || all_const(c))
+    return c->args[0];
+  c->op = OP_TIERS;
+  return builtin_elementwise(L, c);
+}
+
 /* ---- selection ---- */
 
 static bool

@@ -150,7 +150,7 @@ void
 clauses_check(Lower *L, const Node *kernel)
 {
   static const struct { const char *name; bool one; } known[] = {
-    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"tune", false}, {"key", false}
+    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"maths", true}, {"tune", false}, {"key", false}
   };
   const Node *attrs = kid(kernel, 1);
   for (u32 i = 0; i < attrs->nkids; i++) {
@@ -158,9 +158,19 @@ clauses_check(Lower *L, const Node *kernel)
     for (u32 k = 0; k < COUNT(known); k++)
       fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
     if (!fits)
-      clause_error(L, attrs->kids[i], "a kernel may have warps(n), min_blocks(n), max_registers(n), tune(...) and key(...)");
+      clause_error(L, attrs->kids[i], "a kernel may have warps(n), min_blocks(n), max_registers(n), maths(exact), tune(...) and key(...)");
   }
   check_tuning(L, kernel);
+}
+
+bool
+lower_exact_maths(Lower *L, const Node *kernel)
+{
+  const Node *how = clause_value(kernel, "maths");
+  bool exact = how && how->kind == N_NAME && !strcmp(how->name, "exact");
+  if (how && !exact)
+    ERR(L, how->span, E_ATTRIBUTE, "maths", "maths(exact) takes every function of real numbers at its most exact");
+  return exact;
 }
 
 u32

@@ -16,6 +16,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   clauses_check(&L, kernel);
   f->warps = lower_warps(&L, kernel);
   f->min_blocks = lower_limit(&L, kernel, "min_blocks", 1, 32);
+  L.exact_maths = lower_exact_maths(&L, kernel);
   f->max_registers = lower_limit(&L, kernel, "max_registers", 16, 255);
   arguments_bind(&L, kernel, f, false);
   scope_push(&L, &inner);

@@ -156,6 +156,7 @@ typedef struct Lower {
   u32 depth;              /* of the walk */
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
+  bool exact_maths;       /* the kernel asks for functions of real numbers that are exact */
 } Lower;
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
        REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20, LIST_ITEMS_MAX = 65536 };
@@ -185,6 +186,7 @@ void clause_error(Lower *L, const Node *attr, const char *may);
 void clauses_check(Lower *L, const Node *kernel);
 u32 lower_warps(Lower *L, const Node *kernel);
 u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
+bool lower_exact_maths(Lower *L, const Node *kernel);
 
 /* ---- arguments.c ---- */
 void arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok);

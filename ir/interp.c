@@ -413,6 +413,7 @@ run_op(Interp *in, const Op *op)
     return interp_unary(in, op);
   case OP_CMP: return interp_cmp(in, op);
   case OP_SELECT: return interp_select(in, op);
+  case OP_TIERS: return interp_copy(in, op);
   case OP_CAST: return interp_cast(in, op);
   case OP_HINT: return interp_hint(in, op);
   case OP_BOUNDED: return interp_bounded(in, op);

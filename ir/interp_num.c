@@ -1,5 +1,6 @@
 /* interp_num.c - the meaning of the elementwise ops, one element at a time. See interp.h for the rules. */
 #include "interp.h"
+#include <float.h>
 #include <math.h>
 
 static float
@@ -261,6 +262,19 @@ scalar_binary(OpCode op, DType d, u64 a, u64 b, u64 *out)
   return true;
 }
 
+/* The hardware's approximations in f32 know no subnormal numbers. */
+static double
+flushed(double x)
+{
+  return fabsf((float)x) < FLT_MIN ? copysign(0.0, x) : x;
+}
+
+static double
+flushed_unary(OpCode op, double x)
+{
+  return op == OP_FAST_RCP ? flushed(1 / flushed(x)) : flushed(float_unary(op, x));
+}
+
 /* One elementwise op of one operand. */
 u64
 scalar_unary(OpCode op, DType d, u64 x)
@@ -271,6 +285,8 @@ scalar_unary(OpCode op, DType d, u64 x)
     return float_sign(op, d, x);
   if (d == DT_F32 && op == OP_SQRT)
     return bits_of_f32(sqrtf(f32_of(x)));
+  if (d != DT_F64 && (op == OP_FAST_EXP2 || op == OP_FAST_RCP))
+    return float_encode(d, flushed_unary(op, float_decode(d, x)), ROUND_NEAREST, false);
   return float_encode(d, float_unary(op, float_decode(d, x)), ROUND_NEAREST, false);
 }
 

@@ -88,6 +88,10 @@ HEAD = """# Functions of real numbers
 
 Written by scripts/maths.py from tests/kernels/maths_table.py and docs/maths.txt.
 
+Some functions are written out three times: exactly, closely and roughly. An exact one is taken where a kernel says `maths(exact)`, a rough one
+where 8 bits of its result are kept (passes/choose_maths.c), a close one everywhere else; those that there are stand
+[below](#close-and-rough-ones). All others are exact. Of the exact ones:
+
 Errors are in units of the last place of the exact result (0.5: correctly rounded), infinities, nans, signed zeros and
 subnormals included. *Bound* is what is promised of f32 and what the tests hold it to; f16 and bf16 are computed in f32 and
 rounded once: at most 0.504, over all their values. All but `rsqrt` are made of operations that are rounded alike everywhere, so
@@ -123,6 +127,10 @@ def text():
                    f"{show(fn, 'f32-gpu')} | {f16:.3f} | {'' if bf16 is None else f'{bf16:.3f}'} | {table.limit_of(fn, 'f64')} | {show(fn, 'f64-quad')} | "
                    f"{show(fn, 'f64-sim')} |\n")
     out.append(NEAR_ZEROS)
+    out.append("\n## Close and rough ones\n\nBy the hardware's approximations and what corrects them. Bounds in ulp of f32 hold for results that are not smaller than 2^-115: what "
+               "is smaller may be 0. `gelu_tanh` is within 4 ulp for x above -1; below, where its result gets small, the error grows with the cube of x. Rounded to "
+               "f16 at most two in 10,000 results are not the nearest number, to bf16 one, counted over all arguments of the type.\n\n| function | bound of the close one |\n|---|---|\n")
+    out += [f"| `{fn}(x)` | {bound} |\n" for fn, bound in table.CLOSE]
     out.append("\n## Fast ones\n\nBy the hardware's approximations, in the ranges for which the bound holds; beyond, and in ulp near zeros, errors are larger.\n\n"
                "| function | from | to | bound |\n|---|---|---|---|\n")
     for fn, _, lo, hi, bound, relative in table.FAST:

@@ -2,8 +2,8 @@
 compiled by clang. All that the functions are made of is rounded alike everywhere, so these give the bits that a GPU gives."""
 import os, re, subprocess
 
-KERNEL = "kernel one(x: *T, y: *T, type T = f32) warps(1) { let i = program_id(0); store(y + i, FN(load(x + i))); }"
-KERNEL_2 = "kernel two(x: *T, z: *T, y: *T, type T = f32) warps(1) { let i = program_id(0); store(y + i, FN(load(x + i), load(z + i))); }"
+KERNEL = "kernel one(x: *T, y: *T, type T = f32) warps(1) maths(exact) { let i = program_id(0); store(y + i, FN(load(x + i))); }"
+KERNEL_2 = "kernel two(x: *T, z: *T, y: *T, type T = f32) warps(1) maths(exact) { let i = program_id(0); store(y + i, FN(load(x + i), load(z + i))); }"
 
 
 def portable(text):

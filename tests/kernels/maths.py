@@ -4,7 +4,7 @@ import zlib
 from cases import Case, Run, launch
 from draw import Draw
 import numpy as np
-from maths_table import FAST, FORMATS, ONE, PAIRS, STEP, TWO, exact_points, least, limit_of, recorded
+from maths_table import CLOSE, FAST, FORMATS, ONE, PAIRS, STEP, TWO, exact_points, least, limit_of, recorded
 
 
 def ulps(got, want, dtype):
@@ -46,19 +46,20 @@ def words(draw, n):
 
 
 TEXT = """
-kernel one(x: *T, y: *T, n: i32, type T = f32, const N = 512) warps(2) {
+kernel one(x: *T, y: *T, n: i32, type T = f32, const N = 512) warps(2) maths(exact) {
   let i = program_id(0) * N + arange(0, N);
   store(y + i, FN(load(x + i, mask=i < n, other=cast(1.0, T))), mask=i < n);
 }
-kernel two(x: *T, z: *T, y: *T, n: i32, type T = f32, const N = 512) warps(2) {
+kernel two(x: *T, z: *T, y: *T, n: i32, type T = f32, const N = 512) warps(2) maths(exact) {
   let i = program_id(0) * N + arange(0, N);
   store(y + i, FN(load(x + i, mask=i < n, other=cast(1.0, T)), load(z + i, mask=i < n, other=cast(1.0, T))), mask=i < n);
 }
 """
 
 
-def compute(dev, fn, dtype, *args):
-    k = dev.program(text=TEXT.replace("FN", fn), name=fn + ".tile").kernel("one" if len(args) == 1 else "two", T=dtype)
+def compute(dev, fn, dtype, *args, exact=True):
+    text = TEXT.replace("FN", fn) if exact else TEXT.replace("FN", fn).replace("maths(exact)", "")
+    k = dev.program(text=text, name=fn + ".tile").kernel("one" if len(args) == 1 else "two", T=dtype)
     n = len(args[0])
     out = dev.empty(n, dtype)
     call = launch(k, (n + 511) // 512, *[dev.array(a, dtype) for a in args], out, n)
@@ -83,9 +84,9 @@ def grids(draw, n):
     return np.concatenate([a, any_a, mid[0], abs(near), sizes]), np.concatenate([b, any_b, mid[1], wide, small])
 
 
-def measure(dev, fn, dtype):
+def measure(dev, fn, dtype, exact=True):
     """The call, errors in ulp, and for each what was computed: of all values of a 16-bit type, or over all exponents of f32. The sample is
-    always the same."""
+    always the same. exact: by functions that are."""
     if dtype == "f64":
         return measure_64(dev, fn)
     reference = next(r[1] for r in ONE + TWO if r[0] == fn)
@@ -103,7 +104,7 @@ def measure(dev, fn, dtype):
     else:
         bits, values = every_16(dtype)
         args, real = [bits.view(np.float16) if dtype == "f16" else bits], [values]
-    call, got = compute(dev, fn, dtype, *args)
+    call, got = compute(dev, fn, dtype, *args, exact=exact)
     with np.errstate(all="ignore"):
         want = reference(*real) if reference else compute(dev, fn, "f64", *real)[1]
     return call, ulps(as_real(got, dtype), want, dtype), real, as_real(got, dtype), want
@@ -133,6 +134,22 @@ def maths(dev, rng, fn, dtype):
     return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), min(limit_of(fn, dtype), known))])
 
 
+SMALL = 2.0**-115
+
+
+def close_maths(dev, rng, fn, dtype):
+    """The functions that are taken for results of a type, unless exact ones are asked for."""
+    call, error, real, got, want = measure(dev, fn, dtype, exact=False)
+    small = (abs(want) < SMALL) & (abs(got) < SMALL) & ((np.signbit(got) == np.signbit(want)) | (got != 0))
+    error = np.where(small, 0, error)
+    worst = int(np.argmax(error))
+    note = f"{fn}({float(real[0][worst])!r}) = {float(got[worst])!r}, not {float(want[worst])!r}"
+    if dtype == "f32":
+        return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), dict(CLOSE)[fn])])
+    wrong = np.count_nonzero(error > 0.5)
+    return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), 0.55), (f"{wrong} of {len(error)} are not the nearest", np.array([wrong / len(error) + 1]), np.array([1.0]), 2e-4 if dtype == "f16" else 1e-4)])
+
+
 def fast_maths(dev, rng, fn):
     """The hardware's approximations, where they are good."""
     name, reference, lo, hi, bound, relative = next(r for r in FAST if r[0] == fn)
@@ -147,5 +164,6 @@ both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("maths", maths, [dict(fn=r[0], dtype=t) for r in ONE for t in ("f64", "f32", "f16", "bf16")] +
          [dict(fn=r[0], dtype=t) for r in TWO for t in ("f64", "f32", "f16")]),
+    both("close_maths", close_maths, [dict(fn=r[0], dtype=t) for r in CLOSE for t in ("f32", "f16", "bf16")]),
     both("fast_maths", fast_maths, [dict(fn=r[0]) for r in FAST]),
 ]
