@@ -130,7 +130,7 @@ def kernel_of(call, file, kernel, defines, target):
     info, names = call.info(), [p.name for p in call.kernel.args]
     known = lambda bits, what: [n + what for i, n in enumerate(names) if info[bits] >> i & 1]
     defines = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
-    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": known("equal_1", "=1") + known("divisible_16", "%16"),
+    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": known("equal_1", "=1") + known("divisible_16", "%16") + known("divisible_8", "%8") + known("divisible_4", "%4"),
             "ptx": digest(call.ptx())}
 
 

@@ -160,16 +160,22 @@ test_forms(TilejitProgram *p)
   CHECK(compiles == 2 && !strcmp(facts, "x%16 y%16 n=1 "));
   CHECK_OK(launch(k, 0x1010, 0x2000, 32));
   CHECK(compiles == 3 && !strcmp(facts, "x%16 y%16 n%16 "));
-  CHECK(tilejit_kernel_forms(k) == 3);
+  CHECK_OK(launch(k, 0x1010, 0x2008, 24));
+  CHECK(compiles == 4 && !strcmp(facts, "x%16 n%8 "));
+  CHECK_OK(launch(k, 0x1010, 0x2004, 12));
+  CHECK(compiles == 5 && !strcmp(facts, "x%16 n%4 "));
+  CHECK_OK(launch(k, 0x1010, 0x2004, -40));
+  CHECK(compiles == 5);
+  CHECK(tilejit_kernel_forms(k) == 5);
 }
 
-/* Every argument is 1, a multiple of 16 or neither: a form for each pattern, and none twice. There are more
+/* Every argument is 1, a multiple of 16, 8 or 4, or none of these: a form for each pattern, and none twice. There are more
  * patterns of ones alone than buckets. */
 static void
 test_patterns(TilejitProgram *p)
 {
-  enum { ARGS = 7, PATTERNS = 3 * 3 * 3 * 3 * 3 * 3 * 3 };
-  static const int64_t kinds[] = {1, 3, 16};
+  enum { ARGS = 7, KINDS = 5, VARIED = 5, PATTERNS = KINDS * KINDS * KINDS * KINDS * KINDS };
+  static const int64_t kinds[KINDS] = {1, 3, 16, 8, 4};
   TilejitKernel *k;
   uint32_t grid[3] = {1, 1, 1};
   CHECK_OK(tilejit_kernel(p, "many", NULL, 0, &k, &err));
@@ -177,8 +183,8 @@ test_patterns(TilejitProgram *p)
     int before = compiles;
     for (int pattern = 0; pattern < PATTERNS; pattern++) {
       TilertArg args[ARGS];
-      for (int i = 0, left = pattern; i < ARGS; i++, left /= 3)
-        args[i] = arg_int(kinds[left % 3]);
+      for (int i = 0, left = pattern; i < ARGS; i++, left /= KINDS)
+        args[i] = arg_int(i < VARIED ? kinds[left % KINDS] : 3);
       CHECK_OK(tilejit_launch(k, NULL, grid, args, ARGS, &err));
       CHECK(compiles - before == (round ? 0 : pattern + 1));
     }

@@ -170,12 +170,14 @@ is_remembered(TilejitProgram *p, TilertBuffer *x, int n, int m)
   return remembered;
 }
 
-/* What the kernels are compiled for is part of the key: which arguments are multiples of 16, or 1, not what else they are. */
+/* What the kernels are compiled for is part of the key: which arguments are multiples of 16, 8 or 4, or 1, not what else they are. */
 static void
 test_patterns(TilertBuffer *x)
 {
   TilejitProgram *p = open_program();
-  CHECK(is_remembered(p, x, 1000, 1) && is_remembered(p, x, 999, 1));
+  CHECK(is_remembered(p, x, 1000, 1) && is_remembered(p, x, 984, 1));
+  CHECK(!is_remembered(p, x, 999, 1) && is_remembered(p, x, 998, 1));
+  CHECK(!is_remembered(p, x, 996, 1) && is_remembered(p, x, 988, 1) && is_remembered(p, x, 1000, 1));
   CHECK(!is_remembered(p, x, 992, 1) && is_remembered(p, x, 992, 1) && is_remembered(p, x, 976, 1));
   CHECK(!is_remembered(p, x, 1, 1) && is_remembered(p, x, 1, 1) && is_remembered(p, x, 1000, 1));
   tilejit_program_destroy(p);
@@ -198,7 +200,7 @@ test_memory(TilertBuffer *x)
   t = tune(p, x, 2, &force, NULL);
   CHECK(!tilejit_tuning_remembered(t));
   tilejit_tuning_free(t);
-  t = tune_count(p, x, 1001, 2, NULL, NULL);   /* not in the key */
+  t = tune_count(p, x, 984, 2, NULL, NULL);    /* not in the key */
   CHECK(tilejit_tuning_remembered(t));
   tilejit_tuning_free(t);
   t = tune_count(p, x, 992, 2, NULL, NULL);    /* a multiple of 16, which is compiled for */
