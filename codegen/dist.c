@@ -122,6 +122,20 @@ dist_share(Gen *g, const Value *v)
       regs[r] = regs[h->rep[r]];
 }
 
+u32
+dist_equal_bits(Gen *g, const Value *v, const Dist *h)
+{
+  const AxisInfo *a = &g->axes[v->id];
+  u32 mask = 0;
+  for (u32 bit = 0; h && bit < h->reg_bits; bit++) {
+    bool inside = true;
+    for (int d = 0; d < h->l->rank && inside; d++)
+      inside = dist_coord(h, h->l->col[IN_REG][bit], d) < a->constancy[d];
+    mask |= (u32)inside << bit;
+  }
+  return mask;
+}
+
 /* ---- coordinates ---- */
 static Val
 thread_part(Gen *g, Dist *h, int dim)

@@ -196,6 +196,8 @@ Val dist_inside(Gen *g, Dist *h, const Type *t, u32 reg);
 Val dist_inside_dim(Gen *g, Dist *h, const Type *t, u32 reg, int dim);
 /* True in the leader, one thread of all that hold the same element; NULL: every thread leads. h NULL: of a scalar, which all hold. */
 Val dist_leader(Gen *g, const Dist *h);
+/* Bits of the register index that move only inside runs of equal elements: masks of vector accesses, quotients, what is read by them. */
+u32 dist_equal_bits(Gen *g, const Value *v, const Dist *h);  /* h may be NULL: none */
 void dist_share(Gen *g, const Value *v);                     /* copy registers get the value of the register they copy */
 
 /* ---- words.c ---- */

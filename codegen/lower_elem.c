@@ -569,25 +569,10 @@ lower_bytes(Gen *g, const Op *op, const Val *in, const Dist *h, Val *out)
   }
 }
 
-/* Bits of the register index that move only inside runs of equal elements: masks of vector accesses, mostly. */
-static u32
-constant_bits(Gen *g, const Value *v, const Dist *h)
-{
-  const AxisInfo *a = &g->axes[v->id];
-  u32 mask = 0;
-  for (u32 bit = 0; h && bit < h->reg_bits; bit++) {
-    bool inside = true;
-    for (int d = 0; d < h->l->rank && inside; d++)
-      inside = dist_coord(h, h->l->col[IN_REG][bit], d) < a->constancy[d];
-    mask |= (u32)inside << bit;
-  }
-  return mask;
-}
-
 static void
 lower_singly(Gen *g, const Op *op, const Val *const *in, const Dist *h, Val *out)
 {
-  u32 constant = constant_bits(g, op_result(op), h);
+  u32 constant = dist_equal_bits(g, op_result(op), h);
   for (u32 r = 0; r < gen_nregs(op_result(op)->type); r++) {
     Val args[3];
     if (h && h->rep[r] != r)
@@ -626,7 +611,7 @@ lower_bounded(Gen *g, const Op *op, Dist *h)
 {
   const Value *x = OPERAND(op, BOUNDED, x), *mask = OPERAND(op, BOUNDED, mask);
   Val *in = gen_regs(g, x);
-  u32 equal = constant_bits(g, x, h) & (mask ? constant_bits(g, mask, h) : ~0u);
+  u32 equal = dist_equal_bits(g, x, h) & (mask ? dist_equal_bits(g, mask, h) : ~0u);
   gen_bind(g, op_result(op), in);
   for (u32 r = 0; r < gen_nregs(x->type); r++) {
     if (r & equal || (h && h->rep[r] != r))

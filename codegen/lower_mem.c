@@ -196,9 +196,14 @@ lower_LOAD(Gen *g, const Op *op)
   u32 shared = scratch_bytes(g->c, op);
   if (shared)
     a.leader = dist_leader(g, a.h);
+  u32 equal = a.vec == 1 ? dist_equal_bits(g, op_result(op), a.h) : 0;
   for (u32 r = 0; r < a.regs; r += a.vec)
-    if (!a.h || a.h->rep[r] == r)
-      load_group(g, &a, r, other, out + r);
+    if (!a.h || a.h->rep[r] == r) {
+      if (r & equal)
+        out[r] = out[a.h->rep[r & ~equal]];
+      else
+        load_group(g, &a, r, other, out + r);
+    }
   if (shared && addr_scratch(g, op, shared))
     leader_broadcast(g, op, a.h, a.leader, out);
   dist_share(g, op_result(op));

@@ -1,7 +1,8 @@
 /* jit_form.c - kernels compiled on first use, once per pattern of arguments.
  *
  * The pattern of a launch is bit sets over its arguments: which integers equal 1, which integers and addresses are divisible
- * by 16, which integers by 8 or 4 (rows of so many elements of 16 and 32 bits lie on whole vectors), which pointers are null of those that the kernel asks about. Each pattern seen has one Form: a compiled, loaded kernel. Forms
+ * by 16, which integers by 8 or 4 (rows of so many elements of 16 and 32 bits lie on whole vectors), which pointers are null of those
+ * that the kernel asks about. Each pattern seen has one Form: a compiled, loaded kernel. Forms
  * hang in the buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
  * goes. So a launch finds its form by loading the bucket and walking the chain, without a lock; only a miss takes
  * the kernel's lock, looks again, and compiles under it, so that one thread compiles while others wait for it.

@@ -817,6 +817,18 @@ arange_facts(const Op *op)
   return r;
 }
 
+/* What is read at one address, if it is read at all. */
+static AxisInfo
+load_facts(const Analysis *a, const Op *op)
+{
+  const Type *t = op_result(op)->type;
+  AxisInfo r = only_constancy(facts(a, op, SLOT(LOAD, p)), t);
+  for (u32 i = SLOT(LOAD, mask); i <= SLOT(LOAD, other); i++)
+    if (op_operand(op, i))
+      r = equal_runs(&r, facts(a, op, i), t);
+  return op_int(op, AT_VOLATILE, 0) ? unknown() : r;
+}
+
 static AxisInfo
 result_facts(const Analysis *a, const Op *op)
 {
@@ -831,6 +843,7 @@ result_facts(const Analysis *a, const Op *op)
   case OP_RESHAPE: return rule_reshape(op, facts(a, op, SLOT(RESHAPE, x)));
   case OP_PERMUTE: return rule_permute(op, facts(a, op, SLOT(PERMUTE, x)));
   case OP_CONVERT_LAYOUT: return *facts(a, op, SLOT(CONVERT_LAYOUT, x));
+  case OP_LOAD: return load_facts(a, op);
   default: return op_has(op, T_ELEM) && op->noperands ? elementwise_facts(a, op) : r;
   }
 }

@@ -64,15 +64,32 @@ place_mem_vec(const MemOp *m, const Layout *l)
   return m->vec < regs ? m->vec : regs;
 }
 
-/* Flat bits that do not change the sector: within 32 contiguous bytes, or where addresses are equal. */
+/* Flat bits that do not change the sector: within 32 contiguous bytes, or where addresses are equal. Runs of equal addresses that end
+ * within the tile are of quotients, which follow each other. (Stores to equal addresses are mistakes: they stay where the simulator sees
+ * them.) */
 static u32
 same_sector_bits(const MemOp *m, const Layout *l)
 {
   u32 run = m->ptr->contiguity[m->dim], fit = SECTOR_BYTES / m->elem_bytes;
   u32 bits = low_bits(l, m->dim, log2_u32(run < fit ? run : fit));
-  for (u32 d = 0; d < l->rank; d++)
-    bits |= low_bits(l, d, log2_u32(m->ptr->constancy[d]));
+  for (u32 d = 0; d < l->rank; d++) {
+    u32 equal = log2_u32(m->ptr->constancy[d]);
+    bool follow = m->op->code == OP_LOAD && equal && equal < l->out_bits[d];
+    bits |= low_bits(l, d, follow ? equal + log2_u32(fit) : equal);
+  }
   return bits;
+}
+
+/* Registers of which one is loaded and the others are the same: code generation's dist_equal_bits. */
+static u32
+equal_regs(const MemOp *m, const Layout *l)
+{
+  u32 flat = 0, n = 1;
+  for (u32 d = 0; d < l->rank; d++)
+    flat |= low_bits(l, d, log2_u32(min_u32(m->ptr->constancy[d], m->mask ? m->mask->constancy[d] : UINT32_MAX)));
+  for (u32 i = 0; i < l->in_bits[IN_REG] && m->op->code == OP_LOAD; i++)
+    n <<= l->col[IN_REG][i] && !(l->col[IN_REG][i] & ~flat);
+  return n;
 }
 
 /* Rank over GF(2) of n columns without the bits in `ignore`. */
@@ -106,7 +123,7 @@ mem_cost(const MemOp *m, const Layout *l)
   for (u32 i = 0; i < log2_u32(vec); i++)
     cols[n++] = l->col[IN_REG][i];
   i64 sectors = (i64)1 << rank_without(cols, n, same_sector_bits(m, l));
-  i64 accesses = distinct_regs(l) / vec;
+  i64 accesses = vec > 1 ? distinct_regs(l) / vec : distinct_regs(l) / equal_regs(m, l);
   if (m->op->code == OP_ASYNC_COPY && vec < m->vec && vec * m->elem_bytes < COPY_LEAST)
     accesses += IMPOSSIBLE;          /* there is no such copy */
   return accesses * (ACCESS_COST + SECTOR_COST * sectors) * place_loop_weight(m->op->block);
