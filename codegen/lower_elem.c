@@ -340,14 +340,26 @@ elem_COPYSIGN(Gen *g, const Op *op, DType d, Val *a)
   return float_intrinsic(g, "llvm.copysign", 2, a);
 }
 
-Val
-elem_FAST_DIV(Gen *g, const Op *op, DType d, Val *a)
+static Val
+quotient(Gen *g, DType d, Val *a, const char *how)
 {
   if (d == DT_F64)
     return LLVMBuildFDiv(B, a[0], a[1], "");
   Val ab[2] = {is_16(d) ? up(g, d, a[0]) : a[0], is_16(d) ? up(g, d, a[1]) : a[1]};
-  Val q = gen_call(g, "llvm.nvvm.div.approx.f", 0, NULL, 2, ab);
+  Val q = gen_call(g, how, 0, NULL, 2, ab);
   return is_16(d) ? down(g, d, q) : q;
+}
+
+Val
+elem_FAST_DIV(Gen *g, const Op *op, DType d, Val *a)
+{
+  return quotient(g, d, a, "llvm.nvvm.div.approx.f");
+}
+
+Val
+elem_FULL_DIV(Gen *g, const Op *op, DType d, Val *a)
+{
+  return quotient(g, d, a, "llvm.nvvm.div.full");
 }
 
 /* ---- functions of one float ---- */

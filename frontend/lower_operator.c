@@ -109,6 +109,19 @@ shift_count(Lower *L, Value *n, DType dt)
   return r;
 }
 
+/* A quotient that may be rounded to fewer bits than it has: then it need not be exact to the last one. f16 has 11. */
+static Value *
+quotient(Lower *L, Value *a, Value *b)
+{
+  Value *exact = ir_binary(&L->b, OP_DIV, a, b);
+  if (L->exact_maths || L->frame->unit->library || exact->type->dt != DT_F32)
+    return exact;
+  Value *ways[3] = {exact, exact, ir_binary(&L->b, OP_FULL_DIV, a, b)};
+  Op *op = op_create(&L->b, OP_TIERS, 3, ways, 1, &exact->type, 0);
+  op_set_int(op, AT_DIGITS, 11);
+  return op_result(op);
+}
+
 static Val
 build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
 {
@@ -130,6 +143,8 @@ build_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b, DType dt)
     return val_ir(compare_values(L, op, v[0], v[1]), span);
   OpCode code = OP_ADD;
   op_find(oper_info[op].ir, &code);
+  if (op == O_DIV && type_is_float(v[0]->type))
+    return val_ir(quotient(L, v[0], v[1]), span);
   return val_ir(ir_binary(&L->b, code, v[0], v[1]), span);
 }
 

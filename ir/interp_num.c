@@ -178,7 +178,7 @@ int_unary(OpCode op, DType d, u64 x)
     case OP_ADD: return a + b;                                                            \
     case OP_SUB: return a - b;                                                            \
     case OP_MUL: return a * b;                                                            \
-    case OP_DIV: case OP_FAST_DIV: return a / b;                                        \
+    case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: return a / b;                        \
     case OP_REM: return fmod##sfx(a, b);                                                  \
     case OP_COPYSIGN: return copysign##sfx(a, b);                                         \
     case OP_MIN: return name##_min(a, b);                                                 \

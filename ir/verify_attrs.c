@@ -30,7 +30,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
-  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false},
+  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_DIGITS, 1, 24, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */

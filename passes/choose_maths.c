@@ -3,19 +3,23 @@
  *
  * The library writes a function out three times (stdlib/math.tile): exactly, within a few units of the last place of f32, and for results
  * that are rounded to so few bits that the hardware's approximations decide what they are but once in 10,000 times. Only what becomes of a
- * result says which is asked for, and that the frontend does not know, as it lowers calls before their users. A result is rounded if every
- * user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there: these keep a relative error what
- * it is. A sum does not. The others are dead then. `maths(exact)` of a kernel never gets here: the frontend takes the first. */
+ * result says which is asked for, and that the frontend does not know, as it lowers calls before their users. Quotients are the same:
+ * exact and, for what is rounded to 16 bits, by div.full, which has no branch for rare divisors that loads could not move past.
+ *
+ * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there:
+ * these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel nothing gets
+ * here: the frontend takes the first. */
 #include "internal.h"
 
 enum { ROUGH_BITS = 8 };   /* of the significand, its first bit among them: bf16 and the 8-bit floats */
 
-typedef struct Choice { u32 *seen, now; } Choice;   /* by value: the last question that came by */
+/* seen: by value, the last question that came by; digits: what the rough way is good for. */
+typedef struct Choice { u32 *seen, now, digits; } Choice;
 
 static bool
-is_rough(const Type *t)
+is_rough(const Choice *ch, const Type *t)
 {
-  return type_is_float(t) && dtype_info[t->dt].man + 1 <= ROUGH_BITS;
+  return type_is_float(t) && dtype_info[t->dt].man + 1u <= ch->digits;
 }
 
 /* Does a relative error of one of its operands come through as it is, and no more? */
@@ -23,8 +27,8 @@ static bool
 keeps_relative_error(const Op *op, const Use *u)
 {
   switch (op->code) {
-  case OP_MUL: case OP_DIV: case OP_NEG: case OP_ABS: case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_COPYSIGN:
-  case OP_TIERS:
+  case OP_MUL: case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEG: case OP_ABS: case OP_COPYSIGN:
+  case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_TIERS:
   case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE:
     return true;
   case OP_SELECT: return u->value != OPERAND(op, SELECT, c);
@@ -40,7 +44,7 @@ is_rounded(const Choice *ch, const Value *v)
     return true;
   ch->seen[v->id] = ch->now;
   for (const Use *u = v->uses; u; u = u->next) {
-    if (u->user->code == OP_CAST && is_rough(op_result(u->user)->type))
+    if (u->user->code == OP_CAST && is_rough(ch, op_result(u->user)->type))
       continue;
     if (!keeps_relative_error(u->user, u) || !is_rounded(ch, op_result(u->user)))
       return false;
@@ -58,6 +62,7 @@ pass_choose_maths(Ctx *c, Module *m)
     Choice ch = {.seen = NEW_ARRAY(c->scratch, u32, f->nvalues + 1)};
     for (u32 k = 0; k < all.len; k++) {
       ch.now = k + 1;
+      ch.digits = (u32)op_int(all.data[k], AT_DIGITS, ROUGH_BITS);
       rough[k] = is_rounded(&ch, op_result(all.data[k]));
     }
     for (u32 k = 0; k < all.len; k++) {

@@ -24,7 +24,7 @@ from exact import FLOATS, INTS, ROUNDS, decode, encode, is_nan, parts, width
 
 ARITH = ["f16", "bf16", "f32", "f64"]
 COMPARE = ["==", "!=", "<", "<=", ">", ">="]
-FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "fast_div"]
+FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "fast_div", "full_div"]
 FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "fast_exp2", "fast_log2", "fast_rcp", "fast_tanh", "fast_sin", "fast_cos"]
 INT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "&", "|", "^", "<<", ">>", "mulhi"]
 INT_UNARY = ["-", "~", "abs", "popc", "clz", "ffs", "ctz", "brev"]
@@ -81,7 +81,8 @@ def sign_of_number(t, got, want, x, y):
 # operation -> (comparison, what it promises for f32); f64's are exact
 APPROXIMATE = {"fast_exp2": (ulps(2), "2 ulp"), "rsqrt": (ulps(2), "2 ulp"), "fast_rcp": (ulps(1), "1 ulp"),
                "fast_tanh": (tanh_close, "2^-10.9 relative"), "fast_sin": (sine_close, "2^-20 absolute within pi"), "fast_cos": (sine_close, "likewise"),
-               "fast_log2": (log2_close, "2^-22 absolute, or relative where that is more"), "fast_div": (div_close, "2 ulp for |b| from 2^-126 to 2^126")}
+               "fast_log2": (log2_close, "2^-22 absolute, or relative where that is more"), "fast_div": (div_close, "2 ulp for |b| from 2^-126 to 2^126"),
+               "full_div": (ulps(2), "2 ulp")}
 
 
 # ---- edge values ----
