@@ -288,7 +288,7 @@ wake_neighbours(const Place *p, const Var *v, bool *asleep)
 
 /* ---- the sum is lowered from several starts, as each may end in another local minimum ---- */
 
-typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, STARTS } Start;
+typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, BACKWARD, STARTS } Start;
 
 static bool
 indifferent(const Var *v)
@@ -299,13 +299,14 @@ indifferent(const Var *v)
   return true;
 }
 
-/* Memory operations, or reductions, that care take what they want without regard to others; the rest is open. */
+/* Memory operations, or reductions, that care take what they want without regard to others; the rest is open. Where nothing is settled and the
+ * walk is backward, what is used decides before what it is made of: the indices of a gather are loaded as the gather wants them. */
 static void
 begin(Place *p, Start start)
 {
   for (u32 i = 0; i < p->vars.len; i++)
     p->vars.data[i]->chosen = p->vars.data[i]->ncand == 1 ? 0 : UNDECIDED;
-  for (u32 i = 0; start != FORWARD && i < p->vars.len; i++) {
+  for (u32 i = 0; start != FORWARD && start != BACKWARD && i < p->vars.len; i++) {
     const Var *v = p->vars.data[i];
     if ((start == REDUCE_FORWARD ? v->along.len : v->mems.len) && !indifferent(v))
       decide(p, i);
@@ -367,7 +368,7 @@ place_solve(Place *p)
   own_costs(p);
   for (Start s = 0; s < STARTS; s++) {
     begin(p, s);
-    descend(p, s == MEMORY_BACKWARD, asleep);
+    descend(p, s == MEMORY_BACKWARD || s == BACKWARD, asleep);
     i64 cost = total_cost(p);
     if (cost >= least)
       continue;
