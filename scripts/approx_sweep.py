@@ -285,6 +285,16 @@ def proofs():
         "@q mov.f32 s, 0f3E800000; mov.b32 t, $1; mul.f32 t, t, s; rcp.approx.ftz.f32 t, t; mul.f32 t, t, s; mov.b32 $0, t;")
 
 
+def half_proofs():
+    """(16-bit form, what it should be, the instructions that make it of $1 to $0)."""
+    for f in ("ex2", "tanh"):
+        wide = f"{f}.approx{'.ftz' if f == 'ex2' else ''}.f32"
+        for t, form in (("f16", f"{f}.approx.f16"), ("bf16", f"{f}.approx{'.ftz' if f == 'ex2' else ''}.bf16")):
+            up = "cvt.f32.f16 t, $1;" if t == "f16" else "mov.b32 t, {0, $1};"
+            for how in ("rn", "rz"):
+                yield form, f"the f32 form, {how}", f"{{ .reg .f32 t; {up} {wide} t, t; cvt.{how}.{t}.f32 $0, t; }}"
+
+
 class Runner:
     def __init__(self, device, step, seconds):
         import tilec
@@ -303,19 +313,20 @@ class Runner:
         self.left.append(what)
         return True
 
-    def program(self, form, more=""):
-        key = form, more
+    def program(self, form, more="", instead=""):
+        """instead: instructions to run for the form."""
+        key = form, more, instead
         if key not in self._programs:
             wide = form.endswith((".f32", "x2"))
-            text = KERNELS % dict(text=form + " $0, $1;", reg="r" if wide else "h", type="u32" if wide else "u16")
+            text = KERNELS % dict(text=instead or form + " $0, $1;", reg="r" if wide else "h", type="u32" if wide else "u16")
             self._programs[key] = self.dev.program(text=text + more, name=form + ".tile")
         return self._programs[key]
 
-    def results(self, form, first, step, n):
+    def results(self, form, first, step, n, instead=""):
         """uint32[n]: of first, first + step, ..."""
         wide = form.endswith((".f32", "x2"))
         y = self.dev.empty((n,), "u32" if wide else "u16")
-        self.program(form).kernel("sweep")(self.tilec.cdiv(n, 1024), y, first, step, n)
+        self.program(form, instead=instead).kernel("sweep")(self.tilec.cdiv(n, 1024), y, first, step, n)
         return y.numpy().astype(np.uint32)
 
     def each(self, form, bits):
@@ -400,6 +411,13 @@ def sweep(r, folder):
             r.say(f"{form:22} {what:34} {int(counts.sum(dtype=np.int64)):10} differ  {ranges(counts)}")
             for b in np.flatnonzero(counts)[:: max(1, np.count_nonzero(counts) // 4)][:4]:
                 r.say("    {:#010x}: {:#010x}, not {:#010x}".format(*map(int, examples[b])))
+    for form, what, instead in half_proofs():
+        if wanted(form) and not r.late(f"{form}: {what}"):
+            got, want = half_results(r, form), r.results(form, 0, 1, 65536, instead)
+            bad = np.flatnonzero(got != want)
+            r.say(f"{form:22} {what:34} {len(bad):10} differ")
+            for b in bad[:: max(1, len(bad) // 4)][:4]:
+                r.say(f"    {b:#06x}: {got[b]:#06x}, not {want[b]:#06x}")
 
 
 # ---- models ----
