@@ -1,5 +1,6 @@
 /* interp_num.c - the meaning of the elementwise ops, one element at a time. See interp.h for the rules. */
 #include "interp.h"
+#include "approx.h"
 #include <float.h>
 #include <math.h>
 
@@ -275,6 +276,20 @@ flushed_unary(OpCode op, double x)
   return op == OP_FAST_RCP ? flushed(1 / flushed(x)) : flushed(float_unary(op, x));
 }
 
+/* The approximation that a program on the device would use for an op on floats narrower than f64, where its bits are known: of f32, whose
+ * result narrower types round (lower_elem.c, real_unary). */
+static bool
+approximated(OpCode op, DType d, u64 x, u64 *out)
+{
+  ApproxFn f = op == OP_FAST_EXP2 ? APPROX_EX2 : op == OP_FAST_LOG2 ? APPROX_LG2 : op == OP_RSQRT ? APPROX_RSQRT :
+               op == OP_FAST_RCP ? APPROX_RCP : op == OP_FAST_SIN ? APPROX_SIN : op == OP_FAST_COS ? APPROX_COS : APPROX_FNS;
+  if (f == APPROX_FNS || d == DT_F64 || !approx_known(f))
+    return false;
+  u32 y = approx_f32(f, f == APPROX_EX2 || f == APPROX_RCP, (u32)bits_of_f32((float)float_decode(d, x)));
+  *out = d == DT_F32 ? y : float_encode(d, f32_of(y), ROUND_NEAREST, false);
+  return true;
+}
+
 /* One elementwise op of one operand. */
 u64
 scalar_unary(OpCode op, DType d, u64 x)
@@ -285,6 +300,9 @@ scalar_unary(OpCode op, DType d, u64 x)
     return float_sign(op, d, x);
   if (d == DT_F32 && op == OP_SQRT)
     return bits_of_f32(sqrtf(f32_of(x)));
+  u64 y;
+  if (approximated(op, d, x, &y))
+    return y;
   if (d != DT_F64 && (op == OP_FAST_EXP2 || op == OP_FAST_RCP))
     return float_encode(d, flushed_unary(op, float_decode(d, x)), ROUND_NEAREST, false);
   return float_encode(d, float_unary(op, float_decode(d, x)), ROUND_NEAREST, false);

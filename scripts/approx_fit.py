@@ -472,7 +472,7 @@ def plain(sweep, form, binades, unit_exponent, say):
     if model:
         model["apart"] = {f.name: int(sweep.binades[form][int(f.name)][0]) for f in first if differ(model, f)}
         text += f"; apart: {model['apart']}" if model["apart"] else ""
-        model["unit_exponent"] = unit_exponent
+        model.update(unit_exponent=unit_exponent, rounded=False, grid=min(grid(y) for y in sweep.of(form, *binades)))
     return model, [text], 0 if model else sum(len(s.x) for s in whole_)
 
 

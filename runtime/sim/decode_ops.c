@@ -1,6 +1,7 @@
 /* decode_ops.c - modifiers, the dispatch on the opcode, arithmetic and predicates. Moves and conversions are in
  * decode_move.c, memory and control flow in decode_mem.c, what threads do together in decode_sync.c.
  * A decoder takes the modifiers it knows; one that is left over is an error. */
+#include "approx.h"
 #include "decode.h"
 #include <stdlib.h>
 #include <string.h>
@@ -245,9 +246,24 @@ static int
 take_variant(Decoder *d)
 {
   int var = opmod_take(d, M_LO) ? V_LO : opmod_take(d, M_HI) ? V_HI : opmod_take(d, M_WIDE) ? V_WIDE : V_NONE;
-  opmod_take(d, M_APPROX);
+  if (opmod_take(d, M_APPROX))
+    var = V_APPROX;
   opmod_take(d, M_FULL);
   return var;
+}
+
+/* V_APPROX for an .approx form whose bits are known. */
+static int
+approx_variant(AluOp op, Type t)
+{
+  static const struct { AluOp op; ApproxFn fn; } forms[] = {
+    {A_rcp, APPROX_RCP}, {A_rsqrt, APPROX_RSQRT}, {A_sqrt, APPROX_SQRT}, {A_ex2, APPROX_EX2}, {A_lg2, APPROX_LG2}, {A_sin, APPROX_SIN},
+    {A_cos, APPROX_COS},
+  };
+  for (size_t i = 0; t == T_F32 && i < sizeof forms / sizeof *forms; i++)
+    if (forms[i].op == op && approx_known(forms[i].fn))
+      return V_APPROX;
+  return V_NONE;
 }
 
 static Type
@@ -403,6 +419,8 @@ decode_alu(Decoder *d, int nsrc)
   }
   if (op == A_mad && ptx_type_class[t] == TC_FLOAT)
     op = A_fma;
+  if (var == V_APPROX)
+    var = approx_variant(op, t);
   Post post = take_post(d, t);
   if (post.bits & POST_SAT && t == T_S32) {
     op = op == A_add ? A_addsat : op == A_sub ? A_subsat : A_COUNT;
@@ -419,6 +437,8 @@ decode_alu(Decoder *d, int nsrc)
   flow_alu(d, op, dst, a, b, c);
   if (shift && in)
     in->alu.imm = ptx_type_bytes[t] * 8;
+  if (var == V_APPROX && in)
+    in->alu.imm = (post.bits & POST_FTZ32) != 0;
 }
 
 void

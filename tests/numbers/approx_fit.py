@@ -1,8 +1,10 @@
-"""scripts/approx_fit.py against an emulated unit whose tables, squarers, biases and handling of arguments it does not know.
+"""scripts/approx_fit.py against an emulated unit whose tables, squarers, biases and handling of arguments it does not know, and
+runtime/approx.c with the unit's tables.
 
 approx_fit.py: tables of 17-bit arguments, in seconds; with --full whole sweeps of rcp, rsqrt, ex2, lg2, sin and cos, through files, in
 minutes."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,7 @@ import numpy as np
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(root, "scripts"))
+import approx_def
 import approx_fit as fitter
 import approx_sweep as sweep
 
@@ -112,50 +115,105 @@ def cut(t, place):
     return np.ldexp(v, place).astype(np.float32).view(np.uint32)
 
 
-def emulated(files):
-    """Sweeps of an emulated unit into files; the units by name."""
-    x, units = np.arange(1 << 23, dtype=np.int64), {}
-    add = lambda form, b, y: files.add("binade", form, b << 23, 1, 1 << 23, sweep.pack(y.astype(np.uint32)))
+def emulated():
+    """Tables of an emulated unit: {name: Unit}; (form, binade, its results of arguments x) come from `results`."""
     rows = "rows", 18, 19
-    units["rcp"] = u = Unit(lambda x: 1 / (1 + x), 23, 7, ("rows", 16, 17), 39, 13, 0, 0x47E7)
-    y = cut(u.total(x) >> 15, -24)
-    y[0] = 0x3F800000
-    add("rcp.approx.ftz.f32", 127, y)
-    for b, scale in ((127, 1), (128, 2)):
-        units[f"rsqrt {b}"] = u = Unit(lambda x: 1 / np.sqrt((1 + x) * scale), 23, 6, ("folded", 18, 19), 39, 13, 1, 0x3FFF)
-        y = cut(u.total(x) >> 15, -24)
-        if b == 127:
-            y[0] = 0x3F800000
-        add("rsqrt.approx.ftz.f32", b, y)
-    units["ex2"] = u = Unit(lambda x: 2**x, 23, 6, rows, 38, 13, 0, 0x77E2)
-    table = cut(u.total(x) >> 15, -22).astype(np.int64)
+    sin = Unit(lambda x: np.sin(x * np.pi / 2), 23, 6, rows, 37, 11, 0, 0)
+    return {"rcp": Unit(lambda x: 1 / (1 + x), 23, 7, ("rows", 16, 17), 39, 13, 0, 0x47E7),
+            "rsqrt 127": Unit(lambda x: 1 / np.sqrt(1 + x), 23, 6, ("folded", 18, 19), 39, 13, 1, 0x3FFF),
+            "rsqrt 128": Unit(lambda x: 1 / np.sqrt((1 + x) * 2), 23, 6, ("folded", 18, 19), 39, 13, 1, 0x3FFF),
+            "ex2": Unit(lambda x: 2**x, 23, 6, rows, 38, 13, 0, 0x77E2),
+            "lg2": Unit(lambda x: np.log2(1 + x), 23, 6, rows, 38, 12, 1, 0x3345),
+            "sin": sin, "cos": sin}
+
+
+def results(units, x):
+    """(form, binade, what the emulated unit gives for mantissas x, among them 0). ex2 rounds its argument to even and negates by ones'
+    complement, as lg2 does its sum; 1 has an exact reciprocal and root."""
+    for b, name in ((127, "rcp"), (127, "rsqrt 127"), (128, "rsqrt 128")):
+        y = cut(units[name].total(x) >> 15, -24)
+        yield f"{name.split()[0]}.approx.ftz.f32", b, np.where((x == 0) & (b == 127), np.uint32(0x3F800000), y)
     for b in (127, 126, 383, 382, 125, 381, 110, 366):
         shift = 127 - (b & 255)
         q = (x | 0x800000) + ((1 << shift - 1) - 1 + ((x | 0x800000) >> shift & 1) if shift else 0) >> shift
         v = (-q - (q & 0x7FFFFF != 0) if b >= 256 else q)
-        add("ex2.approx.ftz.f32", b, table[v & 0x7FFFFF] + ((v >> 23) - 1 << 23))
-    units["lg2"] = u = Unit(lambda x: np.log2(1 + x), 23, 6, rows, 38, 12, 1, 0x3345)
-    t = np.maximum(u.total(x) >> 2, 0)
-    t[0] = 0
-    add("lg2.approx.ftz.f32", 127, cut(t, -36))
-    add("lg2.approx.ftz.f32", 126, cut((1 << 36) - 1 - t, -36) | np.uint32(1 << 31))
-    units["sin"] = units["cos"] = u = Unit(lambda x: np.sin(x * np.pi / 2), 23, 6, rows, 37, 11, 0, 0)
+        table = cut(units["ex2"].total(v & 0x7FFFFF) >> 15, -22).astype(np.int64)
+        yield "ex2.approx.ftz.f32", b, (table + ((v >> 23) - 1 << 23)).astype(np.uint32)
+    t = np.maximum(units["lg2"].total(x) >> 2, 0)
+    yield "lg2.approx.ftz.f32", 127, cut(np.where(x == 0, 0, t), -36)
+    yield "lg2.approx.ftz.f32", 126, cut((1 << 36) - 1 - t, -36) | np.uint32(1 << 31)
     for form, quarter in (("sin", 0), ("cos", 1)):
         for b in range(120, 129):
             significand = (x | 0x800000) * 0xA2F983
-            least = 127 - b + 23 + 26 - 25           # of the product, below the place 2^-25 of a turn
+            least = 127 - b + 23 + 26 - 25                # of the product, below the place 2^-25 of a turn
             top = np.where(significand >> 47, 24, 23)     # the product has 24 bits from here on; what is below is cut
             t = significand >> top << top
             q = (t + (1 << least - 1) - 1 + (t >> least & 1) >> least) + (quarter << 23)
             back = np.where(q >> 23 & 1, ~q, q) & 0x7FFFFF
-            add(f"{form}.approx.ftz.f32", b, cut(np.maximum(u.total(back), 0), -37) | (q >> 24 & 1).astype(np.uint32) << np.uint32(31))
-    return units
+            y = cut(np.maximum(units["sin"].total(back), 0), -37)
+            yield f"{form}.approx.ftz.f32", b, y | (q >> 24 & 1).astype(np.uint32) << np.uint32(31)
+
+
+def models(units):
+    """The units as approx_fit.py writes them."""
+    out = {}
+    for name, u in units.items():
+        name, _, table = name.partition(" ")
+        kind, low, shift = u.squarer
+        m = out.setdefault(name, dict(
+            m=23 - u.bits, n=23, squarer=dict(bits=u.bits, kind=kind, cut=low, shift=shift, add=0, centred=False), c0_shift=u.a, c1_shift=0,
+            c2_shift=u.c, bias=u.bias, tables={}))
+        m["tables"][table or ("quadrant" if name in ("sin", "cos") else "127")] = u.rows.tolist()
+    one = {"apart": {"127": 0x3F800000}, "unit": -15, "unit_exponent": -24, "grid": -24}
+    out["rcp"].update(one)
+    out["rsqrt"].update(one)
+    out["ex2"].update(unit=-15, unit_exponent=-22, grid=-22, argument=dict(how="even", complement="ones"))
+    out["lg2"].update(unit=-14, unit_exponent=-24, rounded=False, grid=-36, below=dict(complement="ones", place=2))
+    for name in ("sin", "cos"):
+        out[name].update(unit=-13, unit_exponent=-24, rounded=False, grid=-37, places=25, how="even", back="ones")
+    return out
+
+
+def in_c():
+    """runtime/approx.c with tables of the emulated unit gives the same bits."""
+    if not (cc := shutil.which("cc")):
+        print("approx_fit: no C compiler, runtime/approx.c is not tried")
+        return
+    units, x = emulated(), np.append(np.arange(0, 1 << 23, 4093), [1, 2, 3, (1 << 23) - 2, (1 << 23) - 1]).astype(np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        tables, library = os.path.join(folder, "test.def"), os.path.join(folder, "model.so")
+        with open(tables, "w") as f:
+            f.write(approx_def.text(models(units)))
+        subprocess.run([cc, "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f'-DAPPROX_DEF="{tables}"',
+                        "-I" + os.path.join(root, "runtime"), os.path.join(root, "runtime", "approx.c"),
+                        os.path.join(root, "tests", "numbers", "approx_model.c"), "-o", library], check=True)
+        model = sweep.Model(library)
+        for form, b, want in results(units, x):
+            got = np.array([model.results(form, b << 23 | int(m), 1)[0] for m in x])
+            bad = np.flatnonzero(got != want)
+            expect(len(bad) == 0, f"{form} binade {b}: {len(bad)} of {len(x)} differ in C, " + (
+                f"{x[bad[0]]:#x} gives {got[bad[0]]:#x}, not {want[bad[0]]:#x}" if len(bad) else ""))
+        edge = {"rcp.approx.f32": [(0, 0x7F800000), (0x80000000, 0xFF800000), (0x7F800000, 0), (0xFF800001, 0x7FFFFFFF),
+                                   (0x3F800000, 0x3F800000), (0x00400000, 0x7F000000), (0x7F000000, 0x00400000)],
+                "rcp.approx.ftz.f32": [(0x00400000, 0x7F800000), (0x7F000000, 0)],
+                "rsqrt.approx.f32": [(0x00200000, 0x5F800000), (0xBF800000, 0x7FFFFFFF)],
+                "ex2.approx.f32": [(0xFF800000, 0), (0x7F800000, 0x7F800000), (0xC3800000, 0)],
+                "lg2.approx.ftz.f32": [(0, 0xFF800000), (0x00400000, 0xFF800000), (0x3F800000, 0), (0x80000001, 0xFF800000)],
+                "sin.approx.f32": [(0x7F800000, 0x7FFFFFFF)]}
+        for form, pairs in edge.items():
+            for a, want in pairs:
+                got = int(model.results(form, a, 1)[0])
+                expect(got == want, f"{form} of {a:#010x} is {got:#010x}, not {want:#010x}")
+        for form in ("sqrt.approx.f32", "tanh.approx.f32", "ex2.approx.f16"):
+            expect(model.results(form, 0, 1) is None, f"{form} has no tables and is known")
 
 
 def full():
     import json
     with tempfile.TemporaryDirectory() as folder:
-        units = emulated(sweep.Files(folder, 1))
+        units, files, x = emulated(), sweep.Files(folder, 1), np.arange(1 << 23, dtype=np.int64)
+        for form, b, y in results(units, x):
+            files.add("binade", form, b << 23, 1, len(x), sweep.pack(y))
         names = sorted({n.split()[0] for n in units})
         p = subprocess.run([sys.executable, os.path.join(root, "scripts", "approx_fit.py"), folder, "--only=" + ",".join(names)])
         expect(p.returncode == 0, "something is not explained")
@@ -167,6 +225,7 @@ def full():
 
 programs()
 small()
+in_c()
 if "--full" in sys.argv:
     full()
 print("approx_fit: passed")
