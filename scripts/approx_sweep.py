@@ -229,8 +229,8 @@ SCALED = dict(
     ex2="""fn predict(x) {
   let (e, s) = (field(x), sign(x));
   let m = i64(fraction(x) | 0x800000) << 8;
-  let v = where(e >= 127, m << i64(min(e - 127, 8)), m >> i64(clamp_(127 - e)));
-  let low = where(e >= 127, i64(0), m - (v << i64(clamp_(127 - e))));
+  let whole = where(e >= 127, m << i64(min(e - 127, 8)), m >> i64(clamp_(127 - e)));
+  let v = whole | i64(e < 127 && (whole << i64(clamp_(127 - e))) != m);     // the last bit says whether any below was 1
   let q = %(rounded)s;
   let w = where(s != 0, %(negated)s, q);
   let y = scaled(op(u32(w & 0x7fffff) | 0x3f800000), i32(w >> 23) - 1);
