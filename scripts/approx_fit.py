@@ -28,6 +28,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import approx_sweep
 
 TINY = 2e-6      # of a unit: what a linear program may be wrong by
+FAR = 0.75       # units: more than a squarer's dropped columns come to
 
 
 # ---- squarers ----
@@ -205,12 +206,19 @@ def curved(section, m):
 
 def survivors(sections, m, nearest_miss):
     """The squarers that no segment refutes. nearest_miss: [violation, text], kept least."""
-    n = sections[0].n
-    out = []
+    n, out = sections[0].n, []
     hard = sorted(((section, i, part) for section in sections for i, part in curved(section, m)[:4]),
                   key=lambda t: -abs(t[0].low[t[2]][0] - 2 * t[0].low[t[2]][len(t[0].low[t[2]]) // 2] + t[0].low[t[2]][-1]))
     every = [(section, i, part) for section in sections for i, part in section.segments(m)]
     seen = set()
+    # No squarer drops as much as this: where exact squares miss by more the segments are too long.
+    guess = Guess(n, m, Squarer(n - m, "exact", 0, 0))
+    for section, i, part in hard[:4]:
+        e = guess.fit(section, part, FAR, 8)[1]
+        if e > FAR:
+            if not nearest_miss or e < nearest_miss[0]:
+                nearest_miss[:] = [e, f"m = {m}, exact squares: segment {i} of {section.name} by {e:.4f} units at least"]
+            return out
     for q in squarers(n - m):
         guess = Guess(n, m, q)
         key = guess.s_whole.tobytes() if len(guess.s_whole) < 1 << 12 else hash(guess.s_whole.tobytes())
@@ -223,7 +231,7 @@ def survivors(sections, m, nearest_miss):
                 e = guess.fit(section, part, TINY, thin)[1]
                 worst = max(worst, e)
                 if e > TINY:
-                    if not nearest_miss or (e, ) < (nearest_miss[0], ) and thin == 1:
+                    if not nearest_miss or thin == 1 and e < nearest_miss[0]:
                         nearest_miss[:] = [e, f"m = {m}, {q}: segment {i} of {section.name} by {e:.4f} units at least"]
                     break
             if worst > TINY:
@@ -421,15 +429,13 @@ def describe(model):
 # ---- what the functions make of their arguments ----
 
 class Sweep:
-    """The files of a folder, by form: binades {number: results}, and the rest as (kind, inputs, results)."""
+    """The whole binades of a form in the files of a folder: {form: {number: results}}."""
 
-    def __init__(self, folder):
-        self.binades, self.rest = {}, {}
-        for kind, form, x, y in approx_sweep.read(folder):
+    def __init__(self, folder, form):
+        self.binades = {form: {}}
+        for kind, _, x, y in approx_sweep.read(folder, [form]):
             if kind == "binade" and len(y) == 1 << 23:
-                self.binades.setdefault(form, {})[int(x[0]) >> 23] = y
-            else:
-                self.rest.setdefault(form, []).append((kind, x, y))
+                self.binades[form][int(x[0]) >> 23] = y
 
     def of(self, form, *numbers):
         """The results of binades, or KeyError."""
@@ -514,6 +520,8 @@ def ex2_arguments(sweep, say):
                 if bad:
                     where[b] = bad
                 wrong += bad
+                if best is not None and wrong >= best[1]:
+                    break
             if best is None or wrong < best[1]:
                 best = dict(how=how, complement="ones" if ones else "twos"), wrong, where
             if not wrong:
@@ -581,9 +589,7 @@ def turns(binade):
 
 
 def depends(q, y):
-    """Whether y is a function of q."""
-    order = np.argsort(q, kind="stable")
-    q, y = q[order], y[order]
+    """Whether y is a function of q, which rises."""
     return not ((q[1:] == q[:-1]) & (y[1:] != y[:-1])).any()
 
 
@@ -683,10 +689,10 @@ def tanh(sweep, say):
             continue
         used = next(k for k in range(23, -1, -1) if (y.reshape(-1, 1 << k) == y.reshape(-1, 1 << k)[:, :1]).all())
         short, n = np.ascontiguousarray(y[:: 1 << used]), 23 - used
-        unit = int(short.max() >> 23) - 150
+        unit = max(int(short.max() >> 23) - 150, grid(short))
         section = bounded(str(b), MANTISSAS[: 1 << n], short, unit)
         section.n = n
-        model, text = fit([section], least=0, most=min(7, n - 6), say=lambda line: None)
+        model, text = fit([section], least=2, most=min(7, n - 6), say=lambda line: None)
         lines.append(f"2^{b - 127}: the upper {n} bits of the mantissa count, multiples of 2^{grid(short)}: {text}")
         if model:
             model.update(unit_exponent=unit, grid=grid(short), used=used, rounded=False)
@@ -699,11 +705,12 @@ def tanh(sweep, say):
     return models, lines, left
 
 
-FUNCTIONS = dict(rcp=lambda s, say: plain(s, "rcp.approx.ftz.f32", [127], -24, say),
-                 rsqrt=lambda s, say: plain(s, "rsqrt.approx.ftz.f32", [127, 128], -24, say),
-                 sqrt=lambda s, say: plain(s, "sqrt.approx.ftz.f32", [127, 128], -23, say), ex2=ex2, lg2=lg2,
-                 sin=lambda s, say: circle(s, "sin.approx.ftz.f32", say), cos=lambda s, say: circle(s, "cos.approx.ftz.f32", say),
-                 tanh=tanh)
+# What finds the model of a form's sweep: (model or None, lines, how many swept results are not explained).
+FUNCTIONS = {"rcp": lambda s, say: plain(s, "rcp.approx.ftz.f32", [127], -24, say),
+             "rsqrt": lambda s, say: plain(s, "rsqrt.approx.ftz.f32", [127, 128], -24, say),
+             "sqrt": lambda s, say: plain(s, "sqrt.approx.ftz.f32", [127, 128], -23, say), "ex2": ex2, "lg2": lg2,
+             "sin": lambda s, say: circle(s, "sin.approx.ftz.f32", say), "cos": lambda s, say: circle(s, "cos.approx.ftz.f32", say),
+             "tanh": tanh}
 
 
 def main():
@@ -712,10 +719,11 @@ def main():
     names = [n for n in given.get("--only", "").split(",") if n] or list(FUNCTIONS)
     if len(rest) != 1 or set(given) - {"--out", "--only"} or set(names) - set(FUNCTIONS):
         sys.exit(__doc__)
-    sweep, models, left = Sweep(rest[0]), {}, 0
+    models, left = {}, 0
     say = lambda line: print(line, flush=True)
     for name in names:
         say(name)
+        sweep = Sweep(rest[0], f"{name}.approx{'' if name == 'tanh' else '.ftz'}.f32")
         try:
             models[name], lines, unexplained = FUNCTIONS[name](sweep, say)
         except KeyError as missing:

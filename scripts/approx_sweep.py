@@ -119,13 +119,17 @@ class Files:
         self.used += size
 
 
-def read(folder):
-    """The sweeps of a folder: (kind, form, inputs uint32[n], results uint32[n]). Kinds are binade, sample, half and edge."""
+def read(folder, forms=None):
+    """The sweeps of a folder, of the forms given or all: (kind, form, inputs uint32[n], results uint32[n]). Kinds are binade, sample, half
+    and edge."""
     for name in sorted(n for n in os.listdir(folder) if n.startswith("approx.") and n.endswith(".bin")):
         with open(os.path.join(folder, name), "rb") as f:
             while line := f.readline():
                 head = json.loads(line)
-                y = unpack(f.read(head["bytes"]))
+                data = f.read(head["bytes"])
+                if forms and head["form"] not in forms:
+                    continue
+                y = unpack(data)
                 if head["kind"] == "edge":
                     yield "edge", head["form"], edges(), y
                 else:
@@ -228,14 +232,14 @@ SCALED = dict(
     # x as a whole number of 2^-23, rounded as said; its fraction f by ex2(1 + f), its whole part in the exponent.
     ex2="""fn predict(x) {
   let (e, s) = (field(x), sign(x));
-  let m = i64(fraction(x) | 0x800000) << 8;
+  let m = where(e == 0, i64(0), i64(fraction(x) | 0x800000) << 8);
   let whole = where(e >= 127, m << i64(min(e - 127, 8)), m >> i64(clamp_(127 - e)));
   let v = whole | i64(e < 127 && (whole << i64(clamp_(127 - e))) != m);     // the last bit says whether any below was 1
   let q = %(rounded)s;
   let w = where(s != 0, %(negated)s, q);
   let y = scaled(op(u32(w & 0x7fffff) | 0x3f800000), i32(w >> 23) - 1);
   let far = where(s != 0, u32(0), u32(INF));
-  return where(e == 255 && fraction(x) != 0, u32(NAN), where(e >= 134, far, where(e == 0, u32(0x3f800000), y)));
+  return where(e == 255 && fraction(x) != 0, u32(NAN), where(e >= 134, far, y));
 }
 fn clamp_(k) { return max(0, min(k, 60)); }""")
 ROUNDED = {"truncated": "v >> 8", "to nearest": "(v + 0x80) >> 8", "to even": "(v + 0x7f + ((v >> 8) & 1)) >> 8",
