@@ -62,14 +62,19 @@ square(const Squarer *q, uint32_t bits, int64_t x)
     x -= (int64_t)1 << (bits - 1);
     x = x < 0 ? ~x : x;
   }
-  int64_t total = q->kind == SQUARE_exact ? x * x : 0;
-  for (uint32_t j = 0; q->kind != SQUARE_exact && x >> j; j++) {
-    /* Row j: all products with bit j; folded: with bit j itself and, a column higher, with those above. */
-    int64_t row = q->kind == SQUARE_rows ? x << j : (x >> (j + 1)) << (2 * j + 2) | (int64_t)1 << 2 * j;
-    if (x >> j & 1)
-      total += row >> q->cut << q->cut;
-  }
-  return (total + q->add) >> q->shift;
+  int64_t total = 0;
+  if (q->kind == SQUARE_exact)
+    total = x * x;
+  else if (q->kind == SQUARE_rows)
+    for (int64_t left = x; left; left &= left - 1)
+      total += x << __builtin_ctzll((uint64_t)left) >> q->cut;
+  else
+    for (int64_t left = x; left; left &= left - 1) {
+      /* Bit j by itself and, a column higher, by those above. */
+      int j = __builtin_ctzll((uint64_t)left);
+      total += ((x >> (j + 1)) << (2 * j + 2) | (int64_t)1 << 2 * j) >> q->cut;
+    }
+  return ((total << q->cut) + q->add) >> q->shift;
 }
 
 /* T of a reduced argument. */

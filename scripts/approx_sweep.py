@@ -455,15 +455,18 @@ class Model:
 
 
 def check_form(r, model, form, pool):
-    """How many of the 2^32 results differ, and the first of them."""
+    """(how many results were compared, how many differ, the first of them). A form that differs nearly everywhere is given up early."""
     mult, size, chunk = factors(), 65536, max(1, 1024 // r.step)
-    total, examples, done, part = 0, [], 0, min(8, chunk)
+    total, examples, done, part, blocks = 0, [], 0, min(8, chunk), 0
 
     def digest(first):
         y = model.results(form, first, part * size).astype(np.uint64).reshape(part, size)
         y *= mult
         return y.sum(axis=1, dtype=np.uint64)
     for at in range(0, 65536, chunk * r.step):
+        if blocks > 4096:
+            r.say(f"{form}: more than {blocks} of {done // size} blocks differ; given up at {at << 16:#010x}")
+            break
         if time.time() - r.begun > r.seconds:
             r.left.append(f"{form} from {at << 16:#010x} on")
             break
@@ -474,7 +477,7 @@ def check_form(r, model, form, pool):
             first = (at + int(b)) << 16
             want, got = r.results(form, first, 1, size), model.results(form, first, size)
             bad = np.flatnonzero(want != got)
-            total += len(bad)
+            total, blocks = total + len(bad), blocks + 1
             if len(examples) < 8:
                 examples += [(first + int(i), int(want[i]), int(got[i])) for i in bad[:2]]
     return done, total, examples
