@@ -299,8 +299,8 @@ indifferent(const Var *v)
   return true;
 }
 
-/* Memory operations, or reductions, that care take what they want without regard to others; the rest is open. Where nothing is settled and the
- * walk is backward, what is used decides before what it is made of: the indices of a gather are loaded as the gather wants them. */
+/* Memory operations, or reductions, that care take what they want without regard to others; the rest is open. Where nothing is settled and
+ * the walk is backward, what is used decides before what it is made of: the indices of a gather are loaded as the gather wants them. */
 static void
 begin(Place *p, Start start)
 {
