@@ -1,0 +1,422 @@
+"""Measuring that the drivers on a GPU share (gpu.py, unseen.py): a search on each side, rounds in turns, rows as data, sections in processes.
+
+A driver imports this first: its command line is read here, and its docstring is the help. It says what its sections are by Driver, whose
+main() does the rest. A section is a function without arguments: case_begins(), then contest(), alone() or record(), then check().
+
+What a run writes, what its options are and where its processes run is said by gpu.py, for all drivers.
+"""
+import argparse
+import contextlib
+import itertools
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+os.environ.setdefault("TILEC_CACHE", "0")
+import torch
+import triton
+from triton.testing import do_bench
+
+here = os.path.dirname(os.path.abspath(__file__))
+root = os.path.dirname(here)
+sys.path[:0] = [os.path.join(root, "tools"), here]
+import data
+import tilec
+
+script = sys.modules["__main__"].__file__
+a = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+a.add_argument("--budget", type=float, default=0)
+a.add_argument("--rehearse", action="store_true")
+a.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2), help="processes that compile ahead; 0: none")
+a.add_argument("--limit", type=float, default=400, help="seconds for a section")
+a.add_argument("--share", help=argparse.SUPPRESS)       # I/N: compile every Nth candidate from the Ith on, and measure nothing
+a.add_argument("--out")
+a.add_argument("what", nargs="*", help="parts or sections; all")
+a = a.parse_args()
+a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *a.what]) + ".jsonl")
+REHEARSE = a.rehearse
+SHARE = [int(x) for x in a.share.split("/")] if a.share else None
+turn = itertools.count()
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+D = "cpu" if REHEARSE else "cuda"
+begun = time.perf_counter()
+failures, left_out, case_now = [], [], ""
+out = dev = cache = progress = None     # dev: the device, once sections run
+
+
+class OutOfTime(Exception):
+    pass
+
+
+def full(large, small):
+    """A size: of the benchmark, or of the rehearsal."""
+    return small if REHEARSE else large
+
+
+def sync():
+    if not REHEARSE:
+        torch.cuda.synchronize()
+
+
+def empty_cache():
+    if not REHEARSE:
+        torch.cuda.empty_cache()
+
+
+# ---- measuring ----
+
+class Nothing:
+    """A launch that is not made, of a process that only compiles."""
+    info = lambda self: {"registers": 0, "local_bytes": 0}
+    __call__ = lambda self: None
+
+
+def times(fn, warmup=15, rep=60):
+    """(20th percentile, median, 80th percentile) in ms."""
+    if SHARE:
+        return 0, 0, 0
+    if REHEARSE:
+        t = time.perf_counter()
+        fn()
+        return ((time.perf_counter() - t) * 1e3,) * 3
+    mid, low, high = do_bench(fn, warmup=warmup, rep=rep, quantiles=[0.5, 0.2, 0.8])
+    return low, mid, high
+
+
+def med(fn, warmup=15, rep=60):
+    return times(fn, warmup, rep)[1]
+
+
+def compiled(label, make):
+    """A candidate of timed() in a process that only compiles: launched if it is in our share."""
+    if next(turn) % SHARE[1] == SHARE[0]:
+        try:
+            make()()
+        except Exception:                                    # the one who measures says so
+            pass
+    return 0, label, Nothing()
+
+
+def at(what):
+    """What is being done, for whoever stops us."""
+    if progress is not None:
+        os.pwrite(progress, what[:200].ljust(200).encode(), 0)
+
+
+def timed(candidates, side=""):
+    """candidates: (label, zero-argument function) pairs -> [(ms, label, launch)], fastest first; a configuration that fails is left out."""
+    if SHARE:
+        return [compiled(label, make) for label, make in candidates]
+    found = []
+    for label, make in list(candidates)[:3 if REHEARSE else None]:
+        try:
+            at(f"{case_now}: {side} {label}")
+            fn = make()
+            fn()
+            sync()
+            found.append((med(fn, 8, 30), label, fn))
+        except Exception as ex:
+            if os.environ.get("V"):
+                print("  left out", label, repr(ex)[:300])
+            if REHEARSE and not isinstance(ex, tilec.Error):
+                raise
+    return sorted(found, key=lambda t: t[0])
+
+
+def best(candidates):
+    """(ms, label) of the fastest."""
+    return next((t[:2] for t in timed(candidates)), (math.inf, None))
+
+
+def best_hot(candidates, peer, finalists=6):
+    """As best, but the fastest few are measured again in turns with the peer: kernels that keep the chip at its power limit are not
+    ranked as on a cool one."""
+    cold = timed(candidates)[:finalists]
+    hot = {label: [] for _, label, _ in cold}
+    for _ in range(1 if REHEARSE else 3):
+        for _, label, fn in cold:
+            med(peer, 8, 40)
+            hot[label].append(med(fn, 8, 40))
+    return min((statistics.median(t), label) for label, t in hot.items())
+
+
+def finals(*sides, most=4, near=1.05):
+    """The fastest configuration of each side (a dict of label: make; None where there is none). One look at each is not enough to tell those
+    apart that are near the fastest, so they are measured again, in turns with the other sides'."""
+    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]]
+               for cold in (timed(side.items(), name) for side, name in zip(sides, ("tilec", "triton", "another peer")))]
+    again = [[[t] for t, _, _ in side] for side in entered]
+    for _ in range(0 if REHEARSE or SHARE else 4):
+        for k in range(most):
+            for side, found in zip(entered, again):
+                if k < len(side) > 1:
+                    found[k].append(med(side[k][2], 8, 30))
+    return [side[min(range(len(side)), key=lambda k: statistics.median(found[k]))][1] if side else None for side, found in zip(entered, again)]
+
+
+def settle(*makes):
+    """The winners once more, in turns, so that none has the warmer chip: (20th percentile, median, 80th percentile) of 9 rounds, each."""
+    if SHARE:
+        return [(0, 0, 0)] * len(makes)
+    fns = [make() for make in makes]
+    rounds = [[] for _ in fns]
+    for _ in range(1 if REHEARSE else 9):
+        for fn, t in zip(fns, rounds):
+            t.append(med(fn, 8, 40))
+    return [data.quantiles(t) for t in rounds]
+
+
+def check(name, got, ref, tol):
+    """The relative error is below tol, or no more than what got's type cannot hold: f16 has few digits for numbers below 2^-14."""
+    if SHARE:
+        return
+    ref = ref.double()
+    relative = lambda x: ((x.double() - ref).norm() / ref.norm()).item()
+    err, tol = relative(got), max(tol, 1.1 * relative(ref.to(got.dtype)))
+    if not err < tol:
+        failures.append(f"{name}: relative error {err:.3g} (limit {tol:g})")
+
+
+# ---- our kernels, and what ran of them ----
+
+programs, bound = {}, []
+
+
+def path_of(file):
+    return os.path.join("bench" if file.startswith("unseen") else "examples", file)
+
+
+class Kernel:
+    """A kernel of one of our files; what is bound of it is written down for the row."""
+
+    def __init__(self, file, name, target, defines):
+        self.what = (path_of(file), name, defines, target or dev.info.target.decode())
+        if (file, target) not in programs:
+            programs[file, target] = dev.program(os.path.join(root, path_of(file)), target=target, line_info=False, cache_dir=cache)
+        self.kernel = programs[file, target].kernel(name, **defines)
+
+    def bind(self, grid, *args):
+        call = self.kernel.bind(grid, *args)
+        bound.append((call, self.what))
+        return call
+
+
+def kernel(file, name, target=None, **defines):
+    return Kernel(file, name, target, defines)
+
+
+def ran(make):
+    """A launch of ours, made again, and what the row says of its kernels."""
+    bound.clear()
+    if SHARE:
+        return Nothing(), []
+    fn = make()
+    return fn, [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target) in bound]
+
+
+# ---- rows ----
+
+def case_begins(section, case):
+    """Called before a case is prepared: it is not, when time is up. Launches of the last one let go of their memory."""
+    global case_now
+    bound.clear()
+    case_now = f"{section} {case}"
+    at(case_now)
+    if a.budget and time.perf_counter() - begun > a.budget:
+        left_out.append(f"{section} from {case} on")
+        raise OutOfTime
+
+
+def record(section, case, unit, sides, peers=(), **more):
+    if SHARE:
+        return
+    row = out.row(section, case, unit, sides, peers, **more)
+    shown = " ".join(f"{n}={s['value']:.4g}" for n, s in sides.items())
+    ours = data.ours(row)
+    ratio = f" ratio={data.figure(row, ours[0])[0]:.4f}" if len(ours) == 1 and any(p in sides for p in peers) else ""
+    extra = "".join(f" {k}={v:.4g}" if isinstance(v, float) else f" {k}={v}" for k, v in row["extra"].items() if k != "of")
+    print(f"{section:20} {case:26} {unit:8} {shown}{ratio}{extra} [{' | '.join(s['config'] for s in sides.values() if s['config'])}]", flush=True)
+
+
+SCALE = {"TB/s": 1e-9, "TFLOP/s": 1e-9, "numbers/ns": 1e-6}
+
+
+def rate(t, work, unit, config=""):
+    """A side from (20th percentile, median, 80th percentile) in ms; of a process that only compiles nothing."""
+    return None if SHARE else data.of_times(t, work, SCALE[unit], config)
+
+
+def contest(section, case, work, ours, theirs, torch_fn=None, unit="TB/s", **more):
+    """ours, theirs: {label: make}; work in bytes or operations; records rates of torch, Triton and tilec, the last two in turns."""
+    lo, lt = finals(ours, theirs if not REHEARSE or INTERPRETED else {})
+    launch, kernels = ran(ours[lo])
+    sides = {"torch": rate(times(torch_fn), work, unit)} if torch_fn else {}
+    if lt is None:
+        (to,) = settle(lambda: launch)
+        if not REHEARSE:
+            failures.append(f"{section} {case}: no configuration of Triton's runs")
+    else:
+        to, tt = settle(lambda: launch, theirs[lt])
+        sides = {"triton": rate(tt, work, unit, lt), **sides}
+    sides["tilec"] = rate(to, work, unit, lo)
+    record(section, case, unit, sides, [s for s in ("triton", "torch") if s in sides], work=work, kernels=kernels, **more)
+
+
+def alone(section, case, make, label, work, unit, torch_fn=None, better="more"):
+    """A row of ours beside torch alone, or beside nothing. work None: ms."""
+    fn, kernels = ran(make)
+    t = times(fn)
+    of = lambda t, config="": rate(t, work, unit, config) if work else data.of_times(t, config=config)
+    sides = {"torch": of(times(torch_fn))} if torch_fn else {}
+    sides["tilec"] = of(t, label)
+    record(section, case, unit, sides, ["torch"] if torch_fn else [], work=work, kernels=kernels, better=better)
+
+
+# ---- sections ----
+
+def gpus():
+    """What to call the GPUs that we may use."""
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    return [str(k) for k in range(max(1, torch.cuda.device_count()))]
+
+
+def only(gpu):
+    """An environment with one GPU."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}
+
+
+def failed(path, rows, tail):
+    """The last lines; whether anything did not go well."""
+    lines = tail["failures"] + [f"left out: {x}" for x in tail["left_out"]]
+    print(f"{sum(tail['seconds'].values()):.0f} s in all; {path} holds {len(rows)} rows")
+    for line in lines:
+        print("FAILED", line)
+    return bool(lines)
+
+
+class Driver:
+    """What a driver measures. parts: {name: names of sections}; sections: {name: function}, more may be in it; groups: {name: sections of rows},
+    which the summary compares with Triton; host: sections of host time, which need caches of their own; unprepared: what is not compiled ahead."""
+
+    def __init__(self, parts, sections, groups, host=(), unprepared=()):
+        self.parts, self.functions, self.groups, self.host, self.unprepared = parts, sections, groups, host, unprepared
+        self.sections = [s for part in parts.values() for s in part]
+
+    def summary(self, rows):
+        for group, sections in self.groups.items():
+            found = [(data.figure(r, "tilec")[0], r) for r in rows if r["section"] in sections and "tilec" in r["sides"] and r["peers"][:1] == ["triton"]]
+            if found:
+                least, row = min(found, key=lambda t: t[0])
+                mean = math.exp(sum(math.log(f) for f, _ in found) / len(found))
+                print(f"{group} against Triton: geometric mean of {len(found)} {mean:.4f}, least {least:.4f} ({row['section']} {row['case']})")
+
+    def main(self):
+        wanted = list(dict.fromkeys(s for w in a.what or self.parts for s in self.parts.get(w, [w])))
+        if unknown := [s for s in wanted if s not in self.sections]:
+            sys.exit(f"no section {', '.join(unknown)}; parts: {', '.join(self.parts)}; sections: {', '.join(self.sections)}")
+        host = [s for s in wanted if s in self.host]
+        if 0 < len(host) < len(wanted):
+            options = ["--rehearse"] * REHEARSE + ["--jobs", str(a.jobs), "--budget", str(a.budget)]
+            groups = (a.out, [s for s in wanted if s not in host]), (a.out.removesuffix(".jsonl") + "-host.jsonl", host)
+            sys.exit(max([subprocess.run([sys.executable, script, *options, "--out", file, *names]).returncode for file, names in groups], key=abs))
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("TILEC_BENCH_CACHE", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH"):
+                os.environ.setdefault(name, os.path.join(folder, name))
+            if host:
+                os.environ["CUDA_CACHE_DISABLE"] = "1"
+            names = gpus()
+            if len(wanted) > 1 and not (host or SHARE):
+                sys.exit(self.on_all(wanted, names))
+            self.run(wanted)
+
+    def prepare(self, wanted):
+        """Let processes compile what the sections will ask for; what one of them cannot do is compiled when it is measured."""
+        wanted = [s for s in wanted if s not in self.unprepared]
+        if REHEARSE or not a.jobs or not wanted:
+            return
+        begin = time.perf_counter()
+        on = gpus()
+        jobs = [subprocess.Popen([sys.executable, script, "--share", f"{k}/{a.jobs}", *wanted], env=only(on[k % len(on)]), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL) for k in range(a.jobs)]
+        ended = [j.wait() for j in jobs]
+        print(f"compiled ahead by {a.jobs} processes ({sum(r != 0 for r in ended)} ended early): {time.perf_counter() - begin:.1f} s", flush=True)
+
+    def on_all(self, wanted, names):
+        """Sections on several GPUs, one at a time on each; what failed of them is in their files."""
+        took = {s: t for r in data.kept() for s, t in (r.tail or {}).get("seconds", {}).items()}
+        waiting = sorted(wanted, key=lambda s: -took.get(s, math.inf))
+        part = lambda s: f"{a.out.removesuffix('.jsonl')}.{s}.part"
+        self.prepare(wanted)
+
+        def work(gpu):
+            while waiting:
+                s = waiting.pop(0)
+                budget = max(1e-3, a.budget - (time.perf_counter() - begun)) if a.budget else 0
+                try:
+                    subprocess.run([sys.executable, script, *["--rehearse"] * REHEARSE, "--jobs", "0", "--budget", str(budget), "--out", part(s), s],
+                                   env=only(gpu), timeout=a.limit)
+                except subprocess.TimeoutExpired:              # the part has no end, which join says, too
+                    words = ""
+                    with contextlib.suppress(OSError), open(part(s) + ".now") as f:
+                        words = f.read().strip()
+                    stopped.append(f"{s} was stopped after {a.limit:g} s: {words or 'it had not begun'}")
+        stopped, threads = [], [threading.Thread(target=work, args=(gpu,)) for gpu in names]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for s in wanted:
+            with contextlib.suppress(OSError):
+                os.remove(part(s) + ".now")
+        try:
+            run = data.join([part(s) for s in wanted], a.out, sys.argv[1:], stopped)
+        except ValueError as e:
+            print("\n".join(f"FAILED {why}" for why in [*stopped, e]))
+            return True
+        self.summary(run.rows)
+        return failed(run.path, run.rows, run.tail)
+
+    def run(self, wanted):
+        global dev, out, cache, progress
+        cache = os.environ["TILEC_BENCH_CACHE"]
+        if not SHARE:
+            self.prepare(wanted)
+        dev = tilec.Device("sim" if REHEARSE else "cuda")
+        if SHARE:
+            for name in wanted:
+                try:
+                    self.functions[name]()
+                except Exception:
+                    traceback.print_exc()
+            return
+        versions = {"tilec": tilec.lib.tilec_version().decode(), "torch": torch.__version__, "triton": triton.__version__, "python": sys.version.split()[0]}
+        driver = str(dev.info.driver)
+        if not REHEARSE:
+            smi = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True)
+            driver = smi.stdout.split("\n")[0].strip() or driver
+        progress = os.open(a.out + ".now", os.O_WRONLY | os.O_CREAT | os.O_TRUNC) if a.out.endswith(".part") else None
+        out = data.Writer(a.out, device=dev.name, driver=driver, versions=versions, peers=["torch", "triton"], command=sys.argv[1:])
+        print(dev.name, *(f"{n} {v}" for n, v in versions.items()))
+        seconds = {}
+        for name in wanted:
+            t = time.perf_counter()
+            try:
+                self.functions[name]()
+            except OutOfTime:
+                pass
+            except Exception:
+                traceback.print_exc()
+                failures.append(f"section {name} stopped: {traceback.format_exc().strip().splitlines()[-1]}")
+            seconds[name] = round(time.perf_counter() - t, 1)
+            print(f"{name}: {seconds[name]} s", flush=True)
+            bound.clear(), programs.clear()
+            empty_cache()
+        self.summary(out.rows)
+        sys.exit(failed(a.out, out.rows, out.end(seconds, left_out, failures)))
