@@ -172,13 +172,22 @@ def settle(*makes):
     return [data.quantiles(t) for t in rounds]
 
 
+def relative(got, ref, piece=1 << 24):
+    """The norm of got - ref over that of ref, in pieces: of large results no copy in f64 is made."""
+    wrong = whole = 0.0
+    for g, r in zip(got.reshape(-1).split(piece), ref.reshape(-1).split(piece)):
+        g, r = g.double(), r.double()
+        wrong, whole = wrong + (g - r).square().sum().item(), whole + r.square().sum().item()
+    return math.sqrt(wrong / whole) if whole else math.sqrt(wrong) if wrong == wrong else math.nan
+
+
 def check(name, got, ref, tol):
     """The relative error is below tol, or no more than what got's type cannot hold: f16 has few digits for numbers below 2^-14."""
     if SHARE:
         return
-    ref = ref.double()
-    relative = lambda x: ((x.double() - ref).norm() / ref.norm()).item()
-    err, tol = relative(got), max(tol, 1.1 * relative(ref.to(got.dtype)))
+    if got.shape != ref.shape:
+        raise ValueError(f"{name}: {tuple(got.shape)} beside {tuple(ref.shape)}")
+    err, tol = relative(got, ref), max(tol, 1.1 * relative(ref.to(got.dtype), ref))
     if not err < tol:
         failures.append(f"{name}: relative error {err:.3g} (limit {tol:g})")
 
@@ -203,7 +212,7 @@ class Kernel:
 
     def bind(self, grid, *args):
         call = self.kernel.bind(grid, *args)
-        bound.append((call, self.what))
+        bound.append((call, self.what, grid, args))
         return call
 
 
@@ -217,7 +226,7 @@ def ran(make):
     if SHARE:
         return Nothing(), []
     fn = make()
-    return fn, [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target) in bound]
+    return fn, [data.kernel_of(call, file, name, defines, target) for call, (file, name, defines, target), *_ in bound]
 
 
 # ---- rows ----
@@ -252,8 +261,9 @@ def rate(t, work, unit, config=""):
     return None if SHARE else data.of_times(t, work, SCALE[unit], config)
 
 
-def contest(section, case, work, ours, theirs, torch_fn=None, unit="TB/s", **more):
-    """ours, theirs: {label: make}; work in bytes or operations; records rates of torch, Triton and tilec, the last two in turns."""
+def contest(section, case, work, ours, theirs, torch_fn=None, unit="TB/s", facts=None, **more):
+    """ours, theirs: {label: make}; work in bytes or operations; records rates of torch, Triton and tilec, the last two in turns. facts: called
+    with what was chosen of either side (None: nothing), gives more for the row."""
     lo, lt = finals(ours, theirs if not REHEARSE or INTERPRETED else {})
     launch, kernels = ran(ours[lo])
     sides = {"torch": rate(times(torch_fn), work, unit)} if torch_fn else {}
@@ -265,7 +275,8 @@ def contest(section, case, work, ours, theirs, torch_fn=None, unit="TB/s", **mor
         to, tt = settle(lambda: launch, theirs[lt])
         sides = {"triton": rate(tt, work, unit, lt), **sides}
     sides["tilec"] = rate(to, work, unit, lo)
-    record(section, case, unit, sides, [s for s in ("triton", "torch") if s in sides], work=work, kernels=kernels, **more)
+    record(section, case, unit, sides, [s for s in ("triton", "torch") if s in sides], work=work, kernels=kernels, **more,
+           **(facts(lo, lt) if facts and not SHARE else {}))
 
 
 def alone(section, case, make, label, work, unit, torch_fn=None, better="more"):

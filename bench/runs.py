@@ -29,6 +29,7 @@ TABLES = {
     "copies": ("async_add",),
     "stages": ("softmax_stages",),
     "host": ("compile", "tune", "warm_start", "launch"),
+    "unseen": ("unseen",),
     "processes": ("cpu_process",),
     "compiles": ("cpu_compile",),
     "large": ("cpu_large",),

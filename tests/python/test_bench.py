@@ -132,6 +132,21 @@ class Runs(unittest.TestCase):
             self.assertEqual({r["section"] for r in run.rows} - known, set(), run.path)
             self.assertTrue(run.tail, run.path)
 
+    def test_unseen_has_both_sides(self):
+        """Every kernel of the contest has a peer of its name, and a case; each file of kernels is one that the compiler takes."""
+        folder = os.path.join(root, "bench", "unseen")
+
+        def text(*path):
+            with open(os.path.join(*path)) as f:
+                return f.read()
+        files = [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".tile")]
+        kernels = {k for f in files for k in re.findall(r"^kernel (\w+)", text(f), re.M)}
+        self.assertEqual(kernels - set(re.findall(r"^def (\w+)", text(folder, "peers.py"), re.M)), set())
+        self.assertEqual(kernels - set(re.findall(r'"(\w+)"', text(root, "bench", "unseen.py"))), set())
+        for f in files:
+            r = subprocess.run([TILEC, "--describe", f], capture_output=True, text=True)
+            self.assertEqual(r.returncode, 0, r.stderr)
+
     def test_roofs(self):
         h200 = dict(name="NVIDIA H200", memory_clock_khz=3201000, memory_bus_bits=6144)
         self.assertAlmostEqual(roofs.bandwidth(h200) * 1e-12, 4.917, 3)
@@ -145,12 +160,12 @@ class Runs(unittest.TestCase):
 
 @unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("triton"), "torch or Triton is not installed")
 class Rehearsal(unittest.TestCase):
-    """bench/gpu.py from end to end, small and on the simulator."""
+    """bench/gpu.py and bench/unseen.py from end to end, small and on the simulator."""
 
-    def gpu(self, *args):
+    def gpu(self, *args, driver="gpu.py"):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "run.jsonl")
-            r = subprocess.run([sys.executable, os.path.join(root, "bench", "gpu.py"), "--rehearse", "--out", path, *args], capture_output=True, text=True)
+            r = subprocess.run([sys.executable, os.path.join(root, "bench", driver), "--rehearse", "--out", path, *args], capture_output=True, text=True)
             return r, *[data.Run(os.path.join(folder, name)) for name in sorted(os.listdir(folder), reverse=True)]
 
     def test_part(self):
@@ -164,6 +179,21 @@ class Rehearsal(unittest.TestCase):
         """A process that only compiles comes to the end of every section."""
         parts = "rows", "norms", "backward", "losses", "order", "arrays", "dots"
         r = subprocess.run([sys.executable, os.path.join(root, "bench", "gpu.py"), "--rehearse", "--share", "0/1", *parts], capture_output=True, text=True)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
+
+    def test_unseen(self):
+        r, run = self.gpu("swiglu", "topk_long", driver="unseen.py")
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        self.assertEqual([row["case"] for row in run.rows], ["swiglu, bf16 3 x 1111", "topk_long, f32 8 of 2 x 1000"])
+        self.assertEqual({row["section"] for row in run.rows}, {"unseen"})
+        self.assertEqual([[k["file"] for k in row["kernels"]] for row in run.rows], [["bench/unseen/fused.tile"], ["bench/unseen/folds.tile"] * 2])
+        compiler = data.Compiler(TILEC)
+        self.assertEqual({compiler.stale(row) for row in run.rows}, {""})
+        for row in run.rows:
+            self.assertGreater(row["extra"]["ptx_ms"], 0)
+
+    def test_unseen_share(self):
+        r = subprocess.run([sys.executable, os.path.join(root, "bench", "unseen.py"), "--rehearse", "--share", "0/1", "swiglu", "bag", "bmm"], capture_output=True, text=True)
         self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
 
     def test_limit(self):

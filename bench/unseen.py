@@ -1,0 +1,466 @@
+"""Kernels that nobody tuned, beside the same in Triton: scripts/python bench/unseen.py [--budget SECONDS] [PART or KERNEL...]
+
+Each was written once, in the natural style of either language, by the same algorithm: unseen/*.tile as a decent user who has read
+docs/language.md would, unseen/peers.py as a decent Triton user would. Both sides search the same short list of configurations. What the
+compiler does badly stays as it is written here: a kernel is not improved, the compiler is.
+
+Parts are kinds of kernels: PARTS below; a kernel can be named by itself. Options, processes and files are those of bench/gpu.py. A row says, too:
+
+    ptx_ms, load_ms            what our chosen kernel took from source to PTX and from PTX to a loaded module, for the first time
+    registers, local_bytes     of our chosen kernel; of a case of several launches the most
+    triton_registers, triton_spills
+
+--rehearse runs our side in every configuration on the simulator, with small shapes; with TRITON_INTERPRET=1 Triton's, too.
+"""
+import dataclasses
+import os
+import sys
+from typing import Callable, Optional
+
+import measure
+import torch
+from measure import bound, case_begins, check, contest, D, Driver, empty_cache, full, INTERPRETED, kernel, REHEARSE, root, sync
+from tilec import cdiv
+
+sys.path.insert(0, os.path.join(root, "bench", "unseen"))
+import peers
+
+F = torch.nn.functional
+bf16, f16, f32, i8, u8, i32, i64, f8 = (torch.bfloat16, torch.float16, torch.float32, torch.int8, torch.uint8, torch.int32, torch.int64,
+                                        torch.float8_e4m3fn)
+PARTS, SECTIONS = {}, {}
+resets, compiled = [], []           # what puts results back to what they were; Triton's kernels of the last launch
+
+
+@dataclasses.dataclass
+class Case:
+    shape: str                      # dtype and shape, for the row
+    work: float                     # bytes or operations
+    configs: list                   # dicts of consts and warps, the same for both sides
+    ours: Callable                  # of a configuration: a launch
+    theirs: Callable
+    checks: Callable                # of a side (0 ours, 1 Triton's): (what, got, reference, limit of the relative error) of each result
+    torch: Optional[Callable] = None
+    unit: str = "TB/s"
+    interpreted: bool = True        # Triton's interpreter gets it right: not products of bf16, nor rounding to 8 bits
+
+
+# ---- tensors ----
+
+def randn(*shape, dtype=f32, by=1.0):
+    at = dtype if dtype in (f16, bf16) and not REHEARSE else f32
+    return (torch.randn(*shape, device=D, dtype=at) * by).to(dtype)
+
+
+def rand(*shape):
+    return torch.rand(*shape, device=D)
+
+
+def randint(lo, hi, *shape, dtype=i32):
+    return torch.randint(lo, hi, shape, device=D, dtype=dtype)
+
+
+def result(*shape, dtype=f32, fill=None, one=False):
+    """Memory for a result, and the same for the other side: a pair, or the same twice."""
+    pair = [torch.empty(*shape, device=D, dtype=dtype) for _ in range(2)]
+    pair = [pair[0], pair[0]] if one else pair
+
+    def reset():
+        for t in pair:
+            if fill is not None:
+                t.fill_(fill)
+            else:
+                t.view(torch.uint8).fill_(255)
+    resets.append(reset)
+    reset()
+    return pair
+
+
+def inout(t):
+    """Memory that a kernel changes, for either side."""
+    pair = [t.clone(), t.clone()]
+
+    def reset():
+        for q in pair:
+            q.copy_(t)
+    resets.append(reset)
+    return pair
+
+
+# ---- launches ----
+
+def configs(names, *rows, **same):
+    names = names.split()
+    return [{**dict(zip(names, r)), **same} for r in rows]
+
+
+def tile(file, name, grid, *args, **defines):
+    return kernel(f"unseen/{file}.tile", name, **defines).bind(grid, *args)
+
+
+def jit(name, grid, *args, warps=4, STAGES=None, **consts):
+    """A launch of Triton's side. STAGES, which is a const of ours, is an option there."""
+    grid = (grid,) if isinstance(grid, int) else grid
+    more = dict(consts, num_warps=warps, **({"num_stages": STAGES} if STAGES else {}))
+    return lambda: compiled.append(getattr(peers, name)[grid](*args, **more))
+
+
+def launches(*steps):
+    def run():
+        for step in steps:
+            step()
+    return run
+
+
+def both(file, name, grid, args, cfgs, shape, work, checks, torch=None, **more):
+    """A case of one kernel, with the same arguments on both sides but for pairs of results; grid may be a function of the configuration."""
+    at = grid if callable(grid) else lambda c: grid
+    of = lambda side: [a[side] if isinstance(a, list) else a for a in args]
+    return Case(shape, work, cfgs, lambda c: tile(file, name, at(c), *of(0), **c), lambda c: jit(name, at(c), *of(1), **c), checks, torch, **more)
+
+
+# ---- measuring ----
+
+def text(c):
+    return " ".join(f"{k}={v}" for k, v in c.items())
+
+
+def verify(name, c, side, label, make):
+    """The results of one configuration, from memory that holds none."""
+    for reset in resets:
+        reset()
+    compiled.clear()
+    launch = make()
+    launch()
+    sync()
+    for what, got, ref, limit in c.checks(side):
+        check(f"{name}, {('tilec', 'Triton')[side]} {label}, {what}", got, ref, limit)
+
+
+def first_time():
+    """What is bound compiled and loaded once more, as by a user who has no cache: (ms to PTX, ms to load)."""
+    infos = [measure.dev.program(os.path.join(root, file)).kernel(name, **defines).bind(grid, *args).info()
+             for _, (file, name, defines, _), grid, args in list(bound)]
+    return tuple(round(sum(i[k] for i in infos), 1) for k in ("compile_ms", "load_ms"))
+
+
+def contest_of(name, make):
+    """A section of one kernel."""
+    case_begins("unseen", name)
+    torch.manual_seed(sum(name.encode()))
+    resets.clear(), compiled.clear()
+    c = make()
+    ours, theirs = ({text(k): (lambda k=k, side=side: side(k)) for k in c.configs} for side in (c.ours, c.theirs))
+
+    def facts(lo, lt):
+        found = [call.info() for call, *_ in bound]
+        more = dict(zip(("ptx_ms", "load_ms"), first_time()), **{k: max(i[k] for i in found) for k in ("registers", "local_bytes")})
+        for side, makes, chosen in ((0, ours, lo), (1, theirs, lt)):
+            for label in [k for k in makes if chosen and (k == chosen or REHEARSE)]:
+                if side == 0 or not INTERPRETED or c.interpreted:
+                    verify(name, c, side, label, makes[label])
+        if lt and not INTERPRETED:
+            more.update(triton_registers=max(k.n_regs for k in compiled), triton_spills=max(k.n_spills for k in compiled))
+        return more
+    contest("unseen", f"{name}, {c.shape}", c.work, ours, theirs, c.torch, c.unit, facts)
+    resets.clear(), compiled.clear()
+    empty_cache()
+
+
+def of(part):
+    """A function that makes a Case is a section of this part."""
+    def named(make):
+        PARTS.setdefault(part, []).append(make.__name__)
+        SECTIONS[make.__name__] = lambda: contest_of(make.__name__, make)
+        return make
+    return named
+
+
+# ---- the cases ----
+
+@of("fused")
+def swiglu():
+    M, N = full((8192, 14336), (3, 1111))
+    g, u, o = randn(M, N, dtype=bf16), randn(M, N, dtype=bf16), result(M, N, dtype=bf16)
+    return both("fused", "swiglu", lambda c: cdiv(M * N, c["BLOCK"]), (g, u, o, M * N),
+                configs("BLOCK warps", (1024, 4), (2048, 4), (1024, 2), (2048, 8), (4096, 8)), f"bf16 {M} x {N}", 6.0 * M * N,
+                lambda k: [("out", o[k], F.silu(g.float()) * u.float(), 4e-3)], lambda: F.silu(g) * u)
+
+
+@of("fused")
+def group_norm_nchw():
+    N, C, HW, G = full((16, 512, 64 * 64, 32), (2, 8, 45, 4))
+    x, w, s, y = randn(N, C, HW, dtype=f16), randn(C), randn(C), result(N, C, HW, dtype=f16)
+    return both("fused", "group_norm_nchw", (G, N), (x, w, s, y, HW, C, G, 1e-5),
+                configs("BLOCK warps", (2048, 4), (2048, 8), (4096, 8), (4096, 16), (8192, 16), (8192, 32)), f"f16 {N} x {C} x {HW}, {G} groups",
+                4.0 * x.numel(), lambda k: [("out", y[k], F.silu(F.group_norm(x.float(), G, w, s, 1e-5)), 2e-3)],
+                lambda: F.silu(F.group_norm(x, G, w.half(), s.half(), 1e-5)))
+
+
+@of("fused")
+def group_norm_nhwc():
+    N, C, HW, G = full((16, 512, 64 * 64, 32), (2, 24, 45, 2))
+    x, w, s, y = randn(N, HW, C, dtype=f16), randn(C), randn(C), result(N, HW, C, dtype=f16)
+    return both("fused", "group_norm_nhwc", (G, N), (x, w, s, y, HW, C, G, 1e-5),
+                configs("BP warps", (64, 4), (128, 4), (128, 8), (256, 8), (256, 16), (512, 16), BC=16), f"f16 {N} x {HW} x {C}, {G} groups",
+                4.0 * x.numel(), lambda k: [("out", y[k], F.silu(F.group_norm(x.float().transpose(1, 2), G, w, s, 1e-5)).transpose(1, 2), 2e-3)])
+
+
+@of("fused")
+def rope_cache():
+    TOK, HQ, HK, HD, POS = full((8192, 32, 8, 128, 4096), (5, 4, 2, 16, 9))
+    q, k, v = randn(TOK, HQ, HD, dtype=bf16), randn(TOK, HK, HD, dtype=bf16), randn(TOK, HK, HD, dtype=bf16)
+    cos, sin, pos = rand(POS, HD // 2), rand(POS, HD // 2), randint(0, POS, TOK)
+    slots = torch.randperm(2 * TOK, device=D)[:TOK].to(i64)
+    slots[3] = -1
+    qo, kc, vc = result(TOK, HQ, HD, dtype=bf16), *(result(2 * TOK, HK, HD, dtype=bf16, fill=0.0) for _ in range(2))
+
+    def turned(x):
+        lo, hi = x.float().split(HD // 2, -1)
+        c, s = cos[pos.long()][:, None], sin[pos.long()][:, None]
+        return torch.cat((lo * c - hi * s, hi * c + lo * s), -1)
+
+    def checks(side):
+        kr, vr, ok = torch.zeros_like(kc[0], dtype=f32), torch.zeros_like(vc[0], dtype=f32), slots >= 0
+        kr[slots[ok]], vr[slots[ok]] = turned(k)[ok], v.float()[ok]
+        return [("q", qo[side], turned(q), 4e-3), ("keys", kc[side], kr, 4e-3), ("values", vc[side], vr, 1e-9)]
+    return both("fused", "rope_cache", TOK, (q, k, v, cos, sin, pos, slots, qo, kc, vc), configs("warps", (1,), (2,), (4,), (8,), HQ=HQ, HK=HK, D=HD),
+                f"bf16 {TOK} tokens, {HQ}+{HK} heads of {HD}", TOK * HD * (4.0 * HQ + 8.0 * HK + 4), checks)
+
+
+@of("fused")
+def dropout_add_norm():
+    (M, N), p = full((8192, 4096), (3, 200)), 0.1
+    x, r, w, s = randn(M, N, dtype=bf16), randn(M, N, dtype=bf16), randn(N, dtype=bf16), randn(N, dtype=bf16)
+    h, y = result(M, N, dtype=bf16), result(M, N, dtype=bf16)
+
+    def checks(k):
+        kept = h[k].float() != r.float()                     # an x that is lost in r's rounding counts as dropped
+        v = torch.where(kept, r.float() + x.float() / (1 - p), r.float())
+        share = kept.double().mean(0, keepdim=True).mean().reshape(1)
+        return [("stream", h[k], v, 4e-3), ("norm", y[k], F.layer_norm(v, (N,), w.float(), s.float(), 1e-5), 4e-3),
+                ("share that is kept", share, torch.full_like(share, 1 - p), full(6e-3, 0.1))]
+    return both("fused", "dropout_add_norm", M, (x, r, w, s, h, y, N, 1e-5, p, 1234), configs("warps", (4,), (8,), (16,), (32,), BLOCK=full(4096, 256)),
+                f"bf16 {M} x {N}", 8.0 * M * N, checks, lambda: F.layer_norm(r + F.dropout(x, p), (N,), w, s))
+
+
+@of("fused")
+def causal_conv():
+    N, L, C = full((8, 4096, 4096), (2, 70, 200))
+    x, w, s, y = randn(N, L, C, dtype=bf16), randn(C, 4, dtype=bf16, by=0.5), randn(C, dtype=bf16), result(N, L, C, dtype=bf16)
+    ref = lambda x, w, s: F.silu(F.conv1d(x.transpose(1, 2), w[:, None], s, padding=3, groups=C)[..., :L]).transpose(1, 2)
+    return both("fused", "causal_conv", lambda c: (cdiv(C, c["B"]), cdiv(L, c["CHUNK"]), N), (x, w, s, y, L, C),
+                configs("B CHUNK warps", (128, 64, 1), (256, 64, 1), (256, 64, 2), (256, 32, 4), (512, 64, 2), (512, 128, 4), (512, 32, 4)),
+                f"bf16 {N} x {L} x {C}, 4 taps", 4.0 * x.numel(), lambda k: [("out", y[k], ref(x.float(), w.float(), s.float()), 4e-3)],
+                lambda: ref(x, w, s))
+
+
+@of("quant")
+def rms_quant():
+    M, N = full((8192, 4096), (3, 200))
+    x, r0, w = randn(M, N, dtype=f16, by=0.01), randn(M, N, dtype=f16), randn(N, dtype=f16)
+    r, q, s = inout(r0), result(M, N, dtype=i8, fill=0), result(M)
+
+    def checks(k):
+        v = (x.float() + r0.float()).half().float()
+        n = v * (v.square().mean(1, keepdim=True) + 1e-6).rsqrt() * (1 + w.float())
+        sc = n.abs().amax(1) / 127
+        return [("stream", r[k], v, 1e-3), ("scale", s[k], sc, 1e-3), ("q", q[k], (n / sc[:, None]).round(), 6e-3)]
+    return both("quant", "rms_quant", M, (x, r, w, q, s, N, 1e-6, 1e30), configs("warps", (4,), (8,), (16,), (32,), B=full(4096, 256)),
+                f"f16 {M} x {N} to i8", 7.0 * M * N, checks)
+
+
+@of("folds")
+def bag():
+    ROWS, N, BAGS, PER = full((1_000_000, 128, 32768, 50), (100, 32, 6, 7))
+    table = randn(ROWS, N, dtype=f16)
+    offsets = F.pad(randint(0, 2 * PER, BAGS).cumsum(0), (1, 0)).to(i32)
+    idx = randint(0, ROWS, int(offsets[-1]), dtype=i64)
+    o = result(BAGS, N)
+    ref = lambda t: F.embedding_bag(idx, t, offsets[:-1].long(), mode="sum")
+    return both("folds", "bag", BAGS, (table, idx, offsets, o), configs("BJ warps", (4, 1), (8, 1), (8, 2), (16, 2), (16, 4), (32, 4), D=N),
+                f"f16 {BAGS} bags of 0 to {2 * PER} of {ROWS} x {N}", 2.0 * idx.numel() * N + 4.0 * BAGS * N + 8 * idx.numel(),
+                lambda k: [("out", o[k], ref(table.float()), 1e-4)], lambda: ref(table))
+
+
+@of("folds")
+def sum_middle():
+    A, M, N = full((256, 1024, 1024), (3, 50, 40))
+    x, o = randn(A, M, N, dtype=f16), result(A, N)
+    return both("folds", "sum_middle", lambda c: (cdiv(N, c["BN"]), A), (x, o, M, N),
+                configs("BM BN warps", (16, 128, 4), (32, 64, 4), (32, 128, 4), (8, 256, 4), (16, 256, 8), (64, 64, 8)), f"f16 {A} x {M} x {N} over 1",
+                2.0 * x.numel(), lambda k: [("out", o[k], torch.sum(x, 1, dtype=f32), 1e-4)], lambda: torch.sum(x, 1, dtype=f32))
+
+
+@of("folds")
+def cumsum_middle():
+    A, M, N = full((64, 4096, 512), (2, 70, 40))
+    x, o = randn(A, M, N), result(A, M, N)
+    return both("folds", "cumsum_middle", lambda c: (cdiv(N, c["BN"]), A), (x, o, M, N),
+                configs("BM BN warps", (32, 32, 2), (32, 32, 4), (64, 32, 4), (128, 32, 8), (32, 64, 4), (64, 64, 8), (16, 64, 2)),
+                f"f32 {A} x {M} x {N} along 1", 8.0 * x.numel(), lambda k: [("out", o[k], x.double().cumsum(1), 1e-5)], lambda: torch.cumsum(x, 1))
+
+
+@of("folds")
+def argmax_rows():
+    M, N = full((8192, 32000), (4, 3000))
+    x, o = randn(M, N), result(M, dtype=i32, fill=0)
+    return both("folds", "argmax_rows", M, (x, o, N), configs("BLOCK warps", (1024, 4), (1024, 8), (2048, 4), (2048, 8), (4096, 8), (8192, 16)),
+                f"f32 {M} x {N}", 4.0 * x.numel(), lambda k: [("values there", x.gather(1, o[k].long().clamp(0, N - 1)[:, None])[:, 0], x.amax(1), 1e-9)],
+                lambda: torch.argmax(x, 1))
+
+
+@of("folds")
+def topk_long():
+    M, N, K = full((256, 32768, 32), (2, 1000, 8))
+    x, C = randn(M, N), lambda c: cdiv(N, c["BLOCK"])
+    v, at, keys = torch.empty(M, 2 * N, device=D), torch.empty(M, 2 * N, device=D, dtype=i32), torch.empty(M, 2 * N, device=D, dtype=i64)
+    vo, ao = result(M, K), result(M, K, dtype=i32, fill=0)
+    ours = lambda c: launches(tile("folds", "topk_part", (C(c), M), x, v, at, N, K=K, **c),
+                              tile("folds", "topk_merge", M, v, at, vo[0], ao[0], C=C(c) * K, K=K, warps=4))
+    theirs = lambda c: launches(jit("topk_part", (C(c), M), x, keys, N, K=K, **c), jit("topk_merge", M, keys, vo[1], ao[1], C=C(c) * K, K=K, warps=4))
+    return Case(f"f32 {K} of {M} x {N}", 4.0 * M * N, configs("BLOCK warps", *full(((2048, 4), (2048, 8), (4096, 8), (1024, 4)), ((256, 4), (512, 2)))), ours, theirs,
+                lambda k: [("values", vo[k], x.topk(K)[0], 1e-9), ("values there", x.gather(1, ao[k].long().clamp(0, N - 1)), x.topk(K)[0], 1e-9)],
+                lambda: torch.topk(x, K))
+
+
+@of("folds")
+def bincount():
+    n, BINS = full((2**24, 4096), (3000, 64))
+    x, w, o = randint(0, BINS, n), rand(n), result(BINS, fill=0.0, one=True)      # how fast atomics are depends on where the bins lie
+    return both("folds", "bincount", lambda c: cdiv(n, c["BLOCK"]), (x, w, o, n), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 4), (2048, 8)),
+                f"f32 weights, {n} into {BINS}", 8.0 * n, lambda k: [("out", o[k], torch.bincount(x, w.double(), BINS), 1e-5)],
+                lambda: torch.bincount(x, w, BINS))
+
+
+@of("images")
+def stencil():
+    H, W = full((8192, 8192), (37, 70))
+    x, o, mid = randn(H, W), result(H, W), result(H, W)
+
+    def step(y):
+        p = F.pad(y, (1, 1, 1, 1))
+        return y + 0.1 * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4 * y)
+
+    def steps(k, launch):
+        one, two, three = launch(x, mid[k]), launch(mid[k], o[k]), launch(o[k], mid[k])
+        return launches(one, two, three, two)
+    at = lambda c: (cdiv(W, c["BN"]), cdiv(H, c["BM"]))
+    return Case(f"f32 {H} x {W}, 4 steps", 4 * 8.0 * H * W,
+                configs("BM BN warps", (8, 128, 4), (16, 128, 4), (4, 256, 4), (32, 64, 4), (16, 128, 8), (1, 1024, 4), (2, 512, 4)),
+                lambda c: steps(0, lambda u, v: tile("folds", "stencil", at(c), u, v, H, W, 0.1, **c)),
+                lambda c: steps(1, lambda u, v: jit("stencil", at(c), u, v, H, W, 0.1, **c)), lambda k: [("out", o[k], step(step(step(step(x)))), 1e-5)])
+
+
+@of("quant")
+def cast_transpose():
+    M, N = full((8192, 8192), (70, 100))
+    x, s, y, yt = randn(M, N, dtype=bf16), torch.full((1,), 30.0, device=D), result(M, N, dtype=f8), result(N, M, dtype=f8)
+
+    def checks(k):
+        ref = (x.float() * 30).to(f8).float()
+        return [("out", y[k], ref, 1e-3), ("turned", yt[k], ref.T, 1e-3)]
+    return both("folds", "cast_transpose", lambda c: (cdiv(N, c["BN"]), cdiv(M, c["BM"])), (x, s, y, yt, M, N),
+                configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), (128, 128, 4), (32, 128, 4)), f"bf16 to f8e4m3 {M} x {N}",
+                4.0 * M * N, checks, interpreted=False)
+
+
+@of("dots")
+def gemv_w8():
+    N, K = full((28672, 8192), (70, 600))
+    x, w, s, y = randn(1, K, dtype=bf16), randint(-127, 128, N, K, dtype=i8), rand(N), result(1, N, dtype=bf16)
+    return both("dots", "gemv_w8", lambda c: cdiv(N, c["BN"]), (x, w, s, y, N, K),
+                configs("BN BK warps", (4, 1024, 4), (8, 512, 4), (16, 256, 4), (8, 1024, 8), (2, 2048, 4), (16, 512, 8), (1, 2048, 4)),
+                f"w8a16 1 x {N} x {K}", 1.0 * N * K, lambda k: [("out", y[k], (w.float() @ x.float().T).T * s, 4e-3)])
+
+
+@of("dots")
+def bmm():
+    Z, M, N, K = full((4096, 96, 80, 72), (2, 96, 80, 72))
+    x, w, y = randn(Z, M, K, dtype=f16), randn(Z, K, N, dtype=f16), result(Z, M, N, dtype=f16)
+    return both("dots", "bmm", lambda c: (cdiv(M, c["BM"]) * cdiv(N, c["BN"]), Z), (x, w, y, M, N, K),
+                configs("BM BN BK STAGES warps", (32, 32, 32, 3, 2), (32, 16, 128, 1, 2), (32, 128, 32, 3, 4), (32, 128, 128, 1, 4), (128, 128, 32, 2, 4),
+                        (128, 128, 128, 1, 8), (128, 16, 128, 1, 4)),
+                f"f16 {Z} of {M} x {N} x {K}", 2.0 * Z * M * N * K, lambda k: [("out", y[k], torch.bmm(x.float(), w.float()), 2e-3)],
+                lambda: torch.bmm(x, w), unit="TFLOP/s")
+
+
+@of("dots")
+def linear_gelu():
+    M, N, K = full((4096, 11008, 4096), (70, 100, 130))
+    x, w, s, y = randn(M, K, dtype=f16), randn(N, K, dtype=f16, by=K**-0.5), randn(N, dtype=f16), result(M, N, dtype=f16)
+    cfgs = configs("BM BN BK STAGES warps", (128, 128, 64, 4, 4), (128, 128, 64, 3, 8), (128, 128, 32, 4, 4), (64, 128, 64, 4, 4), (128, 256, 64, 3, 8),
+                   (128, 256, 64, 4, 8))
+    return both("dots", "linear_gelu", lambda c: cdiv(M, c["BM"]) * cdiv(N, c["BN"]), (x, w, s, y, M, N, K), full(cfgs, cfgs[:4]), f"f16 {M} x {N} x {K}",
+                2.0 * M * N * K, lambda k: [("out", y[k], F.gelu(F.linear(x.float(), w.float(), s.float())), 3e-3)],
+                lambda: F.gelu(F.linear(x, w, s)), unit="TFLOP/s")
+
+
+@of("dots")
+def assign():
+    N, K, W = full((262144, 1024, 64), (130, 70, 16))
+    x, c, o = randn(N, W), randn(K, W), result(N, dtype=i32, fill=0)
+    far = lambda at: (x - c[at.long().clamp(0, K - 1)]).square().sum(1)
+    return both("dots", "assign", lambda g: cdiv(N, g["BN"]), (x, c, o, N, K),
+                configs("BN BK STAGES warps", (64, 64, 3, 4), (128, 64, 3, 4), (128, 64, 2, 4), (128, 128, 3, 8), (128, 64, 3, 8), (64, 128, 3, 4), (128, 32, 3, 4),
+                        (128, 32, 1, 4), D=W),
+                f"tf32 {N} points, {K} centres, {W}", 2.0 * N * K * W, lambda k: [("distances", far(o[k]), torch.cdist(x, c).amin(1).square(), 1e-3)],
+                lambda: torch.cdist(x, c).argmin(1), unit="TFLOP/s")
+
+
+@of("dots")
+def chunk_state():
+    Z, L, H, G, P, N, C = full((4, 4096, 64, 1, 64, 128, 256), (1, 128, 2, 1, 32, 16, 64))
+    x, w = randn(Z, L, H, P, dtype=bf16), randn(Z, L, G, N, dtype=bf16)
+    dt = rand(Z, H, L // C, C)
+    da, o = (-0.01 * dt).cumsum(-1), result(Z, L // C, H, P, N)
+
+    def ref():
+        scale = torch.exp(da[..., -1:] - da) * dt                                                   # Z H chunks C
+        xs = x.float().view(Z, L // C, C, H, P) * scale.permute(0, 2, 3, 1)[..., None]
+        return torch.einsum("zclhp,zcln->zchpn", xs, w.float().view(Z, L // C, C, N))
+    return both("dots", "chunk_state", lambda c: (cdiv(P, c["BP"]) * cdiv(N, c["BN"]), Z * (L // C), H), (x, w, dt, da, o, L, H, G, P, N, L // C),
+                configs("BP BN BK STAGES warps", (64, 128, 32, 3, 4), (64, 128, 64, 3, 4), (64, 64, 32, 3, 4), (64, 64, 64, 3, 4), (64, 128, 64, 3, 8),
+                        (32, 64, 32, 4, 2), L=C),
+                f"bf16 {Z} x {L}, {H} heads of {P}, {N} states", 2.0 * x.numel() + 4.0 * o[0].numel(), lambda k: [("states", o[k], ref(), 6e-3)],
+                interpreted=False)
+
+
+@of("recurrent")
+def wkv6():
+    Z, L, H, K, V = full((8, 512, 32, 64, 64), (2, 9, 2, 16, 16))
+    r, k, v = (randn(Z, L, H, n, dtype=bf16, by=0.3) for n in (K, K, V))
+    w, u, s0 = randn(Z, L, H, K), randn(H, K), randn(Z, H, K, V)
+    s, o = inout(s0), result(Z, L, H, V, dtype=bf16)
+
+    def checks(side):
+        t, outs = s0.double(), []
+        for i in range(L):
+            kv = k[:, i].double()[..., None] * v[:, i].double()[..., None, :]
+            outs.append(torch.einsum("zhk,zhkv->zhv", r[:, i].double(), t + u.double()[..., None] * kv))
+            t = t * torch.exp(-torch.exp(w[:, i].double()))[..., None] + kv
+        return [("out", o[side], torch.stack(outs, 1), 4e-3), ("state", s[side], t, 1e-4)]
+    return both("recurrent", "wkv6", (H, Z), (r, k, v, w, u, s, o, L, H), configs("warps", (2,), (4,), (8,), (16,), K=K, V=V),
+                f"bf16 {Z} x {L}, {H} heads of {K} x {V}", 2.0 * (r.numel() + k.numel() + v.numel() * 2) + 4.0 * w.numel(), checks)
+
+
+@of("dots")
+def blocks():
+    R, N, S = full((64, 4096, 64), (4, 48, 16))
+    there = rand(R, R) < 0.25
+    start, at = F.pad(there.sum(1).cumsum(0), (1, 0)).to(i32), there.nonzero()[:, 1].to(i32).contiguous()
+    val, w, o = randn(at.numel(), S, S, dtype=f16), randn(R * S, N, dtype=f16), result(R * S, N, dtype=f16)
+
+    def ref():
+        a = torch.zeros(R, S, R, S, device=D)
+        a[there.nonzero()[:, 0], :, there.nonzero()[:, 1]] = val.float()
+        return a.view(R * S, R * S) @ w.float()
+    args = lambda k: (start, at, val, w, o[k], N)
+    grid = lambda c: (R, cdiv(N, c["BN"]))
+    return Case(f"f16 {at.numel()} blocks of {S} x {S}, N = {N}", 2.0 * at.numel() * S * S * N,
+                configs("BN warps", (64, 4), (128, 4), (256, 4), (128, 8), (256, 8), S=S), lambda c: tile("dots", "blocks", grid(c), *args(0), **c),
+                lambda c: jit("blocks", grid(c), *args(1), STAGES=3, **c), lambda k: [("out", o[k], ref(), 3e-3)], unit="TFLOP/s")
+
+
+if __name__ == "__main__":
+    Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}).main()

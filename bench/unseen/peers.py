@@ -1,0 +1,372 @@
+"""What a Triton user writes for the kernels of the .tile files beside this, by the same algorithms."""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def swiglu(gate, up, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    g = tl.load(gate + i, mask=i < n).to(tl.float32)
+    u = tl.load(up + i, mask=i < n).to(tl.float32)
+    tl.store(out + i, (g * tl.sigmoid(g) * u).to(out.dtype.element_ty), mask=i < n)
+
+
+@triton.jit
+def group_norm_nchw(x, w, b, y, HW, C, G, eps, BLOCK: tl.constexpr):
+    g = tl.program_id(0)
+    n = tl.program_id(1)
+    per = C // G
+    size = per * HW
+    base = (n * G + g).to(tl.int64) * size
+    s = tl.zeros((BLOCK,), tl.float32)
+    q = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, size, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        v = tl.load(x + base + i, mask=i < size, other=0.0).to(tl.float32)
+        s += v
+        q += v * v
+    mean = tl.sum(s, 0) / size
+    r = tl.rsqrt(tl.sum(q, 0) / size - mean * mean + eps)
+    for at in range(0, size, BLOCK):
+        i = at + tl.arange(0, BLOCK)
+        m = i < size
+        c = g * per + i // HW
+        v = (tl.load(x + base + i, mask=m, other=0.0).to(tl.float32) - mean) * r
+        v = v * tl.load(w + c, mask=m) + tl.load(b + c, mask=m)
+        tl.store(y + base + i, (v * tl.sigmoid(v)).to(y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def group_norm_nhwc(x, w, b, y, HW, C, G, eps, BP: tl.constexpr, BC: tl.constexpr):
+    g = tl.program_id(0)
+    n = tl.program_id(1)
+    per = C // G
+    k = tl.arange(0, BC)[None, :]
+    base = n.to(tl.int64) * HW * C + g * per
+    s = tl.zeros((BP, BC), tl.float32)
+    q = tl.zeros((BP, BC), tl.float32)
+    for p0 in range(0, HW, BP):
+        p = p0 + tl.arange(0, BP)[:, None]
+        v = tl.load(x + base + p * C + k, mask=(p < HW) & (k < per), other=0.0).to(tl.float32)
+        s += v
+        q += v * v
+    count = (HW * per).to(tl.float32)
+    mean = tl.sum(s) / count
+    r = tl.rsqrt(tl.sum(q) / count - mean * mean + eps)
+    wk = tl.load(w + g * per + k, mask=k < per)
+    bk = tl.load(b + g * per + k, mask=k < per)
+    for p0 in range(0, HW, BP):
+        p = p0 + tl.arange(0, BP)[:, None]
+        m = (p < HW) & (k < per)
+        v = (tl.load(x + base + p * C + k, mask=m, other=0.0).to(tl.float32) - mean) * r * wk + bk
+        tl.store(y + base + p * C + k, (v * tl.sigmoid(v)).to(y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def rope_cache(q, k, v, cos, sin, pos, slots, qo, kc, vc, HQ: tl.constexpr, HK: tl.constexpr, D: tl.constexpr):
+    t = tl.program_id(0)
+    half = tl.arange(0, D // 2)[None, :]
+    angle = tl.load(pos + t) * (D // 2) + half
+    c = tl.load(cos + angle)
+    s = tl.load(sin + angle)
+    at = t * (HQ * D) + tl.arange(0, HQ)[:, None] * D + half
+    a = tl.load(q + at).to(tl.float32)
+    b = tl.load(q + at + D // 2).to(tl.float32)
+    tl.store(qo + at, (a * c - b * s).to(qo.dtype.element_ty))
+    tl.store(qo + at + D // 2, (b * c + a * s).to(qo.dtype.element_ty))
+    slot = tl.load(slots + t)
+    if slot >= 0:
+        i = tl.arange(0, HK)[:, None] * D + half
+        src = t * (HK * D) + i
+        to = slot * (HK * D) + i
+        e = tl.load(k + src).to(tl.float32)
+        f = tl.load(k + src + D // 2).to(tl.float32)
+        tl.store(kc + to, (e * c - f * s).to(kc.dtype.element_ty))
+        tl.store(kc + to + D // 2, (f * c + e * s).to(kc.dtype.element_ty))
+        j = tl.arange(0, HK * D)
+        tl.store(vc + slot * (HK * D) + j, tl.load(v + t * (HK * D) + j))
+
+
+@triton.jit
+def dropout_add_norm(x, residual, w, b, stream, y, n, eps, p, seed, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    m = c < n
+    at = tl.program_id(0) * n + c
+    keep = tl.rand(seed, at) > p
+    v = tl.load(x + at, mask=m, other=0.0).to(tl.float32)
+    v = tl.load(residual + at, mask=m, other=0.0).to(tl.float32) + tl.where(keep, v / (1 - p), 0.0)
+    tl.store(stream + at, v.to(stream.dtype.element_ty), mask=m)
+    wv = tl.load(w + c, mask=m).to(tl.float32)
+    bv = tl.load(b + c, mask=m).to(tl.float32)
+    mean = tl.sum(tl.where(m, v, 0.0), 0) / n
+    d = tl.where(m, v - mean, 0.0)
+    r = 1 / tl.sqrt(tl.sum(d * d, 0) / n + eps)
+    tl.store(y + at, (d * r * wv + bv).to(y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def causal_conv(x, w, bias, y, T, dim, B: tl.constexpr, CHUNK: tl.constexpr):
+    d = tl.program_id(0) * B + tl.arange(0, B)
+    m = d < dim
+    t0 = tl.program_id(1) * CHUNK
+    base = tl.program_id(2).to(tl.int64) * T * dim
+    bv = tl.load(bias + d, mask=m).to(tl.float32)
+    w0 = tl.load(w + d * 4, mask=m).to(tl.float32)
+    w1 = tl.load(w + d * 4 + 1, mask=m).to(tl.float32)
+    w2 = tl.load(w + d * 4 + 2, mask=m).to(tl.float32)
+    w3 = tl.load(w + d * 4 + 3, mask=m).to(tl.float32)
+    a = tl.load(x + base + (t0 - 3) * dim + d, mask=m & (t0 >= 3), other=0.0).to(tl.float32)
+    b = tl.load(x + base + (t0 - 2) * dim + d, mask=m & (t0 >= 2), other=0.0).to(tl.float32)
+    c = tl.load(x + base + (t0 - 1) * dim + d, mask=m & (t0 >= 1), other=0.0).to(tl.float32)
+    for t in range(t0, min(t0 + CHUNK, T)):
+        v = tl.load(x + base + t * dim + d, mask=m, other=0.0).to(tl.float32)
+        o = bv + w0 * a + w1 * b + w2 * c + w3 * v
+        tl.store(y + base + t * dim + d, (o * tl.sigmoid(o)).to(y.dtype.element_ty), mask=m)
+        a = b
+        b = c
+        c = v
+
+
+@triton.jit
+def rms_quant(x, residual, w, q, scale, D, eps, ub, B: tl.constexpr):
+    r = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, B)
+    m = i < D
+    s = tl.load(x + r * D + i, mask=m, other=0.0).to(tl.float32) + tl.load(residual + r * D + i, mask=m, other=0.0).to(tl.float32)
+    tl.store(residual + r * D + i, s.to(residual.dtype.element_ty), mask=m)
+    h = s.to(tl.float16).to(tl.float32)
+    rs = tl.rsqrt(tl.sum(h * h, 0) / D + eps)
+    n = h * rs * (1.0 + tl.load(w + i, mask=m, other=0.0).to(tl.float32))
+    sc = tl.minimum(tl.maximum(tl.max(tl.abs(n), 0), 1e-10), ub) / 127.0
+    tl.store(scale + r, sc)
+    v = tl.clamp(tl.floor(n / sc + 0.5), -127.0, 127.0)
+    tl.store(q + r * D + i, v.to(tl.int8), mask=m)
+
+
+@triton.jit
+def bag(table, idx, offsets, out, D: tl.constexpr, BJ: tl.constexpr):
+    b = tl.program_id(0)
+    d = tl.arange(0, D)
+    lo = tl.load(offsets + b)
+    hi = tl.load(offsets + b + 1)
+    acc = tl.zeros((BJ, D), tl.float32)
+    for j0 in range(lo, hi, BJ):
+        j = j0 + tl.arange(0, BJ)
+        i = tl.load(idx + j, mask=j < hi, other=0)
+        acc += tl.load(table + i[:, None] * D + d[None, :], mask=(j < hi)[:, None], other=0.0).to(tl.float32)
+    tl.store(out + b * D + d, tl.sum(acc, 0))
+
+
+@triton.jit
+def sum_middle(x, out, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    a = tl.program_id(1)
+    base = x + a.to(tl.int64) * M * N
+    acc = tl.zeros((BM, BN), tl.float32)
+    for m0 in range(0, M, BM):
+        m = m0 + tl.arange(0, BM)
+        acc += tl.load(base + m[:, None] * N + n[None, :], mask=(m < M)[:, None] & (n < N)[None, :], other=0.0).to(tl.float32)
+    tl.store(out + a * N + n, tl.sum(acc, 0), mask=n < N)
+
+
+@triton.jit
+def cumsum_middle(x, y, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    base = tl.program_id(1).to(tl.int64) * M * N
+    carry = tl.zeros((BN,), tl.float32)
+    for m0 in range(0, M, BM):
+        m = m0 + tl.arange(0, BM)
+        inside = (m < M)[:, None] & (n < N)[None, :]
+        v = tl.load(x + base + m[:, None] * N + n[None, :], mask=inside, other=0.0)
+        tl.store(y + base + m[:, None] * N + n[None, :], tl.cumsum(v, 0) + carry[None, :], mask=inside)
+        carry += tl.sum(v, 0)
+
+
+@triton.jit
+def argmax_rows(x, out, n, BLOCK: tl.constexpr):
+    row = x + tl.program_id(0).to(tl.int64) * n
+    best = tl.full((BLOCK,), -float("inf"), tl.float32)
+    at = tl.zeros((BLOCK,), tl.int32)
+    for c0 in range(0, n, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        v = tl.load(row + c, mask=c < n, other=-float("inf"))
+        at = tl.where(v > best, c, at)
+        best = tl.maximum(best, v)
+    most = tl.max(best, 0)
+    tl.store(out + tl.program_id(0), tl.min(tl.where(best == most, at, n), 0))
+
+
+@triton.jit
+def topk_part(x, keys, n, BLOCK: tl.constexpr, K: tl.constexpr):
+    """Value and place in one number, for tl.topk gives no indices: of equal values the first place is the largest."""
+    c = tl.program_id(0)
+    r = tl.program_id(1)
+    i = c * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + r.to(tl.int64) * n + i, mask=i < n, other=-float("inf"))
+    b = v.to(tl.int32, bitcast=True)
+    b = tl.where(b < 0, b ^ 0x7FFFFFFF, b)
+    key = (b.to(tl.int64) << 32) | (0x7FFFFFFF - i).to(tl.int64)
+    tl.store(keys + (r * tl.num_programs(0) + c) * K + tl.arange(0, K), tl.topk(key, K))
+
+
+@triton.jit
+def topk_merge(keys, vo, ao, C: tl.constexpr, K: tl.constexpr):
+    r = tl.program_id(0)
+    key = tl.topk(tl.load(keys + r * C + tl.arange(0, C)), K)
+    b = (key >> 32).to(tl.int32)
+    b = tl.where(b < 0, b ^ 0x7FFFFFFF, b)
+    o = r * K + tl.arange(0, K)
+    tl.store(vo + o, b.to(tl.float32, bitcast=True))
+    tl.store(ao + o, 0x7FFFFFFF - (key & 0x7FFFFFFF).to(tl.int32))
+
+
+@triton.jit
+def bincount(x, w, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    tl.atomic_add(out + tl.load(x + i, mask=m, other=0), tl.load(w + i, mask=m, other=0.0), mask=m, sem="relaxed")
+
+
+@triton.jit
+def stencil(u, v, H, W, a, BM: tl.constexpr, BN: tl.constexpr):
+    i = (tl.program_id(1) * BM + tl.arange(0, BM))[:, None]
+    j = (tl.program_id(0) * BN + tl.arange(0, BN))[None, :]
+    at = i * W + j
+    m = (i < H) & (j < W)
+    c = tl.load(u + at, mask=m, other=0.0)
+    up = tl.load(u + at - W, mask=m & (i > 0), other=0.0)
+    down = tl.load(u + at + W, mask=m & (i < H - 1), other=0.0)
+    left = tl.load(u + at - 1, mask=m & (j > 0), other=0.0)
+    right = tl.load(u + at + 1, mask=m & (j < W - 1), other=0.0)
+    tl.store(v + at, c + a * (up + down + left + right - 4.0 * c), mask=m)
+
+
+@triton.jit
+def cast_transpose(x, scale, y, yt, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    m = tl.program_id(1) * BM + tl.arange(0, BM)
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    v = tl.load(x + m[:, None] * N + n[None, :], mask=inside, other=0.0).to(tl.float32) * tl.load(scale)
+    v = v.to(y.dtype.element_ty)
+    tl.store(y + m[:, None] * N + n[None, :], v, mask=inside)
+    tl.store(yt + n[:, None] * M + m[None, :], tl.trans(v), mask=tl.trans(inside))
+
+
+@triton.jit
+def gemv_w8(x, w, s, y, N, K, BN: tl.constexpr, BK: tl.constexpr):
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BN, BK), tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        v = tl.load(x + k, mask=k < K, other=0.0).to(tl.float32)
+        acc += v[None, :] * tl.load(w + n[:, None] * K + k[None, :], mask=(n < N)[:, None] & (k < K)[None, :], other=0).to(tl.float32)
+    tl.store(y + n, (tl.sum(acc, 1) * tl.load(s + n, mask=n < N)).to(y.dtype.element_ty), mask=n < N)
+
+
+@triton.jit
+def bmm(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    z = tl.program_id(1).to(tl.int64)
+    cols = tl.cdiv(N, BN)
+    m = (tl.program_id(0) // cols * BM + tl.arange(0, BM))[:, None]
+    n = (tl.program_id(0) % cols * BN + tl.arange(0, BN))[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        x = tl.load(a + z * M * K + m * K + k[None, :], mask=(m < M) & (k[None, :] < K), other=0.0)
+        y = tl.load(b + z * K * N + k[:, None] * N + n, mask=(k[:, None] < K) & (n < N), other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(c + z * M * N + m * N + n, acc.to(c.dtype.element_ty), mask=(m < M) & (n < N))
+
+
+@triton.jit
+def linear_gelu(x, w, bias, y, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pid = tl.program_id(0)
+    cols = tl.cdiv(N, BN)
+    first = pid // (8 * cols) * 8
+    height = min(tl.cdiv(M, BM) - first, 8)
+    within = pid % (8 * cols)
+    m = (first + within % height) * BM + tl.arange(0, BM)
+    n = within // height * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    xp = x + (m % M)[:, None] * K + k[None, :]
+    wp = w + (n % N)[None, :] * K + k[:, None]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, K, BK):
+        a = tl.load(xp, mask=k[None, :] < K - k0, other=0.0)
+        b = tl.load(wp, mask=k[:, None] < K - k0, other=0.0)
+        acc = tl.dot(a, b, acc)
+        xp += BK
+        wp += BK
+    acc += tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
+    acc = 0.5 * acc * (1.0 + tl.erf(acc * 0.7071067811865476))
+    tl.store(y + m[:, None] * N + n[None, :], acc.to(y.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def assign(x, c, which, n, k, D: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i = tl.program_id(0) * BN + tl.arange(0, BN)
+    d = tl.arange(0, D)
+    v = tl.load(x + i[:, None] * D + d[None, :], mask=(i < n)[:, None], other=0.0)
+    best = tl.full((BN,), float("inf"), tl.float32)
+    at = tl.zeros((BN,), tl.int32)
+    for k0 in range(0, k, BK):
+        j = k0 + tl.arange(0, BK)
+        w = tl.load(c + j[:, None] * D + d[None, :], mask=(j < k)[:, None], other=0.0)
+        dist = tl.sum(w * w, 1)[None, :] - 2.0 * tl.dot(v, tl.trans(w))
+        m, a = tl.min(tl.where((j < k)[None, :], dist, float("inf")), 1, return_indices=True)
+        at = tl.where(m < best, k0 + a, at)
+        best = tl.minimum(best, m)
+    tl.store(which + i, at, mask=i < n)
+
+
+@triton.jit
+def chunk_state(x, b, dt, da, states, seqlen, heads, groups, P, N, chunks, L: tl.constexpr, BP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    cols = tl.cdiv(N, BN)
+    p = tl.program_id(0) // cols * BP + tl.arange(0, BP)
+    n = tl.program_id(0) % cols * BN + tl.arange(0, BN)
+    z = tl.program_id(1) // chunks
+    c = tl.program_id(1) % chunks
+    h = tl.program_id(2)
+    row = z * seqlen + c * L
+    steps = ((z * heads + h) * chunks + c) * L
+    last = tl.load(da + steps + L - 1)
+    acc = tl.zeros((BP, BN), tl.float32)
+    for k0 in range(0, L, BK):
+        l = k0 + tl.arange(0, BK)
+        xt = tl.load(x + ((row + l)[None, :] * heads + h) * P + p[:, None], mask=(p < P)[:, None], other=0.0)
+        bt = tl.load(b + ((row + l)[:, None] * groups + h // (heads // groups)) * N + n[None, :], mask=(n < N)[None, :], other=0.0)
+        scale = tl.exp(last - tl.load(da + steps + l)) * tl.load(dt + steps + l)
+        acc = tl.dot(xt, (bt.to(tl.float32) * scale[:, None]).to(xt.dtype), acc)
+    to = (((z * chunks + c) * heads + h) * P + p[:, None]) * N + n[None, :]
+    tl.store(states + to, acc, mask=(p < P)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def wkv6(r, k, v, w, u, state, out, T, H, K: tl.constexpr, V: tl.constexpr):
+    h = tl.program_id(0)
+    b = tl.program_id(1)
+    i = tl.arange(0, K)
+    j = tl.arange(0, V)
+    sp = state + ((b * H + h) * K + i[:, None]) * V + j[None, :]
+    s = tl.load(sp)
+    un = tl.load(u + h * K + i)
+    for t in range(T):
+        at = (b * T + t) * H + h
+        kv = tl.load(k + at * K + i).to(tl.float32)[:, None] * tl.load(v + at * V + j).to(tl.float32)[None, :]
+        rt = tl.load(r + at * K + i).to(tl.float32)
+        tl.store(out + at * V + j, tl.sum(rt[:, None] * (s + un[:, None] * kv), 0).to(out.dtype.element_ty))
+        s = s * tl.exp(-tl.exp(tl.load(w + at * K + i)))[:, None] + kv
+    tl.store(sp, s)
+
+
+@triton.jit
+def blocks(start, at, val, b, c, N, S: tl.constexpr, BN: tl.constexpr):
+    r = tl.program_id(0)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    i = tl.arange(0, S)
+    acc = tl.zeros((S, BN), tl.float32)
+    for e in range(tl.load(start + r), tl.load(start + r + 1)):
+        a = tl.load(val + e * (S * S) + i[:, None] * S + i[None, :])
+        k = tl.load(at + e) * S + i
+        acc = tl.dot(a, tl.load(b + k[:, None] * N + n[None, :], mask=(n < N)[None, :], other=0.0), acc)
+    tl.store(c + (r * S + i)[:, None] * N + n[None, :], acc.to(c.dtype.element_ty), mask=(n < N)[None, :])
