@@ -13,6 +13,7 @@ Parts are kinds of kernels: PARTS below; a kernel can be named by itself. Option
 --rehearse runs our side in every configuration on the simulator, with small shapes; with TRITON_INTERPRET=1 Triton's, too.
 """
 import dataclasses
+import math
 import os
 import sys
 from typing import Callable, Optional
@@ -460,6 +461,97 @@ def blocks():
     return Case(f"f16 {at.numel()} blocks of {S} x {S}, N = {N}", 2.0 * at.numel() * S * S * N,
                 configs("BN warps", (64, 4), (128, 4), (256, 4), (128, 8), (256, 8), S=S), lambda c: tile("dots", "blocks", grid(c), *args(0), **c),
                 lambda c: jit("blocks", grid(c), *args(1), STAGES=3, **c), lambda k: [("out", o[k], ref(), 3e-3)], unit="TFLOP/s")
+
+
+FLAT = configs("BLOCK warps", (512, 4), (1024, 4), (1024, 2), (2048, 8), (2048, 4))      # of what has one element after the other
+flat = lambda n: lambda c: cdiv(n, c["BLOCK"])
+
+
+@of("elementwise")
+def geglu():
+    M, N = full((8192, 11008), (3, 1100))
+    x, y = randn(M, 2 * N, dtype=bf16), result(M, N, dtype=bf16)
+
+    def ref(x):
+        gate, up = x.chunk(2, 1)
+        return F.gelu(gate, approximate="tanh") * up
+    return both("elementwise", "geglu", lambda c: (M, cdiv(N, c["BLOCK"])), (x, y, N), FLAT, f"bf16 {M} x {N}", 6.0 * M * N,
+                lambda k: [("out", y[k], ref(x.float()), 4e-3)], lambda: ref(x))
+
+
+@of("elementwise")
+def swiglu_backward():
+    n = full(8192 * 8192, 3333)
+    d, g, u, dg, du = *(randn(n, dtype=bf16) for _ in range(3)), *(result(n, dtype=bf16) for _ in range(2))
+
+    def ref():
+        s = g.float().sigmoid()
+        return d.float() * u.float() * s * (1 + g.float() * (1 - s))
+    return both("elementwise", "swiglu_backward", flat(n), (d, g, u, dg, du, n), FLAT, f"bf16 {n}", 10.0 * n,
+                lambda k: [("dgate", dg[k], ref(), 4e-3), ("dup", du[k], d.float() * F.silu(g.float()), 4e-3)])
+
+
+@of("elementwise")
+def gelu_backward():
+    n = full(100_000_000, 3000)
+    d, x, dx = randn(n, dtype=f16), randn(n, dtype=f16), result(n, dtype=f16)
+    ref = lambda d, x: torch.ops.aten.gelu_backward(d, x)
+    return both("elementwise", "gelu_backward", flat(n), (d, x, dx, n), FLAT, f"f16 {n}", 6.0 * n, lambda k: [("dx", dx[k], ref(d.float(), x.float()), 1e-3)],
+                lambda: ref(d, x))
+
+
+@of("elementwise")
+def mish():
+    n = full(1 << 26, 3000)
+    x, y = randn(n, by=3.0), result(n)
+    return both("elementwise", "mish", flat(n), (x, y, n), FLAT, f"f32 {n}", 8.0 * n, lambda k: [("out", y[k], F.mish(x.double()), 1e-6)], lambda: F.mish(x))
+
+
+@of("elementwise")
+def bn_hardswish():
+    N, C, HW = full((64, 240, 56 * 56), (2, 5, 49))
+    x, w, s, y, n = randn(N, C, HW, dtype=f16), randn(C), randn(C), result(N, C, HW, dtype=f16), N * C * HW
+    ref = lambda x: F.hardswish(x * w[:, None] + s[:, None])
+    return both("elementwise", "bn_hardswish", flat(n), (x, w, s, y, n, C, HW), FLAT, f"f16 {N} x {C} x {HW}", 4.0 * n,
+                lambda k: [("out", y[k], ref(x.float()), 1e-3)])
+
+
+@of("elementwise")
+def bias_dropout_residual():
+    (M, N), p = full((8192, 5120), (5, 300)), 0.2
+    x, b, r, y = randn(M, N, dtype=bf16), randn(N, dtype=bf16), randn(M, N, dtype=bf16), result(M, N, dtype=bf16)
+
+    def checks(k):
+        kept = y[k] != r                                        # or nothing that r's rounding shows
+        share = kept.double().mean().reshape(1)
+        return [("out", y[k], torch.where(kept, r.float() + (x.float() + b.float()) / (1 - p), r.float()), 4e-3),
+                ("share that is kept", share, torch.full_like(share, 1 - p), full(6e-3, 0.1))]
+    return both("elementwise", "bias_dropout_residual", flat(M * N), (x, b, r, y, M * N, N, p, 77), FLAT, f"bf16 {M} x {N}", 6.0 * M * N, checks,
+                lambda: r + F.dropout(x + b, p))
+
+
+@of("elementwise")
+def timestep_embedding():
+    M, half = full((65536, 160), (3, 40))
+    t, o = rand(M) * 1000, result(M, 2 * half, dtype=bf16)
+
+    def ref():
+        angle = t.double()[:, None] * torch.exp(-math.log(10000.0) * torch.arange(half, device=D, dtype=torch.float64) / half)
+        return torch.cat((angle.cos(), angle.sin()), 1)
+    return both("elementwise", "timestep_embedding", M, (t, o, half, 10000.0), configs("warps", (1,), (2,), (4,), BLOCK=256), f"bf16 {M} x {2 * half}",
+                2.0 * o[0].numel(), lambda k: [("out", o[k], ref(), 4e-3)])
+
+
+@of("elementwise")
+def softcap_mask():
+    n = full(16 * 2048 * 2048, 3000)
+    x, m, y = randn(n, by=20.0), randint(0, 2, n, dtype=u8), result(n)
+    ref = lambda: torch.where(m != 0, 50.0 * torch.tanh(x * 0.5 / 50.0), -math.inf)
+
+    def checks(k):
+        out = y[k].nan_to_num(nan=math.nan, neginf=-1e3)
+        return [("out", out, ref().nan_to_num(neginf=-1e3), 1e-5)]
+    return both("elementwise", "softcap_mask", flat(n), (x, m, y, n, 0.5, 50.0), FLAT, f"f32 {n}", 9.0 * n, checks, ref)
 
 
 if __name__ == "__main__":

@@ -370,3 +370,84 @@ def blocks(start, at, val, b, c, N, S: tl.constexpr, BN: tl.constexpr):
         k = tl.load(at + e) * S + i
         acc = tl.dot(a, tl.load(b + k[:, None] * N + n[None, :], mask=(n < N)[None, :], other=0.0), acc)
     tl.store(c + (r * S + i)[:, None] * N + n[None, :], acc.to(c.dtype.element_ty), mask=(n < N)[None, :])
+
+
+@triton.jit
+def tanh(x):
+    return 2 * tl.sigmoid(2 * x) - 1
+
+
+@triton.jit
+def geglu(x, y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    m = c < N
+    gate = tl.load(x + row * 2 * N + c, mask=m, other=0.0).to(tl.float32)
+    up = tl.load(x + row * 2 * N + N + c, mask=m, other=0.0).to(tl.float32)
+    inner = 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
+    tl.store(y + row * N + c, 0.5 * gate * (1 + tanh(inner)) * up, mask=m)
+
+
+@triton.jit
+def swiglu_backward(dy, gate, up, dgate, dup, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    d = tl.load(dy + i, mask=m, other=0.0).to(tl.float32)
+    g = tl.load(gate + i, mask=m, other=0.0).to(tl.float32)
+    u = tl.load(up + i, mask=m, other=0.0).to(tl.float32)
+    s = tl.sigmoid(g)
+    tl.store(dup + i, d * g * s, mask=m)
+    tl.store(dgate + i, d * u * s * (1 + g * (1 - s)), mask=m)
+
+
+@triton.jit
+def gelu_backward(dy, x, dx, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    v = tl.load(x + i, mask=m, other=0.0).to(tl.float32)
+    cdf = 0.5 * (1 + tl.erf(v * 0.7071067811865476))
+    pdf = tl.exp(-0.5 * v * v) * 0.3989422804014327
+    tl.store(dx + i, tl.load(dy + i, mask=m, other=0.0).to(tl.float32) * (cdf + v * pdf), mask=m)
+
+
+@triton.jit
+def mish(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n, other=0.0)
+    softplus = tl.where(v > 20, v, tl.log(1 + tl.exp(v)))
+    tl.store(y + i, v * tanh(softplus), mask=i < n)
+
+
+@triton.jit
+def bn_hardswish(x, scale, shift, y, n, C, HW, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    c = i // HW % C
+    v = tl.load(x + i, mask=m, other=0.0).to(tl.float32) * tl.load(scale + c, mask=m, other=0.0) + tl.load(shift + c, mask=m, other=0.0)
+    tl.store(y + i, v * tl.minimum(tl.maximum(v + 3, 0.0), 6.0) / 6, mask=m)
+
+
+@triton.jit
+def bias_dropout_residual(x, bias, residual, y, n, N, p, seed, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    v = tl.load(x + i, mask=m, other=0.0).to(tl.float32) + tl.load(bias + i % N, mask=m, other=0.0).to(tl.float32)
+    kept = tl.where(tl.rand(seed, i) > p, v / (1 - p), 0.0)
+    tl.store(y + i, tl.load(residual + i, mask=m, other=0.0).to(tl.float32) + kept, mask=m)
+
+
+@triton.jit
+def timestep_embedding(t, out, half, period, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    angle = tl.load(t + row) * tl.exp(-tl.log(period) * i / half)
+    tl.store(out + row * 2 * half + i, tl.cos(angle), mask=i < half)
+    tl.store(out + row * 2 * half + half + i, tl.sin(angle), mask=i < half)
+
+
+@triton.jit
+def softcap_mask(x, keep, y, n, scale, cap, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    v = cap * tanh(tl.load(x + i, mask=m, other=0.0) * scale / cap)
+    tl.store(y + i, tl.where(tl.load(keep + i, mask=m, other=0) != 0, v, -float("inf")), mask=m)
