@@ -554,5 +554,106 @@ def softcap_mask():
     return both("elementwise", "softcap_mask", flat(n), (x, m, y, n, 0.5, 50.0), FLAT, f"f32 {n}", 9.0 * n, checks, ref)
 
 
+@of("quant")
+def silu_mul_quant():
+    M, N = full((8192, 14336), (3, 200))
+    x, q, s = randn(M, 2 * N, dtype=bf16), result(M, N, dtype=f8), result(M)
+
+    def checks(k):
+        v = F.silu(x[:, :N].float()) * x[:, N:].float()
+        sc = v.abs().amax(1) / 448
+        return [("scale", s[k], sc, 1e-5), ("q", q[k], (v / sc[:, None]).to(f8).float(), 2e-3)]
+    return both("quant", "silu_mul_quant", M, (x, q, s, N), configs("warps", (4,), (8,), (16,), (32,), BLOCK=full(16384, 256)), f"bf16 {M} x {N} to f8e4m3",
+                5.0 * M * N, checks, interpreted=False)
+
+
+@of("quant")
+def group_quant():
+    M, N = full((8192, 7168), (3, 384))
+    x, q, s = randn(M, N, dtype=f16), result(M, N, dtype=i8, fill=0), result(M, N // 128)
+
+    def checks(k):
+        v = x.float().view(M, N // 128, 128)
+        sc = v.abs().amax(2) / 127
+        return [("scale", s[k], sc, 1e-5), ("q", q[k], (v / sc[..., None]).round().view(M, N), 2e-3)]
+    return both("quant", "group_quant", lambda c: cdiv(M * N // 128, c["ROWS"]), (x, q, s, M * N // 128),
+                configs("ROWS warps", (4, 1), (8, 2), (8, 4), (16, 4), (32, 4), (32, 8), G=128), f"f16 {M} x {N}, groups of 128, to i8", 3.0 * M * N, checks)
+
+
+@of("quant")
+def dequant_sums():
+    M, N = full((8192, 11008), (20, 300))
+    x, r, c, b, y = randint(-100000, 100000, M, N), rand(M) * 1e-2, rand(N) * 1e-2, randn(N, dtype=f16), result(M, N, dtype=f16)
+    return both("quant", "dequant_sums", lambda g: (cdiv(M, g["BM"]), cdiv(N, g["BN"])), (x, r, c, b, y, M, N),
+                configs("BM BN warps", (16, 128, 4), (4, 256, 4), (8, 256, 4), (1, 1024, 4), (32, 64, 4), (16, 256, 8)), f"i32 {M} x {N} to f16", 6.0 * M * N,
+                lambda k: [("out", y[k], x.float() * r[:, None] * c + b.float(), 1e-3)])
+
+
+@of("quant")
+def dequant_int4():
+    K, N, G = full((8192, 28672, 128), (256, 72, 128))
+    w = randint(-2**31, 2**31 - 1, K // 8, N)
+    s, z, y = randn(K // G, N, dtype=f16), randint(0, 16, K // G, N).to(f16), result(K, N, dtype=f16)
+
+    def ref():
+        v = (w[:, None] >> (4 * torch.arange(8, device=D, dtype=i32))[None, :, None]) & 15
+        return (v.view(K // G, G, N).to(f16) - z[:, None]).float() * s[:, None].float()
+    return both("quant", "dequant_int4", lambda g: (cdiv(K, g["BK"]), cdiv(N, g["BN"])), (w, s, z, y, K, N),
+                configs("BK BN warps", (64, 64, 4), (32, 128, 4), (64, 128, 4), (16, 256, 4), (128, 64, 4), (8, 256, 4), G=G), f"i4 {K} x {N}, groups of {G}, to f16",
+                2.5 * K * N, lambda k: [("out", y[k].view(K // G, G, N), ref(), 1e-3)])
+
+
+@of("quant")
+def dequant_table():
+    n = full(4096 * 14336 // 2, 3200)
+    q, t, most, y = randint(0, 256, n, dtype=u8), randn(16), rand(n // 32), result(2 * n, dtype=bf16)
+    ref = lambda: (t[torch.stack((q >> 4, q & 15), 1).long()].view(-1, 64) * most[:, None]).view(-1)
+    return both("quant", "dequant_table", flat(n), (q, t, most, y, n), [dict(c, B=64) for c in FLAT], f"4 bits by a table, {2 * n}, to bf16", 5.0 * n,
+                lambda k: [("out", y[k], ref(), 4e-3)])
+
+
+@of("optimisers")
+def lion():
+    n = full(50_000_000, 3000)
+    p0, g, m0 = randn(n), randn(n, dtype=bf16), randn(n)
+    p, m = inout(p0), inout(m0)
+    lr, b1, b2, decay = 1e-2, 0.9, 0.99, 0.1
+    new = lambda: p0 * (1 - lr * decay) - lr * torch.sign(b1 * m0 + (1 - b1) * g.float())
+    return both("optimisers", "lion", flat(n), (p, g, m, n, lr, b1, b2, decay), FLAT, f"f32 {n}", 18.0 * n,
+                lambda k: [("weights", p[k], new(), 1e-5), ("momentum", m[k], b2 * m0 + (1 - b2) * g.float(), 1e-6)])
+
+
+@of("optimisers")
+def sgd():
+    n = full(50_000_000, 3000)
+    p0, g, m0 = randn(n), randn(n), randn(n)
+    p, m = inout(p0), inout(m0)
+    lr, mu, decay = 1e-2, 0.9, 1e-2
+    d = lambda: g + decay * p0
+    return both("optimisers", "sgd", flat(n), (p, g, m, n, lr, mu, decay), FLAT, f"f32 {n}", 20.0 * n,
+                lambda k: [("momentum", m[k], mu * m0 + d(), 1e-6), ("weights", p[k], p0 - lr * (d() + mu * (mu * m0 + d())), 1e-6)])
+
+
+@of("optimisers")
+def adam_8bit():
+    n, B = full(50_000_128, 3000), 256
+    blocks = cdiv(n, B)
+    p0, g = randn(n), randn(n, dtype=bf16)
+    q1, s1, q2, s2 = (inout(t) for t in (randint(-127, 128, n).to(i8), rand(blocks) * 1e-3, randint(0, 256, n).to(u8), rand(blocks) * 1e-3))
+    before = [t[0].clone() for t in (q1, s1, q2, s2)]
+    p, (lr, b1, b2, eps, c1, c2) = inout(p0), (1e-3, 0.9, 0.95, 1e-8, 0.5, 0.3)
+
+    def checks(k):
+        scale = lambda s: s.repeat_interleave(B)[:n]
+        m = b1 * before[0].float() * scale(before[1]) + (1 - b1) * g.float()
+        v = b2 * (before[2].float() * scale(before[3])).square() + (1 - b2) * g.float().square()
+        most = lambda x: F.pad(x, (0, blocks * B - n)).view(blocks, B).amax(1)
+        return [("weights", p[k], p0 - lr * (m / c1) / ((v / c2).sqrt() + eps), 1e-5), ("first scale", s1[k], most(m.abs()) / 127, 1e-5),
+                ("second scale", s2[k], most(v.sqrt()) / 255, 1e-5), ("first", q1[k].float() * scale(s1[k]), m, 1e-2),
+                ("second", q2[k].float() * scale(s2[k]), v.sqrt(), 1e-2)]
+    return both("optimisers", "adam_8bit", blocks, (p, g, q1, s1, q2, s2, n, lr, b1, b2, eps, c1, c2), configs("warps", (1,), (2,), (4,), (8,), B=B),
+                f"f32 {n}, blocks of {B}", 14.0 * n, checks)
+
+
 if __name__ == "__main__":
     Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}).main()

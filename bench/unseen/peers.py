@@ -451,3 +451,110 @@ def softcap_mask(x, keep, y, n, scale, cap, BLOCK: tl.constexpr):
     m = i < n
     v = cap * tanh(tl.load(x + i, mask=m, other=0.0) * scale / cap)
     tl.store(y + i, tl.where(tl.load(keep + i, mask=m, other=0) != 0, v, -float("inf")), mask=m)
+
+
+@triton.jit
+def silu_mul_quant(x, q, scale, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, BLOCK)
+    m = c < N
+    gate = tl.load(x + row * 2 * N + c, mask=m, other=0.0).to(tl.float32)
+    v = gate * tl.sigmoid(gate) * tl.load(x + row * 2 * N + N + c, mask=m, other=0.0).to(tl.float32)
+    s = tl.maximum(tl.max(tl.abs(v), 0), 1e-10) / 448.0
+    tl.store(scale + row, s)
+    tl.store(q + row * N + c, (v / s).to(q.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def nearest(x):
+    """Halves away from zero."""
+    return tl.where(x < 0, tl.ceil(x - 0.5), tl.floor(x + 0.5))
+
+
+@triton.jit
+def group_quant(x, q, scale, groups, G: tl.constexpr, ROWS: tl.constexpr):
+    g = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    at = g.to(tl.int64)[:, None] * G + tl.arange(0, G)[None, :]
+    m = g[:, None] < groups
+    v = tl.load(x + at, mask=m, other=0.0).to(tl.float32)
+    s = tl.maximum(tl.max(tl.abs(v), 1), 1e-8) / 127.0
+    tl.store(scale + g, s, mask=g < groups)
+    tl.store(q + at, nearest(v / s[:, None]).to(tl.int8), mask=m)
+
+
+@triton.jit
+def dequant_sums(x, rows, cols, bias, y, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    m = (i[:, None] < M) & (j[None, :] < N)
+    v = tl.load(x + i[:, None] * N + j[None, :], mask=m, other=0).to(tl.float32)
+    r = tl.load(rows + i, mask=i < M, other=0.0)[:, None]
+    c = tl.load(cols + j, mask=j < N, other=0.0)[None, :]
+    tl.store(y + i[:, None] * N + j[None, :], v * r * c + tl.load(bias + j, mask=j < N, other=0.0).to(tl.float32)[None, :], mask=m)
+
+
+@triton.jit
+def dequant_int4(w, scale, zero, y, K, N, G: tl.constexpr, BK: tl.constexpr, BN: tl.constexpr):
+    k = tl.program_id(0) * BK + tl.arange(0, BK)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    m = (k[:, None] < K) & (n[None, :] < N)
+    words = tl.load(w + k[:, None] // 8 * N + n[None, :], mask=m, other=0)
+    v = (words >> (k % 8 * 4)[:, None]) & 15
+    at = k[:, None] // G * N + n[None, :]
+    s = tl.load(scale + at, mask=m, other=0.0)
+    z = tl.load(zero + at, mask=m, other=0.0)
+    tl.store(y + k[:, None] * N + n[None, :], (v.to(tl.float16) - z) * s, mask=m)
+
+
+@triton.jit
+def dequant_table(q, table, most, y, n, B: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    byte = tl.load(q + i, mask=m, other=0).to(tl.int32)
+    s = tl.load(most + i // (B // 2), mask=m, other=0.0)
+    high = tl.load(table + (byte >> 4)) * s
+    low = tl.load(table + (byte & 15)) * s
+    o = 2 * tl.program_id(0) * BLOCK + tl.arange(0, 2 * BLOCK)
+    tl.store(y + o, tl.interleave(high, low), mask=o < 2 * n)
+
+
+@triton.jit
+def lion(p, g, mom, n, lr, b1, b2, decay, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    w = tl.load(p + i, mask=m)
+    d = tl.load(g + i, mask=m).to(tl.float32)
+    e = tl.load(mom + i, mask=m)
+    blend = b1 * e + (1 - b1) * d
+    sign = tl.where(blend > 0, 1.0, tl.where(blend < 0, -1.0, 0.0))
+    tl.store(p + i, w * (1 - lr * decay) - lr * sign, mask=m)
+    tl.store(mom + i, b2 * e + (1 - b2) * d, mask=m)
+
+
+@triton.jit
+def sgd(p, g, mom, n, lr, momentum, decay, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    w = tl.load(p + i, mask=m)
+    d = tl.load(g + i, mask=m) + decay * w
+    v = momentum * tl.load(mom + i, mask=m) + d
+    tl.store(mom + i, v, mask=m)
+    tl.store(p + i, w - lr * (d + momentum * v), mask=m)
+
+
+@triton.jit
+def adam_8bit(p, g, q1, s1, q2, s2, n, lr, b1, b2, eps, c1, c2, B: tl.constexpr):
+    block = tl.program_id(0)
+    i = block * B + tl.arange(0, B)
+    m = i < n
+    d = tl.load(g + i, mask=m, other=0.0).to(tl.float32)
+    root = tl.load(q2 + i, mask=m, other=0).to(tl.float32) * tl.load(s2 + block)
+    first = b1 * tl.load(q1 + i, mask=m, other=0).to(tl.float32) * tl.load(s1 + block) + (1 - b1) * d
+    second = b2 * root * root + (1 - b2) * d * d
+    tl.store(p + i, tl.load(p + i, mask=m) - lr * (first / c1) / (tl.sqrt(second / c2) + eps), mask=m)
+    t1 = tl.maximum(tl.max(tl.abs(first), 0), 1e-12) / 127.0
+    t2 = tl.maximum(tl.max(tl.sqrt(second), 0), 1e-12) / 255.0
+    tl.store(s1 + block, t1)
+    tl.store(s2 + block, t2)
+    tl.store(q1 + i, nearest(first / t1).to(tl.int8), mask=m)
+    tl.store(q2 + i, nearest(tl.sqrt(second) / t2).to(tl.uint8), mask=m)
