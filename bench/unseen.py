@@ -655,5 +655,148 @@ def adam_8bit():
                 f"f32 {n}, blocks of {B}", 14.0 * n, checks)
 
 
+@of("norms")
+def l2_norm():
+    M, N = full((65536, 768), (5, 200))
+    x, y = randn(M, N, dtype=bf16), result(M, N, dtype=bf16)
+    return both("norms", "l2_norm", M, (x, y, N, 1e-6), configs("warps", (1,), (2,), (4,), BLOCK=full(1024, 256)), f"bf16 {M} x {N}", 4.0 * M * N,
+                lambda k: [("out", y[k], x.float() * (x.float().square().sum(1, keepdim=True) + 1e-6).rsqrt(), 4e-3)], lambda: F.normalize(x, dim=1))
+
+
+@of("norms")
+def group_norm_backward():
+    N, C, HW, G = full((16, 512, 56 * 56, 32), (2, 12, 45, 2))
+    x, d, w = randn(N, C, HW, dtype=f16), randn(N, C, HW, dtype=f16), randn(C)
+    per = lambda t: t.float().view(N, G, -1)
+    mean = per(x).mean(2).contiguous()
+    rstd = (per(x).var(2, correction=0) + 1e-5).rsqrt()
+    dx, dw, db = result(N, C, HW, dtype=f16), result(N, C), result(N, C)
+
+    def checks(k):
+        h = (per(x) - mean[..., None]) * rstd[..., None]
+        wd = per(d.float() * w[:, None])
+        ref = (wd - h * (wd * h).mean(2, keepdim=True) - wd.mean(2, keepdim=True)) * rstd[..., None]
+        return [("dx", dx[k], ref.view(N, C, HW), 2e-3), ("dweight", dw[k], (d.float() * h.view(N, C, HW)).sum(2), 1e-4), ("dbias", db[k], d.float().sum(2), 1e-4)]
+    return both("norms", "group_norm_backward", (G, N), (d, x, w, mean, rstd, dx, dw, db, C, HW, G),
+                configs("BLOCK warps", (128, 4), (256, 4), (256, 8), (512, 8), (512, 16), BC=16), f"f16 {N} x {C} x {HW}, {G} groups", 6.0 * x.numel(), checks)
+
+
+@of("norms")
+def instance_norm():
+    N, C, HW = full((32, 256, 56 * 56), (2, 3, 200))
+    x, w, b, y = randn(N, C, HW, dtype=f16), randn(C), randn(C), result(N, C, HW, dtype=f16)
+    return both("norms", "instance_norm", N * C, (x, w, b, y, C, HW, 1e-5), configs("warps", (4,), (8,), (16,), BLOCK=full(4096, 256)), f"f16 {N} x {C} x {HW}",
+                4.0 * x.numel(), lambda k: [("out", y[k], F.instance_norm(x.float(), weight=w, bias=b), 1e-3)],
+                lambda: F.instance_norm(x, weight=w.half(), bias=b.half()))
+
+
+@of("norms")
+def batch_norm_stats():
+    M, C = full((64 * 56 * 56, 320), (300, 40))
+    x, s, q = randn(M, C, dtype=bf16), result(C, fill=0.0), result(C, fill=0.0)
+    return both("norms", "batch_norm_stats", lambda c: (cdiv(C, c["BC"]), cdiv(M, c["ROWS"])), (x, s, q, M, C),
+                configs("ROWS BM BC warps", (256, 16, 64, 4), (512, 32, 64, 4), (1024, 32, 64, 8), (512, 16, 128, 4), (1024, 64, 64, 8)), f"bf16 {M} x {C}",
+                2.0 * M * C, lambda k: [("sums", s[k], x.double().sum(0), 1e-3), ("squares", q[k], x.double().square().sum(0), 1e-5)])
+
+
+@of("norms")
+def weight_norm():
+    M, N = full((16384, 5000), (4, 2500))
+    v, g, w, r = randn(M, N), rand(M), result(M, N), result(M)
+    norm = lambda: v.double().norm(dim=1)
+    return both("norms", "weight_norm", M, (v, g, w, r, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"f32 {M} x {N}",
+                8.0 * M * N, lambda k: [("out", w[k], v * (g / norm())[:, None], 1e-6), ("norms", r[k], norm(), 1e-6)])
+
+
+@of("norms")
+def rms_norm_gated():
+    M, N, G = full((8192, 6144, 8), (3, 400, 2))
+    x, z, w, y = randn(M, N, dtype=bf16), randn(M, N, dtype=bf16), randn(N, dtype=bf16), result(M, N, dtype=bf16)
+
+    def ref():
+        v = (x.float() * F.silu(z.float())).view(M, G, N // G)
+        return (v * (v.square().mean(2, keepdim=True) + 1e-5).rsqrt()).view(M, N) * w.float()
+    return both("norms", "rms_norm_gated", (M, G), (x, z, w, y, N, N // G, 1e-5), configs("warps", (1,), (2,), (4,), (8,), BLOCK=full(1024, 256)),
+                f"bf16 {M} x {N}, {G} groups", 6.0 * M * N, lambda k: [("out", y[k], ref(), 4e-3)])
+
+
+@of("folds")
+def cummax_rows():
+    M, N = full((8192, 5000), (3, 1500))
+    x, y, at = randn(M, N), result(M, N), result(M, N, dtype=i32, fill=0)
+    return both("norms", "cummax_rows", M, (x, y, at, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8)), f"f32 {M} x {N}", 12.0 * M * N,
+                lambda k: [("values", y[k], x.cummax(1)[0], 1e-9), ("places", at[k], x.cummax(1)[1], 1e-9)], lambda: torch.cummax(x, 1))
+
+
+@of("losses")
+def kl_rows():
+    M, N = full((4096, 50257), (3, 3000))
+    t, s, o = randn(M, N, dtype=bf16, by=2.0), randn(M, N, dtype=bf16, by=2.0), result(M)
+    ref = lambda t, s: F.kl_div(F.log_softmax(s, 1), F.log_softmax(t, 1), reduction="none", log_target=True).sum(1)
+    return both("losses", "kl_rows", M, (t, s, o, N), configs("BLOCK warps", (1024, 4), (2048, 4), (2048, 8), (4096, 8), (8192, 16)), f"bf16 {M} x {N}", 4.0 * M * N,
+                lambda k: [("loss", o[k], ref(t.float(), s.float()), 1e-4)], lambda: ref(t, s))
+
+
+@of("losses")
+def focal():
+    n = full(64 * 76725 * 10, 3000)
+    x, t, o, dx = randn(n, by=2.0), (rand(n) < 0.1).float(), result(n), result(n)
+
+    def ref():
+        v = x.double().requires_grad_()
+        y, p = t.double(), v.sigmoid()
+        pt = p * y + (1 - p) * (1 - y)
+        loss = (0.25 * y + 0.75 * (1 - y)) * (1 - pt) ** 2 * F.binary_cross_entropy_with_logits(v, y, reduction="none")
+        return loss.detach(), torch.autograd.grad(loss.sum(), v)[0]
+
+    def checks(k):
+        loss, grad = ref()
+        return [("loss", o[k], loss, 1e-5), ("dx", dx[k], grad, 1e-5)]
+    return both("losses", "focal", flat(n), (x, t, o, dx, n, 0.25), FLAT, f"f32 {n}", 16.0 * n, checks)
+
+
+@of("losses")
+def bce_rows():
+    M, N = full((16384, 9605), (3, 2500))
+    x, t, w, o = randn(M, N, dtype=bf16), randint(0, 2, M, N, dtype=u8), rand(N) * 5, result(M)
+    ref = lambda: F.binary_cross_entropy_with_logits(x.float(), t.float(), pos_weight=w, reduction="none").mean(1)
+    return both("losses", "bce_rows", M, (x, t, w, o, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"bf16 {M} x {N}", 3.0 * M * N,
+                lambda k: [("loss", o[k], ref(), 1e-4)])
+
+
+@of("losses")
+def huber():
+    n = full(100_000_000, 3000)
+    x, t, parts, dx = randn(n, dtype=f16), randn(n, dtype=f16), result(cdiv(n, 512), fill=0.0), result(n, dtype=f16)
+    d = lambda: x.float() - t.float()
+    return both("losses", "huber", flat(n), (x, t, parts, dx, n, 1.0), FLAT, f"f16 {n}", 6.0 * n,
+                lambda k: [("loss", parts[k].double().sum().reshape(1), F.huber_loss(x.float(), t.float(), reduction="sum").reshape(1), 1e-4),
+                           ("dx", dx[k], d().clamp(-1, 1), 1e-3)])
+
+
+@of("losses")
+def triplet():
+    M, N, B = *full((200_000, 200), (10, 50)), full(256, 64)
+    a, p, q, o = randn(M, N), randn(M, N), randn(M, N), result(M)
+    ref = lambda: F.triplet_margin_loss(a, p, q, margin=1.0, reduction="none")
+    return both("losses", "triplet", lambda c: cdiv(M, c["BM"]), (a, p, q, o, M, N, 1.0), configs("BM warps", (1, 1), (2, 2), (4, 4), (4, 2), (8, 4), (16, 8), BN=B),
+                f"f32 {M} x {N}", 12.0 * M * N, lambda k: [("loss", o[k], ref(), 1e-4)], ref)
+
+
+@of("losses")
+def linear_ce_chunk():
+    (M, N), smoothing = full((2048, 128256), (3, 3000)), 0.1
+    x0, t, o = randn(M, N, dtype=bf16, by=2.0), randint(0, N, M, dtype=i64), result(M)
+    x = inout(x0)
+
+    def checks(k):
+        v = x0.float()
+        d = torch.softmax(v, 1) - smoothing / N
+        d[torch.arange(M, device=D), t] -= 1 - smoothing
+        return [("loss", o[k], F.cross_entropy(v, t, label_smoothing=smoothing, reduction="none"), 1e-4), ("derivative", x[k], d / M, 4e-3)]
+    return both("losses", "linear_ce_chunk", M, (x, t, o, N, smoothing, 1 / M), configs("BLOCK warps", (2048, 4), (4096, 8), (8192, 8), (8192, 16), (32768, 32)),
+                f"bf16 {M} x {N}", 6.0 * M * N, checks)
+
+
 if __name__ == "__main__":
     Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}).main()

@@ -558,3 +558,230 @@ def adam_8bit(p, g, q1, s1, q2, s2, n, lr, b1, b2, eps, c1, c2, B: tl.constexpr)
     tl.store(s2 + block, t2)
     tl.store(q1 + i, nearest(first / t1).to(tl.int8), mask=m)
     tl.store(q2 + i, nearest(tl.sqrt(second) / t2).to(tl.uint8), mask=m)
+
+
+@triton.jit
+def l2_norm(x, y, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * N
+    c = tl.arange(0, BLOCK)
+    v = tl.load(x + row + c, mask=c < N, other=0.0).to(tl.float32)
+    tl.store(y + row + c, v * tl.rsqrt(tl.sum(v * v, 0) + eps), mask=c < N)
+
+
+@triton.jit
+def group_norm_backward(dy, x, w, mean, rstd, dx, dw, db, C, HW, G, BC: tl.constexpr, BLOCK: tl.constexpr):
+    g = tl.program_id(0)
+    n = tl.program_id(1)
+    per = C // G
+    mu = tl.load(mean + n * G + g)
+    r = tl.load(rstd + n * G + g)
+    k = tl.arange(0, BC)
+    ch = g * per + k
+    weight = tl.load(w + ch, mask=k < per, other=0.0)
+    base = (n * C + ch).to(tl.int64)[:, None] * HW
+    sw = tl.zeros((BC, BLOCK), tl.float32)
+    sb = tl.zeros((BC, BLOCK), tl.float32)
+    for p0 in range(0, HW, BLOCK):
+        p = p0 + tl.arange(0, BLOCK)[None, :]
+        m = (k[:, None] < per) & (p < HW)
+        d = tl.load(dy + base + p, mask=m, other=0.0).to(tl.float32)
+        h = (tl.load(x + base + p, mask=m, other=0.0).to(tl.float32) - mu) * r
+        sw += d * h
+        sb += d
+    tw = tl.sum(sw, 1)
+    tb = tl.sum(sb, 1)
+    tl.store(dw + n * C + ch, tw, mask=k < per)
+    tl.store(db + n * C + ch, tb, mask=k < per)
+    count = (per * HW).to(tl.float32)
+    c1 = tl.sum(tw * weight, 0) / count
+    c2 = tl.sum(tb * weight, 0) / count
+    for p0 in range(0, HW, BLOCK):
+        p = p0 + tl.arange(0, BLOCK)[None, :]
+        m = (k[:, None] < per) & (p < HW)
+        d = tl.load(dy + base + p, mask=m, other=0.0).to(tl.float32)
+        h = (tl.load(x + base + p, mask=m, other=0.0).to(tl.float32) - mu) * r
+        tl.store(dx + base + p, (d * weight[:, None] - h * c1 - c2) * r, mask=m)
+
+
+@triton.jit
+def instance_norm(x, w, b, y, C, HW, eps, BLOCK: tl.constexpr):
+    nc = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    m = i < HW
+    at = nc.to(tl.int64) * HW + i
+    v = tl.load(x + at, mask=m, other=0.0).to(tl.float32)
+    mean = tl.sum(v, 0) / HW
+    d = tl.where(m, v - mean, 0.0)
+    r = tl.rsqrt(tl.sum(d * d, 0) / HW + eps)
+    tl.store(y + at, d * r * tl.load(w + nc % C) + tl.load(b + nc % C), mask=m)
+
+
+@triton.jit
+def batch_norm_stats(x, sums, squares, M, C, ROWS: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    first = tl.program_id(1) * ROWS
+    s = tl.zeros((BM, BC), tl.float32)
+    q = tl.zeros((BM, BC), tl.float32)
+    for r0 in range(first, min(first + ROWS, M), BM):
+        r = r0 + tl.arange(0, BM)
+        v = tl.load(x + r[:, None] * C + c[None, :], mask=(r < M)[:, None] & (c < C)[None, :], other=0.0).to(tl.float32)
+        s += v
+        q += v * v
+    tl.atomic_add(sums + c, tl.sum(s, 0), mask=c < C)
+    tl.atomic_add(squares + c, tl.sum(q, 0), mask=c < C)
+
+
+@triton.jit
+def weight_norm(v, g, w, rows, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    base = row.to(tl.int64) * N
+    s = tl.zeros((BLOCK,), tl.float32)
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        t = tl.load(v + base + c, mask=c < N, other=0.0)
+        s += t * t
+    norm = tl.sqrt(tl.sum(s, 0))
+    tl.store(rows + row, norm)
+    scale = tl.load(g + row) / norm
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        tl.store(w + base + c, tl.load(v + base + c, mask=c < N, other=0.0) * scale, mask=c < N)
+
+
+@triton.jit
+def rms_norm_gated(x, z, w, y, N, group, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    g = tl.program_id(1)
+    c = tl.arange(0, BLOCK)
+    m = c < group
+    at = row * N + g * group + c
+    gate = tl.load(z + at, mask=m, other=0.0).to(tl.float32)
+    v = tl.load(x + at, mask=m, other=0.0).to(tl.float32) * gate * tl.sigmoid(gate)
+    r = tl.rsqrt(tl.sum(tl.where(m, v * v, 0.0), 0) / group + eps)
+    tl.store(y + at, v * r * tl.load(w + g * group + c, mask=m, other=0.0).to(tl.float32), mask=m)
+
+
+@triton.jit
+def later_best(a, i, b, j):
+    better = b >= a
+    return tl.where(better, b, a), tl.where(better, j, i)
+
+
+@triton.jit
+def cummax_rows(x, y, at, N, BLOCK: tl.constexpr):
+    base = tl.program_id(0).to(tl.int64) * N
+    most = -float("inf")
+    place = 0
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        v = tl.load(x + base + c, mask=c < N, other=-float("inf"))
+        w, p = tl.associative_scan((v, c), 0, later_best)
+        better = w >= most
+        tl.store(y + base + c, tl.where(better, w, most), mask=c < N)
+        tl.store(at + base + c, tl.where(better, p, place), mask=c < N)
+        last = tl.max(w, 0)
+        if last >= most:
+            place = tl.max(tl.where(v == last, c, -1), 0)
+            most = last
+
+
+@triton.jit
+def kl_rows(t, s, loss, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * N
+    mt = -float("inf")
+    ms = -float("inf")
+    zt = 0.0
+    zs = 0.0
+    dot = 0.0
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        a = tl.load(t + row + c, mask=c < N, other=-float("inf")).to(tl.float32)
+        b = tl.load(s + row + c, mask=c < N, other=-float("inf")).to(tl.float32)
+        nt = tl.maximum(mt, tl.max(a, 0))
+        ns = tl.maximum(ms, tl.max(b, 0))
+        e = tl.exp(a - nt)
+        old = tl.exp(mt - nt)
+        zt = zt * old + tl.sum(e, 0)
+        dot = dot * old + tl.sum(tl.where(c < N, e * (a - b), 0.0), 0)
+        zs = zs * tl.exp(ms - ns) + tl.sum(tl.exp(b - ns), 0)
+        mt = nt
+        ms = ns
+    tl.store(loss + tl.program_id(0), dot / zt - (mt + tl.log(zt)) + (ms + tl.log(zs)))
+
+
+@triton.jit
+def focal(x, t, loss, dx, n, alpha, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    v = tl.load(x + i, mask=m, other=0.0)
+    y = tl.load(t + i, mask=m, other=0.0)
+    p = tl.sigmoid(v)
+    ce = tl.maximum(v, 0.0) - v * y + tl.log(1 + tl.exp(-tl.abs(v)))
+    pt = p * y + (1 - p) * (1 - y)
+    a = alpha * y + (1 - alpha) * (1 - y)
+    far = 1 - pt
+    tl.store(loss + i, a * far * far * ce, mask=m)
+    tl.store(dx + i, a * (far * far * (p - y) - 2 * far * pt * (1 - pt) * (2 * y - 1) * ce), mask=m)
+
+
+@triton.jit
+def bce_rows(x, t, positive, loss, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * N
+    s = tl.zeros((BLOCK,), tl.float32)
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        m = c < N
+        v = tl.load(x + row + c, mask=m, other=0.0).to(tl.float32)
+        y = tl.load(t + row + c, mask=m, other=0).to(tl.float32)
+        w = (tl.load(positive + c, mask=m, other=1.0) - 1) * y + 1
+        s += tl.where(m, (1 - y) * v + w * (tl.log(1 + tl.exp(-tl.abs(v))) + tl.maximum(-v, 0.0)), 0.0)
+    tl.store(loss + tl.program_id(0), tl.sum(s, 0) / N)
+
+
+@triton.jit
+def huber(x, t, parts, dx, n, delta, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    d = tl.load(x + i, mask=m, other=0.0).to(tl.float32) - tl.load(t + i, mask=m, other=0.0).to(tl.float32)
+    a = tl.abs(d)
+    tl.store(parts + tl.program_id(0), tl.sum(tl.where(a < delta, 0.5 * d * d, delta * (a - 0.5 * delta)), 0))
+    tl.store(dx + i, tl.minimum(tl.maximum(d, -delta), delta), mask=m)
+
+
+@triton.jit
+def triplet(a, p, q, loss, M, N, margin, BM: tl.constexpr, BN: tl.constexpr):
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.arange(0, BN)[None, :]
+    m = (r[:, None] < M) & (c < N)
+    at = r[:, None] * N + c
+    v = tl.load(a + at, mask=m, other=0.0)
+    near = v - tl.load(p + at, mask=m, other=0.0) + 1e-6
+    far = v - tl.load(q + at, mask=m, other=0.0) + 1e-6
+    dp = tl.sqrt(tl.sum(tl.where(m, near * near, 0.0), 1))
+    dn = tl.sqrt(tl.sum(tl.where(m, far * far, 0.0), 1))
+    tl.store(loss + r, tl.maximum(dp - dn + margin, 0.0), mask=r < M)
+
+
+@triton.jit
+def linear_ce_chunk(logits, target, loss, N, smoothing, by, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * N
+    y = tl.load(target + tl.program_id(0))
+    most = -float("inf")
+    z = 0.0
+    total = 0.0
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        v = tl.load(logits + row + c, mask=c < N, other=-float("inf")).to(tl.float32)
+        w = tl.maximum(most, tl.max(v, 0))
+        z = z * tl.exp(most - w) + tl.sum(tl.exp(v - w), 0)
+        total += tl.sum(tl.where(c < N, v, 0.0), 0)
+        most = w
+    lse = most + tl.log(z)
+    hit = tl.load(logits + row + y).to(tl.float32)
+    tl.store(loss + tl.program_id(0), lse - (1 - smoothing) * hit - smoothing * total / N)
+    tl.debug_barrier()
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        v = tl.load(logits + row + c, mask=c < N, other=0.0).to(tl.float32)
+        d = tl.exp(v - lse) - smoothing / N - tl.where(c == y, 1 - smoothing, 0.0)
+        tl.store(logits + row + c, d * by, mask=c < N)
