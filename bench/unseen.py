@@ -798,5 +798,122 @@ def linear_ce_chunk():
                 f"bf16 {M} x {N}", 6.0 * M * N, checks)
 
 
+@of("indexing")
+def embedding_backward():
+    M, N, V = full((16384, 2560, 32000), (20, 300, 9))
+    d, idx, dw = randn(M, N, dtype=bf16), randint(0, V, M, dtype=i64), result(V, N, fill=0.0)
+
+    def ref():
+        t = torch.zeros(V, N, device=D).index_add_(0, idx, d.float())
+        t[1] = 0
+        return t
+    return both("indexing", "embedding_backward", lambda c: (M, cdiv(N, c["BLOCK"])), (d, idx, dw, N, 1),
+                configs("BLOCK warps", (256, 1), (512, 2), (512, 4), (1024, 4), (1024, 8)), f"bf16 {M} x {N} into {V}", 6.0 * M * N,
+                lambda k: [("dweight", dw[k], ref(), 1e-5)], lambda: torch.ops.aten.embedding_dense_backward(d, idx, V, 1, False))
+
+
+@of("indexing")
+def moe_combine():
+    M, N, K = full((8192, 2880, 4), (5, 300, 2))
+    x, w, y = randn(M * K, N, dtype=bf16), rand(M, K), result(M, N, dtype=bf16)
+    row = torch.randperm(M * K, device=D).to(i32).view(M, K)
+    ref = lambda: sum(w[:, j, None] * x[row[:, j].long()].float() for j in range(K))
+    return both("indexing", "moe_combine", lambda c: (M, cdiv(N, c["BLOCK"])), (x, row, w, y, N),
+                configs("BLOCK warps", (256, 1), (512, 2), (512, 4), (1024, 4), (2048, 8), K=K), f"bf16 {M} x {N}, {K} experts", 2.0 * (K + 1) * M * N,
+                lambda k: [("out", y[k], ref(), 4e-3)])
+
+
+@of("indexing")
+def kv_write():
+    M, H, W, PAGES = full((8192, 8, 128, 1024), (5, 2, 32, 3))
+    key, value, ks, vs = randn(M, H, W, dtype=bf16), randn(M, H, W, dtype=bf16), torch.full((1,), 0.25, device=D), torch.full((1,), 0.5, device=D)
+    slots = torch.randperm(PAGES * 16, device=D)[:M].to(i64)
+    slots[1] = -1
+    kc, vc = (result(PAGES * 16 * H * W, dtype=u8, fill=0) for _ in range(2))
+    as_f8 = lambda pair: [t.view(f8) for t in pair]
+
+    def checks(k):
+        kr, vr, there = torch.zeros(PAGES, H, W // 16, 16, 16, device=D), torch.zeros(PAGES, H, W, 16, device=D), slots >= 0
+        page, at = slots[there] // 16, slots[there] % 16
+        kr[page, :, :, at] = (key[there].float() / 0.25).to(f8).float().view(-1, H, W // 16, 16)
+        vr[page, :, :, at] = (value[there].float() / 0.5).to(f8).float()
+        return [("keys", kc[k].view(f8).float(), kr.view(-1), 1e-6), ("values", vc[k].view(f8).float(), vr.view(-1), 1e-6)]
+    return both("indexing", "kv_write", M, (key, value, as_f8(kc), as_f8(vc), slots, ks, vs, H),
+                configs("warps", (1,), (2,), (4,), (8,), D=W, BLOCK=full(1024, 64), PAGE=16, X=16), f"bf16 {M} tokens, {H} heads of {W}, to f8e4m3",
+                6.0 * M * H * W, checks, interpreted=False)
+
+
+@of("indexing")
+def penalties():
+    M, N = full((256, 151936), (3, 3000))
+    x0, n, r, f, p = randn(M, N, by=3.0), randint(0, 3, M, N), 1 + rand(M), rand(M), rand(M)
+    x, seen = inout(x0), lambda: n > 0
+    ref = lambda: torch.where(seen(), torch.where(x0 > 0, x0 / r[:, None], x0 * r[:, None]), x0) - f[:, None] * n - torch.where(seen(), p[:, None], 0.0)
+    return both("indexing", "penalties", lambda c: (M, cdiv(N, c["BLOCK"])), (x, n, r, f, p, N), FLAT, f"f32 {M} x {N}", 12.0 * M * N,
+                lambda k: [("out", x[k], ref(), 1e-6)])
+
+
+@of("indexing")
+def gate_topk():
+    M, E, K = full((32768, 128, 8), (9, 16, 4))
+    x, w, at = randn(M, E), result(M, K), result(M, K, dtype=i32, fill=0)
+
+    def checks(k):
+        v, i = torch.softmax(x, 1).topk(K)
+        return [("weights", w[k], v / v.sum(1, keepdim=True), 1e-5), ("experts", at[k], i, 1e-3)]
+    return both("indexing", "gate_topk", lambda c: cdiv(M, c["ROWS"]), (x, w, at, M),
+                configs("ROWS warps", (1, 1), (4, 1), (4, 4), (8, 4), (16, 4), (32, 4), E=E, K=K), f"f32 {K} of {M} x {E}", 4.0 * M * E + 8.0 * M * K, checks)
+
+
+@of("indexing")
+def top_p_mask():
+    M, N, P = full((4096, 2000, 0.9), (3, 200, 0.9))
+    x, y = randn(M, N, by=3.0), result(M, N)
+
+    def checks(k):
+        s, at = torch.softmax(x.double(), 1).sort(1, descending=True)
+        kept = torch.zeros(M, N, device=D, dtype=torch.bool).scatter_(1, at, s.cumsum(1) - s < P)
+        return [("out", y[k].clamp(min=-100), torch.where(kept, x, -100.0), 1e-2)]
+    return both("indexing", "top_p_mask", M, (x, y, N, P), configs("warps", (4,), (8,), (16,), BLOCK=full(2048, 256)), f"f32 {M} x {N}", 8.0 * M * N, checks)
+
+
+@of("folds")
+def var_mean():
+    M, N = full((16384, 5120), (3, 1500))
+    x, mean, var = randn(M, N, dtype=bf16), result(M), result(M)
+    x += 3
+    return both("folds", "var_mean", M, (x, mean, var, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"bf16 {M} x {N}", 2.0 * M * N,
+                lambda k: [("mean", mean[k], x.float().mean(1), 1e-5), ("variance", var[k], x.float().var(1, correction=0), 1e-4)],
+                lambda: torch.var_mean(x, 1))
+
+
+@of("folds")
+def row_flags():
+    M, N = full((16384, 7000), (6, 1500))
+    x, t, n, bad, pos = torch.relu(randn(M, N)), result(M), result(M, dtype=i32, fill=9), result(M, dtype=i8, fill=9), result(M, dtype=i8, fill=9)
+    x[::2, 7], x[1::3, 9] = math.nan, -1.0
+    return both("folds", "row_flags", M, (x, t, n, bad, pos, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"f32 {M} x {N}", 4.0 * M * N,
+                lambda k: [("sums", t[k], x.nansum(1), 1e-5), ("counts", n[k], (x != 0).sum(1), 1e-9), ("nans", bad[k], x.isnan().any(1), 1e-9),
+                           ("positive", pos[k], ~(x < 0).any(1), 1e-9)])
+
+
+@of("folds")
+def logsumexp_cols():
+    M, N = full((8192, 5120), (60, 100))
+    x, y = randn(M, N, by=3.0), result(N)
+    return both("folds", "logsumexp_cols", lambda c: cdiv(N, c["BN"]), (x, y, M, N),
+                configs("BM BN warps", (16, 64, 4), (32, 32, 4), (64, 16, 4), (128, 16, 8), (64, 32, 8), (128, 8, 8)), f"f32 {M} x {N} over 0", 4.0 * M * N,
+                lambda k: [("out", y[k], x.logsumexp(0), 1e-5)], lambda: torch.logsumexp(x, 0))
+
+
+@of("folds")
+def cdist_l1():
+    M, N, W = full((8192, 4096, 100), (70, 50, 9))
+    a, b, y = randn(M, W), randn(N, W), result(M, N)
+    return both("folds", "cdist_l1", lambda c: (cdiv(M, c["BM"]), cdiv(N, c["BN"])), (a, b, y, M, N, W),
+                configs("BM BN warps", (32, 64, 4), (64, 64, 4), (64, 64, 8), (64, 128, 8), (128, 64, 4)), f"f32 {M} x {N} rows of {W}", 2.0 * M * N * W,
+                lambda k: [("out", y[k], torch.cdist(a, b, p=1), 1e-5)], lambda: torch.cdist(a, b, p=1), unit="TFLOP/s")
+
+
 if __name__ == "__main__":
     Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}).main()

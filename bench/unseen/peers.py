@@ -785,3 +785,161 @@ def linear_ce_chunk(logits, target, loss, N, smoothing, by, BLOCK: tl.constexpr)
         v = tl.load(logits + row + c, mask=c < N, other=0.0).to(tl.float32)
         d = tl.exp(v - lse) - smoothing / N - tl.where(c == y, 1 - smoothing, 0.0)
         tl.store(logits + row + c, d * by, mask=c < N)
+
+
+@triton.jit
+def embedding_backward(dy, idx, dw, N, pad, BLOCK: tl.constexpr):
+    t = tl.program_id(0).to(tl.int64)
+    row = tl.load(idx + t)
+    if row != pad:
+        c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        tl.atomic_add(dw + row * N + c, tl.load(dy + t * N + c, mask=c < N, other=0.0).to(tl.float32), mask=c < N, sem="relaxed")
+
+
+@triton.jit
+def moe_combine(x, row, weight, y, N, K: tl.constexpr, BLOCK: tl.constexpr):
+    t = tl.program_id(0)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for k in range(K):
+        r = tl.load(row + t * K + k)
+        acc += tl.load(weight + t * K + k) * tl.load(x + r.to(tl.int64) * N + c, mask=c < N, other=0.0).to(tl.float32)
+    tl.store(y + t.to(tl.int64) * N + c, acc, mask=c < N)
+
+
+@triton.jit
+def kv_write(k, v, kc, vc, slots, kscale, vscale, H, D: tl.constexpr, PAGE: tl.constexpr, X: tl.constexpr, BLOCK: tl.constexpr):
+    t = tl.program_id(0)
+    slot = tl.load(slots + t)
+    if slot >= 0:
+        i = tl.arange(0, BLOCK)
+        m = i < H * D
+        h = i // D
+        d = i % D
+        page = slot // PAGE
+        at = slot % PAGE
+        key = tl.load(k + t.to(tl.int64) * H * D + i, mask=m, other=0.0).to(tl.float32) / tl.load(kscale)
+        value = tl.load(v + t.to(tl.int64) * H * D + i, mask=m, other=0.0).to(tl.float32) / tl.load(vscale)
+        tl.store(kc + ((page * H + h) * (D // X) + d // X) * (PAGE * X) + at * X + d % X, key.to(kc.dtype.element_ty), mask=m)
+        tl.store(vc + ((page * H + h) * D + d) * PAGE + at, value.to(vc.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def penalties(logits, counts, repetition, frequency, presence, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = row.to(tl.int64) * N + c
+    m = c < N
+    v = tl.load(logits + at, mask=m, other=0.0)
+    n = tl.load(counts + at, mask=m, other=0)
+    r = tl.load(repetition + row)
+    seen = n > 0
+    w = tl.where(seen, tl.where(v > 0, v / r, v * r), v)
+    tl.store(logits + at, w - tl.load(frequency + row) * n - tl.where(seen, tl.load(presence + row), 0.0), mask=m)
+
+
+@triton.jit
+def gate_topk(x, weight, expert, M, E: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr):
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    e = tl.arange(0, E)
+    v = tl.load(x + r[:, None] * E + e[None, :], mask=(r < M)[:, None], other=0.0)
+    p = tl.exp(v - tl.max(v, 1)[:, None])
+    p = p / tl.sum(p, 1)[:, None]
+    total = tl.zeros((ROWS,), tl.float32)
+    for k in tl.static_range(K):
+        w, at = tl.max(p, 1, return_indices=True)
+        tl.store(weight + r * K + k, w, mask=r < M)
+        tl.store(expert + r * K + k, at, mask=r < M)
+        total += w
+        p = tl.where(e[None, :] == at[:, None], -1.0, p)
+    tl.debug_barrier()
+    for k in tl.static_range(K):
+        tl.store(weight + r * K + k, tl.load(weight + r * K + k, mask=r < M) / total, mask=r < M)
+
+
+@triton.jit
+def top_p_mask(x, y, N, P, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * N + c
+    v = tl.load(x + at, mask=c < N, other=-float("inf"))
+    p = tl.exp(v - tl.max(v, 0))
+    p = p / tl.sum(p, 0)
+    s = tl.sort(p, descending=True)
+    before = tl.cumsum(s, 0) - s
+    least = tl.min(tl.where(before < P, s, float("inf")), 0)
+    tl.store(y + at, tl.where(p >= least, v, -float("inf")), mask=c < N)
+
+
+@triton.jit
+def merge_welford(na, ma, sa, nb, mb, sb):
+    n = na + nb
+    share = tl.where(n == 0, 0.0, nb / n)
+    d = mb - ma
+    return n, ma + d * share, sa + sb + d * d * na * share
+
+
+@triton.jit
+def var_mean(x, mean, variance, N, BLOCK: tl.constexpr):
+    base = tl.program_id(0).to(tl.int64) * N
+    n = tl.zeros((BLOCK,), tl.float32)
+    mu = tl.zeros((BLOCK,), tl.float32)
+    m2 = tl.zeros((BLOCK,), tl.float32)
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        v = tl.load(x + base + c, mask=c < N, other=0.0).to(tl.float32)
+        d = v - mu
+        count = n + 1
+        after = mu + d / count
+        m2 = tl.where(c < N, m2 + d * (v - after), m2)
+        mu = tl.where(c < N, after, mu)
+        n = tl.where(c < N, count, n)
+    total, mm, ss = tl.reduce((n, mu, m2), 0, merge_welford)
+    tl.store(mean + tl.program_id(0), mm)
+    tl.store(variance + tl.program_id(0), ss / total)
+
+
+@triton.jit
+def row_flags(x, total, count, has_nan, positive, N, BLOCK: tl.constexpr):
+    base = tl.program_id(0).to(tl.int64) * N
+    s = tl.zeros((BLOCK,), tl.float32)
+    k = tl.zeros((BLOCK,), tl.int32)
+    bad = tl.zeros((BLOCK,), tl.int32)
+    low = tl.zeros((BLOCK,), tl.int32)
+    for c0 in range(0, N, BLOCK):
+        c = c0 + tl.arange(0, BLOCK)
+        v = tl.load(x + base + c, mask=c < N, other=0.0)
+        s += tl.where(v != v, 0.0, v)
+        k += (v != 0).to(tl.int32)
+        bad |= (v != v).to(tl.int32)
+        low |= (v < 0).to(tl.int32)
+    row = tl.program_id(0)
+    tl.store(total + row, tl.sum(s, 0))
+    tl.store(count + row, tl.sum(k, 0))
+    tl.store(has_nan + row, tl.max(bad, 0))
+    tl.store(positive + row, 1 - tl.max(low, 0))
+
+
+@triton.jit
+def logsumexp_cols(x, y, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    n = tl.program_id(0) * BN + tl.arange(0, BN)
+    most = tl.full((BN,), -float("inf"), tl.float32)
+    z = tl.zeros((BN,), tl.float32)
+    for m0 in range(0, M, BM):
+        m = m0 + tl.arange(0, BM)
+        v = tl.load(x + m.to(tl.int64)[:, None] * N + n[None, :], mask=(m < M)[:, None] & (n < N)[None, :], other=-float("inf"))
+        w = tl.maximum(most, tl.max(v, 0))
+        z = z * tl.exp(most - w) + tl.sum(tl.exp(v - w[None, :]), 0)
+        most = w
+    tl.store(y + n, most + tl.log(z), mask=n < N)
+
+
+@triton.jit
+def cdist_l1(a, b, y, M, N, D, BM: tl.constexpr, BN: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for d in range(D):
+        u = tl.load(a + i * D + d, mask=i < M, other=0.0)
+        v = tl.load(b + j * D + d, mask=j < N, other=0.0)
+        acc += tl.abs(u[:, None] - v[None, :])
+    tl.store(y + i[:, None] * N + j[None, :], acc, mask=(i < M)[:, None] & (j < N)[None, :])
