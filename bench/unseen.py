@@ -915,5 +915,213 @@ def cdist_l1():
                 lambda k: [("out", y[k], torch.cdist(a, b, p=1), 1e-5)], lambda: torch.cdist(a, b, p=1), unit="TFLOP/s")
 
 
+PIXELS = configs("BLOCK warps", (256, 2), (256, 4), (512, 4), (1024, 4), (1024, 8))
+
+
+@of("images")
+def max_pool2d():
+    N, H, W = full((64 * 64, 112, 112), (3, 13, 18))
+    OH, OW = (H - 1) // 2 + 1, (W - 1) // 2 + 1
+    x, y = randn(N, H, W, dtype=f16), result(N, OH, OW, dtype=f16)
+    return both("images", "max_pool2d", lambda c: (cdiv(OH * OW, c["BLOCK"]), N), (x, y, H, W, OH, OW), PIXELS, f"f16 {N} planes of {H} x {W}",
+                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], F.max_pool2d(x.float(), 3, 2, 1), 1e-9)], lambda: F.max_pool2d(x, 3, 2, 1))
+
+
+@of("images")
+def upsample_bilinear():
+    N, H, W, OH, OW = full((8 * 256, 68, 120, 136, 240), (3, 9, 11, 20, 30))
+    x, y = randn(N, H, W, dtype=f16), result(N, OH, OW, dtype=f16)
+    ref = lambda x: F.interpolate(x[None], (OH, OW), mode="bilinear", align_corners=False)[0]
+    return both("images", "upsample_bilinear", lambda c: (cdiv(OH * OW, c["BLOCK"]), N), (x, y, H, W, OH, OW), PIXELS, f"f16 {N} planes, {H} x {W} to {OH} x {OW}",
+                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], ref(x.float()), 1e-3)], lambda: ref(x))
+
+
+@of("images")
+def depthwise_conv2d():
+    N, H, W, C, K = full((32, 56, 56, 192, 7), (2, 6, 9, 20, 3))
+    x, w, b, y = randn(N, H, W, C, dtype=f16), randn(K * K, C, dtype=f16), randn(C, dtype=f16), result(N, H, W, C, dtype=f16)
+
+    def ref():
+        taps = w.float().T.reshape(C, 1, K, K)
+        return F.relu(F.conv2d(x.float().permute(0, 3, 1, 2), taps, b.float(), padding=K // 2, groups=C)).permute(0, 2, 3, 1)
+    return both("images", "depthwise_conv2d", lambda c: (cdiv(C, c["BC"]), cdiv(W, c["BW"]), N * H), (x, w, b, y, H, W, C),
+                configs("BW BC warps", (8, 64, 2), (16, 64, 4), (8, 128, 4), (32, 32, 4), (64, 32, 8), K=K), f"f16 {N} x {H} x {W} x {C}, {K} x {K} taps",
+                4.0 * x.numel(), lambda k: [("out", y[k], ref(), 1e-3)])
+
+
+@of("images")
+def rgb_to_yuv():
+    n = full(16 * 1080 * 1920, 3001)
+    x, y = randint(0, 256, n, 3, dtype=u8), result(3, n, dtype=u8, fill=7)
+
+    def ref():
+        r, g, b = x.float().unbind(1)
+        luma = 0.299 * r + 0.587 * g + 0.114 * b
+        return torch.stack((luma + 0.5, 0.492 * (b - luma) + 128.5, 0.877 * (r - luma) + 128.5)).clamp(0, 255).floor()
+    return both("images", "rgb_to_yuv", flat(n), (x, y, n), FLAT, f"u8 {n} pixels", 6.0 * n, lambda k: [("out", y[k], ref(), 1e-3)])
+
+
+@of("images")
+def im2col():
+    N, C, H, W = full((16, 96, 55, 55), (2, 3, 7, 9))
+    x, y = randn(N, C, H, W, dtype=f16), result(N, C * 9, H * W, dtype=f16)
+    return both("images", "im2col", lambda c: (cdiv(H * W, c["BLOCK"]), C * 9, N), (x, y, H, W), [dict(c, K=3) for c in PIXELS], f"f16 {N} x {C} x {H} x {W}, 3 x 3",
+                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], F.unfold(x.float(), 3, padding=1), 1e-9)], lambda: F.unfold(x, 3, padding=1))
+
+
+tiles_of = lambda M, N: lambda c: cdiv(M, c["BM"]) * cdiv(N, c["BN"])
+
+
+@of("products")
+def lora():
+    M, N, K, R = full((8192, 4096, 4096, 16), (70, 100, 130, 16))
+    x, a, b, base, y = (randn(M, K, dtype=bf16), randn(R, K, dtype=bf16, by=K**-0.5), randn(N, R, dtype=bf16), randn(M, N, dtype=bf16),
+                        result(M, N, dtype=bf16))
+    ref = lambda: base.float() + (2 * x.float() @ a.float().T).bfloat16().float() @ b.float().T
+    return both("products", "lora", lambda c: cdiv(M, c["BM"]), (x, a, b, base, y, M, N, K, 2.0),
+                configs("BM BN BK STAGES warps", (64, 128, 64, 3, 4), (32, 128, 128, 3, 4), (16, 256, 128, 4, 4), (64, 64, 64, 4, 4), (32, 256, 64, 3, 8), R=R),
+                f"bf16 {M} x {N} x {K}, rank {R}", 2.0 * (M * K + 2 * M * N), lambda k: [("out", y[k], ref(), 6e-3)], lambda: base + 2 * (x @ a.T) @ b.T,
+                interpreted=False)
+
+
+@of("products")
+def linear_relu_residual():
+    M, N, K = full((8192, 5120, 1280), (70, 100, 130))
+    x, w, b, r, y = randn(M, K, dtype=f16), randn(K, N, dtype=f16, by=K**-0.5), randn(N, dtype=f16), randn(M, N, dtype=f16), result(M, N, dtype=f16)
+    ref = lambda t: r.to(t) + F.relu(x.to(t) @ w.to(t) + b.to(t))
+    return both("products", "linear_relu_residual", tiles_of(M, N), (x, w, b, r, y, M, N, K),
+                configs("BM BN BK STAGES warps", (128, 128, 32, 4, 4), (128, 128, 64, 3, 8), (64, 128, 64, 3, 4), (128, 256, 64, 3, 8), (128, 64, 64, 4, 4)),
+                f"f16 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 2e-3)], lambda: ref(f16), unit="TFLOP/s")
+
+
+@of("products")
+def gated_mlp():
+    M, N, K = full((4096, 11008, 4096), (70, 100, 130))
+    x, g, u, y = randn(M, K, dtype=bf16), randn(N, K, dtype=bf16, by=K**-0.5), randn(N, K, dtype=bf16, by=K**-0.5), result(M, N, dtype=bf16)
+    ref = lambda t: F.silu(x.to(t) @ g.to(t).T) * (x.to(t) @ u.to(t).T)
+    return both("products", "gated_mlp", tiles_of(M, N), (x, g, u, y, M, N, K),
+                configs("BM BN BK STAGES warps", (128, 64, 64, 3, 4), (64, 64, 64, 3, 4), (128, 128, 32, 3, 8), (128, 128, 64, 3, 8), (64, 128, 64, 3, 4)),
+                f"bf16 {M} x {N} x {K}", 4.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 6e-3)], lambda: ref(bf16), unit="TFLOP/s", interpreted=False)
+
+
+@of("products")
+def int8_matmul():
+    M, N, K = full((4096, 6144, 4096), (70, 100, 160))
+    x, w, sx, sw, y = randint(-127, 128, M, K).to(i8), randint(-127, 128, N, K).to(i8), rand(M) * 1e-3, rand(N) * 1e-1, result(M, N, dtype=f16)
+    ref = lambda: (x.double() @ w.double().T).float() * sx[:, None] * sw
+    return both("products", "int8_matmul", tiles_of(M, N), (x, w, sx, sw, y, M, N, K),
+                configs("BM BN BK STAGES warps", (128, 128, 64, 3, 4), (128, 128, 128, 3, 8), (128, 256, 64, 3, 8), (64, 128, 128, 3, 4), (128, 64, 128, 4, 4)),
+                f"i8 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(), 1e-3)], unit="TFLOP/s")
+
+
+@of("products")
+def conv1x1():
+    Z, C, O, HW = full((64, 256, 512, 28 * 28), (2, 40, 70, 49))
+    x, w, b, y = randn(Z, C, HW, dtype=f16), randn(O, C, dtype=f16, by=C**-0.5), randn(O), result(Z, O, HW, dtype=f16)
+    return both("products", "conv1x1", lambda c: (cdiv(O, c["BM"]), cdiv(HW, c["BN"]), Z), (x, w, b, y, C, O, HW),
+                configs("BM BN BK STAGES warps", (64, 128, 32, 3, 4), (128, 128, 32, 3, 4), (128, 64, 64, 3, 4), (128, 128, 64, 3, 8), (64, 64, 64, 3, 4)),
+                f"f16 {Z} x {C} x {HW} to {O}", 2.0 * Z * C * O * HW, lambda k: [("out", y[k], w.float() @ x.float() + b[:, None], 2e-3)],
+                lambda: F.conv1d(x, w[..., None], b.half()), unit="TFLOP/s")
+
+
+@of("products")
+def window_decode():
+    Z, T, H, G, W, WINDOW = full((64, 4096, 8, 16, 128, 1024), (2, 90, 2, 16, 32, 40))
+    q, key, value, o = randn(Z, H, G, W, dtype=bf16), randn(Z, T, H, W, dtype=bf16), randn(Z, T, H, W, dtype=bf16), result(Z, H, G, W, dtype=bf16)
+    lens = randint(T // 8, T + 1, Z)
+
+    def ref():
+        t = torch.arange(T, device=D)[None]
+        there = (t < lens[:, None]) & (t >= lens[:, None] - WINDOW)
+        s = torch.einsum("zhgd,zthd->zhgt", q.float(), key.float()) * W**-0.5
+        return torch.einsum("zhgt,zthd->zhgd", torch.softmax(s.masked_fill(~there[:, None, None], -math.inf), -1), value.float())
+    read = float(lens.clamp(max=WINDOW).sum()) * H * W * 4
+    return both("products", "window_decode", (H, Z), (q, key, value, o, lens, T, H, W**-0.5),
+                configs("BN STAGES warps", (64, 2, 4), (64, 3, 4), (128, 2, 4), (32, 4, 2), (128, 2, 8), WINDOW=WINDOW, G=G, D=W),
+                f"bf16 {Z} of up to {T}, {H} heads of {W}, {G} queries, window {WINDOW}", read, lambda k: [("out", o[k], ref(), 8e-3)], interpreted=False)
+
+
+@of("products")
+def alibi_scores():
+    Z, H, T, W = full((4, 16, 2000, 64), (1, 2, 70, 16))
+    q, key, s = randn(Z * H, T, W, dtype=f16), randn(Z * H, T, W, dtype=f16), result(Z * H, T, T, dtype=f16)
+    slopes = torch.exp2(-8.0 * torch.arange(1, H + 1, device=D) / H)
+
+    def checks(k):
+        t = torch.arange(T, device=D)
+        v = q.float() @ key.float().transpose(1, 2) * W**-0.5 - slopes.repeat(Z)[:, None, None] * (t[:, None] - t)
+        return [("scores", s[k].clamp(min=-6e4), v.masked_fill(t[:, None] < t, -6e4), 1e-3), ("lower half", s[k].tril(), v.tril(), 2e-3)]
+    return both("products", "alibi_scores", lambda c: (cdiv(T, c["BM"]), cdiv(T, c["BN"]), Z * H), (q, key, slopes, s, T, H, W**-0.5),
+                configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), D=W), f"f16 {Z} x {H} heads, {T} x {T} x {W}", 2.0 * Z * H * T * T, checks)
+
+
+@of("recurrent")
+def ema():
+    Z, T, C = full((16, 2048, 2048), (2, 30, 100))
+    x, a, y = randn(Z, T, C, dtype=bf16), rand(C), result(Z, T, C, dtype=bf16)
+
+    def ref():
+        s, out = torch.zeros(Z, C, device=D), torch.empty(Z, T, C, device=D)
+        for t in range(T):
+            s = a * s + (1 - a) * x[:, t].float()
+            out[:, t] = s
+        return out
+    return both("recurrent", "ema", lambda c: (cdiv(C, c["B"]), Z), (x, a, y, T, C), configs("B warps", (32, 1), (64, 1), (128, 1), (128, 2), (256, 4)),
+                f"bf16 {Z} x {T} x {C}", 4.0 * x.numel(), lambda k: [("out", y[k], ref(), 4e-3)])
+
+
+@of("recurrent")
+def min_gru():
+    Z, T, C = full((8, 4096, 1024), (2, 70, 100))
+    g, c, y = randn(Z, T, C, dtype=bf16), randn(Z, T, C, dtype=bf16), result(Z, T, C, dtype=bf16)
+
+    def ref():
+        h, out = torch.zeros(Z, C, device=D), torch.empty(Z, T, C, device=D)
+        for t in range(T):
+            z = g[:, t].float().sigmoid()
+            h = (1 - z) * h + z * c[:, t].float()
+            out[:, t] = h
+        return out
+    return both("recurrent", "min_gru", lambda k: (cdiv(C, k["BC"]), Z), (g, c, y, T, C),
+                configs("BT BC warps", (32, 32, 2), (64, 32, 4), (32, 64, 4), (128, 32, 4), (64, 64, 8)), f"bf16 {Z} x {T} x {C}", 6.0 * g.numel(),
+                lambda k: [("out", y[k], ref(), 4e-3)])
+
+
+@of("recurrent")
+def gated_delta():
+    Z, T, H, K, V = full((4, 1024, 16, 128, 128), (1, 12, 2, 32, 32))
+    q, v = randn(Z, T, H, K, dtype=bf16), randn(Z, T, H, V, dtype=bf16)
+    key = F.normalize(randn(Z, T, H, K), dim=3).to(bf16)
+    g, beta, o = -rand(Z, T, H), rand(Z, T, H), result(Z, T, H, V, dtype=bf16)
+
+    def ref():
+        s, out = torch.zeros(Z, H, K, V, device=D, dtype=torch.float64), torch.empty(Z, T, H, V, device=D, dtype=torch.float64)
+        for t in range(T):
+            s = s * g[:, t, :, None, None].double().exp()
+            lack = (v[:, t].double() - torch.einsum("zhkv,zhk->zhv", s, key[:, t].double())) * beta[:, t, :, None]
+            s = s + key[:, t].double()[..., None] * lack[..., None, :]
+            out[:, t] = torch.einsum("zhkv,zhk->zhv", s, q[:, t].double() * K**-0.5)
+        return out
+    return both("recurrent", "gated_delta", lambda c: (V // c["BV"], H, Z), (q, key, v, g, beta, o, T, H, V, K**-0.5),
+                configs("BV warps", *full(((8, 1), (16, 1), (16, 2), (32, 2), (32, 4), (64, 4)), ((8, 1), (16, 2), (32, 4))), K=K),
+                f"bf16 {Z} x {T}, {H} heads of {K} x {V}", 4.0 * (q.numel() + v.numel()), lambda k: [("out", o[k], ref(), 4e-3)])
+
+
+@of("recurrent")
+def state_step():
+    Z, H, G, P, N = full((256, 80, 1, 64, 128), (2, 4, 2, 16, 32))
+    x, z, o = randn(Z, H, P, dtype=bf16), randn(Z, H, P, dtype=bf16), result(Z, H, P, dtype=bf16)
+    dt, bias, a, d = randn(Z, H, dtype=bf16), randn(H), -rand(H) * 4, randn(H)
+    b, c, s0 = randn(Z, G, N, dtype=bf16), randn(Z, G, N, dtype=bf16), randn(Z, H, P, N)
+    s = inout(s0)
+
+    def checks(k):
+        step, heads = F.softplus(dt.float() + bias), lambda t: t.float().repeat_interleave(H // G, 1)[:, :, None]
+        new = s0 * torch.exp(a * step)[..., None, None] + (x.float() * step[..., None])[..., None] * heads(b)
+        return [("state", s[k], new, 1e-5), ("out", o[k], ((new * heads(c)).sum(3) + x.float() * d[:, None]) * F.silu(z.float()), 4e-3)]
+    return both("recurrent", "state_step", (H, Z), (s, x, dt, bias, a, b, c, d, z, o, H, G), configs("warps", (1,), (2,), (4,), (8,), P=P, N=N),
+                f"f32 {Z} x {H} states of {P} x {N}", 8.0 * s0.numel(), checks)
+
+
 if __name__ == "__main__":
     Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}).main()

@@ -943,3 +943,283 @@ def cdist_l1(a, b, y, M, N, D, BM: tl.constexpr, BN: tl.constexpr):
         v = tl.load(b + j * D + d, mask=j < N, other=0.0)
         acc += tl.abs(u[:, None] - v[None, :])
     tl.store(y + i[:, None] * N + j[None, :], acc, mask=(i < M)[:, None] & (j < N)[None, :])
+
+
+@triton.jit
+def max_pool2d(x, y, H, W, OH, OW, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    plane = tl.program_id(1).to(tl.int64)
+    i = o // OW * 2 - 1
+    j = o % OW * 2 - 1
+    most = tl.full((BLOCK,), -float("inf"), x.dtype.element_ty)
+    for a in tl.static_range(3):
+        for b in tl.static_range(3):
+            r = i + a
+            c = j + b
+            inside = (o < OH * OW) & (r >= 0) & (r < H) & (c >= 0) & (c < W)
+            most = tl.maximum(most, tl.load(x + plane * H * W + r * W + c, mask=inside, other=-float("inf")))
+    tl.store(y + plane * OH * OW + o, most, mask=o < OH * OW)
+
+
+@triton.jit
+def upsample_bilinear(x, y, H, W, OH, OW, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    plane = tl.program_id(1).to(tl.int64) * H * W
+    m = o < OH * OW
+    sy = tl.maximum(((o // OW).to(tl.float32) + 0.5) * (H / OH) - 0.5, 0.0)
+    sx = tl.maximum(((o % OW).to(tl.float32) + 0.5) * (W / OW) - 0.5, 0.0)
+    y0 = sy.to(tl.int32)
+    x0 = sx.to(tl.int32)
+    y1 = tl.minimum(y0 + 1, H - 1)
+    x1 = tl.minimum(x0 + 1, W - 1)
+    fy = sy - y0
+    fx = sx - x0
+    a = tl.load(x + plane + y0 * W + x0, mask=m, other=0.0).to(tl.float32)
+    b = tl.load(x + plane + y0 * W + x1, mask=m, other=0.0).to(tl.float32)
+    c = tl.load(x + plane + y1 * W + x0, mask=m, other=0.0).to(tl.float32)
+    d = tl.load(x + plane + y1 * W + x1, mask=m, other=0.0).to(tl.float32)
+    top = a + (b - a) * fx
+    bottom = c + (d - c) * fx
+    tl.store(y + tl.program_id(1).to(tl.int64) * OH * OW + o, top + (bottom - top) * fy, mask=m)
+
+
+@triton.jit
+def depthwise_conv2d(x, w, bias, y, H, W, C, K: tl.constexpr, BW: tl.constexpr, BC: tl.constexpr):
+    c = (tl.program_id(0) * BC + tl.arange(0, BC))[None, :]
+    j = (tl.program_id(1) * BW + tl.arange(0, BW))[:, None]
+    i = tl.program_id(2) % H
+    base = (tl.program_id(2) // H).to(tl.int64) * H * W * C
+    acc = tl.zeros((BW, BC), tl.float32)
+    for a in tl.static_range(K):
+        for b in tl.static_range(K):
+            r = i + a - K // 2
+            s = j + b - K // 2
+            v = tl.load(x + base + (r * W + s) * C + c, mask=(r >= 0) & (r < H) & (s >= 0) & (s < W) & (c < C), other=0.0)
+            acc += v.to(tl.float32) * tl.load(w + (a * K + b) * C + c, mask=c < C, other=0.0).to(tl.float32)
+    acc += tl.load(bias + c, mask=c < C, other=0.0).to(tl.float32)
+    tl.store(y + base + (i * W + j) * C + c, tl.maximum(acc, 0.0), mask=(j < W) & (c < C))
+
+
+@triton.jit
+def rgb_to_yuv(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    m = i < n
+    r = tl.load(x + 3 * i, mask=m, other=0).to(tl.float32)
+    g = tl.load(x + 3 * i + 1, mask=m, other=0).to(tl.float32)
+    b = tl.load(x + 3 * i + 2, mask=m, other=0).to(tl.float32)
+    luma = 0.299 * r + 0.587 * g + 0.114 * b
+    tl.store(y + i, tl.clamp(luma + 0.5, 0.0, 255.0).to(tl.uint8), mask=m)
+    tl.store(y + n + i, tl.clamp(0.492 * (b - luma) + 128.5, 0.0, 255.0).to(tl.uint8), mask=m)
+    tl.store(y + 2 * n + i, tl.clamp(0.877 * (r - luma) + 128.5, 0.0, 255.0).to(tl.uint8), mask=m)
+
+
+@triton.jit
+def im2col(x, y, H, W, K: tl.constexpr, BLOCK: tl.constexpr):
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    k = tl.program_id(1)
+    n = tl.program_id(2).to(tl.int64)
+    c = k // (K * K)
+    r = p // W + k // K % K - K // 2
+    s = p % W + k % K - K // 2
+    inside = (p < H * W) & (r >= 0) & (r < H) & (s >= 0) & (s < W)
+    rows = tl.num_programs(1)
+    v = tl.load(x + (n * (rows // (K * K)) + c) * H * W + r * W + s, mask=inside, other=0.0)
+    tl.store(y + (n * rows + k) * H * W + p, v, mask=p < H * W)
+
+
+@triton.jit
+def tile_of(pid, rows, cols):
+    """In groups of 8 rows, down the columns of a group."""
+    first = pid // (8 * cols) * 8
+    height = min(rows - first, 8)
+    within = pid % (8 * cols)
+    return first + within % height, within // height
+
+
+@triton.jit
+def lora(x, a, b, base, y, M, N, K, scale, R: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    r = tl.arange(0, R)
+    acc = tl.zeros((BM, R), tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        u = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+        v = tl.load(a + r[None, :] * K + k[:, None], mask=(k < K)[:, None], other=0.0)
+        acc = tl.dot(u, v, acc)
+    h = (acc * scale).to(x.dtype.element_ty)
+    for n0 in range(0, N, BN):
+        n = n0 + tl.arange(0, BN)
+        w = tl.load(b + n[None, :] * R + r[:, None], mask=(n < N)[None, :], other=0.0)
+        at = m[:, None] * N + n[None, :]
+        inside = (m < M)[:, None] & (n < N)[None, :]
+        tl.store(y + at, tl.dot(h, w) + tl.load(base + at, mask=inside, other=0.0).to(tl.float32), mask=inside)
+
+
+@triton.jit
+def linear_relu_residual(x, w, bias, residual, y, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pm, pn = tile_of(tl.program_id(0), tl.cdiv(M, BM), tl.cdiv(N, BN))
+    m = (pm * BM + tl.arange(0, BM))[:, None]
+    n = (pn * BN + tl.arange(0, BN))[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        a = tl.load(x + m * K + k[None, :], mask=(m < M) & (k < K)[None, :], other=0.0)
+        b = tl.load(w + k[:, None] * N + n, mask=(k < K)[:, None] & (n < N), other=0.0)
+        acc = tl.dot(a, b, acc)
+    acc = tl.maximum(acc + tl.load(bias + n, mask=n < N, other=0.0).to(tl.float32), 0.0)
+    inside = (m < M) & (n < N)
+    tl.store(y + m * N + n, acc + tl.load(residual + m * N + n, mask=inside, other=0.0).to(tl.float32), mask=inside)
+
+
+@triton.jit
+def gated_mlp(x, g, u, y, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pm, pn = tile_of(tl.program_id(0), tl.cdiv(M, BM), tl.cdiv(N, BN))
+    m = pm * BM + tl.arange(0, BM)
+    n = pn * BN + tl.arange(0, BN)
+    gate = tl.zeros((BM, BN), tl.float32)
+    up = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        v = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+        at = n[None, :] * K + k[:, None]
+        inside = (n < N)[None, :] & (k < K)[:, None]
+        gate = tl.dot(v, tl.load(g + at, mask=inside, other=0.0), gate)
+        up = tl.dot(v, tl.load(u + at, mask=inside, other=0.0), up)
+    tl.store(y + m[:, None] * N + n[None, :], gate * tl.sigmoid(gate) * up, mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def int8_matmul(x, w, sx, sw, y, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    pm, pn = tile_of(tl.program_id(0), tl.cdiv(M, BM), tl.cdiv(N, BN))
+    m = pm * BM + tl.arange(0, BM)
+    n = pn * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.int32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        a = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0)
+        b = tl.load(w + n[None, :] * K + k[:, None], mask=(n < N)[None, :] & (k < K)[:, None], other=0)
+        acc = tl.dot(a, b, acc)
+    s = tl.load(sx + m, mask=m < M, other=0.0)[:, None] * tl.load(sw + n, mask=n < N, other=0.0)[None, :]
+    tl.store(y + m[:, None] * N + n[None, :], acc.to(tl.float32) * s, mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def conv1x1(x, w, bias, y, C, O, HW, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    o = tl.program_id(0) * BM + tl.arange(0, BM)
+    p = tl.program_id(1) * BN + tl.arange(0, BN)
+    z = tl.program_id(2).to(tl.int64)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, C, BK):
+        k = k0 + tl.arange(0, BK)
+        a = tl.load(w + o[:, None] * C + k[None, :], mask=(o < O)[:, None] & (k < C)[None, :], other=0.0)
+        b = tl.load(x + z * C * HW + k[:, None] * HW + p[None, :], mask=(k < C)[:, None] & (p < HW)[None, :], other=0.0)
+        acc = tl.dot(a, b, acc)
+    acc += tl.load(bias + o, mask=o < O, other=0.0)[:, None]
+    tl.store(y + z * O * HW + o[:, None] * HW + p[None, :], acc, mask=(o < O)[:, None] & (p < HW)[None, :])
+
+
+@triton.jit
+def window_decode(q, k, v, out, lens, T, H, scale, WINDOW: tl.constexpr, G: tl.constexpr, D: tl.constexpr, BN: tl.constexpr):
+    h = tl.program_id(0)
+    z = tl.program_id(1)
+    length = tl.load(lens + z)
+    d = tl.arange(0, D)
+    at = ((z * H + h) * G + tl.arange(0, G))[:, None] * D + d[None, :]
+    query = tl.load(q + at)
+    base = (z.to(tl.int64) * T * H + h) * D
+    most = tl.full((G,), -float("inf"), tl.float32)
+    total = tl.zeros((G,), tl.float32)
+    acc = tl.zeros((G, D), tl.float32)
+    for n0 in range(tl.maximum(length - WINDOW, 0), length, BN):
+        n = n0 + tl.arange(0, BN)
+        keys = tl.load(k + base + n[:, None] * (H * D) + d[None, :], mask=(n < length)[:, None], other=0.0)
+        values = tl.load(v + base + n[:, None] * (H * D) + d[None, :], mask=(n < length)[:, None], other=0.0)
+        s = tl.where((n < length)[None, :], tl.dot(query, tl.trans(keys)) * scale, -float("inf"))
+        after = tl.maximum(most, tl.max(s, 1))
+        p = tl.exp(s - after[:, None])
+        old = tl.exp(most - after)
+        total = total * old + tl.sum(p, 1)
+        acc = tl.dot(p.to(values.dtype), values, acc * old[:, None])
+        most = after
+    tl.store(out + at, acc / total[:, None])
+
+
+@triton.jit
+def alibi_scores(q, k, slopes, s, T, H, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    m = (tl.program_id(0) * BM + tl.arange(0, BM))[:, None]
+    n = (tl.program_id(1) * BN + tl.arange(0, BN))[None, :]
+    z = tl.program_id(2)
+    d = tl.arange(0, D)
+    a = tl.load(q + (z.to(tl.int64) * T + m) * D + d[None, :], mask=m < T, other=0.0)
+    b = tl.load(k + (z.to(tl.int64) * T + n) * D + d[:, None], mask=n < T, other=0.0)
+    score = tl.dot(a, b) * scale - tl.load(slopes + z % H) * (m - n).to(tl.float32)
+    tl.store(s + (z.to(tl.int64) * T + m) * T + n, tl.where(n <= m, score, -float("inf")), mask=(m < T) & (n < T))
+
+
+@triton.jit
+def ema(x, decay, y, T, C, B: tl.constexpr):
+    c = tl.program_id(0) * B + tl.arange(0, B)
+    m = c < C
+    base = tl.program_id(1).to(tl.int64) * T * C
+    a = tl.load(decay + c, mask=m, other=0.0)
+    s = tl.zeros((B,), tl.float32)
+    for t in range(T):
+        s = a * s + (1 - a) * tl.load(x + base + t * C + c, mask=m, other=0.0).to(tl.float32)
+        tl.store(y + base + t * C + c, s, mask=m)
+
+
+@triton.jit
+def after(a0, b0, a1, b1):
+    return a0 * a1, b0 * a1 + b1
+
+
+@triton.jit
+def min_gru(gate, c, y, T, C, BT: tl.constexpr, BC: tl.constexpr):
+    j = (tl.program_id(0) * BC + tl.arange(0, BC))[None, :]
+    base = tl.program_id(1).to(tl.int64) * T * C
+    h = tl.zeros((1, BC), tl.float32)
+    for t0 in range(0, T, BT):
+        t = t0 + tl.arange(0, BT)[:, None]
+        m = (t < T) & (j < C)
+        z = tl.sigmoid(tl.load(gate + base + t * C + j, mask=m, other=0.0).to(tl.float32))
+        v = z * tl.load(c + base + t * C + j, mask=m, other=0.0).to(tl.float32)
+        a, b = tl.associative_scan((1 - z, v), 0, after)
+        out = a * h + b
+        tl.store(y + base + t * C + j, out, mask=m)
+        h = tl.sum(tl.where(tl.arange(0, BT)[:, None] == BT - 1, out, 0.0), 0, keep_dims=True)
+
+
+@triton.jit
+def gated_delta(q, k, v, g, beta, out, T, H, V, scale, K: tl.constexpr, BV: tl.constexpr):
+    h = tl.program_id(1)
+    z = tl.program_id(2)
+    i = tl.arange(0, K)
+    j = tl.program_id(0) * BV + tl.arange(0, BV)
+    s = tl.zeros((K, BV), tl.float32)
+    for t in range(T):
+        at = (z * T + t) * H + h
+        key = tl.load(k + at * K + i).to(tl.float32)
+        query = tl.load(q + at * K + i).to(tl.float32) * scale
+        s *= tl.exp(tl.load(g + at))
+        lack = (tl.load(v + at * V + j).to(tl.float32) - tl.sum(s * key[:, None], 0)) * tl.load(beta + at)
+        s += key[:, None] * lack[None, :]
+        tl.store(out + at * V + j, tl.sum(s * query[:, None], 0))
+
+
+@triton.jit
+def state_step(state, x, dt, bias, a, b, c, d, z, out, H, groups, P: tl.constexpr, N: tl.constexpr):
+    h = tl.program_id(0)
+    n = tl.program_id(1)
+    i = tl.arange(0, P)
+    j = tl.arange(0, N)
+    at = (n * H + h).to(tl.int64) * P
+    step = tl.load(dt + n * H + h).to(tl.float32) + tl.load(bias + h)
+    step = tl.where(step > 20, step, tl.log(1 + tl.exp(step)))
+    v = tl.load(x + at + i).to(tl.float32)
+    group = (n * groups + h // (H // groups)) * N
+    p = state + (at + i)[:, None] * N + j[None, :]
+    s = tl.load(p) * tl.exp(tl.load(a + h) * step) + (v * step)[:, None] * tl.load(b + group + j).to(tl.float32)[None, :]
+    tl.store(p, s)
+    y = tl.sum(s * tl.load(c + group + j).to(tl.float32)[None, :], 1) + v * tl.load(d + h)
+    gate = tl.load(z + at + i).to(tl.float32)
+    tl.store(out + at + i, y * gate * tl.sigmoid(gate))
