@@ -39,7 +39,8 @@ a.add_argument("--share", help=argparse.SUPPRESS)       # I/N: compile every Nth
 a.add_argument("--out")
 a.add_argument("what", nargs="*", help="parts or sections; all")
 a = a.parse_args()
-a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *a.what]) + ".jsonl")
+stem = os.path.splitext(os.path.basename(script))[0]
+a.out = a.out or os.path.join(os.environ.get("OUT", "."), "-".join(["run", *[stem] * (stem != "gpu"), *a.what]) + ".jsonl")
 REHEARSE = a.rehearse
 SHARE = [int(x) for x in a.share.split("/")] if a.share else None
 turn = itertools.count()

@@ -4,7 +4,8 @@ Each was written once, in the natural style of either language, by the same algo
 docs/language.md would, unseen/peers.py as a decent Triton user would. Both sides search the same short list of configurations. What the
 compiler does badly stays as it is written here: a kernel is not improved, the compiler is.
 
-Parts are kinds of kernels: PARTS below; a kernel can be named by itself. Options, processes and files are those of bench/gpu.py. A row says, too:
+Parts are kinds of kernels: PARTS below; a kernel can be named by itself. Options, processes and files are those of bench/gpu.py.
+A row says, too:
 
     ptx_ms, load_ms            what our chosen kernel took from source to PTX and from PTX to a loaded module, for the first time
     registers, local_bytes     of our chosen kernel; of a case of several launches the most
@@ -117,7 +118,8 @@ def both(file, name, grid, args, cfgs, shape, work, checks, torch=None, **more):
     """A case of one kernel, with the same arguments on both sides but for pairs of results; grid may be a function of the configuration."""
     at = grid if callable(grid) else lambda c: grid
     of = lambda side: [a[side] if isinstance(a, list) else a for a in args]
-    return Case(shape, work, cfgs, lambda c: tile(file, name, at(c), *of(0), **c), lambda c: jit(name, at(c), *of(1), **c), checks, torch, **more)
+    return Case(shape, work, cfgs, lambda c: tile(file, name, at(c), *of(0), **c), lambda c: jit(name, at(c), *of(1), **c), checks, torch,
+                **more)
 
 
 # ---- measuring ----
@@ -193,7 +195,8 @@ def group_norm_nchw():
     N, C, HW, G = full((16, 512, 64 * 64, 32), (2, 8, 45, 4))
     x, w, s, y = randn(N, C, HW, dtype=f16), randn(C), randn(C), result(N, C, HW, dtype=f16)
     return both("fused", "group_norm_nchw", (G, N), (x, w, s, y, HW, C, G, 1e-5),
-                configs("BLOCK warps", (2048, 4), (2048, 8), (4096, 8), (4096, 16), (8192, 16), (8192, 32)), f"f16 {N} x {C} x {HW}, {G} groups",
+                configs("BLOCK warps", (2048, 4), (2048, 8), (4096, 8), (4096, 16), (8192, 16), (8192, 32)),
+                f"f16 {N} x {C} x {HW}, {G} groups",
                 4.0 * x.numel(), lambda k: [("out", y[k], F.silu(F.group_norm(x.float(), G, w, s, 1e-5)), 2e-3)],
                 lambda: F.silu(F.group_norm(x, G, w.half(), s.half(), 1e-5)))
 
@@ -203,8 +206,10 @@ def group_norm_nhwc():
     N, C, HW, G = full((16, 512, 64 * 64, 32), (2, 24, 45, 2))
     x, w, s, y = randn(N, HW, C, dtype=f16), randn(C), randn(C), result(N, HW, C, dtype=f16)
     return both("fused", "group_norm_nhwc", (G, N), (x, w, s, y, HW, C, G, 1e-5),
-                configs("BP warps", (64, 4), (128, 4), (128, 8), (256, 8), (256, 16), (512, 16), BC=16), f"f16 {N} x {HW} x {C}, {G} groups",
-                4.0 * x.numel(), lambda k: [("out", y[k], F.silu(F.group_norm(x.float().transpose(1, 2), G, w, s, 1e-5)).transpose(1, 2), 2e-3)])
+                configs("BP warps", (64, 4), (128, 4), (128, 8), (256, 8), (256, 16), (512, 16), BC=16),
+                f"f16 {N} x {HW} x {C}, {G} groups",
+                4.0 * x.numel(),
+                lambda k: [("out", y[k], F.silu(F.group_norm(x.float().transpose(1, 2), G, w, s, 1e-5)).transpose(1, 2), 2e-3)])
 
 
 @of("fused")
@@ -225,7 +230,8 @@ def rope_cache():
         kr, vr, ok = torch.zeros_like(kc[0], dtype=f32), torch.zeros_like(vc[0], dtype=f32), slots >= 0
         kr[slots[ok]], vr[slots[ok]] = turned(k)[ok], v.float()[ok]
         return [("q", qo[side], turned(q), 4e-3), ("keys", kc[side], kr, 4e-3), ("values", vc[side], vr, 1e-9)]
-    return both("fused", "rope_cache", TOK, (q, k, v, cos, sin, pos, slots, qo, kc, vc), configs("warps", (1,), (2,), (4,), (8,), HQ=HQ, HK=HK, D=HD),
+    return both("fused", "rope_cache", TOK, (q, k, v, cos, sin, pos, slots, qo, kc, vc),
+                configs("warps", (1,), (2,), (4,), (8,), HQ=HQ, HK=HK, D=HD),
                 f"bf16 {TOK} tokens, {HQ}+{HK} heads of {HD}", TOK * HD * (4.0 * HQ + 8.0 * HK + 4), checks)
 
 
@@ -241,7 +247,8 @@ def dropout_add_norm():
         share = kept.double().mean(0, keepdim=True).mean().reshape(1)
         return [("stream", h[k], v, 4e-3), ("norm", y[k], F.layer_norm(v, (N,), w.float(), s.float(), 1e-5), 4e-3),
                 ("share that is kept", share, torch.full_like(share, 1 - p), full(6e-3, 0.1))]
-    return both("fused", "dropout_add_norm", M, (x, r, w, s, h, y, N, 1e-5, p, 1234), configs("warps", (4,), (8,), (16,), (32,), BLOCK=full(4096, 256)),
+    return both("fused", "dropout_add_norm", M, (x, r, w, s, h, y, N, 1e-5, p, 1234),
+                configs("warps", (4,), (8,), (16,), (32,), BLOCK=full(4096, 256)),
                 f"bf16 {M} x {N}", 8.0 * M * N, checks, lambda: F.layer_norm(r + F.dropout(x, p), (N,), w, s))
 
 
@@ -289,7 +296,8 @@ def sum_middle():
     A, M, N = full((256, 1024, 1024), (3, 50, 40))
     x, o = randn(A, M, N, dtype=f16), result(A, N)
     return both("folds", "sum_middle", lambda c: (cdiv(N, c["BN"]), A), (x, o, M, N),
-                configs("BM BN warps", (16, 128, 4), (32, 64, 4), (32, 128, 4), (8, 256, 4), (16, 256, 8), (64, 64, 8)), f"f16 {A} x {M} x {N} over 1",
+                configs("BM BN warps", (16, 128, 4), (32, 64, 4), (32, 128, 4), (8, 256, 4), (16, 256, 8), (64, 64, 8)),
+                f"f16 {A} x {M} x {N} over 1",
                 2.0 * x.numel(), lambda k: [("out", o[k], torch.sum(x, 1, dtype=f32), 1e-4)], lambda: torch.sum(x, 1, dtype=f32))
 
 
@@ -299,15 +307,18 @@ def cumsum_middle():
     x, o = randn(A, M, N), result(A, M, N)
     return both("folds", "cumsum_middle", lambda c: (cdiv(N, c["BN"]), A), (x, o, M, N),
                 configs("BM BN warps", (32, 32, 2), (32, 32, 4), (64, 32, 4), (128, 32, 8), (32, 64, 4), (64, 64, 8), (16, 64, 2)),
-                f"f32 {A} x {M} x {N} along 1", 8.0 * x.numel(), lambda k: [("out", o[k], x.double().cumsum(1), 1e-5)], lambda: torch.cumsum(x, 1))
+                f"f32 {A} x {M} x {N} along 1", 8.0 * x.numel(), lambda k: [("out", o[k], x.double().cumsum(1), 1e-5)],
+                lambda: torch.cumsum(x, 1))
 
 
 @of("folds")
 def argmax_rows():
     M, N = full((8192, 32000), (4, 3000))
     x, o = randn(M, N), result(M, dtype=i32, fill=0)
-    return both("folds", "argmax_rows", M, (x, o, N), configs("BLOCK warps", (1024, 4), (1024, 8), (2048, 4), (2048, 8), (4096, 8), (8192, 16)),
-                f"f32 {M} x {N}", 4.0 * x.numel(), lambda k: [("values there", x.gather(1, o[k].long().clamp(0, N - 1)[:, None])[:, 0], x.amax(1), 1e-9)],
+    return both("folds", "argmax_rows", M, (x, o, N),
+                configs("BLOCK warps", (1024, 4), (1024, 8), (2048, 4), (2048, 8), (4096, 8), (8192, 16)),
+                f"f32 {M} x {N}", 4.0 * x.numel(),
+                lambda k: [("values there", x.gather(1, o[k].long().clamp(0, N - 1)[:, None])[:, 0], x.amax(1), 1e-9)],
                 lambda: torch.argmax(x, 1))
 
 
@@ -319,9 +330,12 @@ def topk_long():
     vo, ao = result(M, K), result(M, K, dtype=i32, fill=0)
     ours = lambda c: launches(tile("folds", "topk_part", (C(c), M), x, v, at, N, K=K, **c),
                               tile("folds", "topk_merge", M, v, at, vo[0], ao[0], C=C(c) * K, K=K, warps=4))
-    theirs = lambda c: launches(jit("topk_part", (C(c), M), x, keys, N, K=K, **c), jit("topk_merge", M, keys, vo[1], ao[1], C=C(c) * K, K=K, warps=4))
-    return Case(f"f32 {K} of {M} x {N}", 4.0 * M * N, configs("BLOCK warps", *full(((2048, 4), (2048, 8), (4096, 8), (1024, 4)), ((256, 4), (512, 2)))), ours, theirs,
-                lambda k: [("values", vo[k], x.topk(K)[0], 1e-9), ("values there", x.gather(1, ao[k].long().clamp(0, N - 1)), x.topk(K)[0], 1e-9)],
+    theirs = lambda c: launches(jit("topk_part", (C(c), M), x, keys, N, K=K, **c),
+                                jit("topk_merge", M, keys, vo[1], ao[1], C=C(c) * K, K=K, warps=4))
+    return Case(f"f32 {K} of {M} x {N}", 4.0 * M * N,
+                configs("BLOCK warps", *full(((2048, 4), (2048, 8), (4096, 8), (1024, 4)), ((256, 4), (512, 2)))), ours, theirs,
+                lambda k: [("values", vo[k], x.topk(K)[0], 1e-9),
+                           ("values there", x.gather(1, ao[k].long().clamp(0, N - 1)), x.topk(K)[0], 1e-9)],
                 lambda: torch.topk(x, K))
 
 
@@ -329,7 +343,8 @@ def topk_long():
 def bincount():
     n, BINS = full((2**24, 4096), (3000, 64))
     x, w, o = randint(0, BINS, n), rand(n), result(BINS, fill=0.0, one=True)      # how fast atomics are depends on where the bins lie
-    return both("folds", "bincount", lambda c: cdiv(n, c["BLOCK"]), (x, w, o, n), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 4), (2048, 8)),
+    return both("folds", "bincount", lambda c: cdiv(n, c["BLOCK"]), (x, w, o, n),
+                configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 4), (2048, 8)),
                 f"f32 weights, {n} into {BINS}", 8.0 * n, lambda k: [("out", o[k], torch.bincount(x, w.double(), BINS), 1e-5)],
                 lambda: torch.bincount(x, w, BINS))
 
@@ -350,7 +365,8 @@ def stencil():
     return Case(f"f32 {H} x {W}, 4 steps", 4 * 8.0 * H * W,
                 configs("BM BN warps", (8, 128, 4), (16, 128, 4), (4, 256, 4), (32, 64, 4), (16, 128, 8), (1, 1024, 4), (2, 512, 4)),
                 lambda c: steps(0, lambda u, v: tile("folds", "stencil", at(c), u, v, H, W, 0.1, **c)),
-                lambda c: steps(1, lambda u, v: jit("stencil", at(c), u, v, H, W, 0.1, **c)), lambda k: [("out", o[k], step(step(step(step(x)))), 1e-5)])
+                lambda c: steps(1, lambda u, v: jit("stencil", at(c), u, v, H, W, 0.1, **c)),
+                lambda k: [("out", o[k], step(step(step(step(x)))), 1e-5)])
 
 
 @of("quant")
@@ -362,7 +378,8 @@ def cast_transpose():
         ref = (x.float() * 30).to(f8).float()
         return [("out", y[k], ref, 1e-3), ("turned", yt[k], ref.T, 1e-3)]
     return both("folds", "cast_transpose", lambda c: (cdiv(N, c["BN"]), cdiv(M, c["BM"])), (x, s, y, yt, M, N),
-                configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), (128, 128, 4), (32, 128, 4)), f"bf16 to f8e4m3 {M} x {N}",
+                configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), (128, 128, 4), (32, 128, 4)),
+                f"bf16 to f8e4m3 {M} x {N}",
                 4.0 * M * N, checks, interpreted=False)
 
 
@@ -380,7 +397,8 @@ def bmm():
     Z, M, N, K = full((4096, 96, 80, 72), (2, 96, 80, 72))
     x, w, y = randn(Z, M, K, dtype=f16), randn(Z, K, N, dtype=f16), result(Z, M, N, dtype=f16)
     return both("dots", "bmm", lambda c: (cdiv(M, c["BM"]) * cdiv(N, c["BN"]), Z), (x, w, y, M, N, K),
-                configs("BM BN BK STAGES warps", (32, 32, 32, 3, 2), (32, 16, 128, 1, 2), (32, 128, 32, 3, 4), (32, 128, 128, 1, 4), (128, 128, 32, 2, 4),
+                configs("BM BN BK STAGES warps", (32, 32, 32, 3, 2), (32, 16, 128, 1, 2), (32, 128, 32, 3, 4), (32, 128, 128, 1, 4),
+                        (128, 128, 32, 2, 4),
                         (128, 128, 128, 1, 8), (128, 16, 128, 1, 4)),
                 f"f16 {Z} of {M} x {N} x {K}", 2.0 * Z * M * N * K, lambda k: [("out", y[k], torch.bmm(x.float(), w.float()), 2e-3)],
                 lambda: torch.bmm(x, w), unit="TFLOP/s")
@@ -390,9 +408,11 @@ def bmm():
 def linear_gelu():
     M, N, K = full((4096, 11008, 4096), (70, 100, 130))
     x, w, s, y = randn(M, K, dtype=f16), randn(N, K, dtype=f16, by=K**-0.5), randn(N, dtype=f16), result(M, N, dtype=f16)
-    cfgs = configs("BM BN BK STAGES warps", (128, 128, 64, 4, 4), (128, 128, 64, 3, 8), (128, 128, 32, 4, 4), (64, 128, 64, 4, 4), (128, 256, 64, 3, 8),
+    cfgs = configs("BM BN BK STAGES warps", (128, 128, 64, 4, 4), (128, 128, 64, 3, 8), (128, 128, 32, 4, 4), (64, 128, 64, 4, 4),
+                   (128, 256, 64, 3, 8),
                    (128, 256, 64, 4, 8))
-    return both("dots", "linear_gelu", lambda c: cdiv(M, c["BM"]) * cdiv(N, c["BN"]), (x, w, s, y, M, N, K), full(cfgs, cfgs[:4]), f"f16 {M} x {N} x {K}",
+    return both("dots", "linear_gelu", lambda c: cdiv(M, c["BM"]) * cdiv(N, c["BN"]), (x, w, s, y, M, N, K), full(cfgs, cfgs[:4]),
+                f"f16 {M} x {N} x {K}",
                 2.0 * M * N * K, lambda k: [("out", y[k], F.gelu(F.linear(x.float(), w.float(), s.float())), 3e-3)],
                 lambda: F.gelu(F.linear(x, w, s)), unit="TFLOP/s")
 
@@ -403,9 +423,11 @@ def assign():
     x, c, o = randn(N, W), randn(K, W), result(N, dtype=i32, fill=0)
     far = lambda at: (x - c[at.long().clamp(0, K - 1)]).square().sum(1)
     return both("dots", "assign", lambda g: cdiv(N, g["BN"]), (x, c, o, N, K),
-                configs("BN BK STAGES warps", (64, 64, 3, 4), (128, 64, 3, 4), (128, 64, 2, 4), (128, 128, 3, 8), (128, 64, 3, 8), (64, 128, 3, 4), (128, 32, 3, 4),
+                configs("BN BK STAGES warps", (64, 64, 3, 4), (128, 64, 3, 4), (128, 64, 2, 4), (128, 128, 3, 8), (128, 64, 3, 8),
+                        (64, 128, 3, 4), (128, 32, 3, 4),
                         (128, 32, 1, 4), D=W),
-                f"tf32 {N} points, {K} centres, {W}", 2.0 * N * K * W, lambda k: [("distances", far(o[k]), torch.cdist(x, c).amin(1).square(), 1e-3)],
+                f"tf32 {N} points, {K} centres, {W}", 2.0 * N * K * W,
+                lambda k: [("distances", far(o[k]), torch.cdist(x, c).amin(1).square(), 1e-3)],
                 lambda: torch.cdist(x, c).argmin(1), unit="TFLOP/s")
 
 
@@ -420,10 +442,13 @@ def chunk_state():
         scale = torch.exp(da[..., -1:] - da) * dt                                                   # Z H chunks C
         xs = x.float().view(Z, L // C, C, H, P) * scale.permute(0, 2, 3, 1)[..., None]
         return torch.einsum("zclhp,zcln->zchpn", xs, w.float().view(Z, L // C, C, N))
-    return both("dots", "chunk_state", lambda c: (cdiv(P, c["BP"]) * cdiv(N, c["BN"]), Z * (L // C), H), (x, w, dt, da, o, L, H, G, P, N, L // C),
-                configs("BP BN BK STAGES warps", (64, 128, 32, 3, 4), (64, 128, 64, 3, 4), (64, 64, 32, 3, 4), (64, 64, 64, 3, 4), (64, 128, 64, 3, 8),
+    return both("dots", "chunk_state", lambda c: (cdiv(P, c["BP"]) * cdiv(N, c["BN"]), Z * (L // C), H),
+                (x, w, dt, da, o, L, H, G, P, N, L // C),
+                configs("BP BN BK STAGES warps", (64, 128, 32, 3, 4), (64, 128, 64, 3, 4), (64, 64, 32, 3, 4), (64, 64, 64, 3, 4),
+                        (64, 128, 64, 3, 8),
                         (32, 64, 32, 4, 2), L=C),
-                f"bf16 {Z} x {L}, {H} heads of {P}, {N} states", 2.0 * x.numel() + 4.0 * o[0].numel(), lambda k: [("states", o[k], ref(), 6e-3)],
+                f"bf16 {Z} x {L}, {H} heads of {P}, {N} states", 2.0 * x.numel() + 4.0 * o[0].numel(),
+                lambda k: [("states", o[k], ref(), 6e-3)],
                 interpreted=False)
 
 
@@ -459,7 +484,8 @@ def blocks():
     args = lambda k: (start, at, val, w, o[k], N)
     grid = lambda c: (R, cdiv(N, c["BN"]))
     return Case(f"f16 {at.numel()} blocks of {S} x {S}, N = {N}", 2.0 * at.numel() * S * S * N,
-                configs("BN warps", (64, 4), (128, 4), (256, 4), (128, 8), (256, 8), S=S), lambda c: tile("dots", "blocks", grid(c), *args(0), **c),
+                configs("BN warps", (64, 4), (128, 4), (256, 4), (128, 8), (256, 8), S=S),
+                lambda c: tile("dots", "blocks", grid(c), *args(0), **c),
                 lambda c: jit("blocks", grid(c), *args(1), STAGES=3, **c), lambda k: [("out", o[k], ref(), 3e-3)], unit="TFLOP/s")
 
 
@@ -496,7 +522,8 @@ def gelu_backward():
     n = full(100_000_000, 3000)
     d, x, dx = randn(n, dtype=f16), randn(n, dtype=f16), result(n, dtype=f16)
     ref = lambda d, x: torch.ops.aten.gelu_backward(d, x)
-    return both("elementwise", "gelu_backward", flat(n), (d, x, dx, n), FLAT, f"f16 {n}", 6.0 * n, lambda k: [("dx", dx[k], ref(d.float(), x.float()), 1e-3)],
+    return both("elementwise", "gelu_backward", flat(n), (d, x, dx, n), FLAT, f"f16 {n}", 6.0 * n,
+                lambda k: [("dx", dx[k], ref(d.float(), x.float()), 1e-3)],
                 lambda: ref(d, x))
 
 
@@ -504,7 +531,8 @@ def gelu_backward():
 def mish():
     n = full(1 << 26, 3000)
     x, y = randn(n, by=3.0), result(n)
-    return both("elementwise", "mish", flat(n), (x, y, n), FLAT, f"f32 {n}", 8.0 * n, lambda k: [("out", y[k], F.mish(x.double()), 1e-6)], lambda: F.mish(x))
+    return both("elementwise", "mish", flat(n), (x, y, n), FLAT, f"f32 {n}", 8.0 * n, lambda k: [("out", y[k], F.mish(x.double()), 1e-5)],
+                lambda: F.mish(x))
 
 
 @of("elementwise")
@@ -526,7 +554,8 @@ def bias_dropout_residual():
         share = kept.double().mean().reshape(1)
         return [("out", y[k], torch.where(kept, r.float() + (x.float() + b.float()) / (1 - p), r.float()), 4e-3),
                 ("share that is kept", share, torch.full_like(share, 1 - p), full(6e-3, 0.1))]
-    return both("elementwise", "bias_dropout_residual", flat(M * N), (x, b, r, y, M * N, N, p, 77), FLAT, f"bf16 {M} x {N}", 6.0 * M * N, checks,
+    return both("elementwise", "bias_dropout_residual", flat(M * N), (x, b, r, y, M * N, N, p, 77), FLAT, f"bf16 {M} x {N}", 6.0 * M * N,
+                checks,
                 lambda: r + F.dropout(x + b, p))
 
 
@@ -538,7 +567,8 @@ def timestep_embedding():
     def ref():
         angle = t.double()[:, None] * torch.exp(-math.log(10000.0) * torch.arange(half, device=D, dtype=torch.float64) / half)
         return torch.cat((angle.cos(), angle.sin()), 1)
-    return both("elementwise", "timestep_embedding", M, (t, o, half, 10000.0), configs("warps", (1,), (2,), (4,), BLOCK=256), f"bf16 {M} x {2 * half}",
+    return both("elementwise", "timestep_embedding", M, (t, o, half, 10000.0), configs("warps", (1,), (2,), (4,), BLOCK=256),
+                f"bf16 {M} x {2 * half}",
                 2.0 * o[0].numel(), lambda k: [("out", o[k], ref(), 4e-3)])
 
 
@@ -563,7 +593,8 @@ def silu_mul_quant():
         v = F.silu(x[:, :N].float()) * x[:, N:].float()
         sc = v.abs().amax(1) / 448
         return [("scale", s[k], sc, 1e-5), ("q", q[k], (v / sc[:, None]).to(f8).float(), 2e-3)]
-    return both("quant", "silu_mul_quant", M, (x, q, s, N), configs("warps", (4,), (8,), (16,), (32,), BLOCK=full(16384, 256)), f"bf16 {M} x {N} to f8e4m3",
+    return both("quant", "silu_mul_quant", M, (x, q, s, N), configs("warps", (4,), (8,), (16,), (32,), BLOCK=full(16384, 256)),
+                f"bf16 {M} x {N} to f8e4m3",
                 5.0 * M * N, checks, interpreted=False)
 
 
@@ -577,7 +608,8 @@ def group_quant():
         sc = v.abs().amax(2) / 127
         return [("scale", s[k], sc, 1e-5), ("q", q[k], (v / sc[..., None]).round().view(M, N), 2e-3)]
     return both("quant", "group_quant", lambda c: cdiv(M * N // 128, c["ROWS"]), (x, q, s, M * N // 128),
-                configs("ROWS warps", (4, 1), (8, 2), (8, 4), (16, 4), (32, 4), (32, 8), G=128), f"f16 {M} x {N}, groups of 128, to i8", 3.0 * M * N, checks)
+                configs("ROWS warps", (4, 1), (8, 2), (8, 4), (16, 4), (32, 4), (32, 8), G=128), f"f16 {M} x {N}, groups of 128, to i8",
+                3.0 * M * N, checks)
 
 
 @of("quant")
@@ -585,7 +617,8 @@ def dequant_sums():
     M, N = full((8192, 11008), (20, 300))
     x, r, c, b, y = randint(-100000, 100000, M, N), rand(M) * 1e-2, rand(N) * 1e-2, randn(N, dtype=f16), result(M, N, dtype=f16)
     return both("quant", "dequant_sums", lambda g: (cdiv(M, g["BM"]), cdiv(N, g["BN"])), (x, r, c, b, y, M, N),
-                configs("BM BN warps", (16, 128, 4), (4, 256, 4), (8, 256, 4), (1, 1024, 4), (32, 64, 4), (16, 256, 8)), f"i32 {M} x {N} to f16", 6.0 * M * N,
+                configs("BM BN warps", (16, 128, 4), (4, 256, 4), (8, 256, 4), (1, 1024, 4), (32, 64, 4), (16, 256, 8)),
+                f"i32 {M} x {N} to f16", 6.0 * M * N,
                 lambda k: [("out", y[k], x.float() * r[:, None] * c + b.float(), 1e-3)])
 
 
@@ -599,7 +632,8 @@ def dequant_int4():
         v = (w[:, None] >> (4 * torch.arange(8, device=D, dtype=i32))[None, :, None]) & 15
         return (v.view(K // G, G, N).to(f16) - z[:, None]).float() * s[:, None].float()
     return both("quant", "dequant_int4", lambda g: (cdiv(K, g["BK"]), cdiv(N, g["BN"])), (w, s, z, y, K, N),
-                configs("BK BN warps", (64, 64, 4), (32, 128, 4), (64, 128, 4), (16, 256, 4), (128, 64, 4), (8, 256, 4), G=G), f"i4 {K} x {N}, groups of {G}, to f16",
+                configs("BK BN warps", (64, 64, 4), (32, 128, 4), (64, 128, 4), (16, 256, 4), (128, 64, 4), (8, 256, 4), G=G),
+                f"i4 {K} x {N}, groups of {G}, to f16",
                 2.5 * K * N, lambda k: [("out", y[k].view(K // G, G, N), ref(), 1e-3)])
 
 
@@ -608,7 +642,8 @@ def dequant_table():
     n = full(4096 * 14336 // 2, 3200)
     q, t, most, y = randint(0, 256, n, dtype=u8), randn(16), rand(n // 32), result(2 * n, dtype=bf16)
     ref = lambda: (t[torch.stack((q >> 4, q & 15), 1).long()].view(-1, 64) * most[:, None]).view(-1)
-    return both("quant", "dequant_table", flat(n), (q, t, most, y, n), [dict(c, B=64) for c in FLAT], f"4 bits by a table, {2 * n}, to bf16", 5.0 * n,
+    return both("quant", "dequant_table", flat(n), (q, t, most, y, n), [dict(c, B=64) for c in FLAT],
+                f"4 bits by a table, {2 * n}, to bf16", 5.0 * n,
                 lambda k: [("out", y[k], ref(), 4e-3)])
 
 
@@ -651,7 +686,8 @@ def adam_8bit():
         return [("weights", p[k], p0 - lr * (m / c1) / ((v / c2).sqrt() + eps), 1e-5), ("first scale", s1[k], most(m.abs()) / 127, 1e-5),
                 ("second scale", s2[k], most(v.sqrt()) / 255, 1e-5), ("first", q1[k].float() * scale(s1[k]), m, 1e-2),
                 ("second", q2[k].float() * scale(s2[k]), v.sqrt(), 1e-2)]
-    return both("optimisers", "adam_8bit", blocks, (p, g, q1, s1, q2, s2, n, lr, b1, b2, eps, c1, c2), configs("warps", (1,), (2,), (4,), (8,), B=B),
+    return both("optimisers", "adam_8bit", blocks, (p, g, q1, s1, q2, s2, n, lr, b1, b2, eps, c1, c2),
+                configs("warps", (1,), (2,), (4,), (8,), B=B),
                 f"f32 {n}, blocks of {B}", 14.0 * n, checks)
 
 
@@ -659,8 +695,10 @@ def adam_8bit():
 def l2_norm():
     M, N = full((65536, 768), (5, 200))
     x, y = randn(M, N, dtype=bf16), result(M, N, dtype=bf16)
-    return both("norms", "l2_norm", M, (x, y, N, 1e-6), configs("warps", (1,), (2,), (4,), BLOCK=full(1024, 256)), f"bf16 {M} x {N}", 4.0 * M * N,
-                lambda k: [("out", y[k], x.float() * (x.float().square().sum(1, keepdim=True) + 1e-6).rsqrt(), 4e-3)], lambda: F.normalize(x, dim=1))
+    return both("norms", "l2_norm", M, (x, y, N, 1e-6), configs("warps", (1,), (2,), (4,), BLOCK=full(1024, 256)), f"bf16 {M} x {N}",
+                4.0 * M * N,
+                lambda k: [("out", y[k], x.float() * (x.float().square().sum(1, keepdim=True) + 1e-6).rsqrt(), 4e-3)],
+                lambda: F.normalize(x, dim=1))
 
 
 @of("norms")
@@ -676,16 +714,19 @@ def group_norm_backward():
         h = (per(x) - mean[..., None]) * rstd[..., None]
         wd = per(d.float() * w[:, None])
         ref = (wd - h * (wd * h).mean(2, keepdim=True) - wd.mean(2, keepdim=True)) * rstd[..., None]
-        return [("dx", dx[k], ref.view(N, C, HW), 2e-3), ("dweight", dw[k], (d.float() * h.view(N, C, HW)).sum(2), 1e-4), ("dbias", db[k], d.float().sum(2), 1e-4)]
+        return [("dx", dx[k], ref.view(N, C, HW), 2e-3), ("dweight", dw[k], (d.float() * h.view(N, C, HW)).sum(2), 1e-4),
+                ("dbias", db[k], d.float().sum(2), 1e-4)]
     return both("norms", "group_norm_backward", (G, N), (d, x, w, mean, rstd, dx, dw, db, C, HW, G),
-                configs("BLOCK warps", (128, 4), (256, 4), (256, 8), (512, 8), (512, 16), BC=16), f"f16 {N} x {C} x {HW}, {G} groups", 6.0 * x.numel(), checks)
+                configs("BLOCK warps", (128, 4), (256, 4), (256, 8), (512, 8), (512, 16), BC=16), f"f16 {N} x {C} x {HW}, {G} groups",
+                6.0 * x.numel(), checks)
 
 
 @of("norms")
 def instance_norm():
     N, C, HW = full((32, 256, 56 * 56), (2, 3, 200))
     x, w, b, y = randn(N, C, HW, dtype=f16), randn(C), randn(C), result(N, C, HW, dtype=f16)
-    return both("norms", "instance_norm", N * C, (x, w, b, y, C, HW, 1e-5), configs("warps", (4,), (8,), (16,), BLOCK=full(4096, 256)), f"f16 {N} x {C} x {HW}",
+    return both("norms", "instance_norm", N * C, (x, w, b, y, C, HW, 1e-5), configs("warps", (4,), (8,), (16,), BLOCK=full(4096, 256)),
+                f"f16 {N} x {C} x {HW}",
                 4.0 * x.numel(), lambda k: [("out", y[k], F.instance_norm(x.float(), weight=w, bias=b), 1e-3)],
                 lambda: F.instance_norm(x, weight=w.half(), bias=b.half()))
 
@@ -695,7 +736,8 @@ def batch_norm_stats():
     M, C = full((64 * 56 * 56, 320), (300, 40))
     x, s, q = randn(M, C, dtype=bf16), result(C, fill=0.0), result(C, fill=0.0)
     return both("norms", "batch_norm_stats", lambda c: (cdiv(C, c["BC"]), cdiv(M, c["ROWS"])), (x, s, q, M, C),
-                configs("ROWS BM BC warps", (256, 16, 64, 4), (512, 32, 64, 4), (1024, 32, 64, 8), (512, 16, 128, 4), (1024, 64, 64, 8)), f"bf16 {M} x {C}",
+                configs("ROWS BM BC warps", (256, 16, 64, 4), (512, 32, 64, 4), (1024, 32, 64, 8), (512, 16, 128, 4), (1024, 64, 64, 8)),
+                f"bf16 {M} x {C}",
                 2.0 * M * C, lambda k: [("sums", s[k], x.double().sum(0), 1e-3), ("squares", q[k], x.double().square().sum(0), 1e-5)])
 
 
@@ -704,8 +746,9 @@ def weight_norm():
     M, N = full((16384, 5000), (4, 2500))
     v, g, w, r = randn(M, N), rand(M), result(M, N), result(M)
     norm = lambda: v.double().norm(dim=1)
-    return both("norms", "weight_norm", M, (v, g, w, r, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"f32 {M} x {N}",
-                8.0 * M * N, lambda k: [("out", w[k], v * (g / norm())[:, None], 1e-6), ("norms", r[k], norm(), 1e-6)])
+    return both("norms", "weight_norm", M, (v, g, w, r, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)),
+                f"f32 {M} x {N}",
+                8.0 * M * N, lambda k: [("out", w[k], v * (g / norm())[:, None], 1e-5), ("norms", r[k], norm(), 1e-5)])
 
 
 @of("norms")
@@ -716,7 +759,8 @@ def rms_norm_gated():
     def ref():
         v = (x.float() * F.silu(z.float())).view(M, G, N // G)
         return (v * (v.square().mean(2, keepdim=True) + 1e-5).rsqrt()).view(M, N) * w.float()
-    return both("norms", "rms_norm_gated", (M, G), (x, z, w, y, N, N // G, 1e-5), configs("warps", (1,), (2,), (4,), (8,), BLOCK=full(1024, 256)),
+    return both("norms", "rms_norm_gated", (M, G), (x, z, w, y, N, N // G, 1e-5),
+                configs("warps", (1,), (2,), (4,), (8,), BLOCK=full(1024, 256)),
                 f"bf16 {M} x {N}, {G} groups", 6.0 * M * N, lambda k: [("out", y[k], ref(), 4e-3)])
 
 
@@ -724,7 +768,8 @@ def rms_norm_gated():
 def cummax_rows():
     M, N = full((8192, 5000), (3, 1500))
     x, y, at = randn(M, N), result(M, N), result(M, N, dtype=i32, fill=0)
-    return both("norms", "cummax_rows", M, (x, y, at, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8)), f"f32 {M} x {N}", 12.0 * M * N,
+    return both("norms", "cummax_rows", M, (x, y, at, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8)),
+                f"f32 {M} x {N}", 12.0 * M * N,
                 lambda k: [("values", y[k], x.cummax(1)[0], 1e-9), ("places", at[k], x.cummax(1)[1], 1e-9)], lambda: torch.cummax(x, 1))
 
 
@@ -733,7 +778,8 @@ def kl_rows():
     M, N = full((4096, 50257), (3, 3000))
     t, s, o = randn(M, N, dtype=bf16, by=2.0), randn(M, N, dtype=bf16, by=2.0), result(M)
     ref = lambda t, s: F.kl_div(F.log_softmax(s, 1), F.log_softmax(t, 1), reduction="none", log_target=True).sum(1)
-    return both("losses", "kl_rows", M, (t, s, o, N), configs("BLOCK warps", (1024, 4), (2048, 4), (2048, 8), (4096, 8), (8192, 16)), f"bf16 {M} x {N}", 4.0 * M * N,
+    return both("losses", "kl_rows", M, (t, s, o, N), configs("BLOCK warps", (1024, 4), (2048, 4), (2048, 8), (4096, 8), (8192, 16)),
+                f"bf16 {M} x {N}", 4.0 * M * N,
                 lambda k: [("loss", o[k], ref(t.float(), s.float()), 1e-4)], lambda: ref(t, s))
 
 
@@ -760,7 +806,8 @@ def bce_rows():
     M, N = full((16384, 9605), (3, 2500))
     x, t, w, o = randn(M, N, dtype=bf16), randint(0, 2, M, N, dtype=u8), rand(N) * 5, result(M)
     ref = lambda: F.binary_cross_entropy_with_logits(x.float(), t.float(), pos_weight=w, reduction="none").mean(1)
-    return both("losses", "bce_rows", M, (x, t, w, o, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"bf16 {M} x {N}", 3.0 * M * N,
+    return both("losses", "bce_rows", M, (x, t, w, o, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)),
+                f"bf16 {M} x {N}", 3.0 * M * N,
                 lambda k: [("loss", o[k], ref(), 1e-4)])
 
 
@@ -770,7 +817,8 @@ def huber():
     x, t, parts, dx = randn(n, dtype=f16), randn(n, dtype=f16), result(cdiv(n, 512), fill=0.0), result(n, dtype=f16)
     d = lambda: x.float() - t.float()
     return both("losses", "huber", flat(n), (x, t, parts, dx, n, 1.0), FLAT, f"f16 {n}", 6.0 * n,
-                lambda k: [("loss", parts[k].double().sum().reshape(1), F.huber_loss(x.float(), t.float(), reduction="sum").reshape(1), 1e-4),
+                lambda k: [("loss", parts[k].double().sum().reshape(1), F.huber_loss(x.float(), t.float(), reduction="sum").reshape(1),
+                            1e-4),
                            ("dx", dx[k], d().clamp(-1, 1), 1e-3)])
 
 
@@ -779,7 +827,8 @@ def triplet():
     M, N, B = *full((200_000, 200), (10, 50)), full(256, 64)
     a, p, q, o = randn(M, N), randn(M, N), randn(M, N), result(M)
     ref = lambda: F.triplet_margin_loss(a, p, q, margin=1.0, reduction="none")
-    return both("losses", "triplet", lambda c: cdiv(M, c["BM"]), (a, p, q, o, M, N, 1.0), configs("BM warps", (1, 1), (2, 2), (4, 4), (4, 2), (8, 4), (16, 8), BN=B),
+    return both("losses", "triplet", lambda c: cdiv(M, c["BM"]), (a, p, q, o, M, N, 1.0),
+                configs("BM warps", (1, 1), (2, 2), (4, 4), (4, 2), (8, 4), (16, 8), BN=B),
                 f"f32 {M} x {N}", 12.0 * M * N, lambda k: [("loss", o[k], ref(), 1e-4)], ref)
 
 
@@ -794,7 +843,8 @@ def linear_ce_chunk():
         d = torch.softmax(v, 1) - smoothing / N
         d[torch.arange(M, device=D), t] -= 1 - smoothing
         return [("loss", o[k], F.cross_entropy(v, t, label_smoothing=smoothing, reduction="none"), 1e-4), ("derivative", x[k], d / M, 4e-3)]
-    return both("losses", "linear_ce_chunk", M, (x, t, o, N, smoothing, 1 / M), configs("BLOCK warps", (2048, 4), (4096, 8), (8192, 8), (8192, 16), (32768, 32)),
+    return both("losses", "linear_ce_chunk", M, (x, t, o, N, smoothing, 1 / M),
+                configs("BLOCK warps", (2048, 4), (4096, 8), (8192, 8), (8192, 16), (32768, 32)),
                 f"bf16 {M} x {N}", 6.0 * M * N, checks)
 
 
@@ -819,14 +869,16 @@ def moe_combine():
     row = torch.randperm(M * K, device=D).to(i32).view(M, K)
     ref = lambda: sum(w[:, j, None] * x[row[:, j].long()].float() for j in range(K))
     return both("indexing", "moe_combine", lambda c: (M, cdiv(N, c["BLOCK"])), (x, row, w, y, N),
-                configs("BLOCK warps", (256, 1), (512, 2), (512, 4), (1024, 4), (2048, 8), K=K), f"bf16 {M} x {N}, {K} experts", 2.0 * (K + 1) * M * N,
+                configs("BLOCK warps", (256, 1), (512, 2), (512, 4), (1024, 4), (2048, 8), K=K), f"bf16 {M} x {N}, {K} experts",
+                2.0 * (K + 1) * M * N,
                 lambda k: [("out", y[k], ref(), 4e-3)])
 
 
 @of("indexing")
 def kv_write():
     M, H, W, PAGES = full((8192, 8, 128, 1024), (5, 2, 32, 3))
-    key, value, ks, vs = randn(M, H, W, dtype=bf16), randn(M, H, W, dtype=bf16), torch.full((1,), 0.25, device=D), torch.full((1,), 0.5, device=D)
+    key, value = randn(M, H, W, dtype=bf16), randn(M, H, W, dtype=bf16)
+    ks, vs = torch.full((1,), 0.25, device=D), torch.full((1,), 0.5, device=D)
     slots = torch.randperm(PAGES * 16, device=D)[:M].to(i64)
     slots[1] = -1
     kc, vc = (result(PAGES * 16 * H * W, dtype=u8, fill=0) for _ in range(2))
@@ -839,7 +891,8 @@ def kv_write():
         vr[page, :, :, at] = (value[there].float() / 0.5).to(f8).float()
         return [("keys", kc[k].view(f8).float(), kr.view(-1), 1e-6), ("values", vc[k].view(f8).float(), vr.view(-1), 1e-6)]
     return both("indexing", "kv_write", M, (key, value, as_f8(kc), as_f8(vc), slots, ks, vs, H),
-                configs("warps", (1,), (2,), (4,), (8,), D=W, BLOCK=full(1024, 64), PAGE=16, X=16), f"bf16 {M} tokens, {H} heads of {W}, to f8e4m3",
+                configs("warps", (1,), (2,), (4,), (8,), D=W, BLOCK=full(1024, 64), PAGE=16, X=16),
+                f"bf16 {M} tokens, {H} heads of {W}, to f8e4m3",
                 6.0 * M * H * W, checks, interpreted=False)
 
 
@@ -847,8 +900,11 @@ def kv_write():
 def penalties():
     M, N = full((256, 151936), (3, 3000))
     x0, n, r, f, p = randn(M, N, by=3.0), randint(0, 3, M, N), 1 + rand(M), rand(M), rand(M)
-    x, seen = inout(x0), lambda: n > 0
-    ref = lambda: torch.where(seen(), torch.where(x0 > 0, x0 / r[:, None], x0 * r[:, None]), x0) - f[:, None] * n - torch.where(seen(), p[:, None], 0.0)
+    x = inout(x0)
+
+    def ref():
+        v = torch.where(n > 0, torch.where(x0 > 0, x0 / r[:, None], x0 * r[:, None]), x0)
+        return v - f[:, None] * n - torch.where(n > 0, p[:, None], 0.0)
     return both("indexing", "penalties", lambda c: (M, cdiv(N, c["BLOCK"])), (x, n, r, f, p, N), FLAT, f"f32 {M} x {N}", 12.0 * M * N,
                 lambda k: [("out", x[k], ref(), 1e-6)])
 
@@ -859,10 +915,12 @@ def gate_topk():
     x, w, at = randn(M, E), result(M, K), result(M, K, dtype=i32, fill=0)
 
     def checks(k):
-        v, i = torch.softmax(x, 1).topk(K)
-        return [("weights", w[k], v / v.sum(1, keepdim=True), 1e-5), ("experts", at[k], i, 1e-3)]
+        v = torch.softmax(x, 1).topk(K)[0]
+        return [("weights", w[k], v / v.sum(1, keepdim=True), 1e-5),
+                ("logits there", x.gather(1, at[k].long().clamp(0, E - 1)), x.topk(K)[0], 1e-5)]
     return both("indexing", "gate_topk", lambda c: cdiv(M, c["ROWS"]), (x, w, at, M),
-                configs("ROWS warps", (1, 1), (4, 1), (4, 4), (8, 4), (16, 4), (32, 4), E=E, K=K), f"f32 {K} of {M} x {E}", 4.0 * M * E + 8.0 * M * K, checks)
+                configs("ROWS warps", (1, 1), (4, 1), (4, 4), (8, 4), (16, 4), (32, 4), E=E, K=K), f"f32 {K} of {M} x {E}",
+                4.0 * M * E + 8.0 * M * K, checks)
 
 
 @of("indexing")
@@ -874,7 +932,8 @@ def top_p_mask():
         s, at = torch.softmax(x.double(), 1).sort(1, descending=True)
         kept = torch.zeros(M, N, device=D, dtype=torch.bool).scatter_(1, at, s.cumsum(1) - s < P)
         return [("out", y[k].clamp(min=-100), torch.where(kept, x, -100.0), 1e-2)]
-    return both("indexing", "top_p_mask", M, (x, y, N, P), configs("warps", (4,), (8,), (16,), BLOCK=full(2048, 256)), f"f32 {M} x {N}", 8.0 * M * N, checks)
+    return both("indexing", "top_p_mask", M, (x, y, N, P), configs("warps", (4,), (8,), (16,), BLOCK=full(2048, 256)), f"f32 {M} x {N}",
+                8.0 * M * N, checks)
 
 
 @of("folds")
@@ -882,7 +941,8 @@ def var_mean():
     M, N = full((16384, 5120), (3, 1500))
     x, mean, var = randn(M, N, dtype=bf16), result(M), result(M)
     x += 3
-    return both("folds", "var_mean", M, (x, mean, var, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"bf16 {M} x {N}", 2.0 * M * N,
+    return both("folds", "var_mean", M, (x, mean, var, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)),
+                f"bf16 {M} x {N}", 2.0 * M * N,
                 lambda k: [("mean", mean[k], x.float().mean(1), 1e-5), ("variance", var[k], x.float().var(1, correction=0), 1e-4)],
                 lambda: torch.var_mean(x, 1))
 
@@ -890,10 +950,13 @@ def var_mean():
 @of("folds")
 def row_flags():
     M, N = full((16384, 7000), (6, 1500))
-    x, t, n, bad, pos = torch.relu(randn(M, N)), result(M), result(M, dtype=i32, fill=9), result(M, dtype=i8, fill=9), result(M, dtype=i8, fill=9)
+    x, t, n = torch.relu(randn(M, N)), result(M), result(M, dtype=i32, fill=9)
+    bad, pos = (result(M, dtype=i8, fill=9) for _ in range(2))
     x[::2, 7], x[1::3, 9] = math.nan, -1.0
-    return both("folds", "row_flags", M, (x, t, n, bad, pos, N), configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"f32 {M} x {N}", 4.0 * M * N,
-                lambda k: [("sums", t[k], x.nansum(1), 1e-5), ("counts", n[k], (x != 0).sum(1), 1e-9), ("nans", bad[k], x.isnan().any(1), 1e-9),
+    return both("folds", "row_flags", M, (x, t, n, bad, pos, N),
+                configs("BLOCK warps", (512, 4), (1024, 4), (1024, 8), (2048, 8), (4096, 8)), f"f32 {M} x {N}", 4.0 * M * N,
+                lambda k: [("sums", t[k], x.nansum(1), 1e-5), ("counts", n[k], (x != 0).sum(1), 1e-9),
+                           ("nans", bad[k], x.isnan().any(1), 1e-9),
                            ("positive", pos[k], ~(x < 0).any(1), 1e-9)])
 
 
@@ -902,7 +965,8 @@ def logsumexp_cols():
     M, N = full((8192, 5120), (60, 100))
     x, y = randn(M, N, by=3.0), result(N)
     return both("folds", "logsumexp_cols", lambda c: cdiv(N, c["BN"]), (x, y, M, N),
-                configs("BM BN warps", (16, 64, 4), (32, 32, 4), (64, 16, 4), (128, 16, 8), (64, 32, 8), (128, 8, 8)), f"f32 {M} x {N} over 0", 4.0 * M * N,
+                configs("BM BN warps", (16, 64, 4), (32, 32, 4), (64, 16, 4), (128, 16, 8), (64, 32, 8), (128, 8, 8)),
+                f"f32 {M} x {N} over 0", 4.0 * M * N,
                 lambda k: [("out", y[k], x.logsumexp(0), 1e-5)], lambda: torch.logsumexp(x, 0))
 
 
@@ -911,7 +975,8 @@ def cdist_l1():
     M, N, W = full((8192, 4096, 100), (70, 50, 9))
     a, b, y = randn(M, W), randn(N, W), result(M, N)
     return both("folds", "cdist_l1", lambda c: (cdiv(M, c["BM"]), cdiv(N, c["BN"])), (a, b, y, M, N, W),
-                configs("BM BN warps", (32, 64, 4), (64, 64, 4), (64, 64, 8), (64, 128, 8), (128, 64, 4)), f"f32 {M} x {N} rows of {W}", 2.0 * M * N * W,
+                configs("BM BN warps", (32, 64, 4), (64, 64, 4), (64, 64, 8), (64, 128, 8), (128, 64, 4)), f"f32 {M} x {N} rows of {W}",
+                2.0 * M * N * W,
                 lambda k: [("out", y[k], torch.cdist(a, b, p=1), 1e-5)], lambda: torch.cdist(a, b, p=1), unit="TFLOP/s")
 
 
@@ -923,8 +988,10 @@ def max_pool2d():
     N, H, W = full((64 * 64, 112, 112), (3, 13, 18))
     OH, OW = (H - 1) // 2 + 1, (W - 1) // 2 + 1
     x, y = randn(N, H, W, dtype=f16), result(N, OH, OW, dtype=f16)
-    return both("images", "max_pool2d", lambda c: (cdiv(OH * OW, c["BLOCK"]), N), (x, y, H, W, OH, OW), PIXELS, f"f16 {N} planes of {H} x {W}",
-                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], F.max_pool2d(x.float(), 3, 2, 1), 1e-9)], lambda: F.max_pool2d(x, 3, 2, 1))
+    return both("images", "max_pool2d", lambda c: (cdiv(OH * OW, c["BLOCK"]), N), (x, y, H, W, OH, OW), PIXELS,
+                f"f16 {N} planes of {H} x {W}",
+                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], F.max_pool2d(x.float(), 3, 2, 1), 1e-9)],
+                lambda: F.max_pool2d(x, 3, 2, 1))
 
 
 @of("images")
@@ -932,7 +999,8 @@ def upsample_bilinear():
     N, H, W, OH, OW = full((8 * 256, 68, 120, 136, 240), (3, 9, 11, 20, 30))
     x, y = randn(N, H, W, dtype=f16), result(N, OH, OW, dtype=f16)
     ref = lambda x: F.interpolate(x[None], (OH, OW), mode="bilinear", align_corners=False)[0]
-    return both("images", "upsample_bilinear", lambda c: (cdiv(OH * OW, c["BLOCK"]), N), (x, y, H, W, OH, OW), PIXELS, f"f16 {N} planes, {H} x {W} to {OH} x {OW}",
+    return both("images", "upsample_bilinear", lambda c: (cdiv(OH * OW, c["BLOCK"]), N), (x, y, H, W, OH, OW), PIXELS,
+                f"f16 {N} planes, {H} x {W} to {OH} x {OW}",
                 2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], ref(x.float()), 1e-3)], lambda: ref(x))
 
 
@@ -945,7 +1013,8 @@ def depthwise_conv2d():
         taps = w.float().T.reshape(C, 1, K, K)
         return F.relu(F.conv2d(x.float().permute(0, 3, 1, 2), taps, b.float(), padding=K // 2, groups=C)).permute(0, 2, 3, 1)
     return both("images", "depthwise_conv2d", lambda c: (cdiv(C, c["BC"]), cdiv(W, c["BW"]), N * H), (x, w, b, y, H, W, C),
-                configs("BW BC warps", (8, 64, 2), (16, 64, 4), (8, 128, 4), (32, 32, 4), (64, 32, 8), K=K), f"f16 {N} x {H} x {W} x {C}, {K} x {K} taps",
+                configs("BW BC warps", (8, 64, 2), (16, 64, 4), (8, 128, 4), (32, 32, 4), (64, 32, 8), K=K),
+                f"f16 {N} x {H} x {W} x {C}, {K} x {K} taps",
                 4.0 * x.numel(), lambda k: [("out", y[k], ref(), 1e-3)])
 
 
@@ -965,8 +1034,10 @@ def rgb_to_yuv():
 def im2col():
     N, C, H, W = full((16, 96, 55, 55), (2, 3, 7, 9))
     x, y = randn(N, C, H, W, dtype=f16), result(N, C * 9, H * W, dtype=f16)
-    return both("images", "im2col", lambda c: (cdiv(H * W, c["BLOCK"]), C * 9, N), (x, y, H, W), [dict(c, K=3) for c in PIXELS], f"f16 {N} x {C} x {H} x {W}, 3 x 3",
-                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], F.unfold(x.float(), 3, padding=1), 1e-9)], lambda: F.unfold(x, 3, padding=1))
+    return both("images", "im2col", lambda c: (cdiv(H * W, c["BLOCK"]), C * 9, N), (x, y, H, W), [dict(c, K=3) for c in PIXELS],
+                f"f16 {N} x {C} x {H} x {W}, 3 x 3",
+                2.0 * x.numel() + 2.0 * y[0].numel(), lambda k: [("out", y[k], F.unfold(x.float(), 3, padding=1), 1e-9)],
+                lambda: F.unfold(x, 3, padding=1))
 
 
 tiles_of = lambda M, N: lambda c: cdiv(M, c["BM"]) * cdiv(N, c["BN"])
@@ -979,18 +1050,22 @@ def lora():
                         result(M, N, dtype=bf16))
     ref = lambda: base.float() + (2 * x.float() @ a.float().T).bfloat16().float() @ b.float().T
     return both("products", "lora", lambda c: cdiv(M, c["BM"]), (x, a, b, base, y, M, N, K, 2.0),
-                configs("BM BN BK STAGES warps", (64, 128, 64, 3, 4), (32, 128, 128, 3, 4), (16, 256, 128, 4, 4), (64, 64, 64, 4, 4), (32, 256, 64, 3, 8), R=R),
-                f"bf16 {M} x {N} x {K}, rank {R}", 2.0 * (M * K + 2 * M * N), lambda k: [("out", y[k], ref(), 6e-3)], lambda: base + 2 * (x @ a.T) @ b.T,
+                configs("BM BN BK STAGES warps", (64, 128, 64, 3, 4), (32, 128, 128, 3, 4), (16, 256, 128, 4, 4), (64, 64, 64, 4, 4),
+                        (32, 256, 64, 3, 8), R=R),
+                f"bf16 {M} x {N} x {K}, rank {R}", 2.0 * (M * K + 2 * M * N), lambda k: [("out", y[k], ref(), 6e-3)],
+                lambda: base + 2 * (x @ a.T) @ b.T,
                 interpreted=False)
 
 
 @of("products")
 def linear_relu_residual():
     M, N, K = full((8192, 5120, 1280), (70, 100, 130))
-    x, w, b, r, y = randn(M, K, dtype=f16), randn(K, N, dtype=f16, by=K**-0.5), randn(N, dtype=f16), randn(M, N, dtype=f16), result(M, N, dtype=f16)
+    x, w, b, r = randn(M, K, dtype=f16), randn(K, N, dtype=f16, by=K**-0.5), randn(N, dtype=f16), randn(M, N, dtype=f16)
+    y = result(M, N, dtype=f16)
     ref = lambda t: r.to(t) + F.relu(x.to(t) @ w.to(t) + b.to(t))
     return both("products", "linear_relu_residual", tiles_of(M, N), (x, w, b, r, y, M, N, K),
-                configs("BM BN BK STAGES warps", (128, 128, 32, 4, 4), (128, 128, 64, 3, 8), (64, 128, 64, 3, 4), (128, 256, 64, 3, 8), (128, 64, 64, 4, 4)),
+                configs("BM BN BK STAGES warps", (128, 128, 32, 4, 4), (128, 128, 64, 3, 8), (64, 128, 64, 3, 4), (128, 256, 64, 3, 8),
+                        (128, 64, 64, 4, 4)),
                 f"f16 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 2e-3)], lambda: ref(f16), unit="TFLOP/s")
 
 
@@ -1000,17 +1075,21 @@ def gated_mlp():
     x, g, u, y = randn(M, K, dtype=bf16), randn(N, K, dtype=bf16, by=K**-0.5), randn(N, K, dtype=bf16, by=K**-0.5), result(M, N, dtype=bf16)
     ref = lambda t: F.silu(x.to(t) @ g.to(t).T) * (x.to(t) @ u.to(t).T)
     return both("products", "gated_mlp", tiles_of(M, N), (x, g, u, y, M, N, K),
-                configs("BM BN BK STAGES warps", (128, 64, 64, 3, 4), (64, 64, 64, 3, 4), (128, 128, 32, 3, 8), (128, 128, 64, 3, 8), (64, 128, 64, 3, 4)),
-                f"bf16 {M} x {N} x {K}", 4.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 6e-3)], lambda: ref(bf16), unit="TFLOP/s", interpreted=False)
+                configs("BM BN BK STAGES warps", (128, 64, 64, 3, 4), (64, 64, 64, 3, 4), (128, 128, 32, 3, 8), (128, 128, 64, 3, 8),
+                        (64, 128, 64, 3, 4)),
+                f"bf16 {M} x {N} x {K}", 4.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 6e-3)], lambda: ref(bf16), unit="TFLOP/s",
+                interpreted=False)
 
 
 @of("products")
 def int8_matmul():
     M, N, K = full((4096, 6144, 4096), (70, 100, 160))
-    x, w, sx, sw, y = randint(-127, 128, M, K).to(i8), randint(-127, 128, N, K).to(i8), rand(M) * 1e-3, rand(N) * 1e-1, result(M, N, dtype=f16)
+    x, w, y = randint(-127, 128, M, K).to(i8), randint(-127, 128, N, K).to(i8), result(M, N, dtype=f16)
+    sx, sw = rand(M) * 1e-3, rand(N) * 1e-1
     ref = lambda: (x.double() @ w.double().T).float() * sx[:, None] * sw
     return both("products", "int8_matmul", tiles_of(M, N), (x, w, sx, sw, y, M, N, K),
-                configs("BM BN BK STAGES warps", (128, 128, 64, 3, 4), (128, 128, 128, 3, 8), (128, 256, 64, 3, 8), (64, 128, 128, 3, 4), (128, 64, 128, 4, 4)),
+                configs("BM BN BK STAGES warps", (128, 128, 64, 3, 4), (128, 128, 128, 3, 8), (128, 256, 64, 3, 8), (64, 128, 128, 3, 4),
+                        (128, 64, 128, 4, 4)),
                 f"i8 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(), 1e-3)], unit="TFLOP/s")
 
 
@@ -1019,7 +1098,8 @@ def conv1x1():
     Z, C, O, HW = full((64, 256, 512, 28 * 28), (2, 40, 70, 49))
     x, w, b, y = randn(Z, C, HW, dtype=f16), randn(O, C, dtype=f16, by=C**-0.5), randn(O), result(Z, O, HW, dtype=f16)
     return both("products", "conv1x1", lambda c: (cdiv(O, c["BM"]), cdiv(HW, c["BN"]), Z), (x, w, b, y, C, O, HW),
-                configs("BM BN BK STAGES warps", (64, 128, 32, 3, 4), (128, 128, 32, 3, 4), (128, 64, 64, 3, 4), (128, 128, 64, 3, 8), (64, 64, 64, 3, 4)),
+                configs("BM BN BK STAGES warps", (64, 128, 32, 3, 4), (128, 128, 32, 3, 4), (128, 64, 64, 3, 4), (128, 128, 64, 3, 8),
+                        (64, 64, 64, 3, 4)),
                 f"f16 {Z} x {C} x {HW} to {O}", 2.0 * Z * C * O * HW, lambda k: [("out", y[k], w.float() @ x.float() + b[:, None], 2e-3)],
                 lambda: F.conv1d(x, w[..., None], b.half()), unit="TFLOP/s")
 
@@ -1027,7 +1107,8 @@ def conv1x1():
 @of("products")
 def window_decode():
     Z, T, H, G, W, WINDOW = full((64, 4096, 8, 16, 128, 1024), (2, 90, 2, 16, 32, 40))
-    q, key, value, o = randn(Z, H, G, W, dtype=bf16), randn(Z, T, H, W, dtype=bf16), randn(Z, T, H, W, dtype=bf16), result(Z, H, G, W, dtype=bf16)
+    q, o = randn(Z, H, G, W, dtype=bf16), result(Z, H, G, W, dtype=bf16)
+    key, value = randn(Z, T, H, W, dtype=bf16), randn(Z, T, H, W, dtype=bf16)
     lens = randint(T // 8, T + 1, Z)
 
     def ref():
@@ -1038,7 +1119,8 @@ def window_decode():
     read = float(lens.clamp(max=WINDOW).sum()) * H * W * 4
     return both("products", "window_decode", (H, Z), (q, key, value, o, lens, T, H, W**-0.5),
                 configs("BN STAGES warps", (64, 2, 4), (64, 3, 4), (128, 2, 4), (32, 4, 2), (128, 2, 8), WINDOW=WINDOW, G=G, D=W),
-                f"bf16 {Z} of up to {T}, {H} heads of {W}, {G} queries, window {WINDOW}", read, lambda k: [("out", o[k], ref(), 8e-3)], interpreted=False)
+                f"bf16 {Z} of up to {T}, {H} heads of {W}, {G} queries, window {WINDOW}", read, lambda k: [("out", o[k], ref(), 8e-3)],
+                interpreted=False)
 
 
 @of("products")
@@ -1052,7 +1134,8 @@ def alibi_scores():
         v = q.float() @ key.float().transpose(1, 2) * W**-0.5 - slopes.repeat(Z)[:, None, None] * (t[:, None] - t)
         return [("scores", s[k].clamp(min=-6e4), v.masked_fill(t[:, None] < t, -6e4), 1e-3), ("lower half", s[k].tril(), v.tril(), 2e-3)]
     return both("products", "alibi_scores", lambda c: (cdiv(T, c["BM"]), cdiv(T, c["BN"]), Z * H), (q, key, slopes, s, T, H, W**-0.5),
-                configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), D=W), f"f16 {Z} x {H} heads, {T} x {T} x {W}", 2.0 * Z * H * T * T, checks)
+                configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), D=W),
+                f"f16 {Z} x {H} heads, {T} x {T} x {W}", 2.0 * Z * H * T * T, checks)
 
 
 @of("recurrent")
@@ -1066,7 +1149,8 @@ def ema():
             s = a * s + (1 - a) * x[:, t].float()
             out[:, t] = s
         return out
-    return both("recurrent", "ema", lambda c: (cdiv(C, c["B"]), Z), (x, a, y, T, C), configs("B warps", (32, 1), (64, 1), (128, 1), (128, 2), (256, 4)),
+    return both("recurrent", "ema", lambda c: (cdiv(C, c["B"]), Z), (x, a, y, T, C),
+                configs("B warps", (32, 1), (64, 1), (128, 1), (128, 2), (256, 4)),
                 f"bf16 {Z} x {T} x {C}", 4.0 * x.numel(), lambda k: [("out", y[k], ref(), 4e-3)])
 
 
@@ -1083,7 +1167,8 @@ def min_gru():
             out[:, t] = h
         return out
     return both("recurrent", "min_gru", lambda k: (cdiv(C, k["BC"]), Z), (g, c, y, T, C),
-                configs("BT BC warps", (32, 32, 2), (64, 32, 4), (32, 64, 4), (128, 32, 4), (64, 64, 8)), f"bf16 {Z} x {T} x {C}", 6.0 * g.numel(),
+                configs("BT BC warps", (32, 32, 2), (64, 32, 4), (32, 64, 4), (128, 32, 4), (64, 64, 8)), f"bf16 {Z} x {T} x {C}",
+                6.0 * g.numel(),
                 lambda k: [("out", y[k], ref(), 4e-3)])
 
 
@@ -1119,7 +1204,8 @@ def state_step():
         step, heads = F.softplus(dt.float() + bias), lambda t: t.float().repeat_interleave(H // G, 1)[:, :, None]
         new = s0 * torch.exp(a * step)[..., None, None] + (x.float() * step[..., None])[..., None] * heads(b)
         return [("state", s[k], new, 1e-5), ("out", o[k], ((new * heads(c)).sum(3) + x.float() * d[:, None]) * F.silu(z.float()), 4e-3)]
-    return both("recurrent", "state_step", (H, Z), (s, x, dt, bias, a, b, c, d, z, o, H, G), configs("warps", (1,), (2,), (4,), (8,), P=P, N=N),
+    return both("recurrent", "state_step", (H, Z), (s, x, dt, bias, a, b, c, d, z, o, H, G),
+                configs("warps", (1,), (2,), (4,), (8,), P=P, N=N),
                 f"f32 {Z} x {H} states of {P} x {N}", 8.0 * s0.numel(), checks)
 
 

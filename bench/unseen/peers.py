@@ -320,7 +320,8 @@ def assign(x, c, which, n, k, D: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 
 
 @triton.jit
-def chunk_state(x, b, dt, da, states, seqlen, heads, groups, P, N, chunks, L: tl.constexpr, BP: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def chunk_state(x, b, dt, da, states, seqlen, heads, groups, P, N, chunks, L: tl.constexpr, BP: tl.constexpr, BN: tl.constexpr,
+                BK: tl.constexpr):
     cols = tl.cdiv(N, BN)
     p = tl.program_id(0) // cols * BP + tl.arange(0, BP)
     n = tl.program_id(0) % cols * BN + tl.arange(0, BN)
@@ -1098,7 +1099,7 @@ def int8_matmul(x, w, sx, sw, y, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK
         k = k0 + tl.arange(0, BK)
         a = tl.load(x + m[:, None] * K + k[None, :], mask=(m < M)[:, None] & (k < K)[None, :], other=0)
         b = tl.load(w + n[None, :] * K + k[:, None], mask=(n < N)[None, :] & (k < K)[:, None], other=0)
-        acc = tl.dot(a, b, acc)
+        acc = tl.dot(a, b, acc, out_dtype=tl.int32)
     s = tl.load(sx + m, mask=m < M, other=0.0)[:, None] * tl.load(sw + n, mask=n < N, other=0.0)[None, :]
     tl.store(y + m[:, None] * N + n[None, :], acc.to(tl.float32) * s, mask=(m < M)[:, None] & (n < N)[None, :])
 
