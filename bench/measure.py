@@ -315,10 +315,11 @@ def failed(path, rows, tail):
 
 class Driver:
     """What a driver measures. parts: {name: names of sections}; sections: {name: function}, more may be in it; groups: {name: sections of rows},
-    which the summary compares with Triton; host: sections of host time, which need caches of their own; unprepared: what is not compiled ahead."""
+    which the summary compares with Triton; host: sections of host time, which need caches of their own; unprepared: what is not compiled ahead;
+    batch: how many sections a process does, where they are so short that starting one takes longer."""
 
-    def __init__(self, parts, sections, groups, host=(), unprepared=()):
-        self.parts, self.functions, self.groups, self.host, self.unprepared = parts, sections, groups, host, unprepared
+    def __init__(self, parts, sections, groups, host=(), unprepared=(), batch=1):
+        self.parts, self.functions, self.groups, self.host, self.unprepared, self.batch = parts, sections, groups, host, unprepared, batch
         self.sections = [s for part in parts.values() for s in part]
 
     def summary(self, rows):
@@ -344,7 +345,7 @@ class Driver:
             if host:
                 os.environ["CUDA_CACHE_DISABLE"] = "1"
             names = gpus()
-            if len(wanted) > 1 and not (host or SHARE):
+            if len(wanted) > 1 and not (host or SHARE or a.out.endswith(".part")):
                 sys.exit(self.on_all(wanted, names))
             self.run(wanted)
 
@@ -361,34 +362,35 @@ class Driver:
         print(f"compiled ahead by {a.jobs} processes ({sum(r != 0 for r in ended)} ended early): {time.perf_counter() - begin:.1f} s", flush=True)
 
     def on_all(self, wanted, names):
-        """Sections on several GPUs, one at a time on each; what failed of them is in their files."""
+        """Sections on several GPUs, one process at a time on each; what failed of them is in their files."""
         took = {s: t for r in data.kept() for s, t in (r.tail or {}).get("seconds", {}).items()}
-        waiting = sorted(wanted, key=lambda s: -took.get(s, math.inf))
-        part = lambda s: f"{a.out.removesuffix('.jsonl')}.{s}.part"
+        longest = sorted(wanted, key=lambda s: -took.get(s, math.inf))
+        batches = [longest[k:k + self.batch] for k in range(0, len(longest), self.batch)]
+        waiting, part = list(batches), lambda batch: f"{a.out.removesuffix('.jsonl')}.{batch[0]}.part"
         self.prepare(wanted)
 
         def work(gpu):
             while waiting:
-                s = waiting.pop(0)
+                now = waiting.pop(0)
                 budget = max(1e-3, a.budget - (time.perf_counter() - begun)) if a.budget else 0
                 try:
-                    subprocess.run([sys.executable, script, *["--rehearse"] * REHEARSE, "--jobs", "0", "--budget", str(budget), "--out", part(s), s],
+                    subprocess.run([sys.executable, script, *["--rehearse"] * REHEARSE, "--jobs", "0", "--budget", str(budget), "--out", part(now), *now],
                                    env=only(gpu), timeout=a.limit)
                 except subprocess.TimeoutExpired:              # the part has no end, which join says, too
                     words = ""
-                    with contextlib.suppress(OSError), open(part(s) + ".now") as f:
+                    with contextlib.suppress(OSError), open(part(now) + ".now") as f:
                         words = f.read().strip()
-                    stopped.append(f"{s} was stopped after {a.limit:g} s: {words or 'it had not begun'}")
+                    stopped.append(f"{', '.join(now)} was stopped after {a.limit:g} s: {words or 'it had not begun'}")
         stopped, threads = [], [threading.Thread(target=work, args=(gpu,)) for gpu in names]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        for s in wanted:
+        for batch in batches:
             with contextlib.suppress(OSError):
-                os.remove(part(s) + ".now")
+                os.remove(part(batch) + ".now")
         try:
-            run = data.join([part(s) for s in wanted], a.out, sys.argv[1:], stopped)
+            run = data.join(map(part, sorted(batches, key=lambda batch: wanted.index(batch[0]))), a.out, sys.argv[1:], stopped)
         except ValueError as e:
             print("\n".join(f"FAILED {why}" for why in [*stopped, e]))
             return True

@@ -4,7 +4,8 @@ Each was written once, in the natural style of either language, by the same algo
 docs/language.md would, unseen/peers.py as a decent Triton user would. Both sides search the same short list of configurations. What the
 compiler does badly stays as it is written here: a kernel is not improved, the compiler is.
 
-Parts are kinds of kernels: PARTS below; a kernel can be named by itself. Options, processes and files are those of bench/gpu.py.
+Parts are kinds of kernels: PARTS below; a kernel can be named by itself. Options, processes and files are those of bench/gpu.py, but
+that four kernels share a process.
 A row says, too:
 
     ptx_ms, load_ms            what our chosen kernel took from source to PTX and from PTX to a loaded module, for the first time
@@ -1210,4 +1211,4 @@ def state_step():
 
 
 if __name__ == "__main__":
-    Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}).main()
+    Driver(PARTS, SECTIONS, {"unseen": ("unseen",)}, batch=4).main()

@@ -184,6 +184,7 @@ class Rehearsal(unittest.TestCase):
     def test_unseen(self):
         r, run = self.gpu("swiglu", "topk_long", driver="unseen.py")
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        self.assertEqual(r.stdout.count("holds 2 rows"), 2)             # one process does both, and the whole
         self.assertEqual([row["case"] for row in run.rows], ["swiglu, bf16 3 x 1111", "topk_long, f32 8 of 2 x 1000"])
         self.assertEqual({row["section"] for row in run.rows}, {"unseen"})
         self.assertEqual([[k["file"] for k in row["kernels"]] for row in run.rows], [["bench/unseen/fused.tile"], ["bench/unseen/folds.tile"] * 2])
