@@ -10,6 +10,7 @@
  * these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel nothing gets
  * here: the frontend takes the first. */
 #include "internal.h"
+#include <math.h>
 
 enum { ROUGH_BITS = 8 };   /* of the significand, its first bit among them: bf16 and the 8-bit floats */
 
@@ -52,6 +53,22 @@ is_rounded(const Choice *ch, const Value *v)
   return true;
 }
 
+/* A rough quotient by a constant is a product, if neither the constant nor its inverse is subnormal: 1 ulp. */
+static Value *
+rough_way(const Op *op)
+{
+  Value *v = OPERAND(op, TIERS, rough);
+  u64 bits;
+  if (!op_is(v, OP_FULL_DIV) || !value_const_bits(OPERAND(v->def, FULL_DIV, b), &bits))
+    return v;
+  double by = float_decode(DT_F32, bits);
+  if (!isnormal((float)by) || !isnormal((float)(1 / by)))
+    return v;
+  Builder b = builder_before(v->def);
+  b.span = op->span;
+  return ir_binary(&b, OP_MUL, OPERAND(v->def, FULL_DIV, a), ir_const_float(&b, v->type, 1 / by));
+}
+
 void
 pass_choose_maths(Ctx *c, Module *m)
 {
@@ -67,7 +84,7 @@ pass_choose_maths(Ctx *c, Module *m)
     }
     for (u32 k = 0; k < all.len; k++) {
       Op *op = all.data[k];
-      value_replace_uses(op_result(op), rough[k] ? OPERAND(op, TIERS, rough) : OPERAND(op, TIERS, close));
+      value_replace_uses(op_result(op), rough[k] ? rough_way(op) : OPERAND(op, TIERS, close));
       op_remove(op);
     }
   }
