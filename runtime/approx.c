@@ -8,7 +8,7 @@
  *
  * The unit itself flushes subnormal arguments and results. A form without .ftz is the unit with scaling around it, as ptxas makes it. */
 #include "approx.h"
-#include <string.h>
+#include "sim/fp.h"
 
 #ifndef APPROX_DEF
 #define APPROX_DEF "approx.def"
@@ -234,20 +234,10 @@ unit_f32(ApproxFn f, uint32_t x)
 }
 
 /* ---- forms without .ftz ---- */
-static float
-real(uint32_t x)
-{
-  float r;
-  memcpy(&r, &x, sizeof r);
-  return r;
-}
-
 static uint32_t
 bits(float r)
 {
-  uint32_t x;
-  memcpy(&x, &r, sizeof x);
-  return r != r ? NAN_BITS : x;
+  return f32_bits(f32_canon(r));
 }
 
 /* 1/x: subnormal arguments times 2^24, those whose reciprocal is subnormal by 1/4, and the result by the same. */
@@ -256,15 +246,15 @@ whole_rcp(uint32_t x)
 {
   uint32_t size = x & 0x7fffffff;
   float by = size < 0x00800000 ? 0x1p24f : size > 0x7e800000 && size <= INF ? 0.25f : 1;
-  return bits(real(unit_f32(APPROX_RCP, bits(real(x) * by))) * by);
+  return bits(bits_f32(unit_f32(APPROX_RCP, bits(bits_f32(x) * by))) * by);
 }
 
 static uint32_t
 whole_ex2(uint32_t x)
 {
-  if (!(real(x) < -126))
+  if (!(bits_f32(x) < -126))
     return unit_f32(APPROX_EX2, x);
-  float root = real(unit_f32(APPROX_EX2, bits(real(x) * 0.5f)));
+  float root = bits_f32(unit_f32(APPROX_EX2, bits(bits_f32(x) * 0.5f)));
   return bits(root * root);
 }
 
@@ -280,6 +270,6 @@ approx_f32(ApproxFn f, bool ftz, uint32_t x)
     return whole_ex2(x);
   if (!tiny)
     return unit_f32(f, x);
-  float y = real(unit_f32(f, bits(real(x) * 0x1p24f)));
+  float y = bits_f32(unit_f32(f, bits(bits_f32(x) * 0x1p24f)));
   return bits(f == APPROX_RSQRT ? y * 0x1p12f : f == APPROX_SQRT ? y * 0x1p-12f : y - 24);
 }
