@@ -6,7 +6,7 @@ examples at each stage, their PTX - and from what it found before (BUILD/corpus)
 
 --keep: afterwards what reaches code that seeds and kept files do not, and no more, joins the kept corpus, under names beginning with
 x-. Files with other names are kept whatever they reach: each was a fault once, or is there to be read."""
-import argparse, glob, hashlib, os, re, shutil, subprocess, sys, tempfile
+import argparse, base64, glob, hashlib, os, re, shutil, subprocess, sys, tempfile, zlib
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
@@ -17,6 +17,7 @@ RANDOM = 60              # random kernels among the seeds
 KEPT = {"tile": "tile", "tir": "tir", "passes": "tir", "ptx": "ptx", "args": "args"}
 LONGEST = {"tile": 16384, "tir": 65536, "passes": 16384, "ptx": 65536, "args": 4096}
 KEEP_LONGEST = 2048      # of what joins the kept corpus
+SHOWN = 30               # lines of a fault's words; the input itself is shown whole
 OPTIONS = ["-rss_limit_mb=4096", "-timeout=25", "-print_final_stats=1"]
 
 
@@ -105,8 +106,17 @@ class Corpus:
         """How many inputs were tried; the words of a fault, or None."""
         status, log = self.run(f"-dict={self.words}", f"-max_len={LONGEST[self.target]}", f"-max_total_time={seconds}", self.found, self.kept, self.seeds)
         tried = re.search(r"number_of_executed_units: *(\d+)", log)
-        lines = [s for s in log.split("\n") if re.search(r"ERROR|SUMMARY|runtime error|Test unit|panic|fault", s)]
-        return int(tried.group(1)) if tried else 0, (lines or log.split("\n"))[:10] if status else None
+        return int(tried.group(1)) if tried else 0, self.words_of(log) if status else None
+
+    def words_of(self, log):
+        """What a run that failed says: the fault's own words, the sanitizer's, and the input, as the machine may be gone when they are read."""
+        said = re.search(r"^fault: (.*?)^end of the fault$", log, re.M | re.S)
+        lines = said.group(1).split("\n")[:SHOWN] if said else []
+        lines += [s for s in log.split("\n") if re.search(r"ERROR|SUMMARY|runtime error|^ +#\d", s)][:SHOWN]
+        for path in re.findall(r"Test unit written to (\S+)", log):
+            packed = base64.b64encode(zlib.compress(open(path, "rb").read(), 9)).decode()
+            lines.append(f"{path}: scripts/corpus --unpack {packed}")
+        return lines or log.split("\n")[-SHOWN:]
 
     def keep(self):
         """What seeds and named files do not reach, as few and short files as will do."""
@@ -132,8 +142,12 @@ def main():
     a.add_argument("targets", nargs="*", default=list(KEPT))
     a.add_argument("--seconds", type=int, default=60, help="for each target; 0: run none")
     a.add_argument("--keep", action="store_true")
+    a.add_argument("--unpack", metavar="TEXT", help="write the input that a failure showed to stdout, and run nothing")
     a.add_argument("--tilec", default=os.path.join(root, "build", "bin", "tilec"))
     a = a.parse_args()
+    if a.unpack:
+        sys.stdout.buffer.write(zlib.decompress(base64.b64decode(a.unpack)))
+        return 0
     failed = False
     for target in a.targets:
         c = Corpus(os.path.abspath(a.build), os.path.abspath(a.tilec), target)

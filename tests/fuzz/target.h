@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static inline NORETURN void
 fault(const char *what, const char *text)
 {
-  fprintf(stderr, "%s\n%s\n", what, text);
+  fprintf(stderr, "fault: %s\n%s\nend of the fault\n", what, text);
   abort();
 }
 
