@@ -1,13 +1,13 @@
 /* broadcast.c - how extents meet: a scalar fills a tile, an extent of 1 is repeated, all others are equal. */
 #include "sema.h"
 
-/* How many elements; some number beyond all limits if these are too many to count. */
+/* How many elements, extents padded to powers of two; some number beyond all limits if these are too many to count. */
 static u64
 elements(u32 rank, const u32 *shape)
 {
   u64 n = 1;
   for (u32 i = 0; i < rank; i++)
-    n = n > UINT32_MAX ? n : n * shape[i];
+    n = n > UINT32_MAX ? n : n * (shape[i] > TILE_MAX_NUMEL ? shape[i] : next_pow2(shape[i]));
   return n;
 }
 
@@ -18,7 +18,7 @@ too_large(Lower *L, Span at, u64 total, u32 rank, const u32 *shape)
   u32 fits[MAX_RANK], largest = 0;
   Buf b = {.arena = L->a};
   memcpy(fits, shape, rank * sizeof *shape);
-  while (elements(rank, fits) > TILE_NUMEL_MAX) {
+  while (elements(rank, fits) > TILE_MAX_NUMEL) {
     for (u32 i = 0; i < rank; i++)
       largest = fits[i] > fits[largest] ? i : largest;
     fits[largest] = 1u << log2_u32(fits[largest] - 1);
@@ -26,9 +26,13 @@ too_large(Lower *L, Span at, u64 total, u32 rank, const u32 *shape)
   bool counted = total <= 1ull << 40;            /* an extent that is too large by itself was cut */
   for (u32 i = 0; i < rank; i++) {
     buf_printf(&b, "%s%u", i ? ", " : "", fits[i]);
-    counted &= shape[i] <= TILE_NUMEL_MAX;
+    counted &= shape[i] <= TILE_MAX_NUMEL;
   }
-  const char *most = arena_printf(L->a, "a tile has at most %d elements", TILE_NUMEL_MAX);
+  bool padded = false;
+  for (u32 i = 0; i < rank; i++)
+    padded |= counted && !is_pow2(shape[i]);
+  const char *how = padded ? ", extents padded to powers of two" : "";
+  const char *most = arena_printf(L->a, "a tile has at most %d elements%s", TILE_MAX_NUMEL, how);
   Diag *d = ERR(L, at, E_EXTENT, counted ? arena_printf(L->a, "%s, not %llu", most, (unsigned long long)total) : most);
   note_constants(L, d, at);
   diag_hint(L->c, d, "[%s] would fit: go on with a loop, or with more programs", buf_str(&b));
@@ -49,7 +53,7 @@ shape_check(Lower *L, Span at, u32 rank, const u32 *shape)
       return false;
     }
   u64 total = elements(rank, shape);
-  return total <= TILE_NUMEL_MAX || too_large(L, at, total, rank, shape);
+  return total <= TILE_MAX_NUMEL || too_large(L, at, total, rank, shape);
 }
 
 /* Extents of a and b together in shape. */

@@ -76,7 +76,7 @@ call_shape(Lower *L, Call *c, u32 i, u32 *rank, u32 *shape)
     }
     if (e.kind != V_CONST || const_is_float(e.k) || const_is_bool(e.k))
       return e.kind != V_POISON && bad(L, c, i, "extents like [64, 32]");
-    shape[k] = e.k.i < 0 ? 0 : e.k.i > TILE_NUMEL_MAX ? TILE_NUMEL_MAX + 1 : (u32)e.k.i;
+    shape[k] = e.k.i < 0 ? 0 : e.k.i > TILE_MAX_NUMEL ? TILE_MAX_NUMEL + 1 : (u32)e.k.i;
   }
   return shape_check(L, v.span, *rank, shape);
 }

@@ -80,7 +80,7 @@ builtin_ptx(Lower *L, Call *c)
 {
   const char *text, *constraints, *why;
   Items args, types;
-  i64 pack = 1;
+  i64 pack = 1, least, most;
   bool pure;
   if (!asm_text(L, c, 0, "a string for the text", &text) || !asm_text(L, c, 1, "a string for the constraints", &constraints) ||
       !items_of(L, c, 2, &args) || !items_of(L, c, 3, &types) || (c->given[4] && !call_int(L, c, 4, "pack", &pack)) ||
@@ -89,8 +89,8 @@ builtin_ptx(Lower *L, Call *c)
   Value *in[ASM_VALUES_MAX];
   const Type *out[ASM_VALUES_MAX];
   DType dt[2 * ASM_VALUES_MAX];
-  if (pack < 1 || pack > 32 || !is_pow2((u32)pack))
-    return call_error(L, c, c->args[4].span, "pack is a power of two, at most 32");
+  if (!attr_allows(AT_PACK, pack, &least, &most))
+    return call_error(L, c, c->args[4].span, arena_printf(L->a, "pack is a power of two, at most %lld", (long long)most));
   if (!args.n && !types.n)
     return call_error(L, c, c->span, "it has neither operands nor results");
   if (args.n + types.n > ASM_VALUES_MAX)

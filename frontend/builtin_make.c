@@ -64,7 +64,7 @@ builtin_arange(Lower *L, Call *c)
     return call_error(L, c, c->span, "its values are i32");
   if (hi <= lo)
     return call_error(L, c, c->span, arena_printf(L->a, "the range from %lld to %lld is empty", (long long)lo, (long long)hi));
-  u32 n = hi - lo > TILE_NUMEL_MAX ? TILE_NUMEL_MAX + 1 : (u32)(hi - lo);
+  u32 n = hi - lo > TILE_MAX_NUMEL ? TILE_MAX_NUMEL + 1 : (u32)(hi - lo);
   if (!shape_check(L, c->span, 1, &n))
     return val_poison(c->span);
   L->b.span = c->span;

@@ -76,7 +76,7 @@ builtin_view(Lower *L, Call *c)
   if (n != s->type->rank || rank != n)
     return bad_view(L, c, c->span, s, arena_printf(L->a, "its start and extents are %u numbers each", s->type->rank));
   for (u32 d = 0; d < n; d++)
-    start[d] = start[d] < -1 || start[d] > TILE_NUMEL_MAX ? -1 : start[d];
+    start[d] = start[d] < -1 || start[d] > TILE_MAX_NUMEL ? -1 : start[d];
   const char *why = view_error(L, s->type, start, shape);
   if (why)
     return bad_view(L, c, c->span, s, why);

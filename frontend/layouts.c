@@ -271,7 +271,7 @@ call_bases(Lower *L, Call *c, u32 i, LayoutIn in, LayoutSpec *s)
     }
     s->rank = rank;
     for (u32 d = 0; d < rank; d++) {
-      if (v[d] < 0 || v[d] >= TILE_NUMEL_MAX) {
+      if (v[d] < 0 || v[d] >= TILE_MAX_NUMEL) {
         call_error(L, c, list.list.v[k].span, arena_printf(L->a, "%lld is not a coordinate", (long long)v[d]));
         return false;
       }

@@ -26,7 +26,7 @@ tile_type_of(Lower *L, const Node *n, const Type *elem)
     if (!lower_const_int(L, n->kids[i + 1], "an extent", &extent))
       return NULL;
     if (i < MAX_RANK)
-      shape[i] = extent < 0 ? 0 : extent > TILE_NUMEL_MAX ? TILE_NUMEL_MAX + 1 : (u32)extent;
+      shape[i] = extent < 0 ? 0 : extent > TILE_MAX_NUMEL ? TILE_MAX_NUMEL + 1 : (u32)extent;
   }
   return shape_check(L, n->span, rank, shape) ? type_tile(L->c, elem, (int)rank, shape, NULL) : NULL;
 }

@@ -17,12 +17,20 @@ is_negative(Val v)
   return v.kind == V_CONST && v.k.i < 0 && (v.k.form != CF_TYPED || dtype_is_signed(v.k.dt));
 }
 
+/* Argument i, an attribute of the loop; true if it is absent. */
 static bool
-is_within(Lower *L, const Call *c, u32 i, const char *what, i64 n, i64 most)
+loop_number(Lower *L, Call *c, u32 i, AttrId id, i64 *n)
 {
-  if (n >= 1 && n <= most)
+  i64 least, most;
+  const char *what = attr_info[id].name;
+  if (!c->given[i])
     return true;
-  call_error(L, c, c->args[i].span, arena_printf(L->a, "%s is from 1 to %lld, not %lld", what, (long long)most, (long long)n));
+  if (!call_int(L, c, i, what, n))
+    return false;
+  if (attr_allows(id, *n, &least, &most))
+    return true;
+  call_error(L, c, c->args[i].span,
+             arena_printf(L->a, "%s is from %lld to %lld, not %lld", what, (long long)least, (long long)most, (long long)*n));
   return false;
 }
 
@@ -30,8 +38,7 @@ is_within(Lower *L, const Call *c, u32 i, const char *what, i64 n, i64 most)
 static bool
 range_hints(Lower *L, Call *c, Range *r)
 {
-  if ((c->given[3] && !(call_int(L, c, 3, "stages", &r->stages) && is_within(L, c, 3, "stages", r->stages, 64))) ||
-      (c->given[4] && !(call_int(L, c, 4, "unroll", &r->unroll) && is_within(L, c, 4, "unroll", r->unroll, 1024))))
+  if (!loop_number(L, c, 3, AT_STAGES, &r->stages) || !loop_number(L, c, 4, AT_UNROLL, &r->unroll))
     return false;
   return (!c->given[5] || call_bool(L, c, 5, true, &r->hoist)) && (!c->given[6] || call_bool(L, c, 6, false, &r->flatten));
 }

@@ -159,7 +159,7 @@ typedef struct Lower {
   bool exact_maths;       /* the kernel asks for functions of real numbers that are exact */
 } Lower;
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
-       REGION_DEPTH_MAX = 100, TILE_NUMEL_MAX = 1 << 20, LIST_ITEMS_MAX = 65536 };
+       REGION_DEPTH_MAX = 100, LIST_ITEMS_MAX = 65536 };
 
 /* ---- origin.c ---- */
 /* Report at a place and say through which calls it was reached. */

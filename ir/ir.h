@@ -310,6 +310,8 @@ void op_set_str(Op *op, AttrId id, const char *s);                   /* interned
 void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
 void op_set_attr(Op *op, Attr a);                                    /* any kind; not copied */
 void op_remove_attr(Op *op, AttrId id);
+/* May an INT attribute have this value? *least and *most: the range (where a message says so, powers of two in it). */
+bool attr_allows(AttrId id, i64 value, i64 *least, i64 *most);
 const char *attr_rmw_words(void);                                    /* "add max min and or xor xchg" */
 
 /* ---- editing ---- */
@@ -435,6 +437,8 @@ typedef struct AxisInfo {
 } AxisInfo;
 /* Table by value id, in scratch. What it assumes of the program is listed on top of analysis.c. */
 AxisInfo *analyse_axes(Func *f);
+/* The dimension along which the elements of a pointer of this rank (1 or more) follow each other longest; of several the last. */
+u32 axis_fastest(const AxisInfo *p, u32 rank);
 /* Elements per access that a load/store through p with mask (or NULL) may use along dimension `dim` of the given extent, by
  * alignment, contiguity and mask constancy; at most max_bytes' worth (0: 16). It divides the extent, so that no access
  * reaches from the tile into its padding. */

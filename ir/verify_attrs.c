@@ -26,11 +26,11 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_AXIS, 0, MAX_RANK - 1, false}, {AT_REVERSE, 0, 1, false},
   {AT_START, INT32_MIN, INT32_MAX, false}, {AT_END, INT32_MIN, INT32_MAX, false},
   {AT_VOLATILE, 0, 1, false}, {AT_SAT, 0, 1, false}, {AT_DIVISIBLE, 1, INT32_MAX, false},
-  {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 64, false},
+  {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 1024, false},
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
-  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_DIGITS, 1, 24, false},
+  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_EDGE, 1, 1, false}, {AT_DIGITS, 1, 24, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */
@@ -68,19 +68,32 @@ check_str(Verifier *v, const Op *op, const Attr *a)
   return a->s[0] || verify_fail(v, op, "%s is empty", attr_info[a->id].name);
 }
 
+/* See ir.h. */
+bool
+attr_allows(AttrId id, i64 value, i64 *least, i64 *most)
+{
+  *least = INT64_MIN;
+  *most = INT64_MAX;
+  for (size_t i = 0; i < COUNT(int_values); i++) {
+    if (int_values[i].id != id)
+      continue;
+    *least = int_values[i].least;
+    *most = int_values[i].most;
+    return value >= *least && value <= *most && (!int_values[i].pow2 || is_pow2((u64)value));
+  }
+  return true;
+}
+
 static bool
 check_int(Verifier *v, const Op *op, const Attr *a)
 {
-  for (size_t i = 0; i < COUNT(int_values); i++) {
-    if (int_values[i].id != a->id)
-      continue;
-    if (a->i < int_values[i].least || a->i > int_values[i].most)
-      return verify_fail(v, op, "%s is between %lld and %lld, not %lld", attr_info[a->id].name,
-                         (long long)int_values[i].least, (long long)int_values[i].most, (long long)a->i);
-    if (int_values[i].pow2 && !is_pow2((u64)a->i))
-      return verify_fail(v, op, "%s is a power of two, not %lld", attr_info[a->id].name, (long long)a->i);
-  }
-  return true;
+  i64 least, most;
+  if (attr_allows(a->id, a->i, &least, &most))
+    return true;
+  if (a->i < least || a->i > most)
+    return verify_fail(v, op, "%s is between %lld and %lld, not %lld", attr_info[a->id].name, (long long)least, (long long)most,
+                       (long long)a->i);
+  return verify_fail(v, op, "%s is a power of two, not %lld", attr_info[a->id].name, (long long)a->i);
 }
 
 static bool
