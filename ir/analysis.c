@@ -963,6 +963,17 @@ analyse_axes(Func *f)
   return a.info;
 }
 
+/* See ir.h. */
+u32
+axis_fastest(const AxisInfo *a, u32 rank)
+{
+  u32 best = rank - 1;
+  for (u32 d = rank; d-- > 0;)
+    if (a->contiguity[d] > a->contiguity[best])
+      best = d;
+  return best;
+}
+
 /* Elements per access along dim; see ir.h. */
 u32
 axis_vector(const AxisInfo *p, const AxisInfo *mask, u32 dim, u32 extent, u32 elem_bytes, u32 max_bytes)

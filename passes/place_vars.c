@@ -295,16 +295,6 @@ make_edges(Op *op, void *user)
 
 /* ---- memory ops and work ---- */
 
-static u32
-fastest_dim(const AxisInfo *a, u32 rank)
-{
-  u32 best = rank - 1;
-  for (u32 d = rank; d-- > 0;)
-    if (a->contiguity[d] > a->contiguity[best])
-      best = d;
-  return best;
-}
-
 static void
 add_mem(Place *p, Op *op, Var *v)
 {
@@ -315,7 +305,7 @@ add_mem(Place *p, Op *op, Var *v)
   m->ptr = &p->axes[ptr->id];
   m->mask = mask ? &p->axes[mask->id] : NULL;
   m->elem_bytes = dtype_bytes(ptr->type->dt);
-  m->dim = fastest_dim(m->ptr, ptr->type->rank);
+  m->dim = axis_fastest(m->ptr, ptr->type->rank);
   m->vec = 1;
   if (op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ASYNC_COPY)
     m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, 16);

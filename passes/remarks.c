@@ -187,13 +187,23 @@ narrow_reason(Ctx *c, const Func *f, const MemOp *m, u32 want, u32 vec)
   return NULL;
 }
 
+/* Few programs come by. */
+static bool
+on_edge(const Op *op)
+{
+  for (const Block *b = op->block; b->parent; b = b->parent->block)
+    if (b->parent->code == OP_IF && op_int(b->parent, AT_EDGE, 0) && b == b->parent->regions[1])
+      return true;
+  return false;
+}
+
 /* An access whose width is settled. */
 void
 remark_narrow(Ctx *c, const Func *f, const MemOp *m, u32 vec)
 {
   const Type *t = m->at->type;
   u32 each = type_numel(t) / team_threads(block_team(m->op->block)), want = ACCESS_BYTES / m->elem_bytes;
-  if (!c->remarks || m->elem_bytes >= ACCESS_BYTES)
+  if (!c->remarks || m->elem_bytes >= ACCESS_BYTES || on_edge(m->op))
     return;
   while (want > 1 && want > each)
     want /= 2;

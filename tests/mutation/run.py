@@ -17,6 +17,7 @@ NEAR = [
     (r"passes/canon_\w+\.c|passes/fold\.c", ["tests/passes/canon", r"diff\.identities", r"lit\.passes", r"diff\.passes"]),
     (r"passes/place_reshape\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", "kernels:cut_reshaped"]),
     (r"passes/place_\w+\.c", ["tests/passes/assign_layout", r"diff\.(ragged|passes)", r"lit\.passes"]),
+    (r"passes/version_edges\.c", [r"tests/passes/version_edges", r"diff\.edges", r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", r"faults.*"]),
