@@ -11,73 +11,18 @@
  *     the time, as their accesses are narrower than NARROW bytes, the number of programs matters less, and NARROW_REGISTERS will do.
  * Both were measured with a layer norm of 1000 to 16384 columns (bench/RESULTS.md).
  *
- * What a thread holds is counted in tiles that are not indices: a tile made of ranges, constants and scalars alone is computed again
- * where it is used, or is part of an address. */
+ * What a thread holds is counted in tiles that are not indices (held.h). */
 #include "alias.h"
-#include "internal.h"
+#include "held.h"
 #include "scratch.h"
 
 enum { REGISTERS = 40, NARROW = 8, NARROW_REGISTERS = 128, REACH = 1024 };   /* REACH: ops that a load passes at most */
 
-typedef struct Place { u32 held, wanted_by; } Place;   /* of an op of the block: registers across it; the load whose address it makes */
 typedef struct Hoist {
   Ctx *c;
-  bool *index;                                         /* by value: computed from ranges, constants and scalars */
-  Place *places;                                       /* by mark of the block's ops, which is above 0 */
+  Held held;
+  u32 *wanted_by;                                      /* by mark of the block's ops: the mark of the load whose address it makes */
 } Hoist;
-
-/* ---- what a thread holds ---- */
-
-static void
-note_index(Op *op, void *user)
-{
-  Hoist *h = user;
-  bool index = op_is_arithmetic(op) && op->code != OP_CONVERT_LAYOUT;
-  for (u32 i = 0; index && i < op->noperands; i++) {
-    const Value *v = op_operand(op, i);
-    index = !v || !type_is_tile(v->type) || h->index[v->id];
-  }
-  for (u32 i = 0; i < op->nresults; i++)
-    h->index[op->results[i]->id] = index;
-}
-
-static u32
-held_registers(const Hoist *h, const Value *v)
-{
-  return type_is_tile(v->type) && !h->index[v->id] ? type_registers(v->type) : 0;
-}
-
-/* v is held from a place on to its last use in b, and there if that is in a region. */
-static void
-hold(Hoist *h, const Value *v, const Block *b, u32 from)
-{
-  u32 n = held_registers(h, v), to = from;
-  for (const Use *u = v->uses; n && u; u = u->next) {
-    const Op *op = op_ancestor_in(u->user, b);
-    u32 end = !op ? 0 : op->mark + (op != u->user);
-    to = end > to ? end : to;
-  }
-  h->places[from].held += n;
-  h->places[to].held -= n;
-}
-
-/* Numbers the ops of b from 1 and counts what is held across each; around: by the op that b is in. */
-static void
-count_held(Hoist *h, Block *b, u32 around)
-{
-  u32 n = 1;
-  for (Op *op = b->first; op; op = op->next)
-    op->mark = n++;
-  h->places = NEW_ARRAY(h->c->scratch, Place, n + 1);
-  h->places[1].held = around;
-  for (u32 i = 0; i < b->nargs; i++)
-    hold(h, b->args[i], b, 1);
-  for (Op *op = b->first; op; op = op->next)
-    for (u32 i = 0; i < op->nresults; i++)
-      hold(h, op->results[i], b, op->mark + 1);
-  for (u32 i = 2; i < n; i++)
-    h->places[i].held += h->places[i - 1].held;
-}
 
 /* ---- how far a load can go ---- */
 
@@ -94,14 +39,14 @@ want_operands(Hoist *h, const Op *op, const Op *load)
   for (u32 i = 0; i < op->noperands; i++) {
     const Value *v = op_operand(op, i);
     if (v && v->def && v->def->block == load->block)
-      h->places[v->def->mark].wanted_by = load->mark;
+      h->wanted_by[v->def->mark] = load->mark;
   }
 }
 
 static bool
 is_wanted(const Hoist *h, const Op *op, const Op *load)
 {
-  return h->places[op->mark].wanted_by == load->mark;
+  return h->wanted_by[op->mark] == load->mark;
 }
 
 /* May a load pass op, whatever op stores? Atomic ops may order what is behind them. */
@@ -132,7 +77,7 @@ farthest_meeting(Hoist *h, Op *load)
       if (!op_is_arithmetic(op))
         break;
       want_operands(h, op, load);
-    } else if (!lets_pass(op) || h->places[op->mark].held + words > most) {
+    } else if (!lets_pass(op) || h->held.across[op->mark] + words > most) {
       break;
     } else if (scratch_bytes(h->c, op)) {
       best = op;
@@ -165,7 +110,7 @@ move_load(Hoist *h, Op *load, Op *to)
     if (is_wanted(h, op, load))
       op_move_before(op, to);
     else
-      h->places[op->mark].held += words;
+      h->held.across[op->mark] += words;
   }
   op_move_before(load, to);
 }
@@ -173,7 +118,8 @@ move_load(Hoist *h, Op *load, Op *to)
 static void
 hoist_block(Hoist *h, Block *b, u32 around)
 {
-  count_held(h, b, around);
+  u32 n = held_count(&h->held, b, around);
+  h->wanted_by = NEW_ARRAY(h->c->scratch, u32, n + 1);
   for (Op *op = b->first, *next; op; op = next) {
     next = op->next;
     Op *to = movable(op) ? farthest_meeting(h, op) : NULL;
@@ -181,10 +127,10 @@ hoist_block(Hoist *h, Block *b, u32 around)
     if (to)
       move_load(h, op, to);
   }
-  const Place *places = h->places;
+  const u32 *across = h->held.across;
   for (Op *op = b->first; op; op = op->next)
     for (u32 r = 0; !op_on_elements(op) && r < op->nregions; r++)
-      hoist_block(h, op->regions[r], places[op->mark].held);
+      hoist_block(h, op->regions[r], across[op->mark]);
 }
 
 void
@@ -192,8 +138,8 @@ pass_hoist_loads(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++) {
     Func *f = m->funcs.data[i];
-    Hoist h = {.c = c, .index = NEW_ARRAY(c->scratch, bool, f->nvalues)};
-    func_walk(f, note_index, &h);
+    Hoist h = {.c = c};
+    held_open(&h.held, c, f);
     hoist_block(&h, f->body, 0);
   }
 }

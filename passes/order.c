@@ -10,6 +10,6 @@ const char *const passes_order[] = {
    * fragments are loaded a slice ahead, or where registers are short as late as possible */
   "pipeline_loops", "prefetch_slices", "keep_in_shared", "cse", "dce",
   /* schedule: how data moves, where, and what must wait */
-  "plan_conversions", "hoist_loads", "alloc_shared", "insert_barriers", "load_on_demand",
+  "plan_conversions", "hoist_loads", "alloc_shared", "insert_barriers", "load_on_demand", "check_registers",
   NULL
 };
