@@ -102,9 +102,10 @@ class Corpus:
         r = subprocess.run([self.program, *OPTIONS, f"-artifact_prefix={self.faults}/", *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return r.returncode, r.stdout.decode(errors="replace")
 
-    def grow(self, seconds):
+    def grow(self, seconds, seed):
         """How many inputs were tried; the words of a fault, or None."""
-        status, log = self.run(f"-dict={self.words}", f"-max_len={LONGEST[self.target]}", f"-max_total_time={seconds}", self.found, self.kept, self.seeds)
+        status, log = self.run(f"-dict={self.words}", f"-max_len={LONGEST[self.target]}", f"-max_total_time={seconds}", f"-seed={seed}",
+                               self.found, self.kept, self.seeds)
         tried = re.search(r"number_of_executed_units: *(\d+)", log)
         return int(tried.group(1)) if tried else 0, self.words_of(log) if status else None
 
@@ -141,6 +142,7 @@ def main():
     a.add_argument("build")
     a.add_argument("targets", nargs="*", default=list(KEPT))
     a.add_argument("--seconds", type=int, default=60, help="for each target; 0: run none")
+    a.add_argument("--seed", type=int, default=1, help="of what is tried, which else depends on the machine's speed only; 0: another one each time")
     a.add_argument("--keep", action="store_true")
     a.add_argument("--unpack", metavar="TEXT", help="write the input that a failure showed to stdout, and run nothing")
     a.add_argument("--tilec", default=os.path.join(root, "build", "bin", "tilec"))
@@ -151,7 +153,7 @@ def main():
     failed = False
     for target in a.targets:
         c = Corpus(os.path.abspath(a.build), os.path.abspath(a.tilec), target)
-        tried, words_ = c.grow(a.seconds) if a.seconds else (0, None)
+        tried, words_ = c.grow(a.seconds, a.seed) if a.seconds else (0, None)
         if words_:
             failed = True
             print(f"fuzz_{target} failed; the input is in {c.faults}\n  " + "\n  ".join(words_), flush=True)
