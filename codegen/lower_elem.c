@@ -63,13 +63,53 @@ int_const(Gen *g, Val like, u64 v)
 
 /* ---- arithmetic ---- */
 
+static const char *
+extreme_name(bool least)
+{
+  return least ? "llvm.minimum" : "llvm.maximum";
+}
+
+/* v as the bound of a clamp: its constant as `bound`, and what is clamped. */
+static Val
+bounded_by(Val v, bool least, double *bound)
+{
+  const char *name = extreme_name(least);
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  if (!LLVMIsACallInst(v) || LLVMGetIntrinsicID(LLVMGetCalledValue(v)) != id || !LLVMIsAConstantFP(LLVMGetOperand(v, 1)))
+    return NULL;
+  LLVMBool inexact;
+  *bound = LLVMConstRealGetDouble(LLVMGetOperand(v, 1), &inexact);
+  return LLVMGetOperand(v, 0);
+}
+
+/* minimum(maximum(x, -c), c), or the other way round, for c > 0: the lesser of |x| and c with the sign of x, in one instruction (PTX ISA,
+ * min: .xorsign is the exclusive or of the signs of both sources, and c has none; .NaN gives the canonical nan for one, which takes no
+ * sign; of zeros the size is 0 and the sign that of x). NULL: it is not that. */
+static Val
+clamped(Gen *g, OpCode code, Val *ab)
+{
+  double inner, outer;
+  LLVMBool inexact;
+  Val x = bounded_by(ab[0], code == OP_MAXIMUM, &inner);
+  if (!x || !LLVMIsAConstantFP(ab[1]) || LLVMTypeOf(x) != g->f32 || !target_has(g->target, F_XORSIGN))
+    return NULL;
+  outer = LLVMConstRealGetDouble(ab[1], &inexact);
+  if (inner != -outer || !(fabs(outer) > 0) || (outer > 0) != (code == OP_MINIMUM))
+    return NULL;
+  Val args[2] = {x, LLVMConstReal(g->f32, fabs(outer))};
+  return gen_call(g, "llvm.nvvm.fmin.nan.xorsign.abs.f", 0, NULL, 2, args);
+}
+
 /* minimum and maximum; there is no instruction for f64. */
 static Val
 float_extreme(Gen *g, OpCode code, Val *ab)
 {
   Ty t = LLVMTypeOf(ab[0]);
+  Val both = clamped(g, code, ab);
+  if (both)
+    return both;
   if (t != g->f64)
-    return float_intrinsic(g, code == OP_MINIMUM ? "llvm.minimum" : "llvm.maximum", 2, ab);
+    return float_intrinsic(g, extreme_name(code == OP_MINIMUM), 2, ab);
   Val r = float_intrinsic(g, code == OP_MINIMUM ? "llvm.minnum" : "llvm.maxnum", 2, ab);
   return LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealUNO, ab[0], ab[1], ""), LLVMConstReal(t, NAN), r, "");
 }

@@ -222,6 +222,13 @@ max_f32(f32 x, f32 y)
   return f32_canon(r);
 }
 
+/* r with the sign of x y; a nan as it is. (PTX ISA, min and max: .xorsign.abs) */
+static inline f32
+signed_f32(f32 r, f32 x, f32 y)
+{
+  return r != r ? r : bits_f32(f32_bits(r) | ((f32_bits(x) ^ f32_bits(y)) & 0x80000000u));
+}
+
 static inline f64
 min_f64(f64 x, f64 y)
 {

@@ -441,11 +441,20 @@ decode_alu(Decoder *d, int nsrc)
     in->alu.imm = (post.bits & POST_FTZ32) != 0;
 }
 
+static int
+minmax_variant(Decoder *d)
+{
+  bool nan = opmod_take(d, M_NAN), xorsign = opmod_take(d, M_XORSIGN);
+  if (xorsign && !opmod_take(d, M_ABS))
+    decode_fail(d, "xorsign needs abs");
+  return xorsign ? nan ? V_XORSIGN_NAN : V_XORSIGN : nan ? V_NAN : V_NONE;
+}
+
 void
 decode_minmax(Decoder *d, int nsrc)
 {
   AluOp op = alu_named(d->op_tok);
-  int var = opmod_take(d, M_NAN) ? V_NAN : V_NONE;
+  int var = minmax_variant(d);
   Type t = decode_type(d);
   Post post = take_post(d, t);
   decode_operands(d, 3, 4);

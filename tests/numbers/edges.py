@@ -186,9 +186,9 @@ def all_pairs(v, w=None):
 QUESTIONS = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite}
 
 
-def clamped(t, x, of_nan):
+def clamped(t, x, of_nan, most=100.0):
     v = decode(t, x)
-    return encode(t, of_nan if math.isnan(v) else min(max(v, -2.0), 100.0))
+    return encode(t, of_nan if math.isnan(v) else min(max(v, -2.0), most))
 
 
 def unary_text(op):
@@ -219,6 +219,8 @@ def jobs():
         j.add("i1", "signbit(where(isnan(a), 1.0, a))", lambda x, t=t: int(bool(x & parts(t)[0]) and not is_nan(t, x)))
         j.add(t, "clamp(a, -2, 100)", lambda x, t=t: clamped(t, x, -2.0))
         j.add(t, "clamp(a, -2, 100, propagate_nan=true)", lambda x, t=t: clamped(t, x, math.nan))
+        for both in ("minimum(maximum(a, -2), 2)", "maximum(minimum(a, 2), -2)"):
+            j.add(t, both, lambda x, t=t: clamped(t, x, math.nan, 2.0))
         yield j
         j = Job(f"binary {t}", [t, t], all_pairs(float_few(t)))
         for op in FLOAT_BINARY:
