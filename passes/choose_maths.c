@@ -6,8 +6,8 @@
  * result says which is asked for, and that the frontend does not know, as it lowers calls before their users. Quotients are the same:
  * exact and, for what is rounded to 16 bits, by div.full, which has no branch for rare divisors that loads could not move past.
  *
- * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there:
- * these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel nothing gets
+ * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there, also
+ * out of an `if`: these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel nothing gets
  * here: the frontend takes the first. */
 #include "internal.h"
 #include <math.h>
@@ -38,18 +38,39 @@ keeps_relative_error(const Op *op, const Use *u)
   }
 }
 
+static bool is_rounded(const Choice *ch, const Value *v);
+
+/* Every result of an `if` that v becomes is. */
+static bool
+is_rounded_behind(const Choice *ch, const Op *end, const Value *v)
+{
+  const Op *op = end->block->parent;
+  for (u32 k = 0; k < op->nresults; k++)
+    if (op_operand(end, yield_first(end) + k) == v && !is_rounded(ch, op->results[k]))
+      return false;
+  return true;
+}
+
+static bool
+is_rounded_by(const Choice *ch, const Use *u)
+{
+  const Op *op = u->user;
+  if (op->code == OP_CAST && is_rough(ch, op_result(op)->type))
+    return true;
+  if (op->code == OP_YIELD && op->block->parent->code == OP_IF)
+    return is_rounded_behind(ch, op, u->value);
+  return keeps_relative_error(op, u) && is_rounded(ch, op_result(op));
+}
+
 static bool
 is_rounded(const Choice *ch, const Value *v)
 {
   if (ch->seen[v->id] == ch->now)
     return true;
   ch->seen[v->id] = ch->now;
-  for (const Use *u = v->uses; u; u = u->next) {
-    if (u->user->code == OP_CAST && is_rough(ch, op_result(u->user)->type))
-      continue;
-    if (!keeps_relative_error(u->user, u) || !is_rounded(ch, op_result(u->user)))
+  for (const Use *u = v->uses; u; u = u->next)
+    if (!is_rounded_by(ch, u))
       return false;
-  }
   return true;
 }
 
