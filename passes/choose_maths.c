@@ -7,8 +7,8 @@
  * exact and, for what is rounded to 16 bits, by div.full, which has no branch for rare divisors that loads could not move past.
  *
  * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there, also
- * out of an `if`: these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel nothing gets
- * here: the frontend takes the first. */
+ * out of an `if`: these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel
+ * nothing gets here: the frontend takes the first. */
 #include "internal.h"
 #include <math.h>
 

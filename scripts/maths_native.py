@@ -27,12 +27,13 @@ def portable(text):
     return text
 
 
-def compile_function(tilec, fn, folder, pair=False, dtype="f32"):
-    """The path of the LLVM IR of `one(x, y, i)`, y[i] = fn(x[i]), or of `two(x, z, y, i)`, y[i] = fn(x[i], z[i])."""
+def compile_function(tilec, fn, folder, pair=False, dtype="f32", change=lambda text: text):
+    """The path of the LLVM IR of `one(x, y, i)`, y[i] = fn(x[i]), or of `two(x, z, y, i)`, y[i] = fn(x[i], z[i]). change: what is made of
+    the GPU's text first."""
     tile, ir = (os.path.join(folder, fn + e) for e in (".tile", ".ll"))
     open(tile, "w").write((KERNEL_2 if pair else KERNEL).replace("FN", fn))
     text = subprocess.run([tilec, tile, "--emit=llvm", "-D", f"T={dtype}"], check=True, capture_output=True, text=True).stdout
-    open(ir, "w").write(portable(text))
+    open(ir, "w").write(portable(change(text)))
     return ir
 
 

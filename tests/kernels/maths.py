@@ -4,7 +4,7 @@ import zlib
 from cases import Case, Run, launch
 from draw import Draw
 import numpy as np
-from maths_table import CLOSE, FAST, FORMATS, ONE, PAIRS, STEP, TWO, exact_points, least, limit_of, recorded
+from maths_table import CLOSE, FAST, FORMATS, GROWS, NEAREST, ONE, PAIRS, SMALL, STEP, TWO, WRONG, exact_points, least, limit_of, recorded
 
 
 def ulps(got, want, dtype):
@@ -137,20 +137,18 @@ def maths(dev, rng, fn, dtype):
     return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), min(limit_of(fn, dtype), known))])
 
 
-SMALL = 2.0**-115
-
-
 def close_maths(dev, rng, fn, dtype):
     """The functions that are taken for results of a type, unless exact ones are asked for."""
     call, error, real, got, want = measure(dev, fn, dtype, exact=False)
     small = (abs(want) < SMALL) & (abs(got) < SMALL) & ((np.signbit(got) == np.signbit(want)) | (got != 0))
-    error = np.where(small, 0, error)
+    error = np.where(small, 0, error) / (GROWS[fn][1](real[0]) if fn in GROWS and dtype == "f32" else 1)
     worst = int(np.argmax(error))
     note = f"{fn}({float(real[0][worst])!r}) = {float(got[worst])!r}, not {float(want[worst])!r}"
     if dtype == "f32":
-        return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), dict(CLOSE)[fn])])
-    wrong = np.count_nonzero(error > 0.5)
-    return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), 0.55), (f"{wrong} of {len(error)} are not the nearest", np.array([wrong / len(error) + 1]), np.array([1.0]), 2e-4 if dtype == "f16" else 1e-4)])
+        _, nearest, any_ = next(r for r in CLOSE if r[0] == fn)
+        return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), nearest if dev.is_sim else any_)])
+    wrong = np.count_nonzero(error > NEAREST[dtype])
+    return Run(call, [(note, np.array([1 + error[worst]]), np.array([1.0]), 0.55), (f"{wrong} of {len(error)} are not the nearest", np.array([wrong / len(error) + 1]), np.array([1.0]), WRONG)])
 
 
 def fast_maths(dev, rng, fn):

@@ -1,0 +1,208 @@
+"""The functions that lean on the hardware's approximations (stdlib/tiers.tile), with approximations that are wrong by as much as the PTX ISA
+lets them be: close ones stay within the greatest error that maths_table.py claims for any such hardware, and of what is rounded to 16 bits
+no more is wrong than it claims.
+
+close.py --build BUILD [--report] [NAME...]: the code that is made for the GPU, on this machine's processor (scripts/maths_native.py). An
+approximation gives the exact result moved by the whole of its documented error, all of one instruction in one direction, or each result by a
+part of it; every combination of directions is tried. Needs clang."""
+import ctypes
+import itertools
+import os
+import re
+import sys
+import tempfile
+
+import numpy as np
+
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(root, p) for p in ("scripts", "tests/kernels")]
+import maths_native
+import maths_table as table
+
+build = os.path.abspath(sys.argv[sys.argv.index("--build") + 1])
+tilec = os.path.join(build, "bin", "tilec")
+
+# The instruction as LLVM names it, and what stands in for it below.
+UNITS = {"llvm.nvvm.ex2.approx.ftz.f32": "ex2", "llvm.nvvm.lg2.approx.f": "lg2", "llvm.nvvm.rcp.approx.ftz.f": "rcp",
+         "llvm.nvvm.rsqrt.approx.f": "rsqrt", "llvm.nvvm.fmin.nan.xorsign.abs.f": "clamp"}
+KINDS = ["ex2", "lg2", "rcp", "rsqrt"]
+
+# Errors: PTX ISA, ex2, lg2, rcp and rsqrt .approx.f32.
+DRIVER = """
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+enum { EX2, LG2, RCP, RSQRT };
+static int way[4];          /* of each instruction: 0 nearest, 1 up, -1 down, 2 any */
+void ways(const int *w) { memcpy(way, w, sizeof way); }
+static uint32_t bits(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
+static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+static double ulp(double y)
+{
+  int e;
+  frexp(y, &e);
+  return ldexp(1, (e < -125 ? -125 : e) - 24);
+}
+/* A float that is no more than `most` away from y. */
+static float wrong(int kind, float x, double y, double most)
+{
+  if (!way[kind] || !isfinite(y) || y == 0 || x == 0)
+    return (float)y;
+  uint32_t h = (bits(x) ^ 0x9e3779b9u * (uint32_t)(kind + 1)) * 0x85ebca6bu;
+  h = (h ^ h >> 13) * 0xc2b2ae35u;
+  double part = way[kind] == 2 ? (double)(h ^ h >> 16) * 0x1p-31 - 1 : way[kind], to = y + part * most;
+  float r = (float)to;
+  return isinf(r) || fabs(r - y) <= most ? r : nextafterf(r, (float)y);
+}
+float approx_ex2(float x) { double y = exp2(flushed(x)); return flushed(wrong(EX2, x, y, 2 * ulp(y))); }
+float approx_rcp(float x) { double y = 1 / (double)flushed(x); return flushed(wrong(RCP, x, y, ulp(y))); }
+float approx_rsqrt(float x) { double y = 1 / sqrt(x); return wrong(RSQRT, x, y, 0x1p-22 * y); }
+float approx_lg2(float x)
+{
+  double y = log2(x);
+  return wrong(LG2, x, y, x > 0.5f && x < 2 ? 0x1p-22 : 0x1p-22 * fabs(y));
+}
+float approx_clamp(float x, float most) { return x != x ? NAN : copysignf(fminf(fabsf(x), fabsf(most)), x * copysignf(1, most)); }
+void one(const float *x, float *y, int32_t i);
+void all(const float *x, float *y, int32_t n)
+{
+  for (int32_t i = 0; i < n; i++)
+    one(x, y, i);
+}
+"""
+
+
+def approximated(text):
+    for name, unit in UNITS.items():
+        text = text.replace(f"@{name}(", f"@approx_{unit}(")
+    return text
+
+
+class Native:
+    """A function of the library, of arrays of f32."""
+
+    def __init__(self, fn, folder):
+        c, so = (os.path.join(folder, fn + e) for e in (".driver.c", ".so"))
+        ir = maths_native.compile_function(tilec, fn, folder, change=approximated)
+        self.kinds = [k for k in KINDS if f"@approx_{k}(" in open(ir).read()]
+        open(c, "w").write(DRIVER)
+        maths_native.link([c, ir], so)
+        self.lib = ctypes.CDLL(so)
+
+    def ways(self):
+        """Ways for the instructions to be wrong."""
+        yield "nearest", [0] * 4
+        for signs in itertools.product((1, -1), repeat=len(self.kinds)):
+            yield " ".join(f"{k}{'+' if s > 0 else '-'}" for k, s in zip(self.kinds, signs)), [dict(zip(self.kinds, signs)).get(k, 0) for k in KINDS]
+        yield "any", [2] * 4
+
+    def __call__(self, x, way):
+        self.lib.ways((ctypes.c_int * 4)(*way))
+        y = np.empty_like(x)
+        p = lambda a: a.ctypes.data_as(ctypes.c_void_p)
+        self.lib.all(p(x), p(y), ctypes.c_int32(len(x)))
+        return y
+
+
+def sample():
+    """f32: some of every exponent, and more where functions bend."""
+    rng = np.random.default_rng(5)
+    some = np.arange(0, 1 << 32, 8191, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1.1754943e-38, 3.4028235e38, -3.4028235e38, 1.0, 2.0, 0.5], np.float32)
+    parts = [rng.uniform(lo, hi, n) for lo, hi, n in ((-100, 100, 200000), (-16, 16, 150000), (-2, 2, 150000), (0.4, 2.6, 100000), (86, 90, 10000), (-90, -86, 10000))]
+    return np.concatenate([some, edges, *parts]).astype(np.float32)
+
+
+def ulps(got, want):
+    """In units of the last place of f32; what is smaller than 2^-115 may be 0."""
+    with np.errstate(all="ignore"):
+        top = 2.0**128
+        w = np.where(abs(want) >= top * (1 - 2.0**-25), np.copysign(top, want), want)
+        g = got.astype(np.float64)
+        g = np.where(np.isinf(g), np.copysign(top, g), g)
+        error = abs(g - w) / 2.0**(np.clip(np.frexp(w)[1] - 1, -126, 127) - 23)
+        small = (abs(want) < table.SMALL) & (abs(g) < table.SMALL) & ((np.signbit(g) == np.signbit(want)) | (g != 0))
+        error = np.where(small, 0, error)
+    error = np.where((want == 0) & (g == 0) & (np.signbit(want) != np.signbit(g)), np.inf, error)
+    return np.where(np.isnan(want) & np.isnan(got), 0, np.where(np.isnan(error), np.inf, error))
+
+
+def to_bf16(y):
+    """f32 or f64, rounded once; as bits."""
+    y = np.asarray(y)
+    with np.errstate(all="ignore"):
+        f = y.astype(np.float32)
+        b = f.view(np.uint32)
+        if y.dtype == np.float64:      # to odd first
+            toward = np.where(abs(f.astype(np.float64)) > abs(y), b - 1, b)
+            b = np.where((f != y) & np.isfinite(y), toward | 1, b).astype(np.uint32)
+    r = (b + 0x7FFF + (b >> 16 & 1)) >> 16
+    return np.where(np.isnan(y), 0x7FFF, r).astype(np.uint16)
+
+
+def to_f16(y):
+    with np.errstate(all="ignore"):
+        b = np.asarray(y).astype(np.float16).view(np.uint16)
+    return np.where(np.isnan(y), 0x7FFF, b)
+
+
+def astray(dtype, got, want):
+    """Of results in 16 bits, as bits: how far from the nearest, in numbers of the type; 0 for those that are as near as one in f32 that is right
+    says."""
+    rounded = to_f16 if dtype == "f16" else to_bf16
+    digits, least, _ = table.FORMATS[dtype]
+    with np.errstate(all="ignore"):
+        slack = 2.0**(np.clip(np.frexp(want)[1] - 1, least, None) - digits + 1) * (table.NEAREST[dtype] - 0.5)
+        slack = np.where(np.isfinite(want), slack, 0)
+        near = [rounded(want - slack), rounded(want), rounded(want + slack)]
+    size = lambda b: (b & 0x7FFF).astype(int)
+    small = (size(got) < (127 - 115) << 7) & (size(near[1]) < (127 - 115) << 7) & (dtype == "bf16")
+    return np.where(small | (got == near[0]) | (got == near[2]), 0, abs(got.astype(int) - near[1].astype(int)))
+
+
+def arguments(dtype):
+    bits = np.arange(65536, dtype=np.uint32)
+    return (bits << 16).view(np.float32) if dtype == "bf16" else bits.astype(np.uint16).view(np.float16).astype(np.float32)
+
+
+def reference(fn, x):
+    ref = next(r[1] for r in table.ONE if r[0] == fn)
+    with np.errstate(all="ignore"):
+        return np.asarray(ref(x.astype(np.float64)), np.float64)
+
+
+report, bad = "--report" in sys.argv, 0
+names = [a for a in sys.argv[1:] if a in dict((r[0], 0) for r in table.CLOSE)] or [r[0] for r in table.CLOSE]
+
+
+def judged(good, text):
+    global bad
+    bad |= not good
+    if report or not good:
+        print(text + ("" if good else ": too many" if "wrong" in text else ": claimed less"), flush=True)
+
+
+everywhere = sample()
+# Beyond, other ways are taken.
+bounded = dict(sin=1e5, cos=1e5)
+with tempfile.TemporaryDirectory() as folder:
+    for fn, nearest, worst in table.CLOSE:
+        if fn not in names:
+            continue
+        inside = lambda x: x[~(abs(x) > bounded.get(fn, np.inf))]
+        x = inside(everywhere)
+        f, want = Native(fn + "_close", folder), reference(fn, x)
+        beside = table.GROWS[fn][1](x.astype(np.float64)) if fn in table.GROWS else 1
+        for text, way in f.ways():
+            error = ulps(f(x, way), want) / beside
+            at, limit = int(np.argmax(error)), worst if any(way) else nearest
+            judged(error[at] <= limit, f"{fn}_close {text}: {error[at]:.3f} ulp at {x[at]!r} of {limit}")
+        for dtype, tier in (("f16", "close"), ("bf16", "rough")):
+            g, a = Native(f"{fn}_{tier}", folder) if tier != "close" else f, inside(arguments(dtype))
+            right = reference(fn, a)
+            for text, way in g.ways():
+                y = g(a, way)
+                off = astray(dtype, to_f16(y) if dtype == "f16" else to_bf16(y), right)
+                wrong, most = np.count_nonzero(off), off.max()
+                judged(most <= 1 and (any(way) or wrong <= 65536 * table.WRONG), f"{fn}_{tier} {text}: {wrong} of 65536 wrong in {dtype}, by {most} at {float(a[off.argmax()])!r}")
+sys.exit(bad)
