@@ -1,9 +1,11 @@
-"""minimax.py [--check] [NAME...]: the polynomials of stdlib/math.tile, math64.tile and special.tile. Each is fitted to a function over a
-range for the least relative error, in 60 digits or more (Lawson's iteration on Chebyshev points), with its coefficients rounded to f32 or
-f64 from the lowest on, the rest fitted again. Prints the coefficients, lowest first, and the greatest relative error of the result that they
-leave. --check: does the library have them? Needs mpmath."""
+"""minimax.py [--check] [NAME...]: the polynomials of stdlib/math.tile, math64.tile, special.tile and tiers.tile, and quotients of them. Each is
+fitted to a function over a range for the least relative error, in 60 digits or more (Lawson's iteration on Chebyshev points), with its
+coefficients rounded to f32 or f64 from the lowest on, the rest fitted again. Prints the coefficients, lowest first, and the greatest relative
+error of the result that they leave. --check: does the library have them, and does tiers.tile have no other constants but those of PARTS?
+Needs mpmath."""
 import functools
 import os
+import re
 import sys
 import mpmath as mp
 import numpy as np
@@ -64,6 +66,52 @@ FITS = {
     "atanh": (lambda s: (mp.atanh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s if s else mp.mpf(1) / 3, 0, 0.0296, 3,
               lambda s: mp.atanh(mp.sqrt(s)) / mp.sqrt(s) / s if s else mp.mpf(10)**9),
 }
+# tiers.tile: what of the above is good enough there, with ranges of its own.
+area = lambda f: (lambda z: f(mp.sqrt(z)) / mp.sqrt(z))
+odd_rest = lambda f, first, at_0: (lambda z: (area(f)(z) - first) / z if z else at_0)
+odd_size = lambda f: (lambda z: area(f)(z) / z if z else mp.mpf(10)**9)
+both = lambda x: 2 * mp.atanh(x)
+FITS |= {
+    # tanh x = x + x^3 p(x^2) to 0.55
+    "tanh_close": (odd_rest(mp.tanh, 1, -mp.mpf(1) / 3), 0, 0.303, 3, odd_size(mp.tanh)),
+    # log((1 + s) / (1 - s)) = 2 s + s^3 p(s^2) for |s| to 1/3
+    "log_close": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 3, odd_size(both)),
+    "softplus_rough": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 2, odd_size(both)),
+    # log(1 + f) = f + f^2 p(f) for |f| to 1/32
+    "log_rough": (FITS["log"][0], -mp.mpf(1) / 32, mp.mpf(1) / 32, 1, FITS["log"][4]),
+    # sin r = r + r^3 p(r^2) to pi / 2
+    "sin_close": (odd_rest(mp.sin, 1, -mp.mpf(1) / 6), 0, (mp.pi / 2 * 1.0001)**2, 3, odd_size(mp.sin)),
+    # erf x = x + x p(x^2) to 0.9, 1 - 2^p(x) from there to 4
+    "erf_close": (FITS["erf"][0], 0, 0.811, 5, FITS["erf"][4]),
+    "erf_far": (lambda a: mp.log(mp.erfc(a), 2), 0.9, 4, 5, lambda a: mp.erf(a) / (ln2 * mp.erfc(a))),
+    "sin_rough": (odd_rest(mp.sin, 1, -mp.mpf(1) / 6), 0, (mp.pi / 2 * 1.0001)**2, 2, odd_size(mp.sin)),
+}
+# name: (function of x, x from 0 to, degrees of P and Q, power): P(x^power) / Q(x^power) with P(0) the function's value and Q(0) = 1.
+# gelu: half the error function's complement times e^(x^2 / 2). gelu_close computes the power with 2 log 2 rounded to f32: what that is wrong
+# by, a known power of e^(x^2), is in the fit.
+half_tail = lambda x: phi_scaled(x / mp.sqrt(2)) / 2
+f32 = lambda v: mp.mpf(float(np.float32(float(v))))
+wrong_by = (f32(2 * ln2) / (2 * ln2) - 1) / 2
+RATIOS = {
+    "gelu_close": (lambda x: half_tail(x) * mp.exp(-wrong_by * x * x), 13, 4, 5, 1),
+    "gelu_rough": (half_tail, 13, 2, 4, 1),
+    "tanh_rough": (lambda x: mp.tanh(x) / x if x else mp.mpf(1), 9, 3, 3, 2),
+    "erf_rough": (lambda x: mp.erf(x) / x if x else 2 / mp.sqrt(mp.pi), 3.2, 3, 3, 2),
+}
+
+
+def below(v):
+    """The greatest f32 that is not above v > 0."""
+    f = np.float32(float(v))
+    return mp.mpf(float(f if mp.mpf(float(f)) <= v else np.nextafter(f, np.float32(0))))
+
+
+# The constants of tiers.tile that are no coefficients: the first but one is a little less than log2 e. Limits of up to four digits may be
+# there beside them.
+pi_1 = below(mp.pi)
+pi_2 = below(mp.pi - pi_1)
+PARTS = [12582912, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - ln2, 1 / ln2, 2 / ln2, ln2, ln2 / mp.log(10), 1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2),
+         2 * ln2, 2 * mp.sqrt(2 / mp.pi) / ln2, 2 * mp.sqrt(2 / mp.pi) / ln2 * mp.mpf("0.044715"), 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2]
 
 
 def lawson(values, weights, xs, degree, fixed, rounds=40):
@@ -115,6 +163,57 @@ def fit(name, points=90):
         fixed.append(kept)
     worst = max(abs(v - sum(c * x**i for i, c in enumerate(fixed))) * w for v, x, w in zip(values, xs, weights))
     return fixed, worst
+
+
+# ---- quotients ----
+def ratio_at(given, free, t, x):
+    """P(t) / Q(t), the coefficients given and then those fitted."""
+    p, q = (mp.polyval((list(g) + list(c))[::-1], t) for g, c in zip(given, free))
+    return p / q
+
+
+def lawson_ratio(values, xs, degrees, given, rounds):
+    """The free coefficients of P and Q for the least greatest relative error: of P - f Q, divided by the last Q."""
+    share, under, best, best_error = [mp.mpf(1)] * len(xs), [mp.mpf(1)] * len(xs), None, None
+    free = [d + 1 - len(g) for d, g in zip(degrees, given)]
+    n = sum(free)
+    for _ in range(rounds):
+        A, b = mp.matrix(n, n), mp.matrix(n, 1)
+        for x, v, w, u in zip(xs, values, share, under):
+            row = [x**(len(given[0]) + i) for i in range(free[0])] + [-v * x**(len(given[1]) + i) for i in range(free[1])]
+            right = v * mp.polyval(given[1][::-1], x) - mp.polyval(given[0][::-1], x)
+            q = w / (v * u)**2
+            for i in range(n):
+                b[i] += q * row[i] * right
+                for j in range(i, n):
+                    A[i, j] += q * row[i] * row[j]
+        for i in range(n):
+            for j in range(i):
+                A[i, j] = A[j, i]
+        c = list(mp.lu_solve(A, b))
+        c = [c[:free[0]], c[free[0]:]]
+        errors = [abs(ratio_at(given, c, x, x) / v - 1) for x, v in zip(xs, values)]
+        worst = max(errors)
+        if best is None or worst < best_error:
+            best, best_error = c, worst
+        under = [mp.polyval((list(given[1]) + c[1])[::-1], x) for x in xs]
+        share = [w * (e / worst + mp.mpf(10)**-4) for w, e in zip(share, errors)]
+        share = [w / max(share) for w in share]
+    return best
+
+
+def fit_ratio(name):
+    f, hi, m, n, power = RATIOS[name]
+    at = lambda hi, points: [mp.mpf(hi) / 2 * (1 + mp.cos(mp.pi * (2 * i + 1) / (2 * points))) for i in range(points)]
+    xs = at(hi, 48) + at(hi / 4, 16)
+    values, ts = [f(x) for x in xs], [x**power for x in xs]
+    given = [[f32(f(mp.mpf(0)))], [mp.mpf(1)]]
+    while len(given[0]) <= m or len(given[1]) <= n:
+        k = 1 if len(given[1]) <= n and (len(given[1]) <= len(given[0]) or len(given[0]) > m) else 0
+        c = lawson_ratio(values, ts, (m, n), given, 40 if len(given[0]) == 1 else 20)
+        given[k].append(f32(c[k][0]))
+    worst = max(abs(ratio_at(given, ([], []), x**power, x) / f(x) - 1) for x in at(hi, 301))
+    return given[0] + given[1], worst
 
 
 # ---- f64, and stdlib/special.tile ----
@@ -319,17 +418,30 @@ def fit_wide(fit):
     return fixed, worst
 
 
-library = ""
-for file in ("math.tile", "math64.tile", "special.tile"):
-    library += open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stdlib", file)).read()
+def source(file):
+    return open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "stdlib", file)).read()
+
+
+def unexplained(text, coefficients):
+    """Constants of a file's code, of more than four digits, that are neither these nor PARTS, as f32."""
+    known = {float(np.float32(float(abs(c)))) for c in [*coefficients, *PARTS]}
+    code = "\n".join(line.split("//")[0] for line in text.splitlines())
+    return [n for n in re.findall(r"(?<![\w.])\d+\.\d+(?:e-?\d+)?", code)
+            if len(re.sub(r"e.*|\.|^[0.]*", "", n).strip("0")) > 4 and float(np.float32(float(n))) not in known]
+
+
+library = "".join(source(file) for file in ("math.tile", "math64.tile", "special.tile", "tiers.tile"))
 known = set(library.replace("(", " ").replace(")", " ").replace(",", " ").replace(";", " ").replace("-", " ").split())
-bad = 0
-for name in [a for a in sys.argv[1:] if not a.startswith("--")] or [*FITS, *WIDE]:
-    if name in FITS:
+bad, names, found = 0, [a for a in sys.argv[1:] if not a.startswith("--")], []
+for name in names or [*FITS, *RATIOS, *WIDE]:
+    if name in RATIOS and name not in FITS:
+        c, worst = fit_ratio(name)
+    elif name in FITS:
         c, worst = fit(name)
     else:
         with mp.workdps(100):
             c, worst = fit_wide(WIDE[name])
+    found += c
     print(f"{name:6} 2^{float(mp.log(worst, 2)):.1f}", ", ".join(repr(float(x)) for x in c), flush=True)
     if "--check" in sys.argv:
         given = len(WIDE[name].first) if name in WIDE else 0           # which may be two numbers there
@@ -338,4 +450,9 @@ for name in [a for a in sys.argv[1:] if not a.startswith("--")] or [*FITS, *WIDE
         bad |= len(missing) > 0
         if missing:
             print("    not in the library:", ", ".join(repr(float(x)) for x in missing))
+if "--check" in sys.argv and not names:
+    missing = unexplained(source("tiers.tile"), found)
+    bad |= len(missing) > 0
+    if missing:
+        print("tiers.tile: of unknown origin:", ", ".join(missing))
 sys.exit(bad)
