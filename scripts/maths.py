@@ -120,7 +120,7 @@ CLOSE_ONES = """
 
 By the hardware's approximations and what corrects them. Bounds are in ulp of f32 and hold for results that are not smaller than 2^-115: what is
 smaller may be 0. *nearest*: with approximations that are rounded to nearest, as the simulator's are; *any*: with any that the PTX ISA allows
-(`ex2` and `rsqrt` wrong by 2 ulp, `rcp` by 1, `lg2` by 2^-22, absolutely between 1/2 and 2, else relatively), all of one instruction in one
+(`ex2` wrong by 2 ulp, `rcp` by 1, `lg2` by 2^-22, absolutely between 1/2 and 2, else relatively), all of one instruction in one
 direction (tests/numbers/close.py). Where it says *beside*, errors are divided by that size first. Rounded to f16 (from the close one) or
 bf16 (from the rough one) one in 10,000 results is not the nearest number, counted over all arguments of the type; those that lie in the
 middle between two but for what the rounding of the exact result to f32 hides do not count. Sines and cosines of more than 100000 are exact.

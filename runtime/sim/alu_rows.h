@@ -222,11 +222,24 @@ max_f32(f32 x, f32 y)
   return f32_canon(r);
 }
 
-/* r with the sign of x y; a nan as it is. (PTX ISA, min and max: .xorsign.abs) */
+/* r with the sign of x y; a nan as it is. */
 static inline f32
 signed_f32(f32 r, f32 x, f32 y)
 {
   return r != r ? r : bits_f32(f32_bits(r) | ((f32_bits(x) ^ f32_bits(y)) & 0x80000000u));
+}
+
+/* PTX ISA, min and max: .xorsign.abs */
+static inline f32
+min_sizes(f32 x, f32 y)
+{
+  return signed_f32(min_f32(fabsf(x), fabsf(y)), x, y);
+}
+
+static inline f32
+max_sizes(f32 x, f32 y)
+{
+  return signed_f32(max_f32(fabsf(x), fabsf(y)), x, y);
 }
 
 static inline f64

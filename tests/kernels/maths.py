@@ -4,25 +4,7 @@ import zlib
 from cases import Case, Run, launch
 from draw import Draw
 import numpy as np
-from maths_table import CLOSE, FAST, FORMATS, GROWS, NEAREST, ONE, PAIRS, SMALL, STEP, TWO, WRONG, exact_points, least, limit_of, recorded
-
-
-def ulps(got, want, dtype):
-    """Errors in units of the last place of the wanted value; what overflows counts as the next power of two."""
-    digits, least, most = FORMATS[dtype]
-    top = 2.0**(most + 1)
-    g, w = got.astype(np.float64), want.astype(np.float64)
-    both = np.isnan(g) & np.isnan(w)
-    limit = top * (1 - 2.0**-(digits + 1))
-    w = np.where(abs(w) >= limit, np.copysign(top, w), w)
-    g = np.where(np.isinf(g), np.copysign(top, g), g)
-    with np.errstate(all="ignore"):
-        e = np.floor(np.log2(np.where(w == 0, 1e-320, abs(w))))
-        unit = 2.0**(np.clip(e, least, most) - (digits - 1))
-        error = abs(g - w) / unit
-        sign = (w == 0) & (g == 0) & (np.signbit(w) != np.signbit(g))
-    error = np.where(sign, np.inf, error)
-    return np.where(both, 0, np.where(np.isnan(error), np.inf, error))
+from maths_table import CLOSE, FAST, GROWS, NEAREST, ONE, PAIRS, STEP, TWO, WRONG, both_small, exact_points, least, limit_of, recorded, ulps
 
 
 def bf16_value(bits):
@@ -140,8 +122,7 @@ def maths(dev, rng, fn, dtype):
 def close_maths(dev, rng, fn, dtype):
     """The functions that are taken for results of a type, unless exact ones are asked for."""
     call, error, real, got, want = measure(dev, fn, dtype, exact=False)
-    small = (abs(want) < SMALL) & (abs(got) < SMALL) & ((np.signbit(got) == np.signbit(want)) | (got != 0))
-    error = np.where(small, 0, error) / (GROWS[fn][1](real[0]) if fn in GROWS and dtype == "f32" else 1)
+    error = np.where(both_small(got, want), 0, error) / (GROWS[fn][1](real[0]) if fn in GROWS and dtype == "f32" else 1)
     worst = int(np.argmax(error))
     note = f"{fn}({float(real[0][worst])!r}) = {float(got[worst])!r}, not {float(want[worst])!r}"
     if dtype == "f32":

@@ -53,18 +53,21 @@ FAST = [
     ("fast_log10", np.log10, 2.0, 1000, 2.0**-20, True), ("fast_silu", lambda x: x * sigmoid(x), -10, 10, 2.0**-19, True),
     ("fast_gelu", lambda x: x * sigmoid(GELU_2U(x)), -10, 10, 2.0**-9, False),
 ]
-# What is taken unless a kernel asks for maths(exact): errors in ulp of f32, where the result is not smaller than SMALL, with approximations that
-# are rounded to nearest, and with any that the PTX ISA allows. Of results in 16 bits WRONG are farther away than NEAREST, with approximations as first: in units
-# of their last place, the nearest number but for what the rounding of an exact result to f32 may hide.
+# What is taken unless a kernel asks for maths(exact): errors in ulp of f32, where the result is not smaller than SMALL, with
+# approximations that are rounded to nearest, and with any that the PTX ISA allows. Of results in 16 bits WRONG are farther away than
+# NEAREST, with approximations as first: in units of their last place, the nearest number but for what the rounding of an exact result to
+# f32 may hide.
 CLOSE = [
     ("exp", 1.25, 2.75), ("sigmoid", 3.0, 6.0), ("silu", 3.0, 6.25), ("tanh", 2.5, 4.0), ("gelu", 6.5, 9.25), ("gelu_tanh", 3.5, 5.0),
-    ("log", 3.25, 4.75), ("log10", 4.5, 5.5), ("log1p", 3.25, 5.5), ("softplus", 4.0, 7.25), ("erf", 2.5, 3.0), ("sin", 3.0, 3.0), ("cos", 3.0, 3.0),
+    ("log", 3.25, 4.75), ("log10", 4.5, 5.5), ("log1p", 3.25, 5.5), ("softplus", 4.0, 7.25), ("erf", 2.5, 3.0),
+    ("sin", 3.0, 3.0), ("cos", 3.0, 3.0),
 ]
 SMALL = 2.0**-115
 WRONG = 1e-4
 NEAREST = {"f16": 0.5 + 2.0**-14, "bf16": 0.5 + 2.0**-17}
 # Errors of these grow with a size that is beside them: they are divided by it.
-GROWS = {"gelu_tanh": ("1 + abs(u) / 2 for negative x, u = 2 sqrt(2 / pi) (x + 0.044715 x^3)", lambda x: 1 + np.where(x < 0, abs(GELU_2U(np.maximum(x, -10.05))), 0) / 2)}
+GROWS = {"gelu_tanh": ("1 + abs(u) / 2 for negative x, u = 2 sqrt(2 / pi) (x + 0.044715 x^3)",
+                       lambda x: 1 + np.where(x < 0, abs(GELU_2U(np.maximum(x, -10.05))), 0) / 2)}
 
 # Bounds in f64; 1 for those that are not here.
 WIDE = dict(exp=0.75, exp2=0.8, exp10=0.75, expm1=1.25, cbrt=0.75, rcbrt=0.75, sqrt=0.5, rsqrt=1.5, atan=1.25, asinh=1.25, erfc=1.25, gelu=1.25, softplus=1.25,
@@ -91,6 +94,29 @@ def least(fn, x):
         if fn in ("lgamma", "digamma"):
             return np.where(x < 0, np.log1p(abs(x)) + 1, 0.0)
     return np.zeros_like(x)
+
+
+def ulps(got, want, dtype):
+    """Errors in units of the last place of the wanted value; what overflows counts as the next power of two."""
+    digits, least, most = FORMATS[dtype]
+    top = 2.0**(most + 1)
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    both = np.isnan(g) & np.isnan(w)
+    limit = top * (1 - 2.0**-(digits + 1))
+    w = np.where(abs(w) >= limit, np.copysign(top, w), w)
+    g = np.where(np.isinf(g), np.copysign(top, g), g)
+    with np.errstate(all="ignore"):
+        e = np.floor(np.log2(np.where(w == 0, 1e-320, abs(w))))
+        unit = 2.0**(np.clip(e, least, most) - (digits - 1))
+        error = abs(g - w) / unit
+        sign = (w == 0) & (g == 0) & (np.signbit(w) != np.signbit(g))
+    error = np.where(sign, np.inf, error)
+    return np.where(both, 0, np.where(np.isnan(error), np.inf, error))
+
+
+def both_small(got, want):
+    """Where both are smaller than SMALL and of one sign, or no zero of the other."""
+    return (abs(want) < SMALL) & (abs(got) < SMALL) & ((np.signbit(got) == np.signbit(want)) | (got != 0))
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))

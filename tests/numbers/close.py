@@ -1,14 +1,13 @@
-"""The functions that lean on the hardware's approximations (stdlib/tiers.tile), with approximations that are wrong by as much as the PTX ISA
-lets them be: close ones stay within the greatest error that maths_table.py claims for any such hardware, and of what is rounded to 16 bits
-no more is wrong than it claims.
+"""The functions that lean on the hardware's approximations (stdlib/tiers.tile), with approximations that are wrong by as much as the
+PTX ISA lets them be: close ones stay within the greatest error that maths_table.py claims for any such hardware, and of what is rounded
+to 16 bits no more is wrong than it claims.
 
-close.py --build BUILD [--report] [NAME...]: the code that is made for the GPU, on this machine's processor (scripts/maths_native.py). An
-approximation gives the exact result moved by the whole of its documented error, all of one instruction in one direction, or each result by a
-part of it; every combination of directions is tried. Needs clang."""
+close.py --build BUILD [--report] [NAME...]: the code that is made for the GPU, on this machine's processor (scripts/maths_native.py).
+An approximation gives the exact result moved by the whole of its documented error, all of one instruction in one direction, or each
+result by a part of it; every combination of directions is tried. Needs clang."""
 import ctypes
 import itertools
 import os
-import re
 import sys
 import tempfile
 
@@ -24,16 +23,16 @@ tilec = os.path.join(build, "bin", "tilec")
 
 # The instruction as LLVM names it, and what stands in for it below.
 UNITS = {"llvm.nvvm.ex2.approx.ftz.f32": "ex2", "llvm.nvvm.lg2.approx.f": "lg2", "llvm.nvvm.rcp.approx.ftz.f": "rcp",
-         "llvm.nvvm.rsqrt.approx.f": "rsqrt", "llvm.nvvm.fmin.nan.xorsign.abs.f": "clamp"}
-KINDS = ["ex2", "lg2", "rcp", "rsqrt"]
+         "llvm.nvvm.fmin.nan.xorsign.abs.f": "clamp"}
+KINDS = ["ex2", "lg2", "rcp"]
 
-# Errors: PTX ISA, ex2, lg2, rcp and rsqrt .approx.f32.
+# Errors: PTX ISA, ex2, lg2 and rcp .approx.f32.
 DRIVER = """
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-enum { EX2, LG2, RCP, RSQRT };
-static int way[4];          /* of each instruction: 0 nearest, 1 up, -1 down, 2 any */
+enum { EX2, LG2, RCP, KINDS };
+static int way[KINDS];          /* of each instruction: 0 nearest, 1 up, -1 down, 2 any */
 void ways(const int *w) { memcpy(way, w, sizeof way); }
 static uint32_t bits(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
 static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
@@ -56,7 +55,6 @@ static float wrong(int kind, float x, double y, double most)
 }
 float approx_ex2(float x) { double y = exp2(flushed(x)); return flushed(wrong(EX2, x, y, 2 * ulp(y))); }
 float approx_rcp(float x) { double y = 1 / (double)flushed(x); return flushed(wrong(RCP, x, y, ulp(y))); }
-float approx_rsqrt(float x) { double y = 1 / sqrt(x); return wrong(RSQRT, x, y, 0x1p-22 * y); }
 float approx_lg2(float x)
 {
   double y = log2(x);
@@ -91,13 +89,14 @@ class Native:
 
     def ways(self):
         """Ways for the instructions to be wrong."""
-        yield "nearest", [0] * 4
+        yield "nearest", [0] * len(KINDS)
         for signs in itertools.product((1, -1), repeat=len(self.kinds)):
-            yield " ".join(f"{k}{'+' if s > 0 else '-'}" for k, s in zip(self.kinds, signs)), [dict(zip(self.kinds, signs)).get(k, 0) for k in KINDS]
-        yield "any", [2] * 4
+            text = " ".join(f"{k}{'+' if s > 0 else '-'}" for k, s in zip(self.kinds, signs))
+            yield text, [dict(zip(self.kinds, signs)).get(k, 0) for k in KINDS]
+        yield "any", [2] * len(KINDS)
 
     def __call__(self, x, way):
-        self.lib.ways((ctypes.c_int * 4)(*way))
+        self.lib.ways((ctypes.c_int * len(KINDS))(*way))
         y = np.empty_like(x)
         p = lambda a: a.ctypes.data_as(ctypes.c_void_p)
         self.lib.all(p(x), p(y), ctypes.c_int32(len(x)))
@@ -108,23 +107,9 @@ def sample():
     """f32: some of every exponent, and more where functions bend."""
     rng = np.random.default_rng(5)
     some = np.arange(0, 1 << 32, 8191, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1.1754943e-38, 3.4028235e38, -3.4028235e38, 1.0, 2.0, 0.5], np.float32)
-    parts = [rng.uniform(lo, hi, n) for lo, hi, n in ((-100, 100, 200000), (-16, 16, 150000), (-2, 2, 150000), (0.4, 2.6, 100000), (86, 90, 10000), (-90, -86, 10000))]
-    return np.concatenate([some, edges, *parts]).astype(np.float32)
-
-
-def ulps(got, want):
-    """In units of the last place of f32; what is smaller than 2^-115 may be 0."""
-    with np.errstate(all="ignore"):
-        top = 2.0**128
-        w = np.where(abs(want) >= top * (1 - 2.0**-25), np.copysign(top, want), want)
-        g = got.astype(np.float64)
-        g = np.where(np.isinf(g), np.copysign(top, g), g)
-        error = abs(g - w) / 2.0**(np.clip(np.frexp(w)[1] - 1, -126, 127) - 23)
-        small = (abs(want) < table.SMALL) & (abs(g) < table.SMALL) & ((np.signbit(g) == np.signbit(want)) | (g != 0))
-        error = np.where(small, 0, error)
-    error = np.where((want == 0) & (g == 0) & (np.signbit(want) != np.signbit(g)), np.inf, error)
-    return np.where(np.isnan(want) & np.isnan(got), 0, np.where(np.isnan(error), np.inf, error))
+    edges = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1.1754943e-38, 3.4028235e38, -3.4028235e38, 1.0, 2.0, 0.5]
+    ranges = [(-100, 100, 200000), (-16, 16, 150000), (-2, 2, 150000), (0.4, 2.6, 100000), (86, 90, 10000), (-90, -86, 10000)]
+    return np.concatenate([some, edges, *(rng.uniform(*r) for r in ranges)]).astype(np.float32)
 
 
 def to_bf16(y):
@@ -147,8 +132,8 @@ def to_f16(y):
 
 
 def astray(dtype, got, want):
-    """Of results in 16 bits, as bits: how far from the nearest, in numbers of the type; 0 for those that are as near as one in f32 that is right
-    says."""
+    """Of results in 16 bits, as bits: how far from the nearest, in numbers of the type; 0 for those that are as near as one in f32 that
+    is right says."""
     rounded = to_f16 if dtype == "f16" else to_bf16
     digits, least, _ = table.FORMATS[dtype]
     with np.errstate(all="ignore"):
@@ -171,38 +156,48 @@ def reference(fn, x):
         return np.asarray(ref(x.astype(np.float64)), np.float64)
 
 
-report, bad = "--report" in sys.argv, 0
-names = [a for a in sys.argv[1:] if a in dict((r[0], 0) for r in table.CLOSE)] or [r[0] for r in table.CLOSE]
-
-
 def judged(good, text):
-    global bad
-    bad |= not good
-    if report or not good:
-        print(text + ("" if good else ": too many" if "wrong" in text else ": claimed less"), flush=True)
+    """Whether it is bad."""
+    if "--report" in sys.argv or not good:
+        print(text + ("" if good else ": more than claimed"), flush=True)
+    return not good
 
 
-everywhere = sample()
+def close_one(fn, f, x, nearest, worst):
+    """Errors of the close form in f32."""
+    want, bad = reference(fn, x), False
+    beside = table.GROWS[fn][1](x.astype(np.float64)) if fn in table.GROWS else 1
+    for text, way in f.ways():
+        got = f(x, way)
+        error = np.where(table.both_small(got, want), 0, table.ulps(got, want, "f32")) / beside
+        at, limit = int(np.argmax(error)), worst if any(way) else nearest
+        bad |= judged(error[at] <= limit, f"{fn}_close {text}: {error[at]:.3f} ulp of {limit} at {x[at]!r}")
+    return bad
+
+
+def in_16_bits(fn, f, x, dtype):
+    """How many results are not the nearest. With approximations that are wrong there may be more, of which each is a neighbour."""
+    want, bad = reference(fn, x), False
+    for text, way in f.ways():
+        got = f(x, way)
+        off = astray(dtype, to_f16(got) if dtype == "f16" else to_bf16(got), want)
+        wrong, most = np.count_nonzero(off), off.max()
+        bad |= judged(most <= 1 and (any(way) or wrong <= 65536 * table.WRONG),
+                      f"{fn} in {dtype} {text}: {wrong} wrong, by {most} at {x[off.argmax()]!r}")
+    return bad
+
+
 # Beyond, other ways are taken.
-bounded = dict(sin=1e5, cos=1e5)
+BOUNDED = dict(sin=1e5, cos=1e5)
+names = [a for a in sys.argv[1:] if a in [r[0] for r in table.CLOSE]]
+everywhere, bad = sample(), False
 with tempfile.TemporaryDirectory() as folder:
     for fn, nearest, worst in table.CLOSE:
-        if fn not in names:
+        if names and fn not in names:
             continue
-        inside = lambda x: x[~(abs(x) > bounded.get(fn, np.inf))]
-        x = inside(everywhere)
-        f, want = Native(fn + "_close", folder), reference(fn, x)
-        beside = table.GROWS[fn][1](x.astype(np.float64)) if fn in table.GROWS else 1
-        for text, way in f.ways():
-            error = ulps(f(x, way), want) / beside
-            at, limit = int(np.argmax(error)), worst if any(way) else nearest
-            judged(error[at] <= limit, f"{fn}_close {text}: {error[at]:.3f} ulp at {x[at]!r} of {limit}")
-        for dtype, tier in (("f16", "close"), ("bf16", "rough")):
-            g, a = Native(f"{fn}_{tier}", folder) if tier != "close" else f, inside(arguments(dtype))
-            right = reference(fn, a)
-            for text, way in g.ways():
-                y = g(a, way)
-                off = astray(dtype, to_f16(y) if dtype == "f16" else to_bf16(y), right)
-                wrong, most = np.count_nonzero(off), off.max()
-                judged(most <= 1 and (any(way) or wrong <= 65536 * table.WRONG), f"{fn}_{tier} {text}: {wrong} of 65536 wrong in {dtype}, by {most} at {float(a[off.argmax()])!r}")
+        inside = lambda x: x[~(abs(x) > BOUNDED.get(fn, np.inf))]
+        f = Native(fn + "_close", folder)
+        bad |= close_one(fn, f, inside(everywhere), nearest, worst)
+        bad |= in_16_bits(fn, f, inside(arguments("f16")), "f16")
+        bad |= in_16_bits(fn, Native(fn + "_rough", folder), inside(arguments("bf16")), "bf16")
 sys.exit(bad)
