@@ -1,7 +1,7 @@
-"""minimax.py [--check] [NAME...]: the polynomials of stdlib/math.tile, math64.tile, special.tile and tiers.tile, and quotients of them. Each is
-fitted to a function over a range for the least relative error, in 60 digits or more (Lawson's iteration on Chebyshev points), with its
-coefficients rounded to f32 or f64 from the lowest on, the rest fitted again. Prints the coefficients, lowest first, and the greatest relative
-error of the result that they leave. --check: does the library have them, and does tiers.tile have no other constants but those of PARTS?
+"""minimax.py [--check] [NAME...]: the polynomials of stdlib/math.tile, math64.tile, special.tile and tiers.tile, and quotients of them.
+Each is fitted to a function over a range for the least relative error, in 60 digits or more (Lawson's iteration on Chebyshev points),
+with its coefficients rounded to f32 or f64 from the lowest on, the rest fitted again. Prints the coefficients, lowest first, and the
+greatest relative error of the result that they leave. --check: does the library have them, and does tiers.tile have no other constants but those of PARTS?
 Needs mpmath."""
 import functools
 import os
@@ -87,8 +87,8 @@ FITS |= {
     "sin_rough": (odd_rest(mp.sin, 1, -mp.mpf(1) / 6), 0, (mp.pi / 2 * 1.0001)**2, 2, odd_size(mp.sin)),
 }
 # name: (function of x, x from 0 to, degrees of P and Q, power): P(x^power) / Q(x^power) with P(0) the function's value and Q(0) = 1.
-# gelu: half the error function's complement times e^(x^2 / 2). gelu_close computes the power with 2 log 2 rounded to f32: what that is wrong
-# by, a known power of e^(x^2), is in the fit.
+# gelu: half the error function's complement times e^(x^2 / 2). gelu_close computes the power with 2 log 2 rounded to f32: what that is
+# wrong by, a known power of e^(x^2), is in the fit.
 half_tail = lambda x: phi_scaled(x / mp.sqrt(2)) / 2
 f32 = lambda v: mp.mpf(float(np.float32(float(v))))
 wrong_by = (f32(2 * ln2) / (2 * ln2) - 1) / 2
@@ -115,6 +115,14 @@ PARTS = [12582912, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - 
          2 * mp.sqrt(2 / mp.pi) / ln2 * mp.mpf("0.044715"), 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2]
 
 
+def solved(A, b):
+    """The solution of normal equations of which the upper half is there."""
+    for i in range(A.rows):
+        for j in range(i):
+            A[i, j] = A[j, i]
+    return list(mp.lu_solve(A, b))
+
+
 def lawson(values, weights, xs, degree, fixed, rounds=40):
     """Coefficients fixed[0..] given, the others for the least greatest |error| * weight."""
     n = len(xs)
@@ -137,11 +145,7 @@ def lawson(values, weights, xs, degree, fixed, rounds=40):
                 b[i] += q * r[i] * v
                 for j in range(i, rest):
                     A[i, j] += q * r[i] * r[j]
-        for i in range(rest):
-            for j in range(i):
-                A[i, j] = A[j, i]
-        c = mp.lu_solve(A, b)
-        c = [c[i] for i in range(rest)]
+        c = solved(A, b)
         err = [abs(v - sum(cj * r[j] for j, cj in enumerate(c))) * wt for r, v, wt in zip(rows, rhs, weights)]
         worst = max(err)
         if best is None or worst < best_error:
@@ -188,10 +192,7 @@ def lawson_ratio(values, xs, degrees, given, rounds):
                 b[i] += q * row[i] * right
                 for j in range(i, n):
                     A[i, j] += q * row[i] * row[j]
-        for i in range(n):
-            for j in range(i):
-                A[i, j] = A[j, i]
-        c = list(mp.lu_solve(A, b))
+        c = solved(A, b)
         c = [c[:free[0]], c[free[0]:]]
         errors = [abs(ratio_at(given, c, x, x) / v - 1) for x, v in zip(xs, values)]
         worst = max(errors)
