@@ -113,72 +113,145 @@ assign(Interp *in, const Op *op, u32 first, u32 n, Value *const *to)
   return FLOW_NEXT;
 }
 
-/* ---- control flow ---- */
+/* ---- control flow ----
+ * An actor is a row of frames: the block that runs and where it is, above the loop or if that it belongs to. Nothing of it lies on C's
+ * stack, so that an actor may stop at any op and go on later. Regions on elements (reduce, scan, map) run to their end at once, in frames
+ * of their own above the op's. */
 static bool
 counter_less(DType d, u64 a, u64 b)
 {
   return scalar_cmp(PRED_LT, d, a, b);
 }
 
+/* of: the op whose region this is; NULL: a block that run_block was given. */
 static Flow
-run_for(Interp *in, const Op *op)
+push(Interp *in, const Op *of, const Block *b)
 {
-  const Block *body = op->regions[0];
-  Value *const *carried = body->args + loop_first_arg(op), *counter = loop_counter(op);
-  DType d = counter->type->dt;
-  u32 n = op->nresults;
-  u64 i = *interp_get(in, OPERAND(op, FOR, lo)), hi = *interp_get(in, OPERAND(op, FOR, hi));
+  Actor *a = in->actor;
+  vec_push(in->arena, &a->frames, ((Frame){.of = of, .block = b, .at = b->first}));
+  return FLOW_NEXT;
+}
+
+static Frame *
+top(Interp *in)
+{
+  return &in->actor->frames.data[in->actor->frames.len - 1];
+}
+
+static Flow
+pop(Interp *in)
+{
+  in->actor->frames.len--;
+  return FLOW_NEXT;
+}
+
+static void
+enter(Frame *f, const Block *b)
+{
+  f->block = b;
+  f->at = b->first;
+}
+
+static Flow
+for_iteration(Interp *in, Frame *f)
+{
+  const Value *counter = loop_counter(f->of);
+  if (!counter_less(counter->type->dt, f->i, f->hi))
+    return pop(in);
+  if (set_scalar(in, f->of, counter, f->i) == FLOW_FAULT)
+    return FLOW_FAULT;
+  observe(in, counter);
+  enter(f, f->of->regions[0]);
+  return FLOW_NEXT;
+}
+
+static Flow
+for_begins(Interp *in, const Op *op)
+{
+  Value *const *carried = op->regions[0]->args + loop_first_arg(op);
+  DType d = loop_counter(op)->type->dt;
   u64 step = *interp_get(in, OPERAND(op, FOR, step));
   if (!counter_less(d, 0, step))
     return interp_fault(in, op, "the step of a loop must be positive, it is %lld", (long long)scalar_int(d, step));
-  Flow flow = assign(in, op, SLOT(FOR, inits), n, carried);
-  if (flow == FLOW_NEXT)
-    flow = assign(in, op, SLOT(FOR, inits), n, op->results);
-  while (flow == FLOW_NEXT && counter_less(d, i, hi)) {
-    if (set_scalar(in, op, counter, i) == FLOW_FAULT)
-      return FLOW_FAULT;
-    observe(in, counter);
-    flow = run_block(in, body);
-    const Op *end = block_terminator(body);
-    if (flow == FLOW_NEXT)
-      flow = assign(in, end, SLOT(YIELD, xs), n, op->results);
-    if (flow == FLOW_NEXT)
-      flow = assign(in, end, SLOT(YIELD, xs), n, carried);
-    u64 next = scalar_wrap(d, i + step);
-    if (flow == FLOW_NEXT && counter_less(d, next, i))     /* beyond its type, so beyond hi */
-      break;
-    i = next;
-  }
-  return flow;
+  if (assign(in, op, SLOT(FOR, inits), op->nresults, carried) == FLOW_FAULT ||
+      assign(in, op, SLOT(FOR, inits), op->nresults, op->results) == FLOW_FAULT)
+    return FLOW_FAULT;
+  push(in, op, op->regions[0]);
+  Frame *f = top(in);
+  f->i = *interp_get(in, OPERAND(op, FOR, lo));
+  f->hi = *interp_get(in, OPERAND(op, FOR, hi));
+  f->step = step;
+  return for_iteration(in, f);
 }
 
 static Flow
-run_while(Interp *in, const Op *op)
+for_goes_on(Interp *in, Frame *f)
 {
+  const Op *op = f->of, *end = block_terminator(f->block);
+  DType d = loop_counter(op)->type->dt;
+  if (assign(in, end, SLOT(YIELD, xs), op->nresults, op->results) == FLOW_FAULT ||
+      assign(in, end, SLOT(YIELD, xs), op->nresults, op->regions[0]->args + loop_first_arg(op)) == FLOW_FAULT)
+    return FLOW_FAULT;
+  u64 next = scalar_wrap(d, f->i + f->step);
+  if (counter_less(d, next, f->i))                /* beyond its type, so beyond hi */
+    return pop(in);
+  f->i = next;
+  return for_iteration(in, f);
+}
+
+static Flow
+while_begins(Interp *in, const Op *op)
+{
+  const Block *before = op->regions[0];
+  if (assign(in, op, SLOT(WHILE, inits), before->nargs, before->args) == FLOW_FAULT)
+    return FLOW_FAULT;
+  return push(in, op, before);
+}
+
+static Flow
+while_goes_on(Interp *in, Frame *f)
+{
+  const Op *op = f->of, *end = block_terminator(f->block);
   const Block *before = op->regions[0], *body = op->regions[1];
-  Flow flow = assign(in, op, SLOT(WHILE, inits), before->nargs, before->args);
-  while (flow == FLOW_NEXT) {
-    flow = run_block(in, before);
-    if (flow != FLOW_NEXT)
-      break;
-    const Op *cond = block_terminator(before);
-    if (!*interp_get(in, OPERAND(cond, CONDITION, c)))
-      return assign(in, cond, SLOT(CONDITION, xs), op->nresults, op->results);
-    flow = assign(in, cond, SLOT(CONDITION, xs), body->nargs, body->args);
-    if (flow == FLOW_NEXT)
-      flow = run_block(in, body);
-    if (flow == FLOW_NEXT)
-      flow = assign(in, block_terminator(body), SLOT(YIELD, xs), before->nargs, before->args);
+  Flow flow;
+  if (f->block == body) {
+    flow = assign(in, end, SLOT(YIELD, xs), before->nargs, before->args);
+    enter(f, before);
+  } else if (*interp_get(in, OPERAND(end, CONDITION, c))) {
+    flow = assign(in, end, SLOT(CONDITION, xs), body->nargs, body->args);
+    enter(f, body);
+  } else {
+    flow = assign(in, end, SLOT(CONDITION, xs), op->nresults, op->results);
+    pop(in);
   }
   return flow;
 }
 
 static Flow
-run_if(Interp *in, const Op *op)
+if_begins(Interp *in, const Op *op)
 {
-  const Block *taken = op->regions[*interp_get(in, OPERAND(op, IF, c)) ? 0 : 1];
-  Flow flow = run_block(in, taken);
-  return flow == FLOW_NEXT ? assign(in, block_terminator(taken), SLOT(YIELD, xs), op->nresults, op->results) : flow;
+  return push(in, op, op->regions[*interp_get(in, OPERAND(op, IF, c)) ? 0 : 1]);
+}
+
+static Flow
+if_ends(Interp *in, const Frame *f)
+{
+  const Op *op = f->of, *end = block_terminator(f->block);
+  pop(in);
+  return assign(in, end, SLOT(YIELD, xs), op->nresults, op->results);
+}
+
+/* The topmost frame's block is at its end. */
+static Flow
+block_ended(Interp *in)
+{
+  Frame *f = top(in);
+  switch (f->of ? f->of->code : OP_COUNT) {
+  case OP_FOR: return for_goes_on(in, f);
+  case OP_WHILE: return while_goes_on(in, f);
+  case OP_IF: return if_ends(in, f);
+  default: return pop(in);
+  }
 }
 
 /* ---- reduce ---- */
@@ -437,9 +510,9 @@ run_op(Interp *in, const Op *op)
   case OP_ASYNC_COPY: return interp_async_copy(in, op);
   case OP_ASYNC_COMMIT: return interp_async_commit(in);
   case OP_ASYNC_WAIT: return interp_async_wait(in, op);
-  case OP_FOR: return run_for(in, op);
-  case OP_WHILE: return run_while(in, op);
-  case OP_IF: return run_if(in, op);
+  case OP_FOR: return for_begins(in, op);
+  case OP_WHILE: return while_begins(in, op);
+  case OP_IF: return if_begins(in, op);
   case OP_ASSUME: return run_assume(in, op);
   case OP_ASSERT: return run_assert(in, op);
   case OP_PRINT: return FLOW_NEXT;
@@ -450,22 +523,33 @@ run_op(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* The op at which the topmost frame is, which goes on to the next. */
+static Flow
+step(Interp *in)
+{
+  Frame *f = top(in);
+  const Op *op = f->at;
+  f->at = op->next;
+  if (!in->steps--)
+    return interp_fault(in, op, "the step limit is used up: endless loop?");
+  interp_access(in, op);
+  Flow flow = run_op(in, op);
+  if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
+    flow = interp_scratch(in, op);
+  for (u32 i = 0; flow == FLOW_NEXT && i < op->nresults && !op->nregions; i++)
+    observe(in, op->results[i]);
+  return flow;
+}
+
 static Flow
 run_block(Interp *in, const Block *b)
 {
-  for (const Op *op = b->first; op; op = op->next) {
-    if (!in->steps--)
-      return interp_fault(in, op, "the step limit is used up: endless loop?");
-    interp_access(in, op);
-    Flow flow = run_op(in, op);
-    if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
-      flow = interp_scratch(in, op);
-    if (flow != FLOW_NEXT)
-      return flow;
-    for (u32 i = 0; i < op->nresults && !op->nregions; i++)
-      observe(in, op->results[i]);
-  }
-  return FLOW_NEXT;
+  u32 below = in->actor->frames.len;
+  Flow flow = push(in, NULL, b);
+  while (flow == FLOW_NEXT && in->actor->frames.len > below)
+    flow = top(in)->at ? step(in) : block_ended(in);
+  in->actor->frames.len = below;
+  return flow;
 }
 
 static bool
@@ -512,6 +596,7 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
   in.arena = arena_new(f->module->ctx);
   in.elems = NEW_ARRAY(in.arena, u64 *, f->nvalues);
   in.spare = NEW_ARRAY(in.arena, u64 *, f->nvalues);
+  in.actor = NEW(in.arena, Actor);
   bool ok = run_grid(&in, params);
   arena_free(in.arena);
   return ok;

@@ -3,6 +3,17 @@
 #define TILEC_INTERP_RUN_H
 #include "interp.h"
 
+/* A block that runs, of a loop or an if (whose region it is) or on its own; at: the op that comes next, NULL at its end. Of a for, its index and
+ * where it goes. */
+typedef struct Frame {
+  const Op *of;
+  const Block *block;
+  const Op *at;
+  u64 i, hi, step;
+} Frame;
+/* Who runs a program, or a part of it. */
+typedef struct Actor { VEC(Frame) frames; } Actor;
+
 typedef struct Interp {
   Func *func;
   const InterpOptions *opt;
@@ -10,6 +21,7 @@ typedef struct Interp {
   u32 nbuffers, last_buffer;     /* last_buffer: where the previous access fell */
   InterpError *err;
   Arena *arena;
+  Actor *actor;                  /* that runs */
   u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
   double *real[3];               /* dot's operands as numbers */
   u32 real_len[3];
