@@ -3,8 +3,8 @@
 #define TILEC_INTERP_RUN_H
 #include "interp.h"
 
-/* A block that runs, of a loop or an if (whose region it is) or on its own; at: the op that comes next, NULL at its end. Of a for, its index and
- * where it goes. */
+/* A block that runs, of a loop or an if (whose region it is) or on its own; at: the op that comes next, NULL at its end. Of a for,
+ * its index and where it goes. */
 typedef struct Frame {
   const Op *of;
   const Block *block;
