@@ -1,10 +1,13 @@
-/* keep_in_shared.c - operands of a loop's dots that stay the same wait in shared memory where registers are short.
+/* keep_in_shared.c - operands of a loop's dots wait in shared memory where registers are short.
  * Needs phase placed, after prefetch_slices; keeps it.
  *
  * The fragments of a loop-invariant operand (the queries of attention, say) are best loaded once and held in registers, as
  * long as there are registers (255 of a thread). Where what the loop carries, the dot's result and the operand leave
  * too few for everything else, the operand is stored to a buffer before the loop and read in front of each dot instead;
  * a dot on tensor cores then loads it fragment by fragment as it goes, which overlaps with its work.
+ *
+ * An operand that each iteration converts to the dot's layout goes through shared memory anyway. Where registers are short the
+ * conversion becomes a buffer, stored to in front of the iteration's first dot, and fragments are read from it in the same way.
  *
  * The count is a guess of what the register allocator will see: tiles that the loop carries, the results of its dots that are
  * not carried (the largest counts: they live one after the other), and the operand. Addresses and temporaries are not in it: for them
@@ -16,6 +19,7 @@ enum { OTHERS = 63 };        /* registers of a thread for what is not counted */
 typedef struct Keep {
   Ctx *c;
   VEC(Op *) dots;            /* that read an invariant operand in a loop */
+  VEC(Op *) converts;        /* in a loop's body, of the operands of its dots */
 } Keep;
 
 /* 32-bit registers of a thread that tiles may take. */
@@ -131,6 +135,105 @@ keep(Keep *k, Value *v)
   free_behind(v, buffer);
 }
 
+/* ---- operands that each iteration converts ---- */
+
+/* Registers of the fragments that a dot takes, if it held them all. */
+static u32
+fragment_words(const Op *dot)
+{
+  return type_registers(OPERAND(dot, DOT, a)->type) + type_registers(OPERAND(dot, DOT, b)->type);
+}
+
+static bool
+short_of_registers(Ctx *c, const Op *dot)
+{
+  const Op *loop = dot->block->parent;
+  return fragment_words(dot) + carried_words(loop) + passing_words(loop) > registers_for_tiles(c, dot);
+}
+
+/* Every user is a dot on tensor cores beside the conversion, as a factor. */
+static bool
+only_for_dots(const Op *convert)
+{
+  const Value *v = op_result(convert);
+  for (const Use *u = v->uses; u; u = u->next)
+    if (u->user->code != OP_DOT || u->user->block != convert->block || !op_attr(u->user, AT_MMA) || OPERAND(u->user, DOT, acc) == v)
+      return false;
+  return v->uses != NULL;
+}
+
+static void
+find_convert(Op *op, void *user)
+{
+  Keep *k = user;
+  const Op *loop = op->block->parent;
+  if (op->code != OP_CONVERT_LAYOUT || !loop || loop->code != OP_FOR || !only_for_dots(op))
+    return;
+  for (const Use *u = op_result(op)->uses; u; u = u->next)
+    if (short_of_registers(k->c, u->user)) {
+      vec_push(k->c->scratch, &k->converts, op);
+      return;
+    }
+}
+
+/* The memory in which the tile is cheapest to store and whose fragments ldmatrix reads; NULL: there is none. */
+static const Layout *
+layout_for_fragments(Ctx *c, const Type *from, const Type *to)
+{
+  u32 least = UINT32_MAX, bits = type_elem_bits(to);
+  const Layout *best = NULL;
+  SharedPad none = {0};
+  for (u32 vec = bits <= 16 ? 128 / bits : 0; vec; vec /= 2) {
+    const Layout *smem = buffer_swizzle(c, from, from->layout, to->layout, vec);
+    if (!smem)
+      continue;
+    SharedAccess store = layout_shared_access(from->layout, smem, none, bits, target_has(c->target, F_STMATRIX));
+    SharedAccess load = layout_shared_access(to->layout, smem, none, bits, true);
+    if (load.matrix && store.cost + load.cost < least) {
+      least = store.cost + load.cost;
+      best = smem;
+    }
+  }
+  return best;
+}
+
+/* Where the iteration's tiles are stored: in front of its first dot, so that one meeting of warps serves all. */
+static Op *
+place_of_store(Op *convert)
+{
+  const Value *x = OPERAND(convert, CONVERT_LAYOUT, x);
+  for (Op *op = convert->block->first; op != convert; op = op->next) {
+    if (x->def == op)
+      return convert;
+    if (op->code == OP_DOT)
+      return op;
+  }
+  return convert;
+}
+
+static void
+through_buffer(Ctx *c, Op *convert)
+{
+  Value *x = OPERAND(convert, CONVERT_LAYOUT, x), *v = op_result(convert);
+  Op *loop = convert->block->parent;
+  const Layout *smem = layout_for_fragments(c, x->type, v->type);
+  if (!smem)
+    return;
+  Builder around = builder_before(loop), at = builder_before(place_of_store(convert)), behind = builder_after(loop);
+  around.span = at.span = behind.span = convert->span;
+  Value *buffer = ir_shared_alloc(&around, type_shared(c, v->type->dt, 0, v->type->rank, v->type->shape, NULL, smem, 0, 0));
+  buffer->name = v->name;
+  ir_shared_store(&at, buffer, x);
+  while (v->uses) {
+    Op *dot = v->uses->user;
+    Builder b = builder_before(dot);
+    b.span = dot->span;
+    op_set_operand(dot, (u32)(v->uses - dot->operands), ir_shared_load(&b, buffer, v->type));
+  }
+  op_create(&behind, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
+  op_remove(convert);
+}
+
 void
 pass_keep_in_shared(Ctx *c, Module *m)
 {
@@ -143,5 +246,9 @@ pass_keep_in_shared(Ctx *c, Module *m)
           keep(&k, op_operand(k.dots.data[d], which));
     if (k.dots.len)
       buffers_place(c, m->funcs.data[i]);
+    if (target_has(c->target, F_LDMATRIX))
+      func_walk(m->funcs.data[i], find_convert, &k);
+    for (u32 d = 0; d < k.converts.len; d++)
+      through_buffer(c, k.converts.data[d]);
   }
 }
