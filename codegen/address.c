@@ -4,8 +4,13 @@
  * survive. Where the analysis says that pointers run contiguously through 2^n elements, two registers whose flat
  * indices differ only in bits below n, and only in bits that no thread changes, are a known distance apart: all of them
  * use one register's pointer and a constant (addr_element), and LLVM drops the other pointers as dead.
+ *
+ * Rows are a scalar apart, or a multiple of one (ir/stride.h). A thread with MANY_ROWS of them or more has no registers for a pointer to
+ * each: where a loop walks along the rows, LLVM would keep all of them. So it has one, which moves from row to row as they are
+ * accessed. (A product for each row is no way: ptxas keeps those of all rows, as the next access of such rows asks for the same ones.)
  */
 #include "gen.h"
+#include "stride.h"
 
 #define B g->b
 
@@ -50,6 +55,74 @@ addr_run_dim(const Type *t, const AxisInfo *a)
   return best;
 }
 
+enum { MANY_ROWS = 16 };
+
+/* The part of a flat index along dimension d that registers change and threads do not. */
+static u32
+movable_bits(const Dist *h, int d)
+{
+  u32 all = 0;
+  for (u32 r = 1; r < h->regs; r *= 2)
+    all |= h->flat[r];
+  return all & ((1u << h->l->out_bits[d]) - 1) << h->shift[d] & ~h->thread_mask;
+}
+
+/* Along dimension d the thread has many pointers, a multiple of a scalar apart. */
+static bool
+has_rows(const Dist *h, int d, Stride s)
+{
+  return s.known && s.by && 1u << __builtin_popcount(movable_bits(h, d)) >= MANY_ROWS;
+}
+
+/* The row that each first register's pointer was last moved on to, for one tile of pointers in one LLVM block. */
+struct AddrRows {
+  const Value *p;
+  LLVMBasicBlockRef block;
+  Val *at;                   /* by first register; NULL: the pointer has not moved */
+  i64 *row;
+};
+
+static struct AddrRows *
+rows_of(Gen *g, const Value *p, u32 regs)
+{
+  struct AddrRows *x = g->rows;
+  if (!x || x->p != p || x->block != LLVMGetInsertBlock(B)) {
+    x = g->rows = NEW(g->arena, struct AddrRows);
+    *x = (struct AddrRows){p, LLVMGetInsertBlock(B), NEW_ARRAY(g->arena, Val, regs), NEW_ARRAY(g->arena, i64, regs)};
+  }
+  return x;
+}
+
+/* p and times * by bytes. */
+static Val
+rows_on(Gen *g, Val p, const Value *by, i64 times)
+{
+  Val scalar = gen_regs(g, by)[0];
+  Val wide = dtype_is_signed(by->type->dt) ? LLVMBuildSExt(B, scalar, g->i64, "") : LLVMBuildZExt(B, scalar, g->i64, "");
+  Val in[] = {p, LLVMBuildMul(B, wide, LLVMConstInt(g->i64, (u64)times, 1), "")};
+  return ptx_value(g, PTX_ADD_PTR, LLVMTypeOf(p), 2, in, NULL, NULL);
+}
+
+/* Pointer of the element in register reg: of the row before, and a stride. */
+static Val
+pointer_of(Gen *g, const Value *p, const Dist *h, u32 reg)
+{
+  for (int d = 0; d < p->type->rank; d++) {
+    u32 rows = h->flat[reg] & movable_bits(h, d), first;
+    Stride s = rows ? value_stride(p, d) : (Stride){0};
+    if (!has_rows(h, d, s) || !dist_find(h, h->flat[reg] ^ rows, &first))
+      continue;
+    struct AddrRows *x = rows_of(g, p, h->regs);
+    i64 row = rows >> h->shift[d];
+    Val before = x->at[first] ? x->at[first] : pointer_of(g, p, h, first);
+    if (row != x->row[first])
+      x->at[first] = rows_on(g, before, s.by, (row - x->row[first]) * s.times * dtype_bytes(p->type->dt));
+    x->row[first] = row;
+    return x->at[first];
+  }
+  return gen_regs(g, p)[reg];
+}
+
 /* Pointer of the element in register reg: another register's pointer and a constant where that is known. */
 Addr
 addr_element(Gen *g, const Value *p, u32 reg)
@@ -63,6 +136,6 @@ addr_element(Gen *g, const Value *p, u32 reg)
   u32 run = a->contiguity[d], extent = 1u << h->l->out_bits[d], base;
   u32 movable = h->flat[reg] & ((run < extent ? run : extent) - 1) << h->shift[d] & ~h->thread_mask;
   if (!movable || !dist_find(h, h->flat[reg] ^ movable, &base))
-    return (Addr){ptrs[reg], 0};
-  return (Addr){ptrs[base], (u64)(movable >> h->shift[d]) * dtype_bytes(p->type->dt)};
+    return (Addr){pointer_of(g, p, h, reg), 0};
+  return (Addr){pointer_of(g, p, h, base), (u64)(movable >> h->shift[d]) * dtype_bytes(p->type->dt)};
 }

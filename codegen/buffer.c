@@ -217,16 +217,31 @@ vector_load(Gen *g, const Side *s, const Words *w, u32 at, u32 vec, Val *words)
     words[i] = LLVMConstNull(w->type);
 }
 
+enum { WINDOW = 32 };      /* registers that are loaded ahead of those that are stored */
+
+/* Group i of n registers from `regs` on is stored next: those that are loaded on the way are asked for. */
+static void
+fetch_ahead(Gen *g, const Buffer *buf, const u32 *regs, u32 vec, u32 i, u32 n, Val *values)
+{
+  u32 ahead = WINDOW / vec ? WINDOW / vec : 1, last = min_u32(n, i + ahead);
+  for (u32 k = i ? last - 1 : 0; buf->late && k < last; k++)
+    for (u32 e = 0; e < vec; e++)
+      late_fetch(g, buf->late, regs[k * vec + e], values);
+}
+
 void
 buffer_vectors(Gen *g, const Buffer *buf, const Dist *h, u32 vec, bool store, Val *values)
 {
   Side s = side_new(g, buf, h);
   vec = padded_vec(buf, vec);
   u32 *regs = NEW_ARRAY(g->arena, u32, h->regs), n = layout_access_groups(h->l, buf->smem, vec, regs);
+  const u32 *all = regs;
   Words w = words_for(g, buf->d, buf->ptr, vec);
   for (u32 i = 0; i < n; i++, regs += vec) {
     Val elems[16], words[16];
     u32 at = register_offset(&s, regs[0]);
+    if (store)
+      fetch_ahead(g, buf, all, vec, i, n, values);
     for (u32 e = 0; store && e < vec; e++)
       elems[e] = values[regs[e]];
     if (store) {
@@ -316,6 +331,8 @@ buffer_matrices(Gen *g, const Buffer *buf, const Dist *h, bool trans, bool store
     u32 regs[16];
     Val words[4], elems[4];
     u32 at = layout_matrix_group(&m, i, regs);
+    if (store)
+      fetch_ahead(g, buf, regs, m.count * m.elems, 0, 1, values);
     Val p = store ? side_address(g, &s, at) : side_source(g, &s, at);
     for (u32 q = 0; store && q < m.count; q++) {
       for (u32 e = 0; e < m.elems; e++)

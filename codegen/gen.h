@@ -69,6 +69,8 @@ typedef struct Gen {
   struct Inlined *inlined;
   Val **vals;                      /* registers of each value, by value id */
   Val **phis;                      /* by value id: what phis_new made of a carried value */
+  struct AddrRows *rows;           /* address.c: pointers that move from row to row */
+  const struct Late **late;        /* by value id: a load that its store to shared memory carries out; NULL: registers are in vals */
   struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
   struct Maps *maps;               /* lower_map.c: of the kernel that is being lowered; NULL: it has not met one */
   u32 shared_functions;            /* in the module so far */
@@ -232,8 +234,8 @@ bool addr_scratch(Gen *g, const Op *op, u32 bytes);
 
 /* ---- pieces.c ---- */
 /* A tile from the registers `in` of a layout to `out` of another, both the plan's, through op's scratch memory; copies in registers of
- * `out` are not filled. */
-void pieces_move(Gen *g, const Op *op, const PiecesPlan *p, const Dist *from, const Val *in, Val *out);
+ * `out` are not filled. late: `in` is loaded on the way, or NULL. */
+void pieces_move(Gen *g, const Op *op, const PiecesPlan *p, const Dist *from, const Val *in, const struct Late *late, Val *out);
 
 /* ---- leader.c ---- */
 /* The values v that op's leaders have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
@@ -247,6 +249,20 @@ void phis_add(Gen *g, const Value *v, const Val *incoming, LLVMBasicBlockRef fro
 /* Operands first, first + 1, ... of op flow into vs along that edge. */
 void phis_add_operands(Gen *g, u32 n, Value *const *vs, const Op *op, u32 first, LLVMBasicBlockRef from);
 
+/* ---- late.c ---- */
+/* A load that is carried out where its tile is stored to shared memory: few of its registers are held at a time. */
+typedef struct Late Late;
+struct Late {
+  const Op *op;
+  Val *regs;                       /* of the tile; NULL where they are not loaded */
+  void (*load)(Gen *g, const Late *late, u32 reg);   /* fills reg, and those that one access loads with it */
+  const u32 *map;                  /* from the registers of who stores to the tile's; NULL: the same */
+};
+bool late_fits(Gen *g, const Op *load, u32 registers);       /* registers: that its accesses fill */
+void late_add(Gen *g, const Late *late);
+const Late *late_of(Gen *g, const Value *v);                 /* NULL: v's registers are there */
+void late_fetch(Gen *g, const Late *late, u32 reg, Val *values);   /* values[reg], of who stores */
+
 /* ---- buffer.c ---- */
 /* A buffer in shared memory, or a view of one: it starts at byte base + at; off (elements) is exclusive-ored into offsets. */
 typedef struct Buffer {
@@ -258,6 +274,7 @@ typedef struct Buffer {
   u64 at;
   u32 off, pad_every, pad;
   u32 cut;                         /* elements of offset that memory holds, whole 16 bytes of them; 0: all */
+  const Late *late;                /* what is stored is loaded on the way; NULL: it is there */
 } Buffer;
 Buffer buffer_of(Gen *g, const Value *v);                    /* the buffer that a value views */
 /* Where a tile of the buffer is in registers; flat indices are the whole buffer's, of which the tile may be a slice. */

@@ -30,7 +30,7 @@ leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v)
     PiecesPlan plan;
     scratch_pieces_plan(g->c, op, &plan);
     Val *out = NEW_ARRAY(g->arena, Val, n);
-    pieces_move(g, op, &plan, h, v, out);
+    pieces_move(g, op, &plan, h, v, NULL, out);
     memcpy(v, out, sizeof *v * n);
     return;
   }

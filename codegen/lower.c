@@ -232,6 +232,8 @@ lower_func(Gen *g, Func *f)
   g->walk = lower_ops;
   g->vals = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->fragments = NEW_ARRAY(g->arena, Fragments *, f->nvalues + 1);
+  g->rows = NULL;
+  g->late = NEW_ARRAY(g->arena, const Late *, f->nvalues + 1);
   g->phis = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->maps = NULL;
   g->axes = analyse_axes(f);

@@ -86,7 +86,7 @@ by_shared(Gen *g, const Convert *k)
   PiecesPlan plan;
   scratch_pieces_plan(g->c, k->op, &plan);
   if (addr_scratch(g, k->op, plan.shared.bytes))
-    pieces_move(g, k->op, &plan, k->from, k->in, k->out);
+    pieces_move(g, k->op, &plan, k->from, k->in, late_of(g, k->x), k->out);
   else
     gen_poison(g, k->result);
 }

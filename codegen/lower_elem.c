@@ -673,6 +673,62 @@ lower_bounded(Gen *g, const Op *op, Dist *h)
   }
 }
 
+/* ---- many neighbours against one bound ----
+ * i < n for many i of a thread that are constants apart: n - i of the first tells all of them, a constant each. That is one register
+ * beside a loop that asks for them again and again, in place of one for each index. The difference stops at the ends of its type, and
+ * an aligned run does not wrap, so the answers are the same for all i and n. */
+enum { MANY_NEIGHBOURS = 16, ACCESS_MOST = 16 };
+
+/* Of which register's run reg is, and how far in; itself if there is none. */
+static u32
+run_start(const Dist *h, const Type *t, const AxisInfo *a, u32 reg, u32 *in)
+{
+  int d = addr_run_dim(t, a);
+  u32 run = min_u32(min_u32(a->contiguity[d], a->divisibility[d]), 1u << h->l->out_bits[d]), first = reg;
+  u32 movable = h->flat[reg] & (run - 1) << h->shift[d] & ~h->thread_mask;
+  if (!movable || !dist_find(h, h->flat[reg] ^ movable, &first))
+    movable = 0;
+  *in = movable >> h->shift[d];
+  return movable ? first : reg;
+}
+
+/* Neighbours that fill one access have one answer (or the access is as narrow as they are, and there are many more of them). */
+static bool
+are_vectors(const Dist *h, const Type *t, const AxisInfo *a)
+{
+  u32 n = layout_contiguous_regs(h->l, addr_run_dim(t, a));
+  return n > 1 && n <= ACCESS_MOST;
+}
+
+static bool
+is_bound_check(Gen *g, const Op *op, const Dist *h)
+{
+  const Value *x = op_operand(op, 0);
+  const AxisInfo *a = &g->axes[x->id];
+  u32 neighbours = 1, in;
+  if (op->code != OP_CMP || !h || strcmp(op_str(op, AT_PRED, "eq"), "lt") || !op_is(op_operand(op, 1), OP_SPLAT) ||
+      type_is_ptr(x->type) || !type_is_int(x->type) || dtype_bits(x->type->dt) != 32 || !dtype_is_signed(x->type->dt))
+    return false;
+  for (u32 r = 1; r < h->regs; r *= 2)
+    neighbours *= h->rep[r] == r && run_start(h, x->type, a, r, &in) != r ? 2 : 1;
+  return neighbours >= MANY_NEIGHBOURS && !are_vectors(h, x->type, a);
+}
+
+static void
+lower_bound_check(Gen *g, const Op *op, const Val *const *in, const Dist *h, Val *out)
+{
+  const Value *x = op_operand(op, 0);
+  Val *left = NEW_ARRAY(g->arena, Val, h->regs);
+  for (u32 r = 0; r < h->regs; r++) {
+    u32 at, first = run_start(h, x->type, &g->axes[x->id], r, &at);
+    if (h->rep[r] != r)
+      continue;
+    if (!left[first])
+      left[first] = ptx_value(g, PTX_SUB_SAT, g->i32, 2, (Val[]){in[1][first], in[0][first]}, NULL, NULL);
+    out[r] = LLVMBuildICmp(B, LLVMIntSGT, left[first], gen_u32(g, at), "");
+  }
+}
+
 void
 lower_elementwise(Gen *g, const Op *op)
 {
@@ -691,6 +747,8 @@ lower_elementwise(Gen *g, const Op *op)
     lower_bytes(g, op, in[0], h, out);
   else if (f)
     lower_pairs(g, op, f, in, h, out);
+  else if (is_bound_check(g, op, h))
+    lower_bound_check(g, op, in, h, out);
   else
     lower_singly(g, op, in, h, out);
   dist_share(g, result);

@@ -187,16 +187,34 @@ load_group(Gen *g, const Access *a, u32 r, const Val *other, Val *out)
   words_unpack(g, &a->w, words, out);
 }
 
+static const Val *
+other_of(Gen *g, const Op *op)
+{
+  return op_operand(op, 2) ? gen_regs(g, op_operand(op, 2)) : NULL;
+}
+
+/* The access that fills reg, where the store to shared memory asks for it. */
+static void
+load_late(Gen *g, const Late *late, u32 reg)
+{
+  Access a = access_new(g, late->op, op_operand(late->op, 0), op_operand(late->op, 1));
+  load_group(g, &a, reg & ~(a.vec - 1), other_of(g, late->op), late->regs + (reg & ~(a.vec - 1)));
+}
+
 void
 lower_LOAD(Gen *g, const Op *op)
 {
   Access a = access_new(g, op, op_operand(op, 0), op_operand(op, 1));
-  const Val *other = op_operand(op, 2) ? gen_regs(g, op_operand(op, 2)) : NULL;
+  const Val *other = other_of(g, op);
   Val *out = gen_new(g, op_result(op));
   u32 shared = scratch_bytes(g->c, op);
+  u32 equal = a.vec == 1 ? dist_equal_bits(g, op_result(op), a.h) : 0;
+  if (!shared && !equal && !op_attr(op, AT_VOLATILE) && late_fits(g, op, a.regs / a.vec * a.w.n)) {
+    late_add(g, &(Late){.op = op, .regs = out, .load = load_late});
+    return;
+  }
   if (shared)
     a.leader = dist_leader(g, a.h);
-  u32 equal = a.vec == 1 ? dist_equal_bits(g, op_result(op), a.h) : 0;
   for (u32 r = 0; r < a.regs; r += a.vec)
     if (!a.h || a.h->rep[r] == r) {
       if (r & equal)

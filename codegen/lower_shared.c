@@ -104,6 +104,7 @@ lower_SHARED_STORE(Gen *g, const Op *op)
 {
   const Value *x = op_operand(op, 1);
   Buffer b = buffer_of(g, op_operand(op, 0));
+  b.late = late_of(g, x);
   Dist *h = buffer_dist(g, x->type, &b);
   const Type *buffer = op_operand(op, 0)->type;
   SharedAccess a = access_plan(g->c, x->type, buffer, target_has(g->target, F_STMATRIX) && !buffer->cut);

@@ -13,6 +13,7 @@ typedef struct Move {
   Buffer buf;
   Ty elem;
   Val leader;                /* who stores; NULL: all */
+  const Late *late;          /* what is stored is loaded on the way */
 } Move;
 
 /* Whether the thread's part is `number`; NULL: in all threads. */
@@ -62,8 +63,14 @@ move_class(Gen *g, const Move *m, const PieceSide *s, u32 first, u32 place, Val 
   Buffer buf = m->buf;
   Val *values = NEW_ARRAY(g->arena, Val, h->regs);
   buf.off = place ? layout_shared_offset(buf.smem, place) : 0;
-  for (u32 r = 0; r < h->regs && store; r++)
-    values[r] = regs[first ^ layout_piece_reg(s, r)];
+  u32 *map = NEW_ARRAY(g->arena, u32, h->regs);
+  for (u32 r = 0; r < h->regs && store; r++) {
+    map[r] = first ^ layout_piece_reg(s, r);
+    values[r] = regs[map[r]];
+  }
+  Late late = m->late && store ? *m->late : (Late){0};
+  late.map = map;
+  buf.late = m->late && store ? &late : NULL;
   LLVMBasicBlockRef from = LLVMGetInsertBlock(B), after = gen_if(g, cond);
   access(g, m, &buf, h, store, values);
   LLVMBasicBlockRef then = LLVMGetInsertBlock(B);
@@ -89,11 +96,11 @@ move_side(Gen *g, const Move *m, u32 piece, bool store, Val *regs)
 
 /* Threads that hold copies do not store; stmatrix is the whole warp's, so there only whole warps stay out. */
 void
-pieces_move(Gen *g, const Op *op, const PiecesPlan *p, const Dist *from, const Val *in, Val *out)
+pieces_move(Gen *g, const Op *op, const PiecesPlan *p, const Dist *from, const Val *in, const Late *late, Val *out)
 {
   const Type *t = op_result(op)->type;
   u32 copies = from->free_threads;
-  Move m = {.plan = p, .elem = gen_elem_type(g, t->dt, type_is_ptr(t)),
+  Move m = {.plan = p, .late = late, .elem = gen_elem_type(g, t->dt, type_is_ptr(t)),
             .leader = team_bits_zero(g, p->shared.stmatrix ? copies & ~(LANES - 1u) : copies)};
   m.buf = (Buffer){.smem = p->shared.smem, .d = t->dt, .ptr = type_is_ptr(t), .bytes = type_elem_bytes(t),
                    .at = (u64)op_int(op, AT_SCRATCH, 0)};

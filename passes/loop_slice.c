@@ -7,7 +7,8 @@
 #include "alias.h"
 #include "loop_slice.h"
 
-enum { DEPTH_MAX = 10000 };
+/* MASK_DEPTH: how far only_if looks into a mask; ONLY_IF_MOST: values that it makes, and the op itself. */
+enum { DEPTH_MAX = 10000, MASK_DEPTH = 4, ONLY_IF_MOST = MASK_DEPTH + 3 };
 
 LoopSlice
 slice_new(Ctx *c, Func *f, Op *loop, bool branches)
@@ -158,6 +159,27 @@ slice_close(LoopSlice *s, Op *last)
 
 /* ---- cloning ---- */
 
+/* mask, and `more` besides: of a mask that is made of rows and columns, in the smaller part, so that the many elements ask for two things
+ * and not for three. */
+static Value *
+and_scalar(Builder *b, Value *mask, Value *more, u32 depth)
+{
+  Op *op = mask->def;
+  bool tile = type_is_tile(mask->type);
+  if (tile && depth && op_is(mask, OP_BROADCAST)) {
+    Value *part = and_scalar(b, op_operand(op, 0), more, depth - 1);
+    return op_result(op_create(b, OP_BROADCAST, 1, &part, 1, &mask->type, 0));
+  }
+  if (tile && depth && op_is(mask, OP_AND))
+    for (u32 i = 0; i < 2; i++) {
+      Value *x = op_operand(op, i), *y = op_operand(op, 1 - i);
+      bool larger = op_is(y, OP_BROADCAST) && type_numel(op_operand(y->def, 0)->type) < type_numel(op_operand(x->def, 0)->type);
+      if (op_is(x, OP_BROADCAST) && !larger)
+        return ir_binary(b, OP_AND, and_scalar(b, x, more, depth - 1), y);
+    }
+  return ir_binary(b, OP_AND, mask, tile ? ir_splat(b, more, mask->type) : more);
+}
+
 /* A load, or a bound of an index, is one where scalar `more` is true besides its own mask. */
 static void
 only_if(Ctx *c, Op *op, Value *more)
@@ -166,9 +188,8 @@ only_if(Ctx *c, Op *op, Value *more)
   b.span = op->span;
   u32 slot = op_slot(op->code, "mask");
   const Type *t = type_i1_like(c, op_operand(op, 0)->type);
-  Value *on = type_is_tile(t) ? ir_splat(&b, more, t) : more, *old = op_mask(op);
-  if (old)
-    on = ir_binary(&b, OP_AND, old, on);
+  Value *old = op_mask(op);
+  Value *on = old ? and_scalar(&b, old, more, MASK_DEPTH) : type_is_tile(t) ? ir_splat(&b, more, t) : more;
   if (op->noperands > slot)
     op_set_operand(op, slot, on);
   else
@@ -210,7 +231,7 @@ slice_clone(const LoopSlice *s, Builder *b, Value *i, Value *const *carried, Val
 {
   u32 room = s->f->nvalues;
   for (u32 k = 0; k < s->ops.len; k++)
-    room += 3 * values_of(s->ops.data[k]);   /* only_if makes two for each */
+    room += ONLY_IF_MOST * values_of(s->ops.data[k]);
   Value **map = NEW_ARRAY(s->c->scratch, Value *, room);
   map[loop_counter(s->loop)->id] = i;
   for (u32 k = 0; k < s->carried.len; k++)

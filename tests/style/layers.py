@@ -10,7 +10,7 @@ layers = [
     {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle"},
     {"team.c": "team", "words.c": "words", "long_blocks.c": "ease", "loops.c": "loop"},
     {"dist.c": "dist"},
-    {"address.c": "addr", "phis.c": "phis", "bits.c": "bits"},
+    {"address.c": "addr", "phis.c": "phis", "bits.c": "bits", "late.c": "late"},
     {"cast_small.c": "small"},
     {"buffer.c": "buffer", "cast.c": "cast"},
     {"pieces.c": "pieces", "dot_parts.c": "dot", "fold.c": "fold"},

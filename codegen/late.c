@@ -1,0 +1,63 @@
+/* late.c - loads that the store to shared memory behind them carries out.
+ *
+ * A tile that is loaded only to go through shared memory, to another layout or into a buffer, could be all in flight before its first
+ * register is stored: as many registers as it has elements, where an access is narrower than a register. Beside what a thread holds
+ * already (the sums of a product, for one) that is more than there are. So such a load waits: the store asks for its registers, WINDOW
+ * of them ahead of those that it stores. ptxas may start loads earlier, as far as registers go.
+ *
+ * What stands between the two ops must not write global memory. Barriers there do not matter: what other threads write next stands
+ * behind the store, and all threads meet between the store and whoever reads what it stored.
+ */
+#include "gen.h"
+
+enum { FEWEST = 64 };              /* registers in flight from which on a load waits */
+
+static bool
+lets_wait(const Op *op)
+{
+  return !(op->nregions && !op_on_elements(op)) && !(op_global_effects(op) & FX_WRITE) && !op_acquires(op);
+}
+
+/* The conversion or buffer store that takes all of the tile, in one piece: threads differ in what they store of pieces. */
+static bool
+goes_through_shared(const Op *user)
+{
+  bool convert = user->code == OP_CONVERT_LAYOUT && !strcmp(op_str(user, AT_KIND, "regs"), "shared") && !scratch_pieces(user);
+  return convert || user->code == OP_SHARED_STORE;
+}
+
+bool
+late_fits(Gen *g, const Op *load, u32 registers)
+{
+  const Value *v = op_result(load);
+  const Op *user = value_use_count(v) == 1 ? v->uses->user : NULL;
+  if (registers < FEWEST || !user || user->block != load->block || !goes_through_shared(user) || layout_free_bits(v->type->layout, IN_REG))
+    return false;
+  for (const Op *op = load->next; op != user; op = op->next)
+    if (!op || !lets_wait(op))
+      return false;
+  return true;
+}
+
+void
+late_add(Gen *g, const Late *late)
+{
+  Late *copy = NEW(g->arena, Late);
+  *copy = *late;
+  g->late[op_result(late->op)->id] = copy;
+}
+
+const Late *
+late_of(Gen *g, const Value *v)
+{
+  return g->late[v->id];
+}
+
+void
+late_fetch(Gen *g, const Late *late, u32 reg, Val *values)
+{
+  u32 own = late->map ? late->map[reg] : reg;
+  if (!late->regs[own])
+    late->load(g, late, own);
+  values[reg] = late->regs[own];
+}
