@@ -240,6 +240,8 @@ void pieces_move(Gen *g, const Op *op, const PiecesPlan *p, const Dist *from, co
 /* ---- leader.c ---- */
 /* The values v that op's leaders have, in the registers of everyone, through op's scratch memory; h NULL: a scalar. */
 void leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v);
+/* The last of a row of scalar stores from `first` on that take one branch, with nothing but arithmetic between them; NULL: it is no row. */
+const Op *leader_last_store(Gen *g, const Op *first);
 
 /* ---- phis.c ---- */
 /* Carried values vs, at the start of the builder's block: all phis of the block in one call. */
@@ -319,6 +321,7 @@ void small_from_halves(Gen *g, DType to, const Val *x, Val *out);       /* two *
 
 /* ---- lower_elem.c ---- */
 void lower_elementwise(Gen *g, const Op *op);
+void lower_store_alone(Gen *g, const Op *op);                /* of a scalar, by whoever gets there */
 /* One element: args are the operands' elements. */
 Val elem_apply(Gen *g, const Op *op, Val *args);
 Val elem_binary(Gen *g, OpCode code, DType d, Val a, Val b);

@@ -3,6 +3,9 @@
  * Memory may change between two threads' looks at it. Where that matters (the old values of atomics, volatile loads) only the
  * leader looks, leaves what it saw in scratch memory, and after a barrier everyone reads it: so scalars stay the same in all
  * threads, and copies of a tile's elements alike.
+ *
+ * And what it alone does: scalars are stored by one thread. One or two such stores are predicated; a row of them takes a branch around
+ * all, for ptxas takes a time that grows with the square of the predicated stores of a block.
  */
 #include "gen.h"
 
@@ -52,4 +55,36 @@ leader_broadcast(Gen *g, const Op *op, const Dist *h, Val leader, Val *v)
     words_load(g, &w, place(g, op, h, r, bytes), bytes, &word);
     words_unpack(g, &w, &word, &v[r]);
   }
+}
+
+/* ---- rows of stores ---- */
+
+enum { ROW_LEAST = 3, ROW_MOST = 64 };   /* stores under one branch; the values of all are there before it */
+
+static bool
+is_scalar_store(const Op *op)
+{
+  return op->code == OP_STORE && !type_is_tile(op_operand(op, 0)->type) && !op_mask(op);
+}
+
+/* Nothing meets other threads there: a barrier behind a store orders it. */
+static bool
+may_go_first(Gen *g, const Op *op)
+{
+  return op_has(op, T_PURE) && !op->nregions && op->code != OP_DOT && op->code != OP_CONVERT_LAYOUT && !scratch_bytes(g->c, op);
+}
+
+const Op *
+leader_last_store(Gen *g, const Op *first)
+{
+  const Op *last = first;
+  u32 n = is_scalar_store(first);
+  for (const Op *op = first->next; n && n < ROW_MOST && op; op = op->next)
+    if (is_scalar_store(op)) {
+      last = op;
+      n++;
+    } else if (!may_go_first(g, op)) {
+      break;
+    }
+  return n < ROW_LEAST ? NULL : last;
 }

@@ -14,11 +14,38 @@ static LowerFn *const table[OP_COUNT] = {
 };
 
 static void
+lower_op(Gen *g, const Op *op)
+{
+  locs_at(g, op->span);
+  table[op->code](g, op);
+}
+
+/* The scalar stores from first to last, with what stands between them: first that, then all stores of the leader. */
+static void
+lower_scalar_stores(Gen *g, const Op *first, const Op *last)
+{
+  for (const Op *op = first; op != last; op = op->next)
+    if (op->code != OP_STORE)
+      lower_op(g, op);
+  LLVMBasicBlockRef after = gen_if(g, dist_leader(g, NULL));
+  for (const Op *op = first; op != last->next; op = op->next)
+    if (op->code == OP_STORE) {
+      locs_at(g, op->span);
+      lower_store_alone(g, op);
+    }
+  gen_end_if(g, after);
+}
+
+static void
 lower_ops(Gen *g, const Block *b)
 {
   for (const Op *op = b->first; op; op = op->next) {
-    locs_at(g, op->span);
-    table[op->code](g, op);
+    const Op *last = op->code == OP_STORE ? leader_last_store(g, op) : NULL;
+    if (last)
+      lower_scalar_stores(g, op, last);
+    else
+      lower_op(g, op);
+    op = last ? last : op;
   }
 }
 

@@ -267,6 +267,13 @@ lower_STORE(Gen *g, const Op *op)
       store_group(g, &a, r, values);
 }
 
+void
+lower_store_alone(Gen *g, const Op *op)
+{
+  Access a = access_new(g, op, op_operand(op, 0), NULL);
+  store_group(g, &a, 0, gen_regs(g, op_operand(op, 1)));
+}
+
 /* ---- asynchronous copies ---- */
 
 /* One cp.async of a->vec elements; the mask decides how many bytes are read, the rest becomes 0. There is no cache policy: for a copy
