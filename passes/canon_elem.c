@@ -372,6 +372,36 @@ fuse_fma(Canon *k, Op *op)
   return canon_replace(k, op, ir_fma(&k->b, x, y, a));
 }
 
+/* ---- which of two is better, a number or none ---- */
+
+/* v compares x with itself by pred, which tells numbers from nans: gives x. */
+static Value *
+compared_with_itself(const Value *v, const char *pred)
+{
+  bool is = op_is(v, OP_CMP) && !strcmp(op_str(v->def, AT_PRED, ""), pred) && OPERAND(v->def, CMP, a) == OPERAND(v->def, CMP, b);
+  return is && type_is_float(OPERAND(v->def, CMP, a)->type) ? OPERAND(v->def, CMP, a) : NULL;
+}
+
+/* x < y, or one of them is a number and the other is none: that one is a number, and not x >= y. With > alike. */
+static bool
+number_wins(Canon *k, Op *op)
+{
+  for (u32 i = 0; op->code == OP_OR && i < 4; i++) {
+    Value *less = op_operand(op, i & 1), *apart = op_operand(op, ~i & 1);
+    if (!op_is(less, OP_CMP) || !op_is(apart, OP_AND))
+      continue;
+    const char *pred = op_str(less->def, AT_PRED, "");
+    Value *number = op_operand(apart->def, i >> 1), *none = op_operand(apart->def, !(i >> 1));
+    Value *x = OPERAND(less->def, CMP, a), *y = OPERAND(less->def, CMP, b);
+    Value *a = compared_with_itself(number, "eq"), *b = compared_with_itself(none, "ne");
+    if (!a || !b || a == b || !((x == a && y == b) || (x == b && y == a)) || (strcmp(pred, "lt") && strcmp(pred, "gt")))
+      continue;
+    Value *not_less = ir_cmp(&k->b, pred[0] == 'l' ? "ge" : "le", x, y);
+    return canon_replace(k, op, ir_binary(&k->b, OP_AND, number, ir_unary(&k->b, OP_NOT, not_less)));
+  }
+  return false;
+}
+
 /* ---- stated bounds: those that hold, or that a bound of the operand says already, go ---- */
 
 /* Every element of v is from 0 to extent - 1. */
@@ -412,5 +442,5 @@ canon_elementwise(Canon *k, Op *op)
   Value *v = identity(k, op);
   if (v)
     return canon_replace(k, op, v);
-  return merge_constants(k, op) || lift_shape(k, op) || fuse_fma(k, op);
+  return merge_constants(k, op) || lift_shape(k, op) || fuse_fma(k, op) || number_wins(k, op);
 }
