@@ -55,14 +55,11 @@ rotated(Ctx *c, const Layout *smem, int fast, u32 by)
   return layout_intern(c, &to);
 }
 
-/* Rows as in memory, their 16-byte pieces exclusive-ored with the row: what lies side by side in global memory stays within
- * one 128-byte line of shared memory. (A copy whose two halves of a 32-byte sector part company reads the sector twice.) */
-const Layout *
-buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec)
+/* The dimensions of t, the one first along which l has the longest runs, then the last. */
+static int
+order_of_rows(const Type *t, const Layout *l, int *order)
 {
-  const Layout *best = NULL;
-  u32 least = UINT32_MAX;
-  int order[MAX_RANK], fast = t->rank - 1;
+  int fast = t->rank - 1;
   for (int d = 0; d < t->rank; d++)
     if (layout_contiguous_regs(l, d) > layout_contiguous_regs(l, fast))
       fast = d;
@@ -70,24 +67,40 @@ buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 v
   for (int d = t->rank - 1, i = 1; d >= 0; d--)
     if (d != fast)
       order[i++] = d;
-  for (u32 phases = 8; phases; phases /= 2)
-    for (u32 per = 1; per <= 4; per *= 2) {
-      const Layout *smem = layout_swizzled(c, t->rank, t->shape, vec, per, phases, order);
-      u32 cost = buffer_copy_fits(c, l, smem, vec) ? read_cost(c, want, smem, type_elem_bits(t)) : UINT32_MAX;
-      if (cost < least) {
-        least = cost;
-        best = smem;
-      }
-    }
-  const Layout *plain = best, *smem;
-  for (u32 by = 1; plain && (smem = rotated(c, plain, fast, by)); by++) {
-    u32 cost = buffer_copy_fits(c, l, smem, vec) ? read_cost(c, want, smem, type_elem_bits(t)) : UINT32_MAX;
-    if (cost < least) {
-      least = cost;
-      best = smem;
-    }
+  return fast;
+}
+
+typedef struct Cheapest { const Layout *smem; u32 cost; } Cheapest;
+
+/* smem, if a copy of vec elements fits and it is cheaper to read than what there is. */
+static void
+consider(Ctx *c, Cheapest *best, const Type *t, const Layout *l, const Layout *want, const Layout *smem, u32 vec)
+{
+  u32 cost = buffer_copy_fits(c, l, smem, vec) ? read_cost(c, want, smem, type_elem_bits(t)) : UINT32_MAX;
+  if (cost < best->cost)
+    *best = (Cheapest){smem, cost};
+}
+
+/* Rows as in memory, pieces of them exclusive-ored with the row: what lies side by side in global memory stays within
+ * one 128-byte line of shared memory. (A copy whose two halves of a 32-byte sector part company reads the sector twice.) Pieces are what
+ * is copied at once; narrower copies are tried with wider ones as well, up to the 16 bytes that ldmatrix reads. */
+const Layout *
+buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec)
+{
+  Cheapest best = {NULL, UINT32_MAX};
+  int order[MAX_RANK], fast = order_of_rows(t, l, order);
+  const Layout *smem;
+  for (u32 piece = vec; piece * type_elem_bits(t) <= 128; piece *= 2) {
+    Cheapest plain = {NULL, UINT32_MAX};
+    for (u32 phases = 8; phases; phases /= 2)
+      for (u32 per = 1; per <= 4; per *= 2)
+        consider(c, &plain, t, l, want, layout_swizzled(c, t->rank, t->shape, piece, per, phases, order), vec);
+    Cheapest turned = plain;
+    for (u32 by = 1; plain.smem && (smem = rotated(c, plain.smem, fast, by)); by++)
+      consider(c, &turned, t, l, want, smem, vec);
+    best = turned.cost < best.cost ? turned : best;
   }
-  return best;
+  return best.smem;
 }
 
 /* ---- buffers of the program's own, without a layout ---- */
