@@ -394,7 +394,7 @@ number_wins(Canon *k, Op *op)
     Value *number = op_operand(apart->def, i >> 1), *none = op_operand(apart->def, !(i >> 1));
     Value *x = OPERAND(less->def, CMP, a), *y = OPERAND(less->def, CMP, b);
     Value *a = compared_with_itself(number, "eq"), *b = compared_with_itself(none, "ne");
-    if (!a || !b || a == b || !((x == a && y == b) || (x == b && y == a)) || (strcmp(pred, "lt") && strcmp(pred, "gt")))
+    if (!a || !b || !((x == a && y == b) || (x == b && y == a)) || (strcmp(pred, "lt") && strcmp(pred, "gt")))
       continue;
     Value *not_less = ir_cmp(&k->b, pred[0] == 'l' ? "ge" : "le", x, y);
     return canon_replace(k, op, ir_binary(&k->b, OP_AND, number, ir_unary(&k->b, OP_NOT, not_less)));
