@@ -197,18 +197,38 @@ layout_for_fragments(Ctx *c, const Type *from, const Type *to)
   return best;
 }
 
-/* Where the iteration's tiles are stored: in front of its first dot, so that one meeting of warps serves all. */
+/* Where the iteration's tiles are stored: in front of its first dot, so that one meeting of warps serves all, unless the tile is made
+ * behind it. */
 static Op *
 place_of_store(Op *convert)
 {
   const Value *x = OPERAND(convert, CONVERT_LAYOUT, x);
+  Op *dot = NULL;
   for (Op *op = convert->block->first; op != convert; op = op->next) {
-    if (x->def == op)
+    if (op->code == OP_DOT && !dot)
+      dot = op;
+    if (dot && op == x->def)
       return convert;
-    if (op->code == OP_DOT)
-      return op;
   }
-  return convert;
+  return dot ? dot : convert;
+}
+
+static void
+add_bytes(Op *op, void *user)
+{
+  u32 *bytes = user;
+  const Type *t = op->code == OP_SHARED_ALLOC ? op_result(op)->type : NULL;
+  if (t && t->layout)
+    *bytes += type_shared_stride(t) * (t->count ? t->count : 1);
+}
+
+/* Half of the memory is left to what needs scratch, and to another program on the same multiprocessor. */
+static bool
+has_room(Ctx *c, Func *f, const Type *buffer)
+{
+  u32 bytes = type_shared_stride(buffer);
+  func_walk(f, add_bytes, &bytes);
+  return bytes <= c->target->shared_max / 2;
 }
 
 static void
@@ -217,11 +237,12 @@ through_buffer(Ctx *c, Op *convert)
   Value *x = OPERAND(convert, CONVERT_LAYOUT, x), *v = op_result(convert);
   Op *loop = convert->block->parent;
   const Layout *smem = layout_for_fragments(c, x->type, v->type);
-  if (!smem)
+  const Type *t = smem ? type_shared(c, v->type->dt, 0, v->type->rank, v->type->shape, NULL, smem, 0, 0) : NULL;
+  if (!t || !has_room(c, loop->block->func, t))
     return;
   Builder around = builder_before(loop), at = builder_before(place_of_store(convert)), behind = builder_after(loop);
   around.span = at.span = behind.span = convert->span;
-  Value *buffer = ir_shared_alloc(&around, type_shared(c, v->type->dt, 0, v->type->rank, v->type->shape, NULL, smem, 0, 0));
+  Value *buffer = ir_shared_alloc(&around, t);
   buffer->name = v->name;
   ir_shared_store(&at, buffer, x);
   while (v->uses) {
