@@ -1,60 +1,20 @@
 /* fold.c - what reductions and scans share: applying the op's region to two partials, and partials of nothing. */
 #include "fold.h"
-#include "fp.h"
-#include <math.h>
 
 #define B g->b
-
-static bool
-has_identity(OpCode code)
-{
-  switch (code) {
-  case OP_ADD: case OP_MUL: case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_AND: case OP_OR: case OP_XOR: return true;
-  default: return false;
-  }
-}
 
 void
 fold_find_operation(Fold *f)
 {
   const Block *b = f->op->regions[0];
   const Op *op = b->first, *end = block_terminator(b);
-  if (f->n != 1 || !op || op->next != end || !has_identity(op->code))
+  u64 bits;
+  if (f->n != 1 || !op || op->next != end || !op_identity(op->code, op_operand(f->op, 0)->type->dt, &bits))
     return;
   const Value *x = op_operand(op, 0), *y = op_operand(op, 1);
   bool both = (x == b->args[0] && y == b->args[1]) || (x == b->args[1] && y == b->args[0]);
   f->known = both && op_operand(end, 0) == op_result(op);
   f->code = op->code;
-}
-
-/* A sum begins with -0: +0 would lose the sign of sums of -0. */
-static u64
-float_identity(OpCode code, DType d)
-{
-  switch (code) {
-  case OP_ADD:     return float_encode(d, -0.0, ROUND_NEAREST, false);
-  case OP_MUL:     return float_encode(d, 1, ROUND_NEAREST, false);
-  case OP_MINIMUM: return float_encode(d, INFINITY, ROUND_NEAREST, false);
-  case OP_MAXIMUM: return float_encode(d, -INFINITY, ROUND_NEAREST, false);
-  default:         return float_nan(d);
-  }
-}
-
-static u64
-identity_bits(OpCode code, DType d)
-{
-  u32 w = dtype_bits(d);
-  u64 ones = ~0ull >> (64 - w), top = 1ull << (w - 1);
-  bool s = dtype_is_signed(d);
-  if (dtype_is_float(d))
-    return float_identity(code, d);
-  switch (code) {
-  case OP_MUL: return 1;
-  case OP_MIN: case OP_MINIMUM: return s ? ones >> 1 : ones;
-  case OP_MAX: case OP_MAXIMUM: return s ? top : 0;
-  case OP_AND: return ones;
-  default:     return 0;
-  }
 }
 
 static void
@@ -90,7 +50,9 @@ fold_combine(Gen *g, const Fold *f, Part *a, const Part *b)
 Val
 fold_identity(Gen *g, const Fold *f, DType d)
 {
-  return gen_const_bits(g, d, false, identity_bits(f->code, d));
+  u64 bits = 0;
+  op_identity(f->code, d, &bits);
+  return gen_const_bits(g, d, false, bits);
 }
 
 Part

@@ -138,22 +138,6 @@ interp_store(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-/* The binary op of an rmw; OP_COUNT: exchange. False: no such operation. */
-static bool
-rmw_op(const char *name, OpCode *op)
-{
-  static const struct { char name[5]; OpCode op; } table[] = {
-    {"add", OP_ADD}, {"max", OP_MAX}, {"min", OP_MIN}, {"and", OP_AND}, {"or", OP_OR}, {"xor", OP_XOR},
-    {"xchg", OP_COUNT},
-  };
-  for (u32 i = 0; i < COUNT(table); i++)
-    if (!strcmp(table[i].name, name)) {
-      *op = table[i].op;
-      return true;
-    }
-  return false;
-}
-
 /* Each element's place takes `value` combined with what is there by `rmw` (OP_COUNT: takes it as it is), only where that is
  * `expected` unless that is NULL. The result is what was there. */
 static Flow
@@ -190,7 +174,7 @@ Flow
 interp_atomic_rmw(Interp *in, const Op *op)
 {
   OpCode rmw;
-  if (!rmw_op(op_str(op, AT_RMW, ""), &rmw))
+  if (!rmw_find(op_str(op, AT_RMW, ""), &rmw))
     return interp_fault(in, op, "unknown atomic operation '%s'", op_str(op, AT_RMW, ""));
   return run_atomic(in, op, rmw, NULL, OPERAND(op, ATOMIC_RMW, value));
 }

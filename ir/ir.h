@@ -313,6 +313,9 @@ void op_remove_attr(Op *op, AttrId id);
 /* May an INT attribute have this value? *least and *most: the range (where a message says so, powers of two in it). */
 bool attr_allows(AttrId id, i64 value, i64 *least, i64 *most);
 const char *attr_rmw_words(void);                                    /* "add max min and or xor xchg" */
+bool rmw_find(const char *name, OpCode *op);                         /* the binary op of one of these; OP_COUNT: exchange */
+/* The bits of the element that changes nothing: code(x, it) is x. False if code has none. A nan where a number wins against it. */
+bool op_identity(OpCode code, DType d, u64 *bits);
 
 /* ---- editing ---- */
 static inline Value *op_operand(const Op *op, u32 i) { return i < op->noperands ? op->operands[i].value : NULL; }
@@ -381,6 +384,8 @@ u32 op_global_effects(const Op *op);                                 /* through 
 /* Atomic ops that order other accesses: all threads meet before one that releases acts, and behind one that acquires. */
 bool op_releases(const Op *op);
 bool op_acquires(const Op *op);
+/* The most bytes that one instruction of a thread moves to or from neighbouring addresses of op's tile; an element's: one at a time. */
+u32 op_access_bytes(const Op *op, const Target *t);
 bool op_is_view(const Op *op);                                       /* its result is its buffer's memory, or a part of it */
 bool op_uses_shared(const Op *op);                                   /* takes or makes a buffer or orders accesses; regions apart */
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and

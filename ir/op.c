@@ -1,5 +1,7 @@
 /* op.c - the rows of ops.def and attrs.def. */
+#include "fp.h"
 #include "ir.h"
+#include <math.h>
 
 /* How many operands there are: ONE counts in the lowest byte, MAYBE in the next, MANY above. */
 enum { ARGS_ONE = 1, ARGS_MAYBE = 1 << 8, ARGS_MANY = 1 << 16 };
@@ -73,4 +75,52 @@ const char *
 attr_rmw_words(void)
 {
   return "add max min and or xor xchg";
+}
+
+/* The binary op that an atomic operation does; OP_COUNT: exchange. False: no such operation. */
+bool
+rmw_find(const char *name, OpCode *op)
+{
+  static const struct { char name[5]; OpCode op; } table[] = {
+    {"add", OP_ADD}, {"max", OP_MAX}, {"min", OP_MIN}, {"and", OP_AND}, {"or", OP_OR}, {"xor", OP_XOR},
+    {"xchg", OP_COUNT},
+  };
+  for (u32 i = 0; i < COUNT(table); i++)
+    if (!strcmp(table[i].name, name)) {
+      *op = table[i].op;
+      return true;
+    }
+  return false;
+}
+
+/* A sum begins with -0: +0 would lose the sign of sums of -0. */
+static u64
+float_identity(OpCode code, DType d)
+{
+  switch (code) {
+  case OP_ADD:     return float_encode(d, -0.0, ROUND_NEAREST, false);
+  case OP_MUL:     return float_encode(d, 1, ROUND_NEAREST, false);
+  case OP_MINIMUM: return float_encode(d, INFINITY, ROUND_NEAREST, false);
+  case OP_MAXIMUM: return float_encode(d, -INFINITY, ROUND_NEAREST, false);
+  default:         return float_nan(d);
+  }
+}
+
+bool
+op_identity(OpCode code, DType d, u64 *bits)
+{
+  u32 w = dtype_bits(d);
+  u64 ones = ~0ull >> (64 - w), top = 1ull << (w - 1);
+  bool s = dtype_is_signed(d);
+  switch (code) {
+  case OP_ADD: case OP_OR: case OP_XOR: *bits = 0; break;
+  case OP_MUL: *bits = 1; break;
+  case OP_MIN: case OP_MINIMUM: *bits = s ? ones >> 1 : ones; break;
+  case OP_MAX: case OP_MAXIMUM: *bits = s ? top : 0; break;
+  case OP_AND: *bits = ones; break;
+  default: return false;
+  }
+  if (dtype_is_float(d))
+    *bits = float_identity(code, d);
+  return true;
 }
