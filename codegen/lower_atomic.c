@@ -2,6 +2,7 @@
  *
  * Of the threads that hold copies of an element one is its leader, and the leader acts; a scalar's leader is thread 0. If
  * the old values are used and there are copies, leaders leave them in scratch memory and after a barrier everyone reads.
+ * Where a thread's neighbouring registers hold neighbours in memory, sums of floats go as vectors (vec, as for loads and stores).
  * Atomics are inline PTX (LLVM's atomicrmw drops order and scope). What the hardware has no instruction for becomes a
  * compare-and-swap loop around the op's elementwise meaning.
  * Order is the program's, not the thread's: a releasing atomic comes after a barrier, so that what all threads wrote is
@@ -26,10 +27,6 @@ static const AtomRow atoms[] = {
   {"xor", M(I32) | M(U32), "xor.b32", -1},  {"xor", M(I64) | M(U64), "xor.b64", -1},
   {"xchg", M(I32) | M(U32), "exch.b32", -1}, {"xchg", M(I64) | M(U64), "exch.b64", -1},
 };
-typedef struct LoopRow { const char *rmw; OpCode code; } LoopRow;   /* what a compare-and-swap loop computes */
-static const LoopRow loops[] = {
-  {"add", OP_ADD}, {"min", OP_MIN}, {"max", OP_MAX}, {"and", OP_AND}, {"or", OP_OR}, {"xor", OP_XOR},
-};
 
 typedef struct Atomic {
   const Op *op;
@@ -42,6 +39,8 @@ typedef struct Atomic {
   const char *rmw;          /* NULL: compare-and-swap */
   const AtomRow *row;       /* NULL: by a loop */
   Ty bits;                  /* integer of the element's width */
+  u32 vec;                  /* elements a time, in `words`: 1, or a red's */
+  Words words;
   bool used;
 } Atomic;
 
@@ -52,22 +51,6 @@ find_row(Gen *g, const char *rmw, DType d)
     if (!strcmp(atoms[i].rmw, rmw) && atoms[i].dtypes >> d & 1)
       return atoms[i].feature < 0 || target_has(g->target, (Feature)atoms[i].feature) ? &atoms[i] : NULL;
   return NULL;
-}
-
-static Atomic
-atomic_new(Gen *g, const Op *op, const char *rmw)
-{
-  Atomic a = {.op = op, .type = op_operand(op, 0)->type, .rmw = rmw};
-  a.d = a.type->dt;
-  a.h = type_is_tile(a.type) ? dist_get(g, a.type->layout) : NULL;
-  a.leader = dist_leader(g, a.h);
-  a.sem = op_str(op, AT_SEM, "relaxed");
-  a.scope = op_str(op, AT_SCOPE, "gpu");
-  a.order = arena_printf(g->arena, "%s.%s", a.sem, a.scope);
-  a.row = find_row(g, rmw, a.d);
-  a.bits = LLVMIntTypeInContext(g->lc, dtype_bytes(a.d) * 8);
-  a.used = !value_unused(op_result(op));
-  return a;
 }
 
 static bool
@@ -83,7 +66,40 @@ fits_red(const Atomic *a)
   return !a->used && a->row && strncmp(a->row->suffix, "exch", 4) != 0 && (!strcmp(a->sem, "relaxed") || !strcmp(a->sem, "release"));
 }
 
-/* ---- one element ---- */
+/* Consecutive registers that are consecutive elements, and on together. */
+static u32
+vector_of(Gen *g, const Atomic *a)
+{
+  const Value *mask = op_mask(a->op), *p = op_pointer(a->op);
+  u32 bytes = op_access_bytes(a->op, g->target);
+  if (!a->h || !fits_red(a) || bytes == dtype_bytes(a->d))
+    return 1;
+  int d = addr_run_dim(a->type, &g->axes[p->id]);
+  u32 run = layout_contiguous_regs(a->h->l, d), told = (u32)op_int(a->op, AT_VEC, 1);
+  u32 known = axis_vector(&g->axes[p->id], mask ? &g->axes[mask->id] : NULL, (u32)d, a->type->shape[d], dtype_bytes(a->d), bytes);
+  u32 vec = run < known ? run : known;
+  return vec < told ? vec : told;
+}
+
+static Atomic
+atomic_new(Gen *g, const Op *op, const char *rmw)
+{
+  Atomic a = {.op = op, .type = op_operand(op, 0)->type, .rmw = rmw};
+  a.d = a.type->dt;
+  a.h = type_is_tile(a.type) ? dist_get(g, a.type->layout) : NULL;
+  a.leader = dist_leader(g, a.h);
+  a.sem = op_str(op, AT_SEM, "relaxed");
+  a.scope = op_str(op, AT_SCOPE, "gpu");
+  a.order = arena_printf(g->arena, "%s.%s", a.sem, a.scope);
+  a.row = find_row(g, rmw, a.d);
+  a.bits = LLVMIntTypeInContext(g->lc, dtype_bytes(a.d) * 8);
+  a.used = !value_unused(op_result(op));
+  a.vec = vector_of(g, &a);
+  a.words = words_for(g, a.d, false, a.vec);
+  return a;
+}
+
+/* ---- one element, or a vector of them ---- */
 static Val
 cas_ptx(Gen *g, const Atomic *a, Val p, Val expected, Val desired, Val when)
 {
@@ -108,6 +124,7 @@ rmw_ptx(Gen *g, const Atomic *a, Val p, Val v, Val when)
   PtxArgs x = {.nout = red ? 0 : 1, .nin = 2, .out = {LLVMTypeOf(v)}, .in = {p, v}};
   x.subst[1] = a->order;
   x.subst[2] = a->row->suffix;
+  x.subst[3] = "$1";
   if (when) {
     x.subst[0] = red ? "@$2" : "@$3";
     x.in[x.nin++] = when;
@@ -121,13 +138,44 @@ rmw_ptx(Gen *g, const Atomic *a, Val p, Val v, Val when)
   return old;
 }
 
+/* "{$1, $2}" or "$1". */
+static const char *
+value_list(Gen *g, u32 n)
+{
+  Buf b = {.arena = g->arena};
+  for (u32 i = 0; i < n; i++)
+    buf_printf(&b, "%s$%u", i ? ", " : n > 1 ? "{" : "", 1 + i);
+  buf_puts(&b, n > 1 ? "}" : "");
+  return buf_str(&b);
+}
+
+/* Neighbours in one red: `add.v4.f32`, `add.noftz.v2.f16x2`. */
+static void
+red_vector(Gen *g, const Atomic *a, Val p, const Val *v, Val when)
+{
+  const Words *w = &a->words;
+  Val words[8];
+  words_pack(g, w, v, words);
+  PtxArgs x = {.nin = 1, .in = {p}};
+  for (u32 i = 0; i < w->n; i++)
+    x.in[x.nin++] = words[i];
+  const char *many = w->n > 1 ? arena_printf(g->arena, ".v%u", w->n) : "";
+  x.subst[1] = a->order;
+  x.subst[2] = a->d == DT_F32 ? arena_printf(g->arena, "add%s.f32", many)
+                              : arena_printf(g->arena, "add.noftz%s.%sx2", many, dtype_info[a->d].name);
+  x.subst[3] = value_list(g, w->n);
+  if (when) {
+    x.subst[0] = arena_printf(g->arena, "@$%u", x.nin);
+    x.in[x.nin++] = when;
+  }
+  ptx_emit(g, PTX_RED, &x, NULL);
+}
+
 static Val
 loop_value(Gen *g, const Atomic *a, Val old, Val v)
 {
-  for (u32 i = 0; i < COUNT(loops); i++)
-    if (!strcmp(loops[i].rmw, a->rmw))
-      return elem_binary(g, loops[i].code, a->d, old, v);
-  return v;
+  OpCode code;
+  return rmw_find(a->rmw, &code) && code != OP_COUNT ? elem_binary(g, code, a->d, old, v) : v;
 }
 
 /* Read, compute, swap if nobody came in between. */
@@ -162,6 +210,10 @@ one_element(Gen *g, const Atomic *a, u32 r, const Val *const *in, Val when)
 {
   Addr at = addr_element(g, op_operand(a->op, 0), r);
   Val p = addr_offset(g, at.base, at.off);
+  if (a->vec > 1) {
+    red_vector(g, a, p, &in[0][r], when);
+    return LLVMConstNull(gen_elem_type(g, a->d, false));
+  }
   if (!a->rmw) {
     Val old = cas_ptx(g, a, p, gen_bitcast(g, in[0][r], a->bits), gen_bitcast(g, in[1][r], a->bits), when);
     return gen_bitcast(g, old, gen_elem_type(g, a->d, false));
@@ -199,7 +251,7 @@ lower_atomic(Gen *g, const Atomic *a, const Value *mask, const Val *const *in)
   }
   if (orders(a, "release"))
     team_barrier(g);
-  for (u32 r = 0; r < gen_nregs(a->type); r++) {
+  for (u32 r = 0; r < gen_nregs(a->type); r += a->vec) {
     if (a->h && a->h->rep[r] != r)
       continue;
     Val when = when_at(g, a, mask, r);

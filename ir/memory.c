@@ -127,3 +127,25 @@ buffer_alloc(const Value *buffer)
     buffer = op_buffer(buffer->def);
   return buffer ? buffer->def : NULL;
 }
+
+/* red, not atom, and sums of floats only: PTX ISA, `red`, .vec_32_bit and .f16x2. */
+static u32
+atomic_bytes(const Op *op, const Target *t)
+{
+  DType d = op_pointer(op)->type->dt;
+  bool small = d == DT_F16 || (d == DT_BF16 && target_has(t, F_ATOM_BF16));
+  if (op->code != OP_ATOMIC_RMW || strcmp(op_str(op, AT_RMW, ""), "add") != 0 || !value_unused(op_result(op)) || op_acquires(op) ||
+      !(small || d == DT_F32))
+    return dtype_bytes(d);
+  return target_has(t, F_ATOM_VEC) ? 16 : 4;
+}
+
+u32
+op_access_bytes(const Op *op, const Target *t)
+{
+  switch (op->code) {
+  case OP_LOAD: case OP_STORE: case OP_ASYNC_COPY: return 16;
+  case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return atomic_bytes(op, t);
+  default: return dtype_bytes(op_pointer(op)->type->dt);
+  }
+}

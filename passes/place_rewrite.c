@@ -189,12 +189,11 @@ place_op(Op *op, void *user)
 static void
 set_vec(const Place *p, const MemOp *m)
 {
-  if (m->op->code != OP_LOAD && m->op->code != OP_STORE && m->op->code != OP_ASYNC_COPY)
-    return;
   u32 vec = place_mem_vec(m, op_pointer(m->op)->type->layout);
   if (vec > 1)
     op_set_int(m->op, AT_VEC, vec);
-  remark_narrow(p->c, p->f, m, vec);
+  if (op_access_bytes(m->op, p->c->target) == 16)
+    remark_narrow(p->c, p->f, m, vec);
 }
 
 /* What rematerialisable values were before they were rebuilt. */

@@ -306,9 +306,7 @@ add_mem(Place *p, Op *op, Var *v)
   m->mask = mask ? &p->axes[mask->id] : NULL;
   m->elem_bytes = dtype_bytes(ptr->type->dt);
   m->dim = axis_fastest(m->ptr, ptr->type->rank);
-  m->vec = 1;
-  if (op->code == OP_LOAD || op->code == OP_STORE || op->code == OP_ASYNC_COPY)
-    m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, 16);
+  m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, op_access_bytes(op, p->c->target));
   vec_push(p->c->scratch, &v->mems, m);
   vec_push(p->c->scratch, &p->mems, m);
 }
