@@ -149,6 +149,18 @@ redux_name(const Fold *f, DType d)
   }
 }
 
+/* Conjunctions and disjunctions of a whole warp are votes. */
+static bool
+vote(Gen *g, const Fold *f, Part *p)
+{
+  bool any = f->code == OP_OR || f->code == OP_MAX, all = f->code == OP_AND || f->code == OP_MIN;
+  if (!f->known || !(any || all) || f->lanes != LANES - 1 || LLVMTypeOf(p->v[0]) != g->i1)
+    return false;
+  Val args[2] = {gen_u32(g, ~0u), p->v[0]};
+  p->v[0] = gen_call_convergent(g, any ? "llvm.nvvm.vote.any.sync" : "llvm.nvvm.vote.all.sync", 0, NULL, 2, args);
+  return true;
+}
+
 /* One instruction for a whole warp, where there is one. */
 static bool
 redux(Gen *g, const Fold *f, Part *p)
@@ -165,7 +177,7 @@ redux(Gen *g, const Fold *f, Part *p)
 static void
 fold_lanes(Gen *g, const Fold *f, Part *p)
 {
-  if (redux(g, f, p))
+  if (vote(g, f, p) || redux(g, f, p))
     return;
   for (u32 bit = 1; bit < LANES; bit <<= 1) {
     if (!(f->lanes & bit))

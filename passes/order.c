@@ -3,7 +3,8 @@
 
 const char *const passes_order[] = {
   /* clean: the frontend writes plainly; everything later sees less */
-  "choose_maths", "expand_maps", "canon", "cse", "licm", "flatten_loops", "dce", "version_edges", "outline",
+  "choose_maths", "expand_maps", "canon", "cse", "aggregate_atomics", "privatise_atomics", "licm", "flatten_loops", "dce",
+  "version_edges", "outline",
   /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
   "widen_factors", "unpacked_dots", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
   /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes;

@@ -208,7 +208,7 @@ remark_narrow(Ctx *c, const Func *f, const MemOp *m, u32 vec)
   while (want > 1 && want > each)
     want /= 2;
   const char *why = vec < want ? narrow_reason(c, f, m, want, vec) : NULL;
-  const char *what = m->op->code == OP_LOAD ? "load" : m->op->code == OP_STORE ? "store" : "copy";
+  const char *what = m->op->code == OP_LOAD ? "load" : m->op->code == OP_STORE ? "store" : m->op->code == OP_ATOMIC_RMW ? "atomic" : "copy";
   if (why)
     diag(c, m->op->span, R_NARROW, what, vec * m->elem_bytes, vec * m->elem_bytes == 1 ? "" : "s", want * m->elem_bytes, why);
 }
@@ -237,4 +237,34 @@ remark_stays(Ctx *c, const Op *op, Op *loop)
   else
     diag(c, op->span, R_NOT_HOISTED, "load",
          "the loop may not run at all, and the address may be invalid then; load in front of the loop if it is not");
+}
+
+/* ---- atomics ---- */
+
+void
+remark_aggregated(Ctx *c, Span at, u32 run)
+{
+  if (c->remarks)
+    diag(c, at, R_AGGREGATED, run);
+}
+
+void
+remark_collides(Ctx *c, Span at, u32 run, const char *why)
+{
+  if (c->remarks)
+    diag(c, at, R_COLLIDES, run, why);
+}
+
+void
+remark_private(Ctx *c, Span at, u64 bins)
+{
+  if (c->remarks)
+    diag(c, at, R_PRIVATISED, (unsigned long long)bins);
+}
+
+void
+remark_not_private(Ctx *c, Span at, u64 bins, const char *why)
+{
+  if (c->remarks)
+    diag(c, at, R_NOT_PRIVATE, (unsigned long long)bins, why);
 }
