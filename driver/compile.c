@@ -5,6 +5,7 @@
 #include "codegen.h"
 #include "frontend.h"
 #include "passes.h"
+#include "search.h"
 #include "tables.h"
 #include "tilec.h"
 #include "tilert.h"
@@ -153,7 +154,7 @@ frontend_options(Job *j)
   f.facts = k;
   f.import_path = o->import_path;
   f.nimport_path = (u32)o->nimport_path;
-  f.tuning = o->tuning;
+  f.tuning = o->tuning != TILEC_TUNING_NONE;
   return f;
 }
 
@@ -353,6 +354,23 @@ describe_tir(Job *j, u32 base)
   return m;
 }
 
+/* Does what was described have a line that begins with this word? */
+static bool
+described(Job *j, const char *word)
+{
+  return strstr(buf_str(&j->out), arena_printf(j->ctx->perm, "\n%s", word)) != NULL;
+}
+
+/* The search of the one kernel that was described, if it has no tune clause. */
+static bool
+describe_search(Job *j)
+{
+  if (described(j, "kernel ")) return misuse(j, "a search is for one kernel: name it", NULL, NULL);
+  if (j->out.len && !described(j, "tune") && !described(j, "skip"))
+    search_list(j->ctx, j->name, j->text, j->len, j->opt, arena_strndup(j->ctx->perm, buf_str(&j->out), j->out.len), &j->out);
+  return true;
+}
+
 static bool
 describe(Job *j)
 {
@@ -360,7 +378,8 @@ describe(Job *j)
   u32 base = source_add(j->ctx, SOURCE_PROGRAM, j->name, j->text, j->len);
   if (!source_check(j->ctx, base)) return false;
   if (has_suffix(j->name, ".ll")) return misuse(j, "LLVM IR is not described; its PTX is:", j->name, NULL);
-  return has_suffix(j->name, ".tir") ? describe_tir(j, base) : frontend_describe(j->ctx, base, &f, &j->out);
+  if (has_suffix(j->name, ".tir")) return describe_tir(j, base);
+  return frontend_describe(j->ctx, base, &f, &j->out) && (j->opt->tuning != TILEC_TUNING_SEARCH || describe_search(j));
 }
 
 /* Without a place in any file: what is drawn is not in one. */

@@ -118,6 +118,7 @@ typedef struct TilejitTuneOptions {  /* NULL or zeros: the defaults */
   void *progress_user;
   TilertRun before;                  /* put into the stream before every launch, not measured; NULL: nothing */
   void *before_user;
+  int search;                        /* 1: of a kernel without tune(...), measure what is near to its defines and defaults */
 } TilejitTuneOptions;
 
 /* The grid for a kernel with its parameters fixed (tilejit_kernel_param says how); not 0: it cannot be launched. */
@@ -126,7 +127,9 @@ typedef int (*TilejitGrid)(void *user, TilejitKernel *k, uint32_t grid[3]);
 /* Compile the configurations in parallel, launch each with args (in the kernel's order) in stream s, choose the fastest. Launches
  * write what the kernel writes, many times over: name in `restore` what must survive, or be found as it is. The choice is kept in the
  * program, and on disk, for the same source, device, defines, argument pattern and key(...) arguments; then nothing is launched. If no
- * configuration fits, the error says why not for each; a kernel without tune(...) has one configuration, its defaults.
+ * configuration fits, the error says why not for each; a kernel without tune(...) has one configuration, its defaults, or with `search`
+ * a dozen at most (tilec_describe, TILEC_TUNING_SEARCH): of these the extents of blocks count only where `grid` answers with as many
+ * times fewer programs as the extent is larger, and so with what covers the same elements.
  * The tuning belongs to the caller, its kernel to the program. */
 TILEC_API int tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilertStream *s,
                            TilejitGrid grid, void *user, const TilertArg *args, size_t nargs, const TilejitTuneOptions *o,

@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t
-address_of(const TilertArg *a)
+uint64_t
+jit_address_of(const TilertArg *a)
 {
   if (a->kind == TILERT_ARG_BUFFER)
     return tilert_buffer_address(a->u.buffer);
@@ -41,7 +41,7 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
     const int pointer = (args[i].kind == TILERT_ARG_POINTER || args[i].kind == TILERT_ARG_BUFFER) && (k->pointers | k->nullable) & bit;
     if (!integer && !pointer)
       continue;
-    uint64_t value = pointer ? address_of(&args[i]) : (uint64_t)args[i].u.i;
+    uint64_t value = pointer ? jit_address_of(&args[i]) : (uint64_t)args[i].u.i;
     p.equal_1 |= integer && value == 1 ? bit & k->ones : 0;
     p.divisible_16 |= value % 16 == 0 ? bit & aligned : 0;
     p.divisible_8 |= integer && value % 16 == 8 ? bit & aligned : 0;
@@ -332,10 +332,10 @@ add_same(const Form *f, const TilertArg *args, uint8_t same[TILERT_MAX_PARAMS])
 {
   int added = 0;
   for (uint32_t i = 0; i < f->apart->nparams; i++) {
-    uint64_t address = address_of(&args[i]);
+    uint64_t address = jit_address_of(&args[i]);
     for (uint64_t left = address ? f->apart->apart[i] : 0; left; left &= left - 1) {
       uint32_t j = (uint32_t)__builtin_ctzll(left);
-      if (address_of(&args[j]) != address || same[i] == same[j])
+      if (jit_address_of(&args[j]) != address || same[i] == same[j])
         continue;
       uint8_t first = same[i] < same[j] ? same[i] : same[j], second = same[i] ^ same[j] ^ first;
       for (size_t k = 0; k < TILERT_MAX_PARAMS; k++)

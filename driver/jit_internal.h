@@ -93,7 +93,7 @@ TilecOptions jit_compile_options(const TilejitProgram *p);
 int jit_check_result(TilejitProgram *p, const TilecResult *r, TilertError *err);
 void jit_keep_diagnostics(TilejitProgram *p, const char *text);   /* "": what was said before stays */
 void jit_forget_diagnostics(TilejitProgram *p);
-/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: configurations too.
+/* What tilec_describe says about the program, or about one kernel with its defines; malloc'ed. tuning: TilecTuning.
  * sources (may be NULL): the digest of the texts that were read. */
 int jit_describe(TilejitProgram *p, const TilejitKernel *k, int tuning, char **out, uint64_t sources[2], TilertError *err);
 
@@ -109,6 +109,7 @@ int jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, Ti
 /* The compiled, loaded form for these arguments, in the kernel's order. */
 int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err);
 void jit_form_destroy(Form *f);
+uint64_t jit_address_of(const TilertArg *a);      /* on the device; 0: it is no pointer */
 int jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err);
 /* Without `same`. */
 Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);

@@ -3,6 +3,8 @@
  * 1. The kernel's description lists the configurations ("tune BM=64 warps=4"); one that is fixed by its condition is out.
  * 2. Each is a kernel with its own defines. Threads compile them; what does not compile or load here (too much shared
  *    memory, too many threads) is out, with the reason.
+ *    Where none are listed and a search is wanted, the compiler derives some; of those that change the extent of blocks the ones stay
+ *    whose grid covers the same elements.
  * 3. All that is left is timed briefly; the best third, at least three, twice more for longer, in turns, so that a drift of the
  *    clock meets all of them. The least median wins.
  * 4. The choice is kept under a key made like a compiled form's, with the values of the key(...) arguments.
@@ -14,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 64, FINALISTS_MIN = 3, ROUNDS = 2 };
+enum { THREADS_MAX = 64, FINALISTS_MIN = 3, ROUNDS = 2, PARAMS_MAX = 256 };
 
 typedef struct Candidate {
   TilejitTrial trial;
@@ -46,6 +48,9 @@ typedef struct Tune {
   TilejitTuneOptions o;
   TilejitTuning *t;
   uint64_t key_args;                 /* by argument */
+  uint32_t first_grid[3];            /* the base's, for a search */
+  int searches;                      /* the configurations are derived */
+  uint8_t block_axis[PARAMS_MAX];    /* by parameter: 1 + the axis of the grid along which it is the extent of blocks; 0: it is none */
   uint64_t sources[2];               /* of the texts that the configurations were listed from */
   TilertBuffer *saved[TILERT_MAX_PARAMS];
   TilertError *err;
@@ -61,6 +66,17 @@ reject(Tune *u, Candidate *c, const char *why)
   c->why = jit_copy_text(why, n);
   c->trial.why = c->why;
   return c->why ? TILERT_OK : jit_no_memory(u->err);
+}
+
+/* Of the same name, the later one counts: a search begins at the caller's defines. */
+static void
+define_set(Candidate *c, TilecDefine d)
+{
+  size_t at = 0;
+  while (at < c->ndefines && strcmp(c->defines[at].name, d.name) != 0)
+    at++;
+  c->defines[at] = d;
+  c->ndefines += at == c->ndefines;
 }
 
 /* The caller's defines, then those of the configuration: items of words, parted by tabs. */
@@ -81,7 +97,7 @@ candidate_defines(Tune *u, Candidate *c)
     if (!eq)
       continue;
     *eq = 0;
-    c->defines[c->ndefines++] = (TilecDefine){item, eq + 1};
+    define_set(c, (TilecDefine){item, eq + 1});
   }
   return TILERT_OK;
 }
@@ -114,11 +130,23 @@ key_add(Tune *u, const char *name, size_t len)
       u->key_args |= UINT64_C(1) << i;
 }
 
+/* "NAME AXIS" */
+static void
+block_add(Tune *u, const char *s, size_t len)
+{
+  size_t name = strcspn(s, " ");
+  u->searches = 1;
+  for (size_t i = 0; i < u->base->nparams && i < PARAMS_MAX && name < len; i++)
+    if (strlen(u->base->params[i].name) == name && !memcmp(u->base->params[i].name, s, name))
+      u->block_axis[i] = (uint8_t)(1 + s[name + 1] - '0');
+}
+
 static int
 list_candidates(Tune *u)
 {
   char *text = NULL;
-  int status = jit_describe(u->program, u->base, 1, &text, u->sources, u->err);
+  int tuning = u->o.search ? TILEC_TUNING_SEARCH : TILEC_TUNING_CLAUSES;
+  int status = jit_describe(u->program, u->base, tuning, &text, u->sources, u->err);
   for (char *line = text, *end; !status && line && *line; line = end + (*end == '\n')) {
     end = line + strcspn(line, "\n");
     size_t len = (size_t)(end - line);
@@ -127,6 +155,8 @@ list_candidates(Tune *u)
       status = candidate_add(u, line + start, len - start, line[0] == 's');
     } else if (len > 4 && !memcmp(line, "key ", 4)) {
       key_add(u, line + 4, len - 4);
+    } else if (len > 6 && !memcmp(line, "block ", 6)) {
+      block_add(u, line + 6, len - 6);
     }
   }
   free(text);
@@ -156,7 +186,7 @@ choice_key(const Tune *u, CacheKey *key)
   Pattern pattern = jit_pattern_of(u->base, u->args, u->nargs);
   CacheHash *h = NULL;
   int same = !memcmp(u->sources, u->base->sources, sizeof u->sources);   /* or a file has changed in between */
-  int build = same && jit_key_start(u->base, "choice 2", &h), valued = 1;
+  int build = same && jit_key_start(u->base, u->o.search ? "search 1" : "choice 3", &h), valued = 1;
   if (!h)
     return 0;
   cache_hash_text(h, dev->name);
@@ -166,6 +196,7 @@ choice_key(const Tune *u, CacheKey *key)
   for (size_t i = 0; i < u->nargs; i++)
     if (u->key_args >> i & 1)
       valued &= add_value(h, &u->args[i]);
+  cache_hash_add(h, u->first_grid, sizeof u->first_grid);
   *key = cache_hash_end(h);
   return !valued ? 0 : build ? 1 : -1;
 }
@@ -231,6 +262,42 @@ progress(const Tune *u, const char *what, size_t done, size_t total)
     u->o.progress(u->o.progress_user, what, done, total);
 }
 
+static uint64_t
+const_value(const TilejitKernel *k, size_t i)
+{
+  return strtoull(k->params[i].value, NULL, 10);
+}
+
+/* Are two pointers one address? Then programs may find what others wrote. */
+static int
+some_are_one(const Tune *u)
+{
+  for (size_t i = 0; i < u->nargs; i++)
+    for (size_t k = 0; k < i; k++)
+      if (u->base->pointers >> i & u->base->pointers >> k & 1 && jit_address_of(&u->args[i]) == jit_address_of(&u->args[k]))
+        return 1;
+  return 0;
+}
+
+/* Do the candidate's programs cover the elements that the base's do? Where the extent of blocks grew, there must be as many times fewer. */
+static int
+covers_the_same(const Tune *u, const Candidate *c)
+{
+  uint64_t is[3], was[3];
+  int differs = 0;
+  for (int a = 0; a < 3; a++) {
+    is[a] = c->grid[a];
+    was[a] = u->first_grid[a];
+  }
+  for (size_t i = 0; i < u->base->nparams && i < PARAMS_MAX; i++)
+    if (u->block_axis[i]) {
+      is[u->block_axis[i] - 1] *= const_value(c->kernel, i);
+      was[u->block_axis[i] - 1] *= const_value(u->base, i);
+      differs |= const_value(c->kernel, i) != const_value(u->base, i);
+    }
+  return !memcmp(is, was, sizeof is) && !(differs && some_are_one(u));
+}
+
 /* The kernel and its grid, on the caller's thread. */
 static void
 prepare(Tune *u, Candidate *c)
@@ -239,6 +306,8 @@ prepare(Tune *u, Candidate *c)
   c->status = tilejit_kernel(u->program, u->base->name, c->defines, c->ndefines, &c->kernel, &c->error);
   if (!c->status && u->grid(u->user, c->kernel, c->grid))
     c->status = jit_fail(&c->error, TILERT_E_ARGUMENT, "there is no grid for it");
+  if (!c->status && u->searches && !covers_the_same(u, c))
+    c->status = jit_fail(&c->error, TILERT_E_ARGUMENT, "the grid does not follow: its programs would not cover the same elements");
 }
 
 static void
@@ -490,6 +559,16 @@ search(Tune *u)
   return status;
 }
 
+/* May the remembered choice be launched with the grid that it has here? */
+static int
+still_fits(Tune *u)
+{
+  Candidate *c = &u->t->all[u->t->chosen];
+  if (u->searches)
+    prepare(u, c);
+  return !c->status;
+}
+
 static int
 tune(Tune *u)
 {
@@ -497,8 +576,10 @@ tune(Tune *u)
   int status = list_candidates(u);
   if (status)
     return status;
+  if (u->searches && u->grid(u->user, u->base, u->first_grid))
+    return jit_fail(u->err, TILERT_E_ARGUMENT, "there is no grid for the kernel as it is");
   int keep = choice_key(u, &key);
-  u->t->remembered = keep && !u->o.force && recall(u, key, keep);
+  u->t->remembered = keep && !u->o.force && recall(u, key, keep) && still_fits(u);
   if (!u->t->remembered) {
     status = search(u);
     jit_forget_diagnostics(u->program);   /* those of the rejected */
@@ -519,7 +600,8 @@ int
 tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, size_t ndefines, TilertStream *s, TilejitGrid grid,
              void *user, const TilertArg *args, size_t nargs, const TilejitTuneOptions *o, TilejitTuning **out, TilertError *err)
 {
-  Tune u = {.program = p, .stream = s, .grid = grid, .user = user, .args = args, .nargs = nargs};
+  Tune u = {.program = p, .stream = s, .grid = grid, .user = user, .args = args, .nargs = nargs,
+            .first_grid = {1, 1, 1}};
   TilertError ignored;
   NEED(out);
   *out = NULL;

@@ -34,6 +34,9 @@ typedef enum TilecFactKind { TILEC_FACT_EQUAL, TILEC_FACT_DIVISIBLE, TILEC_FACT_
  * null" (value 1; it is None, and stays in the signature, unused), "is not null" (value 0) and "is the same address as `other`". */
 typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; const char *other; } TilecFact;
 
+/* Which configurations tilec_describe lists: those of tune clauses; or, of one kernel that has none, those that a search would measure. */
+typedef enum TilecTuning { TILEC_TUNING_NONE, TILEC_TUNING_CLAUSES, TILEC_TUNING_SEARCH } TilecTuning;
+
 typedef struct TilecOptions {
   const char *target;             /* "sm_80" | "sm_89" | "sm_90a" | ...; NULL: "sm_90a" */
   TilecEmit emit;
@@ -51,7 +54,7 @@ typedef struct TilecOptions {
   int color;                      /* diagnostics with terminal colours */
   int opt_level;                  /* 0: no LLVM passes; 1 (default) */
   const char *const *import_path; size_t nimport_path;
-  int tuning;                     /* tilec_describe: list the configurations of tune clauses too */
+  int tuning;                     /* tilec_describe: TilecTuning */
 } TilecOptions;
 
 typedef enum TilecStatus {
@@ -89,7 +92,11 @@ TILEC_API void tilec_result_free(TilecResult *r);
  * and, if `tuning` is set, one line per configuration of its tune clauses, and its key:
  *   tune NAME=VALUE<tab>NAME=VALUE... values as the source writes them
  *   skip NAME=VALUE ...            the clause's condition is false
- *   key NAME                       an argument by whose value the choice is remembered */
+ *   key NAME                       an argument by whose value the choice is remembered
+ *   block NAME AXIS                a const parameter that is the extent of blocks which programs along this axis of the grid count
+ * TILEC_TUNING_SEARCH derives configurations from what a kernel without tune clauses is, the source's own first: other numbers of warps, of
+ * stages where a const parameter is that, and extents of blocks where a const parameter is one and nothing but the grid depends
+ * on it; defines are where it begins. Out are those that do not compile for the target. */
 TILEC_API TilecResult *tilec_describe(const char *name, const char *text, size_t len, const TilecOptions *o);
 
 /* Tables the compiler was built from, as text: what = "passes" | "ops" | "targets" | "diags" | "dtypes".

@@ -22,7 +22,7 @@ static const struct { const char *name; int emit; } stages[] = {
 typedef struct Cli {
   TilecOptions o;
   int emit;
-  bool describe;
+  bool describe, search;
   const char *file, *output, *print_layout;
   TilecDefine defines[MAX_LIST];
   TilecFact facts[MAX_LIST];
@@ -42,6 +42,7 @@ static const char help[] =
   "  --assume=NAME=OTHER    compile for two pointers that are one address\n"
   "  --kernel=NAME          compile only this kernel\n"
   "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
+  "  --describe=search      the same of one kernel, with the configurations that a search for it would measure\n"
   "  -I DIR                 look for imported files here too\n"
   "  -O0                    no LLVM optimisation\n"
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
@@ -206,6 +207,7 @@ parse_switch(Cli *c, const char *arg)
   else if (!strcmp(arg, "--remarks")) c->o.remarks = 1;
   else if (!strcmp(arg, "-O0")) c->o.opt_level = 0;
   else if (!strcmp(arg, "--describe")) c->describe = true;
+  else if (!strcmp(arg, "--describe=search")) c->describe = c->search = true;
   else return false;
   return true;
 }
@@ -333,7 +335,7 @@ main(int argc, char **argv)
     return EXIT_USAGE;
   }
   const char *name = strcmp(c.file, "-") ? c.file : "<stdin>";
-  c.o.tuning = c.describe;
+  c.o.tuning = c.search ? TILEC_TUNING_SEARCH : c.describe ? TILEC_TUNING_CLAUSES : TILEC_TUNING_NONE;
   rc = report(&c, c.describe ? tilec_describe(name, text, len, &c.o) : tilec_compile(name, text, len, &c.o));
   free(text);
   return rc;

@@ -131,7 +131,7 @@ _RunFn = C.CFUNCTYPE(C.c_int, _p, _p, _p)                  # TilertRun
 
 class _TuneOptions(C.Structure):
     _fields_ = [("size", C.c_size_t), ("force", C.c_int), ("threads", C.c_int), ("rep_ms", C.c_double), ("restore", C.c_uint64),
-                ("progress", _Progress), ("progress_user", _p), ("before", _RunFn), ("before_user", _p)]
+                ("progress", _Progress), ("progress_user", _p), ("before", _RunFn), ("before_user", _p), ("search", C.c_int)]
 
 
 def _load():
@@ -828,11 +828,12 @@ class Program:
         _check(lib.tilejit_kernel(self._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(h), C.byref(e)), e)
         return (ShapedKernel if lib.tilejit_kernel_shape(h, None) else Kernel)(self, defines, h.value)
 
-    def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, stream=None, **defines):
+    def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, stream=None, search=False, **defines):
         """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, or a
         function from the kernel's const and type parameters (a dict) to one. restore: positions or names of arguments that every launch
         finds as they are now, and that are so again in the end: results that are added to, counters, flags. Host memory is refused, as
-        the launches write many times."""
+        the launches write many times. search: measure of a kernel without tune(...) what is near to its defines and defaults: warps, stages,
+        and extents of blocks if the grid is a function that follows them."""
         errors = []
 
         def grid_of(_, k, out):
@@ -852,7 +853,7 @@ class Program:
         if launch.host:
             raise ValueError(f"kernel {start.name}, argument {next(iter(launch.host))}: tuning takes memory of the device, not of the host")
         kept = _Restored(start, launch.args, restore)
-        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, 0, _Progress(), None, kept.before, None)
+        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, 0, _Progress(), None, kept.before, None, int(search))
         t, e = _p(), _Err()
         s = self.dev._stream_of(stream, launch.torch)
         of_grid, count = _GridFn(grid_of), C.c_size_t(len(start.args))

@@ -35,6 +35,7 @@ static const char usage[] =
   "  --check NAME=ARRAY  compare an argument after the run; report the errors\n"
   "  --rtol=X --atol=X   tolerances of --check: |got - want| <= atol + rtol * |want| (default: by type)\n"
   "  --tune              measure the configurations of the kernel's tune(...) clauses first, and run the fastest\n"
+  "  --search            the same; of a kernel without such clauses, what is near to what it says: warps, stages, blocks\n"
   "  --retune            the same, even if the choice is known from an earlier run\n"
   "  --bench             time it: median, range and bytes of the arrays per second\n"
   "  --no-restore        do not give the arrays their first contents again before each launch of --bench and --tune\n"
@@ -59,7 +60,7 @@ typedef struct Run {
   Pairs values, defines, saves, checks;
   double rtol, atol, warmup_ms, rep_ms;
   uint64_t seed, max_instructions;
-  int tune, retune, bench, no_restore, stats, ptx, no_specialise, threads, no_races;
+  int tune, retune, search, bench, no_restore, stats, ptx, no_specialise, threads, no_races;
   int foreign;                         /* PTX of another compiler: blocks have the shape that is given */
 
   Interrupt *interrupt;
@@ -198,7 +199,7 @@ add_import(Run *r, const char *dir)
 typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
   OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES, OPT_TUNE,
-  OPT_RETUNE, OPT_BLOCK, OPT_SHARED
+  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -207,7 +208,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--atol", OPT_ATOL, 1}, {"--warmup", OPT_WARMUP, 1}, {"--rep", OPT_REP, 1}, {"--seed", OPT_SEED, 1},
   {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0}, {"--no-restore", OPT_NO_RESTORE, 0},
   {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
-  {"--no-races", OPT_NO_RACES, 0}, {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0},
+  {"--no-races", OPT_NO_RACES, 0}, {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
   {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1},
 };
 
@@ -237,6 +238,7 @@ set_option(Run *r, Option option, const char *value)
   case OPT_NO_RACES: r->no_races = 1; return 0;
   case OPT_TUNE: r->tune = 1; return 0;
   case OPT_RETUNE: r->tune = r->retune = 1; return 0;
+  case OPT_SEARCH: r->tune = r->search = 1; return 0;
   case OPT_BLOCK: r->block_text = value; return 0;
   case OPT_SHARED: r->shared_text = value; return 0;
   }
@@ -643,7 +645,7 @@ tune_kernel(Run *r)
   TilertError e = {0};
   TilejitTuning *t;
   TilecDefine defines[ARGS_MAX];
-  TilejitTuneOptions o = {.size = sizeof o, .force = r->retune, .threads = r->threads};
+  TilejitTuneOptions o = {.size = sizeof o, .force = r->retune, .threads = r->threads, .search = r->search};
   int is_sim = tilert_device_info(r->device)->is_sim;
   for (size_t i = 0; i < r->nargs; i++)
     o.restore |= is_restored(r, i) ? UINT64_C(1) << i : 0;

@@ -166,6 +166,22 @@ class Refused(unittest.TestCase):
         self.refused(ValueError, ("no argument y", "x, n"), k.tune, "f", grid, x, 100, restore=("y",))
         self.refused(TypeError, ("argument n", "to be restored"), k.tune, "f", grid, x, 100, restore=(1,))
 
+    def test_search(self):
+        """A kernel that lists nothing: blocks vary where the grid is a function that follows."""
+        k = dev.program(text="kernel f(x: *f32, y: *f32, const B = 64) warps(1) { let i = program_id(0) * B + arange(0, B); store(y + i, load(x + i)); }",
+                        name="case.tile")
+        x, y = dev.array(np.arange(256, dtype=f32)), dev.array(np.zeros(256, f32))
+        self.assertEqual([r["config"] for r in k.tune("f", 4, x, y, force=True).trials], [""])
+        for grid, follows in ((lambda s: 256 // s["B"], True), (4, False)):
+            best = k.tune("f", grid, x, y, search=True, force=True)
+            fits = {r["config"] for r in best.trials if not r["why"]}
+            self.assertEqual(("warps=1 B=32" in fits, "warps=1 B=128" in fits, "warps=2" in fits), (follows, follows, True))
+            y.fill_bytes(0)
+            best(grid, x, y)
+            np.testing.assert_array_equal(y.numpy(), x.numpy())
+        best = k.tune("f", lambda s: 256 // s["B"], x, y, search=True, force=True, B=16)
+        self.assertIn("warps=1 B=32", {r["config"] for r in best.trials})
+
     def test_restored(self):
         """Every launch of many finds what it would find alone."""
         k = dev.program(text='kernel f(x: *f32, t: *i32) warps(1) tune(warps=[1, 2]) { assert(atomic_add(t, 1) == 0, "came twice"); atomic_add(x, 1.0); }', name="case.tile")

@@ -22,6 +22,10 @@ static const char source[] =
   "}\n"
   "kernel plain(x: *f32) { store(x, 1.0); }\n"
   "kernel once(x: *i32, n: i32) tune(warps=[1, 2, 4]) { assert(atomic_add(x, n) == 0, \"came twice\"); }\n"
+  "kernel blocks(x: *f32, y: *f32, const B = 64) warps(1) {\n"
+  "  let i = program_id(0) * B + arange(0, B);\n"
+  "  store(y + i, load(x + i) + 1.0);\n"
+  "}\n"
   "kernel none(x: *f32, const B = 8) tune(B=[8, 16], where=B > 100) { store(x + arange(0, B), 1.0); }\n";
 
 static const char *
@@ -119,6 +123,65 @@ test_search(TilertBuffer *x)
   char said[64];
   CHECK(!tilejit_program_diagnostics(p, said, sizeof said));
   tilejit_tuning_free(t);
+  tilejit_program_destroy(p);
+}
+
+static TilejitTuning *
+derive(TilejitProgram *p, TilertBuffer *x, TilertBuffer *y, TilejitGrid grid, uint32_t count)
+{
+  TilejitTuning *t = NULL;
+  TilejitTuneOptions o = {.size = sizeof o, .search = 1, .force = x == y};
+  TilertArg args[2] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = x}, {.kind = TILERT_ARG_BUFFER, .u.buffer = y}};
+  CHECK(!tilejit_tune(p, "blocks", NULL, 0, NULL, grid, &count, args, 2, &o, &t, &err));
+  return t;
+}
+
+/* Blocks of so many elements in all. */
+static int
+grid_of_blocks(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  grid[0] = (*(uint32_t *)user + (uint32_t)atoi(setting(k, "B")) - 1) / (uint32_t)atoi(setting(k, "B"));
+  return 0;
+}
+
+static int
+grid_as_it_is(void *user, TilejitKernel *k, uint32_t grid[3])
+{
+  grid[0] = *(uint32_t *)user / 64;
+  return 0;
+}
+
+/* A kernel without clauses: its blocks vary where the grid covers the same elements, and pointers are not one address. A choice is taken
+ * again for the same grid only. */
+static void
+test_derived(TilertBuffer *x)
+{
+  TilertBuffer *y;
+  float in[512], out[512];
+  TilejitProgram *p = open_program();
+  CHECK(!tilert_buffer_create(dev, sizeof out, &y, &err));
+  for (int i = 0; i < 512; i++)
+    in[i] = (float)i;
+  CHECK(!tilert_buffer_write(x, 0, in, sizeof in, NULL, &err));
+  TilejitTuning *t = derive(p, x, y, grid_of_blocks, 512);
+  CHECK(!strcmp(tilejit_tuning_trial(t, tilejit_tuning_chosen(t))->config, "warps=1 B=256") && trial(t, "warps=1 B=32"));
+  CHECK(!tilert_buffer_read(y, 0, out, sizeof out, NULL, &err));
+  for (int i = 0; i < 512; i++)
+    CHECK(out[i] == in[i] + 1);
+  tilejit_tuning_free(t);
+  t = derive(p, x, y, grid_of_blocks, 512);
+  CHECK(tilejit_tuning_remembered(t));
+  tilejit_tuning_free(t);
+  t = derive(p, x, y, grid_as_it_is, 512);      /* the grid is as large, and does not follow */
+  CHECK(!tilejit_tuning_remembered(t) && rejected(t, "warps=1 B=128", "does not follow") && rejected(t, "warps=1 B=32", "does not follow"));
+  tilejit_tuning_free(t);
+  t = derive(p, x, y, grid_of_blocks, 320);     /* 5 blocks of 64: 128 would cover more */
+  CHECK(rejected(t, "warps=1 B=128", "does not follow") && !trial(t, "warps=1 B=32")->why);
+  tilejit_tuning_free(t);
+  t = derive(p, x, x, grid_of_blocks, 512);
+  CHECK(rejected(t, "warps=1 B=128", "does not follow") && rejected(t, "warps=1 B=32", "does not follow"));
+  tilejit_tuning_free(t);
+  tilert_buffer_destroy(y);
   tilejit_program_destroy(p);
 }
 
@@ -242,6 +305,7 @@ main(void)
   test_memory(x);
   test_patterns(x);
   test_others(x);
+  test_derived(x);
   tilert_buffer_destroy(x);
   tilert_device_close(dev);
   snprintf(command, sizeof command, "rm -rf %s", dir);
