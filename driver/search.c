@@ -251,15 +251,17 @@ find_axis(Op *op, void *user)
 static bool
 feeds_atomics(const Op *fold)
 {
-  if (fold->nresults > 1)
-    return false;
-  for (const Use *u = op_result(fold)->uses; u; u = u->next)
-    if (u->user->code != OP_ATOMIC_RMW || !value_unused(op_result(u->user)) || u->value != OPERAND(u->user, ATOMIC_RMW, value))
-      return false;
   const Op *first = fold->regions[0]->first;
-  OpCode code;
-  return op_result(fold)->uses && rmw_find(op_str(op_result(fold)->uses->user, AT_RMW, ""), &code) && first->code == code &&
-         first->next == block_terminator(fold->regions[0]);
+  if (fold->nresults > 1 || first->next != block_terminator(fold->regions[0]))
+    return false;
+  for (const Use *u = op_result(fold)->uses; u; u = u->next) {
+    const Op *user = u->user;
+    OpCode code;
+    if (user->code != OP_ATOMIC_RMW || !value_unused(op_result(user)) || op_result(fold) != OPERAND(user, ATOMIC_RMW, value) ||
+        !rmw_find(op_str(user, AT_RMW, ""), &code) || code != first->code)
+      return false;
+  }
+  return true;
 }
 
 /* Of which dimensions of its first operand op mixes the elements. */

@@ -376,6 +376,7 @@ builtin_warps(Lower *L, Call *c)
   u32 warps = L->b.block->func->warps;
   if (!warps)
     return call_error(L, c, c->span, "the number of warps is known in the bodies of kernels and functions");
+  L->b.block->func->warps_told = true;
   return val_const(const_int(warps), c->span);
 }
 

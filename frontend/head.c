@@ -193,6 +193,16 @@ lower_warps(Lower *L, const Node *kernel)
   return 4;
 }
 
+bool
+states_warps(const Program *p, const Node *kernel)
+{
+  const Node *attrs = kid(kernel, 1);
+  for (u32 i = 0; i < attrs->nkids; i++)
+    if (clause_is(attrs->kids[i], "tune"))
+      return true;
+  return clause_value(kernel, "warps") || program_define(p, "warps");
+}
+
 /* The value of a clause between lo and hi; 0 without the clause. */
 u32
 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi)

@@ -12,7 +12,8 @@
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_operator.c, lower_index.c, lower_choose.c, lower_call.c,
  *   lower_struct.c, lower_names.c, builtin_map.c and builtin_reduce.c (which call functions)
- *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), optional.c, tune.c, describe.c
+ *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), warps.c, optional.c, tune.c,
+ *   describe.c
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -185,6 +186,8 @@ bool clause_is(const Node *attr, const char *name);
 void clause_error(Lower *L, const Node *attr, const char *may);
 void clauses_check(Lower *L, const Node *kernel);
 u32 lower_warps(Lower *L, const Node *kernel);
+bool states_warps(const Program *p, const Node *kernel);             /* by a clause, a define, or as an axis to tune */
+u32 warps_by_tiles(Func *f);                                         /* warps.c */
 u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
 bool lower_exact_maths(Lower *L, const Node *kernel);
 

@@ -214,6 +214,7 @@ struct Func {
   Span span;
   Block *body;          /* arguments are the parameters */
   u32 warps;            /* of a program, all together: who wants those of a block asks block_team */
+  bool warps_told;      /* the program was told how many, and may depend on it */
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   ParamInfo *params;    /* beside the body's arguments */
