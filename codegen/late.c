@@ -5,8 +5,9 @@
  * already (the sums of a product, for one) that is more than there are. So such a load waits: the store asks for its registers, WINDOW
  * of them ahead of those that it stores. ptxas may start loads earlier, as far as registers go.
  *
- * What stands between the two ops must not write global memory. Barriers there do not matter: what other threads write next stands
- * behind the store, and all threads meet between the store and whoever reads what it stored.
+ * What stands between the two ops must not write global memory. Barriers there may be what orders the load in front of another thread's
+ * write behind the store: so all threads must meet again behind the store before anything is written. A conversion's threads meet
+ * within it, as each reads what others stored.
  */
 #include "gen.h"
 
@@ -26,6 +27,16 @@ goes_through_shared(const Op *user)
   return convert || user->code == OP_SHARED_STORE;
 }
 
+/* All threads meet behind a buffer's store, before one of them may write global memory. */
+static bool
+meets_behind(Gen *g, const Op *store)
+{
+  const Op *op = store->next;
+  while (op && op->code != OP_BARRIER && !scratch_bytes(g->c, op) && lets_wait(op))
+    op = op->next;
+  return op && (op->code == OP_BARRIER || scratch_bytes(g->c, op));
+}
+
 bool
 late_fits(Gen *g, const Op *load, u32 registers)
 {
@@ -36,7 +47,7 @@ late_fits(Gen *g, const Op *load, u32 registers)
   for (const Op *op = load->next; op != user; op = op->next)
     if (!op || !lets_wait(op))
       return false;
-  return true;
+  return user->code == OP_CONVERT_LAYOUT || meets_behind(g, user);
 }
 
 void
