@@ -25,14 +25,13 @@ is_rough(const Choice *ch, const Type *t)
 
 /* Does a relative error of one of its operands come through as it is, and no more? */
 static bool
-keeps_relative_error(const Op *op, const Use *u)
+keeps_relative_error(const Op *op)
 {
   switch (op->code) {
   case OP_MUL: case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEG: case OP_ABS: case OP_COPYSIGN:
   case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_TIERS:
-  case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE:
+  case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: case OP_SELECT:
     return true;
-  case OP_SELECT: return u->value != OPERAND(op, SELECT, c);
   case OP_CAST: return type_is_float(op_result(op)->type);
   default: return false;
   }
@@ -59,7 +58,7 @@ is_rounded_by(const Choice *ch, const Use *u)
     return true;
   if (op->code == OP_YIELD && op->block->parent->code == OP_IF)
     return is_rounded_behind(ch, op, u->value);
-  return keeps_relative_error(op, u) && is_rounded(ch, op_result(op));
+  return keeps_relative_error(op) && is_rounded(ch, op_result(op));
 }
 
 static bool
