@@ -44,11 +44,12 @@ copy_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t dst, uint64
     return sim_fault(b, w, in, (int)lane, SIM_E_MEMORY, 0, "out of memory");
   Pending *p = &w->pending[w->npending];
   *p = (Pending){.group = w->group[lane], .dst = (uint32_t)dst, .lane = (uint8_t)lane, .size = in->copy.size, .src = src,
-                 .bytes = (uint8_t)copy_bytes(w, &in->copy, lane), .pc = (uint32_t)(in - b->kernel->code)};
+                 .bytes = (uint8_t)copy_bytes(w, &in->copy, lane), .pc = (uint32_t)(in - b->kernel->code), .serial = w->serial};
   LaneAccess target = {.space = SP_SHARED, .addr = dst, .lane = lane, .size = p->size, .write = true, .pending = true};
   if (read_source(b, w, in, p) || !mem_host(b, w, in, lane, SP_SHARED, dst, p->size, true) || mem_check(b, w, in, &target))
     return -1;
   w->npending++;
+  w->serial++;
   return 0;
 }
 
@@ -96,14 +97,15 @@ check_source(Block *b, Warp *w, const Pending *p)
   return mem_check(b, w, in, &source);
 }
 
+/* segment: that it is written in; 0: the warp's */
 static int
-land(Block *b, Warp *w, const Pending *p)
+land(Block *b, Warp *w, const Pending *p, uint32_t segment)
 {
   if (check_source(b, w, p))
     return -1;
   memcpy(b->shared + p->dst, p->data, p->size);
   if (b->check)
-    cells_land(b, w, p->pc, p->lane, p->dst, p->size);
+    cells_land(b, segment ? segment : segment_current(b, w), p->pc, p->lane, p->dst, p->size);
   return 0;
 }
 
@@ -119,7 +121,23 @@ async_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
     if (!(m >> p->lane & 1) || !committed || (!in->wait.all && w->group[p->lane] - p->group <= in->wait.pending))
       w->pending[keep++] = *p;
     else if (!rc)
-      rc = land(b, w, p);
+      rc = land(b, w, p, 0);
+  }
+  w->npending = keep;
+  return rc;
+}
+
+int
+async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment)
+{
+  size_t keep = 0;
+  int rc = 0;
+  for (size_t i = 0; i < w->npending; i++) {
+    const Pending *p = &w->pending[i];
+    if (p->lane != lane || p->serial >= serial)
+      w->pending[keep++] = *p;
+    else if (!rc)
+      rc = land(b, w, p, segment);
   }
   w->npending = keep;
   return rc;

@@ -89,6 +89,8 @@ sim_block_free(Block *b)
     free(b->warp[i].hollow);
   }
   drop_barriers(b);
+  mbars_free(b);
+  free(b->flight);
   syncs_free(&b->syncs);
   free(b->listed);
   free(b->regs);
@@ -158,6 +160,7 @@ start_warp(Block *b, Warp *w)
     memset(w->hollow, 0, b->kernel->file_bytes / 64 * sizeof *w->hollow);
   w->state = W_RUN;
   w->npending = 0;
+  w->serial = w->expired = 0;
   memset(w->group, 0, sizeof w->group);
   fill_specials(b, w, true);
 }
@@ -184,6 +187,10 @@ sim_block_start(Block *b, uint64_t index)
   b->nlive = b->nwarps;
   b->executed = b->reported = 0;
   drop_barriers(b);
+  mbars_clear(b);
+  b->nflight = 0;
+  b->events = b->events_then = b->events_looked = 0;
+  b->timeouts = b->looks = 0;
   memset(b->shared, 0xcb, b->shared_bytes);
   for (uint32_t i = 0; i < b->nwarps; i++)
     start_warp(b, &b->warp[i]);

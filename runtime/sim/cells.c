@@ -445,7 +445,7 @@ stands_for(const Touch *t, uint64_t record)
   const Segment *s = record_segment(a->b->launch, record);
   if (a->strong && !insn_is_strong(insn_of(a, record)))
     return false;
-  if (s->block == a->b->index && s->warp == a->w->index)
+  if (s->block == a->b->index && s->agent == a->w->index)
     return true;
   return happened_before(a->b, a->w, t->lane, record, s);
 }
@@ -680,12 +680,12 @@ cells_access(const Access *a)
 /* ---- asynchronous copies ---- */
 
 void
-cells_land(Block *b, Warp *w, uint32_t pc, uint32_t lane, uint64_t off, uint32_t n)
+cells_land(Block *b, uint32_t segment, uint32_t pc, uint32_t lane, uint64_t off, uint32_t n)
 {
   Shadow *s = b->shadow;
   Page *p = s->page[off / PAGE_BYTES];
-  uint32_t from = (uint32_t)(off % PAGE_BYTES), segment_now = segment_current(b, w);
-  uint64_t record = (uint64_t)segment_now << 32 | lane << PC_BITS | pc;
+  uint32_t from = (uint32_t)(off % PAGE_BYTES);
+  uint64_t record = (uint64_t)segment << 32 | lane << PC_BITS | pc;
   for (uint32_t u = from >> p->unit; u < (from + n) >> p->unit; u++) {
     p->write[u] = record;
     p->read[u] = 0;

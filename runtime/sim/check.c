@@ -71,19 +71,25 @@ record_segment(const Launch *l, uint64_t record)
   return &l->segments.chunk[i / SEGMENT_CHUNK][i % SEGMENT_CHUNK];
 }
 
-uint32_t
-segment_current(Block *b, Warp *w)
+static uint32_t
+segment_begin(Block *b, uint32_t clock, uint32_t agent)
 {
   Worker *k = b->worker;
   Segments *s = &k->launch->segments;
-  w->touched = true;
-  if (w->segment)
-    return w->segment;
   if (k->segment_next == k->segment_end && !more_segments(k))
     return 0;
   uint32_t i = k->segment_next - s->first;
-  s->chunk[i / SEGMENT_CHUNK][i % SEGMENT_CHUNK] = (Segment){b->index, w->clock, w->index};
-  return w->segment = k->segment_next++;
+  s->chunk[i / SEGMENT_CHUNK][i % SEGMENT_CHUNK] = (Segment){b->index, clock, agent};
+  return k->segment_next++;
+}
+
+uint32_t
+segment_current(Block *b, Warp *w)
+{
+  w->touched = true;
+  if (!w->segment)
+    w->segment = segment_begin(b, w->clock, w->index);
+  return w->segment;
 }
 
 bool
@@ -91,11 +97,45 @@ happened_before(const Block *b, const Warp *w, uint32_t lane, uint64_t record, c
 {
   if (s->block != b->index) {
     const uint32_t *clock = know_clocks(b->launch, w->know, s->block);
-    return clock && s->clock < clock[s->warp];
+    return clock && s->clock < clock[s->agent];
   }
-  if (s->warp != w->index)
-    return s->clock < w->vc[s->warp];
+  if (s->agent != w->index)
+    return s->clock < w->clocks.of[PROXY_GENERIC][s->agent];
   return s->clock < w->clock || (!(record & REC_MANY) && (record >> PC_BITS & (LANES - 1)) == lane);
+}
+
+/* ---- agents ---- */
+
+static void
+agents_start(Block *b)
+{
+  b->nagents = b->nwarps;
+  b->nproxies = PROXY_GENERIC + 1;
+}
+
+uint32_t
+agent_new(Block *b)
+{
+  if (b->nagents == MAX_AGENTS)
+    return MAX_AGENTS - 1;
+  b->agent[b->nagents] = (Agent){.clock = 1};
+  return b->nagents++;
+}
+
+uint32_t
+agent_segment(Block *b, uint32_t agent)
+{
+  Agent *a = &b->agent[agent];
+  if (!a->segment)
+    a->segment = segment_begin(b, a->clock, agent);
+  return a->segment;
+}
+
+void
+agent_tick(Agent *a)
+{
+  a->clock++;
+  a->segment = 0;
 }
 
 /* ---- clocks ---- */
@@ -109,18 +149,20 @@ clock_tick(Warp *w)
 }
 
 static void
-vector_max(uint32_t *to, const uint32_t *from, uint32_t n)
+clocks_max(const Block *b, Clocks *to, const Clocks *from)
 {
-  for (uint32_t v = 0; v < n; v++)
-    to[v] = from[v] > to[v] ? from[v] : to[v];
+  for (uint32_t p = 0; p < b->nproxies; p++)
+    for (uint32_t a = 0; a < b->nagents; a++)
+      to->of[p][a] = from->of[p][a] > to->of[p][a] ? from->of[p][a] : to->of[p][a];
 }
 
 /* What the warp knows of its own block, with all that it has done itself. */
 static void
-own_clocks(const Block *b, const Warp *w, uint32_t *out)
+own_clocks(const Block *b, const Warp *w, Clocks *out)
 {
-  memcpy(out, w->vc, b->nwarps * sizeof *out);
-  out[w->index] = w->clock;
+  for (uint32_t p = 0; p < b->nproxies; p++)
+    memcpy(out->of[p], w->clocks.of[p], b->nagents * sizeof **out->of);
+  out->of[PROXY_GENERIC][w->index] = w->clock;
 }
 
 /* *to learns what k knows. */
@@ -135,32 +177,49 @@ learn(Block *b, Know **to, Know *k)
 }
 
 void
-clock_arrive(Block *b, Warp *w, Barrier *bar)
+clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know)
 {
-  uint32_t own[MAX_WARPS];
+  Clocks own;
   clock_tick(w);
-  own_clocks(b, w, own);
-  vector_max(bar->vc, own, b->nwarps);
-  learn(b, &bar->know, w->know);
+  own_clocks(b, w, &own);
+  clocks_max(b, clocks, &own);
+  learn(b, know, w->know);
 }
 
 void
-clock_join(Block *b, Warp *w, const Barrier *bar)
+clock_join(Block *b, Warp *w, const Clocks *clocks, Know *know)
 {
-  vector_max(w->vc, bar->vc, b->nwarps);
-  learn(b, &w->know, bar->know);
+  clocks_max(b, &w->clocks, clocks);
+  learn(b, &w->know, know);
+}
+
+void
+clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *what)
+{
+  clocks_max(b, clocks, from);
+  learn(b, know, what);
+}
+
+/* What the warp has written so far, the async proxy sees from here on. */
+void
+clock_proxy(Block *b, Warp *w)
+{
+  b->nproxies = PROXIES;
+  clock_tick(w);
+  w->clocks.of[PROXY_ASYNC][w->index] = w->clock;
 }
 
 void
 clock_start(Block *b)
 {
+  agents_start(b);
   for (uint32_t i = 0; i < b->nwarps; i++) {
     Warp *w = &b->warp[i];
     w->clock = 1;
     w->segment = w->floor = 0;
     w->touched = false;
-    for (uint32_t v = 0; v < MAX_WARPS; v++)
-      w->vc[v] = 1;
+    for (uint32_t a = 0; a < MAX_AGENTS; a++)
+      w->clocks.of[PROXY_GENERIC][a] = w->clocks.of[PROXY_ASYNC][a] = 1;
     clock_forget(w);
   }
 }
@@ -242,9 +301,9 @@ syncs_free(SyncVars *s)
 
 /* All that the warp knows, itself included. */
 static Know *
-all_known(Block *b, const Warp *w, const uint32_t *own)
+all_known(Block *b, const Warp *w, const Clocks *own)
 {
-  return know_with(b->launch, w->know, b->index, own, &b->worker->no_memory);
+  return know_with(b->launch, w->know, b->index, own->of[PROXY_GENERIC], &b->worker->no_memory);
 }
 
 /* What a release at a scope by this warp would leave; the reference is the caller's. */
@@ -253,8 +312,8 @@ released(Block *b, Warp *w, Scope scope)
 {
   Published p = {.block = b->index, .valid = true};
   clock_tick(w);
-  own_clocks(b, w, p.vc);
-  p.know = scope != SCOPE_CTA && b->launch->turns ? all_known(b, w, p.vc) : NULL;
+  own_clocks(b, w, &p.clocks);
+  p.know = scope != SCOPE_CTA && b->launch->turns ? all_known(b, w, &p.clocks) : NULL;
   return p;
 }
 
@@ -270,9 +329,9 @@ publish(Block *b, Published *to, const Published *p, bool beside)
   }
   learn(b, &to->know, p->know);
   if (to->valid && to->block == p->block)
-    vector_max(to->vc, p->vc, b->nwarps);
+    clocks_max(b, &to->clocks, &p->clocks);
   else if (p->valid) {
-    memcpy(to->vc, p->vc, sizeof to->vc);
+    to->clocks = p->clocks;
     to->block = p->block;
     to->valid = true;
   }
@@ -303,12 +362,13 @@ static void
 take_over(Block *b, Warp *w, const Published *p, Scope scope)
 {
   if (p->valid && p->block == b->index)
-    vector_max(w->vc, p->vc, b->nwarps);
+    clocks_max(b, &w->clocks, &p->clocks);
   if (scope == SCOPE_CTA || !p->know)
     return;
   const uint32_t *mine = know_clocks(b->launch, p->know, b->index);
   if (mine)
-    vector_max(w->vc, mine, b->nwarps);
+    for (uint32_t a = 0; a < b->launch->nclocks; a++)
+      w->clocks.of[PROXY_GENERIC][a] = mine[a] > w->clocks.of[PROXY_GENERIC][a] ? mine[a] : w->clocks.of[PROXY_GENERIC][a];
   learn(b, &w->know, p->know);
 }
 
@@ -325,7 +385,7 @@ sync_read(Block *b, Warp *w, const MemOps *o, bool shared, uint64_t key)
   learn(b, &w->seen.know, v->know);
   if (!v->valid || v->block != b->index)
     return;
-  vector_max(w->seen.vc, v->vc, b->nwarps);
+  clocks_max(b, &w->seen.clocks, &v->clocks);
   w->seen.block = b->index;
   w->seen.valid = true;
 }

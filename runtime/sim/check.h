@@ -7,10 +7,18 @@
 typedef struct Launch Launch;
 typedef struct Worker Worker;
 
+/* ---- clocks ----
+ * An agent is what has a clock: a warp of the block, or something that copies by itself (an mbarrier, whose copies end with its
+ * phases). Agents are numbered, warps first. What an agent or a barrier knows of the others is a view for each proxy: accesses in
+ * clocks before of[PROXY_GENERIC][a] happened before; writes in clocks before of[PROXY_ASYNC][a] are seen by the async proxy, too. */
+enum { MAX_AGENTS = 64 };
+typedef enum Proxy { PROXY_GENERIC, PROXY_ASYNC, PROXIES } Proxy;
+typedef struct Clocks { uint32_t of[PROXIES][MAX_AGENTS]; } Clocks;
+
 /* ---- segments ----
- * A segment is what a warp does between two ticks of its clock. Records name it by a number that grows over all launches of
+ * A segment is what an agent does between two ticks of its clock. Records name it by a number that grows over all launches of
  * a machine, so records of earlier launches, and in shared memory of earlier blocks, are told apart by size. */
-typedef struct Segment { uint64_t block; uint32_t clock, warp; } Segment;
+typedef struct Segment { uint64_t block; uint32_t clock, agent; } Segment;
 enum { SEGMENT_CHUNK = 1 << 14, SEGMENT_CHUNKS = 1 << 17, SEGMENT_TAKE = 64 };
 typedef struct Segments {
   uint32_t first, start, next;         /* of this launch; of its present run; the first that no worker has taken */
@@ -75,8 +83,8 @@ typedef struct Listed { Page *page; const Shadow *shadow; } Listed;
 
 /* cells.c: 0, or -1 with the fault. Afterwards the records say that it happened. */
 int cells_access(const Access *a);
-/* An asynchronous copy, issued at pc, has written n bytes of shared memory. */
-void cells_land(Block *b, Warp *w, uint32_t pc, uint32_t lane, uint64_t off, uint32_t n);
+/* An asynchronous copy, issued at pc, has written n bytes of shared memory, in a segment. */
+void cells_land(Block *b, uint32_t segment, uint32_t pc, uint32_t lane, uint64_t off, uint32_t n);
 /* A sum of the records of writes to n bytes, and the newest. */
 uint64_t cells_writes(const Launch *l, const Shadow *s, uint64_t off, uint32_t n, uint64_t *newest);
 Shadow *shadow_new(uint8_t *memory, size_t bytes, bool shared);
@@ -98,6 +106,11 @@ int fault_overtaken(const Access *a, uint64_t record);
 
 /* ---- order: check.c ---- */
 const Segment *record_segment(const Launch *l, uint64_t record);
+/* Agents that are no warps: a new one (the last that there may be is shared), its segment, and its clock moves on. */
+typedef struct Agent { uint32_t clock, segment; } Agent;
+uint32_t agent_new(Block *b);
+uint32_t agent_segment(Block *b, uint32_t agent);
+void agent_tick(Agent *a);
 /* The segment that a warp is in, begun when it is asked for first; 0 when out of memory. */
 uint32_t segment_current(Block *b, Warp *w);
 /* Whether what a record stands for happened before what a lane of w does now. */
@@ -120,7 +133,7 @@ uint32_t know_levels(uint64_t nblocks);
 /* ---- release and acquire: check.c ---- */
 
 /* What a release left: clocks of the block, and what it knew of others; NULL: for its own block only. */
-typedef struct Published { uint64_t block; uint32_t vc[32]; Know *know; bool valid; } Published;
+typedef struct Published { uint64_t block; Clocks clocks; Know *know; bool valid; } Published;
 typedef struct SyncVar SyncVar;
 typedef struct SyncVars { SyncVar *at; size_t n, cap; } SyncVars;
 void syncs_clear(SyncVars *s);
@@ -131,11 +144,14 @@ void sync_read(Block *b, Warp *w, const MemOps *o, bool shared, uint64_t key);
 void sync_fence(Block *b, Warp *w, Scope scope);
 
 /* ---- clocks: check.c ---- */
-typedef struct Barrier Barrier;
 void clock_start(Block *b);
 void clock_tick(Warp *w);                              /* lanes of w synchronised */
-void clock_arrive(Block *b, Warp *w, Barrier *bar);
-void clock_join(Block *b, Warp *w, const Barrier *bar);
+/* What a barrier carries: a warp adds all it knows, or takes over what is there; and one barrier's into another's. */
+void clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know);
+void clock_join(Block *b, Warp *w, const Clocks *clocks, Know *know);
+void clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *what);
+/* A fence between the generic and the async proxy, by the warp. */
+void clock_proxy(Block *b, Warp *w);
 /* What the warp knows of others is let go. */
 void clock_forget(Warp *w);
 #endif

@@ -93,16 +93,17 @@ decode_bar(Decoder *d, int arg)
   block_barrier(d, aligned, action);
 }
 
-/* membar.cta .gl .sys, fence.acq_rel.gpu and the like. A proxy's fence orders nothing among the accesses that this machine has. */
+/* membar.cta .gl .sys, fence.acq_rel.gpu and the like. A proxy's fence orders nothing within the generic proxy. */
 void
 decode_fence(Decoder *d, int arg)
 {
+  bool async = opmod_take(d, M_PROXY) && opmod_take(d, M_ASYNC);
   bool proxy = second_word(d, "proxy") || second_word(d, "mbarrier_init");
   Scope scope = d->scope;
   decode_ignore(d, arg);
   Insn *in = insn_warp(d, K_WARP, fence_exec, 0);
   if (in)
-    in->fence = (FenceOps){(uint8_t)scope, !proxy};
+    in->fence = (FenceOps){(uint8_t)scope, !proxy, async};
 }
 
 /* ---- shuffles and votes ---- */
@@ -387,6 +388,10 @@ decode_cp(Decoder *d, int arg)
   if (opmod_take(d, M_COMMIT_GROUP)) {
     decode_operands(d, 0, 0);
     insn_warp(d, K_WARP, async_commit, 0);
+    return;
+  }
+  if (opmod_take(d, M_MBARRIER)) {
+    decode_mbarrier(d, 1);
     return;
   }
   bool all = opmod_take(d, M_WAIT_ALL), group = opmod_take(d, M_WAIT_GROUP);

@@ -9,14 +9,18 @@
  * the others.
  *
  * Warps run one at a time, in order, each until it waits, ends or has used its turn (SLICE backward
- * branches): so blocks are deterministic, and warps that spin on shared memory make way. */
+ * branches): so blocks are deterministic, and warps that spin on shared memory make way.
+ *
+ * A try_wait that is false parks its split until the mbarrier ends a phase. When no warp can run, what the parked waits wait for lands
+ * (flight.c); if nothing is in flight, they time out, as the hardware's do, which a program may use to do something else meanwhile. If
+ * that brings no arrival anywhere, again and again, it is a deadlock. */
 #include "fp.h"
 #include "internal.h"
 #include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { SPIN_LIMIT = 100000, SLICE = 20000, TURN = 1 << 20, LONG_TURN = 1 << 24 };
+enum { MOST_TIMEOUTS = 4, SPIN_LIMIT = 100000, SLICE = 20000, TURN = 1 << 20, LONG_TURN = 1 << 24 };
 typedef enum Next { N_PICK, N_BLOCK, N_YIELD, N_ERROR } Next;
 
 /* ---- arithmetic with rounding, flushing or saturation ---- */
@@ -231,7 +235,7 @@ static bool
 others_behind(const Warp *w)
 {
   for (uint32_t i = 0; i < w->nsplit; i++)
-    if (w->split[i].state == SPLIT_RUN && w->split[i].late)
+    if (w->split[i].state == SPLIT_WAIT || (w->split[i].state == SPLIT_RUN && w->split[i].late))
       return true;
   return false;
 }
@@ -259,15 +263,25 @@ barrier_result(Warp *w, const Barrier *bar)
   }
 }
 
+/* Whether all that agents have done so far happened before what comes behind the barrier. */
+static bool
+agents_met(const Block *b, const Barrier *bar)
+{
+  for (uint32_t a = b->nwarps; a < b->nagents; a++)
+    if (b->agent[a].segment || bar->clocks.of[PROXY_GENERIC][a] < b->agent[a].clock)
+      return false;
+  return true;
+}
+
 static void
 barrier_release(Block *b, Barrier *bar)
 {
-  bool all = (uint32_t)__builtin_popcount(bar->waiting) == b->nwarps;
+  bool all = (uint32_t)__builtin_popcount(bar->waiting) == b->nwarps && agents_met(b, bar);
   FOR_LANES(i, bar->waiting) {
     Warp *w = &b->warp[i];
     barrier_result(w, bar);
     if (b->check)
-      clock_join(b, w, bar);
+      clock_join(b, w, &bar->clocks, bar->know);
     if (all)
       w->floor = b->worker->segment_next;
     w->state = W_RUN;
@@ -318,11 +332,12 @@ barrier_arrive(Block *b, Warp *w, const Insn *in, uint32_t m)
     return N_ERROR;
   }
   b->worker->stats.barriers++;
+  b->events++;
   barrier_vote(w, bar, &in->bar, m);
   bar->expected = expected;
   bar->arrived++;
   if (b->check)
-    clock_arrive(b, w, bar);
+    clock_arrive(b, w, &bar->clocks, &bar->know);
   if (in->bar.action != BAR_ARRIVE) {
     bar->waiting |= 1u << w->index;
     w->state = W_BARRIER;
@@ -348,6 +363,7 @@ warp_ended(Block *b, Warp *w)
 {
   w->state = W_DONE;
   b->nlive--;
+  b->events++;
   for (int i = 0; i < MAX_BARRIERS; i++)
     if (b->barrier[i].waiting && barrier_full(b, &b->barrier[i]))
       barrier_release(b, &b->barrier[i]);
@@ -625,6 +641,22 @@ run_split(Block *b, Warp *w, uint32_t index)
     case K_EXIT: return run_exit(w, index, pc, m);
     case K_TRAP: return run_trap(b, w, in, m);
     case K_NOP: break;
+    case K_WAIT: {
+      int rc = in->fn.warp(b, w, in, m);
+      if (rc < 0)
+        return N_ERROR;
+      if (rc == PARK) {
+        s->pc = pc;
+        s->on = w->park_on;
+        s->state = SPLIT_WAIT;
+        return N_PICK;
+      }
+      if (w->idle >= IDLE_LOOKS) {
+        s->pc = pc + 1;
+        return looked_in_vain(w, s);
+      }
+      break;
+    }
     case K_NOTE:
       if (in->fn.warp(b, w, in, m))
         return N_ERROR;
@@ -679,6 +711,15 @@ wake_split(Warp *w, const Insn *code)
   return false;
 }
 
+static bool
+waits(const Warp *w)
+{
+  for (uint32_t i = 0; i < w->nsplit; i++)
+    if (w->split[i].state == SPLIT_WAIT)
+      return true;
+  return false;
+}
+
 static Next
 warp_run(Block *b, Warp *w)
 {
@@ -687,6 +728,10 @@ warp_run(Block *b, Warp *w)
     if (i < 0) {
       if (wake_split(w, b->kernel->code))
         continue;
+      if (waits(w)) {
+        w->state = W_WAIT;
+        return N_BLOCK;
+      }
       stuck_splits(b, w);
       return N_ERROR;
     }
@@ -698,25 +743,52 @@ warp_run(Block *b, Warp *w)
   return N_BLOCK;
 }
 
-static int
-deadlock(Block *b)
+/* ---- waits ---- */
+
+void
+wake_waiters(Block *b, uint32_t on)
 {
-  char list[300] = "";
-  size_t used = 0;
-  Warp *first = NULL;
-  for (uint32_t i = 0; i < b->nwarps; i++) {
-    Warp *w = &b->warp[i];
-    char at[200];
-    if (w->state != W_BARRIER)
-      continue;
-    first = first ? first : w;
-    sim_loc_text(b, (uint32_t)(w->wait - b->kernel->code), at, sizeof at);
-    if (used < sizeof list - 1)
-      used += (size_t)snprintf(list + used, sizeof list - used, "%s warp %u at barrier %u (%s)", used ? "," : "", i,
-                               w->wait_id, at);
-  }
-  return sim_fault(b, first, first->wait, __builtin_ctz(first->live), SIM_E_DEADLOCK, 0,
-                      "deadlock: no warp can go on:%s", list);
+  for (uint32_t i = 0; i < b->nwarps; i++)
+    for (uint32_t j = 0; j < b->warp[i].nsplit; j++) {
+      Split *s = &b->warp[i].split[j];
+      if (s->state != SPLIT_WAIT || (s->on != on && s->on != ON_ANY))
+        continue;
+      s->state = SPLIT_RUN;
+      if (b->warp[i].state == W_WAIT)
+        b->warp[i].state = W_RUN;
+    }
+}
+
+static bool
+time_out(Block *b)
+{
+  bool any = false;
+  if (b->events != b->events_then)
+    b->timeouts = 0;
+  b->events_then = b->events;
+  if (b->timeouts++ == MOST_TIMEOUTS)
+    return false;
+  for (uint32_t i = 0; i < b->nwarps; i++)
+    for (uint32_t j = 0; j < b->warp[i].nsplit; j++) {
+      Split *s = &b->warp[i].split[j];
+      if (s->state != SPLIT_WAIT)
+        continue;
+      any = true;
+      b->warp[i].expired |= s->mask;
+      s->state = SPLIT_RUN;
+      b->warp[i].state = W_RUN;
+    }
+  return any;
+}
+
+/* No warp can run: whether one can after all; -1 with the fault. */
+static int
+unpark(Block *b)
+{
+  int landed = flights_land_waited(b);
+  if (landed)
+    return landed;
+  return time_out(b) ? 1 : fault_deadlock(b);
 }
 
 /* Whether the block need not go on: an earlier one has failed, or all begins anew. */
@@ -737,6 +809,19 @@ turn_over(Block *b, uint64_t start, bool busy, bool stuck)
   return b->executed - start > (b->launch->turns ? TURN : LONG_TURN);
 }
 
+/* Whether all warps that run look at mbarriers again and again, where no other block can change anything. */
+static bool
+all_look(Block *b, bool stuck)
+{
+  bool nothing = b->events == b->events_looked;
+  b->events_looked = b->events;
+  if (!stuck || b->launch->turns || !nothing || !b->nmbar) {
+    b->looks = 0;
+    return false;
+  }
+  return b->looks++ == MOST_TIMEOUTS;
+}
+
 BlockEnd
 sim_block_run(Block *b)
 {
@@ -753,17 +838,21 @@ sim_block_run(Block *b)
       busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
       stuck &= w->state == W_RUN && w->stuck;
     }
-    if (!ran) {
-      deadlock(b);
+    if (!ran && unpark(b) < 0)
       return BLOCK_FAILED;
-    }
+    if (!ran)
+      continue;
     sim_report(b, false);
     if (given_up(b))
       return BLOCK_ENDED;
     if (__atomic_load_n(&b->launch->machine->cancel, __ATOMIC_RELAXED))
       return BLOCK_STOPPED;
+    if (all_look(b, stuck)) {
+      fault_deadlock(b);
+      return BLOCK_FAILED;
+    }
     if (turn_over(b, start, busy, stuck))
       return BLOCK_SUSPENDED;
   }
-  return BLOCK_ENDED;
+  return flights_ended(b) ? BLOCK_FAILED : BLOCK_ENDED;
 }

@@ -179,11 +179,13 @@ global_text(const Launch *l, uint32_t var, uint64_t addr, uint32_t n, uint32_t s
 const Address *
 insn_address(const Insn *in)
 {
-  WarpFn *fn = in->kind == K_WARP || in->kind == K_CONV ? in->fn.warp : NULL;
+  WarpFn *fn = in->kind == K_WARP || in->kind == K_CONV || in->kind == K_WAIT ? in->fn.warp : NULL;
   if (fn == mem_load || fn == mem_store || fn == atom_exec)
     return &in->mem.at;
   if (fn == async_copy)
     return &in->copy.at;
+  if (fn == mbar_exec || fn == mbar_wait)
+    return &in->mbar.at;
   return fn == ldmatrix_exec || fn == stmatrix_exec ? &in->matrix.at : NULL;
 }
 
@@ -330,17 +332,39 @@ lane_address(const Access *a, uint32_t lane)
   return address_at(a, a->off + (a->same ? 0 : (uint64_t)(lane - a->lane) * a->size));
 }
 
+/* A race with what an agent that is no warp did. */
+static int
+fault_agent(const Access *a, uint32_t lane, uint64_t record, const Segment *s, bool wrote)
+{
+  Block *b = a->b;
+  char where[300], there[60] = "", program[48];
+  uint32_t pc = (uint32_t)record & PC_MASK;
+  Words x;
+  describe(b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
+  if (s->block != b->index) {
+    b->launch->again = true;
+    snprintf(there, sizeof there, " by program %s", sim_program_text(b->launch, s->block, program, sizeof program));
+  }
+  sim_fault(b, a->w, a->in, (int)lane, SIM_E_ASYNC, lane_address(a, lane),
+            "thread %s %s %s, which an asynchronous operation issued at %s%s %s, and it has not waited for that", x.thread,
+            a->write ? "writes" : "reads", x.what, sim_loc_text(b, pc, where, sizeof where), there, wrote ? "writes" : "reads");
+  sim_fault_also(b, pc);
+  return -1;
+}
+
 int
 fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool wrote)
 {
   Block *b = a->b;
   const Segment *s = record_segment(b->launch, record);
+  if (s->agent >= b->nwarps)
+    return fault_agent(a, lane, record, s, wrote);
   uint32_t other = (uint32_t)(record >> PC_BITS & (LANES - 1)), pc = (uint32_t)record & PC_MASK;
-  bool many = s->block == b->index && s->warp == a->w->index && other == lane;
+  bool many = s->block == b->index && s->agent == a->w->index && other == lane;
   char where[300], them[48], there[60] = "", here[60] = "", program[48];
   Words x;
   describe(b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
-  sim_thread_text(b, s->warp * LANES + other, them, sizeof them);
+  sim_thread_text(b, s->agent * LANES + other, them, sizeof them);
   if (s->block != b->index) {
     b->launch->again = true;
     snprintf(here, sizeof here, " of program %s", x.program);
@@ -354,11 +378,33 @@ fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool w
   return -1;
 }
 
+static const Insn *
+insn_at(const Block *b, uint64_t record)
+{
+  return &b->kernel->code[record & PC_MASK];
+}
+
+/* Only mbarrier instructions may touch what a record's has made an mbarrier. */
+static int
+fault_mbar_bytes(const Access *a, uint32_t lane, uint64_t record)
+{
+  char where[300];
+  Words x;
+  describe(a->b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
+  sim_fault(a->b, a->w, a->in, (int)lane, SIM_E_BARRIER, lane_address(a, lane),
+            "thread %s %s %s, where the mbarrier initialised at %s is: only mbarrier instructions may use its bytes", x.thread,
+            a->write ? "writes" : "reads", x.what, sim_loc_text(a->b, (uint32_t)record & PC_MASK, where, sizeof where));
+  sim_fault_also(a->b, (uint32_t)record & PC_MASK);
+  return -1;
+}
+
 int
 fault_pending(const Access *a, uint32_t lane, uint64_t off, uint64_t record)
 {
   char where[300];
   Words x;
+  if (insn_at(a->b, record)->fn.warp == mbar_exec)
+    return fault_mbar_bytes(a, lane, record);
   describe(a->b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
   sim_fault(a->b, a->w, a->in, (int)lane, SIM_E_ASYNC, lane_address(a, lane),
             "thread %s %s %s, where an asynchronous copy issued at %s has not been waited for", x.thread,
@@ -429,7 +475,7 @@ running_warp(Block *b)
   for (uint32_t i = 0; i < b->nwarps; i++) {
     if (b->warp[i].state == W_RUN && b->warp[i].nsplit)
       return &b->warp[i];
-    if (b->warp[i].state == W_BARRIER && !first)
+    if (b->warp[i].state != W_DONE && !first)
       first = &b->warp[i];
   }
   return first ? first : &b->warp[0];
@@ -455,6 +501,51 @@ still_text(Block *b, Text *t)
   text_add(t, "program %s is still %s %s after %llu warp instructions", sim_program_text(b->launch, b->index, program, sizeof program),
            loop ? "in the loop at" : "at", sim_loc_text(b, (uint32_t)(at - k->code), where, sizeof where), (unsigned long long)b->executed);
   return at;
+}
+
+/* What a warp that cannot go on waits for, or does again and again. */
+static void
+wait_text(const Block *b, const Warp *w, Text *t)
+{
+  char at[200];
+  if (w->state == W_BARRIER) {
+    text_add(t, "at barrier %u (%s)", w->wait_id, sim_loc_text(b, warp_pc(b, w), at, sizeof at));
+    return;
+  }
+  for (uint32_t i = 0; i < w->nsplit; i++)
+    if (b->kernel->code[w->split[i].pc].kind == K_WAIT) {
+      mbar_wait_text(b, w, &w->split[i], t);
+      return;
+    }
+  text_add(t, "in a loop at %s", sim_loc_text(b, warp_pc(b, w), at, sizeof at));
+}
+
+int
+fault_deadlock(Block *b)
+{
+  char list[640] = "", what[320], before[320] = "";
+  Text t = {list, 0, sizeof list};
+  Warp *first = NULL;
+  uint32_t same = 0;
+  for (uint32_t i = 0; i < b->nwarps; i++) {
+    Warp *w = &b->warp[i];
+    Text one = {what, 0, sizeof what};
+    if (w->state == W_DONE)
+      continue;
+    wait_text(b, w, &one);
+    bool again = first && strcmp(what, before) == 0;
+    if (first && !again)
+      text_add(&t, same ? " and %u more like it," : ",", same);
+    if (!again)
+      text_add(&t, " warp %u %s", i, what);
+    same = again ? same + 1 : 0;
+    first = first ? first : w;
+    memcpy(before, what, sizeof before);
+  }
+  if (same)
+    text_add(&t, " and %u more like it", same);
+  return sim_fault(b, first, &b->kernel->code[warp_pc(b, first)], __builtin_ctz(first->live), SIM_E_DEADLOCK, 0,
+                   "deadlock: no warp can go on:%s", list);
 }
 
 int

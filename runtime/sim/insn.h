@@ -38,12 +38,14 @@ typedef struct Block Block;
 typedef struct Warp Warp;
 typedef struct Insn Insn;
 typedef void AluFn(void *d, const void *a, const void *b, const void *c, uint64_t imm);
-/* 0, or -1 with the error filled. m: lanes that execute (guard applied). */
+/* 0, -1 with the error filled, or PARK. m: lanes that execute (guard applied). */
+enum { PARK = 1 };
 typedef int WarpFn(Block *b, Warp *w, const Insn *in, uint32_t m);
 
 /* K_ALU, K_SETP: lanes of their own, by fn.alu; results of lanes or one predicate. K_WARP: anything else that does not move control.
- * K_CONV: needs the lanes that its member mask names. K_NOTE: a check by fn.warp that is no instruction. */
-typedef enum Kind { K_ALU, K_SETP, K_WARP, K_CONV, K_BRA, K_BRX, K_CALL, K_RET, K_EXIT, K_BAR, K_TRAP, K_NOP, K_NOTE } Kind;
+ * K_CONV: needs the lanes that its member mask names. K_NOTE: a check by fn.warp that is no instruction. K_WAIT:
+ * like K_WARP, but fn.warp may say PARK: nothing is done yet, the lanes wait for what Split.on says. */
+typedef enum Kind { K_ALU, K_SETP, K_WARP, K_CONV, K_BRA, K_BRX, K_CALL, K_RET, K_EXIT, K_BAR, K_TRAP, K_NOP, K_NOTE, K_WAIT } Kind;
 enum { POST_FTZ32 = 1, POST_FTZ16 = 2, POST_SAT = 4, POST_RELU = 8 };
 
 typedef struct AluOps { uint32_t d, a, b, c; uint64_t imm; uint8_t width, post, rounding; } AluOps;   /* width: of d, in bytes */
@@ -76,13 +78,24 @@ typedef enum CopyLimit { COPY_ALL, COPY_BYTES, COPY_IGNORE } CopyLimit;         
 typedef struct CopyOps { uint32_t to, from, limit; Address at; int32_t from_offset; uint8_t size, limited; } CopyOps;
 typedef struct WaitOps { uint32_t pending; bool all; } WaitOps;                  /* groups that may stay in flight */
 typedef struct IndexOps { uint32_t index; uint64_t extent; uint8_t width; } IndexOps;   /* width: of the register, in bytes */
-typedef struct FenceOps { uint8_t scope; bool orders; } FenceOps;
+typedef struct FenceOps { uint8_t scope; bool orders, proxy; } FenceOps;           /* proxy: between generic and async */
 
 /* What the lanes of a warp do together. members is the slot of the mask, in every kind; pred that of a second result, or 0. */
 typedef struct WarpOps { uint32_t d, value, lane, members, clamp, pred; uint8_t mode, size; bool abs, nan; } WarpOps;
 /* ldmatrix, stmatrix: the list has count registers. mma: those of d, a, b, c. */
 typedef struct MatrixOps { uint32_t base; Address at; uint8_t count; bool trans, store; } MatrixOps;
 typedef struct MmaOps { uint8_t m, k, a_type, b_type; } MmaOps;
+
+/* mbarrier.* on the barrier at [base + at]: amount is a count or bytes, d a state or predicate, from a state or parity. */
+typedef enum MbarAct { MB_INIT, MB_INVAL, MB_EXPECT, MB_COMPLETE, MB_ARRIVE, MB_COPIES, MB_TEST, MB_TRY } MbarAct;
+typedef struct MbarOps {
+  uint32_t base, amount, d, from;
+  Address at;
+  uint8_t act;
+  bool bytes, drop, partial, parity, relaxed;      /* bytes: .expect_tx; partial: .noComplete */
+  bool noinc;
+} MbarOps;
+typedef struct PendingOps { uint32_t d, state; } PendingOps;                     /* mbarrier.pending_count */
 
 typedef enum BarAction { BAR_SYNC, BAR_ARRIVE, BAR_RED } BarAction;
 typedef enum BarReduce { RED_NONE, RED_POPC, RED_AND, RED_OR } BarReduce;
@@ -107,7 +120,7 @@ struct Insn {
     uint32_t slot[6];
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
-    WarpOps warp; MatrixOps matrix; MmaOps mma;
+    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

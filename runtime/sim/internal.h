@@ -1,6 +1,7 @@
 /* internal.h - what the files of the simulator share. Read in this order: insn.h, unit.h, types below, then
  * scan.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
- * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c warp.c mma.c (instructions to results).
+ * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c warp.c mma.c (instructions to
+ * results).
  *
  * A Worker is a host thread; a Block is the state of one running block, which a worker may suspend. */
 #ifndef TILERT_SIM_INTERNAL_H
@@ -66,12 +67,14 @@ struct Frame {
   uint8_t *saved;                      /* the part's registers as they were, where the function was running already */
 };
 
-/* frame: NULL in the kernel itself. late: put behind all others; see exec.c */
-typedef struct Split { Frame *frame; uint32_t pc, mask, rank, late; uint8_t state; } Split;
-enum { SPLIT_RUN, SPLIT_CONV };
+/* frame: NULL in the kernel itself. late: put behind all others; see exec.c. on: what a SPLIT_WAIT waits for, an mbarrier's offset or
+ * ON_ANY: to be tried again when any ends a phase. */
+typedef struct Split { Frame *frame; uint32_t pc, mask, rank, late, on; uint8_t state; } Split;
+enum { SPLIT_RUN, SPLIT_CONV, SPLIT_WAIT };
+#define ON_ANY UINT32_MAX
 
 typedef struct Pending {               /* one lane's cp.async not yet waited for */
-  uint32_t group, dst, pc;
+  uint32_t group, dst, pc, serial;     /* serial: of the copies of the warp */
   uint8_t lane, size, bytes;           /* bytes: so many are read from src, the rest is zero */
   uint64_t src, seen;                  /* seen: of the records of writes there, when it was issued */
   uint8_t data[16];
@@ -81,7 +84,8 @@ typedef struct Pending {               /* one lane's cp.async not yet waited for
 typedef struct Poll { uint32_t pc; uint64_t seen; } Poll;
 enum { POLLS = 4, IDLE_LOOKS = 3 };
 
-typedef enum WarpState { W_RUN, W_BARRIER, W_DONE } WarpState;
+/* W_WAIT: none of its splits can go on, and some wait for an mbarrier */
+typedef enum WarpState { W_RUN, W_BARRIER, W_WAIT, W_DONE } WarpState;
 struct Warp {
   uint8_t *regs;
   uint32_t index, live;                /* live: lanes not exited */
@@ -95,23 +99,45 @@ struct Warp {
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
   uint32_t wait_id;
   uint32_t clock, segment;             /* see check.c; segment 0: none begun */
-  uint32_t floor;                      /* what the block did in segments below happened before: all its warps have met since */
+  uint32_t floor;                      /* what the block did in segments below happened before: all its agents have met since */
   bool touched;                        /* memory accessed in this clock */
-  uint32_t vc[MAX_WARPS];
+  Clocks clocks;
   Know *know;
   Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
-  Pending *pending; size_t npending, pending_cap;
+  Pending *pending; size_t npending, pending_cap; uint32_t serial;
+  uint32_t park_on, expired;           /* what the wait that just said PARK is for; lanes whose next try_wait times out */
   uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
   uint32_t group[LANES];               /* groups committed, per lane */
 };
 
-struct Barrier {
+typedef struct Barrier {
   uint32_t arrived, expected;          /* warps; expected 0: all that live */
   uint32_t waiting;                    /* mask of warps inside a sync */
   uint32_t pops, votes_and, votes_or;
-  uint32_t vc[MAX_WARPS];
+  Clocks clocks;
   Know *know;
-};
+} Barrier;
+
+/* An mbarrier, by its offset in shared memory (PTX ISA, "mbarrier"). The bytes that it takes are nobody's. */
+typedef struct Mbar {
+  uint32_t at; bool live;              /* not live: invalidated; its agent is used again */
+  uint32_t expected, pending, phase;
+  int32_t tx;
+  uint32_t agent, first;               /* the agent's clock in phase 0: it moves on with the phases */
+  uint32_t seen[MAX_WARPS];            /* phases that a warp has seen the end of */
+  uint64_t init;                       /* the record of who initialised it */
+  uint32_t last;                       /* pc of the latest arrival + 1 */
+  Clocks now, done;                    /* of who has arrived in this phase; in all phases before */
+  Know *know_now, *know_done;
+} Mbar;
+
+/* Something in flight that ends at an mbarrier. */
+typedef enum FlightKind { FLIGHT_COPIES } FlightKind;
+typedef struct Flight {
+  FlightKind kind;
+  uint32_t pc, warp, lane, mbar;       /* mbar: index */
+  uint32_t serial;                     /* FLIGHT_COPIES: the thread's cp.async before this one */
+} Flight;
 
 struct Launch {
   SimMachine *machine; SimModule *module; const Kernel *kernel;
@@ -121,6 +147,7 @@ struct Launch {
   const Alloc *allocs; size_t nallocs;
   uint64_t nblocks, next_block, done_blocks, fail_block;
   bool check, want_stats;
+  uint32_t nclocks;                    /* of a block, as other blocks know them */
   bool turns;                          /* blocks may wait for each other: one worker runs them in turn */
   bool parallel;                       /* several workers */
   bool again;                          /* what is wrong lies between blocks: to be found again on one worker */
@@ -159,6 +186,11 @@ struct Block {
   Warp warp[MAX_WARPS]; uint32_t nwarps, nlive;
   uint8_t *regs;
   Barrier barrier[MAX_BARRIERS];
+  Mbar **mbar; size_t nmbar, mbar_cap;
+  Flight *flight; size_t nflight, flight_cap;
+  Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
+  uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
+  uint32_t timeouts, looks;                                /* so often in vain */
   uint64_t budget, executed, reported; /* reported: so many are in the launch's count */
   bool stuck;                          /* all its warps that run are; see worker.c */
   bool want_stats, check;
@@ -228,6 +260,23 @@ int fault_index(Block *b, Warp *w, const Insn *in, uint32_t lane, int64_t index)
 int fault_budget(Block *b, Warp *w, const Insn *in);
 /* The address of an instruction that accesses memory, in shared memory of a copy; NULL: none. */
 const Address *insn_address(const Insn *in);
+int fault_deadlock(Block *b);          /* no warp of the block can go on */
+/* exec.c: what waits for the mbarrier tries again. */
+void wake_waiters(Block *b, uint32_t on);
+/* mbarrier.c: "mbarrier shared+0x10": what a split that waits is told of; and what ends there. */
+void mbar_wait_text(const Block *b, const Warp *w, const Split *s, Text *t);
+void mbars_clear(Block *b);
+void mbars_free(Block *b);
+/* An arrival that no thread makes; -1 with the fault. */
+int mbar_arrived(Block *b, const Flight *f);
+/* flight.c: what ends at an mbarrier lands; all that parked waits wait for, which says whether there was any. -1 with the fault. */
+int flight_add(Block *b, Warp *w, const Insn *in, const Flight *f);
+int flights_land(Block *b, uint32_t mbar);
+int flights_land_waited(Block *b);
+/* The block ends: 0, or -1 if something is in flight. */
+int flights_ended(Block *b);
+/* async.c: a thread's cp.async that are older than serial land for an mbarrier's agent. */
+int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment);
 /* call.c: all lanes of s call a part; -1 with the error. */
 int call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part);
 /* Lanes m, all of s, return; false where s is in the kernel itself. */
@@ -272,6 +321,7 @@ WarpFn sim_print;
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
+WarpFn mbar_exec, mbar_wait, mbar_pending;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */
 typedef enum AluOp {

@@ -9,8 +9,14 @@
 
 enum { FAN_BITS = 4, FAN = 1 << FAN_BITS };
 
-/* A leaf has the clocks of a block's warps, any other node its children. */
-struct Know { uint32_t refs; bool leaf; union { Know *child[FAN]; uint32_t clock[MAX_WARPS]; }; };
+/* A leaf has the clocks of a block's agents, as many as the launch counts; any other node its children. */
+struct Know { uint32_t refs; bool leaf; Know *child[]; };
+
+static uint32_t *
+clocks_of(const Know *leaf)
+{
+  return (uint32_t *)(uintptr_t)leaf->child;
+}
 
 uint32_t
 know_levels(uint64_t nblocks)
@@ -40,22 +46,24 @@ know_drop(Know *k)
 }
 
 static Know *
-node_new(bool leaf, bool *failed)
+node_new(const Launch *l, bool leaf, bool *failed)
 {
-  Know *k = calloc(1, sizeof *k);
-  if (!k)
+  Know *k = calloc(1, sizeof *k + (leaf ? l->nclocks * sizeof(uint32_t) : FAN * sizeof *k->child));
+  if (!k) {
     *failed = true;
-  else
-    *k = (Know){.refs = 1, .leaf = leaf};
+    return NULL;
+  }
+  k->refs = 1;
+  k->leaf = leaf;
   return k;
 }
 
 /* Whether a's clocks are nowhere behind b's. */
 static bool
-covers(const Know *a, const Know *b, uint32_t nwarps)
+covers(const Know *a, const Know *b, uint32_t n)
 {
-  for (uint32_t i = 0; i < nwarps; i++)
-    if (a->clock[i] < b->clock[i])
+  for (uint32_t i = 0; i < n; i++)
+    if (clocks_of(a)[i] < clocks_of(b)[i])
       return false;
   return true;
 }
@@ -63,13 +71,13 @@ covers(const Know *a, const Know *b, uint32_t nwarps)
 static Know *
 join_leaves(const Launch *l, Know *a, Know *b, bool *failed)
 {
-  if (covers(a, b, l->nwarps))
+  if (covers(a, b, l->nclocks))
     return know_share(a);
-  if (covers(b, a, l->nwarps))
+  if (covers(b, a, l->nclocks))
     return know_share(b);
-  Know *k = node_new(true, failed);
-  for (uint32_t i = 0; k && i < l->nwarps; i++)
-    k->clock[i] = a->clock[i] > b->clock[i] ? a->clock[i] : b->clock[i];
+  Know *k = node_new(l, true, failed);
+  for (uint32_t i = 0; k && i < l->nclocks; i++)
+    clocks_of(k)[i] = clocks_of(a)[i] > clocks_of(b)[i] ? clocks_of(a)[i] : clocks_of(b)[i];
   return k;
 }
 
@@ -89,7 +97,7 @@ know_join(const Launch *l, Know *a, Know *b, bool *failed)
     is_a &= child[i] == a->child[i];
     is_b &= child[i] == b->child[i];
   }
-  Know *k = is_a ? know_share(a) : is_b ? know_share(b) : node_new(false, failed);
+  Know *k = is_a ? know_share(a) : is_b ? know_share(b) : node_new(l, false, failed);
   for (uint32_t i = 0; i < FAN; i++)
     if (k && !is_a && !is_b)
       k->child[i] = child[i];
@@ -101,12 +109,12 @@ know_join(const Launch *l, Know *a, Know *b, bool *failed)
 static Know *
 with_at(const Launch *l, const Know *a, uint32_t level, uint64_t block, const uint32_t *clock, bool *failed)
 {
-  Know *k = node_new(level == 0, failed);
+  Know *k = node_new(l, level == 0, failed);
   if (!k)
     return NULL;
   if (level == 0) {
-    for (uint32_t i = 0; i < l->nwarps; i++)
-      k->clock[i] = a && a->clock[i] > clock[i] ? a->clock[i] : clock[i];
+    for (uint32_t i = 0; i < l->nclocks; i++)
+      clocks_of(k)[i] = a && clocks_of(a)[i] > clock[i] ? clocks_of(a)[i] : clock[i];
     return k;
   }
   uint32_t at = (uint32_t)(block >> (FAN_BITS * (level - 1))) % FAN;
@@ -121,7 +129,7 @@ know_with(const Launch *l, Know *a, uint64_t block, const uint32_t *clock, bool 
 {
   const uint32_t *old = know_clocks(l, a, block);
   bool same = old != NULL;
-  for (uint32_t i = 0; same && i < l->nwarps; i++)
+  for (uint32_t i = 0; same && i < l->nclocks; i++)
     same = old[i] >= clock[i];
   return same ? know_share(a) : with_at(l, a, l->know_levels, block, clock, failed);
 }
@@ -131,5 +139,5 @@ know_clocks(const Launch *l, const Know *k, uint64_t block)
 {
   for (uint32_t level = l->know_levels; k && level > 0; level--)
     k = k->child[block >> (FAN_BITS * (level - 1)) & (FAN - 1)];
-  return k ? k->clock : NULL;
+  return k ? clocks_of(k) : NULL;
 }

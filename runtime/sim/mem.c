@@ -640,6 +640,8 @@ fence_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   if (b->check && in->fence.orders)
     sync_fence(b, w, (Scope)in->fence.scope);
+  if (b->check && in->fence.proxy)
+    clock_proxy(b, w);
   return 0;
 }
 

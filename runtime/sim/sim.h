@@ -23,7 +23,7 @@ typedef enum SimErrorKind {
   SIM_E_ALIGN,        /* address not a multiple of the access size */
   SIM_E_UNINIT,       /* read of shared memory that no thread of the block has written, or of global memory that nobody has */
   SIM_E_RACE,         /* two threads access a byte, one writes, and nothing orders them */
-  SIM_E_BARRIER,      /* barrier reached by part of a warp or with other threads exited where that is illegal */
+  SIM_E_BARRIER,      /* barrier reached by part of a warp or with other threads exited where that is illegal; misuse of an mbarrier */
   SIM_E_DEADLOCK,     /* every live warp waits and none can proceed; or all blocks wait for each other */
   SIM_E_ASYNC,        /* read of an async copy's destination before its wait, overwrite of a buffer in use */
   SIM_E_TRAP,         /* trap, failed device assertion, illegal instruction use (convergence, shfl of inactive lane) */

@@ -93,6 +93,7 @@ typedef struct Kernel {
   uint32_t *param_size, *param_align;
   bool linked;                         /* the arrays are its own, not the entry's */
   bool observes;                       /* its blocks may wait for one another; worker.c */
+  bool agents;                         /* something in it has a clock that is no warp */
 } Kernel;
 
 /* cfg.c: leaders, ranks of blocks and edges; false when out of memory. */

@@ -3,12 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The faulty instruction follows ".loc 1 7 3". a and b have 128 words. */
-#define AT "\n.loc 1 7 3\n"
-#define THEN "\n.loc 1 9 1\n"
 #define SHADR "shl.b32 %r1, %r0, 2; mov.u32 %r2, sh; add.u32 %r1, %r1, %r2;\n"
-
-typedef struct Fault { const char *name; SimErrorKind kind; uint32_t threads; const char *body, *text; } Fault;
 
 static const Fault faults[] = {
   {"global read past the end", SIM_E_BOUNDS, 128, AT "ld.global.u32 %r1, [%d3+4];", "thread (127,0,0) reads parameter 0[128] of 128 4-byte elements: mask missing?"},
@@ -145,8 +140,8 @@ static const char *const malformed[] = {
   "call nothing;", "cp.async.ca.shared.global [%r1], [%d1], 5;", "atom.global.add.b32 %r1, [%d1], 1;", "add.f16.u32 %r1, %r2, %r3;",
 };
 
-static void
-fault_case(Test *t, const Fault *f)
+void
+test_fault(Test *t, const Fault *f)
 {
   size_t size = strlen(HEAD) + strlen(f->body) + 64;
   char *ptx = malloc(size);
@@ -164,8 +159,8 @@ fault_case(Test *t, const Fault *f)
   free(ptx);
 }
 
-static void
-legal_case(Test *t, const char *body, uint32_t threads)
+void
+test_legal(Test *t, const char *body, uint32_t threads)
 {
   char ptx[4096];
   uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
@@ -256,10 +251,10 @@ test_faults(Test *t)
   if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
     return;
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-    fault_case(t, &faults[i]);
+    test_fault(t, &faults[i]);
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
-    legal_case(t, legal[i], 64);
-  legal_case(t, handed_on, 96);
+    test_legal(t, legal[i], 64);
+  test_legal(t, handed_on, 96);
   for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
     malformed_case(t, malformed[i]);
   argument_case(t, "other", 1, 32, 0);

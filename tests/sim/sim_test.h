@@ -39,6 +39,14 @@ int test_run(Test *t, Run *r);
   "mad.wide.u32 %d3, %r0, 4, %d1; mad.wide.u32 %d4, %r0, 4, %d2;\n"
 #define TAIL "ret; }\n"
 
+/* A planted fault: the faulty instruction follows AT. a and b have 128 words. */
+#define AT "\n.loc 1 7 3\n"
+#define THEN "\n.loc 1 9 1\n"
+typedef struct Fault { const char *name; SimErrorKind kind; uint32_t threads; const char *body, *text; } Fault;
+void test_fault(Test *t, const Fault *f);
+/* A body that three blocks run without a fault. */
+void test_legal(Test *t, const char *body, uint32_t threads);
+
 void test_kernels(Test *t);
 void test_ops(Test *t);
 void test_warp(Test *t);
@@ -50,4 +58,5 @@ void test_turns(Test *t);
 void test_report(Test *t);
 void test_decode(Test *t);
 void test_foreign(Test *t);
+void test_mbarrier(Test *t);
 #endif
