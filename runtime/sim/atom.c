@@ -64,20 +64,25 @@ combine(ModId op, Type t, uint64_t x, uint64_t y)
   { \
     T old = __atomic_load_n((T *)(void *)p, __ATOMIC_RELAXED), want; \
     do \
-      want = in->mem.op == M_CAS ? (old == (T)cmp ? (T)val : old) \
-                              : (T)combine((ModId)in->mem.op, (Type)in->type, old, (T)val); \
+      want = op == M_CAS ? (old == (T)cmp ? (T)val : old) : (T)combine(op, t, old, (T)val); \
     while (!__atomic_compare_exchange_n((T *)(void *)p, &old, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
     return old; \
   }
 
 static uint64_t
-swap(const Insn *in, uint8_t *p, uint64_t cmp, uint64_t val)
+swap(ModId op, Type t, uint8_t *p, uint64_t cmp, uint64_t val)
 {
-  switch (in->mem.size) {
+  switch (ptx_type_bytes[t]) {
   case 2: SWAP(uint16_t)
   case 4: SWAP(uint32_t)
   default: SWAP(uint64_t)
   }
+}
+
+void
+atom_combine(ModId op, Type t, uint8_t *p, uint64_t val)
+{
+  swap(op, t, p, 0, val);
 }
 
 static uint64_t
@@ -100,7 +105,7 @@ swap_all(const Block *b, Warp *w, const Insn *in, uint32_t lane, uint8_t *p)
   Swapped r = {false, false, 0};
   for (uint32_t v = 0; v < o->count; v++) {
     uint64_t cmp = o->op == M_CAS ? lane_value(w, o->compare, lane, n) : 0, now = 0;
-    uint64_t old = swap(in, p + v * n, cmp, lane_value(w, list[v], lane, n));
+    uint64_t old = swap((ModId)o->op, (Type)in->type, p + v * n, cmp, lane_value(w, list[v], lane, n));
     if (o->result)
       memcpy(w->regs + list[o->count + v] + lane * n, &old, n);
     memcpy(&now, p + v * n, n);

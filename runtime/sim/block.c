@@ -162,6 +162,8 @@ start_warp(Block *b, Warp *w)
   w->npending = 0;
   w->serial = w->expired = 0;
   memset(w->group, 0, sizeof w->group);
+  memset(w->bulk_group, 0, sizeof w->bulk_group);
+  w->bulk_reads = w->bulk_writes = 0;
   fill_specials(b, w, true);
 }
 

@@ -327,11 +327,17 @@ shadow_mark(Shadow *s, size_t off, size_t n, bool written)
 
 /* ---- runs ---- */
 
+static uint32_t
+segment_of(const Access *a)
+{
+  return a->agent ? a->segment : a->w->segment;
+}
+
 static uint64_t
 record_of(const Access *a, uint32_t lane)
 {
   uint32_t pc = (uint32_t)(a->in - a->b->kernel->code);
-  return (uint64_t)a->w->segment << 32 | lane << PC_BITS | pc;
+  return (uint64_t)segment_of(a) << 32 | lane << PC_BITS | pc;
 }
 
 /* Whether all of n records are of the past. */
@@ -369,11 +375,12 @@ same_thread(uint64_t x, uint64_t y)
   return (x ^ y) >> PC_BITS == 0;
 }
 
-/* Records below this are of the past, or happened before all that the warp does now: see Warp.floor. */
+/* Records below this are of the past, or happened before all that the warp does now: see Warp.floor. The async proxy may not see them. */
 static uint64_t
-past(const Shadow *s, const Warp *w)
+past(const Access *a)
 {
-  return (uint64_t)(s->shared && w->floor > s->base ? w->floor : s->base) << 32;
+  const Shadow *s = a->s;
+  return (uint64_t)(s->shared && !a->agent && a->w->floor > s->base ? a->w->floor : s->base) << 32;
 }
 
 static const Insn *
@@ -387,6 +394,8 @@ static bool
 morally_strong(const Access *a, uint64_t record, const Segment *s)
 {
   const Insn *other = insn_of(a, record);
+  if (bulk_reduces(a->in) || bulk_reduces(other))
+    return (bulk_reduces(a->in) || a->strong) && (bulk_reduces(other) || insn_is_strong(other));
   if (!a->strong || !insn_is_strong(other) || other->mem.size * other->mem.count != a->in->mem.size * a->in->mem.count)
     return false;
   return s->block == a->b->index || (other->mem.scope != SCOPE_CTA && a->in->mem.scope != SCOPE_CTA);
@@ -403,6 +412,15 @@ same_store(const Touch *t, uint64_t record, const Segment *s)
   return memcmp(a->s->memory + t->off, a->data + at, (size_t)1 << t->page->unit) == 0;
 }
 
+/* Whether the async proxy sees a write that happened before. What it wrote itself it sees; of other blocks that is not known. */
+static bool
+async_sees(const Access *a, uint64_t record, const Segment *s)
+{
+  if (s->block != a->b->index || (s->agent >= a->b->nwarps && insn_of(a, record)->fn.warp != async_copy))
+    return true;
+  return s->clock < a->w->clocks.of[PROXY_ASYNC][s->agent];
+}
+
 /* Whether the write of a record lets this access be: 0, or -1 with the fault. */
 static int
 meet_write(const Touch *t, uint64_t record)
@@ -411,7 +429,9 @@ meet_write(const Touch *t, uint64_t record)
   if (record >= REC_PENDING)
     return fault_pending(a, t->lane, t->off, record);
   const Segment *s = record_segment(a->b->launch, record);
-  if (happened_before(a->b, a->w, t->lane, record, s) || morally_strong(a, record, s) || (a->write && same_store(t, record, s)))
+  if (happened_before(a->b, a->w, t->lane, record, s))
+    return !a->agent || async_sees(a, record, s) ? 0 : fault_proxy(a, record);
+  if (morally_strong(a, record, s) || (a->write && same_store(t, record, s)))
     return 0;
   return fault_race(a, t->lane, t->off, record, true);
 }
@@ -445,7 +465,7 @@ stands_for(const Touch *t, uint64_t record)
   const Segment *s = record_segment(a->b->launch, record);
   if (a->strong && !insn_is_strong(insn_of(a, record)))
     return false;
-  if (s->block == a->b->index && s->agent == a->w->index)
+  if (s->block == a->b->index && s->agent == (a->agent ? a->agent : a->w->index))
     return true;
   return happened_before(a->b, a->w, t->lane, record, s);
 }
@@ -508,7 +528,7 @@ note_read(const Touch *t, uint64_t *cell)
   const Access *a = t->a;
   Worker *k = a->b->worker;
   uint64_t old = *cell;
-  if (old < past(a->s, a->w)) {
+  if (old < past(a)) {
     list_free(k, old < (uint64_t)a->s->base << 32 ? 0 : list_of(old));
     *cell = t->mine;
   }
@@ -528,7 +548,7 @@ note_read(const Touch *t, uint64_t *cell)
 static int
 touch_read(const Touch *t, uint64_t *write, uint64_t *read)
 {
-  uint64_t base = past(t->a->s, t->a->w);
+  uint64_t base = past(t->a);
   if (*write >= base && !same_thread(*write, t->mine) && meet_write(t, *write))
     return -1;
   note_read(t, read);
@@ -538,8 +558,8 @@ touch_read(const Touch *t, uint64_t *write, uint64_t *read)
 static int
 touch_write(const Touch *t, uint64_t *write, uint64_t *read)
 {
-  uint64_t base = past(t->a->s, t->a->w);
-  if (*write >= base && !same_thread(*write, t->mine) && meet_write(t, *write))
+  uint64_t base = past(t->a);
+  if (*write >= base && (t->a->agent || !same_thread(*write, t->mine)) && meet_write(t, *write))
     return -1;
   if (*read >= base && !same_thread(*read, t->mine) && meet_reads(t, *read))
     return -1;
@@ -592,7 +612,7 @@ make_pending(Page *p, uint32_t u, uint32_t n)
 static int
 touch_span(const Access *a, Page *p, const Span *x)
 {
-  uint64_t base = past(a->s, a->w), first = record_of(a, x->lane), step = a->same ? 0 : 1ull << PC_BITS;
+  uint64_t base = past(a), first = record_of(a, x->lane), step = a->same ? 0 : 1ull << PC_BITS;
   uint32_t u = x->from >> p->unit, n = (x->to - x->from) >> p->unit;
   bool fresh = ((uint64_t)p->newest_write << 32 < base || all_below(p->write + u, n, base)) &&
                ((uint64_t)p->newest_read << 32 < base || all_below(p->read + u, n, base));
@@ -600,13 +620,13 @@ touch_span(const Access *a, Page *p, const Span *x)
   if (fresh)
     drop_lists(a, p, u, n);
   if (fresh)
-    fill((a->write ? p->write : p->read) + u, n, a->size >> p->unit, first, step);
+    fill((a->write ? p->write : p->read) + u, n, a->count == 1 ? n : a->size >> p->unit, first, step);
   else if (touch_each(a, p, x, first, step))
     return -1;
   if (a->pending)
     make_pending(p, u, n);
   uint32_t *newest = a->write ? &p->newest_write : &p->newest_read;
-  *newest = a->w->segment > *newest ? a->w->segment : *newest;
+  *newest = segment_of(a) > *newest ? segment_of(a) : *newest;
   return 0;
 }
 
@@ -636,10 +656,10 @@ quick(const Access *a)
 {
   const Shadow *s = a->s;
   Page *p = s->page[a->off / PAGE_BYTES];
-  if (!s->shared || a->count != 1 || a->pending || !a->w->segment || !p || p->epoch != s->epoch || a->size != 1u << p->unit || p->lister)
+  if (!s->shared || a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch || a->size != 1u << p->unit || p->lister)
     return false;
   uint32_t u = (uint32_t)(a->off % PAGE_BYTES) >> p->unit;
-  uint64_t base = past(s, a->w), mine = record_of(a, a->lane);
+  uint64_t base = past(a), mine = record_of(a, a->lane);
   bool written = s->state[a->off / PAGE_BYTES] == INIT_ALL || s->init[a->off / 64] >> a->off % 64 & 1;
   if (!written || p->write[u] >= base || (p->read[u] >= base && p->read[u] != mine))
     return false;

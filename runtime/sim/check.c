@@ -22,6 +22,13 @@
  * told apart here: what one lane releases or fences, its warp does. So a flag behind a fence, a lock of cas and exch with fences,
  * a barrier of the whole grid by a counter, and chains of blocks that look back are orders; a flag without a fence is none.
  *
+ * Proxies. What copies by itself goes by the async proxy. It sees a write of a warp only if that warp has executed a fence.proxy.async
+ * behind the write, before it tells others: the view of PROXY_ASYNC says so, which barriers, releases and mbarriers carry as they do
+ * the other. A fence of the one who starts the copy does not help.
+ *
+ * Agents. A bulk copy is done by an agent at an unknown time between its start and the wait for it. So its accesses are recorded when it
+ * starts, in a segment of the agent's whose end only those know who have waited (mbarrier.c, bulk.c).
+ *
  * Asynchronous copies read global memory from issue to wait: what writes there in between is a race, and so is what writes it
  * before others know of the wait. Their targets are pending until the wait: nobody may touch them.
  *
@@ -200,13 +207,14 @@ clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *wha
   learn(b, know, what);
 }
 
-/* What the warp has written so far, the async proxy sees from here on. */
 void
 clock_proxy(Block *b, Warp *w)
 {
   b->nproxies = PROXIES;
   clock_tick(w);
   w->clocks.of[PROXY_ASYNC][w->index] = w->clock;
+  for (uint32_t a = b->nwarps; a < b->nagents; a++)     /* cp.async, which mbarriers tell of, is of the generic proxy, too */
+    w->clocks.of[PROXY_ASYNC][a] = w->clocks.of[PROXY_GENERIC][a];
 }
 
 void

@@ -75,6 +75,7 @@ typedef struct Access {
   bool same, write, strong;
   bool update;                         /* a write that reads, too */
   bool pending;                        /* a write that comes later: the target of an asynchronous copy */
+  uint32_t agent, segment;             /* of what the warp starts, which goes by the async proxy; 0: the warp itself */
   const uint8_t *data;                 /* the bytes to be written; NULL: not known */
 } Access;
 
@@ -101,6 +102,7 @@ bool undo_save(Worker *k, Shadow *s, Page *p, size_t page);
 int fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool wrote);
 int fault_pending(const Access *a, uint32_t lane, uint64_t off, uint64_t record);
 int fault_unwritten(const Access *a, uint32_t lane, uint64_t off);
+int fault_proxy(const Access *a, uint64_t record);     /* it was written by the generic proxy, which the async proxy does not see */
 /* An asynchronous copy read what the write of a record changed before the copy was waited for. */
 int fault_overtaken(const Access *a, uint64_t record);
 

@@ -177,4 +177,6 @@ typedef void DecodeFn(Decoder *d, int arg);
 #define PTX(text, decoder, arg) DecodeFn decode_##decoder;
 #include "ptx.def"
 void decode_statement(Decoder *d);
+/* decode_bulk.c: what follows cp.async.bulk and cp.reduce.async.bulk. */
+void decode_bulk(Decoder *d);
 #endif

@@ -385,6 +385,10 @@ decode_cp(Decoder *d, int arg)
     decode_unknown(d);
     return;
   }
+  if (opmod_take(d, M_BULK)) {
+    decode_bulk(d);
+    return;
+  }
   if (opmod_take(d, M_COMMIT_GROUP)) {
     decode_operands(d, 0, 0);
     insn_warp(d, K_WARP, async_commit, 0);

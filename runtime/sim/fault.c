@@ -205,6 +205,8 @@ element_size(const Insn *in, uint32_t n)
   WarpFn *fn = in->kind == K_WARP ? in->fn.warp : NULL;
   if (fn == async_copy)
     return in->copy.size;
+  if (fn == bulk_exec)
+    return 4;
   return fn == mem_load || fn == mem_store || fn == atom_exec ? in->mem.size : n;
 }
 
@@ -409,6 +411,19 @@ fault_pending(const Access *a, uint32_t lane, uint64_t off, uint64_t record)
   sim_fault(a->b, a->w, a->in, (int)lane, SIM_E_ASYNC, lane_address(a, lane),
             "thread %s %s %s, where an asynchronous copy issued at %s has not been waited for", x.thread,
             a->write ? "writes" : "reads", x.what, sim_loc_text(a->b, (uint32_t)record & PC_MASK, where, sizeof where));
+  sim_fault_also(a->b, (uint32_t)record & PC_MASK);
+  return -1;
+}
+
+int
+fault_proxy(const Access *a, uint64_t record)
+{
+  char where[300];
+  Words x;
+  describe(a->b, a->w, a->in, a->lane, space_of(a), lane_address(a, a->lane), a->size, &x);
+  sim_fault(a->b, a->w, a->in, (int)a->lane, SIM_E_ASYNC, lane_address(a, a->lane),
+            "the asynchronous operation of thread %s %s %s, which was written at %s, and its writer has executed no fence.proxy.async between",
+            x.thread, a->write ? "writes" : "reads", x.what, sim_loc_text(a->b, (uint32_t)record & PC_MASK, where, sizeof where));
   sim_fault_also(a->b, (uint32_t)record & PC_MASK);
   return -1;
 }

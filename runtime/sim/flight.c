@@ -1,8 +1,28 @@
-/* flight.c - what is in flight and ends at an mbarrier.
+/* flight.c - what is in flight, and ends at an mbarrier or with a bulk group of its thread.
  *
  * It lands as late as is legal: at the wait that looks for it, or, where that is parked, when no warp can go on without it. So a
- * program that relies on a copy's being fast is seen to do so. */
+ * program that relies on a copy's being fast is seen to do so. By SimOptions.early_copies it lands when it is issued. */
 #include "internal.h"
+#include <string.h>
+
+static int
+land(Block *b, const Flight *f)
+{
+  if (f->kind != FLIGHT_COPIES) {
+    bulk_move(b, f);
+    return f->mbar == NO_MBAR ? 0 : mbar_completed(b, f, f->bytes);
+  }
+  uint32_t segment = b->check ? agent_segment(b, b->mbar[f->mbar]->agent) : 0;
+  if (async_land(b, &b->warp[f->warp], f->lane, f->serial, segment))
+    return -1;
+  return mbar_arrived(b, f);
+}
+
+static void
+remove_flight(Block *b, size_t i)
+{
+  memmove(b->flight + i, b->flight + i + 1, (--b->nflight - i) * sizeof *b->flight);
+}
 
 int
 flight_add(Block *b, Warp *w, const Insn *in, const Flight *f)
@@ -13,17 +33,11 @@ flight_add(Block *b, Warp *w, const Insn *in, const Flight *f)
   *to = *f;
   to->warp = w->index;
   to->pc = (uint32_t)(in - b->kernel->code);
-  return 0;
-}
-
-static int
-land(Block *b, const Flight *f)
-{
-  Warp *w = &b->warp[f->warp];
-  uint32_t segment = b->check ? agent_segment(b, b->mbar[f->mbar]->agent) : 0;
-  if (async_land(b, w, f->lane, f->serial, segment))
-    return -1;
-  return mbar_arrived(b, f);
+  if (!b->launch->machine->opt.early_copies)
+    return 0;
+  Flight landing = *to;
+  b->nflight--;
+  return land(b, &landing);
 }
 
 int
@@ -35,9 +49,23 @@ flights_land(Block *b, uint32_t mbar)
       i++;
       continue;
     }
-    for (size_t j = i; j + 1 < b->nflight; j++)
-      b->flight[j] = b->flight[j + 1];
-    b->nflight--;
+    remove_flight(b, i);
+    if (land(b, &f))
+      return -1;
+  }
+  return 0;
+}
+
+int
+flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below)
+{
+  for (size_t i = 0; i < b->nflight;) {
+    Flight f = b->flight[i];
+    if (f.mbar != NO_MBAR || f.warp != w->index || f.lane != lane || f.serial >= below) {
+      i++;
+      continue;
+    }
+    remove_flight(b, i);
     if (land(b, &f))
       return -1;
   }
@@ -62,7 +90,7 @@ flights_land_waited(Block *b)
   int landed = 0;
   for (size_t i = 0; i < b->nflight;) {
     uint32_t mbar = b->flight[i].mbar;
-    if (!awaited(b, b->mbar[mbar]->at)) {
+    if (mbar == NO_MBAR || !awaited(b, b->mbar[mbar]->at)) {
       i++;
       continue;
     }
@@ -77,9 +105,14 @@ flights_land_waited(Block *b)
 int
 flights_ended(Block *b)
 {
-  if (!b->nflight)
+  const Flight *f = NULL;
+  for (size_t i = 0; i < b->nflight && !f; i++)
+    if (b->flight[i].mbar != NO_MBAR)
+      f = &b->flight[i];
+    else
+      bulk_move(b, &b->flight[i]);
+  if (!f)
     return 0;
-  const Flight *f = &b->flight[0];
   return sim_fault(b, &b->warp[f->warp], &b->kernel->code[f->pc], (int)f->lane, SIM_E_ASYNC, b->mbar[f->mbar]->at,
                    "the program ends, and the copies issued here, which arrive at the mbarrier at shared+0x%x, have not been waited for",
                    b->mbar[f->mbar]->at);

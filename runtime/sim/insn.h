@@ -97,6 +97,17 @@ typedef struct MbarOps {
 } MbarOps;
 typedef struct PendingOps { uint32_t d, state; } PendingOps;                     /* mbarrier.pending_count */
 
+/* cp.async.bulk and cp.reduce.async.bulk, with tensors: the map is where global memory would be, and the list has rank coordinates. Of
+ * bases, one that is wide has its bit. */
+typedef enum BulkWhat { BULK_LOAD, BULK_STORE, BULK_SHARED, BULK_PREFETCH } BulkWhat;
+enum { WIDE_TO = 1, WIDE_FROM = 2, WIDE_MBAR = 4 };
+typedef struct BulkOps {
+  uint32_t to, from, bytes, mbar, mask;
+  int32_t to_offset, from_offset, mbar_offset;
+  uint8_t what, wide, rank, op;        /* rank 0: no tensor; op: ModId of a reduction, or 0 */
+} BulkOps;
+typedef struct BulkWaitOps { uint32_t pending; bool reads; } BulkWaitOps;        /* reads: only of shared memory */
+
 typedef enum BarAction { BAR_SYNC, BAR_ARRIVE, BAR_RED } BarAction;
 typedef enum BarReduce { RED_NONE, RED_POPC, RED_AND, RED_OR } BarReduce;
 typedef struct BarOps { uint32_t id, count, d, pred; uint8_t action, reduce; } BarOps;
@@ -120,7 +131,7 @@ struct Insn {
     uint32_t slot[6];
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
-    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
+    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending; BulkOps bulk; BulkWaitOps bulk_wait;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

@@ -11,7 +11,7 @@
 #include "unit.h"
 #include <pthread.h>
 
-enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16 };
+enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16, MAX_RANK = 5 };
 #define FULL 0xffffffffu
 
 /* Generic addresses of the windows: not canonical on any 64-bit host, so no host pointer is inside. */
@@ -108,6 +108,8 @@ struct Warp {
   uint32_t park_on, expired;           /* what the wait that just said PARK is for; lanes whose next try_wait times out */
   uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
   uint32_t group[LANES];               /* groups committed, per lane */
+  uint32_t bulk_group[LANES];          /* of bulk copies */
+  uint32_t bulk_reads, bulk_writes;    /* the agents of those; 0: none yet */
 };
 
 typedef struct Barrier {
@@ -131,13 +133,25 @@ typedef struct Mbar {
   Know *know_now, *know_done;
 } Mbar;
 
-/* Something in flight that ends at an mbarrier. */
-typedef enum FlightKind { FLIGHT_COPIES } FlightKind;
+/* A part of a tensor, in steps: row r of it are box[0] elements in shared memory, one behind the other (tensor.c). */
+typedef struct Box {
+  uint64_t base, stride[MAX_RANK];     /* bytes, of stride[0] one element */
+  uint32_t extent[MAX_RANK], size[MAX_RANK], step[MAX_RANK], rank, bytes, type, swizzle;      /* bytes: of an element; extent: - 1 */
+  int32_t at[MAX_RANK];
+  bool nan;
+} Box;
+
+/* Something in flight: it ends at an mbarrier, or with a bulk group of its thread. */
+typedef enum FlightKind { FLIGHT_COPIES, FLIGHT_BULK, FLIGHT_BOX } FlightKind;
 typedef struct Flight {
   FlightKind kind;
-  uint32_t pc, warp, lane, mbar;       /* mbar: index */
-  uint32_t serial;                     /* FLIGHT_COPIES: the thread's cp.async before this one */
+  uint32_t pc, warp, lane, mbar;       /* mbar: index; NO_MBAR: a group */
+  uint32_t serial;                     /* FLIGHT_COPIES: the thread's cp.async before this one; of a group, its number */
+  uint64_t to, from;                   /* FLIGHT_BULK; of a box the one that is shared memory */
+  uint32_t bytes;
+  Box box;
 } Flight;
+#define NO_MBAR UINT32_MAX
 
 struct Launch {
   SimMachine *machine; SimModule *module; const Kernel *kernel;
@@ -269,11 +283,28 @@ void mbars_clear(Block *b);
 void mbars_free(Block *b);
 /* An arrival that no thread makes; -1 with the fault. */
 int mbar_arrived(Block *b, const Flight *f);
+int mbar_completed(Block *b, const Flight *f, uint32_t bytes);
+/* The mbarrier that a lane names, initialised before; NULL with the fault. */
+Mbar *mbar_named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index);
 /* flight.c: what ends at an mbarrier lands; all that parked waits wait for, which says whether there was any. -1 with the fault. */
 int flight_add(Block *b, Warp *w, const Insn *in, const Flight *f);
 int flights_land(Block *b, uint32_t mbar);
 int flights_land_waited(Block *b);
-/* The block ends: 0, or -1 if something is in flight. */
+/* The bulk groups of a lane below a number. */
+int flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below);
+/* tensor.c: the box that a lane's map and coordinates name, with the checks of the hardware; false with the fault. Its bytes in shared
+ * memory; records of what an agent reads or writes in global memory; and to move it. */
+bool box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *out);
+uint32_t box_bytes(const Box *x);
+int box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, uint32_t agent);
+void box_load(Block *b, const Box *x, uint32_t shared);
+void box_store(Block *b, const Box *x, uint32_t shared, ModId op);
+/* bulk.c: what is in flight moves. */
+void bulk_move(Block *b, const Flight *f);
+bool bulk_reduces(const Insn *in);
+/* atom.c: *p becomes what the operation makes of it and val. */
+void atom_combine(ModId op, Type t, uint8_t *p, uint64_t val);
+/* The block ends: 0, or -1 if something is in flight that writes to its shared memory. */
 int flights_ended(Block *b);
 /* async.c: a thread's cp.async that are older than serial land for an mbarrier's agent. */
 int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment);
@@ -302,7 +333,10 @@ typedef struct LaneAccess {
   Space space; uint64_t addr; uint32_t lane, size;
   bool write, strong, update, pending;
   const uint8_t *data;
+  uint32_t agent;                      /* as in Access */
 } LaneAccess;
+/* The same of any number of bytes at any place in global or shared memory. */
+uint8_t *mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
 int mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l);
 /* A sum of the records of writes to global memory that mem_host has found, and the newest of them; zeros where nothing is checked. */
 typedef struct MemWrites { uint64_t sum, newest; } MemWrites;
@@ -321,7 +355,7 @@ WarpFn sim_print;
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
-WarpFn mbar_exec, mbar_wait, mbar_pending;
+WarpFn mbar_exec, mbar_wait, mbar_pending, bulk_exec, bulk_commit, bulk_wait;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */
 typedef enum AluOp {

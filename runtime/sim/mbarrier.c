@@ -57,10 +57,9 @@ mbar_fault(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, const 
 
 /* The offset in shared memory of eight bytes that a lane names; false with the fault. */
 static bool
-place_of(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *addr)
+place_of(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t *addr)
 {
-  Space sp = (Space)in->mbar.at.space;
-  if (sp == SP_GENERIC || *addr >= SHARED_WINDOW)
+  if (sp == SP_GENERIC || *addr >= WINDOW_SIZE)
     sp = mem_space_of(addr);
   if (sp == SP_SHARED)
     return mem_host(b, w, in, lane, SP_SHARED, *addr, 8, true) != NULL;
@@ -68,12 +67,11 @@ place_of(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *addr)
   return false;
 }
 
-/* The barrier that a lane names, initialised before; NULL with the fault. */
-static Mbar *
-barrier_of(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t *index)
+Mbar *
+mbar_named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index)
 {
   char why[300], where[200];
-  if (!place_of(b, w, in, lane, &addr))
+  if (!place_of(b, w, in, lane, sp, &addr))
     return NULL;
   Mbar *m = find(b, addr, index);
   if (!m || !m->live) {
@@ -158,6 +156,16 @@ mbar_arrived(Block *b, const Flight *f)
   return arrive(b, &b->warp[f->warp], &b->kernel->code[f->pc], f->lane, b->mbar[f->mbar], 1);
 }
 
+int
+mbar_completed(Block *b, const Flight *f, uint32_t bytes)
+{
+  Mbar *m = b->mbar[f->mbar];
+  if (add_bytes(b, &b->warp[f->warp], &b->kernel->code[f->pc], f->lane, m, -(int64_t)bytes))
+    return -1;
+  settle(b, m);
+  return 0;
+}
+
 /* ---- instructions ---- */
 
 static Mbar *
@@ -188,7 +196,7 @@ init(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t c
 {
   char why[300], where[200];
   uint32_t index;
-  if (!place_of(b, w, in, lane, &addr))
+  if (!place_of(b, w, in, lane, (Space)in->mbar.at.space, &addr))
     return -1;
   Mbar *m = find(b, addr, &index);
   if (m && m->live) {
@@ -280,7 +288,7 @@ mbar_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   mem_address(w, o->base, &o->at, addr);
   FOR_LANES(i, m) {
     uint32_t index = 0, n = o->amount ? amount[i] : 1;
-    Mbar *bar = o->act == MB_INIT ? NULL : barrier_of(b, w, in, i, addr[i], &index);
+    Mbar *bar = o->act == MB_INIT ? NULL : mbar_named(b, w, in, i, (Space)o->at.space, addr[i], &index);
     int rc = !bar && o->act != MB_INIT ? -1 : 0;
     switch (rc ? MB_TEST : (MbarAct)o->act) {
     case MB_INIT: rc = init(b, w, in, i, addr[i], n); break;
@@ -337,12 +345,12 @@ check_phase(Block *b, Warp *w, const Insn *in, uint32_t lane, const Mbar *m)
                       LANES_OF(uint32_t, w, o->from)[lane]);
   int64_t phase = phase_meant(b, w, o, lane, m);
   if (phase > (int64_t)m->phase)
-    return MBAR_FAULT(b, w, in, lane, m, "waits at the mbarrier at shared+0x%x for phase %lld, where phase %u runs: a state of another mbarrier?",
-                      m->at, (long long)phase, m->phase);
+    return MBAR_FAULT(b, w, in, lane, m, "waits at the mbarrier at shared+0x%x for phase %lld, where phase %u runs:"
+                      " a state of another mbarrier?", m->at, (long long)phase, m->phase);
   if ((int64_t)m->phase - phase < 2 || (o->parity && phase < (int64_t)known_phases(b, w, m)))
     return 0;
-  return MBAR_FAULT(b, w, in, lane, m, "waits at the mbarrier at shared+0x%x for phase %lld, where phase %u runs: it is %lld phases behind%s",
-                    m->at, (long long)phase, m->phase, (long long)m->phase - phase, o->parity ? ", and the parity means another" : "");
+  return MBAR_FAULT(b, w, in, lane, m, "waits at the mbarrier at shared+0x%x for phase %lld, where phase %u runs: it is %lld phases"
+                    " behind%s", m->at, (long long)phase, m->phase, (long long)m->phase - phase, o->parity ? ", and the parity means another" : "");
 }
 
 static bool
@@ -358,7 +366,7 @@ static int
 wait_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr)
 {
   uint32_t index;
-  Mbar *m = barrier_of(b, w, in, lane, addr, &index);
+  Mbar *m = mbar_named(b, w, in, lane, (Space)in->mbar.at.space, addr, &index);
   if (!m || check_phase(b, w, in, lane, m))
     return -1;
   w->park_on = w->park_on == m->at || w->park_on == 0 ? m->at : ON_ANY;
@@ -402,7 +410,7 @@ mbar_wait_text(const Block *b, const Warp *w, const Split *s, Text *t)
   uint64_t addr[LANES];
   char at[200];
   mem_address(w, in->mbar.base, &in->mbar.at, addr);
-  addr[lane] -= addr[lane] >= SHARED_WINDOW ? SHARED_WINDOW : 0;
+  addr[lane] -= addr[lane] >= WINDOW_SIZE ? SHARED_WINDOW : 0;
   const Mbar *m = find(b, addr[lane], &index);
   if (!m)
     return;

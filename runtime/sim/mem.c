@@ -158,6 +158,20 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
   return (uint8_t *)(uintptr_t)addr;
 }
 
+uint8_t *
+mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write)
+{
+  if (sp == SP_SHARED)
+    return window_host(b, w, in, lane, SP_SHARED, addr, n, write);
+  const Alloc *a = sim_alloc_below(b->launch->allocs, b->launch->nallocs, addr);
+  if (!a || addr >= a->end || n > a->end - addr) {
+    fault_outside(b, w, in, lane, addr, n, write);
+    return NULL;
+  }
+  b->worker->hot = a;
+  return (uint8_t *)(uintptr_t)addr;
+}
+
 int
 mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l)
 {
@@ -167,7 +181,9 @@ mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l)
   if (!s)
     return 0;
   Access a = {.b = b, .w = w, .in = in, .s = s, .off = s->shared ? addr : addr - (uintptr_t)s->memory, .lane = l->lane, .count = 1,
-              .size = l->size, .write = l->write, .strong = l->strong, .update = l->update, .pending = l->pending, .data = l->data};
+              .size = l->size, .write = l->write, .strong = l->strong, .update = l->update, .pending = l->pending, .data = l->data, .agent = l->agent};
+  if (l->agent && !(a.segment = agent_segment(b, l->agent)))
+    return sim_fault(b, w, in, (int)l->lane, SIM_E_MEMORY, 0, "out of memory for the record of who accessed what");
   return cells_access(&a);
 }
 

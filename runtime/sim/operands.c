@@ -356,7 +356,10 @@ at_sign(Decoder *d)
   return t->kind == TK_PUNCT && (t->punct == '+' || t->punct == '-');
 }
 
-/* [base], [base+n], [base+-n], [n]; the base is a register or a variable. */
+static void plain_operand(Decoder *d, Opnd *o);
+static void vector_operand(Decoder *d, Opnd *o);
+
+/* [base], [base+n], [base+-n], [n], [base, {coordinates}]; the base is a register or a variable. */
 static void
 memory_operand(Decoder *d, Opnd *o)
 {
@@ -367,8 +370,13 @@ memory_operand(Decoder *d, Opnd *o)
   else
     number_operand(d, &base);
   uint64_t off = at_sign(d) ? signed_number(d) : 0;
+  Opnd at = {.kind = O_NONE};
+  if (decode_accept(d, ',')) {
+    decode_expect(d, '{');
+    vector_operand(d, &at);
+  }
   decode_expect(d, ']');
-  *o = (Opnd){.kind = O_MEM, .tok = t, .imm = off, .width = 8};
+  *o = (Opnd){.kind = O_MEM, .tok = t, .imm = off, .width = 8, .first = at.first, .n = at.n};
   if (base.kind == O_REG) {
     o->has_base = true;
     o->slot = base.slot;
@@ -381,8 +389,6 @@ memory_operand(Decoder *d, Opnd *o)
   } else
     decode_fail(d, "no variable '%.*s'", (int)t->n, t->s);
 }
-
-static void plain_operand(Decoder *d, Opnd *o);
 
 static void
 vector_operand(Decoder *d, Opnd *o)

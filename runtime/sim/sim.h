@@ -52,6 +52,7 @@ typedef struct SimOptions {
   int check_races;            /* 1 by default: races and reads of what nobody wrote, in shared and global memory */
   uint64_t max_instructions;  /* per block; 0: no limit */
   uint32_t shared_max;        /* bytes of shared memory a block may have; 0: 232448 (sm_90) */
+  int early_copies;           /* what ends at an mbarrier or with a bulk group lands when it is issued; 0: when it is waited for */
   uint32_t multiprocessors;   /* of the device: that many times the blocks that fit one run in turn; 0: 132, as an H200 has */
   /* After each block, and at least every tenth of a second or so; serialised. Not zero: the launch is to stop. May be NULL. */
   int (*watch)(void *user, const SimProgress *p);
@@ -112,6 +113,19 @@ int sim_kernel(SimModule *mod, const char *name, SimKernelInfo *out, SimError *e
 uint32_t sim_occupancy(const SimKernelInfo *k, uint32_t threads, uint32_t dynamic_shared);
 /* Stop the launch that runs, if one does. From any thread, and from a signal handler. */
 void sim_cancel(SimMachine *m);
+
+/* What a tensor map is made of (CUDA driver API, cuTensorMapEncodeTiled, whose numbers type, interleave, swizzle, promotion and fill are):
+ * extents, a box and steps in elements, innermost first; strides in bytes, of all dimensions but the innermost. */
+typedef struct SimTensor {
+  int type, interleave, swizzle, promotion, fill;
+  uint32_t rank;                             /* 1 to 5 */
+  uint64_t address;
+  const uint64_t *extent, *stride;
+  const uint32_t *box, *step;
+} SimTensor;
+enum { SIM_TENSOR_MAP_BYTES = 128 };
+/* Encode a map, of the simulator's own form, which kernels take as a parameter of 128 bytes or read from global memory. */
+int sim_tensor_map(const SimTensor *t, void *out, SimError *err);
 
 typedef struct SimLaunch {
   const char *kernel;

@@ -81,10 +81,10 @@ static void
 unknown(Test *t)
 {
   static const char some[] = TOP ENTRY
-    "frob.u32 %r1, %r2;\nadd.u32 %r1, %r2, %r3;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1}, %d1, %d2, p, 1, 1;\nadd.q32 %r1, %r2, %r3;\nfrob.u32 %r1, %r2;\n"
-    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%d1, {%r1, %r2}], [%r3];\nret; }";
-  refused(t, some, strlen(some), "several", "the machine does not know 'frob.u32' (line 7, 2 times), 'wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16' (line 9), 'add.q32' (line 10), "
-          "'cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::com' (line 12)", 7);
+    "frob.u32 %r1, %r2;\nadd.u32 %r1, %r2, %r3;\ntcgen05.mma.cta_group::1.kind::f16 {%f1}, %d1, %d2, p, 1, 1;\nadd.q32 %r1, %r2, %r3;\nfrob.u32 %r1, %r2;\n"
+    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %r1, %r2;\nret; }";
+  refused(t, some, strlen(some), "several", "the machine does not know 'frob.u32' (line 7, 2 times), 'tcgen05.mma.cta_group::1.kind::f16' (line 9), 'add.q32' (line 10), "
+          "'clusterlaunchcontrol.query_cancel.is_canceled.pred.b128' (line 12)", 7);
   Build b = {0};
   add(&b, "%s%s", TOP, ENTRY);
   for (int i = 0; i < 14; i++)

@@ -59,4 +59,5 @@ void test_report(Test *t);
 void test_decode(Test *t);
 void test_foreign(Test *t);
 void test_mbarrier(Test *t);
+void test_bulk(Test *t);
 #endif

@@ -1,0 +1,230 @@
+/* bulk.c - cp.async.bulk, cp.reduce.async.bulk and their tensor forms: what they check when they are issued, and their groups.
+ *
+ * Loads end at an mbarrier: its agent writes shared memory and reads global memory (mbarrier.c). Stores end with a bulk group of their
+ * thread. They have two agents for each warp, one that reads shared memory and one that writes the target, whose clocks count the
+ * groups committed: a wait for reads tells of the one, a wait for all of both. All bytes move at once, when they land (flight.c). */
+#include "internal.h"
+#include <string.h>
+
+enum { PIECE = 16, SHARED_ALIGN = 128 };
+
+bool
+bulk_reduces(const Insn *in)
+{
+  return in->kind == K_WARP && in->fn.warp == bulk_exec && in->bulk.op;
+}
+
+/* ---- operands ---- */
+
+static uint64_t
+address_of(const Warp *w, const BulkOps *o, uint32_t slot, int32_t offset, uint8_t wide, uint32_t lane)
+{
+  if (o->wide & wide)
+    return LANES_OF(uint64_t, w, slot)[lane] + (uint64_t)(int64_t)offset;
+  return LANES_OF(uint32_t, w, slot)[lane] + (uint32_t)offset;
+}
+
+static int
+bulk_fault(Block *b, Warp *w, const Insn *in, uint32_t lane, SimErrorKind kind, uint64_t at, const char *what, uint64_t value, uint32_t of)
+{
+  char thread[48];
+  sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread);
+  return sim_fault(b, w, in, (int)lane, kind, at, "thread %s issues a bulk copy whose %s, 0x%llx, is not a multiple of %u", thread, what,
+                   (unsigned long long)value, of);
+}
+
+static int
+not_shared(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at)
+{
+  char thread[48];
+  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, at, "thread %s issues a bulk copy whose address 0x%llx should be in shared memory and is not",
+                   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread), (unsigned long long)at);
+}
+
+/* n bytes of shared memory that the copy's agent reads or writes; -1 with the fault. */
+static int
+check_shared(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *at, uint32_t n, uint32_t align, bool write, uint32_t agent)
+{
+  if (*at >= WINDOW_SIZE && mem_space_of(at) != SP_SHARED)
+    return not_shared(b, w, in, lane, *at);
+  LaneAccess part = {.space = SP_SHARED, .addr = *at, .lane = lane, .size = n, .write = write, .agent = agent};
+  if (*at % align)
+    return bulk_fault(b, w, in, lane, SIM_E_ALIGN, *at, "address in shared memory", *at, align);
+  return n && (!mem_bytes(b, w, in, lane, SP_SHARED, *at, n, write) || mem_check(b, w, in, &part)) ? -1 : 0;
+}
+
+static int
+check_global(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, uint32_t n, bool write, uint32_t agent)
+{
+  bool op = in->bulk.op;
+  LaneAccess part = {.space = SP_GLOBAL, .addr = at, .lane = lane, .size = n, .write = write, .agent = agent, .strong = op, .update = op};
+  if (at % PIECE)
+    return bulk_fault(b, w, in, lane, SIM_E_ALIGN, at, "address in global memory", at, PIECE);
+  if (b->want_stats && n) {
+    *(write ? &b->worker->stats.global_bytes_written : &b->worker->stats.global_bytes_read) += n;
+    b->worker->stats.global_sectors += (at + n - 1) / 32 - at / 32 + 1;
+  }
+  return n && (!mem_bytes(b, w, in, lane, SP_GLOBAL, at, n, write) || mem_check(b, w, in, &part)) ? -1 : 0;
+}
+
+/* ---- issue ---- */
+
+/* The agents of a warp's groups, which begin with the first of them. */
+static void
+need_agents(Block *b, Warp *w)
+{
+  if (w->bulk_reads)
+    return;
+  w->bulk_reads = agent_new(b);
+  w->bulk_writes = agent_new(b);
+}
+
+static int
+check_mask(Block *b, Warp *w, const Insn *in, uint32_t lane)
+{
+  uint32_t mask = in->bulk.mask ? LANES_OF(uint16_t, w, in->bulk.mask)[lane] : 1;
+  if (mask == 1)
+    return 0;
+  return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0, "a multicast to the blocks 0x%x of a cluster of one", mask);
+}
+
+/* The bytes that a copy moves, which are announced, or the box's. */
+static int
+copy_size(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
+{
+  const BulkOps *o = &in->bulk;
+  if (o->rank) {
+    bool load = o->what == BULK_LOAD;
+    uint64_t map = load ? address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane) : address_of(w, o, o->to, o->to_offset, WIDE_TO, lane);
+    f->kind = FLIGHT_BOX;
+    if (!box_named(b, w, in, lane, map, &f->box))
+      return -1;
+    f->bytes = box_bytes(&f->box);
+    return 0;
+  }
+  f->kind = FLIGHT_BULK;
+  f->bytes = LANES_OF(uint32_t, w, o->bytes)[lane];
+  return f->bytes % PIECE ? bulk_fault(b, w, in, lane, SIM_E_ALIGN, 0, "size", f->bytes, PIECE) : 0;
+}
+
+/* Global or shared memory to shared memory, ending at an mbarrier. */
+static int
+issue_load(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
+{
+  const BulkOps *o = &in->bulk;
+  uint64_t at = address_of(w, o, o->mbar, o->mbar_offset, WIDE_MBAR, lane);
+  const Mbar *m = mbar_named(b, w, in, lane, SP_SHARED, at, &f->mbar);
+  if (!m || check_mask(b, w, in, lane))
+    return -1;
+  f->to = address_of(w, o, o->to, o->to_offset, WIDE_TO, lane);
+  if (f->kind == FLIGHT_BOX)
+    return check_shared(b, w, in, lane, &f->to, f->bytes, SHARED_ALIGN, true, m->agent) || box_check(b, w, in, lane, &f->box, false, m->agent);
+  f->from = address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
+  if (o->what == BULK_SHARED ? check_shared(b, w, in, lane, &f->from, f->bytes, PIECE, false, m->agent)
+                             : check_global(b, w, in, lane, f->from, f->bytes, false, m->agent))
+    return -1;
+  return check_shared(b, w, in, lane, &f->to, f->bytes, PIECE, true, m->agent);
+}
+
+/* Shared memory to global memory, ending with a group. */
+static int
+issue_store(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
+{
+  const BulkOps *o = &in->bulk;
+  need_agents(b, w);
+  f->mbar = NO_MBAR;
+  f->serial = w->bulk_group[lane];
+  f->from = address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
+  if (check_shared(b, w, in, lane, &f->from, f->bytes, o->rank ? SHARED_ALIGN : PIECE, false, w->bulk_reads))
+    return -1;
+  if (o->rank)
+    return box_check(b, w, in, lane, &f->box, true, w->bulk_writes);
+  f->to = address_of(w, o, o->to, o->to_offset, WIDE_TO, lane);
+  return check_global(b, w, in, lane, f->to, f->bytes, true, w->bulk_writes);
+}
+
+int
+bulk_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  FOR_LANES(i, m) {
+    Flight f = {.lane = i};
+    if (in->bulk.what == BULK_PREFETCH)
+      return 0;
+    if (copy_size(b, w, in, i, &f) || (in->bulk.what == BULK_STORE ? issue_store(b, w, in, i, &f) : issue_load(b, w, in, i, &f)))
+      return -1;
+    if (flight_add(b, w, in, &f))
+      return -1;
+  }
+  return 0;
+}
+
+/* ---- landing ---- */
+
+static void
+combine_bytes(const Insn *in, uint8_t *to, const uint8_t *from, uint32_t n)
+{
+  uint32_t size = ptx_type_bytes[in->type];
+  for (uint32_t i = 0; i < n; i += size) {
+    uint64_t v = 0;
+    memcpy(&v, from + i, size);
+    atom_combine((ModId)in->bulk.op, (Type)in->type, to + i, v);
+  }
+}
+
+void
+bulk_move(Block *b, const Flight *f)
+{
+  const Insn *in = &b->kernel->code[f->pc];
+  const BulkOps *o = &in->bulk;
+  if (f->kind == FLIGHT_BOX && o->what == BULK_LOAD)
+    box_load(b, &f->box, (uint32_t)f->to);
+  else if (f->kind == FLIGHT_BOX)
+    box_store(b, &f->box, (uint32_t)f->from, (ModId)o->op);
+  else {
+    uint8_t *to = o->what == BULK_STORE ? (uint8_t *)(uintptr_t)f->to : b->shared + f->to;
+    const uint8_t *from = o->what == BULK_LOAD ? (const uint8_t *)(uintptr_t)f->from : b->shared + f->from;
+    if (o->op)
+      combine_bytes(in, to, from, f->bytes);
+    else
+      memmove(to, from, f->bytes);
+  }
+}
+
+/* ---- groups ---- */
+
+int
+bulk_commit(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  need_agents(b, w);
+  FOR_LANES(i, m) w->bulk_group[i]++;
+  agent_tick(&b->agent[w->bulk_reads]);
+  agent_tick(&b->agent[w->bulk_writes]);
+  return 0;
+}
+
+/* The warp knows of an agent's groups but the newest n; where several of its lanes have groups, of all. */
+static void
+learn_groups(const Block *b, Warp *w, uint32_t agent, uint32_t lane, uint32_t n)
+{
+  uint32_t clock = b->agent[agent].clock, *known = &w->clocks.of[PROXY_GENERIC][agent];
+  bool alone = agent < MAX_AGENTS - 1 && w->bulk_group[lane] + 1 == clock;
+  clock -= alone ? n < clock - 1 ? n : clock - 1 : 0;
+  *known = clock > *known ? clock : *known;
+}
+
+int
+bulk_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  uint32_t n = in->bulk_wait.pending;
+  need_agents(b, w);
+  FOR_LANES(i, m) {
+    if (w->bulk_group[i] > n && flights_land_groups(b, w, i, w->bulk_group[i] - n))
+      return -1;
+    if (!w->bulk_group[i])
+      continue;
+    learn_groups(b, w, w->bulk_reads, i, n);
+    if (!in->bulk_wait.reads)
+      learn_groups(b, w, w->bulk_writes, i, n);
+  }
+  return 0;
+}

@@ -1,0 +1,356 @@
+/* bulk_test.c - bulk copies and tensor maps: where every byte goes, the two landings, the proxies, and every misuse with its words. */
+#include "sim_test.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* %p1: the last thread. An mbarrier for one arrival at dyn, data from dyn + 1024 on. */
+#define ONE "mov.u32 %r8, %ntid.x; sub.u32 %r8, %r8, 1; setp.eq.u32 %p1, %r0, %r8; mov.u32 %r2, dyn; add.u32 %r5, %r2, 1024;\n"
+#define INIT ONE "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1; fence.proxy.async; bar.sync 0;\n"
+#define EXPECT(n) "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], " #n ";\n"
+#define WAIT(label, parity) label ": mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r2], " parity "; @!%p7 bra " label ";\n"
+#define LOAD(n) "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%d1], " #n ", [%r2];\n"
+#define STORE(n) "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%d2], [%r5], " #n ";\n"
+#define COMMIT "@%p1 cp.async.bulk.commit_group;\n"
+#define WORD "shl.b32 %r1, %r0, 2; add.u32 %r1, %r1, %r5;\n"
+#define FENCE "fence.proxy.async.shared::cta;\n"
+
+static const Fault faults[] = {
+  {"read before the wait", SIM_E_ASYNC, 64, INIT WORD EXPECT(256) ".loc 1 5 1\n" LOAD(256) AT "ld.shared.u32 %r3, [%r1];",
+   "which an asynchronous operation issued at k.tile:5 writes, and it has not waited for that"},
+  {"write before the wait", SIM_E_ASYNC, 64, INIT WORD EXPECT(256) LOAD(256) AT "st.shared.u32 [%r1], 0;", "writes 4 bytes at shared+0x"},
+  {"read by a warp that has not waited", SIM_E_ASYNC, 64, INIT WORD EXPECT(256) LOAD(256) "setp.lt.u32 %p2, %r0, 32; @%p2 bra L;" WAIT("W", "0") "L: " AT
+   "@%p2 ld.shared.u32 %r3, [%r1+128];", "asynchronous operation"},
+  {"a wait for another phase", SIM_E_ASYNC, 64, INIT WORD EXPECT(256) LOAD(256) WAIT("W", "1") AT "ld.shared.u32 %r3, [%r1];", "asynchronous operation"},
+  {"a second copy before the first is read", SIM_E_ASYNC, 64, INIT WORD EXPECT(256) LOAD(256) WAIT("W", "0") "setp.lt.u32 %p2, %r0, 32; @%p2 bra L;" EXPECT(256)
+   ".loc 1 5 1\n" LOAD(256) "ret; L: " AT "ld.shared.u32 %r3, [%r1+128];", "issued at k.tile:5 writes"},
+  {"two copies to one place", SIM_E_ASYNC, 64, INIT EXPECT(512) LOAD(256) AT LOAD(256), "which an asynchronous operation"},
+  {"a byte too many", SIM_E_DEADLOCK, 64, INIT EXPECT(272) LOAD(256) AT WAIT("W", "0"), "0 of 1 arrivals and 16 bytes are missing"},
+  {"bytes that nobody expects", SIM_E_ASYNC, 64, INIT AT LOAD(256), "the program ends, and the copies issued here"},
+  {"source written while it is read", SIM_E_ASYNC, 64, INIT EXPECT(256) LOAD(256) AT "st.global.u32 [%d3], 1;", "reads"},
+  {"written without a fence, and stored", SIM_E_ASYNC, 64, INIT WORD ".loc 1 5 1\nst.shared.u32 [%r1], %r0; bar.sync 0;" AT STORE(256),
+   "reads 256 bytes at shared+0x400, which was written at k.tile:5, and its writer has executed no fence.proxy.async between"},
+  {"the fence behind the barrier", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0; bar.sync 0;" FENCE AT STORE(256), "no fence.proxy.async between"},
+  {"a write behind the fence", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0; " FENCE "st.shared.u32 [%r1], %r0; bar.sync 0;" AT STORE(256), "no fence"},
+  {"no fence before it is overwritten", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0; bar.sync 0;" EXPECT(256) AT LOAD(256), "writes 256 bytes"},
+  {"global memory without a fence", SIM_E_ASYNC, 64, INIT "st.global.u32 [%d3], 1; bar.sync 0;" EXPECT(256) AT LOAD(256), "no fence.proxy.async between"},
+  {"other copies without a fence", SIM_E_ASYNC, 64, INIT WORD "cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.wait_all; bar.sync 0;" AT STORE(256), "no fence"},
+  {"fence but no barrier", SIM_E_RACE, 64, INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "setp.eq.u32 %p1, %r0, 0;" AT STORE(256), "wrote"},
+  {"staging overwritten before the group has read", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; bar.sync 0;" STORE(256) COMMIT AT
+   "st.shared.u32 [%r1], 1;", "reads, and it has not waited"},
+  {"staging overwritten, a group waited for too few", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; bar.sync 0;" STORE(256) COMMIT
+   "@%p1 cp.async.bulk.wait_group.read 1; bar.sync 0;" AT "st.shared.u32 [%r1], 1;", "reads"},
+  {"staging overwritten by warps that have not heard", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; bar.sync 0;" STORE(256) COMMIT
+   "@%p1 cp.async.bulk.wait_group.read 0; setp.lt.u32 %p2, %r0, 32;" AT "@%p2 st.shared.u32 [%r1], 1;", "reads"},
+  {"result read after a wait for reads", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; bar.sync 0;" STORE(256) COMMIT
+   "@%p1 cp.async.bulk.wait_group.read 0; bar.sync 0;" AT "ld.global.u32 %r3, [%d4];", "writes, and it has not waited"},
+  {"reduction and a plain write", SIM_E_ASYNC, 64, INIT WORD "st.global.u32 [%d4], 0; st.shared.u32 [%r1], %r0; fence.proxy.async; bar.sync 0; bar.sync 0;"
+   "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d2], [%r5], 256;" AT "st.global.u32 [%d4], 1;", "asynchronous operation"},
+  {"misaligned target", SIM_E_ALIGN, 32, INIT "add.u32 %r5, %r5, 8;" AT LOAD(16), "0x408, is not a multiple of 16"},
+  {"misaligned source", SIM_E_ALIGN, 32, INIT "add.u64 %d1, %d1, 8;" AT LOAD(16), "not a multiple of 16"},
+  {"odd size", SIM_E_ALIGN, 32, INIT AT LOAD(24), "size, 0x18, is not a multiple of 16"},
+  {"past the source", SIM_E_BOUNDS, 32, INIT AT LOAD(528), "parameter 0[0..131] of 128"},
+  {"past shared memory", SIM_E_BOUNDS, 32, INIT "add.u32 %r5, %r5, 65536;" AT LOAD(512), "outside"},
+  {"to global memory", SIM_E_BOUNDS, 32, INIT "mov.u64 %d5, %d2;" AT
+   "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%d5], [%d1], 16, [%r2];", "should be in shared memory"},
+  {"no barrier", SIM_E_BARRIER, 32, INIT "add.u32 %r2, %r2, 8;" AT LOAD(16), "nobody has initialised"},
+  {"multicast to blocks that are not there", SIM_E_TRAP, 32, INIT "mov.u16 %h1, 3;" AT
+   "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%d1], 16, [%r2], %h1;", "blocks 0x3 of a cluster of one"},
+  {"a map that is none", SIM_E_TRAP, 32, INIT AT
+   "@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r5], [%d1, {0, 0}], [%r2];", "was not made by this machine"},
+};
+
+static const char *const legal[] = {
+  INIT WORD EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; bar.sync 0;" EXPECT(256) LOAD(256) WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
+  INIT WORD EXPECT(256) "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r5], [%d1], 256, [%r2], %d9;" WAIT("W", "0")
+  "ld.shared.u32 %r3, [%r1];",
+  INIT WORD "mov.u16 %h1, 1;" EXPECT(256) "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%d1], 256, [%r2], %h1;"
+  WAIT("W", "0") "ld.shared.u32 %r3, [%r1];",
+  /* written, fenced, stored; the staging used again after its reads, and by the async proxy after those of the generic one */
+  ONE WORD "setp.ne.u32 %p3, %r0, 999; @%p1 mbarrier.init.shared::cta.b64 [%r2], 1; bar.sync 0; st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0;"
+  "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [%d2], [%r5], 256;" COMMIT "@%p1 cp.async.bulk.wait_group.read 0; bar.sync 0; st.shared.u32 [%r1], 7;",
+  INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; ld.shared.u32 %r3, [%r1]; bar.sync 0;" EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1];",
+  /* within shared memory; prefetches */
+  INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; add.u32 %r6, %r5, 512;" EXPECT(256)
+  "@%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r5], 256, [%r2];" WAIT("W", "0") "ld.shared.u32 %r3, [%r1+512];",
+  INIT "cp.async.bulk.prefetch.L2.global [%d1], 256; prefetch.tensormap [%d1]; cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d1, {0, 0}];",
+};
+
+static bool
+run(Test *t, const char *name, Run *r)
+{
+  return CHECK(t, test_run(t, r) == 0, "%s: %s", name, r->err.message);
+}
+
+/* Each fault, each legal body; the shared memory that the kernels have is dynamic. */
+static void
+fault_body(Test *t, const Fault *f)
+{
+  char ptx[8192];
+  uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
+  snprintf(ptx, sizeof ptx, "%s%s%s%s", HEAD, f->body, THEN, TAIL);
+  memset(a, 0, 512);
+  Run r = {ptx, "k", {1}, {f->threads}, 4096, {&a, &b}, {0}, {0}};
+  int rc = test_run(t, &r);
+  CHECK(t, rc == -1 && r.err.kind == f->kind && r.err.line == 7, "%s: kind %d at line %u: %s", f->name, (int)r.err.kind, r.err.line, r.err.message);
+  CHECK(t, strstr(r.err.message, f->text) != NULL, "%s: \"%s\" has no \"%s\"", f->name, r.err.message, f->text);
+  test_free(t, a), test_free(t, b);
+}
+
+/* b = a by way of shared memory, and sums in b, of both landings. */
+static void
+round_trip(Test *t)
+{
+  uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512), wrong = 0;
+  for (uint32_t i = 0; i < 128; i++)
+    a[i] = i * 77 + 5, b[i] = i;
+  Run r = {HEAD INIT EXPECT(512) LOAD(512) "@%p1 bra L; ret; L:" WAIT("W", "0")
+           "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d2], [%r5], 512;" COMMIT
+           "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d2], [%r5], 256;" COMMIT "cp.async.bulk.wait_group 0; ld.global.u32 %r7, [%d2+4];"
+           "st.global.u32 [%d2], %r7;" TAIL, "k", {1}, {64}, 4096, {&a, &b}, {0}, {0}};
+  run(t, "round trip", &r);
+  for (uint32_t i = 1; i < 128; i++)
+    wrong += b[i] != i + a[i] * (i < 64 ? 2 : 1);
+  CHECK(t, wrong == 0 && b[0] == b[1], "round trip: %u wrong, %u", wrong, b[0]);
+  test_free(t, a), test_free(t, b);
+}
+
+/* ---- tensors ---- */
+
+typedef struct Case { SimTensor map; uint64_t extent[5], stride[4]; uint32_t box[5], step[5]; int32_t at[5]; uint32_t bytes, size; } Case;
+
+static uint32_t
+random_below(uint32_t *seed, uint32_t n)
+{
+  *seed = *seed * 1664525u + 1013904223u;
+  return (uint32_t)((uint64_t)(*seed >> 8) * n >> 24);
+}
+
+/* Some tensor of u8, u16, u32 or u64, whose steps are 1 or 2, and some box in it or across its edges. */
+static Case
+random_case(uint32_t *seed)
+{
+  static const uint32_t sizes[] = {1, 2, 4, 8};
+  static const int types[] = {0, 1, 2, 4};
+  Case c = {.bytes = 1};
+  uint32_t kind = random_below(seed, 4), span;
+  c.map = (SimTensor){.type = types[kind], .swizzle = (int)random_below(seed, 4), .rank = 1 + random_below(seed, 5)};
+  c.size = sizes[kind];
+  span = c.map.swizzle ? 16u << c.map.swizzle : 64;
+  uint64_t pitch = 0;
+  for (uint32_t i = 0; i < c.map.rank; i++) {
+    c.step[i] = i && random_below(seed, 4) == 0 ? 2 : 1;
+    c.box[i] = i ? 1 + random_below(seed, i > 2 ? 2 : 6) : (span < 256 * sizes[kind] ? span : 256) / c.size;
+    c.extent[i] = 1 + random_below(seed, i > 2 ? 3 : i ? 9 : 100);
+    c.at[i] = (int32_t)random_below(seed, (uint32_t)c.extent[i] + 4) - 2;
+    if (i)
+      c.stride[i - 1] = pitch;
+    pitch = i ? pitch * c.extent[i] : (c.extent[0] * c.size + 31) / 16 * 16;
+    c.bytes *= (c.box[i] + c.step[i] - 1) / c.step[i];
+  }
+  c.bytes *= c.size;
+  return c;
+}
+
+static void
+encode(Test *t, Case *c, uint8_t *tensor, uint8_t map[128])
+{
+  SimError err;
+  c->map.address = (uint64_t)(uintptr_t)tensor;
+  c->map.extent = c->extent;
+  c->map.stride = c->stride;
+  c->map.box = c->box;
+  c->map.step = c->step;
+  CHECK(t, sim_tensor_map(&c->map, map, &err) == 0, "%s", err.message);
+}
+
+/* Where element e of the box in shared memory at `base` lies, and in the tensor; -1: outside. */
+static uint32_t
+shared_place(const Case *c, uint32_t base, uint32_t e)
+{
+  uint32_t at = base + e * c->size;
+  switch (c->map.swizzle) {
+  case 1: return at ^ ((at >> 7 & 1) << 4);
+  case 2: return at ^ ((at >> 7 & 3) << 4);
+  case 3: return at ^ ((at >> 7 & 7) << 4);
+  default: return at;
+  }
+}
+
+static int64_t
+tensor_place(const Case *c, uint32_t e)
+{
+  int64_t at = 0;
+  for (uint32_t i = 0; i < c->map.rank; i++) {
+    uint32_t n = (c->box[i] + c->step[i] - 1) / c->step[i];
+    int64_t x = (int64_t)c->at[i] + (int64_t)(e % n) * c->step[i];
+    if (x < 0 || x >= (int64_t)c->extent[i])
+      return -1;
+    at += x * (i ? (int64_t)c->stride[i - 1] : c->size);
+    e /= n;
+  }
+  return at;
+}
+
+/* One thread loads a box to dyn + 1024, or stores it from there; all threads copy 8192 bytes of shared memory to or from b. */
+static void
+tensor_ptx(char *out, size_t size, const Case *c, bool load, const char *op)
+{
+  char box[300];
+  size_t n = (size_t)snprintf(box, sizeof box, "[%%d5, {");
+  for (uint32_t i = 0; i < c->map.rank; i++)
+    n += (size_t)snprintf(box + n, sizeof box - n, "%s%d", i ? ", " : "", c->at[i]);
+  snprintf(box + n, sizeof box - n, "}]");
+  n = (size_t)snprintf(out, size, "%s", ".version 8.6\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 dyn[];\n"
+    ".visible .entry k(.param .align 64 .b8 m[128], .param .u64 b) {\n.reg .b32 %r<32>; .reg .b64 %d<16>; .reg .pred %p<9>;\n"
+    "ld.param.u64 %d2, [b]; mov.u64 %d4, m; cvta.param.u64 %d5, %d4; mov.u32 %r0, %tid.x; cvta.to.global.u64 %d2, %d2;\n"
+    "mad.wide.u32 %d3, %r0, 4, %d2; mov.u32 %r9, 0;" INIT WORD);
+  if (load)
+    snprintf(out + n, size - n, "F: st.shared.u32 [%%r1], 0; add.u32 %%r1, %%r1, 512; add.u32 %%r9, %%r9, 1; setp.lt.u32 %%p3, %%r9, 16; @%%p3 bra F;\n"
+      FENCE "bar.sync 0; mov.u32 %%r9, 0; %s"
+      "@%%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r2], %u;\n"
+      "@%%p1 cp.async.bulk.tensor.%ud.shared::cta.global.tile.mbarrier::complete_tx::bytes [%%r5], %s, [%%r2];\n%s"
+      "G: ld.shared.u32 %%r3, [%%r1]; st.global.u32 [%%d3], %%r3; add.u32 %%r1, %%r1, 512; add.u64 %%d3, %%d3, 512; add.u32 %%r9, %%r9, 1;\n"
+      "setp.lt.u32 %%p3, %%r9, 16; @%%p3 bra G;" TAIL, WORD, c->bytes, c->map.rank, box, WAIT("W", "0"));
+  else
+    snprintf(out + n, size - n, "F: ld.global.u32 %%r3, [%%d3]; st.shared.u32 [%%r1], %%r3; add.u32 %%r1, %%r1, 512; add.u64 %%d3, %%d3, 512;\n"
+      "add.u32 %%r9, %%r9, 1; setp.lt.u32 %%p3, %%r9, 16; @%%p3 bra F;\n" FENCE "bar.sync 0;\n"
+      "@%%p1 cp%s.async.bulk.tensor.%ud.global.shared::cta%s.tile.bulk_group %s, [%%r5];\n%s @%%p1 cp.async.bulk.wait_group.read 0;" TAIL,
+      *op ? ".reduce" : "", c->map.rank, op, box, COMMIT);
+}
+
+static uint64_t
+element(const uint8_t *p, uint32_t size)
+{
+  uint64_t v = 0;
+  memcpy(&v, p, size);
+  return v;
+}
+
+/* What the elements of the box are after the kernel, of what was there before. */
+static uint32_t
+compare(const Case *c, const uint8_t *tensor, const uint8_t *before, const uint8_t *b, bool load, bool add)
+{
+  uint32_t wrong = 0;
+  for (uint32_t e = 0; e < c->bytes / c->size; e++) {
+    int64_t at = tensor_place(c, e);
+    const uint8_t *here = b + shared_place(c, 1024, e) - 1024;
+    if (load)
+      wrong += element(here, c->size) != (at < 0 ? 0 : element(tensor + at, c->size));
+    else if (at >= 0)
+      wrong += memcmp(tensor + at, &(uint64_t){element(here, c->size) + (add ? element(before + at, c->size) : 0)}, c->size) != 0;
+  }
+  return wrong;
+}
+
+/* Elements of the tensor that lie in no place of the box have not changed. */
+static uint32_t
+strayed(const Case *c, const uint8_t *tensor, const uint8_t *before, size_t bytes)
+{
+  uint32_t wrong = 0;
+  uint8_t *inside = calloc(1, bytes);
+  for (uint32_t e = 0; inside && e < c->bytes / c->size; e++) {
+    int64_t at = tensor_place(c, e);
+    if (at >= 0)
+      memset(inside + at, 1, c->size);
+  }
+  for (size_t i = 0; inside && i < bytes; i++)
+    wrong += !inside[i] && tensor[i] != before[i];
+  free(inside);
+  return wrong;
+}
+
+static void
+tensor_case(Test *t, uint32_t *seed)
+{
+  static _Alignas(64) uint8_t map[128];
+  char ptx[4096];
+  Case c = random_case(seed);
+  bool load = random_below(seed, 2), add = !load && c.size >= 4 && random_below(seed, 2);
+  size_t bytes = c.map.rank > 1 ? c.stride[c.map.rank - 2] * c.extent[c.map.rank - 1] : (c.extent[0] * c.size + 31) / 16 * 16;
+  uint8_t *tensor = test_alloc(t, bytes), *b = test_alloc(t, 8192), *before = malloc(bytes);
+  for (size_t i = 0; i < bytes; i++)
+    tensor[i] = before[i] = (uint8_t)random_below(seed, 256);
+  for (uint32_t i = 0; i < 8192; i++)
+    b[i] = (uint8_t)random_below(seed, 256);
+  encode(t, &c, tensor, map);
+  tensor_ptx(ptx, sizeof ptx, &c, load, add ? ".add" : "");
+  Run r = {ptx, "k", {1}, {128}, 16384, {map, &b}, {0}, {0}};
+  if (c.bytes <= 8192 && run(t, "tensor", &r)) {
+    uint32_t wrong = compare(&c, tensor, before, b, load, add), stray = strayed(&c, tensor, before, bytes);
+    CHECK(t, wrong == 0 && stray == 0, "rank %u swizzle %d size %u %s: %u elements are wrong, %u bytes strayed", c.map.rank, c.map.swizzle, c.size,
+          load ? "load" : "store", wrong, stray);
+  }
+  test_free(t, tensor), test_free(t, b);
+  free(before);
+}
+
+/* ---- maps ---- */
+
+static void
+refused(Test *t, SimTensor x, const char *text)
+{
+  uint8_t map[128];
+  SimError err;
+  CHECK(t, sim_tensor_map(&x, map, &err) == -1 && err.kind == SIM_E_ARGUMENT && strstr(err.message, text), "\"%s\" has no \"%s\"", err.message, text);
+}
+
+static void
+maps(Test *t)
+{
+  static const uint64_t extent[] = {64, 64}, none[] = {0, 64}, stride[] = {128}, odd[] = {136}, far[] = {1ull << 40};
+  static const uint32_t box[] = {64, 64}, wide[] = {128, 1}, narrow[] = {4, 1}, large[] = {64, 257}, one[] = {1, 1}, nine[] = {1, 9};
+  SimTensor good = {.type = 6, .rank = 2, .address = 4096, .extent = extent, .stride = stride, .box = box, .step = one, .swizzle = 3}, x;
+  uint8_t map[128];
+  SimError err;
+  CHECK(t, sim_tensor_map(&good, map, &err) == 0, "%s", err.message);
+  x = good, x.rank = 6, refused(t, x, "rank 6");
+  x = good, x.type = 13, refused(t, x, "type 13");
+  x = good, x.address = 4104, refused(t, x, "a multiple of 16 is needed");
+  x = good, x.stride = odd, refused(t, x, "136 bytes");
+  x = good, x.stride = far, refused(t, x, "below 2^40");
+  x = good, x.extent = none, refused(t, x, "extent 0");
+  x = good, x.box = wide, refused(t, x, "more than its swizzle's 128");
+  x = good, x.box = narrow, refused(t, x, "rows of 8 bytes");
+  x = good, x.box = large, refused(t, x, "257 elements in dimension 1");
+  x = good, x.step = nine, refused(t, x, "step");
+  x = good, x.interleave = 1, refused(t, x, "interleave");
+  x = good, x.type = 0, x.fill = 1, refused(t, x, "NaN");
+}
+
+static void
+all(Test *t, int early)
+{
+  SimOptions o;
+  SimError err;
+  SimMachine *saved = t->machine;
+  uint32_t seed = 12345;
+  sim_options_default(&o);
+  o.max_instructions = 1000000;
+  o.early_copies = early;
+  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
+    return;
+  for (size_t i = 0; !early && i < sizeof faults / sizeof *faults; i++)
+    fault_body(t, &faults[i]);
+  round_trip(t);
+  for (int i = 0; i < 300; i++)
+    tensor_case(t, &seed);
+  sim_destroy(t->machine);
+  t->machine = saved;
+}
+
+void
+test_bulk(Test *t)
+{
+  all(t, 0);
+  all(t, 1);
+  for (size_t i = 0; i < sizeof legal / sizeof *legal; i++) {
+    char ptx[8192];
+    uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
+    memset(a, 0, 512), memset(b, 0, 512);
+    snprintf(ptx, sizeof ptx, "%s%s%s", HEAD, legal[i], TAIL);
+    Run r = {ptx, "k", {3}, {64}, 4096, {&a, &b}, {0}, {0}};
+    run(t, legal[i], &r);
+    test_free(t, a), test_free(t, b);
+  }
+  maps(t);
+}
