@@ -87,6 +87,7 @@ sim_block_free(Block *b)
     clock_forget(&b->warp[i]);
     free(b->warp[i].pending);
     free(b->warp[i].hollow);
+    free(b->warp[i].wgmma);
   }
   drop_barriers(b);
   mbars_free(b);
@@ -164,6 +165,7 @@ start_warp(Block *b, Warp *w)
   memset(w->group, 0, sizeof w->group);
   memset(w->bulk_group, 0, sizeof w->bulk_group);
   w->bulk_reads = w->bulk_writes = 0;
+  wgmma_clear(b, w);
   fill_specials(b, w, true);
 }
 
@@ -191,6 +193,7 @@ sim_block_start(Block *b, uint64_t index)
   drop_barriers(b);
   mbars_clear(b);
   b->nflight = 0;
+  memset(b->wgmma_agent, 0, sizeof b->wgmma_agent);
   b->events = b->events_then = b->events_looked = 0;
   b->timeouts = b->looks = 0;
   memset(b->shared, 0xcb, b->shared_bytes);

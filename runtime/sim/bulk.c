@@ -37,7 +37,8 @@ static int
 not_shared(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at)
 {
   char thread[48];
-  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, at, "thread %s issues a bulk copy whose address 0x%llx should be in shared memory and is not",
+  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, at, "thread %s issues a bulk copy whose address 0x%llx should be"
+                   " in shared memory and is not",
                    sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread), (unsigned long long)at);
 }
 
@@ -118,7 +119,8 @@ issue_load(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
     return -1;
   f->to = address_of(w, o, o->to, o->to_offset, WIDE_TO, lane);
   if (f->kind == FLIGHT_BOX)
-    return check_shared(b, w, in, lane, &f->to, f->bytes, SHARED_ALIGN, true, m->agent) || box_check(b, w, in, lane, &f->box, false, m->agent);
+    return check_shared(b, w, in, lane, &f->to, f->bytes, SHARED_ALIGN, true, m->agent)
+             ? -1 : box_check(b, w, in, lane, &f->box, false, m->agent);
   f->from = address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
   if (o->what == BULK_SHARED ? check_shared(b, w, in, lane, &f->from, f->bytes, PIECE, false, m->agent)
                              : check_global(b, w, in, lane, f->from, f->bytes, false, m->agent))

@@ -656,7 +656,8 @@ quick(const Access *a)
 {
   const Shadow *s = a->s;
   Page *p = s->page[a->off / PAGE_BYTES];
-  if (!s->shared || a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch || a->size != 1u << p->unit || p->lister)
+  if (!s->shared || a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch ||
+      a->size != 1u << p->unit || p->lister)
     return false;
   uint32_t u = (uint32_t)(a->off % PAGE_BYTES) >> p->unit;
   uint64_t base = past(a), mine = record_of(a, a->lane);

@@ -78,8 +78,8 @@ record_segment(const Launch *l, uint64_t record)
   return &l->segments.chunk[i / SEGMENT_CHUNK][i % SEGMENT_CHUNK];
 }
 
-static uint32_t
-segment_begin(Block *b, uint32_t clock, uint32_t agent)
+uint32_t
+segment_new(Block *b, uint32_t clock, uint32_t agent)
 {
   Worker *k = b->worker;
   Segments *s = &k->launch->segments;
@@ -95,7 +95,7 @@ segment_current(Block *b, Warp *w)
 {
   w->touched = true;
   if (!w->segment)
-    w->segment = segment_begin(b, w->clock, w->index);
+    w->segment = segment_new(b, w->clock, w->index);
   return w->segment;
 }
 
@@ -134,7 +134,7 @@ agent_segment(Block *b, uint32_t agent)
 {
   Agent *a = &b->agent[agent];
   if (!a->segment)
-    a->segment = segment_begin(b, a->clock, agent);
+    a->segment = segment_new(b, a->clock, agent);
   return a->segment;
 }
 

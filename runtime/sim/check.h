@@ -111,6 +111,7 @@ const Segment *record_segment(const Launch *l, uint64_t record);
 /* Agents that are no warps: a new one (the last that there may be is shared), its segment, and its clock moves on. */
 typedef struct Agent { uint32_t clock, segment; } Agent;
 uint32_t agent_new(Block *b);
+uint32_t segment_new(Block *b, uint32_t clock, uint32_t agent);        /* 0 when out of memory */
 uint32_t agent_segment(Block *b, uint32_t agent);
 void agent_tick(Agent *a);
 /* The segment that a warp is in, begun when it is asked for first; 0 when out of memory. */

@@ -72,7 +72,7 @@ typedef struct Flow { uint32_t to, a, b; FlowKind kind; } Flow;
 #define CONST_BIT (1u << 31)           /* of a slot, while a function is decoded: a constant's */
 
 typedef struct Fixup { const char *s; uint32_t n, line, insn, brx; } Fixup;
-enum { MAX_OPNDS = 12, MAX_ELEMS = 64, MAX_MODS = 16, NO_GUARD = 0 };
+enum { MAX_OPNDS = 12, MAX_ELEMS = 160, MAX_MODS = 16, NO_GUARD = 0 };
 
 typedef struct Decoder {
   Reader *r;
@@ -95,6 +95,7 @@ typedef struct Decoder {
   uint16_t mod[MAX_MODS]; uint32_t nmod;        /* ModId, or M_COUNT + Type; 0 once taken */
   Opnd op[MAX_OPNDS]; uint32_t nop;
   Opnd elem[MAX_ELEMS]; uint32_t nelem;
+  uint32_t shape_n, shape_k;                    /* of a word m64n.k. */
   uint32_t guard; bool guard_not;
   Order order; Scope scope; bool scoped;        /* scoped: the statement says which */
 } Decoder;

@@ -54,6 +54,30 @@ take_order(Decoder *d, ModId m)
   }
 }
 
+static uint32_t
+shape_number(const char **s, const char *end)
+{
+  uint32_t v = 0;
+  while (*s < end && **s >= '0' && **s <= '9' && v < 1000)
+    v = v * 10 + (uint32_t)(*(*s)++ - '0');
+  return v;
+}
+
+/* Shapes of a warpgroup's products are too many for a row each. */
+static bool
+is_shape(Decoder *d, const char *s, uint32_t n)
+{
+  const char *end = s + n;
+  if (n < 7 || memcmp(s, "m64n", 4) != 0)
+    return false;
+  s += 4;
+  d->shape_n = shape_number(&s, end);
+  if (s == end || *s++ != 'k')
+    return false;
+  d->shape_k = shape_number(&s, end);
+  return s == end;
+}
+
 /* Split op.mod.mod; hints are dropped here. */
 static uint32_t
 split_mods(Decoder *d, const Tok *t)
@@ -69,7 +93,7 @@ split_mods(Decoder *d, const Tok *t)
     uint32_t b = ++n;
     while (n < t->n && t->s[n] != '.')
       n++;
-    int m = mod_find(t->s + b, n - b);
+    int m = is_shape(d, t->s + b, n - b) ? M_WGMMA_SHAPE : mod_find(t->s + b, n - b);
     if (!m || d->nmod == MAX_MODS)
       decode_unknown(d);
     else if (m >= M_COUNT || !mods[m].hint)

@@ -599,7 +599,7 @@ run_split(Block *b, Warp *w, uint32_t index)
   const Insn *code = b->kernel->code;
   Split *s = &w->split[index];
   uint32_t pc = s->pc;
-  bool many = w->nsplit > 1, first = true;
+  bool many = w->nsplit > 1, first = true, products = b->kernel->products;
   s->rank = b->kernel->rank[pc];
   s->late = 0;
   for (;; pc++, first = false) {
@@ -617,6 +617,8 @@ run_split(Block *b, Warp *w, uint32_t index)
     uint32_t m = guard_mask(w, in, s->mask);
     if (!m)
       continue;
+    if (products && w->wgmma && wgmma_touch(b, w, in))
+      return N_ERROR;
     switch ((Kind)in->kind) {
     case K_ALU: run_alu(in, w->regs, m); break;
     case K_SETP: run_setp(in, w->regs, m); break;
@@ -642,6 +644,15 @@ run_split(Block *b, Warp *w, uint32_t index)
     case K_TRAP: return run_trap(b, w, in, m);
     case K_NOP: break;
     case K_WAIT: {
+      if (in->whole && m != FULL) {
+        if (!others_behind(w)) {
+          whole_warp_missing(b, w, in, m);
+          return N_ERROR;
+        }
+        s->pc = pc;
+        s->state = SPLIT_CONV;
+        return N_PICK;
+      }
       int rc = in->fn.warp(b, w, in, m);
       if (rc < 0)
         return N_ERROR;
@@ -771,7 +782,7 @@ time_out(Block *b)
   for (uint32_t i = 0; i < b->nwarps; i++)
     for (uint32_t j = 0; j < b->warp[i].nsplit; j++) {
       Split *s = &b->warp[i].split[j];
-      if (s->state != SPLIT_WAIT)
+      if (s->state != SPLIT_WAIT || (s->on != ON_ANY && s->on & ON_WARPGROUP))
         continue;
       any = true;
       b->warp[i].expired |= s->mask;

@@ -422,7 +422,8 @@ fault_proxy(const Access *a, uint64_t record)
   Words x;
   describe(a->b, a->w, a->in, a->lane, space_of(a), lane_address(a, a->lane), a->size, &x);
   sim_fault(a->b, a->w, a->in, (int)a->lane, SIM_E_ASYNC, lane_address(a, a->lane),
-            "the asynchronous operation of thread %s %s %s, which was written at %s, and its writer has executed no fence.proxy.async between",
+            "the asynchronous operation of thread %s %s %s, which was written at %s, and its writer has executed"
+            " no fence.proxy.async between",
             x.thread, a->write ? "writes" : "reads", x.what, sim_loc_text(a->b, (uint32_t)record & PC_MASK, where, sizeof where));
   sim_fault_also(a->b, (uint32_t)record & PC_MASK);
   return -1;
@@ -529,7 +530,11 @@ wait_text(const Block *b, const Warp *w, Text *t)
   }
   for (uint32_t i = 0; i < w->nsplit; i++)
     if (b->kernel->code[w->split[i].pc].kind == K_WAIT) {
-      mbar_wait_text(b, w, &w->split[i], t);
+      const Insn *in = &b->kernel->code[w->split[i].pc];
+      if (in->fn.warp == wgmma_wait)
+        wgmma_wait_text(b, w, in, t);
+      else
+        mbar_wait_text(b, w, &w->split[i], t);
       return;
     }
   text_add(t, "in a loop at %s", sim_loc_text(b, warp_pc(b, w), at, sizeof at));

@@ -108,6 +108,14 @@ typedef struct BulkOps {
 } BulkOps;
 typedef struct BulkWaitOps { uint32_t pending; bool reads; } BulkWaitOps;        /* reads: only of shared memory */
 
+/* wgmma.mma_async: the list has the nd registers of d, then, where a_regs, four of a. */
+typedef struct WgmmaOps {
+  uint32_t a, b, scale;
+  uint16_t n;
+  uint8_t k, a_type, b_type, nd;
+  bool a_regs, neg_a, neg_b, trans_a, trans_b;
+} WgmmaOps;
+
 typedef enum BarAction { BAR_SYNC, BAR_ARRIVE, BAR_RED } BarAction;
 typedef enum BarReduce { RED_NONE, RED_POPC, RED_AND, RED_OR } BarReduce;
 typedef struct BarOps { uint32_t id, count, d, pred; uint8_t action, reduce; } BarOps;
@@ -131,7 +139,7 @@ struct Insn {
     uint32_t slot[6];
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
-    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending; BulkOps bulk; BulkWaitOps bulk_wait;
+    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending; BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

@@ -1,7 +1,7 @@
 /* internal.h - what the files of the simulator share. Read in this order: insn.h, unit.h, types below, then
  * scan.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
- * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c warp.c mma.c (instructions to
- * results).
+ * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c bulk.c tensor.c warp.c mma.c wgmma.c
+ * (instructions to results).
  *
  * A Worker is a host thread; a Block is the state of one running block, which a worker may suspend. */
 #ifndef TILERT_SIM_INTERNAL_H
@@ -68,10 +68,11 @@ struct Frame {
 };
 
 /* frame: NULL in the kernel itself. late: put behind all others; see exec.c. on: what a SPLIT_WAIT waits for, an mbarrier's offset or
- * ON_ANY: to be tried again when any ends a phase. */
+ * ON_ANY: to be tried again whenever something ends. */
 typedef struct Split { Frame *frame; uint32_t pc, mask, rank, late, on; uint8_t state; } Split;
 enum { SPLIT_RUN, SPLIT_CONV, SPLIT_WAIT };
 #define ON_ANY UINT32_MAX
+#define ON_WARPGROUP 0x80000000u       /* | its number: for others of it */
 
 typedef struct Pending {               /* one lane's cp.async not yet waited for */
   uint32_t group, dst, pc, serial;     /* serial: of the copies of the warp */
@@ -105,6 +106,7 @@ struct Warp {
   Know *know;
   Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap; uint32_t serial;
+  struct Wgmma *wgmma;                 /* NULL: none yet */
   uint32_t park_on, expired;           /* what the wait that just said PARK is for; lanes whose next try_wait times out */
   uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
   uint32_t group[LANES];               /* groups committed, per lane */
@@ -202,6 +204,7 @@ struct Block {
   Barrier barrier[MAX_BARRIERS];
   Mbar **mbar; size_t nmbar, mbar_cap;
   Flight *flight; size_t nflight, flight_cap;
+  uint32_t wgmma_agent[MAX_WARPS / 4]; /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
   uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
   uint32_t timeouts, looks;                                /* so often in vain */
@@ -308,6 +311,10 @@ void atom_combine(ModId op, Type t, uint8_t *p, uint64_t val);
 int flights_ended(Block *b);
 /* async.c: a thread's cp.async that are older than serial land for an mbarrier's agent. */
 int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment);
+/* wgmma.c: an instruction that is no product uses its registers: -1 with the fault where they are in flight. The block begins. */
+int wgmma_touch(Block *b, Warp *w, const Insn *in);
+void wgmma_clear(const Block *b, Warp *w);
+void wgmma_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
 /* call.c: all lanes of s call a part; -1 with the error. */
 int call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part);
 /* Lanes m, all of s, return; false where s is in the kernel itself. */
@@ -333,7 +340,7 @@ typedef struct LaneAccess {
   Space space; uint64_t addr; uint32_t lane, size;
   bool write, strong, update, pending;
   const uint8_t *data;
-  uint32_t agent;                      /* as in Access */
+  uint32_t agent, segment;             /* as in Access; segment 0: the agent's own */
 } LaneAccess;
 /* The same of any number of bytes at any place in global or shared memory. */
 uint8_t *mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
@@ -356,6 +363,7 @@ WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec,
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 WarpFn mbar_exec, mbar_wait, mbar_pending, bulk_exec, bulk_commit, bulk_wait;
+WarpFn wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */
 typedef enum AluOp {

@@ -359,7 +359,8 @@ join(Kernel *k, SimError *err)
     ok = sim_error_set(err, SIM_E_PARSE, "kernel '%.*s' has too much local memory", n, k->unit->name.s) == 0;
   for (uint32_t i = 0; ok && i < k->ncode; i++) {
     k->observes |= observes(&k->code[i]);
-    k->agents |= k->code[i].fn.warp == mbar_exec || k->code[i].fn.warp == bulk_exec;
+    k->agents |= k->code[i].fn.warp == mbar_exec || k->code[i].fn.warp == bulk_exec || k->code[i].fn.warp == wgmma_exec;
+    k->products |= k->code[i].fn.warp == wgmma_exec;
   }
   return ok ? 0 : -1;
 }

@@ -350,7 +350,8 @@ check_phase(Block *b, Warp *w, const Insn *in, uint32_t lane, const Mbar *m)
   if ((int64_t)m->phase - phase < 2 || (o->parity && phase < (int64_t)known_phases(b, w, m)))
     return 0;
   return MBAR_FAULT(b, w, in, lane, m, "waits at the mbarrier at shared+0x%x for phase %lld, where phase %u runs: it is %lld phases"
-                    " behind%s", m->at, (long long)phase, m->phase, (long long)m->phase - phase, o->parity ? ", and the parity means another" : "");
+                    " behind%s", m->at, (long long)phase, m->phase, (long long)m->phase - phase,
+                    o->parity ? ", and the parity means another" : "");
 }
 
 static bool

@@ -181,8 +181,9 @@ mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l)
   if (!s)
     return 0;
   Access a = {.b = b, .w = w, .in = in, .s = s, .off = s->shared ? addr : addr - (uintptr_t)s->memory, .lane = l->lane, .count = 1,
-              .size = l->size, .write = l->write, .strong = l->strong, .update = l->update, .pending = l->pending, .data = l->data, .agent = l->agent};
-  if (l->agent && !(a.segment = agent_segment(b, l->agent)))
+              .size = l->size, .write = l->write, .strong = l->strong, .update = l->update, .pending = l->pending, .data = l->data,
+              .agent = l->agent};
+  if (l->agent && !(a.segment = l->segment ? l->segment : agent_segment(b, l->agent)))
     return sim_fault(b, w, in, (int)l->lane, SIM_E_MEMORY, 0, "out of memory for the record of who accessed what");
   return cells_access(&a);
 }

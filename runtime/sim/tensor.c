@@ -34,15 +34,17 @@ static int
 check_dimension(const SimTensor *t, uint32_t i, SimError *err)
 {
   if (t->extent[i] < 1 || t->extent[i] > 1ull << 32)
-    return sim_error_set(err, SIM_E_ARGUMENT, "extent %u of a tensor map is %llu: 1 to 2^32 are possible", i, (unsigned long long)t->extent[i]);
+    return sim_error_set(err, SIM_E_ARGUMENT, "extent %u of a tensor map is %llu: 1 to 2^32 are possible", i,
+                         (unsigned long long)t->extent[i]);
   if (t->box[i] < 1 || t->box[i] > BOX_MOST)
     return sim_error_set(err, SIM_E_ARGUMENT, "the box of a tensor map has %u elements in dimension %u: 1 to %d are possible", t->box[i], i,
                          BOX_MOST);
   if (t->step[i] < 1 || t->step[i] > STEP_MOST)
-    return sim_error_set(err, SIM_E_ARGUMENT, "the step of a tensor map in dimension %u is %u: 1 to %d are possible", i, t->step[i], STEP_MOST);
+    return sim_error_set(err, SIM_E_ARGUMENT, "the step of a tensor map in dimension %u is %u: 1 to %d are possible", i, t->step[i],
+                         STEP_MOST);
   if (i && (t->stride[i - 1] % PIECE || t->stride[i - 1] >= STRIDE_MOST))
-    return sim_error_set(err, SIM_E_ARGUMENT, "the stride of a tensor map in dimension %u is %llu bytes: a multiple of 16 below 2^40 is needed", i,
-                         (unsigned long long)t->stride[i - 1]);
+    return sim_error_set(err, SIM_E_ARGUMENT, "the stride of a tensor map in dimension %u is %llu bytes: a multiple of 16 below 2^40 is needed",
+                         i, (unsigned long long)t->stride[i - 1]);
   return 0;
 }
 

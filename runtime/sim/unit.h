@@ -94,6 +94,7 @@ typedef struct Kernel {
   bool linked;                         /* the arrays are its own, not the entry's */
   bool observes;                       /* its blocks may wait for one another; worker.c */
   bool agents;                         /* something in it has a clock that is no warp */
+  bool products;                       /* registers of it may be in flight; wgmma.c */
 } Kernel;
 
 /* cfg.c: leaders, ranks of blocks and edges; false when out of memory. */

@@ -76,7 +76,7 @@ main(int argc, char **argv)
 {
   static const struct { const char *name; void (*fn)(Test *); } groups[] = {
     {"kernels", test_kernels}, {"ops", test_ops}, {"warp", test_warp}, {"faults", test_faults}, {"global", test_global}, {"calls", test_calls}, {"turns", test_turns},
-    {"report", test_report}, {"decode", test_decode}, {"foreign", test_foreign}, {"mbarrier", test_mbarrier}, {"bulk", test_bulk}, {"fuzz", test_fuzz},
+    {"report", test_report}, {"decode", test_decode}, {"foreign", test_foreign}, {"mbarrier", test_mbarrier}, {"bulk", test_bulk}, {"wgmma", test_wgmma}, {"hopper", test_hopper}, {"fuzz", test_fuzz},
   };
   Test t = {.folder = argc > 1 ? argv[1] : "tests/sim"};
   SimError err;

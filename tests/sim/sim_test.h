@@ -60,4 +60,6 @@ void test_decode(Test *t);
 void test_foreign(Test *t);
 void test_mbarrier(Test *t);
 void test_bulk(Test *t);
+void test_wgmma(Test *t);
+void test_hopper(Test *t);
 #endif

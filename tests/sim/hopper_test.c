@@ -1,0 +1,5 @@
+#include "sim_test.h"
+void
+test_hopper(Test *t)
+{
+}
