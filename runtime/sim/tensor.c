@@ -43,7 +43,8 @@ check_dimension(const SimTensor *t, uint32_t i, SimError *err)
     return sim_error_set(err, SIM_E_ARGUMENT, "the step of a tensor map in dimension %u is %u: 1 to %d are possible", i, t->step[i],
                          STEP_MOST);
   if (i && (t->stride[i - 1] % PIECE || t->stride[i - 1] >= STRIDE_MOST))
-    return sim_error_set(err, SIM_E_ARGUMENT, "the stride of a tensor map in dimension %u is %llu bytes: a multiple of 16 below 2^40 is needed",
+    return sim_error_set(err, SIM_E_ARGUMENT, "the stride of a tensor map in dimension %u is %llu bytes:"
+                         " a multiple of 16 below 2^40 is needed",
                          i, (unsigned long long)t->stride[i - 1]);
   return 0;
 }
