@@ -161,8 +161,12 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
 uint8_t *
 mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write)
 {
-  if (sp == SP_SHARED)
-    return window_host(b, w, in, lane, SP_SHARED, addr, n, write);
+  if (sp == SP_SHARED && addr <= b->shared_bytes && n <= b->shared_bytes - addr)
+    return b->shared + addr;
+  if (sp == SP_SHARED) {
+    fault_window(b, w, in, lane, SP_SHARED, addr, n, b->shared_bytes, write);
+    return NULL;
+  }
   const Alloc *a = sim_alloc_below(b->launch->allocs, b->launch->nallocs, addr);
   if (!a || addr >= a->end || n > a->end - addr) {
     fault_outside(b, w, in, lane, addr, n, write);
