@@ -166,6 +166,8 @@ start_warp(Block *b, Warp *w)
   memset(w->bulk_group, 0, sizeof w->bulk_group);
   w->bulk_reads = w->bulk_writes = 0;
   wgmma_clear(b, w);
+  w->registers_held = b->launch->registers;
+  w->changes = 0;
   fill_specials(b, w, true);
 }
 
@@ -193,6 +195,7 @@ sim_block_start(Block *b, uint64_t index)
   drop_barriers(b);
   mbars_clear(b);
   b->nflight = 0;
+  b->registers_free = 0;
   memset(b->wgmma_agent, 0, sizeof b->wgmma_agent);
   b->events = b->events_then = b->events_looked = 0;
   b->timeouts = b->looks = 0;

@@ -1,4 +1,4 @@
-/* decode_wgmma.c - wgmma.mma_async and the instructions around it (PTX ISA, "wgmma"). */
+/* decode_wgmma.c - wgmma.mma_async and the instructions around it, and setmaxnreg (PTX ISA, "wgmma"). */
 #include "decode.h"
 
 enum { M_ROWS = 64, K_BYTES = 32, MOST_D = 128 };
@@ -107,4 +107,23 @@ decode_wgmma(Decoder *d, int arg)
   in->whole = true;
   if (wait)
     in->wait = (WaitOps){.pending = d->op[0].imm > UINT32_MAX ? UINT32_MAX : (uint32_t)d->op[0].imm};
+}
+
+void
+decode_setmaxnreg(Decoder *d, int arg)
+{
+  bool more = opmod_take(d, M_INC), less = opmod_take(d, M_DEC), sync = opmod_take(d, M_SYNC);
+  bool aligned = opmod_take(d, M_ALIGNED);
+  Type t = opmod_type(d);
+  decode_operands(d, 1, 1);
+  uint64_t n = d->op[0].imm;
+  if (more == less || !sync || !aligned || t != T_U32)
+    decode_unknown(d);
+  else if (d->op[0].kind != O_IMM || n < 24 || n > 256 || n % 8)
+    decode_fail(d, "a thread has 24 to 256 registers, in steps of 8");
+  Insn *in = insn_warp(d, K_WAIT, setmaxnreg_exec, 0);
+  if (!in)
+    return;
+  in->whole = true;
+  in->registers = (RegisterOps){(uint16_t)n, more};
 }

@@ -782,7 +782,7 @@ time_out(Block *b)
   for (uint32_t i = 0; i < b->nwarps; i++)
     for (uint32_t j = 0; j < b->warp[i].nsplit; j++) {
       Split *s = &b->warp[i].split[j];
-      if (s->state != SPLIT_WAIT || (s->on != ON_ANY && s->on & ON_WARPGROUP))
+      if (s->state != SPLIT_WAIT || (s->on != ON_ANY && s->on & ON_OTHERS))
         continue;
       any = true;
       b->warp[i].expired |= s->mask;
@@ -865,5 +865,5 @@ sim_block_run(Block *b)
     if (turn_over(b, start, busy, stuck))
       return BLOCK_SUSPENDED;
   }
-  return flights_ended(b) ? BLOCK_FAILED : BLOCK_ENDED;
+  return flights_ended(b) || registers_ended(b) ? BLOCK_FAILED : BLOCK_ENDED;
 }

@@ -116,6 +116,8 @@ typedef struct WgmmaOps {
   bool a_regs, neg_a, neg_b, trans_a, trans_b;
 } WgmmaOps;
 
+typedef struct RegisterOps { uint16_t count; bool more; } RegisterOps;             /* setmaxnreg */
+
 typedef enum BarAction { BAR_SYNC, BAR_ARRIVE, BAR_RED } BarAction;
 typedef enum BarReduce { RED_NONE, RED_POPC, RED_AND, RED_OR } BarReduce;
 typedef struct BarOps { uint32_t id, count, d, pred; uint8_t action, reduce; } BarOps;
@@ -139,7 +141,8 @@ struct Insn {
     uint32_t slot[6];
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
-    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending; BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma;
+    WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
+    BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma; RegisterOps registers;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

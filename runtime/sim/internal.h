@@ -73,6 +73,8 @@ typedef struct Split { Frame *frame; uint32_t pc, mask, rank, late, on; uint8_t 
 enum { SPLIT_RUN, SPLIT_CONV, SPLIT_WAIT };
 #define ON_ANY UINT32_MAX
 #define ON_WARPGROUP 0x80000000u       /* | its number: for others of it */
+#define ON_REGISTERS 0x40000000u       /* for some to be free */
+#define ON_OTHERS (ON_WARPGROUP | ON_REGISTERS)  /* waits that do not time out */
 
 typedef struct Pending {               /* one lane's cp.async not yet waited for */
   uint32_t group, dst, pc, serial;     /* serial: of the copies of the warp */
@@ -107,6 +109,7 @@ struct Warp {
   Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap; uint32_t serial;
   struct Wgmma *wgmma;                 /* NULL: none yet */
+  uint32_t registers_held, changes, change_pc;     /* of a thread; how often that was changed, and where last */
   uint32_t park_on, expired;           /* what the wait that just said PARK is for; lanes whose next try_wait times out */
   uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
   uint32_t group[LANES];               /* groups committed, per lane */
@@ -163,6 +166,7 @@ struct Launch {
   const Alloc *allocs; size_t nallocs;
   uint64_t nblocks, next_block, done_blocks, fail_block;
   bool check, want_stats;
+  uint32_t registers;                  /* of a thread at the start; 0: not known */
   uint32_t nclocks;                    /* of a block, as other blocks know them */
   bool turns;                          /* blocks may wait for each other: one worker runs them in turn */
   bool parallel;                       /* several workers */
@@ -204,6 +208,7 @@ struct Block {
   Barrier barrier[MAX_BARRIERS];
   Mbar **mbar; size_t nmbar, mbar_cap;
   Flight *flight; size_t nflight, flight_cap;
+  uint32_t registers_free;             /* by a warp's threads */
   uint32_t wgmma_agent[MAX_WARPS / 4]; /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
   uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
@@ -315,6 +320,10 @@ int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segme
 int wgmma_touch(Block *b, Warp *w, const Insn *in);
 void wgmma_clear(const Block *b, Warp *w);
 void wgmma_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
+/* registers.c */
+uint32_t registers_at_start(const Unit *u, uint32_t threads);
+void registers_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
+int registers_ended(Block *b);
 /* call.c: all lanes of s call a part; -1 with the error. */
 int call_enter(Block *b, Warp *w, Split *s, const Insn *in, uint32_t part);
 /* Lanes m, all of s, return; false where s is in the kernel itself. */
@@ -363,7 +372,7 @@ WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec,
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 WarpFn mbar_exec, mbar_wait, mbar_pending, bulk_exec, bulk_commit, bulk_wait;
-WarpFn wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
+WarpFn setmaxnreg_exec, wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */
 typedef enum AluOp {

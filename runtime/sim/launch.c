@@ -106,6 +106,7 @@ check_launch(Launch *l, SimError *err)
   l->nwarps = (l->nthreads + LANES - 1) / LANES;
   l->nblocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
   l->turns = k->observes && l->nblocks > 1;
+  l->registers = registers_at_start(k->unit, l->nthreads);
   l->nclocks = k->agents ? MAX_AGENTS : l->nwarps;
   return 0;
 }

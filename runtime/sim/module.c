@@ -491,8 +491,11 @@ read_function_directives(Reader *r, Func *f)
       read_dims(r, f->reqntid);
     else if (accept_word(r, ".maxntid"))
       read_dims(r, f->maxntid);
-    else if (accept_word(r, ".minnctapersm") || accept_word(r, ".maxnreg") || accept_word(r, ".maxnctapersm") ||
-             accept_word(r, ".maxclusterrank"))
+    else if (accept_word(r, ".minnctapersm"))
+      f->minctas = (uint32_t)expect_int(r);
+    else if (accept_word(r, ".maxnreg"))
+      f->maxnreg = (uint32_t)expect_int(r);
+    else if (accept_word(r, ".maxnctapersm") || accept_word(r, ".maxclusterrank"))
       expect_int(r);
     else if (accept_word(r, ".noreturn") || accept_word(r, ".explicitcluster") || accept_word(r, ".blocksareclusters"))
       continue;
@@ -756,6 +759,8 @@ decode_function(Reader *r, const Func *f)
   u->index = f->index;
   u->entry = f->entry;
   u->reg_bytes = FIRST_SLOT;
+  u->maxnreg = f->maxnreg;
+  u->minctas = f->minctas;
   memcpy(u->reqntid, f->reqntid, sizeof u->reqntid);
   memcpy(u->maxntid, f->maxntid, sizeof u->maxntid);
   decode_body(&d, f);

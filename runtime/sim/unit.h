@@ -63,6 +63,7 @@ typedef struct Unit {
   Signature type;
   uint32_t param_bytes;
   uint32_t reqntid[3], maxntid[3];
+  uint32_t maxnreg, minctas;           /* 0 where absent */
 } Unit;
 
 /* Registers begin behind slot 0, which is none. */

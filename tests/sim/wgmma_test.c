@@ -291,9 +291,39 @@ products(Test *t)
       }
 }
 
+/* ---- registers ---- */
+
+#define REGS "\n.maxntid 256, 1, 1\n.minnctapersm 1\n{\n.reg .b32 %r<9>; .reg .pred %p<9>; mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 128;\n"
+#define REGS_HEAD ".version 8.6\n.target sm_90a\n.address_size 64\n.file 1 \"k.tile\"\n.visible .entry k()"
+
+static void
+registers(Test *t)
+{
+  static const struct { const char *body; SimErrorKind kind; const char *text; } cases[] = {
+    {"griddepcontrol.wait; griddepcontrol.launch_dependents; @%p1 bra L; setmaxnreg.inc.sync.aligned.u32 248; ret; L: setmaxnreg.dec.sync.aligned.u32 40;", SIM_OK, ""},
+    {"@%p1 bra L; setmaxnreg.dec.sync.aligned.u32 200; bar.sync 1, 256; setmaxnreg.inc.sync.aligned.u32 232; ret;"
+     "L: setmaxnreg.dec.sync.aligned.u32 40; bar.sync 1, 256;", SIM_OK, ""},
+    {"@%p1 bra L; setmaxnreg.dec.sync.aligned.u32 200; bar.sync 1, 256;" AT "setmaxnreg.inc.sync.aligned.u32 256; ret;"
+     "L: bar.sync 1, 256;", SIM_E_DEADLOCK, "warp 6 at setmaxnreg (k.tile:7) for 256 registers a thread, of which it has 200"},
+    {AT "setmaxnreg.inc.sync.aligned.u32 104;", SIM_E_TRAP, "setmaxnreg.inc to 104, where a thread of warp 0 has 248 registers"},
+    {AT "setmaxnreg.dec.sync.aligned.u32 256;", SIM_E_TRAP, "setmaxnreg.dec to 256"},
+    {"setp.lt.u32 %p1, %r0, 64; @%p1 bra L;" AT "setmaxnreg.dec.sync.aligned.u32 40; L:", SIM_E_TRAP, "and warp 0 of its warpgroup does not"},
+    {"setmaxnreg.dec.sync.aligned.u32 20;", SIM_E_PARSE, "24 to 256 registers"},
+  };
+  char ptx[2048];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    snprintf(ptx, sizeof ptx, "%s%s%s%s", REGS_HEAD, REGS, cases[i].body, TAIL);
+    Run r = {ptx, "k", {1}, {256}, 0, {0}, {0}, {0}};
+    int rc = test_run(t, &r);
+    CHECK(t, (rc == 0) == !cases[i].kind && (!rc || (r.err.kind == cases[i].kind && strstr(r.err.message, cases[i].text))), "%s: kind %d: %s", cases[i].body,
+          (int)r.err.kind, r.err.message);
+  }
+}
+
 void
 test_wgmma(Test *t)
 {
   misuse(t);
+  registers(t);
   products(t);
 }
