@@ -358,11 +358,20 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
   return failed ? sim_fail(&e, err) : TILERT_OK;
 }
 
+static int
+sim_encode_map(TilertDevice *d, const TilertTensor *t, void *out, TilertError *err)
+{
+  SimError e = {0};
+  SimTensor x = {t->type, t->interleave, t->swizzle, t->promotion, t->fill, t->rank, t->address, t->extents, t->strides, t->box, t->steps};
+  (void)d;
+  return sim_tensor_map(&x, out, &e) ? sim_fail(&e, err) : TILERT_OK;
+}
+
 static const DeviceOps sim_ops = {
   .destroy = sim_destroy_device, .synchronize = sim_synchronize, .stats = sim_stats, .cancel = sim_cancel_launch,
   .fault = sim_fault_text,
   .alloc = sim_alloc_memory, .release = sim_release, .write = sim_write, .read = sim_read, .copy = sim_copy,
-  .fill = sim_fill, .check_pointer = sim_check_pointer,
+  .fill = sim_fill, .check_pointer = sim_check_pointer, .tensor_map = sim_encode_map,
   .stream_create = sim_stream_create, .stream_destroy = sim_stream_destroy,
   .stream_synchronize = sim_stream_synchronize,
   .event_create = sim_event_create, .event_destroy = sim_event_destroy, .event_record = sim_event_record,

@@ -188,6 +188,22 @@ TILERT_API int tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, Tilert
 /* How many blocks of this kernel one multiprocessor can hold at a time. On sim by threads and shared memory alone. */
 TILERT_API int tilert_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err);
 
+/* ---- tensor maps ---- */
+
+/* A tensor in device memory, and the boxes that kernels copy of it; extents, box and steps are in elements, innermost first, strides in
+ * bytes, of all dimensions but the innermost. type, interleave, swizzle, promotion and fill are numbers of the CUDA driver API
+ * (cuTensorMapEncodeTiled). */
+typedef struct TilertTensor {
+  int32_t type, interleave, swizzle, promotion, fill;
+  uint32_t rank;                             /* 1 to 5 */
+  uint64_t address;
+  const uint64_t *extents, *strides;         /* strides may be NULL where the rank is 1 */
+  const uint32_t *box, *steps;
+} TilertTensor;
+/* Encode the map of a tensor: the 128 bytes of a tensor map parameter (TILERT_ARG_BYTES), good for this kind of device. out is the
+ * caller's, aligned to 64. TILERT_E_ARGUMENT: the hardware has no such map; TILERT_E_UNAVAILABLE: the driver encodes none. */
+TILERT_API int tilert_tensor_map(TilertDevice *dev, const TilertTensor *tensor, void *out, TilertError *err);
+
 /* ---- launching ---- */
 
 typedef enum TilertArgKind {

@@ -415,10 +415,22 @@ cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
   return launch_failed(c, l, number, r, err);
 }
 
+static int
+cuda_tensor_map(TilertDevice *d, const TilertTensor *t, void *out, TilertError *err)
+{
+  const CudaDriver *cu = &cuda_of(d)->cu;
+  if (!cu->TensorMapEncodeTiled)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no cuTensorMapEncodeTiled: the driver is too old");
+  CUresult r = cu->TensorMapEncodeTiled(out, t->type, t->rank, t->address, t->extents, t->strides, t->box, t->steps,
+                                        t->interleave, t->swizzle, t->promotion, t->fill);
+  int status = cuda_check(cu, r, "cuTensorMapEncodeTiled", err);
+  return status && r == CUDA_ERROR_INVALID_VALUE ? error_prefix(err, TILERT_E_ARGUMENT, "the hardware has no such map") : status;
+}
+
 static const DeviceOps cuda_ops = {
   .destroy = cuda_destroy, .synchronize = cuda_synchronize, .stats = cuda_stats,
   .alloc = cuda_alloc, .release = cuda_release, .write = cuda_write, .read = cuda_read, .copy = cuda_copy,
-  .fill = cuda_fill, .check_pointer = cuda_check_pointer,
+  .fill = cuda_fill, .check_pointer = cuda_check_pointer, .tensor_map = cuda_tensor_map,
   .stream_create = cuda_stream_create, .stream_destroy = cuda_stream_destroy,
   .stream_synchronize = cuda_stream_synchronize,
   .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,

@@ -2,11 +2,13 @@
 #include <dlfcn.h>
 #include <string.h>
 
-typedef struct Symbol { const char *name; size_t at; } Symbol;
+typedef struct Symbol { const char *name; size_t at; int may; } Symbol;
 
 static const Symbol symbols[] = {
-#define CU(member, symbol, params) {symbol, offsetof(CudaDriver, member)},
+#define CU(member, symbol, params) {symbol, offsetof(CudaDriver, member), 0},
+#define CU_MAY(member, symbol, params) {symbol, offsetof(CudaDriver, member), 1},
 #include "cuda.def"
+#undef CU_MAY
 #undef CU
 };
 
@@ -15,7 +17,7 @@ bind(CudaDriver *cu, void *lib, TilertError *err)
 {
   for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
     void *f = dlsym(lib, symbols[i].name);
-    if (!f)
+    if (!f && !symbols[i].may)
       return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no %s: the driver is too old",
                        symbols[i].name);
     memcpy((char *)cu + symbols[i].at, &f, sizeof f);

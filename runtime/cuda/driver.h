@@ -13,6 +13,7 @@ typedef struct CUevent_st *CUevent;
 
 enum {
   CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_VALUE = 1,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
@@ -47,7 +48,9 @@ enum {
 
 typedef struct CudaDriver {
 #define CU(member, symbol, params) CUresult (*member) params;
+#define CU_MAY CU
 #include "cuda.def"
+#undef CU_MAY
 #undef CU
 } CudaDriver;
 

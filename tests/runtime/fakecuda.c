@@ -165,6 +165,10 @@ FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
      *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512 : 30 + attribute, 0)
 FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
      fake.dynamic_shared = v, attribute == 8 ? 0 : 1)
+FAKE_FREE(cuTensorMapEncodeTiled, (void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride,
+                              const unsigned *box, const unsigned *step, int interleave, int swizzle, int promotion, int fill),
+     (memset(map, 0, 128), memcpy(map, (uint64_t[]){(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle}, 64)),
+     interleave == 3 ? 1 : 0)
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),
      *n = 3, 0)
 

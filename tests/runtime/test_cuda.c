@@ -176,6 +176,21 @@ test_contexts(TilertDevice *d)
 }
 
 static void
+test_tensor_map(TilertDevice *d)
+{
+  static const uint64_t extents[] = {64, 9}, strides[] = {128};
+  static const uint32_t box[] = {64, 8}, steps[] = {1, 2};
+  static _Alignas(64) uint64_t map[16];
+  TilertTensor t = {.type = 6, .swizzle = 3, .rank = 2, .address = 4096, .extents = extents, .strides = strides, .box = box, .steps = steps};
+  CHECK_OK(tilert_tensor_map(d, &t, map, &err));
+  CHECK(map[0] == 6 && map[1] == 2 && map[2] == 4096 && map[3] == 9 && map[4] == 128 && map[5] == 8 && map[6] == 2 && map[7] == 3);
+  t.interleave = 3;
+  CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "the hardware has no such map");
+  t.rank = 6;
+  CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "rank 6");
+}
+
+static void
 test_kernel(TilertDevice *d)
 {
   TilertModule *m;
@@ -186,6 +201,7 @@ test_kernel(TilertDevice *d)
   CHECK(info.registers == 34 && info.local_bytes == 33 && info.static_shared == 31 && info.dynamic_shared == 128);
   CHECK_OK(tilert_kernel_occupancy(k, &blocks, &err));
   CHECK(blocks == 3);
+  test_tensor_map(d);
   tilert_module_destroy(m);
 }
 

@@ -198,6 +198,10 @@ test_modules(void)
   static TilertManifest m[2], bad;
   TilertKernelInfo info;
   TilertKernel *k;
+  static const uint64_t extents[] = {64};
+  static const uint32_t box[] = {64}, steps[] = {1};
+  static _Alignas(64) char map[128];
+  TilertTensor tensor = {.type = 6, .rank = 1, .extents = extents, .box = box, .steps = steps};
   uint32_t blocks;
   size_t n, size = strlen(axpy_ptx);
   ROW(tilert_manifest_parse, "0aaa0", tilert_manifest_parse(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
@@ -229,6 +233,7 @@ test_modules(void)
   ROW(tilert_module_kernel, "0aaa0", tilert_module_kernel(P(1, module), P(2, "axpy"), P(3, &k), P(4, e)));
   ANSWER(tilert_kernel_manifest, "10", tilert_kernel_manifest(P(1, kernel)));
   ROW(tilert_kernel_info, "0aa0", tilert_kernel_info(P(1, kernel), P(2, &info), P(3, e)));
+  ROW(tilert_tensor_map, "0aaa0", tilert_tensor_map(P(1, dev), P(2, &tensor), P(3, map), P(4, e)));
   ROW(tilert_kernel_occupancy, "0aa0", tilert_kernel_occupancy(P(1, kernel), P(2, &blocks), P(3, e)));
 }
 

@@ -345,6 +345,25 @@ test_threads(TilertDevice *d)
     pthread_join(threads[i], NULL);
 }
 
+static void
+test_tensor_map(TilertDevice *d)
+{
+  static const uint64_t extents[] = {64, 9}, strides[] = {128}, odd[] = {136};
+  static const uint32_t box[] = {64, 8}, steps[] = {1, 1};
+  static _Alignas(64) char map[192];
+  TilertTensor t = {.type = 6, .swizzle = 3, .rank = 2, .address = 4096, .extents = extents, .strides = strides, .box = box, .steps = steps};
+  CHECK_OK(tilert_tensor_map(d, &t, map, &err));
+  CHECK_FAILS(tilert_tensor_map(d, &t, map + 8, &err), TILERT_E_ARGUMENT, "aligned to 64");
+  t.strides = odd;
+  CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "136 bytes");
+  t.strides = NULL;
+  CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "strides");
+  t.rank = 0;
+  CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "rank 0");
+  t.rank = 1;
+  CHECK_OK(tilert_tensor_map(d, &t, map, &err));
+}
+
 int
 main(void)
 {
@@ -360,6 +379,7 @@ main(void)
   test_refusals(d);
   test_null(d);
   test_apart(d);
+  test_tensor_map(d);
   test_fault(d);
   test_threads(d);
   tilert_device_close(d);

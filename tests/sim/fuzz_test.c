@@ -11,41 +11,41 @@ next(uint32_t *state)
   return *state >> 8;
 }
 
+/* A text's kernels and what they get; sizes: of their parameters, at most. */
+typedef struct Subject { const char *file, *kernels[4]; uint32_t block, shared; const void *args[8]; int nparams, sizes[8]; } Subject;
+
 static void
-try_text(Test *t, const char *text, size_t n, uint32_t *a)
+try_text(Test *t, const char *text, size_t n, const Subject *x)
 {
-  static const char *const kernels[] = {"vadd", "reduce", "cases", "hist"};
-  uint32_t grid[3] = {1, 1, 1}, block[3] = {64, 1, 1};
-  int count = 40;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {x->block, 1, 1};
   SimModule *mod;
   SimError err;
   if (sim_load(t->machine, text, n, &mod, &err)) {
     CHECK(t, (err.kind == SIM_E_PARSE && err.ptx_line) || err.kind == SIM_E_MEMORY, "kind %d: %s", (int)err.kind, err.message);
     return;
   }
-  const void *args[8] = {&a, &a, &a, &count, &count, &count, &count, &count};
-  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+  for (size_t i = 0; i < 4 && x->kernels[i]; i++) {
     SimKernelInfo info;
-    if (sim_kernel(mod, kernels[i], &info, &err) == 0 && info.nparams <= 4) {
+    if (sim_kernel(mod, x->kernels[i], &info, &err) == 0 && info.nparams <= x->nparams) {
       bool small = true;
       for (int p = 0; p < info.nparams; p++)
-        small &= info.param_size[p] <= (p < 3 ? 8 : 4);
+        small &= info.param_size[p] <= (uint32_t)x->sizes[p];
       if (small)
-        sim_launch(mod, kernels[i], grid, block, 0, args, NULL, &err);
+        sim_launch(mod, x->kernels[i], grid, block, x->shared, x->args, NULL, &err);
     }
   }
   sim_unload(mod);
 }
 
 static void
-cut(Test *t, const char *text, size_t n, uint32_t *a)
+cut(Test *t, const char *text, size_t n, const Subject *x)
 {
   for (size_t at = 0; at < n; at += 1 + n / 120)
-    try_text(t, text, at, a);
+    try_text(t, text, at, x);
 }
 
 static void
-damage(Test *t, const char *text, size_t n, uint32_t *a, uint32_t seed)
+damage(Test *t, const char *text, size_t n, const Subject *x, uint32_t seed)
 {
   static const char noise[] = "{}[]();,.:%@!|<>0123456789abrupsx_- \n\"/*$";
   char *copy = malloc(n + 1);
@@ -60,9 +60,21 @@ damage(Test *t, const char *text, size_t n, uint32_t *a, uint32_t seed)
       else if (at + len < n && from + len < n)
         memcpy(copy + at, text + from, len);
     }
-    try_text(t, copy, n, a);
+    try_text(t, copy, n, x);
   }
   free(copy);
+}
+
+static void
+subject(Test *t, const Subject *x)
+{
+  char *text = test_file(t, x->file);
+  if (!text)
+    return;
+  cut(t, text, strlen(text), x);
+  damage(t, text, strlen(text), x, 1);
+  damage(t, text, strlen(text), x, 77);
+  free(text);
 }
 
 void
@@ -71,17 +83,21 @@ test_fuzz(Test *t)
   SimOptions o;
   SimError err;
   SimMachine *saved = t->machine;
-  char *text = test_file(t, "kernels.ptx");
+  static _Alignas(64) uint8_t map[SIM_TENSOR_MAP_BYTES];
+  static const uint64_t extent[] = {64, 128}, stride[] = {128};
+  static const uint32_t box[] = {64, 64}, step[] = {1, 1};
+  int count = 40, k = 128;
   sim_options_default(&o);
   o.max_instructions = 20000;
-  if (!text || !CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
+  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
     return;
-  uint32_t *a = test_alloc(t, 4096);
-  memset(a, 0, 4096);
-  cut(t, text, strlen(text), a);
-  damage(t, text, strlen(text), a, 1);
-  damage(t, text, strlen(text), a, 77);
+  uint32_t *a = test_alloc(t, 16384);
+  memset(a, 0, 16384);
+  SimTensor tensor = {.type = 6, .swizzle = 3, .rank = 2, .address = (uint64_t)(uintptr_t)a, .extent = extent, .stride = stride, .box = box, .step = step};
+  CHECK(t, sim_tensor_map(&tensor, map, &err) == 0, "%s", err.message);
+  subject(t, &(Subject){"kernels.ptx", {"vadd", "reduce", "cases", "hist"}, 64, 0, {&a, &a, &a, &count, &count, &count, &count, &count}, 4, {8, 8, 8, 4}});
+  subject(t, &(Subject){"hopper.ptx", {"matmul_k", "matmul_n"}, 384, 73728, {map, map, map, &k}, 4, {128, 128, 128, 4}});
+  test_free(t, a);
   sim_destroy(t->machine);
   t->machine = saved;
-  free(text);
 }
