@@ -15,7 +15,7 @@ special_value(const Block *b, const SpecialSlot *s, const Warp *w, uint32_t lane
   case S_LANEID: return lane;
   case S_WARPID: return w->index;
   case S_NWARPID: return b->nwarps;
-  case S_NSMID: case S_ONE: return 1;
+  case S_NSMID: case S_ONE: case S_NCLUSTER: case S_NCLUSTER + 1: case S_NCLUSTER + 2: return 1;
   case S_LT: return (1u << lane) - 1;
   case S_LE: return (2u << lane) - 1;
   case S_EQ: return 1u << lane;
@@ -91,6 +91,7 @@ sim_block_free(Block *b)
   }
   drop_barriers(b);
   mbars_free(b);
+  cluster_clear(b);
   free(b->flight);
   syncs_free(&b->syncs);
   free(b->listed);
@@ -168,6 +169,7 @@ start_warp(Block *b, Warp *w)
   wgmma_clear(b, w);
   w->registers_held = b->launch->registers;
   w->changes = 0;
+  w->cluster_lanes = w->cluster_now = 0;
   fill_specials(b, w, true);
 }
 
@@ -196,6 +198,7 @@ sim_block_start(Block *b, uint64_t index)
   mbars_clear(b);
   b->nflight = 0;
   b->registers_free = 0;
+  cluster_clear(b);
   memset(b->wgmma_agent, 0, sizeof b->wgmma_agent);
   b->events = b->events_then = b->events_looked = 0;
   b->timeouts = b->looks = 0;

@@ -15,22 +15,18 @@ warp_barrier(Decoder *d)
     in->warp = (WarpOps){.members = mask};
 }
 
-/* A cluster of one block: arriving does nothing, waiting is a barrier of the block. */
 static void
 cluster_barrier(Decoder *d)
 {
-  bool wait = opmod_take(d, M_WAIT);
-  opmod_take(d, M_ARRIVE);
+  bool wait = opmod_take(d, M_WAIT), arrive = opmod_take(d, M_ARRIVE);
+  bool relaxed = d->order == ORDER_RELAXED;
   opmod_take(d, M_ALIGNED);
   decode_operands(d, 0, 0);
-  uint32_t id = slot_const(d, 4, MAX_BARRIERS - 1, 0);
-  if (!wait)
-    return;
-  Insn *in = insn_emit(d, K_BAR, 1);
-  if (!in)
-    return;
-  in->bar = (BarOps){.id = id, .action = BAR_SYNC};
-  in->whole = true;
+  if (wait == arrive)
+    decode_unknown(d);
+  Insn *in = insn_warp(d, wait ? K_WAIT : K_WARP, wait ? cluster_wait : cluster_arrive, 0);
+  if (in)
+    in->cluster = (ClusterOps){relaxed};
 }
 
 /* The word behind the opcode's first dot. */

@@ -364,6 +364,7 @@ warp_ended(Block *b, Warp *w)
   w->state = W_DONE;
   b->nlive--;
   b->events++;
+  cluster_settle(b);
   for (int i = 0; i < MAX_BARRIERS; i++)
     if (b->barrier[i].waiting && barrier_full(b, &b->barrier[i]))
       barrier_release(b, &b->barrier[i]);
@@ -796,6 +797,10 @@ time_out(Block *b)
 static int
 unpark(Block *b)
 {
+  uint64_t before = b->events;
+  cluster_settle(b);                   /* lanes may have ended since the last arrival */
+  if (b->events != before)
+    return 1;
   int landed = flights_land_waited(b);
   if (landed)
     return landed;

@@ -533,6 +533,8 @@ wait_text(const Block *b, const Warp *w, Text *t)
       const Insn *in = &b->kernel->code[w->split[i].pc];
       if (in->fn.warp == wgmma_wait)
         wgmma_wait_text(b, w, in, t);
+      else if (in->fn.warp == cluster_wait)
+        cluster_wait_text(b, &w->split[i], t);
       else if (in->fn.warp == setmaxnreg_exec)
         registers_wait_text(b, w, in, t);
       else

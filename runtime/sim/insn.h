@@ -116,6 +116,7 @@ typedef struct WgmmaOps {
   bool a_regs, neg_a, neg_b, trans_a, trans_b;
 } WgmmaOps;
 
+typedef struct ClusterOps { bool relaxed; } ClusterOps;                          /* barrier.cluster */
 typedef struct RegisterOps { uint16_t count; bool more; } RegisterOps;             /* setmaxnreg */
 
 typedef enum BarAction { BAR_SYNC, BAR_ARRIVE, BAR_RED } BarAction;
@@ -142,7 +143,7 @@ struct Insn {
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
     WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
-    BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma; RegisterOps registers;
+    BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

@@ -1,7 +1,7 @@
 /* internal.h - what the files of the simulator share. Read in this order: insn.h, unit.h, types below, then
  * scan.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
  * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c bulk.c tensor.c warp.c mma.c wgmma.c
- * (instructions to results).
+ * registers.c cluster.c (instructions to results).
  *
  * A Worker is a host thread; a Block is the state of one running block, which a worker may suspend. */
 #ifndef TILERT_SIM_INTERNAL_H
@@ -74,7 +74,8 @@ enum { SPLIT_RUN, SPLIT_CONV, SPLIT_WAIT };
 #define ON_ANY UINT32_MAX
 #define ON_WARPGROUP 0x80000000u       /* | its number: for others of it */
 #define ON_REGISTERS 0x40000000u       /* for some to be free */
-#define ON_OTHERS (ON_WARPGROUP | ON_REGISTERS)  /* waits that do not time out */
+#define ON_CLUSTER 0x20000000u         /* for the cluster's barrier */
+#define ON_OTHERS (ON_WARPGROUP | ON_REGISTERS | ON_CLUSTER)  /* waits that do not time out */
 
 typedef struct Pending {               /* one lane's cp.async not yet waited for */
   uint32_t group, dst, pc, serial;     /* serial: of the copies of the warp */
@@ -109,6 +110,7 @@ struct Warp {
   Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap; uint32_t serial;
   struct Wgmma *wgmma;                 /* NULL: none yet */
+  uint32_t cluster_lanes, cluster_now; /* that have arrived at the cluster's barrier and not waited; for whose phase others are missing */
   uint32_t registers_held, changes, change_pc;     /* of a thread; how often that was changed, and where last */
   uint32_t park_on, expired;           /* what the wait that just said PARK is for; lanes whose next try_wait times out */
   uint32_t *hollow;                    /* by slot / 64: lanes that a load which copies found unwritten; NULL: none yet */
@@ -208,6 +210,9 @@ struct Block {
   Barrier barrier[MAX_BARRIERS];
   Mbar **mbar; size_t nmbar, mbar_cap;
   Flight *flight; size_t nflight, flight_cap;
+  bool clustered;                      /* somebody has arrived at the cluster's barrier */
+  Clocks cluster_clocks, cluster_done; /* of those who have; and of the phases that are over */
+  Know *cluster_know, *cluster_know_done;
   uint32_t registers_free;             /* by a warp's threads */
   uint32_t wgmma_agent[MAX_WARPS / 4]; /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
@@ -320,6 +325,10 @@ int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segme
 int wgmma_touch(Block *b, Warp *w, const Insn *in);
 void wgmma_clear(const Block *b, Warp *w);
 void wgmma_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
+/* cluster.c: a phase that nobody misses is over; the block begins. */
+void cluster_settle(Block *b);
+void cluster_clear(Block *b);
+void cluster_wait_text(const Block *b, const Split *s, Text *t);
 /* registers.c */
 uint32_t registers_at_start(const Unit *u, uint32_t threads);
 void registers_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
@@ -372,7 +381,7 @@ WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec,
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 WarpFn mbar_exec, mbar_wait, mbar_pending, bulk_exec, bulk_commit, bulk_wait;
-WarpFn setmaxnreg_exec, wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
+WarpFn cluster_arrive, cluster_wait, setmaxnreg_exec, wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */
 typedef enum AluOp {

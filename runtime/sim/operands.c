@@ -14,6 +14,7 @@ static const struct { const char *name; uint8_t id, width; bool vector; } specia
   {"%lanemask_eq", S_EQ, 4, false}, {"%lanemask_ge", S_GE, 4, false}, {"%lanemask_gt", S_GT, 4, false},
   {"%dynamic_smem_size", S_DYNSMEM, 4, false}, {"%total_smem_size", S_TOTSMEM, 4, false},
   {"%clusterid", S_CTAID, 4, true}, {"%nclusterid", S_NCTAID, 4, true},
+  {"%cluster_ctaid", S_CLUSTER, 4, true}, {"%cluster_nctaid", S_NCLUSTER, 4, true},
   {"%cluster_ctarank", S_ZERO, 4, false}, {"%cluster_nctarank", S_ONE, 4, false},
   {"%clock", S_CLOCK, 4, false}, {"%clock_hi", S_ZERO, 4, false}, {"%clock64", S_CLOCK64, 8, false},
   {"%globaltimer", S_TIMER, 8, false},

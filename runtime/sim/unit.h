@@ -23,7 +23,8 @@ typedef struct ConstSlot { uint64_t value; uint32_t offset, shared; uint8_t widt
 
 typedef enum SpecialId {
   S_TID, S_NTID = 3, S_CTAID = 6, S_NCTAID = 9, S_LANEID = 12, S_WARPID, S_NWARPID, S_SMID, S_NSMID, S_GRIDID,
-  S_LT, S_LE, S_EQ, S_GE, S_GT, S_DYNSMEM, S_TOTSMEM, S_ZERO, S_ONE, S_CLOCK, S_CLOCK64, S_TIMER
+  S_LT, S_LE, S_EQ, S_GE, S_GT, S_DYNSMEM, S_TOTSMEM, S_ZERO, S_ONE, S_CLUSTER,
+  S_NCLUSTER = S_CLUSTER + 3, S_CLOCK = S_NCLUSTER + 3, S_CLOCK64, S_TIMER
 } SpecialId;
 typedef struct SpecialSlot { uint32_t offset; uint8_t id, width; } SpecialSlot;
 

@@ -68,6 +68,12 @@ static const Fault faults[] = {
   {"copies that arrive, read by others without a wait", SIM_E_ASYNC, 64, WORD INIT(64) "cp.async.ca.shared.global [%r1], [%d3], 4; xor.b32 %r4, %r1, 128;"
    "cp.async.mbarrier.arrive.noinc.shared.b64 [sh]; setp.lt.u32 %p2, %r0, 32; @%p2 bra L; " WAIT("W", "sh", "0") "ret; L: bar.sync 1, 32;"
    AT "ld.shared.u32 %r3, [%r4];", "which an asynchronous operation issued at"},
+  {"arrives at the cluster's barrier twice", SIM_E_BARRIER, 64, "barrier.cluster.arrive.aligned;" AT "barrier.cluster.arrive.aligned;", "have not waited since"},
+  {"waits at the cluster's barrier without an arrival", SIM_E_BARRIER, 64, AT "barrier.cluster.wait.aligned;", "lanes 0xffffffff of warp 0 wait at the cluster's barrier"},
+  {"a warp that does not arrive at the cluster's barrier", SIM_E_DEADLOCK, 64, "setp.lt.u32 %p2, %r0, 32; @%p2 bra L; bar.sync 1, 64; ret; L:"
+   "barrier.cluster.arrive.aligned;" AT "barrier.cluster.wait.aligned;", "warp 0 at the cluster's barrier (k.tile:7) for warp 1"},
+  {"data handed over by a relaxed arrival at the cluster's barrier", SIM_E_RACE, 64, WORD "st.shared.u32 [%r1], %r0; xor.b32 %r4, %r1, 128;"
+   "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" AT "ld.shared.u32 %r3, [%r4];", "wrote"},
   {"copies in flight at the end", SIM_E_ASYNC, 32, WORD INIT(32) "cp.async.ca.shared.global [%r1], [%d3], 4;" AT
    "cp.async.mbarrier.arrive.noinc.shared.b64 [sh];", "the program ends"},
   {"inval with copies in flight", SIM_E_BARRIER, 32, WORD INIT(32) "cp.async.ca.shared.global [%r1], [%d3], 4;\n.loc 1 5 1\n"
@@ -96,6 +102,12 @@ static const char *const legal[] = {
   INIT(1) "setp.eq.u32 %p2, %r0, 5; setp.eq.u32 %p3, %r0, 6; @!%p2 bra L; " WAIT("W", "sh", "0") "bra M; L: @%p3 " ARRIVE " M: bar.warp.sync -1;",
   /* a look that fails, and then the arrival that it looked for */
   INIT(1) "mbarrier.try_wait.parity.shared.b64 %p3, [sh], 0; @%p1 " ARRIVE WAIT("W", "sh", "0"),
+  /* the cluster's barrier: between an arrival and its wait there is another barrier; by half a warp; and without those that have ended */
+  WORD "setp.lt.u32 %p2, %r0, 32; st.shared.u32 [%r1], %r0; barrier.cluster.arrive.release.aligned; @%p2 bra L; bar.sync 15, 64; L: barrier.cluster.wait.acquire.aligned;"
+  "xor.b32 %r4, %r1, 128; ld.shared.u32 %r3, [%r4]; @%p2 bar.arrive 15, 64; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; st.shared.u32 [%r4], 1;",
+  "setp.lt.u32 %p2, %r0, 40; @%p2 bra L; barrier.cluster.arrive; barrier.cluster.wait; ret; L: barrier.cluster.arrive; barrier.cluster.wait;",
+  "and.b32 %r3, %r0, 31; setp.gt.u32 %p2, %r3, 15; @!%p2 bra L; barrier.cluster.arrive; barrier.cluster.wait; ret; L: add.u32 %r3, %r3, 1;",
+  "setp.lt.u32 %p2, %r0, 32; @%p2 ret; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u32 %r1, %cluster_ctaid.y; mov.u32 %r2, %cluster_nctaid.z;",
   "fence.mbarrier_init.release.cluster;" INIT(1) "@%p1 " ARRIVE WAIT("W", "sh", "0"),
   /* other copies of the threads arrive, with and without a place for them in the count */
   WORD INIT(64) "cp.async.ca.shared.global [%r1], [%d3], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [sh]; " WAIT("W", "sh", "0")
