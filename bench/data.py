@@ -130,7 +130,8 @@ def kernel_of(call, file, kernel, defines, target):
     info, names = call.info(), [p.name for p in call.kernel.args]
     known = lambda bits, what: [n + what for i, n in enumerate(names) if info[bits] >> i & 1]
     defines = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
-    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": known("equal_1", "=1") + known("divisible_16", "%16") + known("divisible_8", "%8") + known("divisible_4", "%4"),
+    facts = known("equal_1", "=1") + [f for n in (16, 8, 4, 2) for f in known(f"divisible_{n}", f"%{n}")]
+    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": facts,
             "ptx": digest(call.ptx())}
 
 

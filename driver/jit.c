@@ -792,8 +792,8 @@ tilejit_call_info(const TilejitCall *c, TilejitInfo *out, TilertError *err)
   *out = (TilejitInfo){
     .compile_ms = f->compile_ms, .load_ms = f->load_ms, .registers = k.registers, .local_bytes = k.local_bytes,
     .static_shared = k.static_shared, .dynamic_shared = k.dynamic_shared, .threads = k.threads,
-    .equal_1 = f->pattern.equal_1, .divisible_16 = f->pattern.divisible_16, .from_cache = (uint32_t)f->from_cache,
-    .divisible_8 = f->pattern.divisible_8, .divisible_4 = f->pattern.divisible_4,
+    .equal_1 = f->pattern.equal_1, .from_cache = (uint32_t)f->from_cache, .divisible_2 = f->pattern.divisible[0],
+    .divisible_4 = f->pattern.divisible[1], .divisible_8 = f->pattern.divisible[2], .divisible_16 = f->pattern.divisible[3],
   };
   return status ? status : tilert_kernel_occupancy(f->kernel, &out->occupancy, err);
 }

@@ -2,7 +2,7 @@
  *
  * A TilejitProgram is a source text on a device; a TilejitKernel is one of its kernels with its const and type
  * parameters fixed; launching one compiles it on first use, once for each pattern of arguments that matters:
- * integers equal to 1 become constants, integers and addresses divisible by 16 are known to be, integers also by 8 and 4. The compiled
+ * integers equal to 1 become constants, integers and addresses divisible by 16 are known to be, integers also by 8, 4 and 2. The compiled
  * forms are kept with the kernel, and on disk for the next process. Finding one again takes neither a lock nor an
  * allocation.
  * Statuses, errors and rules about threads and lifetimes are those of tilert.h. Kernels belong to their program.
@@ -47,7 +47,7 @@ typedef struct TilejitInfo {
   uint32_t occupancy;                /* blocks per multiprocessor */
   uint64_t equal_1, divisible_16;    /* bit i: known of argument i */
   uint32_t from_cache;               /* 1: found on disk; compile_ms is then the time to find it */
-  uint64_t divisible_8, divisible_4; /* by no more than that */
+  uint64_t divisible_8, divisible_4, divisible_2;   /* by no more than that */
 } TilejitInfo;
 
 /* name (NULL: none) is used in messages and line info. The text is copied. A name that ends in .tir is IR text, compiled from there (of

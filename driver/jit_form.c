@@ -1,8 +1,8 @@
 /* jit_form.c - kernels compiled on first use, once per pattern of arguments.
  *
  * The pattern of a launch is bit sets over its arguments: which integers equal 1, which integers and addresses are divisible
- * by 16, which integers by 8 or 4 (rows of so many elements of 16 and 32 bits lie on whole vectors), which pointers are null of those
- * that the kernel asks about. Each pattern seen has one Form: a compiled, loaded kernel. Forms
+ * by 16, which integers by 8, 4 or 2 (rows of so many elements of 16 and 32 bits lie on whole vectors, or on halves and quarters of them),
+ * which pointers are null of those that the kernel asks about. Each pattern seen has one Form: a compiled, loaded kernel. Forms
  * hang in the buckets of a fixed table; they are only ever added, in front, with a release store, and live until the program
  * goes. So a launch finds its form by loading the bucket and walking the chain, without a lock; only a miss takes
  * the kernel's lock, looks again, and compiles under it, so that one thread compiles while others wait for it.
@@ -43,9 +43,9 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
       continue;
     uint64_t value = pointer ? jit_address_of(&args[i]) : (uint64_t)args[i].u.i;
     p.equal_1 |= integer && value == 1 ? bit & k->ones : 0;
-    p.divisible_16 |= value % 16 == 0 ? bit & aligned : 0;
-    p.divisible_8 |= integer && value % 16 == 8 ? bit & aligned : 0;
-    p.divisible_4 |= integer && value % 8 == 4 ? bit & aligned : 0;
+    const int twos = __builtin_ctzll(value | UINT64_C(1) << DIVISORS);
+    if (integer ? twos > 0 : twos == DIVISORS)
+      p.divisible[twos - 1] |= bit & aligned;
     p.null |= pointer && value == 0 ? bit & k->nullable : 0;
   }
   return p;
@@ -54,16 +54,18 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 static size_t
 pattern_bucket(Pattern p)
 {
-  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ (p.divisible_16 * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ p.null ^
-               (p.divisible_8 * UINT64_C(0xff51afd7ed558ccd)) ^ (p.divisible_4 * UINT64_C(0xc4ceb9fe1a85ec53));
+  static const uint64_t odd[DIVISORS] = {UINT64_C(0x9fb21c651e98df25), UINT64_C(0xc4ceb9fe1a85ec53), UINT64_C(0xff51afd7ed558ccd),
+                                         UINT64_C(0xc2b2ae3d27d4eb4f)};
+  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ p.null;
+  for (int k = 0; k < DIVISORS; k++)
+    h ^= p.divisible[k] * odd[k];
   return (size_t)(h >> 58) % BUCKETS;
 }
 
 static int
 patterns_equal(Pattern a, Pattern b)
 {
-  return a.equal_1 == b.equal_1 && a.divisible_16 == b.divisible_16 && a.divisible_8 == b.divisible_8 && a.divisible_4 == b.divisible_4 &&
-         a.null == b.null && !a.same == !b.same &&
+  return a.equal_1 == b.equal_1 && !memcmp(a.divisible, b.divisible, sizeof a.divisible) && a.null == b.null && !a.same == !b.same &&
          (!a.same || !memcmp(a.same, b.same, TILERT_MAX_PARAMS));
 }
 
@@ -87,10 +89,9 @@ list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
     const char *name = k->args[i]->name;
     if (p.equal_1 >> i & 1)
       facts[n++] = (TilecFact){name, TILEC_FACT_EQUAL, 1, NULL};
-    if (p.divisible_16 >> i & 1)
-      facts[n++] = (TilecFact){name, TILEC_FACT_DIVISIBLE, 16, NULL};
-    if ((p.divisible_8 | p.divisible_4) >> i & 1)
-      facts[n++] = (TilecFact){name, TILEC_FACT_DIVISIBLE, p.divisible_8 >> i & 1 ? 8 : 4, NULL};
+    for (int d = 0; d < DIVISORS; d++)
+      if (p.divisible[d] >> i & 1)
+        facts[n++] = (TilecFact){name, TILEC_FACT_DIVISIBLE, 2 << d, NULL};
     if (k->nullable >> i & 1)
       facts[n++] = (TilecFact){name, TILEC_FACT_NULL, p.null >> i & 1, NULL};
     if (p.same && p.same[i] != i)
@@ -133,9 +134,10 @@ jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
 static int
 form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
 {
-  const uint64_t pattern[] = {f->pattern.equal_1, f->pattern.divisible_16, f->pattern.divisible_8, f->pattern.divisible_4};
+  const uint64_t *divisible = f->pattern.divisible;
+  const uint64_t pattern[] = {f->pattern.equal_1, divisible[0], divisible[1], divisible[2], divisible[3]};
   CacheHash *h = NULL;
-  int build = k->program->cache && jit_key_start(k, "form 3", &h);
+  int build = k->program->cache && jit_key_start(k, "form 4", &h);
   if (!h)
     return 0;
   cache_hash_add(h, pattern, sizeof pattern);

@@ -8,10 +8,12 @@
 
 enum { BUCKETS = 64 };
 
+enum { DIVISORS = 4 };                           /* 2, 4, 8, 16 */
+
 /* What of a launch's arguments its code may depend on: bit sets over them, and which are one address. */
 typedef struct Pattern {
-  uint64_t equal_1, divisible_16;
-  uint64_t divisible_8, divisible_4;             /* of integers, and no more than that */
+  uint64_t equal_1;
+  uint64_t divisible[DIVISORS];                  /* by 2 << k, an integer in one of them at most; addresses in the last only */
   uint64_t null;                                 /* of those that the kernel asks about */
   const uint8_t *same;                           /* for each of TILERT_MAX_PARAMS the first of its address; NULL: all are different */
 } Pattern;

@@ -186,13 +186,14 @@ choice_key(const Tune *u, CacheKey *key)
   Pattern pattern = jit_pattern_of(u->base, u->args, u->nargs);
   CacheHash *h = NULL;
   int same = !memcmp(u->sources, u->base->sources, sizeof u->sources);   /* or a file has changed in between */
-  int build = same && jit_key_start(u->base, u->o.search ? "search 1" : "choice 3", &h), valued = 1;
+  int build = same && jit_key_start(u->base, u->o.search ? "search 2" : "choice 4", &h), valued = 1;
   if (!h)
     return 0;
   cache_hash_text(h, dev->name);
   cache_hash_add(h, &dev->multiprocessors, sizeof dev->multiprocessors);
-  const uint64_t bits[] = {pattern.equal_1, pattern.divisible_16, pattern.divisible_8, pattern.divisible_4, pattern.null};
-  cache_hash_add(h, bits, sizeof bits);
+  cache_hash_add(h, &pattern.equal_1, sizeof pattern.equal_1);
+  cache_hash_add(h, pattern.divisible, sizeof pattern.divisible);
+  cache_hash_add(h, &pattern.null, sizeof pattern.null);
   for (size_t i = 0; i < u->nargs; i++)
     if (u->key_args >> i & 1)
       valued &= add_value(h, &u->args[i]);

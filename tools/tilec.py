@@ -102,7 +102,7 @@ class _Info(C.Structure):
     _fields_ = [("compile_ms", C.c_double), ("load_ms", C.c_double), ("registers", C.c_uint32), ("local_bytes", C.c_uint32),
                 ("static_shared", C.c_uint32), ("dynamic_shared", C.c_uint32), ("threads", C.c_uint32), ("occupancy", C.c_uint32),
                 ("equal_1", C.c_uint64), ("divisible_16", C.c_uint64), ("from_cache", C.c_uint32),
-                ("divisible_8", C.c_uint64), ("divisible_4", C.c_uint64)]
+                ("divisible_8", C.c_uint64), ("divisible_4", C.c_uint64), ("divisible_2", C.c_uint64)]
 
 
 class _Bench(C.Structure):
