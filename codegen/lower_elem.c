@@ -677,7 +677,7 @@ lower_bounded(Gen *g, const Op *op, Dist *h)
  * i < n for many i of a thread that are constants apart: n - i of the first tells all of them, a constant each. That is one register
  * beside a loop that asks for them again and again, in place of one for each index. The difference stops at the ends of its type, and
  * an aligned run does not wrap, so the answers are the same for all i and n. */
-enum { MANY_NEIGHBOURS = 16, ACCESS_MOST = 16 };
+enum { MANY_NEIGHBOURS = 32, ACCESS_MOST = 16 };
 
 /* Of which register's run reg is, and how far in; itself if there is none. */
 static u32

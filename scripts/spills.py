@@ -10,8 +10,9 @@ a.add_argument("--targets", default="sm_80,sm_90a")
 a.add_argument("--all", action="store_true")
 a.add_argument("files", nargs="*")
 a = a.parse_intermixed_args()
-# Bytes. The examples are laid out for sm_90; a few words of a thread that has all its registers are no harm.
-LIMIT = {"sm_80": 64, "sm_90a": 16}
+# Bytes. The examples are laid out for sm_90; a few words of a thread that has all its registers are no harm. On sm_90a there is one such word,
+# of conv2d where nothing is known of its arguments.
+LIMIT = {"sm_80": 64, "sm_90a": 4}
 KERNEL = re.compile(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", re.S)
 
 
