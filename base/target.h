@@ -22,6 +22,8 @@ struct Target {
 };
 const Target *target_find(const char *name);         /* NULL if unknown */
 const Target *target_nearest(const char *name);      /* what an unknown name of a device may mean */
+/* Registers that each of so many threads of a multiprocessor can have, in the steps in which they are given. */
+static inline u32 target_registers(const Target *t, u32 threads) { return t->regs_total / threads / 8 * 8; }
 const Target *target_at(u32 i);                      /* NULL past the end */
 static inline bool target_has(const Target *t, Feature f) { return t->features >> f & 1; }
 const char *feature_name(Feature f);

@@ -95,6 +95,13 @@ op_remove_attr(Op *op, AttrId id)
   memmove(a, a + 1, (size_t)(end - (a + 1)) * sizeof *a);
 }
 
+void
+op_copy_attrs(Op *op, const Op *from)
+{
+  for (u32 i = 0; i < from->nattrs; i++)
+    op_set_attr(op, from->attrs[i]);
+}
+
 /* ---- operands and uses: a Use is in its value's list exactly while its value is set ---- */
 
 void
@@ -316,8 +323,7 @@ clone_into(Builder *b, const Op *op, const Cloning *cl)
   copy->mark = op->mark;
   for (u32 i = 0; i < op->noperands; i++)
     op_add_operand(copy, mapped(cl, op->operands[i].value));
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(copy, op->attrs[i]);
+  op_copy_attrs(copy, op);
   for (u32 i = 0; i < op->nresults; i++)
     map_value(cl, op->results[i], op_add_result(copy, op->results[i]->type));
   for (u32 r = 0; r < op->nregions; r++)
@@ -331,6 +337,14 @@ op_clone(Builder *b, const Op *op, Value **map)
 {
   Cloning cl = {map, b->func->nvalues};
   return clone_into(b, op, &cl);
+}
+
+Op *
+op_like(Builder *b, const Op *op, u32 noperands, Value *const *operands, const Type *const *result_types)
+{
+  Op *like = op_create(b, op->code, noperands, operands, op->nresults, result_types, 0);
+  op_copy_attrs(like, op);
+  return like;
 }
 
 /* ---- questions ---- */

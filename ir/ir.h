@@ -311,6 +311,7 @@ void op_set_str(Op *op, AttrId id, const char *s);                   /* interned
 void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
 void op_set_attr(Op *op, Attr a);                                    /* any kind; not copied */
 void op_remove_attr(Op *op, AttrId id);
+void op_copy_attrs(Op *op, const Op *from);                          /* all of them, over those of the same id */
 /* May an INT attribute have this value? *least and *most: the range (where a message says so, powers of two in it). */
 bool attr_allows(AttrId id, i64 value, i64 *least, i64 *most);
 const char *attr_rmw_words(void);                                    /* "add max min and or xor xchg" */
@@ -338,6 +339,8 @@ u32 value_use_count(const Value *v);
 /* Deep copy at the insertion point; map[value id] gives replacements (NULL: itself) and receives the new results.
  * map must have room for func->nvalues at the time of the call; new ids are not entered. */
 Op *op_clone(Builder *b, const Op *op, Value **map);
+/* The same op, which has no regions, with its attributes on other operands; as many results as it has, of these types. */
+Op *op_like(Builder *b, const Op *op, u32 noperands, Value *const *operands, const Type *const *result_types);
 bool op_is(const Value *v, OpCode code);                             /* v is a result of such an op */
 bool value_const_bits(const Value *v, u64 *bits);                    /* v is a CONST, or SPLAT of one */
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */

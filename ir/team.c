@@ -7,7 +7,7 @@ registers_stated(const Func *f)
 {
   const Target *target = f->module->ctx->target;
   u32 most = f->max_registers, blocks = f->min_blocks;
-  u32 each = blocks && target ? target->regs_total / (blocks * f->warps * 32) / 8 * 8 : 0;
+  u32 each = blocks && target ? target_registers(target, blocks * f->warps * 32) : 0;
   return each && (!most || each < most) ? each : most;
 }
 

@@ -108,10 +108,7 @@ first_elementwise(Runs *s, const Op *op, u32 axis)
       return NULL;
   }
   const Type *t = first_type(s, op_result(op)->type, axis);
-  Op *made = op_create(s->b, op->code, op->noperands, x, 1, &t, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(made, op->attrs[i]);
-  return op_result(made);
+  return op_result(op_like(s->b, op, op->noperands, x, &t));
 }
 
 static Value *
@@ -279,9 +276,7 @@ aggregate(Runs *s, Op *op, u32 axis, const AxisInfo *facts, OpCode code)
   Value *few = mask ? fold_mask(s, mask, axis, facts) : NULL, *old = op_result(op);
   Value *v = masked_value(s, OPERAND(op, ATOMIC_RMW, value), equal ? NULL : mask, code), *sum = fold_values(s, v, axis, code);
   const Type *t = sum->type;
-  Op *made = op_create(s->b, OP_ATOMIC_RMW, few ? 3 : 2, (Value *[]){p, sum, few}, 1, &t, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(made, op->attrs[i]);
+  Op *made = op_like(s->b, op, few ? 3 : 2, (Value *[]){p, sum, few}, &t);
   if (!value_unused(old))
     value_replace_uses(old, old_values(s, op_result(made), v, mask, axis));
   op_remove(op);

@@ -110,10 +110,7 @@ splat_like(Canon *k, Value *scalar, const Type *shape)
 Op *
 clone_with(Canon *k, const Op *op, u32 n, Value *const *operands, const Type *result)
 {
-  Op *x = op_create(&k->b, op->code, n, operands, 1, &result, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(x, op->attrs[i]);
-  return x;
+  return op_like(&k->b, op, n, operands, &result);
 }
 
 static bool

@@ -73,7 +73,7 @@ registers_of(const Ctx *c, Team team, u32 warps)
 {
   if (warps * 32 > c->target->threads_max)
     return 0;
-  u32 each = c->target->regs_total / (warps * 32) / 8 * 8, most = c->target->regs_thread;
+  u32 each = target_registers(c->target, warps * 32), most = c->target->regs_thread;
   most = team.registers && warps == team.warps && team.registers < most ? team.registers : most;
   return each < most ? each : most;
 }

@@ -32,9 +32,7 @@ expand_op(Builder *b, const Op *op, const Type *tile, Value **map)
     xs[i] = value_mapped(map, op_operand(op, i));
   for (u32 i = 0; i < op->nresults; i++)
     types[i] = type_with_elem(c, tile, op->results[i]->type);
-  Op *copy = op_create(b, op->code, op->noperands, xs, op->nresults, types, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(copy, op->attrs[i]);
+  Op *copy = op_like(b, op, op->noperands, xs, types);
   op_remove_attr(copy, AT_CONTIGUOUS);       /* promises about an element say nothing of its neighbours */
   op_remove_attr(copy, AT_CONSTANT);
   for (u32 i = 0; i < op->nresults; i++) {

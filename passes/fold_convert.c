@@ -41,10 +41,7 @@ replace(Fold *f, Op *op, Value *with)
 static Value *
 again(Builder *b, const Op *op, Value *x, const Type *t)
 {
-  Op *copy = op_create(b, op->code, 1, &x, 1, &t, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(copy, op->attrs[i]);
-  return op_result(copy);
+  return op_result(op_like(b, op, 1, &x, &t));
 }
 
 static void

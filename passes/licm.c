@@ -7,15 +7,6 @@
 #include "internal.h"
 #include "remarks.h"
 
-static bool
-outside(const Value *v, const Op *loop)
-{
-  for (const Block *b = value_block(v); b; b = b->parent ? b->parent->block : NULL)
-    if (b->parent == loop)
-      return false;
-  return true;
-}
-
 static bool may_speculate(const Op *op);
 
 /* A map that ends for every element: its `for`s do, of a `while` that is not known. */
@@ -51,7 +42,7 @@ static bool
 invariant(const Op *op, const Op *loop)
 {
   for (u32 i = 0; i < op->noperands; i++)
-    if (op_operand(op, i) && !outside(op_operand(op, i), loop))
+    if (op_operand(op, i) && !value_outside(op_operand(op, i), loop))
       return false;
   return true;
 }
@@ -63,7 +54,7 @@ regions_invariant(const Op *op, const Op *loop)
   for (u32 r = 0; r < op->nregions; r++)
     for (const Op *x = op->regions[r]->first; x; x = x->next)
       for (u32 i = 0; i < x->noperands; i++)
-        if (op_operand(x, i) && value_block(op_operand(x, i)) != op->regions[r] && !outside(op_operand(x, i), loop))
+        if (op_operand(x, i) && value_block(op_operand(x, i)) != op->regions[r] && !value_outside(op_operand(x, i), loop))
           return false;
   return true;
 }

@@ -81,6 +81,15 @@ loop_carry(Op *loop, Value *init, const char *name)
   return block_add_arg(loop->regions[0], init->type, name);
 }
 
+bool
+value_outside(const Value *v, const Op *op)
+{
+  for (const Block *b = value_block(v); b; b = b->parent ? b->parent->block : NULL)
+    if (b->parent == op)
+      return false;
+  return true;
+}
+
 Value *
 value_mapped(Value *const *map, Value *v)
 {

@@ -352,9 +352,7 @@ make_op(Making *m, const Op *op)
   m->b.span = op->span;
   for (u32 i = 0; i < op->noperands; i++)
     xs[i] = element(m, op_operand(op, i));
-  Op *copy = op_create(&m->b, op->code, op->noperands, xs, 1, &t, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(copy, op->attrs[i]);
+  Op *copy = op_like(&m->b, op, op->noperands, xs, &t);
   op_result(copy)->name = op_result(op)->name;
   m->as[op_result(op)->id] = op_result(copy);
 }

@@ -163,10 +163,7 @@ again(Ctx *c, Builder *b, const Value *v, Value *const *coord, const Type *shape
   }
   if (op->code == OP_BROADCAST || op->code == OP_EXPAND_DIMS || op->code == OP_HINT)   /* a promise about runs is not kept */
     return xs[0];
-  Op *copy = op_create(b, op->code, op->noperands, xs, 1, &t, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(copy, op->attrs[i]);
-  return op_result(copy);
+  return op_result(op_like(b, op, op->noperands, xs, &t));
 }
 
 static Value *

@@ -65,9 +65,7 @@ clone_in(Place *p, Value *v, const Layout *l)
   const Type *t = type_with_layout(p->c, v->type, l);
   Builder b = builder_before(op);
   b.span = op->span;
-  Op *copy = op_create(&b, op->code, op->noperands, xs, 1, &t, 0);
-  for (u32 i = 0; i < op->nattrs; i++)
-    op_set_attr(copy, op->attrs[i]);
+  Op *copy = op_like(&b, op, op->noperands, xs, &t);
   op_result(copy)->name = v->name;
   made_add(p, v, l, op_result(copy));
 }

@@ -183,8 +183,7 @@ dot_slice(Loop *l, Builder *b, Value *const *x, Value *acc)
 {
   b->span = l->dot->span;
   Value *d = ir_dot(b, x[0], x[1], acc);
-  for (u32 i = 0; i < l->dot->nattrs; i++)
-    op_set_attr(d->def, l->dot->attrs[i]);
+  op_copy_attrs(d->def, l->dot);
   return d;
 }
 

@@ -125,15 +125,6 @@ find_stop(Op *op, void *user)
   s->stops = !a.root || !b.root || a.root == b.root || global_overlap(&a, &b);
 }
 
-static bool
-outside(const Value *v, const Op *loop)
-{
-  for (const Block *b = value_block(v); b; b = b->parent ? b->parent->block : NULL)
-    if (b->parent == loop)
-      return false;
-  return true;
-}
-
 /* The outermost loop around, of whose iterations the sums may be added all at once; NULL: none. */
 static Op *
 summing_loop(const Bins *b)
@@ -145,7 +136,7 @@ summing_loop(const Bins *b)
       return found;
     for (u32 r = 0; op_is_loop(at) && r < at->nregions; r++)
       block_walk(at->regions[r], find_stop, &s);
-    if (s.stops || !outside(b->counts, at))
+    if (s.stops || !value_outside(b->counts, at))
       return found;
     if (op_is_loop(at))
       found = at;
@@ -186,9 +177,7 @@ privatise(Ctx *c, const Bins *b, Op *loop)
   Value *p = ir_splat(&after, b->counts, type_with_elem(c, row, b->counts->type));
   p = ir_addptr(&after, p, ir_arange(&after, b->lo, b->lo + (i64)b->bins));
   Value *some = ir_cmp(&after, "ne", sums, ir_const_bits(&after, row, 0));
-  Op *made = op_create(&after, OP_ATOMIC_RMW, 3, (Value *[]){p, sums, some}, 1, &row, 0);
-  for (u32 k = 0; k < op->nattrs; k++)
-    op_set_attr(made, op->attrs[k]);
+  op_like(&after, op, 3, (Value *[]){p, sums, some}, &row);
   op_remove(op);
 }
 

@@ -37,7 +37,7 @@ typedef struct Edges {
   const AxisInfo *axes;
   VEC(Limit) limits;
   u64 work;
-  bool refused;
+  bool masked, refused;          /* some access has a mask; there is what is left alone */
 } Edges;
 
 /* ---- sums ---- */
@@ -208,13 +208,18 @@ mask_limits(Edges *e, Value *mask, u32 d, u32 want, u32 depth)
   }
 }
 
-/* An access in the kernel's own block. What its mask alone makes narrow adds limits, if they are all that does. */
+/* A load or store of the kernel's own block, with a mask. */
+static bool
+is_masked_access(const Edges *e, const Op *op)
+{
+  return op->block == e->f->body && (op->code == OP_LOAD || op->code == OP_STORE) && op_mask(op) && type_is_tile(op_pointer(op)->type);
+}
+
+/* What an access's mask alone makes narrow adds limits, if they are all that does. */
 static void
-look_at_access(Edges *e, const Op *op)
+find_limits(Edges *e, const Op *op)
 {
   Value *p = op_pointer(op), *mask = op_mask(op);
-  if (!mask || !type_is_tile(p->type))
-    return;
   const AxisInfo *at = &e->axes[p->id];
   u32 d = axis_fastest(at, p->type->rank), bytes = dtype_bytes(p->type->dt);
   u32 want = axis_vector(at, NULL, d, p->type->shape[d], bytes, 0), known = e->limits.len;
@@ -230,8 +235,20 @@ look_at(Op *op, void *user)
   if (op->nresults && type_is_tile(op_result(op)->type))
     e->work += (type_padded_numel(op_result(op)->type) + threads - 1) / threads;
   e->refused |= op->code == OP_DOT || op_uses_shared(op);
-  if (op->block == e->f->body && (op->code == OP_LOAD || op->code == OP_STORE))
-    look_at_access(e, op);
+  e->masked |= is_masked_access(e, op);
+}
+
+static bool
+is_worth_versions(Edges *e)
+{
+  func_walk(e->f, look_at, e);
+  if (!e->masked || e->refused || e->work > VERSIONED_WORK)
+    return false;
+  e->axes = analyse_axes(e->f);
+  for (const Op *op = e->f->body->first; op; op = op->next)
+    if (is_masked_access(e, op))
+      find_limits(e, op);
+  return e->limits.len > 0;
 }
 
 /* ---- two versions ---- */
@@ -333,12 +350,10 @@ pass_version_edges(Ctx *c, Module *m)
   bool changed = false;
   for (u32 i = 0; i < m->funcs.len; i++) {
     Edges e = {.c = c, .f = m->funcs.data[i]};
-    e.axes = analyse_axes(e.f);
-    func_walk(e.f, look_at, &e);
-    if (!e.limits.len || e.refused || e.work > VERSIONED_WORK)
-      continue;
-    make_versions(&e);
-    changed = true;
+    if (is_worth_versions(&e)) {
+      make_versions(&e);
+      changed = true;
+    }
   }
   if (!changed)
     return;
