@@ -45,16 +45,6 @@ addr_scratch(Gen *g, const Op *op, u32 bytes)
   return false;
 }
 
-int
-addr_run_dim(const Type *t, const AxisInfo *a)
-{
-  int best = t->rank - 1;
-  for (int d = t->rank - 1; d >= 0; d--)
-    if (a->contiguity[d] > a->contiguity[best])
-      best = d;
-  return best;
-}
-
 enum { MANY_ROWS = 16 };
 
 /* The part of a flat index along dimension d that registers change and threads do not. */
@@ -67,11 +57,13 @@ movable_bits(const Dist *h, int d)
   return all & ((1u << h->l->out_bits[d]) - 1) << h->shift[d] & ~h->thread_mask;
 }
 
-/* Along dimension d the thread has many pointers, a multiple of a scalar apart. */
-static bool
-has_rows(const Dist *h, int d, Stride s)
+/* How far apart a thread's many pointers along dimension d are, a multiple of a scalar; by NULL: they are not many, or it is not known. */
+static Stride
+rows_apart(const Value *p, const Dist *h, int d)
 {
-  return s.known && s.by && 1u << __builtin_popcount(movable_bits(h, d)) >= MANY_ROWS;
+  bool many = 1u << __builtin_popcount(movable_bits(h, d)) >= MANY_ROWS;
+  Stride s = many ? value_stride(p, d) : (Stride){0};
+  return s.known ? s : (Stride){0};
 }
 
 /* The row that each first register's pointer was last moved on to, for one tile of pointers in one LLVM block. */
@@ -109,8 +101,8 @@ pointer_of(Gen *g, const Value *p, const Dist *h, u32 reg)
 {
   for (int d = 0; d < p->type->rank; d++) {
     u32 rows = h->flat[reg] & movable_bits(h, d), first;
-    Stride s = rows ? value_stride(p, d) : (Stride){0};
-    if (!has_rows(h, d, s) || !dist_find(h, h->flat[reg] ^ rows, &first))
+    Stride s = rows ? rows_apart(p, h, d) : (Stride){0};
+    if (!s.by || !dist_find(h, h->flat[reg] ^ rows, &first))
       continue;
     struct AddrRows *x = rows_of(g, p, h->regs);
     i64 row = rows >> h->shift[d];
@@ -132,10 +124,19 @@ addr_element(Gen *g, const Value *p, u32 reg)
     return (Addr){ptrs[0], 0};
   const Dist *h = dist_get(g, p->type->layout);
   const AxisInfo *a = &g->axes[p->id];
-  int d = addr_run_dim(p->type, a);
-  u32 run = a->contiguity[d], extent = 1u << h->l->out_bits[d], base;
-  u32 movable = h->flat[reg] & ((run < extent ? run : extent) - 1) << h->shift[d] & ~h->thread_mask;
-  if (!movable || !dist_find(h, h->flat[reg] ^ movable, &base))
-    return (Addr){pointer_of(g, p, h, reg), 0};
-  return (Addr){pointer_of(g, p, h, base), (u64)(movable >> h->shift[d]) * dtype_bytes(p->type->dt)};
+  u32 d = axis_fastest(a, p->type->rank), in, base = dist_run_start(h, (int)d, a->contiguity[d], reg, &in);
+  return (Addr){pointer_of(g, p, h, base), (u64)in * dtype_bytes(p->type->dt)};
+}
+
+u32
+addr_vector(Gen *g, const Op *op, const Dist *h)
+{
+  const Value *p = op_pointer(op), *mask = op_mask(op);
+  if (!h)
+    return 1;
+  const AxisInfo *a = &g->axes[p->id];
+  u32 d = axis_fastest(a, p->type->rank), run = layout_contiguous_regs(h->l, (int)d);
+  u32 known = axis_vector(a, mask ? &g->axes[mask->id] : NULL, d, p->type->shape[d], dtype_bytes(p->type->dt),
+                          op_access_bytes(op, g->target));
+  return min_u32(min_u32((u32)op_int(op, AT_VEC, 1), run), known);
 }

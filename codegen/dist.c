@@ -105,6 +105,16 @@ dist_find(const Dist *h, u32 flat, u32 *reg)
 }
 
 u32
+dist_run_start(const Dist *h, int d, u32 run, u32 reg, u32 *in)
+{
+  u32 within = min_u32(run, 1u << h->l->out_bits[d]) - 1, first;
+  u32 movable = h->flat[reg] & within << h->shift[d] & ~h->thread_mask;
+  bool found = movable && dist_find(h, h->flat[reg] ^ movable, &first);
+  *in = found ? movable >> h->shift[d] : 0;
+  return found ? first : reg;
+}
+
+u32
 dist_coord(const Dist *h, u32 flat, int dim)
 {
   return flat >> h->shift[dim] & ((1u << h->l->out_bits[dim]) - 1);

@@ -190,6 +190,9 @@ void ease_long_blocks(Gen *g);                               /* of the module, b
 Dist *dist_get(Gen *g, const Layout *l);
 /* Register holding `flat` in thread 0; false if none does. */
 bool dist_find(const Dist *h, u32 flat, u32 *reg);
+/* The register with which reg's run of so many elements along dimension d begins, where no thread's number is a part of the way; *in: how
+ * many elements reg is behind it. reg itself and 0 if there is no such run. */
+u32 dist_run_start(const Dist *h, int d, u32 run, u32 reg, u32 *in);
 u32 dist_coord(const Dist *h, u32 flat, int dim);
 /* Coordinate along dim of the element in register reg: an i32. */
 Val dist_index(Gen *g, Dist *h, u32 reg, int dim);
@@ -227,8 +230,9 @@ Val addr_offset(Gen *g, Val p, u64 bytes);
 Val addr_shared(Gen *g, Val bytes, u64 off);                 /* pointer into dynamic shared memory; bytes NULL: 0 */
 /* Pointer of the element in register reg of the pointers p: another register's and a constant where that is known. */
 Addr addr_element(Gen *g, const Value *p, u32 reg);
-/* The dimension along which pointers of this type run longest. */
-int addr_run_dim(const Type *t, const AxisInfo *a);
+/* Elements that an instruction of op moves from or to neighbouring registers: its attribute vec, as far as the layout, what is known of
+ * pointers and mask, and the instruction bear it out. h: where its pointers are; NULL: a scalar. */
+u32 addr_vector(Gen *g, const Op *op, const Dist *h);
 /* Does the function have the scratch memory that op was given? Reports it if not. */
 bool addr_scratch(Gen *g, const Op *op, u32 bytes);
 

@@ -66,21 +66,6 @@ fits_red(const Atomic *a)
   return !a->used && a->row && strncmp(a->row->suffix, "exch", 4) != 0 && (!strcmp(a->sem, "relaxed") || !strcmp(a->sem, "release"));
 }
 
-/* Consecutive registers that are consecutive elements, and on together. */
-static u32
-vector_of(Gen *g, const Atomic *a)
-{
-  const Value *mask = op_mask(a->op), *p = op_pointer(a->op);
-  u32 bytes = op_access_bytes(a->op, g->target);
-  if (!a->h || !fits_red(a) || bytes == dtype_bytes(a->d))
-    return 1;
-  int d = addr_run_dim(a->type, &g->axes[p->id]);
-  u32 run = layout_contiguous_regs(a->h->l, d), told = (u32)op_int(a->op, AT_VEC, 1);
-  u32 known = axis_vector(&g->axes[p->id], mask ? &g->axes[mask->id] : NULL, (u32)d, a->type->shape[d], dtype_bytes(a->d), bytes);
-  u32 vec = run < known ? run : known;
-  return vec < told ? vec : told;
-}
-
 static Atomic
 atomic_new(Gen *g, const Op *op, const char *rmw)
 {
@@ -94,7 +79,7 @@ atomic_new(Gen *g, const Op *op, const char *rmw)
   a.row = find_row(g, rmw, a.d);
   a.bits = LLVMIntTypeInContext(g->lc, dtype_bytes(a.d) * 8);
   a.used = !value_unused(op_result(op));
-  a.vec = vector_of(g, &a);
+  a.vec = fits_red(&a) ? addr_vector(g, op, a.h) : 1;
   a.words = words_for(g, a.d, false, a.vec);
   return a;
 }

@@ -679,24 +679,19 @@ lower_bounded(Gen *g, const Op *op, Dist *h)
  * an aligned run does not wrap, so the answers are the same for all i and n. */
 enum { MANY_NEIGHBOURS = 32, ACCESS_MOST = 16 };
 
-/* Of which register's run reg is, and how far in; itself if there is none. */
+/* Of which register's run reg is, which does not wrap, and how far in. */
 static u32
 run_start(const Dist *h, const Type *t, const AxisInfo *a, u32 reg, u32 *in)
 {
-  int d = addr_run_dim(t, a);
-  u32 run = min_u32(min_u32(a->contiguity[d], a->divisibility[d]), 1u << h->l->out_bits[d]), first = reg;
-  u32 movable = h->flat[reg] & (run - 1) << h->shift[d] & ~h->thread_mask;
-  if (!movable || !dist_find(h, h->flat[reg] ^ movable, &first))
-    movable = 0;
-  *in = movable >> h->shift[d];
-  return movable ? first : reg;
+  u32 d = axis_fastest(a, t->rank);
+  return dist_run_start(h, (int)d, min_u32(a->contiguity[d], a->divisibility[d]), reg, in);
 }
 
 /* Neighbours that fill one access have one answer (or the access is as narrow as they are, and there are many more of them). */
 static bool
 are_vectors(const Dist *h, const Type *t, const AxisInfo *a)
 {
-  u32 n = layout_contiguous_regs(h->l, addr_run_dim(t, a));
+  u32 n = layout_contiguous_regs(h->l, (int)axis_fastest(a, t->rank));
   return n > 1 && n <= ACCESS_MOST;
 }
 

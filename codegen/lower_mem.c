@@ -25,21 +25,6 @@ typedef struct Access {
   const char *cache;
 } Access;
 
-/* The vec attribute, as far as layout and analysis bear it out. */
-static u32
-access_vec(Gen *g, const Access *a)
-{
-  if (!a->h)
-    return 1;
-  const AxisInfo *axes = &g->axes[a->ptr->id];
-  int d = addr_run_dim(a->type, axes);
-  u32 vec = (u32)op_int(a->op, AT_VEC, 1), run = layout_contiguous_regs(a->h->l, d);
-  u32 known = axis_vector(axes, a->mask ? &g->axes[a->mask->id] : NULL, (u32)d, a->type->shape[d],
-                          dtype_bytes(a->type->dt), 16);
-  if (vec > run) vec = run;
-  return vec > known ? known : vec;
-}
-
 static Val
 evict_policy(Gen *g, const Op *op)
 {
@@ -55,7 +40,7 @@ access_new(Gen *g, const Op *op, const Value *ptr, const Value *mask)
   Access a = {.op = op, .ptr = ptr, .mask = mask, .type = ptr->type};
   a.h = type_is_tile(a.type) ? dist_get(g, a.type->layout) : NULL;
   a.regs = gen_nregs(a.type);
-  a.vec = access_vec(g, &a);
+  a.vec = addr_vector(g, op, a.h);
   a.w = words_for(g, a.type->dt, false, a.vec);
   a.cache = op_int(op, AT_VOLATILE, 0) ? NULL : op_str(op, AT_CACHE, NULL);
   a.policy = evict_policy(g, op);
