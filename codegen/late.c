@@ -13,10 +13,12 @@
 
 enum { FEWEST = 64 };              /* registers in flight from which on a load waits */
 
+/* Of instructions that the program wrote itself nobody knows what they write. */
 static bool
 lets_wait(const Op *op)
 {
-  return !(op->nregions && !op_on_elements(op)) && !(op_global_effects(op) & FX_WRITE) && !op_acquires(op);
+  bool writes = op_global_effects(op) & FX_WRITE || op->code == OP_PTX_EFFECT;
+  return !writes && !(op->nregions && !op_on_elements(op)) && !op_acquires(op);
 }
 
 /* The conversion or buffer store that takes all of the tile, in one piece: threads differ in what they store of pieces. */
