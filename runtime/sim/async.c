@@ -109,36 +109,46 @@ land(Block *b, Warp *w, const Pending *p, uint32_t segment)
   return 0;
 }
 
-/* With `all`, copies not committed are waited for too. */
-int
-async_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
+/* What lands: copies that an instruction waits for, or (in NULL) those of lanes m with lower serials. */
+typedef struct Landing { const Insn *in; uint32_t m, serial; } Landing;
+
+static bool
+lands(const Warp *w, const Pending *p, const Landing *l)
 {
-  size_t keep = 0;
-  int rc = 0;
-  for (size_t i = 0; i < w->npending; i++) {
-    const Pending *p = &w->pending[i];
-    bool committed = in->wait.all || p->group < w->group[p->lane];
-    if (!(m >> p->lane & 1) || !committed || (!in->wait.all && w->group[p->lane] - p->group <= in->wait.pending))
-      w->pending[keep++] = *p;
-    else if (!rc)
-      rc = land(b, w, p, 0);
-  }
-  w->npending = keep;
-  return rc;
+  uint32_t group = w->group[p->lane];
+  if (!(l->m >> p->lane & 1))
+    return false;
+  if (!l->in)
+    return p->serial < l->serial;
+  return l->in->wait.all || (p->group < group && group - p->group > l->in->wait.pending);
 }
 
-int
-async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment)
+/* segment: as for land. */
+static int
+land_some(Block *b, Warp *w, const Landing *l, uint32_t segment)
 {
   size_t keep = 0;
   int rc = 0;
   for (size_t i = 0; i < w->npending; i++) {
     const Pending *p = &w->pending[i];
-    if (p->lane != lane || p->serial >= serial)
+    if (!lands(w, p, l))
       w->pending[keep++] = *p;
     else if (!rc)
       rc = land(b, w, p, segment);
   }
   w->npending = keep;
   return rc;
+}
+
+/* With `all`, copies not committed are waited for too. */
+int
+async_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
+{
+  return land_some(b, w, &(Landing){.in = in, .m = m}, 0);
+}
+
+int
+async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment)
+{
+  return land_some(b, w, &(Landing){.m = 1u << lane, .serial = serial}, segment);
 }

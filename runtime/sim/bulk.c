@@ -61,10 +61,7 @@ check_global(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, uint
   LaneAccess part = {.space = SP_GLOBAL, .addr = at, .lane = lane, .size = n, .write = write, .agent = agent, .strong = op, .update = op};
   if (at % PIECE)
     return bulk_fault(b, w, in, lane, SIM_E_ALIGN, at, "address in global memory", at, PIECE);
-  if (b->want_stats && n) {
-    *(write ? &b->worker->stats.global_bytes_written : &b->worker->stats.global_bytes_read) += n;
-    b->worker->stats.global_sectors += (at + n - 1) / 32 - at / 32 + 1;
-  }
+  mem_stats_run(b, at, n, write);
   return n && (!mem_bytes(b, w, in, lane, SP_GLOBAL, at, n, write) || mem_check(b, w, in, &part)) ? -1 : 0;
 }
 
@@ -150,8 +147,6 @@ bulk_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   FOR_LANES(i, m) {
     Flight f = {.lane = i};
-    if (in->bulk.what == BULK_PREFETCH)
-      return 0;
     if (copy_size(b, w, in, i, &f) || (in->bulk.what == BULK_STORE ? issue_store(b, w, in, i, &f) : issue_load(b, w, in, i, &f)))
       return -1;
     if (flight_add(b, w, in, &f))

@@ -164,6 +164,8 @@ ModId opmod_take_range(Decoder *d, ModId first, ModId last);
 ModId opmod_rounding(Decoder *d);
 Type decode_type(Decoder *d);
 void decode_operands(Decoder *d, uint32_t min, uint32_t max);
+/* The first operand: how many groups may stay in flight. */
+uint32_t decode_groups(Decoder *d);
 bool opmod_take(Decoder *d, ModId m);
 Type opmod_type(Decoder *d);
 Space opmod_space(Decoder *d);

@@ -76,11 +76,10 @@ groups(Decoder *d, bool wait)
 {
   bool reads = wait && opmod_take(d, M_READ);
   decode_operands(d, wait, wait);
-  if (wait && d->op[0].kind != O_IMM)
-    decode_fail(d, "expected a number of groups");
+  uint32_t pending = wait ? decode_groups(d) : 0;
   Insn *in = insn_warp(d, K_WARP, wait ? bulk_wait : bulk_commit, 0);
   if (in && wait)
-    in->bulk_wait = (BulkWaitOps){d->op[0].imm > UINT32_MAX ? UINT32_MAX : (uint32_t)d->op[0].imm, reads};
+    in->bulk_wait = (BulkWaitOps){pending, reads};
 }
 
 /* Whether a reduction of the type exists; of tensors the map has the type. */

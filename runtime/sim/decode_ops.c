@@ -173,6 +173,14 @@ decode_operands(Decoder *d, uint32_t min, uint32_t max)
     d->op[i] = (Opnd){.kind = O_NONE};
 }
 
+uint32_t
+decode_groups(Decoder *d)
+{
+  if (!d->failed && d->op[0].kind != O_IMM)
+    decode_fail(d, "expected a number of groups");
+  return d->op[0].imm > UINT32_MAX ? UINT32_MAX : (uint32_t)d->op[0].imm;
+}
+
 static AluOp
 alu_named(const Tok *t)
 {

@@ -400,10 +400,8 @@ decode_cp(Decoder *d, int arg)
     return;
   }
   decode_operands(d, group, group);
-  if (group && d->op[0].kind != O_IMM)
-    decode_fail(d, "expected a number of groups");
-  uint64_t pending = group ? d->op[0].imm : 0;
+  uint32_t pending = group ? decode_groups(d) : 0;
   Insn *in = insn_warp(d, K_WARP, async_wait, 0);
   if (in)
-    in->wait = (WaitOps){pending > UINT32_MAX ? UINT32_MAX : (uint32_t)pending, all};
+    in->wait = (WaitOps){pending, all};
 }

@@ -99,14 +99,13 @@ decode_wgmma(Decoder *d, int arg)
     return;
   }
   decode_operands(d, wait, wait);
-  if (wait && d->op[0].kind != O_IMM)
-    decode_fail(d, "expected a number of groups");
+  uint32_t pending = wait ? decode_groups(d) : 0;
   Insn *in = insn_warp(d, wait ? K_WAIT : K_CONV, fence ? wgmma_fence : commit ? wgmma_commit : wgmma_wait, 0);
   if (!in)
     return;
   in->whole = true;
   if (wait)
-    in->wait = (WaitOps){.pending = d->op[0].imm > UINT32_MAX ? UINT32_MAX : (uint32_t)d->op[0].imm};
+    in->wait = (WaitOps){.pending = pending};
 }
 
 void

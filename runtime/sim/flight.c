@@ -40,12 +40,16 @@ flight_add(Block *b, Warp *w, const Insn *in, const Flight *f)
   return land(b, &landing);
 }
 
-int
-flights_land(Block *b, uint32_t mbar)
+/* What is asked for: all that ends at an mbarrier, or (NO_MBAR) a thread's groups below a number. */
+typedef struct Asked { uint32_t mbar, warp, lane, below; } Asked;
+
+static int
+land_asked(Block *b, const Asked *a)
 {
   for (size_t i = 0; i < b->nflight;) {
     Flight f = b->flight[i];
-    if (f.mbar != mbar) {
+    bool groups = a->mbar == NO_MBAR;
+    if (f.mbar != a->mbar || (groups && (f.warp != a->warp || f.lane != a->lane || f.serial >= a->below))) {
       i++;
       continue;
     }
@@ -57,19 +61,15 @@ flights_land(Block *b, uint32_t mbar)
 }
 
 int
+flights_land(Block *b, uint32_t mbar)
+{
+  return land_asked(b, &(Asked){.mbar = mbar});
+}
+
+int
 flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below)
 {
-  for (size_t i = 0; i < b->nflight;) {
-    Flight f = b->flight[i];
-    if (f.mbar != NO_MBAR || f.warp != w->index || f.lane != lane || f.serial >= below) {
-      i++;
-      continue;
-    }
-    remove_flight(b, i);
-    if (land(b, &f))
-      return -1;
-  }
-  return 0;
+  return land_asked(b, &(Asked){NO_MBAR, w->index, lane, below});
 }
 
 static bool

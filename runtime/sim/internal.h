@@ -11,7 +11,7 @@
 #include "unit.h"
 #include <pthread.h>
 
-enum { LANES = 32, MAX_WARPS = 32, MAX_BARRIERS = 16, MAX_RANK = 5 };
+enum { LANES = 32, GROUP = 4, MAX_WARPS = 32, MAX_BARRIERS = 16, MAX_RANK = 5 };
 #define FULL 0xffffffffu
 
 /* Generic addresses of the windows: not canonical on any 64-bit host, so no host pointer is inside. */
@@ -214,7 +214,7 @@ struct Block {
   Clocks cluster_clocks, cluster_done; /* of those who have; and of the phases that are over */
   Know *cluster_know, *cluster_know_done;
   uint32_t registers_free;             /* by a warp's threads */
-  uint32_t wgmma_agent[MAX_WARPS / 4]; /* by warpgroup; 0: none yet */
+  uint32_t wgmma_agent[MAX_WARPS / GROUP];   /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
   uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
   uint32_t timeouts, looks;                                /* so often in vain */
@@ -321,6 +321,14 @@ void atom_combine(ModId op, Type t, uint8_t *p, uint64_t val);
 int flights_ended(Block *b);
 /* async.c: a thread's cp.async that are older than serial land for an mbarrier's agent. */
 int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment);
+/* registers.c: the first of a warp's warpgroup, of GROUP warps; NULL with the fault: it is in none. */
+const Warp *warpgroup_of(Block *b, Warp *w, const Insn *in);
+/* Where a tile with a swizzle of 32, 64 or 128 bytes has what lies at an address of shared memory without one (span 0): pieces of 16 bytes
+ * are exchanged by address bits 7 and up. */
+static inline uint32_t swizzled(uint32_t at, uint32_t span) { return span ? at ^ (at >> 3 & (span - 1) & ~15u) : at; }
+/* mma.c: element e of a register or word, of a type that tensor cores multiply. */
+float mma_number(Type t, uint32_t reg, uint32_t e);
+int32_t mma_whole(Type t, uint32_t reg, uint32_t e);
 /* wgmma.c: an instruction that is no product uses its registers: -1 with the fault where they are in flight. The block begins. */
 int wgmma_touch(Block *b, Warp *w, const Insn *in);
 void wgmma_clear(const Block *b, Warp *w);
@@ -373,6 +381,7 @@ void local_mark(Block *b, const Warp *w, uint32_t lane, uint64_t addr, uint32_t 
 void local_store(Block *b, const Warp *w, uint32_t lane, uint64_t addr, const void *data, uint32_t n);
 void mem_stats_shared(Block *b, uint32_t m, const uint64_t *addr, uint32_t n);
 void mem_stats_global(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, bool write);
+void mem_stats_run(Block *b, uint64_t addr, uint64_t n, bool write);   /* of n bytes that follow each other, if statistics are wanted */
 /* print.c: the text that the pointer in local memory at param leads to, at most n bytes with the end; and vprintf. */
 int sim_text(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n);
 WarpFn sim_print;

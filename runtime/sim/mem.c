@@ -53,6 +53,16 @@ mem_stats_global(Block *b, uint32_t m, const uint64_t *addr, uint32_t n, bool wr
   b->worker->stats.global_sectors += count;
 }
 
+void
+mem_stats_run(Block *b, uint64_t addr, uint64_t n, bool write)
+{
+  SimStats *s = &b->worker->stats;
+  if (!b->want_stats || !n)
+    return;
+  *(write ? &s->global_bytes_written : &s->global_bytes_read) += n;
+  s->global_sectors += (addr + n - 1) / 32 - addr / 32 + 1;
+}
+
 /* Distinct words of the fullest bank among the lanes of m. */
 static uint32_t
 wavefronts(uint32_t m, const uint64_t *addr, uint32_t n)

@@ -94,8 +94,8 @@ stmatrix_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 
 /* ---- mma ---- */
 
-static float
-element_f32(Type t, uint32_t reg, uint32_t e)
+float
+mma_number(Type t, uint32_t reg, uint32_t e)
 {
   switch (t) {
   case T_F16: return f16_to_f32((uint16_t)(reg >> 16 * e));
@@ -106,8 +106,8 @@ element_f32(Type t, uint32_t reg, uint32_t e)
   }
 }
 
-static int32_t
-element_s32(Type t, uint32_t reg, uint32_t e)
+int32_t
+mma_whole(Type t, uint32_t reg, uint32_t e)
 {
   return t == T_S8 ? (int8_t)(reg >> 8 * e) : (int32_t)(reg >> 8 * e & 255);
 }
@@ -123,9 +123,9 @@ put_element(Side *s, uint32_t i, Type t, const uint8_t *lanes, uint32_t lane, ui
   }
   memcpy(&reg, lanes + 4 * lane, 4);
   if (t == T_S8 || t == T_U8)
-    s->i[i] = element_s32(t, reg, e);
+    s->i[i] = mma_whole(t, reg, e);
   else
-    s->f[i] = element_f32(t, reg, e);
+    s->f[i] = mma_number(t, reg, e);
 }
 
 static uint32_t

@@ -5,7 +5,7 @@
  * block's pool, and a warp that asks for more than is there waits. */
 #include "internal.h"
 
-enum { REGISTERS = 65536, MOST = 255, STEP = 8, GROUP = 4 };
+enum { REGISTERS = 65536, MOST = 255, STEP = 8 };
 
 uint32_t
 registers_at_start(const Unit *u, uint32_t threads)
@@ -14,13 +14,23 @@ registers_at_start(const Unit *u, uint32_t threads)
   return (n > MOST ? MOST : n) / STEP * STEP;
 }
 
+const Warp *
+warpgroup_of(Block *b, Warp *w, const Insn *in)
+{
+  uint32_t first = w->index / GROUP * GROUP;
+  if (first + GROUP <= b->nwarps)
+    return &b->warp[first];
+  sim_fault(b, w, in, 0, SIM_E_TRAP, 0, "warp %u is in no warpgroup: the block has %u warps", w->index, b->nwarps);
+  return NULL;
+}
+
 /* Warps of a group take part in all changes together. */
 static int
 check_group(Block *b, Warp *w, const Insn *in)
 {
-  const Warp *first = &b->warp[w->index / GROUP * GROUP];
-  if (w->index / GROUP * GROUP + GROUP > b->nwarps)
-    return sim_fault(b, w, in, 0, SIM_E_TRAP, 0, "warp %u is in no warpgroup: the block has %u warps", w->index, b->nwarps);
+  const Warp *first = warpgroup_of(b, w, in);
+  if (!first)
+    return -1;
   for (uint32_t i = 0; i < GROUP; i++)
     if (first[i].changes < w->changes)
       return sim_fault(b, w, in, 0, SIM_E_TRAP, 0, "warp %u changes its registers, and warp %u of its warpgroup has not done so before",

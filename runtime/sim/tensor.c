@@ -8,7 +8,7 @@
 #include "internal.h"
 #include <string.h>
 
-enum { PIECE = 16, BOX_MOST = 256, STEP_MOST = 8, SHARED_ALIGN = 128, SWIZZLES = 4 };
+enum { PIECE = 16, BOX_MOST = 256, STEP_MOST = 8, SWIZZLES = 4 };
 #define MAP_MAGIC  0x70616d2d656c6974ull
 #define STRIDE_MOST (1ull << 40)
 
@@ -200,20 +200,12 @@ box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool w
       continue;
     if (!mem_bytes(b, w, in, lane, SP_GLOBAL, row.at, part.size, write) || mem_check(b, w, in, &part))
       return -1;
-    *(write ? &b->worker->stats.global_bytes_written : &b->worker->stats.global_bytes_read) += b->want_stats ? part.size : 0;
-    b->worker->stats.global_sectors += b->want_stats ? (row.at + part.size - 1) / 32 - row.at / 32 + 1 : 0;
+    mem_stats_run(b, row.at, part.size, write);
   }
   return 0;
 }
 
 /* ---- moving ---- */
-
-static uint32_t
-swizzled(const Box *x, uint32_t at)
-{
-  uint32_t bits = x->swizzle ? (1u << x->swizzle) - 1 : 0;
-  return at ^ (at >> 3 & bits << 4);
-}
 
 /* What a load makes of the elements, and puts where there are none. */
 static void
@@ -251,7 +243,7 @@ box_load(Block *b, const Box *x, uint32_t shared)
       memcpy(row + in.first * x->bytes, (const uint8_t *)(uintptr_t)in.at, in.count * x->bytes);
     convert(x, row + in.first * x->bytes, in.count);
     for (uint32_t i = 0; i < n; i += PIECE)
-      memcpy(b->shared + swizzled(x, shared + r * n + i), row + i, PIECE);
+      memcpy(b->shared + swizzled(shared + r * n + i, swizzle_span[x->swizzle]), row + i, PIECE);
   }
 }
 
@@ -274,7 +266,7 @@ box_store(Block *b, const Box *x, uint32_t shared, ModId op)
   for (uint32_t r = 0; r < box_rows(x); r++) {
     Row out = row_of(x, r);
     for (uint32_t i = 0; i < n; i += PIECE)
-      memcpy(row + i, b->shared + swizzled(x, shared + r * n + i), PIECE);
+      memcpy(row + i, b->shared + swizzled(shared + r * n + i, swizzle_span[x->swizzle]), PIECE);
     if (op)
       combine_row(x, &out, row, op);
     else if (out.count)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 16, MAX_N = 256, MAX_K = 32, PIECE = 16, GROUP = 4, TRACES = 16 };
+enum { ROWS = 16, MAX_N = 256, MAX_K = 32, PIECE = 16, TRACES = 16 };
 
 /* Of a register: the number + 1 of the newest group in flight that has it as accumulator, or holds it as A, and who issued that; and
  * the fence behind which it was written. */
@@ -55,7 +55,7 @@ place(const Matrix *m, uint32_t row, uint32_t k, uint32_t size)
   else
     at += across / 8 * m->stride + across % 8 * m->span + (m->mn_major ? along / m->span * m->leading + along % m->span : along);
   at &= 0x3ffff;
-  return m->span ? at ^ (at >> 3 & (m->span - 1) & ~15u) : at;
+  return swizzled(at, m->span);
 }
 
 /* The pieces of 16 bytes that an operand is made of, a bit each. */
@@ -96,35 +96,15 @@ check_pieces(Block *b, Warp *w, const Insn *in, const Pieces *p, uint32_t agent,
 
 /* ---- numbers ---- */
 
-static float
-number_f32(Type t, const uint8_t *p)
-{
-  uint32_t v = 0;
-  memcpy(&v, p, ptx_type_bytes[t]);
-  switch (t) {
-  case T_F16: return f16_to_f32((uint16_t)v);
-  case T_BF16: return bf16_to_f32((uint16_t)v);
-  case T_TF32: return bits_f32(v & ~0x1fffu);
-  case T_E4M3: return (float)simfp_decode(v, &simfp_e4m3);
-  default: return (float)simfp_decode(v, &simfp_e5m2);
-  }
-}
-
-static bool
-is_whole(Type t)
-{
-  return t == T_S8 || t == T_U8;
-}
-
 static void
 put_number(Type t, const uint8_t *p, bool negate, float *f, int32_t *i)
 {
-  if (is_whole(t))
-    *i = t == T_S8 ? (int8_t)*p : *p;
-  else {
-    float v = number_f32(t, p);
-    *f = negate ? -v : v;
-  }
+  uint32_t v = 0;
+  memcpy(&v, p, ptx_type_bytes[t]);
+  if (t == T_S8 || t == T_U8)
+    *i = mma_whole(t, v, 0);
+  else
+    *f = negate ? -mma_number(t, v, 0) : mma_number(t, v, 0);
 }
 
 static void
@@ -311,8 +291,8 @@ check_form(Block *b, Warp *w, const Insn *in)
 {
   const WgmmaOps *o = &in->wgmma;
   uint32_t scale = PRED_OF(w, o->scale);
-  if (w->index / GROUP * GROUP + GROUP > b->nwarps)
-    return sim_fault(b, w, in, 0, SIM_E_TRAP, 0, "warp %u is in no warpgroup: the block has %u warps", w->index, b->nwarps);
+  if (!warpgroup_of(b, w, in))
+    return -1;
   if ((scale && ~scale) || !uniform(w, o->b) || (!o->a_regs && !uniform(w, o->a)))
     return sim_fault(b, w, in, 0, SIM_E_TRAP, 0, "the lanes of warp %u disagree on a descriptor or on scale-d", w->index);
   uint64_t both = LANES_OF(uint64_t, w, o->b)[0] | (o->a_regs ? 0 : LANES_OF(uint64_t, w, o->a)[0]);
