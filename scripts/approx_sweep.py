@@ -2,7 +2,7 @@
 
 What the hardware's approximations (PTX ISA, "Floating Point Instructions", the .approx forms) give, bit for bit, for scripts/approx_fit.py.
 
-Without --check it writes to OUTDIR approx.0.bin, approx.1.bin, ... (at most 7 of at most 13 MiB) and approx.txt, a table that is printed
+Without --check it writes to OUTDIR approx.0.bin, approx.1.bin, ... (at most 4 of at most 14 MiB) and approx.txt, a table that is printed
 too. The .bin files hold sweeps, read by `read`: every mantissa of the binades in DOMAINS; a thin sample of all binades of both signs;
 all 2^16 values of the 16-bit forms; edge values. Proofs need no data: `PROOFS` says what a result should be, given results in
 another binade or another instruction, and the device counts for each sign and exponent how many of the 2^32 inputs differ.
@@ -43,7 +43,7 @@ DOMAINS = [("rcp.approx.ftz.f32", [127]), ("rsqrt.approx.ftz.f32", [127, 128]), 
            ("sin.approx.ftz.f32", [*range(123, 113, -1), 130, 131]), ("cos.approx.ftz.f32", [*range(123, 111, -1), 130, 131]),
            ("tanh.approx.f32", list(range(117, 106, -1)))]
 
-FILES, FILE_BYTES, BLOCK = 7, 13 << 20, 4096
+FILES, FILE_BYTES, BLOCK = 4, 14 << 20, 4096
 
 
 # ---- the files ----
