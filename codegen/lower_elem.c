@@ -380,6 +380,8 @@ elem_COPYSIGN(Gen *g, const Op *op, DType d, Val *a)
   return float_intrinsic(g, "llvm.copysign", 2, a);
 }
 
+static Val real_rcp(Gen *g, Val x);
+
 static Val
 quotient(Gen *g, DType d, Val *a, const char *how)
 {
@@ -396,10 +398,49 @@ elem_FAST_DIV(Gen *g, const Op *op, DType d, Val *a)
   return quotient(g, d, a, "llvm.nvvm.div.approx.f");
 }
 
+/* What div.full is, bit for bit, with what depends on b alone apart: where elements have b in common that is done once, and a quotient is
+ * two products. (a f) (1 / (b f)) with f that keeps the reciprocal a normal number. */
+static Val
+quotient_by(Gen *g, Val a, Val b)
+{
+  Val one = LLVMConstReal(g->f32, 1), size = float_intrinsic(g, "llvm.fabs", 1, &b);
+  Val large = LLVMBuildFCmp(B, LLVMRealOGT, size, LLVMConstReal(g->f32, 0x1p126), "");
+  Val small = LLVMBuildFCmp(B, LLVMRealOLT, size, LLVMConstReal(g->f32, 0x1p-126), "");
+  Val f = LLVMBuildSelect(B, large, LLVMConstReal(g->f32, 0.25), LLVMBuildSelect(B, small, LLVMConstReal(g->f32, 0x1p24), one, ""), "");
+  return LLVMBuildFMul(B, LLVMBuildFMul(B, a, f, ""), real_rcp(g, LLVMBuildFMul(B, b, f, "")), "");
+}
+
 Val
 elem_FULL_DIV(Gen *g, const Op *op, DType d, Val *a)
 {
+  const Value *b = OPERAND(op, FULL_DIV, b);
+  if (d == DT_F32 && (op_is(b, OP_SPLAT) || op_is(b, OP_BROADCAST)))
+    return quotient_by(g, a[0], a[1]);
   return quotient(g, d, a, "llvm.nvvm.div.full");
+}
+
+/* runtime/approx.c, approx_near_div: what depends on b alone is common to elements that have it in common. */
+static Val
+near_quotient(Gen *g, Val a, Val b)
+{
+  Val e = LLVMBuildAnd(B, LLVMBuildBitCast(B, b, g->i32, ""), gen_u32(g, 0x7f800000), ""), most = gen_u32(g, 0x7e000000);
+  Val mm[2] = {e, most};
+  Val f = LLVMBuildBitCast(B, LLVMBuildSub(B, gen_u32(g, 0x7e800000), gen_call(g, "llvm.umin", 1, &g->i32, 2, mm), ""), g->f32, "");
+  Val as = LLVMBuildFMul(B, a, f, ""), bs = LLVMBuildFMul(B, b, f, ""), r = real_rcp(g, bs), q = LLVMBuildFMul(B, as, r, "");
+  Val left[3] = {LLVMBuildFNeg(B, q, ""), bs, as};
+  Val step[3] = {float_intrinsic(g, "llvm.fma", 3, left), r, q};
+  Val near = float_intrinsic(g, "llvm.fma", 3, step), size = float_intrinsic(g, "llvm.fabs", 1, &near);
+  return LLVMBuildSelect(B, LLVMBuildFCmp(B, LLVMRealOGT, size, LLVMConstReal(g->f32, 0), ""), near, q, "");
+}
+
+Val
+elem_NEAR_DIV(Gen *g, const Op *op, DType d, Val *a)
+{
+  if (d == DT_F64)
+    return LLVMBuildFDiv(B, a[0], a[1], "");
+  if (!is_16(d))
+    return near_quotient(g, a[0], a[1]);
+  return down(g, d, near_quotient(g, up(g, d, a[0]), up(g, d, a[1])));
 }
 
 /* ---- functions of one float ---- */
@@ -444,6 +485,12 @@ real_rcp(Gen *g, Val x)
   return gen_call(g, "llvm.nvvm.rcp.approx.ftz.f", 0, NULL, 1, &x);
 }
 
+static Val
+real_fast_sqrt(Gen *g, Val x)
+{
+  return LLVMTypeOf(x) == g->f64 ? real_sqrt(g, x) : gen_call(g, "llvm.nvvm.sqrt.approx.f", 0, NULL, 1, &x);
+}
+
 static Val real_sin(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.sin.approx.f", 0, NULL, 1, &x); }
 static Val real_cos(Gen *g, Val x) { return gen_call(g, "llvm.nvvm.cos.approx.f", 0, NULL, 1, &x); }
 static Val real_tanh(Gen *g, Val x) { return ptx_value(g, PTX_TANH, g->f32, 1, &x, NULL, NULL); }
@@ -472,6 +519,7 @@ REAL_OP(FAST_EXP2, real_exp2, false)
 REAL_OP(FAST_LOG2, real_log2, false)
 REAL_OP(RSQRT, real_rsqrt, true)
 REAL_OP(FAST_RCP, real_rcp, true)
+REAL_OP(FAST_SQRT, real_fast_sqrt, true)
 REAL_OP(FAST_SIN, real_sin, false)
 REAL_OP(FAST_COS, real_cos, false)
 REAL_OP(FAST_TANH, real_tanh, false)

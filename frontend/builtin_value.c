@@ -79,6 +79,36 @@ builtin_elementwise(Lower *L, Call *c)
   return val_ir(op_result(op_create(&L->b, c->op, c->nargs, v, 1, &v[0]->type, 0)), c->span);
 }
 
+/* Whether what an operator or a function of one op gives may be less exact than it could: in f32, unless somebody asked for exact maths.
+ * The library says itself what it wants. */
+bool
+tiers_wanted(const Lower *L, const Value *exact)
+{
+  return !L->exact_maths && !L->frame->unit->library && exact->type->dt == DT_F32;
+}
+
+/* One number computed in three ways; the rough one is good for 11 digits. */
+Value *
+value_tiers(Lower *L, Value *exact, Value *close, Value *rough)
+{
+  Value *ways[3] = {exact, close, rough};
+  Op *op = op_create(&L->b, OP_TIERS, 3, ways, 1, &exact->type, 0);
+  op_set_int(op, AT_DIGITS, 11);
+  return op_result(op);
+}
+
+/* sqrt: the hardware's is right but for its last place. */
+Val
+builtin_sqrt(Lower *L, Call *c)
+{
+  c->op = OP_SQRT;
+  Val r = builtin_elementwise(L, c);
+  if (r.kind != V_IR || !op_is(r.ir, OP_SQRT) || !tiers_wanted(L, r.ir))
+    return r;
+  Value *fast = ir_unary(&L->b, OP_FAST_SQRT, OPERAND(r.ir->def, SQRT, x));
+  return val_ir(value_tiers(L, r.ir, fast, fast), c->span);
+}
+
 /* A kernel may have asked for the first; so does what is known at compile time. */
 Val
 builtin_tiers(Lower *L, Call *c)

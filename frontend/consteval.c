@@ -388,8 +388,8 @@ float_math(OpCode op, const Const *x, double *out)
   case OP_TRUNC: *out = trunc(x[0].f); return true;
   case OP_ROUND: *out = round(x[0].f); return true;
   case OP_COPYSIGN: *out = copysign(x[0].f, x[1].f); return true;
-  case OP_FAST_DIV: case OP_FULL_DIV: *out = x[0].f / x[1].f; return true;
-  case OP_SQRT: *out = sqrt(x[0].f); return true;
+  case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEAR_DIV: *out = x[0].f / x[1].f; return true;
+  case OP_SQRT: case OP_FAST_SQRT: *out = sqrt(x[0].f); return true;
   case OP_FAST_EXP2: *out = exp2(x[0].f); return true;
   case OP_FAST_LOG2: *out = log2(x[0].f); return true;
   case OP_FAST_RCP: *out = 1 / x[0].f; return true;

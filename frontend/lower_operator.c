@@ -109,17 +109,13 @@ shift_count(Lower *L, Value *n, DType dt)
   return r;
 }
 
-/* A quotient that may be rounded to fewer bits than it has: then it need not be exact to the last one. f16 has 11. */
+/* Quotients without a branch for rare operands, which other work cannot pass. One that is rounded to fewer bits than it has need not be
+ * exact to the last one; f16 has 11. */
 static Value *
 quotient(Lower *L, Value *a, Value *b)
 {
   Value *exact = ir_binary(&L->b, OP_DIV, a, b);
-  if (L->exact_maths || L->frame->unit->library || exact->type->dt != DT_F32)
-    return exact;
-  Value *ways[3] = {exact, exact, ir_binary(&L->b, OP_FULL_DIV, a, b)};
-  Op *op = op_create(&L->b, OP_TIERS, 3, ways, 1, &exact->type, 0);
-  op_set_int(op, AT_DIGITS, 11);
-  return op_result(op);
+  return tiers_wanted(L, exact) ? value_tiers(L, exact, ir_binary(&L->b, OP_NEAR_DIV, a, b), ir_binary(&L->b, OP_FULL_DIV, a, b)) : exact;
 }
 
 static Val

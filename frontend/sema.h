@@ -397,6 +397,8 @@ struct Builtin {
 const Builtin *builtin_find(const char *name);
 const char *const *builtin_names(Arena *a, u32 *n);
 Val builtin_elementwise(Lower *L, Call *c);                          /* any SURFACE op */
+bool tiers_wanted(const Lower *L, const Value *exact);
+Value *value_tiers(Lower *L, Value *exact, Value *close, Value *rough);
 Val tile_part(Lower *L, Call *c);                                    /* view() of a tile */
 Val buffer_permuted(Lower *L, Call *c, const int *perm);             /* perm NULL: argument 1 */
 Val buffer_reshaped(Lower *L, Call *c);

@@ -478,11 +478,11 @@ run_op(Interp *in, const Op *op)
   case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_BITCAST: case OP_CONVERT_LAYOUT: return interp_copy(in, op);
   case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_REM: case OP_MIN: case OP_MAX: case OP_MINIMUM:
   case OP_MAXIMUM: case OP_AND: case OP_OR: case OP_XOR: case OP_SHL: case OP_SHR: case OP_MULHI: case OP_UMULHI:
-  case OP_FAST_DIV: case OP_FULL_DIV: case OP_COPYSIGN: return interp_binary(in, op);
+  case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEAR_DIV: case OP_COPYSIGN: return interp_binary(in, op);
   case OP_FMA: return interp_fma(in, op);
   case OP_NEG: case OP_NOT: case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: case OP_SQRT: case OP_FAST_EXP2:
-  case OP_FAST_LOG2: case OP_RSQRT: case OP_FAST_RCP: case OP_FAST_SIN: case OP_FAST_COS: case OP_FAST_TANH: case OP_TRUNC:
-  case OP_ROUND: case OP_POPC: case OP_CLZ: case OP_BREV:
+  case OP_FAST_LOG2: case OP_RSQRT: case OP_FAST_RCP: case OP_FAST_SQRT: case OP_FAST_SIN: case OP_FAST_COS: case OP_FAST_TANH:
+  case OP_TRUNC: case OP_ROUND: case OP_POPC: case OP_CLZ: case OP_BREV:
     return interp_unary(in, op);
   case OP_CMP: return interp_cmp(in, op);
   case OP_SELECT: return interp_select(in, op);

@@ -179,7 +179,7 @@ int_unary(OpCode op, DType d, u64 x)
     case OP_ADD: return a + b;                                                            \
     case OP_SUB: return a - b;                                                            \
     case OP_MUL: return a * b;                                                            \
-    case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: return a / b;                        \
+    case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEAR_DIV: return a / b;      \
     case OP_REM: return fmod##sfx(a, b);                                                  \
     case OP_COPYSIGN: return copysign##sfx(a, b);                                         \
     case OP_MIN: return name##_min(a, b);                                                 \
@@ -203,7 +203,7 @@ float_unary(OpCode op, double x)
   case OP_RINT:  return nearbyint(x);
   case OP_TRUNC: return trunc(x);
   case OP_ROUND: return round(x);
-  case OP_SQRT:  return sqrt(x);
+  case OP_SQRT: case OP_FAST_SQRT: return sqrt(x);
   case OP_FAST_EXP2: return exp2(x);
   case OP_FAST_LOG2: return log2(x);
   case OP_RSQRT: return 1 / sqrt(x);
@@ -244,6 +244,19 @@ float_sign(OpCode op, DType d, u64 x)
   return op == OP_NEG ? x ^ sign : x & ~sign;
 }
 
+/* Quotients by the reciprocal, where its bits are known; narrower ones are made in f32 and rounded. */
+static bool
+divided_roughly(OpCode op, DType d, u64 a, u64 b, u64 *out)
+{
+  if ((op != OP_FAST_DIV && op != OP_FULL_DIV && op != OP_NEAR_DIV) || d == DT_F64 || !approx_known(APPROX_RCP))
+    return false;
+  u32 x = (u32)bits_of_f32((float)float_decode(d, a));
+  u32 y = (u32)bits_of_f32((float)float_decode(d, b));
+  u32 q = op == OP_NEAR_DIV ? approx_near_div(x, y) : approx_div(op == OP_FULL_DIV, false, x, y);
+  *out = d == DT_F32 ? q : float_encode(d, f32_of(q), ROUND_NEAREST, false);
+  return true;
+}
+
 /* ---- the exported dispatch ---- */
 /* One elementwise op of two operands; false on integer division by zero. */
 bool
@@ -253,6 +266,8 @@ scalar_binary(OpCode op, DType d, u64 a, u64 b, u64 *out)
     if ((op == OP_DIV || op == OP_REM) && !b)
       return false;
     *out = scalar_wrap(d, int_binary(op, d, a, b));
+  } else if (divided_roughly(op, d, a, b, out)) {
+    return true;
   } else if (d == DT_F32) {
     *out = bits_of_f32(f32_binary(op, f32_of(a), f32_of(b)));
   } else if (d == DT_F64) {
@@ -281,8 +296,13 @@ flushed_unary(OpCode op, double x)
 static bool
 approximated(OpCode op, DType d, u64 x, u64 *out)
 {
-  ApproxFn f = op == OP_FAST_EXP2 ? APPROX_EX2 : op == OP_FAST_LOG2 ? APPROX_LG2 : op == OP_RSQRT ? APPROX_RSQRT :
-               op == OP_FAST_RCP ? APPROX_RCP : op == OP_FAST_SIN ? APPROX_SIN : op == OP_FAST_COS ? APPROX_COS : APPROX_FNS;
+  static const struct { OpCode op; ApproxFn f; } fns[] = {
+    {OP_FAST_EXP2, APPROX_EX2}, {OP_FAST_LOG2, APPROX_LG2}, {OP_RSQRT, APPROX_RSQRT}, {OP_FAST_RCP, APPROX_RCP},
+    {OP_FAST_SQRT, APPROX_SQRT}, {OP_FAST_SIN, APPROX_SIN}, {OP_FAST_COS, APPROX_COS}, {OP_FAST_TANH, APPROX_TANH},
+  };
+  ApproxFn f = APPROX_FNS;
+  for (u32 i = 0; i < COUNT(fns); i++)
+    f = fns[i].op == op ? fns[i].f : f;
   if (f == APPROX_FNS || d == DT_F64 || !approx_known(f))
     return false;
   u32 y = approx_f32(f, f == APPROX_EX2 || f == APPROX_RCP, (u32)bits_of_f32((float)float_decode(d, x)));

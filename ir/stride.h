@@ -17,4 +17,9 @@ typedef struct Stride {
 /* Of v, a tile of integers or pointers (in elements), along dimension d: exact as long as index arithmetic does not overflow, which is a
  * rule of the language for what becomes an address. */
 Stride value_stride(const Value *v, int d);
+
+/* The same between nearly all neighbours: quotients by a constant of NEARLY and more count as equal, remainders by such a constant
+ * go on. */
+Stride value_stride_nearly(const Value *v, int d);
+enum { NEARLY = 32 };
 #endif

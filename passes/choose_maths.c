@@ -4,11 +4,13 @@
  * The library writes a function out three times (stdlib/math.tile): exactly, within a few units of the last place of f32, and for results
  * that are rounded to so few bits that the hardware's approximations decide what they are but once in 10,000 times. Only what becomes of a
  * result says which is asked for, and that the frontend does not know, as it lowers calls before their users. Quotients are the same:
- * exact and, for what is rounded to 16 bits, by div.full, which has no branch for rare divisors that loads could not move past.
+ * correctly rounded by an instruction that hides a branch for rare operands, by few that have none (near_div), and, for what is
+ * rounded to 16 bits, by div.full.
  *
  * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there, also
- * out of an `if`: these keep a relative error what it is. A sum does not. The other ways are dead then. With `maths(exact)` on a kernel
- * nothing gets here: the frontend takes the first. */
+ * out of an `if`: these keep a relative error what it is. A sum does not. What goes to the nearest whole number and then to an integer
+ * of 8 bits is rounded, too. (What only goes to an integer is not: of what should be whole, a little less would be one less.) The
+ * other ways are dead then. With `maths(exact)` on a kernel nothing gets here: the frontend takes the first. */
 #include "internal.h"
 #include <math.h>
 
@@ -28,7 +30,8 @@ static bool
 keeps_relative_error(const Op *op)
 {
   switch (op->code) {
-  case OP_MUL: case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEG: case OP_ABS: case OP_COPYSIGN:
+  case OP_MUL: case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEAR_DIV: case OP_SQRT: case OP_FAST_SQRT:
+  case OP_NEG: case OP_ABS: case OP_COPYSIGN:
   case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_TIERS:
   case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: case OP_SELECT:
     return true;
@@ -50,10 +53,26 @@ is_rounded_behind(const Choice *ch, const Op *end, const Value *v)
   return true;
 }
 
+/* Whole numbers of which every user makes integers of 8 bits, on the way perhaps between bounds. */
+static bool
+fits_8_bits(const Value *v)
+{
+  for (const Use *u = v->uses; u; u = u->next) {
+    const Op *op = u->user;
+    bool bounded = op->code == OP_MIN || op->code == OP_MAX || op->code == OP_MINIMUM || op->code == OP_MAXIMUM;
+    const Type *t = op->nresults ? op_result(op)->type : NULL;
+    if (!(op->code == OP_CAST && type_is_int(t) && dtype_bits(t->dt) <= 8) && !(bounded && fits_8_bits(op_result(op))))
+      return false;
+  }
+  return v->uses != NULL;
+}
+
 static bool
 is_rounded_by(const Choice *ch, const Use *u)
 {
   const Op *op = u->user;
+  if (op->code == OP_ROUND || op->code == OP_RINT)
+    return fits_8_bits(op_result(op));
   if (op->code == OP_CAST && is_rough(ch, op_result(op)->type))
     return true;
   if (op->code == OP_YIELD && op->block->parent->code == OP_IF)
@@ -73,16 +92,32 @@ is_rounded(const Choice *ch, const Value *v)
   return true;
 }
 
-/* A rough quotient by a constant is a product, if neither the constant nor its inverse is subnormal: 1 ulp. */
+/* What the quotient v is by, if that is a number: 0 if not. */
+static double
+constant_divisor(const Value *v, OpCode code)
+{
+  u64 bits;
+  double by = op_is(v, code) && value_const_bits(OPERAND(v->def, BINARY, b), &bits) ? float_decode(DT_F32, bits) : 0;
+  return isnormal((float)by) && isnormal((float)(1 / by)) ? by : 0;
+}
+
+/* An exact quotient by a power of two is a product, which passes behind this one see to. */
+static Value *
+close_way(const Op *op)
+{
+  Value *v = OPERAND(op, TIERS, close);
+  int e;
+  double by = constant_divisor(v, OP_NEAR_DIV);
+  return by && fabs(frexp(by, &e)) == 0.5 ? OPERAND(op, TIERS, exact) : v;
+}
+
+/* A rough quotient by a constant is a product: 1 ulp. */
 static Value *
 rough_way(const Op *op)
 {
   Value *v = OPERAND(op, TIERS, rough);
-  u64 bits;
-  if (!op_is(v, OP_FULL_DIV) || !value_const_bits(OPERAND(v->def, FULL_DIV, b), &bits))
-    return v;
-  double by = float_decode(DT_F32, bits);
-  if (!isnormal((float)by) || !isnormal((float)(1 / by)))
+  double by = constant_divisor(v, OP_FULL_DIV);
+  if (!by)
     return v;
   Builder b = builder_before(v->def);
   b.span = op->span;
@@ -104,7 +139,7 @@ pass_choose_maths(Ctx *c, Module *m)
     }
     for (u32 k = 0; k < all.len; k++) {
       Op *op = all.data[k];
-      value_replace_uses(op_result(op), rough[k] ? rough_way(op) : OPERAND(op, TIERS, close));
+      value_replace_uses(op_result(op), rough[k] ? rough_way(op) : close_way(op));
       op_remove(op);
     }
   }

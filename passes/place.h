@@ -14,6 +14,7 @@ typedef struct MemOp {
   const AxisInfo *ptr, *mask;
   u32 dim, vec;                       /* fastest dimension in memory; most elements per access along it */
   u32 elem_bytes;
+  u32 apart;                          /* elements between most neighbours along dim; 0: not known, or no constant */
 } MemOp;
 
 typedef struct Var {

@@ -64,13 +64,14 @@ place_mem_vec(const MemOp *m, const Layout *l)
   return m->vec < regs ? m->vec : regs;
 }
 
-/* Flat bits that do not change the sector: within 32 contiguous bytes, or where addresses are equal. Runs of equal addresses that end
- * within the tile are of quotients, which follow each other. (Stores to equal addresses are mistakes: they stay where the simulator sees
- * them.) */
+/* Flat bits that do not change the sector: within 32 bytes, of elements in a row or apart, or where addresses are equal. Runs of equal
+ * addresses that end within the tile are of quotients, which follow each other. (Stores to equal addresses are mistakes: they stay
+ * where the simulator sees them.) */
 static u32
 same_sector_bits(const MemOp *m, const Layout *l)
 {
-  u32 run = m->ptr->contiguity[m->dim], fit = SECTOR_BYTES / m->elem_bytes;
+  u32 fit = SECTOR_BYTES / m->elem_bytes, close = m->apart && m->apart < fit ? 1u << log2_u32(fit / m->apart) : 1;
+  u32 run = max_u32(m->ptr->contiguity[m->dim], close);
   u32 bits = low_bits(l, m->dim, log2_u32(run < fit ? run : fit));
   for (u32 d = 0; d < l->rank; d++) {
     u32 equal = log2_u32(m->ptr->constancy[d]);

@@ -1,5 +1,6 @@
 /* place_vars.c - assign_layout's first part: which values are rematerialisable, which share a variable, where edges run. */
 #include "place.h"
+#include "stride.h"
 #include "packed.h"
 
 /* ---- rematerialisable values ---- */
@@ -295,6 +296,14 @@ make_edges(Op *op, void *user)
 
 /* ---- memory ops and work ---- */
 
+/* Elements between most neighbours; see place.h. */
+static u32
+apart(const Value *ptr, u32 dim)
+{
+  Stride s = value_stride_nearly(ptr, (int)dim);
+  return !s.known || s.by ? 0 : (u32)(s.times < 0 ? -s.times : s.times);
+}
+
 static void
 add_mem(Place *p, Op *op, Var *v)
 {
@@ -306,6 +315,7 @@ add_mem(Place *p, Op *op, Var *v)
   m->mask = mask ? &p->axes[mask->id] : NULL;
   m->elem_bytes = dtype_bytes(ptr->type->dt);
   m->dim = axis_fastest(m->ptr, ptr->type->rank);
+  m->apart = apart(ptr, m->dim);
   m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, op_access_bytes(op, p->c->target));
   vec_push(p->c->scratch, &v->mems, m);
   vec_push(p->c->scratch, &p->mems, m);

@@ -31,21 +31,27 @@ typedef struct Unit {
   bool ones;               /* what is negative, or read backwards, is by ones' complement (ex2, lg2, sin, cos) */
   bool apart[2];           /* table by table: the argument 0 gives first instead of what T says */
   uint32_t first[2];
+  uint8_t binade, binades; /* tanh: of the first number that is not its own result, how many there are until the result is 1 */
+  const uint8_t *parts;    /* and into how many rows each is parted, as a power of two */
   const int32_t (*rows[2])[3];
 } Unit;
 
 #define ROWS(fn, table, ...) static const int32_t rows_##fn##_##table[][3] = {__VA_ARGS__};
+#define PARTS(fn, ...) static const uint8_t parts_##fn[] = {__VA_ARGS__};
 #define UNIT(fn, ...)
 #include APPROX_DEF
 #undef ROWS
+#undef PARTS
 #undef UNIT
 #define ROWS(fn, table, ...)
+#define PARTS(fn, ...)
 #define UNIT(fn, ...) [APPROX_##fn] = {.known = true, __VA_ARGS__},
 static const Unit units[APPROX_FNS + 1] = {
 #include APPROX_DEF
   [APPROX_FNS] = {.known = false},
 };
 #undef ROWS
+#undef PARTS
 #undef UNIT
 
 bool
@@ -218,6 +224,22 @@ unit_circle(const Unit *u, uint32_t x, bool cosine)
   return s << 31 | result(u, 0, at);
 }
 
+/* Small numbers are their own results, large ones give 1; in between each binade has its own number of rows. */
+static uint32_t
+unit_tanh(const Unit *u, uint32_t x)
+{
+  uint32_t e = exponent(x), s = x & 0x80000000u, row = 0;
+  if (e == 255 && fraction(x))
+    return NAN_BITS;
+  if (e < u->binade)
+    return x;
+  if (e >= (uint32_t)u->binade + u->binades)
+    return s | ONE;
+  for (uint32_t b = u->binade; b < e; b++)
+    row += 1u << u->parts[b - u->binade];
+  return s | result(u, 0, (row << u->n) + (fraction(x) >> (23 - u->n - u->parts[e - u->binade])));
+}
+
 /* The instruction of the unit. */
 static uint32_t
 unit_f32(ApproxFn f, uint32_t x)
@@ -229,6 +251,7 @@ unit_f32(ApproxFn f, uint32_t x)
   case APPROX_SQRT: return unit_root(u, x, false);
   case APPROX_EX2: return unit_ex2(u, x);
   case APPROX_LG2: return unit_lg2(u, x);
+  case APPROX_TANH: return unit_tanh(u, x);
   default: return unit_circle(u, x, f == APPROX_COS);
   }
 }
@@ -262,7 +285,7 @@ uint32_t
 approx_f32(ApproxFn f, bool ftz, uint32_t x)
 {
   bool tiny = (x & 0x7fffffff) < 0x00800000;
-  if (ftz || f == APPROX_SIN || f == APPROX_COS)
+  if (ftz || f == APPROX_SIN || f == APPROX_COS || f == APPROX_TANH)
     return unit_f32(f, x);
   if (f == APPROX_RCP)
     return whole_rcp(x);
@@ -272,4 +295,52 @@ approx_f32(ApproxFn f, bool ftz, uint32_t x)
     return unit_f32(f, x);
   float y = bits_f32(unit_f32(f, bits(bits_f32(x) * 0x1p24f)));
   return bits(f == APPROX_RSQRT ? y * 0x1p12f : f == APPROX_SQRT ? y * 0x1p-12f : y - 24);
+}
+
+/* ---- forms of 16 bits: those of f32, cut ---- */
+static uint16_t
+cut_f16(uint32_t y)
+{
+  uint32_t s = y >> 16 & 0x8000, size = y & 0x7fffffff;
+  if (size >= 0x47800000)                                   /* 2^16; nans are no larger than infinity here */
+    return (uint16_t)(s | 0x7c00);
+  if (size >= 0x38800000)                                   /* 2^-14 */
+    return (uint16_t)(s | (size - (112u << 23)) >> 13);
+  uint32_t drop = 126 - exponent(y);                        /* to whole numbers of 2^-24 */
+  return (uint16_t)(s | (drop > 24 ? 0 : (fraction(y) | 0x800000) >> drop));
+}
+
+uint16_t
+approx_16(ApproxFn f, bool bf16, uint16_t x)
+{
+  uint32_t y = unit_f32(f, bf16 ? (uint32_t)x << 16 : f32_bits(f16_to_f32(x)));
+  if ((y & 0x7fffffff) > INF)
+    return 0x7fff;
+  return bf16 ? (uint16_t)(y >> 16) : cut_f16(y);
+}
+
+/* ---- quotients ---- */
+
+/* x (1/y) with both scaled, as ptxas does: by 1/4 where 1/y is subnormal (div.full), by 2^24 where y is (without .ftz). */
+uint32_t
+approx_div(bool full, bool ftz, uint32_t x, uint32_t y)
+{
+  uint32_t size = y & 0x7fffffff;
+  float by = full && size > 0x7e800000 && size <= INF ? 0.25f : !ftz && size < 0x00800000 ? 0x1p24f : 1;
+  float a = bits_f32(x) * by, r = bits_f32(unit_f32(APPROX_RCP, bits(bits_f32(y) * by)));
+  if (ftz)
+    a = fabsf(a) < 0x1p-126f ? copysignf(0, a) : a;
+  float q = a * r;
+  return bits(ftz && fabsf(q) < 0x1p-126f ? copysignf(0, q) : q);
+}
+
+/* f brings y between 1/2 and 4, or up to 1 if it is subnormal. What is left of x is nan where y or the quotient is infinite, and 0 has lost
+ * its sign: there the product stays. */
+uint32_t
+approx_near_div(uint32_t x, uint32_t y)
+{
+  uint32_t e = y & 0x7f800000, f = 0x7e800000 - (e < 0x7e000000 ? e : 0x7e000000);
+  float a = bits_f32(x) * bits_f32(f), b = bits_f32(y) * bits_f32(f), r = bits_f32(unit_f32(APPROX_RCP, bits(b)));
+  float q = a * r, near = fmaf(fmaf(-q, b, a), r, q);
+  return bits(fabsf(near) > 0 ? near : q);
 }

@@ -7,9 +7,9 @@ import sys
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FUNCTIONS = {"rcp": ["127"], "rsqrt": ["127", "128"], "sqrt": ["127", "128"], "ex2": ["127"], "lg2": ["127"], "sin": ["quadrant"],
-             "cos": ["quadrant"]}
+             "cos": ["quadrant"], "tanh": ["binades"]}
 HEAD = """// The tables of approx.c, found by scripts/approx_fit.py and written by scripts/approx_def.py.
-// ROWS(function, table, {C0, C1, C2}, ...), UNIT(function, the fields of Unit that are not 0)
+// ROWS(function, table, {C0, C1, C2}, ...), PARTS(function, ...), UNIT(function, the fields of Unit that are not 0)
 """
 
 
@@ -34,6 +34,8 @@ def unit(name, m):
     for table, y in m.get("apart", {}).items():
         at = FUNCTIONS[name].index(table)
         fields.append(f".apart[{at}] = true, .first[{at}] = {y:#x}")
+    if "parts" in m:
+        fields.append(f".binade = {m['binade']}, .binades = {len(m['parts'])}, .parts = parts_{name.upper()}")
     fields.append(".rows = {" + ", ".join(f"rows_{name.upper()}_{i}" for i in range(len(FUNCTIONS[name]))) + "}")
     return f"UNIT({name.upper()}, " + ",\n  ".join(fields) + ")\n"
 
@@ -47,6 +49,8 @@ def text(models):
             rows = ["{%d, %d, %d}" % tuple(r or (0, 0, 0)) for r in m["tables"][table]]
             lines = [", ".join(rows[k:k + 4]) for k in range(0, len(rows), 4)]
             out.append(f"ROWS({name.upper()}, {i},\n  " + ",\n  ".join(lines) + ")\n")
+        if "parts" in m:
+            out.append(f"PARTS({name.upper()}, {', '.join(map(str, m['parts']))})\n")
         out.append(unit(name, m))
     return "".join(out)
 

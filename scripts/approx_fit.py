@@ -28,7 +28,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import approx_sweep
 
 TINY = 2e-6      # of a unit: what a linear program may be wrong by
-FAR = 0.75       # units: more than a squarer's dropped columns come to
+FAR = 0.75       # units: more than a squarer's dropped columns come to where a segment curves little
+DROPPED = 2.0 ** -12    # of a square, and so of the coefficient: what they come to in 17 rows
 
 
 # ---- squarers ----
@@ -204,8 +205,8 @@ def curved(section, m):
     return sorted(section.segments(m), key=lambda ip: -bend(ip[1]))
 
 
-def survivors(sections, m, nearest_miss):
-    """The squarers that no segment refutes. nearest_miss: [violation, text], kept least."""
+def survivors(sections, m, nearest_miss, only=None):
+    """The squarers, or of those in `only`, that no segment refutes. nearest_miss: [violation, text], kept least."""
     n, out = sections[0].n, []
     hard = sorted(((section, i, part) for section in sections for i, part in curved(section, m)[:4]),
                   key=lambda t: -abs(t[0].low[t[2]][0] - 2 * t[0].low[t[2]][len(t[0].low[t[2]]) // 2] + t[0].low[t[2]][-1]))
@@ -214,12 +215,12 @@ def survivors(sections, m, nearest_miss):
     # No squarer drops as much as this: where exact squares miss by more the segments are too long.
     guess = Guess(n, m, Squarer(n - m, "exact", 0, 0))
     for section, i, part in hard[:4]:
-        e = guess.fit(section, part, FAR, 8)[1]
-        if e > FAR:
+        c, e = guess.fit(section, part, None, 8)
+        if e > FAR + abs(c[2]) * DROPPED:
             if not nearest_miss or e < nearest_miss[0]:
                 nearest_miss[:] = [e, f"m = {m}, exact squares: segment {i} of {section.name} by {e:.4f} units at least"]
             return out
-    for q in squarers(n - m):
+    for q in only or squarers(n - m):
         guess = Guess(n, m, q)
         key = guess.s_whole.tobytes() if len(guess.s_whole) < 1 << 12 else hash(guess.s_whole.tobytes())
         if key in seen:
@@ -388,13 +389,13 @@ def differ(model, section):
     return int(np.count_nonzero(~have | (t < low) | (t >= high)))
 
 
-def fit(sections, least=4, most=9, say=lambda line: None):
-    """The model of sections that share segments' size and squarer, or None; and a line on what was found."""
+def fit(sections, least=4, most=9, say=lambda line: None, only=None):
+    """The model of sections that share segments' size and squarer (one of `only`), or None; and a line on what was found."""
     miss = []
     for m in range(least, most + 1):
         if sections[0].n - m < 6:
             break
-        found = survivors(sections, m, miss)
+        found = survivors(sections, m, miss, only)
         say(f"    m = {m}: {len(found)} squarers are not refuted")
         for guess in found:
             model = whole(guess, sections)
@@ -677,32 +678,63 @@ def quadrants(sweep, form, model):
                    + (f": {count} results are not explained, in binades {wrong}" if count else "")]
 
 
+def joined(models):
+    """Models of neighbouring binades, {binade: model}, with one squarer and as many bits below the segments, as one table: rows of all
+    binades one after the other, in one unit. None if they are not so."""
+    first, last = min(models), max(models)
+    if sorted(models) != list(range(first, last + 1)) or len({(m["n"] - m["m"], str(m["squarer"])) for m in models.values()}) != 1:
+        return None
+    own = {b: m["unit"] + m["unit_exponent"] for b, m in models.items()}
+    place, rows = min(own.values()), []
+    for b in range(first, last + 1):
+        m = models[b]
+        for c0, c1, c2 in m["tables"][str(b)]:
+            rows.append([(c0 << m["c0_shift"]) + m["bias"] << own[b] - place, c1 << m["c1_shift"] + own[b] - place,
+                         c2 << m["c2_shift"] + own[b] - place])
+    shifts = [min(v & -v for v in column if v).bit_length() - 1 for column in zip(*rows)]
+    return dict(m=0, n=models[first]["n"] - models[first]["m"], squarer=models[first]["squarer"], unit=0, unit_exponent=place, bias=0,
+                c0_shift=shifts[0], c1_shift=shifts[1], c2_shift=shifts[2], binade=first,
+                parts=[models[b]["m"] for b in range(first, last + 1)],
+                tables={"binades": [[v >> k for v, k in zip(row, shifts)] for row in rows]})
+
+
 def tanh(sweep, say):
-    """Binade by binade: there is no common reduced argument."""
-    lines, left, models = [], 0, {}
+    """Small arguments are their own results, large ones give 1. In between each binade has segments of its own, of one size in bits, and
+    a squarer that all share: that of the binade that curves most."""
+    left, same, ones, sections = 0, [], [], {}
     for b, y in sorted(sweep.binades["tanh.approx.f32"].items()):
         if (y == (b << 23 | MANTISSAS)).all():
-            models[b] = "argument"
-            continue
-        if (y == y[0]).all():
-            models[b] = int(y[0])
-            continue
-        used = next(k for k in range(23, -1, -1) if (y.reshape(-1, 1 << k) == y.reshape(-1, 1 << k)[:, :1]).all())
-        short, n = np.ascontiguousarray(y[:: 1 << used]), 23 - used
-        unit = max(int(short.max() >> 23) - 150, grid(short))
-        section = bounded(str(b), MANTISSAS[: 1 << n], short, unit)
-        section.n = n
-        model, text = fit([section], least=2, most=min(7, n - 6), say=lambda line: None)
-        lines.append(f"2^{b - 127}: the upper {n} bits of the mantissa count, multiples of 2^{grid(short)}: {text}")
-        if model:
-            model.update(unit_exponent=unit, grid=grid(short), used=used, rounded=False)
-            models[b] = model
+            same.append(b)
+        elif (y == 0x3F800000).all():
+            ones.append(b)
         else:
-            left += len(y)
-    same = [b for b in models if models[b] == "argument"]
-    if same:
-        lines.insert(0, f"its argument in the binades {min(same) - 127} to {max(same) - 127} that were swept")
-    return models, lines, left
+            used = next(k for k in range(23, -1, -1) if (y.reshape(-1, 1 << k) == y.reshape(-1, 1 << k)[:, :1]).all())
+            short, n = np.ascontiguousarray(y[:: 1 << used]), 23 - used
+            unit = max(int(short.max() >> 23) - 150, grid(short))
+            sections[b] = bounded(str(b), MANTISSAS[: 1 << n], short, unit)
+            sections[b].n, sections[b].unit = n, unit
+    models, lines, only = {}, [], None
+    for b in sorted(sections, key=lambda b: abs(b - 126)):
+        s = sections[b]
+        model, text = fit([s], least=max(0, s.n - 19), most=min(7, s.n - 6), say=lambda line: None, only=only)
+        lines.append(f"2^{b - 127}: the upper {s.n} bits of the mantissa count: {text}")
+        if model:
+            models[b] = dict(model, unit_exponent=s.unit)
+            only = only or [Squarer(**model["squarer"])]
+        else:
+            left += 1 << 23
+    if same and ones:
+        lines.append(f"its argument in the binades {min(same) - 127} to {max(same) - 127} that were swept, 1 from {min(ones) - 127} on")
+    whole_ = joined(models) if models and not left and max(same, default=0) + 1 == min(models) and max(models) + 1 == min(ones, default=0) else None
+    if whole_:
+        lines.append(f"as one table: C0 C1 C2 of {widths(whole_)} bits with last places of 2^{whole_['c0_shift']} 2^{whole_['c1_shift']} "
+                     f"2^{whole_['c2_shift']} of 2^{whole_['unit_exponent']}, rows of binades: {whole_['parts']} bits")
+        wrong = sum(differ(dict(m=s.n - whole_["n"], n=s.n, squarer=whole_["squarer"], unit=whole_["unit_exponent"] - s.unit, bias=0,
+                                c0_shift=whole_["c0_shift"], c1_shift=whole_["c1_shift"], c2_shift=whole_["c2_shift"],
+                                tables={s.name: whole_["tables"]["binades"][sum(1 << p for p in whole_["parts"][: b - whole_["binade"]]):]}), s)
+                    for b, s in sections.items())
+        left += wrong
+    return whole_, lines, left
 
 
 # What finds the model of a form's sweep: (model or None, lines, how many swept results are not explained).

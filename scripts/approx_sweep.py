@@ -1,4 +1,5 @@
 """approx_sweep.py OUTDIR [--device=cuda|sim] [--step=N] [--seconds=S] [--check=MODEL] [--only=NAME,...]
+approx_sweep.py DIR --digests=FILE
 
 What the hardware's approximations (PTX ISA, "Floating Point Instructions", the .approx forms) give, bit for bit, for scripts/approx_fit.py.
 
@@ -7,11 +8,16 @@ too. The .bin files hold sweeps, read by `read`: every mantissa of the binades i
 all 2^16 values of the 16-bit forms; edge values. Proofs need no data: `PROOFS` says what a result should be, given results in
 another binade or another instruction, and the device counts for each sign and exponent how many of the 2^32 inputs differ.
 
+Quotients are those of a scrambled argument by the argument.
+
 --check=MODEL compares a model with the device over all 2^32 inputs of each form: MODEL.so exports
     int approx_model(const char *form, uint32_t first, uint32_t count, uint32_t *out);     0: it knows the form
 which gives the results of count inputs from first on (for 16-bit forms of one half in 32 bits); MODEL.py has model(form, bits), from
 uint32 to uint32, or to None. The device sends a digest of each 2^16 inputs; only where digests differ are results compared, nans by
 their bits.
+
+--digests writes to FILE, in text, a digest of each piece of the samples, edge values and 16-bit forms of a sweep that lies in DIR:
+tests/numbers/approx_kept.py compares the tables with it.
 
 --step=N takes every N-th mantissa only (1; on the simulator 8192). After --seconds (540) nothing new is started, and the end says what
 was left. Needs numpy and libtilec, of TILEC_LIB or .gpu/lib or build/lib."""
@@ -30,6 +36,9 @@ import numpy as np
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 F32 = [f"{f}.approx{ftz}.f32" for f in ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos") for ftz in (".ftz", "")] + ["tanh.approx.f32"]
+# Of what SCRAMBLED makes of the argument, by the argument.
+QUOTIENTS = ["div.full.f32", "div.full.ftz.f32", "div.approx.f32", "div.approx.ftz.f32"]
+SCRAMBLED = 0x9E3779B1
 F16 = ["ex2.approx.f16", "ex2.approx.f16x2", "ex2.approx.ftz.bf16", "ex2.approx.ftz.bf16x2",
        "tanh.approx.f16", "tanh.approx.f16x2", "tanh.approx.bf16", "tanh.approx.bf16x2"]
 
@@ -44,6 +53,7 @@ DOMAINS = [("rcp.approx.ftz.f32", [127]), ("rsqrt.approx.ftz.f32", [127, 128]), 
            ("tanh.approx.f32", list(range(117, 106, -1)))]
 
 FILES, FILE_BYTES, BLOCK = 4, 14 << 20, 4096
+PIECES = 32      # of a sample that have a digest each
 
 
 # ---- the files ----
@@ -322,6 +332,8 @@ class Runner:
         key = form, more, instead
         if key not in self._programs:
             wide = form.endswith((".f32", "x2"))
+            if form in QUOTIENTS:
+                instead = f"{{ .reg .b32 a; mul.lo.u32 a, $1, {SCRAMBLED:#x}; {form} $0, a, $1; }}"
             text = KERNELS % dict(text=instead or form + " $0, $1;", reg="r" if wide else "h", type="u32" if wide else "u16")
             self._programs[key] = self.dev.program(text=text + more, name=form + ".tile")
         return self._programs[key]
@@ -381,7 +393,7 @@ def sweep(r, folder):
     workers = min(16, os.cpu_count() or 1)
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         coming = []
-        for form in F32:
+        for form in F32 + QUOTIENTS:
             if wanted(form) and not r.late(form + " edges and sample"):
                 y = r.each(form, edges())
                 coming.append(("edge", form, 0, 0, len(y), pool.submit(pack, y)))
@@ -422,6 +434,16 @@ def sweep(r, folder):
             r.say(f"{form:22} {what:34} {len(bad):10} differ")
             for b in bad[:: max(1, len(bad) // 4)][:4]:
                 r.say(f"    {b:#06x}: {got[b]:#06x}, not {want[b]:#06x}")
+
+
+def digests(folder):
+    """[(kind, form, first, step, count, digests of PIECES pieces)] of what was swept thinly."""
+    out = []
+    for kind, form, x, y in read(folder):
+        if kind != "binade":
+            step = int(x[1]) - int(x[0]) if kind != "edge" else 0
+            out.append((kind, form, int(x[0]), step, len(x), [zlib.crc32(p.astype("<u4").tobytes()) for p in np.array_split(y, PIECES)]))
+    return out
 
 
 # ---- models ----
@@ -487,7 +509,7 @@ def check(r, path):
     model, bad = Model(path), 0
     r.say(f"{r.dev.name}: {path}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for form in F32 + F16:
+        for form in F32 + QUOTIENTS + F16:
             begun = time.time()
             if (only and form not in only) or r.late(form):
                 continue
@@ -511,11 +533,15 @@ def main():
     global only
     given = {a.split("=", 1)[0]: a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--")}
     rest = [a for a in sys.argv[1:] if not a.startswith("--")]
-    if len(rest) != 1 or set(given) - {"--device", "--step", "--seconds", "--check", "--only"}:
+    if len(rest) != 1 or set(given) - {"--device", "--step", "--seconds", "--check", "--only", "--digests"}:
         sys.exit(__doc__)
+    if "--digests" in given:
+        with open(given["--digests"], "w") as f:
+            f.writelines(f"{kind} {form} {first} {step} {n} {' '.join('%08x' % d for d in sums)}\n" for kind, form, first, step, n, sums in digests(rest[0]))
+        return 0
     only = [n for n in given.get("--only", "").split(",") if n]
-    if unknown := set(only) - set(F32 + F16):
-        sys.exit(f"no form {', '.join(sorted(unknown))}; there are {', '.join(F32 + F16)}")
+    if unknown := set(only) - set(F32 + QUOTIENTS + F16):
+        sys.exit(f"no form {', '.join(sorted(unknown))}; there are {', '.join(F32 + QUOTIENTS + F16)}")
     staged = os.path.join(root, ".gpu", "lib", "libtilec.so")
     os.environ.setdefault("TILEC_LIB", staged if os.path.exists(staged) else os.path.join(root, "build", "lib", "libtilec.so"))
     sys.path.insert(0, os.path.join(root, "tools"))

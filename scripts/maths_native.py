@@ -38,5 +38,5 @@ def compile_function(tilec, fn, folder, pair=False, dtype="f32", change=lambda t
 
 
 def link(sources, so):
-    subprocess.run(["clang-22", "-O3", "-march=native", "-ffp-contract=off", "-fno-builtin", "-flto", "-fuse-ld=lld", "-shared", "-fPIC",
+    subprocess.run(["clang-22", "-O3", "-march=x86-64-v3", "-ffp-contract=off", "-fno-builtin", "-flto", "-fuse-ld=lld", "-shared", "-fPIC",
                     "-Wno-override-module", *sources, "-o", so, "-lm"], check=True)

@@ -280,7 +280,6 @@ take_variant(Decoder *d)
   int var = opmod_take(d, M_LO) ? V_LO : opmod_take(d, M_HI) ? V_HI : opmod_take(d, M_WIDE) ? V_WIDE : V_NONE;
   if (opmod_take(d, M_APPROX))
     var = V_APPROX;
-  opmod_take(d, M_FULL);
   return var;
 }
 
@@ -288,12 +287,14 @@ take_variant(Decoder *d)
 static int
 approx_variant(AluOp op, Type t)
 {
-  static const struct { AluOp op; ApproxFn fn; } forms[] = {
-    {A_rcp, APPROX_RCP}, {A_rsqrt, APPROX_RSQRT}, {A_sqrt, APPROX_SQRT}, {A_ex2, APPROX_EX2}, {A_lg2, APPROX_LG2}, {A_sin, APPROX_SIN},
-    {A_cos, APPROX_COS},
+  static const struct { AluOp op; ApproxFn fn; bool narrow; } forms[] = {
+    {A_rcp, APPROX_RCP, false}, {A_rsqrt, APPROX_RSQRT, false}, {A_sqrt, APPROX_SQRT, false}, {A_ex2, APPROX_EX2, true},
+    {A_lg2, APPROX_LG2, false}, {A_sin, APPROX_SIN, false}, {A_cos, APPROX_COS, false}, {A_tanh, APPROX_TANH, true},
+    {A_div, APPROX_RCP, false},
   };
-  for (size_t i = 0; t == T_F32 && i < sizeof forms / sizeof *forms; i++)
-    if (forms[i].op == op && approx_known(forms[i].fn))
+  bool narrow = t == T_F16 || t == T_F16X2 || t == T_BF16 || t == T_BF16X2;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    if (forms[i].op == op && (t == T_F32 || (narrow && forms[i].narrow)) && approx_known(forms[i].fn))
       return V_APPROX;
   return V_NONE;
 }
@@ -432,7 +433,8 @@ void
 decode_alu(Decoder *d, int nsrc)
 {
   AluOp op = alu_named(d->op_tok);
-  int var = take_variant(d);
+  bool full = opmod_take(d, M_FULL);
+  int var = full ? V_APPROX : take_variant(d);
   if (opmod_take(d, M_CC)) {
     if (op == A_mad)
       carry_mad(d, var, false, true);
@@ -470,7 +472,7 @@ decode_alu(Decoder *d, int nsrc)
   if (shift && in)
     in->alu.imm = ptx_type_bytes[t] * 8;
   if (var == V_APPROX && in)
-    in->alu.imm = (post.bits & POST_FTZ32) != 0;
+    in->alu.imm = (post.bits & POST_FTZ32 ? APPROX_FTZ : 0) | (full ? APPROX_FULL : 0);
 }
 
 static int

@@ -399,7 +399,8 @@ typedef enum AluOp {
   A_COUNT
 } AluOp;
 typedef struct AluRow { uint16_t op; uint8_t var, type, kind; AluFn *fn; } AluRow;
-enum { V_NONE, V_LO, V_HI, V_WIDE, V_APPROX, V_FULL, V_NAN, V_XORSIGN, V_XORSIGN_NAN };
+enum { V_NONE, V_LO, V_HI, V_WIDE, V_APPROX, V_NAN, V_XORSIGN, V_XORSIGN_NAN };
+enum { APPROX_FTZ = 1, APPROX_FULL = 2 };          /* V_APPROX: the instruction's imm */
 const AluRow *alu_find(AluOp op, int var, Type type);
 
 #endif

@@ -23,7 +23,7 @@ def source(dev, text, name=None, **defines):
 
 def elementwise(dev, rng, n, extent, warps):
     """Extents that are not powers of two, several warps counts, one tile."""
-    text = """kernel f(x: *f32, y: *f32, n: i32, const E = 1) {
+    text = """kernel f(x: *f32, y: *f32, n: i32, const E = 1) maths(exact) {
       let i = program_id(0) * E + arange(0, E);
       let v = load(x + i, mask=i < n, other=1.0);
       store(y + i, where(v > 0.0, sqrt(v), v * 2.0 - 1.0), mask=i < n);

@@ -1,7 +1,7 @@
 """scripts/approx_fit.py against an emulated unit whose tables, squarers, biases and handling of arguments it does not know, and
 runtime/approx.c with the unit's tables.
 
-approx_fit.py: tables of 17-bit arguments, in seconds; with --full whole sweeps of rcp, rsqrt, ex2, lg2, sin and cos, through files, in
+approx_fit.py: tables of 17-bit arguments, in seconds; with --full whole sweeps of rcp, rsqrt, ex2, lg2, sin, cos and tanh, through files, in
 minutes."""
 import os
 import shutil
@@ -124,7 +124,11 @@ def emulated():
             "rsqrt 128": Unit(lambda x: 1 / np.sqrt((1 + x) * 2), 23, 6, ("folded", 18, 19), 39, 13, 1, 0x3FFF),
             "ex2": Unit(lambda x: 2**x, 23, 6, rows, 38, 13, 0, 0x77E2),
             "lg2": Unit(lambda x: np.log2(1 + x), 23, 6, rows, 38, 12, 1, 0x3345),
-            "sin": sin, "cos": sin}
+            "sin": sin, "cos": sin,
+            **{f"tanh {b}": Unit(lambda x, b=b: np.tanh(np.ldexp(1 + x, b - 127)), 17 + p, p, rows, 39, 15, 1, 0) for b, p in PARTS.items()}}
+
+
+PARTS = {119: 0, 120: 0, 121: 0, 122: 1, 123: 1, 124: 2, 125: 2, 126: 2, 127: 3, 128: 4, 129: 3}     # tanh: rows of a binade, as powers of two
 
 
 def results(units, x):
@@ -139,6 +143,10 @@ def results(units, x):
         v = (-q - (q & 0x7FFFFF != 0) if b >= 256 else q)
         table = cut(units["ex2"].total(v & 0x7FFFFF) >> 15, -22).astype(np.int64)
         yield "ex2.approx.ftz.f32", b, (table + ((v >> 23) - 1 << 23)).astype(np.uint32)
+    for b, p in PARTS.items():
+        yield "tanh.approx.f32", b, cut(units[f"tanh {b}"].total(x >> 6 - p), -39)
+    yield "tanh.approx.f32", 118, (x | 118 << 23).astype(np.uint32)
+    yield "tanh.approx.f32", 130, np.full(len(x), 0x3F800000, np.uint32)
     t = np.maximum(units["lg2"].total(x) >> 2, 0)
     yield "lg2.approx.ftz.f32", 127, cut(np.where(x == 0, 0, t), -36)
     yield "lg2.approx.ftz.f32", 126, cut((1 << 36) - 1 - t, -36) | np.uint32(1 << 31)
@@ -169,6 +177,8 @@ def models(units):
     out["rsqrt"].update(one)
     out["ex2"].update(unit=-15, unit_exponent=-22, grid=-22, argument=dict(how="even", complement="ones"))
     out["lg2"].update(unit=-14, unit_exponent=-24, rounded=False, grid=-36, below=dict(complement="ones", place=2))
+    rows = [row for b in PARTS for row in out["tanh"]["tables"][str(b)]]
+    out["tanh"].update(m=0, n=17, unit=0, unit_exponent=-39, binade=min(PARTS), parts=list(PARTS.values()), tables={"binades": rows})
     for name in ("sin", "cos"):
         out[name].update(unit=-13, unit_exponent=-24, rounded=False, grid=-37, places=25, how="even", back="ones")
     return out
@@ -199,12 +209,16 @@ def in_c():
                 "rsqrt.approx.f32": [(0x00200000, 0x5F800000), (0xBF800000, 0x7FFFFFFF)],
                 "ex2.approx.f32": [(0xFF800000, 0), (0x7F800000, 0x7F800000), (0xC3800000, 0)],
                 "lg2.approx.ftz.f32": [(0, 0xFF800000), (0x00400000, 0xFF800000), (0x3F800000, 0), (0x80000001, 0xFF800000)],
-                "sin.approx.f32": [(0x7F800000, 0x7FFFFFFF)]}
+                "sin.approx.f32": [(0x7F800000, 0x7FFFFFFF)],
+                "tanh.approx.f32": [(0x80000001, 0x80000001), (0xFF800000, 0xBF800000), (0x7FC00000, 0x7FFFFFFF), (0xC1000000, 0xBF800000)],
+                "tanh.approx.f16": [(0x8001, 0x8001), (0xFC00, 0xBC00), (0x7C01, 0x7FFF)],
+                "ex2.approx.f16": [(0x5000, 0x7C00), (0x7C00, 0x7C00), (0xFC00, 0), (0xCF00, 0), (0xFC01, 0x7FFF)],
+                "ex2.approx.ftz.bf16": [(0x4380, 0x7F80), (0xC380, 0), (0x7F81, 0x7FFF)]}
         for form, pairs in edge.items():
             for a, want in pairs:
                 got = int(model.results(form, a, 1)[0])
                 expect(got == want, f"{form} of {a:#010x} is {got:#010x}, not {want:#010x}")
-        for form in ("sqrt.approx.f32", "tanh.approx.f32", "ex2.approx.f16"):
+        for form in ("sqrt.approx.f32", "rsqrt.approx.f16"):
             expect(model.results(form, 0, 1) is None, f"{form} has no tables and is known")
 
 

@@ -1,10 +1,14 @@
-"""The functions that lean on the hardware's approximations (stdlib/tiers.tile), with approximations that are wrong by as much as the
-PTX ISA lets them be: close ones stay within the greatest error that maths_table.py claims for any such hardware, and of what is rounded
-to 16 bits no more is wrong than it claims.
+"""The functions that lean on the hardware's approximations (stdlib/tiers.tile), with the approximations of sm_90, bit for bit
+(runtime/approx.c), and with such as are wrong by as much as the PTX ISA lets them be: close ones stay within the greatest errors that
+maths_table.py claims for either, and of what is rounded to 16 bits no more is wrong than it claims.
 
 close.py --build BUILD [--report] [NAME...]: the code that is made for the GPU, on this machine's processor (scripts/maths_native.py).
-An approximation gives the exact result moved by the whole of its documented error, all of one instruction in one direction, or each
-result by a part of it; every combination of directions is tried. Needs clang."""
+An approximation that is not sm_90's gives the exact result moved by the whole of its documented error, all of one instruction in one
+direction, or each result by a part of it; every combination of directions is tried. Needs clang.
+
+close.py --build BUILD --keep=DIR [NAME...]: only makes the libraries. close.py --sweep=DIR [NAME...]: the greatest errors, with the
+approximations of sm_90, over all 2^32 arguments, on all cores, by libraries that lie in DIR."""
+import concurrent.futures
 import ctypes
 import itertools
 import os
@@ -18,8 +22,8 @@ sys.path[:0] = [os.path.join(root, p) for p in ("scripts", "tests/kernels")]
 import maths_native
 import maths_table as table
 
-build = os.path.abspath(sys.argv[sys.argv.index("--build") + 1])
-tilec = os.path.join(build, "bin", "tilec")
+given = {a.split("=", 1)[0]: a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--")}
+tilec = os.path.join(os.path.abspath(sys.argv[sys.argv.index("--build") + 1]), "bin", "tilec") if "--build" in given else None
 
 # The instruction as LLVM names it, and what stands in for it below.
 UNITS = {"llvm.nvvm.ex2.approx.ftz.f32": "ex2", "llvm.nvvm.lg2.approx.f": "lg2", "llvm.nvvm.rcp.approx.ftz.f": "rcp",
@@ -31,8 +35,9 @@ DRIVER = """
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include "%(runtime)s/approx.h"
 enum { EX2, LG2, RCP, KINDS };
-static int way[KINDS];          /* of each instruction: 0 nearest, 1 up, -1 down, 2 any */
+static int way[KINDS];          /* of each instruction: 0 that of sm_90, 1 up, -1 down, 2 any */
 void ways(const int *w) { memcpy(way, w, sizeof way); }
 static uint32_t bits(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
 static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
@@ -45,7 +50,7 @@ static double ulp(double y)
 /* A float that is no more than `most` away from y. */
 static float wrong(int kind, float x, double y, double most)
 {
-  if (!way[kind] || !isfinite(y) || y == 0 || x == 0)
+  if (!isfinite(y) || y == 0 || x == 0)
     return (float)y;
   uint32_t h = (bits(x) ^ 0x9e3779b9u * (uint32_t)(kind + 1)) * 0x85ebca6bu;
   h = (h ^ h >> 13) * 0xc2b2ae35u;
@@ -53,11 +58,27 @@ static float wrong(int kind, float x, double y, double most)
   float r = (float)to;
   return isinf(r) || fabs(r - y) <= most ? r : nextafterf(r, (float)y);
 }
-float approx_ex2(float x) { double y = exp2(flushed(x)); return flushed(wrong(EX2, x, y, 2 * ulp(y))); }
-float approx_rcp(float x) { double y = 1 / (double)flushed(x); return flushed(wrong(RCP, x, y, ulp(y))); }
+static float real(ApproxFn f, bool ftz, float x)
+{
+  uint32_t b = approx_f32(f, ftz, bits(x));
+  memcpy(&x, &b, sizeof x);
+  return x;
+}
+float approx_ex2(float x)
+{
+  double y = exp2(flushed(x));
+  return way[EX2] ? flushed(wrong(EX2, x, y, 2 * ulp(y))) : real(APPROX_EX2, 1, x);
+}
+float approx_rcp(float x)
+{
+  double y = 1 / (double)flushed(x);
+  return way[RCP] ? flushed(wrong(RCP, x, y, ulp(y))) : real(APPROX_RCP, 1, x);
+}
 float approx_lg2(float x)
 {
   double y = log2(x);
+  if (!way[LG2])
+    return real(APPROX_LG2, 0, x);
   return wrong(LG2, x, y, x > 0.5f && x < 2 ? 0x1p-22 : 0x1p-22 * fabs(y));
 }
 float approx_clamp(float x, float most) { return x != x ? NAN : copysignf(fminf(fabsf(x), fabsf(most)), x * copysignf(1, most)); }
@@ -67,7 +88,36 @@ void all(const float *x, float *y, int32_t n)
   for (int32_t i = 0; i < n; i++)
     one(x, y, i);
 }
+static double exact(double x) { return %(exact)s; }
+static double beside(double x) { return %(beside)s; }
+/* The greatest error of count arguments from first on, and where; those of a size beyond `bound` are left out. */
+double worst(uint32_t first, uint32_t count, float bound, uint32_t *at)
+{
+  double most = -1;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t b = first + i;
+    float x, y;
+    memcpy(&x, &b, 4);
+    if (!(fabsf(x) <= bound))
+      continue;
+    one(&x, &y, 0);
+    double r = exact(x), e;
+    if (fabs(r) < 0x1p-115 && fabsf(y) < 0x1p-115f && (!signbit(r) == !signbit(y) || y != 0))
+      continue;
+    double top = isinf(r) || fabs(r) >= 0x1.ffffffp127 ? copysign(0x1p128, r) : r, g = isinf(y) ? copysign(0x1p128, y) : y;
+    e = (isnan(r) && isnan(y)) || top == g ? (r == 0 && signbit(r) != signbit(y) ? INFINITY : 0) : fabs(g - top) / ulp(top) / beside(x);
+    if (!(e <= most))
+      most = isnan(e) ? INFINITY : e, *at = b;
+  }
+  return most;
+}
 """
+# The same functions in C, in double.
+EXACT = dict(exp="exp(x)", sigmoid="1 / (1 + exp(-x))", silu="x < -745 ? x == -INFINITY ? NAN : -0.0 : x / (1 + exp(-x))", tanh="tanh(x)",
+             gelu="0.5 * x * erfc(x * -0.70710678118654752440)", log="log(x)", log10="log10(x)", log1p="log1p(x)", erf="erf(x)", sin="sin(x)",
+             gelu_tanh="x < -30 ? -0.0 : x / (1 + exp(-1.59576912160573071176 * (x + 0.044715 * x * x * x)))",
+             softplus="x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))", cos="cos(x)")
+BESIDE = dict(gelu_tanh="x < 0 ? 1 + fabs(1.59576912160573071176 * (fmax(x, -10.05) + 0.044715 * pow(fmax(x, -10.05), 3))) / 2 : 1")
 
 
 def approximated(text):
@@ -81,15 +131,17 @@ class Native:
 
     def __init__(self, fn, folder):
         c, so = (os.path.join(folder, fn + e) for e in (".driver.c", ".so"))
+        name = fn.rpartition("_")[0]
+        driver = DRIVER % dict(runtime=os.path.join(root, "runtime"), exact=EXACT[name], beside=BESIDE.get(name, "1"))
         ir = maths_native.compile_function(tilec, fn, folder, change=approximated)
         self.kinds = [k for k in KINDS if f"@approx_{k}(" in open(ir).read()]
-        open(c, "w").write(DRIVER)
-        maths_native.link([c, ir], so)
+        open(c, "w").write(driver)
+        maths_native.link([c, ir, os.path.join(root, "runtime", "approx.c")], so)
         self.lib = ctypes.CDLL(so)
 
     def ways(self):
         """Ways for the instructions to be wrong."""
-        yield "nearest", [0] * len(KINDS)
+        yield "sm_90", [0] * len(KINDS)
         for signs in itertools.product((1, -1), repeat=len(self.kinds)):
             text = " ".join(f"{k}{'+' if s > 0 else '-'}" for k, s in zip(self.kinds, signs))
             yield text, [dict(zip(self.kinds, signs)).get(k, 0) for k in KINDS]
@@ -187,9 +239,29 @@ def in_16_bits(fn, f, x, dtype):
     return bad
 
 
+def sweep(fn, folder, claimed):
+    """The greatest error over all arguments."""
+    f = ctypes.CDLL(os.path.join(os.path.abspath(folder), fn + "_close.so")).worst
+    f.restype, f.argtypes = ctypes.c_double, [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_float, ctypes.c_void_p]
+
+    def part(k):
+        at = ctypes.c_uint32()
+        return f(k << 20, 1 << 20, BOUNDED.get(fn, np.inf), ctypes.addressof(at)), at.value
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        error, at = max(pool.map(part, range(4096)))
+    print(f"{fn:10} {error:.4f} ulp of {claimed} at {np.uint32(at).view(np.float32)!r}", flush=True)
+    return error > claimed
+
+
 # Beyond, other ways are taken.
 BOUNDED = dict(sin=1e5, cos=1e5)
 names = [a for a in sys.argv[1:] if a in [r[0] for r in table.CLOSE]]
+if "--sweep" in given:
+    sys.exit(max([sweep(fn, given["--sweep"], claimed) for fn, claimed, _ in table.CLOSE if not names or fn in names]))
+if "--keep" in given:
+    for fn in names or [r[0] for r in table.CLOSE]:
+        Native(fn + "_close", given["--keep"])
+    sys.exit()
 everywhere, bad = sample(), False
 with tempfile.TemporaryDirectory() as folder:
     for fn, nearest, worst in table.CLOSE:

@@ -24,8 +24,8 @@ from exact import FLOATS, INTS, ROUNDS, decode, encode, is_nan, parts, width
 
 ARITH = ["f16", "bf16", "f32", "f64"]
 COMPARE = ["==", "!=", "<", "<=", ">", ">="]
-FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "fast_div", "full_div"]
-FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "fast_exp2", "fast_log2", "fast_rcp", "fast_tanh", "fast_sin", "fast_cos"]
+FLOAT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "copysign", "fast_div", "full_div", "near_div"]
+FLOAT_UNARY = ["-", "abs", "floor", "ceil", "rint", "trunc", "round", "sqrt", "rsqrt", "fast_exp2", "fast_log2", "fast_rcp", "fast_sqrt", "fast_tanh", "fast_sin", "fast_cos"]
 INT_BINARY = ["+", "-", "*", "/", "%", "min", "max", "minimum", "maximum", "&", "|", "^", "<<", ">>", "mulhi"]
 INT_UNARY = ["-", "~", "abs", "popc", "clz", "ffs", "ctz", "brev"]
 BLOCK = 256
@@ -73,6 +73,17 @@ def div_close(t, got, want, x, y):
     return not 2.0**-126 <= abs(decode(t, y)) <= 2.0**126 or ulps(2)(t, got, want)
 
 
+NEAR = "correctly rounded from 2^-100 on, 2 ulp below"
+
+
+def near_close(t, got, want, x, y):
+    return same(t, got, want) if t in ("f16", "f64") or not 0 < abs(decode(t, want)) < 2.0**-100 else ulps(2)(t, got, want)
+
+
+def root_close(t, got, want, x):
+    return ulps(1)(t, got, want) if t == "f32" else same(t, got, want)
+
+
 def sign_of_number(t, got, want, x, y):
     """copysign: a nan's sign is not promised."""
     return same(t, got, want) or (is_nan(t, y) and (got ^ want) & ~parts(t)[0] == 0)
@@ -82,7 +93,8 @@ def sign_of_number(t, got, want, x, y):
 APPROXIMATE = {"fast_exp2": (ulps(2), "2 ulp"), "rsqrt": (ulps(2), "2 ulp"), "fast_rcp": (ulps(1), "1 ulp"),
                "fast_tanh": (tanh_close, "2^-10.9 relative"), "fast_sin": (sine_close, "2^-20 absolute within pi"), "fast_cos": (sine_close, "likewise"),
                "fast_log2": (log2_close, "2^-22 absolute, or relative where that is more"), "fast_div": (div_close, "2 ulp for |b| from 2^-126 to 2^126"),
-               "full_div": (ulps(2), "2 ulp")}
+               "full_div": (ulps(2), "2 ulp"), "near_div": (near_close, NEAR), "/": (near_close, NEAR), "sqrt": (root_close, "1 ulp"),
+               "fast_sqrt": (ulps(1), "1 ulp")}
 
 
 # ---- edge values ----
@@ -212,7 +224,7 @@ def jobs():
     for t in ARITH:
         j = Job(f"unary {t}", [t], [(x,) for x in float_edges(t)])
         for op in FLOAT_UNARY:
-            if t != "f64" or op in ("rsqrt", "fast_rcp") or not op.startswith("fast_"):
+            if t != "f64" or op in ("rsqrt", "fast_rcp", "fast_sqrt") or not op.startswith("fast_"):
                 j.add(t, unary_text(op), lambda x, op=op, t=t: exact.float_unary(op, t, x), approximate(op, t))
         for op, fn in QUESTIONS.items():
             j.add("i1", f"{op}(a)", lambda x, fn=fn, t=t: int(fn(decode(t, x))))
