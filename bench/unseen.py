@@ -11,6 +11,7 @@ A row says, too:
     ptx_ms, load_ms            what our chosen kernel took from source to PTX and from PTX to a loaded module, for the first time
     registers, local_bytes     of our chosen kernel; of a case of several launches the most
     triton_registers, triton_spills
+    of_bare                    of products in company: our rate, of that of the same kernel without it
 
 --rehearse runs our side in every configuration on the simulator, with small shapes; with TRITON_INTERPRET=1 Triton's, too.
 """
@@ -22,7 +23,7 @@ from typing import Callable, Optional
 
 import measure
 import torch
-from measure import bound, case_begins, check, contest, D, Driver, empty_cache, full, INTERPRETED, kernel, REHEARSE, root, sync
+from measure import bound, case_begins, check, contest, D, Driver, empty_cache, full, INTERPRETED, kernel, REHEARSE, root, settle, sync
 from tilec import cdiv
 
 sys.path.insert(0, os.path.join(root, "bench", "unseen"))
@@ -45,6 +46,7 @@ class Case:
     checks: Callable                # of a side (0 ours, 1 Triton's): (what, got, reference, limit of the relative error) of each result
     torch: Optional[Callable] = None
     unit: str = "TB/s"
+    bare: Optional[Callable] = None # of a configuration: a launch of the product alone
     interpreted: bool = True        # Triton's interpreter gets it right: not products of bf16, nor rounding to 8 bits
 
 
@@ -108,6 +110,16 @@ def jit(name, grid, *args, warps=4, STAGES=None, **consts):
     return lambda: compiled.append(getattr(peers, name)[grid](*args, **more))
 
 
+def without(company, file, name, grid, *args, **defines):
+    """A launch of a kernel of which passages are left out or exchanged. company: (passage, what stands there instead) pairs."""
+    with open(os.path.join(root, "bench", "unseen", file + ".tile")) as f:
+        text = f.read()
+    for passage, instead in company:
+        assert text.count(passage) == 1, f"{file}.tile has {text.count(passage)} times {passage}"
+        text = text.replace(passage, instead)
+    return measure.dev.program(text=text, name=f"{file}.tile", line_info=False).kernel(name, **defines).bind(grid, *args)
+
+
 def launches(*steps):
     def run():
         for step in steps:
@@ -115,12 +127,13 @@ def launches(*steps):
     return run
 
 
-def both(file, name, grid, args, cfgs, shape, work, checks, torch=None, **more):
+def both(file, name, grid, args, cfgs, shape, work, checks, torch=None, company=None, **more):
     """A case of one kernel, with the same arguments on both sides but for pairs of results; grid may be a function of the configuration."""
     at = grid if callable(grid) else lambda c: grid
     of = lambda side: [a[side] if isinstance(a, list) else a for a in args]
+    bare = company and (lambda c: without(company, file, name, at(c), *of(0), **c))
     return Case(shape, work, cfgs, lambda c: tile(file, name, at(c), *of(0), **c), lambda c: jit(name, at(c), *of(1), **c), checks, torch,
-                **more)
+                bare=bare, **more)
 
 
 # ---- measuring ----
@@ -165,6 +178,10 @@ def contest_of(name, make):
                     verify(name, c, side, label, makes[label])
         if lt and not INTERPRETED:
             more.update(triton_registers=max(k.n_regs for k in compiled), triton_spills=max(k.n_spills for k in compiled))
+        if c.bare:
+            k = next(k for k in c.configs if text(k) == lo)
+            (_, mine, _), (_, alone, _) = settle(lambda: c.ours(k), lambda: c.bare(k))
+            more["of_bare"] = round(alone / mine, 4)
         return more
     contest("unseen", f"{name}, {c.shape}", c.work, ours, theirs, c.torch, c.unit, facts)
     resets.clear(), compiled.clear()
@@ -415,7 +432,7 @@ def linear_gelu():
     return both("dots", "linear_gelu", lambda c: cdiv(M, c["BM"]) * cdiv(N, c["BN"]), (x, w, s, y, M, N, K), full(cfgs, cfgs[:4]),
                 f"f16 {M} x {N} x {K}",
                 2.0 * M * N * K, lambda k: [("out", y[k], F.gelu(F.linear(x.float(), w.float(), s.float())), 3e-3)],
-                lambda: F.gelu(F.linear(x, w, s)), unit="TFLOP/s")
+                lambda: F.gelu(F.linear(x, w, s)), unit="TFLOP/s", company=[("  acc = gelu(acc + f32(load(bias + n, mask=n < N))[None, :]);\n", "")])
 
 
 @of("dots")
@@ -429,7 +446,12 @@ def assign():
                         (128, 32, 1, 4), D=W),
                 f"tf32 {N} points, {K} centres, {W}", 2.0 * N * K * W,
                 lambda k: [("distances", far(o[k]), torch.cdist(x, c).amin(1).square(), 1e-3)],
-                lambda: torch.cdist(x, c).argmin(1), unit="TFLOP/s")
+                lambda: torch.cdist(x, c).argmin(1), unit="TFLOP/s",
+                company=[("  var best = full(BN, inf, f32);\n", "  var sums = zeros([BN, BK], f32);\n"),
+                         ("    let dist = sum(w * w, axis=1)[None, :] - 2.0 * dot(v, trans(w));\n", "    sums = dot(v, trans(w), sums);\n"),
+                         ("    let (m, a) = min_at(where(j[None, :] < k, dist, inf), axis=1);\n", ""),
+                         ("    at = where(m < best, k0 + a, at);\n    best = min(best, m);\n", ""),
+                         ("store(which + i, at, mask=i < n);", "store(which + i, at + i32(sum(sums, axis=1)), mask=i < n);")])
 
 
 @of("dots")
@@ -487,7 +509,9 @@ def blocks():
     return Case(f"f16 {at.numel()} blocks of {S} x {S}, N = {N}", 2.0 * at.numel() * S * S * N,
                 configs("BN warps", (64, 4), (128, 4), (256, 4), (128, 8), (256, 8), S=S),
                 lambda c: tile("dots", "blocks", grid(c), *args(0), **c),
-                lambda c: jit("blocks", grid(c), *args(1), STAGES=3, **c), lambda k: [("out", o[k], ref(), 3e-3)], unit="TFLOP/s")
+                lambda c: jit("blocks", grid(c), *args(1), STAGES=3, **c), lambda k: [("out", o[k], ref(), 3e-3)], unit="TFLOP/s",
+                bare=lambda c: without([("let k = load(at + e) * S + i;", "let k = (e - load(start + r)) * S + i;")], "dots", "blocks", grid(c),
+                                       *args(0), **c))
 
 
 FLAT = configs("BLOCK warps", (512, 4), (1024, 4), (1024, 2), (2048, 8), (2048, 4))      # of what has one element after the other
@@ -1067,7 +1091,9 @@ def linear_relu_residual():
     return both("products", "linear_relu_residual", tiles_of(M, N), (x, w, b, r, y, M, N, K),
                 configs("BM BN BK STAGES warps", (128, 128, 32, 4, 4), (128, 128, 64, 3, 8), (64, 128, 64, 3, 4), (128, 256, 64, 3, 8),
                         (128, 64, 64, 4, 4)),
-                f"f16 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 2e-3)], lambda: ref(f16), unit="TFLOP/s")
+                f"f16 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 2e-3)], lambda: ref(f16), unit="TFLOP/s",
+                company=[("  acc = max(acc + f32(load(bias + n, mask=n < N)), 0.0);\n", ""),
+                         ("acc + f32(load(residual + m * N + n, mask=inside))", "acc")])
 
 
 @of("products")
@@ -1079,7 +1105,7 @@ def gated_mlp():
                 configs("BM BN BK STAGES warps", (128, 64, 64, 3, 4), (64, 64, 64, 3, 4), (128, 128, 32, 3, 8), (128, 128, 64, 3, 8),
                         (64, 128, 64, 3, 4)),
                 f"bf16 {M} x {N} x {K}", 4.0 * M * N * K, lambda k: [("out", y[k], ref(f32), 6e-3)], lambda: ref(bf16), unit="TFLOP/s",
-                interpreted=False)
+                interpreted=False, company=[("silu(gate) * up", "gate + up")])
 
 
 @of("products")
@@ -1091,7 +1117,8 @@ def int8_matmul():
     return both("products", "int8_matmul", tiles_of(M, N), (x, w, sx, sw, y, M, N, K),
                 configs("BM BN BK STAGES warps", (128, 128, 64, 3, 4), (128, 128, 128, 3, 8), (128, 256, 64, 3, 8), (64, 128, 128, 3, 4),
                         (128, 64, 128, 4, 4)),
-                f"i8 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(), 1e-3)], unit="TFLOP/s")
+                f"i8 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(), 1e-3)], unit="TFLOP/s",
+                company=[("  let s = load(sx + m, mask=m < M)[:, None] * load(sw + n, mask=n < N)[None, :];\n", ""), ("f32(acc) * s", "acc")])
 
 
 @of("products")
@@ -1102,7 +1129,8 @@ def conv1x1():
                 configs("BM BN BK STAGES warps", (64, 128, 32, 3, 4), (128, 128, 32, 3, 4), (128, 64, 64, 3, 4), (128, 128, 64, 3, 8),
                         (64, 64, 64, 3, 4)),
                 f"f16 {Z} x {C} x {HW} to {O}", 2.0 * Z * C * O * HW, lambda k: [("out", y[k], w.float() @ x.float() + b[:, None], 2e-3)],
-                lambda: F.conv1d(x, w[..., None], b.half()), unit="TFLOP/s")
+                lambda: F.conv1d(x, w[..., None], b.half()), unit="TFLOP/s",
+                company=[("  acc += load(bias + o, mask=o < O)[:, None];\n", "")])
 
 
 @of("products")
@@ -1136,7 +1164,8 @@ def alibi_scores():
         return [("scores", s[k].clamp(min=-6e4), v.masked_fill(t[:, None] < t, -6e4), 1e-3), ("lower half", s[k].tril(), v.tril(), 2e-3)]
     return both("products", "alibi_scores", lambda c: (cdiv(T, c["BM"]), cdiv(T, c["BN"]), Z * H), (q, key, slopes, s, T, H, W**-0.5),
                 configs("BM BN warps", (64, 64, 4), (128, 64, 4), (64, 128, 4), (128, 128, 8), D=W),
-                f"f16 {Z} x {H} heads, {T} x {T} x {W}", 2.0 * Z * H * T * T, checks)
+                f"f16 {Z} x {H} heads, {T} x {T} x {W}", 2.0 * Z * H * T * T, checks,
+                company=[(" - load(slopes + z % H) * f32(m - j)", ""), ("where(j <= m, score, -inf)", "score")])
 
 
 @of("recurrent")
