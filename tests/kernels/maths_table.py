@@ -58,9 +58,9 @@ FAST = [
 # NEAREST, with approximations as first: in units of their last place, the nearest number but for what the rounding of an exact result to
 # f32 may hide.
 CLOSE = [
-    ("exp", 2.5, 2.75), ("sigmoid", 4.0, 6.0), ("silu", 4.0, 6.25), ("tanh", 2.5, 4.0), ("gelu", 7.0, 9.25), ("gelu_tanh", 3.5, 5.0),
-    ("log", 4.0, 4.75), ("log10", 4.5, 5.5), ("log1p", 4.0, 5.5), ("softplus", 5.0, 7.25), ("erf", 2.5, 3.0),
-    ("sin", 3.0, 3.0), ("cos", 3.0, 3.0),
+    ("exp", 2.75, 2.75), ("sigmoid", 4.75, 6.0), ("silu", 4.75, 6.25), ("tanh", 2.25, 4.0), ("gelu", 8.25, 9.25), ("gelu_tanh", 3.5, 5.0),
+    ("log", 3.75, 4.75), ("log10", 5.25, 5.5), ("log1p", 3.75, 5.5), ("softplus", 6.0, 7.25), ("erf", 1.75, 3.0),
+    ("sin", 2.5, 3.0), ("cos", 2.5, 3.0),
 ]
 SMALL = 2.0**-115
 WRONG = 1e-4
