@@ -44,7 +44,7 @@ dot_split(const Op *op)
 Val
 dot_round_tf32(Gen *g, Val x)
 {
-  return gen_call(g, "llvm.nvvm.f2tf32.rna", 0, NULL, 1, &x);
+  return gen_call(g, target_has(g->target, F_CVT_TF32) ? "llvm.nvvm.f2tf32.rn" : "llvm.nvvm.f2tf32.rna", 0, NULL, 1, &x);
 }
 
 /* ---- one and two numbers as a word of the format, and back ---- */

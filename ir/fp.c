@@ -163,15 +163,15 @@ float_decode(DType d, u64 bits)
   return bits_double(sign | (u64)(e - f.bias + 1023) << 52 | m << (52 - f.man));
 }
 
-/* cvt.rna.tf32.f32: nearest, ties away from zero; nan and infinity pass. */
+/* cvt.rna and cvt.rn.tf32.f32; nan and infinity pass. */
 float
-float_round_tf32(float v)
+float_round_tf32(float v, bool to_even)
 {
   u32 b;
   memcpy(&b, &v, sizeof b);
   if ((b & 0x7f800000u) == 0x7f800000u)
     return v;
-  b = (b + 0x1000u) & ~0x1fffu;
+  b = (b + (to_even ? 0xfffu + (b >> 13 & 1) : 0x1000u)) & ~0x1fffu;
   memcpy(&v, &b, sizeof v);
   return v;
 }

@@ -28,8 +28,8 @@ FloatRound round_find(const char *word, DType to);
 FloatRound cast_rounding(const Op *cast);
 /* v rounded to a whole number; not finite ones stay. */
 double round_whole(double v, FloatRound r);
-/* cvt.rna.tf32.f32: 10 mantissa bits, nearest, ties away from zero. */
-float float_round_tf32(float v);
+/* To 10 mantissa bits, nearest: ties to even (cvt.rn.tf32.f32) or away from zero (cvt.rna). */
+float float_round_tf32(float v, bool to_even);
 bool float_is_nan(DType d, u64 bits);
 u64 float_nan(DType d);
 u64 float_max_finite(DType d);

@@ -333,7 +333,7 @@ interp_bounded(Interp *in, const Op *op)
 typedef struct DotShape { u32 m, n, k, batches; } DotShape;
 
 static double *
-dot_reals(Interp *in, u32 which, const Value *v, bool tf32)
+dot_reals(Interp *in, u32 which, const Value *v, bool tf32, bool to_even)
 {
   u32 n = type_numel(v->type);
   const u64 *bits = interp_get(in, v);
@@ -344,7 +344,7 @@ dot_reals(Interp *in, u32 which, const Value *v, bool tf32)
   double *out = in->real[which];
   for (u32 i = 0; i < n; i++) {
     double x = float_decode(v->type->dt, bits[i]);
-    out[i] = tf32 ? float_round_tf32((float)x) : x;
+    out[i] = tf32 ? float_round_tf32((float)x, to_even) : x;
   }
   return out;
 }
@@ -362,9 +362,10 @@ dot_real(Interp *in, const Op *op, u64 *out, DotShape s)
 {
   const Value *va = OPERAND(op, DOT, a), *vb = OPERAND(op, DOT, b), *vc = OPERAND(op, DOT, acc);
   DType d = va->type->dt, to = vc->type->dt;
-  bool tf32 = d == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
-  const double *a = dot_reals(in, 0, va, tf32), *b = dot_reals(in, 1, vb, tf32);
-  double *acc = dot_reals(in, 2, vc, false);
+  const Target *target = op->block->func->module->ctx->target;
+  bool tf32 = d == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32"), to_even = target && target_has(target, F_CVT_TF32);
+  const double *a = dot_reals(in, 0, va, tf32, to_even), *b = dot_reals(in, 1, vb, tf32, to_even);
+  double *acc = dot_reals(in, 2, vc, false, false);
   for (u32 i = 0; i < s.m * s.batches; i++) {
     dot_real_row(a + (size_t)i * s.k, b + (size_t)(i / s.m) * s.k * s.n, acc + (size_t)i * s.n, s, d != DT_F64);
     for (u32 j = 0; j < s.n; j++)

@@ -33,7 +33,7 @@
  * program order takes its best given those before it; then, while some neighbour changed, a variable is asked
  * again, for a bounded number of rounds. Every step lowers the sum, but may end where only two variables
  * together could lower it further; so this is done from several starts (memory operations first, reductions
- * first, nobody first, backwards) and the least sum is kept.
+ * first, nobody first, backwards; everybody with the layout that one of the memory operations likes best) and the least sum is kept.
  *
  * Invariants for editors: place_operand_layout is the only place that knows how an op relates its operands'
  * layouts to its own, and the rewriter and the verifier must agree with it; later passes only remove or move

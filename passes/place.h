@@ -14,7 +14,8 @@ typedef struct MemOp {
   const AxisInfo *ptr, *mask;
   u32 dim, vec;                       /* fastest dimension in memory; most elements per access along it */
   u32 elem_bytes;
-  u32 apart;                          /* elements between most neighbours along dim; 0: not known, or no constant */
+  bool computed;                      /* each access has an address of its own to compute: others are constants from one */
+  u32 apart;                          /* elements between most neighbours along dim; 0: far, or not known */
 } MemOp;
 
 typedef struct Var {

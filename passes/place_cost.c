@@ -1,11 +1,13 @@
 /* place_cost.c - what a layout costs, in issue slots per warp, in the measure of layout_convert_plan: a
- * wavefront of shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more; a
+ * wavefront of shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more, 4 if its address is computed; a
  * shuffle with its op is 5. */
 #include "place.h"
 #include "scratch.h"
 
-enum { SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, SHUFFLE_COST = 5, SCRATCH_COST = 4, BARRIER_COST = 20,
-       IMPOSSIBLE = 1 << 20 };
+enum {
+  SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, ADDRESS_COST = 4, ATOMIC_COST = 12, SHUFFLE_COST = 5, SCRATCH_COST = 4,
+  BARRIER_COST = 20, IMPOSSIBLE = 1 << 20
+};
 
 /* ---- conversions, remembered by pair ---- */
 
@@ -127,7 +129,9 @@ mem_cost(const MemOp *m, const Layout *l)
   i64 accesses = vec > 1 ? distinct_regs(l) / vec : distinct_regs(l) / equal_regs(m, l);
   if (m->op->code == OP_ASYNC_COPY && vec < m->vec && vec * m->elem_bytes < COPY_LEAST)
     accesses += IMPOSSIBLE;          /* there is no such copy */
-  return accesses * (ACCESS_COST + SECTOR_COST * sectors) * place_loop_weight(m->op->block);
+  bool atomic = m->op->code == OP_ATOMIC_RMW || m->op->code == OP_ATOMIC_CAS;
+  i64 each = ACCESS_COST + (m->computed ? ADDRESS_COST : 0) + (atomic ? ATOMIC_COST : 0) + SECTOR_COST * sectors;
+  return accesses * each * place_loop_weight(m->op->block);
 }
 
 /* ---- reductions ---- */

@@ -289,6 +289,7 @@ wake_neighbours(const Place *p, const Var *v, bool *asleep)
 /* ---- the sum is lowered from several starts, as each may end in another local minimum ---- */
 
 typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, BACKWARD, STARTS } Start;
+enum { LEADERS = 6 };
 
 static bool
 indifferent(const Var *v)
@@ -310,6 +311,39 @@ begin(Place *p, Start start)
     const Var *v = p->vars.data[i];
     if ((start == REDUCE_FORWARD ? v->along.len : v->mems.len) && !indifferent(v))
       decide(p, i);
+  }
+}
+
+/* The layouts that memory operations like best by themselves. */
+static u32
+leaders(const Place *p, const Layout **out)
+{
+  u32 n = 0;
+  for (u32 i = 0; i < p->vars.len && n < LEADERS; i++) {
+    const Var *v = p->vars.data[i];
+    u32 best = 0, k = 0;
+    if (!v->mems.len || indifferent(v))
+      continue;
+    for (u32 c = 1; c < v->ncand; c++)
+      best = v->own[c] < v->own[best] ? c : best;
+    while (k < n && out[k] != v->cand[best])
+      k++;
+    if (k == n)
+      out[n++] = v->cand[best];
+  }
+  return n;
+}
+
+/* Everybody who can takes the layout of one: what a chain of conversions costs shows only when all of it goes away. */
+static void
+follow(Place *p, const Layout *leader)
+{
+  for (u32 i = 0; i < p->vars.len; i++) {
+    Var *v = p->vars.data[i];
+    v->chosen = v->ncand == 1 ? 0 : UNDECIDED;
+    for (u32 k = 0; k < v->ncand; k++)
+      if (v->cand[k] == leader)
+        v->chosen = k;
   }
 }
 
@@ -366,8 +400,13 @@ place_solve(Place *p)
   u32 *best = NEW_ARRAY(p->c->scratch, u32, n + 1);
   i64 least = INT64_MAX;
   own_costs(p);
-  for (Start s = 0; s < STARTS; s++) {
-    begin(p, s);
+  const Layout *leader[LEADERS];
+  u32 nleaders = leaders(p, leader);
+  for (u32 s = 0; s < STARTS + nleaders; s++) {
+    if (s < STARTS)
+      begin(p, (Start)s);
+    else
+      follow(p, leader[s - STARTS]);
     descend(p, s == MEMORY_BACKWARD || s == BACKWARD, asleep);
     i64 cost = total_cost(p);
     if (cost >= least)

@@ -10,8 +10,9 @@ def source(dev, text, name=None, target=None, **defines):
 
 
 def tf32(x):
-    """f32 rounded to the nearest number of 11 bits, ties away from 0."""
-    return ((x.astype(np.float32).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xffffe000)).view(np.float32).astype(np.float64)
+    """f32 rounded to the nearest number of 11 bits, ties to even."""
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0xfff) + (bits >> np.uint32(13) & np.uint32(1))) & np.uint32(0xffffe000)).view(np.float32).astype(np.float64)
 
 
 def operand(rng, shape, dtype):

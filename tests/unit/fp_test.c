@@ -139,8 +139,9 @@ check_edges(void)
   CHECK(scalar_cast(DT_F32, DT_I32, 0xc0200000, ROUND_UP, false) == 0xfffffffe, "-2.5 up");
   CHECK(scalar_cast(DT_F32, DT_I32, 0xc0200000, ROUND_DOWN, false) == 0xfffffffd, "-2.5 down");
   CHECK(float_encode(DT_F32, -(1 + ldexp(3, -25)), ROUND_ZERO, false) == 0xbf800000, "rz");
-  CHECK(float_round_tf32(1 + ldexpf(1, -11)) == 1 + ldexpf(1, -10), "ties away");
-  CHECK(float_round_tf32(1 + ldexpf(1, -12)) == 1 && isinf(float_round_tf32(INFINITY)), "tf32");
+  CHECK(float_round_tf32(1 + ldexpf(1, -11), false) == 1 + ldexpf(1, -10), "ties away");
+  CHECK(float_round_tf32(1 + ldexpf(1, -11), true) == 1 && float_round_tf32(1 + 3 * ldexpf(1, -11), true) == 1 + ldexpf(1, -9), "ties to even");
+  CHECK(float_round_tf32(1 + ldexpf(1, -12), false) == 1 && isinf(float_round_tf32(INFINITY, true)), "tf32");
   CHECK(float_from_bits(DT_F16, float_to_bits(DT_F16, 1.5)) == 1.5, "contract names");
 }
 
