@@ -15,7 +15,7 @@ typedef struct MemOp {
   u32 dim, vec;                       /* fastest dimension in memory; most elements per access along it */
   u32 elem_bytes;
   bool computed;                      /* each access has an address of its own to compute: others are constants from one */
-  u32 apart;                          /* elements between most neighbours along dim; 0: far, or not known */
+  u32 apart;                          /* of what writes: elements between most neighbours along dim; 0: far, or not known */
 } MemOp;
 
 typedef struct Var {

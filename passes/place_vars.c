@@ -1,8 +1,6 @@
 /* place_vars.c - assign_layout's first part: which values are rematerialisable, which share a variable, where edges run. */
 #include "place.h"
 #include "stride.h"
-
-enum { NEAR_BYTES = 16 };
 #include "packed.h"
 
 /* ---- rematerialisable values ---- */
@@ -298,14 +296,12 @@ make_edges(Op *op, void *user)
 
 /* ---- memory ops and work ---- */
 
-/* Elements between most neighbours; see place.h. What indices are computed to, and no stride of, is often near what the next one is: as if
- * two shared a sector. What they are loaded as is not. */
+/* Elements between most neighbours; see place.h. What a load does not want of a sector is near when the next one asks for it; a store's
+ * way is to the second level, each time. */
 static u32
-apart(const Place *p, const Value *ptr, Stride s)
+apart(const Op *op, Stride s)
 {
-  if (!s.known)
-    return p->remat[ptr->id] ? NEAR_BYTES / dtype_bytes(ptr->type->dt) : 0;
-  return s.by ? 0 : (u32)(s.times < 0 ? -s.times : s.times);
+  return op->code == OP_LOAD || !s.known || s.by ? 0 : (u32)(s.times < 0 ? -s.times : s.times);
 }
 
 static void
@@ -320,7 +316,7 @@ add_mem(Place *p, Op *op, Var *v)
   m->elem_bytes = dtype_bytes(ptr->type->dt);
   m->dim = axis_fastest(m->ptr, ptr->type->rank);
   Stride s = value_stride_nearly(ptr, (int)m->dim);
-  m->apart = apart(p, ptr, s);
+  m->apart = apart(op, s);
   m->computed = ptr->type->rank == 1 && (!s.known || s.by);
   m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, op_access_bytes(op, p->c->target));
   vec_push(p->c->scratch, &v->mems, m);
