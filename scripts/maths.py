@@ -106,8 +106,7 @@ Written by scripts/maths.py from tests/kernels/maths_table.py and docs/maths.txt
 
 Some functions are written out three times: exactly, closely and roughly. An exact one is taken where a kernel says `maths(exact)`, a rough one
 where 8 bits of its result are kept (passes/choose_maths.c), a close one everywhere else; those that there are stand
-[below](#close-and-rough-ones). All others are exact. (Quotients are exact unless they are rounded to 16 bits or fewer: then they are within 2 ulp of
-f32 before that.) Of the exact ones:
+[below](#close-and-rough-ones). All others are exact. (Quotients and square roots are in numbers.md.) Of the exact ones:
 
 Errors are in units of the last place of the exact result (0.5: correctly rounded), infinities, nans, signed zeros and
 subnormals included. *Bound* is what is promised of f32 and what the tests hold it to; f16 and bf16 are computed in f32 and

@@ -5,10 +5,8 @@
  * Floats. + - * / fma sqrt and conversions are correctly rounded in every mode PTX has (exec.c sets the host's
  * mode and flushes for .ftz); 16-bit ones too. f32 NaN results are 0x7fffffff, 16-bit ones 0x7fff. The .approx
  * functions (ex2 lg2 sin cos tanh rsqrt, and rcp, div, sqrt .approx, div.full) have the hardware's bits where approx.h knows them
- * (V_APPROX; imm: APPROX_FTZ, APPROX_FULL). The others are computed in double and rounded once, or are the exact operation:
- * hardware is allowed more error (PTX ISA: 2 ulp for ex2, rsqrt, div; 1 ulp for rcp; 2^-22 absolute or relative for
- * lg2; 2^-20.5 for sin and cos in [-pi, pi]; 2^-11 relative for tanh), so results may differ from a GPU's by that
- * much. */
+ * (V_APPROX; imm: APPROX_FTZ, APPROX_FULL). Without tables they are computed in double and rounded once, or are the exact
+ * operation, of which hardware may be wrong by what the PTX ISA says. */
 #include "approx.h"
 #include "fp.h"
 #include "internal.h"
