@@ -173,6 +173,7 @@ void team_open(Gen *g, Team range, LLVMBasicBlockRef prologue);
 void team_close(Gen *g);
 /* All of its threads meet; what they wrote to shared memory is visible to all of them. */
 void team_barrier(Gen *g);
+void team_warp_barrier(Gen *g);                              /* the same for those of a warp */
 /* Exclusive-or over the set bits of tid of cols[bit], computed in the prologue; an i32. */
 Val team_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */
@@ -343,6 +344,10 @@ const DotSplit *dot_split(const Op *op);                       /* NULL: not of f
 /* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
 DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
 Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+
+/* ---- lower_team.c ---- */
+/* Registers with which f's threads start, as its regions share them out; 0: nothing is shared out. */
+u32 lower_entry_registers(Gen *g, const Func *f);
 
 /* ---- lower_map.c ---- */
 void lower_shared_functions(Gen *g);                         /* those that the kernel's maps call; the kernel is done */

@@ -219,8 +219,9 @@ func_declare(Gen *g, Func *f)
   LLVMSetFunctionCallConv(g->fn, KERNEL_CALL_CONV);
   string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.reqntid",
               arena_printf(g->arena, "%u,1,1", f->warps * LANES));
-  if (f->max_registers)
-    string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.maxnreg", arena_printf(g->arena, "%u", f->max_registers));
+  u32 entry = lower_entry_registers(g, f), most = entry ? entry : f->max_registers;
+  if (most)
+    string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.maxnreg", arena_printf(g->arena, "%u", most));
   if (f->min_blocks)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(g->arena, "%u", f->min_blocks));
   unsigned align = LLVMGetEnumAttributeKindForName("align", 5);

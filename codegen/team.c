@@ -1,12 +1,21 @@
 /* team.c - the threads that run what is being generated: their numbers, linear functions of these, their barrier.
  *
- * A function's body is run by one team of all its threads. What depends on a thread's number alone is computed once, in
- * the team's prologue.
+ * A function's body is run by one team of all its threads, regions of a warp_specialize by parts of them (lower_team.c). What depends
+ * on a thread's number alone is computed once, in the team's prologue.
  *
  * A linear map tid -> x is evaluated by diagonals: all bits i of tid that reach bit i + d of the result do so by one mask and
  * one shift by d. Blocked and mma layouts have few diagonals, and no layout has more than there are bits.
  */
 #include "gen.h"
+
+/* A thread's number in a part of the outer team: LLVM sees by the mask which bits are zero. */
+static Val
+tid_within(Gen *g, const GenTeam *t)
+{
+  u32 before = (t->range.first - t->outer->range.first) * LANES, threads = team_threads(t->range);
+  Val tid = before % threads ? LLVMBuildSub(t->pro, t->outer->tid, gen_u32(g, before), "") : t->outer->tid;
+  return LLVMBuildAnd(t->pro, tid, gen_u32(g, threads - 1), "");
+}
 
 /* tid with its range, so that LLVM knows which bits are zero. */
 static Val
@@ -29,7 +38,8 @@ team_open(Gen *g, Team range, LLVMBasicBlockRef prologue)
   *t = (GenTeam){.outer = g->team, .range = range, .pro = LLVMCreateBuilderInContext(g->lc)};
   g->team = t;
   LLVMPositionBuilderAtEnd(t->pro, prologue);
-  t->tid = read_tid(g, team_threads(range));
+  t->tid = t->outer ? tid_within(g, t) : read_tid(g, team_threads(range));
+  t->barrier = range.op ? 1 + range.part : 0;
 }
 
 void
@@ -42,8 +52,21 @@ team_close(Gen *g)
 void
 team_barrier(Gen *g)
 {
-  Val id = gen_u32(g, g->team->barrier);
-  gen_call_convergent(g, "llvm.nvvm.barrier.cta.sync.aligned.all", 0, NULL, 1, &id);
+  const GenTeam *t = g->team;
+  Val in[] = {gen_u32(g, t->barrier), gen_u32(g, team_threads(t->range))};
+  if (!t->outer)
+    gen_call_convergent(g, "llvm.nvvm.barrier.cta.sync.aligned.all", 0, NULL, 1, in);
+  else if (t->range.warps > 1)
+    gen_call_convergent(g, "llvm.nvvm.barrier.cta.sync.aligned.count", 0, NULL, 2, in);
+  else
+    team_warp_barrier(g);
+}
+
+void
+team_warp_barrier(Gen *g)
+{
+  Val all = gen_u32(g, UINT32_MAX);
+  gen_call_convergent(g, "llvm.nvvm.bar.warp.sync", 0, NULL, 1, &all);
 }
 
 /* ---- linear functions of tid ---- */

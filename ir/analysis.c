@@ -924,7 +924,8 @@ run_op(Analysis *a, const Op *op)
   else if (op->code == OP_IF)
     run_if(a, op);
   else if (op->nregions)
-    run_block(a, op->regions[0]);                 /* reduce: arguments and results are unknown */
+    for (u32 r = 0; r < op->nregions; r++)
+      run_block(a, op->regions[r]);               /* reduce: arguments and results are unknown */
   else
     for (u32 i = 0; i < op->nresults; i++)
       set_facts(a, op->results[i], result_facts(a, op));

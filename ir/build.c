@@ -565,6 +565,15 @@ ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types)
   return op_create(b, OP_IF, 1, &cond, n, result_types, 2);
 }
 
+/* Empty regions, each run by so many warps. */
+Op *
+ir_warp_specialize(Builder *b, u32 n, const i64 *warps)
+{
+  Op *op = op_create(b, OP_WARP_SPECIALIZE, 0, NULL, 0, NULL, n);
+  op_set_ints(op, AT_WARPS, warps, n);
+  return op;
+}
+
 static const Type *
 reduced_type(Ctx *c, const Type *t, int axis)
 {

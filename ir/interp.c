@@ -1,8 +1,8 @@
 /* interp.c - the reference semantics: runs a function program by program on the CPU.
  *
  * A value is a row-major array of element bits, one u64 each, found by the value's id. Programs run one after the
- * other, so atomics and stores are sequential; a barrier does nothing and a layout conversion copies. Regions run by
- * recursion. Loop-carried values are assigned in parallel: all are copied aside before any is replaced, because a
+ * other, so atomics and stores are sequential; a barrier does nothing and a layout conversion copies. Regions of a warp_specialize
+ * take turns (interp_teams.c). Loop-carried values are assigned in parallel: all are copied aside before any is replaced, because a
  * yield may permute the loop's own arguments.
  *
  * Folds (reduce) go along the axis in index order and round at every step; hardware folds in a tree. dot sums exactly
@@ -123,13 +123,19 @@ counter_less(DType d, u64 a, u64 b)
   return scalar_cmp(PRED_LT, d, a, b);
 }
 
-/* of: the op whose region this is; NULL: a block that run_block was given. */
+/* of: the op whose region this is; NULL: a block that stands for itself. */
 static Flow
 push(Interp *in, const Op *of, const Block *b)
 {
   Actor *a = in->actor;
   vec_push(in->arena, &a->frames, ((Frame){.of = of, .block = b, .at = b->first}));
   return FLOW_NEXT;
+}
+
+void
+interp_enter(Interp *in, const Block *b)
+{
+  push(in, NULL, b);
 }
 
 static Frame *
@@ -513,6 +519,7 @@ run_op(Interp *in, const Op *op)
   case OP_FOR: return for_begins(in, op);
   case OP_WHILE: return while_begins(in, op);
   case OP_IF: return if_begins(in, op);
+  case OP_WARP_SPECIALIZE: return interp_warp_specialize(in, op);
   case OP_ASSUME: return run_assume(in, op);
   case OP_ASSERT: return run_assert(in, op);
   case OP_PRINT: return FLOW_NEXT;
@@ -532,13 +539,24 @@ step(Interp *in)
   f->at = op->next;
   if (!in->steps--)
     return interp_fault(in, op, "the step limit is used up: endless loop?");
+  in->now++;
   interp_access(in, op);
   Flow flow = run_op(in, op);
   if (flow == FLOW_NEXT && in->opt->barriers && op_attr(op, AT_SCRATCH))
     flow = interp_scratch(in, op);
   for (u32 i = 0; flow == FLOW_NEXT && i < op->nresults && !op->nregions; i++)
     observe(in, op->results[i]);
+  if (flow == FLOW_WAIT) {
+    top(in)->at = op;
+    in->actor->waits = op;
+  }
   return flow;
+}
+
+Flow
+interp_advance(Interp *in)
+{
+  return top(in)->at ? step(in) : block_ended(in);
 }
 
 static Flow
@@ -547,9 +565,9 @@ run_block(Interp *in, const Block *b)
   u32 below = in->actor->frames.len;
   Flow flow = push(in, NULL, b);
   while (flow == FLOW_NEXT && in->actor->frames.len > below)
-    flow = top(in)->at ? step(in) : block_ended(in);
+    flow = interp_advance(in);
   in->actor->frames.len = below;
-  return flow;
+  return flow == FLOW_WAIT ? interp_stuck(in, in->actor, 1) : flow;
 }
 
 static bool
@@ -576,7 +594,7 @@ run_grid(Interp *in, const u64 *params)
         u32 at[3] = {x, y, z};
         memcpy(in->program, at, sizeof at);
         interp_shared_reset(in);
-        interp_meet(in);
+        interp_program_begins(in);
         if (in->func->body->first && !run_program(in, params))
           return false;
       }
@@ -596,7 +614,9 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
   in.arena = arena_new(f->module->ctx);
   in.elems = NEW_ARRAY(in.arena, u64 *, f->nvalues);
   in.spare = NEW_ARRAY(in.arena, u64 *, f->nvalues);
-  in.actor = NEW(in.arena, Actor);
+  in.nteams = 1 + (func_teams(f) ? func_teams(f)->nregions : 0);
+  in.by_team = opt->barriers || in.nteams > 1;
+  in.actor = interp_actor(&in, 0);
   bool ok = run_grid(&in, params);
   arena_free(in.arena);
   return ok;

@@ -1,23 +1,23 @@
-/* interp_global.c - who reached which byte of global memory since all threads last met (InterpOptions.barriers).
+/* interp_global.c - who reached which byte of global memory since all threads last met (InterpOptions.barriers), and in which team.
  *
- * The interpreter is one actor, so what it does is in program order. Compiled, an element belongs to threads: those that its layout
- * gives it to, of which all load it and the leader stores it. For every byte of the buffers the last write and the last reads are
+ * A team is one actor, so what it does is in program order. Compiled, an element belongs to threads: those that its layout
+ * gives it to, of which all load it and the leader stores it. For every byte of the buffers the last write and each team's last reads are
  * kept, by thread. An access is a fault if another thread wrote there since the last barrier, and a write also if another thread read
- * there. One op's own elements are no matter: they happen at a time. Atomic ops that come to the same in any order do not conflict. */
+ * there. Between teams it is one unless mbarriers order the two (interp_teams.c), checked or not. One op's own elements are no
+ * matter: they happen at a time. Atomic ops that come to the same in any order do not conflict. */
 #include "alias.h"
 #include "interp_run.h"
 
 /* A thread, or more than one of them. */
 enum { SEVERAL = UINT32_MAX };
 
-/* A byte. read, wrote: the number of the access, 0: never. reading, writing: the thread. */
-typedef struct Cell { const Op *reader, *writer; u64 read, wrote; u32 reading, writing; } Cell;
+/* An access to a byte, or several. when: the number of the op that ran, 0: never. */
+typedef struct Access { const Op *op; u64 when; u32 thread, team; } Access;
 /* The leader of each element, by flat index. */
 typedef struct Owners { const Layout *layout; u32 *leader; bool copies; } Owners;
 typedef struct InterpGlobal {
-  Cell **cells;                 /* by buffer; NULL: not reached yet */
+  Access **cells;               /* by buffer, NULL: not reached yet: of each byte the last write, then each team's last reads */
   VEC(Owners) owners;
-  u64 now, met;                 /* accesses so far; how many of them when all threads last met */
 } InterpGlobal;
 
 static InterpGlobal *
@@ -25,26 +25,19 @@ global(Interp *in)
 {
   if (!in->global) {
     in->global = NEW(in->arena, InterpGlobal);
-    in->global->cells = NEW_ARRAY(in->arena, Cell *, in->nbuffers + 1);
+    in->global->cells = NEW_ARRAY(in->arena, Access *, in->nbuffers + 1);
   }
   return in->global;
 }
 
-void
-interp_meet(Interp *in)
-{
-  if (in->opt->barriers)
-    global(in)->met = global(in)->now;
-}
-
+/* A releasing op's threads meet before it acts. */
 void
 interp_access(Interp *in, const Op *op)
 {
-  if (!in->opt->barriers || !op_pointer(op))
+  if (!op_pointer(op) || !op_releases(op))
     return;
-  if (op_releases(op))
-    interp_meet(in);
-  global(in)->now++;
+  interp_meet(in);
+  in->now++;
 }
 
 static void
@@ -89,43 +82,44 @@ thread_of(Interp *in, const Op *op, u32 i)
   return o->copies && !writes ? SEVERAL : o->leader[layout_flat(t->layout, coord)];
 }
 
-/* Did another thread, or more than one, do it since all met? Not if op itself is at it. */
+/* Did another thread, or more than one, do it, unordered? Not if op itself is at it. */
 static bool
-is_news(const InterpGlobal *g, u64 when, u32 who, u32 thread)
+is_news(const Interp *in, const Access *a, u32 thread)
 {
-  return when > g->met && when != g->now && (who != thread || who == SEVERAL);
+  bool same = a->team == in->actor->team && a->thread == thread && thread != SEVERAL;
+  return a->when != in->now && !same && !interp_ordered(in, a->team, a->when);
 }
 
 static bool
-clashes(Interp *in, const Op *op, const Op *other, const char *what)
+clashes(Interp *in, const Op *op, const Access *a, u32 thread, const char *did)
 {
-  if (ops_commute(op, other))
+  if (!a->op || !is_news(in, a, thread) || ops_commute(op, a->op))
     return false;
-  interp_fault(in, op, "%s with no barrier between", what);
-  in->err->other = other->span;
-  return true;
+  const char *access = op_global_effects(op) & FX_WRITE ? "write to" : "read of";
+  return !interp_clash(in, op, a->op, a->team, access, "global memory", did);
 }
 
-static bool
-touch_cell(Interp *in, const Op *op, Cell *c, u32 thread)
+static void
+note_read(const Interp *in, const Op *op, Access *a, u32 thread)
 {
-  const InterpGlobal *g = in->global;
+  bool first = !a->op || interp_ordered(in, a->team, a->when) || a->thread == thread;
+  *a = (Access){op, in->now, first ? thread : SEVERAL, in->actor->team};
+}
+
+/* cell: of one byte. */
+static bool
+touch_cell(Interp *in, const Op *op, Access *cell, u32 thread)
+{
   u32 fx = op_global_effects(op);
-  bool writes = fx & FX_WRITE;
-  const char *what = writes ? "write to global memory that other threads wrote" : "read of global memory that other threads wrote";
-  if (is_news(g, c->wrote, c->writing, thread) && clashes(in, op, c->writer, what))
+  if (clashes(in, op, &cell[0], thread, "wrote"))
     return false;
-  if (writes && is_news(g, c->read, c->reading, thread) && clashes(in, op, c->reader, "write to global memory that other threads read"))
-    return false;
-  if (fx & FX_READ) {
-    bool first = c->read <= g->met || c->reading == thread;
-    *c = (Cell){op, c->writer, g->now, c->wrote, first ? thread : SEVERAL, c->writing};
-  }
-  if (writes) {
-    c->writer = op;
-    c->wrote = g->now;
-    c->writing = thread;
-  }
+  for (u32 t = 1; fx & FX_WRITE && t <= in->nteams; t++)
+    if (clashes(in, op, &cell[t], thread, "read"))
+      return false;
+  if (fx & FX_READ)
+    note_read(in, op, &cell[1 + in->actor->team], thread);
+  if (fx & FX_WRITE)
+    cell[0] = (Access){op, in->now, thread, in->actor->team};
   return true;
 }
 
@@ -133,22 +127,22 @@ touch_cell(Interp *in, const Op *op, Cell *c, u32 thread)
 bool
 interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i)
 {
-  if (!in->opt->barriers)
+  if (!in->by_team)
     return true;
   InterpGlobal *g = global(in);
   const InterpBuffer *b = &in->buffers[in->last_buffer];
-  Cell **cells = &g->cells[in->last_buffer];
-  u64 at = addr - (u64)(uintptr_t)b->data;
+  Access **cells = &g->cells[in->last_buffer];
+  u64 at = addr - (u64)(uintptr_t)b->data, each = 1 + in->nteams;
   if (!*cells) {
-    u64 need = b->bytes * sizeof(Cell);
+    u64 need = b->bytes * each * sizeof(Access);
     if (in->bytes < need)
       return interp_fault(in, op, "who reached the buffers does not fit into the interpreter's memory") == FLOW_NEXT;
     in->bytes -= need;
-    *cells = NEW_ARRAY(in->arena, Cell, b->bytes);
+    *cells = NEW_ARRAY(in->arena, Access, b->bytes * each);
   }
   u32 thread = op_global_effects(op) & FX_ASYNC ? SEVERAL : thread_of(in, op, i);
   for (u32 k = 0; k < bytes; k++)
-    if (!touch_cell(in, op, &(*cells)[at + k], thread))
+    if (!touch_cell(in, op, &(*cells)[(at + k) * each], thread))
       return false;
   return true;
 }

@@ -11,8 +11,16 @@ typedef struct Frame {
   const Op *at;
   u64 i, hi, step;
 } Frame;
-/* Who runs a program, or a part of it. */
-typedef struct Actor { VEC(Frame) frames; } Actor;
+typedef struct Copy { u64 at, value; u32 bytes; u64 group; const Op *op; } Copy;   /* asynchronous, of an element, that has not landed */
+/* Who runs a program, or a region of its warp_specialize: a team. */
+typedef struct Actor {
+  VEC(Frame) frames;
+  u32 team;                      /* 0: all warps; from 1 on: those of a region */
+  u64 *known;                    /* clocks of what it knows (interp_teams.c) */
+  const Op *waits;               /* the op at which it cannot go on; NULL: none */
+  VEC(Copy) copies;
+  u64 group;                     /* the open group of copies */
+} Actor;
 
 typedef struct Interp {
   Func *func;
@@ -22,16 +30,20 @@ typedef struct Interp {
   InterpError *err;
   Arena *arena;
   Actor *actor;                  /* that runs */
+  u32 nteams;                    /* the program's, and one for each region of its warp_specialize */
+  u64 now;                       /* ops that have run, of all programs */
+  bool by_team;                  /* who reached which byte is kept: barriers are checked, or there are several teams */
   u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
   double *real[3];               /* dot's operands as numbers */
   u32 real_len[3];
   u32 program[3], grid[3];
   u64 steps, bytes;              /* left */
   struct InterpShared *shared;   /* interp_shared.c; NULL until a buffer is made */
-  struct InterpGlobal *global;   /* interp_global.c; NULL unless barriers are checked */
+  struct InterpGlobal *global;   /* interp_global.c; NULL unless by_team */
 } Interp;
 
-typedef enum Flow { FLOW_NEXT, FLOW_RETURN, FLOW_FAULT } Flow;
+/* WAIT: the op is not done, and has done nothing. */
+typedef enum Flow { FLOW_NEXT, FLOW_RETURN, FLOW_FAULT, FLOW_WAIT } Flow;
 
 /* Records a fault at op; always gives FLOW_FAULT. */
 Flow interp_fault(Interp *in, const Op *op, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -65,11 +77,23 @@ Flow interp_async_commit(Interp *in);
 Flow interp_async_wait(Interp *in, const Op *op);
 Flow interp_barrier(Interp *in);
 Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does to shared memory; only where barriers are checked */
-/* interp_global.c; nothing unless barriers are checked */
-void interp_meet(Interp *in);               /* all threads meet */
+/* interp_global.c; nothing unless who reached which byte is kept */
 void interp_access(Interp *in, const Op *op);   /* op is about to run; it may reach global memory */
 /* Element i of op, the bytes at addr in the buffer last_buffer; false after a fault: a barrier is missing. */
 bool interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
+/* interp.c */
+void interp_enter(Interp *in, const Block *b);   /* the actor's next frame */
+Flow interp_advance(Interp *in);            /* of the actor that runs: its next op, or the end of a block */
+/* interp_teams.c */
+Actor *interp_actor(Interp *in, u32 team);  /* a new one, which knows all that has been done so far */
+void interp_program_begins(Interp *in);
+void interp_meet(Interp *in);               /* the threads of the actor's team meet */
+/* Has the actor's team to see what a team did in op number `when`: did it come before, by barriers and mbarriers? */
+bool interp_ordered(const Interp *in, u32 team, u64 when);
+/* What an access clashes with: "read of shared memory that other threads wrote with no barrier between"; team: whose `other` is. False. */
+bool interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *access, const char *memory, const char *did);
+Flow interp_warp_specialize(Interp *in, const Op *op);
+Flow interp_stuck(Interp *in, const Actor *actors, u32 n);   /* none of them can go on: a fault */
 Flow interp_hint(Interp *in, const Op *op);
 Flow interp_bounded(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);

@@ -8,23 +8,21 @@
  * its bytes are pending, and to read or overwrite them is a fault. So is reading what was never written, and any use of a
  * buffer that was freed.
  *
- * A program is one actor here, and barriers do nothing, unless the run is to check them (InterpOptions.barriers). Then buffers
- * and scratch lie at the offsets they were given, and every byte remembers who read and wrote it since the last barrier: to read
- * what was written, or to write what was touched, is a fault, whichever threads did it. So a program may be refused whose
- * threads happen to meet only their own bytes; insert_barriers leaves none such. Global memory: interp_global.c. */
+ * A team is one actor here, and barriers do nothing, unless the run is to check them (InterpOptions.barriers). Then buffers
+ * and scratch lie at the offsets they were given, and every byte remembers which op read and wrote it last: to read
+ * what was written since the last barrier, or to write what was touched, is a fault, whichever threads did it. So a program may be
+ * refused whose threads happen to meet only their own bytes; insert_barriers leaves none such. What another team read or wrote has to be
+ * ordered by mbarriers in any run (interp_teams.c). Global memory: interp_global.c. */
 #include "interp_run.h"
 
 typedef enum ByteState { NEVER, LANDED, PENDING, FREED } ByteState;
-typedef struct Copy { u64 at, value; u32 bytes; u64 group; const Op *op; } Copy;
-typedef struct Touch { u64 read, wrote; const Op *reader, *writer; } Touch;     /* a byte: barriers passed when it was, plus 1 */
+typedef struct Touch { const Op *op; u64 when; u32 team; } Touch;     /* of a byte; when: the number of the op that ran, 0: never */
 typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
 typedef struct InterpShared {
   u8 *data, *state;
-  Touch *touch;                  /* beside data; NULL unless barriers are checked */
-  u64 used, cap, epoch;          /* epoch: barriers passed, plus 1 */
+  Touch *touch;                  /* beside data, of each byte the last write, then each team's last read; NULL unless by_team */
+  u64 used, cap;
   VEC(Alloc) allocs;
-  VEC(Copy) copies;
-  u64 group, landed;             /* the open group; groups before `landed` have landed */
 } InterpShared;
 
 void
@@ -35,20 +33,17 @@ interp_shared_reset(Interp *in)
     return;
   if (s->used)
     memset(s->state, NEVER, s->used);
-  for (u64 i = 0; s->touch && i < s->used; i++)
+  for (u64 i = 0; s->touch && i < s->used * (1 + in->nteams); i++)
     s->touch[i] = (Touch){0};
-  s->epoch = 1;
-  s->copies.len = 0;
-  s->group = s->landed = 0;
+  in->actor->copies.len = 0;
+  in->actor->group = 0;
 }
 
 static InterpShared *
 shared(Interp *in)
 {
-  if (!in->shared) {
+  if (!in->shared)
     in->shared = NEW(in->arena, InterpShared);
-    in->shared->epoch = 1;
-  }
   return in->shared;
 }
 
@@ -57,7 +52,7 @@ static bool
 reserve(Interp *in, const Op *op, u64 end)
 {
   InterpShared *s = shared(in);
-  u64 cap = s->cap ? s->cap : 4096, each = 2 + (in->opt->barriers ? sizeof(Touch) : 0);
+  u64 cap = s->cap ? s->cap : 4096, marks = in->by_team ? 1 + in->nteams : 0, each = 2 + marks * sizeof(Touch);
   while (cap < end)
     cap *= 2;
   s->used = s->used > end ? s->used : end;
@@ -69,13 +64,13 @@ reserve(Interp *in, const Op *op, u64 end)
   }
   in->bytes -= cap * each;
   u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap);
-  Touch *touch = in->opt->barriers ? NEW_ARRAY(in->arena, Touch, cap) : NULL;
+  Touch *touch = marks ? NEW_ARRAY(in->arena, Touch, cap * marks) : NULL;
   if (s->cap) {
     memcpy(data, s->data, s->cap);
     memcpy(state, s->state, s->cap);
   }
   if (s->cap && touch)
-    memcpy(touch, s->touch, s->cap * sizeof *touch);
+    memcpy(touch, s->touch, s->cap * marks * sizeof *touch);
   s->data = data;
   s->state = state;
   s->touch = touch;
@@ -85,38 +80,46 @@ reserve(Interp *in, const Op *op, u64 end)
 
 /* ---- barriers ---- */
 
-/* What an op does to a byte conflicts with what `other` did since the last barrier. */
-static bool
-conflicts(Interp *in, const Op *op, const Op *other, const char *what)
+/* Of a byte; NULL: they are not kept. */
+static Touch *
+touches(const Interp *in, u64 at)
 {
-  interp_fault(in, op, "%s with no barrier between", what);
-  in->err->other = other->span;
-  return false;
+  return in->shared->touch ? in->shared->touch + at * (1 + in->nteams) : NULL;
+}
+
+static bool
+clashes(Interp *in, const Op *op, const Touch *t, const char *access, const char *did)
+{
+  return t->op && !interp_ordered(in, t->team, t->when) && !interp_clash(in, op, t->op, t->team, access, "shared memory", did);
+}
+
+static void
+mark_read(Interp *in, const Op *op, u64 at)
+{
+  touches(in, at)[1 + in->actor->team] = (Touch){op, in->now, in->actor->team};
 }
 
 static bool
 may_read(Interp *in, const Op *op, u64 at)
 {
-  InterpShared *s = in->shared;
-  if (!s->touch)
+  const Touch *t = touches(in, at);
+  if (!t)
     return true;
-  Touch *t = &s->touch[at];
-  if (t->wrote == s->epoch)
-    return conflicts(in, op, t->writer, "read of shared memory that other threads wrote");
-  t->read = s->epoch;
-  t->reader = op;
+  if (clashes(in, op, t, "read of", "wrote"))
+    return false;
+  mark_read(in, op, at);
   return true;
 }
 
 static bool
 may_write(Interp *in, const Op *op, u64 at)
 {
-  const InterpShared *s = in->shared;
-  const Touch *t = s->touch ? &s->touch[at] : NULL;
-  if (t && t->wrote == s->epoch)
-    return conflicts(in, op, t->writer, "write to shared memory that other threads wrote");
-  if (t && t->read == s->epoch)
-    return conflicts(in, op, t->reader, "write to shared memory that other threads read");
+  const Touch *t = touches(in, at);
+  if (t && clashes(in, op, t, "write to", "wrote"))
+    return false;
+  for (u32 i = 1; t && i <= in->nteams; i++)
+    if (clashes(in, op, &t[i], "write to", "read"))
+      return false;
   return true;
 }
 
@@ -130,25 +133,21 @@ updates(const Op *op)
 static bool
 may_update(Interp *in, const Op *op, u64 at)
 {
-  const Touch *t = in->shared->touch ? &in->shared->touch[at] : NULL;
-  return (t && t->wrote == in->shared->epoch && updates(t->writer)) || may_write(in, op, at);
+  const Touch *t = touches(in, at);
+  return (t && t->op && updates(t->op) && !interp_ordered(in, t->team, t->when)) || may_write(in, op, at);
 }
 
 static void
 wrote(Interp *in, const Op *op, u64 at, u32 bytes)
 {
-  InterpShared *s = in->shared;
-  for (u32 b = 0; s->touch && b < bytes; b++) {
-    s->touch[at + b].wrote = s->epoch;
-    s->touch[at + b].writer = op;
-  }
+  for (u32 b = 0; in->shared->touch && b < bytes; b++)
+    *touches(in, at + b) = (Touch){op, in->now, in->actor->team};
 }
 
 /* A barrier op. */
 Flow
 interp_barrier(Interp *in)
 {
-  shared(in)->epoch++;
   interp_meet(in);
   return FLOW_NEXT;
 }
@@ -168,12 +167,10 @@ interp_scratch(Interp *in, const Op *op)
       return FLOW_FAULT;
     s->state[at] = s->state[at] == LANDED ? NEVER : s->state[at];
   }
-  s->epoch++;
   interp_meet(in);
-  for (u64 at = from; at < to; at++) {
-    s->touch[at].read = s->epoch;
-    s->touch[at].reader = op;
-  }
+  in->now++;
+  for (u64 at = from; at < to; at++)
+    mark_read(in, op, at);
   return FLOW_NEXT;
 }
 
@@ -442,7 +439,7 @@ interp_async_copy(Interp *in, const Op *op)
   u32 bytes = dtype_bytes(t->dt);
   for (u32 i = 0; i < type_numel(t); i++) {
     u64 at = element_at(in, OPERAND(op, ASYNC_COPY, b), i);
-    Copy c = {at, 0, bytes, s->group, op};
+    Copy c = {at, 0, bytes, in->actor->group, op};
     if (!writable(in, op, t, at, i))
       return FLOW_FAULT;
     if (!mask || mask[i]) {
@@ -452,7 +449,7 @@ interp_async_copy(Interp *in, const Op *op)
       memcpy(&c.value, from, bytes);
     }
     memset(s->state + at, PENDING, bytes);
-    vec_push(in->arena, &s->copies, c);
+    vec_push(in->arena, &in->actor->copies, c);
   }
   in->steps -= in->steps < type_numel(t) ? in->steps : type_numel(t);
   return FLOW_NEXT;
@@ -462,20 +459,20 @@ Flow
 interp_async_wait(Interp *in, const Op *op)
 {
   InterpShared *s = shared(in);
+  Actor *a = in->actor;
   u64 pending = (u64)op_int(op, AT_PENDING, 0), kept = 0;
-  u64 landed = s->group > pending ? s->group - pending : 0;
-  for (u32 i = 0; i < s->copies.len; i++) {
-    Copy c = s->copies.data[i];
+  u64 landed = a->group > pending ? a->group - pending : 0;
+  for (u32 i = 0; i < a->copies.len; i++) {
+    Copy c = a->copies.data[i];
     if (c.group >= landed) {
-      s->copies.data[kept++] = c;
+      a->copies.data[kept++] = c;
       continue;
     }
     memcpy(s->data + c.at, &c.value, c.bytes);
     memset(s->state + c.at, LANDED, c.bytes);
     wrote(in, c.op, c.at, c.bytes);
   }
-  s->copies.len = (u32)kept;
-  s->landed = landed;
+  a->copies.len = (u32)kept;
   return FLOW_NEXT;
 }
 
@@ -483,6 +480,6 @@ interp_async_wait(Interp *in, const Op *op)
 Flow
 interp_async_commit(Interp *in)
 {
-  shared(in)->group++;
+  in->actor->group++;
   return FLOW_NEXT;
 }

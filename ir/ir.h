@@ -213,7 +213,8 @@ struct Func {
   Module *module;
   Span span;
   Block *body;          /* arguments are the parameters */
-  u32 warps;            /* of a program, all together: who wants those of a block asks block_team */
+  /* Of a program, all together, up to 32: a power of two unless there is a warp_specialize. Who wants those of a block asks block_team. */
+  u32 warps;
   bool warps_told;      /* the program was told how many, and may depend on it */
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
@@ -221,11 +222,15 @@ struct Func {
   u32 shared_bytes;     /* set by alloc_shared */
   u32 nvalues;
 };
-/* The warps that run a block together: they hold its tiles, meet at its barriers and agree on its scalars. */
+/* The warps that run a block together: they hold its tiles, meet at its barriers and agree on its scalars. All warps of the program run
+ * its body; a region of a warp_specialize, and what is in it, belongs to a part of them. */
 typedef struct Team {
   u32 first, warps;     /* of the program's, by number */
   u32 registers;        /* of a thread at most; 0: what the target gives one */
+  const Op *op;         /* the warp_specialize; NULL: the program's team */
+  u32 part;             /* which of its regions */
 } Team;
+enum { TEAMS_MAX = 15 };   /* regions of a warp_specialize: a block has 16 barriers, one of which is everybody's */
 typedef enum Phase { PHASE_TILE, PHASE_PLACED, PHASE_SCHED } Phase;
 struct Module {
   Ctx *ctx;
@@ -284,6 +289,7 @@ Op *ir_yield(Builder *b, u32 n, Value *const *xs);
 Op *ir_for(Builder *b, Value *lo, Value *hi, Value *step, u32 n, Value *const *inits);  /* region 0 args: i, carried */
 Op *ir_while(Builder *b, u32 n, Value *const *inits);
 Op *ir_if(Builder *b, Value *cond, u32 n, const Type *const *result_types);
+Op *ir_warp_specialize(Builder *b, u32 n, const i64 *warps);         /* n regions of so many warps each */
 /* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
 Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
 Op *ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclusive);   /* results have the operands' types */
@@ -375,6 +381,7 @@ void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);
 
 /* ---- team.c ---- */
 Team block_team(const Block *b);
+const Op *func_teams(const Func *f);                                 /* its warp_specialize; NULL: it has none */
 static inline u32 team_threads(Team t) { return t.warps * 32; }
 
 /* ---- memory.c: how ops reach memory, from their operands' words in ops.def ---- */

@@ -112,10 +112,13 @@ static const char *
 type_problem(Verifier *v, const Block *b, const Type *t)
 {
   const Layout *l = t->layout;
+  u32 warps = type_is_tile(t) ? block_team(b).warps : 0;
   if (type_is_shared(t))
     return shared_problem(v, t);
   if (!type_is_tile(t))
     return NULL;
+  if (!is_pow2(warps))
+    return arena_printf(v->ctx->scratch, "%u warps hold no tiles: only a power of two of them does", warps);
   const char *shape = type_shape_error(v->ctx, t->rank, t->shape);
   if (shape)
     return shape;
@@ -129,8 +132,8 @@ type_problem(Verifier *v, const Block *b, const Type *t)
     return "its layout is one of shared memory";
   if (l->in_bits[IN_LANE] != 5)
     return "its layout does not have 32 lanes";
-  if (1u << l->in_bits[IN_WARP] != block_team(b).warps)
-    return "its layout has another number of warps than the kernel";
+  if (1u << l->in_bits[IN_WARP] != warps)
+    return arena_printf(v->ctx->scratch, "its layout has another number of warps than the %s", block_team(b).op ? "region" : "kernel");
   return layout_covers(l) ? NULL : "its layout leaves elements out";
 }
 
@@ -206,6 +209,8 @@ static void check_block(Verifier *v, const Block *b);
 static bool
 check_regions(Verifier *v, const Op *op)
 {
+  if (op->code == OP_WARP_SPECIALIZE && !verify_teams(v, op))
+    return false;
   for (u32 r = 0; r < op->nregions; r++) {
     const Block *b = op->regions[r];
     if (!b->last)
@@ -303,8 +308,9 @@ check_func(Verifier *v)
   Func *f = v->func;
   if (name_taken(v))
     fail_func(v, "another kernel has this name");
-  if (!is_pow2(f->warps) || f->warps > 32)
-    fail_func(v, "the number of warps is a power of two up to 32, not %u", f->warps);
+  bool parts = func_teams(f) != NULL;
+  if (!f->warps || f->warps > 32 || (!parts && !is_pow2(f->warps)))
+    fail_func(v, "the number of warps is %s up to 32, not %u", parts ? "a number" : "a power of two", f->warps);
   else if (!f->body->last)
     fail_func(v, "the body is empty");
   else if (check_params(v))

@@ -27,6 +27,8 @@ static inline const Type *in_type(const Op *op, u32 i) { return op->operands[i].
 static inline const Type *out_type(const Op *op) { return op_result(op)->type; }
 static inline const char *spell(Verifier *v, const Type *t) { return type_str(v->ctx, t); }
 
+/* verify_team.c: where a warp_specialize stands, and its numbers: before its regions are looked at. */
+bool verify_teams(Verifier *v, const Op *op);
 /* verify_attrs.c: attributes that the row demands are there, none is foreign, every value is in its range. */
 bool verify_attrs(Verifier *v, const Op *op);
 /* verify_ops.c: the row's RULE, or check_<ID> of a CUSTOM row. Operands are present and counts right. */

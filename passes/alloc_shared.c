@@ -6,14 +6,23 @@
  *
  * An op's scratch is live only while the op runs, so one offset would do for all; but two ops that follow each
  * other at the same offset need a barrier between them. The offsets therefore go round a ring: as large as the
- * largest need, and at least RING bytes where the target has them, so that most neighbours do not overlap. */
+ * largest need, and at least RING bytes where the target has them, so that most neighbours do not overlap. Teams run at the same time, so
+ * each region of a warp_specialize has a ring of its own, behind the one before. */
 #include "live_buffers.h"
 #include "scratch.h"
 
 enum { RING = 16 * 1024, ALIGN = 16, MATRIX_ALIGN = 128, NOTES = 8 };
 
-typedef struct Need { Op *op; u32 bytes, offset, align; } Need;
-typedef struct Alloc { Ctx *c; VEC(Need) needs; LiveBuffers live; u32 largest, total; } Alloc;
+typedef struct Need { Op *op; u32 bytes, offset, align, ring; } Need;
+/* Rings: of the program's team, and of each region of its warp_specialize. */
+typedef struct Alloc { Ctx *c; VEC(Need) needs; LiveBuffers live; u32 largest[1 + TEAMS_MAX], total; } Alloc;
+
+static u32
+ring_of(const Op *op)
+{
+  Team t = block_team(op->block);
+  return t.op ? 1 + t.part : 0;
+}
 
 static void
 collect(Op *op, void *user)
@@ -22,30 +31,44 @@ collect(Op *op, void *user)
   u32 bytes = scratch_bytes(a->c, op);
   if (!bytes)
     return;
-  u32 align = op->code == OP_CONVERT_LAYOUT ? MATRIX_ALIGN : ALIGN;
-  vec_push(a->c->scratch, &a->needs, ((Need){op, bytes, 0, align}));
-  if (bytes > a->largest)
-    a->largest = bytes;
+  u32 align = op->code == OP_CONVERT_LAYOUT ? MATRIX_ALIGN : ALIGN, ring = ring_of(op);
+  vec_push(a->c->scratch, &a->needs, ((Need){op, bytes, 0, align, ring}));
+  a->largest[ring] = max_u32(a->largest[ring], bytes);
 }
 
 /* ---- scratch ---- */
 
-/* Offsets in program order around a ring of `size` bytes; returns the bytes in use, with the buffers. */
+/* Offsets in program order around a ring of `size` bytes, or as many as one op needs, that begins so many bytes behind the buffers; returns
+ * how many behind them it ends. */
 static u32
-assign_scratch(Alloc *a, u32 size)
+assign_ring(Alloc *a, u32 ring, u32 size, u32 behind)
 {
-  u32 at = 0, used = a->live.bytes;
+  u32 at = 0, end = behind;
+  size = max_u32(size, a->largest[ring]);
   for (u32 i = 0; i < a->needs.len; i++) {
     Need *n = &a->needs.data[i];
+    if (n->ring != ring)
+      continue;
     at = align_up(at, n->align);
     if (at + n->bytes > size)
       at = 0;
-    n->offset = live_buffers_top(&a->live, n->op) + at;
+    n->offset = live_buffers_top(&a->live, n->op) + behind + at;
     at += n->bytes;
-    if (n->offset + n->bytes > used)
-      used = n->offset + n->bytes;
+    end = max_u32(end, behind + at);
+    a->total = max_u32(a->total, n->offset + n->bytes);
   }
-  return used;
+  return align_up(end, MATRIX_ALIGN);
+}
+
+static void
+assign_scratch(Alloc *a, const Func *f)
+{
+  u32 most = a->c->target->shared_max, rest = a->live.bytes < most ? most - a->live.bytes : 0, ring = min_u32(RING, rest), behind = 0;
+  const Op *teams = func_teams(f);
+  a->total = a->live.bytes;
+  assign_ring(a, 0, ring, 0);
+  for (u32 r = 0; teams && r < teams->nregions; r++)
+    behind = assign_ring(a, 1 + r, ring / teams->nregions, behind);
 }
 
 /* What fits instead: of the largest buffer, if all else stays as it is. */
@@ -109,8 +132,7 @@ alloc_func(Ctx *c, Func *f)
 {
   Alloc a = {.c = c, .live = live_buffers(c, f)};
   func_walk(f, collect, &a);
-  u32 rest = a.live.bytes < c->target->shared_max ? c->target->shared_max - a.live.bytes : 0, ring = RING < rest ? RING : rest;
-  a.total = assign_scratch(&a, a.largest > ring ? a.largest : ring);
+  assign_scratch(&a, f);
   f->shared_bytes = a.total;
   if (a.total > c->target->shared_max)
     report_shared(c, f, &a);

@@ -67,13 +67,16 @@ look_at_block(Most *m, Block *b, u32 around)
 
 /* ---- in words ---- */
 
-/* What a thread of a team of so many warps has; 0: there are no such teams. */
+/* What a thread has if the program has so many warps; 0: it cannot. What a region's has is the kernel's to say, and stays. */
 static u32
 registers_of(const Ctx *c, Team team, u32 warps)
 {
-  if (warps * 32 > c->target->threads_max)
+  if (warps * 32 > c->target->threads_max || (team.op && warps != team.warps))
     return 0;
+  warps = team.op ? team.op->block->func->warps : warps;
   u32 each = target_registers(c->target, warps * 32), most = c->target->regs_thread;
+  if (team.op && team.registers)
+    return team.registers;
   most = team.registers && warps == team.warps && team.registers < most ? team.registers : most;
   return each < most ? each : most;
 }

@@ -3,7 +3,7 @@
  *
  * One hash table for the function. What a block adds is undone when the block ends, so that what is found
  * always dominates. Reductions and maps take part: their regions are compared op by op with arguments matched by
- * position. A map's region sees nothing from outside, so a table of its own is used within. */
+ * position. A map's region sees nothing from outside, and one of warp_specialize no tiles, so a table of its own is used within. */
 #include "internal.h"
 
 typedef struct Entry { u64 hash; Op *op; struct Entry *next; } Entry;
@@ -203,21 +203,22 @@ cse_new(Arena *arena, u32 ops, u32 nvalues)
 }
 
 static void
-cse_map(const Cse *s, Op *op)
+cse_alone(const Cse *s, Block *b)
 {
   u32 ops = 0;
-  block_walk(op->regions[0], count_op, &ops);
+  block_walk(b, count_op, &ops);
   Cse inner = cse_new(s->arena, ops, s->nvalues);
-  cse_block(&inner, op->regions[0]);
+  cse_block(&inner, b);
 }
 
 static void
 cse_op(Cse *s, Op *op)
 {
-  if (op->code == OP_MAP)
-    cse_map(s, op);
-  else if (!op_is_fold(op))
-    for (u32 r = 0; r < op->nregions; r++)
+  bool alone = op->code == OP_MAP || op->code == OP_WARP_SPECIALIZE;
+  for (u32 r = 0; !op_is_fold(op) && r < op->nregions; r++)
+    if (alone)
+      cse_alone(s, op->regions[r]);
+    else
       cse_block(s, op->regions[r]);
   if (!candidate(op))
     return;

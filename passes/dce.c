@@ -91,7 +91,8 @@ mark_roots(Dce *d, Block *b)
   for (Op *op = b->first; op; op = op->next) {
     for (u32 r = 0; r < op->nregions; r++)
       mark_roots(d, op->regions[r]);
-    bool root = op_has(op, T_TERM) ? !b->parent : !op->nregions && !op_removable(op);
+    bool asks = !op->nregions || op_has(op, T_SIDE);   /* others live by what is in their regions */
+    bool root = op_has(op, T_TERM) ? !b->parent : asks && !op_removable(op);
     if (root)
       need_op(d, op);
   }

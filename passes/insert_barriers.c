@@ -25,6 +25,11 @@
  * last barrier, so after MOST_COMPARED there is one in any case: in unrolled code the time would grow with the square, and such a barrier
  * costs nothing.
  *
+ * Teams: what the program did before its warps part, they have seen: a barrier stands in front of a warp_specialize unless nothing was
+ * touched. Its regions start with nothing known but copies under way, each on its own, and barriers in a region are its team's; behind it
+ * all have met. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses what no
+ * mbarrier can order (verify_team.c), and the interpreter checks all of it as it happens.
+ *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
  * kept, and looked for again only if something new comes in: otherwise loops in loops in loops would take ever more walks.
@@ -159,7 +164,7 @@ range(const Op *memory, i64 *from, i64 *to)
   }
   const Type *t = op_result(memory)->type;
   *from = op_int(memory, AT_OFFSET, 0);
-  *to = *from + (i64)type_shared_stride(t) * (t->count ? t->count : 1);
+  *to = *from + (i64)type_shared_bytes(t);
 }
 
 static bool
@@ -315,6 +320,33 @@ walk_if(Barriers *x, State *s, Op *op)
   join(x, s, &other);
 }
 
+static bool
+knows_something(const State *s)
+{
+  bool some = false;
+  for (u32 i = 0; i < s->known.len; i++)
+    some |= (s->known.data[i].facts & ~(u32)FLIES) != 0;
+  for (u32 k = 0; k < GLOBAL_SORTS; k++)
+    for (u32 i = 0; i < s->touched[k].len; i++)
+      some |= s->touched[k].data[i].facts != FLIES;
+  return some;
+}
+
+/* Teams that part and meet again. */
+static void
+walk_teams(Barriers *x, State *s, Op *op)
+{
+  if (knows_something(s))
+    add_barrier(x, s, op);
+  State before = copy_of(x, s);
+  for (u32 r = 0; r < op->nregions; r++) {
+    State region = copy_of(x, &before);
+    walk(x, &region, op->regions[r]);
+    join(x, s, &region);
+  }
+  forget(s);
+}
+
 /* What op does to the buffer that is operand i, as its row says: facts it needs a barrier against, and those it leaves. */
 typedef struct Access { const Op *memory; u32 against, leaves; } Access;
 
@@ -388,6 +420,8 @@ walk(Barriers *x, State *s, Block *b)
       walk_loop(x, s, op);
     else if (op->code == OP_IF)
       walk_if(x, s, op);
+    else if (op->code == OP_WARP_SPECIALIZE)
+      walk_teams(x, s, op);
     else if (op->nregions && !op_on_elements(op))
       ctx_panic(b->func->module->ctx, "insert_barriers does not know the regions of '%s'", op_info(op->code)->name);
     else

@@ -1,7 +1,8 @@
 /* live_buffers.c - offsets of shared buffers in a function's shared memory.
  *
  * A buffer is live from its shared_alloc to its shared_free, or to the end of its block. Buffers whose live ranges do not overlap may
- * share memory: each takes the lowest offset that is free for all of its range. */
+ * share memory: each takes the lowest offset that is free for all of its range. Regions of a warp_specialize run at the same time, so
+ * buffers of different ones never share. */
 #include "live_buffers.h"
 
 /* Positions: op->mark, in program order; a region's ops lie between its op and the next. */
@@ -29,11 +30,19 @@ collect_range(Op *op, void *user)
   if (op->code != OP_SHARED_ALLOC)
     return;
   const Type *t = op_result(op)->type;
-  LiveRange l = {op, op->mark, end_of(op->block), type_shared_stride(t) * (t->count ? t->count : 1), 0};
+  LiveRange l = {.op = op, .from = op->mark, .to = end_of(op->block), .bytes = (u32)type_shared_bytes(t), .team = block_team(op->block)};
   for (const Use *u = op_result(op)->uses; u; u = u->next)
     if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
       l.to = u->user->mark;
   vec_push(a->c->scratch, &a->ranges, l);
+}
+
+/* Are there times at which both are live? */
+static bool
+live_together(const LiveRange *a, const LiveRange *b)
+{
+  bool apart = a->team.op && b->team.op && a->team.part != b->team.part;
+  return apart || (a->from <= b->to && b->from <= a->to);
 }
 
 /* First fit, in program order. */
@@ -44,8 +53,7 @@ assign_buffers(LiveBuffers *a)
     LiveRange *l = &a->ranges.data[i];
     for (u32 k = 0; k < i; k++) {
       const LiveRange *o = &a->ranges.data[k];
-      bool overlap = l->from <= o->to && o->from <= l->to;
-      if (overlap && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
+      if (live_together(l, o) && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
         l->offset = o->offset + o->bytes;
         k = UINT32_MAX;   /* look at all of them again from the new offset */
       }
@@ -68,6 +76,8 @@ live_buffers(Ctx *c, Func *f)
 u32
 live_buffers_top(const LiveBuffers *b, const Op *op)
 {
+  const Op *teams = block_team(op->block).op;
+  op = teams ? teams : op;
   u32 top = 0, last = op->nregions ? end_of(op->regions[op->nregions - 1]) : op->mark;
   for (u32 i = 0; i < b->ranges.len; i++) {
     const LiveRange *l = &b->ranges.data[i];

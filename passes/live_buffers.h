@@ -3,11 +3,12 @@
 #define TILEC_LIVE_BUFFERS_H
 #include "internal.h"
 
-typedef struct LiveRange { Op *op; u32 from, to, bytes, offset; } LiveRange;   /* of a buffer, in positions of ops */
+/* Of a buffer, in positions of ops; team: whose block it is made in. */
+typedef struct LiveRange { Op *op; u32 from, to, bytes, offset; Team team; } LiveRange;
 typedef struct LiveBuffers { Ctx *c; VEC(LiveRange) ranges; u32 bytes, position; } LiveBuffers;   /* bytes: of all, where they lie */
 
 /* All buffers of f; op->mark of each op becomes its position. */
 LiveBuffers live_buffers(Ctx *c, Func *f);
-/* Where the buffers end that are live while op runs. */
+/* Where the buffers end that are live while op runs, with those of other teams. */
 u32 live_buffers_top(const LiveBuffers *b, const Op *op);
 #endif

@@ -46,10 +46,12 @@ typedef struct Outline {
 
 /* ---- how much code there is ---- */
 
+/* Of a thread, for a tile that op's team holds. */
 static u32
-registers(const Outline *o, const Type *t)
+registers(const Op *op, const Type *t)
 {
-  return (type_padded_numel(t) + team_threads(block_team(o->f->body)) - 1) / team_threads(block_team(o->f->body));
+  u32 threads = team_threads(block_team(op->block));
+  return (type_padded_numel(t) + threads - 1) / threads;
 }
 
 /* An op that does the same to each element, on its own. */
@@ -67,7 +69,7 @@ count_op(Op *op, void *user)
   Count *n = user;
   n->site = max_u32(n->site, op->span.site);
   if (is_candidate(op))
-    n->work += registers(n->o, op_result(op)->type);
+    n->work += registers(op, op_result(op)->type);
 }
 
 /* ---- what others look into ---- */
@@ -319,7 +321,7 @@ find_classes(Outline *o)
   for (u32 i = 0, end; i < n; i = end) {
     u64 work = 0;
     for (end = i; end < n && alike(sorted[i], sorted[end]); end++)
-      work += (u64)sorted[end]->nops * registers(o, sorted[end]->type);
+      work += (u64)sorted[end]->nops * registers(sorted[end]->first, sorted[end]->type);
     for (u32 k = i; k < end; k++)
       sorted[k]->pays = work >= CLASS_WORK;
   }

@@ -37,7 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30 };
+enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30, SEEDS = 4 };
 typedef struct Param {
   bool buffer, any_bits;
   DType dt;
@@ -256,11 +256,11 @@ load_expected(Case *k)
 
 /* ---- the interpreter ---- */
 static bool
-run_interp(Case *k, Func *f, bool barriers)
+run_interp(Case *k, Func *f, bool barriers, u64 seed)
 {
   u64 args[MAX_PARAMS];
   InterpBuffer buffers[MAX_PARAMS];
-  InterpOptions o = {.max_steps = MAX_STEPS, .barriers = barriers};
+  InterpOptions o = {.max_steps = MAX_STEPS, .barriers = barriers, .seed = seed};
   InterpError err = {0};
   u32 n = 0;
   for (u32 i = 0; i < k->n; i++) {
@@ -277,13 +277,25 @@ run_interp(Case *k, Func *f, bool barriers)
   return false;
 }
 
+/* In whatever order its teams take turns, a kernel comes to the same. */
+static void
+run_turns(Case *k, Func *f, bool barriers)
+{
+  for (u64 seed = 1; func_teams(f) && seed <= SEEDS; seed++)
+    if (run_interp(k, f, barriers, seed))
+      compare(k);
+}
+
 static void
 after_pass(void *user, const char *pass, Module *m)
 {
   Case *k = user;
+  bool barriers = !strcmp(pass, "insert_barriers") || !strcmp(pass, "load_on_demand");
   k->step = pass;
-  if (run_interp(k, m->funcs.data[0], !strcmp(pass, "insert_barriers") || !strcmp(pass, "load_on_demand")))
+  if (run_interp(k, m->funcs.data[0], barriers, 0))
     compare(k);
+  if (barriers)
+    run_turns(k, m->funcs.data[0], barriers);
 }
 
 /* ---- the compiler and the simulator ---- */
@@ -425,12 +437,13 @@ run_as_read(Case *k)
     }
   if (k->set->against)
     load_expected(k);
-  if (!m || !run_interp(k, m->funcs.data[0], k->barriers))
+  if (!m || !run_interp(k, m->funcs.data[0], k->barriers, 0))
     return;
   if (k->known)
     compare(k);
   else
     keep_expected(k);
+  run_turns(k, m->funcs.data[0], k->barriers);
 }
 
 /* Compiler faults come back here. */

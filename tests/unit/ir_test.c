@@ -517,6 +517,26 @@ build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
 }
 
 static void
+build_teams(Builder *b)
+{
+  static const i64 warps[] = {1, 1, 2}, registers[] = {24, 40};
+  Op *op = ir_warp_specialize(b, COUNT(warps), warps);
+  for (u32 r = 0; r < op->nregions; r++) {
+    Builder in = builder_at_end(b->func, op->regions[r]);
+    op_create(&in, OP_BARRIER, 0, NULL, 0, NULL, 0);
+    ir_yield(&in, 0, NULL);
+  }
+  CHECK(func_teams(b->func) == op && block_team(op->block).warps == 4 && !block_team(op->block).op);
+  Team last = block_team(op->regions[2]);
+  CHECK(last.first == 2 && last.warps == 2 && last.op == op && last.part == 2 && !last.registers);
+  b->func->module->ctx->target = target_find("sm_90a");
+  op_set_ints(op, AT_REGISTERS, registers, 2);
+  CHECK(block_team(op->regions[1]).registers == 40 && !block_team(op->regions[2]).registers);
+  op_remove_attr(op, AT_REGISTERS);
+  b->func->module->ctx->target = NULL;
+}
+
+static void
 build_packed(Ctx *c, Builder *b, const Type *words)
 {
   Packing p;
@@ -604,6 +624,7 @@ build_all(Ctx *c, bool place)
   op_set_str(dot, AT_PREC, "ieee");
   build_control(&b, n);
   build_shared(c, &b, p, l2);
+  build_teams(&b);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   op_create(&b, OP_RETURN, 0, NULL, 0, NULL, 0);
   return m;

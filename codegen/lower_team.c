@@ -1,0 +1,119 @@
+/* lower_team.c - warps that part: each team runs a region of warp_specialize, then all meet.
+ *
+ * Which region a warp runs depends on its number, which a shuffle makes uniform. Registers are shared out where the target can: a launch
+ * gives every thread as many as come to the sum that the regions ask for, a region begins with taking or giving back the difference, and
+ * the reverse follows behind it, unless the kernel ends there: when all have met, or one that has ended would take what another has
+ * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.)
+ */
+#include "gen.h"
+
+#define B g->b
+
+enum { STEP = 8, MAXNREG = 255 };                              /* registers are given out by STEP; .maxnreg goes to MAXNREG */
+
+static i64
+number(const Op *teams, AttrId id, u32 i)
+{
+  return op_attr(teams, id)->ints.v[i];
+}
+
+/* ---- registers ---- */
+
+/* Of each thread at the start: a multiple of STEP that all threads' sum is covered by. */
+static u32
+registers_wanted(const Op *teams)
+{
+  u64 sum = 0;
+  u32 warps = teams->block->func->warps;
+  for (u32 r = 0; r < teams->nregions; r++)
+    sum += (u64)number(teams, AT_REGISTERS, r) * (u64)number(teams, AT_WARPS, r);
+  return align_up((u32)((sum + warps - 1) / warps), STEP);
+}
+
+/* What a launch may give a thread at most, by the target and the kernel's own limits. */
+static u32
+registers_most(Gen *g, const Func *f)
+{
+  u32 threads = f->warps * LANES * max_u32(1, f->min_blocks), each = target_registers(g->target, threads);
+  return f->max_registers ? min_u32(each, f->max_registers / STEP * STEP) : each;
+}
+
+/* NULL: no registers are shared out. */
+static const Op *
+sharing(Gen *g, const Func *f)
+{
+  const Op *teams = func_teams(f);
+  return teams && op_attr(teams, AT_REGISTERS) && target_has(g->target, F_SETMAXNREG) ? teams : NULL;
+}
+
+u32
+lower_entry_registers(Gen *g, const Func *f)
+{
+  const Op *teams = sharing(g, f);
+  if (!teams)
+    return 0;
+  u32 want = registers_wanted(teams), most = registers_most(g, f);
+  if (want > most)
+    gen_unsupported(g, teams, arena_printf(g->arena, "an average of %u registers for each of %u threads (%u at most)", want,
+                                           f->warps * LANES, most));
+  return min_u32(want, MAXNREG);
+}
+
+/* The thread's registers change from one number to the other. */
+static void
+change_registers(Gen *g, u32 from, u32 to)
+{
+  Val n = gen_u32(g, to);
+  if (to != from)
+    gen_call_convergent(g, to > from ? "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32" : "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", 0, NULL,
+                        1, &n);
+}
+
+/* ---- parting and meeting ---- */
+
+/* With the kernel nothing ends that others could wait for. */
+static bool
+kernel_ends_behind(const Op *op)
+{
+  return op->next->code == OP_RETURN;
+}
+
+static void
+lower_region(Gen *g, const Op *op, u32 r, LLVMBasicBlockRef done)
+{
+  const Op *teams = sharing(g, g->func);
+  LLVMBasicBlockRef prologue = LLVMGetInsertBlock(B), body = gen_block(g, "team.body");
+  u32 start = teams ? registers_wanted(teams) : 0, own = teams ? (u32)number(teams, AT_REGISTERS, r) : 0;
+  change_registers(g, start, own);
+  team_open(g, block_team(op->regions[r]), prologue);
+  gen_at(g, body);
+  g->walk(g, op->regions[r]);
+  locs_at(g, op->span);
+  LLVMBuildBr(g->team->pro, body);
+  team_close(g);
+  if (!kernel_ends_behind(op)) {
+    team_barrier(g);
+    change_registers(g, own, start);
+  }
+  LLVMBuildBr(B, done);
+}
+
+void
+lower_WARP_SPECIALIZE(Gen *g, const Op *op)
+{
+  LLVMBasicBlockRef done = gen_block(g, "teams.done");
+  Val warp = shuffle_from(g, LLVMBuildLShr(B, g->team->tid, gen_u32(g, LANE_BITS), ""), gen_u32(g, 0));
+  for (u32 r = 0, end = 0; r < op->nregions; r++) {
+    LLVMBasicBlockRef team = gen_block(g, "team"), others = r + 1 < op->nregions ? gen_block(g, "teams") : NULL;
+    end += (u32)number(op, AT_WARPS, r);
+    if (others)
+      LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, warp, gen_u32(g, end), ""), team, others);
+    else
+      LLVMBuildBr(B, team);
+    gen_at(g, team);
+    lower_region(g, op, r, done);
+    if (others)
+      gen_at(g, others);
+  }
+  gen_at(g, done);
+}

@@ -1,0 +1,120 @@
+/* verify_team.c - warp_specialize: its numbers, its regions, and what these use of what stands around them. */
+#include "verify.h"
+
+/* GROUP: warps that change their registers together. */
+enum { GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256, REGISTERS_STEP = 8 };
+
+static i64
+number(const Op *op, AttrId id, u32 i)
+{
+  return op_attr(op, id)->ints.v[i];
+}
+
+/* A list has a number for each region. */
+static bool
+check_list(Verifier *v, const Op *op, AttrId id)
+{
+  const Attr *a = op_attr(op, id);
+  return a->ints.n == op->nregions ||
+         verify_fail(v, op, "%s are %u numbers for %u regions", attr_info[id].name, a->ints.n, op->nregions);
+}
+
+static bool
+check_warps(Verifier *v, const Op *op)
+{
+  u32 all = 0;
+  if (!op_attr(op, AT_WARPS))
+    return verify_fail(v, op, "attribute 'warps' is missing");
+  if (!check_list(v, op, AT_WARPS))
+    return false;
+  for (u32 r = 0; r < op->nregions; r++) {
+    i64 n = number(op, AT_WARPS, r);
+    if (n < 1 || n > 32 || !is_pow2((u64)n))
+      return verify_fail(v, op, "the warps of a region are a power of two up to 32, those of region %u are %lld", r, (long long)n);
+    all += (u32)n;
+  }
+  return all == v->func->warps || verify_fail(v, op, "the regions have %u warps, the kernel has %u", all, v->func->warps);
+}
+
+/* Warps of a group change their registers together, by one instruction, so a group is not divided. */
+static bool
+check_groups(Verifier *v, const Op *op)
+{
+  for (u32 r = 0, first = 0; r < op->nregions; first += (u32)number(op, AT_WARPS, r++))
+    if (first % GROUP || number(op, AT_WARPS, r) % GROUP)
+      return verify_fail(v, op, "registers are shared out among groups of %d warps: region %u has %lld from warp %u on", GROUP, r,
+                         (long long)number(op, AT_WARPS, r), first);
+  return true;
+}
+
+static bool
+check_registers(Verifier *v, const Op *op)
+{
+  if (!op_attr(op, AT_REGISTERS))
+    return true;
+  if (!check_list(v, op, AT_REGISTERS))
+    return false;
+  for (u32 r = 0; r < op->nregions; r++) {
+    i64 n = number(op, AT_REGISTERS, r);
+    if (n < REGISTERS_LEAST || n > REGISTERS_MOST || n % REGISTERS_STEP)
+      return verify_fail(v, op, "a region's registers are a multiple of %d from %d to %d, those of region %u are %lld", REGISTERS_STEP,
+                         REGISTERS_LEAST, REGISTERS_MOST, r, (long long)n);
+  }
+  return check_groups(v, op);
+}
+
+bool
+verify_teams(Verifier *v, const Op *op)
+{
+  if (op->block->parent)
+    return verify_fail(v, op, "it stands directly in a kernel's body, not in '%s'", op_info(op->block->parent->code)->name);
+  if (func_teams(v->func) != op)
+    return verify_fail(v, op, "a kernel has one");
+  if (!op->nregions || op->nregions > TEAMS_MAX)
+    return verify_fail(v, op, "it has 1 to %d regions, not %u", TEAMS_MAX, op->nregions);
+  return check_warps(v, op) && check_registers(v, op);
+}
+
+static bool
+made_in(const Value *x, const Block *region)
+{
+  for (const Block *b = x->def ? x->def->block : x->block; b; b = b->parent ? b->parent->block : NULL)
+    if (b == region)
+      return true;
+  return false;
+}
+
+typedef struct Captures { Verifier *v; const Block *region; bool ok; } Captures;
+
+/* What is made outside: not tiles, which other warps hold, and buffers only as long as they are. */
+static void
+check_captures(Op *op, void *user)
+{
+  Captures *c = user;
+  for (u32 i = 0; i < op->noperands && c->ok; i++) {
+    const Value *x = op_operand(op, i);
+    if (!x || made_in(x, c->region))
+      continue;
+    if (type_is_tile(x->type))
+      c->ok = verify_fail(c->v, op, "operand %u is a tile of another team: a region uses scalars, pointers and buffers from outside", i);
+    else if (op_effect(op, i) & FX_FREE)
+      c->ok = verify_fail(c->v, op, "the buffer is not this region's to free");
+  }
+}
+
+bool
+check_WARP_SPECIALIZE(Verifier *v, const Op *op)
+{
+  bool ok = true;
+  for (u32 r = 0; r < op->nregions; r++) {
+    Captures c = {v, op->regions[r], true};
+    const Op *end = block_terminator(op->regions[r]);
+    if (op->regions[r]->nargs)
+      return verify_fail(v, op, "region %u has arguments", r);
+    if (!end || end->code != OP_YIELD || end->noperands)
+      return verify_fail(v, op, "region %u ends in 'yield' of nothing", r);
+    block_walk(op->regions[r], check_captures, &c);
+    ok &= c.ok;
+  }
+  return ok;
+}
