@@ -188,5 +188,5 @@ dist_inside(Gen *g, Dist *h, const Type *t, u32 reg)
 Val
 dist_leader(Gen *g, const Dist *h)
 {
-  return team_bits_zero(g, h ? h->free_threads : team_threads(g->team->range) - 1);
+  return team_bits_zero(g, h ? h->free_threads : next_pow2(team_threads(g->team->range)) - 1);
 }

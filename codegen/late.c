@@ -13,11 +13,11 @@
 
 enum { FEWEST = 64 };              /* registers in flight from which on a load waits */
 
-/* Of instructions that the program wrote itself nobody knows what they write. */
+/* Of instructions that the program wrote itself nobody knows what they write; nor what another team does that is waited for, or waits. */
 static bool
 lets_wait(const Op *op)
 {
-  bool writes = op_global_effects(op) & FX_WRITE || op->code == OP_PTX_EFFECT;
+  bool writes = op_global_effects(op) & FX_WRITE || op->code == OP_PTX_EFFECT || op_orders_teams(op);
   return !writes && !(op->nregions && !op_on_elements(op)) && !op_acquires(op);
 }
 

@@ -4,6 +4,10 @@
  * gives every thread as many as come to the sum that the regions ask for, a region begins with taking or giving back the difference, and
  * the reverse follows behind it, unless the kernel ends there: when all have met, or one that has ended would take what another has
  * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.)
+ *
+ * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at any of them, each is as many
+ * arrivals as the largest team that arrives anywhere has warps, shared out among its warps: so many lanes of each arrive, once the
+ * warp has come together there. No team has to meet for that.
  */
 #include "gen.h"
 
@@ -116,4 +120,78 @@ lower_WARP_SPECIALIZE(Gen *g, const Op *op)
       gen_at(g, others);
   }
   gen_at(g, done);
+}
+
+/* ---- mbarriers ---- */
+
+static void
+find_arrivals(Op *op, void *user)
+{
+  u32 *most = user;
+  if (op->code == OP_MBARRIER_ARRIVE)
+    *most = max_u32(*most, block_team(op->block).warps);
+}
+
+/* Threads that arrive for a team. */
+static u32
+arrivals_of_team(Gen *g)
+{
+  u32 most = 1;
+  func_walk(g->func, find_arrivals, &most);
+  return most;
+}
+
+static Val
+mbarrier_at(Gen *g, const Op *op)
+{
+  return addr_shared(g, gen_regs(g, OPERAND(op, BUFFER, b))[0], 0);
+}
+
+/* A row of ptx.def with two operands, where `only` holds (NULL: always), which is its last. */
+static void
+emit_where(Gen *g, PtxId id, Val only, Val at, Val n)
+{
+  PtxArgs a = {.nin = n ? 2 : 1, .in = {at, n}};
+  if (only) {
+    a.subst[0] = n ? "@$2" : "@$1";
+    a.in[a.nin++] = only;
+  }
+  ptx_emit(g, id, &a, NULL);
+}
+
+void
+lower_MBARRIER_INIT(Gen *g, const Op *op)
+{
+  u32 n = (u32)op_int(op, AT_ARRIVALS, 1) * arrivals_of_team(g);
+  emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), mbarrier_at(g, op), gen_u32(g, n));
+}
+
+void
+lower_MBARRIER_ARRIVE(Gen *g, const Op *op)
+{
+  u32 lanes = arrivals_of_team(g) / g->team->range.warps;
+  team_warp_barrier(g);
+  emit_where(g, PTX_MBAR_ARRIVE, team_bits_zero(g, (LANES - 1) & ~(lanes - 1)), mbarrier_at(g, op), NULL);
+}
+
+void
+lower_MBARRIER_WAIT(Gen *g, const Op *op)
+{
+  LLVMBasicBlockRef again = gen_block(g, "wait"), done = gen_block(g, "wait.done");
+  Val in[] = {mbarrier_at(g, op), gen_regs(g, OPERAND(op, MBARRIER_WAIT, parity))[0]};
+  LLVMBuildBr(B, again);
+  gen_at(g, again);
+  Val over = ptx_value(g, target_has(g->target, F_MBARRIER_TX) ? PTX_MBAR_TRY : PTX_MBAR_TEST, g->i1, 2, in, NULL, NULL);
+  LLVMBuildCondBr(B, over, done, again);
+  gen_at(g, done);
+}
+
+/* Targets without asynchronous accesses, or clusters, have nothing to order. */
+void
+lower_FENCE(Gen *g, const Op *op)
+{
+  bool async = !strcmp(op_str(op, AT_KIND, ""), "async");
+  PtxArgs a = {.subst = {async ? "proxy.async" : "mbarrier_init.release.cluster"}};
+  if (target_has(g->target, async ? F_TMA : F_CLUSTER))
+    ptx_emit(g, PTX_FENCE, &a, NULL);
 }

@@ -69,6 +69,8 @@ print_dtypes(Buf *b)
   buf_puts(b, "| type | bits | what it is |\n|---|---|---|\n");
   for (int i = 0; i < DT_COUNT; i++)
     buf_printf(b, "| `%s` | %u | %s |\n", dtype_info[i].name, dtype_info[i].bits, dtype_info[i].doc);
+  for (int i = DT_COUNT; i < DT_ALL; i++)
+    buf_printf(b, "| `%s` | %u | in the IR: %s |\n", dtype_info[i].name, dtype_info[i].bits, dtype_info[i].doc);
   DType d;
   for (u32 i = 0; packed_at(i); i++)
     if (!dtype_find(packed_at(i)->name, &d))

@@ -305,7 +305,7 @@ bool layout_use(Lower *L, Span at, const LayoutSpec *s, const Type *t, u32 warps
 Value *layout_apply(Lower *L, Call *c, u32 i, Value *x);              /* x as argument i (may be absent) wants it; NULL after reporting */
 
 /* ---- value.c ---- */
-enum { NUM_INT = DT_COUNT, NUM_FLOAT };                              /* "dtype" of untyped literals */
+enum { NUM_INT = DT_ALL, NUM_FLOAT };                              /* "dtype" of untyped literals */
 static inline Val val_poison(Span at) { return (Val){.kind = V_POISON, .span = at}; }
 static inline Val val_void(Span at) { return (Val){.kind = V_VOID, .span = at}; }
 static inline Val val_ir(Value *v, Span at) { return (Val){.kind = V_IR, .span = at, .ir = v}; }

@@ -525,6 +525,10 @@ run_op(Interp *in, const Op *op)
   case OP_PRINT: return FLOW_NEXT;
   case OP_RETURN: return FLOW_RETURN;
   case OP_BARRIER: return interp_barrier(in);
+  case OP_MBARRIER_INIT: return interp_mbarrier_init(in, op);
+  case OP_MBARRIER_ARRIVE: return interp_mbarrier_arrive(in, op);
+  case OP_MBARRIER_WAIT: return interp_mbarrier_wait(in, op);
+  case OP_FENCE: return FLOW_NEXT;
   case OP_YIELD: case OP_CONDITION: case OP_COUNT: return FLOW_NEXT;
   }
   return FLOW_NEXT;
@@ -616,6 +620,7 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
   in.spare = NEW_ARRAY(in.arena, u64 *, f->nvalues);
   in.nteams = 1 + (func_teams(f) ? func_teams(f)->nregions : 0);
   in.by_team = opt->barriers || in.nteams > 1;
+  interp_count_clocks(&in);
   in.actor = interp_actor(&in, 0);
   bool ok = run_grid(&in, params);
   arena_free(in.arena);

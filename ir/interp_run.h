@@ -31,6 +31,8 @@ typedef struct Interp {
   Arena *arena;
   Actor *actor;                  /* that runs */
   u32 nteams;                    /* the program's, and one for each region of its warp_specialize */
+  u32 nclocks;                   /* that each knows: a team's, and an mbarrier's */
+  VEC(struct Mbar *) mbars;      /* initialised by this program */
   u64 now;                       /* ops that have run, of all programs */
   bool by_team;                  /* who reached which byte is kept: barriers are checked, or there are several teams */
   u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
@@ -84,7 +86,10 @@ bool interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 /* interp.c */
 void interp_enter(Interp *in, const Block *b);   /* the actor's next frame */
 Flow interp_advance(Interp *in);            /* of the actor that runs: its next op, or the end of a block */
+/* The byte of the mbarrier that op names; init: it is written there, else it has to be initialised. False after a fault. */
+bool interp_shared_mbar(Interp *in, const Op *op, bool init, u64 *at);
 /* interp_teams.c */
+void interp_count_clocks(Interp *in);       /* of the function: before the first actor */
 Actor *interp_actor(Interp *in, u32 team);  /* a new one, which knows all that has been done so far */
 void interp_program_begins(Interp *in);
 void interp_meet(Interp *in);               /* the threads of the actor's team meet */
@@ -92,8 +97,11 @@ void interp_meet(Interp *in);               /* the threads of the actor's team m
 bool interp_ordered(const Interp *in, u32 team, u64 when);
 /* What an access clashes with: "read of shared memory that other threads wrote with no barrier between"; team: whose `other` is. False. */
 bool interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *access, const char *memory, const char *did);
+Flow interp_mbarrier_init(Interp *in, const Op *op);
+Flow interp_mbarrier_arrive(Interp *in, const Op *op);
+Flow interp_mbarrier_wait(Interp *in, const Op *op);
 Flow interp_warp_specialize(Interp *in, const Op *op);
-Flow interp_stuck(Interp *in, const Actor *actors, u32 n);   /* none of them can go on: a fault */
+Flow interp_stuck(Interp *in, Actor *actors, u32 n);   /* none of them can go on: a fault */
 Flow interp_hint(Interp *in, const Op *op);
 Flow interp_bounded(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);

@@ -188,7 +188,7 @@ interp_shared_alloc(Interp *in, const Op *op)
 {
   const Type *t = op_result(op)->type;
   InterpShared *s = shared(in);
-  u64 *view = interp_make(in, op, op_result(op)), bytes = (u64)type_shared_stride(t) * (t->count ? t->count : 1);
+  u64 *view = interp_make(in, op, op_result(op)), bytes = type_shared_bytes(t);
   if (!view)
     return FLOW_FAULT;
   Alloc *a = alloc_of(s, op);
@@ -408,6 +408,24 @@ interp_shared_add(Interp *in, const Op *op)
     wrote(in, op, element_at(in, OPERAND(op, SHARED_ADD, b), (u32)k), dtype_bytes(t->dt));
   }
   return FLOW_NEXT;
+}
+
+bool
+interp_shared_mbar(Interp *in, const Op *op, bool init, u64 *at)
+{
+  const Value *b = OPERAND(op, BUFFER, b);
+  *at = element_at(in, b, 0);
+  u32 bytes = dtype_bytes(b->type->dt);
+  if (!init && in->shared->state[*at] != LANDED)
+    return interp_fault(in, op, "an mbarrier that nothing has initialised") == FLOW_NEXT;
+  for (u32 i = 0; i < bytes; i++)
+    if (init ? !may_write(in, op, *at + i) : !may_read(in, op, *at + i))
+      return false;
+  if (!init)
+    return true;
+  memset(in->shared->state + *at, LANDED, bytes);
+  wrote(in, op, *at, bytes);
+  return true;
 }
 
 Flow

@@ -5,6 +5,10 @@
  * not have seen (where barriers are not checked that does not matter). Teams start with what is known when the warps part, and know all
  * when they have met again.
  *
+ * What orders teams is mbarriers. One has a clock, too: the phases that have ended. Who arrives leaves there what it knows, with all that
+ * it did itself, by all its warps; who waits for the phase takes it, and so what others had taken before. By a parity a wait means
+ * the first phase whose end the team does not know of, or the one before; if two more have ended since, the parity means another.
+ *
  * A region of a warp_specialize is an actor. They take turns: each until it cannot go on, or its slice is used up (it may look at
  * global memory again and again until another team writes there); or at random, as InterpOptions.seed says. What one run does not
  * meet, another may: right is a program that says the same for all seeds. */
@@ -13,24 +17,52 @@
 
 enum { SLICE = 4096, RANDOM_SLICE = 24 };
 
+/* at: its byte; left, ended: clocks that those who arrived left, and those of the phases that are over. */
+typedef struct Mbar { u64 at; const Op *init, *last; u32 index, count, arrived; u64 phase, *left, *ended; } Mbar;
+
 /* ---- clocks ---- */
+
+void
+interp_count_clocks(Interp *in)
+{
+  in->nclocks = in->nteams;
+  for (const Op *op = in->func->body->first; op; op = op->next)
+    if (op->code == OP_SHARED_ALLOC && op_result(op)->type->dt == DT_MBAR)
+      in->nclocks += max_u32(1, op_result(op)->type->count);
+}
+
+/* All that has been done so far has happened before. */
+static void
+know_all(const Interp *in, Actor *a)
+{
+  for (u32 t = 0; t < in->nteams; t++)
+    a->known[t] = in->now;
+  for (u32 i = 0; i < in->mbars.len; i++)
+    a->known[in->nteams + i] = in->mbars.data[i]->phase;
+}
+
+static void
+merge(const Interp *in, u64 *to, const u64 *from)
+{
+  for (u32 i = 0; i < in->nclocks; i++)
+    to[i] = from[i] > to[i] ? from[i] : to[i];
+}
 
 Actor *
 interp_actor(Interp *in, u32 team)
 {
   Actor *a = NEW(in->arena, Actor);
   a->team = team;
-  a->known = NEW_ARRAY(in->arena, u64, in->nteams);
-  for (u32 t = 0; t < in->nteams; t++)
-    a->known[t] = in->now;
+  a->known = NEW_ARRAY(in->arena, u64, in->nclocks);
+  know_all(in, a);
   return a;
 }
 
 void
 interp_program_begins(Interp *in)
 {
-  for (u32 t = 0; t < in->nteams; t++)
-    in->actor->known[t] = in->now;
+  in->mbars.len = 0;
+  know_all(in, in->actor);
 }
 
 void
@@ -56,13 +88,115 @@ interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *ac
   return false;
 }
 
+/* ---- mbarriers ---- */
+
+static Mbar *
+mbar_at(const Interp *in, u64 at)
+{
+  for (u32 i = 0; i < in->mbars.len; i++)
+    if (in->mbars.data[i]->at == at)
+      return in->mbars.data[i];
+  return NULL;
+}
+
+Flow
+interp_mbarrier_init(Interp *in, const Op *op)
+{
+  u64 at;
+  if (!interp_shared_mbar(in, op, true, &at))
+    return FLOW_FAULT;
+  const Mbar *before = mbar_at(in, at);
+  if (before) {
+    interp_fault(in, op, "an mbarrier that was initialised before");
+    in->err->other = before->init->span;
+    return FLOW_FAULT;
+  }
+  Mbar *m = NEW(in->arena, Mbar);
+  *m = (Mbar){.at = at, .init = op, .index = in->nteams + in->mbars.len, .count = (u32)op_int(op, AT_ARRIVALS, 1)};
+  m->left = NEW_ARRAY(in->arena, u64, in->nclocks);
+  m->ended = NEW_ARRAY(in->arena, u64, in->nclocks);
+  in->actor->known[m->index] = 0;
+  vec_push(in->arena, &in->mbars, m);
+  return FLOW_NEXT;
+}
+
+static void
+end_phase(const Interp *in, Mbar *m)
+{
+  m->arrived = 0;
+  m->left[m->index] = ++m->phase;
+  merge(in, m->ended, m->left);
+}
+
+Flow
+interp_mbarrier_arrive(Interp *in, const Op *op)
+{
+  u64 at;
+  if (!interp_shared_mbar(in, op, false, &at))
+    return FLOW_FAULT;
+  Mbar *m = mbar_at(in, at);
+  u32 own = in->actor->team;
+  merge(in, m->left, in->actor->known);
+  m->left[own] = in->now;
+  m->last = op;
+  if (++m->arrived == m->count)
+    end_phase(in, m);
+  return FLOW_NEXT;
+}
+
+/* The phase that the actor's team means by the parity; -1: the one before phase 0. */
+static i64
+phase_meant(const Interp *in, const Mbar *m, u64 parity)
+{
+  u64 known = in->actor->known[m->index];
+  return (i64)known - (i64)((known ^ parity) & 1);
+}
+
+static Flow
+wait_at(Interp *in, const Op *op, const Mbar *m, u64 parity)
+{
+  i64 meant = phase_meant(in, m, parity), behind = (i64)m->phase - meant;
+  if (behind >= 2 && meant >= (i64)in->actor->known[m->index])
+    return interp_fault(in, op, "a wait for the end of phase %lld of an mbarrier in phase %llu: it is %lld phases behind, and the parity "
+                        "means another", (long long)meant, (unsigned long long)m->phase, (long long)behind);
+  if ((m->phase & 1) == parity)
+    return FLOW_WAIT;
+  merge(in, in->actor->known, m->ended);
+  return FLOW_NEXT;
+}
+
+Flow
+interp_mbarrier_wait(Interp *in, const Op *op)
+{
+  u64 at, parity = *interp_get(in, OPERAND(op, MBARRIER_WAIT, parity));
+  if (!interp_shared_mbar(in, op, false, &at))
+    return FLOW_FAULT;
+  if (parity > 1)
+    return interp_fault(in, op, "a wait for parity %lld: 0 and 1 are possible", (long long)scalar_int(DT_I32, parity));
+  return wait_at(in, op, mbar_at(in, at), parity);
+}
+
+/* What a wait that cannot go on is for. */
+static void
+put_wait(Buf *b, Interp *in, const Op *wait)
+{
+  u64 at;
+  if (!interp_shared_mbar(in, wait, false, &at))
+    return;
+  const Mbar *m = mbar_at(in, at);
+  buf_printf(b, " for the end of phase %llu: %u of %u arrivals are missing", (unsigned long long)m->phase, m->count - m->arrived, m->count);
+  SourceLoc last = m->last ? source_locate(in->func->module->ctx, m->last->span.lo) : (SourceLoc){0};
+  if (m->last)
+    buf_printf(b, ", the last was at line %u", last.line);
+}
+
 /* ---- turns ---- */
 
-/* What an actor does not do any more, in words. */
+/* Why an actor does not go on, in words. */
 static void
-put_place(Buf *b, const Interp *in, const Actor *a)
+put_place(Buf *b, Interp *in, Actor *a)
 {
-  if (in->nteams > 1 && a->team)
+  if (a->team)
     buf_printf(b, " region %u", a->team - 1);
   else
     buf_puts(b, " the program");
@@ -71,11 +205,13 @@ put_place(Buf *b, const Interp *in, const Actor *a)
     return;
   }
   SourceLoc at = source_locate(in->func->module->ctx, a->waits->span.lo);
-  buf_printf(b, " waits at %s:%u", at.file ? at.file : "?", at.line);
+  buf_printf(b, " waits at line %u", at.line);
+  in->actor = a;
+  put_wait(b, in, a->waits);
 }
 
 Flow
-interp_stuck(Interp *in, const Actor *actors, u32 n)
+interp_stuck(Interp *in, Actor *actors, u32 n)
 {
   Buf b = {.arena = in->arena};
   const Op *first = NULL, *second = NULL;
@@ -167,6 +303,6 @@ interp_warp_specialize(Interp *in, const Op *op)
     t.actors[r] = team_of_region(in, op, r);
   Flow flow = run_teams(in, &t);
   in->actor = all;
-  interp_program_begins(in);
+  know_all(in, all);
   return flow;
 }

@@ -18,16 +18,23 @@ typedef enum DType {
 #define DTYPE(id, name, bits, cls, e, m, doc) DT_##id,
 #include "dtypes.def"
 #undef DTYPE
-  DT_COUNT
+  DT_COUNT,             /* types of values */
+  DT_OPAQUE = DT_COUNT - 1,
+#define OPAQUE(id, name, bits, doc) DT_##id,
+#include "dtypes.def"
+#undef OPAQUE
+  DT_ALL
 } DType;
-typedef enum DClass { DC_B, DC_I, DC_U, DC_F } DClass;
+typedef enum DClass { DC_B, DC_I, DC_U, DC_F, DC_X } DClass;   /* X: opaque */
 typedef struct DTypeInfo { const char *name; u8 bits; u8 cls; u8 exp, man; const char *doc; } DTypeInfo;
-extern const DTypeInfo dtype_info[DT_COUNT];
-bool dtype_find(const char *name, DType *out);
+extern const DTypeInfo dtype_info[DT_ALL];
+bool dtype_find(const char *name, DType *out);                      /* of values */
+bool dtype_find_opaque(const char *name, DType *out);
 static inline u32 dtype_bits(DType d) { return dtype_info[d].bits; }
 static inline u32 dtype_bytes(DType d) { return d == DT_I1 ? 1 : dtype_info[d].bits / 8u; }
 static inline bool dtype_is_float(DType d) { return dtype_info[d].cls == DC_F; }
 static inline bool dtype_is_int(DType d) { return dtype_info[d].cls == DC_I || dtype_info[d].cls == DC_U; }
+static inline bool dtype_is_opaque(DType d) { return dtype_info[d].cls == DC_X; }
 static inline bool dtype_is_signed(DType d) { return dtype_info[d].cls == DC_I; }
 
 typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED } TypeKind;   /* SHARED: what shared_alloc makes, and views of it */
@@ -57,8 +64,10 @@ const Type *type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, 
 const Type *type_shared_view(Ctx *c, const Type *t, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l);
 const Type *type_shared_cut(Ctx *c, const Type *t, u32 cut);
 u32 type_shared_elements(const Type *t);                            /* of offset that memory holds, pad not counted; cut: whole 16 bytes */
-u32 type_shared_stride(const Type *t);                              /* bytes from one buffer of a row to the next: a multiple of 128 */
-u64 type_shared_bytes(const Type *t);                               /* of the buffer, or of the whole row */
+enum { SHARED_ALIGN = 128 };                                        /* where buffers begin */
+/* Bytes from one buffer of a row to the next, padding included: a multiple of SHARED_ALIGN; mbarriers stand side by side. */
+u32 type_shared_stride(const Type *t);
+u64 type_shared_bytes(const Type *t);                               /* of the buffer, or of the whole row: a multiple of SHARED_ALIGN */
 const Type *type_elem(Ctx *c, const Type *t);                       /* scalar or pointer; t itself if not a tile */
 const Type *type_with_elem(Ctx *c, const Type *t, const Type *elem);/* same shape and layout, other element; a scalar t gives elem */
 const Type *type_with_layout(Ctx *c, const Type *t, const Layout *l);
@@ -112,7 +121,8 @@ enum OpEffect {
   FX_READ = 1, FX_WRITE = 2,
   FX_ASYNC = 4,         /* not done when the op is: it goes on until the wait that covers it */
   FX_VIEW = 8,          /* nothing: the result is the same memory, or a part of it */
-  FX_FREE = 16          /* the buffer ends */
+  FX_FREE = 16,         /* the buffer ends */
+  FX_ORDER = 32         /* it arrives or waits at the mbarrier there */
 };
 enum { MANY = 255, OPERANDS_NAMED = 6 };   /* MANY: any number of operands, results or regions; most operands with names */
 /* Operands by their names in ops.def: SLOT(LOAD, mask) is a constant, OPERAND(op, LOAD, mask) the value there, NULL if it is
@@ -397,6 +407,7 @@ bool op_releases(const Op *op);
 bool op_acquires(const Op *op);
 /* The most bytes that one instruction of a thread moves to or from neighbouring addresses of op's tile; an element's: one at a time. */
 u32 op_access_bytes(const Op *op, const Target *t);
+bool op_orders_teams(const Op *op);                                  /* what other teams do is seen, or seen by them, from there on */
 bool op_is_view(const Op *op);                                       /* its result is its buffer's memory, or a part of it */
 bool op_uses_shared(const Op *op);                                   /* takes or makes a buffer or orders accesses; regions apart */
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and

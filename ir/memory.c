@@ -91,6 +91,12 @@ op_acquires(const Op *op)
 }
 
 bool
+op_orders_teams(const Op *op)
+{
+  return op->code == OP_WARP_SPECIALIZE || (op_info(op->code)->effect[0] & FX_ORDER);
+}
+
+bool
 op_is_view(const Op *op)
 {
   return op_info(op->code)->effect[0] & FX_VIEW;

@@ -336,6 +336,16 @@ parse_shape(Parser *p, u32 start, Shape *s)
   return !wrong || fail_at(p, (Span){start, p->prev_end}, "%s", wrong);
 }
 
+/* What a buffer holds. */
+static bool
+parse_shared_dtype(Parser *p, DType *out)
+{
+  if (p->tok.kind != TOK_NAME || !dtype_find_opaque(token_str(p, p->tok), out))
+    return parse_dtype(p, out);
+  advance(p);
+  return true;
+}
+
 /* Behind 'shared': <3 x f16[100, 64, #1] of [100, 128] pad 32 + 4 cut 12800>, count, "of", "pad" and "cut" as needed. */
 static bool
 parse_shared(Parser *p, u32 start, const Type **out)
@@ -347,7 +357,7 @@ parse_shared(Parser *p, u32 start, const Type **out)
     return false;
   if (p->tok.kind == TOK_NUMBER && !(parse_u32(p, 1, 1024, &count) && expect_word(p, "x")))
     return false;
-  if (!parse_dtype(p, &d) || !expect(p, '[') || !parse_shape(p, start, &s))
+  if (!parse_shared_dtype(p, &d) || !expect(p, '[') || !parse_shape(p, start, &s))
     return false;
   whole = s;
   if (at_word(p, "of")) {

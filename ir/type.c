@@ -1,22 +1,37 @@
 /* type.c - dtypes, tensor-core instructions, interned types. */
 #include "ir.h"
 
-const DTypeInfo dtype_info[DT_COUNT] = {
+const DTypeInfo dtype_info[DT_ALL] = {
 #define DTYPE(id, name, bits, cls, e, m, doc) {name, bits, DC_##cls, e, m, doc},
 #include "dtypes.def"
 #undef DTYPE
+#define OPAQUE(id, name, bits, doc) {name, bits, DC_X, 0, 0, doc},
+#include "dtypes.def"
+#undef OPAQUE
 };
 
-/* The dtype of that name; false if there is none. */
-bool
-dtype_find(const char *name, DType *out)
+/* The one of that name from row `from` on, below `to`; false if there is none. */
+static bool
+find_dtype(const char *name, int from, int to, DType *out)
 {
-  for (int d = 0; d < DT_COUNT; d++)
+  for (int d = from; d < to; d++)
     if (!strcmp(dtype_info[d].name, name)) {
       *out = (DType)d;
       return true;
     }
   return false;
+}
+
+bool
+dtype_find(const char *name, DType *out)
+{
+  return find_dtype(name, 0, DT_COUNT, out);
+}
+
+bool
+dtype_find_opaque(const char *name, DType *out)
+{
+  return find_dtype(name, DT_COUNT, DT_ALL, out);
 }
 
 static const Mma mma_table[] = {
@@ -74,7 +89,7 @@ dot_sum_fits(DType factor, DType sum)
 }
 
 typedef struct TypeTable {
-  Type scalars[DT_COUNT], ptrs[DT_COUNT];
+  Type scalars[DT_ALL], ptrs[DT_ALL];
   const Type **slots;
   u32 cap, len;
 } TypeTable;
@@ -85,7 +100,7 @@ table(Ctx *c)
   if (c->types)
     return c->types;
   TypeTable *t = c->types = NEW(c->perm, TypeTable);
-  for (int d = 0; d < DT_COUNT; d++) {
+  for (int d = 0; d < DT_ALL; d++) {
     t->scalars[d] = (Type){.kind = TY_SCALAR, .dt = (DType)d};
     t->ptrs[d] = (Type){.kind = TY_PTR, .dt = (DType)d};
   }
@@ -213,20 +228,20 @@ type_shared_elements(const Type *t)
   return t->cut ? min_u32(n, align_up(t->cut, 16 / dtype_bytes(t->dt))) : n;
 }
 
-/* Bytes from one buffer of a row to the next: all of a whole buffer, padding included, up to a multiple of 128. */
 u32
 type_shared_stride(const Type *t)
 {
   u32 n = type_shared_elements(t);
   if (t->pad_every)
     n += n / t->pad_every * t->pad;
-  return align_up(n * dtype_bytes(t->dt), 128);
+  return align_up(n * dtype_bytes(t->dt), dtype_is_opaque(t->dt) ? dtype_bytes(t->dt) : SHARED_ALIGN);
 }
 
 u64
 type_shared_bytes(const Type *t)
 {
-  return (u64)type_shared_stride(t) * (t->count ? t->count : 1);
+  u64 bytes = (u64)type_shared_stride(t) * (t->count ? t->count : 1);
+  return (bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
 }
 
 /* The element's type; t itself if not a tile. */

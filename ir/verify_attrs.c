@@ -18,6 +18,7 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
 #include "packed.def"
 #undef PACKED
   },
+  {AT_KIND, OP_FENCE, "async mbarrier"},
   {AT_KIND, OP_COUNT, "none regs shuffle shared"},
 };
 
@@ -28,6 +29,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_VOLATILE, 0, 1, false}, {AT_SAT, 0, 1, false}, {AT_DIVISIBLE, 1, INT32_MAX, false},
   {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 1024, false},
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},
+  {AT_ARRIVALS, 1, 1024, false},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
   {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_EDGE, 1, 1, false}, {AT_DIGITS, 1, 24, false},

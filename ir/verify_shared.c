@@ -33,7 +33,9 @@ verify_no_buffers(Verifier *v, const Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     if (op->operands[i].value && type_is_shared(in_type(op, i)) && !op_effect(op, i))
       return verify_fail(v, op, "operand %u is a shared buffer; only views, loads, stores and copies take one", i);
-  return true;
+  const Value *b = op_buffer(op);
+  bool row = op->code == OP_SHARED_INDEX, own = op->code == OP_MBARRIER_INIT || op_orders_teams(op);
+  return !b || row || own || !dtype_is_opaque(b->type->dt) || verify_fail(v, op, "nothing is done to mbarriers but init, arrive and wait");
 }
 
 bool
@@ -42,6 +44,11 @@ check_SHARED_ALLOC(Verifier *v, const Op *op)
   const Type *t = out_type(op);
   if (!type_is_shared(t))
     return verify_fail(v, op, "the result is a shared buffer, not %s", spell(v, t));
+  if (dtype_is_opaque(t->dt) && (type_numel(t) != 1 || t->pad_every))
+    return verify_fail(v, op, "a buffer of %s has one, a row one in each buffer: shared<4 x %s[1]>", dtype_info[t->dt].name,
+                       dtype_info[t->dt].name);
+  if (dtype_is_opaque(t->dt) && op->block->parent)
+    return verify_fail(v, op, "mbarriers are made directly in a kernel's body: they last as long as the program");
   return whole(t) || verify_fail(v, op, "a new buffer is not a view of another");
 }
 

@@ -116,5 +116,50 @@ check_WARP_SPECIALIZE(Verifier *v, const Op *op)
     block_walk(op->regions[r], check_captures, &c);
     ok &= c.ok;
   }
-  return ok;
+  return ok && verify_order(v, op);
+}
+
+/* ---- mbarriers ---- */
+
+static bool
+mbarrier_operand(Verifier *v, const Op *op)
+{
+  const Type *t = IN_TYPE(op, BUFFER, b);
+  if (!type_is_shared(t) || t->dt != DT_MBAR)
+    return verify_fail(v, op, "operand 0 is an mbarrier, not %s", spell(v, t));
+  return !t->count || verify_fail(v, op, "operand 0 is one mbarrier, not a row of %u: pick one with shared_index", t->count);
+}
+
+bool
+check_MBARRIER_INIT(Verifier *v, const Op *op)
+{
+  return mbarrier_operand(v, op) && (!block_team(op->block).op ||
+         verify_fail(v, op, "mbarriers are initialised by all warps, before they part"));
+}
+
+bool
+check_MBARRIER_ARRIVE(Verifier *v, const Op *op)
+{
+  u32 warps = block_team(op->block).warps;
+  return mbarrier_operand(v, op) && (is_pow2(warps) ||
+         verify_fail(v, op, "%u warps do not arrive together: only a power of two of them does", warps));
+}
+
+bool
+check_MBARRIER_WAIT(Verifier *v, const Op *op)
+{
+  const Type *t = IN_TYPE(op, MBARRIER_WAIT, parity);
+  i64 n;
+  if (!mbarrier_operand(v, op))
+    return false;
+  if (t->kind != TY_SCALAR || t->dt != DT_I32)
+    return verify_fail(v, op, "the parity is an i32, not %s", spell(v, t));
+  return !value_const_int(OPERAND(op, MBARRIER_WAIT, parity), &n) || n == 0 || n == 1 ||
+         verify_fail(v, op, "the parity is 0 or 1, not %lld", (long long)n);
+}
+
+bool
+check_FENCE(Verifier *v, const Op *op)
+{
+  return true;
 }

@@ -11,6 +11,7 @@
  *
  *   what reads a buffer (ops.def)    needs a barrier against WROTE and LANDED of memory that overlaps
  *   what writes one                  against READS, WROTE and LANDED
+ *   what arrives or waits at one     as if it read it: behind its initialisation, which is one thread's, and nobody else writes there
  *   scratch                          against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
  * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
@@ -28,7 +29,7 @@
  * Teams: what the program did before its warps part, they have seen: a barrier stands in front of a warp_specialize unless nothing was
  * touched. Its regions start with nothing known but copies under way, each on its own, and barriers in a region are its team's; behind it
  * all have met. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses what no
- * mbarrier can order (verify_team.c), and the interpreter checks all of it as it happens.
+ * mbarrier can order (verify_order.c), and the interpreter checks all of it as it happens.
  *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
@@ -355,9 +356,10 @@ access_through(const Op *op, u32 i, Access *a)
 {
   const Value *v = op_operand(op, i);
   u32 fx = v && type_is_shared(v->type) ? op_effect(op, i) : 0, reads = op_int(op, AT_APART, 0) ? 0 : READS;
-  if (!(fx & (FX_READ | FX_WRITE)))
+  if (!(fx & (FX_READ | FX_WRITE | FX_ORDER)))
     return false;
-  *a = (Access){buffer_alloc(v), WROTE | LANDED, fx & FX_READ ? READS : 0};
+  bool init = op->code == OP_MBARRIER_INIT;
+  *a = (Access){buffer_alloc(v), init ? 0 : WROTE | LANDED, fx & (FX_READ | FX_ORDER) ? READS : 0};
   if (fx & FX_WRITE) {
     a->against |= reads;
     a->leaves |= fx & FX_ASYNC ? FLIES : WROTE;
@@ -381,7 +383,7 @@ synchronise(Barriers *x, State *s, const Op *op)
   switch (op->code) {
   case OP_BARRIER: forget(s); break;
   case OP_ASYNC_WAIT: land(s, op_int(op, AT_PENDING, 0) == 0); break;
-  case OP_ASYNC_COMMIT: break;
+  case OP_ASYNC_COMMIT: case OP_MBARRIER_ARRIVE: case OP_MBARRIER_WAIT: case OP_FENCE: break;
   default: ctx_panic(op->block->func->module->ctx, "insert_barriers does not know what '%s' orders", op_info(op->code)->name);
   }
 }

@@ -219,7 +219,7 @@ add_bytes(Op *op, void *user)
   u32 *bytes = user;
   const Type *t = op->code == OP_SHARED_ALLOC ? op_result(op)->type : NULL;
   if (t && t->layout)
-    *bytes += type_shared_stride(t) * (t->count ? t->count : 1);
+    *bytes += (u32)type_shared_bytes(t);
 }
 
 /* Half of the memory is left to what needs scratch, and to another program on the same multiprocessor. */

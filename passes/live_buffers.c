@@ -30,7 +30,9 @@ collect_range(Op *op, void *user)
   if (op->code != OP_SHARED_ALLOC)
     return;
   const Type *t = op_result(op)->type;
+  bool lasts = dtype_is_opaque(t->dt);        /* an mbarrier that nobody has ended is no memory for anything else */
   LiveRange l = {.op = op, .from = op->mark, .to = end_of(op->block), .bytes = (u32)type_shared_bytes(t), .team = block_team(op->block)};
+  l.from = lasts ? 0 : l.from;
   for (const Use *u = op_result(op)->uses; u; u = u->next)
     if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
       l.to = u->user->mark;

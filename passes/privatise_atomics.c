@@ -118,7 +118,7 @@ find_stop(Op *op, void *user)
   if (op == s->bins->op || s->stops)
     return;
   bool atomic = op->code == OP_ATOMIC_RMW || op->code == OP_ATOMIC_CAS;
-  s->stops = op_releases(op) || op_acquires(op) || op->code == OP_PTX_EFFECT || op->code == OP_BARRIER ||
+  s->stops = op_releases(op) || op_acquires(op) || op->code == OP_PTX_EFFECT || op->code == OP_BARRIER || op_orders_teams(op) ||
              op_int(op, AT_VOLATILE, 0) || (atomic && !value_unused(op_result(op)));
   if (s->stops || !global_access(op, &b) || ops_commute(op, s->bins->op) || !global_access(s->bins->op, &a))
     return;

@@ -517,23 +517,30 @@ build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
 }
 
 static void
-build_teams(Builder *b)
+build_teams(Ctx *c, Builder *b)
 {
   static const i64 warps[] = {1, 1, 2}, registers[] = {24, 40};
+  static const u32 single[] = {1};
+  Value *m = ir_shared_alloc(b, type_shared(c, DT_MBAR, 0, 1, single, NULL, layout_swizzled(c, 1, single, 1, 1, 1, (int[]){0}), 0, 0));
+  Value *parity = ir_const_int(b, type_scalar(c, DT_I32), 1);
+  op_set_int(op_create(b, OP_MBARRIER_INIT, 1, &m, 0, NULL, 0), AT_ARRIVALS, 3);
   Op *op = ir_warp_specialize(b, COUNT(warps), warps);
   for (u32 r = 0; r < op->nregions; r++) {
     Builder in = builder_at_end(b->func, op->regions[r]);
     op_create(&in, OP_BARRIER, 0, NULL, 0, NULL, 0);
+    op_create(&in, OP_MBARRIER_ARRIVE, 1, &m, 0, NULL, 0);
+    op_create(&in, OP_MBARRIER_WAIT, 2, (Value *[]){m, parity}, 0, NULL, 0);
+    op_set_str(op_create(&in, OP_FENCE, 0, NULL, 0, NULL, 0), AT_KIND, "async");
     ir_yield(&in, 0, NULL);
   }
   CHECK(func_teams(b->func) == op && block_team(op->block).warps == 4 && !block_team(op->block).op);
   Team last = block_team(op->regions[2]);
   CHECK(last.first == 2 && last.warps == 2 && last.op == op && last.part == 2 && !last.registers);
-  b->func->module->ctx->target = target_find("sm_90a");
+  c->target = target_find("sm_90a");
   op_set_ints(op, AT_REGISTERS, registers, 2);
   CHECK(block_team(op->regions[1]).registers == 40 && !block_team(op->regions[2]).registers);
   op_remove_attr(op, AT_REGISTERS);
-  b->func->module->ctx->target = NULL;
+  c->target = NULL;
 }
 
 static void
@@ -624,7 +631,7 @@ build_all(Ctx *c, bool place)
   op_set_str(dot, AT_PREC, "ieee");
   build_control(&b, n);
   build_shared(c, &b, p, l2);
-  build_teams(&b);
+  build_teams(c, &b);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   op_create(&b, OP_RETURN, 0, NULL, 0, NULL, 0);
   return m;

@@ -1,0 +1,105 @@
+/* verify_order.c - what the regions of a warp_specialize do to the same buffer.
+ *
+ * One that a region writes and another touches has to be ordered by mbarriers: the one arrives, the other waits, if need be by way of
+ * others. Whether it is depends on phases, which nobody knows here. But where no chain of mbarriers leads from the one region to the
+ * other or back, it is not: that is an error, if both surely reach the same elements. */
+#include "verify.h"
+
+/* A store, copy or load of all of a view. index: of the buffer that it picks from a row, NONE: of no row. part: a slice. */
+enum { NONE = -1, UNKNOWN = -2 };
+typedef struct Access { const Op *op, *alloc; i64 index; u32 region; bool part, writes; } Access;
+/* Of a row of mbarriers, regions by their bits. */
+typedef struct Signals { const Op *alloc; u32 arrive, wait; } Signals;
+typedef struct Order { Arena *arena; u32 region; VEC(Access) accesses; VEC(Signals) signals; u32 reach[TEAMS_MAX]; } Order;
+
+static void
+view_of(const Value *b, Access *a)
+{
+  a->index = NONE;
+  for (; b->def && op_is_view(b->def); b = op_buffer(b->def)) {
+    a->part |= b->def->code == OP_SHARED_SLICE;
+    if (b->def->code == OP_SHARED_INDEX && !value_const_int(OPERAND(b->def, SHARED_INDEX, i), &a->index))
+      a->index = UNKNOWN;
+  }
+  a->alloc = b->def;
+}
+
+static bool
+same_kind(const Access *a, const Access *b)
+{
+  return a->alloc == b->alloc && a->region == b->region && a->index == b->index && a->part == b->part && a->writes == b->writes;
+}
+
+/* One of each kind will do. */
+static void
+note_access(Order *o, const Op *op)
+{
+  Access a = {.op = op, .region = o->region, .writes = op->code != OP_SHARED_LOAD};
+  view_of(op_buffer(op), &a);
+  for (u32 i = 0; i < o->accesses.len; i++)
+    if (same_kind(&o->accesses.data[i], &a))
+      return;
+  vec_push(o->arena, &o->accesses, a);
+}
+
+static void
+note_signal(Order *o, const Op *op)
+{
+  const Op *alloc = buffer_alloc(op_buffer(op));
+  u32 i = 0;
+  while (i < o->signals.len && o->signals.data[i].alloc != alloc)
+    i++;
+  if (i == o->signals.len)
+    vec_push(o->arena, &o->signals, ((Signals){.alloc = alloc}));
+  *(op->code == OP_MBARRIER_ARRIVE ? &o->signals.data[i].arrive : &o->signals.data[i].wait) |= 1u << o->region;
+}
+
+static void
+look_at(Op *op, void *user)
+{
+  bool whole = op->code == OP_SHARED_LOAD || op->code == OP_SHARED_STORE || (op->code == OP_ASYNC_COPY && !op_mask(op));
+  const Value *b = op_buffer(op);
+  if (!b || !type_is_shared(b->type))
+    return;
+  if (whole)
+    note_access(user, op);
+  else if (op->code == OP_MBARRIER_ARRIVE || op->code == OP_MBARRIER_WAIT)
+    note_signal(user, op);
+}
+
+/* reach[i]: regions that wait for something that i arrived at, at once or by way of others. */
+static void
+find_reach(Order *o, u32 n)
+{
+  for (u32 i = 0; i < n; i++)
+    for (u32 k = 0; k < o->signals.len; k++)
+      o->reach[i] |= o->signals.data[k].arrive >> i & 1 ? o->signals.data[k].wait : 0;
+  for (u32 k = 0; k < n; k++)
+    for (u32 i = 0; i < n; i++)
+      o->reach[i] |= o->reach[i] >> k & 1 ? o->reach[k] : 0;
+}
+
+static bool
+surely_clash(const Order *o, const Access *a, const Access *b)
+{
+  bool ordered = o->reach[a->region] >> b->region & 1 || o->reach[b->region] >> a->region & 1;
+  bool overlap = a->alloc == b->alloc && a->index == b->index && a->index != UNKNOWN && !(a->part && b->part);
+  return a->region != b->region && (a->writes || b->writes) && overlap && !ordered;
+}
+
+bool
+verify_order(Verifier *v, const Op *teams)
+{
+  Order o = {.arena = v->ctx->scratch};
+  for (; o.region < teams->nregions; o.region++)
+    block_walk(teams->regions[o.region], look_at, &o);
+  find_reach(&o, teams->nregions);
+  for (u32 i = 0; i < o.accesses.len; i++)
+    for (u32 k = 0; k < i; k++) {
+      const Access *a = &o.accesses.data[k], *b = &o.accesses.data[i];
+      if (surely_clash(&o, a, b))
+        return verify_fail(v, b->op, "region %u %s this buffer, region %u %s it, and no mbarrier orders the two", a->region,
+                           a->writes ? "writes" : "reads", b->region, b->writes ? "writes" : "reads");
+    }
+  return true;
+}

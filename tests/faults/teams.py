@@ -1,0 +1,154 @@
+"""Planted faults of teams: rings between warps that are wrong, which interpreter and simulator must both stop. teams.py BUILD [--verbose]
+
+Each plant edits a kernel of tests/diff/teams.py. As it was it must run silently; edited it must be reported by the reference interpreter
+as it is read, and by the simulator on its PTX, on every target here: with the kind of fault, the words and the op at its place that are
+expected. The order in which warps take turns decides which of several things the simulator meets first."""
+import os, re, subprocess, sys, tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(here), "diff"))
+from teams import kernel
+
+TARGETS = ("sm_80:1", "sm_90a:1")
+RACE = "race|async|uninit"
+READ_BEHIND = "write to shared memory that another team read with no mbarrier between"
+
+
+def cut(text, pattern, at=0):
+    """Without the at-th line that matches."""
+    lines = text.split("\n")
+    hits = [i for i, line in enumerate(lines) if re.search(pattern, line)]
+    return "\n".join(lines[:hits[at]] + [""] + lines[hits[at] + 1:])
+
+
+def put(text, pattern, by, at=0):
+    hits = list(re.finditer(pattern, text, re.M))
+    return text[:hits[at].start()] + hits[at].expand(by) + text[hits[at].end():]
+
+
+def move(text, pattern, before, at=0):
+    """The at-th line that matches, in front of the one that matches `before`."""
+    lines = text.split("\n")
+    at = [i for i, line in enumerate(lines) if re.search(pattern, line)][at]
+    line, to = lines.pop(at), next(i for i, line in enumerate(lines) if re.search(before, line))
+    return "\n".join(lines[:to] + [line] + lines[to:])
+
+
+one = kernel((1, 4), 2, 7)
+two = kernel((4, 4, 4), 3, 8)
+scheduled = kernel((2, 4), 2, 5)
+handed = """// grid 1 1 1
+// buffer f32 64
+// buffer f32 64
+module tile
+kernel @k(%x: *f32, %y: *f32) warps = 4 {
+  %zero = const value = 0 : i32
+  %done = shared_alloc : shared<mbar[1]>
+  mbarrier_init %done count = 1
+  warp_specialize warps = [2, 2] {
+    %i = arange start = 0 end = 64 : i32[64]
+    %v = const value = 2.0 : f32[64]
+    %xs = splat %x : (*f32)[64]
+    %xp = addptr %xs, %i : (*f32)[64]
+    store %xp, %v
+    mbarrier_arrive %done
+    yield
+  } {
+    mbarrier_wait %done, %zero
+    %j = arange start = 0 end = 64 : i32[64]
+    %k = const value = 63 : i32[64]
+    %l = sub %k, %j : i32[64]
+    %ys = splat %x : (*f32)[64]
+    %yp = addptr %ys, %l : (*f32)[64]
+    %w = load %yp : f32[64]
+    %zs = splat %y : (*f32)[64]
+    %zp = addptr %zs, %j : (*f32)[64]
+    store %zp, %w
+    yield
+  }
+  return
+}
+"""
+DEADLOCK = r"deadlock: no team can go on: region 0 .*; region 1 waits at line \d+ for the end of phase"
+
+# name, the kernel as it is, edited, interpreter's words, simulator's kind, ops at whose line it may be
+PLANTS = [
+    ("missing arrive of the producer", one, cut(one, "mbarrier_arrive"), DEADLOCK, "deadlock", "mbarrier_wait"),
+    ("missing arrive of the consumer", one, cut(one, "mbarrier_arrive", 1), DEADLOCK, "deadlock", "mbarrier_wait"),
+    ("missing arrive of one of two consumers", two, cut(two, "mbarrier_arrive", 2),
+     r"region 0 waits at line \d+ for the end of phase 0: 1 of 2 arrivals are missing, the last was at line \d+;", "deadlock", "mbarrier_wait"),
+    ("wrong parity of the producer", one, put(one, r"(mbarrier_wait %v\d+), %v\d+", r"\1, %zero"), DEADLOCK, "deadlock", "mbarrier_wait"),
+    ("wrong parity of the consumer", one, put(one, r"(mbarrier_wait %v\d+), %v\d+", r"\1, %one", 1), DEADLOCK + "|nothing has written|still writing",
+     RACE + "|deadlock", "shared_load|async_copy|mbarrier_wait"),
+    ("parity that does not turn", one, put(one, r"(mbarrier_wait %v\d+), %v\d+", r"\1, %zero", 1),
+     "nothing has written|still writing|another team|phases behind", RACE + "|barrier|deadlock", "shared_load|async_copy|mbarrier_wait"),
+    ("missing empty wait", one, cut(one, "mbarrier_wait"), "another team read with no mbarrier|phases behind", RACE + "|barrier",
+     "async_copy|mbarrier_wait|shared_load"),
+    ("missing full wait", one, cut(one, "mbarrier_wait", 1), "nothing has written|still writing|another team wrote", RACE, "shared_load|async_copy"),
+    ("slot freed before it is read", one, move(move(one, "shared_index %empty", "shared_load", -1), "mbarrier_arrive", "shared_load", -1),
+     "another team", RACE, "async_copy|shared_load"),
+    ("count of one consumer for two", two, two.replace("count = 2", "count = 1"), "another team|phases behind", RACE + "|barrier|deadlock",
+     "async_copy|shared_load|mbarrier_wait|mbarrier_arrive"),
+    ("count of two producers for one", one, put(one, "count = 1", "count = 2"), DEADLOCK, "deadlock", "mbarrier_wait"),
+    ("missing init", one, cut(one, "mbarrier_init"), "an mbarrier that nothing has initialised", "barrier|uninit", "mbarrier_wait|mbarrier_arrive"),
+    ("init twice", one, put(one, r"( +mbarrier_init .*\n)", r"\1\1"), "an mbarrier that was initialised before", "barrier", "mbarrier_init"),
+    ("missing wait for copies", one, cut(one, "async_wait"), "still writing|another team wrote", RACE, "shared_load|async_copy"),
+    ("copies too many in flight", one, one.replace("async_wait pending = 0", "async_wait pending = 1"), "still writing|another team wrote", RACE,
+     "shared_load|async_copy"),
+    ("read of another slot", one, put(one, r"(= shared_index %data), %v\d+", r"\1, %zero", 1), "another team|nothing has written|still writing", RACE,
+     "shared_load|async_copy"),
+    ("global memory without a wait", handed, cut(handed, "mbarrier_wait"), "read of global memory that another team wrote with no mbarrier between",
+     "race", "load"),
+    ("global memory behind the arrival", handed, move(handed, "mbarrier_arrive", "  store %xp"),
+     "read of global memory that another team wrote with no mbarrier between", "race", "load|store"),
+]
+
+
+def found(build, path, *options):
+    tool = os.path.join(os.path.abspath(build), "tests", "check_kernel")
+    ways = [f"--way={w}" for w in TARGETS]
+    return subprocess.run([tool, *ways, *options, path], capture_output=True, text=True).stdout.splitlines()
+
+
+def at_line(path, line, ops):
+    """Is the line of the file that a finding names one of these ops?"""
+    numbers = re.findall(re.escape(path) + r":(\d+)", line[len(path):])
+    lines = open(path).read().split("\n")
+    return any(re.search(rf"\b({ops})\b", lines[int(n) - 1]) for n in numbers)
+
+
+def wrong(path, findings, words, kind, ops):
+    """What the findings of a planted fault lack; None: nothing."""
+    read = [f for f in findings if f.startswith(f"{path}: read: fault:")]
+    if not read or not re.search(words, read[0]) or not at_line(path, read[0], ops):
+        return f"the interpreter says {read or 'nothing'}"
+    for target in TARGETS:
+        sim = [f for f in findings if f.startswith(f"{path}: {target} sim:")]
+        if not sim or not re.match(rf"({kind}):", sim[0].split(" sim: ")[1]) or not at_line(path, sim[0], ops):
+            return f"the simulator says on {target} {sim or 'nothing'}"
+    return None
+
+
+def main():
+    build, verbose, bad = sys.argv[1], "--verbose" in sys.argv, 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "k.tir")
+
+        def run(text, *options):
+            with open(path, "w") as f:
+                f.write(text)
+            return found(build, path, *options)
+
+        for name, before, text, words, kind, ops in PLANTS:
+            before = run(before, f"--save={folder}")
+            findings = run(text, f"--against={folder}")
+            why = f"it is not right to begin with: {before}" if before else wrong(path, findings, words, kind, ops)
+            bad += why is not None
+            if why or verbose:
+                print(f"{'WRONG' if why else 'ok'}: {name}{': ' + why if why else ''}", *(findings if verbose else []), sep="\n  ")
+    print(f"{len(PLANTS)} plants, {bad} wrong")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
