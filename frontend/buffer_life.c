@@ -81,6 +81,9 @@ bool
 buffer_free(Lower *L, Span at, Value *v)
 {
   const char *why = v->def && v->def->code == OP_SHARED_ALLOC ? NULL : "it is a view; free what shared() gave";
+  Team here = block_team(L->b.block), made = v->def ? block_team(v->def->block) : here;
+  if (!why && (here.op != made.op || here.part != made.part))
+    why = "it was made outside this team, and other teams may use it";
   if (!why && in_loop_within(L->b.block, v->def->block))
     why = "it was made outside this loop, whose next iteration would free it again";
   if (!why) {

@@ -199,13 +199,13 @@ call_mask(Lower *L, Call *c, u32 i, Value **out)
   return true;
 }
 
-/* Argument i as a shared buffer that is alive; row: a row of them will do. */
-Value *
-call_buffer(Lower *L, Call *c, u32 i, bool row)
+/* Argument i as a shared buffer of numbers (opaque: of mbarriers) that is alive; row: a row of them will do. */
+static Value *
+call_shared(Lower *L, Call *c, u32 i, bool row, bool opaque)
 {
   Val v = c->args[i];
-  if (v.kind != V_BUFFER) {
-    bad(L, c, i, "a shared buffer");
+  if (v.kind != V_BUFFER || dtype_is_opaque(v.ir->type->dt) != opaque) {
+    bad(L, c, i, opaque ? "an mbarrier" : "a shared buffer");
     return NULL;
   }
   if (!buffer_alive(L, v.span, v.ir))
@@ -214,6 +214,18 @@ call_buffer(Lower *L, Call *c, u32 i, bool row)
     return v.ir;
   ERR(L, v.span, E_ROW, arena_printf(L->a, "%s needs one buffer; pick one of this row of %u with [i]", c->name, v.ir->type->count));
   return NULL;
+}
+
+Value *
+call_buffer(Lower *L, Call *c, u32 i, bool row)
+{
+  return call_shared(L, c, i, row, false);
+}
+
+Value *
+call_mbarrier(Lower *L, Call *c, u32 i, bool row)
+{
+  return call_shared(L, c, i, row, true);
 }
 
 /* Argument i as a scalar type. */

@@ -360,6 +360,10 @@ asked_type(Lower *L, Call *c)
   Val v = c->args[0];
   if (v.kind == V_TYPE)
     return v.type;
+  if (v.kind == V_BUFFER && dtype_is_opaque(v.ir->type->dt)) {
+    ERR(L, v.span, E_ARGUMENT, c->name, "a tile or a buffer of numbers", val_str(L, v));
+    return NULL;
+  }
   if (v.kind == V_BUFFER)
     return v.ir->type;
   return val_need_data(L, v, c->name) ? val_type_of(L, v) : NULL;
@@ -396,14 +400,15 @@ builtin_count(Lower *L, Call *c)
 {
   if (val_is_list(c->args[0]))
     return val_const(const_int(c->args[0].list.n), c->span);
-  Value *s = call_buffer(L, c, 0, true);
+  bool mbarriers = c->args[0].kind == V_BUFFER && dtype_is_opaque(c->args[0].ir->type->dt);
+  Value *s = mbarriers ? call_mbarrier(L, c, 0, true) : call_buffer(L, c, 0, true);
   return s ? val_const(const_int(s->type->count), c->span) : val_poison(c->span);
 }
 
 Val
 builtin_warps(Lower *L, Call *c)
 {
-  u32 warps = L->b.block->func->warps;
+  u32 warps = block_team(L->b.block).warps;
   if (!warps)
     return call_error(L, c, c->span, "the number of warps is known in the bodies of kernels and functions");
   L->b.block->func->warps_told = true;

@@ -58,7 +58,7 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
   bool unset = false;
   for (u32 i = 0; i < kid(kernel, 0)->nkids; i++)
     unset |= param_is_setting(kid(kernel, 0)->kids[i]) && !scope_find(&L, kid(kernel, 0)->kids[i]->name);
-  bool computed = clause_value(kernel, "warps") && clause_value(kernel, "warps")->kind != N_INT;
+  bool computed = kernel_teams(kernel) || (clause_value(kernel, "warps") && clause_value(kernel, "warps")->kind != N_INT);
   if ((unset && computed) || !states_warps(p, kernel))
     buf_printf(out, "kernel %s warps=-\n", kernel->name);
   else

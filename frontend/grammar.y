@@ -39,13 +39,14 @@ static void tl_error(Span *at, Parser *p, const char *message);
 
 %token KERNEL "kernel" FN "fn" CONST "const" TYPE "type" IMPORT "import" STRUCT "struct" LET "let" VAR "var" IF "if" ELSE "else"
 %token FOR "for" IN "in" WHILE "while" RETURN "return" BREAK "break" CONTINUE "continue" NONE "None"
+%token SPECIALIZE "specialize"
 %token ADD_TO "+=" SUB_TO "-=" MUL_TO "*=" DIV_TO "/=" REM_TO "%=" AND_TO "&=" OR_TO "|=" XOR_TO "^=" SHL_TO "<<=" SHR_TO ">>="
 %token ARROW "->" LAND "&&" LOR "||" EQ "==" NE "!=" LE "<=" GE ">=" SHL "<<" SHR ">>" DOT "."
 %token <node> NAME "a name" NUMBER "a number" STRING "a string" TRUE "true" FALSE "false"
 %token YYEOF 0 "the end of the file"
 
 %type <node> file decl fields field_list field params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
-%type <node> expr primary type types type_list items item_list item list names bound default value_opt simple
+%type <node> expr primary type types type_list items item_list item list names bound default value_opt simple teams team
 
 %right "->"
 %right '?'
@@ -113,6 +114,7 @@ stmt:
 | "if" expr block else         { $$ = NODE3(N_IF, $2, $3, $4); }
 | "for" NAME "in" expr block   { $$ = NAMED(N_FOR, $2, 2, $4, $5); }
 | "while" expr block           { $$ = NODE2(N_WHILE, $2, $3); }
+| "specialize" '{' teams '}'   { $$ = $3; $$->span = @$; }
 | "if" error block else        { $$ = NODE0(N_ERROR); yyerrok; }
 | "if" error ';'               { $$ = NODE0(N_ERROR); yyerrok; }
 | "for" error block            { $$ = NODE0(N_ERROR); yyerrok; }
@@ -121,6 +123,8 @@ stmt:
 | "while" error ';'            { $$ = NODE0(N_ERROR); yyerrok; }
 | error ';'                    { $$ = NODE0(N_ERROR); }
 ;
+teams: team { $$ = NODE1(N_SPECIALIZE, $1); } | teams team { $$ = ADD($1, $2); };
+team: attr attrs block         { $$ = NODE2(N_TEAM, ADD($2, $1), $3); };
 simple:
   "let" NAME ptype '=' expr    { $$ = NAMED(N_LET, $2, 2, $3, $5); }
 | "let" '(' names ')' '=' expr { $$ = JOIN(N_LETS, $6, $3); }

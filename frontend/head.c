@@ -177,7 +177,8 @@ u32
 lower_warps(Lower *L, const Node *kernel)
 {
   const Node *value = clause_value(kernel, "warps");
-  i64 warps = 4;
+  u32 of_teams = teams_declare(L, kernel);
+  i64 warps = of_teams ? of_teams : 4;
   Span at = kernel->at;
   const FrontendDefine *def = scope_find(L, intern(L->c, "warps")) ? NULL : program_define(L->prog, "warps");
   if (def)
@@ -187,6 +188,10 @@ lower_warps(Lower *L, const Node *kernel)
     if (!lower_const_int(L, value, "the number of warps", &warps))
       return 4;
   }
+  if (of_teams && warps != of_teams)
+    ERR(L, at, E_TEAMS, arena_printf(L->a, "the kernel has %lld warps, its teams have %u", (long long)warps, of_teams));
+  if (of_teams)
+    return of_teams;
   if (warps >= 1 && warps <= 32 && is_pow2((u64)warps))
     return (u32)warps;
   ERR(L, at, E_WARPS, (long long)warps);
@@ -200,7 +205,7 @@ states_warps(const Program *p, const Node *kernel)
   for (u32 i = 0; i < attrs->nkids; i++)
     if (clause_is(attrs->kids[i], "tune"))
       return true;
-  return clause_value(kernel, "warps") || program_define(p, "warps");
+  return clause_value(kernel, "warps") || program_define(p, "warps") || kernel_teams(kernel);
 }
 
 /* The value of a clause between lo and hi; 0 without the clause. */

@@ -26,6 +26,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
     ERR(&L, v.span, E_RETURN, "a kernel returns nothing");
   op_create(&L.b, OP_RETURN, 0, NULL, 0, NULL, 0);
   buffers_check(&L, f);
+  teams_check(&L, f);
   if (!states_warps(p, kernel))
     f->warps = warps_by_tiles(f);
 }

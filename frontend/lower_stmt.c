@@ -224,6 +224,8 @@ assign(Lower *L, const Node *n, const Node *target, Val v, Span from)
     assign_to_what(L, root);
     return;
   }
+  if (!team_may_assign(L, b, target->span))
+    return;
   Val old = part_of(L, target, b);
   old.span = target->span;
   old.from = b->span;
@@ -410,6 +412,7 @@ lower_stmt(Lower *L, Node *n)
   case N_IF: lower_if(L, n, NULL); break;
   case N_FOR: lower_for(L, n); break;
   case N_WHILE: lower_while(L, n); break;
+  case N_SPECIALIZE: lower_specialize(L, n); break;
   case N_EVAL: lower_eval(L, n); break;
   case N_BREAK: case N_CONTINUE: case N_RETURN: lower_exit(L, n); break;
   default: break;
@@ -419,7 +422,7 @@ lower_stmt(Lower *L, Node *n)
 static bool
 is_continued(const Node *n)
 {
-  return n->kind != N_EVAL && ast_may_return(n);
+  return n->kind != N_EVAL && n->kind != N_SPECIALIZE && ast_may_return(n);
 }
 
 /* A statement of a loop's body that may leave the iteration, then those behind it. */

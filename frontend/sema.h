@@ -11,7 +11,7 @@
  *   (promotion, casts), variables.c
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_operator.c, lower_index.c, lower_choose.c, lower_call.c,
- *   lower_struct.c, lower_names.c, builtin_map.c and builtin_reduce.c (which call functions)
+ *   lower_struct.c, lower_names.c, lower_team.c, builtin_map.c and builtin_reduce.c (which call functions)
  *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), warps.c, optional.c, tune.c,
  *   describe.c
  */
@@ -158,6 +158,9 @@ typedef struct Lower {
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
   bool exact_maths;       /* the kernel asks for functions of real numbers that are exact */
+  const Node *teams;      /* the kernel's specialize statement; NULL: it has none that can be */
+  i64 team_warps[TEAMS_MAX], team_registers[TEAMS_MAX];   /* registers 0: none are stated */
+  const Scope *team;      /* of the team that is being lowered; NULL: all warps do this */
 } Lower;
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
        REGION_DEPTH_MAX = 100, LIST_ITEMS_MAX = 65536 };
@@ -276,6 +279,13 @@ const Val *struct_field(Lower *L, Val x, const Node *n);              /* of x, f
 Val struct_with(Lower *L, Val x, const Node *n, Val field);          /* x with another value there */
 /* v where the source says `: type` (a struct's name too); node NULL: v itself. */
 Val lower_annotated(Lower *L, Span at, Val v, const Node *type, const char *what, Span declared);
+
+/* ---- lower_team.c ---- */
+const Node *kernel_teams(const Node *kernel);                        /* its specialize statement; NULL */
+u32 teams_declare(Lower *L, const Node *kernel);                     /* warps of the teams of the kernel's specialize; 0: it has none */
+void lower_specialize(Lower *L, const Node *n);
+bool team_may_assign(Lower *L, const Binding *b, Span at);           /* reports a variable of all warps that a team assigns */
+void teams_check(Lower *L, Func *f);                                 /* at the end of a kernel: whose tiles are used where */
 
 /* ---- variables.c ---- */
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */
@@ -415,6 +425,7 @@ bool call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis);
 bool call_ints(Lower *L, Call *c, u32 i, const char *what, u32 most, u32 *n, i64 *out);
 bool call_perm(Lower *L, Call *c, u32 i, u32 rank, int *perm);
 Value *call_buffer(Lower *L, Call *c, u32 i, bool row);              /* one buffer; row: one or a row */
+Value *call_mbarrier(Lower *L, Call *c, u32 i, bool row);            /* the same of mbarriers */
 bool call_mask(Lower *L, Call *c, u32 i, Value **out);               /* i1 data; NULL if not given or all true */
 bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);
 bool call_dtype(Lower *L, Call *c, u32 i, DType *out);

@@ -392,6 +392,11 @@ void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);
 /* ---- team.c ---- */
 Team block_team(const Block *b);
 const Op *func_teams(const Func *f);                                 /* its warp_specialize; NULL: it has none */
+/* Two ops of different regions that reach the same elements of a buffer, one of them writing, where no mbarrier can order the two. */
+typedef struct TeamClash { const Op *op[2]; u32 region[2]; bool writes[2]; } TeamClash;
+bool team_clash(Arena *a, const Op *teams, TeamClash *out);          /* team_order.c; false: there are none for sure */
+/* What a warp_specialize may say: of so many numbers of warps, and of registers (NULL: none), for each region. NULL, or what is wrong. */
+const char *team_numbers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers);
 static inline u32 team_threads(Team t) { return t.warps * 32; }
 
 /* ---- memory.c: how ops reach memory, from their operands' words in ops.def ---- */

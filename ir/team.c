@@ -50,3 +50,38 @@ func_teams(const Func *f)
     op = op->next;
   return op;
 }
+
+/* ---- numbers ---- */
+
+/* GROUP: warps that change their registers together, by one instruction. */
+enum { WARPS_MOST = 32, GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256, REGISTERS_STEP = 8 };
+
+static const char *
+registers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers)
+{
+  for (u32 r = 0; r < n; r++)
+    if (registers[r] < REGISTERS_LEAST || registers[r] > REGISTERS_MOST || registers[r] % REGISTERS_STEP)
+      return arena_printf(a, "registers are a multiple of %d from %d to %d, those of team %u are %lld", REGISTERS_STEP, REGISTERS_LEAST,
+                          REGISTERS_MOST, r, (long long)registers[r]);
+  i64 first = 0;
+  for (u32 r = 0; r < n; first += warps[r++])
+    if (first % GROUP || warps[r] % GROUP)
+      return arena_printf(a, "registers are shared out among groups of %d warps: team %u has %lld from warp %lld on", GROUP, r,
+                          (long long)warps[r], (long long)first);
+  return NULL;
+}
+
+const char *
+team_numbers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers)
+{
+  i64 all = 0;
+  if (!n || n > TEAMS_MAX)
+    return arena_printf(a, "there are 1 to %d teams, not %u", TEAMS_MAX, n);
+  for (u32 r = 0; r < n; all += warps[r++])
+    if (warps[r] < 1 || warps[r] > WARPS_MOST || !is_pow2((u64)warps[r]))
+      return arena_printf(a, "the warps of a team are a power of two up to %d, those of team %u are %lld", WARPS_MOST, r,
+                          (long long)warps[r]);
+  if (all > WARPS_MOST)
+    return arena_printf(a, "the teams have %lld warps together, a program has at most %d", (long long)all, WARPS_MOST);
+  return registers ? registers_error(a, n, warps, registers) : NULL;
+}

@@ -29,8 +29,6 @@ static inline const char *spell(Verifier *v, const Type *t) { return type_str(v-
 
 /* verify_team.c: where a warp_specialize stands, and its numbers: before its regions are looked at. */
 bool verify_teams(Verifier *v, const Op *op);
-/* verify_order.c: what its regions do to the same buffers, when all else is right. */
-bool verify_order(Verifier *v, const Op *teams);
 /* verify_attrs.c: attributes that the row demands are there, none is foreign, every value is in its range. */
 bool verify_attrs(Verifier *v, const Op *op);
 /* verify_ops.c: the row's RULE, or check_<ID> of a CUSTOM row. Operands are present and counts right. */

@@ -1,66 +1,30 @@
 /* verify_team.c - warp_specialize: its numbers, its regions, and what these use of what stands around them. */
 #include "verify.h"
 
-/* GROUP: warps that change their registers together. */
-enum { GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256, REGISTERS_STEP = 8 };
-
-static i64
-number(const Op *op, AttrId id, u32 i)
-{
-  return op_attr(op, id)->ints.v[i];
-}
-
 /* A list has a number for each region. */
 static bool
 check_list(Verifier *v, const Op *op, AttrId id)
 {
   const Attr *a = op_attr(op, id);
-  return a->ints.n == op->nregions ||
+  return !a || a->ints.n == op->nregions ||
          verify_fail(v, op, "%s are %u numbers for %u regions", attr_info[id].name, a->ints.n, op->nregions);
 }
 
 static bool
-check_warps(Verifier *v, const Op *op)
+check_numbers(Verifier *v, const Op *op)
 {
+  const Attr *warps = op_attr(op, AT_WARPS), *registers = op_attr(op, AT_REGISTERS);
   u32 all = 0;
-  if (!op_attr(op, AT_WARPS))
+  if (!warps)
     return verify_fail(v, op, "attribute 'warps' is missing");
-  if (!check_list(v, op, AT_WARPS))
+  if (!check_list(v, op, AT_WARPS) || !check_list(v, op, AT_REGISTERS))
     return false;
-  for (u32 r = 0; r < op->nregions; r++) {
-    i64 n = number(op, AT_WARPS, r);
-    if (n < 1 || n > 32 || !is_pow2((u64)n))
-      return verify_fail(v, op, "the warps of a region are a power of two up to 32, those of region %u are %lld", r, (long long)n);
-    all += (u32)n;
-  }
+  const char *wrong = team_numbers_error(v->ctx->scratch, op->nregions, warps->ints.v, registers ? registers->ints.v : NULL);
+  if (wrong)
+    return verify_fail(v, op, "%s", wrong);
+  for (u32 r = 0; r < op->nregions; r++)
+    all += (u32)warps->ints.v[r];
   return all == v->func->warps || verify_fail(v, op, "the regions have %u warps, the kernel has %u", all, v->func->warps);
-}
-
-/* Warps of a group change their registers together, by one instruction, so a group is not divided. */
-static bool
-check_groups(Verifier *v, const Op *op)
-{
-  for (u32 r = 0, first = 0; r < op->nregions; first += (u32)number(op, AT_WARPS, r++))
-    if (first % GROUP || number(op, AT_WARPS, r) % GROUP)
-      return verify_fail(v, op, "registers are shared out among groups of %d warps: region %u has %lld from warp %u on", GROUP, r,
-                         (long long)number(op, AT_WARPS, r), first);
-  return true;
-}
-
-static bool
-check_registers(Verifier *v, const Op *op)
-{
-  if (!op_attr(op, AT_REGISTERS))
-    return true;
-  if (!check_list(v, op, AT_REGISTERS))
-    return false;
-  for (u32 r = 0; r < op->nregions; r++) {
-    i64 n = number(op, AT_REGISTERS, r);
-    if (n < REGISTERS_LEAST || n > REGISTERS_MOST || n % REGISTERS_STEP)
-      return verify_fail(v, op, "a region's registers are a multiple of %d from %d to %d, those of region %u are %lld", REGISTERS_STEP,
-                         REGISTERS_LEAST, REGISTERS_MOST, r, (long long)n);
-  }
-  return check_groups(v, op);
 }
 
 bool
@@ -70,9 +34,7 @@ verify_teams(Verifier *v, const Op *op)
     return verify_fail(v, op, "it stands directly in a kernel's body, not in '%s'", op_info(op->block->parent->code)->name);
   if (func_teams(v->func) != op)
     return verify_fail(v, op, "a kernel has one");
-  if (!op->nregions || op->nregions > TEAMS_MAX)
-    return verify_fail(v, op, "it has 1 to %d regions, not %u", TEAMS_MAX, op->nregions);
-  return check_warps(v, op) && check_registers(v, op);
+  return check_numbers(v, op);
 }
 
 static bool
@@ -116,7 +78,11 @@ check_WARP_SPECIALIZE(Verifier *v, const Op *op)
     block_walk(op->regions[r], check_captures, &c);
     ok &= c.ok;
   }
-  return ok && verify_order(v, op);
+  TeamClash x;
+  if (!ok || !team_clash(v->ctx->scratch, op, &x))
+    return ok;
+  return verify_fail(v, x.op[1], "region %u %s this buffer, region %u %s it, and no mbarrier orders the two", x.region[0],
+                     x.writes[0] ? "writes" : "reads", x.region[1], x.writes[1] ? "writes" : "reads");
 }
 
 /* ---- mbarriers ---- */

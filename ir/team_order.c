@@ -1,9 +1,9 @@
-/* verify_order.c - what the regions of a warp_specialize do to the same buffer.
+/* team_order.c - what the regions of a warp_specialize do to the same buffer.
  *
  * One that a region writes and another touches has to be ordered by mbarriers: the one arrives, the other waits, if need be by way of
  * others. Whether it is depends on phases, which nobody knows here. But where no chain of mbarriers leads from the one region to the
- * other or back, it is not: that is an error, if both surely reach the same elements. */
-#include "verify.h"
+ * other or back, it is not: that is a clash, if both surely reach the same elements. */
+#include "ir.h"
 
 /* A store, copy or load of all of a view. index: of the buffer that it picks from a row, NONE: of no row. part: a slice. */
 enum { NONE = -1, UNKNOWN = -2 };
@@ -88,18 +88,19 @@ surely_clash(const Order *o, const Access *a, const Access *b)
 }
 
 bool
-verify_order(Verifier *v, const Op *teams)
+team_clash(Arena *a, const Op *teams, TeamClash *out)
 {
-  Order o = {.arena = v->ctx->scratch};
+  Order o = {.arena = a};
   for (; o.region < teams->nregions; o.region++)
     block_walk(teams->regions[o.region], look_at, &o);
   find_reach(&o, teams->nregions);
   for (u32 i = 0; i < o.accesses.len; i++)
     for (u32 k = 0; k < i; k++) {
-      const Access *a = &o.accesses.data[k], *b = &o.accesses.data[i];
-      if (surely_clash(&o, a, b))
-        return verify_fail(v, b->op, "region %u %s this buffer, region %u %s it, and no mbarrier orders the two", a->region,
-                           a->writes ? "writes" : "reads", b->region, b->writes ? "writes" : "reads");
+      const Access *x = &o.accesses.data[k], *y = &o.accesses.data[i];
+      if (surely_clash(&o, x, y)) {
+        *out = (TeamClash){{x->op, y->op}, {x->region, y->region}, {x->writes, y->writes}};
+        return true;
+      }
     }
-  return true;
+  return false;
 }
