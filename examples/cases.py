@@ -592,10 +592,10 @@ def add_async(dev, rng, rows, cols, name="add_async", BM=32, BN=64, **defines):
     return Run(call, [("c", c.numpy(), a + b, 0)], bytes=12 * rows * cols)
 
 
-def matmul_shared(dev, rng, m, n, k, name="matmul_shared", BM=128, BN=128, **defines):
+def matmul_shared(dev, rng, m, n, k, name="matmul_shared", file="matmul_shared.tile", BM=128, BN=128, **defines):
     a, b = rng.standard_normal((m, k), np.float32).astype(np.float16), rng.standard_normal((k, n), np.float32).astype(np.float16)
     c = poisoned(dev, (m, n), "f32")
-    kern = kernel(dev, "matmul_shared.tile", name, BM=BM, BN=BN, **defines)
+    kern = kernel(dev, file, name, BM=BM, BN=BN, **defines)
     call = launch(kern, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), dev.array(a), dev.array(b), c, m, n, k)
     return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
 
@@ -813,6 +813,9 @@ CASES = [
     Case("matmul_pipelined", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_pipelined", **s),
          [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136), BM=(64,), BN=(64,), STAGES=(2, 3, 4), warps=(4,)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776)]),
+    Case("matmul_teams", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_teams", file="matmul_teams.tile", **s),
+         [dict(m=128, n=128, k=128), dict(m=100, n=72, k=0, BM=64, BN=64)] + grid(m=(100,), n=(72,), k=(24, 136, 200), BM=(64,), BN=(64,), STAGES=(2, 3), WARPS=(4, 8)),
+         grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4, 5)) + [dict(m=1000, n=520, k=776)]),
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
