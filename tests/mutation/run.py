@@ -22,6 +22,8 @@ NEAR = [
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(\w+_atomics)\.c", [r"tests/passes/\1", r"diff\.atomics", r"lit\.diag", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", r"faults.*"]),
+    (r"codegen/(team|lower_team|dist)\.c", [r"lit\.codegen", r"diff\.(teams|codegen)", "faults.teams"]),
+    (r"ir/(interp_teams|team|team_order)\.c", [r"faults\.teams", r"lit\.(ir|diag)", r"diff\.team.*"]),
     (r"layout/layout_cut\.c", [r"unit\.(cut|layout)_test", r"diff\.cut"]),
     (r"codegen/(buffer|lower_gather|lower_shared)\.c", [r"diff\.(cut|layouts)", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
