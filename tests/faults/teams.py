@@ -36,7 +36,7 @@ def move(text, pattern, before, at=0):
 
 one = kernel((1, 4), 2, 7)
 two = kernel((4, 4, 4), 3, 8)
-scheduled = kernel((2, 4), 2, 5)
+folds = kernel((4, 4), 2, 5, twice=True)
 handed = """// grid 1 1 1
 // buffer f32 64
 // buffer f32 64
@@ -104,6 +104,31 @@ PLANTS = [
 ]
 
 
+# The same of the scheduled IR, whose barriers are explicit; the edit is made of that text.
+SCHEDULED = [
+    ("missing barrier where warps part", folds, lambda text: cut(text, r"^  barrier"), "an? .*mbarrier|with no barrier between", "barrier|race",
+     "mbarrier_wait|mbarrier_arrive"),
+    ("missing barrier of a team", folds, lambda text: cut(text, r"^      barrier", 1), "other threads (read|wrote) with no barrier between", RACE,
+     "async_copy|reduce"),
+    ("teams with one scratch memory", kernel((1, 4, 4), 2, 6, twice=True), lambda text: same_scratch(text), "another team (read|wrote) with no mbarrier", RACE,
+     "reduce"),
+]
+
+
+def same_scratch(text):
+    """All folds at the place of the first."""
+    first = re.search(r"scratch = \d+", text).group()
+    return re.sub(r"scratch = \d+", first, text)
+
+
+def schedule(build, path, text):
+    """text behind the last pass, with the comments that say how it is run."""
+    with open(path, "w") as f:
+        f.write(text)
+    r = subprocess.run([os.path.join(build, "bin", "tilec"), path, "--emit=sched", "--target=sm_90a"], check=True, capture_output=True, text=True)
+    return "// barriers\n" + "".join(line for line in text.splitlines(True) if line.startswith("//")) + r.stdout
+
+
 def found(build, path, *options):
     tool = os.path.join(os.path.abspath(build), "tests", "check_kernel")
     ways = [f"--way={w}" for w in TARGETS]
@@ -139,14 +164,15 @@ def main():
                 f.write(text)
             return found(build, path, *options)
 
-        for name, before, text, words, kind, ops in PLANTS:
+        sched = [(name, schedule(build, path, text), edit, *rest) for name, text, edit, *rest in SCHEDULED]
+        for name, before, text, words, kind, ops in PLANTS + [(name, text, edit(text), *rest) for name, text, edit, *rest in sched]:
             before = run(before, f"--save={folder}")
             findings = run(text, f"--against={folder}")
             why = f"it is not right to begin with: {before}" if before else wrong(path, findings, words, kind, ops)
             bad += why is not None
             if why or verbose:
                 print(f"{'WRONG' if why else 'ok'}: {name}{': ' + why if why else ''}", *(findings if verbose else []), sep="\n  ")
-    print(f"{len(PLANTS)} plants, {bad} wrong")
+    print(f"{len(PLANTS) + len(SCHEDULED)} plants, {bad} wrong")
     return bad != 0
 
 
