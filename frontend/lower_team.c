@@ -156,22 +156,13 @@ team_may_assign(Lower *L, const Binding *b, Span at)
 
 typedef struct Tiles { Lower *L; const Block *region; VEC(const Value *) reported; } Tiles;
 
-static bool
-made_in(const Value *x, const Block *region)
-{
-  for (const Block *b = x->def ? x->def->block : x->block; b; b = b->parent ? b->parent->block : NULL)
-    if (b == region)
-      return true;
-  return false;
-}
-
 static void
 check_captures(Op *op, void *user)
 {
   Tiles *t = user;
   for (u32 i = 0; i < op->noperands; i++) {
     const Value *x = op_operand(op, i);
-    bool again = !x || !type_is_tile(x->type) || made_in(x, t->region);
+    bool again = !x || !type_is_tile(x->type) || value_inside(x, t->region);
     for (u32 k = 0; k < t->reported.len && !again; k++)
       again = t->reported.data[k] == x;
     if (again)

@@ -397,6 +397,15 @@ op_inside(const Op *op, const Op *ancestor)
   return false;
 }
 
+bool
+value_inside(const Value *v, const Block *b)
+{
+  const Block *at = v->def ? v->def->block : v->block;
+  while (at && at != b)
+    at = at->parent ? at->parent->block : NULL;
+  return at == b;
+}
+
 /* v is region 0's argument for carried value *k. */
 bool
 loop_carries(const Op *loop, const Value *v, u32 *k)

@@ -37,15 +37,6 @@ verify_teams(Verifier *v, const Op *op)
   return check_numbers(v, op);
 }
 
-static bool
-made_in(const Value *x, const Block *region)
-{
-  for (const Block *b = x->def ? x->def->block : x->block; b; b = b->parent ? b->parent->block : NULL)
-    if (b == region)
-      return true;
-  return false;
-}
-
 typedef struct Captures { Verifier *v; const Block *region; bool ok; } Captures;
 
 /* What is made outside: not tiles, which other warps hold, and buffers only as long as they are. */
@@ -55,7 +46,7 @@ check_captures(Op *op, void *user)
   Captures *c = user;
   for (u32 i = 0; i < op->noperands && c->ok; i++) {
     const Value *x = op_operand(op, i);
-    if (!x || made_in(x, c->region))
+    if (!x || value_inside(x, c->region))
       continue;
     if (type_is_tile(x->type))
       c->ok = verify_fail(c->v, op, "operand %u is a tile of another team: a region uses scalars, pointers and buffers from outside", i);
