@@ -132,6 +132,7 @@ def kernels():
     yield kernel((4, 8), 3, 8, registers=(40, 232), ahead=1)
     yield kernel((4, 4, 4), 4, 11, registers=(24, 240, 240), shares=True, twice=True)
     yield kernel((1, 4, 4), 2, 6, shares=True)
+    yield kernel((1,) + (2,) * 14, 2, 3, n=64, twice=True)
     yield kernel((1, 4, 4), 4, 7, shares=True, ahead=3)
 
 

@@ -1,12 +1,12 @@
 /* alloc_shared_test.c - offsets in shared memory, of random kernels: buffers and rows of them, made and freed in any order and at any
  * depth, conversions between. While it is written, a kernel's live buffers are known without positions or ranges; afterwards no two
  * buffers that were live together overlap, each lies at the lowest place that is free for all of its life, and scratch lies behind the
- * buffers that are live while its op runs. */
+ * buffers that are live while its op runs. In every third kernel warps part: what their regions make is live together, however short. */
 #include "../../passes/internal.h"
 #include "check.h"
 #include "scratch.h"
 
-enum { KERNELS = 400, MAX_BUFFERS = 48, MAX_SCRATCH = 16, MAX_DEPTH = 3 };
+enum { KERNELS = 400, MAX_BUFFERS = 48, MAX_SCRATCH = 16, MAX_DEPTH = 3, REGIONS = 3 };
 
 typedef struct Buffer { Value *v; u32 bytes; bool live; } Buffer;
 typedef struct Kernel {
@@ -19,6 +19,8 @@ typedef struct Kernel {
   bool together[MAX_BUFFERS][MAX_BUFFERS];   /* [later][earlier]: live at one time */
   Op *scratch[MAX_SCRATCH];
   bool beside[MAX_SCRATCH][MAX_BUFFERS];     /* live while the op runs */
+  u32 region[MAX_SCRATCH];                   /* 0: none; regions from 1 on run at the same time */
+  bool may_part;
 } Kernel;
 
 static u32
@@ -66,6 +68,31 @@ add_scratch(Kernel *k, Builder *b)
   k->scratch[k->nscratch++] = v->def;
 }
 
+static void write_block(Kernel *k, Block *block, u32 depth);
+
+/* Warps that part: the buffers of a region are live together with those of the others, and beside their scratch. */
+static void
+write_teams(Kernel *k, Builder *b)
+{
+  u32 buffers[REGIONS + 1] = {k->n}, scratch = k->nscratch;
+  Op *teams = ir_warp_specialize(b, REGIONS, (i64[REGIONS]){1, 1, 2});
+  k->may_part = false;
+  for (u32 r = 0; r < REGIONS; r++) {
+    u32 before = k->nscratch;
+    write_block(k, teams->regions[r], MAX_DEPTH - 1);
+    buffers[r + 1] = k->n;
+    for (u32 s = before; s < k->nscratch; s++)
+      k->region[s] = r + 1;
+  }
+  for (u32 r = 1; r < REGIONS; r++)
+    for (u32 i = buffers[r]; i < buffers[r + 1]; i++)
+      for (u32 e = buffers[0]; e < buffers[r]; e++)
+        k->together[i][e] = true;
+  for (u32 s = scratch; s < k->nscratch; s++)
+    for (u32 i = buffers[0]; i < k->n; i++)
+      k->beside[s][i] = true;
+}
+
 static void
 write_block(Kernel *k, Block *block, u32 depth)
 {
@@ -73,7 +100,9 @@ write_block(Kernel *k, Block *block, u32 depth)
   u32 first = k->n;
   for (u32 steps = 2 + rnd(k, 10); steps; steps--) {
     u32 what = rnd(k, 10);
-    if (what < 4 && k->n < MAX_BUFFERS)
+    if (what == 9 && !depth && k->may_part)
+      write_teams(k, &b);
+    else if (what < 4 && k->n < MAX_BUFFERS)
       add_buffer(k, &b);
     else if (what < 7 && k->n > first)
       free_one(k, &b, first);
@@ -142,6 +171,19 @@ check_buffers(const Kernel *k)
   }
 }
 
+/* Scratch of two regions. */
+static void
+check_rings(const Kernel *k)
+{
+  for (u32 s = 0; s < k->nscratch; s++)
+    for (u32 t = 0; t < s; t++) {
+      const Op *a = k->scratch[s], *b = k->scratch[t];
+      bool apart = k->region[s] && k->region[t] && k->region[s] != k->region[t];
+      CHECK(!apart || !overlap((u32)op_int(a, AT_SCRATCH, 0), (u32)op_int(a, AT_SCRATCH_BYTES, 0), (u32)op_int(b, AT_SCRATCH, 0),
+                               (u32)op_int(b, AT_SCRATCH_BYTES, 0)), "scratch %u and %u of two teams", s, t);
+    }
+}
+
 static void
 check_scratch(const Kernel *k)
 {
@@ -158,7 +200,7 @@ one_kernel(u32 seed)
 {
   static Kernel k;
   u32 n[] = {64, 64};
-  k = (Kernel){.c = ctx_new(), .seed = seed};
+  k = (Kernel){.c = ctx_new(), .seed = seed, .may_part = seed % 3 == 0};
   k.c->target = target_find("sm_90a");
   Module *m = module_new(k.c);
   m->phase = PHASE_SCHED;
@@ -174,6 +216,7 @@ one_kernel(u32 seed)
   if (!diag_errors(k.c)) {   /* else the target has too little memory, and no offset is written */
     check_buffers(&k);
     check_scratch(&k);
+    check_rings(&k);
   }
   ctx_free(k.c);
 }
