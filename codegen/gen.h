@@ -39,7 +39,7 @@ typedef struct GenTeam {
   struct GenTeam *outer;
   Team range;                      /* its warps */
   u32 barrier;                     /* id of its barrier */
-  Val tid;                         /* a thread's number within the team */
+  Val tid;                         /* a thread's number within the team; its low bits are the lane */
   LLVMBuilderRef pro;              /* end of its prologue block: values of tid alone go there */
   struct ZeroBits *zero_bits;      /* what team_bits_zero has made */
   Dist **dists;                    /* by layout id */

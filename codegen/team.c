@@ -8,13 +8,12 @@
  */
 #include "gen.h"
 
-/* A thread's number in a part of the outer team: LLVM sees by the mask which bits are zero. */
+/* A thread's number in a part of the outer team, a power of two of warps that follow each other: from which of them on they are counted
+ * is nobody's business, so no difference is taken. LLVM sees by the mask which bits are zero. */
 static Val
 tid_within(Gen *g, const GenTeam *t)
 {
-  u32 before = (t->range.first - t->outer->range.first) * LANES, threads = team_threads(t->range);
-  Val tid = before % threads ? LLVMBuildSub(t->pro, t->outer->tid, gen_u32(g, before), "") : t->outer->tid;
-  return LLVMBuildAnd(t->pro, tid, gen_u32(g, threads - 1), "");
+  return LLVMBuildAnd(t->pro, t->outer->tid, gen_u32(g, team_threads(t->range) - 1), "");
 }
 
 /* tid with its range, so that LLVM knows which bits are zero. */
