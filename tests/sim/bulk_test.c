@@ -321,21 +321,17 @@ static void
 all(Test *t, int early)
 {
   SimOptions o;
-  SimError err;
-  SimMachine *saved = t->machine;
   uint32_t seed = 12345;
   sim_options_default(&o);
   o.max_instructions = 1000000;
   o.early_copies = early;
-  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-    return;
+  SimMachine *saved = test_machine(t, &o);
   for (size_t i = 0; !early && i < sizeof faults / sizeof *faults; i++)
     fault_body(t, &faults[i]);
   round_trip(t);
   for (int i = 0; i < 300; i++)
     tensor_case(t, &seed);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
 }
 
 void

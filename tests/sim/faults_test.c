@@ -244,12 +244,9 @@ void
 test_faults(Test *t)
 {
   SimOptions o;
-  SimError err;
-  SimMachine *saved = t->machine;
   sim_options_default(&o);
   o.max_instructions = 1000000;
-  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-    return;
+  SimMachine *saved = test_machine(t, &o);
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
     test_fault(t, &faults[i]);
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
@@ -264,6 +261,5 @@ test_faults(Test *t)
   lowest_block(t);
   straddling(t);
   memory_calls(t);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
 }

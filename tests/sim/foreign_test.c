@@ -579,15 +579,13 @@ collect(void *user, const char *text, size_t n)
 static void
 prints(Test *t, const char *file)
 {
-  SimMachine *saved = t->machine;
   SimOptions o;
   SimError err;
   Out out = {{0}, 0};
   sim_options_default(&o);
   o.print = collect;
   o.print_user = &out;
-  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-    exit(2);
+  SimMachine *saved = test_machine(t, &o);
   int32_t *in = test_alloc(t, 128), *result = test_alloc(t, 128);
   int n = 20;
   uint32_t one[3] = {1, 1, 1}, block[3] = {32, 1, 1};
@@ -604,8 +602,7 @@ prints(Test *t, const char *file)
           strstr(err.message, "assertion failed: in[threadIdx.x] < n && \"too large\""), "%s: %s", file, err.message);
   }
   sim_unload(mod);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
 }
 
 void

@@ -82,15 +82,13 @@ test_fuzz(Test *t)
 {
   SimOptions o;
   SimError err;
-  SimMachine *saved = t->machine;
   static _Alignas(64) uint8_t map[SIM_TENSOR_MAP_BYTES];
   static const uint64_t extent[] = {64, 128}, stride[] = {128};
   static const uint32_t box[] = {64, 64}, step[] = {1, 1};
   int count = 40, k = 128;
   sim_options_default(&o);
   o.max_instructions = 20000;
-  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-    return;
+  SimMachine *saved = test_machine(t, &o);
   uint32_t *a = test_alloc(t, 16384);
   memset(a, 0, 16384);
   SimTensor tensor = {.type = 6, .swizzle = 3, .rank = 2, .address = (uint64_t)(uintptr_t)a, .extent = extent, .stride = stride, .box = box, .step = step};
@@ -98,6 +96,5 @@ test_fuzz(Test *t)
   subject(t, &(Subject){"kernels.ptx", {"vadd", "reduce", "cases", "hist"}, 64, 0, {&a, &a, &a, &count, &count, &count, &count, &count}, 4, {8, 8, 8, 4}});
   subject(t, &(Subject){"hopper.ptx", {"matmul_k", "matmul_n"}, 384, 73728, {map, map, map, &k}, 4, {128, 128, 128, 4}});
   test_free(t, a);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
 }

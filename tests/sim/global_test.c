@@ -161,17 +161,15 @@ run_case(Test *t, const Case *c, bool written, SimError *err)
 static void
 fault_case(Test *t, const Case *c, bool written, const int *threads, size_t n)
 {
-  SimMachine *saved = t->machine;
   SimError first = {0}, err;
   for (size_t i = 0; i < n; i++) {
     SimOptions o;
     sim_options_default(&o);
     o.threads = threads[i];
     o.max_instructions = 1000000;
-    if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-      exit(2);
+    SimMachine *saved = test_machine(t, &o);
     run_case(t, c, written, &err);
-    sim_destroy(t->machine);
+    test_machine_back(t, saved);
     if (i == 0) {
       first = err;
       CHECK(t, err.line == 7 && strstr(err.message, c->text) != NULL, "%s: line %u: \"%s\" has no \"%s\"", c->name, err.line, err.message, c->text);
@@ -180,7 +178,6 @@ fault_case(Test *t, const Case *c, bool written, const int *threads, size_t n)
     CHECK(t, strcmp(first.message, err.message) == 0 && !memcmp(first.block, err.block, sizeof err.block) &&
           !memcmp(first.thread, err.thread, sizeof err.thread), "%s on %d threads: %s", c->name, threads[i], err.message);
   }
-  t->machine = saved;
 }
 
 static void

@@ -142,19 +142,15 @@ void
 test_hopper(Test *t)
 {
   char *ptx = test_file(t, "hopper.ptx");
-  SimMachine *saved = t->machine;
   SimOptions o;
-  SimError err;
   sim_options_default(&o);
   for (o.early_copies = 0; ptx && o.early_copies < 2; o.early_copies++) {
-    if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-      break;
+    SimMachine *saved = test_machine(t, &o);
     for (int k = 64; k <= MOST_K; k += k < 256 ? 64 : 192)
       matmul(t, ptx, false, k), matmul(t, ptx, true, k);
     if (!o.early_copies)
       planted(t, ptx);
-    sim_destroy(t->machine);
+    test_machine_back(t, saved);
   }
-  t->machine = saved;
   free(ptx);
 }

@@ -147,19 +147,16 @@ print_on(Test *t, const char *format, const uint64_t *arg, const char *more, Out
   n += (size_t)sprintf(ptx + n, "%s", *more ? "mov.u64 %e5, s; cvta.global.u64 %e5, %e5; st.local.u64 [w], %e5; " : "");
   sprintf(ptx + n, "mov.u64 %%e1, f; cvta.global.u64 %%e1, %%e1; mov.u64 %%e2, w; cvta.local.u64 %%e2, %%e2; { .param .b64 p; .param .b64 q; .param .b32 r;"
           "st.param.b64 [p], %%e1; st.param.b64 [q], %%e2; call.uni (r), vprintf, (p, q); ld.param.b32 %%r1, [r]; } ret; }\n");
-  SimMachine *saved = t->machine;
   SimOptions o;
   sim_options_default(&o);
   o.print = collect;
   o.print_user = out;
   memset(out, 0, sizeof *out);
   uint64_t zero = 0;
-  if (!CHECK(t, sim_create(&o, &t->machine, err) == 0, "%s", err->message))
-    exit(2);
+  SimMachine *saved = test_machine(t, &o);
   Run r = {ptx, "k", {1}, {1}, 0, {&zero, &zero, &zero}, {0}, {0}};
   CHECK(t, test_run(t, &r) == 0, "%s: %s", format, r.err.message);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
   free(ptx);
 }
 
@@ -197,16 +194,12 @@ test_report(Test *t)
 {
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     words_case(t, &words[i]);
-  SimMachine *saved = t->machine;
   SimOptions o;
-  SimError err;
   sim_options_default(&o);
   o.source = known_source;
-  if (!CHECK(t, sim_create(&o, &t->machine, &err) == 0, "%s", err.message))
-    exit(2);
+  SimMachine *saved = test_machine(t, &o);
   for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
     trace_case(t, &traces[i]);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
   printing(t);
 }

@@ -40,6 +40,25 @@ test_free(Test *t, void *p)
   CHECK(t, sim_free(t->machine, p, &err) == 0, "free failed");
 }
 
+SimMachine *
+test_machine(Test *t, const SimOptions *o)
+{
+  SimError err;
+  SimMachine *before = t->machine;
+  if (sim_create(o, &t->machine, &err)) {
+    printf("%s\n", err.message);
+    exit(2);
+  }
+  return before;
+}
+
+void
+test_machine_back(Test *t, SimMachine *before)
+{
+  sim_destroy(t->machine);
+  t->machine = before;
+}
+
 char *
 test_file(Test *t, const char *name)
 {

@@ -17,6 +17,10 @@ bool test_check(Test *t, bool ok, const char *file, int line, const char *fmt, .
 /* Device memory; ends the process when there is none. */
 void *test_alloc(Test *t, size_t bytes);
 void test_free(Test *t, void *p);
+/* Another machine with these options takes the place of the present one, which it returns; and that one comes back. Ends the process when
+ * there is no memory. */
+SimMachine *test_machine(Test *t, const SimOptions *o);
+void test_machine_back(Test *t, SimMachine *before);
 /* The text of a file in the tests' folder, malloc'd; NULL if there is none. */
 char *test_file(Test *t, const char *name);
 

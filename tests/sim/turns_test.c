@@ -18,7 +18,6 @@ typedef struct Setup { int threads; uint32_t multiprocessors; uint64_t most; int
 static int
 run_on(Test *t, const Setup *s, const char *body, uint32_t blocks, uint32_t threads, uint32_t *a, SimError *err)
 {
-  SimMachine *saved = t->machine;
   SimOptions o;
   sim_options_default(&o);
   o.threads = s->threads;
@@ -26,8 +25,7 @@ run_on(Test *t, const Setup *s, const char *body, uint32_t blocks, uint32_t thre
   o.max_instructions = s->most;
   o.watch = s->watch;
   o.watch_user = s->user;
-  if (!CHECK(t, sim_create(&o, &t->machine, err) == 0, "%s", err->message))
-    exit(2);
+  SimMachine *saved = test_machine(t, &o);
   uint32_t *d = test_alloc(t, 4 * WORDS);
   char ptx[4096];
   memset(d, 0, 4 * WORDS);
@@ -36,8 +34,7 @@ run_on(Test *t, const Setup *s, const char *body, uint32_t blocks, uint32_t thre
   int rc = test_run(t, &r);
   *err = r.err;
   memcpy(a, d, 4 * WORDS);
-  sim_destroy(t->machine);
-  t->machine = saved;
+  test_machine_back(t, saved);
   return rc;
 }
 
