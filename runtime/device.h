@@ -41,6 +41,7 @@ typedef struct DeviceOps {
   int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
   int (*kernel_occupancy)(TilertKernel *k, uint32_t *blocks, TilertError *err);
   int (*allow_shared)(TilertKernel *k, uint32_t bytes, TilertError *err);   /* of dynamic shared memory; NULL: always allowed */
+  int (*allow_cluster)(TilertKernel *k, uint32_t blocks, TilertError *err); /* clusters of so many blocks by launch; NULL: always allowed */
   int (*launch)(const TilertLaunch *l, void *stream, TilertError *err);
 } DeviceOps;
 
@@ -79,6 +80,7 @@ struct TilertLaunch {
   TilertKernel *kernel;
   void *function;
   uint32_t grid[3], block[3], shared;
+  uint32_t cluster[3];                         /* blocks of a cluster; 0: what the kernel says */
   int empty;                                   /* a zero in the grid */
   void *params[TILERT_MAX_PARAMS];
   _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];

@@ -162,6 +162,7 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
   if (k->manifest.block[0])
     memcpy(l->block, k->manifest.block, sizeof l->block);
   l->shared = k->manifest.shared;
+  memset(l->cluster, 0, sizeof l->cluster);
   if (nargs != k->manifest.nparams)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,
                      k->manifest.nparams, nargs);
@@ -180,6 +181,16 @@ wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
                    k->device->info.spec, s->device->info.spec);
 }
 
+static int
+check_cluster(const TilertLaunch *l, TilertError *err)
+{
+  const uint32_t *g = l->grid, *c = l->cluster;
+  if (g[0] % c[0] == 0 && g[1] % c[1] == 0 && g[2] % c[2] == 0)
+    return TILERT_OK;
+  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: a grid of %u x %u x %u blocks is no multiple of the cluster's %u x %u x %u",
+                      l->kernel->manifest.kernel, g[0], g[1], g[2], c[0], c[1], c[2]);
+}
+
 int
 tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
 {
@@ -187,6 +198,8 @@ tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
   const TilertDevice *d = l->kernel->device;
   if (s && s->device != d)
     return wrong_stream(l->kernel, s, err);
+  if (l->cluster[0] && check_cluster(l, err))
+    return TILERT_E_ARGUMENT;
   return l->empty ? TILERT_OK : d->ops->launch(l, s ? s->native : NULL, err);
 }
 

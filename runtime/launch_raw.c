@@ -7,6 +7,8 @@
 #include "sim/sim.h"
 #include <string.h>
 
+enum { CLUSTER_MOST = 16 };
+
 /* ---- manifests ---- */
 
 typedef struct Derive { TilertManifest *out; size_t max, n; TilertError *err; int status; } Derive;
@@ -152,6 +154,25 @@ tilert_launch_set_shape(TilertLaunch *l, const uint32_t block[3], uint32_t dynam
   memcpy(l->block, block, sizeof l->block);
   l->shared = dynamic_shared;
   return TILERT_OK;
+}
+
+int
+tilert_launch_set_cluster(TilertLaunch *l, const uint32_t cluster[3], TilertError *err)
+{
+  NEED(l);
+  NEED(cluster);
+  TilertKernel *k = l->kernel;
+  const TilertDeviceInfo *info = &k->device->info;
+  uint64_t n = (uint64_t)cluster[0] * cluster[1] * cluster[2];
+  if (n == 0 || n > CLUSTER_MOST || cluster[0] > CLUSTER_MOST || cluster[1] > CLUSTER_MOST)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: a cluster of %u x %u x %u blocks: 1 to %d are possible", k->manifest.kernel,
+                        cluster[0], cluster[1], cluster[2], CLUSTER_MOST);
+  if (info->capability_major < 9)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: %s has no clusters", k->manifest.kernel, info->name);
+  int status = k->device->ops->allow_cluster ? k->device->ops->allow_cluster(k, (uint32_t)n, err) : TILERT_OK;
+  if (!status)
+    memcpy(l->cluster, cluster, sizeof l->cluster);
+  return status;
 }
 
 int

@@ -346,7 +346,7 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
   SimError e = {0};
   SimStats stats = {0};
   SimLaunch x = {k->manifest.kernel, {l->grid[0], l->grid[1], l->grid[2]}, {l->block[0], l->block[1], l->block[2]},
-                 l->shared, (const void *const *)l->params, &k->manifest};
+                 l->shared, (const void *const *)l->params, &k->manifest, {l->cluster[0], l->cluster[1], l->cluster[2]}, 1};
   pthread_mutex_lock(&s->lock);
   s->told = 0;
   int failed = sim_run(k->module->native, &x, &stats, &e);

@@ -238,6 +238,10 @@ TILERT_API int tilert_launch_packed(const TilertLaunch *l, TilertStream *s, Tile
 TILERT_API int tilert_launch_set_shape(TilertLaunch *l, const uint32_t block[3], uint32_t dynamic_shared, TilertError *err);
 TILERT_API int tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const uint32_t block[3],
                                     uint32_t dynamic_shared, const TilertArg *args, size_t nargs, TilertError *err);
+/* Blocks in clusters of this shape, which share their shared memory: 1 to 16 of them, more than 8 only where the device has room (others
+ * fail when launched). What a kernel says itself (.reqnctapercluster) needs no such call, and allows no other. TILERT_E_UNAVAILABLE:
+ * the device or its driver has none. The grid has to be a multiple when it is launched. */
+TILERT_API int tilert_launch_set_cluster(TilertLaunch *l, const uint32_t cluster[3], TilertError *err);
 
 /* ---- timing ---- */
 

@@ -24,6 +24,8 @@ typedef struct CudaDevice {
   Blame blame;
 } CudaDevice;
 
+enum { PORTABLE_CLUSTER = 8 };           /* blocks that every device with clusters has room for */
+
 #define TRY(dev, call, args) check((dev), (dev)->cu.call args, "cu" #call, err)
 
 static CudaDevice *
@@ -304,6 +306,16 @@ cuda_module_unload(TilertDevice *d, void *module)
 }
 
 /* More than 48 KB of shared memory, static and dynamic together, has to be asked for. */
+/* Clusters of more than 8 blocks that a kernel says itself are to be asked for, too. What an old driver does not know it has not. */
+static int
+allow_compiled_cluster(CudaDevice *c, CUfunction f, TilertError *err)
+{
+  int n = 1;
+  for (int i = 0, one; n && i < 3; i++)
+    n *= c->cu.FuncGetAttribute(&one, CU_FUNC_REQUIRED_CLUSTER_WIDTH + i, f) ? 0 : one;
+  return n > PORTABLE_CLUSTER ? TRY(c, FuncSetAttribute, (f, CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)) : TILERT_OK;
+}
+
 static int
 kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
 {
@@ -314,6 +326,8 @@ kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
     status = TRY(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
   if (!status)
     status = TRY(c, FuncGetAttribute, (&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f));
+  if (!status && c->base.info.capability_major >= 9)
+    status = allow_compiled_cluster(c, f, err);
   if (!status)
     status = blame_name(&c->blame, m->kernel, &k->label, err);
   if (status)
@@ -370,9 +384,33 @@ cuda_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
   WITHIN(c, TRY(c, OccupancyMaxBlocks, ((int *)blocks, k->function, threads, k->manifest.shared)));
 }
 
+/* A size that the kernel was compiled with needs nothing of this, unless not every device has it. */
+static int
+cuda_allow_cluster(TilertKernel *k, uint32_t blocks, TilertError *err)
+{
+  CudaDevice *c = cuda_of(k->device);
+  if (!c->cu.LaunchKernelEx)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no cuLaunchKernelEx: the driver is too old");
+  if (blocks <= PORTABLE_CLUSTER)
+    return TILERT_OK;
+  WITHIN(c, TRY(c, FuncSetAttribute, (k->function, CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)));
+}
+
+static CUresult
+launch_clusters(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
+{
+  CUlaunchAttribute size = {.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {l->cluster[0], l->cluster[1], l->cluster[2]}};
+  CUlaunchConfig config = {.shared = l->shared, .stream = stream, .attributes = &size, .nattributes = 1};
+  memcpy(config.grid, l->grid, sizeof config.grid);
+  memcpy(config.block, l->block, sizeof config.block);
+  return c->cu.LaunchKernelEx(&config, l->function, (void **)(uintptr_t)l->params, NULL);
+}
+
 static inline CUresult
 launch_now(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
 {
+  if (l->cluster[0])
+    return launch_clusters(c, l, stream);
   return c->cu.LaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
                             l->shared, stream, (void **)(uintptr_t)l->params, NULL);
 }
@@ -386,7 +424,7 @@ launch_failed(CudaDevice *c, const TilertLaunch *l, uint64_t number, CUresult r,
     blame_pass(&c->blame, number - 1, 1, NULL);
   else
     blame_withdraw(&c->blame, number);
-  int status = check(c, r, "cuLaunchKernel", err);
+  int status = check(c, r, l->cluster[0] ? "cuLaunchKernelEx" : "cuLaunchKernel", err);
   return blame_is_lost(&c->blame) ? status : error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel);
 }
 
@@ -436,7 +474,8 @@ static const DeviceOps cuda_ops = {
   .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,
   .event_synchronize = cuda_event_synchronize, .event_elapsed = cuda_event_elapsed,
   .module_load = cuda_module_load, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
-  .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .allow_shared = cuda_allow_shared, .launch = cuda_launch,
+  .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .allow_shared = cuda_allow_shared,
+  .allow_cluster = cuda_allow_cluster, .launch = cuda_launch,
 };
 
 /* What to compile for on each capability. A target with an `a` runs on that capability alone; devices without a

@@ -11,6 +11,18 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 
+/* A launch with attributes; of those that exist, only the cluster's size is used. */
+typedef struct CUlaunchAttribute {
+  int id, reserved;
+  union { char all[64]; struct { unsigned x, y, z; } cluster; } value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig {
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  CUlaunchAttribute *attributes;
+  unsigned nattributes;
+} CUlaunchConfig;
+
 enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
@@ -28,6 +40,10 @@ enum {
   CU_FUNC_LOCAL_SIZE_BYTES = 3,
   CU_FUNC_NUM_REGS = 4,
   CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+  CU_FUNC_REQUIRED_CLUSTER_WIDTH = 11,      /* and height, depth: as compiled, 0 where that says nothing */
+  CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
+  /* launch attributes */
+  CU_LAUNCH_CLUSTER_DIMENSION = 4,
   /* device attributes */
   CU_DEVICE_MAX_GRID_DIM_X = 5,
   CU_DEVICE_MAX_GRID_DIM_Y = 6,

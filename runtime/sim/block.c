@@ -1,4 +1,5 @@
-/* block.c - the state of one running block: its registers, shared and local memory. A finished block's state is used again. */
+/* block.c - the state of a running block, its registers, shared and local memory, and of the cluster that it is in. A finished cluster's
+ * state is used again. */
 #include "internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,10 @@ special_value(const Block *b, const SpecialSlot *s, const Warp *w, uint32_t lane
   case S_LANEID: return lane;
   case S_WARPID: return w->index;
   case S_NWARPID: return b->nwarps;
-  case S_NSMID: case S_ONE: case S_NCLUSTER: case S_NCLUSTER + 1: case S_NCLUSTER + 2: return 1;
+  case S_NSMID: return 1;
+  case S_EXPLICIT: return l->explicit_cluster;
+  case S_CLUSTER_NCTARANK: return l->ncluster;
+  case S_CLUSTER_CTARANK: return b->rank;
   case S_LT: return (1u << lane) - 1;
   case S_LE: return (2u << lane) - 1;
   case S_EQ: return 1u << lane;
@@ -29,7 +33,22 @@ special_value(const Block *b, const SpecialSlot *s, const Warp *w, uint32_t lane
     return l->block[id - S_NTID];
   if (id >= S_NCTAID && id < S_NCTAID + 3)
     return l->grid[id - S_NCTAID];
+  if (id >= S_NCLUSTERID && id < S_NCLUSTERID + 3)
+    return l->grid[id - S_NCLUSTERID] / l->cluster[id - S_NCLUSTERID];
+  if (id >= S_CLUSTER_NCTAID && id < S_CLUSTER_NCTAID + 3)
+    return l->cluster[id - S_CLUSTER_NCTAID];
+  if (id >= S_CLUSTERID && id < S_CLUSTERID + 3)
+    return b->id[id - S_CLUSTERID] / l->cluster[id - S_CLUSTERID];
+  if (id >= S_CLUSTER_CTAID && id < S_CLUSTER_CTAID + 3)
+    return b->place[id - S_CLUSTER_CTAID];
   return id >= S_CTAID && id < S_CTAID + 3 ? b->id[id - S_CTAID] : 0;
+}
+
+/* Whether it is another one in the next block. */
+static bool
+of_block(uint32_t id)
+{
+  return (id >= S_CTAID && id < S_CTAID + 3) || (id >= S_CLUSTERID && id <= S_CLUSTER_CTARANK);
 }
 
 static void
@@ -37,8 +56,10 @@ fill_specials(Block *b, Warp *w, bool block_only)
 {
   for (uint32_t i = 0; i < b->kernel->nspecials; i++) {
     const SpecialSlot *s = &b->kernel->specials[i];
-    if (block_only && !(s->id >= S_CTAID && s->id < S_CTAID + 3))
+    if (block_only && !of_block(s->id))
       continue;
+    if (s->width == 0)
+      PRED_OF(w, s->offset) = special_value(b, s, w, 0) ? FULL : 0;
     for (uint32_t lane = 0; lane < LANES; lane++) {
       uint64_t v = special_value(b, s, w, lane);
       memcpy(w->regs + s->offset + lane * s->width, &v, s->width);
@@ -77,8 +98,8 @@ drop_barriers(Block *b)
   }
 }
 
-void
-sim_block_free(Block *b)
+static void
+block_free(Block *b)
 {
   if (!b)
     return;
@@ -104,14 +125,14 @@ sim_block_free(Block *b)
 }
 
 uint64_t
-sim_block_bytes(const Launch *l)
+sim_cluster_bytes(const Launch *l)
 {
-  uint64_t threads = (uint64_t)l->nwarps * LANES;
-  return sizeof(Block) + (uint64_t)l->nwarps * l->kernel->file_bytes + threads * l->kernel->local_bytes + 5ull * l->shared_bytes;
+  uint64_t threads = (uint64_t)l->nwarps * LANES, per_thread = threads * l->kernel->local_bytes;
+  return l->ncluster * (sizeof(Block) + (uint64_t)l->nwarps * l->kernel->file_bytes + per_thread + 5ull * l->shared_bytes);
 }
 
-Block *
-sim_block_new(Worker *k)
+static Block *
+block_new(Worker *k, Cluster *c, uint32_t rank)
 {
   const Launch *l = k->launch;
   Block *b = calloc(1, sizeof *b);
@@ -119,6 +140,8 @@ sim_block_new(Worker *k)
     return NULL;
   b->worker = k;
   b->launch = k->launch;
+  b->cluster = c;
+  b->rank = rank;
   b->kernel = l->kernel;
   b->nwarps = l->nwarps;
   b->shared_bytes = l->shared_bytes;
@@ -134,7 +157,7 @@ sim_block_new(Worker *k)
     b->local_init = calloc((size_t)b->nwarps * LANES, b->kernel->local_bytes / 8 + 1u);
   }
   if (!b->regs || !b->shared || !b->local || (b->check && (!b->shadow || !b->local_init))) {
-    sim_block_free(b);
+    block_free(b);
     return NULL;
   }
   memset(b->regs, 0, file * b->nwarps);   /* what some lanes write is merged with what is there */
@@ -184,14 +207,26 @@ start_records(Block *b)
   clock_start(b);
 }
 
-void
-sim_block_start(Block *b, uint64_t index)
+/* Where the block lies in the grid, and in the cluster of a number. */
+static void
+place_block(Block *b, uint64_t cluster)
 {
-  const uint32_t *g = b->launch->grid;
-  b->index = index;
-  b->id[0] = (uint32_t)(index % g[0]);
-  b->id[1] = (uint32_t)(index / g[0] % g[1]);
-  b->id[2] = (uint32_t)(index / g[0] / g[1]);
+  const uint32_t *g = b->launch->grid, *c = b->launch->cluster;
+  uint32_t rank = b->rank;
+  for (uint32_t i = 0; i < 3; i++) {
+    b->place[i] = rank % c[i];
+    b->id[i] = (uint32_t)(cluster % (g[i] / c[i])) * c[i] + b->place[i];
+    rank /= c[i];
+    cluster /= g[i] / c[i];
+  }
+  b->index = b->id[0] + (uint64_t)g[0] * (b->id[1] + (uint64_t)g[1] * b->id[2]);
+}
+
+static void
+block_start(Block *b, uint64_t cluster)
+{
+  place_block(b, cluster);
+  b->over = false;
   b->nlive = b->nwarps;
   b->executed = b->reported = 0;
   drop_barriers(b);
@@ -200,8 +235,6 @@ sim_block_start(Block *b, uint64_t index)
   b->registers_free = 0;
   cluster_clear(b);
   memset(b->wgmma_agent, 0, sizeof b->wgmma_agent);
-  b->events = b->events_then = b->events_looked = 0;
-  b->timeouts = b->looks = 0;
   memset(b->shared, 0xcb, b->shared_bytes);
   for (uint32_t i = 0; i < b->nwarps; i++)
     start_warp(b, &b->warp[i]);
@@ -210,4 +243,38 @@ sim_block_start(Block *b, uint64_t index)
       local_mark(b, &b->warp[i], lane, 0, b->kernel->unit->frame_bytes, false);
   if (b->check)
     start_records(b);
+}
+
+/* ---- clusters ---- */
+
+void
+sim_cluster_free(Cluster *c)
+{
+  for (uint32_t i = 0; c && i < c->n; i++)
+    block_free(c->block[i]);
+  free(c);
+}
+
+Cluster *
+sim_cluster_new(Worker *k)
+{
+  Cluster *c = calloc(1, sizeof *c);
+  while (c && c->n < k->launch->ncluster) {
+    if (!(c->block[c->n] = block_new(k, c, c->n))) {
+      sim_cluster_free(c);
+      return NULL;
+    }
+    c->n++;
+  }
+  return c;
+}
+
+void
+sim_cluster_start(Cluster *c, uint64_t before)
+{
+  c->events = c->events_then = c->events_looked = 0;
+  c->timeouts = c->looks = c->failed = 0;
+  c->stuck = c->met = false;
+  for (uint32_t i = 0; i < c->n; i++)
+    block_start(c->block[i], before / c->n);
 }

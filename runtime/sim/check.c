@@ -207,6 +207,39 @@ clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *wha
   learn(b, know, what);
 }
 
+/* What others know of the block's own agents. */
+static void
+learn_own(const Block *b, Clocks *clocks, const Know *k)
+{
+  const uint32_t *mine = know_clocks(b->launch, k, b->index);
+  uint32_t *to = clocks->of[PROXY_GENERIC];
+  for (uint32_t a = 0; mine && a < b->launch->nclocks; a++)
+    to[a] = mine[a] > to[a] ? mine[a] : to[a];
+}
+
+void
+clock_meet(Cluster *c)
+{
+  Launch *l = c->block[0]->launch;
+  bool *failed = &c->block[0]->worker->no_memory;
+  Know *all = NULL;
+  for (uint32_t i = 0; i < c->n; i++) {
+    Block *b = c->block[i];
+    clock_merge(b, &b->cluster_done, &all, &b->cluster_clocks, b->cluster_know);
+    if (c->n == 1)
+      continue;
+    Know *with = know_with(l, all, b->index, b->cluster_clocks.of[PROXY_GENERIC], failed);
+    know_drop(all);
+    all = with;
+  }
+  for (uint32_t i = 0; i < c->n; i++) {
+    Block *b = c->block[i];
+    learn_own(b, &b->cluster_done, all);
+    learn(b, &b->cluster_know_done, all);
+  }
+  know_drop(all);
+}
+
 void
 clock_proxy(Block *b, Warp *w)
 {
@@ -373,10 +406,7 @@ take_over(Block *b, Warp *w, const Published *p, Scope scope)
     clocks_max(b, &w->clocks, &p->clocks);
   if (scope == SCOPE_CTA || !p->know)
     return;
-  const uint32_t *mine = know_clocks(b->launch, p->know, b->index);
-  if (mine)
-    for (uint32_t a = 0; a < b->launch->nclocks; a++)
-      w->clocks.of[PROXY_GENERIC][a] = mine[a] > w->clocks.of[PROXY_GENERIC][a] ? mine[a] : w->clocks.of[PROXY_GENERIC][a];
+  learn_own(b, &w->clocks, p->know);
   learn(b, &w->know, p->know);
 }
 

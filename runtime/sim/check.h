@@ -6,6 +6,7 @@
 
 typedef struct Launch Launch;
 typedef struct Worker Worker;
+typedef struct Cluster Cluster;
 
 /* ---- clocks ----
  * An agent is what has a clock: a warp of the block, or something that copies by itself (an mbarrier, whose copies end with its
@@ -153,6 +154,8 @@ void clock_tick(Warp *w);                              /* lanes of w synchronise
 void clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know);
 void clock_join(Block *b, Warp *w, const Clocks *clocks, Know *know);
 void clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *what);
+/* All that has arrived at the cluster's barrier goes to all that wait there. */
+void clock_meet(Cluster *c);
 /* A fence between the generic and the async proxy, by the warp. */
 void clock_proxy(Block *b, Warp *w);
 /* What the warp knows of others is let go. */

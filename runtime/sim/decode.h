@@ -31,7 +31,8 @@ struct Func {
   bool entry, has_body;
   size_t body, body_end;               /* tokens after '{', at the matching '}' */
   FuncParam *param, *ret; size_t nparam, param_cap, nret, ret_cap;
-  uint32_t reqntid[3], maxntid[3], maxnreg, minctas;
+  uint32_t reqntid[3], maxntid[3], reqcluster[3], maxnreg, minctas, maxcluster;
+  bool explicit_cluster, blocks_are_clusters;
 };
 
 enum { MAX_UNKNOWN = 10 };

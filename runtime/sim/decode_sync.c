@@ -20,13 +20,15 @@ cluster_barrier(Decoder *d)
 {
   bool wait = opmod_take(d, M_WAIT), arrive = opmod_take(d, M_ARRIVE);
   bool relaxed = d->order == ORDER_RELAXED;
-  opmod_take(d, M_ALIGNED);
+  bool aligned = opmod_take(d, M_ALIGNED);
   decode_operands(d, 0, 0);
   if (wait == arrive)
     decode_unknown(d);
-  Insn *in = insn_warp(d, wait ? K_WAIT : K_WARP, wait ? cluster_wait : cluster_arrive, 0);
-  if (in)
-    in->cluster = (ClusterOps){relaxed};
+  Insn *in = insn_warp(d, K_WAIT, wait ? cluster_wait : cluster_arrive, 0);
+  if (!in)
+    return;
+  in->cluster = (ClusterOps){relaxed};
+  in->whole = in->living = aligned;
 }
 
 /* The word behind the opcode's first dot. */

@@ -1,4 +1,4 @@
-/* exec.c - running one block: warps in turn, and in a warp its splits.
+/* exec.c - running one cluster, mostly of one block: warps in turn, and in a warp its splits.
  *
  * A warp whose lanes branched apart is a set of splits (pc, lanes, rank). The split of the lowest rank runs
  * until it branches or reaches the start of a block of code; splits at the same pc merge (see cfg.c for why
@@ -9,7 +9,7 @@
  * the others.
  *
  * Warps run one at a time, in order, each until it waits, ends or has used its turn (SLICE backward
- * branches): so blocks are deterministic, and warps that spin on shared memory make way.
+ * branches), those of one block behind those of another: so clusters are deterministic, and warps that spin on shared memory make way.
  *
  * A try_wait that is false parks its split until the mbarrier ends a phase. When no warp can run, what the parked waits wait for lands
  * (flight.c); if nothing is in flight, they time out, as the hardware's do, which a program may use to do something else meanwhile. If
@@ -332,7 +332,7 @@ barrier_arrive(Block *b, Warp *w, const Insn *in, uint32_t m)
     return N_ERROR;
   }
   b->worker->stats.barriers++;
-  b->events++;
+  b->cluster->events++;
   barrier_vote(w, bar, &in->bar, m);
   bar->expected = expected;
   bar->arrived++;
@@ -363,8 +363,8 @@ warp_ended(Block *b, Warp *w)
 {
   w->state = W_DONE;
   b->nlive--;
-  b->events++;
-  cluster_settle(b);
+  b->cluster->events++;
+  cluster_settle(b->cluster);
   for (int i = 0; i < MAX_BARRIERS; i++)
     if (b->barrier[i].waiting && barrier_full(b, &b->barrier[i]))
       barrier_release(b, &b->barrier[i]);
@@ -645,7 +645,7 @@ run_split(Block *b, Warp *w, uint32_t index)
     case K_TRAP: return run_trap(b, w, in, m);
     case K_NOP: break;
     case K_WAIT: {
-      if (in->whole && m != FULL) {
+      if (in->whole && m != (in->living ? w->live : FULL)) {
         if (!others_behind(w)) {
           whole_warp_missing(b, w, in, m);
           return N_ERROR;
@@ -771,15 +771,11 @@ wake_waiters(Block *b, uint32_t on)
     }
 }
 
+/* Parked waits of a block that time out; whether there was any. */
 static bool
-time_out(Block *b)
+expire(Block *b)
 {
   bool any = false;
-  if (b->events != b->events_then)
-    b->timeouts = 0;
-  b->events_then = b->events;
-  if (b->timeouts++ == MOST_TIMEOUTS)
-    return false;
   for (uint32_t i = 0; i < b->nwarps; i++)
     for (uint32_t j = 0; j < b->warp[i].nsplit; j++) {
       Split *s = &b->warp[i].split[j];
@@ -793,82 +789,154 @@ time_out(Block *b)
   return any;
 }
 
-/* No warp can run: whether one can after all; -1 with the fault. */
-static int
-unpark(Block *b)
+static bool
+time_out(Cluster *c)
 {
-  uint64_t before = b->events;
-  cluster_settle(b);                   /* lanes may have ended since the last arrival */
-  if (b->events != before)
-    return 1;
-  int landed = flights_land_waited(b);
-  if (landed)
-    return landed;
-  return time_out(b) ? 1 : fault_deadlock(b);
+  bool any = false;
+  if (c->events != c->events_then)
+    c->timeouts = 0;
+  c->events_then = c->events;
+  if (c->timeouts++ == MOST_TIMEOUTS)
+    return false;
+  for (uint32_t i = 0; i < c->n; i++)
+    any |= expire(c->block[i]);
+  return any;
 }
 
-/* Whether the block need not go on: an earlier one has failed, or all begins anew. */
-static bool
-given_up(const Block *b)
+static int
+land_waited(Cluster *c)
 {
-  const Launch *l = b->launch;
-  return __atomic_load_n(&l->fail_block, __ATOMIC_RELAXED) < b->index || (l->parallel && __atomic_load_n(&l->again, __ATOMIC_RELAXED));
+  int landed = 0;
+  for (uint32_t i = 0; i < c->n && landed >= 0; i++) {
+    int one = flights_land_waited(c->block[i]);
+    landed = one < 0 ? one : landed | one;
+    c->failed = one < 0 ? i : c->failed;
+  }
+  return landed;
 }
+
+/* No warp can run: whether one can after all; -1 with the fault. */
+static int
+unpark(Cluster *c)
+{
+  uint64_t before = c->events;
+  cluster_settle(c);                   /* lanes may have ended since the last arrival */
+  if (c->events != before)
+    return 1;
+  int landed = land_waited(c);
+  if (landed)
+    return landed;
+  return time_out(c) ? 1 : fault_deadlock(c);
+}
+
+/* Whether the cluster need not go on: an earlier block has failed, or all begins anew. */
+static bool
+given_up(const Cluster *c)
+{
+  const Launch *l = c->block[0]->launch;
+  return __atomic_load_n(&l->fail_block, __ATOMIC_RELAXED) < c->block[0]->index ||
+         (l->parallel && __atomic_load_n(&l->again, __ATOMIC_RELAXED));
+}
+
+static uint64_t
+executed(const Cluster *c)
+{
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < c->n; i++)
+    n += c->block[i]->executed;
+  return n;
+}
+
+/* What a round of all warps found: some ran, some got on, and all that ran are stuck. */
+typedef struct Round { bool ran, busy, stuck; } Round;
 
 /* What is left of a turn after all warps have had theirs. */
 static bool
-turn_over(Block *b, uint64_t start, bool busy, bool stuck)
+turn_over(Cluster *c, uint64_t start, const Round *r)
 {
-  b->stuck = stuck;
-  if (b->launch->turns && !busy)
+  const Launch *l = c->block[0]->launch;
+  c->stuck = r->stuck;
+  if (l->turns && !r->busy)
     return true;
-  return b->executed - start > (b->launch->turns ? TURN : LONG_TURN);
+  return executed(c) - start > (l->turns ? TURN : LONG_TURN);
 }
 
 /* Whether all warps that run look at mbarriers again and again, where no other block can change anything. */
 static bool
-all_look(Block *b, bool stuck)
+all_look(Cluster *c, bool stuck)
 {
-  bool nothing = b->events == b->events_looked;
-  b->events_looked = b->events;
+  const Block *b = c->block[0];
+  bool nothing = c->events == c->events_looked;
+  c->events_looked = c->events;
   if (!stuck || b->launch->turns || !nothing || !b->nmbar) {
-    b->looks = 0;
+    c->looks = 0;
     return false;
   }
-  return b->looks++ == MOST_TIMEOUTS;
+  return c->looks++ == MOST_TIMEOUTS;
 }
 
-BlockEnd
-sim_block_run(Block *b)
+/* -1 with the fault. */
+static int
+block_round(Block *b, Round *r)
 {
-  uint64_t start = b->executed;
-  while (b->nlive) {
-    bool ran = false, busy = false, stuck = true;
-    for (uint32_t i = 0; i < b->nwarps; i++) {
-      Warp *w = &b->warp[i];
-      if (w->state != W_RUN)
-        continue;
-      ran = true;
-      if (warp_run(b, w) == N_ERROR)
-        return BLOCK_FAILED;
-      busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
-      stuck &= w->state == W_RUN && w->stuck;
-    }
-    if (!ran && unpark(b) < 0)
-      return BLOCK_FAILED;
-    if (!ran)
+  for (uint32_t i = 0; i < b->nwarps; i++) {
+    Warp *w = &b->warp[i];
+    if (w->state != W_RUN)
       continue;
-    sim_report(b, false);
-    if (given_up(b))
-      return BLOCK_ENDED;
-    if (__atomic_load_n(&b->launch->machine->cancel, __ATOMIC_RELAXED))
-      return BLOCK_STOPPED;
-    if (all_look(b, stuck)) {
-      fault_deadlock(b);
-      return BLOCK_FAILED;
-    }
-    if (turn_over(b, start, busy, stuck))
-      return BLOCK_SUSPENDED;
+    r->ran = true;
+    if (warp_run(b, w) == N_ERROR)
+      return -1;
+    r->busy |= w->state != W_RUN || w->idle < IDLE_LOOKS;
+    r->stuck &= w->state == W_RUN && w->stuck;
   }
-  return flights_ended(b) || registers_ended(b) ? BLOCK_FAILED : BLOCK_ENDED;
+  if (b->nlive || b->over)
+    return 0;
+  b->over = true;
+  return flights_ended(b) || registers_ended(b) ? -1 : 0;
+}
+
+static int
+cluster_round(Cluster *c, Round *r)
+{
+  for (uint32_t i = 0; i < c->n; i++)
+    if (block_round(c->block[i], r)) {
+      c->failed = i;
+      return -1;
+    }
+  return 0;
+}
+
+static bool
+all_over(const Cluster *c)
+{
+  for (uint32_t i = 0; i < c->n; i++)
+    if (!c->block[i]->over)
+      return false;
+  return true;
+}
+
+TurnEnd
+sim_cluster_run(Cluster *c)
+{
+  uint64_t start = executed(c);
+  while (!all_over(c)) {
+    Round r = {false, false, true};
+    if (cluster_round(c, &r) || (!r.ran && unpark(c) < 0))
+      return TURN_FAILED;
+    if (!r.ran)
+      continue;
+    for (uint32_t i = 0; i < c->n; i++)
+      sim_report(c->block[i], false);
+    if (given_up(c))
+      return TURN_ENDED;
+    if (__atomic_load_n(&c->block[0]->launch->machine->cancel, __ATOMIC_RELAXED))
+      return TURN_STOPPED;
+    if (all_look(c, r.stuck)) {
+      fault_deadlock(c);
+      return TURN_FAILED;
+    }
+    if (turn_over(c, start, &r))
+      return TURN_SUSPENDED;
+  }
+  return TURN_ENDED;
 }

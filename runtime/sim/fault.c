@@ -529,7 +529,7 @@ wait_text(const Block *b, const Warp *w, Text *t)
     return;
   }
   for (uint32_t i = 0; i < w->nsplit; i++)
-    if (b->kernel->code[w->split[i].pc].kind == K_WAIT) {
+    if (w->split[i].state != SPLIT_CONV && b->kernel->code[w->split[i].pc].kind == K_WAIT) {
       const Insn *in = &b->kernel->code[w->split[i].pc];
       if (in->fn.warp == wgmma_wait)
         wgmma_wait_text(b, w, in, t);
@@ -544,11 +544,11 @@ wait_text(const Block *b, const Warp *w, Text *t)
   text_add(t, "in a loop at %s", sim_loc_text(b, warp_pc(b, w), at, sizeof at));
 }
 
-int
-fault_deadlock(Block *b)
+/* What the warps of a block wait for, one behind the other, with the block's name where it is given; the first of them, or NULL. */
+static Warp *
+waits_text(Block *b, const char *program, Text *t)
 {
-  char list[640] = "", what[320], before[320] = "";
-  Text t = {list, 0, sizeof list};
+  char what[320], before[320] = "";
   Warp *first = NULL;
   uint32_t same = 0;
   for (uint32_t i = 0; i < b->nwarps; i++) {
@@ -559,33 +559,72 @@ fault_deadlock(Block *b)
     wait_text(b, w, &one);
     bool again = first && strcmp(what, before) == 0;
     if (first && !again)
-      text_add(&t, same ? " and %u more like it," : ",", same);
+      text_add(t, same ? " and %u more like it," : ",", same);
     if (!again)
-      text_add(&t, " warp %u %s", i, what);
+      text_add(t, " warp %u%s%s %s", i, program ? " of program " : "", program ? program : "", what);
     same = again ? same + 1 : 0;
     first = first ? first : w;
     memcpy(before, what, sizeof before);
   }
   if (same)
-    text_add(&t, " and %u more like it", same);
+    text_add(t, " and %u more like it", same);
+  return first;
+}
+
+/* Of a cluster the message has what goes in, and the lines behind it each block. */
+static int
+cluster_deadlock(Cluster *c)
+{
+  char list[640] = "", program[48], lines[1600] = "";
+  Text t = {list, 0, sizeof list}, all = {lines, 0, sizeof lines};
+  Block *b = NULL;
+  Warp *first = NULL;
+  for (uint32_t i = 0; i < c->n; i++) {
+    sim_program_text(c->block[i]->launch, c->block[i]->index, program, sizeof program);
+    if (!c->block[i]->nlive)
+      continue;
+    text_add(&t, b ? ";" : "");
+    Warp *w = waits_text(c->block[i], program, &t);
+    text_add(&all, "\n  program %s:", program);
+    waits_text(c->block[i], NULL, &all);
+    first = b ? first : w;
+    b = b ? b : c->block[i];
+  }
+  c->failed = b->rank;
+  sim_fault(b, first, &b->kernel->code[warp_pc(b, first)], __builtin_ctz(first->live), SIM_E_DEADLOCK, 0,
+            "deadlock: no warp of the cluster can go on:%s", list);
+  SimError *e = &b->worker->err;
+  text_add(&(Text){e->trace, strlen(e->trace), sizeof e->trace}, "%s", lines);
+  return -1;
+}
+
+int
+fault_deadlock(Cluster *c)
+{
+  char list[640] = "";
+  Text t = {list, 0, sizeof list};
+  Block *b = c->block[0];
+  if (c->n > 1)
+    return cluster_deadlock(c);
+  Warp *first = waits_text(b, NULL, &t);
   return sim_fault(b, first, &b->kernel->code[warp_pc(b, first)], __builtin_ctz(first->live), SIM_E_DEADLOCK, 0,
                    "deadlock: no warp can go on:%s", list);
 }
 
 int
-fault_stopped(Block *const *block, uint32_t n)
+fault_stopped(const Going *g)
 {
   char list[600] = "";
   Text t = {list, 0, sizeof list};
   const Insn *first = NULL;
-  for (uint32_t i = 0; i < n && i < 3; i++) {
+  for (uint32_t i = 0; i < g->n && i < 3; i++) {
     text_add(&t, i ? ", " : "");
-    const Insn *at = still_text(block[i], &t);
+    const Insn *at = still_text(g->block[i], &t);
     first = first ? first : at;
   }
-  if (n > 3)
-    text_add(&t, ", and %u more are not done", n - 3);
-  return sim_fault(block[0], running_warp(block[0]), first, -1, SIM_E_CANCELLED, 0, "stopped: %s", list);
+  if (g->n > 3)
+    text_add(&t, ", and %u more are not done", g->n - 3);
+  return sim_fault(g->block[0], running_warp(g->block[0]), first, -1, SIM_E_CANCELLED, 0, "stopped: %s", list);
 }
 
 int
@@ -598,20 +637,20 @@ fault_budget(Block *b, Warp *w, const Insn *in)
 }
 
 int
-fault_all_wait(Block *const *block, uint32_t n)
+fault_all_wait(const Going *g)
 {
-  Block *b = block[0];
+  Block *b = g->block[0];
   const Launch *l = b->launch;
   char list[500] = "", at[200], program[48];
   Text t = {list, 0, sizeof list};
-  for (uint32_t i = 0; i < n && i < 4; i++)
-    text_add(&t, "%s program %s at %s", i ? "," : "", sim_program_text(l, block[i]->index, program, sizeof program),
-             sim_loc_text(block[i], warp_pc(block[i], running_warp(block[i])), at, sizeof at));
-  if (n > 4)
-    text_add(&t, " and %u more", n - 4);
+  for (uint32_t i = 0; i < g->n && i < TOLD_BLOCKS; i++)
+    text_add(&t, "%s program %s at %s", i ? "," : "", sim_program_text(l, g->block[i]->index, program, sizeof program),
+             sim_loc_text(g->block[i], warp_pc(g->block[i], running_warp(g->block[i])), at, sizeof at));
+  if (g->n > TOLD_BLOCKS)
+    text_add(&t, " and %u more", g->n - TOLD_BLOCKS);
   if (l->next_block < l->nblocks)
     text_add(&t, "; %llu programs can start only when others end, as %u are resident at a time",
-             (unsigned long long)(l->nblocks - l->next_block), n);
+             (unsigned long long)(l->nblocks - l->next_block), g->n);
   Warp *w = running_warp(b);
   return sim_fault(b, w, &b->kernel->code[warp_pc(b, w)], w->nsplit ? __builtin_ctz(w->split[0].mask) : -1, SIM_E_DEADLOCK, 0,
                    "deadlock between programs: all wait for others:%s", list);

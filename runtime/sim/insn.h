@@ -137,7 +137,7 @@ struct Insn {
   uint32_t list;
   uint8_t kind, type, nslot;
   bool guard_not : 1, leader : 1;      /* leader: begins a block */
-  bool whole : 1;                      /* .aligned: all live lanes of the warp execute it together */
+  bool whole : 1, living : 1;          /* .aligned: all lanes of the warp execute it together; those that have ended need not */
   union {
     uint32_t slot[6];
     AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;

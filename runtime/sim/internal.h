@@ -3,7 +3,8 @@
  * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c bulk.c tensor.c warp.c mma.c wgmma.c
  * registers.c cluster.c (instructions to results).
  *
- * A Worker is a host thread; a Block is the state of one running block, which a worker may suspend. */
+ * A Worker is a host thread; a Block is the state of one running block, a Cluster of blocks that run together, which a worker may
+ * suspend. Most clusters are of one block. */
 #ifndef TILERT_SIM_INTERNAL_H
 #define TILERT_SIM_INTERNAL_H
 #include "check.h"
@@ -11,7 +12,7 @@
 #include "unit.h"
 #include <pthread.h>
 
-enum { LANES = 32, GROUP = 4, MAX_WARPS = 32, MAX_BARRIERS = 16, MAX_RANK = 5 };
+enum { LANES = 32, GROUP = 4, MAX_WARPS = 32, MAX_BARRIERS = 16, MAX_RANK = 5, MAX_CLUSTER = 16 };
 #define FULL 0xffffffffu
 
 /* Generic addresses of the windows: not canonical on any 64-bit host, so no host pointer is inside. */
@@ -163,6 +164,8 @@ typedef struct Flight {
 struct Launch {
   SimMachine *machine; SimModule *module; const Kernel *kernel;
   uint32_t grid[3], block[3], dynamic_shared, shared_bytes, nthreads, nwarps;
+  uint32_t cluster[3], ncluster;       /* blocks of a cluster, and all of them */
+  bool explicit_cluster;               /* the launch or the kernel says how many */
   uint8_t *params;
   const TilertManifest *manifest;      /* names of the parameters; NULL: the PTX's own, if any */
   const Alloc *allocs; size_t nallocs;
@@ -198,7 +201,9 @@ struct Worker {
 /* A block that runs. */
 struct Block {
   Worker *worker; Launch *launch; const Kernel *kernel;
-  uint64_t index; uint32_t id[3];
+  Cluster *cluster; uint32_t rank;     /* in the cluster */
+  uint64_t index; uint32_t id[3], place[3];    /* place: in the cluster */
+  bool over;                           /* all its threads have ended */
   uint8_t *shared; uint32_t shared_bytes;
   uint8_t *local;                      /* per thread, local_bytes each */
   uint8_t *local_init;                 /* beside local, a bit for each byte that was written; NULL: unchecked */
@@ -210,17 +215,23 @@ struct Block {
   Barrier barrier[MAX_BARRIERS];
   Mbar **mbar; size_t nmbar, mbar_cap;
   Flight *flight; size_t nflight, flight_cap;
-  bool clustered;                      /* somebody has arrived at the cluster's barrier */
   Clocks cluster_clocks, cluster_done; /* of those who have; and of the phases that are over */
   Know *cluster_know, *cluster_know_done;
   uint32_t registers_free;             /* by a warp's threads */
   uint32_t wgmma_agent[MAX_WARPS / GROUP];   /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
+  uint64_t budget, executed, reported; /* reported: so many are in the launch's count */
+  bool want_stats, check;
+};
+
+/* Blocks that run together. */
+struct Cluster {
+  Block *block[MAX_CLUSTER]; uint32_t n;
   uint64_t events, events_then, events_looked;             /* arrivals of any kind; when waits timed out last; and all warps looked */
   uint32_t timeouts, looks;                                /* so often in vain */
-  uint64_t budget, executed, reported; /* reported: so many are in the launch's count */
   bool stuck;                          /* all its warps that run are; see worker.c */
-  bool want_stats, check;
+  bool met;                            /* somebody has arrived at its barrier */
+  uint32_t failed;                     /* rank of the block that has the fault */
 };
 
 #define LANES_OF(T, w, off) ((T *)(void *)((w)->regs + (off)))
@@ -257,19 +268,20 @@ int sim_machine_release(SimMachine *m, void *ptr, SimError *err);
 int ptx_module_read(SimModule *mod, SimError *err);
 /* worker.c */
 void workers_run(Launch *l);
-/* launch.c: blocks that fit the device at a time. */
+/* launch.c: clusters that fit the device at a time. */
 uint64_t sim_resident(const Launch *l);
 /* worker.c: so many warp instructions of a block count now; now and then, who wants to know is told. */
 void sim_report(Block *b, bool ended);
 /* block.c */
-Block *sim_block_new(Worker *k);
-void sim_block_free(Block *b);
-void sim_block_start(Block *b, uint64_t index);
-/* Host memory that a block's state takes, at most about. */
-uint64_t sim_block_bytes(const Launch *l);
-/* exec.c: run a block until it ends or has had its turn. Given up counts as ended. */
-typedef enum BlockEnd { BLOCK_ENDED, BLOCK_FAILED, BLOCK_SUSPENDED, BLOCK_STOPPED } BlockEnd;
-BlockEnd sim_block_run(Block *b);
+Cluster *sim_cluster_new(Worker *k);
+void sim_cluster_free(Cluster *c);
+/* The cluster that comes after so many blocks. */
+void sim_cluster_start(Cluster *c, uint64_t before);
+/* Host memory that a cluster's state takes, at most about. */
+uint64_t sim_cluster_bytes(const Launch *l);
+/* exec.c: run a cluster until it ends or has had its turn. Given up counts as ended. */
+typedef enum TurnEnd { TURN_ENDED, TURN_FAILED, TURN_SUSPENDED, TURN_STOPPED } TurnEnd;
+TurnEnd sim_cluster_run(Cluster *c);
 /* A strong access or atomic of a warp saw these values; changed: it wrote others. */
 void poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed);
 /* fault.c: -1, with the fault in words. */
@@ -280,14 +292,17 @@ int fault_variable(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, u
 int fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n);   /* never written */
 int fault_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane);   /* a copy of such, stored where others see it */
 int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write);
-/* Blocks, of which the first has the worker, all wait for each other; are stopped; one has had all its instructions. */
-int fault_all_wait(Block *const *block, uint32_t n);
-int fault_stopped(Block *const *block, uint32_t n);
+/* Blocks that have not ended: the first of them, and how many there are. All wait for each other; are stopped; one has had all its
+ * instructions. */
+enum { TOLD_BLOCKS = 4 };
+typedef struct Going { Block *block[TOLD_BLOCKS]; uint32_t n; } Going;
+int fault_all_wait(const Going *g);
+int fault_stopped(const Going *g);
 int fault_index(Block *b, Warp *w, const Insn *in, uint32_t lane, int64_t index);
 int fault_budget(Block *b, Warp *w, const Insn *in);
 /* The address of an instruction that accesses memory, in shared memory of a copy; NULL: none. */
 const Address *insn_address(const Insn *in);
-int fault_deadlock(Block *b);          /* no warp of the block can go on */
+int fault_deadlock(Cluster *c);        /* no warp of it can go on */
 /* exec.c: what waits for the mbarrier tries again. */
 void wake_waiters(Block *b, uint32_t on);
 /* mbarrier.c: "mbarrier shared+0x10": what a split that waits is told of; and what ends there. */
@@ -334,7 +349,7 @@ int wgmma_touch(Block *b, Warp *w, const Insn *in);
 void wgmma_clear(const Block *b, Warp *w);
 void wgmma_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
 /* cluster.c: a phase that nobody misses is over; the block begins. */
-void cluster_settle(Block *b);
+void cluster_settle(Cluster *c);
 void cluster_clear(Block *b);
 void cluster_wait_text(const Block *b, const Split *s, Text *t);
 /* registers.c */

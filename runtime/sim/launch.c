@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED = 233472, SHARED_RESERVED = 1024 };
+enum { SM_THREADS = 2048, SM_BLOCKS = 32, SM_SHARED = 233472, SHARED_RESERVED = 1024, PORTABLE_CLUSTER = 8 };
 
 /* ---- kernels ---- */
 
@@ -84,8 +84,47 @@ check_block(const Unit *u, const uint32_t block[3], SimError *err)
   return 0;
 }
 
+/* The cluster that the kernel asks for, or the launch. */
 static int
-check_launch(Launch *l, SimError *err)
+choose_cluster(Launch *l, const SimLaunch *x, SimError *err)
+{
+  const Unit *u = l->kernel->unit;
+  const uint32_t *want = u->reqcluster, *given = x->cluster;
+  bool says = given[0] || given[1] || given[2];
+  l->explicit_cluster = says || want[0];
+  for (uint32_t i = 0; i < 3; i++)
+    l->cluster[i] = says ? given[i] : want[0] ? want[i] : 1;
+  if (says && want[0] && memcmp(want, given, 3 * sizeof *want) != 0)
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%.*s' needs clusters of %u x %u x %u blocks, not %u x %u x %u", (int)u->name.n,
+                         u->name.s, want[0], want[1], want[2], given[0], given[1], given[2]);
+  if (u->explicit_cluster && !l->explicit_cluster)
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%.*s' has to be launched with a cluster size", (int)u->name.n, u->name.s);
+  for (uint32_t i = 0; u->blocks_are_clusters && i < 3; i++)
+    l->grid[i] *= l->cluster[i] && l->grid[i] <= INT32_MAX / l->cluster[i] ? l->cluster[i] : 1;
+  return 0;
+}
+
+static int
+check_cluster(Launch *l, bool large, SimError *err)
+{
+  const Unit *u = l->kernel->unit;
+  const uint32_t *c = l->cluster, *g = l->grid;
+  uint64_t n = (uint64_t)c[0] * c[1] * c[2], most = large ? MAX_CLUSTER : PORTABLE_CLUSTER;
+  if (!n || c[0] > MAX_CLUSTER || c[1] > MAX_CLUSTER || c[2] > MAX_CLUSTER || n > most)
+    return sim_error_set(err, SIM_E_ARGUMENT, "a cluster of %u x %u x %u blocks: 1 to %llu are possible%s", c[0], c[1], c[2],
+                         (unsigned long long)most, n > most && n <= MAX_CLUSTER ? ", and up to 16 where large ones are asked for" : "");
+  if (u->maxcluster && n > u->maxcluster)
+    return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%.*s' takes clusters of at most %u blocks, not %llu", (int)u->name.n, u->name.s,
+                         u->maxcluster, (unsigned long long)n);
+  if (g[0] % c[0] || g[1] % c[1] || g[2] % c[2])
+    return sim_error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is no multiple of the cluster's %u x %u x %u", g[0], g[1], g[2],
+                         c[0], c[1], c[2]);
+  l->ncluster = (uint32_t)n;
+  return 0;
+}
+
+static int
+check_launch(Launch *l, const SimLaunch *x, SimError *err)
 {
   const Kernel *k = l->kernel;
   uint32_t align = k->shared_align ? k->shared_align : 1;
@@ -93,10 +132,12 @@ check_launch(Launch *l, SimError *err)
                                      : k->static_shared;
   uint64_t shared = start + l->dynamic_shared;
   const uint32_t *g = l->grid;
+  if (choose_cluster(l, x, err))
+    return -1;
   if (!g[0] || !g[1] || !g[2] || g[0] > INT32_MAX || g[1] > 65535 || g[2] > 65535)
     return sim_error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is outside the limits", l->grid[0],
                          l->grid[1], l->grid[2]);
-  if (check_block(k->unit, l->block, err))
+  if (check_block(k->unit, l->block, err) || check_cluster(l, x->large_clusters, err))
     return -1;
   if (shared > l->machine->opt.shared_max)
     return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%.*s' needs %llu bytes of shared memory where a block may have %u",
@@ -105,9 +146,9 @@ check_launch(Launch *l, SimError *err)
   l->nthreads = l->block[0] * l->block[1] * l->block[2];
   l->nwarps = (l->nthreads + LANES - 1) / LANES;
   l->nblocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-  l->turns = k->observes && l->nblocks > 1;
+  l->turns = (k->observes && l->nblocks > 1) || l->ncluster > 1;
   l->registers = registers_at_start(k->unit, l->nthreads);
-  l->nclocks = k->agents ? MAX_AGENTS : l->nwarps;
+  l->nclocks = l->ncluster > 1 ? PROXIES * MAX_AGENTS : k->agents ? MAX_AGENTS : l->nwarps;
   return 0;
 }
 
@@ -171,7 +212,8 @@ sim_occupancy(const SimKernelInfo *k, uint32_t threads, uint32_t dynamic_shared)
 uint64_t
 sim_resident(const Launch *l)
 {
-  return (uint64_t)occupancy(l->nwarps, l->shared_bytes) * l->machine->opt.multiprocessors;
+  uint64_t n = (uint64_t)occupancy(l->nwarps, l->shared_bytes) * l->machine->opt.multiprocessors / l->ncluster;
+  return n ? n : 1;
 }
 
 void
@@ -247,7 +289,7 @@ sim_run(SimModule *mod, const SimLaunch *x, SimStats *stats, SimError *err)
   memcpy(l.grid, x->grid, sizeof l.grid);
   memcpy(l.block, x->block, sizeof l.block);
   l.kernel = find_kernel(mod, x->kernel, err);
-  int rc = l.kernel ? check_launch(&l, err) : -1;
+  int rc = l.kernel ? check_launch(&l, x, err) : -1;
   pthread_mutex_lock(&m->turn);
   __atomic_store_n(&m->cancel, 0, __ATOMIC_RELAXED);
   if (!rc)
@@ -262,6 +304,7 @@ int
 sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uint32_t block[3],
            uint32_t dynamic_shared, const void *const *params, SimStats *stats, SimError *err)
 {
-  SimLaunch x = {kernel, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, dynamic_shared, params, NULL};
+  SimLaunch x = {.kernel = kernel, .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]},
+                 .dynamic_shared = dynamic_shared, .params = params};
   return sim_run(mod, &x, stats, err);
 }

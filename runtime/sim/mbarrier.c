@@ -94,7 +94,7 @@ mbar_named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t 
 static void
 settle(Block *b, Mbar *m)
 {
-  b->events++;
+  b->cluster->events++;
   if (m->pending || m->tx)
     return;
   m->phase++;

@@ -469,14 +469,15 @@ read_params(Reader *r, FuncParam **list, size_t *n, size_t *cap)
   expect(r, ')');
 }
 
+/* most: of each, and what they are sizes of */
 static void
-read_dims(Reader *r, uint32_t dims[3])
+read_dims(Reader *r, uint32_t dims[3], uint32_t most, const char *of)
 {
   dims[0] = dims[1] = dims[2] = 1;
   for (int i = 0; i < 3; i++) {
     uint64_t v = expect_int(r);
-    if (v == 0 || v > 1024)
-      fail(r, "a block size is 1 to 1024");
+    if (v == 0 || v > most)
+      fail(r, "a %s size is 1 to %u", of, most);
     dims[i] = (uint32_t)v;
     if (!accept(r, ','))
       return;
@@ -488,25 +489,28 @@ read_function_directives(Reader *r, Func *f)
 {
   for (;;) {
     if (accept_word(r, ".reqntid"))
-      read_dims(r, f->reqntid);
+      read_dims(r, f->reqntid, 1024, "block");
     else if (accept_word(r, ".maxntid"))
-      read_dims(r, f->maxntid);
+      read_dims(r, f->maxntid, 1024, "block");
     else if (accept_word(r, ".minnctapersm"))
       f->minctas = (uint32_t)expect_int(r);
     else if (accept_word(r, ".maxnreg"))
       f->maxnreg = (uint32_t)expect_int(r);
-    else if (accept_word(r, ".maxnctapersm") || accept_word(r, ".maxclusterrank"))
+    else if (accept_word(r, ".maxclusterrank"))
+      f->maxcluster = (uint32_t)expect_int(r);
+    else if (accept_word(r, ".maxnctapersm"))
       expect_int(r);
-    else if (accept_word(r, ".noreturn") || accept_word(r, ".explicitcluster") || accept_word(r, ".blocksareclusters"))
+    else if (accept_word(r, ".explicitcluster"))
+      f->explicit_cluster = true;
+    else if (accept_word(r, ".blocksareclusters"))
+      f->blocks_are_clusters = true;
+    else if (accept_word(r, ".noreturn"))
       continue;
     else if (accept_word(r, ".abi_preserve") || accept_word(r, ".abi_preserve_control"))
       expect_int(r);
-    else if (accept_word(r, ".reqnctapercluster")) {
-      uint32_t dims[3];
-      read_dims(r, dims);
-      if (!r->failed && dims[0] * dims[1] * dims[2] != 1)
-        fail(r, "clusters of more than one block are outside this machine");
-    } else if (accept_word(r, ".pragma"))
+    else if (accept_word(r, ".reqnctapercluster"))
+      read_dims(r, f->reqcluster, MAX_CLUSTER, "cluster");
+    else if (accept_word(r, ".pragma"))
       skip_past(r, ';');
     else
       return;
@@ -761,6 +765,10 @@ decode_function(Reader *r, const Func *f)
   u->reg_bytes = FIRST_SLOT;
   u->maxnreg = f->maxnreg;
   u->minctas = f->minctas;
+  u->maxcluster = f->maxcluster;
+  u->explicit_cluster = f->explicit_cluster;
+  u->blocks_are_clusters = f->blocks_are_clusters;
+  memcpy(u->reqcluster, f->reqcluster, sizeof u->reqcluster);
   memcpy(u->reqntid, f->reqntid, sizeof u->reqntid);
   memcpy(u->maxntid, f->maxntid, sizeof u->maxntid);
   decode_body(&d, f);

@@ -13,9 +13,10 @@ static const struct { const char *name; uint8_t id, width; bool vector; } specia
   {"%gridid", S_GRIDID, 8, false}, {"%lanemask_lt", S_LT, 4, false}, {"%lanemask_le", S_LE, 4, false},
   {"%lanemask_eq", S_EQ, 4, false}, {"%lanemask_ge", S_GE, 4, false}, {"%lanemask_gt", S_GT, 4, false},
   {"%dynamic_smem_size", S_DYNSMEM, 4, false}, {"%total_smem_size", S_TOTSMEM, 4, false},
-  {"%clusterid", S_CTAID, 4, true}, {"%nclusterid", S_NCTAID, 4, true},
-  {"%cluster_ctaid", S_CLUSTER, 4, true}, {"%cluster_nctaid", S_NCLUSTER, 4, true},
-  {"%cluster_ctarank", S_ZERO, 4, false}, {"%cluster_nctarank", S_ONE, 4, false},
+  {"%clusterid", S_CLUSTERID, 4, true}, {"%nclusterid", S_NCLUSTERID, 4, true},
+  {"%cluster_ctaid", S_CLUSTER_CTAID, 4, true}, {"%cluster_nctaid", S_CLUSTER_NCTAID, 4, true},
+  {"%cluster_ctarank", S_CLUSTER_CTARANK, 4, false}, {"%cluster_nctarank", S_CLUSTER_NCTARANK, 4, false},
+  {"%is_explicit_cluster", S_EXPLICIT, 0, false},
   {"%clock", S_CLOCK, 4, false}, {"%clock_hi", S_ZERO, 4, false}, {"%clock64", S_CLOCK64, 8, false},
   {"%globaltimer", S_TIMER, 8, false},
 };
@@ -249,7 +250,7 @@ special_register(Decoder *d, const Tok *t, Opnd *o)
     } else if (t->n != n)
       continue;
     int id = specials[i].id + lane, width = specials[i].width;
-    *o = (Opnd){.kind = O_REG, .type = width == 4 ? T_U32 : T_U64, .width = (uint8_t)width, .tok = t};
+    *o = (Opnd){.kind = O_REG, .type = width == 4 ? T_U32 : width ? T_U64 : T_PRED, .width = (uint8_t)width, .tok = t};
     if (id < S_CLOCK) {
       o->slot = slot_special(d, (SpecialId)id, width);
       return true;

@@ -58,7 +58,7 @@ setmaxnreg_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   w->registers_held = n;
   w->changes++;
   w->change_pc = (uint32_t)(in - b->kernel->code);
-  b->events++;
+  b->cluster->events++;
   if (!more)
     wake_waiters(b, ON_REGISTERS);
   return 0;

@@ -132,6 +132,8 @@ typedef struct SimLaunch {
   uint32_t grid[3], block[3], dynamic_shared;
   const void *const *params;                 /* params[i] points to param_size[i] bytes */
   const TilertManifest *manifest;            /* names for faults; NULL: the PTX's own //@tilec line, if it has one */
+  uint32_t cluster[3];                       /* blocks of a cluster; 0: what the kernel says, else one */
+  int large_clusters;                        /* of more than 8 blocks, up to 16, which not all devices have, are wanted */
 } SimLaunch;
 /* stats may be NULL. Synchronous; one launch at a time. */
 int sim_run(SimModule *mod, const SimLaunch *launch, SimStats *stats, SimError *err);

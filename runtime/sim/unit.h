@@ -23,8 +23,9 @@ typedef struct ConstSlot { uint64_t value; uint32_t offset, shared; uint8_t widt
 
 typedef enum SpecialId {
   S_TID, S_NTID = 3, S_CTAID = 6, S_NCTAID = 9, S_LANEID = 12, S_WARPID, S_NWARPID, S_SMID, S_NSMID, S_GRIDID,
-  S_LT, S_LE, S_EQ, S_GE, S_GT, S_DYNSMEM, S_TOTSMEM, S_ZERO, S_ONE, S_CLUSTER,
-  S_NCLUSTER = S_CLUSTER + 3, S_CLOCK = S_NCLUSTER + 3, S_CLOCK64, S_TIMER
+  S_LT, S_LE, S_EQ, S_GE, S_GT, S_DYNSMEM, S_TOTSMEM, S_ZERO, S_EXPLICIT, S_NCLUSTERID,
+  S_CLUSTER_NCTAID = S_NCLUSTERID + 3, S_CLUSTER_NCTARANK = S_CLUSTER_NCTAID + 3,
+  S_CLUSTERID, S_CLUSTER_CTAID = S_CLUSTERID + 3, S_CLUSTER_CTARANK = S_CLUSTER_CTAID + 3, S_CLOCK, S_CLOCK64, S_TIMER
 } SpecialId;
 typedef struct SpecialSlot { uint32_t offset; uint8_t id, width; } SpecialSlot;
 
@@ -63,8 +64,9 @@ typedef struct Unit {
   uint32_t frame_bytes;
   Signature type;
   uint32_t param_bytes;
-  uint32_t reqntid[3], maxntid[3];
-  uint32_t maxnreg, minctas;           /* 0 where absent */
+  uint32_t reqntid[3], maxntid[3], reqcluster[3];          /* 0 where absent */
+  uint32_t maxnreg, minctas, maxcluster;                   /* too */
+  bool explicit_cluster, blocks_are_clusters;              /* the latter: a grid counts clusters */
 } Unit;
 
 /* Registers begin behind slot 0, which is none. */

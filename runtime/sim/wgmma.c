@@ -397,7 +397,7 @@ wgmma_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
   uint32_t agent = b->wgmma_agent[w->index / GROUP], *known = &w->clocks.of[PROXY_GENERIC][agent];
   if (b->check && agent && groups + 1 > *known)
     *known = groups + 1;
-  b->events++;
+  b->cluster->events++;
   return 0;
 }
 

@@ -1,13 +1,13 @@
-/* worker.c - host threads, blocks in turn, and what a launch does about failures.
+/* worker.c - host threads, clusters of blocks in turn, and what a launch does about failures.
  *
- * A worker starts blocks in order, x fastest, and runs each until it ends, waits for another block, or has used its slice; then it
+ * A worker starts clusters in order, x fastest, and runs each until it ends, waits for another, or has used its slice; then it
  * is suspended and the next one is started, up to as many as would be resident on the device, and those that are suspended go on
- * in turn. So blocks may wait for any block that is resident with them, and for all before.
+ * in turn. So blocks may wait for any block that is resident with them, and for all before. Mostly a cluster is one block.
  *
- * Kernels that may wait for other blocks (they look at global memory with strong loads or atomics) are run by one worker, whose
- * turns depend on nothing but instructions executed: such a launch goes the same way every time. A warp waits if it looks again
- * and again at what has not changed; a block waits if all its warps do, or are at a barrier. A warp is stuck if its registers have
- * not changed either from one look to the next; if all resident blocks are, and nobody changes memory, that is a deadlock.
+ * Kernels that may wait for other blocks (they look at global memory with strong loads or atomics), and clusters of several, are run by
+ * one worker, whose turns depend on nothing but instructions executed: such a launch goes the same way every time. A warp waits if it
+ * looks again and again at what has not changed; a block waits if all its warps do, or are at a barrier. A warp is stuck if its
+ * registers have not changed either from one look to the next; if all resident blocks are, and nobody changes memory, that is a deadlock.
  *
  * Other kernels are run by as many workers as there are cores. When a block fails, no block after it is started and later ones are
  * given up; earlier ones, all started by then, run to their end. So the fault that is returned is that of the lowest failing block.
@@ -23,7 +23,7 @@ enum { MOST_WORKERS = 256, REPORT_INSTRUCTIONS = 1 << 16, REPORT_NS = 100000000 
 
 typedef struct Turns {
   Worker *k;
-  Block **block; uint32_t n, most, at;
+  Cluster **cluster; uint32_t n, most, at;
   uint64_t idle, changes;                        /* turns since memory changed last in which nobody got on */
 } Turns;
 
@@ -59,14 +59,14 @@ sim_report(Block *b, bool ended)
 
 /* ---- blocks ---- */
 
-/* The next block, or false when there is none to start. */
+/* The next cluster, which comes after so many blocks, or false when there is none to start. */
 static bool
-take_block(Launch *l, uint64_t *index)
+take_cluster(Launch *l, uint64_t *before)
 {
   pthread_mutex_lock(&l->lock);
   bool ok = l->next_block < l->nblocks && l->fail_block == UINT64_MAX && !l->again;
-  *index = l->next_block;
-  l->next_block += ok;
+  *before = l->next_block;
+  l->next_block += ok ? l->ncluster : 0;
   pthread_mutex_unlock(&l->lock);
   return ok;
 }
@@ -99,46 +99,49 @@ no_memory(Launch *l)
 }
 
 static void
-finish_block(Launch *l, Block *b, int rc)
+finish_cluster(Launch *l, Cluster *c, int rc)
 {
-  Worker *k = b->worker;
-  cells_settle(b, l->turns);
-  k->stats.blocks++;
-  k->stats.warp_instructions += b->executed;
-  if (rc)
-    fail(l, b->index, &k->err);
-  sim_report(b, true);
+  for (uint32_t i = 0; i < c->n; i++) {
+    Block *b = c->block[i];
+    Worker *k = b->worker;
+    cells_settle(b, l->turns);
+    k->stats.blocks++;
+    k->stats.warp_instructions += b->executed;
+    if (rc && i == c->failed)
+      fail(l, b->index, &k->err);
+    sim_report(b, true);
+  }
 }
 
-/* Start the next block, in the state of one that has ended or in a new one; false when there is none, or no room. */
+/* Start the next cluster, in the state of one that has ended or in a new one; false when there is none, or no room. */
 static bool
-start_next(Turns *t, Block *b)
+start_next(Turns *t, Cluster *c)
 {
   Launch *l = t->k->launch;
-  uint64_t index;
-  bool fresh = b == NULL;
-  if (fresh && (t->n == t->most || !(b = sim_block_new(t->k)))) {
+  uint64_t before;
+  bool fresh = c == NULL;
+  if (fresh && (t->n == t->most || !(c = sim_cluster_new(t->k)))) {
     if (!t->n)
       no_memory(l);
     t->most = t->n;
     return false;
   }
-  if (!take_block(l, &index)) {
-    sim_block_free(fresh ? b : NULL);
+  if (!take_cluster(l, &before)) {
+    sim_cluster_free(fresh ? c : NULL);
     return false;
   }
-  sim_block_start(b, index);
+  sim_cluster_start(c, before);
   note_progress(l);
   if (fresh)
-    t->block[t->n++] = b;
+    t->cluster[t->n++] = c;
   return true;
 }
 
 static void
-remove_block(Turns *t, uint32_t i)
+remove_cluster(Turns *t, uint32_t i)
 {
-  sim_block_free(t->block[i]);
-  memmove(t->block + i, t->block + i + 1, (--t->n - i) * sizeof *t->block);
+  sim_cluster_free(t->cluster[i]);
+  memmove(t->cluster + i, t->cluster + i + 1, (--t->n - i) * sizeof *t->cluster);
   t->at = t->n ? i % t->n : 0;
 }
 
@@ -147,10 +150,10 @@ remove_block(Turns *t, uint32_t i)
 /* All that are resident go round in loops that end only if memory changes, and nobody is there to change it. Blocks are stuck only
  * where they take turns, so no other worker starts any. */
 static bool
-all_wait(Turns *t, const Block *b)
+all_wait(Turns *t, const Cluster *c)
 {
   Launch *l = t->k->launch;
-  t->idle = l->changes == t->changes && b->stuck ? t->idle + 1 : 0;
+  t->idle = l->changes == t->changes && c->stuck ? t->idle + 1 : 0;
   t->changes = l->changes;
   return t->idle > 2ull * t->n && (l->next_block == l->nblocks || t->n == t->most);
 }
@@ -164,59 +167,76 @@ next_turn(Turns *t)
     t->at = (t->at + 1) % t->n;
 }
 
-/* One turn of one block; false when this worker is done. */
+/* The blocks that have not ended. */
+static Going
+still_going(const Turns *t)
+{
+  Going g = {.n = 0};
+  for (uint32_t i = 0; i < t->n; i++)
+    for (uint32_t j = 0; j < t->cluster[i]->n; j++) {
+      Block *b = t->cluster[i]->block[j];
+      if (!b->nlive)
+        continue;
+      if (g.n < TOLD_BLOCKS)
+        g.block[g.n] = b;
+      g.n++;
+    }
+  return g;
+}
+
+/* One turn of one cluster; false when this worker is done. */
 static bool
 one_turn(Turns *t)
 {
   Launch *l = t->k->launch;
-  Block *b = t->block[t->at];
-  BlockEnd end = sim_block_run(b);
-  if (end == BLOCK_SUSPENDED) {
-    if (all_wait(t, b)) {
-      fault_all_wait(t->block, t->n);
-      fail(l, b->index, &t->k->err);
-      return false;
-    }
+  Cluster *c = t->cluster[t->at];
+  TurnEnd end = sim_cluster_run(c);
+  if (end == TURN_STOPPED || (end == TURN_SUSPENDED && all_wait(t, c))) {
+    Going g = still_going(t);
+    if (end == TURN_STOPPED)
+      fault_stopped(&g);
+    else
+      fault_all_wait(&g);
+    fail(l, c->block[0]->index, &t->k->err);
+    return false;
+  }
+  if (end == TURN_SUSPENDED) {
     next_turn(t);
     return true;
   }
-  if (end == BLOCK_STOPPED) {
-    fault_stopped(t->block, t->n);
-    fail(l, b->index, &t->k->err);
-    return false;
-  }
-  finish_block(l, b, end == BLOCK_FAILED ? -1 : 0);
+  finish_cluster(l, c, end == TURN_FAILED ? -1 : 0);
   note_progress(l);
-  if (end == BLOCK_FAILED && !l->parallel)
+  if (end == TURN_FAILED && !l->parallel)
     return false;
-  if (!start_next(t, b))
-    remove_block(t, t->at);
+  if (!start_next(t, c))
+    remove_cluster(t, t->at);
   return t->n > 0;
 }
 
 static uint32_t
 most_resident(const Launch *l)
 {
-  uint64_t state = sim_block_bytes(l), room = STATE_BYTES / (state ? state : 1), most = sim_resident(l) / l->nworkers;
+  uint64_t state = sim_cluster_bytes(l), room = STATE_BYTES / (state ? state : 1), most = sim_resident(l) / l->nworkers;
+  uint64_t all = l->nblocks / l->ncluster;
   most = room < most ? room : most;
-  most = l->nblocks < most ? l->nblocks : most;
+  most = all < most ? all : most;
   return most ? (uint32_t)most : 1;
 }
 
 static void
-run_blocks(Worker *k)
+run_clusters(Worker *k)
 {
   Launch *l = k->launch;
   Turns t = {.k = k, .most = most_resident(l)};
-  t.block = calloc(t.most, sizeof *t.block);
-  if (!t.block)
+  t.cluster = calloc(t.most, sizeof *t.cluster);
+  if (!t.cluster)
     no_memory(l);
   else if (start_next(&t, NULL))
     while (one_turn(&t))
       ;
   while (t.n)
-    remove_block(&t, t.n - 1);
-  free(t.block);
+    remove_cluster(&t, t.n - 1);
+  free(t.cluster);
 }
 
 /* ---- workers ---- */
@@ -236,7 +256,7 @@ worker_main(void *arg)
   Worker *k = arg;
   Launch *l = k->launch;
   k->segment_next = k->segment_end = l->segments.first;
-  run_blocks(k);
+  run_clusters(k);
   pthread_mutex_lock(&l->lock);
   add_stats(&l->stats, &k->stats);
   pthread_mutex_unlock(&l->lock);

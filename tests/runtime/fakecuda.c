@@ -162,9 +162,10 @@ FAKE(cuModuleUnload, (CUmodule m), fake.modules--, 0)
 FAKE(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name),
      *f = (CUfunction)(uintptr_t)2, strcmp(name, "absent") ? 0 : 500)
 FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
-     *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512 : 30 + attribute, 0)
+     *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512
+          : attribute >= CU_FUNC_REQUIRED_CLUSTER_WIDTH ? fake.required_cluster : 30 + attribute, 0)
 FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
-     fake.dynamic_shared = v, attribute == 8 ? 0 : 1)
+     *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
 FAKE_FREE(cuTensorMapEncodeTiled, (void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride,
                               const unsigned *box, const unsigned *step, int interleave, int swizzle, int promotion, int fill),
      (memset(map, 0, 128), memcpy(map, (uint64_t[]){(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle}, 64)),
@@ -177,6 +178,18 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                unsigned shared, CUstream stream, void **params, void **extra)
 {
   NEED_CONTEXT;
-  fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1};
+  fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}};
+  return fake.launch_result;
+}
+
+EXPORT CUresult
+cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+{
+  const CUlaunchAttribute *a = c->attributes;
+  NEED_CONTEXT;
+  if (c->nattributes != 1 || a->id != CU_LAUNCH_CLUSTER_DIMENSION)
+    return CUDA_ERROR_INVALID_VALUE;
+  fake.launch = (FakeLaunch){{c->grid[0], c->grid[1], c->grid[2]}, {c->block[0], c->block[1], c->block[2]}, c->shared, c->stream, params,
+                             fake.launch.count + 1, {a->value.cluster.x, a->value.cluster.y, a->value.cluster.z}};
   return fake.launch_result;
 }

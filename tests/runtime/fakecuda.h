@@ -3,7 +3,7 @@
 #define FAKECUDA_H
 
 typedef struct FakeCall { const char *name; int count; } FakeCall;
-typedef struct FakeLaunch { unsigned grid[3], block[3], shared; void *stream; void **params; int count; } FakeLaunch;
+typedef struct FakeLaunch { unsigned grid[3], block[3], shared; void *stream; void **params; int count; unsigned cluster[3]; } FakeLaunch;
 
 typedef struct FakeCuda {
   FakeCall calls[64];
@@ -14,6 +14,7 @@ typedef struct FakeCuda {
   FakeLaunch launch;
   int sync_result, alloc_result;                /* of waiting, of allocating */
   int multiprocessors;                          /* 0: 1016 */
+  int required_cluster, large_clusters;         /* along each dimension, as compiled; the attribute as it was set */
   char name[64];                                /* "": Fake GPU */
 } FakeCuda;
 #endif

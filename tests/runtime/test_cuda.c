@@ -145,6 +145,40 @@ test_shape(TilertDevice *d)
   tilert_module_destroy(m);
 }
 
+/* Clusters by launch take the driver's other call; of more than 8 blocks an attribute, too, which a kernel that says so itself has from the
+ * start. */
+static void
+test_clusters(TilertDevice *d)
+{
+  TilertModule *m;
+  uint32_t grid[3] = {6, 6, 8}, odd[3] = {6, 6, 7}, two[3] = {2, 1, 1}, pair[3] = {1, 3, 4}, none[3] = {2, 0, 1}, many[3] = {4, 4, 2};
+  TilertLaunch *l = pack(load(d, "axpy", &m), grid);
+  CHECK_OK(tilert_launch_set_cluster(l, two, &err));
+  CHECK(fake->large_clusters == 0);
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->launch.cluster[0] == 2 && fake->launch.cluster[2] == 1 && fake->launch.grid[2] == 8 && fake->launch.block[0] == 32);
+  CHECK_OK(tilert_launch_set_cluster(l, pair, &err));
+  CHECK(fake->large_clusters == 1);
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->launch.cluster[0] == 1 && fake->launch.cluster[1] == 3 && fake->launch.cluster[2] == 4);
+  CHECK_FAILS(tilert_launch_set_cluster(l, none, &err), TILERT_E_ARGUMENT, "a cluster of 2 x 0 x 1 blocks: 1 to 16");
+  CHECK_FAILS(tilert_launch_set_cluster(l, many, &err), TILERT_E_ARGUMENT, "a cluster of 4 x 4 x 2 blocks");
+  CHECK_OK(tilert_launch_set_grid(l, odd, &err));
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_ARGUMENT, "kernel axpy: a grid of 6 x 6 x 7 blocks is no multiple of the cluster's 1 x 3 x 4");
+  fake->launch_result = 1;
+  CHECK_OK(tilert_launch_set_grid(l, grid, &err));
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_DRIVER, "kernel axpy: cuLaunchKernelEx: ");
+  fake->launch_result = fake->large_clusters = 0;
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+  for (fake->required_cluster = 2; fake->required_cluster < 4; fake->required_cluster++) {
+    load(d, "axpy", &m);
+    CHECK(fake->large_clusters == (fake->required_cluster == 3));
+    tilert_module_destroy(m);
+  }
+  fake->required_cluster = fake->large_clusters = 0;
+}
+
 static void *
 launch_twice(void *user)
 {
@@ -373,6 +407,7 @@ main(void)
   test_memory(d);
   test_packed(d);
   test_shape(d);
+  test_clusters(d);
   test_contexts(d);
   test_kernel(d);
   test_module_errors(d);

@@ -255,6 +255,7 @@ test_launches(void)
   CHECK_FAILS(tilert_launch_set_arg(launch, 1, &none, e), TILERT_E_ARGUMENT, "the buffer is NULL");
   ANSWER(tilert_launch_kernel, "10", tilert_launch_kernel(P(1, launch)));
   ROW(tilert_launch_set_shape, "0aa0", tilert_launch_set_shape(P(1, launch), P(2, warp), 0, P(3, e)));
+  ROW(tilert_launch_set_cluster, "0aa0", tilert_launch_set_cluster(P(1, launch), P(2, one), P(3, e)));
   ROW(tilert_launch_shaped, "00aaaa0",
       tilert_launch_shaped(P(1, stream), P(2, kernel), P(3, one), P(4, warp), 0, P(5, axpy_args), 4, P(6, e)));
   CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, NULL, 0, e), TILERT_E_ARGUMENT, "takes 4 arguments");

@@ -85,7 +85,11 @@ test_run(Test *t, Run *r)
     r->grid[i] += !r->grid[i];
     r->block[i] += !r->block[i];
   }
-  int rc = sim_launch(mod, r->kernel, r->grid, r->block, r->shared, r->arg, &r->stats, &r->err);
+  SimLaunch x = {.kernel = r->kernel, .dynamic_shared = r->shared, .params = r->arg, .large_clusters = r->large_clusters};
+  memcpy(x.grid, r->grid, sizeof x.grid);
+  memcpy(x.block, r->block, sizeof x.block);
+  memcpy(x.cluster, r->cluster, sizeof x.cluster);
+  int rc = sim_run(mod, &x, &r->stats, &r->err);
   sim_unload(mod);
   return rc;
 }
@@ -95,7 +99,7 @@ main(int argc, char **argv)
 {
   static const struct { const char *name; void (*fn)(Test *); } groups[] = {
     {"kernels", test_kernels}, {"ops", test_ops}, {"warp", test_warp}, {"faults", test_faults}, {"global", test_global}, {"calls", test_calls}, {"turns", test_turns},
-    {"report", test_report}, {"decode", test_decode}, {"foreign", test_foreign}, {"mbarrier", test_mbarrier}, {"bulk", test_bulk}, {"wgmma", test_wgmma}, {"hopper", test_hopper}, {"fuzz", test_fuzz},
+    {"report", test_report}, {"decode", test_decode}, {"foreign", test_foreign}, {"mbarrier", test_mbarrier}, {"bulk", test_bulk}, {"wgmma", test_wgmma}, {"hopper", test_hopper}, {"cluster", test_cluster}, {"fuzz", test_fuzz},
   };
   Test t = {.folder = argc > 1 ? argv[1] : "tests/sim"};
   SimError err;

@@ -30,6 +30,8 @@ typedef struct Run {
   const void *arg[8];        /* pointers to the values */
   SimStats stats;
   SimError err;
+  uint32_t cluster[3];
+  int large_clusters;
 } Run;
 /* Load, launch, unload. 0 when all went well. */
 int test_run(Test *t, Run *r);
@@ -66,4 +68,5 @@ void test_mbarrier(Test *t);
 void test_bulk(Test *t);
 void test_wgmma(Test *t);
 void test_hopper(Test *t);
+void test_cluster(Test *t);
 #endif
