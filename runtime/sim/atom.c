@@ -143,7 +143,7 @@ atom_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   Swapped all = {false, false, m};
   mem_address(w, in->mem.base, &in->mem.at, addr);
   FOR_LANES(i, m) {
-    Space sp = in->mem.at.space == SP_GENERIC ? mem_space_of(&addr[i]) : (Space)in->mem.at.space;
+    Space sp = in->mem.at.space == SP_GENERIC ? mem_space_of(&addr[i]) : mem_space((Space)in->mem.at.space);
     global |= (uint32_t)(sp == SP_GLOBAL) << i;
     if (atom_lane(b, w, in, i, sp, addr[i], &all))
       return -1;

@@ -113,6 +113,7 @@ block_free(Block *b)
   drop_barriers(b);
   mbars_free(b);
   cluster_clear(b);
+  free(b->visit);
   free(b->flight);
   syncs_free(&b->syncs);
   free(b->listed);
@@ -153,10 +154,12 @@ block_new(Worker *k, Cluster *c, uint32_t rank)
   b->shared = aligned_alloc(64, ((size_t)l->shared_bytes + 127) & ~(size_t)63);
   b->local = calloc((size_t)b->nwarps * LANES, b->kernel->local_bytes ? b->kernel->local_bytes : 1);
   if (b->check) {
-    b->shadow = shadow_new(b->shared, l->shared_bytes, true);
+    b->shadow = shadow_new(b->shared, l->shared_bytes, b);
     b->local_init = calloc((size_t)b->nwarps * LANES, b->kernel->local_bytes / 8 + 1u);
+    b->visit = l->ncluster > 1 ? calloc((size_t)l->ncluster * b->nwarps, sizeof *b->visit) : NULL;
   }
-  if (!b->regs || !b->shared || !b->local || (b->check && (!b->shadow || !b->local_init))) {
+  bool checks = !b->check || (b->shadow && b->local_init && (b->visit || l->ncluster == 1));
+  if (!b->regs || !b->shared || !b->local || !checks) {
     block_free(b);
     return NULL;
   }
@@ -203,6 +206,7 @@ start_records(Block *b)
   shadow_mark(s, 0, s->bytes, false);
   s->base = b->worker->segment_next;
   s->epoch++;
+  s->visited = false;
   syncs_clear(&b->syncs);
   clock_start(b);
 }

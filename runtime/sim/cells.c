@@ -17,7 +17,7 @@ enum { MOST_READERS = 64 };
 /* ---- pages ---- */
 
 Shadow *
-shadow_new(uint8_t *memory, size_t bytes, bool shared)
+shadow_new(uint8_t *memory, size_t bytes, Block *owner)
 {
   Shadow *s = calloc(1, sizeof *s);
   if (!s)
@@ -25,7 +25,7 @@ shadow_new(uint8_t *memory, size_t bytes, bool shared)
   s->memory = memory;
   s->bytes = bytes;
   s->npages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
-  s->shared = shared;
+  s->owner = owner;
   s->page = calloc(s->npages + 1, sizeof *s->page);
   s->state = calloc(s->npages + 1, 1);
   s->init = calloc(s->npages + 1, PAGE_WORDS * sizeof *s->init);
@@ -380,7 +380,7 @@ static uint64_t
 past(const Access *a)
 {
   const Shadow *s = a->s;
-  return (uint64_t)(s->shared && !a->agent && a->w->floor > s->base ? a->w->floor : s->base) << 32;
+  return (uint64_t)(s->owner && !s->visited && !a->agent && a->w->floor > s->base ? a->w->floor : s->base) << 32;
 }
 
 static const Insn *
@@ -398,7 +398,8 @@ morally_strong(const Access *a, uint64_t record, const Segment *s)
     return (bulk_reduces(a->in) || a->strong) && (bulk_reduces(other) || insn_is_strong(other));
   if (!a->strong || !insn_is_strong(other) || other->mem.size * other->mem.count != a->in->mem.size * a->in->mem.count)
     return false;
-  return s->block == a->b->index || (other->mem.scope != SCOPE_CTA && a->in->mem.scope != SCOPE_CTA);
+  Scope least = other->mem.scope < a->in->mem.scope ? other->mem.scope : a->in->mem.scope;
+  return s->block == a->b->index || least > SCOPE_CLUSTER || (least == SCOPE_CLUSTER && cluster_has(a->b, s->block));
 }
 
 /* Threads that store the same value by the same instruction do not race: layouts may hold an element several times. */
@@ -412,13 +413,13 @@ same_store(const Touch *t, uint64_t record, const Segment *s)
   return memcmp(a->s->memory + t->off, a->data + at, (size_t)1 << t->page->unit) == 0;
 }
 
-/* Whether the async proxy sees a write that happened before. What it wrote itself it sees; of other blocks that is not known. */
+/* Whether the async proxy sees a write that happened before. What it wrote itself it sees; of other clusters that is not known. */
 static bool
 async_sees(const Access *a, uint64_t record, const Segment *s)
 {
-  if (s->block != a->b->index || (s->agent >= a->b->nwarps && insn_of(a, record)->fn.warp != async_copy))
+  if ((s->block != a->b->index && !cluster_has(a->b, s->block)) || (s->agent >= a->b->nwarps && insn_of(a, record)->fn.warp != async_copy))
     return true;
-  return s->clock < a->w->clocks.of[PROXY_ASYNC][s->agent];
+  return s->clock < clock_known(a->b, a->w, PROXY_ASYNC, s);
 }
 
 /* Whether the write of a record lets this access be: 0, or -1 with the fault. */
@@ -465,7 +466,8 @@ stands_for(const Touch *t, uint64_t record)
   const Segment *s = record_segment(a->b->launch, record);
   if (a->strong && !insn_is_strong(insn_of(a, record)))
     return false;
-  if (s->block == a->b->index && s->agent == (a->agent ? a->agent : a->w->index))
+  const Segment *mine = record_segment(a->b->launch, t->mine);
+  if (s->block == mine->block && s->agent == mine->agent)
     return true;
   return happened_before(a->b, a->w, t->lane, record, s);
 }
@@ -636,7 +638,7 @@ access_page(const Access *a, Page *p, const Span *x)
   Worker *k = a->b->worker;
   Shadow *s = a->s;
   uint32_t unit = (uint32_t)__builtin_ctz(x->from | a->size | 1u << UNIT_MOST);
-  if (!page_ready(k, s, p, unit) || (a->write && k->launch->parallel && !s->shared && !undo_save(k, s, p, x->page)))
+  if (!page_ready(k, s, p, unit) || (a->write && k->launch->parallel && !s->owner && !undo_save(k, s, p, x->page)))
     return sim_fault(a->b, a->w, a->in, -1, SIM_E_MEMORY, 0, "out of memory for the record of who accessed what");
   if (!a->write || a->update) {
     uint32_t at = first_unwritten(s, x->page, x->from, x->to);
@@ -656,7 +658,7 @@ quick(const Access *a)
 {
   const Shadow *s = a->s;
   Page *p = s->page[a->off / PAGE_BYTES];
-  if (!s->shared || a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch ||
+  if (!s->owner || a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch ||
       a->size != 1u << p->unit || p->lister)
     return false;
   uint32_t u = (uint32_t)(a->off % PAGE_BYTES) >> p->unit;
@@ -674,7 +676,7 @@ int
 cells_access(const Access *a)
 {
   uint64_t off = a->off, end = off + (a->same ? a->size : (uint64_t)a->size * a->count);
-  bool lock = a->b->launch->parallel && !a->s->shared;
+  bool lock = a->b->launch->parallel && !a->s->owner;
   uint32_t lane = a->lane;
   int rc = 0;
   if (quick(a))
@@ -749,7 +751,7 @@ settle_page(Block *b, const Listed *x, bool keep)
     uint64_t cell = x->page->read[i];
     if (cell < (uint64_t)x->shadow->base << 32 || !(cell & REC_LIST) || record_segment(k->launch, cell)->block != b->index)
       continue;
-    if (x->shadow->shared || !keep) {
+    if (x->shadow->owner || !keep) {
       x->page->read[i] = read_node(k->launch, list_of(cell))->record;
       list_free(k, list_of(cell));
     }

@@ -99,13 +99,20 @@ segment_current(Block *b, Warp *w)
   return w->segment;
 }
 
+uint32_t
+clock_known(const Block *b, const Warp *w, Proxy view, const Segment *s)
+{
+  if (s->block == b->index)
+    return w->clocks.of[view][s->agent];
+  const uint32_t *clock = view * MAX_AGENTS < b->launch->nclocks ? know_clocks(b->launch, w->know, s->block) : NULL;
+  return clock ? clock[view * MAX_AGENTS + s->agent] : 0;
+}
+
 bool
 happened_before(const Block *b, const Warp *w, uint32_t lane, uint64_t record, const Segment *s)
 {
-  if (s->block != b->index) {
-    const uint32_t *clock = know_clocks(b->launch, w->know, s->block);
-    return clock && s->clock < clock[s->agent];
-  }
+  if (s->block != b->index)
+    return s->clock < clock_known(b, w, PROXY_GENERIC, s);
   if (s->agent != w->index)
     return s->clock < w->clocks.of[PROXY_GENERIC][s->agent];
   return s->clock < w->clock || (!(record & REC_MANY) && (record >> PC_BITS & (LANES - 1)) == lane);
@@ -172,9 +179,18 @@ own_clocks(const Block *b, const Warp *w, Clocks *out)
   out->of[PROXY_GENERIC][w->index] = w->clock;
 }
 
-/* *to learns what k knows. */
+/* What others know of the block's own agents. */
 static void
-learn(Block *b, Know **to, Know *k)
+learn_own(const Block *b, Clocks *clocks, const Know *k)
+{
+  const uint32_t *mine = know_clocks(b->launch, k, b->index);
+  uint32_t *to = clocks->of[PROXY_GENERIC];
+  for (uint32_t a = 0; mine && a < b->launch->nclocks; a++)
+    to[a] = mine[a] > to[a] ? mine[a] : to[a];
+}
+
+void
+clock_learn(Block *b, Know **to, Know *k)
 {
   Know *old = *to;
   if (!k || k == old)
@@ -190,31 +206,32 @@ clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know)
   clock_tick(w);
   own_clocks(b, w, &own);
   clocks_max(b, clocks, &own);
-  learn(b, know, w->know);
+  clock_learn(b, know, w->know);
+}
+
+/* In a cluster of several blocks, what a fence that reaches them has told of this block is in what it knew of all. */
+void
+clock_arrive_relaxed(Block *b, Warp *w, Clocks *clocks, Know **know)
+{
+  if (w->fence.valid && b->cluster->n == 1)
+    clocks_max(b, clocks, &w->fence.clocks);
+  clock_learn(b, know, w->fence.know);
 }
 
 void
 clock_join(Block *b, Warp *w, const Clocks *clocks, Know *know)
 {
   clocks_max(b, &w->clocks, clocks);
-  learn(b, &w->know, know);
+  if (know && b->cluster->n > 1)
+    learn_own(b, &w->clocks, know);
+  clock_learn(b, &w->know, know);
 }
 
 void
 clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *what)
 {
   clocks_max(b, clocks, from);
-  learn(b, know, what);
-}
-
-/* What others know of the block's own agents. */
-static void
-learn_own(const Block *b, Clocks *clocks, const Know *k)
-{
-  const uint32_t *mine = know_clocks(b->launch, k, b->index);
-  uint32_t *to = clocks->of[PROXY_GENERIC];
-  for (uint32_t a = 0; mine && a < b->launch->nclocks; a++)
-    to[a] = mine[a] > to[a] ? mine[a] : to[a];
+  clock_learn(b, know, what);
 }
 
 void
@@ -235,7 +252,7 @@ clock_meet(Cluster *c)
   for (uint32_t i = 0; i < c->n; i++) {
     Block *b = c->block[i];
     learn_own(b, &b->cluster_done, all);
-    learn(b, &b->cluster_know_done, all);
+    clock_learn(b, &b->cluster_know_done, all);
   }
   know_drop(all);
 }
@@ -347,6 +364,20 @@ all_known(Block *b, const Warp *w, const Clocks *own)
   return know_with(b->launch, w->know, b->index, own->of[PROXY_GENERIC], &b->worker->no_memory);
 }
 
+/* Whether a scope reaches other blocks. */
+static bool
+reaches(const Block *b, Scope scope)
+{
+  return scope > SCOPE_CLUSTER || (scope == SCOPE_CLUSTER && b->cluster->n > 1);
+}
+
+/* The variables in the memory that a key is an address of, which becomes an offset in shared memory of its block. */
+static SyncVars *
+variables(Block *b, bool shared, uint64_t *key)
+{
+  return shared ? &cluster_block(b, key)->syncs : &b->launch->syncs;
+}
+
 /* What a release at a scope by this warp would leave; the reference is the caller's. */
 static Published
 released(Block *b, Warp *w, Scope scope)
@@ -354,7 +385,7 @@ released(Block *b, Warp *w, Scope scope)
   Published p = {.block = b->index, .valid = true};
   clock_tick(w);
   own_clocks(b, w, &p.clocks);
-  p.know = scope != SCOPE_CTA && b->launch->turns ? all_known(b, w, &p.clocks) : NULL;
+  p.know = reaches(b, scope) && b->launch->turns ? all_known(b, w, &p.clocks) : NULL;
   return p;
 }
 
@@ -368,7 +399,7 @@ publish(Block *b, Published *to, const Published *p, bool beside)
     know_share(to->know);
     return;
   }
-  learn(b, &to->know, p->know);
+  clock_learn(b, &to->know, p->know);
   if (to->valid && to->block == p->block)
     clocks_max(b, &to->clocks, &p->clocks);
   else if (p->valid) {
@@ -382,7 +413,7 @@ publish(Block *b, Published *to, const Published *p, bool beside)
 void
 sync_write(Block *b, Warp *w, const MemOps *o, bool shared, uint64_t key, bool update)
 {
-  SyncVars *s = shared ? &b->syncs : &b->launch->syncs;
+  SyncVars *s = variables(b, shared, &key);
   bool release = o->order == ORDER_RELEASE || o->order == ORDER_ACQ_REL;
   Published *v = sync_find(s, key);
   if (!release && !w->fence.valid && !v)
@@ -404,23 +435,24 @@ take_over(Block *b, Warp *w, const Published *p, Scope scope)
 {
   if (p->valid && p->block == b->index)
     clocks_max(b, &w->clocks, &p->clocks);
-  if (scope == SCOPE_CTA || !p->know)
+  if (!reaches(b, scope) || !p->know)
     return;
   learn_own(b, &w->clocks, p->know);
-  learn(b, &w->know, p->know);
+  clock_learn(b, &w->know, p->know);
 }
 
 void
 sync_read(Block *b, Warp *w, const MemOps *o, bool shared, uint64_t key)
 {
-  const Published *v = sync_find(shared ? &b->syncs : &b->launch->syncs, key);
+  const SyncVars *s = variables(b, shared, &key);
+  const Published *v = sync_find(s, key);
   if (!v)
     return;
   if (o->order == ORDER_ACQUIRE || o->order == ORDER_ACQ_REL) {
     take_over(b, w, v, (Scope)o->scope);
     return;
   }
-  learn(b, &w->seen.know, v->know);
+  clock_learn(b, &w->seen.know, v->know);
   if (!v->valid || v->block != b->index)
     return;
   clocks_max(b, &w->seen.clocks, &v->clocks);
@@ -433,7 +465,7 @@ sync_fence(Block *b, Warp *w, Scope scope)
 {
   take_over(b, w, &w->seen, scope);
   Published p = released(b, w, scope);
-  if (scope == SCOPE_CTA && w->fence.know)     /* what an earlier fence told all blocks stays told */
+  if (!reaches(b, scope) && w->fence.know)     /* what an earlier fence told all blocks stays told */
     know_drop(p.know), p.know = know_share(w->fence.know);
   know_drop(w->fence.know);
   w->fence = p;

@@ -64,7 +64,8 @@ typedef struct Shadow {
   uint8_t *state;                      /* InitState of each page */
   uint64_t *init;                      /* where INIT_SOME: a bit for each byte that was written, PAGE_WORDS a page */
   uint32_t base, epoch;                /* records of segments below base are of the past */
-  bool shared;                         /* memory of a block */
+  Block *owner;                        /* whose shared memory it is; NULL: an allocation */
+  bool visited;                        /* other blocks of the cluster have used it */
 } Shadow;
 
 /* Lanes lane ... lane + count - 1 of an instruction access size bytes each, one behind the other from off on, or all the same. */
@@ -89,7 +90,7 @@ int cells_access(const Access *a);
 void cells_land(Block *b, uint32_t segment, uint32_t pc, uint32_t lane, uint64_t off, uint32_t n);
 /* A sum of the records of writes to n bytes, and the newest. */
 uint64_t cells_writes(const Launch *l, const Shadow *s, uint64_t off, uint32_t n, uint64_t *newest);
-Shadow *shadow_new(uint8_t *memory, size_t bytes, bool shared);
+Shadow *shadow_new(uint8_t *memory, size_t bytes, Block *owner);
 void shadow_free(Shadow *s);
 /* n bytes that the host wrote, or that nobody has. */
 void shadow_mark(Shadow *s, size_t off, size_t n, bool written);
@@ -119,6 +120,8 @@ void agent_tick(Agent *a);
 uint32_t segment_current(Block *b, Warp *w);
 /* Whether what a record stands for happened before what a lane of w does now. */
 bool happened_before(const Block *b, const Warp *w, uint32_t lane, uint64_t record, const Segment *s);
+/* A warp's view of the clock of a segment's agent, in its own block or one that clocks of are known; 0: nothing is known. */
+uint32_t clock_known(const Block *b, const Warp *w, Proxy view, const Segment *s);
 bool insn_is_strong(const Insn *in);
 
 /* ---- what a warp knows of other blocks: know.c ----
@@ -152,10 +155,14 @@ void clock_start(Block *b);
 void clock_tick(Warp *w);                              /* lanes of w synchronised */
 /* What a barrier carries: a warp adds all it knows, or takes over what is there; and one barrier's into another's. */
 void clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know);
+/* An arrival that is no release tells what a fence before it has released. */
+void clock_arrive_relaxed(Block *b, Warp *w, Clocks *clocks, Know **know);
 void clock_join(Block *b, Warp *w, const Clocks *clocks, Know *know);
 void clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *what);
 /* All that has arrived at the cluster's barrier goes to all that wait there. */
 void clock_meet(Cluster *c);
+/* *to learns what k knows. */
+void clock_learn(Block *b, Know **to, Know *k);
 /* A fence between the generic and the async proxy, by the warp. */
 void clock_proxy(Block *b, Warp *w);
 /* What the warp knows of others is let go. */

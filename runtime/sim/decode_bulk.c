@@ -118,7 +118,7 @@ decode_bulk(Decoder *d)
     decode_ignore(d, 1);
     return;
   }
-  Space to = opmod_space(d), from = opmod_space(d);
+  Space first = opmod_space(d), from = opmod_space(d), to = first == SP_CLUSTER ? SP_SHARED : first;
   Type t = reduce && !tensor ? opmod_type(d) : T_NONE;
   bool ends = opmod_take(d, M_COMPLETE_BYTES), group = opmod_take(d, M_BULK_GROUP);
   if (tensor != (o.rank != 0) || (reduce && (!o.op || (!tensor && !reduces((ModId)o.op, t)))))

@@ -197,7 +197,7 @@ decode_cvt(Decoder *d, int arg)
 static uint64_t
 window_base(Space s)
 {
-  return s == SP_SHARED ? SHARED_WINDOW : s == SP_LOCAL ? LOCAL_WINDOW : s == SP_PARAM ? PARAM_WINDOW : 0;
+  return s == SP_SHARED || s == SP_CLUSTER ? SHARED_WINDOW : s == SP_LOCAL ? LOCAL_WINDOW : s == SP_PARAM ? PARAM_WINDOW : 0;
 }
 
 /* Generic address = offset + base of the window; global and const addresses are generic already. */
@@ -224,19 +224,35 @@ decode_isspacep(Decoder *d, int arg)
   uint32_t a = opnd_src(d, &d->op[1], T_U64), dst = opnd_dst(d, &d->op[0], 0);
   Insn *in = insn_warp(d, K_WARP, isspacep_exec, 2);
   if (in)
-    in->isspace = (SpaceOps){dst, a, (uint8_t)s};
+    in->isspace = (SpaceOps){dst, a, (uint8_t)s, true};
 }
 
-/* With clusters of one block every address is already the block's own. */
 void
 decode_mapa(Decoder *d, int arg)
 {
-  opmod_space(d);
+  bool generic = opmod_space(d) != SP_CLUSTER;
   Type t = decode_type(d);
   decode_operands(d, 3, 3);
-  uint32_t a = opnd_src(d, &d->op[1], t);
-  int w = opnd_width(t);
-  insn_alu(d, A_mov, V_NONE, t, w, opnd_dst(d, &d->op[0], w), a, a, a);
+  if (t != T_U64 && (t != T_U32 || generic))
+    decode_unknown(d);
+  uint32_t a = opnd_src(d, &d->op[1], t), rank = opnd_src(d, &d->op[2], T_U32), dst = opnd_dst(d, &d->op[0], opnd_width(t));
+  Insn *in = insn_warp(d, K_WARP, mapa_exec, 3);
+  if (in)
+    in->map = (MapOps){dst, a, rank, t == T_U64, generic};
+}
+
+void
+decode_getctarank(Decoder *d, int arg)
+{
+  Space s = opmod_space(d);
+  Type t = decode_type(d);
+  decode_operands(d, 2, 2);
+  if (t != T_U64 && (t != T_U32 || s == SP_GENERIC))
+    decode_unknown(d);
+  uint32_t a = opnd_src(d, &d->op[1], t), dst = opnd_dst(d, &d->op[0], 4);
+  Insn *in = insn_warp(d, K_WARP, ctarank_exec, 2);
+  if (in)
+    in->isspace = (SpaceOps){dst, a, (uint8_t)s, t == T_U64};
 }
 
 void

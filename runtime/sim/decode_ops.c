@@ -47,7 +47,7 @@ take_order(Decoder *d, ModId m)
   case M_RELEASE: d->order = ORDER_RELEASE; break;
   case M_ACQ_REL: case M_SC: d->order = ORDER_ACQ_REL; break;
   case M_CTA: d->scope = SCOPE_CTA; break;
-  case M_CLUSTER: d->scope = SCOPE_CTA; break;          /* clusters are of one block */
+  case M_CLUSTER: d->scope = SCOPE_CLUSTER; break;
   case M_GPU: case M_GL: d->scope = SCOPE_GPU; break;
   case M_SYS: d->scope = SCOPE_SYS; break;
   default: break;
@@ -155,7 +155,8 @@ opmod_space(Decoder *d)
 {
   switch (opmod_take_range(d, M_GLOBAL, M_PARAM_FUNC)) {
   case M_GLOBAL: return SP_GLOBAL;
-  case M_SHARED: case M_SHARED_CTA: case M_SHARED_CLUSTER: return SP_SHARED;
+  case M_SHARED: case M_SHARED_CTA: return SP_SHARED;
+  case M_SHARED_CLUSTER: return SP_CLUSTER;
   case M_LOCAL: return SP_LOCAL;
   case M_CONST: return SP_CONST;
   case M_PARAM: case M_PARAM_ENTRY: case M_PARAM_FUNC: return SP_PARAM;

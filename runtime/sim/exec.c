@@ -364,6 +364,7 @@ warp_ended(Block *b, Warp *w)
   w->state = W_DONE;
   b->nlive--;
   b->cluster->events++;
+  cluster_warp_ended(b, w);
   cluster_settle(b->cluster);
   for (int i = 0; i < MAX_BARRIERS; i++)
     if (b->barrier[i].waiting && barrier_full(b, &b->barrier[i]))
@@ -892,7 +893,7 @@ block_round(Block *b, Round *r)
   if (b->nlive || b->over)
     return 0;
   b->over = true;
-  return flights_ended(b) || registers_ended(b) ? -1 : 0;
+  return flights_ended(b) || registers_ended(b) || cluster_ended(b) ? -1 : 0;
 }
 
 static int

@@ -216,6 +216,19 @@ space_name(Space sp)
   return sp == SP_SHARED ? "shared" : sp == SP_LOCAL ? "local" : sp == SP_PARAM ? "param" : "global";
 }
 
+/* "shared+0x10", and whose it is if it is another block's. */
+static void
+window_text(const Block *b, Space sp, uint64_t addr, Text *t)
+{
+  uint64_t tag = sp == SP_SHARED ? addr >> RANK_SHIFT : 0;
+  char program[48];
+  text_add(t, "%s+0x%llx", space_name(sp), (unsigned long long)(tag ? addr & ((1u << RANK_SHIFT) - 1) : addr));
+  if (tag && tag <= b->cluster->n)
+    text_add(t, " of program %s", sim_program_text(b->launch, b->cluster->block[tag - 1]->index, program, sizeof program));
+  else if (tag)
+    text_add(t, " of block %u of a cluster of %u", (uint32_t)(tag - 1), b->cluster->n);
+}
+
 /* "4 bytes at shared+0x10 (tile+0x0)", or elements of an argument. */
 static void
 place_text(const Block *b, const Insn *in, Space sp, uint64_t addr, uint32_t n, Text *t)
@@ -225,8 +238,9 @@ place_text(const Block *b, const Insn *in, Space sp, uint64_t addr, uint32_t n, 
     global_text(b->launch, var, addr, n, element_size(in, n), t);
     return;
   }
-  text_add(t, "%u bytes at %s+0x%llx", n, space_name(sp), (unsigned long long)addr);
-  if (sp != SP_SHARED || !var)
+  text_add(t, "%u bytes at ", n);
+  window_text(b, sp, addr, t);
+  if (sp != SP_SHARED || !var || addr >> RANK_SHIFT)
     return;
   const SharedVar *v = &b->kernel->module->shared[VAR_INDEX(var)];
   uint64_t from = b->kernel->shared_at[VAR_INDEX(var)] - 1;
@@ -259,10 +273,20 @@ fault_misaligned(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uin
 int
 fault_window(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, uint64_t size, bool write)
 {
-  char thread[48];
-  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr, "thread %s %s %u bytes at %s+0x%llx, outside the %llu bytes of %s memory",
-                   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread), write ? "writes" : "reads", n, space_name(sp),
-                   (unsigned long long)addr, (unsigned long long)size, space_name(sp));
+  char thread[48], where[120];
+  window_text(b, sp, addr, &(Text){where, 0, sizeof where});
+  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr, "thread %s %s %u bytes at %s, outside the %llu bytes of %s memory",
+                   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread), write ? "writes" : "reads", n, where,
+                   (unsigned long long)size, space_name(sp));
+}
+
+int
+fault_remote(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write, const char *why)
+{
+  char thread[48], where[120];
+  window_text(b, SP_SHARED, addr, &(Text){where, 0, sizeof where});
+  return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr, "thread %s %s %u bytes at %s: %s",
+                   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread), write ? "writes" : "reads", n, where, why);
 }
 
 int
@@ -318,14 +342,14 @@ fault_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane)
 static Space
 space_of(const Access *a)
 {
-  return a->s->shared ? SP_SHARED : SP_GLOBAL;
+  return a->s->owner ? SP_SHARED : SP_GLOBAL;
 }
 
-/* Offsets of shared memory, addresses of global memory. */
+/* Addresses in the window of shared memory, and of global memory. */
 static uint64_t
 address_at(const Access *a, uint64_t off)
 {
-  return a->s->shared ? off : (uint64_t)(uintptr_t)a->s->memory + off;
+  return a->s->owner ? cluster_address(a->b, a->s->owner, off) : (uint64_t)(uintptr_t)a->s->memory + off;
 }
 
 static uint64_t
@@ -446,9 +470,9 @@ int
 fault_unwritten(const Access *a, uint32_t lane, uint64_t off)
 {
   Words x;
-  a->b->launch->again |= !a->s->shared;
+  a->b->launch->again |= !a->s->owner;
   describe(a->b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
-  if (a->s->shared)
+  if (a->s->owner)
     return sim_fault(a->b, a->w, a->in, (int)lane, SIM_E_UNINIT, lane_address(a, lane),
                      "thread %s reads %s, which no thread of the block has written", x.thread, x.what);
   return sim_fault(a->b, a->w, a->in, (int)lane, SIM_E_UNINIT, lane_address(a, lane),

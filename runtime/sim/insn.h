@@ -28,11 +28,12 @@ typedef enum ModId {
   M_COUNT
 } ModId;
 
-typedef enum Space { SP_GENERIC, SP_GLOBAL, SP_SHARED, SP_LOCAL, SP_CONST, SP_PARAM, SP_COUNT } Space;
+/* SP_CLUSTER: of instructions only, shared memory of any block of the cluster; SP_SHARED there is the block's own. */
+typedef enum Space { SP_GENERIC, SP_GLOBAL, SP_SHARED, SP_LOCAL, SP_CONST, SP_PARAM, SP_CLUSTER, SP_COUNT } Space;
 
 /* What an access orders, and among whom (PTX ISA, memory consistency model). Volatile is relaxed at system scope. */
 typedef enum Order { ORDER_WEAK, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL } Order;
-typedef enum Scope { SCOPE_CTA, SCOPE_GPU, SCOPE_SYS } Scope;
+typedef enum Scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS } Scope;
 
 typedef struct Block Block;
 typedef struct Warp Warp;
@@ -55,7 +56,8 @@ typedef struct CvtOps {
   uint8_t from, rounding, post;        /* to is the head's type */
   bool pair, satfinite;                /* pair: two sources become one packed register */
 } CvtOps;
-typedef struct SpaceOps { uint32_t d, a; uint8_t space; } SpaceOps;              /* isspacep */
+typedef struct SpaceOps { uint32_t d, a; uint8_t space; bool wide; } SpaceOps;   /* isspacep, getctarank */
+typedef struct MapOps { uint32_t d, a, rank; bool wide, generic; } MapOps;       /* mapa */
 typedef struct ClockOps { uint32_t d; uint8_t width, id; } ClockOps;             /* id: SpecialId */
 
 /* [base + offset]; base is a register of 8 bytes where wide, else of 4. */
@@ -140,7 +142,7 @@ struct Insn {
   bool whole : 1, living : 1;          /* .aligned: all lanes of the warp execute it together; those that have ended need not */
   union {
     uint32_t slot[6];
-    AluOps alu; CvtOps cvt; SpaceOps isspace; ClockOps clock;
+    AluOps alu; CvtOps cvt; SpaceOps isspace; MapOps map; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
     WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
     BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;

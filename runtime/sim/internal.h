@@ -21,6 +21,8 @@ enum { LANES = 32, GROUP = 4, MAX_WARPS = 32, MAX_BARRIERS = 16, MAX_RANK = 5, M
 #define PARAM_WINDOW    0x6000000000000000ull
 #define FUNCTION_WINDOW 0x7000000000000000ull     /* + 16 x unit */
 #define WINDOW_SIZE     0x0000000100000000ull
+/* In the window of shared memory a block finds its own below 1 << RANK_SHIFT, and that of the block of rank r from r + 1 times that on. */
+enum { RANK_SHIFT = 24, MOST_RANKS = 255 };
 
 /* A .shared variable of a module, of a function of it too. */
 typedef struct SharedVar { Name name; uint32_t size, align; bool dynamic; } SharedVar;
@@ -198,6 +200,10 @@ struct Worker {
   SimError err;
 };
 
+/* The last use that a warp of another block has made of a block's shared memory. early: before it arrived in the present phase of the
+ * cluster's barrier. */
+typedef struct Visit { uint32_t clock, pc, lane; bool any, early; } Visit;
+
 /* A block that runs. */
 struct Block {
   Worker *worker; Launch *launch; const Kernel *kernel;
@@ -217,6 +223,8 @@ struct Block {
   Flight *flight; size_t nflight, flight_cap;
   Clocks cluster_clocks, cluster_done; /* of those who have; and of the phases that are over */
   Know *cluster_know, *cluster_know_done;
+  Visit *visit;                        /* by rank and warp; NULL in a cluster of one */
+  Know *ended;                         /* what its warps that have ended knew */
   uint32_t registers_free;             /* by a warp's threads */
   uint32_t wgmma_agent[MAX_WARPS / GROUP];   /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
@@ -292,6 +300,8 @@ int fault_variable(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, u
 int fault_local(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n);   /* never written */
 int fault_hollow(Block *b, Warp *w, const Insn *in, uint32_t lane);   /* a copy of such, stored where others see it */
 int fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write);
+/* Shared memory of another block of the cluster that cannot be used: why. */
+int fault_remote(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write, const char *why);
 /* Blocks that have not ended: the first of them, and how many there are. All wait for each other; are stopped; one has had all its
  * instructions. */
 enum { TOLD_BLOCKS = 4 };
@@ -320,6 +330,14 @@ int flights_land(Block *b, uint32_t mbar);
 int flights_land_waited(Block *b);
 /* The bulk groups of a lane below a number. */
 int flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below);
+/* cluster.c: the block whose shared memory an address of the window names, which becomes an offset in it; NULL: there is none. */
+Block *cluster_block(Block *b, uint64_t *addr);
+/* The same where a lane uses it: NULL with the fault where there is none, it has ended, or the instruction only takes the block's own. */
+Block *cluster_reach(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *addr, uint32_t n, bool write);
+/* The offset in a block's shared memory as block b names it. */
+uint64_t cluster_address(const Block *b, const Block *of, uint64_t off);
+/* Whether a block of the launch is in b's cluster. */
+bool cluster_has(const Block *b, uint64_t index);
 /* tensor.c: the box that a lane's map and coordinates name, with the checks of the hardware; false with the fault. Its bytes in shared
  * memory; records of what an agent reads or writes in global memory; and to move it. */
 bool box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *out);
@@ -352,6 +370,9 @@ void wgmma_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
 void cluster_settle(Cluster *c);
 void cluster_clear(Block *b);
 void cluster_wait_text(const Block *b, const Split *s, Text *t);
+/* A warp of the block has ended; all have: -1 with the fault where others may still use its shared memory. */
+void cluster_warp_ended(Block *b, const Warp *w);
+int cluster_ended(Block *b);
 /* registers.c */
 uint32_t registers_at_start(const Unit *u, uint32_t threads);
 void registers_wait_text(const Block *b, const Warp *w, const Insn *in, Text *t);
@@ -374,6 +395,8 @@ WarpFn mem_load, mem_store;
 void mem_address(const Warp *w, uint32_t base, const Address *at, uint64_t addr[LANES]);
 /* Space of a generic address, which becomes an offset where the space is a window. */
 Space mem_space_of(uint64_t *addr);
+/* The memory that an instruction's space is of. */
+static inline Space mem_space(Space s) { return s == SP_CLUSTER ? SP_SHARED : s; }
 /* Host pointer of n bytes at addr in a space, bounds and alignment checked; NULL with the fault. */
 uint8_t *mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
 /* An access by one lane whose bytes mem_host has found, checked against others. data: what is written, if it is known. */
@@ -405,6 +428,7 @@ WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec,
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 WarpFn mbar_exec, mbar_wait, mbar_pending, bulk_exec, bulk_commit, bulk_wait;
+WarpFn mapa_exec, ctarank_exec;
 WarpFn cluster_arrive, cluster_wait, setmaxnreg_exec, wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */

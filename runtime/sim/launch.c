@@ -112,13 +112,14 @@ check_cluster(Launch *l, bool large, SimError *err)
   uint64_t n = (uint64_t)c[0] * c[1] * c[2], most = large ? MAX_CLUSTER : PORTABLE_CLUSTER;
   if (!n || c[0] > MAX_CLUSTER || c[1] > MAX_CLUSTER || c[2] > MAX_CLUSTER || n > most)
     return sim_error_set(err, SIM_E_ARGUMENT, "a cluster of %u x %u x %u blocks: 1 to %llu are possible%s", c[0], c[1], c[2],
-                         (unsigned long long)most, n > most && n <= MAX_CLUSTER ? ", and up to 16 where large ones are asked for" : "");
+                         (unsigned long long)most,
+                         n > most && n <= MAX_CLUSTER ? ", and up to 16 where large ones are asked for" : "");
   if (u->maxcluster && n > u->maxcluster)
     return sim_error_set(err, SIM_E_ARGUMENT, "kernel '%.*s' takes clusters of at most %u blocks, not %llu", (int)u->name.n, u->name.s,
                          u->maxcluster, (unsigned long long)n);
   if (g[0] % c[0] || g[1] % c[1] || g[2] % c[2])
-    return sim_error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is no multiple of the cluster's %u x %u x %u", g[0], g[1], g[2],
-                         c[0], c[1], c[2]);
+    return sim_error_set(err, SIM_E_ARGUMENT, "a grid of %u x %u x %u blocks is no multiple of the cluster's %u x %u x %u", g[0], g[1],
+                         g[2], c[0], c[1], c[2]);
   l->ncluster = (uint32_t)n;
   return 0;
 }

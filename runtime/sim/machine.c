@@ -103,7 +103,7 @@ sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **out, Si
     align = part[i].align > align ? part[i].align : align;
   uint8_t *block = total ? aligned_alloc(align, (total + align - 1) / align * align) : NULL;
   Alloc *a = calloc(n, sizeof *a);
-  Shadow *shadow = block && m->opt.check_races ? shadow_new(block, total, false) : NULL;
+  Shadow *shadow = block && m->opt.check_races ? shadow_new(block, total, NULL) : NULL;
   int rc = block && a && (shadow || !m->opt.check_races) ? 0 : -1;
   for (size_t i = 0; i < n && !rc; i++) {
     part[i].base += (uintptr_t)block;

@@ -124,10 +124,25 @@ variable_of(const Block *b, const Warp *w, const Insn *in, uint32_t lane, Space 
   return true;
 }
 
+/* Shared memory of another block of the cluster. */
+static uint8_t *
+remote_host(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t n, bool write)
+{
+  uint64_t off = addr;
+  const Block *t = cluster_reach(b, w, in, lane, &off, n, write);
+  if (t && off <= t->shared_bytes && n <= t->shared_bytes - off)
+    return t->shared + off;
+  if (t)
+    fault_window(b, w, in, lane, SP_SHARED, addr, n, t->shared_bytes, write);
+  return NULL;
+}
+
 static uint8_t *
 window_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write)
 {
   const Kernel *kn = b->kernel;
+  if (sp == SP_SHARED && addr >> RANK_SHIFT)
+    return remote_host(b, w, in, lane, addr, n, write);
   uint64_t size = sp == SP_SHARED ? b->shared_bytes : sp == SP_LOCAL ? kn->local_bytes : kn->unit->param_bytes;
   VarRange v;
   if (variable_of(b, w, in, lane, sp, &v) && (addr < v.from || addr + n > v.to) && addr + n <= size) {
@@ -150,6 +165,7 @@ mem_host(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t ad
 {
   if (sp == SP_GENERIC)
     sp = mem_space_of(&addr);
+  sp = mem_space(sp);
   if (addr & (n - 1)) {
     fault_misaligned(b, w, in, lane, sp, addr, n, write);
     return NULL;
@@ -173,6 +189,8 @@ mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t a
 {
   if (sp == SP_SHARED && addr <= b->shared_bytes && n <= b->shared_bytes - addr)
     return b->shared + addr;
+  if (sp == SP_SHARED && addr >> RANK_SHIFT)
+    return remote_host(b, w, in, lane, addr, n, write);
   if (sp == SP_SHARED) {
     fault_window(b, w, in, lane, SP_SHARED, addr, n, b->shared_bytes, write);
     return NULL;
@@ -186,15 +204,28 @@ mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t a
   return (uint8_t *)(uintptr_t)addr;
 }
 
+/* What is known of memory at an address that has been found, which becomes an offset in it; NULL: nothing. */
+static Shadow *
+shadow_at(Block *b, Space sp, uint64_t *addr)
+{
+  if (!b->check)
+    return NULL;
+  if (sp == SP_SHARED)
+    return cluster_block(b, addr)->shadow;
+  Shadow *s = sp == SP_GLOBAL ? b->worker->hot->shadow : NULL;
+  *addr -= s ? (uintptr_t)s->memory : 0;
+  return s;
+}
+
 int
 mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l)
 {
-  uint64_t addr = l->addr;
-  Space sp = l->space == SP_GENERIC ? mem_space_of(&addr) : l->space;
-  Shadow *s = !b->check ? NULL : sp == SP_SHARED ? b->shadow : sp == SP_GLOBAL ? b->worker->hot->shadow : NULL;
+  uint64_t off = l->addr;
+  Space sp = l->space == SP_GENERIC ? mem_space_of(&off) : mem_space(l->space);
+  Shadow *s = shadow_at(b, sp, &off);
   if (!s)
     return 0;
-  Access a = {.b = b, .w = w, .in = in, .s = s, .off = s->shared ? addr : addr - (uintptr_t)s->memory, .lane = l->lane, .count = 1,
+  Access a = {.b = b, .w = w, .in = in, .s = s, .off = off, .lane = l->lane, .count = 1,
               .size = l->size, .write = l->write, .strong = l->strong, .update = l->update, .pending = l->pending, .data = l->data,
               .agent = l->agent};
   if (l->agent && !(a.segment = l->segment ? l->segment : agent_segment(b, l->agent)))
@@ -320,10 +351,11 @@ run_order(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n,
 static int
 run_check(Block *b, Warp *w, const Insn *in, Space sp, const Run *r, uint32_t n, const uint8_t *data)
 {
-  Shadow *s = sp == SP_SHARED ? b->shadow : b->worker->hot->shadow;
-  if (!b->check || sp == SP_CONST || !s)
+  uint64_t off = r->addr;
+  Shadow *s = shadow_at(b, sp, &off);
+  if (!s)
     return 0;
-  Access a = {.b = b, .w = w, .in = in, .s = s, .off = s->shared ? r->addr : r->addr - (uintptr_t)s->memory, .lane = r->lane,
+  Access a = {.b = b, .w = w, .in = in, .s = s, .off = off, .lane = r->lane,
               .count = r->count, .size = n, .same = r->same, .write = data != NULL, .strong = in->mem.order != ORDER_WEAK, .data = data};
   if (a.strong)
     a.data = NULL;
@@ -644,7 +676,7 @@ access_memory(Block *b, Warp *w, const Insn *in, uint32_t m, bool store)
   if (!store && in->mem.copies)
     forget_hollow(b, w, in, m);
   if (in->mem.at.space != SP_GENERIC)
-    return access_lanes(b, w, in, m, (Space)in->mem.at.space, addr, store);
+    return access_lanes(b, w, in, m, mem_space((Space)in->mem.at.space), addr, store);
   FOR_LANES(i, m) lanes[mem_space_of(&addr[i])] |= 1u << i;
   if (store && w->hollow && check_hollow(b, w, in, m & ~lanes[SP_LOCAL]))
     return -1;
@@ -684,7 +716,8 @@ isspacep_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   for (uint32_t i = 0; i < LANES; i++) {
     uint64_t addr = a[i];
     Space s = mem_space_of(&addr);
-    r |= (uint32_t)(s == in->isspace.space) << i;
+    bool own = s != SP_SHARED || addr >> RANK_SHIFT == 0 || in->isspace.space == SP_CLUSTER;
+    r |= (uint32_t)(own && s == mem_space((Space)in->isspace.space)) << i;
   }
   PRED_OF(w, in->isspace.d) = (PRED_OF(w, in->isspace.d) & ~m) | (r & m);
   return 0;

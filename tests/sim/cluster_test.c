@@ -99,6 +99,10 @@ size_case(Test *t, const Size *s)
 #define RANK "mov.u32 %r20, %cluster_ctarank; setp.eq.u32 %p7, %r20, 0; setp.eq.u32 %p8, %r0, 0; xor.b32 %r21, %r20, 1;\n"
 #define MEET "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 
+/* %r1: the thread's word behind the mbarriers; %r4, %d5: the same of the other block, in the window and as a generic address. */
+#define WORD "shl.b32 %r1, %r0, 2; mov.u32 %r2, sh; add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, 256; mapa.shared::cluster.u32 %r4, %r1, %r21;\n" \
+  "cvt.u64.u32 %d6, %r1; cvta.shared.u64 %d6, %d6; mapa.u64 %d5, %d6, %r21;\n"
+
 /* Two blocks of `threads`, in a cluster; a and b have 128 words and are zero. */
 static int
 run_pair(Test *t, const char *body, uint32_t threads, uint32_t *a, uint32_t *b, SimError *err)
@@ -124,6 +128,40 @@ static const Fault faults[] = {
    "an instruction for the whole warp is executed by lanes 0xffff0000 of warp 0 only"},
   {"an aligned wait by a part of a warp", SIM_E_TRAP, 32, "setp.lt.u32 %p1, %r0, 16; barrier.cluster.arrive; @%p1 bra L;" AT "barrier.cluster.wait.aligned; ret; L: barrier.cluster.wait.aligned;",
    "executed by lanes 0xffff0000 of warp 0 only"},
+  {"another block's word without a barrier", SIM_E_RACE, 64, WORD "@!%p7 bra M;\n.loc 1 5 1\nst.shared.u32 [%r1], %r0; " MEET "ret; M:"
+   AT "st.shared::cluster.u32 [%r4], 1; " MEET, "race: thread (0,0,0) of program (1,0,0) writes 4 bytes at shared+0x100 of program (0,0,0), which thread (0,0,0) of program (0,0,0) wrote at k.tile:5,"
+   " and nothing orders the two programs"},
+  {"written before a relaxed arrival", SIM_E_RACE, 64, WORD "\n.loc 1 5 1\nst.shared.u32 [%r1], %r0; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"
+   AT "ld.shared::cluster.u32 %r5, [%r4];", "reads 4 bytes at shared+0x180 of program (0,0,0), which thread (32,0,0) of program (0,0,0) wrote at k.tile:5"},
+  {"a fence that does not reach the other block", SIM_E_RACE, 64, WORD "st.shared.u32 [%r1], %r0; fence.acq_rel.cta; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"
+   AT "ld.shared::cluster.u32 %r5, [%r4];", "nothing orders the two programs"},
+  {"read by a generic address behind the block's barrier only", SIM_E_RACE, 64, WORD "@!%p7 bra L; st.shared.u32 [%r1], %r0; bar.sync 0; ret; L: bar.sync 0;" AT "ld.u32 %r5, [%d5];",
+   "of program (0,0,0) wrote"},
+  {"overwritten while the other block reads", SIM_E_RACE, 64, WORD "st.shared.u32 [%r1], %r0; " MEET "@%p7 bra L; bar.sync 0;" AT
+   "st.shared.u32 [%r1], 7; ret; L:\n.loc 1 5 1\nld.shared::cluster.u32 %r5, [%r4];",
+   "race: thread (0,0,0) of program (1,0,0) writes 4 bytes at shared+0x100, which thread (0,0,0) of program (0,0,0) read at k.tile:5"},
+  {"a strong store of too narrow a scope", SIM_E_RACE, 32, WORD "@%p8 st.shared.u32 [%r2], 0; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; @%p7 bra L;" AT
+   "@%p8 st.relaxed.cta.shared::cluster.u32 [%r6], 1; ret; L: @%p8 st.relaxed.cluster.shared::cta.u32 [%r2], 1;", "race"},
+  {"a flag without acquire", SIM_E_RACE, 32, WORD "@%p8 st.shared.u32 [%r2], 0; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; @%p7 bra L;"
+   "@%p8 st.shared::cluster.u32 [%r4], 5; @%p8 st.release.cluster.shared::cluster.u32 [%r6], 1; bra E;"
+   "L: @!%p8 bra E; G: ld.relaxed.cluster.shared::cta.u32 %r5, [%r2]; setp.eq.u32 %p1, %r5, 0; @%p1 bra G;" AT "ld.shared.u32 %r5, [%r1]; E:", "race"},
+  {"never written by the block that it belongs to", SIM_E_UNINIT, 32, WORD AT "ld.shared::cluster.u32 %r5, [%r4];", "reads 4 bytes at shared+0x100 of program (1,0,0)"},
+  {"outside of the other block's memory", SIM_E_BOUNDS, 32, WORD AT "ld.shared::cluster.u32 %r5, [%r4+262144];", "at shared+0x40100 of program (1,0,0), outside the 8192 bytes"},
+  {"a rank that there is not", SIM_E_BOUNDS, 32, WORD "mapa.shared::cluster.u32 %r4, %r1, 2;" AT "st.shared::cluster.u32 [%r4], %r0;",
+   "at shared+0x100 of block 2 of a cluster of 2: the cluster has no such block"},
+  {"a rank far outside", SIM_E_BOUNDS, 32, WORD "mapa.shared::cluster.u32 %r4, %r1, -1;" AT "st.shared::cluster.u32 [%r4], %r0;", "the cluster has no such block"},
+  {"another block's address without .shared::cluster", SIM_E_BOUNDS, 32, WORD AT "st.shared::cta.u32 [%r4], %r0;", "an instruction without .shared::cluster reaches the block's own"},
+  {"memory of a block that has ended", SIM_E_BOUNDS, 32, WORD MEET "@!%p7 ret; barrier.cluster.arrive; barrier.cluster.wait;" AT "st.shared::cluster.u32 [%r4], %r0;",
+   "thread (0,0,0) writes 4 bytes at shared+0x100 of program (1,0,0): that block has ended"},
+  {"a block that may end while another reads", SIM_E_BARRIER, 32, WORD "st.shared.u32 [%r1], %r0; " MEET AT "@!%p7 ld.shared::cluster.u32 %r5, [%r4];",
+   "thread (0,0,0) of program (1,0,0) uses shared memory of program (0,0,0), which may have ended by then: no barrier of the cluster comes behind"},
+  {"a block that may end while another reads behind its arrival", SIM_E_BARRIER, 32, WORD "st.shared.u32 [%r1], %r0; " MEET "barrier.cluster.arrive.aligned;" AT
+   "ld.shared::cluster.u32 %r5, [%r4];" THEN "barrier.cluster.wait.aligned;", "which may have ended by then"},
+  {"misaligned", SIM_E_ALIGN, 32, WORD AT "st.shared::cluster.u32 [%r4+2], %r0;", "at shared+0x102 of program (1,0,0): the address"},
+  {"an atomic on another block's memory that is written plainly", SIM_E_RACE, 32, WORD "st.shared.u32 [%r1], 0; " MEET "@%p7 bra L;" AT
+   "atom.shared::cluster.add.u32 %r5, [%r4], 1; ret; L: st.shared.u32 [%r1], 2;", "race"},
+  {"mapa of what is not shared", SIM_E_BOUNDS, 32, AT "mapa.u64 %d5, %d1, 0;", "mapa of the address"},
+  {"getctarank of what is not shared", SIM_E_BOUNDS, 32, AT "getctarank.u64 %r5, %d1;", "getctarank of the address"},
 };
 
 static void
@@ -144,7 +182,52 @@ static const char *const legal[] = {
   /* arrivals and waits apart, with other barriers between, by parts of warps */
   "barrier.cluster.arrive.release.aligned; bar.sync 0; barrier.cluster.wait.acquire.aligned; barrier.cluster.arrive.relaxed; barrier.cluster.wait;",
   "setp.lt.u32 %p1, %r0, 40; @%p1 bra L; barrier.cluster.arrive; barrier.cluster.wait; ret; L: barrier.cluster.arrive; barrier.cluster.wait;",
+  /* words handed over and back, by each kind of address */
+  WORD "st.shared.u32 [%r1], %r0; " MEET "ld.shared::cluster.u32 %r5, [%r4]; ld.u32 %r6, [%d5]; " MEET "st.shared.u32 [%r1], 7; " MEET "st.u32 [%d5], 5; " MEET "ld.shared.u32 %r5, [%r1];",
+  /* the cluster's barrier orders what another warp of the block did, and what a block before in the chain knows */
+  WORD "xor.b32 %r6, %r1, 128; xor.b32 %r7, %r4, 128; st.shared.u32 [%r1], %r0; bar.sync 0; " MEET "ld.shared::cluster.u32 %r5, [%r7]; " MEET "st.shared.u32 [%r6], 1;",
+  /* a fence makes a relaxed arrival tell */
+  WORD "st.shared.u32 [%r1], %r0; fence.acq_rel.cluster; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned; ld.shared::cluster.u32 %r5, [%r4];" MEET,
+  /* flags: release and acquire at the cluster's scope, and fences with relaxed accesses; atomics of all blocks on one word */
+  WORD "@%p8 st.shared.u32 [%r2], 0; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; @%p7 bra L;"
+  "@%p8 st.shared::cluster.u32 [%r4], 5; @%p8 st.release.cluster.shared::cluster.u32 [%r6], 1; bra E;"
+  "L: @!%p8 bra E; G: ld.acquire.cluster.shared::cta.u32 %r5, [%r2]; setp.eq.u32 %p1, %r5, 0; @%p1 bra G; ld.shared.u32 %r5, [%r1]; E: " MEET,
+  WORD "@%p8 st.shared.u32 [%r2], 0; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; @%p7 bra L;"
+  "@!%p8 bra E; st.shared::cluster.u32 [%r4], 5; fence.acq_rel.cluster; st.relaxed.cluster.shared::cluster.u32 [%r6], 1; bra E;"
+  "L: @!%p8 bra E; G: ld.relaxed.cluster.shared::cta.u32 %r5, [%r2]; setp.eq.u32 %p1, %r5, 0; @%p1 bra G; fence.acq_rel.cluster; ld.shared.u32 %r5, [%r1]; E: " MEET,
+  WORD "@%p8 st.shared.u32 [%r2], 0; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; atom.shared::cluster.add.u32 %r5, [%r6], 1; red.relaxed.cluster.shared::cluster.add.u32 [%r6], 1; " MEET,
+  /* a block that has ended when others know that nobody needs it: by the barrier, relaxed too, used between an arrival and the wait, and by a flag */
+  WORD "st.shared.u32 [%r1], 1; " MEET "ld.shared::cluster.u32 %r5, [%r4]; barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;",
+  WORD "st.shared.u32 [%r1], 1; " MEET "barrier.cluster.arrive.aligned; ld.shared::cluster.u32 %r5, [%r4]; barrier.cluster.wait.aligned; " MEET,
+  WORD "@%p8 st.shared.u32 [%r2], 0; st.shared.u32 [%r1], 1; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; @%p7 bra L; ld.shared::cluster.u32 %r5, [%r4]; bar.sync 0;"
+  "@%p8 st.release.cluster.shared::cluster.u32 [%r6], 1; barrier.cluster.arrive; barrier.cluster.wait; ret;"
+  "L: @!%p8 bra E; G: ld.acquire.cluster.shared::cta.u32 %r5, [%r2]; setp.eq.u32 %p1, %r5, 0; @%p1 bra G; E: barrier.cluster.arrive; barrier.cluster.wait;",
+  /* mapa of the block's own rank is its own address, for instructions of the block's own memory, too */
+  WORD "mapa.shared::cluster.u32 %r5, %r1, %r20; st.shared.u32 [%r5], %r0; mapa.u64 %d7, %d6, %r20; ld.u32 %r6, [%d7]; mapa.shared::cluster.u64 %d8, sh, %r20;",
 };
+
+/* Every thread reads a word of each block, sums them, and says of addresses whose they are. */
+static const char sums[] = HEAD
+  "mov.u32 %r20, %cluster_ctarank; mov.u32 %r21, %cluster_nctarank; shl.b32 %r1, %r0, 2; mov.u32 %r2, sh; add.u32 %r1, %r1, %r2;\n"
+  "mad.lo.u32 %r3, %r20, 1000, %r0; st.shared.u32 [%r1], %r3; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r9, 0;\n"
+  "L: mapa.shared::cluster.u32 %r6, %r1, %r4; ld.shared::cluster.u32 %r7, [%r6]; add.u32 %r5, %r5, %r7; getctarank.shared::cluster.u32 %r8, %r6; setp.ne.u32 %p1, %r8, %r4;\n"
+  "@%p1 add.u32 %r9, %r9, 1; cvt.u64.u32 %d5, %r6; cvta.shared::cluster.u64 %d5, %d5; isspacep.shared::cta %p2, %d5; setp.eq.u32 %p3, %r4, %r20; xor.pred %p4, %p2, %p3;\n"
+  "@%p4 add.u32 %r9, %r9, 1; isspacep.shared::cluster %p5, %d5; @!%p5 add.u32 %r9, %r9, 1; getctarank.u64 %r8, %d5; setp.ne.u32 %p1, %r8, %r4; @%p1 add.u32 %r9, %r9, 1;\n"
+  "cvta.to.shared::cluster.u64 %d6, %d5; ld.shared::cluster.u32 %r10, [%d6]; setp.ne.u32 %p1, %r10, %r7; @%p1 add.u32 %r9, %r9, 1;\n"
+  "add.u32 %r4, %r4, 1; setp.lt.u32 %p6, %r4, %r21; @%p6 bra L; mov.u32 %r11, %ctaid.x; shl.b32 %r11, %r11, 8; cvt.u64.u32 %d7, %r11; add.u64 %d8, %d3, %d7;\n"
+  "add.u64 %d9, %d4, %d7; st.global.u32 [%d8], %r5; st.global.u32 [%d9], %r9; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" TAIL;
+
+static void
+sums_case(Test *t, uint32_t blocks, uint32_t cluster)
+{
+  uint32_t *a = test_alloc(t, 256ull * blocks), *b = test_alloc(t, 256ull * blocks), wrong = 0;
+  Run r = {sums, "k", {blocks}, {64}, 0, {&a, &b}, {0}, {0}, {cluster, 1, 1}, cluster > 8};
+  if (CHECK(t, test_run(t, &r) == 0, "sums of clusters of %u: %s", cluster, r.err.message))
+    for (uint32_t i = 0; i < 64 * blocks; i++)
+      wrong += a[i] != 1000 * cluster * (cluster - 1) / 2 + cluster * (i % 64) || b[i] != 0;
+  CHECK(t, wrong == 0, "sums of clusters of %u: %u are wrong", cluster, wrong);
+  test_free(t, a), test_free(t, b);
+}
 
 void
 test_cluster(Test *t)
@@ -161,6 +244,10 @@ test_cluster(Test *t)
     fault_pair(t, &faults[i], a, b);
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
     CHECK(t, run_pair(t, legal[i], 64, a, b, &err) == 0, "%s: %s", legal[i], err.message);
+  sums_case(t, 12, 2);
+  sums_case(t, 12, 3);
+  sums_case(t, 32, 8);
+  sums_case(t, 32, 16);
   test_free(t, a), test_free(t, b);
   test_machine_back(t, saved);
 }
