@@ -1,18 +1,13 @@
 /* bulk.c - cp.async.bulk, cp.reduce.async.bulk and their tensor forms: what they check when they are issued, and their groups.
  *
- * Loads end at an mbarrier: its agent writes shared memory and reads global memory (mbarrier.c). Stores end with a bulk group of their
+ * Loads end at an mbarrier: its agent writes shared memory and reads global memory (mbarrier.c). Both may be another block's of the
+ * cluster; a multicast is a load for each block of its mask, which ends at that block's own mbarrier. Stores end with a bulk group of their
  * thread. They have two agents for each warp, one that reads shared memory and one that writes the target, whose clocks count the
  * groups committed: a wait for reads tells of the one, a wait for all of both. All bytes move at once, when they land (flight.c). */
 #include "internal.h"
 #include <string.h>
 
 enum { PIECE = 16, SHARED_ALIGN = 128 };
-
-bool
-bulk_reduces(const Insn *in)
-{
-  return in->kind == K_WARP && in->fn.warp == bulk_exec && in->bulk.op;
-}
 
 /* ---- operands ---- */
 
@@ -44,21 +39,22 @@ not_shared(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at)
 
 /* n bytes of shared memory that the copy's agent reads or writes; -1 with the fault. */
 static int
-check_shared(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *at, uint32_t n, uint32_t align, bool write, uint32_t agent)
+check_shared(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *at, uint32_t n, uint32_t align, bool write, Doer by)
 {
   if (*at >= WINDOW_SIZE && mem_space_of(at) != SP_SHARED)
     return not_shared(b, w, in, lane, *at);
-  LaneAccess part = {.space = SP_SHARED, .addr = *at, .lane = lane, .size = n, .write = write, .agent = agent};
+  LaneAccess part = {.space = SP_SHARED, .addr = *at, .lane = lane, .size = n, .write = write, .agent = by.agent, .segment = by.segment};
   if (*at % align)
     return bulk_fault(b, w, in, lane, SIM_E_ALIGN, *at, "address in shared memory", *at, align);
   return n && (!mem_bytes(b, w, in, lane, SP_SHARED, *at, n, write) || mem_check(b, w, in, &part)) ? -1 : 0;
 }
 
 static int
-check_global(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, uint32_t n, bool write, uint32_t agent)
+check_global(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, uint32_t n, bool write, Doer by)
 {
   bool op = in->bulk.op;
-  LaneAccess part = {.space = SP_GLOBAL, .addr = at, .lane = lane, .size = n, .write = write, .agent = agent, .strong = op, .update = op};
+  LaneAccess part = {.space = SP_GLOBAL, .addr = at, .lane = lane, .size = n, .write = write, .agent = by.agent,
+                     .segment = by.segment, .strong = op, .update = op};
   if (at % PIECE)
     return bulk_fault(b, w, in, lane, SIM_E_ALIGN, at, "address in global memory", at, PIECE);
   mem_stats_run(b, at, n, write);
@@ -75,15 +71,6 @@ need_agents(Block *b, Warp *w)
     return;
   w->bulk_reads = agent_new(b);
   w->bulk_writes = agent_new(b);
-}
-
-static int
-check_mask(Block *b, Warp *w, const Insn *in, uint32_t lane)
-{
-  uint32_t mask = in->bulk.mask ? LANES_OF(uint16_t, w, in->bulk.mask)[lane] : 1;
-  if (mask == 1)
-    return 0;
-  return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0, "a multicast to the blocks 0x%x of a cluster of one", mask);
 }
 
 /* The bytes that a copy moves, which are announced, or the box's. */
@@ -105,24 +92,74 @@ copy_size(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
   return f->bytes % PIECE ? bulk_fault(b, w, in, lane, SIM_E_ALIGN, 0, "size", f->bytes, PIECE) : 0;
 }
 
-/* Global or shared memory to shared memory, ending at an mbarrier. */
+/* Where a load goes, and the mbarrier it ends at: addresses in the window of shared memory. */
+typedef struct Target { uint64_t to, mbar; } Target;
+
 static int
-issue_load(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
+check_together(Block *b, Warp *w, const Insn *in, uint32_t lane, const Block *to, const Block *ends)
+{
+  char thread[48], x[48], y[48];
+  if (to == ends)
+    return 0;
+  sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread);
+  if (!to)
+    return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, 0, "thread %s issues a copy to a block that the cluster has not", thread);
+  return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0, "thread %s issues a copy to shared memory of program %s, which ends at"
+                   " an mbarrier of program %s", thread, sim_program_text(b->launch, to->index, x, sizeof x),
+                   sim_program_text(b->launch, ends->index, y, sizeof y));
+}
+
+/* Global or shared memory to shared memory, ending at an mbarrier beside it. */
+static int
+issue_load(Block *b, Warp *w, const Insn *in, uint32_t lane, const Target *at, Flight *f)
 {
   const BulkOps *o = &in->bulk;
-  uint64_t at = address_of(w, o, o->mbar, o->mbar_offset, WIDE_MBAR, lane);
-  const Mbar *m = mbar_named(b, w, in, lane, SP_SHARED, at, &f->mbar);
-  if (!m || check_mask(b, w, in, lane))
+  bool box = f->kind == FLIGHT_BOX;
+  const Mbar *m = mbar_for_copy(b, w, in, lane, SP_CLUSTER, at->mbar, &f->mbar);
+  if (!m)
     return -1;
-  f->to = address_of(w, o, o->to, o->to_offset, WIDE_TO, lane);
-  if (f->kind == FLIGHT_BOX)
-    return check_shared(b, w, in, lane, &f->to, f->bytes, SHARED_ALIGN, true, m->agent)
-             ? -1 : box_check(b, w, in, lane, &f->box, false, m->agent);
-  f->from = address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
-  if (o->what == BULK_SHARED ? check_shared(b, w, in, lane, &f->from, f->bytes, PIECE, false, m->agent)
-                             : check_global(b, w, in, lane, f->from, f->bytes, false, m->agent))
+  f->to = at->to;
+  if (f->to >= WINDOW_SIZE && mem_space_of(&f->to) != SP_SHARED)
+    return not_shared(b, w, in, lane, f->to);
+  uint64_t off = f->to;
+  Block *home = m->block;
+  if (check_together(b, w, in, lane, cluster_block(b, &off), home))
     return -1;
-  return check_shared(b, w, in, lane, &f->to, f->bytes, PIECE, true, m->agent);
+  Doer by = {m->agent, b->check ? agent_segment(home, m->agent) : 0};
+  f->from = box ? 0 : address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
+  if (o->what == BULK_SHARED && b->check && home != b)
+    b->shadow->visited = true;
+  int rc = box ? box_check(b, w, in, lane, &f->box, false, by)
+           : o->what == BULK_SHARED ? check_shared(b, w, in, lane, &f->from, f->bytes, PIECE, false, by)
+                                    : check_global(b, w, in, lane, f->from, f->bytes, false, by);
+  if (rc || check_shared(b, w, in, lane, &f->to, f->bytes, box ? SHARED_ALIGN : PIECE, true, by))
+    return -1;
+  f->to = off;
+  return flight_add(b, w, in, home, f);
+}
+
+/* The same offset in each block of the mask, and the mbarrier at the same offset there. */
+static int
+multicast(Block *b, Warp *w, const Insn *in, uint32_t lane, const Target *given, Flight *f)
+{
+  uint32_t mask = LANES_OF(uint16_t, w, in->bulk.mask)[lane], n = b->cluster->n, low = (1u << RANK_SHIFT) - 1;
+  if (!mask || mask >> n)
+    return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0, "a multicast to the blocks 0x%x of a cluster of %u", mask, n);
+  FOR_LANES(i, mask) {
+    const Block *t = b->cluster->block[i];
+    Target at = {cluster_address(b, t, given->to & low), cluster_address(b, t, given->mbar & low)};
+    if (issue_load(b, w, in, lane, &at, f))
+      return -1;
+  }
+  return 0;
+}
+
+static int
+issue_loads(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
+{
+  const BulkOps *o = &in->bulk;
+  Target at = {address_of(w, o, o->to, o->to_offset, WIDE_TO, lane), address_of(w, o, o->mbar, o->mbar_offset, WIDE_MBAR, lane)};
+  return o->mask ? multicast(b, w, in, lane, &at, f) : issue_load(b, w, in, lane, &at, f);
 }
 
 /* Shared memory to global memory, ending with a group. */
@@ -134,12 +171,13 @@ issue_store(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
   f->mbar = NO_MBAR;
   f->serial = w->bulk_group[lane];
   f->from = address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
-  if (check_shared(b, w, in, lane, &f->from, f->bytes, o->rank ? SHARED_ALIGN : PIECE, false, w->bulk_reads))
+  Doer reads = {w->bulk_reads, 0}, writes = {w->bulk_writes, 0};
+  if (check_shared(b, w, in, lane, &f->from, f->bytes, o->rank ? SHARED_ALIGN : PIECE, false, reads))
     return -1;
   if (o->rank)
-    return box_check(b, w, in, lane, &f->box, true, w->bulk_writes);
+    return box_check(b, w, in, lane, &f->box, true, writes) ? -1 : flight_add(b, w, in, b, f);
   f->to = address_of(w, o, o->to, o->to_offset, WIDE_TO, lane);
-  return check_global(b, w, in, lane, f->to, f->bytes, true, w->bulk_writes);
+  return check_global(b, w, in, lane, f->to, f->bytes, true, writes) ? -1 : flight_add(b, w, in, b, f);
 }
 
 int
@@ -147,9 +185,7 @@ bulk_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   FOR_LANES(i, m) {
     Flight f = {.lane = i};
-    if (copy_size(b, w, in, i, &f) || (in->bulk.what == BULK_STORE ? issue_store(b, w, in, i, &f) : issue_load(b, w, in, i, &f)))
-      return -1;
-    if (flight_add(b, w, in, &f))
+    if (copy_size(b, w, in, i, &f) || (in->bulk.what == BULK_STORE ? issue_store(b, w, in, i, &f) : issue_loads(b, w, in, i, &f)))
       return -1;
   }
   return 0;
@@ -179,7 +215,7 @@ bulk_move(Block *b, const Flight *f)
     box_store(b, &f->box, (uint32_t)f->from, (ModId)o->op);
   else {
     uint8_t *to = o->what == BULK_STORE ? (uint8_t *)(uintptr_t)f->to : b->shared + f->to;
-    const uint8_t *from = o->what == BULK_LOAD ? (const uint8_t *)(uintptr_t)f->from : b->shared + f->from;
+    const uint8_t *from = o->what == BULK_LOAD ? (const uint8_t *)(uintptr_t)f->from : f->by->shared + f->from;
     if (o->op)
       combine_bytes(in, to, from, f->bytes);
     else

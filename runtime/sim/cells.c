@@ -394,8 +394,8 @@ static bool
 morally_strong(const Access *a, uint64_t record, const Segment *s)
 {
   const Insn *other = insn_of(a, record);
-  if (bulk_reduces(a->in) || bulk_reduces(other))
-    return (bulk_reduces(a->in) || a->strong) && (bulk_reduces(other) || insn_is_strong(other));
+  if (async_reduces(a->in) || async_reduces(other))
+    return (async_reduces(a->in) || a->strong) && (async_reduces(other) || insn_is_strong(other));
   if (!a->strong || !insn_is_strong(other) || other->mem.size * other->mem.count != a->in->mem.size * a->in->mem.count)
     return false;
   Scope least = other->mem.scope < a->in->mem.scope ? other->mem.scope : a->in->mem.scope;
@@ -431,7 +431,7 @@ meet_write(const Touch *t, uint64_t record)
     return fault_pending(a, t->lane, t->off, record);
   const Segment *s = record_segment(a->b->launch, record);
   if (happened_before(a->b, a->w, t->lane, record, s))
-    return !a->agent || async_sees(a, record, s) ? 0 : fault_proxy(a, record);
+    return !a->agent || is_async_store(a->in) || async_sees(a, record, s) ? 0 : fault_proxy(a, record);
   if (morally_strong(a, record, s) || (a->write && same_store(t, record, s)))
     return 0;
   return fault_race(a, t->lane, t->off, record, true);

@@ -24,7 +24,12 @@
  *
  * Proxies. What copies by itself goes by the async proxy. It sees a write of a warp only if that warp has executed a fence.proxy.async
  * behind the write, before it tells others: the view of PROXY_ASYNC says so, which barriers, releases and mbarriers carry as they do
- * the other. A fence of the one who starts the copy does not help.
+ * the other. A fence of the one who starts the copy does not help. So it is with the initialisation of an mbarrier that copies end at,
+ * which fence.mbarrier_init shows to all of the cluster, too: PROXY_INITS, which even a relaxed arrival at the cluster's barrier carries.
+ *
+ * Clusters. What a warp knows of the other blocks of its cluster is in its tree of other blocks, with all views. Records of an access to
+ * another block's shared memory are in that block's shadow, and say by their segment whose they are. An arrival at another block's mbarrier
+ * tells what the warp knows whatever its scope is: hardware, too, takes .cta for what is only read before a slot is given back.
  *
  * Agents. A bulk copy is done by an agent at an unknown time between its start and the wait for it. So its accesses are recorded when it
  * starts, in a segment of the agent's whose end only those know who have waited (mbarrier.c, bulk.c).
@@ -199,6 +204,13 @@ clock_learn(Block *b, Know **to, Know *k)
   know_drop(old);
 }
 
+/* All that the warp knows, itself included. */
+static Know *
+all_known(Block *b, const Warp *w, const Clocks *own)
+{
+  return know_with(b->launch, w->know, b->index, own->of[PROXY_GENERIC], &b->worker->no_memory);
+}
+
 void
 clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know)
 {
@@ -213,9 +225,32 @@ clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know)
 void
 clock_arrive_relaxed(Block *b, Warp *w, Clocks *clocks, Know **know)
 {
+  uint32_t *to = clocks->of[PROXY_INITS];
+  const uint32_t *inits = w->clocks.of[PROXY_INITS];
   if (w->fence.valid && b->cluster->n == 1)
     clocks_max(b, clocks, &w->fence.clocks);
   clock_learn(b, know, w->fence.know);
+  for (uint32_t i = 0; b->nproxies > PROXY_INITS && i < b->nwarps; i++)
+    to[i] = inits[i] > to[i] ? inits[i] : to[i];
+}
+
+void
+clock_arrive_at(Block *b, Warp *w, Block *to, bool relaxed, Clocks *clocks, Know **know)
+{
+  if (to == b) {
+    (relaxed ? clock_arrive_relaxed : clock_arrive)(b, w, clocks, know);
+    return;
+  }
+  if (relaxed) {
+    clock_learn(to, know, w->fence.know);
+    return;
+  }
+  Clocks own = {{{0}}};
+  clock_tick(w);
+  own_clocks(b, w, &own);
+  Know *all = all_known(b, w, &own);
+  clock_learn(to, know, all);
+  know_drop(all);
 }
 
 void
@@ -268,6 +303,14 @@ clock_proxy(Block *b, Warp *w)
 }
 
 void
+clock_inits(Block *b, Warp *w)
+{
+  b->nproxies = PROXIES;
+  clock_tick(w);
+  w->clocks.of[PROXY_INITS][w->index] = w->clock;
+}
+
+void
 clock_start(Block *b)
 {
   agents_start(b);
@@ -277,7 +320,7 @@ clock_start(Block *b)
     w->segment = w->floor = 0;
     w->touched = false;
     for (uint32_t a = 0; a < MAX_AGENTS; a++)
-      w->clocks.of[PROXY_GENERIC][a] = w->clocks.of[PROXY_ASYNC][a] = 1;
+      w->clocks.of[PROXY_GENERIC][a] = w->clocks.of[PROXY_ASYNC][a] = w->clocks.of[PROXY_INITS][a] = 1;
     clock_forget(w);
   }
 }
@@ -356,13 +399,6 @@ syncs_free(SyncVars *s)
 }
 
 /* ---- publishing ---- */
-
-/* All that the warp knows, itself included. */
-static Know *
-all_known(Block *b, const Warp *w, const Clocks *own)
-{
-  return know_with(b->launch, w->know, b->index, own->of[PROXY_GENERIC], &b->worker->no_memory);
-}
 
 /* Whether a scope reaches other blocks. */
 static bool

@@ -11,9 +11,10 @@ typedef struct Cluster Cluster;
 /* ---- clocks ----
  * An agent is what has a clock: a warp of the block, or something that copies by itself (an mbarrier, whose copies end with its
  * phases). Agents are numbered, warps first. What an agent or a barrier knows of the others is a view for each proxy: accesses in
- * clocks before of[PROXY_GENERIC][a] happened before; writes in clocks before of[PROXY_ASYNC][a] are seen by the async proxy, too. */
+ * clocks before of[PROXY_GENERIC][a] happened before; writes in clocks before of[PROXY_ASYNC][a] are seen by the async proxy, too. Of the
+ * third kind, PROXY_INITS, are initialisations of mbarriers that a fence has shown to all of the cluster and to the async proxy. */
 enum { MAX_AGENTS = 64 };
-typedef enum Proxy { PROXY_GENERIC, PROXY_ASYNC, PROXIES } Proxy;
+typedef enum Proxy { PROXY_GENERIC, PROXY_ASYNC, PROXY_INITS, PROXIES } Proxy;
 typedef struct Clocks { uint32_t of[PROXIES][MAX_AGENTS]; } Clocks;
 
 /* ---- segments ----
@@ -157,6 +158,8 @@ void clock_tick(Warp *w);                              /* lanes of w synchronise
 void clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know);
 /* An arrival that is no release tells what a fence before it has released. */
 void clock_arrive_relaxed(Block *b, Warp *w, Clocks *clocks, Know **know);
+/* An arrival at what is another block's: clocks are of its agents. */
+void clock_arrive_at(Block *b, Warp *w, Block *to, bool relaxed, Clocks *clocks, Know **know);
 void clock_join(Block *b, Warp *w, const Clocks *clocks, Know *know);
 void clock_merge(Block *b, Clocks *clocks, Know **know, const Clocks *from, Know *what);
 /* All that has arrived at the cluster's barrier goes to all that wait there. */
@@ -165,6 +168,8 @@ void clock_meet(Cluster *c);
 void clock_learn(Block *b, Know **to, Know *k);
 /* A fence between the generic and the async proxy, by the warp. */
 void clock_proxy(Block *b, Warp *w);
+/* A fence of the mbarriers that the warp has initialised. */
+void clock_inits(Block *b, Warp *w);
 /* What the warp knows of others is let go. */
 void clock_forget(Warp *w);
 #endif

@@ -44,8 +44,10 @@ note_visit(Block *of, const Block *b, Warp *w, const Insn *in, uint32_t lane)
 {
   if (!of->visit)
     return;
-  w->touched = true;
   of->shadow->visited = true;
+  if (in->fn.warp == bulk_exec || is_async_store(in))      /* its end is waited for at the mbarrier; flight.c */
+    return;
+  w->touched = true;
   of->visit[b->rank * b->nwarps + w->index] =
     (Visit){w->clock, (uint32_t)(in - b->kernel->code), lane, true, !(w->cluster_now >> lane & 1)};
 }
@@ -102,7 +104,7 @@ cluster_reach(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *addr, 
     return b;
   if (!t)
     fault_remote(b, w, in, lane, named, n, write, "the cluster has no such block");
-  else if (at && at->space == SP_SHARED)
+  else if (at && (at->space == SP_SHARED || (at->space == SP_GENERIC && in->fn.warp == mbar_exec)))
     fault_remote(b, w, in, lane, named, n, write, "an instruction without .shared::cluster reaches the block's own");
   else if (!t->nlive)
     fault_remote(b, w, in, lane, named, n, write, "that block has ended");

@@ -71,10 +71,55 @@ param_space(Space sp, const Opnd *m)
   return sp == SP_PARAM && m->kind == O_MEM && !m->has_base && m->space == SP_LOCAL ? SP_LOCAL : sp;
 }
 
+static bool
+async_reduction_fits(ModId op, Type t)
+{
+  switch (op) {
+  case M_INC: case M_DEC: return t == T_U32;
+  case M_MIN: case M_MAX: return t == T_U32 || t == T_S32;
+  case M_AND: case M_OR: case M_XOR: return t == T_B32;
+  case M_ADD: return t == T_U32 || t == T_S32 || t == T_U64;
+  default: return false;
+  }
+}
+
+/* Behind st.async and red.async: [to], value, [mbarrier]. op: of a reduction, or 0 */
+static void
+async_store_insn(Decoder *d, ModId op, uint32_t count)
+{
+  uint32_t slots[8] = {0};
+  StoreOps o = {.count = (uint8_t)count, .op = (uint8_t)op};
+  Space sp = opmod_space(d);
+  Address mbar;
+  bool ends = opmod_take(d, M_COMPLETE_BYTES);
+  Type t = decode_type(d);
+  decode_operands(d, 3, 3);
+  if ((sp != SP_CLUSTER && sp != SP_GENERIC) || !ends || ptx_type_bytes[t] < 4 || (op && !async_reduction_fits(op, t)))
+    decode_unknown(d);
+  if (d->failed || d->unknown)
+    return;
+  o.size = ptx_type_bytes[t];
+  data_operands(d, &d->op[1], count, t, true, slots, &o.width);
+  o.base = opnd_address(d, &d->op[0], SP_CLUSTER, &o.at);
+  o.mbar = opnd_address(d, &d->op[2], SP_CLUSTER, &mbar);
+  o.mbar_offset = (int32_t)mbar.offset;
+  o.mbar_wide = mbar.wide;
+  Insn *in = insn_warp(d, K_WARP, async_store, 2);
+  if (!in)
+    return;
+  in->type = (uint8_t)t;
+  in->store = o;
+  list_all(d, slots, count);
+}
+
 /* arg 1: st, else ld */
 void
 decode_ld(Decoder *d, int store)
 {
+  if (store && opmod_take(d, M_ASYNC)) {
+    async_store_insn(d, M_NONE, take_vector(d));
+    return;
+  }
   opmod_take(d, M_CA);
   opmod_take(d, M_CG);
   Space sp = opmod_space(d);
@@ -128,6 +173,10 @@ atomic_insn(Decoder *d, const Atomic *a, const Opnd *mem, Space sp)
 void
 decode_atom(Decoder *d, int arg)
 {
+  if (!arg && opmod_take(d, M_ASYNC)) {
+    async_store_insn(d, opmod_take_range(d, M_AND, M_CAS), 1);
+    return;
+  }
   Space sp = opmod_space(d);
   Atomic a = {.count = take_vector(d)};
   uint32_t i = arg ? 1u : 0u;

@@ -96,12 +96,12 @@ void
 decode_fence(Decoder *d, int arg)
 {
   bool async = opmod_take(d, M_PROXY) && opmod_take(d, M_ASYNC);
-  bool proxy = second_word(d, "proxy") || second_word(d, "mbarrier_init");
+  bool inits = second_word(d, "mbarrier_init"), proxy = inits || second_word(d, "proxy");
   Scope scope = d->scope;
   decode_ignore(d, arg);
   Insn *in = insn_warp(d, K_WARP, fence_exec, 0);
   if (in)
-    in->fence = (FenceOps){(uint8_t)scope, !proxy, async};
+    in->fence = (FenceOps){(uint8_t)scope, !proxy, async, inits};
 }
 
 /* ---- shuffles and votes ---- */

@@ -186,6 +186,8 @@ insn_address(const Insn *in)
     return &in->copy.at;
   if (fn == mbar_exec || fn == mbar_wait)
     return &in->mbar.at;
+  if (fn == async_store)
+    return &in->store.at;
   return fn == ldmatrix_exec || fn == stmatrix_exec ? &in->matrix.at : NULL;
 }
 

@@ -1,15 +1,16 @@
-/* flight.c - what is in flight, and ends at an mbarrier or with a bulk group of its thread.
+/* flight.c - what is in flight, and ends at an mbarrier, maybe another block's, or with a bulk group of its thread.
  *
  * It lands as late as is legal: at the wait that looks for it, or, where that is parked, when no warp can go on without it. So a
  * program that relies on a copy's being fast is seen to do so. By SimOptions.early_copies it lands when it is issued. */
 #include "internal.h"
+#include <stdio.h>
 #include <string.h>
 
 static int
 land(Block *b, const Flight *f)
 {
   if (f->kind != FLIGHT_COPIES) {
-    bulk_move(b, f);
+    (f->kind == FLIGHT_STORE ? store_move : bulk_move)(b, f);
     return f->mbar == NO_MBAR ? 0 : mbar_completed(b, f, f->bytes);
   }
   uint32_t segment = b->check ? agent_segment(b, b->mbar[f->mbar]->agent) : 0;
@@ -25,19 +26,20 @@ remove_flight(Block *b, size_t i)
 }
 
 int
-flight_add(Block *b, Warp *w, const Insn *in, const Flight *f)
+flight_add(Block *b, Warp *w, const Insn *in, Block *home, const Flight *f)
 {
-  if (!sim_vec_grow(&b->flight, &b->flight_cap, b->nflight + 1, sizeof *b->flight))
+  if (!sim_vec_grow(&home->flight, &home->flight_cap, home->nflight + 1, sizeof *home->flight))
     return sim_fault(b, w, in, (int)f->lane, SIM_E_MEMORY, 0, "out of memory");
-  Flight *to = &b->flight[b->nflight++];
+  Flight *to = &home->flight[home->nflight++];
   *to = *f;
+  to->by = b;
   to->warp = w->index;
   to->pc = (uint32_t)(in - b->kernel->code);
   if (!b->launch->machine->opt.early_copies)
     return 0;
   Flight landing = *to;
-  b->nflight--;
-  return land(b, &landing);
+  home->nflight--;
+  return land(home, &landing);
 }
 
 /* What is asked for: all that ends at an mbarrier, or (NO_MBAR) a thread's groups below a number. */
@@ -113,7 +115,10 @@ flights_ended(Block *b)
       bulk_move(b, &b->flight[i]);
   if (!f)
     return 0;
-  return sim_fault(b, &b->warp[f->warp], &b->kernel->code[f->pc], (int)f->lane, SIM_E_ASYNC, b->mbar[f->mbar]->at,
-                   "the program ends, and the copies issued here, which arrive at the mbarrier at shared+0x%x, have not been waited for",
+  char program[60] = "the program", whose[48];
+  if (f->by != b)
+    snprintf(program, sizeof program, "program %s", sim_program_text(b->launch, b->index, whose, sizeof whose));
+  return sim_fault(f->by, &f->by->warp[f->warp], &b->kernel->code[f->pc], (int)f->lane, SIM_E_ASYNC, b->mbar[f->mbar]->at,
+                   "%s ends, and the copies issued here, which arrive at its mbarrier at shared+0x%x, have not been waited for", program,
                    b->mbar[f->mbar]->at);
 }

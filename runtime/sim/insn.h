@@ -80,7 +80,8 @@ typedef enum CopyLimit { COPY_ALL, COPY_BYTES, COPY_IGNORE } CopyLimit;         
 typedef struct CopyOps { uint32_t to, from, limit; Address at; int32_t from_offset; uint8_t size, limited; } CopyOps;
 typedef struct WaitOps { uint32_t pending; bool all; } WaitOps;                  /* groups that may stay in flight */
 typedef struct IndexOps { uint32_t index; uint64_t extent; uint8_t width; } IndexOps;   /* width: of the register, in bytes */
-typedef struct FenceOps { uint8_t scope; bool orders, proxy; } FenceOps;           /* proxy: between generic and async */
+/* proxy: between generic and async; inits: of mbarriers */
+typedef struct FenceOps { uint8_t scope; bool orders, proxy, inits; } FenceOps;
 
 /* What the lanes of a warp do together. members is the slot of the mask, in every kind; pred that of a second result, or 0. */
 typedef struct WarpOps { uint32_t d, value, lane, members, clamp, pred; uint8_t mode, size; bool abs, nan; } WarpOps;
@@ -108,6 +109,14 @@ typedef struct BulkOps {
   int32_t to_offset, from_offset, mbar_offset;
   uint8_t what, wide, rank, op;        /* rank 0: no tensor; op: ModId of a reduction, or 0 */
 } BulkOps;
+/* st.async and red.async: to [base + at] of a block, ending at the mbarrier [mbar + mbar_offset] there. The list has count registers. */
+typedef struct StoreOps {
+  uint32_t base, mbar;
+  Address at;
+  int32_t mbar_offset;
+  uint8_t size, count, width, op;      /* as in MemOps; op: ModId of a reduction, or 0 */
+  bool mbar_wide;
+} StoreOps;
 typedef struct BulkWaitOps { uint32_t pending; bool reads; } BulkWaitOps;        /* reads: only of shared memory */
 
 /* wgmma.mma_async: the list has the nd registers of d, then, where a_regs, four of a. */
@@ -145,7 +154,7 @@ struct Insn {
     AluOps alu; CvtOps cvt; SpaceOps isspace; MapOps map; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
     WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
-    BulkOps bulk; BulkWaitOps bulk_wait; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;
+    BulkOps bulk; BulkWaitOps bulk_wait; StoreOps store; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

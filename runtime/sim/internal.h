@@ -135,6 +135,7 @@ typedef struct Mbar {
   uint32_t at; bool live;              /* not live: invalidated; its agent is used again */
   uint32_t expected, pending, phase;
   int32_t tx;
+  Block *block;                        /* whose it is */
   uint32_t agent, first;               /* the agent's clock in phase 0: it moves on with the phases */
   uint32_t seen[MAX_WARPS];            /* phases that a warp has seen the end of */
   uint64_t init;                       /* the record of who initialised it */
@@ -151,15 +152,19 @@ typedef struct Box {
   bool nan;
 } Box;
 
+/* What does an access in place of the warp that starts it: an agent of a block, and its segment, 0 where nothing is checked. */
+typedef struct Doer { uint32_t agent, segment; } Doer;
+
 /* Something in flight: it ends at an mbarrier, or with a bulk group of its thread. */
-typedef enum FlightKind { FLIGHT_COPIES, FLIGHT_BULK, FLIGHT_BOX } FlightKind;
+typedef enum FlightKind { FLIGHT_COPIES, FLIGHT_BULK, FLIGHT_BOX, FLIGHT_STORE } FlightKind;
 typedef struct Flight {
   FlightKind kind;
+  Block *by;                           /* whose warp started it; the flight is its mbarrier's block's */
   uint32_t pc, warp, lane, mbar;       /* mbar: index; NO_MBAR: a group */
   uint32_t serial;                     /* FLIGHT_COPIES: the thread's cp.async before this one; of a group, its number */
   uint64_t to, from;                   /* FLIGHT_BULK; of a box the one that is shared memory */
   uint32_t bytes;
-  Box box;
+  union { Box box; uint64_t value[4]; };
 } Flight;
 #define NO_MBAR UINT32_MAX
 
@@ -322,10 +327,11 @@ void mbars_free(Block *b);
 /* An arrival that no thread makes; -1 with the fault. */
 int mbar_arrived(Block *b, const Flight *f);
 int mbar_completed(Block *b, const Flight *f, uint32_t bytes);
-/* The mbarrier that a lane names, initialised before; NULL with the fault. */
-Mbar *mbar_named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index);
-/* flight.c: what ends at an mbarrier lands; all that parked waits wait for, which says whether there was any. -1 with the fault. */
-int flight_add(Block *b, Warp *w, const Insn *in, const Flight *f);
+/* The mbarrier that a lane names, of its block or of another, initialised so that the async proxy may use it; NULL with the fault. */
+Mbar *mbar_for_copy(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index);
+/* flight.c: something starts that is to land in home; what ends at an mbarrier lands; all that parked waits wait for, which says whether
+ * there was any. -1 with the fault. */
+int flight_add(Block *b, Warp *w, const Insn *in, Block *home, const Flight *f);
 int flights_land(Block *b, uint32_t mbar);
 int flights_land_waited(Block *b);
 /* The bulk groups of a lane below a number. */
@@ -342,12 +348,15 @@ bool cluster_has(const Block *b, uint64_t index);
  * memory; records of what an agent reads or writes in global memory; and to move it. */
 bool box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *out);
 uint32_t box_bytes(const Box *x);
-int box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, uint32_t agent);
+int box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, Doer by);
 void box_load(Block *b, const Box *x, uint32_t shared);
 void box_store(Block *b, const Box *x, uint32_t shared, ModId op);
-/* bulk.c: what is in flight moves. */
+/* bulk.c: what is in flight moves to the block. */
 void bulk_move(Block *b, const Flight *f);
-bool bulk_reduces(const Insn *in);
+/* store.c: the same of a store; whether an instruction is one; and whether it is a reduction, or one in bulk. */
+void store_move(Block *b, const Flight *f);
+bool is_async_store(const Insn *in);
+bool async_reduces(const Insn *in);
 /* atom.c: *p becomes what the operation makes of it and val. */
 void atom_combine(ModId op, Type t, uint8_t *p, uint64_t val);
 /* The block ends: 0, or -1 if something is in flight that writes to its shared memory. */
@@ -406,7 +415,7 @@ typedef struct LaneAccess {
   const uint8_t *data;
   uint32_t agent, segment;             /* as in Access; segment 0: the agent's own */
 } LaneAccess;
-/* The same of any number of bytes at any place in global or shared memory. */
+/* The same of any number of bytes at any place in global or shared memory, which may be another block's. */
 uint8_t *mem_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t n, bool write);
 int mem_check(Block *b, Warp *w, const Insn *in, const LaneAccess *l);
 /* A sum of the records of writes to global memory that mem_host has found, and the newest of them; zeros where nothing is checked. */
@@ -427,7 +436,7 @@ WarpFn sim_print;
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
-WarpFn mbar_exec, mbar_wait, mbar_pending, bulk_exec, bulk_commit, bulk_wait;
+WarpFn mbar_exec, mbar_wait, mbar_pending, async_store, bulk_exec, bulk_commit, bulk_wait;
 WarpFn mapa_exec, ctarank_exec;
 WarpFn cluster_arrive, cluster_wait, setmaxnreg_exec, wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
 

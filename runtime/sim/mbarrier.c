@@ -5,6 +5,8 @@
  * phase. What copies by itself and ends at the barrier writes as the barrier's agent, whose clock moves on with the phases: who has
  * waited for a phase knows what was copied in it.
  *
+ * An mbarrier is its block's: others of the cluster may arrive and complete bytes there, but not wait.
+ *
  * A wait by parity does not say which phase it means. It is the first that the warp has not seen the end of, by a wait of its own or
  * through others, or the one before; if two more have ended since, the parities are confused. */
 #include "internal.h"
@@ -45,45 +47,86 @@ mbars_free(Block *b)
 /* ---- places ---- */
 
 static int
-mbar_fault(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, const char *what)
+mbar_fault(Block *b, Warp *w, const Insn *in, uint32_t lane, const Block *of, uint64_t at, const char *what)
 {
   char thread[48];
   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread);
-  return sim_fault(b, w, in, (int)lane, SIM_E_BARRIER, at, "thread %s %s", thread, what);
+  if (!of || of == b)
+    return sim_fault(b, w, in, (int)lane, SIM_E_BARRIER, at, "thread %s %s", thread, what);
+  char program[48], whose[48];
+  return sim_fault(b, w, in, (int)lane, SIM_E_BARRIER, at, "thread %s of program %s %s (an mbarrier of program %s)", thread,
+                   sim_program_text(b->launch, b->index, program, sizeof program), what,
+                   sim_program_text(b->launch, of->index, whose, sizeof whose));
 }
 
 #define MBAR_FAULT(b, w, in, lane, m, ...) \
-  (text_add(&(Text){why, 0, sizeof why}, __VA_ARGS__), mbar_fault(b, w, in, lane, (m)->at, why))
+  (text_add(&(Text){why, 0, sizeof why}, __VA_ARGS__), mbar_fault(b, w, in, lane, (m)->block, (m)->at, why))
 
-/* The offset in shared memory of eight bytes that a lane names; false with the fault. */
-static bool
+/* The block in whose shared memory the eight bytes are that a lane names, and their offset there; NULL with the fault. */
+static Block *
 place_of(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t *addr)
 {
   if (sp == SP_GENERIC || *addr >= WINDOW_SIZE)
     sp = mem_space_of(addr);
-  if (sp == SP_SHARED)
-    return mem_host(b, w, in, lane, SP_SHARED, *addr, 8, true) != NULL;
-  mbar_fault(b, w, in, lane, *addr, "names an mbarrier that is not in shared memory");
-  return false;
+  if (mem_space(sp) == SP_SHARED)
+    return mem_host(b, w, in, lane, SP_SHARED, *addr, 8, true) ? cluster_block(b, addr) : NULL;
+  mbar_fault(b, w, in, lane, b, *addr, "names an mbarrier that is not in shared memory");
+  return NULL;
+}
+
+/* Only arrivals and bytes may be for another block's. */
+static int
+not_own(Block *b, Warp *w, const Insn *in, uint32_t lane, const Block *t, uint64_t addr)
+{
+  MbarAct act = (MbarAct)in->mbar.act;
+  bool any = act == MB_ARRIVE || act == MB_EXPECT || act == MB_COMPLETE;
+  return t == b || any ? 0 : mbar_fault(b, w, in, lane, t, addr, "uses another block's mbarrier for more than arrivals and bytes");
+}
+
+static bool
+init_known(const Block *b, const Warp *w, uint32_t lane, const Mbar *m)
+{
+  const Segment *s = record_segment(b->launch, m->init);
+  return happened_before(b, w, lane, m->init, s) || s->clock < clock_known(b, w, PROXY_INITS, s);
+}
+
+/* The mbarrier that a lane names, initialised before; NULL with the fault. */
+static Mbar *
+named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index)
+{
+  char why[300], where[200];
+  Block *t = place_of(b, w, in, lane, sp, &addr);
+  if (!t)
+    return NULL;
+  Mbar *m = find(t, addr, index);
+  if (!m || !m->live) {
+    MBAR_FAULT(b, w, in, lane, (&(Mbar){.at = (uint32_t)addr, .block = t}), "uses an mbarrier at shared+0x%llx, which %s",
+               (unsigned long long)addr, m ? "was invalidated" : "nobody has initialised");
+    return NULL;
+  }
+  if (!b->check || init_known(b, w, lane, m))
+    return m;
+  uint32_t pc = (uint32_t)m->init & PC_MASK;
+  MBAR_FAULT(b, w, in, lane, m, "uses the mbarrier at shared+0x%x, which was initialised at %s, and there is no %s between", m->at,
+             sim_loc_text(b, pc, where, sizeof where),
+             t == b ? "barrier" : "barrier of the cluster, or no fence.mbarrier_init before a relaxed one,");
+  sim_fault_also(b, pc);
+  return NULL;
 }
 
 Mbar *
-mbar_named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index)
+mbar_for_copy(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index)
 {
   char why[300], where[200];
-  if (!place_of(b, w, in, lane, sp, &addr))
-    return NULL;
-  Mbar *m = find(b, addr, index);
-  if (!m || !m->live) {
-    MBAR_FAULT(b, w, in, lane, &(Mbar){.at = (uint32_t)addr}, "uses an mbarrier at shared+0x%llx, which %s", (unsigned long long)addr,
-               m ? "was invalidated" : "nobody has initialised");
-    return NULL;
-  }
-  if (!b->check || happened_before(b, w, lane, m->init, record_segment(b->launch, m->init)))
+  Mbar *m = named(b, w, in, lane, sp, addr, index);
+  if (!m || !b->check)
+    return m;
+  const Segment *s = record_segment(b->launch, m->init);
+  if (s->clock < clock_known(b, w, PROXY_INITS, s) || s->clock < clock_known(b, w, PROXY_ASYNC, s))
     return m;
   uint32_t pc = (uint32_t)m->init & PC_MASK;
-  MBAR_FAULT(b, w, in, lane, m, "uses the mbarrier at shared+0x%x, which was initialised at %s, and there is no barrier between", m->at,
-             sim_loc_text(b, pc, where, sizeof where));
+  MBAR_FAULT(b, w, in, lane, m, "starts a copy that ends at the mbarrier at shared+0x%x, which was initialised at %s,"
+             " and there is no fence.mbarrier_init behind that", m->at, sim_loc_text(b, pc, where, sizeof where));
   sim_fault_also(b, pc);
   return NULL;
 }
@@ -92,8 +135,9 @@ mbar_named(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t 
 
 /* The phase ends if nothing is missing. */
 static void
-settle(Block *b, Mbar *m)
+settle(Mbar *m)
 {
+  Block *b = m->block;
   b->cluster->events++;
   if (m->pending || m->tx)
     return;
@@ -146,23 +190,23 @@ arrive(Block *b, Warp *w, const Insn *in, uint32_t lane, Mbar *m, uint32_t count
   m->pending -= count;
   m->expected -= o->drop ? count : 0;
   m->last = (uint32_t)(in - b->kernel->code) + 1;
-  settle(b, m);
+  settle(m);
   return 0;
 }
 
 int
 mbar_arrived(Block *b, const Flight *f)
 {
-  return arrive(b, &b->warp[f->warp], &b->kernel->code[f->pc], f->lane, b->mbar[f->mbar], 1);
+  return arrive(f->by, &f->by->warp[f->warp], &b->kernel->code[f->pc], f->lane, b->mbar[f->mbar], 1);
 }
 
 int
 mbar_completed(Block *b, const Flight *f, uint32_t bytes)
 {
   Mbar *m = b->mbar[f->mbar];
-  if (add_bytes(b, &b->warp[f->warp], &b->kernel->code[f->pc], f->lane, m, -(int64_t)bytes))
+  if (add_bytes(f->by, &f->by->warp[f->warp], &b->kernel->code[f->pc], f->lane, m, -(int64_t)bytes))
     return -1;
-  settle(b, m);
+  settle(m);
   return 0;
 }
 
@@ -177,6 +221,7 @@ place_new(Block *b, uint32_t at)
   if (!m)
     return NULL;
   m->at = at;
+  m->block = b;
   m->agent = agent_new(b);
   return b->mbar[b->nmbar++] = m;
 }
@@ -196,7 +241,8 @@ init(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, uint32_t c
 {
   char why[300], where[200];
   uint32_t index;
-  if (!place_of(b, w, in, lane, (Space)in->mbar.at.space, &addr))
+  const Block *t = place_of(b, w, in, lane, (Space)in->mbar.at.space, &addr);
+  if (!t || not_own(b, w, in, lane, t, addr))
     return -1;
   Mbar *m = find(b, addr, &index);
   if (m && m->live) {
@@ -260,7 +306,7 @@ copies_arrive(Block *b, Warp *w, const Insn *in, uint32_t lane, Mbar *m, uint32_
   m->pending += !in->mbar.noinc;
   if (m->pending > MOST_COUNT)
     return MBAR_FAULT(b, w, in, lane, m, "adds to the mbarrier at shared+0x%x, where %u arrivals are missing", m->at, m->pending);
-  return flight_add(b, w, in, &(Flight){.kind = FLIGHT_COPIES, .lane = lane, .mbar = index, .serial = w->serial});
+  return flight_add(b, w, in, b, &(Flight){.kind = FLIGHT_COPIES, .lane = lane, .mbar = index, .serial = w->serial});
 }
 
 static int
@@ -270,8 +316,8 @@ arrive_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, Mbar *m, uint32_t 
   uint64_t state = m->phase | (uint64_t)m->pending << 32;
   if (o->bytes && add_bytes(b, w, in, lane, m, amount))
     return -1;
-  if (b->check && !o->relaxed)
-    clock_arrive(b, w, &m->now, &m->know_now);
+  if (b->check)
+    clock_arrive_at(b, w, m->block, o->relaxed, &m->now, &m->know_now);
   if (arrive(b, w, in, lane, m, o->bytes ? 1 : amount))
     return -1;
   if (o->d)
@@ -288,8 +334,8 @@ mbar_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   mem_address(w, o->base, &o->at, addr);
   FOR_LANES(i, m) {
     uint32_t index = 0, n = o->amount ? amount[i] : 1;
-    Mbar *bar = o->act == MB_INIT ? NULL : mbar_named(b, w, in, i, (Space)o->at.space, addr[i], &index);
-    int rc = !bar && o->act != MB_INIT ? -1 : 0;
+    Mbar *bar = o->act == MB_INIT ? NULL : named(b, w, in, i, (Space)o->at.space, addr[i], &index);
+    int rc = o->act == MB_INIT ? 0 : !bar ? -1 : not_own(b, w, in, i, bar->block, bar->at);
     switch (rc ? MB_TEST : (MbarAct)o->act) {
     case MB_INIT: rc = init(b, w, in, i, addr[i], n); break;
     case MB_INVAL: rc = inval(b, w, in, i, bar, index); break;
@@ -302,7 +348,7 @@ mbar_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
     if (rc)
       return -1;
     if (o->act == MB_EXPECT || o->act == MB_COMPLETE)
-      settle(b, bar);
+      settle(bar);
   }
   return 0;
 }
@@ -367,8 +413,8 @@ static int
 wait_lane(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr)
 {
   uint32_t index;
-  Mbar *m = mbar_named(b, w, in, lane, (Space)in->mbar.at.space, addr, &index);
-  if (!m || check_phase(b, w, in, lane, m))
+  Mbar *m = named(b, w, in, lane, (Space)in->mbar.at.space, addr, &index);
+  if (!m || not_own(b, w, in, lane, m->block, m->at) || check_phase(b, w, in, lane, m))
     return -1;
   w->park_on = w->park_on == m->at || w->park_on == 0 ? m->at : ON_ANY;
   if (!is_over(w, &in->mbar, lane, m) && flights_land(b, index))

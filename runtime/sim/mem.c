@@ -705,6 +705,8 @@ fence_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
     sync_fence(b, w, (Scope)in->fence.scope);
   if (b->check && in->fence.proxy)
     clock_proxy(b, w);
+  if (b->check && in->fence.inits)
+    clock_inits(b, w);
   return 0;
 }
 

@@ -190,12 +190,12 @@ row_of(const Box *x, uint32_t r)
 }
 
 int
-box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, uint32_t agent)
+box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, Doer by)
 {
   for (uint32_t r = 0; r < box_rows(x); r++) {
     Row row = row_of(x, r);
-    LaneAccess part = {.space = SP_GLOBAL, .addr = row.at, .lane = lane, .size = row.count * x->bytes, .write = write, .agent = agent,
-                       .strong = in->bulk.op != 0, .update = in->bulk.op != 0};
+    LaneAccess part = {.space = SP_GLOBAL, .addr = row.at, .lane = lane, .size = row.count * x->bytes, .write = write,
+                       .agent = by.agent, .segment = by.segment, .strong = in->bulk.op != 0, .update = in->bulk.op != 0};
     if (!row.count)
       continue;
     if (!mem_bytes(b, w, in, lane, SP_GLOBAL, row.at, part.size, write) || mem_check(b, w, in, &part))

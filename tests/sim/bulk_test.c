@@ -54,7 +54,7 @@ static const Fault faults[] = {
    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%d5], [%d1], 16, [%r2];", "should be in shared memory"},
   {"no barrier", SIM_E_BARRIER, 32, INIT "add.u32 %r2, %r2, 8;" AT LOAD(16), "nobody has initialised"},
   {"multicast to blocks that are not there", SIM_E_TRAP, 32, INIT "mov.u16 %h1, 3;" AT
-   "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%d1], 16, [%r2], %h1;", "blocks 0x3 of a cluster of one"},
+   "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%d1], 16, [%r2], %h1;", "blocks 0x3 of a cluster of 1"},
   {"a map that is none", SIM_E_TRAP, 32, INIT AT
    "@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r5], [%d1, {0, 0}], [%r2];", "was not made by this machine"},
 };

@@ -103,6 +103,20 @@ size_case(Test *t, const Size *s)
 #define WORD "shl.b32 %r1, %r0, 2; mov.u32 %r2, sh; add.u32 %r1, %r1, %r2; add.u32 %r1, %r1, 256; mapa.shared::cluster.u32 %r4, %r1, %r21;\n" \
   "cvt.u64.u32 %d6, %r1; cvta.shared.u64 %d6, %d6; mapa.u64 %d5, %d6, %r21;\n"
 
+/* %r2: an mbarrier of the block for n arrivals, %r6: that of the other block, which both may use. */
+#define SHOWN "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;\n"
+#define INIT(n) "@%p8 mbarrier.init.shared::cta.b64 [%r2], " #n "; @%p8 fence.mbarrier_init.release.cluster; mapa.shared::cluster.u32 %r6, %r2, %r21;\n"
+#define READY(n) WORD INIT(n) SHOWN
+#define WAIT(label, parity) label ": mbarrier.try_wait.parity.shared::cta.b64 %p6, [%r2], " parity "; @!%p6 bra " label ";\n"
+#define EXPECT(n) "@%p8 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], " #n ";\n"
+#define REMOTE "mbarrier.arrive.shared::cluster.b64 _, [%r6];"
+#define ST_ASYNC "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r4], %r0, [%r6];"
+/* 256 bytes of a to both blocks' sh + 1024; from the block's sh + 256 to the other's sh + 512. */
+#define MULTICAST "@%p8 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r9], [%d1], 256, [%r2], %h1;\n"
+#define BOTH "add.u32 %r9, %r2, 1024; mov.u16 %h1, 3; add.u32 %r10, %r1, 768;\n"
+#define PUSH "@%p8 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r11], [%r12], 256, [%r6];\n"
+#define PLACES "add.u32 %r12, %r2, 256; add.u32 %r11, %r2, 512; mapa.shared::cluster.u32 %r11, %r11, %r21;\n"
+
 /* Two blocks of `threads`, in a cluster; a and b have 128 words and are zero. */
 static int
 run_pair(Test *t, const char *body, uint32_t threads, uint32_t *a, uint32_t *b, SimError *err)
@@ -154,7 +168,7 @@ static const Fault faults[] = {
   {"memory of a block that has ended", SIM_E_BOUNDS, 32, WORD MEET "@!%p7 ret; barrier.cluster.arrive; barrier.cluster.wait;" AT "st.shared::cluster.u32 [%r4], %r0;",
    "thread (0,0,0) writes 4 bytes at shared+0x100 of program (1,0,0): that block has ended"},
   {"a block that may end while another reads", SIM_E_BARRIER, 32, WORD "st.shared.u32 [%r1], %r0; " MEET AT "@!%p7 ld.shared::cluster.u32 %r5, [%r4];",
-   "thread (0,0,0) of program (1,0,0) uses shared memory of program (0,0,0), which may have ended by then: no barrier of the cluster comes behind"},
+   "thread (31,0,0) of program (1,0,0) uses shared memory of program (0,0,0), which may have ended by then: no barrier of the cluster comes behind"},
   {"a block that may end while another reads behind its arrival", SIM_E_BARRIER, 32, WORD "st.shared.u32 [%r1], %r0; " MEET "barrier.cluster.arrive.aligned;" AT
    "ld.shared::cluster.u32 %r5, [%r4];" THEN "barrier.cluster.wait.aligned;", "which may have ended by then"},
   {"misaligned", SIM_E_ALIGN, 32, WORD AT "st.shared::cluster.u32 [%r4+2], %r0;", "at shared+0x102 of program (1,0,0): the address"},
@@ -162,6 +176,56 @@ static const Fault faults[] = {
    "atom.shared::cluster.add.u32 %r5, [%r4], 1; ret; L: st.shared.u32 [%r1], 2;", "race"},
   {"mapa of what is not shared", SIM_E_BOUNDS, 32, AT "mapa.u64 %d5, %d1, 0;", "mapa of the address"},
   {"getctarank of what is not shared", SIM_E_BOUNDS, 32, AT "getctarank.u64 %r5, %d1;", "getctarank of the address"},
+  /* mbarriers of the other block */
+  {"an mbarrier that no fence has shown", SIM_E_BARRIER, 32, WORD "\n.loc 1 5 1\n@%p8 mbarrier.init.shared::cta.b64 [%r2], 1; mapa.shared::cluster.u32 %r6, %r2, %r21;" SHOWN AT "@%p8 " REMOTE,
+   "uses the mbarrier at shared+0x0, which was initialised at k.tile:5, and there is no barrier of the cluster, or no fence.mbarrier_init before a relaxed one, between (an mbarrier of program ("},
+  {"an mbarrier that the fence comes too late for", SIM_E_BARRIER, 32, WORD "fence.mbarrier_init.release.cluster; @%p8 mbarrier.init.shared::cta.b64 [%r2], 1; mapa.shared::cluster.u32 %r6, %r2, %r21;" SHOWN
+   AT "@%p8 " REMOTE, "no fence.mbarrier_init before a relaxed one"},
+  {"an mbarrier of a block that has not come to it", SIM_E_BARRIER, 32, WORD INIT(1) "bar.sync 0;" AT "@%p8 " REMOTE MEET, "nobody has initialised (an mbarrier of program (1,0,0))"},
+  {"copies to an mbarrier that no fence has shown", SIM_E_BARRIER, 32, WORD BOTH "\n.loc 1 5 1\n@%p8 mbarrier.init.shared::cta.b64 [%r2], 1; bar.sync 0; " EXPECT(256) AT
+   "@%p8 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%d1], 256, [%r2];", "which was initialised at k.tile:5, and there is no fence.mbarrier_init behind that"},
+  {"an arrival by a generic address", SIM_E_BOUNDS, 32, READY(1) "mapa.u64 %d7, %d6, %r21; add.u64 %d7, %d7, -256;" AT "@%p8 mbarrier.arrive.b64 _, [%d7];", "without .shared::cluster reaches"},
+  {"a wait at another block's mbarrier", SIM_E_BARRIER, 1, READY(1) "mapa.u64 %d7, %d6, %r21; add.u64 %d7, %d7, -256;" AT "mbarrier.test_wait.parity.b64 %p1, [%d7], 0;",
+   "uses another block's mbarrier for more than arrivals and bytes"},
+  {"more arrivals than another block's mbarrier takes", SIM_E_BARRIER, 32, READY(1) EXPECT(16) AT "@%p8 mbarrier.arrive.shared::cluster.b64 _, [%r6], 2;" MEET,
+   "thread (0,0,0) of program (1,0,0) arrives at the mbarrier at shared+0x0, 2 times where 1 of 1 arrivals are missing in phase 0 (an mbarrier of program (0,0,0))"},
+  {"an mbarrier of a block that has ended", SIM_E_BOUNDS, 32, READY(1) "@!%p7 ret; barrier.cluster.arrive; barrier.cluster.wait;" AT "@%p8 " REMOTE, "that block has ended"},
+  {"an mbarrier of a block that may have ended", SIM_E_BARRIER, 32, READY(1) "@!%p7 bra E; bar.sync 0; ret; E:" AT "@%p8 " REMOTE, "may have ended by then"},
+  {"data handed over by a relaxed arrival", SIM_E_RACE, 32, READY(32) "@%p7 bra L;\n.loc 1 5 1\nst.shared::cluster.u32 [%r4], 1; mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r6]; " MEET "ret; L:" WAIT("W", "0")
+   AT "ld.shared.u32 %r5, [%r1]; " MEET, "wrote at k.tile:5"},
+  {"an arrival that is missing from the other block", SIM_E_DEADLOCK, 32, READY(2) "@%p8 mbarrier.arrive.shared::cta.b64 _, [%r2];" AT WAIT("W", "0"),
+   "deadlock: no warp of the cluster can go on: warp 0 of program (0,0,0) at mbarrier shared+0x0 (k.tile:7) for the end of phase 0: 1 of 2 arrivals are missing"},
+  /* stores and reductions that end at an mbarrier */
+  {"st.async, read before the wait", SIM_E_ASYNC, 32, READY(1) EXPECT(128) "@%p7 bra L;\n.loc 1 5 1\n" ST_ASYNC WAIT("V", "0") MEET "ret; L:" ST_ASYNC "bar.sync 0; nanosleep.u32 1; barrier.cluster.arrive.aligned;" AT
+   "ld.shared.u32 %r5, [%r1];", "reads 4 bytes at shared+0x100"},
+  {"st.async over what the other block reads", SIM_E_RACE, 32, READY(1) EXPECT(128) "st.shared.u32 [%r1], 1; " MEET "@%p7 bra L;" AT ST_ASYNC WAIT("V", "0") MEET "ret; L: ld.shared.u32 %r5, [%r1]; " ST_ASYNC WAIT("X", "0") MEET,
+   "which thread (0,0,0) of program (0,0,0) read"},
+  {"st.async and an mbarrier elsewhere", SIM_E_TRAP, 32, READY(1) AT "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r4], %r0, [%r2];", "names an mbarrier of another"},
+  {"st.async that nobody waits for", SIM_E_ASYNC, 32, READY(1) "@%p7 bra L;" AT ST_ASYNC "L:" MEET, "program (0,0,0) ends, and the copies issued here, which arrive at its mbarrier at shared+0x0"},
+  {"two plain asynchronous stores to a word", SIM_E_ASYNC, 32, READY(1) "mapa.shared::cluster.u32 %r4, %r2, %r21;" AT
+   "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r4+256], %r0, [%r6];", "an asynchronous operation issued at k.tile:7"},
+  {"red.async of a word that is read meanwhile", SIM_E_ASYNC, 32, READY(1) "st.shared.u32 [%r1], 1; " MEET
+   "@%p7 bra L;\n.loc 1 5 1\nred.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], 1, [%r6]; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ret; L: "
+   "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" AT "ld.shared.u32 %r5, [%r1];", "an asynchronous operation issued at k.tile:5 writes"},
+  /* copies between blocks, and to all of them */
+  {"a source that is overwritten before the other block has it", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128; st.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0; fence.proxy.async;"
+   "bar.sync 0; " PUSH WAIT("W", "0") AT "st.shared.u32 [%r1], 1; " MEET, "an asynchronous operation issued at"},
+  {"a copy to another block without a fence", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128;\n.loc 1 5 1\nst.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0;" AT "bar.sync 0; " PUSH,
+   "which was written at k.tile:5, and its writer has executed no fence.proxy.async between"},
+  {"written by the other block without a fence", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r4, 128;\n.loc 1 5 1\nst.shared::cluster.u32 [%r4], %r0; st.shared::cluster.u32 [%r13], %r0; " MEET "fence.proxy.async; bar.sync 0;"
+   AT PUSH, "which was written at k.tile:5, and its writer has executed no fence.proxy.async between"},
+  {"a copy to one block that ends at another", SIM_E_TRAP, 32, READY(1) PLACES AT "@%p8 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r11], [%r12], 256, [%r2];",
+   "issues a copy to shared memory of program (0,0,0), which ends at an mbarrier of program (1,0,0)"},
+  {"a multicast to nobody", SIM_E_TRAP, 32, READY(1) BOTH "mov.u16 %h1, 0;" AT MULTICAST, "a multicast to the blocks 0x0 of a cluster of 2"},
+  {"a multicast to blocks that there are not", SIM_E_TRAP, 32, READY(1) BOTH "mov.u16 %h1, 5;" AT MULTICAST, "a multicast to the blocks 0x5 of a cluster of 2"},
+  {"a multicast into a buffer that the other block still reads", SIM_E_RACE, 64, READY(1) BOTH EXPECT(256) "st.shared.u32 [%r10], 1; fence.proxy.async; " MEET "@%p7 bra L; ld.shared.u32 %r5, [%r10]; bar.sync 0;" WAIT("W", "0") MEET "ret;"
+   "L:" AT "mov.u32 %r13, 0; T: add.u32 %r13, %r13, 1; setp.lt.u32 %p1, %r13, 30000; @%p1 bra T; " MULTICAST WAIT("V", "0") MEET, "writes 256 bytes at shared+0x400 of program (1,0,0), which thread"},
+  {"a multicast that the other block does not wait for", SIM_E_ASYNC, 64, READY(1) BOTH EXPECT(256) "@!%p7 bra L;" AT MULTICAST WAIT("V", "0") "L: barrier.cluster.arrive; barrier.cluster.wait;",
+   "program (1,0,0) ends, and the copies issued here, which arrive at its mbarrier"},
+  {"a multicast that the other block has not announced", SIM_E_DEADLOCK, 64, READY(1) BOTH "@!%p7 bra L; " EXPECT(256) MULTICAST "L:" AT WAIT("V", "0"),
+   "1 of 1 arrivals and -256 bytes are missing"},
+  {"a multicast before the other block has its mbarrier", SIM_E_BARRIER, 64, WORD BOTH INIT(1) "bar.sync 0; " EXPECT(256) AT MULTICAST MEET,
+   "and there is no barrier of the cluster, or no fence.mbarrier_init before a relaxed one, between (an mbarrier of program (1,0,0))"},
 };
 
 static void
@@ -202,6 +266,16 @@ static const char *const legal[] = {
   WORD "@%p8 st.shared.u32 [%r2], 0; st.shared.u32 [%r1], 1; " MEET "mapa.shared::cluster.u32 %r6, %r2, 0; @%p7 bra L; ld.shared::cluster.u32 %r5, [%r4]; bar.sync 0;"
   "@%p8 st.release.cluster.shared::cluster.u32 [%r6], 1; barrier.cluster.arrive; barrier.cluster.wait; ret;"
   "L: @!%p8 bra E; G: ld.acquire.cluster.shared::cta.u32 %r5, [%r2]; setp.eq.u32 %p1, %r5, 0; @%p1 bra G; E: barrier.cluster.arrive; barrier.cluster.wait;",
+  /* mbarriers of other blocks: shown by a fence, or by a barrier that is not relaxed; arrivals with data, of either scope; bytes announced there */
+  READY(64) "@%p7 bra L; st.shared::cluster.u32 [%r4], 1; " REMOTE MEET "ret; L:" "setp.lt.u32 %p1, %r0, 32; @!%p1 bra M; " WAIT("W", "0") "ld.shared.u32 %r5, [%r1]; M: " MEET,
+  WORD "@%p8 mbarrier.init.shared::cta.b64 [%r2], 64; mapa.shared::cluster.u32 %r6, %r2, %r21; " MEET "st.shared::cluster.u32 [%r4], 1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6]; " WAIT("W", "0")
+  "ld.shared.u32 %r5, [%r1]; " MEET,
+  READY(64) "mbarrier.arrive.expect_tx.relaxed.cluster.shared::cluster.b64 _, [%r6], 4; " ST_ASYNC WAIT("W", "0") "ld.shared.u32 %r5, [%r1]; " MEET,
+  READY(1) "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%r6], 4; mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r6], 4; " MEET,
+  /* what another block was told, it tells on; what it did comes back */
+  READY(64) "st.shared.u32 [%r1], 1; bar.sync 0; " REMOTE WAIT("W", "0") "xor.b32 %r13, %r4, 128; ld.shared::cluster.u32 %r5, [%r13]; bar.sync 0; " REMOTE WAIT("V", "1") "st.shared.u32 [%r1], 2; " MEET,
+  /* the source of a copy used again when the other block says that it has it */
+  READY(1) PLACES "mov.u32 %r14, 0; L: " EXPECT(256) "st.shared.u32 [%r1], %r0; fence.proxy.async; bar.sync 0; " PUSH "and.b32 %r15, %r14, 1; " WAIT("W", "%r15") MEET "add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 4; @%p1 bra L;",
   /* mapa of the block's own rank is its own address, for instructions of the block's own memory, too */
   WORD "mapa.shared::cluster.u32 %r5, %r1, %r20; st.shared.u32 [%r5], %r0; mapa.u64 %d7, %d6, %r20; ld.u32 %r6, [%d7]; mapa.shared::cluster.u64 %d8, sh, %r20;",
 };
@@ -217,6 +291,84 @@ static const char sums[] = HEAD
   "add.u32 %r4, %r4, 1; setp.lt.u32 %p6, %r4, %r21; @%p6 bra L; mov.u32 %r11, %ctaid.x; shl.b32 %r11, %r11, 8; cvt.u64.u32 %d7, %r11; add.u64 %d8, %d3, %d7;\n"
   "add.u64 %d9, %d4, %d7; st.global.u32 [%d8], %r5; st.global.u32 [%d9], %r9; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" TAIL;
 
+/* A ring of two buffers that each block fills one half of for both: readers of both blocks arrive at the empty barriers of both. Block r's
+ * thread i sums word i + r of what comes. */
+static const char ring[] = HEAD RANK
+  "mov.u32 %r2, sh; @!%p8 bra I; mbarrier.init.shared::cta.b64 [%r2], 1; mbarrier.init.shared::cta.b64 [%r2+8], 1; mbarrier.init.shared::cta.b64 [%r2+16], 4;\n"
+  "mbarrier.init.shared::cta.b64 [%r2+24], 4; fence.mbarrier_init.release.cluster; I: " SHOWN
+  "mov.u32 %r3, 0; mov.u32 %r9, 0; mov.u16 %h1, 3; setp.lt.u32 %p1, %r0, 32; and.b32 %r16, %r0, 31; setp.lt.u32 %p5, %r16, 2; mapa.shared::cluster.u32 %r15, %r2, %r16;\n"
+  "mul.lo.u32 %r19, %r20, 192; mul.wide.u32 %d6, %r20, 192;\n"
+  "LOOP: and.b32 %r5, %r3, 1; shr.u32 %r6, %r3, 1; and.b32 %r6, %r6, 1; shl.b32 %r7, %r5, 3; add.u32 %r7, %r7, %r2; shl.b32 %r8, %r5, 10; add.u32 %r8, %r8, %r2; add.u32 %r8, %r8, 1024;\n"
+  "@!%p1 bra TAKE; @!%p8 bra NEXT; xor.b32 %r10, %r6, 1;\n"
+  "P: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r7+16], %r10; @!%p4 bra P;\n"
+  "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], 384; mul.wide.u32 %d5, %r3, 16; add.u64 %d5, %d5, %d1; add.u64 %d5, %d5, %d6; add.u32 %r11, %r8, %r19;\n"
+  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r11], [%d5], 192, [%r7], %h1; bra NEXT;\n"
+  "TAKE: C: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r7], %r6; @!%p4 bra C; add.u32 %r11, %r0, -32; add.u32 %r11, %r11, %r20; shl.b32 %r11, %r11, 2; add.u32 %r11, %r11, %r8;\n"
+  "ld.shared.u32 %r12, [%r11]; add.u32 %r9, %r9, %r12; bar.warp.sync -1; shl.b32 %r17, %r5, 3; add.u32 %r17, %r17, %r15; @%p5 mbarrier.arrive.shared::cluster.b64 _, [%r17+16];\n"
+  "NEXT: bar.warp.sync -1; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 9; @%p2 bra LOOP; mad.lo.u32 %r18, %r20, 128, %r0; mad.wide.u32 %d5, %r18, 4, %d2; @!%p1 st.global.u32 [%d5], %r9;\n"
+  "barrier.cluster.arrive.relaxed; barrier.cluster.wait;\n" TAIL;
+
+static void
+ring_case(Test *t)
+{
+  uint32_t *a = test_alloc(t, 1024), *b = test_alloc(t, 1024), wrong = 0;
+  for (uint32_t i = 0; i < 256; i++)
+    a[i] = i * i;
+  Run r = {ring, "k", {2}, {96}, 0, {&a, &b}, {0}, {0}, {2, 1, 1}, 0};
+  CHECK(t, test_run(t, &r) == 0, "ring: %s", r.err.message);
+  for (uint32_t x = 0; x < 64; x++)
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      uint32_t sum = 0;
+      for (uint32_t i = 0; i < 9; i++)
+        sum += a[4 * i + x + rank];
+      wrong += b[128 * rank + 32 + x] != sum;
+    }
+  CHECK(t, wrong == 0, "ring: %u sums are wrong", wrong);
+  test_free(t, a), test_free(t, b);
+}
+
+/* What comes to the other block's words by stores, reductions and copies. */
+static void
+values_case(Test *t, const char *what, uint32_t bytes, const char *body, const uint32_t want[4])
+{
+  char ptx[4096], text[1600];
+  uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 1024), wrong = 0;
+  memset(a, 0, 512);
+  snprintf(text, sizeof text, "@%%p8 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%%r2], %u; %s", bytes, body);
+  snprintf(ptx, sizeof ptx, "%s%s%s%s%s%s", HEAD, RANK, READY(1) "st.shared.u32 [%r1], 12; fence.proxy.async; " MEET, text, WAIT("W", "0")
+           "ld.shared.u32 %r5, [%r1]; mad.lo.u32 %r6, %r20, 128, %r0; mad.wide.u32 %d5, %r6, 4, %d2; st.global.u32 [%d5], %r5; " MEET, TAIL);
+  Run r = {ptx, "k", {2}, {64}, 0, {&a, &b}, {0}, {0}, {2, 1, 1}, 0};
+  if (CHECK(t, test_run(t, &r) == 0, "%s: %s", what, r.err.message))
+    for (uint32_t i = 0; i < 64; i++)
+      wrong += b[i] != want[i % 4] || b[128 + i] != want[i % 4];
+  CHECK(t, wrong == 0, "%s: %u words are wrong, %u %u %u %u", what, wrong, b[0], b[1], b[2], b[3]);
+  test_free(t, a), test_free(t, b);
+}
+
+static void
+values(Test *t)
+{
+#define RED(op) "and.b32 %r3, %r0, 3; red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes." op " [%r4], %r3, [%r6];"
+#define TWICE(op) RED(op) RED(op)
+  values_case(t, "st.async", 256, "and.b32 %r3, %r0, 3; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %r3, [%r6];", (uint32_t[]){0, 1, 2, 3});
+  values_case(t, "st.async.v4", 256, "and.b32 %r3, %r0, 3; setp.eq.u32 %p1, %r3, 0; mov.u32 %r7, 5; @%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r4], {%r3, %r7, %r7, 9}, [%r6];",
+              (uint32_t[]){0, 5, 5, 9});
+  values_case(t, "st.async.v2.b64", 256, "and.b32 %r3, %r0, 3; setp.eq.u32 %p1, %r3, 0; mov.u64 %d7, 8589934593; @%p1 st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%r4], {%d7, %d7}, [%r6];",
+              (uint32_t[]){1, 2, 1, 2});
+  values_case(t, "red.async.add", 512, TWICE("add.u32"), (uint32_t[]){12, 14, 16, 18});
+  values_case(t, "red.async.add.u64", 256, "and.b32 %r3, %r0, 1; setp.eq.u32 %p1, %r3, 0; mov.u64 %d7, 8589934593; @%p1 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [%r4], %d7, [%r6];",
+              (uint32_t[]){13, 14, 13, 14});
+  values_case(t, "red.async.min", 256, RED("min.u32"), (uint32_t[]){0, 1, 2, 3});
+  values_case(t, "red.async.max", 256, RED("max.s32"), (uint32_t[]){12, 12, 12, 12});
+  values_case(t, "red.async.inc", 512, TWICE("inc.u32"), (uint32_t[]){0, 1, 1, 1});
+  values_case(t, "red.async.dec", 256, RED("dec.u32"), (uint32_t[]){0, 1, 2, 3});
+  values_case(t, "red.async.and", 256, RED("and.b32"), (uint32_t[]){0, 0, 0, 0});
+  values_case(t, "red.async.or", 256, RED("or.b32"), (uint32_t[]){12, 13, 14, 15});
+  values_case(t, "red.async.xor", 512, TWICE("xor.b32"), (uint32_t[]){12, 12, 12, 12});
+  values_case(t, "cp.async.bulk", 256, "add.u32 %r7, %r1, 1024; and.b32 %r3, %r0, 3; st.shared.u32 [%r7], %r3; fence.proxy.async; bar.sync 0; mapa.shared::cluster.u32 %r7, %r2, %r21; add.u32 %r7, %r7, 256;"
+              "add.u32 %r8, %r2, 1280; @%p8 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r7], [%r8], 256, [%r6];", (uint32_t[]){0, 1, 2, 3});
+}
+
 static void
 sums_case(Test *t, uint32_t blocks, uint32_t cluster)
 {
@@ -229,25 +381,36 @@ sums_case(Test *t, uint32_t blocks, uint32_t cluster)
   test_free(t, a), test_free(t, b);
 }
 
-void
-test_cluster(Test *t)
+/* Copies that land late, or early: what is right is so either way. */
+static void
+all(Test *t, int early)
 {
   SimOptions o;
   SimError err;
   sim_options_default(&o);
   o.max_instructions = 1000000;
+  o.early_copies = early;
   SimMachine *saved = test_machine(t, &o);
   uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 512);
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+  for (size_t i = 0; !early && i < sizeof sizes / sizeof *sizes; i++)
     size_case(t, &sizes[i]);
-  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+  for (size_t i = 0; !early && i < sizeof faults / sizeof *faults; i++)
     fault_pair(t, &faults[i], a, b);
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
-    CHECK(t, run_pair(t, legal[i], 64, a, b, &err) == 0, "%s: %s", legal[i], err.message);
+    CHECK(t, run_pair(t, legal[i], 64, a, b, &err) == 0, "%s: block %u: %s%s", legal[i], err.block[0], err.message, err.trace);
+  ring_case(t);
+  values(t);
   sums_case(t, 12, 2);
   sums_case(t, 12, 3);
   sums_case(t, 32, 8);
   sums_case(t, 32, 16);
   test_free(t, a), test_free(t, b);
   test_machine_back(t, saved);
+}
+
+void
+test_cluster(Test *t)
+{
+  all(t, 0);
+  all(t, 1);
 }

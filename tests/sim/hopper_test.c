@@ -97,6 +97,7 @@ static const Change changes[] = {
   {"wgmma.commit_group.sync.aligned;", ";", true, SIM_E_ASYNC, "reads, and it has not waited for that"},
   {"wgmma.fence.sync.aligned;", ";", true, SIM_E_ASYNC, "no wgmma.fence"},
   {"fence.proxy.async.shared::cta;", ";", true, SIM_E_ASYNC, "no fence.proxy.async between"},
+  {"fence.mbarrier_init.release.cluster;", ";", true, SIM_E_BARRIER, "there is no fence.mbarrier_init behind that"},
   {"mbarrier.arrive.expect_tx.shared::cta.b64", "mbarrier.arrive.shared::cta.b64", true, SIM_E_BARRIER, "24576 times where 1 of 1 arrivals are missing"},
   {"{\n.reg .pred p;\nmbarrier.try_wait.parity", "{\n.reg .pred p;\nsetp.eq.u32 p, 0, 0;\n//", true, SIM_E_UNINIT, "no thread of the block has written"},
   {"bar.sync %r", "bar.arrive %r", true, SIM_E_UNINIT, "no thread of the block has written"},
