@@ -417,6 +417,7 @@ sim_options(SimDevice *s, const TilertOptions *o)
   so.multiprocessors = o->sim_multiprocessors ? o->sim_multiprocessors : so.multiprocessors;
   so.watch = o->progress || o->watch ? watch_launch : NULL;
   so.watch_user = s;
+  so.early_copies = o->sim_early_copies;
   so.source = o->source;
   so.source_user = o->source_user;
   so.print = print_stdout;

@@ -78,6 +78,7 @@ typedef struct TilertOptions {        /* all but the size are for sim; tilert_op
    * not known, then the file is read from disk, if it is there. */
   const char *(*source)(void *user, const char *file, size_t *n);
   void *source_user;
+  int sim_early_copies;               /* 1: copies land when they are issued, as early as is legal; 0: when they are waited for */
 } TilertOptions;
 
 typedef struct TilertDeviceInfo {

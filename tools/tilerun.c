@@ -44,7 +44,7 @@ static const char usage[] =
   "  --stats             what the simulator counted\n"
   "  --ptx               print the PTX that runs\n"
   "  --no-specialise     compile one form for all arguments\n"
-  "  --threads=N --no-races --max-instructions=N   of the simulator\n"
+  "  --threads=N --no-races --max-instructions=N --early-copies   of the simulator\n"
   "  --help --version\n"
   "\n"
   "VALUE: a number or expression, null, or an array:\n"
@@ -60,7 +60,7 @@ typedef struct Run {
   Pairs values, defines, saves, checks;
   double rtol, atol, warmup_ms, rep_ms;
   uint64_t seed, max_instructions;
-  int tune, retune, search, bench, no_restore, stats, ptx, no_specialise, threads, no_races;
+  int tune, retune, search, bench, no_restore, stats, ptx, no_specialise, threads, no_races, early_copies;
   int foreign;                         /* PTX of another compiler: blocks have the shape that is given */
 
   Interrupt *interrupt;
@@ -198,7 +198,8 @@ add_import(Run *r, const char *dir)
 
 typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
-  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES, OPT_TUNE,
+  OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES,
+  OPT_EARLY_COPIES, OPT_TUNE,
   OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED
 } Option;
 
@@ -208,7 +209,8 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--atol", OPT_ATOL, 1}, {"--warmup", OPT_WARMUP, 1}, {"--rep", OPT_REP, 1}, {"--seed", OPT_SEED, 1},
   {"--threads", OPT_THREADS, 1}, {"--max-instructions", OPT_MAX, 1}, {"--bench", OPT_BENCH, 0}, {"--no-restore", OPT_NO_RESTORE, 0},
   {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
-  {"--no-races", OPT_NO_RACES, 0}, {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
+  {"--no-races", OPT_NO_RACES, 0}, {"--early-copies", OPT_EARLY_COPIES, 0},
+  {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
   {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1},
 };
 
@@ -236,6 +238,7 @@ set_option(Run *r, Option option, const char *value)
   case OPT_PTX: r->ptx = 1; return 0;
   case OPT_NO_SPECIALISE: r->no_specialise = 1; return 0;
   case OPT_NO_RACES: r->no_races = 1; return 0;
+  case OPT_EARLY_COPIES: r->early_copies = 1; return 0;
   case OPT_TUNE: r->tune = 1; return 0;
   case OPT_RETUNE: r->tune = r->retune = 1; return 0;
   case OPT_SEARCH: r->tune = r->search = 1; return 0;
@@ -310,6 +313,7 @@ open_device(Run *r, int *shown)
   tilert_options_default(&o);
   o.sim_threads = r->threads;
   o.sim_check_races = !r->no_races;
+  o.sim_early_copies = r->early_copies;
   o.sim_max_instructions = r->max_instructions;
   if (isatty(STDERR_FILENO)) {
     o.progress = show_progress;

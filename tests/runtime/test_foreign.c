@@ -25,6 +25,15 @@ static const char spin[] =
   "mov.u32 %r1, 0;\n.loc 1 3 5\nL: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra L; ret; }\n"
   ".visible .entry wild(.param .u64 a) {\n.reg .b64 %d<4>;\n.loc 1 9 5\nld.param.u64 %d1, [a]; st.global.u32 [%d1+400], 1; ret; }\n";
 
+/* Reads the target of a copy before it waits for that: what is there then depends on when copies land. */
+static const char hasty[] =
+  ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry hasty(.param .u64 .ptr .global .align 16 in, .param .u64 .ptr .global .align 4 out)\n"
+  "{\n.reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p<2>; .shared .align 16 .b8 s[32];\n"
+  "ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; st.shared.u32 [s+16], 5; mbarrier.init.shared::cta.b64 [s], 1; fence.proxy.async; mov.u32 %r1, s; add.u32 %r2, %r1, 16;\n"
+  "mbarrier.arrive.expect_tx.shared::cta.b64 _, [s], 16; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1], 16, [%r1];\n"
+  "ld.shared.u32 %r3, [s+16]; st.global.u32 [%d2], %r3; W: mbarrier.try_wait.parity.shared::cta.b64 %p1, [s], 0; @!%p1 bra W;\n"
+  "ld.shared.u32 %r3, [s+16]; st.global.u32 [%d2+4], %r3; ret; }\n";
+
 static TilertModule *
 load(TilertDevice *d, const char *ptx)
 {
@@ -316,6 +325,63 @@ test_multiprocessors(void)
   tilert_device_close(d);
 }
 
+static void
+test_early_copies(void)
+{
+  for (int early = 0; early < 2; early++) {
+    TilertOptions o;
+    TilertKernel *k;
+    TilertBuffer *b;
+    uint32_t one[3] = {1, 1, 1}, in[4] = {7, 8, 9, 10}, out[2] = {0};
+    tilert_options_default(&o);
+    o.sim_early_copies = early;
+    o.sim_check_races = 0;
+    TilertDevice *d = open_with(&o);
+    TilertModule *m = load(d, hasty);
+    CHECK_OK(tilert_module_kernel(m, "hasty", &k, &err));
+    CHECK_OK(tilert_buffer_create(d, 64, &b, &err));
+    CHECK_OK(tilert_buffer_write(b, 0, in, sizeof in, NULL, &err));
+    TilertArg args[] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = b}, {.kind = TILERT_ARG_POINTER, .u.pointer = tilert_buffer_address(b) + 32}};
+    CHECK_OK(tilert_launch_shaped(NULL, k, one, one, 0, args, 2, &err));
+    CHECK_OK(tilert_buffer_read(b, 32, out, sizeof out, NULL, &err));
+    CHECK(out[0] == (early ? 7 : 5) && out[1] == 7);
+    tilert_buffer_destroy(b);
+    tilert_module_destroy(m);
+    tilert_device_close(d);
+  }
+}
+
+/* Two blocks that read each other's word, in the clusters of the launch; on one whose size does not fit, nothing runs. */
+static void
+test_clusters(TilertDevice *d)
+{
+  static const char ptx[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry swap(.param .u64 .ptr .global .align 4 out)\n{\n.reg .b32 %r<8>; .reg .b64 %d<4>; .shared .align 4 .b32 s;\n"
+    "ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1; mov.u32 %r4, s; st.shared.u32 [s], %r1; mapa.shared::cluster.u32 %r5, %r4, %r3;\n"
+    "barrier.cluster.arrive; barrier.cluster.wait; ld.shared::cluster.u32 %r6, [%r5]; mad.wide.u32 %d2, %r1, 4, %d1; st.global.u32 [%d2], %r6; barrier.cluster.arrive; barrier.cluster.wait; ret; }\n";
+  uint32_t four[3] = {4, 1, 1}, five[3] = {5, 1, 1}, one[3] = {1, 1, 1}, two[3] = {2, 1, 1}, many[3] = {17, 1, 1}, out[4];
+  TilertKernel *k;
+  TilertBuffer *b;
+  TilertLaunch *l;
+  TilertModule *m = load(d, ptx);
+  CHECK_OK(tilert_module_kernel(m, "swap", &k, &err));
+  CHECK_OK(tilert_buffer_create(d, 20, &b, &err));
+  TilertArg arg = {.kind = TILERT_ARG_BUFFER, .u.buffer = b};
+  CHECK_OK(tilert_launch_create(k, four, &arg, 1, &l, &err));
+  CHECK_OK(tilert_launch_set_shape(l, one, 0, &err));
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_FAULT, "block 1 of a cluster of 1: the cluster has no such block");
+  CHECK_OK(tilert_launch_set_cluster(l, two, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK_OK(tilert_buffer_read(b, 0, out, sizeof out, NULL, &err));
+  CHECK(out[0] == 1 && out[1] == 0 && out[2] == 3 && out[3] == 2);
+  CHECK_FAILS(tilert_launch_set_cluster(l, many, &err), TILERT_E_ARGUMENT, "a cluster of 17 x 1 x 1 blocks: 1 to 16");
+  CHECK_OK(tilert_launch_set_grid(l, five, &err));
+  CHECK_FAILS(tilert_launch_packed(l, NULL, &err), TILERT_E_ARGUMENT, "a grid of 5 x 1 x 1 blocks is no multiple of the cluster's 2 x 1 x 1");
+  tilert_launch_destroy(l);
+  tilert_buffer_destroy(b);
+  tilert_module_destroy(m);
+}
+
 int
 main(void)
 {
@@ -326,7 +392,9 @@ main(void)
   test_refusals(d);
   test_prepared(d);
   test_numbers(d);
+  test_clusters(d);
   tilert_device_close(d);
+  test_early_copies();
   test_watch();
   test_cancel();
   test_fault_text();

@@ -11,13 +11,13 @@ next(uint32_t *state)
   return *state >> 8;
 }
 
-/* A text's kernels and what they get; sizes: of their parameters, at most. */
-typedef struct Subject { const char *file, *kernels[4]; uint32_t block, shared; const void *args[8]; int nparams, sizes[8]; } Subject;
+/* A text's kernels and what they get; sizes: of their parameters, at most; blocks: more than one. */
+typedef struct Subject { const char *file, *kernels[4]; uint32_t block, shared; const void *args[8]; int nparams, sizes[8]; uint32_t blocks; } Subject;
 
 static void
 try_text(Test *t, const char *text, size_t n, const Subject *x)
 {
-  uint32_t grid[3] = {1, 1, 1}, block[3] = {x->block, 1, 1};
+  uint32_t grid[3] = {1, 1 + x->blocks, 1}, block[3] = {x->block, 1, 1};
   SimModule *mod;
   SimError err;
   if (sim_load(t->machine, text, n, &mod, &err)) {
@@ -82,9 +82,9 @@ test_fuzz(Test *t)
 {
   SimOptions o;
   SimError err;
-  static _Alignas(64) uint8_t map[SIM_TENSOR_MAP_BYTES];
+  static _Alignas(64) uint8_t map[SIM_TENSOR_MAP_BYTES], part[SIM_TENSOR_MAP_BYTES];
   static const uint64_t extent[] = {64, 128}, stride[] = {128};
-  static const uint32_t box[] = {64, 64}, step[] = {1, 1};
+  static const uint32_t box[] = {64, 64}, half[] = {64, 32}, step[] = {1, 1};
   int count = 40, k = 128;
   sim_options_default(&o);
   o.max_instructions = 20000;
@@ -94,6 +94,9 @@ test_fuzz(Test *t)
   SimTensor tensor = {.type = 6, .swizzle = 3, .rank = 2, .address = (uint64_t)(uintptr_t)a, .extent = extent, .stride = stride, .box = box, .step = step};
   CHECK(t, sim_tensor_map(&tensor, map, &err) == 0, "%s", err.message);
   subject(t, &(Subject){"kernels.ptx", {"vadd", "reduce", "cases", "hist"}, 64, 0, {&a, &a, &a, &count, &count, &count, &count, &count}, 4, {8, 8, 8, 4}});
+  tensor.box = half;
+  CHECK(t, sim_tensor_map(&tensor, part, &err) == 0, "%s", err.message);
+  subject(t, &(Subject){"hopper.ptx", {"matmul_pair"}, 384, 73728, {map, part, map, &k}, 4, {128, 128, 128, 4}, 1});
   subject(t, &(Subject){"hopper.ptx", {"matmul_k", "matmul_n"}, 384, 73728, {map, map, map, &k}, 4, {128, 128, 128, 4}});
   test_free(t, a);
   test_machine_back(t, saved);

@@ -45,6 +45,19 @@ load_box(uint32_t to, const Map *map, uint32_t barrier, int x, int y)
 }
 
 static __device__ __forceinline__ void
+load_box_for(uint32_t to, const Map *map, uint32_t barrier, int x, int y, uint16_t blocks)
+{
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;"
+               ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks) : "memory");
+}
+
+static __device__ __forceinline__ void
+barrier_arrive_at(uint32_t at, uint32_t rank)
+{
+  asm volatile("{\n.reg .b32 r;\nmapa.shared::cluster.u32 r, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [r];\n}" ::"r"(at), "r"(rank) : "memory");
+}
+
+static __device__ __forceinline__ void
 store_box(const Map *map, uint32_t from, int x, int y)
 {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y) : "memory");
@@ -78,20 +91,26 @@ product(float (&d)[32], uint64_t a, uint64_t b)
 enum { STEP = 64, DEPTH = 3, TILE = 64 * STEP * 2 };
 
 /* C, 64 rows a warpgroup and 64 columns a block, f16, of f16 A by rows and B by columns or, BY_N, by rows; k a multiple of 64. One warp
- * loads, two warpgroups compute, with a product in flight across the steps, and store by way of shared memory. */
-template <int BY_N> static __device__ __forceinline__ void
+ * loads, two warpgroups compute, with a product in flight across the steps, and store by way of shared memory. PAIR: the two blocks of a
+ * cluster have the same columns, and each loads half of B for both; a slot is free when the readers of both say so. */
+template <int BY_N, int PAIR> static __device__ __forceinline__ void
 matmul(const Map *ma, const Map *mb, const Map *mc, int k)
 {
   extern __shared__ __align__(1024) char shared[];
   __shared__ uint64_t barriers[2 * DEPTH];
   uint32_t full = place(barriers), empty = full + 8 * DEPTH, ring = place(shared), warp = threadIdx.x / 32, steps = k / STEP;
   int row = blockIdx.y * 128, column = blockIdx.x * 64;
+  uint32_t rank = 0;
+  if (PAIR)
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   if (threadIdx.x == 0) {
     for (int i = 0; i < DEPTH; i++)
-      barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 2);
+      barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, PAIR ? 4 : 2);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
+  if (PAIR)
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
   if (warp >= 8) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (warp == 8 && elected())
@@ -101,7 +120,10 @@ matmul(const Map *ma, const Map *mb, const Map *mc, int k)
         barrier_expect(full + 8 * slot, 3 * TILE);
         load_box(at, ma, full + 8 * slot, i * STEP, row);
         load_box(at + TILE, ma, full + 8 * slot, i * STEP, row + 64);
-        load_box(at + 2 * TILE, mb, full + 8 * slot, BY_N ? column : i * STEP, BY_N ? i * STEP : column);
+        if (PAIR)
+          load_box_for(at + 2 * TILE + rank * TILE / 2, mb, full + 8 * slot, i * STEP, column + 32 * rank, 3);
+        else
+          load_box(at + 2 * TILE, mb, full + 8 * slot, BY_N ? column : i * STEP, BY_N ? i * STEP : column);
         slot = slot + 1 == DEPTH ? 0 : slot + 1;
         parity ^= slot == 0;
       }
@@ -117,7 +139,9 @@ matmul(const Map *ma, const Map *mb, const Map *mc, int k)
     for (int j = 0; j < STEP / 16; j++)
       product<BY_N>(d, matrix(at + group * TILE + 32 * j, 16, 1024), BY_N ? matrix(at + 2 * TILE + 2048 * j, 8192, 1024) : matrix(at + 2 * TILE + 32 * j, 16, 1024));
     asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
-    if (i && threadIdx.x % 128 == 0)
+    if (PAIR && i && threadIdx.x % 128 < 2)
+      barrier_arrive_at(empty + 8 * before, threadIdx.x % 128);
+    else if (!PAIR && i && threadIdx.x % 128 == 0)
       barrier_arrive(empty + 8 * before);
     before = slot;
     slot = slot + 1 == DEPTH ? 0 : slot + 1;
@@ -141,16 +165,24 @@ matmul(const Map *ma, const Map *mb, const Map *mc, int k)
     store_box(mc, place(staging[group]), column, row + 64 * group);
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
   }
+  if (PAIR)
+    asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 matmul_k(const __grid_constant__ Map a, const __grid_constant__ Map b, const __grid_constant__ Map c, int k)
 {
-  matmul<0>(&a, &b, &c, k);
+  matmul<0, 0>(&a, &b, &c, k);
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 matmul_n(const __grid_constant__ Map a, const __grid_constant__ Map b, const __grid_constant__ Map c, int k)
 {
-  matmul<1>(&a, &b, &c, k);
+  matmul<1, 0>(&a, &b, &c, k);
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1) __cluster_dims__(1, 2, 1)
+matmul_pair(const __grid_constant__ Map a, const __grid_constant__ Map b, const __grid_constant__ Map c, int k)
+{
+  matmul<0, 1>(&a, &b, &c, k);
 }

@@ -22,19 +22,23 @@ of_f16(uint16_t h)
 
 /* A map of f16 rows with boxes of 64 by `rows`, swizzled by 128 bytes or not. */
 static void
-encode(Test *t, void *map, void *at, uint64_t columns, uint64_t lines, int swizzle)
+encode(Test *t, void *map, void *at, uint64_t columns, uint64_t lines, uint32_t rows, int swizzle)
 {
   SimError err;
   uint64_t extent[] = {columns, lines}, stride[] = {2 * columns};
-  uint32_t box[] = {64, 64}, step[] = {1, 1};
+  uint32_t box[] = {64, rows}, step[] = {1, 1};
   SimTensor x = {.type = 6, .swizzle = swizzle, .rank = 2, .address = (uint64_t)(uintptr_t)at, .extent = extent, .stride = stride, .box = box, .step = step};
   CHECK(t, sim_tensor_map(&x, map, &err) == 0, "%s", err.message);
 }
 
+/* B by columns, by rows, and by columns for the two blocks of a cluster. */
+typedef enum Form { BY_K, BY_N, PAIR, FORMS } Form;
+static const char *const names[] = {"matmul_k", "matmul_n", "matmul_pair"};
+
 typedef struct Operands { int8_t va[M * MOST_K], vb[MOST_K * N]; uint16_t *a, *b, *c; _Alignas(64) uint8_t map[3][128]; } Operands;
 
 static void
-operands_new(Test *t, Operands *x, bool by_n, int k)
+operands_new(Test *t, Operands *x, Form form, int k)
 {
   uint32_t seed = (uint32_t)k;
   x->a = test_alloc(t, 2ull * M * (size_t)k), x->b = test_alloc(t, 2ull * N * (size_t)k), x->c = test_alloc(t, 2 * M * N);
@@ -42,9 +46,9 @@ operands_new(Test *t, Operands *x, bool by_n, int k)
     x->a[i] = f16_of(x->va[i] = (int8_t)((int)(seed >> 16) % 7 - 3));
   for (int i = 0; i < N * k; i++, seed = seed * 1664525u + 1013904223u)
     x->b[i] = f16_of(x->vb[i] = (int8_t)((int)(seed >> 16) % 7 - 3));
-  encode(t, x->map[0], x->a, (uint64_t)k, M, 3);
-  encode(t, x->map[1], x->b, by_n ? N : (uint64_t)k, by_n ? (uint64_t)k : N, 3);
-  encode(t, x->map[2], x->c, N, M, 0);
+  encode(t, x->map[0], x->a, (uint64_t)k, M, 64, 3);
+  encode(t, x->map[1], x->b, form == BY_N ? N : (uint64_t)k, form == BY_N ? (uint64_t)k : N, form == PAIR ? 32 : 64, 3);
+  encode(t, x->map[2], x->c, N, M, 64, 0);
 }
 
 static void
@@ -54,36 +58,36 @@ operands_free(Test *t, Operands *x)
 }
 
 static int
-run(Test *t, const char *ptx, Operands *x, bool by_n, int k, SimError *err)
+run(Test *t, const char *ptx, Operands *x, Form form, int k, SimError *err)
 {
-  Run r = {ptx, by_n ? "matmul_n" : "matmul_k", {N / 64, M / 128}, {384}, SHARED, {x->map[0], x->map[1], x->map[2], &k}, {0}, {0}};
+  Run r = {ptx, names[form], {N / 64, M / 128}, {384}, SHARED, {x->map[0], x->map[1], x->map[2], &k}, {0}, {0}};
   int rc = test_run(t, &r);
   *err = r.err;
   return rc;
 }
 
 static uint32_t
-wrong_sums(const Operands *x, bool by_n, int k)
+wrong_sums(const Operands *x, Form form, int k)
 {
   uint32_t wrong = 0;
   for (int i = 0; i < M; i++)
     for (int j = 0; j < N; j++) {
       int sum = 0;
       for (int l = 0; l < k; l++)
-        sum += x->va[i * k + l] * x->vb[by_n ? l * N + j : j * k + l];
+        sum += x->va[i * k + l] * x->vb[form == BY_N ? l * N + j : j * k + l];
       wrong += of_f16(x->c[i * N + j]) != (float)sum;
     }
   return wrong;
 }
 
 static void
-matmul(Test *t, const char *ptx, bool by_n, int k)
+matmul(Test *t, const char *ptx, Form form, int k)
 {
   SimError err;
   Operands *x = calloc(1, sizeof *x);
-  operands_new(t, x, by_n, k);
-  if (CHECK(t, run(t, ptx, x, by_n, k, &err) == 0, "matmul of k %d: %s%s", k, err.message, err.trace))
-    CHECK(t, wrong_sums(x, by_n, k) == 0, "matmul_%c of k %d: %u of %d are wrong", by_n ? 'n' : 'k', k, wrong_sums(x, by_n, k), M * N);
+  operands_new(t, x, form, k);
+  if (CHECK(t, run(t, ptx, x, form, k, &err) == 0, "%s of k %d: %s%s", names[form], k, err.message, err.trace))
+    CHECK(t, wrong_sums(x, form, k) == 0, "%s of k %d: %u of %d are wrong", names[form], k, wrong_sums(x, form, k), M * N);
   operands_free(t, x);
   free(x);
 }
@@ -102,6 +106,15 @@ static const Change changes[] = {
   {"{\n.reg .pred p;\nmbarrier.try_wait.parity", "{\n.reg .pred p;\nsetp.eq.u32 p, 0, 0;\n//", true, SIM_E_UNINIT, "no thread of the block has written"},
   {"bar.sync %r", "bar.arrive %r", true, SIM_E_UNINIT, "no thread of the block has written"},
   {"cp.async.bulk.tensor.2d.shared::cluster", "//", false, SIM_E_DEADLOCK, "bytes are missing"},
+};
+
+/* Of the clusters. */
+static const Change pair_changes[] = {
+  {"fence.mbarrier_init.release.cluster;", ";", true, SIM_E_BARRIER, "no fence.mbarrier_init"},
+  {"mbarrier.arrive.shared::cluster.b64", "//", true, SIM_E_DEADLOCK, "deadlock: no warp of the cluster can go on: warp "},
+  {"mbarrier.arrive.expect_tx.shared::cta.b64", "//", true, SIM_E_DEADLOCK, "bytes are missing"},
+  {"barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;", ";", true, SIM_E_BARRIER, "there is no barrier of the cluster, or no fence.mbarrier_init before a relaxed one, between (an mbarrier of program (0,1,0))"},
+  {"barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;", ";", true, SIM_E_BARRIER, "which may have ended by then"},
 };
 
 static char *
@@ -124,15 +137,15 @@ changed(const char *ptx, const Change *c)
 }
 
 static void
-planted(Test *t, const char *ptx)
+planted(Test *t, const char *ptx, Form form, const Change *c, size_t n)
 {
   SimError err;
   Operands *x = calloc(1, sizeof *x);
-  operands_new(t, x, false, 448);
-  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-    char *other = changed(ptx, &changes[i]);
-    CHECK(t, run(t, other, x, false, 448, &err) == -1 && err.kind == changes[i].kind && strstr(err.message, changes[i].text), "%s: kind %d: %s",
-          changes[i].from, (int)err.kind, err.message);
+  operands_new(t, x, form, 448);
+  for (size_t i = 0; i < n; i++) {
+    char *other = changed(ptx, &c[i]);
+    CHECK(t, run(t, other, x, form, 448, &err) == -1 && err.kind == c[i].kind && strstr(err.message, c[i].text), "%s: kind %d: %s", c[i].from,
+          (int)err.kind, err.message);
     free(other);
   }
   operands_free(t, x);
@@ -148,9 +161,12 @@ test_hopper(Test *t)
   for (o.early_copies = 0; ptx && o.early_copies < 2; o.early_copies++) {
     SimMachine *saved = test_machine(t, &o);
     for (int k = 64; k <= MOST_K; k += k < 256 ? 64 : 192)
-      matmul(t, ptx, false, k), matmul(t, ptx, true, k);
-    if (!o.early_copies)
-      planted(t, ptx);
+      for (Form form = BY_K; form < FORMS; form++)
+        matmul(t, ptx, form, k);
+    if (!o.early_copies) {
+      planted(t, ptx, BY_K, changes, sizeof changes / sizeof *changes);
+      planted(t, ptx, PAIR, pair_changes, sizeof pair_changes / sizeof *pair_changes);
+    }
     test_machine_back(t, saved);
   }
   free(ptx);
