@@ -192,6 +192,8 @@ start_warp(Block *b, Warp *w)
   memset(w->group, 0, sizeof w->group);
   memset(w->bulk_group, 0, sizeof w->bulk_group);
   w->bulk_reads = w->bulk_writes = 0;
+  w->map_fences = w->maps_released = 0;
+  memset(w->map_fence, 0, sizeof w->map_fence);
   wgmma_clear(b, w);
   w->registers_held = b->launch->registers;
   w->changes = 0;

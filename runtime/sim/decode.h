@@ -183,4 +183,5 @@ typedef void DecodeFn(Decoder *d, int arg);
 void decode_statement(Decoder *d);
 /* decode_bulk.c: what follows cp.async.bulk and cp.reduce.async.bulk. */
 void decode_bulk(Decoder *d);
+void decode_map_fence(Decoder *d);
 #endif

@@ -95,6 +95,10 @@ decode_bar(Decoder *d, int arg)
 void
 decode_fence(Decoder *d, int arg)
 {
+  if (opmod_take(d, M_TENSORMAP_GENERIC)) {
+    decode_map_fence(d);
+    return;
+  }
   bool async = opmod_take(d, M_PROXY) && opmod_take(d, M_ASYNC);
   bool inits = second_word(d, "mbarrier_init"), proxy = inits || second_word(d, "proxy");
   Scope scope = d->scope;

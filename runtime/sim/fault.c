@@ -188,6 +188,8 @@ insn_address(const Insn *in)
     return &in->mbar.at;
   if (fn == async_store)
     return &in->store.at;
+  if (fn == tensormap_replace || fn == tensormap_copy)
+    return &in->tensor_map.at;
   return fn == ldmatrix_exec || fn == stmatrix_exec ? &in->matrix.at : NULL;
 }
 

@@ -108,6 +108,7 @@ typedef struct BulkOps {
   uint32_t to, from, bytes, mbar, mask;
   int32_t to_offset, from_offset, mbar_offset;
   uint8_t what, wide, rank, op;        /* rank 0: no tensor; op: ModId of a reduction, or 0 */
+  bool im2col;                         /* a load's list goes on with rank - 2 offsets */
 } BulkOps;
 /* st.async and red.async: to [base + at] of a block, ending at the mbarrier [mbar + mbar_offset] there. The list has count registers. */
 typedef struct StoreOps {
@@ -117,6 +118,16 @@ typedef struct StoreOps {
   uint8_t size, count, width, op;      /* as in MemOps; op: ModId of a reduction, or 0 */
   bool mbar_wide;
 } StoreOps;
+/* Of a tensor map at [base + at]: tensormap.replace of a field, whose word is its ModId, by value; and fences and prefetches of it.
+ * tensormap.cp_fenceproxy copies one from there to [to + to_offset]. */
+typedef struct TensorMapOps {
+  uint32_t base, value;
+  Address at;
+  int32_t to_offset;
+  uint16_t field;
+  uint8_t ord, scope;
+  bool wide;                           /* the value */
+} TensorMapOps;
 typedef struct BulkWaitOps { uint32_t pending; bool reads; } BulkWaitOps;        /* reads: only of shared memory */
 
 /* wgmma.mma_async: the list has the nd registers of d, then, where a_regs, four of a. */
@@ -154,7 +165,7 @@ struct Insn {
     AluOps alu; CvtOps cvt; SpaceOps isspace; MapOps map; ClockOps clock;
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
     WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
-    BulkOps bulk; BulkWaitOps bulk_wait; StoreOps store; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;
+    BulkOps bulk; BulkWaitOps bulk_wait; StoreOps store; TensorMapOps tensor_map; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

@@ -1,7 +1,7 @@
 /* internal.h - what the files of the simulator share. Read in this order: insn.h, unit.h, types below, then
  * scan.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
- * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c bulk.c tensor.c warp.c mma.c wgmma.c
- * registers.c cluster.c (instructions to results).
+ * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c bulk.c store.c tensor_map.c
+ * tensor.c warp.c mma.c wgmma.c registers.c cluster.c (instructions to results).
  *
  * A Worker is a host thread; a Block is the state of one running block, a Cluster of blocks that run together, which a worker may
  * suspend. Most clusters are of one block. */
@@ -87,6 +87,10 @@ typedef struct Pending {               /* one lane's cp.async not yet waited for
   uint8_t data[16];
 } Pending;
 
+/* A tensor map that a fence has shown to the warp's copies, by the records of its writes then. */
+typedef struct MapFence { uint64_t at, sum; } MapFence;
+enum { MAP_FENCES = 8 };
+
 /* The last look at memory that other blocks may change, by an instruction. */
 typedef struct Poll { uint32_t pc; uint64_t seen; } Poll;
 enum { POLLS = 4, IDLE_LOOKS = 3 };
@@ -112,6 +116,7 @@ struct Warp {
   Know *know;
   Published fence, seen;               /* known at the last fence; read by relaxed accesses since */
   Pending *pending; size_t npending, pending_cap; uint32_t serial;
+  MapFence map_fence[MAP_FENCES]; uint32_t map_fences, maps_released;  /* the latest; the clock behind the last release of maps */
   struct Wgmma *wgmma;                 /* NULL: none yet */
   uint32_t cluster_lanes, cluster_now; /* that have arrived at the cluster's barrier and not waited; for whose phase others are missing */
   uint32_t registers_held, changes, change_pc;     /* of a thread; how often that was changed, and where last */
@@ -149,7 +154,9 @@ typedef struct Box {
   uint64_t base, stride[MAX_RANK];     /* bytes, of stride[0] one element */
   uint32_t extent[MAX_RANK], size[MAX_RANK], step[MAX_RANK], rank, bytes, type, swizzle;      /* bytes: of an element; extent: - 1 */
   int32_t at[MAX_RANK];
-  bool nan;
+  bool nan, im2col;
+  int32_t lower[MAX_RANK], upper[MAX_RANK];    /* of im2col: where pixels may begin along a dimension */
+  uint32_t shift[MAX_RANK], pixels;    /* what is added to where they begin, and how many there are */
 } Box;
 
 /* What does an access in place of the warp that starts it: an agent of a block, and its segment, 0 where nothing is checked. */
@@ -438,6 +445,7 @@ WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, 
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;
 WarpFn mbar_exec, mbar_wait, mbar_pending, async_store, bulk_exec, bulk_commit, bulk_wait;
 WarpFn mapa_exec, ctarank_exec;
+WarpFn tensormap_replace, tensormap_copy, tensormap_acquire, tensormap_release, tensormap_prefetch;
 WarpFn cluster_arrive, cluster_wait, setmaxnreg_exec, wgmma_exec, wgmma_fence, wgmma_commit, wgmma_wait;
 
 /* alu.c: rows of alu.def for this host; NULL where there is no such row. */

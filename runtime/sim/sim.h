@@ -124,6 +124,11 @@ typedef struct SimTensor {
   const uint32_t *box, *step;
 } SimTensor;
 enum { SIM_TENSOR_MAP_BYTES = 128 };
+/* The pixels of a map in im2col mode (cuTensorMapEncodeIm2col), for ranks 3 to 5: so many channels of so many pixels, whose coordinates go
+ * from the lower corner to the extent + the upper one, by dimension but the innermost and the outermost. The tensor's box counts for
+ * nothing. */
+typedef struct SimPixels { const int32_t *lower, *upper; uint32_t channels, pixels; } SimPixels;
+int sim_tensor_map_im2col(const SimTensor *t, const SimPixels *p, void *out, SimError *err);
 /* Encode a map, of the simulator's own form, which kernels take as a parameter of 128 bytes or read from global memory. */
 int sim_tensor_map(const SimTensor *t, void *out, SimError *err);
 
