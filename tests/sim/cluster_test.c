@@ -210,6 +210,8 @@ static const Fault faults[] = {
   /* copies between blocks, and to all of them */
   {"a source that is overwritten before the other block has it", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128; st.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0; fence.proxy.async;"
    "bar.sync 0; " PUSH WAIT("W", "0") AT "st.shared.u32 [%r1], 1; " MEET, "an asynchronous operation issued at"},
+  {"a source that is overwritten behind a barrier of the block", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128; st.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0; fence.proxy.async;"
+   "bar.sync 0; " PUSH "bar.sync 0;" AT "st.shared.u32 [%r1], 1; " MEET, "an asynchronous operation issued at"},
   {"a copy to another block without a fence", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128;\n.loc 1 5 1\nst.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0;" AT "bar.sync 0; " PUSH,
    "which was written at k.tile:5, and its writer has executed no fence.proxy.async between"},
   {"written by the other block without a fence", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r4, 128;\n.loc 1 5 1\nst.shared::cluster.u32 [%r4], %r0; st.shared::cluster.u32 [%r13], %r0; " MEET "fence.proxy.async; bar.sync 0;"
@@ -276,6 +278,10 @@ static const char *const legal[] = {
   READY(64) "st.shared.u32 [%r1], 1; bar.sync 0; " REMOTE WAIT("W", "0") "xor.b32 %r13, %r4, 128; ld.shared::cluster.u32 %r5, [%r13]; bar.sync 0; " REMOTE WAIT("V", "1") "st.shared.u32 [%r1], 2; " MEET,
   /* the source of a copy used again when the other block says that it has it */
   READY(1) PLACES "mov.u32 %r14, 0; L: " EXPECT(256) "st.shared.u32 [%r1], %r0; fence.proxy.async; bar.sync 0; " PUSH "and.b32 %r15, %r14, 1; " WAIT("W", "%r15") MEET "add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 4; @%p1 bra L;",
+  /* neither store nor reduction needs a fence between proxies; who has waited for one may end */
+  READY(1) EXPECT(256) "st.shared.u32 [%r1], 1; " MEET ST_ASYNC WAIT("W", "0") "ld.shared.u32 %r5, [%r1]; " MEET,
+  READY(1) "@%p7 bra L; " ST_ASYNC "ret; L:" EXPECT(256) WAIT("W", "0") "ld.shared.u32 %r5, [%r1];",
+  READY(1) BOTH EXPECT(256) "@%p7 bra L;" WAIT("W", "0") "ret; L: " MULTICAST WAIT("V", "0"),
   /* mapa of the block's own rank is its own address, for instructions of the block's own memory, too */
   WORD "mapa.shared::cluster.u32 %r5, %r1, %r20; st.shared.u32 [%r5], %r0; mapa.u64 %d7, %d6, %r20; ld.u32 %r6, [%d7]; mapa.shared::cluster.u64 %d8, sh, %r20;",
 };
@@ -369,6 +375,21 @@ values(Test *t)
               "add.u32 %r8, %r2, 1280; @%p8 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r7], [%r8], 256, [%r6];", (uint32_t[]){0, 1, 2, 3});
 }
 
+/* Two clusters of two blocks: whose atomics of the cluster's scope meet. */
+static void
+scope_case(Test *t, const char *word, bool fault)
+{
+  uint32_t *a = test_alloc(t, 512);
+  char ptx[2048];
+  memset(a, 0, 512);
+  snprintf(ptx, sizeof ptx, "%smov.u32 %%r1, %%clusterid.x; mul.wide.u32 %%d5, %%r1, %s; add.u64 %%d5, %%d5, %%d1;" AT "red.relaxed.cluster.global.add.u32 [%%d5], 1;\n%s", HEAD, word, TAIL);
+  Run r = {ptx, "k", {4}, {1}, 0, {&a, &a}, {0}, {0}, {2, 1, 1}, 0};
+  int rc = test_run(t, &r);
+  CHECK(t, fault ? rc == -1 && r.err.kind == SIM_E_RACE && strstr(r.err.message, "nothing orders the two programs") : rc == 0 && a[0] == 2 && a[1] == 2,
+        "atomics of cluster scope on words %s bytes apart: %s", word, r.err.message);
+  test_free(t, a);
+}
+
 static void
 sums_case(Test *t, uint32_t blocks, uint32_t cluster)
 {
@@ -399,6 +420,7 @@ all(Test *t, int early)
   for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
     CHECK(t, run_pair(t, legal[i], 64, a, b, &err) == 0, "%s: block %u: %s%s", legal[i], err.block[0], err.message, err.trace);
   ring_case(t);
+  scope_case(t, "0", true), scope_case(t, "4", false);
   values(t);
   sums_case(t, 12, 2);
   sums_case(t, 12, 3);
