@@ -237,6 +237,7 @@ fault_pair(Test *t, const Fault *f, uint32_t *a, uint32_t *b)
   int rc = run_pair(t, f->body, f->threads, a, b, &err);
   CHECK(t, rc == -1 && err.kind == f->kind && err.line == 7, "%s: kind %d, line %u: %s", f->name, (int)err.kind, err.line, err.message);
   CHECK(t, strstr(err.message, f->text) != NULL, "%s: \"%s\" has no \"%s\"", f->name, err.message, f->text);
+  CHECK(t, err.kind != SIM_E_DEADLOCK || strstr(err.trace, "\n  program (1,0,0): warp "), "%s: not all that waits is named:%s", f->name, err.trace);
 }
 
 static const char *const legal[] = {
