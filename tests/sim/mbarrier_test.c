@@ -173,4 +173,9 @@ test_mbarrier(Test *t)
   ring_case(t);
   pending_case(t);
   test_machine_back(t, saved);
+  o.check_races = 0;
+  saved = test_machine(t, &o);
+  for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
+    test_legal(t, legal[i], 64);
+  test_machine_back(t, saved);
 }
