@@ -924,7 +924,7 @@ sim_cluster_run(Cluster *c)
     Round r = {false, false, true};
     if (cluster_round(c, &r) || (!r.ran && unpark(c) < 0))
       return TURN_FAILED;
-    if (!r.ran)
+    if (!r.ran || all_over(c))
       continue;
     for (uint32_t i = 0; i < c->n; i++)
       sim_report(c->block[i], false);

@@ -182,6 +182,25 @@ cancelled(Test *t)
   test_free(t, d);
 }
 
+static int
+stop_at_once(void *user, const SimProgress *p)
+{
+  return 1;
+}
+
+/* A launch that is stopped when the last of its programs has just ended: it has ended. */
+static void
+ended_and_cancelled(Test *t, uint32_t *a)
+{
+  Setup s = {.threads = 1, .watch = stop_at_once};
+  SimError err;
+  int rc = run_on(t, &s, "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 40000; @%p1 bra L;", 1, 32, a, &err);
+  CHECK(t, rc == 0 || err.kind == SIM_E_CANCELLED, "kind %d: %s", (int)err.kind, err.message);
+  rc = run_on(t, &s, "mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 15000; @%p1 bra L; mov.u32 %r1, 0; M: add.u32 %r1, %r1, 1;"
+              "setp.lt.u32 %p1, %r1, 4000; @%p1 bra M;", 1, 64, a, &err);
+  CHECK(t, rc == 0 || err.kind == SIM_E_CANCELLED, "kind %d: %s", (int)err.kind, err.message);
+}
+
 static void
 occupancy(Test *t)
 {
@@ -204,6 +223,7 @@ test_turns(Test *t)
   for (size_t i = 0; i < sizeof fails / sizeof *fails; i++)
     fails_case(t, &fails[i], a);
   watched(t, a);
+  ended_and_cancelled(t, a);
   cancelled(t);
   occupancy(t);
   free(a);
