@@ -14,11 +14,9 @@
 /* ---- shared memory of other blocks ---- */
 
 Block *
-cluster_block(Block *b, uint64_t *addr)
+cluster_other(Block *b, uint64_t *addr)
 {
   uint64_t tag = *addr >> RANK_SHIFT;
-  if (!tag)
-    return b;
   *addr &= (1u << RANK_SHIFT) - 1;
   return tag <= b->cluster->n ? b->cluster->block[tag - 1] : NULL;
 }

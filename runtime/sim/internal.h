@@ -343,8 +343,9 @@ int flights_land(Block *b, uint32_t mbar);
 int flights_land_waited(Block *b);
 /* The bulk groups of a lane below a number. */
 int flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below);
-/* cluster.c: the block whose shared memory an address of the window names, which becomes an offset in it; NULL: there is none. */
-Block *cluster_block(Block *b, uint64_t *addr);
+/* The block whose shared memory an address of the window names, which becomes an offset in it; NULL: there is none. */
+Block *cluster_other(Block *b, uint64_t *addr);
+static inline Block *cluster_block(Block *b, uint64_t *addr) { return *addr >> RANK_SHIFT ? cluster_other(b, addr) : b; }
 /* The same where a lane uses it: NULL with the fault where there is none, it has ended, or the instruction only takes the block's own. */
 Block *cluster_reach(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *addr, uint32_t n, bool write);
 /* The offset in a block's shared memory as block b names it. */
