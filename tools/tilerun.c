@@ -26,7 +26,8 @@ static const char usage[] =
   "\n"
   "  --grid=X,Y,Z        numbers or expressions over arguments and defines: cdiv(n,BLOCK)\n"
   "  --block=X,Y,Z       threads of a block, and\n"
-  "  --shared=BYTES      its dynamic shared memory, for PTX of other compilers; parameters are those in the PTX, or p0, p1, ...\n"
+  "  --shared=BYTES      its dynamic shared memory, and\n"
+  "  --cluster=X,Y,Z     blocks of a cluster, for PTX of other compilers; parameters are those in the PTX, or p0, p1, ...\n"
   "  --device=SPEC       cuda, cuda:N, sim or auto (default: cuda if there is a device, else sim)\n"
   "  --target=NAME       compile for this target instead of the device's\n"
   "  -D NAME=VALUE       set a const or type parameter (a plain NAME=VALUE does it, too)\n"
@@ -55,7 +56,7 @@ typedef struct Pair { char name[64]; const char *value; } Pair;
 typedef struct Pairs { Pair at[ARGS_MAX]; size_t n; } Pairs;
 
 typedef struct Run {
-  const char *file, *kernel_name, *grid_text, *block_text, *shared_text, *device_spec, *target, *import_path[ARGS_MAX];
+  const char *file, *kernel_name, *grid_text, *block_text, *shared_text, *cluster_text, *device_spec, *target, *import_path[ARGS_MAX];
   size_t nimports;
   Pairs values, defines, saves, checks;
   double rtol, atol, warmup_ms, rep_ms;
@@ -200,7 +201,7 @@ typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
   OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES,
   OPT_EARLY_COPIES, OPT_TUNE,
-  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED
+  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -211,7 +212,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--stats", OPT_STATS, 0}, {"--ptx", OPT_PTX, 0}, {"--no-specialise", OPT_NO_SPECIALISE, 0},
   {"--no-races", OPT_NO_RACES, 0}, {"--early-copies", OPT_EARLY_COPIES, 0},
   {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
-  {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1},
+  {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1}, {"--cluster", OPT_CLUSTER, 1},
 };
 
 static int
@@ -244,6 +245,7 @@ set_option(Run *r, Option option, const char *value)
   case OPT_SEARCH: r->tune = r->search = 1; return 0;
   case OPT_BLOCK: r->block_text = value; return 0;
   case OPT_SHARED: r->shared_text = value; return 0;
+  case OPT_CLUSTER: r->cluster_text = value; return 0;
   }
   return EXIT_MISUSE;
 }
@@ -327,8 +329,8 @@ static int
 check_shape_options(Run *r, const TilejitKernel *k)
 {
   r->foreign = tilejit_kernel_shape(k, r->block);
-  if (!r->foreign && (r->block_text || r->shared_text))
-    return misuse("--block and --shared are for PTX without a //@tilec line", "");
+  if (!r->foreign && (r->block_text || r->shared_text || r->cluster_text))
+    return misuse("--block, --shared and --cluster are for PTX without a //@tilec line", "");
   return r->foreign && r->tune ? misuse("--tune: PTX of another compiler has no configurations", "") : 0;
 }
 
@@ -610,7 +612,10 @@ set_shape(Run *r)
     status = set_shared(r);
   if (!status && tilert_launch_set_shape(l, r->block, r->shared, &e))
     status = failed(r, &e);
-  return status;
+  uint32_t cluster[3];
+  if (status || !r->cluster_text || (status = set_extents(r, "--cluster", r->cluster_text, cluster)))
+    return status;
+  return tilert_launch_set_cluster(l, cluster, &e) ? failed(r, &e) : 0;
 }
 
 /* ---- tuning ---- */

@@ -170,7 +170,7 @@ static const Fault faults[] = {
   {"a block that may end while another reads", SIM_E_BARRIER, 32, WORD "st.shared.u32 [%r1], %r0; " MEET AT "@!%p7 ld.shared::cluster.u32 %r5, [%r4];",
    "thread (31,0,0) of program (1,0,0) uses shared memory of program (0,0,0), which may have ended by then: no barrier of the cluster comes behind"},
   {"a block that may end while another reads behind its arrival", SIM_E_BARRIER, 32, WORD "st.shared.u32 [%r1], %r0; " MEET "barrier.cluster.arrive.aligned;" AT
-   "@%p7 ld.shared::cluster.u32 %r5, [%r4];" THEN "barrier.cluster.wait.aligned;", "which may have ended by then"},
+   "@!%p7 ld.shared::cluster.u32 %r5, [%r4];" THEN "barrier.cluster.wait.aligned;", "which may have ended by then"},
   {"misaligned", SIM_E_ALIGN, 32, WORD AT "st.shared::cluster.u32 [%r4+2], %r0;", "at shared+0x102 of program (1,0,0): the address"},
   {"an atomic on another block's memory that is written plainly", SIM_E_RACE, 32, WORD "st.shared.u32 [%r1], 0; " MEET "@%p7 bra L;" AT
    "atom.shared::cluster.add.u32 %r5, [%r4], 1; ret; L: st.shared.u32 [%r1], 2;", "race"},
