@@ -372,6 +372,7 @@ values(Test *t)
   values_case(t, "red.async.and", 256, RED("and.b32"), (uint32_t[]){0, 0, 0, 0});
   values_case(t, "red.async.or", 256, RED("or.b32"), (uint32_t[]){12, 13, 14, 15});
   values_case(t, "red.async.xor", 512, TWICE("xor.b32"), (uint32_t[]){12, 12, 12, 12});
+  values_case(t, "cp.async.bulk of global memory", 256, "@%p8 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%d1], 256, [%r6];", (uint32_t[]){0, 0, 0, 0});
   values_case(t, "cp.async.bulk", 256, "add.u32 %r7, %r1, 1024; and.b32 %r3, %r0, 3; st.shared.u32 [%r7], %r3; fence.proxy.async; bar.sync 0; mapa.shared::cluster.u32 %r7, %r2, %r21; add.u32 %r7, %r7, 256;"
               "add.u32 %r8, %r2, 1280; @%p8 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r7], [%r8], 256, [%r6];", (uint32_t[]){0, 1, 2, 3});
 }
