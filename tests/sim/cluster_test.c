@@ -210,8 +210,8 @@ static const Fault faults[] = {
   /* copies between blocks, and to all of them */
   {"a source that is overwritten before the other block has it", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128; st.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0; fence.proxy.async;"
    "bar.sync 0; " PUSH WAIT("W", "0") AT "st.shared.u32 [%r1], 1; " MEET, "an asynchronous operation issued at"},
-  {"a source that is overwritten behind a barrier of the block", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128; st.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0; fence.proxy.async;"
-   "bar.sync 0; " PUSH "bar.sync 0;" AT "st.shared.u32 [%r1], 1; " MEET, "an asynchronous operation issued at"},
+  {"a source that is overwritten behind a barrier of the block", SIM_E_ASYNC, 32, READY(1) PLACES "@!%p7 bra L; add.u32 %r13, %r1, 128; st.shared.u32 [%r1], %r0;"
+   "st.shared.u32 [%r13], %r0; fence.proxy.async; bar.sync 0; " PUSH "bar.sync 0;" AT "st.shared.u32 [%r1], 1;" THEN MEET "ret; L: " EXPECT(256) WAIT("W", "0") MEET, "an asynchronous operation issued at"},
   {"a copy to another block without a fence", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r1, 128;\n.loc 1 5 1\nst.shared.u32 [%r1], %r0; st.shared.u32 [%r13], %r0;" AT "bar.sync 0; " PUSH,
    "which was written at k.tile:5, and its writer has executed no fence.proxy.async between"},
   {"written by the other block without a fence", SIM_E_ASYNC, 32, READY(1) PLACES EXPECT(256) "add.u32 %r13, %r4, 128;\n.loc 1 5 1\nst.shared::cluster.u32 [%r4], %r0; st.shared::cluster.u32 [%r13], %r0; " MEET "fence.proxy.async; bar.sync 0;"
