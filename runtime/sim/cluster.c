@@ -101,7 +101,8 @@ cluster_reach(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t *addr, 
   if (t == b)
     return b;
   if (!t)
-    fault_remote(b, w, in, lane, named, n, write, "the cluster has no such block");
+    fault_remote(b, w, in, lane, named, n, write, b->cluster->n > 1 ? "the cluster has no such block"
+                 : "outside of shared memory, or another block's, where there is no cluster");
   else if (at && (at->space == SP_SHARED || (at->space == SP_GENERIC && in->fn.warp == mbar_exec)))
     fault_remote(b, w, in, lane, named, n, write, "an instruction without .shared::cluster reaches the block's own");
   else if (!t->nlive)

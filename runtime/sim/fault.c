@@ -224,7 +224,7 @@ space_name(Space sp)
 static void
 window_text(const Block *b, Space sp, uint64_t addr, Text *t)
 {
-  uint64_t tag = sp == SP_SHARED ? addr >> RANK_SHIFT : 0;
+  uint64_t tag = sp == SP_SHARED && b->cluster->n > 1 ? addr >> RANK_SHIFT : 0;
   char program[48];
   text_add(t, "%s+0x%llx", space_name(sp), (unsigned long long)(tag ? addr & ((1u << RANK_SHIFT) - 1) : addr));
   if (tag && tag <= b->cluster->n)

@@ -85,6 +85,7 @@ static const Fault faults[] = {
    "xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@!%p1 cp.async.ca.shared.global [%r4], [%d3], 4;", "read at"},
   {"others read a copy after its wait without a barrier", SIM_E_RACE, 64, SHADR "cp.async.ca.shared.global [%r1], [%d3], 4;"
    "cp.async.wait_all; xor.b32 %r4, %r1, 128; setp.gt.u32 %p1, %r0, 31;" AT "@%p1 ld.shared.u32 %r3, [%r4];", "wrote"},
+  {"far outside of shared memory", SIM_E_BOUNDS, 32, "mov.u32 %r1, 0x5000000;" AT "ld.shared.u32 %r2, [%r1];", "reads 4 bytes at shared+0x5000000: outside of shared memory"},
   {"copy from outside", SIM_E_BOUNDS, 32, SHADR AT "cp.async.ca.shared.global [%r1], [%d1+512], 4;", "reads parameter 0[128] of 128"},
   {"trap", SIM_E_TRAP, 32, "setp.eq.u32 %p1, %r0, 9;" AT "@%p1 trap;", "trap"},
   {"shuffle from a lane elsewhere", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
