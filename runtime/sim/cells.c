@@ -466,8 +466,8 @@ stands_for(const Touch *t, uint64_t record)
   const Segment *s = record_segment(a->b->launch, record);
   if (a->strong && !insn_is_strong(insn_of(a, record)))
     return false;
-  const Segment *mine = record_segment(a->b->launch, t->mine);
-  if (s->block == mine->block && s->agent == mine->agent)
+  const Segment *mine = a->agent ? record_segment(a->b->launch, t->mine) : NULL;       /* the agent may be another block's */
+  if (mine ? s->block == mine->block && s->agent == mine->agent : s->block == a->b->index && s->agent == a->w->index)
     return true;
   return happened_before(a->b, a->w, t->lane, record, s);
 }
