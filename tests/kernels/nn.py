@@ -64,7 +64,11 @@ def softmaxes(dev, rng, rows, cols, n, axis, dtype, warps=4):
     p = count(out["y"])              # as the kernel saw it: rounded
     q = count(out["l"])
     want = dict(y=np.exp(x - s), l=x - s, s=s, dx=p * (g - (p * g).sum(axis, keepdims=True)), dl=g - np.exp(q) * g.sum(axis, keepdims=True))
-    return Run(call, [(k, out[k] if k == "s" else count(out[k]), want[k], (1e-14 if dtype == "f64" else TOLERANCE[dtype]) * (4 if k[0] == "d" else 1)) for k in want])   # differences cancel
+    # The derivatives are differences: they are as exact as what is subtracted, which may be much larger than what is left.
+    sizes = dict(dx=p * (abs(g) + (p * abs(g)).sum(axis, keepdims=True)), dl=abs(g) + np.exp(q) * abs(g).sum(axis, keepdims=True))
+    lost = {k: max(1.0, np.linalg.norm(v) / np.linalg.norm(want[k])) for k, v in sizes.items()}
+    limit = lambda k: (1e-14 if dtype == "f64" else TOLERANCE[dtype]) * (2 * lost[k] if k in lost else 1)
+    return Run(call, [(k, out[k] if k == "s" else count(out[k]), want[k], limit(k)) for k in want])
 
 
 def edges_of_logsumexp(dev, rng):
