@@ -36,6 +36,7 @@ NEAR = [
     (r"codegen/(cast|bits|lower_elem|lower_packed)", [r"lit\.codegen", r"diff\.codegen", r"numbers\..*"]),
     (r"codegen/", [r"diff\.layouts", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", r"faults.*"]),
+    (r"runtime/approx", [r"numbers\..*"]),
     (r"runtime/", ["runtime/.*"]),
     (r"driver/search", ["tests/cli"]),
     (r"driver/", ["runtime/test_(cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
