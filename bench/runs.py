@@ -4,6 +4,7 @@ Tables stand between `<!-- table NAME of DEVICE -->` and `<!-- end of table -->`
 there by hand is lost. Each row is from the newest kept run on that device that has it; `old` behind the date means that the compiler
 makes another PTX of its kernels by now, or that what ran was not recorded."""
 import argparse
+import math
 import os
 import re
 import shutil
@@ -114,6 +115,20 @@ def chosen(rows):
     return markdown(["", "peer", "tilec", "measured"], lines)
 
 
+def spread(rows):
+    """Of the kernels that nobody tuned: how they compare with Triton's, together and those apart whose rate of the product alone is known."""
+    found = [(data.figure(row, "tilec")[0], row, run) for key, (row, run) in rows.rows.items()
+             if key[0] == "unseen" and row["peers"][:1] == ["triton"] and "tilec" in row["sides"]]
+    lines = []
+    for words, wanted in (("all", lambda r: True), ("products in company, beside wgmma", lambda r: "of_bare" in r["extra"]),
+                          ("all others", lambda r: "of_bare" not in r["extra"])):
+        if some := [f for f in found if wanted(f[1])]:
+            least, row, run = min(some, key=lambda f: f[0])
+            mean = math.exp(sum(math.log(f) for f, *_ in some) / len(some))
+            lines.append([words, str(len(some)), f"{mean:.3f}", f"{least:.3f}", row["case"].split(",")[0], rows.measured(row, run)])
+    return markdown(["kernels", "how many", "tilec to Triton, geometric mean", "least", "which", "measured"], lines)
+
+
 def fill(text, runs, compiler):
     """A page with its tables as the kept runs have them."""
     known = {}
@@ -122,9 +137,10 @@ def fill(text, runs, compiler):
         name, device = m.group(1), m.group(2)
         rows = known.setdefault(device, None) or Rows(runs, device, compiler)
         known[device] = rows
-        if name != "chosen" and name not in TABLES:
-            raise ValueError(f"no table {name}; there are chosen, {', '.join(TABLES)}")
-        return f"<!-- table {name} of {device} -->\n{chosen(rows) if name == 'chosen' else table(rows, name)}\n<!-- end of table -->"
+        summaries = {"chosen": chosen, "spread": spread}
+        if name not in summaries and name not in TABLES:
+            raise ValueError(f"no table {name}; there are {', '.join([*summaries, *TABLES])}")
+        return f"<!-- table {name} of {device} -->\n{summaries[name](rows) if name in summaries else table(rows, name)}\n<!-- end of table -->"
     return re.sub(r"<!-- table (\w+) of ([^>]+?) -->\n.*?<!-- end of table -->", replace, text, flags=re.S)
 
 
