@@ -34,6 +34,18 @@ def elementwise(dev, rng, n, extent, warps):
         return Run(call, [("y", y.numpy(), np.where(x > 0, np.sqrt(x), x * np.float32(2) - np.float32(1)), 0)])
 
 
+def shared_divisors(dev, rng, by):
+    """Quotients by a number that all elements share, rounded to 16 bits: also by those whose reciprocals are not normal numbers."""
+    text = """kernel f(x: *f32, y: *f16, by: f32) warps(1) {
+      let i = arange(0, 64);
+      store(y + i, load(x + i) / by);
+    }"""
+    want = np.array([0, -0.0, 1, -1, 0.5, 1.5, 3, 0.3333] * 8, np.float32)
+    x, y = want * np.float32(by), poisoned(dev, 64, "f16")
+    call = launch(source(dev, text), 1, dev.array(x), y, float(by))
+    return Run(call, [("y", y.numpy(), (x.astype(np.float64) / np.float64(np.float32(by))).astype(np.float16), 1e-3)])
+
+
 def row_reductions(dev, rng, rows, cols, warps):
     """sum, max and argmin along both axes of a ragged tile in one program."""
     text = """kernel f(x: *f32, s: *f32, m: *f32, a: *i32, const R = 1, const C = 1) {
@@ -245,6 +257,7 @@ def nested_stages(dev, rng, n, inner):
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("elementwise", elementwise, [dict(n=1000, extent=781, warps=4), dict(n=5000, extent=96, warps=1), dict(n=4096, extent=1024, warps=8), dict(n=3, extent=3, warps=2)]),
+    both("shared_divisors", shared_divisors, [dict(by=v) for v in (3.0, 1.1e38, 1e38, 1.2e-38, 1e-39, -3e-45)]),
     both("row_reductions", row_reductions, grid(rows=(1, 7, 16), cols=(5, 64, 100), warps=(1, 4))),
     both("atomics", atomics, [dict(n=10000, bins=37), dict(n=100, bins=1)]),
     both("control_flow", control_flow, [dict(n=64)]),
