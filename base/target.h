@@ -22,8 +22,9 @@ struct Target {
 };
 const Target *target_find(const char *name);         /* NULL if unknown */
 const Target *target_nearest(const char *name);      /* what an unknown name of a device may mean */
-/* Registers that each of so many threads of a multiprocessor can have, in the steps in which they are given. */
-static inline u32 target_registers(const Target *t, u32 threads) { return t->regs_total / threads / 8 * 8; }
+enum { REGISTERS_STEP = 8 };                         /* a thread's registers are given out by so many */
+/* Registers that each of so many threads of a multiprocessor can have. */
+static inline u32 target_registers(const Target *t, u32 threads) { return t->regs_total / threads / REGISTERS_STEP * REGISTERS_STEP; }
 const Target *target_at(u32 i);                      /* NULL past the end */
 static inline bool target_has(const Target *t, Feature f) { return t->features >> f & 1; }
 const char *feature_name(Feature f);

@@ -382,20 +382,33 @@ elem_COPYSIGN(Gen *g, const Op *op, DType d, Val *a)
 
 static Val real_rcp(Gen *g, Val x);
 
+/* f64 is divided exactly, the others are f32 to `divide`. */
 static Val
-quotient(Gen *g, DType d, Val *a, const char *how)
+quotient(Gen *g, DType d, Val *x, Val (*divide)(Gen *g, Val a, Val b))
 {
   if (d == DT_F64)
-    return LLVMBuildFDiv(B, a[0], a[1], "");
-  Val ab[2] = {is_16(d) ? up(g, d, a[0]) : a[0], is_16(d) ? up(g, d, a[1]) : a[1]};
-  Val q = gen_call(g, how, 0, NULL, 2, ab);
-  return is_16(d) ? down(g, d, q) : q;
+    return LLVMBuildFDiv(B, x[0], x[1], "");
+  return is_16(d) ? down(g, d, divide(g, up(g, d, x[0]), up(g, d, x[1]))) : divide(g, x[0], x[1]);
+}
+
+static Val
+approx_quotient(Gen *g, Val a, Val b)
+{
+  Val ab[] = {a, b};
+  return gen_call(g, "llvm.nvvm.div.approx.f", 0, NULL, 2, ab);
 }
 
 Val
 elem_FAST_DIV(Gen *g, const Op *op, DType d, Val *a)
 {
-  return quotient(g, d, a, "llvm.nvvm.div.approx.f");
+  return quotient(g, d, a, approx_quotient);
+}
+
+static Val
+full_quotient(Gen *g, Val a, Val b)
+{
+  Val ab[] = {a, b};
+  return gen_call(g, "llvm.nvvm.div.full", 0, NULL, 2, ab);
 }
 
 /* What div.full is, bit for bit, with what depends on b alone apart: where elements have b in common that is done once, and a quotient is
@@ -414,9 +427,8 @@ Val
 elem_FULL_DIV(Gen *g, const Op *op, DType d, Val *a)
 {
   const Value *b = OPERAND(op, FULL_DIV, b);
-  if (d == DT_F32 && (op_is(b, OP_SPLAT) || op_is(b, OP_BROADCAST)))
-    return quotient_by(g, a[0], a[1]);
-  return quotient(g, d, a, "llvm.nvvm.div.full");
+  bool shared = d == DT_F32 && (op_is(b, OP_SPLAT) || op_is(b, OP_BROADCAST));
+  return quotient(g, d, a, shared ? quotient_by : full_quotient);
 }
 
 /* runtime/approx.c, approx_near_div: what depends on b alone is common to elements that have it in common. */
@@ -436,11 +448,7 @@ near_quotient(Gen *g, Val a, Val b)
 Val
 elem_NEAR_DIV(Gen *g, const Op *op, DType d, Val *a)
 {
-  if (d == DT_F64)
-    return LLVMBuildFDiv(B, a[0], a[1], "");
-  if (!is_16(d))
-    return near_quotient(g, a[0], a[1]);
-  return down(g, d, near_quotient(g, up(g, d, a[0]), up(g, d, a[1])));
+  return quotient(g, d, a, near_quotient);
 }
 
 /* ---- functions of one float ---- */

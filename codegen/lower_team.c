@@ -13,25 +13,26 @@
 
 #define B g->b
 
-enum { STEP = 8, MAXNREG = 255 };                              /* registers are given out by STEP; .maxnreg goes to MAXNREG */
+enum { MAXNREG = 255 };                                        /* .maxnreg goes so far */
 
-static i64
-number(const Op *teams, AttrId id, u32 i)
+/* What a region of `teams` asks for. */
+static u32
+registers_asked(const Op *teams, u32 region)
 {
-  return op_attr(teams, id)->ints.v[i];
+  return (u32)op_attr(teams, AT_REGISTERS)->ints.v[region];
 }
 
 /* ---- registers ---- */
 
-/* Of each thread at the start: a multiple of STEP that all threads' sum is covered by. */
+/* Of each thread at the start: a multiple of REGISTERS_STEP that all threads' sum is covered by. */
 static u32
 registers_wanted(const Op *teams)
 {
   u64 sum = 0;
   u32 warps = teams->block->func->warps;
   for (u32 r = 0; r < teams->nregions; r++)
-    sum += (u64)number(teams, AT_REGISTERS, r) * (u64)number(teams, AT_WARPS, r);
-  return align_up((u32)((sum + warps - 1) / warps), STEP);
+    sum += (u64)registers_asked(teams, r) * block_team(teams->regions[r]).warps;
+  return align_up((u32)((sum + warps - 1) / warps), REGISTERS_STEP);
 }
 
 /* What a launch may give a thread at most, by the target and the kernel's own limits. */
@@ -39,7 +40,7 @@ static u32
 registers_most(Gen *g, const Func *f)
 {
   u32 threads = f->warps * LANES * max_u32(1, f->min_blocks), each = target_registers(g->target, threads);
-  return f->max_registers ? min_u32(each, f->max_registers / STEP * STEP) : each;
+  return f->max_registers ? min_u32(each, f->max_registers / REGISTERS_STEP * REGISTERS_STEP) : each;
 }
 
 /* NULL: no registers are shared out. */
@@ -87,7 +88,7 @@ lower_region(Gen *g, const Op *op, u32 r, LLVMBasicBlockRef done)
 {
   const Op *teams = sharing(g, g->func);
   LLVMBasicBlockRef prologue = LLVMGetInsertBlock(B), body = gen_block(g, "team.body");
-  u32 start = teams ? registers_wanted(teams) : 0, own = teams ? (u32)number(teams, AT_REGISTERS, r) : 0;
+  u32 start = teams ? registers_wanted(teams) : 0, own = teams ? registers_asked(teams, r) : 0;
   change_registers(g, start, own);
   team_open(g, block_team(op->regions[r]), prologue);
   gen_at(g, body);
@@ -107,11 +108,11 @@ lower_WARP_SPECIALIZE(Gen *g, const Op *op)
 {
   LLVMBasicBlockRef done = gen_block(g, "teams.done");
   Val warp = shuffle_from(g, LLVMBuildLShr(B, g->team->tid, gen_u32(g, LANE_BITS), ""), gen_u32(g, 0));
-  for (u32 r = 0, end = 0; r < op->nregions; r++) {
+  for (u32 r = 0; r < op->nregions; r++) {
     LLVMBasicBlockRef team = gen_block(g, "team"), others = r + 1 < op->nregions ? gen_block(g, "teams") : NULL;
-    end += (u32)number(op, AT_WARPS, r);
+    Team t = block_team(op->regions[r]);
     if (others)
-      LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, warp, gen_u32(g, end), ""), team, others);
+      LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, warp, gen_u32(g, t.first + t.warps), ""), team, others);
     else
       LLVMBuildBr(B, team);
     gen_at(g, team);

@@ -204,7 +204,7 @@ static Value *
 call_shared(Lower *L, Call *c, u32 i, bool row, bool opaque)
 {
   Val v = c->args[i];
-  if (v.kind != V_BUFFER || dtype_is_opaque(v.ir->type->dt) != opaque) {
+  if (v.kind != V_BUFFER || val_is_mbarrier(v) != opaque) {
     bad(L, c, i, opaque ? "an mbarrier" : "a shared buffer");
     return NULL;
   }

@@ -35,13 +35,6 @@ find_unfit(Op *op, void *user)
 
 typedef struct Captures { Lower *L; Op *map; Values from, to; } Captures;
 
-static bool
-is_inside(const Op *map, const Value *v)
-{
-  const Block *b = v->def ? v->def->block : v->block;
-  return b->parent == map || (b->parent && op_inside(b->parent, map));
-}
-
 /* Its counterpart in the region: a constant again, anything else as one more argument, which is the same for all elements. */
 static Value *
 captured(Captures *x, Value *v)
@@ -72,7 +65,7 @@ capture_op(Op *op, void *user)
   Captures *x = user;
   for (u32 i = 0; i < op->noperands; i++) {
     Value *v = op_operand(op, i);
-    if (v && !is_inside(x->map, v))
+    if (v && !value_within(v, x->map))
       op_set_operand(op, i, captured(x, v));
   }
 }

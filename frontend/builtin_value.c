@@ -360,7 +360,7 @@ asked_type(Lower *L, Call *c)
   Val v = c->args[0];
   if (v.kind == V_TYPE)
     return v.type;
-  if (v.kind == V_BUFFER && dtype_is_opaque(v.ir->type->dt)) {
+  if (val_is_mbarrier(v)) {
     ERR(L, v.span, E_ARGUMENT, c->name, "a tile or a buffer of numbers", val_str(L, v));
     return NULL;
   }
@@ -400,8 +400,7 @@ builtin_count(Lower *L, Call *c)
 {
   if (val_is_list(c->args[0]))
     return val_const(const_int(c->args[0].list.n), c->span);
-  bool mbarriers = c->args[0].kind == V_BUFFER && dtype_is_opaque(c->args[0].ir->type->dt);
-  Value *s = mbarriers ? call_mbarrier(L, c, 0, true) : call_buffer(L, c, 0, true);
+  Value *s = val_is_mbarrier(c->args[0]) ? call_mbarrier(L, c, 0, true) : call_buffer(L, c, 0, true);
   return s ? val_const(const_int(s->type->count), c->span) : val_poison(c->span);
 }
 

@@ -298,6 +298,7 @@ void region_hoist(Op *op, u32 arm);
 void region_if_convert(Block *region);
 
 /* ---- buffer_life.c ---- */
+static inline bool val_is_mbarrier(Val v) { return v.kind == V_BUFFER && dtype_is_opaque(v.ir->type->dt); }
 static inline Val val_buffer(Value *v, Span at) { return (Val){.kind = V_BUFFER, .span = at, .ir = v}; }
 Value *buffer_root(Value *v);                                        /* the shared_alloc that v views; NULL if unknown */
 bool buffer_alive(Lower *L, Span at, Value *v);                      /* reports a use after free */

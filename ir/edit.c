@@ -397,13 +397,26 @@ op_inside(const Op *op, const Op *ancestor)
   return false;
 }
 
+const Block *
+value_block(const Value *v)
+{
+  return v->def ? v->def->block : v->block;
+}
+
 bool
 value_inside(const Value *v, const Block *b)
 {
-  const Block *at = v->def ? v->def->block : v->block;
+  const Block *at = value_block(v);
   while (at && at != b)
     at = at->parent ? at->parent->block : NULL;
   return at == b;
+}
+
+bool
+value_within(const Value *v, const Op *op)
+{
+  const Op *around = value_block(v)->parent;
+  return around && (around == op || op_inside(around, op));
 }
 
 /* v is region 0's argument for carried value *k. */

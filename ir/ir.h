@@ -366,7 +366,9 @@ static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op
 static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->code == OP_MAP; }  /* its region works on single elements */
 static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }
 bool op_inside(const Op *op, const Op *ancestor);                    /* in a region of ancestor, at any depth */
+const Block *value_block(const Value *v);                            /* where it is made */
 bool value_inside(const Value *v, const Block *b);                   /* made in b, or in a region in it */
+bool value_within(const Value *v, const Op *op);                     /* made in a region of op, at any depth */
 Op *block_terminator(const Block *b);
 static inline Op *region_end(const Op *op, u32 r) { return block_terminator(op->regions[r]); }
 /* Carried value k of a `for` or `while` has five places: an initial value, an argument of each region, an operand of each region's

@@ -54,7 +54,7 @@ func_teams(const Func *f)
 /* ---- numbers ---- */
 
 /* GROUP: warps that change their registers together, by one instruction. */
-enum { WARPS_MOST = 32, GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256, REGISTERS_STEP = 8 };
+enum { WARPS_MOST = 32, GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256 };
 
 static const char *
 registers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers)

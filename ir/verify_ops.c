@@ -695,14 +695,6 @@ check_REDUCE(Verifier *v, const Op *op)
   return check_fold(v, op);
 }
 
-/* Its value belongs to the map's region. */
-static bool
-inside_map(const Op *map, const Value *x)
-{
-  const Block *b = x->def ? x->def->block : x->block;
-  return b->parent == map || (b->parent && op_inside(b->parent, map));
-}
-
 /* What a map does to an element: scalar ops without effect, loops and ifs of them, of nothing but the region's arguments. */
 static bool
 map_region(Verifier *v, const Op *map, const Block *b)
@@ -715,7 +707,7 @@ map_region(Verifier *v, const Op *map, const Block *b)
       if (type_is_tile(op->results[i]->type))
         return verify_fail(v, op, "a map works on single elements, not on %s", spell(v, op->results[i]->type));
     for (u32 i = 0; i < op->noperands; i++)
-      if (op_operand(op, i) && !inside_map(map, op_operand(op, i)))
+      if (op_operand(op, i) && !value_within(op_operand(op, i), map))
         return verify_fail(v, op, "operand %u comes from outside of the map", i);
     for (u32 r = 0; r < op->nregions; r++)
       if (!map_region(v, map, op->regions[r]))

@@ -73,12 +73,9 @@ registers_of(const Ctx *c, Team team, u32 warps)
 {
   if (warps * 32 > c->target->threads_max || (team.op && warps != team.warps))
     return 0;
-  warps = team.op ? team.op->block->func->warps : warps;
-  u32 each = target_registers(c->target, warps * 32), most = c->target->regs_thread;
-  if (team.op && team.registers)
-    return team.registers;
-  most = team.registers && warps == team.warps && team.registers < most ? team.registers : most;
-  return each < most ? each : most;
+  u32 all = team.op ? team.op->block->func->warps : warps, stated = warps == team.warps ? team.registers : 0;
+  u32 most = min_u32(target_registers(c->target, all * 32), c->target->regs_thread);
+  return stated && (team.op || stated < most) ? stated : most;
 }
 
 static bool

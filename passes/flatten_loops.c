@@ -48,7 +48,7 @@ find_inner(Flat *x)
     return "there is no `for` directly in it";
   for (u32 i = 0; i < SLOT(FOR, inits); i++) {
     const Value *v = op_operand(x->inner, i);
-    if (!value_outside(v, x->outer))
+    if (value_within(v, x->outer))
       return "the range of the loop in it changes from iteration to iteration";
   }
   return NULL;
@@ -242,7 +242,7 @@ static bool
 begins_outside(const Flat *x, u32 i)
 {
   const Value *v = loop_init(x->inner, i);
-  return value_outside(v, x->outer) && !type_is_ptr(v->type) && !type_is_int(v->type);
+  return !value_within(v, x->outer) && !type_is_ptr(v->type) && !type_is_int(v->type);
 }
 
 /* E, at the end of an outer iteration; with what the inner loop's sums begin from again. */

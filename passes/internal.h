@@ -15,10 +15,6 @@ bool fold_elem(const Op *op, const u64 *x, u64 *out);
 u32 block_loop_depth(const Block *b);          /* number of for and while ops around */
 /* The op in block b that is `op` or contains it; NULL if none. */
 Op *op_ancestor_in(Op *op, const Block *b);
-/* Block that a value belongs to. */
-const Block *value_block(const Value *v);
-/* v is not made in a region of op, at any depth. */
-bool value_outside(const Value *v, const Op *op);
 /* One more carried value of a for: starts as init; the body's argument for it. The yield's operand is the caller's to add. */
 Value *loop_carry(Op *loop, Value *init, const char *name);
 /* Is there an iteration of a for `ahead` steps behind that of index i, which is one of its indices? */

@@ -42,7 +42,7 @@ static bool
 invariant(const Op *op, const Op *loop)
 {
   for (u32 i = 0; i < op->noperands; i++)
-    if (op_operand(op, i) && !value_outside(op_operand(op, i), loop))
+    if (op_operand(op, i) && value_within(op_operand(op, i), loop))
       return false;
   return true;
 }
@@ -54,7 +54,7 @@ regions_invariant(const Op *op, const Op *loop)
   for (u32 r = 0; r < op->nregions; r++)
     for (const Op *x = op->regions[r]->first; x; x = x->next)
       for (u32 i = 0; i < x->noperands; i++)
-        if (op_operand(x, i) && value_block(op_operand(x, i)) != op->regions[r] && !value_outside(op_operand(x, i), loop))
+        if (op_operand(x, i) && value_block(op_operand(x, i)) != op->regions[r] && value_within(op_operand(x, i), loop))
           return false;
   return true;
 }

@@ -20,13 +20,6 @@ op_ancestor_in(Op *op, const Block *b)
   return op;
 }
 
-/* Block that a value belongs to. */
-const Block *
-value_block(const Value *v)
-{
-  return v->def ? v->def->block : v->block;
-}
-
 static bool
 region_effect_free(const Block *b)
 {
@@ -79,15 +72,6 @@ loop_carry(Op *loop, Value *init, const char *name)
   op_add_operand(loop, init);
   op_add_result(loop, init->type);
   return block_add_arg(loop->regions[0], init->type, name);
-}
-
-bool
-value_outside(const Value *v, const Op *op)
-{
-  for (const Block *b = value_block(v); b; b = b->parent ? b->parent->block : NULL)
-    if (b->parent == op)
-      return false;
-  return true;
 }
 
 Value *

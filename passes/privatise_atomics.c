@@ -136,7 +136,7 @@ summing_loop(const Bins *b)
       return found;
     for (u32 r = 0; op_is_loop(at) && r < at->nregions; r++)
       block_walk(at->regions[r], find_stop, &s);
-    if (s.stops || !value_outside(b->counts, at))
+    if (s.stops || value_within(b->counts, at))
       return found;
     if (op_is_loop(at))
       found = at;

@@ -263,12 +263,19 @@ bits(float r)
   return f32_bits(f32_canon(r));
 }
 
-/* 1/x: subnormal arguments times 2^24, those whose reciprocal is subnormal by 1/4, and the result by the same. */
+/* What ptxas scales a divisor by so that it and its reciprocal are normal numbers: 2^24 if it is subnormal, 1/4 if 1/x is. */
+static float
+rcp_scale(uint32_t x, bool subnormal, bool large)
+{
+  uint32_t size = x & 0x7fffffff;
+  return large && size > 0x7e800000 && size <= INF ? 0.25f : subnormal && size < 0x00800000 ? 0x1p24f : 1;
+}
+
+/* 1/x: the result is scaled by the same. */
 static uint32_t
 whole_rcp(uint32_t x)
 {
-  uint32_t size = x & 0x7fffffff;
-  float by = size < 0x00800000 ? 0x1p24f : size > 0x7e800000 && size <= INF ? 0.25f : 1;
+  float by = rcp_scale(x, true, true);
   return bits(bits_f32(unit_f32(APPROX_RCP, bits(bits_f32(x) * by))) * by);
 }
 
@@ -321,17 +328,18 @@ approx_16(ApproxFn f, bool bf16, uint16_t x)
 
 /* ---- quotients ---- */
 
-/* x (1/y) with both scaled, as ptxas does: by 1/4 where 1/y is subnormal (div.full), by 2^24 where y is (without .ftz). */
+static float
+flushed(float x, bool ftz)
+{
+  return ftz && fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
+}
+
+/* x (1/y) with both scaled. */
 uint32_t
 approx_div(bool full, bool ftz, uint32_t x, uint32_t y)
 {
-  uint32_t size = y & 0x7fffffff;
-  float by = full && size > 0x7e800000 && size <= INF ? 0.25f : !ftz && size < 0x00800000 ? 0x1p24f : 1;
-  float a = bits_f32(x) * by, r = bits_f32(unit_f32(APPROX_RCP, bits(bits_f32(y) * by)));
-  if (ftz)
-    a = fabsf(a) < 0x1p-126f ? copysignf(0, a) : a;
-  float q = a * r;
-  return bits(ftz && fabsf(q) < 0x1p-126f ? copysignf(0, q) : q);
+  float by = rcp_scale(y, !ftz, full), r = bits_f32(unit_f32(APPROX_RCP, bits(bits_f32(y) * by)));
+  return bits(flushed(flushed(bits_f32(x) * by, ftz) * r, ftz));
 }
 
 /* f brings y between 1/2 and 4, or up to 1 if it is subnormal. What is left of x is nan where y or the quotient is infinite, and 0 has lost

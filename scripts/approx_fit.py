@@ -729,9 +729,8 @@ def tanh(sweep, say):
     if whole_:
         lines.append(f"as one table: C0 C1 C2 of {widths(whole_)} bits with last places of 2^{whole_['c0_shift']} 2^{whole_['c1_shift']} "
                      f"2^{whole_['c2_shift']} of 2^{whole_['unit_exponent']}, rows of binades: {whole_['parts']} bits")
-        wrong = sum(differ(dict(m=s.n - whole_["n"], n=s.n, squarer=whole_["squarer"], unit=whole_["unit_exponent"] - s.unit, bias=0,
-                                c0_shift=whole_["c0_shift"], c1_shift=whole_["c1_shift"], c2_shift=whole_["c2_shift"],
-                                tables={s.name: whole_["tables"]["binades"][sum(1 << p for p in whole_["parts"][: b - whole_["binade"]]):]}), s)
+        wrong = sum(differ({**whole_, "m": s.n - whole_["n"], "n": s.n, "unit": whole_["unit_exponent"] - s.unit,
+                             "tables": {s.name: whole_["tables"]["binades"][sum(1 << p for p in whole_["parts"][: b - whole_["binade"]]):]}}, s)
                     for b, s in sections.items())
         left += wrong
     return whole_, lines, left

@@ -305,17 +305,23 @@ cuda_module_unload(TilertDevice *d, void *module)
   leave(c, pushed);
 }
 
-/* More than 48 KB of shared memory, static and dynamic together, has to be asked for. */
-/* Clusters of more than 8 blocks that a kernel says itself are to be asked for, too. What an old driver does not know it has not. */
+static int
+ask_large_clusters(CudaDevice *c, CUfunction f, TilertError *err)
+{
+  return TRY(c, FuncSetAttribute, (f, CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+}
+
+/* Clusters of more than 8 blocks that a kernel says itself are to be asked for. What an old driver does not know it has not. */
 static int
 allow_compiled_cluster(CudaDevice *c, CUfunction f, TilertError *err)
 {
   int n = 1;
   for (int i = 0, one; n && i < 3; i++)
     n *= c->cu.FuncGetAttribute(&one, CU_FUNC_REQUIRED_CLUSTER_WIDTH + i, f) ? 0 : one;
-  return n > PORTABLE_CLUSTER ? TRY(c, FuncSetAttribute, (f, CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)) : TILERT_OK;
+  return n > PORTABLE_CLUSTER ? ask_large_clusters(c, f, err) : TILERT_OK;
 }
 
+/* More than 48 KB of shared memory, static and dynamic together, has to be asked for. */
 static int
 kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
 {
@@ -393,7 +399,7 @@ cuda_allow_cluster(TilertKernel *k, uint32_t blocks, TilertError *err)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no cuLaunchKernelEx: the driver is too old");
   if (blocks <= PORTABLE_CLUSTER)
     return TILERT_OK;
-  WITHIN(c, TRY(c, FuncSetAttribute, (k->function, CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)));
+  WITHIN(c, ask_large_clusters(c, k->function, err));
 }
 
 static CUresult

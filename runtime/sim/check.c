@@ -168,11 +168,17 @@ clock_tick(Warp *w)
 }
 
 static void
+later_of(uint32_t *to, const uint32_t *from, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+static void
 clocks_max(const Block *b, Clocks *to, const Clocks *from)
 {
   for (uint32_t p = 0; p < b->nproxies; p++)
-    for (uint32_t a = 0; a < b->nagents; a++)
-      to->of[p][a] = from->of[p][a] > to->of[p][a] ? from->of[p][a] : to->of[p][a];
+    later_of(to->of[p], from->of[p], b->nagents);
 }
 
 /* What the warp knows of its own block, with all that it has done itself. */
@@ -189,9 +195,8 @@ static void
 learn_own(const Block *b, Clocks *clocks, const Know *k)
 {
   const uint32_t *mine = know_clocks(b->launch, k, b->index);
-  uint32_t *to = clocks->of[PROXY_GENERIC];
-  for (uint32_t a = 0; mine && a < b->launch->nclocks; a++)
-    to[a] = mine[a] > to[a] ? mine[a] : to[a];
+  if (mine)
+    later_of(clocks->of[PROXY_GENERIC], mine, b->launch->nclocks);
 }
 
 void
@@ -225,13 +230,11 @@ clock_arrive(Block *b, Warp *w, Clocks *clocks, Know **know)
 void
 clock_arrive_relaxed(Block *b, Warp *w, Clocks *clocks, Know **know)
 {
-  uint32_t *to = clocks->of[PROXY_INITS];
-  const uint32_t *inits = w->clocks.of[PROXY_INITS];
   if (w->fence.valid && b->cluster->n == 1)
     clocks_max(b, clocks, &w->fence.clocks);
   clock_learn(b, know, w->fence.know);
-  for (uint32_t i = 0; b->nproxies > PROXY_INITS && i < b->nwarps; i++)
-    to[i] = inits[i] > to[i] ? inits[i] : to[i];
+  if (b->nproxies > PROXY_INITS)
+    later_of(clocks->of[PROXY_INITS], w->clocks.of[PROXY_INITS], b->nwarps);
 }
 
 void

@@ -216,6 +216,12 @@ map_bytes(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, Map *m)
   return true;
 }
 
+static bool
+map_foreign(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at)
+{
+  return map_fault(b, w, in, lane, at, "was not made by this machine (sim_tensor_map)");
+}
+
 /* What a kernel has put together is checked as what the host encodes. */
 static bool
 map_sound(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, const Map *m)
@@ -244,7 +250,7 @@ map_read(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t at, Map *m)
   if (!map_bytes(b, w, in, lane, at, m) || (mem_space_of(&addr) == SP_GLOBAL && !map_seen(b, w, in, lane, at)))
     return false;
   if (m->magic != MAP_MAGIC)
-    return map_fault(b, w, in, lane, at, "was not made by this machine (sim_tensor_map)");
+    return map_foreign(b, w, in, lane, at);
   return map_sound(b, w, in, lane, at, m);
 }
 
@@ -299,7 +305,7 @@ tensormap_replace(Block *b, Warp *w, const Insn *in, uint32_t m)
       return -1;
     memcpy(&map, p, sizeof map);
     if (map.magic && map.magic != MAP_MAGIC)
-      return map_fault(b, w, in, i, at[i], "was not made by this machine (sim_tensor_map)") ? 0 : -1;
+      return map_foreign(b, w, in, i, at[i]) ? 0 : -1;
     if (map.pixels || o->ord >= MAX_RANK || set_field(&map, (ModId)o->field, o->ord, v))
       return sim_fault(b, w, in, (int)i, SIM_E_TRAP, at[i], "tensormap.replace: a tiled tensor map cannot have %llu there",
                        (unsigned long long)v);
@@ -375,7 +381,7 @@ tensormap_prefetch(Block *b, Warp *w, const Insn *in, uint32_t m)
     if (!map_bytes(b, w, in, i, addr, &map))
       return -1;
     if (map.magic != MAP_MAGIC)
-      return map_fault(b, w, in, i, addr, "was not made by this machine (sim_tensor_map)") ? 0 : -1;
+      return map_foreign(b, w, in, i, addr) ? 0 : -1;
   }
   return 0;
 }
