@@ -38,21 +38,10 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 static void
 emit_manifest_line(Buf *b, const TilertManifest *m)
 {
-  static const char *const kinds[] = {"ptr", "scalar", "tensormap"};
-  buf_printf(b, "//@tilec kernel=%s warps=%u shared=%u target=%s params=", m->kernel, m->warps, m->shared, m->target);
-  for (u32 i = 0; i < m->nparams; i++) {
-    const TilertParam *p = &m->params[i];
-    buf_printf(b, "%s%s:%s:%s", i ? "," : "", p->name, kinds[p->kind], p->dtype);
-    if (p->divisible > 1)
-      buf_printf(b, ":%u", p->divisible);
-    if (p->null != TILERT_NULL_ANY)
-      buf_puts(b, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
-  }
-  const char *between = " apart=";
-  for (u32 i = 0; m->napart && i < m->nparams; i++)
-    for (u64 left = m->apart[i]; left; left &= left - 1, between = ",")
-      buf_printf(b, "%s%u:%u", between, i, (u32)__builtin_ctzll(left));
-  buf_putc(b, '\n');
+  size_t n = tilert_manifest_text(m, NULL, 0);
+  char *line = NEW_ARRAY(b->arena, char, n + 1);
+  tilert_manifest_text(m, line, n + 1);
+  buf_write(b, line, n);
 }
 
 static bool

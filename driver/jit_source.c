@@ -46,7 +46,9 @@ jit_ptx_manifests(const char *ptx, size_t len, TilertManifest **all, size_t *n, 
 static void
 type_text(const TilertParam *p, char out[24])
 {
-  if (p->kind != TILERT_PARAM_RAW)
+  if (p->kind == TILERT_PARAM_TENSOR)
+    snprintf(out, 24, "tensor<%s, %u>", p->dtype, p->rank);
+  else if (p->kind != TILERT_PARAM_RAW)
     snprintf(out, 24, "%s", p->kind == TILERT_PARAM_TENSORMAP ? "tensormap" : p->dtype);
   else if (p->dtype[0])
     snprintf(out, 24, ".%s", p->dtype);
@@ -59,12 +61,13 @@ type_text(const TilertParam *p, char out[24])
 static size_t
 describe_kernel(const TilertManifest *m, int own, char *out, size_t size)
 {
-  static const char *const kinds[] = {"pointer", "scalar", "scalar", "raw"};
+  static const char *const kinds[] = {"pointer", "scalar", "scalar", "raw", "tensor"};
+  uint32_t first[TILERT_MAX_PARAMS], nargs = tilert_manifest_args(m, first);
   size_t n = (size_t)snprintf(out, size, "kernel %s warps=%u\n", m->kernel, m->warps);
   if (!own)
     n += (size_t)snprintf(out ? out + n : NULL, out ? size - n : 0, "shape %u %u %u\n", m->block[0], m->block[1], m->block[2]);
-  for (uint32_t i = 0; i < m->nparams; i++) {
-    const TilertParam *p = &m->params[i];
+  for (uint32_t i = 0; i < nargs; i++) {
+    const TilertParam *p = &m->params[first[i]];
     char type[24];
     type_text(p, type);
     n += (size_t)snprintf(out ? out + n : NULL, out ? size - n : 0, "param %s %s %s\n", p->name, kinds[p->kind], type);

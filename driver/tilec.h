@@ -86,6 +86,7 @@ TILEC_API void tilec_result_free(TilecResult *r);
 /* What kernels a source holds and what they take, without compiling: for launchers. One line per kernel and parameter:
  *   kernel NAME warps=W            ("-" where W depends on a parameter without a value, or on the tiles)
  *   param NAME pointer|scalar TYPE passed at launch; TYPE is the pointee's or the scalar's, or a type parameter without a value
+ *   param NAME tensor tensor<TYPE, RANK>
  *   null NAME                      a pointer, named before: the kernel asks whether it is None, and is compiled for the answer
  *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
  *   type NAME VALUE                likewise

@@ -104,7 +104,7 @@ launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError
   case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
   case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[index], at);
   case TILERT_PARAM_RAW: return launch_pack_raw(k, index, arg, at, err);
-  case TILERT_PARAM_TENSORMAP: break;
+  case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: break;
   }
   return wrong_kind(&c, arg);
 }

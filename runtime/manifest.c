@@ -1,13 +1,16 @@
-/* manifest.c - read the `//@tilec` lines that PTX text carries:
- *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],... apart=I:J,...
- * Fields may come in any order; kernel and warps must be there. KIND is ptr, scalar or tensormap (or the long
- * word). Unknown fields are passed over, so that a newer compiler's PTX still loads.
+/* manifest.c - read and write the `//@tilec` lines that PTX text carries (manifest.h has their form).
+ *
+ * Fields may come in any order; kernel and warps must be there. Unknown fields are passed over, so that a newer compiler's PTX still loads.
  */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"
 #include "dtype.h"
+
+enum { BOX_MOST = 256, ROW_STEP = 16 };
 
 typedef struct Text { const char *at, *end; } Text;
 
@@ -68,30 +71,170 @@ bad(Parse *p, const char *what, Text t)
                    (int)(t.end - t.at > 80 ? 80 : t.end - t.at), t.at);
 }
 
+/* The words of lines. Those of parts that have a number behind them end in '='. */
+static const char *const kind_word[] = {
+  [TILERT_PARAM_POINTER] = "ptr", [TILERT_PARAM_SCALAR] = "scalar", [TILERT_PARAM_TENSORMAP] = "tensormap", [TILERT_PARAM_TENSOR] = "tensor",
+};
+static const char *const part_word[] = {
+  [TILERT_TENSOR_MAP] = "map", [TILERT_TENSOR_BASE] = "base", [TILERT_TENSOR_EXTENT] = "extent", [TILERT_TENSOR_STRIDE] = "stride",
+};
+enum { KINDS = sizeof kind_word / sizeof *kind_word, PARTS = sizeof part_word / sizeof *part_word };
+
+/* ---- what fits ---- */
+
+static uint32_t
+tensor_size(TilertTensorPart part)
+{
+  static const uint32_t bytes[PARTS] = {
+    [TILERT_TENSOR_MAP] = 128, [TILERT_TENSOR_BASE] = 8, [TILERT_TENSOR_EXTENT] = 4, [TILERT_TENSOR_STRIDE] = 8,
+  };
+  return (uint32_t)part < PARTS ? bytes[part] : 0;
+}
+
+uint32_t
+manifest_param_size(const TilertParam *p)
+{
+  switch (p->kind) {
+  case TILERT_PARAM_POINTER: return 8;
+  case TILERT_PARAM_TENSORMAP: return 128;
+  case TILERT_PARAM_RAW: return p->size <= PARAM_BYTES_MAX ? p->size : 0;
+  case TILERT_PARAM_TENSOR: return tensor_size(p->part);
+  case TILERT_PARAM_SCALAR: return dtype_size(rt_dtype_find(p->dtype));
+  }
+  return 0;
+}
+
+/* What no hardware copies in this form; NULL: nothing. */
+static const char *
+wrong_box(const TilertParam *p, uint32_t bytes)
+{
+  for (uint32_t i = 0; i < TILERT_MAX_RANK; i++)
+    if (i < p->rank ? p->box[i] < 1 || p->box[i] > BOX_MOST : p->box[i] != 0)
+      return "bad box of tensor";
+  uint32_t row = p->box[p->rank - 1] * bytes, s = p->swizzle;
+  if (s && s != 32 && s != 64 && s != 128)
+    return "bad swizzle of tensor";
+  if (row % ROW_STEP || (s && row > s))
+    return "the rows of a box are no multiple of 16 bytes or longer than its swizzle";
+  return NULL;
+}
+
+const char *
+manifest_tensor_wrong(const TilertParam *p)
+{
+  uint32_t bytes = dtype_size(rt_dtype_find(p->dtype));
+  if (!bytes)
+    return "unknown type of parameter";
+  if (p->rank < 1 || p->rank > TILERT_MAX_RANK)
+    return "bad rank of tensor";
+  if ((uint32_t)p->part >= PARTS)
+    return "unknown part of tensor";
+  if (p->dim >= p->rank)
+    return "bad dimension of tensor";
+  return p->part == TILERT_TENSOR_MAP ? wrong_box(p, bytes) : NULL;
+}
+
+static int
+is_tensor(const TilertParam *p)
+{
+  return p->kind == TILERT_PARAM_TENSOR;
+}
+
+/* Do i and the parameter before it belong to one argument? */
+static int
+goes_on(const TilertManifest *m, uint32_t i)
+{
+  return i && is_tensor(&m->params[i]) && is_tensor(&m->params[i - 1]) && !strcmp(m->params[i].name, m->params[i - 1].name);
+}
+
+uint32_t
+tilert_manifest_args(const TilertManifest *m, uint32_t first[TILERT_MAX_PARAMS])
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; m && i < m->nparams; i++)
+    if (!goes_on(m, i)) {
+      if (first)
+        first[n] = i;
+      n++;
+    }
+  return n;
+}
+
+const char *
+manifest_tensors_wrong(const TilertManifest *m)
+{
+  for (uint32_t i = 1; i < m->nparams; i++) {
+    const TilertParam *p = &m->params[i];
+    if (goes_on(m, i) && (p->rank != p[-1].rank || strcmp(p->dtype, p[-1].dtype)))
+      return "the parts of a tensor differ in rank or type";
+    for (uint32_t j = 0; is_tensor(p) && !goes_on(m, i) && j < i; j++)
+      if (!strcmp(p->name, m->params[j].name))
+        return "the parts of a tensor are apart";
+  }
+  return NULL;
+}
+
+int
+manifest_has_address(const TilertParam *p)
+{
+  return p->kind == TILERT_PARAM_POINTER || (is_tensor(p) && (p->part == TILERT_TENSOR_MAP || p->part == TILERT_TENSOR_BASE));
+}
+
+int
+manifest_pairs_fit(const TilertManifest *m)
+{
+  uint64_t pointers = 0, below = 0;
+  for (uint32_t i = 0; i < m->nparams; i++)
+    pointers |= (uint64_t)manifest_has_address(&m->params[i]) << i;
+  for (uint32_t i = 0; i < TILERT_MAX_PARAMS; i++) {
+    below |= UINT64_C(1) << i;
+    if (m->apart[i] && (!(pointers >> i & 1) || m->apart[i] & (~pointers | below)))
+      return 0;
+  }
+  return 1;
+}
+
+/* ---- reading ---- */
+
 static int
 parse_kind(Text t, TilertParamKind *kind)
 {
-  static const struct { const char *word; TilertParamKind kind; } words[] = {
-    {"ptr", TILERT_PARAM_POINTER}, {"pointer", TILERT_PARAM_POINTER}, {"scalar", TILERT_PARAM_SCALAR},
-    {"tensormap", TILERT_PARAM_TENSORMAP},
-  };
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (text_is(t, words[i].word)) {
-      *kind = words[i].kind;
+  if (text_is(t, "pointer"))
+    t = (Text){"ptr", "ptr" + 3};
+  for (uint32_t i = 0; i < KINDS; i++)
+    if (kind_word[i] && text_is(t, kind_word[i])) {
+      *kind = (TilertParamKind)i;
       return 0;
     }
   return -1;
 }
 
-static uint32_t
-param_size(const TilertParam *p)
+/* 128x64: a box, of as many dimensions as there are numbers. */
+static int
+parse_box(Text t, TilertParam *q)
 {
-  switch (p->kind) {
-  case TILERT_PARAM_POINTER: return 8;
-  case TILERT_PARAM_TENSORMAP: return 128;
-  case TILERT_PARAM_SCALAR: case TILERT_PARAM_RAW: break;
-  }
-  return dtype_size(rt_dtype_find(p->dtype));
+  for (uint32_t i = 0; t.at < t.end; i++)
+    if (i == TILERT_MAX_RANK || text_number(text_until(&t, 'x'), &q->box[i]))
+      return -1;
+  return 0;
+}
+
+/* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, base, extent=D, stride=D. 1: it is none of these, -1: a wrong one. */
+static int
+parse_tensor_fact(Text fact, TilertParam *q)
+{
+  Text value = fact, key = text_until(&value, '=');
+  if (text_is(key, "rank"))
+    return text_number(value, &q->rank);
+  if (text_is(key, "swizzle"))
+    return text_number(value, &q->swizzle);
+  for (uint32_t i = 0; i < PARTS; i++)
+    if (text_is(key, part_word[i])) {
+      q->part = (TilertTensorPart)i;
+      return i == TILERT_TENSOR_BASE ? (key.end == fact.end ? 0 : -1) : i == TILERT_TENSOR_MAP ? parse_box(value, q)
+                                                                                               : text_number(value, &q->dim);
+    }
+  return 1;
 }
 
 /* Behind the type: ALIGN, nonnull, null. */
@@ -100,6 +243,11 @@ parse_facts(Parse *p, Text text, Text rest, TilertParam *q)
 {
   while (rest.at < rest.end) {
     Text fact = text_until(&rest, ':');
+    int tensor = q->kind == TILERT_PARAM_TENSOR ? parse_tensor_fact(fact, q) : 1;
+    if (tensor < 0)
+      return bad(p, "bad part of tensor", text);
+    if (!tensor)
+      continue;
     if (q->kind == TILERT_PARAM_POINTER && text_is(fact, "nonnull"))
       q->null = TILERT_NULL_NEVER;
     else if (q->kind == TILERT_PARAM_POINTER && text_is(fact, "null"))
@@ -118,6 +266,7 @@ parse_param(Parse *p, Text text)
   TilertParam *q = &p->m->params[p->m->nparams++];
   Text rest = text, name = text_until(&rest, ':'), kind = text_until(&rest, ':'), dtype = text_until(&rest, ':');
   q->divisible = 1;
+  q->part = (TilertTensorPart)PARTS;   /* not said yet */
   if (text_copy(name, q->name, sizeof q->name))
     return bad(p, "bad parameter name", text);
   if (parse_kind(kind, &q->kind))
@@ -126,7 +275,12 @@ parse_param(Parse *p, Text text)
     return bad(p, "bad type of parameter", text);
   if (parse_facts(p, text, rest, q))
     return TILERT_E_MODULE;
-  q->size = param_size(q);
+  const char *wrong = is_tensor(q) ? manifest_tensor_wrong(q) : NULL;
+  if (wrong)
+    return bad(p, wrong, text);
+  if (!is_tensor(q))
+    q->part = TILERT_TENSOR_MAP;
+  q->size = manifest_param_size(q);
   return q->size ? TILERT_OK : bad(p, "unknown type of parameter", text);
 }
 
@@ -150,20 +304,6 @@ parse_list(Parse *p, Text list, int (*parse)(Parse *p, Text text))
   while (!status && list.at < list.end)
     status = parse(p, text_until(&list, ','));
   return status;
-}
-
-int
-manifest_pairs_fit(const TilertManifest *m)
-{
-  uint64_t pointers = 0, below = 0;
-  for (uint32_t i = 0; i < m->nparams; i++)
-    pointers |= (uint64_t)(m->params[i].kind == TILERT_PARAM_POINTER) << i;
-  for (uint32_t i = 0; i < TILERT_MAX_PARAMS; i++) {
-    below |= UINT64_C(1) << i;
-    if (m->apart[i] && (!(pointers >> i & 1) || m->apart[i] & (~pointers | below)))
-      return 0;
-  }
-  return 1;
 }
 
 static int
@@ -202,6 +342,9 @@ parse_line(Parse *p, Text line)
     status = bad(p, "warps must be 1 to 32", all);
   if (!status && p->m->napart && !manifest_pairs_fit(p->m))
     status = bad(p, "a pair of what are no pointers", all);
+  const char *wrong = status ? NULL : manifest_tensors_wrong(p->m);
+  if (wrong)
+    status = bad(p, wrong, all);
   return status;
 }
 
@@ -230,4 +373,80 @@ tilert_manifest_parse(const char *text, size_t len, TilertManifest *out, size_t 
   }
   free(spare);
   return status;
+}
+
+/* ---- writing ---- */
+
+/* What has been written, which may be more than there is room for. */
+typedef struct Out { char *to; size_t n, length; } Out;
+
+static void __attribute__((format(printf, 2, 3)))
+put(Out *o, const char *format, ...)
+{
+  size_t left = o->length < o->n ? o->n - o->length : 0;
+  va_list ap;
+  va_start(ap, format);
+  int n = vsnprintf(left ? o->to + o->length : NULL, left, format, ap);
+  va_end(ap);
+  o->length += n > 0 ? (size_t)n : 0;
+}
+
+static void
+put_part(Out *o, const TilertParam *p)
+{
+  put(o, ":rank=%" PRIu32 ":%s", p->rank, part_word[p->part]);
+  for (uint32_t i = 0; p->part == TILERT_TENSOR_MAP && i < p->rank; i++)
+    put(o, "%c%" PRIu32, i ? 'x' : '=', p->box[i]);
+  if (p->part == TILERT_TENSOR_MAP && p->swizzle)
+    put(o, ":swizzle=%" PRIu32, p->swizzle);
+  if (p->part == TILERT_TENSOR_EXTENT || p->part == TILERT_TENSOR_STRIDE)
+    put(o, "=%" PRIu32, p->dim);
+}
+
+static void
+put_param(Out *o, const TilertParam *p)
+{
+  put(o, "%s:%s:%s", p->name, kind_word[p->kind], p->dtype);
+  if (is_tensor(p))
+    put_part(o, p);
+  if (p->divisible > 1)
+    put(o, ":%" PRIu32, p->divisible);
+  if (p->null != TILERT_NULL_ANY)
+    put(o, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
+}
+
+static void
+put_pairs(Out *o, const TilertManifest *m)
+{
+  const char *between = " apart=";
+  for (uint32_t i = 0; m->napart && i < m->nparams; i++)
+    for (uint64_t left = m->apart[i]; left; left &= left - 1, between = ",")
+      put(o, "%s%" PRIu32 ":%d", between, i, __builtin_ctzll(left));
+}
+
+static int
+has_words(const TilertParam *p)
+{
+  return (uint32_t)p->kind < KINDS && kind_word[p->kind] && (uint32_t)p->part < PARTS;
+}
+
+size_t
+tilert_manifest_text(const TilertManifest *m, char *out, size_t n)
+{
+  Out o = {out, n, 0};
+  if (n)
+    *out = 0;
+  for (uint32_t i = 0; m && i < m->nparams; i++)
+    if (!has_words(&m->params[i]))
+      return 0;
+  if (!m)
+    return 0;
+  put(&o, "//@tilec kernel=%s warps=%" PRIu32 " shared=%" PRIu32 " target=%s params=", m->kernel, m->warps, m->shared, m->target);
+  for (uint32_t i = 0; i < m->nparams; i++) {
+    put(&o, "%s", i ? "," : "");
+    put_param(&o, &m->params[i]);
+  }
+  put_pairs(&o, m);
+  put(&o, "\n");
+  return o.length;
 }

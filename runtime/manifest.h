@@ -2,21 +2,45 @@
  *
  * The compiler writes one manifest line per kernel as a comment at the top of the PTX:
  *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],... apart=I:J,...
- * so PTX text is self-describing; tilert_manifest_parse reads it back.
+ * so PTX text is self-describing; tilert_manifest_text writes that line, tilert_manifest_parse reads it back.
+ *
+ * A tensor is one argument for whoever launches and one or more parameters of the kernel, its parts: those that the code needs,
+ * consecutive and of one name, each
+ *   NAME:tensor:DTYPE:rank=R:map=128x64[:swizzle=128]    the map that copies of such boxes take
+ *   NAME:tensor:DTYPE:rank=R:base[:ALIGN]                the address
+ *   NAME:tensor:DTYPE:rank=R:extent=D[:ALIGN]            the extent of dimension D, from 0
+ *   NAME:tensor:DTYPE:rank=R:stride=D[:ALIGN]            elements from one index of dimension D to the next
  */
 #ifndef TILERT_MANIFEST_H
 #define TILERT_MANIFEST_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-enum { TILERT_MAX_PARAMS = 64, TILERT_NAME_MAX = 128 };
+#if defined(_WIN32)
+#define TILERT_API
+#else
+#define TILERT_API __attribute__((visibility("default")))
+#endif
+
+enum { TILERT_MAX_PARAMS = 64, TILERT_NAME_MAX = 128, TILERT_MAX_RANK = 5 };
 
 typedef enum TilertParamKind {
   TILERT_PARAM_POINTER = 0,    /* 8 bytes; dtype is the pointee's, "" if the PTX does not say */
   TILERT_PARAM_SCALAR = 1,     /* dtype's bytes; i1 is one byte */
   TILERT_PARAM_TENSORMAP = 2,  /* 128 bytes by value, aligned to 64 */
-  TILERT_PARAM_RAW = 3         /* of PTX that says no more than size and alignment: any argument that fits; launch_raw.c */
+  TILERT_PARAM_RAW = 3,        /* of PTX that says no more than size and alignment: any argument that fits; launch_raw.c */
+  TILERT_PARAM_TENSOR = 4      /* a part of a tensor; dtype is the elements' */
 } TilertParamKind;
+
+typedef enum TilertTensorPart {
+  TILERT_TENSOR_MAP,           /* 128 bytes by value, aligned to 64: zeros outside, no interleave, every element of a box */
+  TILERT_TENSOR_BASE,          /* 8 bytes: the address of element 0 */
+  TILERT_TENSOR_EXTENT,        /* 4 bytes: i32, elements */
+  TILERT_TENSOR_STRIDE         /* 8 bytes: i64, elements */
+} TilertTensorPart;
 
 /* What the code relies on about a pointer: nothing, that it is not null, that it is. */
 typedef enum TilertNull { TILERT_NULL_ANY, TILERT_NULL_NEVER, TILERT_NULL_ALWAYS } TilertNull;
@@ -28,6 +52,12 @@ typedef struct TilertParam {
   uint32_t size;               /* bytes */
   uint32_t divisible;          /* the code relies on value % divisible == 0 (address for pointers); 1 if nothing. Raw: its alignment */
   TilertNull null;             /* pointers */
+  /* Of tensors; zeros otherwise. */
+  TilertTensorPart part;
+  uint32_t rank;               /* dimensions, 1 to TILERT_MAX_RANK */
+  uint32_t dim;                /* of an extent or a stride */
+  uint32_t box[TILERT_MAX_RANK]; /* of a map: elements, 1 to 256, in the order of the tensor's dimensions; the last is contiguous */
+  uint32_t swizzle;            /* of a map: 0, 32, 64 or 128, bytes */
 } TilertParam;
 
 typedef struct TilertManifest {
@@ -37,9 +67,20 @@ typedef struct TilertManifest {
   uint32_t shared;             /* dynamic shared memory, bytes */
   uint32_t nparams;
   TilertParam params[TILERT_MAX_PARAMS];
-  /* The code relies on pointers i < j to be different addresses: bit j of apart[i]. napart: how many such pairs there are. */
+  /* The code relies on pointers i < j to be different addresses: bit j of apart[i]. napart: how many such pairs there are. A tensor's
+   * address is that of its map or of its base. */
   uint32_t napart;
   uint64_t apart[TILERT_MAX_PARAMS];
   uint32_t block[3];           /* the shape that PTX of another compiler asks for (.reqntid); zeros: none */
 } TilertManifest;
+
+/* The `//@tilec` line of a manifest, with the end of the line. Writes at most n bytes, the NUL included, and returns the length of the
+ * whole line without it; 0, and "", if it has a raw parameter, of which a line says nothing. */
+TILERT_API size_t tilert_manifest_text(const TilertManifest *m, char *out, size_t n);
+/* How many arguments a launch gives: the parameters, with the parts of a tensor together. first, which may be NULL, gets the place of each
+ * argument's first parameter among params. */
+TILERT_API uint32_t tilert_manifest_args(const TilertManifest *m, uint32_t first[TILERT_MAX_PARAMS]);
+#ifdef __cplusplus
+}
+#endif
 #endif

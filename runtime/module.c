@@ -40,19 +40,9 @@ load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
 static uint32_t
 param_align(const TilertParam *p)
 {
-  return p->kind == TILERT_PARAM_TENSORMAP ? 64 : p->kind == TILERT_PARAM_RAW ? p->divisible : p->size;
-}
-
-static uint32_t
-param_size(const TilertParam *p, Dtype t)
-{
-  switch (p->kind) {
-  case TILERT_PARAM_POINTER: return 8;
-  case TILERT_PARAM_TENSORMAP: return 128;
-  case TILERT_PARAM_RAW: return p->size <= PARAM_BYTES_MAX ? p->size : 0;
-  case TILERT_PARAM_SCALAR: break;
-  }
-  return dtype_size(t);
+  if (p->kind == TILERT_PARAM_TENSORMAP || (p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_MAP))
+    return 64;
+  return p->kind == TILERT_PARAM_RAW ? p->divisible : p->size;
 }
 
 static int
@@ -63,6 +53,14 @@ kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError 
   for (uint32_t i = 0; i < m->nparams; i++)
     if (!memchr(m->params[i].name, 0, sizeof m->params[i].name) || !memchr(m->params[i].dtype, 0, sizeof m->params[i].dtype))
       return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: parameter %u is malformed", m->kernel, i);
+  for (uint32_t i = 0; i < m->nparams; i++) {
+    const char *wrong = m->params[i].kind == TILERT_PARAM_TENSOR ? manifest_tensor_wrong(&m->params[i]) : NULL;
+    if (wrong)
+      return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s, parameter %s: %s", m->kernel, m->params[i].name, wrong);
+  }
+  const char *wrong = manifest_tensors_wrong(m);
+  if (wrong)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: %s", m->kernel, wrong);
   if (m->napart && !manifest_pairs_fit(m))
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a pair of what are no pointers", m->kernel);
   if (m->shared > info->shared_max)
@@ -78,7 +76,7 @@ kernel_layout(TilertKernel *k, TilertError *err)
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
     Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;
-    if (p->size != param_size(p, t) || p->size == 0 || p->divisible == 0)
+    if (p->size != manifest_param_size(p) || p->size == 0 || p->divisible == 0)
       return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, parameter %s: malformed manifest", k->manifest.kernel,
                        p->name);
     uint32_t align = param_align(p);

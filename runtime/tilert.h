@@ -16,12 +16,6 @@
 extern "C" {
 #endif
 
-#if defined(_WIN32)
-#define TILERT_API
-#else
-#define TILERT_API __attribute__((visibility("default")))
-#endif
-
 typedef enum TilertStatus {
   TILERT_OK = 0,
   TILERT_E_ARGUMENT,     /* the caller passed something wrong: the message names it */

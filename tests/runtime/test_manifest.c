@@ -88,6 +88,87 @@ test_apart(void)
   CHECK_FAILS(PAIR("0:3"), TILERT_E_MODULE, "no pointers");
 }
 
+/* One argument of four parts. */
+#define PARTS "a:tensor:f16:rank=2:map=128x64:swizzle=128,a:tensor:f16:rank=2:base:16,a:tensor:f16:rank=2:extent=1:8," \
+              "a:tensor:f16:rank=2:stride=0"
+#define LINE(params) "//@tilec kernel=k warps=4 shared=64 target=sm_90a params=" params
+
+static void
+test_tensors(void)
+{
+  static TilertManifest m;
+  uint32_t first[TILERT_MAX_PARAMS];
+  size_t n;
+  CHECK_OK(parse(LINE("x:ptr:f32," PARTS ",b:tensor:f32:rank=1:map=64,n:scalar:i32"), &m, 1, &n));
+  const TilertParam *p = m.params + 1;
+  CHECK(p[0].kind == TILERT_PARAM_TENSOR && p[0].part == TILERT_TENSOR_MAP && p[0].size == 128 && p[0].rank == 2 && p[0].swizzle == 128);
+  CHECK(p[0].box[0] == 128 && p[0].box[1] == 64 && !p[0].box[2] && p[0].divisible == 1 && !strcmp(p[0].dtype, "f16"));
+  CHECK(p[1].part == TILERT_TENSOR_BASE && p[1].size == 8 && p[1].divisible == 16);
+  CHECK(p[2].part == TILERT_TENSOR_EXTENT && p[2].size == 4 && p[2].dim == 1 && p[2].divisible == 8);
+  CHECK(p[3].part == TILERT_TENSOR_STRIDE && p[3].size == 8 && p[3].dim == 0 && p[3].divisible == 1);
+  CHECK(p[4].box[0] == 64 && !p[4].swizzle);
+  CHECK(tilert_manifest_args(&m, first) == 4 && first[0] == 0 && first[1] == 1 && first[2] == 5 && first[3] == 6);
+  CHECK(tilert_manifest_args(NULL, NULL) == 0);
+  CHECK_OK(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64") " apart=0:4,1:4", &m, 1, &n));
+  CHECK(m.napart == 2);
+  CHECK_FAILS(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64") " apart=2:4", &m, 1, &n), TILERT_E_MODULE, "no pointers");
+}
+
+static void
+test_bad_tensors(void)
+{
+  static TilertManifest m;
+  size_t n;
+#define PART(part, says) CHECK_FAILS(parse(LINE("a:tensor:f16:" part), &m, 1, &n), TILERT_E_MODULE, says)
+  PART("base", "bad rank");
+  PART("rank=0:base", "bad rank");
+  PART("rank=6:base", "bad rank");
+  PART("rank=x:base", "bad part");
+  PART("rank=2", "unknown part");
+  PART("rank=2:heap", "alignment");
+  PART("rank=2:base=1", "bad part");
+  PART("rank=2:extent", "bad part");
+  PART("rank=2:extent=2", "bad dimension");
+  PART("rank=2:stride=-1", "bad part");
+  PART("rank=2:stride=0:null", "alignment");
+  PART("rank=2:map=64", "bad box");
+  PART("rank=2:map=64x64x64", "bad box");
+  PART("rank=2:map=0x64", "bad box");
+  PART("rank=2:map=257x64", "bad box");
+  PART("rank=2:map=64x", "bad box");
+  PART("rank=2:map=64xx64", "bad part");
+  PART("rank=5:map=1x1x1x1x1x8", "bad part");
+  PART("rank=2:map=64x60", "multiple of 16 bytes");
+  PART("rank=2:map=64x64:swizzle=64", "longer than its swizzle");
+  PART("rank=2:map=64x64:swizzle=16", "bad swizzle");
+  PART("rank=2:base,a:tensor:f32:rank=2:extent=0", "differ in rank or type");
+  PART("rank=2:base,a:tensor:f16:rank=3:extent=0", "differ in rank or type");
+  PART("rank=2:base,b:ptr:f16,a:tensor:f16:rank=2:extent=0", "are apart");
+  CHECK_FAILS(parse(LINE("a:tensor:f33:rank=1:base"), &m, 1, &n), TILERT_E_MODULE, "unknown type");
+}
+
+/* What is written is read back, and written the same again. */
+static void
+test_text(void)
+{
+  static const char *const lines[] = {
+    LINE("") "\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
+    LINE(PARTS ",b:tensor:f32:rank=1:map=64,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32") "\n",
+  };
+  static TilertManifest m;
+  char text[1024];
+  size_t n;
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    CHECK_OK(parse(lines[i], &m, 1, &n));
+    CHECK(tilert_manifest_text(&m, NULL, 0) == strlen(lines[i]));
+    CHECK(tilert_manifest_text(&m, text, sizeof text) == strlen(lines[i]) && !strcmp(text, lines[i]));
+    CHECK(tilert_manifest_text(&m, text, 9) == strlen(lines[i]) && !strcmp(text, "//@tilec"));
+  }
+  m.params[0].kind = TILERT_PARAM_RAW;
+  CHECK(tilert_manifest_text(&m, text, sizeof text) == 0 && !*text);
+  CHECK(tilert_manifest_text(NULL, text, sizeof text) == 0);
+}
+
 int
 main(void)
 {
@@ -95,5 +176,8 @@ main(void)
   test_odd_but_good();
   test_bad();
   test_apart();
+  test_tensors();
+  test_bad_tensors();
+  test_text();
   return 0;
 }
