@@ -71,9 +71,10 @@ bad(Parse *p, const char *what, Text t)
                    (int)(t.end - t.at > 80 ? 80 : t.end - t.at), t.at);
 }
 
-/* The words of lines. Those of parts that have a number behind them end in '='. */
+/* The words of lines. */
 static const char *const kind_word[] = {
-  [TILERT_PARAM_POINTER] = "ptr", [TILERT_PARAM_SCALAR] = "scalar", [TILERT_PARAM_TENSORMAP] = "tensormap", [TILERT_PARAM_TENSOR] = "tensor",
+  [TILERT_PARAM_POINTER] = "ptr", [TILERT_PARAM_SCALAR] = "scalar", [TILERT_PARAM_TENSORMAP] = "tensormap",
+  [TILERT_PARAM_TENSOR] = "tensor",
 };
 static const char *const part_word[] = {
   [TILERT_TENSOR_MAP] = "map", [TILERT_TENSOR_BASE] = "base", [TILERT_TENSOR_EXTENT] = "extent", [TILERT_TENSOR_STRIDE] = "stride",
