@@ -245,12 +245,24 @@ params_bind(Gen *g, Func *f)
 }
 
 static void
-shared_declare(Gen *g)
+raise_alignment(Op *op, void *user)
 {
-  Ty bytes = LLVMArrayType2(g->i8, 0);
-  g->smem = LLVMAddGlobalInAddressSpace(g->mod, bytes, "tilec_shared", AS_SHARED);
-  LLVMSetLinkage(g->smem, LLVMExternalLinkage);
-  LLVMSetAlignment(g->smem, 128);
+  Gen *g = user;
+  if (op->code == OP_SHARED_ALLOC)
+    LLVMSetAlignment(g->smem, max_u32(LLVMGetAlignment(g->smem), buffer_align(op)));
+}
+
+/* One for all kernels: it begins where any of their buffers may. */
+static void
+shared_declare(Gen *g, Func *f)
+{
+  if (!g->smem) {
+    Ty bytes = LLVMArrayType2(g->i8, 0);
+    g->smem = LLVMAddGlobalInAddressSpace(g->mod, bytes, "tilec_shared", AS_SHARED);
+    LLVMSetLinkage(g->smem, LLVMExternalLinkage);
+    LLVMSetAlignment(g->smem, SHARED_ALIGN);
+  }
+  func_walk(f, raise_alignment, g);
 }
 
 bool
@@ -266,8 +278,8 @@ lower_func(Gen *g, Func *f)
   g->maps = NULL;
   g->axes = analyse_axes(f);
   func_declare(g, f);
-  if (f->shared_bytes && !g->smem)
-    shared_declare(g);
+  if (f->shared_bytes)
+    shared_declare(g, f);
   locs_func(g, f);
   LLVMBasicBlockRef prologue = gen_block(g, "entry"), body = gen_block(g, "body");
   team_open(g, block_team(f->body), prologue);

@@ -13,10 +13,10 @@ void
 lower_SHARED_ALLOC(Gen *g, const Op *op)
 {
   const Type *t = op_result(op)->type;
-  i64 at = op_int(op, AT_OFFSET, -1), bytes = (i64)type_shared_bytes(t);
-  if (at < 0 || at % 128 || at + bytes > (i64)g->func->shared_bytes) {
-    const char *why = arena_printf(g->arena, "it needs %lld bytes within the kernel's %u, and an offset that is a multiple of 128",
-                                   (long long)bytes, g->func->shared_bytes);
+  i64 at = op_int(op, AT_OFFSET, -1), bytes = (i64)type_shared_bytes(t), align = buffer_align(op);
+  if (at < 0 || at % align || at + bytes > (i64)g->func->shared_bytes) {
+    const char *why = arena_printf(g->arena, "it needs %lld bytes within the kernel's %u, and an offset that is a multiple of %lld",
+                                   (long long)bytes, g->func->shared_bytes, (long long)align);
     diag(g->c, op->span, E_VERIFY, op_info(op->code)->name, why);
     g->failed = true;
   }

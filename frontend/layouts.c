@@ -6,10 +6,12 @@
  * dimensions does not depend on it, so 1 will do, or for linear() what its own elements reach. */
 #include "sema.h"
 
+enum { PANEL_UNIT = 16 };    /* bytes of a row of panels without a swizzle */
+
 static bool
 is_shared_kind(SpecKind k)
 {
-  return k == LS_SWIZZLED || k == LS_PADDED || k == LS_OFFSETS;
+  return k == LS_SWIZZLED || k == LS_PADDED || k == LS_PANELS || k == LS_OFFSETS;
 }
 
 /* ---- text ---- */
@@ -67,6 +69,12 @@ spec_text(Lower *L, const LayoutSpec *s)
     break;
   case LS_PADDED:
     buf_printf(&b, "padded(every=%u, pad=%u", s->every, s->pad);
+    text_order(&b, s);
+    break;
+  case LS_PANELS:
+    buf_puts(&b, "panels(");
+    if (s->width)
+      buf_printf(&b, "swizzle=%u", s->width > PANEL_UNIT ? s->width : 0);
     text_order(&b, s);
     break;
   case LS_LINEAR:
@@ -245,6 +253,21 @@ builtin_padded(Lower *L, Call *c)
   return spec_made(L, c, &s);
 }
 
+Val
+builtin_panels(Lower *L, Call *c)
+{
+  i64 swizzle = 0;
+  LayoutSpec s = {.kind = LS_PANELS};
+  if ((c->given[0] && !call_int(L, c, 0, "the swizzle", &swizzle)) || !call_order(L, c, 1, &s))
+    return val_poison(c->span);
+  if (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128)
+    return call_error(L, c, c->args[0].span, arena_printf(L->a, "a swizzle is of 128, 64, 32 or 0 bytes, not %lld", (long long)swizzle));
+  if (s.rank && s.order[0] + 2 < (int)s.rank)
+    return call_error(L, c, c->args[1].span, "panels are along one of the last two dimensions");
+  s.width = !c->given[0] ? 0 : swizzle ? (u32)swizzle : PANEL_UNIT;
+  return spec_made(L, c, &s);
+}
+
 /* Argument i as elements: [[0, 1], [0, 2]], of one dimension also [1, 2]. */
 static bool
 call_bases(Lower *L, Call *c, u32 i, LayoutIn in, LayoutSpec *s)
@@ -385,6 +408,18 @@ swizzled_layout(const Fit *u, const LayoutSpec *s, u32 rank, const u32 *shape, c
 }
 
 static const char *
+panels_layout(const Fit *u, const LayoutSpec *s, u32 rank, const u32 *shape, const Layout **out)
+{
+  int order[MAX_RANK];
+  for (u32 d = 0; d < rank; d++)
+    order[d] = s->has_order ? s->order[d] : (int)(rank - 1 - d);
+  u32 bytes = shape[order[0]] * u->bits / 8, unit = s->width ? s->width : PANEL_UNIT;
+  *out = s->width ? layout_panels(u->L->c, (int)rank, shape, u->bits / 8, s->width, order)
+                  : layout_panels_default(u->L->c, (int)rank, shape, u->bits / 8, order[0]);
+  return *out ? NULL : arena_printf(u->L->a, "its rows have %u bytes, no multiple of %u", bytes, unit);
+}
+
+static const char *
 operand_layout(const Fit *u, const LayoutSpec *s, const u32 *shape, const Layout **out)
 {
   u32 bits = s->bits ? s->bits : u->bits;
@@ -412,6 +447,7 @@ spec_layout(const Fit *u, const LayoutSpec *s, u32 rank, const u32 *unknown, con
     *out = layout_mma(u->L->c, (int)rank, shape, s->warps);
     return wrong_warps(u, product(rank, s->warps));
   case LS_OPERAND: return operand_layout(u, s, shape, out);
+  case LS_PANELS: return panels_layout(u, s, rank, shape, out);
   case LS_SWIZZLED: case LS_PADDED: return swizzled_layout(u, s, rank, shape, out);
   default: return linear_layout(u, s, rank, shape, out);
   }

@@ -63,7 +63,7 @@ struct Val {
   };
 };
 
-typedef enum SpecKind { LS_BLOCKED, LS_MMA, LS_OPERAND, LS_SLICE, LS_LINEAR, LS_SWIZZLED, LS_PADDED, LS_OFFSETS } SpecKind;
+typedef enum SpecKind { LS_BLOCKED, LS_MMA, LS_OPERAND, LS_SLICE, LS_LINEAR, LS_SWIZZLED, LS_PADDED, LS_PANELS, LS_OFFSETS } SpecKind;
 
 /* A layout as a value of the language: without extents. */
 struct LayoutSpec {
@@ -77,6 +77,7 @@ struct LayoutSpec {
   i64 which;                           /* operand: which; slice: axis */
   u32 bits;                            /* operand: of an element, 0: the tile's */
   u32 vec, per_phase, max_phase, every, pad;
+  u32 width;                           /* panels: of a row of one, in bytes; 0: the widest */
   u32 bases[IN_COUNT], (*base[IN_COUNT])[MAX_RANK];
 };
 

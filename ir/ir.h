@@ -122,7 +122,8 @@ enum OpEffect {
   FX_ASYNC = 4,         /* not done when the op is: it goes on until the wait that covers it */
   FX_VIEW = 8,          /* nothing: the result is the same memory, or a part of it */
   FX_FREE = 16,         /* the buffer ends */
-  FX_ORDER = 32         /* it arrives or waits at the mbarrier there */
+  FX_ORDER = 32,        /* it arrives or waits at the mbarrier there */
+  FX_PROXY = 64         /* through the async proxy: the buffer lies in panels (layout_panels) */
 };
 enum { MANY = 255, OPERANDS_NAMED = 6 };   /* MANY: any number of operands, results or regions; most operands with names */
 /* Operands by their names in ops.def: SLOT(LOAD, mask) is a constant, OPERAND(op, LOAD, mask) the value there, NULL if it is
@@ -421,6 +422,9 @@ bool op_uses_shared(const Op *op);                                   /* takes or
 /* What is read from memory in front of op may as well be read behind it: op writes nothing, waits for nobody, has no scratch and
  * no control flow. */
 bool op_lets_reads_pass(const Op *op);
+bool buffer_in_panels(const Value *buffer);                          /* an op reaches it, or a view of it, through the async proxy */
+/* Where the buffer, or row, that a shared_alloc makes may begin: SHARED_ALIGN, or more if its panels' swizzle needs that. */
+u32 buffer_align(const Op *alloc);
 const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views; in broken IR another op or NULL */
 const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
 

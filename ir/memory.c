@@ -134,6 +134,29 @@ buffer_alloc(const Value *buffer)
   return buffer ? buffer->def : NULL;
 }
 
+bool
+buffer_in_panels(const Value *buffer)
+{
+  for (const Use *u = buffer->uses; u; u = u->next)
+    for (u32 i = 0; i < u->user->noperands; i++) {
+      if (op_operand(u->user, i) != buffer)
+        continue;
+      if (op_effect(u->user, i) & FX_PROXY || (op_is_view(u->user) && buffer_in_panels(op_result(u->user))))
+        return true;
+    }
+  return false;
+}
+
+u32
+buffer_align(const Op *alloc)
+{
+  const Value *b = op_result(alloc);
+  PanelForm form;
+  if (!buffer_in_panels(b) || !b->type->layout || !layout_panel_form(b->type->layout, dtype_bytes(b->type->dt), &form))
+    return SHARED_ALIGN;
+  return max_u32(SHARED_ALIGN, layout_panel_align(&form));
+}
+
 /* red, not atom, and sums of floats only: PTX ISA, `red`, .vec_32_bit and .f16x2. */
 static u32
 atomic_bytes(const Op *op, const Target *t)

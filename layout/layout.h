@@ -42,6 +42,21 @@ const Layout *layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layo
  * exclusive-ored into the vector index. max_phase 1: no swizzle. */
 const Layout *layout_swizzled(Ctx *c, int rank, const u32 *shape, u32 vec, u32 per_phase, u32 max_phase, const int *order);
 
+/* Shared, in panels (layout_panels.c): order[0], one of the last two dimensions, is cut into pieces of `width` = 128, 64, 32 or 16 bytes;
+ * a panel is that piece of all rows, and panels follow each other. From 32 bytes on with the swizzle of TMA and wgmma of that many
+ * bytes. NULL if width, or 0, does not divide the contiguous extent. */
+const Layout *layout_panels(Ctx *c, int rank, const u32 *shape, u32 elem_bytes, u32 width, const int *order);
+/* The widest that divides the extent of dimension `fast`; 0: none. */
+u32 layout_panels_width(const u32 *shape, u32 elem_bytes, int fast);
+/* Panels of that width, the other dimensions row-major; with fewer than 8 rows, the period of a swizzle, plain rows. NULL: no width. */
+const Layout *layout_panels_default(Ctx *c, int rank, const u32 *shape, u32 elem_bytes, int fast);
+/* What a shared layout in panels is: bytes of its swizzle (0: none) and of a panel's row, the contiguous dimension, how many panels there
+ * are, those of padding among them, and the bytes from one to the next. Plain rows are one panel without a swizzle. */
+typedef struct PanelForm { u32 swizzle, width, panels, panel_bytes; int fast; } PanelForm;
+/* False if smem is not in panels, its other dimensions row-major. */
+bool layout_panel_form(const Layout *smem, u32 elem_bytes, PanelForm *out);
+u32 layout_panel_align(const PanelForm *f);                                      /* bytes: where such a buffer may begin */
+
 /* ---- shape ops: the layout of the result, from the operand's (forward) or the operand's from the result's (back) ---- */
 const Layout *layout_permute(Ctx *c, const Layout *l, const int *perm);          /* result dim i = operand dim perm[i] */
 const Layout *layout_expand_dims(Ctx *c, const Layout *l, int axis);

@@ -4,6 +4,7 @@
  *   first shared<8x16; off (0,1) (0,2) (0,4) (0,8) (1,2) (2,4) (4,8)>
  *   blocked<shape; size per thread; threads; warps; order>                lists as 128x64, order as 1,0
  *   mma<128x128; 2x2>   operand<0; 128x64; 2x2; 16>   slice<1; layout>   swizzled<64x64; 8, 1, 8; 1,0>
+ *   panels<128x64; 2, 128; 1,0>                                           bytes of an element, of a panel's row; order
  *
  * A reader keeps the first error and goes on with zeros; nothing is made after an error.
  */
@@ -326,9 +327,29 @@ read_swizzled(Reader *r)
   return r->error ? NULL : layout_swizzled(r->c, (int)shape.n, shape.v, vec, per_phase, max_phase, order);
 }
 
+static const Layout *
+read_panels(Reader *r)
+{
+  int order[MAX_RANK];
+  List shape = read_shape(r);
+  next_argument(r);
+  u32 bytes = read_pow2(r);
+  expect(r, ',', "expected ','");
+  size_t at = r->pos;
+  u32 width = read_pow2(r);
+  if (bytes > 8 || width < 16 || width > 128) fail_at(r, at, "expected elements of up to 8 bytes in rows of 16, 32, 64 or 128");
+  next_argument(r);
+  read_order(r, shape.n, order);
+  if (!r->error && order[0] + 2 < (int)shape.n) fail_at(r, at, "expected panels along one of the last two dimensions");
+  const Layout *l = r->error ? NULL : layout_panels(r->c, (int)shape.n, shape.v, bytes, width, order);
+  if (!r->error && !l) fail_at(r, at, "expected rows of whole panels");
+  return l;
+}
+
 static const struct { const char *name; const Layout *(*read)(Reader *); } kinds[] = {
   {"layout", read_registers}, {"shared", read_offsets}, {"blocked", read_blocked}, {"mma", read_mma},
   {"operand", read_operand},  {"slice", read_slice},    {"swizzled", read_swizzled},
+  {"panels", read_panels},
 };
 
 static const Layout *
@@ -339,7 +360,7 @@ read_layout(Reader *r)
   if (r->depth++ >= MAX_NESTING) fail_at(r, r->pos, "layouts nested too deeply");
   while (k < COUNT(kinds) && !accept_word(r, kinds[k].name)) k++;
   if (k == COUNT(kinds))
-    fail_at(r, r->pos, "expected layout, shared, blocked, mma, operand, slice or swizzled");
+    fail_at(r, r->pos, "expected layout, shared, blocked, mma, operand, slice, swizzled or panels");
   expect(r, '<', "expected '<'");
   if (!r->error) l = kinds[k].read(r);
   expect(r, '>', "expected '>'");

@@ -155,14 +155,25 @@ layout_for_uses(Placing *p)
   return layout_swizzled(p->c, t->rank, t->shape, most < fast ? most : fast, 1, 1, order);
 }
 
+/* What the async proxy reads or writes lies in panels, along the last dimension, as in global memory. */
+static const Layout *
+layout_for(Placing *p)
+{
+  const Value *b = op_result(p->alloc);
+  const Type *t = b->type;
+  const Layout *l = buffer_in_panels(b) ? layout_panels_default(p->c, t->rank, t->shape, dtype_bytes(t->dt), t->rank - 1) : NULL;
+  if (l)
+    return l;
+  func_walk(p->alloc->block->func, find_uses, p);
+  return layout_for_uses(p);
+}
+
 static void
 place_alloc(Op *op, void *user)
 {
   Placing p = {.c = ((Placing *)user)->c, .alloc = op};
-  if (op->code != OP_SHARED_ALLOC || op_result(op)->type->layout)
-    return;
-  func_walk(op->block->func, find_uses, &p);
-  op_result(op)->type = type_with_layout(p.c, op_result(op)->type, layout_for_uses(&p));
+  if (op->code == OP_SHARED_ALLOC && !op_result(op)->type->layout)
+    op_result(op)->type = type_with_layout(p.c, op_result(op)->type, layout_for(&p));
 }
 
 const Type *
@@ -197,8 +208,7 @@ place_cast(Op *op, void *user)
   if (op->code != OP_SHARED_CAST || op_result(op)->type->layout)
     return;
   Placing p = {.c = c, .alloc = op};
-  func_walk(op->block->func, find_uses, &p);
-  op_result(op)->type = type_with_layout(c, op_result(op)->type, layout_for_uses(&p));
+  op_result(op)->type = type_with_layout(c, op_result(op)->type, layout_for(&p));
 }
 
 void

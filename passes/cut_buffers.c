@@ -7,6 +7,7 @@
  * How much that gains depends on the layout: rows one behind the other still lie 1024 elements apart. So a buffer for which the compiler
  * chose the layout, and whose bytes nobody reads as another buffer's, gets another. Looked at are those in which it ends first, for every
  * dimension and 32 to 128 bytes of it that stay together, under every swizzle; what an asynchronous copy moves at once must stay together.
+ * What the async proxy reaches stays in its panels.
  * Of those that end within an eighth of the first the cheapest to access is taken, and where buffers do not fit even so, the first. A
  * layout that the program gave stays. */
 #include "access.h"
@@ -55,6 +56,8 @@ static u32
 access_cost(const Cutting *k, const Op *op, const Type *t)
 {
   const Type *view = view_under(k, op_buffer(op), t), *tile;
+  if (op_shared_effects(op) & FX_PROXY)
+    return UINT32_MAX;
   switch (op->code) {
   case OP_SHARED_LOAD: return access_plan(k->c, op_result(op)->type, view, target_has(k->c->target, F_LDMATRIX)).cost;
   case OP_SHARED_STORE: return access_plan(k->c, OPERAND(op, SHARED_STORE, x)->type, view, false).cost;

@@ -1,8 +1,8 @@
 /* live_buffers.c - offsets of shared buffers in a function's shared memory.
  *
  * A buffer is live from its shared_alloc to its shared_free, or to the end of its block. Buffers whose live ranges do not overlap may
- * share memory: each takes the lowest offset that is free for all of its range. Regions of a warp_specialize run at the same time, so
- * buffers of different ones never share. */
+ * share memory: each takes the lowest offset at which it may begin (buffer_align) and that is free for all of its range. Regions of a
+ * warp_specialize run at the same time, so buffers of different ones never share. */
 #include "live_buffers.h"
 
 /* Positions: op->mark, in program order; a region's ops lie between its op and the next. */
@@ -31,7 +31,9 @@ collect_range(Op *op, void *user)
     return;
   const Type *t = op_result(op)->type;
   bool lasts = dtype_is_opaque(t->dt);        /* an mbarrier that nobody has ended is no memory for anything else */
-  LiveRange l = {.op = op, .from = op->mark, .to = end_of(op->block), .bytes = (u32)type_shared_bytes(t), .team = block_team(op->block)};
+  LiveRange l = {.op = op, .from = op->mark, .to = end_of(op->block), .bytes = (u32)type_shared_bytes(t),
+                 .team = block_team(op->block),
+                 .align = buffer_align(op)};
   l.from = lasts ? 0 : l.from;
   for (const Use *u = op_result(op)->uses; u; u = u->next)
     if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
@@ -56,7 +58,7 @@ assign_buffers(LiveBuffers *a)
     for (u32 k = 0; k < i; k++) {
       const LiveRange *o = &a->ranges.data[k];
       if (live_together(l, o) && l->offset < o->offset + o->bytes && o->offset < l->offset + l->bytes) {
-        l->offset = o->offset + o->bytes;
+        l->offset = align_up(o->offset + o->bytes, l->align);
         k = UINT32_MAX;   /* look at all of them again from the new offset */
       }
     }

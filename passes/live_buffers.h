@@ -4,7 +4,7 @@
 #include "internal.h"
 
 /* Of a buffer, in positions of ops; team: whose block it is made in. */
-typedef struct LiveRange { Op *op; u32 from, to, bytes, offset; Team team; } LiveRange;
+typedef struct LiveRange { Op *op; u32 from, to, bytes, offset, align; Team team; } LiveRange;
 typedef struct LiveBuffers { Ctx *c; VEC(LiveRange) ranges; u32 bytes, position; } LiveBuffers;   /* bytes: of all, where they lie */
 
 /* All buffers of f; op->mark of each op becomes its position. */

@@ -659,6 +659,63 @@ test_swizzled(Ctx *c)
   CHECK(layout_shared_offset(cols, at2(cols, 3, 5)) == 5 * 32 + 3);
 }
 
+/* Where the PTX ISA's figures put an element's byte: panel by panel, row by row, 16 bytes exclusive-ored with address bits 7 and on. */
+static u32
+panel_byte(const u32 *pad, u32 bytes, u32 width, int fast, const u32 *at)
+{
+  u32 row = 0, rows = 1, along = at[fast] * bytes;
+  for (int d = 0; d < 3; d++) {
+    row = d == fast ? row : row * pad[d] + at[d];
+    rows *= d == fast ? 1 : pad[d];
+  }
+  u32 byte = along / width * rows * width + row * width + along % width, steer = byte >> 7;
+  return width == 16 ? byte : byte ^ (steer & (width / 16 - 1)) << 4;
+}
+
+static void
+check_panels(Ctx *c, const u32 *shape, u32 bytes, u32 width, int fast)
+{
+  int order[3] = {fast, fast == 2 ? 1 : 2, 0};
+  u32 pad[3];
+  for (int d = 0; d < 3; d++) pad[d] = next_pow2(shape[d]);
+  const Layout *l = layout_panels(c, 3, shape, bytes, width, order);
+  PanelForm f;
+  if (shape[fast] * bytes % width) {
+    CHECK(!l);
+    return;
+  }
+  for (u32 flat = 0; flat < layout_numel(l); flat++) {
+    u32 at[MAX_RANK];
+    layout_coords(l, flat, at);
+    CHECK(layout_shared_offset(l, flat) * bytes == panel_byte(pad, bytes, width, fast, at));
+  }
+  CHECK(layout_panel_form(l, bytes, &f));
+  u32 rows = layout_numel(l) / pad[fast];
+  if (rows * width <= 128 || (rows == 8 && pad[0] == 1 && pad[1] * pad[2] == 8)) return;   /* these are more than one form */
+  CHECK(f.width == width && f.swizzle == (width > 16 ? width : 0) && f.fast == fast);
+  CHECK(f.panels == pad[fast] * bytes / width && f.panel_bytes == rows * width && layout_panel_align(&f) == (width > 16 ? 8 * width : 128));
+}
+
+static void
+test_panels(Ctx *c)
+{
+  static const u32 shapes[][3] = {{1, 64, 128}, {2, 16, 64}, {1, 8, 256}, {4, 128, 24}, {1, 48, 96}, {3, 16, 32}, {1, 256, 16}};
+  PanelForm f;
+  for (u32 s = 0; s < COUNT(shapes); s++)
+    for (u32 bytes = 1; bytes <= 4; bytes *= 2)
+      for (u32 width = 16; width <= 128; width *= 2)
+        for (int fast = 1; fast < 3; fast++) check_panels(c, shapes[s], bytes, width, fast);
+  const Layout *rows = layout_swizzled(c, 2, (u32[]){32, 128}, 1, 1, 1, (int[]){1, 0});
+  CHECK(layout_panel_form(rows, 2, &f) && !f.swizzle && f.width == 256 && f.panels == 1 && f.fast == 1);
+  CHECK(!layout_panel_form(layout_swizzled(c, 2, (u32[]){32, 128}, 8, 1, 8, (int[]){1, 0}), 2, &f));   /* rows of 256 bytes */
+  CHECK(layout_swizzled(c, 2, (u32[]){32, 64}, 8, 1, 8, (int[]){1, 0}) == layout_panels(c, 2, (u32[]){32, 64}, 2, 128, (int[]){1, 0}));
+  CHECK(!layout_panel_form(layout_mma(c, 2, (u32[]){64, 64}, (u32[]){4, 1}), 2, &f));
+  CHECK(layout_panels_width((u32[]){32, 96}, 2, 1) == 64 && layout_panels_width((u32[]){32, 20}, 2, 1) == 0);
+  CHECK(layout_panels_default(c, 2, (u32[]){4, 128}, 2, 1) == layout_swizzled(c, 2, (u32[]){4, 128}, 1, 1, 1, (int[]){1, 0}));
+  CHECK(layout_panels_default(c, 2, (u32[]){64, 32}, 2, 0) == layout_panels(c, 2, (u32[]){64, 32}, 2, 128, (int[]){0, 1}));
+  CHECK(!layout_panels_default(c, 2, (u32[]){64, 20}, 2, 1));
+}
+
 /* ---- shape operations on random layouts, element by element ---- */
 
 static void
@@ -875,8 +932,8 @@ static void
 test_text_errors(Ctx *c)
 {
   static const struct { const char *text, *error; size_t at; } bad[] = {
-    {"", "expected layout, shared, blocked, mma, operand, slice or swizzled", 0},
-    {"mmax<1>", "expected layout, shared, blocked, mma, operand, slice or swizzled", 0},
+    {"", "expected layout, shared, blocked, mma, operand, slice, swizzled or panels", 0},
+    {"mmax<1>", "expected layout, shared, blocked, mma, operand, slice, swizzled or panels", 0},
     {"mma", "expected '<'", 3},
     {"mma<64>", "expected two dimensions or more", 4},
     {"mma<64x32", "expected ';'", 9},
@@ -914,7 +971,7 @@ test_text_mutations(Ctx *c)
 {
   static const char *const seeds[] = {
     "blocked<64x32; 1x4; 4x8; 4x1; 1,0>", "mma<64x32; 2x2>", "operand<0; 64x32; 2x2; 16>",
-    "slice<1; mma<64x32; 1x1>>", "swizzled<64x32; 8, 1, 8; 1,0>",
+    "slice<1; mma<64x32; 1x1>>", "swizzled<64x32; 8, 1, 8; 1,0>", "panels<64x96; 2, 64; 1,0>",
     "layout<2x4; reg (0,1) (1,0); lane (0,2) (0,0); warp (1,1)>", "shared<4; off (1) (2)>",
   };
   static const char letters[] = "0123456789x,;<>() abmw";
@@ -965,6 +1022,7 @@ main(void)
   test_operands(c);
   test_fma_operands(c);
   test_swizzled(c);
+  test_panels(c);
   test_shape_ops(c);
   test_questions(c);
   test_explicit_memory(c);
