@@ -1,12 +1,12 @@
 /* place_cost.c - what a layout costs, in issue slots per warp, in the measure of layout_convert_plan: a
- * wavefront of shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more, 4 if its address is computed; a
- * shuffle with its op is 5. */
+ * wavefront of shared memory is 4. A 32-byte sector of global memory is about as dear, an access 4 more, 4 if its address is computed, 1
+ * for each line of which it finds a part in the cache; a shuffle with its op is 5. */
 #include "place.h"
 #include "scratch.h"
 
 enum {
-  SECTOR_BYTES = 32, SECTOR_COST = 4, ACCESS_COST = 4, ADDRESS_COST = 4, ATOMIC_COST = 12, SHUFFLE_COST = 5, SCRATCH_COST = 4,
-  BARRIER_COST = 20, IMPOSSIBLE = 1 << 20
+  WIDEST = 16, SECTOR_BYTES = 32, SECTOR_COST = 4, LINE_SECTORS = 4, LINE_COST = 1, ACCESS_COST = 4, ADDRESS_COST = 4, ATOMIC_COST = 12,
+  SHUFFLE_COST = 5, SCRATCH_COST = 4, BARRIER_COST = 20, IMPOSSIBLE = 1 << 20
 };
 
 /* ---- conversions, remembered by pair ---- */
@@ -117,21 +117,39 @@ rank_without(const u32 *cols, u32 n, u32 ignore)
   return found;
 }
 
+/* Sectors that a warp touches when each thread takes n of its neighbours. */
+static i64
+sectors_of(const MemOp *m, const Layout *l, u32 n)
+{
+  u32 cols[LAYOUT_MAX_BITS * 2], k = 0;
+  for (u32 i = 0; i < l->in_bits[IN_LANE]; i++)
+    cols[k++] = l->col[IN_LANE][i];
+  for (u32 i = 0; i < log2_u32(n); i++)
+    cols[k++] = l->col[IN_REG][i];
+  return (i64)1 << rank_without(cols, k, same_sector_bits(m, l));
+}
+
+/* Loads in a row of what a thread has side by side, where addresses are aligned to less than WIDEST bytes: the first fetches the sectors,
+ * the others find them in the cache. */
+static u32
+narrow_run(const MemOp *m, const Layout *l, u32 vec)
+{
+  u32 beside = min_u32(layout_contiguous_regs(l, (int)m->dim), WIDEST / m->elem_bytes);
+  bool narrow = m->op->code == OP_LOAD && vec == m->vec && vec < beside && beside <= m->ptr->contiguity[m->dim];
+  return narrow ? beside / vec : 1;
+}
+
 static i64
 mem_cost(const MemOp *m, const Layout *l)
 {
-  u32 cols[LAYOUT_MAX_BITS * 2], n = 0, vec = place_mem_vec(m, l);
-  for (u32 i = 0; i < l->in_bits[IN_LANE]; i++)
-    cols[n++] = l->col[IN_LANE][i];
-  for (u32 i = 0; i < log2_u32(vec); i++)
-    cols[n++] = l->col[IN_REG][i];
-  i64 sectors = (i64)1 << rank_without(cols, n, same_sector_bits(m, l));
-  i64 accesses = vec > 1 ? distinct_regs(l) / vec : distinct_regs(l) / equal_regs(m, l);
+  u32 vec = place_mem_vec(m, l), run = narrow_run(m, l, vec);
+  i64 accesses = vec > 1 ? distinct_regs(l) / vec : distinct_regs(l) / equal_regs(m, l), sectors = sectors_of(m, l, vec * run);
   if (m->op->code == OP_ASYNC_COPY && vec < m->vec && vec * m->elem_bytes < COPY_LEAST)
     accesses += IMPOSSIBLE;          /* there is no such copy */
   bool atomic = m->op->code == OP_ATOMIC_RMW || m->op->code == OP_ATOMIC_CAS;
-  i64 each = ACCESS_COST + (m->computed ? ADDRESS_COST : 0) + (atomic ? ATOMIC_COST : 0) + SECTOR_COST * sectors;
-  return accesses * each * place_loop_weight(m->op->block);
+  i64 each = ACCESS_COST + (m->computed ? ADDRESS_COST : 0) + (atomic ? ATOMIC_COST : 0);
+  i64 lines = run > 1 ? LINE_COST * ((sectors + LINE_SECTORS - 1) / LINE_SECTORS) : 0;
+  return (accesses * (each + lines) + accesses / run * SECTOR_COST * sectors) * place_loop_weight(m->op->block);
 }
 
 /* ---- reductions ---- */
