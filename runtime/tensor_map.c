@@ -1,7 +1,7 @@
 /* tensor_map.c - tensor maps: what the device's encoder needs to be there. */
 #include "device.h"
 
-enum { RANK_MOST = 5, MAP_ALIGN = 64 };
+enum { MAP_ALIGN = 64 };
 
 int
 tilert_tensor_map(TilertDevice *dev, const TilertTensor *tensor, void *out, TilertError *err)
@@ -9,8 +9,8 @@ tilert_tensor_map(TilertDevice *dev, const TilertTensor *tensor, void *out, Tile
   NEED(dev);
   NEED(tensor);
   NEED(out);
-  if (tensor->rank < 1 || tensor->rank > RANK_MOST)
-    return rt_error_set(err, TILERT_E_ARGUMENT, "a tensor map of rank %u: 1 to %d are possible", tensor->rank, RANK_MOST);
+  if (tensor->rank < 1 || tensor->rank > TILERT_MAX_RANK)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "a tensor map of rank %u: 1 to %d are possible", tensor->rank, TILERT_MAX_RANK);
   NEED(tensor->extents);
   NEED(tensor->strides || tensor->rank == 1);
   NEED(tensor->box);
