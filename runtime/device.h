@@ -41,7 +41,8 @@ typedef struct DeviceOps {
   int (*kernel_info)(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
   int (*kernel_occupancy)(TilertKernel *k, uint32_t *blocks, TilertError *err);
   int (*allow_shared)(TilertKernel *k, uint32_t bytes, TilertError *err);   /* of dynamic shared memory; NULL: always allowed */
-  int (*allow_cluster)(TilertKernel *k, uint32_t blocks, TilertError *err); /* clusters of so many blocks by launch; NULL: always allowed */
+  int (*allow_cluster)(TilertKernel *k, uint32_t blocks, TilertError *err); /* clusters of so many blocks by launch; 1: what else a launch
+                                                                              * may be told; NULL: always allowed */
   int (*launch)(const TilertLaunch *l, void *stream, TilertError *err);
 } DeviceOps;
 
@@ -62,6 +63,7 @@ struct TilertKernel {
   TilertDevice *device;
   void *function;                              /* CUfunction; unused on sim */
   const char *label;                           /* its name, which the device keeps; unused on sim */
+  uint32_t nargs, first[TILERT_MAX_PARAMS + 1]; /* arguments, and where each one's parameters begin; first[nargs] is nparams */
   uint32_t offset[TILERT_MAX_PARAMS];          /* of each parameter in the launch's blob */
   uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
   TilertManifest manifest;
@@ -81,7 +83,10 @@ struct TilertLaunch {
   void *function;
   uint32_t grid[3], block[3], shared;
   uint32_t cluster[3];                         /* blocks of a cluster; 0: what the kernel says */
+  int pdl;                                     /* it may begin before the launch in front of it has ended */
   int empty;                                   /* a zero in the grid */
+  uint64_t mapless;                            /* bit i: argument i is a tensor without elements, of which there is no map */
+  uint64_t mapped[TILERT_MAX_PARAMS];          /* the address of what each map is of */
   void *params[TILERT_MAX_PARAMS];
   _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];
 };
@@ -106,9 +111,22 @@ int manifest_has_address(const TilertParam *p);
 /* Check and pack args into *l, which is the caller's. Does not retain the kernel. */
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
                 TilertError *err);
-int launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
+/* An argument that is being packed, and its parameter, of a tensor the first. */
+typedef struct ArgCheck {
+  const TilertKernel *kernel;
+  const TilertParam *param;
+  size_t index;
+  TilertError *err;
+} ArgCheck;
+/* Put the kernel and the argument in front of the message that is there. */
+int launch_blame(const ArgCheck *c, int status);
+int launch_wrong_kind(const ArgCheck *c, const TilertArg *arg);
+/* The buffer is one of this device. */
+int launch_check_buffer(const ArgCheck *c, const TilertBuffer *b);
 /* launch_raw.c: pack one of TILERT_PARAM_RAW. */
-int launch_pack_raw(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err);
+int launch_pack_raw(const ArgCheck *c, const TilertArg *arg, unsigned char *at);
+/* launch_tensor.c: pack all parts of a tensor into the launch. */
+int launch_pack_tensor(TilertLaunch *l, const ArgCheck *c, const TilertArg *arg);
 
 /* err says which line of this PTX is rejected: put the line of the source in front. */
 void rt_error_locate(TilertError *err, const char *ptx);

@@ -1,30 +1,44 @@
 #include "device.h"
 #include "dtype.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct ArgCheck {
-  const TilertKernel *kernel;
-  const TilertParam *param;
-  size_t index;
-  TilertError *err;
-} ArgCheck;
 
 static const char *
 arg_kind_name(uint32_t kind)
 {
-  static const char *const names[] = {"a buffer", "a pointer", "an integer", "a floating-point number", "bytes"};
+  static const char *const names[] = {"a buffer", "a pointer", "an integer", "a floating-point number", "bytes", "a tensor"};
   return kind < sizeof names / sizeof *names ? names[kind] : "an argument of unknown kind";
 }
 
-static int
-wrong_kind(const ArgCheck *c, const TilertArg *arg)
+int
+launch_blame(const ArgCheck *c, int status)
+{
+  return error_prefix(c->err, status, "kernel %s, argument %zu (%s)", c->kernel->manifest.kernel, c->index, c->param->name);
+}
+
+int
+launch_wrong_kind(const ArgCheck *c, const TilertArg *arg)
 {
   const TilertParam *p = c->param;
-  return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s: %s%s): %s is given",
-                   c->kernel->manifest.kernel, c->index, p->name, p->kind == TILERT_PARAM_POINTER ? "*" : "",
-                   p->kind == TILERT_PARAM_TENSORMAP ? "tensor map" : p->dtype, arg_kind_name(arg->kind));
+  char type[32];
+  if (p->kind == TILERT_PARAM_TENSOR)
+    snprintf(type, sizeof type, "tensor<%s, %" PRIu32 ">", p->dtype, p->rank);
+  else
+    snprintf(type, sizeof type, "%s%s", p->kind == TILERT_PARAM_POINTER ? "*" : "",
+             p->kind == TILERT_PARAM_TENSORMAP ? "tensor map" : p->dtype);
+  return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s: %s): %s is given", c->kernel->manifest.kernel, c->index,
+                      p->name, type, arg_kind_name(arg->kind));
+}
+
+int
+launch_check_buffer(const ArgCheck *c, const TilertBuffer *b)
+{
+  if (b && b->device == c->kernel->device)
+    return TILERT_OK;
+  rt_error_set(c->err, TILERT_E_ARGUMENT, "the buffer is %s", b ? "of another device" : "NULL");
+  return launch_blame(c, TILERT_E_ARGUMENT);
 }
 
 static int
@@ -52,16 +66,13 @@ pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
   const TilertKernel *k = c->kernel;
   uint64_t address = arg->u.pointer;
   if (arg->kind == TILERT_ARG_BUFFER) {
-    if (!arg->u.buffer || arg->u.buffer->device != k->device)
-      return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the buffer is %s",
-                       k->manifest.kernel, c->index, c->param->name,
-                       arg->u.buffer ? "of another device" : "NULL");
+    if (launch_check_buffer(c, arg->u.buffer))
+      return TILERT_E_ARGUMENT;
     address = arg->u.buffer->address;
   } else if (arg->kind != TILERT_ARG_POINTER) {
-    return wrong_kind(c, arg);
+    return launch_wrong_kind(c, arg);
   } else if (address && k->device->ops->check_pointer(k->device, address, c->err)) {
-    return error_prefix(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s)", k->manifest.kernel, c->index,
-                        c->param->name);
+    return launch_blame(c, TILERT_E_ARGUMENT);
   }
   if (c->param->null == (address ? TILERT_NULL_ALWAYS : TILERT_NULL_NEVER))
     return wrong_null(c, address);
@@ -84,37 +95,53 @@ pack_scalar(const ArgCheck *c, const TilertArg *arg, Dtype t, unsigned char *at)
   } else if (arg->kind == TILERT_ARG_FLOAT && rt_dtype_info(t)->kind == KIND_FLOAT) {
     bits = dtype_encode_float(t, arg->u.f);
   } else {
-    return wrong_kind(c, arg);
+    return launch_wrong_kind(c, arg);
   }
   memcpy(at, &bits, c->param->size); /* little endian, as every host with a CUDA driver is */
   return TILERT_OK;
 }
 
-int
-launch_pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
+static int
+pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
 {
   const TilertKernel *k = l->kernel;
-  unsigned char *at = l->blob + k->offset[index];
-  ArgCheck c = {k, &k->manifest.params[index], index, err};
+  const uint32_t first = k->first[index];
+  unsigned char *at = l->blob + k->offset[first];
+  ArgCheck c = {k, &k->manifest.params[first], index, err};
+  if (c.param->kind == TILERT_PARAM_TENSOR)
+    return launch_pack_tensor(l, &c, arg);
   if (arg->kind == TILERT_ARG_BYTES && arg->u.bytes && c.param->kind != TILERT_PARAM_POINTER) {
     memcpy(at, arg->u.bytes, c.param->size);
     return TILERT_OK;
   }
   switch (c.param->kind) {
   case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
-  case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[index], at);
-  case TILERT_PARAM_RAW: return launch_pack_raw(k, index, arg, at, err);
+  case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[first], at);
+  case TILERT_PARAM_RAW: return launch_pack_raw(&c, arg, at);
   case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: break;
   }
-  return wrong_kind(&c, arg);
+  return launch_wrong_kind(&c, arg);
 }
 
+/* Of a pointer, or of a part that stands for a tensor. */
 static uint64_t
-address_of(const TilertLaunch *l, uint32_t i)
+address_of(const TilertLaunch *l, uint32_t param)
 {
+  const TilertParam *p = &l->kernel->manifest.params[param];
   uint64_t address;
-  memcpy(&address, l->blob + l->kernel->offset[i], sizeof address);
+  if (p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_MAP)
+    return l->mapped[param];
+  memcpy(&address, l->blob + l->kernel->offset[param], sizeof address);
   return address;
+}
+
+static uint32_t
+arg_of(const TilertKernel *k, uint32_t param)
+{
+  uint32_t i = 0;
+  while (k->first[i + 1] <= param)
+    i++;
+  return i;
 }
 
 /* Two arguments are one address where the kernel was compiled for two. Null pointers reach nothing. */
@@ -128,8 +155,8 @@ check_apart(const TilertLaunch *l, TilertError *err)
       uint32_t j = (uint32_t)__builtin_ctzll(left);
       if (address_of(l, j) == address)
         return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: arguments %u (%s) and %u (%s) are the same address, 0x%" PRIx64
-                            "; the kernel was compiled for different ones", m->kernel, i, m->params[i].name, j, m->params[j].name,
-                            address);
+                            "; the kernel was compiled for different ones", m->kernel, arg_of(l->kernel, i), m->params[i].name,
+                            arg_of(l->kernel, j), m->params[j].name, address);
     }
   }
   return TILERT_OK;
@@ -163,14 +190,15 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
     memcpy(l->block, k->manifest.block, sizeof l->block);
   l->shared = k->manifest.shared;
   memset(l->cluster, 0, sizeof l->cluster);
-  if (nargs != k->manifest.nparams)
-    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel,
-                     k->manifest.nparams, nargs);
-  int status = tilert_launch_set_grid(l, grid, err);
-  for (size_t i = 0; !status && i < nargs; i++) {
+  l->pdl = 0;
+  l->mapless = 0;
+  if (nargs != k->nargs)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel, k->nargs, nargs);
+  for (uint32_t i = 0; i < k->manifest.nparams; i++)
     l->params[i] = l->blob + k->offset[i];
-    status = launch_pack_arg(l, i, &args[i], err);
-  }
+  int status = tilert_launch_set_grid(l, grid, err);
+  for (size_t i = 0; !status && i < nargs; i++)
+    status = pack_arg(l, i, &args[i], err);
   return status || !k->manifest.napart ? status : check_apart(l, err);
 }
 
@@ -191,6 +219,17 @@ check_cluster(const TilertLaunch *l, TilertError *err)
                       l->kernel->manifest.kernel, g[0], g[1], g[2], c[0], c[1], c[2]);
 }
 
+static int
+refuse_mapless(const TilertLaunch *l, TilertError *err)
+{
+  const TilertKernel *k = l->kernel;
+  size_t index = (size_t)__builtin_ctzll(l->mapless);
+  ArgCheck c = {k, &k->manifest.params[k->first[index]], index, err};
+  rt_error_set(err, TILERT_E_ARGUMENT,
+               "it has no element, and the kernel copies boxes of it: there is no map of that; only an empty grid goes");
+  return launch_blame(&c, TILERT_E_ARGUMENT);
+}
+
 int
 tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
 {
@@ -200,7 +239,9 @@ tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
     return wrong_stream(l->kernel, s, err);
   if (l->cluster[0] && check_cluster(l, err))
     return TILERT_E_ARGUMENT;
-  return l->empty ? TILERT_OK : d->ops->launch(l, s ? s->native : NULL, err);
+  if (l->empty)
+    return TILERT_OK;
+  return l->mapless ? refuse_mapless(l, err) : d->ops->launch(l, s ? s->native : NULL, err);
 }
 
 int
@@ -246,18 +287,37 @@ tilert_launch_destroy(TilertLaunch *l)
   free(l);
 }
 
+/* What an argument has in a launch, to be put back where another one does not go. */
+typedef struct Packed { uint64_t mapless, mapped[TILERT_MAX_PARAMS]; unsigned char bytes[PARAM_BYTES_MAX]; } Packed;
+
+/* Keep or put back the argument's parameters, which lie together. */
+static void
+packed_move(TilertLaunch *l, size_t index, Packed *p, int back)
+{
+  const TilertKernel *k = l->kernel;
+  const uint32_t first = k->first[index], last = k->first[index + 1] - 1;
+  unsigned char *blob = l->blob + k->offset[first];
+  const size_t size = k->offset[last] + k->manifest.params[last].size - k->offset[first];
+  memcpy(back ? blob : p->bytes, back ? p->bytes : blob, size);
+  memcpy(back ? l->mapped : p->mapped, back ? p->mapped : l->mapped, sizeof p->mapped);
+  *(back ? &l->mapless : &p->mapless) = back ? p->mapless : l->mapless;
+}
+
 int
 tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
 {
   NEED(l);
   NEED(arg);
-  if (index >= l->kernel->manifest.nparams)
-    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu",
-                     l->kernel->manifest.kernel, l->kernel->manifest.nparams, index);
-  uint64_t before = l->kernel->manifest.params[index].kind == TILERT_PARAM_POINTER ? address_of(l, (uint32_t)index) : 0;
-  int status = launch_pack_arg(l, index, arg, err);
-  if (!status && l->kernel->manifest.napart && (status = check_apart(l, err)))
-    memcpy(l->blob + l->kernel->offset[index], &before, sizeof before);   /* only a pointer can be wrong in this way */
+  Packed before;
+  const TilertKernel *k = l->kernel;
+  if (index >= k->nargs)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu", k->manifest.kernel, k->nargs, index);
+  packed_move(l, index, &before, 0);
+  int status = pack_arg(l, index, arg, err);
+  if (!status && k->manifest.napart)
+    status = check_apart(l, err);
+  if (status)
+    packed_move(l, index, &before, 1);
   return status;
 }
 

@@ -69,23 +69,21 @@ tilert_manifest_derive(const char *ptx, size_t len, TilertManifest *out, size_t 
 /* ---- arguments ---- */
 
 static int
-does_not_fit(const TilertKernel *k, size_t index, const char *what, TilertError *err)
+does_not_fit(const ArgCheck *c, const char *what)
 {
-  const TilertParam *p = &k->manifest.params[index];
-  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s, %u bytes): %s does not fit", k->manifest.kernel, index, p->name,
-                      p->size, what);
+  return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s, %u bytes): %s does not fit", c->kernel->manifest.kernel,
+                      c->index, c->param->name, c->param->size, what);
 }
 
 static int
-pack_address(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err)
+pack_address(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
 {
   uint64_t address = arg->u.pointer;
-  if (k->manifest.params[index].size != 8)
-    return does_not_fit(k, index, "an address", err);
+  if (c->param->size != 8)
+    return does_not_fit(c, "an address");
   if (arg->kind == TILERT_ARG_BUFFER) {
-    if (!arg->u.buffer || arg->u.buffer->device != k->device)
-      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the buffer is %s", k->manifest.kernel, index,
-                          k->manifest.params[index].name, arg->u.buffer ? "of another device" : "NULL");
+    if (launch_check_buffer(c, arg->u.buffer))
+      return TILERT_E_ARGUMENT;
     address = arg->u.buffer->address;
   }
   memcpy(at, &address, 8);
@@ -93,41 +91,40 @@ pack_address(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned
 }
 
 static int
-pack_float(const TilertKernel *k, size_t index, double v, unsigned char *at, TilertError *err)
+pack_float(const ArgCheck *c, double v, unsigned char *at)
 {
-  const TilertParam *p = &k->manifest.params[index];
+  const TilertParam *p = c->param;
   Dtype t = rt_dtype_find(p->dtype);
   if (!t)                              /* .b32 may be anything */
     t = p->size == 8 ? DTYPE_F64 : p->size == 4 ? DTYPE_F32 : DTYPE_NONE;
   if (!t || rt_dtype_info(t)->kind != KIND_FLOAT)
-    return does_not_fit(k, index, "a floating-point number", err);
+    return does_not_fit(c, "a floating-point number");
   uint64_t bits = dtype_encode_float(t, v);
   memcpy(at, &bits, p->size);
   return TILERT_OK;
 }
 
 static int
-pack_int(const TilertKernel *k, size_t index, int64_t v, unsigned char *at, TilertError *err)
+pack_int(const ArgCheck *c, int64_t v, unsigned char *at)
 {
-  const TilertParam *p = &k->manifest.params[index];
-  Dtype t = rt_dtype_find(p->dtype);
-  uint32_t size = p->size, bits = 8 * size;
+  Dtype t = rt_dtype_find(c->param->dtype);
+  uint32_t size = c->param->size, bits = 8 * size;
   if (t && rt_dtype_info(t)->kind == KIND_FLOAT)
-    return pack_float(k, index, (double)v, at, err);
+    return pack_float(c, (double)v, at);
   if (size > 8 || (size < 8 && (v < -(1ll << (bits - 1)) || v >= 1ll << bits)))
-    return does_not_fit(k, index, "an integer", err);
+    return does_not_fit(c, "an integer");
   memcpy(at, &v, size);
   return TILERT_OK;
 }
 
 int
-launch_pack_raw(const TilertKernel *k, size_t index, const TilertArg *arg, unsigned char *at, TilertError *err)
+launch_pack_raw(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
 {
   switch (arg->kind) {
-  case TILERT_ARG_BUFFER: case TILERT_ARG_POINTER: return pack_address(k, index, arg, at, err);
-  case TILERT_ARG_INT: return pack_int(k, index, arg->u.i, at, err);
-  case TILERT_ARG_FLOAT: return pack_float(k, index, arg->u.f, at, err);
-  default: return does_not_fit(k, index, "an argument of this kind", err);
+  case TILERT_ARG_BUFFER: case TILERT_ARG_POINTER: return pack_address(c, arg, at);
+  case TILERT_ARG_INT: return pack_int(c, arg->u.i, at);
+  case TILERT_ARG_FLOAT: return pack_float(c, arg->u.f, at);
+  default: return does_not_fit(c, "an argument of this kind");
   }
 }
 
@@ -172,6 +169,22 @@ tilert_launch_set_cluster(TilertLaunch *l, const uint32_t cluster[3], TilertErro
   int status = k->device->ops->allow_cluster ? k->device->ops->allow_cluster(k, (uint32_t)n, err) : TILERT_OK;
   if (!status)
     memcpy(l->cluster, cluster, sizeof l->cluster);
+  return status;
+}
+
+int
+tilert_launch_set_pdl(TilertLaunch *l, int on, TilertError *err)
+{
+  NEED(l);
+  TilertKernel *k = l->kernel;
+  int status = TILERT_OK;
+  if (on && k->device->info.capability_major < 9)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: %s has no programmatic dependent launch", k->manifest.kernel,
+                        k->device->info.name);
+  if (on && k->device->ops->allow_cluster)
+    status = k->device->ops->allow_cluster(k, 1, err);
+  if (!status)
+    l->pdl = on != 0;
   return status;
 }
 

@@ -434,8 +434,8 @@ has_words(const TilertParam *p)
 size_t
 tilert_manifest_text(const TilertManifest *m, char *out, size_t n)
 {
-  Out o = {out, n, 0};
-  if (n)
+  Out o = {out, out ? n : 0, 0};
+  if (o.n)
     *out = 0;
   for (uint32_t i = 0; m && i < m->nparams; i++)
     if (!has_words(&m->params[i]))

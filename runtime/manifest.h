@@ -74,8 +74,8 @@ typedef struct TilertManifest {
   uint32_t block[3];           /* the shape that PTX of another compiler asks for (.reqntid); zeros: none */
 } TilertManifest;
 
-/* The `//@tilec` line of a manifest, with the end of the line. Writes at most n bytes, the NUL included, and returns the length of the
- * whole line without it; 0, and "", if it has a raw parameter, of which a line says nothing. */
+/* The `//@tilec` line of a manifest, with the end of the line. Writes at most n bytes, the NUL included (NULL: none), and returns the
+ * length of the whole line without it; 0, and "", if it has a raw parameter, of which a line says nothing. */
 TILERT_API size_t tilert_manifest_text(const TilertManifest *m, char *out, size_t n);
 /* How many arguments a launch gives: the parameters, with the parts of a tensor together. first, which may be NULL, gets the place of each
  * argument's first parameter among params. */

@@ -73,6 +73,8 @@ static int
 kernel_layout(TilertKernel *k, TilertError *err)
 {
   uint32_t at = 0;
+  k->nargs = tilert_manifest_args(&k->manifest, k->first);
+  k->first[k->nargs] = k->manifest.nparams;
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
     Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;

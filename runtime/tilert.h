@@ -206,16 +206,29 @@ typedef enum TilertArgKind {
   TILERT_ARG_POINTER,  /* a device address; on cuda of any allocation in the context */
   TILERT_ARG_INT,      /* for integer and floating-point parameters; the value must fit the type */
   TILERT_ARG_FLOAT,    /* for floating-point parameters; rounded to nearest even */
-  TILERT_ARG_BYTES     /* host memory holding the parameter's bytes (tensor maps: 128) */
+  TILERT_ARG_BYTES,    /* host memory holding the parameter's bytes (tensor maps: 128) */
+  TILERT_ARG_TENSOR    /* a TilertTensorArg */
 } TilertArgKind;
+
+/* What a tensor parameter takes, all of its parts together. Extents and strides are in elements, that of dimension 0 first; the last stride
+ * is 1. It is read when the launch is packed, and need not stay. */
+typedef struct TilertTensorArg {
+  TilertBuffer *buffer;               /* NULL: address says where element 0 is; else it is that many bytes into the buffer */
+  uint64_t address;
+  uint32_t rank, reserved;            /* 1 to TILERT_MAX_RANK */
+  const int64_t *extents, *strides;   /* strides NULL: the last dimension fastest, with nothing in between */
+} TilertTensorArg;
 
 typedef struct TilertArg {
   uint32_t kind, reserved;
-  union { TilertBuffer *buffer; uint64_t pointer; int64_t i; double f; const void *bytes; } u;
+  union { TilertBuffer *buffer; uint64_t pointer; int64_t i; double f; const void *bytes; const TilertTensorArg *tensor; } u;
 } TilertArg;
 
-/* Launch grid[0] x grid[1] x grid[2] blocks with arguments in the order of the manifest's parameters.
- * Count, types, ranges and alignment are checked; messages name the kernel and the argument.
+/* Launch grid[0] x grid[1] x grid[2] blocks with arguments in the order of the manifest's parameters, of which the parts of a tensor
+ * are one (tilert_manifest_args). Count, types, ranges and alignment are checked; messages name the kernel and the argument.
+ * Of a tensor: extents are 0 to 2^31 - 1; strides are positive and less than 2^40 bytes, of extents beyond 1, otherwise they do not matter;
+ * it lies in its buffer. Where the kernel copies boxes of it (TILERT_TENSOR_MAP) also: it begins at a multiple of 16 bytes, its
+ * strides but the last are such multiples, and if it has no element, the grid is empty, since there is no map of that.
  * A grid with a zero component is empty and launches nothing. Asynchronous on cuda. */
 TILERT_API int tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args,
                              size_t nargs, TilertError *err);
@@ -237,6 +250,11 @@ TILERT_API int tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint
  * fail when launched). What a kernel says itself (.reqnctapercluster) needs no such call, and allows no other. TILERT_E_UNAVAILABLE:
  * the device or its driver has none. The grid has to be a multiple when it is launched. */
 TILERT_API int tilert_launch_set_cluster(TilertLaunch *l, const uint32_t cluster[3], TilertError *err);
+/* Programmatic dependent launch. on: the kernel may begin as soon as every block of the one before it in the stream has executed
+ * griddepcontrol.launch_dependents or ended, and sees what that kernel writes only behind its own griddepcontrol.wait; one without that
+ * instruction must not touch such memory. 0, as at first: it begins when the one before has ended. On sim launches come one after
+ * another in either case. TILERT_E_UNAVAILABLE: the device or its driver has none. */
+TILERT_API int tilert_launch_set_pdl(TilertLaunch *l, int on, TilertError *err);
 
 /* ---- timing ---- */
 

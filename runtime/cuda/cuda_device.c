@@ -402,21 +402,32 @@ cuda_allow_cluster(TilertKernel *k, uint32_t blocks, TilertError *err)
   WITHIN(c, ask_large_clusters(c, k->function, err));
 }
 
-static CUresult
-launch_clusters(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
+static int
+has_attributes(const TilertLaunch *l)
 {
-  CUlaunchAttribute size = {.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {l->cluster[0], l->cluster[1], l->cluster[2]}};
-  CUlaunchConfig config = {.shared = l->shared, .stream = stream, .attributes = &size, .nattributes = 1};
+  return l->cluster[0] || l->pdl;
+}
+
+static CUresult
+launch_with_attributes(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
+{
+  CUlaunchAttribute attributes[2];
+  CUlaunchConfig config = {.shared = l->shared, .stream = stream, .attributes = attributes};
   memcpy(config.grid, l->grid, sizeof config.grid);
   memcpy(config.block, l->block, sizeof config.block);
+  if (l->cluster[0])
+    attributes[config.nattributes++] =
+      (CUlaunchAttribute){.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {l->cluster[0], l->cluster[1], l->cluster[2]}};
+  if (l->pdl)
+    attributes[config.nattributes++] = (CUlaunchAttribute){.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.flag = 1};
   return c->cu.LaunchKernelEx(&config, l->function, (void **)(uintptr_t)l->params, NULL);
 }
 
 static inline CUresult
 launch_now(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
 {
-  if (l->cluster[0])
-    return launch_clusters(c, l, stream);
+  if (has_attributes(l))
+    return launch_with_attributes(c, l, stream);
   return c->cu.LaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
                             l->shared, stream, (void **)(uintptr_t)l->params, NULL);
 }
@@ -430,7 +441,7 @@ launch_failed(CudaDevice *c, const TilertLaunch *l, uint64_t number, CUresult r,
     blame_pass(&c->blame, number - 1, 1, NULL);
   else
     blame_withdraw(&c->blame, number);
-  int status = check(c, r, l->cluster[0] ? "cuLaunchKernelEx" : "cuLaunchKernel", err);
+  int status = check(c, r, has_attributes(l) ? "cuLaunchKernelEx" : "cuLaunchKernel", err);
   return blame_is_lost(&c->blame) ? status : error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel);
 }
 

@@ -11,10 +11,10 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 
-/* A launch with attributes; of those that exist, only the cluster's size is used. */
+/* A launch with attributes; of those that exist, the cluster's size and programmatic dependent launch (flag) are used. */
 typedef struct CUlaunchAttribute {
   int id, reserved;
-  union { char all[64]; struct { unsigned x, y, z; } cluster; } value;
+  union { char all[64]; struct { unsigned x, y, z; } cluster; int flag; } value;
 } CUlaunchAttribute;
 typedef struct CUlaunchConfig {
   unsigned grid[3], block[3], shared;
@@ -44,6 +44,7 @@ enum {
   CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
   /* launch attributes */
   CU_LAUNCH_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
   /* device attributes */
   CU_DEVICE_MAX_GRID_DIM_X = 5,
   CU_DEVICE_MAX_GRID_DIM_Y = 6,

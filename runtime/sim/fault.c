@@ -5,7 +5,7 @@
  * it is in or nearest to. Names and types of elements are those of the manifest; without one it is `parameter 0`, and elements are as
  * large as the access. */
 #include "dtype.h"
-#include "internal.h"
+#include "tensor.h"
 #include "tilert.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,26 +52,50 @@ manifest_of(const Launch *l)
   return NULL;
 }
 
+static bool
+is_map(const TilertParam *p)
+{
+  return p->kind == TILERT_PARAM_TENSORMAP || (p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_MAP);
+}
+
+/* The address that parameter i holds: 8 bytes that may be one, or a map. */
+static bool
+held_address(const Launch *l, const TilertParam *p, uint32_t i, uint64_t *out)
+{
+  const Formal *f = &l->kernel->unit->type.param[i];
+  const uint8_t *at = l->params + f->offset;
+  Map map;
+  if (p && is_map(p)) {
+    memcpy(&map, at, sizeof map);
+    *out = map.base;
+    return map.magic == MAP_MAGIC;
+  }
+  bool known = p && p->kind != TILERT_PARAM_RAW, base = known && p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_BASE;
+  if (f->size != 8 || (known && p->kind != TILERT_PARAM_POINTER && !base))
+    return false;
+  memcpy(out, at, 8);
+  return true;
+}
+
 /* Parameter i, if it points into memory of the device. size: of an element where the type is not known. */
 static bool
 argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Argument *out)
 {
-  const Formal *p = &l->kernel->unit->type.param[i];
-  bool raw = !m || m->params[i].kind == TILERT_PARAM_RAW;
-  if (p->size != 8 || (!raw && m->params[i].kind != TILERT_PARAM_POINTER))
+  const TilertParam *p = m ? &m->params[i] : NULL;
+  bool raw = !p || p->kind == TILERT_PARAM_RAW;
+  if (!held_address(l, p, i, &out->address))
     return false;
-  memcpy(&out->address, l->params + p->offset, 8);
   out->alloc = alloc_of(l, out->address);
   if (!out->alloc)
     return false;
-  Dtype t = raw ? DTYPE_NONE : rt_dtype_find(m->params[i].dtype);
+  Dtype t = raw ? DTYPE_NONE : rt_dtype_find(p->dtype);
   out->size = t ? dtype_size(t) : size;
   if (!raw)
-    snprintf(out->name, sizeof out->name, "%s", m->params[i].name);
+    snprintf(out->name, sizeof out->name, "%s", p->name);
   else
     snprintf(out->name, sizeof out->name, "parameter %u", i);
   if (t)
-    snprintf(out->type, sizeof out->type, "%s", m->params[i].dtype);
+    snprintf(out->type, sizeof out->type, "%s", p->dtype);
   else
     snprintf(out->type, sizeof out->type, "%u-byte elements", size);
   return true;

@@ -4,6 +4,7 @@
 #include "internal.h"
 
 enum { BOX_MOST = 256, SWIZZLES = 4 };
+#define MAP_MAGIC 0x70616d2d656c6974ull
 
 typedef struct Map {
   uint64_t magic, base, stride[MAX_RANK - 1];

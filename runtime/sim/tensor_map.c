@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum { PIECE = 16, STEP_MOST = 8, PIXELS_MOST = 1024, HALF = SIM_TENSOR_MAP_BYTES / 2 };
-#define MAP_MAGIC  0x70616d2d656c6974ull
 #define STRIDE_MOST (1ull << 40)
 
 const MapType map_types[] = {

@@ -168,7 +168,9 @@ FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
      *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
 FAKE_FREE(cuTensorMapEncodeTiled, (void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride,
                               const unsigned *box, const unsigned *step, int interleave, int swizzle, int promotion, int fill),
-     (memset(map, 0, 128), memcpy(map, (uint64_t[]){(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle}, 64)),
+     (memset(map, 0, 128), memcpy(map, (uint64_t[]){(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle,
+                                                    (uint64_t)promotion, (uint64_t)fill, rank > 2 ? extent[2] : 0, rank > 2 ? stride[1] : 0,
+                                                    rank > 2 ? box[2] : 0, extent[0], box[0]}, 120)),
      interleave == 3 ? 1 : 0)
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),
      *n = 3, 0)
@@ -178,18 +180,24 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                unsigned shared, CUstream stream, void **params, void **extra)
 {
   NEED_CONTEXT;
-  fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}};
+  fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}, 0, 0};
   return fake.launch_result;
 }
 
 EXPORT CUresult
 cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
-  const CUlaunchAttribute *a = c->attributes;
   NEED_CONTEXT;
-  if (c->nattributes != 1 || a->id != CU_LAUNCH_CLUSTER_DIMENSION)
-    return CUDA_ERROR_INVALID_VALUE;
-  fake.launch = (FakeLaunch){{c->grid[0], c->grid[1], c->grid[2]}, {c->block[0], c->block[1], c->block[2]}, c->shared, c->stream, params,
-                             fake.launch.count + 1, {a->value.cluster.x, a->value.cluster.y, a->value.cluster.z}};
+  fake.launch = (FakeLaunch){.grid = {c->grid[0], c->grid[1], c->grid[2]}, .block = {c->block[0], c->block[1], c->block[2]}, .shared = c->shared,
+                             .stream = c->stream, .params = params, .count = fake.launch.count + 1, .extended = 1};
+  for (unsigned i = 0; i < c->nattributes; i++) {
+    const CUlaunchAttribute *a = &c->attributes[i];
+    if (a->id == CU_LAUNCH_CLUSTER_DIMENSION)
+      memcpy(fake.launch.cluster, &a->value.cluster, sizeof fake.launch.cluster);
+    else if (a->id == CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION)
+      fake.launch.pdl = a->value.flag;
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  }
   return fake.launch_result;
 }

@@ -3,7 +3,7 @@
 #define FAKECUDA_H
 
 typedef struct FakeCall { const char *name; int count; } FakeCall;
-typedef struct FakeLaunch { unsigned grid[3], block[3], shared; void *stream; void **params; int count; unsigned cluster[3]; } FakeLaunch;
+typedef struct FakeLaunch { unsigned grid[3], block[3], shared; void *stream; void **params; int count; unsigned cluster[3]; int pdl, extended; } FakeLaunch;
 
 typedef struct FakeCuda {
   FakeCall calls[64];

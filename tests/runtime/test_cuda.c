@@ -179,6 +179,77 @@ test_clusters(TilertDevice *d)
   fake->required_cluster = fake->large_clusters = 0;
 }
 
+/* Programmatic dependent launch is another attribute of the same call, with a cluster or without; a launch without either takes the plain call. */
+static void
+test_pdl(TilertDevice *d)
+{
+  TilertModule *m;
+  uint32_t grid[3] = {6, 1, 1}, two[3] = {2, 1, 1};
+  TilertKernel *again = load(d, "axpy", &m);
+  TilertLaunch *l = pack(again, grid);
+  CHECK_OK(tilert_launch_set_pdl(l, 1, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->launch.extended && fake->launch.pdl == 1 && fake->launch.cluster[0] == 0 && fake->launch.grid[0] == 6 && fake->launch.block[0] == 32);
+  CHECK_OK(tilert_launch_set_cluster(l, two, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->launch.pdl == 1 && fake->launch.cluster[0] == 2 && fake->launch.cluster[1] == 1);
+  CHECK_OK(tilert_launch_set_pdl(l, 0, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(!fake->launch.pdl && fake->launch.cluster[0] == 2);
+  tilert_launch_destroy(l);
+  l = pack(again, grid);
+  CHECK_OK(tilert_launch_set_pdl(l, 1, &err));
+  CHECK_OK(tilert_launch_set_pdl(l, 0, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(!fake->launch.extended);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+  TilertDevice *old;
+  fake->capability = 80;
+  CHECK_OK(tilert_device_open("cuda", NULL, &old, &err));
+  fake->capability = 90;
+  l = pack(load(old, "axpy", &m), grid);
+  CHECK_FAILS(tilert_launch_set_pdl(l, 1, &err), TILERT_E_UNAVAILABLE, "kernel axpy: Fake GPU has no programmatic dependent launch");
+  CHECK_OK(tilert_launch_set_pdl(l, 0, &err));
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+  tilert_device_close(old);
+}
+
+/* A tensor's parts as the driver gets them: a map by its encoder, with everything from the innermost dimension. */
+static void
+test_tensor(TilertDevice *d)
+{
+  static const char ptx[] = "//@tilec kernel=k warps=1 params=a:tensor:bf16:rank=3:map=2x8x32:swizzle=64,a:tensor:bf16:rank=3:extent=1,"
+                            "a:tensor:bf16:rank=3:stride=0:8,a:tensor:bf16:rank=3:base:16,n:scalar:i32\n.version 8.0\n";
+  static const int64_t extents[] = {3, 40, 72}, strides[] = {4000, 80, 1};
+  static const uint64_t map[] = {9, 3, 4096, 40, 160, 8, 1, 2, 2, 0, 3, 8000, 2, 72, 32};   /* as fakecuda.c writes it */
+  const uint32_t grid[3] = {1, 1, 1};
+  TilertTensorArg a = {.address = 4096, .rank = 3, .extents = extents, .strides = strides};
+  TilertArg args[] = {{.kind = TILERT_ARG_TENSOR, .u.tensor = &a}, {.kind = TILERT_ARG_INT, .u.i = 5}};
+  TilertModule *m;
+  TilertKernel *k;
+  TilertLaunch *l;
+  CHECK_OK(tilert_module_load(d, ptx, sizeof ptx - 1, NULL, 0, &m, &err));
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  CHECK_OK(tilert_launch_create(k, grid, args, 2, &l, &err));
+  int before = fake->total;
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->total - before == 1);
+  void *const *params = fake->launch.params;
+  CHECK(!memcmp(params[0], map, sizeof map) && (uintptr_t)params[0] % 64 == 0);
+  CHECK(*(int32_t *)params[1] == 40 && *(int64_t *)params[2] == 4000 && *(uint64_t *)params[3] == 4096 && *(int32_t *)params[4] == 5);
+  a.address = 4104;
+  CHECK_FAILS(tilert_launch_set_arg(l, 0, args, &err), TILERT_E_ARGUMENT,
+              "kernel k, argument 0 (a): address 0x1008 is not a multiple of 16 bytes, which copies of boxes need");
+  CHECK(!memcmp(params[0], map, sizeof map) && *(uint64_t *)params[3] == 4096);
+  a.address = 8192;
+  CHECK_OK(tilert_launch_set_arg(l, 0, args, &err));
+  CHECK(((uint64_t *)params[0])[2] == 8192 && *(uint64_t *)params[3] == 8192);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+}
+
 static void *
 launch_twice(void *user)
 {
@@ -408,6 +479,8 @@ main(void)
   test_packed(d);
   test_shape(d);
   test_clusters(d);
+  test_pdl(d);
+  test_tensor(d);
   test_contexts(d);
   test_kernel(d);
   test_module_errors(d);

@@ -202,7 +202,7 @@ test_modules(void)
   static const uint32_t box[] = {64}, steps[] = {1};
   static _Alignas(64) char map[128];
   TilertTensor tensor = {.type = 6, .rank = 1, .extents = extents, .box = box, .steps = steps};
-  uint32_t blocks;
+  uint32_t blocks, firsts[TILERT_MAX_PARAMS];
   size_t n, size = strlen(axpy_ptx);
   ROW(tilert_manifest_parse, "0aaa0", tilert_manifest_parse(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
   ROW(tilert_manifest_parse, "000", tilert_manifest_parse(P(1, axpy_ptx), 0, P(2, m), 0, &n, e));
@@ -210,6 +210,8 @@ test_modules(void)
                                          made_module, tilert_module_destroy));
   ROW(tilert_module_load, "00", FREED(tilert_module_load(dev, axpy_ptx, size, P(1, m), 0, &made_module, e), made_module,
                                       tilert_module_destroy));
+  ANSWER(tilert_manifest_text, "101", tilert_manifest_text(P(1, m), P(2, text), 0));
+  ANSWER(tilert_manifest_args, "101", tilert_manifest_args(P(1, m), P(2, firsts)));
   ROW(tilert_manifest_derive, "0aaa0", tilert_manifest_derive(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
   ROW(tilert_manifest_derive, "00", tilert_manifest_derive(axpy_ptx, size, P(1, m), 0, &n, e));
   CHECK_FAILS(tilert_manifest_derive(NULL, 0, NULL, 0, &n, e), TILERT_E_MODULE, "PTX line 1: PTX starts with .version");
@@ -256,6 +258,7 @@ test_launches(void)
   ANSWER(tilert_launch_kernel, "10", tilert_launch_kernel(P(1, launch)));
   ROW(tilert_launch_set_shape, "0aa0", tilert_launch_set_shape(P(1, launch), P(2, warp), 0, P(3, e)));
   ROW(tilert_launch_set_cluster, "0aa0", tilert_launch_set_cluster(P(1, launch), P(2, one), P(3, e)));
+  ROW(tilert_launch_set_pdl, "0a0", tilert_launch_set_pdl(P(1, launch), 1, P(2, e)));
   ROW(tilert_launch_shaped, "00aaaa0",
       tilert_launch_shaped(P(1, stream), P(2, kernel), P(3, one), P(4, warp), 0, P(5, axpy_args), 4, P(6, e)));
   CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, NULL, 0, e), TILERT_E_ARGUMENT, "takes 4 arguments");
