@@ -22,12 +22,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+TilertBuffer *
+jit_buffer_of(const TilertArg *a)
+{
+  const TilertTensorArg *t = a->kind == TILERT_ARG_TENSOR ? a->u.tensor : NULL;
+  return a->kind == TILERT_ARG_BUFFER ? a->u.buffer : t ? t->buffer : NULL;
+}
+
 uint64_t
 jit_address_of(const TilertArg *a)
 {
-  if (a->kind == TILERT_ARG_BUFFER)
-    return tilert_buffer_address(a->u.buffer);
-  return a->kind == TILERT_ARG_POINTER ? a->u.pointer : 0;
+  const TilertTensorArg *t = a->kind == TILERT_ARG_TENSOR ? a->u.tensor : NULL;
+  const uint64_t of_buffer = tilert_buffer_address(jit_buffer_of(a));
+  return t ? of_buffer + t->address : a->kind == TILERT_ARG_POINTER ? a->u.pointer : of_buffer;
 }
 
 Pattern
@@ -272,6 +279,18 @@ jit_form_destroy(Form *f)
   free(f);
 }
 
+/* Which pairs of arguments the form takes to be different, by the pairs of its parameters. */
+static void
+note_apart(Form *f, size_t nargs)
+{
+  const TilertManifest *m = tilert_kernel_manifest(f->kernel);
+  uint32_t first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first);
+  f->apart = m->napart && n == nargs ? m : NULL;
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t p = first[i]; p < (i + 1 < n ? first[i + 1] : m->nparams); p++)
+      f->arg[p] = (uint8_t)i;
+}
+
 static int
 form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *err)
 {
@@ -288,8 +307,7 @@ form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *er
     jit_form_destroy(f);
     return status;
   }
-  const TilertManifest *m = tilert_kernel_manifest(f->kernel);
-  f->apart = m->napart && m->nparams == k->nargs ? m : NULL;
+  note_apart(f, k->nargs);
   f->next = atomic_load_explicit(&k->forms[bucket], memory_order_relaxed);
   atomic_store_explicit(&k->forms[bucket], f, memory_order_release);
   atomic_fetch_add(&k->nforms, 1);
@@ -333,10 +351,11 @@ static int
 add_same(const Form *f, const TilertArg *args, uint8_t same[TILERT_MAX_PARAMS])
 {
   int added = 0;
-  for (uint32_t i = 0; i < f->apart->nparams; i++) {
-    uint64_t address = jit_address_of(&args[i]);
-    for (uint64_t left = address ? f->apart->apart[i] : 0; left; left &= left - 1) {
-      uint32_t j = (uint32_t)__builtin_ctzll(left);
+  for (uint32_t p = 0; p < f->apart->nparams; p++) {
+    const uint32_t i = f->arg[p];
+    uint64_t address = f->apart->apart[p] ? jit_address_of(&args[i]) : 0;
+    for (uint64_t left = address ? f->apart->apart[p] : 0; left; left &= left - 1) {
+      uint32_t j = f->arg[__builtin_ctzll(left)];
       if (jit_address_of(&args[j]) != address || same[i] == same[j])
         continue;
       uint8_t first = same[i] < same[j] ? same[i] : same[j], second = same[i] ^ same[j] ^ first;

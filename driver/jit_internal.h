@@ -23,6 +23,7 @@ typedef struct Form {
   Pattern pattern;
   uint8_t same[TILERT_MAX_PARAMS];               /* what pattern.same points to, if it is not NULL */
   const TilertManifest *apart;                   /* the kernel's, if it relies on pointers being different; else NULL */
+  uint8_t arg[TILERT_MAX_PARAMS];                /* which argument each of the kernel's parameters is of */
   char *ptx;
   TilertModule *module;
   TilertKernel *kernel;
@@ -111,7 +112,8 @@ int jit_describe_ptx(const TilejitProgram *p, const char *kernel, char **out, Ti
 /* The compiled, loaded form for these arguments, in the kernel's order. */
 int jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, TilertError *err);
 void jit_form_destroy(Form *f);
-uint64_t jit_address_of(const TilertArg *a);      /* on the device; 0: it is no pointer */
+uint64_t jit_address_of(const TilertArg *a);      /* on the device; 0: it is no pointer and no tensor */
+TilertBuffer *jit_buffer_of(const TilertArg *a);  /* that it is, or that the tensor lies in; NULL: none */
 int jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err);
 /* Without `same`. */
 Pattern jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n);

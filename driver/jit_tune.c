@@ -167,11 +167,24 @@ list_candidates(Tune *u)
 
 /* ---- what is remembered ---- */
 
-/* The value of an argument; of a pointer, whose value is another in each process, only whether it is null. 0: it has no value to
- * remember by. */
+static void
+add_extents(CacheHash *h, const TilertTensorArg *t)
+{
+  cache_hash_add(h, &t->rank, sizeof t->rank);
+  for (uint32_t i = 0; t->extents && i < t->rank; i++)
+    cache_hash_add(h, &t->extents[i], sizeof t->extents[i]);
+}
+
+/* The value of an argument; of a pointer, whose value is another in each process, only whether it is null; of a tensor its extents. 0: it
+ * has no value to remember by. */
 static int
 add_value(CacheHash *h, const TilertArg *a)
 {
+  if (a->kind == TILERT_ARG_TENSOR) {
+    if (a->u.tensor)
+      add_extents(h, a->u.tensor);
+    return a->u.tensor != NULL;
+  }
   const int pointer = a->kind == TILERT_ARG_POINTER || a->kind == TILERT_ARG_BUFFER;
   const uint64_t value[2] = {pointer ? TILERT_ARG_POINTER : a->kind, pointer ? a->u.pointer != 0 : a->u.pointer};
   cache_hash_add(h, value, sizeof value);
@@ -269,13 +282,13 @@ const_value(const TilejitKernel *k, size_t i)
   return strtoull(k->params[i].value, NULL, 10);
 }
 
-/* Are two pointers one address? Then programs may find what others wrote. */
+/* Are two pointers or tensors one address? Then programs may find what others wrote. */
 static int
 some_are_one(const Tune *u)
 {
   for (size_t i = 0; i < u->nargs; i++)
     for (size_t k = 0; k < i; k++)
-      if (u->base->pointers >> i & u->base->pointers >> k & 1 && jit_address_of(&u->args[i]) == jit_address_of(&u->args[k]))
+      if (jit_address_of(&u->args[i]) && jit_address_of(&u->args[i]) == jit_address_of(&u->args[k]))
         return 1;
   return 0;
 }
@@ -396,7 +409,7 @@ make_ready(const Tune *u, TilertStream *s, TilertError *err)
   int status = TILERT_OK;
   for (size_t i = 0; !status && i < u->nargs; i++)
     if (u->saved[i])
-      status = tilert_buffer_copy(u->args[i].u.buffer, 0, u->saved[i], 0, tilert_buffer_size(u->saved[i]), s, err);
+      status = tilert_buffer_copy(jit_buffer_of(&u->args[i]), 0, u->saved[i], 0, tilert_buffer_size(u->saved[i]), s, err);
   return !status && u->o.before ? u->o.before(u->o.before_user, s, err) : status;
 }
 
@@ -499,12 +512,13 @@ save_buffers(Tune *u)
   for (size_t i = 0; !status && i < u->nargs && i < 64; i++) {
     if (!(u->o.restore >> i & 1))
       continue;
-    if (u->args[i].kind != TILERT_ARG_BUFFER || !u->args[i].u.buffer)
+    TilertBuffer *of = jit_buffer_of(&u->args[i]);
+    if (!of)
       return jit_fail_about(u->err, u->base, "only buffers can be restored, not", u->base->args[i]->name);
-    size_t bytes = tilert_buffer_size(u->args[i].u.buffer);
+    size_t bytes = tilert_buffer_size(of);
     status = tilert_buffer_create(u->program->device, bytes, &u->saved[i], u->err);
     if (!status)
-      status = tilert_buffer_copy(u->saved[i], 0, u->args[i].u.buffer, 0, bytes, u->stream, u->err);
+      status = tilert_buffer_copy(u->saved[i], 0, of, 0, bytes, u->stream, u->err);
   }
   return status;
 }
@@ -514,7 +528,7 @@ restore_buffers(Tune *u, int status)
 {
   for (size_t i = 0; i < u->nargs; i++) {
     if (u->saved[i] && !status)
-      status = tilert_buffer_copy(u->args[i].u.buffer, 0, u->saved[i], 0, tilert_buffer_size(u->saved[i]), u->stream, u->err);
+      status = tilert_buffer_copy(jit_buffer_of(&u->args[i]), 0, u->saved[i], 0, tilert_buffer_size(u->saved[i]), u->stream, u->err);
     if (u->saved[i] && u->stream && !status)
       status = tilert_stream_synchronize(u->stream, u->err);
     tilert_buffer_destroy(u->saved[i]);

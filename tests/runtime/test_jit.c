@@ -60,7 +60,7 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
   if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0 && strcmp(o->kernel, "pointers") != 0 &&
-      strcmp(o->kernel, "many") != 0)
+      strcmp(o->kernel, "many") != 0 && strcmp(o->kernel, "tensors") != 0)
     return result(2, NULL, "error: no such kernel\n");
   if (!o->kernel || !strcmp(o->kernel, "axpy"))
     sprintf(all, "%s%s\n", axpy, o->ndefines ? o->defines[0].value : "1024");
@@ -70,6 +70,8 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
     strcat(all, pointers);
   if (!o->kernel || !strcmp(o->kernel, "many"))
     strcat(all, many);
+  if (!o->kernel || !strcmp(o->kernel, "tensors"))
+    strcat(all, "kernel tensors warps=4\nparam a tensor tensor<f16, 2>\nparam n scalar i32\nparam b tensor tensor<T, 1>\ntype T -\n");
   return result(0, all, "");
 }
 
@@ -104,6 +106,17 @@ compile_pointers(const TilecOptions *o)
   return result(0, strcat(text, "\n"), "");
 }
 
+/* Its parts: of a a map and an extent, of b the address. It relies on a and b being different unless it is told the opposite. */
+static TilecResult *
+compile_tensors(const TilecOptions *o)
+{
+  char text[300];
+  int told = o->nfacts && o->facts[o->nfacts - 1].kind == TILEC_FACT_SAME;
+  snprintf(text, sizeof text, "//@tilec kernel=tensors warps=4 params=a:tensor:f16:rank=2:map=8x64,a:tensor:f16:rank=2:extent=1,n:scalar:i32,"
+           "b:tensor:f16:rank=1:base%s\n", told ? "" : " apart=0:3");
+  return result(0, text, "");
+}
+
 TilecResult *
 tilec_compile(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
@@ -118,6 +131,8 @@ tilec_compile(const char *name, const char *text, size_t len, const TilecOptions
   CHECK(!strcmp(o->target, "sm_90a"));
   if (!strcmp(o->kernel, "pointers"))
     return compile_pointers(o);
+  if (!strcmp(o->kernel, "tensors"))
+    return compile_tensors(o);
   if (!strcmp(o->kernel, "many"))
     return result(0, "//@tilec kernel=many warps=4 params=i0:scalar:i32,i1:scalar:i32,i2:scalar:i32,i3:scalar:i32,i4:scalar:i32,"
                      "i5:scalar:i32,i6:scalar:i32\n", "");
@@ -375,6 +390,56 @@ test_same(TilertDevice *d)
   tilejit_program_destroy(p);
 }
 
+/* Arguments are counted and named as tensors; what the form relies on is about its parameters. */
+static void
+test_tensors(TilejitProgram *p)
+{
+  static const char *const types[] = {"tensor<f16, 2>", "i32", "tensor<T, 1>"}, *const names[] = {"b", "n", "a"};
+  static const int64_t extents[] = {8, 64}, count[] = {100}, odd[] = {60, 1};
+  static const uint32_t grid[3] = {1, 1, 1};
+  TilertTensorArg a = {.address = 0x1000, .rank = 2, .extents = extents}, b = {.address = 0x2004, .rank = 1, .extents = count};
+  TilertArg args[3] = {{.kind = TILERT_ARG_TENSOR, .u.tensor = &a}, arg_int(5), {.kind = TILERT_ARG_TENSOR, .u.tensor = &b}};
+  const TilertArg named[3] = {args[2], args[1], args[0]};
+  TilejitKernel *k;
+  TilejitCall *c;
+  CHECK_OK(tilejit_kernel(p, "tensors", NULL, 0, &k, &err));
+  for (size_t i = 0; i < 3; i++)
+    CHECK(!strcmp(tilejit_kernel_param(k, i)->type, types[i]) && tilejit_kernel_param(k, i)->kind == TILEJIT_ARGUMENT);
+  int before = compiles;
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 3, &err));
+  CHECK_OK(tilejit_launch_named(k, NULL, grid, names, named, 3, &err));
+  CHECK(compiles == before + 1 && !facts[0]);
+  CHECK_OK(tilejit_call_create(k, grid, NULL, args, 3, &c, &err));
+  CHECK_OK(tilejit_call_launch(c, NULL, &err));
+  CHECK(*(int32_t *)fake->launch.params[1] == 64 && *(uint64_t *)fake->launch.params[3] == 0x2004);
+  tilejit_call_destroy(c);
+  b.address = 0x1000;
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 3, &err));
+  CHECK(compiles == before + 2 && !strcmp(facts, "b=a "));
+  a.strides = odd;
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 3, &err), TILERT_E_ARGUMENT,
+              "kernel tensors, argument 0 (a): stride 0 is 60 elements, 120 bytes; copies of boxes need a multiple of 16 bytes");
+  args[2].u.tensor = NULL;
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 3, &err), TILERT_E_ARGUMENT, "argument 0 (a)");
+  a.strides = NULL;
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 3, &err), TILERT_E_ARGUMENT, "kernel tensors, argument 2 (b): the tensor is NULL");
+  CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 2, &err), TILERT_E_ARGUMENT, "kernel tensors takes 3 arguments (a, n, b); 2 are given");
+}
+
+/* Of PTX that says so itself. */
+static void
+test_tensors_of_ptx(TilertDevice *d)
+{
+  static const char ptx[] = "//@tilec kernel=k warps=4 params=a:tensor:bf16:rank=3:base,a:tensor:bf16:rank=3:stride=0,n:scalar:i32\n";
+  TilejitProgram *p;
+  TilejitKernel *k;
+  CHECK_OK(tilejit_program_create(d, "own.ptx", ptx, strlen(ptx), NULL, &p, &err));
+  CHECK_OK(tilejit_kernel(p, NULL, NULL, 0, &k, &err));
+  CHECK(tilejit_kernel_param_count(k) == 2 && !strcmp(tilejit_kernel_param(k, 0)->type, "tensor<bf16, 3>"));
+  CHECK(!strcmp(tilejit_kernel_param(k, 0)->name, "a") && !strcmp(tilejit_kernel_param(k, 1)->type, "i32"));
+  tilejit_program_destroy(p);
+}
+
 static void *
 thread_main(void *user)
 {
@@ -423,6 +488,8 @@ main(void)
   test_failure(p, d);
   test_null(p);
   test_same(d);
+  test_tensors(p);
+  test_tensors_of_ptx(d);
   test_threads(p);
   CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, &o, &plain, &err));
   CHECK_OK(tilejit_kernel(plain, "pointers", NULL, 0, &k, &err));
