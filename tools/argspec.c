@@ -171,9 +171,10 @@ parse_numbers(Spec *s, Dtype t, const struct Generator *g)
   return 0;
 }
 
-static int
-parse_shape(const char *at, size_t *shape)
+int
+argspec_shape(const char *text, size_t *shape)
 {
+  const char *at = text;
   int n = 0;
   for (;; at++) {
     char *end;
@@ -210,7 +211,7 @@ generate(Spec *s, const struct Generator *g, const char *word, Array *out)
   Dtype t = rt_dtype_find(s->field[1]);
   if (t == DTYPE_NONE)
     return fail(s, "unknown type", s->field[1]);
-  int ndim = parse_shape(s->field[s->n - 1], shape);
+  int ndim = argspec_shape(s->field[s->n - 1], shape);
   if (ndim < 0)
     return fail(s, "bad shape, expected one like 4x8", s->field[s->n - 1]);
   if (parse_numbers(s, t, g) || array_create(out, t, ndim, shape, s->message, s->size))

@@ -14,6 +14,8 @@
 
 /* Whether the word names an array and not a number. */
 int argspec_is_array(const char *word);
+/* The extents of a SHAPE, ARRAY_DIMS at most: how many; -1: it is none. */
+int argspec_shape(const char *text, size_t *shape);
 /* 0, or -1 and a sentence in message. name: of the argument. *empty (may be NULL): the contents do not matter. */
 int argspec_create(const char *name, const char *word, uint64_t seed, Array *out, int *empty, char *message,
                    size_t size);

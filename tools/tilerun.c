@@ -15,6 +15,7 @@
 #include "expr.h"
 #include "interrupt.h"
 #include "jit.h"
+#include "tensorarg.h"
 #include "textfile.h"
 #include "tunetable.h"
 
@@ -28,10 +29,12 @@ static const char usage[] =
   "  --block=X,Y,Z       threads of a block, and\n"
   "  --shared=BYTES      its dynamic shared memory, and\n"
   "  --cluster=X,Y,Z     blocks of a cluster, for PTX of other compilers; parameters are those in the PTX, or p0, p1, ...\n"
+  "  --pdl               programmatic dependent launch: launches of --bench may begin before the one in front has ended\n"
   "  --device=SPEC       cuda, cuda:N, sim or auto (default: cuda if there is a device, else sim)\n"
   "  --target=NAME       compile for this target instead of the device's\n"
   "  -D NAME=VALUE       set a const or type parameter (a plain NAME=VALUE does it, too)\n"
   "  -I DIR              look for imports there\n"
+  "  --part NAME=SHAPE   of a tensor's array, pass so many of each dimension, from the beginning; its strides stay the array's\n"
   "  --save NAME=FILE.npy   write an argument after the run\n"
   "  --check NAME=ARRAY  compare an argument after the run; report the errors\n"
   "  --rtol=X --atol=X   tolerances of --check: |got - want| <= atol + rtol * |want| (default: by type)\n"
@@ -48,7 +51,7 @@ static const char usage[] =
   "  --threads=N --no-races --max-instructions=N --early-copies   of the simulator\n"
   "  --help --version\n"
   "\n"
-  "VALUE: a number or expression, null, or an array:\n"
+  "VALUE: a number or expression, null, or an array, whose shape is a tensor parameter's extents (in expressions NAME.0, NAME.1, ...):\n"
   "  @FILE.npy  DTYPE@FILE.npy  zeros:DTYPE:SHAPE  ones:...  empty:...  full:DTYPE:V:SHAPE  arange:DTYPE:N\n"
   "  rand:DTYPE:SHAPE  uniform:DTYPE:LO:HI:SHAPE  randint:DTYPE:LO:HI:SHAPE          SHAPE: 1823x781\n";
 
@@ -58,10 +61,10 @@ typedef struct Pairs { Pair at[ARGS_MAX]; size_t n; } Pairs;
 typedef struct Run {
   const char *file, *kernel_name, *grid_text, *block_text, *shared_text, *cluster_text, *device_spec, *target, *import_path[ARGS_MAX];
   size_t nimports;
-  Pairs values, defines, saves, checks;
+  Pairs values, defines, saves, checks, parts;
   double rtol, atol, warmup_ms, rep_ms;
   uint64_t seed, max_instructions;
-  int tune, retune, search, bench, no_restore, stats, ptx, no_specialise, threads, no_races, early_copies;
+  int tune, retune, search, bench, no_restore, stats, ptx, no_specialise, threads, no_races, early_copies, pdl;
   int foreign;                         /* PTX of another compiler: blocks have the shape that is given */
 
   Interrupt *interrupt;
@@ -75,6 +78,7 @@ typedef struct Run {
   TilertArg args[ARGS_MAX];
   Array arrays[ARGS_MAX];
   TilertBuffer *buffers[ARGS_MAX];
+  TensorView tensors[ARGS_MAX];
   int empty[ARGS_MAX];                 /* the contents do not matter */
   TilertBuffer *first[ARGS_MAX];       /* for --bench: what the arrays hold at first */
 } Run;
@@ -201,7 +205,7 @@ typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
   OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES,
   OPT_EARLY_COPIES, OPT_TUNE,
-  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER
+  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER, OPT_PART, OPT_PDL
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -213,6 +217,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--no-races", OPT_NO_RACES, 0}, {"--early-copies", OPT_EARLY_COPIES, 0},
   {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
   {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1}, {"--cluster", OPT_CLUSTER, 1},
+  {"--part", OPT_PART, 1}, {"--pdl", OPT_PDL, 0},
 };
 
 static int
@@ -246,6 +251,8 @@ set_option(Run *r, Option option, const char *value)
   case OPT_BLOCK: r->block_text = value; return 0;
   case OPT_SHARED: r->shared_text = value; return 0;
   case OPT_CLUSTER: r->cluster_text = value; return 0;
+  case OPT_PART: return add_pair(&r->parts, value);
+  case OPT_PDL: r->pdl = 1; return 0;
   }
   return EXIT_MISUSE;
 }
@@ -414,12 +421,15 @@ type_agrees(const char *type, Dtype given)
          rt_dtype_info(given)->kind != KIND_FLOAT;
 }
 
-/* The type a parameter points to, with a type parameter's name replaced by what it stands for. */
-static const char *
-pointee(const Run *r, const TilejitParam *p)
+/* The type of a pointer's or tensor's elements, with a type parameter's name replaced by what it stands for. */
+static void
+element_type(const Run *r, const TilejitParam *p, char out[64])
 {
-  const TilejitParam *t = kernel_param(r->kernel, p->type + 1);
-  return t && t->kind == TILEJIT_TYPE ? t->value : p->type + 1;
+  if (!tensorarg_rank(p->type, out))
+    snprintf(out, 64, "%s", p->type + 1);
+  const TilejitParam *t = kernel_param(r->kernel, out);
+  if (t && t->kind == TILEJIT_TYPE)
+    snprintf(out, 64, "%.63s", t->value);
 }
 
 /* PTX's own word for a parameter, which says no more than its size. */
@@ -435,10 +445,17 @@ is_structure(const TilejitParam *p)
   return is_raw(p) && strchr(p->type, '[');
 }
 
+static unsigned
+rank_of(const TilejitParam *p)
+{
+  char ignored[64];
+  return tensorarg_rank(p->type, ignored);
+}
+
 static int
 takes_array(const TilejitParam *p)
 {
-  return p->type[0] == '*' || is_structure(p) || (is_raw(p) && !strcmp(p->type + 2, "64") && p->type[1] != 'f');
+  return p->type[0] == '*' || rank_of(p) || is_structure(p) || (is_raw(p) && !strcmp(p->type + 2, "64") && p->type[1] != 'f');
 }
 
 /* A structure is passed as it lies in memory: the bytes of an array. */
@@ -469,10 +486,25 @@ upload(Run *r, size_t i, int empty)
   return status ? failed(r, &e) : 0;
 }
 
+/* The whole array is on the device; what is passed of it may be less. */
+static int
+set_tensor(Run *r, size_t i)
+{
+  char message[256];
+  const TilejitParam *p = r->params[i];
+  TensorView *t = &r->tensors[i];
+  if (tensorarg_view(&r->arrays[i], rank_of(p), pair_find(&r->parts, p->name), t, message, sizeof message))
+    return misuse(p->name, message);
+  int status = upload(r, i, r->empty[i]);
+  t->arg.buffer = r->buffers[i];
+  r->args[i] = (TilertArg){.kind = TILERT_ARG_TENSOR, .u.tensor = &t->arg};
+  return status;
+}
+
 static int
 set_array(Run *r, size_t i, const char *word)
 {
-  char message[256];
+  char message[256], element[64];
   const TilejitParam *p = r->params[i];
   if (!takes_array(p))
     return misuse("an array is given for a scalar parameter", p->name);
@@ -480,12 +512,13 @@ set_array(Run *r, size_t i, const char *word)
     return misuse(p->name, message);
   if (is_structure(p))
     return set_structure(r, i);
-  if (!is_raw(p) && !type_agrees(pointee(r, p), r->arrays[i].dtype)) {
+  element_type(r, p, element);
+  if (!is_raw(p) && !type_agrees(element, r->arrays[i].dtype)) {
     snprintf(message, sizeof message, "the kernel takes %s, the array is of %s", p->type,
              rt_dtype_info(r->arrays[i].dtype)->name);
     return misuse(p->name, message);
   }
-  return upload(r, i, r->empty[i]);
+  return rank_of(p) ? set_tensor(r, i) : upload(r, i, r->empty[i]);
 }
 
 static int
@@ -493,6 +526,8 @@ set_scalar(Run *r, size_t i, const char *word)
 {
   char message[128], *end;
   TilertArg *a = &r->args[i];
+  if (rank_of(r->params[i]))
+    return misuse("expected an array for tensor", r->params[i]->name);
   if (!strcmp(word, "null") || !strcmp(word, "None")) {
     *a = (TilertArg){.kind = TILERT_ARG_POINTER};
     return 0;
@@ -512,10 +547,22 @@ set_scalar(Run *r, size_t i, const char *word)
   return end == word || *end ? misuse(r->params[i]->name, message) : 0;
 }
 
+/* Parts are of tensors. */
+static int
+check_parts(const Run *r)
+{
+  for (size_t i = 0; i < r->parts.n; i++) {
+    const TilejitParam *p = kernel_param(r->kernel, r->parts.at[i].name);
+    if (!p || p->kind != TILEJIT_ARGUMENT || !rank_of(p))
+      return misuse("--part: no tensor parameter", r->parts.at[i].name);
+  }
+  return 0;
+}
+
 static int
 set_args(Run *r)
 {
-  int status = 0;
+  int status = check_parts(r);
   for (size_t i = 0; !status && i < r->nargs; i++) {
     const char *word = pair_find(&r->values, r->params[i]->name);
     if (!word)
@@ -527,6 +574,23 @@ set_args(Run *r)
 }
 
 /* ---- the grid ---- */
+
+/* a.0: the extents of a tensor. */
+static int
+lookup_extent(const Run *r, const char *key, int64_t *value)
+{
+  const char *dot = strrchr(key, '.');
+  for (size_t i = 0; dot && i < r->nargs; i++) {
+    const TilertTensorArg *t = r->args[i].kind == TILERT_ARG_TENSOR ? r->args[i].u.tensor : NULL;
+    size_t n = strlen(r->params[i]->name);
+    if (!t || n != (size_t)(dot - key) || memcmp(r->params[i]->name, key, n) != 0 || dot[1] < '0' || dot[1] > '9' || dot[2] ||
+        (uint32_t)(dot[1] - '0') >= t->rank)
+      continue;
+    *value = t->extents[dot[1] - '0'];
+    return 1;
+  }
+  return 0;
+}
 
 static int
 lookup(void *user, const char *name, size_t len, int64_t *value)
@@ -541,6 +605,8 @@ lookup(void *user, const char *name, size_t len, int64_t *value)
       *value = r->args[i].u.i;
       return 1;
     }
+  if (lookup_extent(r, key, value))
+    return 1;
   const TilejitParam *p = kernel_param(r->kernel, key);
   return p && p->kind == TILEJIT_CONST &&
          !expr_eval(p->value, strlen(p->value), NULL, NULL, value, ignored, sizeof ignored);
@@ -763,6 +829,8 @@ compile_call(Run *r)
     return failed(r, &e);
   if (r->foreign && (status = set_shape(r)))
     return status;
+  if (r->pdl && tilert_launch_set_pdl(tilejit_call_packed(r->call), 1, &e))
+    return failed(r, &e);
   print_diagnostics(r);
   print_cache_trouble(r);
   print_table(r, &info);
