@@ -15,13 +15,18 @@ pointers   an Array; a torch tensor on the device (its CPU tensors on sim); on s
            T not set takes T from the array. An array must be contiguous, unless all its strides are among the launch's integers or the
            kernel's constants, since a kernel that is told no strides cannot step over holes. A tensor that requires grad is refused
            where autograd records, because it cannot see a launch.
+tensors    (`tensor<f16, 2>`) an array as a pointer takes it, with its extents and strides: of the parameter's type and rank, and with any
+           strides that the kernel can go by; a View, for a part of an Array or for an address. What the kernel needs of address, extents
+           and strides (multiples of 16 bytes, where it copies boxes) the library checks: Error, naming the argument
 scalars    numbers of Python or numpy that the type can hold: whole ones for integers, any for floats; bools for i1 and integers.
 tuples     a tuple for the parameters shape.0, shape.1, ...; for x.rows, x.cols, ... of a struct a tuple or a dict
 
 Host memory (numpy arrays, CPU tensors) is lent to the simulator for each launch: copied in before it and, unless it is read-only, back
 after it; what overlaps in the host's memory does there. On cuda it is refused, as copies at each launch would go unseen: use dev.array.
 Launches with torch tensors go to torch's current stream, others to the device's default stream; `stream=` names another: a Stream, a
-torch stream or the address of a CUstream. Arguments live at least as long as the call that is bound to them.
+torch stream or the address of a CUstream. Arguments live at least as long as the call that is bound to them. `pdl=True` is programmatic
+dependent launch: the kernel may begin before the one in front of it in the stream has ended, and has to wait for it itself
+(griddepcontrol.wait) before it touches what that one writes.
 
 PTX of other compilers (a path or name that ends in .ptx, without //@tilec lines) says of a parameter little more than its size:
 
@@ -78,6 +83,17 @@ class _Val(C.Union):
 
 class _Arg(C.Structure):
     _fields_ = [("kind", C.c_uint32), ("reserved", C.c_uint32), ("u", _Val)]
+
+
+class _TensorArg(C.Structure):
+    """TilertTensorArg, with the arrays that it points to."""
+    _fields_ = [("buffer", _p), ("address", C.c_uint64), ("rank", C.c_uint32), ("reserved", C.c_uint32), ("extents", _p), ("strides", _p),
+                ("shape", C.c_int64 * 5), ("steps", C.c_int64 * 5)]
+
+    def __init__(self, buffer, address, shape, strides):
+        super().__init__(buffer=buffer, address=address, rank=len(shape), shape=tuple(shape), steps=tuple(strides))
+        self.at = C.addressof(self)
+        self.extents, self.strides = self.at + _TensorArg.shape.offset, self.at + _TensorArg.steps.offset
 
 
 class _Define(C.Structure):
@@ -445,6 +461,28 @@ class Array:
         _check(function(self._h, C.c_size_t(offset), _p(host), C.c_size_t(size), None, C.byref(e)), e)
 
 
+class View:
+    """A tensor for a tensor parameter: a part of an Array, or what lies at a Pointer, whose elements are then taken to be of the parameter's
+    type. shape, strides and offset are in elements; without strides the last dimension is the fastest, with nothing in between."""
+
+    def __init__(self, of, shape, strides=None, offset=0):
+        if not isinstance(of, (Array, Pointer)):
+            raise TypeError(f"a view is of an Array or a Pointer, not of {_kind_of(of)}")
+        self.of, self.shape, self.offset = of, tuple(map(int, shape)), int(offset)
+        self.dtype = of.dtype if isinstance(of, Array) else None
+        self.strides = _dense(self.shape) if strides is None else tuple(map(int, strides))
+        if len(self.strides) != len(self.shape):
+            raise ValueError(f"a view with {len(self.shape)} extents and {len(self.strides)} strides")
+
+    def __repr__(self):
+        return f"View({self.of!r}, {self.shape}, {self.strides}, {self.offset})"
+
+
+def _dense(shape):
+    """The strides of a tensor whose elements lie one behind the other."""
+    return tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
+
+
 class Pointer:
     """An address for a pointer parameter, with nothing checked but that it lies on the device. keep: what it points into."""
 
@@ -455,7 +493,7 @@ class Pointer:
 
 # ---- arguments ----
 
-_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE, _INT, _FLOAT, _BOOL, _TUPLE, _OTHER = range(10)
+_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE, _INT, _FLOAT, _BOOL, _TUPLE, _VIEW, _OTHER = range(11)
 _kinds = {}                                                # by type
 
 
@@ -465,6 +503,8 @@ def _learn(t):
         return _ARRAY
     if issubclass(t, Pointer):
         return _POINTER
+    if issubclass(t, View):
+        return _VIEW
     if issubclass(t, np.ndarray):
         return _NUMPY
     if t is type(None):
@@ -503,7 +543,7 @@ def _tensor_dtype(v):
 def _dtype_of(v):
     """The element type of an array of any kind; None of anything else."""
     k = _kind(v)
-    return v.dtype if k == _ARRAY else _tensor_dtype(v) if k == _TENSOR else _numpy_dtype(v) if k == _NUMPY else None
+    return v.dtype if k in (_ARRAY, _VIEW) else _tensor_dtype(v) if k == _TENSOR else _numpy_dtype(v) if k == _NUMPY else None
 
 
 def _kind_of(v):
@@ -511,6 +551,8 @@ def _kind_of(v):
     k = _kind(v)
     if k == _ARRAY:
         return f"an array of {v.dtype}"
+    if k == _VIEW:
+        return f"a view of {v.dtype or 'a Pointer'}"
     if k in (_TENSOR, _NUMPY):
         return f"a {'torch tensor' if k == _TENSOR else 'numpy array'} of {_dtype_of(v) or v.dtype}"
     return "None" if v is None else f"{type(v).__name__} {v!r:.60}"
@@ -524,7 +566,7 @@ class _Host:
         self.address = address
         self.first = address + sum(min(r, 0) for r in reach)
         self.last = address + sum(max(r, 0) for r in reach) + itemsize if 0 not in shape else self.first
-        self.writable, self.keep = writable, keep
+        self.writable, self.keep, self.tensor = writable, keep, None     # tensor: the _TensorArg that is to have the address
 
 
 class _Param:
@@ -642,6 +684,43 @@ class _Param:
             raise self.error(ValueError, "a contiguous array, or its strides among the launch's arguments", got)
 
 
+class _TensorParam(_Param):
+    """A tensor: an array of any kind with its extents and strides, packed as the address of a _TensorArg."""
+
+    def __init__(self, kernel, p):
+        super().__init__(kernel, p)
+        self.dtype, rank = re.fullmatch(r"tensor<(\w+), (\d)>", self.type).groups()
+        self.rank, self.pointer, self.real, self.form, self.pack = int(rank), True, False, "IIQ", self.packed
+        self.takes = {self.dtype}
+        self.tensors = self.takes | ({"i" + self.dtype[1:]} if self.dtype in ("u16", "u32", "u64") else set())
+
+    def wrong(self, v):
+        hint = "; it needs extents: View(pointer, shape)" if _kind(v) == _POINTER else ""
+        return self.error(TypeError, f"an array of {self.dtype} or a View", _kind_of(v) + hint)
+
+    def strided(self, v, shape, strides, launch):
+        """The kernel knows the strides."""
+
+    def packed(self, v, launch):
+        k = _kind(v)
+        if k not in (_ARRAY, _TENSOR, _NUMPY, _VIEW) or (k == _VIEW and v.dtype not in (None, self.dtype)):
+            raise self.wrong(v)
+        at, _, where = self.address(v.of if k == _VIEW else v, launch)
+        shape = tuple(v.shape)
+        if len(shape) != self.rank:
+            raise self.error(ValueError, f"{self.rank} dimensions", f"shape {shape}")
+        if k == _NUMPY:
+            strides = tuple(s // v.itemsize for s in v.strides)
+        else:
+            strides = v.stride() if k == _TENSOR else v.strides if k == _VIEW else _dense(shape)
+        offset = v.offset * np.dtype(DTYPES[self.dtype]).itemsize if k == _VIEW else 0
+        t = _TensorArg(where, offset, shape, strides) if at == 0 else _TensorArg(None, where + offset, shape, strides)
+        if launch.host and self.name in launch.host:
+            launch.host[self.name].tensor = t
+        launch.kept.append(t)
+        return 5, 0, t.at
+
+
 def _bytes_of(v):
     """The bytes of what has a form in memory (bytes, numpy's values, ctypes' structures); None of anything else."""
     if isinstance(v, (np.generic, np.ndarray)):
@@ -745,7 +824,10 @@ class _Loan:
         at = {p.name: 3 * i + 2 for i, p in enumerate(launch.kernel.args)}
         moved = {id(h): a.data_ptr() + h.address - first for a, first, users in self.pieces for h in users}
         for name, h in launch.host.items():
-            launch.values[at[name]] = moved[id(h)]
+            if h.tensor:
+                h.tensor.address = moved[id(h)]
+            else:
+                launch.values[at[name]] = moved[id(h)]
 
     def bring(self):
         for a, first, _ in self.pieces:
@@ -900,7 +982,7 @@ class Kernel:
         n = lib.tilejit_kernel_param_count(self._h)
         params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param_)).contents for i in range(n)]
         self._settings = {p.name.decode(): _value(p.value.decode()) for p in params if p.kind != 0}
-        self.args = [self._param(self, p) for p in params if p.kind == 0]
+        self.args = [(_TensorParam if p.type.startswith(b"tensor<") else self._param)(self, p) for p in params if p.kind == 0]
         unset = {p.name.decode() for p in params if p.kind == 2 and not p.value}
         self._unset = [(i, p.dtype) for i, p in enumerate(self.args) if p.pointer and p.dtype in unset]
         self._types, self._by_types, self._packers = {}, {}, [p.pack for p in self.args]
@@ -969,7 +1051,9 @@ class Kernel:
             k._types = types
         return k
 
-    def __call__(self, grid, *args, stream=None, **named):
+    def __call__(self, grid, *args, stream=None, pdl=False, **named):
+        if pdl:
+            return self.bind(grid, *args, pdl=True, **named)(stream)
         if self._unset and (k := self._typed(self._flat(args, named))) is not self:
             return k(grid, *args, stream=stream, **named)
         launch = _Launch(self, args, named)
@@ -988,13 +1072,13 @@ class Kernel:
     def __getitem__(self, grid):
         return lambda *args, **named: self(grid, *args, **named)
 
-    def bind(self, grid, *args, **named):
+    def bind(self, grid, *args, pdl=False, **named):
         """A Call: this launch, checked and prepared, as often as wanted. In host memory it costs copies each time."""
         k = self._typed(self._flat(args, named))
-        return k._bind(grid, _Launch(k, args, named))
+        return k._bind(grid, _Launch(k, args, named), None, pdl)
 
-    def _bind(self, grid, launch, shape=None):
-        return (_HostCall if launch.host else _SimCall if self.prog.dev.is_sim else Call)(self, grid, launch, shape)
+    def _bind(self, grid, launch, shape, pdl):
+        return (_HostCall if launch.host else _SimCall if self.prog.dev.is_sim else Call)(self, grid, launch, shape, pdl)
 
 
 class ShapedKernel(Kernel):
@@ -1008,10 +1092,10 @@ class ShapedKernel(Kernel):
         lib.tilejit_kernel_shape(self._h, asked)
         self.block = tuple(asked) if asked[0] else None
 
-    def __call__(self, grid, *args, block=None, shared=0, stream=None, **named):
-        self.bind(grid, *args, block=block, shared=shared, **named)(stream)
+    def __call__(self, grid, *args, block=None, shared=0, stream=None, pdl=False, **named):
+        self.bind(grid, *args, block=block, shared=shared, pdl=pdl, **named)(stream)
 
-    def bind(self, grid, *args, block=None, shared=0, **named):
+    def bind(self, grid, *args, block=None, shared=0, pdl=False, **named):
         block = self.block if block is None else _extents(block, "block")
         if block is None:
             raise TypeError(f"kernel {self.name}: block=(x, y, z) is needed, as the PTX does not say how many threads a block has")
@@ -1019,7 +1103,7 @@ class ShapedKernel(Kernel):
             raise TypeError(f"kernel {self.name}: shared is a number of bytes, got {_kind_of(shared)}")
         if not 0 <= shared < 1 << 32:
             raise ValueError(f"kernel {self.name}: shared is a number of bytes from 0 to 2^32 - 1, got {shared}")
-        return self._bind(grid, _Launch(self, args, named), (block, int(shared)))
+        return self._bind(grid, _Launch(self, args, named), (block, int(shared)), pdl)
 
 
 def grouped(params):
@@ -1114,16 +1198,18 @@ class Call(_Launcher):
     """A kernel bound to a grid and arguments: call() launches it, at the cost of the driver's launch; call(stream) in a stream;
     call.repeat(n) so many times in a loop of C, which tells what of a launch's time is Python's."""
 
-    def __new__(cls, kernel, grid, launch, shape=None):
+    def __new__(cls, kernel, grid, launch, shape=None, pdl=False):
         h, e, loan = _p(), _Err(), _Loan(launch) if launch.host else None
         x, y, z = _grid(grid(kernel.settings()) if callable(grid) else grid)
         count = C.c_size_t(len(kernel.args))
         _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), count, C.byref(h), C.byref(e)), e)
-        if shape:
-            packed, block = _p(lib.tilejit_call_packed(h)), (C.c_uint32 * 3)(*shape[0])
-            if status := lib.tilert_launch_set_shape(packed, block, C.c_uint32(shape[1]), C.byref(e)):
-                lib.tilejit_call_destroy(h)
-                _check(status, e)
+        packed = _p(lib.tilejit_call_packed(h))
+        status = lib.tilert_launch_set_shape(packed, (C.c_uint32 * 3)(*shape[0]), C.c_uint32(shape[1]), C.byref(e)) if shape else 0
+        if not status and pdl:
+            status = lib.tilert_launch_set_pdl(packed, 1, C.byref(e))
+        if status:
+            lib.tilejit_call_destroy(h)
+            _check(status, e)
         dev = kernel.prog.dev
         self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_current() if launch.torch else None, dev.ordinal)
         self._h, self.kernel, self.grid, self.args, self._loan, self._shape = h, kernel, (x, y, z), launch.args, loan, shape

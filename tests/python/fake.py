@@ -8,7 +8,8 @@ class FakeCall(C.Structure):
 
 
 class FakeLaunch(C.Structure):
-    _fields_ = [("grid", C.c_uint * 3), ("block", C.c_uint * 3), ("shared", C.c_uint), ("stream", C.c_void_p), ("params", C.POINTER(C.c_void_p)), ("count", C.c_int)]
+    _fields_ = [("grid", C.c_uint * 3), ("block", C.c_uint * 3), ("shared", C.c_uint), ("stream", C.c_void_p), ("params", C.POINTER(C.c_void_p)), ("count", C.c_int),
+                ("cluster", C.c_uint * 3), ("pdl", C.c_int)]
 
 
 class FakeCuda(C.Structure):
