@@ -274,6 +274,33 @@ jit_failed(int status, const char *log, TilertError *err)
   return status;
 }
 
+/* A module is a library where the driver has these: it compiles PTX of several on as many threads, that of modules one after the other. */
+static int
+has_libraries(const CudaDevice *c)
+{
+  return c->cu.LibraryLoadData && c->cu.LibraryUnload && c->cu.LibraryGetModule;
+}
+
+static int
+module_in(CudaDevice *c, void *native, CUmodule *out, TilertError *err)
+{
+  *out = has_libraries(c) ? NULL : native;
+  return *out ? TILERT_OK : TRY(c, LibraryGetModule, (out, native));
+}
+
+/* Code is loaded when it is first asked for, and so it is: what is wrong with it is said here. */
+static int
+load_library(CudaDevice *c, const void *image, int *options, void **values, unsigned n, void **out, TilertError *err)
+{
+  CUmodule module;
+  int status = TRY(c, LibraryLoadData, ((CUlibrary *)out, image, options, values, n, NULL, NULL, 0));
+  if (!status && (status = module_in(c, *out, &module, err))) {
+    c->cu.LibraryUnload(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
 static int
 cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, TilertError *err)
 {
@@ -287,7 +314,9 @@ cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, Til
     return error_no_memory(err);
   int status = enter(c, &pushed, err);
   if (!status) {
-    status = jit_failed(TRY(c, ModuleLoadDataEx, ((CUmodule *)out, image, 3, options, values)), log, err);
+    status = has_libraries(c) ? load_library(c, image, options, values, 3, out, err)
+                              : TRY(c, ModuleLoadDataEx, ((CUmodule *)out, image, 3, options, values));
+    status = jit_failed(status, log, err);
     leave(c, pushed);
   }
   free(log);
@@ -301,7 +330,10 @@ cuda_module_unload(TilertDevice *d, void *module)
   int pushed;
   if (enter(c, &pushed, NULL))
     return;
-  c->cu.ModuleUnload(module);
+  if (has_libraries(c))
+    c->cu.LibraryUnload(module);
+  else
+    c->cu.ModuleUnload(module);
   leave(c, pushed);
 }
 
@@ -327,7 +359,10 @@ kernel_current(CudaDevice *c, TilertKernel *k, TilertError *err)
 {
   const TilertManifest *m = &k->manifest;
   CUfunction f = NULL;
-  int most = 0, status = TRY(c, ModuleGetFunction, (&f, k->module->native, m->kernel));
+  CUmodule module;
+  int most = 0, status = module_in(c, k->module->native, &module, err);
+  if (!status)
+    status = TRY(c, ModuleGetFunction, (&f, module, m->kernel));
   if (!status && m->shared)
     status = TRY(c, FuncSetAttribute, (f, CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)m->shared));
   if (!status)

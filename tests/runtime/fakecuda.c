@@ -135,21 +135,63 @@ FAKE(cuEventRecord, (CUevent e, CUstream s), e->recorded = ++fake.clock, 0)
 FAKE(cuEventSynchronize, (CUevent e), , 0)
 FAKE(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), *ms = (float)(b->recorded - a->recorded), 0)
 
+/* PTX that holds the words is wrong. */
+static CUresult
+compile(const void *image, const char *words, unsigned n, const int *options, void **values)
+{
+  if (!strstr(image, words))
+    return 0;
+  for (unsigned i = 0; i < n; i++)
+    if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+      strcpy(values[i], "ptxas application ptx input, line 3; error : Parsing error near 'me'");
+  return 218;
+}
+
+static CUresult
+load(const void *image, unsigned n, const int *options, void **values)
+{
+  CUresult r = compile(image, "reject me", n, options, values);
+  fake.modules += !r;
+  fake.cubins += !r && !memcmp(image, "\177ELF", 4);
+  return r;
+}
+
 EXPORT CUresult
 cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, void **values)
 {
   NEED_CONTEXT;
-  if (strstr(image, "reject me")) {
-    for (unsigned i = 0; i < n; i++)
-      if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
-        strcpy(values[i], "ptxas application ptx input, line 3; error : Parsing error near 'me'");
-    return 218;
-  }
   *m = (CUmodule)(uintptr_t)1;
-  fake.modules++;
-  fake.cubins += !memcmp(image, "\177ELF", 4);
+  return load(image, n, options, values);
+}
+
+/* What a driver of CUDA 11 has not. */
+#ifndef OLD_DRIVER
+struct CUlib_st { const void *late; unsigned n; const int *options; void **values; };
+
+/* A library that says "later" is compiled when its module is asked for. */
+EXPORT CUresult
+cuLibraryLoadData(CUlibrary *l, const void *image, int *options, void **values, unsigned n, int *more, void **more_values, unsigned nmore)
+{
+  NEED_CONTEXT;
+  const void *late = strstr(image, "later");
+  CUresult r = late ? 0 : load(image, n, options, values);
+  if (r || !(*l = malloc(sizeof **l)))
+    return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+  **l = (struct CUlib_st){late, n, options, values};
+  fake.modules += late != NULL;
   return 0;
 }
+
+EXPORT CUresult
+cuLibraryGetModule(CUmodule *m, CUlibrary l)
+{
+  NEED_CONTEXT;
+  *m = (CUmodule)(uintptr_t)1;
+  return l->late ? compile(l->late, "later", l->n, l->options, l->values) : 0;
+}
+
+FAKE(cuLibraryUnload, (CUlibrary l), (free(l), fake.modules--), 0)
+#endif
 
 EXPORT CUresult
 cuModuleLoadData(CUmodule *m, const void *image)
@@ -166,12 +208,14 @@ FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
           : attribute >= CU_FUNC_REQUIRED_CLUSTER_WIDTH ? fake.required_cluster : 30 + attribute, 0)
 FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
      *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
+#ifndef OLD_DRIVER
 FAKE_FREE(cuTensorMapEncodeTiled, (void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride,
                               const unsigned *box, const unsigned *step, int interleave, int swizzle, int promotion, int fill),
      (memset(map, 0, 128), memcpy(map, (uint64_t[]){(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle,
                                                     (uint64_t)promotion, (uint64_t)fill, rank > 2 ? extent[2] : 0, rank > 2 ? stride[1] : 0,
                                                     rank > 2 ? box[2] : 0, extent[0], box[0]}, 120)),
      interleave == 3 ? 1 : 0)
+#endif
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),
      *n = 3, 0)
 
@@ -184,6 +228,7 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
   return fake.launch_result;
 }
 
+#ifndef OLD_DRIVER
 EXPORT CUresult
 cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
@@ -201,3 +246,4 @@ cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **ex
   }
   return fake.launch_result;
 }
+#endif

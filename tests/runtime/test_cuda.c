@@ -316,6 +316,8 @@ test_module_errors(TilertDevice *d)
   TilertModule *m;
 #define LOAD(text) tilert_module_load(d, text, strlen(text), NULL, 0, &m, &err)
   CHECK_FAILS(LOAD("//@tilec kernel=k warps=1\nreject me\n"), TILERT_E_MODULE, "line 3; error : Parsing error");
+  CHECK_FAILS(LOAD("//@tilec kernel=k warps=1\nlater\n"), TILERT_E_MODULE, "line 3; error : Parsing error");
+  CHECK(!calls("cuModuleLoadDataEx"));
   CHECK_FAILS(LOAD("//@tilec kernel=absent warps=1\n"), TILERT_E_DRIVER, "kernel absent: cuModuleGetFunction");
   CHECK_FAILS(LOAD("//@tilec kernel=k warps=32\n"), TILERT_E_UNAVAILABLE, "wants 1024 threads");
   CHECK_OK(LOAD("//@tilec kernel=k warps=4 shared=100000\n"));
