@@ -35,8 +35,9 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
 typedef enum TilejitParamKind { TILEJIT_ARGUMENT, TILEJIT_CONST, TILEJIT_TYPE } TilejitParamKind;
 
 typedef struct TilejitParam {
-  char name[64], type[64];           /* "*f32", "i32"; "*T" where T has no value yet; "type" of a type parameter; of other compilers'
-                                      * PTX "*", or its own word for what may be anything of that size: ".u64", ".b8[12]" */
+  char name[64], type[64];           /* "*f32", "i32", "tensor<f16, 2>"; "*T" where T has no value yet; "type" of a type parameter; of
+                                      * other compilers' PTX "*", or its own word for what may be anything of that size: ".u64",
+                                      * ".b8[12]" */
   char value[128];                   /* const and type parameters: the define or the default; "" if neither */
   int32_t kind;                      /* TilejitParamKind; only TILEJIT_ARGUMENTs are passed to launches */
 } TilejitParam;
@@ -113,7 +114,8 @@ typedef struct TilejitTuneOptions {  /* NULL or zeros: the defaults */
   int force;                         /* 1: measure even if the choice is known */
   int threads;                       /* that compile; 0: one per core */
   double rep_ms;                     /* to spend on a configuration in the first round; 0: 3 */
-  uint64_t restore;                  /* bit i: buffer argument i has its contents back before every launch, and in the end */
+  uint64_t restore;                  /* bit i: the buffer that argument i is, or that the tensor lies in, has its contents back before every
+                                      * launch, and in the end */
   void (*progress)(void *user, const char *what, size_t done, size_t total);   /* on the caller's thread */
   void *progress_user;
   TilertRun before;                  /* put into the stream before every launch, not measured; NULL: nothing */
