@@ -86,7 +86,7 @@ struct TilertLaunch {
   int pdl;                                     /* it may begin before the launch in front of it has ended */
   int empty;                                   /* a zero in the grid */
   uint64_t mapless;                            /* bit i: argument i is a tensor without elements, of which there is no map */
-  uint64_t mapped[TILERT_MAX_PARAMS];          /* the address of what each map is of */
+  uint64_t address[TILERT_MAX_PARAMS];         /* of the tensor that each part is of; 0: it has no element */
   void *params[TILERT_MAX_PARAMS];
   _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];
 };
@@ -105,8 +105,6 @@ const char *manifest_tensor_wrong(const TilertParam *p);
 const char *manifest_tensors_wrong(const TilertManifest *m);
 /* Bytes that a parameter's kind and type take; 0 if these are not known. */
 uint32_t manifest_param_size(const TilertParam *p);
-/* Is the parameter a pointer, or a part that stands for a tensor's address? */
-int manifest_has_address(const TilertParam *p);
 
 /* Check and pack args into *l, which is the caller's. Does not retain the kernel. */
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,

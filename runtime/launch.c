@@ -123,14 +123,13 @@ pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
   return launch_wrong_kind(&c, arg);
 }
 
-/* Of a pointer, or of a part that stands for a tensor. */
+/* Of a pointer, or of the tensor that a part is of. */
 static uint64_t
 address_of(const TilertLaunch *l, uint32_t param)
 {
-  const TilertParam *p = &l->kernel->manifest.params[param];
   uint64_t address;
-  if (p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_MAP)
-    return l->mapped[param];
+  if (l->kernel->manifest.params[param].kind == TILERT_PARAM_TENSOR)
+    return l->address[param];
   memcpy(&address, l->blob + l->kernel->offset[param], sizeof address);
   return address;
 }
@@ -288,7 +287,7 @@ tilert_launch_destroy(TilertLaunch *l)
 }
 
 /* What an argument has in a launch, to be put back where another one does not go. */
-typedef struct Packed { uint64_t mapless, mapped[TILERT_MAX_PARAMS]; unsigned char bytes[PARAM_BYTES_MAX]; } Packed;
+typedef struct Packed { uint64_t mapless, address[TILERT_MAX_PARAMS]; unsigned char bytes[PARAM_BYTES_MAX]; } Packed;
 
 /* Keep or put back the argument's parameters, which lie together. */
 static void
@@ -297,9 +296,10 @@ packed_move(TilertLaunch *l, size_t index, Packed *p, int back)
   const TilertKernel *k = l->kernel;
   const uint32_t first = k->first[index], last = k->first[index + 1] - 1;
   unsigned char *blob = l->blob + k->offset[first];
-  const size_t size = k->offset[last] + k->manifest.params[last].size - k->offset[first];
+  uint64_t *address = l->address + first;
+  const size_t size = k->offset[last] + k->manifest.params[last].size - k->offset[first], addresses = (last + 1 - first) * sizeof *address;
   memcpy(back ? blob : p->bytes, back ? p->bytes : blob, size);
-  memcpy(back ? l->mapped : p->mapped, back ? p->mapped : l->mapped, sizeof p->mapped);
+  memcpy(back ? address : p->address, back ? p->address : address, addresses);
   *(back ? &l->mapless : &p->mapless) = back ? p->mapless : l->mapless;
 }
 

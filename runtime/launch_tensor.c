@@ -190,10 +190,8 @@ encode(const Tensor *t, const TilertParam *p, unsigned char *at)
 static int
 pack_map(TilertLaunch *l, const Tensor *t, uint32_t param, unsigned char *at)
 {
-  const ArgCheck *c = t->check;
-  l->mapped[param] = t->empty ? 0 : t->address;
   if (t->empty) {
-    l->mapless |= UINT64_C(1) << c->index;
+    l->mapless |= UINT64_C(1) << t->check->index;
     memset(at, 0, l->kernel->manifest.params[param].size);
     return TILERT_OK;
   }
@@ -216,6 +214,7 @@ pack_part(TilertLaunch *l, const Tensor *t, uint32_t param)
 {
   const TilertParam *p = &l->kernel->manifest.params[param];
   unsigned char *at = l->blob + l->kernel->offset[param];
+  l->address[param] = t->empty ? 0 : t->address;
   if (p->part == TILERT_TENSOR_MAP)
     return pack_map(l, t, param, at);
   uint64_t value = p->part == TILERT_TENSOR_BASE     ? t->address

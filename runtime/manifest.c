@@ -176,17 +176,11 @@ manifest_tensors_wrong(const TilertManifest *m)
 }
 
 int
-manifest_has_address(const TilertParam *p)
-{
-  return p->kind == TILERT_PARAM_POINTER || (is_tensor(p) && (p->part == TILERT_TENSOR_MAP || p->part == TILERT_TENSOR_BASE));
-}
-
-int
 manifest_pairs_fit(const TilertManifest *m)
 {
   uint64_t pointers = 0, below = 0;
   for (uint32_t i = 0; i < m->nparams; i++)
-    pointers |= (uint64_t)manifest_has_address(&m->params[i]) << i;
+    pointers |= (uint64_t)(m->params[i].kind == TILERT_PARAM_POINTER || is_tensor(&m->params[i])) << i;
   for (uint32_t i = 0; i < TILERT_MAX_PARAMS; i++) {
     below |= UINT64_C(1) << i;
     if (m->apart[i] && (!(pointers >> i & 1) || m->apart[i] & (~pointers | below)))

@@ -67,8 +67,8 @@ typedef struct TilertManifest {
   uint32_t shared;             /* dynamic shared memory, bytes */
   uint32_t nparams;
   TilertParam params[TILERT_MAX_PARAMS];
-  /* The code relies on pointers i < j to be different addresses: bit j of apart[i]. napart: how many such pairs there are. A tensor's
-   * address is that of its map or of its base. */
+  /* The code relies on pointers i < j to be different addresses: bit j of apart[i]. napart: how many such pairs there are. Any
+   * part of a tensor stands for its address. */
   uint32_t napart;
   uint64_t apart[TILERT_MAX_PARAMS];
   uint32_t block[3];           /* the shape that PTX of another compiler asks for (.reqntid); zeros: none */

@@ -111,7 +111,8 @@ test_tensors(void)
   CHECK(tilert_manifest_args(NULL, NULL) == 0);
   CHECK_OK(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64") " apart=0:4,1:4", &m, 1, &n));
   CHECK(m.napart == 2);
-  CHECK_FAILS(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64") " apart=2:4", &m, 1, &n), TILERT_E_MODULE, "no pointers");
+  CHECK_OK(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64,n:scalar:i32") " apart=2:4", &m, 1, &n));   /* any part stands for the tensor */
+  CHECK_FAILS(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64,n:scalar:i32") " apart=2:5", &m, 1, &n), TILERT_E_MODULE, "no pointers");
 }
 
 static void
