@@ -153,5 +153,6 @@ static inline u32 log2_u32(u32 x) { u32 n = 0; while (x > 1) { x >>= 1; n++; } r
 static inline bool is_pow2(u64 x) { return x && !(x & (x - 1)); }
 static inline u32 min_u32(u32 a, u32 b) { return a < b ? a : b; }
 static inline u32 max_u32(u32 a, u32 b) { return a > b ? a : b; }
+static inline u64 max_u64(u64 a, u64 b) { return a > b ? a : b; }
 static inline u32 align_up(u32 n, u32 to) { return (n + to - 1) & ~(to - 1); }   /* to a multiple of a power of two */
 #endif

@@ -5,33 +5,69 @@
 #include <time.h>
 
 /* ---- manifests ---- */
-static void
-manifest_param(const Func *f, u32 i, Arena *a, TilertParam *p)
+static TilertNull
+null_of(ParamNull n)
 {
-  const Value *arg = f->body->args[i];
+  return n == PARAM_NULL ? TILERT_NULL_ALWAYS : n == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
+}
+
+/* What is needed of a tensor. */
+static void
+manifest_part(const KernelParam *k, const Type *t, TilertParam *p)
+{
+  static const struct { TilertTensorPart part; u32 size; } parts[] = {
+    [PARAM_MAP] = {TILERT_TENSOR_MAP, 128}, [PARAM_BASE] = {TILERT_TENSOR_BASE, 8},
+    [PARAM_EXTENT] = {TILERT_TENSOR_EXTENT, 4}, [PARAM_STRIDE] = {TILERT_TENSOR_STRIDE, 8}};
+  p->kind = TILERT_PARAM_TENSOR;
+  p->part = parts[k->part].part;
+  p->size = parts[k->part].size;
+  p->rank = t->rank;
+  p->dim = k->axis;
+  p->swizzle = k->form.swizzle;
+  p->divisible = k->part == PARAM_BASE ? p->divisible : 1;
+  memcpy(p->box, k->form.box, sizeof p->box);
+}
+
+static void
+manifest_param(const Func *f, const KernelParam *k, Arena *a, TilertParam *p)
+{
+  const Value *arg = f->body->args[k->arg];
   bool ptr = type_is_ptr(arg->type);
-  snprintf(p->name, sizeof p->name, "%s", func_param_name(f, i, a));
+  snprintf(p->name, sizeof p->name, "%s", func_param_name(f, k->arg, a));
   snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
   p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
   p->size = ptr ? 8 : dtype_bytes(arg->type->dt);
-  p->divisible = f->params[i].divisible;
-  p->null = f->params[i].null == PARAM_NULL ? TILERT_NULL_ALWAYS : f->params[i].null == PARAM_NONNULL ? TILERT_NULL_NEVER : TILERT_NULL_ANY;
+  p->divisible = f->params[k->arg].divisible;
+  p->null = null_of(f->params[k->arg].null);
+  if (type_is_tensor(arg->type))
+    manifest_part(k, arg->type, p);
+}
+
+/* The place of a program's parameter among those of its PTX: of its first part. */
+static u32
+place_of(const KernelParams *params, u32 arg)
+{
+  u32 i = 0;
+  while (params->data[i].arg != arg)
+    i++;
+  return i;
 }
 
 static void
 emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 {
+  KernelParams params = kernel_params(f, c->scratch);
   memset(m, 0, sizeof *m);
   snprintf(m->kernel, sizeof m->kernel, "%s", f->name);
   snprintf(m->target, sizeof m->target, "%s", c->target->name);
   m->warps = f->warps;
   m->shared = f->shared_bytes;
-  m->nparams = f->body->nargs;
+  m->nparams = params.len;
   for (u32 i = 0; i < m->nparams; i++)
-    manifest_param(f, i, c->scratch, &m->params[i]);
-  for (u32 i = 0; i < m->nparams; i++)
+    manifest_param(f, &params.data[i], c->scratch, &m->params[i]);
+  for (u32 i = 0; i < f->body->nargs; i++)
     for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
-      m->apart[__builtin_ctzll(left)] |= UINT64_C(1) << i;
+      m->apart[place_of(&params, (u32)__builtin_ctzll(left))] |= UINT64_C(1) << place_of(&params, i);
 }
 
 /* The line that runtime/manifest.h describes. */
@@ -47,9 +83,9 @@ emit_manifest_line(Buf *b, const TilertManifest *m)
 static bool
 check_limits(Ctx *c, const Func *f)
 {
-  if (f->body->nargs > TILERT_MAX_PARAMS) {
-    const char *what = arena_printf(c->scratch, "kernel '%s' has %u parameters; more than %d", f->name, f->body->nargs,
-                                    TILERT_MAX_PARAMS);
+  u32 n = kernel_params(f, c->scratch).len;
+  if (n > TILERT_MAX_PARAMS) {
+    const char *what = arena_printf(c->scratch, "kernel '%s' has %u parameters; more than %d", f->name, n, TILERT_MAX_PARAMS);
     diag(c, f->span, E_UNSUPPORTED, what, c->target->name);
     return false;
   }

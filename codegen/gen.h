@@ -46,6 +46,16 @@ typedef struct GenTeam {
   u32 ndists;
 } GenTeam;
 
+/* params.c: a parameter of a kernel's PTX: all of a program's parameter, or what is needed of a tensor. */
+typedef enum KernelPart { PARAM_WHOLE, PARAM_MAP, PARAM_BASE, PARAM_EXTENT, PARAM_STRIDE } KernelPart;
+typedef struct KernelParam {
+  u32 arg;                         /* the program's parameter */
+  KernelPart part;
+  u32 axis, found;                 /* of an extent or stride; in which order it was found to be needed */
+  TmaForm form;                    /* of a map */
+} KernelParam;
+typedef VEC(KernelParam) KernelParams;
+
 typedef struct Gen {
   Ctx *c;
   Module *m;
@@ -62,6 +72,7 @@ typedef struct Gen {
   char error_text[400];
   Ty i1, i8, i16, i32, i64, f16, bf16, f32, f64, none;
   Func *func;
+  KernelParams params;             /* its LLVM function's, in order */
   GenTeam *team;
   Val fn, smem;
   void (*walk)(struct Gen *g, const Block *b);   /* lowers the ops of a block: lower.c's, for ops with regions */
@@ -344,6 +355,11 @@ const DotSplit *dot_split(const Op *op);                       /* NULL: not of f
 /* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
 DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
 Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+
+/* ---- params.c ---- */
+KernelParams kernel_params(const Func *f, Arena *a);         /* of its PTX, in order */
+KernelParam param_asked(const Op *op);                      /* what an op on a tensor needs of it */
+u32 param_index(const KernelParams *p, const KernelParam *which);
 
 /* ---- lower_team.c ---- */
 /* Registers with which f's threads start, as its regions share them out; 0: nothing is shared out. */

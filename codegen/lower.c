@@ -196,9 +196,15 @@ lower_BARRIER(Gen *g, const Op *op)
 
 /* ---- functions ---- */
 static Ty
-param_type(Gen *g, const Type *t)
+param_type(Gen *g, const Type *t, const KernelParam *p)
 {
-  return type_is_bool(t) ? g->i8 : gen_type(g, t);
+  switch (p->part) {
+  case PARAM_MAP: return LLVMPointerTypeInContext(g->lc, 0);
+  case PARAM_BASE: return gen_elem_type(g, t->dt, true);
+  case PARAM_EXTENT: return g->i32;
+  case PARAM_STRIDE: return g->i64;
+  default: return type_is_bool(t) ? g->i8 : gen_type(g, t);
+  }
 }
 
 static void
@@ -208,13 +214,31 @@ string_attr(Gen *g, LLVMAttributeIndex at, const char *key, const char *value)
                                                                (unsigned)strlen(value)));
 }
 
+/* A map is passed by value, and its address is that of the parameter (PTX ISA, cp.async.bulk.tensor). */
+static void
+param_attrs(Gen *g, const Func *f, u32 i)
+{
+  enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
+  const KernelParam *p = &g->params.data[i];
+  unsigned align = LLVMGetEnumAttributeKindForName("align", 5), byval = LLVMGetEnumAttributeKindForName("byval", 5);
+  u32 divisible = f->params[p->arg].divisible, by = p->part == PARAM_MAP ? MAP_ALIGN : divisible & -divisible;
+  bool address = p->part == PARAM_BASE || type_is_ptr(f->body->args[p->arg]->type);
+  if (p->part == PARAM_MAP) {
+    LLVMAddAttributeAtIndex(g->fn, i + 1, LLVMCreateTypeAttribute(g->lc, byval, LLVMArrayType2(g->i8, MAP_BYTES)));
+    string_attr(g, i + 1, "nvvm.grid_constant", "");
+  }
+  if (p->part == PARAM_MAP || (address && by > 1))
+    LLVMAddAttributeAtIndex(g->fn, i + 1, LLVMCreateEnumAttribute(g->lc, align, by));
+}
+
 static void
 func_declare(Gen *g, Func *f)
 {
-  u32 n = f->body->nargs;
+  g->params = kernel_params(f, g->arena);
+  u32 n = g->params.len;
   Ty *params = NEW_ARRAY(g->arena, Ty, n + 1);
   for (u32 i = 0; i < n; i++)
-    params[i] = param_type(g, f->body->args[i]->type);
+    params[i] = param_type(g, f->body->args[g->params.data[i].arg]->type, &g->params.data[i]);
   g->fn = LLVMAddFunction(g->mod, f->name, LLVMFunctionType(g->none, params, n, 0));
   LLVMSetFunctionCallConv(g->fn, KERNEL_CALL_CONV);
   string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.reqntid",
@@ -224,20 +248,18 @@ func_declare(Gen *g, Func *f)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.maxnreg", arena_printf(g->arena, "%u", most));
   if (f->min_blocks)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(g->arena, "%u", f->min_blocks));
-  unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
-  for (u32 i = 0; i < n; i++) {
-    u32 by = f->params[i].divisible & -f->params[i].divisible;
-    if (type_is_ptr(f->body->args[i]->type) && by > 1)
-      LLVMAddAttributeAtIndex(g->fn, i + 1, LLVMCreateEnumAttribute(g->lc, align, by));
-  }
+  for (u32 i = 0; i < n; i++)
+    param_attrs(g, f, i);
 }
 
 static void
 params_bind(Gen *g, Func *f)
 {
-  for (u32 i = 0; i < f->body->nargs; i++) {
-    const Value *arg = f->body->args[i];
+  for (u32 i = 0; i < g->params.len; i++) {
+    const Value *arg = f->body->args[g->params.data[i].arg];
     Val v = LLVMGetParam(g->fn, i);
+    if (type_is_tensor(arg->type))
+      continue;
     if (type_is_bool(arg->type))
       v = LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstInt(g->i8, 0, 0), "");
     gen_new(g, arg)[0] = v;

@@ -7,7 +7,8 @@
  *
  * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at any of them, each is as many
  * arrivals as the largest team that arrives anywhere has warps, shared out among its warps: so many lanes of each arrive, once the
- * warp has come together there. No team has to meet for that.
+ * warp has come together there. No team has to meet for that. Bytes are announced by the leader, by its own arrival. What its copies do to
+ * the phase is counted in PTX as an arrival that each thread adds, and that is made when the copies have landed: it comes out even.
  */
 #include "gen.h"
 
@@ -167,12 +168,31 @@ lower_MBARRIER_INIT(Gen *g, const Op *op)
   emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), mbarrier_at(g, op), gen_u32(g, n));
 }
 
+/* The leader arrives, and says how many bytes are to come: until it has arrived the phase cannot end. Who arrives besides; NULL: nobody. */
+static Val
+expect(Gen *g, Val at, u32 bytes, u32 lanes, Val arrives)
+{
+  Val leads = dist_leader(g, NULL);
+  emit_where(g, PTX_MBAR_EXPECT, leads, at, gen_u32(g, bytes));
+  return lanes * g->team->range.warps == 1 ? NULL : gen_and(g, arrives, LLVMBuildNot(B, leads, ""));
+}
+
 void
 lower_MBARRIER_ARRIVE(Gen *g, const Op *op)
 {
-  u32 lanes = arrivals_of_team(g) / g->team->range.warps;
+  u32 lanes = arrivals_of_team(g) / g->team->range.warps, bytes = (u32)op_int(op, AT_BYTES, 0);
+  Val at = mbarrier_at(g, op), arrives = team_bits_zero(g, (LANES - 1) & ~(lanes - 1));
+  if (bytes && !target_has(g->target, F_MBARRIER_TX)) {
+    gen_unsupported(g, op, "an mbarrier that counts bytes (async_copy and mbarrier_arrive(m, copies=true) do without)");
+    return;
+  }
+  if (op_int(op, AT_COPIES, 0))
+    emit_where(g, PTX_MBAR_COPIES, NULL, at, NULL);
   team_warp_barrier(g);
-  emit_where(g, PTX_MBAR_ARRIVE, team_bits_zero(g, (LANES - 1) & ~(lanes - 1)), mbarrier_at(g, op), NULL);
+  if (bytes)
+    arrives = expect(g, at, bytes, lanes, arrives);
+  if (!bytes || arrives)
+    emit_where(g, PTX_MBAR_ARRIVE, arrives, at, NULL);
 }
 
 void

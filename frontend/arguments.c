@@ -3,6 +3,8 @@
  * A tuple or struct becomes an argument for each of its parts, in order, named by its path: `shape: (i32, i32)` is shape.0 and
  * shape.1, `a: Array2` is a.base, a.rows, ... So launchers know nothing but scalars and pointers.
  *
+ * A tensor is one argument: its address, extents and strides go together.
+ *
  * A pointer may be left out. If a fact says that it is null, or, without a fact, a define or the default is None, then it is None:
  * a compile-time value. Otherwise a kernel that asks whether it is None is told that it is not, and relies on that (ParamInfo.null):
  * the runtime refuses what was not compiled for. */
@@ -102,7 +104,7 @@ bad_argument(const Arguments *a, Span at, const char *path, const char *is, cons
   return val_poison(a->param->span);
 }
 
-/* A scalar or pointer; dtype: what a launcher is told. */
+/* A scalar, pointer or tensor; dtype: what a launcher is told. */
 static Val
 leaf(Arguments *a, Part p, const Type *t, const char *dtype)
 {
@@ -114,10 +116,12 @@ leaf(Arguments *a, Part p, const Type *t, const char *dtype)
     return bad_argument(a, a->param->at, p.path, "has a name of more than 63 bytes", "");
   bool null = known_null(a, p, t, &none);
   if (!a->f) {
-    a->visit(a->user, p.path, type_is_ptr(t), dtype);
+    a->visit(a->user, p.path, t, dtype);
     return null ? none : val_void(a->param->span);
   }
   Value *v = func_add_param(a->f, t, intern(L->c, p.path), known_divisible(a, p.path));
+  if (type_is_tensor(t))
+    return val_tensor(v, a->param->span);
   if (!null)
     return known_value(a, p.path, v);
   if (none.kind == V_NONE)
@@ -129,7 +133,7 @@ leaf(Arguments *a, Part p, const Type *t, const char *dtype)
 static bool
 is_unset(const Arguments *a, const Node *type)
 {
-  const Node *base = type->kind == N_PTR ? kid(type, 0) : type;
+  const Node *base = type->kind == N_PTR || type->kind == N_GENERIC ? kid(type, 0) : type;
   return a->unset_ok && base->kind == N_NAME && !scope_find(a->L, base->name) && unit_has_param(a->L->prog->main, base->name, true);
 }
 
@@ -185,8 +189,10 @@ argument(Arguments *a, Part p)
   if (p.type->kind == N_TUPLE)
     return tuple_argument(a, p);
   if (is_unset(a, p.type)) {
-    bool ptr = p.type->kind == N_PTR;
-    return leaf(a, p, ptr ? type_ptr(L->c, DT_I8) : type_scalar(L->c, DT_I8), (ptr ? kid(p.type, 0) : p.type)->name);
+    const Type *i8 = type_scalar(L->c, DT_I8), *t = p.type->kind == N_PTR ? type_ptr(L->c, DT_I8) : i8;
+    if (p.type->kind == N_GENERIC)
+      t = lower_tensor_type(L, p.type, i8);
+    return t ? leaf(a, p, t, (p.type->kind == N_NAME ? p.type : kid(p.type, 0))->name) : val_poison(p.type->span);
   }
   Val t = lower_expr(L, p.type);
   if (t.kind == V_STRUCT)
@@ -206,7 +212,7 @@ whole_argument(Arguments *a)
   if (absent && a->f && v.kind != V_POISON && (absent->kind != N_NONE || !ptr))
     ERR(a->L, absent->span, E_PARAM, param->name, "has a default", "; only const and type parameters may have one, and a pointer None");
   if (kid(param, 2) && val_is_many(v))
-    ERR(a->L, kid(param, 2)->span, E_PARAM, param->name, "has parts", ": a promise is about a scalar or pointer");
+    ERR(a->L, kid(param, 2)->span, E_PARAM, param->name, "has parts", ": a promise is about a scalar, pointer or tensor");
   return v;
 }
 

@@ -223,6 +223,50 @@ call_buffer(Lower *L, Call *c, u32 i, bool row)
 }
 
 Value *
+call_tensor(Lower *L, Call *c, u32 i)
+{
+  if (c->args[i].kind == V_TENSOR)
+    return c->args[i].ir;
+  bad(L, c, i, "a tensor");
+  return NULL;
+}
+
+/* v as an i32, or NULL. */
+static Value *
+coordinate(Lower *L, Val v)
+{
+  Const k;
+  if (v.kind == V_CONST && !const_is_float(v.k) && const_cast(v.k, DT_I32, ROUND_NEAREST, false, &k))
+    return val_value(L, val_const(k, v.span));
+  return v.kind == V_IR && v.ir->type == type_scalar(L->c, DT_I32) ? v.ir : NULL;
+}
+
+bool
+call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out)
+{
+  Val v = c->args[i];
+  const Val *items = val_is_list(v) ? v.list.v : &v;
+  u32 n = val_is_list(v) ? v.list.n : 1;
+  if (v.kind == V_POISON)
+    return false;
+  if (n != t->rank) {
+    call_error(L, c, v.span, arena_printf(L->a, "%u coordinates in a tensor of %u dimension%s", n, t->rank, t->rank == 1 ? "" : "s"));
+    return false;
+  }
+  for (u32 k = 0; k < n; k++) {
+    L->b.span = c->span;
+    Value *x = coordinate(L, items[k]);
+    if (!x) {
+      if (items[k].kind != V_POISON)
+        ERR(L, items[k].span, E_ARGUMENT, c->name, "i32 coordinates", val_str(L, items[k]));
+      return false;
+    }
+    vec_push(L->a, out, x);
+  }
+  return true;
+}
+
+Value *
 call_mbarrier(Lower *L, Call *c, u32 i, bool row)
 {
   return call_shared(L, c, i, row, true);

@@ -42,8 +42,18 @@ builtin_mbarrier_arrive(Lower *L, Call *c)
   u32 warps = block_team(L->b.block).warps;
   if (!is_pow2(warps))
     return call_error(L, c, c->span, arena_printf(L->a, "%u warps do not arrive together: teams do", warps));
+  i64 bytes = 0, least, most;
+  bool copies;
+  if ((c->given[1] && !call_int(L, c, 1, "the bytes", &bytes)) || !call_bool(L, c, 2, false, &copies))
+    return val_poison(c->span);
+  if (c->given[1] && !attr_allows(AT_BYTES, bytes, &least, &most))
+    return call_error(L, c, c->args[1].span, arena_printf(L->a, "a phase has %lld to %lld bytes", (long long)least, (long long)most));
   L->b.span = c->span;
-  op_create(&L->b, OP_MBARRIER_ARRIVE, 1, &m, 0, NULL, 0);
+  Op *op = op_create(&L->b, OP_MBARRIER_ARRIVE, 1, &m, 0, NULL, 0);
+  if (c->given[1])
+    op_set_int(op, AT_BYTES, bytes);
+  if (copies)
+    op_set_int(op, AT_COPIES, 1);
   return val_void(c->span);
 }
 

@@ -364,9 +364,23 @@ asked_type(Lower *L, Call *c)
     ERR(L, v.span, E_ARGUMENT, c->name, "a tile or a buffer of numbers", val_str(L, v));
     return NULL;
   }
-  if (v.kind == V_BUFFER)
+  if (v.kind == V_BUFFER || v.kind == V_TENSOR)
     return v.ir->type;
   return val_need_data(L, v, c->name) ? val_type_of(L, v) : NULL;
+}
+
+/* Of a tensor, which the launch says. */
+static Val
+tensor_extent(Lower *L, const Call *c, u32 axis)
+{
+  const Type *r = type_scalar(L->c, DT_I32);
+  Value *t = c->args[0].ir;
+  if (c->args[0].kind != V_TENSOR)
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, OP_TENSOR_EXTENT, 1, &t, 1, &r, 0);
+  op_set_int(op, AT_AXIS, axis);
+  return val_ir(op_result(op), c->span);
 }
 
 Val
@@ -378,7 +392,9 @@ builtin_extent(Lower *L, Call *c)
     return val_poison(c->span);
   if (!t->rank)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
-  return call_axis(L, c, 1, t, &axis) ? val_const(const_int(t->shape[axis]), c->span) : val_poison(c->span);
+  if (!call_axis(L, c, 1, t, &axis))
+    return val_poison(c->span);
+  return c->args[0].kind == V_TENSOR ? tensor_extent(L, c, (u32)axis) : val_const(const_int(t->shape[axis]), c->span);
 }
 
 Val
@@ -391,7 +407,7 @@ builtin_shape(Lower *L, Call *c)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
   Val v = val_list(L, V_LIST, t->rank, c->span);
   for (u32 i = 0; i < t->rank; i++)
-    v.list.v[i] = val_const(const_int(t->shape[i]), c->span);
+    v.list.v[i] = c->args[0].kind == V_TENSOR ? tensor_extent(L, c, i) : val_const(const_int(t->shape[i]), c->span);
   return v;
 }
 

@@ -17,6 +17,8 @@ val_need_data(Lower *L, Val v, const char *what)
   Diag *d = ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v));
   if (v.kind == V_BUFFER)
     diag_hint(L->c, d, "shared memory is read with shared_load(s)");
+  if (v.kind == V_TENSOR)
+    diag_hint(L->c, d, "tensors are copied with tma_load and tma_store; address(t) and stride(t, axis) say where elements lie");
   if (v.kind == V_NONE && v.from.hi)
     hint_none(L, d, v);
   return false;

@@ -12,9 +12,14 @@ source_of(Program *p, const Node *n)
 typedef struct Describe { Program *p; Unit *unit; const Node *kernel; Buf *out; } Describe;
 
 static void
-describe_argument(void *user, const char *path, bool pointer, const char *dtype)
+describe_argument(void *user, const char *path, const Type *t, const char *dtype)
 {
   Describe *d = user;
+  bool pointer = type_is_ptr(t);
+  if (type_is_tensor(t)) {
+    buf_printf(d->out, "param %s tensor tensor<%s, %u>\n", path, dtype, t->rank);
+    return;
+  }
   buf_printf(d->out, "param %s %s %s\n", path, pointer ? "pointer" : "scalar", dtype);
   if (pointer && kernel_asks_none(d->p, d->unit, d->kernel, path))
     buf_printf(d->out, "null %s\n", path);

@@ -162,6 +162,7 @@ type:
 | '(' type ')' '[' items ']'   { $$ = JOIN(N_INDEX, $2, $5); }
 | '(' type ')'                 { $$ = $2; }
 | '(' type ',' types ')'       { $$ = JOIN(N_TUPLE, $2, $4); }
+| NAME '<' type ',' primary '>' { $$ = NAMED(N_GENERIC, $1, 2, $3, $5); }
 ;
 types: %empty { $$ = NODE0(N_LIST); } | type_list | type_list ',' { $$ = $1; };
 type_list: type { $$ = NODE1(N_LIST, $1); } | type_list ',' type { $$ = ADD($1, $3); };

@@ -235,7 +235,7 @@ call_type(Lower *L, const Node *n, const Type *t)
 static bool
 type_mentions(const Node *t, const char *name)
 {
-  return t && (t->kind == N_NAME ? t->name == name : (t->kind == N_PTR || t->kind == N_INDEX) && type_mentions(kid(t, 0), name));
+  return t && (t->kind == N_NAME ? t->name == name : (t->kind == N_PTR || t->kind == N_INDEX || t->kind == N_GENERIC) && type_mentions(kid(t, 0), name));
 }
 
 /* The type parameter's value as the arguments show it. */
@@ -244,6 +244,8 @@ infer_type(Lower *L, const Node *params, const char *name, const Val *given)
 {
   for (u32 i = 0; i < params->nkids; i++)
     if (params->kids[i]->kind == N_PARAM && given[i].kind != V_VOID && type_mentions(kid(params->kids[i], 0), name)) {
+      if (given[i].kind == V_TENSOR)
+        return val_type(type_scalar(L->c, given[i].ir->type->dt), given[i].span);
       if (val_is_data(given[i]))
         return val_type(type_scalar(L->c, val_type_of(L, given[i])->dt), given[i].span);
       return val_poison(given[i].span);

@@ -55,6 +55,23 @@ lower_pointer_type(Lower *L, const Node *n)
   return val_poison(n->span);
 }
 
+const Type *
+lower_tensor_type(Lower *L, const Node *n, const Type *elem)
+{
+  Val of = elem ? val_type(elem, n->span) : lower_expr(L, kid(n, 0)), rank = lower_expr(L, kid(n, 1));
+  if (strcmp(n->name, "tensor") != 0)
+    ERR(L, n->span, E_TYPE, arena_printf(L->a, "no type '%s' has parameters; a tensor is written tensor<f16, 2>", n->name));
+  else if (of.kind == V_TYPE && (of.type->kind != TY_SCALAR || of.type->dt == DT_I1))
+    ERR(L, n->span, E_TYPE, arena_printf(L->a, "a tensor has numbers as elements, not %s", type_str(L->c, of.type)));
+  else if (of.kind != V_TYPE && of.kind != V_POISON)
+    ERR(L, n->span, E_NOT_TYPE, val_str(L, of));
+  else if (rank.kind != V_CONST || const_is_float(rank.k) || rank.k.i < 1 || rank.k.i > MAX_RANK)
+    ERR(L, n->span, E_TYPE, arena_printf(L->a, "a tensor has 1 to %d dimensions, known when compiling", MAX_RANK));
+  else if (of.kind == V_TYPE)
+    return type_tensor(L->c, of.type->dt, (int)rank.k.i);
+  return NULL;
+}
+
 /* The type n stands for; NULL after reporting. */
 const Type *
 lower_type(Lower *L, const Node *n)
@@ -114,6 +131,10 @@ lower_kind(Lower *L, const Node *n)
   case N_LIST: return lower_items(L, n, V_LIST);
   case N_TUPLE: return lower_items(L, n, V_TUPLE);
   case N_PTR: return lower_pointer_type(L, n);
+  case N_GENERIC: {
+    const Type *t = lower_tensor_type(L, n, NULL);
+    return t ? val_type(t, n->span) : val_poison(n->span);
+  }
   case N_FN: return lower_lambda(L, (Node *)n);
   default: return val_poison(n->span);
   }

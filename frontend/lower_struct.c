@@ -41,6 +41,8 @@ annotated(Lower *L, Span at, Val v, Val t, Span type, const char *what, Span dec
     return val_poison(at);
   if (t.kind == V_TYPE && t.type->kind == TY_PTR && v.kind == V_NONE)
     return v;
+  if (t.kind == V_TYPE && type_is_tensor(t.type))
+    return v.kind == V_TENSOR && v.ir->type == t.type ? v : has_type(L, at, v, type_str(L->c, t.type), what, declared);
   if (t.kind == V_TYPE)
     return val_assign(L, at, v, t.type, what, declared);
   if (t.kind == V_TUPLE)

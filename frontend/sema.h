@@ -35,6 +35,7 @@ typedef struct Const {
 typedef enum ValKind {
   V_POISON, V_VOID, V_IR, V_CONST, V_TYPE, V_FN, V_BUILTIN, V_TUPLE, V_LIST, V_STR,
   V_BUFFER,               /* a shared buffer or a row of them: `ir` */
+  V_TENSOR,               /* a tensor that the launch gives: `ir` */
   V_LAYOUT,               /* not applied to a shape yet */
   V_FORMAT,               /* of packed elements: i4, f4e2m1 */
   V_NONE,                 /* None: equal to itself alone; to a function of the language, an argument left out */
@@ -197,7 +198,8 @@ bool lower_exact_maths(Lower *L, const Node *kernel);
 
 /* ---- arguments.c ---- */
 void arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok);
-typedef void ArgumentVisit(void *user, const char *path, bool pointer, const char *dtype);
+/* t: its type, as far as it is known; dtype: of its elements, or the type parameter that is still to be set. */
+typedef void ArgumentVisit(void *user, const char *path, const Type *t, const char *dtype);
 void arguments_list(Lower *L, const Node *param, ArgumentVisit *visit, void *user);
 
 /* ---- options.c ---- */
@@ -247,6 +249,8 @@ Val lower_expr(Lower *L, const Node *n);
 Val lower_operator(Lower *L, const Node *n);                         /* lower_operator.c */
 Val lower_unary(Lower *L, const Node *n);
 Val lower_index(Lower *L, const Node *n);                            /* lower_index.c */
+/* tensor<f16, 2>; elem: of what, NULL: as it says. NULL after reporting. */
+const Type *lower_tensor_type(Lower *L, const Node *n, const Type *elem);
 const Type *lower_type(Lower *L, const Node *n);                     /* NULL after reporting */
 bool lower_const_int(Lower *L, const Node *n, const char *what, i64 *out);
 Val lower_binary(Lower *L, Oper op, Span span, Span at, Val a, Val b);
@@ -301,6 +305,7 @@ void region_if_convert(Block *region);
 /* ---- buffer_life.c ---- */
 static inline bool val_is_mbarrier(Val v) { return v.kind == V_BUFFER && dtype_is_opaque(v.ir->type->dt); }
 static inline Val val_buffer(Value *v, Span at) { return (Val){.kind = V_BUFFER, .span = at, .ir = v}; }
+static inline Val val_tensor(Value *v, Span at) { return (Val){.kind = V_TENSOR, .span = at, .ir = v}; }
 Value *buffer_root(Value *v);                                        /* the shared_alloc that v views; NULL if unknown */
 bool buffer_alive(Lower *L, Span at, Value *v);                      /* reports a use after free */
 bool buffer_free(Lower *L, Span at, Value *v);
@@ -427,6 +432,9 @@ bool call_axis(Lower *L, Call *c, u32 i, const Type *t, int *axis);
 bool call_ints(Lower *L, Call *c, u32 i, const char *what, u32 most, u32 *n, i64 *out);
 bool call_perm(Lower *L, Call *c, u32 i, u32 rank, int *perm);
 Value *call_buffer(Lower *L, Call *c, u32 i, bool row);              /* one buffer; row: one or a row */
+Value *call_tensor(Lower *L, Call *c, u32 i);
+/* Argument i as the coordinates of a box of tensor t, an i32 each: a list, or one number. Appended to *out; false after reporting. */
+bool call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out);
 Value *call_mbarrier(Lower *L, Call *c, u32 i, bool row);            /* the same of mbarriers */
 bool call_mask(Lower *L, Call *c, u32 i, Value **out);               /* i1 data; NULL if not given or all true */
 bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);

@@ -59,7 +59,7 @@ val_str(Lower *L, Val v)
   case V_BUILTIN: return arena_printf(L->a, "the function '%s'", v.builtin->name);
   case V_TUPLE: case V_LIST: return list_str(L, v);
   case V_STR: return "a string";
-  case V_BUFFER: return type_str(L->c, v.ir->type);
+  case V_BUFFER: case V_TENSOR: return type_str(L->c, v.ir->type);
   case V_LAYOUT: return arena_printf(L->a, "the layout %s", v.layout->text);
   case V_FORMAT: return arena_printf(L->a, "the packed format %s", v.format->name);
   case V_STRUCT: return arena_printf(L->a, "the struct '%s'", v.fn.decl->name);
@@ -109,7 +109,7 @@ val_same(Val a, Val b)
   case V_CONST: return const_equal(a.k, b.k);
   case V_TYPE: return a.type == b.type;
   case V_FN: case V_STRUCT: return a.fn.decl == b.fn.decl && a.fn.env == b.fn.env;
-  case V_BUFFER: return a.ir == b.ir;
+  case V_BUFFER: case V_TENSOR: return a.ir == b.ir;
   case V_FORMAT: return a.format == b.format;
   case V_LAYOUT: return a.layout->text == b.layout->text;
   case V_BUILTIN: return a.builtin == b.builtin;

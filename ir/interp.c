@@ -50,7 +50,7 @@ interp_where(const Type *t, u32 i, char text[96])
 static u64 *
 elems_new(Interp *in, const Op *op, const Value *v)
 {
-  u32 n = type_is_shared(v->type) ? 2 : type_numel(v->type);   /* a view: where it starts, what to exclusive-or */
+  u32 n = type_is_tensor(v->type) ? sizeof(InterpTensor) / sizeof(u64) : type_is_shared(v->type) ? 2 : type_numel(v->type);   /* a view: where it starts, what to exclusive-or */
   u64 bytes = n * sizeof(u64);
   if (in->bytes < bytes) {
     interp_fault(in, op, "the values of one program do not fit into the interpreter's memory");
@@ -528,7 +528,13 @@ run_op(Interp *in, const Op *op)
   case OP_MBARRIER_INIT: return interp_mbarrier_init(in, op);
   case OP_MBARRIER_ARRIVE: return interp_mbarrier_arrive(in, op);
   case OP_MBARRIER_WAIT: return interp_mbarrier_wait(in, op);
-  case OP_FENCE: return FLOW_NEXT;
+  case OP_FENCE: return interp_fence(in, op);
+  case OP_TENSOR_BASE: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: return interp_tensor(in, op);
+  case OP_TMA_LOAD: return interp_tma_load(in, op);
+  case OP_TMA_STORE: return interp_tma_store(in, op);
+  case OP_TMA_COMMIT: in->actor->store_group++; return FLOW_NEXT;
+  case OP_TMA_WAIT: return interp_tma_wait(in, op);
+  case OP_TMA_PREFETCH: return FLOW_NEXT;
   case OP_YIELD: case OP_CONDITION: case OP_COUNT: return FLOW_NEXT;
   }
   return FLOW_NEXT;
@@ -580,13 +586,18 @@ run_program(Interp *in, const u64 *params)
   const Block *body = in->func->body;
   for (u32 i = 0; i < body->nargs; i++) {
     const Value *v = body->args[i];
+    if (type_is_tensor(v->type)) {
+      if (interp_tensor_given(in, v, params[i]) == FLOW_FAULT)
+        return false;
+      continue;
+    }
     u64 *out = interp_make(in, body->first, v);
     if (!out)
       return false;
     out[0] = scalar_wrap(type_arith(v->type), params[i]);
     observe(in, v);
   }
-  return run_block(in, body) != FLOW_FAULT;
+  return run_block(in, body) != FLOW_FAULT && interp_tma_end(in) != FLOW_FAULT;
 }
 
 static bool
@@ -619,8 +630,8 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
   in.elems = NEW_ARRAY(in.arena, u64 *, f->nvalues);
   in.spare = NEW_ARRAY(in.arena, u64 *, f->nvalues);
   in.nteams = 1 + (func_teams(f) ? func_teams(f)->nregions : 0);
-  in.by_team = opt->barriers || in.nteams > 1;
   interp_count_clocks(&in);
+  in.by_team = opt->barriers || in.nclocks > 1;
   in.actor = interp_actor(&in, 0);
   bool ok = run_grid(&in, params);
   arena_free(in.arena);

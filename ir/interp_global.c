@@ -65,10 +65,23 @@ owners_of(Interp *in, const Layout *l)
   return &g->owners.data[g->owners.len - 1];
 }
 
-/* The thread that op reaches element i by. */
+/* What op does to global memory. */
+static u32
+effects(const Op *op)
+{
+  const Value *t = op_tensor(op);
+  for (u32 i = 0; t && i < op->noperands; i++)
+    if (op_operand(op, i) == t)
+      return op_effect(op, i);
+  return op_global_effects(op);
+}
+
+/* The thread that op reaches element i by. Boxes of tensors are copied by one. */
 static u32
 thread_of(Interp *in, const Op *op, u32 i)
 {
+  if (op_tensor(op))
+    return 0;
   const Type *t = op_pointer(op)->type;
   u32 coord[MAX_RANK];
   bool writes = op_has(op, T_WRITES);
@@ -95,7 +108,7 @@ clashes(Interp *in, const Op *op, const Access *a, u32 thread, const char *did)
 {
   if (!a->op || !is_news(in, a, thread) || ops_commute(op, a->op))
     return false;
-  const char *access = op_global_effects(op) & FX_WRITE ? "write to" : "read of";
+  const char *access = effects(op) & FX_WRITE ? "write to" : "read of";
   return !interp_clash(in, op, a->op, a->team, access, "global memory", did);
 }
 
@@ -110,7 +123,7 @@ note_read(const Interp *in, const Op *op, Access *a, u32 thread)
 static bool
 touch_cell(Interp *in, const Op *op, Access *cell, u32 thread)
 {
-  u32 fx = op_global_effects(op);
+  u32 fx = effects(op);
   if (clashes(in, op, &cell[0], thread, "wrote"))
     return false;
   for (u32 t = 1; fx & FX_WRITE && t <= in->nteams; t++)
@@ -140,7 +153,7 @@ interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i)
     in->bytes -= need;
     *cells = NEW_ARRAY(in->arena, Access, b->bytes * each);
   }
-  u32 thread = op_global_effects(op) & FX_ASYNC ? SEVERAL : thread_of(in, op, i);
+  u32 thread = op->code == OP_ASYNC_COPY ? SEVERAL : thread_of(in, op, i);
   for (u32 k = 0; k < bytes; k++)
     if (!touch_cell(in, op, &(*cells)[(at + k) * each], thread))
       return false;

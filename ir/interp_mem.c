@@ -20,11 +20,18 @@ buffer_distance(const InterpBuffer *b, u64 addr)
   return addr - base < b->bytes ? 0 : addr - base - b->bytes;
 }
 
+/* A type with the extents of what op reaches. */
+static const Type *
+reached(const Op *op)
+{
+  return op_pointer(op) ? op_pointer(op)->type : op_buffer(op)->type;
+}
+
 static Flow
 fault_outside(Interp *in, const Op *op, Access a, u32 i)
 {
   char where[96];
-  const Type *t = op_pointer(op)->type;
+  const Type *t = reached(op);
   const InterpBuffer *near = NULL;
   for (u32 k = 0; k < in->nbuffers; k++)
     if (!near || buffer_distance(&in->buffers[k], a.addr) < buffer_distance(near, a.addr))
@@ -59,7 +66,7 @@ access_at(Interp *in, const Op *op, Access a, u32 i)
   char where[96];
   if (a.addr % a.size) {
     interp_fault(in, op, "%s%s is misaligned: address 0x%llx, %u bytes", op_info(op->code)->name,
-                 interp_where(op_pointer(op)->type, i, where), (unsigned long long)a.addr, a.size);
+                 interp_where(reached(op), i, where), (unsigned long long)a.addr, a.size);
     return NULL;
   }
   if (!find_buffer(in, a)) {

@@ -12,6 +12,18 @@ typedef struct Frame {
   u64 i, hi, step;
 } Frame;
 typedef struct Copy { u64 at, value; u32 bytes; u64 group; const Op *op; } Copy;   /* asynchronous, of an element, that has not landed */
+/* What a tma_store has read, element i of its box; to: where it goes, 0: nowhere. released: its buffer may be written again. */
+typedef struct Stored { Copy copy; u64 to; u32 i; bool released; } Stored;
+/* at: its byte; left, ended: clocks that those who arrived left, and those of the phases that are over; seen, by the asynchronous proxy,
+ * in the same way. bytes: announced and not come; landing: those that have come in this phase. index: its clock. */
+typedef struct Mbar {
+  u64 at;
+  const Op *init, *last;
+  u32 index, count, arrived;
+  i64 bytes;
+  VEC(Copy) landing;
+  u64 phase, *left, *ended, *left_seen, *ended_seen;
+} Mbar;
 /* Who runs a program, or a region of its warp_specialize: a team. */
 typedef struct Actor {
   VEC(Frame) frames;
@@ -20,6 +32,9 @@ typedef struct Actor {
   const Op *waits;               /* the op at which it cannot go on; NULL: none */
   VEC(Copy) copies;
   u64 group;                     /* the open group of copies */
+  VEC(Stored) stores;
+  u64 store_group;               /* the open group of stores */
+  u64 *seen, fenced;             /* clocks of what the asynchronous proxy sees of each team; the time of the team's last fence */
 } Actor;
 
 typedef struct Interp {
@@ -32,7 +47,7 @@ typedef struct Interp {
   Actor *actor;                  /* that runs */
   u32 nteams;                    /* the program's, and one for each region of its warp_specialize */
   u32 nclocks;                   /* that each knows: a team's, and an mbarrier's */
-  VEC(struct Mbar *) mbars;      /* initialised by this program */
+  VEC(Mbar *) mbars;            /* initialised by this program */
   u64 now;                       /* ops that have run, of all programs */
   bool by_team;                  /* who reached which byte is kept: barriers are checked, or there are several teams */
   u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
@@ -86,9 +101,28 @@ bool interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 /* interp.c */
 void interp_enter(Interp *in, const Block *b);   /* the actor's next frame */
 Flow interp_advance(Interp *in);            /* of the actor that runs: its next op, or the end of a block */
-/* The byte of the mbarrier that op names; init: it is written there, else it has to be initialised. False after a fault. */
-bool interp_shared_mbar(Interp *in, const Op *op, bool init, u64 *at);
+/* For copies by the asynchronous proxy. Element i of op's buffer is to be overwritten: *at is its byte, pending from here on. */
+bool interp_shared_begin(Interp *in, const Op *op, u32 i, u64 *at);
+/* It is read: c gets its byte and value; it must not be written until it is returned. */
+bool interp_shared_lend(Interp *in, const Op *op, u32 i, Copy *c);
+void interp_shared_return(Interp *in, const Copy *c);
+void interp_shared_lent(Interp *in, const Copy *c);      /* another has returned it, this copy has not */
+void interp_shared_land(Interp *in, const Copy *c, u64 when, u32 team);
+/* The byte of the mbarrier b, which op names. False after a fault. */
+bool interp_shared_mbar_of(Interp *in, const Op *op, const Value *b, bool init, u64 *at);
+/* Does the asynchronous proxy see what the team did in op number `when`? */
+bool interp_seen(const Interp *in, u32 team, u64 when);
+/* interp_tma.c */
+Flow interp_tma_load(Interp *in, const Op *op);
+Flow interp_tma_store(Interp *in, const Op *op);
+Flow interp_tma_wait(Interp *in, const Op *op);
+Flow interp_tma_end(Interp *in);            /* the actor's team ends */
+Flow interp_tensor(Interp *in, const Op *op);
+Flow interp_tensor_given(Interp *in, const Value *v, u64 bits);   /* a parameter: bits is the address of an InterpTensor */
 /* interp_teams.c */
+Mbar *interp_mbar(Interp *in, const Op *op, const Value *b);      /* NULL after a fault */
+void interp_mbar_bytes(Interp *in, Mbar *m, const Op *op, i64 n); /* so many are announced; negative: have come */
+Flow interp_fence(Interp *in, const Op *op);
 void interp_count_clocks(Interp *in);       /* of the function: before the first actor */
 Actor *interp_actor(Interp *in, u32 team);  /* a new one, which knows all that has been done so far */
 void interp_program_begins(Interp *in);

@@ -15,7 +15,9 @@
  * ordered by mbarriers in any run (interp_teams.c). Global memory: interp_global.c. */
 #include "interp_run.h"
 
-typedef enum ByteState { NEVER, LANDED, PENDING, FREED } ByteState;
+/* LENT: landed, and a tensor copy is still reading it */
+typedef enum ByteState { NEVER, LANDED, PENDING, FREED, LENT } ByteState;
+
 typedef struct Touch { const Op *op; u64 when; u32 team; } Touch;     /* of a byte; when: the number of the op that ran, 0: never */
 typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
 typedef struct InterpShared {
@@ -35,8 +37,8 @@ interp_shared_reset(Interp *in)
     memset(s->state, NEVER, s->used);
   for (u64 i = 0; s->touch && i < s->used * (1 + in->nteams); i++)
     s->touch[i] = (Touch){0};
-  in->actor->copies.len = 0;
-  in->actor->group = 0;
+  in->actor->copies.len = in->actor->stores.len = 0;
+  in->actor->group = in->actor->store_group = 0;
 }
 
 static InterpShared *
@@ -161,8 +163,8 @@ interp_scratch(Interp *in, const Op *op)
   if (!reserve(in, op, to))
     return FLOW_FAULT;
   for (u64 at = from; at < to; at++) {
-    if (s->state[at] == PENDING)
-      return interp_fault(in, op, "scratch memory that an asynchronous copy is still writing");
+    if (s->state[at] == PENDING || s->state[at] == LENT)
+      return interp_fault(in, op, "scratch memory that an asynchronous copy is still %s", s->state[at] == LENT ? "reading" : "writing");
     if (!may_write(in, op, at))
       return FLOW_FAULT;
     s->state[at] = s->state[at] == LANDED ? NEVER : s->state[at];
@@ -200,8 +202,9 @@ interp_shared_alloc(Interp *in, const Op *op)
     a = &s->allocs.data[s->allocs.len - 1];
   }
   for (u64 i = 0; i < bytes; i++)
-    if (s->state[a->at + i] == PENDING)
-      return interp_fault(in, op, "the buffer is made anew while an asynchronous copy is still writing it");
+    if (s->state[a->at + i] == PENDING || s->state[a->at + i] == LENT)
+      return interp_fault(in, op, "the buffer is made anew while an asynchronous copy is still %s it",
+                          s->state[a->at + i] == LENT ? "reading" : "writing");
   memset(s->state + a->at, NEVER, bytes);
   view[0] = a->at;
   return FLOW_NEXT;
@@ -215,8 +218,9 @@ interp_shared_free(Interp *in, const Op *op)
   if (!a)
     return interp_fault(in, op, "the buffer was never made");
   for (u64 i = 0; i < a->bytes; i++)
-    if (s->state[a->at + i] == PENDING)
-      return interp_fault(in, op, "the buffer is freed while an asynchronous copy is still writing it");
+    if (s->state[a->at + i] == PENDING || s->state[a->at + i] == LENT)
+      return interp_fault(in, op, "the buffer is freed while an asynchronous copy is still %s it",
+                          s->state[a->at + i] == LENT ? "reading" : "writing");
   memset(s->state + a->at, FREED, a->bytes);
   return FLOW_NEXT;
 }
@@ -303,17 +307,18 @@ element_at(Interp *in, const Value *view, u32 i)
 static bool
 writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
 {
+  static const char *const wrong[] = {
+    [PENDING] = "write to a buffer that an asynchronous copy is still writing%s", [FREED] = "write to a buffer that was freed%s",
+    [LENT] = "write to a buffer that an asynchronous copy is still reading%s"};
   char where[96];
   for (u32 b = 0; b < dtype_bytes(t->dt); b++) {
     u8 state = in->shared->state[at + b];
-    if (state != PENDING && state != FREED) {
+    if (!wrong[state]) {
       if (!may_write(in, op, at + b))
         return false;
       continue;
     }
-    interp_fault(in, op, state == FREED ? "write to a buffer that was freed%s"
-                                        : "write to a buffer that an asynchronous copy is still writing%s",
-                 interp_where(t, i, where));
+    interp_fault(in, op, wrong[state], interp_where(t, i, where));
     return false;
   }
   return true;
@@ -325,7 +330,8 @@ read_element(Interp *in, const Op *op, u32 i, u64 *out)
 {
   static const char *const wrong[] = {
     [NEVER] = "read of shared memory that nothing has written%s", [LANDED] = NULL,
-    [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s"};
+    [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s",
+    [LENT] = NULL};
   const Type *t = op_buffer(op)->type;
   u64 at = element_at(in, op_buffer(op), i);
   u32 bytes = dtype_bytes(t->dt);
@@ -410,10 +416,69 @@ interp_shared_add(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-bool
-interp_shared_mbar(Interp *in, const Op *op, bool init, u64 *at)
+/* ---- copies by the asynchronous proxy ---- */
+
+/* The copy sees what threads wrote at the bytes, or it is not asked for. */
+static bool
+proxy_sees(Interp *in, const Op *op, u64 at, u32 bytes)
 {
-  const Value *b = OPERAND(op, BUFFER, b);
+  for (u32 i = 0; in->opt->barriers && i < bytes; i++) {
+    const Touch *t = touches(in, at + i);
+    if (!t || !t->op || t->team >= in->nteams || interp_seen(in, t->team, t->when))
+      continue;
+    interp_fault(in, op, "shared memory that threads wrote, with no asynchronous fence between");
+    in->err->other = t->op->span;
+    return false;
+  }
+  return true;
+}
+
+bool
+interp_shared_begin(Interp *in, const Op *op, u32 i, u64 *at)
+{
+  const Value *b = op_buffer(op);
+  u32 bytes = dtype_bytes(b->type->dt);
+  *at = element_at(in, b, i);
+  if (!writable(in, op, b->type, *at, i) || !proxy_sees(in, op, *at, bytes))
+    return false;
+  memset(in->shared->state + *at, PENDING, bytes);
+  return true;
+}
+
+bool
+interp_shared_lend(Interp *in, const Op *op, u32 i, Copy *c)
+{
+  c->at = element_at(in, op_buffer(op), i);
+  if (!read_element(in, op, i, &c->value) || !proxy_sees(in, op, c->at, c->bytes))
+    return false;
+  interp_shared_lent(in, c);
+  return true;
+}
+
+void
+interp_shared_lent(Interp *in, const Copy *c)
+{
+  memset(in->shared->state + c->at, LENT, c->bytes);
+}
+
+void
+interp_shared_return(Interp *in, const Copy *c)
+{
+  memset(in->shared->state + c->at, LANDED, c->bytes);
+}
+
+void
+interp_shared_land(Interp *in, const Copy *c, u64 when, u32 team)
+{
+  memcpy(in->shared->data + c->at, &c->value, c->bytes);
+  memset(in->shared->state + c->at, LANDED, c->bytes);
+  for (u32 i = 0; in->shared->touch && i < c->bytes; i++)
+    *touches(in, c->at + i) = (Touch){c->op, when, team};
+}
+
+bool
+interp_shared_mbar_of(Interp *in, const Op *op, const Value *b, bool init, u64 *at)
+{
   *at = element_at(in, b, 0);
   u32 bytes = dtype_bytes(b->type->dt);
   if (!init && in->shared->state[*at] != LANDED)
@@ -422,7 +487,7 @@ interp_shared_mbar(Interp *in, const Op *op, bool init, u64 *at)
     if (init ? !may_write(in, op, *at + i) : !may_read(in, op, *at + i))
       return false;
   if (!init)
-    return true;
+    return op->code != OP_TMA_LOAD || proxy_sees(in, op, *at, bytes);
   memset(in->shared->state + *at, LANDED, bytes);
   wrote(in, op, *at, bytes);
   return true;

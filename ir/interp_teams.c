@@ -17,9 +17,6 @@
 
 enum { SLICE = 4096, RANDOM_SLICE = 24 };
 
-/* at: its byte; left, ended: clocks that those who arrived left, and those of the phases that are over. */
-typedef struct Mbar { u64 at; const Op *init, *last; u32 index, count, arrived; u64 phase, *left, *ended; } Mbar;
-
 /* ---- clocks ---- */
 
 void
@@ -54,6 +51,7 @@ interp_actor(Interp *in, u32 team)
   Actor *a = NEW(in->arena, Actor);
   a->team = team;
   a->known = NEW_ARRAY(in->arena, u64, in->nclocks);
+  a->seen = NEW_ARRAY(in->arena, u64, in->nclocks);
   know_all(in, a);
   return a;
 }
@@ -69,6 +67,25 @@ void
 interp_meet(Interp *in)
 {
   in->actor->known[in->actor->team] = in->now;
+  in->actor->seen[in->actor->team] = in->actor->fenced;
+}
+
+Flow
+interp_fence(Interp *in, const Op *op)
+{
+  Actor *a = in->actor;
+  if (strcmp(op_str(op, AT_KIND, ""), "async") != 0)
+    return FLOW_NEXT;
+  a->fenced = in->now;
+  for (u32 t = 0; t < in->nteams; t++)
+    a->seen[t] = t == a->team ? a->seen[t] : a->known[t];
+  return FLOW_NEXT;
+}
+
+bool
+interp_seen(const Interp *in, u32 team, u64 when)
+{
+  return when <= in->actor->seen[team];
 }
 
 bool
@@ -82,6 +99,11 @@ bool
 interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *access, const char *memory, const char *did)
 {
   bool own = team == in->actor->team;
+  if (team >= in->nteams) {
+    interp_fault(in, op, "%s %s that a copy %s: this team has not waited for the phase of its mbarrier", access, memory, did);
+    in->err->other = other->span;
+    return false;
+  }
   interp_fault(in, op, "%s %s that %s %s with no %s between", access, memory, own ? "other threads" : "another team", did,
                own || !team ? "barrier" : "mbarrier");
   in->err->other = other->span;
@@ -103,7 +125,7 @@ Flow
 interp_mbarrier_init(Interp *in, const Op *op)
 {
   u64 at;
-  if (!interp_shared_mbar(in, op, true, &at))
+  if (!interp_shared_mbar_of(in, op, OPERAND(op, MBARRIER_INIT, b), true, &at))
     return FLOW_FAULT;
   const Mbar *before = mbar_at(in, at);
   if (before) {
@@ -115,32 +137,68 @@ interp_mbarrier_init(Interp *in, const Op *op)
   *m = (Mbar){.at = at, .init = op, .index = in->nteams + in->mbars.len, .count = (u32)op_int(op, AT_ARRIVALS, 1)};
   m->left = NEW_ARRAY(in->arena, u64, in->nclocks);
   m->ended = NEW_ARRAY(in->arena, u64, in->nclocks);
+  m->left_seen = NEW_ARRAY(in->arena, u64, in->nclocks);
+  m->ended_seen = NEW_ARRAY(in->arena, u64, in->nclocks);
   in->actor->known[m->index] = 0;
   vec_push(in->arena, &in->mbars, m);
   return FLOW_NEXT;
 }
 
+/* If all have arrived, and all bytes have come. */
 static void
-end_phase(const Interp *in, Mbar *m)
+end_phase(Interp *in, Mbar *m)
 {
+  if (m->arrived < m->count || m->bytes)
+    return;
   m->arrived = 0;
   m->left[m->index] = ++m->phase;
   merge(in, m->ended, m->left);
+  merge(in, m->ended_seen, m->left_seen);
+  for (u32 i = 0; i < m->landing.len; i++)
+    interp_shared_land(in, &m->landing.data[i], m->phase, m->index);
+  m->landing.len = 0;
+}
+
+Mbar *
+interp_mbar(Interp *in, const Op *op, const Value *b)
+{
+  u64 at;
+  return interp_shared_mbar_of(in, op, b, false, &at) ? mbar_at(in, at) : NULL;
+}
+
+void
+interp_mbar_bytes(Interp *in, Mbar *m, const Op *op, i64 n)
+{
+  m->bytes += n;
+  m->last = op;
+  end_phase(in, m);
+}
+
+/* The team's copies land with the phase. */
+static void
+hand_over_copies(Interp *in, Mbar *m)
+{
+  Actor *a = in->actor;
+  for (u32 i = 0; i < a->copies.len; i++)
+    vec_push(in->arena, &m->landing, a->copies.data[i]);
+  a->copies.len = 0;
 }
 
 Flow
 interp_mbarrier_arrive(Interp *in, const Op *op)
 {
-  u64 at;
-  if (!interp_shared_mbar(in, op, false, &at))
+  Mbar *m = interp_mbar(in, op, OPERAND(op, MBARRIER_ARRIVE, b));
+  const Actor *a = in->actor;
+  if (!m)
     return FLOW_FAULT;
-  Mbar *m = mbar_at(in, at);
-  u32 own = in->actor->team;
-  merge(in, m->left, in->actor->known);
-  m->left[own] = in->now;
-  m->last = op;
-  if (++m->arrived == m->count)
-    end_phase(in, m);
+  merge(in, m->left, a->known);
+  merge(in, m->left_seen, a->seen);
+  m->left[a->team] = in->now;
+  m->left_seen[a->team] = max_u64(m->left_seen[a->team], a->fenced);
+  if (op_int(op, AT_COPIES, 0))
+    hand_over_copies(in, m);
+  m->arrived++;
+  interp_mbar_bytes(in, m, op, op_int(op, AT_BYTES, 0));
   return FLOW_NEXT;
 }
 
@@ -162,29 +220,33 @@ wait_at(Interp *in, const Op *op, const Mbar *m, u64 parity)
   if ((m->phase & 1) == parity)
     return FLOW_WAIT;
   merge(in, in->actor->known, m->ended);
+  merge(in, in->actor->seen, m->ended_seen);
   return FLOW_NEXT;
 }
 
 Flow
 interp_mbarrier_wait(Interp *in, const Op *op)
 {
-  u64 at, parity = *interp_get(in, OPERAND(op, MBARRIER_WAIT, parity));
-  if (!interp_shared_mbar(in, op, false, &at))
+  u64 parity = *interp_get(in, OPERAND(op, MBARRIER_WAIT, parity));
+  Mbar *m = interp_mbar(in, op, OPERAND(op, MBARRIER_WAIT, b));
+  if (!m)
     return FLOW_FAULT;
   if (parity > 1)
     return interp_fault(in, op, "a wait for parity %lld: 0 and 1 are possible", (long long)scalar_int(DT_I32, parity));
-  return wait_at(in, op, mbar_at(in, at), parity);
+  return wait_at(in, op, m, parity);
 }
 
 /* What a wait that cannot go on is for. */
 static void
 put_wait(Buf *b, Interp *in, const Op *wait)
 {
-  u64 at;
-  if (!interp_shared_mbar(in, wait, false, &at))
+  const Mbar *m = interp_mbar(in, wait, OPERAND(wait, MBARRIER_WAIT, b));
+  if (!m)
     return;
-  const Mbar *m = mbar_at(in, at);
   buf_printf(b, " for the end of phase %llu: %u of %u arrivals are missing", (unsigned long long)m->phase, m->count - m->arrived, m->count);
+  if (m->bytes)
+    buf_printf(b, ", %lld bytes %s", (long long)(m->bytes < 0 ? -m->bytes : m->bytes),
+               m->bytes < 0 ? "more than announced have come" : "have not come");
   SourceLoc last = m->last ? source_locate(in->func->module->ctx, m->last->span.lo) : (SourceLoc){0};
   if (m->last)
     buf_printf(b, ", the last was at line %u", last.line);
@@ -273,6 +335,8 @@ run_teams(Interp *in, Turns *t)
     t->live &= a->frames.len ? UINT32_MAX : ~(1u << i);
     if (flow == FLOW_NEXT && !a->frames.len && a->copies.len)
       flow = interp_fault(in, a->copies.data[0].op, "the region ends while this copy is still under way");
+    if (flow == FLOW_NEXT && !a->frames.len)
+      flow = interp_tma_end(in);
     if (t->live && t->stuck == t->live)
       flow = interp_stuck(in, t->actors, t->n);
   }
@@ -285,6 +349,7 @@ team_of_region(Interp *in, const Op *op, u32 r)
 {
   Actor *all = in->actor, a = *interp_actor(in, r + 1);
   a.known[0] = in->opt->barriers ? all->known[0] : in->now;
+  a.seen[0] = all->seen[0];
   in->actor = &a;
   interp_enter(in, op->regions[r]);
   in->actor = all;
@@ -303,6 +368,10 @@ interp_warp_specialize(Interp *in, const Op *op)
     t.actors[r] = team_of_region(in, op, r);
   Flow flow = run_teams(in, &t);
   in->actor = all;
+  for (u32 r = 0; r < op->nregions; r++) {
+    merge(in, all->seen, t.actors[r].seen);
+    all->seen[r + 1] = max_u64(all->seen[r + 1], t.actors[r].fenced);
+  }
   know_all(in, all);
   return flow;
 }

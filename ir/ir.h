@@ -37,13 +37,14 @@ static inline bool dtype_is_int(DType d) { return dtype_info[d].cls == DC_I || d
 static inline bool dtype_is_opaque(DType d) { return dtype_info[d].cls == DC_X; }
 static inline bool dtype_is_signed(DType d) { return dtype_info[d].cls == DC_I; }
 
-typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED } TypeKind;   /* SHARED: what shared_alloc makes, and views of it */
+/* SHARED: what shared_alloc makes, and views of it. TENSOR: a parameter of a kernel, of elements that lie in strides */
+typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED, TY_TENSOR } TypeKind;
 typedef struct Type Type;
 struct Type {
   TypeKind kind;
   DType dt;                 /* SCALAR: itself; PTR: the pointee; TILE: the element's dtype or pointee */
   bool ptr;                 /* TILE of pointers */
-  u8 rank;                  /* TILE: 1..MAX_RANK */
+  u8 rank;                  /* TILE, TENSOR: 1..MAX_RANK */
   u32 shape[MAX_RANK];      /* logical extents, any positive number */
   /* TILE: NULL before placement. SHARED: where an element lies; covers alloc_shape; may be NULL before placement. */
   const Layout *layout;
@@ -63,6 +64,7 @@ const Type *type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, 
 /* The type of a view of a buffer or row of type t: these extents, that layout; dtype, padding and what is cut are t's. */
 const Type *type_shared_view(Ctx *c, const Type *t, u32 count, int rank, const u32 *shape, const u32 *alloc_shape, const Layout *l);
 const Type *type_shared_cut(Ctx *c, const Type *t, u32 cut);
+const Type *type_tensor(Ctx *c, DType d, int rank);
 u32 type_shared_elements(const Type *t);                            /* of offset that memory holds, pad not counted; cut: whole 16 bytes */
 enum { SHARED_ALIGN = 128 };                                        /* where buffers begin */
 /* Bytes from one buffer of a row to the next, padding included: a multiple of SHARED_ALIGN; mbarriers stand side by side. */
@@ -74,10 +76,12 @@ const Type *type_with_layout(Ctx *c, const Type *t, const Layout *l);
 const Type *type_i1_like(Ctx *c, const Type *t);
 static inline bool type_is_tile(const Type *t) { return t->kind == TY_TILE; }
 static inline bool type_is_shared(const Type *t) { return t->kind == TY_SHARED; }
+static inline bool type_is_tensor(const Type *t) { return t->kind == TY_TENSOR; }
 static inline bool type_is_ptr(const Type *t) { return t->kind == TY_PTR || (t->kind == TY_TILE && t->ptr); }  /* or tile of */
-static inline bool type_is_float(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && dtype_is_float(t->dt); }
-static inline bool type_is_int(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && dtype_is_int(t->dt); }
-static inline bool type_is_bool(const Type *t) { return !type_is_ptr(t) && !type_is_shared(t) && t->dt == DT_I1; }
+static inline bool type_is_number(const Type *t) { return !type_is_ptr(t) && t->kind <= TY_TILE; }   /* or tile of them */
+static inline bool type_is_float(const Type *t) { return type_is_number(t) && dtype_is_float(t->dt); }
+static inline bool type_is_int(const Type *t) { return type_is_number(t) && dtype_is_int(t->dt); }
+static inline bool type_is_bool(const Type *t) { return type_is_number(t) && t->dt == DT_I1; }
 bool type_same_shape(const Type *a, const Type *b);                 /* both scalars, or tiles of equal extents */
 u32 type_numel(const Type *t);                                      /* logical elements; 1 for scalars */
 u32 type_padded_numel(const Type *t);                               /* with extents padded to powers of two */
@@ -123,7 +127,8 @@ enum OpEffect {
   FX_VIEW = 8,          /* nothing: the result is the same memory, or a part of it */
   FX_FREE = 16,         /* the buffer ends */
   FX_ORDER = 32,        /* it arrives or waits at the mbarrier there */
-  FX_PROXY = 64         /* through the async proxy: the buffer lies in panels (layout_panels) */
+  FX_PROXY = 64,        /* through the async proxy: the buffer lies in panels (layout_panels) */
+  FX_ABOUT = 128        /* nothing: what is known of it is asked */
 };
 enum { MANY = 255, OPERANDS_NAMED = 6 };   /* MANY: any number of operands, results or regions; most operands with names */
 /* Operands by their names in ops.def: SLOT(LOAD, mask) is a constant, OPERAND(op, LOAD, mask) the value there, NULL if it is
@@ -408,6 +413,7 @@ u32 op_slot(OpCode code, const char *name);                          /* of the o
 u32 op_effect(const Op *op, u32 i);                                  /* through operand i: a sum of OpEffect */
 Value *op_pointer(const Op *op);                                     /* through which op reads or writes global memory; NULL: not at all */
 Value *op_buffer(const Op *op);                                      /* that op reads, writes, views or frees; NULL: none */
+Value *op_tensor(const Op *op);                                      /* that op reads, writes or asks about; NULL: none */
 Value *op_mask(const Op *op);                                        /* the operand called so; NULL: everywhere */
 u32 op_shared_effects(const Op *op);                                 /* on all its buffers together */
 u32 op_global_effects(const Op *op);                                 /* through its pointer */
@@ -427,6 +433,18 @@ bool buffer_in_panels(const Value *buffer);                          /* an op re
 u32 buffer_align(const Op *alloc);
 const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views; in broken IR another op or NULL */
 const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
+
+/* ---- tma.c: how boxes of tensors lie in buffers ---- */
+/* A buffer is copied piece by piece, an instruction each: panels along the tensor's last dimension, cut into chunks along dimension `along`.
+ * All pieces are boxes of the same extents, by the tensor's dimensions. Chunk k of panel i begins i * panel_bytes + k * chunk_bytes behind
+ * the buffer, and its first element i * box[rank - 1] along the last dimension, and k * box[along] along that one, behind the buffer's. */
+typedef struct TmaForm { u32 rank, box[MAX_RANK], swizzle, panels, panel_bytes, chunks, chunk_bytes, along; } TmaForm;
+/* NULL, or (in scratch) why no copies move between a tensor of that rank and a buffer of this type. Without a layout: in the one that
+ * placement gives such buffers. */
+const char *tma_form_error(Ctx *c, const Type *buffer, u32 rank, TmaForm *out);
+bool tma_adds(DType d);                                              /* tma_store can add such elements */
+/* What interpreters are given of a tensor: its parameter's bits are the address of one. Strides in elements. */
+typedef struct InterpTensor { u64 base, extent[MAX_RANK], stride[MAX_RANK]; } InterpTensor;
 
 /* ---- key.c ---- */
 /* Appends what a closed region (one that sees its own arguments only) computes, in words of 64 bits: regions of equal keys are the same.

@@ -8,13 +8,13 @@ op_effect(const Op *op, u32 i)
   return i < OPERANDS_NAMED ? op_info(op->code)->effect[i] : 0;
 }
 
-/* The first operand through which op reaches shared memory, or global memory; NULL: none. */
+/* The first operand of the kind through which op reaches memory; NULL: none. */
 static Value *
-reached(const Op *op, bool shared)
+reached(const Op *op, bool (*kind)(const Type *t))
 {
   for (u32 i = 0; i < op->noperands; i++) {
     Value *v = op_operand(op, i);
-    if (v && op_effect(op, i) && type_is_shared(v->type) == shared)
+    if (v && op_effect(op, i) && kind(v->type))
       return v;
   }
   return NULL;
@@ -23,13 +23,19 @@ reached(const Op *op, bool shared)
 Value *
 op_pointer(const Op *op)
 {
-  return reached(op, false);
+  return reached(op, type_is_ptr);
 }
 
 Value *
 op_buffer(const Op *op)
 {
-  return reached(op, true);
+  return reached(op, type_is_shared);
+}
+
+Value *
+op_tensor(const Op *op)
+{
+  return reached(op, type_is_tensor);
 }
 
 u32

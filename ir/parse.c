@@ -384,6 +384,18 @@ parse_shared(Parser *p, u32 start, const Type **out)
   return true;
 }
 
+/* Behind 'tensor': <f16, 2>, dtype and rank. */
+static bool
+parse_tensor(Parser *p, const Type **out)
+{
+  DType d;
+  u32 rank;
+  if (!expect(p, '<') || !parse_dtype(p, &d) || !expect(p, ',') || !parse_u32(p, 1, MAX_RANK, &rank) || !expect(p, '>'))
+    return false;
+  *out = type_tensor(p->ctx, d, (int)rank);
+  return true;
+}
+
 static bool
 parse_type(Parser *p, const Type **out)
 {
@@ -393,6 +405,10 @@ parse_type(Parser *p, const Type **out)
   if (at_word(p, "shared")) {
     advance(p);
     return parse_shared(p, start, out);
+  }
+  if (at_word(p, "tensor")) {
+    advance(p);
+    return parse_tensor(p, out);
   }
   bool paren = take_punct(p, '('), ptr = take_punct(p, '*');
   if (paren && !ptr)

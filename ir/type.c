@@ -182,7 +182,7 @@ const Type *
 type_tile(Ctx *c, const Type *elem, int rank, const u32 *shape, const Layout *l)
 {
   Type key = {.kind = TY_TILE, .dt = elem->dt, .ptr = elem->kind == TY_PTR, .rank = (u8)rank, .layout = l};
-  if (rank < 1 || rank > MAX_RANK || elem->kind == TY_TILE || elem->kind == TY_SHARED)
+  if (rank < 1 || rank > MAX_RANK || elem->kind > TY_PTR)
     ctx_panic(c, "malformed tile type of rank %d", rank);
   memcpy(key.shape, shape, (size_t)rank * sizeof *shape);
   return type_intern(c, &key);
@@ -198,6 +198,16 @@ type_shared(Ctx *c, DType d, u32 count, int rank, const u32 *shape, const u32 *a
     ctx_panic(c, "malformed shared type of rank %d", rank);
   memcpy(key.shape, shape, (size_t)rank * sizeof *shape);
   memcpy(key.alloc_shape, alloc_shape ? alloc_shape : shape, (size_t)rank * sizeof *shape);
+  return type_intern(c, &key);
+}
+
+/* A tensor of d: rank 1..MAX_RANK. */
+const Type *
+type_tensor(Ctx *c, DType d, int rank)
+{
+  Type key = {.kind = TY_TENSOR, .dt = d, .rank = (u8)rank};
+  if (rank < 1 || rank > MAX_RANK)
+    ctx_panic(c, "malformed tensor type of rank %d", rank);
   return type_intern(c, &key);
 }
 
@@ -415,6 +425,10 @@ type_print(Buf *b, const Type *t, int alias)
 {
   if (type_is_shared(t)) {
     print_shared(b, t, alias);
+    return;
+  }
+  if (type_is_tensor(t)) {
+    buf_printf(b, "tensor<%s, %u>", dtype_info[t->dt].name, t->rank);
     return;
   }
   const char *open = type_is_tile(t) && t->ptr ? "(" : "", *close = *open ? ")" : "";

@@ -217,7 +217,8 @@ check_regions(Verifier *v, const Op *op)
       return verify_fail(v, op, "region %u is empty", r);
     for (u32 i = 0; i < b->nargs; i++) {
       const Type *t = b->args[i]->type;
-      const char *problem = type_is_shared(t) ? "only shared_alloc and views give buffers" : type_problem(v, b, t);
+      const char *problem = type_is_shared(t) ? "only shared_alloc and views give buffers" :
+                            type_is_tensor(t) ? "only parameters of kernels are tensors" : type_problem(v, b, t);
       if (problem)
         return verify_fail(v, op, "argument %u of region %u: %s", i, r, problem);
     }
@@ -287,6 +288,8 @@ check_params(Verifier *v)
 {
   const Block *b = v->func->body;
   for (u32 i = 0; i < b->nargs; i++) {
+    if (type_is_tensor(b->args[i]->type) && dtype_bits(b->args[i]->type->dt) < 8)
+      return fail_func(v, "parameter %u is a tensor of %s", i, dtype_info[b->args[i]->type->dt].name);
     if (type_is_tile(b->args[i]->type) || type_is_shared(b->args[i]->type))
       return fail_func(v, "parameter %u is a %s", i, type_is_tile(b->args[i]->type) ? "tile" : "buffer");
     const ParamInfo *p = &v->func->params[i];

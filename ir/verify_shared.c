@@ -33,6 +33,12 @@ verify_no_buffers(Verifier *v, const Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     if (op->operands[i].value && type_is_shared(in_type(op, i)) && !op_effect(op, i))
       return verify_fail(v, op, "operand %u is a shared buffer; only views, loads, stores and copies take one", i);
+  for (u32 i = 0; i < op->noperands; i++)
+    if (op->operands[i].value && type_is_tensor(in_type(op, i)) && !op_effect(op, i))
+      return verify_fail(v, op, "operand %u is a tensor; only copies take one, and what asks about it", i);
+  for (u32 i = 0; i < op->nresults; i++)
+    if (type_is_tensor(op->results[i]->type))
+      return verify_fail(v, op, "result %u is a tensor; only parameters of kernels are", i);
   const Value *b = op_buffer(op);
   bool row = op->code == OP_SHARED_INDEX, own = op->code == OP_MBARRIER_INIT || op_orders_teams(op);
   return !b || row || own || !dtype_is_opaque(b->type->dt) || verify_fail(v, op, "nothing is done to mbarriers but init, arrive and wait");

@@ -6,15 +6,19 @@
  *   WROTE   some threads have stored to it, and others may not see that yet
  *   FLIES   asynchronous copies into it are on their way
  *   LANDED  this thread's copies have landed (async_wait); those of others are seen after a barrier
- * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets all but FLIES. An op with scratch writes
- * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS remains.
+ *   LENT    copies by the asynchronous proxy read it; which thread waits for them (tma_wait) has then READ it
+ *   UNFENCED  threads have written it, and have executed no fence for the asynchronous proxy since
+ * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets READS, WROTE and LANDED. An op with scratch writes
+ * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS and UNFENCED remain.
  *
  *   what reads a buffer (ops.def)    needs a barrier against WROTE and LANDED of memory that overlaps
  *   what writes one                  against READS, WROTE and LANDED
  *   what arrives or waits at one     as if it read it: behind its initialisation, which is one thread's, and nobody else writes there
  *   scratch                          against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
- * FLIES is no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
+ *   what reaches one by the proxy    against UNFENCED, too: a fence by all threads, then a barrier. What is read is LENT, what is written
+ *                                    is nothing to threads before they have waited at its mbarrier, which orders it for all of them
+ * FLIES and LENT are no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
  * a mistake that no barrier mends; interpreter and simulator report it.
  *
  * Global memory: what a program does to it happens in program order (language.md), and a thread keeps its own accesses in order.
@@ -28,7 +32,8 @@
  *
  * Teams: what the program did before its warps part, they have seen: a barrier stands in front of a warp_specialize unless nothing was
  * touched. Its regions start with nothing known but copies under way, each on its own, and barriers in a region are its team's; behind it
- * all have met. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses what no
+ * all have met. What one region writes and the proxy reaches in another is fenced in front of each arrival, and what was written before the
+ * warps part in front of that. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses what no
  * mbarrier can order (ir/team_order.c), and the interpreter checks all of it as it happens.
  *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
@@ -38,7 +43,8 @@
 #include "alias.h"
 #include "internal.h"
 
-typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8 } Fact;
+typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32 } Fact;
+enum { LASTING = FLIES | LENT | UNFENCED };                    /* behind a barrier */
 typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
 /* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
 typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
@@ -47,7 +53,16 @@ typedef VEC(Touched) Touches;
 typedef struct State { VEC(Known) known; Touches touched[GLOBAL_SORTS]; } State;
 typedef struct Loop { State head, end; bool known; } Loop;     /* the states at its head, and behind it */
 /* loops: by mark of their op; accesses: by mark of theirs, filled when asked for. */
-typedef struct Barriers { Arena *arena; bool insert; Loop *loops; GlobalAccess *accesses; u32 nloops, naccesses; } Barriers;
+/* Memory that op reaches by the asynchronous proxy; in: in which region, NULL: outside of any. */
+typedef struct Proxied { const Op *op, *memory; const Block *in; } Proxied;
+typedef struct Barriers {
+  Arena *arena;
+  bool insert;
+  Loop *loops;
+  GlobalAccess *accesses;
+  u32 nloops, naccesses;
+  VEC(Proxied) proxied;
+} Barriers;
 
 enum { MOST_COMPARED = 512 };
 
@@ -149,7 +164,7 @@ static void
 forget(State *s)
 {
   for (u32 i = 0; i < s->known.len; i++)
-    s->known.data[i].facts &= FLIES;
+    s->known.data[i].facts &= LASTING;
   forget_touched(s);
 }
 
@@ -175,6 +190,22 @@ overlap(const Op *a, const Op *b)
   range(a, &a0, &a1);
   range(b, &b0, &b1);
   return a0 < b1 && b0 < a1;
+}
+
+/* Op reaches the buffer that is operand i by the asynchronous proxy: its bytes, or the mbarrier that counts them. */
+static bool
+by_proxy(const Op *op, u32 i)
+{
+  const Value *v = op_operand(op, i);
+  return v && type_is_shared(v->type) && (op_effect(op, i) & FX_PROXY || (op->code == OP_TMA_LOAD && i == SLOT(TMA_LOAD, m)));
+}
+
+/* The region of a warp_specialize that b is, or is in; NULL: none. */
+static const Block *
+team_region(const Block *b)
+{
+  Team t = block_team(b);
+  return t.op ? t.op->regions[t.part] : NULL;
 }
 
 /* ---- global memory ---- */
@@ -245,16 +276,84 @@ add_barrier(Barriers *x, State *s, Op *op)
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
 }
 
+/* What is known of memory that meets it. */
+static u32
+facts_of(const State *s, const Op *memory)
+{
+  u32 facts = 0;
+  for (u32 i = 0; i < s->known.len; i++)
+    facts |= overlap(s->known.data[i].memory, memory) ? s->known.data[i].facts : 0;
+  return facts;
+}
+
 static void
 require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
 {
-  bool conflict = false;
-  for (u32 i = 0; i < s->known.len; i++) {
-    const Known *k = &s->known.data[i];
-    conflict = conflict || (k->facts & against && overlap(k->memory, memory));
-  }
-  if (conflict)
+  if (facts_of(s, memory) & against)
     add_barrier(x, s, op);
+}
+
+/* ---- the asynchronous proxy ---- */
+
+/* Each thread's accesses are fenced, but for copies that have yet to land; those of others are behind the next barrier. */
+static void
+fenced(State *s)
+{
+  for (u32 i = 0; i < s->known.len; i++)
+    if (s->known.data[i].facts & UNFENCED)
+      s->known.data[i].facts = (s->known.data[i].facts & (s->known.data[i].facts & FLIES ? UINT32_MAX : ~(u32)UNFENCED)) | WROTE;
+}
+
+static void
+add_fence(Barriers *x, State *s, Op *op)
+{
+  fenced(s);
+  if (!x->insert)
+    return;
+  Builder b = builder_before(op);
+  b.span = op->span;
+  op_set_str(op_create(&b, OP_FENCE, 0, NULL, 0, NULL, 0), AT_KIND, "async");
+}
+
+/* Is there unfenced memory that the proxy reaches from elsewhere than the block's region? */
+static bool
+owes_fence(const Barriers *x, const State *s, const Block *b)
+{
+  const Block *own = team_region(b);
+  for (u32 i = 0; i < x->proxied.len; i++)
+    if (x->proxied.data[i].in != own && facts_of(s, x->proxied.data[i].memory) & UNFENCED)
+      return true;
+  return false;
+}
+
+/* Is there unfenced memory that the proxy reaches in a loop? In front of it a fence is needed once. */
+static bool
+loop_wants_fence(const Barriers *x, const State *s, const Op *loop)
+{
+  for (u32 i = 0; i < x->proxied.len; i++)
+    if (op_inside(x->proxied.data[i].op, loop) && facts_of(s, x->proxied.data[i].memory) & UNFENCED)
+      return true;
+  return false;
+}
+
+static void
+find_proxied(Op *op, void *user)
+{
+  Barriers *x = user;
+  for (u32 i = 0; i < op->noperands; i++)
+    if (by_proxy(op, i))
+      vec_push(x->arena, &x->proxied, ((Proxied){op, buffer_alloc(op_operand(op, i)), team_region(op->block)}));
+}
+
+/* A wait for the proxy's copies that read: this thread has, others do not know. */
+static void
+give_back(State *s, bool all)
+{
+  for (u32 i = 0; i < s->known.len; i++) {
+    u32 *facts = &s->known.data[i].facts;
+    *facts |= *facts & LENT ? READS : 0;
+    *facts &= all ? ~(u32)LENT : UINT32_MAX;
+  }
 }
 
 /* A wait; all: nothing is in flight behind it. */
@@ -292,6 +391,10 @@ loop_round(Barriers *x, State *s, Op *op, State *out)
 static void
 walk_loop(Barriers *x, State *s, Op *op)
 {
+  if (loop_wants_fence(x, s, op)) {
+    add_fence(x, s, op);
+    add_barrier(x, s, op);
+  }
   Loop *l = &x->loops[op->mark];
   bool insert = x->insert, grew = join(x, &l->head, s) || !l->known;
   State out = {0};
@@ -326,7 +429,7 @@ knows_something(const State *s)
 {
   bool some = false;
   for (u32 i = 0; i < s->known.len; i++)
-    some |= (s->known.data[i].facts & ~(u32)FLIES) != 0;
+    some |= (s->known.data[i].facts & ~(u32)LASTING) != 0;
   for (u32 k = 0; k < GLOBAL_SORTS; k++)
     for (u32 i = 0; i < s->touched[k].len; i++)
       some |= s->touched[k].data[i].facts != FLIES;
@@ -337,6 +440,8 @@ knows_something(const State *s)
 static void
 walk_teams(Barriers *x, State *s, Op *op)
 {
+  if (owes_fence(x, s, op->block))
+    add_fence(x, s, op);
   if (knows_something(s))
     add_barrier(x, s, op);
   State before = copy_of(x, s);
@@ -358,11 +463,15 @@ access_through(const Op *op, u32 i, Access *a)
   u32 fx = v && type_is_shared(v->type) ? op_effect(op, i) : 0, reads = op_int(op, AT_APART, 0) ? 0 : READS;
   if (!(fx & (FX_READ | FX_WRITE | FX_ORDER)))
     return false;
-  bool init = op->code == OP_MBARRIER_INIT;
+  bool init = op->code == OP_MBARRIER_INIT, proxy = by_proxy(op, i);
   *a = (Access){buffer_alloc(v), init ? 0 : WROTE | LANDED, fx & (FX_READ | FX_ORDER) ? READS : 0};
   if (fx & FX_WRITE) {
     a->against |= reads;
-    a->leaves |= fx & FX_ASYNC ? FLIES : WROTE;
+    a->leaves |= fx & FX_ASYNC ? FLIES | UNFENCED : WROTE | UNFENCED;
+  }
+  if (proxy) {
+    a->against |= UNFENCED;
+    a->leaves = fx & FX_ORDER ? READS : fx & FX_READ ? LENT : 0;
   }
   return true;
 }
@@ -373,7 +482,7 @@ use_scratch(Barriers *x, State *s, Op *op)
 {
   require(x, s, op, op, READS | WROTE | LANDED | FLIES);
   forget(s);
-  note(x, s, op, READS);
+  note(x, s, op, READS | UNFENCED);
 }
 
 /* An op that orders accesses. */
@@ -383,7 +492,12 @@ synchronise(Barriers *x, State *s, const Op *op)
   switch (op->code) {
   case OP_BARRIER: forget(s); break;
   case OP_ASYNC_WAIT: land(s, op_int(op, AT_PENDING, 0) == 0); break;
-  case OP_ASYNC_COMMIT: case OP_MBARRIER_ARRIVE: case OP_MBARRIER_WAIT: case OP_FENCE: break;
+  case OP_TMA_WAIT: give_back(s, op_int(op, AT_PENDING, 0) == 0); break;
+  case OP_FENCE:
+    if (!strcmp(op_str(op, AT_KIND, ""), "async"))
+      fenced(s);
+    break;
+  case OP_ASYNC_COMMIT: case OP_MBARRIER_ARRIVE: case OP_MBARRIER_WAIT: case OP_TMA_COMMIT: break;
   default: ctx_panic(op->block->func->module->ctx, "insert_barriers does not know what '%s' orders", op_info(op->code)->name);
   }
 }
@@ -394,8 +508,13 @@ visit(Barriers *x, State *s, Op *op)
   Access a;
   bool global = reaches_global(op);
   for (u32 i = 0; i < op->noperands; i++)
-    if (access_through(op, i, &a))
+    if (access_through(op, i, &a)) {
+      if (facts_of(s, a.memory) & a.against & UNFENCED)
+        add_fence(x, s, op);
       require(x, s, op, a.memory, a.against);
+    }
+  if (op->code == OP_MBARRIER_ARRIVE && owes_fence(x, s, op->block))
+    add_fence(x, s, op);
   if (op_releases(op))
     forget_touched(s);
   if (global && overtakes(x, s, op))
@@ -455,6 +574,7 @@ pass_insert_barriers(Ctx *c, Module *m)
     Barriers x = {.arena = c->scratch, .insert = true};
     Func *f = m->funcs.data[i];
     func_walk(f, number_op, &x);
+    func_walk(f, find_proxied, &x);
     x.loops = NEW_ARRAY(c->scratch, Loop, x.nloops + 1);
     x.accesses = NEW_ARRAY(c->scratch, GlobalAccess, x.naccesses + 1);
     func_walk(f, take_access, &x);

@@ -1,0 +1,177 @@
+/* lower_tma.c - tensors, and copies of their boxes: one thread of the team starts them, and waits for those that store.
+ *
+ * A buffer is one box or several (ir/tma.c): an instruction each, whose coordinates differ by constants. */
+#include "gen.h"
+
+#define B g->b
+
+/* ---- what is known of a tensor ---- */
+
+static Val
+asked(Gen *g, const Op *op)
+{
+  KernelParam p = param_asked(op);
+  return LLVMGetParam(g->fn, param_index(&g->params, &p));
+}
+
+void
+lower_TENSOR_BASE(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = asked(g, op);
+}
+
+void
+lower_TENSOR_EXTENT(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = asked(g, op);
+}
+
+void
+lower_TENSOR_STRIDE(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = asked(g, op);
+}
+
+/* ---- boxes ---- */
+
+static bool
+has_tma(Gen *g, const Op *op)
+{
+  if (target_has(g->target, F_TMA))
+    return true;
+  gen_unsupported(g, op, arena_printf(g->arena, "%s, a copy of a tensor's box (async_copy copies from addresses)", op_info(op->code)->name));
+  return false;
+}
+
+/* At which coordinates piece i is, "{$2, $3}", the last dimension first; they become inputs. */
+static const char *
+push_coordinates(Gen *g, const Op *op, u32 first, const TmaForm *f, u32 i, PtxArgs *p)
+{
+  Buf text = {.arena = g->arena};
+  for (u32 d = f->rank; d--;) {
+    u32 off = (d + 1 == f->rank ? i / f->chunks * f->box[d] : 0) + (d == f->along ? i % f->chunks * f->box[d] : 0);
+    Val at = gen_regs(g, op_operand(op, first + d))[0];
+    buf_printf(&text, "%s$%u", text.len ? ", " : "{", p->nin);
+    p->in[p->nin++] = off ? LLVMBuildAdd(B, at, gen_u32(g, off), "") : at;
+  }
+  buf_putc(&text, '}');
+  return buf_str(&text);
+}
+
+static void
+push_leader(Gen *g, PtxArgs *p)
+{
+  Val leads = dist_leader(g, NULL);
+  if (!leads)
+    return;
+  p->subst[0] = arena_printf(g->arena, "@$%u", p->nin);
+  p->in[p->nin++] = leads;
+}
+
+/* ", $5": the policy, if the op has one. */
+static const char *
+push_policy(Gen *g, const Op *op, PtxArgs *p)
+{
+  const char *evict = op_str(op, AT_EVICT, NULL);
+  if (!evict)
+    return "";
+  p->in[p->nin] = ptx_value(g, PTX_POLICY, g->i64, 0, NULL, evict, NULL);
+  return arena_printf(g->arena, ", $%u", p->nin++);
+}
+
+static const char *
+hint_of(const Op *op)
+{
+  return op_attr(op, AT_EVICT) ? ".L2::cache_hint" : "";
+}
+
+static Val
+piece_address(Gen *g, const Op *op, const TmaForm *f, u32 i)
+{
+  return addr_shared(g, gen_regs(g, op_buffer(op))[0], i / f->chunks * f->panel_bytes + i % f->chunks * f->chunk_bytes);
+}
+
+/* Pieces of the box, and the address of its map. */
+static u32
+box_of(Gen *g, const Op *op, TmaForm *f, Val *map)
+{
+  *f = param_asked(op).form;
+  *map = LLVMBuildPtrToInt(B, asked(g, op), g->i64, "");
+  return f->panels * f->chunks;
+}
+
+void
+lower_TMA_LOAD(Gen *g, const Op *op)
+{
+  TmaForm f;
+  Val map, mbar = addr_shared(g, gen_regs(g, OPERAND(op, TMA_LOAD, m))[0], 0);
+  if (!has_tma(g, op))
+    return;
+  for (u32 i = 0, n = box_of(g, op, &f, &map); i < n; i++) {
+    PtxArgs p = {.nin = 3, .in = {piece_address(g, op, &f, i), map, mbar}};
+    p.subst[1] = arena_printf(g->arena, "%u", f.rank);
+    p.subst[2] = hint_of(op);
+    p.subst[3] = push_coordinates(g, op, SLOT(TMA_LOAD, at), &f, i, &p);
+    p.subst[4] = push_policy(g, op, &p);
+    push_leader(g, &p);
+    ptx_emit(g, PTX_TMA_LOAD, &p, NULL);
+  }
+}
+
+void
+lower_TMA_STORE(Gen *g, const Op *op)
+{
+  TmaForm f;
+  Val map;
+  const char *rmw = op_str(op, AT_RMW, NULL);
+  if (!has_tma(g, op))
+    return;
+  for (u32 i = 0, n = box_of(g, op, &f, &map); i < n; i++) {
+    PtxArgs p = {.nin = 2, .in = {piece_address(g, op, &f, i), map}};
+    p.subst[1] = rmw ? "reduce." : "";
+    p.subst[2] = arena_printf(g->arena, "%u", f.rank);
+    p.subst[3] = rmw ? arena_printf(g->arena, ".%s", rmw) : "";
+    p.subst[4] = hint_of(op);
+    const char *at = push_coordinates(g, op, SLOT(TMA_STORE, at), &f, i, &p);
+    p.subst[5] = arena_printf(g->arena, "[$1, %s], [$0]%s", at, push_policy(g, op, &p));
+    push_leader(g, &p);
+    ptx_emit(g, PTX_TMA_STORE, &p, NULL);
+  }
+}
+
+void
+lower_TMA_PREFETCH(Gen *g, const Op *op)
+{
+  TmaForm f;
+  Val map;
+  if (!has_tma(g, op))
+    return;
+  for (u32 i = 0, n = box_of(g, op, &f, &map); i < n; i++) {
+    PtxArgs p = {.nin = 1, .in = {map}};
+    p.subst[1] = arena_printf(g->arena, "%u", f.rank);
+    p.subst[2] = hint_of(op);
+    p.subst[3] = push_coordinates(g, op, SLOT(TMA_PREFETCH, at), &f, i, &p);
+    p.subst[4] = push_policy(g, op, &p);
+    push_leader(g, &p);
+    ptx_emit(g, PTX_TMA_PREFETCH, &p, NULL);
+  }
+}
+
+/* Groups are a thread's own; those of others are empty. */
+void
+lower_TMA_COMMIT(Gen *g, const Op *op)
+{
+  PtxArgs p = {0};
+  if (!has_tma(g, op))
+    return;
+  push_leader(g, &p);
+  ptx_emit(g, PTX_TMA_COMMIT, &p, NULL);
+}
+
+void
+lower_TMA_WAIT(Gen *g, const Op *op)
+{
+  PtxArgs p = {.subst = {op_int(op, AT_READ, 0) ? ".read" : "", arena_printf(g->arena, "%u", (u32)op_int(op, AT_PENDING, 0))}};
+  if (has_tma(g, op))
+    ptx_emit(g, PTX_TMA_WAIT, &p, NULL);
+}

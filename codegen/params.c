@@ -1,0 +1,85 @@
+/* params.c - what a kernel's parameters are in PTX. One of the program is one there, but a tensor is several: those that the code needs, of
+ * its address, its extents and strides, and for each form of box that it copies a map (PTX ISA, "Tensor-map"). */
+#include "gen.h"
+#include <stdlib.h>
+
+typedef struct Needs { Arena *a; KernelParams *p; } Needs;
+
+static bool
+same_part(const KernelParam *a, const KernelParam *b)
+{
+  return a->arg == b->arg && a->part == b->part && a->axis == b->axis && a->form.swizzle == b->form.swizzle &&
+         !memcmp(a->form.box, b->form.box, sizeof a->form.box);
+}
+
+static void
+need(Needs *n, KernelParam p)
+{
+  for (u32 i = 0; i < n->p->len; i++)
+    if (same_part(&n->p->data[i], &p))
+      return;
+  vec_push(n->a, n->p, p);
+}
+
+KernelParam
+param_asked(const Op *op)
+{
+  const Value *t = op_tensor(op), *b = op_buffer(op);
+  KernelParam p = {.arg = t->index, .axis = (u32)op_int(op, AT_AXIS, 0)};
+  switch (op->code) {
+  case OP_TENSOR_BASE: p.part = PARAM_BASE; break;
+  case OP_TENSOR_EXTENT: p.part = PARAM_EXTENT; break;
+  case OP_TENSOR_STRIDE: p.part = PARAM_STRIDE; break;
+  default:
+    p.part = PARAM_MAP;
+    tma_form_error(op->block->func->module->ctx, b->type, t->type->rank, &p.form);
+  }
+  return p;
+}
+
+static void
+find_needs(Op *op, void *user)
+{
+  Needs *n = user;
+  if (op_tensor(op))
+    need(n, param_asked(op));
+}
+
+/* Parts stand in the order of the program's parameters, maps first; a tensor that nobody asks about is its address. */
+static int
+by_place(const void *x, const void *y)
+{
+  const KernelParam *a = x, *b = y;
+  u32 ka[] = {a->arg, a->part, a->axis, a->found}, kb[] = {b->arg, b->part, b->axis, b->found};
+  for (u32 i = 0; i < COUNT(ka); i++)
+    if (ka[i] != kb[i])
+      return ka[i] < kb[i] ? -1 : 1;
+  return 0;
+}
+
+KernelParams
+kernel_params(const Func *f, Arena *a)
+{
+  KernelParams p = {0};
+  Needs n = {a, &p};
+  bool *asked = NEW_ARRAY(a, bool, f->body->nargs + 1);
+  block_walk(f->body, find_needs, &n);
+  for (u32 i = 0; i < p.len; i++) {
+    p.data[i].found = i;
+    asked[p.data[i].arg] = true;
+  }
+  for (u32 i = 0; i < f->body->nargs; i++)
+    if (!asked[i])
+      vec_push(a, &p, ((KernelParam){.arg = i, .part = type_is_tensor(f->body->args[i]->type) ? PARAM_BASE : PARAM_WHOLE}));
+  qsort(p.data, p.len, sizeof *p.data, by_place);
+  return p;
+}
+
+u32
+param_index(const KernelParams *p, const KernelParam *which)
+{
+  for (u32 i = 0; i < p->len; i++)
+    if (same_part(&p->data[i], which))
+      return i;
+  return 0;
+}

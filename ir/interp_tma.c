@@ -1,0 +1,191 @@
+/* interp_tma.c - tensors, and copies of their boxes by the asynchronous proxy.
+ *
+ * A tma_load reads global memory when it runs; its bytes are pending until the phase of its mbarrier ends, and others than those who have
+ * waited for that phase do not see them. The phase ends when all have arrived and as many bytes have come as were announced.
+ * A tma_store reads its buffer when it runs; until the tma_wait that covers its group, to write the buffer is a fault, and global memory
+ * gets what was stored as late as that: at the tma_wait that is not for reading only, or at the end of the team.
+ * The proxy: where barriers are checked, what threads wrote to shared memory before is seen by a copy only if they have executed a
+ * fence for it before they met or arrived. */
+#include "interp_run.h"
+
+typedef struct Box { const Op *op; const Value *buffer; const u64 *tensor; u32 rank, first; } Box;
+
+static const u64 *
+extents(const Box *b)
+{
+  return b->tensor + offsetof(InterpTensor, extent) / sizeof(u64);
+}
+
+static const u64 *
+strides(const Box *b)
+{
+  return b->tensor + offsetof(InterpTensor, stride) / sizeof(u64);
+}
+
+/* What the hardware asks of a tensor (CUDA driver API, cuTensorMapEncodeTiled). */
+static bool
+box_open(Interp *in, const Op *op, u32 first, Box *b)
+{
+  const Value *t = op_tensor(op);
+  u32 size = dtype_bytes(t->type->dt);
+  *b = (Box){op, op_buffer(op), interp_get(in, t), t->type->rank, first};
+  if (b->tensor[0] % 16)
+    return interp_fault(in, op, "the tensor begins at 0x%llx, which is no multiple of 16", (unsigned long long)b->tensor[0]) == FLOW_NEXT;
+  if (strides(b)[b->rank - 1] != 1)
+    return interp_fault(in, op, "the tensor's last dimension is not contiguous") == FLOW_NEXT;
+  for (u32 d = 0; d + 1 < b->rank; d++)
+    if (strides(b)[d] * size % 16)
+      return interp_fault(in, op, "a stride of the tensor, %llu bytes along dimension %u, is no multiple of 16",
+                          (unsigned long long)(strides(b)[d] * size), d) == FLOW_NEXT;
+  return true;
+}
+
+/* Where element i of the box is in global memory; 0: outside the tensor. */
+static u64
+address_of(Interp *in, const Box *b, u32 i)
+{
+  const Type *t = b->buffer->type;
+  u64 at = 0;
+  for (u32 d = b->rank; d--;) {
+    u32 pad = b->rank - t->rank, extent = d < pad ? 1 : t->shape[d - pad];
+    i64 k = scalar_int(DT_I32, *interp_get(in, op_operand(b->op, b->first + d))) + i % extent;
+    i /= extent;
+    if (k < 0 || k >= (i64)extents(b)[d])
+      return 0;
+    at += (u64)k * strides(b)[d];
+  }
+  return b->tensor[0] + at * dtype_bytes(t->dt);
+}
+
+static u32
+box_bytes(const Box *b)
+{
+  return type_numel(b->buffer->type) * dtype_bytes(b->buffer->type->dt);
+}
+
+Flow
+interp_tma_load(Interp *in, const Op *op)
+{
+  Box b;
+  Mbar *m = interp_mbar(in, op, OPERAND(op, TMA_LOAD, m));
+  if (!m || !box_open(in, op, SLOT(TMA_LOAD, at), &b))
+    return FLOW_FAULT;
+  u32 n = type_numel(b.buffer->type), size = dtype_bytes(b.buffer->type->dt);
+  for (u32 i = 0; i < n; i++) {
+    u64 from = address_of(in, &b, i);
+    Copy c = {0, 0, size, 0, op};
+    const void *p = from ? interp_element(in, op, from, size, i) : &c.value;
+    if (!p || !interp_shared_begin(in, op, i, &c.at))
+      return FLOW_FAULT;
+    memcpy(&c.value, p, size);
+    vec_push(in->arena, &m->landing, c);
+  }
+  in->steps -= in->steps < n ? in->steps : n;
+  interp_mbar_bytes(in, m, op, -(i64)box_bytes(&b));
+  return FLOW_NEXT;
+}
+
+Flow
+interp_tma_store(Interp *in, const Op *op)
+{
+  Box b;
+  if (!box_open(in, op, SLOT(TMA_STORE, at), &b))
+    return FLOW_FAULT;
+  u32 n = type_numel(b.buffer->type), size = dtype_bytes(b.buffer->type->dt);
+  for (u32 i = 0; i < n; i++) {
+    Stored s = {{0, 0, size, in->actor->store_group, op}, 0, i, false};
+    u64 to = address_of(in, &b, i);
+    if (!interp_shared_lend(in, op, i, &s.copy))
+      return FLOW_FAULT;
+    s.to = to;
+    vec_push(in->arena, &in->actor->stores, s);
+  }
+  in->steps -= in->steps < n ? in->steps : n;
+  return FLOW_NEXT;
+}
+
+/* What was stored becomes global memory's. */
+static bool
+store_lands(Interp *in, const Stored *s)
+{
+  const Op *op = s->copy.op;
+  u64 old = 0, x = s->copy.value;
+  void *p = s->to ? (void *)(uintptr_t)interp_element(in, op, s->to, s->copy.bytes, s->i) : NULL;
+  if (!p)
+    return !s->to;
+  memcpy(&old, p, s->copy.bytes);
+  if (op_attr(op, AT_RMW))
+    scalar_binary(OP_ADD, op_buffer(op)->type->dt, old, x, &x);
+  memcpy(p, &x, s->copy.bytes);
+  return true;
+}
+
+/* Groups before `group` release their buffers, and are done with if all. */
+static Flow
+finish_stores(Interp *in, u64 group, bool all)
+{
+  Actor *a = in->actor;
+  u32 kept = 0;
+  for (u32 i = 0; i < a->stores.len; i++) {
+    Stored s = a->stores.data[i];
+    if (s.copy.group < group && !s.released)
+      interp_shared_return(in, &s.copy);
+    s.released |= s.copy.group < group;
+    if (s.copy.group < group && all && !store_lands(in, &s))
+      return FLOW_FAULT;
+    if (s.copy.group >= group || !all)
+      a->stores.data[kept++] = s;
+  }
+  a->stores.len = kept;
+  for (u32 i = 0; i < kept; i++)
+    if (!a->stores.data[i].released)
+      interp_shared_lent(in, &a->stores.data[i].copy);
+  return FLOW_NEXT;
+}
+
+Flow
+interp_tma_wait(Interp *in, const Op *op)
+{
+  u64 pending = (u64)op_int(op, AT_PENDING, 0), group = in->actor->store_group;
+  return finish_stores(in, group > pending ? group - pending : 0, !op_int(op, AT_READ, 0));
+}
+
+/* The team ends: what it stored lands, if nothing is read any more. */
+Flow
+interp_tma_end(Interp *in)
+{
+  const Actor *a = in->actor;
+  for (u32 i = 0; i < a->stores.len; i++)
+    if (!a->stores.data[i].released)
+      return interp_fault(in, a->stores.data[i].copy.op, "the %s ends while this copy still reads its buffer: no tma_wait covers it",
+                          a->team ? "region" : "program");
+  for (u32 i = 0; i < in->mbars.len && !a->team; i++)
+    if (in->mbars.data[i]->landing.len)
+      return interp_fault(in, in->mbars.data[i]->landing.data[0].op, "the program ends while this copy is still under way");
+  return finish_stores(in, UINT64_MAX, true);
+}
+
+/* ---- what is known of a tensor ---- */
+
+Flow
+interp_tensor(Interp *in, const Op *op)
+{
+  const u64 *t = interp_get(in, op_operand(op, 0));
+  u64 *out = interp_make(in, op, op_result(op));
+  Box b = {.tensor = t};
+  i64 d = op_int(op, AT_AXIS, 0);
+  if (!out)
+    return FLOW_FAULT;
+  out[0] = op->code == OP_TENSOR_BASE ? t[0] : op->code == OP_TENSOR_EXTENT ? extents(&b)[d] : strides(&b)[d];
+  return FLOW_NEXT;
+}
+
+Flow
+interp_tensor_given(Interp *in, const Value *v, u64 bits)
+{
+  u64 *out = interp_make(in, in->func->body->first, v);
+  if (!out)
+    return FLOW_FAULT;
+  memcpy(out, (const void *)(uintptr_t)bits, sizeof(InterpTensor));
+  return FLOW_NEXT;
+}

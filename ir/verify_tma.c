@@ -1,0 +1,102 @@
+/* verify_tma.c - check_<ID> of tensors, and of copies of their boxes. */
+#include "verify.h"
+
+static bool
+tensor_operand(Verifier *v, const Op *op, u32 i)
+{
+  return type_is_tensor(in_type(op, i)) || verify_fail(v, op, "operand %u is a tensor, not %s", i, spell(v, in_type(op, i)));
+}
+
+/* The result is that; the dimension, where one is named, is the tensor's. */
+static bool
+check_about(Verifier *v, const Op *op, const Type *want)
+{
+  if (!tensor_operand(v, op, 0))
+    return false;
+  u32 rank = in_type(op, 0)->rank;
+  if (op_int(op, AT_AXIS, 0) >= rank)
+    return verify_fail(v, op, "axis %lld of a tensor of %u dimensions", (long long)op_int(op, AT_AXIS, 0), rank);
+  return out_type(op) == want || verify_fail(v, op, "the result is %s, not %s", spell(v, want), spell(v, out_type(op)));
+}
+
+bool
+check_TENSOR_BASE(Verifier *v, const Op *op)
+{
+  return check_about(v, op, type_ptr(v->ctx, in_type(op, 0)->dt));
+}
+
+bool
+check_TENSOR_EXTENT(Verifier *v, const Op *op)
+{
+  return check_about(v, op, type_scalar(v->ctx, DT_I32));
+}
+
+bool
+check_TENSOR_STRIDE(Verifier *v, const Op *op)
+{
+  return check_about(v, op, type_scalar(v->ctx, DT_I64));
+}
+
+/* An i32 for each dimension, from operand `first` on. */
+static bool
+check_coordinates(Verifier *v, const Op *op, u32 first, u32 rank)
+{
+  if (op->noperands - first != rank)
+    return verify_fail(v, op, "%u coordinates in a tensor of %u dimensions", op->noperands - first, rank);
+  for (u32 i = first; i < op->noperands; i++)
+    if (in_type(op, i) != type_scalar(v->ctx, DT_I32))
+      return verify_fail(v, op, "coordinates are i32, not %s", spell(v, in_type(op, i)));
+  return true;
+}
+
+/* Operand b is a buffer that a box of tensor t is copied to or from. */
+static bool
+check_box(Verifier *v, const Op *op, u32 b, u32 t, u32 at)
+{
+  const Type *buffer = in_type(op, b);
+  if (!type_is_shared(buffer) || buffer->count || dtype_is_opaque(buffer->dt))
+    return verify_fail(v, op, "operand %u is one buffer, not %s", b, spell(v, buffer));
+  if (!tensor_operand(v, op, t))
+    return false;
+  const Type *tensor = in_type(op, t);
+  if (tensor->dt != buffer->dt)
+    return verify_fail(v, op, "%s and %s do not match", spell(v, buffer), spell(v, tensor));
+  TmaForm form;
+  const char *wrong = tma_form_error(v->ctx, buffer, tensor->rank, &form);
+  return wrong ? verify_fail(v, op, "%s", wrong) : check_coordinates(v, op, at, tensor->rank);
+}
+
+bool
+check_TMA_LOAD(Verifier *v, const Op *op)
+{
+  const Type *m = IN_TYPE(op, TMA_LOAD, m);
+  if (!type_is_shared(m) || m->dt != DT_MBAR || m->count)
+    return verify_fail(v, op, "operand %u is one mbarrier, not %s", SLOT(TMA_LOAD, m), spell(v, m));
+  return check_box(v, op, SLOT(TMA_LOAD, b), SLOT(TMA_LOAD, t), SLOT(TMA_LOAD, at));
+}
+
+bool
+check_TMA_STORE(Verifier *v, const Op *op)
+{
+  return check_box(v, op, SLOT(TMA_STORE, b), SLOT(TMA_STORE, t), SLOT(TMA_STORE, at)) && (!op_attr(op, AT_RMW) ||
+         tma_adds(IN_TYPE(op, TMA_STORE, b)->dt) || verify_fail(v, op, "no tensor copy adds %s", spell(v, IN_TYPE(op, TMA_STORE, b))));
+}
+
+bool
+check_TMA_PREFETCH(Verifier *v, const Op *op)
+{
+  return check_box(v, op, SLOT(TMA_PREFETCH, b), SLOT(TMA_PREFETCH, t), SLOT(TMA_PREFETCH, at));
+}
+
+bool
+check_TMA_COMMIT(Verifier *v, const Op *op)
+{
+  return true;
+}
+
+bool
+check_TMA_WAIT(Verifier *v, const Op *op)
+{
+  i64 n = op_int(op, AT_PENDING, 0);
+  return (n >= 0 && n <= 64) || verify_fail(v, op, "from 0 to 64 groups may be under way, not %lld", (long long)n);
+}
