@@ -56,7 +56,7 @@ place_of(const KernelParams *params, u32 arg)
 static void
 emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 {
-  KernelParams params = kernel_params(f, c->scratch);
+  KernelParams params = params_of(f, c->scratch);
   memset(m, 0, sizeof *m);
   snprintf(m->kernel, sizeof m->kernel, "%s", f->name);
   snprintf(m->target, sizeof m->target, "%s", c->target->name);
@@ -83,7 +83,7 @@ emit_manifest_line(Buf *b, const TilertManifest *m)
 static bool
 check_limits(Ctx *c, const Func *f)
 {
-  u32 n = kernel_params(f, c->scratch).len;
+  u32 n = params_of(f, c->scratch).len;
   if (n > TILERT_MAX_PARAMS) {
     const char *what = arena_printf(c->scratch, "kernel '%s' has %u parameters; more than %d", f->name, n, TILERT_MAX_PARAMS);
     diag(c, f->span, E_UNSUPPORTED, what, c->target->name);

@@ -357,9 +357,9 @@ DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 n
 Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
 
 /* ---- params.c ---- */
-KernelParams kernel_params(const Func *f, Arena *a);         /* of its PTX, in order */
-KernelParam param_asked(const Op *op);                      /* what an op on a tensor needs of it */
-u32 param_index(const KernelParams *p, const KernelParam *which);
+KernelParams params_of(const Func *f, Arena *a);         /* of its PTX, in order */
+KernelParam params_asked(const Op *op);                      /* what an op on a tensor needs of it */
+u32 params_index(const KernelParams *p, const KernelParam *which);
 
 /* ---- lower_team.c ---- */
 /* Registers with which f's threads start, as its regions share them out; 0: nothing is shared out. */

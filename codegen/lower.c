@@ -234,7 +234,7 @@ param_attrs(Gen *g, const Func *f, u32 i)
 static void
 func_declare(Gen *g, Func *f)
 {
-  g->params = kernel_params(f, g->arena);
+  g->params = params_of(f, g->arena);
   u32 n = g->params.len;
   Ty *params = NEW_ARRAY(g->arena, Ty, n + 1);
   for (u32 i = 0; i < n; i++)

@@ -10,8 +10,8 @@
 static Val
 asked(Gen *g, const Op *op)
 {
-  KernelParam p = param_asked(op);
-  return LLVMGetParam(g->fn, param_index(&g->params, &p));
+  KernelParam p = params_asked(op);
+  return LLVMGetParam(g->fn, params_index(&g->params, &p));
 }
 
 void
@@ -39,7 +39,8 @@ has_tma(Gen *g, const Op *op)
 {
   if (target_has(g->target, F_TMA))
     return true;
-  gen_unsupported(g, op, arena_printf(g->arena, "%s, a copy of a tensor's box (async_copy copies from addresses)", op_info(op->code)->name));
+  gen_unsupported(g, op, arena_printf(g->arena, "%s, which copies boxes of tensors (async_copy copies from addresses)",
+                                      op_info(op->code)->name));
   return false;
 }
 
@@ -95,7 +96,7 @@ piece_address(Gen *g, const Op *op, const TmaForm *f, u32 i)
 static u32
 box_of(Gen *g, const Op *op, TmaForm *f, Val *map)
 {
-  *f = param_asked(op).form;
+  *f = params_asked(op).form;
   *map = LLVMBuildPtrToInt(B, asked(g, op), g->i64, "");
   return f->panels * f->chunks;
 }

@@ -22,7 +22,7 @@ need(Needs *n, KernelParam p)
 }
 
 KernelParam
-param_asked(const Op *op)
+params_asked(const Op *op)
 {
   const Value *t = op_tensor(op), *b = op_buffer(op);
   KernelParam p = {.arg = t->index, .axis = (u32)op_int(op, AT_AXIS, 0)};
@@ -42,7 +42,7 @@ find_needs(Op *op, void *user)
 {
   Needs *n = user;
   if (op_tensor(op))
-    need(n, param_asked(op));
+    need(n, params_asked(op));
 }
 
 /* Parts stand in the order of the program's parameters, maps first; a tensor that nobody asks about is its address. */
@@ -58,7 +58,7 @@ by_place(const void *x, const void *y)
 }
 
 KernelParams
-kernel_params(const Func *f, Arena *a)
+params_of(const Func *f, Arena *a)
 {
   KernelParams p = {0};
   Needs n = {a, &p};
@@ -76,7 +76,7 @@ kernel_params(const Func *f, Arena *a)
 }
 
 u32
-param_index(const KernelParams *p, const KernelParam *which)
+params_index(const KernelParams *p, const KernelParam *which)
 {
   for (u32 i = 0; i < p->len; i++)
     if (same_part(&p->data[i], which))

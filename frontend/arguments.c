@@ -212,7 +212,7 @@ whole_argument(Arguments *a)
   if (absent && a->f && v.kind != V_POISON && (absent->kind != N_NONE || !ptr))
     ERR(a->L, absent->span, E_PARAM, param->name, "has a default", "; only const and type parameters may have one, and a pointer None");
   if (kid(param, 2) && val_is_many(v))
-    ERR(a->L, kid(param, 2)->span, E_PARAM, param->name, "has parts", ": a promise is about a scalar, pointer or tensor");
+    ERR(a->L, kid(param, 2)->span, E_PARAM, param->name, "has parts", ": a promise is about a scalar or pointer");
   return v;
 }
 

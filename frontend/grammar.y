@@ -42,7 +42,7 @@ static void tl_error(Span *at, Parser *p, const char *message);
 %token SPECIALIZE "specialize"
 %token ADD_TO "+=" SUB_TO "-=" MUL_TO "*=" DIV_TO "/=" REM_TO "%=" AND_TO "&=" OR_TO "|=" XOR_TO "^=" SHL_TO "<<=" SHR_TO ">>="
 %token ARROW "->" LAND "&&" LOR "||" EQ "==" NE "!=" LE "<=" GE ">=" SHL "<<" SHR ">>" DOT "."
-%token <node> NAME "a name" NUMBER "a number" STRING "a string" TRUE "true" FALSE "false"
+%token <node> NAME "a name" TENSOR "tensor" NUMBER "a number" STRING "a string" TRUE "true" FALSE "false"
 %token YYEOF 0 "the end of the file"
 
 %type <node> file decl fields field_list field params param_list param ptype facts attrs attr result block stmts stmt else args arg_list arg
@@ -162,7 +162,7 @@ type:
 | '(' type ')' '[' items ']'   { $$ = JOIN(N_INDEX, $2, $5); }
 | '(' type ')'                 { $$ = $2; }
 | '(' type ',' types ')'       { $$ = JOIN(N_TUPLE, $2, $4); }
-| NAME '<' type ',' primary '>' { $$ = NAMED(N_GENERIC, $1, 2, $3, $5); }
+| TENSOR '<' type ',' primary '>' { $$ = NAMED(N_GENERIC, $1, 2, $3, $5); }
 ;
 types: %empty { $$ = NODE0(N_LIST); } | type_list | type_list ',' { $$ = $1; };
 type_list: type { $$ = NODE1(N_LIST, $1); } | type_list ',' type { $$ = ADD($1, $3); };
@@ -196,7 +196,7 @@ expr:
 | expr "->" block              { $$ = parser_lambda(p, yyloc, @2, $1, $3); }
 ;
 primary:
-  NAME | NUMBER | STRING | TRUE | FALSE
+  NAME | TENSOR | NUMBER | STRING | TRUE | FALSE
 | "None"                       { $$ = NODE0(N_NONE); }
 | primary '(' args ')'         { $$ = JOIN(N_CALL, $1, $3); }
 | primary '[' items ']'        { $$ = JOIN(N_INDEX, $1, $3); }

@@ -231,11 +231,12 @@ call_type(Lower *L, const Node *n, const Type *t)
 
 /* ---- fn ---- */
 
-/* Where type parameter `name` stands in the type `t` of a value parameter: the element of x: T, *T, T[..]. */
+/* Where type parameter `name` stands in the type `t` of a value parameter: the element of x: T, *T, T[..], tensor<T, 2>. */
 static bool
 type_mentions(const Node *t, const char *name)
 {
-  return t && (t->kind == N_NAME ? t->name == name : (t->kind == N_PTR || t->kind == N_INDEX || t->kind == N_GENERIC) && type_mentions(kid(t, 0), name));
+  bool wraps = t && (t->kind == N_PTR || t->kind == N_INDEX || t->kind == N_GENERIC);
+  return wraps ? type_mentions(kid(t, 0), name) : t && t->kind == N_NAME && t->name == name;
 }
 
 /* The type parameter's value as the arguments show it. */

@@ -59,9 +59,7 @@ const Type *
 lower_tensor_type(Lower *L, const Node *n, const Type *elem)
 {
   Val of = elem ? val_type(elem, n->span) : lower_expr(L, kid(n, 0)), rank = lower_expr(L, kid(n, 1));
-  if (strcmp(n->name, "tensor") != 0)
-    ERR(L, n->span, E_TYPE, arena_printf(L->a, "no type '%s' has parameters; a tensor is written tensor<f16, 2>", n->name));
-  else if (of.kind == V_TYPE && (of.type->kind != TY_SCALAR || of.type->dt == DT_I1))
+  if (of.kind == V_TYPE && (of.type->kind != TY_SCALAR || of.type->dt == DT_I1))
     ERR(L, n->span, E_TYPE, arena_printf(L->a, "a tensor has numbers as elements, not %s", type_str(L->c, of.type)));
   else if (of.kind != V_TYPE && of.kind != V_POISON)
     ERR(L, n->span, E_NOT_TYPE, val_str(L, of));

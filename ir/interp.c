@@ -50,7 +50,8 @@ interp_where(const Type *t, u32 i, char text[96])
 static u64 *
 elems_new(Interp *in, const Op *op, const Value *v)
 {
-  u32 n = type_is_tensor(v->type) ? sizeof(InterpTensor) / sizeof(u64) : type_is_shared(v->type) ? 2 : type_numel(v->type);   /* a view: where it starts, what to exclusive-or */
+  /* a view: where it starts, what to exclusive-or */
+  u32 n = type_is_tensor(v->type) ? sizeof(InterpTensor) / sizeof(u64) : type_is_shared(v->type) ? 2 : type_numel(v->type);
   u64 bytes = n * sizeof(u64);
   if (in->bytes < bytes) {
     interp_fault(in, op, "the values of one program do not fit into the interpreter's memory");

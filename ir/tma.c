@@ -2,7 +2,7 @@
  *
  * An instruction copies a box of up to 256 elements along each dimension, row by row. What it can do besides is exchange the groups
  * of 16 bytes of a row, by the row's number: then a row is as many bytes as the pattern is wide (the swizzle), and wider tiles lie in
- * panels, one behind the other (layout_panels). A buffer can be copied if its layout is one of these, which is asked of the layout itself. */
+ * panels, one behind the other (layout_panels). A buffer can be copied if its layout is one of these: the layout itself is asked. */
 #include "ir.h"
 
 enum { BOX_MOST = 256, ROW_UNIT = 16, SWIZZLE_ROWS = 8 };

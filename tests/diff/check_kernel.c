@@ -16,6 +16,7 @@
  *   // bits f32 4096          random bit patterns, a quarter of them special
  *   // index i32 64 100       random values below 100
  *   // given f32 4096         the bytes of DIR/given.N, for parameter N
+ *   // tensor f16 200 264     a tensor of random small values, with these extents
  *   // int 100                a scalar
  *   // float 0.5              a scalar, f32
  *   // again 0                the buffer of parameter 0 once more; `same NAME OTHER` says so to the compiler
@@ -40,6 +41,8 @@
 enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30, SEEDS = 4 };
 typedef struct Param {
   bool buffer, any_bits;
+  InterpTensor tensor;      /* rank: 0 if it is none */
+  u32 rank;
   DType dt;
   u32 n, below;
   u64 scalar;
@@ -265,7 +268,7 @@ run_interp(Case *k, Func *f, bool barriers, u64 seed)
   u32 n = 0;
   for (u32 i = 0; i < k->n; i++) {
     Param *p = &k->p[i];
-    args[i] = p->buffer ? (u64)(uintptr_t)p->data : p->scalar;
+    args[i] = p->rank ? (u64)(uintptr_t)&p->tensor : p->buffer ? (u64)(uintptr_t)p->data : p->scalar;
     if (p->buffer)
       buffers[n++] = (InterpBuffer){p->data, p->bytes, "buffer"};
   }
@@ -299,23 +302,78 @@ after_pass(void *user, const char *pass, Module *m)
 }
 
 /* ---- the compiler and the simulator ---- */
+
+typedef struct Packed { _Alignas(64) unsigned char map[SIM_TENSOR_MAP_BYTES]; u64 word; } Packed;
+
+/* The map of a tensor's boxes; numbers of types as in the CUDA driver API, CUtensorMapDataType. */
+static bool
+pack_map(const Param *p, const TilertParam *t, Packed *out, SimError *err)
+{
+  static const int types[DT_COUNT] = {[DT_U8] = 0, [DT_I8] = 0, [DT_F8E4M3] = 0, [DT_F8E5M2] = 0, [DT_U16] = 1, [DT_I16] = 1, [DT_U32] = 2,
+    [DT_I32] = 3, [DT_U64] = 4, [DT_I64] = 5, [DT_F16] = 6, [DT_F32] = 7, [DT_F64] = 8, [DT_BF16] = 9};
+  u64 extent[MAX_RANK], stride[MAX_RANK];
+  u32 box[MAX_RANK], step[MAX_RANK], swizzle = 0;
+  for (u32 d = 0; d < p->rank; d++) {
+    extent[d] = p->tensor.extent[p->rank - 1 - d];
+    box[d] = t->box[p->rank - 1 - d];
+    step[d] = 1;
+    if (d)
+      stride[d - 1] = p->tensor.stride[p->rank - 1 - d] * dtype_bytes(p->dt);
+  }
+  for (u32 s = t->swizzle; s >= 32; s /= 2)
+    swizzle++;
+  SimTensor map = {.type = types[p->dt], .swizzle = (int)swizzle, .rank = p->rank, .address = p->tensor.base, .extent = extent,
+                   .stride = stride, .box = box, .step = step};
+  return !sim_tensor_map(&map, out->map, err);
+}
+
+/* Part t of tensor p; false with *err. */
+static bool
+pack_part(const Param *p, const TilertParam *t, Packed *out, SimError *err)
+{
+  switch (t->part) {
+  case TILERT_TENSOR_MAP: return pack_map(p, t, out, err);
+  case TILERT_TENSOR_BASE: out->word = p->tensor.base; return true;
+  case TILERT_TENSOR_EXTENT: out->word = p->tensor.extent[t->dim]; return true;
+  case TILERT_TENSOR_STRIDE: out->word = p->tensor.stride[t->dim]; return true;
+  }
+  return false;
+}
+
+/* What the PTX's parameters are given. */
+static bool
+pack(Case *k, const TilertManifest *m, Packed *room, const void **params, SimError *err)
+{
+  u32 first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first);
+  for (u32 i = 0; i < n && i < k->n; i++)
+    for (u32 j = first[i]; j < (i + 1 < n ? first[i + 1] : m->nparams); j++) {
+      const TilertParam *t = &m->params[j];
+      params[j] = k->p[i].buffer ? (const void *)&k->p[i].data : &k->p[i].scalar;
+      if (t->kind != TILERT_PARAM_TENSOR)
+        continue;
+      params[j] = t->part == TILERT_TENSOR_MAP ? (const void *)room[j].map : &room[j].word;
+      if (!pack_part(&k->p[i], t, &room[j], err))
+        return false;
+    }
+  return true;
+}
 static void
-run_sim(Case *k, const Func *f, const Buf *ptx)
+run_sim(Case *k, const Func *f, const TilertManifest *manifest, const Buf *ptx)
 {
   SimModule *module = NULL;
   SimError err = {0};
-  const void *params[MAX_PARAMS];
+  const void *params[TILERT_MAX_PARAMS];
+  Packed *room = aligned_alloc(64, TILERT_MAX_PARAMS * sizeof *room);
   const u32 block[3] = {32 * f->warps, 1, 1};
-  for (u32 i = 0; i < k->n; i++)
-    params[i] = k->p[i].buffer ? (const void *)&k->p[i].data : &k->p[i].scalar;
   fill(k);
-  if (sim_load(k->machine, ptx->data, ptx->len, &module, &err) ||
+  if (!pack(k, manifest, room, params, &err) || sim_load(k->machine, ptx->data, ptx->len, &module, &err) ||
       sim_launch(module, f->name, k->grid, block, f->shared_bytes, params, NULL, &err))
     find_at(k, sim_kinds[err.kind], err.file, err.line, err.message, (SourceLoc){0});
   else if (k->known)
     compare(k);
   if (module)
     sim_unload(module);
+  free(room);
 }
 
 static Module *
@@ -367,7 +425,7 @@ run_passes(Case *k, u32 ndefines, bool check)
 
 /* The PTX without one barrier after the other. */
 static void
-drop_barriers(Case *k, const Func *f, Buf *ptx)
+drop_barriers(Case *k, const Func *f, const TilertManifest *m, Buf *ptx)
 {
   static const char barrier[] = "bar.sync";
   char *text = arena_strndup(k->ctx->perm, buf_str(ptx), ptx->len);
@@ -380,7 +438,7 @@ drop_barriers(Case *k, const Func *f, Buf *ptx)
     memcpy(s, "//      ", sizeof barrier - 1);
     buf_puts(&without, text);
     k->planted = true;
-    run_sim(k, f, &without);
+    run_sim(k, f, m, &without);
     k->planted = false;
     memcpy(s, kept, sizeof kept);
     snprintf(what, sizeof what, "barrier %u can be left out unnoticed", n);
@@ -407,15 +465,16 @@ run_way(Case *k)
   if (!m)
     return;
   k->step = "sim";
-  if (!codegen_module(k->ctx, m, &g, &ptx, NULL)) {
+  TilertManifest *manifest = NEW(k->ctx->perm, TilertManifest);
+  if (!codegen_module(k->ctx, m, &g, &ptx, manifest)) {
     find_diagnostics(k);
     return;
   }
   save_ptx(k, &ptx);
   if (!k->set->no_sim)
-    run_sim(k, m->funcs.data[0], &ptx);
+    run_sim(k, m->funcs.data[0], manifest, &ptx);
   if (k->set->drop_barriers && !k->findings)
-    drop_barriers(k, m->funcs.data[0], &ptx);
+    drop_barriers(k, m->funcs.data[0], manifest, &ptx);
 }
 
 /* Which way a function of real numbers is computed is no matter of right or wrong: what is compared comes behind that choice. */
@@ -491,6 +550,27 @@ read_buffer(Case *k, Param *p, const char *type)
   k->n++;
 }
 
+/* Extents, from the words of a comment: rows begin at multiples of 16 bytes. */
+static void
+read_tensor(Case *k, Param *p, const char *type, const u32 *extent, u32 rank)
+{
+  DType d;
+  u64 stride = 1;
+  if (!dtype_find(type, &d))
+    return;
+  for (u32 i = rank; i--;) {
+    p->tensor.extent[i] = extent[i];
+    p->tensor.stride[i] = stride;
+    stride *= extent[i];
+    if (i + 1 == rank)
+      stride = align_up((u32)stride, 16 / dtype_bytes(d));
+  }
+  p->rank = rank;
+  p->n = (u32)stride;
+  read_buffer(k, p, type);
+  p->tensor.base = (u64)(uintptr_t)p->data;
+}
+
 static void
 read_given(Case *k, Param *p, u32 index)
 {
@@ -527,7 +607,8 @@ read_line(Case *k, const char *line)
 {
   char type[16];
   long long v;
-  u32 other;
+  u32 other, extent[MAX_RANK];
+  int words;
   float f;
   Param *p = &k->p[k->n];
   if (!strncmp(line, "// barriers\n", 12))
@@ -543,6 +624,8 @@ read_line(Case *k, const char *line)
   } else if (sscanf(line, "// given %15s %u", type, &p->n) == 2) {
     read_buffer(k, p, type);
     read_given(k, p, k->n - 1);
+  } else if ((words = sscanf(line, "// tensor %15s %u %u %u %u %u", type, &extent[0], &extent[1], &extent[2], &extent[3], &extent[4])) > 1) {
+    read_tensor(k, p, type, extent, (u32)words - 1);
   } else if (sscanf(line, "// float %f", &f) == 1) {
     memcpy(&p->scalar, &f, sizeof f);
     k->n++;

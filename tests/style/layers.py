@@ -7,7 +7,7 @@ root = sys.argv[1]
 layers = [
     {"llvm_locks.c": "gen"},
     {"llvm.c": "gen"},
-    {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle"},
+    {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle", "params.c": "params"},
     {"team.c": "team", "words.c": "words", "long_blocks.c": "ease", "loops.c": "loop"},
     {"dist.c": "dist"},
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits", "late.c": "late"},
@@ -16,7 +16,7 @@ layers = [
     {"pieces.c": "pieces", "dot_parts.c": "dot", "fold.c": "fold"},
     {"leader.c": "leader"},
     {"lower_elem.c": "lower elem"},
-    {f"lower_{n}.c": "lower" for n in "asm atomic convert debug gather map mem mma packed reduce scan shape shared team".split()},
+    {f"lower_{n}.c": "lower" for n in "asm atomic convert debug gather map mem mma packed reduce scan shape shared team tma".split()},
     {"lower.c": "lower"},
     {"emit.c": "codegen"},
 ]

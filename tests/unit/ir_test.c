@@ -544,6 +544,27 @@ build_teams(Ctx *c, Builder *b)
 }
 
 static void
+build_tensors(Ctx *c, Builder *b)
+{
+  static const u32 single[] = {1}, shape[] = {8, 64};
+  Value *t = func_add_param(b->func, type_tensor(c, DT_F16, 3), "t", 1), *at[3];
+  Value *m = ir_shared_alloc(b, type_shared(c, DT_MBAR, 0, 1, single, NULL, layout_swizzled(c, 1, single, 1, 1, 1, (int[]){0}), 0, 0));
+  Value *s = ir_shared_alloc(b, type_shared(c, DT_F16, 0, 2, shape, NULL, layout_panels_default(c, 2, shape, 2, 1), 0, 0));
+  const Type *types[] = {type_ptr(c, DT_F16), type_scalar(c, DT_I32), type_scalar(c, DT_I64)};
+  op_set_int(op_create(b, OP_MBARRIER_INIT, 1, &m, 0, NULL, 0), AT_ARRIVALS, 1);
+  op_create(b, OP_TENSOR_BASE, 1, &t, 1, &types[0], 0);
+  op_set_int(op_create(b, OP_TENSOR_EXTENT, 1, &t, 1, &types[1], 0), AT_AXIS, 2);
+  op_set_int(op_create(b, OP_TENSOR_STRIDE, 1, &t, 1, &types[2], 0), AT_AXIS, 0);
+  for (u32 d = 0; d < 3; d++)
+    at[d] = ir_const_int(b, types[1], d);
+  op_create(b, OP_TMA_PREFETCH, 5, (Value *[]){s, t, at[0], at[1], at[2]}, 0, NULL, 0);
+  op_create(b, OP_TMA_LOAD, 6, (Value *[]){s, t, m, at[0], at[1], at[2]}, 0, NULL, 0);
+  op_set_str(op_create(b, OP_TMA_STORE, 5, (Value *[]){s, t, at[0], at[1], at[2]}, 0, NULL, 0), AT_RMW, "add");
+  op_create(b, OP_TMA_COMMIT, 0, NULL, 0, NULL, 0);
+  op_set_int(op_create(b, OP_TMA_WAIT, 0, NULL, 0, NULL, 0), AT_PENDING, 1);
+}
+
+static void
 build_packed(Ctx *c, Builder *b, const Type *words)
 {
   Packing p;
@@ -632,6 +653,7 @@ build_all(Ctx *c, bool place)
   build_control(&b, n);
   build_shared(c, &b, p, l2);
   build_teams(c, &b);
+  build_tensors(c, &b);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   op_create(&b, OP_RETURN, 0, NULL, 0, NULL, 0);
   return m;

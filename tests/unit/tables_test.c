@@ -35,14 +35,14 @@ check_operands(const OpInfo *o)
   CHECK(o->min_operands == least && o->max_operands == (many ? MANY : n), "%s: %s", o->name, o->operands);
 }
 
-/* Rows alike name their operands alike (ir.h): those of one operand or two, through a pointer, on a buffer. */
+/* Rows alike name their operands alike (ir.h): those of one operand or two, through a pointer, on a buffer, or on a tensor. */
 static void
 check_names(const OpInfo *o)
 {
   bool elementwise = o->rule == RULE_SAME || o->rule == RULE_CMP;
   CHECK(!elementwise || o->min_operands != 1 || !strcmp(o->operands, "x"), "%s: %s", o->name, o->operands);
   CHECK(!elementwise || o->min_operands != 2 || !strcmp(o->operands, "a b"), "%s: %s", o->name, o->operands);
-  CHECK(!o->effect[0] || o->operands[0] == 'b' || o->operands[0] == 'p', "%s: %s", o->name, o->operands);
+  CHECK(!o->effect[0] || o->operands[0] == 'b' || o->operands[0] == 'p' || o->operands[0] == 't', "%s: %s", o->name, o->operands);
 }
 
 /* Memory traits follow from the operands' effects; a view is its first operand, and does nothing else. */
@@ -103,6 +103,16 @@ test_memory(void)
     {OP_MBARRIER_INIT, SLOT(MBARRIER_INIT, b), FX_WRITE},
     {OP_MBARRIER_ARRIVE, SLOT(MBARRIER_ARRIVE, b), FX_ORDER},
     {OP_MBARRIER_WAIT, SLOT(MBARRIER_WAIT, b), FX_ORDER},
+    {OP_TENSOR_BASE, SLOT(TENSOR_BASE, t), FX_ABOUT},
+    {OP_TENSOR_EXTENT, SLOT(TENSOR_EXTENT, t), FX_ABOUT},
+    {OP_TENSOR_STRIDE, SLOT(TENSOR_STRIDE, t), FX_ABOUT},
+    {OP_TMA_LOAD, SLOT(TMA_LOAD, b), FX_WRITE | FX_ASYNC | FX_PROXY},
+    {OP_TMA_LOAD, SLOT(TMA_LOAD, t), FX_READ | FX_ASYNC},
+    {OP_TMA_LOAD, SLOT(TMA_LOAD, m), FX_ORDER},
+    {OP_TMA_STORE, SLOT(TMA_STORE, b), FX_READ | FX_ASYNC | FX_PROXY},
+    {OP_TMA_STORE, SLOT(TMA_STORE, t), FX_WRITE | FX_ASYNC},
+    {OP_TMA_PREFETCH, SLOT(TMA_PREFETCH, b), FX_ABOUT},
+    {OP_TMA_PREFETCH, SLOT(TMA_PREFETCH, t), FX_ABOUT},
   };
   u32 found = 0;
   for (int i = 0; i < OP_COUNT; i++)
