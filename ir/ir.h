@@ -436,8 +436,9 @@ const Op *buffer_whole(const Value *buffer);                         /* what mak
 
 /* ---- tma.c: how boxes of tensors lie in buffers ---- */
 /* A buffer is copied piece by piece, an instruction each: panels along the tensor's last dimension, cut into chunks along dimension
- * `along`. All pieces are boxes of the same extents, by the tensor's dimensions. Chunk k of panel i begins i * panel_bytes + k * chunk_bytes
- * behind the buffer, and its first element i * box[rank - 1] along the last dimension, and k * box[along] along that one, behind the box. */
+ * `along`. All pieces are boxes of the same extents, by the tensor's dimensions. Chunk k of panel i begins i * panel_bytes +
+ * k * chunk_bytes behind the buffer, and its first element i * box[rank - 1] along the last dimension, and k * box[along] along that one,
+ * behind the box's. */
 typedef struct TmaForm { u32 rank, box[MAX_RANK], swizzle, panels, panel_bytes, chunks, chunk_bytes, along; } TmaForm;
 /* NULL, or (in scratch) why no copies move between a tensor of that rank and a buffer of this type. Without a layout: in the one that
  * placement gives such buffers. */

@@ -34,7 +34,7 @@ same_kind(const Access *a, const Access *b)
 static void
 note_access(Order *o, const Op *op)
 {
-  Access a = {.op = op, .region = o->region, .writes = op->code != OP_SHARED_LOAD};
+  Access a = {.op = op, .region = o->region, .writes = op_effect(op, 0) & FX_WRITE};
   view_of(op_buffer(op), &a);
   for (u32 i = 0; i < o->accesses.len; i++)
     if (same_kind(&o->accesses.data[i], &a))
@@ -43,28 +43,31 @@ note_access(Order *o, const Op *op)
 }
 
 static void
-note_signal(Order *o, const Op *op)
+note_signal(Order *o, const Value *mbarrier, bool arrives)
 {
-  const Op *alloc = buffer_alloc(op_buffer(op));
+  const Op *alloc = buffer_alloc(mbarrier);
   u32 i = 0;
   while (i < o->signals.len && o->signals.data[i].alloc != alloc)
     i++;
   if (i == o->signals.len)
     vec_push(o->arena, &o->signals, ((Signals){.alloc = alloc}));
-  *(op->code == OP_MBARRIER_ARRIVE ? &o->signals.data[i].arrive : &o->signals.data[i].wait) |= 1u << o->region;
+  *(arrives ? &o->signals.data[i].arrive : &o->signals.data[i].wait) |= 1u << o->region;
 }
 
 static void
 look_at(Op *op, void *user)
 {
-  bool whole = op->code == OP_SHARED_LOAD || op->code == OP_SHARED_STORE || (op->code == OP_ASYNC_COPY && !op_mask(op));
+  bool box = op->code == OP_TMA_LOAD || op->code == OP_TMA_STORE;
+  bool whole = box || op->code == OP_SHARED_LOAD || op->code == OP_SHARED_STORE || (op->code == OP_ASYNC_COPY && !op_mask(op));
   const Value *b = op_buffer(op);
   if (!b || !type_is_shared(b->type))
     return;
   if (whole)
     note_access(user, op);
-  else if (op->code == OP_MBARRIER_ARRIVE || op->code == OP_MBARRIER_WAIT)
-    note_signal(user, op);
+  if (op->code == OP_MBARRIER_ARRIVE || op->code == OP_MBARRIER_WAIT)
+    note_signal(user, b, op->code == OP_MBARRIER_ARRIVE);
+  if (op->code == OP_TMA_LOAD)
+    note_signal(user, OPERAND(op, TMA_LOAD, m), true);
 }
 
 /* reach[i]: regions that wait for something that i arrived at, at once or by way of others. */

@@ -33,8 +33,8 @@
  * Teams: what the program did before its warps part, they have seen: a barrier stands in front of a warp_specialize unless nothing was
  * touched. Its regions start with nothing known but copies under way, each on its own, and barriers in a region are its team's; behind it
  * all have met. What one region writes and the proxy reaches in another is fenced in front of each arrival, and what was written before
- * the warps part in front of that. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses what no
- * mbarrier can order (ir/team_order.c), and the interpreter checks all of it as it happens.
+ * the warps part in front of that. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses
+ * what no mbarrier can order (ir/team_order.c), and the interpreter checks all of it as it happens.
  *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is

@@ -3,35 +3,15 @@
 Each plant edits a kernel of tests/diff/teams.py. As it was it must run silently; edited it must be reported by the reference interpreter
 as it is read, and by the simulator on its PTX, on every target here: with the kind of fault, the words and the op at its place that are
 expected. The order in which warps take turns decides which of several things the simulator meets first."""
-import os, re, subprocess, sys, tempfile
+import os, re, sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(here), "diff"))
 from teams import kernel
+from planted import DEADLOCK, RACE, check, cut, move, put
 
 TARGETS = ("sm_80:1", "sm_90a:1")
-RACE = "race|async|uninit"
 READ_BEHIND = "write to shared memory that another team read with no mbarrier between"
-
-
-def cut(text, pattern, at=0):
-    """Without the at-th line that matches."""
-    lines = text.split("\n")
-    hits = [i for i, line in enumerate(lines) if re.search(pattern, line)]
-    return "\n".join(lines[:hits[at]] + [""] + lines[hits[at] + 1:])
-
-
-def put(text, pattern, by, at=0):
-    hits = list(re.finditer(pattern, text, re.M))
-    return text[:hits[at].start()] + hits[at].expand(by) + text[hits[at].end():]
-
-
-def move(text, pattern, before, at=0):
-    """The at-th line that matches, in front of the one that matches `before`."""
-    lines = text.split("\n")
-    at = [i for i, line in enumerate(lines) if re.search(pattern, line)][at]
-    line, to = lines.pop(at), next(i for i, line in enumerate(lines) if re.search(before, line))
-    return "\n".join(lines[:to] + [line] + lines[to:])
 
 
 one = kernel((1, 4), 2, 7)
@@ -69,7 +49,6 @@ kernel @k(%x: *f32, %y: *f32) warps = 4 {
   return
 }
 """
-DEADLOCK = r"deadlock: no team can go on: region 0 .*; region 1 waits at line \d+ for the end of phase"
 
 # name, the kernel as it is, edited, interpreter's words, simulator's kind, ops at whose line it may be
 PLANTS = [
@@ -121,60 +100,5 @@ def same_scratch(text):
     return re.sub(r"scratch = \d+", first, text)
 
 
-def schedule(build, path, text):
-    """text behind the last pass, with the comments that say how it is run."""
-    with open(path, "w") as f:
-        f.write(text)
-    r = subprocess.run([os.path.join(build, "bin", "tilec"), path, "--emit=sched", "--target=sm_90a"], check=True, capture_output=True, text=True)
-    return "// barriers\n" + "".join(line for line in text.splitlines(True) if line.startswith("//")) + r.stdout
-
-
-def found(build, path, *options):
-    tool = os.path.join(os.path.abspath(build), "tests", "check_kernel")
-    ways = [f"--way={w}" for w in TARGETS]
-    return subprocess.run([tool, *ways, *options, path], capture_output=True, text=True).stdout.splitlines()
-
-
-def at_line(path, line, ops):
-    """Is the line of the file that a finding names one of these ops?"""
-    numbers = re.findall(re.escape(path) + r":(\d+)", line[len(path):])
-    lines = open(path).read().split("\n")
-    return any(re.search(rf"\b({ops})\b", lines[int(n) - 1]) for n in numbers)
-
-
-def wrong(path, findings, words, kind, ops):
-    """What the findings of a planted fault lack; None: nothing."""
-    read = [f for f in findings if f.startswith(f"{path}: read: fault:")]
-    if not read or not re.search(words, read[0]) or not at_line(path, read[0], ops):
-        return f"the interpreter says {read or 'nothing'}"
-    for target in TARGETS:
-        sim = [f for f in findings if f.startswith(f"{path}: {target} sim:")]
-        if not sim or not re.match(rf"({kind}):", sim[0].split(" sim: ")[1]) or not at_line(path, sim[0], ops):
-            return f"the simulator says on {target} {sim or 'nothing'}"
-    return None
-
-
-def main():
-    build, verbose, bad = sys.argv[1], "--verbose" in sys.argv, 0
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "k.tir")
-
-        def run(text, *options):
-            with open(path, "w") as f:
-                f.write(text)
-            return found(build, path, *options)
-
-        sched = [(name, schedule(build, path, text), edit, *rest) for name, text, edit, *rest in SCHEDULED]
-        for name, before, text, words, kind, ops in PLANTS + [(name, text, edit(text), *rest) for name, text, edit, *rest in sched]:
-            before = run(before, f"--save={folder}")
-            findings = run(text, f"--against={folder}")
-            why = f"it is not right to begin with: {before}" if before else wrong(path, findings, words, kind, ops)
-            bad += why is not None
-            if why or verbose:
-                print(f"{'WRONG' if why else 'ok'}: {name}{': ' + why if why else ''}", *(findings if verbose else []), sep="\n  ")
-    print(f"{len(PLANTS) + len(SCHEDULED)} plants, {bad} wrong")
-    return bad != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check(PLANTS, SCHEDULED, TARGETS))
