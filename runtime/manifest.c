@@ -132,7 +132,9 @@ manifest_tensor_wrong(const TilertParam *p)
     return "unknown part of tensor";
   if (p->dim >= p->rank)
     return "bad dimension of tensor";
-  return p->part == TILERT_TENSOR_MAP ? wrong_box(p, bytes) : NULL;
+  if (p->part == TILERT_TENSOR_MAP)
+    return wrong_box(p, bytes);
+  return p->swizzle ? "bad swizzle of tensor" : NULL;
 }
 
 static int
@@ -225,6 +227,8 @@ parse_tensor_fact(Text fact, TilertParam *q)
     return text_number(value, &q->swizzle);
   for (uint32_t i = 0; i < PARTS; i++)
     if (text_is(key, part_word[i])) {
+      if ((uint32_t)q->part < PARTS)
+        return -1;
       q->part = (TilertTensorPart)i;
       return i == TILERT_TENSOR_BASE ? (key.end == fact.end ? 0 : -1) : i == TILERT_TENSOR_MAP ? parse_box(value, q)
                                                                                                : text_number(value, &q->dim);
@@ -436,7 +440,8 @@ tilert_manifest_text(const TilertManifest *m, char *out, size_t n)
       return 0;
   if (!m)
     return 0;
-  put(&o, "//@tilec kernel=%s warps=%" PRIu32 " shared=%" PRIu32 " target=%s params=", m->kernel, m->warps, m->shared, m->target);
+  put(&o, "//@tilec kernel=%s warps=%" PRIu32 " shared=%" PRIu32 "%s%s params=", m->kernel, m->warps, m->shared,
+      m->target[0] ? " target=" : "", m->target);
   for (uint32_t i = 0; i < m->nparams; i++) {
     put(&o, "%s", i ? "," : "");
     put_param(&o, &m->params[i]);

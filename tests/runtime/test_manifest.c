@@ -139,6 +139,9 @@ test_bad_tensors(void)
   PART("rank=2:map=64x", "bad box");
   PART("rank=2:map=64xx64", "bad part");
   PART("rank=5:map=1x1x1x1x1x8", "bad part");
+  PART("rank=2:map=64x64:base", "bad part");
+  PART("rank=2:base:extent=0", "bad part");
+  PART("rank=2:base:swizzle=128", "bad swizzle");
   PART("rank=2:map=64x60", "multiple of 16 bytes");
   PART("rank=2:map=64x64:swizzle=64", "longer than its swizzle");
   PART("rank=2:map=64x64:swizzle=16", "bad swizzle");
@@ -153,7 +156,7 @@ static void
 test_text(void)
 {
   static const char *const lines[] = {
-    LINE("") "\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
+    LINE("") "\n", "//@tilec kernel=k warps=4 shared=0 params=n:scalar:i32\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
     LINE(PARTS ",b:tensor:f32:rank=1:map=64,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32") "\n",
   };
   static TilertManifest m;
