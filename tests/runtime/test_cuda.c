@@ -216,14 +216,15 @@ test_pdl(TilertDevice *d)
   tilert_device_close(old);
 }
 
-/* A tensor's parts as the driver gets them: a map by its encoder, with everything from the innermost dimension. */
+/* A tensor's parts as the driver gets them: a map by its encoder, with everything from the innermost dimension. What is refused late leaves
+ * everything as it was. */
 static void
 test_tensor(TilertDevice *d)
 {
-  static const char ptx[] = "//@tilec kernel=k warps=1 params=a:tensor:bf16:rank=3:map=2x8x32:swizzle=64,a:tensor:bf16:rank=3:extent=1,"
-                            "a:tensor:bf16:rank=3:stride=0:8,a:tensor:bf16:rank=3:base:16,n:scalar:i32\n.version 8.0\n";
-  static const int64_t extents[] = {3, 40, 72}, strides[] = {4000, 80, 1};
-  static const uint64_t map[] = {9, 3, 4096, 40, 160, 8, 1, 2, 2, 0, 3, 8000, 2, 72, 32};   /* as fakecuda.c writes it */
+  static const char ptx[] = "//@tilec kernel=k warps=1 params=a:tensor:f32:rank=3:map=2x8x16:swizzle=64,a:tensor:f32:rank=3:extent=1,"
+                            "a:tensor:f32:rank=3:stride=0:8,a:tensor:f32:rank=3:base:32,n:scalar:i32\n.version 8.0\n";
+  static const int64_t extents[] = {3, 40, 72}, strides[] = {4000, 80, 1}, wider[] = {8000, 160, 1};
+  static const uint64_t map[] = {7, 3, 4096, 40, 320, 8, 1, 2, 2, 0, 3, 16000, 2, 72, 16};   /* as fakecuda.c writes it */
   const uint32_t grid[3] = {1, 1, 1};
   TilertTensorArg a = {.address = 4096, .rank = 3, .extents = extents, .strides = strides};
   TilertArg args[] = {{.kind = TILERT_ARG_TENSOR, .u.tensor = &a}, {.kind = TILERT_ARG_INT, .u.i = 5}};
@@ -239,15 +240,44 @@ test_tensor(TilertDevice *d)
   void *const *params = fake->launch.params;
   CHECK(!memcmp(params[0], map, sizeof map) && (uintptr_t)params[0] % 64 == 0);
   CHECK(*(int32_t *)params[1] == 40 && *(int64_t *)params[2] == 4000 && *(uint64_t *)params[3] == 4096 && *(int32_t *)params[4] == 5);
-  a.address = 4104;
+  a = (TilertTensorArg){.address = 8208, .rank = 3, .extents = extents, .strides = wider};
   CHECK_FAILS(tilert_launch_set_arg(l, 0, args, &err), TILERT_E_ARGUMENT,
-              "kernel k, argument 0 (a): address 0x1008 is not a multiple of 16 bytes, which copies of boxes need");
-  CHECK(!memcmp(params[0], map, sizeof map) && *(uint64_t *)params[3] == 4096);
+              "kernel k, argument 0 (a): address 0x2010 is not a multiple of 32, which the kernel was compiled for");
+  CHECK(!memcmp(params[0], map, sizeof map) && *(int64_t *)params[2] == 4000 && *(uint64_t *)params[3] == 4096);
   a.address = 8192;
   CHECK_OK(tilert_launch_set_arg(l, 0, args, &err));
-  CHECK(((uint64_t *)params[0])[2] == 8192 && *(uint64_t *)params[3] == 8192);
+  CHECK(((uint64_t *)params[0])[2] == 8192 && ((uint64_t *)params[0])[4] == 640 && *(int64_t *)params[2] == 8000 && *(uint64_t *)params[3] == 8192);
   tilert_launch_destroy(l);
   tilert_module_destroy(m);
+}
+
+/* The driver's number and the row of 16 elements of each type. */
+static void
+test_map_types(TilertDevice *d)
+{
+  static const struct { const char *type; uint64_t number, bytes; } rows[] = {
+    {"i1", 0, 1}, {"i8", 0, 1}, {"u8", 0, 1}, {"f8e4m3", 0, 1}, {"f8e5m2", 0, 1}, {"i16", 1, 2}, {"u16", 1, 2}, {"u32", 2, 4}, {"i32", 3, 4},
+    {"u64", 4, 8}, {"i64", 5, 8}, {"f16", 6, 2}, {"f32", 7, 4}, {"f64", 8, 8}, {"bf16", 9, 2},
+  };
+  static const int64_t extents[] = {4, 48};
+  const uint32_t grid[3] = {1, 1, 1};
+  TilertTensorArg a = {.address = 4096, .rank = 2, .extents = extents};
+  const TilertArg arg = {.kind = TILERT_ARG_TENSOR, .u.tensor = &a};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char ptx[200];
+    TilertModule *m;
+    TilertKernel *k;
+    TilertLaunch *l;
+    snprintf(ptx, sizeof ptx, "//@tilec kernel=k warps=1 params=a:tensor:%s:rank=2:map=4x16:swizzle=128\n.version 8.0\n", rows[i].type);
+    CHECK_OK(tilert_module_load(d, ptx, strlen(ptx), NULL, 0, &m, &err));
+    CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+    CHECK_OK(tilert_launch_create(k, grid, &arg, 1, &l, &err));
+    CHECK_OK(tilert_launch_packed(l, NULL, &err));
+    const uint64_t *map = fake->launch.params[0];
+    CHECK(map[0] == rows[i].number && map[4] == 48 * rows[i].bytes && map[7] == 3);
+    tilert_launch_destroy(l);
+    tilert_module_destroy(m);
+  }
 }
 
 static void *
@@ -483,6 +513,7 @@ main(void)
   test_clusters(d);
   test_pdl(d);
   test_tensor(d);
+  test_map_types(d);
   test_contexts(d);
   test_kernel(d);
   test_module_errors(d);
