@@ -522,6 +522,12 @@ is_integer_type(const char *type)
   return (type[0] == 'i' || type[0] == 'u') && type[1] >= '1' && type[1] <= '9' && strcmp(type, "i1") != 0;
 }
 
+static int
+is_tensor_type(const char *type)
+{
+  return !strncmp(type, "tensor<", 7);
+}
+
 /* Two arguments of one name, as IR text may have: then facts, which name them, cannot be given. */
 static int
 names_repeat(const TilejitKernel *k)
@@ -543,7 +549,7 @@ list_args(TilejitKernel *k, TilertError *err)
     if (k->nargs == TILERT_MAX_PARAMS)
       return jit_fail_about(err, k, "too many parameters, the first being", p->name);
     k->integers |= (uint64_t)is_integer_type(p->type) << k->nargs;
-    k->pointers |= (uint64_t)(p->type[0] == '*') << k->nargs;
+    k->pointers |= (uint64_t)(p->type[0] == '*' || is_tensor_type(p->type)) << k->nargs;
     k->args[k->nargs++] = p;
   }
   int repeat = names_repeat(k);

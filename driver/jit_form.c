@@ -37,6 +37,12 @@ jit_address_of(const TilertArg *a)
   return t ? of_buffer + t->address : a->kind == TILERT_ARG_POINTER ? a->u.pointer : of_buffer;
 }
 
+static int
+has_address(const TilertArg *a)
+{
+  return a->kind == TILERT_ARG_POINTER || a->kind == TILERT_ARG_BUFFER || a->kind == TILERT_ARG_TENSOR;
+}
+
 Pattern
 jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
@@ -45,7 +51,7 @@ jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
   for (size_t i = 0; i < n; i++) {
     const uint64_t bit = UINT64_C(1) << i;
     const int integer = args[i].kind == TILERT_ARG_INT && k->integers & bit;
-    const int pointer = (args[i].kind == TILERT_ARG_POINTER || args[i].kind == TILERT_ARG_BUFFER) && (k->pointers | k->nullable) & bit;
+    const int pointer = has_address(&args[i]) && (k->pointers | k->nullable) & bit;
     if (!integer && !pointer)
       continue;
     uint64_t value = pointer ? jit_address_of(&args[i]) : (uint64_t)args[i].u.i;
