@@ -425,7 +425,7 @@ class Array:
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
         self._h, e = _p(), _Err()
         _check(lib.tilert_buffer_create(dev._h, C.c_size_t(max(self.nbytes, 1)), C.byref(self._h), C.byref(e)), e)
-        self._handle, self._address = self._h.value, lib.tilert_buffer_address(self._h)
+        self._handle, self._address, self._tensor = self._h.value, lib.tilert_buffer_address(self._h), None   # a _TensorArg, when it has been one
 
     def __del__(self):
         if getattr(self, "_h", None):
@@ -690,9 +690,22 @@ class _TensorParam(_Param):
     def __init__(self, kernel, p):
         super().__init__(kernel, p)
         self.dtype, rank = re.fullmatch(r"tensor<(\w+), (\d)>", self.type).groups()
-        self.rank, self.pointer, self.real, self.form, self.pack = int(rank), True, False, "IIQ", self.packed
+        self.rank, self.pointer, self.real, self.form = int(rank), True, False, "IIQ"
+        self.pack = self._pack_tensor()
         self.takes = {self.dtype}
         self.tensors = self.takes | ({"i" + self.dtype[1:]} if self.dtype in ("u16", "u32", "u64") else set())
+
+    def _pack_tensor(self):
+        """An Array is the same tensor in every launch."""
+        dev, dtype, rank, packed = self.kernel.prog.dev, self.dtype, self.rank, self.packed
+
+        def pack(v, launch):
+            if type(v) is not Array or v.dtype != dtype or v.dev is not dev or len(v.shape) != rank:
+                return packed(v, launch)
+            if v._tensor is None:
+                v._tensor = _TensorArg(v._handle, 0, v.shape, _dense(v.shape))
+            return 5, 0, v._tensor.at
+        return pack
 
     def wrong(self, v):
         hint = "; it needs extents: View(pointer, shape)" if _kind(v) == _POINTER else ""
