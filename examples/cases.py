@@ -600,6 +600,55 @@ def matmul_shared(dev, rng, m, n, k, name="matmul_shared", file="matmul_shared.t
     return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
 
 
+def rows_apart(dev, a, dtype, between, empty=False):
+    """a on the device as a tensor, its rows on multiples of 16 bytes with so many elements between them and more where that is needed: the
+    tensor, and a function that gives what it holds, or what stands between the rows. empty: of a only the shape is used."""
+    m, n = a.shape
+    per = 16 // np.dtype(tilec.DTYPES[dtype]).itemsize
+    pitch = tilec.cdiv(n + between, per) * per
+    held = poisoned(dev, (m, pitch), dtype)
+    if not empty:
+        full = held.numpy()
+        full[:, :n] = a
+        held.write(full)
+    view = tilec.View(held, (m, n), (pitch, 1)) if isinstance(held, tilec.Array) else held
+    return view, lambda between=False: held.numpy()[:, n:].view(np.uint8) if between else held.numpy()[:, :n]
+
+
+def untouched(between):
+    return ("between rows", between(True), np.full_like(between(True), 0xFF), 0)
+
+
+def memcpy_tma(dev, rng, n, BLOCK=1024):
+    x = rng.standard_normal(n, np.float32)
+    out = poisoned(dev, n, "f32")
+    call = launch(kernel(dev, "memcpy_tma.tile", "copy_line", BLOCK=BLOCK), tilec.cdiv(n, BLOCK), dev.array(x), out)
+    return Run(call, [("out", out.numpy(), x, 0)], bytes=8 * n)
+
+
+def copy_boxes(dev, rng, m, n, dtype="f16", between=0, BM=64, BN=128):
+    x = NARROW[dtype](rng.standard_normal((m, n), np.float32))
+    a, b = rows_apart(dev, x, dtype, between), rows_apart(dev, x, dtype, 2 * between, empty=True)
+    k = kernel(dev, "memcpy_tma.tile", "copy_boxes", T=dtype, BM=BM, BN=BN)
+    call = launch(k, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), a[0], b[0])
+    return Run(call, [("b", b[1](), x, 0), untouched(b[1])], bytes=2 * x.nbytes)
+
+
+def transpose_tma(dev, rng, m, n, dtype="f16", between=0, BLOCK=64):
+    x = NARROW[dtype](rng.standard_normal((m, n), np.float32))
+    a, b = rows_apart(dev, x, dtype, between), rows_apart(dev, x.T, dtype, between, empty=True)
+    call = launch(kernel(dev, "transpose_tma.tile", None, T=dtype, BLOCK=BLOCK), (tilec.cdiv(m, BLOCK), tilec.cdiv(n, BLOCK)), a[0], b[0])
+    return Run(call, [("b", b[1](), x.T, 0), untouched(b[1])], bytes=2 * x.nbytes)
+
+
+def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, **defines):
+    a, b = (NARROW[dtype](rng.standard_normal(shape, np.float32)) for shape in ((m, k), (k, n)))
+    c = poisoned(dev, (m, n), "f32")
+    kern = kernel(dev, "matmul_tma.tile", None, T=dtype, BM=BM, BN=BN, **defines)
+    call = launch(kern, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c)
+    return Run(call, [("c", c.numpy(), WIDE[dtype](a) @ WIDE[dtype](b), 1e-5)], flops=2 * m * n * k, dtype=dtype)
+
+
 PACKED = {"i4": np.arange(16) - 16 * (np.arange(16) > 7), "u4": np.arange(16), "i2": np.array([0, 1, -2, -1]), "i8": np.arange(256).astype(np.int8),
           "f4e2m1": np.array([0, .5, 1, 1.5, 2, 3, 4, 6] + [-0.0, -.5, -1, -1.5, -2, -3, -4, -6])}
 
@@ -816,6 +865,13 @@ CASES = [
     Case("matmul_teams", lambda dev, rng, **s: matmul_shared(dev, rng, name="matmul_teams", file="matmul_teams.tile", **s),
          [dict(m=128, n=128, k=128), dict(m=100, n=72, k=0, BM=64, BN=64)] + grid(m=(100,), n=(72,), k=(24, 136, 200), BM=(64,), BN=(64,), STAGES=(2, 3), WARPS=(4, 8)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4, 5)) + [dict(m=1000, n=520, k=776)]),
+    Case("memcpy_tma", memcpy_tma, [dict(n=9843), dict(n=1), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
+    Case("copy_boxes", copy_boxes, [dict(m=200, n=264)] + grid(m=(37,), n=(133,), dtype=("f16", "bf16", "f32"), between=(0, 5), BM=(16,), BN=(64,)),
+         [dict(m=16384, n=16384)] + grid(m=(1000,), n=(2021,), dtype=("f16", "bf16", "f32"), between=(0, 5))),
+    Case("transpose_tma", transpose_tma, [dict(m=200, n=264)] + grid(m=(37, 64), n=(133,), dtype=("f16", "f32"), between=(0, 5), BLOCK=(32,)),
+         [dict(m=12800, n=12800)] + grid(m=(1000,), n=(2021,), dtype=("f16", "f32"), between=(0, 5))),
+    Case("matmul_tma", matmul_tma, [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136, 200), between=(0, 3), BM=(64,), BN=(64,), STAGES=(2, 3), WARPS=(4,)),
+         grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4, 5)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
