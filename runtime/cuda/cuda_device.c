@@ -505,15 +505,29 @@ cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
   return launch_failed(c, l, number, r, err);
 }
 
+static CUresult
+encode_map(const CudaDriver *cu, const TilertTensor *t, void *out)
+{
+  return cu->TensorMapEncodeTiled(out, t->type, t->rank, t->address, t->extents, t->strides, t->box, t->steps, t->interleave, t->swizzle,
+                                  t->promotion, t->fill);
+}
+
+/* Most drivers need no context for this. */
 static int
 cuda_tensor_map(TilertDevice *d, const TilertTensor *t, void *out, TilertError *err)
 {
-  const CudaDriver *cu = &cuda_of(d)->cu;
-  if (!cu->TensorMapEncodeTiled)
+  CudaDevice *c = cuda_of(d);
+  int pushed, status = TILERT_OK;
+  if (!c->cu.TensorMapEncodeTiled)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no cuTensorMapEncodeTiled: the driver is too old");
-  CUresult r = cu->TensorMapEncodeTiled(out, t->type, t->rank, t->address, t->extents, t->strides, t->box, t->steps,
-                                        t->interleave, t->swizzle, t->promotion, t->fill);
-  int status = cuda_check(cu, r, "cuTensorMapEncodeTiled", err);
+  CUresult r = encode_map(&c->cu, t, out);
+  if (r == CUDA_ERROR_INVALID_CONTEXT) {
+    if ((status = enter(c, &pushed, err)))
+      return status;
+    r = encode_map(&c->cu, t, out);
+    leave(c, pushed);
+  }
+  status = cuda_check(&c->cu, r, "cuTensorMapEncodeTiled", err);
   return status && r == CUDA_ERROR_INVALID_VALUE ? error_prefix(err, TILERT_E_ARGUMENT, "the hardware has no such map") : status;
 }
 

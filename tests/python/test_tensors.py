@@ -101,6 +101,15 @@ class Tensors(Launched):
         k(5, dev.empty((0, 37), "f32"), y)
         np.testing.assert_array_equal(y.numpy(), a + 1)
 
+    def test_pdl(self):
+        """A chain of launches, each of which reads what the one before writes."""
+        k, a = program.kernel("rows"), numbers((8, 32), f32)
+        x = [dev.array(a)] + [dev.empty((8, 32), "f32") for _ in range(9)]
+        calls = [k.bind(8, x[i], x[i + 1], pdl=True) for i in range(9)]
+        for c in calls:
+            c()
+        np.testing.assert_array_equal(x[-1].numpy(), a)
+
     def test_refused(self):
         k, rows, x = program.kernel("boxes"), program.kernel("rows"), dev.empty((8, 64), "f16")
         bad = lambda kind, words, a: self.refused(kind, ("kernel boxes, argument", "a", *words), k, 1, a, dev.empty((8, 64), "f16"), dev.empty(512, "f16"))

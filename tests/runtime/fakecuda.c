@@ -209,13 +209,23 @@ FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
 FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
      *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
 #ifndef OLD_DRIVER
-FAKE_FREE(cuTensorMapEncodeTiled, (void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride,
-                              const unsigned *box, const unsigned *step, int interleave, int swizzle, int promotion, int fill),
-     (memset(map, 0, 128), memcpy(map, (uint64_t[]){(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle,
-                                                    (uint64_t)promotion, (uint64_t)fill, rank > 2 ? extent[2] : 0, rank > 2 ? stride[1] : 0,
-                                                    rank > 2 ? box[2] : 0, extent[0], box[0]}, 120)),
-     interleave == 3 ? 1 : 0)
+/* The map is what it was made of, as far as tests ask. */
+EXPORT CUresult
+cuTensorMapEncodeTiled(void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride, const unsigned *box,
+                       const unsigned *step, int interleave, int swizzle, int promotion, int fill)
+{
+  const int deep = rank > 2;
+  if (fake.map_needs_context) {
+    NEED_CONTEXT;
+  }
+  const uint64_t words[15] = {(uint64_t)type, rank, address, extent[1], stride[0], box[1], step[1], (uint64_t)swizzle, (uint64_t)promotion,
+                              (uint64_t)fill, deep ? extent[2] : 0, deep ? stride[1] : 0, deep ? box[2] : 0, extent[0], box[0]};
+  memset(map, 0, 128);
+  memcpy(map, words, sizeof words);
+  return interleave == 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 #endif
+
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),
      *n = 3, 0)
 

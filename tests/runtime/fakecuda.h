@@ -16,5 +16,6 @@ typedef struct FakeCuda {
   int multiprocessors;                          /* 0: 1016 */
   int required_cluster, large_clusters;         /* along each dimension, as compiled; the attribute as it was set */
   char name[64];                                /* "": Fake GPU */
+  int map_needs_context;                        /* the encoder of tensor maps does */
 } FakeCuda;
 #endif

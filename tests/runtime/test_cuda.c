@@ -251,6 +251,30 @@ test_tensor(TilertDevice *d)
   tilert_module_destroy(m);
 }
 
+static void *
+encode_here(void *user)
+{
+  static const uint64_t extents[] = {64, 9}, strides[] = {128};
+  static const uint32_t box[] = {64, 8}, steps[] = {1, 2};
+  static _Alignas(64) uint64_t map[16];
+  const TilertTensor t = {.type = 6, .rank = 2, .address = 4096, .extents = extents, .strides = strides, .box = box, .steps = steps};
+  CHECK_OK(tilert_tensor_map(user, &t, map, &err));
+  CHECK(map[0] == 6 && map[2] == 4096);
+  return NULL;
+}
+
+/* A thread without a context gets one for a driver that asks for it. */
+static void
+test_map_context(TilertDevice *d)
+{
+  pthread_t t;
+  fake->map_needs_context = 1;
+  CHECK(!pthread_create(&t, NULL, encode_here, d));
+  pthread_join(t, NULL);
+  encode_here(d);
+  fake->map_needs_context = 0;
+}
+
 /* The driver's number and the row of 16 elements of each type. */
 static void
 test_map_types(TilertDevice *d)
@@ -514,6 +538,7 @@ main(void)
   test_pdl(d);
   test_tensor(d);
   test_map_types(d);
+  test_map_context(d);
   test_contexts(d);
   test_kernel(d);
   test_module_errors(d);

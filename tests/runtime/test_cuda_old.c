@@ -32,6 +32,18 @@ main(void)
   CHECK_FAILS(tilert_tensor_map(d, &tensor, map, &err), TILERT_E_UNAVAILABLE, "no cuTensorMapEncodeTiled");
   tilert_launch_destroy(l);
   tilert_module_destroy(m);
+  const char *boxes = "//@tilec kernel=k warps=1 params=a:tensor:f16:rank=2:map=16x16\n", *rows = "//@tilec kernel=k warps=1 params=a:tensor:f16:rank=2:base\n";
+  const int64_t shape[2] = {64, 64};
+  const TilertTensorArg a = {.address = 0x1000, .rank = 2, .extents = shape};
+  const TilertArg arg = {.kind = TILERT_ARG_TENSOR, .u.tensor = &a};
+  CHECK_OK(tilert_module_load(d, boxes, strlen(boxes), NULL, 0, &m, &err));
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  CHECK_FAILS(tilert_launch(NULL, k, grid, &arg, 1, &err), TILERT_E_UNAVAILABLE, "kernel k, argument 0 (a): libcuda.so.1 has no cuTensorMapEncodeTiled");
+  tilert_module_destroy(m);
+  CHECK_OK(tilert_module_load(d, rows, strlen(rows), NULL, 0, &m, &err));   /* what needs no map is launched */
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  CHECK_OK(tilert_launch(NULL, k, grid, &arg, 1, &err));
+  tilert_module_destroy(m);
   tilert_device_close(d);
   return 0;
 }
