@@ -862,7 +862,8 @@ class _Restored:
             if not (0 <= n < len(args) if isinstance(n, int) else n in places):
                 raise ValueError(f"kernel {kernel.name}: no argument {n} to restore; there are {', '.join(places)}")
             i = n if isinstance(n, int) else places[n]
-            v, k = args[i], _kind(args[i])
+            v = args[i].of if _kind(args[i]) == _VIEW else args[i]
+            k = _kind(v)
             if k == _ARRAY:
                 self.arrays.append((v, Array(v.dev, v.shape, v.dtype)))
             elif k == _TENSOR and v.is_cuda:

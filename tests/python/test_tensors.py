@@ -101,6 +101,30 @@ class Tensors(Launched):
         k(5, dev.empty((0, 37), "f32"), y)
         np.testing.assert_array_equal(y.numpy(), a + 1)
 
+    def test_types(self):
+        """`tensor<T, 2>` with T not set takes it from the array; two tensors must agree."""
+        k = dev.program(os.path.join(root, "examples", "transpose_tma.tile")).kernel(T="f32")
+        a, b = dev.array(numbers((40, 36), f32)), dev.empty((36, 40), "f32")
+        k((1, 1), a, b)
+        np.testing.assert_array_equal(b.numpy(), a.numpy().T)
+        k = dev.program(os.path.join(root, "tests", "cli", "Inputs", "tensor.tile")).kernel("rows")
+        for t in ("f32", "i64", "f16", "u8"):
+            a, y = numbers((9, 100), tilec.DTYPES[t]), dev.empty((9, 100), t)
+            k(9, padded(a, 104)[0], y)
+            np.testing.assert_array_equal(y.numpy(), a)
+        self.refused(TypeError, ("argument y", "an array of u8", "T is because of a"), k, 9, padded(a, 104)[0], dev.empty((9, 100), "f32"))
+        self.refused(TypeError, ("is missing",), k, 9, a)
+        p = dev.program(os.path.join(root, "tests", "cli", "Inputs", "tensor.tile"))
+        out, held = padded(np.full((9, 100), 7, np.uint8), 104)
+        best = p.tune("rows", 9, padded(a, 104)[0], y, restore=("y",))
+        best(9, padded(a, 104)[0], y)
+        self.assertEqual(len(best.trials), 2)
+        before = held.numpy()
+        best.bind(9, out, y).bench(1, 1, restore=("a",))       # the Array under the view
+        np.testing.assert_array_equal(held.numpy(), before)
+        at = tilec.View(tilec.Pointer(y), (9, 100))
+        self.refused(TypeError, ("argument a", "to be restored", "Pointer"), p.tune, "rows", 9, at, y, restore=("a",))
+
     def test_pdl(self):
         """A chain of launches, each of which reads what the one before writes."""
         k, a = program.kernel("rows"), numbers((8, 32), f32)
