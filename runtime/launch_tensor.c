@@ -36,33 +36,30 @@ check_shape(const ArgCheck *c, const TilertTensorArg *a)
   return TILERT_OK;
 }
 
-/* What comes behind all of dimension i, in elements; at least 1, and too much for a stride if it does not fit. */
+/* n times as much; at some point all that matters is that it is too much. */
 static int64_t
-span_of(const Tensor *t, uint32_t i)
+times(int64_t a, int64_t n)
 {
-  int64_t span;
-  return __builtin_mul_overflow(t->stride[i], t->extent[i] ? t->extent[i] : 1, &span) ? INT64_MAX : span;
+  int64_t product;
+  return __builtin_mul_overflow(a, n, &product) ? INT64_MAX : product;
 }
 
-/* The stride of a dimension with one index: what is inside of it, up to a multiple that maps can have. */
+/* The stride of a dimension with one index, which nobody uses: dense, up to a multiple that maps can have. */
 static int64_t
-idle_stride(const Tensor *t, uint32_t i)
+idle_stride(const Tensor *t, int64_t dense)
 {
-  const int64_t piece = PIECE / t->bytes, inside = i + 1 < t->rank ? span_of(t, i + 1) : 1;
-  if (i + 1 == t->rank)
-    return 1;
-  return inside < STRIDE_MOST / t->bytes - piece ? (inside + piece - 1) / piece * piece : piece;
+  const int64_t piece = PIECE / t->bytes;
+  return dense < STRIDE_MOST / t->bytes - piece ? (dense + piece - 1) / piece * piece : piece;
 }
 
 static int
 take_strides(Tensor *t, const int64_t *given)
 {
-  for (uint32_t i = t->rank; i-- > 0;) {
-    if (t->extent[i] <= 1)
-      t->stride[i] = idle_stride(t, i);
-    else
-      t->stride[i] = given ? given[i] : i + 1 < t->rank ? span_of(t, i + 1) : 1;
-    if (i + 1 == t->rank && t->stride[i] != 1)
+  int64_t dense = 1;                             /* the stride where nothing stands in between */
+  for (uint32_t i = t->rank; i-- > 0; dense = times(dense, t->extent[i] ? t->extent[i] : 1)) {
+    const int last = i + 1 == t->rank;
+    t->stride[i] = t->extent[i] > 1 ? (given ? given[i] : dense) : last ? 1 : idle_stride(t, dense);
+    if (last && t->stride[i] != 1)
       return WRONG(t->check, "stride %" PRIu32 ", the last, is %" PRId64 " elements; it has to be 1", i, t->stride[i]);
     if (t->stride[i] < 1)
       return WRONG(t->check, "stride %" PRIu32 " is %" PRId64 " elements; it has to be positive", i, t->stride[i]);

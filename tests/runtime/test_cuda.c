@@ -251,6 +251,42 @@ test_tensor(TilertDevice *d)
   tilert_module_destroy(m);
 }
 
+/* Strides that are not given: of dense rows, whatever extents of 1 stand in between; and those of dimensions with one index. */
+static void
+test_strides(TilertDevice *d)
+{
+  static const char ptx[] = "//@tilec kernel=k warps=1 params=a:tensor:f32:rank=4:stride=0,a:tensor:f32:rank=4:stride=1,a:tensor:f32:rank=4:stride=2,"
+                            "a:tensor:f32:rank=4:stride=3\n.version 8.0\n";
+  static const struct { int64_t extents[4], given[4], want[4]; } rows[] = {
+    {{5, 3, 1, 18}, {0}, {54, 18, 20, 1}},
+    {{1, 3, 2, 18}, {0}, {108, 36, 18, 1}},
+    {{5, 3, 1, 18}, {200, 50, -7, 1}, {200, 50, 20, 1}},
+    {{2, 1, 1, 1}, {9, -1, -1, -1}, {9, 4, 4, 1}},
+    {{2, INT32_MAX, INT32_MAX, 0}, {1 << 30, 1, 1, 1}, {1 << 30, 1, 1, 1}},
+    {{1, INT32_MAX, INT32_MAX, INT32_MAX}, {1, 1, 1, 1}, {4, 1, 1, 1}},
+  };
+  const uint32_t grid[3] = {1, 1, 1};
+  TilertModule *m;
+  TilertKernel *k;
+  CHECK_OK(tilert_module_load(d, ptx, sizeof ptx - 1, NULL, 0, &m, &err));
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const TilertTensorArg a = {.address = 4096, .rank = 4, .extents = rows[i].extents, .strides = rows[i].given[0] ? rows[i].given : NULL};
+    const TilertArg arg = {.kind = TILERT_ARG_TENSOR, .u.tensor = &a};
+    TilertLaunch *l;
+    CHECK_OK(tilert_launch_create(k, grid, &arg, 1, &l, &err));
+    CHECK_OK(tilert_launch_packed(l, NULL, &err));
+    for (int n = 0; n < 4; n++)
+      CHECK(*(int64_t *)fake->launch.params[n] == rows[i].want[n]);
+    tilert_launch_destroy(l);
+  }
+  static const int64_t large[4] = {2, INT32_MAX, INT32_MAX, INT32_MAX};
+  const TilertTensorArg a = {.address = 4096, .rank = 4, .extents = large};
+  const TilertArg arg = {.kind = TILERT_ARG_TENSOR, .u.tensor = &a};
+  CHECK_FAILS(tilert_launch(NULL, k, grid, &arg, 1, &err), TILERT_E_ARGUMENT, "stride 1 is 4611686014132420609 elements; it has to be less than 2^40 bytes");
+  tilert_module_destroy(m);
+}
+
 static void *
 encode_here(void *user)
 {
@@ -538,6 +574,7 @@ main(void)
   test_pdl(d);
   test_tensor(d);
   test_map_types(d);
+  test_strides(d);
   test_map_context(d);
   test_contexts(d);
   test_kernel(d);
