@@ -1,4 +1,5 @@
 """torch itself, where it can be imported: CPU tensors on the simulator; with a GPU, its tensors, streams and graphs."""
+import os
 import sys
 import unittest
 
@@ -8,7 +9,26 @@ try:
     import torch
 except Exception:                                         # a torch that does not fit this Python fails in many ways
     torch = None
-from common import AXPY, COPY, kernel, tilec
+from common import AXPY, COPY, kernel, root, tilec
+
+
+def check_tensors(test, dev, where):
+    """Tensors with any rows, by maps: of every type that two bytes have, and refused where the hardware has no map."""
+    p = dev.program(os.path.join(root, "examples", "transpose_tma.tile"))
+    for t, name in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
+        k = p.kernel(T=name)
+        whole = torch.randn(100, 88, device=where).to(t)
+        x, out = whole[:, 8:80], torch.zeros(72, 104, dtype=t, device=where)
+        k((2, 2), x, out[:, :100])
+        k.bind((2, 2), x, out[:, :100], pdl=True)()
+        test.assertTrue(torch.equal(out[:, :100], x.t()) and not out[:, 100:].any())
+        for wrong, words in ((whole[:, ::2], "the last, is 2 elements"), (whole.t(), "the last, is 88 elements")):
+            with test.assertRaisesRegex(tilec.Error, words):
+                k((2, 2), wrong, out)
+    with test.assertRaises(TypeError):
+        k((2, 2), torch.zeros(64, 64, device=where), out)
+    with test.assertRaises(ValueError):
+        k((2, 2), torch.zeros(64, dtype=t, device=where), out)
 
 
 @unittest.skipUnless(torch, "torch is not installed")
@@ -58,8 +78,28 @@ class OnSimulator(unittest.TestCase):
             k(3, torch.tensor(2.0), x[:, 0].contiguous(), torch.zeros(300), 300)
 
 
+    def test_tensors(self):
+        check_tensors(self, self.dev, "cpu")
+
+
 @unittest.skipUnless(torch and torch.cuda.is_available(), "no GPU")
 class OnGpu(unittest.TestCase):
+    def test_tensors(self):
+        dev = tilec.Device("cuda")
+        check_tensors(self, dev, "cuda")
+        x, out = torch.randn(64, 64, device="cuda").half(), torch.zeros(64, 64, device="cuda").half()
+        k = dev.program(os.path.join(root, "examples", "transpose_tma.tile")).kernel()
+        with self.assertRaisesRegex(tilec.Error, "is not a multiple of 16 bytes"):
+            k(1, x.flatten()[1:57].view(7, 8), out)
+        call, graph = k.bind(1, x, out), torch.cuda.CUDAGraph()
+        call()
+        with torch.cuda.graph(graph):
+            call()                                         # the map is a parameter of the launch, and so of the graph
+        x.copy_(torch.randn(64, 64, device="cuda"))
+        graph.replay()
+        torch.cuda.synchronize()
+        self.assertTrue(torch.equal(out, x.t()))
+
     def test_streams(self):
         dev = tilec.Device("cuda")
         k, x, y = kernel(dev, AXPY), torch.ones(300, device="cuda"), torch.zeros(300, device="cuda")
