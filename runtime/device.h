@@ -23,7 +23,8 @@ typedef struct DeviceOps {
   int (*fill)(TilertDevice *d, uint64_t dst, uint32_t pattern, uint32_t width, size_t count, void *stream,
               TilertError *err);
   int (*check_pointer)(TilertDevice *d, uint64_t address, TilertError *err); /* only if that is cheap */
-  int (*tensor_map)(TilertDevice *d, const TilertTensor *t, void *out, TilertError *err);   /* its arrays are there, rank is 1 to 5 */
+  /* Its arrays are there, rank is 1 to 5; p NULL: tiled, else im2col and rank is 3 to 5. */
+  int (*tensor_map)(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, void *out, TilertError *err);
 
   int (*stream_create)(TilertDevice *d, void **out, TilertError *err);
   void (*stream_destroy)(TilertDevice *d, void *stream);

@@ -180,7 +180,7 @@ encode(const Tensor *t, const TilertParam *p, unsigned char *at)
   TilertDevice *dev = t->check->kernel->device;
   TilertTensor map = {.type = map_type(rt_dtype_find(p->dtype)), .swizzle = map_swizzle(p->swizzle), .promotion = PROMOTE_128,
                       .rank = t->rank, .address = t->address, .extents = extents, .strides = strides, .box = box, .steps = steps};
-  int status = dev->ops->tensor_map(dev, &map, at, t->check->err);
+  int status = dev->ops->tensor_map(dev, &map, NULL, at, t->check->err);
   return status ? launch_blame(t->check, status) : TILERT_OK;
 }
 

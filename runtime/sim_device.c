@@ -359,12 +359,13 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
 }
 
 static int
-sim_encode_map(TilertDevice *d, const TilertTensor *t, void *out, TilertError *err)
+sim_encode_map(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, void *out, TilertError *err)
 {
   SimError e = {0};
   SimTensor x = {t->type, t->interleave, t->swizzle, t->promotion, t->fill, t->rank, t->address, t->extents, t->strides, t->box, t->steps};
+  SimPixels pixels = {p ? p->lower : NULL, p ? p->upper : NULL, p ? p->channels : 0, p ? p->pixels : 0};
   (void)d;
-  return sim_tensor_map(&x, out, &e) ? sim_fail(&e, err) : TILERT_OK;
+  return (p ? sim_tensor_map_im2col(&x, &pixels, out, &e) : sim_tensor_map(&x, out, &e)) ? sim_fail(&e, err) : TILERT_OK;
 }
 
 static const DeviceOps sim_ops = {

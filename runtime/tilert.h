@@ -198,6 +198,15 @@ typedef struct TilertTensor {
 /* Encode the map of a tensor: the 128 bytes of a tensor map parameter (TILERT_ARG_BYTES), good for this kind of device. out is the
  * caller's, aligned to 64. TILERT_E_ARGUMENT: the hardware has no such map; TILERT_E_UNAVAILABLE: the driver encodes none. */
 TILERT_API int tilert_tensor_map(TilertDevice *dev, const TilertTensor *tensor, void *out, TilertError *err);
+/* The pixels of a map in im2col mode (cuTensorMapEncodeIm2col), of a tensor of rank 3 to 5: so many channels of so many pixels, whose
+ * coordinates go from the lower corner to the extent + the upper one, in each dimension but the innermost and the outermost. */
+typedef struct TilertPixels {
+  const int32_t *lower, *upper;              /* rank - 2 numbers each */
+  uint32_t channels, pixels;
+} TilertPixels;
+/* The same in im2col mode; the tensor's box counts for nothing. */
+TILERT_API int tilert_tensor_map_im2col(TilertDevice *dev, const TilertTensor *tensor, const TilertPixels *pixels, void *out,
+                                        TilertError *err);
 
 /* ---- launching ---- */
 

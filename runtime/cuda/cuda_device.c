@@ -506,28 +506,32 @@ cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
 }
 
 static CUresult
-encode_map(const CudaDriver *cu, const TilertTensor *t, void *out)
+encode_map(const CudaDriver *cu, const TilertTensor *t, const TilertPixels *p, void *out)
 {
+  if (p)
+    return cu->TensorMapEncodeIm2col(out, t->type, t->rank, t->address, t->extents, t->strides, p->lower, p->upper, p->channels, p->pixels,
+                                     t->steps, t->interleave, t->swizzle, t->promotion, t->fill);
   return cu->TensorMapEncodeTiled(out, t->type, t->rank, t->address, t->extents, t->strides, t->box, t->steps, t->interleave, t->swizzle,
                                   t->promotion, t->fill);
 }
 
 /* Most drivers need no context for this. */
 static int
-cuda_tensor_map(TilertDevice *d, const TilertTensor *t, void *out, TilertError *err)
+cuda_tensor_map(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, void *out, TilertError *err)
 {
   CudaDevice *c = cuda_of(d);
+  const char *name = p ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled";
   int pushed, status = TILERT_OK;
-  if (!c->cu.TensorMapEncodeTiled)
-    return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no cuTensorMapEncodeTiled: the driver is too old");
-  CUresult r = encode_map(&c->cu, t, out);
+  if (p ? !c->cu.TensorMapEncodeIm2col : !c->cu.TensorMapEncodeTiled)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no %s: the driver is too old", name);
+  CUresult r = encode_map(&c->cu, t, p, out);
   if (r == CUDA_ERROR_INVALID_CONTEXT) {
     if ((status = enter(c, &pushed, err)))
       return status;
-    r = encode_map(&c->cu, t, out);
+    r = encode_map(&c->cu, t, p, out);
     leave(c, pushed);
   }
-  status = cuda_check(&c->cu, r, "cuTensorMapEncodeTiled", err);
+  status = cuda_check(&c->cu, r, name, err);
   return status && r == CUDA_ERROR_INVALID_VALUE ? error_prefix(err, TILERT_E_ARGUMENT, "the hardware has no such map") : status;
 }
 

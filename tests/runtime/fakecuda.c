@@ -224,6 +224,13 @@ cuTensorMapEncodeTiled(void *map, int type, unsigned rank, CUdeviceptr address, 
   memcpy(map, words, sizeof words);
   return interleave == 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
+
+FAKE_FREE(cuTensorMapEncodeIm2col, (void *map, int type, unsigned rank, CUdeviceptr address, const uint64_t *extent, const uint64_t *stride,
+                                    const int *lower, const int *upper, unsigned channels, unsigned pixels, const unsigned *step, int interleave,
+                                    int swizzle, int promotion, int fill),
+          (memset(map, 0, 128), memcpy(map, (int64_t[]){type, rank, (int64_t)address, (int64_t)extent[2], (int64_t)stride[1], lower[1], upper[1],
+                                                        channels, pixels, step[2], swizzle, promotion, fill}, 104)),
+          interleave == 3 ? 1 : 0)
 #endif
 
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),

@@ -381,6 +381,18 @@ test_tensor_map(TilertDevice *d)
   CHECK(map[0] == 6 && map[1] == 2 && map[2] == 4096 && map[3] == 9 && map[4] == 128 && map[5] == 8 && map[6] == 2 && map[7] == 3);
   t.interleave = 3;
   CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "the hardware has no such map");
+  static const uint64_t volume[] = {64, 9, 7, 2}, apart[] = {128, 1152, 8064};
+  static const uint32_t each[] = {1, 2, 1, 1};
+  static const int32_t lower[] = {-1, -2}, upper[] = {-3, -4};
+  const TilertPixels pixels = {lower, upper, 32, 100};
+  TilertTensor images = {.type = 9, .swizzle = 2, .promotion = 1, .rank = 4, .address = 8192, .extents = volume, .strides = apart, .steps = each};
+  const int64_t want[] = {9, 4, 8192, 7, 1152, -2, -4, 32, 100, 1, 2, 1, 0};
+  CHECK_OK(tilert_tensor_map_im2col(d, &images, &pixels, map, &err));
+  CHECK(!memcmp(map, want, sizeof want));
+  images.interleave = 3;
+  CHECK_FAILS(tilert_tensor_map_im2col(d, &images, &pixels, map, &err), TILERT_E_ARGUMENT, "the hardware has no such map: cuTensorMapEncodeIm2col");
+  images.rank = 2;
+  CHECK_FAILS(tilert_tensor_map_im2col(d, &images, &pixels, map, &err), TILERT_E_ARGUMENT, "rank 2: 3 to 5 are possible");
   t.rank = 6;
   CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "rank 6");
 }

@@ -30,6 +30,12 @@ main(void)
   CHECK_FAILS(tilert_launch_set_cluster(l, cluster, &err), TILERT_E_UNAVAILABLE, "no cuLaunchKernelEx");
   CHECK_FAILS(tilert_launch_set_pdl(l, 1, &err), TILERT_E_UNAVAILABLE, "no cuLaunchKernelEx");
   CHECK_FAILS(tilert_tensor_map(d, &tensor, map, &err), TILERT_E_UNAVAILABLE, "no cuTensorMapEncodeTiled");
+  const uint64_t volume[3] = {64, 8, 8}, apart[2] = {128, 1024};
+  const uint32_t each[3] = {1, 1, 1};
+  const int32_t corner[1] = {0};
+  const TilertPixels pixels = {corner, corner, 16, 4};
+  const TilertTensor images = {.type = 6, .rank = 3, .address = 0x1000, .extents = volume, .strides = apart, .steps = each};
+  CHECK_FAILS(tilert_tensor_map_im2col(d, &images, &pixels, map, &err), TILERT_E_UNAVAILABLE, "no cuTensorMapEncodeIm2col");
   tilert_launch_destroy(l);
   tilert_module_destroy(m);
   const char *boxes = "//@tilec kernel=k warps=1 params=a:tensor:f16:rank=2:map=16x16\n", *rows = "//@tilec kernel=k warps=1 params=a:tensor:f16:rank=2:base\n";

@@ -202,6 +202,11 @@ test_modules(void)
   static const uint32_t box[] = {64}, steps[] = {1};
   static _Alignas(64) char map[128];
   TilertTensor tensor = {.type = 6, .rank = 1, .extents = extents, .box = box, .steps = steps};
+  static const uint64_t volume[] = {64, 8, 8}, apart[] = {128, 1024};
+  static const uint32_t each[] = {1, 1, 1};
+  static const int32_t corner[] = {0};
+  TilertTensor images = {.type = 6, .rank = 3, .extents = volume, .strides = apart, .steps = each};
+  TilertPixels pixels = {corner, corner, 64, 8};
   uint32_t blocks, firsts[TILERT_MAX_PARAMS];
   size_t n, size = strlen(axpy_ptx);
   ROW(tilert_manifest_parse, "0aaa0", tilert_manifest_parse(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
@@ -236,6 +241,7 @@ test_modules(void)
   ANSWER(tilert_kernel_manifest, "10", tilert_kernel_manifest(P(1, kernel)));
   ROW(tilert_kernel_info, "0aa0", tilert_kernel_info(P(1, kernel), P(2, &info), P(3, e)));
   ROW(tilert_tensor_map, "0aaa0", tilert_tensor_map(P(1, dev), P(2, &tensor), P(3, map), P(4, e)));
+  ROW(tilert_tensor_map_im2col, "0aaaa0", tilert_tensor_map_im2col(P(1, dev), P(2, &images), P(3, &pixels), P(4, map), P(5, e)));
   ROW(tilert_kernel_occupancy, "0aa0", tilert_kernel_occupancy(P(1, kernel), P(2, &blocks), P(3, e)));
 }
 
@@ -438,7 +444,7 @@ check_header(const char *name)
       s += 5;
       continue;
     }
-    while (from_at[-1] == '_' || (from_at[-1] >= 'a' && from_at[-1] <= 'z'))
+    while (from_at[-1] == '_' || (from_at[-1] >= 'a' && from_at[-1] <= 'z') || (from_at[-1] >= '0' && from_at[-1] <= '9'))
       from_at--;
     snprintf(word, sizeof word, "%.*s", (int)(open_at - from_at), from_at);
     int found = 0;

@@ -362,6 +362,17 @@ test_tensor_map(TilertDevice *d)
   CHECK_FAILS(tilert_tensor_map(d, &t, map, &err), TILERT_E_ARGUMENT, "rank 0");
   t.rank = 1;
   CHECK_OK(tilert_tensor_map(d, &t, map, &err));
+  static const uint64_t volume[] = {64, 9, 7}, apart[] = {128, 1152};
+  static const uint32_t each[] = {1, 1, 1};
+  static const int32_t lower[] = {-1}, upper[] = {-1}, far[] = {1 << 20};
+  TilertPixels pixels = {lower, upper, 64, 8};
+  t = (TilertTensor){.type = 6, .swizzle = 3, .rank = 3, .address = 4096, .extents = volume, .strides = apart, .steps = each};
+  CHECK_OK(tilert_tensor_map_im2col(d, &t, &pixels, map, &err));
+  CHECK_FAILS(tilert_tensor_map_im2col(d, &t, &pixels, map + 8, &err), TILERT_E_ARGUMENT, "aligned to 64");
+  pixels.lower = far;
+  CHECK_FAILS(tilert_tensor_map_im2col(d, &t, &pixels, map, &err), TILERT_E_ARGUMENT, "corners");
+  t.rank = 2;
+  CHECK_FAILS(tilert_tensor_map_im2col(d, &t, &pixels, map, &err), TILERT_E_ARGUMENT, "rank 2: 3 to 5 are possible");
 }
 
 int
