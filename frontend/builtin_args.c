@@ -250,7 +250,8 @@ call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out)
   if (v.kind == V_POISON)
     return false;
   if (n != t->rank) {
-    call_error(L, c, v.span, arena_printf(L->a, "%u coordinates in a tensor of %u dimension%s", n, t->rank, t->rank == 1 ? "" : "s"));
+    call_error(L, c, v.span, arena_printf(L->a, "%u coordinate%s in a tensor of %u dimension%s", n, n == 1 ? "" : "s", t->rank,
+                                              t->rank == 1 ? "" : "s"));
     return false;
   }
   for (u32 k = 0; k < n; k++) {

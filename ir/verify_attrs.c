@@ -56,7 +56,7 @@ str_words(AttrId id, OpCode op, bool *known)
   for (size_t i = 0; i < COUNT(str_values); i++)
     if (str_values[i].id == id && (str_values[i].op == op || str_values[i].op == OP_COUNT)) {
       *known = true;
-      return id == AT_RMW ? attr_rmw_words() : str_values[i].words;
+      return id == AT_RMW && !str_values[i].words ? attr_rmw_words() : str_values[i].words;
     }
   return NULL;
 }

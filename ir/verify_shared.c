@@ -39,9 +39,12 @@ verify_no_buffers(Verifier *v, const Op *op)
   for (u32 i = 0; i < op->nresults; i++)
     if (type_is_tensor(op->results[i]->type))
       return verify_fail(v, op, "result %u is a tensor; only parameters of kernels are", i);
-  const Value *b = op_buffer(op);
-  bool row = op->code == OP_SHARED_INDEX, own = op->code == OP_MBARRIER_INIT || op_orders_teams(op);
-  return !b || row || own || !dtype_is_opaque(b->type->dt) || verify_fail(v, op, "nothing is done to mbarriers but init, arrive and wait");
+  for (u32 i = 0; i < op->noperands; i++) {
+    bool known = op->code == OP_SHARED_INDEX || op->code == OP_MBARRIER_INIT || op_effect(op, i) & FX_ORDER;
+    if (op->operands[i].value && type_is_shared(in_type(op, i)) && dtype_is_opaque(in_type(op, i)->dt) && !known)
+      return verify_fail(v, op, "nothing is done to mbarriers but init, arrive and wait");
+  }
+  return true;
 }
 
 bool

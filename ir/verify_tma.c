@@ -42,7 +42,8 @@ static bool
 check_coordinates(Verifier *v, const Op *op, u32 first, u32 rank)
 {
   if (op->noperands - first != rank)
-    return verify_fail(v, op, "%u coordinates in a tensor of %u dimensions", op->noperands - first, rank);
+    return verify_fail(v, op, "%u coordinate%s in a tensor of %u dimensions", op->noperands - first,
+                       op->noperands - first == 1 ? "" : "s", rank);
   for (u32 i = first; i < op->noperands; i++)
     if (in_type(op, i) != type_scalar(v->ctx, DT_I32))
       return verify_fail(v, op, "coordinates are i32, not %s", spell(v, in_type(op, i)));

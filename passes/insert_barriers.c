@@ -286,13 +286,6 @@ facts_of(const State *s, const Op *memory)
   return facts;
 }
 
-static void
-require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
-{
-  if (facts_of(s, memory) & against)
-    add_barrier(x, s, op);
-}
-
 /* ---- the asynchronous proxy ---- */
 
 /* Each thread's accesses are fenced, but for copies that have yet to land; those of others are behind the next barrier. */
@@ -313,6 +306,26 @@ add_fence(Barriers *x, State *s, Op *op)
   Builder b = builder_before(op);
   b.span = op->span;
   op_set_str(op_create(&b, OP_FENCE, 0, NULL, 0, NULL, 0), AT_KIND, "async");
+}
+
+static bool
+has_unfenced(const Barriers *x, const State *s)
+{
+  for (u32 i = 0; i < x->proxied.len; i++)
+    if (facts_of(s, x->proxied.data[i].memory) & UNFENCED)
+      return true;
+  return false;
+}
+
+/* Where all meet, what the proxy reaches is fenced, too: later that would take another meeting. */
+static void
+require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
+{
+  u32 facts = facts_of(s, memory) & against;
+  if (facts && has_unfenced(x, s))
+    add_fence(x, s, op);
+  if (facts)
+    add_barrier(x, s, op);
 }
 
 /* Is there unfenced memory that the proxy reaches from elsewhere than the block's region? */
@@ -508,11 +521,8 @@ visit(Barriers *x, State *s, Op *op)
   Access a;
   bool global = reaches_global(op);
   for (u32 i = 0; i < op->noperands; i++)
-    if (access_through(op, i, &a)) {
-      if (facts_of(s, a.memory) & a.against & UNFENCED)
-        add_fence(x, s, op);
+    if (access_through(op, i, &a))
       require(x, s, op, a.memory, a.against);
-    }
   if (op->code == OP_MBARRIER_ARRIVE && owes_fence(x, s, op->block))
     add_fence(x, s, op);
   if (op_releases(op))
