@@ -233,7 +233,7 @@ known_same(Lower *L, Func *f, const FrontendFact *fact)
   if (i == f->body->nargs || k == f->body->nargs)
     return;
   const Type *t = f->body->args[i]->type, *u = f->body->args[k]->type;
-  if (type_is_ptr(t) && type_is_ptr(u))
+  if ((type_is_ptr(t) || type_is_tensor(t)) && (type_is_ptr(u) || type_is_tensor(u)))
     func_same_params(f, i, k);
   else
     ERR(L, f->span, E_MISUSE, arena_printf(L->a, "'%s' and '%s' cannot be one address: their types are %s and %s", fact->name, fact->other,

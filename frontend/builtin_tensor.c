@@ -5,18 +5,37 @@ enum { PENDING_MOST = 64 };
 
 /* ---- what is known of one ---- */
 
+/* The last dimension is contiguous: a launch sees to that. */
+static Val
+stride_along(Lower *L, const Call *c, Value *t, u32 axis)
+{
+  const Type *wide = type_scalar(L->c, DT_I64);
+  if (axis + 1u == t->type->rank)
+    return val_const(const_typed(DT_I64, 1, 0), c->span);
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, OP_TENSOR_STRIDE, 1, &t, 1, &wide, 0);
+  op_set_int(op, AT_AXIS, axis);
+  return val_ir(op_result(op), c->span);
+}
+
 Val
 builtin_stride(Lower *L, Call *c)
 {
   Value *t = call_tensor(L, c, 0);
-  const Type *i64_type = type_scalar(L->c, DT_I64);
   int axis;
-  if (!t || !call_axis(L, c, 1, t->type, &axis))
+  return t && call_axis(L, c, 1, t->type, &axis) ? stride_along(L, c, t, (u32)axis) : val_poison(c->span);
+}
+
+Val
+builtin_strides(Lower *L, Call *c)
+{
+  Value *t = call_tensor(L, c, 0);
+  if (!t)
     return val_poison(c->span);
-  L->b.span = c->span;
-  Op *op = op_create(&L->b, OP_TENSOR_STRIDE, 1, &t, 1, &i64_type, 0);
-  op_set_int(op, AT_AXIS, axis);
-  return val_ir(op_result(op), c->span);
+  Val v = val_list(L, V_LIST, t->type->rank, c->span);
+  for (u32 i = 0; i < v.list.n; i++)
+    v.list.v[i] = stride_along(L, c, t, i);
+  return v;
 }
 
 Val

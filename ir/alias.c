@@ -217,6 +217,15 @@ one_root_around(Origins *o, const Value *p, const Op *loop, u32 k)
   return one_root(o, loop_init(loop, k)) && one_root(o, loop_next(loop, k));
 }
 
+/* p is a parameter, or the address of one that is a tensor. */
+static bool
+one_root_is(Origins *o, const Value *p)
+{
+  bool same = !o->root || o->root == p;
+  o->root = p;
+  return same;
+}
+
 static bool
 one_root_of_argument(Origins *o, const Value *p)
 {
@@ -226,9 +235,7 @@ one_root_of_argument(Origins *o, const Value *p)
     return false;
   if (loop)
     return op_is_loop(loop) && loop_carries(loop, p, &k) && one_root_around(o, p, loop, k);
-  bool same = !o->root || o->root == p;
-  o->root = p;
-  return same;
+  return one_root_is(o, p);
 }
 
 static bool
@@ -242,6 +249,7 @@ one_root(Origins *o, const Value *p)
   if (keeps_root(op))
     return one_root(o, op_operand(op, 0));
   switch (op->code) {
+  case OP_TENSOR_BASE: return one_root_is(o, OPERAND(op, TENSOR_BASE, t));
   case OP_SELECT: return one_root(o, OPERAND(op, SELECT, a)) && one_root(o, OPERAND(op, SELECT, b));
   case OP_IF: return one_root(o, region_yields(op, 0, p->index)) && one_root(o, region_yields(op, 1, p->index));
   case OP_FOR: return one_root_around(o, p, op, p->index);
@@ -254,7 +262,7 @@ static void
 add_pointer(Sum *s, const Value *p, u32 path)
 {
   const Op *op = p->def;
-  if (!op && !p->block->parent)
+  if (op ? op->code == OP_TENSOR_BASE : !p->block->parent)
     return;
   if (!op || !keeps_root(op) || op->code == OP_RESHAPE || op->code == OP_PERMUTE || path >> 28 || !spend(&s->budget)) {
     s->to->unknown = true;

@@ -836,7 +836,8 @@ result_facts(const Analysis *a, const Op *op)
   switch (op->code) {
   case OP_CONST: return const_facts(op);
   case OP_ARANGE: return arange_facts(op);
-  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: r.nonneg = true; return r;
+  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: r.nonneg = true; return r;
+  case OP_TENSOR_BASE: return *facts(a, op, SLOT(TENSOR_BASE, t));
   case OP_SPLAT: return rule_splat(op, facts(a, op, SLOT(SPLAT, x)));
   case OP_BROADCAST: return rule_broadcast(op, *facts(a, op, SLOT(BROADCAST, x)));
   case OP_EXPAND_DIMS: return rule_expand_dims(op, facts(a, op, SLOT(EXPAND_DIMS, x)));

@@ -263,21 +263,27 @@ name_taken(const Verifier *v)
   return false;
 }
 
-/* Whom `same` and `apart` of parameter i name: pointers before it, and each class of equal ones by its first. */
+static bool
+has_address(const Type *t)
+{
+  return type_is_ptr(t) || type_is_tensor(t);
+}
+
+/* Whom `same` and `apart` of parameter i name: pointers and tensors before it, and each class of equal ones by its first. */
 static bool
 check_param_alias(Verifier *v, u32 i)
 {
   const Block *b = v->func->body;
   const ParamInfo *params = v->func->params, *p = &params[i];
-  if (p->same > i || (p->same != i && (!type_is_ptr(b->args[i]->type) || !type_is_ptr(b->args[p->same]->type))))
-    return fail_func(v, "parameter %u is the same as %u, which is no pointer before it", i, p->same);
+  if (p->same > i || (p->same != i && (!has_address(b->args[i]->type) || !has_address(b->args[p->same]->type))))
+    return fail_func(v, "parameter %u is the same as %u, which is no address before it", i, p->same);
   if (params[p->same].same != p->same)
     return fail_func(v, "parameter %u is the same as %u, which is not the first of them", i, p->same);
   if (i < APART_MAX ? p->apart >> i : p->apart != 0)
     return fail_func(v, "parameter %u is apart from itself or a later one", i);
   for (u64 left = p->apart; left; left &= left - 1) {
     u32 k = (u32)__builtin_ctzll(left);
-    if (!type_is_ptr(b->args[i]->type) || !type_is_ptr(b->args[k]->type) || params[k].same == p->same)
+    if (!has_address(b->args[i]->type) || !has_address(b->args[k]->type) || params[k].same == p->same)
       return fail_func(v, "parameters %u and %u cannot be apart", k, i);
   }
   return true;
