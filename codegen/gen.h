@@ -365,6 +365,9 @@ u32 params_index(const KernelParams *p, const KernelParam *which);
 /* Registers with which f's threads start, as its regions share them out; 0: nothing is shared out. */
 u32 lower_entry_registers(Gen *g, const Func *f);
 
+/* ---- lower_tma.c ---- */
+void lower_tensor_maps(Gen *g);                              /* at the start: maps of tensors are brought near */
+
 /* ---- lower_map.c ---- */
 void lower_shared_functions(Gen *g);                         /* those that the kernel's maps call; the kernel is done */
 

@@ -17,9 +17,9 @@ enum { FEWEST = 64 };              /* registers in flight from which on a load w
 static bool
 lets_wait(const Op *op)
 {
-  bool writes = op_global_effects(op) & FX_WRITE || op->code == OP_PTX_EFFECT || op_orders_teams(op) ||
-                op->code == OP_TMA_STORE || op->code == OP_TMA_WAIT;
-  return !writes && !(op->nregions && !op_on_elements(op)) && !op_acquires(op);
+  bool writes = op_global_effects(op) & FX_WRITE || op->code == OP_PTX_EFFECT || op_orders_teams(op);
+  bool boxes = op->code == OP_TMA_STORE || op->code == OP_TMA_WAIT;
+  return !writes && !boxes && !(op->nregions && !op_on_elements(op)) && !op_acquires(op);
 }
 
 /* The conversion or buffer store that takes all of the tile, in one piece: threads differ in what they store of pieces. */

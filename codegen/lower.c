@@ -308,6 +308,8 @@ lower_func(Gen *g, Func *f)
   gen_at(g, body);
   locs_at(g, f->span);
   params_bind(g, f);
+  if (target_has(g->target, F_TMA))
+    lower_tensor_maps(g);
   lower_ops(g, f->body);
   LLVMBuildBr(g->team->pro, body);
   team_close(g);

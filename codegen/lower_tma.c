@@ -44,6 +44,29 @@ has_tma(Gen *g, const Op *op)
   return false;
 }
 
+static void
+push_leader(Gen *g, PtxArgs *p)
+{
+  Val leads = dist_leader(g, NULL);
+  if (!leads)
+    return;
+  p->subst[0] = arena_printf(g->arena, "@$%u", p->nin);
+  p->in[p->nin++] = leads;
+}
+
+void
+lower_tensor_maps(Gen *g)
+{
+  for (u32 i = 0; i < g->params.len; i++) {
+    PtxArgs p = {.nin = 1};
+    if (g->params.data[i].part != PARAM_MAP)
+      continue;
+    p.in[0] = LLVMBuildPtrToInt(B, LLVMGetParam(g->fn, i), g->i64, "");
+    push_leader(g, &p);
+    ptx_emit(g, PTX_TMA_MAP, &p, NULL);
+  }
+}
+
 /* At which coordinates piece i is, "{$2, $3}", the last dimension first; they become inputs. */
 static const char *
 push_coordinates(Gen *g, const Op *op, u32 first, const TmaForm *f, u32 i, PtxArgs *p)
@@ -57,16 +80,6 @@ push_coordinates(Gen *g, const Op *op, u32 first, const TmaForm *f, u32 i, PtxAr
   }
   buf_putc(&text, '}');
   return buf_str(&text);
-}
-
-static void
-push_leader(Gen *g, PtxArgs *p)
-{
-  Val leads = dist_leader(g, NULL);
-  if (!leads)
-    return;
-  p->subst[0] = arena_printf(g->arena, "@$%u", p->nin);
-  p->in[p->nin++] = leads;
 }
 
 /* ", $5": the policy, if the op has one. */

@@ -189,12 +189,13 @@ interp_mbarrier_arrive(Interp *in, const Op *op)
 {
   Mbar *m = interp_mbar(in, op, OPERAND(op, MBARRIER_ARRIVE, b));
   const Actor *a = in->actor;
+  u32 own = a->team;
   if (!m)
     return FLOW_FAULT;
   merge(in, m->left, a->known);
   merge(in, m->left_seen, a->seen);
-  m->left[a->team] = in->now;
-  m->left_seen[a->team] = max_u64(m->left_seen[a->team], a->fenced);
+  m->left[own] = in->now;
+  m->left_seen[own] = max_u64(m->left_seen[own], a->fenced);
   if (op_int(op, AT_COPIES, 0))
     hand_over_copies(in, m);
   m->arrived++;
