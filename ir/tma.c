@@ -49,24 +49,25 @@ find_panels(const Type *t, const Layout *l, TmaForm *f)
   return true;
 }
 
-/* Chunks along the first dimension that has more than one element. */
-static bool
-find_chunks(const Type *t, TmaForm *f)
+/* Chunks along the first dimension that has more than one element; NULL, or why there are none. */
+static const char *
+find_chunks(Arena *a, const Type *t, TmaForm *f)
 {
   u32 d = f->rank - t->rank;
   while (d + 1 < f->rank && f->box[d] == 1)
     d++;
   f->along = d;
   f->chunks = 1;
-  if (f->box[d] > BOX_MOST && f->box[d] % BOX_MOST == 0) {
+  if (f->box[d] > BOX_MOST) {
     f->chunks = f->box[d] / BOX_MOST;
     f->box[d] = BOX_MOST;
   }
   f->chunk_bytes = elements(f) * dtype_bytes(t->dt);
   for (d = 0; d < f->rank; d++)
     if (f->box[d] > BOX_MOST)
-      return false;
-  return true;
+      return arena_printf(a, "a box has at most %d elements along each dimension but the first, and this buffer has %u along one", BOX_MOST,
+                          f->box[d]);
+  return NULL;
 }
 
 static const char *
@@ -76,9 +77,9 @@ extents_error(Arena *a, const Type *t, u32 rank)
     return arena_printf(a, "the buffer has %u dimensions, the tensor %u", t->rank, rank);
   if (memcmp(t->shape, t->alloc_shape, sizeof t->shape) != 0)
     return "a box is a whole buffer, and this is a part of one";
-  for (u32 d = 1; d < t->rank; d++)
+  for (u32 d = 0; d < t->rank; d++)       /* else who reads the buffer would read padding that no copy writes */
     if (!is_pow2(t->shape[d]))
-      return arena_printf(a, "extents of a box behind its first are powers of two, and dimension %u has %u", d, t->shape[d]);
+      return arena_printf(a, "extents of a box are powers of two, and dimension %u has %u", d, t->shape[d]);
   if (row_bytes(t) % ROW_UNIT)
     return arena_printf(a, "rows of a box are multiples of %d bytes, those of this buffer have %u", ROW_UNIT, row_bytes(t));
   return t->pad_every || t->cut ? "the buffer has padding or is cut, which boxes are not" : NULL;
@@ -96,9 +97,9 @@ tma_form_error(Ctx *c, const Type *t, u32 rank, TmaForm *out)
     f.box[d] = d < rank - t->rank ? 1 : t->shape[d - (rank - t->rank)];
   if (!l || !find_panels(t, l, &f))
     return "no copy of a box lays a buffer out like this: it does so row by row, or in panels (layout panels)";
-  if (!find_chunks(t, &f))
-    return arena_printf(c->scratch, "a box has at most %d elements along each dimension but the first, and rows of this buffer have %u",
-                        BOX_MOST, t->shape[t->rank - 1]);
+  wrong = find_chunks(c->scratch, t, &f);
+  if (wrong)
+    return wrong;
   *out = f;
   return NULL;
 }

@@ -376,6 +376,18 @@ run_sim(Case *k, const Func *f, const TilertManifest *manifest, const Buf *ptx)
   free(room);
 }
 
+/* Are there as many parameters in the comments, tensors where the kernel has tensors? */
+static bool
+describes(const Case *k, const Func *f)
+{
+  bool same = f->body->nargs == k->n;
+  for (u32 i = 0; same && i < k->n; i++) {
+    const Type *t = f->body->args[i]->type;
+    same = (type_is_tensor(t) ? t->rank : 0) == k->p[i].rank;
+  }
+  return same;
+}
+
 static Module *
 read_module(Case *k, u32 ndefines)
 {
@@ -388,7 +400,7 @@ read_module(Case *k, u32 ndefines)
     find_diagnostics(k);
     return NULL;
   }
-  if (m->funcs.data[0]->body->nargs == k->n)
+  if (describes(k, m->funcs.data[0]))
     return m;
   find(k, "compile", "the comments do not describe the kernel's parameters");
   return NULL;
