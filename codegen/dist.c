@@ -123,7 +123,7 @@ dist_coord(const Dist *h, u32 flat, int dim)
 void
 dist_share(Gen *g, const Value *v)
 {
-  if (!type_is_tile(v->type))
+  if (!type_is_tile(v->type) || v->type->pending)
     return;
   Dist *h = dist_get(g, v->type->layout);
   Val *regs = gen_regs(g, v);

@@ -42,6 +42,7 @@ typedef struct GenTeam {
   Val tid;                         /* a thread's number within the team; its low bits are the lane */
   LLVMBuilderRef pro;              /* end of its prologue block: values of tid alone go there */
   struct ZeroBits *zero_bits;      /* what team_bits_zero has made */
+  Val warpgroup;                   /* what team_warpgroup has made; NULL: nothing */
   Dist **dists;                    /* by layout id */
   u32 ndists;
 } GenTeam;
@@ -154,6 +155,8 @@ typedef struct PtxArgs {
   u32 nout, nin, ntied;            /* the last ntied inputs start out in outputs 0, 1, ... */
   Ty out[32];
   Val in[32];
+  const Ty *outs;                  /* more of them, instead of out and in; NULL: none */
+  const Val *ins;
 } PtxArgs;
 /* Emit a row of ptx.def; the results go to out (may be NULL if there are none). */
 void ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out);
@@ -188,6 +191,7 @@ void team_warp_barrier(Gen *g);                              /* the same for tho
 /* Exclusive-or over the set bits of tid of cols[bit], computed in the prologue; an i32. */
 Val team_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */
+Val team_warpgroup(Gen *g);                                  /* number of the thread's four warps in its team, the same in a warp */
 Val team_bits_zero(Gen *g, u32 mask);
 
 /* ---- loops.c ---- */

@@ -349,6 +349,8 @@ gen_type(Gen *g, const Type *t)
 {
   if (type_is_shared(t))
     return g->i32;
+  if (t->pending && dtype_bits(t->dt) < 32)
+    return g->i32;
   return gen_elem_type(g, t->dt, type_is_ptr(t));
 }
 

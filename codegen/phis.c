@@ -10,14 +10,14 @@
 static bool
 is_rep(Gen *g, const Type *t, u32 r)
 {
-  return !type_is_tile(t) || dist_get(g, t->layout)->rep[r] == r;
+  return !type_is_tile(t) || t->pending || dist_get(g, t->layout)->rep[r] == r;
 }
 
 /* Elements that cross together: all words of v are whole, or none is. */
 static u32
 together(Gen *g, const Type *t)
 {
-  if (!type_is_tile(t) || t->ptr || t->dt == DT_I1 || dtype_bits(t->dt) >= 32)
+  if (!type_is_tile(t) || t->ptr || t->pending || t->dt == DT_I1 || dtype_bits(t->dt) >= 32)
     return 1;
   u32 per = 32 / dtype_bits(t->dt), n = gen_nregs(t);
   const Dist *h = dist_get(g, t->layout);

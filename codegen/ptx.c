@@ -13,6 +13,18 @@ static const PtxRow rows[PTX_COUNT] = {
  * reach. */
 enum { MEMORY_NONE = 0, MEMORY_READ = 0x555, MEMORY_HIDDEN = 0xc };
 
+static const Ty *
+outs(const PtxArgs *a)
+{
+  return a->outs ? a->outs : a->out;
+}
+
+static const Val *
+ins(const PtxArgs *a)
+{
+  return a->ins ? a->ins : a->in;
+}
+
 static char
 constraint(Gen *g, Ty t)
 {
@@ -41,12 +53,12 @@ constraints(Gen *g, const PtxArgs *a, bool memory)
   Buf b = {.arena = g->arena};
   for (u32 i = 0; i < a->nout; i++) {
     comma(&b);
-    buf_printf(&b, "=%c", constraint(g, a->out[i]));
+    buf_printf(&b, "=%c", constraint(g, outs(a)[i]));
   }
   for (u32 i = 0; i < a->nin; i++) {
     comma(&b);
     if (i < a->nin - a->ntied)
-      buf_putc(&b, constraint(g, LLVMTypeOf(a->in[i])));
+      buf_putc(&b, constraint(g, LLVMTypeOf(ins(a)[i])));
     else
       buf_printf(&b, "%u", i - (a->nin - a->ntied));
   }
@@ -80,8 +92,8 @@ result_type(Gen *g, const PtxArgs *a)
   if (a->nout == 0)
     return g->none;
   if (a->nout == 1)
-    return a->out[0];
-  return LLVMStructTypeInContext(g->lc, (Ty *)a->out, a->nout, 0);
+    return outs(a)[0];
+  return LLVMStructTypeInContext(g->lc, (Ty *)outs(a), a->nout, 0);
 }
 
 static void
@@ -104,13 +116,13 @@ effects(Gen *g, Val call, u8 flags)
 static void
 emit_text(Gen *g, const char *text, const char *cons, u8 flags, const PtxArgs *a, Val *out)
 {
-  Ty params[COUNT(a->in)];
+  Ty few[COUNT(a->in)], *params = a->nin > COUNT(few) ? NEW_ARRAY(g->arena, Ty, a->nin) : few;
   for (u32 i = 0; i < a->nin; i++)
-    params[i] = LLVMTypeOf(a->in[i]);
+    params[i] = LLVMTypeOf(ins(a)[i]);
   Ty type = LLVMFunctionType(result_type(g, a), params, a->nin, 0);
   Val code = LLVMGetInlineAsm(type, text, strlen(text), cons, strlen(cons), flags != PURE && flags != READ, 0,
                               LLVMInlineAsmDialectATT, 0);
-  Val call = LLVMBuildCall2(g->b, type, code, (Val *)a->in, a->nin, "");
+  Val call = LLVMBuildCall2(g->b, type, code, (Val *)ins(a), a->nin, "");
   effects(g, call, flags);
   for (u32 i = 0; i < a->nout; i++)
     out[i] = a->nout == 1 ? call : LLVMBuildExtractValue(g->b, call, i, "");

@@ -68,6 +68,18 @@ team_warp_barrier(Gen *g)
   gen_call_convergent(g, "llvm.nvvm.bar.warp.sync", 0, NULL, 1, &all);
 }
 
+Val
+team_warpgroup(Gen *g)
+{
+  GenTeam *t = g->team;
+  LLVMBuilderRef b = g->b;
+  g->b = t->pro;
+  if (!t->warpgroup)
+    t->warpgroup = shuffle_from(g, LLVMBuildLShr(t->pro, t->tid, gen_u32(g, LANE_BITS + 2), ""), gen_u32(g, 0));
+  g->b = b;
+  return t->warpgroup;
+}
+
 /* ---- linear functions of tid ---- */
 
 /* One diagonal: the bits of tid in mask, moved up by d places. */

@@ -6,7 +6,8 @@
 u32
 gen_nregs(const Type *t)
 {
-  return type_is_tile(t) ? layout_regs(t->layout) : 1;
+  u32 per = t->pending && dtype_bits(t->dt) < 32 ? 32 / dtype_bits(t->dt) : 1;     /* accumulators under way stay machine words */
+  return type_is_tile(t) ? layout_regs(t->layout) / per : 1;
 }
 
 Val *

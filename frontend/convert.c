@@ -195,7 +195,10 @@ assign_mismatch(Lower *L, Span at, Val v, const Type *t, const char *what, Span 
     note_value(L, d, v);
   else
     note_source(L, d, v);
-  if (kind)
+  if (e && t->pending != e->pending)
+    diag_hint(L->c, d, t->pending ? "an accumulator begins as pending(x)"
+                                  : "wgmma_wait makes a value of it; what products add to begins as pending(x)");
+  else if (kind)
     diag_hint(L->c, d, "conversions are written: %s(...)%s", dtype_info[t->dt].name,
               declared.hi ? arena_printf(L->a, "; or declare %s as %s", what, type_str(L->c, e)) : "");
   else if (e && declared.hi && shape_broadcasts_to(t, e))
@@ -230,7 +233,7 @@ val_assign(Lower *L, Span at, Val v, const Type *t, const char *what, Span decla
     return v;
   if (v.kind == V_CONST)
     return assign_const(L, at, v, t, what, declared);
-  if (v.kind != V_IR || type_elem(L->c, v.ir->type) != type_elem(L->c, t))
+  if (v.kind != V_IR || type_elem(L->c, v.ir->type) != type_elem(L->c, t) || v.ir->type->pending != t->pending)
     return assign_mismatch(L, at, v, t, what, declared);
   if (type_is_tile(v.ir->type) && !shape_broadcasts_to(v.ir->type, t))
     return assign_mismatch(L, at, v, t, what, declared);

@@ -27,6 +27,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   op_create(&L.b, OP_RETURN, 0, NULL, 0, NULL, 0);
   buffers_check(&L, f);
   teams_check(&L, f);
+  wgmmas_check(&L, f);
   if (!states_warps(p, kernel))
     f->warps = warps_by_tiles(f);
 }

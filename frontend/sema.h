@@ -315,6 +315,9 @@ void buffers_check(Lower *L, Func *f);                               /* at the e
 /* Why a part of a buffer of these extents cannot begin there, or NULL. */
 const char *view_error(Lower *L, const Type *t, const i64 *start, const u32 *shape);
 
+/* ---- builtin_wgmma.c ---- */
+void wgmmas_check(Lower *L, Func *f);                                /* accumulators under way, and what products read, over the kernel */
+
 /* ---- layouts.c ---- */
 typedef struct LayoutUse { const Layout *layout; u32 pad_every, pad; } LayoutUse;
 /* The layout for registers (shared: for a buffer) of these extents; false after reporting. warps 0: as many as it has. */

@@ -2,7 +2,7 @@
  *
  * A thread has at least one access of 16 bytes to do, and at most 32 elements of the largest tile that is loaded or stored; in between
  * there are 4 warps. The sums of a dot are 1024 elements for each warp, up to 4 warps; 8 share more than 8192. A kernel without tiles gets
- * one. A program that was told how many it has (`warps()`, layouts of its own) keeps the 4 that it was told. */
+ * one. A program that was told how many it has (`warps()`, layouts of its own, products of warpgroups) keeps the 4 that it was told. */
 #include "sema.h"
 
 enum { WARPS_TOLD = 4, WARPS_MAX = 16, THREAD_BYTES = 16, THREAD_ELEMENTS = 32, DOT_ELEMENTS = 1024, DOT_MANY = 8192 };
@@ -14,7 +14,7 @@ visit(Op *op, void *user)
 {
   Largest *k = user;
   const Value *p = op_pointer(op);
-  k->fixed |= op->code == OP_CONVERT_LAYOUT;
+  k->fixed |= op->code == OP_CONVERT_LAYOUT || op->code == OP_WGMMA;
   for (u32 i = 0; i < op->nresults; i++)
     k->tiles |= type_is_tile(op->results[i]->type);
   if (op->code == OP_DOT && type_padded_numel(op_result(op)->type) > k->sums)

@@ -520,6 +520,32 @@ ir_async_wait(Builder *b, u32 pending)
   return op;
 }
 
+/* x as an accumulator. */
+Value *
+ir_pending(Builder *b, Value *x)
+{
+  return op_result(create1(b, OP_PENDING, 1, &x, type_pending(b->func->module->ctx, x->type, true)));
+}
+
+/* A product under way. */
+Value *
+ir_wgmma(Builder *b, Value *x, Value *y, Value *acc)
+{
+  return op_result(create1(b, OP_WGMMA, 3, (Value *[]){x, y, acc}, acc->type));
+}
+
+/* xs become values. */
+Op *
+ir_wgmma_wait(Builder *b, u32 n, Value *const *xs, u32 pending)
+{
+  const Type **types = NEW_ARRAY(b->func->module->ctx->scratch, const Type *, n + 1);
+  for (u32 i = 0; i < n; i++)
+    types[i] = type_pending(b->func->module->ctx, xs[i]->type, false);
+  Op *op = op_create(b, OP_WGMMA_WAIT, n, xs, n, types, 0);
+  op_set_int(op, AT_PENDING, pending);
+  return op;
+}
+
 /* The end of a region. */
 Op *
 ir_yield(Builder *b, u32 n, Value *const *xs)

@@ -51,7 +51,7 @@ static u64 *
 elems_new(Interp *in, const Op *op, const Value *v)
 {
   /* a view: where it starts, what to exclusive-or */
-  u32 n = type_is_tensor(v->type) ? sizeof(InterpTensor) / sizeof(u64) : type_is_shared(v->type) ? 2 : type_numel(v->type);
+  u32 n = type_is_tensor(v->type) ? sizeof(InterpTensor) / sizeof(u64) : type_is_shared(v->type) ? 2 : interp_words(v->type);
   u64 bytes = n * sizeof(u64);
   if (in->bytes < bytes) {
     interp_fault(in, op, "the values of one program do not fit into the interpreter's memory");
@@ -103,7 +103,7 @@ assign(Interp *in, const Op *op, u32 first, u32 n, Value *const *to)
     u64 **spare = &in->spare[to[i]->id];
     if (!*spare && !(*spare = elems_new(in, op, to[i])))
       return FLOW_FAULT;
-    memcpy(*spare, interp_get(in, op_operand(op, first + i)), sizeof **spare * type_numel(to[i]->type));
+    memcpy(*spare, interp_get(in, op_operand(op, first + i)), sizeof **spare * interp_words(to[i]->type));
   }
   for (u32 i = 0; i < n; i++) {
     u64 *fresh = in->spare[to[i]->id];
@@ -506,6 +506,9 @@ run_op(Interp *in, const Op *op)
   case OP_SCAN: return run_scan(in, op);
   case OP_MAP: return run_map(in, op);
   case OP_DOT: return interp_dot(in, op);
+  case OP_PENDING: return interp_pending(in, op);
+  case OP_WGMMA: return interp_wgmma(in, op);
+  case OP_WGMMA_WAIT: return interp_wgmma_wait(in, op);
   case OP_SHARED_ALLOC: return interp_shared_alloc(in, op);
   case OP_SHARED_FREE: return interp_shared_free(in, op);
   case OP_SHARED_INDEX: case OP_SHARED_SLICE: case OP_SHARED_PERMUTE: case OP_SHARED_RESHAPE: case OP_SHARED_CAST:

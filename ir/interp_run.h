@@ -24,6 +24,10 @@ typedef struct Mbar {
   VEC(Copy) landing;
   u64 phase, *left, *ended, *left_seen, *ended_seen;
 } Mbar;
+/* A product of a warpgroup that is under way: its number, and the runs of bytes that it reads. */
+typedef struct Run { u64 from, to; } Run;
+typedef struct Product { const Op *op; u32 team; u64 number; VEC(Run) reads; } Product;
+typedef struct BufferRead { const Value *of; u64 *elems; } BufferRead;   /* a buffer's elements, as a product took them */
 /* Who runs a program, or a region of its warp_specialize: a team. */
 typedef struct Actor {
   VEC(Frame) frames;
@@ -35,6 +39,7 @@ typedef struct Actor {
   VEC(Stored) stores;
   u64 store_group;               /* the open group of stores */
   u64 *seen, fenced;             /* clocks of what the asynchronous proxy sees of each team; the time of the team's last fence */
+  u64 products;                  /* of warpgroups, that it has started */
 } Actor;
 
 typedef struct Interp {
@@ -48,6 +53,8 @@ typedef struct Interp {
   u32 nteams;                    /* the program's, and one for each region of its warp_specialize */
   u32 nclocks;                   /* that each knows: a team's, and an mbarrier's */
   VEC(Mbar *) mbars;            /* initialised by this program */
+  VEC(Product) flying;           /* products under way */
+  VEC(BufferRead) reads;         /* room for those of products, by buffer */
   u64 now;                       /* ops that have run, of all programs */
   bool by_team;                  /* who reached which byte is kept: barriers are checked, or there are several teams */
   u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
@@ -66,6 +73,8 @@ typedef enum Flow { FLOW_NEXT, FLOW_RETURN, FLOW_FAULT, FLOW_WAIT } Flow;
 Flow interp_fault(Interp *in, const Op *op, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Text of the coordinates of element i of t: " at element [1, 2]", "" for scalars. */
 const char *interp_where(const Type *t, u32 i, char text[96]);
+/* Words of a tile or scalar: its elements, behind those of an accumulator under way the number of its product. */
+static inline u32 interp_words(const Type *t) { return type_numel(t) + t->pending; }
 /* Room for the elements of v; NULL after a fault. */
 u64 *interp_make(Interp *in, const Op *op, const Value *v);
 static inline const u64 *interp_get(const Interp *in, const Value *v) { return v ? in->elems[v->id] : NULL; }
@@ -78,6 +87,12 @@ Flow interp_atomic_rmw(Interp *in, const Op *op);
 Flow interp_atomic_cas(Interp *in, const Op *op);
 Flow interp_addptr(Interp *in, const Op *op);
 Flow interp_dot(Interp *in, const Op *op);
+/* acc + a x b in op's result; a may be, and b is, a buffer. */
+Flow interp_product(Interp *in, const Op *op, const Value *a, const Value *b, const Value *acc);
+/* interp_wgmma.c */
+Flow interp_pending(Interp *in, const Op *op);
+Flow interp_wgmma(Interp *in, const Op *op);
+Flow interp_wgmma_wait(Interp *in, const Op *op);
 /* Where element i of a tile of addresses points to in the buffers; NULL after a fault. */
 const void *interp_element(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 /* interp_shared.c */
@@ -86,6 +101,11 @@ Flow interp_shared_alloc(Interp *in, const Op *op);
 Flow interp_shared_free(Interp *in, const Op *op);
 Flow interp_shared_view(Interp *in, const Op *op);
 Flow interp_shared_load(Interp *in, const Op *op);
+/* All elements of a buffer that op reads, row-major; NULL after a fault. */
+u64 *interp_shared_read(Interp *in, const Op *op, const Value *buffer);
+/* The bytes of the buffer are p's to read from here on; and are not any more: they were read until here. */
+void interp_hold(Interp *in, const Value *buffer, Product *p);
+void interp_release(Interp *in, const Product *p);
 Flow interp_shared_store(Interp *in, const Op *op);
 Flow interp_shared_gather(Interp *in, const Op *op);
 Flow interp_shared_add(Interp *in, const Op *op);

@@ -6,7 +6,7 @@
  *
  * An asynchronous copy reads global memory when it is issued and lands at the async_wait that covers its group: until then
  * its bytes are pending, and to read or overwrite them is a fault. So is reading what was never written, and any use of a
- * buffer that was freed.
+ * buffer that was freed, and to write or free what a product of a warpgroup that is under way reads (interp_wgmma.c).
  *
  * A team is one actor here, and barriers do nothing, unless the run is to check them (InterpOptions.barriers). Then buffers
  * and scratch lie at the offsets they were given, and every byte remembers which op read and wrote it last: to read
@@ -14,6 +14,7 @@
  * refused whose threads happen to meet only their own bytes; insert_barriers leaves none such. What another team read or wrote has to be
  * ordered by mbarriers in any run (interp_teams.c). Global memory: interp_global.c. */
 #include "interp_run.h"
+#include "wgmma.h"
 
 /* LENT: landed, and a tensor copy is still reading it */
 typedef enum ByteState { NEVER, LANDED, PENDING, FREED, LENT } ByteState;
@@ -22,6 +23,7 @@ typedef struct Touch { const Op *op; u64 when; u32 team; } Touch;     /* of a by
 typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
 typedef struct InterpShared {
   u8 *data, *state;
+  u8 *busy;                      /* how many products under way read a byte */
   Touch *touch;                  /* beside data, of each byte the last write, then each team's last read; NULL unless by_team */
   u64 used, cap;
   VEC(Alloc) allocs;
@@ -33,8 +35,12 @@ interp_shared_reset(Interp *in)
   InterpShared *s = in->shared;
   if (!s)
     return;
-  if (s->used)
+  if (s->used) {
     memset(s->state, NEVER, s->used);
+    memset(s->busy, 0, s->used);
+  }
+  in->flying.len = 0;
+  in->actor->products = 0;
   for (u64 i = 0; s->touch && i < s->used * (1 + in->nteams); i++)
     s->touch[i] = (Touch){0};
   in->actor->copies.len = in->actor->stores.len = 0;
@@ -54,7 +60,7 @@ static bool
 reserve(Interp *in, const Op *op, u64 end)
 {
   InterpShared *s = shared(in);
-  u64 cap = s->cap ? s->cap : 4096, marks = in->by_team ? 1 + in->nteams : 0, each = 2 + marks * sizeof(Touch);
+  u64 cap = s->cap ? s->cap : 4096, marks = in->by_team ? 1 + in->nteams : 0, each = 3 + marks * sizeof(Touch);
   while (cap < end)
     cap *= 2;
   s->used = s->used > end ? s->used : end;
@@ -65,20 +71,25 @@ reserve(Interp *in, const Op *op, u64 end)
     return false;
   }
   in->bytes -= cap * each;
-  u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap);
+  u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap), *busy = NEW_ARRAY(in->arena, u8, cap);
   Touch *touch = marks ? NEW_ARRAY(in->arena, Touch, cap * marks) : NULL;
   if (s->cap) {
     memcpy(data, s->data, s->cap);
     memcpy(state, s->state, s->cap);
+    memcpy(busy, s->busy, s->cap);
   }
   if (s->cap && touch)
     memcpy(touch, s->touch, s->cap * marks * sizeof *touch);
   s->data = data;
   s->state = state;
+  s->busy = busy;
   s->touch = touch;
   s->cap = cap;
   return true;
 }
+
+/* Does a product under way read the byte? Then that is a fault. what: "write to", "end of". */
+static bool still_busy(Interp *in, const Op *op, u64 at, const char *what, const char *where);
 
 /* ---- barriers ---- */
 
@@ -89,10 +100,18 @@ touches(const Interp *in, u64 at)
   return in->shared->touch ? in->shared->touch + at * (1 + in->nteams) : NULL;
 }
 
+/* A product of the actor's own team, of one warpgroup: its warps have read together when one has waited. */
+static bool
+read_together(const Interp *in, const Touch *t)
+{
+  return t->op->code == OP_WGMMA && t->team == in->actor->team && block_team(t->op->block).warps == WGMMA_GROUP;
+}
+
 static bool
 clashes(Interp *in, const Op *op, const Touch *t, const char *access, const char *did)
 {
-  return t->op && !interp_ordered(in, t->team, t->when) && !interp_clash(in, op, t->op, t->team, access, "shared memory", did);
+  bool apart = t->op && !read_together(in, t) && !interp_ordered(in, t->team, t->when);
+  return apart && !interp_clash(in, op, t->op, t->team, access, "shared memory", did);
 }
 
 static void
@@ -165,6 +184,8 @@ interp_scratch(Interp *in, const Op *op)
   for (u64 at = from; at < to; at++) {
     if (s->state[at] == PENDING || s->state[at] == LENT)
       return interp_fault(in, op, "scratch memory that an asynchronous copy is still %s", s->state[at] == LENT ? "reading" : "writing");
+    if (still_busy(in, op, at, "scratch memory in", ""))
+      return FLOW_FAULT;
     if (!may_write(in, op, at))
       return FLOW_FAULT;
     s->state[at] = s->state[at] == LANDED ? NEVER : s->state[at];
@@ -205,6 +226,8 @@ interp_shared_alloc(Interp *in, const Op *op)
     if (s->state[a->at + i] == PENDING || s->state[a->at + i] == LENT)
       return interp_fault(in, op, "the buffer is made anew while an asynchronous copy is still %s it",
                           s->state[a->at + i] == LENT ? "reading" : "writing");
+    else if (still_busy(in, op, a->at + i, "a new buffer in", ""))
+      return FLOW_FAULT;
   memset(s->state + a->at, NEVER, bytes);
   view[0] = a->at;
   return FLOW_NEXT;
@@ -221,6 +244,8 @@ interp_shared_free(Interp *in, const Op *op)
     if (s->state[a->at + i] == PENDING || s->state[a->at + i] == LENT)
       return interp_fault(in, op, "the buffer is freed while an asynchronous copy is still %s it",
                           s->state[a->at + i] == LENT ? "reading" : "writing");
+    else if (still_busy(in, op, a->at + i, "end of", ""))
+      return FLOW_FAULT;
   memset(s->state + a->at, FREED, a->bytes);
   return FLOW_NEXT;
 }
@@ -302,6 +327,59 @@ element_at(Interp *in, const Value *view, u32 i)
   return *interp_get(in, view) + off * dtype_bytes(t->dt);
 }
 
+/* ---- bytes that a product reads until it is waited for ---- */
+
+void
+interp_hold(Interp *in, const Value *buffer, Product *p)
+{
+  InterpShared *s = shared(in);
+  u32 bytes = dtype_bytes(buffer->type->dt);
+  for (u32 i = 0; i < type_numel(buffer->type); i++) {
+    u64 at = element_at(in, buffer, i);
+    for (u32 b = 0; b < bytes; b++)
+      s->busy[at + b]++;
+    if (p->reads.len && p->reads.data[p->reads.len - 1].to == at)
+      p->reads.data[p->reads.len - 1].to += bytes;
+    else
+      vec_push(in->arena, &p->reads, ((Run){at, at + bytes}));
+  }
+}
+
+void
+interp_release(Interp *in, const Product *p)
+{
+  for (u32 i = 0; i < p->reads.len; i++)
+    for (u64 at = p->reads.data[i].from; at < p->reads.data[i].to; at++) {
+      in->shared->busy[at]--;
+      if (touches(in, at))
+        mark_read(in, p->op, at);
+    }
+}
+
+/* The product that reads the byte. */
+static const Op *
+reader_of(const Interp *in, u64 at)
+{
+  for (u32 k = 0; k < in->flying.len; k++) {
+    const Product *p = &in->flying.data[k];
+    for (u32 i = 0; i < p->reads.len; i++)
+      if (at >= p->reads.data[i].from && at < p->reads.data[i].to)
+        return p->op;
+  }
+  return NULL;
+}
+
+static bool
+still_busy(Interp *in, const Op *op, u64 at, const char *what, const char *where)
+{
+  if (!in->shared->busy[at])
+    return false;
+  const Op *reader = reader_of(in, at);
+  interp_fault(in, op, "%s a buffer that a product under way still reads%s", what, where);
+  in->err->other = reader ? reader->span : (Span){0};
+  return true;
+}
+
 /* ---- access ---- */
 
 static bool
@@ -313,6 +391,8 @@ writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
   char where[96];
   for (u32 b = 0; b < dtype_bytes(t->dt); b++) {
     u8 state = in->shared->state[at + b];
+    if (still_busy(in, op, at + b, "write to", interp_where(t, i, where)))
+      return false;
     if (!wrong[state]) {
       if (!may_write(in, op, at + b))
         return false;
@@ -324,16 +404,31 @@ writable(Interp *in, const Op *op, const Type *t, u64 at, u32 i)
   return true;
 }
 
-/* Element i of op's buffer. */
+/* The asynchronous proxy sees what threads wrote at the bytes, or that is not asked for. */
 static bool
-read_element(Interp *in, const Op *op, u32 i, u64 *out)
+proxy_sees(Interp *in, const Op *op, u64 at, u32 bytes)
+{
+  for (u32 i = 0; in->opt->barriers && i < bytes; i++) {
+    const Touch *t = touches(in, at + i);
+    if (!t || !t->op || t->team >= in->nteams || interp_seen(in, t->team, t->when))
+      continue;
+    interp_fault(in, op, "shared memory that threads wrote, with no asynchronous fence between");
+    in->err->other = t->op->span;
+    return false;
+  }
+  return true;
+}
+
+/* Element i of a buffer that op reads. */
+static bool
+read_from(Interp *in, const Op *op, const Value *buffer, u32 i, u64 *out)
 {
   static const char *const wrong[] = {
     [NEVER] = "read of shared memory that nothing has written%s", [LANDED] = NULL,
     [PENDING] = "read of a buffer that an asynchronous copy is still writing%s", [FREED] = "read of a buffer that was freed%s",
     [LENT] = NULL};
-  const Type *t = op_buffer(op)->type;
-  u64 at = element_at(in, op_buffer(op), i);
+  const Type *t = buffer->type;
+  u64 at = element_at(in, buffer, i);
   u32 bytes = dtype_bytes(t->dt);
   char where[96];
   for (u32 b = 0; b < bytes; b++)
@@ -343,9 +438,39 @@ read_element(Interp *in, const Op *op, u32 i, u64 *out)
     } else if (updates(op) ? !may_update(in, op, at + b) : !may_read(in, op, at + b)) {
       return false;
     }
+  if (op->code == OP_WGMMA && !proxy_sees(in, op, at, bytes))
+    return false;
   *out = 0;
   memcpy(out, in->shared->data + at, bytes);
   return true;
+}
+
+static bool
+read_element(Interp *in, const Op *op, u32 i, u64 *out)
+{
+  return read_from(in, op, op_buffer(op), i, out);
+}
+
+u64 *
+interp_shared_read(Interp *in, const Op *op, const Value *buffer)
+{
+  u32 n = type_numel(buffer->type);
+  u64 *kept = NULL;
+  for (u32 i = 0; i < in->reads.len; i++)
+    kept = in->reads.data[i].of == buffer ? in->reads.data[i].elems : kept;
+  if (!kept && in->bytes < n * sizeof *kept) {
+    interp_fault(in, op, "the values of one program do not fit into the interpreter's memory");
+    return NULL;
+  }
+  if (!kept) {
+    in->bytes -= n * sizeof *kept;
+    kept = NEW_ARRAY(in->arena, u64, n);
+    vec_push(in->arena, &in->reads, ((BufferRead){buffer, kept}));
+  }
+  for (u32 i = 0; i < n; i++)
+    if (!read_from(in, op, buffer, i, &kept[i]))
+      return NULL;
+  return kept;
 }
 
 Flow
@@ -417,21 +542,6 @@ interp_shared_add(Interp *in, const Op *op)
 }
 
 /* ---- copies by the asynchronous proxy ---- */
-
-/* The copy sees what threads wrote at the bytes, or it is not asked for. */
-static bool
-proxy_sees(Interp *in, const Op *op, u64 at, u32 bytes)
-{
-  for (u32 i = 0; in->opt->barriers && i < bytes; i++) {
-    const Touch *t = touches(in, at + i);
-    if (!t || !t->op || t->team >= in->nteams || interp_seen(in, t->team, t->when))
-      continue;
-    interp_fault(in, op, "shared memory that threads wrote, with no asynchronous fence between");
-    in->err->other = t->op->span;
-    return false;
-  }
-  return true;
-}
 
 bool
 interp_shared_begin(Interp *in, const Op *op, u32 i, u64 *at)

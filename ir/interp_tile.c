@@ -332,20 +332,27 @@ interp_bounded(Interp *in, const Op *op)
  * it splits f32. f64 uses fma. Integers are summed modulo 2^64 and wrapped. */
 typedef struct DotShape { u32 m, n, k, batches; } DotShape;
 
-static double *
-dot_reals(Interp *in, u32 which, const Value *v, bool tf32, bool to_even)
+/* How f32 factors become tf32: not at all, rounded, ties to even or not, or without their low bits. */
+typedef enum Tf32 { TF32_NOT, TF32_AWAY, TF32_EVEN, TF32_CUT } Tf32;
+
+static double
+to_tf32(double x, Tf32 how)
 {
-  u32 n = type_numel(v->type);
-  const u64 *bits = interp_get(in, v);
+  u64 cut = float_to_bits(DT_F32, x) & ~(u64)0x1fff;
+  return how == TF32_NOT ? x : how == TF32_CUT ? float_decode(DT_F32, cut) : float_round_tf32((float)x, how == TF32_EVEN);
+}
+
+static double *
+dot_reals(Interp *in, u32 which, const Type *t, const u64 *bits, Tf32 tf32)
+{
+  u32 n = type_numel(t);
   if (in->real_len[which] < n) {
     in->real[which] = NEW_ARRAY(in->arena, double, n);
     in->real_len[which] = n;
   }
   double *out = in->real[which];
-  for (u32 i = 0; i < n; i++) {
-    double x = float_decode(v->type->dt, bits[i]);
-    out[i] = tf32 ? float_round_tf32((float)x, to_even) : x;
-  }
+  for (u32 i = 0; i < n; i++)
+    out[i] = to_tf32(float_decode(t->dt, bits[i]), tf32);
   return out;
 }
 
@@ -357,56 +364,71 @@ dot_real_row(const double *a, const double *b, double *acc, DotShape s, bool exa
       acc[j] = exact ? acc[j] + a[k] * b[k * s.n + j] : fma(a[k], b[k * s.n + j], acc[j]);
 }
 
+/* A product's operands: their types, and their elements' bits. */
+typedef struct Factors { const Type *t[3]; const u64 *bits[3]; } Factors;
+
 static void
-dot_real(Interp *in, const Op *op, u64 *out, DotShape s)
+dot_real(Interp *in, const Factors *f, u64 *out, DotShape s, Tf32 tf32)
 {
-  const Value *va = OPERAND(op, DOT, a), *vb = OPERAND(op, DOT, b), *vc = OPERAND(op, DOT, acc);
-  DType d = va->type->dt, to = vc->type->dt;
-  const Target *target = op->block->func->module->ctx->target;
-  bool tf32 = d == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32"), to_even = target && target_has(target, F_CVT_TF32);
-  const double *a = dot_reals(in, 0, va, tf32, to_even), *b = dot_reals(in, 1, vb, tf32, to_even);
-  double *acc = dot_reals(in, 2, vc, false, false);
+  const double *a = dot_reals(in, 0, f->t[0], f->bits[0], tf32), *b = dot_reals(in, 1, f->t[1], f->bits[1], tf32);
+  double *acc = dot_reals(in, 2, f->t[2], f->bits[2], TF32_NOT);
   for (u32 i = 0; i < s.m * s.batches; i++) {
-    dot_real_row(a + (size_t)i * s.k, b + (size_t)(i / s.m) * s.k * s.n, acc + (size_t)i * s.n, s, d != DT_F64);
+    dot_real_row(a + (size_t)i * s.k, b + (size_t)(i / s.m) * s.k * s.n, acc + (size_t)i * s.n, s, f->t[0]->dt != DT_F64);
     for (u32 j = 0; j < s.n; j++)
-      out[i * s.n + j] = float_encode(to, acc[(size_t)i * s.n + j], ROUND_NEAREST, false);
+      out[i * s.n + j] = float_encode(f->t[2]->dt, acc[(size_t)i * s.n + j], ROUND_NEAREST, false);
   }
 }
 
 static void
-dot_int(Interp *in, const Op *op, u64 *out, DotShape s)
+dot_int(const Factors *f, u64 *out, DotShape s)
 {
-  const Value *va = OPERAND(op, DOT, a), *vb = OPERAND(op, DOT, b), *vc = OPERAND(op, DOT, acc);
-  const u64 *a = interp_get(in, va), *b = interp_get(in, vb), *c = interp_get(in, vc);
   for (u32 i = 0; i < s.m * s.batches; i++)
     for (u32 j = 0; j < s.n; j++) {
-      const u64 *column = b + (size_t)(i / s.m) * s.k * s.n + j;
-      u64 sum = c[i * s.n + j];
+      const u64 *column = f->bits[1] + (size_t)(i / s.m) * s.k * s.n + j;
+      u64 sum = f->bits[2][i * s.n + j];
       for (u32 k = 0; k < s.k; k++)
-        sum += (u64)scalar_int(va->type->dt, a[i * s.k + k]) * (u64)scalar_int(vb->type->dt, column[k * s.n]);
-      out[i * s.n + j] = scalar_wrap(vc->type->dt, sum);
+        sum += (u64)scalar_int(f->t[0]->dt, f->bits[0][i * s.k + k]) * (u64)scalar_int(f->t[1]->dt, column[k * s.n]);
+      out[i * s.n + j] = scalar_wrap(f->t[2]->dt, sum);
     }
 }
 
-/* dot a b acc */
-Flow
-interp_dot(Interp *in, const Op *op)
+static Flow
+product(Interp *in, const Op *op, const Factors *f, Tf32 tf32)
 {
-  const Value *r = op_result(op), *a = OPERAND(op, DOT, a);
-  const Type *t = r->type;
-  u64 *out = interp_make(in, op, r);
+  const Type *t = f->t[2];
+  u64 *out = interp_make(in, op, op_result(op));
   if (!out)
     return FLOW_FAULT;
-  DotShape s = {t->shape[t->rank - 2], t->shape[t->rank - 1], a->type->shape[t->rank - 1], 1};
+  DotShape s = {t->shape[t->rank - 2], t->shape[t->rank - 1], f->t[0]->shape[t->rank - 1], 1};
   for (int d = 0; d < t->rank - 2; d++)
     s.batches *= t->shape[d];
   u64 work = (u64)s.batches * s.m * s.n * s.k / 8;
   if (in->steps < work)
     return interp_fault(in, op, "the step limit is used up: endless loop?");
   in->steps -= work;
-  if (dtype_is_float(a->type->dt) && dtype_is_float(OPERAND(op, DOT, b)->type->dt) && dtype_is_float(t->dt))
-    dot_real(in, op, out, s);
+  if (dtype_is_float(f->t[0]->dt) && dtype_is_float(f->t[1]->dt) && dtype_is_float(t->dt))
+    dot_real(in, f, out, s, tf32);
   else
-    dot_int(in, op, out, s);
+    dot_int(f, out, s);
   return FLOW_NEXT;
+}
+
+/* dot a b acc */
+Flow
+interp_dot(Interp *in, const Op *op)
+{
+  const Value *a = OPERAND(op, DOT, a), *b = OPERAND(op, DOT, b), *acc = OPERAND(op, DOT, acc);
+  const Target *target = op->block->func->module->ctx->target;
+  bool tf32 = a->type->dt == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
+  Factors f = {{a->type, b->type, acc->type}, {interp_get(in, a), interp_get(in, b), interp_get(in, acc)}};
+  return product(in, op, &f, !tf32 ? TF32_NOT : target && target_has(target, F_CVT_TF32) ? TF32_EVEN : TF32_AWAY);
+}
+
+Flow
+interp_product(Interp *in, const Op *op, const Value *a, const Value *b, const Value *acc)
+{
+  Factors f = {.t = {a->type, b->type, acc->type}, .bits[2] = interp_get(in, acc)};
+  f.bits[0] = type_is_shared(a->type) ? interp_shared_read(in, op, a) : interp_get(in, a);
+  f.bits[1] = f.bits[0] ? interp_shared_read(in, op, b) : NULL;
+  return f.bits[1] ? product(in, op, &f, a->type->dt == DT_F32 ? TF32_CUT : TF32_NOT) : FLOW_FAULT;
 }

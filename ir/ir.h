@@ -44,6 +44,7 @@ struct Type {
   TypeKind kind;
   DType dt;                 /* SCALAR: itself; PTR: the pointee; TILE: the element's dtype or pointee */
   bool ptr;                 /* TILE of pointers */
+  bool pending;             /* TILE: an accumulator to which products under way add: no value before its wgmma_wait */
   u8 rank;                  /* TILE, TENSOR: 1..MAX_RANK */
   u32 shape[MAX_RANK];      /* logical extents, any positive number */
   /* TILE: NULL before placement. SHARED: where an element lies; covers alloc_shape; may be NULL before placement. */
@@ -73,6 +74,7 @@ u64 type_shared_bytes(const Type *t);                               /* of the bu
 const Type *type_elem(Ctx *c, const Type *t);                       /* scalar or pointer; t itself if not a tile */
 const Type *type_with_elem(Ctx *c, const Type *t, const Type *elem);/* same shape and layout, other element; a scalar t gives elem */
 const Type *type_with_layout(Ctx *c, const Type *t, const Layout *l);
+const Type *type_pending(Ctx *c, const Type *t, bool pending);      /* tile t as an accumulator under way, or as a value */
 const Type *type_i1_like(Ctx *c, const Type *t);
 static inline bool type_is_tile(const Type *t) { return t->kind == TY_TILE; }
 static inline bool type_is_shared(const Type *t) { return t->kind == TY_SHARED; }
@@ -323,6 +325,10 @@ Op *ir_shared_store(Builder *b, Value *buffer, Value *tile);
 Op *ir_async_copy(Builder *b, Value *buffer, Value *p, Value *mask); /* mask may be NULL */
 Op *ir_async_commit(Builder *b);
 Op *ir_async_wait(Builder *b, u32 pending);
+/* Products of warpgroups. The accumulator is under way, as the result is. */
+Value *ir_pending(Builder *b, Value *x);
+Value *ir_wgmma(Builder *b, Value *x, Value *y, Value *acc);
+Op *ir_wgmma_wait(Builder *b, u32 n, Value *const *xs, u32 pending); /* results: xs as values */
 
 /* ---- attributes ---- */
 Attr *op_attr(const Op *op, AttrId id);                              /* NULL if absent */

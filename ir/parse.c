@@ -410,6 +410,9 @@ parse_type(Parser *p, const Type **out)
     advance(p);
     return parse_tensor(p, out);
   }
+  bool pending = at_word(p, "pending");
+  if (pending)
+    advance(p);
   bool paren = take_punct(p, '('), ptr = take_punct(p, '*');
   if (paren && !ptr)
     return fail_expected(p, "'*'");
@@ -417,6 +420,8 @@ parse_type(Parser *p, const Type **out)
     return false;
   const Type *elem = ptr ? type_ptr(p->ctx, d) : type_scalar(p->ctx, d);
   *out = elem;
+  if (pending && (ptr || !at_more(p, '[')))
+    return fail_at(p, (Span){start, p->prev_end}, "only a tile of numbers is under way");
   if (!at_more(p, '['))
     return true;
   if (ptr && !paren)
@@ -424,7 +429,7 @@ parse_type(Parser *p, const Type **out)
   advance(p);
   if (!parse_shape(p, start, &s))
     return false;
-  *out = type_tile(p->ctx, elem, s.rank, s.extent, s.layout);
+  *out = type_pending(p->ctx, type_tile(p->ctx, elem, s.rank, s.extent, s.layout), pending);
   return true;
 }
 

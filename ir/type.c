@@ -114,14 +114,15 @@ type_hash(const Type *t)
   for (int i = 0; i < t->rank; i++)
     h = h * 0x9e3779b1u + t->shape[i];
   h = h * 0x9e3779b1u + (u32)((uintptr_t)t->layout >> 4);
-  h = h * 0x9e3779b1u + t->kind * 64 + t->count + t->pad + t->cut;
+  h = h * 0x9e3779b1u + t->kind * 64 + t->pending * 32 + t->count + t->pad + t->cut;
   return h ^ h >> 15;
 }
 
 static bool
 tile_equal(const Type *a, const Type *b)
 {
-  return a->kind == b->kind && a->dt == b->dt && a->ptr == b->ptr && a->layout == b->layout && a->rank == b->rank &&
+  return a->kind == b->kind && a->dt == b->dt && a->ptr == b->ptr && a->pending == b->pending && a->layout == b->layout &&
+         a->rank == b->rank &&
          !memcmp(a->shape, b->shape, sizeof a->shape) && a->count == b->count && a->pad_every == b->pad_every &&
          a->pad == b->pad && a->cut == b->cut && !memcmp(a->alloc_shape, b->alloc_shape, sizeof a->alloc_shape);
 }
@@ -277,7 +278,17 @@ type_with_layout(Ctx *c, const Type *t, const Layout *l)
 {
   if (t->kind == TY_SHARED)
     return type_shared(c, t->dt, t->count, t->rank, t->shape, t->alloc_shape, l, t->pad_every, t->pad);
-  return t->kind == TY_TILE ? type_tile(c, type_elem(c, t), t->rank, t->shape, l) : t;
+  if (t->kind != TY_TILE)
+    return t;
+  return type_pending(c, type_tile(c, type_elem(c, t), t->rank, t->shape, l), t->pending);
+}
+
+const Type *
+type_pending(Ctx *c, const Type *t, bool pending)
+{
+  Type key = *t;
+  key.pending = pending;
+  return key.pending == t->pending ? t : type_intern(c, &key);
 }
 
 /* i1 in the shape of t. */
@@ -432,7 +443,7 @@ type_print(Buf *b, const Type *t, int alias)
     return;
   }
   const char *open = type_is_tile(t) && t->ptr ? "(" : "", *close = *open ? ")" : "";
-  buf_printf(b, "%s%s%s%s", open, type_is_ptr(t) ? "*" : "", dtype_info[t->dt].name, close);
+  buf_printf(b, "%s%s%s%s%s", t->pending ? "pending " : "", open, type_is_ptr(t) ? "*" : "", dtype_info[t->dt].name, close);
   if (t->rank)
     print_shape(b, t->shape, t->rank, alias);
 }

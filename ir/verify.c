@@ -232,7 +232,7 @@ static bool
 check_op(Verifier *v, const Block *b, const Op *op)
 {
   return check_links(v, b, op) && check_counts(v, op) && check_result_types(v, op) && check_regions(v, op) &&
-         verify_attrs(v, op) && verify_no_buffers(v, op) && verify_op_rule(v, op);
+         verify_attrs(v, op) && verify_no_buffers(v, op) && verify_pending(v, op) && verify_op_rule(v, op);
 }
 
 static void

@@ -34,6 +34,8 @@ bool verify_attrs(Verifier *v, const Op *op);
 /* verify_ops.c: the row's RULE, or check_<ID> of a CUSTOM row. Operands are present and counts right. */
 /* verify_shared.c: buffers are operands only where ops.def says what is done to them. */
 bool verify_no_buffers(Verifier *v, const Op *op);
+/* verify_wgmma.c: accumulators under way are operands only where they may be. */
+bool verify_pending(Verifier *v, const Op *op);
 bool verify_op_rule(Verifier *v, const Op *op);
 
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) bool check_##id(Verifier *v, const Op *op);

@@ -40,6 +40,17 @@
  * conversions. */
 #include "buffers.h"
 #include "place.h"
+#include "wgmma.h"
+
+/* Buffers that a product takes may be such as it cannot: views of others' memory, or elements that lie across K. */
+static void
+check_product(Op *op, void *user)
+{
+  Ctx *c = user;
+  const char *why = op->code == OP_WGMMA ? wgmma_placed_error(c, op) : NULL;
+  if (why)
+    diag(c, op->span, E_WGMMA, "wgmma", why);
+}
 
 void
 pass_assign_layout(Ctx *c, Module *m)
@@ -52,6 +63,7 @@ pass_assign_layout(Ctx *c, Module *m)
     place_solve(&p);
     place_rewrite(&p);
     buffers_place(c, p.f);
+    func_walk(p.f, check_product, c);
   }
   m->phase = PHASE_PLACED;
 }

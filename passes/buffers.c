@@ -155,13 +155,31 @@ layout_for_uses(Placing *p)
   return layout_swizzled(p->c, t->rank, t->shape, most < fast ? most : fast, 1, 1, order);
 }
 
-/* What the async proxy reads or writes lies in panels, along the last dimension, as in global memory. */
+/* The dimension of b along which a product takes its elements, which are of no 16 bits; -1: none, or it may be either. */
+static int
+dim_of_depth(const Value *b)
+{
+  int d = -1;
+  for (const Use *u = b->uses; u && d < 0 && dtype_bits(b->type->dt) != 16; u = u->next) {
+    const Op *op = u->user;
+    if (op->code == OP_WGMMA)
+      d = OPERAND(op, WGMMA, a) == b;
+    else if (op->code == OP_SHARED_INDEX || op->code == OP_SHARED_SLICE || op->code == OP_SHARED_PERMUTE)
+      d = dim_of_depth(op_result(op));
+    if (op->code == OP_SHARED_PERMUTE && d >= 0)
+      d = (int)op_attr(op, AT_PERM)->ints.v[d];
+  }
+  return d;
+}
+
+/* What the async proxy reads or writes lies in panels: along the last dimension, as in global memory, unless a product wants another. */
 static const Layout *
 layout_for(Placing *p)
 {
   const Value *b = op_result(p->alloc);
   const Type *t = b->type;
-  const Layout *l = buffer_in_panels(b) ? layout_panels_default(p->c, t->rank, t->shape, dtype_bytes(t->dt), t->rank - 1) : NULL;
+  int depth = dim_of_depth(b), fast = depth < 0 ? t->rank - 1 : depth;
+  const Layout *l = buffer_in_panels(b) ? layout_panels_default(p->c, t->rank, t->shape, dtype_bytes(t->dt), fast) : NULL;
   if (l)
     return l;
   func_walk(p->alloc->block->func, find_uses, p);

@@ -56,8 +56,6 @@ static u32
 access_cost(const Cutting *k, const Op *op, const Type *t)
 {
   const Type *view = view_under(k, op_buffer(op), t), *tile;
-  if (op_shared_effects(op) & FX_PROXY)
-    return UINT32_MAX;
   switch (op->code) {
   case OP_SHARED_LOAD: return access_plan(k->c, op_result(op)->type, view, target_has(k->c->target, F_LDMATRIX)).cost;
   case OP_SHARED_STORE: return access_plan(k->c, OPERAND(op, SHARED_STORE, x)->type, view, false).cost;
@@ -176,7 +174,7 @@ plan_cut(Ctx *c, Func *f, Op *alloc)
 {
   const Type *t = op_result(alloc)->type;
   Cutting k = {.c = c, .alloc = alloc, .before = t};
-  if (!type_padded(t))
+  if (!type_padded(t) || buffer_in_panels(op_result(alloc)))
     return k;
   func_walk(f, find_users, &k);
   if (is_joined(&k))

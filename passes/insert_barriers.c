@@ -7,6 +7,7 @@
  *   FLIES   asynchronous copies into it are on their way
  *   LANDED  this thread's copies have landed (async_wait); those of others are seen after a barrier
  *   LENT    copies by the asynchronous proxy read it; which thread waits for them (tma_wait) has then READ it
+ *   TAKEN   products of warpgroups that are under way read it
  *   UNFENCED  threads have written it, and have executed no fence for the asynchronous proxy since
  * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets READS, WROTE and LANDED. An op with scratch writes
  * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS and UNFENCED remain.
@@ -16,10 +17,12 @@
  *   what arrives or waits at one     as if it read it: behind its initialisation, which is one thread's, and nobody else writes there
  *   scratch                          against everything
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
- *   what reaches one by the proxy    against UNFENCED, too: a fence by all threads, then a barrier. What is read is LENT, what is written
- *                                    is nothing to threads before they have waited at its mbarrier, which orders it for all of them
- * FLIES and LENT are no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that does is
- * a mistake that no barrier mends; interpreter and simulator report it.
+ *   what reaches one by the proxy    against UNFENCED, too: a fence by all threads, then a barrier. What is read is LENT or TAKEN, what is
+ *                                    written is nothing to threads before they have waited at its mbarrier, which orders it for all of them
+ * What a wait for products leaves of TAKEN is READS where the team has several warpgroups, of which one may be behind. The four warps of
+ * one multiply together: when one of them has waited, all have done with the operands.
+ * FLIES, LENT and TAKEN are no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that
+ * does is a mistake that no barrier mends; interpreter and simulator report it.
  *
  * Global memory: what a program does to it happens in program order (language.md), and a thread keeps its own accesses in order.
  * The state holds every access since the last barrier. One that may meet another thread's, a write among the two (ir/alias.h), gets a
@@ -42,9 +45,10 @@
  * Barriers stand in uniform control flow because scalars are uniform. */
 #include "alias.h"
 #include "internal.h"
+#include "wgmma.h"
 
-typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32 } Fact;
-enum { LASTING = FLIES | LENT | UNFENCED };                    /* behind a barrier */
+typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64 } Fact;
+enum { LASTING = FLIES | LENT | TAKEN | UNFENCED };                  /* behind a barrier */
 typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
 /* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
 typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
@@ -369,6 +373,17 @@ give_back(State *s, bool all)
   }
 }
 
+/* A wait for products; all: none is under way behind it; together: the team is one warpgroup. */
+static void
+end_products(State *s, bool all, bool together)
+{
+  for (u32 i = 0; i < s->known.len; i++) {
+    u32 *facts = &s->known.data[i].facts;
+    *facts |= *facts & TAKEN && !together ? READS : 0;
+    *facts &= all ? ~(u32)TAKEN : UINT32_MAX;
+  }
+}
+
 /* A wait; all: nothing is in flight behind it. */
 static void
 land(State *s, bool all)
@@ -484,7 +499,7 @@ access_through(const Op *op, u32 i, Access *a)
   }
   if (proxy) {
     a->against |= UNFENCED;
-    a->leaves = fx & FX_ORDER ? READS : fx & FX_READ ? LENT : 0;
+    a->leaves = fx & FX_ORDER ? READS : !(fx & FX_READ) ? 0 : op->code == OP_WGMMA ? TAKEN : LENT;
   }
   return true;
 }
@@ -505,6 +520,7 @@ synchronise(Barriers *x, State *s, const Op *op)
   switch (op->code) {
   case OP_BARRIER: forget(s); break;
   case OP_ASYNC_WAIT: land(s, op_int(op, AT_PENDING, 0) == 0); break;
+  case OP_WGMMA_WAIT: end_products(s, op_int(op, AT_PENDING, 0) == 0, block_team(op->block).warps == WGMMA_GROUP); break;
   case OP_TMA_WAIT: give_back(s, op_int(op, AT_PENDING, 0) == 0); break;
   case OP_FENCE:
     if (!strcmp(op_str(op, AT_KIND, ""), "async"))

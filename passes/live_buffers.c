@@ -1,6 +1,7 @@
 /* live_buffers.c - offsets of shared buffers in a function's shared memory.
  *
- * A buffer is live from its shared_alloc to its shared_free, or to the end of its block. Buffers whose live ranges do not overlap may
+ * A buffer is live from its shared_alloc to its shared_free, or to the end of its block; longer, if a product of warpgroups reads it, until
+ * that is waited for. Buffers whose live ranges do not overlap may
  * share memory: each takes the lowest offset at which it may begin (buffer_align) and that is free for all of its range. Regions of a
  * warp_specialize run at the same time, so buffers of different ones never share. */
 #include "live_buffers.h"
@@ -23,6 +24,37 @@ end_of(const Block *b)
   return op ? op->mark : 0;
 }
 
+/* Behind op, which product `of` reaches with so many newer ones: the position at which a wait covers it for sure. Where a loop is left,
+ * the loop is part of the range. */
+static void
+extend_to_wait(const LiveBuffers *a, LiveRange *l, const Op *op, u32 newer)
+{
+  for (const Op *x = op->next; x; x = x->next) {
+    if (x->code == OP_WGMMA_WAIT && (i64)newer >= op_int(x, AT_PENDING, 0)) {
+      l->to = max_u32(l->to, x->mark);
+      return;
+    }
+    newer += x->code == OP_WGMMA;
+  }
+  const Op *parent = op->block->parent;
+  l->to = max_u32(l->to, end_of(op->block));
+  if (!parent || parent->code == OP_WARP_SPECIALIZE)
+    return;
+  l->from = op_is_loop(parent) ? min_u32(l->from, parent->mark) : l->from;
+  extend_to_wait(a, l, parent, newer);
+}
+
+/* Products that read the buffer, or a view of it, do so until they are waited for. */
+static void
+extend_to_waits(const LiveBuffers *a, LiveRange *l, const Value *b)
+{
+  for (const Use *u = b->uses; u; u = u->next)
+    if (u->user->code == OP_WGMMA)
+      extend_to_wait(a, l, u->user, 0);
+    else if (op_is_view(u->user))
+      extend_to_waits(a, l, op_result(u->user));
+}
+
 static void
 collect_range(Op *op, void *user)
 {
@@ -38,6 +70,7 @@ collect_range(Op *op, void *user)
   for (const Use *u = op_result(op)->uses; u; u = u->next)
     if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
       l.to = u->user->mark;
+  extend_to_waits(a, &l, op_result(op));
   vec_push(a->c->scratch, &a->ranges, l);
 }
 

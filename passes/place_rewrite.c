@@ -152,6 +152,17 @@ place_region_op(Place *p, Op *op)
   }
 }
 
+/* Accumulators and the values that they become: each its own. */
+static void
+place_wait(Place *p, Op *op)
+{
+  for (u32 k = 0; k < op->nresults; k++) {
+    const Layout *l = carried_layout(p, op, k);
+    place_operands(p, op, k, k + 1, l);
+    set_layout(p, op->results[k], l);
+  }
+}
+
 static void
 place_terminator(Place *p, Op *end)
 {
@@ -174,6 +185,8 @@ place_op(Op *op, void *user)
     place_region_op(p, op);
   else if (op_has(op, T_TERM))
     place_terminator(p, op);
+  else if (op->code == OP_WGMMA_WAIT)
+    place_wait(p, op);
   u32 var = place_op_var(p, op);
   if (var == NO_VAR)
     return;

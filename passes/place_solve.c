@@ -1,5 +1,6 @@
 /* place_solve.c - assign_layout's second part: which layouts are worth considering, and which are taken. */
 #include "place.h"
+#include "wgmma.h"
 #include "packed.h"
 
 enum { ROUNDS = 8 };
@@ -152,6 +153,8 @@ propose_anchor(Op *op, void *user)
     propose_fixed(a->p, a->ps, var, asked->layout);
   else if (op->code == OP_DOT)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
+  else if (op->code == OP_WGMMA)
+    propose_fixed(a->p, a->ps, var, wgmma_sum_layout(a->p->c, block_team(op->block), op_result(op)->type));
   else if (op_has(op, T_EXCHANGE) || op->code == OP_SCAN)
     propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, block_team(op->block), (u32)op_int(op, AT_AXIS, 0)));
 }
@@ -174,7 +177,7 @@ layout_forward(Place *p, const Edge *e, const Layout *l)
   const Type *r = op->nresults ? op_result(op)->type : NULL;
   int perm[MAX_RANK];
   switch (op->code) {
-  case OP_BROADCAST: case OP_DOT: return NULL;
+  case OP_BROADCAST: case OP_DOT: case OP_WGMMA: return NULL;
   case OP_PACK: return words_layout(p, op, l);
   case OP_EXPAND_DIMS: return layout_expand_dims(p->c, l, (int)op_int(op, AT_AXIS, 0));
   case OP_RESHAPE: return layout_reshape(p->c, l, r->rank, r->shape);

@@ -2,6 +2,7 @@
 #include "place.h"
 #include "stride.h"
 #include "packed.h"
+#include "wgmma.h"
 
 /* ---- rematerialisable values ---- */
 
@@ -128,6 +129,21 @@ region_vars(Place *p, Op *op)
   }
 }
 
+/* Accumulators that become values, each for itself. */
+static void
+wait_vars(Place *p, Op *op)
+{
+  for (u32 k = 0; k < op->nresults; k++)
+    set_var(p, op->results[k], var_new(p, op->results[k]->type, op->block), true);
+}
+
+/* The result is the accumulator operand where it is. */
+static bool
+adds_in_place(const Op *op)
+{
+  return op->code == OP_PENDING || op->code == OP_WGMMA;
+}
+
 static void
 make_vars(Op *op, void *user)
 {
@@ -135,6 +151,10 @@ make_vars(Op *op, void *user)
   op->mark = NO_VAR;
   if (op_is_loop(op) || op->code == OP_IF) {
     region_vars(p, op);
+    return;
+  }
+  if (op->code == OP_WGMMA_WAIT) {
+    wait_vars(p, op);
     return;
   }
   const Value *r = op->nresults ? op_result(op) : NULL;
@@ -145,7 +165,7 @@ make_vars(Op *op, void *user)
   op->mark = var_new(p, shape, op->block);
   for (u32 i = 0; i < op->nresults; i++)
     if (type_is_tile(op->results[i]->type))
-      set_var(p, op->results[i], op->mark, keeps_layout(op));
+      set_var(p, op->results[i], op->mark, keeps_layout(op) || adds_in_place(op));
 }
 
 static void
@@ -164,6 +184,9 @@ unite_yields(Place *p, Op *op)
       if (type_is_tile(op->results[k]->type))
         unite_member(p, p->var_of[op->results[k]->id], region_yields(op, r, k));
   }
+  for (u32 k = 0; op_is_loop(op) && k < op->nresults; k++)
+    if (op->results[k]->type->pending)      /* nothing is converted while it is under way */
+      unite_member(p, p->var_of[op->results[k]->id], loop_init(op, k));
 }
 
 static void
@@ -174,6 +197,10 @@ unite_members(Op *op, void *user)
     unite_yields(p, op);
     return;
   }
+  for (u32 k = 0; op->code == OP_WGMMA_WAIT && k < op->nresults; k++)
+    unite_member(p, p->var_of[op->results[k]->id], op_operand(op, k));
+  if (op->code == OP_WGMMA)
+    unite_member(p, op->mark, OPERAND(op, WGMMA, acc));
   if (op->mark == NO_VAR || !keeps_layout(op))
     return;
   for (u32 i = 0; i < op->noperands; i++)
@@ -233,6 +260,7 @@ place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   case OP_RESHAPE: return layout_reshape(p->c, l, t->rank, t->shape);
   case OP_PERMUTE: return unpermuted(p, op, l);
   case OP_DOT: return dot_operand_layout(p, op, i, l);
+  case OP_WGMMA: return i == SLOT(WGMMA, a) ? wgmma_left_layout(p->c, block_team(op->block), t) : l;
   case OP_UNPACK: case OP_PACK: return packed_layout(p, op, op->code == OP_UNPACK, l);
   default: return l;
   }
@@ -290,6 +318,8 @@ make_edges(Op *op, void *user)
   Place *p = user;
   if (op_is_loop(op) || op->code == OP_IF)
     region_edges(p, op);
+  for (u32 k = 0; op->code == OP_WGMMA_WAIT && k < op->nresults; k++)
+    edge(p, op, k, p->var_of[op->results[k]->id]);
   for (u32 i = 0; op->mark != NO_VAR && i < op->noperands; i++)
     edge(p, op, i, op->mark);
 }

@@ -516,6 +516,27 @@ build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
   op_create(b, OP_SHARED_FREE, 1, &row, 0, NULL, 0);
 }
 
+/* A product of a warpgroup, in a loop's care, and its wait. */
+static void
+build_products(Ctx *c, Builder *b, Value *n, bool place)
+{
+  const u32 shape[] = {64, 64};
+  const Type *sums = type_tile(c, type_scalar(c, DT_F32), 2, shape, place ? layout_mma(c, 2, shape, (u32[]){4, 1}) : NULL);
+  const Layout *panels = place ? layout_panels(c, 2, shape, 2, 128, (int[]){1, 0}) : NULL;
+  Value *s = ir_shared_alloc(b, type_shared(c, DT_F16, 0, 2, shape, NULL, panels, 0, 0));
+  Value *turned = ir_shared_permute(b, s, (int[]){1, 0}), *acc = ir_pending(b, ir_const_float(b, sums, 0.0));
+  Value *one = ir_const_int(b, n->type, 1);
+  Op *loop = ir_for(b, one, n, one, 1, &acc);
+  Builder in = builder_at_end(b->func, loop->regions[0]);
+  Value *next = ir_wgmma(&in, s, turned, loop_arg(loop, 0, 0));
+  ir_wgmma_wait(&in, 0, NULL, 1);
+  ir_yield(&in, 1, &next);
+  const Type *t = op_result(loop)->type;
+  CHECK(t->pending && t == next->type && type_pending(c, t, false) == sums && !strcmp(type_str(c, t), "pending f32[64, 64]"));
+  CHECK(op_result(ir_wgmma_wait(b, 1, loop->results, 0))->type == sums && buffer_in_panels(s) && buffer_in_panels(turned));
+  CHECK(buffer_align(s->def) == (place ? 1024 : SHARED_ALIGN));
+}
+
 static void
 build_teams(Ctx *c, Builder *b)
 {
@@ -652,6 +673,7 @@ build_all(Ctx *c, bool place)
   op_set_str(dot, AT_PREC, "ieee");
   build_control(&b, n);
   build_shared(c, &b, p, l2);
+  build_products(c, &b, n, place);
   build_teams(c, &b);
   build_tensors(c, &b);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);

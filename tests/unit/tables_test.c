@@ -42,7 +42,8 @@ check_names(const OpInfo *o)
   bool elementwise = o->rule == RULE_SAME || o->rule == RULE_CMP;
   CHECK(!elementwise || o->min_operands != 1 || !strcmp(o->operands, "x"), "%s: %s", o->name, o->operands);
   CHECK(!elementwise || o->min_operands != 2 || !strcmp(o->operands, "a b"), "%s: %s", o->name, o->operands);
-  CHECK(!o->effect[0] || o->operands[0] == 'b' || o->operands[0] == 'p' || o->operands[0] == 't', "%s: %s", o->name, o->operands);
+  bool two = !strcmp(o->name, "wgmma");      /* reads two buffers */
+  CHECK(!o->effect[0] || two || o->operands[0] == 'b' || o->operands[0] == 'p' || o->operands[0] == 't', "%s: %s", o->name, o->operands);
 }
 
 /* Memory traits follow from the operands' effects; a view is its first operand, and does nothing else. */
@@ -100,6 +101,8 @@ test_memory(void)
     {OP_SHARED_ADD, SLOT(SHARED_ADD, b), FX_READ | FX_WRITE},
     {OP_ASYNC_COPY, SLOT(ASYNC_COPY, b), FX_WRITE | FX_ASYNC},
     {OP_ASYNC_COPY, SLOT(ASYNC_COPY, p), FX_READ | FX_ASYNC},
+    {OP_WGMMA, SLOT(WGMMA, a), FX_READ | FX_ASYNC | FX_PROXY},
+    {OP_WGMMA, SLOT(WGMMA, b), FX_READ | FX_ASYNC | FX_PROXY},
     {OP_MBARRIER_INIT, SLOT(MBARRIER_INIT, b), FX_WRITE},
     {OP_MBARRIER_ARRIVE, SLOT(MBARRIER_ARRIVE, b), FX_ORDER},
     {OP_MBARRIER_WAIT, SLOT(MBARRIER_WAIT, b), FX_ORDER},

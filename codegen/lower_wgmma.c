@@ -1,0 +1,282 @@
+/* lower_wgmma.c - products of warpgroups (PTX ISA, "wgmma"): matrix descriptors, instructions, waits.
+ *
+ * An accumulator under way is machine words, two 16-bit elements in one: to take them apart would be instructions on registers that
+ * hardware still writes. The order of registers is that of layout_mma with all warps along M: of each 64 rows a warpgroup, then columns.
+ *
+ * One op is a fence, its instructions and the commit of their group. Instructions, fence and wait have the accumulators as operands that
+ * start out in the results' registers, so that nothing that reads or writes these moves across. The fence reads the words of A, too: they
+ * are there before it. An accumulator of zeros is none: the first instructions along K do not add to it.
+ *
+ * Descriptors. A buffer's panels give the two strides and the swizzle; the hardware exclusive-ors address bits after it has added
+ * up strides, so what an instruction begins with is added to the buffer's own descriptor as if nothing were swizzled. For that buffers
+ * begin where their swizzle does (buffer_align), and the base offset is 0. */
+#include "gen.h"
+#include "wgmma.h"
+
+#define B g->b
+enum { LEADING_BIT = 16, STRIDE_BIT = 32, MODE_BIT = 62, UNIT_LOG2 = 4, ADDRESS_BITS = 0x3fff, ROWS_OF_CORE = 8, CORE_BYTES = 128,
+       GROUP_LOG2 = 7, LEFT_WORDS = 4, WORDS_MOST = 128 };
+
+/* ---- accumulators ---- */
+
+static Words
+words_of(Gen *g, const Type *t)
+{
+  return words_for(g, t->dt, false, dtype_bits(t->dt) < 32 ? 32 / dtype_bits(t->dt) : 1);
+}
+
+static void
+to_words(Gen *g, const Type *t, const Val *regs, Val *words)
+{
+  Words w = words_of(g, t);
+  for (u32 i = 0; i < layout_regs(t->layout) / w.per; i++)
+    words_pack(g, &w, regs + i * w.per, &words[i]);
+}
+
+void
+lower_PENDING(Gen *g, const Op *op)
+{
+  const Value *x = OPERAND(op, PENDING, x);
+  to_words(g, x->type, gen_regs(g, x), gen_new(g, op_result(op)));
+}
+
+/* A row of ptx.def that has these words as operands, in place, and reads others. */
+static void
+in_place(Gen *g, PtxId id, const char *text, Val *words, u32 n, const Val *others, u32 nothers)
+{
+  Ty *types = NEW_ARRAY(g->arena, Ty, n + 1);
+  Val *ins = NEW_ARRAY(g->arena, Val, n + nothers + 1);
+  for (u32 i = 0; i < nothers; i++)
+    ins[i] = others[i];
+  for (u32 i = 0; i < n; i++) {
+    types[i] = LLVMTypeOf(words[i]);
+    ins[nothers + i] = words[i];
+  }
+  PtxArgs a = {.subst = {text}, .nout = n, .nin = n + nothers, .ntied = n, .outs = types, .ins = ins};
+  ptx_emit(g, id, &a, words);
+}
+
+void
+lower_WGMMA_WAIT(Gen *g, const Op *op)
+{
+  u32 n = 0, at = 0;
+  for (u32 i = 0; i < op->noperands; i++)
+    n += gen_nregs(op_operand(op, i)->type);
+  Val *words = NEW_ARRAY(g->arena, Val, n + 1);
+  for (u32 i = 0; i < op->noperands; i++) {
+    u32 own = gen_nregs(op_operand(op, i)->type);
+    memcpy(words + at, gen_regs(g, op_operand(op, i)), own * sizeof *words);
+    at += own;
+  }
+  in_place(g, PTX_WGMMA_WAIT, arena_printf(g->arena, "%lld", (long long)op_int(op, AT_PENDING, 0)), words, n, NULL, 0);
+  for (u32 i = at = 0; i < op->noperands; i++) {
+    const Value *r = op->results[i];
+    Words w = words_of(g, r->type);
+    Val *regs = gen_new(g, r);
+    for (u32 k = 0; k < gen_nregs(op_operand(op, i)->type); k++)
+      words_unpack(g, &w, &words[at++], regs + k * w.per);
+  }
+}
+
+/* ---- operands ---- */
+
+/* A matrix in shared memory: the descriptor of the view's first element in a team's first warpgroup, and of this one. */
+typedef struct Matrix {
+  WgmmaSide side;
+  u32 bytes, mn, k;                /* of an element; where the view begins */
+  Val desc;
+} Matrix;
+
+/* The byte of an element, as if nothing were swizzled. */
+static u32
+byte_of(const Matrix *m, u32 mn, u32 k)
+{
+  const PanelForm *f = &m->side.form;
+  u32 along = (m->side.k_major ? k : mn) * m->bytes, across = m->side.k_major ? mn : k;
+  return along / f->width * f->panel_bytes + across * f->width + along % f->width;
+}
+
+/* Strides and mode: along the panels' rows (K-major without a swizzle, or across K) the next panel, else the next 8 rows. */
+static u64
+descriptor_bits(const Matrix *m)
+{
+  static const u8 modes[] = {[0] = 0, [1] = 3, [2] = 2, [4] = 1};
+  const PanelForm *f = &m->side.form;
+  u32 rows = ROWS_OF_CORE * f->width, leading = f->panel_bytes, stride = rows;
+  if (!f->swizzle && !m->side.k_major) {
+    leading = CORE_BYTES;
+    stride = f->panel_bytes;
+  } else if (f->swizzle && m->side.k_major) {
+    leading = 1 << UNIT_LOG2;      /* not used */
+  }
+  return (u64)modes[f->swizzle / 32] << MODE_BIT | (u64)(stride >> UNIT_LOG2) << STRIDE_BIT | (u64)(leading >> UNIT_LOG2) << LEADING_BIT;
+}
+
+static Matrix
+matrix_of(Gen *g, const Value *v, int k, bool by_group)
+{
+  Matrix m = {.bytes = dtype_bytes(v->type->dt)};
+  Buffer buf = buffer_of(g, v);
+  u32 at[MAX_RANK];
+  if (wgmma_side(g->c, v->type, k, &m.side))
+    ctx_panic(g->c, "wgmma: an operand that is not in panels");
+  layout_coords(buf.smem, layout_offset_eval(buf.smem, buf.off), at);
+  m.k = at[k];
+  m.mn = at[1 - k];
+  Val p = LLVMBuildPtrToInt(B, addr_shared(g, buf.base, buf.at), g->i32, "");
+  if (by_group)
+    p = LLVMBuildAdd(B, p, LLVMBuildMul(B, team_warpgroup(g), gen_u32(g, byte_of(&m, WGMMA_ROWS, 0)), ""), "");
+  p = LLVMBuildAnd(B, LLVMBuildLShr(B, p, gen_u32(g, UNIT_LOG2), ""), gen_u32(g, ADDRESS_BITS), "");
+  m.desc = LLVMBuildOr(B, LLVMBuildZExt(B, p, g->i64, ""), LLVMConstInt(g->i64, descriptor_bits(&m), 0), "");
+  return m;
+}
+
+/* The descriptor for an instruction that begins with this element of the view. */
+static Val
+descriptor(Gen *g, const Matrix *m, u32 mn, u32 k)
+{
+  u32 bytes = byte_of(m, m->mn + mn, m->k + k);
+  return LLVMBuildAdd(B, m->desc, LLVMConstInt(g->i64, bytes >> UNIT_LOG2, 0), "");
+}
+
+/* ---- instructions ---- */
+
+/* A whole product; left: words of A, or NULL. */
+typedef struct Job {
+  const Op *op;
+  DType a, b, sum;
+  u32 groups, per;                 /* warpgroups; elements of the accumulator in a word */
+  Matrix ma, mb;
+  Val *left, *acc;
+  u32 nleft, nacc;
+  bool zero;
+} Job;
+
+static const char *
+type_name(DType d)
+{
+  switch (d) {
+  case DT_F32: return "tf32";
+  case DT_F8E4M3: return "e4m3";
+  case DT_F8E5M2: return "e5m2";
+  case DT_I8: return "s8";
+  case DT_U8: return "u8";
+  default: return dtype_info[d].name;
+  }
+}
+
+/* "{$0, $1, ...}", or "$0" if only one is bare. */
+static const char *
+registers(Gen *g, u32 first, u32 n, bool bare)
+{
+  Buf b = {.arena = g->arena};
+  buf_puts(&b, bare ? "" : "{");
+  for (u32 i = 0; i < n; i++)
+    buf_printf(&b, i ? ", $%u" : "$%u", first + i);
+  buf_puts(&b, bare ? "" : "}");
+  return buf_str(&b);
+}
+
+/* What stands behind the descriptors: signs of the factors, and which of them lie across K. */
+static const char *
+flags(Gen *g, const Job *j)
+{
+  if (dtype_is_int(j->a))
+    return "";
+  if (dtype_bits(j->a) != 16)
+    return ", 1, 1";
+  const char *left = j->left ? "" : j->ma.side.k_major ? ", 0" : ", 1";
+  return arena_printf(g->arena, ", 1, 1%s, %d", left, !j->mb.side.k_major);
+}
+
+/* One instruction: rows block m of each warpgroup, n columns from `column` on, the step along K. */
+static void
+multiply(Gen *g, const Job *j, u32 block, u32 column, u32 n, u32 k, u32 step)
+{
+  u32 words = n / 2 / j->per, padded = next_pow2(op_result(j->op)->type->shape[1]), nleft = j->left ? LEFT_WORDS : 1;
+  Val *acc = j->acc + (block * padded + column) / 2 / j->per, ins[LEFT_WORDS + 2 + WORDS_MOST];
+  Ty outs[WORDS_MOST];
+  u32 steps = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / wgmma_depth(j->a), nin = 0;
+  bool adds = !(j->zero && !step);
+  if (j->left)
+    memcpy(ins, j->left + (block * steps + step) * LEFT_WORDS, sizeof *ins * LEFT_WORDS);
+  else
+    ins[0] = descriptor(g, &j->ma, WGMMA_ROWS * j->groups * block, k);
+  nin = nleft;
+  ins[nin++] = descriptor(g, &j->mb, column, k);
+  ins[nin++] = LLVMConstInt(g->i1, adds, 0);
+  for (u32 i = 0; i < words; i++) {
+    outs[i] = words_of(g, op_result(j->op)->type).type;
+    if (adds)
+      ins[nin++] = acc[i];
+  }
+  const char *sum = dtype_is_int(j->sum) ? "s32" : dtype_info[j->sum].name;
+  const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, wgmma_depth(j->a), sum, type_name(j->a), type_name(j->b));
+  PtxArgs a = {.subst = {shape, registers(g, 0, words, false), registers(g, words, nleft, !j->left), registers(g, words + nleft, 1, true),
+                         registers(g, words + nleft + 1, 1, true), flags(g, j)},
+               .nout = words, .nin = nin, .ntied = adds ? words : 0, .outs = outs, .ins = ins};
+  ptx_emit(g, PTX_WGMMA, &a, acc);
+}
+
+static void
+multiply_all(Gen *g, const Job *j)
+{
+  const Type *t = op_result(j->op)->type;
+  u32 depth = wgmma_depth(j->a), all = OPERAND(j->op, WGMMA, b)->type->shape[0];
+  for (u32 block = 0; block < t->shape[0] / (WGMMA_ROWS * j->groups); block++)
+    for (u32 column = 0, n; column < t->shape[1]; column += n) {
+      n = wgmma_columns(j->a, t->shape[1] - column);
+      for (u32 k = 0; k < all; k += depth)
+        multiply(g, j, block, column, n, k, k / depth);
+    }
+}
+
+/* What is written before it, the accumulators and A, is there. A stays in its registers: an earlier product may still read it. */
+static void
+fence(Gen *g, Job *j)
+{
+  in_place(g, PTX_WGMMA_FENCE, NULL, j->acc, j->zero ? 0 : j->nacc, j->left, j->nleft);
+}
+
+static bool
+is_zero(const Value *acc)
+{
+  u64 bits;
+  return op_is(acc, OP_PENDING) && value_const_bits(OPERAND(acc->def, PENDING, x), &bits) && !bits;
+}
+
+static void
+take_left(Gen *g, Job *j, const Value *a)
+{
+  Words w = words_of(g, a->type);
+  Val *regs = gen_regs(g, a);
+  j->nleft = gen_nregs(a->type) / w.per;
+  j->left = NEW_ARRAY(g->arena, Val, j->nleft);
+  to_words(g, a->type, regs, j->left);
+  for (u32 i = 0; i < j->nleft; i++)
+    j->left[i] = gen_bitcast(g, j->left[i], g->i32);
+}
+
+void
+lower_WGMMA(Gen *g, const Op *op)
+{
+  const Value *a = OPERAND(op, WGMMA, a), *b = OPERAND(op, WGMMA, b), *acc = OPERAND(op, WGMMA, acc);
+  if (!target_has(g->target, F_WGMMA)) {
+    gen_unsupported(g, op, "a product of warpgroups (wgmma)");
+    gen_poison(g, op_result(op));
+    return;
+  }
+  Job j = {.op = op, .a = a->type->dt, .b = b->type->dt, .sum = acc->type->dt, .groups = g->team->range.warps * LANES >> GROUP_LOG2,
+           .zero = is_zero(acc), .nacc = gen_nregs(acc->type)};
+  j.per = dtype_bits(j.sum) == 16 ? 2 : 1;
+  j.acc = gen_new(g, op_result(op));
+  memcpy(j.acc, gen_regs(g, acc), j.nacc * sizeof *j.acc);
+  if (type_is_tile(a->type))
+    take_left(g, &j, a);
+  else
+    j.ma = matrix_of(g, a, 1, j.groups > 1);
+  j.mb = matrix_of(g, b, 0, false);
+  fence(g, &j);
+  multiply_all(g, &j);
+  in_place(g, PTX_WGMMA_COMMIT, NULL, NULL, 0, NULL, 0);
+}
