@@ -641,10 +641,10 @@ def transpose_tma(dev, rng, m, n, dtype="f16", between=0, BLOCK=64):
     return Run(call, [("b", b[1](), x.T, 0), untouched(b[1])], bytes=2 * x.nbytes)
 
 
-def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, **defines):
+def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, file="matmul_tma.tile", name=None, **defines):
     a, b = (NARROW[dtype](rng.standard_normal(shape, np.float32)) for shape in ((m, k), (k, n)))
     c = poisoned(dev, (m, n), "f32")
-    kern = kernel(dev, "matmul_tma.tile", None, T=dtype, BM=BM, BN=BN, **defines)
+    kern = kernel(dev, file, name, T=dtype, BM=BM, BN=BN, **defines)
     call = launch(kern, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c)
     return Run(call, [("c", c.numpy(), WIDE[dtype](a) @ WIDE[dtype](b), 1e-5)], flops=2 * m * n * k, dtype=dtype)
 
@@ -875,6 +875,9 @@ CASES = [
     Case("matmul_wgmma", lambda dev, rng, BN=256, **s: matmul_shared(dev, rng, name="matmul_wgmma", file="matmul_wgmma.tile", BN=BN, **s),
          [dict(m=128, n=128, k=128, BN=128), dict(m=100, n=72, k=0, BN=64)] + grid(m=(200,), n=(72,), k=(24, 136, 200), BN=(64,), STAGES=(3, 5)),
          grid(m=(4096,), n=(4096,), k=(4096,), BN=(128, 256), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776)]),
+    Case("matmul_wgmma_tma", lambda dev, rng, BN=256, **s: matmul_tma(dev, rng, file="matmul_wgmma.tile", name="matmul_wgmma_tma", BN=BN, **s),
+         [dict(m=128, n=128, k=128, BN=128)] + grid(m=(200,), n=(72,), k=(24, 136, 200), between=(0, 3), BN=(64,), STAGES=(2, 3)),
+         grid(m=(4096,), n=(4096,), k=(4096,), BN=(128, 256), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
