@@ -113,10 +113,24 @@ builtin_sqrt(Lower *L, Call *c)
 Val
 builtin_tiers(Lower *L, Call *c)
 {
+  i64 digits = 0;
+  bool narrow;
+  if ((c->given[3] && !call_int(L, c, 3, "the digits", &digits)) || !call_bool(L, c, 4, false, &narrow))
+    return val_poison(c->span);
+  if (c->given[3] && (digits < 1 || digits > 24)) {
+    ERR(L, c->args[3].span, E_ARGUMENT, c->name, "1 to 24 digits", val_str(L, c->args[3]));
+    return val_poison(c->span);
+  }
+  c->nargs = 3;
   if (L->exact_maths || all_const(c))
     return c->args[0];
   c->op = OP_TIERS;
-  return builtin_elementwise(L, c);
+  Val r = builtin_elementwise(L, c);
+  if (digits && r.kind == V_IR)
+    op_set_int(r.ir->def, AT_DIGITS, digits);
+  if (narrow && r.kind == V_IR)
+    op_set_int(r.ir->def, AT_NARROW, 1);
+  return r;
 }
 
 /* ---- selection ---- */

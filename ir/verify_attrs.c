@@ -33,7 +33,8 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_ARRIVALS, 1, 1024, false}, {AT_BYTES, 1, (1 << 20) - 1, false}, {AT_COPIES, 1, 1, false}, {AT_READ, 1, 1, false},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
-  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_EDGE, 1, 1, false}, {AT_DIGITS, 1, 24, false},
+  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_EDGE, 1, 1, false},
+  {AT_DIGITS, 1, 24, false}, {AT_NARROW, 1, 1, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */

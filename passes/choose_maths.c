@@ -5,7 +5,8 @@
  * that are rounded to so few bits that the hardware's approximations decide what they are but once in 10,000 times. Only what becomes of a
  * result says which is asked for, and that the frontend does not know, as it lowers calls before their users. Quotients are the same:
  * correctly rounded by an instruction that hides a branch for rare operands, by few that have none (near_div), and, for what is
- * rounded to 16 bits, by div.full.
+ * rounded to 16 bits, by div.full. How many bits a rough form is good for it says itself; a narrow one does not know numbers that are
+ * nothing in f16, which products might make something of: it is for results that go there themselves.
  *
  * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there, also
  * out of an `if`: these keep a relative error what it is. A sum does not. What goes to the nearest whole number and then to an integer
@@ -14,23 +15,28 @@
 #include "internal.h"
 #include <math.h>
 
-enum { ROUGH_BITS = 8 };   /* of the significand, its first bit among them: bf16 and the 8-bit floats */
+enum {
+  ROUGH_BITS = 8,          /* of the significand, its first bit among them: bf16 and the 8-bit floats */
+  NARROW_EXPONENT = 5      /* bits of the exponent: f16 and the 8-bit floats */
+};
 
-/* seen: by value, the last question that came by; digits: what the rough way is good for. */
-typedef struct Choice { u32 *seen, now, digits; } Choice;
+/* seen: by value, the last question that came by; digits: what the rough way is good for; narrow: only for what is rounded itself. */
+typedef struct Choice { u32 *seen, now, digits; bool narrow; } Choice;
 
 static bool
 is_rough(const Choice *ch, const Type *t)
 {
-  return type_is_float(t) && dtype_info[t->dt].man + 1u <= ch->digits;
+  const DTypeInfo *d = &dtype_info[t->dt];
+  return type_is_float(t) && d->man + 1u <= ch->digits && (!ch->narrow || d->exp <= NARROW_EXPONENT);
 }
 
-/* Does a relative error of one of its operands come through as it is, and no more? */
+/* Does an error of one of its operands come through as it is, and no more? That of products, quotients and roots does if it is relative. */
 static bool
-keeps_relative_error(const Op *op)
+keeps_error(const Choice *ch, const Op *op)
 {
   switch (op->code) {
   case OP_MUL: case OP_DIV: case OP_FAST_DIV: case OP_FULL_DIV: case OP_NEAR_DIV: case OP_SQRT: case OP_FAST_SQRT:
+    return !ch->narrow;
   case OP_NEG: case OP_ABS: case OP_COPYSIGN:
   case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_TIERS:
   case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: case OP_SELECT:
@@ -77,7 +83,7 @@ is_rounded_by(const Choice *ch, const Use *u)
     return true;
   if (op->code == OP_YIELD && op->block->parent->code == OP_IF)
     return is_rounded_behind(ch, op, u->value);
-  return keeps_relative_error(op) && is_rounded(ch, op_result(op));
+  return keeps_error(ch, op) && is_rounded(ch, op_result(op));
 }
 
 static bool
@@ -135,6 +141,7 @@ pass_choose_maths(Ctx *c, Module *m)
     for (u32 k = 0; k < all.len; k++) {
       ch.now = k + 1;
       ch.digits = (u32)op_int(all.data[k], AT_DIGITS, ROUGH_BITS);
+      ch.narrow = op_int(all.data[k], AT_NARROW, 0);
       rough[k] = is_rounded(&ch, op_result(all.data[k]));
     }
     for (u32 k = 0; k < all.len; k++) {

@@ -76,6 +76,7 @@ FITS |= {
     "tanh_close": (odd_rest(mp.tanh, 1, -mp.mpf(1) / 3), 0, 0.303, 3, odd_size(mp.tanh)),
     # log((1 + s) / (1 - s)) = 2 s + s^3 p(s^2) for |s| to 1/3
     "log_close": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 3, odd_size(both)),
+    "log10_close": (area(lambda x: both(x) / mp.log(10)), 0, mp.mpf(1) / 9 * 1.001, 4, area(lambda x: both(x) / mp.log(10))),
     "softplus_rough": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 2, odd_size(both)),
     # log(1 + f) = f + f^2 p(f) for |f| to 1/32
     "log_rough": (FITS["log"][0], -mp.mpf(1) / 32, mp.mpf(1) / 32, 1, FITS["log"][4]),
@@ -90,11 +91,20 @@ FITS |= {
 # gelu: half the error function's complement times e^(x^2 / 2). gelu_close computes the power with 2 log 2 rounded to f32: what that is
 # wrong by, a known power of e^(x^2), is in the fit.
 half_tail = lambda x: phi_scaled(x / mp.sqrt(2)) / 2
+half_erfc = lambda a: mp.erfc(a / mp.sqrt(2)) / 2
+# T(a) = 2^(-1 + a p(a)), T as in gelu_close: what p's error does to T, and how much of it is allowed, which is less near 0, where arguments of a type
+# lie closer; the wide one to bf16's least numbers, the narrow one to f16's, of which those below 2^-14 have fewer digits.
+tail_power = lambda a: (mp.log(half_erfc(a), 2) + 1) / a if a else -mp.sqrt(2 / mp.pi) / ln2
+tail_size = lambda allowed: (lambda a: allowed(a) / (ln2 * a) if a else mp.mpf(10)**9)
+FITS |= {
+    "gelu_rough": (tail_power, 0, mp.mpf("13.3"), 8, tail_size(lambda a: max(1, a / 4) * (1 + a))),
+    "gelu_narrow": (tail_power, 0, mp.mpf("5.9"), 7,
+                    tail_size(lambda a: max(mp.mpf(1), mp.mpf(2)**-14 / (a * half_erfc(a))) * (a + mp.mpf("0.1")))),
+}
 f32 = lambda v: mp.mpf(float(np.float32(float(v))))
 wrong_by = (f32(2 * ln2) / (2 * ln2) - 1) / 2
 RATIOS = {
     "gelu_close": (lambda x: half_tail(x) * mp.exp(-wrong_by * x * x), 13, 4, 5, 1),
-    "gelu_rough": (half_tail, 13, 2, 4, 1),
     "tanh_rough": (lambda x: mp.tanh(x) / x if x else mp.mpf(1), 9, 3, 3, 2),
     "erf_rough": (lambda x: mp.erf(x) / x if x else 2 / mp.sqrt(mp.pi), 3.2, 3, 3, 2),
 }
@@ -112,7 +122,7 @@ pi_1 = below(mp.pi)
 pi_2 = below(mp.pi - pi_1)
 PARTS = [12582912, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - ln2, 1 / ln2, 2 / ln2, ln2, ln2 / mp.log(10),
          1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2), 2 * ln2, 2 * mp.sqrt(2 / mp.pi) / ln2,
-         2 * mp.sqrt(2 / mp.pi) / ln2 * mp.mpf("0.044715"), 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2]
+         2 * mp.sqrt(2 / mp.pi) / ln2 * mp.mpf("0.044715"), 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2, 2 - mp.mpf(2)**-23]
 
 
 def solved(A, b):

@@ -6,8 +6,8 @@ close.py --build BUILD [--report] [NAME...]: the code that is made for the GPU, 
 An approximation that is not sm_90's gives the exact result moved by the whole of its documented error, all of one instruction in one
 direction, or each result by a part of it; every combination of directions is tried. Needs clang.
 
-close.py --build BUILD --keep=DIR [NAME...]: only makes the libraries. close.py --sweep=DIR [NAME...]: the greatest errors, with the
-approximations of sm_90, over all 2^32 arguments, on all cores, by libraries that lie in DIR."""
+close.py --build BUILD --keep=DIR [NAME...]: only makes the libraries. close.py --sweep=DIR [--record] [NAME...]: the greatest errors, with the
+approximations of sm_90, over all 2^32 arguments, on all cores, by libraries that lie in DIR; --record writes them to docs/maths.txt."""
 import concurrent.futures
 import ctypes
 import itertools
@@ -250,6 +250,8 @@ def sweep(fn, folder, claimed):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         error, at = max(pool.map(part, range(4096)))
     print(f"{fn:10} {error:.4f} ulp of {claimed} at {np.uint32(at).view(np.float32)!r}", flush=True)
+    if "--record" in given:
+        table.record({(fn, "close-all"): float(error)})
     return error > claimed
 
 
@@ -270,6 +272,7 @@ with tempfile.TemporaryDirectory() as folder:
         inside = lambda x: x[~(abs(x) > BOUNDED.get(fn, np.inf))]
         f = Native(fn + "_close", folder)
         bad |= close_one(fn, f, inside(everywhere), nearest, worst)
-        bad |= in_16_bits(fn, f, inside(arguments("f16")), "f16")
+        half = Native(f"{fn}_{table.HALF[fn]}", folder) if fn in table.HALF else f
+        bad |= in_16_bits(fn, half, inside(arguments("f16")), "f16")
         bad |= in_16_bits(fn, Native(fn + "_rough", folder), inside(arguments("bf16")), "bf16")
 sys.exit(bad)
