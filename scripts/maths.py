@@ -30,13 +30,8 @@ def references(torch):
                 softplus=lambda x: torch.logaddexp(x, torch.zeros_like(x)))
 
 
-def beside_gelu_tanh(torch, x):
-    u = torch.clamp(x, min=-10.05)
-    return 1 + torch.where(x < 0, abs(2 * (2 / torch.pi) ** 0.5 * (u + 0.044715 * u**3)), 0.0) / 2
-
-
 def worst_of_all(dev, torch, text, fn, reference, close=False):
-    """The greatest error over every f32, and where. close: but for what is small, and beside what CLOSE says."""
+    """The greatest error over every f32, and where. close: but for what is small."""
     n, worst, where = 1 << 26, 0.0, 0.0
     k = dev.program(text=text.replace("FN", fn), name=fn + ".tile").kernel("one")
     if not reference:
@@ -63,7 +58,7 @@ def worst_of_all(dev, torch, text, fn, reference, close=False):
         error = torch.where(sign, float("inf"), error)
         if close:
             small = (abs(want) < table.SMALL) & (abs(got) < table.SMALL) & ((torch.signbit(want) == torch.signbit(got)) | (got != 0))
-            error = torch.where(small, 0.0, error) / (beside_gelu_tanh(torch, x.double()) if fn in table.GROWS else 1)
+            error = torch.where(small, 0.0, error)
         e = error.max().item()
         if e > worst:
             worst, where = e, x[error.argmax()].item()
@@ -137,13 +132,13 @@ By the hardware's approximations and what corrects them. Bounds are in ulp of f3
 smaller may be 0. *sm_90*: with its approximations, which the simulator and the interpreter have bit for bit (runtime/approx.c); *H200*: the greatest
 error over all 2^32 values there; *any*: the bound with any approximations that the PTX ISA allows (`ex2` wrong by 2 ulp, `rcp` by 1, `lg2` by 2^-22,
 absolutely between 1/2 and 2, else relatively), all of one instruction in one direction (tests/numbers/close.py). *all*: the greatest
-error over all 2^32 values with the first, by close.py --sweep, where that was measured since on the processor. Where it says *beside*, errors are divided by that size first. Rounded to f16 (from the
+error over all 2^32 values with the first, by close.py --sweep, where that was measured since on the processor. Rounded to f16 (from the
 form that *f16* names: the *narrow* one of `gelu` is taken where the result itself becomes a number of f16 or 8 bits, the close one for products of it) or
 bf16 (from the rough one) one in 10,000 results is not the nearest number, counted over all arguments of the type; those that lie in the
 middle between two but for what the rounding of the exact result to f32 hides do not count. Sines and cosines of more than 100000 are exact.
 
-| function | sm_90 | all | H200 | any | f16 | beside |
-|---|---|---|---|---|---|---|
+| function | sm_90 | all | H200 | any | f16 |
+|---|---|---|---|---|---|
 """
 
 
@@ -159,7 +154,7 @@ def text():
                    f"{show(fn, 'f64-sim')} |\n")
     out.append(NEAR_ZEROS)
     out.append(CLOSE_ONES)
-    out += [f"| `{fn}(x)` | {near} | {show(fn, 'close-all')} | {show(fn, 'close-gpu')} | {any_} | {table.HALF.get(fn, 'close')} | {table.GROWS[fn][0] if fn in table.GROWS else ''} |\n" for fn, near, any_ in table.CLOSE]
+    out += [f"| `{fn}(x)` | {near} | {show(fn, 'close-all')} | {show(fn, 'close-gpu')} | {any_} | {table.HALF.get(fn, 'close')} |\n" for fn, near, any_ in table.CLOSE]
     out.append("\n## Fast ones\n\nBy the hardware's approximations, in the ranges for which the bound holds; beyond, and in ulp near zeros, errors are larger.\n\n"
                "| function | from | to | bound |\n|---|---|---|---|\n")
     for fn, _, lo, hi, bound, relative in table.FAST:

@@ -120,9 +120,12 @@ def below(v):
 # there beside them.
 pi_1 = below(mp.pi)
 pi_2 = below(mp.pi - pi_1)
+linear = 2 * mp.sqrt(2 / mp.pi) / ln2
+cubic = linear * mp.mpf("0.044715")
+linear_1 = mp.nint(linear * 2**18) / 2**18
 PARTS = [12582912, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - ln2, 1 / ln2, 2 / ln2, ln2, ln2 / mp.log(10),
-         1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2), 2 * ln2, 2 * mp.sqrt(2 / mp.pi) / ln2,
-         2 * mp.sqrt(2 / mp.pi) / ln2 * mp.mpf("0.044715"), 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2, 2 - mp.mpf(2)**-23]
+         1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2), 2 * ln2, linear, cubic, 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2, 2 - mp.mpf(2)**-23,
+         linear_1, linear - linear_1, f32(cubic), cubic - f32(cubic)]
 
 
 def solved(A, b):
