@@ -13,6 +13,7 @@ typedef struct MemOp {
   const Value *at;                    /* the addresses */
   const AxisInfo *ptr, *mask;
   u32 dim, vec;                       /* fastest dimension in memory; most elements per access along it */
+  u32 beside;                         /* the most that another access to a tile of this shape moves at a time */
   u32 elem_bytes;
   bool computed;                      /* each access has an address of its own to compute: others are constants from one */
   u32 apart;                          /* of what writes: elements between most neighbours along dim; 0: far, or not known */

@@ -129,12 +129,12 @@ sectors_of(const MemOp *m, const Layout *l, u32 n)
   return (i64)1 << rank_without(cols, k, same_sector_bits(m, l));
 }
 
-/* Loads in a row of what a thread has side by side, where addresses are aligned to less than WIDEST bytes: the first fetches the sectors,
- * the others find them in the cache. */
+/* Loads in a row of what a thread has side by side because others move that at once, where addresses are aligned to less: the first fetches
+ * the sectors, the others find them in the cache. */
 static u32
 narrow_run(const MemOp *m, const Layout *l, u32 vec)
 {
-  u32 beside = min_u32(layout_contiguous_regs(l, (int)m->dim), WIDEST / m->elem_bytes);
+  u32 beside = min_u32(min_u32(layout_contiguous_regs(l, (int)m->dim), WIDEST / m->elem_bytes), m->beside);
   bool narrow = m->op->code == OP_LOAD && vec == m->vec && vec < beside && beside <= m->ptr->contiguity[m->dim];
   return narrow ? beside / vec : 1;
 }

@@ -334,6 +334,19 @@ apart(const Op *op, Stride s)
   return op->code == OP_LOAD || !s.known || s.by ? 0 : (u32)(s.times < 0 ? -s.times : s.times);
 }
 
+/* What others move at a time. */
+static void
+look_beside(Place *p)
+{
+  for (u32 i = 0; i < p->mems.len; i++)
+    for (u32 k = 0; k < p->mems.len; k++) {
+      MemOp *m = p->mems.data[i];
+      const MemOp *o = p->mems.data[k];
+      if (type_same_shape(m->at->type, o->at->type))
+        m->beside = max_u32(m->beside, o->vec);
+    }
+}
+
 static void
 add_mem(Place *p, Op *op, Var *v)
 {
@@ -406,4 +419,5 @@ place_build(Place *p)
   func_walk(f, unite_members, p);
   func_walk(f, make_edges, p);
   func_walk(f, add_costs, p);
+  look_beside(p);
 }
