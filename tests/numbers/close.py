@@ -112,8 +112,8 @@ double worst(uint32_t first, uint32_t count, float bound, uint32_t *at)
 }
 """
 # The same functions in C, in double.
-EXACT = dict(exp="exp(x)", sigmoid="1 / (1 + exp(-x))", silu="x < -745 ? x == -INFINITY ? NAN : -0.0 : x / (1 + exp(-x))", tanh="tanh(x)",
-             gelu="0.5 * x * erfc(x * -0.70710678118654752440)", log="log(x)", log10="log10(x)", log1p="log1p(x)", erf="erf(x)", sin="sin(x)",
+EXACT = dict(exp="exp(x)", sigmoid="1 / (1 + exp(-x))", silu="x < -745 ? -0.0 : x / (1 + exp(-x))", tanh="tanh(x)",
+             gelu="x < -40 ? -0.0 : 0.5 * x * erfc(x * -0.70710678118654752440)", log="log(x)", log10="log10(x)", log1p="log1p(x)", erf="erf(x)", sin="sin(x)",
              gelu_tanh="x < -30 ? -0.0 : x / (1 + exp(-1.59576912160573071176 * (x + 0.044715 * x * x * x)))",
              softplus="x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))", cos="cos(x)")
 
