@@ -73,6 +73,8 @@ PLANTS = [
     ("missing wait for the product before", one, cut(one, r"wgmma_wait\(pending=1\)"), "write to " + BUSY, RACE, FILL),
     ("one product too many under way", one, one.replace("pending=1", "pending=2"), "write to " + BUSY, RACE, FILL),
     ("refilled while it is read", one, one.replace("k % 2", "0"), "write to " + BUSY, RACE, FILL),
+    ("result taken while its product is under way", one, one.replace("wgmma_wait(acc)", "wgmma_wait(acc, pending=1)"),
+     "the accumulator's product is one of the newest 1", RACE, "store"),
     ("slot handed back before the wait", roles, move(roles, r"mbarrier_arrive\(empty", r"wgmma_wait\(pending=0\)"),
      BUSY + "|another team read", RACE, FILL + "|" + READ),
     ("slot handed back while one is under way", roles, roles.replace("wgmma_wait(pending=0)", "wgmma_wait(pending=1)"),
