@@ -114,21 +114,26 @@ box_of(Gen *g, const Op *op, TmaForm *f, Val *map)
   return f->panels * f->chunks;
 }
 
+/* Piece i by a row of ptx.def whose operands behind p's are its coordinates, and its policy. */
+static void
+emit_piece(Gen *g, PtxId id, const Op *op, u32 first, const TmaForm *f, u32 i, PtxArgs *p)
+{
+  p->subst[1] = arena_printf(g->arena, "%u", f->rank);
+  p->subst[2] = hint_of(op);
+  p->subst[3] = push_coordinates(g, op, first, f, i, p);
+  p->subst[4] = push_policy(g, op, p);
+  push_leader(g, p);
+  ptx_emit(g, id, p, NULL);
+}
+
 void
 lower_TMA_LOAD(Gen *g, const Op *op)
 {
   TmaForm f;
   Val map, mbar = addr_shared(g, gen_regs(g, OPERAND(op, TMA_LOAD, m))[0], 0);
-  if (!has_tma(g, op))
-    return;
-  for (u32 i = 0, n = box_of(g, op, &f, &map); i < n; i++) {
+  for (u32 i = 0, n = has_tma(g, op) ? box_of(g, op, &f, &map) : 0; i < n; i++) {
     PtxArgs p = {.nin = 3, .in = {piece_address(g, op, &f, i), map, mbar}};
-    p.subst[1] = arena_printf(g->arena, "%u", f.rank);
-    p.subst[2] = hint_of(op);
-    p.subst[3] = push_coordinates(g, op, SLOT(TMA_LOAD, at), &f, i, &p);
-    p.subst[4] = push_policy(g, op, &p);
-    push_leader(g, &p);
-    ptx_emit(g, PTX_TMA_LOAD, &p, NULL);
+    emit_piece(g, PTX_TMA_LOAD, op, SLOT(TMA_LOAD, at), &f, i, &p);
   }
 }
 
@@ -158,16 +163,9 @@ lower_TMA_PREFETCH(Gen *g, const Op *op)
 {
   TmaForm f;
   Val map;
-  if (!has_tma(g, op))
-    return;
-  for (u32 i = 0, n = box_of(g, op, &f, &map); i < n; i++) {
+  for (u32 i = 0, n = has_tma(g, op) ? box_of(g, op, &f, &map) : 0; i < n; i++) {
     PtxArgs p = {.nin = 1, .in = {map}};
-    p.subst[1] = arena_printf(g->arena, "%u", f.rank);
-    p.subst[2] = hint_of(op);
-    p.subst[3] = push_coordinates(g, op, SLOT(TMA_PREFETCH, at), &f, i, &p);
-    p.subst[4] = push_policy(g, op, &p);
-    push_leader(g, &p);
-    ptx_emit(g, PTX_TMA_PREFETCH, &p, NULL);
+    emit_piece(g, PTX_TMA_PREFETCH, op, SLOT(TMA_PREFETCH, at), &f, i, &p);
   }
 }
 

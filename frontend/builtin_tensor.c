@@ -5,17 +5,23 @@ enum { PENDING_MOST = 64 };
 
 /* ---- what is known of one ---- */
 
-/* The last dimension is contiguous: a launch sees to that. */
-static Val
-stride_along(Lower *L, const Call *c, Value *t, u32 axis)
+Val
+tensor_question(Lower *L, const Call *c, OpCode code, DType answer, u32 axis)
 {
-  const Type *wide = type_scalar(L->c, DT_I64);
-  if (axis + 1u == t->type->rank)
-    return val_const(const_typed(DT_I64, 1, 0), c->span);
+  Value *t = c->args[0].ir;
+  const Type *r = type_scalar(L->c, answer);
   L->b.span = c->span;
-  Op *op = op_create(&L->b, OP_TENSOR_STRIDE, 1, &t, 1, &wide, 0);
+  Op *op = op_create(&L->b, code, 1, &t, 1, &r, 0);
   op_set_int(op, AT_AXIS, axis);
   return val_ir(op_result(op), c->span);
+}
+
+/* The last dimension is contiguous: a launch sees to that. */
+static Val
+stride_along(Lower *L, const Call *c, u32 axis)
+{
+  bool last = axis + 1u == c->args[0].ir->type->rank;
+  return last ? val_const(const_typed(DT_I64, 1, 0), c->span) : tensor_question(L, c, OP_TENSOR_STRIDE, DT_I64, axis);
 }
 
 Val
@@ -23,7 +29,7 @@ builtin_stride(Lower *L, Call *c)
 {
   Value *t = call_tensor(L, c, 0);
   int axis;
-  return t && call_axis(L, c, 1, t->type, &axis) ? stride_along(L, c, t, (u32)axis) : val_poison(c->span);
+  return t && call_axis(L, c, 1, t->type, &axis) ? stride_along(L, c, (u32)axis) : val_poison(c->span);
 }
 
 Val
@@ -34,7 +40,7 @@ builtin_strides(Lower *L, Call *c)
     return val_poison(c->span);
   Val v = val_list(L, V_LIST, t->type->rank, c->span);
   for (u32 i = 0; i < v.list.n; i++)
-    v.list.v[i] = stride_along(L, c, t, i);
+    v.list.v[i] = stride_along(L, c, i);
   return v;
 }
 
@@ -62,93 +68,71 @@ builtin_bytes(Lower *L, Call *c)
 
 /* ---- boxes ---- */
 
-/* Argument s as the buffer of a box of argument t, at the coordinates that are argument `at`: appended to *x behind what is there. */
+/* A copy of a box: the arguments that are its buffer, tensor, coordinates and hint. */
+typedef struct BoxCall { OpCode code; u32 s, t, at, evict; } BoxCall;
+
 static bool
-box_operands(Lower *L, Call *c, u32 s, u32 t, u32 at, Values *x)
+box_fits(Lower *L, Call *c, const BoxCall *b, const Type *buffer, const Type *tensor)
 {
   TmaForm form;
-  const Type *buffer = c->args[s].ir->type, *tensor = c->args[t].ir->type;
   if (buffer->dt != tensor->dt) {
-    Diag *d = ERR(L, c->span, E_MATCH, c->name, type_str(L->c, buffer), type_str(L->c, tensor));
-    note_value(L, d, c->args[s]);
+    note_value(L, ERR(L, c->span, E_MATCH, c->name, type_str(L->c, buffer), type_str(L->c, tensor)), c->args[b->s]);
     return false;
   }
   const char *wrong = tma_form_error(L->c, buffer, tensor->rank, &form);
-  if (wrong) {
-    call_error(L, c, c->args[s].span, wrong);
-    return false;
-  }
-  return call_coordinates(L, c, at, tensor, x);
+  if (wrong)
+    call_error(L, c, c->args[b->s].span, wrong);
+  return !wrong;
 }
 
-static void
-set_evict(Op *op, const char *evict)
+/* m: the mbarrier, or NULL. NULL after reporting. */
+static Op *
+box_copy(Lower *L, Call *c, BoxCall b, Value *m)
 {
+  Values x = {0};
+  const char *evict;
+  Value *s = call_buffer(L, c, b.s, false), *t = s ? call_tensor(L, c, b.t) : NULL;
+  if (!t || !call_word(L, c, b.evict, "first last normal", NULL, &evict) || !box_fits(L, c, &b, s->type, t->type))
+    return NULL;
+  vec_push(L->a, &x, s);
+  vec_push(L->a, &x, t);
+  if (m)
+    vec_push(L->a, &x, m);
+  if (!call_coordinates(L, c, b.at, t->type, &x))
+    return NULL;
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, b.code, x.len, x.data, 0, NULL, 0);
   if (evict)
     op_set_str(op, AT_EVICT, evict);
-}
-
-static bool
-call_evict(Lower *L, Call *c, u32 i, const char **out)
-{
-  return call_word(L, c, i, "first last normal", NULL, out);
+  return op;
 }
 
 Val
 builtin_tma_load(Lower *L, Call *c)
 {
-  Values x = {0};
-  const char *evict;
-  Value *s = call_buffer(L, c, 0, false), *t = s ? call_tensor(L, c, 1) : NULL, *m = t ? call_mbarrier(L, c, 2, false) : NULL;
-  if (!m || !call_evict(L, c, 4, &evict))
-    return val_poison(c->span);
-  vec_push(L->a, &x, s);
-  vec_push(L->a, &x, t);
-  vec_push(L->a, &x, m);
-  if (!box_operands(L, c, 0, 1, 3, &x))
-    return val_poison(c->span);
-  L->b.span = c->span;
-  set_evict(op_create(&L->b, OP_TMA_LOAD, x.len, x.data, 0, NULL, 0), evict);
-  return val_void(c->span);
+  Value *m = call_mbarrier(L, c, 2, false);
+  return m && box_copy(L, c, (BoxCall){OP_TMA_LOAD, 0, 1, 3, 4}, m) ? val_void(c->span) : val_poison(c->span);
 }
 
 Val
 builtin_tma_store(Lower *L, Call *c)
 {
-  Values x = {0};
-  const char *rmw, *evict;
-  Value *t = call_tensor(L, c, 0), *s = t ? call_buffer(L, c, 1, false) : NULL;
-  if (!s || !call_word(L, c, 3, "add", NULL, &rmw) || !call_evict(L, c, 4, &evict))
+  const char *rmw;
+  Op *op = call_word(L, c, 3, "add", NULL, &rmw) ? box_copy(L, c, (BoxCall){OP_TMA_STORE, 1, 0, 2, 4}, NULL) : NULL;
+  if (!op)
     return val_poison(c->span);
-  vec_push(L->a, &x, s);
-  vec_push(L->a, &x, t);
-  if (!box_operands(L, c, 1, 0, 2, &x))
-    return val_poison(c->span);
-  if (rmw && !tma_adds(t->type->dt))
-    return call_error(L, c, c->args[3].span, arena_printf(L->a, "no tensor copy adds %s", dtype_info[t->type->dt].name));
-  L->b.span = c->span;
-  Op *op = op_create(&L->b, OP_TMA_STORE, x.len, x.data, 0, NULL, 0);
+  DType d = op_buffer(op)->type->dt;
+  if (rmw && !tma_adds(d))
+    return call_error(L, c, c->args[3].span, arena_printf(L->a, "no tensor copy adds %s", dtype_info[d].name));
   if (rmw)
     op_set_str(op, AT_RMW, rmw);
-  set_evict(op, evict);
   return val_void(c->span);
 }
 
 Val
 builtin_tma_prefetch(Lower *L, Call *c)
 {
-  Values x = {0};
-  const char *evict;
-  Value *s = call_buffer(L, c, 0, false), *t = s ? call_tensor(L, c, 1) : NULL;
-  if (!t || !call_evict(L, c, 3, &evict))
-    return val_poison(c->span);
-  vec_push(L->a, &x, s);
-  vec_push(L->a, &x, t);
-  if (!box_operands(L, c, 0, 1, 2, &x))
-    return val_poison(c->span);
-  L->b.span = c->span;
-  set_evict(op_create(&L->b, OP_TMA_PREFETCH, x.len, x.data, 0, NULL, 0), evict);
-  return val_void(c->span);
+  return box_copy(L, c, (BoxCall){OP_TMA_PREFETCH, 0, 1, 2, 3}, NULL) ? val_void(c->span) : val_poison(c->span);
 }
 
 Val

@@ -383,18 +383,12 @@ asked_type(Lower *L, Call *c)
   return val_need_data(L, v, c->name) ? val_type_of(L, v) : NULL;
 }
 
-/* Of a tensor, which the launch says. */
+/* Of a tensor the launch says it. */
 static Val
-tensor_extent(Lower *L, const Call *c, u32 axis)
+extent_along(Lower *L, const Call *c, const Type *t, u32 axis)
 {
-  const Type *r = type_scalar(L->c, DT_I32);
-  Value *t = c->args[0].ir;
-  if (c->args[0].kind != V_TENSOR)
-    return val_poison(c->span);
-  L->b.span = c->span;
-  Op *op = op_create(&L->b, OP_TENSOR_EXTENT, 1, &t, 1, &r, 0);
-  op_set_int(op, AT_AXIS, axis);
-  return val_ir(op_result(op), c->span);
+  bool tensor = c->args[0].kind == V_TENSOR;
+  return tensor ? tensor_question(L, c, OP_TENSOR_EXTENT, DT_I32, axis) : val_const(const_int(t->shape[axis]), c->span);
 }
 
 Val
@@ -408,7 +402,7 @@ builtin_extent(Lower *L, Call *c)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
   if (!call_axis(L, c, 1, t, &axis))
     return val_poison(c->span);
-  return c->args[0].kind == V_TENSOR ? tensor_extent(L, c, (u32)axis) : val_const(const_int(t->shape[axis]), c->span);
+  return extent_along(L, c, t, (u32)axis);
 }
 
 Val
@@ -421,7 +415,7 @@ builtin_shape(Lower *L, Call *c)
     return call_error(L, c, c->args[0].span, "a scalar has no extents");
   Val v = val_list(L, V_LIST, t->rank, c->span);
   for (u32 i = 0; i < t->rank; i++)
-    v.list.v[i] = c->args[0].kind == V_TENSOR ? tensor_extent(L, c, i) : val_const(const_int(t->shape[i]), c->span);
+    v.list.v[i] = extent_along(L, c, t, i);
   return v;
 }
 

@@ -420,6 +420,7 @@ Val builtin_elementwise(Lower *L, Call *c);                          /* any SURF
 bool tiers_wanted(const Lower *L, const Value *exact);
 Value *value_tiers(Lower *L, Value *exact, Value *close, Value *rough);
 Val tile_part(Lower *L, Call *c);                                    /* view() of a tile */
+Val tensor_question(Lower *L, const Call *c, OpCode code, DType answer, u32 axis);   /* of argument 0, a tensor */
 Val buffer_permuted(Lower *L, Call *c, const int *perm);             /* perm NULL: argument 1 */
 Val buffer_reshaped(Lower *L, Call *c);
 /* The part of a tile that begins at start. */
