@@ -72,14 +72,15 @@ builtin_bytes(Lower *L, Call *c)
 typedef struct BoxCall { OpCode code; u32 s, t, at, evict; } BoxCall;
 
 static bool
-box_fits(Lower *L, Call *c, const BoxCall *b, const Type *buffer, const Type *tensor)
+box_fits(Lower *L, Call *c, const BoxCall *b, const Value *s, const Type *tensor)
 {
   TmaForm form;
+  const Type *buffer = s->type;
   if (buffer->dt != tensor->dt) {
     note_value(L, ERR(L, c->span, E_MATCH, c->name, type_str(L->c, buffer), type_str(L->c, tensor)), c->args[b->s]);
     return false;
   }
-  const char *wrong = tma_form_error(L->c, buffer, tensor->rank, &form);
+  const char *view = tma_view_error(s), *wrong = view ? view : tma_form_error(L->c, buffer, tensor->rank, &form);
   if (wrong)
     call_error(L, c, c->args[b->s].span, wrong);
   return !wrong;
@@ -92,7 +93,7 @@ box_copy(Lower *L, Call *c, BoxCall b, Value *m)
   Values x = {0};
   const char *evict;
   Value *s = call_buffer(L, c, b.s, false), *t = s ? call_tensor(L, c, b.t) : NULL;
-  if (!t || !call_word(L, c, b.evict, "first last normal", NULL, &evict) || !box_fits(L, c, &b, s->type, t->type))
+  if (!t || !call_word(L, c, b.evict, "first last normal", NULL, &evict) || !box_fits(L, c, &b, s, t->type))
     return NULL;
   vec_push(L->a, &x, s);
   vec_push(L->a, &x, t);

@@ -449,6 +449,8 @@ typedef struct TmaForm { u32 rank, box[MAX_RANK], swizzle, panels, panel_bytes, 
 /* NULL, or (in scratch) why no copies move between a tensor of that rank and a buffer of this type. Without a layout: in the one that
  * placement gives such buffers. */
 const char *tma_form_error(Ctx *c, const Type *buffer, u32 rank, TmaForm *out);
+/* NULL, or what is wrong with a view that is to be a box: where it lies would not be the copy's to choose. */
+const char *tma_view_error(const Value *buffer);
 bool tma_adds(DType d);                                              /* tma_store can add such elements */
 /* What interpreters are given of a tensor: its parameter's bits are the address of one. Strides in elements. */
 typedef struct InterpTensor { u64 base, extent[MAX_RANK], stride[MAX_RANK]; } InterpTensor;

@@ -147,7 +147,7 @@ buffer_in_panels(const Value *buffer)
     for (u32 i = 0; i < u->user->noperands; i++) {
       if (op_operand(u->user, i) != buffer)
         continue;
-      if (op_effect(u->user, i) & FX_PROXY || (op_is_view(u->user) && buffer_in_panels(op_result(u->user))))
+      if (op_effect(u->user, i) & (FX_PROXY | FX_ABOUT) || (op_is_view(u->user) && buffer_in_panels(op_result(u->user))))
         return true;
     }
   return false;

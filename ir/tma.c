@@ -113,3 +113,18 @@ tma_adds(DType d)
   default: return false;
   }
 }
+
+/* A view of other dimensions lies as its buffer is placed, which may be along another dimension; one of another type begins where its
+ * buffer does, which a swizzle may not allow. */
+const char *
+tma_view_error(const Value *buffer)
+{
+  for (const Value *v = buffer; v->def && op_is_view(v->def); v = op_buffer(v->def)) {
+    bool turned = v->def->code == OP_SHARED_PERMUTE || v->def->code == OP_SHARED_RESHAPE;
+    if (v->def->code == OP_SHARED_CAST)
+      return "a box is a buffer as it was made, and this is its memory as another";
+    if (turned && !buffer->type->layout)
+      return "a box is a buffer with the dimensions that it was made with, and this view has others";
+  }
+  return NULL;
+}

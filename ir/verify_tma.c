@@ -63,7 +63,7 @@ check_box(Verifier *v, const Op *op, u32 b, u32 t, u32 at)
   if (tensor->dt != buffer->dt)
     return verify_fail(v, op, "%s and %s do not match", spell(v, buffer), spell(v, tensor));
   TmaForm form;
-  const char *wrong = tma_form_error(v->ctx, buffer, tensor->rank, &form);
+  const char *view = tma_view_error(op_operand(op, b)), *wrong = view ? view : tma_form_error(v->ctx, buffer, tensor->rank, &form);
   return wrong ? verify_fail(v, op, "%s", wrong) : check_coordinates(v, op, at, tensor->rank);
 }
 
