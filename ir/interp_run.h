@@ -26,7 +26,8 @@ typedef struct Mbar {
 } Mbar;
 /* A product of a warpgroup that is under way: its number, and the runs of bytes that it reads. */
 typedef struct Run { u64 from, to; } Run;
-typedef struct Product { const Op *op; u32 team; u64 number; VEC(Run) reads; } Product;
+typedef VEC(Run) Runs;
+typedef struct Product { const Op *op; u32 team; u64 number; Runs reads; } Product;
 typedef struct BufferRead { const Value *of; u64 *elems; } BufferRead;   /* a buffer's elements, as a product took them */
 /* Who runs a program, or a region of its warp_specialize: a team. */
 typedef struct Actor {
@@ -54,6 +55,7 @@ typedef struct Interp {
   u32 nclocks;                   /* that each knows: a team's, and an mbarrier's */
   VEC(Mbar *) mbars;            /* initialised by this program */
   VEC(Product) flying;           /* products under way */
+  VEC(Runs) spare_runs;          /* of those that are done, for the next */
   VEC(BufferRead) reads;         /* room for those of products, by buffer */
   u64 now;                       /* ops that have run, of all programs */
   bool by_team;                  /* who reached which byte is kept: barriers are checked, or there are several teams */
@@ -103,9 +105,10 @@ Flow interp_shared_view(Interp *in, const Op *op);
 Flow interp_shared_load(Interp *in, const Op *op);
 /* All elements of a buffer that op reads, row-major; NULL after a fault. */
 u64 *interp_shared_read(Interp *in, const Op *op, const Value *buffer);
-/* The bytes of the buffer are p's to read from here on; and are not any more: they were read until here. */
-void interp_hold(Interp *in, const Value *buffer, Product *p);
-void interp_release(Interp *in, const Product *p);
+/* The bytes of the buffer are p's to read from here on; and are not any more: they were read until here.
+ * False after a fault. */
+bool interp_hold(Interp *in, const Value *buffer, Product *p);
+void interp_release(Interp *in, Product *p);
 Flow interp_shared_store(Interp *in, const Op *op);
 Flow interp_shared_gather(Interp *in, const Op *op);
 Flow interp_shared_add(Interp *in, const Op *op);

@@ -23,7 +23,7 @@ typedef struct Touch { const Op *op; u64 when; u32 team; } Touch;     /* of a by
 typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
 typedef struct InterpShared {
   u8 *data, *state;
-  u8 *busy;                      /* how many products under way read a byte */
+  u32 *busy;                     /* how many products under way read a byte */
   Touch *touch;                  /* beside data, of each byte the last write, then each team's last read; NULL unless by_team */
   u64 used, cap;
   VEC(Alloc) allocs;
@@ -37,7 +37,7 @@ interp_shared_reset(Interp *in)
     return;
   if (s->used) {
     memset(s->state, NEVER, s->used);
-    memset(s->busy, 0, s->used);
+    memset(s->busy, 0, s->used * sizeof *s->busy);
   }
   in->flying.len = 0;
   in->actor->products = 0;
@@ -60,7 +60,7 @@ static bool
 reserve(Interp *in, const Op *op, u64 end)
 {
   InterpShared *s = shared(in);
-  u64 cap = s->cap ? s->cap : 4096, marks = in->by_team ? 1 + in->nteams : 0, each = 3 + marks * sizeof(Touch);
+  u64 cap = s->cap ? s->cap : 4096, marks = in->by_team ? 1 + in->nteams : 0, each = 2 + sizeof(u32) + marks * sizeof(Touch);
   while (cap < end)
     cap *= 2;
   s->used = s->used > end ? s->used : end;
@@ -71,12 +71,13 @@ reserve(Interp *in, const Op *op, u64 end)
     return false;
   }
   in->bytes -= cap * each;
-  u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap), *busy = NEW_ARRAY(in->arena, u8, cap);
+  u8 *data = NEW_ARRAY(in->arena, u8, cap), *state = NEW_ARRAY(in->arena, u8, cap);
+  u32 *busy = NEW_ARRAY(in->arena, u32, cap);
   Touch *touch = marks ? NEW_ARRAY(in->arena, Touch, cap * marks) : NULL;
   if (s->cap) {
     memcpy(data, s->data, s->cap);
     memcpy(state, s->state, s->cap);
-    memcpy(busy, s->busy, s->cap);
+    memcpy(busy, s->busy, s->cap * sizeof *busy);
   }
   if (s->cap && touch)
     memcpy(touch, s->touch, s->cap * marks * sizeof *touch);
@@ -329,7 +330,21 @@ element_at(Interp *in, const Value *view, u32 i)
 
 /* ---- bytes that a product reads until it is waited for ---- */
 
-void
+/* One more run of bytes that p reads; false after a fault. */
+static bool
+add_run(Interp *in, Product *p, u64 at, u32 bytes)
+{
+  u64 room = p->reads.len == p->reads.cap ? max_u64(p->reads.cap * 2ull, 16) * sizeof(Run) : 0;
+  if (in->bytes < room) {
+    interp_fault(in, p->op, "the products under way do not fit into the interpreter's memory");
+    return false;
+  }
+  in->bytes -= room;
+  vec_push(in->arena, &p->reads, ((Run){at, at + bytes}));
+  return true;
+}
+
+bool
 interp_hold(Interp *in, const Value *buffer, Product *p)
 {
   InterpShared *s = shared(in);
@@ -340,13 +355,14 @@ interp_hold(Interp *in, const Value *buffer, Product *p)
       s->busy[at + b]++;
     if (p->reads.len && p->reads.data[p->reads.len - 1].to == at)
       p->reads.data[p->reads.len - 1].to += bytes;
-    else
-      vec_push(in->arena, &p->reads, ((Run){at, at + bytes}));
+    else if (!add_run(in, p, at, bytes))
+      return false;
   }
+  return true;
 }
 
 void
-interp_release(Interp *in, const Product *p)
+interp_release(Interp *in, Product *p)
 {
   for (u32 i = 0; i < p->reads.len; i++)
     for (u64 at = p->reads.data[i].from; at < p->reads.data[i].to; at++) {
@@ -354,6 +370,8 @@ interp_release(Interp *in, const Product *p)
       if (touches(in, at))
         mark_read(in, p->op, at);
     }
+  p->reads.len = 0;
+  vec_push(in->arena, &in->spare_runs, p->reads);
 }
 
 /* The product that reads the byte. */

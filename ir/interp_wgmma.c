@@ -34,9 +34,11 @@ interp_wgmma(Interp *in, const Op *op)
   Flow flow = interp_product(in, op, OPERAND(op, WGMMA, a), OPERAND(op, WGMMA, b), OPERAND(op, WGMMA, acc));
   if (flow == FLOW_FAULT)
     return flow;
+  if (in->spare_runs.len)
+    p.reads = in->spare_runs.data[--in->spare_runs.len];
   for (u32 i = 0; i <= SLOT(WGMMA, b); i++)
-    if (type_is_shared(op_operand(op, i)->type))
-      interp_hold(in, op_operand(op, i), &p);
+    if (type_is_shared(op_operand(op, i)->type) && !interp_hold(in, op_operand(op, i), &p))
+      return FLOW_FAULT;
   vec_push(in->arena, &in->flying, p);
   in->elems[r->id][type_numel(r->type)] = ++in->actor->products;
   return FLOW_NEXT;
