@@ -24,6 +24,7 @@ manifest_part(const KernelParam *k, const Type *t, TilertParam *p)
   p->rank = t->rank;
   p->dim = k->axis;
   p->swizzle = k->form.swizzle;
+  p->stored = k->stored;
   p->divisible = k->part == PARAM_BASE ? p->divisible : 1;
   memcpy(p->box, k->form.box, sizeof p->box);
 }

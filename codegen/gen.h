@@ -54,6 +54,7 @@ typedef struct KernelParam {
   KernelPart part;
   u32 axis, found;                 /* of an extent or stride; in which order it was found to be needed */
   TmaForm form;                    /* of a map */
+  bool stored;                     /* boxes are stored by it */
 } KernelParam;
 typedef VEC(KernelParam) KernelParams;
 

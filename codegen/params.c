@@ -16,8 +16,10 @@ static void
 need(Needs *n, KernelParam p)
 {
   for (u32 i = 0; i < n->p->len; i++)
-    if (same_part(&n->p->data[i], &p))
+    if (same_part(&n->p->data[i], &p)) {
+      n->p->data[i].stored |= p.stored;
       return;
+    }
   vec_push(n->a, n->p, p);
 }
 
@@ -32,6 +34,7 @@ params_asked(const Op *op)
   case OP_TENSOR_STRIDE: p.part = PARAM_STRIDE; break;
   default:
     p.part = PARAM_MAP;
+    p.stored = op->code == OP_TMA_STORE;
     tma_form_error(op->block->func->module->ctx, b->type, t->type->rank, &p.form);
   }
   return p;

@@ -151,6 +151,18 @@ map_swizzle(uint32_t bytes)
   return bytes ? __builtin_ctz(bytes) - 4 : 0;   /* 32, 64, 128 are 1, 2, 3 */
 }
 
+/* The last piece of a row is stored as a whole. */
+static int
+check_stored(const Tensor *t)
+{
+  const uint32_t last = t->rank - 1;
+  const int64_t row = t->extent[last] * (int64_t)t->bytes;
+  if (row % PIECE)
+    return WRONG(t->check, "extent %" PRIu32 ", the last, is %" PRId64 " elements, %" PRId64 " bytes; stores of boxes need a multiple of "
+                 "16 bytes", last, t->extent[last], row);
+  return TILERT_OK;
+}
+
 static int
 check_mappable(const Tensor *t)
 {
@@ -192,8 +204,11 @@ pack_map(TilertLaunch *l, const Tensor *t, uint32_t param, unsigned char *at)
     memset(at, 0, l->kernel->manifest.params[param].size);
     return TILERT_OK;
   }
+  const TilertParam *p = &l->kernel->manifest.params[param];
   int status = check_mappable(t);
-  return status ? status : encode(t, &l->kernel->manifest.params[param], at);
+  if (!status && p->stored)
+    status = check_stored(t);
+  return status ? status : encode(t, p, at);
 }
 
 static int

@@ -132,6 +132,8 @@ manifest_tensor_wrong(const TilertParam *p)
     return "unknown part of tensor";
   if (p->dim >= p->rank)
     return "bad dimension of tensor";
+  if (p->stored && p->part != TILERT_TENSOR_MAP)
+    return "only maps store";
   if (p->part == TILERT_TENSOR_MAP)
     return wrong_box(p, bytes);
   return p->swizzle ? "bad swizzle of tensor" : NULL;
@@ -216,7 +218,7 @@ parse_box(Text t, TilertParam *q)
   return 0;
 }
 
-/* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, base, extent=D, stride=D. 1: it is none of these, -1: a wrong one. */
+/* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, stored, base, extent=D, stride=D. 1: it is none of these, -1: a wrong one. */
 static int
 parse_tensor_fact(Text fact, TilertParam *q)
 {
@@ -225,6 +227,10 @@ parse_tensor_fact(Text fact, TilertParam *q)
     return text_number(value, &q->rank);
   if (text_is(key, "swizzle"))
     return text_number(value, &q->swizzle);
+  if (text_is(fact, "stored")) {
+    q->stored = 1;
+    return 0;
+  }
   for (uint32_t i = 0; i < PARTS; i++)
     if (text_is(key, part_word[i])) {
       if ((uint32_t)q->part < PARTS)
@@ -398,6 +404,8 @@ put_part(Out *o, const TilertParam *p)
     put(o, "%c%" PRIu32, i ? 'x' : '=', p->box[i]);
   if (p->part == TILERT_TENSOR_MAP && p->swizzle)
     put(o, ":swizzle=%" PRIu32, p->swizzle);
+  if (p->part == TILERT_TENSOR_MAP && p->stored)
+    put(o, ":stored");
   if (p->part == TILERT_TENSOR_EXTENT || p->part == TILERT_TENSOR_STRIDE)
     put(o, "=%" PRIu32, p->dim);
 }

@@ -6,7 +6,7 @@
  *
  * A tensor is one argument for whoever launches and one or more parameters of the kernel, its parts: those that the code needs,
  * consecutive and of one name, each
- *   NAME:tensor:DTYPE:rank=R:map=128x64[:swizzle=128]    the map that copies of such boxes take
+ *   NAME:tensor:DTYPE:rank=R:map=128x64[:swizzle=128][:stored]   the map that copies of such boxes take; stored: to the tensor
  *   NAME:tensor:DTYPE:rank=R:base[:ALIGN]                the address
  *   NAME:tensor:DTYPE:rank=R:extent=D[:ALIGN]            the extent of dimension D, from 0
  *   NAME:tensor:DTYPE:rank=R:stride=D[:ALIGN]            elements from one index of dimension D to the next
@@ -58,6 +58,7 @@ typedef struct TilertParam {
   uint32_t dim;                /* of an extent or a stride */
   uint32_t box[TILERT_MAX_RANK]; /* of a map: elements, 1 to 256, in the order of the tensor's dimensions; the last is contiguous */
   uint32_t swizzle;            /* of a map: 0, 32, 64 or 128, bytes */
+  uint32_t stored;             /* of a map: 1: boxes are stored by it, not only loaded */
 } TilertParam;
 
 typedef struct TilertManifest {

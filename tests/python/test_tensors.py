@@ -22,7 +22,7 @@ def numbers(shape, dtype=f16):
 def padded(a, pitch, offset=0):
     """A view of an Array of the device that holds a with rows so far apart, from an offset on; and that Array."""
     m, n = a.shape
-    host = np.full(offset + m * pitch, -1, a.dtype)
+    host = np.full(offset + m * pitch, -1).astype(a.dtype)
     np.lib.stride_tricks.as_strided(host[offset:], a.shape, (pitch * a.itemsize, a.itemsize))[:] = a
     held = dev.array(host)
     return tilec.View(held, (m, n), (pitch, 1), offset), held
@@ -69,12 +69,14 @@ class Tensors(Launched):
                     np.testing.assert_array_equal(held.numpy(), got)
 
     def test_rank_1(self):
-        a = np.arange(150, dtype=np.int32)
+        """The last 16 bytes of a row are stored as a whole: of 150 elements two more."""
+        a = np.arange(152, dtype=np.int32)
         k = program.kernel("row")
-        for launch in self.ways(k):
-            y = dev.array(np.full(160, -1, np.int32))
-            launch(3, tilec.View(dev.array(a), (146,), offset=4), tilec.View(y, (150,)), 150)
-            np.testing.assert_array_equal(y.numpy(), np.concatenate([a[4:], np.zeros(4, np.int32), np.full(10, -1, np.int32)]))
+        for n, stored in ((152, 152), (150, 152), (149, 152), (148, 148)):
+            for launch in self.ways(k):
+                y = dev.array(np.full(160, -1, np.int32))
+                launch(3, tilec.View(dev.array(a), (n - 4,), offset=4), tilec.View(y, (n,)), n)
+                np.testing.assert_array_equal(y.numpy(), np.concatenate([a[4:n], np.zeros(stored - n + 4, np.int32), np.full(160 - stored, -1, np.int32)]))
 
     def test_rows(self):
         """Address, extents and strides: any pitch goes."""

@@ -145,6 +145,7 @@ test_bad_tensors(void)
   PART("rank=2:map=64x60", "multiple of 16 bytes");
   PART("rank=2:map=64x64:swizzle=64", "longer than its swizzle");
   PART("rank=2:map=64x64:swizzle=16", "bad swizzle");
+  PART("rank=2:base:stored", "only maps store");
   PART("rank=2:base,a:tensor:f32:rank=2:extent=0", "differ in rank or type");
   PART("rank=2:base,a:tensor:f16:rank=3:extent=0", "differ in rank or type");
   PART("rank=2:base,b:ptr:f16,a:tensor:f16:rank=2:extent=0", "are apart");
@@ -157,7 +158,7 @@ test_text(void)
 {
   static const char *const lines[] = {
     LINE("") "\n", "//@tilec kernel=k warps=4 shared=0 params=n:scalar:i32\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
-    LINE(PARTS ",b:tensor:f32:rank=1:map=64,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32") "\n",
+    LINE(PARTS ",b:tensor:f32:rank=1:map=64,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32:stored") "\n",
   };
   static TilertManifest m;
   char text[1024];

@@ -325,6 +325,33 @@ test_manifests(void)
   MALFORMED("the manifest of kernel k: the parts of a tensor differ in rank or type");
 }
 
+/* Where boxes are stored rows end with a whole piece. */
+static void
+test_stored(void)
+{
+  static const char ptx[] = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 a[128]) { ret; }\n";
+  TilertManifest m = {.kernel = "k", .target = "sm_90a", .warps = 1, .nparams = 1, .params = {{
+    .name = "a", .kind = TILERT_PARAM_TENSOR, .dtype = "f16", .size = 128, .divisible = 1, .part = TILERT_TENSOR_MAP, .rank = 2, .box = {8, 64}}}};
+  const uint32_t grid[3] = {1, 1, 1};
+  static const int64_t extents[] = {8, 60}, strides[] = {64, 1};
+  TilertBuffer *at = buffer(1 << 10, NULL);
+  TilertTensorArg a = {.buffer = at, .rank = 2, .extents = extents, .strides = strides};
+  const TilertArg arg = tensor(&a);
+  for (m.params[0].stored = 0; m.params[0].stored < 2; m.params[0].stored++) {
+    TilertModule *made = NULL;
+    TilertKernel *k = NULL;
+    CHECK_OK(tilert_module_load(dev, ptx, sizeof ptx - 1, &m, 1, &made, &err));
+    CHECK_OK(tilert_module_kernel(made, "k", &k, &err));
+    if (!m.params[0].stored)
+      CHECK_OK(tilert_launch(NULL, k, grid, &arg, 1, &err));
+    else
+      CHECK_FAILS(tilert_launch(NULL, k, grid, &arg, 1, &err), TILERT_E_ARGUMENT,
+                  "argument 0 (a): extent 1, the last, is 60 elements, 120 bytes; stores of boxes need a multiple of 16 bytes");
+    tilert_module_destroy(made);
+  }
+  tilert_buffer_destroy(at);
+}
+
 /* Launches of the simulator are in order whatever they may. */
 static void
 test_pdl(void)
@@ -363,6 +390,7 @@ main(void)
   test_empty();
   test_fault();
   test_manifests();
+  test_stored();
   test_pdl();
   tilert_module_destroy(module);
   tilert_device_close(dev);

@@ -159,7 +159,8 @@ round_trip(Test *t)
 
 /* ---- tensors ---- */
 
-typedef struct Case { SimTensor map; uint64_t extent[5], stride[4]; uint32_t box[5], step[5]; int32_t at[5]; uint32_t bytes, size; int32_t lower[3], upper[3]; uint32_t pixels, shift[3]; } Case;
+typedef struct Case { SimTensor map; uint64_t extent[5], stride[4]; uint32_t box[5], step[5]; int32_t at[5]; uint32_t bytes, size;
+               int32_t lower[3], upper[3]; uint32_t pixels, shift[3]; bool whole; } Case;      /* whole: a store that is no reduction */
 
 static uint32_t
 random_below(uint32_t *seed, uint32_t n)
@@ -249,6 +250,14 @@ shared_place(const Case *c, uint32_t base, uint32_t e)
   }
 }
 
+/* Where rows of the tensor end for the box: a store writes the last 16 bytes whole. */
+static int64_t
+row_end(const Case *c)
+{
+  int64_t end = (int64_t)c->extent[0], piece = 16 / c->size;
+  return c->whole && c->at[0] < end ? (end + piece - 1) / piece * piece : end;
+}
+
 /* One pixel after the other, from corner to corner. */
 static int64_t
 pixel_place(const Case *c, uint32_t e)
@@ -269,7 +278,7 @@ pixel_place(const Case *c, uint32_t e)
   int64_t at = 0;
   for (uint32_t i = 0; i <= last; i++) {
     int64_t v = i ? x[i] + (int64_t)(i < last ? c->shift[i - 1] : 0) : x[0] + (int64_t)(e % c->box[0]);
-    if (v < 0 || v >= (int64_t)c->extent[i])
+    if (v < 0 || v >= (i ? (int64_t)c->extent[i] : row_end(c)))
       return -1;
     at += v * (i ? (int64_t)c->stride[i - 1] : c->size);
   }
@@ -285,7 +294,7 @@ tensor_place(const Case *c, uint32_t e)
   for (uint32_t i = 0; i < c->map.rank; i++) {
     uint32_t n = (c->box[i] + c->step[i] - 1) / c->step[i];
     int64_t x = (int64_t)c->at[i] + (int64_t)(e % n) * c->step[i];
-    if (x < 0 || x >= (int64_t)c->extent[i])
+    if (x < 0 || x >= (i ? (int64_t)c->extent[i] : row_end(c)))
       return -1;
     at += x * (i ? (int64_t)c->stride[i - 1] : c->size);
     e /= n;
@@ -379,6 +388,7 @@ tensor_case(Test *t, uint32_t *seed, bool pixels)
     b[i] = (uint8_t)random_below(seed, 256);
   if (!load)
     memset(c.shift, 0, sizeof c.shift);
+  c.whole = !load && !add;
   encode(t, &c, tensor, map);
   tensor_ptx(ptx, sizeof ptx, &c, load, add ? ".add" : "");
   Run r = {ptx, "k", {1}, {128}, 16384, {map, &b}, {0}, {0}};
