@@ -17,14 +17,16 @@ def check_tensors(test, dev, where):
     p = dev.program(os.path.join(root, "examples", "transpose_tma.tile"))
     for t, name in ((torch.float16, "f16"), (torch.bfloat16, "bf16")):
         k = p.kernel(T=name)
-        whole = torch.randn(100, 88, device=where).to(t)
-        x, out = whole[:, 8:80], torch.zeros(72, 104, dtype=t, device=where)
-        k((2, 2), x, out[:, :100])
-        k.bind((2, 2), x, out[:, :100], pdl=True)()
-        test.assertTrue(torch.equal(out[:, :100], x.t()) and not out[:, 100:].any())
+        whole = torch.randn(104, 88, device=where).to(t)
+        x, out = whole[:, 8:80], torch.zeros(72, 112, dtype=t, device=where)
+        k((2, 2), x, out[:, :104])
+        k.bind((2, 2), x, out[:, :104], pdl=True)()
+        test.assertTrue(torch.equal(out[:, :104], x.t()) and not out[:, 104:].any())
         for wrong, words in ((whole[:, ::2], "the last, is 2 elements"), (whole.t(), "the last, is 88 elements")):
             with test.assertRaisesRegex(tilec.Error, words):
                 k((2, 2), wrong, out)
+        with test.assertRaisesRegex(tilec.Error, "extent 1, the last, is 100 elements"):
+            k((2, 2), x[:100], out[:, :100])
     with test.assertRaises(TypeError):
         k((2, 2), torch.zeros(64, 64, device=where), out)
     with test.assertRaises(ValueError):
