@@ -74,7 +74,8 @@ params_of(const Func *f, Arena *a)
   for (u32 i = 0; i < f->body->nargs; i++)
     if (!asked[i])
       vec_push(a, &p, ((KernelParam){.arg = i, .part = type_is_tensor(f->body->args[i]->type) ? PARAM_BASE : PARAM_WHOLE}));
-  qsort(p.data, p.len, sizeof *p.data, by_place);
+  if (p.len)
+    qsort(p.data, p.len, sizeof *p.data, by_place);
   return p;
 }
 

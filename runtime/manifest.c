@@ -198,8 +198,9 @@ manifest_pairs_fit(const TilertManifest *m)
 static int
 parse_kind(Text t, TilertParamKind *kind)
 {
+  static const char pointer[] = "ptr";
   if (text_is(t, "pointer"))
-    t = (Text){"ptr", "ptr" + 3};
+    t = (Text){pointer, pointer + sizeof pointer - 1};
   for (uint32_t i = 0; i < KINDS; i++)
     if (kind_word[i] && text_is(t, kind_word[i])) {
       *kind = (TilertParamKind)i;
