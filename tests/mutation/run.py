@@ -23,6 +23,8 @@ NEAR = [
     (r"passes/(\w+_atomics)\.c", [r"tests/passes/\1", r"diff\.atomics", r"lit\.diag", r"diff\.passes"]),
     (r"passes/(\w+)\.c", [r"tests/passes/\1", r"unit\.(tables|alloc_shared)_test", r"lit\.passes", r"diff\.passes", r"faults.*"]),
     (r"codegen/(lower_tma|params)\.c", [r"lit\.codegen", r"diff\.t(ma|ensors)", "faults.tma"]),
+    (r"codegen/(lower_)?wgmma\.c|ir/\w*wgmma\.c|layout/layout_panels\.c", [r"lit\.(codegen|ir)", r"faults\.wgmma", r"diff\.(wgmma|products)"]),
+    (r"codegen/(lower_tma|params)\.c|ir/\w*tma\.c", [r"lit\.(codegen|ir)", r"faults\.tma", r"diff\.(tma|tensors)", r"runtime/.*"]),
     (r"codegen/(team|lower_team|dist)\.c", [r"lit\.codegen", r"diff\.(teams|tma|codegen)", r"faults\.(teams|tma)"]),
     (r"ir/(interp_tma|tma)\.c", [r"faults\.tma", r"lit\.(ir|diag)", r"diff\.tma"]),
     (r"ir/(interp_teams|team|team_order)\.c", [r"faults\.t(eams|ma)", r"lit\.(ir|diag)", r"diff\.team.*"]),
