@@ -15,12 +15,10 @@ null_of(ParamNull n)
 static void
 manifest_part(const KernelParam *k, const Type *t, TilertParam *p)
 {
-  static const struct { TilertTensorPart part; u32 size; } parts[] = {
-    [PARAM_MAP] = {TILERT_TENSOR_MAP, 128}, [PARAM_BASE] = {TILERT_TENSOR_BASE, 8},
-    [PARAM_EXTENT] = {TILERT_TENSOR_EXTENT, 4}, [PARAM_STRIDE] = {TILERT_TENSOR_STRIDE, 8}};
+  static const TilertTensorPart parts[] = {[PARAM_MAP] = TILERT_TENSOR_MAP, [PARAM_BASE] = TILERT_TENSOR_BASE,
+                                           [PARAM_EXTENT] = TILERT_TENSOR_EXTENT, [PARAM_STRIDE] = TILERT_TENSOR_STRIDE};
   p->kind = TILERT_PARAM_TENSOR;
-  p->part = parts[k->part].part;
-  p->size = parts[k->part].size;
+  p->part = parts[k->part];
   p->rank = t->rank;
   p->dim = k->axis;
   p->swizzle = k->form.swizzle;
@@ -37,11 +35,11 @@ manifest_param(const Func *f, const KernelParam *k, Arena *a, TilertParam *p)
   snprintf(p->name, sizeof p->name, "%s", func_param_name(f, k->arg, a));
   snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
   p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
-  p->size = ptr ? 8 : dtype_bytes(arg->type->dt);
   p->divisible = f->params[k->arg].divisible;
   p->null = null_of(f->params[k->arg].null);
   if (type_is_tensor(arg->type))
     manifest_part(k, arg->type, p);
+  p->size = tilert_param_size(p);
 }
 
 /* The place of a program's parameter among those of its PTX: of its first part. */

@@ -152,7 +152,7 @@ typedef enum PtxId {
   PTX_COUNT
 } PtxId;
 typedef struct PtxArgs {
-  const char *subst[6];            /* what %0 .. %5 in the template stand for */
+  const char *subst[7];            /* what %0 .. %6 in the template stand for */
   u32 nout, nin, ntied;            /* the last ntied inputs start out in outputs 0, 1, ... */
   Ty out[32];
   Val in[32];

@@ -114,7 +114,8 @@ box_of(Gen *g, const Op *op, TmaForm *f, Val *map)
   return f->panels * f->chunks;
 }
 
-/* Piece i by a row of ptx.def whose operands behind p's are its coordinates, and its policy. */
+/* Piece i by a row of ptx.def whose operands behind p's are its coordinates, and its policy. What is particular of the row begins at
+ * subst[5]. */
 static void
 emit_piece(Gen *g, PtxId id, const Op *op, u32 first, const TmaForm *f, u32 i, PtxArgs *p)
 {
@@ -143,18 +144,11 @@ lower_TMA_STORE(Gen *g, const Op *op)
   TmaForm f;
   Val map;
   const char *rmw = op_str(op, AT_RMW, NULL);
-  if (!has_tma(g, op))
-    return;
-  for (u32 i = 0, n = box_of(g, op, &f, &map); i < n; i++) {
+  for (u32 i = 0, n = has_tma(g, op) ? box_of(g, op, &f, &map) : 0; i < n; i++) {
     PtxArgs p = {.nin = 2, .in = {piece_address(g, op, &f, i), map}};
-    p.subst[1] = rmw ? "reduce." : "";
-    p.subst[2] = arena_printf(g->arena, "%u", f.rank);
-    p.subst[3] = rmw ? arena_printf(g->arena, ".%s", rmw) : "";
-    p.subst[4] = hint_of(op);
-    const char *at = push_coordinates(g, op, SLOT(TMA_STORE, at), &f, i, &p);
-    p.subst[5] = arena_printf(g->arena, "[$1, %s], [$0]%s", at, push_policy(g, op, &p));
-    push_leader(g, &p);
-    ptx_emit(g, PTX_TMA_STORE, &p, NULL);
+    p.subst[5] = rmw ? "reduce." : "";
+    p.subst[6] = rmw ? arena_printf(g->arena, ".%s", rmw) : "";
+    emit_piece(g, PTX_TMA_STORE, op, SLOT(TMA_STORE, at), &f, i, &p);
   }
 }
 

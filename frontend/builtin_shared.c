@@ -1,7 +1,7 @@
 /* builtin_shared.c - shared buffers, their views, and asynchronous copies. */
 #include "sema.h"
 
-enum { SHARED_BYTES_MAX = 1 << 24, ROW_MAX = 4096, PENDING_MAX = 64, COPY_BYTES_MIN = 4 };
+enum { SHARED_BYTES_MAX = 1 << 24, ROW_MAX = 4096, COPY_BYTES_MIN = 4 };
 
 /* ---- buffers ---- */
 
@@ -288,7 +288,7 @@ builtin_async_wait(Lower *L, Call *c)
   i64 pending;
   if (!call_int(L, c, 0, "the groups that may be in flight", &pending))
     return val_poison(c->span);
-  if (pending < 0 || pending > PENDING_MAX)
+  if (pending < 0 || pending > PENDING_MOST)
     return call_error(L, c, c->args[0].span, "from 0 to 64 groups may be in flight");
   L->b.span = c->span;
   ir_async_wait(&L->b, (u32)pending);

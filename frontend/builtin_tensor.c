@@ -1,8 +1,6 @@
 /* builtin_tensor.c - tensors: where they lie, and copies of their boxes to and from buffers. */
 #include "sema.h"
 
-enum { PENDING_MOST = 64 };
-
 /* ---- what is known of one ---- */
 
 Val

@@ -378,7 +378,7 @@ asked_type(Lower *L, Call *c)
     ERR(L, v.span, E_ARGUMENT, c->name, "a tile or a buffer of numbers", val_str(L, v));
     return NULL;
   }
-  if (v.kind == V_BUFFER || v.kind == V_TENSOR)
+  if (val_is_memory(v))
     return v.ir->type;
   return val_need_data(L, v, c->name) ? val_type_of(L, v) : NULL;
 }

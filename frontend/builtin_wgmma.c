@@ -93,7 +93,7 @@ builtin_wgmma_wait(Lower *L, Call *c)
   Values xs = {0};
   if (!accumulators(L, c, &xs) || (c->given[1] && !call_int(L, c, 1, "the products that may be under way", &pending)))
     return val_poison(c->span);
-  if (pending < 0 || pending > WGMMA_PENDING_MOST)
+  if (pending < 0 || pending > PENDING_MOST)
     return call_error(L, c, c->args[1].span, "from 0 to 64 products may be under way");
   L->b.span = c->span;
   Op *op = ir_wgmma_wait(&L->b, xs.len, xs.data, (u32)pending);

@@ -303,6 +303,7 @@ void region_hoist(Op *op, u32 arm);
 void region_if_convert(Block *region);
 
 /* ---- buffer_life.c ---- */
+static inline bool val_is_memory(Val v) { return v.kind == V_BUFFER || v.kind == V_TENSOR; }   /* named, never copied */
 static inline bool val_is_mbarrier(Val v) { return v.kind == V_BUFFER && dtype_is_opaque(v.ir->type->dt); }
 static inline Val val_buffer(Value *v, Span at) { return (Val){.kind = V_BUFFER, .span = at, .ir = v}; }
 static inline Val val_tensor(Value *v, Span at) { return (Val){.kind = V_TENSOR, .span = at, .ir = v}; }

@@ -8,7 +8,7 @@
 bool
 val_is_fixed(Lower *L, Val v)
 {
-  if (v.kind == V_IR || v.kind == V_BUFFER || v.kind == V_TENSOR)
+  if (v.kind == V_IR || val_is_memory(v))
     return false;
   for (const Binding *b = v.kind == V_FN && v.fn.env ? v.fn.env->last : NULL; b; b = b->next)
     if (!val_is_fixed(L, b->val))
@@ -37,8 +37,8 @@ part_value(Lower *L, Val v)
 Val
 var_value(Lower *L, Val v, const char *what)
 {
-  if (v.kind == V_BUFFER || v.kind == V_TENSOR || !(val_is_many(v) || val_need_data(L, v, what))) {
-    if (v.kind == V_BUFFER || v.kind == V_TENSOR)
+  if (val_is_memory(v) || !(val_is_many(v) || val_need_data(L, v, what))) {
+    if (val_is_memory(v))
       diag_hint(L->c, ERR(L, v.span, E_NOT_VALUE, what, val_str(L, v)), "buffers and tensors are named with let");
     return val_poison(v.span);
   }

@@ -248,6 +248,7 @@ typedef struct Team {
   const Op *op;         /* the warp_specialize; NULL: the program's team */
   u32 part;             /* which of its regions */
 } Team;
+enum { PENDING_MOST = 64 };  /* groups of copies, and products, that a wait may leave under way */
 enum { TEAMS_MAX = 15 };   /* regions of a warp_specialize: a block has 16 barriers, one of which is everybody's */
 typedef enum Phase { PHASE_TILE, PHASE_PLACED, PHASE_SCHED } Phase;
 struct Module {

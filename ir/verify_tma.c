@@ -99,5 +99,6 @@ bool
 check_TMA_WAIT(Verifier *v, const Op *op)
 {
   i64 n = op_int(op, AT_PENDING, 0);
-  return (n >= 0 && n <= 64) || verify_fail(v, op, "from 0 to 64 groups may be under way, not %lld", (long long)n);
+  return (n >= 0 && n <= PENDING_MOST) ||
+         verify_fail(v, op, "from 0 to %d groups may be under way, not %lld", PENDING_MOST, (long long)n);
 }

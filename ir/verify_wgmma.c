@@ -57,8 +57,8 @@ bool
 check_WGMMA_WAIT(Verifier *v, const Op *op)
 {
   i64 n = op_int(op, AT_PENDING, 0);
-  if (n < 0 || n > WGMMA_PENDING_MOST)
-    return verify_fail(v, op, "at most 0 to %d products may be under way", WGMMA_PENDING_MOST);
+  if (n < 0 || n > PENDING_MOST)
+    return verify_fail(v, op, "from 0 to %d products may be under way", PENDING_MOST);
   if (op->nresults != op->noperands)
     return verify_fail(v, op, "it has %u results for %u accumulators", op->nresults, op->noperands);
   for (u32 i = 0; i < op->noperands; i++)

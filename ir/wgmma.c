@@ -184,8 +184,8 @@ pending_error(const Op *op, u32 i)
 
 /* ---- buffers that a product reads ---- */
 
-static bool
-ends_reads(const Op *op, u32 newer)
+bool
+wgmma_ends_reads(const Op *op, u32 newer)
 {
   return op->code == OP_WGMMA_WAIT && (i64)newer >= op_int(op, AT_PENDING, 0);
 }
@@ -218,7 +218,7 @@ wgmma_spoiler(const Op *op)
 {
   u32 newer = 0;
   for (const Op *x = op->next; x; x = x->next) {
-    if (ends_reads(x, newer))
+    if (wgmma_ends_reads(x, newer))
       return NULL;
     newer += x->code == OP_WGMMA;
     for (u32 i = 0; i <= SLOT(WGMMA, b); i++)

@@ -3,8 +3,8 @@
 #define TILEC_WGMMA_H
 #include "ir.h"
 
-/* Rows of an instruction, and of a warpgroup; warps of that; products that a wait may leave under way. */
-enum { WGMMA_ROWS = 64, WGMMA_GROUP = 4, WGMMA_PENDING_MOST = 64 };
+/* Rows of an instruction, and of a warpgroup; warps of that. */
+enum { WGMMA_ROWS = 64, WGMMA_GROUP = 4 };
 
 /* Whether team t multiplies a (M x K, a tile or a buffer) by b (K x N, a buffer); what the accumulator may be. NULL, or why not. */
 const char *wgmma_error(Ctx *c, Team t, const Type *a, const Type *b);
@@ -25,4 +25,6 @@ const Layout *wgmma_left_layout(Ctx *c, Team t, const Type *a);
 const char *pending_error(const Op *op, u32 i);
 /* The first op behind a wgmma, in its block, that for sure writes or frees a buffer which it still reads; NULL: none. */
 const Op *wgmma_spoiler(const Op *op);
+/* Whether op waits for a product behind which `newer` others were started. */
+bool wgmma_ends_reads(const Op *op, u32 newer);
 #endif

@@ -269,15 +269,21 @@ count_iteration(State *s, const Op *loop)
 
 /* ---- the walk ---- */
 
+/* A new op in front of this one. */
+static Op *
+put_before(Op *op, OpCode code)
+{
+  Builder b = builder_before(op);
+  b.span = op->span;
+  return op_create(&b, code, 0, NULL, 0, NULL, 0);
+}
+
 static void
 add_barrier(Barriers *x, State *s, Op *op)
 {
   forget(s);
-  if (!x->insert)
-    return;
-  Builder b = builder_before(op);
-  b.span = op->span;
-  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  if (x->insert)
+    put_before(op, OP_BARRIER);
 }
 
 /* What is known of memory that meets it. */
@@ -296,28 +302,30 @@ facts_of(const State *s, const Op *memory)
 static void
 fenced(State *s)
 {
-  for (u32 i = 0; i < s->known.len; i++)
-    if (s->known.data[i].facts & UNFENCED)
-      s->known.data[i].facts = (s->known.data[i].facts & (s->known.data[i].facts & FLIES ? UINT32_MAX : ~(u32)UNFENCED)) | WROTE;
+  for (u32 i = 0; i < s->known.len; i++) {
+    u32 *facts = &s->known.data[i].facts;
+    if (*facts & UNFENCED)
+      *facts = (*facts & FLIES ? *facts : *facts & ~(u32)UNFENCED) | WROTE;
+  }
 }
 
 static void
 add_fence(Barriers *x, State *s, Op *op)
 {
   fenced(s);
-  if (!x->insert)
-    return;
-  Builder b = builder_before(op);
-  b.span = op->span;
-  op_set_str(op_create(&b, OP_FENCE, 0, NULL, 0, NULL, 0), AT_KIND, "async");
+  if (x->insert)
+    op_set_str(put_before(op, OP_FENCE), AT_KIND, "async");
 }
 
+/* Does the proxy reach unfenced memory, by ops for which `asks` holds (NULL: any)? */
 static bool
-has_unfenced(const Barriers *x, const State *s)
+reaches_unfenced(const Barriers *x, const State *s, bool (*asks)(const Proxied *p, const void *of), const void *of)
 {
-  for (u32 i = 0; i < x->proxied.len; i++)
-    if (facts_of(s, x->proxied.data[i].memory) & UNFENCED)
+  for (u32 i = 0; i < x->proxied.len; i++) {
+    const Proxied *p = &x->proxied.data[i];
+    if ((!asks || asks(p, of)) && facts_of(s, p->memory) & UNFENCED)
       return true;
+  }
   return false;
 }
 
@@ -326,31 +334,36 @@ static void
 require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
 {
   u32 facts = facts_of(s, memory) & against;
-  if (facts && has_unfenced(x, s))
+  if (facts && reaches_unfenced(x, s, NULL, NULL))
     add_fence(x, s, op);
   if (facts)
     add_barrier(x, s, op);
+}
+
+static bool
+is_elsewhere(const Proxied *p, const void *region)
+{
+  return p->in != region;
 }
 
 /* Is there unfenced memory that the proxy reaches from elsewhere than the block's region? */
 static bool
 owes_fence(const Barriers *x, const State *s, const Block *b)
 {
-  const Block *own = team_region(b);
-  for (u32 i = 0; i < x->proxied.len; i++)
-    if (x->proxied.data[i].in != own && facts_of(s, x->proxied.data[i].memory) & UNFENCED)
-      return true;
-  return false;
+  return reaches_unfenced(x, s, is_elsewhere, team_region(b));
+}
+
+static bool
+is_in_loop(const Proxied *p, const void *loop)
+{
+  return op_inside(p->op, loop);
 }
 
 /* Is there unfenced memory that the proxy reaches in a loop? In front of it a fence is needed once. */
 static bool
 loop_wants_fence(const Barriers *x, const State *s, const Op *loop)
 {
-  for (u32 i = 0; i < x->proxied.len; i++)
-    if (op_inside(x->proxied.data[i].op, loop) && facts_of(s, x->proxied.data[i].memory) & UNFENCED)
-      return true;
-  return false;
+  return reaches_unfenced(x, s, is_in_loop, loop);
 }
 
 static void

@@ -1,10 +1,11 @@
 /* live_buffers.c - offsets of shared buffers in a function's shared memory.
  *
  * A buffer is live from its shared_alloc to its shared_free, or to the end of its block; longer, if a product of warpgroups reads it, until
- * that is waited for. Buffers whose live ranges do not overlap may
- * share memory: each takes the lowest offset at which it may begin (buffer_align) and that is free for all of its range. Regions of a
- * warp_specialize run at the same time, so buffers of different ones never share. */
+ * that is waited for. Buffers whose live ranges do not overlap may share memory: each takes the lowest offset at which it may begin
+ * (buffer_align) and that is free for all of its range. Regions of a warp_specialize run at the same time, so buffers of different ones
+ * never share. */
 #include "live_buffers.h"
+#include "wgmma.h"
 
 /* Positions: op->mark, in program order; a region's ops lie between its op and the next. */
 static void
@@ -30,7 +31,7 @@ static void
 extend_to_wait(const LiveBuffers *a, LiveRange *l, const Op *op, u32 newer)
 {
   for (const Op *x = op->next; x; x = x->next) {
-    if (x->code == OP_WGMMA_WAIT && (i64)newer >= op_int(x, AT_PENDING, 0)) {
+    if (wgmma_ends_reads(x, newer)) {
       l->to = max_u32(l->to, x->mark);
       return;
     }

@@ -334,16 +334,21 @@ apart(const Op *op, Stride s)
   return op->code == OP_LOAD || !s.known || s.by ? 0 : (u32)(s.times < 0 ? -s.times : s.times);
 }
 
-/* What others move at a time. */
+/* What is moved at a time where most is, of tiles of each shape: as few shapes as there are, whatever the number of accesses. */
 static void
 look_beside(Place *p)
 {
-  for (u32 i = 0; i < p->mems.len; i++)
-    for (u32 k = 0; k < p->mems.len; k++) {
+  VEC(MemOp *) widest = {0};
+  for (u32 round = 0; round < 2; round++)
+    for (u32 i = 0, k; i < p->mems.len; i++) {
       MemOp *m = p->mems.data[i];
-      const MemOp *o = p->mems.data[k];
-      if (type_same_shape(m->at->type, o->at->type))
-        m->beside = max_u32(m->beside, o->vec);
+      for (k = 0; k < widest.len && !type_same_shape(m->at->type, widest.data[k]->at->type);)
+        k++;
+      if (k == widest.len)
+        vec_push(p->c->scratch, &widest, m);
+      else if (m->vec > widest.data[k]->vec)
+        widest.data[k] = m;
+      m->beside = widest.data[k]->vec;
     }
 }
 

@@ -104,8 +104,6 @@ int manifest_pairs_fit(const TilertManifest *m);
 /* What is wrong with one part of a tensor, and with how parts stand together, in words; NULL: nothing. */
 const char *manifest_tensor_wrong(const TilertParam *p);
 const char *manifest_tensors_wrong(const TilertManifest *m);
-/* Bytes that a parameter's kind and type take; 0 if these are not known. */
-uint32_t manifest_param_size(const TilertParam *p);
 
 /* Check and pack args into *l, which is the caller's. Does not retain the kernel. */
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,

@@ -93,8 +93,10 @@ tensor_size(TilertTensorPart part)
 }
 
 uint32_t
-manifest_param_size(const TilertParam *p)
+tilert_param_size(const TilertParam *p)
 {
+  if (!p)
+    return 0;
   switch (p->kind) {
   case TILERT_PARAM_POINTER: return 8;
   case TILERT_PARAM_TENSORMAP: return 128;
@@ -286,7 +288,7 @@ parse_param(Parse *p, Text text)
     return bad(p, wrong, text);
   if (!is_tensor(q))
     q->part = TILERT_TENSOR_MAP;
-  q->size = manifest_param_size(q);
+  q->size = tilert_param_size(q);
   return q->size ? TILERT_OK : bad(p, "unknown type of parameter", text);
 }
 

@@ -78,6 +78,8 @@ typedef struct TilertManifest {
 /* The `//@tilec` line of a manifest, with the end of the line. Writes at most n bytes, the NUL included (NULL: none), and returns the
  * length of the whole line without it; 0, and "", if it has a raw parameter, of which a line says nothing. */
 TILERT_API size_t tilert_manifest_text(const TilertManifest *m, char *out, size_t n);
+/* Bytes that a parameter's kind and type take; 0 if these are not known. */
+TILERT_API uint32_t tilert_param_size(const TilertParam *p);
 /* How many arguments a launch gives: the parameters, with the parts of a tensor together. first, which may be NULL, gets the place of each
  * argument's first parameter among params. */
 TILERT_API uint32_t tilert_manifest_args(const TilertManifest *m, uint32_t first[TILERT_MAX_PARAMS]);

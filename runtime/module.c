@@ -78,7 +78,7 @@ kernel_layout(TilertKernel *k, TilertError *err)
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
     Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;
-    if (p->size != manifest_param_size(p) || p->size == 0 || p->divisible == 0)
+    if (p->size != tilert_param_size(p) || p->size == 0 || p->divisible == 0)
       return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, parameter %s: malformed manifest", k->manifest.kernel,
                        p->name);
     uint32_t align = param_align(p);

@@ -117,15 +117,18 @@ row_of(const Box *x, uint32_t r)
   return row;
 }
 
-/* A store writes whole pieces up to the end of a row of the tensor: the last one with what the box has behind it. (Seen on an H200.) */
+/* What is touched of a row. A store that is no reduction (whole) writes whole pieces up to the end of a row of the tensor: the last one
+ * with what the box has behind it. (Seen on an H200.) */
 static Row
-stored_row(const Box *x, uint32_t r)
+touched_row(const Box *x, uint32_t r, bool whole)
 {
   Row row = row_of(x, r);
+  if (!whole || !row.count)
+    return row;
   int64_t end = (int64_t)x->at[0] + row.first + row.count;
   uint32_t over = end > (int64_t)x->extent[0] ? (uint32_t)(-end * x->bytes & (PIECE - 1)) / x->bytes : 0;
   uint32_t room = x->size[0] - row.first - row.count;
-  row.count += !row.count ? 0 : over < room ? over : room;
+  row.count += over < room ? over : room;
   return row;
 }
 
@@ -133,7 +136,7 @@ int
 box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, Doer by)
 {
   for (uint32_t r = 0; r < box_rows(x); r++) {
-    Row row = write && !in->bulk.op ? stored_row(x, r) : row_of(x, r);
+    Row row = touched_row(x, r, write && !in->bulk.op);
     LaneAccess part = {.space = SP_GLOBAL, .addr = row.at, .lane = lane, .size = row.count * x->bytes, .write = write,
                        .agent = by.agent, .segment = by.segment, .strong = in->bulk.op != 0, .update = in->bulk.op != 0};
     if (!row.count)
@@ -204,7 +207,7 @@ box_store(Block *b, const Box *x, uint32_t shared, ModId op)
   uint8_t row[BOX_MOST * 8];
   uint32_t n = x->size[0] * x->bytes;
   for (uint32_t r = 0; r < box_rows(x); r++) {
-    Row out = op ? row_of(x, r) : stored_row(x, r);
+    Row out = touched_row(x, r, !op);
     for (uint32_t i = 0; i < n; i += PIECE)
       memcpy(row + i, b->shared + swizzled(shared + r * n + i, map_swizzle_span[x->swizzle]), PIECE);
     if (op)

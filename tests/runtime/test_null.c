@@ -216,6 +216,7 @@ test_modules(void)
   ROW(tilert_module_load, "00", FREED(tilert_module_load(dev, axpy_ptx, size, P(1, m), 0, &made_module, e), made_module,
                                       tilert_module_destroy));
   ANSWER(tilert_manifest_text, "101", tilert_manifest_text(P(1, m), P(2, text), 0));
+  ANSWER(tilert_param_size, "10", tilert_param_size(P(1, &m->params[0])));
   ANSWER(tilert_manifest_args, "101", tilert_manifest_args(P(1, m), P(2, firsts)));
   ROW(tilert_manifest_derive, "0aaa0", tilert_manifest_derive(P(1, axpy_ptx), size, P(2, m), 2, P(3, &n), P(4, e)));
   ROW(tilert_manifest_derive, "00", tilert_manifest_derive(axpy_ptx, size, P(1, m), 0, &n, e));
