@@ -8,7 +8,7 @@
  *   LANDED  this thread's copies have landed (async_wait); those of others are seen after a barrier
  *   LENT    copies by the asynchronous proxy read it; which thread waits for them (tma_wait) has then READ it
  *   TAKEN   products of warpgroups that are under way read it
- *   UNFENCED  threads have written it, and have executed no fence for the asynchronous proxy since
+ *   UNFENCED  threads have written it, or their copies have landed there, and they have executed no fence for the asynchronous proxy since
  * The memory is that of a shared_alloc, or the scratch of an op. A barrier forgets READS, WROTE and LANDED. An op with scratch writes
  * it, meets all threads (its own barrier, made by code generation) and reads it: after it only its own READS and UNFENCED remain.
  *
@@ -298,14 +298,14 @@ facts_of(const State *s, const Op *memory)
 
 /* ---- the asynchronous proxy ---- */
 
-/* Each thread's accesses are fenced, but for copies that have yet to land; those of others are behind the next barrier. */
+/* Each thread's accesses are fenced; those of others are behind the next barrier. */
 static void
 fenced(State *s)
 {
   for (u32 i = 0; i < s->known.len; i++) {
     u32 *facts = &s->known.data[i].facts;
     if (*facts & UNFENCED)
-      *facts = (*facts & FLIES ? *facts : *facts & ~(u32)UNFENCED) | WROTE;
+      *facts = (*facts & ~(u32)UNFENCED) | WROTE;
   }
 }
 
@@ -404,7 +404,7 @@ land(State *s, bool all)
   for (u32 i = 0; i < s->known.len; i++) {
     u32 *facts = &s->known.data[i].facts;
     if (*facts & FLIES)
-      *facts |= LANDED;
+      *facts |= LANDED | UNFENCED;
     if (all)
       *facts &= ~(u32)FLIES;
   }
@@ -508,7 +508,7 @@ access_through(const Op *op, u32 i, Access *a)
   *a = (Access){buffer_alloc(v), init ? 0 : WROTE | LANDED, fx & (FX_READ | FX_ORDER) ? READS : 0};
   if (fx & FX_WRITE) {
     a->against |= reads;
-    a->leaves |= fx & FX_ASYNC ? FLIES | UNFENCED : WROTE | UNFENCED;
+    a->leaves |= fx & FX_ASYNC ? FLIES : WROTE | UNFENCED;
   }
   if (proxy) {
     a->against |= UNFENCED;
@@ -552,7 +552,7 @@ visit(Barriers *x, State *s, Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     if (access_through(op, i, &a))
       require(x, s, op, a.memory, a.against);
-  if (op->code == OP_MBARRIER_ARRIVE && owes_fence(x, s, op->block))
+  if (op->code == OP_MBARRIER_ARRIVE ? owes_fence(x, s, op->block) : op->code == OP_BARRIER && reaches_unfenced(x, s, NULL, NULL))
     add_fence(x, s, op);
   if (op_releases(op))
     forget_touched(s);

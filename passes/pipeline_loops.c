@@ -50,6 +50,7 @@ typedef struct Staged {
   Value *buffers;
   const Layout *smem;
   const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
+  bool matrix;               /* dots for warpgroups read it in place */
   bool fills;                /* where the mask is off the tile is something else than 0: chosen after reading */
 } Staged;
 
@@ -58,7 +59,8 @@ typedef struct Pipe {
   Func *f;
   Op *loop;
   Block *body;
-  u32 stages;
+  u32 ahead_by, slots;       /* iterations that copies are ahead; buffers of a row: one more, or two where products read on (defer) */
+  bool defer;
   Staged staged[MAX_LOADS];
   u32 n;
   Op *rest[MAX_LOADS];       /* loads that cannot be copied */
@@ -98,8 +100,11 @@ static const Layout *
 shared_layout_for(Pipe *p, const Staged *x, u32 vec)
 {
   const Type *t = op_result(x->load)->type;
-  const Layout *want = x->want ? x->want : t->layout, *smem = buffer_swizzle(p->c, t, t->layout, want, vec);
+  const Layout *want = x->want ? x->want : t->layout, *smem = x->matrix ? warpgroup_layout(p->c, t) : NULL;
   SharedPlan plan = {0};
+  if (smem && buffer_copy_fits(p->c, t->layout, smem, vec))
+    return smem;
+  smem = buffer_swizzle(p->c, t, t->layout, want, vec);
   if (smem || want == t->layout)
     return smem;
   layout_shared_plan(p->c, t->layout, want, type_elem_bits(t), target_has(p->c->target, F_LDMATRIX), false, &plan);
@@ -163,6 +168,7 @@ obstacle(Pipe *p, Staged *x)
   if (!slice_add(&p->slice, 2, (Value *[]){OPERAND(load, LOAD, p), op_mask(load)}, &why))
     return why;
   x->want = readers_layout(load);
+  x->matrix = warpgroup_reads(p->loop, load);
   x->smem = shared_layout_for(p, x, vec);
   return x->smem ? NULL : "no shared layout keeps a copy's elements together";
 }
@@ -233,7 +239,7 @@ static const Type *
 buffers_type(Pipe *p, const Staged *x)
 {
   const Type *t = op_result(x->load)->type;
-  return type_shared(p->c, t->dt, p->stages, t->rank, t->shape, NULL, x->smem, 0, 0);
+  return type_shared(p->c, t->dt, p->slots, t->rank, t->shape, NULL, x->smem, 0, 0);
 }
 
 static void
@@ -261,7 +267,7 @@ prologue(Pipe *p)
   Value *i = OPERAND(p->loop, FOR, lo), **carried = slice_first(&p->slice);
   make_buffers(p, &b);
   Value *any = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi));
-  for (u32 s = 0; s + 1 < p->stages; s++) {
+  for (u32 s = 0; s < p->ahead_by; s++) {
     Value *more = s ? ir_binary(&b, OP_AND, any, loop_goes_on(&b, p->loop, OPERAND(p->loop, FOR, lo), s)) : any;
     Value **map = slice_clone(&p->slice, &b, i, carried, more, NULL);
     issue(p, &b, more, i32_const(&b, s), map);
@@ -269,7 +275,7 @@ prologue(Pipe *p)
     i = ir_binary(&b, OP_ADD, i, OPERAND(p->loop, FOR, step));
   }
   p->next = loop_carry(p->loop, i, "next");
-  p->put = loop_carry(p->loop, i32_const(&b, p->stages - 1), "put");
+  p->put = loop_carry(p->loop, i32_const(&b, p->ahead_by), "put");
   p->get = loop_carry(p->loop, i32_const(&b, 0), "get");
   p->ahead = slice_now(&p->slice);
   for (u32 k = 0; k < p->slice.carried.len; k++)
@@ -281,7 +287,7 @@ static Value *
 next_slot(Pipe *p, Builder *b, Value *slot)
 {
   Value *more = ir_binary(b, OP_ADD, slot, i32_const(b, 1));
-  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, p->stages));
+  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, p->slots));
   return ir_select(b, wrap, i32_const(b, 0), more);
 }
 
@@ -336,12 +342,12 @@ steady_state(Pipe *p)
   Builder b = builder_before(p->body->first);
   Op *dot = before_copies(p);
   b.span = p->loop->span;
-  ir_async_wait(&b, p->stages - 2);
+  ir_async_wait(&b, p->ahead_by - 1);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   if (dot)
     b = builder_after(dot);
   b.span = p->loop->span;
-  Value *more = loop_goes_on(&b, p->loop, loop_counter(p->loop), p->stages - 1);
+  Value *more = loop_goes_on(&b, p->loop, loop_counter(p->loop), p->ahead_by);
   Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->indices), **carried = slice_next(&p->slice, map);
   issue(p, &b, more, p->put, map);
   Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);
@@ -415,17 +421,63 @@ print_schedule(Pipe *p)
     loads[i] = p->staged[i].load;
     buffers[i] = buffers_type(p, &p->staged[i]);
   }
-  schedule_table(&(ScheduleTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->stages,
+  schedule_table(&(ScheduleTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->ahead_by + 1,
                                   .nloads = p->n, .load = loads, .buffers = buffers, .early = p->slice.in,
                                   .behind = before_copies(p)});
+}
+
+/* ---- products of warpgroups ---- */
+
+static u64
+ring_bytes(Pipe *p)
+{
+  u64 bytes = 0;
+  for (u32 k = 0; k < p->n; k++)
+    bytes += type_shared_bytes(buffers_type(p, &p->staged[k]));
+  return bytes;
+}
+
+/* Products that run into the next iteration read buffers for one more: each row gets one more, or copies are one iteration less ahead. */
+static void
+let_products_run_on(Pipe *p)
+{
+  p->defer = p->n && warpgroup_defers(p->loop);
+  for (u32 k = 0; k < p->nrest && p->defer; k++)
+    p->defer = !warpgroup_reads(p->loop, p->rest[k]);
+  p->slots += p->defer;
+  if (p->defer && ring_bytes(p) > p->c->target->shared_max) {
+    p->slots--;
+    p->ahead_by--;
+    p->defer = p->ahead_by > 0;
+    p->ahead_by += !p->defer;
+  }
+}
+
+static void
+make_products(Pipe *p)
+{
+  Value *rows[MAX_LOADS];
+  for (u32 k = 0; k < p->n; k++)
+    rows[k] = p->staged[k].buffers;
+  warpgroup_products(p->c, p->loop, p->defer, rows, p->n);
+}
+
+static void
+drop_marks(Op *op, void *user)
+{
+  (void)user;
+  if (op->code == OP_DOT)
+    op_remove_attr(op, AT_WARPGROUP);
 }
 
 static void
 pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
-  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .stages = (u32)op_int(loop, AT_STAGES, 1)};
+  u32 stages = (u32)op_int(loop, AT_STAGES, 1);
+  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .ahead_by = stages - 1, .slots = stages};
   p.slice = slice_new(c, f, loop, true);
   find_staged(&p);
+  let_products_run_on(&p);
   op_remove_attr(loop, AT_STAGES);
   if (p.n && c->notes)
     print_schedule(&p);
@@ -436,7 +488,8 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
     prologue(&p);
     steady_state(&p);
     epilogue(&p);
-    op_set_int(loop, AT_PIPELINED, p.stages);
+    make_products(&p);
+    op_set_int(loop, AT_PIPELINED, p.ahead_by + 1);
     drop_dead(&p);
     prefetch_indices(&p);
   }
@@ -451,5 +504,6 @@ pass_pipeline_loops(Ctx *c, Module *m)
     for (u32 k = loops.len; k-- > 0;)   /* inner loops first */
       if (op_int(loops.data[k], AT_STAGES, 1) >= 2)
         pipeline_loop(c, m->funcs.data[i], loops.data[k]);
+    func_walk(m->funcs.data[i], drop_marks, NULL);
   }
 }

@@ -1,0 +1,309 @@
+/* warpgroup_dots.c - dots of a pipelined loop become products of warpgroups, which read their operands where copies put them.
+ * Part of pipeline_loops, which runs it behind its own work.
+ *
+ * A dot that choose_mma has marked takes b, and a if it can, from the loop's buffers, in panels; what comes from outside the loop is stored
+ * to a buffer in front of it. Other factors a stay in registers. Marks whose b is in no buffer are dropped: such a dot is what it was.
+ *
+ *   x = shared_load s[get]; y = shared_load t[get]            acc' = wgmma s[get], t[get], acc
+ *   acc' = dot x, y, acc                               ==>    wgmma_wait pending = 1
+ *
+ * Waits. Where the loop does nothing with sums but add to them, they are carried under way, and products of an iteration run while the next one
+ * begins: an iteration waits, behind its own products, for those before it, and so the buffers that it read are free one iteration
+ * later than otherwise: the ring has one more (pipeline_loops). In other loops the wait stands where the sum is first used, at the latest
+ * at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes ptxas wait
+ * behind each instruction. */
+#include "pipeline.h"
+#include "wgmma.h"
+
+static bool
+is_marked(const Op *op)
+{
+  return op->code == OP_DOT && op_int(op, AT_WARPGROUP, 0);
+}
+
+/* What a factor is a transpose or another layout of. */
+static Value *
+source_of(Value *v)
+{
+  while (op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT))
+    v = op_operand(v->def, 0);
+  return v;
+}
+
+bool
+warpgroup_reads(const Op *loop, const Op *load)
+{
+  for (Op *op = loop->regions[0]->first; op; op = op->next)
+    if (is_marked(op) && (source_of(OPERAND(op, DOT, a)) == op_result(load) || source_of(OPERAND(op, DOT, b)) == op_result(load)))
+      return true;
+  return false;
+}
+
+const Layout *
+warpgroup_layout(Ctx *c, const Type *t)
+{
+  int fast = t->rank - 1;
+  for (int d = 0; d < t->rank; d++)
+    if (layout_contiguous_regs(t->layout, d) > layout_contiguous_regs(t->layout, fast))
+      fast = d;
+  return layout_panels_default(c, t->rank, t->shape, type_elem_bytes(t), fast);
+}
+
+/* ---- which sums stay under way ---- */
+
+/* The marked dot that adds to v and nothing else uses v, or NULL. */
+static Op *
+only_adds_to(const Value *v)
+{
+  const Use *u = v->uses;
+  return u && !u->next && is_marked(u->user) && OPERAND(u->user, DOT, acc) == v ? u->user : NULL;
+}
+
+/* From carried value k of the loop a row of marked dots leads to the same of the next iteration. */
+static bool
+carried_under_way(const Op *loop, u32 k)
+{
+  const Value *v = loop_arg(loop, 0, k), *end = region_yields(loop, 0, k);
+  for (const Op *dot; v != end; v = op_result(dot)) {
+    dot = only_adds_to(v);
+    if (!dot || dot->block != loop->regions[0])
+      return false;
+  }
+  return value_use_count(end) == 1;
+}
+
+/* The carried value to which a dot's sum goes, or -1. */
+static int
+carried_sum(const Op *loop, const Op *dot)
+{
+  for (u32 k = 0; k < loop->nresults; k++) {
+    const Value *v = loop_arg(loop, 0, k);
+    for (const Op *d = NULL; v && (d = only_adds_to(v)); v = op_result(d))
+      if (d == dot)
+        return carried_under_way(loop, k) ? (int)k : -1;
+  }
+  return -1;
+}
+
+/* Loaded as it is, or from outside: a buffer holds it. */
+static bool
+not_computed(const Op *loop, Value *v)
+{
+  const Op *def = source_of(v)->def;
+  return def && (def->code == OP_LOAD || !op_inside(def, loop));
+}
+
+bool
+warpgroup_defers(const Op *loop)
+{
+  u32 n = 0;
+  for (const Op *op = loop->regions[0]->first; op; op = op->next) {
+    if (op->code != OP_DOT)
+      continue;
+    if (!is_marked(op) || carried_sum(loop, op) < 0 || !not_computed(loop, OPERAND(op, DOT, a)))
+      return false;
+    n++;
+  }
+  return n > 0;
+}
+
+/* ---- operands ---- */
+
+typedef struct Products {
+  Ctx *c;
+  Op *loop;
+  Value *const *rows;              /* of buffers that the loop fills */
+  u32 nrows;
+  VEC(Value *) kept;               /* buffers of what comes from outside */
+  VEC(Op *) waits;
+} Products;
+
+static bool
+is_row(const Products *p, const Value *v)
+{
+  for (u32 i = 0; i < p->nrows; i++)
+    if (p->rows[i] == v)
+      return true;
+  return false;
+}
+
+/* v, which does not change in the loop, in a buffer; its dimension k is K. */
+static Value *
+keep(Products *p, Value *v, int k)
+{
+  const Type *t = v->type;
+  const Layout *l = dtype_bits(t->dt) == 16 ? warpgroup_layout(p->c, t)
+                                            : layout_panels_default(p->c, t->rank, t->shape, type_elem_bytes(t), k);
+  if (!l)
+    return NULL;
+  Builder b = builder_before(p->loop);
+  Value *buffer = ir_shared_alloc(&b, type_shared(p->c, t->dt, 0, t->rank, t->shape, NULL, l, 0, 0));
+  buffer->name = v->name;
+  ir_shared_store(&b, buffer, v);
+  vec_push(p->c->scratch, &p->kept, buffer);
+  return buffer;
+}
+
+/* The buffer, as a view at b, in which v is read, whose dimension k is K; NULL: none. */
+static Value *
+buffer_of(Products *p, Builder *b, Value *v, int k)
+{
+  Value *x;
+  if (op_is(v, OP_CONVERT_LAYOUT))
+    return buffer_of(p, b, OPERAND(v->def, CONVERT_LAYOUT, x), k);
+  if (op_is(v, OP_PERMUTE)) {
+    int perm[MAX_RANK];
+    for (u32 i = 0; i < v->type->rank; i++)
+      perm[i] = (int)op_attr(v->def, AT_PERM)->ints.v[i];
+    x = buffer_of(p, b, OPERAND(v->def, PERMUTE, x), perm[k]);
+    return x ? ir_shared_permute(b, x, perm) : NULL;
+  }
+  if (!v->def || !op_inside(v->def, p->loop))
+    return v->def ? keep(p, v, k) : NULL;
+  if (!op_is(v, OP_SHARED_LOAD))
+    return NULL;
+  x = OPERAND(v->def, SHARED_LOAD, b);
+  if (!op_is(x, OP_SHARED_INDEX) || !is_row(p, OPERAND(x->def, SHARED_INDEX, b)))
+    return NULL;
+  return ir_shared_index(b, OPERAND(x->def, SHARED_INDEX, b), OPERAND(x->def, SHARED_INDEX, i));
+}
+
+static Value *
+operand_in_shared(Products *p, Builder *b, Value *v, int k)
+{
+  WgmmaSide side;
+  Value *buffer = buffer_of(p, b, v, k);
+  return buffer && !wgmma_side(p->c, buffer->type, k, &side) ? buffer : NULL;
+}
+
+static void
+make_product(Products *p, Op *dot)
+{
+  Builder b = builder_before(dot);
+  b.span = dot->span;
+  Value *right = operand_in_shared(p, &b, OPERAND(dot, DOT, b), 0);
+  if (!right)
+    return;
+  Value *left = operand_in_shared(p, &b, OPERAND(dot, DOT, a), 1), *sum;
+  sum = ir_wgmma(&b, left ? left : OPERAND(dot, DOT, a), right, ir_pending(&b, OPERAND(dot, DOT, acc)));
+  Op *wait = ir_wgmma_wait(&b, 1, &sum, 0);
+  wait->results[0]->name = op_result(dot)->name;
+  value_replace_uses(op_result(dot), wait->results[0]);
+  op_remove(dot);
+  vec_push(p->c->scratch, &p->waits, wait);
+}
+
+/* ---- waits ---- */
+
+/* A sum that is waited for only to be added to again is not waited for. */
+static bool
+join_products(Op *wait)
+{
+  Value *v = wait->results[0], *under_way = op_operand(wait, 0);
+  const Use *u = v->uses;
+  if (!u || u->next || u->user->code != OP_PENDING || u->user->block != wait->block)
+    return false;
+  Op *pending = u->user;
+  value_replace_uses(op_result(pending), under_way);
+  op_remove(pending);
+  op_remove(wait);
+  return true;
+}
+
+/* Carried value k stays under way: what waits for it stands behind the loop, at b. */
+static void
+carry_under_way(Products *p, u32 k, Builder *behind)
+{
+  Op *loop = p->loop, *end = block_terminator(loop->regions[0]);
+  Value *arg = loop_arg(loop, 0, k), *r = loop->results[k], *last = region_yields(loop, 0, k);
+  Op *wait = last->def, *first = arg->uses->user;
+  Builder b = builder_before(loop);
+  b.span = loop->span;
+  op_set_operand(loop, loop_first_init(loop) + k, ir_pending(&b, loop_init(loop, k)));
+  arg->type = r->type = type_pending(p->c, r->type, true);
+  value_replace_uses(op_result(first), arg);
+  op_remove(first);
+  op_set_operand(end, yield_first(end) + k, op_operand(wait, 0));
+  op_remove(wait);
+  Op *after = ir_wgmma_wait(behind, 1, &r, 0);
+  after->results[0]->name = r->name;
+  value_replace_uses(r, after->results[0]);
+  op_set_operand(after, 0, r);
+}
+
+static u32
+count_products(const Op *first, const Op *end)
+{
+  u32 n = 0;
+  for (const Op *op = first; op != end; op = op->next)
+    n += op->code == OP_WGMMA;
+  return n;
+}
+
+/* Move a wait to where its sum is first used. */
+static void
+sink(Op *wait)
+{
+  Op *to = wait->next;
+  for (; !op_has(to, T_TERM) && !to->nregions; to = to->next) {
+    bool uses = false;
+    for (const Use *u = wait->results[0]->uses; u && !uses; u = u->next)
+      uses = u->user == to;
+    if (uses)
+      break;
+  }
+  op_set_int(wait, AT_PENDING, count_products(wait->next, to));
+  op_move_before(wait, to);
+}
+
+static void
+defer_waits(Products *p)
+{
+  Block *body = p->loop->regions[0];
+  Builder behind = builder_after(p->loop);
+  behind.span = p->loop->span;
+  u32 n = count_products(body->first, NULL);
+  Op *last = NULL;
+  for (u32 k = 0; k < p->loop->nresults; k++)
+    if (op_is(region_yields(p->loop, 0, k), OP_WGMMA_WAIT))
+      carry_under_way(p, k, &behind);
+  for (Op *op = body->first; op; op = op->next)
+    last = op->code == OP_WGMMA ? op : last;
+  Builder b = builder_after(last);
+  b.span = last->span;
+  ir_wgmma_wait(&b, 0, NULL, n);
+}
+
+static void
+free_kept(Products *p)
+{
+  Op *at = p->loop;
+  while (at->next && at->next->code == OP_WGMMA_WAIT)
+    at = at->next;
+  Builder b = builder_after(at);
+  b.span = p->loop->span;
+  for (u32 i = 0; i < p->kept.len; i++)
+    op_create(&b, OP_SHARED_FREE, 1, &p->kept.data[i], 0, NULL, 0);
+}
+
+void
+warpgroup_products(Ctx *c, Op *loop, bool defer, Value *const *rows, u32 nrows)
+{
+  Products p = {.c = c, .loop = loop, .rows = rows, .nrows = nrows};
+  for (Op *op = loop->regions[0]->first, *next; op; op = next) {
+    next = op->next;
+    if (is_marked(op))
+      make_product(&p, op);
+  }
+  u32 n = 0;
+  for (u32 i = 0; i < p.waits.len; i++)
+    if (!join_products(p.waits.data[i]))
+      p.waits.data[n++] = p.waits.data[i];
+  p.waits.len = n;
+  if (defer)
+    defer_waits(&p);
+  else
+    for (u32 i = n; i-- > 0;)
+      sink(p.waits.data[i]);
+  free_kept(&p);
+}
