@@ -163,6 +163,25 @@ lower_TMA_PREFETCH(Gen *g, const Op *op)
   }
 }
 
+/* lower_tensors leaves none of these. */
+static void
+no_tiles(Gen *g, const Op *op)
+{
+  gen_unsupported(g, op, "a box of a tensor as a tile, which the pass lower_tensors makes copies and accesses of");
+}
+
+void
+lower_TENSOR_LOAD(Gen *g, const Op *op)
+{
+  no_tiles(g, op);
+}
+
+void
+lower_TENSOR_STORE(Gen *g, const Op *op)
+{
+  no_tiles(g, op);
+}
+
 /* Groups are a thread's own; those of others are empty. */
 void
 lower_TMA_COMMIT(Gen *g, const Op *op)

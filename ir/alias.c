@@ -273,12 +273,24 @@ add_pointer(Sum *s, const Value *p, u32 path)
   add_pointer(s, op_operand(op, 0), op->code == OP_EXPAND_DIMS ? path_into(path, op) : path);
 }
 
+/* Boxes as tiles: anywhere in the tensor. (Copies of boxes are ordered by waits alone.) */
+static bool
+box_access(const Op *op, GlobalAccess *a)
+{
+  if (op->code != OP_TENSOR_LOAD && op->code != OP_TENSOR_STORE)
+    return false;
+  const Value *t = op_tensor(op);
+  *a = (GlobalAccess){.op = op, .root = t, .effect = op->code == OP_TENSOR_LOAD ? FX_READ : FX_WRITE, .size = dtype_bytes(t->type->dt),
+                      .unknown = true};
+  return true;
+}
+
 bool
 global_access(const Op *op, GlobalAccess *a)
 {
   const Value *p = op_pointer(op);
   if (!p)
-    return false;
+    return box_access(op, a);
   *a = (GlobalAccess){.op = op, .pointer = p, .effect = op_global_effects(op), .size = dtype_bytes(p->type->dt)};
   Origins o = {.budget = BUDGET};
   Sum s = {a, BUDGET};
@@ -729,7 +741,7 @@ global_sort(const GlobalAccess *a)
 {
   if (!(a->effect & FX_WRITE))
     return GLOBAL_READ;
-  return type_is_tile(a->pointer->type) ? GLOBAL_OTHER : GLOBAL_LEADER;
+  return !a->pointer || type_is_tile(a->pointer->type) ? GLOBAL_OTHER : GLOBAL_LEADER;
 }
 
 static bool
@@ -743,6 +755,8 @@ is_store(const GlobalAccess *a)
 static bool
 same_threads(const GlobalAccess *a, const GlobalAccess *b, const Op *loop)
 {
+  if (!a->pointer || !b->pointer)
+    return false;
   const Type *t = a->pointer->type, *u = b->pointer->type;
   if (global_sort(a) == GLOBAL_LEADER && global_sort(b) == GLOBAL_LEADER)
     return true;

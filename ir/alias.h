@@ -16,7 +16,7 @@ typedef struct AliasTerm { const Value *v, *stride; u32 path; i64 coef; Interval
 /* One access: bytes from root's address are `bytes` and the terms' sum, element by element. */
 typedef struct GlobalAccess {
   const Op *op;
-  const Value *pointer;
+  const Value *pointer;       /* NULL: the box of a tensor */
   const Value *root;          /* a parameter; NULL: anywhere */
   u32 effect;                 /* FX_READ, FX_WRITE, FX_ASYNC */
   u32 size;                   /* bytes of an element */

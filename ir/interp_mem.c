@@ -24,6 +24,10 @@ buffer_distance(const InterpBuffer *b, u64 addr)
 static const Type *
 reached(const Op *op)
 {
+  if (op->code == OP_TENSOR_LOAD)
+    return op_result(op)->type;
+  if (op->code == OP_TENSOR_STORE)
+    return OPERAND(op, TENSOR_STORE, x)->type;
   return op_pointer(op) ? op_pointer(op)->type : op_buffer(op)->type;
 }
 

@@ -141,6 +141,8 @@ Flow interp_tma_store(Interp *in, const Op *op);
 Flow interp_tma_wait(Interp *in, const Op *op);
 Flow interp_tma_end(Interp *in);            /* the actor's team ends */
 Flow interp_tensor(Interp *in, const Op *op);
+Flow interp_tensor_load(Interp *in, const Op *op);
+Flow interp_tensor_store(Interp *in, const Op *op);
 Flow interp_tensor_given(Interp *in, const Value *v, u64 bits);   /* a parameter: bits is the address of an InterpTensor */
 /* interp_teams.c */
 Mbar *interp_mbar(Interp *in, const Op *op, const Value *b);      /* NULL after a fault */

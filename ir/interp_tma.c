@@ -4,11 +4,13 @@
  * waited for that phase do not see them. The phase ends when all have arrived and as many bytes have come as were announced.
  * A tma_store reads its buffer when it runs; until the tma_wait that covers its group, to write the buffer is a fault, and global memory
  * gets what was stored as late as that: at the tma_wait that is not for reading only, or at the end of the team.
+ * A tensor_load and a tensor_store are done when they are, whatever the hardware's copies ask of a tensor.
  * The proxy: where barriers are checked, what threads wrote to shared memory before is seen by a copy only if they have executed a
  * fence for it before they met or arrived. */
 #include "interp_run.h"
 
-typedef struct Box { const Op *op; const Value *buffer; const u64 *tensor; u32 rank, first; } Box;
+/* type: the buffer's, or the tile's; first: the operand that is the first coordinate. */
+typedef struct Box { const Op *op; const Type *type; const u64 *tensor; u32 rank, first; } Box;
 
 static const u64 *
 extents(const Box *b)
@@ -22,13 +24,19 @@ strides(const Box *b)
   return b->tensor + offsetof(InterpTensor, stride) / sizeof(u64);
 }
 
-/* What the hardware asks of a tensor (CUDA driver API, cuTensorMapEncodeTiled). */
+static Box
+box_of(Interp *in, const Op *op, const Type *type, u32 first)
+{
+  const Value *t = op_tensor(op);
+  return (Box){op, type, interp_get(in, t), t->type->rank, first};
+}
+
+/* With what the hardware asks of a tensor (CUDA driver API, cuTensorMapEncodeTiled). */
 static bool
 box_open(Interp *in, const Op *op, u32 first, Box *b)
 {
-  const Value *t = op_tensor(op);
-  u32 size = dtype_bytes(t->type->dt);
-  *b = (Box){op, op_buffer(op), interp_get(in, t), t->type->rank, first};
+  u32 size = dtype_bytes(op_tensor(op)->type->dt);
+  *b = box_of(in, op, op_buffer(op)->type, first);
   if (b->tensor[0] % 16)
     return interp_fault(in, op, "the tensor begins at 0x%llx, which is no multiple of 16", (unsigned long long)b->tensor[0]) == FLOW_NEXT;
   if (strides(b)[b->rank - 1] != 1)
@@ -44,7 +52,7 @@ box_open(Interp *in, const Op *op, u32 first, Box *b)
 static u64
 address_of(Interp *in, const Box *b, u32 i)
 {
-  const Type *t = b->buffer->type;
+  const Type *t = b->type;
   u64 at = 0;
   for (u32 d = b->rank; d--;) {
     u32 pad = b->rank - t->rank, extent = d < pad ? 1 : t->shape[d - pad];
@@ -60,7 +68,7 @@ address_of(Interp *in, const Box *b, u32 i)
 static u32
 box_bytes(const Box *b)
 {
-  return type_numel(b->buffer->type) * dtype_bytes(b->buffer->type->dt);
+  return type_numel(b->type) * dtype_bytes(b->type->dt);
 }
 
 Flow
@@ -70,7 +78,7 @@ interp_tma_load(Interp *in, const Op *op)
   Mbar *m = interp_mbar(in, op, OPERAND(op, TMA_LOAD, m));
   if (!m || !box_open(in, op, SLOT(TMA_LOAD, at), &b))
     return FLOW_FAULT;
-  u32 n = type_numel(b.buffer->type), size = dtype_bytes(b.buffer->type->dt);
+  u32 n = type_numel(b.type), size = dtype_bytes(b.type->dt);
   for (u32 i = 0; i < n; i++) {
     u64 from = address_of(in, &b, i);
     Copy c = {0, 0, size, 0, op};
@@ -91,7 +99,7 @@ interp_tma_store(Interp *in, const Op *op)
   Box b;
   if (!box_open(in, op, SLOT(TMA_STORE, at), &b))
     return FLOW_FAULT;
-  u32 n = type_numel(b.buffer->type), size = dtype_bytes(b.buffer->type->dt);
+  u32 n = type_numel(b.type), size = dtype_bytes(b.type->dt);
   for (u32 i = 0; i < n; i++) {
     Stored s = {{0, 0, size, in->actor->store_group, op}, 0, i, false};
     u64 to = address_of(in, &b, i);
@@ -163,6 +171,48 @@ interp_tma_end(Interp *in)
     if (in->mbars.data[i]->landing.len)
       return interp_fault(in, in->mbars.data[i]->landing.data[0].op, "the program ends while this copy is still under way");
   return finish_stores(in, UINT64_MAX, true);
+}
+
+/* ---- boxes as tiles ---- */
+
+Flow
+interp_tensor_load(Interp *in, const Op *op)
+{
+  u64 *out = interp_make(in, op, op_result(op));
+  if (!out)
+    return FLOW_FAULT;
+  Box b = box_of(in, op, op_result(op)->type, SLOT(TENSOR_LOAD, at));
+  for (u32 i = 0, n = type_numel(b.type), size = dtype_bytes(b.type->dt); i < n; i++) {
+    u64 from = address_of(in, &b, i);
+    const void *p = from ? interp_element(in, op, from, size, i) : NULL;
+    if (from && !p)
+      return FLOW_FAULT;
+    out[i] = 0;
+    if (p)
+      memcpy(&out[i], p, size);
+  }
+  return FLOW_NEXT;
+}
+
+Flow
+interp_tensor_store(Interp *in, const Op *op)
+{
+  const Value *v = OPERAND(op, TENSOR_STORE, x);
+  const u64 *x = interp_get(in, v);
+  Box b = box_of(in, op, v->type, SLOT(TENSOR_STORE, at));
+  for (u32 i = 0, n = type_numel(b.type), size = dtype_bytes(b.type->dt); i < n; i++) {
+    u64 to = address_of(in, &b, i), old = 0, value = x[i];
+    void *p = to ? (void *)(uintptr_t)interp_element(in, op, to, size, i) : NULL;
+    if (to && !p)
+      return FLOW_FAULT;
+    if (!p)
+      continue;
+    memcpy(&old, p, size);
+    if (op_attr(op, AT_RMW))
+      scalar_binary(OP_ADD, b.type->dt, old, value, &value);
+    memcpy(p, &value, size);
+  }
+  return FLOW_NEXT;
 }
 
 /* ---- what is known of a tensor ---- */

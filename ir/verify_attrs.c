@@ -5,6 +5,7 @@
 /* Words a STR attribute may be; rows for one op come before the row for any (OP_COUNT). NULL words: not empty. */
 static const struct { AttrId id; OpCode op; const char *words; } str_values[] = {
   {AT_PRED, OP_COUNT, "eq ne lt le gt ge"},
+  {AT_RMW, OP_TENSOR_STORE, "add"},
   {AT_RMW, OP_TMA_STORE, "add"},
   {AT_RMW, OP_COUNT, NULL},                 /* attr_rmw_words() */
   {AT_SEM, OP_COUNT, "relaxed acquire release acq_rel"},

@@ -50,6 +50,36 @@ check_coordinates(Verifier *v, const Op *op, u32 first, u32 rank)
   return true;
 }
 
+/* A tile that is a box of operand t, at the coordinates from operand `at` on. */
+static bool
+check_tile(Verifier *v, const Op *op, const Type *tile, u32 t, u32 at)
+{
+  if (!tensor_operand(v, op, t))
+    return false;
+  const Type *tensor = in_type(op, t);
+  if (!type_is_tile(tile) || tile->ptr || tile->pending || tile->dt != tensor->dt)
+    return verify_fail(v, op, "%s is no tile of %s", spell(v, tile), spell(v, tensor));
+  if (tile->rank > tensor->rank)
+    return verify_fail(v, op, "the tile has %u dimensions, the tensor %u", tile->rank, tensor->rank);
+  if (v->phase == PHASE_SCHED)
+    return verify_fail(v, op, "lower_tensors leaves none");
+  return check_coordinates(v, op, at, tensor->rank);
+}
+
+bool
+check_TENSOR_LOAD(Verifier *v, const Op *op)
+{
+  return check_tile(v, op, out_type(op), SLOT(TENSOR_LOAD, t), SLOT(TENSOR_LOAD, at));
+}
+
+bool
+check_TENSOR_STORE(Verifier *v, const Op *op)
+{
+  const Type *x = IN_TYPE(op, TENSOR_STORE, x);
+  return check_tile(v, op, x, SLOT(TENSOR_STORE, t), SLOT(TENSOR_STORE, at)) &&
+         (!op_attr(op, AT_RMW) || tma_adds(x->dt) || verify_fail(v, op, "no tensor copy adds %s", spell(v, type_elem(v->ctx, x))));
+}
+
 /* Operand b is a buffer that a box of tensor t is copied to or from. */
 static bool
 check_box(Verifier *v, const Op *op, u32 b, u32 t, u32 at)

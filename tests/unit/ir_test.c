@@ -585,6 +585,15 @@ build_tensors(Ctx *c, Builder *b)
   op_set_int(op_create(b, OP_TMA_WAIT, 0, NULL, 0, NULL, 0), AT_PENDING, 1);
 }
 
+/* Boxes as tiles, in phase tile. */
+static void
+build_boxes(Builder *b, Value *x, Value *i)
+{
+  Value *t = func_add_param(b->func, type_tensor(b->func->module->ctx, x->type->dt, 3), "boxes", 1);
+  op_set_str(op_create(b, OP_TENSOR_LOAD, 4, (Value *[]){t, i, i, i}, 1, &x->type, 0), AT_EVICT, "first");
+  op_set_str(op_create(b, OP_TENSOR_STORE, 5, (Value *[]){t, x, i, i, i}, 0, NULL, 0), AT_RMW, "add");
+}
+
 static void
 build_packed(Ctx *c, Builder *b, const Type *words)
 {
@@ -676,6 +685,8 @@ build_all(Ctx *c, bool place)
   build_products(c, &b, n, place);
   build_teams(c, &b);
   build_tensors(c, &b);
+  if (!place)
+    build_boxes(&b, tile, n);
   op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   op_create(&b, OP_RETURN, 0, NULL, 0, NULL, 0);
   return m;
@@ -699,7 +710,7 @@ test_every_op(bool place)
   }
   func_walk(m->funcs.data[0], mark_op, seen);
   for (int i = 0; i < OP_COUNT; i++)
-    CHECK(seen[i] || (!place && i == OP_CONVERT_LAYOUT));
+    CHECK(seen[i] || (place ? i == OP_TENSOR_LOAD || i == OP_TENSOR_STORE : i == OP_CONVERT_LAYOUT));
   for (int locs = 0; locs < 2; locs++) {
     Buf once = {.arena = c->perm}, twice = {.arena = c->perm};
     ir_print(&once, m, locs);
