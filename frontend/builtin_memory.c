@@ -1,24 +1,29 @@
 /* builtin_memory.c - loads, stores, atomics. The pointers give the shape; masks and values broadcast to it. */
 #include "sema.h"
 
-/* A number as what p points to: literals adapt, floats become any float, integers any number. */
-static Value *
-pointee_value(Lower *L, Call *c, Val v, const Value *p)
+Value *
+call_element(Lower *L, Call *c, Val v, DType to, const Type *like)
 {
-  DType to = p->type->dt;
   if (!val_need_data(L, v, c->name))
     return NULL;
   int num = val_is_ptr(v) ? -1 : val_num(v);
   bool is_float = num == NUM_FLOAT || (num >= 0 && num < NUM_INT && dtype_is_float((DType)num));
   bool fits = num >= 0 && (to == DT_I1 ? num == DT_I1 : dtype_is_float(to) || !is_float);
   if (fits)
-    return val_as(L, v, to, type_is_tile(p->type) ? p->type : NULL);
+    return val_as(L, v, to, like);
   Diag *d = ERR(L, v.span, E_CONVERT, val_str(L, v), dtype_info[to].name);
   note_source(L, d, v);
   note_source(L, d, c->args[0]);
   if (num >= 0)
     diag_hint(L->c, d, to == DT_I1 ? "compare: x != 0" : "write the conversion: %s(...)", dtype_info[to].name);
   return NULL;
+}
+
+/* A number as what p points to. */
+static Value *
+pointee_value(Lower *L, Call *c, Val v, const Value *p)
+{
+  return call_element(L, c, v, p->type->dt, type_is_tile(p->type) ? p->type : NULL);
 }
 
 static void

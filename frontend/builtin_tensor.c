@@ -1,4 +1,4 @@
-/* builtin_tensor.c - tensors: where they lie, and copies of their boxes to and from buffers. */
+/* builtin_tensor.c - tensors: where they lie, their boxes as tiles, and copies of boxes to and from buffers. */
 #include "sema.h"
 
 /* ---- what is known of one ---- */
@@ -64,7 +64,81 @@ builtin_bytes(Lower *L, Call *c)
   return val_const(const_int((i64)type_numel(x->type) * type_elem_bytes(x->type)), c->span);
 }
 
-/* ---- boxes ---- */
+/* ---- boxes as tiles ---- */
+
+static bool
+box_rank_fits(Lower *L, Call *c, u32 i, u32 rank, const Type *tensor)
+{
+  if (rank <= tensor->rank)
+    return true;
+  call_error(L, c, c->args[i].span, arena_printf(L->a, "a box of %u dimensions in a tensor of %u", rank, tensor->rank));
+  return false;
+}
+
+static void
+set_evict(Op *op, const char *evict)
+{
+  if (evict)
+    op_set_str(op, AT_EVICT, evict);
+}
+
+static bool
+call_evict(Lower *L, Call *c, u32 i, const char **evict)
+{
+  return call_word(L, c, i, "first last normal", NULL, evict);
+}
+
+Val
+builtin_tensor_load(Lower *L, Call *c)
+{
+  u32 rank, shape[MAX_RANK];
+  Values x = {0};
+  const char *evict;
+  Value *t = call_tensor(L, c, 0);
+  if (!t || !call_shape(L, c, 2, &rank, shape) || !call_evict(L, c, 3, &evict) || !box_rank_fits(L, c, 2, rank, t->type))
+    return val_poison(c->span);
+  vec_push(L->a, &x, t);
+  if (!call_coordinates(L, c, 1, t->type, &x))
+    return val_poison(c->span);
+  const Type *r = type_tile(L->c, type_scalar(L->c, t->type->dt), (int)rank, shape, NULL);
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, OP_TENSOR_LOAD, x.len, x.data, 1, &r, 0);
+  set_evict(op, evict);
+  return val_ir(op_result(op), c->span);
+}
+
+static bool
+adds(Lower *L, Call *c, u32 i, DType d, const char **rmw)
+{
+  if (!call_word(L, c, i, "add", NULL, rmw))
+    return false;
+  if (*rmw && !tma_adds(d))
+    call_error(L, c, c->args[i].span, arena_printf(L->a, "no tensor copy adds %s", dtype_info[d].name));
+  return !*rmw || tma_adds(d);
+}
+
+Val
+builtin_tensor_store(Lower *L, Call *c)
+{
+  Values v = {0};
+  const char *rmw, *evict;
+  Value *t = call_tensor(L, c, 0), *x = t ? call_tile(L, c, 2) : NULL;
+  if (!x || !(x = call_element(L, c, c->args[2], t->type->dt, x->type)) || !adds(L, c, 3, t->type->dt, &rmw) ||
+      !call_evict(L, c, 4, &evict) || !box_rank_fits(L, c, 2, x->type->rank, t->type))
+    return val_poison(c->span);
+  vec_push(L->a, &v, t);
+  vec_push(L->a, &v, x);
+  if (!call_coordinates(L, c, 1, t->type, &v))
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Op *op = op_create(&L->b, OP_TENSOR_STORE, v.len, v.data, 0, NULL, 0);
+  set_evict(op, evict);
+  if (rmw)
+    op_set_str(op, AT_RMW, rmw);
+  return val_void(c->span);
+}
+
+/* ---- boxes in buffers ---- */
 
 /* A copy of a box: the arguments that are its buffer, tensor, coordinates and hint. */
 typedef struct BoxCall { OpCode code; u32 s, t, at, evict; } BoxCall;
@@ -91,7 +165,7 @@ box_copy(Lower *L, Call *c, BoxCall b, Value *m)
   Values x = {0};
   const char *evict;
   Value *s = call_buffer(L, c, b.s, false), *t = s ? call_tensor(L, c, b.t) : NULL;
-  if (!t || !call_word(L, c, b.evict, "first last normal", NULL, &evict) || !box_fits(L, c, &b, s, t->type))
+  if (!t || !call_evict(L, c, b.evict, &evict) || !box_fits(L, c, &b, s, t->type))
     return NULL;
   vec_push(L->a, &x, s);
   vec_push(L->a, &x, t);
@@ -101,8 +175,7 @@ box_copy(Lower *L, Call *c, BoxCall b, Value *m)
     return NULL;
   L->b.span = c->span;
   Op *op = op_create(&L->b, b.code, x.len, x.data, 0, NULL, 0);
-  if (evict)
-    op_set_str(op, AT_EVICT, evict);
+  set_evict(op, evict);
   return op;
 }
 
@@ -118,11 +191,8 @@ builtin_tma_store(Lower *L, Call *c)
 {
   const char *rmw;
   Op *op = call_word(L, c, 3, "add", NULL, &rmw) ? box_copy(L, c, (BoxCall){OP_TMA_STORE, 1, 0, 2, 4}, NULL) : NULL;
-  if (!op)
+  if (!op || !adds(L, c, 3, op_buffer(op)->type->dt, &rmw))
     return val_poison(c->span);
-  DType d = op_buffer(op)->type->dt;
-  if (rmw && !tma_adds(d))
-    return call_error(L, c, c->args[3].span, arena_printf(L->a, "no tensor copy adds %s", dtype_info[d].name));
   if (rmw)
     op_set_str(op, AT_RMW, rmw);
   return val_void(c->span);

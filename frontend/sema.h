@@ -447,6 +447,9 @@ bool call_dtype(Lower *L, Call *c, u32 i, DType *out);
 const PackedFormat *call_format(Lower *L, Call *c, u32 i);           /* or a type that packs: i8, u8; i1 stands for u1 */
 Value *call_tile(Lower *L, Call *c, u32 i);                          /* a run-time tile */
 Value *call_pointer(Lower *L, Call *c, u32 i);
+/* A number as an element of memory, which argument 0 leads to: literals adapt, floats become any float, integers any number. NULL after
+ * reporting. like: see val_as. */
+Value *call_element(Lower *L, Call *c, Val v, DType to, const Type *like);
 bool call_truth(Lower *L, Call *c);                                   /* argument 0 is one truth value */
 Val call_error(Lower *L, const Call *c, Span at, const char *why);   /* reports `name: why`; poison */
 const Type *tile_type_of(Lower *L, const Node *n, const Type *elem);

@@ -1,0 +1,61 @@
+/* boxes.c - see boxes.h.
+ *
+ * Copies go by a proxy of their own, which does not see what the threads of the same program have written to global memory, nor they
+ * what it has, without fences and waits that nobody puts there. So a box is copied only if nothing else in the kernel
+ * reaches that memory, unless all do nothing but read; boxes that are stored one after the other are, by one thread. */
+#include "boxes.h"
+#include "alias.h"
+
+const Type *
+box_buffer(Ctx *c, const Type *tile)
+{
+  const Layout *l = layout_panels_default(c, tile->rank, tile->shape, dtype_bytes(tile->dt), tile->rank - 1);
+  return type_shared(c, tile->dt, 0, tile->rank, tile->shape, NULL, l, 0, 0);
+}
+
+static const Type *
+tile_of(const Op *op)
+{
+  return op->code == OP_TENSOR_LOAD ? op_result(op)->type : OPERAND(op, TENSOR_STORE, x)->type;
+}
+
+static const char *
+form_obstacle(Ctx *c, const Op *op)
+{
+  TmaForm form;
+  const Type *t = tile_of(op), *bare = type_shared(c, t->dt, 0, t->rank, t->shape, NULL, NULL, 0, 0);
+  const char *why = tma_form_error(c, bare, op_tensor(op)->type->rank, &form);
+  if (why)
+    return why;
+  u64 bytes = type_shared_bytes(box_buffer(c, t));
+  return bytes <= c->target->shared_max ? NULL
+       : arena_printf(c->scratch, "its buffer takes %llu bytes, and the target has %u", (unsigned long long)bytes, c->target->shared_max);
+}
+
+typedef struct Meeting { const Op *op; GlobalAccess box; bool meets; } Meeting;
+
+/* Does x reach the box otherwise than by a copy of its kind? */
+static void
+meet(Op *x, void *user)
+{
+  Meeting *m = user;
+  GlobalAccess a;
+  bool writes = m->op->code == OP_TENSOR_STORE;
+  if (m->meets || x == m->op || !global_access(x, &a) || (writes ? x->code == OP_TENSOR_STORE : !(a.effect & FX_WRITE)))
+    return;
+  m->meets = global_overlap(&m->box, &a);
+}
+
+const char *
+box_obstacle(Ctx *c, const Op *op)
+{
+  Meeting m = {.op = op};
+  if (!target_has(c->target, F_TMA))
+    return "the target has no copies of boxes";
+  const char *why = form_obstacle(c, op);
+  if (why)
+    return why;
+  global_access(op, &m.box);
+  func_walk(op->block->func, meet, &m);
+  return m.meets ? "the kernel also reaches that memory without copies of boxes, which are not ordered with that" : NULL;
+}

@@ -1,0 +1,11 @@
+/* boxes.h - boxes of tensors as tiles: which of them copies of the asynchronous proxy can move, and through which buffers. */
+#ifndef TILEC_PASSES_BOXES_H
+#define TILEC_PASSES_BOXES_H
+#include "internal.h"
+
+/* NULL if a copy can move the box of a tensor_load or tensor_store, else why not (in scratch). Where that rests on two parameters reaching
+ * different memory, they are noted to. */
+const char *box_obstacle(Ctx *c, const Op *op);
+/* The buffer for a tile whose box copies move: in panels along its last dimension. */
+const Type *box_buffer(Ctx *c, const Type *tile);
+#endif
