@@ -649,6 +649,15 @@ def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, file="
     return Run(call, [("c", c.numpy(), WIDE[dtype](a) @ WIDE[dtype](b), 1e-5)], flops=2 * m * n * k, dtype=dtype)
 
 
+def matmul_warpgroups(dev, rng, m, n, k, dtype="f16", between=0, programs=None, name="matmul_cooperative", **defines):
+    a, b = (NARROW[dtype](rng.standard_normal(shape, np.float32)) for shape in ((m, k), (k, n)))
+    c = rows_apart(dev, np.empty((m, n), np.dtype(tilec.DTYPES[dtype])), dtype, between, empty=True)
+    kern = kernel(dev, "matmul_warpgroups.tile", name, T=dtype, **defines)
+    call = launch(kern, programs or dev.sms, rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c[0])
+    want = WIDE[dtype](a) @ WIDE[dtype](b)
+    return Run(call, [("c", WIDE[dtype](c[1]()), want, ROUNDING[dtype]), untouched(c[1])], flops=2 * m * n * k, dtype=dtype)
+
+
 PACKED = {"i4": np.arange(16) - 16 * (np.arange(16) > 7), "u4": np.arange(16), "i2": np.array([0, 1, -2, -1]), "i8": np.arange(256).astype(np.int8),
           "f4e2m1": np.array([0, .5, 1, 1.5, 2, 3, 4, 6] + [-0.0, -.5, -1, -1.5, -2, -3, -4, -6])}
 
@@ -878,6 +887,14 @@ CASES = [
     Case("matmul_wgmma_tma", lambda dev, rng, BN=256, **s: matmul_tma(dev, rng, file="matmul_wgmma.tile", name="matmul_wgmma_tma", BN=BN, **s),
          [dict(m=128, n=128, k=128, BN=128)] + grid(m=(200,), n=(72,), k=(24, 136, 200), between=(0, 3), BN=(64,), STAGES=(2, 3)),
          grid(m=(4096,), n=(4096,), k=(4096,), BN=(128, 256), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
+    Case("matmul_cooperative", matmul_warpgroups, [dict(m=300, n=320, k=200, programs=2)] +
+         grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(3,)) + [dict(m=200, n=136, k=72, BN=128, dtype="bf16", CONSUMERS=consumers, programs=1) for consumers in (1, 3)],
+         grid(m=(4096,), n=(4096,), k=(4096,), CONSUMERS=(1, 2)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16"), dict(m=1000, n=520, k=776, CONSUMERS=3, BN=128)]),
+    Case("matmul_deferred", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_deferred", **s), [dict(m=300, n=320, k=200, programs=2)] +
+         grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(128,), programs=(1, 3)), [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
+    Case("matmul_pingpong", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_pingpong", **s), [dict(m=300, n=320, k=200, programs=2)] +
+         grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(1, 3)) + [dict(m=300, n=200, k=72, ROWS=128, BN=128, programs=1)],
+         grid(m=(4096,), n=(4096,), k=(4096,), ROWS=(64, 128), BN=(128,), STAGES=(4,)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
