@@ -59,3 +59,39 @@ box_obstacle(Ctx *c, const Op *op)
   func_walk(op->block->func, meet, &m);
   return m.meets ? "the kernel also reaches that memory without copies of boxes, which are not ordered with that" : NULL;
 }
+
+Value *
+box_mbarriers(Ctx *c, Func *f, Span at, u32 count)
+{
+  static const u32 one[] = {1};
+  Builder b = builder_before(f->body->first);
+  b.span = at;
+  const Layout *l = layout_swizzled(c, 1, one, 1, 1, 1, (int[]){0});
+  Value *m = ir_shared_alloc(&b, type_shared(c, DT_MBAR, count, 1, one, NULL, l, 0, 0));
+  for (u32 i = 0; i < (count ? count : 1); i++) {
+    Value *one_of = count ? ir_shared_index(&b, m, ir_const_int(&b, type_scalar(c, DT_I32), i)) : m;
+    op_set_int(op_create(&b, OP_MBARRIER_INIT, 1, &one_of, 0, NULL, 0), AT_ARRIVALS, 1);
+  }
+  return m;
+}
+
+i64
+box_tile_bytes(const Type *tile)
+{
+  return (i64)type_numel(tile) * dtype_bytes(tile->dt);
+}
+
+void
+box_copy(Builder *b, const Op *op, Value *const *map, Value *buffer, Value *m)
+{
+  Value *x[MAX_RANK + 3] = {buffer, op_tensor(op), m};
+  u32 n = m ? 3 : 2;
+  for (u32 i = m ? SLOT(TENSOR_LOAD, at) : SLOT(TENSOR_STORE, at); i < op->noperands; i++)
+    x[n++] = map ? value_mapped(map, op_operand(op, i)) : op_operand(op, i);
+  Op *copy = op_create(b, m ? OP_TMA_LOAD : OP_TMA_STORE, n, x, 0, NULL, 0);
+  if (op_str(op, AT_EVICT, NULL))
+    op_set_str(copy, AT_EVICT, op_str(op, AT_EVICT, NULL));
+  if (op_str(op, AT_RMW, NULL))
+    op_set_str(copy, AT_RMW, op_str(op, AT_RMW, NULL));
+}
+

@@ -8,4 +8,9 @@
 const char *box_obstacle(Ctx *c, const Op *op);
 /* The buffer for a tile whose box copies move: in panels along its last dimension. */
 const Type *box_buffer(Ctx *c, const Type *tile);
+i64 box_tile_bytes(const Type *tile);                /* that a copy of a whole box counts at its mbarrier */
+/* An mbarrier of one arrival, or a row of `count` such, in the kernel's body. */
+Value *box_mbarriers(Ctx *c, Func *f, Span at, u32 count);
+/* The copy of op's box to or from the buffer, at op's coordinates by a map of op_clone (NULL: as they are). m: NULL of a store. */
+void box_copy(Builder *b, const Op *op, Value *const *map, Value *buffer, Value *m);
 #endif

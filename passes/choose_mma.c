@@ -243,6 +243,8 @@ stays_in_shared(Ctx *c, const AxisInfo *axes, const Value *v, u32 k, const Op *l
     k = v->def->code == OP_PERMUTE ? (u32)op_attr(v->def, AT_PERM)->ints.v[k] : k;
   if (!v->def || !op_inside(v->def, loop))
     return v->def != NULL;
+  if (v->def->block == loop->regions[0] && v->def->code == OP_TENSOR_LOAD)
+    return dtype_bits(v->type->dt) == 16 || k == v->type->rank - 1u;
   if (v->def->block != loop->regions[0] || v->def->code != OP_LOAD || !can_be_copied(c, axes, v->def))
     return false;
   return dtype_bits(v->type->dt) == 16 || axis_fastest(&axes[OPERAND(v->def, LOAD, p)->id], v->type->rank) == k;

@@ -37,7 +37,9 @@
  *
  * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. What its own iteration stores in front of
  * a load is looked at: such a load stays. */
+#include "boxes.h"
 #include "buffers.h"
+#include "carried.h"
 #include "loop_slice.h"
 #include "pipeline.h"
 #include "schedule_table.h"
@@ -50,6 +52,7 @@ typedef struct Staged {
   Value *buffers;
   const Layout *smem;
   const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
+  bool box;                  /* a tensor_load */
   bool matrix;               /* dots for warpgroups read it in place */
   bool fills;                /* where the mask is off the tile is something else than 0: chosen after reading */
 } Staged;
@@ -69,6 +72,9 @@ typedef struct Pipe {
   bool *feeds;               /* by value id: an address or mask of a load is computed from it */
   LoopSlice slice;           /* stage 0 without the copies */
   Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
+  Value *full, *phase;       /* row of mbarriers that count boxes; block argument: parity of the phase that ends when `get` is full */
+  Carried around;            /* get and phase, for loops that are entered again */
+  u32 boxes;                 /* of the n */
   Value **ahead;             /* block arguments, as carried */
   OpVec indices;             /* loads that the body's copies take their addresses from */
 } Pipe;
@@ -132,6 +138,8 @@ mark_feeding(Pipe *p)
     if (op->code == OP_LOAD) {
       vec_push(p->c->scratch, &work, OPERAND(op, LOAD, p));
       vec_push(p->c->scratch, &work, OPERAND(op, LOAD, mask));
+    } else if (op->code == OP_TENSOR_LOAD) {
+      push_operands(p, &work, op);
     }
   while (work.len) {
     Value *v = work.data[--work.len];
@@ -140,6 +148,33 @@ mark_feeding(Pipe *p)
     p->feeds[v->id] = true;
     push_operands(p, &work, v->def);
   }
+}
+
+static void
+plan_buffer(Pipe *p, Staged *x, u32 vec)
+{
+  x->want = readers_layout(x->load);
+  x->matrix = warpgroup_reads(p->loop, x->load);
+  x->smem = x->box ? box_buffer(p->c, op_result(x->load)->type)->layout : shared_layout_for(p, x, vec);
+}
+
+/* NULL if the box of a tensor_load can be copied ahead, else why not. (What there is are boxes that copies move: plain_tensors.) */
+static const char *
+box_in_loop_obstacle(Pipe *p, Staged *x)
+{
+  const Op *load = x->load;
+  Value *at[MAX_RANK];
+  const char *why;
+  u32 n = load->noperands - SLOT(TENSOR_LOAD, at);
+  for (u32 i = 0; i < n; i++)
+    at[i] = op_operand(load, SLOT(TENSOR_LOAD, at) + i);
+  if (p->feeds[op_result(load)->id] || p->slice.in[op_result(load)->id])
+    return "the address of another load is computed from it";
+  if (!slice_add(&p->slice, n, at, &why))
+    return why;
+  x->box = true;
+  plan_buffer(p, x, 0);
+  return NULL;
 }
 
 /* NULL if the load can be copied asynchronously, else why not. */
@@ -167,9 +202,7 @@ obstacle(Pipe *p, Staged *x)
     return "the address of another load is computed from it";
   if (!slice_add(&p->slice, 2, (Value *[]){OPERAND(load, LOAD, p), op_mask(load)}, &why))
     return why;
-  x->want = readers_layout(load);
-  x->matrix = warpgroup_reads(p->loop, load);
-  x->smem = shared_layout_for(p, x, vec);
+  plan_buffer(p, x, vec);
   return x->smem ? NULL : "no shared layout keeps a copy's elements together";
 }
 
@@ -178,11 +211,13 @@ find_staged(Pipe *p)
 {
   mark_feeding(p);
   for (Op *op = p->body->first; op; op = op->next) {
-    if (op->code != OP_LOAD || p->n == MAX_LOADS || p->nrest == MAX_LOADS)
+    bool box = op->code == OP_TENSOR_LOAD;
+    if ((op->code != OP_LOAD && !box) || p->n == MAX_LOADS || p->nrest == MAX_LOADS)
       continue;
     Staged x = {.load = op};
-    const char *why = obstacle(p, &x);
+    const char *why = box ? box_in_loop_obstacle(p, &x) : obstacle(p, &x);
     if (!why) {
+      p->boxes += box;
       p->staged[p->n++] = x;
       continue;
     }
@@ -194,6 +229,28 @@ find_staged(Pipe *p)
 
 /* ---- stage 0, cloned ---- */
 
+/* Bytes that boxes bring in an iteration are announced at the mbarrier of their buffers. */
+static Value *
+announce(Pipe *p, Builder *b, Value *slot)
+{
+  i64 bytes = 0;
+  for (u32 k = 0; k < p->n; k++)
+    bytes += p->staged[k].box ? box_tile_bytes(op_result(p->staged[k].load)->type) : 0;
+  Value *full = ir_shared_index(b, p->full, slot);
+  op_set_int(op_create(b, OP_MBARRIER_ARRIVE, 1, &full, 0, NULL, 0), AT_BYTES, bytes);
+  return full;
+}
+
+static void
+copy_tile(Pipe *p, Builder *b, const Op *load, Value *buffer, Value *const *map)
+{
+  Op *copy = ir_async_copy(b, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
+  op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
+  op_set_int(copy, AT_AHEAD, loop_number_ahead(p->loop));
+  if (op_str(load, AT_EVICT, NULL))
+    op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
+}
+
 /* if more { copy every staged tile into its buffer `slot` }; commit. */
 static void
 issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
@@ -202,20 +259,21 @@ issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
   for (u32 r = 0; r < 2; r++) {
     Builder in = builder_at_end(p->f, guard->regions[r]);
     in.span = b->span;
+    Value *full = r == 0 && p->boxes ? announce(p, &in, slot) : NULL;
     for (u32 k = 0; r == 0 && k < p->n; k++) {
       const Op *load = p->staged[k].load;
       in.span = load->span;
       Value *buffer = ir_shared_index(&in, p->staged[k].buffers, slot);
-      Op *copy = ir_async_copy(&in, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
-      op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
-      op_set_int(copy, AT_AHEAD, loop_number_ahead(p->loop));
-      if (op_str(load, AT_EVICT, NULL))
-        op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
+      if (p->staged[k].box)
+        box_copy(&in, load, map, buffer, full);
+      else
+        copy_tile(p, &in, load, buffer, map);
     }
     in.span = b->span;
     ir_yield(&in, 0, NULL);
   }
-  ir_async_commit(b);
+  if (p->n > p->boxes)
+    ir_async_commit(b);
 }
 
 /* Where the copies of the steady state go: behind the barrier, or, in a loop of several dots, behind the first of them: the
@@ -259,10 +317,33 @@ i32_const(Builder *b, i64 v)
   return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v);
 }
 
+/* (slot + 1) mod N; *phase (NULL: not asked for) changes where that begins anew. */
+static Value *
+next_slot(Pipe *p, Builder *b, Value *slot, Value **phase)
+{
+  Value *more = ir_binary(b, OP_ADD, slot, i32_const(b, 1));
+  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, p->slots));
+  if (phase)
+    *phase = ir_select(b, wrap, ir_binary(b, OP_XOR, *phase, i32_const(b, 1)), *phase);
+  return ir_select(b, wrap, i32_const(b, 0), more);
+}
+
+/* Slot s of the prologue. */
+static Value *
+first_slot(Pipe *p, Builder *b, u32 s)
+{
+  if (!p->boxes || !p->around.again)
+    return i32_const(b, s);
+  Value *sum = ir_binary(b, OP_ADD, p->around.in[0], i32_const(b, s));
+  return ir_select(b, ir_cmp(b, "lt", sum, i32_const(b, p->slots)), sum, ir_binary(b, OP_SUB, sum, i32_const(b, p->slots)));
+}
+
 /* Prologue: N - 1 issues; then what is left of them becomes carried. */
 static void
 prologue(Pipe *p)
 {
+  if (p->boxes)
+    p->full = box_mbarriers(p->c, p->f, p->loop->span, p->slots);
   Builder b = builder_before(p->loop);
   Value *i = OPERAND(p->loop, FOR, lo), **carried = slice_first(&p->slice);
   make_buffers(p, &b);
@@ -270,25 +351,18 @@ prologue(Pipe *p)
   for (u32 s = 0; s < p->ahead_by; s++) {
     Value *more = s ? ir_binary(&b, OP_AND, any, loop_goes_on(&b, p->loop, OPERAND(p->loop, FOR, lo), s)) : any;
     Value **map = slice_clone(&p->slice, &b, i, carried, more, NULL);
-    issue(p, &b, more, i32_const(&b, s), map);
+    issue(p, &b, more, first_slot(p, &b, s), map);
     carried = slice_next(&p->slice, map);
     i = ir_binary(&b, OP_ADD, i, OPERAND(p->loop, FOR, step));
   }
   p->next = loop_carry(p->loop, i, "next");
-  p->put = loop_carry(p->loop, i32_const(&b, p->ahead_by), "put");
-  p->get = loop_carry(p->loop, i32_const(&b, 0), "get");
+  p->put = loop_carry(p->loop, first_slot(p, &b, p->ahead_by), "put");
+  p->get = loop_carry(p->loop, first_slot(p, &b, 0), "get");
+  if (p->boxes)
+    p->phase = loop_carry(p->loop, p->around.in[1], "phase");
   p->ahead = slice_now(&p->slice);
   for (u32 k = 0; k < p->slice.carried.len; k++)
     p->ahead[k] = loop_carry(p->loop, carried[k], p->ahead[k]->name);
-}
-
-/* (slot + 1) mod N. */
-static Value *
-next_slot(Pipe *p, Builder *b, Value *slot)
-{
-  Value *more = ir_binary(b, OP_ADD, slot, i32_const(b, 1));
-  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, p->slots));
-  return ir_select(b, wrap, i32_const(b, 0), more);
 }
 
 /* This iteration's tile in layout l, from its buffer. */
@@ -342,21 +416,27 @@ steady_state(Pipe *p)
   Builder b = builder_before(p->body->first);
   Op *dot = before_copies(p);
   b.span = p->loop->span;
-  ir_async_wait(&b, p->ahead_by - 1);
-  op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  if (p->boxes)
+    op_create(&b, OP_MBARRIER_WAIT, 2, (Value *[]){ir_shared_index(&b, p->full, p->get), p->phase}, 0, NULL, 0);
+  if (p->n > p->boxes) {
+    ir_async_wait(&b, p->ahead_by - 1);
+    op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
+  }
   if (dot)
     b = builder_after(dot);
   b.span = p->loop->span;
   Value *more = loop_goes_on(&b, p->loop, loop_counter(p->loop), p->ahead_by);
   Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->indices), **carried = slice_next(&p->slice, map);
   issue(p, &b, more, p->put, map);
-  Value *put = next_slot(p, &b, p->put), *get = next_slot(p, &b, p->get);
+  Value *phase = p->phase, *put = next_slot(p, &b, p->put, NULL), *get = next_slot(p, &b, p->get, p->boxes ? &phase : NULL);
   Op *end = block_terminator(p->body);
   Builder last = builder_before(end);
   last.span = p->loop->span;
   op_add_operand(end, ir_binary(&last, OP_ADD, p->next, OPERAND(p->loop, FOR, step)));
   op_add_operand(end, put);
   op_add_operand(end, get);
+  if (p->boxes)
+    op_add_operand(end, phase);
   for (u32 k = 0; k < p->slice.carried.len; k++)
     op_add_operand(end, carried[k]);
   for (u32 k = 0; k < p->n; k++)
@@ -368,7 +448,8 @@ epilogue(Pipe *p)
 {
   Builder b = builder_after(p->loop);
   b.span = p->loop->span;
-  ir_async_wait(&b, 0);
+  if (p->n > p->boxes)
+    ir_async_wait(&b, 0);
   for (u32 k = 0; k < p->n; k++)
     op_create(&b, OP_SHARED_FREE, 1, &p->staged[k].buffers, 0, NULL, 0);
 }
@@ -462,6 +543,28 @@ make_products(Pipe *p)
   warpgroup_products(p->c, p->loop, p->defer, rows, p->n);
 }
 
+/* Loops with boxes go on where they left off with their mbarriers when they are entered again. */
+static bool
+begin_rings(Pipe *p)
+{
+  return !p->boxes || carried_begin(&p->around, p->loop, 2, (i64[]){0, 0}, (const char *[]){"get", "phase"});
+}
+
+static Value *
+result_of(const Pipe *p, const Value *arg)
+{
+  u32 k = 0;
+  loop_carries(p->loop, arg, &k);
+  return p->loop->results[k];
+}
+
+static void
+end_rings(Pipe *p)
+{
+  if (p->boxes)
+    carried_end(&p->around, (Value *[]){result_of(p, p->get), result_of(p, p->phase)});
+}
+
 static void
 drop_marks(Op *op, void *user)
 {
@@ -481,15 +584,17 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
   op_remove_attr(loop, AT_STAGES);
   if (p.n && c->notes)
     print_schedule(&p);
-  if (p.n) {
+  if (p.n && begin_rings(&p)) {
     for (u32 k = 0; k < p.slice.ops.len; k++)
       if (p.slice.ops.data[k]->code == OP_LOAD)
         op_set_int(p.slice.ops.data[k], AT_AHEAD, loop_number_ahead(loop));
     prologue(&p);
     steady_state(&p);
     epilogue(&p);
+    end_rings(&p);
     make_products(&p);
-    op_set_int(loop, AT_PIPELINED, p.ahead_by + 1);
+    if (!p.boxes)
+      op_set_int(loop, AT_PIPELINED, p.ahead_by + 1);
     drop_dead(&p);
     prefetch_indices(&p);
   }

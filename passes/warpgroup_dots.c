@@ -90,7 +90,7 @@ static bool
 not_computed(const Op *loop, Value *v)
 {
   const Op *def = source_of(v)->def;
-  return def && (def->code == OP_LOAD || !op_inside(def, loop));
+  return def && (def->code == OP_LOAD || def->code == OP_TENSOR_LOAD || !op_inside(def, loop));
 }
 
 bool
