@@ -207,12 +207,13 @@ lower_MBARRIER_WAIT(Gen *g, const Op *op)
   gen_at(g, done);
 }
 
-/* Targets without asynchronous accesses, or clusters, have nothing to order. */
+/* Targets without asynchronous accesses, or clusters, have nothing to order. What buffers hold is all that is promised to asynchronous
+ * accesses (insert_barriers): a fence that is said to be of the block's own shared memory does not wait until all of the GPU sees it. */
 void
 lower_FENCE(Gen *g, const Op *op)
 {
   bool async = !strcmp(op_str(op, AT_KIND, ""), "async");
-  PtxArgs a = {.subst = {async ? "proxy.async" : "mbarrier_init.release.cluster"}};
+  PtxArgs a = {.subst = {async ? "proxy.async.shared::cta" : "mbarrier_init.release.cluster"}};
   if (target_has(g->target, async ? F_TMA : F_CLUSTER))
     ptx_emit(g, PTX_FENCE, &a, NULL);
 }
