@@ -30,23 +30,29 @@ team_number(Lower *L, const Node *team, const char *name, i64 *out)
   return found || strcmp(name, "warps") != 0;
 }
 
-/* Numbers of all teams; false after reporting. */
+/* Numbers of all teams; false after reporting. A team of no warps is none. */
 static bool
 team_numbers(Lower *L, const Node *n)
 {
-  u32 stated = 0;
+  u32 stated = 0, teams = 0;
   if (n->nkids > TEAMS_MAX) {
     ERR(L, n->span, E_TEAMS, team_numbers_error(L->a, n->nkids, NULL, NULL));
     return false;
   }
   for (u32 r = 0; r < n->nkids; r++) {
-    L->team_registers[r] = 0;
-    if (!team_number(L, n->kids[r], "warps", &L->team_warps[r]) || !team_number(L, n->kids[r], "registers", &L->team_registers[r]))
+    i64 warps = 0, registers = 0;
+    if (!team_number(L, n->kids[r], "warps", &warps) || !team_number(L, n->kids[r], "registers", &registers))
       return false;
-    stated += L->team_registers[r] != 0;
+    if (!warps)
+      continue;
+    L->team_of[teams] = n->kids[r];
+    L->team_warps[teams] = warps;
+    L->team_registers[teams++] = registers;
+    stated += registers != 0;
   }
-  const char *wrong = team_numbers_error(L->a, n->nkids, L->team_warps, stated ? L->team_registers : NULL);
-  if (stated && stated < n->nkids)
+  L->nteams = teams;
+  const char *wrong = team_numbers_error(L->a, teams, L->team_warps, stated ? L->team_registers : NULL);
+  if (stated && stated < teams)
     wrong = "where one team says how many registers its threads have, all do";
   if (wrong)
     ERR(L, n->span, E_TEAMS, wrong);
@@ -71,10 +77,10 @@ teams_declare(Lower *L, const Node *kernel)
   if (!L->teams)
     return 0;
   if (!team_numbers(L, L->teams)) {
-    L->team_warps[0] = 0;           /* what is wrong was said: nothing of it is lowered */
+    L->nteams = 0;                  /* what is wrong was said: nothing of it is lowered */
     return 0;
   }
-  for (u32 r = 0; r < L->teams->nkids; r++)
+  for (u32 r = 0; r < L->nteams; r++)
     all += (u32)L->team_warps[r];
   return all;
 }
@@ -125,15 +131,15 @@ stands_right(Lower *L, const Node *n)
 void
 lower_specialize(Lower *L, const Node *n)
 {
-  if (!stands_right(L, n) || !L->team_warps[0])
+  if (!stands_right(L, n) || !L->nteams)
     return;
   L->b.span = n->span;
-  Op *op = ir_warp_specialize(&L->b, n->nkids, L->team_warps);
+  Op *op = ir_warp_specialize(&L->b, L->nteams, L->team_warps);
   if (L->team_registers[0])
-    op_set_ints(op, AT_REGISTERS, L->team_registers, n->nkids);
+    op_set_ints(op, AT_REGISTERS, L->team_registers, L->nteams);
   Builder saved = L->b;
-  for (u32 r = 0; r < n->nkids; r++)
-    lower_team(L, kid(n->kids[r], 1), op->regions[r]);
+  for (u32 r = 0; r < L->nteams; r++)
+    lower_team(L, kid(L->team_of[r], 1), op->regions[r]);
   L->b = saved;
 }
 

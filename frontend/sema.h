@@ -161,7 +161,9 @@ typedef struct Lower {
   bool stopped;           /* a limit was hit: everything gives poison */
   bool exact_maths;       /* the kernel asks for functions of real numbers that are exact */
   const Node *teams;      /* the kernel's specialize statement; NULL: it has none that can be */
+  const Node *team_of[TEAMS_MAX];      /* those that have warps */
   i64 team_warps[TEAMS_MAX], team_registers[TEAMS_MAX];   /* registers 0: none are stated */
+  u32 nteams;
   const Scope *team;      /* of the team that is being lowered; NULL: all warps do this */
 } Lower;
 enum { LOWER_DEPTH_MAX = 1000, LOWER_WORK_MAX = 2000000, LOWER_VALUES_MAX = 200000, CALL_DEPTH_MAX = 64,
