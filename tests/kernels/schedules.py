@@ -52,6 +52,77 @@ def orders(dev, rng, order, rows, cols, programs=3):
     return Run(call, checks)
 
 
+# Turns around a ring: forward one by one, back, and several at once; then data through rings that two teams fill, or two read.
+TURNS = """
+kernel turns(out: *i32, n: i32, const SLOTS) warps(1) {
+  let r = ring(SLOTS);
+  var t = Turn();
+  for i in range(n) {
+    let (back, far) = (preceding(r, following(r, t)), ahead(r, t, i));
+    store(out + 6 * i, t.slot);
+    store(out + 6 * i + 1, t.phase);
+    store(out + 6 * i + 2, back.slot);
+    store(out + 6 * i + 3, back.phase);
+    store(out + 6 * i + 4, far.slot);
+    store(out + 6 * i + 5, far.phase);
+    t = following(r, t);
+  }
+}
+
+fn fill(x, r: Ring, s, n, const half) {
+  let i = half * 64 + arange(0, 64);
+  var t = Turn();
+  for k in range(n) {
+    acquire(r, t);
+    if half == 0 {
+      shared_store(view(s[t.slot], [0], [64]), load(x + k * 128 + i));
+      commit(r, t);
+    } else {
+      async_copy(view(s[t.slot], [64], [64]), x + k * 128 + i);
+      async_commit();
+      commit(r, t, copies=true);
+    }
+    t = following(r, t);
+  }
+}
+
+fn drain(y, r: Ring, s, n, const odd) {
+  var t = Turn();
+  for k in range(n) {
+    await(r, t);
+    if k % 2 == odd { store(y + k * 128 + arange(0, 128), shared_load(s[t.slot]) + 1.0); }
+    release(r, t);
+    t = following(r, t);
+  }
+}
+
+kernel through(x: *f32, y: *f32, n: i32, const SLOTS) {
+  let r = ring(SLOTS, readers=2, writers=2);
+  let s = shared(f32, [128], count=SLOTS);
+  specialize {
+    warps(1) { fill(x, r, s, n, 0); }
+    warps(2) { fill(x, r, s, n, 1); }
+    warps(4) { drain(y, r, s, n, 0); }
+    warps(1) { drain(y, r, s, n, 1); }
+  }
+}
+"""
+
+
+def turns(dev, rng, slots, n=20):
+    out = poisoned(dev, (n, 6), "i32")
+    call = launch(source(dev, TURNS, "turns", SLOTS=slots), 1, out, n)
+    i = np.arange(n)
+    place = lambda k: [k % slots, k // slots % 2]
+    return Run(call, [("turns", out.numpy(), np.stack(place(i) * 2 + place(2 * i), -1).astype(np.int32), 0)])
+
+
+def through(dev, rng, slots, n):
+    x = rng.standard_normal((n, 128)).astype(np.float32)
+    y = poisoned(dev, x.shape, "f32")
+    return Run(launch(source(dev, TURNS, "through", SLOTS=slots), 1, dev.array(x), y, n), [("y", y.numpy(), x + np.float32(1), 0)])
+
+
 SHARES = """
 kernel shares(ends: *i32, steps_done: *i32, whole: *i32, tiles: i32, steps: i32) warps(1) {
   let (p, n) = (program_id(0), num_programs(0));
@@ -133,6 +204,8 @@ def exclusive_scans(dev, rng, rows, cols, axis, reverse, warps, dtype="i32"):
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ORDER_NAMES = ("row_major", "column_major", "grouped", "by3", "snake", "snake3", "diagonal", "hilbert")
 CASES = [
+    Case("turns", turns, grid(slots=(1, 2, 3, 5))),
+    Case("through", through, grid(slots=(1, 2, 3), n=(1, 7))),
     both("orders", orders, grid(order=ORDER_NAMES, rows=(1, 7), cols=(1, 5)) + grid(order=ORDER_NAMES, rows=(16,), cols=(33,)) +
          grid(order=("hilbert",), rows=(16, 31, 40), cols=(16, 32, 57), programs=(16,)) + grid(order=("hilbert",), rows=(3, 64), cols=(2, 9))),
     both("shares", shares, [dict(tiles=t, steps=k, programs=p) for t, k, p in [(5, 7, 4), (1, 1, 3), (12, 4, 12), (9, 5, 1), (3, 16, 10)]]),
