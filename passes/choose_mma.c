@@ -12,10 +12,10 @@
  * leaving it, and reductions along a row need no other warp. Batches share nothing, so warps go along them first, unless
  * that leaves some without work.
  *
- * Products of warpgroups (ir/wgmma.c) are made by pipeline_loops, of dots whose operands it leaves in shared memory: which loads it can copy is known
- * behind placement. Dots that are made for that are marked here (`warpgroup`) and get all warps along M, as such products have them:
- * those in loops with stages whose b the loop loads, or has from outside. What is marked and finds no buffers stays what it is.
- * f32 is left to mma.sync: products of warpgroups cut it to tf32, and dot rounds. */
+ * Products of warpgroups (ir/wgmma.c) are made by pipeline_loops, of dots whose operands it leaves in shared memory: which loads it can
+ * copy is known behind placement. Dots that are made for that are marked here (`warpgroup`) and get all warps along M, as such products
+ * have them: those in loops with stages whose b the loop loads, or has from outside. What is marked and finds no buffers stays what it
+ * is. f32 is left to mma.sync: products of warpgroups cut it to tf32, and dot rounds. */
 #include "internal.h"
 #include "wgmma.h"
 
@@ -234,8 +234,8 @@ can_be_copied(Ctx *c, const AxisInfo *axes, const Op *load)
   return vec * bytes >= COPY_LEAST;
 }
 
-/* Is factor v, whose dimension k is K, loaded as it is by an iteration of the loop, perhaps transposed, or made outside? What has not 16 bits
- * must lie along K. */
+/* Is factor v, whose dimension k is K, loaded as it is by an iteration of the loop, perhaps transposed, or made outside? What has not 16
+ * bits must lie along K. */
 static bool
 stays_in_shared(Ctx *c, const AxisInfo *axes, const Value *v, u32 k, const Op *loop)
 {

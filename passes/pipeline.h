@@ -7,8 +7,8 @@
  * why not (nothing is changed then). */
 const char *prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load);
 
-/* warpgroup_dots.c: does a dot of the loop's body that is marked `warpgroup` take the load's tile, or a transpose of it? The shared layout, in
- * panels, for such a tile of type t; NULL: there is none. */
+/* warpgroup_dots.c: does a dot of the loop's body that is marked `warpgroup` take the load's tile, or a transpose of it? The shared
+ * layout, in panels, for such a tile of type t; NULL: there is none. */
 bool warpgroup_reads(const Op *loop, const Op *load);
 const Layout *warpgroup_layout(Ctx *c, const Type *t);
 /* All that the body's dots do is add to sums that the loop does nothing else with: such sums may stay under way. */

@@ -35,6 +35,12 @@
  * What cannot be copied is loaded into registers one iteration early (pipeline_regs.c), or stays where it was; a remark says
  * which, and why. A tile that is something else than 0 where its mask is off is completed after it is read.
  *
+ * Boxes of tensors (tensor_load) are copied by one thread, and land with a phase of an mbarrier of their buffer, which counts the bytes:
+ * an iteration waits for that of buffer `get`, whose parity `phase` is carried too. Where the loop is entered again, both go on from where
+ * they were (carried.h). There are no groups to commit then, and insert_barriers puts what keeps a copy behind the reads of all threads.
+ *
+ * Dots marked `warpgroup` become products that read the buffers (warpgroup_dots.c).
+ *
  * `stages` is also a promise: the loop's loads do not read what its earlier iterations stored. What its own iteration stores in front of
  * a load is looked at: such a load stays. */
 #include "boxes.h"

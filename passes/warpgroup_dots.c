@@ -7,11 +7,11 @@
  *   x = shared_load s[get]; y = shared_load t[get]            acc' = wgmma s[get], t[get], acc
  *   acc' = dot x, y, acc                               ==>    wgmma_wait pending = 1
  *
- * Waits. Where the loop does nothing with sums but add to them, they are carried under way, and products of an iteration run while the next one
- * begins: an iteration waits, behind its own products, for those before it, and so the buffers that it read are free one iteration
- * later than otherwise: the ring has one more (pipeline_loops). In other loops the wait stands where the sum is first used, at the latest
- * at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes ptxas wait
- * behind each instruction. */
+ * Waits. Where the loop does nothing with sums but add to them, they are carried under way, and products of an iteration run while the
+ * next one begins: an iteration waits, behind its own products, for those before it, and so the buffers that it read are free one
+ * iteration later than otherwise: the ring has one more (pipeline_loops). In other loops the wait stands where the sum is first used, at
+ * the latest at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes
+ * ptxas wait behind each instruction. */
 #include "pipeline.h"
 #include "wgmma.h"
 

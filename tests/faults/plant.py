@@ -20,6 +20,9 @@ PROGRAMS = {
     "attention": ("attention.tile", "attention", """
         define BM 64, define BN 32, define STAGES 2, define D 32, divisible q 16, divisible k 16, divisible v 16, divisible o 16,
         buffer f16 3584, buffer f16 3584, buffer f16 3584, buffer f16 3584, int 112, float 0.125, tolerance 0.02"""),
+    "products": ("attention.tile", "attention", """
+        define BM 64, define BN 32, define STAGES 2, define D 32, divisible q 16, divisible k 16, divisible v 16, divisible o 16,
+        buffer f16 3584, buffer f16 3584, buffer f16 3584, buffer f16 3584, int 112, float 0.125, tolerance 0.02"""),
     "turns": ("matmul_shared.tile", "matmul_shared", """
         define BM 64, define BN 64, define BK 32, buffer f16 7680, buffer f16 7680, buffer f32 4096, int 64, int 64, int 120"""),
     "by hand": ("matmul_shared.tile", "matmul_pipelined", """
@@ -33,10 +36,14 @@ PROGRAMS = {
     "sweeps": ("../tests/diff/order/pipelined.tile", "pipelined", "divisible x 16, divisible y 16, buffer f32 4096, buffer f32 4096, int 8"),
 }
 
+# What the scheduled IR is made for, and run on sm_90a: products of warpgroups are in what is made for that.
+SCHEDULED = {"products": "sm_90a"}
+
 # ---- edits ----
 Cut = namedtuple("Cut", "pattern at", defaults=(0,))          # drop the at-th line that matches
 Put = namedtuple("Put", "pattern text at", defaults=(0,))     # replace the at-th match; at -1: all
 Plant = namedtuple("Plant", "name program level edits interp sim line")
+UNFENCED = "no asynchronous fence between"
 PENDING, NEVER, UNSEEN = "still writing", "nothing has written", "read of shared memory that other threads wrote with no barrier"
 # What the simulator meets first depends on how its warps take turns.
 RACE = "race|async"
@@ -82,6 +89,12 @@ PLANTS = [
     Plant("buffer reused one turn early", "add", "tile", [Put(r"s\.next % count\(s\.to\)", "(s.next + count(s.to) - 1) % count(s.to)")], PENDING, "async", "let sum ="),
     Plant("read of the next slot", "add", "tile", [Put(r"x\.to\[i % BUFFERS\]", "x.to[(i + 1) % BUFFERS]")], PENDING, "async", "let sum ="),
     Plant("slot past the row", "add", "tile", [Put(r"y\.to\[i % BUFFERS\]", "y.to[i]")], "index 3 of 3", "bounds", "let sum ="),
+    # The same with products of warpgroups.
+    Plant("missing fence", "products", "sched", [Cut("^    fence")], UNFENCED, "async", KT),
+    Plant("missing barrier", "products", "sched", [Cut("^    barrier")], UNSEEN, RACE, KT),
+    Plant("missing wait", "products", "sched", [Cut("^    async_wait pending = 0")], PENDING, "async", KT),
+    Plant("barrier before the fence", "products", "sched", [Put(r"^(    fence.*)\n(    barrier.*)", r"\2\n\1")], UNFENCED, "async", KT),
+    Plant("scores used under way", "products", "sched", [Put(r"^(    %\d+\w*) = wgmma_wait (%\d+\w*) pending = 0", r"\1 = wgmma_wait \2 pending = 1")], "may be under way", "async", KT + ("let top = max(",)),
     Plant("copy without its mask", "add", "tile", [Put(r", mask=inside\);\n  var", ");\n  var")], "outside every buffer", "bounds", "async_copy(s.to"),
     Plant("missing barrier after the wait", "turns", "sched", [Cut("^    barrier")], UNSEEN, RACE, "acc = dot(shared_load(sa), "),
     Plant("missing barrier before the copies", "turns", "sched", [Cut("^    barrier", -1)], IN_USE, RACE, ("async_copy(sa, x.p", "acc = dot(shared_load(sa), ")),
@@ -183,7 +196,8 @@ class Run:
         if level == "sched":
             options = {"define": "-D{1}={2}", "equal": "--assume={1}={2}", "divisible": "--assume={1}%{2}"}
             flags = [options[w.split()[0]].format(*w.split()) for w in words if w.split()[0] in options]
-            rc, text = self.tool(os.path.join(self.build, "bin", "tilec"), os.path.relpath(path, root), "--kernel=" + kernel, "--emit=sched", "--locs", *flags)
+            rc, text = self.tool(os.path.join(self.build, "bin", "tilec"), os.path.relpath(path, root), "--kernel=" + kernel, "--emit=sched", "--locs",
+                                 "--target=" + SCHEDULED.get(program, "sm_80"), *flags)
             if rc:
                 raise Wrong(text)
             body = "// barriers\n" + head + text
