@@ -9,9 +9,10 @@
  * nothing in f16, which products might make something of: it is for results that go there themselves.
  *
  * A result is rounded if every user of it is a conversion to such a type, or multiplies, divides, picks or moves it on the way there, also
- * out of an `if`: these keep a relative error what it is. A sum does not. What goes to the nearest whole number and then to an integer
- * of 8 bits is rounded, too. (What only goes to an integer is not: of what should be whole, a little less would be one less.) The
- * other ways are dead then. With `maths(exact)` on a kernel nothing gets here: the frontend takes the first. */
+ * out of an `if`: these keep a relative error what it is, and so does the greatest or least of several. A sum does not. What goes to the
+ * nearest whole number and then to an integer of 8 bits is rounded, too. (What only goes to an integer is not: of what should be whole, a
+ * little less would be one less.) The other ways are dead then. With `maths(exact)` on a kernel nothing gets here: the frontend takes the
+ * first. */
 #include "internal.h"
 #include <math.h>
 
@@ -30,6 +31,15 @@ is_rough(const Choice *ch, const Type *t)
   return type_is_float(t) && d->man + 1u <= ch->digits && (!ch->narrow || d->exp <= NARROW_EXPONENT);
 }
 
+/* The greatest or the least along an axis. */
+static bool
+is_extreme(const Op *op)
+{
+  const Op *body = op->regions[0]->first;
+  bool one = body->code == OP_MIN || body->code == OP_MAX || body->code == OP_MINIMUM || body->code == OP_MAXIMUM;
+  return op->nresults == 1 && one && body->next == op->regions[0]->last;
+}
+
 /* Does an error of one of its operands come through as it is, and no more? That of products, quotients and roots does if it is relative. */
 static bool
 keeps_error(const Choice *ch, const Op *op)
@@ -41,6 +51,7 @@ keeps_error(const Choice *ch, const Op *op)
   case OP_MIN: case OP_MAX: case OP_MINIMUM: case OP_MAXIMUM: case OP_TIERS:
   case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: case OP_SELECT:
     return true;
+  case OP_REDUCE: case OP_SCAN: return is_extreme(op);
   case OP_CAST: return type_is_float(op_result(op)->type);
   default: return false;
   }
@@ -117,17 +128,58 @@ close_way(const Op *op)
   return by && fabs(frexp(by, &e)) == 0.5 ? OPERAND(op, TIERS, exact) : v;
 }
 
-/* A rough quotient by a constant is a product: 1 ulp. */
+/* What v's dividend is multiplied by, if that is a number above 0: 0 if not. */
+static double
+positive_factor(const Value *v, OpCode code)
+{
+  double by = constant_divisor(v, code);
+  return by > 0 ? 1 / by : 0;
+}
+
+/* A number that v, which may be a nan, is not below: 0 if none above 0 is known. */
+static double
+least(const Value *v)
+{
+  u64 bits;
+  if (value_const_bits(v, &bits))
+    return fmax(float_decode(v->type->dt, bits), 0);
+  const Op *op = v->def;
+  if (!op)
+    return 0;
+  switch (op->code) {
+  case OP_MAX: case OP_MAXIMUM: return fmax(least(op_operand(op, 0)), least(op_operand(op, 1)));
+  case OP_MUL: return least(op_operand(op, 0)) * least(op_operand(op, 1));
+  case OP_NEAR_DIV: case OP_FULL_DIV: return least(op_operand(op, 0)) * positive_factor(v, op->code);
+  case OP_TIERS: return least(OPERAND(op, TIERS, rough));
+  case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: return least(op_operand(op, 0));
+  default: return 0;
+  }
+}
+
+/* div.full multiplies by 1/b and, as either may be subnormal, by a power of two. Where b is not small the two are one factor for all that
+ * share b, as 1/b has digits enough where it is small. NULL: b is not shared, or may be small. */
+static Value *
+shared_inverse(Builder *b, const Value *by)
+{
+  if (!(op_is(by, OP_SPLAT) || op_is(by, OP_BROADCAST)) || !(least(by) >= 0x1p-125))
+    return NULL;
+  Value *one = op_operand(by->def, 0);
+  Value *inverse = ir_binary(b, OP_FULL_DIV, ir_const_float(b, one->type, 1), one);
+  return op_is(by, OP_SPLAT) ? ir_splat(b, inverse, by->type) : ir_broadcast(b, inverse, by->type->shape);
+}
+
+/* A rough quotient by a constant is a product: 1 ulp. So is one by what is shared. */
 static Value *
 rough_way(const Op *op)
 {
   Value *v = OPERAND(op, TIERS, rough);
-  double by = constant_divisor(v, OP_FULL_DIV);
-  if (!by)
+  if (!op_is(v, OP_FULL_DIV) || v->type->dt != DT_F32)
     return v;
   Builder b = builder_before(v->def);
   b.span = op->span;
-  return ir_binary(&b, OP_MUL, OPERAND(v->def, FULL_DIV, a), ir_const_float(&b, v->type, 1 / by));
+  double by = constant_divisor(v, OP_FULL_DIV);
+  Value *inverse = by ? ir_const_float(&b, v->type, 1 / by) : shared_inverse(&b, OPERAND(v->def, FULL_DIV, b));
+  return inverse ? ir_binary(&b, OP_MUL, OPERAND(v->def, FULL_DIV, a), inverse) : v;
 }
 
 void
