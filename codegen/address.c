@@ -32,6 +32,13 @@ addr_shared(Gen *g, Val bytes, u64 off)
   return addr_offset(g, p, off);
 }
 
+Val
+addr_cluster(Gen *g, Val p)
+{
+  Ty t = LLVMPointerTypeInContext(g->lc, AS_CLUSTER);
+  return LLVMBuildIntToPtr(B, LLVMBuildPtrToInt(B, p, g->i32, ""), t, "");
+}
+
 bool
 addr_scratch(Gen *g, const Op *op, u32 bytes)
 {

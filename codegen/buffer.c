@@ -41,6 +41,7 @@ buffer_of(Gen *g, const Value *v)
   Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0],
     .off = view_offset(v) / dtype_bytes(t->dt),
               .pad_every = t->pad_every, .pad = t->pad, .cut = t->cut ? type_shared_elements(t) : 0};
+  b.remote = func_cluster(g->func) > 1 && buffer_remote(v);
   if (LLVMIsAConstantInt(b.base)) {
     b.at = LLVMConstIntGetZExtValue(b.base);
     b.base = NULL;
@@ -108,7 +109,8 @@ static Val
 started(Gen *g, const Buffer *buf, Val off, u64 more)
 {
   Val start = buf->base ? LLVMBuildAdd(B, buf->base, off, "") : off;
-  return addr_shared(g, start, more + buf->at);
+  Val p = addr_shared(g, start, more + buf->at);
+  return buf->remote ? addr_cluster(g, p) : p;
 }
 
 /* The byte in the buffer of the element that lies a constant of `elems` from the thread's part: a value and a constant. */

@@ -61,6 +61,8 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
   snprintf(m->target, sizeof m->target, "%s", c->target->name);
   m->warps = f->warps;
   m->shared = f->shared_bytes;
+  if (func_cluster(f) > 1)
+    memcpy(m->cluster, f->cluster, sizeof m->cluster);
   m->nparams = params.len;
   for (u32 i = 0; i < m->nparams; i++)
     manifest_param(f, &params.data[i], c->scratch, &m->params[i]);
@@ -83,6 +85,11 @@ static bool
 check_limits(Ctx *c, const Func *f)
 {
   u32 n = params_of(f, c->scratch).len;
+  if (func_cluster(f) > 1 && !target_has(c->target, F_CLUSTER)) {
+    const char *what = arena_printf(c->scratch, "a cluster of %s programs", cluster_text(c->scratch, f->cluster));
+    diag(c, f->span, E_UNSUPPORTED, what, c->target->name);
+    return false;
+  }
   if (n > TILERT_MAX_PARAMS) {
     const char *what = arena_printf(c->scratch, "kernel '%s' has %u parameters; more than %d", f->name, n, TILERT_MAX_PARAMS);
     diag(c, f->span, E_UNSUPPORTED, what, c->target->name);

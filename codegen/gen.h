@@ -17,7 +17,7 @@
 typedef LLVMValueRef Val;
 typedef LLVMTypeRef Ty;
 
-enum { AS_GLOBAL = 1, AS_SHARED = 3, KERNEL_CALL_CONV = 71, LANES = 32, LANE_BITS = 5 };
+enum { AS_GLOBAL = 1, AS_SHARED = 3, AS_CLUSTER = 7, KERNEL_CALL_CONV = 71, LANES = 32, LANE_BITS = 5 };
 
 /* dist.c: how a layout distributes a tile, seen from a thread: what it holds. Threads are counted lane first, then warp: bit i of
  * tid has column thread[i]. */
@@ -245,6 +245,7 @@ Val shuffle_from(Gen *g, Val v, Val lane);                   /* v of that lane *
 typedef struct Addr { Val base; u64 off; } Addr;
 Val addr_offset(Gen *g, Val p, u64 bytes);
 Val addr_shared(Gen *g, Val bytes, u64 off);                 /* pointer into dynamic shared memory; bytes NULL: 0 */
+Val addr_cluster(Gen *g, Val p);                             /* the same as one into that of any program of the cluster */
 /* Pointer of the element in register reg of the pointers p: another register's and a constant where that is known. */
 Addr addr_element(Gen *g, const Value *p, u32 reg);
 /* Elements that an instruction of op moves from or to neighbouring registers: its attribute vec, as far as the layout, what is known of
@@ -291,7 +292,7 @@ void late_fetch(Gen *g, const Late *late, u32 reg, Val *values);   /* values[reg
 typedef struct Buffer {
   const Layout *smem;
   DType d;
-  bool ptr;
+  bool ptr, remote;                /* remote: it is another program's */
   u32 bytes;                       /* of an element */
   Val base;                        /* an i32, a multiple of 128; NULL: 0 */
   u64 at;

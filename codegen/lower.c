@@ -246,6 +246,9 @@ func_declare(Gen *g, Func *f)
   u32 entry = lower_entry_registers(g, f), most = entry ? entry : f->max_registers;
   if (most)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.maxnreg", arena_printf(g->arena, "%u", most));
+  if (func_cluster(f) > 1)
+    string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.cluster_dim",
+                arena_printf(g->arena, "%u,%u,%u", f->cluster[0], f->cluster[1], f->cluster[2]));
   if (f->min_blocks)
     string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.minctasm", arena_printf(g->arena, "%u", f->min_blocks));
   for (u32 i = 0; i < n; i++)

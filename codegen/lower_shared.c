@@ -85,7 +85,7 @@ lower_SHARED_LOAD(Gen *g, const Op *op)
   const Type *buffer = op_operand(op, 0)->type;
   Buffer b = buffer_of(g, op_operand(op, 0));
   Dist *h = buffer_dist(g, r->type, &b);
-  SharedAccess a = access_plan(g->c, r->type, buffer, target_has(g->target, F_LDMATRIX));
+  SharedAccess a = access_plan(g->c, r->type, buffer, target_has(g->target, F_LDMATRIX) && !b.remote);
   Val *out = gen_new(g, r);
   if (op_int(op, AT_ON_DEMAND, 0)) {
     leave_to_dot(g, op, &b, h, a);
@@ -107,7 +107,7 @@ lower_SHARED_STORE(Gen *g, const Op *op)
   b.late = late_of(g, x);
   Dist *h = buffer_dist(g, x->type, &b);
   const Type *buffer = op_operand(op, 0)->type;
-  SharedAccess a = access_plan(g->c, x->type, buffer, target_has(g->target, F_STMATRIX) && !buffer->cut);
+  SharedAccess a = access_plan(g->c, x->type, buffer, target_has(g->target, F_STMATRIX) && !buffer->cut && !b.remote);
   LLVMBasicBlockRef after = gen_if(g, team_bits_zero(g, a.matrix ? h->free_threads & ~(LANES - 1u) : h->free_threads));
   if (a.matrix)
     buffer_matrices(g, &b, h, a.trans, true, gen_regs(g, x));

@@ -7,8 +7,10 @@
  *
  * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at any of them, each is as many
  * arrivals as the largest team that arrives anywhere has warps, shared out among its warps: so many lanes of each arrive, once the
- * warp has come together there. No team has to meet for that. Bytes are announced by the leader, by its own arrival. What its copies do to
- * the phase is counted in PTX as an arrival that each thread adds, and that is made when the copies have landed: it comes out even.
+ * warp has come together there. No team has to meet for that. At another program's mbarrier they arrive by the same instruction, on the
+ * address that mapa gives, without .cluster: a release of that scope would flush what the thread wrote to the whole device. Bytes are
+ * announced by the leader, by its own arrival. What its copies do to the phase is counted in PTX as an arrival that each thread adds, and
+ * that is made when the copies have landed: it comes out even.
  */
 #include "gen.h"
 
@@ -81,7 +83,8 @@ change_registers(Gen *g, u32 from, u32 to)
 static bool
 kernel_ends_behind(const Op *op)
 {
-  return op->next->code == OP_RETURN;
+  const Op *last = op->next->code == OP_CLUSTER_BARRIER ? op->next->next : op->next;
+  return last->code == OP_RETURN;
 }
 
 static void
@@ -143,17 +146,21 @@ arrivals_of_team(Gen *g)
   return most;
 }
 
-static Val
-mbarrier_at(Gen *g, const Op *op)
+/* Where it is; space: of which shared memory an instruction has to say that it is, NULL: its own. */
+typedef struct Place { Val at; const char *space; } Place;
+
+static Place
+mbarrier_place(Gen *g, const Op *op)
 {
-  return addr_shared(g, gen_regs(g, OPERAND(op, BUFFER, b))[0], 0);
+  const Value *b = OPERAND(op, BUFFER, b);
+  return (Place){addr_shared(g, gen_regs(g, b)[0], 0), func_cluster(g->func) > 1 && buffer_remote(b) ? "::cluster" : NULL};
 }
 
-/* A row of ptx.def with two operands, where `only` holds (NULL: always), which is its last. */
+/* A row of ptx.def with an mbarrier and perhaps a number, where `only` holds (NULL: always), which is its last operand. */
 static void
-emit_where(Gen *g, PtxId id, Val only, Val at, Val n)
+emit_where(Gen *g, PtxId id, Val only, Place m, Val n)
 {
-  PtxArgs a = {.nin = n ? 2 : 1, .in = {at, n}};
+  PtxArgs a = {.subst = {NULL, m.space}, .nin = n ? 2 : 1, .in = {m.at, n}};
   if (only) {
     a.subst[0] = n ? "@$2" : "@$1";
     a.in[a.nin++] = only;
@@ -165,15 +172,15 @@ void
 lower_MBARRIER_INIT(Gen *g, const Op *op)
 {
   u32 n = (u32)op_int(op, AT_ARRIVALS, 1) * arrivals_of_team(g);
-  emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), mbarrier_at(g, op), gen_u32(g, n));
+  emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), mbarrier_place(g, op), gen_u32(g, n));
 }
 
 /* The leader arrives, and says how many bytes are to come: until it has arrived the phase cannot end. Who arrives besides; NULL: nobody. */
 static Val
-expect(Gen *g, Val at, u32 bytes, u32 lanes, Val arrives)
+expect(Gen *g, Place m, u32 bytes, u32 lanes, Val arrives)
 {
   Val leads = dist_leader(g, NULL);
-  emit_where(g, PTX_MBAR_EXPECT, leads, at, gen_u32(g, bytes));
+  emit_where(g, PTX_MBAR_EXPECT, leads, m, gen_u32(g, bytes));
   return lanes * g->team->range.warps == 1 ? NULL : gen_and(g, arrives, LLVMBuildNot(B, leads, ""));
 }
 
@@ -181,25 +188,26 @@ void
 lower_MBARRIER_ARRIVE(Gen *g, const Op *op)
 {
   u32 lanes = arrivals_of_team(g) / g->team->range.warps, bytes = (u32)op_int(op, AT_BYTES, 0);
-  Val at = mbarrier_at(g, op), arrives = team_bits_zero(g, (LANES - 1) & ~(lanes - 1));
+  Place m = mbarrier_place(g, op);
+  Val arrives = team_bits_zero(g, (LANES - 1) & ~(lanes - 1));
   if (bytes && !target_has(g->target, F_MBARRIER_TX)) {
     gen_unsupported(g, op, "an mbarrier that counts bytes (async_copy and mbarrier_arrive(m, copies=true) do without)");
     return;
   }
   if (op_int(op, AT_COPIES, 0))
-    emit_where(g, PTX_MBAR_COPIES, NULL, at, NULL);
+    emit_where(g, PTX_MBAR_COPIES, NULL, m, NULL);
   team_warp_barrier(g);
   if (bytes)
-    arrives = expect(g, at, bytes, lanes, arrives);
+    arrives = expect(g, m, bytes, lanes, arrives);
   if (!bytes || arrives)
-    emit_where(g, PTX_MBAR_ARRIVE, arrives, at, NULL);
+    emit_where(g, PTX_MBAR_ARRIVE, arrives, m, NULL);
 }
 
 void
 lower_MBARRIER_WAIT(Gen *g, const Op *op)
 {
   LLVMBasicBlockRef again = gen_block(g, "wait"), done = gen_block(g, "wait.done");
-  Val in[] = {mbarrier_at(g, op), gen_regs(g, OPERAND(op, MBARRIER_WAIT, parity))[0]};
+  Val in[] = {mbarrier_place(g, op).at, gen_regs(g, OPERAND(op, MBARRIER_WAIT, parity))[0]};
   LLVMBuildBr(B, again);
   gen_at(g, again);
   Val over = ptx_value(g, target_has(g->target, F_MBARRIER_TX) ? PTX_MBAR_TRY : PTX_MBAR_TEST, g->i1, 2, in, NULL, NULL);

@@ -195,7 +195,8 @@ in_step(Search *s, const Func *a, const Func *b, i64 value, Pair *p)
   *p = (Pair){.s = s, .value = value, .axis = -1};
   p->part = NEW_ARRAY(s->c->scratch, u8, a->nvalues + 1);
   p->dims = NEW_ARRAY(s->c->scratch, u8, a->nvalues + 1);
-  return a->nvalues == b->nvalues && a->warps == b->warps && blocks_match(p, a->body, b->body);
+  return a->nvalues == b->nvalues && a->warps == b->warps && !memcmp(a->cluster, b->cluster, sizeof a->cluster) &&
+         blocks_match(p, a->body, b->body);
 }
 
 /* ---- is it a block's extent? ---- */

@@ -150,7 +150,7 @@ void
 clauses_check(Lower *L, const Node *kernel)
 {
   static const struct { const char *name; bool one; } known[] = {
-    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"maths", true}, {"tune", false}, {"key", false}
+    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"maths", true}, {"cluster", false}, {"tune", false}, {"key", false}
   };
   const Node *attrs = kid(kernel, 1);
   for (u32 i = 0; i < attrs->nkids; i++) {
@@ -158,7 +158,8 @@ clauses_check(Lower *L, const Node *kernel)
     for (u32 k = 0; k < COUNT(known); k++)
       fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
     if (!fits)
-      clause_error(L, attrs->kids[i], "a kernel may have warps(n), min_blocks(n), max_registers(n), maths(exact), tune(...) and key(...)");
+      clause_error(L, attrs->kids[i], "a kernel may have warps(n), cluster(n, ...), min_blocks(n), max_registers(n), "
+                   "maths(exact), tune(...) and key(...)");
   }
   check_tuning(L, kernel);
 }
@@ -219,4 +220,33 @@ lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi)
   const char *why = arena_printf(L->a, "it is between %lld and %lld, not %lld", (long long)lo, (long long)hi, (long long)n);
   ERR(L, value->span, E_ATTRIBUTE, name, why);
   return 0;
+}
+
+static const Node *
+find_clause(const Node *kernel, const char *name)
+{
+  const Node *attrs = kid(kernel, 1), *found = NULL;
+  for (u32 i = 0; i < attrs->nkids; i++)
+    found = clause_is(attrs->kids[i], name) ? attrs->kids[i] : found;
+  return found;
+}
+
+void
+lower_cluster(Lower *L, const Node *kernel, Func *f)
+{
+  const Node *clause = find_clause(kernel, "cluster");
+  const Target *target = L->c->target;
+  i64 dims[3];
+  for (u32 i = 0; clause && i < clause->nkids && i < COUNT(dims); i++)
+    if (!lower_const_int(L, clause->kids[i], "an extent of the cluster", &dims[i]))
+      return;
+  const char *wrong = clause ? cluster_error(L->a, clause->nkids, dims) : NULL;
+  if (wrong)
+    ERR(L, clause->span, E_ATTRIBUTE, "cluster", wrong);
+  if (!clause || wrong)
+    return;
+  for (u32 i = 0; i < clause->nkids; i++)
+    f->cluster[i] = (u32)dims[i];
+  if (func_cluster(f) > 1 && target && !target_has(target, F_CLUSTER))
+    ERR(L, clause->span, E_UNSUPPORTED, arena_printf(L->a, "a cluster of %s programs", cluster_text(L->a, f->cluster)), target->name);
 }

@@ -15,6 +15,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   lower_settings(&L, kernel, false);
   clauses_check(&L, kernel);
   f->warps = lower_warps(&L, kernel);
+  lower_cluster(&L, kernel, f);
   f->min_blocks = lower_limit(&L, kernel, "min_blocks", 1, 32);
   L.exact_maths = lower_exact_maths(&L, kernel);
   f->max_registers = lower_limit(&L, kernel, "max_registers", 16, 255);
@@ -27,6 +28,7 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   op_create(&L.b, OP_RETURN, 0, NULL, 0, NULL, 0);
   buffers_check(&L, f);
   teams_check(&L, f);
+  clusters_check(&L, f);
   wgmmas_check(&L, f);
   if (!states_warps(p, kernel))
     f->warps = warps_by_tiles(f);

@@ -193,6 +193,7 @@ bool clause_is(const Node *attr, const char *name);
 void clause_error(Lower *L, const Node *attr, const char *may);
 void clauses_check(Lower *L, const Node *kernel);
 u32 lower_warps(Lower *L, const Node *kernel);
+void lower_cluster(Lower *L, const Node *kernel, Func *f);   /* what the clause `cluster` says */
 bool states_warps(const Program *p, const Node *kernel);             /* by a clause, a define, or as an axis to tune */
 u32 warps_by_tiles(Func *f);                                         /* warps.c */
 u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
@@ -303,6 +304,9 @@ bool val_is_fixed(Lower *L, Val v);                                  /* nothing 
 bool region_is_speculatable(const Block *b);
 void region_hoist(Op *op, u32 arm);
 void region_if_convert(Block *region);
+
+/* ---- builtin_cluster.c ---- */
+void clusters_check(Lower *L, Func *f);                      /* uses of buffers of other programs */
 
 /* ---- buffer_life.c ---- */
 static inline bool val_is_memory(Val v) { return v.kind == V_BUFFER || v.kind == V_TENSOR; }   /* named, never copied */

@@ -24,6 +24,8 @@ access_on_demand_obstacle(Ctx *c, const Op *load)
     return "its one user is a dot, as a factor";
   if (!op_attr(dot, AT_MMA) || type_elem_bits(v->type) > 16)
     return "the dot is done by tensor cores, on elements of at most 16 bits";
+  if (buffer_remote(OPERAND(load, SHARED_LOAD, b)))
+    return "the buffer is this program's own";
   if (dot->block != load->block)
     return "the dot is in the same block";
   for (const Op *op = load->next; op != dot; op = op->next)

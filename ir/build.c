@@ -27,6 +27,7 @@ func_new(Module *m, const char *name, Span at)
   f->module = m;
   f->span = at;
   f->warps = 4;
+  f->cluster[0] = f->cluster[1] = f->cluster[2] = 1;
   f->body = block_new(f, NULL);
   vec_push(c->perm, &m->funcs, f);
   return f;

@@ -1,8 +1,8 @@
 /* interp.c - the reference semantics: runs a function program by program on the CPU.
  *
- * A value is a row-major array of element bits, one u64 each, found by the value's id. Programs run one after the
- * other, so atomics and stores are sequential; a barrier does nothing and a layout conversion copies. Regions of a warp_specialize
- * take turns (interp_teams.c). Loop-carried values are assigned in parallel: all are copied aside before any is replaced, because a
+ * A value is a row-major array of element bits, one u64 each, found by the value's id. Programs run one after the other, so atomics and
+ * stores are sequential; a barrier does nothing and a layout conversion copies. Programs of a cluster and regions of a warp_specialize
+ * take turns (interp_turns.c). Loop-carried values are assigned in parallel: all are copied aside before any is replaced, because a
  * yield may permute the loop's own arguments.
  *
  * Folds (reduce) go along the axis in index order and round at every step; hardware folds in a tree. dot sums exactly
@@ -25,7 +25,7 @@ interp_fault(Interp *in, const Op *op, const char *fmt, ...)
   vsnprintf(in->err->message, sizeof in->err->message, fmt, ap);
   va_end(ap);
   in->err->span = op->span;
-  memcpy(in->err->program, in->program, sizeof in->program);
+  memcpy(in->err->program, in->program->at, sizeof in->err->program);
   return FLOW_FAULT;
 }
 
@@ -472,7 +472,7 @@ run_op(Interp *in, const Op *op)
   switch (op->code) {
   case OP_CONST: return interp_const(in, op);
   case OP_ARANGE: return interp_arange(in, op);
-  case OP_PROGRAM_ID: return set_scalar(in, op, op_result(op), in->program[axis]);
+  case OP_PROGRAM_ID: return set_scalar(in, op, op_result(op), in->program->at[axis]);
   case OP_NUM_PROGRAMS: return set_scalar(in, op, op_result(op), in->grid[axis]);
   case OP_SPLAT: return interp_splat(in, op);
   case OP_BROADCAST: return interp_broadcast(in, op);
@@ -529,6 +529,9 @@ run_op(Interp *in, const Op *op)
   case OP_PRINT: return FLOW_NEXT;
   case OP_RETURN: return FLOW_RETURN;
   case OP_BARRIER: return interp_barrier(in);
+  case OP_CLUSTER_RANK: return interp_cluster_rank(in, op);
+  case OP_CLUSTER_BARRIER: return interp_cluster_barrier(in, op);
+  case OP_SHARED_REMOTE: return interp_shared_remote(in, op);
   case OP_MBARRIER_INIT: return interp_mbarrier_init(in, op);
   case OP_MBARRIER_ARRIVE: return interp_mbarrier_arrive(in, op);
   case OP_MBARRIER_WAIT: return interp_mbarrier_wait(in, op);
@@ -583,11 +586,12 @@ run_block(Interp *in, const Block *b)
   while (flow == FLOW_NEXT && in->actor->frames.len > below)
     flow = interp_advance(in);
   in->actor->frames.len = below;
-  return flow == FLOW_WAIT ? interp_stuck(in, in->actor, 1) : flow;
+  return flow;
 }
 
+/* Of the program of the actor. */
 static bool
-run_program(Interp *in, const u64 *params)
+give_params(Interp *in, const u64 *params)
 {
   const Block *body = in->func->body;
   for (u32 i = 0; i < body->nargs; i++) {
@@ -603,23 +607,45 @@ run_program(Interp *in, const u64 *params)
     out[0] = scalar_wrap(type_arith(v->type), params[i]);
     observe(in, v);
   }
-  return run_block(in, body) != FLOW_FAULT && interp_tma_end(in) != FLOW_FAULT;
+  interp_enter(in, body);
+  return true;
+}
+
+static bool
+run_cluster(Interp *in, const u32 first[3], const u64 *params)
+{
+  interp_cluster_begins(in, first);
+  for (u32 i = 0; i < in->nprograms; i++) {
+    interp_switch(in, in->programs[i].all);
+    if (!give_params(in, params))
+      return false;
+  }
+  return interp_take_turns(in) != FLOW_FAULT;
 }
 
 static bool
 run_grid(Interp *in, const u64 *params)
 {
-  for (u32 z = 0; z < in->grid[2]; z++)
-    for (u32 y = 0; y < in->grid[1]; y++)
-      for (u32 x = 0; x < in->grid[0]; x++) {
-        u32 at[3] = {x, y, z};
-        memcpy(in->program, at, sizeof at);
-        interp_shared_reset(in);
-        interp_program_begins(in);
-        if (in->func->body->first && !run_program(in, params))
+  const u32 *c = in->func->cluster;
+  for (u32 z = 0; z < in->grid[2]; z += c[2])
+    for (u32 y = 0; y < in->grid[1]; y += c[1])
+      for (u32 x = 0; x < in->grid[0]; x += c[0])
+        if (in->func->body->first && !run_cluster(in, (const u32[]){x, y, z}, params))
           return false;
-      }
   return true;
+}
+
+/* Clusters fill the grid. */
+static bool
+grid_fits(Interp *in)
+{
+  const u32 *c = in->func->cluster, *g = in->grid;
+  bool fits = g[0] % c[0] == 0 && g[1] % c[1] == 0 && g[2] % c[2] == 0;
+  if (!fits)
+    snprintf(in->err->message, sizeof in->err->message, "a grid of %u x %u x %u programs is no multiple of the cluster's %u x %u x %u",
+             g[0], g[1], g[2], c[0], c[1], c[2]);
+  in->err->span = in->func->span;
+  return fits;
 }
 
 /* interp_run with options. */
@@ -633,13 +659,9 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
   memcpy(in.grid, grid, sizeof in.grid);
   memset(err, 0, sizeof *err);
   in.arena = arena_new(f->module->ctx);
-  in.elems = NEW_ARRAY(in.arena, u64 *, f->nvalues);
-  in.spare = NEW_ARRAY(in.arena, u64 *, f->nvalues);
-  in.nteams = 1 + (func_teams(f) ? func_teams(f)->nregions : 0);
-  interp_count_clocks(&in);
+  interp_cluster_make(&in);
   in.by_team = opt->barriers || in.nclocks > 1;
-  in.actor = interp_actor(&in, 0);
-  bool ok = run_grid(&in, params);
+  bool ok = grid_fits(&in) && run_grid(&in, params);
   arena_free(in.arena);
   return ok;
 }

@@ -14,34 +14,56 @@ typedef struct Frame {
 typedef struct Copy { u64 at, value; u32 bytes; u64 group; const Op *op; } Copy;   /* asynchronous, of an element, that has not landed */
 /* What a tma_store has read, element i of its box; to: where it goes, 0: nowhere. released: its buffer may be written again. */
 typedef struct Stored { Copy copy; u64 to; u32 i; bool released; } Stored;
-/* at: its byte; left, ended: clocks that those who arrived left, and those of the phases that are over; seen, by the asynchronous proxy,
- * in the same way. bytes: announced and not come; landing: those that have come in this phase. index: its clock. */
+/* What is known of each team and mbarrier (interp_teams.c): what they did up to then has happened before (known), is seen by the
+ * asynchronous proxy (seen), or is over at least, as relaxed barriers tell (over, which is never behind known). */
+typedef struct Clocks { u64 *known, *seen, *over; } Clocks;
+/* at: its byte in the program's shared memory; left, ended: what those who arrived left, and that of the phases that are over.
+ * bytes: announced and not come; landing: those that have come in this phase. index: its clock. team: whose; made, shown: when it
+ * was initialised, and when a fence showed that to the cluster, 0: none has. */
 typedef struct Mbar {
-  u64 at;
+  u64 at, made, shown;
   const Op *init, *last;
-  u32 index, count, arrived;
+  u32 index, count, arrived, team;
   i64 bytes;
   VEC(Copy) landing;
-  u64 phase, *left, *ended, *left_seen, *ended_seen;
+  u64 phase;
+  Clocks left, ended;
 } Mbar;
 /* A product of a warpgroup that is under way: its number, and the runs of bytes that it reads. */
 typedef struct Run { u64 from, to; } Run;
 typedef VEC(Run) Runs;
 typedef struct Product { const Op *op; u32 team; u64 number; Runs reads; } Product;
 typedef struct BufferRead { const Value *of; u64 *elems; } BufferRead;   /* a buffer's elements, as a product took them */
+struct Program;
 /* Who runs a program, or a region of its warp_specialize: a team. */
 typedef struct Actor {
   VEC(Frame) frames;
-  u32 team;                      /* 0: all warps; from 1 on: those of a region */
-  u64 *known;                    /* clocks of what it knows (interp_teams.c) */
+  struct Program *program;
+  u32 team, region;              /* its number among all of the cluster; 0: all warps of the program, from 1 on: those of a region */
+  Clocks clocks;
   const Op *waits;               /* the op at which it cannot go on; NULL: none */
+  bool stuck, ended;             /* it has waited since any has gone on; it is done */
+  u64 meeting;                   /* of the cluster, that it is at; 0: none */
   VEC(Copy) copies;
   u64 group;                     /* the open group of copies */
   VEC(Stored) stores;
   u64 store_group;               /* the open group of stores */
-  u64 *seen, fenced;             /* clocks of what the asynchronous proxy sees of each team; the time of the team's last fence */
+  u64 fenced;                    /* the time of the team's last fence for the asynchronous proxy */
   u64 products;                  /* of warpgroups, that it has started */
 } Actor;
+
+/* A program of the cluster that runs. */
+typedef struct Program {
+  u32 at[3], rank;
+  Actor *all, *regions;          /* regions: of its warp_specialize while that runs, else NULL */
+  u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
+  struct InterpShared *shared;   /* interp_shared.c */
+  u8 *made;                      /* by value id: the buffer has been made in this run */
+  struct Visit *visits;          /* by team: its last use of this shared memory from another program (interp_cluster.c) */
+} Program;
+typedef struct BufferPlace { const Op *op; u64 at, bytes; } BufferPlace;   /* of a shared_alloc, in each program */
+/* A barrier of the cluster: how many programs have arrived, which meetings are over, and what those who arrived left. */
+typedef struct Meeting { u32 arrived; u64 over; Clocks left, ended; } Meeting;
 
 typedef struct Interp {
   Func *func;
@@ -51,20 +73,29 @@ typedef struct Interp {
   InterpError *err;
   Arena *arena;
   Actor *actor;                  /* that runs */
-  u32 nteams;                    /* the program's, and one for each region of its warp_specialize */
+  Program *program;              /* the actor's */
+  Program *programs;             /* of the cluster, by rank */
+  u32 nprograms, nparts;         /* of a cluster; teams of each: its own, and one for each region of its warp_specialize */
+  u32 nteams;                    /* of all programs of the cluster */
   u32 nclocks;                   /* that each knows: a team's, and an mbarrier's */
-  VEC(Mbar *) mbars;            /* initialised by this program */
+  VEC(Mbar *) mbars;             /* initialised by programs of the cluster */
+  VEC(BufferPlace) places;
+  u64 placed;                    /* bytes of those that have no offsets */
   VEC(Product) flying;           /* products under way */
   VEC(Runs) spare_runs;          /* of those that are done, for the next */
   VEC(BufferRead) reads;         /* room for those of products, by buffer */
-  u64 now;                       /* ops that have run, of all programs */
+  u64 now, began;                /* ops that have run, of all programs; before the cluster began */
   bool by_team;                  /* who reached which byte is kept: barriers are checked, or there are several teams */
-  u64 **elems, **spare;          /* by value id: its elements; a second copy for parallel assignment */
+  u64 **elems, **spare;          /* the program's */
   double *real[3];               /* dot's operands as numbers */
   u32 real_len[3];
-  u32 program[3], grid[3];
+  u32 grid[3];
   u64 steps, bytes;              /* left */
-  struct InterpShared *shared;   /* interp_shared.c; NULL until a buffer is made */
+  struct InterpShared *shared;   /* the program's, or that of the one whose buffer is reached */
+  VEC(Actor *) turns;            /* who takes turns: of each program all warps, or its regions */
+  u32 next;                      /* of them, whose turn is next */
+  u64 random;                    /* 0: they take turns in order */
+  Meeting meeting;
   struct InterpGlobal *global;   /* interp_global.c; NULL unless by_team */
 } Interp;
 
@@ -98,6 +129,7 @@ Flow interp_wgmma_wait(Interp *in, const Op *op);
 /* Where element i of a tile of addresses points to in the buffers; NULL after a fault. */
 const void *interp_element(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
 /* interp_shared.c */
+struct InterpShared *interp_shared_new(Interp *in);
 void interp_shared_reset(Interp *in);       /* a new program begins */
 Flow interp_shared_alloc(Interp *in, const Op *op);
 Flow interp_shared_free(Interp *in, const Op *op);
@@ -121,6 +153,21 @@ Flow interp_scratch(Interp *in, const Op *op);   /* what an op with scratch does
 void interp_access(Interp *in, const Op *op);   /* op is about to run; it may reach global memory */
 /* Element i of op, the bytes at addr in the buffer last_buffer; false after a fault: a barrier is missing. */
 bool interp_touch(Interp *in, const Op *op, u64 addr, u32 bytes, u32 i);
+/* interp_cluster.c: programs that run at the same time */
+void interp_cluster_make(Interp *in);                             /* room for the programs of a cluster */
+void interp_cluster_begins(Interp *in, const u32 first[3]);       /* programs from that one on */
+void interp_switch(Interp *in, Actor *a);                         /* a runs from here on */
+Flow interp_cluster_rank(Interp *in, const Op *op);
+Flow interp_cluster_barrier(Interp *in, const Op *op);
+Flow interp_shared_remote(Interp *in, const Op *op);
+const Program *interp_program_of(const Interp *in, const Value *b);   /* whose buffer that is */
+/* Shared memory is that of the program of the rank, up to interp_reached. False after a fault. */
+bool interp_reach(Interp *in, const Op *op, u32 rank);
+void interp_reached(Interp *in);
+Flow interp_program_ended(Interp *in);                            /* the actor's */
+/* interp_turns.c */
+void interp_drop_turn(Interp *in, const Actor *a);                /* it takes none any more */
+Flow interp_take_turns(Interp *in);                               /* until all actors have ended */
 /* interp.c */
 void interp_enter(Interp *in, const Block *b);   /* the actor's next frame */
 Flow interp_advance(Interp *in);            /* of the actor that runs: its next op, or the end of a block */
@@ -131,6 +178,9 @@ bool interp_shared_lend(Interp *in, const Op *op, u32 i, Copy *c);
 void interp_shared_return(Interp *in, const Copy *c);
 void interp_shared_lent(Interp *in, const Copy *c);      /* another has returned it, this copy has not */
 void interp_shared_land(Interp *in, const Copy *c, u64 when, u32 team);
+/* Room for as many bytes as that program's has; false after a fault. */
+bool interp_shared_cover(Interp *in, const Op *op, const Program *as);
+u64 interp_shared_at(Interp *in, const Value *b);        /* where it begins, in whichever program's memory */
 /* The byte of the mbarrier b, which op names. False after a fault. */
 bool interp_shared_mbar_of(Interp *in, const Op *op, const Value *b, bool init, u64 *at);
 /* Does the asynchronous proxy see what the team did in op number `when`? */
@@ -145,12 +195,20 @@ Flow interp_tensor_load(Interp *in, const Op *op);
 Flow interp_tensor_store(Interp *in, const Op *op);
 Flow interp_tensor_given(Interp *in, const Value *v, u64 bits);   /* a parameter: bits is the address of an InterpTensor */
 /* interp_teams.c */
-Mbar *interp_mbar(Interp *in, const Op *op, const Value *b);      /* NULL after a fault */
+/* The mbarrier b of the program of that rank; NULL after a fault. */
+Mbar *interp_mbar(Interp *in, const Op *op, const Value *b, u32 rank);
+/* Has that program, another one, yet to initialise it, and nobody asks whether this one may know? Then op waits for that. */
+bool interp_mbar_expected(Interp *in, const Value *b, u32 rank);
 void interp_mbar_bytes(Interp *in, Mbar *m, const Op *op, i64 n); /* so many are announced; negative: have come */
 Flow interp_fence(Interp *in, const Op *op);
 void interp_count_clocks(Interp *in);       /* of the function: before the first actor */
-Actor *interp_actor(Interp *in, u32 team);  /* a new one, which knows all that has been done so far */
-void interp_program_begins(Interp *in);
+Clocks interp_clocks(Interp *in);           /* that know nothing */
+void interp_learn(const Interp *in, Clocks *c, const Clocks *from);
+void interp_know_program(const Interp *in, Actor *a);   /* all that the actor's program has done so far has happened before */
+static inline u32 interp_rank_of(const Interp *in, u32 team) { return team / in->nparts; }
+/* What the actor's team did, and knows, is left for others: of the time it is now. */
+void interp_leave(const Interp *in, Clocks *left);
+Flow interp_region_ended(Interp *in);       /* the actor's */
 void interp_meet(Interp *in);               /* the threads of the actor's team meet */
 /* Has the actor's team to see what a team did in op number `when`: did it come before, by barriers and mbarriers? */
 bool interp_ordered(const Interp *in, u32 team, u64 when);
@@ -160,7 +218,7 @@ Flow interp_mbarrier_init(Interp *in, const Op *op);
 Flow interp_mbarrier_arrive(Interp *in, const Op *op);
 Flow interp_mbarrier_wait(Interp *in, const Op *op);
 Flow interp_warp_specialize(Interp *in, const Op *op);
-Flow interp_stuck(Interp *in, Actor *actors, u32 n);   /* none of them can go on: a fault */
+void interp_put_wait(Buf *b, Interp *in, const Op *wait);   /* what a wait of the actor is for, in words */
 Flow interp_hint(Interp *in, const Op *op);
 Flow interp_bounded(Interp *in, const Op *op);
 Flow interp_const(Interp *in, const Op *op);

@@ -20,46 +20,36 @@
 typedef enum ByteState { NEVER, LANDED, PENDING, FREED, LENT } ByteState;
 
 typedef struct Touch { const Op *op; u64 when; u32 team; } Touch;     /* of a byte; when: the number of the op that ran, 0: never */
-typedef struct Alloc { const Op *op; u64 at, bytes; } Alloc;
 typedef struct InterpShared {
   u8 *data, *state;
   u32 *busy;                     /* how many products under way read a byte */
   Touch *touch;                  /* beside data, of each byte the last write, then each team's last read; NULL unless by_team */
   u64 used, cap;
-  VEC(Alloc) allocs;
 } InterpShared;
+
+InterpShared *
+interp_shared_new(Interp *in)
+{
+  return NEW(in->arena, InterpShared);
+}
 
 void
 interp_shared_reset(Interp *in)
 {
   InterpShared *s = in->shared;
-  if (!s)
-    return;
   if (s->used) {
     memset(s->state, NEVER, s->used);
     memset(s->busy, 0, s->used * sizeof *s->busy);
   }
-  in->flying.len = 0;
-  in->actor->products = 0;
   for (u64 i = 0; s->touch && i < s->used * (1 + in->nteams); i++)
     s->touch[i] = (Touch){0};
-  in->actor->copies.len = in->actor->stores.len = 0;
-  in->actor->group = in->actor->store_group = 0;
-}
-
-static InterpShared *
-shared(Interp *in)
-{
-  if (!in->shared)
-    in->shared = NEW(in->arena, InterpShared);
-  return in->shared;
 }
 
 /* Room for the bytes below `end`. */
 static bool
 reserve(Interp *in, const Op *op, u64 end)
 {
-  InterpShared *s = shared(in);
+  InterpShared *s = in->shared;
   u64 cap = s->cap ? s->cap : 4096, marks = in->by_team ? 1 + in->nteams : 0, each = 2 + sizeof(u32) + marks * sizeof(Touch);
   while (cap < end)
     cap *= 2;
@@ -179,7 +169,7 @@ Flow
 interp_scratch(Interp *in, const Op *op)
 {
   u64 from = (u64)op_int(op, AT_SCRATCH, 0), to = from + (u64)op_int(op, AT_SCRATCH_BYTES, 0);
-  InterpShared *s = shared(in);
+  InterpShared *s = in->shared;
   if (!reserve(in, op, to))
     return FLOW_FAULT;
   for (u64 at = from; at < to; at++) {
@@ -198,47 +188,54 @@ interp_scratch(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
-static Alloc *
-alloc_of(InterpShared *s, const Op *op)
+static const BufferPlace *
+place_of(const Interp *in, const Op *op)
 {
-  for (u32 i = 0; i < s->allocs.len; i++)
-    if (s->allocs.data[i].op == op)
-      return &s->allocs.data[i];
+  for (u32 i = 0; i < in->places.len; i++)
+    if (in->places.data[i].op == op)
+      return &in->places.data[i];
   return NULL;
+}
+
+/* The same in each program, which may reach it in others. */
+static const BufferPlace *
+give_place(Interp *in, const Op *op, u64 bytes)
+{
+  u64 at = in->opt->barriers ? (u64)op_int(op, AT_OFFSET, 0) : in->placed;
+  vec_push(in->arena, &in->places, ((BufferPlace){op, at, bytes}));
+  in->placed += bytes;
+  return &in->places.data[in->places.len - 1];
 }
 
 Flow
 interp_shared_alloc(Interp *in, const Op *op)
 {
-  const Type *t = op_result(op)->type;
-  InterpShared *s = shared(in);
-  u64 *view = interp_make(in, op, op_result(op)), bytes = type_shared_bytes(t);
-  if (!view)
+  InterpShared *s = in->shared;
+  u64 *view = interp_make(in, op, op_result(op)), bytes = type_shared_bytes(op_result(op)->type);
+  const BufferPlace *a = place_of(in, op);
+  a = a ? a : give_place(in, op, bytes);
+  if (!view || !reserve(in, op, a->at + bytes))
     return FLOW_FAULT;
-  Alloc *a = alloc_of(s, op);
-  if (!a) {
-    u64 at = in->opt->barriers ? (u64)op_int(op, AT_OFFSET, 0) : s->used;
-    if (!reserve(in, op, at + bytes))
-      return FLOW_FAULT;
-    vec_push(in->arena, &s->allocs, ((Alloc){op, at, bytes}));
-    a = &s->allocs.data[s->allocs.len - 1];
-  }
   for (u64 i = 0; i < bytes; i++)
     if (s->state[a->at + i] == PENDING || s->state[a->at + i] == LENT)
       return interp_fault(in, op, "the buffer is made anew while an asynchronous copy is still %s it",
                           s->state[a->at + i] == LENT ? "reading" : "writing");
     else if (still_busy(in, op, a->at + i, "a new buffer in", ""))
       return FLOW_FAULT;
-  memset(s->state + a->at, NEVER, bytes);
+  u8 *made = &in->program->made[op_result(op)->id];
+  if (*made)                     /* the first time others may have written there */
+    memset(s->state + a->at, NEVER, bytes);
+  *made = true;
   view[0] = a->at;
+  view[1] = 0;
   return FLOW_NEXT;
 }
 
 Flow
 interp_shared_free(Interp *in, const Op *op)
 {
-  InterpShared *s = shared(in);
-  Alloc *a = alloc_of(s, OPERAND(op, SHARED_FREE, b)->def);
+  InterpShared *s = in->shared;
+  const BufferPlace *a = place_of(in, OPERAND(op, SHARED_FREE, b)->def);
   if (!a)
     return interp_fault(in, op, "the buffer was never made");
   for (u64 i = 0; i < a->bytes; i++)
@@ -272,6 +269,7 @@ interp_shared_view(Interp *in, const Op *op)
   if (!view)
     return FLOW_FAULT;
   view[0] = from[0];
+  view[1] = from[1];
   if (op->code == OP_SHARED_INDEX) {
     i64 i = scalar_int(DT_I32, *interp_get(in, OPERAND(op, SHARED_INDEX, i)));
     if (i < 0 || i >= (i64)t->count)
@@ -347,7 +345,7 @@ add_run(Interp *in, Product *p, u64 at, u32 bytes)
 bool
 interp_hold(Interp *in, const Value *buffer, Product *p)
 {
-  InterpShared *s = shared(in);
+  InterpShared *s = in->shared;
   u32 bytes = dtype_bytes(buffer->type->dt);
   for (u32 i = 0; i < type_numel(buffer->type); i++) {
     u64 at = element_at(in, buffer, i);
@@ -495,11 +493,12 @@ Flow
 interp_shared_load(Interp *in, const Op *op)
 {
   u64 *out = interp_make(in, op, op_result(op));
-  if (!out)
+  if (!out || !interp_reach(in, op, interp_program_of(in, OPERAND(op, SHARED_LOAD, b))->rank))
     return FLOW_FAULT;
   for (u32 i = 0; i < type_numel(op_result(op)->type); i++)
     if (!read_element(in, op, i, &out[i]))
       return FLOW_FAULT;
+  interp_reached(in);
   return FLOW_NEXT;
 }
 
@@ -605,24 +604,37 @@ interp_shared_land(Interp *in, const Copy *c, u64 when, u32 team)
 }
 
 bool
+interp_shared_cover(Interp *in, const Op *op, const Program *as)
+{
+  return reserve(in, op, as->shared->used);
+}
+
+bool
 interp_shared_mbar_of(Interp *in, const Op *op, const Value *b, bool init, u64 *at)
 {
   *at = element_at(in, b, 0);
   u32 bytes = dtype_bytes(b->type->dt);
   if (!init && in->shared->state[*at] != LANDED)
     return interp_fault(in, op, "an mbarrier that nothing has initialised") == FLOW_NEXT;
-  for (u32 i = 0; i < bytes; i++)
+  bool other = in->shared != in->program->shared;     /* interp_mbar asks whether it is known there */
+  for (u32 i = 0; i < bytes && !other; i++)
     if (init ? !may_write(in, op, *at + i) : !may_read(in, op, *at + i))
       return false;
   if (!init)
-    return op->code != OP_TMA_LOAD || proxy_sees(in, op, *at, bytes);
+    return op->code != OP_TMA_LOAD || other || proxy_sees(in, op, *at, bytes);
   memset(in->shared->state + *at, LANDED, bytes);
   wrote(in, op, *at, bytes);
   return true;
 }
 
-Flow
-interp_shared_store(Interp *in, const Op *op)
+u64
+interp_shared_at(Interp *in, const Value *b)
+{
+  return element_at(in, b, 0);
+}
+
+static bool
+store_elements(Interp *in, const Op *op)
 {
   const Type *t = OPERAND(op, SHARED_STORE, b)->type;
   const u64 *x = interp_get(in, OPERAND(op, SHARED_STORE, x));
@@ -630,13 +642,23 @@ interp_shared_store(Interp *in, const Op *op)
   for (u32 i = 0; i < type_numel(t); i++) {
     u64 at = element_at(in, OPERAND(op, SHARED_STORE, b), i);
     if (!writable(in, op, t, at, i))
-      return FLOW_FAULT;
+      return false;
     memcpy(in->shared->data + at, &x[i], bytes);
     memset(in->shared->state + at, LANDED, bytes);
   }
   for (u32 i = 0; in->shared->touch && i < type_numel(t); i++)
     wrote(in, op, element_at(in, OPERAND(op, SHARED_STORE, b), i), bytes);
-  in->steps -= in->steps < type_numel(t) ? in->steps : type_numel(t);
+  return true;
+}
+
+Flow
+interp_shared_store(Interp *in, const Op *op)
+{
+  const Value *b = OPERAND(op, SHARED_STORE, b);
+  if (!interp_reach(in, op, interp_program_of(in, b)->rank) || !store_elements(in, op))
+    return FLOW_FAULT;
+  interp_reached(in);
+  in->steps -= in->steps < type_numel(b->type) ? in->steps : type_numel(b->type);
   return FLOW_NEXT;
 }
 
@@ -644,7 +666,7 @@ Flow
 interp_async_copy(Interp *in, const Op *op)
 {
   const Type *t = OPERAND(op, ASYNC_COPY, b)->type;
-  InterpShared *s = shared(in);
+  InterpShared *s = in->shared;
   const u64 *addr = interp_get(in, OPERAND(op, ASYNC_COPY, p));
   const u64 *mask = interp_get(in, OPERAND(op, ASYNC_COPY, mask));
   u32 bytes = dtype_bytes(t->dt);
@@ -669,7 +691,7 @@ interp_async_copy(Interp *in, const Op *op)
 Flow
 interp_async_wait(Interp *in, const Op *op)
 {
-  InterpShared *s = shared(in);
+  InterpShared *s = in->shared;
   Actor *a = in->actor;
   u64 pending = (u64)op_int(op, AT_PENDING, 0), kept = 0;
   u64 landed = a->group > pending ? a->group - pending : 0;

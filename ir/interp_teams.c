@@ -1,4 +1,4 @@
-/* interp_teams.c - the teams of a program: whose turn it is, and what each knows of the others.
+/* interp_teams.c - the teams of a program: what each knows of the others.
  *
  * Time is the number of ops that have run. A team has a clock for each team: what that one did up to then has happened before all that
  * this one does from here on. Its clock for itself is the time of its last barrier: what its threads did since, others of its threads may
@@ -9,103 +9,131 @@
  * it did itself, by all its warps; who waits for the phase takes it, and so what others had taken before. By a parity a wait means
  * the first phase whose end the team does not know of, or the one before; if two more have ended since, the parity means another.
  *
- * A region of a warp_specialize is an actor. They take turns: each until it cannot go on, or its slice is used up (it may look at
- * global memory again and again until another team writes there); or at random, as InterpOptions.seed says. What one run does not
- * meet, another may: right is a program that says the same for all seeds. */
+ * A region of a warp_specialize is an actor, which takes turns with the others (interp_turns.c). Teams are counted through all programs
+ * of a cluster: each has one of all its warps, and behind it those of its regions. */
 #include "interp_run.h"
-#include <stdio.h>
-
-enum { SLICE = 4096, RANDOM_SLICE = 24 };
 
 /* ---- clocks ---- */
 
+/* Those of an mbarrier in each program's shared memory stand behind those of teams. */
 void
 interp_count_clocks(Interp *in)
 {
-  in->nclocks = in->nteams;
+  u32 mbars = 0;
   for (const Op *op = in->func->body->first; op; op = op->next)
     if (op->code == OP_SHARED_ALLOC && op_result(op)->type->dt == DT_MBAR)
-      in->nclocks += max_u32(1, op_result(op)->type->count);
+      mbars += max_u32(1, op_result(op)->type->count);
+  in->nclocks = in->nteams + in->nprograms * mbars;
 }
 
-/* All that has been done so far has happened before. */
-static void
-know_all(const Interp *in, Actor *a)
+Clocks
+interp_clocks(Interp *in)
 {
-  for (u32 t = 0; t < in->nteams; t++)
-    a->known[t] = in->now;
-  for (u32 i = 0; i < in->mbars.len; i++)
-    a->known[in->nteams + i] = in->mbars.data[i]->phase;
-}
-
-static void
-merge(const Interp *in, u64 *to, const u64 *from)
-{
-  for (u32 i = 0; i < in->nclocks; i++)
-    to[i] = from[i] > to[i] ? from[i] : to[i];
-}
-
-Actor *
-interp_actor(Interp *in, u32 team)
-{
-  Actor *a = NEW(in->arena, Actor);
-  a->team = team;
-  a->known = NEW_ARRAY(in->arena, u64, in->nclocks);
-  a->seen = NEW_ARRAY(in->arena, u64, in->nclocks);
-  know_all(in, a);
-  return a;
+  u64 *all = NEW_ARRAY(in->arena, u64, 3 * in->nclocks);
+  return (Clocks){all, all + in->nclocks, all + 2 * in->nclocks};
 }
 
 void
-interp_program_begins(Interp *in)
+interp_learn(const Interp *in, Clocks *c, const Clocks *from)
 {
-  in->mbars.len = 0;
-  know_all(in, in->actor);
+  for (u32 i = 0; i < 3 * in->nclocks; i++)
+    c->known[i] = max_u64(c->known[i], from->known[i]);
+}
+
+static void
+know_team(const Interp *in, Clocks *c, u32 team)
+{
+  c->known[team] = c->over[team] = in->now;
+}
+
+void
+interp_know_program(const Interp *in, Actor *a)
+{
+  for (u32 i = 0; i < in->nparts; i++)
+    know_team(in, &a->clocks, a->program->rank * in->nparts + i);
+  for (u32 i = 0; i < in->mbars.len; i++) {
+    const Mbar *m = in->mbars.data[i];
+    if (interp_rank_of(in, m->team) == a->program->rank)
+      a->clocks.known[m->index] = m->phase;
+  }
+}
+
+void
+interp_leave(const Interp *in, Clocks *left)
+{
+  const Actor *a = in->actor;
+  interp_learn(in, left, &a->clocks);
+  know_team(in, left, a->team);
+  left->seen[a->team] = max_u64(left->seen[a->team], a->fenced);
 }
 
 void
 interp_meet(Interp *in)
 {
-  in->actor->known[in->actor->team] = in->now;
-  in->actor->seen[in->actor->team] = in->actor->fenced;
+  Actor *a = in->actor;
+  know_team(in, &a->clocks, a->team);
+  a->clocks.seen[a->team] = a->fenced;
+}
+
+/* What the team initialised before is shown to the cluster. */
+static void
+show_mbars(Interp *in)
+{
+  for (u32 i = 0; i < in->mbars.len; i++) {
+    Mbar *m = in->mbars.data[i];
+    if (m->team == in->actor->team && !m->shown)
+      m->shown = in->now;
+  }
 }
 
 Flow
 interp_fence(Interp *in, const Op *op)
 {
   Actor *a = in->actor;
-  if (strcmp(op_str(op, AT_KIND, ""), "async") != 0)
+  if (strcmp(op_str(op, AT_KIND, ""), "async") != 0) {
+    show_mbars(in);
     return FLOW_NEXT;
+  }
   a->fenced = in->now;
   for (u32 t = 0; t < in->nteams; t++)
-    a->seen[t] = t == a->team ? a->seen[t] : a->known[t];
+    a->clocks.seen[t] = t == a->team ? a->clocks.seen[t] : a->clocks.known[t];
   return FLOW_NEXT;
 }
 
 bool
 interp_seen(const Interp *in, u32 team, u64 when)
 {
-  return when <= in->actor->seen[team];
+  return when <= in->actor->clocks.seen[team];
 }
 
 bool
 interp_ordered(const Interp *in, u32 team, u64 when)
 {
   const Actor *a = in->actor;
-  return when <= a->known[team] || (team == a->team && !in->opt->barriers);
+  return when <= a->clocks.known[team] || (team == a->team && !in->opt->barriers);
+}
+
+/* Who did it, as the actor sees that, and what would order the two. */
+static const char *
+who_did(const Interp *in, u32 team, const char **between)
+{
+  const Actor *a = in->actor;
+  bool other = interp_rank_of(in, team) != a->program->rank, own = team == a->team;
+  *between = other ? "barrier of the cluster, or mbarrier," : own || team % in->nparts == 0 ? "barrier" : "mbarrier";
+  return other ? "another program of the cluster" : own ? "other threads" : "another team";
 }
 
 bool
 interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *access, const char *memory, const char *did)
 {
-  bool own = team == in->actor->team;
+  const char *between = "";
   if (team >= in->nteams) {
     interp_fault(in, op, "%s %s that a copy %s: this team has not waited for the phase of its mbarrier", access, memory, did);
     in->err->other = other->span;
     return false;
   }
-  interp_fault(in, op, "%s %s that %s %s with no %s between", access, memory, own ? "other threads" : "another team", did,
-               own || !team ? "barrier" : "mbarrier");
+  const char *who = who_did(in, team, &between);
+  interp_fault(in, op, "%s %s that %s %s with no %s between", access, memory, who, did, between);
   in->err->other = other->span;
   return false;
 }
@@ -113,10 +141,10 @@ interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *ac
 /* ---- mbarriers ---- */
 
 static Mbar *
-mbar_at(const Interp *in, u64 at)
+mbar_at(const Interp *in, u32 rank, u64 at)
 {
   for (u32 i = 0; i < in->mbars.len; i++)
-    if (in->mbars.data[i]->at == at)
+    if (in->mbars.data[i]->at == at && interp_rank_of(in, in->mbars.data[i]->team) == rank)
       return in->mbars.data[i];
   return NULL;
 }
@@ -125,21 +153,18 @@ Flow
 interp_mbarrier_init(Interp *in, const Op *op)
 {
   u64 at;
+  const Actor *a = in->actor;
   if (!interp_shared_mbar_of(in, op, OPERAND(op, MBARRIER_INIT, b), true, &at))
     return FLOW_FAULT;
-  const Mbar *before = mbar_at(in, at);
+  const Mbar *before = mbar_at(in, a->program->rank, at);
   if (before) {
     interp_fault(in, op, "an mbarrier that was initialised before");
     in->err->other = before->init->span;
     return FLOW_FAULT;
   }
   Mbar *m = NEW(in->arena, Mbar);
-  *m = (Mbar){.at = at, .init = op, .index = in->nteams + in->mbars.len, .count = (u32)op_int(op, AT_ARRIVALS, 1)};
-  m->left = NEW_ARRAY(in->arena, u64, in->nclocks);
-  m->ended = NEW_ARRAY(in->arena, u64, in->nclocks);
-  m->left_seen = NEW_ARRAY(in->arena, u64, in->nclocks);
-  m->ended_seen = NEW_ARRAY(in->arena, u64, in->nclocks);
-  in->actor->known[m->index] = 0;
+  *m = (Mbar){.at = at, .init = op, .index = in->nteams + in->mbars.len, .count = (u32)op_int(op, AT_ARRIVALS, 1), .team = a->team,
+              .made = in->now, .left = interp_clocks(in), .ended = interp_clocks(in)};
   vec_push(in->arena, &in->mbars, m);
   return FLOW_NEXT;
 }
@@ -151,19 +176,50 @@ end_phase(Interp *in, Mbar *m)
   if (m->arrived < m->count || m->bytes)
     return;
   m->arrived = 0;
-  m->left[m->index] = ++m->phase;
-  merge(in, m->ended, m->left);
-  merge(in, m->ended_seen, m->left_seen);
+  m->left.known[m->index] = ++m->phase;
+  interp_learn(in, &m->ended, &m->left);
+  struct InterpShared *here = in->shared;
+  in->shared = in->programs[interp_rank_of(in, m->team)].shared;
   for (u32 i = 0; i < m->landing.len; i++)
     interp_shared_land(in, &m->landing.data[i], m->phase, m->index);
+  in->shared = here;
   m->landing.len = 0;
 }
 
-Mbar *
-interp_mbar(Interp *in, const Op *op, const Value *b)
+/* Does the actor's team know, of an mbarrier of another program, that it is initialised? proxy: and its copies. */
+static bool
+is_shown(const Interp *in, const Mbar *m, bool proxy)
+{
+  const Clocks *c = &in->actor->clocks;
+  bool fenced = m->shown && m->shown <= c->over[m->team], plain = m->made <= (proxy ? c->seen : c->known)[m->team];
+  return fenced || plain || !in->opt->barriers;
+}
+
+/* The mbarrier b in the shared memory of the program of that rank, which is reached. NULL after a fault. */
+static Mbar *
+mbar_there(Interp *in, const Op *op, const Value *b, u32 rank)
 {
   u64 at;
-  return interp_shared_mbar_of(in, op, b, false, &at) ? mbar_at(in, at) : NULL;
+  Mbar *m = interp_shared_mbar_of(in, op, b, false, &at) ? mbar_at(in, rank, at) : NULL;
+  if (!m || rank == in->program->rank || is_shown(in, m, op->code == OP_TMA_LOAD))
+    return m;
+  interp_fault(in, op, "an mbarrier of another program, of which this one does not know that it is initialised");
+  in->err->other = m->init->span;
+  return NULL;
+}
+
+Mbar *
+interp_mbar(Interp *in, const Op *op, const Value *b, u32 rank)
+{
+  Mbar *m = interp_reach(in, op, rank) ? mbar_there(in, op, b, rank) : NULL;
+  interp_reached(in);
+  return m;
+}
+
+bool
+interp_mbar_expected(Interp *in, const Value *b, u32 rank)
+{
+  return !in->opt->barriers && rank != in->program->rank && !mbar_at(in, rank, interp_shared_at(in, b));
 }
 
 void
@@ -187,15 +243,14 @@ hand_over_copies(Interp *in, Mbar *m)
 Flow
 interp_mbarrier_arrive(Interp *in, const Op *op)
 {
-  Mbar *m = interp_mbar(in, op, OPERAND(op, MBARRIER_ARRIVE, b));
-  const Actor *a = in->actor;
-  u32 own = a->team;
+  const Value *b = OPERAND(op, MBARRIER_ARRIVE, b);
+  u32 rank = interp_program_of(in, b)->rank;
+  if (interp_mbar_expected(in, b, rank))
+    return FLOW_WAIT;
+  Mbar *m = interp_mbar(in, op, b, rank);
   if (!m)
     return FLOW_FAULT;
-  merge(in, m->left, a->known);
-  merge(in, m->left_seen, a->seen);
-  m->left[own] = in->now;
-  m->left_seen[own] = max_u64(m->left_seen[own], a->fenced);
+  interp_leave(in, &m->left);
   if (op_int(op, AT_COPIES, 0))
     hand_over_copies(in, m);
   m->arrived++;
@@ -207,7 +262,7 @@ interp_mbarrier_arrive(Interp *in, const Op *op)
 static i64
 phase_meant(const Interp *in, const Mbar *m, u64 parity)
 {
-  u64 known = in->actor->known[m->index];
+  u64 known = in->actor->clocks.known[m->index];
   return (i64)known - (i64)((known ^ parity) & 1);
 }
 
@@ -215,13 +270,12 @@ static Flow
 wait_at(Interp *in, const Op *op, const Mbar *m, u64 parity)
 {
   i64 meant = phase_meant(in, m, parity), behind = (i64)m->phase - meant;
-  if (behind >= 2 && meant >= (i64)in->actor->known[m->index])
+  if (behind >= 2 && meant >= (i64)in->actor->clocks.known[m->index])
     return interp_fault(in, op, "a wait for the end of phase %lld of an mbarrier in phase %llu: it is %lld phases behind, and the parity "
                         "means another", (long long)meant, (unsigned long long)m->phase, (long long)behind);
   if ((m->phase & 1) == parity)
     return FLOW_WAIT;
-  merge(in, in->actor->known, m->ended);
-  merge(in, in->actor->seen, m->ended_seen);
+  interp_learn(in, &in->actor->clocks, &m->ended);
   return FLOW_NEXT;
 }
 
@@ -229,7 +283,7 @@ Flow
 interp_mbarrier_wait(Interp *in, const Op *op)
 {
   u64 parity = *interp_get(in, OPERAND(op, MBARRIER_WAIT, parity));
-  Mbar *m = interp_mbar(in, op, OPERAND(op, MBARRIER_WAIT, b));
+  Mbar *m = interp_mbar(in, op, OPERAND(op, MBARRIER_WAIT, b), in->program->rank);
   if (!m)
     return FLOW_FAULT;
   if (parity > 1)
@@ -237,11 +291,10 @@ interp_mbarrier_wait(Interp *in, const Op *op)
   return wait_at(in, op, m, parity);
 }
 
-/* What a wait that cannot go on is for. */
-static void
-put_wait(Buf *b, Interp *in, const Op *wait)
+void
+interp_put_wait(Buf *b, Interp *in, const Op *wait)
 {
-  const Mbar *m = interp_mbar(in, wait, OPERAND(wait, MBARRIER_WAIT, b));
+  const Mbar *m = interp_mbar(in, wait, OPERAND(wait, MBARRIER_WAIT, b), in->program->rank);
   if (!m)
     return;
   buf_printf(b, " for the end of phase %llu: %u of %u arrivals are missing", (unsigned long long)m->phase, m->count - m->arrived, m->count);
@@ -253,126 +306,68 @@ put_wait(Buf *b, Interp *in, const Op *wait)
     buf_printf(b, ", the last was at line %u", last.line);
 }
 
-/* ---- turns ---- */
-
-/* Why an actor does not go on, in words. */
-static void
-put_place(Buf *b, Interp *in, Actor *a)
-{
-  if (a->team)
-    buf_printf(b, " region %u", a->team - 1);
-  else
-    buf_puts(b, " the program");
-  if (!a->waits) {
-    buf_puts(b, " has ended");
-    return;
-  }
-  SourceLoc at = source_locate(in->func->module->ctx, a->waits->span.lo);
-  buf_printf(b, " waits at line %u", at.line);
-  in->actor = a;
-  put_wait(b, in, a->waits);
-}
-
-Flow
-interp_stuck(Interp *in, Actor *actors, u32 n)
-{
-  Buf b = {.arena = in->arena};
-  const Op *first = NULL, *second = NULL;
-  for (u32 i = 0; i < n; i++) {
-    const Op *waits = actors[i].waits;
-    second = first && !second ? waits : second;
-    first = first ? first : waits;
-    buf_puts(&b, i ? ";" : "");
-    put_place(&b, in, &actors[i]);
-  }
-  interp_fault(in, first, "deadlock: no team can go on:%s", buf_str(&b));
-  in->err->other = second ? second->span : (Span){0};
-  return FLOW_FAULT;
-}
-
-/* Up to so many ops of an actor; *moved: it has done something. */
-static Flow
-take_turn(Interp *in, Actor *a, u64 slice, bool *moved)
-{
-  Flow flow = FLOW_NEXT;
-  in->actor = a;
-  a->waits = NULL;
-  *moved = false;
-  while (flow == FLOW_NEXT && a->frames.len && slice--) {
-    flow = interp_advance(in);
-    *moved |= flow != FLOW_WAIT;
-  }
-  return flow;
-}
-
-typedef struct Turns { Actor *actors; u32 n, next; u64 random; u32 live, stuck; } Turns;   /* live, stuck: a bit each */
-
-/* Of those who may be able to go on. */
-static u32
-whose_turn(Turns *t)
-{
-  u32 i = t->next;
-  if (t->random) {
-    t->random = t->random * 6364136223846793005u + 1442695040888963407u;
-    i = (u32)(t->random >> 33);
-  }
-  for (i %= t->n; !((t->live & ~t->stuck) >> i & 1); i = (i + 1) % t->n)
-    ;
-  t->next = i + 1;
-  return i;
-}
-
-static Flow
-run_teams(Interp *in, Turns *t)
-{
-  Flow flow = FLOW_NEXT;
-  while (t->live && flow != FLOW_FAULT) {
-    bool moved;
-    u32 i = whose_turn(t);
-    Actor *a = &t->actors[i];
-    flow = take_turn(in, a, t->random ? 1 + (t->random >> 40) % RANDOM_SLICE : SLICE, &moved);
-    t->stuck = moved ? 0 : t->stuck;
-    t->stuck |= flow == FLOW_WAIT ? 1u << i : 0;
-    t->live &= a->frames.len ? UINT32_MAX : ~(1u << i);
-    if (flow == FLOW_NEXT && !a->frames.len && a->copies.len)
-      flow = interp_fault(in, a->copies.data[0].op, "the region ends while this copy is still under way");
-    if (flow == FLOW_NEXT && !a->frames.len)
-      flow = interp_tma_end(in);
-    if (t->live && t->stuck == t->live)
-      flow = interp_stuck(in, t->actors, t->n);
-  }
-  return flow == FLOW_FAULT ? FLOW_FAULT : FLOW_NEXT;
-}
+/* ---- parting and meeting ---- */
 
 /* What the warps of the program did before they part is known where they have met since, or nobody asks. */
-static Actor
-team_of_region(Interp *in, const Op *op, u32 r)
+static void
+make_region(Interp *in, const Op *op, u32 r, Actor *a)
 {
-  Actor *all = in->actor, a = *interp_actor(in, r + 1);
-  a.known[0] = in->opt->barriers ? all->known[0] : in->now;
-  a.seen[0] = all->seen[0];
-  in->actor = &a;
+  Actor *all = in->actor;
+  *a = (Actor){.program = in->program, .team = all->team + 1 + r, .region = 1 + r, .clocks = interp_clocks(in)};
+  interp_know_program(in, a);
+  a->clocks.known[all->team] = in->opt->barriers ? all->clocks.known[all->team] : in->now;
+  interp_learn(in, &a->clocks, &all->clocks);
+  in->actor = a;
   interp_enter(in, op->regions[r]);
   in->actor = all;
-  return a;
+}
+
+/* The regions take turns in place of all warps. */
+static Flow
+part(Interp *in, const Op *op)
+{
+  Actor *all = in->actor;
+  if (all->copies.len)
+    return interp_fault(in, op, "the program's warps part while copies of theirs are still under way");
+  in->program->regions = NEW_ARRAY(in->arena, Actor, op->nregions);
+  interp_drop_turn(in, all);
+  for (u32 r = 0; r < op->nregions; r++) {
+    make_region(in, op, r, &in->program->regions[r]);
+    vec_push(in->arena, &in->turns, &in->program->regions[r]);
+  }
+  in->next = 0;
+  return FLOW_WAIT;
 }
 
 Flow
 interp_warp_specialize(Interp *in, const Op *op)
 {
-  Actor *all = in->actor;
-  Turns t = {.actors = NEW_ARRAY(in->arena, Actor, op->nregions), .n = op->nregions, .random = in->opt->seed,
-             .live = (u32)((1ull << op->nregions) - 1)};
-  if (all->copies.len)
-    return interp_fault(in, op, "the program's warps part while copies of theirs are still under way");
-  for (u32 r = 0; r < op->nregions; r++)
-    t.actors[r] = team_of_region(in, op, r);
-  Flow flow = run_teams(in, &t);
-  in->actor = all;
+  Actor *all = in->actor, *regions = in->program->regions;
+  if (!regions)
+    return part(in, op);
   for (u32 r = 0; r < op->nregions; r++) {
-    merge(in, all->seen, t.actors[r].seen);
-    all->seen[r + 1] = max_u64(all->seen[r + 1], t.actors[r].fenced);
+    interp_learn(in, &all->clocks, &regions[r].clocks);
+    all->clocks.seen[regions[r].team] = max_u64(all->clocks.seen[regions[r].team], regions[r].fenced);
   }
-  know_all(in, all);
-  return flow;
+  interp_know_program(in, all);
+  in->program->regions = NULL;
+  return FLOW_NEXT;
+}
+
+/* The last one to end brings all warps back. */
+Flow
+interp_region_ended(Interp *in)
+{
+  const Actor *a = in->actor;
+  Program *p = in->program;
+  if (a->copies.len)
+    return interp_fault(in, a->copies.data[0].op, "the region ends while this copy is still under way");
+  if (interp_tma_end(in) == FLOW_FAULT)
+    return FLOW_FAULT;
+  for (u32 r = 0; r + 1 < in->nparts; r++)
+    if (!p->regions[r].ended)
+      return FLOW_NEXT;
+  p->all->stuck = false;
+  vec_push(in->arena, &in->turns, p->all);
+  return FLOW_NEXT;
 }

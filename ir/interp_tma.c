@@ -75,7 +75,7 @@ Flow
 interp_tma_load(Interp *in, const Op *op)
 {
   Box b;
-  Mbar *m = interp_mbar(in, op, OPERAND(op, TMA_LOAD, m));
+  Mbar *m = interp_mbar(in, op, OPERAND(op, TMA_LOAD, m), in->program->rank);
   if (!m || !box_open(in, op, SLOT(TMA_LOAD, at), &b))
     return FLOW_FAULT;
   u32 n = type_numel(b.type), size = dtype_bytes(b.type->dt);
@@ -166,9 +166,9 @@ interp_tma_end(Interp *in)
   for (u32 i = 0; i < a->stores.len; i++)
     if (!a->stores.data[i].released)
       return interp_fault(in, a->stores.data[i].copy.op, "the %s ends while this copy still reads its buffer: no tma_wait covers it",
-                          a->team ? "region" : "program");
-  for (u32 i = 0; i < in->mbars.len && !a->team; i++)
-    if (in->mbars.data[i]->landing.len)
+                          a->region ? "region" : "program");
+  for (u32 i = 0; i < in->mbars.len && !a->region; i++)
+    if (in->mbars.data[i]->landing.len && interp_rank_of(in, in->mbars.data[i]->team) == in->program->rank)
       return interp_fault(in, in->mbars.data[i]->landing.data[0].op, "the program ends while this copy is still under way");
   return finish_stores(in, UINT64_MAX, true);
 }

@@ -235,6 +235,7 @@ struct Func {
   u32 warps;
   bool warps_told;      /* the program was told how many, and may depend on it */
   u32 max_registers;    /* of a thread; 0: no limit */
+  u32 cluster[3];       /* programs of a cluster along each axis of the grid: 1, 1, 1 where the kernel has none */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   ParamInfo *params;    /* beside the body's arguments */
   u32 shared_bytes;     /* set by alloc_shared */
@@ -414,6 +415,18 @@ bool team_clash(Arena *a, const Op *teams, TeamClash *out);          /* team_ord
 /* What a warp_specialize may say: of so many numbers of warps, and of registers (NULL: none), for each region. NULL, or what is wrong. */
 const char *team_numbers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers);
 static inline u32 team_threads(Team t) { return t.warps * 32; }
+
+/* ---- cluster.c: programs that run at the same time and reach each other's shared memory ---- */
+enum { CLUSTER_PORTABLE = 8 };                                       /* programs of one that every device with clusters has room for */
+u32 func_cluster(const Func *f);                                     /* programs of a cluster; 1: there are none */
+/* What a kernel may say of its cluster, from 1 to 3 numbers. NULL, or (in a) what is wrong. */
+const char *cluster_error(Arena *a, u32 n, const i64 *dims);
+/* The shared_remote by which a buffer, or what it is a view of, is another program's; NULL: it is this one's own. */
+const Op *buffer_remote(const Value *buffer);
+/* NULL, or why op cannot take as operand i a buffer that is another program's. */
+const char *cluster_remote_error(const Op *op, u32 i);
+bool cluster_reaches(const Value *buffer);                           /* other programs have views of it, or of a part of it */
+const char *cluster_text(Arena *a, const u32 dims[3]);               /* "2 x 1 x 1" */
 
 /* ---- memory.c: how ops reach memory, from their operands' words in ops.def ---- */
 u32 op_slot(OpCode code, const char *name);                          /* of the operand of that name; NO_SLOT: there is none */

@@ -99,7 +99,7 @@ op_acquires(const Op *op)
 bool
 op_orders_teams(const Op *op)
 {
-  return op->code == OP_WARP_SPECIALIZE || (op_info(op->code)->effect[0] & FX_ORDER);
+  return op->code == OP_WARP_SPECIALIZE || op->code == OP_CLUSTER_BARRIER || (op_info(op->code)->effect[0] & FX_ORDER);
 }
 
 bool
@@ -127,8 +127,8 @@ const Op *
 buffer_whole(const Value *buffer)
 {
   const Op *op = buffer->def;
-  while (op->code == OP_SHARED_INDEX)
-    op = OPERAND(op, SHARED_INDEX, b)->def;
+  while (op->code == OP_SHARED_INDEX || op->code == OP_SHARED_REMOTE)
+    op = op_buffer(op)->def;
   return op;
 }
 

@@ -2,7 +2,7 @@
  *
  *   module  = "module" phase ["after" (pass ["." n] | "passes")] { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
  *   site    = "@"n "=" "function" loc                      a call that was inlined
- *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["min_blocks" "=" n]
+ *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["cluster" "=" ints] ["min_blocks" "=" n]
  *             ["max_registers" "=" n] [loc] "{" {op} "}"
  *   op      = [values "="] name [operands] {attr "=" value} [":" types] [loc] [regions]
  *   regions = "{" [header] {op} "}" {[word] "{" [header] {op} "}"}      header = "^" "(" params ")" ":"
@@ -888,25 +888,49 @@ parse_block(Parser *p, Block *b)
 
 /* ---- kernels and layouts ---- */
 
+/* NAME = n, or nothing. */
+static bool
+parse_head_number(Parser *p, const char *name, u32 *out)
+{
+  if (p->tok.first || !at_word(p, name))
+    return true;
+  advance(p);
+  return expect(p, '=') && parse_u32(p, 0, 1u << 30, out);
+}
+
+/* cluster = [2, 1], or nothing. */
+static bool
+parse_cluster(Parser *p)
+{
+  Attr a;
+  if (p->tok.first || !at_word(p, "cluster"))
+    return true;
+  u32 start = p->tok.at.lo;
+  advance(p);
+  if (!expect(p, '=') || !parse_ints(p, &a))
+    return false;
+  const char *wrong = cluster_error(p->ctx->scratch, a.ints.n, a.ints.v);
+  if (wrong)
+    return fail_at(p, (Span){start, p->prev_end}, "%s", wrong);
+  for (u32 i = 0; i < a.ints.n; i++)
+    p->func->cluster[i] = (u32)a.ints.v[i];
+  return true;
+}
+
 static bool
 parse_kernel_head(Parser *p)
 {
-  u32 *const numbers[] = {&p->func->warps, &p->func->shared_bytes, &p->func->min_blocks, &p->func->max_registers};
-  static const char *const names[] = {"warps", "shared", "min_blocks", "max_registers"};
+  Func *f = p->func;
   bool has_loc;
   Span loc;
-  if (!expect(p, '(') || !parse_args(p, p->func->body, true))
+  if (!expect(p, '(') || !parse_args(p, f->body, true))
     return false;
-  for (u32 i = 0; i < COUNT(names); i++)
-    if (!p->tok.first && at_word(p, names[i])) {
-      advance(p);
-      if (!expect(p, '=') || !parse_u32(p, 0, 1u << 30, numbers[i]))
-        return false;
-    }
-  if (!parse_loc(p, &loc, &has_loc))
+  if (!parse_head_number(p, "warps", &f->warps) || !parse_head_number(p, "shared", &f->shared_bytes) || !parse_cluster(p) ||
+      !parse_head_number(p, "min_blocks", &f->min_blocks) || !parse_head_number(p, "max_registers", &f->max_registers) ||
+      !parse_loc(p, &loc, &has_loc))
     return false;
   if (has_loc)
-    p->func->span = loc;
+    f->span = loc;
   return expect(p, '{');
 }
 

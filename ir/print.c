@@ -335,6 +335,22 @@ print_params(Printer *p, const Func *f)
   }
 }
 
+/* As far as an axis has more than one. */
+static void
+print_cluster(Printer *p, const Func *f)
+{
+  i64 dims[3];
+  u32 n = 0;
+  for (u32 i = 0; i < 3; i++) {
+    dims[i] = f->cluster[i];
+    n = dims[i] > 1 ? i + 1 : n;
+  }
+  if (!n)
+    return;
+  buf_puts(p->out, " cluster = ");
+  print_ints(p->out, dims, n);
+}
+
 static void
 print_func(Printer *p, const Func *f)
 {
@@ -343,6 +359,7 @@ print_func(Printer *p, const Func *f)
   buf_printf(p->out, "kernel @%s(", f->name);
   print_params(p, f);
   buf_printf(p->out, ") warps = %u shared = %u", f->warps, f->shared_bytes);
+  print_cluster(p, f);
   if (f->min_blocks)
     buf_printf(p->out, " min_blocks = %u", f->min_blocks);
   if (f->max_registers)

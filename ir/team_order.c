@@ -62,7 +62,7 @@ look_at(Op *op, void *user)
   const Value *b = op_buffer(op);
   if (!b || !type_is_shared(b->type))
     return;
-  if (whole)
+  if (whole && !buffer_remote(b))
     note_access(user, op);
   if (op->code == OP_MBARRIER_ARRIVE || op->code == OP_MBARRIER_WAIT)
     note_signal(user, b, op->code == OP_MBARRIER_ARRIVE);

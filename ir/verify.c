@@ -232,7 +232,8 @@ static bool
 check_op(Verifier *v, const Block *b, const Op *op)
 {
   return check_links(v, b, op) && check_counts(v, op) && check_result_types(v, op) && check_regions(v, op) &&
-         verify_attrs(v, op) && verify_no_buffers(v, op) && verify_pending(v, op) && verify_op_rule(v, op);
+         verify_attrs(v, op) && verify_no_buffers(v, op) && verify_pending(v, op) && verify_remote(v, op) &&
+         verify_op_rule(v, op);
 }
 
 static void
@@ -318,6 +319,9 @@ check_func(Verifier *v)
   if (name_taken(v))
     fail_func(v, "another kernel has this name");
   bool parts = func_teams(f) != NULL;
+  const char *cluster = cluster_error(v->ctx->scratch, 3, (i64[]){f->cluster[0], f->cluster[1], f->cluster[2]});
+  if (cluster)
+    fail_func(v, "%s", cluster);
   if (!f->warps || f->warps > 32 || (!parts && !is_pow2(f->warps)))
     fail_func(v, "the number of warps is %s up to 32, not %u", parts ? "a number" : "a power of two", f->warps);
   else if (!f->body->last)

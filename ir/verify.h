@@ -36,6 +36,8 @@ bool verify_attrs(Verifier *v, const Op *op);
 bool verify_no_buffers(Verifier *v, const Op *op);
 /* verify_wgmma.c: accumulators under way are operands only where they may be. */
 bool verify_pending(Verifier *v, const Op *op);
+/* verify_cluster.c: buffers of other programs are operands only where they may be. */
+bool verify_remote(Verifier *v, const Op *op);
 bool verify_op_rule(Verifier *v, const Op *op);
 
 #define OP(id, name, operands, results, attrs, regions, rule, traits, doc) bool check_##id(Verifier *v, const Op *op);

@@ -32,6 +32,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_CONTIGUOUS, 1, INT32_MAX, false}, {AT_STAGES, 1, 16, false}, {AT_UNROLL, 1, 1024, false},
   {AT_SCRATCH, 0, INT32_MAX, false}, {AT_SCRATCH_BYTES, 0, INT32_MAX, false}, {AT_VEC, 1, 64, true},
   {AT_ARRIVALS, 1, 1024, false}, {AT_BYTES, 1, (1 << 20) - 1, false}, {AT_COPIES, 1, 1, false}, {AT_READ, 1, 1, false},
+  {AT_RELAXED, 1, 1, false},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
   {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_EDGE, 1, 1, false},

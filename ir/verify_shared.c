@@ -40,7 +40,8 @@ verify_no_buffers(Verifier *v, const Op *op)
     if (type_is_tensor(op->results[i]->type))
       return verify_fail(v, op, "result %u is a tensor; only parameters of kernels are", i);
   for (u32 i = 0; i < op->noperands; i++) {
-    bool known = op->code == OP_SHARED_INDEX || op->code == OP_MBARRIER_INIT || op_effect(op, i) & FX_ORDER;
+    bool known = op->code == OP_SHARED_INDEX || op->code == OP_SHARED_REMOTE || op->code == OP_MBARRIER_INIT ||
+                 op_effect(op, i) & FX_ORDER;
     if (op->operands[i].value && type_is_shared(in_type(op, i)) && dtype_is_opaque(in_type(op, i)->dt) && !known)
       return verify_fail(v, op, "nothing is done to mbarriers but init, arrive and wait");
   }

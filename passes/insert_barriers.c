@@ -39,12 +39,16 @@
  * the warps part in front of that. What two regions both touch is ordered by mbarriers. That is taken on trust here; the verifier refuses
  * what no mbarrier can order (ir/team_order.c), and the interpreter checks all of it as it happens.
  *
+ * Clusters: a buffer of another program is taken as this program's own, as it may be. A cluster_barrier is a barrier, a relaxed one is
+ * none; in front of it, and of an arrival at another program's mbarrier, stands a fence for what the proxy may reach over there. Barriers
+ * that a kernel begins and ends with are put first (cluster_ends.c). What orders programs is otherwise the program's business.
+ *
  * Loops: the state at the head is what comes in and what the body leaves, joined until nothing is new; then one more
  * walk inserts. While looking for that state a barrier that would be inserted counts as there. What was found for a loop is
  * kept, and looked for again only if something new comes in: otherwise loops in loops in loops would take ever more walks.
  * Barriers stand in uniform control flow because scalars are uniform. */
 #include "alias.h"
-#include "internal.h"
+#include "cluster_ends.h"
 #include "wgmma.h"
 
 typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64 } Fact;
@@ -353,6 +357,17 @@ owes_fence(const Barriers *x, const State *s, const Block *b)
   return reaches_unfenced(x, s, is_elsewhere, team_region(b));
 }
 
+/* Does op tell others, of this program or of the cluster, of what threads wrote and the proxy reaches there? */
+static bool
+hands_over_unfenced(const Barriers *x, const State *s, const Op *op)
+{
+  bool arrives = op->code == OP_MBARRIER_ARRIVE;
+  bool meets = op->code == OP_BARRIER || (op->code == OP_CLUSTER_BARRIER && !op_int(op, AT_RELAXED, 0));
+  if (meets || (arrives && buffer_remote(OPERAND(op, MBARRIER_ARRIVE, b))))
+    return reaches_unfenced(x, s, NULL, NULL);
+  return arrives && owes_fence(x, s, op->block);
+}
+
 static bool
 is_in_loop(const Proxied *p, const void *loop)
 {
@@ -532,6 +547,10 @@ synchronise(Barriers *x, State *s, const Op *op)
 {
   switch (op->code) {
   case OP_BARRIER: forget(s); break;
+  case OP_CLUSTER_BARRIER:
+    if (!op_int(op, AT_RELAXED, 0))
+      forget(s);
+    break;
   case OP_ASYNC_WAIT: land(s, op_int(op, AT_PENDING, 0) == 0); break;
   case OP_WGMMA_WAIT: end_products(s, op_int(op, AT_PENDING, 0) == 0, block_team(op->block).warps == WGMMA_GROUP); break;
   case OP_TMA_WAIT: give_back(s, op_int(op, AT_PENDING, 0) == 0); break;
@@ -552,7 +571,7 @@ visit(Barriers *x, State *s, Op *op)
   for (u32 i = 0; i < op->noperands; i++)
     if (access_through(op, i, &a))
       require(x, s, op, a.memory, a.against);
-  if (op->code == OP_MBARRIER_ARRIVE ? owes_fence(x, s, op->block) : op->code == OP_BARRIER && reaches_unfenced(x, s, NULL, NULL))
+  if (hands_over_unfenced(x, s, op))
     add_fence(x, s, op);
   if (op_releases(op))
     forget_touched(s);
@@ -612,6 +631,7 @@ pass_insert_barriers(Ctx *c, Module *m)
   for (u32 i = 0; i < m->funcs.len; i++) {
     Barriers x = {.arena = c->scratch, .insert = true};
     Func *f = m->funcs.data[i];
+    cluster_ends(f);
     func_walk(f, number_op, &x);
     func_walk(f, find_proxied, &x);
     x.loops = NEW_ARRAY(c->scratch, Loop, x.nloops + 1);

@@ -1,9 +1,9 @@
 /* live_buffers.c - offsets of shared buffers in a function's shared memory.
  *
- * A buffer is live from its shared_alloc to its shared_free, or to the end of its block; longer, if a product of warpgroups reads it, until
- * that is waited for. Buffers whose live ranges do not overlap may share memory: each takes the lowest offset at which it may begin
- * (buffer_align) and that is free for all of its range. Regions of a warp_specialize run at the same time, so buffers of different ones
- * never share. */
+ * A buffer is live from its shared_alloc to its shared_free, or to the end of its block; longer, if a product of warpgroups reads it,
+ * until that is waited for; and all the time, if other programs of the cluster reach it, which may be ahead or behind. Buffers whose live
+ * ranges do not overlap may share memory: each takes the lowest offset at which it may begin (buffer_align) and that is free for all of its
+ * range. Regions of a warp_specialize run at the same time, so buffers of different ones never share. */
 #include "live_buffers.h"
 #include "wgmma.h"
 
@@ -63,7 +63,8 @@ collect_range(Op *op, void *user)
   if (op->code != OP_SHARED_ALLOC)
     return;
   const Type *t = op_result(op)->type;
-  bool lasts = dtype_is_opaque(t->dt);        /* an mbarrier that nobody has ended is no memory for anything else */
+  bool opaque = dtype_is_opaque(t->dt);       /* an mbarrier that nobody has ended is no memory for anything else */
+  bool reached = cluster_reaches(op_result(op)), lasts = opaque || reached;
   LiveRange l = {.op = op, .from = op->mark, .to = end_of(op->block), .bytes = (u32)type_shared_bytes(t),
                  .team = block_team(op->block),
                  .align = buffer_align(op)};
@@ -72,6 +73,7 @@ collect_range(Op *op, void *user)
     if (u->user->code == OP_SHARED_FREE && u->user->block == op->block)
       l.to = u->user->mark;
   extend_to_waits(a, &l, op_result(op));
+  l.to = reached ? UINT32_MAX : l.to;
   vec_push(a->c->scratch, &a->ranges, l);
 }
 

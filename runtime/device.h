@@ -101,6 +101,8 @@ TilertModule *module_retain(TilertModule *m);
 
 /* Are all pairs of `apart` two different pointers, or tensors? */
 int manifest_pairs_fit(const TilertManifest *m);
+enum { CLUSTER_MOST = 16 };                  /* blocks of a cluster, where the device has room */
+int manifest_cluster_fits(const TilertManifest *m);   /* there is none, or one that may be */
 /* What is wrong with one part of a tensor, and with how parts stand together, in words; NULL: nothing. */
 const char *manifest_tensor_wrong(const TilertParam *p);
 const char *manifest_tensors_wrong(const TilertManifest *m);

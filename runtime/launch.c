@@ -211,7 +211,9 @@ wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
 static int
 check_cluster(const TilertLaunch *l, TilertError *err)
 {
-  const uint32_t *g = l->grid, *c = l->cluster;
+  const uint32_t *g = l->grid, *c = l->cluster[0] ? l->cluster : l->kernel->manifest.cluster;
+  if (!c[0])
+    return TILERT_OK;
   if (g[0] % c[0] == 0 && g[1] % c[1] == 0 && g[2] % c[2] == 0)
     return TILERT_OK;
   return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: a grid of %u x %u x %u blocks is no multiple of the cluster's %u x %u x %u",
@@ -236,7 +238,7 @@ tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
   const TilertDevice *d = l->kernel->device;
   if (s && s->device != d)
     return wrong_stream(l->kernel, s, err);
-  if (l->cluster[0] && check_cluster(l, err))
+  if (check_cluster(l, err))
     return TILERT_E_ARGUMENT;
   if (l->empty)
     return TILERT_OK;

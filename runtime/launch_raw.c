@@ -7,8 +7,6 @@
 #include "sim/sim.h"
 #include <string.h>
 
-enum { CLUSTER_MOST = 16 };
-
 /* ---- manifests ---- */
 
 typedef struct Derive { TilertManifest *out; size_t max, n; TilertError *err; int status; } Derive;
@@ -166,6 +164,10 @@ tilert_launch_set_cluster(TilertLaunch *l, const uint32_t cluster[3], TilertErro
                         cluster[0], cluster[1], cluster[2], CLUSTER_MOST);
   if (info->capability_major < 9)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: %s has no clusters", k->manifest.kernel, info->name);
+  const uint32_t *own = k->manifest.cluster;
+  if (own[0] && memcmp(own, cluster, sizeof k->manifest.cluster) != 0)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s was compiled for clusters of %u x %u x %u blocks, not %u x %u x %u",
+                        k->manifest.kernel, own[0], own[1], own[2], cluster[0], cluster[1], cluster[2]);
   int status = k->device->ops->allow_cluster ? k->device->ops->allow_cluster(k, (uint32_t)n, err) : TILERT_OK;
   if (!status)
     memcpy(l->cluster, cluster, sizeof l->cluster);

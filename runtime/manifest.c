@@ -195,6 +195,14 @@ manifest_pairs_fit(const TilertManifest *m)
   return 1;
 }
 
+int
+manifest_cluster_fits(const TilertManifest *m)
+{
+  const uint32_t *c = m->cluster;
+  return (!c[0] && !c[1] && !c[2]) || (c[0] && c[1] && c[2] && c[0] <= CLUSTER_MOST && c[1] <= CLUSTER_MOST &&
+                                       (uint64_t)c[0] * c[1] * c[2] <= CLUSTER_MOST);
+}
+
 /* ---- reading ---- */
 
 static int
@@ -211,14 +219,21 @@ parse_kind(Text t, TilertParamKind *kind)
   return -1;
 }
 
-/* 128x64: a box, of as many dimensions as there are numbers. */
+/* 128x64: at most so many numbers. */
+static int
+parse_extents(Text t, uint32_t *out, uint32_t most)
+{
+  for (uint32_t i = 0; t.at < t.end; i++)
+    if (i == most || text_number(text_until(&t, 'x'), &out[i]))
+      return -1;
+  return 0;
+}
+
+/* A box, of as many dimensions as there are numbers. */
 static int
 parse_box(Text t, TilertParam *q)
 {
-  for (uint32_t i = 0; t.at < t.end; i++)
-    if (i == TILERT_MAX_RANK || text_number(text_until(&t, 'x'), &q->box[i]))
-      return -1;
-  return 0;
+  return parse_extents(t, q->box, TILERT_MAX_RANK);
 }
 
 /* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, stored, base, extent=D, stride=D. 1: it is none of these, -1: a wrong one. */
@@ -326,6 +341,8 @@ parse_field(Parse *p, Text field)
     return text_number(value, &p->m->warps) ? bad(p, "bad number of warps", field) : 0;
   if (text_is(key, "shared"))
     return text_number(value, &p->m->shared) ? bad(p, "bad size of shared memory", field) : 0;
+  if (text_is(key, "cluster"))
+    return parse_extents(value, p->m->cluster, 3) || !manifest_cluster_fits(p->m) ? bad(p, "bad cluster", field) : 0;
   if (text_is(key, "params"))
     return parse_list(p, value, parse_param);
   if (text_is(key, "apart"))
@@ -451,8 +468,10 @@ tilert_manifest_text(const TilertManifest *m, char *out, size_t n)
       return 0;
   if (!m)
     return 0;
-  put(&o, "//@tilec kernel=%s warps=%" PRIu32 " shared=%" PRIu32 "%s%s params=", m->kernel, m->warps, m->shared,
-      m->target[0] ? " target=" : "", m->target);
+  put(&o, "//@tilec kernel=%s warps=%" PRIu32 " shared=%" PRIu32, m->kernel, m->warps, m->shared);
+  if (m->cluster[0])
+    put(&o, " cluster=%" PRIu32 "x%" PRIu32 "x%" PRIu32, m->cluster[0], m->cluster[1], m->cluster[2]);
+  put(&o, "%s%s params=", m->target[0] ? " target=" : "", m->target);
   for (uint32_t i = 0; i < m->nparams; i++) {
     put(&o, "%s", i ? "," : "");
     put_param(&o, &m->params[i]);

@@ -1,7 +1,7 @@
 /* manifest.h - what a compiled kernel tells whoever launches it. Plain structs, no allocation.
  *
  * The compiler writes one manifest line per kernel as a comment at the top of the PTX:
- *   //@tilec kernel=NAME warps=W shared=BYTES target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],... apart=I:J,...
+ *   //@tilec kernel=NAME warps=W shared=BYTES [cluster=2x1x1] target=sm_90a params=NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],.. apart=I:J,..
  * so PTX text is self-describing; tilert_manifest_text writes that line, tilert_manifest_parse reads it back.
  *
  * A tensor is one argument for whoever launches and one or more parameters of the kernel, its parts: those that the code needs,
@@ -73,6 +73,7 @@ typedef struct TilertManifest {
   uint32_t napart;
   uint64_t apart[TILERT_MAX_PARAMS];
   uint32_t block[3];           /* the shape that PTX of another compiler asks for (.reqntid); zeros: none */
+  uint32_t cluster[3];         /* blocks of a cluster that the kernel was compiled for: a grid is a multiple; zeros: it says nothing */
 } TilertManifest;
 
 /* The `//@tilec` line of a manifest, with the end of the line. Writes at most n bytes, the NUL included (NULL: none), and returns the

@@ -63,6 +63,9 @@ kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError 
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: %s", m->kernel, wrong);
   if (m->napart && !manifest_pairs_fit(m))
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a pair of what are no pointers", m->kernel);
+  if (!manifest_cluster_fits(m))
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a cluster of %u x %u x %u blocks", m->kernel, m->cluster[0],
+                        m->cluster[1], m->cluster[2]);
   if (m->shared > info->shared_max)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s needs %u bytes of shared memory; %s has %u per block",
                      m->kernel, m->shared, info->name, info->shared_max);

@@ -67,6 +67,24 @@ test_bad(void)
   CHECK_FAILS(parse(many, &m, 1, &n), TILERT_E_MODULE, "too many");
 }
 
+/* Clusters that kernels were compiled for. */
+static void
+test_cluster(void)
+{
+  static TilertManifest m;
+  size_t n;
+  char line[256];
+  CHECK_OK(parse("//@tilec kernel=k warps=1 cluster=2x1x4 params=", &m, 1, &n));
+  CHECK(m.cluster[0] == 2 && m.cluster[1] == 1 && m.cluster[2] == 4);
+  CHECK(tilert_manifest_text(&m, line, sizeof line) && !strcmp(line, "//@tilec kernel=k warps=1 shared=0 cluster=2x1x4 params=\n"));
+  CHECK_OK(parse("//@tilec kernel=k warps=1 params=", &m, 1, &n));
+  CHECK(!m.cluster[0] && tilert_manifest_text(&m, line, sizeof line) && !strstr(line, "cluster"));
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=2x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=2x1x1x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=8x3x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=4294967295x4294967295x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
+}
+
 /* Pairs of pointers that are relied upon to be different. */
 static void
 test_apart(void)
@@ -180,6 +198,7 @@ main(void)
   test_two_kernels();
   test_odd_but_good();
   test_bad();
+  test_cluster();
   test_apart();
   test_tensors();
   test_bad_tensors();

@@ -538,6 +538,19 @@ build_products(Ctx *c, Builder *b, Value *n, bool place)
 }
 
 static void
+build_cluster(Ctx *c, Builder *b)
+{
+  static const u32 flat[] = {256};
+  const Type *word = type_scalar(c, DT_I32);
+  Value *s = ir_shared_alloc(b, type_shared(c, DT_F32, 0, 1, flat, NULL, layout_swizzled(c, 1, flat, 1, 1, 1, (int[]){0}), 0, 0));
+  Value *rank = op_result(op_create(b, OP_CLUSTER_RANK, 0, NULL, 1, &word, 0));
+  Value *there = op_result(op_create(b, OP_SHARED_REMOTE, 2, (Value *[]){s, rank}, 1, &s->type, 0));
+  op_create(b, OP_CLUSTER_BARRIER, 0, NULL, 0, NULL, 0);
+  CHECK(buffer_remote(there) == there->def && !buffer_remote(s) && buffer_alloc(there) == s->def && buffer_whole(there) == s->def);
+  CHECK(cluster_reaches(s) && !cluster_reaches(there) && func_cluster(b->func) == 1);
+}
+
+static void
 build_teams(Ctx *c, Builder *b)
 {
   static const i64 warps[] = {1, 1, 2}, registers[] = {24, 40};
@@ -683,6 +696,7 @@ build_all(Ctx *c, bool place)
   build_control(&b, n);
   build_shared(c, &b, p, l2);
   build_products(c, &b, n, place);
+  build_cluster(c, &b);
   build_teams(c, &b);
   build_tensors(c, &b);
   if (!place)
