@@ -215,13 +215,30 @@ lower_MBARRIER_WAIT(Gen *g, const Op *op)
   gen_at(g, done);
 }
 
+static void
+find_remote_store(Op *op, void *user)
+{
+  bool *found = user;
+  *found |= op->code == OP_SHARED_STORE && buffer_remote(OPERAND(op, SHARED_STORE, b));
+}
+
+/* May a program write where another one's asynchronous accesses are? */
+static bool
+stores_elsewhere(Gen *g)
+{
+  bool found = false;
+  func_walk(g->func, find_remote_store, &found);
+  return found && func_cluster(g->func) > 1;
+}
+
 /* Targets without asynchronous accesses, or clusters, have nothing to order. What buffers hold is all that is promised to asynchronous
  * accesses (insert_barriers): a fence that is said to be of the block's own shared memory does not wait until all of the GPU sees it. */
 void
 lower_FENCE(Gen *g, const Op *op)
 {
   bool async = !strcmp(op_str(op, AT_KIND, ""), "async");
-  PtxArgs a = {.subst = {async ? "proxy.async.shared::cta" : "mbarrier_init.release.cluster"}};
+  const char *memory = async && stores_elsewhere(g) ? "proxy.async.shared::cluster" : "proxy.async.shared::cta";
+  PtxArgs a = {.subst = {async ? memory : "mbarrier_init.release.cluster"}};
   if (target_has(g->target, async ? F_TMA : F_CLUSTER))
     ptx_emit(g, PTX_FENCE, &a, NULL);
 }
