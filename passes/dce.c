@@ -163,8 +163,8 @@ unmark(Op *op, void *user)
   op->mark = 0;
 }
 
-static void
-dce_func(Ctx *c, Func *f)
+void
+func_dce(Ctx *c, Func *f)
 {
   Dce d = {.live = NEW_ARRAY(c->scratch, bool, f->nvalues), .arena = c->scratch};
   func_walk(f, unmark, NULL);
@@ -178,5 +178,5 @@ void
 pass_dce(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++)
-    dce_func(c, m->funcs.data[i]);
+    func_dce(c, m->funcs.data[i]);
 }

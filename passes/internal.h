@@ -11,6 +11,8 @@ extern const char *const passes_order[];   /* order.c: names, NULL-terminated */
  * not certain to be the hardware's bit for bit (approximations, nans) or undefined (division by zero). */
 bool fold_elem(const Op *op, const u64 *x, u64 *out);
 
+void func_dce(Ctx *c, Func *f);                /* dce.c: the pass, on one function */
+
 /* ---- loops.c ---- */
 u32 block_loop_depth(const Block *b);          /* number of for and while ops around */
 /* The op in block b that is `op` or contains it; NULL if none. */

@@ -48,7 +48,9 @@
 #include "carried.h"
 #include "loop_slice.h"
 #include "pipeline.h"
+#include "roles.h"
 #include "schedule_table.h"
+#include "wgmma.h"
 
 enum { MAX_LOADS = 16 };
 typedef VEC(Value *) ValueVec;
@@ -571,6 +573,127 @@ end_rings(Pipe *p)
     carried_end(&p->around, (Value *[]){result_of(p, p->get), result_of(p, p->phase)});
 }
 
+/* ---- two teams ---- */
+
+/* Copies of boxes by a team of their own: where the sums stay under way, a program has two warpgroups, and shared memory is for one
+ * program anyway. A box alone is nothing that warps would have to wait for. */
+static bool
+wants_roles(Pipe *p)
+{
+  u32 warps = block_team(p->body).warps;
+  return p->boxes && p->boxes == p->n && !p->nrest && p->defer && warps == 2 * WGMMA_GROUP && target_has(p->c->target, F_SETMAXNREG) &&
+         !p->f->max_registers && !p->f->min_blocks && ring_bytes(p) > p->c->target->shared_max / 2 &&
+         !roles_obstacle(p->c, p->f, p->loop);
+}
+
+static void
+arrive(Builder *b, Value *row, Value *slot)
+{
+  Value *m = ir_shared_index(b, row, slot);
+  op_create(b, OP_MBARRIER_ARRIVE, 1, &m, 0, NULL, 0);
+}
+
+static void
+await(Builder *b, Value *row, Value *slot, Value *parity)
+{
+  op_create(b, OP_MBARRIER_WAIT, 2, (Value *[]){ir_shared_index(b, row, slot), parity}, 0, NULL, 0);
+}
+
+static void
+arrive_if(Builder *b, Value *when, Value *row, Value *slot)
+{
+  Op *guard = ir_if(b, when, 0, NULL);
+  for (u32 r = 0; r < 2; r++) {
+    Builder in = builder_at_end(b->func, guard->regions[r]);
+    in.span = b->span;
+    if (r == 0)
+      arrive(&in, row, slot);
+    ir_yield(&in, 0, NULL);
+  }
+}
+
+/* The loop waits for its buffers, and hands back those of the iteration before, whose products are done. */
+static void
+consume(Pipe *p, Value *empty)
+{
+  Builder b = builder_before(p->loop);
+  b.span = p->loop->span;
+  Value *any = ir_cmp(&b, "lt", OPERAND(p->loop, FOR, lo), OPERAND(p->loop, FOR, hi));
+  p->get = loop_carry(p->loop, p->around.in[0], "get");
+  p->phase = loop_carry(p->loop, p->around.in[1], "phase");
+  Value *before = loop_carry(p->loop, p->around.in[0], "before");
+  b = builder_before(p->body->first);
+  b.span = p->loop->span;
+  await(&b, p->full, p->get, p->phase);
+  Op *end = block_terminator(p->body);
+  b = builder_before(end);
+  b.span = p->loop->span;
+  Value *phase = p->phase, *get = next_slot(p, &b, p->get, &phase);
+  op_add_operand(end, get);
+  op_add_operand(end, phase);
+  op_add_operand(end, p->get);
+  for (u32 k = 0; k < p->n; k++)
+    replace_load(p, &p->staged[k]);
+  end_rings(p);
+  make_products(p);
+  b = builder_before(end);
+  b.span = p->loop->span;
+  arrive_if(&b, ir_cmp(&b, "ne", loop_counter(p->loop), OPERAND(p->loop, FOR, lo)), empty, before);
+  Op *behind = p->loop;
+  while (behind->next->code == OP_WGMMA_WAIT)
+    behind = behind->next;
+  b = builder_after(behind);
+  b.span = p->loop->span;
+  arrive_if(&b, any, empty, result_of(p, before));
+  drop_dead(p);
+}
+
+/* The same loop in the team that copies. */
+static void
+produce(Pipe *p, Value *const *map, Value *empty)
+{
+  Op *loop = map[op_result(p->staged[0].load)->id]->def->block->parent, *end = block_terminator(loop->regions[0]);
+  Carried around;
+  carried_begin(&around, loop, 2, (i64[]){0, 1}, (const char *[]){"put", "phase"});
+  Value *put = loop_carry(loop, around.in[0], "put"), *phase = loop_carry(loop, around.in[1], "phase");
+  Builder b = builder_before(end);
+  b.span = loop->span;
+  await(&b, empty, put, phase);
+  Value *full = announce(p, &b, put), *next_phase = phase, *next;
+  for (u32 k = 0; k < p->n; k++) {
+    Value *tile = map[op_result(p->staged[k].load)->id];
+    Op *load = tile->def;
+    b.span = load->span;
+    box_copy(&b, load, NULL, ir_shared_index(&b, p->staged[k].buffers, put), full);
+    Builder at = builder_before(load);
+    value_replace_uses(tile, ir_const_bits(&at, tile->type, 0));
+    op_remove(load);
+  }
+  b.span = loop->span;
+  next = next_slot(p, &b, put, &next_phase);
+  op_add_operand(end, next);
+  op_add_operand(end, next_phase);
+  op_remove_attr(loop, AT_STAGES);
+  u32 k = 0;
+  loop_carries(loop, put, &k);
+  carried_end(&around, (Value *[]){loop->results[k], loop->results[k + 1]});
+}
+
+static void
+part(Pipe *p)
+{
+  Value **map, *empty;
+  Op *teams = roles_split(p->c, p->f, &map);
+  p->full = box_mbarriers(p->c, p->f, p->loop->span, p->slots);
+  empty = box_mbarriers(p->c, p->f, p->loop->span, p->slots);
+  Builder b = builder_before(teams);
+  make_buffers(p, &b);
+  begin_rings(p);
+  produce(p, map, empty);
+  consume(p, empty);
+  func_dce(p->c, p->f);
+}
+
 static void
 drop_marks(Op *op, void *user)
 {
@@ -590,6 +713,10 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
   op_remove_attr(loop, AT_STAGES);
   if (p.n && c->notes)
     print_schedule(&p);
+  if (wants_roles(&p)) {
+    part(&p);
+    return;
+  }
   if (p.n && begin_rings(&p)) {
     for (u32 k = 0; k < p.slice.ops.len; k++)
       if (p.slice.ops.data[k]->code == OP_LOAD)
