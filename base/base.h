@@ -123,6 +123,9 @@ const char *diag_suggest(const char *s, const char *const *names, size_t n);
 
 /* ---- ctx.c ---- */
 typedef struct Target Target;
+/* Which tiles are copied as boxes of tensors, where the target can: those that the program calls so, besides those of loads that are
+ * such boxes, or none (copies of buffers, which a program writes itself, are as they are). */
+typedef enum Boxes { BOXES_STATED, BOXES_FOUND, BOXES_NONE } Boxes;
 struct Ctx {
   Arena *perm, *scratch;
   const Target *target;
@@ -138,6 +141,7 @@ struct Ctx {
   u32 site;                      /* the inlined call that ops are being made in, for those whose span names none; 0: none */
   bool no_memory;                /* the panic was that the host is out of memory */
   bool remarks;                  /* passes say why they did not do something */
+  Boxes boxes;
   const char *pass;              /* name of the running pass, for fault messages */
   Buf *notes;                    /* what the running pass wants to tell readers of its dump, as comment lines; NULL: no dump */
 };

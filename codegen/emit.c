@@ -27,21 +27,6 @@ manifest_part(const KernelParam *k, const Type *t, TilertParam *p)
   memcpy(p->box, k->form.box, sizeof p->box);
 }
 
-static void
-manifest_param(const Func *f, const KernelParam *k, Arena *a, TilertParam *p)
-{
-  const Value *arg = f->body->args[k->arg];
-  bool ptr = type_is_ptr(arg->type);
-  snprintf(p->name, sizeof p->name, "%s", func_param_name(f, k->arg, a));
-  snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
-  p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
-  p->divisible = f->params[k->arg].divisible;
-  p->null = null_of(f->params[k->arg].null);
-  if (type_is_tensor(arg->type))
-    manifest_part(k, arg->type, p);
-  p->size = tilert_param_size(p);
-}
-
 /* The place of a program's parameter among those of its PTX: of its first part. */
 static u32
 place_of(const KernelParams *params, u32 arg)
@@ -50,6 +35,50 @@ place_of(const KernelParams *params, u32 arg)
   while (params->data[i].arg != arg)
     i++;
   return i;
+}
+
+static TilertProduct
+manifest_product(const KernelParams *params, const Value *v)
+{
+  LaunchValue x = {.n = 0};
+  launch_value(v, &x);
+  TilertProduct p = {.times = x.times, .n = x.n};
+  for (u32 i = 0; i < x.n; i++)
+    p.param[i] = place_of(params, x.param[i]);
+  return p;
+}
+
+/* A map of what a pointer leads to. */
+static void
+manifest_view(const KernelParams *params, const KernelParam *k, TilertParam *p)
+{
+  const Type *t = op_result(k->view)->type;
+  manifest_part(k, t, p);
+  p->kind = TILERT_PARAM_VIEW;
+  p->null = TILERT_NULL_ANY;
+  p->of = place_of(params, k->arg);
+  for (u32 d = 0; d < t->rank; d++)
+    p->extents[d] = manifest_product(params, op_operand(k->view, 1 + d));
+  for (u32 d = 0; d + 1 < t->rank; d++)
+    p->strides[d] = manifest_product(params, op_operand(k->view, 1 + t->rank + d));
+}
+
+static void
+manifest_param(const Func *f, const KernelParams *params, const KernelParam *k, Arena *a, TilertParam *p)
+{
+  const Value *arg = f->body->args[k->arg];
+  bool ptr = type_is_ptr(arg->type);
+  snprintf(p->name, sizeof p->name, "%s", func_param_name(f, k->arg, a));
+  snprintf(p->dtype, sizeof p->dtype, "%s", dtype_info[arg->type->dt].name);
+  p->kind = ptr ? TILERT_PARAM_POINTER : TILERT_PARAM_SCALAR;
+  p->divisible = f->params[k->arg].divisible;
+  p->null = null_of(f->params[k->arg].null);
+  p->nonneg = f->params[k->arg].nonneg;
+  if (type_is_tensor(arg->type))
+    manifest_part(k, arg->type, p);
+  if (k->view)
+    manifest_view(params, k, p);
+  p->size = tilert_param_size(p);
 }
 
 static void
@@ -65,7 +94,7 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
     memcpy(m->cluster, f->cluster, sizeof m->cluster);
   m->nparams = params.len;
   for (u32 i = 0; i < m->nparams; i++)
-    manifest_param(f, &params.data[i], c->scratch, &m->params[i]);
+    manifest_param(f, &params, &params.data[i], c->scratch, &m->params[i]);
   for (u32 i = 0; i < f->body->nargs; i++)
     for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
       m->apart[place_of(&params, (u32)__builtin_ctzll(left))] |= UINT64_C(1) << place_of(&params, i);

@@ -51,6 +51,7 @@ typedef struct GenTeam {
 typedef enum KernelPart { PARAM_WHOLE, PARAM_MAP, PARAM_BASE, PARAM_EXTENT, PARAM_STRIDE } KernelPart;
 typedef struct KernelParam {
   u32 arg;                         /* the program's parameter */
+  const Op *view;                  /* a map of what the tensor_of makes of that; NULL: of the parameter itself */
   KernelPart part;
   u32 axis, found;                 /* of an extent or stride; in which order it was found to be needed */
   TmaForm form;                    /* of a map */

@@ -261,7 +261,7 @@ params_bind(Gen *g, Func *f)
   for (u32 i = 0; i < g->params.len; i++) {
     const Value *arg = f->body->args[g->params.data[i].arg];
     Val v = LLVMGetParam(g->fn, i);
-    if (type_is_tensor(arg->type))
+    if (type_is_tensor(arg->type) || g->params.data[i].view)
       continue;
     if (type_is_bool(arg->type))
       v = LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstInt(g->i8, 0, 0), "");

@@ -14,6 +14,12 @@ asked(Gen *g, const Op *op)
   return LLVMGetParam(g->fn, params_index(&g->params, &p));
 }
 
+/* It is its map. */
+void
+lower_TENSOR_OF(Gen *g, const Op *op)
+{
+}
+
 void
 lower_TENSOR_BASE(Gen *g, const Op *op)
 {

@@ -1,5 +1,6 @@
 /* params.c - what a kernel's parameters are in PTX. One of the program is one there, but a tensor is several: those that the code needs, of
- * its address, its extents and strides, and for each form of box that it copies a map (PTX ISA, "Tensor-map"). */
+ * its address, its extents and strides, and for each form of box that it copies a map (PTX ISA, "Tensor-map"). Behind all of them stand maps of
+ * what pointers lead to. */
 #include "gen.h"
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@ typedef struct Needs { Arena *a; KernelParams *p; } Needs;
 static bool
 same_part(const KernelParam *a, const KernelParam *b)
 {
-  return a->arg == b->arg && a->part == b->part && a->axis == b->axis && a->form.swizzle == b->form.swizzle &&
+  return a->arg == b->arg && a->view == b->view && a->part == b->part && a->axis == b->axis && a->form.swizzle == b->form.swizzle &&
          !memcmp(a->form.box, b->form.box, sizeof a->form.box);
 }
 
@@ -27,7 +28,7 @@ KernelParam
 params_asked(const Op *op)
 {
   const Value *t = op_tensor(op), *b = op_buffer(op);
-  KernelParam p = {.arg = t->index, .axis = (u32)op_int(op, AT_AXIS, 0)};
+  KernelParam p = {.arg = t->def ? OPERAND(t->def, TENSOR_OF, p)->index : t->index, .view = t->def, .axis = (u32)op_int(op, AT_AXIS, 0)};
   switch (op->code) {
   case OP_TENSOR_BASE: p.part = PARAM_BASE; break;
   case OP_TENSOR_EXTENT: p.part = PARAM_EXTENT; break;
@@ -48,12 +49,13 @@ find_needs(Op *op, void *user)
     need(n, params_asked(op));
 }
 
-/* Parts stand in the order of the program's parameters, maps first; a tensor that nobody asks about is its address. */
+/* Parts stand in the order of the program's parameters, maps first; a tensor that nobody asks about is its address. Maps of what pointers
+ * lead to are last. */
 static int
 by_place(const void *x, const void *y)
 {
   const KernelParam *a = x, *b = y;
-  u32 ka[] = {a->arg, a->part, a->axis, a->found}, kb[] = {b->arg, b->part, b->axis, b->found};
+  u32 ka[] = {a->view != NULL, a->arg, a->part, a->axis, a->found}, kb[] = {b->view != NULL, b->arg, b->part, b->axis, b->found};
   for (u32 i = 0; i < COUNT(ka); i++)
     if (ka[i] != kb[i])
       return ka[i] < kb[i] ? -1 : 1;
@@ -69,7 +71,7 @@ params_of(const Func *f, Arena *a)
   block_walk(f->body, find_needs, &n);
   for (u32 i = 0; i < p.len; i++) {
     p.data[i].found = i;
-    asked[p.data[i].arg] = true;
+    asked[p.data[i].arg] |= !p.data[i].view;
   }
   for (u32 i = 0; i < f->body->nargs; i++)
     if (!asked[i])

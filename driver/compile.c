@@ -328,6 +328,7 @@ compile(Job *j)
   Module *m;
   u32 base;
   c->remarks = j->opt->remarks;
+  c->boxes = (Boxes)j->opt->tensors;
   if (!set_target(j)) return false;
   base = source_add(c, SOURCE_PROGRAM, j->name, j->text, j->len);
   if (!source_check(c, base)) return false;

@@ -86,6 +86,7 @@ jit_compile_options(const TilejitProgram *p)
   o.target = p->target;
   o.emit = TILEC_EMIT_PTX;
   o.line_info = p->line_info;
+  o.tensors = p->tensors;
   o.import_path = (const char *const *)p->import_path;
   o.nimport_path = p->nimport_path;
   return o;
@@ -180,6 +181,7 @@ copy_options(TilejitProgram *p, const TilejitOptions *given, TilertError *err)
   const char *target = o.target ? o.target : tilert_device_info(p->device)->target;
   p->specialise = !o.no_specialisation && p->form != FORM_PTX;
   p->line_info = !o.no_line_info;
+  p->tensors = o.tensors;
   p->cache = o.no_cache ? NULL : cache_open(o.cache_dir, o.cache_limit);
   p->target = jit_copy_text(target, strlen(target));
   p->import_path = calloc(o.nimport_path + 1, sizeof *p->import_path);

@@ -10,6 +10,9 @@
  * Compiled code may rely on two pointers being different addresses; its manifest says so. A launch that gives them the same one
  * takes another form, whose pattern also says which are the same, and which is compiled with that as a fact.
  *
+ * Compiled code may take tiles as boxes of tensors, which not all addresses, extents and strides can be (tilert_kernel_fits). A launch with
+ * others takes a form that is compiled without such boxes, as far as the program leaves that open.
+ *
  * Compiled forms are kept on disk (cache.h). The key is made of all that the result depends on: the build of the compiler,
  * every source text that was read to describe the kernel, its name, defines, the pattern, the target, options, and the
  * device with its driver's version. A form that was compiled from other texts than the kernel was described from (a file
@@ -72,13 +75,15 @@ pattern_bucket(Pattern p)
   uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ p.null;
   for (int k = 0; k < DIVISORS; k++)
     h ^= p.divisible[k] * odd[k];
+  h ^= p.boxless ? UINT64_C(0xd6e8feb86659fd93) : 0;
   return (size_t)(h >> 58) % BUCKETS;
 }
 
 static int
 patterns_equal(Pattern a, Pattern b)
 {
-  return a.equal_1 == b.equal_1 && !memcmp(a.divisible, b.divisible, sizeof a.divisible) && a.null == b.null && !a.same == !b.same &&
+  return a.equal_1 == b.equal_1 && !memcmp(a.divisible, b.divisible, sizeof a.divisible) && a.null == b.null && a.boxless == b.boxless &&
+         !a.same == !b.same &&
          (!a.same || !memcmp(a.same, b.same, TILERT_MAX_PARAMS));
 }
 
@@ -123,7 +128,8 @@ jit_key_start(const TilejitKernel *k, const char *what, CacheHash **out)
 {
   const TilejitProgram *p = k->program;
   const TilertDeviceInfo *dev = tilert_device_info(p->device);
-  const uint32_t device[] = {dev->is_sim, dev->driver, dev->capability_major, dev->capability_minor, (uint32_t)p->line_info};
+  const uint32_t device[] = {dev->is_sim, dev->driver, dev->capability_major, dev->capability_minor, (uint32_t)p->line_info,
+                             (uint32_t)p->tensors};
   CacheHash *h = *out = k->sources[0] | k->sources[1] ? cache_hash_new() : NULL;
   if (!h)
     return 0;
@@ -148,9 +154,9 @@ static int
 form_key(const TilejitKernel *k, const Form *f, CacheKey *key)
 {
   const uint64_t *divisible = f->pattern.divisible;
-  const uint64_t pattern[] = {f->pattern.equal_1, divisible[0], divisible[1], divisible[2], divisible[3]};
+  const uint64_t pattern[] = {f->pattern.equal_1, divisible[0], divisible[1], divisible[2], divisible[3], (uint64_t)f->pattern.boxless};
   CacheHash *h = NULL;
-  int build = k->program->cache && jit_key_start(k, "form 4", &h);
+  int build = k->program->cache && jit_key_start(k, "form 5", &h);
   if (!h)
     return 0;
   cache_hash_add(h, pattern, sizeof pattern);
@@ -245,6 +251,7 @@ form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
   o.ndefines = k->ndefines;
   o.facts = facts;
   o.nfacts = list_facts(k, f->pattern, facts);
+  o.tensors = f->pattern.boxless ? TILEC_TENSORS_NONE : p->tensors;
   double start = jit_now_ms();
   TilecResult *r = *out = tilec_compile(p->name, p->text, p->len, &o);
   f->compile_ms = jit_now_ms() - start;
@@ -395,5 +402,9 @@ jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, 
     return jit_wrong_count(k, nargs, err);
   Pattern p = jit_pattern_of(k, args, nargs);
   int status = form_get(k, p, out, err);
+  if (!status && !tilert_kernel_fits((*out)->kernel, args, nargs)) {
+    p.boxless = 1;
+    status = form_get(k, p, out, err);
+  }
   return status || !(*out)->apart ? status : form_apart(k, p, args, out, err);
 }

@@ -15,6 +15,7 @@ typedef struct Pattern {
   uint64_t equal_1;
   uint64_t divisible[DIVISORS];                  /* by 2 << k, an integer in one of them at most; addresses in the last only */
   uint64_t null;                                 /* of those that the kernel asks about */
+  int boxless;                                   /* copies of boxes do not take these arguments: none are to be chosen */
   const uint8_t *same;                           /* for each of TILERT_MAX_PARAMS the first of its address; NULL: all are different */
 } Pattern;
 
@@ -63,7 +64,7 @@ struct TilejitProgram {
   char **import_path;
   size_t len, nimport_path;
   SourceForm form;
-  int specialise, line_info;
+  int specialise, line_info, tensors;
   Cache *cache;                                  /* NULL: none */
   TilejitKernel *kernels;
   Choice *choices;

@@ -537,6 +537,7 @@ run_op(Interp *in, const Op *op)
   case OP_MBARRIER_WAIT: return interp_mbarrier_wait(in, op);
   case OP_FENCE: return interp_fence(in, op);
   case OP_TENSOR_BASE: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: return interp_tensor(in, op);
+  case OP_TENSOR_OF: return interp_tensor_of(in, op);
   case OP_TENSOR_LOAD: return interp_tensor_load(in, op);
   case OP_TENSOR_STORE: return interp_tensor_store(in, op);
   case OP_TMA_LOAD: return interp_tma_load(in, op);

@@ -191,6 +191,7 @@ Flow interp_tma_store(Interp *in, const Op *op);
 Flow interp_tma_wait(Interp *in, const Op *op);
 Flow interp_tma_end(Interp *in);            /* the actor's team ends */
 Flow interp_tensor(Interp *in, const Op *op);
+Flow interp_tensor_of(Interp *in, const Op *op);
 Flow interp_tensor_load(Interp *in, const Op *op);
 Flow interp_tensor_store(Interp *in, const Op *op);
 Flow interp_tensor_given(Interp *in, const Value *v, u64 bits);   /* a parameter: bits is the address of an InterpTensor */

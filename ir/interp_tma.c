@@ -231,6 +231,24 @@ interp_tensor(Interp *in, const Op *op)
 }
 
 Flow
+interp_tensor_of(Interp *in, const Op *op)
+{
+  const u64 *p = interp_get(in, OPERAND(op, TENSOR_OF, p));
+  u64 *out = interp_make(in, op, op_result(op));
+  InterpTensor t = {.base = p[0]};
+  u32 rank = op_result(op)->type->rank;
+  if (!out)
+    return FLOW_FAULT;
+  for (u32 d = 0; d < rank; d++) {
+    const Value *extent = op_operand(op, 1 + d), *stride = d + 1 < rank ? op_operand(op, 1 + rank + d) : NULL;
+    t.extent[d] = (u64)scalar_int(extent->type->dt, *interp_get(in, extent));
+    t.stride[d] = stride ? (u64)scalar_int(stride->type->dt, *interp_get(in, stride)) : 1;
+  }
+  memcpy(out, &t, sizeof t);
+  return FLOW_NEXT;
+}
+
+Flow
 interp_tensor_given(Interp *in, const Value *v, u64 bits)
 {
   u64 *out = interp_make(in, in->func->body->first, v);

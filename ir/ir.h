@@ -37,7 +37,8 @@ static inline bool dtype_is_int(DType d) { return dtype_info[d].cls == DC_I || d
 static inline bool dtype_is_opaque(DType d) { return dtype_info[d].cls == DC_X; }
 static inline bool dtype_is_signed(DType d) { return dtype_info[d].cls == DC_I; }
 
-/* SHARED: what shared_alloc makes, and views of it. TENSOR: a parameter of a kernel, of elements that lie in strides */
+/* SHARED: what shared_alloc makes, and views of it. TENSOR: a parameter of a kernel, of elements that lie in strides, or what tensor_of
+ * makes of a pointer */
 typedef enum TypeKind { TY_SCALAR, TY_PTR, TY_TILE, TY_SHARED, TY_TENSOR } TypeKind;
 typedef struct Type Type;
 struct Type {
@@ -223,6 +224,7 @@ typedef struct ParamInfo {
   u32 divisible;        /* value (address for pointers) is a multiple; 1: any */
   u32 same;             /* the first parameter that is the same pointer: its own index if there is none before it */
   ParamNull null;
+  bool nonneg;          /* an integer that is not negative */
   u64 apart;
 } ParamInfo;
 enum { APART_MAX = 64 };   /* parameters from here on are taken to reach what any other does */
@@ -468,6 +470,18 @@ const char *tma_view_error(const Value *buffer);
 bool tma_adds(DType d);                                              /* tma_store can add such elements */
 /* What interpreters are given of a tensor: its parameter's bits are the address of one. Strides in elements. */
 typedef struct InterpTensor { u64 base, extent[MAX_RANK], stride[MAX_RANK]; } InterpTensor;
+
+/* ---- launch_value.c ---- */
+/* times * the product of these parameters of the kernel, which are integers, by rising index. */
+enum { LAUNCH_FACTORS = 3 };
+#define LAUNCH_DIVISIBLE_MOST (UINT64_C(1) << 32)
+typedef struct LaunchValue { i64 times; u32 n, param[LAUNCH_FACTORS]; } LaunchValue;
+/* False: a launch does not know scalar v before it begins, as far as can be seen. (Its arithmetic is taken not to overflow.) */
+bool launch_value(const Value *v, LaunchValue *out);
+bool launch_value_times(LaunchValue *v, const LaunchValue *by);      /* false, and v is as it was: too many factors, or too large */
+bool launch_value_alike(const LaunchValue *a, const LaunchValue *b); /* products of the same parameters */
+u64 launch_value_divisible(const Func *f, const LaunchValue *v);     /* a power of two that divides it; LAUNCH_DIVISIBLE_MOST at most */
+Value *launch_value_build(Builder *b, const LaunchValue *v);         /* as an i64 */
 
 /* ---- key.c ---- */
 /* Appends what a closed region (one that sees its own arguments only) computes, in words of 64 bits: regions of equal keys are the same.

@@ -756,19 +756,21 @@ build_op(Builder *b, const Statement *s)
 
 static void parse_block(Parser *p, Block *b);
 
-/* Behind '{': divisible = n, same = n, apart = n, null, nonnull, as many as there are, and '}'. */
+/* Behind '{': divisible = n, same = n, apart = n, null, nonnull, nonneg, as many as there are, and '}'. */
 static bool
 parse_param_info(Parser *p, ParamInfo *info)
 {
   do {
     bool null = at_word(p, "null"), divisible = at_word(p, "divisible"), same = at_word(p, "same");
-    if (null || at_word(p, "nonnull")) {
-      info->null = null ? PARAM_NULL : PARAM_NONNULL;
+    bool nonneg = at_word(p, "nonneg");
+    if (null || nonneg || at_word(p, "nonnull")) {
+      info->null = null ? PARAM_NULL : nonneg ? info->null : PARAM_NONNULL;
+      info->nonneg |= nonneg;
       advance(p);
       continue;
     }
     if (!divisible && !same && !at_word(p, "apart"))
-      return fail_expected(p, "'divisible', 'same', 'apart', 'null' or 'nonnull'");
+      return fail_expected(p, "'divisible', 'same', 'apart', 'null', 'nonnull' or 'nonneg'");
     advance(p);
     if (!expect(p, '=') || !(divisible ? parse_u32(p, 1, 1u << 30, &info->divisible)
                              : same ? parse_u32(p, 0, 1u << 30, &info->same) : parse_u64(p, &info->apart)))

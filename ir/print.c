@@ -299,7 +299,7 @@ print_block(Printer *p, const Block *b, u32 depth)
   }
 }
 
-/* What is not as for any parameter: {divisible = 16, nonnull}. */
+/* What is not as for any parameter: {divisible = 16, nonnull}, {nonneg}. */
 static void
 print_param_info(Printer *p, const ParamInfo *x, u32 index)
 {
@@ -319,6 +319,10 @@ print_param_info(Printer *p, const ParamInfo *x, u32 index)
   }
   if (x->null != PARAM_ANY) {
     buf_printf(b, "%s%s", before, x->null == PARAM_NULL ? "null" : "nonnull");
+    before = ", ";
+  }
+  if (x->nonneg) {
+    buf_printf(b, "%snonneg", before);
     before = ", ";
   }
   if (*before == ',')

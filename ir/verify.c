@@ -304,6 +304,8 @@ check_params(Verifier *v)
       return fail_func(v, "parameter %u is a multiple of 0", i);
     if (p->null != PARAM_ANY && !type_is_ptr(b->args[i]->type))
       return fail_func(v, "parameter %u is no pointer, null or not", i);
+    if (p->nonneg && !(b->args[i]->type->kind == TY_SCALAR && type_is_int(b->args[i]->type)))
+      return fail_func(v, "parameter %u is no integer, negative or not", i);
     if (p->null == PARAM_NULL && b->args[i]->uses)
       return fail_func(v, "parameter %u is null, and used", i);
     if (!check_param_alias(v, i))

@@ -7,12 +7,32 @@ tensor_operand(Verifier *v, const Op *op, u32 i)
   return type_is_tensor(in_type(op, i)) || verify_fail(v, op, "operand %u is a tensor, not %s", i, spell(v, in_type(op, i)));
 }
 
+bool
+check_TENSOR_OF(Verifier *v, const Op *op)
+{
+  const Value *p = OPERAND(op, TENSOR_OF, p);
+  const Type *t = out_type(op);
+  LaunchValue x;
+  if (p->def || p->block->parent || p->type->kind != TY_PTR)
+    return verify_fail(v, op, "operand 0 is a parameter that is a pointer");
+  if (!type_is_tensor(t) || t->dt != p->type->dt || dtype_bits(t->dt) < 8)
+    return verify_fail(v, op, "the result is a tensor of what %s points to, not %s", spell(v, p->type), spell(v, t));
+  if (op->noperands != 2u * t->rank)
+    return verify_fail(v, op, "%u extents and strides of a tensor of %u dimensions: it has %u", op->noperands - 1, t->rank, 2 * t->rank - 1);
+  for (u32 i = 1; i < op->noperands; i++)
+    if (!launch_value(op_operand(op, i), &x))
+      return verify_fail(v, op, "operand %u is no integer that a launch knows: a parameter, a constant, or a product of such", i);
+  return true;
+}
+
 /* The result is that; the dimension, where one is named, is the tensor's. */
 static bool
 check_about(Verifier *v, const Op *op, const Type *want)
 {
   if (!tensor_operand(v, op, 0))
     return false;
+  if (op_operand(op, 0)->def)
+    return verify_fail(v, op, "what tensor_of makes is as its operands say");
   u32 rank = in_type(op, 0)->rank;
   if (op_int(op, AT_AXIS, 0) >= rank)
     return verify_fail(v, op, "axis %lld of a tensor of %u dimensions", (long long)op_int(op, AT_AXIS, 0), rank);

@@ -52,6 +52,8 @@ box_obstacle(Ctx *c, const Op *op)
   Meeting m = {.op = op};
   if (!target_has(c->target, F_TMA))
     return "the target has no copies of boxes";
+  if (c->boxes == BOXES_NONE)
+    return "this form is for arguments that copies of boxes do not take";
   const char *why = form_obstacle(c, op);
   if (why)
     return why;

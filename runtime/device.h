@@ -64,7 +64,7 @@ struct TilertKernel {
   TilertDevice *device;
   void *function;                              /* CUfunction; unused on sim */
   const char *label;                           /* its name, which the device keeps; unused on sim */
-  uint32_t nargs, first[TILERT_MAX_PARAMS + 1]; /* arguments, and where each one's parameters begin; first[nargs] is nparams */
+  uint32_t nargs, first[TILERT_MAX_PARAMS + 1]; /* arguments, and where each one's parameters begin; first[nargs]: where the views do */
   uint32_t offset[TILERT_MAX_PARAMS];          /* of each parameter in the launch's blob */
   uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
   TilertManifest manifest;
@@ -103,6 +103,7 @@ TilertModule *module_retain(TilertModule *m);
 int manifest_pairs_fit(const TilertManifest *m);
 enum { CLUSTER_MOST = 16 };                  /* blocks of a cluster, where the device has room */
 int manifest_cluster_fits(const TilertManifest *m);   /* there is none, or one that may be */
+uint32_t manifest_views(const TilertManifest *m);   /* the place of the first view; nparams if there is none */
 /* What is wrong with one part of a tensor, and with how parts stand together, in words; NULL: nothing. */
 const char *manifest_tensor_wrong(const TilertParam *p);
 const char *manifest_tensors_wrong(const TilertManifest *m);
@@ -126,6 +127,8 @@ int launch_check_buffer(const ArgCheck *c, const TilertBuffer *b);
 int launch_pack_raw(const ArgCheck *c, const TilertArg *arg, unsigned char *at);
 /* launch_tensor.c: pack all parts of a tensor into the launch. */
 int launch_pack_tensor(TilertLaunch *l, const ArgCheck *c, const TilertArg *arg);
+/* Pack all views, once what they are of is packed. */
+int launch_pack_views(TilertLaunch *l, TilertError *err);
 
 /* err says which line of this PTX is rejected: put the line of the source in front. */
 void rt_error_locate(TilertError *err, const char *ptx);

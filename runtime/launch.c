@@ -92,6 +92,10 @@ pack_scalar(const ArgCheck *c, const TilertArg *arg, Dtype t, unsigned char *at)
                        c->kernel->manifest.kernel, c->index, c->param->name, arg->u.i, c->param->dtype);
     if (rt_dtype_info(t)->kind != KIND_FLOAT && arg->u.i % (int64_t)c->param->divisible)
       return not_divisible(c, (uint64_t)arg->u.i, 0);
+    if (c->param->nonneg && arg->u.i < 0)
+      return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %" PRId64
+                          " is negative, which the kernel was not compiled for", c->kernel->manifest.kernel, c->index, c->param->name,
+                          arg->u.i);
   } else if (arg->kind == TILERT_ARG_FLOAT && rt_dtype_info(t)->kind == KIND_FLOAT) {
     bits = dtype_encode_float(t, arg->u.f);
   } else {
@@ -118,7 +122,7 @@ pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
   case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
   case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[first], at);
   case TILERT_PARAM_RAW: return launch_pack_raw(&c, arg, at);
-  case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: break;
+  case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: case TILERT_PARAM_VIEW: break;
   }
   return launch_wrong_kind(&c, arg);
 }
@@ -198,6 +202,8 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
   int status = tilert_launch_set_grid(l, grid, err);
   for (size_t i = 0; !status && i < nargs; i++)
     status = pack_arg(l, i, &args[i], err);
+  if (!status)
+    status = launch_pack_views(l, err);
   return status || !k->manifest.napart ? status : check_apart(l, err);
 }
 
@@ -316,10 +322,14 @@ tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, Tiler
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; there is none at %zu", k->manifest.kernel, k->nargs, index);
   packed_move(l, index, &before, 0);
   int status = pack_arg(l, index, arg, err);
+  if (!status)
+    status = launch_pack_views(l, err);
   if (!status && k->manifest.napart)
     status = check_apart(l, err);
-  if (status)
+  if (status) {
     packed_move(l, index, &before, 1);
+    launch_pack_views(l, NULL);
+  }
   return status;
 }
 

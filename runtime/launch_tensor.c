@@ -2,10 +2,13 @@
  *
  * What holds for every tensor is checked first, whatever its parts are; then what the code relies on about each part; and where a part is a
  * map, what the hardware's copies of boxes need (CUDA driver API, cuTensorMapEncodeTiled), in terms of the argument. Strides of dimensions
- * that have no second index do not matter, and become such as a map can have. */
+ * that have no second index do not matter, and become such as a map can have.
+ *
+ * Views are maps, too, of what a pointer leads to, with extents and strides that are products of integers given. */
 #include "device.h"
 #include "dtype.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PIECE = 16, PROMOTE_128 = 2 };            /* bytes; the driver's number of promotion to 128 bytes of L2 */
@@ -236,6 +239,179 @@ pack_part(TilertLaunch *l, const Tensor *t, uint32_t param)
     return not_divisible(t, p, value);
   memcpy(at, &value, p->size);                   /* little endian */
   return TILERT_OK;
+}
+
+/* ---- views: maps of what pointers lead to ---- */
+
+/* What a launch is given, by parameter: addresses and integers. */
+typedef struct Given { const TilertKernel *kernel; int64_t value[TILERT_MAX_PARAMS]; } Given;
+
+static int64_t
+product(const Given *g, const TilertProduct *x)
+{
+  int64_t v = x->times;
+  for (uint32_t i = 0; i < x->n; i++)
+    if (__builtin_mul_overflow(v, g->value[x->param[i]], &v))
+      return -1;
+  return v;
+}
+
+/* "M", "64 * S", "64": in names of arguments. */
+static const char *
+product_text(const Given *g, const TilertProduct *x, char *out, size_t n)
+{
+  size_t at = 0;
+  *out = 0;
+  if (x->times != 1 || !x->n)
+    at += (size_t)snprintf(out, n, "%" PRId64, x->times);
+  for (uint32_t i = 0; i < x->n && at < n; i++)
+    at += (size_t)snprintf(out + at, n - at, "%s%s", at ? " * " : "", g->kernel->manifest.params[x->param[i]].name);
+  return out;
+}
+
+static int
+wrong_product(const ArgCheck *c, const Given *g, const TilertProduct *x, const char *what, uint32_t dim, int64_t value, const char *rule)
+{
+  char text[160];
+  product_text(g, x, text, sizeof text);
+  return WRONG(c, "it is copied in boxes, and %s %" PRIu32 " of that, %s, is %" PRId64 ": %s", what, dim, text, value, rule);
+}
+
+static int
+view_extents(Tensor *t, const Given *g, const TilertParam *p)
+{
+  for (uint32_t d = 0; d < p->rank; d++) {
+    t->extent[d] = product(g, &p->extents[d]);
+    if (t->extent[d] < 1 || t->extent[d] > INT32_MAX)
+      return wrong_product(t->check, g, &p->extents[d], "extent", d, t->extent[d], "1 to 2^31 - 1 are possible");
+  }
+  return TILERT_OK;
+}
+
+static int
+view_strides(Tensor *t, const Given *g, const TilertParam *p)
+{
+  t->stride[p->rank - 1] = 1;
+  for (uint32_t d = 0; d + 1 < p->rank; d++) {
+    const int64_t s = product(g, &p->strides[d]);
+    t->stride[d] = t->extent[d] > 1 ? s : PIECE / t->bytes;
+    if (t->stride[d] < 1 || t->stride[d] >= STRIDE_MOST / t->bytes)
+      return wrong_product(t->check, g, &p->strides[d], "stride", d, s, "1 element to 2^40 bytes are possible");
+    if (t->stride[d] * t->bytes % PIECE)
+      return wrong_product(t->check, g, &p->strides[d], "stride", d, s, "multiples of 16 bytes are possible");
+  }
+  return TILERT_OK;
+}
+
+/* The tensor that view p is a map of, as far as one is possible. */
+static int
+take_view(Tensor *t, const Given *g, const TilertParam *p)
+{
+  t->rank = p->rank;
+  t->bytes = dtype_size(rt_dtype_find(p->dtype));
+  t->address = (uint64_t)g->value[p->of];
+  if (!t->address)
+    return WRONG(t->check, "it is copied in boxes, and null");
+  if (t->address % PIECE)
+    return WRONG(t->check, "it is copied in boxes, and address 0x%" PRIx64 " is no multiple of 16 bytes", t->address);
+  int status = view_extents(t, g, p);
+  if (!status)
+    status = view_strides(t, g, p);
+  return status || !p->stored ? status : check_stored(t);
+}
+
+static ArgCheck
+check_of(const TilertKernel *k, uint32_t param, TilertError *err)
+{
+  size_t index = 0;
+  while (k->first[index + 1] <= param)
+    index++;
+  return (ArgCheck){k, &k->manifest.params[param], index, err};
+}
+
+/* A parameter's value in the launch's blob. */
+static int64_t
+packed_value(const TilertLaunch *l, uint32_t param)
+{
+  const TilertKernel *k = l->kernel;
+  const TilertParam *p = &k->manifest.params[param];
+  uint64_t v = 0;
+  if (p->kind != TILERT_PARAM_POINTER && p->kind != TILERT_PARAM_SCALAR)
+    return 0;
+  memcpy(&v, l->blob + k->offset[param], p->size);
+  const uint32_t unused = 64 - 8 * p->size;
+  const int is_signed = p->kind == TILERT_PARAM_SCALAR && rt_dtype_info((Dtype)k->dtype[param])->kind == KIND_SIGNED;
+  return is_signed ? (int64_t)(v << unused) >> unused : (int64_t)v;
+}
+
+int
+launch_pack_views(TilertLaunch *l, TilertError *err)
+{
+  const TilertKernel *k = l->kernel;
+  const uint32_t first = k->first[k->nargs], n = k->manifest.nparams;
+  Given g = {.kernel = k};
+  for (uint32_t i = 0; first < n && i < first; i++)
+    g.value[i] = packed_value(l, i);
+  for (uint32_t i = first; i < n; i++) {
+    const TilertParam *p = &k->manifest.params[i];
+    const ArgCheck c = check_of(k, p->of, err);
+    Tensor t = {.check = &c};
+    int status = take_view(&t, &g, p);
+    if (!status)
+      status = encode(&t, p, l->blob + k->offset[i]);
+    if (status)
+      return status;
+  }
+  return TILERT_OK;
+}
+
+/* ---- does it all fit? ---- */
+
+static int
+tensor_fits(const TilertKernel *k, uint32_t index, const TilertArg *arg)
+{
+  const ArgCheck c = {k, &k->manifest.params[k->first[index]], index, NULL};
+  Tensor t = {.check = &c};
+  int fits = 1, taken = 0;
+  for (uint32_t i = k->first[index]; fits && i < k->first[index + 1]; i++) {
+    const TilertParam *p = &k->manifest.params[i];
+    if (p->part != TILERT_TENSOR_MAP)
+      continue;
+    if (!taken && (arg->kind != TILERT_ARG_TENSOR || take_tensor(&t, arg->u.tensor)))
+      return 1;                                  /* wrong whatever the code is: the launch says so */
+    taken = 1;
+    fits = !t.empty && !check_mappable(&t) && !(p->stored && check_stored(&t));
+  }
+  return fits;
+}
+
+static int64_t
+given_value(const TilertArg *a)
+{
+  return a->kind == TILERT_ARG_BUFFER    ? (int64_t)tilert_buffer_address(a->u.buffer)
+         : a->kind == TILERT_ARG_POINTER ? (int64_t)a->u.pointer
+         : a->kind == TILERT_ARG_INT     ? a->u.i
+                                         : 0;
+}
+
+int
+tilert_kernel_fits(const TilertKernel *k, const TilertArg *args, size_t nargs)
+{
+  int fits = 1;
+  if (!k || !args || nargs != k->nargs)
+    return 1;
+  Given g = {.kernel = k};
+  for (uint32_t i = 0; fits && i < k->nargs; i++) {
+    const TilertParam *p = &k->manifest.params[k->first[i]];
+    g.value[k->first[i]] = given_value(&args[i]);
+    fits = p->kind == TILERT_PARAM_TENSOR ? tensor_fits(k, i, &args[i]) : !p->nonneg || g.value[k->first[i]] >= 0;
+  }
+  for (uint32_t i = k->first[k->nargs]; fits && i < k->manifest.nparams; i++) {
+    const ArgCheck c = check_of(k, k->manifest.params[i].of, NULL);
+    Tensor t = {.check = &c};
+    fits = !take_view(&t, &g, &k->manifest.params[i]);
+  }
+  return fits;
 }
 
 int

@@ -74,7 +74,7 @@ bad(Parse *p, const char *what, Text t)
 /* The words of lines. */
 static const char *const kind_word[] = {
   [TILERT_PARAM_POINTER] = "ptr", [TILERT_PARAM_SCALAR] = "scalar", [TILERT_PARAM_TENSORMAP] = "tensormap",
-  [TILERT_PARAM_TENSOR] = "tensor",
+  [TILERT_PARAM_TENSOR] = "tensor", [TILERT_PARAM_VIEW] = "view",
 };
 static const char *const part_word[] = {
   [TILERT_TENSOR_MAP] = "map", [TILERT_TENSOR_BASE] = "base", [TILERT_TENSOR_EXTENT] = "extent", [TILERT_TENSOR_STRIDE] = "stride",
@@ -101,7 +101,7 @@ tilert_param_size(const TilertParam *p)
   case TILERT_PARAM_POINTER: return 8;
   case TILERT_PARAM_TENSORMAP: return 128;
   case TILERT_PARAM_RAW: return p->size <= PARAM_BYTES_MAX ? p->size : 0;
-  case TILERT_PARAM_TENSOR: return tensor_size(p->part);
+  case TILERT_PARAM_TENSOR: case TILERT_PARAM_VIEW: return tensor_size(p->part);
   case TILERT_PARAM_SCALAR: return dtype_size(rt_dtype_find(p->dtype));
   }
   return 0;
@@ -147,6 +147,52 @@ is_tensor(const TilertParam *p)
   return p->kind == TILERT_PARAM_TENSOR;
 }
 
+static int
+is_view(const TilertParam *p)
+{
+  return p->kind == TILERT_PARAM_VIEW;
+}
+
+/* A scalar integer that an i64 holds. */
+static int
+is_factor(const TilertParam *p)
+{
+  const DtypeInfo *t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_info(rt_dtype_find(p->dtype)) : NULL;
+  return t && (t->kind == KIND_SIGNED || t->kind == KIND_UNSIGNED) && strcmp(p->dtype, "u64");
+}
+
+static int
+product_fits(const TilertManifest *m, const TilertProduct *x)
+{
+  for (uint32_t i = 0; i < x->n && i < TILERT_MAX_FACTORS; i++)
+    if (x->param[i] >= m->nparams || !is_factor(&m->params[x->param[i]]))
+      return 0;
+  return x->n <= TILERT_MAX_FACTORS;
+}
+
+/* What is wrong with a view of this kernel; NULL: nothing. */
+static const char *
+view_wrong(const TilertManifest *m, const TilertParam *p)
+{
+  if (p->part != TILERT_TENSOR_MAP)
+    return "a view is a map";
+  if (p->of >= m->nparams || m->params[p->of].kind != TILERT_PARAM_POINTER || strcmp(m->params[p->of].dtype, p->dtype))
+    return "a view of what is no pointer to its elements";
+  for (uint32_t i = 0; i < p->rank; i++)
+    if (!product_fits(m, &p->extents[i]) || (i + 1 < p->rank && !product_fits(m, &p->strides[i])))
+      return "a view's extents or strides are of what is no integer";
+  return NULL;
+}
+
+uint32_t
+manifest_views(const TilertManifest *m)
+{
+  uint32_t n = m->nparams;
+  while (n && is_view(&m->params[n - 1]))
+    n--;
+  return n;
+}
+
 /* Do i and the parameter before it belong to one argument? */
 static int
 goes_on(const TilertManifest *m, uint32_t i)
@@ -157,8 +203,8 @@ goes_on(const TilertManifest *m, uint32_t i)
 uint32_t
 tilert_manifest_args(const TilertManifest *m, uint32_t first[TILERT_MAX_PARAMS])
 {
-  uint32_t n = 0;
-  for (uint32_t i = 0; m && i < m->nparams; i++)
+  uint32_t n = 0, end = m ? manifest_views(m) : 0;
+  for (uint32_t i = 0; i < end; i++)
     if (!goes_on(m, i)) {
       if (first)
         first[n] = i;
@@ -170,6 +216,11 @@ tilert_manifest_args(const TilertManifest *m, uint32_t first[TILERT_MAX_PARAMS])
 const char *
 manifest_tensors_wrong(const TilertManifest *m)
 {
+  for (uint32_t i = 0; i < m->nparams; i++) {
+    const char *wrong = !is_view(&m->params[i]) ? NULL : i < manifest_views(m) ? "a view stands before an argument" : view_wrong(m, &m->params[i]);
+    if (wrong)
+      return wrong;
+  }
   for (uint32_t i = 1; i < m->nparams; i++) {
     const TilertParam *p = &m->params[i];
     if (goes_on(m, i) && (p->rank != p[-1].rank || strcmp(p->dtype, p[-1].dtype)))
@@ -236,6 +287,55 @@ parse_box(Text t, TilertParam *q)
   return parse_extents(t, q->box, TILERT_MAX_RANK);
 }
 
+static int
+text_signed(Text t, int64_t *out)
+{
+  char digits[24];
+  char *end;
+  if (text_copy(t, digits, sizeof digits) || digits[strspn(digits, "-0123456789")])
+    return -1;
+  *out = strtoll(digits, &end, 10);
+  return *end ? -1 : 0;
+}
+
+/* 64*$3*$4, the number first; 1 where there is none. */
+static int
+parse_product(Text t, TilertProduct *x)
+{
+  x->times = 1;
+  for (int first = 1; t.at < t.end || first; first = 0) {
+    Text factor = text_until(&t, '*');
+    if (factor.at < factor.end && *factor.at == '$') {
+      factor.at++;
+      if (x->n == TILERT_MAX_FACTORS || text_number(factor, &x->param[x->n++]))
+        return -1;
+    } else if (!first || text_signed(factor, &x->times))
+      return -1;
+  }
+  return 0;
+}
+
+static int
+parse_products(Text t, TilertProduct *x)
+{
+  for (uint32_t i = 0; t.at < t.end; i++)
+    if (i == TILERT_MAX_RANK || parse_product(text_until(&t, 'x'), &x[i]))
+      return -1;
+  return 0;
+}
+
+/* A fact of a view alone: of=I, extents=, strides=. 1: it is none of these, -1: a wrong one. */
+static int
+parse_view_fact(Text fact, TilertParam *q)
+{
+  Text value = fact, key = text_until(&value, '=');
+  if (text_is(key, "of"))
+    return text_number(value, &q->of);
+  if (text_is(key, "extents"))
+    return parse_products(value, q->extents);
+  return text_is(key, "strides") ? parse_products(value, q->strides) : 1;
+}
+
 /* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, stored, base, extent=D, stride=D. 1: it is none of these, -1: a wrong one. */
 static int
 parse_tensor_fact(Text fact, TilertParam *q)
@@ -266,7 +366,9 @@ parse_facts(Parse *p, Text text, Text rest, TilertParam *q)
 {
   while (rest.at < rest.end) {
     Text fact = text_until(&rest, ':');
-    int tensor = q->kind == TILERT_PARAM_TENSOR ? parse_tensor_fact(fact, q) : 1;
+    int tensor = is_tensor(q) || is_view(q) ? parse_tensor_fact(fact, q) : 1;
+    if (tensor == 1 && is_view(q))
+      tensor = parse_view_fact(fact, q);
     if (tensor < 0)
       return bad(p, "bad part of tensor", text);
     if (!tensor)
@@ -275,6 +377,8 @@ parse_facts(Parse *p, Text text, Text rest, TilertParam *q)
       q->null = TILERT_NULL_NEVER;
     else if (q->kind == TILERT_PARAM_POINTER && text_is(fact, "null"))
       q->null = TILERT_NULL_ALWAYS;
+    else if (q->kind == TILERT_PARAM_SCALAR && text_is(fact, "nonneg"))
+      q->nonneg = 1;
     else if (text_number(fact, &q->divisible) || q->divisible == 0)
       return bad(p, "bad alignment of parameter", text);
   }
@@ -298,10 +402,10 @@ parse_param(Parse *p, Text text)
     return bad(p, "bad type of parameter", text);
   if (parse_facts(p, text, rest, q))
     return TILERT_E_MODULE;
-  const char *wrong = is_tensor(q) ? manifest_tensor_wrong(q) : NULL;
+  const char *wrong = is_tensor(q) || is_view(q) ? manifest_tensor_wrong(q) : NULL;
   if (wrong)
     return bad(p, wrong, text);
-  if (!is_tensor(q))
+  if (!is_tensor(q) && !is_view(q))
     q->part = TILERT_TENSOR_MAP;
   q->size = tilert_param_size(q);
   return q->size ? TILERT_OK : bad(p, "unknown type of parameter", text);
@@ -431,15 +535,39 @@ put_part(Out *o, const TilertParam *p)
 }
 
 static void
+put_products(Out *o, const char *word, const TilertProduct *x, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    put(o, i ? "x" : ":%s=", word);
+    if (x[i].times != 1 || !x[i].n)
+      put(o, "%" PRId64 "%s", x[i].times, x[i].n ? "*" : "");
+    for (uint32_t k = 0; k < x[i].n && k < TILERT_MAX_FACTORS; k++)
+      put(o, "%s$%" PRIu32, k ? "*" : "", x[i].param[k]);
+  }
+}
+
+static void
+put_view(Out *o, const TilertParam *p)
+{
+  put(o, ":of=%" PRIu32, p->of);
+  put_products(o, "extents", p->extents, p->rank);
+  put_products(o, "strides", p->strides, p->rank - 1);
+}
+
+static void
 put_param(Out *o, const TilertParam *p)
 {
   put(o, "%s:%s:%s", p->name, kind_word[p->kind], p->dtype);
-  if (is_tensor(p))
+  if (is_tensor(p) || is_view(p))
     put_part(o, p);
+  if (is_view(p))
+    put_view(o, p);
   if (p->divisible > 1)
     put(o, ":%" PRIu32, p->divisible);
   if (p->null != TILERT_NULL_ANY)
     put(o, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
+  if (p->nonneg)
+    put(o, ":nonneg");
 }
 
 static void

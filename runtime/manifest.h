@@ -10,6 +10,12 @@
  *   NAME:tensor:DTYPE:rank=R:base[:ALIGN]                the address
  *   NAME:tensor:DTYPE:rank=R:extent=D[:ALIGN]            the extent of dimension D, from 0
  *   NAME:tensor:DTYPE:rank=R:stride=D[:ALIGN]            elements from one index of dimension D to the next
+ *
+ * Behind all arguments stand the views, which whoever launches does not give: maps that the launch makes of what is given, each
+ *   NAME:view:DTYPE:rank=R:map=128x64[:swizzle=128]:of=I:extents=$3x64:strides=64*$4
+ * of what pointer parameter I, called NAME, leads to. Extents, and strides but the last, in elements, are products of numbers and of integer
+ * parameters: $3 is parameter 3.
+ * An integer that the code relies on not to be negative is NAME:scalar:i32[:ALIGN]:nonneg.
  */
 #ifndef TILERT_MANIFEST_H
 #define TILERT_MANIFEST_H
@@ -32,7 +38,8 @@ typedef enum TilertParamKind {
   TILERT_PARAM_SCALAR = 1,     /* dtype's bytes; i1 is one byte */
   TILERT_PARAM_TENSORMAP = 2,  /* 128 bytes by value, aligned to 64 */
   TILERT_PARAM_RAW = 3,        /* of PTX that says no more than size and alignment: any argument that fits; launch_raw.c */
-  TILERT_PARAM_TENSOR = 4      /* a part of a tensor; dtype is the elements' */
+  TILERT_PARAM_TENSOR = 4,     /* a part of a tensor; dtype is the elements' */
+  TILERT_PARAM_VIEW = 5        /* a map of what a pointer leads to, no argument; part, rank, box and swizzle are as of a tensor's map */
 } TilertParamKind;
 
 typedef enum TilertTensorPart {
@@ -44,6 +51,10 @@ typedef enum TilertTensorPart {
 
 /* What the code relies on about a pointer: nothing, that it is not null, that it is. */
 typedef enum TilertNull { TILERT_NULL_ANY, TILERT_NULL_NEVER, TILERT_NULL_ALWAYS } TilertNull;
+
+/* times * the product of n parameters, which are scalar integers in front of the one that has it. */
+enum { TILERT_MAX_FACTORS = 3 };
+typedef struct TilertProduct { int64_t times; uint32_t n, param[TILERT_MAX_FACTORS]; } TilertProduct;
 
 typedef struct TilertParam {
   char name[64];
@@ -59,6 +70,10 @@ typedef struct TilertParam {
   uint32_t box[TILERT_MAX_RANK]; /* of a map: elements, 1 to 256, in the order of the tensor's dimensions; the last is contiguous */
   uint32_t swizzle;            /* of a map: 0, 32, 64 or 128, bytes */
   uint32_t stored;             /* of a map: 1: boxes are stored by it, not only loaded */
+  /* Of views; zeros otherwise. */
+  uint32_t of;                 /* the pointer's place among the parameters */
+  TilertProduct extents[TILERT_MAX_RANK], strides[TILERT_MAX_RANK];   /* elements; of the last dimension the stride is 1, and not here */
+  uint32_t nonneg;             /* scalars: 1: the code relies on value >= 0 */
 } TilertParam;
 
 typedef struct TilertManifest {

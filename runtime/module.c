@@ -40,7 +40,8 @@ load_native(TilertModule *m, const void *image, size_t len, TilertError *err)
 static uint32_t
 param_align(const TilertParam *p)
 {
-  if (p->kind == TILERT_PARAM_TENSORMAP || (p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_MAP))
+  const int tensor = p->kind == TILERT_PARAM_TENSOR || p->kind == TILERT_PARAM_VIEW;
+  if (p->kind == TILERT_PARAM_TENSORMAP || (tensor && p->part == TILERT_TENSOR_MAP))
     return 64;
   return p->kind == TILERT_PARAM_RAW ? p->divisible : p->size;
 }
@@ -54,7 +55,8 @@ kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError 
     if (!memchr(m->params[i].name, 0, sizeof m->params[i].name) || !memchr(m->params[i].dtype, 0, sizeof m->params[i].dtype))
       return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: parameter %u is malformed", m->kernel, i);
   for (uint32_t i = 0; i < m->nparams; i++) {
-    const char *wrong = m->params[i].kind == TILERT_PARAM_TENSOR ? manifest_tensor_wrong(&m->params[i]) : NULL;
+    const int tensor = m->params[i].kind == TILERT_PARAM_TENSOR || m->params[i].kind == TILERT_PARAM_VIEW;
+    const char *wrong = tensor ? manifest_tensor_wrong(&m->params[i]) : NULL;
     if (wrong)
       return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s, parameter %s: %s", m->kernel, m->params[i].name, wrong);
   }
@@ -77,7 +79,7 @@ kernel_layout(TilertKernel *k, TilertError *err)
 {
   uint32_t at = 0;
   k->nargs = tilert_manifest_args(&k->manifest, k->first);
-  k->first[k->nargs] = k->manifest.nparams;
+  k->first[k->nargs] = manifest_views(&k->manifest);
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
     Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;

@@ -233,11 +233,15 @@ typedef struct TilertArg {
   union { TilertBuffer *buffer; uint64_t pointer; int64_t i; double f; const void *bytes; const TilertTensorArg *tensor; } u;
 } TilertArg;
 
+/* 0: a launch with these arguments would be refused because of a map of a tensor that the kernel takes, or a negative integer. 1 otherwise,
+ * whatever else may be wrong with them. */
+TILERT_API int tilert_kernel_fits(const TilertKernel *k, const TilertArg *args, size_t nargs);
 /* Launch grid[0] x grid[1] x grid[2] blocks with arguments in the order of the manifest's parameters, of which the parts of a tensor
  * are one (tilert_manifest_args). Count, types, ranges and alignment are checked; messages name the kernel and the argument.
  * Of a tensor: extents are 0 to 2^31 - 1; strides are positive and less than 2^40 bytes, of extents beyond 1, otherwise they do not matter;
  * it lies in its buffer. Where the kernel copies boxes of it (TILERT_TENSOR_MAP) also: it begins at a multiple of 16 bytes, its
- * strides but the last are such multiples, and if it has no element, the grid is empty, since there is no map of that.
+ * strides but the last are such multiples, and if it has no element, the grid is empty, since there is no map of that. What is said of
+ * tensors holds, where the kernel takes a map of what a pointer leads to (TILERT_PARAM_VIEW), of that; it has elements.
  * A grid with a zero component is empty and launches nothing. Asynchronous on cuda. */
 TILERT_API int tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args,
                              size_t nargs, TilertError *err);

@@ -48,6 +48,7 @@ static const char help[] =
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
   "  --dump-after=PASS|all  print the IR after a pass (of several, dce.2), to standard error\n"
   "  --verify               check the IR after every pass\n"
+  "  --tensors=WHICH        tiles copied as boxes of tensors: stated (default), found (in loops with stages, of pointers, too), none\n"
   "  --locs                 print source positions in IR text\n"
   "  --remarks              say what was not optimised, and why\n"
   "  --no-line-info         leave .loc out of the PTX\n"
@@ -72,7 +73,7 @@ usage(const char *fmt, const char *what)
 /* Every option but -o, -D and -I: for suggestions. */
 static const char *const options[] = {
   "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
-  "--time-passes", "--diagnostics", "--explain", "--print-layout", "--print-passes", "--print-ops", "--print-targets",
+  "--time-passes", "--tensors", "--diagnostics", "--explain", "--print-layout", "--print-passes", "--print-ops", "--print-targets",
   "--print-diags", "--print-dtypes", "--help", "--version",
 };
 
@@ -212,6 +213,15 @@ parse_switch(Cli *c, const char *arg)
   return true;
 }
 
+static bool
+parse_tensors(const char *word, int *out)
+{
+  static const char *const words[] = {"stated", "found", "none"};
+  const int n = sizeof words / sizeof *words;
+  for (*out = 0; *out < n && strcmp(word, words[*out]); ++*out) {}
+  return *out < n;
+}
+
 /* Options with a value. Returns -1 if arg is none of them, else EXIT_OK or EXIT_USAGE. */
 static int
 parse_valued(Cli *c, int argc, char **argv, int *i)
@@ -223,7 +233,9 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--passes", &v)) c->o.passes = v;
   else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
-  else if (option(argc, argv, i, "--emit", &v)) {
+  else if (option(argc, argv, i, "--tensors", &v)) {
+    if (v && !parse_tensors(v, &c->o.tensors)) return usage("unknown choice of tensors '%s' (stated, found, none)", v);
+  } else if (option(argc, argv, i, "--emit", &v)) {
     if (v && !parse_stage(c, v)) return unknown_stage(v);
   } else if (option(argc, argv, i, "--assume", &v)) {
     if (v && parse_fact(c, (char *)v)) return EXIT_USAGE;

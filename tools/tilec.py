@@ -128,7 +128,7 @@ class _Bench(C.Structure):
 class _JitOptions(C.Structure):
     _fields_ = [("size", C.c_size_t), ("target", C.c_char_p), ("no_specialisation", C.c_int), ("no_line_info", C.c_int),
                 ("import_path", _p), ("nimport_path", C.c_size_t), ("no_cache", C.c_int), ("cache_dir", C.c_char_p),
-                ("cache_limit", C.c_uint64)]
+                ("cache_limit", C.c_uint64), ("tensors", C.c_int)]
 
 
 class _Param_(C.Structure):
@@ -364,8 +364,10 @@ class Device:
     def stream(self):
         return Stream(self)
 
-    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None):
-        return Program(self, path, text, name, target, specialise, line_info, cache_dir)
+    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None, tensors="stated"):
+        """tensors: which tiles are copied as boxes of tensors, where the target can: "stated", those of tensor_load and tensor_store;
+        "found", besides those of pointers in loops with stages; or "none"."""
+        return Program(self, path, text, name, target, specialise, line_info, cache_dir, tensors)
 
     def _stream_of(self, stream, torch_too=False):
         """The TilertStream to launch in, as an integer; 0: the default one. torch_too: without a stream, the one torch is using."""
@@ -899,10 +901,16 @@ class _Restored:
 
 # ---- programs and kernels ----
 
+_TENSORS = ("stated", "found", "none")   # TilecTensors
+
+
 class Program:
-    def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None):
+    def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None, tensors="stated"):
+        if tensors not in _TENSORS:
+            raise ValueError(f"tensors is one of {', '.join(_TENSORS)}, not {tensors!r}")
         self.dev, self._h, e = dev, _p(), _Err()
-        o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir), 0)
+        o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir), 0,
+                        _TENSORS.index(tensors))
         if path is not None:
             _check(lib.tilejit_program_open(dev._h, _bytes(path), C.byref(o), C.byref(self._h), C.byref(e)), e)
         else:

@@ -23,6 +23,7 @@
  *   // tolerance 1e-5         of the buffers' floats, relative; 0 (bit for bit, any nan for a nan) when absent
  *   // define NAME VALUE      a compile-time parameter of a .tile; also `equal NAME VALUE` and `divisible NAME VALUE`, facts
  *                            that the compiler may use of an argument
+ *   // boxes found            loads that are boxes of tensors are copied so (tilec --tensors=found)
  *   // compiled NAME VALUE    a define of what is compiled only: it does there what the interpreter cannot run
  *   // barriers               the text is the output of the last pass: run none, and report a barrier that is missing
  *
@@ -67,7 +68,7 @@ typedef struct Case {
   FrontendFact facts[MAX_WORDS];
   Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
   double tolerance;
-  bool barriers, known;     /* known: expected is filled */
+  bool barriers, boxes, known;  /* boxes: found; known: expected is filled */
   bool planted;             /* a fault is in the PTX: findings are wanted, and not printed */
   int findings;
 } Case;
@@ -327,6 +328,27 @@ pack_map(const Param *p, const TilertParam *t, Packed *out, SimError *err)
   return !sim_tensor_map(&map, out->map, err);
 }
 
+static u64
+product(const Case *k, const TilertProduct *x)
+{
+  u64 v = (u64)x->times;
+  for (u32 i = 0; i < x->n; i++)
+    v *= (u64)(i64)(i32)k->p[x->param[i]].scalar;
+  return v;
+}
+
+/* The map of what a pointer leads to. (Kernels that have one have no tensors in front: parameters are arguments.) */
+static bool
+pack_view(const Case *k, const TilertParam *t, Packed *out, SimError *err)
+{
+  Param p = {.rank = t->rank, .dt = k->p[t->of].dt, .tensor = {.base = (u64)(uintptr_t)k->p[t->of].data}};
+  for (u32 d = 0; d < t->rank; d++) {
+    p.tensor.extent[d] = product(k, &t->extents[d]);
+    p.tensor.stride[d] = d + 1 < t->rank ? product(k, &t->strides[d]) : 1;
+  }
+  return pack_map(&p, t, out, err);
+}
+
 /* Part t of tensor p; false with *err. */
 static bool
 pack_part(const Param *p, const TilertParam *t, Packed *out, SimError *err)
@@ -348,6 +370,12 @@ pack(Case *k, const TilertManifest *m, Packed *room, const void **params, SimErr
   for (u32 i = 0; i < n && i < k->n; i++)
     for (u32 j = first[i]; j < (i + 1 < n ? first[i + 1] : m->nparams); j++) {
       const TilertParam *t = &m->params[j];
+      if (t->kind == TILERT_PARAM_VIEW) {
+        params[j] = room[j].map;
+        if (!pack_view(k, t, &room[j], err))
+          return false;
+        continue;
+      }
       params[j] = k->p[i].buffer ? (const void *)&k->p[i].data : &k->p[i].scalar;
       if (t->kind != TILERT_PARAM_TENSOR)
         continue;
@@ -523,6 +551,7 @@ run_guarded(Case *k, void (*run)(Case *))
 {
   k->ctx = ctx_new();
   k->ctx->target = target_find(k->way->target);
+  k->ctx->boxes = k->boxes ? BOXES_FOUND : BOXES_STATED;
   if (setjmp(k->ctx->panic)) {
     find(k, "compile", k->ctx->panic_message);
   } else {
@@ -625,6 +654,7 @@ read_line(Case *k, const char *line)
   Param *p = &k->p[k->n];
   if (!strncmp(line, "// barriers\n", 12))
     k->barriers = true;
+  k->boxes |= !strncmp(line, "// boxes found\n", 15);
   read_words(k, line);
   if (sscanf(line, "// grid %u %u %u", &k->grid[0], &k->grid[1], &k->grid[2]) > 0 ||
       sscanf(line, "// tolerance %lf", &k->tolerance) == 1 || k->n == MAX_PARAMS)

@@ -603,6 +603,11 @@ static void
 build_boxes(Builder *b, Value *x, Value *i)
 {
   Value *t = func_add_param(b->func, type_tensor(b->func->module->ctx, x->type->dt, 3), "boxes", 1);
+  Ctx *c = b->func->module->ctx;
+  Value *p = func_add_param(b->func, type_ptr(c, DT_F32), "of", 16), *stride = ir_const_int(b, type_scalar(c, DT_I64), 64);
+  b->func->params[i->index].nonneg = true;
+  const Type *view = type_tensor(c, DT_F32, 2);
+  op_create(b, OP_TENSOR_OF, 4, (Value *[]){p, i, stride, stride}, 1, &view, 0);
   op_set_str(op_create(b, OP_TENSOR_LOAD, 4, (Value *[]){t, i, i, i}, 1, &x->type, 0), AT_EVICT, "first");
   op_set_str(op_create(b, OP_TENSOR_STORE, 5, (Value *[]){t, x, i, i, i}, 0, NULL, 0), AT_RMW, "add");
 }
@@ -724,7 +729,7 @@ test_every_op(bool place)
   }
   func_walk(m->funcs.data[0], mark_op, seen);
   for (int i = 0; i < OP_COUNT; i++)
-    CHECK(seen[i] || (place ? i == OP_TENSOR_LOAD || i == OP_TENSOR_STORE : i == OP_CONVERT_LAYOUT));
+    CHECK(seen[i] || (place ? i == OP_TENSOR_LOAD || i == OP_TENSOR_STORE || i == OP_TENSOR_OF : i == OP_CONVERT_LAYOUT));
   for (int locs = 0; locs < 2; locs++) {
     Buf once = {.arena = c->perm}, twice = {.arena = c->perm};
     ir_print(&once, m, locs);
