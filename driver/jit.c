@@ -170,6 +170,17 @@ check_imports(const TilejitOptions *o, TilertError *err)
   return TILERT_OK;
 }
 
+/* $TILEC_TENSORS. */
+static int
+tensors_asked(void)
+{
+  const char *word = getenv("TILEC_TENSORS");
+  return !word                     ? TILEC_TENSORS_STATED
+         : !strcmp(word, "found")  ? TILEC_TENSORS_FOUND
+         : !strcmp(word, "none")   ? TILEC_TENSORS_NONE
+                                   : TILEC_TENSORS_STATED;
+}
+
 static int
 copy_options(TilejitProgram *p, const TilejitOptions *given, TilertError *err)
 {
@@ -181,7 +192,7 @@ copy_options(TilejitProgram *p, const TilejitOptions *given, TilertError *err)
   const char *target = o.target ? o.target : tilert_device_info(p->device)->target;
   p->specialise = !o.no_specialisation && p->form != FORM_PTX;
   p->line_info = !o.no_line_info;
-  p->tensors = o.tensors;
+  p->tensors = o.tensors ? o.tensors : tensors_asked();
   p->cache = o.no_cache ? NULL : cache_open(o.cache_dir, o.cache_limit);
   p->target = jit_copy_text(target, strlen(target));
   p->import_path = calloc(o.nimport_path + 1, sizeof *p->import_path);

@@ -6,7 +6,7 @@ const char *const passes_order[] = {
   "choose_maths", "expand_maps", "plain_tensors", "canon", "cse", "aggregate_atomics", "privatise_atomics", "licm", "flatten_loops", "dce",
   "version_edges", "outline",
   /* place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
-  "widen_factors", "unpacked_dots", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
+  "widen_factors", "unpacked_dots", "find_tensors", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
   /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes;
    * fragments are loaded a slice ahead, or where registers are short as late as possible */
   "pipeline_loops", "lower_tensors", "prefetch_slices", "keep_in_shared", "cse", "dce",

@@ -9,10 +9,12 @@
 /* Pointers to the box's elements, and which of them are within the tensor. */
 typedef struct Elements { Value *at, *inside; } Elements;
 
-/* A tensor's extent or stride along dimension d. */
+/* A tensor's extent or stride along dimension d. What tensor_of makes has its operands. */
 static Value *
 asked(Builder *b, OpCode code, Value *tensor, u32 d, DType answer)
 {
+  if (tensor->def)
+    return ir_cast(b, op_operand(tensor->def, SLOT(TENSOR_OF, xs) + d + (code == OP_TENSOR_STRIDE ? tensor->type->rank : 0)), answer);
   const Type *t = type_scalar(b->func->module->ctx, answer);
   Op *op = op_create(b, code, 1, &tensor, 1, &t, 0);
   op_set_int(op, AT_AXIS, d);
@@ -23,6 +25,8 @@ static Value *
 base_of(Builder *b, Value *tensor)
 {
   const Type *t = type_ptr(b->func->module->ctx, tensor->type->dt);
+  if (tensor->def)
+    return OPERAND(tensor->def, TENSOR_OF, p);
   return op_result(op_create(b, OP_TENSOR_BASE, 1, &tensor, 1, &t, 0));
 }
 

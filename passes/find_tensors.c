@@ -1,0 +1,539 @@
+/* find_tensors.c - loads through pointers that are boxes of tensors.
+ * Needs phase tile, behind what cleans indices, in front of choose_mma; keeps it. Does nothing unless boxes are to be found (BOXES_FOUND)
+ * and the target copies them.
+ *
+ * Which loads: those of tiles of two dimensions and more that stand directly in a loop with `stages`, or outside of it and feed a dot in one
+ * through ops on elements. Elsewhere a copy that is waited for where it starts would not be faster.
+ *
+ *   x = load p + (i0 + r) * s0 + (i1 + c), mask r + i0 < n0 && c + i1 < n1   ==>   x = tensor_load (tensor_of p, n0, n1, s0), i0, i1
+ *
+ * The address is a sum (ir/affine.h): for each dimension of the tile one stride times the index along it, and scalars. A scalar moves the box
+ * along the dimension whose stride divides what it is multiplied by, the largest of several; what no stride divides becomes a dimension in front,
+ * of which the box has one index. A tile that is not contiguous along its last dimension is loaded so and permuted.
+ *
+ * When a load is such a box:
+ *   - strides are products of arguments and constants; one is 1, the others and the address are known to be multiples of 16 bytes: by
+ *     promises, or as a launch's form is compiled for that.
+ *   - the mask is the conjunction of bounds index < extent, with an extent that is such a product, and 0 <= index. `other` is absent or 0.
+ *   - where nothing bounds an index from below, it cannot be negative: it is made of program ids, counters and arguments by sums, products,
+ *     quotients and remainders. Arguments among these are relied upon not to be (the parameter's `nonneg`); quotients and remainders are taken
+ *     not to be where what is divided is not: what divides an index is not negative.
+ *   - where nothing bounds it from above, the tensor ends with the box, if that begins at 0, and else nowhere: 2^31 - 1, as the program reads
+ *     what is there.
+ *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that (ir/unobserved.c).
+ *   - copies move such a box (boxes.h). */
+#include "affine.h"
+#include "boxes.h"
+#include "internal.h"
+
+enum { PIECE = 16, BOUNDS = 12, LOOKS = 64, PARAMS_MOST = 60 };
+#define ENDLESS INT32_MAX
+
+/* A dimension of the tensor: of the tile (dim), or in front. */
+typedef struct Axis {
+  int dim;
+  LaunchValue stride, extent;
+  AffineTerm start[AFFINE_TERMS];     /* where the box begins: by has no parameters but in `by` */
+  u32 n;
+  bool lower, upper;                  /* the mask bounds it */
+} Axis;
+
+typedef struct Find {
+  Ctx *c;
+  Func *f;
+  Op *load;
+  const Type *tile;
+  Affine at;
+  Axis axis[MAX_RANK];
+  u32 naxes;
+  u64 nonneg;                         /* parameters that are relied upon */
+  u32 looks;
+  const char *why;
+} Find;
+
+static bool
+no(Find *x, const char *why)
+{
+  if (!x->why)
+    x->why = why;
+  return false;
+}
+
+#define NO(x, ...) no(x, arena_printf((x)->c->scratch, __VA_ARGS__))
+
+/* ---- text of messages ---- */
+
+static const char *
+product_text(const Find *x, const LaunchValue *v)
+{
+  Buf b = {.arena = x->c->scratch};
+  if (v->times != 1 || !v->n)
+    buf_printf(&b, "%lld", (long long)v->times);
+  for (u32 i = 0; i < v->n; i++)
+    buf_printf(&b, "%s%s", b.len ? " * " : "", func_param_name(x->f, v->param[i], x->c->scratch));
+  return buf_str(&b);
+}
+
+/* ---- dimensions ---- */
+
+static bool
+is_one(const LaunchValue *v)
+{
+  return v->times == 1 && !v->n;
+}
+
+/* Does a stride divide the product? *times: how often it is in it. */
+static bool
+divides(const LaunchValue *stride, const LaunchValue *by, i64 *times)
+{
+  if (!launch_value_alike(stride, by) || by->times % stride->times)
+    return false;
+  *times = by->times / stride->times;
+  return true;
+}
+
+static bool
+take_dimensions(Find *x)
+{
+  u32 contiguous = 0;
+  for (u32 d = 0; d < x->tile->rank; d++) {
+    Axis *a = &x->axis[x->naxes++];
+    *a = (Axis){.dim = (int)d};
+    if (x->tile->shape[d] == 1)
+      return NO(x, "dimension %u of the tile has one element", d);
+    for (u32 i = 0; i < x->at.n; i++) {
+      if (x->at.term[i].dim != (int)d)
+        continue;
+      if (a->stride.times)
+        return NO(x, "its address moves along dimension %u by more than one stride", d);
+      a->stride = x->at.term[i].by;
+    }
+    if (!a->stride.times)
+      return NO(x, "its address does not depend on dimension %u of the tile", d);
+    if (a->stride.times < 0)
+      return NO(x, "stride %s of its address is negative", product_text(x, &a->stride));
+    contiguous += is_one(&a->stride);
+  }
+  return contiguous == 1 || NO(x, "no dimension of its address is known to be contiguous, with a stride that is 1%s",
+                               contiguous ? ": several are" : "");
+}
+
+/* The dimension in front that is moved by this product; a new one if there is none. */
+static Axis *
+axis_in_front(Find *x, const LaunchValue *by)
+{
+  for (u32 i = x->tile->rank; i < x->naxes; i++)
+    if (launch_value_alike(&x->axis[i].stride, by) && x->axis[i].stride.times == by->times)
+      return &x->axis[i];
+  if (x->naxes == MAX_RANK)
+    return NULL;
+  x->axis[x->naxes] = (Axis){.dim = -1, .stride = *by};
+  return &x->axis[x->naxes++];
+}
+
+/* May v * times be more than an i32 holds? */
+static bool
+too_wide(const AffineTerm *t, i64 times)
+{
+  return t->wide && t->v && !(op_is(t->v, OP_PROGRAM_ID) && op_int(t->v->def, AT_AXIS, 0) && times < 1 << 15) && times != 1;
+}
+
+static bool
+place_scalar(Find *x, const AffineTerm *t)
+{
+  Axis *best = NULL;
+  i64 times = 0, k;
+  for (u32 i = 0; i < x->naxes; i++)
+    if (divides(&x->axis[i].stride, &t->by, &k) && !too_wide(t, k) && (!best || x->axis[i].stride.times > best->stride.times)) {
+      best = &x->axis[i];
+      times = k;
+    }
+  if (!best) {
+    if (t->by.times < 0)
+      return NO(x, "it is moved back by %s", product_text(x, &t->by));
+    if (launch_value_divisible(x->f, &t->by) * dtype_bytes(x->tile->dt) % PIECE)
+      return NO(x, "it is moved by multiples of %s elements, which are not known to be multiples of %d bytes", product_text(x, &t->by), PIECE);
+    best = axis_in_front(x, &t->by);
+    times = 1;
+  }
+  if (!best)
+    return NO(x, "its tensor has more than %d dimensions", MAX_RANK);
+  AffineTerm moved = *t;
+  moved.by = (LaunchValue){.times = times};
+  return affine_add(best->start, &best->n, &moved, 1) || NO(x, "its index has too many parts");
+}
+
+static bool
+take_scalars(Find *x)
+{
+  for (u32 i = 0; i < x->at.n; i++)
+    if (x->at.term[i].dim == AFFINE_UNIFORM && !place_scalar(x, &x->at.term[i]))
+      return false;
+  return true;
+}
+
+static bool
+check_strides(Find *x)
+{
+  for (u32 i = 0; i < x->naxes; i++) {
+    const LaunchValue *s = &x->axis[i].stride;
+    if (!is_one(s) && launch_value_divisible(x->f, s) * dtype_bytes(x->tile->dt) % PIECE)
+      return NO(x, "stride %s is not known to be a multiple of %d bytes", product_text(x, s), PIECE);
+  }
+  return true;
+}
+
+/* ---- where it ends ---- */
+
+static bool
+take_bound(Find *x, const AffineBound *b)
+{
+  Axis *a = &x->axis[b->dim];
+  LaunchValue end;
+  if (!affine_bound_from(b, a->start, a->n, &end))
+    return NO(x, "its mask bounds dimension %d by what the launch does not know", b->dim);
+  if (!b->upper) {
+    a->lower = true;
+    return end.times == 0 || NO(x, "its mask begins dimension %d at %s, not at 0", b->dim, product_text(x, &end));
+  }
+  if (a->upper && (end.times != a->extent.times || !launch_value_alike(&end, &a->extent)))
+    return NO(x, "its mask has two ends of dimension %d", b->dim);
+  if (end.times < 1 || (!end.n && end.times > ENDLESS))
+    return NO(x, "its mask ends dimension %d at %s", b->dim, product_text(x, &end));
+  a->extent = end;
+  a->upper = true;
+  return true;
+}
+
+static bool
+take_mask(Find *x)
+{
+  AffineBound bounds[BOUNDS];
+  u32 n = 0;
+  const Value *mask = op_mask(x->load), *other = OPERAND(x->load, LOAD, other);
+  u64 bits;
+  if (!mask)
+    return true;
+  if (other && !(value_const_bits(other, &bits) && bits == 0))
+    return NO(x, "where its mask is off it gives something else than 0");
+  const char *why = affine_bounds(x->c, mask, bounds, BOUNDS, &n);
+  if (why)
+    return no(x, why);
+  for (u32 i = 0; i < n; i++)
+    if (!take_bound(x, &bounds[i]))
+      return false;
+  return true;
+}
+
+/* An index that wraps around is one of the tensor's if the box begins as it does. */
+static bool
+take_wrap(Find *x, Axis *a, const AffineWrap *w)
+{
+  AffineTerm rest[AFFINE_TERMS];
+  u32 n = 0;
+  bool fits = true;
+  for (u32 i = 0; i < a->n; i++)
+    fits &= affine_add(rest, &n, &a->start[i], 1);
+  for (u32 i = 0; i < w->nx; i++)
+    if (w->x[i].dim < 0)
+      fits &= affine_add(rest, &n, &w->x[i], -1);
+  if (!fits || n)
+    return NO(x, "along dimension %d it is moved besides an index that wraps around", a->dim);
+  if (a->upper)
+    return (a->extent.times == w->bound.times && launch_value_alike(&a->extent, &w->bound)) ||
+           NO(x, "its mask ends dimension %d elsewhere than its index wraps around", a->dim);
+  const char *why = unobserved_past(x->c, x->load, (u32)a->dim, w);
+  if (why)
+    return NO(x, "its index wraps around %s, and what that gives is seen: %s", product_text(x, &w->bound), why);
+  a->extent = w->bound;
+  a->upper = a->lower = true;
+  return true;
+}
+
+static bool
+take_ends(Find *x)
+{
+  for (u32 i = 0; i < x->naxes; i++) {
+    Axis *a = &x->axis[i];
+    if (a->dim >= 0 && x->at.wrap[a->dim].on && !take_wrap(x, a, &x->at.wrap[a->dim]))
+      return false;
+    if (!a->upper)
+      a->extent = (LaunchValue){.times = !a->n && a->dim >= 0 ? x->tile->shape[a->dim] : ENDLESS};
+  }
+  return true;
+}
+
+/* ---- what is not negative ---- */
+
+static bool nonneg(Find *x, const Value *v);
+
+static bool
+nonneg_argument(Find *x, const Value *v)
+{
+  const Op *loop = v->block->parent;
+  if (!loop) {
+    x->nonneg |= v->index < 64 ? UINT64_C(1) << v->index : 0;
+    return v->index < 64;
+  }
+  return loop->code == OP_FOR && v == loop_counter(loop) && nonneg(x, OPERAND(loop, FOR, lo));
+}
+
+static bool
+nonneg_op(Find *x, const Op *op)
+{
+  const Value *a = op->noperands > 0 ? op_operand(op, 0) : NULL, *b = op->noperands > 1 ? op_operand(op, 1) : NULL;
+  switch (op->code) {
+  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: case OP_BOUNDED: return true;
+  case OP_ADD: case OP_MUL: case OP_MIN: return nonneg(x, a) && nonneg(x, b);
+  case OP_MAX: case OP_AND: return nonneg(x, a) || nonneg(x, b);
+  case OP_DIV: case OP_REM: case OP_SHL: case OP_SHR: case OP_HINT: return nonneg(x, a);
+  case OP_CAST: return type_is_int(a->type) && dtype_bits(op_result(op)->type->dt) >= dtype_bits(a->type->dt) && nonneg(x, a);
+  case OP_SELECT: return nonneg(x, b) && nonneg(x, OPERAND(op, SELECT, b));
+  default: return false;
+  }
+}
+
+static bool
+nonneg(Find *x, const Value *v)
+{
+  i64 k;
+  if (!x->looks || !--x->looks)
+    return false;
+  if (value_const_int(v, &k))
+    return k >= 0;
+  if (!type_is_int(v->type) || !dtype_is_signed(v->type->dt))
+    return type_is_int(v->type) && dtype_bits(v->type->dt) < 32;
+  return v->def ? nonneg_op(x, v->def) : nonneg_argument(x, v);
+}
+
+/* Is a term of a start, of the other sign, as much as this counter begins with? Then the two are not negative together. */
+static bool
+starts_with(const Axis *a, const AffineTerm *counter)
+{
+  const Op *loop = counter->v && !counter->v->def ? counter->v->block->parent : NULL;
+  i64 lo;
+  if (!loop || loop->code != OP_FOR || counter->v != loop_counter(loop))
+    return false;
+  bool known = value_const_int(OPERAND(loop, FOR, lo), &lo);
+  for (u32 i = 0; i < a->n; i++) {
+    const AffineTerm *t = &a->start[i];
+    if (t->by.times < 0 && !t->count && (known ? !t->v && -t->by.times <= lo * counter->by.times
+                                               : t->v == OPERAND(loop, FOR, lo) && -t->by.times == counter->by.times))
+      return true;
+  }
+  return false;
+}
+
+static bool
+start_is_nonneg(Find *x, const Axis *a)
+{
+  u32 pairs = 0, negative = 0;
+  for (u32 i = 0; i < a->n; i++) {
+    const AffineTerm *t = &a->start[i];
+    bool pair = t->by.times > 0 && !t->count && starts_with(a, t);
+    pairs += pair;
+    negative += t->by.times < 0;
+    x->looks = LOOKS;
+    if (t->by.times > 0 && !pair && t->v && !nonneg(x, t->v))
+      return false;
+  }
+  return negative <= (pairs ? 1 : 0);
+}
+
+static bool
+check_starts(Find *x)
+{
+  for (u32 i = 0; i < x->naxes; i++)
+    if (!x->axis[i].lower && !start_is_nonneg(x, &x->axis[i]))
+      return x->axis[i].dim < 0 ? NO(x, "what it is moved by may be negative, or nothing is known of that")
+                                : NO(x, "its index along dimension %d may be negative, or nothing is known of that", x->axis[i].dim);
+  return true;
+}
+
+/* ---- the box ---- */
+
+/* How often a loop has come round, as a carried value. */
+static Value *
+count_of(Find *x, Op *loop)
+{
+  Builder before = builder_before(loop), last = builder_before(region_end(loop, 0));
+  Value *n = loop_carry(loop, ir_const_int(&before, type_scalar(x->c, DT_I32), 0), "count");
+  op_add_operand(region_end(loop, 0), ir_binary(&last, OP_ADD, n, ir_const_int(&last, n->type, 1)));
+  return n;
+}
+
+static Value *
+build_start(Find *x, Builder *b, const Axis *a)
+{
+  const Type *t = type_scalar(x->c, DT_I32);
+  Value *sum = NULL;
+  for (u32 i = 0; i < a->n; i++) {
+    const AffineTerm *k = &a->start[i];
+    Value *v = k->v ? ir_cast(b, (Value *)k->v, DT_I32) : NULL, *times = ir_const_int(b, t, k->by.times);
+    if (k->count) {
+      Value *n = count_of(x, (Op *)k->count);
+      v = v ? ir_binary(b, OP_MUL, v, n) : n;
+    }
+    v = !v ? times : k->by.times == 1 ? v : ir_binary(b, OP_MUL, v, times);
+    sum = sum ? ir_binary(b, OP_ADD, sum, v) : v;
+  }
+  return sum ? sum : ir_const_int(b, t, 0);
+}
+
+/* The tensor's dimensions in order: those in front, the tile's, the contiguous one last. */
+static void
+order_axes(const Find *x, u32 *order, int *perm)
+{
+  u32 n = 0, rank = x->tile->rank, k = 0;
+  for (u32 i = rank; i < x->naxes; i++)
+    order[n++] = i;
+  for (u32 last = 0; last < 2; last++)
+    for (u32 i = 0; i < rank; i++)
+      if (is_one(&x->axis[i].stride) == last) {
+        perm[i] = (int)k++;
+        order[n++] = i;
+      }
+}
+
+static Value *
+build_tensor(Find *x, const u32 *order)
+{
+  Builder b = builder_before(x->f->body->first);
+  Value *v[2 * MAX_RANK] = {(Value *)x->at.root};
+  const Type *t = type_tensor(x->c, x->tile->dt, (int)x->naxes);
+  b.span = x->load->span;
+  for (u32 i = 0; i < x->naxes; i++)
+    v[1 + i] = launch_value_build(&b, &x->axis[order[i]].extent);
+  for (u32 i = 0; i + 1 < x->naxes; i++)
+    v[1 + x->naxes + i] = launch_value_build(&b, &x->axis[order[i]].stride);
+  return op_result(op_create(&b, OP_TENSOR_OF, 2 * x->naxes, v, 1, &t, 0));
+}
+
+static Op *
+build_box(Find *x, const u32 *order, const int *perm)
+{
+  Value *v[1 + MAX_RANK] = {build_tensor(x, order)};
+  Builder b = builder_before(x->load);
+  u32 shape[MAX_RANK];
+  b.span = x->load->span;
+  for (u32 d = 0; d < x->tile->rank; d++)
+    shape[perm[d]] = x->tile->shape[d];
+  for (u32 i = 0; i < x->naxes; i++)
+    v[1 + i] = build_start(x, &b, &x->axis[order[i]]);
+  const Type *t = type_tile(x->c, type_scalar(x->c, x->tile->dt), x->tile->rank, shape, NULL);
+  Op *box = op_create(&b, OP_TENSOR_LOAD, 1 + x->naxes, v, 1, &t, 0);
+  if (op_str(x->load, AT_EVICT, NULL))
+    op_set_str(box, AT_EVICT, op_str(x->load, AT_EVICT, NULL));
+  return box;
+}
+
+static void
+replace(Find *x, Op *box, const int *perm)
+{
+  Builder b = builder_after(box);
+  Value *v = op_result(box);
+  b.span = x->load->span;
+  v->name = op_result(x->load)->name;
+  for (u32 d = 0; d < x->tile->rank; d++)
+    if (perm[d] != (int)d) {
+      v = ir_permute(&b, v, perm);
+      break;
+    }
+  for (u32 i = 0; i < x->f->body->nargs && i < 64; i++)
+    x->f->params[i].nonneg |= x->nonneg >> i & 1;
+  value_replace_uses(op_result(x->load), v);
+  op_remove(x->load);
+}
+
+static bool
+check_load(Find *x)
+{
+  if (x->tile->ptr || dtype_bits(x->tile->dt) < 8)
+    return NO(x, "there are no copies of boxes of %s", type_str(x->c, type_elem(x->c, x->tile)));
+  if (op_int(x->load, AT_VOLATILE, 0) || op_attr(x->load, AT_CACHE))
+    return NO(x, "it is %s", op_attr(x->load, AT_CACHE) ? "cached in a way that boxes are not" : "volatile");
+  affine_of(x->c, OPERAND(x->load, LOAD, p), &x->at);
+  if (x->at.why)
+    return no(x, x->at.why);
+  if (type_is_tensor(x->at.root->type))
+    return NO(x, "it is of a tensor's elements: tensor_load reads its boxes");
+  u32 i = x->at.root->index, known = x->f->params[i].divisible;
+  return known % PIECE == 0 || NO(x, "the address of %s is known to be a multiple of %u bytes, not of %d",
+                                  func_param_name(x->f, i, x->c->scratch), known & -known, PIECE);
+}
+
+static u32
+tensors_of(const Func *f)
+{
+  u32 n = f->body->nargs;
+  for (const Op *op = f->body->first; op; op = op->next)
+    n += op->code == OP_TENSOR_OF;
+  return n;
+}
+
+static bool
+find(Find *x)
+{
+  u32 order[MAX_RANK];
+  int perm[MAX_RANK];
+  if (!check_load(x) || !take_dimensions(x) || !take_scalars(x) || !check_strides(x) || !take_mask(x) || !take_ends(x) || !check_starts(x))
+    return false;
+  if (tensors_of(x->f) >= PARAMS_MOST)
+    return NO(x, "the kernel has too many parameters for one more map");
+  order_axes(x, order, perm);
+  Op *box = build_box(x, order, perm);
+  const char *why = box_obstacle(x->c, box);
+  if (why) {
+    op_remove(box);
+    return no(x, why);
+  }
+  replace(x, box, perm);
+  return true;
+}
+
+/* ---- which loads ---- */
+
+static bool
+is_staged(const Op *op)
+{
+  return op && op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2;
+}
+
+/* Does v feed, through ops on elements, a dot in a loop with stages that it is not in? */
+static bool
+feeds_staged_dot(const Value *v, u32 depth)
+{
+  for (const Use *u = v->uses; u && depth; u = u->next) {
+    const Op *op = u->user;
+    if (op->code == OP_DOT && is_staged(op->block->parent) && op->block != value_block(v))
+      return true;
+    bool passes = op_has(op, T_PURE | T_ELEM) || op->code == OP_PERMUTE || op->code == OP_CONVERT_LAYOUT;
+    if (passes && feeds_staged_dot(op_result(op), depth - 1))
+      return true;
+  }
+  return false;
+}
+
+static bool
+is_wanted(const Op *load)
+{
+  enum { DEPTH = 4 };
+  const Type *t = op_result(load)->type;
+  return type_is_tile(t) && t->rank >= 2 && (is_staged(load->block->parent) || feeds_staged_dot(op_result(load), DEPTH));
+}
+
+void
+pass_find_tensors(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len && c->boxes == BOXES_FOUND && target_has(c->target, F_TMA); i++) {
+    OpVec loads = func_ops(c, m->funcs.data[i], OP_LOAD);
+    for (u32 k = 0; k < loads.len; k++) {
+      Find x = {.c = c, .f = m->funcs.data[i], .load = loads.data[k], .tile = op_result(loads.data[k])->type};
+      if (!is_wanted(x.load))
+        continue;
+      Span at = x.load->span;
+      if (!find(&x) && c->remarks)
+        diag(c, at, R_NO_TENSOR, x.why);
+    }
+  }
+}
