@@ -125,7 +125,7 @@ const char *diag_suggest(const char *s, const char *const *names, size_t n);
 typedef struct Target Target;
 /* Which tiles are copied as boxes of tensors, where the target can: those that the program calls so, besides those of loads that are
  * such boxes, or none (copies of buffers, which a program writes itself, are as they are). */
-typedef enum Boxes { BOXES_STATED, BOXES_FOUND, BOXES_NONE } Boxes;
+typedef enum Boxes { BOXES_FOUND, BOXES_STATED, BOXES_NONE } Boxes;
 struct Ctx {
   Arena *perm, *scratch;
   const Target *target;

@@ -175,10 +175,10 @@ static int
 tensors_asked(void)
 {
   const char *word = getenv("TILEC_TENSORS");
-  return !word                     ? TILEC_TENSORS_STATED
-         : !strcmp(word, "found")  ? TILEC_TENSORS_FOUND
+  return !word                     ? TILEC_TENSORS_FOUND
+         : !strcmp(word, "stated") ? TILEC_TENSORS_STATED
          : !strcmp(word, "none")   ? TILEC_TENSORS_NONE
-                                   : TILEC_TENSORS_STATED;
+                                   : TILEC_TENSORS_FOUND;
 }
 
 static int

@@ -30,7 +30,7 @@ typedef struct TilejitOptions {      /* NULL or zeros: the defaults */
   const char *cache_dir;             /* NULL: $TILEC_CACHE_DIR, $XDG_CACHE_HOME/tilec or ~/.cache/tilec; "", or NULL if $TILEC_CACHE
                                         is 0: none */
   uint64_t cache_limit;              /* bytes; 0: $TILEC_CACHE_SIZE (a number, with K, M or G), or 1 GiB */
-  int tensors;                       /* TilecTensors (0: what $TILEC_TENSORS says, stated, found or none); a launch whose arguments such
+  int tensors;                       /* TilecTensors (0: what $TILEC_TENSORS says, found, stated or none); a launch whose arguments such
                                       * copies do not take gets a form without them */
 } TilejitOptions;
 

@@ -37,9 +37,9 @@ typedef struct TilecFact { const char *name; TilecFactKind kind; int64_t value; 
 /* Which configurations tilec_describe lists: those of tune clauses; or, of one kernel that has none, those that a search would measure. */
 typedef enum TilecTuning { TILEC_TUNING_NONE, TILEC_TUNING_CLAUSES, TILEC_TUNING_SEARCH } TilecTuning;
 
-/* Which tiles are copied as boxes of tensors, on targets with such copies: those of tensor_load and tensor_store; besides, in loops with
- * stages, those of loads through pointers that are known to be boxes; or none. */
-typedef enum TilecTensors { TILEC_TENSORS_STATED, TILEC_TENSORS_FOUND, TILEC_TENSORS_NONE } TilecTensors;
+/* Which tiles are copied as boxes of tensors, on targets with such copies: those of tensor_load and tensor_store and, in loops with stages,
+ * those of loads through pointers that are known to be boxes; the former alone; or none. */
+typedef enum TilecTensors { TILEC_TENSORS_FOUND, TILEC_TENSORS_STATED, TILEC_TENSORS_NONE } TilecTensors;
 
 typedef struct TilecOptions {
   const char *target;             /* "sm_80" | "sm_89" | "sm_90a" | ...; NULL: "sm_90a" */

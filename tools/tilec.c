@@ -48,7 +48,7 @@ static const char help[] =
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
   "  --dump-after=PASS|all  print the IR after a pass (of several, dce.2), to standard error\n"
   "  --verify               check the IR after every pass\n"
-  "  --tensors=WHICH        tiles copied as boxes of tensors: stated (default), found (in loops with stages, of pointers, too), none\n"
+  "  --tensors=WHICH        tiles copied as boxes of tensors: found (default), stated (by tensor_load and tensor_store), none\n"
   "  --locs                 print source positions in IR text\n"
   "  --remarks              say what was not optimised, and why\n"
   "  --no-line-info         leave .loc out of the PTX\n"
@@ -216,7 +216,7 @@ parse_switch(Cli *c, const char *arg)
 static bool
 parse_tensors(const char *word, int *out)
 {
-  static const char *const words[] = {"stated", "found", "none"};
+  static const char *const words[] = {"found", "stated", "none"};
   const int n = sizeof words / sizeof *words;
   for (*out = 0; *out < n && strcmp(word, words[*out]); ++*out) {}
   return *out < n;
@@ -234,7 +234,7 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
   else if (option(argc, argv, i, "--tensors", &v)) {
-    if (v && !parse_tensors(v, &c->o.tensors)) return usage("unknown choice of tensors '%s' (stated, found, none)", v);
+    if (v && !parse_tensors(v, &c->o.tensors)) return usage("unknown choice of tensors '%s' (found, stated, none)", v);
   } else if (option(argc, argv, i, "--emit", &v)) {
     if (v && !parse_stage(c, v)) return unknown_stage(v);
   } else if (option(argc, argv, i, "--assume", &v)) {

@@ -364,9 +364,9 @@ class Device:
     def stream(self):
         return Stream(self)
 
-    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None, tensors="stated"):
-        """tensors: which tiles are copied as boxes of tensors, where the target can: "stated", those of tensor_load and tensor_store;
-        "found", besides those of pointers in loops with stages; or "none"."""
+    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None, tensors="found"):
+        """tensors: which tiles are copied as boxes of tensors, where the target can: "found", those of tensor_load and tensor_store and, in
+        loops with stages, of loads through pointers; "stated", the former alone; or "none"."""
         return Program(self, path, text, name, target, specialise, line_info, cache_dir, tensors)
 
     def _stream_of(self, stream, torch_too=False):
@@ -901,11 +901,11 @@ class _Restored:
 
 # ---- programs and kernels ----
 
-_TENSORS = ("stated", "found", "none")   # TilecTensors
+_TENSORS = ("found", "stated", "none")   # TilecTensors
 
 
 class Program:
-    def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None, tensors="stated"):
+    def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None, tensors="found"):
         if tensors not in _TENSORS:
             raise ValueError(f"tensors is one of {', '.join(_TENSORS)}, not {tensors!r}")
         self.dev, self._h, e = dev, _p(), _Err()
