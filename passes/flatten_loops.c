@@ -18,8 +18,12 @@
  * P moves from before the inner loop to behind it, for the iteration to come; the first is done ahead. X is what B needs of P.
  * Pure parts of P are computed again wherever they are needed, each in an `if` of its own: so stage 0 of pipeline_loops, which
  * is computed from nothing but t, k and pure parts, is not tied to E's stores or to the sums in I. What is not pure in P
- * (loads, atomics) runs once an iteration, in order, and is carried. */
+ * (loads, atomics) runs once an iteration, in order, and is carried.
+ *
+ * Where the inner loop's dots may become products of warpgroups the loops stay: sums can then stay under way over the iterations of
+ * the inner loop (warpgroup_dots.c), and a team that copies goes on with the next tile by itself (roles.c). */
 #include "internal.h"
+#include "wgmma.h"
 
 typedef struct Flat {
   Ctx *c;
@@ -421,6 +425,23 @@ without_inner(Flat *x, Builder *b)
   ir_yield(b, copy->nresults, copy->results);
 }
 
+/* Will the loop's dots be products of warpgroups, as far as can be seen here? choose_mma decides. */
+static bool
+for_warpgroups(Ctx *c, const Op *inner)
+{
+  Team team = block_team(inner->regions[0]);
+  if (!target_has(c->target, F_WGMMA) || team.warps % WGMMA_GROUP || op_int(inner, AT_STAGES, 1) < 2)
+    return false;
+  for (const Op *op = inner->regions[0]->first; op; op = op->next) {
+    if (op->code != OP_DOT || op_result(op)->type->rank != 2)
+      continue;
+    const Type *a = OPERAND(op, DOT, a)->type, *b = OPERAND(op, DOT, b)->type;
+    if (a->dt != DT_F32 && !wgmma_error(c, team, a, type_shared(c, b->dt, 0, b->rank, b->shape, NULL, NULL, 0, 0)))
+      return true;
+  }
+  return false;
+}
+
 static void
 flatten(Ctx *c, Func *f, Op *outer)
 {
@@ -429,6 +450,8 @@ flatten(Ctx *c, Func *f, Op *outer)
   const char *why = find_inner(&x);
   if (!why)
     why = find_carried(&x);
+  if (!why && for_warpgroups(c, x.inner))
+    why = "its sums stay under way over the iterations of the loop in it";
   if (why) {
     if (c->remarks)
       diag(c, outer->span, R_NOT_FLATTENED, why);
