@@ -246,9 +246,10 @@ add_carried(Sum *s, const Value *v, const Place *p, void (*init)(Sum *s, const V
 /* ---- integers ---- */
 
 static void
-add_op(Sum *s, const Op *op, const Place *p)
+add_op(Sum *s, const Value *v, const Place *p)
 {
-  const Value *v = op_result(op), *x, *bound;
+  const Op *op = v->def;
+  const Value *x, *bound;
   Place q = *p;
   switch (op->code) {
   case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_BOUNDED: add(s, op_operand(op, 0), p); return;
@@ -308,7 +309,7 @@ add(Sum *s, const Value *v, const Place *p)
   } else if (!type_is_int(v->type)) {
     fail(s, "its index is no integer");
   } else if (v->def) {
-    add_op(s, v->def, p);
+    add_op(s, v, p);
   } else if (type_is_tile(v->type)) {
     add_carried(s, v, p, add);
   } else {
