@@ -6,6 +6,7 @@
  *   WROTE   some threads have stored to it, and others may not see that yet
  *   FLIES   asynchronous copies into it are on their way
  *   LANDED  this thread's copies have landed (async_wait); those of others are seen after a barrier
+ *   OPEN    threads have read it, and have executed no fence for the asynchronous proxy since: they may still be reading
  *   LENT    copies by the asynchronous proxy read it; which thread waits for them (tma_wait) has then READ it
  *   TAKEN   products of warpgroups that are under way read it
  *   UNFENCED  threads have written it, or their copies have landed there, and they have executed no fence for the asynchronous proxy since
@@ -50,8 +51,8 @@
 #include "alias.h"
 #include "cluster_ends.h"
 
-typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64 } Fact;
-enum { LASTING = FLIES | LENT | TAKEN | UNFENCED };                  /* behind a barrier */
+typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64, OPEN = 128 } Fact;
+enum { LASTING = FLIES | LENT | TAKEN | UNFENCED | OPEN };                  /* behind a barrier */
 typedef struct Known { const Op *memory; u32 facts; } Known;   /* memory: a shared_alloc, or an op with scratch */
 /* An access to global memory; loop: the outermost whose iteration ended since, or NULL. FLIES, LANDED: of an asynchronous copy. */
 typedef struct Touched { const Op *op, *loop; u32 facts; } Touched;
@@ -61,7 +62,7 @@ typedef struct State { VEC(Known) known; Touches touched[GLOBAL_SORTS]; } State;
 typedef struct Loop { State head, end; bool known; } Loop;     /* the states at its head, and behind it */
 /* loops: by mark of their op; accesses: by mark of theirs, filled when asked for. */
 /* Memory that op reaches by the asynchronous proxy; in: in which region, NULL: outside of any. */
-typedef struct Proxied { const Op *op, *memory; const Block *in; } Proxied;
+typedef struct Proxied { const Op *op, *memory; const Block *in; bool writes; } Proxied;
 typedef struct Barriers {
   Arena *arena;
   bool insert;
@@ -307,8 +308,8 @@ fenced(State *s)
 {
   for (u32 i = 0; i < s->known.len; i++) {
     u32 *facts = &s->known.data[i].facts;
-    if (*facts & UNFENCED)
-      *facts = (*facts & ~(u32)UNFENCED) | WROTE;
+    *facts |= (*facts & UNFENCED ? WROTE : 0) | (*facts & OPEN ? READS : 0);
+    *facts &= ~(u32)(UNFENCED | OPEN);
   }
 }
 
@@ -326,7 +327,7 @@ reaches_unfenced(const Barriers *x, const State *s, bool (*asks)(const Proxied *
 {
   for (u32 i = 0; i < x->proxied.len; i++) {
     const Proxied *p = &x->proxied.data[i];
-    if ((!asks || asks(p, of)) && facts_of(s, p->memory) & UNFENCED)
+    if ((!asks || asks(p, of)) && facts_of(s, p->memory) & (p->writes ? UNFENCED | OPEN : UNFENCED))
       return true;
   }
   return false;
@@ -386,7 +387,7 @@ find_proxied(Op *op, void *user)
   Barriers *x = user;
   for (u32 i = 0; i < op->noperands; i++)
     if (by_proxy(op, i))
-      vec_push(x->arena, &x->proxied, ((Proxied){op, buffer_alloc(op_operand(op, i)), team_region(op->block)}));
+      vec_push(x->arena, &x->proxied, ((Proxied){op, buffer_alloc(op_operand(op, i)), team_region(op->block), op_effect(op, i) & FX_WRITE}));
 }
 
 /* A wait for the proxy's copies that read: this thread has, others do not know. */
@@ -519,13 +520,13 @@ access_through(const Op *op, u32 i, Access *a)
   if (!(fx & (FX_READ | FX_WRITE | FX_ORDER)))
     return false;
   bool init = op->code == OP_MBARRIER_INIT, proxy = by_proxy(op, i);
-  *a = (Access){buffer_alloc(v), init ? 0 : WROTE | LANDED, fx & (FX_READ | FX_ORDER) ? READS : 0};
+  *a = (Access){buffer_alloc(v), init ? 0 : WROTE | LANDED, fx & FX_READ ? READS | OPEN : fx & FX_ORDER ? READS : 0};
   if (fx & FX_WRITE) {
     a->against |= reads;
     a->leaves |= fx & FX_ASYNC ? FLIES : WROTE | UNFENCED;
   }
   if (proxy) {
-    a->against |= UNFENCED;
+    a->against |= fx & FX_WRITE ? UNFENCED | OPEN : UNFENCED;
     a->leaves = fx & FX_ORDER ? READS : !(fx & FX_READ) ? 0 : op->code == OP_WGMMA ? TAKEN : LENT;
   }
   return true;

@@ -413,7 +413,7 @@ same_store(const Touch *t, uint64_t record, const Segment *s)
   return memcmp(a->s->memory + t->off, a->data + at, (size_t)1 << t->page->unit) == 0;
 }
 
-/* Whether the async proxy sees a write that happened before. What it wrote itself it sees; of other clusters that is not known. */
+/* Whether the async proxy comes behind an access of threads that happened before. What it wrote itself it sees; of other clusters that is not known. */
 static bool
 async_sees(const Access *a, uint64_t record, const Segment *s)
 {
@@ -431,7 +431,7 @@ meet_write(const Touch *t, uint64_t record)
     return fault_pending(a, t->lane, t->off, record);
   const Segment *s = record_segment(a->b->launch, record);
   if (happened_before(a->b, a->w, t->lane, record, s))
-    return !a->agent || is_async_store(a->in) || async_sees(a, record, s) ? 0 : fault_proxy(a, record);
+    return !a->agent || is_async_store(a->in) || async_sees(a, record, s) ? 0 : fault_proxy(a, record, true);
   if (morally_strong(a, record, s) || (a->write && same_store(t, record, s)))
     return 0;
   return fault_race(a, t->lane, t->off, record, true);
@@ -443,7 +443,10 @@ meet_read(const Touch *t, uint64_t record)
   const Access *a = t->a;
   const Segment *s = record_segment(a->b->launch, record);
   bool free = happened_before(a->b, a->w, t->lane, record, s) || morally_strong(a, record, s);
-  return free && !(record & REC_BLOCKS) ? 0 : fault_race(a, t->lane, t->off, record, false);
+  if (!free || record & REC_BLOCKS)
+    return fault_race(a, t->lane, t->off, record, false);
+  bool overtakes = a->agent && a->write && a->s->owner && !is_async_store(a->in) && !async_sees(a, record, s);
+  return overtakes ? fault_proxy(a, record, false) : 0;
 }
 
 static int

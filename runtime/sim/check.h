@@ -105,7 +105,7 @@ bool undo_save(Worker *k, Shadow *s, Page *p, size_t page);
 int fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool wrote);
 int fault_pending(const Access *a, uint32_t lane, uint64_t off, uint64_t record);
 int fault_unwritten(const Access *a, uint32_t lane, uint64_t off);
-int fault_proxy(const Access *a, uint64_t record);     /* it was written by the generic proxy, which the async proxy does not see */
+int fault_proxy(const Access *a, uint64_t record, bool written);     /* or read: by the generic proxy, without a fence */
 /* An asynchronous copy read what the write of a record changed before the copy was waited for. */
 int fault_overtaken(const Access *a, uint64_t record);
 

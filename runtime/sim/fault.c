@@ -468,15 +468,15 @@ fault_pending(const Access *a, uint32_t lane, uint64_t off, uint64_t record)
 }
 
 int
-fault_proxy(const Access *a, uint64_t record)
+fault_proxy(const Access *a, uint64_t record, bool written)
 {
   char where[300];
   Words x;
   describe(a->b, a->w, a->in, a->lane, space_of(a), lane_address(a, a->lane), a->size, &x);
   sim_fault(a->b, a->w, a->in, (int)a->lane, SIM_E_ASYNC, lane_address(a, a->lane),
-            "the asynchronous operation of thread %s %s %s, which was written at %s, and its writer has executed"
-            " no fence.proxy.async between",
-            x.thread, a->write ? "writes" : "reads", x.what, sim_loc_text(a->b, (uint32_t)record & PC_MASK, where, sizeof where));
+            "the asynchronous operation of thread %s %s %s, which was %s at %s, and its %s has executed no fence.proxy.async between",
+            x.thread, a->write ? "writes" : "reads", x.what, written ? "written" : "read",
+            sim_loc_text(a->b, (uint32_t)record & PC_MASK, where, sizeof where), written ? "writer" : "reader");
   sim_fault_also(a->b, (uint32_t)record & PC_MASK);
   return -1;
 }
