@@ -1,6 +1,6 @@
 /* params.c - what a kernel's parameters are in PTX. One of the program is one there, but a tensor is several: those that the code needs, of
- * its address, its extents and strides, and for each form of box that it copies a map (PTX ISA, "Tensor-map"). Behind all of them stand maps of
- * what pointers lead to. */
+ * its address, its extents and strides, and for each form of box that it copies a map (PTX ISA, "Tensor-map"). Behind all of them stand
+ * maps of what pointers lead to. */
 #include "gen.h"
 #include <stdlib.h>
 

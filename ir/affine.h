@@ -1,8 +1,8 @@
 /* affine.h - addresses and indices as sums, for who wants them as coordinates.
  *
  * A value is, element by element, the sum of terms: a product that a launch knows, times the index of the element along one dimension, or
- * times a scalar of the program, or neither. Index arithmetic is taken apart as far as it is linear, on the rule of the language that it does
- * not overflow. What a loop moves by the same in each iteration is a term of the loop's count. */
+ * times a scalar of the program, or neither. Index arithmetic is taken apart as far as it is linear, on the rule of the language that it
+ * does not overflow. What a loop moves by the same in each iteration is a term of the loop's count. */
 #ifndef TILEC_AFFINE_H
 #define TILEC_AFFINE_H
 #include "ir.h"
@@ -40,7 +40,8 @@ bool affine_add(AffineTerm *list, u32 *n, const AffineTerm *t, i64 sign);
 typedef struct AffineBound { int dim; bool upper; AffineTerm rest[AFFINE_TERMS]; u32 n; } AffineBound;
 /* The bounds of which mask v is the conjunction; at most `most`. NULL, or why it is none. */
 const char *affine_bounds(Ctx *c, const Value *v, AffineBound *out, u32 most, u32 *n);
-/* What is left of `rest` if the index begins with the terms u instead of 0: the bound itself, index < *out. False: a launch does not know it. */
+/* What is left of `rest` if the index begins with the terms u instead of 0: the bound itself, index < *out. False: a launch does not know
+ * it. */
 bool affine_bound_from(const AffineBound *b, const AffineTerm *u, u32 nu, LaunchValue *out);
 
 /* unobserved.c: NULL if elements of the load's tile whose index along dimension dim, which is the wrapped x, is not less than the bound may

@@ -280,8 +280,8 @@ box_access(const Op *op, GlobalAccess *a)
   if (op->code != OP_TENSOR_LOAD && op->code != OP_TENSOR_STORE)
     return false;
   const Value *t = op_tensor(op);
-  *a = (GlobalAccess){.op = op, .root = t->def ? OPERAND(t->def, TENSOR_OF, p) : t, .effect = op->code == OP_TENSOR_LOAD ? FX_READ : FX_WRITE, .size = dtype_bytes(t->type->dt),
-                      .unknown = true};
+  *a = (GlobalAccess){.op = op, .root = t->def ? OPERAND(t->def, TENSOR_OF, p) : t,
+                      .effect = op->code == OP_TENSOR_LOAD ? FX_READ : FX_WRITE, .size = dtype_bytes(t->type->dt), .unknown = true};
   return true;
 }
 

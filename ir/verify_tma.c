@@ -18,7 +18,8 @@ check_TENSOR_OF(Verifier *v, const Op *op)
   if (!type_is_tensor(t) || t->dt != p->type->dt || dtype_bits(t->dt) < 8)
     return verify_fail(v, op, "the result is a tensor of what %s points to, not %s", spell(v, p->type), spell(v, t));
   if (op->noperands != 2u * t->rank)
-    return verify_fail(v, op, "%u extents and strides of a tensor of %u dimensions: it has %u", op->noperands - 1, t->rank, 2 * t->rank - 1);
+    return verify_fail(v, op, "%u extents and strides of a tensor of %u dimensions: it has %u", op->noperands - 1, t->rank,
+                       2 * t->rank - 1);
   for (u32 i = 1; i < op->noperands; i++)
     if (!launch_value(op_operand(op, i), &x))
       return verify_fail(v, op, "operand %u is no integer that a launch knows: a parameter, a constant, or a product of such", i);

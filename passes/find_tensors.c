@@ -2,25 +2,26 @@
  * Needs phase tile, behind what cleans indices, in front of choose_mma; keeps it. Does nothing unless boxes are to be found (BOXES_FOUND)
  * and the target copies them.
  *
- * Which loads: those of tiles of two dimensions and more that stand directly in a loop with `stages`, or outside of it and feed a dot in one
- * through ops on elements. Elsewhere a copy that is waited for where it starts would not be faster.
+ * Which loads: those of tiles of two dimensions and more that stand directly in a loop with `stages`, or outside of it and feed a dot in
+ * one through ops on elements. Elsewhere a copy that is waited for where it starts would not be faster.
  *
  *   x = load p + (i0 + r) * s0 + (i1 + c), mask r + i0 < n0 && c + i1 < n1   ==>   x = tensor_load (tensor_of p, n0, n1, s0), i0, i1
  *
- * The address is a sum (ir/affine.h): for each dimension of the tile one stride times the index along it, and scalars. A scalar moves the box
- * along the dimension whose stride divides what it is multiplied by, the largest of several; what no stride divides becomes a dimension in front,
- * of which the box has one index. A tile that is not contiguous along its last dimension is loaded so and permuted.
+ * The address is a sum (ir/affine.h): for each dimension of the tile one stride times the index along it, and scalars. A scalar moves the
+ * box along the dimension whose stride divides what it is multiplied by, the largest of several; what no stride divides becomes a
+ * dimension in front, of which the box has one index. A tile that is not contiguous along its last dimension is loaded so and permuted.
  *
  * When a load is such a box:
  *   - strides are products of arguments and constants; one is 1, the others and the address are known to be multiples of 16 bytes: by
  *     promises, or as a launch's form is compiled for that.
  *   - the mask is the conjunction of bounds index < extent, with an extent that is such a product, and 0 <= index. `other` is absent or 0.
  *   - where nothing bounds an index from below, it cannot be negative: it is made of program ids, counters and arguments by sums, products,
- *     quotients and remainders. Arguments among these are relied upon not to be (the parameter's `nonneg`); quotients and remainders are taken
- *     not to be where what is divided is not: what divides an index is not negative.
- *   - where nothing bounds it from above, the tensor ends with the box, if that begins at 0, and else nowhere: 2^31 - 1, as the program reads
- *     what is there.
- *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that (ir/unobserved.c).
+ *     quotients and remainders. Arguments among these are relied upon not to be (the parameter's `nonneg`); quotients and remainders are
+ *     taken not to be where what is divided is not: what divides an index is not negative.
+ *   - where nothing bounds it from above, the tensor ends with the box, if that begins at 0, and else nowhere: 2^31 - 1, as the program
+ *     reads what is there.
+ *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that
+ *     (ir/unobserved.c).
  *   - copies move such a box (boxes.h). */
 #include "affine.h"
 #include "boxes.h"
@@ -152,7 +153,8 @@ place_scalar(Find *x, const AffineTerm *t)
     if (t->by.times < 0)
       return NO(x, "it is moved back by %s", product_text(x, &t->by));
     if (launch_value_divisible(x->f, &t->by) * dtype_bytes(x->tile->dt) % PIECE)
-      return NO(x, "it is moved by multiples of %s elements, which are not known to be multiples of %d bytes", product_text(x, &t->by), PIECE);
+      return NO(x, "it is moved by multiples of %s elements, which are not known to be multiples of %d bytes", product_text(x, &t->by),
+                PIECE);
     best = axis_in_front(x, &t->by);
     times = 1;
   }

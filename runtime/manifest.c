@@ -217,7 +217,8 @@ const char *
 manifest_tensors_wrong(const TilertManifest *m)
 {
   for (uint32_t i = 0; i < m->nparams; i++) {
-    const char *wrong = !is_view(&m->params[i]) ? NULL : i < manifest_views(m) ? "a view stands before an argument" : view_wrong(m, &m->params[i]);
+    const TilertParam *p = &m->params[i];
+    const char *wrong = !is_view(p) ? NULL : i < manifest_views(m) ? "a view stands before an argument" : view_wrong(m, p);
     if (wrong)
       return wrong;
   }

@@ -13,9 +13,8 @@
  *
  * Behind all arguments stand the views, which whoever launches does not give: maps that the launch makes of what is given, each
  *   NAME:view:DTYPE:rank=R:map=128x64[:swizzle=128]:of=I:extents=$3x64:strides=64*$4
- * of what pointer parameter I, called NAME, leads to. Extents, and strides but the last, in elements, are products of numbers and of integer
- * parameters: $3 is parameter 3.
- * An integer that the code relies on not to be negative is NAME:scalar:i32[:ALIGN]:nonneg.
+ * of what pointer parameter I, called NAME, leads to. Extents, and strides but the last, in elements, are products of numbers and of
+ * integer parameters: $3 is parameter 3. An integer that the code relies on not to be negative is NAME:scalar:i32[:ALIGN]:nonneg.
  */
 #ifndef TILERT_MANIFEST_H
 #define TILERT_MANIFEST_H

@@ -251,6 +251,52 @@ test_tensor(TilertDevice *d)
   tilert_module_destroy(m);
 }
 
+/* Maps of what a pointer leads to are made of what is given, and again when that changes; what they need is said in terms of arguments. */
+static void
+test_views(TilertDevice *d)
+{
+  static const char ptx[] = "//@tilec kernel=k warps=1 params=p:ptr:f32:4,m:scalar:i32,s:scalar:i16:nonneg,"
+                            "p:view:f32:rank=3:map=1x8x16:swizzle=64:of=0:extents=2x$1x72:strides=8*$1*$2x$2\n.version 8.0\n";
+  static const uint64_t map[] = {7, 3, 4096, 40, 320, 8, 1, 2, 2, 0, 2, 102400, 1, 72, 16}, other[] = {7, 3, 8192, 50, 320, 8, 1, 2, 2, 0, 2, 128000, 1, 72, 16};
+  static const uint32_t grid[3] = {1, 1, 1};
+  static const struct { uint64_t p; int64_t m, s; const char *says; } rows[] = {
+    {0, 40, 80, "kernel k, argument 0 (p): it is copied in boxes, and null"},
+    {4100, 40, 80, "kernel k, argument 0 (p): it is copied in boxes, and address 0x1004 is no multiple of 16 bytes"},
+    {4096, 0, 80, "kernel k, argument 0 (p): it is copied in boxes, and extent 1 of that, m, is 0: 1 to 2^31 - 1 are possible"},
+    {4096, 40, 81, "kernel k, argument 0 (p): it is copied in boxes, and stride 1 of that, s, is 81: multiples of 16 bytes are possible"},
+    {4096, 40, 0, "stride 0 of that, 8 * m * s, is 0: 1 element to 2^40 bytes are possible"},
+    {4096, 40, -80, "kernel k, argument 2 (s): -80 is negative, which the kernel was not compiled for"},
+  };
+  TilertArg args[] = {{.kind = TILERT_ARG_POINTER, .u.pointer = 4096}, {.kind = TILERT_ARG_INT, .u.i = 40}, {.kind = TILERT_ARG_INT, .u.i = 80}};
+  TilertModule *m;
+  TilertKernel *k;
+  TilertLaunch *l;
+  CHECK_OK(tilert_module_load(d, ptx, sizeof ptx - 1, NULL, 0, &m, &err));
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  CHECK(tilert_kernel_fits(k, args, 3));
+  CHECK_OK(tilert_launch_create(k, grid, args, 3, &l, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  void *const *params = fake->launch.params;
+  CHECK(!memcmp(params[3], map, sizeof map) && (uintptr_t)params[3] % 64 == 0 && *(uint64_t *)params[0] == 4096);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const TilertArg bad[] = {{.kind = TILERT_ARG_POINTER, .u.pointer = rows[i].p}, {.kind = TILERT_ARG_INT, .u.i = rows[i].m},
+                             {.kind = TILERT_ARG_INT, .u.i = rows[i].s}};
+    CHECK(!tilert_kernel_fits(k, bad, 3));
+    CHECK_FAILS(tilert_launch(NULL, k, grid, bad, 3, &err), TILERT_E_ARGUMENT, rows[i].says);
+    for (size_t a = 0; a < 3; a++)
+      if (memcmp(&bad[a].u, &args[a].u, sizeof bad[a].u.i))
+        CHECK_FAILS(tilert_launch_set_arg(l, a, &bad[a], &err), TILERT_E_ARGUMENT, "");
+    CHECK(!memcmp(params[3], map, sizeof map) && *(uint64_t *)params[0] == 4096 && *(int32_t *)params[1] == 40);
+  }
+  args[0].u.pointer = 8192;
+  args[1].u.i = 50;
+  CHECK_OK(tilert_launch_set_arg(l, 0, &args[0], &err));
+  CHECK_OK(tilert_launch_set_arg(l, 1, &args[1], &err));
+  CHECK(!memcmp(params[3], other, sizeof other));
+  tilert_launch_destroy(l);
+  tilert_module_destroy(m);
+}
+
 /* Strides that are not given: of dense rows, whatever extents of 1 stand in between; and those of dimensions with one index. */
 static void
 test_strides(TilertDevice *d)
@@ -587,6 +633,7 @@ main(void)
   test_tensor(d);
   test_map_types(d);
   test_strides(d);
+  test_views(d);
   test_map_context(d);
   test_contexts(d);
   test_kernel(d);

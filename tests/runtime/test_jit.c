@@ -60,7 +60,7 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
   if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0 && strcmp(o->kernel, "pointers") != 0 &&
-      strcmp(o->kernel, "many") != 0 && strcmp(o->kernel, "tensors") != 0)
+      strcmp(o->kernel, "many") != 0 && strcmp(o->kernel, "tensors") != 0 && strcmp(o->kernel, "views") != 0)
     return result(2, NULL, "error: no such kernel\n");
   if (!o->kernel || !strcmp(o->kernel, "axpy"))
     sprintf(all, "%s%s\n", axpy, o->ndefines ? o->defines[0].value : "1024");
@@ -70,6 +70,8 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
     strcat(all, pointers);
   if (!o->kernel || !strcmp(o->kernel, "many"))
     strcat(all, many);
+  if (!o->kernel || !strcmp(o->kernel, "views"))
+    strcat(all, "kernel views warps=4\nparam p pointer f16\nparam s scalar i32\n");
   if (!o->kernel || !strcmp(o->kernel, "tensors"))
     strcat(all, "kernel tensors warps=4\nparam a tensor tensor<f16, 2>\nparam n scalar i32\nparam b tensor tensor<T, 1>\ntype T -\n");
   return result(0, all, "");
@@ -133,6 +135,10 @@ tilec_compile(const char *name, const char *text, size_t len, const TilecOptions
     return compile_pointers(o);
   if (!strcmp(o->kernel, "tensors"))
     return compile_tensors(o);
+  if (!strcmp(o->kernel, "views"))
+    return result(0, o->tensors == TILEC_TENSORS_NONE
+                       ? "//@tilec kernel=views warps=4 params=p:ptr:f16,s:scalar:i32\n"
+                       : "//@tilec kernel=views warps=4 params=p:ptr:f16,s:scalar:i32:nonneg,p:view:f16:rank=2:map=8x64:of=0:extents=64x64:strides=$1\n", "");
   if (!strcmp(o->kernel, "many"))
     return result(0, "//@tilec kernel=many warps=4 params=i0:scalar:i32,i1:scalar:i32,i2:scalar:i32,i3:scalar:i32,i4:scalar:i32,"
                      "i5:scalar:i32,i6:scalar:i32\n", "");
@@ -426,6 +432,34 @@ test_tensors(TilejitProgram *p)
   CHECK_FAILS(tilejit_launch(k, NULL, grid, args, 2, &err), TILERT_E_ARGUMENT, "kernel tensors takes 3 arguments (a, n, b); 2 are given");
 }
 
+/* Arguments that a map cannot be made of have a form without; each is made once. */
+static void
+test_views(TilejitProgram *p)
+{
+  static const uint32_t grid[3] = {1, 1, 1};
+  TilertArg args[] = {arg_pointer(0x1000), arg_int(64)};
+  TilejitKernel *k;
+  TilejitCall *c;
+  CHECK_OK(tilejit_kernel(p, "views", NULL, 0, &k, &err));
+  int before = compiles;
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
+  CHECK(compiles == before + 1 && !strcmp(facts, "p%16 s%16 ") && ((uint64_t *)fake->launch.params[2])[4] == 128);
+  args[1].u.i = -64;
+  for (int i = 0; i < 2; i++) {
+    CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
+    CHECK(compiles == before + 2 && *(int32_t *)fake->launch.params[1] == -64);
+  }
+  CHECK_OK(tilejit_call_create(k, grid, NULL, args, 2, &c, &err));
+  CHECK(!strstr(tilejit_call_ptx(c), ":view:"));
+  tilejit_call_destroy(c);
+  args[1].u.i = 128;
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
+  CHECK(compiles == before + 2 && ((uint64_t *)fake->launch.params[2])[4] == 256 && tilejit_kernel_forms(k) == 2);
+  args[1].u.i = 3;                               /* a pattern of its own, whose maps would be made, if they could */
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
+  CHECK(compiles == before + 4 && tilejit_kernel_forms(k) == 4);
+}
+
 /* Of PTX that says so itself. */
 static void
 test_tensors_of_ptx(TilertDevice *d)
@@ -490,6 +524,7 @@ main(void)
   test_same(d);
   test_tensors(p);
   test_tensors_of_ptx(d);
+  test_views(p);
   test_threads(p);
   CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, &o, &plain, &err));
   CHECK_OK(tilejit_kernel(plain, "pointers", NULL, 0, &k, &err));

@@ -170,12 +170,49 @@ test_bad_tensors(void)
   CHECK_FAILS(parse(LINE("a:tensor:f33:rank=1:base"), &m, 1, &n), TILERT_E_MODULE, "unknown type");
 }
 
+/* Maps that a launch makes: no arguments, behind all that are. */
+#define ARGS "p:ptr:f16:16,m:scalar:i32:16:nonneg,s:scalar:i64,f:scalar:f32"
+#define VIEW "p:view:f16:rank=3:map=1x8x64:swizzle=128:of=0:extents=2147483647x$1x64:strides=64*$1*$2x-8"
+
+static void
+test_views(void)
+{
+  static TilertManifest m;
+  uint32_t first[TILERT_MAX_PARAMS];
+  size_t n;
+  CHECK_OK(parse(LINE(ARGS "," VIEW "," VIEW), &m, 1, &n));
+  const TilertParam *p = m.params + 4;
+  CHECK(m.nparams == 6 && m.params[1].nonneg && !m.params[2].nonneg && tilert_manifest_args(&m, first) == 4 && first[3] == 3);
+  CHECK(p->kind == TILERT_PARAM_VIEW && p->part == TILERT_TENSOR_MAP && p->size == 128 && p->of == 0 && p->box[2] == 64 && p->swizzle == 128);
+  CHECK(p->extents[0].times == INT32_MAX && !p->extents[0].n && p->extents[1].times == 1 && p->extents[1].n == 1 && p->extents[1].param[0] == 1);
+  CHECK(p->strides[0].times == 64 && p->strides[0].n == 2 && p->strides[0].param[1] == 2 && p->strides[1].times == -8);
+#define BAD(view, says) CHECK_FAILS(parse(LINE(ARGS ",p:view:" view), &m, 1, &n), TILERT_E_MODULE, says)
+  BAD("f16:rank=1:map=64:of=1:extents=$1", "no pointer");
+  BAD("f32:rank=1:map=64:of=0:extents=$1", "no pointer");
+  BAD("f16:rank=1:map=64:of=9:extents=$1", "no pointer");
+  BAD("f16:rank=1:map=64:of=0:extents=$0", "no integer");
+  BAD("f16:rank=1:map=64:of=0:extents=$3", "no integer");
+  BAD("f16:rank=1:map=64:of=0:extents=$9", "no integer");
+  BAD("f16:rank=2:map=8x64:of=0:extents=8x8:strides=$3", "no integer");
+  BAD("f16:rank=1:map=64:of=0:extents=$1*$1*$1*$1", "bad part");
+  BAD("f16:rank=1:map=64:of=0:extents=$1*8", "bad part");
+  BAD("f16:rank=1:map=64:of=0:extents=x", "bad part");
+  BAD("f16:rank=1:map=64:of=0:extents=--1", "bad part");
+  BAD("f16:rank=1:map=64:of=0:extents=1x1x1x1x1x1", "bad part");
+  BAD("f16:rank=1:base:of=0:extents=$1", "a view is a map");
+  BAD("f16:rank=1:of=0:extents=$1", "unknown part");
+  BAD("f16:rank=1:map=7:of=0:extents=$1", "multiple of 16 bytes");
+  CHECK_FAILS(parse(LINE(VIEW "," ARGS), &m, 1, &n), TILERT_E_MODULE, "before an argument");
+  CHECK_FAILS(parse(LINE("x:ptr:f32:nonneg"), &m, 1, &n), TILERT_E_MODULE, "alignment");
+}
+
 /* What is written is read back, and written the same again. */
 static void
 test_text(void)
 {
   static const char *const lines[] = {
     LINE("") "\n", "//@tilec kernel=k warps=4 shared=0 params=n:scalar:i32\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
+    LINE(ARGS "," VIEW) "\n",
     LINE(PARTS ",b:tensor:f32:rank=1:map=64,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32:stored") "\n",
   };
   static TilertManifest m;
@@ -202,6 +239,7 @@ main(void)
   test_apart();
   test_tensors();
   test_bad_tensors();
+  test_views();
   test_text();
   return 0;
 }

@@ -240,6 +240,7 @@ test_modules(void)
   ANSWER(tilert_module_kernel_count, "10", tilert_module_kernel_count(P(1, module)));
   ROW(tilert_module_kernel, "0aaa0", tilert_module_kernel(P(1, module), P(2, "axpy"), P(3, &k), P(4, e)));
   ANSWER(tilert_kernel_manifest, "10", tilert_kernel_manifest(P(1, kernel)));
+  ANSWER(tilert_kernel_fits, "111", tilert_kernel_fits(P(1, kernel), P(2, axpy_args), 4));
   ROW(tilert_kernel_info, "0aa0", tilert_kernel_info(P(1, kernel), P(2, &info), P(3, e)));
   ROW(tilert_tensor_map, "0aaa0", tilert_tensor_map(P(1, dev), P(2, &tensor), P(3, map), P(4, e)));
   ROW(tilert_tensor_map_im2col, "0aaaa0", tilert_tensor_map_im2col(P(1, dev), P(2, &images), P(3, &pixels), P(4, map), P(5, e)));
