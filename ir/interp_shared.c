@@ -223,8 +223,10 @@ interp_shared_alloc(Interp *in, const Op *op)
     else if (still_busy(in, op, a->at + i, "a new buffer in", ""))
       return FLOW_FAULT;
   u8 *made = &in->program->made[op_result(op)->id];
-  if (*made)                     /* the first time others may have written there */
-    memset(s->state + a->at, NEVER, bytes);
+  bool fresh = *made || !cluster_reaches(op_result(op));   /* else others may have written there, the first time */
+  for (u64 i = 0; i < bytes; i++)
+    if (fresh || s->state[a->at + i] == FREED)
+      s->state[a->at + i] = NEVER;
   *made = true;
   view[0] = a->at;
   view[1] = 0;
