@@ -3,9 +3,11 @@
 
 enum { LOOKS = 400 };
 
-/* One sum that is being taken apart. dims: which dimension of the whole tile each dimension of the value is. */
+/* One sum that is being taken apart. dims: which dimension of the whole tile each dimension of the value is; ONE: it has one index, 0. */
+enum { ONE = -2 };
+
 typedef struct Sum { Ctx *c; Affine *to; u32 looks; } Sum;
-typedef struct Place { LaunchValue by; int dims[MAX_RANK]; bool wide; } Place;
+typedef struct Place { LaunchValue by, narrow; int dims[MAX_RANK]; bool wide; } Place;
 
 static void add(Sum *s, const Value *v, const Place *p);
 
@@ -31,6 +33,8 @@ affine_add(AffineTerm *list, u32 *n, const AffineTerm *t, i64 sign)
   for (u32 i = 0; i < *n; i++) {
     if (!same_factors(&list[i], t))
       continue;
+    if (list[i].narrow.times != t->narrow.times || !launch_value_alike(&list[i].narrow, &t->narrow))
+      list[i].narrow = (LaunchValue){.times = 1};
     list[i].wide |= t->wide;
     if (__builtin_add_overflow(list[i].by.times, times, &list[i].by.times))
       return false;
@@ -57,7 +61,7 @@ put(Sum *s, const AffineTerm *t)
 static void
 put_uniform(Sum *s, const Value *v, const Place *p)
 {
-  AffineTerm t = {.by = p->by, .v = v, .dim = AFFINE_UNIFORM, .wide = p->wide};
+  AffineTerm t = {.by = p->by, .v = v, .dim = AFFINE_UNIFORM, .wide = p->wide, .narrow = p->narrow};
   put(s, &t);
 }
 
@@ -65,7 +69,7 @@ put_uniform(Sum *s, const Value *v, const Place *p)
 static bool
 place_times(Sum *s, Place *p, const LaunchValue *by)
 {
-  if (launch_value_times(&p->by, by))
+  if (launch_value_times(&p->by, by) && launch_value_times(&p->narrow, by))
     return true;
   fail(s, "its index has too many factors");
   return false;
@@ -126,7 +130,7 @@ add_wrapped(Sum *s, const Op *op, const Value *x, const Value *bound, const Plac
   Affine in = {.n = 0};
   Sum inner = {s->c, &in, s->looks};
   Place unit = *p;
-  unit.by = (LaunchValue){.times = 1};
+  unit.by = unit.narrow = (LaunchValue){.times = 1};
   int dim = -1;
   if (!type_is_tile(op_result(op)->type) || !launch_knows(bound, &m)) {
     if (type_is_tile(op_result(op)->type))
@@ -184,6 +188,18 @@ add_expanded(Sum *s, const Op *op, const Place *p)
   for (u32 d = axis; d + 1 < rank; d++)
     q.dims[d] = p->dims[d + 1];
   add(s, op_operand(op, 0), &q);
+}
+
+/* The place of what is stretched: dimensions of one index stay such. */
+static Place
+unbroadcast(const Op *op, const Place *p)
+{
+  const Type *from = op_operand(op, 0)->type, *to = op_result(op)->type;
+  Place q = *p;
+  for (u32 d = 0; type_is_tile(from) && d < from->rank; d++)
+    if (from->shape[d] == 1 && to->shape[d] != 1)
+      q.dims[d] = ONE;
+  return q;
 }
 
 /* ---- what loops carry ---- */
@@ -252,17 +268,23 @@ add_op(Sum *s, const Value *v, const Place *p)
   const Value *x, *bound;
   Place q = *p;
   switch (op->code) {
-  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_BOUNDED: add(s, op_operand(op, 0), p); return;
+  case OP_SPLAT: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_BOUNDED: add(s, op_operand(op, 0), p); return;
+  case OP_BROADCAST:
+    q = unbroadcast(op, p);
+    add(s, op_operand(op, 0), &q);
+    return;
   case OP_EXPAND_DIMS: add_expanded(s, op, p); return;
   case OP_ARANGE:
-    put(s, &(AffineTerm){.by = p->by, .dim = p->dims[0]});
+    if (p->dims[0] != ONE)
+      put(s, &(AffineTerm){.by = p->by, .dim = p->dims[0]});
     q.by.times *= op_int(op, AT_START, 0);
     put_uniform(s, NULL, &q);
     return;
   case OP_CAST:
     if (!widens(op))
       break;
-    q.wide = p->wide && dtype_bits(op_operand(op, 0)->type->dt) > 32;
+    if (dtype_bits(op_operand(op, 0)->type->dt) <= 32)
+      q.narrow = (LaunchValue){.times = 1};
     add(s, op_operand(op, 0), &q);
     return;
   case OP_ADD: case OP_SUB:
@@ -339,7 +361,8 @@ add_pointer(Sum *s, const Value *v, const Place *p)
   }
   Place q = *p;
   switch (op->code) {
-  case OP_SPLAT: case OP_BROADCAST: case OP_CONVERT_LAYOUT: case OP_HINT: break;
+  case OP_SPLAT: case OP_CONVERT_LAYOUT: case OP_HINT: break;
+  case OP_BROADCAST: q = unbroadcast(op, p); break;
   case OP_EXPAND_DIMS:
     for (u32 d = (u32)op_int(op, AT_AXIS, 0); d + 1 < op_result(op)->type->rank; d++)
       q.dims[d] = p->dims[d + 1];
@@ -360,7 +383,7 @@ add_pointer(Sum *s, const Value *v, const Place *p)
 static Place
 whole_tile(void)
 {
-  Place p = {.by = {.times = 1}};
+  Place p = {.by = {.times = 1}, .narrow = {.times = 1}};
   for (int d = 0; d < MAX_RANK; d++)
     p.dims[d] = d;
   return p;
@@ -447,7 +470,8 @@ add_mask(Bounds *b, const Value *v, const Place *p)
     add_mask(b, OPERAND(op, BINARY, a), p);
     add_mask(b, OPERAND(op, BINARY, b), p);
     return;
-  case OP_BROADCAST: case OP_CONVERT_LAYOUT: add_mask(b, op_operand(op, 0), p); return;
+  case OP_BROADCAST: q = unbroadcast(op, p); add_mask(b, op_operand(op, 0), &q); return;
+  case OP_CONVERT_LAYOUT: add_mask(b, op_operand(op, 0), p); return;
   case OP_EXPAND_DIMS:
     for (u32 d = (u32)op_int(op, AT_AXIS, 0); d + 1 < v->type->rank; d++)
       q.dims[d] = p->dims[d + 1];

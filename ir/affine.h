@@ -15,7 +15,8 @@ typedef struct AffineTerm {
   const Value *v;
   const Op *count;
   int dim;                   /* of the tile; AFFINE_UNIFORM: none */
-  bool wide;                 /* the arithmetic was of 64 bits: by * v may be more than 32 hold */
+  bool wide;                 /* it is computed in 64 bits, but for `narrow` times v, which 32 hold */
+  LaunchValue narrow;
 } AffineTerm;
 
 /* Along this dimension the index is x % bound, or (in select form) x where it is less than bound and something else elsewhere: x has terms

@@ -143,7 +143,13 @@ visit(Follow *f, const Op *op, u32 slot, u32 dim)
     return;
   }
   switch (op->code) {
-  case OP_CONVERT_LAYOUT: case OP_BROADCAST: follow(f, op, op_result(op), dim); return;
+  case OP_CONVERT_LAYOUT: follow(f, op, op_result(op), dim); return;
+  case OP_BROADCAST:
+    if (op_operand(op, slot)->type->shape[dim] != op_result(op)->type->shape[dim])
+      seen(f, op, "repeats them");
+    else
+      follow(f, op, op_result(op), dim);
+    return;
   case OP_EXPAND_DIMS: follow(f, op, op_result(op), dim + (dim >= (u32)op_int(op, AT_AXIS, 0))); return;
   case OP_PERMUTE: permuted(f, op, dim); return;
   case OP_DOT: multiplied(f, op, slot, dim); return;

@@ -34,7 +34,7 @@ enum { PIECE = 16, BOUNDS = 12, LOOKS = 64, PARAMS_MOST = 60 };
 typedef struct Axis {
   int dim;
   LaunchValue stride, extent;
-  AffineTerm start[AFFINE_TERMS];     /* where the box begins: by has no parameters but in `by` */
+  AffineTerm start[AFFINE_TERMS];     /* where the box begins */
   u32 n;
   bool lower, upper;                  /* the mask bounds it */
 } Axis;
@@ -83,14 +83,18 @@ is_one(const LaunchValue *v)
   return v->times == 1 && !v->n;
 }
 
-/* Does a stride divide the product? *times: how often it is in it. */
+/* Does a stride divide the product, factor by factor? *rest: how often it is in it. */
 static bool
-divides(const LaunchValue *stride, const LaunchValue *by, i64 *times)
+divides(const LaunchValue *stride, const LaunchValue *by, LaunchValue *rest)
 {
-  if (!launch_value_alike(stride, by) || by->times % stride->times)
-    return false;
-  *times = by->times / stride->times;
-  return true;
+  u32 k = 0;
+  *rest = (LaunchValue){.times = by->times / stride->times};
+  for (u32 i = 0; i < by->n; i++)       /* both by rising index */
+    if (k < stride->n && stride->param[k] == by->param[i])
+      k++;
+    else
+      rest->param[rest->n++] = by->param[i];
+  return k == stride->n && by->times % stride->times == 0;
 }
 
 static bool
@@ -132,37 +136,64 @@ axis_in_front(Find *x, const LaunchValue *by)
   return &x->axis[x->naxes++];
 }
 
-/* May v * times be more than an i32 holds? */
+/* May rest * v be more than an i32 holds? */
 static bool
-too_wide(const AffineTerm *t, i64 times)
+too_wide(const AffineTerm *t, const LaunchValue *rest)
 {
-  return t->wide && t->v && !(op_is(t->v, OP_PROGRAM_ID) && op_int(t->v->def, AT_AXIS, 0) && times < 1 << 15) && times != 1;
+  LaunchValue left;
+  if (!t->v)
+    return rest->n > 1;
+  if (dtype_bits(t->v->type->dt) > 32 || (dtype_bits(t->v->type->dt) == 32 && !dtype_is_signed(t->v->type->dt)))
+    return true;
+  bool small = op_is(t->v, OP_PROGRAM_ID) && op_int(t->v->def, AT_AXIS, 0) && !rest->n && rest->times < 1 << 15;
+  return t->wide && !small && !divides(rest, &t->narrow, &left);
+}
+
+/* The dimension whose stride divides what t is multiplied by: of several the one with the most factors, then the largest. whole: nothing
+ * but a number is to be left, and `strided`: not one with a stride that is a number. NULL: there is none. */
+static Axis *
+divided_axis(Find *x, const AffineTerm *t, bool whole, bool strided, LaunchValue *rest)
+{
+  Axis *best = NULL;
+  LaunchValue r;
+  for (u32 i = 0; i < x->naxes; i++) {
+    Axis *a = &x->axis[i];
+    if (!divides(&a->stride, &t->by, &r) || (whole && r.n) || (strided && !a->stride.n) || too_wide(t, &r))
+      continue;
+    if (best && (a->stride.n < best->stride.n || (a->stride.n == best->stride.n && a->stride.times <= best->stride.times)))
+      continue;
+    best = a;
+    *rest = r;
+  }
+  return best;
+}
+
+/* A scalar moves the box along a dimension of the tile, by a number of its strides; what a launch knows also by arguments. Else along one
+ * in front, if that can be, or by elements. */
+static Axis *
+axis_of(Find *x, const AffineTerm *t, LaunchValue *rest)
+{
+  bool aligned = launch_value_divisible(x->f, &t->by) * dtype_bytes(x->tile->dt) % PIECE == 0 && t->by.times > 0;
+  Axis *a = divided_axis(x, t, true, false, rest);
+  if (!a && !t->v)
+    a = divided_axis(x, t, false, true, rest);
+  if (!a && aligned && !too_wide(t, &(LaunchValue){.times = 1})) {
+    *rest = (LaunchValue){.times = 1};
+    a = axis_in_front(x, &t->by);
+  }
+  return a ? a : divided_axis(x, t, false, false, rest);
 }
 
 static bool
 place_scalar(Find *x, const AffineTerm *t)
 {
-  Axis *best = NULL;
-  i64 times = 0, k;
-  for (u32 i = 0; i < x->naxes; i++)
-    if (divides(&x->axis[i].stride, &t->by, &k) && !too_wide(t, k) && (!best || x->axis[i].stride.times > best->stride.times)) {
-      best = &x->axis[i];
-      times = k;
-    }
-  if (!best) {
-    if (t->by.times < 0)
-      return NO(x, "it is moved back by %s", product_text(x, &t->by));
-    if (launch_value_divisible(x->f, &t->by) * dtype_bytes(x->tile->dt) % PIECE)
-      return NO(x, "it is moved by multiples of %s elements, which are not known to be multiples of %d bytes", product_text(x, &t->by),
-                PIECE);
-    best = axis_in_front(x, &t->by);
-    times = 1;
-  }
-  if (!best)
-    return NO(x, "its tensor has more than %d dimensions", MAX_RANK);
   AffineTerm moved = *t;
-  moved.by = (LaunchValue){.times = times};
-  return affine_add(best->start, &best->n, &moved, 1) || NO(x, "its index has too many parts");
+  Axis *a = axis_of(x, t, &moved.by);
+  if (!a)
+    return x->naxes == MAX_RANK
+             ? NO(x, "its tensor has more than %d dimensions", MAX_RANK)
+             : NO(x, "it is moved by multiples of %s elements, which an index of 32 bits may not hold", product_text(x, &t->by));
+  return affine_add(a->start, &a->n, &moved, 1) || NO(x, "its index has too many parts");
 }
 
 static bool
@@ -319,7 +350,7 @@ starts_with(const Axis *a, const AffineTerm *counter)
   bool known = value_const_int(OPERAND(loop, FOR, lo), &lo);
   for (u32 i = 0; i < a->n; i++) {
     const AffineTerm *t = &a->start[i];
-    if (t->by.times < 0 && !t->count && (known ? !t->v && -t->by.times <= lo * counter->by.times
+    if (t->by.times < 0 && !t->count && launch_value_alike(&t->by, &counter->by) && (known ? !t->v && -t->by.times <= lo * counter->by.times
                                                : t->v == OPERAND(loop, FOR, lo) && -t->by.times == counter->by.times))
       return true;
   }
@@ -338,6 +369,9 @@ start_is_nonneg(Find *x, const Axis *a)
     x->looks = LOOKS;
     if (t->by.times > 0 && !pair && t->v && !nonneg(x, t->v))
       return false;
+    for (u32 p = 0; p < t->by.n; p++)
+      if (!nonneg_argument(x, x->f->body->args[t->by.param[p]]))
+        return false;
   }
   return negative <= (pairs ? 1 : 0);
 }
@@ -372,6 +406,10 @@ build_start(Find *x, Builder *b, const Axis *a)
   for (u32 i = 0; i < a->n; i++) {
     const AffineTerm *k = &a->start[i];
     Value *v = k->v ? ir_cast(b, (Value *)k->v, DT_I32) : NULL, *times = ir_const_int(b, t, k->by.times);
+    for (u32 p = 0; p < k->by.n; p++) {
+      Value *factor = ir_cast(b, x->f->body->args[k->by.param[p]], DT_I32);
+      v = v ? ir_binary(b, OP_MUL, v, factor) : factor;
+    }
     if (k->count) {
       Value *n = count_of(x, (Op *)k->count);
       v = v ? ir_binary(b, OP_MUL, v, n) : n;

@@ -13,6 +13,7 @@
 
 enum { PIECE = 16, PROMOTE_128 = 2 };            /* bytes; the driver's number of promotion to 128 bytes of L2 */
 #define STRIDE_MOST (INT64_C(1) << 40)           /* bytes */
+#define REACH_MOST (INT64_C(1) << 46)            /* bytes: more memory no device reaches */
 
 typedef struct Tensor {
   const ArgCheck *check;
@@ -299,6 +300,8 @@ view_strides(Tensor *t, const Given *g, const TilertParam *p)
       return wrong_product(t->check, g, &p->strides[d], "stride", d, s, "1 element to 2^40 bytes are possible");
     if (t->stride[d] * t->bytes % PIECE)
       return wrong_product(t->check, g, &p->strides[d], "stride", d, s, "multiples of 16 bytes are possible");
+    if (t->extent[d] == INT32_MAX && t->extent[d] > REACH_MOST / (t->stride[d] * t->bytes))   /* no end is known */
+      t->extent[d] = REACH_MOST / (t->stride[d] * t->bytes);
   }
   return TILERT_OK;
 }

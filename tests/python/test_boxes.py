@@ -52,7 +52,7 @@ class Boxes(unittest.TestCase):
     def test_not_found(self):
         self.assertEqual(self.multiply(self.kernel("stated"), 100, 72, 80), 0)
         self.assertEqual(self.multiply(self.kernel("none"), 100, 72, 80), 0)
-        with self.assertRaisesRegex(ValueError, "tensors is one of stated, found, none, not 'all'"):
+        with self.assertRaisesRegex(ValueError, "tensors is one of found, stated, none, not 'all'"):
             self.kernel("all")
 
     def test_stated(self):
