@@ -71,13 +71,24 @@ area = lambda f: (lambda z: f(mp.sqrt(z)) / mp.sqrt(z))
 odd_rest = lambda f, first, at_0: (lambda z: (area(f)(z) - first) / z if z else at_0)
 odd_size = lambda f: (lambda z: area(f)(z) / z if z else mp.mpf(10)**9)
 both = lambda x: 2 * mp.atanh(x)
+expm1_slope = lambda x: (mp.expm1(x) / x - 1) / x if x else mp.mpf(1) / 2
+expm1_size = lambda x: mp.expm1(x) / x**2 if x else mp.mpf(10)**9
+log1p_slope = lambda e: (mp.log1p(e) / e if e else mp.mpf(1)) * (1 + mp.mpf(2)**-25)
+log10_slope = lambda f: (mp.log1p(f) / f if f else 1) / mp.log(10)
 FITS |= {
-    # tanh x = x + x^3 p(x^2) to 0.55
-    "tanh_close": (odd_rest(mp.tanh, 1, -mp.mpf(1) / 3), 0, 0.303, 3, odd_size(mp.tanh)),
+    # tanh x = x + x^3 p(x^2) to 0.35
+    "tanh_close": (odd_rest(mp.tanh, 1, -mp.mpf(1) / 3), 0, 0.1226, 2, odd_size(mp.tanh)),
+    # expm1 x = x (1 + x p(x)) to 1/2, and to 1/8
+    "expm1_close": (expm1_slope, -0.5, 0.5, 4, expm1_size),
+    "expm1_rough": (expm1_slope, -0.1251, 0.1251, 2, expm1_size),
     # log((1 + s) / (1 - s)) = 2 s + s^3 p(s^2) for |s| to 1/3
-    "log_close": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 3, odd_size(both)),
-    "log10_close": (area(lambda x: both(x) / mp.log(10)), 0, mp.mpf(1) / 9 * 1.001, 4, area(lambda x: both(x) / mp.log(10))),
+    "log_ratio": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 3, odd_size(both)),
+    # log(1 + e) (1 + 2^-25) = e p(e) for e to 1: with the first coefficient 1, not a little less, and errors of the power more even
+    "softplus_close": (log1p_slope, 0, 1, 8, log1p_slope),
     "softplus_rough": (odd_rest(both, 2, mp.mpf(2) / 3), 0, mp.mpf(1) / 9 * 1.001, 2, odd_size(both)),
+    # log(1 + f) = f + f^2 p(f) for results of size 1/4, log10(1 + f) = f p(f) for such of size 1/8
+    "log_close": (FITS["log"][0], mp.expm1(-mp.mpf("0.2501")), mp.expm1(mp.mpf("0.2501")), 5, FITS["log"][4]),
+    "log10_close": (log10_slope, mp.power(10, -mp.mpf("0.12501")) - 1, mp.power(10, mp.mpf("0.12501")) - 1, 7, log10_slope),
     # log(1 + f) = f + f^2 p(f) for |f| to 1/32
     "log_rough": (FITS["log"][0], -mp.mpf(1) / 32, mp.mpf(1) / 32, 1, FITS["log"][4]),
     # sin r = r + r^3 p(r^2) to pi / 2
@@ -123,9 +134,10 @@ pi_2 = below(mp.pi - pi_1)
 linear = 2 * mp.sqrt(2 / mp.pi) / ln2
 cubic = linear * mp.mpf("0.044715")
 linear_1 = mp.nint(linear * 2**18) / 2**18
-PARTS = [12582912, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - ln2, 1 / ln2, 2 / ln2, ln2, ln2 / mp.log(10),
+cubic_1 = f32(cubic) - 3 * mp.mpf(2)**-27
+PARTS = [12582912, 1 - mp.mpf(2)**-24, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - ln2, 1 / ln2, 2 / ln2, ln2, ln2 / mp.log(10),
          1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2), 2 * ln2, linear, cubic, 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2, 2 - mp.mpf(2)**-23,
-         linear_1, linear - linear_1, f32(cubic), cubic - f32(cubic)]
+         linear_1, linear - linear_1, cubic_1, cubic - cubic_1]
 
 
 def solved(A, b):

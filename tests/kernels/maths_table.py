@@ -58,13 +58,30 @@ FAST = [
 # NEAREST, with approximations as first: in units of their last place, the nearest number but for what the rounding of an exact result to
 # f32 may hide.
 CLOSE = [
-    ("exp", 2.75, 2.75), ("sigmoid", 3.75, 7.0), ("silu", 3.75, 7.0), ("tanh", 2.25, 4.0), ("gelu", 8.25, 9.25), ("gelu_tanh", 3.75, 5.0),
-    ("log", 3.75, 4.75), ("log10", 4.0, 5.5), ("log1p", 3.75, 5.5), ("softplus", 4.0, 6.5), ("erf", 1.75, 3.0),
+    ("exp", 2.75, 2.75), ("expm1", 4.0, 6.0), ("sigmoid", 3.75, 7.0), ("silu", 3.75, 7.0), ("tanh", 3.75, 6.25), ("gelu", 8.25, 9.25), ("gelu_tanh", 3.75, 7.0),
+    ("log", 4.0, 7.5), ("log10", 3.0, 11.25), ("log1p", 3.75, 5.5), ("softplus", 4.0, 6.5), ("erf", 1.75, 3.0),
     ("sin", 2.5, 3.0), ("cos", 2.5, 3.0),
 ]
+# Instructions for an element of f32, as close.py counts them in PTX, and what they go to.
+COST = dict(
+    exp=(6, "a clamp, the product with log2 e, two for what that loses (up to 2^-17 of the result), the power, and one to bring it in"),
+    expm1=(14, "below 1/2 the power's 2^-22.7 is more than 4 ulp of what is left behind 1: a series of 6 and the choice"),
+    sigmoid=(8, "those of `exp` but for the last, and three that add, with what was lost, and invert"),
+    silu=(9, "those of `sigmoid` and a product; the clamp is of one side"),
+    tanh=(12, "below 0.35 the errors of power and inverse, beside 1, are more than 4 ulp: a series of 5 and the choice"),
+    gelu=(23, "more than 4 ulp: quotient, power, the polynomials and four products each round once, all into a small result"),
+    gelu_tanh=(18, "the power of up to 127 feels what x^2, the sum and both constants lose, 30 to 100 ulp each: 7 of them"),
+    log=(14, "below 1/4 `lg2`'s 2^-22.5 is more than 4 ulp: a series of 8 and the choice; and 3 of `lg2` are for subnormal numbers"),
+    log10=(15, "the same, below 1/8"),
+    log1p=(16, "the same; 1 + x is rounded, so the series, of a quotient, goes to results of 0.7"),
+    softplus=(16, "those of `exp` and a series of 9 from 0 to 1"),
+    erf=(17, "near 0 a series of 7, beyond it a power of a series of 6, the choice and the sign"),
+    sin=(12, "3 to find the half turn, 3 for pi in three parts, a series of 5, the sign"),
+    cos=(14, "the same, and 2 for numbers of half turns that are a half more than whole"),
+)
 SMALL = 2.0**-115
 # What is taken for results in f16, where that is not the close one: good for 11 digits; for gelu only where it itself becomes a number of f16.
-HALF = dict(exp="rough", sigmoid="rough", silu="rough", gelu="narrow", gelu_tanh="rough", log="rough", log10="rough", softplus="rough")
+HALF = dict(exp="rough", expm1="rough", sigmoid="rough", silu="rough", gelu="narrow", gelu_tanh="rough", log="rough", log10="rough", softplus="rough")
 WRONG = 1e-4
 NEAREST = {"f16": 0.5 + 2.0**-14, "bf16": 0.5 + 2.0**-17}
 # Bounds in f64; 1 for those that are not here.

@@ -1,6 +1,6 @@
 """The functions that lean on the hardware's approximations (stdlib/tiers.tile), with the approximations of sm_90, bit for bit
 (runtime/approx.c), and with such as are wrong by as much as the PTX ISA lets them be: close ones stay within the greatest errors that
-maths_table.py claims for either, and of what is rounded to 16 bits no more is wrong than it claims.
+maths_table.py claims for either, and of what is rounded to 16 bits no more is wrong than it claims. They take no more instructions than it says.
 
 close.py --build BUILD [--report] [NAME...]: the code that is made for the GPU, on this machine's processor (scripts/maths_native.py).
 An approximation that is not sm_90's gives the exact result moved by the whole of its documented error, all of one instruction in one
@@ -12,6 +12,8 @@ import concurrent.futures
 import ctypes
 import itertools
 import os
+import re
+import subprocess
 import sys
 import tempfile
 
@@ -112,7 +114,7 @@ double worst(uint32_t first, uint32_t count, float bound, uint32_t *at)
 }
 """
 # The same functions in C, in double.
-EXACT = dict(exp="exp(x)", sigmoid="1 / (1 + exp(-x))", silu="x < -745 ? -0.0 : x / (1 + exp(-x))", tanh="tanh(x)",
+EXACT = dict(exp="exp(x)", expm1="expm1(x)", sigmoid="1 / (1 + exp(-x))", silu="x < -745 ? -0.0 : x / (1 + exp(-x))", tanh="tanh(x)",
              gelu="x < -40 ? -0.0 : 0.5 * x * erfc(x * -0.70710678118654752440)", log="log(x)", log10="log10(x)", log1p="log1p(x)", erf="erf(x)", sin="sin(x)",
              gelu_tanh="x < -30 ? -0.0 : x / (1 + exp(-1.59576912160573071176 * (x + 0.044715 * x * x * x)))",
              softplus="x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))", cos="cos(x)")
@@ -236,6 +238,24 @@ def in_16_bits(fn, f, x, dtype):
     return bad
 
 
+COUNTED = "kernel one(x: *f32, y: *f32) warps(1) { let i = arange(0, 32); store(y + i, FN(load(x + i))); }\n"
+# What the assembler folds into other instructions (a shift into a sum), and what it adds to one: the form of lg2 that knows subnormal numbers.
+FREE, MORE = ("mov", "neg", "abs", "selp", "shl"), {"lg2.approx.f32": 3}
+
+
+def instructions(fn, folder):
+    """How many sm_90 takes for an element: of PTX, without the kernel's own, and without limits 0 and 1, which are a mode of others."""
+    def counted(what):
+        path = os.path.join(folder, "counted.tile")
+        with open(path, "w") as f:
+            f.write(COUNTED.replace("FN", what))
+        ptx = subprocess.run([tilec, path], capture_output=True, text=True, check=True).stdout
+        names = [m[1] for m in re.finditer(r"^\s+(?:@%p\d+ )?([a-z][\w.]*)\s", ptx, re.M)]
+        modes = len(re.findall(r"min\.f32\s.*0f3F800000", ptx))
+        return sum(1 + MORE.get(n, 0) for n in names if not n.startswith(FREE)) - 2 * modes
+    return counted(fn) - counted("abs")
+
+
 def sweep(fn, folder, claimed):
     """The greatest error over all arguments."""
     f = ctypes.CDLL(os.path.join(os.path.abspath(folder), fn + "_close.so")).worst
@@ -266,6 +286,8 @@ with tempfile.TemporaryDirectory() as folder:
     for fn, nearest, worst in table.CLOSE:
         if names and fn not in names:
             continue
+        cost, most = instructions(fn + "_close", folder), table.COST[fn][0]
+        bad |= judged(cost <= most, f"{fn}_close: {cost} instructions of {most}")
         inside = lambda x: x[~(abs(x) > BOUNDED.get(fn, np.inf))]
         f = Native(fn + "_close", folder)
         bad |= close_one(fn, f, inside(everywhere), nearest, worst)
