@@ -107,11 +107,95 @@ fold_all_products(Gen *g, const Fold *f, Part *out, u32 nresults)
   }
 }
 
+/* Is v the coordinate along the axis? */
+static bool
+is_coordinate(const Value *v, u32 axis)
+{
+  for (const Op *op = v->def; op; v = op_operand(op, 0), op = v->def)
+    switch (op->code) {
+    case OP_ARANGE: return op_int(op, AT_START, 0) == 0;
+    case OP_CONVERT_LAYOUT: break;
+    case OP_BROADCAST:
+      if (op_operand(op, 0)->type->shape[axis] != v->type->shape[axis])
+        return false;
+      break;
+    case OP_EXPAND_DIMS: {
+      u32 at = (u32)op_int(op, AT_AXIS, 0);
+      if (at == axis)
+        return false;
+      axis -= at < axis;
+      break;
+    }
+    default: return false;
+    }
+  return false;
+}
+
+/* The lowest place at which something holds: the least of coordinates, where it does, and of the largest number, where it does not. A
+ * thread's registers then are constants to choose from, from the last to the first, two instructions each; its own part of the coordinate
+ * shares no bit with them and is added at the end. */
+static bool
+is_first_place(const Fold *f)
+{
+  const Value *x = op_operand(f->op, 0);
+  u64 none;
+  if (!(f->known && f->code == OP_MIN) || f->padded || x->type->dt != DT_I32 || !op_is(x, OP_SELECT) ||
+      !value_const_bits(OPERAND(x->def, SELECT, b), &none) || none != INT32_MAX || !is_coordinate(OPERAND(x->def, SELECT, a), f->axis))
+    return false;
+  u32 mine = 0;
+  for (u32 r = 0; r < f->h->regs; r++)
+    mine |= dist_coord(f->h, f->h->flat[r], (int)f->axis);
+  return !(mine & dist_coord(f->h, f->h->thread_mask, (int)f->axis));
+}
+
+/* The registers of result i, the one with the last place first. */
+static u32
+by_place(Gen *g, const Fold *f, u32 i, u32 *regs)
+{
+  u32 n = 0;
+  for (u32 r = 0; r < f->h->regs; r++) {
+    if (f->h->rep[r] != r || result_register(g, f, r) != i)
+      continue;
+    u32 k = n++, at = dist_coord(f->h, f->h->flat[r], (int)f->axis);
+    for (; k && dist_coord(f->h, f->h->flat[regs[k - 1]], (int)f->axis) < at; k--)
+      regs[k] = regs[k - 1];
+    regs[k] = r;
+  }
+  return n;
+}
+
+static void
+fold_places(Gen *g, const Fold *f, Part *out, u32 nresults)
+{
+  enum { CHAIN = 16 };        /* of instructions that wait for each other */
+  const Val *holds = gen_regs(g, OPERAND(op_operand(f->op, 0)->def, SELECT, c));
+  u32 *regs = NEW_ARRAY(g->arena, u32, f->h->regs);
+  Part *chains = NEW_ARRAY(g->arena, Part, f->h->regs / CHAIN + 1);
+  for (u32 i = 0; i < nresults; i++) {
+    u32 n = by_place(g, f, i, regs), nchains = 0;
+    for (u32 k = 0; k < n; k++) {
+      Val *at = &chains[k % CHAIN ? nchains - 1 : nchains++].v[0];
+      Val before = k % CHAIN ? *at : gen_u32(g, INT32_MAX);
+      *at = LLVMBuildSelect(B, holds[regs[k]], gen_u32(g, dist_coord(f->h, f->h->flat[regs[k]], (int)f->axis)), before, "");
+    }
+    if (!n) {
+      out[i] = fold_nothing(g, f);
+      continue;
+    }
+    tree(g, f, chains, nchains);
+    out[i] = (Part){.v[0] = LLVMBuildOr(B, chains[0].v[0], dist_index(g, f->h, 0, (int)f->axis), "")};
+  }
+}
+
 static void
 fold_registers(Gen *g, const Fold *f, Part *out, u32 nresults)
 {
   if (is_sum_of_products(f)) {
     fold_all_products(g, f, out, nresults);
+    return;
+  }
+  if (is_first_place(f)) {
+    fold_places(g, f, out, nresults);
     return;
   }
   u32 *count = NEW_ARRAY(g->arena, u32, nresults), *start = NEW_ARRAY(g->arena, u32, nresults + 1);

@@ -86,7 +86,7 @@ def best_places(dev, rng, n, warps, dtype="f32"):
     call = launch(source(dev, PLACES, N=n, T=dtype, warps=warps), rows, dev.array(x), v, k, m)
     spread = lambda per_row: np.repeat(np.array(per_row)[:, :, None], n, 2)
     places = [[best(r, 1), best(r, -1)] * 2 for r in x]
-    values = [[r[p[0]], r[p[1]]] for r, p in zip(x, places)]
+    values = [[extreme(r, 1), extreme(r, -1)] for r in x]
     strict = lambda r, sign: r.dtype.type(NAN) if np.isnan(r).any() else extreme(r, sign)
     folds = [[extreme(r, 1), extreme(r, -1), strict(r, 1), strict(r, -1)] for r in x]
     return Run(call, [("places", k.numpy(), spread(places).astype(np.int32), 0), ("values", plain(v.numpy()), plain(spread(values)), 0),
@@ -113,11 +113,11 @@ def best_along(dev, rng, n, axis, warps):
     v, k, w = dev.empty(a.shape, "f32"), dev.empty((2, *a.shape), "i32"), dev.empty(a.shape, "f32")
     call = launch(source(dev, AXES, R=a.shape[0], C=a.shape[1], A=axis, warps=warps), 1, dev.array(a), v, k, w)
     at, to = np.array([best(r, 1) for r in x]), np.array([best(r, -1) for r in x])
-    rows = np.arange(len(x))
+    most, least = (np.array([extreme(r, sign) for r in x]) for sign in (1, -1))
     wide = lambda r: np.ascontiguousarray(np.broadcast_to(r[:, None] if axis == 1 else r[None, :], a.shape))
     return Run(call, [("places", k.numpy(), np.array([wide(at), wide(to)], np.int32), 0),
-                      ("most", plain(v.numpy()), plain(wide(x[rows, at])), 0),
-                      ("least", plain(w.numpy()), plain(wide(x[rows, to])), 0)])
+                      ("most", plain(v.numpy()), plain(wide(most)), 0),
+                      ("least", plain(w.numpy()), plain(wide(least)), 0)])
 
 
 SCANS = """
