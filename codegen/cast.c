@@ -153,13 +153,28 @@ float_to_float(Gen *g, DType from, DType to, Val x, Rounding r)
 
 /* ---- between integers and floats ---- */
 
+/* Where x was made a whole number, what it was made of, and by which rounding: the conversion does that, too. */
+static Val
+before_rounding(Val x, FloatRound *r)
+{
+  static const struct { const char *name; FloatRound round; } whole[] = {
+    {"llvm.trunc", ROUND_ZERO}, {"llvm.rint", ROUND_NEAREST}, {"llvm.floor", ROUND_DOWN}, {"llvm.ceil", ROUND_UP}};
+  unsigned id = LLVMIsACallInst(x) ? LLVMGetIntrinsicID(LLVMGetCalledValue(x)) : 0;
+  for (u32 i = 0; id && i < COUNT(whole); i++)
+    if (id == LLVMLookupIntrinsicID(whole[i].name, strlen(whole[i].name))) {
+      *r = whole[i].round;
+      return LLVMGetOperand(x, 0);
+    }
+  return x;
+}
+
 /* cvt saturates; it gives 0 for a nan too, unless f64 or a 64-bit result is in play. */
 static Val
 float_to_int(Gen *g, DType from, DType to, Val x, FloatRound r)
 {
   u32 bits = dtype_bits(to);
   bool s = dtype_is_signed(to), is_f64 = from == DT_F64;
-  Val wide = widen(g, from, x);
+  Val wide = before_rounding(widen(g, from, x), &r);
   Val v = call1(g, arena_printf(g->arena, "llvm.nvvm.%c2%s%s.%s", is_f64 ? 'd' : 'f', s ? "" : "u", bits == 64 ? "ll" : "i",
                                 suffixes[r]), wide);
   if (is_f64 || bits == 64)

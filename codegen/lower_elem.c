@@ -464,7 +464,17 @@ static Val real_floor(Gen *g, Val x) { return float_intrinsic(g, "llvm.floor", 1
 static Val real_ceil(Gen *g, Val x) { return float_intrinsic(g, "llvm.ceil", 1, &x); }
 static Val real_rint(Gen *g, Val x) { return float_intrinsic(g, "llvm.rint", 1, &x); }
 static Val real_trunc(Gen *g, Val x) { return float_intrinsic(g, "llvm.trunc", 1, &x); }
-static Val real_round(Gen *g, Val x) { return float_intrinsic(g, "llvm.round", 1, &x); }
+
+/* Halves away from zero: what is more than half a number away from 0 reaches the next one by the number below 1/2, as sums are rounded, and
+ * what is less does not; numbers without a fraction stay. */
+static Val
+real_round(Gen *g, Val x)
+{
+  Ty t = LLVMTypeOf(x);
+  Val half[2] = {LLVMConstReal(t, t == g->f64 ? 0x1.fffffffffffffp-2 : 0x1.fffffep-2), x};
+  return real_trunc(g, LLVMBuildFAdd(B, x, float_intrinsic(g, "llvm.copysign", 2, half), ""));
+}
+
 static Val real_sqrt(Gen *g, Val x) { return float_intrinsic(g, "llvm.sqrt", 1, &x); }
 /* Subnormal results are 0: what keeps them costs three more instructions. */
 static Val
