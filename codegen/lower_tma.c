@@ -133,13 +133,36 @@ emit_piece(Gen *g, PtxId id, const Op *op, u32 first, const TmaForm *f, u32 i, P
   ptx_emit(g, id, p, NULL);
 }
 
+/* The programs that get the box, an i16 with a bit for each rank; NULL: this one alone. */
+static Val
+recipients(Gen *g, const Op *op)
+{
+  u32 step[3], all = cluster_recipients(op, step);
+  const u32 *n = g->func->cluster, stride[3] = {1, n[0], n[0] * n[1]};
+  Val first = NULL;
+  if (all == 1)
+    return NULL;
+  for (u32 a = 0; a < 3; a++) {
+    if (step[a] || n[a] == 1)
+      continue;
+    Val place = gen_call(g, arena_printf(g->arena, "llvm.nvvm.read.ptx.sreg.cluster.ctaid.%c", "xyz"[a]), 0, NULL, 0, NULL);
+    Val part = LLVMBuildMul(B, place, gen_u32(g, stride[a]), "");
+    first = first ? LLVMBuildAdd(B, first, part, "") : part;
+  }
+  Val mask = gen_u32(g, all);
+  return LLVMBuildTrunc(B, first ? LLVMBuildShl(B, mask, first, "") : mask, g->i16, "");
+}
+
 void
 lower_TMA_LOAD(Gen *g, const Op *op)
 {
   TmaForm f;
-  Val map, mbar = addr_shared(g, gen_regs(g, OPERAND(op, TMA_LOAD, m))[0], 0);
-  for (u32 i = 0, n = has_tma(g, op) ? box_of(g, op, &f, &map) : 0; i < n; i++) {
-    PtxArgs p = {.nin = 3, .in = {piece_address(g, op, &f, i), map, mbar}};
+  bool has = has_tma(g, op);
+  Val map, mbar = addr_shared(g, gen_regs(g, OPERAND(op, TMA_LOAD, m))[0], 0), to = has ? recipients(g, op) : NULL;
+  for (u32 i = 0, n = has ? box_of(g, op, &f, &map) : 0; i < n; i++) {
+    PtxArgs p = {.nin = to ? 4 : 3, .in = {piece_address(g, op, &f, i), map, mbar, to}};
+    p.subst[5] = to ? ".multicast::cluster" : "";
+    p.subst[6] = to ? ", $3" : "";
     emit_piece(g, PTX_TMA_LOAD, op, SLOT(TMA_LOAD, at), &f, i, &p);
   }
 }

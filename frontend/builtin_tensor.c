@@ -179,11 +179,36 @@ box_copy(Lower *L, Call *c, BoxCall b, Value *m)
   return op;
 }
 
+enum { AXES = 3 };                /* of a grid */
+
+/* Argument i as some of them. */
+static bool
+call_multicast(Lower *L, Call *c, u32 i, u32 *n, i64 *axes)
+{
+  u32 seen = 0;
+  *n = 0;
+  if (c->given[i] && !call_ints(L, c, i, "axes of the grid", AXES, n, axes))
+    return false;
+  for (u32 k = 0; k < *n; k++) {
+    if (axes[k] < 0 || axes[k] >= AXES || seen >> axes[k] & 1) {
+      call_error(L, c, c->args[i].span, "multicast takes axes 0, 1 and 2 of the grid, each at most once");
+      return false;
+    }
+    seen |= 1u << axes[k];
+  }
+  return true;
+}
+
 Val
 builtin_tma_load(Lower *L, Call *c)
 {
+  i64 axes[AXES];
+  u32 n;
   Value *m = call_mbarrier(L, c, 2, false);
-  return m && box_copy(L, c, (BoxCall){OP_TMA_LOAD, 0, 1, 3, 4}, m) ? val_void(c->span) : val_poison(c->span);
+  Op *op = m && call_multicast(L, c, 5, &n, axes) ? box_copy(L, c, (BoxCall){OP_TMA_LOAD, 0, 1, 3, 4}, m) : NULL;
+  if (op && n)
+    op_set_ints(op, AT_MULTICAST, axes, n);
+  return op ? val_void(c->span) : val_poison(c->span);
 }
 
 Val

@@ -53,7 +53,23 @@ bool
 cluster_reaches(const Value *buffer)
 {
   for (const Use *u = buffer->uses; u; u = u->next)
-    if (u->user->code == OP_SHARED_REMOTE || (op_is_view(u->user) && cluster_reaches(op_result(u->user))))
+    if (u->user->code == OP_SHARED_REMOTE || op_attr(u->user, AT_MULTICAST) ||
+        (op_is_view(u->user) && cluster_reaches(op_result(u->user))))
       return true;
   return false;
+}
+
+u32
+cluster_recipients(const Op *load, u32 step[3])
+{
+  const Attr *axes = op_attr(load, AT_MULTICAST);
+  const u32 *n = load->block->func->cluster, stride[3] = {1, n[0], n[0] * n[1]};
+  u32 all = 1;
+  step[0] = step[1] = step[2] = 0;
+  for (u32 i = 0; axes && i < axes->ints.n; i++)
+    step[axes->ints.v[i]] = stride[axes->ints.v[i]];
+  for (u32 a = 0; a < 3; a++)
+    for (u32 k = 1, line = all; step[a] && k < n[a]; k++)
+      all |= line << k * step[a];
+  return all;
 }

@@ -380,6 +380,8 @@ reader_of(const Interp *in, u64 at)
 {
   for (u32 k = 0; k < in->flying.len; k++) {
     const Product *p = &in->flying.data[k];
+    if (in->programs[interp_rank_of(in, p->team)].shared != in->shared)
+      continue;
     for (u32 i = 0; i < p->reads.len; i++)
       if (at >= p->reads.data[i].from && at < p->reads.data[i].to)
         return p->op;

@@ -71,25 +71,53 @@ box_bytes(const Box *b)
   return type_numel(b->type) * dtype_bytes(b->type->dt);
 }
 
+/* To the buffer of the program of that rank, by its mbarrier. */
+static bool
+load_to(Interp *in, const Box *b, u32 rank)
+{
+  const Op *op = b->op;
+  Mbar *m = interp_mbar(in, op, OPERAND(op, TMA_LOAD, m), rank);
+  u32 n = type_numel(b->type), size = dtype_bytes(b->type->dt);
+  if (!m || !interp_reach(in, op, rank))
+    return false;
+  for (u32 i = 0; i < n; i++) {
+    u64 from = address_of(in, b, i);
+    Copy c = {0, 0, size, 0, op};
+    const void *p = from ? interp_element(in, op, from, size, i) : &c.value;
+    if (!p || !interp_shared_begin(in, op, i, &c.at))
+      return false;
+    memcpy(&c.value, p, size);
+    vec_push(in->arena, &m->landing, c);
+  }
+  interp_reached(in);
+  in->steps -= in->steps < n ? in->steps : n;
+  interp_mbar_bytes(in, m, op, -(i64)box_bytes(b));
+  return true;
+}
+
+/* The programs that get the box, by rank. */
+static u32
+recipients(const Interp *in, const Op *op)
+{
+  u32 step[3], all = cluster_recipients(op, step), first = in->program->rank;
+  for (u32 a = 0; a < 3; a++)
+    first -= in->program->at[a] % in->func->cluster[a] * step[a];
+  return all << first;
+}
+
 Flow
 interp_tma_load(Interp *in, const Op *op)
 {
   Box b;
-  Mbar *m = interp_mbar(in, op, OPERAND(op, TMA_LOAD, m), in->program->rank);
-  if (!m || !box_open(in, op, SLOT(TMA_LOAD, at), &b))
+  u32 to = recipients(in, op);
+  for (u32 left = to; left; left &= left - 1)
+    if (interp_mbar_expected(in, OPERAND(op, TMA_LOAD, m), (u32)__builtin_ctz(left)))
+      return FLOW_WAIT;
+  if (!box_open(in, op, SLOT(TMA_LOAD, at), &b))
     return FLOW_FAULT;
-  u32 n = type_numel(b.type), size = dtype_bytes(b.type->dt);
-  for (u32 i = 0; i < n; i++) {
-    u64 from = address_of(in, &b, i);
-    Copy c = {0, 0, size, 0, op};
-    const void *p = from ? interp_element(in, op, from, size, i) : &c.value;
-    if (!p || !interp_shared_begin(in, op, i, &c.at))
+  for (; to; to &= to - 1)
+    if (!load_to(in, &b, (u32)__builtin_ctz(to)))
       return FLOW_FAULT;
-    memcpy(&c.value, p, size);
-    vec_push(in->arena, &m->landing, c);
-  }
-  in->steps -= in->steps < n ? in->steps : n;
-  interp_mbar_bytes(in, m, op, -(i64)box_bytes(&b));
   return FLOW_NEXT;
 }
 

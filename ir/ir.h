@@ -427,6 +427,9 @@ const char *cluster_error(Arena *a, u32 n, const i64 *dims);
 const Op *buffer_remote(const Value *buffer);
 /* NULL, or why op cannot take as operand i a buffer that is another program's. */
 const char *cluster_remote_error(const Op *op, u32 i);
+/* Programs that a tma_load copies to, by their ranks: a bit for each of those that differ from the one of rank 0 along its axes only. 1:
+ * its own alone. step[a]: how far apart in rank neighbours along axis a are, 0 where it does not go. */
+u32 cluster_recipients(const Op *load, u32 step[3]);
 bool cluster_reaches(const Value *buffer);                           /* other programs have views of it, or of a part of it */
 const char *cluster_text(Arena *a, const u32 dims[3]);               /* "2 x 1 x 1" */
 

@@ -118,13 +118,27 @@ check_box(Verifier *v, const Op *op, u32 b, u32 t, u32 at)
   return wrong ? verify_fail(v, op, "%s", wrong) : check_coordinates(v, op, at, tensor->rank);
 }
 
+static bool
+check_multicast(Verifier *v, const Op *op)
+{
+  const Attr *axes = op_attr(op, AT_MULTICAST);
+  u32 seen = 0;
+  for (u32 i = 0; axes && i < axes->ints.n; i++) {
+    i64 a = axes->ints.v[i];
+    if (a < 0 || a > 2 || seen >> a & 1)
+      return verify_fail(v, op, "multicast names axes 0, 1 and 2, each at most once");
+    seen |= 1u << a;
+  }
+  return true;
+}
+
 bool
 check_TMA_LOAD(Verifier *v, const Op *op)
 {
   const Type *m = IN_TYPE(op, TMA_LOAD, m);
   if (!type_is_shared(m) || m->dt != DT_MBAR || m->count)
     return verify_fail(v, op, "operand %u is one mbarrier, not %s", SLOT(TMA_LOAD, m), spell(v, m));
-  return check_box(v, op, SLOT(TMA_LOAD, b), SLOT(TMA_LOAD, t), SLOT(TMA_LOAD, at));
+  return check_box(v, op, SLOT(TMA_LOAD, b), SLOT(TMA_LOAD, t), SLOT(TMA_LOAD, at)) && check_multicast(v, op);
 }
 
 bool

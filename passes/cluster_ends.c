@@ -14,7 +14,7 @@ static void
 note_uses(Op *op, void *user)
 {
   u32 *uses = user;
-  *uses |= op->code == OP_MBARRIER_INIT ? INITIALISES : 0;
+  *uses |= op->code == OP_MBARRIER_INIT ? INITIALISES : op_attr(op, AT_MULTICAST) ? USES_MBARRIER : 0;
   for (u32 i = 0; i < op->noperands; i++) {
     const Value *b = op_operand(op, i);
     if (!b || !type_is_shared(b->type) || op_is_view(op) || !buffer_remote(b))
