@@ -239,6 +239,16 @@ def softmax(dev, rng, rows, n, name="softmax", warps=4, dtype="f32", per=8, **mo
     return Run(call, [("out", WIDE[dtype](out.numpy()), softmax_reference(value), {**ROUNDING, "f32": 1e-6}[dtype])], bytes=2 * x.nbytes)
 
 
+def rows_in_clusters(dev, rng, rows, n, norm=False, C=4, BLOCK=8192, dtype="f32"):
+    """C programs a row; BLOCK * C is at least n."""
+    (x, value), eps = given(rng, (rows, n), dtype, 3), 1e-5
+    out = poisoned(dev, (rows, n), dtype)
+    k = kernel(dev, "softmax_cluster.tile", "layer_norm_cluster" if norm else "softmax_cluster", T=dtype, BLOCK=BLOCK, C=C)
+    call = launch(k, rows * C, dev.array(x, dtype), out, n, n, *([eps] if norm else []))
+    want = normalised(value, eps)[0] if norm else softmax_reference(value)
+    return Run(call, [("out", WIDE[dtype](out.numpy()), want, {**ROUNDING, "f32": 2e-6}[dtype])], bytes=2 * x.nbytes)
+
+
 def softmax_backward(dev, rng, rows, n, dtype="f32", warps=4, blocks=False, **more):
     y = NARROW[dtype](softmax_reference(rng.standard_normal((rows, n)) * 3))
     p, (dy, g) = WIDE[dtype](y), given(rng, (rows, n), dtype)
@@ -641,11 +651,12 @@ def transpose_tma(dev, rng, m, n, dtype="f16", between=0, BLOCK=64):
     return Run(call, [("b", b[1](), x.T, 0), untouched(b[1])], bytes=2 * x.nbytes)
 
 
-def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, file="matmul_tma.tile", name=None, **defines):
+def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, file="matmul_tma.tile", name=None, cluster=1, **defines):
     a, b = (NARROW[dtype](rng.standard_normal(shape, np.float32)) for shape in ((m, k), (k, n)))
     c = poisoned(dev, (m, n), "f32")
     kern = kernel(dev, file, name, T=dtype, BM=BM, BN=BN, **defines)
-    call = launch(kern, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c)
+    rows = tilec.cdiv(m, BM * cluster) * cluster
+    call = launch(kern, (rows, tilec.cdiv(n, BN)), rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c)
     return Run(call, [("c", c.numpy(), WIDE[dtype](a) @ WIDE[dtype](b), 1e-5)], flops=2 * m * n * k, dtype=dtype)
 
 
@@ -825,6 +836,10 @@ CASES = [
     Case("vector_add", vector_add, [dict(n=98432), dict(n=1), dict(n=1000)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
     Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)] + grid(rows=(5,), n=(100, 1024), dtype=("f16", "bf16")),
          [dict(rows=8192, n=4096, warps=8), dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8)) + grid(rows=(1000,), n=(100, 1024, 16384), dtype=("f16", "bf16"))),
+    Case("softmax_cluster", rows_in_clusters, [dict(rows=3, n=3000, BLOCK=1024), dict(rows=2, n=1, C=2, BLOCK=128), dict(rows=5, n=700, C=1, BLOCK=1024)] +
+         grid(rows=(2,), n=(1000,), C=(3, 8), BLOCK=(512,), dtype=("f16", "bf16")), grid(rows=(1000,), n=(30000, 65536), C=(4, 8), dtype=("f32", "f16"))),
+    Case("layer_norm_cluster", lambda dev, rng, **s: rows_in_clusters(dev, rng, norm=True, **s), [dict(rows=3, n=3000, BLOCK=1024)] +
+         grid(rows=(2,), n=(1000,), C=(2, 8), BLOCK=(512,), dtype=("f16",)), grid(rows=(1000,), n=(30000,), C=(4, 8), dtype=("f32", "f16"))),
     Case("softmax_persistent", lambda dev, rng, stages=1, **s: softmax(dev, rng, name="softmax_persistent", STAGES=stages, **s),
          [dict(rows=300, n=781), dict(rows=1823, n=128), dict(rows=300, n=781, stages=3), dict(rows=1823, n=128, stages=2)],
          [dict(rows=8192, n=4096, stages=2), dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 4096, 16384))),
@@ -887,6 +902,9 @@ CASES = [
     Case("matmul_wgmma_tma", lambda dev, rng, BN=256, **s: matmul_tma(dev, rng, file="matmul_wgmma.tile", name="matmul_wgmma_tma", BN=BN, **s),
          [dict(m=128, n=128, k=128, BN=128)] + grid(m=(200,), n=(72,), k=(24, 136, 200), between=(0, 3), BN=(64,), STAGES=(2, 3)),
          grid(m=(4096,), n=(4096,), k=(4096,), BN=(128, 256), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
+    Case("matmul_cluster", lambda dev, rng, BN=256, **s: matmul_tma(dev, rng, file="matmul_cluster.tile", BN=BN, cluster=2, **s),
+         [dict(m=128, n=128, k=128, BN=128)] + grid(m=(200,), n=(72,), k=(24, 200), between=(0, 3), BN=(64,), STAGES=(2, 3)),
+         grid(m=(4096, 8192), n=(4096, 8192), k=(4096, 8192), BN=(256,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
     Case("matmul_cooperative", matmul_warpgroups, [dict(m=300, n=320, k=200, programs=2)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(3,)) + [dict(m=200, n=136, k=72, BN=128, dtype="bf16", CONSUMERS=consumers, programs=1) for consumers in (1, 3)],
          grid(m=(4096,), n=(4096,), k=(4096,), CONSUMERS=(1, 2)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16"), dict(m=1000, n=520, k=776, CONSUMERS=3, BN=128)]),

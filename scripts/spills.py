@@ -13,7 +13,7 @@ a = a.parse_intermixed_args()
 # Bytes. The examples are laid out for sm_90; a few words of a thread that has all its registers are no harm. On sm_90a there is one such word,
 # of conv2d where nothing is known of its arguments.
 LIMIT = {"sm_80": 64, "sm_90a": 4}
-HOPPER = re.compile(r"\btensor<|\bwgmma\(")      # what earlier targets do not have
+HOPPER = re.compile(r"\btensor<|\b(wgmma|cluster)\(")      # what earlier targets do not have
 KERNEL = re.compile(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", re.S)
 
 
