@@ -58,21 +58,22 @@ def wrong(path, findings, targets, words, kind, ops):
     return None
 
 
-def check(plants, scheduled, targets):
-    """Runs all, as the command line says; the status to exit with."""
+def check(plants, scheduled, targets, source="tir"):
+    """Runs all, as the command line says; the status to exit with. source: what the kernels are, tir or tile. Scheduled ones are tir."""
     build, verbose, bad = sys.argv[1], "--verbose" in sys.argv, 0
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "k.tir")
 
-        def run(text, *options):
+        def run(path, text, *options):
             with open(path, "w") as f:
                 f.write(text)
             return found(build, path, targets, *options)
 
-        sched = [(name, schedule(build, path, text), edit, *rest) for name, text, edit, *rest in scheduled]
-        for name, before, text, words, kind, ops in plants + [(name, text, edit(text), *rest) for name, text, edit, *rest in sched]:
-            before = run(before, f"--save={folder}")
-            findings = run(text, f"--against={folder}")
+        paths = [os.path.join(folder, f"k.{kind}") for kind in (source, "tir")]
+        sched = [(name, schedule(build, paths[0], text), edit, *rest) for name, text, edit, *rest in scheduled]
+        all_of_them = [(paths[0], *p) for p in plants] + [(paths[1], name, text, edit(text), *rest) for name, text, edit, *rest in sched]
+        for path, name, before, text, words, kind, ops in all_of_them:
+            before = run(path, before, f"--save={folder}")
+            findings = run(path, text, f"--against={folder}")
             why = f"it is not right to begin with: {before}" if before else wrong(path, findings, targets, words, kind, ops)
             bad += why is not None
             if why or verbose:
