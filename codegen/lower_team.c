@@ -8,7 +8,7 @@
  * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at any of them, each is as many
  * arrivals as the largest team that arrives anywhere has warps, shared out among its warps: so many lanes of each arrive, once the
  * warp has come together there. No team has to meet for that. At another program's mbarrier they arrive by the same instruction, on the
- * address that mapa gives, without .cluster: a release of that scope would flush what the thread wrote to the whole device. Bytes are
+ * address that mapa gives, and of the cluster's scope only where the op says so: such a release flushes to the whole device. Bytes are
  * announced by the leader, by its own arrival. What its copies do to the phase is counted in PTX as an arrival that each thread adds, and
  * that is made when the copies have landed: it comes out even.
  */
@@ -146,21 +146,29 @@ arrivals_of_team(Gen *g)
   return most;
 }
 
-/* Where it is; space: of which shared memory an instruction has to say that it is, NULL: its own. */
-typedef struct Place { Val at; const char *space; } Place;
+/* Where it is; space: of which shared memory an instruction has to say that it is, NULL: its own. scope: of an arrival that hands over
+ * memory to other programs, NULL: it does not. */
+typedef struct Place { Val at; const char *space, *scope; } Place;
+
+static bool
+hands_over(Gen *g, const Op *op)
+{
+  return func_cluster(g->func) > 1 && op_attr(op, AT_SCOPE);
+}
 
 static Place
 mbarrier_place(Gen *g, const Op *op)
 {
   const Value *b = OPERAND(op, BUFFER, b);
-  return (Place){addr_shared(g, gen_regs(g, b)[0], 0), func_cluster(g->func) > 1 && buffer_remote(b) ? "::cluster" : NULL};
+  return (Place){addr_shared(g, gen_regs(g, b)[0], 0), func_cluster(g->func) > 1 && buffer_remote(b) ? "::cluster" : NULL,
+                 hands_over(g, op) ? ".release.cluster" : NULL};
 }
 
 /* A row of ptx.def with an mbarrier and perhaps a number, where `only` holds (NULL: always), which is its last operand. */
 static void
 emit_where(Gen *g, PtxId id, Val only, Place m, Val n)
 {
-  PtxArgs a = {.subst = {NULL, m.space}, .nin = n ? 2 : 1, .in = {m.at, n}};
+  PtxArgs a = {.subst = {NULL, m.space, m.scope}, .nin = n ? 2 : 1, .in = {m.at, n}};
   if (only) {
     a.subst[0] = n ? "@$2" : "@$1";
     a.in[a.nin++] = only;
@@ -210,7 +218,8 @@ lower_MBARRIER_WAIT(Gen *g, const Op *op)
   Val in[] = {mbarrier_place(g, op).at, gen_regs(g, OPERAND(op, MBARRIER_WAIT, parity))[0]};
   LLVMBuildBr(B, again);
   gen_at(g, again);
-  Val over = ptx_value(g, target_has(g->target, F_MBARRIER_TX) ? PTX_MBAR_TRY : PTX_MBAR_TEST, g->i1, 2, in, NULL, NULL);
+  Val over = ptx_value(g, target_has(g->target, F_MBARRIER_TX) ? PTX_MBAR_TRY : PTX_MBAR_TEST, g->i1, 2, in,
+                       hands_over(g, op) ? ".acquire.cluster" : NULL, NULL);
   LLVMBuildCondBr(B, over, done, again);
   gen_at(g, done);
 }

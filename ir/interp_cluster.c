@@ -118,8 +118,7 @@ arrive(Interp *in, bool relaxed)
   m->arrived++;
   if (!relaxed)
     interp_leave(in, &m->left);
-  for (u32 t = 0; t < in->nteams; t++)
-    m->left.over[t] = max_u64(m->left.over[t], t == a->team ? in->now : a->clocks.over[t]);
+  interp_leave_over(in, &m->left);
   end_meeting(in);
 }
 

@@ -209,10 +209,12 @@ void interp_know_program(const Interp *in, Actor *a);   /* all that the actor's 
 static inline u32 interp_rank_of(const Interp *in, u32 team) { return team / in->nparts; }
 /* What the actor's team did, and knows, is left for others: of the time it is now. */
 void interp_leave(const Interp *in, Clocks *left);
+void interp_leave_over(const Interp *in, Clocks *left);   /* the same of what is over alone */
 Flow interp_region_ended(Interp *in);       /* the actor's */
 void interp_meet(Interp *in);               /* the threads of the actor's team meet */
 /* Has the actor's team to see what a team did in op number `when`: did it come before, by barriers and mbarriers? */
 bool interp_ordered(const Interp *in, u32 team, u64 when);
+bool interp_over(const Interp *in, u32 team, u64 when);   /* is it over at least, a read or a copy? */
 /* What an access clashes with: "read of shared memory that other threads wrote with no barrier between"; team: whose `other` is. False. */
 bool interp_clash(Interp *in, const Op *op, const Op *other, u32 team, const char *access, const char *memory, const char *did);
 Flow interp_mbarrier_init(Interp *in, const Op *op);

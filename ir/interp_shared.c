@@ -98,11 +98,23 @@ read_together(const Interp *in, const Touch *t)
   return t->op->code == OP_WGMMA && t->team == in->actor->team && block_team(t->op->block).warps == WGMMA_GROUP;
 }
 
+/* op reads what t wrote. */
 static bool
-clashes(Interp *in, const Op *op, const Touch *t, const char *access, const char *did)
+clashes(Interp *in, const Op *op, const Touch *t)
 {
-  bool apart = t->op && !read_together(in, t) && !interp_ordered(in, t->team, t->when);
-  return apart && !interp_clash(in, op, t->op, t->team, access, "shared memory", did);
+  if (!t->op || interp_ordered(in, t->team, t->when))
+    return false;
+  return !interp_clash(in, op, t->op, t->team, "read of", "shared memory", "wrote");
+}
+
+/* t: what op is about to write over. A read, or a copy, only has to be over. */
+static bool
+clashes_before(Interp *in, const Op *op, const Touch *t, bool read)
+{
+  bool over = read || t->team >= in->nteams;
+  if (!t->op || read_together(in, t) || (over ? interp_over : interp_ordered)(in, t->team, t->when))
+    return false;
+  return !interp_clash(in, op, t->op, t->team, "write to", "shared memory", read ? "read" : "wrote");
 }
 
 static void
@@ -117,7 +129,7 @@ may_read(Interp *in, const Op *op, u64 at)
   const Touch *t = touches(in, at);
   if (!t)
     return true;
-  if (clashes(in, op, t, "read of", "wrote"))
+  if (clashes(in, op, t))
     return false;
   mark_read(in, op, at);
   return true;
@@ -127,10 +139,8 @@ static bool
 may_write(Interp *in, const Op *op, u64 at)
 {
   const Touch *t = touches(in, at);
-  if (t && clashes(in, op, t, "write to", "wrote"))
-    return false;
-  for (u32 i = 1; t && i <= in->nteams; i++)
-    if (clashes(in, op, &t[i], "write to", "read"))
+  for (u32 i = 0; t && i <= in->nteams; i++)
+    if (clashes_before(in, op, &t[i], i > 0))
       return false;
   return true;
 }

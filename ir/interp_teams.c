@@ -68,6 +68,14 @@ interp_leave(const Interp *in, Clocks *left)
 }
 
 void
+interp_leave_over(const Interp *in, Clocks *left)
+{
+  const Clocks *c = &in->actor->clocks;
+  for (u32 t = 0; t < in->nclocks; t++)
+    left->over[t] = max_u64(left->over[t], t == in->actor->team ? in->now : max_u64(c->over[t], c->known[t]));
+}
+
+void
 interp_meet(Interp *in)
 {
   Actor *a = in->actor;
@@ -111,6 +119,13 @@ interp_ordered(const Interp *in, u32 team, u64 when)
 {
   const Actor *a = in->actor;
   return when <= a->clocks.known[team] || (team == a->team && !in->opt->barriers);
+}
+
+bool
+interp_over(const Interp *in, u32 team, u64 when)
+{
+  bool other = team >= in->nteams || interp_rank_of(in, team) != in->program->rank;
+  return (other && when <= in->actor->clocks.over[team]) || interp_ordered(in, team, when);
 }
 
 /* Who did it, as the actor sees that, and what would order the two. */
@@ -240,6 +255,17 @@ hand_over_copies(Interp *in, Mbar *m)
   a->copies.len = 0;
 }
 
+/* At another program's mbarrier an arrival that hands over no memory only tells that what came before it is over. */
+static void
+leave_at(Interp *in, const Op *op, Mbar *m)
+{
+  bool other = interp_rank_of(in, m->team) != in->program->rank;
+  if (!other || op_attr(op, AT_SCOPE) || !in->opt->barriers)
+    interp_leave(in, &m->left);
+  else
+    interp_leave_over(in, &m->left);
+}
+
 Flow
 interp_mbarrier_arrive(Interp *in, const Op *op)
 {
@@ -250,7 +276,7 @@ interp_mbarrier_arrive(Interp *in, const Op *op)
   Mbar *m = interp_mbar(in, op, b, rank);
   if (!m)
     return FLOW_FAULT;
-  interp_leave(in, &m->left);
+  leave_at(in, op, m);
   if (op_int(op, AT_COPIES, 0))
     hand_over_copies(in, m);
   m->arrived++;

@@ -9,6 +9,8 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
   {AT_RMW, OP_TMA_STORE, "add"},
   {AT_RMW, OP_COUNT, NULL},                 /* attr_rmw_words() */
   {AT_SEM, OP_COUNT, "relaxed acquire release acq_rel"},
+  {AT_SCOPE, OP_MBARRIER_ARRIVE, "cluster"},
+  {AT_SCOPE, OP_MBARRIER_WAIT, "cluster"},
   {AT_SCOPE, OP_COUNT, "cta gpu sys"},
   {AT_CACHE, OP_LOAD, "ca cg cs cv"},
   {AT_CACHE, OP_COUNT, "wb cg cs wt"},

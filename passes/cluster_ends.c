@@ -1,10 +1,16 @@
-/* cluster_ends.c - barriers of the cluster that programs begin and end with.
+/* cluster_ends.c - barriers of the cluster that programs begin and end with, and what their mbarriers hand over.
  *
  * Another program's shared memory is used while that runs, and who arrives at an mbarrier of it, or copies to it, has to know that it is
  * initialised. So in front of the first such op of the kernel's body all programs meet, behind a fence for what they initialised,
  * and behind the last one they meet again; where they do anyway, by a cluster_barrier of the program's own, that will do. A relaxed barrier
  * is enough for both: at the start the fence orders what is to be seen, and at the end arrivals and copies are over, as those whom they
- * are for have waited for them. Loads and stores are over only behind a barrier that orders them. */
+ * are for have waited for them. Loads and stores are over only behind a barrier that orders them.
+ *
+ * An arrival at another program's mbarrier says that reads before it are over: what the program that waits does then, by copies above all,
+ * cannot come too early. That it also shows what was written is dear (a fence for the whole device), and rarely asked for: only where
+ * programs load or store each other's shared memory, or load from global memory what they store there. Then such arrivals, and the waits at
+ * mbarriers that others arrive at, have the scope of the cluster. */
+#include "alias.h"
 #include "cluster_ends.h"
 
 /* What an op, or one in it, does to the shared memory of other programs. */
@@ -74,6 +80,74 @@ meet_at_end(Func *f)
     op_set_int(barrier, AT_RELAXED, 1);
 }
 
+/* ---- what mbarriers hand over ---- */
+
+typedef struct Handed { Arena *arena; bool memory; VEC(GlobalAccess) global; } Handed;
+
+static void
+note_handed(Op *op, void *user)
+{
+  Handed *h = user;
+  GlobalAccess a;
+  u32 uses = 0;
+  note_uses(op, &uses);
+  h->memory |= (uses & USES_MEMORY) != 0;
+  if (op_pointer(op) && global_access(op, &a))
+    vec_push(h->arena, &h->global, a);
+}
+
+static bool
+may_be_same(const Func *f, const GlobalAccess *a, const GlobalAccess *b)
+{
+  if (!a->root || !b->root)
+    return true;
+  return f->params[a->root->index].same == f->params[b->root->index].same;
+}
+
+/* Does a program perhaps load from global memory what another one stores? */
+static bool
+global_is_shared(const Func *f, const Handed *h)
+{
+  for (u32 i = 0; i < h->global.len; i++)
+    for (u32 k = 0; k < h->global.len; k++) {
+      const GlobalAccess *w = &h->global.data[i], *r = &h->global.data[k];
+      if (!(w->effect & FX_WRITE) || !(r->effect & FX_READ))
+        continue;
+      if (may_be_same(f, w, r))
+        return true;
+      global_rely_on_apart(w, r);
+    }
+  return false;
+}
+
+static void
+set_scope(Op *op, void *user)
+{
+  bool arrives = op->code == OP_MBARRIER_ARRIVE && buffer_remote(OPERAND(op, MBARRIER_ARRIVE, b));
+  bool waits = op->code == OP_MBARRIER_WAIT && cluster_reaches(op_result(buffer_alloc(OPERAND(op, MBARRIER_WAIT, b))));
+  if (arrives || waits)
+    op_set_str(op, AT_SCOPE, "cluster");
+}
+
+static void
+find_arrival(Op *op, void *user)
+{
+  *(bool *)user |= op->code == OP_MBARRIER_ARRIVE && buffer_remote(OPERAND(op, MBARRIER_ARRIVE, b));
+}
+
+static void
+say_what_is_handed_over(Func *f)
+{
+  Handed h = {.arena = f->module->ctx->scratch};
+  bool arrives = false;
+  func_walk(f, find_arrival, &arrives);
+  if (!arrives)
+    return;
+  func_walk(f, note_handed, &h);
+  if (h.memory || global_is_shared(f, &h))
+    func_walk(f, set_scope, NULL);
+}
+
 void
 cluster_ends(Func *f)
 {
@@ -85,4 +159,5 @@ cluster_ends(Func *f)
   if (first)
     meet_before(first);
   meet_at_end(f);
+  say_what_is_handed_over(f);
 }
