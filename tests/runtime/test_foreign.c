@@ -351,14 +351,17 @@ test_early_copies(void)
   }
 }
 
+#define SWAP(head) \
+  ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry swap(.param .u64 .ptr .global .align 4 out)" head \
+  "\n{\n.reg .b32 %r<8>; .reg .b64 %d<4>; .shared .align 4 .b32 s;\n" \
+  "ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1; mov.u32 %r4, s; st.shared.u32 [s], %r1; mapa.shared::cluster.u32 %r5, %r4, %r3;\n" \
+  "barrier.cluster.arrive; barrier.cluster.wait; ld.shared::cluster.u32 %r6, [%r5]; mad.wide.u32 %d2, %r1, 4, %d1; st.global.u32 [%d2], %r6; barrier.cluster.arrive; barrier.cluster.wait; ret; }\n"
+
 /* Two blocks that read each other's word, in the clusters of the launch; on one whose size does not fit, nothing runs. */
 static void
 test_clusters(TilertDevice *d)
 {
-  static const char ptx[] =
-    ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry swap(.param .u64 .ptr .global .align 4 out)\n{\n.reg .b32 %r<8>; .reg .b64 %d<4>; .shared .align 4 .b32 s;\n"
-    "ld.param.u64 %d1, [out]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %cluster_ctarank; xor.b32 %r3, %r2, 1; mov.u32 %r4, s; st.shared.u32 [s], %r1; mapa.shared::cluster.u32 %r5, %r4, %r3;\n"
-    "barrier.cluster.arrive; barrier.cluster.wait; ld.shared::cluster.u32 %r6, [%r5]; mad.wide.u32 %d2, %r1, 4, %d1; st.global.u32 [%d2], %r6; barrier.cluster.arrive; barrier.cluster.wait; ret; }\n";
+  static const char ptx[] = SWAP("");
   uint32_t four[3] = {4, 1, 1}, five[3] = {5, 1, 1}, one[3] = {1, 1, 1}, two[3] = {2, 1, 1}, many[3] = {17, 1, 1}, out[4];
   TilertKernel *k;
   TilertBuffer *b;
@@ -382,6 +385,37 @@ test_clusters(TilertDevice *d)
   tilert_module_destroy(m);
 }
 
+/* The same in clusters that the kernel was compiled for, as its manifest says: launches ask for no other, and grids are multiples. */
+static void
+test_compiled_clusters(TilertDevice *d)
+{
+  static const char ptx[] = "//@tilec kernel=swap warps=1 shared=0 cluster=2x1x1 target=sm_90 params=out:ptr:i32\n"
+    SWAP("\n.reqntid 32, 1, 1\n.explicitcluster\n.reqnctapercluster 2, 1, 1");
+  uint32_t four[3] = {4, 1, 1}, three[3] = {3, 1, 1}, two[3] = {2, 1, 1}, wide[3] = {4, 1, 1}, out[4];
+  TilertKernel *k;
+  TilertBuffer *b;
+  TilertLaunch *l;
+  static TilertManifest made;
+  size_t n;
+  TilertModule *m;
+  CHECK_OK(tilert_manifest_parse(ptx, strlen(ptx), &made, 1, &n, &err));
+  CHECK_OK(tilert_module_load(d, ptx, strlen(ptx), &made, 1, &m, &err));
+  CHECK_OK(tilert_module_kernel(m, "swap", &k, &err));
+  CHECK_OK(tilert_buffer_create(d, 16, &b, &err));
+  TilertArg arg = {.kind = TILERT_ARG_BUFFER, .u.buffer = b};
+  CHECK_FAILS(tilert_launch(NULL, k, three, &arg, 1, &err), TILERT_E_ARGUMENT, "kernel swap: a grid of 3 x 1 x 1 blocks is no multiple of the cluster's 2 x 1 x 1");
+  CHECK_OK(tilert_launch_create(k, four, &arg, 1, &l, &err));
+  CHECK_FAILS(tilert_launch_set_cluster(l, wide, &err), TILERT_E_ARGUMENT, "kernel swap was compiled for clusters of 2 x 1 x 1 blocks, not 4 x 1 x 1");
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK_OK(tilert_launch_set_cluster(l, two, &err));
+  CHECK_OK(tilert_buffer_read(b, 0, out, sizeof out, NULL, &err));
+  for (uint32_t i = 0; i < 4; i++)          /* all lanes of a block store one word */
+    CHECK(out[i] == (i ^ 1));
+  tilert_launch_destroy(l);
+  tilert_buffer_destroy(b);
+  tilert_module_destroy(m);
+}
+
 int
 main(void)
 {
@@ -393,6 +427,7 @@ main(void)
   test_prepared(d);
   test_numbers(d);
   test_clusters(d);
+  test_compiled_clusters(d);
   tilert_device_close(d);
   test_early_copies();
   test_watch();
