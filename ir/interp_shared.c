@@ -440,7 +440,8 @@ proxy_sees(Interp *in, const Op *op, u64 at, u32 bytes)
 {
   for (u32 i = 0; in->opt->barriers && i < bytes; i++) {
     const Touch *t = touches(in, at + i);
-    if (!t || !t->op || t->team >= in->nteams || interp_seen(in, t->team, t->when))
+    bool by_proxy = t && t->op && t->op->code == OP_TMA_LOAD;      /* other copies are the threads' own, whoever they arrive for */
+    if (!t || !t->op || by_proxy || interp_seen(in, t->team, t->when))
       continue;
     interp_fault(in, op, "shared memory that threads wrote, with no asynchronous fence between");
     in->err->other = t->op->span;
