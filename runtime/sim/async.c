@@ -140,11 +140,20 @@ land_some(Block *b, Warp *w, const Landing *l, uint32_t segment)
   return rc;
 }
 
-/* With `all`, copies not committed are waited for too. */
+/* With `all`, copies not committed are waited for too. What the thread has waited for itself it hands over where they were to arrive. */
 int
 async_wait(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
-  return land_some(b, w, &(Landing){.in = in, .m = m}, 0);
+  return land_some(b, w, &(Landing){.in = in, .m = m}, 0) ? -1 : flights_of_landed(b, w, m);
+}
+
+bool
+async_pending(const Warp *w, uint32_t lane, uint32_t serial)
+{
+  for (size_t i = 0; i < w->npending; i++)
+    if (w->pending[i].lane == lane && w->pending[i].serial < serial)
+      return true;
+  return false;
 }
 
 int

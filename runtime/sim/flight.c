@@ -6,6 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The thread's copies up to those that arrive with f, as its mbarrier writes them. */
+static int
+land_copies(Block *b, const Flight *f)
+{
+  uint32_t segment = b->check ? agent_segment(b, b->mbar[f->mbar]->agent) : 0;
+  return async_land(b, &b->warp[f->warp], f->lane, f->serial, segment);
+}
+
+/* The same of arrivals in front of f, which are to be seen by who waits for those. */
+static int
+land_before(Block *b, const Flight *f)
+{
+  int rc = 0;
+  for (size_t i = 0; i < b->nflight && !rc; i++) {
+    const Flight *e = &b->flight[i];
+    if (e->kind == FLIGHT_COPIES && e->warp == f->warp && e->lane == f->lane && e->serial < f->serial)
+      rc = land_copies(b, e);
+  }
+  return rc;
+}
+
 static int
 land(Block *b, const Flight *f)
 {
@@ -13,10 +34,7 @@ land(Block *b, const Flight *f)
     (f->kind == FLIGHT_STORE ? store_move : bulk_move)(b, f);
     return f->mbar == NO_MBAR ? 0 : mbar_completed(b, f, f->bytes);
   }
-  uint32_t segment = b->check ? agent_segment(b, b->mbar[f->mbar]->agent) : 0;
-  if (async_land(b, &b->warp[f->warp], f->lane, f->serial, segment))
-    return -1;
-  return mbar_arrived(b, f);
+  return land_before(b, f) || land_copies(b, f) ? -1 : mbar_arrived(b, f);
 }
 
 static void
@@ -72,6 +90,22 @@ int
 flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below)
 {
   return land_asked(b, &(Asked){NO_MBAR, w->index, lane, below});
+}
+
+int
+flights_of_landed(Block *b, const Warp *w, uint32_t m)
+{
+  for (size_t i = 0; i < b->nflight;) {
+    Flight f = b->flight[i];
+    if (f.kind != FLIGHT_COPIES || f.warp != w->index || !(m >> f.lane & 1) || async_pending(w, f.lane, f.serial)) {
+      i++;
+      continue;
+    }
+    remove_flight(b, i);
+    if (mbar_released(b, &f))
+      return -1;
+  }
+  return 0;
 }
 
 static bool

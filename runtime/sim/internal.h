@@ -333,6 +333,7 @@ void mbars_clear(Block *b);
 void mbars_free(Block *b);
 /* An arrival that no thread makes; -1 with the fault. */
 int mbar_arrived(Block *b, const Flight *f);
+int mbar_released(Block *b, const Flight *f);                /* the same, by a thread that hands over what it has done so far */
 int mbar_completed(Block *b, const Flight *f, uint32_t bytes);
 /* The mbarrier that a lane names, of its block or of another, initialised so that the async proxy may use it; NULL with the fault. */
 Mbar *mbar_for_copy(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, uint64_t addr, uint32_t *index);
@@ -341,6 +342,7 @@ Mbar *mbar_for_copy(Block *b, Warp *w, const Insn *in, uint32_t lane, Space sp, 
 int flight_add(Block *b, Warp *w, const Insn *in, Block *home, const Flight *f);
 int flights_land(Block *b, uint32_t mbar);
 int flights_land_waited(Block *b);
+int flights_of_landed(Block *b, const Warp *w, uint32_t m);  /* arrivals of lanes m whose copies have all landed */
 /* The bulk groups of a lane below a number. */
 int flights_land_groups(Block *b, const Warp *w, uint32_t lane, uint32_t below);
 /* The block whose shared memory an address of the window names, which becomes an offset in it; NULL: there is none. */
@@ -371,6 +373,7 @@ void atom_combine(ModId op, Type t, uint8_t *p, uint64_t val);
 int flights_ended(Block *b);
 /* async.c: a thread's cp.async that are older than serial land for an mbarrier's agent. */
 int async_land(Block *b, Warp *w, uint32_t lane, uint32_t serial, uint32_t segment);
+bool async_pending(const Warp *w, uint32_t lane, uint32_t serial);   /* some before that one have not landed */
 /* registers.c: the first of a warp's warpgroup, of GROUP warps; NULL with the fault: it is in none. */
 const Warp *warpgroup_of(Block *b, Warp *w, const Insn *in);
 /* Where a tile with a swizzle of 32, 64 or 128 bytes has what lies at an address of shared memory without one (span 0): pieces of 16 bytes

@@ -201,6 +201,15 @@ mbar_arrived(Block *b, const Flight *f)
 }
 
 int
+mbar_released(Block *b, const Flight *f)
+{
+  Mbar *m = b->mbar[f->mbar];
+  if (b->check)
+    clock_arrive_at(f->by, &f->by->warp[f->warp], b, false, &m->now, &m->know_now);
+  return mbar_arrived(b, f);
+}
+
+int
 mbar_completed(Block *b, const Flight *f, uint32_t bytes)
 {
   Mbar *m = b->mbar[f->mbar];
