@@ -1,14 +1,14 @@
 /* check_kernel.c - one kernel, run in every way there is; the ways must agree and none may report a fault.
  *
- *   check_kernel [--passes] [--no-sim] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
+ *   check_kernel [--passes] [--no-sim] [--early] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
  *                [--given=DIR] FILE|FOLDER...
  *
  * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
  * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
  * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir and .tile files. --save
  * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx; with
- * --against the saved want.N are what is right. --drop-barriers: then each barrier of the PTX in turn is left out, and that the simulator
- * says nothing of that is a finding.
+ * --against the saved want.N are what is right. --early: asynchronous copies land on the simulator when they are issued, not when they are
+ * waited for. --drop-barriers: then each barrier of the PTX in turn is left out, and that the simulator says nothing of that is a finding.
  *
  * A kernel, a .tile or .tir file with one, says how to run it in comments, one line a parameter in order:
  *   // grid 2 1 1
@@ -53,7 +53,7 @@ typedef struct Param {
 } Param;
 typedef struct Words { char name[32], value[32]; } Words;
 typedef struct Way { char name[128], target[32]; int opt_level; const char *without; } Way;
-typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim, drop_barriers; const char *save, *against, *given; } Settings;
+typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim, early, drop_barriers; const char *save, *against, *given; } Settings;
 typedef struct Case {
   const Settings *set;
   const char *file, *text;
@@ -689,6 +689,7 @@ check_file(const Settings *set, const char *path)
   char *text = read_file(path, &k.len);
   sim_options_default(&in_order);
   in_order.threads = 1;
+  in_order.early_copies = set->early;
   in_order.max_instructions = MAX_INSTRUCTIONS;
   if (!text || sim_create(&in_order, &k.machine, &err)) {
     fprintf(stderr, "cannot read %s\n", path);
@@ -772,6 +773,7 @@ main(int argc, char **argv)
   for (int i = 1; i < argc && ok; i++) {
     if (!strcmp(argv[i], "--passes")) set.passes = true;
     else if (!strcmp(argv[i], "--no-sim")) set.no_sim = true;
+    else if (!strcmp(argv[i], "--early")) set.early = true;
     else if (!strcmp(argv[i], "--drop-barriers")) set.drop_barriers = true;
     else if (!strncmp(argv[i], "--save=", 7)) set.save = argv[i] + 7;
     else if (!strncmp(argv[i], "--against=", 10)) set.against = argv[i] + 10;
