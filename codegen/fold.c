@@ -6,15 +6,7 @@
 void
 fold_find_operation(Fold *f)
 {
-  const Block *b = f->op->regions[0];
-  const Op *op = b->first, *end = block_terminator(b);
-  u64 bits;
-  if (f->n != 1 || !op || op->next != end || !op_identity(op->code, op_operand(f->op, 0)->type->dt, &bits))
-    return;
-  const Value *x = op_operand(op, 0), *y = op_operand(op, 1);
-  bool both = (x == b->args[0] && y == b->args[1]) || (x == b->args[1] && y == b->args[0]);
-  f->known = both && op_operand(end, 0) == op_result(op);
-  f->code = op->code;
+  f->known = op_folds_by(f->op, &f->code);
 }
 
 static void

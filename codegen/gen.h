@@ -190,6 +190,8 @@ void team_close(Gen *g);
 /* All of its threads meet; what they wrote to shared memory is visible to all of them. */
 void team_barrier(Gen *g);
 void team_warp_barrier(Gen *g);                              /* the same for those of a warp */
+/* Whether x is true in all threads, or in any: of the warp, or (meet) of the team, which meets for it. */
+Val team_vote(Gen *g, bool all, bool meet, Val x);
 /* Exclusive-or over the set bits of tid of cols[bit], computed in the prologue; an i32. */
 Val team_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */

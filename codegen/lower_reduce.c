@@ -6,6 +6,8 @@
  * an element's partials lie side by side or a warp's elements do (scratch.h), and several travel in one access. The region that
  * folds two elements is lowered anew each time.
  *
+ * Whether any, or all, elements of a tile are true is a vote of all threads, copies and all: of a warp, or at the team's barrier.
+ *
  * This asks that a bit of lane or warp moves either along the axis or across it, never both, and that no two of them are
  * the same element twice; zero columns are copies and stay out. All layouts that the compiler chooses are like that.
  *
@@ -240,8 +242,7 @@ vote(Gen *g, const Fold *f, Part *p)
   bool any = f->code == OP_OR || f->code == OP_MAX, all = f->code == OP_AND || f->code == OP_MIN;
   if (!f->known || !(any || all) || f->lanes != LANES - 1 || LLVMTypeOf(p->v[0]) != g->i1)
     return false;
-  Val args[2] = {gen_u32(g, ~0u), p->v[0]};
-  p->v[0] = gen_call_convergent(g, any ? "llvm.nvvm.vote.any.sync" : "llvm.nvvm.vote.all.sync", 0, NULL, 2, args);
+  p->v[0] = team_vote(g, all, false, p->v[0]);
   return true;
 }
 
@@ -478,16 +479,14 @@ fold_piece(Gen *g, const Fold *f, const ReduceScratch *s, u32 at, Part *parts, u
 }
 
 static void
-fold_warps(Gen *g, const Fold *f, Part *parts, u32 nresults)
+fold_warps(Gen *g, const Fold *f, const ReduceScratch *s, Part *parts, u32 nresults)
 {
-  ReduceScratch s;
-  scratch_reduce(f->op, &s);
-  if (s.nwarps == 1 || !addr_scratch(g, f->op, s.bytes))
+  if (s->nwarps == 1 || !addr_scratch(g, f->op, s->bytes))
     return;
-  for (u32 piece = 0; piece < 1u << s.pieces; piece++) {
+  for (u32 piece = 0; piece < 1u << s->pieces; piece++) {
     if (piece)
       team_barrier(g);
-    fold_piece(g, f, &s, (u32)op_int(f->op, AT_SCRATCH, 0), parts, nresults, piece);
+    fold_piece(g, f, s, (u32)op_int(f->op, AT_SCRATCH, 0), parts, nresults, piece);
   }
 }
 
@@ -549,6 +548,8 @@ lower_REDUCE(Gen *g, const Op *op)
   Fold f = fold_new(g, op);
   u32 nresults = gen_nregs(op_result(op)->type);
   Part *parts = NEW_ARRAY(g->arena, Part, nresults);
+  ReduceScratch s;
+  bool all;
   if (f.n > FOLD_OPERANDS || !is_simple(&f)) {
     gen_unsupported(g, op, f.n > FOLD_OPERANDS ? "a reduction of more than 16 tiles at once" :
                     "a reduction over a layout whose lanes or warps mix the axis with another dimension");
@@ -556,10 +557,16 @@ lower_REDUCE(Gen *g, const Op *op)
       gen_poison(g, op->results[k]);
     return;
   }
+  scratch_reduce(op, &s);
   fold_registers(g, &f, parts, nresults);
+  if (scratch_reduce_votes(op, &all)) {
+    parts[0].v[0] = team_vote(g, all, s.nwarps > 1, parts[0].v[0]);
+    finish(g, &f, parts);
+    return;
+  }
   for (u32 r = 0; r < nresults; r++)
     if (!f.result || f.result->rep[r] == r)
       fold_lanes(g, &f, &parts[r]);
-  fold_warps(g, &f, parts, nresults);
+  fold_warps(g, &f, &s, parts, nresults);
   finish(g, &f, parts);
 }

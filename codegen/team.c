@@ -69,6 +69,20 @@ team_warp_barrier(Gen *g)
 }
 
 Val
+team_vote(Gen *g, bool all, bool meet, Val x)
+{
+  const GenTeam *t = g->team;
+  if (!meet) {
+    Val in[] = {gen_u32(g, UINT32_MAX), x};
+    return gen_call_convergent(g, all ? "llvm.nvvm.vote.all.sync" : "llvm.nvvm.vote.any.sync", 0, NULL, 2, in);
+  }
+  const char *fold = all ? "and" : "or";
+  Val in[] = {gen_u32(g, t->barrier), t->outer ? gen_u32(g, team_threads(t->range)) : x, x};
+  const char *name = arena_printf(g->arena, "llvm.nvvm.barrier.cta.red.%s.aligned.%s", fold, t->outer ? "count" : "all");
+  return gen_call_convergent(g, name, 0, NULL, t->outer ? 3 : 2, in);
+}
+
+Val
 team_warpgroup(Gen *g)
 {
   GenTeam *t = g->team;

@@ -350,6 +350,8 @@ const char *attr_rmw_words(void);                                    /* "add max
 bool rmw_find(const char *name, OpCode *op);                         /* the binary op of one of these; OP_COUNT: exchange */
 /* The bits of the element that changes nothing: code(x, it) is x. False if code has none. A nan where a number wins against it. */
 bool op_identity(OpCode code, DType d, u64 *bits);
+/* Whether the region of a reduce or scan is one op that has such an element, and which. */
+bool op_folds_by(const Op *fold, OpCode *code);
 
 /* ---- editing ---- */
 static inline Value *op_operand(const Op *op, u32 i) { return i < op->noperands ? op->operands[i].value : NULL; }

@@ -93,6 +93,20 @@ rmw_find(const char *name, OpCode *op)
   return false;
 }
 
+bool
+op_folds_by(const Op *fold, OpCode *code)
+{
+  const Block *b = fold->regions[0];
+  const Op *op = b->first, *end = block_terminator(b);
+  u64 bits;
+  if (fold->noperands != 1 || !op || op->next != end || !op_identity(op->code, op_operand(fold, 0)->type->dt, &bits))
+    return false;
+  const Value *x = op_operand(op, 0), *y = op_operand(op, 1);
+  bool both = (x == b->args[0] && y == b->args[1]) || (x == b->args[1] && y == b->args[0]);
+  *code = op->code;
+  return both && op_operand(end, 0) == op_result(op);
+}
+
 /* A sum begins with -0: +0 would lose the sign of sums of -0. */
 static u64
 float_identity(OpCode code, DType d)

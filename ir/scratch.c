@@ -15,9 +15,20 @@ aligned(u32 bytes)
   return align_up(bytes, ALIGN);
 }
 
+bool
+scratch_reduce_votes(const Op *reduce, bool *all)
+{
+  OpCode code;
+  if (!op_folds_by(reduce, &code) || type_is_tile(op_result(reduce)->type) || op_result(reduce)->type->dt != DT_I1)
+    return false;
+  *all = code == OP_AND || code == OP_MIN;
+  return *all || code == OP_OR || code == OP_MAX;
+}
+
 void
 scratch_reduce(const Op *reduce, ReduceScratch *out)
 {
+  bool all;
   *out = (ReduceScratch){.nwarps = 1, .align = ALIGN};
   const Layout *l = OPERAND(reduce, REDUCE, xs)->type->layout;
   u32 axis = (u32)op_int(reduce, AT_AXIS, 0), along = layout_dim_mask(l, (int)axis);
@@ -28,7 +39,7 @@ scratch_reduce(const Op *reduce, ReduceScratch *out)
       out->nwarps *= 2;
     }
   out->elements = layout_numel(l) >> l->out_bits[axis];
-  if (out->nwarps == 1)
+  if (out->nwarps == 1 || scratch_reduce_votes(reduce, &all))
     return;
   if (type_is_tile(op_result(reduce)->type)) {
     out->pieces = layout_register_pieces(op_result(reduce)->type->layout, scratch_pieces(reduce), &out->map);

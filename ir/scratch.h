@@ -19,6 +19,8 @@ typedef struct ReduceScratch {
   u32 bytes, align;
 } ReduceScratch;
 void scratch_reduce(const Op *reduce, ReduceScratch *out);
+/* Is it whether any, or (*all) whether all elements of a tile are true? */
+bool scratch_reduce_votes(const Op *reduce, bool *all);
 
 /* Who moves along each bit of the scanned axis, lowest first: a register, lane or warp bit. Warp bits that follow each other
  * are one round: the folds of the warps' parts lie at base[k] + (element * nwarps + position) * elem_bytes, element counting

@@ -195,12 +195,15 @@ kernel f(x: *i32, y: *i32, const N = 1) {
 }"""
 
 
-def truths(dev, rng, n, warps):
+TEAMS = TRUTHS.replace("const N = 1) {", "const N = 1, const W = 1) {\n  specialize {\n  warps(1) { }\n  warps(W) {")[:-1] + "}}}"
+
+
+def truths(dev, rng, n, warps, team=False):
     """any, all, xor_sum of one odd element in each place, of none, of all."""
     x = np.concatenate([np.eye(n, dtype=np.int32)[:: max(n // 7, 1)] * 6, 1 - np.eye(n, dtype=np.int32)[-1:], np.zeros((1, n), np.int32),
                         np.full((1, n), -1, np.int32)])
     y = dev.empty((len(x), 5, n), "i32")
-    call = launch(source(dev, TRUTHS, N=n, warps=warps), len(x), dev.array(x), y)
+    call = launch(source(dev, TEAMS, N=n, W=warps) if team else source(dev, TRUTHS, N=n, warps=warps), len(x), dev.array(x), y)
     want = np.stack([(x != 0).any(1), (x != 0).all(1), np.bitwise_or.reduce(x, 1), np.bitwise_and.reduce(x, 1),
                      np.bitwise_xor.reduce(x, 1)], 1)
     return Run(call, [("truths", y.numpy(), np.repeat(want[:, :, None], n, 2).astype(np.int32), 0)])
@@ -248,7 +251,7 @@ CASES = [
          grid(n=(32, 96), warps=(1, 4), dtype=("f64", "f16"))),
     both("best_along", best_along, grid(n=(32, 96), axis=(0, 1), warps=(1, 4))),
     both("odd_scans", odd_scans, grid(n=(1, 3, 16, 96, 127, 192), warps=(1, 4)) + grid(n=(16, 96), warps=(2, 8), dtype=("f64", "f16"))),
-    both("truths", truths, grid(n=EXTENTS, warps=(1, 4, 8))),
+    both("truths", truths, grid(n=EXTENTS, warps=(1, 4, 8)) + grid(n=(1, 48, 192), warps=(1, 4), team=(True,))),
     both("odd_sorts", odd_sorts, grid(n=(1, 3, 33, 96, 128), warps=(1, 4), dtype=("f32",), down=(False, True)) +
          grid(n=(96,), warps=(4,), dtype=("f64", "f16"), down=(False, True))),
 ]
