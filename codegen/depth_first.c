@@ -13,6 +13,9 @@
  *   - but as soon as its operands are there if it takes no more registers than it sets free: the sum of what was loaded, the half
  *     word that two floats are rounded to.
  *
+ * What stands between the start of products of warpgroups and a wait for them stays in front of that wait: it is there to be done
+ * meanwhile.
+ *
  * What the block hands on comes last, in the order it had. Moving is all that happens: operands, users and effects stay as they are.
  * Both orders are then walked for the most registers alive at a time, and the new one is taken where it saves some. */
 #include "gen.h"
@@ -296,12 +299,38 @@ put_with_operands(Order *o, u32 i)
   }
 }
 
+/* Is it the inline PTX that begins like this? */
+static bool
+is_ptx(Val insn, const char *begins)
+{
+  size_t n;
+  if (LLVMGetInstructionOpcode(insn) != LLVMCall || !LLVMIsAInlineAsm(LLVMGetCalledValue(insn)))
+    return false;
+  const char *text = LLVMGetInlineAsmAsmString(LLVMGetCalledValue(insn), &n);
+  return n >= strlen(begins) && !memcmp(text, begins, strlen(begins));
+}
+
+/* What the program does behind the products that it started last, up to here. */
+static void
+put_meanwhile(Order *o, u32 started, u32 wait)
+{
+  for (u32 i = started + 1; i < wait; i++)
+    if (!o->nodes[i].placed)
+      put_with_operands(o, i);
+}
+
 static void
 choose_order(Order *o)
 {
-  for (u32 i = 0; i + 1 < o->n; i++)
-    if (o->nodes[i].anchor)
-      put_with_operands(o, i);
+  u32 started = UINT32_MAX;
+  for (u32 i = 0; i + 1 < o->n; i++) {
+    if (!o->nodes[i].anchor)
+      continue;
+    if (started != UINT32_MAX && is_ptx(o->nodes[i].insn, "wgmma.wait_group"))
+      put_meanwhile(o, started, i);
+    started = is_ptx(o->nodes[i].insn, "wgmma.commit_group") ? i : started;
+    put_with_operands(o, i);
+  }
   for (u32 i = 0; i < o->n; i++)
     if (!o->nodes[i].placed)
       put_with_operands(o, i);
