@@ -725,6 +725,16 @@ def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLIT
     return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], bytes=2 * k.nbytes)
 
 
+def attention_wgmma(dev, rng, heads, S, D=64, causal=False, dtype="f16", programs=None, **defines):
+    (q, qv), (k, kv), (v, vv) = (given(rng, (heads, S, D), dtype) for _ in range(3))
+    o = poisoned(dev, q.shape, dtype)
+    kern = kernel(dev, "attention_wgmma.tile", "attention_wgmma", T=dtype, D=D, CAUSAL=str(causal).lower(), **defines)
+    call = launch(kern, programs or dev.sms, *(dev.array(x, dtype) for x in (q, k, v)), o, D**-0.5)
+    sees = np.tri(S, dtype=bool) if causal else True
+    want = np.stack([attention_reference(*x, sees, D**-0.5) for x in zip(qv, kv, vv)])
+    return Run(call, [("o", WIDE[dtype](o.numpy()), want, 4 * ROUNDING[dtype])], flops=4 * heads * S * S * D // (2 if causal else 1), dtype=dtype)
+
+
 def attention_varlen(dev, rng, queries, keys, heads=4, kv_heads=2, D=64, CAUSAL=True, WINDOW=0, CAP=0.0, dtype="f16", BM=64, **defines):
     (q, qv), (k, kv), (v, vv) = (given(rng, (sum(s), h, D), dtype, z) for s, h, z in ((queries, heads, 2), (keys, kv_heads, 1), (keys, kv_heads, 1)))
     fq, fk = (np.concatenate([[0], np.cumsum(s)]).astype(np.int32) for s in (queries, keys))
@@ -929,6 +939,9 @@ CASES = [
     Case("sample_top", sample_top, [dict(rows=6, n=500), dict(rows=3, n=64, K=64), dict(rows=4, n=10, dtype="f16")], [dict(rows=256, n=8192, K=64), dict(rows=64, n=500)]),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
          [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
+    Case("attention_wgmma", attention_wgmma, [dict(heads=2, S=256, programs=3)] + grid(heads=(3,), S=(300, 64), D=(64, 128), causal=(False, True), BN=(64,), GROUP=(2,), programs=(2,)) +
+         [dict(heads=1, S=500, CONSUMERS=3, programs=1), dict(heads=3, S=400, causal=True, dtype="bf16", CONSUMERS=3, STAGES=3, programs=2)],
+         [dict(heads=32, S=4096, D=128)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) + grid(heads=(3,), S=(1000,), causal=(False, True), CONSUMERS=(3,))),
     Case("quantise", quantise, grid(kind=("tensor", "rows", "groups", "squares"), m=(40,), n=(300,), dtype=("i8", "f8e4m3", "f8e5m2")) +
          grid(kind=("groups", "squares"), m=(140,), n=(256,), source=("f32", "bf16"), pow2=(False, True)) +
          [dict(kind="grid", m=300, n=260, source="bf16"), dict(kind="grid", m=70, n=500, dtype="i8", SUB_M=16, SUB_N=64), dict(kind="rows", m=1, n=1), dict(kind="tensor", m=9, n=1)],
