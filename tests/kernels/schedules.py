@@ -123,6 +123,24 @@ def through(dev, rng, slots, n):
     return Run(launch(source(dev, TURNS, "through", SLOTS=slots), 1, dev.array(x), y, n), [("y", y.numpy(), x + np.float32(1), 0)])
 
 
+DEALS = """
+kernel deals(out: *i32, n: i32) warps(1) {
+  let (parts, part) = (num_programs(0), program_id(0));
+  for i in range(deal(n, parts, part)) { atomic_add(out + dealt(i, parts, part), 1 + part * 1000); }
+}
+"""
+
+
+def deals(dev, rng, n, programs):
+    """Each thing goes to one program; of things that fall in size by one, an even number for each, sums are the same."""
+    out = dev.array(np.zeros(n + 1, np.int32))
+    call = launch(source(dev, DEALS), programs, out, n)
+    got = out.numpy()
+    sums = np.bincount(got[:n] // 1000, weights=n - np.arange(n), minlength=programs)
+    even = np.ptp(sums) == 0 or n % (2 * programs) != 0
+    return Run(call, [("once", got % 1000, np.append(np.ones(n, np.int32), 0).astype(np.int32), 0), ("evenly", np.array(even), np.array(True), 0)])
+
+
 SHARES = """
 kernel shares(ends: *i32, steps_done: *i32, whole: *i32, tiles: i32, steps: i32) warps(1) {
   let (p, n) = (program_id(0), num_programs(0));
@@ -204,6 +222,7 @@ def exclusive_scans(dev, rng, rows, cols, axis, reverse, warps, dtype="i32"):
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ORDER_NAMES = ("row_major", "column_major", "grouped", "by3", "snake", "snake3", "diagonal", "hilbert")
 CASES = [
+    Case("deals", deals, grid(n=(1, 12, 100), programs=(1, 3, 5, 7)) + [dict(n=120, programs=6)]),
     Case("turns", turns, grid(slots=(1, 2, 3, 5))),
     Case("through", through, grid(slots=(1, 2, 3), n=(1, 7))),
     both("orders", orders, grid(order=ORDER_NAMES, rows=(1, 7), cols=(1, 5)) + grid(order=ORDER_NAMES, rows=(16,), cols=(33,)) +
