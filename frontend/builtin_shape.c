@@ -401,7 +401,7 @@ part_along(Lower *L, Value *x, int axis, i64 start, u32 extent)
   u32 n = t->shape[axis], shape[MAX_RANK + 1];
   if (extent == n)
     return x;
-  if (!is_pow2(n) || !is_pow2(extent) || start % extent || t->rank == MAX_RANK)
+  if (n % extent || !is_pow2(extent) || start % extent || t->rank == MAX_RANK)
     return gather_line(L, x, ir_arange(&L->b, start, start + extent), axis);
   for (int d = 0; d <= t->rank; d++)
     shape[d] = d < axis ? t->shape[d] : d == axis ? n / extent : d == axis + 1 ? extent : t->shape[d - 1];

@@ -88,8 +88,8 @@ static inline bool type_is_bool(const Type *t) { return type_is_number(t) && t->
 bool type_same_shape(const Type *a, const Type *b);                 /* both scalars, or tiles of equal extents */
 u32 type_numel(const Type *t);                                      /* logical elements; 1 for scalars */
 u32 type_padded_numel(const Type *t);                               /* with extents padded to powers of two */
-/* Row-major order is the same in the padded index space of both tiles, so a layout carries over: past the trailing extents that agree,
- * only the outermost extent may be padded. */
+/* Row-major order is the same in the padded index space of both tiles, so a layout carries over: of dimensions that hold the same elements
+ * on both sides only the outermost may be padded. */
 bool type_reshape_is_linear(const Type *a, const Type *r);
 u32 type_elem_bits(const Type *t);                                  /* 64 for pointers, 1 for i1 */
 u32 type_elem_bytes(const Type *t);                                 /* in memory: 8 for pointers, 1 for i1 */

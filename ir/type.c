@@ -338,25 +338,25 @@ dense_extents(const Type *t, u32 *shape)
   return n;
 }
 
-static bool
-padded_inside(const u32 *shape, int n)
-{
-  for (int i = 1; i < n; i++)
-    if (!is_pow2(shape[i]))
-      return true;
-  return false;
-}
-
+/* From the last dimensions on, as few of both as hold the same elements. */
 bool
 type_reshape_is_linear(const Type *a, const Type *r)
 {
   u32 from[MAX_RANK], to[MAX_RANK];
   int n = dense_extents(a, from), m = dense_extents(r, to);
-  while (n && m && from[n - 1] == to[m - 1]) {
-    n--;
-    m--;
+  while (n && m) {
+    u32 have = from[--n], want = to[--m], more;
+    while (have != want) {
+      more = have < want ? from[n] : to[m];
+      if (!is_pow2(more))
+        return false;
+      if (have < want)
+        have *= from[--n];
+      else
+        want *= to[--m];
+    }
   }
-  return !padded_inside(from, n) && !padded_inside(to, m);
+  return true;
 }
 
 /* Bits of an element: 64 for pointers, 1 for i1. */
