@@ -900,7 +900,7 @@ CASES = [
          [dict(m=128, n=128, k=128), dict(m=100, n=72, k=0, BM=64, BN=64)] + grid(m=(100,), n=(72,), k=(24, 136, 200), BM=(64,), BN=(64,), STAGES=(2, 3), WARPS=(4, 8)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4, 5)) + [dict(m=1000, n=520, k=776)]),
     Case("memcpy_tma", memcpy_tma, [dict(n=9844), dict(n=4), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=4)]),
-    Case("copy_boxes", copy_boxes, [dict(m=200, n=264)] + grid(m=(37,), n=(136,), dtype=("f16", "bf16", "f32"), between=(0, 5), BM=(16,), BN=(64,)),
+    Case("copy_boxes", copy_boxes, [dict(m=200, n=264)] + grid(m=(37,), n=(136,), dtype=("f16", "bf16", "f32"), between=(0, 5), BM=(16,), BN=(64,)) + [dict(m=70, n=400, BN=192), dict(m=20, n=100, dtype="f32", BM=8, BN=24)],
          [dict(m=16384, n=16384)] + grid(m=(1000,), n=(2024,), dtype=("f16", "bf16", "f32"), between=(0, 5))),
     Case("transpose_tma", transpose_tma, [dict(m=200, n=264)] + grid(m=(40, 64), n=(133,), dtype=("f16", "f32"), between=(0, 5), BLOCK=(32,)),
          [dict(m=12800, n=12800)] + grid(m=(1000,), n=(2021,), dtype=("f16", "f32"), between=(0, 5))),
@@ -921,8 +921,8 @@ CASES = [
     Case("matmul_deferred", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_deferred", **s), [dict(m=300, n=320, k=200, programs=2)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(128,), programs=(1, 3)), [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_pingpong", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_pingpong", **s), [dict(m=300, n=320, k=200, programs=2)] +
-         grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(1, 3)) + [dict(m=300, n=200, k=72, ROWS=128, BN=128, programs=1)],
-         grid(m=(4096,), n=(4096,), k=(4096,), ROWS=(64, 128), BN=(128,), STAGES=(4,)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
+         grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(1, 3)) + [dict(m=300, n=200, k=72, ROWS=128, BN=128, programs=1), dict(m=300, n=400, k=200, ROWS=128, BN=192, programs=1)],
+         grid(m=(4096,), n=(4096,), k=(4096,), ROWS=(64, 128), BN=(128, 192), STAGES=(4,)) + [dict(m=4096, n=4096, k=1024, ROWS=128, BN=192, STAGES=5, OUT=1)] + [dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),

@@ -2,10 +2,11 @@
  *
  * An instruction copies a box of up to 256 elements along each dimension, row by row. What it can do besides is exchange the groups
  * of 16 bytes of a row, by the row's number: then a row is as many bytes as the pattern is wide (the swizzle), and wider tiles lie in
- * panels, one behind the other (layout_panels). A buffer can be copied if its layout is one of these: the layout itself is asked. */
+ * panels, one behind the other (layout_panels); these may be any number, as what is behind the last is left out (cut_buffers.c). A buffer
+ * can be copied if its layout is one of these: the layout itself is asked. */
 #include "ir.h"
 
-enum { BOX_MOST = 256, ROW_UNIT = 16, SWIZZLE_ROWS = 8 };
+enum { BOX_MOST = 256, ROW_UNIT = 16, PANEL_UNIT = 32, SWIZZLE_ROWS = 8 };
 
 static u32
 row_bytes(const Type *t)
@@ -38,9 +39,9 @@ static bool
 find_panels(const Type *t, const Layout *l, TmaForm *f)
 {
   PanelForm p = {.width = row_bytes(t), .fast = t->rank - 1, .panels = 1, .panel_bytes = type_padded_numel(t) * dtype_bytes(t->dt)};
-  if (!is_plain(t, l) && !layout_panel_form(l, dtype_bytes(t->dt), &p))
+  if ((type_padded(t) || !is_plain(t, l)) && !layout_panel_form(l, dtype_bytes(t->dt), &p))
     return false;
-  if (p.fast != t->rank - 1 || (p.swizzle && p.panel_bytes % (p.swizzle * SWIZZLE_ROWS)))
+  if (p.fast != t->rank - 1 || row_bytes(t) % p.width || (p.swizzle && p.panel_bytes % (p.swizzle * SWIZZLE_ROWS)))
     return false;
   f->swizzle = p.swizzle;
   f->panel_bytes = p.panel_bytes;
@@ -78,11 +79,12 @@ extents_error(Arena *a, const Type *t, u32 rank)
   if (memcmp(t->shape, t->alloc_shape, sizeof t->shape) != 0)
     return "a box is a whole buffer, and this is a part of one";
   for (u32 d = 0; d < t->rank; d++)       /* else who reads the buffer would read padding that no copy writes */
-    if (!is_pow2(t->shape[d]))
-      return arena_printf(a, "extents of a box are powers of two, and dimension %u has %u", d, t->shape[d]);
+    if (!is_pow2(t->shape[d]) && (d + 1 < t->rank || t->rank == 1 || row_bytes(t) % PANEL_UNIT))
+      return arena_printf(a, "extents of a box are powers of two, or rows multiples of %d bytes, and dimension %u has %u", PANEL_UNIT, d,
+                          t->shape[d]);
   if (row_bytes(t) % ROW_UNIT)
     return arena_printf(a, "rows of a box are multiples of %d bytes, those of this buffer have %u", ROW_UNIT, row_bytes(t));
-  return t->pad_every || t->cut ? "the buffer has padding or is cut, which boxes are not" : NULL;
+  return t->pad_every ? "the buffer has padding, which boxes have not" : NULL;
 }
 
 const char *

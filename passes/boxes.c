@@ -25,8 +25,8 @@ form_obstacle(Ctx *c, const Op *op)
   TmaForm form;
   const Type *t = tile_of(op), *bare = type_shared(c, t->dt, 0, t->rank, t->shape, NULL, NULL, 0, 0);
   const char *why = tma_form_error(c, bare, op_tensor(op)->type->rank, &form);
-  if (why)
-    return why;
+  if (why || type_padded(t))
+    return why ? why : "its extents are no powers of two";
   u64 bytes = type_shared_bytes(box_buffer(c, t));
   return bytes <= c->target->shared_max ? NULL
        : arena_printf(c->scratch, "its buffer takes %llu bytes, and the target has %u", (unsigned long long)bytes, c->target->shared_max);

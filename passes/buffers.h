@@ -12,6 +12,8 @@ const Layout *buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layou
 const Type *buffer_view_type(Ctx *c, const Op *view, const Type *t);
 /* Give every buffer of f that has no layout one, by its writers and readers, whose tiles have theirs. */
 void buffers_place(Ctx *c, Func *f);
+/* Leave out panels that hold padding alone, of buffers that the async proxy reaches. (cut_buffers.c) */
+void cut_off_panels(Ctx *c, Func *f);
 /* Where f's buffers take more than `most` bytes: leave out padding, of as few buffers as it takes. True: of some. (cut_buffers.c) */
 bool cut_buffers(Ctx *c, Func *f, u32 most);
 #endif

@@ -7,7 +7,7 @@
  * How much that gains depends on the layout: rows one behind the other still lie 1024 elements apart. So a buffer for which the compiler
  * chose the layout, and whose bytes nobody reads as another buffer's, gets another. Looked at are those in which it ends first, for every
  * dimension and 32 to 128 bytes of it that stay together, under every swizzle; what an asynchronous copy moves at once must stay together.
- * What the async proxy reaches stays in its panels.
+ * What the async proxy reaches stays in its panels, and ends behind the last of them whether all fits or not: copies write no padding.
  * Of those that end within an eighth of the first the cheapest to access is taken, and where buffers do not fit even so, the first. A
  * layout that the program gave stays. */
 #include "access.h"
@@ -232,6 +232,33 @@ cut_one(Func *f, Cuttings *all, bool small)
   op_result(best->alloc)->type = small ? best->small.type : best->cheap.type;
   func_walk(f, retype, best);
   return true;
+}
+
+/* Of a buffer in panels whose rows alone are padded: the panels that are all padding, the last ones, are no part of it. */
+static void
+cut_panels(Op *op, void *user)
+{
+  Cutting k = {.c = user, .alloc = op};
+  Value *b = op->code == OP_SHARED_ALLOC ? op_result(op) : NULL;
+  PanelForm form;
+  if (!b || b->type->cut || !type_padded(b->type) || !buffer_in_panels(b) ||
+      !layout_panel_form(b->type->layout, dtype_bytes(b->type->dt), &form))
+    return;
+  u32 row = b->type->shape[form.fast] * dtype_bytes(b->type->dt), used = row / form.width;
+  for (int d = 0; d < b->type->rank; d++)
+    if (d != form.fast && !is_pow2(b->type->shape[d]))
+      return;
+  func_walk(op->block->func, find_users, &k);
+  if (k.casts.len || row % form.width || used == form.panels)
+    return;
+  b->type = type_shared_cut(k.c, b->type, used * form.panel_bytes / dtype_bytes(b->type->dt));
+  func_walk(op->block->func, retype, &k);
+}
+
+void
+cut_off_panels(Ctx *c, Func *f)
+{
+  func_walk(f, cut_panels, c);
 }
 
 bool

@@ -1,8 +1,9 @@
 /* place_reshape.c - reshapes that split or join extents that are not powers of two.
  *
  * A layout speaks of the padded tile, so a reshape is free where an element's place among the padded extents stays: of dimensions that
- * hold the same elements on both sides only the outermost of each may be padded ([192] and [3, 64]). Any other reshape goes through shared memory: the tile is
- * stored row by row as it is, with padding between, and each element of the result finds where it lies by its coordinates. Dimensions
+ * hold the same elements on both sides only the outermost of each may be padded ([192] and [3, 64]). Any other reshape goes through shared
+ * memory: the tile is stored row by row as it is, with padding between, and each element of the result finds where it lies by its
+ * coordinates. Dimensions
  * are split into groups that hold the same elements on both sides ([3, 60] and [3, 6, 10]: 3 and 3, 60 and 6 x 10), so that
  * only those that change cost divisions, by constants.
  *

@@ -154,6 +154,7 @@ remark_planned(Op *op, void *user)
 static void
 plan_func(Plans *p, Func *f)
 {
+  cut_off_panels(p->c, f);
   cut_buffers(p->c, f, p->c->target->shared_max);
   do {
     p->live = live_buffers(p->c, f);
