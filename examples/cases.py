@@ -920,6 +920,9 @@ CASES = [
          grid(m=(4096,), n=(4096,), k=(4096,), CONSUMERS=(1, 2)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16"), dict(m=1000, n=520, k=776, CONSUMERS=3, BN=128)]),
     Case("matmul_deferred", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_deferred", **s), [dict(m=300, n=320, k=200, programs=2)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(128,), programs=(1, 3)), [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
+    Case("matmul_stolen", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_stolen", **s), [dict(m=300, n=320, k=200, programs=2)] +
+         grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), programs=(1, 3)) + [dict(m=200, n=400, k=100, BN=192, STAGES=5, programs=1)],
+         [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_pingpong", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_pingpong", **s), [dict(m=300, n=320, k=200, programs=2)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(1, 3)) + [dict(m=300, n=200, k=72, ROWS=128, BN=128, programs=1), dict(m=300, n=400, k=200, ROWS=128, BN=192, programs=1)],
          grid(m=(4096,), n=(4096,), k=(4096,), ROWS=(64, 128), BN=(128, 192), STAGES=(4,)) + [dict(m=4096, n=4096, k=1024, ROWS=128, BN=192, STAGES=5, OUT=1)] + [dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
