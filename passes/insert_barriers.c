@@ -20,8 +20,8 @@
  * A copy that is marked `apart` fills another buffer of the row than those read since the last barrier: READS do not count.
  *   what reaches one by the proxy    against UNFENCED, too: a fence by all threads, then a barrier. What is read is LENT or TAKEN, what is
  *                                    written is nothing to threads before they have waited at its mbarrier, which orders it for all of them
- * What a wait for products leaves of TAKEN is READS: a warp waits for its own part, and those of the others may be behind, in its
- * warpgroup, too.
+ * What a wait for products leaves of TAKEN is READS where the team has several warpgroups, of which one may be behind. The four warps of
+ * one multiply together: when one of them has waited, all have done with the operands.
  * FLIES, LENT and TAKEN are no reason for a barrier: a reader of one buffer of a row does not touch the one being filled, and one that
  * does is a mistake that no barrier mends; interpreter and simulator report it.
  *
@@ -50,6 +50,7 @@
  * Barriers stand in uniform control flow because scalars are uniform. */
 #include "alias.h"
 #include "cluster_ends.h"
+#include "wgmma.h"
 
 typedef enum Fact { READS = 1, WROTE = 2, FLIES = 4, LANDED = 8, LENT = 16, UNFENCED = 32, TAKEN = 64, OPEN = 128 } Fact;
 enum { LASTING = FLIES | LENT | TAKEN | UNFENCED | OPEN };                  /* behind a barrier */
@@ -385,9 +386,11 @@ static void
 find_proxied(Op *op, void *user)
 {
   Barriers *x = user;
-  for (u32 i = 0; i < op->noperands; i++)
-    if (by_proxy(op, i))
-      vec_push(x->arena, &x->proxied, ((Proxied){op, buffer_alloc(op_operand(op, i)), team_region(op->block), op_effect(op, i) & FX_WRITE}));
+  for (u32 i = 0; i < op->noperands; i++) {
+    Proxied p = {op, by_proxy(op, i) ? buffer_alloc(op_operand(op, i)) : NULL, team_region(op->block), op_effect(op, i) & FX_WRITE};
+    if (p.memory)
+      vec_push(x->arena, &x->proxied, p);
+  }
 }
 
 /* A wait for the proxy's copies that read: this thread has, others do not know. */
@@ -401,13 +404,13 @@ give_back(State *s, bool all)
   }
 }
 
-/* A wait for products; all: none is under way behind it. */
+/* A wait for products; all: none is under way behind it; together: the team is one warpgroup. */
 static void
-end_products(State *s, bool all)
+end_products(State *s, bool all, bool together)
 {
   for (u32 i = 0; i < s->known.len; i++) {
     u32 *facts = &s->known.data[i].facts;
-    *facts |= *facts & TAKEN ? READS : 0;
+    *facts |= *facts & TAKEN && !together ? READS : 0;
     *facts &= all ? ~(u32)TAKEN : UINT32_MAX;
   }
 }
@@ -552,7 +555,7 @@ synchronise(Barriers *x, State *s, const Op *op)
       forget(s);
     break;
   case OP_ASYNC_WAIT: land(s, op_int(op, AT_PENDING, 0) == 0); break;
-  case OP_WGMMA_WAIT: end_products(s, op_int(op, AT_PENDING, 0) == 0); break;
+  case OP_WGMMA_WAIT: end_products(s, op_int(op, AT_PENDING, 0) == 0, block_team(op->block).warps == WGMMA_GROUP); break;
   case OP_TMA_WAIT: give_back(s, op_int(op, AT_PENDING, 0) == 0); break;
   case OP_FENCE:
     if (!strcmp(op_str(op, AT_KIND, ""), "async"))

@@ -1,8 +1,8 @@
 /* roles.c - see roles.h.
  *
- * The team that copies does the kernel again, without what it does to memory: dce leaves of that the loops and ifs around the copies, and what
- * their coordinates are computed from. So these must not depend on what the kernel reads from memory, nor on tiles. What the two teams
- * share is buffers and mbarriers, which the caller makes in front of the op; all else is each team's own. */
+ * The team that copies does the kernel again, without what it does to memory: dce leaves of that the loops and ifs around the copies, and
+ * what their coordinates are computed from. So these must not depend on what the kernel reads from memory, nor on tiles. What the two
+ * teams share is buffers and mbarriers, which the caller makes in front of the op; all else is each team's own. */
 #include "roles.h"
 
 /* ---- what may be done twice ---- */
@@ -104,6 +104,10 @@ roles_obstacle(Ctx *c, Func *f, const Op *loop)
 
 /* ---- parting ---- */
 
+/* Registers of a thread that multiplies and of one that copies, where eight warps do the one and four the other: all that a multiprocessor
+ * has. With fewer than 40, ptxas spills in a team that copies. */
+enum { MULTIPLYING = 232, COPYING = 40 };
+
 /* Effects go, and what has none afterwards with dce. */
 static void
 drop_effects(Block *b)
@@ -121,11 +125,9 @@ drop_effects(Block *b)
 Op *
 roles_split(Ctx *c, Func *f, Value ***map)
 {
-  u32 registers = c->target->regs_thread;
-  i64 warps[] = {f->warps, COPYING_WARPS}, own[] = {232, 40};
+  i64 warps[] = {f->warps, COPYING_WARPS}, own[] = {MULTIPLYING, COPYING};
   Op *end = f->body->last;
   Builder b = builder_before(end);
-  (void)registers;
   b.span = end->span;
   Op *teams = op_create(&b, OP_WARP_SPECIALIZE, 0, NULL, 0, NULL, 2);
   op_set_ints(teams, AT_WARPS, warps, 2);

@@ -413,7 +413,8 @@ same_store(const Touch *t, uint64_t record, const Segment *s)
   return memcmp(a->s->memory + t->off, a->data + at, (size_t)1 << t->page->unit) == 0;
 }
 
-/* Whether the async proxy comes behind an access of threads that happened before. What it wrote itself it sees; of other clusters that is not known. */
+/* Whether the async proxy comes behind an access of threads that happened before. What it wrote itself it sees; of other clusters that is
+ * not known. */
 static bool
 async_sees(const Access *a, uint64_t record, const Segment *s)
 {

@@ -24,9 +24,10 @@
  *
  * Proxies. What copies by itself goes by the async proxy. It sees a write of a warp only if that warp has executed a fence.proxy.async
  * behind the write, before it tells others: the view of PROXY_ASYNC says so, which barriers, releases and mbarriers carry as they do
- * the other. A fence of the one who starts the copy does not help. What threads have read it may overwrite only behind such a fence of theirs,
- * too (on an H200 boxes came into tiles that had been read in front of a barrier). So it is with the initialisation of an mbarrier that copies end at,
- * which fence.mbarrier_init shows to all of the cluster, too: PROXY_INITS, which even a relaxed arrival at the cluster's barrier carries.
+ * the other. A fence of the one who starts the copy does not help. What threads have read it may overwrite only behind such a fence of
+ * theirs, too (on an H200 boxes came into tiles that had been read in front of a barrier). So it is with the initialisation of an mbarrier
+ * that copies end at, which fence.mbarrier_init shows to all of the cluster, too: PROXY_INITS, which even a relaxed arrival at the
+ * cluster's barrier carries.
  *
  * Clusters. What a warp knows of the other blocks of its cluster is in its tree of other blocks, with all views. Records of an access to
  * another block's shared memory are in that block's shadow, and say by their segment whose they are. An arrival at another block's mbarrier

@@ -196,7 +196,7 @@ class Run:
         if level == "sched":
             options = {"define": "-D{1}={2}", "equal": "--assume={1}={2}", "divisible": "--assume={1}%{2}"}
             flags = [options[w.split()[0]].format(*w.split()) for w in words if w.split()[0] in options]
-            rc, text = self.tool(os.path.join(self.build, "bin", "tilec"), os.path.relpath(path, root), "--kernel=" + kernel, "--emit=sched", "--locs",
+            rc, text = self.tool(os.path.join(self.build, "bin", "tilec"), os.path.relpath(path, root), "--kernel=" + kernel, "--emit=sched", "--locs", "--tensors=stated",
                                  "--target=" + SCHEDULED.get(program, "sm_80"), *flags)
             if rc:
                 raise Wrong(text)

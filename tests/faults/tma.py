@@ -126,7 +126,7 @@ PLANTS = [
 ]
 NO_FENCE = "shared memory that threads wrote, with no asynchronous fence between"
 SCHEDULED = [
-    ("missing fence of a store", ring, lambda text: cut(text, "^ {4,}fence"), NO_FENCE, RACE, "tma_store"),
+    ("missing fence of a store", ring, lambda text: cut(text, "^ {4,}fence", -1), NO_FENCE, RACE, "tma_store"),
     ("missing barrier of a store", ring, lambda text: cut(text, r"^      barrier", -2), "with no barrier between|fence between", RACE,
      "tma_store"),
     ("fence behind the barrier", ring, lambda text: behind(text), NO_FENCE + "|no barrier", RACE, "tma_store"),
@@ -136,9 +136,9 @@ SCHEDULED = [
 
 
 def behind(text):
-    """The fence in the region and the barrier that follows it the other way round."""
+    """The last fence in the region and the barrier that follows it the other way round."""
     lines = text.split("\n")
-    at = next(i for i, line in enumerate(lines) if line.startswith("    ") and line.strip().startswith("fence"))
+    at = max(i for i, line in enumerate(lines) if line.startswith("    ") and line.strip().startswith("fence"))
     lines[at], lines[at + 1] = lines[at + 1], lines[at]
     return "\n".join(lines)
 
