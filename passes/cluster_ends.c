@@ -99,24 +99,30 @@ note_handed(Op *op, void *user)
 static bool
 may_be_same(const Func *f, const GlobalAccess *a, const GlobalAccess *b)
 {
-  if (!a->root || !b->root)
+  if (!a->root || !b->root || a->root->index >= APART_MAX || b->root->index >= APART_MAX)
     return true;
   return f->params[a->root->index].same == f->params[b->root->index].same;
+}
+
+static bool
+stores_for(const GlobalAccess *w, const GlobalAccess *r)
+{
+  return w->effect & FX_WRITE && r->effect & FX_READ;
 }
 
 /* Does a program perhaps load from global memory what another one stores? */
 static bool
 global_is_shared(const Func *f, const Handed *h)
 {
+  const GlobalAccess *x = h->global.data;
   for (u32 i = 0; i < h->global.len; i++)
-    for (u32 k = 0; k < h->global.len; k++) {
-      const GlobalAccess *w = &h->global.data[i], *r = &h->global.data[k];
-      if (!(w->effect & FX_WRITE) || !(r->effect & FX_READ))
-        continue;
-      if (may_be_same(f, w, r))
+    for (u32 k = 0; k < h->global.len; k++)
+      if (stores_for(&x[i], &x[k]) && may_be_same(f, &x[i], &x[k]))
         return true;
-      global_rely_on_apart(w, r);
-    }
+  for (u32 i = 0; i < h->global.len; i++)
+    for (u32 k = 0; k < h->global.len; k++)
+      if (stores_for(&x[i], &x[k]))
+        global_rely_on_apart(&x[i], &x[k]);
   return false;
 }
 
