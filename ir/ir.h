@@ -477,16 +477,24 @@ bool tma_adds(DType d);                                              /* tma_stor
 typedef struct InterpTensor { u64 base, extent[MAX_RANK], stride[MAX_RANK]; } InterpTensor;
 
 /* ---- launch_value.c ---- */
-/* times * the product of these parameters of the kernel, which are integers, by rising index. */
-enum { LAUNCH_FACTORS = 3 };
+/* times * the product of these parameters of the kernel, which are integers, by rising index; from LAUNCH_ASKED on what is asked of a
+ * tensor (launch_asked). */
+enum { LAUNCH_FACTORS = 3, LAUNCH_ASKED = 1 << 16 };
 #define LAUNCH_DIVISIBLE_MOST (UINT64_C(1) << 32)
 typedef struct LaunchValue { i64 times; u32 n, param[LAUNCH_FACTORS]; } LaunchValue;
 /* False: a launch does not know scalar v before it begins, as far as can be seen. (Its arithmetic is taken not to overflow.) */
 bool launch_value(const Value *v, LaunchValue *out);
 bool launch_value_times(LaunchValue *v, const LaunchValue *by);      /* false, and v is as it was: too many factors, or too large */
 bool launch_value_alike(const LaunchValue *a, const LaunchValue *b); /* products of the same parameters */
+bool launch_value_given(const LaunchValue *v);                       /* nothing in it is asked of a tensor */
 u64 launch_value_divisible(const Func *f, const LaunchValue *v);     /* a power of two that divides it; LAUNCH_DIVISIBLE_MOST at most */
-Value *launch_value_build(Builder *b, const LaunchValue *v);         /* as an i64 */
+Value *launch_value_build(Builder *b, const LaunchValue *v);         /* as an i64; it is given */
+/* The number for tensor parameter t's extent (OP_TENSOR_EXTENT) or stride along a dimension, beside those of parameters. */
+static inline u32
+launch_asked(const Value *t, OpCode code, u32 axis)
+{
+  return (u32)LAUNCH_ASKED + (t->index * 2 + (code == OP_TENSOR_STRIDE)) * MAX_RANK + axis;
+}
 
 /* ---- key.c ---- */
 /* Appends what a closed region (one that sees its own arguments only) computes, in words of 64 bits: regions of equal keys are the same.

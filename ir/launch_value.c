@@ -1,4 +1,5 @@
-/* launch_value.c - what a launch knows before it begins: products of its integer arguments and of constants. */
+/* launch_value.c - what a launch knows before it begins: products of its integer arguments, of its tensors' extents and strides, and of
+ * constants. */
 #include "ir.h"
 
 enum { LOOKS = 64 };
@@ -31,6 +32,9 @@ known_op(const Op *op, LaunchValue *out, u32 *looks)
   case OP_CAST:
     return type_is_int(from) && dtype_bits(to->dt) >= dtype_bits(from->dt) + (dtype_is_signed(to->dt) && !dtype_is_signed(from->dt)) &&
            dtype_is_signed(to->dt) >= dtype_is_signed(from->dt) && known(op_operand(op, 0), out, looks);
+  case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE:
+    *out = (LaunchValue){.times = 1, .n = 1, .param = {launch_asked(op_tensor(op), op->code, (u32)op_int(op, AT_AXIS, 0))}};
+    return true;
   case OP_MUL:
     if (!known(OPERAND(op, BINARY, a), &a, looks) || !known(OPERAND(op, BINARY, b), &b, looks) || !multiply(&a, &b))
       return false;
@@ -86,11 +90,17 @@ launch_value_alike(const LaunchValue *a, const LaunchValue *b)
   return a->n == b->n && !memcmp(a->param, b->param, a->n * sizeof *a->param);
 }
 
+bool
+launch_value_given(const LaunchValue *v)
+{
+  return !v->n || v->param[v->n - 1] < LAUNCH_ASKED;
+}
+
 u64
 launch_value_divisible(const Func *f, const LaunchValue *v)
 {
   u64 d = (u64)v->times & -(u64)v->times;
-  for (u32 i = 0; i < v->n && d && d < LAUNCH_DIVISIBLE_MOST; i++)
+  for (u32 i = 0; i < v->n && v->param[i] < LAUNCH_ASKED && d && d < LAUNCH_DIVISIBLE_MOST; i++)
     d *= f->params[v->param[i]].divisible & -f->params[v->param[i]].divisible;
   return d && d < LAUNCH_DIVISIBLE_MOST ? d : LAUNCH_DIVISIBLE_MOST;
 }

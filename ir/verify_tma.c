@@ -21,7 +21,7 @@ check_TENSOR_OF(Verifier *v, const Op *op)
     return verify_fail(v, op, "%u extents and strides of a tensor of %u dimensions: it has %u", op->noperands - 1, t->rank,
                        2 * t->rank - 1);
   for (u32 i = 1; i < op->noperands; i++)
-    if (!launch_value(op_operand(op, i), &x))
+    if (!launch_value(op_operand(op, i), &x) || !launch_value_given(&x))
       return verify_fail(v, op, "operand %u is no integer that a launch knows: a parameter, a constant, or a product of such", i);
   return true;
 }

@@ -22,7 +22,8 @@
  *     reads what is there.
  *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that
  *     (ir/unobserved.c).
- *   - copies move such a box (boxes.h). */
+ *   - copies move such a box (boxes.h).
+ * Through a tensor's own address, as load_block goes, the extents and strides are to be the tensor's, and it is one of its boxes. */
 #include "affine.h"
 #include "boxes.h"
 #include "internal.h"
@@ -71,11 +72,18 @@ product_text(const Find *x, const LaunchValue *v)
   if (v->times != 1 || !v->n)
     buf_printf(&b, "%lld", (long long)v->times);
   for (u32 i = 0; i < v->n; i++)
-    buf_printf(&b, "%s%s", b.len ? " * " : "", func_param_name(x->f, v->param[i], x->c->scratch));
+    buf_printf(&b, "%s%s", b.len ? " * " : "", v->param[i] < LAUNCH_ASKED ? func_param_name(x->f, v->param[i], x->c->scratch)
+                                               : "what is asked of a tensor");
   return buf_str(&b);
 }
 
 /* ---- dimensions ---- */
+
+static bool
+of_tensor(const Find *x)
+{
+  return type_is_tensor(x->at.root->type);
+}
 
 static bool
 is_one(const LaunchValue *v)
@@ -173,11 +181,11 @@ divided_axis(Find *x, const AffineTerm *t, bool whole, bool strided, LaunchValue
 static Axis *
 axis_of(Find *x, const AffineTerm *t, LaunchValue *rest)
 {
-  bool aligned = launch_value_divisible(x->f, &t->by) * dtype_bytes(x->tile->dt) % PIECE == 0 && t->by.times > 0;
+  bool aligned = of_tensor(x) || launch_value_divisible(x->f, &t->by) * dtype_bytes(x->tile->dt) % PIECE == 0;
   Axis *a = divided_axis(x, t, true, false, rest);
   if (!a && !t->v)
     a = divided_axis(x, t, false, true, rest);
-  if (!a && aligned && !too_wide(t, &(LaunchValue){.times = 1})) {
+  if (!a && aligned && t->by.times > 0 && !too_wide(t, &(LaunchValue){.times = 1})) {
     *rest = (LaunchValue){.times = 1};
     a = axis_in_front(x, &t->by);
   }
@@ -208,6 +216,8 @@ take_scalars(Find *x)
 static bool
 check_strides(Find *x)
 {
+  if (of_tensor(x))                      /* a launch sees to that */
+    return true;
   for (u32 i = 0; i < x->naxes; i++) {
     const LaunchValue *s = &x->axis[i].stride;
     if (!is_one(s) && launch_value_divisible(x->f, s) * dtype_bytes(x->tile->dt) % PIECE)
@@ -300,14 +310,22 @@ take_ends(Find *x)
 
 static bool nonneg(Find *x, const Value *v);
 
+/* A factor of what a launch knows. */
+static bool
+nonneg_factor(Find *x, u32 param)
+{
+  bool given = param < LAUNCH_ASKED;     /* extents and strides are not negative */
+  if (given && param < 64)
+    x->nonneg |= UINT64_C(1) << param;
+  return !given || param < 64;
+}
+
 static bool
 nonneg_argument(Find *x, const Value *v)
 {
   const Op *loop = v->block->parent;
-  if (!loop) {
-    x->nonneg |= v->index < 64 ? UINT64_C(1) << v->index : 0;
-    return v->index < 64;
-  }
+  if (!loop)
+    return nonneg_factor(x, v->index);
   return loop->code == OP_FOR && v == loop_counter(loop) && nonneg(x, OPERAND(loop, FOR, lo));
 }
 
@@ -370,15 +388,27 @@ start_is_nonneg(Find *x, const Axis *a)
     if (t->by.times > 0 && !pair && t->v && !nonneg(x, t->v))
       return false;
     for (u32 p = 0; p < t->by.n; p++)
-      if (!nonneg_argument(x, x->f->body->args[t->by.param[p]]))
+      if (!nonneg_factor(x, t->by.param[p]))
         return false;
   }
   return negative <= (pairs ? 1 : 0);
 }
 
 static bool
+starts_are_given(Find *x)
+{
+  for (u32 i = 0; i < x->naxes; i++)
+    for (u32 k = 0; k < x->axis[i].n; k++)
+      if (!launch_value_given(&x->axis[i].start[k].by))
+        return NO(x, "it is moved by what is asked of a tensor");
+  return true;
+}
+
+static bool
 check_starts(Find *x)
 {
+  if (!starts_are_given(x))
+    return false;
   for (u32 i = 0; i < x->naxes; i++)
     if (!x->axis[i].lower && !start_is_nonneg(x, &x->axis[i]))
       return x->axis[i].dim < 0 ? NO(x, "what it is moved by may be negative, or nothing is known of that")
@@ -407,7 +437,7 @@ build_start(Find *x, Builder *b, const Axis *a)
     const AffineTerm *k = &a->start[i];
     Value *v = k->v ? ir_cast(b, (Value *)k->v, DT_I32) : NULL, *times = ir_const_int(b, t, k->by.times);
     for (u32 p = 0; p < k->by.n; p++) {
-      Value *factor = ir_cast(b, x->f->body->args[k->by.param[p]], DT_I32);
+      Value *factor = ir_cast(b, x->f->body->args[k->by.param[p]], DT_I32);   /* given: see starts_are_given */
       v = v ? ir_binary(b, OP_MUL, v, factor) : factor;
     }
     if (k->count) {
@@ -418,6 +448,46 @@ build_start(Find *x, Builder *b, const Axis *a)
     sum = sum ? ir_binary(b, OP_ADD, sum, v) : v;
   }
   return sum ? sum : ir_const_int(b, t, 0);
+}
+
+static bool
+is_asked(const LaunchValue *v, const Value *tensor, OpCode code, u32 axis)
+{
+  return v->times == 1 && v->n == 1 && v->param[0] == launch_asked(tensor, code, axis);
+}
+
+/* The dimension whose stride is that of the tensor's dimension d, and which ends there; in front, where a scalar is the index, it is within
+ * the tensor anyway. NULL: there is none. */
+static const Axis *
+axis_of_tensor(const Find *x, u32 d)
+{
+  const Value *t = x->at.root;
+  u32 rank = t->type->rank;
+  bool in_front = d < rank - x->tile->rank;
+  for (u32 i = 0; i < x->naxes; i++) {
+    const Axis *a = &x->axis[i];
+    bool here = d + 1 < rank ? is_asked(&a->stride, t, OP_TENSOR_STRIDE, d) : is_one(&a->stride);
+    bool ends = a->upper ? is_asked(&a->extent, t, OP_TENSOR_EXTENT, d) : in_front;
+    if (here && ends && (a->dim < 0) == in_front)
+      return a;
+  }
+  return NULL;
+}
+
+/* The same of a box of a parameter that is a tensor. */
+static bool
+order_as_tensor(Find *x, u32 *order, int *perm)
+{
+  u32 rank = x->at.root->type->rank, k = 0;
+  for (u32 d = 0; d < rank; d++) {
+    const Axis *a = rank == x->naxes ? axis_of_tensor(x, d) : NULL;
+    if (!a)
+      return NO(x, "its extents and strides are not those of its tensor");
+    order[d] = (u32)(a - x->axis);
+    if (a->dim >= 0)
+      perm[a->dim] = (int)k++;
+  }
+  return true;
 }
 
 /* The tensor's dimensions in order: those in front, the tile's, the contiguous one last. */
@@ -438,6 +508,8 @@ order_axes(const Find *x, u32 *order, int *perm)
 static Value *
 build_tensor(Find *x, const u32 *order)
 {
+  if (of_tensor(x))
+    return (Value *)x->at.root;
   Builder b = builder_before(x->f->body->first);
   Value *v[2 * MAX_RANK] = {(Value *)x->at.root};
   const Type *t = type_tensor(x->c, x->tile->dt, (int)x->naxes);
@@ -495,8 +567,6 @@ check_load(Find *x)
   affine_of(x->c, OPERAND(x->load, LOAD, p), &x->at);
   if (x->at.why)
     return no(x, x->at.why);
-  if (type_is_tensor(x->at.root->type))
-    return NO(x, "it is of a tensor's elements: tensor_load reads its boxes");
   u32 i = x->at.root->index, known = x->f->params[i].divisible;
   return known % PIECE == 0 || NO(x, "the address of %s is known to be a multiple of %u bytes, not of %d",
                                   func_param_name(x->f, i, x->c->scratch), known & -known, PIECE);
@@ -511,6 +581,16 @@ tensors_of(const Func *f)
   return n;
 }
 
+/* Extents and strides of a view are of arguments. */
+static bool
+all_given(Find *x)
+{
+  for (u32 i = 0; i < x->naxes; i++)
+    if (!launch_value_given(&x->axis[i].stride) || !launch_value_given(&x->axis[i].extent))
+      return NO(x, "its extents or strides are those of a tensor, and its address is not");
+  return true;
+}
+
 static bool
 find(Find *x)
 {
@@ -520,7 +600,12 @@ find(Find *x)
     return false;
   if (tensors_of(x->f) >= PARAMS_MOST)
     return NO(x, "the kernel has too many parameters for one more map");
-  order_axes(x, order, perm);
+  if (of_tensor(x) && !order_as_tensor(x, order, perm))
+    return false;
+  if (!of_tensor(x) && !all_given(x))
+    return false;
+  if (!of_tensor(x))
+    order_axes(x, order, perm);
   Op *box = build_box(x, order, perm);
   const char *why = box_obstacle(x->c, box);
   if (why) {

@@ -328,23 +328,34 @@ pack_map(const Param *p, const TilertParam *t, Packed *out, SimError *err)
   return !sim_tensor_map(&map, out->map, err);
 }
 
+/* The argument that a parameter of the PTX is. */
+static const Param *
+argument(const Case *k, const TilertManifest *m, u32 param)
+{
+  u32 first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first);
+  while (n && first[n - 1] > param)
+    n--;
+  return &k->p[n - 1];
+}
+
 static u64
-product(const Case *k, const TilertProduct *x)
+product(const Case *k, const TilertManifest *m, const TilertProduct *x)
 {
   u64 v = (u64)x->times;
   for (u32 i = 0; i < x->n; i++)
-    v *= (u64)(i64)(i32)k->p[x->param[i]].scalar;
+    v *= (u64)(i64)(i32)argument(k, m, x->param[i])->scalar;
   return v;
 }
 
-/* The map of what a pointer leads to. (Kernels that have one have no tensors in front: parameters are arguments.) */
+/* The map of what a pointer leads to. */
 static bool
-pack_view(const Case *k, const TilertParam *t, Packed *out, SimError *err)
+pack_view(const Case *k, const TilertManifest *m, const TilertParam *t, Packed *out, SimError *err)
 {
-  Param p = {.rank = t->rank, .dt = k->p[t->of].dt, .tensor = {.base = (u64)(uintptr_t)k->p[t->of].data}};
+  const Param *of = argument(k, m, t->of);
+  Param p = {.rank = t->rank, .dt = of->dt, .tensor = {.base = (u64)(uintptr_t)of->data}};
   for (u32 d = 0; d < t->rank; d++) {
-    p.tensor.extent[d] = product(k, &t->extents[d]);
-    p.tensor.stride[d] = d + 1 < t->rank ? product(k, &t->strides[d]) : 1;
+    p.tensor.extent[d] = product(k, m, &t->extents[d]);
+    p.tensor.stride[d] = d + 1 < t->rank ? product(k, m, &t->strides[d]) : 1;
   }
   return pack_map(&p, t, out, err);
 }
@@ -372,7 +383,7 @@ pack(Case *k, const TilertManifest *m, Packed *room, const void **params, SimErr
       const TilertParam *t = &m->params[j];
       if (t->kind == TILERT_PARAM_VIEW) {
         params[j] = room[j].map;
-        if (!pack_view(k, t, &room[j], err))
+        if (!pack_view(k, m, t, &room[j], err))
           return false;
         continue;
       }

@@ -70,6 +70,26 @@ class Boxes(unittest.TestCase):
             np.testing.assert_array_equal(b.numpy(), a.numpy() * 2)
             self.assertEqual(COPIES in call.ptx(), by_boxes)
 
+    def test_blocks(self):
+        """load_block of tensors, whose strides nobody promises."""
+        text = """kernel sums(a: tensor<f16, 2>, s: *f32, const B = 64) warps(4) {
+          let j = arange(0, B);
+          var x = zeros([32, B], f32);
+          for k in range(0, extent(a, 1), B, stages=2) { x += load_block(tensor_blocks(a, [32, B]), (program_id(0) * 32, k)); }
+          store(s + program_id(0) * B + j, sum(x, axis=0));
+        }"""
+        k = self.dev.program(text=text, name="sums.tile").kernel("sums")
+        host = (np.arange(40 * 152) % 7).astype(np.float16)
+        a = self.dev.array(host)
+        for stride, offset, by_boxes in ((152, 0, True), (144, 8, True), (150, 0, False), (152, 4, False)):
+            s = self.dev.array(np.zeros((2, 64), np.float32))
+            call = k.bind((2, 1, 1), tilec.View(a, (38, 130), (stride, 1), offset), s)
+            call()
+            x = np.zeros((64, 192), np.float32)
+            x[:38, :130] = np.lib.stride_tricks.as_strided(host[offset:], (38, 130), (2 * stride, 2))
+            np.testing.assert_array_equal(s.numpy(), x.reshape(2, 32, 3, 64).sum(axis=(1, 2)))
+            self.assertEqual(COPIES in call.ptx(), by_boxes)
+
 
 if __name__ == "__main__":
     unittest.main()
