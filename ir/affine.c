@@ -405,6 +405,14 @@ affine_of(Ctx *c, const Value *v, Affine *out)
 
 typedef struct Bounds { Ctx *c; AffineBound *to; u32 most, n; const char *why; } Bounds;
 
+/* The mask has other parts, too. */
+static void
+unbounded(Bounds *b, const char *why)
+{
+  if (!b->why)
+    b->why = why;
+}
+
 /* a - b + plus < 0, as one bound. */
 static const char *
 bound_from(Bounds *b, const Value *x, const Value *y, i64 plus, const Place *p)
@@ -452,9 +460,12 @@ add_compared(Bounds *b, const Op *cmp, const Place *p)
   const Value *x = OPERAND(cmp, CMP, a), *y = OPERAND(cmp, CMP, b);
   bool greater = pred[0] == 'g', equal = pred[1] == 'e';
   if (!type_is_int(x->type) || !dtype_is_signed(x->type->dt) || (pred[0] != 'g' && pred[0] != 'l'))
-    b->why = "its mask is not a comparison of an index with a bound";
-  else
-    b->why = greater ? bound_from(b, y, x, equal ? -1 : 0, p) : bound_from(b, x, y, equal ? -1 : 0, p);
+    unbounded(b, "its mask is not a comparison of an index with a bound");
+  else {
+    const char *why = greater ? bound_from(b, y, x, equal ? -1 : 0, p) : bound_from(b, x, y, equal ? -1 : 0, p);
+    if (why)
+      unbounded(b, why);
+  }
 }
 
 static void
@@ -462,7 +473,7 @@ add_mask(Bounds *b, const Value *v, const Place *p)
 {
   u64 bits;
   Place q = *p;
-  if (b->why || (value_const_bits(v, &bits) && bits))
+  if (value_const_bits(v, &bits) && bits)
     return;
   const Op *op = v->def;
   switch (op ? op->code : OP_COUNT) {
@@ -478,7 +489,7 @@ add_mask(Bounds *b, const Value *v, const Place *p)
     add_mask(b, op_operand(op, 0), &q);
     return;
   case OP_CMP: add_compared(b, op, p); return;
-  default: b->why = "its mask is not a comparison of an index with a bound";
+  default: unbounded(b, "its mask is not a comparison of an index with a bound");
   }
 }
 

@@ -39,7 +39,7 @@ bool affine_add(AffineTerm *list, u32 *n, const AffineTerm *t, i64 sign);
 
 /* One bound of a mask along one dimension: index + rest < 0 (upper), or 0 <= index + rest. */
 typedef struct AffineBound { int dim; bool upper; AffineTerm rest[AFFINE_TERMS]; u32 n; } AffineBound;
-/* The bounds of which mask v is the conjunction; at most `most`. NULL, or why it is none. */
+/* The bounds of which mask v is the conjunction; at most `most`. NULL, or why it is none; *n of its parts are bounds all the same. */
 const char *affine_bounds(Ctx *c, const Value *v, AffineBound *out, u32 most, u32 *n);
 /* What is left of `rest` if the index begins with the terms u instead of 0: the bound itself, index < *out. False: a launch does not know
  * it. */

@@ -5,8 +5,8 @@
  *
  * Rows are followed forwards, from the load to all that is computed of them: a value and the dimension along which some of its elements
  * may be anything, always those whose index is not less than the bound.
- *   - Ops on elements, conversions of layouts, reorderings and broadcasts of other dimensions, reductions and scans along other dimensions
- *     keep them where they are.
+ *   - Ops on elements, conversions of layouts, reorderings and broadcasts of other dimensions, reductions and scans along other dimensions,
+ *     and reshapes and packings that leave their dimension whole, keep them where they are.
  *   - A product has the rows of its first factor and the columns of its second; what it sums over is seen.
  *   - What a loop carries, or an `if` gives, has them wherever one value has them that comes there.
  *   - A store does not write them if its mask holds the bound: the same index, from the same beginning, less than it.
@@ -54,6 +54,24 @@ permuted(Follow *f, const Op *op, u32 dim)
   for (u32 i = 0; i < perm->ints.n; i++)
     if ((u32)perm->ints.v[i] == dim)
       follow(f, op, op_result(op), i);
+}
+
+/* The dimension stays if all in front of it do, and it itself, or all from it on. */
+static void
+reshaped(Follow *f, const Op *op, u32 dim)
+{
+  const Type *from = op_operand(op, 0)->type, *to = op_result(op)->type;
+  u32 front = 0, back = 0;
+  while (front < from->rank && front < to->rank && from->shape[front] == to->shape[front])
+    front++;
+  while (back < from->rank && back < to->rank && from->shape[from->rank - 1 - back] == to->shape[to->rank - 1 - back])
+    back++;
+  if (dim < front)
+    follow(f, op, op_result(op), dim);
+  else if (from->rank - dim <= back)
+    follow(f, op, op_result(op), to->rank - (from->rank - dim));
+  else
+    seen(f, op, "divides them anew");
 }
 
 static void
@@ -152,6 +170,13 @@ visit(Follow *f, const Op *op, u32 slot, u32 dim)
     return;
   case OP_EXPAND_DIMS: follow(f, op, op_result(op), dim + (dim >= (u32)op_int(op, AT_AXIS, 0))); return;
   case OP_PERMUTE: permuted(f, op, dim); return;
+  case OP_RESHAPE: reshaped(f, op, dim); return;
+  case OP_UNPACK: case OP_PACK:
+    if (dim + 1 == op_result(op)->type->rank)
+      seen(f, op, "divides them anew");
+    else
+      follow(f, op, op_result(op), dim);
+    return;
   case OP_DOT: multiplied(f, op, slot, dim); return;
   case OP_REDUCE: case OP_SCAN: folded(f, op, dim); return;
   case OP_FOR: case OP_WHILE:

@@ -15,9 +15,9 @@
  *   - strides are products of arguments and constants; one is 1, the others and the address are known to be multiples of 16 bytes: by
  *     promises, or as a launch's form is compiled for that.
  *   - the mask is the conjunction of bounds index < extent, with an extent that is such a product, and 0 <= index. `other` is absent or 0.
- *   - where nothing bounds an index from below, it cannot be negative: it is made of program ids, counters and arguments by sums, products,
- *     quotients and remainders. Arguments among these are relied upon not to be (the parameter's `nonneg`); quotients and remainders are
- *     taken not to be where what is divided is not: what divides an index is not negative.
+ *   - where nothing bounds an index from below, it cannot be negative: it is made of program ids, counters, arguments and scalars that are
+ *     loaded by sums, products, quotients and remainders. Arguments among these are relied upon not to be (the parameter's `nonneg`); what
+ *     is loaded is taken not to be, and neither are quotients and remainders of what is not: what divides an index is not negative.
  *   - where nothing bounds it from above, the tensor ends with the box, if that begins at 0, and else nowhere: 2^31 - 1, as the program
  *     reads what is there.
  *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that
@@ -320,13 +320,45 @@ nonneg_factor(Find *x, u32 param)
   return !given || param < 64;
 }
 
+/* What a loop carries, and only adds to. */
+static bool
+nonneg_carried(Find *x, const Value *v, const Op *loop)
+{
+  u32 k;
+  if (!op_is_loop(loop) || loop->regions[0] != v->block || !loop_carries(loop, v, &k) || !nonneg(x, loop_init(loop, k)))
+    return false;
+  const Value *next = loop_next(loop, k), *self = loop->code == OP_WHILE ? loop_arg(loop, 1, k) : v;
+  const Value *passed = loop->code == OP_WHILE ? region_yields(loop, 0, k) : v;
+  for (; passed == v && op_is(next, OP_ADD) && nonneg(x, OPERAND(next->def, BINARY, b)); next = OPERAND(next->def, BINARY, a))
+    if (OPERAND(next->def, BINARY, a) == self)
+      return true;
+  return passed == v && next == self;
+}
+
 static bool
 nonneg_argument(Find *x, const Value *v)
 {
   const Op *loop = v->block->parent;
+  u32 k;
   if (!loop)
     return nonneg_factor(x, v->index);
-  return loop->code == OP_FOR && v == loop_counter(loop) && nonneg(x, OPERAND(loop, FOR, lo));
+  if (loop->code == OP_FOR && v == loop_counter(loop))
+    return nonneg(x, OPERAND(loop, FOR, lo));
+  for (k = 0; loop->code == OP_WHILE && v->block == loop->regions[1] && k < loop->nresults; k++)
+    if (v == loop_arg(loop, 1, k))       /* what its condition hands on */
+      return region_yields(loop, 0, k) == loop_arg(loop, 0, k) && nonneg_carried(x, loop_arg(loop, 0, k), loop);
+  return nonneg_carried(x, v, loop);
+}
+
+/* a - b of num_programs - 1 and program_id. */
+static bool
+from_last_program(const Value *a, const Value *b)
+{
+  i64 k;
+  if (!op_is(b, OP_PROGRAM_ID) || !op_is(a, OP_ADD) || !value_const_int(OPERAND(a->def, BINARY, b), &k) || k < -1)
+    return false;
+  const Value *n = OPERAND(a->def, BINARY, a);
+  return op_is(n, OP_NUM_PROGRAMS) && op_int(n->def, AT_AXIS, 0) == op_int(b->def, AT_AXIS, 0);
 }
 
 static bool
@@ -334,7 +366,8 @@ nonneg_op(Find *x, const Op *op)
 {
   const Value *a = op->noperands > 0 ? op_operand(op, 0) : NULL, *b = op->noperands > 1 ? op_operand(op, 1) : NULL;
   switch (op->code) {
-  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: case OP_BOUNDED: return true;
+  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: case OP_BOUNDED: case OP_LOAD: return true;
+  case OP_SUB: return from_last_program(a, b);
   case OP_ADD: case OP_MUL: case OP_MIN: return nonneg(x, a) && nonneg(x, b);
   case OP_MAX: case OP_AND: return nonneg(x, a) || nonneg(x, b);
   case OP_DIV: case OP_REM: case OP_SHL: case OP_SHR: case OP_HINT: return nonneg(x, a);
@@ -357,41 +390,70 @@ nonneg(Find *x, const Value *v)
   return v->def ? nonneg_op(x, v->def) : nonneg_argument(x, v);
 }
 
-/* Is a term of a start, of the other sign, as much as this counter begins with? Then the two are not negative together. */
-static bool
-starts_with(const Axis *a, const AffineTerm *counter)
+/* The term of the other sign as large as t, whose scalar is v or (v NULL) program_id along an axis; NO_TERM: there is none. */
+enum { NO_TERM = AFFINE_TERMS };
+static u32
+opposite(const Axis *a, const AffineTerm *t, const Value *v, i64 axis)
 {
-  const Op *loop = counter->v && !counter->v->def ? counter->v->block->parent : NULL;
-  i64 lo;
-  if (!loop || loop->code != OP_FOR || counter->v != loop_counter(loop))
-    return false;
-  bool known = value_const_int(OPERAND(loop, FOR, lo), &lo);
   for (u32 i = 0; i < a->n; i++) {
-    const AffineTerm *t = &a->start[i];
-    if (t->by.times < 0 && !t->count && launch_value_alike(&t->by, &counter->by) && (known ? !t->v && -t->by.times <= lo * counter->by.times
-                                               : t->v == OPERAND(loop, FOR, lo) && -t->by.times == counter->by.times))
-      return true;
+    const AffineTerm *o = &a->start[i];
+    bool scalar = v ? o->v == v : op_is(o->v, OP_PROGRAM_ID) && op_int(o->v->def, AT_AXIS, 0) == axis;
+    if (scalar && !o->count && o->by.times == -t->by.times && launch_value_alike(&o->by, &t->by))
+      return i;
   }
-  return false;
+  return NO_TERM;
+}
+
+/* t, with another term of the start that bounds it, is at least *least. False: there is none. *other: its number, or NO_TERM. */
+static bool
+bounded_below(const Axis *a, const AffineTerm *t, i64 *least, u32 *other)
+{
+  const Op *loop = t->v && !t->v->def ? t->v->block->parent : NULL;
+  *other = NO_TERM;
+  if (t->count || t->by.times < 0)
+    return false;
+  if (loop && loop->code == OP_FOR && t->v == loop_counter(loop)) {   /* counter - lo */
+    const Value *lo = OPERAND(loop, FOR, lo);
+    *other = opposite(a, t, lo, 0);
+    *least = 0;
+    return *other != NO_TERM || (!t->by.n && value_const_int(lo, least) && !__builtin_mul_overflow(*least, t->by.times, least));
+  }
+  if (!op_is(t->v, OP_NUM_PROGRAMS) || t->by.n)                       /* num_programs - program_id */
+    return false;
+  *other = opposite(a, t, NULL, op_int(t->v->def, AT_AXIS, 0));
+  *least = t->by.times;
+  return *other != NO_TERM;
 }
 
 static bool
+term_is_nonneg(Find *x, const AffineTerm *t)
+{
+  bool fits = t->by.times > 0;
+  x->looks = LOOKS;
+  for (u32 p = 0; p < t->by.n; p++)
+    fits = fits && nonneg_factor(x, t->by.param[p]);
+  return fits && (!t->v || nonneg(x, t->v));
+}
+
+/* A sum of what is bounded from below, alone or in pairs, and of what is not negative. */
+static bool
 start_is_nonneg(Find *x, const Axis *a)
 {
-  u32 pairs = 0, negative = 0;
+  i64 least = 0, k;
+  u32 done = 0, other;
   for (u32 i = 0; i < a->n; i++) {
     const AffineTerm *t = &a->start[i];
-    bool pair = t->by.times > 0 && !t->count && starts_with(a, t);
-    pairs += pair;
-    negative += t->by.times < 0;
-    x->looks = LOOKS;
-    if (t->by.times > 0 && !pair && t->v && !nonneg(x, t->v))
+    bool constant = !t->v && !t->by.n && !t->count;
+    if (!constant && !bounded_below(a, t, &k, &other))
+      continue;
+    done |= 1u << i | (constant || other == NO_TERM ? 0 : 1u << other);
+    if (__builtin_add_overflow(least, constant ? t->by.times : k, &least))
       return false;
-    for (u32 p = 0; p < t->by.n; p++)
-      if (!nonneg_factor(x, t->by.param[p]))
-        return false;
   }
-  return negative <= (pairs ? 1 : 0);
+  for (u32 i = 0; i < a->n; i++)
+    if (!(done >> i & 1) && !term_is_nonneg(x, &a->start[i]))
+      return false;
+  return least >= 0;
 }
 
 static bool
