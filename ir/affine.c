@@ -267,6 +267,7 @@ add_op(Sum *s, const Value *v, const Place *p)
   const Op *op = v->def;
   const Value *x, *bound;
   Place q = *p;
+  LaunchValue k;
   switch (op->code) {
   case OP_SPLAT: case OP_CONVERT_LAYOUT: case OP_HINT: case OP_BOUNDED: add(s, op_operand(op, 0), p); return;
   case OP_BROADCAST:
@@ -277,8 +278,9 @@ add_op(Sum *s, const Value *v, const Place *p)
   case OP_ARANGE:
     if (p->dims[0] != ONE)
       put(s, &(AffineTerm){.by = p->by, .dim = p->dims[0]});
-    q.by.times *= op_int(op, AT_START, 0);
-    put_uniform(s, NULL, &q);
+    k = (LaunchValue){.times = op_int(op, AT_START, 0)};
+    if (k.times && place_times(s, &q, &k))
+      put_uniform(s, NULL, &q);
     return;
   case OP_CAST:
     if (!widens(op))

@@ -634,10 +634,13 @@ check_load(Find *x)
                                   func_param_name(x->f, i, x->c->scratch), known & -known, PIECE);
 }
 
+/* Parameters of the PTX, at most, as far as they are known by now. */
 static u32
-tensors_of(const Func *f)
+params_of_ptx(const Func *f)
 {
   u32 n = f->body->nargs;
+  for (u32 i = 0; i < f->body->nargs; i++)
+    n += type_is_tensor(f->body->args[i]->type) ? 2 * f->body->args[i]->type->rank : 0;
   for (const Op *op = f->body->first; op; op = op->next)
     n += op->code == OP_TENSOR_OF;
   return n;
@@ -660,7 +663,7 @@ find(Find *x)
   int perm[MAX_RANK];
   if (!check_load(x) || !take_dimensions(x) || !take_scalars(x) || !check_strides(x) || !take_mask(x) || !take_ends(x) || !check_starts(x))
     return false;
-  if (tensors_of(x->f) >= PARAMS_MOST)
+  if (params_of_ptx(x->f) >= PARAMS_MOST)
     return NO(x, "the kernel has too many parameters for one more map");
   if (of_tensor(x) && !order_as_tensor(x, order, perm))
     return false;
