@@ -5,8 +5,10 @@
  * the reverse follows behind it, unless the kernel ends there: when all have met, or one that has ended would take what another has
  * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.)
  *
- * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at any of them, each is as many
- * arrivals as the largest team that arrives anywhere has warps, shared out among its warps: so many lanes of each arrive, once the
+ * A team that does nothing but by one of its threads, starting copies of boxes and waiting for mbarriers, is run by its first warp alone.
+ *
+ * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at one of them, each is as many
+ * arrivals as the largest team that arrives there has warps that run, shared out among these: so many lanes of each arrive, once the
  * warp has come together there. No team has to meet for that. At another program's mbarrier they arrive by the same instruction, on the
  * address that mapa gives, and of the cluster's scope only where the op says so: such a release flushes to the whole device. Bytes are
  * announced by the leader, by its own arrival. What its copies do to the phase is counted in PTX as an arrival that each thread adds, and
@@ -77,6 +79,53 @@ change_registers(Gen *g, u32 from, u32 to)
                         1, &n);
 }
 
+/* ---- teams of one thread ---- */
+
+static bool
+works_on_tiles(const Op *op)
+{
+  bool tile = false;
+  for (u32 i = 0; i < op->noperands; i++)
+    tile |= op_operand(op, i) && type_is_tile(op_operand(op, i)->type);
+  for (u32 i = 0; i < op->nresults; i++)
+    tile |= type_is_tile(op->results[i]->type);
+  return tile;
+}
+
+/* Does it not matter which threads do it, besides the leader? */
+static bool
+leader_suffices(const Op *op)
+{
+  switch (op->code) {
+  case OP_MBARRIER_WAIT: case OP_TMA_LOAD: case OP_TMA_STORE: case OP_TMA_PREFETCH: case OP_TMA_COMMIT: case OP_TMA_WAIT:
+  case OP_FOR: case OP_WHILE: case OP_IF: case OP_YIELD: case OP_CONDITION: case OP_ASSUME: case OP_FENCE:
+    return true;
+  case OP_MBARRIER_ARRIVE:
+    return !op_int(op, AT_COPIES, 0);
+  default:
+    return op_is_view(op) || op_has(op, T_PURE);
+  }
+}
+
+static void
+find_work(Op *op, void *user)
+{
+  bool *alone = user;
+  *alone = *alone && leader_suffices(op) && !works_on_tiles(op);
+}
+
+/* The block's team, of which as many warps as run. */
+static Team
+running_team(const Block *b)
+{
+  Team t = block_team(b);
+  bool alone = t.op != NULL;
+  if (alone)
+    block_walk(t.op->regions[t.part], find_work, &alone);
+  t.warps = alone ? 1 : t.warps;
+  return t;
+}
+
 /* ---- parting and meeting ---- */
 
 /* With the kernel nothing ends that others could wait for. */
@@ -87,19 +136,30 @@ kernel_ends_behind(const Op *op)
   return last->code == OP_RETURN;
 }
 
+/* What the region's warps do, or its first alone. */
 static void
-lower_region(Gen *g, const Op *op, u32 r, LLVMBasicBlockRef done)
+lower_work(Gen *g, const Op *op, u32 r, Val warp)
 {
-  const Op *teams = sharing(g, g->func);
+  Team t = running_team(op->regions[r]);
+  bool alone = t.warps < block_team(op->regions[r]).warps;
+  LLVMBasicBlockRef after = gen_if(g, alone ? LLVMBuildICmp(B, LLVMIntEQ, warp, gen_u32(g, t.first), "") : NULL);
   LLVMBasicBlockRef prologue = LLVMGetInsertBlock(B), body = gen_block(g, "team.body");
-  u32 start = teams ? registers_wanted(teams) : 0, own = teams ? registers_asked(teams, r) : 0;
-  change_registers(g, start, own);
-  team_open(g, block_team(op->regions[r]), prologue);
+  team_open(g, t, prologue);
   gen_at(g, body);
   g->walk(g, op->regions[r]);
   locs_at(g, op->span);
   LLVMBuildBr(g->team->pro, body);
   team_close(g);
+  gen_end_if(g, after);
+}
+
+static void
+lower_region(Gen *g, const Op *op, u32 r, Val warp, LLVMBasicBlockRef done)
+{
+  const Op *teams = sharing(g, g->func);
+  u32 start = teams ? registers_wanted(teams) : 0, own = teams ? registers_asked(teams, r) : 0;
+  change_registers(g, start, own);
+  lower_work(g, op, r, warp);
   if (!kernel_ends_behind(op)) {
     team_barrier(g);
     change_registers(g, own, start);
@@ -120,7 +180,7 @@ lower_WARP_SPECIALIZE(Gen *g, const Op *op)
     else
       LLVMBuildBr(B, team);
     gen_at(g, team);
-    lower_region(g, op, r, done);
+    lower_region(g, op, r, warp, done);
     if (others)
       gen_at(g, others);
   }
@@ -129,21 +189,23 @@ lower_WARP_SPECIALIZE(Gen *g, const Op *op)
 
 /* ---- mbarriers ---- */
 
+typedef struct Arrivals { const Op *row; u32 most; } Arrivals;
+
 static void
 find_arrivals(Op *op, void *user)
 {
-  u32 *most = user;
-  if (op->code == OP_MBARRIER_ARRIVE)
-    *most = max_u32(*most, block_team(op->block).warps);
+  Arrivals *a = user;
+  if (op->code == OP_MBARRIER_ARRIVE && buffer_alloc(OPERAND(op, BUFFER, b)) == a->row)
+    a->most = max_u32(a->most, running_team(op->block).warps);
 }
 
-/* Threads that arrive for a team. */
+/* Threads that arrive for a team at the mbarrier of op. */
 static u32
-arrivals_of_team(Gen *g)
+arrivals_of_team(Gen *g, const Op *op)
 {
-  u32 most = 1;
-  func_walk(g->func, find_arrivals, &most);
-  return most;
+  Arrivals a = {buffer_alloc(OPERAND(op, BUFFER, b)), 1};
+  func_walk(g->func, find_arrivals, &a);
+  return a.most;
 }
 
 /* Where it is; space: of which shared memory an instruction has to say that it is, NULL: its own. scope: of an arrival that hands over
@@ -179,7 +241,7 @@ emit_where(Gen *g, PtxId id, Val only, Place m, Val n)
 void
 lower_MBARRIER_INIT(Gen *g, const Op *op)
 {
-  u32 n = (u32)op_int(op, AT_ARRIVALS, 1) * arrivals_of_team(g);
+  u32 n = (u32)op_int(op, AT_ARRIVALS, 1) * arrivals_of_team(g, op);
   emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), mbarrier_place(g, op), gen_u32(g, n));
 }
 
@@ -195,7 +257,7 @@ expect(Gen *g, Place m, u32 bytes, u32 lanes, Val arrives)
 void
 lower_MBARRIER_ARRIVE(Gen *g, const Op *op)
 {
-  u32 lanes = arrivals_of_team(g) / g->team->range.warps, bytes = (u32)op_int(op, AT_BYTES, 0);
+  u32 lanes = arrivals_of_team(g, op) / g->team->range.warps, bytes = (u32)op_int(op, AT_BYTES, 0);
   Place m = mbarrier_place(g, op);
   Val arrives = team_bits_zero(g, (LANES - 1) & ~(lanes - 1));
   if (bytes && !target_has(g->target, F_MBARRIER_TX)) {
