@@ -915,15 +915,15 @@ CASES = [
     Case("matmul_cluster", lambda dev, rng, BN=256, **s: matmul_tma(dev, rng, file="matmul_cluster.tile", BN=BN, cluster=2, **s),
          [dict(m=128, n=128, k=128, BN=128)] + grid(m=(200,), n=(72,), k=(24, 200), between=(0, 3), BN=(64,), STAGES=(2, 3)),
          grid(m=(4096, 8192), n=(4096, 8192), k=(4096, 8192), BN=(256,), STAGES=(3, 4)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
-    Case("matmul_cooperative", matmul_warpgroups, [dict(m=300, n=320, k=200, programs=2)] +
+    Case("matmul_cooperative", matmul_warpgroups, [dict(m=300, n=320, k=200, programs=2), dict(m=700, n=320, k=200, BN=128, CLUSTER=2, programs=4)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(3,)) + [dict(m=200, n=136, k=72, BN=128, dtype="bf16", CONSUMERS=consumers, programs=1) for consumers in (1, 3)],
-         grid(m=(4096,), n=(4096,), k=(4096,), CONSUMERS=(1, 2)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16"), dict(m=1000, n=520, k=776, CONSUMERS=3, BN=128)]),
-    Case("matmul_deferred", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_deferred", **s), [dict(m=300, n=320, k=200, programs=2)] +
+         grid(m=(4096,), n=(4096,), k=(4096,), CONSUMERS=(1, 2), CLUSTER=(1, 2)) + [dict(m=1000, n=520, k=776, between=3, dtype="bf16"), dict(m=1000, n=520, k=776, CONSUMERS=3, BN=128)]),
+    Case("matmul_deferred", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_deferred", **s), [dict(m=300, n=320, k=200, programs=2), dict(m=300, n=320, k=300, CLUSTER=2, programs=4)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(128,), programs=(1, 3)), [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_stolen", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_stolen", **s), [dict(m=300, n=320, k=200, programs=2)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), programs=(1, 3)) + [dict(m=200, n=400, k=100, BN=192, STAGES=5, programs=1)],
          [dict(m=4096, n=4096, k=4096), dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
-    Case("matmul_pingpong", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_pingpong", **s), [dict(m=300, n=320, k=200, programs=2)] +
+    Case("matmul_pingpong", lambda dev, rng, **s: matmul_warpgroups(dev, rng, name="matmul_pingpong", **s), [dict(m=300, n=320, k=200, programs=2), dict(m=300, n=320, k=200, CLUSTER=2, programs=2), dict(m=600, n=400, k=200, ROWS=128, BN=128, CLUSTER=2, programs=4)] +
          grid(m=(200,), n=(200,), k=(24, 264), between=(0, 3), BN=(64,), STAGES=(2, 3), programs=(1, 3)) + [dict(m=300, n=200, k=72, ROWS=128, BN=128, programs=1), dict(m=300, n=400, k=200, ROWS=128, BN=192, programs=1)],
          grid(m=(4096,), n=(4096,), k=(4096,), ROWS=(64, 128), BN=(128, 192), STAGES=(4,)) + [dict(m=4096, n=4096, k=1024, ROWS=128, BN=192, STAGES=5, OUT=1)] + [dict(m=1000, n=520, k=776, between=3, dtype="bf16")]),
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
