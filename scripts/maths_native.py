@@ -17,6 +17,11 @@ def portable(text):
     text = re.sub(r"ptx_kernel void @(\w+)\((.*)\) \{", r"void @\1(\2, i32 %cta) {", text)
     text = re.sub(r"(%\S+) = call .*@llvm.nvvm.read.ptx.sreg.ctaid.x\(\)", r"\1 = add i32 %cta, 0", text)
     text = re.sub(r"(%\S+) = call .*@llvm.nvvm.read.ptx.sreg.tid.x\(\)", r"\1 = and i32 %cta, 0", text)
+    # Conversions that round otherwise than to zero: by a whole number.
+    for mode, whole in (("rn", "rint"), ("rm", "floor"), ("rp", "ceil")):
+        text = re.sub(rf"( *)(%\S+) = (.*@llvm\.nvvm\.[df]2i?l?l?)\.{mode}\((float|double) (%\S+)\)",
+                      lambda m: f"{m[1]}%w{m[2][1:]} = call {m[4]} @llvm.{whole}.{'f32' if m[4] == 'float' else 'f64'}({m[4]} {m[5]})\n"
+                                f"{m[1]}{m[2]} = {m[3]}.rz({m[4]} %w{m[2][1:]})", text)
     for gpu, any_ in (("f2i", "i32.f32"), ("f2ll", "i64.f32"), ("d2i", "i32.f64"), ("d2ll", "i64.f64")):
         text = text.replace(f"@llvm.nvvm.{gpu}.rz", f"@llvm.fptosi.sat.{any_}")
     text = re.sub(r'call void asm sideeffect "@\$2 st.global.b(?:32|64) .*?\(ptr\s+(%\S+), ((?:float|double) %\S+), i1 \S+\)',
