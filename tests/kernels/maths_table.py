@@ -79,6 +79,7 @@ COST = dict(
     sin=(12, "3 to find the half turn, 3 for pi in three parts, a series of 5, the sign"),
     cos=(14, "the same, and 2 for numbers of half turns that are a half more than whole"),
 )
+POW = (3.5, 4.5)     # the same two of `pow`, of numbers above 0
 SMALL = 2.0**-115
 # What is taken for results in f16, where that is not the close one: good for 11 digits; for gelu only where it itself becomes a number of f16.
 HALF = dict(exp="rough", expm1="rough", sigmoid="rough", silu="rough", gelu="narrow", gelu_tanh="rough", log="rough", log10="rough", softplus="rough")

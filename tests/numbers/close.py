@@ -84,6 +84,15 @@ float approx_lg2(float x)
   return wrong(LG2, x, y, x > 0.5f && x < 2 ? 0x1p-22 : 0x1p-22 * fabs(y));
 }
 float approx_clamp(float x, float most) { return x != x ? NAN : copysignf(fminf(fabsf(x), fabsf(most)), x * copysignf(1, most)); }
+%(pair)s
+#ifdef PAIR
+void two(const float *x, const float *z, float *y, int32_t i);
+void all_pairs(const float *x, const float *z, float *y, int32_t n)
+{
+  for (int32_t i = 0; i < n; i++)
+    two(x, z, y, i);
+}
+#else
 void one(const float *x, float *y, int32_t i);
 void all(const float *x, float *y, int32_t n)
 {
@@ -112,6 +121,7 @@ double worst(uint32_t first, uint32_t count, float bound, uint32_t *at)
   }
   return most;
 }
+#endif
 """
 # The same functions in C, in double.
 EXACT = dict(exp="exp(x)", expm1="expm1(x)", sigmoid="1 / (1 + exp(-x))", silu="x < -745 ? -0.0 : x / (1 + exp(-x))", tanh="tanh(x)",
@@ -127,13 +137,14 @@ def approximated(text):
 
 
 class Native:
-    """A function of the library, of arrays of f32."""
+    """A function of the library, of arrays of f32. pair: of two."""
 
-    def __init__(self, fn, folder):
+    def __init__(self, fn, folder, pair=False):
         c, so = (os.path.join(folder, fn + e) for e in (".driver.c", ".so"))
         name = fn.rpartition("_")[0]
-        driver = DRIVER % dict(runtime=os.path.join(root, "runtime"), exact=EXACT[name])
-        ir = maths_native.compile_function(tilec, fn, folder, change=approximated)
+        driver = DRIVER % dict(runtime=os.path.join(root, "runtime"), exact="0" if pair else EXACT[name],
+                               pair="#define PAIR" if pair else "")
+        ir = maths_native.compile_function(tilec, fn, folder, pair=pair, change=approximated)
         self.kinds = [k for k in KINDS if f"@approx_{k}(" in open(ir).read()]
         open(c, "w").write(driver)
         maths_native.link([c, ir, os.path.join(root, "runtime", "approx.c")], so)
@@ -147,11 +158,14 @@ class Native:
             yield text, [dict(zip(self.kinds, signs)).get(k, 0) for k in KINDS]
         yield "any", [2] * len(KINDS)
 
-    def __call__(self, x, way):
+    def __call__(self, x, way, z=None):
         self.lib.ways((ctypes.c_int * len(KINDS))(*way))
         y = np.empty_like(x)
         p = lambda a: a.ctypes.data_as(ctypes.c_void_p)
-        self.lib.all(p(x), p(y), ctypes.c_int32(len(x)))
+        if z is None:
+            self.lib.all(p(x), p(y), ctypes.c_int32(len(x)))
+        else:
+            self.lib.all_pairs(p(x), p(z), p(y), ctypes.c_int32(len(x)))
         return y
 
 
@@ -226,6 +240,28 @@ def close_one(fn, f, x, nearest, worst):
     return bad
 
 
+def pow_close(folder):
+    """x^y of x > 0: at random bases and powers, bases near 1 with such powers that the result is some other number, and where it is none."""
+    rng, n = np.random.default_rng(7), 400000
+    bases = [np.exp2(rng.uniform(-126, 128, n)), np.exp2(rng.uniform(-149, -126, n // 8)),
+             1 + rng.uniform(-1, 1, n) * np.exp2(rng.uniform(-23, 0, n)) / 2]
+    x = np.concatenate(bases).astype(np.float32)
+    x = x[(x > 0) & np.isfinite(x) & (x != 1)]
+    z = (rng.uniform(-128, 130, len(x)) / np.log2(x.astype(np.float64))).astype(np.float32)
+    z[::7] = rng.uniform(-4, 4, len(z[::7]))
+    z[::100] = 3e38
+    z[1::100] = -3e38
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), z.astype(np.float64))
+    f, bad = Native("pow_close", folder, pair=True), False
+    for text, way in f.ways():
+        got = f(x, way, z)
+        error = np.where(table.both_small(got, want), 0, table.ulps(got, want, "f32"))
+        at, limit = int(np.argmax(error)), table.POW[1] if any(way) else table.POW[0]
+        bad |= judged(error[at] <= limit, f"pow_close {text}: {error[at]:.3f} ulp of {limit} at {x[at]!r}, {z[at]!r}")
+    return bad
+
+
 def in_16_bits(fn, f, x, dtype):
     """How many results are not the nearest. With approximations that are wrong there may be more, of which each is a neighbour."""
     want, bad = reference(fn, x), False
@@ -283,6 +319,8 @@ if "--keep" in given:
     sys.exit()
 everywhere, bad = sample(), False
 with tempfile.TemporaryDirectory() as folder:
+    if not names:
+        bad |= pow_close(folder)
     for fn, nearest, worst in table.CLOSE:
         if names and fn not in names:
             continue
