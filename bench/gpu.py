@@ -360,14 +360,14 @@ def transpose_of(M):
 
 
 # BM, BN, BK, warps, stages, rows of tiles in a group
-MATMUL_CONFIGS = [(128, 128, 32, 4, 3, 8), (128, 128, 32, 4, 4, 8), (128, 128, 64, 4, 2, 8), (128, 128, 64, 4, 3, 8), (128, 128, 64, 4, 4, 8),
-                  (128, 256, 32, 8, 3, 8), (128, 256, 32, 8, 4, 8), (128, 256, 32, 8, 4, 16), (128, 256, 64, 8, 2, 8), (128, 256, 64, 8, 3, 8),
-                  (128, 256, 64, 8, 3, 16), (256, 128, 32, 8, 3, 8), (256, 128, 32, 8, 4, 8), (256, 128, 64, 8, 3, 4), (256, 128, 64, 8, 3, 8),
-                  (64, 256, 64, 4, 3, 8)]
+MATMUL_CONFIGS = [(128, 128, 32, 4, 4, 8), (128, 128, 64, 4, 3, 8), (128, 128, 64, 4, 4, 8), (128, 128, 64, 8, 3, 8), (128, 256, 32, 8, 4, 8),
+                  (128, 256, 64, 8, 3, 4), (128, 256, 64, 8, 3, 8), (128, 256, 64, 8, 3, 16), (256, 128, 64, 8, 3, 4), (256, 128, 64, 8, 3, 8),
+                  (256, 128, 64, 8, 3, 16), (64, 256, 64, 4, 3, 8)]
+BY_HAND = [(k, cluster) for k in ("matmul_cooperative", "matmul_deferred", "matmul_pingpong") for cluster in (1, 2)]
 
 
 def matmul():
-    """By mma.sync and cp.async (target sm_80), beside cuBLAS, which uses wgmma."""
+    """Beside cuBLAS; of row-major 16-bit matrices also what is written by hand, with teams of warps (matmul_warpgroups.tile)."""
     torch.backends.cuda.matmul.allow_tf32 = True
     cases = [("f16", n, l) for n in (4096, 8192, 4104) for l in ("nn", "nt")] + [("f16", 4096, l) for l in ("tn", "tt")] + [("bf16", 4096, "nn"), ("f32", 4096, "nt")]
     for name, n, layout in full(cases, [("f16", 100, "nt"), ("f32", 64, "tn")]):
@@ -380,7 +380,7 @@ def matmul():
         def run(BM, BN, BK, w, s, group):
             if name == "f32":
                 BK //= 2
-            k = kernel("matmul.tile", "matmul", target="sm_80", T=name, TO=name, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w)
+            k = kernel("matmul.tile", "matmul", T=name, TO=name, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w)
             return k.bind(tilec.cdiv(n, BM) * tilec.cdiv(n, BN), A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
         ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in MATMUL_CONFIGS}
         t, cfg = best_hot(ours.items(), lambda: torch.matmul(A, B, out=c))
@@ -392,7 +392,16 @@ def matmul():
         check(f"matmul {name} {layout} {n}", c, torch.matmul(A.float(), B.float()) if name != "f32" else A.double() @ B.double(), 2e-3 if name != "bf16" else 8e-3)
         fl = 2.0 * n**3
         i = call.info()
-        record("matmul", f"{name} {layout} {n}", "TFLOP/s", {"cublas": rate(tp, fl, "TFLOP/s"), "tilec": rate(to, fl, "TFLOP/s", cfg)}, ["cublas"], work=fl, kernels=kernels,
+        sides = {"cublas": rate(tp, fl, "TFLOP/s"), "tilec": rate(to, fl, "TFLOP/s", cfg)}
+        if name != "f32" and layout == "nn" and not REHEARSE:
+            hand = {c: (lambda c=c: kernel("matmul_warpgroups.tile", c[0], T=name, CLUSTER=c[1]).bind(measure.dev.sms, A, B, c_out)) for c in BY_HAND}
+            c_out = torch.full_like(c, math.nan)
+            _, choice = best(hand.items())
+            fn, used = ran(hand[choice])
+            sides["by hand"] = rate(times(fn), fl, "TFLOP/s", choice)
+            kernels = kernels + used
+            check(f"{choice[0]} {name} {n}", c_out, torch.matmul(A.float(), B.float()), 2e-3 if name != "bf16" else 8e-3)
+        record("matmul", f"{name} {layout} {n}", "TFLOP/s", sides, ["cublas"], work=fl, kernels=kernels,
                registers=i["registers"], spilled=i["local_bytes"])
 
 
@@ -415,10 +424,10 @@ def softmax_stages():
 
 
 def attention():
-    """Forward, f16, 16,384 tokens, 2,048 hidden; by mma.sync and cp.async, beside torch's FlashAttention-2 and cuDNN."""
+    """Forward, f16, 16,384 tokens, 2,048 hidden; beside torch's FlashAttention-2 and cuDNN, with what is written by hand (attention_wgmma.tile)."""
     from torch.nn.attention import sdpa_kernel, SDPBackend as SB
     attend = F.scaled_dot_product_attention
-    space = [(128, 64, 2, 4), (128, 64, 3, 4), (128, 32, 3, 4), (128, 32, 2, 4), (64, 128, 2, 4), (64, 64, 2, 4), (128, 128, 2, 8)]
+    space = [(128, 64, 2, 4), (128, 64, 2, 8), (128, 64, 3, 8), (64, 128, 2, 4), (64, 64, 2, 4), (64, 64, 3, 4), (128, 128, 2, 8)]
     for HD in full((64, 128), (64,)):
         for S in full((1024, 4096, 16384), (100,)):
             for causal in (False, True):
@@ -426,7 +435,7 @@ def attention():
                 B, H = full((16384 // S, 2048 // HD), (1, 2))
                 q, k, v = (random("f16", B, H, S, HD) for _ in range(3))
                 o = torch.full_like(q, math.nan)
-                ours = {c: (lambda c=c: kernel("attention.tile", "attention", target="sm_80", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
+                ours = {c: (lambda c=c: kernel("attention.tile", "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
                     (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5)) for c in space}
                 flash, cudnn = (SB.MATH, SB.MATH) if REHEARSE else (SB.FLASH_ATTENTION, SB.CUDNN_ATTENTION)
                 work, unit = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), "TFLOP/s"
@@ -439,8 +448,18 @@ def attention():
                 with sdpa_kernel(cudnn):
                     tc = times(lambda: attend(q, k, v, is_causal=causal))
                 check(f"attention d{HD} s{S} {causal}", o, ref, 3e-3)
-                record("attention", f"d{HD} s{S} {'causal' if causal else 'full'}", unit, {"flash2": rate(tf, work, unit), "cudnn": rate(tc, work, unit),
-                       "tilec": rate(to, work, unit, cfg)}, ["flash2", "cudnn"], work=work, kernels=kernels)
+                sides = {"flash2": rate(tf, work, unit), "cudnn": rate(tc, work, unit), "tilec": rate(to, work, unit, cfg)}
+                if not REHEARSE:
+                    flat = [t.reshape(B * H, S, HD) for t in (q, k, v, o)]
+                    hand = {c: (lambda c=c: kernel("attention_wgmma.tile", "attention_wgmma", D=HD, CONSUMERS=c, CAUSAL=str(causal).lower()).bind(
+                        measure.dev.sms, *flat, HD ** -0.5)) for c in ((2, 3) if HD == 64 else (2,))}
+                    o.fill_(math.nan)
+                    _, choice = best(hand.items())
+                    fn, used = ran(hand[choice])
+                    sides["by hand"] = rate(times(fn), work, unit, choice)
+                    kernels = kernels + used
+                    check(f"attention_wgmma d{HD} s{S} {causal}", o, ref, 3e-3)
+                record("attention", f"d{HD} s{S} {'causal' if causal else 'full'}", unit, sides, ["flash2", "cudnn"], work=work, kernels=kernels)
 
 
 def async_add():
@@ -735,9 +754,9 @@ def quantise():
 
 
 def schedule():
-    """Tiles one after the other and shared steps, by mma.sync (target sm_80); beside cuBLAS, and Triton's persistent kernel by wgmma."""
+    """Tiles one after the other and shared steps; beside cuBLAS, and Triton's persistent kernel."""
     def run(name, grid, M, N, K, a, b, c, **defines):
-        return kernel("matmul_persistent.tile", name, target="sm_80", **defines).bind(grid, a, b, c, M, N, K)
+        return kernel("matmul_persistent.tile", name, **defines).bind(grid, a, b, c, M, N, K)
     tiles = [(128, 128, 64, 4, 3), (128, 256, 32, 8, 3), (128, 256, 64, 8, 3), (128, 128, 32, 4, 4)]
     for M, N, K in full(((4096, 4096, 4096), (8192, 8192, 8192), (2048, 2304, 4096), (512, 512, 16384)), ((128, 256, 64),)):
         case_begins("schedule", f"f16 {M} x {N} x {K}")
