@@ -136,7 +136,7 @@ cubic = linear * mp.mpf("0.044715")
 linear_1 = mp.nint(linear * 2**18) / 2**18
 cubic_1 = f32(cubic) - 3 * mp.mpf(2)**-27
 PARTS = [12582912, 1 - mp.mpf(2)**-24, 1 + mp.mpf(2)**-23, below(below(1 / ln2) - mp.mpf(2)**-40), f32(ln2), f32(ln2) - ln2, 1 / ln2, 2 / ln2, ln2, ln2 / mp.log(10),
-         1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2), 2 * ln2, linear, cubic, 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2, 2 - mp.mpf(2)**-23,
+         1 / mp.log(10), below(1 / (2 * ln2)), 1 / (2 * ln2), 2 * ln2, linear, cubic, 1 / mp.pi, pi_1, pi_2, mp.pi - pi_1 - pi_2,
          linear_1, linear - linear_1, cubic_1, cubic - cubic_1]
 
 
