@@ -847,7 +847,7 @@ CASES = [
     Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)] + grid(rows=(5,), n=(100, 1024), dtype=("f16", "bf16")),
          [dict(rows=8192, n=4096, warps=8), dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8)) + grid(rows=(1000,), n=(100, 1024, 16384), dtype=("f16", "bf16"))),
     Case("softmax_cluster", rows_in_clusters, [dict(rows=3, n=3000, BLOCK=1024), dict(rows=2, n=1, C=2, BLOCK=128), dict(rows=5, n=700, C=1, BLOCK=1024)] +
-         grid(rows=(2,), n=(1000,), C=(3, 8), BLOCK=(512,), dtype=("f16", "bf16")), grid(rows=(1000,), n=(30000, 65536), C=(4, 8), dtype=("f32", "f16"))),
+         grid(rows=(2,), n=(1000,), C=(3, 8), BLOCK=(512,), dtype=("f16", "bf16")), grid(rows=(1000,), n=(30000, 65536), C=(4, 8), BLOCK=(16384,), dtype=("f32", "f16"))),
     Case("layer_norm_cluster", lambda dev, rng, **s: rows_in_clusters(dev, rng, norm=True, **s), [dict(rows=3, n=3000, BLOCK=1024)] +
          grid(rows=(2,), n=(1000,), C=(2, 8), BLOCK=(512,), dtype=("f16",)), grid(rows=(1000,), n=(30000,), C=(4, 8), dtype=("f32", "f16"))),
     Case("softmax_persistent", lambda dev, rng, stages=1, **s: softmax(dev, rng, name="softmax_persistent", STAGES=stages, **s),

@@ -15,7 +15,8 @@
  * Products of warpgroups (ir/wgmma.c) are made by pipeline_loops, of dots whose operands it leaves in shared memory: which loads it can
  * copy is known behind placement. Dots that are made for that are marked here (`warpgroup`) and get all warps along M, as such products
  * have them: those in loops with stages whose b the loop loads, or has from outside. What is marked and finds no buffers stays what it
- * is. f32 is left to mma.sync: products of warpgroups cut it to tf32, and dot rounds. */
+ * is. f32 is left to mma.sync: products of warpgroups cut it to tf32, and dot rounds. So are 8-bit floats: on an H200 warpgroups sum their
+ * products with errors near 2^-13 where mma.sync sums in f32. */
 #include "internal.h"
 #include "wgmma.h"
 
@@ -255,7 +256,8 @@ for_warpgroups(Ctx *c, const AxisInfo *axes, const Op *dot, Team team)
 {
   const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type;
   const Op *loop = staged_loop(dot);
-  if (!loop || !axes || b->rank != 2 || b->dt == DT_F32 || !stays_in_shared(c, axes, OPERAND(dot, DOT, b), 0, loop))
+  bool exact = dtype_bits(b->dt) == 16 || dtype_is_int(b->dt);
+  if (!loop || !axes || b->rank != 2 || !exact || !stays_in_shared(c, axes, OPERAND(dot, DOT, b), 0, loop))
     return false;
   const Type *buffer = type_shared(c, b->dt, 0, b->rank, b->shape, NULL, NULL, 0, 0);
   return !wgmma_error(c, team, a, buffer) && !wgmma_sum_error(c, a, buffer, op_result(dot)->type);
