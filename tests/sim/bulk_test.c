@@ -63,6 +63,9 @@ static const Fault faults[] = {
   {"source written while it is read", SIM_E_ASYNC, 64, INIT EXPECT(256) LOAD(256) AT "st.global.u32 [%d3], 1;", "reads"},
   {"written without a fence, and stored", SIM_E_ASYNC, 64, INIT WORD ".loc 1 5 1\nst.shared.u32 [%r1], %r0; bar.sync 0;" AT STORE(256),
    "reads 256 bytes at shared+0x400, which was written at k.tile:5, and its writer has executed no fence.proxy.async between"},
+  {"read, and filled anew without a fence", SIM_E_ASYNC, 64,
+   INIT WORD EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; bar.sync 0;" EXPECT(256) AT LOAD(256),
+   "writes 256 bytes at shared+0x400, which was read at"},
   {"the fence behind the barrier", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0; bar.sync 0;" FENCE AT STORE(256), "no fence.proxy.async between"},
   {"a write behind the fence", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0; " FENCE "st.shared.u32 [%r1], %r0; bar.sync 0;" AT STORE(256), "no fence"},
   {"no fence before it is overwritten", SIM_E_ASYNC, 64, INIT WORD "st.shared.u32 [%r1], %r0; bar.sync 0;" EXPECT(256) AT LOAD(256), "writes 256 bytes"},
@@ -95,7 +98,7 @@ static const Fault faults[] = {
 };
 
 static const char *const legal[] = {
-  INIT WORD EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; bar.sync 0;" EXPECT(256) LOAD(256) WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
+  INIT WORD EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0;" EXPECT(256) LOAD(256) WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
   INIT WORD EXPECT(256) "@%p1 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [%r5], [%d1], 256, [%r2], %d9;" WAIT("W", "0")
   "ld.shared.u32 %r3, [%r1];",
   INIT WORD "mov.u16 %h1, 1;" EXPECT(256) "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r5], [%d1], 256, [%r2], %h1;"
@@ -103,7 +106,7 @@ static const char *const legal[] = {
   /* written, fenced, stored; the staging used again after its reads, and by the async proxy after those of the generic one */
   ONE WORD "setp.ne.u32 %p3, %r0, 999; @%p1 mbarrier.init.shared::cta.b64 [%r2], 1; bar.sync 0; st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0;"
   "@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.max.u32 [%d2], [%r5], 256;" COMMIT "@%p1 cp.async.bulk.wait_group.read 0; bar.sync 0; st.shared.u32 [%r1], 7;",
-  INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; ld.shared.u32 %r3, [%r1]; bar.sync 0;" EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1];",
+  INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0;" EXPECT(256) LOAD(256) WAIT("W", "0") "ld.shared.u32 %r3, [%r1];",
   /* within shared memory; prefetches */
   INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; add.u32 %r6, %r5, 512;" EXPECT(256)
   "@%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r5], 256, [%r2];" WAIT("W", "0") "ld.shared.u32 %r3, [%r1+512];",
@@ -113,8 +116,8 @@ static const char *const legal[] = {
 /* By one block, as their maps are in one place. */
 static const char *const changing[] = {
   /* maps made in shared memory and copied, or in global memory and released; used again; and changed between uses */
-  INIT WORD MAKE PUT ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; bar.sync 0; " EXPECT(256) BY_MAP WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
-  INIT WORD ZERO FIELDS("global", "%d2") RELEASE ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; bar.sync 0; " FIELD("global", "%d2", "global_dim", "1, 4") RELEASE ACQUIRE
+  INIT WORD MAKE PUT ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0; " EXPECT(256) BY_MAP WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
+  INIT WORD ZERO FIELDS("global", "%d2") RELEASE ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0; " FIELD("global", "%d2", "global_dim", "1, 4") RELEASE ACQUIRE
   EXPECT(256) BY_MAP WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
 };
 
@@ -410,7 +413,7 @@ made_map(Test *t)
   uint32_t *a = test_alloc(t, 512), *b = test_alloc(t, 1024), wrong = 0;
   for (uint32_t i = 0; i < 128; i++)
     a[i] = i + 100;
-  Run r = {HEAD INIT WORD MAKE PUT ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; st.global.u32 [%d4+256], %r3; bar.sync 0; "
+  Run r = {HEAD INIT WORD MAKE PUT ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1]; st.global.u32 [%d4+256], %r3;" FENCE "bar.sync 0; "
            FIELD("shared::cta", "%r7", "global_dim", "1, 4") FIELD("shared::cta", "%r7", "elemtype", "7") "bar.warp.sync -1; " PUT ACQUIRE
            EXPECT(256) BY_MAP WAIT("V", "1") "ld.shared.u32 %r3, [%r1]; st.global.u32 [%d4+512], %r3;" TAIL, "k", {1}, {64}, 8192, {&a, &b}, {0}, {0}};
   run(t, "a map that a kernel makes", &r);

@@ -311,7 +311,7 @@ static const char ring[] = HEAD RANK
   "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], 384; mul.wide.u32 %d5, %r3, 16; add.u64 %d5, %d5, %d1; add.u64 %d5, %d5, %d6; add.u32 %r11, %r8, %r19;\n"
   "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r11], [%d5], 192, [%r7], %h1; bra NEXT;\n"
   "TAKE: C: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r7], %r6; @!%p4 bra C; add.u32 %r11, %r0, -32; add.u32 %r11, %r11, %r20; shl.b32 %r11, %r11, 2; add.u32 %r11, %r11, %r8;\n"
-  "ld.shared.u32 %r12, [%r11]; add.u32 %r9, %r9, %r12; bar.warp.sync -1; shl.b32 %r17, %r5, 3; add.u32 %r17, %r17, %r15; @%p5 mbarrier.arrive.shared::cluster.b64 _, [%r17+16];\n"
+  "ld.shared.u32 %r12, [%r11]; add.u32 %r9, %r9, %r12; fence.proxy.async.shared::cta; bar.warp.sync -1; shl.b32 %r17, %r5, 3; add.u32 %r17, %r17, %r15; @%p5 mbarrier.arrive.shared::cluster.b64 _, [%r17+16];\n"
   "NEXT: bar.warp.sync -1; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 9; @%p2 bra LOOP; mad.lo.u32 %r18, %r20, 128, %r0; mad.wide.u32 %d5, %r18, 4, %d2; @!%p1 st.global.u32 [%d5], %r9;\n"
   "barrier.cluster.arrive.relaxed; barrier.cluster.wait;\n" TAIL;
 
