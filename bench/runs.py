@@ -24,8 +24,6 @@ TABLES = {
     "quantise": ("quantise_groups", "quantise_squares", "quantise_grid", "scaled_matmul"),
     "matmul": ("matmul",),
     "schedule": ("schedule",),
-    "matmul_plain": ("matmul_plain",),
-    "flattened": ("flattened",),
     "attention": ("attention",),
     "copies": ("async_add",),
     "stages": ("softmax_stages",),
