@@ -450,6 +450,26 @@ proxy_sees(Interp *in, const Op *op, u64 at, u32 bytes)
   return true;
 }
 
+/* What the program's threads have read of the bytes they have read before the asynchronous proxy writes there. (What it read itself is
+ * waited for.) */
+static bool
+proxy_may_overwrite(Interp *in, const Op *op, u64 at, u32 bytes)
+{
+  for (u32 i = 0; in->opt->barriers && i < bytes; i++) {
+    const Touch *t = touches(in, at + i);
+    for (u32 team = 1; t && team <= in->nteams; team++) {
+      bool by_proxy = !t[team].op || t[team].op->code == OP_WGMMA || t[team].op->code == OP_TMA_STORE;
+      bool other = t[team].op && interp_rank_of(in, t[team].team) != in->actor->program->rank;
+      if (by_proxy || other || interp_seen(in, t[team].team, t[team].when))
+        continue;
+      interp_fault(in, op, "shared memory that threads have read, with no asynchronous fence between");
+      in->err->other = t[team].op->span;
+      return false;
+    }
+  }
+  return true;
+}
+
 /* Element i of a buffer that op reads. */
 static bool
 read_from(Interp *in, const Op *op, const Value *buffer, u32 i, u64 *out)
@@ -581,7 +601,7 @@ interp_shared_begin(Interp *in, const Op *op, u32 i, u64 *at)
   const Value *b = op_buffer(op);
   u32 bytes = dtype_bytes(b->type->dt);
   *at = element_at(in, b, i);
-  if (!writable(in, op, b->type, *at, i) || !proxy_sees(in, op, *at, bytes))
+  if (!writable(in, op, b->type, *at, i) || !proxy_sees(in, op, *at, bytes) || !proxy_may_overwrite(in, op, *at, bytes))
     return false;
   memset(in->shared->state + *at, PENDING, bytes);
   return true;

@@ -127,6 +127,7 @@ PLANTS = [
 NO_FENCE = "shared memory that threads wrote, with no asynchronous fence between"
 SCHEDULED = [
     ("missing fence of a store", ring, lambda text: cut(text, "^ {4,}fence", -1), NO_FENCE, RACE, "tma_store"),
+    ("missing fence of what was read", ring, lambda text: cut(text, "^ {4,}fence"), "threads have read, with no asynchronous fence", RACE, "tma_load"),
     ("missing barrier of a store", ring, lambda text: cut(text, r"^      barrier", -2), "with no barrier between|fence between", RACE,
      "tma_store"),
     ("fence behind the barrier", ring, lambda text: behind(text), NO_FENCE + "|no barrier", RACE, "tma_store"),
