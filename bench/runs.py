@@ -36,6 +36,7 @@ TABLES = {
 }
 # Rows that are made no more. "of cuLaunchKernel": beside another process, on what core and with what in it there was no telling.
 RETIRED = {("launch", "python, bound, of cuLaunchKernel")}
+GONE = {"matmul_plain", "flattened"}          # sections that are in no table any more
 # README.md: what a line says, section, case.
 CHOSEN = [
     ("vector add, 2^27 f32", "vector_add", "f32 2^27"),
