@@ -71,7 +71,7 @@ box_mbarriers(Ctx *c, Func *f, Span at, u32 count)
   const Layout *l = layout_swizzled(c, 1, one, 1, 1, 1, (int[]){0});
   Value *m = ir_shared_alloc(&b, type_shared(c, DT_MBAR, count, 1, one, NULL, l, 0, 0));
   for (u32 i = 0; i < (count ? count : 1); i++) {
-    Value *one_of = count ? ir_shared_index(&b, m, ir_const_int(&b, type_scalar(c, DT_I32), i)) : m;
+    Value *one_of = count ? ir_shared_index(&b, m, i32_const(&b, i)) : m;
     op_set_int(op_create(&b, OP_MBARRIER_INIT, 1, &one_of, 0, NULL, 0), AT_ARRIVALS, 1);
   }
   return m;

@@ -55,14 +55,21 @@ rotated(Ctx *c, const Layout *smem, int fast, u32 by)
   return layout_intern(c, &to);
 }
 
-/* The dimensions of t, the one first along which l has the longest runs, then the last. */
-static int
-order_of_rows(const Type *t, const Layout *l, int *order)
+int
+buffer_fastest(const Type *t, const Layout *l)
 {
   int fast = t->rank - 1;
   for (int d = 0; d < t->rank; d++)
     if (layout_contiguous_regs(l, d) > layout_contiguous_regs(l, fast))
       fast = d;
+  return fast;
+}
+
+/* The dimensions of t, the fastest first, then the last. */
+static int
+order_of_rows(const Type *t, const Layout *l, int *order)
+{
+  int fast = buffer_fastest(t, l);
   order[0] = fast;
   for (int d = t->rank - 1, i = 1; d >= 0; d--)
     if (d != fast)

@@ -5,6 +5,8 @@
 
 /* The lowest registers of l, vec of them, lie in smem side by side, aligned, in every thread. */
 bool buffer_copy_fits(Ctx *c, const Layout *l, const Layout *smem, u32 vec);
+/* The dimension of t along which l has the longest runs; of several the last. */
+int buffer_fastest(const Type *t, const Layout *l);
 /* The swizzle that is cheapest to read in layout `want`, of those in which writers of layout l keep vec elements together;
  * t has the extents and the element. NULL if there is none. */
 const Layout *buffer_swizzle(Ctx *c, const Type *t, const Layout *l, const Layout *want, u32 vec);

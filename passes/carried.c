@@ -45,7 +45,7 @@ carried_begin(Carried *s, Op *op, u32 n, const i64 *first, const char *const *na
   Builder b = builder_before(outermost->block->first);
   b.span = op->span;
   for (u32 k = 0; k < n; k++)
-    s->in[k] = ir_const_int(&b, type_scalar(op->block->func->module->ctx, DT_I32), first[k]);
+    s->in[k] = i32_const(&b, first[k]);
   for (u32 i = s->again ? s->depth : 0; i-- > 0;)
     for (u32 k = 0; k < n; k++) {
       s->outside[i][k] = s->in[k];

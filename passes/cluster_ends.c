@@ -39,14 +39,6 @@ uses_of(Op *op)
   return uses;
 }
 
-static Op *
-put_before(Op *op, OpCode code)
-{
-  Builder b = builder_before(op);
-  b.span = op->span;
-  return op_create(&b, code, 0, NULL, 0, NULL, 0);
-}
-
 /* Where all programs meet behind what they initialised and in front of op: a barrier that is there, or a new one. */
 static void
 meet_before(Op *op)
@@ -59,11 +51,11 @@ meet_before(Op *op)
     at = at->prev;
   bool there = at && at->code == OP_CLUSTER_BARRIER;
   if (!there) {
-    at = put_before(op, OP_CLUSTER_BARRIER);
+    at = op_put_before(op, OP_CLUSTER_BARRIER);
     op_set_int(at, AT_RELAXED, 1);
   }
   if (shows)
-    op_set_str(put_before(at, OP_FENCE), AT_KIND, "mbarrier");
+    op_set_str(op_put_before(at, OP_FENCE), AT_KIND, "mbarrier");
 }
 
 static void
@@ -75,7 +67,7 @@ meet_at_end(Func *f)
     uses |= uses_of(op);
   if (!(uses & USES))
     return;
-  Op *barrier = put_before(end, OP_CLUSTER_BARRIER);
+  Op *barrier = op_put_before(end, OP_CLUSTER_BARRIER);
   if (!(uses & USES_MEMORY))
     op_set_int(barrier, AT_RELAXED, 1);
 }

@@ -485,7 +485,7 @@ static Value *
 count_of(Find *x, Op *loop)
 {
   Builder before = builder_before(loop), last = builder_before(region_end(loop, 0));
-  Value *n = loop_carry(loop, ir_const_int(&before, type_scalar(x->c, DT_I32), 0), "count");
+  Value *n = loop_carry(loop, i32_const(&before, 0), "count");
   op_add_operand(region_end(loop, 0), ir_binary(&last, OP_ADD, n, ir_const_int(&last, n->type, 1)));
   return n;
 }

@@ -274,21 +274,12 @@ count_iteration(State *s, const Op *loop)
 
 /* ---- the walk ---- */
 
-/* A new op in front of this one. */
-static Op *
-put_before(Op *op, OpCode code)
-{
-  Builder b = builder_before(op);
-  b.span = op->span;
-  return op_create(&b, code, 0, NULL, 0, NULL, 0);
-}
-
 static void
 add_barrier(Barriers *x, State *s, Op *op)
 {
   forget(s);
   if (x->insert)
-    put_before(op, OP_BARRIER);
+    op_put_before(op, OP_BARRIER);
 }
 
 /* What is known of memory that meets it. */
@@ -319,7 +310,7 @@ add_fence(Barriers *x, State *s, Op *op)
 {
   fenced(s);
   if (x->insert)
-    op_set_str(put_before(op, OP_FENCE), AT_KIND, "async");
+    op_set_str(op_put_before(op, OP_FENCE), AT_KIND, "async");
 }
 
 /* Does the proxy reach unfenced memory, by ops for which `asks` holds (NULL: any)? */

@@ -30,6 +30,9 @@ u32 type_registers(const Type *t);
 typedef VEC(Op *) OpVec;
 /* All ops of one kind in f, parents before children, in scratch. */
 OpVec func_ops(Ctx *c, Func *f, OpCode code);
+/* A new op without operands in front of this one, at its place in the source. */
+Op *op_put_before(Op *op, OpCode code);
+static inline Value *i32_const(Builder *b, i64 v) { return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v); }
 /* May go when its results are unused. */
 bool op_removable(const Op *op);
 /* Pure and cheap: may be computed again elsewhere. (A dot is too dear, a region has its own rules.) */

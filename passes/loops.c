@@ -103,3 +103,11 @@ func_ops(Ctx *c, Func *f, OpCode code)
   func_walk(f, search_visit, &s);
   return s.found;
 }
+
+Op *
+op_put_before(Op *op, OpCode code)
+{
+  Builder b = builder_before(op);
+  b.span = op->span;
+  return op_create(&b, code, 0, NULL, 0, NULL, 0);
+}

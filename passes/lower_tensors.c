@@ -14,12 +14,6 @@
 #include "boxes.h"
 #include "carried.h"
 
-static Value *
-i32_const(Builder *b, i64 v)
-{
-  return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v);
-}
-
 /* ---- the parity ---- */
 
 /* Of the load's mbarrier, in front of the load. */

@@ -61,7 +61,6 @@ typedef struct Staged {
   const Layout *smem;
   const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
   bool box;                  /* a tensor_load */
-  bool matrix;               /* dots for warpgroups read it in place */
   bool fills;                /* where the mask is off the tile is something else than 0: chosen after reading */
 } Staged;
 
@@ -114,7 +113,7 @@ static const Layout *
 shared_layout_for(Pipe *p, const Staged *x, u32 vec)
 {
   const Type *t = op_result(x->load)->type;
-  const Layout *want = x->want ? x->want : t->layout, *smem = x->matrix ? warpgroup_layout(p->c, t) : NULL;
+  const Layout *want = x->want ? x->want : t->layout, *smem = warpgroup_reads(p->loop, x->load) ? warpgroup_layout(p->c, t) : NULL;
   SharedPlan plan = {0};
   if (smem && buffer_copy_fits(p->c, t->layout, smem, vec))
     return smem;
@@ -162,7 +161,6 @@ static void
 plan_buffer(Pipe *p, Staged *x, u32 vec)
 {
   x->want = readers_layout(x->load);
-  x->matrix = warpgroup_reads(p->loop, x->load);
   x->smem = x->box ? box_buffer(p->c, op_result(x->load)->type)->layout : shared_layout_for(p, x, vec);
 }
 
@@ -317,12 +315,6 @@ make_buffers(Pipe *p, Builder *b)
     p->staged[k].buffers->name = op_result(p->staged[k].load)->name;
   }
   b->span = p->loop->span;
-}
-
-static Value *
-i32_const(Builder *b, i64 v)
-{
-  return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v);
 }
 
 /* (slot + 1) mod N; *phase (NULL: not asked for) changes where that begins anew. */

@@ -72,7 +72,7 @@ elements_of(Builder *b, const Op *op, u32 first, const Type *box)
   Elements e = {NULL, NULL};
   for (u32 d = 0, rank = tensor->type->rank; d < rank; d++) {
     Value *i = indices(b, op_operand(op, first + d), box, (int)d - (int)(rank - box->rank));
-    Value *zero = ir_const_int(b, type_scalar(c, DT_I32), 0), *extent = asked(b, OP_TENSOR_EXTENT, tensor, d, DT_I32);
+    Value *zero = i32_const(b, 0), *extent = asked(b, OP_TENSOR_EXTENT, tensor, d, DT_I32);
     Value *inside = ir_binary(b, OP_AND, ir_cmp(b, "ge", i, like(b, zero, i)), ir_cmp(b, "lt", i, like(b, extent, i)));
     Value *step = ir_cast(b, i, DT_I64);
     if (d + 1 < rank)

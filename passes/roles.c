@@ -129,8 +129,7 @@ roles_split(Ctx *c, Func *f, Value ***map)
   Op *end = f->body->last;
   Builder b = builder_before(end);
   b.span = end->span;
-  Op *teams = op_create(&b, OP_WARP_SPECIALIZE, 0, NULL, 0, NULL, 2);
-  op_set_ints(teams, AT_WARPS, warps, 2);
+  Op *teams = ir_warp_specialize(&b, 2, warps);
   op_set_ints(teams, AT_REGISTERS, own, 2);
   while (f->body->first != teams)
     op_move_to_end(f->body->first, teams->regions[0]);

@@ -12,6 +12,7 @@
  * iteration later than otherwise: the ring has one more (pipeline_loops). In other loops the wait stands where the sum is first used, at
  * the latest at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes
  * ptxas wait behind each instruction. */
+#include "buffers.h"
 #include "pipeline.h"
 #include "wgmma.h"
 
@@ -42,11 +43,7 @@ warpgroup_reads(const Op *loop, const Op *load)
 const Layout *
 warpgroup_layout(Ctx *c, const Type *t)
 {
-  int fast = t->rank - 1;
-  for (int d = 0; d < t->rank; d++)
-    if (layout_contiguous_regs(t->layout, d) > layout_contiguous_regs(t->layout, fast))
-      fast = d;
-  return layout_panels_default(c, t->rank, t->shape, type_elem_bytes(t), fast);
+  return layout_panels_default(c, t->rank, t->shape, type_elem_bytes(t), buffer_fastest(t, t->layout));
 }
 
 /* ---- which sums stay under way ---- */
@@ -72,17 +69,17 @@ carried_under_way(const Op *loop, u32 k)
   return value_use_count(end) == 1;
 }
 
-/* The carried value to which a dot's sum goes, or -1. */
-static int
-carried_sum(const Op *loop, const Op *dot)
+/* The dot's sum goes to a carried value, and stays under way on the way there. */
+static bool
+stays_under_way(const Op *loop, const Op *dot)
 {
   for (u32 k = 0; k < loop->nresults; k++) {
     const Value *v = loop_arg(loop, 0, k);
     for (const Op *d = NULL; v && (d = only_adds_to(v)); v = op_result(d))
       if (d == dot)
-        return carried_under_way(loop, k) ? (int)k : -1;
+        return carried_under_way(loop, k);
   }
-  return -1;
+  return false;
 }
 
 /* Loaded as it is, or from outside: a buffer holds it. */
@@ -100,7 +97,7 @@ warpgroup_defers(const Op *loop)
   for (const Op *op = loop->regions[0]->first; op; op = op->next) {
     if (op->code != OP_DOT)
       continue;
-    if (!is_marked(op) || carried_sum(loop, op) < 0 || !not_computed(loop, OPERAND(op, DOT, a)))
+    if (!is_marked(op) || !stays_under_way(loop, op) || !not_computed(loop, OPERAND(op, DOT, a)))
       return false;
     n++;
   }
