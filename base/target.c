@@ -26,6 +26,27 @@ target_find(const char *name)
   return NULL;
 }
 
+const Target *
+target_with(Arena *a, const char *text)
+{
+  size_t n = strcspn(text, "+");
+  const Target *base = target_find(arena_printf(a, "%.*s", (int)n, text));
+  if (!base || !text[n])
+    return base;
+  Target *t = NEW(a, Target);
+  *t = *base;
+  for (const char *at = text + n; *at; at += n) {
+    u32 f = 0;
+    n = strcspn(++at, "+");
+    while (f < FEATURE_COUNT && (strlen(features[f].name) != n || memcmp(features[f].name, at, n)))
+      f++;
+    if (f == FEATURE_COUNT)
+      return NULL;
+    t->features |= 1ull << f;
+  }
+  return t;
+}
+
 /* The first number in s; 0 if there is none. */
 static u32
 capability(const char *s)

@@ -21,6 +21,8 @@ struct Target {
   u64 features;
 };
 const Target *target_find(const char *name);         /* NULL if unknown */
+/* The target of `text`, a name and perhaps +FEATURE, several times: with these, whether or not its chip has them. NULL if unknown. */
+const Target *target_with(Arena *a, const char *text);
 const Target *target_nearest(const char *name);      /* what an unknown name of a device may mean */
 enum { REGISTERS_STEP = 8 };                         /* a thread's registers are given out by so many */
 /* Registers that each of so many threads of a multiprocessor can have. */

@@ -42,6 +42,7 @@ PARTS = {
     "order": ["sort", "topk", "scan", "gather", "histogram"],
     "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add"],
     "dots": ["matmul", "attention", "schedule"],
+    "chains": ["decode"],
     "host": ["compile", "tune", "warm_start", "launch"],
 }
 
@@ -370,30 +371,38 @@ def matmul():
     """Beside cuBLAS; of row-major 16-bit matrices also what is written by hand, with teams of warps (matmul_warpgroups.tile)."""
     torch.backends.cuda.matmul.allow_tf32 = True
     cases = [("f16", n, l) for n in (4096, 8192, 4104) for l in ("nn", "nt")] + [("f16", 4096, l) for l in ("tn", "tt")] + [("bf16", 4096, "nn"), ("f32", 4096, "nt")]
-    for name, n, layout in full(cases, [("f16", 100, "nt"), ("f32", 64, "tn")]):
-        case_begins("matmul", f"{name} {layout} {n}")
-        dt = TORCH[name]
+    # f32 cut to tf32; 8-bit floats with sums of 128 products added in f32, and without.
+    cases += [("f32", 4096, "nt", "PRECISION", '"tf32_cut"'), ("f8e4m3", 4096, "nt", "PROMOTE", 128), ("f8e4m3", 4096, "nt", "PROMOTE", 0)]
+    for name, n, layout, *how in full(cases, [("f16", 100, "nt"), ("f32", 64, "tn"), ("f32", 64, "nt", "PRECISION", '"tf32_cut"')]):
+        extra, small = dict(zip(how[::2], how[1::2])), name == "f8e4m3"
+        row = " ".join([name, layout, str(n)] + [f"{k}={v}" for k, v in extra.items()])
+        case_begins("matmul", row)
+        dt = TORCH["f32" if small else name]
         a, b = torch.randn(n, n, device=D, dtype=dt), torch.randn(n, n, device=D, dtype=dt)
+        c = torch.full((n, n), math.nan, device=D, dtype=torch.bfloat16 if small else dt)
+        if small:
+            a, b, one = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn), torch.ones((), device=D)
         A, B = (a if layout[0] == "n" else a.T), (b if layout[1] == "n" else b.T)
-        c = torch.full_like(a, math.nan)
+        theirs = lambda: torch.matmul(A, B, out=c)
+        if small:
+            theirs = lambda: torch._scaled_mm(A, B, one, one, out_dtype=torch.bfloat16, use_fast_accum=not extra["PROMOTE"])
 
         def run(BM, BN, BK, w, s, group):
-            if name == "f32":
-                BK //= 2
-            k = kernel("matmul.tile", "matmul", T=name, TO=name, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w)
+            BK = BK // 2 if name == "f32" else BK * 2 if small else BK
+            k = kernel("matmul.tile", "matmul", T=name, TO="bf16" if small else name, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w, **extra)
             return k.bind(tilec.cdiv(n, BM) * tilec.cdiv(n, BN), A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
         ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in MATMUL_CONFIGS}
-        t, cfg = best_hot(ours.items(), lambda: torch.matmul(A, B, out=c))
+        t, cfg = best_hot(ours.items(), theirs)
         call, kernels = ran(ours[cfg])
-        to, tp = settle(lambda: call, lambda: lambda: torch.matmul(A, B, out=c))
+        to, tp = settle(lambda: call, lambda: theirs)
         c.fill_(math.nan)
         call()
         sync()
-        check(f"matmul {name} {layout} {n}", c, torch.matmul(A.float(), B.float()) if name != "f32" else A.double() @ B.double(), 2e-3 if name != "bf16" else 8e-3)
+        check(f"matmul {row}", c, torch.matmul(A.float(), B.float()) if name != "f32" else A.double() @ B.double(), 2e-3 if c.dtype != torch.bfloat16 and not extra else 8e-3)
         fl = 2.0 * n**3
         i = call.info()
         sides = {"cublas": rate(tp, fl, "TFLOP/s"), "tilec": rate(to, fl, "TFLOP/s", cfg)}
-        if name != "f32" and layout == "nn" and not REHEARSE:
+        if name in ("f16", "bf16") and layout == "nn" and not REHEARSE:
             hand = {c: (lambda c=c: kernel("matmul_warpgroups.tile", c[0], T=name, CLUSTER=c[1]).bind(measure.dev.sms, A, B, c_out)) for c in BY_HAND}
             c_out = torch.full_like(c, math.nan)
             _, choice = best(hand.items())
@@ -401,7 +410,7 @@ def matmul():
             sides["by hand"] = rate(times(fn), fl, "TFLOP/s", choice)
             kernels = kernels + used
             check(f"{choice[0]} {name} {n}", c_out, torch.matmul(A.float(), B.float()), 2e-3 if name != "bf16" else 8e-3)
-        record("matmul", f"{name} {layout} {n}", "TFLOP/s", sides, ["cublas"], work=fl, kernels=kernels,
+        record("matmul", row, "TFLOP/s", sides, ["cublas"], work=fl, kernels=kernels,
                registers=i["registers"], spilled=i["local_bytes"])
 
 
@@ -427,7 +436,8 @@ def attention():
     """Forward, f16, 16,384 tokens, 2,048 hidden; beside torch's FlashAttention-2 and cuDNN, with what is written by hand (attention_wgmma.tile)."""
     from torch.nn.attention import sdpa_kernel, SDPBackend as SB
     attend = F.scaled_dot_product_attention
-    space = [(128, 64, 2, 4), (128, 64, 2, 8), (128, 64, 3, 8), (64, 128, 2, 4), (64, 64, 2, 4), (64, 64, 3, 4), (128, 128, 2, 8)]
+    space = [(128, 64, 2, 4), (128, 64, 2, 8), (128, 64, 3, 8), (64, 128, 2, 4), (64, 64, 2, 4), (64, 64, 3, 4), (128, 128, 2, 8),
+             (128, 128, 3, 8), (128, 128, 4, 8), (128, 64, 4, 8)]
     for HD in full((64, 128), (64,)):
         for S in full((1024, 4096, 16384), (100,)):
             for causal in (False, True):
@@ -436,7 +446,8 @@ def attention():
                 q, k, v = (random("f16", B, H, S, HD) for _ in range(3))
                 o = torch.full_like(q, math.nan)
                 ours = {c: (lambda c=c: kernel("attention.tile", "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
-                    (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5)) for c in space}
+                    (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5))
+                        for c in space if c[1] * c[2] * HD <= 3 * 128 * 128}
                 flash, cudnn = (SB.MATH, SB.MATH) if REHEARSE else (SB.FLASH_ATTENTION, SB.CUDNN_ATTENTION)
                 work, unit = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), "TFLOP/s"
                 with sdpa_kernel(flash):                # ours alternates with this one: the chip is as warm for both
@@ -742,7 +753,7 @@ def quantise():
     a, b = torch.randn(M, M, device=D).to(torch.float8_e4m3fn), torch.randn(M, M, device=D).to(torch.float8_e4m3fn)
     sa, sb = torch.rand(M // 128, M, device=D) + 0.5, torch.rand(M // 128, M // 128, device=D) + 0.5
     c, d = torch.full((M, M), math.nan, device=D, dtype=torch.bfloat16), torch.empty(M, M, device=D, dtype=torch.bfloat16)
-    tiles = [(128, 128, 8, 3), (128, 128, 8, 2), (64, 128, 4, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 128, 4, 2)]
+    tiles = [(128, 128, 8, 3), (128, 128, 8, 2), (64, 128, 4, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 128, 4, 2), (128, 128, 8, 4), (128, 64, 8, 4)]
     ours = {t: (lambda t=t: kernel("quantise.tile", "scaled_matmul", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
         M // t[0] * (M // t[1]), a, sa, b, sb, c, M, M, M)) for t in tiles}
     theirs = {t: (lambda t=t: lambda: peers.scaled_matmul[(M // t[0] * (M // t[1]),)](a, sa, b, sb, d, M, M, M, t[0], t[1], 8, num_warps=t[2], num_stages=t[3]))
@@ -789,6 +800,67 @@ def schedule():
             _, cfg = best(theirs.items())
             peer_sides["triton"] = rate(times(theirs[cfg]()), work, unit, cfg)
         record("schedule", f"f16 {M} x {N} x {K}", unit, {**peer_sides, **figures}, list(peer_sides), work=work, kernels=kernels)
+
+
+def graph_of(run):
+    """run as a CUDA graph, captured once."""
+    if REHEARSE:
+        return run
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        run()
+    return graph.replay
+
+
+def decode():
+    """A chain of four short launches (examples/decode.tile) for layers in turn, whose weights come from memory: as dependents and in order, launched
+    and as a CUDA graph; torch's kernels likewise. The product's configuration is searched as a chain of dependents."""
+    layers = full(4, 1)
+    for M, N, F in full(((1, 4096, 14336), (8, 4096, 14336), (16, 4096, 14336), (8, 2048, 2048)), ((3, 128, 192),)):
+        case = f"bf16 {M} x {N} x {F}"
+        case_begins("decode", case)
+        x, scale = random("bf16", M, N), random("bf16", N)
+        weights = [(random("bf16", 2 * F, N) / N**0.5, random("bf16", N, F) / F**0.5) for _ in range(layers)]
+        h, g, act, y = (torch.full((M, n), math.nan, device=D, dtype=torch.bfloat16) for n in (N, 2 * F, F, N))
+
+        def chain(pdl, BN, BK, STAGES, warps, layers=layers):
+            k = lambda name, **defines: kernel("decode.tile", name, T="bf16", **defines)
+            product = k("product", BN=BN, BK=BK, STAGES=STAGES, warps=warps)
+            calls = []
+            for w1, w2 in weights[:layers]:
+                calls += [k("norm", BLOCK=1 << (N - 1).bit_length()).bind(M, x, scale, h, N, 1e-6, pdl=pdl),
+                          product.bind(tilec.cdiv(2 * F, BN), h, w1, g, M, 2 * F, N, pdl=pdl),
+                          k("gated").bind((tilec.cdiv(F, 1024), M), g, act, F, pdl=pdl),
+                          product.bind(tilec.cdiv(N, BN), act, w2, y, M, N, F, pdl=pdl)]
+
+            def run():
+                for call in calls:
+                    call()
+            return run
+
+        def theirs():
+            for w1, w2 in weights:
+                hidden = torch.nn.functional.rms_norm(x, (N,), scale, 1e-6)
+                gate, up = torch.nn.functional.linear(hidden, w1).chunk(2, dim=-1)
+                out = torch.nn.functional.linear(torch.nn.functional.silu(gate) * up, w2)
+            return out
+        space = [(BN, BK, S, W) for BN in (16, 32, 64) for BK, S in ((64, 8), (128, 4), (128, 6), (256, 3)) for W in (2, 4)]
+        _, cfg = best([(c, lambda c=c: chain("auto", *c)) for c in full(space, space[:1])])
+        launched, kernels = ran(lambda: chain("auto", *cfg))
+        in_order = chain(False, *cfg)
+        launched()
+        check(f"decode {case}", y, theirs().float(), 2e-2)
+        work, unit = 2.0 * layers * 3 * N * F, "TB/s"                # the weights
+        sides = {"torch": theirs, "torch, graph": graph_of(theirs), "tilec": launched, "tilec, graph": graph_of(launched),
+                 "tilec, in order": in_order, "tilec, in order, graph": graph_of(in_order)}
+        figures = {name: rate(t, work, unit, str(cfg) if "tilec" in name else "")
+                   for name, t in zip(sides, settle(*[lambda fn=fn: fn for fn in sides.values()]))}
+        record("decode", case, unit, figures, ["torch", "torch, graph"], work=work, kernels=kernels)
 
 
 def host_row(section, case, unit, sides, peers=(), **extra):

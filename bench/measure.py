@@ -211,8 +211,8 @@ class Kernel:
             programs[file, target] = dev.program(os.path.join(root, path_of(file)), target=target, line_info=False, cache_dir=cache)
         self.kernel = programs[file, target].kernel(name, **defines)
 
-    def bind(self, grid, *args):
-        call = self.kernel.bind(grid, *args)
+    def bind(self, grid, *args, **more):
+        call = self.kernel.bind(grid, *args, **more)
         bound.append((call, self.what, grid, args))
         return call
 

@@ -25,6 +25,7 @@ TABLES = {
     "matmul": ("matmul",),
     "schedule": ("schedule",),
     "attention": ("attention",),
+    "chains": ("decode",),
     "copies": ("async_add",),
     "stages": ("softmax_stages",),
     "host": ("compile", "tune", "warm_start", "launch"),

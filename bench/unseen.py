@@ -1116,7 +1116,7 @@ def int8_matmul():
     ref = lambda: (x.double() @ w.double().T).float() * sx[:, None] * sw
     return both("products", "int8_matmul", tiles_of(M, N), (x, w, sx, sw, y, M, N, K),
                 configs("BM BN BK STAGES warps", (128, 128, 64, 3, 4), (128, 128, 128, 3, 8), (128, 256, 64, 3, 8), (64, 128, 128, 3, 4),
-                        (128, 64, 128, 4, 4)),
+                        (128, 64, 128, 4, 4), (128, 128, 128, 2, 8), (128, 256, 128, 3, 8)),
                 f"i8 {M} x {N} x {K}", 2.0 * M * N * K, lambda k: [("out", y[k], ref(), 1e-3)], unit="TFLOP/s",
                 company=[("  let s = load(sx + m, mask=m < M)[:, None] * load(sw + n, mask=n < N)[None, :];\n", ""), ("f32(acc) * s", "acc")])
 

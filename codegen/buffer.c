@@ -18,9 +18,9 @@
 
 /* ---- views ---- */
 
-/* What slices contribute to offsets, in bytes; the views between them move nothing. */
-static u32
-view_offset(const Value *v)
+/* The views between slices move nothing. */
+u32
+buffer_part_offset(const Value *v)
 {
   u32 off = 0;
   for (const Op *op = v->def; op->code != OP_SHARED_ALLOC; op = op_operand(op, 0)->def) {
@@ -39,7 +39,7 @@ buffer_of(Gen *g, const Value *v)
 {
   const Type *t = v->type;
   Buffer b = {.smem = t->layout, .d = t->dt, .bytes = dtype_bytes(t->dt), .base = gen_regs(g, v)[0],
-    .off = view_offset(v) / dtype_bytes(t->dt),
+    .off = buffer_part_offset(v) / dtype_bytes(t->dt),
               .pad_every = t->pad_every, .pad = t->pad, .cut = t->cut ? type_shared_elements(t) : 0};
   b.remote = func_cluster(g->func) > 1 && buffer_remote(v);
   if (LLVMIsAConstantInt(b.base)) {

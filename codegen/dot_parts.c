@@ -4,12 +4,15 @@
  * keeps of it, what the format keeps of the rest, and so on; the products of parts that matter are summed, smallest first:
  *
  *   tf32     h                      h h                              relative error of a product up to about 2^-10
+ *   tf32_cut h, not rounded         h h                              2^-9
  *   tf32x3   h + l                  l h + h l + h h                  2^-20
  *   bf16x3   h + l                  l h + h l + h h                  2^-14
  *   bf16x6   h + m + l              l h + h l + m m + m h + h m + h h    2^-22
  *
  * Infinities and nans have no rest, and must not meet the rest of the other factor, which may be 0: they take part in h h
  * alone. So h comes twice, once with 0 in their place (`finite`).
+ *
+ * Tensor cores look at no more of a word than tf32 has: what is cut goes there as it is.
  *
  * The order of K within an instruction is free as long as both operands agree. So bf16 parts keep the layout of tf32: the two
  * elements of a row that a thread holds for one m16n8k8 instruction become one word, and two instructions' worth one
@@ -22,6 +25,7 @@
 enum { WHOLE, FINITE, REST, REST2 };
 
 static const DotSplit splits[] = {
+  {"tf32_cut", "m16n8k8.tf32", 1, 1, 1, {{WHOLE, WHOLE}}, .cut = true},
   {"tf32", "m16n8k8.tf32", 1, 1, 1, {{WHOLE, WHOLE}}},
   {"tf32x3", "m16n8k8.tf32", 1, 3, 3, {{REST, FINITE}, {FINITE, REST}, {WHOLE, WHOLE}}},
   {"bf16x3", "m16n8k16.bf16", 2, 3, 3, {{REST, FINITE}, {FINITE, REST}, {WHOLE, WHOLE}}},
@@ -47,11 +51,19 @@ dot_round_tf32(Gen *g, Val x)
   return gen_call(g, target_has(g->target, F_CVT_TF32) ? "llvm.nvvm.f2tf32.rn" : "llvm.nvvm.f2tf32.rna", 0, NULL, 1, &x);
 }
 
+Val
+dot_cut_tf32(Gen *g, Val x)
+{
+  return LLVMBuildAnd(B, gen_bitcast(g, x, g->i32), gen_u32(g, 0xffffe000), "");
+}
+
 /* ---- one and two numbers as a word of the format, and back ---- */
 
 static Val
 word_of(Gen *g, const DotSplit *s, const Val *x)
 {
+  if (s->cut)
+    return gen_bitcast(g, x[0], g->i32);
   if (s->join == 1)
     return dot_round_tf32(g, x[0]);
   Val high_first[2] = {x[1], x[0]};

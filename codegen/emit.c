@@ -1,5 +1,6 @@
 /* emit.c - the exported function: a module in, PTX (or LLVM IR) text and manifests out. */
 #include "gen.h"
+#include "alias.h"
 #include <llvm/Config/llvm-config.h>
 #include <stdio.h>
 #include <time.h>
@@ -13,7 +14,7 @@ null_of(ParamNull n)
 
 /* What is needed of a tensor. */
 static void
-manifest_part(const KernelParam *k, const Type *t, TilertParam *p)
+manifest_part(const KernelParam *k, const Type *t, u32 pitch, TilertParam *p)
 {
   static const TilertTensorPart parts[] = {[PARAM_MAP] = TILERT_TENSOR_MAP, [PARAM_BASE] = TILERT_TENSOR_BASE,
                                            [PARAM_EXTENT] = TILERT_TENSOR_EXTENT, [PARAM_STRIDE] = TILERT_TENSOR_STRIDE};
@@ -23,8 +24,15 @@ manifest_part(const KernelParam *k, const Type *t, TilertParam *p)
   p->dim = k->axis;
   p->swizzle = k->form.swizzle;
   p->stored = k->stored;
-  p->divisible = k->part == PARAM_BASE ? p->divisible : 1;
+  p->tf32 = k->tf32;
+  p->divisible = k->part == PARAM_BASE ? p->divisible : k->part == PARAM_STRIDE && pitch ? pitch : 1;
   memcpy(p->box, k->form.box, sizeof p->box);
+  p->pixels = k->form.pixels;
+  for (u32 i = 0; i < k->form.window.n; i++) {
+    p->lower[i] = k->form.window.lower[i];
+    p->upper[i] = k->form.window.upper[i];
+    p->steps[i] = (u32)k->form.window.step[i];
+  }
 }
 
 /* The place of a program's parameter among those of its PTX: of its first part. */
@@ -53,7 +61,7 @@ static void
 manifest_view(const KernelParams *params, const KernelParam *k, TilertParam *p)
 {
   const Type *t = op_result(k->view)->type;
-  manifest_part(k, t, p);
+  manifest_part(k, t, 0, p);
   p->kind = TILERT_PARAM_VIEW;
   p->null = TILERT_NULL_ANY;
   p->of = place_of(params, k->arg);
@@ -64,8 +72,19 @@ manifest_view(const KernelParams *params, const KernelParam *k, TilertParam *p)
 }
 
 static void
+manifest_grid(const KernelParam *k, TilertParam *p)
+{
+  *p = (TilertParam){.name = "grid", .kind = TILERT_PARAM_GRID, .dtype = "i32", .divisible = 1, .dim = k->axis};
+  p->size = tilert_param_size(p);
+}
+
+static void
 manifest_param(const Func *f, const KernelParams *params, const KernelParam *k, Arena *a, TilertParam *p)
 {
+  if (!params_arg(f, k)) {
+    manifest_grid(k, p);
+    return;
+  }
   const Value *arg = f->body->args[k->arg];
   bool ptr = type_is_ptr(arg->type);
   snprintf(p->name, sizeof p->name, "%s", func_param_name(f, k->arg, a));
@@ -75,26 +94,59 @@ manifest_param(const Func *f, const KernelParams *params, const KernelParam *k, 
   p->null = null_of(f->params[k->arg].null);
   p->nonneg = f->params[k->arg].nonneg;
   if (type_is_tensor(arg->type))
-    manifest_part(k, arg->type, p);
+    manifest_part(k, arg->type, f->params[k->arg].pitch, p);
   if (k->view)
     manifest_view(params, k, p);
   p->size = tilert_param_size(p);
+}
+
+/* Which parameters lead to what the kernel writes. */
+typedef struct Written { bool *param, any; } Written;
+
+static void
+find_written(Op *op, void *user)
+{
+  Written *w = user;
+  GlobalAccess a;
+  if (op->code == OP_PTX_EFFECT)
+    w->any = true;
+  if (!global_access(op, &a) || !(a.effect & FX_WRITE))
+    return;
+  if (a.root && !a.root->def && !a.root->block->parent)
+    w->param[a.root->index] = true;
+  else
+    w->any = true;
+}
+
+static Written
+written_by(const Func *f, Arena *a)
+{
+  Written w = {.param = NEW_ARRAY(a, bool, f->body->nargs + 1)};
+  block_walk(f->body, find_written, &w);
+  return w;
 }
 
 static void
 emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 {
   KernelParams params = params_of(f, c->scratch);
+  Written written = written_by(f, c->scratch);
   memset(m, 0, sizeof *m);
   snprintf(m->kernel, sizeof m->kernel, "%s", f->name);
   snprintf(m->target, sizeof m->target, "%s", c->target->name);
   m->warps = f->warps;
   m->shared = f->shared_bytes;
+  m->waits = target_has(c->target, F_GRIDDEP) && func_has(f, OP_WAIT_FOR_PREVIOUS);
   if (func_cluster(f) > 1)
     memcpy(m->cluster, f->cluster, sizeof m->cluster);
+  if (f->grid)
+    snprintf(m->grid, sizeof m->grid, "%s", f->grid);
+  m->persistent = func_walks(f) ? f->persistent : 0;
   m->nparams = params.len;
   for (u32 i = 0; i < m->nparams; i++)
     manifest_param(f, &params, &params.data[i], c->scratch, &m->params[i]);
+  for (u32 i = 0; i < m->nparams && params.data[i].arg != NO_ARG; i++)
+    m->params[i].reads = m->params[i].kind != TILERT_PARAM_SCALAR && !written.any && !written.param[params.data[i].arg];
   for (u32 i = 0; i < f->body->nargs; i++)
     for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
       m->apart[place_of(&params, (u32)__builtin_ctzll(left))] |= UINT64_C(1) << place_of(&params, i);

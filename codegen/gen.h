@@ -47,17 +47,19 @@ typedef struct GenTeam {
   u32 ndists;
 } GenTeam;
 
-/* params.c: a parameter of a kernel's PTX: all of a program's parameter, or what is needed of a tensor. */
-typedef enum KernelPart { PARAM_WHOLE, PARAM_MAP, PARAM_BASE, PARAM_EXTENT, PARAM_STRIDE } KernelPart;
+/* params.c: a parameter of a kernel's PTX: all of a program's parameter, or what is needed of a tensor, or an extent of the grid. */
+typedef enum KernelPart { PARAM_WHOLE, PARAM_MAP, PARAM_BASE, PARAM_EXTENT, PARAM_STRIDE, PARAM_GRID } KernelPart;
 typedef struct KernelParam {
-  u32 arg;                         /* the program's parameter */
+  u32 arg;                         /* the program's parameter; NO_ARG: the launch's own */
   const Op *view;                  /* a map of what the tensor_of makes of that; NULL: of the parameter itself */
   KernelPart part;
-  u32 axis, found;                 /* of an extent or stride; in which order it was found to be needed */
+  u32 axis, found;                 /* of an extent, a stride or the grid; in which order it was found to be needed */
   TmaForm form;                    /* of a map */
   bool stored;                     /* boxes are stored by it */
+  bool tf32;                       /* it rounds f32 to tf32 */
 } KernelParam;
 typedef VEC(KernelParam) KernelParams;
+#define NO_ARG UINT32_MAX
 
 typedef struct Gen {
   Ctx *c;
@@ -83,6 +85,7 @@ typedef struct Gen {
   struct Inlined *inlined;
   Val **vals;                      /* registers of each value, by value id */
   Val **phis;                      /* by value id: what phis_new made of a carried value */
+  Val **left;                      /* by value id of a product: the words of A that it reads from registers until it is waited for */
   struct AddrRows *rows;           /* address.c: pointers that move from row to row */
   const struct Late **late;        /* by value id: a load that its store to shared memory carries out; NULL: registers are in vals */
   struct Fragments **fragments;    /* by value id: a shared_load that its dot carries out; NULL: registers are in vals */
@@ -153,7 +156,7 @@ typedef enum PtxId {
   PTX_COUNT
 } PtxId;
 typedef struct PtxArgs {
-  const char *subst[7];            /* what %0 .. %6 in the template stand for */
+  const char *subst[9];            /* what %0 .. %8 in the template stand for */
   u32 nout, nin, ntied;            /* the last ntied inputs start out in outputs 0, 1, ... */
   Ty out[32];
   Val in[32];
@@ -304,6 +307,7 @@ typedef struct Buffer {
   const Late *late;                /* what is stored is loaded on the way; NULL: it is there */
 } Buffer;
 Buffer buffer_of(Gen *g, const Value *v);                    /* the buffer that a value views */
+u32 buffer_part_offset(const Value *v);                      /* bytes by which slices, on the way to v, are behind its start */
 /* Where a tile of the buffer is in registers; flat indices are the whole buffer's, of which the tile may be a slice. */
 Dist *buffer_dist(Gen *g, const Type *tile, const Buffer *b);
 /* Store or load all registers of h, vec elements an access (a plan's, or layout_access_vec's). Of what a cut buffer has no memory for
@@ -358,17 +362,20 @@ Val elem_fma(Gen *g, DType d, Val a, Val b, Val c);
 typedef struct DotSplit {
   const char *prec, *mma;
   u32 join, nparts, nproducts, product[6][2];
+  bool cut;                                                    /* words as they are: tensor cores drop what tf32 has not */
 } DotSplit;
 typedef struct DotParts { Val *words[4]; } DotParts;           /* by part: words of the split's instruction */
 const DotSplit *dot_split(const Op *op);                       /* NULL: not of f32, or exact */
 /* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
 DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
 Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */
+Val dot_cut_tf32(Gen *g, Val x);                               /* those that tf32 has */
 
 /* ---- params.c ---- */
 KernelParams params_of(const Func *f, Arena *a);         /* of its PTX, in order */
 KernelParam params_asked(const Op *op);                      /* what an op on a tensor needs of it */
 u32 params_index(const KernelParams *p, const KernelParam *which);
+const Type *params_arg(const Func *f, const KernelParam *p); /* of the program's parameter; NULL: it is none of these */
 
 /* ---- lower_team.c ---- */
 /* Registers with which f's threads start, as its regions share them out; 0: nothing is shared out. */

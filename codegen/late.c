@@ -18,7 +18,7 @@ static bool
 lets_wait(const Op *op)
 {
   bool writes = op_global_effects(op) & FX_WRITE || op->code == OP_PTX_EFFECT || op_orders_teams(op);
-  bool boxes = op->code == OP_TMA_STORE || op->code == OP_TMA_WAIT;
+  bool boxes = op->code == OP_TMA_STORE || op->code == OP_TMA_WAIT || op->code == OP_WAIT_FOR_PREVIOUS;
   return !writes && !boxes && !(op->nregions && !op_on_elements(op)) && !op_acquires(op);
 }
 

@@ -163,23 +163,47 @@ lower_CONST(Gen *g, const Op *op)
 }
 
 static Val
-grid_register(Gen *g, const Op *op, const char *reg)
+grid_register(Gen *g, u32 axis, const char *reg)
 {
-  static const char axis[] = "xyz";
-  return gen_call(g, arena_printf(g->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", reg, axis[op_int(op, AT_AXIS, 0)]), 0,
-                  NULL, 0, NULL);
+  return gen_call(g, arena_printf(g->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", reg, "xyz"[axis]), 0, NULL, 0, NULL);
+}
+
+/* Of the grid that the caller gave, which is not what runs where programs do what several of the grid do. */
+static Val
+grid_extent(Gen *g, u32 axis)
+{
+  const KernelParam asked = {.arg = NO_ARG, .part = PARAM_GRID, .axis = axis};
+  return func_walks(g->func) ? LLVMGetParam(g->fn, params_index(&g->params, &asked)) : grid_register(g, axis, "nctaid");
 }
 
 void
 lower_PROGRAM_ID(Gen *g, const Op *op)
 {
-  gen_new(g, op_result(op))[0] = grid_register(g, op, "ctaid");
+  u32 axis = (u32)op_int(op, AT_AXIS, 0);
+  Val id = op->noperands ? gen_regs(g, op_operand(op, 0))[0] : grid_register(g, axis, "ctaid");
+  for (u32 before = 0; op->noperands && before < axis; before++)
+    id = LLVMBuildUDiv(g->b, id, grid_extent(g, before), "");
+  if (op->noperands && axis < 2)
+    id = LLVMBuildURem(g->b, id, grid_extent(g, axis), "");
+  gen_new(g, op_result(op))[0] = id;
 }
 
 void
 lower_NUM_PROGRAMS(Gen *g, const Op *op)
 {
-  gen_new(g, op_result(op))[0] = grid_register(g, op, "nctaid");
+  gen_new(g, op_result(op))[0] = grid_extent(g, (u32)op_int(op, AT_AXIS, 0));
+}
+
+void
+lower_RESIDENT_ID(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = grid_register(g, 0, "ctaid");
+}
+
+void
+lower_NUM_RESIDENTS(Gen *g, const Op *op)
+{
+  gen_new(g, op_result(op))[0] = grid_register(g, 0, "nctaid");
 }
 
 void
@@ -201,7 +225,7 @@ param_type(Gen *g, const Type *t, const KernelParam *p)
   switch (p->part) {
   case PARAM_MAP: return LLVMPointerTypeInContext(g->lc, 0);
   case PARAM_BASE: return gen_elem_type(g, t->dt, true);
-  case PARAM_EXTENT: return g->i32;
+  case PARAM_EXTENT: case PARAM_GRID: return g->i32;
   case PARAM_STRIDE: return g->i64;
   default: return type_is_bool(t) ? g->i8 : gen_type(g, t);
   }
@@ -218,11 +242,14 @@ string_attr(Gen *g, LLVMAttributeIndex at, const char *key, const char *value)
 static void
 param_attrs(Gen *g, const Func *f, u32 i)
 {
-  enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
+  enum { MAP_ALIGN = 64 };
   const KernelParam *p = &g->params.data[i];
+  const Type *t = params_arg(f, p);
+  if (!t)
+    return;
   unsigned align = LLVMGetEnumAttributeKindForName("align", 5), byval = LLVMGetEnumAttributeKindForName("byval", 5);
   u32 divisible = f->params[p->arg].divisible, by = p->part == PARAM_MAP ? MAP_ALIGN : divisible & -divisible;
-  bool address = p->part == PARAM_BASE || type_is_ptr(f->body->args[p->arg]->type);
+  bool address = p->part == PARAM_BASE || type_is_ptr(t);
   if (p->part == PARAM_MAP) {
     LLVMAddAttributeAtIndex(g->fn, i + 1, LLVMCreateTypeAttribute(g->lc, byval, LLVMArrayType2(g->i8, MAP_BYTES)));
     string_attr(g, i + 1, "nvvm.grid_constant", "");
@@ -238,7 +265,7 @@ func_declare(Gen *g, Func *f)
   u32 n = g->params.len;
   Ty *params = NEW_ARRAY(g->arena, Ty, n + 1);
   for (u32 i = 0; i < n; i++)
-    params[i] = param_type(g, f->body->args[g->params.data[i].arg]->type, &g->params.data[i]);
+    params[i] = param_type(g, params_arg(f, &g->params.data[i]), &g->params.data[i]);
   g->fn = LLVMAddFunction(g->mod, f->name, LLVMFunctionType(g->none, params, n, 0));
   LLVMSetFunctionCallConv(g->fn, KERNEL_CALL_CONV);
   string_attr(g, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nvvm.reqntid",
@@ -259,10 +286,12 @@ static void
 params_bind(Gen *g, Func *f)
 {
   for (u32 i = 0; i < g->params.len; i++) {
-    const Value *arg = f->body->args[g->params.data[i].arg];
+    const KernelParam *p = &g->params.data[i];
+    const Type *t = params_arg(f, p);
     Val v = LLVMGetParam(g->fn, i);
-    if (type_is_tensor(arg->type) || g->params.data[i].view)
+    if (!t || type_is_tensor(t) || p->view)
       continue;
+    const Value *arg = f->body->args[p->arg];
     if (type_is_bool(arg->type))
       v = LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstInt(g->i8, 0, 0), "");
     gen_new(g, arg)[0] = v;
@@ -300,6 +329,7 @@ lower_func(Gen *g, Func *f)
   g->rows = NULL;
   g->late = NEW_ARRAY(g->arena, const Late *, f->nvalues + 1);
   g->phis = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
+  g->left = NEW_ARRAY(g->arena, Val *, f->nvalues + 1);
   g->maps = NULL;
   g->axes = analyse_axes(f);
   func_declare(g, f);

@@ -11,7 +11,7 @@
  * f32 may be split into parts that tensor cores take (codegen/dot_parts.c): then one step is several instructions.
  *
  * Without tensor cores every thread holds all of K for its part of the result. Floats are multiplied and added in f32 (or
- * f64), integers in the accumulator's type; f32 inputs are rounded to tf32 here too if the dot asks for tf32.
+ * f64), integers in the accumulator's type; f32 inputs are rounded, or cut, to tf32 here too if the dot asks for that.
  */
 #include "gen.h"
 
@@ -295,13 +295,13 @@ factors(Gen *g, const Op *op, u32 which, DType sum)
   const Val *in = gen_regs(g, v);
   Dist *h = dist_get(g, v->type->layout);
   Val *out = NEW_ARRAY(g->arena, Val, h->regs);
-  bool tf32 = v->type->dt == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
+  const DotSplit *split = dot_split(op);
   for (u32 r = 0; r < h->regs; r++) {
     if (h->rep[r] != r)
       continue;
     out[r] = cast_nearest(g, v->type->dt, sum, in[r]);
-    if (tf32)
-      out[r] = LLVMBuildBitCast(B, dot_round_tf32(g, out[r]), g->f32, "");
+    if (split && split->nparts == 1)
+      out[r] = gen_bitcast(g, split->cut ? dot_cut_tf32(g, out[r]) : dot_round_tf32(g, out[r]), g->f32);
   }
   return out;
 }

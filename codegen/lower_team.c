@@ -99,6 +99,7 @@ leader_suffices(const Op *op)
   switch (op->code) {
   case OP_MBARRIER_WAIT: case OP_TMA_LOAD: case OP_TMA_STORE: case OP_TMA_PREFETCH: case OP_TMA_COMMIT: case OP_TMA_WAIT:
   case OP_FOR: case OP_WHILE: case OP_IF: case OP_YIELD: case OP_CONDITION: case OP_ASSUME: case OP_FENCE:
+  case OP_WAIT_FOR_PREVIOUS: case OP_LET_NEXT_START:
     return true;
   case OP_MBARRIER_ARRIVE:
     return !op_int(op, AT_COPIES, 0);
@@ -261,7 +262,7 @@ lower_MBARRIER_ARRIVE(Gen *g, const Op *op)
   Place m = mbarrier_place(g, op);
   Val arrives = team_bits_zero(g, (LANES - 1) & ~(lanes - 1));
   if (bytes && !target_has(g->target, F_MBARRIER_TX)) {
-    gen_unsupported(g, op, "an mbarrier that counts bytes (async_copy and mbarrier_arrive(m, copies=true) do without)");
+    gen_unsupported(g, op, "an announcement of bytes whose tma_loads do not all stand behind it in its block");
     return;
   }
   if (op_int(op, AT_COPIES, 0))

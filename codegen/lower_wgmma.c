@@ -5,7 +5,8 @@
  *
  * One op is a fence, its instructions and the commit of their group. Instructions, fence and wait have the accumulators as operands that
  * start out in the results' registers, so that nothing that reads or writes these moves across. The fence reads the words of A, too: they
- * are there before it. An accumulator of zeros is none: the first instructions along K do not add to it.
+ * are there before it. So does the wait: no other value takes their registers before it, such as the next iteration's of a carried A. An
+ * accumulator of zeros is none: the first instructions along K do not add to it.
  *
  * Descriptors. A buffer's panels give the two strides and the swizzle; the hardware exclusive-ors address bits after it has added
  * up strides, so what an instruction begins with is added to the buffer's own descriptor as if nothing were swizzled. For that buffers
@@ -54,28 +55,6 @@ in_place(Gen *g, PtxId id, const char *text, Val *words, u32 n, const Val *other
   }
   PtxArgs a = {.subst = {text}, .nout = n, .nin = n + nothers, .ntied = n, .outs = types, .ins = ins};
   ptx_emit(g, id, &a, words);
-}
-
-void
-lower_WGMMA_WAIT(Gen *g, const Op *op)
-{
-  u32 n = 0, at = 0;
-  for (u32 i = 0; i < op->noperands; i++)
-    n += gen_nregs(op_operand(op, i)->type);
-  Val *words = NEW_ARRAY(g->arena, Val, n + 1);
-  for (u32 i = 0; i < op->noperands; i++) {
-    u32 own = gen_nregs(op_operand(op, i)->type);
-    memcpy(words + at, gen_regs(g, op_operand(op, i)), own * sizeof *words);
-    at += own;
-  }
-  in_place(g, PTX_WGMMA_WAIT, arena_printf(g->arena, "%lld", (long long)op_int(op, AT_PENDING, 0)), words, n, NULL, 0);
-  for (u32 i = at = 0; i < op->noperands; i++) {
-    const Value *r = op->results[i];
-    Words w = words_of(g, r->type);
-    Val *regs = gen_new(g, r);
-    for (u32 k = 0; k < gen_nregs(op_operand(op, i)->type); k++)
-      words_unpack(g, &w, &words[at++], regs + k * w.per);
-  }
 }
 
 /* ---- operands ---- */
@@ -271,12 +250,60 @@ lower_WGMMA(Gen *g, const Op *op)
   j.per = dtype_bits(j.sum) == 16 ? 2 : 1;
   j.acc = gen_new(g, op_result(op));
   memcpy(j.acc, gen_regs(g, acc), j.nacc * sizeof *j.acc);
-  if (type_is_tile(a->type))
+  if (type_is_tile(a->type)) {
     take_left(g, &j, a);
-  else
+    g->left[op_result(op)->id] = j.left;
+  } else {
     j.ma = matrix_of(g, a, 1, j.groups > 1);
+  }
   j.mb = matrix_of(g, b, 0, false);
   fence(g, &j);
   multiply_all(g, &j);
   in_place(g, PTX_WGMMA_COMMIT, NULL, NULL, 0, NULL, 0);
+}
+
+/* ---- waits ---- */
+
+typedef VEC(Val) Lefts;
+
+static u32
+left_words(Gen *g, const Value *a)
+{
+  return gen_nregs(a->type) / words_of(g, a->type).per;
+}
+
+/* Words of A that products of this accumulator read: nothing else may come to lie in their registers until it is waited for. */
+static void
+add_lefts(Gen *g, Lefts *out, const Value *acc)
+{
+  for (const Op *op = acc->def; op && op->code == OP_WGMMA; op = OPERAND(op, WGMMA, acc)->def) {
+    const Val *left = g->left[op_result(op)->id];
+    for (u32 i = 0; left && i < left_words(g, OPERAND(op, WGMMA, a)); i++)
+      vec_push(g->arena, out, left[i]);
+  }
+}
+
+void
+lower_WGMMA_WAIT(Gen *g, const Op *op)
+{
+  u32 n = 0, at = 0;
+  for (u32 i = 0; i < op->noperands; i++)
+    n += gen_nregs(op_operand(op, i)->type);
+  Val *words = NEW_ARRAY(g->arena, Val, n + 1);
+  for (u32 i = 0; i < op->noperands; i++) {
+    u32 own = gen_nregs(op_operand(op, i)->type);
+    memcpy(words + at, gen_regs(g, op_operand(op, i)), own * sizeof *words);
+    at += own;
+  }
+  Lefts read = {0};
+  for (u32 i = 0; i < op->noperands; i++)
+    add_lefts(g, &read, op_operand(op, i));
+  in_place(g, PTX_WGMMA_WAIT, arena_printf(g->arena, "%lld", (long long)op_int(op, AT_PENDING, 0)), words, n, read.data, read.len);
+  for (u32 i = at = 0; i < op->noperands; i++) {
+    const Value *r = op->results[i];
+    Words w = words_of(g, r->type);
+    Val *regs = gen_new(g, r);
+    for (u32 k = 0; k < gen_nregs(op_operand(op, i)->type); k++)
+      words_unpack(g, &w, &words[at++], regs + k * w.per);
+  }
 }

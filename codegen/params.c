@@ -1,6 +1,6 @@
 /* params.c - what a kernel's parameters are in PTX. One of the program is one there, but a tensor is several: those that the code needs, of
  * its address, its extents and strides, and for each form of box that it copies a map (PTX ISA, "Tensor-map"). Behind all of them stand
- * maps of what pointers lead to. */
+ * maps of what pointers lead to, then the extents of the grid, where fewer programs run than that has. */
 #include "gen.h"
 #include <stdlib.h>
 
@@ -9,7 +9,8 @@ typedef struct Needs { Arena *a; KernelParams *p; } Needs;
 static bool
 same_part(const KernelParam *a, const KernelParam *b)
 {
-  return a->arg == b->arg && a->view == b->view && a->part == b->part && a->axis == b->axis && a->form.swizzle == b->form.swizzle &&
+  return a->arg == b->arg && a->view == b->view && a->part == b->part && a->axis == b->axis && a->tf32 == b->tf32 &&
+         a->form.swizzle == b->form.swizzle && a->form.pixels == b->form.pixels && tma_same_window(&a->form.window, &b->form.window) &&
          !memcmp(a->form.box, b->form.box, sizeof a->form.box);
 }
 
@@ -28,7 +29,9 @@ KernelParam
 params_asked(const Op *op)
 {
   const Value *t = op_tensor(op), *b = op_buffer(op);
-  KernelParam p = {.arg = t->def ? OPERAND(t->def, TENSOR_OF, p)->index : t->index, .view = t->def, .axis = (u32)op_int(op, AT_AXIS, 0)};
+  bool made = tensor_is_made(t);          /* then it has no parameter */
+  KernelParam p = {.arg = made ? 0 : t->def ? tensor_pointer(t)->index : t->index, .view = t->def, .axis = (u32)op_int(op, AT_AXIS, 0)};
+  TmaWindow window;
   switch (op->code) {
   case OP_TENSOR_BASE: p.part = PARAM_BASE; break;
   case OP_TENSOR_EXTENT: p.part = PARAM_EXTENT; break;
@@ -36,7 +39,9 @@ params_asked(const Op *op)
   default:
     p.part = PARAM_MAP;
     p.stored = op->code == OP_TMA_STORE;
-    tma_form_error(op->block->func->module->ctx, b->type, t->type->rank, &p.form);
+    p.tf32 = op_attr(op, AT_TF32) != NULL;
+    window = tma_window(op);
+    tma_form_error(op->block->func->module->ctx, b->type, t->type->rank, &window, &p.form);
   }
   return p;
 }
@@ -45,7 +50,7 @@ static void
 find_needs(Op *op, void *user)
 {
   Needs *n = user;
-  if (op_tensor(op))
+  if (op_tensor(op) && !tensor_is_made(op_tensor(op)))
     need(n, params_asked(op));
 }
 
@@ -78,7 +83,15 @@ params_of(const Func *f, Arena *a)
       vec_push(a, &p, ((KernelParam){.arg = i, .part = type_is_tensor(f->body->args[i]->type) ? PARAM_BASE : PARAM_WHOLE}));
   if (p.len)
     qsort(p.data, p.len, sizeof *p.data, by_place);
+  for (u32 axis = 0; axis < 3 && func_walks(f); axis++)
+    vec_push(a, &p, ((KernelParam){.arg = NO_ARG, .part = PARAM_GRID, .axis = axis}));
   return p;
+}
+
+const Type *
+params_arg(const Func *f, const KernelParam *p)
+{
+  return p->arg == NO_ARG ? NULL : f->body->args[p->arg]->type;
 }
 
 u32

@@ -10,8 +10,6 @@
 #include "tilec.h"
 #include "tilert.h"
 
-#define TILEC_VERSION "0.1.0"
-
 enum { LIST_MAX = 1 << 10, DEFINE_MAX = 1 << 20, DIVISOR_MAX = 1 << 30, SOURCE_MAX = 16 << 20 };
 
 const char *
@@ -127,7 +125,7 @@ set_target(Job *j)
   const char *names[32];
   size_t n = 0;
   const Target *t;
-  j->ctx->target = target_find(j->opt->target ? j->opt->target : "sm_90a");
+  j->ctx->target = target_with(j->ctx->perm, j->opt->target ? j->opt->target : "sm_90a");
   if (j->ctx->target) return true;
   for (; n < COUNT(names) && (t = target_at((u32)n)); n++) names[n] = t->name;
   t = target_nearest(j->opt->target);

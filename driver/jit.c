@@ -750,7 +750,6 @@ tilejit_call_create(TilejitKernel *k, const uint32_t grid[3], const char *const 
   NEED(out);
   *out = NULL;
   NEED(k);
-  NEED(grid);
   NEED(args || !nargs);
   int status = names ? order_args(k, names, args, nargs, ordered, err) : TILERT_OK;
   if (!status)

@@ -83,7 +83,8 @@ TILEC_API int tilejit_kernel_shape(const TilejitKernel *k, uint32_t block[3]);
 /* How many forms are compiled by now. */
 TILEC_API size_t tilejit_kernel_forms(const TilejitKernel *k);
 
-/* args in the order of the kernel's arguments, or in any order with their names. */
+/* args in the order of the kernel's arguments, or in any order with their names. grid NULL, also of a call: what the kernel's grid clause
+ * says. */
 TILEC_API int tilejit_launch(TilejitKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args,
                              size_t nargs, TilertError *err);
 TILEC_API int tilejit_launch_named(TilejitKernel *k, TilertStream *s, const uint32_t grid[3],
@@ -125,7 +126,8 @@ typedef struct TilejitTuneOptions {  /* NULL or zeros: the defaults */
   int search;                        /* 1: of a kernel without tune(...), measure what is near to its defines and defaults */
 } TilejitTuneOptions;
 
-/* The grid for a kernel with its parameters fixed (tilejit_kernel_param says how); not 0: it cannot be launched. */
+/* The grid for a kernel with its parameters fixed (tilejit_kernel_param says how); not 0: it cannot be launched. NULL: what the kernel's
+ * grid clause says. */
 typedef int (*TilejitGrid)(void *user, TilejitKernel *k, uint32_t grid[3]);
 
 /* Compile the configurations in parallel, launch each with args (in the kernel's order) in stream s, choose the fastest. Launches

@@ -312,22 +312,44 @@ covers_the_same(const Tune *u, const Candidate *c)
   return !memcmp(is, was, sizeof is) && !(differs && some_are_one(u));
 }
 
-/* The kernel and its grid, on the caller's thread. */
+static void
+check_cover(const Tune *u, Candidate *c)
+{
+  if (u->searches && !covers_the_same(u, c))
+    c->status = jit_fail(&c->error, TILERT_E_ARGUMENT, "the grid does not follow: its programs would not cover the same elements");
+}
+
+/* The kernel and, if a function gives it, its grid, on the caller's thread. */
 static void
 prepare(Tune *u, Candidate *c)
 {
   c->grid[0] = c->grid[1] = c->grid[2] = 1;
   c->status = tilejit_kernel(u->program, u->base->name, c->defines, c->ndefines, &c->kernel, &c->error);
-  if (!c->status && u->grid(u->user, c->kernel, c->grid))
+  if (!c->status && u->grid && u->grid(u->user, c->kernel, c->grid))
     c->status = jit_fail(&c->error, TILERT_E_ARGUMENT, "there is no grid for it");
-  if (!c->status && u->searches && !covers_the_same(u, c))
-    c->status = jit_fail(&c->error, TILERT_E_ARGUMENT, "the grid does not follow: its programs would not cover the same elements");
+  if (!c->status && u->grid)
+    check_cover(u, c);
+}
+
+/* The grid that the kernel's own clause gives. */
+static int
+own_grid(Tune *u, TilejitKernel *k, uint32_t grid[3], TilertError *err)
+{
+  Form *f;
+  int status = jit_form_for(k, u->args, u->nargs, &f, err);
+  return status ? status : tilert_kernel_grid(f->kernel, u->args, u->nargs, grid, err);
 }
 
 static void
 compile_one(Tune *u, Candidate *c)
 {
-  if (!c->why && !c->status)
+  if (c->why || c->status)
+    return;
+  if (!u->grid)
+    c->status = own_grid(u, c->kernel, c->grid, &c->error);
+  if (!c->status && !u->grid)
+    check_cover(u, c);
+  if (!c->status)
     c->status = tilejit_call_create(c->kernel, c->grid, NULL, u->args, u->nargs, &c->call, &c->error);
 }
 
@@ -591,8 +613,10 @@ tune(Tune *u)
   int status = list_candidates(u);
   if (status)
     return status;
-  if (u->searches && u->grid(u->user, u->base, u->first_grid))
+  if (u->searches && u->grid && u->grid(u->user, u->base, u->first_grid))
     return jit_fail(u->err, TILERT_E_ARGUMENT, "there is no grid for the kernel as it is");
+  if (u->searches && !u->grid && (status = own_grid(u, u->base, u->first_grid, u->err)))
+    return status;
   int keep = choice_key(u, &key);
   u->t->remembered = keep && !u->o.force && recall(u, key, keep) && still_fits(u);
   if (!u->t->remembered) {
@@ -620,7 +644,6 @@ tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, si
   TilertError ignored;
   NEED(out);
   *out = NULL;
-  NEED(grid);
   NEED(args || !nargs);
   u.err = err ? err : &ignored;
   if (o)

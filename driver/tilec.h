@@ -95,6 +95,7 @@ TILEC_API void tilec_result_free(TilecResult *r);
  *   null NAME                      a pointer, named before: the kernel asks whether it is None, and is compiled for the answer
  *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
  *   type NAME VALUE                likewise
+ *   grid TEXT                      what the kernel's grid clause says, as the source writes it
  * and, if `tuning` is set, one line per configuration of its tune clauses, and its key:
  *   tune NAME=VALUE<tab>NAME=VALUE... values as the source writes them
  *   skip NAME=VALUE ...            the clause's condition is false

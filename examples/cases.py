@@ -30,7 +30,9 @@ def kernel(dev, file, name, **defines):
 
 
 def launch(k, grid, *args):
+    """A kernel with a grid clause says the same grid itself."""
     call = k.bind(grid, *args)
+    assert not call.says_grid or (own := k.bind(None, *args).grid) == call.grid, f"{k.name}: its clause says {own}, not {call.grid}"
     call()
     return call
 
@@ -343,6 +345,31 @@ def rms_norm(dev, rng, rows, n, dtype="bf16", add=False, blocks=False, warps=4, 
     return Run(call, checks + [("out", WIDE[dtype](out.numpy()), h * wv, ROUNDING[dtype]), ("scale", scale.numpy(), s[:, 0], 1e-6)], bytes=(4 if add else 2) * x.nbytes)
 
 
+def decode(dev, rng, m, d, f, dtype="bf16", pdl="auto", again=0, **more):
+    """A norm, a product, silu and a product of m tokens, each launched as a dependent of the one in front; again: rounds more, whose launches
+    overwrite what those of the round before read. The call that is timed is the larger product."""
+    k = lambda name, **defines: kernel(dev, "decode.tile", name, T=dtype, **defines)
+    (x, xv), (scale, sv) = given(rng, (m, d), dtype, 2), given(rng, d, dtype)
+    (w1, w1v), (w2, w2v) = given(rng, (2 * f, d), dtype, d**-0.5), given(rng, (d, f), dtype, f**-0.5)
+    h, g, a, y = (poisoned(dev, (m, n), dtype) for n in (d, 2 * f, f, d))
+    product = k("product", **more)
+    bn = more.get("BN", 32)
+    calls = [k("norm", BLOCK=pow2_above(d)).bind(m, dev.array(x, dtype), dev.array(scale, dtype), h, d, 1e-6, pdl=pdl),
+             product.bind(tilec.cdiv(2 * f, bn), h, dev.array(w1, dtype), g, m, 2 * f, d, pdl=pdl),
+             k("gated").bind((tilec.cdiv(f, 1024), m), g, a, f, pdl=pdl),
+             product.bind(tilec.cdiv(d, bn), a, dev.array(w2, dtype), y, m, d, f, pdl=pdl)]
+    for call in calls * (1 + again):
+        call()
+    wide, narrow = WIDE[dtype], lambda v: WIDE[dtype](NARROW[dtype](v.astype(np.float32)))
+    hv, _, _ = normalised(xv, 1e-6, False)
+    hv = narrow(hv * sv)
+    gv = narrow(hv @ w1v.T)
+    av = narrow(gv[:, :f] / (1 + np.exp(-gv[:, :f])) * gv[:, f:])
+    rough = ROUNDING[dtype]
+    return Run(calls[1], [("h", wide(h.numpy()), hv, rough), ("g", wide(g.numpy()), gv, rough), ("a", wide(a.numpy()), av, 2 * rough), ("y", wide(y.numpy()), av @ w2v.T, 2 * rough)],
+               bytes=w1.nbytes + (m * d + m * 2 * f) * 2)
+
+
 def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, row=False, ignore=-100, warps=4, BLOCK=4096, **more):
     """Loss and derivative; every fourth target is ignored."""
     (x, v), target, scale = given(rng, (rows, n), dtype, 3), rng.integers(0, n, rows), 1 / 7
@@ -429,17 +456,17 @@ def transpose(dev, rng, m, n, BM=64, BN=64):
     return Run(call, [("out", out.numpy(), x.T, 0)], bytes=8 * m * n)
 
 
-def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128, BK=32, STAGES=3):
+def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128, BK=32, STAGES=3, **defines):
     a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
     narrow = {"f16": lambda v: v.astype(np.float16), "bf16": bf16_bits, "f32": lambda v: v}[dtype]
     value = {"f16": lambda v: v.astype(np.float64), "bf16": lambda v: bf16_values(v).astype(np.float64), "f32": lambda v: v.astype(np.float64)}[dtype]
     a, b = narrow(a), narrow(b)
     da, db = dev.array(a.T if a_t else a, dtype), dev.array(b.T if b_t else b, dtype)
     c = poisoned(dev, (m, n), "f32")
-    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO="f32", BM=BM, BN=BN, BK=BK, STAGES=STAGES)
+    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO="f32", BM=BM, BN=BN, BK=BK, STAGES=STAGES, **defines)
     call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), da, db, c, m, n, k,
                   *((1, m) if a_t else (k, 1)), *((1, k) if b_t else (n, 1)), n, 1)
-    return Run(call, [("c", c.numpy(), value(a) @ value(b), 1e-3 if dtype == "f32" else 1e-5)], flops=2 * m * n * k, dtype=dtype)
+    return Run(call, [("c", c.numpy(), value(a) @ value(b), 2e-3 if "PRECISION" in defines else 1e-3 if dtype == "f32" else 1e-5)], flops=2 * m * n * k, dtype=dtype)
 
 
 def attention(dev, rng, heads, S, D=64, causal=False, BM=128, BN=64, STAGES=2, warps=4):
@@ -613,16 +640,17 @@ def matmul_shared(dev, rng, m, n, k, name="matmul_shared", file="matmul_shared.t
 def rows_apart(dev, a, dtype, between, empty=False):
     """a on the device as a tensor, its rows on multiples of 16 bytes with so many elements between them and more where that is needed: the
     tensor, and a function that gives what it holds, or what stands between the rows. empty: of a only the shape is used."""
-    m, n = a.shape
+    *outer, n = a.shape
     per = 16 // np.dtype(tilec.DTYPES[dtype]).itemsize
     pitch = tilec.cdiv(n + between, per) * per
-    held = poisoned(dev, (m, pitch), dtype)
+    held = poisoned(dev, (*outer, pitch), dtype)
     if not empty:
         full = held.numpy()
-        full[:, :n] = a
+        full[..., :n] = a
         held.write(full)
-    view = tilec.View(held, (m, n), (pitch, 1)) if isinstance(held, tilec.Array) else held
-    return view, lambda between=False: held.numpy()[:, n:].view(np.uint8) if between else held.numpy()[:, :n]
+    strides = [int(np.prod([*outer[i + 1:], pitch])) for i in range(len(outer))] + [1]
+    view = tilec.View(held, a.shape, strides) if isinstance(held, tilec.Array) else held
+    return view, lambda between=False: held.numpy()[..., n:].view(np.uint8) if between else held.numpy()[..., :n]
 
 
 def untouched(between):
@@ -636,8 +664,16 @@ def memcpy_tma(dev, rng, n, BLOCK=1024):
     return Run(call, [("out", out.numpy(), x, 0)], bytes=8 * n)
 
 
+def elements(rng, shape, dtype):
+    """What a kernel that only moves it is given: numbers of the types that numpy has, else any bits."""
+    if dtype in NARROW or dtype == "f64":
+        return NARROW.get(dtype, np.asarray)(rng.standard_normal(shape, np.float32 if dtype != "f64" else np.float64))
+    kind = np.dtype(tilec.DTYPES[dtype])
+    return rng.integers(0, 256, (*shape, kind.itemsize), np.uint8).view(kind)[..., 0]
+
+
 def copy_boxes(dev, rng, m, n, dtype="f16", between=0, BM=64, BN=128):
-    x = NARROW[dtype](rng.standard_normal((m, n), np.float32))
+    x = elements(rng, (m, n), dtype)
     a, b = rows_apart(dev, x, dtype, between), rows_apart(dev, x, dtype, 2 * between, empty=True)
     k = kernel(dev, "memcpy_tma.tile", "copy_boxes", T=dtype, BM=BM, BN=BN)
     call = launch(k, (tilec.cdiv(m, BM), tilec.cdiv(n, BN)), a[0], b[0])
@@ -645,10 +681,28 @@ def copy_boxes(dev, rng, m, n, dtype="f16", between=0, BM=64, BN=128):
 
 
 def transpose_tma(dev, rng, m, n, dtype="f16", between=0, BLOCK=64):
-    x = NARROW[dtype](rng.standard_normal((m, n), np.float32))
+    x = elements(rng, (m, n), dtype)
     a, b = rows_apart(dev, x, dtype, between), rows_apart(dev, x.T, dtype, between, empty=True)
     call = launch(kernel(dev, "transpose_tma.tile", None, T=dtype, BLOCK=BLOCK), (tilec.cdiv(m, BLOCK), tilec.cdiv(n, BLOCK)), a[0], b[0])
     return Run(call, [("b", b[1](), x.T, 0), untouched(b[1])], bytes=2 * x.nbytes)
+
+
+def windows(x, R, S, STRIDE, PAD, DILATION):
+    """What each tap of a filter sees of images: [R * S, n, p, q, c]."""
+    wide = np.pad(x, ((0, 0), (PAD, PAD), (PAD, PAD), (0, 0)))
+    p, q = ((e + 2 * PAD - (f - 1) * DILATION - 1) // STRIDE + 1 for e, f in zip(x.shape[1:3], (R, S)))
+    place = lambda k, out: slice(k * DILATION, k * DILATION + (out - 1) * STRIDE + 1, STRIDE)
+    return np.stack([wide[:, place(r, p), place(s, q)] for r in range(R) for s in range(S)])
+
+
+def im2col(dev, rng, n, h, w, c, dtype="f16", R=3, S=3, STRIDE=1, PAD=1, DILATION=1, BP=64, BC=64, between=0, name="im2col", **more):
+    x = NARROW[dtype](rng.standard_normal((n, h, w, c), np.float32))
+    want = windows(x, R, S, STRIDE, PAD, DILATION).reshape(R * S, -1, c)
+    given, y = rows_apart(dev, x, dtype, between), rows_apart(dev, want, dtype, between, empty=True)
+    k = kernel(dev, "im2col.tile", name, T=dtype, R=R, S=S, STRIDE=STRIDE, PAD=PAD, DILATION=DILATION, BP=BP, BC=BC, **more)
+    places, channels = tilec.cdiv(want.shape[1], BP), tilec.cdiv(c, BC)
+    call = launch(k, (places, R * S, channels) if name == "im2col" else (places, channels), given[0], y[0])
+    return Run(call, [("y", y[1](), want, 0), untouched(y[1])], bytes=x.nbytes + want.nbytes)
 
 
 def matmul_tma(dev, rng, m, n, k, dtype="f16", between=0, BM=128, BN=128, file="matmul_tma.tile", name=None, cluster=1, **defines):
@@ -789,12 +843,13 @@ def moe(dev, rng, tokens, N, K, EXPERTS=8, TOP=2, BM=16, dtype="bf16", **defines
                       ("e", WIDE[dtype](e.numpy()), products(got, d) * share.reshape(pairs, 1), 2 * ROUNDING[dtype])], flops=2 * pairs * N * K, dtype=dtype)
 
 
-def matmul_grouped(dev, rng, sizes, programs=None, **defines):
+def matmul_grouped(dev, rng, sizes, programs=None, name="matmul_grouped", **defines):
     a, b = [given(rng, (m, k), "f16") for m, n, k in sizes], [given(rng, (k, n), "f16") for m, n, k in sizes]
     buffers = [(dev.array(x[0]), dev.array(y[0]), poisoned(dev, s[:2], "f16")) for x, y, s in zip(a, b, sizes)]
     addresses = dev.array(np.array([x.data_ptr() for three in buffers for x in three], np.int64))
-    kern = kernel(dev, "matmul_grouped.tile", "matmul_grouped", **defines)
-    call = launch(kern, programs or dev.sms, addresses, dev.array(np.array(sizes, np.int32)), len(sizes))
+    kern, programs = kernel(dev, "matmul_grouped.tile", name, **defines), programs or dev.sms
+    maps = [poisoned(dev, 384 * programs, "u8")] if name == "grouped_boxes" else []
+    call = launch(kern, programs, addresses, dev.array(np.array(sizes, np.int32)), *maps, len(sizes))
     call.keep = buffers                              # the kernel knows their addresses alone
     return Run(call, [(f"c{i}", c.numpy().astype(np.float64), x[1] @ y[1], ROUNDING["f16"]) for i, ((_, _, c), x, y) in enumerate(zip(buffers, a, b))],
                flops=2 * sum(m * n * k for m, n, k in sizes))
@@ -872,6 +927,8 @@ CASES = [
     Case("column_sums", column_sums_alone, grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 32, 64), warps=(2, 8)) + [dict(parts=1, rows=3, n=5, dtype="bf16")],
          [dict(parts=2, rows=264, n=4096)] + grid(parts=(2,), rows=(100,), n=(1000,), ROWS=(16, 64), COLS=(16, 64), warps=(2, 8), dtype=("f32", "f16"))),
     Case("rms_norm", rms_norm, grid(rows=(5,), n=(100, 1024), dtype=("bf16", "f16", "f32"), add=(False, True)) + grid(rows=(3,), n=(1, 3000), LANES=(256,), DEEP=(2,), dtype=("bf16", "f32"), blocks=(True,)), [dict(rows=8192, n=4096, warps=8)] + grid(rows=(1000,), n=(781, 8192), dtype=("bf16", "f16", "f32"), add=(False, True)) + [dict(rows=500, n=100000, blocks=True)]),
+    Case("decode", decode, [dict(m=3, d=256, f=320, again=1), dict(m=16, d=136, f=200, BK=64, STAGES=3), dict(m=1, d=64, f=64, STAGES=2, dtype="f16")],
+         [dict(m=8, d=4096, f=14336), dict(m=1, d=4096, f=4096, pdl=False)] + grid(m=(1, 5, 16), d=(4096,), f=(4096,), dtype=("f16", "bf16"), again=(3,))),
     Case("rms_norm_backward", lambda dev, rng, **s: norm_backward(dev, rng, norm="rms_norm", **s),
          grid(rows=(37,), n=(100, 128), dtype=("f16", "bf16", "f32"), programs=(3,), ROWS=(1, 4)) + grid(rows=(9,), n=(512,), programs=(2,), STAGES=(2, 3)) +
          grid(rows=(7,), n=(1000,), dtype=("bf16", "f32"), programs=(2,), BUFFERS=(2, 3), long=(True,)),
@@ -884,8 +941,10 @@ CASES = [
     Case("dropout", dropout, grid(n=(10000, 8), dtype=("f16", "bf16", "f32"), each=(False, True)) + [dict(n=3000, p=1e-9), dict(n=3001, p=0.9, seed=1 << 40)],
          [dict(n=1 << 26)] + grid(n=(100001,), dtype=("f16", "bf16", "f32"), each=(False, True))),
     Case("transpose", transpose, [dict(m=1280, n=640), dict(m=77, n=130), dict(m=64, n=64, BM=32, BN=32)], [dict(m=12800, n=12800), dict(m=77, n=12801)]),
-    Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)),
-         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True))),
+    Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)) +
+         [dict(m=100, n=72, k=64, dtype="f32", b_t=True, BM=64, BN=64, PRECISION='"tf32_cut"')],
+         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True)) +
+         [dict(m=1000, n=520, k=784, dtype="f32", b_t=True, PRECISION='"tf32_cut"')]),
     Case("memcpy_async", memcpy_async, [dict(n=98432), dict(n=1), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
     Case("add_plain", lambda dev, rng, **s: add_async(dev, rng, name="add_plain", **s), [dict(rows=100, cols=200)], [dict(rows=16384, cols=16384), dict(rows=1000, cols=2000)]),
     Case("add_async", add_async, [dict(rows=100, cols=200)] + grid(rows=(40,), cols=(200,), S=("swizzled(vec=4, max_phase=8)", "padded(every=64, pad=4)"), L=("blocked(size=[1, 4], threads=[2, 16], warps=[4, 1])",)),
@@ -900,10 +959,15 @@ CASES = [
          [dict(m=128, n=128, k=128), dict(m=100, n=72, k=0, BM=64, BN=64)] + grid(m=(100,), n=(72,), k=(24, 136, 200), BM=(64,), BN=(64,), STAGES=(2, 3), WARPS=(4, 8)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4, 5)) + [dict(m=1000, n=520, k=776)]),
     Case("memcpy_tma", memcpy_tma, [dict(n=9844), dict(n=4), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=4)]),
-    Case("copy_boxes", copy_boxes, [dict(m=200, n=264)] + grid(m=(37,), n=(136,), dtype=("f16", "bf16", "f32"), between=(0, 5), BM=(16,), BN=(64,)) + [dict(m=70, n=400, BN=192), dict(m=20, n=100, dtype="f32", BM=8, BN=24)],
+    Case("copy_boxes", copy_boxes, [dict(m=200, n=264)] + grid(m=(37,), n=(136,), dtype=("f16", "bf16", "f32"), between=(0, 5), BM=(16,), BN=(64,)) + [dict(m=70, n=400, BN=192), dict(m=20, n=100, dtype="f32", BM=8, BN=24)] + grid(m=(37,), n=(144,), dtype=("f8e4m3", "f8e5m2", "i8", "u16", "i32", "i64", "f64"), between=(16,), BM=(16,), BN=(64,)),
          [dict(m=16384, n=16384)] + grid(m=(1000,), n=(2024,), dtype=("f16", "bf16", "f32"), between=(0, 5))),
-    Case("transpose_tma", transpose_tma, [dict(m=200, n=264)] + grid(m=(40, 64), n=(133,), dtype=("f16", "f32"), between=(0, 5), BLOCK=(32,)),
+    Case("transpose_tma", transpose_tma, [dict(m=200, n=264)] + grid(m=(40, 64), n=(133,), dtype=("f16", "f32"), between=(0, 5), BLOCK=(32,)) + grid(m=(48,), n=(67,), dtype=("f8e4m3", "u8", "bf16", "i32", "i64", "f64"), BLOCK=(32,)),
          [dict(m=12800, n=12800)] + grid(m=(1000,), n=(2021,), dtype=("f16", "f32"), between=(0, 5))),
+    Case("im2col", im2col, [dict(n=2, h=9, w=7, c=72)] + grid(n=(3,), h=(8,), w=(9,), c=(40,), STRIDE=(1, 2), PAD=(0, 2), DILATION=(1, 2), BP=(32,), BC=(32,)) +
+         [dict(n=2, h=5, w=1, c=16, R=1, S=1, PAD=0, BP=16, BC=8), dict(n=1, h=11, w=6, c=24, dtype="f32", R=5, S=2, STRIDE=3, PAD=2, BP=16, BC=64, between=1), dict(n=1, h=3, w=3, c=20, dtype="bf16", between=5)],
+         [dict(n=32, h=56, w=56, c=64), dict(n=8, h=57, w=55, c=136, STRIDE=2, PAD=3, DILATION=2, between=8)]),
+    Case("im2col_copies", lambda dev, rng, **s: im2col(dev, rng, name="im2col_copies", **s), [dict(n=2, h=9, w=7, c=72)] + grid(n=(3,), h=(8,), w=(9,), c=(40,), STRIDE=(1, 2), PAD=(0, 2), DILATION=(1, 2), BP=(32,), BC=(32,), SLOTS=(2, 4)),
+         [dict(n=32, h=56, w=56, c=64), dict(n=8, h=57, w=55, c=136, STRIDE=2, PAD=3, DILATION=2, SLOTS=4)]),
     Case("matmul_tma", matmul_tma, [dict(m=128, n=128, k=128)] + grid(m=(100,), n=(72,), k=(24, 136, 200), between=(0, 3), BM=(64,), BN=(64,), STAGES=(2, 3), WARPS=(4,)),
          grid(m=(4096,), n=(4096,), k=(4096,), STAGES=(3, 4, 5)) + [dict(m=1000, n=520, k=776), dict(m=1000, n=519, k=777, between=3, dtype="bf16")]),
     Case("matmul_wgmma", lambda dev, rng, BN=256, **s: matmul_shared(dev, rng, name="matmul_wgmma", file="matmul_wgmma.tile", BN=BN, **s),
@@ -938,10 +1002,16 @@ CASES = [
          [dict(tokens=2048, N=1536, K=2048, EXPERTS=64, TOP=8, BM=64), dict(tokens=33, N=96, K=64)]),
     Case("matmul_grouped", matmul_grouped, [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72)), programs=3), dict(sizes=((16, 16, 16),), programs=2)],
          [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
+    Case("grouped_boxes", lambda dev, rng, **s: matmul_grouped(dev, rng, name="grouped_boxes", **s), [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72), (20, 72, 0)), programs=3), dict(sizes=((16, 16, 16),), programs=2), dict(sizes=((200, 136, 264), (64, 64, 64)), BM=128, BN=64, programs=1)],
+         [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
     Case("sample_gumbel", sample_gumbel, [dict(rows=5, n=3000), dict(rows=3, n=100, dtype="bf16")], [dict(rows=256, n=128256), dict(rows=50, n=1000, dtype="f16")]),
     Case("sample_top", sample_top, [dict(rows=6, n=500), dict(rows=3, n=64, K=64), dict(rows=4, n=10, dtype="f16")], [dict(rows=256, n=8192, K=64), dict(rows=64, n=500)]),
-    Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)),
-         [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
+    Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)) +
+         # two warpgroups with a team that copies: one block, a part of one, several, some more than the ring has slots
+         grid(heads=(1,), S=(64, 128, 200, 520), D=(128,), causal=(False, True), BN=(128,), warps=(8,)) +
+         [dict(heads=2, S=300, D=64, BN=128, STAGES=4, warps=8, causal=True), dict(heads=1, S=400, D=128, STAGES=4, warps=8), dict(heads=1, S=300, D=128, BN=128, STAGES=3, warps=8)],
+         [dict(heads=32, S=4096)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) +
+         grid(heads=(3,), S=(1000, 1024), D=(128,), causal=(False, True), BN=(128,), warps=(8,))),
     Case("attention_wgmma", attention_wgmma, [dict(heads=2, S=256, programs=3)] + grid(heads=(3,), S=(300, 64), D=(64, 128), causal=(False, True), BN=(64,), GROUP=(2,), programs=(2,)) +
          [dict(heads=1, S=500, CONSUMERS=3, programs=1), dict(heads=3, S=400, causal=True, dtype="bf16", CONSUMERS=3, STAGES=3, programs=2)],
          [dict(heads=32, S=4096, D=128)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) + grid(heads=(3,), S=(1000,), causal=(False, True), CONSUMERS=(3,))),

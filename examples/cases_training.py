@@ -80,6 +80,16 @@ def conv2d(dev, rng, n, h, w, ci, co, R=3, S=3, STRIDE=1, PAD=1, BM=128, BN=64, 
     return Run(call, [("y", y.numpy(), want, 5e-4)], flops=2 * n * p * q * co * R * S * ci)
 
 
+def conv2d_window(dev, rng, n, h, w, ci, co, R=3, S=3, STRIDE=1, PAD=1, DILATION=1, BM=128, BN=64, between=0, **more):
+    x, f = rng.standard_normal((n, h, w, ci), np.float32).astype(np.float16), rng.standard_normal((R * S, co, ci), np.float32).astype(np.float16)
+    seen = cases.windows(x.astype(np.float64), R, S, STRIDE, PAD, DILATION).reshape(R * S, -1, ci)
+    want = sum(tap @ weights.astype(np.float64).T for tap, weights in zip(seen, f))
+    y = cases.rows_apart(dev, want, "f16", between, empty=True)
+    k = kernel(dev, "conv2d.tile", "conv2d_window", R=R, S=S, STRIDE=STRIDE, PAD=PAD, DILATION=DILATION, BM=BM, BN=BN, **more)
+    call = launch(k, (tilec.cdiv(len(want), BM), tilec.cdiv(co, BN)), cases.rows_apart(dev, x, "f16", between)[0], cases.rows_apart(dev, f, "f16", between)[0], y[0])
+    return Run(call, [("y", y[1](), want, 5e-4), cases.untouched(y[1])], flops=2 * want.size * R * S * ci)
+
+
 def adamw(dev, rng, n, steps=2, dtype="bf16", rate=1e-3, decay=0.01, b1=0.9, b2=0.99, eps=1e-8):
     """Means and squares as in float64. A weight is one of the two neighbours of what it should be, and on average neither above nor below."""
     w, old = cases.given(rng, n, "bf16")
@@ -138,6 +148,8 @@ CASES = [
          [dict(batch=2, channels=1024, T=2000), dict(batch=1, channels=3, T=4097, N=8)]),
     Case("conv2d", conv2d, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=9, co=10, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16)],
          [dict(n=32, h=56, w=56, ci=64, co=64), dict(n=3, h=17, w=19, ci=33, co=50, R=5, S=3, STRIDE=2, PAD=2)]),
+    Case("conv2d_window", conv2d_window, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=2, h=10, w=11, ci=72, co=72, BM=128, BN=64), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=16, co=8, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16), dict(n=2, h=9, w=12, ci=24, co=16, DILATION=2, PAD=2, BM=64, BN=16, BK=32, between=3, STAGES=2), dict(n=1, h=7, w=7, ci=9, co=12, BM=64, BN=16, between=1)],
+         [dict(n=32, h=56, w=56, ci=64, co=64), dict(n=32, h=28, w=28, ci=256, co=256, BN=128, WARPS=8, BM=256), dict(n=8, h=57, w=55, ci=136, co=72, STRIDE=2, PAD=3, DILATION=2)]),
     Case("adamw", adamw, [dict(n=5000), dict(n=1000, dtype="f32")], [dict(n=1 << 24), dict(n=100001, dtype="f16")]),
     Case("mandelbrot", mandelbrot, [dict(w=100, h=40, limit=30)], [dict(w=1920, h=1080, limit=200)]),
     Case("hadamard", hadamard, grid(rows=(7,), N=(64, 1024), dtype=("f16", "f32")) + [dict(rows=3, N=2, dtype="bf16")], [dict(rows=8192, N=4096)] + grid(rows=(777,), N=(128, 1024), dtype=("f16", "bf16", "f32"))),

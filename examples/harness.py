@@ -95,6 +95,8 @@ class _NoKernel:
 
 
 class _NoCall:
+    says_grid = False
+
     def __call__(self, *args):
         pass
 

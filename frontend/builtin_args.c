@@ -242,16 +242,16 @@ coordinate(Lower *L, Val v)
 }
 
 bool
-call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out)
+call_indices(Lower *L, Call *c, u32 i, u32 want, const char *one, const char *of, Values *out)
 {
   Val v = c->args[i];
   const Val *items = val_is_list(v) ? v.list.v : &v;
   u32 n = val_is_list(v) ? v.list.n : 1;
   if (v.kind == V_POISON)
     return false;
-  if (n != t->rank) {
-    call_error(L, c, v.span, arena_printf(L->a, "%u coordinate%s in a tensor of %u dimension%s", n, n == 1 ? "" : "s", t->rank,
-                                              t->rank == 1 ? "" : "s"));
+  if (n != want) {
+    const char *many = n == 1 ? "" : "s", *dims = want == 1 ? "" : "s";
+    call_error(L, c, v.span, arena_printf(L->a, "%u %s%s in %s of %u dimension%s", n, one, many, of, want, dims));
     return false;
   }
   for (u32 k = 0; k < n; k++) {
@@ -259,12 +259,18 @@ call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out)
     Value *x = coordinate(L, items[k]);
     if (!x) {
       if (items[k].kind != V_POISON)
-        ERR(L, items[k].span, E_ARGUMENT, c->name, "i32 coordinates", val_str(L, items[k]));
+        ERR(L, items[k].span, E_ARGUMENT, c->name, arena_printf(L->a, "i32 %ss", one), val_str(L, items[k]));
       return false;
     }
     vec_push(L->a, out, x);
   }
   return true;
+}
+
+bool
+call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out)
+{
+  return call_indices(L, c, i, t->rank, "coordinate", "a tensor", out);
 }
 
 Value *

@@ -4,7 +4,11 @@
  * stay wide (a sum of i8 rarely fits in i8). max and min ignore nans unless there is nothing else. argmax and argmin
  * carry pairs (value, index) through one reduction and prefer the lower index among equals, so that the result does not
  * depend on the order of the reduction. */
+#include "fp.h"
 #include "sema.h"
+#include "wgmma.h"
+
+enum { FOLDED_MOST = 8 };          /* tiles that are folded together */
 
 typedef struct Reducer Reducer;
 struct Reducer {
@@ -327,7 +331,7 @@ item_tiles(Lower *L, Call *c, Val v, Value **xs, Val *from, u32 *n)
       ERR(L, v.span, E_ARGUMENT, c->name, "tiles of numbers", val_str(L, v));
     return false;
   }
-  if (*n == BUILTIN_ARGS_MAX) {
+  if (*n == FOLDED_MOST) {
     call_error(L, c, c->args[0].span, "from 1 to 8 tiles are folded together");
     return false;
   }
@@ -340,7 +344,7 @@ item_tiles(Lower *L, Call *c, Val v, Value **xs, Val *from, u32 *n)
 static bool
 reduced_tiles(Lower *L, Call *c, Reducer *r, Value **xs)
 {
-  Val from[BUILTIN_ARGS_MAX];
+  Val from[FOLDED_MOST];
   *r = (Reducer){.combine = combine_fn, .fn = c->args[2], .span = c->span};
   r->items = val_items(&c->args[0], &r->nitems);
   for (u32 i = 0; i < r->nitems; i++)
@@ -475,14 +479,28 @@ dot_operands(Lower *L, Call *c, Value *a, Value *b)
   return false;
 }
 
+/* Of how many products of 8-bit floats a sum may be made before it is added in f32: argument 5. */
+static bool
+dot_promote(Lower *L, Call *c, i64 *out)
+{
+  *out = DOT_PROMOTE;
+  if (c->given[5] && !call_int(L, c, 5, "the number of products", out))
+    return false;
+  if (*out >= 0 && *out <= INT32_MAX)
+    return true;
+  call_error(L, c, c->args[5].span, "promote is a number of products, or 0 for any number");
+  return false;
+}
+
 Val
 builtin_dot(Lower *L, Call *c)
 {
   const char *precision;
+  i64 promote;
   DType out;
   Value *a = call_tile(L, c, 0), *b = a ? call_tile(L, c, 1) : NULL;
-  if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, "tf32 tf32x3 bf16x3 bf16x6 ieee", NULL, &precision) ||
-      (c->given[4] && !call_dtype(L, c, 4, &out)))
+  if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, PRECISION_WORDS, NULL, &precision) ||
+      !dot_promote(L, c, &promote) || (c->given[4] && !call_dtype(L, c, 4, &out)))
     return val_poison(c->span);
   int rank = a->type->rank;
   u32 shape[MAX_RANK];
@@ -500,5 +518,7 @@ builtin_dot(Lower *L, Call *c)
   Value *r = ir_dot(&L->b, a, b, acc.ir);
   if (precision)
     op_set_str(r->def, AT_PREC, precision);
+  if (dtype_is_float(a->type->dt) && dtype_bits(a->type->dt) == 8 && sum == DT_F32)
+    op_set_int(r->def, AT_PROMOTE, promote);
   return c->given[4] ? val_cast(L, c->span, val_ir(r, c->span), out, NULL, false) : val_ir(r, c->span);
 }

@@ -1,14 +1,6 @@
 /* describe.c - what a launcher has to know of a file without compiling it: its kernels, their parameters and configurations. */
 #include "sema.h"
 
-static const char *
-source_of(Program *p, const Node *n)
-{
-  const char *text = source_text(p->c, p->main->base);
-  u32 lo = n->span.lo - p->main->base;
-  return arena_strndup(p->a, text + lo, n->span.hi - n->span.lo);
-}
-
 typedef struct Describe { Program *p; Unit *unit; const Node *kernel; Buf *out; } Describe;
 
 static void
@@ -46,7 +38,7 @@ describe_setting(Lower *L, const Node *param, Buf *out)
     buf_printf(out, "const %s string \"%s\"\n", param->name, v.str);
     return;
   }
-  const char *type = kid(param, 0) ? source_of(L->prog, kid(param, 0))
+  const char *type = kid(param, 0) ? source_on_line(L->prog, kid(param, 0)->span.lo, kid(param, 0)->span.hi)
                    : v.kind == V_CONST ? dtype_info[num_dtype(L, val_num(v), &v.k)].name : "i32";
   buf_printf(out, "const %s %s %s\n", param->name, type, v.kind == V_CONST ? const_str(L, v.k) : "-");
 }
@@ -75,6 +67,9 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
     else
       arguments_list(&L, param, describe_argument, &d);
   }
+  const Node *grid = clause_find(kernel, "grid");
+  if (grid && grid->nkids)
+    buf_printf(out, "grid %s\n", source_on_line(p, grid->kids[0]->span.lo, grid->kids[grid->nkids - 1]->span.hi));
   u32 errors = diag_errors(p->c);
   clauses_check(&L, kernel);
   if (p->o->tuning && diag_errors(p->c) == errors)

@@ -82,6 +82,20 @@ clause_value(const Node *kernel, const char *name)
   return value;
 }
 
+const char *
+source_on_line(const Program *p, u32 lo, u32 hi)
+{
+  const u32 base = p->main->base;
+  char *s = arena_strndup(p->a, source_text(p->c, base) + (lo - base), hi - lo), *to = s;
+  for (const char *from = s; *from; from++) {
+    bool blank = strchr(" \t\r\n", *from) != NULL;
+    if (!blank || (to > s && to[-1] != ' '))
+      *to++ = blank ? ' ' : *from;
+  }
+  *to = 0;
+  return s;
+}
+
 /* Report a clause that does not exist, and what there may be. */
 void
 clause_error(Lower *L, const Node *attr, const char *may)
@@ -150,7 +164,8 @@ void
 clauses_check(Lower *L, const Node *kernel)
 {
   static const struct { const char *name; bool one; } known[] = {
-    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"maths", true}, {"cluster", false}, {"tune", false}, {"key", false}
+    {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"maths", true}, {"persistent", true}, {"roles", true},
+    {"stores", true}, {"cluster", false}, {"grid", false}, {"tune", false}, {"key", false}
   };
   const Node *attrs = kid(kernel, 1);
   for (u32 i = 0; i < attrs->nkids; i++) {
@@ -158,8 +173,8 @@ clauses_check(Lower *L, const Node *kernel)
     for (u32 k = 0; k < COUNT(known); k++)
       fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
     if (!fits)
-      clause_error(L, attrs->kids[i], "a kernel may have warps(n), cluster(n, ...), min_blocks(n), max_registers(n), "
-                   "maths(exact), tune(...) and key(...)");
+      clause_error(L, attrs->kids[i], "a kernel may have warps(n), cluster(n, ...), grid(n, ...), min_blocks(n), max_registers(n), "
+                   "maths(exact), persistent(n), roles(true), stores(true), tune(...) and key(...)");
   }
   check_tuning(L, kernel);
 }
@@ -222,8 +237,9 @@ lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi)
   return 0;
 }
 
-static const Node *
-find_clause(const Node *kernel, const char *name)
+/* The last clause of that name; NULL: there is none. */
+const Node *
+clause_find(const Node *kernel, const char *name)
 {
   const Node *attrs = kid(kernel, 1), *found = NULL;
   for (u32 i = 0; i < attrs->nkids; i++)
@@ -234,7 +250,7 @@ find_clause(const Node *kernel, const char *name)
 void
 lower_cluster(Lower *L, const Node *kernel, Func *f)
 {
-  const Node *clause = find_clause(kernel, "cluster");
+  const Node *clause = clause_find(kernel, "cluster");
   const Target *target = L->c->target;
   i64 dims[3];
   for (u32 i = 0; clause && i < clause->nkids && i < COUNT(dims); i++)

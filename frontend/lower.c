@@ -17,9 +17,13 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   f->warps = lower_warps(&L, kernel);
   lower_cluster(&L, kernel, f);
   f->min_blocks = lower_limit(&L, kernel, "min_blocks", 1, 32);
+  lower_choices(&L, kernel, f);
   L.exact_maths = lower_exact_maths(&L, kernel);
   f->max_registers = lower_limit(&L, kernel, "max_registers", 16, 255);
+  u32 errors = diag_errors(p->c);
   arguments_bind(&L, kernel, f, false);
+  if (diag_errors(p->c) == errors)
+    lower_grid(&L, kernel, f);
   scope_push(&L, &inner);
   bool returned;
   Val v = lower_body(&L, kid(kernel, 2), &returned);
@@ -28,6 +32,8 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
   op_create(&L.b, OP_RETURN, 0, NULL, 0, NULL, 0);
   buffers_check(&L, f);
   teams_check(&L, f);
+  if (diag_errors(p->c) == errors)       /* else some may be missing */
+    arrivals_check(&L, f);
   clusters_check(&L, f);
   wgmmas_check(&L, f);
   if (!states_warps(p, kernel))

@@ -221,3 +221,15 @@ teams_check(Lower *L, Func *f)
   if (teams)
     check_order(L, teams);
 }
+
+void
+arrivals_check(Lower *L, const Func *f)
+{
+  ArrivalsShort x;
+  if (!arrivals_short(f, &x))
+    return;
+  const char *made = arena_printf(L->a, x.made ? "the kernel arrives %u time%s" : "nobody arrives", x.made, x.made == 1 ? "" : "s");
+  Diag *d = diag(L->c, x.init->span, E_ARRIVALS, x.wanted, made);
+  if (d)
+    diag_note(L->c, d, x.wait->span, "it is waited for here");
+}

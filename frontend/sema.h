@@ -12,8 +12,8 @@
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_operator.c, lower_index.c, lower_choose.c, lower_call.c,
  *   lower_struct.c, lower_names.c, lower_team.c, builtin_map.c and builtin_reduce.c (which call functions)
- *   head.c (a kernel's compile-time parameters and clauses), arguments.c, options.c, lower.c (kernels), warps.c, optional.c, tune.c,
- *   describe.c
+ *   head.c (a kernel's compile-time parameters and clauses), arguments.c, grid.c, options.c, lower.c (kernels), warps.c, optional.c,
+ *   tune.c, describe.c
  */
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
@@ -191,19 +191,26 @@ const Node *kernel_param(const Node *kernel, const char *name);
 const Node *clause_value(const Node *kernel, const char *name);      /* of NAME(value); NULL if there is none */
 bool clause_is(const Node *attr, const char *name);
 void clause_error(Lower *L, const Node *attr, const char *may);
+const Node *clause_find(const Node *kernel, const char *name);       /* the whole clause */
 void clauses_check(Lower *L, const Node *kernel);
 u32 lower_warps(Lower *L, const Node *kernel);
 void lower_cluster(Lower *L, const Node *kernel, Func *f);   /* what the clause `cluster` says */
+/* Text of the main file on one line, without tabs. */
+const char *source_on_line(const Program *p, u32 lo, u32 hi);
 bool states_warps(const Program *p, const Node *kernel);             /* by a clause, a define, or as an axis to tune */
 u32 warps_by_tiles(Func *f);                                         /* warps.c */
 u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
 bool lower_exact_maths(Lower *L, const Node *kernel);
+void lower_choices(Lower *L, const Node *kernel, Func *f);                           /* choices.c */
 
 /* ---- arguments.c ---- */
 void arguments_bind(Lower *L, const Node *kernel, Func *f, bool unset_ok);
 /* t: its type, as far as it is known; dtype: of its elements, or the type parameter that is still to be set. */
 typedef void ArgumentVisit(void *user, const char *path, const Type *t, const char *dtype);
 void arguments_list(Lower *L, const Node *param, ArgumentVisit *visit, void *user);
+
+/* ---- grid.c ---- */
+void lower_grid(Lower *L, const Node *kernel, Func *f);               /* what the clause `grid` says */
 
 /* ---- options.c ---- */
 bool unit_has_param(const Unit *u, const char *name, bool settings);
@@ -294,6 +301,7 @@ u32 teams_declare(Lower *L, const Node *kernel);                     /* warps of
 void lower_specialize(Lower *L, const Node *n);
 bool team_may_assign(Lower *L, const Binding *b, Span at);           /* reports a variable of all warps that a team assigns */
 void teams_check(Lower *L, Func *f);                                 /* at the end of a kernel: whose tiles are used where */
+void arrivals_check(Lower *L, const Func *f);                        /* and whose phases cannot end */
 
 /* ---- variables.c ---- */
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */
@@ -402,7 +410,7 @@ Value *const_value(Lower *L, Const k, const Type *t);                /* t scalar
 u64 const_bits(Const k, DType dt);
 
 /* ---- builtins: lower_call.c binds the arguments, builtin_*.c do the work ---- */
-enum { BUILTIN_ARGS_MAX = 8 };
+enum { BUILTIN_ARGS_MAX = 10 };
 struct Call {
   const Node *node;
   Span span;
@@ -446,6 +454,8 @@ Value *call_buffer(Lower *L, Call *c, u32 i, bool row);              /* one buff
 Value *call_tensor(Lower *L, Call *c, u32 i);
 /* Argument i as the coordinates of a box of tensor t, an i32 each: a list, or one number. Appended to *out; false after reporting. */
 bool call_coordinates(Lower *L, Call *c, u32 i, const Type *t, Values *out);
+/* The same of n numbers that are one each of what is named, in what has n dimensions. */
+bool call_indices(Lower *L, Call *c, u32 i, u32 n, const char *one, const char *of, Values *out);
 Value *call_mbarrier(Lower *L, Call *c, u32 i, bool row);            /* the same of mbarriers */
 bool call_mask(Lower *L, Call *c, u32 i, Value **out);               /* i1 data; NULL if not given or all true */
 bool call_word(Lower *L, Call *c, u32 i, const char *words, const char *absent, const char **out);

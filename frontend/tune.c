@@ -13,20 +13,6 @@ enum { CONFIGS_MAX = 4096 };
 typedef struct Axis { const char *name; const Node *values; u32 n, at; bool is_text; } Axis;
 typedef struct Space { VEC(Axis) axes; const Node *where; } Space;
 
-static const char *
-text_of(Program *p, const Node *n)
-{
-  const char *text = source_text(p->c, p->main->base);
-  char *s = arena_strndup(p->a, text + (n->span.lo - p->main->base), n->span.hi - n->span.lo), *to = s;
-  for (const char *from = s; *from; from++) {   /* on one line, without tabs */
-    bool blank = strchr(" \t\r\n", *from) != NULL;
-    if (!blank || (to > s && to[-1] != ' '))
-      *to++ = blank ? ' ' : *from;
-  }
-  *to = 0;
-  return s;
-}
-
 static Space
 space_of(Program *p, const Node *kernel, const Node *clause)
 {
@@ -52,7 +38,7 @@ value_text(Program *p, const Axis *x)
   Frame frame;
   Lower L = lower_new(p, p->main, &frame, module_new(p->c));
   Val v = x->is_text && n->kind != N_STR ? lower_expr(&L, n) : val_void(n->span);
-  return v.kind == V_STR ? arena_printf(p->a, "\"%s\"", v.str) : text_of(p, n);
+  return v.kind == V_STR ? arena_printf(p->a, "\"%s\"", v.str) : source_on_line(p, n->span.lo, n->span.hi);
 }
 
 /* The next combination, the last axis fastest; false after the last. */

@@ -280,7 +280,9 @@ box_access(const Op *op, GlobalAccess *a)
   if (op->code != OP_TENSOR_LOAD && op->code != OP_TENSOR_STORE)
     return false;
   const Value *t = op_tensor(op);
-  *a = (GlobalAccess){.op = op, .root = t->def ? OPERAND(t->def, TENSOR_OF, p) : t,
+  Origins o = {.budget = BUDGET};
+  const Value *root = !t->def ? t : one_root(&o, tensor_pointer(t)) ? o.root : NULL;
+  *a = (GlobalAccess){.op = op, .root = root,
                       .effect = op->code == OP_TENSOR_LOAD ? FX_READ : FX_WRITE, .size = dtype_bytes(t->type->dt), .unknown = true};
   return true;
 }

@@ -830,13 +830,26 @@ load_facts(const Analysis *a, const Op *op)
 }
 
 static AxisInfo
+stride_facts(const Analysis *a, const Op *op)
+{
+  const Value *t = OPERAND(op, TENSOR_STRIDE, t);
+  u32 pitch = t->def ? 0 : a->func->params[t->index].pitch;
+  AxisInfo r = uniform(op_result(op)->type, pitch ? pow2_part(pitch) : 1);
+  r.nonneg = true;
+  return r;
+}
+
+static AxisInfo
 result_facts(const Analysis *a, const Op *op)
 {
   AxisInfo r = unknown();
   switch (op->code) {
   case OP_CONST: return const_facts(op);
   case OP_ARANGE: return arange_facts(op);
-  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: r.nonneg = true; return r;
+  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_RESIDENT_ID: case OP_NUM_RESIDENTS: case OP_TENSOR_EXTENT:
+    r.nonneg = true;
+    return r;
+  case OP_TENSOR_STRIDE: return stride_facts(a, op);
   case OP_TENSOR_BASE: return *facts(a, op, SLOT(TENSOR_BASE, t));
   case OP_SPLAT: return rule_splat(op, facts(a, op, SLOT(SPLAT, x)));
   case OP_BROADCAST: return rule_broadcast(op, *facts(a, op, SLOT(BROADCAST, x)));

@@ -33,10 +33,9 @@ cluster_error(Arena *a, u32 n, const i64 *dims)
 const Op *
 buffer_remote(const Value *buffer)
 {
-  const Op *op = buffer->def;
-  while (op && op_is_view(op) && op->code != OP_SHARED_REMOTE)
-    op = op_buffer(op)->def;
-  return op && op->code == OP_SHARED_REMOTE ? op : NULL;
+  while (buffer && buffer->def && op_is_view(buffer->def) && buffer->def->code != OP_SHARED_REMOTE)
+    buffer = op_buffer(buffer->def);
+  return buffer && op_is(buffer, OP_SHARED_REMOTE) ? buffer->def : NULL;
 }
 
 const char *

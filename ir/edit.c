@@ -96,6 +96,14 @@ op_remove_attr(Op *op, AttrId id)
 }
 
 void
+op_copy_attr(Op *op, const Op *from, AttrId id)
+{
+  const Attr *a = op_attr(from, id);
+  if (a)
+    op_set_attr(op, *a);
+}
+
+void
 op_copy_attrs(Op *op, const Op *from)
 {
   for (u32 i = 0; i < from->nattrs; i++)
@@ -397,6 +405,21 @@ op_inside(const Op *op, const Op *ancestor)
   return false;
 }
 
+u32
+block_loop_depth(const Block *b)
+{
+  u32 n = 0;
+  for (const Op *p = b->parent; p; p = p->block->parent)
+    n += op_is_loop(p);
+  return n;
+}
+
+bool
+loop_is_staged(const Op *op)
+{
+  return op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2;
+}
+
 const Block *
 value_block(const Value *v)
 {
@@ -453,4 +476,21 @@ void
 func_walk(Func *f, void (*fn)(Op *op, void *user), void *user)
 {
   block_walk(f->body, fn, user);
+}
+
+typedef struct Sought { OpCode code; bool found; } Sought;
+
+static void
+seek(Op *op, void *user)
+{
+  Sought *s = user;
+  s->found |= op->code == s->code;
+}
+
+bool
+func_has(const Func *f, OpCode code)
+{
+  Sought s = {.code = code};
+  block_walk(f->body, seek, &s);
+  return s.found;
 }

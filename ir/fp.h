@@ -15,6 +15,7 @@
 
 typedef enum FloatRound { ROUND_NEAREST, ROUND_ZERO, ROUND_DOWN, ROUND_UP } FloatRound;
 #define ROUND_WORDS "rn rz rm rp"   /* their names, in order */
+#define PRECISION_WORDS "tf32 tf32_cut tf32x3 bf16x3 bf16x6 ieee"   /* how a dot takes factors of f32 */
 
 /* Bits of v in format d (a float dtype), rounded once. */
 u64 float_encode(DType d, double v, FloatRound r, bool sat);

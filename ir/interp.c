@@ -464,6 +464,16 @@ run_assert(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+static u32
+program_index(const Interp *in, const Op *op, u32 axis)
+{
+  const u32 *g = in->grid;
+  if (!op->noperands)
+    return in->program->at[axis];
+  u32 number = (u32)*interp_get(in, op_operand(op, 0));
+  return axis == 2 ? number / g[0] / g[1] : axis ? number / g[0] % g[1] : number % g[0];
+}
+
 /* No `default`: an op without a meaning does not compile. */
 static Flow
 run_op(Interp *in, const Op *op)
@@ -472,7 +482,9 @@ run_op(Interp *in, const Op *op)
   switch (op->code) {
   case OP_CONST: return interp_const(in, op);
   case OP_ARANGE: return interp_arange(in, op);
-  case OP_PROGRAM_ID: return set_scalar(in, op, op_result(op), in->program->at[axis]);
+  case OP_PROGRAM_ID: return set_scalar(in, op, op_result(op), program_index(in, op, axis));
+  case OP_RESIDENT_ID: return set_scalar(in, op, op_result(op), in->program->at[0]);
+  case OP_NUM_RESIDENTS: return set_scalar(in, op, op_result(op), in->started[0]);
   case OP_NUM_PROGRAMS: return set_scalar(in, op, op_result(op), in->grid[axis]);
   case OP_SPLAT: return interp_splat(in, op);
   case OP_BROADCAST: return interp_broadcast(in, op);
@@ -536,8 +548,9 @@ run_op(Interp *in, const Op *op)
   case OP_MBARRIER_ARRIVE: return interp_mbarrier_arrive(in, op);
   case OP_MBARRIER_WAIT: return interp_mbarrier_wait(in, op);
   case OP_FENCE: return interp_fence(in, op);
+  case OP_WAIT_FOR_PREVIOUS: case OP_LET_NEXT_START: return FLOW_NEXT;      /* a launch is run alone */
   case OP_TENSOR_BASE: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: return interp_tensor(in, op);
-  case OP_TENSOR_OF: return interp_tensor_of(in, op);
+  case OP_TENSOR_OF: case OP_TENSOR_AT: return interp_tensor_of(in, op);
   case OP_TENSOR_LOAD: return interp_tensor_load(in, op);
   case OP_TENSOR_STORE: return interp_tensor_store(in, op);
   case OP_TMA_LOAD: return interp_tma_load(in, op);
@@ -628,9 +641,9 @@ static bool
 run_grid(Interp *in, const u64 *params)
 {
   const u32 *c = in->func->cluster;
-  for (u32 z = 0; z < in->grid[2]; z += c[2])
-    for (u32 y = 0; y < in->grid[1]; y += c[1])
-      for (u32 x = 0; x < in->grid[0]; x += c[0])
+  for (u32 z = 0; z < in->started[2]; z += c[2])
+    for (u32 y = 0; y < in->started[1]; y += c[1])
+      for (u32 x = 0; x < in->started[0]; x += c[0])
         if (in->func->body->first && !run_cluster(in, (const u32[]){x, y, z}, params))
           return false;
   return true;
@@ -649,6 +662,20 @@ grid_fits(Interp *in)
   return fits;
 }
 
+/* Few programs of a persistent kernel, so that each has several to do for. */
+static void
+start(Interp *in, const u32 grid[3])
+{
+  enum { RESIDENTS = 2 };
+  u64 all = (u64)grid[0] * grid[1] * grid[2], most = in->opt->residents ? in->opt->residents : RESIDENTS;
+  memcpy(in->grid, grid, sizeof in->grid);
+  memcpy(in->started, grid, sizeof in->started);
+  if (!func_walks(in->func))
+    return;
+  in->started[0] = (u32)(all < most ? all : most);
+  in->started[1] = in->started[2] = 1;
+}
+
 /* interp_run with options. */
 bool
 interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffer *buffers, u32 nbuffers,
@@ -657,7 +684,7 @@ interp_run_with(Func *f, const u32 grid[3], const u64 *params, const InterpBuffe
   Interp in = {.func = f, .opt = opt, .buffers = buffers, .nbuffers = nbuffers, .err = err,
                .steps = opt->max_steps ? opt->max_steps : 1ull << 36,
                .bytes = opt->max_bytes ? opt->max_bytes : 1ull << 32};
-  memcpy(in.grid, grid, sizeof in.grid);
+  start(&in, grid);
   memset(err, 0, sizeof *err);
   in.arena = arena_new(f->module->ctx);
   interp_cluster_make(&in);

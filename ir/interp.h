@@ -35,6 +35,7 @@ typedef struct InterpOptions {
   u64 max_steps;      /* element operations before the run is stopped as endless; 0: 2^36 */
   u64 max_bytes;      /* memory for the values of one program; 0: 4 GiB */
   bool barriers;      /* the IR has offsets and all its barriers (it comes from insert_barriers): a missing one is a fault */
+  u32 residents;      /* programs that are started of a persistent kernel, as far as the grid has so many; 0: 2 */
   u64 seed;           /* how teams take turns: 0: each goes on until it waits; else at random, as this number says */
   /* Called with every value as it gets its elements (row-major bits), results and block arguments alike. */
   void (*observe)(void *user, const Value *v, const u64 *bits, u32 n);

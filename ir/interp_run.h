@@ -15,7 +15,8 @@ typedef struct Copy { u64 at, value; u32 bytes; u64 group; const Op *op; } Copy;
 /* What a tma_store has read, element i of its box; to: where it goes, 0: nowhere. released: its buffer may be written again. */
 typedef struct Stored { Copy copy; u64 to; u32 i; bool released; } Stored;
 /* What is known of each team and mbarrier (interp_teams.c): what they did up to then has happened before (known), is seen by the
- * asynchronous proxy (seen), or is over at least, as relaxed barriers tell (over, which is never behind known). */
+ * asynchronous proxy (seen), or is over at least, as relaxed barriers tell (over, which is never behind known). They tell of what is
+ * seen, too: copies may overwrite what is over and was fenced. */
 typedef struct Clocks { u64 *known, *seen, *over; } Clocks;
 /* at: its byte in the program's shared memory; left, ended: what those who arrived left, and that of the phases that are over.
  * bytes: announced and not come; landing: those that have come in this phase. index: its clock. team: whose; made, shown: when it
@@ -89,7 +90,7 @@ typedef struct Interp {
   u64 **elems, **spare;          /* the program's */
   double *real[3];               /* dot's operands as numbers */
   u32 real_len[3];
-  u32 grid[3];
+  u32 grid[3], started[3];       /* of the launch; what runs: less where programs do what several do */
   u64 steps, bytes;              /* left */
   struct InterpShared *shared;   /* the program's, or that of the one whose buffer is reached */
   VEC(Actor *) turns;            /* who takes turns: of each program all warps, or its regions */

@@ -450,8 +450,8 @@ proxy_sees(Interp *in, const Op *op, u64 at, u32 bytes)
   return true;
 }
 
-/* What the program's threads have read of the bytes they have read before the asynchronous proxy writes there. (What it read itself is
- * waited for.) */
+/* What threads have read of the bytes they have read before the asynchronous proxy writes there, also for another program of the cluster.
+ * (What it read itself is waited for.) */
 static bool
 proxy_may_overwrite(Interp *in, const Op *op, u64 at, u32 bytes)
 {
@@ -459,8 +459,7 @@ proxy_may_overwrite(Interp *in, const Op *op, u64 at, u32 bytes)
     const Touch *t = touches(in, at + i);
     for (u32 team = 1; t && team <= in->nteams; team++) {
       bool by_proxy = !t[team].op || t[team].op->code == OP_WGMMA || t[team].op->code == OP_TMA_STORE;
-      bool other = t[team].op && interp_rank_of(in, t[team].team) != in->actor->program->rank;
-      if (by_proxy || other || interp_seen(in, t[team].team, t[team].when))
+      if (by_proxy || interp_seen(in, t[team].team, t[team].when))
         continue;
       interp_fault(in, op, "shared memory that threads have read, with no asynchronous fence between");
       in->err->other = t[team].op->span;

@@ -70,9 +70,12 @@ interp_leave(const Interp *in, Clocks *left)
 void
 interp_leave_over(const Interp *in, Clocks *left)
 {
-  const Clocks *c = &in->actor->clocks;
-  for (u32 t = 0; t < in->nclocks; t++)
-    left->over[t] = max_u64(left->over[t], t == in->actor->team ? in->now : max_u64(c->over[t], c->known[t]));
+  const Actor *a = in->actor;
+  const Clocks *c = &a->clocks;
+  for (u32 t = 0; t < in->nclocks; t++) {
+    left->over[t] = max_u64(left->over[t], t == a->team ? in->now : max_u64(c->over[t], c->known[t]));
+    left->seen[t] = max_u64(left->seen[t], t == a->team ? a->fenced : c->seen[t]);
+  }
 }
 
 void
@@ -104,7 +107,7 @@ interp_fence(Interp *in, const Op *op)
   }
   a->fenced = in->now;
   for (u32 t = 0; t < in->nteams; t++)
-    a->clocks.seen[t] = t == a->team ? a->clocks.seen[t] : a->clocks.known[t];
+    a->clocks.seen[t] = t == a->team ? a->clocks.seen[t] : max_u64(a->clocks.seen[t], a->clocks.known[t]);
   return FLOW_NEXT;
 }
 
@@ -206,7 +209,8 @@ static bool
 is_shown(const Interp *in, const Mbar *m, bool proxy)
 {
   const Clocks *c = &in->actor->clocks;
-  bool fenced = m->shown && m->shown <= c->over[m->team], plain = m->made <= (proxy ? c->seen : c->known)[m->team];
+  bool fenced = m->shown && m->shown <= c->over[m->team], plain = m->made <= c->known[m->team];
+  plain &= !proxy || m->made <= c->seen[m->team];
   return fenced || plain || !in->opt->barriers;
 }
 

@@ -413,15 +413,25 @@ product(Interp *in, const Op *op, const Factors *f, Tf32 tf32)
   return FLOW_NEXT;
 }
 
+static Tf32
+dot_tf32(const Op *op)
+{
+  const Target *target = op->block->func->module->ctx->target;
+  const char *prec = op_str(op, AT_PREC, "tf32");
+  if (!strcmp(prec, "tf32_cut"))
+    return TF32_CUT;
+  if (strcmp(prec, "tf32"))
+    return TF32_NOT;
+  return target && target_has(target, F_CVT_TF32) ? TF32_EVEN : TF32_AWAY;
+}
+
 /* dot a b acc */
 Flow
 interp_dot(Interp *in, const Op *op)
 {
   const Value *a = OPERAND(op, DOT, a), *b = OPERAND(op, DOT, b), *acc = OPERAND(op, DOT, acc);
-  const Target *target = op->block->func->module->ctx->target;
-  bool tf32 = a->type->dt == DT_F32 && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
   Factors f = {{a->type, b->type, acc->type}, {interp_get(in, a), interp_get(in, b), interp_get(in, acc)}};
-  return product(in, op, &f, !tf32 ? TF32_NOT : target && target_has(target, F_CVT_TF32) ? TF32_EVEN : TF32_AWAY);
+  return product(in, op, &f, a->type->dt == DT_F32 ? dot_tf32(op) : TF32_NOT);
 }
 
 Flow

@@ -31,12 +31,39 @@ box_of(Interp *in, const Op *op, const Type *type, u32 first)
   return (Box){op, type, interp_get(in, t), t->type->rank, first};
 }
 
+/* Coordinate i; behind those stand the offsets of a window. */
+static i64
+number_of(Interp *in, const Box *b, u32 i)
+{
+  return scalar_int(DT_I32, *interp_get(in, op_operand(b->op, b->first + i)));
+}
+
+/* Offsets fit their bits, and (corners) the window has pixels. */
+static bool
+window_opens(Interp *in, const Box *b, bool corners)
+{
+  TmaWindow w = tma_window(b->op);
+  i64 most = w.n ? (1 << WINDOW_BITS / w.n) - 1 : 0;
+  for (u32 d = 0; d < w.n; d++) {
+    i64 shift = number_of(in, b, b->rank + d), last = (i64)extents(b)[d + 1] - 1 + w.upper[d];
+    if (shift < 0 || shift > most)
+      return interp_fault(in, b->op, "an offset of pixels of %lld along dimension %u: 0 to %lld are possible", (long long)shift, d + 1,
+                          (long long)most) == FLOW_NEXT;
+    if (corners && last < w.lower[d])
+      return interp_fault(in, b->op, "the window has no pixel along dimension %u: it goes from %d to %lld", d + 1, w.lower[d],
+                          (long long)last) == FLOW_NEXT;
+  }
+  return true;
+}
+
 /* With what the hardware asks of a tensor (CUDA driver API, cuTensorMapEncodeTiled). */
 static bool
 box_open(Interp *in, const Op *op, u32 first, Box *b)
 {
   u32 size = dtype_bytes(op_tensor(op)->type->dt);
   *b = box_of(in, op, op_buffer(op)->type, first);
+  if (!window_opens(in, b, true))
+    return false;
   if (b->tensor[0] % 16)
     return interp_fault(in, op, "the tensor begins at 0x%llx, which is no multiple of 16", (unsigned long long)b->tensor[0]) == FLOW_NEXT;
   if (strides(b)[b->rank - 1] != 1)
@@ -48,15 +75,44 @@ box_open(Interp *in, const Op *op, u32 first, Box *b)
   return true;
 }
 
+/* Along dimension d + 1, where the pixel is that comes *n places behind the first; *n becomes the places along the dimension in front. */
+static i64
+pixel_place(Interp *in, const Box *b, const TmaWindow *w, u32 d, i64 *n)
+{
+  i64 at = number_of(in, b, d + 1), upper = (i64)extents(b)[d + 1] - 1 + w->upper[d], step = w->step[d], left = *n;
+  i64 first = at > upper ? 1 : (upper - at) / step + 1, all = w->lower[d] > upper ? 1 : (upper - w->lower[d]) / step + 1;
+  i64 shift = number_of(in, b, b->rank + d);
+  *n = left < first ? 0 : 1 + (left - first) / all;
+  return (left < first ? at + left * step : w->lower[d] + (left - first) % all * step) + shift;
+}
+
+/* The same through a window: element i is a channel of a pixel. */
+static u64
+pixel_address(Interp *in, const Box *b, const TmaWindow *w, u32 i)
+{
+  i64 left = i / b->type->shape[1], channel = number_of(in, b, b->rank - 1) + i % b->type->shape[1];
+  bool inside = channel >= 0 && channel < (i64)extents(b)[b->rank - 1];
+  u64 at = (u64)channel;
+  for (u32 d = b->rank - 1; d--;) {
+    i64 k = d ? pixel_place(in, b, w, d - 1, &left) : number_of(in, b, 0) + left;
+    inside &= k >= 0 && k < (i64)extents(b)[d];
+    at += (u64)k * strides(b)[d];
+  }
+  return inside ? b->tensor[0] + at * dtype_bytes(b->type->dt) : 0;
+}
+
 /* Where element i of the box is in global memory; 0: outside the tensor. */
 static u64
 address_of(Interp *in, const Box *b, u32 i)
 {
   const Type *t = b->type;
+  TmaWindow w = tma_window(b->op);
+  if (w.n)
+    return pixel_address(in, b, &w, i);
   u64 at = 0;
   for (u32 d = b->rank; d--;) {
     u32 pad = b->rank - t->rank, extent = d < pad ? 1 : t->shape[d - pad];
-    i64 k = scalar_int(DT_I32, *interp_get(in, op_operand(b->op, b->first + d))) + i % extent;
+    i64 k = number_of(in, b, d) + i % extent;
     i /= extent;
     if (k < 0 || k >= (i64)extents(b)[d])
       return 0;
@@ -69,6 +125,13 @@ static u32
 box_bytes(const Box *b)
 {
   return type_numel(b->type) * dtype_bytes(b->type->dt);
+}
+
+/* The element's bits behind a copy that may round. */
+static u64
+as_copied(const Op *op, u64 bits)
+{
+  return op_attr(op, AT_TF32) ? float_to_bits(DT_F32, float_round_tf32((float)float_decode(DT_F32, bits), true)) : bits;
 }
 
 /* To the buffer of the program of that rank, by its mbarrier. */
@@ -87,6 +150,7 @@ load_to(Interp *in, const Box *b, u32 rank)
     if (!p || !interp_shared_begin(in, op, i, &c.at))
       return false;
     memcpy(&c.value, p, size);
+    c.value = as_copied(op, c.value);
     vec_push(in->arena, &m->landing, c);
   }
   interp_reached(in);
@@ -140,6 +204,15 @@ interp_tma_store(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* What a store does to each element that it finds. */
+static OpCode
+rmw_of(const Op *op)
+{
+  OpCode code = OP_ADD;
+  rmw_find(op_str(op, AT_RMW, "add"), &code);
+  return code;
+}
+
 /* What was stored becomes global memory's. */
 static bool
 store_lands(Interp *in, const Stored *s)
@@ -151,7 +224,7 @@ store_lands(Interp *in, const Stored *s)
     return !s->to;
   memcpy(&old, p, s->copy.bytes);
   if (op_attr(op, AT_RMW))
-    scalar_binary(OP_ADD, op_buffer(op)->type->dt, old, x, &x);
+    scalar_binary(rmw_of(op), op_buffer(op)->type->dt, old, x, &x);
   memcpy(p, &x, s->copy.bytes);
   return true;
 }
@@ -210,6 +283,8 @@ interp_tensor_load(Interp *in, const Op *op)
   if (!out)
     return FLOW_FAULT;
   Box b = box_of(in, op, op_result(op)->type, SLOT(TENSOR_LOAD, at));
+  if (!window_opens(in, &b, false))
+    return FLOW_FAULT;
   for (u32 i = 0, n = type_numel(b.type), size = dtype_bytes(b.type->dt); i < n; i++) {
     u64 from = address_of(in, &b, i);
     const void *p = from ? interp_element(in, op, from, size, i) : NULL;
@@ -218,6 +293,7 @@ interp_tensor_load(Interp *in, const Op *op)
     out[i] = 0;
     if (p)
       memcpy(&out[i], p, size);
+    out[i] = as_copied(op, out[i]);
   }
   return FLOW_NEXT;
 }
@@ -237,7 +313,7 @@ interp_tensor_store(Interp *in, const Op *op)
       continue;
     memcpy(&old, p, size);
     if (op_attr(op, AT_RMW))
-      scalar_binary(OP_ADD, b.type->dt, old, value, &value);
+      scalar_binary(rmw_of(op), b.type->dt, old, value, &value);
     memcpy(p, &value, size);
   }
   return FLOW_NEXT;
@@ -258,19 +334,22 @@ interp_tensor(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+/* What a kernel makes is as large as its operands say, whatever a launch checks of others. */
 Flow
 interp_tensor_of(Interp *in, const Op *op)
 {
-  const u64 *p = interp_get(in, OPERAND(op, TENSOR_OF, p));
-  u64 *out = interp_make(in, op, op_result(op));
-  InterpTensor t = {.base = p[0]};
-  u32 rank = op_result(op)->type->rank;
+  const Value *r = op_result(op);
+  u64 *out = interp_make(in, op, r);
+  InterpTensor t = {.base = interp_get(in, tensor_pointer(r))[0]};
   if (!out)
     return FLOW_FAULT;
-  for (u32 d = 0; d < rank; d++) {
-    const Value *extent = op_operand(op, 1 + d), *stride = d + 1 < rank ? op_operand(op, 1 + rank + d) : NULL;
+  for (u32 d = 0; d < r->type->rank; d++) {
+    const Value *extent = tensor_number(r, OP_TENSOR_EXTENT, d);
+    const Value *stride = d + 1 < r->type->rank ? tensor_number(r, OP_TENSOR_STRIDE, d) : NULL;
     t.extent[d] = (u64)scalar_int(extent->type->dt, *interp_get(in, extent));
     t.stride[d] = stride ? (u64)scalar_int(stride->type->dt, *interp_get(in, stride)) : 1;
+    if (tensor_is_made(r) && (i64)t.extent[d] < 1)
+      return interp_fault(in, op, "a tensor whose extent %u is %lld: it has at least 1", d, (long long)(i64)t.extent[d]);
   }
   memcpy(out, &t, sizeof t);
   return FLOW_NEXT;

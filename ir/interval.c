@@ -153,8 +153,8 @@ interval_of(const Value *v, u32 *budget)
     return interval_of_argument(v, all, budget);
   switch (op->code) {
   case OP_ARANGE: return (Interval){op_int(op, AT_START, 0), op_int(op, AT_END, 1) - 1};
-  case OP_PROGRAM_ID: return (Interval){0, INT32_MAX - 1};
-  case OP_NUM_PROGRAMS: return (Interval){1, INT32_MAX};
+  case OP_PROGRAM_ID: case OP_RESIDENT_ID: return (Interval){0, INT32_MAX - 1};
+  case OP_NUM_PROGRAMS: case OP_NUM_RESIDENTS: return (Interval){1, INT32_MAX};
   case OP_SPLAT: case OP_BROADCAST: case OP_EXPAND_DIMS: case OP_RESHAPE: case OP_PERMUTE: case OP_CONVERT_LAYOUT: case OP_HINT:
   case OP_BOUNDED:
     return interval_of(op_operand(op, 0), budget);

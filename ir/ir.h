@@ -225,8 +225,11 @@ typedef struct ParamInfo {
   u32 same;             /* the first parameter that is the same pointer: its own index if there is none before it */
   ParamNull null;
   bool nonneg;          /* an integer that is not negative */
+  u32 pitch;            /* a tensor's strides, but the last, are multiples of so many elements; 0: of any number */
   u64 apart;
 } ParamInfo;
+/* What a kernel may choose itself; AUTO: as the compiler finds best. */
+typedef enum KernelChoice { CHOICE_AUTO, CHOICE_ON, CHOICE_OFF } KernelChoice;
 enum { APART_MAX = 64 };   /* parameters from here on are taken to reach what any other does */
 struct Func {
   const char *name;
@@ -238,6 +241,10 @@ struct Func {
   bool warps_told;      /* the program was told how many, and may depend on it */
   u32 max_registers;    /* of a thread; 0: no limit */
   u32 cluster[3];       /* programs of a cluster along each axis of the grid: 1, 1, 1 where the kernel has none */
+  const char *grid;     /* how many programs a launch has (runtime/grid.h); NULL: the launch says it */
+  u32 persistent;       /* as many programs a multiprocessor as this at most are started, and do what those of the grid do; 0: all are */
+  KernelChoice roles;         /* a team that copies for the others (passes/roles.c) */
+  KernelChoice box_stores;    /* stores through pointers go as boxes of tensors where they are such (passes/find_tensors.c) */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   ParamInfo *params;    /* beside the body's arguments */
   u32 shared_bytes;     /* set by alloc_shared */
@@ -343,6 +350,7 @@ void op_set_str(Op *op, AttrId id, const char *s);                   /* interned
 void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
 void op_set_attr(Op *op, Attr a);                                    /* any kind; not copied */
 void op_remove_attr(Op *op, AttrId id);
+void op_copy_attr(Op *op, const Op *from, AttrId id);                 /* if it has that */
 void op_copy_attrs(Op *op, const Op *from);                          /* all of them, over those of the same id */
 /* May an INT attribute have this value? *least and *most: the range (where a message says so, powers of two in it). */
 bool attr_allows(AttrId id, i64 value, i64 *least, i64 *most);
@@ -384,6 +392,8 @@ static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op
 static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->code == OP_MAP; }  /* its region works on single elements */
 static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }
 bool op_inside(const Op *op, const Op *ancestor);                    /* in a region of ancestor, at any depth */
+u32 block_loop_depth(const Block *b);                                /* number of for and while ops around */
+bool loop_is_staged(const Op *op);                                   /* a `for` whose loads are to be started ahead */
 const Block *value_block(const Value *v);                            /* where it is made */
 bool value_inside(const Value *v, const Block *b);                   /* made in b, or in a region in it */
 bool value_within(const Value *v, const Op *op);                     /* made in a region of op, at any depth */
@@ -409,6 +419,7 @@ static inline Value *loop_next(const Op *loop, u32 k) { return region_yields(loo
 /* Visit every op of f, parents before children, in program order; the callback may remove the op it is given. */
 void func_walk(Func *f, void (*fn)(Op *op, void *user), void *user);
 void block_walk(Block *b, void (*fn)(Op *op, void *user), void *user);
+bool func_has(const Func *f, OpCode code);                            /* an op of this kind */
 
 /* ---- team.c ---- */
 Team block_team(const Block *b);
@@ -416,9 +427,20 @@ const Op *func_teams(const Func *f);                                 /* its warp
 /* Two ops of different regions that reach the same elements of a buffer, one of them writing, where no mbarrier can order the two. */
 typedef struct TeamClash { const Op *op[2]; u32 region[2]; bool writes[2]; } TeamClash;
 bool team_clash(Arena *a, const Op *teams, TeamClash *out);          /* team_order.c; false: there are none for sure */
+/* An mbarrier somebody waits for, whose phases end with more arrivals than the kernel makes in all. Arrivals in loops, and those of other
+ * programs of a cluster, are any number. */
+typedef struct ArrivalsShort { const Op *init, *wait; u32 wanted, made; } ArrivalsShort;
+bool arrivals_short(const Func *f, ArrivalsShort *out);             /* team_order.c; false: there is none for sure */
 /* What a warp_specialize may say: of so many numbers of warps, and of registers (NULL: none), for each region. NULL, or what is wrong. */
 const char *team_numbers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers);
 static inline u32 team_threads(Team t) { return t.warps * 32; }
+
+/* ---- walk.c: persistent kernels ---- */
+enum { PERSISTENT_MOST = 32 };                                       /* programs that a multiprocessor has room for */
+/* A program of f does what several of the grid's do (passes/walk_grid.c): it asks which of those that were started it is. */
+bool func_walks(const Func *f);
+/* NULL, or why one program cannot do what several of the grid's do, one after the other; *at: where that is, NULL: in the kernel's head. */
+const char *func_walk_obstacle(Func *f, const Op **at);
 
 /* ---- cluster.c: programs that run at the same time and reach each other's shared memory ---- */
 enum { CLUSTER_PORTABLE = 8 };                                       /* programs of one that every device with clusters has room for */
@@ -466,13 +488,38 @@ const Op *buffer_whole(const Value *buffer);                         /* what mak
  * `along`. All pieces are boxes of the same extents, by the tensor's dimensions. Chunk k of panel i begins i * panel_bytes +
  * k * chunk_bytes behind the buffer, and its first element i * box[rank - 1] along the last dimension, and k * box[along] along that one,
  * behind the box's. */
-typedef struct TmaForm { u32 rank, box[MAX_RANK], swizzle, panels, panel_bytes, chunks, chunk_bytes, along; } TmaForm;
-/* NULL, or (in scratch) why no copies move between a tensor of that rank and a buffer of this type. Without a layout: in the one that
- * placement gives such buffers. */
-const char *tma_form_error(Ctx *c, const Type *buffer, u32 rank, TmaForm *out);
+enum { WINDOW_DIMS = MAX_RANK - 2, WINDOW_MOST = 32767, WINDOW_BITS = 16 };
+/* A window over a tensor: along each dimension but the first and the last, pixels go from lower to extent - 1 + upper, by steps. n 0: none.
+ * What is loaded through one are rows of channels, one for each pixel. They begin at that of the coordinates, go on along the last of these
+ * dimensions, then along those in front of it, then to the next index of the tensor's first; each is shifted by offsets, of
+ * WINDOW_BITS / n bits. */
+typedef struct TmaWindow { u32 n; i32 lower[WINDOW_DIMS], upper[WINDOW_DIMS], step[WINDOW_DIMS]; } TmaWindow;
+/* pixels: of a box that is loaded through the window, 0 of others. */
+typedef struct TmaForm {
+  u32 rank, box[MAX_RANK], swizzle, panels, panel_bytes, chunks, chunk_bytes, along, pixels;
+  TmaWindow window;
+} TmaForm;
+/* NULL, or (in scratch) why no copies move between a tensor of that rank and a buffer of this type, seen through w. Without a layout: in
+ * the one that placement gives such buffers. */
+const char *tma_form_error(Ctx *c, const Type *buffer, u32 rank, const TmaWindow *w, TmaForm *out);
+TmaWindow tma_window(const Op *op);                                  /* of an op that loads or prefetches a box */
+bool tma_same_window(const TmaWindow *a, const TmaWindow *b);
+/* NULL, or (in scratch) why w is no window over a tensor of that rank. */
+const char *tma_window_error(Arena *a, const TmaWindow *w, u32 rank);
+void tma_copy_window(Op *to, const Op *from);                        /* its attributes */
 /* NULL, or what is wrong with a view that is to be a box: where it lies would not be the copy's to choose. */
 const char *tma_view_error(const Value *buffer);
-bool tma_adds(DType d);                                              /* tma_store can add such elements */
+/* Of a tensor that tensor_of or tensor_at makes: the pointer, and its extent or (asked: OP_TENSOR_STRIDE) stride along dimension d, of the
+ * last none. */
+Value *tensor_pointer(const Value *tensor);
+Value *tensor_number(const Value *tensor, OpCode asked, u32 d);
+bool tensor_is_made(const Value *tensor);                            /* by tensor_at: its map is the kernel's to make */
+Value *tensor_map_memory(const Value *tensor);                       /* of a made one: where its map goes; NULL: nowhere */
+/* The first op that copies boxes of a made tensor that has a map; NULL: none does. */
+const Op *tensor_first_copy(const Value *tensor);
+enum { MAP_BYTES = 128 };
+bool tma_reduces(const char *rmw, DType d);                          /* tma_store can combine such elements so */
+bool atomic_rmw_allowed(const char *rmw, DType d);                   /* op.c: there is such an atomic operation */
 /* What interpreters are given of a tensor: its parameter's bits are the address of one. Strides in elements. */
 typedef struct InterpTensor { u64 base, extent[MAX_RANK], stride[MAX_RANK]; } InterpTensor;
 

@@ -94,6 +94,15 @@ rmw_find(const char *name, OpCode *op)
 }
 
 bool
+atomic_rmw_allowed(const char *rmw, DType d)
+{
+  if (d == DT_I1 || dtype_bits(d) < 16)
+    return false;
+  bool bitwise = !strcmp(rmw, "and") || !strcmp(rmw, "or") || !strcmp(rmw, "xor");
+  return dtype_is_int(d) ? dtype_bits(d) >= 32 : !bitwise;
+}
+
+bool
 op_folds_by(const Op *fold, OpCode *code)
 {
   const Block *b = fold->regions[0];

@@ -2,8 +2,9 @@
  *
  *   module  = "module" phase ["after" (pass ["." n] | "passes")] { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
  *   site    = "@"n "=" "function" loc                      a call that was inlined
- *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["cluster" "=" ints] ["min_blocks" "=" n]
- *             ["max_registers" "=" n] [loc] "{" {op} "}"
+ *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["cluster" "=" ints] ["grid" "=" string]
+ *             ["persistent" "=" n] ["roles" "=" choice] ["stores" "=" choice] ["min_blocks" "=" n] ["max_registers" "=" n] [loc]
+ *             "{" {op} "}"
  *   op      = [values "="] name [operands] {attr "=" value} [":" types] [loc] [regions]
  *   regions = "{" [header] {op} "}" {[word] "{" [header] {op} "}"}      header = "^" "(" params ")" ":"
  *   loc     = "@" "file" ":" line ":" column ["in" "@"n]
@@ -756,7 +757,7 @@ build_op(Builder *b, const Statement *s)
 
 static void parse_block(Parser *p, Block *b);
 
-/* Behind '{': divisible = n, same = n, apart = n, null, nonnull, nonneg, as many as there are, and '}'. */
+/* Behind '{': divisible = n, same = n, apart = n, pitch = n, null, nonnull, nonneg, as many as there are, and '}'. */
 static bool
 parse_param_info(Parser *p, ParamInfo *info)
 {
@@ -769,10 +770,12 @@ parse_param_info(Parser *p, ParamInfo *info)
       advance(p);
       continue;
     }
-    if (!divisible && !same && !at_word(p, "apart"))
-      return fail_expected(p, "'divisible', 'same', 'apart', 'null', 'nonnull' or 'nonneg'");
+    bool pitch = at_word(p, "pitch");
+    if (!divisible && !same && !pitch && !at_word(p, "apart"))
+      return fail_expected(p, "'divisible', 'same', 'apart', 'pitch', 'null', 'nonnull' or 'nonneg'");
     advance(p);
     if (!expect(p, '=') || !(divisible ? parse_u32(p, 1, 1u << 30, &info->divisible)
+                             : pitch ? parse_u32(p, 1, 1u << 30, &info->pitch)
                              : same ? parse_u32(p, 0, 1u << 30, &info->same) : parse_u64(p, &info->apart)))
       return false;
   } while (take_punct(p, ','));
@@ -900,6 +903,24 @@ parse_head_number(Parser *p, const char *name, u32 *out)
   return expect(p, '=') && parse_u32(p, 0, 1u << 30, out);
 }
 
+/* NAME = on, NAME = off, or nothing. */
+static bool
+parse_choice(Parser *p, const char *name, KernelChoice *out)
+{
+  if (p->tok.first || !at_word(p, name))
+    return true;
+  advance(p);
+  if (!expect(p, '='))
+    return false;
+  if (!at_word(p, "on") && !at_word(p, "off")) {
+    fail_expected(p, "on or off");
+    return false;
+  }
+  *out = at_word(p, "on") ? CHOICE_ON : CHOICE_OFF;
+  advance(p);
+  return true;
+}
+
 /* cluster = [2, 1], or nothing. */
 static bool
 parse_cluster(Parser *p)
@@ -919,6 +940,16 @@ parse_cluster(Parser *p)
   return true;
 }
 
+/* grid = "$2,64,cdiv", or nothing. */
+static bool
+parse_grid(Parser *p)
+{
+  if (p->tok.first || !at_word(p, "grid"))
+    return true;
+  advance(p);
+  return expect(p, '=') && parse_string(p, &p->func->grid);
+}
+
 static bool
 parse_kernel_head(Parser *p)
 {
@@ -928,7 +959,9 @@ parse_kernel_head(Parser *p)
   if (!expect(p, '(') || !parse_args(p, f->body, true))
     return false;
   if (!parse_head_number(p, "warps", &f->warps) || !parse_head_number(p, "shared", &f->shared_bytes) || !parse_cluster(p) ||
-      !parse_head_number(p, "min_blocks", &f->min_blocks) || !parse_head_number(p, "max_registers", &f->max_registers) ||
+      !parse_grid(p) || !parse_head_number(p, "persistent", &f->persistent) || !parse_choice(p, "roles", &f->roles) ||
+      !parse_choice(p, "stores", &f->box_stores) || !parse_head_number(p, "min_blocks", &f->min_blocks) ||
+      !parse_head_number(p, "max_registers", &f->max_registers) ||
       !parse_loc(p, &loc, &has_loc))
     return false;
   if (has_loc)

@@ -325,6 +325,10 @@ print_param_info(Printer *p, const ParamInfo *x, u32 index)
     buf_printf(b, "%snonneg", before);
     before = ", ";
   }
+  if (x->pitch) {
+    buf_printf(b, "%spitch = %u", before, x->pitch);
+    before = ", ";
+  }
   if (*before == ',')
     buf_putc(b, '}');
 }
@@ -356,6 +360,13 @@ print_cluster(Printer *p, const Func *f)
 }
 
 static void
+print_choice(Printer *p, const char *name, KernelChoice c)
+{
+  if (c != CHOICE_AUTO)
+    buf_printf(p->out, " %s = %s", name, c == CHOICE_ON ? "on" : "off");
+}
+
+static void
 print_func(Printer *p, const Func *f)
 {
   p->number = NEW_ARRAY(p->scratch, u32, f->nvalues + 1);
@@ -364,6 +375,14 @@ print_func(Printer *p, const Func *f)
   print_params(p, f);
   buf_printf(p->out, ") warps = %u shared = %u", f->warps, f->shared_bytes);
   print_cluster(p, f);
+  if (f->grid) {
+    buf_puts(p->out, " grid = ");
+    print_string(p->out, f->grid);
+  }
+  if (f->persistent)
+    buf_printf(p->out, " persistent = %u", f->persistent);
+  print_choice(p, "roles", f->roles);
+  print_choice(p, "stores", f->box_stores);
   if (f->min_blocks)
     buf_printf(p->out, " min_blocks = %u", f->min_blocks);
   if (f->max_registers)

@@ -261,6 +261,7 @@ scratch_bytes(Ctx *c, const Op *op)
       return 0;
     return op_attr(op, AT_SCRATCH_BYTES) ? aligned((u32)op_int(op, AT_SCRATCH_BYTES, 0)) : pieces_bytes(c, op);
   case OP_ATOMIC_RMW: case OP_ATOMIC_CAS: return owner_bytes(c, op);
+  case OP_TENSOR_AT: return tensor_first_copy(op_result(op)) ? MAP_BYTES : 0;
   case OP_LOAD: return op_int(op, AT_VOLATILE, 0) ? owner_bytes(c, op) : 0;
   default: return 0;
   }

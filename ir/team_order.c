@@ -16,12 +16,12 @@ static void
 view_of(const Value *b, Access *a)
 {
   a->index = NONE;
-  for (; b->def && op_is_view(b->def); b = op_buffer(b->def)) {
+  for (; b && b->def && op_is_view(b->def); b = op_buffer(b->def)) {
     a->part |= b->def->code == OP_SHARED_SLICE;
     if (b->def->code == OP_SHARED_INDEX && !value_const_int(OPERAND(b->def, SHARED_INDEX, i), &a->index))
       a->index = UNKNOWN;
   }
-  a->alloc = b->def;
+  a->alloc = b ? b->def : NULL;
 }
 
 static bool
@@ -105,5 +105,39 @@ team_clash(Arena *a, const Op *teams, TeamClash *out)
         return true;
       }
     }
+  return false;
+}
+
+/* ---- arrivals ---- */
+
+typedef struct Arrivals { const Op *alloc; ArrivalsShort *out; bool any; } Arrivals;
+
+static void
+count_arrival(Op *op, void *user)
+{
+  Arrivals *a = user;
+  const Value *b = op_buffer(op);
+  if ((op->code != OP_MBARRIER_ARRIVE && op->code != OP_MBARRIER_WAIT) || buffer_alloc(b) != a->alloc)
+    return;
+  if (op->code == OP_MBARRIER_WAIT && !a->out->wait)
+    a->out->wait = op;
+  if (op->code == OP_MBARRIER_ARRIVE) {
+    a->any |= block_loop_depth(op->block) || buffer_remote(b);
+    a->out->made++;
+  }
+}
+
+bool
+arrivals_short(const Func *f, ArrivalsShort *out)
+{
+  for (const Op *op = f->body->first; op; op = op->next) {
+    if (op->code != OP_MBARRIER_INIT)
+      continue;
+    *out = (ArrivalsShort){.init = op, .wanted = (u32)op_int(op, AT_ARRIVALS, 1)};
+    Arrivals a = {.alloc = buffer_alloc(op_buffer(op)), .out = out};
+    block_walk(f->body, count_arrival, &a);
+    if (out->wait && !a.any && out->made < out->wanted)
+      return true;
+  }
   return false;
 }

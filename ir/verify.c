@@ -6,6 +6,7 @@
  * register copies included; shape ops must carry exactly what layout.h's forward functions give.
  */
 #include "verify.h"
+#include "grid.h"
 
 /* Where the operands of a broken op come from. */
 static void
@@ -314,6 +315,28 @@ check_params(Verifier *v)
   return true;
 }
 
+/* Does the term ask for what a launch gives? */
+static bool
+grid_asks(const Func *f, const GridTerm *t)
+{
+  const Type *type = t->value < f->body->nargs ? f->body->args[t->value]->type : NULL;
+  if (t->op == GRID_EXTENT)
+    return type && type_is_tensor(type) && t->dim < type->rank;
+  return t->op != GRID_ARG || (type && type->kind == TY_SCALAR && type_is_int(type));
+}
+
+/* What is wrong with the kernel's grid; NULL: nothing. */
+static const char *
+grid_error(const Func *f)
+{
+  GridExpr e;
+  const char *wrong = f->grid ? grid_parse(f->grid, &e) : NULL;
+  for (u32 i = 0; f->grid && !wrong && i < e.end[e.axes - 1]; i++)
+    if (!grid_asks(f, &e.term[i]))
+      wrong = "an argument that is no integer, or an extent that no tensor has";
+  return wrong;
+}
+
 static void
 check_func(Verifier *v)
 {
@@ -322,8 +345,11 @@ check_func(Verifier *v)
     fail_func(v, "another kernel has this name");
   bool parts = func_teams(f) != NULL;
   const char *cluster = cluster_error(v->ctx->scratch, 3, (i64[]){f->cluster[0], f->cluster[1], f->cluster[2]});
+  const char *grid = grid_error(f);
   if (cluster)
     fail_func(v, "%s", cluster);
+  if (grid)
+    fail_func(v, "the grid: %s", grid);
   if (!f->warps || f->warps > 32 || (!parts && !is_pow2(f->warps)))
     fail_func(v, "the number of warps is %s up to 32, not %u", parts ? "a number" : "a power of two", f->warps);
   else if (!f->body->last)

@@ -5,8 +5,8 @@
 /* Words a STR attribute may be; rows for one op come before the row for any (OP_COUNT). NULL words: not empty. */
 static const struct { AttrId id; OpCode op; const char *words; } str_values[] = {
   {AT_PRED, OP_COUNT, "eq ne lt le gt ge"},
-  {AT_RMW, OP_TENSOR_STORE, "add"},
-  {AT_RMW, OP_TMA_STORE, "add"},
+  {AT_RMW, OP_TENSOR_STORE, "add min max and or xor"},
+  {AT_RMW, OP_TMA_STORE, "add min max and or xor"},
   {AT_RMW, OP_COUNT, NULL},                 /* attr_rmw_words() */
   {AT_SEM, OP_COUNT, "relaxed acquire release acq_rel"},
   {AT_SCOPE, OP_MBARRIER_ARRIVE, "cluster"},
@@ -15,7 +15,7 @@ static const struct { AttrId id; OpCode op; const char *words; } str_values[] = 
   {AT_CACHE, OP_LOAD, "ca cg cs cv"},
   {AT_CACHE, OP_COUNT, "wb cg cs wt"},
   {AT_EVICT, OP_COUNT, "first last normal"},
-  {AT_PREC, OP_COUNT, "tf32 tf32x3 bf16x3 bf16x6 ieee"},
+  {AT_PREC, OP_COUNT, PRECISION_WORDS},
   {AT_ROUND, OP_COUNT, ROUND_WORDS},
   {AT_FORMAT, OP_COUNT,
 #define PACKED(name, bits, cls, exp, man) name " "
@@ -37,8 +37,8 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_RELAXED, 1, 1, false},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
-  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false}, {AT_EDGE, 1, 1, false},
-  {AT_DIGITS, 1, 24, false}, {AT_NARROW, 1, 1, false},
+  {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_BOXES, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false},
+  {AT_EDGE, 1, 1, false}, {AT_DIGITS, 1, 24, false}, {AT_TF32, 1, 1, false}, {AT_PROMOTE, 0, INT32_MAX, false}, {AT_NARROW, 1, 1, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */

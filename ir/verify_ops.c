@@ -135,7 +135,43 @@ grid_query(Verifier *v, const Op *op)
 bool
 check_PROGRAM_ID(Verifier *v, const Op *op)
 {
+  if (op->noperands > 1)
+    return verify_fail(v, op, "it takes one number of a program at most");
+  if (op->noperands && !verify_same(v, op, "the program's number and the result", in_type(op, 0), out_type(op)))
+    return false;
   return grid_query(v, op);
+}
+
+static bool
+resident_query(Verifier *v, const Op *op)
+{
+  if (!v->func->persistent)
+    return verify_fail(v, op, "the kernel is not persistent");
+  return verify_same(v, op, "number and result", scalar(v, DT_I32), out_type(op));
+}
+
+static void
+find_unnumbered(Op *op, void *user)
+{
+  const Op **found = user;
+  if (op->code == OP_PROGRAM_ID && !op->noperands)
+    *found = op;
+}
+
+bool
+check_RESIDENT_ID(Verifier *v, const Op *op)
+{
+  const Op *unnumbered = NULL;
+  func_walk(v->func, find_unnumbered, &unnumbered);
+  if (unnumbered)
+    return verify_fail(v, unnumbered, "a program that does what several do has no index of its own: it takes a number");
+  return resident_query(v, op);
+}
+
+bool
+check_NUM_RESIDENTS(Verifier *v, const Op *op)
+{
+  return resident_query(v, op);
 }
 
 bool
@@ -457,15 +493,6 @@ check_STORE(Verifier *v, const Op *op)
   return pointer_operand(v, op) && check_pointee(v, op, OPERAND(op, STORE, value)) && check_mask(v, op);
 }
 
-static bool
-rmw_allowed(const char *rmw, DType d)
-{
-  if (d == DT_I1 || dtype_bits(d) < 16)
-    return false;
-  bool bitwise = !strcmp(rmw, "and") || !strcmp(rmw, "or") || !strcmp(rmw, "xor");
-  return dtype_is_int(d) ? dtype_bits(d) >= 32 : !bitwise;
-}
-
 bool
 check_ATOMIC_RMW(Verifier *v, const Op *op)
 {
@@ -473,7 +500,7 @@ check_ATOMIC_RMW(Verifier *v, const Op *op)
     return false;
   const char *rmw = op_str(op, AT_RMW, "");
   DType d = IN_TYPE(op, ATOMIC_RMW, p)->dt;
-  return rmw_allowed(rmw, d) || verify_fail(v, op, "there is no atomic '%s' of %s", rmw, dtype_info[d].name);
+  return atomic_rmw_allowed(rmw, d) || verify_fail(v, op, "there is no atomic '%s' of %s", rmw, dtype_info[d].name);
 }
 
 bool

@@ -37,8 +37,8 @@ verify_no_buffers(Verifier *v, const Op *op)
     if (op->operands[i].value && type_is_tensor(in_type(op, i)) && !op_effect(op, i))
       return verify_fail(v, op, "operand %u is a tensor; only copies take one, and what asks about it", i);
   for (u32 i = 0; i < op->nresults; i++)
-    if (type_is_tensor(op->results[i]->type) && op->code != OP_TENSOR_OF)
-      return verify_fail(v, op, "result %u is a tensor; only parameters of kernels are, and what tensor_of makes", i);
+    if (type_is_tensor(op->results[i]->type) && op->code != OP_TENSOR_OF && op->code != OP_TENSOR_AT)
+      return verify_fail(v, op, "result %u is a tensor; only parameters of kernels are, and what tensor_of and tensor_at make", i);
   for (u32 i = 0; i < op->noperands; i++) {
     bool known = op->code == OP_SHARED_INDEX || op->code == OP_SHARED_REMOTE || op->code == OP_MBARRIER_INIT ||
                  op_effect(op, i) & FX_ORDER;

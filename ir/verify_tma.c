@@ -26,6 +26,24 @@ check_TENSOR_OF(Verifier *v, const Op *op)
   return true;
 }
 
+bool
+check_TENSOR_AT(Verifier *v, const Op *op)
+{
+  const Type *t = out_type(op), *p = IN_TYPE(op, TENSOR_AT, p);
+  u32 n = op->noperands - 1, numbers = 2u * t->rank - 1;
+  if (p->kind != TY_PTR)
+    return verify_fail(v, op, "operand 0 is a pointer, not %s", spell(v, p));
+  if (!type_is_tensor(t) || t->dt != p->dt || dtype_bits(t->dt) < 8)
+    return verify_fail(v, op, "the result is a tensor of what %s points to, not %s", spell(v, p), spell(v, t));
+  if (n != numbers && n != numbers + 1)
+    return verify_fail(v, op, "%u extents and strides of a tensor of %u dimensions: it has %u", n, t->rank, numbers);
+  for (u32 i = 0; i < numbers; i++)
+    if (in_type(op, 1 + i) != type_scalar(v->ctx, i < t->rank ? DT_I32 : DT_I64))
+      return verify_fail(v, op, "extents are i32 and strides i64, not %s", spell(v, in_type(op, 1 + i)));
+  return n == numbers || in_type(op, n) == type_ptr(v->ctx, DT_U8) ||
+         verify_fail(v, op, "what is behind extents and strides is *u8, not %s", spell(v, in_type(op, n)));
+}
+
 /* The result is that; the dimension, where one is named, is the tensor's. */
 static bool
 check_about(Verifier *v, const Op *op, const Type *want)
@@ -33,7 +51,7 @@ check_about(Verifier *v, const Op *op, const Type *want)
   if (!tensor_operand(v, op, 0))
     return false;
   if (op_operand(op, 0)->def)
-    return verify_fail(v, op, "what tensor_of makes is as its operands say");
+    return verify_fail(v, op, "what %s makes is as its operands say", op_info(op_operand(op, 0)->def->code)->name);
   u32 rank = in_type(op, 0)->rank;
   if (op_int(op, AT_AXIS, 0) >= rank)
     return verify_fail(v, op, "axis %lld of a tensor of %u dimensions", (long long)op_int(op, AT_AXIS, 0), rank);
@@ -58,13 +76,37 @@ check_TENSOR_STRIDE(Verifier *v, const Op *op)
   return check_about(v, op, type_scalar(v->ctx, DT_I64));
 }
 
-/* An i32 for each dimension, from operand `first` on. */
+/* Attributes of a window stand together. */
+static bool
+check_window(Verifier *v, const Op *op, u32 rank)
+{
+  const Attr *lower = op_attr(op, AT_LOWER), *upper = op_attr(op, AT_UPPER), *steps = op_attr(op, AT_STEPS);
+  if (!lower && !upper && !steps)
+    return true;
+  if (!lower || !upper || lower->ints.n != upper->ints.n || (steps && steps->ints.n != lower->ints.n))
+    return verify_fail(v, op, "a window has lower and upper corners, and steps if any, of as many dimensions");
+  TmaWindow w = tma_window(op);
+  const char *wrong = tma_window_error(v->ctx->scratch, &w, rank);
+  return !wrong || verify_fail(v, op, "%s", wrong);
+}
+
+static bool
+check_rounded(Verifier *v, const Op *op, const Type *tensor)
+{
+  return !op_attr(op, AT_TF32) || tensor->dt == DT_F32 || verify_fail(v, op, "f32 is rounded to tf32, not %s", dtype_info[tensor->dt].name);
+}
+
+/* An i32 for each dimension, from operand `first` on; then, through a window, an offset for each of its. */
 static bool
 check_coordinates(Verifier *v, const Op *op, u32 first, u32 rank)
 {
-  if (op->noperands - first != rank)
-    return verify_fail(v, op, "%u coordinate%s in a tensor of %u dimensions", op->noperands - first,
-                       op->noperands - first == 1 ? "" : "s", rank);
+  u32 n = op->noperands - first, offsets = tma_window(op).n;
+  if (!check_window(v, op, rank))
+    return false;
+  if (n != rank + offsets && offsets)
+    return verify_fail(v, op, "%u coordinates and offsets, of %u and %u", n, rank, offsets);
+  if (n != rank + offsets)
+    return verify_fail(v, op, "%u coordinate%s in a tensor of %u dimensions", n, n == 1 ? "" : "s", rank);
   for (u32 i = first; i < op->noperands; i++)
     if (in_type(op, i) != type_scalar(v->ctx, DT_I32))
       return verify_fail(v, op, "coordinates are i32, not %s", spell(v, in_type(op, i)));
@@ -82,9 +124,11 @@ check_tile(Verifier *v, const Op *op, const Type *tile, u32 t, u32 at)
     return verify_fail(v, op, "%s is no tile of %s", spell(v, tile), spell(v, tensor));
   if (tile->rank > tensor->rank)
     return verify_fail(v, op, "the tile has %u dimensions, the tensor %u", tile->rank, tensor->rank);
+  if (op_attr(op, AT_LOWER) && tile->rank != 2)
+    return verify_fail(v, op, "what is seen through a window has two dimensions, pixels and channels, not %u", tile->rank);
   if (v->phase == PHASE_SCHED)
     return verify_fail(v, op, "lower_tensors leaves none");
-  return check_coordinates(v, op, at, tensor->rank);
+  return check_rounded(v, op, tensor) && check_coordinates(v, op, at, tensor->rank);
 }
 
 bool
@@ -97,8 +141,9 @@ bool
 check_TENSOR_STORE(Verifier *v, const Op *op)
 {
   const Type *x = IN_TYPE(op, TENSOR_STORE, x);
+  const char *rmw = op_str(op, AT_RMW, NULL);
   return check_tile(v, op, x, SLOT(TENSOR_STORE, t), SLOT(TENSOR_STORE, at)) &&
-         (!op_attr(op, AT_RMW) || tma_adds(x->dt) || verify_fail(v, op, "no tensor copy adds %s", spell(v, type_elem(v->ctx, x))));
+         (!rmw || atomic_rmw_allowed(rmw, x->dt) || verify_fail(v, op, "there is no atomic '%s' of %s", rmw, dtype_info[x->dt].name));
 }
 
 /* Operand b is a buffer that a box of tensor t is copied to or from. */
@@ -113,9 +158,12 @@ check_box(Verifier *v, const Op *op, u32 b, u32 t, u32 at)
   const Type *tensor = in_type(op, t);
   if (tensor->dt != buffer->dt)
     return verify_fail(v, op, "%s and %s do not match", spell(v, buffer), spell(v, tensor));
+  if (!check_rounded(v, op, tensor) || !check_coordinates(v, op, at, tensor->rank))
+    return false;
   TmaForm form;
-  const char *view = tma_view_error(op_operand(op, b)), *wrong = view ? view : tma_form_error(v->ctx, buffer, tensor->rank, &form);
-  return wrong ? verify_fail(v, op, "%s", wrong) : check_coordinates(v, op, at, tensor->rank);
+  TmaWindow w = tma_window(op);
+  const char *view = tma_view_error(op_operand(op, b)), *wrong = view ? view : tma_form_error(v->ctx, buffer, tensor->rank, &w, &form);
+  return !wrong || verify_fail(v, op, "%s", wrong);
 }
 
 static bool
@@ -144,8 +192,10 @@ check_TMA_LOAD(Verifier *v, const Op *op)
 bool
 check_TMA_STORE(Verifier *v, const Op *op)
 {
-  return check_box(v, op, SLOT(TMA_STORE, b), SLOT(TMA_STORE, t), SLOT(TMA_STORE, at)) && (!op_attr(op, AT_RMW) ||
-         tma_adds(IN_TYPE(op, TMA_STORE, b)->dt) || verify_fail(v, op, "no tensor copy adds %s", spell(v, IN_TYPE(op, TMA_STORE, b))));
+  const char *rmw = op_str(op, AT_RMW, NULL);
+  DType d = IN_TYPE(op, TMA_STORE, b)->dt;
+  return check_box(v, op, SLOT(TMA_STORE, b), SLOT(TMA_STORE, t), SLOT(TMA_STORE, at)) &&
+         (!rmw || tma_reduces(rmw, d) || verify_fail(v, op, "tensor copies have no '%s' of %s", rmw, dtype_info[d].name));
 }
 
 bool

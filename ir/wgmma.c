@@ -194,12 +194,10 @@ wgmma_ends_reads(const Op *op, u32 newer)
 static bool
 hits(const Value *v, const Value *read)
 {
-  for (const Value *x = read;; x = op_buffer(x->def)) {
-    if (x == v)
-      return true;
-    if (!x->def || !op_is_view(x->def))
-      return false;
-  }
+  const Value *x = read;
+  while (x && x != v)
+    x = x->def && op_is_view(x->def) ? op_buffer(x->def) : NULL;
+  return x;
 }
 
 static bool

@@ -13,6 +13,17 @@ DType wgmma_sum(DType factor);                   /* in which products are summed
 u32 wgmma_columns(DType factor, u32 rest);       /* of the next instruction, where so many are left */
 u32 wgmma_depth(DType factor);                   /* elements of K of an instruction */
 
+/* Whether a dot of the program without layouts may become such a product, or row of products: NULL, or why not. axes: analyse_axes of its
+ * kernel. And of how many products of 8-bit floats a sum may be made before it is added in f32; 0: of any number, or not of such. */
+enum { DOT_PROMOTE = 128 };                      /* where the program says nothing */
+enum { DOT_COPIED = 1, DOT_STORED };             /* a dot's mark (`warpgroup`): what fills its buffers, copies of its loop or stores */
+const Op *wgmma_dot_loop(const Op *dot);         /* the loop with stages whose body it stands in, or NULL */
+const char *wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot);
+u32 wgmma_promotes(const Op *dot);
+/* Whether the copies of the dot's factors may round them to tf32; the tensor_load of a factor, NULL: it is none. */
+bool wgmma_dot_rounded(Ctx *c, const Op *dot);
+Op *wgmma_dot_copy(const Value *factor);
+
 /* How a buffer (or a view of one) is an operand: its panels, and whether they run along K, its dimension k. NULL, or why it is none. */
 typedef struct WgmmaSide { PanelForm form; bool k_major; } WgmmaSide;
 const char *wgmma_side(Ctx *c, const Type *t, int k, WgmmaSide *out);

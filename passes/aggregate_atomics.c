@@ -199,7 +199,7 @@ fold_mask(Runs *s, Value *m, u32 axis, const AxisInfo *facts)
       return ir_binary(s->b, OP_AND, fold_mask(s, OPERAND(op, AND, a), axis, facts), fold_mask(s, OPERAND(op, AND, b), axis, facts));
   }
   const Type *t = first_type(s, m->type, axis);
-  if (op_is(m, OP_BROADCAST) && OPERAND(op, BROADCAST, x)->type->shape[axis] == m->type->shape[axis])
+  if (op_is(m, OP_BROADCAST) && type_is_tile(t) && OPERAND(op, BROADCAST, x)->type->shape[axis] == m->type->shape[axis])
     return ir_broadcast(s->b, fold_runs(s, OPERAND(op, BROADCAST, x), axis, OP_OR), t->shape);
   return fold_runs(s, m, axis, OP_OR);
 }

@@ -31,7 +31,7 @@ collect(Op *op, void *user)
   u32 bytes = scratch_bytes(a->c, op);
   if (!bytes)
     return;
-  u32 align = op->code == OP_CONVERT_LAYOUT ? MATRIX_ALIGN : ALIGN, ring = ring_of(op);
+  u32 align = op->code == OP_CONVERT_LAYOUT || op->code == OP_TENSOR_AT ? MATRIX_ALIGN : ALIGN, ring = ring_of(op);
   vec_push(a->c->scratch, &a->needs, ((Need){op, bytes, 0, align, ring}));
   a->largest[ring] = max_u32(a->largest[ring], bytes);
 }

@@ -24,15 +24,65 @@ form_obstacle(Ctx *c, const Op *op)
 {
   TmaForm form;
   const Type *t = tile_of(op), *bare = type_shared(c, t->dt, 0, t->rank, t->shape, NULL, NULL, 0, 0);
-  const char *why = tma_form_error(c, bare, op_tensor(op)->type->rank, &form);
+  TmaWindow w = tma_window(op);
+  const char *why = tma_form_error(c, bare, op_tensor(op)->type->rank, &w, &form);
   if (why || type_padded(t))
     return why ? why : "its extents are no powers of two";
+  const char *rmw = op_str(op, AT_RMW, NULL);
+  if (rmw && !tma_reduces(rmw, t->dt))
+    return arena_printf(c->scratch, "copies of boxes have no '%s' of %s", rmw, dtype_info[t->dt].name);
   u64 bytes = type_shared_bytes(box_buffer(c, t));
   return bytes <= c->target->shared_max ? NULL
        : arena_printf(c->scratch, "its buffer takes %llu bytes, and the target has %u", (unsigned long long)bytes, c->target->shared_max);
 }
 
-typedef struct Meeting { const Op *op; GlobalAccess box; bool meets; } Meeting;
+/* ---- tensors that the kernel makes ---- */
+
+static bool
+divides(const AxisInfo *axes, const Value *v, u32 by)
+{
+  i64 k;
+  return value_const_int(v, &k) ? k % by == 0 : axes[v->id].divisibility[0] % by == 0;
+}
+
+/* A map knows one box, and asks of a tensor what no launch has checked. */
+static const char *
+made_obstacle(Ctx *c, const Op *op)
+{
+  const Value *t = op_tensor(op);
+  u32 size = dtype_bytes(t->type->dt), piece = 16 / size, last = t->type->rank - 1u;
+  const AxisInfo *axes = analyse_axes(op->block->func);
+  if (!tensor_map_memory(t))
+    return "there is no memory for a map of its tensor";
+  if (op_attr(op, AT_LOWER))
+    return "a tensor that the kernel makes has no map for pixels";
+  for (const Use *u = t->uses; u; u = u->next)
+    if (memcmp(tile_of(u->user)->shape, tile_of(op)->shape, sizeof tile_of(op)->shape) || op_attr(u->user, AT_LOWER))
+      return "the kernel makes one map of its tensor, and has boxes of several forms";
+  if (!divides(axes, tensor_pointer(t), 16))
+    return "the address of its tensor is not known to be a multiple of 16";
+  for (u32 d = 0; d < last; d++)
+    if (!divides(axes, tensor_number(t, OP_TENSOR_STRIDE, d), piece))
+      return "a stride of its tensor is not known to be a multiple of 16 bytes";
+  if (op->code == OP_TENSOR_STORE && !divides(axes, tensor_number(t, OP_TENSOR_EXTENT, last), piece))
+    return "rows of its tensor are not known to be multiples of 16 bytes";
+  return NULL;
+}
+
+typedef struct Meeting { const Op *op, *instead_of; GlobalAccess box; bool meets; } Meeting;
+
+/* The program promises that what is reached by a tensor that it makes with a map is not reached otherwise. */
+static bool
+promises(const Value *tensor)
+{
+  return tensor && tensor_map_memory(tensor);
+}
+
+static bool
+promised_apart(const Op *a, const Op *b)
+{
+  return op_tensor(a) != op_tensor(b) && (promises(op_tensor(a)) || promises(op_tensor(b)));
+}
 
 /* Does x reach the box otherwise than by a copy of its kind? */
 static void
@@ -41,20 +91,25 @@ meet(Op *x, void *user)
   Meeting *m = user;
   GlobalAccess a;
   bool writes = m->op->code == OP_TENSOR_STORE;
-  if (m->meets || x == m->op || !global_access(x, &a) || (writes ? x->code == OP_TENSOR_STORE : !(a.effect & FX_WRITE)))
+  if (promised_apart(m->op, x))
+    return;
+  if (m->meets || x == m->op || x == m->instead_of || !global_access(x, &a) ||
+      (writes ? x->code == OP_TENSOR_STORE : !(a.effect & FX_WRITE)))
     return;
   m->meets = global_overlap(&m->box, &a);
 }
 
 const char *
-box_obstacle(Ctx *c, const Op *op)
+box_obstacle(Ctx *c, const Op *op, const Op *instead_of)
 {
-  Meeting m = {.op = op};
+  Meeting m = {.op = op, .instead_of = instead_of};
   if (!target_has(c->target, F_TMA))
     return "the target has no copies of boxes";
   if (c->boxes == BOXES_NONE)
     return "this form is for arguments that copies of boxes do not take";
   const char *why = form_obstacle(c, op);
+  if (!why && tensor_is_made(op_tensor(op)))
+    why = made_obstacle(c, op);
   if (why)
     return why;
   global_access(op, &m.box);
@@ -86,14 +141,14 @@ box_tile_bytes(const Type *tile)
 void
 box_copy(Builder *b, const Op *op, Value *const *map, Value *buffer, Value *m)
 {
-  Value *x[MAX_RANK + 3] = {buffer, op_tensor(op), m};
+  Value *t = op_tensor(op), *x[MAX_RANK + WINDOW_DIMS + 3] = {buffer, map ? value_mapped(map, t) : t, m};
   u32 n = m ? 3 : 2;
   for (u32 i = m ? SLOT(TENSOR_LOAD, at) : SLOT(TENSOR_STORE, at); i < op->noperands; i++)
     x[n++] = map ? value_mapped(map, op_operand(op, i)) : op_operand(op, i);
   Op *copy = op_create(b, m ? OP_TMA_LOAD : OP_TMA_STORE, n, x, 0, NULL, 0);
-  if (op_str(op, AT_EVICT, NULL))
-    op_set_str(copy, AT_EVICT, op_str(op, AT_EVICT, NULL));
-  if (op_str(op, AT_RMW, NULL))
-    op_set_str(copy, AT_RMW, op_str(op, AT_RMW, NULL));
+  op_copy_attr(copy, op, AT_EVICT);
+  tma_copy_window(copy, op);
+  op_copy_attr(copy, op, AT_TF32);
+  op_copy_attr(copy, op, AT_RMW);
 }
 

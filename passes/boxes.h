@@ -3,12 +3,23 @@
 #define TILEC_PASSES_BOXES_H
 #include "internal.h"
 
-/* NULL if a copy can move the box of a tensor_load or tensor_store, else why not (in scratch). Where that rests on two parameters reaching
+/* NULL if a copy can move the box of a tensor_load or tensor_store, else why not (in scratch). instead_of: an access that goes then, or
+ * NULL. Where that rests on two parameters reaching
  * different memory, they are noted to. */
-const char *box_obstacle(Ctx *c, const Op *op);
+const char *box_obstacle(Ctx *c, const Op *op, const Op *instead_of);
+/* Pointers to the elements of op's box, whose coordinates are its operands from `first` on, in front of where b is, and which of them are
+ * within the tensor. whole_rows: whether all are along the last dimension is asked by itself (a scalar), and not by `inside`, which is NULL
+ * if there is no other. plain_tensors.c */
+typedef struct BoxElements { Value *at, *inside, *rows_inside; } BoxElements;
+BoxElements box_elements(Builder *b, const Op *op, u32 first, const Type *box, bool whole_rows);
 /* The buffer for a tile whose box copies move: in panels along its last dimension. */
 const Type *box_buffer(Ctx *c, const Type *tile);
 i64 box_tile_bytes(const Type *tile);                /* that a copy of a whole box counts at its mbarrier */
+/* A tensor_store becomes several, of pieces side by side, each of which is a panel: they go through the same buffers (lower_stores.c). */
+void box_store_in_pieces(Ctx *c, Op *store);
+u64 box_store_bytes(Ctx *c, const Type *tile);       /* of the buffer for such a piece */
+u64 box_kept_bytes(Ctx *c, Func *f);                 /* that the kernel's stores take at least; 0: it has none */
+void box_lower_kept(Ctx *c, Func *f);                /* lower_stores.c */
 /* An mbarrier of one arrival, or a row of `count` such, in the kernel's body. */
 Value *box_mbarriers(Ctx *c, Func *f, Span at, u32 count);
 /* The copy of op's box to or from the buffer, at op's coordinates by a map of op_clone (NULL: as they are). m: NULL of a store. */

@@ -186,7 +186,8 @@ layout_for(Placing *p)
   const Value *b = op_result(p->alloc);
   const Type *t = b->type;
   int depth = dim_of_depth(b), fast = depth < 0 ? t->rank - 1 : depth;
-  const Layout *l = buffer_in_panels(b) ? layout_panels_default(p->c, t->rank, t->shape, dtype_bytes(t->dt), fast) : NULL;
+  bool panels = buffer_in_panels(b) || op_int(p->alloc, AT_BOXES, 0);
+  const Layout *l = panels ? layout_panels_default(p->c, t->rank, t->shape, dtype_bytes(t->dt), fast) : NULL;
   if (l)
     return l;
   func_walk(p->alloc->block->func, find_uses, p);

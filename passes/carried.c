@@ -1,77 +1,103 @@
-/* carried.c - see carried.h. */
+/* carried.c - see carried.h.
+ *
+ * Between begin and end the numbers in front of an op are constants that stand for them: what they are is known when all of
+ * the ops have told what they leave. Then they are followed through the tree: a loop around carries them, an `if` gives them. */
 #include "carried.h"
 
-static bool
-find_around(Carried *s)
+/* The block that op's team runs. */
+static Block *
+team_body(const Op *op)
 {
-  Op *op = s->op->block->parent;
-  for (; op && op->code != OP_WARP_SPECIALIZE && s->depth < CARRIED_DEPTH; op = op->block->parent) {
-    s->around[s->depth++] = op;
-    s->again |= op_is_loop(op);
-  }
-  return !op || op->code == OP_WARP_SPECIALIZE;
-}
-
-/* Which region of op the block is, or is in. */
-static u32
-region_around(const Op *op, const Block *b)
-{
-  while (b->parent != op)
+  Block *b = op->block;
+  while (b->parent && b->parent->code != OP_WARP_SPECIALIZE)
     b = b->parent->block;
-  for (u32 r = 0; r < op->nregions; r++)
-    if (op->regions[r] == b)
-      return r;
-  return 0;
+  return b;
 }
 
-/* The value that `init` is in the region of the loop that op is in. */
-static Value *
-carry_in(Op *loop, Value *init, u32 region, const char *name)
+static bool
+is_around(const Carried *s, const Op *op)
 {
-  op_add_operand(loop, init);
-  for (u32 r = 0; r < loop->nregions; r++)
-    block_add_arg(loop->regions[r], init->type, name);
-  Block *b = loop->regions[region];
-  return b->args[b->nargs - 1];
+  for (u32 i = 0; i < s->nops; i++)
+    if (op_inside(s->op[i], op))
+      return true;
+  return false;
 }
 
-bool
-carried_begin(Carried *s, Op *op, u32 n, const i64 *first, const char *const *names)
+static bool
+in_a_loop(const Op *op)
 {
-  *s = (Carried){.op = op, .n = n};
-  if (!find_around(s))
-    return false;
-  const Op *outermost = s->depth ? s->around[s->depth - 1] : op;
-  Builder b = builder_before(outermost->block->first);
-  b.span = op->span;
+  for (const Op *up = op->block->parent; up && up->code != OP_WARP_SPECIALIZE; up = up->block->parent)
+    if (op_is_loop(up))
+      return true;
+  return false;
+}
+
+void
+carried_begin(Carried *s, u32 nops, Op *const *ops, u32 n, const i64 *first, const char *const *names)
+{
+  *s = (Carried){.nops = nops, .n = n, .names = names, .moves = nops > 1};
+  Builder b = builder_before(team_body(ops[0])->first);
+  b.span = ops[0]->span;
   for (u32 k = 0; k < n; k++)
-    s->in[k] = i32_const(&b, first[k]);
-  for (u32 i = s->again ? s->depth : 0; i-- > 0;)
-    for (u32 k = 0; k < n; k++) {
-      s->outside[i][k] = s->in[k];
-      if (op_is_loop(s->around[i]))
-        s->in[k] = carry_in(s->around[i], s->in[k], region_around(s->around[i], op->block), names[k]);
-    }
-  return true;
+    s->first[k] = i32_const(&b, first[k]);
+  for (u32 i = 0; i < nops; i++) {
+    s->op[i] = ops[i];
+    s->moves |= in_a_loop(ops[i]);
+  }
+  for (u32 i = 0; i < nops; i++) {
+    Builder at = builder_before(ops[i]);
+    for (u32 k = 0; k < n; k++)
+      s->in[i][k] = s->moves ? i32_const(&at, first[k]) : s->first[k];
+  }
 }
 
-/* What each region of op hands on: `out` that of the inner op, the others what they were given, n - k arguments from the last. */
-static Value *
-carry_out(Op *op, Value *in, Value *out, u32 region, u32 from_last)
+static void follow(Carried *s, Block *b, Value **now, Value *const *out);
+
+static void
+follow_around(Carried *s, Op *op, Value **now, Value *const *out)
 {
+  Value *in[CARRIED_MOST], *mine[CARRIED_MOST];
+  memcpy(in, now, s->n * sizeof *in);
+  for (u32 k = 0; op_is_loop(op) && k < s->n; k++) {
+    op_add_operand(op, in[k]);
+    for (u32 r = 0; r < op->nregions; r++)
+      block_add_arg(op->regions[r], in[k]->type, s->names[k]);
+  }
   for (u32 r = 0; r < op->nregions; r++) {
     Block *b = op->regions[r];
-    op_add_operand(region_end(op, r), r == region ? out : op_is_loop(op) ? b->args[b->nargs - from_last] : in);
+    for (u32 k = 0; k < s->n; k++)
+      mine[k] = op_is_loop(op) ? b->args[b->nargs - s->n + k] : in[k];
+    follow(s, b, mine, out);
+    for (u32 k = 0; k < s->n; k++)
+      op_add_operand(region_end(op, r), mine[k]);
   }
-  return op_add_result(op, out->type);
+  for (u32 k = 0; k < s->n; k++)
+    now[k] = op_add_result(op, in[k]->type);
+}
+
+/* now: the numbers in front of b, then behind it. */
+static void
+follow(Carried *s, Block *b, Value **now, Value *const *out)
+{
+  for (Op *op = b->first; op; op = op->next) {
+    for (u32 i = 0; i < s->nops; i++)
+      for (u32 k = 0; s->op[i] == op && k < s->n; k++) {
+        Op *stands_for = s->in[i][k]->def;
+        value_replace_uses(s->in[i][k], now[k]);
+        op_remove(stands_for);
+        s->in[i][k] = now[k];
+        now[k] = out[i * s->n + k];
+      }
+    if (op->nregions && is_around(s, op))
+      follow_around(s, op, now, out);
+  }
 }
 
 void
 carried_end(Carried *s, Value *const *out)
 {
   Value *now[CARRIED_MOST];
-  memcpy(now, out, s->n * sizeof *now);
-  for (u32 i = 0; s->again && i < s->depth; i++)
-    for (u32 k = 0; k < s->n; k++)
-      now[k] = carry_out(s->around[i], s->outside[i][k], now[k], region_around(s->around[i], s->op->block), s->n - k);
+  memcpy(now, s->first, sizeof now);
+  if (s->moves)
+    follow(s, team_body(s->op[0]), now, out);
 }

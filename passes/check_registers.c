@@ -14,69 +14,7 @@ enum { TILES_SHARE = 13, SHARES = 16, LISTED = 4 };
 typedef struct Most { Held held; Op *op; u32 registers; } Most;
 typedef struct Tiles { const Value *v[LISTED]; u32 registers[LISTED], n; } Tiles;
 
-static bool
-moves_between_threads(const Op *op)
-{
-  const char *kind = op_str(op, AT_KIND, "none");
-  return op->code == OP_CONVERT_LAYOUT && (!strcmp(kind, "shuffle") || !strcmp(kind, "shared"));
-}
-
-/* Are all elements there at once? */
-static bool
-is_whole(const Op *op)
-{
-  bool moves = op->nregions || op->code == OP_DOT || op_has(op, T_EXCHANGE) || moves_between_threads(op);
-  return moves || (!op_has(op, T_PURE) && op->code != OP_LOAD && op->code != OP_STORE);
-}
-
-/* v is an operand of op, and ends there. */
-static bool
-ends_at(const Value *v, const Op *op)
-{
-  return value_block(v) == op->block && !held_behind(v, op);
-}
-
-static u32
-moved_registers(const Held *h, const Op *op)
-{
-  u32 in = 0, out = 0;
-  for (u32 i = 0; !op->nregions && i < op->noperands; i++)
-    if (op_operand(op, i) && ends_at(op_operand(op, i), op))
-      in += held_registers(h, op_operand(op, i));
-  for (u32 i = 0; !op->nregions && i < op->nresults; i++)
-    out += held_registers(h, op->results[i]);
-  return max_u32(in, out);
-}
-
-static void
-look_at_block(Most *m, Block *b, u32 around)
-{
-  held_count(&m->held, b, around);
-  const u32 *across = m->held.across;
-  for (Op *op = b->first; op; op = op->next) {
-    u32 n = is_whole(op) ? across[op->mark] + moved_registers(&m->held, op) : 0;
-    if (n > m->registers) {
-      m->registers = n;
-      m->op = op;
-    }
-  }
-  for (Op *op = b->first; op; op = op->next)
-    for (u32 r = 0; !op_on_elements(op) && r < op->nregions; r++)
-      look_at_block(m, op->regions[r], across[op->mark]);
-}
-
 /* ---- in words ---- */
-
-/* What a thread has if the program has so many warps; 0: it cannot. What a region's has is the kernel's to say, and stays. */
-static u32
-registers_of(const Ctx *c, Team team, u32 warps)
-{
-  if (warps * 32 > c->target->threads_max || (team.op && warps != team.warps))
-    return 0;
-  u32 all = team.op ? team.op->block->func->warps : warps, stated = warps == team.warps ? team.registers : 0;
-  u32 most = min_u32(target_registers(c->target, all * 32), c->target->regs_thread);
-  return stated && (team.op || stated < most) ? stated : most;
-}
 
 static bool
 fits(u32 tiles, u32 registers)
@@ -105,7 +43,7 @@ tiles_at(const Held *h, const Op *op)
 {
   Tiles t = {.n = 0};
   for (u32 i = 0; i < op->noperands; i++)
-    if (op_operand(op, i) && ends_at(op_operand(op, i), op))
+    if (op_operand(op, i) && held_ends_at(op_operand(op, i), op))
       list_tile(&t, h, op_operand(op, i));
   for (const Op *at = op; at; at = at->block->parent) {
     for (u32 i = 0; i < at->block->nargs; i++)
@@ -123,7 +61,7 @@ static void
 say(Ctx *c, const Most *m)
 {
   Team team = block_team(m->op->block);
-  u32 have = registers_of(c, team, team.warps), warps = team.warps;
+  u32 have = team_registers(c, team, team.warps), warps = team.warps;
   if (!have || fits(m->registers, have))
     return;
   Diag *d = diag(c, m->op->span, R_REGISTERS, m->registers, have);
@@ -134,8 +72,8 @@ say(Ctx *c, const Most *m)
   }
   do
     warps *= 2;
-  while (registers_of(c, team, warps) && !fits(m->registers * team.warps / warps, registers_of(c, team, warps)));
-  if (d && registers_of(c, team, warps))
+  while (team_registers(c, team, warps) && !fits(m->registers * team.warps / warps, team_registers(c, team, warps)));
+  if (d && team_registers(c, team, warps))
     diag_hint(c, d, "warps(%u) would fit", warps);
   else if (d)
     diag_hint(c, d, "tiles of %s the elements would fit", fits(m->registers / 2, have) ? "half" : "a quarter of");
@@ -147,7 +85,7 @@ pass_check_registers(Ctx *c, Module *m)
   for (u32 i = 0; c->remarks && i < m->funcs.len; i++) {
     Most most = {.op = NULL};
     held_open(&most.held, c, m->funcs.data[i]);
-    look_at_block(&most, m->funcs.data[i]->body, 0);
+    most.registers = held_most(&most.held, m->funcs.data[i]->body, 0, &most.op);
     if (most.op)
       say(c, &most);
   }

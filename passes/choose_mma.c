@@ -13,10 +13,8 @@
  * that leaves some without work.
  *
  * Products of warpgroups (ir/wgmma.c) are made by pipeline_loops, of dots whose operands it leaves in shared memory: which loads it can
- * copy is known behind placement. Dots that are made for that are marked here (`warpgroup`) and get all warps along M, as such products
- * have them: those in loops with stages whose b the loop loads, or has from outside. What is marked and finds no buffers stays what it
- * is. f32 is left to mma.sync: products of warpgroups cut it to tf32, and dot rounds. So are 8-bit floats: on an H200 warpgroups sum their
- * products with errors near 2^-13 where mma.sync sums in f32. */
+ * copy is known behind placement. Dots that are made for that (ir/wgmma_dot.c) are marked here (`warpgroup`) and get all warps along M, as
+ * such products have them. What is marked and finds no buffers stays what it is. */
 #include "internal.h"
 #include "wgmma.h"
 
@@ -28,7 +26,6 @@ typedef struct Chains {      /* of tiles, by value id */
 
 /* Too little for a tensor core: a lane of one warp makes its part of the result in so few fma (docs/plan.md has the counts). */
 enum { TINY = 2 };
-enum { COPY_LEAST = 4 };     /* bytes that cp.async copies */
 
 static bool
 tiny(const Type *a, const Type *acc)
@@ -212,57 +209,6 @@ find_chains(Ctx *c, Func *f, OpVec dots, Chains *ch)
   }
 }
 
-/* ---- products of warpgroups ---- */
-
-/* The loop with stages whose body dot stands in, or NULL. */
-static const Op *
-staged_loop(const Op *dot)
-{
-  const Op *loop = dot->block->parent;
-  return loop && loop->code == OP_FOR && op_int(loop, AT_STAGES, 1) >= 2 ? loop : NULL;
-}
-
-/* Can asynchronous copies bring the load's tile to shared memory? (pipeline_loops asks for more.) */
-static bool
-can_be_copied(Ctx *c, const AxisInfo *axes, const Op *load)
-{
-  const Value *p = OPERAND(load, LOAD, p), *mask = op_mask(load), *other = OPERAND(load, LOAD, other);
-  u64 bits = 0;
-  if (!type_is_tile(p->type) || (other && !(value_const_bits(other, &bits) && !bits)))
-    return false;
-  u32 bytes = dtype_bytes(p->type->dt), d = axis_fastest(&axes[p->id], p->type->rank);
-  u32 vec = axis_vector(&axes[p->id], mask ? &axes[mask->id] : NULL, d, p->type->shape[d], bytes, op_access_bytes(load, c->target));
-  return vec * bytes >= COPY_LEAST;
-}
-
-/* Is factor v, whose dimension k is K, loaded as it is by an iteration of the loop, perhaps transposed, or made outside? What has not 16
- * bits must lie along K. */
-static bool
-stays_in_shared(Ctx *c, const AxisInfo *axes, const Value *v, u32 k, const Op *loop)
-{
-  for (; op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT); v = op_operand(v->def, 0))
-    k = v->def->code == OP_PERMUTE ? (u32)op_attr(v->def, AT_PERM)->ints.v[k] : k;
-  if (!v->def || !op_inside(v->def, loop))
-    return v->def != NULL;
-  if (v->def->block == loop->regions[0] && v->def->code == OP_TENSOR_LOAD)
-    return dtype_bits(v->type->dt) == 16 || k == v->type->rank - 1u;
-  if (v->def->block != loop->regions[0] || v->def->code != OP_LOAD || !can_be_copied(c, axes, v->def))
-    return false;
-  return dtype_bits(v->type->dt) == 16 || axis_fastest(&axes[OPERAND(v->def, LOAD, p)->id], v->type->rank) == k;
-}
-
-static bool
-for_warpgroups(Ctx *c, const AxisInfo *axes, const Op *dot, Team team)
-{
-  const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type;
-  const Op *loop = staged_loop(dot);
-  bool exact = dtype_bits(b->dt) == 16 || dtype_is_int(b->dt);
-  if (!loop || !axes || b->rank != 2 || !exact || !stays_in_shared(c, axes, OPERAND(dot, DOT, b), 0, loop))
-    return false;
-  const Type *buffer = type_shared(c, b->dt, 0, b->rank, b->shape, NULL, NULL, 0, 0);
-  return !wgmma_error(c, team, a, buffer) && !wgmma_sum_error(c, a, buffer, op_result(dot)->type);
-}
-
 static void
 choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
 {
@@ -275,12 +221,17 @@ choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
       diag(c, dot->span, R_NO_TENSOR_CORE, why);
     return;
   }
-  if (for_warpgroups(c, axes, dot, team)) {
+  why = axes ? wgmma_dot_error(c, axes, dot) : "";
+  if (!why) {
     grid[0] = team.warps;
-    op_set_int(dot, AT_WARPGROUP, 1);
+    op_set_int(dot, AT_WARPGROUP, wgmma_dot_loop(dot) ? DOT_COPIED : DOT_STORED);
+    for (u32 i = 0; i < SLOT(DOT, acc) && wgmma_dot_rounded(c, dot); i++)
+      op_set_int(wgmma_dot_copy(op_operand(dot, i)), AT_TF32, 1);
   } else {
     choose_grid(dot, m, team.warps, chained, grid);
   }
+  if (why && *why && c->remarks && wgmma_dot_loop(dot))
+    diag(c, dot->span, R_NO_WARPGROUP, why);
   op_set_str(dot, AT_MMA, m->name);
   op_set_ints(dot, AT_WARPS, grid, op_result(dot)->type->rank);
 }

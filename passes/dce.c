@@ -175,6 +175,19 @@ func_dce(Ctx *c, Func *f)
 }
 
 void
+block_drop_unused(Block *b)
+{
+  for (Op *op = b->last, *before; op; op = before) {
+    before = op->prev;
+    bool used = op_has(op, T_TERM) || !op_removable(op);
+    for (u32 i = 0; i < op->nresults; i++)
+      used = used || !value_unused(op->results[i]);
+    if (!used)
+      op_remove(op);
+  }
+}
+
+void
 pass_dce(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len; i++)

@@ -1,4 +1,4 @@
-/* find_tensors.c - loads through pointers that are boxes of tensors.
+/* find_tensors.c - loads and stores through pointers that are boxes of tensors.
  * Needs phase tile, behind what cleans indices, in front of choose_mma; keeps it. Does nothing unless boxes are to be found (BOXES_FOUND)
  * and the target copies them.
  *
@@ -23,6 +23,10 @@
  *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that
  *     (ir/unobserved.c).
  *   - copies move such a box (boxes.h).
+ * Stores are such boxes likewise, of tiles of two dimensions and more: all that can be, where the kernel says so (`stores`), or by itself
+ * what a loop with stages has multiplied, rounded to 16 bits, in a persistent kernel where shared memory has room. What they write must end
+ * where the mask does, and no index may wrap around. They go in pieces (store_pieces.c).
+ *
  * Through a tensor's own address, as load_block goes, the extents and strides are to be the tensor's, and it is one of its boxes. */
 #include "affine.h"
 #include "boxes.h"
@@ -43,7 +47,7 @@ typedef struct Axis {
 typedef struct Find {
   Ctx *c;
   Func *f;
-  Op *load;
+  Op *op;                             /* the load or store */
   const Type *tile;
   Affine at;
   Axis axis[MAX_RANK];
@@ -78,6 +82,12 @@ product_text(const Find *x, const LaunchValue *v)
 }
 
 /* ---- dimensions ---- */
+
+static bool
+is_store(const Find *x)
+{
+  return x->op->code == OP_STORE;
+}
 
 static bool
 of_tensor(const Find *x)
@@ -253,7 +263,7 @@ take_mask(Find *x)
 {
   AffineBound bounds[BOUNDS];
   u32 n = 0;
-  const Value *mask = op_mask(x->load), *other = OPERAND(x->load, LOAD, other);
+  const Value *mask = op_mask(x->op), *other = is_store(x) ? NULL : OPERAND(x->op, LOAD, other);
   u64 bits;
   if (!mask)
     return true;
@@ -275,6 +285,8 @@ take_wrap(Find *x, Axis *a, const AffineWrap *w)
   AffineTerm rest[AFFINE_TERMS];
   u32 n = 0;
   bool fits = true;
+  if (is_store(x))
+    return NO(x, "its index along dimension %d wraps around", a->dim);
   for (u32 i = 0; i < a->n; i++)
     fits &= affine_add(rest, &n, &a->start[i], 1);
   for (u32 i = 0; i < w->nx; i++)
@@ -285,12 +297,19 @@ take_wrap(Find *x, Axis *a, const AffineWrap *w)
   if (a->upper)
     return (a->extent.times == w->bound.times && launch_value_alike(&a->extent, &w->bound)) ||
            NO(x, "its mask ends dimension %d elsewhere than its index wraps around", a->dim);
-  const char *why = unobserved_past(x->c, x->load, (u32)a->dim, w);
+  const char *why = unobserved_past(x->c, x->op, (u32)a->dim, w);
   if (why)
     return NO(x, "its index wraps around %s, and what that gives is seen: %s", product_text(x, &w->bound), why);
   a->extent = w->bound;
   a->upper = a->lower = true;
   return true;
+}
+
+/* Rows that are stored are of whole pieces. */
+static i64
+endless(const Find *x, const Axis *a)
+{
+  return is_store(x) && is_one(&a->stride) ? ENDLESS / PIECE * PIECE : ENDLESS;
 }
 
 static bool
@@ -301,7 +320,7 @@ take_ends(Find *x)
     if (a->dim >= 0 && x->at.wrap[a->dim].on && !take_wrap(x, a, &x->at.wrap[a->dim]))
       return false;
     if (!a->upper)
-      a->extent = (LaunchValue){.times = !a->n && a->dim >= 0 ? x->tile->shape[a->dim] : ENDLESS};
+      a->extent = (LaunchValue){.times = !a->n && a->dim >= 0 ? x->tile->shape[a->dim] : endless(x, a)};
   }
   return true;
 }
@@ -366,7 +385,9 @@ nonneg_op(Find *x, const Op *op)
 {
   const Value *a = op->noperands > 0 ? op_operand(op, 0) : NULL, *b = op->noperands > 1 ? op_operand(op, 1) : NULL;
   switch (op->code) {
-  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE: case OP_BOUNDED: case OP_LOAD: return true;
+  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_RESIDENT_ID: case OP_NUM_RESIDENTS: case OP_TENSOR_EXTENT: case OP_TENSOR_STRIDE:
+  case OP_BOUNDED: case OP_LOAD:
+    return true;
   case OP_SUB: return from_last_program(a, b);
   case OP_ADD: case OP_MUL: case OP_MIN: return nonneg(x, a) && nonneg(x, b);
   case OP_MAX: case OP_AND: return nonneg(x, a) || nonneg(x, b);
@@ -575,7 +596,7 @@ build_tensor(Find *x, const u32 *order)
   Builder b = builder_before(x->f->body->first);
   Value *v[2 * MAX_RANK] = {(Value *)x->at.root};
   const Type *t = type_tensor(x->c, x->tile->dt, (int)x->naxes);
-  b.span = x->load->span;
+  b.span = x->op->span;
   for (u32 i = 0; i < x->naxes; i++)
     v[1 + i] = launch_value_build(&b, &x->axis[order[i]].extent);
   for (u32 i = 0; i + 1 < x->naxes; i++)
@@ -583,50 +604,74 @@ build_tensor(Find *x, const u32 *order)
   return op_result(op_create(&b, OP_TENSOR_OF, 2 * x->naxes, v, 1, &t, 0));
 }
 
+/* What is stored, in the order of the tensor's dimensions. */
+static Value *
+in_order(Find *x, Builder *b, const int *perm)
+{
+  Value *v = OPERAND(x->op, STORE, value);
+  int inverse[MAX_RANK];
+  bool turned = false;
+  for (u32 d = 0; d < x->tile->rank; d++) {
+    inverse[perm[d]] = (int)d;
+    turned |= perm[d] != (int)d;
+  }
+  return turned ? ir_permute(b, v, inverse) : v;
+}
+
 static Op *
 build_box(Find *x, const u32 *order, const int *perm)
 {
-  Value *v[1 + MAX_RANK] = {build_tensor(x, order)};
-  Builder b = builder_before(x->load);
-  u32 shape[MAX_RANK];
-  b.span = x->load->span;
+  Value *v[2 + MAX_RANK] = {build_tensor(x, order)};
+  Builder b = builder_before(x->op);
+  u32 shape[MAX_RANK], n = is_store(x) ? SLOT(TENSOR_STORE, at) : SLOT(TENSOR_LOAD, at);
+  b.span = x->op->span;
   for (u32 d = 0; d < x->tile->rank; d++)
     shape[perm[d]] = x->tile->shape[d];
+  if (is_store(x))
+    v[SLOT(TENSOR_STORE, x)] = in_order(x, &b, perm);
   for (u32 i = 0; i < x->naxes; i++)
-    v[1 + i] = build_start(x, &b, &x->axis[order[i]]);
+    v[n + i] = build_start(x, &b, &x->axis[order[i]]);
   const Type *t = type_tile(x->c, type_scalar(x->c, x->tile->dt), x->tile->rank, shape, NULL);
-  Op *box = op_create(&b, OP_TENSOR_LOAD, 1 + x->naxes, v, 1, &t, 0);
-  if (op_str(x->load, AT_EVICT, NULL))
-    op_set_str(box, AT_EVICT, op_str(x->load, AT_EVICT, NULL));
+  Op *box = op_create(&b, is_store(x) ? OP_TENSOR_STORE : OP_TENSOR_LOAD, n + x->naxes, v, is_store(x) ? 0 : 1, &t, 0);
+  op_copy_attr(box, x->op, AT_EVICT);
   return box;
 }
 
 static void
-replace(Find *x, Op *box, const int *perm)
+replace_uses(Find *x, Op *box, const int *perm)
 {
   Builder b = builder_after(box);
   Value *v = op_result(box);
-  b.span = x->load->span;
-  v->name = op_result(x->load)->name;
+  b.span = x->op->span;
+  v->name = op_result(x->op)->name;
   for (u32 d = 0; d < x->tile->rank; d++)
     if (perm[d] != (int)d) {
       v = ir_permute(&b, v, perm);
       break;
     }
+  value_replace_uses(op_result(x->op), v);
+}
+
+static void
+replace(Find *x, Op *box, const int *perm)
+{
+  if (!is_store(x))
+    replace_uses(x, box, perm);
   for (u32 i = 0; i < x->f->body->nargs && i < 64; i++)
     x->f->params[i].nonneg |= x->nonneg >> i & 1;
-  value_replace_uses(op_result(x->load), v);
-  op_remove(x->load);
+  op_remove(x->op);
+  if (box->code == OP_TENSOR_STORE)
+    box_store_in_pieces(x->c, box);
 }
 
 static bool
-check_load(Find *x)
+check_access(Find *x)
 {
   if (x->tile->ptr || dtype_bits(x->tile->dt) < 8)
     return NO(x, "there are no copies of boxes of %s", type_str(x->c, type_elem(x->c, x->tile)));
-  if (op_int(x->load, AT_VOLATILE, 0) || op_attr(x->load, AT_CACHE))
-    return NO(x, "it is %s", op_attr(x->load, AT_CACHE) ? "cached in a way that boxes are not" : "volatile");
-  affine_of(x->c, OPERAND(x->load, LOAD, p), &x->at);
+  if (op_int(x->op, AT_VOLATILE, 0) || op_attr(x->op, AT_CACHE))
+    return NO(x, "it is %s", op_attr(x->op, AT_CACHE) ? "cached in a way that boxes are not" : "volatile");
+  affine_of(x->c, op_pointer(x->op), &x->at);
   if (x->at.why)
     return no(x, x->at.why);
   u32 i = x->at.root->index, known = x->f->params[i].divisible;
@@ -661,7 +706,8 @@ find(Find *x)
 {
   u32 order[MAX_RANK];
   int perm[MAX_RANK];
-  if (!check_load(x) || !take_dimensions(x) || !take_scalars(x) || !check_strides(x) || !take_mask(x) || !take_ends(x) || !check_starts(x))
+  if (!check_access(x) || !take_dimensions(x) || !take_scalars(x) || !check_strides(x) || !take_mask(x) || !take_ends(x) ||
+      !check_starts(x))
     return false;
   if (params_of_ptx(x->f) >= PARAMS_MOST)
     return NO(x, "the kernel has too many parameters for one more map");
@@ -672,7 +718,7 @@ find(Find *x)
   if (!of_tensor(x))
     order_axes(x, order, perm);
   Op *box = build_box(x, order, perm);
-  const char *why = box_obstacle(x->c, box);
+  const char *why = box_obstacle(x->c, box, x->op);
   if (why) {
     op_remove(box);
     return no(x, why);
@@ -684,9 +730,9 @@ find(Find *x)
 /* ---- which loads ---- */
 
 static bool
-is_staged(const Op *op)
+stages(const Op *op)
 {
-  return op && op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2;
+  return op && loop_is_staged(op);
 }
 
 /* Does v feed, through ops on elements, a dot in a loop with stages that it is not in? */
@@ -695,7 +741,7 @@ feeds_staged_dot(const Value *v, u32 depth)
 {
   for (const Use *u = v->uses; u && depth; u = u->next) {
     const Op *op = u->user;
-    if (op->code == OP_DOT && is_staged(op->block->parent) && op->block != value_block(v))
+    if (op->code == OP_DOT && stages(op->block->parent) && op->block != value_block(v))
       return true;
     bool passes = op_has(op, T_PURE | T_ELEM) || op->code == OP_PERMUTE || op->code == OP_CONVERT_LAYOUT;
     if (passes && feeds_staged_dot(op_result(op), depth - 1))
@@ -709,21 +755,79 @@ is_wanted(const Op *load)
 {
   enum { DEPTH = 4 };
   const Type *t = op_result(load)->type;
-  return type_is_tile(t) && t->rank >= 2 && (is_staged(load->block->parent) || feeds_staged_dot(op_result(load), DEPTH));
+  return type_is_tile(t) && t->rank >= 2 && (stages(load->block->parent) || feeds_staged_dot(op_result(load), DEPTH));
+}
+
+/* ---- which stores ---- */
+
+/* Is v computed, element by element, from what a loop with stages has multiplied? */
+static bool
+from_staged_dot(const Value *v, u32 depth)
+{
+  const Op *op = v->def;
+  if (!op || !depth)
+    return false;
+  if (stages(op)) {
+    const Value *next = region_yields(op, 0, v->index);
+    return op_is(next, OP_DOT) || (op_is(next, OP_ADD) && op_is(OPERAND(next->def, BINARY, b), OP_DOT));
+  }
+  for (u32 i = 0; op_has(op, T_PURE | T_ELEM) && i < op->noperands; i++)
+    if (op_operand(op, i) && type_is_tile(op_operand(op, i)->type) && from_staged_dot(op_operand(op, i), depth - 1))
+      return true;
+  return false;
+}
+
+static void
+add_ring(Op *op, void *user)
+{
+  u64 *bytes = user;
+  bool loads = op->code == OP_LOAD || op->code == OP_TENSOR_LOAD;
+  if (loads && stages(op->block->parent) && type_is_tile(op_result(op)->type))
+    *bytes += (u64)box_tile_bytes(op_result(op)->type) * (u64)op_int(op->block->parent, AT_STAGES, 1);
+}
+
+/* Beside the buffers of its loops, one for a piece. */
+static bool
+has_room(const Find *x)
+{
+  enum { MBARRIERS = 2048 };
+  u64 bytes = box_store_bytes(x->c, x->tile) + MBARRIERS;
+  func_walk(x->f, add_ring, &bytes);
+  return bytes <= x->c->target->shared_max;
+}
+
+static bool
+is_stored_so(const Find *x)
+{
+  enum { DEPTH = 6 };
+  if (x->f->box_stores == CHOICE_OFF || !type_is_tile(x->tile) || x->tile->rank < 2)
+    return false;
+  return x->f->box_stores == CHOICE_ON || (x->f->persistent && dtype_bits(x->tile->dt) == 16 &&
+                                           from_staged_dot(OPERAND(x->op, STORE, value), DEPTH) && has_room(x));
+}
+
+static void
+try(Find *x)
+{
+  Span at = x->op->span;
+  const char *name = op_info(x->op->code)->name;
+  if (!find(x) && x->c->remarks)
+    diag(x->c, at, R_NO_TENSOR, name, x->why);
 }
 
 void
 pass_find_tensors(Ctx *c, Module *m)
 {
   for (u32 i = 0; i < m->funcs.len && c->boxes == BOXES_FOUND && target_has(c->target, F_TMA); i++) {
-    OpVec loads = func_ops(c, m->funcs.data[i], OP_LOAD);
-    for (u32 k = 0; k < loads.len; k++) {
-      Find x = {.c = c, .f = m->funcs.data[i], .load = loads.data[k], .tile = op_result(loads.data[k])->type};
-      if (!is_wanted(x.load))
-        continue;
-      Span at = x.load->span;
-      if (!find(&x) && c->remarks)
-        diag(c, at, R_NO_TENSOR, x.why);
+    Func *f = m->funcs.data[i];
+    OpVec loads = func_ops(c, f, OP_LOAD), stores = func_ops(c, f, OP_STORE);
+    for (u32 k = 0; k < loads.len; k++)
+      if (is_wanted(loads.data[k]))
+        try(&(Find){.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type});
+    for (u32 k = 0; k < stores.len; k++) {   /* behind loads, which look at what stores leave out */
+      Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type};
+      if (is_stored_so(&x))
+        try(&x);
     }
   }
 }

@@ -425,38 +425,28 @@ without_inner(Flat *x, Builder *b)
   ir_yield(b, copy->nresults, copy->results);
 }
 
-/* Will the loop's dots be products of warpgroups, as far as can be seen here? choose_mma decides. */
+/* Will a dot of the loop be a product of warpgroups, as far as can be seen here? */
 static bool
-for_warpgroups(Ctx *c, const Op *inner)
+for_warpgroups(Ctx *c, Func *f, const Op *inner)
 {
-  Team team = block_team(inner->regions[0]);
-  if (!target_has(c->target, F_WGMMA) || team.warps % WGMMA_GROUP || op_int(inner, AT_STAGES, 1) < 2)
-    return false;
-  for (const Op *op = inner->regions[0]->first; op; op = op->next) {
-    if (op->code != OP_DOT || op_result(op)->type->rank != 2)
-      continue;
-    const Type *a = OPERAND(op, DOT, a)->type, *b = OPERAND(op, DOT, b)->type;
-    if (a->dt != DT_F32 && !wgmma_error(c, team, a, type_shared(c, b->dt, 0, b->rank, b->shape, NULL, NULL, 0, 0)))
+  AxisInfo *axes = target_has(c->target, F_WGMMA) ? analyse_axes(f) : NULL;
+  for (const Op *op = inner->regions[0]->first; op && axes; op = op->next)
+    if (op->code == OP_DOT && wgmma_dot_loop(op) && !wgmma_dot_error(c, axes, op))
       return true;
-  }
   return false;
 }
 
-static void
-flatten(Ctx *c, Func *f, Op *outer)
+const char *
+flatten_loop(Ctx *c, Func *f, Op *outer)
 {
   Flat x = {.c = c, .f = f, .outer = outer, .nvalues = f->nvalues};
-  op_remove_attr(outer, AT_FLATTEN);
   const char *why = find_inner(&x);
   if (!why)
     why = find_carried(&x);
-  if (!why && for_warpgroups(c, x.inner))
+  if (!why && for_warpgroups(c, f, x.inner))
     why = "its sums stay under way over the iterations of the loop in it";
-  if (why) {
-    if (c->remarks)
-      diag(c, outer->span, R_NOT_FLATTENED, why);
-    return;
-  }
+  if (why)
+    return why;
   Builder b = builder_before(outer), then;
   b.span = outer->span;
   Value *some = ir_binary(&b, OP_AND, ir_cmp(&b, "lt", OPERAND(outer, FOR, lo), OPERAND(outer, FOR, hi)),
@@ -470,6 +460,17 @@ flatten(Ctx *c, Func *f, Op *outer)
   for (u32 i = 0; i < outer->nresults; i++)
     value_replace_uses(outer->results[i], guard->results[i]);
   op_remove(outer);
+  return NULL;
+}
+
+static void
+flatten(Ctx *c, Func *f, Op *outer)
+{
+  Span at = outer->span;
+  op_remove_attr(outer, AT_FLATTEN);
+  const char *why = flatten_loop(c, f, outer);
+  if (why && c->remarks)
+    diag(c, at, R_NOT_FLATTENED, why);
 }
 
 void

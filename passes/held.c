@@ -1,5 +1,6 @@
 /* held.c - see held.h. */
 #include "held.h"
+#include <string.h>
 
 static void
 note_index(Op *op, void *user)
@@ -31,14 +32,24 @@ held_registers(const Held *h, const Value *v)
   return whole ? type_registers(v->type) : 0;
 }
 
+/* The op behind which user has done with v: a product reads registers until it is waited for. */
+static const Op *
+done_with(const Op *user, const Value *v)
+{
+  const Op *to = user;
+  while (to->code == OP_WGMMA && OPERAND(user, WGMMA, a) == v && op_result(to)->uses)
+    to = op_result(to)->uses->user;
+  return to->code == OP_WGMMA_WAIT && to->block == user->block ? to : user;
+}
+
 /* The last mark in b at which v is held: in front of its last use, or behind it where that is in a region. */
 static u32
 last_mark(const Value *v, const Block *b, u32 from)
 {
   u32 to = from;
   for (const Use *u = v->uses; u; u = u->next) {
-    const Op *op = op_ancestor_in(u->user, b);
-    u32 end = !op ? 0 : op->mark + (op != u->user);
+    const Op *until = done_with(u->user, v), *op = op_ancestor_in((Op *)until, b);
+    u32 end = !op ? 0 : op->mark + (op != until);
     to = end > to ? end : to;
   }
   return to;
@@ -54,14 +65,19 @@ hold(Held *h, const Value *v, const Block *b, u32 from)
   h->across[last_mark(v, b, from)] -= n;
 }
 
-u32
-held_count(Held *h, Block *b, u32 around)
+typedef VEC(Value *) Guests;
+
+/* The same with values from outside that end in b. */
+static u32
+count_with(Held *h, Block *b, u32 around, const Guests *guests)
 {
   u32 n = 1;
   for (Op *op = b->first; op; op = op->next)
     op->mark = n++;
   h->across = NEW_ARRAY(h->c->scratch, u32, n + 1);
   h->across[1] = around;
+  for (u32 i = 0; i < guests->len; i++)
+    hold(h, guests->data[i], b, 1);
   for (u32 i = 0; i < b->nargs; i++)
     hold(h, b->args[i], b, 1);
   for (Op *op = b->first; op; op = op->next)
@@ -72,8 +88,116 @@ held_count(Held *h, Block *b, u32 around)
   return n - 1;
 }
 
+u32
+held_count(Held *h, Block *b, u32 around)
+{
+  return count_with(h, b, around, &(Guests){0});
+}
+
 bool
 held_behind(const Value *v, const Op *op)
 {
   return last_mark(v, op->block, 0) > op->mark;
+}
+
+/* ---- where it is most ---- */
+
+static bool
+moves_between_threads(const Op *op)
+{
+  const char *kind = op_str(op, AT_KIND, "none");
+  return op->code == OP_CONVERT_LAYOUT && (!strcmp(kind, "shuffle") || !strcmp(kind, "shared"));
+}
+
+/* Are all elements there at once? */
+static bool
+is_whole(const Op *op)
+{
+  bool moves = op->nregions || op->code == OP_DOT || op_has(op, T_EXCHANGE) || moves_between_threads(op);
+  return moves || (!op_has(op, T_PURE) && op->code != OP_LOAD && op->code != OP_STORE);
+}
+
+bool
+held_ends_at(const Value *v, const Op *op)
+{
+  return value_block(v) == op->block && !held_behind(v, op);
+}
+
+static u32
+moved_registers(const Held *h, const Op *op)
+{
+  u32 in = 0, out = 0;
+  for (u32 i = 0; !op->nregions && i < op->noperands; i++)
+    if (op_operand(op, i) && held_ends_at(op_operand(op, i), op))
+      in += held_registers(h, op_operand(op, i));
+  for (u32 i = 0; !op->nregions && i < op->nresults; i++)
+    out += held_registers(h, op->results[i]);
+  return max_u32(in, out);
+}
+
+/* Adds what op, or an op in it, uses of the block that `in` is in, and that is not needed behind `in`. */
+static void
+find_guests(Held *h, const Op *in, const Op *op, Guests *out)
+{
+  for (u32 i = 0; i < op->noperands; i++) {
+    Value *v = op_operand(op, i);
+    bool known = !v || value_block(v) != in->block || last_mark(v, in->block, 0) > in->mark + 1;
+    for (u32 k = 0; k < out->len && !known; k++)
+      known = out->data[k] == v;
+    if (!known)
+      vec_push(h->c->scratch, out, v);
+  }
+  for (u32 r = 0; r < op->nregions; r++)
+    for (const Op *x = op->regions[r]->first; x; x = x->next)
+      find_guests(h, in, x, out);
+}
+
+static u32
+most_with(Held *h, Block *b, u32 around, const Guests *guests, Op **at)
+{
+  u32 most = 0;
+  count_with(h, b, around, guests);
+  const u32 *across = h->across;
+  for (Op *op = b->first; op; op = op->next) {
+    u32 n = is_whole(op) ? across[op->mark] + moved_registers(h, op) : 0;
+    if (n > most) {
+      most = n;
+      *at = op;
+    }
+  }
+  for (Op *op = b->first; op; op = op->next) {
+    Guests ends = {0};
+    u32 n = across[op->mark];
+    if (op->code == OP_IF)      /* a value that its regions use last ends where they do */
+      for (u32 r = 0; r < op->nregions; r++)
+        for (const Op *x = op->regions[r]->first; x; x = x->next)
+          find_guests(h, op, x, &ends);
+    for (u32 i = 0; i < ends.len; i++)
+      n -= held_registers(h, ends.data[i]);
+    for (u32 r = 0; !op_on_elements(op) && r < op->nregions; r++) {
+      Op *inner = NULL;
+      u32 in = most_with(h, op->regions[r], n, &ends, &inner);
+      if (in > most) {
+        most = in;
+        *at = inner;
+      }
+    }
+  }
+  return most;
+}
+
+u32
+held_most(Held *h, Block *b, u32 around, Op **at)
+{
+  return most_with(h, b, around, &(Guests){0}, at);
+}
+
+u32
+team_registers(const Ctx *c, Team team, u32 warps)
+{
+  if (warps * 32 > c->target->threads_max || (team.op && warps != team.warps))
+    return 0;
+  u32 all = team.op ? team.op->block->func->warps : warps, stated = warps == team.warps ? team.registers : 0;
+  u32 most = min_u32(target_registers(c->target, all * 32), c->target->regs_thread);
+  return stated && (team.op || stated < most) ? stated : most;
 }

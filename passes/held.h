@@ -17,4 +17,10 @@ u32 held_registers(const Held *h, const Value *v);
 u32 held_count(Held *h, Block *b, u32 around);
 /* v is needed behind op, an op of its block or of one that has it in a region. */
 bool held_behind(const Value *v, const Op *op);
+/* v is an operand of op, and ends there. */
+bool held_ends_at(const Value *v, const Op *op);
+/* The most that is held in b at an op which wants all elements of its tiles at once, and at which op. */
+u32 held_most(Held *h, Block *b, u32 around, Op **at);
+/* What a thread of the team has if the program has so many warps; 0: it cannot. What a region's has is the kernel's to say, and stays. */
+u32 team_registers(const Ctx *c, Team team, u32 warps);
 #endif

@@ -336,10 +336,11 @@ require(Barriers *x, State *s, Op *op, const Op *memory, u32 against)
     add_barrier(x, s, op);
 }
 
+/* What one program copies to all, others get from elsewhere wherever the copy stands. */
 static bool
 is_elsewhere(const Proxied *p, const void *region)
 {
-  return p->in != region;
+  return p->in != region || op_attr(p->op, AT_MULTICAST);
 }
 
 /* Is there unfenced memory that the proxy reaches from elsewhere than the block's region? */

@@ -12,13 +12,17 @@ extern const char *const passes_order[];   /* order.c: names, NULL-terminated */
 bool fold_elem(const Op *op, const u64 *x, u64 *out);
 
 void func_dce(Ctx *c, Func *f);                /* dce.c: the pass, on one function */
+/* flatten_loops.c: a `for` and the one in it become one loop, which leaves unused copies; NULL, or why not (nothing is changed then). */
+const char *flatten_loop(Ctx *c, Func *f, Op *outer);
+void block_drop_unused(Block *b);              /* dce.c: ops of this one block whose results are unused, and that may go */
 
 /* ---- loops.c ---- */
-u32 block_loop_depth(const Block *b);          /* number of for and while ops around */
 /* The op in block b that is `op` or contains it; NULL if none. */
 Op *op_ancestor_in(Op *op, const Block *b);
 /* One more carried value of a for: starts as init; the body's argument for it. The yield's operand is the caller's to add. */
 Value *loop_carry(Op *loop, Value *init, const char *name);
+/* What a carried value, given as the body's argument, is behind the loop. */
+Value *loop_result_of(const Op *loop, const Value *arg);
 /* Is there an iteration of a for `ahead` steps behind that of index i, which is one of its indices? */
 Value *loop_goes_on(Builder *b, const Op *loop, Value *i, u32 ahead);
 /* The number by which loads and copies that are done ahead for this loop name it (`ahead`); it gets one if it has none. */

@@ -3,8 +3,10 @@
  * A buffer is live from its shared_alloc to its shared_free, or to the end of its block; longer, if a product of warpgroups reads it,
  * until that is waited for; and all the time, if other programs of the cluster reach it, which may be ahead or behind. Buffers whose live
  * ranges do not overlap may share memory: each takes the lowest offset at which it may begin (buffer_align) and that is free for all of its
- * range. Regions of a warp_specialize run at the same time, so buffers of different ones never share. */
+ * range. Regions of a warp_specialize run at the same time, so buffers of different ones never share. Nor does scratch lie in a region's
+ * buffers, live or not, unless it is the only region that has scratch: each region's begins behind all of them, one behind the other. */
 #include "live_buffers.h"
+#include "scratch.h"
 #include "wgmma.h"
 
 /* Positions: op->mark, in program order; a region's ops lie between its op and the next. */
@@ -113,16 +115,62 @@ live_buffers(Ctx *c, Func *f)
   return b;
 }
 
+static void
+asks_scratch(Op *op, void *user)
+{
+  bool *asks = user;
+  *asks |= op->code == OP_CONVERT_LAYOUT || scratch_bytes(op->block->func->module->ctx, op);
+}
+
+/* No other region of the warp_specialize has scratch. */
+static bool
+scratch_alone(Team t)
+{
+  bool others = false;
+  for (u32 r = 0; t.op && r < t.op->nregions && !others; r++)
+    if (r != t.part)
+      block_walk(t.op->regions[r], asks_scratch, &others);
+  return t.op && !others;
+}
+
+static u32
+last_of(const Op *op)
+{
+  return op->nregions ? end_of(op->regions[op->nregions - 1]) : op->mark;
+}
+
+/* Is it live while op runs, or in its team (alone: of that, while op itself does) while the teams run? */
+static bool
+live_beside(const LiveRange *l, const Op *op, Team t, bool alone)
+{
+  const Op *at = t.op && !(alone && l->team.op && l->team.part == t.part) ? t.op : op;
+  return l->from <= last_of(at) && at->mark <= l->to;
+}
+
+static u32
+top_beside(const LiveBuffers *b, const Op *op, Team t, bool alone)
+{
+  u32 top = 0;
+  for (u32 i = 0; i < b->ranges.len; i++) {
+    const LiveRange *l = &b->ranges.data[i];
+    if (live_beside(l, op, t, alone))
+      top = max_u32(top, l->offset + l->bytes);
+  }
+  return top;
+}
+
 u32
 live_buffers_top(const LiveBuffers *b, const Op *op)
 {
-  const Op *teams = block_team(op->block).op;
-  op = teams ? teams : op;
-  u32 top = 0, last = op->nregions ? end_of(op->regions[op->nregions - 1]) : op->mark;
-  for (u32 i = 0; i < b->ranges.len; i++) {
-    const LiveRange *l = &b->ranges.data[i];
-    if (l->from <= last && op->mark <= l->to && l->offset + l->bytes > top)
-      top = l->offset + l->bytes;
-  }
-  return top;
+  Team t = block_team(op->block);
+  return top_beside(b, op, t, scratch_alone(t));
+}
+
+u32
+live_buffers_room(const LiveBuffers *b, const Op *op)
+{
+  Team t = block_team(op->block);
+  u32 all = top_beside(b, op, t, false), top = live_buffers_top(b, op), most = b->c->target->shared_max;
+  u32 room = all < most ? most - all : 0;
+  return t.op ? (top < all ? min_u32(all, most) - min_u32(top, most) : 0) + room / t.op->nregions / SHARED_ALIGN * SHARED_ALIGN : room;
 }

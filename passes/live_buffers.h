@@ -11,4 +11,6 @@ typedef struct LiveBuffers { Ctx *c; VEC(LiveRange) ranges; u32 bytes, position;
 LiveBuffers live_buffers(Ctx *c, Func *f);
 /* Where the buffers end that are live while op runs, with those of other teams. */
 u32 live_buffers_top(const LiveBuffers *b, const Op *op);
+/* Bytes behind that for op's scratch: teams run at the same time, so each has its share of what no buffer takes, and what its own leave. */
+u32 live_buffers_room(const LiveBuffers *b, const Op *op);
 #endif

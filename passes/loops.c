@@ -1,16 +1,6 @@
 /* loops.c - small questions about structured control flow. */
 #include "internal.h"
 
-/* Number of for and while ops around b. */
-u32
-block_loop_depth(const Block *b)
-{
-  u32 n = 0;
-  for (const Op *p = b->parent; p; p = p->block->parent)
-    n += op_is_loop(p);
-  return n;
-}
-
 /* The op in block b that is `op` or contains it; NULL if none. */
 Op *
 op_ancestor_in(Op *op, const Block *b)
@@ -72,6 +62,14 @@ loop_carry(Op *loop, Value *init, const char *name)
   op_add_operand(loop, init);
   op_add_result(loop, init->type);
   return block_add_arg(loop->regions[0], init->type, name);
+}
+
+Value *
+loop_result_of(const Op *loop, const Value *arg)
+{
+  u32 k = 0;
+  loop_carries(loop, arg, &k);
+  return loop->results[k];
 }
 
 Value *

@@ -1,7 +1,7 @@
 /* pipeline.h - what the files of software pipelining share. */
 #ifndef TILEC_PASSES_PIPELINE_H
 #define TILEC_PASSES_PIPELINE_H
-#include "internal.h"
+#include "ring.h"
 
 /* pipeline_regs.c: have `load`, an op of the loop's body, done one iteration early, its tile carried in registers; NULL, or
  * why not (nothing is changed then). */
@@ -10,9 +10,23 @@ const char *prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load);
 /* warpgroup_dots.c: does a dot of the loop's body that is marked `warpgroup` take the load's tile, or a transpose of it? The shared
  * layout, in panels, for such a tile of type t; NULL: there is none. */
 bool warpgroup_reads(const Op *loop, const Op *load);
+Op *warpgroup_reader(const Op *loop, const Op *load);     /* the first of them */
+bool warpgroup_alone_reads(const Op *load);               /* nobody else does */
+/* Of operands that these loops have from outside. */
+u64 warpgroup_kept_bytes(Ctx *c, u32 n, Op *const *loops);
 const Layout *warpgroup_layout(Ctx *c, const Type *t);
 /* All that the body's dots do is add to sums that the loop does nothing else with: such sums may stay under way. */
 bool warpgroup_defers(const Op *loop);
-/* Make products of the marked dots whose operands lie in these rows of buffers, with waits an iteration later if `defer`. */
-void warpgroup_products(Ctx *c, Op *loop, bool defer, Value *const *rows, u32 nrows);
+/* left x right, which is a buffer, and so may left be, added to the dot's accumulator: the sum, waited for; each wait is in *waits. */
+Value *warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits);
+/* Make products of the marked dots whose operands lie in buffers of these rings, with waits an iteration later if `defer`. */
+void warpgroup_products(Ctx *c, Op *loop, bool defer, u32 nrings, Ring *const *rings);
+/* How many products each wait of the block leaves under way, where none is when it begins. */
+void warpgroup_count_waits(Ctx *c, Block *b);
+/* What several loops keep of an operand is in one buffer. */
+void warpgroup_keep_once(Ctx *c, Func *f);
+
+/* overlap_products.c: let the loop's products that follow from others run beside those of the next iteration, if that fits. Then the loop
+ * is another one. */
+bool overlap_products(Ctx *c, Func *f, Op *loop, u32 nrings, Ring *const *rings);
 #endif

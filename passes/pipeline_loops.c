@@ -45,43 +45,32 @@
  * a load is looked at: such a load stays. */
 #include "boxes.h"
 #include "buffers.h"
-#include "carried.h"
 #include "loop_slice.h"
 #include "pipeline.h"
+#include "ring_remark.h"
+#include "ring.h"
 #include "roles.h"
 #include "schedule_table.h"
 #include "wgmma.h"
 
-enum { MAX_LOADS = 16 };
+enum { MAX_LOADS = RING_ROWS };
+enum { KEPT_BESIDE = 2048 };   /* bytes of shared memory for mbarriers and small buffers, where operands are kept beside rings */
 typedef VEC(Value *) ValueVec;
-
-typedef struct Staged {
-  Op *load;
-  Value *buffers;
-  const Layout *smem;
-  const Layout *want;        /* layout of the readers' conversion; NULL: the load's own */
-  bool box;                  /* a tensor_load */
-  bool fills;                /* where the mask is off the tile is something else than 0: chosen after reading */
-} Staged;
 
 typedef struct Pipe {
   Ctx *c;
   Func *f;
   Op *loop;
   Block *body;
-  u32 ahead_by, slots;       /* iterations that copies are ahead; buffers of a row: one more, or two where products read on (defer) */
+  u32 ahead_by;              /* iterations that copies are ahead; a row has one buffer more, or two where products read on (defer) */
   bool defer;
-  Staged staged[MAX_LOADS];
-  u32 n;
+  Ring ring;
   Op *rest[MAX_LOADS];       /* loads that cannot be copied */
   const char *why[MAX_LOADS];
   u32 nrest;
   bool *feeds;               /* by value id: an address or mask of a load is computed from it */
   LoopSlice slice;           /* stage 0 without the copies */
-  Value *put, *get, *next;   /* block arguments: buffer to fill, buffer to read, the counter ahead */
-  Value *full, *phase;       /* row of mbarriers that count boxes; block argument: parity of the phase that ends when `get` is full */
-  Carried around;            /* get and phase, for loops that are entered again */
-  u32 boxes;                 /* of the n */
+  Value *next;               /* block argument: the counter ahead */
   Value **ahead;             /* block arguments, as carried */
   OpVec indices;             /* loads that the body's copies take their addresses from */
 } Pipe;
@@ -95,22 +84,8 @@ remark(const Pipe *p, Span load, DiagId id, const char *why)
     diag(p->c, load, id, why);
 }
 
-/* The layout that a conversion of the loaded tile asks for, right behind it or behind a cast of it. */
 static const Layout *
-readers_layout(const Op *load)
-{
-  for (const Use *u = op_result(load)->uses; u; u = u->next) {
-    const Op *op = u->user;
-    if (op->code == OP_CAST && op_result(op)->uses)
-      op = op_result(op)->uses->user;
-    if (op->code == OP_CONVERT_LAYOUT)
-      return op_result(op)->type->layout;
-  }
-  return NULL;
-}
-
-static const Layout *
-shared_layout_for(Pipe *p, const Staged *x, u32 vec)
+shared_layout_for(Pipe *p, const RingRow *x, u32 vec)
 {
   const Type *t = op_result(x->load)->type;
   const Layout *want = x->want ? x->want : t->layout, *smem = warpgroup_reads(p->loop, x->load) ? warpgroup_layout(p->c, t) : NULL;
@@ -158,22 +133,24 @@ mark_feeding(Pipe *p)
 }
 
 static void
-plan_buffer(Pipe *p, Staged *x, u32 vec)
+plan_buffer(Pipe *p, RingRow *x, u32 vec)
 {
-  x->want = readers_layout(x->load);
+  x->want = ring_readers_layout(x->load);
   x->smem = x->box ? box_buffer(p->c, op_result(x->load)->type)->layout : shared_layout_for(p, x, vec);
 }
 
 /* NULL if the box of a tensor_load can be copied ahead, else why not. (What there is are boxes that copies move: plain_tensors.) */
 static const char *
-box_in_loop_obstacle(Pipe *p, Staged *x)
+box_in_loop_obstacle(Pipe *p, RingRow *x)
 {
   const Op *load = x->load;
-  Value *at[MAX_RANK];
+  Value *at[MAX_RANK + WINDOW_DIMS];
   const char *why;
   u32 n = load->noperands - SLOT(TENSOR_LOAD, at);
   for (u32 i = 0; i < n; i++)
     at[i] = op_operand(load, SLOT(TENSOR_LOAD, at) + i);
+  if (op_tensor(load)->def && op_inside(op_tensor(load)->def, p->loop))
+    return "the loop makes its tensor";
   if (p->feeds[op_result(load)->id] || p->slice.in[op_result(load)->id])
     return "the address of another load is computed from it";
   if (!slice_add(&p->slice, n, at, &why))
@@ -185,7 +162,7 @@ box_in_loop_obstacle(Pipe *p, Staged *x)
 
 /* NULL if the load can be copied asynchronously, else why not. */
 static const char *
-obstacle(Pipe *p, Staged *x)
+obstacle(Pipe *p, RingRow *x)
 {
   const Op *load = x->load;
   const Type *t = op_result(load)->type;
@@ -197,7 +174,7 @@ obstacle(Pipe *p, Staged *x)
     return "it is not a tile of numbers";
   if ((why = slice_load_obstacle(load)))
     return why;
-  if (x->fills && readers_layout(load))
+  if (x->fills && ring_readers_layout(load))
     return "where its mask is off it gives something else than 0, and its reader wants another layout";
   u32 vec = (u32)op_int(load, AT_VEC, 1), bytes = vec * type_elem_bytes(t);
   if (bytes < 4 || bytes > 16)
@@ -218,13 +195,13 @@ find_staged(Pipe *p)
   mark_feeding(p);
   for (Op *op = p->body->first; op; op = op->next) {
     bool box = op->code == OP_TENSOR_LOAD;
-    if ((op->code != OP_LOAD && !box) || p->n == MAX_LOADS || p->nrest == MAX_LOADS)
+    if ((op->code != OP_LOAD && !box) || p->ring.n == MAX_LOADS || p->nrest == MAX_LOADS)
       continue;
-    Staged x = {.load = op};
+    RingRow x = {.load = op};
     const char *why = box ? box_in_loop_obstacle(p, &x) : obstacle(p, &x);
     if (!why) {
-      p->boxes += box;
-      p->staged[p->n++] = x;
+      p->ring.boxes += box;
+      p->ring.row[p->ring.n++] = x;
       continue;
     }
     p->why[p->nrest] = why;
@@ -235,28 +212,6 @@ find_staged(Pipe *p)
 
 /* ---- stage 0, cloned ---- */
 
-/* Bytes that boxes bring in an iteration are announced at the mbarrier of their buffers. */
-static Value *
-announce(Pipe *p, Builder *b, Value *slot)
-{
-  i64 bytes = 0;
-  for (u32 k = 0; k < p->n; k++)
-    bytes += p->staged[k].box ? box_tile_bytes(op_result(p->staged[k].load)->type) : 0;
-  Value *full = ir_shared_index(b, p->full, slot);
-  op_set_int(op_create(b, OP_MBARRIER_ARRIVE, 1, &full, 0, NULL, 0), AT_BYTES, bytes);
-  return full;
-}
-
-static void
-copy_tile(Pipe *p, Builder *b, const Op *load, Value *buffer, Value *const *map)
-{
-  Op *copy = ir_async_copy(b, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
-  op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
-  op_set_int(copy, AT_AHEAD, loop_number_ahead(p->loop));
-  if (op_str(load, AT_EVICT, NULL))
-    op_set_str(copy, AT_EVICT, op_str(load, AT_EVICT, NULL));
-}
-
 /* if more { copy every staged tile into its buffer `slot` }; commit. */
 static void
 issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
@@ -265,20 +220,11 @@ issue(Pipe *p, Builder *b, Value *more, Value *slot, Value *const *map)
   for (u32 r = 0; r < 2; r++) {
     Builder in = builder_at_end(p->f, guard->regions[r]);
     in.span = b->span;
-    Value *full = r == 0 && p->boxes ? announce(p, &in, slot) : NULL;
-    for (u32 k = 0; r == 0 && k < p->n; k++) {
-      const Op *load = p->staged[k].load;
-      in.span = load->span;
-      Value *buffer = ir_shared_index(&in, p->staged[k].buffers, slot);
-      if (p->staged[k].box)
-        box_copy(&in, load, map, buffer, full);
-      else
-        copy_tile(p, &in, load, buffer, map);
-    }
-    in.span = b->span;
+    if (r == 0)
+      ring_fill(&p->ring, &in, slot, map);
     ir_yield(&in, 0, NULL);
   }
-  if (p->n > p->boxes)
+  if (p->ring.n > p->ring.boxes)
     ir_async_commit(b);
 }
 
@@ -299,114 +245,32 @@ before_copies(const Pipe *p)
 
 /* ---- rewriting ---- */
 
-static const Type *
-buffers_type(Pipe *p, const Staged *x)
-{
-  const Type *t = op_result(x->load)->type;
-  return type_shared(p->c, t->dt, p->slots, t->rank, t->shape, NULL, x->smem, 0, 0);
-}
-
-static void
-make_buffers(Pipe *p, Builder *b)
-{
-  for (u32 k = 0; k < p->n; k++) {
-    b->span = p->staged[k].load->span;
-    p->staged[k].buffers = ir_shared_alloc(b, buffers_type(p, &p->staged[k]));
-    p->staged[k].buffers->name = op_result(p->staged[k].load)->name;
-  }
-  b->span = p->loop->span;
-}
-
-/* (slot + 1) mod N; *phase (NULL: not asked for) changes where that begins anew. */
-static Value *
-next_slot(Pipe *p, Builder *b, Value *slot, Value **phase)
-{
-  Value *more = ir_binary(b, OP_ADD, slot, i32_const(b, 1));
-  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, p->slots));
-  if (phase)
-    *phase = ir_select(b, wrap, ir_binary(b, OP_XOR, *phase, i32_const(b, 1)), *phase);
-  return ir_select(b, wrap, i32_const(b, 0), more);
-}
-
-/* Slot s of the prologue. */
-static Value *
-first_slot(Pipe *p, Builder *b, u32 s)
-{
-  if (!p->boxes || !p->around.again)
-    return i32_const(b, s);
-  Value *sum = ir_binary(b, OP_ADD, p->around.in[0], i32_const(b, s));
-  return ir_select(b, ir_cmp(b, "lt", sum, i32_const(b, p->slots)), sum, ir_binary(b, OP_SUB, sum, i32_const(b, p->slots)));
-}
-
 /* Prologue: N - 1 issues; then what is left of them becomes carried. */
 static void
 prologue(Pipe *p)
 {
-  if (p->boxes)
-    p->full = box_mbarriers(p->c, p->f, p->loop->span, p->slots);
+  Ring *r = &p->ring;
+  if (r->boxes)
+    ring_make_mbarriers(r, false);
   Builder b = builder_before(p->loop);
   Value *i = OPERAND(p->loop, FOR, lo), **carried = slice_first(&p->slice);
-  make_buffers(p, &b);
+  ring_make_buffers(r, &b);
   Value *any = ir_cmp(&b, "lt", i, OPERAND(p->loop, FOR, hi));
   for (u32 s = 0; s < p->ahead_by; s++) {
     Value *more = s ? ir_binary(&b, OP_AND, any, loop_goes_on(&b, p->loop, OPERAND(p->loop, FOR, lo), s)) : any;
     Value **map = slice_clone(&p->slice, &b, i, carried, more, NULL);
-    issue(p, &b, more, first_slot(p, &b, s), map);
+    issue(p, &b, more, ring_first(r, &b, s), map);
     carried = slice_next(&p->slice, map);
     i = ir_binary(&b, OP_ADD, i, OPERAND(p->loop, FOR, step));
   }
   p->next = loop_carry(p->loop, i, "next");
-  p->put = loop_carry(p->loop, first_slot(p, &b, p->ahead_by), "put");
-  p->get = loop_carry(p->loop, first_slot(p, &b, 0), "get");
-  if (p->boxes)
-    p->phase = loop_carry(p->loop, p->around.in[1], "phase");
+  r->put = loop_carry(p->loop, ring_first(r, &b, p->ahead_by), "put");
+  r->get = loop_carry(p->loop, ring_first(r, &b, 0), "get");
+  if (r->boxes)
+    r->phase = loop_carry(p->loop, r->from[1], "phase");
   p->ahead = slice_now(&p->slice);
   for (u32 k = 0; k < p->slice.carried.len; k++)
     p->ahead[k] = loop_carry(p->loop, carried[k], p->ahead[k]->name);
-}
-
-/* This iteration's tile in layout l, from its buffer. */
-static Value *
-read_staged(Pipe *p, Builder *b, const Staged *x, const Layout *l)
-{
-  const Type *t = op_result(x->load)->type;
-  Value *buffer = ir_shared_index(b, x->buffers, p->get);
-  Value *v = ir_shared_load(b, buffer, type_with_layout(p->c, t, l)), *other = OPERAND(x->load, LOAD, other);
-  return x->fills ? ir_select(b, OPERAND(x->load, LOAD, mask), v, other) : v;
-}
-
-/* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
-static void
-replace_load(Pipe *p, const Staged *x)
-{
-  Op *load = x->load;
-  Builder b = builder_before(load);
-  Value *own = NULL, *wanted = NULL, *old = op_result(load);
-  while (old->uses) {
-    Op *user = old->uses->user;
-    Op *convert = user->code == OP_CAST && value_use_count(op_result(user)) == 1 ? op_result(user)->uses->user : user;
-    if (convert->code == OP_CONVERT_LAYOUT && op_result(convert)->type->layout == x->want) {
-      if (!wanted)
-        wanted = read_staged(p, &b, x, x->want);
-      Value *with = wanted;
-      if (convert != user) {
-        Builder at = builder_before(convert);
-        with = ir_cast(&at, wanted, op_result(user)->type->dt);
-      }
-      value_replace_uses(op_result(convert), with);
-      op_remove(convert);
-      if (convert != user)
-        op_remove(user);
-      continue;
-    }
-    if (!own)
-      own = read_staged(p, &b, x, old->type->layout);
-    op_set_operand(user, (u32)(old->uses - user->operands), own);
-  }
-  own = own ? own : wanted;
-  if (own)
-    own->name = old->name;
-  op_remove(load);
 }
 
 /* Adds the loads of indices for the iteration ahead to p->indices. */
@@ -414,11 +278,12 @@ static void
 steady_state(Pipe *p)
 {
   Builder b = builder_before(p->body->first);
+  Ring *r = &p->ring;
   Op *dot = before_copies(p);
   b.span = p->loop->span;
-  if (p->boxes)
-    op_create(&b, OP_MBARRIER_WAIT, 2, (Value *[]){ir_shared_index(&b, p->full, p->get), p->phase}, 0, NULL, 0);
-  if (p->n > p->boxes) {
+  if (r->boxes)
+    ring_await(r, &b);
+  if (r->n > r->boxes) {
     ir_async_wait(&b, p->ahead_by - 1);
     op_create(&b, OP_BARRIER, 0, NULL, 0, NULL, 0);
   }
@@ -427,20 +292,19 @@ steady_state(Pipe *p)
   b.span = p->loop->span;
   Value *more = loop_goes_on(&b, p->loop, loop_counter(p->loop), p->ahead_by);
   Value **map = slice_clone(&p->slice, &b, p->next, p->ahead, more, &p->indices), **carried = slice_next(&p->slice, map);
-  issue(p, &b, more, p->put, map);
-  Value *phase = p->phase, *put = next_slot(p, &b, p->put, NULL), *get = next_slot(p, &b, p->get, p->boxes ? &phase : NULL);
+  issue(p, &b, more, r->put, map);
+  Value *phase = r->phase, *put = ring_next(r, &b, r->put, NULL), *get = ring_next(r, &b, r->get, r->boxes ? &phase : NULL);
   Op *end = block_terminator(p->body);
   Builder last = builder_before(end);
   last.span = p->loop->span;
   op_add_operand(end, ir_binary(&last, OP_ADD, p->next, OPERAND(p->loop, FOR, step)));
   op_add_operand(end, put);
   op_add_operand(end, get);
-  if (p->boxes)
+  if (r->boxes)
     op_add_operand(end, phase);
   for (u32 k = 0; k < p->slice.carried.len; k++)
     op_add_operand(end, carried[k]);
-  for (u32 k = 0; k < p->n; k++)
-    replace_load(p, &p->staged[k]);
+  ring_read(r);
 }
 
 static void
@@ -448,31 +312,16 @@ epilogue(Pipe *p)
 {
   Builder b = builder_after(p->loop);
   b.span = p->loop->span;
-  if (p->n > p->boxes)
+  if (p->ring.n > p->ring.boxes)
     ir_async_wait(&b, 0);
-  for (u32 k = 0; k < p->n; k++)
-    op_create(&b, OP_SHARED_FREE, 1, &p->staged[k].buffers, 0, NULL, 0);
-}
-
-/* What only the copied loads needed goes. */
-static void
-drop_dead(Pipe *p)
-{
-  for (Op *op = p->body->last, *before; op; op = before) {
-    before = op->prev;
-    bool used = op_has(op, T_TERM) || !op_removable(op);
-    for (u32 i = 0; i < op->nresults; i++)
-      used = used || !value_unused(op->results[i]);
-    if (!used)
-      op_remove(op);
-  }
+  ring_free(&p->ring, &b);
 }
 
 /* The load of an index is prefetched together with those that it needs itself: they come before it, and have nobody left to serve then. */
 static void
 prefetch_indices(Pipe *p)
 {
-  for (u32 i = p->indices.len; i-- > 0; drop_dead(p))
+  for (u32 i = p->indices.len; i-- > 0; block_drop_unused(p->body))
     if (!value_unused(op_result(p->indices.data[i])))
       prefetch_in_registers(p->c, p->f, p->loop, p->indices.data[i]);
 }
@@ -494,246 +343,191 @@ prefetch_rest(Pipe *p)
 }
 
 static void
-print_schedule(Pipe *p)
+print_schedule(const Pipe *p)
 {
   Op *loads[MAX_LOADS];
   const Type *buffers[MAX_LOADS];
-  for (u32 i = 0; i < p->n; i++) {
-    loads[i] = p->staged[i].load;
-    buffers[i] = buffers_type(p, &p->staged[i]);
+  for (u32 i = 0; i < p->ring.n; i++) {
+    loads[i] = p->ring.row[i].load;
+    buffers[i] = ring_buffers_type(&p->ring, i);
   }
   schedule_table(&(ScheduleTable){.c = p->c, .out = p->c->notes, .loop = p->loop, .body = p->body, .stages = p->ahead_by + 1,
-                                  .nloads = p->n, .load = loads, .buffers = buffers, .early = p->slice.in,
+                                  .nloads = p->ring.n, .load = loads, .buffers = buffers, .early = p->slice.in,
                                   .behind = before_copies(p)});
-}
-
-/* ---- products of warpgroups ---- */
-
-static u64
-ring_bytes(Pipe *p)
-{
-  u64 bytes = 0;
-  for (u32 k = 0; k < p->n; k++)
-    bytes += type_shared_bytes(buffers_type(p, &p->staged[k]));
-  return bytes;
 }
 
 /* Products that run into the next iteration read buffers for one more: each row gets one more, or copies are one iteration less ahead. */
 static void
 let_products_run_on(Pipe *p)
 {
-  p->defer = p->n && warpgroup_defers(p->loop);
+  Ring *r = &p->ring;
+  p->defer = r->n && warpgroup_defers(p->loop);
   for (u32 k = 0; k < p->nrest && p->defer; k++)
     p->defer = !warpgroup_reads(p->loop, p->rest[k]);
-  p->slots += p->defer;
-  if (p->defer && ring_bytes(p) > p->c->target->shared_max) {
-    p->slots--;
+  r->slots += p->defer;
+  if (p->defer && ring_bytes(r) + box_kept_bytes(p->c, p->f) > p->c->target->shared_max) {
+    r->slots--;
     p->ahead_by--;
     p->defer = p->ahead_by > 0;
     p->ahead_by += !p->defer;
   }
 }
 
+/* The loop starts its own copies. */
 static void
-make_products(Pipe *p)
+in_one_team(Pipe *p)
 {
-  Value *rows[MAX_LOADS];
-  for (u32 k = 0; k < p->n; k++)
-    rows[k] = p->staged[k].buffers;
-  warpgroup_products(p->c, p->loop, p->defer, rows, p->n);
-}
-
-/* Loops with boxes go on where they left off with their mbarriers when they are entered again. */
-static bool
-begin_rings(Pipe *p)
-{
-  return !p->boxes || carried_begin(&p->around, p->loop, 2, (i64[]){0, 0}, (const char *[]){"get", "phase"});
-}
-
-static Value *
-result_of(const Pipe *p, const Value *arg)
-{
-  u32 k = 0;
-  loop_carries(p->loop, arg, &k);
-  return p->loop->results[k];
-}
-
-static void
-end_rings(Pipe *p)
-{
-  if (p->boxes)
-    carried_end(&p->around, (Value *[]){result_of(p, p->get), result_of(p, p->phase)});
-}
-
-/* ---- two teams ---- */
-
-/* Copies of boxes by a team of their own: where the sums stay under way, a program has two warpgroups, and shared memory is for one
- * program anyway. A box alone is nothing that warps would have to wait for. */
-static bool
-wants_roles(Pipe *p)
-{
-  u32 warps = block_team(p->body).warps;
-  return p->boxes && p->boxes == p->n && !p->nrest && p->defer && warps == 2 * WGMMA_GROUP && target_has(p->c->target, F_SETMAXNREG) &&
-         !p->f->max_registers && !p->f->min_blocks && ring_bytes(p) > p->c->target->shared_max / 2 &&
-         !roles_obstacle(p->c, p->f, p->loop);
-}
-
-static void
-arrive(Builder *b, Value *row, Value *slot)
-{
-  Value *m = ir_shared_index(b, row, slot);
-  op_create(b, OP_MBARRIER_ARRIVE, 1, &m, 0, NULL, 0);
-}
-
-static void
-await(Builder *b, Value *row, Value *slot, Value *parity)
-{
-  op_create(b, OP_MBARRIER_WAIT, 2, (Value *[]){ir_shared_index(b, row, slot), parity}, 0, NULL, 0);
-}
-
-static void
-arrive_if(Builder *b, Value *when, Value *row, Value *slot)
-{
-  Op *guard = ir_if(b, when, 0, NULL);
-  for (u32 r = 0; r < 2; r++) {
-    Builder in = builder_at_end(b->func, guard->regions[r]);
-    in.span = b->span;
-    if (r == 0)
-      arrive(&in, row, slot);
-    ir_yield(&in, 0, NULL);
-  }
-}
-
-/* The loop waits for its buffers, and hands back those of the iteration before, whose products are done. */
-static void
-consume(Pipe *p, Value *empty)
-{
-  Builder b = builder_before(p->loop);
-  b.span = p->loop->span;
-  Value *any = ir_cmp(&b, "lt", OPERAND(p->loop, FOR, lo), OPERAND(p->loop, FOR, hi));
-  p->get = loop_carry(p->loop, p->around.in[0], "get");
-  p->phase = loop_carry(p->loop, p->around.in[1], "phase");
-  Value *before = loop_carry(p->loop, p->around.in[0], "before");
-  b = builder_before(p->body->first);
-  b.span = p->loop->span;
-  await(&b, p->full, p->get, p->phase);
-  Op *end = block_terminator(p->body);
-  b = builder_before(end);
-  b.span = p->loop->span;
-  Value *phase = p->phase, *get = next_slot(p, &b, p->get, &phase);
-  op_add_operand(end, get);
-  op_add_operand(end, phase);
-  op_add_operand(end, p->get);
-  for (u32 k = 0; k < p->n; k++)
-    replace_load(p, &p->staged[k]);
-  end_rings(p);
-  make_products(p);
-  b = builder_before(end);
-  b.span = p->loop->span;
-  arrive_if(&b, ir_cmp(&b, "ne", loop_counter(p->loop), OPERAND(p->loop, FOR, lo)), empty, before);
-  Op *behind = p->loop;
-  while (behind->next->code == OP_WGMMA_WAIT)
-    behind = behind->next;
-  b = builder_after(behind);
-  b.span = p->loop->span;
-  arrive_if(&b, any, empty, result_of(p, before));
-  drop_dead(p);
-}
-
-/* The same loop in the team that copies. */
-static void
-produce(Pipe *p, Value *const *map, Value *empty)
-{
-  Op *loop = map[op_result(p->staged[0].load)->id]->def->block->parent, *end = block_terminator(loop->regions[0]);
   Carried around;
-  carried_begin(&around, loop, 2, (i64[]){0, 1}, (const char *[]){"put", "phase"});
-  Value *put = loop_carry(loop, around.in[0], "put"), *phase = loop_carry(loop, around.in[1], "phase");
-  Builder b = builder_before(end);
-  b.span = loop->span;
-  await(&b, empty, put, phase);
-  Value *full = announce(p, &b, put), *next_phase = phase, *next;
-  for (u32 k = 0; k < p->n; k++) {
-    Value *tile = map[op_result(p->staged[k].load)->id];
-    Op *load = tile->def;
-    b.span = load->span;
-    box_copy(&b, load, NULL, ir_shared_index(&b, p->staged[k].buffers, put), full);
-    Builder at = builder_before(load);
-    value_replace_uses(tile, ir_const_bits(&at, tile->type, 0));
-    op_remove(load);
-  }
-  b.span = loop->span;
-  next = next_slot(p, &b, put, &next_phase);
-  op_add_operand(end, next);
-  op_add_operand(end, next_phase);
-  op_remove_attr(loop, AT_STAGES);
-  u32 k = 0;
-  loop_carries(loop, put, &k);
-  carried_end(&around, (Value *[]){loop->results[k], loop->results[k + 1]});
+  Ring *ring = &p->ring;
+  for (u32 k = 0; k < p->slice.ops.len; k++)
+    if (p->slice.ops.data[k]->code == OP_LOAD)
+      op_set_int(p->slice.ops.data[k], AT_AHEAD, loop_number_ahead(p->loop));
+  if (ring->boxes)
+    ring_begin(&around, 1, &ring);
+  prologue(p);
+  steady_state(p);
+  epilogue(p);
+  if (ring->boxes)
+    ring_end(&around, 1, &ring);
+  warpgroup_products(p->c, p->loop, p->defer, 1, &ring);
+  if (!ring->boxes)
+    op_set_int(p->loop, AT_PIPELINED, p->ahead_by + 1);
+  block_drop_unused(p->body);
+  prefetch_indices(p);
 }
 
-static void
-part(Pipe *p)
+static Pipe
+plan_loop(Ctx *c, Func *f, Op *loop)
 {
-  Value **map, *empty;
-  Op *teams = roles_split(p->c, p->f, &map);
-  p->full = box_mbarriers(p->c, p->f, p->loop->span, p->slots);
-  empty = box_mbarriers(p->c, p->f, p->loop->span, p->slots);
-  Builder b = builder_before(teams);
-  make_buffers(p, &b);
-  begin_rings(p);
-  produce(p, map, empty);
-  consume(p, empty);
-  func_dce(p->c, p->f);
-}
-
-static void
-drop_marks(Op *op, void *user)
-{
-  (void)user;
-  if (op->code == OP_DOT)
-    op_remove_attr(op, AT_WARPGROUP);
+  u32 stages = (u32)op_int(loop, AT_STAGES, 1);
+  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .ahead_by = stages - 1,
+            .ring = {.c = c, .f = f, .loop = loop, .slots = stages}};
+  p.slice = slice_new(c, f, loop, true);
+  find_staged(&p);
+  let_products_run_on(&p);
+  return p;
 }
 
 static void
 pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
-  u32 stages = (u32)op_int(loop, AT_STAGES, 1);
-  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .ahead_by = stages - 1, .slots = stages};
-  p.slice = slice_new(c, f, loop, true);
-  find_staged(&p);
-  let_products_run_on(&p);
+  Pipe p = plan_loop(c, f, loop);
   op_remove_attr(loop, AT_STAGES);
-  if (p.n && c->notes)
+  if (p.ring.n && c->notes)
     print_schedule(&p);
-  if (wants_roles(&p)) {
-    part(&p);
-    return;
-  }
-  if (p.n && begin_rings(&p)) {
-    for (u32 k = 0; k < p.slice.ops.len; k++)
-      if (p.slice.ops.data[k]->code == OP_LOAD)
-        op_set_int(p.slice.ops.data[k], AT_AHEAD, loop_number_ahead(loop));
-    prologue(&p);
-    steady_state(&p);
-    epilogue(&p);
-    end_rings(&p);
-    make_products(&p);
-    if (!p.boxes)
-      op_set_int(loop, AT_PIPELINED, p.ahead_by + 1);
-    drop_dead(&p);
-    prefetch_indices(&p);
+  if (p.ring.n) {
+    RingNote note = ring_note(&p.ring);
+    Span at = loop->span;
+    in_one_team(&p);
+    ring_remark(c, f, &note, at, p.ahead_by);
   }
   prefetch_rest(&p);
+}
+
+/* ---- two teams ---- */
+
+/* Its copies may be a team's of their own: boxes, all of them, for products. */
+static bool
+suits_roles(const Pipe *p)
+{
+  const Ring *r = &p->ring;
+  bool products = r->n > 0;
+  for (u32 k = 0; k < r->n; k++)
+    products &= warpgroup_reads(p->loop, r->row[k].load) || p->defer;
+  return products && r->boxes == r->n && !p->nrest;
+}
+
+/* What the rings take at least beside what the loops' products keep in shared memory. */
+static u64
+parted_bytes(Ctx *c, u32 n, const Pipe *p, Op *const *loops)
+{
+  return ring_bytes(&p[0].ring) + (p[0].defer ? 0 : warpgroup_kept_bytes(c, n, loops) + KEPT_BESIDE);
+}
+
+/* NULL if a team of its own can make the copies of these loops, else why not. A box alone is nothing that warps would have to wait for, and
+ * registers are shared out among eight warps that multiply and four that copy (roles.c). */
+static const char *
+parting_obstacle(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *loops)
+{
+  if (!target_has(c->target, F_SETMAXNREG))
+    return "the target does not share out registers";
+  if (f->warps != 2 * WGMMA_GROUP)
+    return "not eight warps multiply";
+  if (f->max_registers || f->min_blocks)
+    return "the kernel limits registers itself";
+  for (u32 i = 0; i < n; i++) {
+    if (block_team(p[i].body).op)
+      return "it is a team's already";
+    if (!suits_roles(&p[i]))
+      return "what it loads is not all copied as boxes of tensors, for products of warpgroups";
+    if (p[i].defer != p[0].defer)
+      return "products of one loop stay under way from one iteration to the next, those of another do not";
+  }
+  if (parted_bytes(c, n, p, loops) > c->target->shared_max)
+    return "its buffers take more shared memory than there is";
+  return roles_obstacle(c, f, n, rings, p[0].defer);
+}
+
+static void
+make_roles(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *loops)
+{
+  RingNote *notes = NEW_ARRAY(c->scratch, RingNote, n);
+  Span *at = NEW_ARRAY(c->scratch, Span, n);
+  for (u32 i = 0; i < n; i++) {
+    notes[i] = ring_note(&rings[i]);
+    at[i] = loops[i]->span;
+    op_remove_attr(loops[i], AT_STAGES);
+    if (c->notes)
+      print_schedule(&p[i]);
+  }
+  roles_part(c, f, n, rings, p[0].defer);
+  for (u32 i = 0; i < n; i++)
+    ring_remark(c, f, &notes[i], at[i], p[i].ring.slots - 1);
+}
+
+/* By itself where shared memory is for one program anyway, and it can be. */
+static bool
+part_roles(Ctx *c, Func *f, u32 n, Op *const *loops)
+{
+  Pipe *p = NEW_ARRAY(c->scratch, Pipe, n);
+  Ring *rings = NEW_ARRAY(c->scratch, Ring, n);
+  bool stated = f->roles == CHOICE_ON;
+  if (f->roles == CHOICE_OFF || !n || n > CARRIED_OPS || (!stated && (f->warps != 2 * WGMMA_GROUP || !target_has(c->target, F_SETMAXNREG))))
+    return false;
+  for (u32 i = 0; i < n; i++) {
+    p[i] = plan_loop(c, f, loops[i]);
+    rings[i] = p[i].ring;
+  }
+  const char *why = parting_obstacle(c, f, n, p, rings, loops);
+  if (why && stated)
+    remark(&p[0], loops[0]->span, R_NO_ROLES, why);
+  if (why || (!stated && parted_bytes(c, n, p, loops) <= c->target->shared_max / 2))
+    return false;
+  make_roles(c, f, n, p, rings, loops);
+  return true;
+}
+
+/* ---- the pass ---- */
+
+static void
+pipeline_func(Ctx *c, Func *f)
+{
+  OpVec loops = func_ops(c, f, OP_FOR);
+  u32 n = 0;
+  for (u32 k = 0; k < loops.len; k++)
+    if (loop_is_staged(loops.data[k]))
+      loops.data[n++] = loops.data[k];
+  if (!part_roles(c, f, n, loops.data)) {
+    for (u32 k = n; k-- > 0;)   /* inner loops first */
+      pipeline_loop(c, f, loops.data[k]);
+    if (n > 1)
+      warpgroup_keep_once(c, f);
+  }
 }
 
 void
 pass_pipeline_loops(Ctx *c, Module *m)
 {
-  for (u32 i = 0; i < m->funcs.len; i++) {
-    OpVec loops = func_ops(c, m->funcs.data[i], OP_FOR);
-    for (u32 k = loops.len; k-- > 0;)   /* inner loops first */
-      if (op_int(loops.data[k], AT_STAGES, 1) >= 2)
-        pipeline_loop(c, m->funcs.data[i], loops.data[k]);
-    func_walk(m->funcs.data[i], drop_marks, NULL);
-  }
+  for (u32 i = 0; i < m->funcs.len; i++)
+    pipeline_func(c, m->funcs.data[i]);
 }

@@ -82,21 +82,12 @@ one_block(Func *f)
     f->min_blocks = 1;
 }
 
-/* Shared memory for op's scratch: teams run at the same time, and each has its share. */
-static u32
-room_for(const Plans *p, const Op *op)
-{
-  u32 top = live_buffers_top(&p->live, op), most = p->c->target->shared_max, room = top < most ? most - top : 0;
-  const Op *teams = block_team(op->block).op;
-  return teams ? room / teams->nregions / SHARED_ALIGN * SHARED_ALIGN : room;
-}
-
 /* What a planned op needs of shared memory becomes what there is room for. */
 static void
 fit(Plans *p, Op *op)
 {
   Ctx *c = p->c;
-  u32 room = room_for(p, op);
+  u32 room = live_buffers_room(&p->live, op);
   u32 bits = scratch_pieces(op), most = scratch_most_pieces(c, op), bytes = scratch_bytes(c, op);
   op_remove_attr(op, AT_PIECES);
   if (!bytes || (!bits && (bytes <= room || shuffles_instead(op))))

@@ -2,8 +2,28 @@
  *
  * The team that copies does the kernel again, without what it does to memory: dce leaves of that the loops and ifs around the copies, and
  * what their coordinates are computed from. So these must not depend on what the kernel reads from memory, nor on tiles. What the two
- * teams share is buffers and mbarriers, which the caller makes in front of the op; all else is each team's own. */
+ * teams share is the ring's buffers and mbarriers, made in front of the op; all else is each team's own.
+ *
+ * The team that copies waits until a slot is empty, announces the bytes, starts the copies. The other waits until a slot is full, and
+ * hands it back when the products that read it are done: where these run on into the next iteration, behind the next ones. Where they do
+ * not, tiles that different products read have rings of their own, and are waited for and handed back one by one.
+ *
+ * Several loops share the rings, if they copy the same tiles: the team that copies goes on with the next loop while the other is
+ * still at the one before. */
 #include "roles.h"
+#include "boxes.h"
+#include "pipeline.h"
+
+/* The first row of the ring that the same product reads as this one. */
+static u32
+group_of(const Ring *r, u32 row)
+{
+  const Op *reader = warpgroup_reader(r->loop, r->row[row].load);
+  u32 k = 0;
+  while (k < row && (!reader || warpgroup_reader(r->loop, r->row[k].load) != reader))
+    k++;
+  return k;
+}
 
 /* ---- what may be done twice ---- */
 
@@ -75,7 +95,16 @@ computed_apart(Closure *x, const Op *load)
   return !x->why;
 }
 
-typedef struct Others { const Op *loop; const char *why; } Others;
+typedef struct Others { u32 n; const Ring *rings; const char *why; } Others;
+
+static bool
+is_parted(const Others *o, const Op *loop)
+{
+  for (u32 i = 0; i < o->n; i++)
+    if (o->rings[i].loop == loop)
+      return true;
+  return false;
+}
 
 static void
 look_at(Op *op, void *user)
@@ -84,21 +113,41 @@ look_at(Op *op, void *user)
   bool result = op->nresults && !value_unused(op_result(op));
   if (op_uses_shared(op))
     o->why = "the kernel uses shared memory or orders accesses itself";
-  else if (op->code == OP_FOR && op != o->loop && op_int(op, AT_STAGES, 1) >= 2)
+  else if (loop_is_staged(op) && !is_parted(o, op))
     o->why = "the kernel has another loop with stages";
   else if (!op_removable(op) && !op->nregions && !op_has(op, T_TERM) && result)
     o->why = "what the kernel does to memory has a result";
 }
 
+/* Do both loops copy the same tiles, for the same products of theirs? */
+static bool
+same_tiles(const Ring *x, const Ring *y)
+{
+  bool same = x->n == y->n && x->slots == y->slots;
+  for (u32 k = 0; k < x->n && same; k++)
+    same = op_result(x->row[k].load)->type == op_result(y->row[k].load)->type && x->row[k].smem == y->row[k].smem &&
+           group_of(x, k) == group_of(y, k);
+  return same;
+}
+
 const char *
-roles_obstacle(Ctx *c, Func *f, const Op *loop)
+roles_obstacle(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
 {
   Closure x = {.c = c, .seen = NEW_ARRAY(c->scratch, bool, f->nvalues)};
-  Others o = {.loop = loop};
+  Others o = {.n = n, .rings = rings};
   func_walk(f, look_at, &o);
-  for (const Op *op = loop->regions[0]->first; op && !o.why; op = op->next)
-    if (op->code == OP_TENSOR_LOAD && !computed_apart(&x, op))
-      o.why = x.why;
+  for (u32 i = 0; i < n && !o.why; i++) {
+    const Ring *r = &rings[i];
+    for (u32 k = 0; k < r->n && !o.why; k++) {
+      if (!computed_apart(&x, r->row[k].load))
+        o.why = x.why;
+      else if (!defer && !warpgroup_alone_reads(r->row[k].load))
+        o.why = "a tile is not for products alone";
+    }
+    for (u32 k = 0; k < i && !o.why; k++)
+      if (op_inside(r->loop, rings[k].loop) || !same_tiles(r, &rings[k]))
+        o.why = "its loops with stages copy different tiles";
+  }
   return o.why;
 }
 
@@ -122,8 +171,10 @@ drop_effects(Block *b)
   }
 }
 
-Op *
-roles_split(Ctx *c, Func *f, Value ***map)
+/* The first region of the warp_specialize is what the kernel was, the second a copy of it that has no effects. map: from the values of the
+ * first to those of the second. */
+static Op *
+split(Ctx *c, Func *f, Value ***map)
 {
   i64 warps[] = {f->warps, COPYING_WARPS}, own[] = {MULTIPLYING, COPYING};
   Op *end = f->body->last;
@@ -143,4 +194,254 @@ roles_split(Ctx *c, Func *f, Value ***map)
   drop_effects(teams->regions[1]);
   f->warps += COPYING_WARPS;
   return teams;
+}
+
+/* ---- rings ---- */
+
+typedef struct Roles {
+  Ctx *c;
+  Func *f;
+  u32 nloops, ngroups;
+  bool defer;
+  Ring **ring;               /* group g of loop i: i * ngroups + g */
+  Value **map;
+} Roles;
+
+static Ring *
+ring_at(const Roles *x, u32 loop, u32 group)
+{
+  return x->ring[loop * x->ngroups + group];
+}
+
+/* Of one group, for all loops. */
+static Ring **
+rings_of_group(const Roles *x, u32 group)
+{
+  Ring **rings = NEW_ARRAY(x->c->scratch, Ring *, x->nloops);
+  for (u32 i = 0; i < x->nloops; i++)
+    rings[i] = ring_at(x, i, group);
+  return rings;
+}
+
+static Ring *
+take_group(const Roles *x, const Ring *all, u32 first)
+{
+  Ring *r = NEW_ARRAY(x->c->scratch, Ring, 1);
+  *r = *all;
+  r->n = 0;
+  for (u32 k = 0; k < all->n; k++)
+    if (x->defer || group_of(all, k) == first)
+      r->row[r->n++] = all->row[k];
+  r->boxes = r->n;
+  return r;
+}
+
+static void
+group_rows(Roles *x, const Ring *rings)
+{
+  u32 first[RING_ROWS];
+  for (u32 k = 0; k < rings[0].n; k++)
+    if (x->defer ? k == 0 : group_of(&rings[0], k) == k)
+      first[x->ngroups++] = k;
+  x->ring = NEW_ARRAY(x->c->scratch, Ring *, x->nloops * x->ngroups);
+  for (u32 i = 0; i < x->nloops; i++)
+    for (u32 g = 0; g < x->ngroups; g++)
+      x->ring[i * x->ngroups + g] = take_group(x, &rings[i], first[g]);
+}
+
+static void
+make_memory(Roles *x, Op *teams)
+{
+  for (u32 g = 0; g < x->ngroups; g++) {
+    Ring *first = ring_at(x, 0, g);
+    ring_make_mbarriers(first, true);
+    Builder b = builder_before(teams);
+    ring_make_buffers(first, &b);
+    for (u32 i = 1; i < x->nloops; i++)
+      ring_share(ring_at(x, i, g), first);
+  }
+}
+
+/* ---- the team that multiplies ---- */
+
+static void
+arrive(Builder *b, Value *row, Value *slot)
+{
+  Value *m = ir_shared_index(b, row, slot);
+  op_create(b, OP_MBARRIER_ARRIVE, 1, &m, 0, NULL, 0);
+}
+
+static void
+arrive_if(Builder *b, Value *when, Value *row, Value *slot)
+{
+  Op *guard = ir_if(b, when, 0, NULL);
+  for (u32 r = 0; r < 2; r++) {
+    Builder in = builder_at_end(b->func, guard->regions[r]);
+    in.span = b->span;
+    if (r == 0)
+      arrive(&in, row, slot);
+    ir_yield(&in, 0, NULL);
+  }
+}
+
+/* The loop waits for its slots and reads them. before: the slot of the iteration before, where products are done one later. */
+static Value *
+read_slots(Ring *r, bool defer)
+{
+  Op *loop = r->loop, *end = block_terminator(loop->regions[0]);
+  r->get = loop_carry(loop, r->from[0], "get");
+  r->phase = loop_carry(loop, r->from[1], "phase");
+  Value *before = defer ? loop_carry(loop, r->from[0], "before") : NULL;
+  Builder b = builder_before(defer ? loop->regions[0]->first : r->row[0].load);
+  b.span = loop->span;
+  ring_await(r, &b);
+  b = builder_before(end);
+  b.span = loop->span;
+  Value *phase = r->phase, *get = ring_next(r, &b, r->get, &phase);
+  op_add_operand(end, get);
+  op_add_operand(end, phase);
+  if (before)
+    op_add_operand(end, r->get);
+  ring_read(r);
+  return before;
+}
+
+/* Slots of the iteration before, whose products are done; those of the last one behind the loop. */
+static void
+hand_back_later(const Ring *r, Value *before)
+{
+  Op *loop = r->loop, *behind = loop;
+  Builder b = builder_before(block_terminator(loop->regions[0]));
+  b.span = loop->span;
+  arrive_if(&b, ir_cmp(&b, "ne", loop_counter(loop), OPERAND(loop, FOR, lo)), r->empty, before);
+  while (behind->next->code == OP_WGMMA_WAIT)
+    behind = behind->next;
+  b = builder_after(behind);
+  b.span = loop->span;
+  Value *any = ir_cmp(&b, "lt", OPERAND(loop, FOR, lo), OPERAND(loop, FOR, hi));
+  arrive_if(&b, any, r->empty, loop_result_of(loop, before));
+}
+
+/* The op behind which op, of the loop's body, no longer reads its buffers. */
+static Op *
+end_of_reads(Op *op)
+{
+  while (op->code == OP_WGMMA)
+    op = op_result(op)->uses->user;
+  return op;
+}
+
+static bool
+reads_ring(const Ring *r, const Op *op)
+{
+  for (u32 i = 0; i < op->noperands; i++) {
+    const Op *m = buffer_alloc(op_operand(op, i));
+    for (u32 k = 0; k < r->n; k++)
+      if (m == r->row[k].buffers->def)
+        return !op_is_view(op);
+  }
+  return false;
+}
+
+/* This iteration's slot, behind the last read of it. */
+static void
+hand_back(const Ring *r)
+{
+  Block *body = r->loop->regions[0];
+  Op *last = NULL;
+  u32 n = 0;
+  for (Op *op = body->first; op; op = op->next)
+    op->mark = n++;
+  for (Op *op = body->first; op; op = op->next) {
+    Op *to = reads_ring(r, op) ? end_of_reads(op) : NULL;
+    last = to && (!last || to->mark > last->mark) ? to : last;
+  }
+  Builder b = builder_after(last);
+  b.span = r->loop->span;
+  arrive(&b, r->empty, r->get);
+}
+
+static void
+consume(Roles *x)
+{
+  Value **before = NEW_ARRAY(x->c->scratch, Value *, x->nloops * x->ngroups);
+  for (u32 g = 0; g < x->ngroups; g++) {
+    Carried around;
+    Ring **rings = rings_of_group(x, g);
+    ring_begin(&around, x->nloops, rings);
+    for (u32 i = 0; i < x->nloops; i++)
+      before[i * x->ngroups + g] = read_slots(rings[i], x->defer);
+    ring_end(&around, x->nloops, rings);
+  }
+  for (u32 i = 0; i < x->nloops; i++) {
+    Ring **rings = x->ring + i * x->ngroups;
+    Op *loop = rings[0]->loop;
+    warpgroup_products(x->c, loop, x->defer, x->ngroups, rings);
+    for (u32 g = 0; g < x->ngroups; g++)
+      if (x->defer)
+        hand_back_later(rings[g], before[i * x->ngroups + g]);
+      else
+        hand_back(rings[g]);
+    block_drop_unused(loop->regions[0]);
+  }
+  warpgroup_keep_once(x->c, x->f);
+  for (u32 i = 0; !x->defer && i < x->nloops; i++)
+    overlap_products(x->c, x->f, ring_at(x, i, 0)->loop, x->ngroups, x->ring + i * x->ngroups);
+}
+
+/* ---- the team that copies ---- */
+
+/* Fills the ring in its copy of the loop; put and phase: carried by that. */
+static void
+fill_slots(const Roles *x, const Ring *r, Op *loop, Value *put, Value *phase)
+{
+  Op *end = block_terminator(loop->regions[0]);
+  Builder b = builder_before(end);
+  b.span = loop->span;
+  op_create(&b, OP_MBARRIER_WAIT, 2, (Value *[]){ir_shared_index(&b, r->empty, put), phase}, 0, NULL, 0);
+  ring_fill(r, &b, put, x->map);
+  for (u32 k = 0; k < r->n; k++) {
+    Value *tile = x->map[op_result(r->row[k].load)->id];
+    Op *load = tile->def;
+    Builder at = builder_before(load);
+    value_replace_uses(tile, ir_const_bits(&at, tile->type, 0));
+    op_remove(load);
+  }
+  Value *next_phase = phase, *next = ring_next(r, &b, put, &next_phase);
+  op_add_operand(end, next);
+  op_add_operand(end, next_phase);
+  op_remove_attr(loop, AT_STAGES);
+}
+
+static void
+produce(const Roles *x)
+{
+  Op *loops[CARRIED_OPS];
+  for (u32 i = 0; i < x->nloops; i++)
+    loops[i] = x->map[op_result(ring_at(x, i, 0)->row[0].load)->id]->def->block->parent;
+  for (u32 g = 0; g < x->ngroups; g++) {
+    Carried around;
+    Value *out[2 * CARRIED_OPS], *put[CARRIED_OPS], *phase[CARRIED_OPS];
+    carried_begin(&around, x->nloops, loops, 2, (i64[]){0, 1}, (const char *[]){"put", "phase"});
+    for (u32 i = 0; i < x->nloops; i++) {
+      put[i] = loop_carry(loops[i], around.in[i][0], "put");
+      phase[i] = loop_carry(loops[i], around.in[i][1], "phase");
+      fill_slots(x, ring_at(x, i, g), loops[i], put[i], phase[i]);
+      out[2 * i] = loop_result_of(loops[i], put[i]);
+      out[2 * i + 1] = loop_result_of(loops[i], phase[i]);
+    }
+    carried_end(&around, out);
+  }
+}
+
+void
+roles_part(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
+{
+  Roles x = {.c = c, .f = f, .nloops = n, .defer = defer};
+  group_rows(&x, rings);
+  Op *teams = split(c, f, &x.map);
+  make_memory(&x, teams);
+  produce(&x);
+  consume(&x);
+  func_dce(c, f);
 }

@@ -61,3 +61,14 @@ schedule_table(const ScheduleTable *t)
     buf_putc(t->out, '\n');
   }
 }
+
+void
+schedule_stages(Buf *out, const LoopStages *s)
+{
+  SourceLoc at = source_locate(s->c, s->loop->span.lo);
+  buf_printf(out, "// products of the loop at %s:%u:%u overlap; stage 0 is of the iteration behind that of stage 1\n", at.file, at.line,
+             at.col);
+  buf_printf(out, "//   stage  order\n");
+  for (u32 i = 0; i < s->n; i++)
+    print_row(out, s->stage[s->order[i]->mark], i, "", s->order[i]);
+}

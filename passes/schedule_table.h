@@ -1,7 +1,7 @@
 /* schedule_table.h - what a dump shows of a pipelined loop. */
 #ifndef TILEC_PASSES_SCHEDULE_TABLE_H
 #define TILEC_PASSES_SCHEDULE_TABLE_H
-#include "internal.h"
+#include "loop_stages.h"
 
 typedef struct ScheduleTable {
   Ctx *c;
@@ -16,4 +16,6 @@ typedef struct ScheduleTable {
 } ScheduleTable;
 /* Stage and order of each op of the loop, then the buffers, as comment lines. */
 void schedule_table(const ScheduleTable *t);
+/* The same of a loop whose iterations overlap. */
+void schedule_stages(Buf *out, const LoopStages *s);
 #endif

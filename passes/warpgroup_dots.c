@@ -19,7 +19,7 @@
 static bool
 is_marked(const Op *op)
 {
-  return op->code == OP_DOT && op_int(op, AT_WARPGROUP, 0);
+  return op->code == OP_DOT && op_int(op, AT_WARPGROUP, 0) == DOT_COPIED;
 }
 
 /* What a factor is a transpose or another layout of. */
@@ -31,13 +31,57 @@ source_of(Value *v)
   return v;
 }
 
-bool
-warpgroup_reads(const Op *loop, const Op *load)
+Op *
+warpgroup_reader(const Op *loop, const Op *load)
 {
   for (Op *op = loop->regions[0]->first; op; op = op->next)
     if (is_marked(op) && (source_of(OPERAND(op, DOT, a)) == op_result(load) || source_of(OPERAND(op, DOT, b)) == op_result(load)))
-      return true;
-  return false;
+      return op;
+  return NULL;
+}
+
+bool
+warpgroup_reads(const Op *loop, const Op *load)
+{
+  return warpgroup_reader(loop, load) != NULL;
+}
+
+/* Nothing but factors of marked dots comes of v. */
+static bool
+serves_products(const Value *v)
+{
+  for (const Use *u = v->uses; u; u = u->next) {
+    bool passes = u->user->code == OP_PERMUTE || u->user->code == OP_CONVERT_LAYOUT;
+    if (passes ? !serves_products(op_result(u->user)) : !is_marked(u->user) || OPERAND(u->user, DOT, acc) == v)
+      return false;
+  }
+  return true;
+}
+
+bool
+warpgroup_alone_reads(const Op *load)
+{
+  return serves_products(op_result(load));
+}
+
+u64
+warpgroup_kept_bytes(Ctx *c, u32 n, Op *const *loops)
+{
+  VEC(const Value *) kept = {0};
+  u64 bytes = 0;
+  for (u32 i = 0; i < n; i++)
+    for (const Op *op = loops[i]->regions[0]->first; op; op = op->next)
+      for (u32 k = 0; is_marked(op) && k < 2; k++) {
+        const Value *v = source_of(op_operand(op, k));
+        bool known = value_within(v, loops[i]);
+        for (u32 j = 0; j < kept.len && !known; j++)
+          known = kept.data[j] == v;
+        if (known)
+          continue;
+        vec_push(c->scratch, &kept, v);
+        bytes += (u64)type_numel(v->type) * type_elem_bytes(v->type);
+      }
+  return bytes;
 }
 
 const Layout *
@@ -48,12 +92,13 @@ warpgroup_layout(Ctx *c, const Type *t)
 
 /* ---- which sums stay under way ---- */
 
-/* The marked dot that adds to v and nothing else uses v, or NULL. */
+/* The marked dot that adds to v, by tensor cores alone, and nothing else uses v, or NULL. */
 static Op *
 only_adds_to(const Value *v)
 {
   const Use *u = v->uses;
-  return u && !u->next && is_marked(u->user) && OPERAND(u->user, DOT, acc) == v ? u->user : NULL;
+  bool adds = u && !u->next && is_marked(u->user) && OPERAND(u->user, DOT, acc) == v;
+  return adds && !wgmma_promotes(u->user) ? u->user : NULL;
 }
 
 /* From carried value k of the loop a row of marked dots leads to the same of the next iteration. */
@@ -109,18 +154,19 @@ warpgroup_defers(const Op *loop)
 typedef struct Products {
   Ctx *c;
   Op *loop;
-  Value *const *rows;              /* of buffers that the loop fills */
-  u32 nrows;
+  u32 nrings;
+  Ring *const *rings;              /* that the loop reads */
   VEC(Value *) kept;               /* buffers of what comes from outside */
-  VEC(Op *) waits;
+  OpVec waits;
 } Products;
 
 static bool
 is_row(const Products *p, const Value *v)
 {
-  for (u32 i = 0; i < p->nrows; i++)
-    if (p->rows[i] == v)
-      return true;
+  for (u32 i = 0; i < p->nrings; i++)
+    for (u32 k = 0; k < p->rings[i]->n; k++)
+      if (p->rings[i]->row[k].buffers == v)
+        return true;
   return false;
 }
 
@@ -173,21 +219,75 @@ operand_in_shared(Products *p, Builder *b, Value *v, int k)
   return buffer && !wgmma_side(p->c, buffer->type, k, &side) ? buffer : NULL;
 }
 
+static Value *
+product(Builder *b, Value *left, Value *right, Value *acc, OpVec *waits)
+{
+  Value *sum = ir_wgmma(b, left, right, ir_pending(b, acc));
+  Op *wait = ir_wgmma_wait(b, 1, &sum, 0);
+  vec_push(b->func->module->ctx->scratch, waits, wait);
+  return wait->results[0];
+}
+
+/* How much of K, from k on, is summed at once: at most `most`; parts of a buffer are powers of two, and begin at multiples of that. */
+static u32
+next_part(u32 k, u32 depth, u32 most)
+{
+  u32 n = next_pow2(depth);
+  if (depth <= most)
+    return depth;
+  while (n > most || k % n || n > depth - k)
+    n /= 2;
+  return n;
+}
+
+/* n elements of K from k on. */
+static Value *
+part_of(Builder *b, Value *v, int along, u32 k, u32 n)
+{
+  u32 shape[2] = {v->type->shape[0], v->type->shape[1]};
+  i64 start[2] = {0, 0};
+  if (n == shape[along])
+    return v;
+  shape[along] = n;
+  start[along] = k;
+  return ir_shared_slice(b, v, start, shape);
+}
+
+Value *
+warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits)
+{
+  Value *acc = OPERAND(dot, DOT, acc);
+  u32 most = wgmma_promotes(dot);
+  u64 bits;
+  u32 depth = right->type->shape[0];
+  bool empty = value_const_bits(acc, &bits) && !bits;
+  if (!most || (empty && depth <= most))
+    return product(b, left, right, acc, waits);
+  Value *zero = empty ? acc : ir_const_bits(b, acc->type, 0), *sum = empty ? NULL : acc;
+  for (u32 k = 0, n; k < depth; k += n) {
+    n = next_part(k, depth, most);
+    Value *part = product(b, part_of(b, left, 1, k, n), part_of(b, right, 0, k, n), zero, waits);
+    sum = sum ? ir_binary(b, OP_ADD, sum, part) : part;
+  }
+  return sum;
+}
+
 static void
 make_product(Products *p, Op *dot)
 {
   Builder b = builder_before(dot);
   b.span = dot->span;
+  u32 most = wgmma_promotes(dot);
   Value *right = operand_in_shared(p, &b, OPERAND(dot, DOT, b), 0);
   if (!right)
     return;
-  Value *left = operand_in_shared(p, &b, OPERAND(dot, DOT, a), 1), *sum;
-  sum = ir_wgmma(&b, left ? left : OPERAND(dot, DOT, a), right, ir_pending(&b, OPERAND(dot, DOT, acc)));
-  Op *wait = ir_wgmma_wait(&b, 1, &sum, 0);
-  wait->results[0]->name = op_result(dot)->name;
-  value_replace_uses(op_result(dot), wait->results[0]);
+  Value *left = operand_in_shared(p, &b, OPERAND(dot, DOT, a), 1);
+  if (!left && most && right->type->shape[0] > most)
+    return;
+  Value *sum = warpgroup_sum(&b, dot, left ? left : OPERAND(dot, DOT, a), right, &p->waits);
+  sum->name = op_result(dot)->name;
+  value_replace_uses(op_result(dot), sum);
   op_remove(dot);
-  vec_push(p->c->scratch, &p->waits, wait);
 }
 
 /* ---- waits ---- */
@@ -237,6 +337,24 @@ count_products(const Op *first, const Op *end)
   return n;
 }
 
+void
+warpgroup_count_waits(Ctx *c, Block *b)
+{
+  OpVec started = {0};
+  u32 under_way = 0;
+  for (Op *op = b->first; op; op = op->next) {
+    if (op->code == OP_WGMMA) {
+      vec_push(c->scratch, &started, op);
+      under_way++;
+    }
+    for (u32 i = 0; op->code == OP_WGMMA_WAIT && op->noperands && i < started.len; i++)
+      if (op_result(started.data[i]) == op_operand(op, 0)) {
+        under_way = min_u32(under_way, started.len - 1 - i);
+        op_set_int(op, AT_PENDING, under_way);
+      }
+  }
+}
+
 /* Move a wait to where its sum is first used. */
 static void
 sink(Op *wait)
@@ -249,7 +367,6 @@ sink(Op *wait)
     if (uses)
       break;
   }
-  op_set_int(wait, AT_PENDING, count_products(wait->next, to));
   op_move_before(wait, to);
 }
 
@@ -284,9 +401,9 @@ free_kept(Products *p)
 }
 
 void
-warpgroup_products(Ctx *c, Op *loop, bool defer, Value *const *rows, u32 nrows)
+warpgroup_products(Ctx *c, Op *loop, bool defer, u32 nrings, Ring *const *rings)
 {
-  Products p = {.c = c, .loop = loop, .rows = rows, .nrows = nrows};
+  Products p = {.c = c, .loop = loop, .nrings = nrings, .rings = rings};
   for (Op *op = loop->regions[0]->first, *next; op; op = next) {
     next = op->next;
     if (is_marked(op))
@@ -299,8 +416,65 @@ warpgroup_products(Ctx *c, Op *loop, bool defer, Value *const *rows, u32 nrows)
   p.waits.len = n;
   if (defer)
     defer_waits(&p);
-  else
-    for (u32 i = n; i-- > 0;)
-      sink(p.waits.data[i]);
+  for (u32 i = n; !defer && i-- > 0;)
+    sink(p.waits.data[i]);
+  if (!defer)
+    warpgroup_count_waits(c, loop->regions[0]);
   free_kept(&p);
+}
+
+/* ---- operands of several loops ---- */
+
+/* The one op of this kind, in the block, that uses the buffer. */
+static Op *
+only_user(const Value *buffer, OpCode code)
+{
+  Op *found = NULL;
+  for (const Use *u = buffer->uses; u; u = u->next)
+    if (u->user->code == code) {
+      if (found || u->user->block != buffer->def->block)
+        return NULL;
+      found = u->user;
+    }
+  return found;
+}
+
+/* Nothing but `store` writes the buffer, or a view of it. */
+static bool
+is_kept(const Value *v, const Op *store)
+{
+  for (const Use *u = v->uses; u; u = u->next) {
+    u32 fx = op_effect(u->user, (u32)(u - u->user->operands));
+    if (u->user != store && (fx & FX_WRITE || (op_is_view(u->user) && !is_kept(op_result(u->user), store))))
+      return false;
+  }
+  return true;
+}
+
+/* Two buffers in which the same value is kept, x in front of y: y is x, which ends where y did. */
+static bool
+keep_once(Op *x, Op *y)
+{
+  Value *a = op_result(x), *b = op_result(y);
+  Op *stores[] = {only_user(a, OP_SHARED_STORE), only_user(b, OP_SHARED_STORE)};
+  Op *frees[] = {only_user(a, OP_SHARED_FREE), only_user(b, OP_SHARED_FREE)};
+  if (a->type != b->type || x->block != y->block || !stores[0] || !stores[1] || !frees[0] || !frees[1] ||
+      OPERAND(stores[0], SHARED_STORE, x) != OPERAND(stores[1], SHARED_STORE, x) || !is_kept(a, stores[0]) || !is_kept(b, stores[1]))
+    return false;
+  op_move_before(frees[0], frees[1]);
+  op_remove(frees[1]);
+  op_remove(stores[1]);
+  value_replace_uses(b, a);
+  op_remove(y);
+  return true;
+}
+
+void
+warpgroup_keep_once(Ctx *c, Func *f)
+{
+  OpVec allocs = func_ops(c, f, OP_SHARED_ALLOC);
+  for (u32 i = 0; i < allocs.len; i++)
+    for (u32 k = i + 1; allocs.data[i] && k < allocs.len; k++)
+      if (allocs.data[k] && keep_once(allocs.data[i], allocs.data[k]))
+        allocs.data[k] = NULL;
 }

@@ -12,17 +12,30 @@ tilert_options_default(TilertOptions *o)
   o->sim_check_races = 1;
 }
 
-/* The caller may have been built with a shorter or longer struct: take what both know. */
-static TilertOptions
-options_merge(const TilertOptions *o)
+int
+options_fit(const void *o, size_t size, size_t known, const char *name, TilertError *err)
 {
-  TilertOptions all;
-  tilert_options_default(&all);
-  if (o && o->size) {
-    memcpy(&all, o, o->size < sizeof all ? o->size : sizeof all);
-    all.size = sizeof all;
-  }
-  return all;
+  const unsigned char *rest = o;
+  for (size_t i = known; i < size; i++)
+    if (rest[i])
+      return rt_error_set(err, TILERT_E_ARGUMENT,
+                          "%s has %zu bytes, and says something in those that this library (%s) does not know, behind %zu:"
+                          " it is older than the header", name, size, tilert_version(), known);
+  return TILERT_OK;
+}
+
+/* The caller may have been built with a shorter or longer struct: take what both know. */
+static int
+options_merge(const TilertOptions *o, TilertOptions *all, TilertError *err)
+{
+  tilert_options_default(all);
+  if (!o || !o->size)
+    return TILERT_OK;
+  if (options_fit(o, o->size, sizeof *all, "TilertOptions", err))
+    return TILERT_E_ARGUMENT;
+  memcpy(all, o, o->size < sizeof *all ? o->size : sizeof *all);
+  all->size = sizeof *all;
+  return TILERT_OK;
 }
 
 static int
@@ -34,31 +47,85 @@ open_auto(const TilertOptions *o, TilertDevice **out, TilertError *err)
   return sim_device_open(o, out, err);
 }
 
+enum { NUMBER_MOST = 1023 };
+
+/* The number behind the kind's name and ':'; absent if neither is there, -1 if it is none. */
+static long
+spec_number(const char *spec, size_t name, long absent)
+{
+  char *end = NULL;
+  long n = absent;
+  if (spec[name] == ':')
+    n = spec[name + 1] >= '0' && spec[name + 1] <= '9' ? strtol(spec + name + 1, &end, 10) : -1;
+  return n > NUMBER_MOST || (end && *end) ? -1 : n;
+}
+
 static int
 open_cuda(const char *spec, TilertDevice **out, TilertError *err)
 {
-  char *end = NULL;
-  long n = 0;
-  if (spec[4] == ':')
-    n = spec[5] >= '0' && spec[5] <= '9' ? strtol(spec + 5, &end, 10) : -1;
-  if (n < 0 || n > 1023 || (end && *end))
-    return rt_error_set(err, TILERT_E_ARGUMENT, "device \"%s\": expected cuda:N, N being 0 to 1023", spec);
+  long n = spec_number(spec, strlen("cuda"), 0);
+  if (n < 0)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "device \"%s\": expected cuda:N, N being 0 to %d", spec, NUMBER_MOST);
   return cuda_device_open((int)n, out, err);
+}
+
+/* The number is that of its multiprocessors. */
+static int
+open_sim(const char *spec, TilertOptions *o, TilertDevice **out, TilertError *err)
+{
+  long n = spec_number(spec, strlen("sim"), o->sim_multiprocessors);
+  if (n < 0 || (spec[3] && !n))
+    return rt_error_set(err, TILERT_E_ARGUMENT, "device \"%s\": expected sim:N, N being 1 to %d multiprocessors", spec, NUMBER_MOST);
+  o->sim_multiprocessors = (uint32_t)n;
+  return sim_device_open(o, out, err);
+}
+
+static int
+is_kind(const char *spec, const char *kind)
+{
+  size_t n = strlen(kind);
+  return !strncmp(spec, kind, n) && (spec[n] == 0 || spec[n] == ':');
 }
 
 int
 tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out, TilertError *err)
 {
   NEED(out);
-  TilertOptions all = options_merge(o);
+  TilertOptions all;
   *out = NULL;
+  if (options_merge(o, &all, err))
+    return TILERT_E_ARGUMENT;
   if (!spec || !*spec || !strcmp(spec, "auto"))
     return open_auto(&all, out, err);
-  if (!strcmp(spec, "sim"))
-    return sim_device_open(&all, out, err);
-  if (!strncmp(spec, "cuda", 4) && (spec[4] == 0 || spec[4] == ':'))
+  if (is_kind(spec, "sim"))
+    return open_sim(spec, &all, out, err);
+  if (is_kind(spec, "cuda"))
     return open_cuda(spec, out, err);
-  return rt_error_set(err, TILERT_E_ARGUMENT, "unknown device \"%s\": expected cuda, cuda:N, sim or auto", spec);
+  return rt_error_set(err, TILERT_E_ARGUMENT, "unknown device \"%s\": expected cuda, cuda:N, sim, sim:N or auto", spec);
+}
+
+void
+device_init(TilertDevice *d, const DeviceOps *ops)
+{
+  d->ops = ops;
+  atomic_init(&d->refs, 1);
+  atomic_init(&d->gone, 0);
+  d->nvtx = nvtx_open();
+  pthread_mutex_init(&d->lock, NULL);
+}
+
+void
+device_fini(TilertDevice *d)
+{
+  pthread_mutex_destroy(&d->lock);
+}
+
+int
+tilert_device_wrap(void *context, TilertDevice **out, TilertError *err)
+{
+  NEED(out);
+  *out = NULL;
+  return cuda_device_wrap(context, out, err);
 }
 
 TilertDevice *
@@ -98,7 +165,82 @@ int
 tilert_device_synchronize(TilertDevice *dev, TilertError *err)
 {
   NEED(dev);
-  return dev->ops->synchronize(dev, err);
+  int status = capture_allows_wait(dev, NULL, __func__, err);
+  return status ? status : dev->ops->synchronize(dev, err);
+}
+
+int
+tilert_device_set_persisting(TilertDevice *dev, size_t bytes, TilertError *err)
+{
+  NEED(dev);
+  if (bytes > dev->info.l2_persisting_max)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "%s: bytes is %zu; %s keeps at most %llu for persisting accesses", __func__, bytes,
+                        dev->info.name, (unsigned long long)dev->info.l2_persisting_max);
+  return dev->ops->persisting(dev, bytes, 0, err);
+}
+
+int
+tilert_device_reset_persisting(TilertDevice *dev, TilertError *err)
+{
+  NEED(dev);
+  return dev->ops->persisting(dev, 0, 1, err);
+}
+
+int
+tilert_peer_possible(TilertDevice *dev, TilertDevice *peer, int *out, TilertError *err)
+{
+  NEED(out);
+  *out = 0;
+  NEED(dev);
+  NEED(peer);
+  if (dev == peer)
+    *out = 1;
+  return dev == peer || dev->ops != peer->ops ? TILERT_OK : dev->ops->peer(dev, peer, 0, out, err);
+}
+
+int
+tilert_peer_enable(TilertDevice *dev, TilertDevice *peer, TilertError *err)
+{
+  int can = 0, status = tilert_peer_possible(dev, peer, &can, err);
+  if (status || dev == peer)
+    return status;
+  if (!can)
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernels on %s cannot reach the memory of %s", dev->info.spec, peer->info.spec);
+  return dev->ops->peer(dev, peer, 1, &can, err);
+}
+
+int
+window_of(const TilertDevice *d, const TilertWindow *w, Window *out, TilertError *err)
+{
+  *out = (Window){0, 0, 0, 0, 0};
+  if (!w)
+    return TILERT_OK;
+  const TilertBuffer *b = w->buffer;
+  if (!b || b->device != d)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the window's buffer is %s", b ? "of another device" : "NULL");
+  if (w->offset > b->bytes || w->bytes > b->bytes - w->offset || !w->bytes)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "a window of %zu bytes at offset %zu of a buffer of %zu", w->bytes, w->offset, b->bytes);
+  if (!d->info.is_sim && w->bytes > d->info.l2_window_max)
+    return rt_error_set(err, d->info.l2_window_max ? TILERT_E_ARGUMENT : TILERT_E_UNAVAILABLE, "a window of %zu bytes; %s has them of %llu",
+                        w->bytes, d->info.name, (unsigned long long)d->info.l2_window_max);
+  if (!(w->ratio >= 0 && w->ratio <= 1))
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the window's ratio is %g; it is 0 to 1", (double)w->ratio);
+  if (w->hit > TILERT_ACCESS_PERSISTING || w->miss >= TILERT_ACCESS_PERSISTING)
+    return rt_error_set(err, TILERT_E_ARGUMENT,
+                        "the window's hit is %u and its miss %u; they are TILERT_ACCESS_*, and a miss does not persist",
+                        w->hit, w->miss);
+  *out = (Window){b->address + w->offset, w->bytes, w->ratio, w->hit, w->miss};
+  return TILERT_OK;
+}
+
+int
+priority_fits(const TilertDevice *d, int priority, TilertError *err)
+{
+  const TilertDeviceInfo *i = &d->info;
+  if (priority <= i->priority_least && priority >= i->priority_greatest)
+    return TILERT_OK;
+  return rt_error_set(err, TILERT_E_ARGUMENT, "priority %d: %s has %d, which comes first, to %d", priority, i->name, i->priority_greatest,
+                      i->priority_least);
 }
 
 int

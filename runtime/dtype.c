@@ -1,4 +1,5 @@
 #include "dtype.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -82,6 +83,12 @@ dtype_encode_float(Dtype t, double v)
   if (t == DTYPE_F64) {
     memcpy(&bits, &v, 8);
     return bits;
+  }
+  if (t == DTYPE_F32 && fabs(v) <= (double)FLT_MAX) {  /* what the processor does itself */
+    float f = (float)v;
+    uint32_t word;
+    memcpy(&word, &f, 4);
+    return word;
   }
   if (isnan(v))
     return sign | nan_bits(d);

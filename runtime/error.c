@@ -59,12 +59,17 @@ tilert_status_name(int status)
   return status >= 0 && status < TILERT_STATUS_COUNT ? names[status] : "unknown";
 }
 
+int
+tilert_version_check(int header, TilertError *err)
+{
+  if (header <= TILEC_VERSION_NUMBER)
+    return TILERT_OK;
+  return rt_error_set(err, TILERT_E_UNAVAILABLE, "the program was built with headers of version %d.%d.%d; this library is %s: it is older",
+                      header / 10000, header / 100 % 100, header % 100, tilert_version());
+}
+
 const char *
 tilert_version(void)
 {
-#ifdef TILERT_VERSION
-  return TILERT_VERSION;
-#else
-  return "0.1.0";
-#endif
+  return TILEC_VERSION;
 }

@@ -35,7 +35,8 @@ launch_wrong_kind(const ArgCheck *c, const TilertArg *arg)
 int
 launch_check_buffer(const ArgCheck *c, const TilertBuffer *b)
 {
-  if (b && b->device == c->kernel->device)
+  TilertDevice *d = c->kernel->device;
+  if (b && (b->device == d || (b->device->ops == d->ops && d->ops->reaches(d, b->device))))
     return TILERT_OK;
   rt_error_set(c->err, TILERT_E_ARGUMENT, "the buffer is %s", b ? "of another device" : "NULL");
   return launch_blame(c, TILERT_E_ARGUMENT);
@@ -76,7 +77,7 @@ pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
   }
   if (c->param->null == (address ? TILERT_NULL_ALWAYS : TILERT_NULL_NEVER))
     return wrong_null(c, address);
-  if (address % c->param->divisible)
+  if (!is_multiple(address, c->param->divisible))
     return not_divisible(c, address, 1);
   memcpy(at, &address, 8);
   return TILERT_OK;
@@ -90,7 +91,7 @@ pack_scalar(const ArgCheck *c, const TilertArg *arg, Dtype t, unsigned char *at)
     if (!dtype_encode_int(t, arg->u.i, &bits))
       return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %" PRId64 " does not fit %s",
                        c->kernel->manifest.kernel, c->index, c->param->name, arg->u.i, c->param->dtype);
-    if (rt_dtype_info(t)->kind != KIND_FLOAT && arg->u.i % (int64_t)c->param->divisible)
+    if (rt_dtype_info(t)->kind != KIND_FLOAT && !is_multiple_signed(arg->u.i, c->param->divisible))
       return not_divisible(c, (uint64_t)arg->u.i, 0);
     if (c->param->nonneg && arg->u.i < 0)
       return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %" PRId64
@@ -105,6 +106,14 @@ pack_scalar(const ArgCheck *c, const TilertArg *arg, Dtype t, unsigned char *at)
   return TILERT_OK;
 }
 
+static TilertBuffer *
+buffer_of(const TilertArg *arg)
+{
+  if (arg->kind == TILERT_ARG_TENSOR)
+    return arg->u.tensor ? arg->u.tensor->buffer : NULL;
+  return arg->kind == TILERT_ARG_BUFFER ? arg->u.buffer : NULL;
+}
+
 static int
 pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
 {
@@ -112,6 +121,7 @@ pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
   const uint32_t first = k->first[index];
   unsigned char *at = l->blob + k->offset[first];
   ArgCheck c = {k, &k->manifest.params[first], index, err};
+  l->buffer[index] = buffer_of(arg);
   if (c.param->kind == TILERT_PARAM_TENSOR)
     return launch_pack_tensor(l, &c, arg);
   if (arg->kind == TILERT_ARG_BYTES && arg->u.bytes && c.param->kind != TILERT_PARAM_POINTER) {
@@ -122,7 +132,7 @@ pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
   case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
   case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[first], at);
   case TILERT_PARAM_RAW: return launch_pack_raw(&c, arg, at);
-  case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: case TILERT_PARAM_VIEW: break;
+  case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: case TILERT_PARAM_VIEW: case TILERT_PARAM_GRID: break;
   }
   return launch_wrong_kind(&c, arg);
 }
@@ -165,6 +175,23 @@ check_apart(const TilertLaunch *l, TilertError *err)
   return TILERT_OK;
 }
 
+/* Of a persistent kernel as many programs start as the device has room for, which are told the grid. They number its programs by an i32,
+ * beyond which even the number behind the last is not to go. */
+static int
+start_resident(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
+{
+  const TilertKernel *k = l->kernel;
+  const uint64_t plane = (uint64_t)grid[0] * grid[1], most = (uint64_t)INT32_MAX - k->resident;
+  if (plane > most || plane * grid[2] > most)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: grid (%u, %u, %u): a persistent kernel has at most %" PRIu64 " programs",
+                        k->manifest.kernel, grid[0], grid[1], grid[2], most);
+  const uint64_t all = plane * grid[2];
+  memcpy(l->blob + k->offset[k->manifest.nparams - 3], grid, 3 * sizeof *grid);
+  l->grid[0] = all < k->resident ? (uint32_t)all : k->resident;
+  l->grid[1] = l->grid[2] = 1;
+  return TILERT_OK;
+}
+
 int
 tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
 {
@@ -178,6 +205,92 @@ tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err
   }
   memcpy(l->grid, grid, sizeof l->grid);
   l->empty = !grid[0] || !grid[1] || !grid[2];
+  return l->kernel->manifest.persistent ? start_resident(l, grid, err) : TILERT_OK;
+}
+
+static int
+wrong_count(const TilertKernel *k, size_t nargs, TilertError *err)
+{
+  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel, k->nargs, nargs);
+}
+
+/* ---- the grid of a kernel that says it ---- */
+
+/* user: the arguments, after check_given. */
+static int64_t
+given_value(const void *user, const GridTerm *t)
+{
+  const TilertArg *a = &((const TilertArg *)user)[t->value];
+  return t->op == GRID_EXTENT ? a->u.tensor->extents[t->dim] : a->u.i;
+}
+
+/* A tensor of the right rank for each extent, an integer for each argument that the grid is of. */
+static int
+check_given(const TilertKernel *k, const TilertArg *args, TilertError *err)
+{
+  for (uint32_t i = 0; i < k->grid.end[k->grid.axes - 1]; i++) {
+    const GridTerm *t = &k->grid.term[i];
+    if (t->op != GRID_ARG && t->op != GRID_EXTENT)
+      continue;
+    const TilertArg *a = &args[t->value];
+    ArgCheck c = {k, &k->manifest.params[k->first[t->value]], (size_t)t->value, err};
+    if (a->kind != (t->op == GRID_ARG ? TILERT_ARG_INT : TILERT_ARG_TENSOR))
+      return launch_wrong_kind(&c, a);
+    if (t->op == GRID_EXTENT && (!a->u.tensor || !a->u.tensor->extents || a->u.tensor->rank != c.param->rank))
+      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): the grid needs its extents; it is no tensor of rank %u",
+                          k->manifest.kernel, c.index, c.param->name, c.param->rank);
+  }
+  return TILERT_OK;
+}
+
+int
+tilert_kernel_grid(const TilertKernel *k, const TilertArg *args, size_t nargs, uint32_t grid[3], TilertError *err)
+{
+  int64_t n[3];
+  uint32_t axis;
+  NEED(k);
+  NEED(grid);
+  NEED(args || !nargs);
+  if (!k->grid.axes)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: no grid is given, and it has no grid clause that says one", k->manifest.kernel);
+  if (nargs != k->nargs)
+    return wrong_count(k, nargs, err);
+  if (check_given(k, args, err))
+    return TILERT_E_ARGUMENT;
+  const char *wrong = grid_eval(&k->grid, given_value, args, n, &axis);
+  if (wrong)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: its grid along axis %u: %s", k->manifest.kernel, axis, wrong);
+  for (int i = 0; i < 3; i++) {
+    if (n[i] < 0 || n[i] > k->device->info.grid_max[i])
+      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: with these arguments its grid has %" PRId64 " programs along axis %d; "
+                          "0 to %u are possible", k->manifest.kernel, n[i], i, k->device->info.grid_max[i]);
+    grid[i] = (uint32_t)n[i];
+  }
+  return TILERT_OK;
+}
+
+static int
+set_grid(TilertLaunch *l, const uint32_t grid[3], const TilertArg *args, size_t nargs, TilertError *err)
+{
+  uint32_t own[3];
+  int status = grid ? TILERT_OK : tilert_kernel_grid(l->kernel, args, nargs, own, err);
+  return status ? status : tilert_launch_set_grid(l, grid ? grid : own, err);
+}
+
+/* What a persistent kernel is told. */
+static const unsigned char *
+asked_grid(const TilertLaunch *l)
+{
+  return l->blob + l->kernel->offset[l->kernel->manifest.nparams - 3];
+}
+
+int
+tilert_launch_grid(const TilertLaunch *l, uint32_t grid[3], TilertError *err)
+{
+  NEED(l);
+  NEED(grid);
+  const TilertManifest *m = &l->kernel->manifest;
+  memcpy(grid, m->persistent ? (const void *)asked_grid(l) : l->grid, sizeof l->grid);
   return TILERT_OK;
 }
 
@@ -193,13 +306,14 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
     memcpy(l->block, k->manifest.block, sizeof l->block);
   l->shared = k->manifest.shared;
   memset(l->cluster, 0, sizeof l->cluster);
-  l->pdl = 0;
+  l->pdl = l->has_priority = l->holds = l->captured = 0;
+  l->window.bytes = 0;
   l->mapless = 0;
   if (nargs != k->nargs)
-    return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s takes %u arguments; %zu are given", k->manifest.kernel, k->nargs, nargs);
+    return wrong_count(k, nargs, err);
   for (uint32_t i = 0; i < k->manifest.nparams; i++)
     l->params[i] = l->blob + k->offset[i];
-  int status = tilert_launch_set_grid(l, grid, err);
+  int status = set_grid(l, grid, args, nargs, err);
   for (size_t i = 0; !status && i < nargs; i++)
     status = pack_arg(l, i, &args[i], err);
   if (!status)
@@ -238,6 +352,13 @@ refuse_mapless(const TilertLaunch *l, TilertError *err)
 }
 
 int
+launch_ready(const TilertLaunch *l, TilertError *err)
+{
+  int status = check_cluster(l, err);
+  return !status && l->mapless && !l->empty ? refuse_mapless(l, err) : status;
+}
+
+int
 tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
 {
   NEED(l);
@@ -248,7 +369,11 @@ tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
     return TILERT_E_ARGUMENT;
   if (l->empty)
     return TILERT_OK;
-  return l->mapless ? refuse_mapless(l, err) : d->ops->launch(l, s ? s->native : NULL, err);
+  if (l->mapless)
+    return refuse_mapless(l, err);
+  if (s && atomic_load_explicit(&s->capture, memory_order_relaxed))
+    return work_put(s->device, s, &(Work){.kind = TILERT_NODE_LAUNCH, .launch = l}, err);
+  return d->ops->launch(l, s ? s->native : NULL, err);
 }
 
 int
@@ -256,11 +381,19 @@ tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const Ti
               TilertError *err)
 {
   NEED(k);
-  NEED(grid);
   NEED(args || !nargs);
   TilertLaunch l;
   int status = launch_pack(&l, k, grid, args, nargs, err);
   return status ? status : tilert_launch_packed(&l, s, err);
+}
+
+static void
+launch_hold(TilertLaunch *l)
+{
+  l->holds = 1;
+  module_retain(l->kernel->module);
+  for (size_t i = 0; i < l->kernel->nargs; i++)
+    buffer_retain(l->buffer[i]);
 }
 
 int
@@ -270,7 +403,6 @@ tilert_launch_create(TilertKernel *k, const uint32_t grid[3], const TilertArg *a
   NEED(out);
   *out = NULL;
   NEED(k);
-  NEED(grid);
   NEED(args || !nargs);
   TilertLaunch *l = aligned_alloc(64, sizeof *l);
   if (!l)
@@ -280,7 +412,7 @@ tilert_launch_create(TilertKernel *k, const uint32_t grid[3], const TilertArg *a
     free(l);
     return status;
   }
-  module_retain(k->module);
+  launch_hold(l);
   *out = l;
   return TILERT_OK;
 }
@@ -290,12 +422,38 @@ tilert_launch_destroy(TilertLaunch *l)
 {
   if (!l)
     return;
+  for (size_t i = 0; i < l->kernel->nargs; i++)
+    buffer_release(l->buffer[i]);
   tilert_module_destroy(l->kernel->module);
   free(l);
 }
 
+TilertLaunch *
+launch_copy(const TilertLaunch *l)
+{
+  TilertLaunch *copy = aligned_alloc(64, sizeof *copy);
+  if (!copy)
+    return NULL;
+  *copy = *l;
+  for (uint32_t i = 0; i < l->kernel->manifest.nparams; i++)
+    copy->params[i] = copy->blob + l->kernel->offset[i];
+  launch_hold(copy);
+  return copy;
+}
+
+int
+launch_check_gone(const TilertLaunch *l, TilertError *err)
+{
+  const TilertKernel *k = l->kernel;
+  for (size_t i = 0; i < k->nargs; i++)
+    if (l->buffer[i] && atomic_load_explicit(&l->buffer[i]->gone, memory_order_acquire))
+      return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): its buffer has been destroyed", k->manifest.kernel, i,
+                          k->manifest.params[k->first[i]].name);
+  return TILERT_OK;
+}
+
 /* What an argument has in a launch, to be put back where another one does not go. */
-typedef struct Packed { uint64_t mapless, address[TILERT_MAX_PARAMS]; unsigned char bytes[PARAM_BYTES_MAX]; } Packed;
+typedef struct Packed { TilertBuffer *buffer; uint64_t mapless, address[TILERT_MAX_PARAMS]; unsigned char bytes[PARAM_BYTES_MAX]; } Packed;
 
 /* Keep or put back the argument's parameters, which lie together. */
 static void
@@ -309,6 +467,7 @@ packed_move(TilertLaunch *l, size_t index, Packed *p, int back)
   memcpy(back ? blob : p->bytes, back ? p->bytes : blob, size);
   memcpy(back ? address : p->address, back ? p->address : address, addresses);
   *(back ? &l->mapless : &p->mapless) = back ? p->mapless : l->mapless;
+  *(back ? &l->buffer[index] : &p->buffer) = back ? p->buffer : l->buffer[index];
 }
 
 int
@@ -329,6 +488,9 @@ tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, Tiler
   if (status) {
     packed_move(l, index, &before, 1);
     launch_pack_views(l, NULL);
+  } else if (l->holds) {
+    buffer_retain(l->buffer[index]);
+    buffer_release(before.buffer);
   }
   return status;
 }

@@ -180,6 +180,9 @@ tilert_launch_set_pdl(TilertLaunch *l, int on, TilertError *err)
   NEED(l);
   TilertKernel *k = l->kernel;
   int status = TILERT_OK;
+  if (on == TILERT_PDL_AUTO)
+    on = k->manifest.waits && k->device->info.capability_major >= 9 &&
+         (!k->device->ops->allow_cluster || !k->device->ops->allow_cluster(k, 1, NULL));
   if (on && k->device->info.capability_major < 9)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernel %s: %s has no programmatic dependent launch", k->manifest.kernel,
                         k->device->info.name);
@@ -191,11 +194,40 @@ tilert_launch_set_pdl(TilertLaunch *l, int on, TilertError *err)
 }
 
 int
+tilert_launch_set_priority(TilertLaunch *l, int priority, TilertError *err)
+{
+  NEED(l);
+  TilertKernel *k = l->kernel;
+  int status = priority_fits(k->device, priority, err);
+  if (!status && k->device->ops->allow_cluster)
+    status = k->device->ops->allow_cluster(k, 1, err);
+  if (status)
+    return error_prefix(err, status, "kernel %s", k->manifest.kernel);
+  l->has_priority = 1;
+  l->priority = priority;
+  return TILERT_OK;
+}
+
+int
+tilert_launch_set_window(TilertLaunch *l, const TilertWindow *w, TilertError *err)
+{
+  NEED(l);
+  TilertKernel *k = l->kernel;
+  Window window;
+  int status = window_of(k->device, w, &window, err);
+  if (!status && w && k->device->ops->allow_cluster)
+    status = k->device->ops->allow_cluster(k, 1, err);
+  if (status)
+    return error_prefix(err, status, "kernel %s", k->manifest.kernel);
+  l->window = window;
+  return TILERT_OK;
+}
+
+int
 tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared,
                      const TilertArg *args, size_t nargs, TilertError *err)
 {
   NEED(k);
-  NEED(grid);
   NEED(block);
   NEED(args || !nargs);
   TilertLaunch l;

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PIECE = 16, PROMOTE_128 = 2 };            /* bytes; the driver's number of promotion to 128 bytes of L2 */
+/* Bytes; the driver's numbers of promotion to 128 bytes of L2, and of f32 that is rounded to tf32. */
+enum { PIECE = 16, PROMOTE_128 = 2, TYPE_TF32 = 11 };
 #define STRIDE_MOST (INT64_C(1) << 40)           /* bytes */
 #define REACH_MOST (INT64_C(1) << 46)            /* bytes: more memory no device reaches */
 
@@ -167,6 +168,19 @@ check_stored(const Tensor *t)
   return TILERT_OK;
 }
 
+/* Whether pixels are seen through the map's window, of the tensor as it is. */
+static int
+check_window(const Tensor *t, const TilertParam *p)
+{
+  for (uint32_t i = 0; p->pixels && i + 2 < t->rank; i++) {
+    const int64_t last = t->extent[i + 1] - 1 + p->upper[i];
+    if (last < p->lower[i])
+      return WRONG(t->check, "extent %" PRIu32 " is %" PRId64 ", and the window along it goes from %" PRId32 " to %" PRId64
+                   ": it has no pixel", i + 1, t->extent[i + 1], p->lower[i], last);
+  }
+  return TILERT_OK;
+}
+
 static int
 check_mappable(const Tensor *t)
 {
@@ -189,14 +203,21 @@ encode(const Tensor *t, const TilertParam *p, unsigned char *at)
     const uint32_t d = t->rank - 1 - i;
     extents[i] = (uint64_t)t->extent[d];
     box[i] = p->box[d];
-    steps[i] = 1;
+    steps[i] = p->pixels && i && i + 1 < t->rank ? p->steps[d - 1] : 1;
     if (i)
       strides[i - 1] = (uint64_t)t->stride[d] * t->bytes;
   }
   TilertDevice *dev = t->check->kernel->device;
-  TilertTensor map = {.type = map_type(rt_dtype_find(p->dtype)), .swizzle = map_swizzle(p->swizzle), .promotion = PROMOTE_128,
-                      .rank = t->rank, .address = t->address, .extents = extents, .strides = strides, .box = box, .steps = steps};
-  int status = dev->ops->tensor_map(dev, &map, NULL, at, t->check->err);
+  const int32_t type = p->tf32 ? TYPE_TF32 : map_type(rt_dtype_find(p->dtype));
+  TilertTensor map = {.type = type, .swizzle = map_swizzle(p->swizzle), .promotion = PROMOTE_128, .rank = t->rank,
+                      .address = t->address, .extents = extents, .strides = strides, .box = box, .steps = steps};
+  int32_t lower[TILERT_MAX_RANK], upper[TILERT_MAX_RANK];
+  for (uint32_t i = 0; i + 2 < t->rank; i++) {
+    lower[i] = p->lower[t->rank - 3 - i];
+    upper[i] = p->upper[t->rank - 3 - i];
+  }
+  const TilertPixels pixels = {.lower = lower, .upper = upper, .channels = box[0], .pixels = p->pixels};
+  int status = dev->ops->tensor_map(dev, &map, p->pixels ? &pixels : NULL, at, t->check->err);
   return status ? launch_blame(t->check, status) : TILERT_OK;
 }
 
@@ -212,6 +233,8 @@ pack_map(TilertLaunch *l, const Tensor *t, uint32_t param, unsigned char *at)
   int status = check_mappable(t);
   if (!status && p->stored)
     status = check_stored(t);
+  if (!status)
+    status = check_window(t, p);
   return status ? status : encode(t, p, at);
 }
 
@@ -320,7 +343,9 @@ take_view(Tensor *t, const Given *g, const TilertParam *p)
   int status = view_extents(t, g, p);
   if (!status)
     status = view_strides(t, g, p);
-  return status || !p->stored ? status : check_stored(t);
+  if (!status && p->stored)
+    status = check_stored(t);
+  return status ? status : check_window(t, p);
 }
 
 static ArgCheck
@@ -357,6 +382,8 @@ launch_pack_views(TilertLaunch *l, TilertError *err)
     g.value[i] = packed_value(l, i);
   for (uint32_t i = first; i < n; i++) {
     const TilertParam *p = &k->manifest.params[i];
+    if (p->kind != TILERT_PARAM_VIEW)
+      continue;
     const ArgCheck c = check_of(k, p->of, err);
     Tensor t = {.check = &c};
     int status = take_view(&t, &g, p);
@@ -383,7 +410,7 @@ tensor_fits(const TilertKernel *k, uint32_t index, const TilertArg *arg)
     if (!taken && (arg->kind != TILERT_ARG_TENSOR || take_tensor(&t, arg->u.tensor)))
       return 1;                                  /* wrong whatever the code is: the launch says so */
     taken = 1;
-    fits = !t.empty && !check_mappable(&t) && !(p->stored && check_stored(&t));
+    fits = !t.empty && !check_mappable(&t) && !(p->stored && check_stored(&t)) && !check_window(&t, p);
   }
   return fits;
 }
@@ -410,6 +437,8 @@ tilert_kernel_fits(const TilertKernel *k, const TilertArg *args, size_t nargs)
     fits = p->kind == TILERT_PARAM_TENSOR ? tensor_fits(k, i, &args[i]) : !p->nonneg || g.value[k->first[i]] >= 0;
   }
   for (uint32_t i = k->first[k->nargs]; fits && i < k->manifest.nparams; i++) {
+    if (k->manifest.params[i].kind != TILERT_PARAM_VIEW)
+      continue;
     const ArgCheck c = check_of(k, k->manifest.params[i].of, NULL);
     Tensor t = {.check = &c};
     fits = !take_view(&t, &g, &k->manifest.params[i]);

@@ -10,7 +10,7 @@
 #include "device.h"
 #include "dtype.h"
 
-enum { BOX_MOST = 256, ROW_STEP = 16 };
+enum { BOX_MOST = 256, ROW_STEP = 16, PIXELS_MOST = 1024, STEP_MOST = 8, AXES = 3 };
 
 typedef struct Text { const char *at, *end; } Text;
 
@@ -42,7 +42,7 @@ static int
 text_copy(Text t, char *out, size_t size)
 {
   size_t n = (size_t)(t.end - t.at);
-  if (n == 0 || n >= size)
+  if (n == 0 || n >= size || memchr(t.at, 0, n))
     return -1;
   memcpy(out, t.at, n);
   out[n] = 0;
@@ -74,7 +74,7 @@ bad(Parse *p, const char *what, Text t)
 /* The words of lines. */
 static const char *const kind_word[] = {
   [TILERT_PARAM_POINTER] = "ptr", [TILERT_PARAM_SCALAR] = "scalar", [TILERT_PARAM_TENSORMAP] = "tensormap",
-  [TILERT_PARAM_TENSOR] = "tensor", [TILERT_PARAM_VIEW] = "view",
+  [TILERT_PARAM_TENSOR] = "tensor", [TILERT_PARAM_VIEW] = "view", [TILERT_PARAM_GRID] = "grid",
 };
 static const char *const part_word[] = {
   [TILERT_TENSOR_MAP] = "map", [TILERT_TENSOR_BASE] = "base", [TILERT_TENSOR_EXTENT] = "extent", [TILERT_TENSOR_STRIDE] = "stride",
@@ -102,6 +102,7 @@ tilert_param_size(const TilertParam *p)
   case TILERT_PARAM_TENSORMAP: return 128;
   case TILERT_PARAM_RAW: return p->size <= PARAM_BYTES_MAX ? p->size : 0;
   case TILERT_PARAM_TENSOR: case TILERT_PARAM_VIEW: return tensor_size(p->part);
+  case TILERT_PARAM_GRID: return 4;
   case TILERT_PARAM_SCALAR: return dtype_size(rt_dtype_find(p->dtype));
   }
   return 0;
@@ -122,6 +123,32 @@ wrong_box(const TilertParam *p, uint32_t bytes)
   return NULL;
 }
 
+/* All corners together have 16 bits. */
+static const char *
+wrong_window(const TilertParam *p)
+{
+  if (p->rank < 3 || p->part != TILERT_TENSOR_MAP || p->stored || p->pixels > PIXELS_MOST)
+    return "bad pixels of tensor";
+  const int32_t most = (1 << (16 / (p->rank - 2) - 1)) - 1;
+  for (uint32_t i = 0; i + 1 < p->rank; i++)
+    if (p->box[i] != 1)
+      return "a box of pixels has channels alone";
+  for (uint32_t i = 0; i + 2 < p->rank; i++)
+    if (p->lower[i] < -most - 1 || p->lower[i] > most || p->upper[i] < -most - 1 || p->upper[i] > most || p->steps[i] < 1 ||
+        p->steps[i] > STEP_MOST)
+      return "bad window of tensor";
+  return NULL;
+}
+
+static int
+has_window(const TilertParam *p)
+{
+  for (uint32_t i = 0; i + 2 < TILERT_MAX_RANK; i++)
+    if (p->lower[i] || p->upper[i] || p->steps[i])
+      return 1;
+  return 0;
+}
+
 const char *
 manifest_tensor_wrong(const TilertParam *p)
 {
@@ -136,6 +163,11 @@ manifest_tensor_wrong(const TilertParam *p)
     return "bad dimension of tensor";
   if (p->stored && p->part != TILERT_TENSOR_MAP)
     return "only maps store";
+  if (p->tf32 && (p->part != TILERT_TENSOR_MAP || p->stored || rt_dtype_find(p->dtype) != DTYPE_F32))
+    return "only maps of f32 that load round to tf32";
+  const char *wrong = p->pixels ? wrong_window(p) : has_window(p) ? "a window without pixels" : NULL;
+  if (wrong)
+    return wrong;
   if (p->part == TILERT_TENSOR_MAP)
     return wrong_box(p, bytes);
   return p->swizzle ? "bad swizzle of tensor" : NULL;
@@ -184,13 +216,35 @@ view_wrong(const TilertManifest *m, const TilertParam *p)
   return NULL;
 }
 
+static int
+is_grid(const TilertParam *p)
+{
+  return p->kind == TILERT_PARAM_GRID;
+}
+
 uint32_t
-manifest_views(const TilertManifest *m)
+manifest_own(const TilertManifest *m)
 {
   uint32_t n = m->nparams;
-  while (n && is_view(&m->params[n - 1]))
+  while (n && (is_view(&m->params[n - 1]) || is_grid(&m->params[n - 1])))
     n--;
   return n;
+}
+
+const char *
+manifest_resident_wrong(const TilertManifest *m)
+{
+  uint32_t n = 0, last = m->nparams;
+  for (uint32_t i = 0; i < m->nparams; i++)
+    n += is_grid(&m->params[i]);
+  if (!n && !m->persistent)
+    return NULL;
+  if (n != AXES || !m->persistent || m->cluster[0])
+    return "a persistent kernel has three parameters for the grid, and no cluster";
+  for (uint32_t i = 0; i < AXES; i++)
+    if (!is_grid(&m->params[last - AXES + i]) || m->params[last - AXES + i].dim != i)
+      return "the extents of the grid are not the last parameters, in order";
+  return NULL;
 }
 
 /* Do i and the parameter before it belong to one argument? */
@@ -203,7 +257,7 @@ goes_on(const TilertManifest *m, uint32_t i)
 uint32_t
 tilert_manifest_args(const TilertManifest *m, uint32_t first[TILERT_MAX_PARAMS])
 {
-  uint32_t n = 0, end = m ? manifest_views(m) : 0;
+  uint32_t n = 0, end = m ? manifest_own(m) : 0;
   for (uint32_t i = 0; i < end; i++)
     if (!goes_on(m, i)) {
       if (first)
@@ -218,7 +272,7 @@ manifest_tensors_wrong(const TilertManifest *m)
 {
   for (uint32_t i = 0; i < m->nparams; i++) {
     const TilertParam *p = &m->params[i];
-    const char *wrong = !is_view(p) ? NULL : i < manifest_views(m) ? "a view stands before an argument" : view_wrong(m, p);
+    const char *wrong = !is_view(p) ? NULL : i < manifest_own(m) ? "a view stands before an argument" : view_wrong(m, p);
     if (wrong)
       return wrong;
   }
@@ -253,6 +307,32 @@ manifest_cluster_fits(const TilertManifest *m)
   const uint32_t *c = m->cluster;
   return (!c[0] && !c[1] && !c[2]) || (c[0] && c[1] && c[2] && c[0] <= CLUSTER_MOST && c[1] <= CLUSTER_MOST &&
                                        (uint64_t)c[0] * c[1] * c[2] <= CLUSTER_MOST);
+}
+
+/* Does the term ask for what a launch gives? */
+static int
+grid_asks(const TilertManifest *m, const uint32_t *first, uint32_t n, const GridTerm *t)
+{
+  if (t->op != GRID_ARG && t->op != GRID_EXTENT)
+    return 1;
+  if (t->value < 0 || t->value >= n)
+    return 0;
+  const TilertParam *p = &m->params[first[t->value]];
+  if (t->op == GRID_EXTENT)
+    return is_tensor(p) && t->dim < p->rank;
+  return is_factor(p) || (!strcmp(p->dtype, "u64") && p->kind == TILERT_PARAM_SCALAR);
+}
+
+const char *
+manifest_grid_wrong(const TilertManifest *m, GridExpr *e)
+{
+  uint32_t first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first);
+  e->axes = 0;
+  const char *wrong = m->grid[0] ? grid_parse(m->grid, e) : NULL;
+  for (uint32_t i = 0; !wrong && e->axes && i < e->end[e->axes - 1]; i++)
+    if (!grid_asks(m, first, n, &e->term[i]))
+      wrong = "a grid of what is no integer or extent of a tensor";
+  return wrong;
 }
 
 /* ---- reading ---- */
@@ -337,7 +417,34 @@ parse_view_fact(Text fact, TilertParam *q)
   return text_is(key, "strides") ? parse_products(value, q->strides) : 1;
 }
 
-/* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, stored, base, extent=D, stride=D. 1: it is none of these, -1: a wrong one. */
+/* As many numbers as pixels have dimensions. */
+static int
+parse_corners(Text t, int32_t *out)
+{
+  int64_t v = 0;
+  for (uint32_t i = 0; t.at < t.end; i++) {
+    if (i + 2 == TILERT_MAX_RANK || text_signed(text_until(&t, 'x'), &v) || v < INT16_MIN || v > INT16_MAX)
+      return -1;
+    out[i] = (int32_t)v;
+  }
+  return 0;
+}
+
+/* Of a map of pixels: pixels=N, lower=, upper=, steps=. 1: it is none of these, -1: a wrong one. */
+static int
+parse_window_fact(Text key, Text value, TilertParam *q)
+{
+  if (text_is(key, "pixels"))
+    return text_number(value, &q->pixels);
+  if (text_is(key, "lower"))
+    return parse_corners(value, q->lower);
+  if (text_is(key, "upper"))
+    return parse_corners(value, q->upper);
+  return text_is(key, "steps") ? parse_extents(value, q->steps, TILERT_MAX_RANK - 2) : 1;
+}
+
+/* A fact of a tensor's part: rank=R, map=BOX, swizzle=BYTES, stored, base, extent=D, stride=D, or of its window. 1: it is none of these,
+ * -1: a wrong one. */
 static int
 parse_tensor_fact(Text fact, TilertParam *q)
 {
@@ -350,6 +457,10 @@ parse_tensor_fact(Text fact, TilertParam *q)
     q->stored = 1;
     return 0;
   }
+  if (text_is(fact, "tf32")) {
+    q->tf32 = 1;
+    return 0;
+  }
   for (uint32_t i = 0; i < PARTS; i++)
     if (text_is(key, part_word[i])) {
       if ((uint32_t)q->part < PARTS)
@@ -358,7 +469,15 @@ parse_tensor_fact(Text fact, TilertParam *q)
       return i == TILERT_TENSOR_BASE ? (key.end == fact.end ? 0 : -1) : i == TILERT_TENSOR_MAP ? parse_box(value, q)
                                                                                                : text_number(value, &q->dim);
     }
-  return 1;
+  return parse_window_fact(key, value, q);
+}
+
+/* axis=D; -1: it is something else. */
+static int
+parse_axis(Text fact, TilertParam *q)
+{
+  Text value = fact, key = text_until(&value, '=');
+  return text_is(key, "axis") ? text_number(value, &q->dim) : -1;
 }
 
 /* Behind the type: ALIGN, nonnull, null. */
@@ -367,11 +486,11 @@ parse_facts(Parse *p, Text text, Text rest, TilertParam *q)
 {
   while (rest.at < rest.end) {
     Text fact = text_until(&rest, ':');
-    int tensor = is_tensor(q) || is_view(q) ? parse_tensor_fact(fact, q) : 1;
+    int tensor = is_tensor(q) || is_view(q) ? parse_tensor_fact(fact, q) : is_grid(q) ? parse_axis(fact, q) : 1;
     if (tensor == 1 && is_view(q))
       tensor = parse_view_fact(fact, q);
     if (tensor < 0)
-      return bad(p, "bad part of tensor", text);
+      return bad(p, is_grid(q) ? "bad axis of the grid" : "bad part of tensor", text);
     if (!tensor)
       continue;
     if (q->kind == TILERT_PARAM_POINTER && text_is(fact, "nonnull"))
@@ -434,6 +553,15 @@ parse_list(Parse *p, Text list, int (*parse)(Parse *p, Text text))
   return status;
 }
 
+/* The terms; what arguments they are of is checked with the whole manifest. */
+static int
+parse_grid(Parse *p, Text value)
+{
+  GridExpr e;
+  const char *wrong = text_copy(value, p->m->grid, sizeof p->m->grid) ? "bad grid" : grid_parse(p->m->grid, &e);
+  return wrong ? bad(p, wrong, value) : TILERT_OK;
+}
+
 static int
 parse_field(Parse *p, Text field)
 {
@@ -448,6 +576,12 @@ parse_field(Parse *p, Text field)
     return text_number(value, &p->m->shared) ? bad(p, "bad size of shared memory", field) : 0;
   if (text_is(key, "cluster"))
     return parse_extents(value, p->m->cluster, 3) || !manifest_cluster_fits(p->m) ? bad(p, "bad cluster", field) : 0;
+  if (text_is(key, "grid"))
+    return parse_grid(p, value);
+  if (text_is(key, "waits"))
+    return text_number(value, &p->m->waits) || p->m->waits > 1 ? bad(p, "bad word on waits", field) : 0;
+  if (text_is(key, "persistent"))
+    return text_number(value, &p->m->persistent) ? bad(p, "bad number of programs", field) : 0;
   if (text_is(key, "params"))
     return parse_list(p, value, parse_param);
   if (text_is(key, "apart"))
@@ -472,7 +606,12 @@ parse_line(Parse *p, Text line)
     status = bad(p, "warps must be 1 to 32", all);
   if (!status && p->m->napart && !manifest_pairs_fit(p->m))
     status = bad(p, "a pair of what are no pointers", all);
+  GridExpr e;
   const char *wrong = status ? NULL : manifest_tensors_wrong(p->m);
+  if (!status && !wrong)
+    wrong = manifest_grid_wrong(p->m, &e);
+  if (!status && !wrong)
+    wrong = manifest_resident_wrong(p->m);
   if (wrong)
     status = bad(p, wrong, all);
   return status;
@@ -522,6 +661,25 @@ put(Out *o, const char *format, ...)
 }
 
 static void
+put_corners(Out *o, const char *word, const int32_t *x, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    put(o, i ? "x" : ":%s=", word);
+    put(o, "%" PRId32, x[i]);
+  }
+}
+
+static void
+put_window(Out *o, const TilertParam *p)
+{
+  put(o, ":pixels=%" PRIu32, p->pixels);
+  put_corners(o, "lower", p->lower, p->rank - 2);
+  put_corners(o, "upper", p->upper, p->rank - 2);
+  for (uint32_t i = 0; i + 2 < p->rank; i++)
+    put(o, "%s%" PRIu32, i ? "x" : ":steps=", p->steps[i]);
+}
+
+static void
 put_part(Out *o, const TilertParam *p)
 {
   put(o, ":rank=%" PRIu32 ":%s", p->rank, part_word[p->part]);
@@ -531,6 +689,10 @@ put_part(Out *o, const TilertParam *p)
     put(o, ":swizzle=%" PRIu32, p->swizzle);
   if (p->part == TILERT_TENSOR_MAP && p->stored)
     put(o, ":stored");
+  if (p->part == TILERT_TENSOR_MAP && p->tf32)
+    put(o, ":tf32");
+  if (p->pixels)
+    put_window(o, p);
   if (p->part == TILERT_TENSOR_EXTENT || p->part == TILERT_TENSOR_STRIDE)
     put(o, "=%" PRIu32, p->dim);
 }
@@ -563,6 +725,8 @@ put_param(Out *o, const TilertParam *p)
     put_part(o, p);
   if (is_view(p))
     put_view(o, p);
+  if (is_grid(p))
+    put(o, ":axis=%" PRIu32, p->dim);
   if (p->divisible > 1)
     put(o, ":%" PRIu32, p->divisible);
   if (p->null != TILERT_NULL_ANY)
@@ -600,6 +764,11 @@ tilert_manifest_text(const TilertManifest *m, char *out, size_t n)
   put(&o, "//@tilec kernel=%s warps=%" PRIu32 " shared=%" PRIu32, m->kernel, m->warps, m->shared);
   if (m->cluster[0])
     put(&o, " cluster=%" PRIu32 "x%" PRIu32 "x%" PRIu32, m->cluster[0], m->cluster[1], m->cluster[2]);
+  if (m->grid[0])
+    put(&o, " grid=%s", m->grid);
+  put(&o, "%s", m->waits ? " waits=1" : "");
+  if (m->persistent)
+    put(&o, " persistent=%" PRIu32, m->persistent);
   put(&o, "%s%s params=", m->target[0] ? " target=" : "", m->target);
   for (uint32_t i = 0; i < m->nparams; i++) {
     put(&o, "%s", i ? "," : "");

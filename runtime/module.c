@@ -47,9 +47,10 @@ param_align(const TilertParam *p)
 }
 
 static int
-kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError *err)
+kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, GridExpr *e, TilertError *err)
 {
-  if (m->nparams > TILERT_MAX_PARAMS || m->warps == 0 || m->warps > 32 || !memchr(m->kernel, 0, sizeof m->kernel))
+  if (m->nparams > TILERT_MAX_PARAMS || m->warps == 0 || m->warps > 32 || !memchr(m->kernel, 0, sizeof m->kernel) ||
+      !memchr(m->grid, 0, sizeof m->grid))
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %.127s is malformed", m->kernel);
   for (uint32_t i = 0; i < m->nparams; i++)
     if (!memchr(m->params[i].name, 0, sizeof m->params[i].name) || !memchr(m->params[i].dtype, 0, sizeof m->params[i].dtype))
@@ -61,10 +62,15 @@ kernel_check(const TilertManifest *m, const TilertDeviceInfo *info, TilertError 
       return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s, parameter %s: %s", m->kernel, m->params[i].name, wrong);
   }
   const char *wrong = manifest_tensors_wrong(m);
+  if (!wrong)
+    wrong = manifest_grid_wrong(m, e);
   if (wrong)
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: %s", m->kernel, wrong);
   if (m->napart && !manifest_pairs_fit(m))
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a pair of what are no pointers", m->kernel);
+  wrong = manifest_resident_wrong(m);
+  if (wrong)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: %s", m->kernel, wrong);
   if (!manifest_cluster_fits(m))
     return rt_error_set(err, TILERT_E_ARGUMENT, "the manifest of kernel %s: a cluster of %u x %u x %u blocks", m->kernel, m->cluster[0],
                         m->cluster[1], m->cluster[2]);
@@ -79,7 +85,7 @@ kernel_layout(TilertKernel *k, TilertError *err)
 {
   uint32_t at = 0;
   k->nargs = tilert_manifest_args(&k->manifest, k->first);
-  k->first[k->nargs] = manifest_views(&k->manifest);
+  k->first[k->nargs] = manifest_own(&k->manifest);
   for (uint32_t i = 0; i < k->manifest.nparams; i++) {
     const TilertParam *p = &k->manifest.params[i];
     Dtype t = p->kind == TILERT_PARAM_SCALAR ? rt_dtype_find(p->dtype) : DTYPE_NONE;
@@ -98,6 +104,17 @@ kernel_layout(TilertKernel *k, TilertError *err)
                    k->manifest.kernel, at, PARAM_BYTES_MAX);
 }
 
+/* What runs at a time, if nothing else does: programs beyond that would begin when others end. */
+static int
+count_resident(TilertKernel *k, TilertError *err)
+{
+  uint32_t each = 0, most = k->manifest.persistent;
+  int status = k->device->ops->kernel_occupancy(k, &each, err);
+  each = each < most ? each : most;
+  k->resident = (each ? each : 1) * k->device->info.multiprocessors;
+  return status;
+}
+
 static int
 load_kernels(TilertModule *m, const TilertManifest *manifests, TilertError *err)
 {
@@ -107,11 +124,13 @@ load_kernels(TilertModule *m, const TilertManifest *manifests, TilertError *err)
     k->module = m;
     k->device = m->device;
     k->manifest = manifests[i];
-    status = kernel_check(&k->manifest, &m->device->info, err);
+    status = kernel_check(&k->manifest, &m->device->info, &k->grid, err);
     if (!status)
       status = kernel_layout(k, err);
     if (!status)
       status = m->device->ops->kernel_load(k, err);
+    if (!status && k->manifest.persistent)
+      status = count_resident(k, err);
   }
   return status;
 }
@@ -212,6 +231,12 @@ tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, Tile
     }
   return rt_error_set(err, TILERT_E_ARGUMENT, "the module has no kernel \"%.100s\"; its first is \"%s\"", name,
                    m->kernels[0].manifest.kernel);
+}
+
+TilertKernel *
+tilert_module_kernel_at(TilertModule *m, size_t index)
+{
+  return m && index < m->nkernels ? &m->kernels[index] : NULL;
 }
 
 const TilertManifest *

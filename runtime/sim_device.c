@@ -1,4 +1,4 @@
-/* sim_device.c - the simulator as a device. Device addresses are host addresses, streams have no state, and
+/* sim_device.c - the simulator as a device. Device addresses are host addresses, streams are just different, and
  * every operation is complete when it returns. One lock per device: the simulator spreads one launch over all
  * cores, so two at a time would gain nothing. */
 #include "device.h"
@@ -87,6 +87,7 @@ static void
 sim_destroy_device(TilertDevice *d)
 {
   sim_destroy(sim_of(d)->machine);
+  device_fini(d);
   pthread_mutex_destroy(&sim_of(d)->lock);
   free(d);
 }
@@ -94,6 +95,7 @@ sim_destroy_device(TilertDevice *d)
 static int
 sim_synchronize(TilertDevice *d, TilertError *err)
 {
+  sim_settled(sim_of(d)->machine);
   return TILERT_OK;
 }
 
@@ -138,6 +140,7 @@ sim_release(TilertDevice *d, uint64_t address)
 static void
 written(TilertDevice *d, uint64_t dst, size_t bytes)
 {
+  sim_settled(sim_of(d)->machine);
   sim_mark(sim_of(d)->machine, (const void *)(uintptr_t)dst, bytes, 1);
 }
 
@@ -152,6 +155,7 @@ sim_write(TilertDevice *d, uint64_t dst, const void *src, size_t bytes, void *st
 static int
 sim_read(TilertDevice *d, void *dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
 {
+  sim_settled(sim_of(d)->machine);
   memcpy(dst, (const void *)(uintptr_t)src, bytes);
   return TILERT_OK;
 }
@@ -186,29 +190,252 @@ sim_check_pointer(TilertDevice *d, uint64_t address, TilertError *err)
   return failed ? sim_fail(&e, err) : TILERT_OK;
 }
 
+/* ---- memory of the host ---- */
+
 static int
-sim_stream_create(TilertDevice *d, void **out, TilertError *err)
+sim_pin(TilertDevice *d, void *host, size_t bytes, uint64_t *address, TilertError *err)
 {
-  *out = NULL;
+  SimDevice *s = sim_of(d);
+  SimError e = {0};
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_adopt(s->machine, host, bytes, &e);
+  pthread_mutex_unlock(&s->lock);
+  if (failed)
+    return error_prefix(err, sim_fail(&e, err), "tilert_buffer_pin: host");
+  written(d, (uintptr_t)host, bytes);
+  *address = (uintptr_t)host;
+  return TILERT_OK;
+}
+
+static void
+sim_unpin(TilertDevice *d, void *host)
+{
+  SimDevice *s = sim_of(d);
+  pthread_mutex_lock(&s->lock);
+  sim_forget(s->machine, host);
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* What the host writes there it does not tell. */
+static int
+sim_alloc_host(TilertDevice *d, size_t bytes, uint32_t flags, void **host, uint64_t *address, TilertError *err)
+{
+  int status = sim_alloc_memory(d, bytes, address, err);
+  *host = (void *)(uintptr_t)*address;
+  if (!status)
+    written(d, *address, bytes);
+  return status;
+}
+
+static void
+sim_release_host(TilertDevice *d, void *host)
+{
+  sim_release(d, (uintptr_t)host);
+}
+
+static int
+sim_adopt_memory(TilertDevice *d, uint64_t address, size_t bytes, TilertError *err)
+{
+  SimDevice *s = sim_of(d);
+  SimError e = {0};
+  pthread_mutex_lock(&s->lock);
+  int failed = sim_check_range(s->machine, (const void *)(uintptr_t)address, bytes, &e);
+  pthread_mutex_unlock(&s->lock);
+  return failed ? rt_error_set(err, TILERT_E_ARGUMENT, "%s", e.message) : TILERT_OK;
+}
+
+static int
+sim_copy_rows(TilertDevice *d, const Copy *c, void *stream, TilertError *err)
+{
+  sim_settled(sim_of(d)->machine);
+  for (size_t i = 0; i < c->height; i++) {
+    void *to = (void *)(uintptr_t)(c->dst.address + i * c->dst.pitch);
+    memmove(to, (const void *)(uintptr_t)(c->src.address + i * c->src.pitch), c->width);
+    if (!c->dst.host)
+      written(d, (uintptr_t)to, c->width);
+  }
+  return TILERT_OK;
+}
+
+static int
+sim_copy_peer(TilertDevice *d, TilertDevice *to, uint64_t dst, TilertDevice *from, uint64_t src, size_t bytes, void *stream,
+              TilertError *err)
+{
+  return sim_copy(to, dst, src, bytes, NULL, err);
+}
+
+/* A machine knows its own memory only. */
+static int
+sim_peer(TilertDevice *d, TilertDevice *other, int enable, int *can, TilertError *err)
+{
+  *can = 0;
+  return TILERT_OK;
+}
+
+static int
+sim_reaches(TilertDevice *d, TilertDevice *other)
+{
+  return 0;
+}
+
+static int
+sim_persisting(TilertDevice *d, size_t bytes, int reset, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+/* ---- pools: what is given back is gone, so that its use is found; they count, and have limits ---- */
+
+typedef struct SimPool { pthread_mutex_t lock; uint64_t limit; TilertPoolInfo info; } SimPool;
+
+static int
+sim_pool_create(TilertDevice *d, const TilertPoolOptions *o, void **out, TilertError *err)
+{
+  SimPool *p = calloc(1, sizeof *p);
+  if (!p)
+    return error_no_memory(err);
+  pthread_mutex_init(&p->lock, NULL);
+  p->limit = o->limit;
+  *out = p;
+  return TILERT_OK;
+}
+
+static void
+sim_pool_destroy(TilertDevice *d, void *pool)
+{
+  pthread_mutex_destroy(&((SimPool *)pool)->lock);
+  free(pool);
+}
+
+static int
+sim_pool_info(TilertDevice *d, void *pool, TilertPoolInfo *out, TilertError *err)
+{
+  SimPool *p = pool;
+  pthread_mutex_lock(&p->lock);
+  *out = p->info;
+  pthread_mutex_unlock(&p->lock);
+  return TILERT_OK;
+}
+
+static int
+sim_pool_trim(TilertDevice *d, void *pool, uint64_t keep, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+static int
+pool_take(SimPool *p, size_t bytes, TilertError *err)
+{
+  TilertPoolInfo *i = &p->info;
+  int status = TILERT_OK;
+  pthread_mutex_lock(&p->lock);
+  if (p->limit && (bytes > p->limit || i->used > p->limit - bytes))
+    status = rt_error_set(err, TILERT_E_MEMORY, "allocation of %zu bytes: the pool may have %llu, of which %llu are in use", bytes,
+                          (unsigned long long)p->limit, (unsigned long long)i->used);
+  else
+    i->reserved = i->used += bytes;
+  i->used_most = i->used > i->used_most ? i->used : i->used_most;
+  i->reserved_most = i->used_most;
+  pthread_mutex_unlock(&p->lock);
+  return status;
+}
+
+static void
+pool_give(SimPool *p, size_t bytes)
+{
+  pthread_mutex_lock(&p->lock);
+  p->info.reserved = p->info.used -= bytes;
+  pthread_mutex_unlock(&p->lock);
+}
+
+static int
+sim_alloc_in(TilertDevice *d, void *pool, size_t bytes, void *stream, uint64_t *address, TilertError *err)
+{
+  int status = pool ? pool_take(pool, bytes, err) : TILERT_OK;
+  if (status)
+    return status;
+  status = sim_alloc_memory(d, bytes, address, err);
+  if (status && pool)
+    pool_give(pool, bytes);
+  return status;
+}
+
+static int
+sim_release_in(TilertDevice *d, void *pool, uint64_t address, size_t bytes, void *stream, TilertError *err)
+{
+  if (pool)
+    pool_give(pool, bytes);
+  sim_release(d, address);
+  return TILERT_OK;
+}
+
+/* ---- streams and events: what they are asked for has been done ---- */
+
+static int
+sim_stream_create(TilertDevice *d, int priority, void **out, TilertError *err)
+{
+  *out = malloc(1);
+  return *out ? TILERT_OK : error_no_memory(err);
+}
+
+static int
+sim_stream_adopt(TilertDevice *d, void *stream, TilertError *err)
+{
   return TILERT_OK;
 }
 
 static void
 sim_stream_destroy(TilertDevice *d, void *stream)
 {
+  free(stream);
 }
 
 static int
 sim_stream_synchronize(TilertDevice *d, void *stream, TilertError *err)
 {
+  sim_settled(sim_of(d)->machine);
   return TILERT_OK;
 }
 
 static int
-sim_event_create(TilertDevice *d, void **out, TilertError *err)
+sim_query(TilertDevice *d, void *stream_or_event, int *done, TilertError *err)
 {
-  *out = calloc(1, sizeof(struct timespec));
-  return *out ? TILERT_OK : error_no_memory(err);
+  *done = 1;
+  return TILERT_OK;
+}
+
+static int
+sim_stream_wait(TilertDevice *d, void *stream, void *event, TilertError *err)
+{
+  sim_settled(sim_of(d)->machine);     /* what comes next has more in front of it than the launch before */
+  return TILERT_OK;
+}
+
+static int
+sim_stream_host(TilertDevice *d, void *stream, void (*f)(void *user), void *user, TilertError *err)
+{
+  sim_settled(sim_of(d)->machine);
+  f(user);
+  return TILERT_OK;
+}
+
+static int
+sim_stream_window(TilertDevice *d, void *stream, const Window *w, TilertError *err)
+{
+  return TILERT_OK;
+}
+
+typedef struct SimEvent { struct timespec at; int timed; } SimEvent;
+
+static int
+sim_event_create(TilertDevice *d, int timed, void **out, TilertError *err)
+{
+  SimEvent *e = calloc(1, sizeof *e);
+  *out = e;
+  if (!e)
+    return error_no_memory(err);
+  e->timed = timed;
+  return TILERT_OK;
 }
 
 static void
@@ -220,20 +447,24 @@ sim_event_destroy(TilertDevice *d, void *event)
 static int
 sim_event_record(TilertDevice *d, void *event, void *stream, TilertError *err)
 {
-  clock_gettime(CLOCK_MONOTONIC, event);
+  clock_gettime(CLOCK_MONOTONIC, &((SimEvent *)event)->at);
   return TILERT_OK;
 }
 
 static int
 sim_event_synchronize(TilertDevice *d, void *event, TilertError *err)
 {
+  sim_settled(sim_of(d)->machine);
   return TILERT_OK;
 }
 
 static int
 sim_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError *err)
 {
-  const struct timespec *a = from, *b = to;
+  const SimEvent *first = from, *last = to;
+  const struct timespec *a = &first->at, *b = &last->at;
+  if (!first->timed || !last->timed)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "elapsed: an event knows no time (tilert_event_create_untimed)");
   if ((!a->tv_sec && !a->tv_nsec) || (!b->tv_sec && !b->tv_nsec))
     return rt_error_set(err, TILERT_E_ARGUMENT, "elapsed: an event was never recorded");
   *ms = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 + (double)(b->tv_nsec - a->tv_nsec) * 1e-6);
@@ -345,8 +576,11 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
   SimDevice *s = sim_of(k->device);
   SimError e = {0};
   SimStats stats = {0};
-  SimLaunch x = {k->manifest.kernel, {l->grid[0], l->grid[1], l->grid[2]}, {l->block[0], l->block[1], l->block[2]},
-                 l->shared, (const void *const *)l->params, &k->manifest, {l->cluster[0], l->cluster[1], l->cluster[2]}, 1};
+  SimLaunch x = {.kernel = k->manifest.kernel, .dynamic_shared = l->shared, .params = (const void *const *)l->params,
+                 .manifest = &k->manifest, .stream = stream, .dependent = l->pdl, .large_clusters = 1};
+  memcpy(x.grid, l->grid, sizeof x.grid);
+  memcpy(x.block, l->block, sizeof x.block);
+  memcpy(x.cluster, l->cluster, sizeof x.cluster);
   pthread_mutex_lock(&s->lock);
   s->told = 0;
   int failed = sim_run(k->module->native, &x, &stats, &e);
@@ -373,8 +607,13 @@ static const DeviceOps sim_ops = {
   .fault = sim_fault_text,
   .alloc = sim_alloc_memory, .release = sim_release, .write = sim_write, .read = sim_read, .copy = sim_copy,
   .fill = sim_fill, .check_pointer = sim_check_pointer, .tensor_map = sim_encode_map,
-  .stream_create = sim_stream_create, .stream_destroy = sim_stream_destroy,
-  .stream_synchronize = sim_stream_synchronize,
+  .copy_rows = sim_copy_rows, .copy_peer = sim_copy_peer, .peer = sim_peer, .reaches = sim_reaches, .persisting = sim_persisting,
+  .alloc_host = sim_alloc_host, .release_host = sim_release_host, .pin = sim_pin, .unpin = sim_unpin, .adopt = sim_adopt_memory,
+  .pool_create = sim_pool_create, .pool_destroy = sim_pool_destroy, .pool_info = sim_pool_info, .pool_trim = sim_pool_trim,
+  .alloc_in = sim_alloc_in, .release_in = sim_release_in,
+  .stream_create = sim_stream_create, .stream_adopt = sim_stream_adopt, .stream_destroy = sim_stream_destroy,
+  .stream_synchronize = sim_stream_synchronize, .stream_query = sim_query, .stream_wait = sim_stream_wait,
+  .stream_host = sim_stream_host, .stream_window = sim_stream_window, .event_query = sim_query,
   .event_create = sim_event_create, .event_destroy = sim_event_destroy, .event_record = sim_event_record,
   .event_synchronize = sim_event_synchronize, .event_elapsed = sim_event_elapsed,
   .module_load = sim_module_load, .module_unload = sim_module_unload, .kernel_load = sim_kernel_load,
@@ -385,7 +624,7 @@ static const DeviceOps sim_ops = {
 static const TilertDeviceInfo sim_info = {
   .name = "PTX simulator", .spec = "sim", .target = "sm_90a", .capability_major = 9, .multiprocessors = 132,
   .shared_max = 232448, .shared_per_multiprocessor = 233472, .registers_per_multiprocessor = 65536,
-  .threads_per_multiprocessor = 2048, .grid_max = {0x7fffffff, 65535, 65535}, .is_sim = 1,
+  .threads_per_multiprocessor = 2048, .grid_max = {0x7fffffff, 65535, 65535}, .is_sim = 1, .pools = 1,
 };
 
 /* Where a driver's vprintf goes, too. */
@@ -442,10 +681,9 @@ sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
     return sim_fail(&e, err);
   }
   pthread_mutex_init(&s->lock, NULL);
-  s->base.ops = &sim_ops;
+  device_init(&s->base, &sim_ops);
   s->base.info = sim_info;
   s->base.info.multiprocessors = so.multiprocessors;
-  atomic_init(&s->base.refs, 1);
   *out = &s->base;
   return TILERT_OK;
 }

@@ -5,37 +5,17 @@
  * destroyed while another thread uses it. Every object keeps what it was made from alive, so objects may be
  * destroyed in any order; destroying NULL does nothing.
  * On cuda the device's primary context is used, so addresses and streams of other libraries in the process fit.
- * On sim every operation is complete when its call returns.
+ * On sim every operation is complete when its call returns, unless its stream is being captured.
  */
 #ifndef TILERT_H
 #define TILERT_H
 #include <stddef.h>
 #include <stdint.h>
 #include "manifest.h"
+#include "status.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum TilertStatus {
-  TILERT_OK = 0,
-  TILERT_E_ARGUMENT,     /* the caller passed something wrong: the message names it */
-  TILERT_E_UNAVAILABLE,  /* no driver, no such device, or the device cannot do this */
-  TILERT_E_MEMORY,       /* host or device memory is exhausted */
-  TILERT_E_MODULE,       /* the device rejects the PTX or cubin */
-  TILERT_E_FAULT,        /* a kernel did something illegal; on cuda the context is lost */
-  TILERT_E_DRIVER,       /* any other failure that the driver reports */
-  TILERT_E_COMPILE,      /* the .tile source has errors (tilejit only) */
-  TILERT_E_CANCELLED,    /* a launch was stopped by tilert_device_cancel or TilertOptions.watch (sim only) */
-  TILERT_STATUS_COUNT
-} TilertStatus;
-
-typedef struct TilertError {
-  int32_t status;                 /* TilertStatus */
-  char message[512];
-  char file[256];                 /* sim faults: the .tile file, "" if unknown */
-  uint32_t line, column;          /* 0 if unknown */
-  uint32_t block[3], thread[3];
-} TilertError;
 
 typedef struct TilertDevice TilertDevice;
 typedef struct TilertBuffer TilertBuffer;
@@ -44,6 +24,9 @@ typedef struct TilertEvent TilertEvent;
 typedef struct TilertModule TilertModule;
 typedef struct TilertKernel TilertKernel;
 typedef struct TilertLaunch TilertLaunch;
+typedef struct TilertPool TilertPool;
+typedef struct TilertGraph TilertGraph;
+typedef struct TilertGraphExec TilertGraphExec;
 
 /* A short name: "ok", "argument", ... */
 TILERT_API const char *tilert_status_name(int status);
@@ -90,6 +73,10 @@ typedef struct TilertDeviceInfo {
   uint32_t grid_max[3];
   uint32_t is_sim;
   uint32_t driver;                    /* version of the CUDA driver's interface, 13000 for 13.0; 0 on sim */
+  int32_t priority_least, priority_greatest; /* of streams and launches: lower numbers come first; 0 and 0: there is one priority */
+  uint64_t l2_persisting_max;         /* bytes of the L2 cache that may be kept for persisting accesses; 0: none */
+  uint64_t l2_window_max;             /* bytes of a window (TilertWindow); 0: it has none */
+  uint32_t pools;                     /* 1: memory can be allocated in the order of a stream */
 } TilertDeviceInfo;
 
 /* What the simulator counted, summed over launches since the device was opened or tilert_device_stats_reset. */
@@ -99,11 +86,14 @@ typedef struct TilertStats {
 } TilertStats;
 
 TILERT_API void tilert_options_default(TilertOptions *o);
-/* spec: "cuda", "cuda:N", "sim", or NULL or "auto" (cuda if there is a driver and a device, else sim). */
+/* spec: "cuda", "cuda:N", "sim", "sim:N" with N multiprocessors, or NULL or "auto" (cuda if there is a driver and a device, else sim). */
 TILERT_API int tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out, TilertError *err);
 /* One more reference, to be given up by tilert_device_close. Returns dev. */
 TILERT_API TilertDevice *tilert_device_retain(TilertDevice *dev);
 TILERT_API void tilert_device_close(TilertDevice *dev);
+/* The device of a context of the caller's (a CUcontext), which stays theirs and has to outlive everything made here; NULL: the one that is
+ * current in this thread. Modules, memory and streams are then that context's, not the primary one's. */
+TILERT_API int tilert_device_wrap(void *context, TilertDevice **out, TilertError *err);
 /* How many devices "cuda:N" can name; 0 without a driver. */
 TILERT_API int tilert_cuda_count(void);
 TILERT_API const TilertDeviceInfo *tilert_device_info(const TilertDevice *dev);
@@ -117,21 +107,41 @@ TILERT_API size_t tilert_device_fault(TilertDevice *dev, char *out, size_t n);
 /* E_UNAVAILABLE on cuda. */
 TILERT_API int tilert_device_stats(TilertDevice *dev, TilertStats *out, TilertError *err);
 TILERT_API int tilert_device_stats_reset(TilertDevice *dev, TilertError *err);
+/* How much of the L2 cache is kept for persisting accesses, of what info->l2_persisting_max allows; 0 at first. */
+TILERT_API int tilert_device_set_persisting(TilertDevice *dev, size_t bytes, TilertError *err);
+/* What persisting accesses have left in the L2 cache becomes ordinary. */
+TILERT_API int tilert_device_reset_persisting(TilertDevice *dev, TilertError *err);
+/* *out: whether kernels of dev can reach memory of peer. */
+TILERT_API int tilert_peer_possible(TilertDevice *dev, TilertDevice *peer, int *out, TilertError *err);
+/* From now on launches on dev take buffers of peer. Copies between devices need no such call. */
+TILERT_API int tilert_peer_enable(TilertDevice *dev, TilertDevice *peer, TilertError *err);
 
 /* ---- streams and events ----
  * A NULL stream is the device's default stream. */
 
 TILERT_API int tilert_stream_create(TilertDevice *dev, TilertStream **out, TilertError *err);
-/* A stream of another library (a CUstream); it stays theirs. */
+/* priority: from info->priority_greatest, the lower number, whose work comes first, to info->priority_least. */
+TILERT_API int tilert_stream_create_priority(TilertDevice *dev, int priority, TilertStream **out, TilertError *err);
+/* A stream of another library (a CUstream) in this device's context; it stays theirs. */
 TILERT_API int tilert_stream_wrap(TilertDevice *dev, void *native, TilertStream **out, TilertError *err);
 TILERT_API void tilert_stream_destroy(TilertStream *s);
 TILERT_API int tilert_stream_synchronize(TilertStream *s, TilertError *err);
 TILERT_API void *tilert_stream_native(const TilertStream *s);
+/* *done: whether everything that was put into the stream is complete. */
+TILERT_API int tilert_stream_query(TilertStream *s, int *done, TilertError *err);
+/* What comes into s from here on begins when what the event was recorded behind is complete; the host does not wait. The event may be of
+ * another stream, and of another device of the same kind. s NULL: the default stream of the event's device. */
+TILERT_API int tilert_stream_wait(TilertStream *s, TilertEvent *e, TilertError *err);
+/* Call f(user) when the stream comes there; what follows in it waits for that. f must not call tilert, nor wait for what does. */
+TILERT_API int tilert_stream_host(TilertStream *s, void (*f)(void *user), void *user, TilertError *err);
 
 TILERT_API int tilert_event_create(TilertDevice *dev, TilertEvent **out, TilertError *err);
+/* An event that knows no time, and so costs less: for waiting only. */
+TILERT_API int tilert_event_create_untimed(TilertDevice *dev, TilertEvent **out, TilertError *err);
 TILERT_API void tilert_event_destroy(TilertEvent *e);
 TILERT_API int tilert_event_record(TilertEvent *e, TilertStream *s, TilertError *err);
 TILERT_API int tilert_event_synchronize(TilertEvent *e, TilertError *err);
+TILERT_API int tilert_event_query(TilertEvent *e, int *done, TilertError *err);
 /* Waits for both; milliseconds from one to the other. */
 TILERT_API int tilert_event_elapsed(TilertEvent *from, TilertEvent *to, float *ms, TilertError *err);
 
@@ -141,6 +151,17 @@ TILERT_API int tilert_event_elapsed(TilertEvent *from, TilertEvent *to, float *m
 
 TILERT_API int tilert_buffer_create(TilertDevice *dev, size_t bytes, TilertBuffer **out, TilertError *err);
 TILERT_API void tilert_buffer_destroy(TilertBuffer *b);
+/* So many bytes of a buffer, from offset on, as a buffer of its own; the memory stays until both are destroyed. */
+TILERT_API int tilert_buffer_part(TilertBuffer *of, size_t offset, size_t bytes, TilertBuffer **out, TilertError *err);
+/* Memory of another library, at a device address; it stays theirs. It has to be of this device, and on cuda of this context. */
+TILERT_API int tilert_buffer_wrap(TilertDevice *dev, uint64_t address, size_t bytes, TilertBuffer **out, TilertError *err);
+/* Memory of the host that kernels reach, too, and that copies take without a detour; TILERT_HOST_*. */
+enum { TILERT_HOST_WRITE_COMBINED = 1 };     /* for what the host only writes: reading it is slow */
+TILERT_API int tilert_buffer_create_host(TilertDevice *dev, size_t bytes, uint32_t flags, TilertBuffer **out, TilertError *err);
+/* The same with memory that the caller has, and keeps as long as the buffer is there. */
+TILERT_API int tilert_buffer_pin(TilertDevice *dev, void *host, size_t bytes, TilertBuffer **out, TilertError *err);
+/* Where the host finds it; NULL for memory of the device. */
+TILERT_API void *tilert_buffer_host(const TilertBuffer *b);
 TILERT_API uint64_t tilert_buffer_address(const TilertBuffer *b);
 TILERT_API size_t tilert_buffer_size(const TilertBuffer *b);
 TILERT_API int tilert_buffer_write(TilertBuffer *b, size_t offset, const void *src, size_t bytes,
@@ -149,9 +170,33 @@ TILERT_API int tilert_buffer_read(TilertBuffer *b, size_t offset, void *dst, siz
                                   TilertStream *s, TilertError *err);
 TILERT_API int tilert_buffer_copy(TilertBuffer *dst, size_t dst_offset, TilertBuffer *src, size_t src_offset,
                                   size_t bytes, TilertStream *s, TilertError *err);
+/* Rows of bytes: in a buffer, from offset on, or at an address of the host's, with pitch bytes from one to the next. */
+typedef struct TilertRows { TilertBuffer *buffer; void *host; size_t offset, pitch; } TilertRows;
+/* height rows of width bytes. At least one side is a buffer; of two buffers, both are of one device. */
+TILERT_API int tilert_copy_rows(const TilertRows *dst, const TilertRows *src, size_t width, size_t height, TilertStream *s,
+                                TilertError *err);
 /* Repeat the low `width` bytes (1, 2 or 4) of pattern; offset and bytes are multiples of width. */
 TILERT_API int tilert_buffer_fill(TilertBuffer *b, size_t offset, size_t bytes, uint32_t pattern, uint32_t width,
                                   TilertStream *s, TilertError *err);
+
+/* Memory in the order of a stream: it is there for what comes into the stream behind this call, and is given back when the stream passes
+ * the call that destroys it, without a wait of the host. It comes from a pool, which keeps what is given back for the next one. */
+typedef struct TilertPoolOptions {
+  size_t size;                        /* sizeof(TilertPoolOptions) as the caller knows it */
+  uint64_t keep;                      /* so many unused bytes stay in the pool when something waits for the device; the rest goes */
+  uint64_t limit;                     /* bytes that the pool may have; 0: what the device has */
+} TilertPoolOptions;
+typedef struct TilertPoolInfo { uint64_t used, used_most, reserved, reserved_most; } TilertPoolInfo;   /* bytes */
+/* o NULL: nothing is kept, no limit. */
+TILERT_API int tilert_pool_create(TilertDevice *dev, const TilertPoolOptions *o, TilertPool **out, TilertError *err);
+TILERT_API void tilert_pool_destroy(TilertPool *p);
+TILERT_API int tilert_pool_info(TilertPool *p, TilertPoolInfo *out, TilertError *err);
+/* Give back unused memory, but for so many bytes. */
+TILERT_API int tilert_pool_trim(TilertPool *p, uint64_t keep, TilertError *err);
+/* p NULL: the device's own pool. */
+TILERT_API int tilert_buffer_create_in(TilertStream *s, TilertPool *p, size_t bytes, TilertBuffer **out, TilertError *err);
+/* Destroy such a buffer in the order of s. tilert_buffer_destroy does that in the stream it was created in, which has to be there then. */
+TILERT_API int tilert_buffer_destroy_in(TilertBuffer *b, TilertStream *s, TilertError *err);
 
 /* ---- modules and kernels ---- */
 
@@ -178,7 +223,20 @@ TILERT_API void tilert_module_destroy(TilertModule *m);
 TILERT_API size_t tilert_module_kernel_count(const TilertModule *m);
 /* name may be NULL if the module holds one kernel. The kernel belongs to the module. */
 TILERT_API int tilert_module_kernel(TilertModule *m, const char *name, TilertKernel **out, TilertError *err);
+/* The kernels of a module in order; NULL behind the last. */
+TILERT_API TilertKernel *tilert_module_kernel_at(TilertModule *m, size_t index);
 TILERT_API const TilertManifest *tilert_kernel_manifest(const TilertKernel *k);
+/* One argument of a launch, as its caller sees it. The strings are the kernel's. */
+typedef struct TilertArgInfo {
+  const char *name, *dtype;           /* dtype: of what is pointed to, of a tensor's elements, of the number */
+  uint32_t kind;                      /* TilertParamKind */
+  uint32_t rank;                      /* of a tensor */
+  uint32_t divisible, null, nonneg;   /* what the code relies on, as in TilertParam */
+} TilertArgInfo;
+TILERT_API size_t tilert_kernel_arg_count(const TilertKernel *k);
+TILERT_API int tilert_kernel_arg(const TilertKernel *k, size_t index, TilertArgInfo *out, TilertError *err);
+/* "axpy(a: f32, x: *f32, n: i32)". Writes at most n bytes, the end included, and returns the length of the whole text. */
+TILERT_API size_t tilert_kernel_signature(const TilertKernel *k, char *out, size_t n);
 TILERT_API int tilert_kernel_info(TilertKernel *k, TilertKernelInfo *out, TilertError *err);
 /* How many blocks of this kernel one multiprocessor can hold at a time. On sim by threads and shared memory alone. */
 TILERT_API int tilert_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err);
@@ -236,8 +294,11 @@ typedef struct TilertArg {
 /* 0: a launch with these arguments would be refused because of a map of a tensor that the kernel takes, or a negative integer. 1 otherwise,
  * whatever else may be wrong with them. */
 TILERT_API int tilert_kernel_fits(const TilertKernel *k, const TilertArg *args, size_t nargs);
-/* Launch grid[0] x grid[1] x grid[2] blocks with arguments in the order of the manifest's parameters, of which the parts of a tensor
- * are one (tilert_manifest_args). Count, types, ranges and alignment are checked; messages name the kernel and the argument.
+/* The grid that the kernel's own grid clause gives for these arguments; E_ARGUMENT if it has none. */
+TILERT_API int tilert_kernel_grid(const TilertKernel *k, const TilertArg *args, size_t nargs, uint32_t grid[3], TilertError *err);
+/* Launch grid[0] x grid[1] x grid[2] blocks, or with grid NULL as many as the kernel's grid clause says (tilert_kernel_grid), with
+ * arguments in the order of the manifest's parameters, of which the parts of a tensor are one (tilert_manifest_args). Count, types, ranges
+ * and alignment are checked; messages name the kernel and the argument.
  * Of a tensor: extents are 0 to 2^31 - 1; strides are positive and less than 2^40 bytes, of extents beyond 1, otherwise they do not matter;
  * it lies in its buffer. Where the kernel copies boxes of it (TILERT_TENSOR_MAP) also: it begins at a multiple of 16 bytes, its
  * strides but the last are such multiples, and if it has no element, the grid is empty, since there is no map of that. What is said of
@@ -251,6 +312,7 @@ TILERT_API int tilert_launch_create(TilertKernel *k, const uint32_t grid[3], con
                                     TilertLaunch **out, TilertError *err);
 TILERT_API void tilert_launch_destroy(TilertLaunch *l);
 TILERT_API int tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err);
+TILERT_API int tilert_launch_grid(const TilertLaunch *l, uint32_t grid[3], TilertError *err);   /* what it is now */
 TILERT_API int tilert_launch_set_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err);
 TILERT_API TilertKernel *tilert_launch_kernel(const TilertLaunch *l);
 TILERT_API int tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err);
@@ -263,13 +325,85 @@ TILERT_API int tilert_launch_shaped(TilertStream *s, TilertKernel *k, const uint
  * fail when launched). What a kernel says itself (.reqnctapercluster) needs no such call, and allows no other. TILERT_E_UNAVAILABLE:
  * the device or its driver has none. The grid has to be a multiple when it is launched. */
 TILERT_API int tilert_launch_set_cluster(TilertLaunch *l, const uint32_t cluster[3], TilertError *err);
-/* Programmatic dependent launch. on: the kernel may begin as soon as every block of the one before it in the stream has executed
+/* Programmatic dependent launch. TILERT_PDL_ON: the kernel may begin as soon as every block of the one before it in the stream has executed
  * griddepcontrol.launch_dependents or ended, and sees what that kernel writes only behind its own griddepcontrol.wait; one without that
- * instruction must not touch such memory. 0, as at first: it begins when the one before has ended. On sim launches come one after
- * another in either case. TILERT_E_UNAVAILABLE: the device or its driver has none. */
+ * instruction must not touch such memory. TILERT_PDL_OFF, as at first: it begins when the one before has ended. TILERT_PDL_AUTO: on if the
+ * kernel's manifest says that it waits, and the device can do it; else off. On sim launches come one after another in any case, and what
+ * lacks a wait is a race. TILERT_E_UNAVAILABLE, of TILERT_PDL_ON: the device or its driver has none. */
+typedef enum TilertPdl { TILERT_PDL_OFF = 0, TILERT_PDL_ON = 1, TILERT_PDL_AUTO = 2 } TilertPdl;
 TILERT_API int tilert_launch_set_pdl(TilertLaunch *l, int on, TilertError *err);
+/* In front of other launches, or behind them, whatever its stream's priority is. */
+TILERT_API int tilert_launch_set_priority(TilertLaunch *l, int priority, TilertError *err);
+
+/* How the L2 cache treats accesses to some bytes: ratio of them, from 0 to 1, as hit says, the others as miss says. Persisting ones stay
+ * while there is room (tilert_device_set_persisting), streaming ones go first. */
+typedef enum TilertAccess { TILERT_ACCESS_NORMAL, TILERT_ACCESS_STREAMING, TILERT_ACCESS_PERSISTING } TilertAccess;
+typedef struct TilertWindow {
+  TilertBuffer *buffer;
+  size_t offset, bytes;
+  float ratio;
+  uint32_t hit, miss;                 /* TilertAccess; miss is not TILERT_ACCESS_PERSISTING */
+} TilertWindow;
+/* For the launches that come into the stream from here on, or for this one; NULL: no window. Without effect on sim, which has no cache. */
+TILERT_API int tilert_stream_set_window(TilertStream *s, const TilertWindow *w, TilertError *err);
+TILERT_API int tilert_launch_set_window(TilertLaunch *l, const TilertWindow *w, TilertError *err);
+
+/* ---- graphs ----
+ * Work that is described once and launched as one, again and again. A graph has nodes, numbered from 0, and says which come after which;
+ * an executable graph is a copy of it that the device has made ready. On sim nodes run in the order of their numbers.
+ * Buffers stay the caller's: a launch of a graph with a buffer that is destroyed is refused, with the node and its argument. */
+
+typedef uint32_t TilertNode;
+typedef enum TilertNodeKind {
+  TILERT_NODE_LAUNCH, TILERT_NODE_COPY, TILERT_NODE_FILL, TILERT_NODE_HOST, TILERT_NODE_EMPTY
+} TilertNodeKind;
+typedef struct TilertNodeInfo {
+  uint32_t kind;                      /* TilertNodeKind */
+  TilertKernel *kernel;               /* of a launch, else NULL */
+  const TilertNode *after;            /* the graph's */
+  size_t nafter;
+} TilertNodeInfo;
+
+TILERT_API int tilert_graph_create(TilertDevice *dev, TilertGraph **out, TilertError *err);
+TILERT_API void tilert_graph_destroy(TilertGraph *g);
+TILERT_API size_t tilert_graph_count(const TilertGraph *g);
+TILERT_API int tilert_graph_node(const TilertGraph *g, TilertNode node, TilertNodeInfo *out, TilertError *err);
+/* Each adds a node that comes after others, and gives its number; node may be NULL. A launch is copied with its arguments and attributes.
+ * Host memory is read and written when the graph runs. */
+TILERT_API int tilert_graph_add_launch(TilertGraph *g, const TilertLaunch *l, const TilertNode *after, size_t nafter, TilertNode *node,
+                                       TilertError *err);
+TILERT_API int tilert_graph_add_copy(TilertGraph *g, const TilertRows *dst, const TilertRows *src, size_t width, size_t height,
+                                     const TilertNode *after, size_t nafter, TilertNode *node, TilertError *err);
+TILERT_API int tilert_graph_add_fill(TilertGraph *g, TilertBuffer *b, size_t offset, size_t bytes, uint32_t pattern, uint32_t width,
+                                     const TilertNode *after, size_t nafter, TilertNode *node, TilertError *err);
+TILERT_API int tilert_graph_add_host(TilertGraph *g, void (*f)(void *user), void *user, const TilertNode *after, size_t nafter,
+                                     TilertNode *node, TilertError *err);
+/* Does nothing, but may come after others, and others after it. */
+TILERT_API int tilert_graph_add_empty(TilertGraph *g, const TilertNode *after, size_t nafter, TilertNode *node, TilertError *err);
+
+/* From here on what is put into the stream is not done, but becomes nodes. Streams that wait for an event that was recorded in it belong to
+ * the capture, until its end, in front of which the first stream has to wait for them. Nothing may wait for such a stream meanwhile. On
+ * cuda what other libraries put there belongs to the graph, too, without a number. */
+TILERT_API int tilert_stream_capture_begin(TilertStream *s, TilertError *err);
+TILERT_API int tilert_stream_capture_end(TilertStream *s, TilertGraph **out, TilertError *err);
+TILERT_API int tilert_stream_capturing(const TilertStream *s);
+
+/* Later changes of g do not change it. */
+TILERT_API int tilert_graph_instantiate(TilertGraph *g, TilertGraphExec **out, TilertError *err);
+TILERT_API void tilert_graph_exec_destroy(TilertGraphExec *x);
+TILERT_API int tilert_graph_launch(TilertGraphExec *x, TilertStream *s, TilertError *err);
+/* Another argument, or grid, for a launch of the graph; checked as by tilert_launch_set_arg. For the launches of x that follow. */
+TILERT_API int tilert_graph_set_arg(TilertGraphExec *x, TilertNode node, size_t index, const TilertArg *arg, TilertError *err);
+TILERT_API int tilert_graph_set_grid(TilertGraphExec *x, TilertNode node, const uint32_t grid[3], TilertError *err);
+/* Another launch in its place, of any kernel, with the same attributes (cluster, dependent launch, priority, window). */
+TILERT_API int tilert_graph_set_launch(TilertGraphExec *x, TilertNode node, const TilertLaunch *l, TilertError *err);
 
 /* ---- timing ---- */
+
+/* A range of the host's time that profilers show (NVTX): what this thread does from a push to its pop, for profilers that listened when
+ * the device was opened. */
+TILERT_API void tilert_range_push(TilertDevice *dev, const char *name);
+TILERT_API void tilert_range_pop(TilertDevice *dev);
 
 typedef struct TilertBench { double median_ms, min_ms, max_ms, mean_ms, p20_ms, p80_ms; uint32_t runs; } TilertBench;
 typedef int (*TilertRun)(void *user, TilertStream *s, TilertError *err);
@@ -283,6 +417,8 @@ TILERT_API int tilert_bench_launch(const TilertLaunch *l, TilertStream *s, doubl
                                    TilertBench *out, TilertError *err);
 
 TILERT_API const char *tilert_version(void);
+/* tilert_version_check(TILEC_VERSION_NUMBER, err): a program that was built with a newer header than the library's is told so. */
+TILERT_API int tilert_version_check(int header, TilertError *err);
 #ifdef __cplusplus
 }
 #endif

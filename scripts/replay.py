@@ -1,5 +1,6 @@
 """replay.py OLD_TILEC NEW_TILEC [--targets=...] [FILE...]: PTX of the same sources by two builds of tilec, compared byte for byte.
-Sources are examples/, stdlib's tests, bench/ and the kernels of tests/; those that neither build compiles count as equal."""
+Sources are examples/, stdlib's tests, bench/ and the kernels of tests/; those that neither build compiles count as equal. The new one checks
+the IR behind every pass."""
 import argparse, concurrent.futures, difflib, glob, os, subprocess, sys
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -14,14 +15,14 @@ folders = ("examples", "bench", "tests/kernels", "tests/frontend", "tests/codege
 files = a.files or sorted(p for d in folders for e in ("tile", "tir") for p in glob.glob(f"{root}/{d}/**/*.{e}", recursive=True))
 
 
-def compile_with(tilec, path, target):
-    r = subprocess.run([tilec, path, "--target=" + target], capture_output=True)
+def compile_with(tilec, path, target, *options):
+    r = subprocess.run([tilec, path, "--target=" + target, *options], capture_output=True)
     return r.stdout if r.returncode == 0 else None
 
 
 def one(job):
     path, target = job
-    return path, target, compile_with(a.old, path, target), compile_with(a.new, path, target)
+    return path, target, compile_with(a.old, path, target), compile_with(a.new, path, target, "--verify")
 
 
 jobs = [(p, t) for p in files for t in a.targets.split(",")]

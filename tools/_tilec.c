@@ -1,7 +1,7 @@
 /* _tilec.c - the launch of a bound call from Python without ctypes in between: a type whose instances are launches.
  *
- * Written against CPython's stable ABI of 3.9, so that one file serves every later version. It is linked with nothing: tilec.py,
- * which has opened the library, hands over the addresses of the functions. Everything else of the Python interface is in tilec.py,
+ * Written against CPython's stable ABI of 3.9, so that one file serves every later version. It is linked with nothing: tilec/__init__.py,
+ * which has opened the library, hands over the addresses of the functions. Everything else of the Python interface is there,
  * which works without this module, too; a launch then costs what ctypes costs.
  *
  *   Launcher(launch, call, fail, stream_of, current, ordinal)
@@ -15,29 +15,17 @@
  *   launcher.repeat(n)    launches n times from C in the stream that is current now
  *   run(launch, kernel, stream, gx, gy, gz, arguments, count, fail)
  *     tilejit_launch with packed TilertArgs (bytes)
- *   sizes()                  of TilertError and TilertArg, which tilec.py compares with its own
+ *   Dispatcher               launches that are not bound: _dispatch.c
+ *   sizes()                  of TilertError and TilertArg, which tilec/__init__.py compares with its own
  *
  * In the steady state a launch allocates nothing: which TilertStream the last native one was is remembered, and a `current` that is a
  * function of C with one argument, as torch's is, is called without the interpreter in between. The launch itself runs without the
  * interpreter's lock, although it only queues: a driver whose queue is full waits, and what it waits for may be a callback that wants the
  * lock. All else, the fields of a Launcher among it, is touched under it.
  */
-#include <Python.h>
-#include <structmember.h>
-#include "jit.h"
-
-/* CPython has had these since 3.8; the headers show them to users of the stable ABI only later. */
-#ifndef Py_TPFLAGS_HAVE_VECTORCALL
-#define Py_TPFLAGS_HAVE_VECTORCALL (1UL << 11)
-#endif
-#ifndef METH_FASTCALL
-#define METH_FASTCALL 0x0080
-#endif
-#define COUNT_MASK (~((size_t)1 << (8 * sizeof(size_t) - 1)))   /* the top bit of a vectorcall's count is a flag */
+#include "_tilec.h"
 
 typedef int LaunchFn(const TilejitCall *, TilertStream *, TilertError *);
-typedef int RunFn(TilejitKernel *, TilertStream *, const uint32_t[3], const TilertArg *, size_t, TilertError *);
-typedef PyObject *Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *);
 
 typedef struct Launcher {
   PyObject_HEAD
@@ -53,8 +41,7 @@ typedef struct Launcher {
   TilertStream *given_stream;
 } Launcher;
 
-/* Raises what fail makes of the error. */
-static PyObject *
+PyObject *
 raise_error(PyObject *fail, const TilertError *err)
 {
   PyObject *done = PyObject_CallFunction(fail, "K", (unsigned long long)(uintptr_t)err);
@@ -65,8 +52,7 @@ raise_error(PyObject *fail, const TilertError *err)
   return NULL;
 }
 
-/* The address that f(x) gives; NULL with an exception if it raises. */
-static void *
+void *
 address_of(PyObject *f, PyObject *x)
 {
   PyObject *given = PyObject_CallFunctionObjArgs(f, x, NULL);
@@ -170,16 +156,6 @@ launcher_call(PyObject *self, PyObject *args, PyObject *named)
   return launcher_vectorcall(self, &first, (size_t)n, NULL);
 }
 
-/* current is called as the interpreter would call a function of C with one argument. */
-static void
-find_current_c(Launcher *l)
-{
-  if (!PyCFunction_CheckExact(l->current) || PyCFunction_GetFlags(l->current) != METH_O)
-    return;
-  l->current_c = PyCFunction_GetFunction(l->current);
-  l->current_self = PyCFunction_GetSelf(l->current);
-}
-
 static PyObject *
 launcher_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
@@ -195,7 +171,7 @@ launcher_new(PyTypeObject *type, PyObject *args, PyObject *named)
   l->call = (TilejitCall *)(uintptr_t)call;
   Py_INCREF(fail), Py_INCREF(stream_of), Py_INCREF(current), Py_INCREF(ordinal);
   l->fail = fail, l->stream_of = stream_of, l->current = current, l->ordinal = ordinal;
-  find_current_c(l);
+  l->current_c = function_of_c(current, &l->current_self);      /* called without the interpreter in between */
   return (PyObject *)l;
 }
 
@@ -244,7 +220,8 @@ run(PyObject *self, PyObject *const *args, Py_ssize_t n)
   TilejitKernel *kernel = PyLong_AsVoidPtr(args[1]);
   TilertStream *stream = PyLong_AsVoidPtr(args[2]);
   uint32_t grid[3];
-  for (int i = 0; i < 3; i++)
+  const int own = args[3] == Py_None;                /* the kernel's grid clause says it */
+  for (int i = 0; i < 3 && !own; i++)
     grid[i] = (uint32_t)PyLong_AsUnsignedLong(args[3 + i]);
   const char *packed = PyBytes_AsString(args[6]);
   size_t count = PyLong_AsSize_t(args[7]);
@@ -255,7 +232,7 @@ run(PyObject *self, PyObject *const *args, Py_ssize_t n)
   TilertError err;
   int status;
   Py_BEGIN_ALLOW_THREADS
-  status = launch(kernel, stream, grid, (const TilertArg *)(const void *)packed, count, &err);
+  status = launch(kernel, stream, own ? NULL : grid, (const TilertArg *)(const void *)packed, count, &err);
   Py_END_ALLOW_THREADS
   if (status)
     return raise_error(args[8], &err);
@@ -282,9 +259,12 @@ PyMODINIT_FUNC
 PyInit__tilec(void)
 {
   PyObject *m = PyModule_Create(&module), *type = m ? PyType_FromSpec(&launcher_spec) : NULL;
-  if (type && !PyModule_AddObject(m, "Launcher", type))
-    return m;
-  Py_XDECREF(type);
+  if (type && !PyModule_AddObject(m, "Launcher", type)) {
+    if (!add_dispatcher(m))
+      return m;
+  } else {
+    Py_XDECREF(type);
+  }
   Py_XDECREF(m);
   return NULL;
 }

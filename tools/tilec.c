@@ -8,21 +8,24 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "aot.h"
 #include "cubin.h"
+#include "facts.h"
 #include "textfile.h"
 #include "tilec.h"
 
-enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, MAX_LIST = 256, EMIT_CUBIN = 100 };
+enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, MAX_LIST = 256, EMIT_CUBIN = 100, EMIT_C };
 
 static const struct { const char *name; int emit; } stages[] = {
   {"ast", TILEC_EMIT_AST},   {"tile", TILEC_EMIT_TILE}, {"placed", TILEC_EMIT_PLACED}, {"sched", TILEC_EMIT_SCHED},
-  {"llvm", TILEC_EMIT_LLVM}, {"ptx", TILEC_EMIT_PTX},   {"cubin", EMIT_CUBIN},
+  {"llvm", TILEC_EMIT_LLVM}, {"ptx", TILEC_EMIT_PTX},   {"cubin", EMIT_CUBIN}, {"c", EMIT_C},
 };
 
 typedef struct Cli {
   TilecOptions o;
   int emit;
   bool describe, search;
+  AotOptions aot;
   const char *file, *output, *print_layout;
   TilecDefine defines[MAX_LIST];
   TilecFact facts[MAX_LIST];
@@ -33,7 +36,7 @@ static const char help[] =
   "usage: tilec FILE.tile|FILE.tir|FILE.ll [options]  compile tile kernels to PTX\n"
   "\n"
   "  -o OUT                 write here instead of standard output ('-')\n"
-  "  --emit=STAGE           ast, tile, placed, sched, llvm, ptx (default) or cubin (needs ptxas)\n"
+  "  --emit=STAGE           ast, tile, placed, sched, llvm, ptx (default), cubin (needs ptxas) or c\n"
   "  --target=NAME          sm_80, sm_89, sm_90a (default), ...; --print-targets lists them\n"
   "  -D NAME=VALUE          set a const or type parameter\n"
   "  --assume=NAME=VALUE    compile for this value of an integer argument\n"
@@ -41,6 +44,14 @@ static const char help[] =
   "  --assume=NAME=None     compile for a pointer that is null; NAME!=None: that is not\n"
   "  --assume=NAME=OTHER    compile for two pointers that are one address\n"
   "  --kernel=NAME          compile only this kernel\n"
+  "  -o NAME.c --emit=c     a C source and NAME.h beside it, with a function for each kernel; and for this:\n"
+  "  --target=A,B           several targets\n"
+  "  --config=[KERNEL:]NAME=VALUE,...   a function with these const and type parameters; more of them, more functions\n"
+  "  --config=tune          a function for each configuration of the kernels' tune clauses\n"
+  "  --form=FACT,...        code for arguments of which these facts hold (as of --assume), beside that for all others\n"
+  "  --prefix=NAME          in front of the functions' names\n"
+  "  --cubin                put in what ptxas makes, too\n"
+  "  --standalone           a source that needs nothing but libcuda.so.1 when it runs\n"
   "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
   "  --describe=search      the same of one kernel, with the configurations that a search for it would measure\n"
   "  -I DIR                 look for imported files here too\n"
@@ -73,7 +84,8 @@ usage(const char *fmt, const char *what)
 /* Every option but -o, -D and -I: for suggestions. */
 static const char *const options[] = {
   "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
-  "--time-passes", "--tensors", "--diagnostics", "--explain", "--print-layout", "--print-passes", "--print-ops", "--print-targets",
+  "--time-passes", "--tensors", "--config", "--form", "--prefix", "--cubin", "--standalone", "--diagnostics", "--explain",
+  "--print-layout", "--print-passes", "--print-ops", "--print-targets",
   "--print-diags", "--print-dtypes", "--help", "--version",
 };
 
@@ -94,7 +106,7 @@ unknown_stage(const char *v)
   char text[160];
   for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) names[i] = stages[i].name;
   close = tilec_suggest(v, names, sizeof stages / sizeof stages[0]);
-  snprintf(text, sizeof text, "'%.60s'%s%s%s (ast, tile, placed, sched, llvm, ptx, cubin)", v, close ? "; did you mean '" : "",
+  snprintf(text, sizeof text, "'%.60s'%s%s%s (ast, tile, placed, sched, llvm, ptx, cubin, c)", v, close ? "; did you mean '" : "",
            close ? close : "", close ? "'?" : "");
   return usage("unknown stage %s", text);
 }
@@ -156,19 +168,22 @@ parse_define(Cli *c, char *text)
 static int
 parse_fact(Cli *c, char *text)
 {
-  char *at = text + strcspn(text, "=%!"), *end = NULL;
-  const bool not = *at == '!', none = !strcmp(at, "=None") || !strcmp(at, "!=None");
-  const bool same = *at == '=' && !none && (isalpha((unsigned char)at[1]) || at[1] == '_');
-  const TilecFactKind kind = none ? TILEC_FACT_NULL : same ? TILEC_FACT_SAME : *at == '%' ? TILEC_FACT_DIVISIBLE : TILEC_FACT_EQUAL;
-  TilecFact f = {.name = text, .kind = kind, .value = !not && !same, .other = same ? at + 1 : NULL};
-  errno = 0;
-  if (*at && !none && !not && !same) f.value = strtoll(at + 1, &end, 0);
-  if (at == text || (!none && !same && (!end || end == at + 1 || *end)))
-    return usage("--assume wants NAME=INTEGER, NAME%%INTEGER, NAME=None, NAME!=None or NAME=OTHER, not '%s'", text);
-  if (errno) return usage("--assume: the number is too large: '%s'", text);
+  char message[160];
+  TilecFact f;
+  const char *wrong = fact_parse(text, &f);
+  snprintf(message, sizeof message, "--assume%s %s", wrong && *wrong == 'w' ? "" : ":", wrong ? wrong : "");
+  if (wrong) return usage(message, text);
   if (c->o.nfacts == MAX_LIST) return usage("too many assumptions; '%s' is the first that is", text);
-  *at = 0;
   c->facts[c->o.nfacts++] = f;
+  return EXIT_OK;
+}
+
+/* One more of --config or --form. */
+static int
+add_text(const char **list, size_t *n, const char *text)
+{
+  if (*n == AOT_LIST) return usage("too many of them; '%s' is the first that is", text);
+  list[(*n)++] = text;
   return EXIT_OK;
 }
 
@@ -186,7 +201,7 @@ parse_stage(Cli *c, const char *name)
   for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
     if (!strcmp(stages[i].name, name)) {
       c->emit = stages[i].emit;
-      c->o.emit = c->emit == EMIT_CUBIN ? TILEC_EMIT_PTX : (TilecEmit)c->emit;
+      c->o.emit = c->emit >= EMIT_CUBIN ? TILEC_EMIT_PTX : (TilecEmit)c->emit;
       return true;
     }
   return false;
@@ -207,6 +222,9 @@ parse_switch(Cli *c, const char *arg)
   else if (!strcmp(arg, "--time-passes")) c->o.time_passes = 1;
   else if (!strcmp(arg, "--remarks")) c->o.remarks = 1;
   else if (!strcmp(arg, "-O0")) c->o.opt_level = 0;
+  else if (!strcmp(arg, "--cubin")) c->aot.cubin = true;
+  else if (!strcmp(arg, "--standalone")) c->aot.standalone = true;
+  else if (!strcmp(arg, "--config=tune")) c->aot.tune = true;
   else if (!strcmp(arg, "--describe")) c->describe = true;
   else if (!strcmp(arg, "--describe=search")) c->describe = c->search = true;
   else return false;
@@ -233,7 +251,12 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--passes", &v)) c->o.passes = v;
   else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
-  else if (option(argc, argv, i, "--tensors", &v)) {
+  else if (option(argc, argv, i, "--prefix", &v)) c->aot.prefix = v;
+  else if (option(argc, argv, i, "--config", &v)) {
+    if (v && add_text(c->aot.configs, &c->aot.nconfigs, v)) return EXIT_USAGE;
+  } else if (option(argc, argv, i, "--form", &v)) {
+    if (v && add_text(c->aot.forms, &c->aot.nforms, v)) return EXIT_USAGE;
+  } else if (option(argc, argv, i, "--tensors", &v)) {
     if (v && !parse_tensors(v, &c->o.tensors)) return usage("unknown choice of tensors '%s' (found, stated, none)", v);
   } else if (option(argc, argv, i, "--emit", &v)) {
     if (v && !parse_stage(c, v)) return unknown_stage(v);
@@ -326,6 +349,21 @@ report(const Cli *c, TilecResult *r)
   return rc;
 }
 
+/* The source and its header. */
+static int
+emit_c(Cli *c, const char *name, const char *text, size_t len)
+{
+  c->aot.compile = &c->o;
+  c->aot.name = name;
+  c->aot.text = text;
+  c->aot.len = len;
+  c->aot.targets = c->o.target;
+  c->aot.output = c->output;
+  const size_t n = c->output ? strlen(c->output) : 0;
+  if (n < 3 || strcmp(c->output + n - 2, ".c") != 0) return usage("%s", "--emit=c writes two files: name the source, -o NAME.c");
+  return aot_emit(&c->aot);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -348,7 +386,8 @@ main(int argc, char **argv)
   }
   const char *name = strcmp(c.file, "-") ? c.file : "<stdin>";
   c.o.tuning = c.search ? TILEC_TUNING_SEARCH : c.describe ? TILEC_TUNING_CLAUSES : TILEC_TUNING_NONE;
-  rc = report(&c, c.describe ? tilec_describe(name, text, len, &c.o) : tilec_compile(name, text, len, &c.o));
+  if (c.emit == EMIT_C && !c.describe) rc = emit_c(&c, name, text, len);
+  else rc = report(&c, c.describe ? tilec_describe(name, text, len, &c.o) : tilec_compile(name, text, len, &c.o));
   free(text);
   return rc;
 }

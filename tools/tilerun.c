@@ -22,15 +22,16 @@
 enum { ARGS_MAX = TILERT_MAX_PARAMS, THREADS_MAX = 1024, EXIT_WRONG = 1, EXIT_MISUSE = 2, EXIT_INTERRUPTED = 130 };
 
 static const char usage[] =
-  "usage: tilerun FILE.tile|FILE.tir|FILE.ptx KERNEL --grid=X[,Y[,Z]] [options] NAME=VALUE...\n"
+  "usage: tilerun FILE.tile|FILE.tir|FILE.ptx KERNEL [--grid=X[,Y[,Z]]] [options] NAME=VALUE...\n"
   "Compile KERNEL (\"-\": the only one), run it on the given arguments, print what happened.\n"
   "\n"
-  "  --grid=X,Y,Z        numbers or expressions over arguments and defines: cdiv(n,BLOCK)\n"
+  "  --grid=X,Y,Z        numbers or expressions over arguments and defines: cdiv(n,BLOCK); without, what the kernel's grid clause says\n"
   "  --block=X,Y,Z       threads of a block, and\n"
   "  --shared=BYTES      its dynamic shared memory, and\n"
   "  --cluster=X,Y,Z     blocks of a cluster, for PTX of other compilers; parameters are those in the PTX, or p0, p1, ...\n"
-  "  --pdl               programmatic dependent launch: launches of --bench may begin before the one in front has ended\n"
-  "  --device=SPEC       cuda, cuda:N, sim or auto (default: cuda if there is a device, else sim)\n"
+  "  --launches=N        launch it so many times, one behind the other (1)\n"
+  "  --pdl               programmatic dependent launch: launches may begin before the one in front has ended\n"
+  "  --device=SPEC       cuda, cuda:N, sim, sim:N or auto (default: cuda if there is a device, else sim)\n"
   "  --target=NAME       compile for this target instead of the device's\n"
   "  -D NAME=VALUE       set a const or type parameter (a plain NAME=VALUE does it, too)\n"
   "  -I DIR              look for imports there\n"
@@ -63,7 +64,7 @@ typedef struct Run {
   size_t nimports;
   Pairs values, defines, saves, checks, parts;
   double rtol, atol, warmup_ms, rep_ms;
-  uint64_t seed, max_instructions;
+  uint64_t seed, max_instructions, launches;
   int tune, retune, search, bench, no_restore, stats, ptx, no_specialise, threads, no_races, early_copies, pdl;
   int foreign;                         /* PTX of another compiler: blocks have the shape that is given */
 
@@ -205,7 +206,7 @@ typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
   OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES,
   OPT_EARLY_COPIES, OPT_TUNE,
-  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER, OPT_PART, OPT_PDL
+  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER, OPT_PART, OPT_PDL, OPT_LAUNCHES
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -217,7 +218,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--no-races", OPT_NO_RACES, 0}, {"--early-copies", OPT_EARLY_COPIES, 0},
   {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
   {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1}, {"--cluster", OPT_CLUSTER, 1},
-  {"--part", OPT_PART, 1}, {"--pdl", OPT_PDL, 0},
+  {"--part", OPT_PART, 1}, {"--pdl", OPT_PDL, 0}, {"--launches", OPT_LAUNCHES, 1},
 };
 
 static int
@@ -253,6 +254,7 @@ set_option(Run *r, Option option, const char *value)
   case OPT_CLUSTER: r->cluster_text = value; return 0;
   case OPT_PART: return add_pair(&r->parts, value);
   case OPT_PDL: r->pdl = 1; return 0;
+  case OPT_LAUNCHES: return set_count(&r->launches, value);
   }
   return EXIT_MISUSE;
 }
@@ -295,8 +297,8 @@ parse_command(Run *r, int argc, char **argv)
   int status = 0;
   for (int i = 1; !status && i < argc; i++)
     status = argv[i][0] == '-' && argv[i][1] ? parse_option(r, argc, argv, &i) : parse_word(r, argv[i]);
-  if (!status && (!r->file || !r->kernel_name || !r->grid_text))
-    status = misuse("a file, a kernel and --grid are needed (--help says more)", "");
+  if (!status && (!r->file || !r->kernel_name))
+    status = misuse("a file and a kernel are needed (--help says more)", "");
   if (!status && !strcmp(r->kernel_name, "-"))
     r->kernel_name = NULL;
   return status;
@@ -648,9 +650,12 @@ set_extents(Run *r, const char *option, const char *text, uint32_t out[3])
   return misuse(message, text);
 }
 
+/* Without --grid the kernel's own, once it is compiled. */
 static int
 set_grid(Run *r)
 {
+  if (!r->grid_text)
+    return 0;
   return set_extents(r, "--grid", r->grid_text, r->grid);
 }
 
@@ -720,6 +725,7 @@ tune_kernel(Run *r)
   TilertError e = {0};
   TilejitTuning *t;
   TilecDefine defines[ARGS_MAX];
+  const TilejitGrid of_grid = r->grid_text ? grid_for : NULL;
   TilejitTuneOptions o = {.size = sizeof o, .force = r->retune, .threads = r->threads, .search = r->search};
   int is_sim = tilert_device_info(r->device)->is_sim;
   for (size_t i = 0; i < r->nargs; i++)
@@ -728,7 +734,7 @@ tune_kernel(Run *r)
     defines[i] = (TilecDefine){r->defines.at[i].name, r->defines.at[i].value};
   if (isatty(STDERR_FILENO))
     o.progress = tunetable_progress;
-  if (tilejit_tune(r->program, r->kernel_name, defines, r->defines.n, NULL, grid_for, r, r->args, r->nargs, &o, &t, &e))
+  if (tilejit_tune(r->program, r->kernel_name, defines, r->defines.n, NULL, of_grid, r, r->args, r->nargs, &o, &t, &e))
     return failed(r, &e);
   tunetable_print(stdout, t, is_sim);
   int status = grid_for(r, tilejit_tuning_kernel(t), r->grid);
@@ -797,7 +803,7 @@ launch_once(Run *r, float *ms)
   if (!status)
     status = tilert_event_record(from, NULL, &e);
   interrupt_guard(r->interrupt, r->device);
-  if (!status)
+  for (uint64_t i = 0; !status && i < r->launches; i++)
     status = tilejit_call_launch(r->call, NULL, &e);
   interrupt_unguard(r->interrupt);
   if (!status)
@@ -822,7 +828,9 @@ compile_call(Run *r)
 {
   TilertError e = {0};
   TilejitInfo info;
-  int status = tilejit_call_create(r->kernel, r->grid, NULL, r->args, r->nargs, &r->call, &e);
+  int status = tilejit_call_create(r->kernel, r->grid_text ? r->grid : NULL, NULL, r->args, r->nargs, &r->call, &e);
+  if (!status)
+    status = tilert_launch_grid(tilejit_call_packed(r->call), r->grid, &e);
   if (!status)
     status = tilejit_call_info(r->call, &info, &e);
   if (status)
@@ -1036,6 +1044,7 @@ main(int argc, char **argv)
   r->rtol = r->atol = -1;
   r->warmup_ms = 25;
   r->rep_ms = 100;
+  r->launches = 1;
   r->interrupt = interrupt_new();
   int status = parse_command(r, argc, argv);
   if (!status)

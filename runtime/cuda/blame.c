@@ -72,7 +72,7 @@ blame_pass(Blame *b, uint64_t number, int all, const void *stream)
 
 /* " x launched (1, 2, 3)" to the end of the cause; 0 if there is no such launch by now. */
 static int
-add_suspect(Blame *b, uint64_t number, const char *before)
+add_suspect(Blame *b, uint64_t number, int first)
 {
   BlameLaunch *l = &b->last[number % BLAME_LAUNCHES];
   const char *label = atomic_load_explicit(&l->label, memory_order_relaxed);
@@ -82,8 +82,13 @@ add_suspect(Blame *b, uint64_t number, const char *before)
   if (!number || !label || atomic_load_explicit(&l->number, memory_order_acquire) != number)
     return 0;
   size_t n = strlen(b->cause);
-  snprintf(b->cause + n, sizeof b->cause - n, "%s%.60s (launch %llu, grid (%u, %u, %u))", before, label, (unsigned long long)number,
-           grid[0], grid[1], grid[2]);
+  snprintf(b->cause + n, sizeof b->cause - n, "%s%.100s (launch %llu", !first ? " or " : grid[0] ? "kernel " : "", label,
+           (unsigned long long)number);
+  n = strlen(b->cause);
+  if (grid[0])
+    snprintf(b->cause + n, sizeof b->cause - n, ", grid (%u, %u, %u))", grid[0], grid[1], grid[2]);
+  else
+    snprintf(b->cause + n, sizeof b->cause - n, ")");
   return 1;
 }
 
@@ -93,10 +98,10 @@ set_cause(Blame *b)
 {
   uint64_t last = blame_now(b);
   int suspects = 0;
-  snprintf(b->cause, sizeof b->cause, "the device was lost by a fault in kernel ");
+  snprintf(b->cause, sizeof b->cause, "the device was lost by a fault in ");
   for (uint64_t n = last; n && last - n < BLAME_LAUNCHES; n--) {
     if (suspects < NAMED)
-      suspects += add_suspect(b, n, suspects ? " or " : "");
+      suspects += add_suspect(b, n, suspects == 0);
     else
       suspects += atomic_load_explicit(&b->last[n % BLAME_LAUNCHES].number, memory_order_relaxed) == n;
   }

@@ -6,7 +6,7 @@
 
 enum { BLAME_LAUNCHES = 32 };                    /* the last ones are known; a power of two */
 
-/* A launch: number is 0 where there is none, or none that may still fail. */
+/* A launch: number is 0 where there is none, or none that may still fail. One of a graph has no grid, and its label says so. */
 typedef struct BlameLaunch {
   atomic_uint_fast64_t number;
   _Atomic(const char *) label;

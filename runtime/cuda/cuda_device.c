@@ -1,42 +1,24 @@
 /* cuda_device.c - an NVIDIA GPU as a device.
  *
  * The current context. Driver calls act on the calling thread's current context, and the thread is not ours.
- * enter() makes the device's primary context current for one operation: nothing to do if it is, left current if
+ * cuda_enter makes the device's primary context current for one operation: nothing to do if it is, left current if
  * there was none (so that it is found next time), pushed and popped if the thread uses another. Launching does
  * not even ask: cuLaunchKernel refuses a function of another context than the current one before it does
- * anything, so the launch is tried, and only after such a refusal repeated between enter() and leave().
+ * anything, so the launch is tried, and only after such a refusal repeated between cuda_enter and cuda_leave.
  *
  * A lost device. A fault of a kernel comes to light in whatever call the driver is asked next, and from then on every call fails with
  * it. So each launch is noted before it is made (blame.c), what a stream is known to have passed is crossed out when it has been
  * waited for, and the first call that fails with a fault makes of the rest the sentence that this and all later errors begin with.
  */
-#include "blame.h"
-#include "driver.h"
+#include "cuda_device.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct CudaDevice {
-  TilertDevice base;
-  CudaDriver cu;
-  CUdevice device;
-  CUcontext context;
-  Blame blame;
-} CudaDevice;
-
 enum { PORTABLE_CLUSTER = 8 };           /* blocks that every device with clusters has room for */
 
-#define TRY(dev, call, args) check((dev), (dev)->cu.call args, "cu" #call, err)
-
-static CudaDevice *
-cuda_of(TilertDevice *d)
-{
-  return (CudaDevice *)d;
-}
-
-/* The status and message of the named call, with what the device was lost by, if it is. */
-static int
-check(CudaDevice *c, CUresult r, const char *call, TilertError *err)
+int
+cuda_result(CudaDevice *c, CUresult r, const char *call, TilertError *err)
 {
   int status = cuda_check(&c->cu, r, call, err);
   if (!status)
@@ -46,9 +28,14 @@ check(CudaDevice *c, CUresult r, const char *call, TilertError *err)
   return blame_explain(&c->blame, status, err);
 }
 
-/* *pushed: whether leave() has to pop. */
-static int
-enter(CudaDevice *c, int *pushed, TilertError *err)
+int
+cuda_lacks(const char *symbol, TilertError *err)
+{
+  return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no %s: the driver is too old", symbol);
+}
+
+int
+cuda_enter(CudaDevice *c, int *pushed, TilertError *err)
 {
   CUcontext now = NULL;
   *pushed = 0;
@@ -62,28 +49,21 @@ enter(CudaDevice *c, int *pushed, TilertError *err)
   return status;
 }
 
-static void
-leave(CudaDevice *c, int pushed)
+void
+cuda_leave(CudaDevice *c, int pushed)
 {
   CUcontext ignored;
   if (pushed)
     c->cu.CtxPopCurrent(&ignored);
 }
 
-/* `return WITHIN(c, TRY(...))` with the context current around the operation. */
-#define WITHIN(c, operation)                     \
-  int pushed, status = enter((c), &pushed, err); \
-  if (status)                                    \
-    return status;                               \
-  status = (operation);                          \
-  leave((c), pushed);                            \
-  return status
-
 static void
 cuda_destroy(TilertDevice *d)
 {
   CudaDevice *c = cuda_of(d);
-  c->cu.PrimaryCtxRelease(c->device);
+  if (!c->wrapped)
+    c->cu.PrimaryCtxRelease(c->device);
+  device_fini(d);
   blame_destroy(&c->blame);
   free(c);
 }
@@ -98,8 +78,8 @@ wait_for_all(CudaDevice *c, TilertError *err)
   return status;
 }
 
-static int
-wait_for(CudaDevice *c, CUstream stream, TilertError *err)
+int
+cuda_wait_for(CudaDevice *c, CUstream stream, TilertError *err)
 {
   uint64_t before = blame_now(&c->blame);
   int status = TRY(c, StreamSynchronize, (stream));
@@ -142,11 +122,7 @@ static void
 cuda_release(TilertDevice *d, uint64_t address)
 {
   CudaDevice *c = cuda_of(d);
-  int pushed;
-  if (enter(c, &pushed, NULL))
-    return;
-  c->cu.MemFree(address);
-  leave(c, pushed);
+  WITHIN_QUIETLY(c, c->cu.MemFree(address));
 }
 
 static int
@@ -194,70 +170,6 @@ static int
 cuda_check_pointer(TilertDevice *d, uint64_t address, TilertError *err)
 {
   return TILERT_OK;
-}
-
-static int
-cuda_stream_create(TilertDevice *d, void **out, TilertError *err)
-{
-  CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, StreamCreate, ((CUstream *)out, CU_STREAM_NON_BLOCKING)));
-}
-
-static void
-cuda_stream_destroy(TilertDevice *d, void *stream)
-{
-  CudaDevice *c = cuda_of(d);
-  int pushed;
-  if (enter(c, &pushed, NULL))
-    return;
-  c->cu.StreamDestroy(stream);
-  leave(c, pushed);
-}
-
-static int
-cuda_stream_synchronize(TilertDevice *d, void *stream, TilertError *err)
-{
-  CudaDevice *c = cuda_of(d);
-  WITHIN(c, wait_for(c, stream, err));
-}
-
-static int
-cuda_event_create(TilertDevice *d, void **out, TilertError *err)
-{
-  CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, EventCreate, ((CUevent *)out, 0)));
-}
-
-static void
-cuda_event_destroy(TilertDevice *d, void *event)
-{
-  CudaDevice *c = cuda_of(d);
-  int pushed;
-  if (enter(c, &pushed, NULL))
-    return;
-  c->cu.EventDestroy(event);
-  leave(c, pushed);
-}
-
-static int
-cuda_event_record(TilertDevice *d, void *event, void *stream, TilertError *err)
-{
-  CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, EventRecord, (event, stream)));
-}
-
-static int
-cuda_event_synchronize(TilertDevice *d, void *event, TilertError *err)
-{
-  CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, EventSynchronize, (event)));
-}
-
-static int
-cuda_event_elapsed(TilertDevice *d, void *from, void *to, float *ms, TilertError *err)
-{
-  CudaDevice *c = cuda_of(d);
-  WITHIN(c, TRY(c, EventElapsedTime, (ms, from, to)));
 }
 
 /* The log of the driver's compiler says which PTX line it rejects and why. */
@@ -312,12 +224,12 @@ cuda_module_load(TilertDevice *d, const void *image, size_t len, void **out, Til
   (void)len;
   if (!log)
     return error_no_memory(err);
-  int status = enter(c, &pushed, err);
+  int status = cuda_enter(c, &pushed, err);
   if (!status) {
     status = has_libraries(c) ? load_library(c, image, options, values, 3, out, err)
                               : TRY(c, ModuleLoadDataEx, ((CUmodule *)out, image, 3, options, values));
     status = jit_failed(status, log, err);
-    leave(c, pushed);
+    cuda_leave(c, pushed);
   }
   free(log);
   return status;
@@ -328,13 +240,13 @@ cuda_module_unload(TilertDevice *d, void *module)
 {
   CudaDevice *c = cuda_of(d);
   int pushed;
-  if (enter(c, &pushed, NULL))
+  if (cuda_enter(c, &pushed, NULL))
     return;
   if (has_libraries(c))
     c->cu.LibraryUnload(module);
   else
     c->cu.ModuleUnload(module);
-  leave(c, pushed);
+  cuda_leave(c, pushed);
 }
 
 static int
@@ -431,7 +343,7 @@ cuda_allow_cluster(TilertKernel *k, uint32_t blocks, TilertError *err)
 {
   CudaDevice *c = cuda_of(k->device);
   if (!c->cu.LaunchKernelEx)
-    return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no cuLaunchKernelEx: the driver is too old");
+    return cuda_lacks("cuLaunchKernelEx", err);
   if (blocks <= PORTABLE_CLUSTER)
     return TILERT_OK;
   WITHIN(c, ask_large_clusters(c, k->function, err));
@@ -440,21 +352,38 @@ cuda_allow_cluster(TilertKernel *k, uint32_t blocks, TilertError *err)
 static int
 has_attributes(const TilertLaunch *l)
 {
-  return l->cluster[0] || l->pdl;
+  return l->cluster[0] || l->pdl || l->has_priority || l->window.bytes;
+}
+
+CUlaunchAttributeValue
+cuda_window(const Window *w)
+{
+  return (CUlaunchAttributeValue){.window = {(void *)(uintptr_t)w->address, w->bytes, w->ratio, (int)w->hit, (int)w->miss}};
+}
+
+unsigned
+cuda_attributes(const TilertLaunch *l, int of_node, CUlaunchAttribute out[CUDA_ATTRIBUTES])
+{
+  unsigned n = 0;
+  if (l->cluster[0])
+    out[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {l->cluster[0], l->cluster[1], l->cluster[2]}};
+  if (l->pdl && !of_node)
+    out[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.flag = 1};
+  if (l->has_priority)
+    out[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_PRIORITY, .value.priority = l->priority};
+  if (l->window.bytes)
+    out[n++] = (CUlaunchAttribute){.id = CU_LAUNCH_ACCESS_POLICY_WINDOW, .value = cuda_window(&l->window)};
+  return n;
 }
 
 static CUresult
 launch_with_attributes(const CudaDevice *c, const TilertLaunch *l, CUstream stream)
 {
-  CUlaunchAttribute attributes[2];
+  CUlaunchAttribute attributes[CUDA_ATTRIBUTES];
   CUlaunchConfig config = {.shared = l->shared, .stream = stream, .attributes = attributes};
   memcpy(config.grid, l->grid, sizeof config.grid);
   memcpy(config.block, l->block, sizeof config.block);
-  if (l->cluster[0])
-    attributes[config.nattributes++] =
-      (CUlaunchAttribute){.id = CU_LAUNCH_CLUSTER_DIMENSION, .value.cluster = {l->cluster[0], l->cluster[1], l->cluster[2]}};
-  if (l->pdl)
-    attributes[config.nattributes++] = (CUlaunchAttribute){.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.flag = 1};
+  config.nattributes = cuda_attributes(l, 0, attributes);
   return c->cu.LaunchKernelEx(&config, l->function, (void **)(uintptr_t)l->params, NULL);
 }
 
@@ -476,19 +405,21 @@ launch_failed(CudaDevice *c, const TilertLaunch *l, uint64_t number, CUresult r,
     blame_pass(&c->blame, number - 1, 1, NULL);
   else
     blame_withdraw(&c->blame, number);
-  int status = check(c, r, has_attributes(l) ? "cuLaunchKernelEx" : "cuLaunchKernel", err);
+  int status = cuda_result(c, r, has_attributes(l) ? "cuLaunchKernelEx" : "cuLaunchKernel", err);
   return blame_is_lost(&c->blame) ? status : error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel);
 }
 
 static int
 launch_again(CudaDevice *c, const TilertLaunch *l, CUstream stream, uint64_t number, TilertError *err)
 {
-  int pushed, status = enter(c, &pushed, err);
+  int pushed, status = cuda_enter(c, &pushed, err);
   if (status)
     return status;
   CUresult r = launch_now(c, l, stream);
   status = r == CUDA_SUCCESS ? TILERT_OK : launch_failed(c, l, number, r, err);
-  leave(c, pushed);
+  if (!status && l->captured)
+    blame_withdraw(&c->blame, number);
+  cuda_leave(c, pushed);
   return status;
 }
 
@@ -498,8 +429,11 @@ cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
   CudaDevice *c = cuda_of(l->kernel->device);
   uint64_t number = blame_note(&c->blame, l->kernel->label, stream, l->grid);
   CUresult r = launch_now(c, l, stream);
-  if (r == CUDA_SUCCESS)
+  if (r == CUDA_SUCCESS) {
+    if (l->captured)
+      blame_withdraw(&c->blame, number);
     return TILERT_OK;
+  }
   if (r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
     return launch_again(c, l, stream, number, err);
   return launch_failed(c, l, number, r, err);
@@ -523,13 +457,13 @@ cuda_tensor_map(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, v
   const char *name = p ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled";
   int pushed, status = TILERT_OK;
   if (p ? !c->cu.TensorMapEncodeIm2col : !c->cu.TensorMapEncodeTiled)
-    return rt_error_set(err, TILERT_E_UNAVAILABLE, "libcuda.so.1 has no %s: the driver is too old", name);
+    return cuda_lacks(name, err);
   CUresult r = encode_map(&c->cu, t, p, out);
   if (r == CUDA_ERROR_INVALID_CONTEXT) {
-    if ((status = enter(c, &pushed, err)))
+    if ((status = cuda_enter(c, &pushed, err)))
       return status;
     r = encode_map(&c->cu, t, p, out);
-    leave(c, pushed);
+    cuda_leave(c, pushed);
   }
   status = cuda_check(&c->cu, r, name, err);
   return status && r == CUDA_ERROR_INVALID_VALUE ? error_prefix(err, TILERT_E_ARGUMENT, "the hardware has no such map") : status;
@@ -540,12 +474,21 @@ static const DeviceOps cuda_ops = {
   .alloc = cuda_alloc, .release = cuda_release, .write = cuda_write, .read = cuda_read, .copy = cuda_copy,
   .fill = cuda_fill, .check_pointer = cuda_check_pointer, .tensor_map = cuda_tensor_map,
   .stream_create = cuda_stream_create, .stream_destroy = cuda_stream_destroy,
-  .stream_synchronize = cuda_stream_synchronize,
+  .copy_rows = cuda_copy_rows, .copy_peer = cuda_copy_peer, .peer = cuda_peer, .reaches = cuda_reaches, .persisting = cuda_persisting,
+  .alloc_host = cuda_alloc_host, .release_host = cuda_release_host, .pin = cuda_pin, .unpin = cuda_unpin, .adopt = cuda_adopt,
+  .pool_create = cuda_pool_create, .pool_destroy = cuda_pool_destroy, .pool_info = cuda_pool_info, .pool_trim = cuda_pool_trim,
+  .alloc_in = cuda_alloc_in, .release_in = cuda_release_in,
+  .stream_synchronize = cuda_stream_synchronize, .stream_adopt = cuda_stream_adopt, .stream_query = cuda_stream_query,
+  .stream_wait = cuda_stream_wait, .stream_host = cuda_stream_host, .stream_window = cuda_stream_window,
   .event_create = cuda_event_create, .event_destroy = cuda_event_destroy, .event_record = cuda_event_record,
-  .event_synchronize = cuda_event_synchronize, .event_elapsed = cuda_event_elapsed,
+  .event_synchronize = cuda_event_synchronize, .event_query = cuda_event_query, .event_elapsed = cuda_event_elapsed,
   .module_load = cuda_module_load, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
   .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .allow_shared = cuda_allow_shared,
   .allow_cluster = cuda_allow_cluster, .launch = cuda_launch,
+  .capture_begin = cuda_capture_begin, .capture_last = cuda_capture_last, .capture_end = cuda_capture_end,
+  .graph_create = cuda_graph_create, .graph_destroy = cuda_graph_destroy, .graph_add = cuda_graph_add,
+  .exec_create = cuda_exec_create, .exec_destroy = cuda_exec_destroy, .exec_set = cuda_exec_set, .exec_launch = cuda_exec_launch,
+  .exec_label = cuda_exec_label,
 };
 
 /* What to compile for on each capability. A target with an `a` runs on that capability alone; devices without a
@@ -561,6 +504,14 @@ target_name(uint32_t major, uint32_t minor)
     if (capability >= rows[i].least && capability <= rows[i].most)
       return rows[i].target;
   return "";
+}
+
+/* 0 also where the driver does not know of it. */
+static uint32_t
+attribute_or_0(const CudaDevice *c, int attribute)
+{
+  int v = 0;
+  return c->cu.DeviceGetAttribute(&v, attribute, c->device) == CUDA_SUCCESS && v > 0 ? (uint32_t)v : 0;
 }
 
 static int
@@ -591,6 +542,9 @@ query(CudaDevice *c, TilertError *err)
   if (!status)
     status = TRY(c, DeviceGetAttribute, (&v, CU_DEVICE_L2_CACHE_SIZE, c->device));
   info->l2 = (uint64_t)v;
+  info->l2_persisting_max = attribute_or_0(c, CU_DEVICE_MAX_PERSISTING_L2);
+  info->l2_window_max = attribute_or_0(c, CU_DEVICE_MAX_ACCESS_POLICY_WINDOW);
+  info->pools = c->cu.MemAllocAsync && c->cu.MemPoolCreate && attribute_or_0(c, CU_DEVICE_MEMORY_POOLS);
   if (!status)
     status = TRY(c, DeviceTotalMem, (&memory, c->device));
   info->memory = memory;
@@ -604,11 +558,24 @@ query(CudaDevice *c, TilertError *err)
 }
 
 static int
-device_setup(CudaDevice *c, int ordinal, TilertError *err)
+priorities(CudaDevice *c, TilertError *err)
 {
-  int count = 0, pushed, status = cuda_driver_open(&c->cu, err);
-  if (!status)
-    status = TRY(c, DeviceGetCount, (&count));
+  int least = 0, greatest = 0, status = TRY(c, CtxGetStreamPriorityRange, (&least, &greatest));
+  c->base.info.priority_least = least;
+  c->base.info.priority_greatest = greatest;
+  return status;
+}
+
+static int
+enter_once(CudaDevice *c, TilertError *err)
+{
+  WITHIN(c, priorities(c, err));
+}
+
+static int
+setup_primary(CudaDevice *c, int ordinal, TilertError *err)
+{
+  int count = 0, status = TRY(c, DeviceGetCount, (&count));
   if (!status && ordinal >= count)
     status = rt_error_set(err, TILERT_E_UNAVAILABLE, "no device cuda:%d: the driver has %d", ordinal, count);
   if (!status)
@@ -619,31 +586,64 @@ device_setup(CudaDevice *c, int ordinal, TilertError *err)
     status = TRY(c, PrimaryCtxRetain, (&c->context, c->device));
   if (status)
     return status;
-  status = enter(c, &pushed, err);
-  leave(c, pushed);
+  status = enter_once(c, err);
   if (status)
     c->cu.PrimaryCtxRelease(c->device);
   return status;
 }
 
-int
-cuda_device_open(int ordinal, TilertDevice **out, TilertError *err)
+static int
+device_of_context(CudaDevice *c, TilertError *err)
+{
+  WITHIN(c, TRY(c, CtxGetDevice, (&c->device)));
+}
+
+static int
+setup_wrapped(CudaDevice *c, CUcontext context, TilertError *err)
+{
+  int status = context ? TILERT_OK : TRY(c, CtxGetCurrent, (&context));
+  if (!status && !context)
+    return rt_error_set(err, TILERT_E_ARGUMENT, "tilert_device_wrap: context is NULL, and this thread has no current one");
+  c->context = context;
+  c->wrapped = 1;
+  if (!status)
+    status = device_of_context(c, err);
+  if (!status)
+    status = query(c, err);
+  return status ? status : enter_once(c, err);
+}
+
+static int
+open_device(int ordinal, CUcontext context, int wrap, TilertDevice **out, TilertError *err)
 {
   CudaDevice *c = calloc(1, sizeof *c);
   if (!c)
     return error_no_memory(err);
   blame_init(&c->blame);
-  int status = device_setup(c, ordinal, err);
+  int status = cuda_driver_open(&c->cu, err);
+  if (!status)
+    status = wrap ? setup_wrapped(c, context, err) : setup_primary(c, ordinal, err);
   if (status) {
     blame_destroy(&c->blame);
     free(c);
     return status;
   }
-  c->base.ops = &cuda_ops;
-  atomic_init(&c->base.refs, 1);
-  snprintf(c->base.info.spec, sizeof c->base.info.spec, "cuda:%d", ordinal);
+  device_init(&c->base, &cuda_ops);
+  snprintf(c->base.info.spec, sizeof c->base.info.spec, "cuda:%d", wrap ? c->device : ordinal);
   *out = &c->base;
   return TILERT_OK;
+}
+
+int
+cuda_device_open(int ordinal, TilertDevice **out, TilertError *err)
+{
+  return open_device(ordinal, NULL, 0, out, err);
+}
+
+int
+cuda_device_wrap(void *context, TilertDevice **out, TilertError *err)
+{
+  return open_device(0, context, 1, out, err);
 }
 
 int

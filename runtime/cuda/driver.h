@@ -12,11 +12,21 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 
-/* A launch with attributes; of those that exist, the cluster's size and programmatic dependent launch (flag) are used. */
-typedef struct CUlaunchAttribute {
-  int id, reserved;
-  union { char all[64]; struct { unsigned x, y, z; } cluster; int flag; } value;
-} CUlaunchAttribute;
+typedef struct CUmemPool_st *CUmemoryPool;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+
+typedef struct CUwindow { void *base; size_t bytes; float ratio; int hit, miss; } CUwindow;
+/* A launch, stream or node with attributes: of those that exist, a window, the cluster's size, programmatic dependent launch (flag) and the
+ * priority are used. */
+typedef union CUlaunchAttributeValue {
+  char all[64];
+  CUwindow window;
+  struct { unsigned x, y, z; } cluster;
+  int flag, priority;
+} CUlaunchAttributeValue;
+typedef struct CUlaunchAttribute { int id, reserved; CUlaunchAttributeValue value; } CUlaunchAttribute;
 typedef struct CUlaunchConfig {
   unsigned grid[3], block[3], shared;
   CUstream stream;
@@ -24,11 +34,55 @@ typedef struct CUlaunchConfig {
   unsigned nattributes;
 } CUlaunchConfig;
 
+/* Of places: CU_MEMORY_*; host or device is where it lies, the other is not read. */
+typedef struct CUplace2D {
+  size_t x, y;
+  int type;
+  void *host;
+  CUdeviceptr device;
+  void *array;
+  size_t pitch;
+} CUplace2D;
+typedef struct CUmemcpy2D { CUplace2D src, dst; size_t width, height; } CUmemcpy2D;
+typedef struct CUplace3D {
+  size_t x, y, z, lod;
+  int type;
+  void *host;
+  CUdeviceptr device;
+  void *array, *reserved;
+  size_t pitch, height;
+} CUplace3D;
+typedef struct CUmemcpy3D { CUplace3D src, dst; size_t width, height, depth; } CUmemcpy3D;
+typedef struct CUmemsetParams { CUdeviceptr dst; size_t pitch; unsigned value, element; size_t width, height; } CUmemsetParams;
+typedef struct CUhostParams { void (*f)(void *); void *user; } CUhostParams;
+typedef struct CUkernelParams {
+  CUfunction function;
+  unsigned grid[3], block[3], shared;
+  void **params, **extra;
+  void *kernel;
+  CUcontext context;
+} CUkernelParams;
+typedef struct CUgraphEdge { unsigned char from_port, to_port, type, reserved[5]; } CUgraphEdge;
+typedef struct CUmemPoolProps {
+  int type, handles;
+  struct { int type, id; } location;
+  void *security;
+  size_t most;
+  unsigned short usage;
+  unsigned char reserved[54];
+} CUmemPoolProps;
+
 enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_INVALID_CONTEXT = 201,
+  CUDA_ERROR_NOT_READY = 600,
+  CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+  CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,   /* the first and the last of what captures fail with */
+  CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+  CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+  CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
   CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
   CUDA_ERROR_INVALID_HANDLE = 400,
   /* JIT options */
@@ -44,8 +98,32 @@ enum {
   CU_FUNC_REQUIRED_CLUSTER_WIDTH = 11,      /* and height, depth: as compiled, 0 where that says nothing */
   CU_FUNC_NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 14,
   /* launch attributes */
+  CU_LAUNCH_ACCESS_POLICY_WINDOW = 1,
   CU_LAUNCH_CLUSTER_DIMENSION = 4,
   CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+  CU_LAUNCH_PRIORITY = 8,
+  /* places, pools, pinned memory, pointers, limits */
+  CU_MEMORY_HOST = 1,
+  CU_MEMORY_DEVICE = 2,
+  CU_POOL_RELEASE_THRESHOLD = 4,
+  CU_POOL_RESERVED_CURRENT = 5,
+  CU_POOL_RESERVED_HIGH = 6,
+  CU_POOL_USED_CURRENT = 7,
+  CU_POOL_USED_HIGH = 8,
+  CU_POOL_PINNED = 1,
+  CU_POOL_ON_DEVICE = 1,
+  CU_HOST_PORTABLE = 1,
+  CU_HOST_DEVICEMAP = 2,
+  CU_HOST_WRITECOMBINED = 4,
+  CU_POINTER_CONTEXT = 1,
+  CU_POINTER_DEVICE_ORDINAL = 9,
+  CU_LIMIT_PERSISTING_L2 = 6,
+  CU_EVENT_DISABLE_TIMING = 2,
+  /* graphs */
+  CU_CAPTURE_RELAXED = 2,
+  CU_CAPTURE_ACTIVE = 1,
+  CU_PORT_PROGRAMMATIC = 1,
+  CU_DEPENDENCY_PROGRAMMATIC = 1,
   /* device attributes */
   CU_DEVICE_MAX_GRID_DIM_X = 5,
   CU_DEVICE_MAX_GRID_DIM_Y = 6,
@@ -61,6 +139,9 @@ enum {
   CU_DEVICE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
   CU_DEVICE_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
   CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+  CU_DEVICE_MAX_PERSISTING_L2 = 108,
+  CU_DEVICE_MAX_ACCESS_POLICY_WINDOW = 109,
+  CU_DEVICE_MEMORY_POOLS = 115,
   CU_STREAM_NON_BLOCKING = 1,
 };
 

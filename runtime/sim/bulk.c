@@ -4,7 +4,7 @@
  * cluster; a multicast is a load for each block of its mask, which ends at that block's own mbarrier. Stores end with a bulk group of their
  * thread. They have two agents for each warp, one that reads shared memory and one that writes the target, whose clocks count the
  * groups committed: a wait for reads tells of the one, a wait for all of both. All bytes move at once, when they land (flight.c). */
-#include "internal.h"
+#include "tensor.h"
 #include <string.h>
 
 enum { PIECE = 16, SHARED_ALIGN = 128 };
@@ -84,6 +84,8 @@ copy_size(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
     f->kind = FLIGHT_BOX;
     if (!box_named(b, w, in, lane, map, &f->box))
       return -1;
+    if (o->op && !box_reduces(&f->box, (ModId)o->op))
+      return map_fault(b, w, in, lane, map, "is of elements that this reduction does not take") ? 0 : -1;
     f->bytes = box_bytes(&f->box);
     return 0;
   }

@@ -386,7 +386,13 @@ past(const Access *a)
 static const Insn *
 insn_of(const Access *a, uint64_t record)
 {
-  return &a->b->kernel->code[record & PC_MASK];
+  return &record_kernel(a->b->launch, record)->code[record & PC_MASK];
+}
+
+static bool
+is_own_block(const Access *a, uint64_t record, const Segment *s)
+{
+  return s->block == a->b->index && !is_earlier(a->b->launch, record);
 }
 
 /* Two strong accesses whose scopes reach the other's thread, to all of the same bytes, do not race. */
@@ -399,7 +405,8 @@ morally_strong(const Access *a, uint64_t record, const Segment *s)
   if (!a->strong || !insn_is_strong(other) || other->mem.size * other->mem.count != a->in->mem.size * a->in->mem.count)
     return false;
   Scope least = other->mem.scope < a->in->mem.scope ? other->mem.scope : a->in->mem.scope;
-  return s->block == a->b->index || least > SCOPE_CLUSTER || (least == SCOPE_CLUSTER && cluster_has(a->b, s->block));
+  return is_own_block(a, record, s) || least > SCOPE_CLUSTER ||
+         (least == SCOPE_CLUSTER && cluster_has(a->b, s->block) && !is_earlier(a->b->launch, record));
 }
 
 /* Threads that store the same value by the same instruction do not race: layouts may hold an element several times. */
@@ -407,7 +414,7 @@ static bool
 same_store(const Touch *t, uint64_t record, const Segment *s)
 {
   const Access *a = t->a;
-  if (!a->data || s->block != a->b->index || (record & PC_MASK) != (t->mine & PC_MASK))
+  if (!a->data || !is_own_block(a, record, s) || (record & PC_MASK) != (t->mine & PC_MASK))
     return false;
   uint64_t at = t->off - a->off;
   return memcmp(a->s->memory + t->off, a->data + at, (size_t)1 << t->page->unit) == 0;
@@ -418,7 +425,8 @@ same_store(const Touch *t, uint64_t record, const Segment *s)
 static bool
 async_sees(const Access *a, uint64_t record, const Segment *s)
 {
-  if ((s->block != a->b->index && !cluster_has(a->b, s->block)) || (s->agent >= a->b->nwarps && insn_of(a, record)->fn.warp != async_copy))
+  if (is_earlier(a->b->launch, record) || (s->block != a->b->index && !cluster_has(a->b, s->block)) ||
+      (s->agent >= a->b->nwarps && insn_of(a, record)->fn.warp != async_copy))
     return true;
   return s->clock < clock_known(a->b, a->w, PROXY_ASYNC, s);
 }
@@ -471,6 +479,8 @@ stands_for(const Touch *t, uint64_t record)
   if (a->strong && !insn_is_strong(insn_of(a, record)))
     return false;
   const Segment *mine = a->agent ? record_segment(a->b->launch, t->mine) : NULL;       /* the agent may be another block's */
+  if (is_earlier(a->b->launch, record))
+    return previous_ended(a->b, a->w, record);
   if (mine ? s->block == mine->block && s->agent == mine->agent : s->block == a->b->index && s->agent == a->w->index)
     return true;
   return happened_before(a->b, a->w, t->lane, record, s);
@@ -540,7 +550,7 @@ note_read(const Touch *t, uint64_t *cell)
   }
   else if (old & REC_BLOCKS || old == t->mine)
     return;
-  else if (!k->launch->turns && record_segment(k->launch, old)->block != a->b->index) {
+  else if (!k->launch->turns && !is_earlier(k->launch, old) && record_segment(k->launch, old)->block != a->b->index) {
     *cell = (old & REC_LIST ? read_node(k->launch, list_of(old))->record : old) | REC_BLOCKS;
     list_free(k, list_of(old));
   } else if (old & REC_LIST)
@@ -753,7 +763,8 @@ settle_page(Block *b, const Listed *x, bool keep)
   uint32_t n = PAGE_BYTES >> x->page->unit;
   for (uint32_t i = 0; i < n; i++) {
     uint64_t cell = x->page->read[i];
-    if (cell < (uint64_t)x->shadow->base << 32 || !(cell & REC_LIST) || record_segment(k->launch, cell)->block != b->index)
+    if (cell < (uint64_t)x->shadow->base << 32 || !(cell & REC_LIST) || is_earlier(k->launch, cell) ||
+        record_segment(k->launch, cell)->block != b->index)
       continue;
     if (x->shadow->owner || !keep) {
       x->page->read[i] = read_node(k->launch, list_of(cell))->record;

@@ -118,6 +118,8 @@ clock_known(const Block *b, const Warp *w, Proxy view, const Segment *s)
 bool
 happened_before(const Block *b, const Warp *w, uint32_t lane, uint64_t record, const Segment *s)
 {
+  if (is_earlier(b->launch, record))
+    return previous_ended(b, w, record);
   if (s->block != b->index)
     return s->clock < clock_known(b, w, PROXY_GENERIC, s);
   if (s->agent != w->index)
@@ -319,6 +321,7 @@ void
 clock_start(Block *b)
 {
   agents_start(b);
+  previous_start(b);
   for (uint32_t i = 0; i < b->nwarps; i++) {
     Warp *w = &b->warp[i];
     w->clock = 1;

@@ -108,6 +108,17 @@ decode_fence(Decoder *d, int arg)
     in->fence = (FenceOps){(uint8_t)scope, !proxy, async, inits};
 }
 
+void
+decode_griddepcontrol(Decoder *d, int arg)
+{
+  bool waits = opmod_take(d, M_WAIT);
+  if (!waits && !opmod_take(d, M_LAUNCH_DEPENDENTS))
+    decode_unknown(d);
+  Insn *in = insn_warp(d, K_WARP, previous_exec, 0);
+  if (in)
+    in->previous = (PreviousOps){waits};
+}
+
 /* ---- shuffles and votes ---- */
 
 void

@@ -562,7 +562,8 @@ poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed)
   bool same = !changed && p->pc == pc + 1 && p->seen == what;
   *p = (Poll){pc + 1, what};
   if (!same) {
-    b->launch->changes += changed;
+    if (b->launch->turns)                            /* else nobody asks, and workers would count at the same time */
+      b->launch->changes += changed;
     w->idle = w->idle_splits = 0;
     w->stuck = false;
     return;
@@ -893,6 +894,7 @@ block_round(Block *b, Round *r)
   if (b->nlive || b->over)
     return 0;
   b->over = true;
+  previous_block_ended(b);
   return flights_ended(b) || registers_ended(b) || cluster_ended(b) ? -1 : 0;
 }
 

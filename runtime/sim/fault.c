@@ -406,11 +406,33 @@ fault_agent(const Access *a, uint32_t lane, uint64_t record, const Segment *s, b
   return -1;
 }
 
+/* A race with a launch in front of this one. */
+static int
+fault_previous(const Access *a, uint32_t lane, uint64_t record, bool wrote)
+{
+  Block *b = a->b;
+  const Kernel *k = record_kernel(b->launch, record);
+  uint32_t pc = (uint32_t)record & PC_MASK;
+  char where[300];
+  Words x;
+  describe(b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
+  sim_fault(b, a->w, a->in, (int)lane, SIM_E_RACE, lane_address(a, lane),
+            "race: thread %s of program %s %s %s, which kernel %.*s, launched before, %s at %s: %s", x.thread, x.program,
+            a->write ? "writes" : "reads", x.what, (int)(k->unit->name.n > 60 ? 60 : k->unit->name.n), k->unit->name.s,
+            wrote ? "wrote" : "read", sim_loc_text_in(k, pc, where, sizeof where),
+            has_waited(b, a->w) ? "a launch in between did not wait for it, and has let this one start"
+                  : "that launch may still run, as no wait_for_previous (griddepcontrol.wait) comes before");
+  sim_fault_also_in(b, k, pc);
+  return -1;
+}
+
 int
 fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool wrote)
 {
   Block *b = a->b;
   const Segment *s = record_segment(b->launch, record);
+  if (is_earlier(b->launch, record))
+    return fault_previous(a, lane, record, wrote);
   if (s->agent >= b->nwarps)
     return fault_agent(a, lane, record, s, wrote);
   uint32_t other = (uint32_t)(record >> PC_BITS & (LANES - 1)), pc = (uint32_t)record & PC_MASK;

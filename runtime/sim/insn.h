@@ -138,6 +138,7 @@ typedef struct WgmmaOps {
   bool a_regs, neg_a, neg_b, trans_a, trans_b;
 } WgmmaOps;
 
+typedef struct PreviousOps { bool waits; } PreviousOps;                        /* griddepcontrol */
 typedef struct ClusterOps { bool relaxed; } ClusterOps;                          /* barrier.cluster */
 typedef struct RegisterOps { uint16_t count; bool more; } RegisterOps;             /* setmaxnreg */
 
@@ -166,6 +167,7 @@ struct Insn {
     MemOps mem; CopyOps copy; WaitOps wait; FenceOps fence; IndexOps index;
     WarpOps warp; MatrixOps matrix; MmaOps mma; MbarOps mbar; PendingOps pending;
     BulkOps bulk; BulkWaitOps bulk_wait; StoreOps store; TensorMapOps tensor_map; WgmmaOps wgmma; RegisterOps registers; ClusterOps cluster;
+    PreviousOps previous;
     BarOps bar; BranchOps bra; TableOps brx; CallOps call; TextOps text;
   };
 };

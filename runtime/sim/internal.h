@@ -47,6 +47,10 @@ struct SimModule {
 /* block: what free() takes; several parts may share one, and the first of them has it. */
 typedef struct Alloc { uintptr_t base, end; void *block; uint32_t parts; Shadow *shadow; } Alloc;   /* shadow: NULL unchecked */
 typedef struct AllocPart { size_t bytes, align; uintptr_t base; } AllocPart;
+/* Launches that may still run when the next one starts, the oldest first (overlap.c): the first of its segments; whether it waited for the
+ * one in front. Records of all of them, and the stream that they are in. */
+typedef struct Earlier { uint32_t start; const Kernel *kernel; bool waited; } Earlier;
+typedef struct Past { Earlier *launch; size_t n, cap; Segments segments; Readers readers; const void *stream; } Past;
 struct SimMachine {
   SimOptions opt;
   pthread_mutex_t lock;
@@ -56,6 +60,8 @@ struct SimMachine {
   pthread_mutex_t turn;                /* one launch at a time */
   uint32_t next_segment, launches;     /* see check.h */
   int cancel;                          /* the launch that runs is to stop */
+  Past past;
+  int settled;                         /* the host has waited for all launches */
 };
 
 /* ---- running ---- */
@@ -195,6 +201,9 @@ struct Launch {
   uint64_t changes;                    /* of memory, as far as other blocks may wait for it; where turns */
   uint64_t executed; int64_t told_ns;  /* warp instructions so far; when that was reported last */
   Segments segments; Readers readers; SyncVars syncs; uint32_t know_levels;
+  const void *stream; bool dependent;  /* it may overlap with those of the past */
+  Past past; uint32_t ended_from;      /* without records, which are in those above; and from which segment on the wait is for them */
+  bool waited, waited_first;           /* some block for the launch in front; before it let the next one start, or ended */
   pthread_mutex_t lock;
   SimError err; SimStats stats;
 };
@@ -238,6 +247,8 @@ struct Block {
   Visit *visit;                        /* by rank and warp; NULL in a cluster of one */
   Know *ended;                         /* what its warps that have ended knew */
   uint32_t registers_free;             /* by a warp's threads */
+  uint32_t previous;                   /* the agent that knows of the launch in front; 0: none */
+  bool waited, started_next;           /* for that; the next launch may start as far as this block goes */
   uint32_t wgmma_agent[MAX_WARPS / GROUP];   /* by warpgroup; 0: none yet */
   Agent agent[MAX_AGENTS]; uint32_t nagents, nproxies;     /* by agent, those of warps unused; views of clocks in use */
   uint64_t budget, executed, reported; /* reported: so many are in the launch's count */
@@ -269,11 +280,13 @@ int sim_fault(Block *b, Warp *w, const Insn *in, int lane, SimErrorKind kind, ui
   __attribute__((format(printf, 7, 8)));
 /* "file:line" or "PTX line n" of an instruction, into buf. */
 const char *sim_loc_text(const Block *b, uint32_t pc, char *buf, size_t n);
+const char *sim_loc_text_in(const Kernel *k, uint32_t pc, char *buf, size_t n);
 /* "(x,y,z)" of a thread of the block, and of a block. */
 const char *sim_thread_text(const Block *b, uint32_t linear, char *buf, size_t n);
 const char *sim_program_text(const Launch *l, uint64_t index, char *buf, size_t n);
 /* Another instruction has to do with the fault that was just made. */
 void sim_fault_also(Block *b, uint32_t pc);
+void sim_fault_also_in(Block *b, const Kernel *k, uint32_t pc);
 /* Of n allocations in order of their addresses the last that does not begin above addr; NULL: there is none. */
 const Alloc *sim_alloc_below(const Alloc *allocs, size_t n, uint64_t addr);
 /* Grow a vector to hold need elements; false when out of memory, leaving it as it was. */
@@ -299,6 +312,20 @@ void sim_cluster_free(Cluster *c);
 void sim_cluster_start(Cluster *c, uint64_t before);
 /* Host memory that a cluster's state takes, at most about. */
 uint64_t sim_cluster_bytes(const Launch *l);
+/* overlap.c: the launch takes over the records of those that it may overlap with: true, or false, leaving it none; it begins, its segments
+ * being known; it has ended, and its records go or are kept. */
+bool past_take(Launch *l);
+void past_begin(Launch *l);
+void past_end(Launch *l);
+void past_drop(Past *p);
+/* Whether a record is of a launch in front of this one; whose kernel that is, or this one; whether the
+ * warp knows of a wait; and that the launch of a record has ended. */
+bool is_earlier(const Launch *l, uint64_t record);
+const Kernel *record_kernel(const Launch *l, uint64_t record);
+bool has_waited(const Block *b, const Warp *w);
+bool previous_ended(const Block *b, const Warp *w, uint64_t record);
+void previous_start(Block *b);
+void previous_block_ended(Block *b);
 /* exec.c: run a cluster until it ends or has had its turn. Given up counts as ended. */
 typedef enum TurnEnd { TURN_ENDED, TURN_FAILED, TURN_SUSPENDED, TURN_STOPPED } TurnEnd;
 TurnEnd sim_cluster_run(Cluster *c);
@@ -358,6 +385,7 @@ bool cluster_has(const Block *b, uint64_t index);
  * memory; records of what an agent reads or writes in global memory; and to move it. */
 bool box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *out);
 uint32_t box_bytes(const Box *x);
+bool box_reduces(const Box *x, ModId op);                   /* there is such a reduction of its elements */
 int box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, Doer by);
 void box_load(Block *b, const Box *x, uint32_t shared);
 void box_store(Block *b, const Box *x, uint32_t shared, ModId op);
@@ -444,6 +472,7 @@ void mem_stats_run(Block *b, uint64_t addr, uint64_t n, bool write);   /* of n b
 int sim_text(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t param, char *out, size_t n);
 WarpFn sim_print;
 /* atom.c, async.c, cvt.c, warp.c, mma.c */
+WarpFn previous_exec;
 WarpFn atom_exec, async_copy, async_commit, async_wait, cvt_exec, isspacep_exec, fence_exec, clock_exec;
 WarpFn shfl_exec, vote_exec, match_exec, redux_exec, elect_exec, warpsync_exec, activemask_exec, index_exec;
 WarpFn ldmatrix_exec, stmatrix_exec, mma_exec;

@@ -149,7 +149,7 @@ check_launch(Launch *l, const SimLaunch *x, SimError *err)
   l->nblocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
   l->turns = (k->observes && l->nblocks > 1) || l->ncluster > 1;
   l->registers = registers_at_start(k->unit, l->nthreads);
-  l->nclocks = l->ncluster > 1 ? PROXIES * MAX_AGENTS : k->agents ? MAX_AGENTS : l->nwarps;
+  l->nclocks = l->ncluster > 1 ? PROXIES * MAX_AGENTS : k->agents || l->dependent ? MAX_AGENTS : l->nwarps;
   return 0;
 }
 
@@ -228,30 +228,28 @@ static int
 records_new(Launch *l, SimError *err)
 {
   SimMachine *m = l->machine;
+  l->know_levels = know_levels(l->nblocks);
   if (m->next_segment > 1u << 30) {
+    sim_settled(m);
     for (size_t i = 0; i < l->nallocs; i++)
       if (l->allocs[i].shadow)
         shadow_forget(l->allocs[i].shadow);
     m->next_segment = 1;
   }
+  if (past_take(l))
+    return 0;
   l->segments.first = l->segments.next = m->next_segment;
   l->segments.chunk = calloc(SEGMENT_CHUNKS, sizeof *l->segments.chunk);
   l->readers.chunk = calloc(READER_CHUNKS, sizeof *l->readers.chunk);
-  l->know_levels = know_levels(l->nblocks);
   return l->segments.chunk && l->readers.chunk ? 0 : sim_error_set(err, SIM_E_MEMORY, "out of memory");
 }
 
 static void
-records_free(Launch *l)
+records_end(Launch *l)
 {
-  for (uint32_t i = 0; l->segments.chunk && i < SEGMENT_CHUNKS && l->segments.chunk[i]; i++)
-    free(l->segments.chunk[i]);
-  for (uint32_t i = 0; l->readers.chunk && i < l->readers.nchunks; i++)
-    free(l->readers.chunk[i]);
-  free(l->segments.chunk);
-  free(l->readers.chunk);
   syncs_free(&l->syncs);
   l->machine->next_segment = l->segments.next;
+  past_end(l);
 }
 
 static int
@@ -265,7 +263,7 @@ launch_grid(Launch *l, const void *const *params, SimStats *stats, SimError *err
     rc = records_new(l, err);
     if (!rc)
       workers_run(l);
-    records_free(l);
+    records_end(l);
     release(l->machine);
     if (rc)
       l->fail_block = 0, l->err = *err;
@@ -285,7 +283,7 @@ sim_run(SimModule *mod, const SimLaunch *x, SimStats *stats, SimError *err)
 {
   SimMachine *m = mod->machine;
   Launch l = {.machine = m, .module = mod, .dynamic_shared = x->dynamic_shared, .fail_block = UINT64_MAX, .manifest = x->manifest,
-              .want_stats = stats != NULL, .check = m->opt.check_races};
+              .want_stats = stats != NULL, .check = m->opt.check_races, .stream = x->stream, .dependent = x->dependent};
   memset(err, 0, sizeof *err);
   memcpy(l.grid, x->grid, sizeof l.grid);
   memcpy(l.block, x->block, sizeof l.block);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ALIGN = 256, GUARD = 4096, POISON = 0xcb };
+enum { ALIGN = 256, GUARD = 4096, POISON = 0xcb, WIDEST = 16 };
 
 void
 sim_options_default(SimOptions *o)
@@ -45,6 +45,7 @@ sim_destroy(SimMachine *m)
     free(m->allocs[i].block);
   }
   free(m->allocs);
+  past_drop(&m->past);
   pthread_mutex_destroy(&m->turn);
   pthread_cond_destroy(&m->idle);
   pthread_mutex_destroy(&m->lock);
@@ -139,6 +140,49 @@ sim_alloc(SimMachine *m, size_t bytes, void **ptr, SimError *err)
   return sim_machine_alloc(m, bytes, ptr, err);
 }
 
+int
+sim_adopt(SimMachine *m, void *ptr, size_t bytes, SimError *err)
+{
+  const uint64_t p = (uintptr_t)ptr;
+  if (p % WIDEST)                      /* no access lies on two pages of a shadow, which begins where the memory does */
+    return sim_error_set(err, SIM_E_ARGUMENT, "%p is no multiple of %d, as memory that kernels reach has to be here", ptr, WIDEST);
+  Shadow *shadow = m->opt.check_races ? shadow_new(ptr, bytes, NULL) : NULL;
+  const Alloc a = {p, p + bytes, NULL, 1, shadow};
+  int rc = shadow || !m->opt.check_races ? 0 : -1;
+  bool apart = true;
+  pthread_mutex_lock(&m->lock);
+  while (m->running)
+    pthread_cond_wait(&m->idle, &m->lock);
+  const Alloc *below = sim_alloc_below(m->allocs, m->nallocs, a.end - 1);
+  apart = bytes && a.end > p && !(below && below->end > p);
+  if (!rc && apart)
+    rc = alloc_insert(m, &a, 1);
+  pthread_mutex_unlock(&m->lock);
+  if (!rc && apart)
+    return 0;
+  shadow_free(shadow);
+  return rc ? sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", bytes)
+            : sim_error_set(err, SIM_E_ARGUMENT, "%zu bytes at %p are known already, in part or all of them", bytes, ptr);
+}
+
+void
+sim_forget(SimMachine *m, void *ptr)
+{
+  Shadow *shadow = NULL;
+  pthread_mutex_lock(&m->lock);
+  while (m->running)
+    pthread_cond_wait(&m->idle, &m->lock);
+  const Alloc *a = sim_alloc_below(m->allocs, m->nallocs, (uintptr_t)ptr);
+  if (a && a->base == (uintptr_t)ptr && !a->block) {
+    size_t at = (size_t)(a - m->allocs);
+    shadow = a->shadow;
+    memmove(m->allocs + at, m->allocs + at + 1, (m->nallocs - (at + 1)) * sizeof *m->allocs);
+    m->nallocs--;
+  }
+  pthread_mutex_unlock(&m->lock);
+  shadow_free(shadow);
+}
+
 /* ptr: the first part. Waits for launches in flight, as a device does. */
 int
 sim_machine_release(SimMachine *m, void *ptr, SimError *err)
@@ -225,6 +269,7 @@ sim_unload(SimModule *mod)
   SimError ignored;
   if (!mod)
     return;
+  sim_settled(mod->machine);
   for (uint32_t i = 0; i < mod->nkernels; i++)
     sim_kernel_free(mod->kernels[i]);
   for (uint32_t i = 0; i < mod->nunits; i++)

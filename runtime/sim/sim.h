@@ -78,6 +78,9 @@ int sim_create(const SimOptions *o, SimMachine **out, SimError *err);   /* o may
 void sim_destroy(SimMachine *m);                                        /* frees all allocations */
 int sim_alloc(SimMachine *m, size_t bytes, void **ptr, SimError *err);  /* 256-byte aligned, guarded; contents poisoned */
 int sim_free(SimMachine *m, void *ptr, SimError *err);
+/* Memory of the host that the caller has, as an allocation, until it is forgotten: no other may lie in it. */
+int sim_adopt(SimMachine *m, void *ptr, size_t bytes, SimError *err);
+void sim_forget(SimMachine *m, void *ptr);
 /* Whether a kernel may read these bytes: memory counts as written, by the host, unless it is marked so that it does not. Nothing
  * happens where they are in no allocation. */
 void sim_mark(SimMachine *m, const void *ptr, size_t bytes, int written);
@@ -138,8 +141,12 @@ typedef struct SimLaunch {
   const void *const *params;                 /* params[i] points to param_size[i] bytes */
   const TilertManifest *manifest;            /* names for faults; NULL: the PTX's own //@tilec line, if it has one */
   uint32_t cluster[3];                       /* blocks of a cluster; 0: what the kernel says, else one */
+  const void *stream;                        /* launches of one stream are in order; any number for it */
+  int dependent;                             /* it may start before the one in front of it in its stream has ended */
   int large_clusters;                        /* of more than 8 blocks, up to 16, which not all devices have, are wanted */
 } SimLaunch;
+/* The host has waited for all launches, or has touched what they touch: the next one overlaps with none. */
+void sim_settled(SimMachine *m);
 /* stats may be NULL. Synchronous; one launch at a time. */
 int sim_run(SimModule *mod, const SimLaunch *launch, SimStats *stats, SimError *err);
 /* The same without names. */

@@ -76,15 +76,21 @@ users_spot(const Spots *s)
 }
 
 const char *
-sim_loc_text(const Block *b, uint32_t pc, char *buf, size_t n)
+sim_loc_text_in(const Kernel *k, uint32_t pc, char *buf, size_t n)
 {
-  Spots s = find_spots(b->kernel, pc, NULL);
+  Spots s = find_spots(k, pc, NULL);
   const Spot *at = &s.at[users_spot(&s)];
   if (s.n)
     snprintf(buf, n, "%s:%u", at->file, at->line);
   else
     snprintf(buf, n, "PTX line %u", s.ptx_line);
   return buf;
+}
+
+const char *
+sim_loc_text(const Block *b, uint32_t pc, char *buf, size_t n)
+{
+  return sim_loc_text_in(b->kernel, pc, buf, n);
 }
 
 const char *
@@ -203,10 +209,10 @@ error_place(SimError *e, const Block *b, const Spots *s)
 }
 
 void
-sim_fault_also(Block *b, uint32_t pc)
+sim_fault_also_in(Block *b, const Kernel *k, uint32_t pc)
 {
   SimError *e = &b->worker->err;
-  Spots s = find_spots(b->kernel, pc, NULL);
+  Spots s = find_spots(k, pc, NULL);
   const Spot *at = &s.at[users_spot(&s)];
   Text t = {e->trace, strlen(e->trace), sizeof e->trace};
   if (s.n && at->line == e->line && strcmp(at->file, e->file) == 0)
@@ -219,7 +225,13 @@ sim_fault_also(Block *b, uint32_t pc)
   if (s.n)
     add_source(&t, b->launch->machine, at);
   else
-    add_ptx(&t, b->kernel->module, s.ptx_line);
+    add_ptx(&t, k->module, s.ptx_line);
+}
+
+void
+sim_fault_also(Block *b, uint32_t pc)
+{
+  sim_fault_also_in(b, b->kernel, pc);
 }
 
 int

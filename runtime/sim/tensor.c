@@ -190,6 +190,19 @@ box_load(Block *b, const Box *x, uint32_t shared)
   }
 }
 
+bool
+box_reduces(const Box *x, ModId op)
+{
+  TypeClass c = ptx_type_class[map_types[x->type].type];
+  bool words = (c == TC_UINT || c == TC_SINT) && x->bytes >= 4, halves = c == TC_FLOAT && x->bytes == 2;
+  switch (op) {
+  case M_ADD: return words || c == TC_FLOAT;
+  case M_MIN: case M_MAX: return words || halves;
+  case M_INC: case M_DEC: return c == TC_UINT && x->bytes == 4;
+  default: return words;
+  }
+}
+
 static void
 combine_row(const Box *x, const Row *out, const uint8_t *row, ModId op)
 {

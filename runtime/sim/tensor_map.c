@@ -349,6 +349,18 @@ tensormap_release(Block *b, Warp *w, const Insn *in, uint32_t m)
   return 0;
 }
 
+/* A map that was acquired before is acquired as it is now; of too many the oldest is forgotten. */
+static void
+note_acquired(Warp *w, uint64_t at, uint64_t sum)
+{
+  for (uint32_t i = 0; i < MAP_FENCES; i++)
+    if (w->map_fence[i].at == at) {
+      w->map_fence[i].sum = sum;
+      return;
+    }
+  w->map_fence[w->map_fences++ % MAP_FENCES] = (MapFence){at, sum};
+}
+
 int
 tensormap_acquire(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
@@ -362,7 +374,7 @@ tensormap_acquire(Block *b, Warp *w, const Insn *in, uint32_t m)
     if (!map_bytes(b, w, in, i, at[i], &map))
       return -1;
     if (b->check && mem_space_of(&(uint64_t){at[i]}) == SP_GLOBAL)
-      w->map_fence[w->map_fences++ % MAP_FENCES] = (MapFence){at[i], map_writes(b, at[i]).sum};
+      note_acquired(w, at[i], map_writes(b, at[i]).sum);
   }
   return 0;
 }

@@ -269,20 +269,21 @@ count_workers(const Launch *l)
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   uint64_t want = l->machine->opt.threads > 0 ? (uint64_t)l->machine->opt.threads : cores > 0 ? (uint64_t)cores : 1;
   want = want > l->nblocks ? l->nblocks : want;
-  return l->turns ? 1 : want > MOST_WORKERS ? MOST_WORKERS : (uint32_t)want;
+  return l->turns || l->dependent ? 1 : want > MOST_WORKERS ? MOST_WORKERS : (uint32_t)want;
 }
 
-/* Records of what the launch has done so far are of the past now. */
+/* Records of what the launch has done so far are of the past now, and those of launches that it does not overlap with. */
 static void
 begin_records(Launch *l)
 {
-  uint32_t epoch = ++l->machine->launches;
+  uint32_t epoch = l->machine->launches += !l->dependent, base = l->dependent ? l->past.launch[0].start : l->segments.next;
   for (size_t i = 0; i < l->nallocs; i++)
     if (l->allocs[i].shadow) {
-      l->allocs[i].shadow->base = l->segments.next;
+      l->allocs[i].shadow->base = base;
       l->allocs[i].shadow->epoch = epoch;
     }
   l->segments.start = l->segments.next;
+  past_begin(l);
 }
 
 static void

@@ -15,6 +15,7 @@
  *   // buffer f32 4096        random small values (floats: eighths; integers: -8..8, unsigned 0..16)
  *   // bits f32 4096          random bit patterns, a quarter of them special
  *   // index i32 64 100       random values below 100
+ *   // workspace u8 4096     the same, whose contents afterwards are nobody's business
  *   // given f32 4096         the bytes of DIR/given.N, for parameter N
  *   // tensor f16 200 264     a tensor of random small values, with these extents
  *   // int 100                a scalar
@@ -39,9 +40,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30, SEEDS = 4 };
+enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30, SEEDS = 4, RESIDENTS = 2 };
 typedef struct Param {
-  bool buffer, any_bits;
+  bool buffer, any_bits, workspace;
   InterpTensor tensor;      /* rank: 0 if it is none */
   u32 rank;
   DType dt;
@@ -228,7 +229,7 @@ compare(Case *k)
   for (u32 i = 0; i < k->n; i++) {
     const Param *p = &k->p[i];
     u32 size = p->buffer ? dtype_bytes(p->dt) : 0;
-    for (u32 e = 0; p->buffer && e < p->n; e++) {
+    for (u32 e = 0; p->buffer && !p->workspace && e < p->n; e++) {
       u64 got = 0, want = 0;
       char what[160];
       memcpy(&got, (char *)p->data + (size_t)e * size, size);
@@ -317,7 +318,7 @@ pack_map(const Param *p, const TilertParam *t, Packed *out, SimError *err)
   for (u32 d = 0; d < p->rank; d++) {
     extent[d] = p->tensor.extent[p->rank - 1 - d];
     box[d] = t->box[p->rank - 1 - d];
-    step[d] = 1;
+    step[d] = t->pixels && d && d + 1 < p->rank ? t->steps[p->rank - 2 - d] : 1;
     if (d)
       stride[d - 1] = p->tensor.stride[p->rank - 1 - d] * dtype_bytes(p->dt);
   }
@@ -325,7 +326,13 @@ pack_map(const Param *p, const TilertParam *t, Packed *out, SimError *err)
     swizzle++;
   SimTensor map = {.type = types[p->dt], .swizzle = (int)swizzle, .rank = p->rank, .address = p->tensor.base, .extent = extent,
                    .stride = stride, .box = box, .step = step};
-  return !sim_tensor_map(&map, out->map, err);
+  i32 lower[MAX_RANK], upper[MAX_RANK];
+  for (u32 d = 0; d + 2 < p->rank; d++) {
+    lower[d] = t->lower[p->rank - 3 - d];
+    upper[d] = t->upper[p->rank - 3 - d];
+  }
+  SimPixels pixels = {lower, upper, box[0], t->pixels};
+  return !(t->pixels ? sim_tensor_map_im2col(&map, &pixels, out->map, err) : sim_tensor_map(&map, out->map, err));
 }
 
 /* The argument that a parameter of the PTX is. */
@@ -377,16 +384,19 @@ pack_part(const Param *p, const TilertParam *t, Packed *out, SimError *err)
 static bool
 pack(Case *k, const TilertManifest *m, Packed *room, const void **params, SimError *err)
 {
-  u32 first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first);
+  u32 first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first), own = m->nparams;
+  while (own && (m->params[own - 1].kind == TILERT_PARAM_VIEW || m->params[own - 1].kind == TILERT_PARAM_GRID))
+    own--;
+  for (u32 j = own; j < m->nparams; j++) {
+    const TilertParam *t = &m->params[j];
+    room[j].word = k->grid[t->dim];
+    params[j] = t->kind == TILERT_PARAM_VIEW ? (const void *)room[j].map : &room[j].word;
+    if (t->kind == TILERT_PARAM_VIEW && !pack_view(k, m, t, &room[j], err))
+      return false;
+  }
   for (u32 i = 0; i < n && i < k->n; i++)
-    for (u32 j = first[i]; j < (i + 1 < n ? first[i + 1] : m->nparams); j++) {
+    for (u32 j = first[i]; j < (i + 1 < n ? first[i + 1] : own); j++) {
       const TilertParam *t = &m->params[j];
-      if (t->kind == TILERT_PARAM_VIEW) {
-        params[j] = room[j].map;
-        if (!pack_view(k, m, t, &room[j], err))
-          return false;
-        continue;
-      }
       params[j] = k->p[i].buffer ? (const void *)&k->p[i].data : &k->p[i].scalar;
       if (t->kind != TILERT_PARAM_TENSOR)
         continue;
@@ -403,10 +413,11 @@ run_sim(Case *k, const Func *f, const TilertManifest *manifest, const Buf *ptx)
   SimError err = {0};
   const void *params[TILERT_MAX_PARAMS];
   Packed *room = aligned_alloc(64, TILERT_MAX_PARAMS * sizeof *room);
-  const u32 block[3] = {32 * f->warps, 1, 1};
+  const u32 block[3] = {32 * f->warps, 1, 1}, all = k->grid[0] * k->grid[1] * k->grid[2];
+  const u32 resident[3] = {all < RESIDENTS ? all : RESIDENTS, 1, 1};   /* of a persistent kernel few, so that each does what several do */
   fill(k);
   if (!pack(k, manifest, room, params, &err) || sim_load(k->machine, ptx->data, ptx->len, &module, &err) ||
-      sim_launch(module, f->name, k->grid, block, f->shared_bytes, params, NULL, &err))
+      sim_launch(module, f->name, manifest->persistent ? resident : k->grid, block, f->shared_bytes, params, NULL, &err))
     find_at(k, sim_kinds[err.kind], err.file, err.line, err.message, (SourceLoc){0});
   else if (k->known)
     compare(k);
@@ -671,7 +682,8 @@ read_line(Case *k, const char *line)
       sscanf(line, "// tolerance %lf", &k->tolerance) == 1 || k->n == MAX_PARAMS)
     return;
   p->any_bits = sscanf(line, "// bits %15s %u", type, &p->n) == 2;
-  if (p->any_bits || sscanf(line, "// index %15s %u %u", type, &p->n, &p->below) == 3 ||
+  p->workspace = sscanf(line, "// workspace %15s %u", type, &p->n) == 2;
+  if (p->any_bits || p->workspace || sscanf(line, "// index %15s %u %u", type, &p->n, &p->below) == 3 ||
       sscanf(line, "// buffer %15s %u", type, &p->n) == 2) {
     read_buffer(k, p, type);
   } else if (sscanf(line, "// given %15s %u", type, &p->n) == 2) {

@@ -64,6 +64,61 @@ kernel k(t: tensor<f16, 2>, y: *f16) warps(4) cluster(2) {
   }
 }
 """
+to_other = """// grid 4
+// tensor f16 64 64
+// buffer f16 4096
+kernel k(t: tensor<f16, 2>, y: *f16) warps(4) cluster(2) {
+  let i = arange(0, 16)[:, None] * 64 + arange(0, 64)[None, :];
+  let s = shared(f16, [16, 64]);
+  let full = mbarrier(1);
+  for n in range(0, 2) {
+    mbarrier_arrive(full, bytes=bytes(s));
+    cluster_barrier();
+    if cluster_rank() == 0 {
+      tma_load(s, t, full, (16 * n, 0), multicast=0);
+    }
+    mbarrier_wait(full, n % 2);
+    if cluster_rank() == 1 {
+      store(y + (program_id(0) / 2 * 2 + n) * 1024 + i, shared_load(s));
+    }
+  }
+}
+"""
+told = """// grid 4
+// tensor f16 64 64
+// buffer f16 4096
+kernel k(t: tensor<f16, 2>, y: *f16) warps(5) cluster(2) {
+  let s = shared(f16, [16, 64]);
+  let full = mbarrier(1);
+  let read = mbarrier(1);
+  let empty = mbarrier(1);
+  specialize {
+    warps(4) {
+      for n in range(0, 2) {
+        let i = arange(0, 16)[:, None] * 64 + arange(0, 64)[None, :];
+        mbarrier_arrive(full, bytes=bytes(s));
+        if cluster_rank() == 0 {
+          mbarrier_wait(empty, (n + 1) % 2);
+          tma_load(s, t, full, (16 * n, 0), multicast=0);
+        }
+        mbarrier_wait(full, n % 2);
+        if cluster_rank() == 1 {
+          store(y + (program_id(0) / 2 * 2 + n) * 1024 + i, shared_load(s));
+          mbarrier_arrive(read);
+        }
+      }
+    }
+    warps(1) {
+      if cluster_rank() == 1 {
+        for n in range(0, 2) {
+          mbarrier_wait(read, n % 2);
+          mbarrier_arrive(remote(empty, 0));
+        }
+      }
+    }
+  }
+}
+"""
 memory = """// grid 2
 // buffer i32 256
 // buffer i32 256
@@ -96,7 +151,8 @@ PLANTS = [
      r"shared_\w+|mbarrier_\w+"),
     ("arrival at one's own mbarrier", handed, put(handed, r"remote\(full, other\)", "full"), UNORDERED + "|" + NEVER, CLASH,
      r"shared_\w+|mbarrier_\w+"),
-    ("missing arrival", handed, cut(handed, r"mbarrier_arrive\(remote\(full"), STUCK, "deadlock", "mbarrier_wait"),
+    ("missing arrival", handed, put(handed, r"(mbarrier_arrive\(remote\(full, other\)\);)", r"if cluster_rank() == 0 { \1 }"), STUCK, "deadlock",
+     "mbarrier_wait"),
     ("arrival in front of the store", handed, put(handed, r"(    shared_store.*\n)(    mbarrier_arrive.*\n)", r"\2\1"), UNORDERED + "|" + NEVER,
      CLASH, r"shared_\w+|mbarrier_\w+"),
     ("arrival of a program that the other has not waited for", handed, put(handed, r"range\(0, 3\)", "range(0, 2 + cluster_rank())"),
@@ -114,6 +170,7 @@ PLANTS = [
      r"tma_load|mbarrier_\w+"),
     ("global memory of another program", memory, cut(memory, "cluster_barrier"), UNORDERED, CLASH, "store|load"),
 ]
+NOT_FENCED = "shared memory that threads have read, with no asynchronous fence between"
 GONE = "which may have ended by then: no barrier of the cluster comes behind|which has ended"
 SCHEDULED = [
     ("missing last barrier", read, lambda text: cut(text, "cluster_barrier", -1), GONE, "barrier|bounds", "shared_load"),
@@ -125,6 +182,12 @@ SCHEDULED = [
      "an mbarrier of another program, of which this one does not know", "barrier", "mbarrier_arrive"),
     ("missing fence of mbarriers for boxes", boxes, lambda text: cut(text, 'fence kind = "mbarrier"'),
      "an mbarrier of another program, of which this one does not know", "barrier", "tma_load"),
+    ("missing fence of what was read in front of the cluster's barrier", to_other,
+     lambda text: cut(text, '^    fence kind = "async"'), NOT_FENCED, RACE, "tma_load"),
+    ("missing fence of what was read in front of an arrival", boxes, lambda text: cut(text, '^    fence kind = "async"'), NOT_FENCED, RACE,
+     "tma_load"),
+    ("missing fence of what was read and another team tells of", told, lambda text: cut(text, '^ {8,}fence kind = "async"'), NOT_FENCED,
+     RACE, "tma_load"),
     ("relaxed barrier between accesses", read, lambda text: put(text, "cluster_barrier$", "cluster_barrier relaxed = 1"), UNORDERED, CLASH,
      r"shared_\w+"),
 ]

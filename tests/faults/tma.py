@@ -94,7 +94,30 @@ kernel @k(%y: tensor<f32, 2>) warps = 5 {
   return
 }
 """
+pixels = """// grid 1 1 1
+// tensor f32 2 6 6 16
+// tensor f32 16 16
+module tile
+kernel @k(%x: tensor<f32, 4>, %y: tensor<f32, 2>) warps = 4 {
+  %zero = const value = 0 : i32
+  %tap = const value = 2 : i32
+  %m = shared_alloc : shared<mbar[1]>
+  mbarrier_init %m count = 1
+  %s = shared_alloc : shared<f32[16, 16]>
+  mbarrier_arrive %m bytes = 1024
+  tma_load %s, %x, %m, %zero, %zero, %zero, %zero, %tap, %zero lower = [-1, -1] upper = [-1, -1]
+  mbarrier_wait %m, %zero
+  tma_store %s, %y, %zero, %zero
+  tma_commit
+  tma_wait pending = 0
+  return
+}
+"""
 PLANTS = [
+    ("offset of pixels in front of them", pixels, pixels.replace("value = 2 ", "value = -1 "), "offset of pixels of -1 along dimension 1: 0 to 255", "trap", "tma_load"),
+    ("offset of too many pixels", pixels, pixels.replace("value = 2 ", "value = 256 "), "offset of pixels of 256 along dimension 1: 0 to 255", "trap", "tma_load"),
+    ("pixels never waited for", pixels, cut(pixels, "mbarrier_wait"), "has not waited", RACE, "tma_store|tma_load"),
+    ("bytes of more pixels", pixels, pixels.replace("bytes = 1024", "bytes = 1088"), "64 bytes have not come", "deadlock", "mbarrier_wait"),
     ("missing bytes", ring, ring.replace(" bytes = 2048", ""),
      "still writing|nothing has written|phases behind|has not waited|more than announced", RACE + "|deadlock|barrier",
      "shared_load|tma_load|mbarrier_wait|mbarrier_arrive"),

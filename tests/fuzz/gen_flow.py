@@ -330,7 +330,8 @@ class Flow:
         p, q, acc, j, wide = self.name("p"), self.name("p"), self.name("a"), self.name("k"), {"i8": "i32", "f64": "f64"}.get(t, "f32")
         mask = r.choice(["", f", mask=(arange(0, {k}) < n - {j})"])
         am, bm = (mask[:-1] + ")[None, :]", mask[:-1] + ")[:, None]") if mask else ("", "")
-        add = r.choice([f"{acc} = dot(load({p}{am}), load({q}{bm}), {acc});", f"{acc} += dot(load({p}{am}), load({q}{bm}));"])
+        how = r.choice(["", f", promote={r.choice([0, 1, 32, 48, 128])}"]) if t in F8 else ""
+        add = r.choice([f"{acc} = dot(load({p}{am}), load({q}{bm}), {acc}{how});", f"{acc} += dot(load({p}{am}), load({q}{bm}){how});"])
         self.vars.append(Var(acc, wide, (m, n), SUM if wide != "i32" else None))
         return [S(f"var {p} = {x.name} + ({a_at});"), S(f"var {q} = {y.name} + ({b_at});"), S(f"var {acc} = zeros([{m}, {n}], {wide});"),
                 S(f"for {j} in range(0, {hi}, stages={r.choice([1, 2, 3, 4])})", [], [[S(add), S(f"{p} += {a_size};"), S(f"{q} += {b_size};")]])]

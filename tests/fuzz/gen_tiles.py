@@ -294,7 +294,7 @@ class Tiles:
         half = dt == "f16" and (t == "f16" or t in F8) and r.random() < 0.5      # sums in f16, which must hold them exactly
         a, b = self.side(t, batch + (m, inner), depth - 2), self.side(u, batch + (inner, n), depth - 2)
         known = Float(a.known.lsb + b.known.lsb, a.known.most * b.known.most * self.value(inner)) if dt != "i32" else None
-        kids, more = [a, b], r.choice(["", ', precision="ieee"', ', precision="tf32x3"']) if t == "f32" else ""
+        kids, more = [a, b], r.choice(["", ', precision="ieee"', ', precision="tf32x3"', ', precision="tf32_cut"']) if t == "f32" else ""
         if half or (dt != "f16" and r.random() < 0.4):
             acc = self.expr(dt, shape, depth - 2)
             if known:

@@ -1,6 +1,7 @@
 """What a random kernel is: a tree of statements and expressions over a few parameters and named extents. gen_kernel.py makes them,
 shrink.py makes them smaller."""
 import os
+import random
 import re
 
 FLOATS = {"f32": 24, "f16": 11, "bf16": 8, "f64": 53}
@@ -105,10 +106,19 @@ class Var:
 class Kernel:
     def __init__(self, seed, dims, warps, grid):
         self.seed, self.dims, self.warps, self.grid = seed, dims, warps, grid
+        r = random.Random(f"persistent {seed}")      # one kernel in five is persistent, if it may be
+        self.persistent = r.choice(["true", "1", "2"]) if r.random() < 0.2 else None
+        if self.persistent:
+            self.grid = r.choice([1, 2, 3, 5, 7])
         self.params, self.body = [], []
 
     def names(self):
         return {**self.dims, **{p.name: p.value for p in self.params if p.value is not None}, "GRID": self.grid}
+
+    def stays(self, body):
+        """Its clause, unless it may wait for others."""
+        waits = "while" in body and ("atomic" in body or "volatile" in body)
+        return f" persistent({self.persistent})" if self.persistent and not waits and "specialize" not in body else ""
 
     def text(self, ptx=False):
         """The .tile file. With ptx the instructions are what it does if nothing else is said."""
@@ -117,5 +127,5 @@ class Kernel:
         by_ptx = "PTX" in body
         consts = [f"const {d} = {v}" for d, v in self.dims.items()] + [f"const PTX = {'true' if ptx else 'false'}"] * by_ptx
         head = [f"// seed {self.seed}", f"// grid {self.grid}"] + [p.comment(names) for p in self.params] + ["// compiled PTX true"] * by_ptx
-        kernel = f"kernel k({', '.join([p.declare() for p in self.params] + consts)}) warps({self.warps}) {{"
+        kernel = f"kernel k({', '.join([p.declare() for p in self.params] + consts)}) warps({self.warps}){self.stays(body)} {{"
         return "\n".join(head + named(body) + [kernel, body, "}", ""])

@@ -5,6 +5,11 @@ import cases
 import tilec
 
 
+# Sums of 8-bit floats by warpgroups, against the largest sum: seen on an H200 are 2^-13 where sums of at most 128 products are added in f32.
+FP8_SUMS = 2.0**-11
+FLOATS8 = ("f8e4m3", "f8e5m2")
+
+
 def source(dev, text, name=None, target=None, **defines):
     return dev.program(text=text, name="case.tile", target=target).kernel(name, **defines)
 
@@ -13,6 +18,14 @@ def tf32(x):
     """f32 rounded to the nearest number of 11 bits, ties to even."""
     bits = x.astype(np.float32).view(np.uint32)
     return ((bits + np.uint32(0xfff) + (bits >> np.uint32(13) & np.uint32(1))) & np.uint32(0xffffe000)).view(np.float32).astype(np.float64)
+
+
+def tf32_cut(x):
+    """f32 without the bits that tf32 has not."""
+    return (x.astype(np.float32).view(np.uint32) & np.uint32(0xffffe000)).view(np.float32).astype(np.float64)
+
+
+ROUNDED = {"tf32": tf32, "tf32_cut": tf32_cut}
 
 
 def operand(rng, shape, dtype):
@@ -59,6 +72,36 @@ def mixed(dev, rng, a, b, acc, m, n, k, stages, warps, target=None):
     c = poisoned(dev, (m, n), acc)
     call = launch(source(dev, text, target=target, A=a, B=b, S=acc, M=m, N=n, STAGES=stages, warps=warps), 1, dev.array(x, a), dev.array(y, b), c, k)
     return Run(call, [("c", c.numpy(), (vx @ vy + 1).astype(c.numpy().dtype), 0)])
+
+
+def promoted(dev, rng, a, b, k, bk, promote, warps, n=48, target=None, scaled=False):
+    """Sums of 8-bit floats that are added in f32 every so many products: whole numbers, which any way of adding sums exactly, and any."""
+    text = """kernel f(a: *A multiple_of(16), b: *B multiple_of(16), c: *f32, K: i32 multiple_of(16), type A = f8e4m3, type B = f8e5m2, const M = 64,
+             const N = 48, const BK = 64, const PROMOTE = 128, const SCALED = false) {
+      let i = arange(0, M)[:, None];
+      let j = arange(0, N)[None, :];
+      let k = arange(0, BK);
+      var acc = full([M, N], 1.0);
+      for at in range(0, K, BK, stages=3) {
+        let x = load(a + i * K + (at + k)[None, :], mask=(at + k < K)[None, :]);
+        let y = load(b + j * K + (at + k)[:, None], mask=(at + k < K)[:, None]);
+        if SCALED { acc += dot(x, y, promote=PROMOTE) * 2.0; }
+        else { acc = dot(x, y, acc, promote=PROMOTE); }
+      }
+      store(c + i * N + j, acc);
+    }"""
+    m, checks = 16 * warps, []
+    f = source(dev, text, target=target, A=a, B=b, M=m, N=n, BK=bk, PROMOTE=promote, SCALED=str(scaled).lower(), warps=warps)
+    for what in ("whole", "any"):
+        if what == "whole":
+            vx, vy = rng.integers(-2, 3, (m, k)), rng.integers(-2, 3, (n, k))
+            x, y = cases.fp8_bits(vx.astype(np.float32), a), cases.fp8_bits(vy.astype(np.float32), b)
+        else:
+            (x, vx), (y, vy) = operand(rng, (m, k), a), operand(rng, (n, k), b)
+        c = poisoned(dev, (m, n), "f32")
+        call = launch(f, 1, dev.array(x, a), dev.array(y, b), c, k)
+        checks.append((what, c.numpy(), 1.0 + (2.0 if scaled else 1.0) * (vx @ vy.T), 0 if what == "whole" else FP8_SUMS))
+    return Run(call, checks)
 
 
 def half_sums(dev, rng, a, b, k, target=None):
@@ -117,7 +160,8 @@ def batched(dev, rng, b, m, n, k, dtype, warps, trans, precision="tf32"):
     stored = np.ascontiguousarray(y.transpose(0, 2, 1)) if trans else y
     call = launch(source(dev, text, T=dtype, TA=acc, B=b, M=m, N=n, K=k, warps=warps, TRANS=str(trans).lower()), 1,
                   dev.array(x, dtype), dev.array(stored, dtype), c)
-    want = 2 * (tf32(vx) @ tf32(vy) if dtype == "f32" and precision == "tf32" else vx @ vy)
+    short = ROUNDED.get(precision, lambda x: x) if dtype == "f32" else lambda x: x
+    want = 2 * (short(vx) @ short(vy))
     return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 3e-6 if precision != "bf16x3" else 2e-5)])
 
 
@@ -177,7 +221,7 @@ def written_layouts(dev, rng, b, m, n, k, warps):
 
 
 # The error of a product, relative to the sum of the products' magnitudes, beside that of adding up in f32.
-BOUNDS = {"tf32": 2.0**-10, "tf32x3": 2.0**-20, "bf16x3": 2.0**-14, "bf16x6": 2.0**-22, "ieee": 2.0**-24}
+BOUNDS = {"tf32": 2.0**-10, "tf32_cut": 2.0**-9, "tf32x3": 2.0**-20, "bf16x3": 2.0**-14, "bf16x6": 2.0**-22, "ieee": 2.0**-24}
 
 
 def precisions(dev, rng, m, n, k, precision, warps):
@@ -240,6 +284,70 @@ def looped(dev, rng, m, n, k, bk, stages, dtype, precision=None):
     return Run(call, [("c", c.numpy(), want.astype(np.int32) if acc == "i32" else want, 0 if acc == "i32" else 5e-6 if precision != "bf16x3" else 2e-5)])
 
 
+def cut(dev, rng, k, bk, first, warps, rows_of_k=False, n=48, precision="tf32_cut", target=None):
+    """Factors cut to tf32, or rounded by the copies: the first loaded, computed or from outside the loop, the second along K in memory or across it."""
+    text = """kernel f(a: *f32 multiple_of(16), b: *f32 multiple_of(16), c: *f32, K: i32 multiple_of(16), const M = 64, const N = 48, const BK = 32,
+             const FIRST = "loaded", const ROWS = false) {
+      let i = arange(0, M)[:, None];
+      let j = arange(0, N)[None, :];
+      let k = arange(0, BK);
+      let still = load(a + i * K + k[None, :]);
+      var acc = zeros([M, N], f32);
+      for at in range(0, K, BK, stages=3) {
+        var x = still;
+        if FIRST != "outside" { x = load(a + i * K + (at + k)[None, :], mask=(at + k < K)[None, :]); }
+        if FIRST == "computed" { x = x * 2.0; }
+        var y = zeros([BK, N], f32);
+        if ROWS { y = load(b + (at + k)[:, None] * N + j, mask=(at + k < K)[:, None]); }
+        else { y = load(b + j * K + (at + k)[:, None], mask=(at + k < K)[:, None]); }
+        acc = dot(x, y, acc, precision="%s");
+      }
+      store(c + i * N + j, acc);
+    }""" % precision
+    m = 16 * warps
+    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((n, k), np.float32)
+    c = poisoned(dev, (m, n), "f32")
+    f = source(dev, text, target=target, M=m, N=n, BK=bk, FIRST=f'"{first}"', ROWS=str(rows_of_k).lower(), warps=warps)
+    call = launch(f, 1, dev.array(a), dev.array(np.ascontiguousarray(b.T) if rows_of_k else b), c, k)
+    short = ROUNDED[precision]
+    x = short(np.tile(a[:, :bk], k // bk) if first == "outside" else a * np.float32(2) if first == "computed" else a)
+    return Run(call, [("c", c.numpy(), x @ short(b).T, 5e-6)])
+
+
+def stored(dev, rng, a, b, m, n, k, warps, a_t=False, b_t=False, how="plain", promote=128, target=None):
+    """Dots outside of loops with stages: plain, of factors that are computed, in a loop that changes one factor or none of them."""
+    text = """kernel f(a: *A multiple_of(16), b: *B multiple_of(16), c: *S, times: i32, type A = f16, type B = f16, type S = f32, const M = 64,
+             const N = 64, const K = 64, const AT = false, const BT = false, const HOW = "plain", const PROMOTE = 128) {
+      let (i, j, k) = (arange(0, M), arange(0, N), arange(0, K));
+      let ap = a + (AT ? k[None, :] * M + i[:, None] : i[:, None] * K + k[None, :]);
+      let bp = b + (BT ? j[None, :] * K + k[:, None] : k[:, None] * N + j[None, :]);
+      let x = load(ap);
+      let y = load(bp);
+      var acc = full([M, N], S(1));
+      if HOW == "plain" { acc = dot(x, y, acc, precision="tf32_cut", promote=PROMOTE); }
+      else if HOW == "computed" { acc = dot(A(f32(x) * 2.0), B(f32(y) * 2.0), acc, precision="tf32_cut", promote=PROMOTE); }
+      else {
+        for t in range(0, times) {
+          var z = y;
+          if HOW == "changes" { z = load(bp + t * (K * N)); }
+          acc = dot(x, z, acc, precision="tf32_cut", promote=PROMOTE);
+        }
+      }
+      store(c + i[:, None] * N + j[None, :], acc);
+    }"""
+    (x, vx), (y, vy) = operand(rng, (m, k), a), operand(rng, (2, k, n), b)
+    flip = lambda v, t: np.ascontiguousarray(np.swapaxes(v, -1, -2)) if t else v
+    c = poisoned(dev, (m, n), accumulator(a))
+    f = source(dev, text, target=target, A=a, B=b, S=accumulator(a), M=m, N=n, K=k, AT=str(a_t).lower(), BT=str(b_t).lower(), HOW=f'"{how}"', PROMOTE=promote, warps=warps)
+    call = launch(f, 1, dev.array(flip(x, a_t), a), dev.array(flip(y, b_t), b), c, 2)
+    if a == "f32":
+        vx, vy = tf32_cut(vx), tf32_cut(vy)
+    factor, second = {"plain": (1, 0), "computed": (4, 0), "same": (2, 0), "changes": (1, 1)}[how]
+    want = 1 + factor * (vx @ vy[0]) + second * (vx @ vy[1])
+    small = a in FLOATS8 and promote != 1
+    return Run(call, [("c", c.numpy(), want.astype(np.int32) if a in ("i8", "u8") else want, 0 if a in ("i8", "u8") else FP8_SUMS if small else 5e-6)])
+
+
 def heads(dev, rng, b, m, n, d, warps, stages):
     """Attention of a few heads at once in one program: chained batched dots, in a pipelined loop."""
     text = """kernel f(q: *f16, k: *f16, v: *f16, o: *f32, S: i32, const B = 3, const M = 16, const N = 32, const D = 64, const STAGES = 2) {
@@ -286,7 +394,6 @@ def widened(dev, rng, m, dtype, steps=2, BK=64, stages=3, of_rows=True):
 
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 ALL = ("f16", "bf16", "f32", "i8", "u8", "f8e4m3", "f8e5m2")
-FLOATS8 = ("f8e4m3", "f8e5m2")
 MIXED = ([dict(a=a, b=b, acc="f32") for a, b in (FLOATS8, FLOATS8[::-1])] + [dict(a=a, b=b, acc="i32") for a, b in (("i8", "u8"), ("u8", "i8"))] +
          [dict(a=a, b=b, acc="f16") for a in FLOATS8 for b in FLOATS8] + [dict(a="f16", b="f16", acc="f16")])
 HALVES = [dict(a=a, b=b, k=k) for a, b in (("f16", "f16"), FLOATS8, ("f8e5m2", "f8e5m2")) for k in (16, 40, 256)]
@@ -304,6 +411,9 @@ def of_types(sizes):
 CASES = [
     Case("dots_mixed", mixed, on_targets(of_types(grid(m=(40,), n=(24,), k=(160, 20), stages=(3,), warps=(4,)))),
          of_types(grid(m=(16, 40), n=(24,), k=(160, 20), stages=(1, 3), warps=(1, 4)))),
+    both("dots_promoted", promoted, grid(a=FLOATS8, b=FLOATS8, k=(160,), bk=(64, 128), promote=(128,), warps=(4,)) +
+         grid(a=FLOATS8[:1], b=FLOATS8[:1], k=(16, 208), bk=(96, 256), promote=(0, 1, 31, 32, 48, 64), warps=(4, 8)) +
+         grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(160,), bk=(64, 128), promote=(64,), warps=(8,), scaled=(True,))),
     Case("dots_half_sums", half_sums, on_targets(HALVES), HALVES),
     both("dots_ragged", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
          grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
@@ -316,6 +426,17 @@ CASES = [
     both("dots_written_layouts", written_layouts, grid(b=(2, 3), m=(16, 20), n=(24,), k=(32, 20), warps=((2, 2, 1), (1, 2, 2), (4, 1, 1)))),
     both("dot_precision", precisions, grid(m=(16, 40), n=(24,), k=(8, 20, 32, 200), precision=tuple(BOUNDS), warps=(1, 4))),
     both("dot_specials", specials, grid(precision=tuple(BOUNDS))),
+    both("dots_stored", stored, grid(a=("f16",), b=("f16",), m=(64, 128), n=(64,), k=(64, 32), warps=(4,), a_t=(False, True), b_t=(False, True),
+                                     how=("plain", "computed", "same", "changes")) +
+         grid(a=("bf16",), b=("bf16",), m=(128,), n=(40, 128), k=(48,), warps=(8,), how=("plain", "changes"), b_t=(False, True)) +
+         grid(a=("f32",), b=("f32",), m=(64,), n=(64,), k=(32,), warps=(4,), how=("plain", "changes"), a_t=(False, True), b_t=(False, True)) +
+         grid(a=("i8",), b=("i8", "u8"), m=(64,), n=(64,), k=(128,), warps=(4,), how=("plain", "changes"), a_t=(False, True), b_t=(False, True)) +
+         grid(a=FLOATS8, b=FLOATS8, m=(64,), n=(64,), k=(128,), warps=(4,), how=("plain", "changes", "computed"), b_t=(True,), promote=(0, 1, 64, 128))),
+    both("dots_cut", cut, grid(k=(96,), bk=(32,), first=("loaded", "computed", "outside"), warps=(4, 8), rows_of_k=(False, True)) +
+         grid(k=(80,), bk=(32, 64), first=("loaded", "computed"), warps=(1, 4))),
+    Case("dots_rounded_by_copies", cut, grid(k=(96,), bk=(32,), first=("loaded", "computed", "outside"), warps=(4, 8), rows_of_k=(False, True), precision=("tf32",),
+                                             target=("sm_90a+tma.tf32",)) +
+         grid(k=(80,), bk=(32, 64), first=("loaded",), warps=(4,), precision=("tf32",), target=("sm_90a+tma.tf32",)), []),
     both("dots_looped", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
          grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(96,), stages=(1, 3), dtype=("f16", "bf16", "i8", "f8e4m3")) +
          grid(m=(16,), n=(8,), k=(100,), bk=(24, 32), stages=(1, 3), dtype=("f32",), precision=("tf32x3", "bf16x3", "bf16x6", "ieee"))),

@@ -1,4 +1,4 @@
-"""What the tests of tools/tilec.py share: the module, a simulator, and a stand-in for torch."""
+"""What the tests of tools/tilec share: the module, a simulator, and a stand-in for torch."""
 import os
 import sys
 import types
@@ -6,7 +6,8 @@ import types
 import numpy as np
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(root, "tools"))
+if not os.environ.get("TILEC_INSTALLED"):                 # the wheel, where that is what is tested
+    sys.path.insert(0, os.path.join(root, "tools"))
 import tilec
 
 AXPY = """kernel axpy(a: f32, x: *f32, y: *f32, n: i32, const B = 128) warps(4) {

@@ -9,11 +9,11 @@ class FakeCall(C.Structure):
 
 class FakeLaunch(C.Structure):
     _fields_ = [("grid", C.c_uint * 3), ("block", C.c_uint * 3), ("shared", C.c_uint), ("stream", C.c_void_p), ("params", C.POINTER(C.c_void_p)), ("count", C.c_int),
-                ("cluster", C.c_uint * 3), ("pdl", C.c_int)]
+                ("cluster", C.c_uint * 3), ("pdl", C.c_int), ("extended", C.c_int)]
 
 
 class FakeCuda(C.Structure):
-    _fields_ = [("calls", FakeCall * 64)] + [(n, C.c_int) for n in ("ncalls", "total", "clock", "allocations", "streams", "events", "modules", "retained",
+    _fields_ = [("calls", FakeCall * 128)] + [(n, C.c_int) for n in ("ncalls", "total", "clock", "allocations", "streams", "events", "modules", "retained",
                                                                      "dynamic_shared", "cubins", "driver_version", "capability", "init_result", "launch_result")] + \
                [("launch", FakeLaunch)]
 

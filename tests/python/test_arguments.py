@@ -204,7 +204,7 @@ class Tuples(unittest.TestCase):
 
     def setUp(self):
         names = ("x", "shape.0", "shape.1", "m.base", "m.rows", "n", "deep.0.0", "deep.0.1", "deep.1")
-        self.k = object.__new__(tilec.Kernel)
+        self.k = tilec.Kernel.__new__(tilec.Kernel)
         self.k.name, self.k.args = "k", [types.SimpleNamespace(name=n) for n in names]
         self.k._groups = tilec.grouped(self.k.args)
 
@@ -297,6 +297,38 @@ class Host(unittest.TestCase):
         x, y = np.ones(300, f32), np.zeros(300, f32)
         kernel(dev, AXPY, B=256)(lambda s: tilec.cdiv(300, s["B"]), a=1, x=x, y=y, n=300)
         np.testing.assert_array_equal(y, 1)
+
+    def test_own_grid(self):
+        """Without a grid, or with None, it is what the kernel says; what is said first is the grid only if it is one too many."""
+        text = AXPY.replace("warps(4)", "warps(4) grid(cdiv(n, B))")
+        k = kernel(dev, text)
+        x, y = dev.array(np.ones(300, f32)), dev.array(np.zeros(300, f32))
+        for i, launch in enumerate((lambda: k(1, x, y, 300), lambda: k(None, 1, x, y, 300), lambda: k(a=1, x=x, y=y, n=300),
+                                    lambda: k(1, x, y=y, n=300), lambda: k[3](1, x, y, 300), lambda: k.bind(1, x, y, 300)())):
+            launch()
+            np.testing.assert_array_equal(y.numpy(), i + 1)
+        self.assertEqual((k.bind(1, x, y, 300).grid, k.bind(2, 1, x, y, 300).grid, k.bind(1, x, y, 300).says_grid), ((3, 1, 1), (2, 1, 1), True))
+        self.assertFalse(kernel(dev, AXPY).bind(3, 1, x, y, 300).says_grid)
+        first = kernel(dev, "kernel f(x: *f32, n: i32) warps(1) grid(n) { store(x + program_id(0), 7.0); }")
+        first(x, 5)
+        np.testing.assert_array_equal(x.numpy()[:6], [7, 7, 7, 7, 7, 1])
+        with self.assertRaisesRegex(TypeError, "n is missing"):
+            first(5, x)
+        with self.assertRaisesRegex(tilec.Error, "no grid is given, and it has no grid clause"):
+            kernel(dev, AXPY)(1, x, y, 300)
+        with self.assertRaisesRegex(tilec.Error, "its grid has -2 programs along axis 0"):
+            k(1, x, y, -300)
+        shape = kernel(dev, "kernel f(t: tensor<f32, 2>) warps(1) grid(extent(t, 1), extent(t, 0)) { tensor_store(t, [program_id(1), program_id(0)], "
+                            "full([1, 4], 1.0, f32)); }")
+        self.assertEqual(shape.bind(dev.empty((6, 20), "f32")).grid, (20, 6, 1))
+
+    def test_own_grid_of_tuning(self):
+        text = AXPY.replace("warps(4)", "warps(4) grid(cdiv(n, B)) tune(B=[32, 64])")
+        x, y = dev.array(np.ones(300, f32)), dev.array(np.zeros(300, f32))
+        k = dev.program(text=text, name="case.tile").tune("axpy", None, 1, x, y, 300, restore=("y",))
+        k(1, x, y, 300)
+        np.testing.assert_array_equal(y.numpy(), 1)
+        self.assertEqual(k.bind(1, x, y, 300).grid[0], tilec.cdiv(300, k.settings()["B"]))
 
 
 if __name__ == "__main__":

@@ -32,13 +32,14 @@ class Launches(unittest.TestCase):
         self.assertIs(tilec.Call.__mro__[1], tilec._ext.Launcher if wanted else tilec._CtypesLauncher)
         self.assertEqual(tilec.launches_by, "extension" if wanted else "ctypes (TILEC_EXTENSION=0)")
 
+    @unittest.skipIf(os.environ.get("TILEC_INSTALLED"), "in the wheel the extension lies beside the package")
     def test_extension_not_found(self):
         """Why launches go through ctypes is said."""
         name, wanted = tilec.lib._name, os.environ.pop("TILEC_EXTENSION", None)
         with tempfile.TemporaryDirectory() as folder:
             try:
                 tilec.lib._name = os.path.join(folder, "libtilec.so")
-                self.assertRegex(tilec._extension()[1], rf"^ctypes \(no _tilec.abi3.so in {folder} or /.*tools\)$")
+                self.assertRegex(tilec._extension()[1], rf"^ctypes \(no _tilec.abi3.so in {folder} or /.*tools/tilec\)$")
                 with open(os.path.join(folder, "_tilec.abi3.so"), "w") as f:
                     f.write("not a library")
                 self.assertRegex(tilec._extension()[1], r"^ctypes \(.*_tilec.abi3.so: ")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# embed.sh BUILD SOURCE [COMMAND...]: install into a scratch prefix, build examples/embed against it through pkg-config, run it, under the
-# command if one is given.
+# embed.sh BUILD SOURCE COMMAND...: install into a scratch prefix, build examples/embed against it through pkg-config, run it under the
+# command.
 set -e
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

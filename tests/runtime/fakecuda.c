@@ -1,5 +1,6 @@
 /* fakecuda.c - a libcuda.so.1 for tests: host memory for device memory, a count per call, and the real driver's
  * rule that calls need a current context. "Kernels" do not run; launches are recorded. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,12 @@
 #include "fakecuda.h"
 
 struct CUctx_st { int live; };
-struct CUevent_st { int recorded; };
+struct CUevent_st { int recorded, number; };
+struct CUstream_st { int number; CUgraph graph; CUgraphNode last; };
+struct CUgraphNode_st { int number; CUmemcpy3D copy; CUmemsetParams fill; CUhostParams host; CUkernelParams kernel; char kind; };
+struct CUgraph_st { int n; struct CUgraphNode_st node[1024]; };
+struct CUgraphExec_st { struct CUgraph_st graph; };
+struct CUmemPool_st { uint64_t keep, used, most; };
 
 static struct CUctx_st primary, foreign;
 /* Made with the thread: the C library ends a process that has no memory for it later. */
@@ -32,6 +38,52 @@ count(const char *name)
   COUNTED;                                             \
   if (!depth || stack[depth - 1] != &primary)          \
     return CUDA_ERROR_INVALID_CONTEXT
+
+/* ---- what the newer calls are given ---- */
+
+static void
+say(const char *format, ...)
+{
+  va_list ap;
+  size_t n = strlen(fake.log);
+  if (!fake.log_on)
+    return;
+  va_start(ap, format);
+  vsnprintf(fake.log + n, sizeof fake.log - n, format, ap);
+  va_end(ap);
+}
+
+static CUstream made[64];
+static int nmade;
+
+/* One of ours; NULL: the default one, or one that a test made up. */
+static CUstream
+known(CUstream s)
+{
+  for (int i = 0; i < nmade; i++)
+    if (made[i] == s)
+      return s;
+  return NULL;
+}
+
+static int
+number(CUstream s)
+{
+  return known(s) ? s->number : 0;
+}
+
+/* A node behind the last of a stream that is being captured; NULL: it is not. */
+static CUgraphNode
+captured(CUstream s, char kind)
+{
+  s = known(s);
+  if (!s || !s->graph)
+    return NULL;
+  CUgraphNode n = &s->graph->node[s->graph->n];
+  *n = (struct CUgraphNode_st){.number = s->graph->n++, .kind = kind};
+  s->last = n;
+  return n;
+}
 
 /* FAKE(name, parameters, effect, result): a call that needs a context; FAKE_FREE: one that does not. */
 #define FAKE(name, params, effect, result) \
@@ -70,6 +122,9 @@ cuDeviceGetAttribute(int *v, int attribute, CUdevice d)
   case CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *v = 232448; break;
   case CU_DEVICE_MAX_GRID_DIM_X: *v = 0x7fffffff; break;
   case CU_DEVICE_MAX_GRID_DIM_Y: case CU_DEVICE_MAX_GRID_DIM_Z: *v = 65535; break;
+  case CU_DEVICE_MAX_PERSISTING_L2: *v = 1 << 20; break;
+  case CU_DEVICE_MAX_ACCESS_POLICY_WINDOW: *v = 4096; break;
+  case CU_DEVICE_MEMORY_POOLS: *v = 1; break;
   case CU_DEVICE_MULTIPROCESSOR_COUNT: *v = fake.multiprocessors ? fake.multiprocessors : 1000 + attribute; break;
   default: *v = 1000 + attribute;
   }
@@ -99,18 +154,20 @@ cuMemAlloc_v2(CUdeviceptr *p, size_t n)
 
 FAKE(cuMemFree_v2, (CUdeviceptr p), free((void *)(uintptr_t)p); fake.allocations--, 0)
 FAKE(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream st),
-     memcpy((void *)(uintptr_t)d, s, n), 0)
+     if (!captured(st, 'c')) memcpy((void *)(uintptr_t)d, s, n), 0)
 FAKE(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream st),
-     memcpy(d, (void *)(uintptr_t)s, n), 0)
+     if (!captured(st, 'c')) memcpy(d, (void *)(uintptr_t)s, n), 0)
 FAKE(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream st),
-     memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
+     if (!captured(st, 'c')) memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
 FAKE(cuMemsetD8Async, (CUdeviceptr d, unsigned char v, size_t n, CUstream s),
-     memset((void *)(uintptr_t)d, v, n), 0)
+     if (!captured(s, 'f')) memset((void *)(uintptr_t)d, v, n), 0)
 
 EXPORT CUresult
 cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream s)
 {
   NEED_CONTEXT;
+  if (captured(s, 'f'))
+    return 0;
   for (size_t i = 0; i < n; i++)
     ((unsigned short *)(uintptr_t)d)[i] = v;
   return 0;
@@ -120,16 +177,37 @@ EXPORT CUresult
 cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
 {
   NEED_CONTEXT;
-  if (n < 4096) /* the flush of a benchmark need not be real */
+  if (!captured(s, 'f') && n < 4096) /* the flush of a benchmark need not be real */
     for (size_t i = 0; i < n; i++)
       ((unsigned *)(uintptr_t)d)[i] = v;
   return 0;
 }
 
-FAKE(cuStreamCreate, (CUstream *s, unsigned flags), fake.streams += (*s = malloc(8)) != NULL, *s ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
-FAKE(cuStreamDestroy_v2, (CUstream s), free(s); fake.streams--, 0)
+static CUresult
+make_stream(CUstream *s)
+{
+  if (!(*s = calloc(1, sizeof **s)))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  (*s)->number = ++fake.streams;
+  if (nmade < 64)
+    made[nmade++] = *s;
+  return 0;
+}
+
+static void
+drop_stream(CUstream s)
+{
+  for (int i = 0; i < nmade; i++)
+    if (made[i] == s)
+      made[i] = made[--nmade];
+  free(s);
+  fake.streams--;
+}
+
+FAKE(cuStreamCreate, (CUstream *s, unsigned flags), , make_stream(s))
+FAKE(cuStreamDestroy_v2, (CUstream s), drop_stream(s), 0)
 FAKE(cuStreamSynchronize, (CUstream s), , fake.sync_result)
-FAKE(cuEventCreate, (CUevent *e, unsigned flags), fake.events += (*e = calloc(1, sizeof **e)) != NULL, *e ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
+FAKE(cuEventCreate, (CUevent *e, unsigned flags), fake.events += (*e = calloc(1, sizeof **e)) != NULL; say("event(%u) ", flags); if (*e) (*e)->number = fake.events, *e ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
 FAKE(cuEventDestroy_v2, (CUevent e), free(e); fake.events--, 0)
 FAKE(cuEventRecord, (CUevent e, CUstream s), e->recorded = ++fake.clock, 0)
 FAKE(cuEventSynchronize, (CUevent e), , 0)
@@ -241,6 +319,9 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                unsigned shared, CUstream stream, void **params, void **extra)
 {
   NEED_CONTEXT;
+  CUgraphNode node = captured(stream, 'k');
+  if (node)
+    node->kernel = (CUkernelParams){f, {gx, gy, gz}, {bx, by, bz}, shared, params, extra, NULL, NULL};
   fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}, 0, 0};
   return fake.launch_result;
 }
@@ -258,9 +339,228 @@ cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **ex
       memcpy(fake.launch.cluster, &a->value.cluster, sizeof fake.launch.cluster);
     else if (a->id == CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION)
       fake.launch.pdl = a->value.flag;
+    else if (a->id == CU_LAUNCH_PRIORITY)
+      say("priority(%d) ", a->value.priority);
+    else if (a->id == CU_LAUNCH_ACCESS_POLICY_WINDOW)
+      say("window(%zu, %g, %d, %d) ", a->value.window.bytes, (double)a->value.window.ratio, a->value.window.hit, a->value.window.miss);
     else
       return CUDA_ERROR_INVALID_VALUE;
   }
   return fake.launch_result;
+}
+#endif
+
+/* ---- streams, memory of the host and of pools, other devices ---- */
+
+FAKE(cuStreamCreateWithPriority, (CUstream *s, unsigned flags, int priority), say("priority(%d) ", priority), make_stream(s))
+FAKE(cuStreamGetCtx, (CUstream s, CUcontext *c), *c = (uintptr_t)s == FAKE_FOREIGN_STREAM ? &foreign : &primary, 0)
+FAKE(cuStreamQuery, (CUstream s), , fake.sync_result)
+FAKE(cuEventQuery, (CUevent e), , fake.sync_result)
+FAKE(cuLaunchHostFunc, (CUstream s, void (*f)(void *), void *user),
+     CUgraphNode n = captured(s, 'h'); if (n) (n->host.f = f, n->host.user = user); else f(user), 0)
+FAKE(cuCtxGetDevice, (CUdevice *d), *d = 0, 0)
+FAKE(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (*least = 0, *greatest = -5), 0)
+FAKE(cuCtxSetLimit, (int limit, size_t value), say("limit(%d, %zu) ", limit, value), 0)
+FAKE(cuCtxResetPersistingL2Cache, (void), say("reset "), 0)
+FAKE(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags), , CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+FAKE_FREE(cuDeviceCanAccessPeer, (int *can, CUdevice a, CUdevice b), *can = fake.peer, 0)
+FAKE(cuMemHostAlloc, (void **p, size_t n, unsigned flags), say("host(%u) ", flags); fake.host_blocks += (*p = malloc(n)) != NULL, *p ? 0 : 2)
+FAKE(cuMemFreeHost, (void *p), free(p); fake.host_blocks--, 0)
+FAKE(cuMemHostRegister_v2, (void *p, size_t n, unsigned flags), say("pin(%zu, %u) ", n, flags); fake.pinned++, 0)
+FAKE(cuMemHostUnregister, (void *p), fake.pinned--, 0)
+FAKE(cuMemHostGetDevicePointer_v2, (CUdeviceptr *d, void *p, unsigned flags), *d = (uintptr_t)p, 0)
+FAKE(cuMemcpyPeerAsync, (CUdeviceptr d, CUcontext to, CUdeviceptr s, CUcontext from, size_t n, CUstream st),
+     say("peer(%d, %d, %zu) ", to == &primary, from == &primary, n); memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
+
+EXPORT CUresult
+cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
+{
+  NEED_CONTEXT;
+  say("wait(%d, %d) ", number(s), e->number);
+  for (int i = 0; i < nmade && known(s); i++)          /* a stream that is not captured joins one that is */
+    if (made[i]->graph && !s->graph)
+      s->graph = made[i]->graph, s->last = made[i]->last;
+  return 0;
+}
+
+EXPORT CUresult
+cuStreamSetAttribute(CUstream s, int id, const CUlaunchAttributeValue *v)
+{
+  NEED_CONTEXT;
+  say("window(%d, %zu, %g, %d, %d) ", number(s), v->window.bytes, (double)v->window.ratio, v->window.hit, v->window.miss);
+  return id == CU_LAUNCH_ACCESS_POLICY_WINDOW ? 0 : 1;
+}
+
+EXPORT CUresult
+cuPointerGetAttribute(void *out, int attribute, CUdeviceptr p)
+{
+  NEED_CONTEXT;
+  if (p == FAKE_NO_MEMORY)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (attribute == CU_POINTER_CONTEXT)
+    *(CUcontext *)out = p == FAKE_FOREIGN_MEMORY ? &foreign : p == FAKE_OTHER_DEVICE ? NULL : &primary;
+  else
+    *(int *)out = p == FAKE_OTHER_DEVICE;
+  return attribute == CU_POINTER_CONTEXT || attribute == CU_POINTER_DEVICE_ORDINAL ? 0 : CUDA_ERROR_INVALID_VALUE;
+}
+
+static char *
+at(int type, void *host, CUdeviceptr device)
+{
+  return type == CU_MEMORY_HOST ? host : (char *)(uintptr_t)device;
+}
+
+EXPORT CUresult
+cuMemcpy2DAsync_v2(const CUmemcpy2D *c, CUstream s)
+{
+  NEED_CONTEXT;
+  say("rows(%d, %zu x %zu, %zu from %zu) ", number(s), c->height, c->width, c->dst.pitch, c->src.pitch);
+  for (size_t i = 0; i < c->height; i++)
+    memmove(at(c->dst.type, c->dst.host, c->dst.device) + i * c->dst.pitch, at(c->src.type, c->src.host, c->src.device) + i * c->src.pitch,
+            c->width);
+  return 0;
+}
+
+/* ---- graphs ---- */
+
+static CUresult
+add(CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n, char kind)
+{
+  *out = &g->node[g->n];
+  **out = (struct CUgraphNode_st){.number = g->n++, .kind = kind};
+  say("%c%d(", kind, (*out)->number);
+  for (size_t i = 0; i < n; i++)
+    say("%s%d", i ? " " : "", after[i]->number);
+  say(") ");
+  return 0;
+}
+
+FAKE(cuStreamBeginCapture_v2, (CUstream s, int mode),
+     say("capture(%d, %d) ", number(s), mode); s->graph = calloc(1, sizeof *s->graph);
+     s->last = NULL; fake.graphs += s->graph != NULL, s->graph ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
+FAKE(cuGraphCreate, (CUgraph *g, unsigned flags), *g = calloc(1, sizeof **g); fake.graphs += *g != NULL, *g ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
+FAKE(cuGraphDestroy, (CUgraph g), free(g); fake.graphs--, 0)
+FAKE(cuGraphAddMemcpyNode, (CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n, const CUmemcpy3D *p, CUcontext c),
+     CUresult r = add(out, g, after, n, 'c'); (*out)->copy = *p, r)
+FAKE(cuGraphAddMemsetNode, (CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n, const CUmemsetParams *p, CUcontext c),
+     CUresult r = add(out, g, after, n, 'f'); (*out)->fill = *p, r)
+FAKE(cuGraphAddHostNode, (CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n, const CUhostParams *p),
+     CUresult r = add(out, g, after, n, 'h'); (*out)->host = *p, r)
+FAKE(cuGraphAddEmptyNode, (CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n), , add(out, g, after, n, 'e'))
+FAKE(cuGraphKernelNodeSetAttribute, (CUgraphNode n, int id, const CUlaunchAttributeValue *v), say("attribute(%d, %d) ", n->number, id), 0)
+FAKE(cuGraphExecDestroy, (CUgraphExec x), free(x); fake.execs--, 0)
+
+/* What is not joined, or was broken, gives no graph. */
+EXPORT CUresult
+cuStreamEndCapture(CUstream s, CUgraph *out)
+{
+  NEED_CONTEXT;
+  *out = s->graph;
+  for (int i = nmade - 1; i >= 0; i--)
+    if (made[i]->graph == *out)
+      made[i]->graph = NULL;
+  if (fake.capture_result) {
+    free(*out);
+    *out = NULL;
+    fake.graphs--;
+  }
+  return fake.capture_result;
+}
+
+/* Kernels are said, the rest is done. */
+static void
+run(CUgraphNode n)
+{
+  if (n->kind == 'k')
+    say("run(%d, %u, %d) ", n->number, n->kernel.grid[0], *(int *)n->kernel.params[3]);
+  if (n->kind == 'h')
+    n->host.f(n->host.user);
+  for (size_t i = 0; n->kind == 'c' && i < n->copy.height; i++)
+    memmove(at(n->copy.dst.type, n->copy.dst.host, n->copy.dst.device) + i * n->copy.dst.pitch,
+            at(n->copy.src.type, n->copy.src.host, n->copy.src.device) + i * n->copy.src.pitch, n->copy.width);
+  for (size_t i = 0; n->kind == 'f' && i < n->fill.width; i++)
+    memcpy((char *)(uintptr_t)n->fill.dst + i * n->fill.element, &n->fill.value, n->fill.element);
+}
+
+EXPORT CUresult
+cuGraphLaunch(CUgraphExec x, CUstream s)
+{
+  NEED_CONTEXT;
+  say("launch(%d) ", number(s));
+  for (int i = 0; !fake.graph_result && i < x->graph.n; i++)
+    run(&x->graph.node[i]);
+  return fake.graph_result;
+}
+
+#ifndef OLD_DRIVER
+EXPORT CUresult
+cuStreamGetCaptureInfo_v3(CUstream s, int *state, uint64_t *id, CUgraph *g, const CUgraphNode **after, const CUgraphEdge **edges, size_t *n)
+{
+  static const CUgraphEdge plain;
+  NEED_CONTEXT;
+  *state = s->graph != NULL;
+  *id = 1;
+  *g = s->graph;
+  *after = &s->last;
+  *edges = &plain;
+  *n = s->last != NULL;
+  return 0;
+}
+
+EXPORT CUresult
+cuStreamGetCaptureInfo_v2(CUstream s, int *state, uint64_t *id, CUgraph *g, const CUgraphNode **after, size_t *n)
+{
+  const CUgraphEdge *edges;
+  return cuStreamGetCaptureInfo_v3(s, state, id, g, after, &edges, n);
+}
+
+FAKE(cuGraphAddKernelNode_v2, (CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n, const CUkernelParams *p),
+     CUresult r = add(out, g, after, n, 'k'); (*out)->kernel = *p, r)
+
+EXPORT CUresult
+cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdge *e, size_t n)
+{
+  NEED_CONTEXT;
+  for (size_t i = 0; i < n; i++)
+    say("edge(%d, %d, %d, %d) ", from[i]->number, to[i]->number, e[i].from_port, e[i].type);
+  return 0;
+}
+
+EXPORT CUresult
+cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, unsigned long long flags)
+{
+  NEED_CONTEXT;
+  *out = malloc(sizeof **out);
+  if (!*out)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  (*out)->graph = *g;
+  fake.execs++;
+  return 0;
+}
+
+FAKE(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec x, CUgraphNode n, const CUkernelParams *p),
+     say("set(%d) ", n->number); x->graph.node[n->number].kernel = *p, 0)
+
+/* ---- pools ---- */
+
+FAKE(cuMemPoolCreate, (CUmemoryPool *p, const CUmemPoolProps *o), say("pool(%d, %d, %zu) ", o->type, o->location.type, o->most);
+     *p = calloc(1, sizeof **p); fake.pools += *p != NULL, *p ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
+FAKE(cuMemPoolDestroy, (CUmemoryPool p), free(p); fake.pools--, 0)
+FAKE(cuMemPoolSetAttribute, (CUmemoryPool p, int id, void *v), say("keep(%llu) ", *(unsigned long long *)v), id == CU_POOL_RELEASE_THRESHOLD ? 0 : 1)
+FAKE(cuMemPoolGetAttribute, (CUmemoryPool p, int id, void *v), *(uint64_t *)v = (uint64_t)id, 0)
+FAKE(cuMemPoolTrimTo, (CUmemoryPool p, size_t keep), say("trim(%zu) ", keep), 0)
+FAKE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), say("free(%d) ", number(s)); free((void *)(uintptr_t)p); fake.allocations--, 0)
+
+EXPORT CUresult
+cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t n, CUmemoryPool pool, CUstream s)
+{
+  say("alloc(%d, %zu, %d) ", number(s), n, pool != NULL);
+  return cuMemAlloc_v2(p, n);
+}
+
+EXPORT CUresult
+cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream s)
+{
+  return cuMemAllocFromPoolAsync(p, n, NULL, s);
 }
 #endif

@@ -5,8 +5,11 @@
 typedef struct FakeCall { const char *name; int count; } FakeCall;
 typedef struct FakeLaunch { unsigned grid[3], block[3], shared; void *stream; void **params; int count; unsigned cluster[3]; int pdl, extended; } FakeLaunch;
 
+/* The context that is not the primary one; a stream that says it is of that; memory that is. */
+enum { FAKE_FOREIGN_STREAM = 0x5000, FAKE_FOREIGN_MEMORY = 0x6000, FAKE_NO_MEMORY = 0x7000, FAKE_OTHER_DEVICE = 0x8000 };
+
 typedef struct FakeCuda {
-  FakeCall calls[64];
+  FakeCall calls[128];
   int ncalls, total, clock;
   int allocations, streams, events, modules, retained, dynamic_shared;
   int cubins, driver_version;             /* cubins: loaded */
@@ -17,5 +20,9 @@ typedef struct FakeCuda {
   int required_cluster, large_clusters;         /* along each dimension, as compiled; the attribute as it was set */
   char name[64];                                /* "": Fake GPU */
   int map_needs_context;                        /* the encoder of tensor maps does */
+  int graphs, execs, pools, host_blocks, pinned; /* there are */
+  int peer, capture_result, graph_result;       /* whether peers are possible; what ending a capture, and launching a graph, give */
+  int log_on;
+  char log[4096];                               /* what the newer calls were given: streams, events, nodes by number */
 } FakeCuda;
 #endif

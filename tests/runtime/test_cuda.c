@@ -202,7 +202,22 @@ test_pdl(TilertDevice *d)
   CHECK_OK(tilert_launch_set_pdl(l, 0, &err));
   CHECK_OK(tilert_launch_packed(l, NULL, &err));
   CHECK(!fake->launch.extended);
+  CHECK_OK(tilert_launch_set_pdl(l, TILERT_PDL_AUTO, &err));       /* it does not say that it waits */
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(!fake->launch.extended);
   tilert_launch_destroy(l);
+  char waits[4096];
+  const char *rest = strstr(axpy_ptx, " target=");
+  snprintf(waits, sizeof waits, "%.*s waits=1%s", (int)(rest - axpy_ptx), axpy_ptx, rest);
+  TilertModule *other;
+  CHECK_OK(tilert_module_load(d, waits, strlen(waits), NULL, 0, &other, &err));
+  CHECK_OK(tilert_module_kernel(other, "axpy", &again, &err));
+  l = pack(again, grid);
+  CHECK_OK(tilert_launch_set_pdl(l, TILERT_PDL_AUTO, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  CHECK(fake->launch.extended && fake->launch.pdl == 1);
+  tilert_launch_destroy(l);
+  tilert_module_destroy(other);
   tilert_module_destroy(m);
   TilertDevice *old;
   fake->capability = 80;
@@ -211,6 +226,7 @@ test_pdl(TilertDevice *d)
   l = pack(load(old, "axpy", &m), grid);
   CHECK_FAILS(tilert_launch_set_pdl(l, 1, &err), TILERT_E_UNAVAILABLE, "kernel axpy: Fake GPU has no programmatic dependent launch");
   CHECK_OK(tilert_launch_set_pdl(l, 0, &err));
+  CHECK_OK(tilert_launch_set_pdl(l, TILERT_PDL_AUTO, &err));
   tilert_launch_destroy(l);
   tilert_module_destroy(m);
   tilert_device_close(old);

@@ -36,6 +36,16 @@ main(void)
   const TilertPixels pixels = {corner, corner, 16, 4};
   const TilertTensor images = {.type = 6, .rank = 3, .address = 0x1000, .extents = volume, .strides = apart, .steps = each};
   CHECK_FAILS(tilert_tensor_map_im2col(d, &images, &pixels, map, &err), TILERT_E_UNAVAILABLE, "no cuTensorMapEncodeIm2col");
+  TilertGraph *graph;
+  TilertStream *stream;
+  TilertPool *pool;
+  CHECK_OK(tilert_stream_create(d, &stream, &err));
+  CHECK_FAILS(tilert_graph_create(d, &graph, &err), TILERT_E_UNAVAILABLE, "no cuGraphAddKernelNode_v2");
+  CHECK_FAILS(tilert_stream_capture_begin(stream, &err), TILERT_E_UNAVAILABLE, "no cuStreamGetCaptureInfo_v2");
+  CHECK(!tilert_stream_capturing(stream));
+  CHECK_FAILS(tilert_pool_create(d, NULL, &pool, &err), TILERT_E_UNAVAILABLE, "has no memory pools");
+  CHECK_FAILS(tilert_launch_set_priority(l, 0, &err), TILERT_E_UNAVAILABLE, "kernel axpy: libcuda.so.1 has no cuLaunchKernelEx");
+  tilert_stream_destroy(stream);
   tilert_launch_destroy(l);
   tilert_module_destroy(m);
   const char *boxes = "//@tilec kernel=k warps=1 params=a:tensor:f16:rank=2:map=16x16\n", *rows = "//@tilec kernel=k warps=1 params=a:tensor:f16:rank=2:base\n";

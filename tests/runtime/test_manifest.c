@@ -49,6 +49,8 @@ test_bad(void)
   static char many[4096] = "//@tilec kernel=k warps=1 params=";
   size_t n;
   CHECK_FAILS(parse("\n//@tilec warps=1", &m, 1, &n), TILERT_E_MODULE, "line 2 of the PTX: no kernel=");
+  static const char nul[] = "//@tilec kernel=k warps=1 params=a\0b:ptr:f32";
+  CHECK_FAILS(tilert_manifest_parse(nul, sizeof nul - 1, &m, 1, &n, &err), TILERT_E_MODULE, "bad parameter name");
   CHECK_FAILS(parse("//@tilec kernel=k", &m, 1, &n), TILERT_E_MODULE, "warps");
   CHECK_FAILS(parse("//@tilec kernel=k warps=33", &m, 1, &n), TILERT_E_MODULE, "warps");
   CHECK_FAILS(parse("//@tilec kernel=k warps=99999999999", &m, 1, &n), TILERT_E_MODULE, "warps");
@@ -83,6 +85,40 @@ test_cluster(void)
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=2x1x1x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=8x3x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 cluster=4294967295x4294967295x1 params=", &m, 1, &n), TILERT_E_MODULE, "bad cluster");
+}
+
+/* The grid that a kernel says itself. */
+static void
+test_grid(void)
+{
+  static TilertManifest m;
+  static char many[1024] = "//@tilec kernel=k warps=1 grid=$0";
+  size_t n;
+  char line[256];
+  CHECK_OK(parse("//@tilec kernel=k warps=1 grid=$0,64,cdiv;$1.1,4,min params=n:scalar:i32,t:tensor:f32:rank=2:base", &m, 1, &n));
+  CHECK(!strcmp(m.grid, "$0,64,cdiv;$1.1,4,min"));
+  CHECK(tilert_manifest_text(&m, line, sizeof line) && strstr(line, " grid=$0,64,cdiv;$1.1,4,min params="));
+  CHECK_OK(parse("//@tilec kernel=k warps=1 grid=-1000000;$0,-5,max params=n:scalar:i32", &m, 1, &n));   /* numbers are no arguments */
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid= params=", &m, 1, &n), TILERT_E_MODULE, "bad grid");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=4, params=", &m, 1, &n), TILERT_E_MODULE, "an unknown term");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=4,5 params=", &m, 1, &n), TILERT_E_MODULE, "several values");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=4,+ params=", &m, 1, &n), TILERT_E_MODULE, "without operands");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=4;4;4;4 params=", &m, 1, &n), TILERT_E_MODULE, "more than three");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=4x params=", &m, 1, &n), TILERT_E_MODULE, "an unknown term");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=$ params=", &m, 1, &n), TILERT_E_MODULE, "an unknown term");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=$0.999 params=", &m, 1, &n), TILERT_E_MODULE, "an unknown term");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=$1 params=n:scalar:i32", &m, 1, &n), TILERT_E_MODULE, "no integer or extent");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=$0 params=n:scalar:f32", &m, 1, &n), TILERT_E_MODULE, "no integer or extent");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=$0.0 params=n:scalar:i32", &m, 1, &n), TILERT_E_MODULE, "no integer or extent");
+  CHECK_FAILS(parse("//@tilec kernel=k warps=1 grid=$0.2 params=t:tensor:f32:rank=2:base", &m, 1, &n), TILERT_E_MODULE, "no integer");
+  for (int i = 0; i < 20; i++)
+    strcat(many, ",$0");
+  strcat(many, " params=n:scalar:i32");
+  CHECK_FAILS(parse(many, &m, 1, &n), TILERT_E_MODULE, "too deep");
+  strcpy(many, "//@tilec kernel=k warps=1 grid=$0");
+  for (int i = 0; i < 80; i++)
+    strcat(many, ",$0,+");
+  CHECK_FAILS(parse(many, &m, 1, &n), TILERT_E_MODULE, "bad grid");
 }
 
 /* Pairs of pointers that are relied upon to be different. */
@@ -130,6 +166,10 @@ test_tensors(void)
   CHECK_OK(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64") " apart=0:4,1:4", &m, 1, &n));
   CHECK(m.napart == 2);
   CHECK_OK(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64,n:scalar:i32") " apart=2:4", &m, 1, &n));   /* any part stands for the tensor */
+  CHECK_OK(parse(LINE("x:tensor:f16:rank=4:map=1x1x1x64:swizzle=128:pixels=1024:lower=-128x0:upper=127x-3:steps=8x1"), &m, 1, &n));
+  p = m.params;
+  CHECK(p->pixels == 1024 && p->lower[0] == -128 && p->upper[0] == 127 && p->upper[1] == -3 && p->steps[0] == 8 && p->steps[1] == 1);
+  CHECK(p->box[3] == 64 && p->box[2] == 1);
   CHECK_FAILS(parse(LINE(PARTS ",b:tensor:f32:rank=1:map=64,n:scalar:i32") " apart=2:5", &m, 1, &n), TILERT_E_MODULE, "no pointers");
 }
 
@@ -164,6 +204,23 @@ test_bad_tensors(void)
   PART("rank=2:map=64x64:swizzle=64", "longer than its swizzle");
   PART("rank=2:map=64x64:swizzle=16", "bad swizzle");
   PART("rank=2:base:stored", "only maps store");
+  PART("rank=2:base:tf32", "only maps of f32 that load round to tf32");
+  PART("rank=2:map=8x64:stored:tf32", "only maps of f32 that load round to tf32");
+  PART("rank=3:map=1x1x64:pixels=1025:lower=0:upper=0:steps=1", "bad pixels");
+  PART("rank=3:map=1x1x64:pixels=x", "bad part");
+  PART("rank=2:map=1x64:pixels=8:lower=0:upper=0:steps=1", "bad pixels");
+  PART("rank=3:base:pixels=8:lower=0:upper=0:steps=1", "bad pixels");
+  PART("rank=3:map=1x1x64:stored:pixels=8:lower=0:upper=0:steps=1", "bad pixels");
+  PART("rank=3:map=1x2x64:pixels=8:lower=0:upper=0:steps=1", "channels alone");
+  PART("rank=3:map=1x1x64:lower=1", "without pixels");
+  PART("rank=3:map=1x1x64:steps=1", "without pixels");
+  PART("rank=3:map=1x1x64:pixels=8:lower=40000:upper=0:steps=1", "bad part");
+  PART("rank=3:map=1x1x64:pixels=8:lower=0x0x0x0:upper=0:steps=1", "bad part");
+  PART("rank=3:map=1x1x64:pixels=8:lower=0:upper=0", "bad window");
+  PART("rank=3:map=1x1x64:pixels=8:lower=0:upper=0:steps=9", "bad window");
+  PART("rank=4:map=1x1x1x64:pixels=8:lower=0x-129:upper=0x0:steps=1x1", "bad window");
+  PART("rank=4:map=1x1x1x64:pixels=8:lower=0x0:upper=128x0:steps=1x1", "bad window");
+  PART("rank=5:map=1x1x1x1x64:pixels=8:lower=0x0x-17:upper=0x0x0:steps=1x1x1", "bad window");
   PART("rank=2:base,a:tensor:f32:rank=2:extent=0", "differ in rank or type");
   PART("rank=2:base,a:tensor:f16:rank=3:extent=0", "differ in rank or type");
   PART("rank=2:base,b:ptr:f16,a:tensor:f16:rank=2:extent=0", "are apart");
@@ -206,14 +263,40 @@ test_views(void)
   CHECK_FAILS(parse(LINE("x:ptr:f32:nonneg"), &m, 1, &n), TILERT_E_MODULE, "alignment");
 }
 
+/* A persistent kernel is told the grid by its three last parameters. */
+#define GRID "grid:grid:i32:axis=0,grid:grid:i32:axis=1,grid:grid:i32:axis=2"
+
+static void
+test_persistent(void)
+{
+  static TilertManifest m;
+  uint32_t first[TILERT_MAX_PARAMS];
+  size_t n;
+  CHECK_OK(parse(LINE(ARGS "," VIEW "," GRID) " persistent=2", &m, 1, &n));
+  CHECK(m.persistent == 2 && m.nparams == 8 && tilert_manifest_args(&m, first) == 4);
+  CHECK(m.params[5].kind == TILERT_PARAM_GRID && m.params[5].size == 4 && m.params[7].dim == 2);
+  CHECK_OK(parse(LINE(GRID) " persistent=32", &m, 1, &n));
+  CHECK(tilert_manifest_args(&m, first) == 0);
+#define BAD_GRID(params, field, says) CHECK_FAILS(parse(LINE(params) field, &m, 1, &n), TILERT_E_MODULE, says)
+  BAD_GRID(ARGS "," GRID, "", "three parameters");
+  BAD_GRID(ARGS, " persistent=1", "three parameters");
+  BAD_GRID(GRID "," ARGS, " persistent=1", "last parameters");
+  BAD_GRID(ARGS "," GRID "," VIEW, " persistent=1", "last parameters");
+  BAD_GRID("grid:grid:i32:axis=0,grid:grid:i32:axis=2,grid:grid:i32:axis=1", " persistent=1", "last parameters");
+  BAD_GRID(GRID ",grid:grid:i32:axis=2", " persistent=1", "three parameters");
+  BAD_GRID(GRID, " persistent=1 cluster=2x1x1", "no cluster");
+  BAD_GRID(GRID, " persistent=x", "number of programs");
+  BAD_GRID("grid:grid:i32:place=0", " persistent=1", "axis of the grid");
+}
+
 /* What is written is read back, and written the same again. */
 static void
 test_text(void)
 {
   static const char *const lines[] = {
     LINE("") "\n", "//@tilec kernel=k warps=4 shared=0 params=n:scalar:i32\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
-    LINE(ARGS "," VIEW) "\n",
-    LINE(PARTS ",b:tensor:f32:rank=1:map=64,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32:stored") "\n",
+    LINE(ARGS "," VIEW) "\n", "//@tilec kernel=k warps=4 shared=0 persistent=2 params=" ARGS "," VIEW "," GRID "\n",
+    LINE(PARTS ",b:tensor:f32:rank=1:map=64:tf32,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32:stored") "\n",
   };
   static TilertManifest m;
   char text[1024];
@@ -236,10 +319,12 @@ main(void)
   test_odd_but_good();
   test_bad();
   test_cluster();
+  test_grid();
   test_apart();
   test_tensors();
   test_bad_tensors();
   test_views();
+  test_persistent();
   test_text();
   return 0;
 }

@@ -13,6 +13,8 @@ main(void)
   }
   CHECK_FAILS(tilert_device_open("cuda", NULL, &d, &err), TILERT_E_UNAVAILABLE, "");
   CHECK(!d && err.message[0]);
+  CHECK_FAILS(tilert_device_wrap(&err, &d, &err), TILERT_E_UNAVAILABLE, "no CUDA driver");
+  CHECK(!d);
   CHECK_OK(tilert_device_open("auto", NULL, &d, &err));
   CHECK(tilert_device_info(d)->is_sim);
   tilert_device_close(d);

@@ -12,7 +12,7 @@ static int hole;                     /* which pointer is NULL; 0: none */
 
 /* ---- what is done with each function ---- */
 
-static char seen[200][64];
+static char seen[300][64];
 static int nseen;
 
 static void
@@ -68,6 +68,9 @@ static TilertBuffer *x, *made_buffer;
 static TilertModule *module, *made_module;
 static TilertKernel *kernel;
 static TilertLaunch *launch, *made_launch;
+static TilertPool *pool, *made_pool;
+static TilertGraph *graph, *made_graph;
+static TilertGraphExec *exec, *made_exec;
 static TilejitProgram *program, *made_program;
 static TilejitKernel *jit_kernel;
 static TilejitCall *call, *made_call;
@@ -84,6 +87,11 @@ static int
 run_nothing(void *user, TilertStream *s, TilertError *to_fill)
 {
   return 0;
+}
+
+static void
+call_nothing(void *user)
+{
 }
 
 static int
@@ -110,6 +118,10 @@ open_all(void)
   axpy_args[1] = axpy_args[2] = k_args[0] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = x};
   axpy_args[3] = k_args[1] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = 7};
   CHECK_OK(tilert_launch_create(kernel, one, axpy_args, 4, &launch, e));
+  CHECK_OK(tilert_pool_create(dev, NULL, &pool, e));
+  CHECK_OK(tilert_graph_create(dev, &graph, e));
+  CHECK_OK(tilert_graph_add_launch(graph, launch, NULL, 0, NULL, e));
+  CHECK_OK(tilert_graph_instantiate(graph, &exec, e));
   CHECK_OK(tilejit_program_create(dev, "k.tile", source, strlen(source), NULL, &program, e));
   CHECK_OK(tilejit_kernel(program, "k", NULL, 0, &jit_kernel, e));
   CHECK_OK(tilejit_call_create(jit_kernel, one, NULL, k_args, 2, &call, e));
@@ -126,6 +138,9 @@ close_all(void)
   tilejit_tuning_free(tuning);
   tilejit_call_destroy(call);
   tilejit_program_destroy(program);
+  tilert_graph_exec_destroy(exec);
+  tilert_graph_destroy(graph);
+  tilert_pool_destroy(pool);
   tilert_launch_destroy(launch);
   tilert_module_destroy(module);
   tilert_buffer_destroy(x);
@@ -144,6 +159,8 @@ test_devices(void)
   TilertStats stats;
   ANSWER(tilert_status_name, "1", tilert_status_name(99));
   QUIET(tilert_options_default, 1, tilert_options_default(P(1, &o)));
+  CHECK_FAILS(tilert_device_wrap(text, NULL, e), TILERT_E_ARGUMENT, "tilert_device_wrap: out is NULL");
+  note("tilert_device_wrap");
   ROW(tilert_device_open, "00a0", FREED(tilert_device_open("sim", P(1, &o), P(2, &opened), P(3, e)), opened, tilert_device_close));
   ANSWER(tilert_device_retain, "10", tilert_device_retain(P(1, dev)));
   QUIET(tilert_device_close, 1, tilert_device_close(P(1, dev)));
@@ -155,6 +172,13 @@ test_devices(void)
   QUIET(tilert_device_cancel, 1, tilert_device_cancel(P(1, dev)));
   CHECK(tilert_device_fault(NULL, text, sizeof text) == 0 && !text[0]);
   ANSWER(tilert_version, "1", tilert_version());
+  QUIET(tilert_range_push, 2, tilert_range_push(P(1, dev), P(2, "range")));
+  QUIET(tilert_range_pop, 1, tilert_range_pop(P(1, dev)));
+  ROW(tilert_version_check, "00", tilert_version_check(0, P(1, e)));
+  ROW(tilert_device_set_persisting, "0a0", tilert_device_set_persisting(P(1, dev), 0, P(2, e)));
+  ROW(tilert_device_reset_persisting, "0a0", tilert_device_reset_persisting(P(1, dev), P(2, e)));
+  ROW(tilert_peer_possible, "0aaa0", tilert_peer_possible(P(1, dev), P(2, dev), P(3, &last), P(4, e)));
+  ROW(tilert_peer_enable, "0aa0", tilert_peer_enable(P(1, dev), P(2, dev), P(3, e)));
 }
 
 static void
@@ -165,9 +189,24 @@ test_streams(void)
       FREED(tilert_stream_create(P(1, dev), P(2, &made_stream), P(3, e)), made_stream, tilert_stream_destroy));
   ROW(tilert_stream_wrap, "0a0a0",
       FREED(tilert_stream_wrap(P(1, dev), P(2, text), P(3, &made_stream), P(4, e)), made_stream, tilert_stream_destroy));
+  ROW(tilert_stream_create_priority, "0aa0",
+      FREED(tilert_stream_create_priority(P(1, dev), 0, P(2, &made_stream), P(3, e)), made_stream, tilert_stream_destroy));
+  ROW(tilert_stream_query, "0aa0", tilert_stream_query(P(1, stream), P(2, &last), P(3, e)));
+  ROW(tilert_stream_wait, "00a0", tilert_stream_wait(P(1, stream), P(2, from), P(3, e)));
+  ROW(tilert_stream_host, "0aa00", tilert_stream_host(P(1, stream), P(2, call_nothing), P(3, text), P(4, e)));
+  ROW(tilert_event_create_untimed, "0aa0",
+      FREED(tilert_event_create_untimed(P(1, dev), P(2, &made_event), P(3, e)), made_event, tilert_event_destroy));
+  ROW(tilert_event_query, "0aa0", tilert_event_query(P(1, from), P(2, &last), P(3, e)));
+  const TilertWindow window = {.buffer = x, .bytes = 4};
+  ROW(tilert_stream_set_window, "0a00", tilert_stream_set_window(P(1, stream), P(2, &window), P(3, e)));
+  ANSWER(tilert_stream_capturing, "00", tilert_stream_capturing(P(1, stream)));
+  ROW(tilert_stream_capture_begin, "0a0", (tilert_stream_capture_end(stream, &made_graph, NULL), tilert_graph_destroy(made_graph),
+                                           made_graph = NULL, tilert_stream_capture_begin(P(1, stream), P(2, e))));
+  ROW(tilert_stream_capture_end, "0aa0", FREED((tilert_stream_capture_begin(stream, NULL),
+                                                tilert_stream_capture_end(P(1, stream), P(2, &made_graph), P(3, e))), made_graph, tilert_graph_destroy));
   QUIET(tilert_stream_destroy, 1, tilert_stream_destroy(NULL));
   ROW(tilert_stream_synchronize, "0a0", tilert_stream_synchronize(P(1, stream), P(2, e)));
-  ANSWER(tilert_stream_native, "00", tilert_stream_native(P(1, stream)));
+  ANSWER(tilert_stream_native, "10", tilert_stream_native(P(1, stream)));
   ROW(tilert_event_create, "0aa0", FREED(tilert_event_create(P(1, dev), P(2, &made_event), P(3, e)), made_event, tilert_event_destroy));
   QUIET(tilert_event_destroy, 1, tilert_event_destroy(NULL));
   ROW(tilert_event_record, "0a00", tilert_event_record(P(1, from), P(2, stream), P(3, e)));
@@ -190,6 +229,62 @@ test_buffers(void)
   ROW(tilert_buffer_read, "000", tilert_buffer_read(x, 0, P(1, text), 0, P(2, stream), e));
   ROW(tilert_buffer_copy, "0aa00", tilert_buffer_copy(P(1, x), 0, P(2, x), 8, 8, P(3, stream), P(4, e)));
   ROW(tilert_buffer_fill, "0a00", tilert_buffer_fill(P(1, x), 0, 1024, 0, 4, P(2, stream), P(3, e)));
+}
+
+static void
+test_more_memory(void)
+{
+  static _Alignas(16) char host[64];
+  char bytes[4] = {0};
+  TilertPoolInfo info;
+  TilertPoolOptions o = {.size = sizeof o};
+  ROW(tilert_buffer_part, "0aa0", FREED(tilert_buffer_part(P(1, x), 0, 4, P(2, &made_buffer), P(3, e)), made_buffer, tilert_buffer_destroy));
+  ROW(tilert_buffer_wrap, "0aa0",
+      FREED(tilert_buffer_wrap(P(1, dev), tilert_buffer_address(x), 4, P(2, &made_buffer), P(3, e)), made_buffer, tilert_buffer_destroy));
+  ROW(tilert_buffer_create_host, "0aa0",
+      FREED(tilert_buffer_create_host(P(1, dev), 4, 0, P(2, &made_buffer), P(3, e)), made_buffer, tilert_buffer_destroy));
+  ROW(tilert_buffer_pin, "0aaa0",
+      FREED(tilert_buffer_pin(P(1, dev), P(2, host), 4, P(3, &made_buffer), P(4, e)), made_buffer, tilert_buffer_destroy));
+  ANSWER(tilert_buffer_host, "00", tilert_buffer_host(P(1, x)));
+  const TilertRows rows = {.buffer = x}, from_host = {.host = bytes};
+  ROW(tilert_copy_rows, "0aa00", tilert_copy_rows(P(1, &rows), P(2, &from_host), 4, 1, P(3, stream), P(4, e)));
+  ROW(tilert_pool_create, "0a0a0", FREED(tilert_pool_create(P(1, dev), P(2, &o), P(3, &made_pool), P(4, e)), made_pool, tilert_pool_destroy));
+  QUIET(tilert_pool_destroy, 1, tilert_pool_destroy(NULL));
+  ROW(tilert_pool_info, "0aa0", tilert_pool_info(P(1, pool), P(2, &info), P(3, e)));
+  ROW(tilert_pool_trim, "0a0", tilert_pool_trim(P(1, pool), 0, P(2, e)));
+  ROW(tilert_buffer_create_in, "0a0a0",
+      FREED(tilert_buffer_create_in(P(1, stream), P(2, pool), 4, P(3, &made_buffer), P(4, e)), made_buffer, tilert_buffer_destroy));
+  ROW(tilert_buffer_destroy_in, "0aa0", (tilert_buffer_destroy(made_buffer), tilert_buffer_create_in(stream, pool, 4, &made_buffer, NULL),
+                                         last = tilert_buffer_destroy_in(P(1, made_buffer), P(2, stream), P(3, e)),
+                                         made_buffer = last ? made_buffer : NULL, last));
+  tilert_buffer_destroy(made_buffer);
+}
+
+static void
+test_graphs(void)
+{
+  TilertNodeInfo info;
+  TilertNode node, after = 0;
+  const TilertRows rows = {.buffer = x}, from_host = {.host = text};
+  ROW(tilert_graph_create, "0aa0", FREED(tilert_graph_create(P(1, dev), P(2, &made_graph), P(3, e)), made_graph, tilert_graph_destroy));
+  QUIET(tilert_graph_destroy, 1, tilert_graph_destroy(NULL));
+  ANSWER(tilert_graph_count, "10", tilert_graph_count(P(1, graph)));
+  ROW(tilert_graph_node, "0aa0", tilert_graph_node(P(1, graph), 0, P(2, &info), P(3, e)));
+  ROW(tilert_graph_add_launch, "0aaa00", tilert_graph_add_launch(P(1, graph), P(2, launch), P(3, &after), 1, P(4, &node), P(5, e)));
+  ROW(tilert_graph_add_copy, "0aaaa00",
+      tilert_graph_add_copy(P(1, graph), P(2, &rows), P(3, &from_host), 4, 1, P(4, &after), 1, P(5, &node), P(6, e)));
+  ROW(tilert_graph_add_fill, "0aaa00", tilert_graph_add_fill(P(1, graph), P(2, x), 0, 4, 0, 1, P(3, &after), 1, P(4, &node), P(5, e)));
+  ROW(tilert_graph_add_host, "0aa0a00", tilert_graph_add_host(P(1, graph), P(2, call_nothing), P(3, text), P(4, &after), 1, P(5, &node), P(6, e)));
+  ROW(tilert_graph_add_empty, "0aa00", tilert_graph_add_empty(P(1, graph), P(2, &after), 1, P(3, &node), P(4, e)));
+  CHECK_FAILS(tilert_graph_add_empty(graph, NULL, SIZE_MAX, NULL, e), TILERT_E_ARGUMENT, "after is NULL");
+  ROW(tilert_graph_instantiate, "0aa0",
+      FREED(tilert_graph_instantiate(P(1, graph), P(2, &made_exec), P(3, e)), made_exec, tilert_graph_exec_destroy));
+  QUIET(tilert_graph_exec_destroy, 1, tilert_graph_exec_destroy(NULL));
+  ROW(tilert_graph_launch, "0a00", tilert_graph_launch(P(1, exec), P(2, stream), P(3, e)));
+  ROW(tilert_graph_set_arg, "0aa0", tilert_graph_set_arg(P(1, exec), 0, 3, P(2, &axpy_args[3]), P(3, e)));
+  ROW(tilert_graph_set_grid, "0aa0", tilert_graph_set_grid(P(1, exec), 0, P(2, one), P(3, e)));
+  ROW(tilert_graph_set_launch, "0aa0", tilert_graph_set_launch(P(1, exec), 0, P(2, launch), P(3, e)));
+  CHECK_FAILS(tilert_graph_set_arg(exec, 0, SIZE_MAX, axpy_args, e), TILERT_E_ARGUMENT, "there is none at");
 }
 
 static void
@@ -240,6 +335,11 @@ test_modules(void)
   ANSWER(tilert_module_kernel_count, "10", tilert_module_kernel_count(P(1, module)));
   ROW(tilert_module_kernel, "0aaa0", tilert_module_kernel(P(1, module), P(2, "axpy"), P(3, &k), P(4, e)));
   ANSWER(tilert_kernel_manifest, "10", tilert_kernel_manifest(P(1, kernel)));
+  TilertArgInfo about;
+  ANSWER(tilert_module_kernel_at, "10", tilert_module_kernel_at(P(1, module), 0));
+  ANSWER(tilert_kernel_arg_count, "10", tilert_kernel_arg_count(P(1, kernel)));
+  ROW(tilert_kernel_arg, "0aa0", tilert_kernel_arg(P(1, kernel), 0, P(2, &about), P(3, e)));
+  ANSWER(tilert_kernel_signature, "101", tilert_kernel_signature(P(1, kernel), P(2, text), sizeof text));
   ANSWER(tilert_kernel_fits, "111", tilert_kernel_fits(P(1, kernel), P(2, axpy_args), 4));
   ROW(tilert_kernel_info, "0aa0", tilert_kernel_info(P(1, kernel), P(2, &info), P(3, e)));
   ROW(tilert_tensor_map, "0aaa0", tilert_tensor_map(P(1, dev), P(2, &tensor), P(3, map), P(4, e)));
@@ -251,13 +351,17 @@ static void
 test_launches(void)
 {
   TilertBench b;
+  uint32_t has[3];
   TilertArg odd = {.kind = 1000}, none = {.kind = TILERT_ARG_BUFFER};
-  ROW(tilert_launch, "00aaa0", tilert_launch(P(1, stream), P(2, kernel), P(3, one), P(4, axpy_args), 4, P(5, e)));
+  ROW(tilert_launch, "00a0a0", tilert_launch(P(1, stream), P(2, kernel), P(3, one), P(4, axpy_args), 4, P(5, e)));
   CHECK_FAILS(tilert_launch(NULL, kernel, one, axpy_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 4 arguments");
   CHECK_FAILS(tilert_launch(NULL, kernel, one, NULL, 0, e), TILERT_E_ARGUMENT, "takes 4 arguments");
-  ROW(tilert_launch_create, "0aaaa0", FREED(tilert_launch_create(P(1, kernel), P(2, one), P(3, axpy_args), 4, P(4, &made_launch), P(5, e)),
+  ROW(tilert_launch_create, "0a0aa0", FREED(tilert_launch_create(P(1, kernel), P(2, one), P(3, axpy_args), 4, P(4, &made_launch), P(5, e)),
                                            made_launch, tilert_launch_destroy));
   QUIET(tilert_launch_destroy, 1, tilert_launch_destroy(NULL));
+  ROW(tilert_kernel_grid, "0aaa0", tilert_kernel_grid(P(1, kernel), P(2, axpy_args), 4, P(3, has), P(4, e)));
+  CHECK_FAILS(tilert_kernel_grid(kernel, axpy_args, 3, has, e), TILERT_E_ARGUMENT, "takes 4 arguments");
+  ROW(tilert_launch_grid, "0aa0", tilert_launch_grid(P(1, launch), P(2, has), P(3, e)));
   ROW(tilert_launch_set_grid, "0aa0", tilert_launch_set_grid(P(1, launch), P(2, one), P(3, e)));
   ROW(tilert_launch_set_arg, "0aa0", tilert_launch_set_arg(P(1, launch), 0, P(2, axpy_args), P(3, e)));
   CHECK_FAILS(tilert_launch_set_arg(launch, SIZE_MAX, axpy_args, e), TILERT_E_ARGUMENT, "there is none at");
@@ -266,8 +370,12 @@ test_launches(void)
   ANSWER(tilert_launch_kernel, "10", tilert_launch_kernel(P(1, launch)));
   ROW(tilert_launch_set_shape, "0aa0", tilert_launch_set_shape(P(1, launch), P(2, warp), 0, P(3, e)));
   ROW(tilert_launch_set_cluster, "0aa0", tilert_launch_set_cluster(P(1, launch), P(2, one), P(3, e)));
-  ROW(tilert_launch_set_pdl, "0a0", tilert_launch_set_pdl(P(1, launch), 1, P(2, e)));
-  ROW(tilert_launch_shaped, "00aaaa0",
+  ROW(tilert_launch_set_pdl, "0a0", tilert_launch_set_pdl(P(1, launch), TILERT_PDL_AUTO, P(2, e)));
+  ROW(tilert_launch_set_priority, "0a0", tilert_launch_set_priority(P(1, launch), 0, P(2, e)));
+  const TilertWindow window = {.buffer = x, .bytes = 4};
+  ROW(tilert_launch_set_window, "0a00", tilert_launch_set_window(P(1, launch), P(2, &window), P(3, e)));
+  CHECK_OK(tilert_launch_set_window(launch, NULL, e));
+  ROW(tilert_launch_shaped, "00a0aa0",
       tilert_launch_shaped(P(1, stream), P(2, kernel), P(3, one), P(4, warp), 0, P(5, axpy_args), 4, P(6, e)));
   CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, NULL, 0, e), TILERT_E_ARGUMENT, "takes 4 arguments");
   CHECK_FAILS(tilert_launch_shaped(NULL, kernel, one, warp, 0, axpy_args, SIZE_MAX, e), TILERT_E_ARGUMENT, "takes 4 arguments");
@@ -413,7 +521,7 @@ test_tunings(void)
 {
   TilecDefine define = {"B", "32"};
   TilejitTuneOptions o = {.size = sizeof o};
-  ROW(tilejit_tune, "0a0a0a0a0a0",
+  ROW(tilejit_tune, "0a0a000a0a0",
       FREED(tilejit_tune(P(1, program), P(2, "k"), P(3, &define), 1, P(4, stream), P(5, grid_of), P(6, text), P(7, k_args), 2, P(8, &o),
                          P(9, &made_tuning), P(10, e)), made_tuning, tilejit_tuning_free));
   CHECK_FAILS(tilejit_tune(program, "k", NULL, 0, NULL, grid_of, NULL, k_args, SIZE_MAX, NULL, &made_tuning, e), TILERT_E_ARGUMENT,
@@ -469,6 +577,8 @@ main(void)
   test_devices();
   test_streams();
   test_buffers();
+  test_more_memory();
+  test_graphs();
   test_modules();
   test_launches();
   test_fault();

@@ -130,6 +130,76 @@ axpy_finish(Axpy *t)
   tilert_module_destroy(t->module);
 }
 
+/* Grids that the kernel says, cdiv(n, 32). */
+static void
+test_own_grid(TilertDevice *d)
+{
+  Axpy t = axpy_setup(d);
+  TilertArg args[4] = {arg_float(0.5), arg_buffer(t.x), arg_pointer(tilert_buffer_address(t.y)), arg_int(N)};
+  TilertLaunch *l;
+  uint32_t grid[3];
+  CHECK_OK(tilert_kernel_grid(t.kernel, args, 4, grid, &err));
+  CHECK(grid[0] == (N + 31) / 32 && grid[1] == 1 && grid[2] == 1);
+  CHECK_OK(tilert_launch(NULL, t.kernel, NULL, args, 4, &err));
+  axpy_expect(&t, 0.5f);
+  args[3] = arg_int(33);
+  CHECK_OK(tilert_launch_create(t.kernel, NULL, args, 4, &l, &err));
+  CHECK_OK(tilert_launch_grid(l, grid, &err));
+  CHECK(grid[0] == 2);
+  tilert_launch_destroy(l);
+  args[3] = arg_int(-33);
+  CHECK_FAILS(tilert_launch(NULL, t.kernel, NULL, args, 4, &err), TILERT_E_ARGUMENT, "its grid has -1 programs along axis 0");
+  args[3] = arg_float(1);
+  CHECK_FAILS(tilert_launch(NULL, t.kernel, NULL, args, 4, &err), TILERT_E_ARGUMENT, "argument 3 (n: i32): a floating-point number");
+  axpy_finish(&t);
+}
+
+/* Of a grid x, y, z as many blocks run as should, and they are told the grid. */
+static void
+expect_told(TilertBuffer *p, uint32_t x, uint32_t y, uint32_t z, uint32_t blocks)
+{
+  uint32_t told[4];
+  CHECK_OK(tilert_buffer_read(p, 0, told, sizeof told, NULL, &err));
+  CHECK(told[0] == x && told[1] == y && told[2] == z && told[3] == blocks);
+}
+
+/* A persistent kernel: two programs a multiprocessor at most, of which this simulator has three. */
+static void
+test_persistent(void)
+{
+  TilertDevice *d;
+  TilertModule *m;
+  TilertKernel *k;
+  TilertBuffer *p;
+  TilertLaunch *l;
+  uint32_t many[3] = {5, 4, 3}, few[3] = {2, 1, 1}, full[3] = {6, 1, 1}, none[3] = {5, 0, 3}, most[3] = {0x7fffffff, 1, 1}, grid[3];
+  CHECK_FAILS(tilert_device_open("sim:0", NULL, &d, &err), TILERT_E_ARGUMENT, "sim:0");
+  CHECK_FAILS(tilert_device_open("sim:2x", NULL, &d, &err), TILERT_E_ARGUMENT, "sim:2x");
+  CHECK_OK(tilert_device_open("sim:3", NULL, &d, &err));
+  CHECK(tilert_device_info(d)->multiprocessors == 3);
+  CHECK_OK(tilert_module_load(d, told_ptx, sizeof told_ptx - 1, NULL, 0, &m, &err));
+  CHECK_OK(tilert_module_kernel(m, NULL, &k, &err));
+  CHECK_OK(tilert_buffer_create(d, 16, &p, &err));
+  TilertArg arg = arg_buffer(p);
+  CHECK_OK(tilert_launch(NULL, k, many, &arg, 1, &err));
+  expect_told(p, 5, 4, 3, 6);
+  CHECK_OK(tilert_launch(NULL, k, few, &arg, 1, &err));
+  expect_told(p, 2, 1, 1, 2);
+  CHECK_OK(tilert_launch(NULL, k, none, &arg, 1, &err));
+  expect_told(p, 2, 1, 1, 2);
+  CHECK_FAILS(tilert_launch(NULL, k, most, &arg, 1, &err), TILERT_E_ARGUMENT, "at most 2147483641 programs");
+  CHECK_OK(tilert_launch_create(k, many, &arg, 1, &l, &err));
+  CHECK_OK(tilert_launch_grid(l, grid, &err));
+  CHECK(!memcmp(grid, many, sizeof grid));
+  CHECK_OK(tilert_launch_set_grid(l, full, &err));
+  CHECK_OK(tilert_launch_packed(l, NULL, &err));
+  expect_told(p, 6, 1, 1, 6);
+  tilert_launch_destroy(l);
+  tilert_buffer_destroy(p);
+  tilert_module_destroy(m);
+  tilert_device_close(d);
+}
+
 static void
 test_launch(TilertDevice *d)
 {
@@ -385,6 +455,8 @@ main(void)
   test_buffers(d);
   test_events(d);
   test_modules(d);
+  test_own_grid(d);
+  test_persistent();
   test_launch(d);
   test_packed(d);
   test_refusals(d);

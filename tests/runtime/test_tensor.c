@@ -352,6 +352,35 @@ test_stored(void)
   tilert_buffer_destroy(at);
 }
 
+/* Through a window there has to be a pixel. */
+static void
+test_window(void)
+{
+  static const char ptx[] = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 a[128]) { ret; }\n";
+  const TilertManifest m = {.kernel = "k", .target = "sm_90a", .warps = 1, .nparams = 1, .params = {{
+    .name = "a", .kind = TILERT_PARAM_TENSOR, .dtype = "f16", .size = 128, .divisible = 1, .part = TILERT_TENSOR_MAP, .rank = 4, .box = {1, 1, 1, 64},
+    .pixels = 16, .lower = {-1, 0}, .upper = {-3, -4}, .steps = {2, 1}}}};
+  const uint32_t grid[3] = {1, 1, 1};
+  int64_t extents[] = {2, 2, 5, 8};
+  TilertBuffer *at = buffer(1 << 12, NULL);
+  TilertTensorArg a = {.buffer = at, .rank = 4, .extents = extents};
+  const TilertArg arg = tensor(&a);
+  TilertModule *made = NULL;
+  TilertKernel *k = NULL;
+  CHECK_OK(tilert_module_load(dev, ptx, sizeof ptx - 1, &m, 1, &made, &err));
+  CHECK_OK(tilert_module_kernel(made, "k", &k, &err));
+  CHECK_FAILS(tilert_launch(NULL, k, grid, &arg, 1, &err), TILERT_E_ARGUMENT,
+              "argument 0 (a): extent 1 is 2, and the window along it goes from -1 to -2: it has no pixel");
+  CHECK(!tilert_kernel_fits(k, &arg, 1));
+  extents[1] = 3;
+  CHECK_OK(tilert_launch(NULL, k, grid, &arg, 1, &err));
+  CHECK(tilert_kernel_fits(k, &arg, 1));
+  extents[2] = 4;
+  CHECK_FAILS(tilert_launch(NULL, k, grid, &arg, 1, &err), TILERT_E_ARGUMENT, "extent 2 is 4, and the window along it goes from 0 to -1");
+  tilert_module_destroy(made);
+  tilert_buffer_destroy(at);
+}
+
 /* Launches of the simulator are in order whatever they may. */
 static void
 test_pdl(void)
@@ -391,6 +420,7 @@ main(void)
   test_fault();
   test_manifests();
   test_stored();
+  test_window();
   test_pdl();
   tilert_module_destroy(module);
   tilert_device_close(dev);

@@ -19,6 +19,8 @@ static TilertDevice *dev;
 static TilejitProgram *shared;
 static atomic_int turn;
 static pthread_barrier_t start;
+static TilertGraphExec *all;
+static const TilertLaunch *all_launch;
 
 typedef struct Own { TilertError err; TilertBuffer *x, *y; } Own;   /* of one thread */
 
@@ -75,6 +77,41 @@ launch(Own *o, TilejitProgram *p, const char *b, int n)
   OK(tilejit_call_launch(c, NULL, &o->err));
   OK(tilejit_call_info(c, &info, &o->err));
   CHECK(tilejit_kernel_forms(k) > 0 && strstr(tilejit_call_ptx(c), "kernel=k") && info.threads);
+  tilejit_call_destroy(c);
+}
+
+/* Each thread captures its own stream; one graph of all is launched, and changed, by whoever comes. */
+static void
+graphs(Own *o, TilejitProgram *p, int n)
+{
+  TilejitKernel *k;
+  TilejitCall *c;
+  TilertStream *s;
+  TilertGraph *g;
+  TilertGraphExec *x;
+  TilertArg args[3];
+  TilecDefine define = {"B", "32"};
+  uint32_t grid[3] = {N / 32, 1, 1};
+  set_args(o, args, n);
+  OK(tilejit_kernel(p, "k", &define, 1, &k, &o->err));
+  OK(tilejit_call_create(k, grid, NULL, args, 3, &c, &o->err));
+  OK(tilert_stream_create(dev, &s, &o->err));
+  OK(tilert_stream_capture_begin(s, &o->err));
+  OK(tilert_buffer_fill(o->y, 0, N * 4, 0, 4, s, &o->err));
+  OK(tilejit_launch(k, s, grid, args, 3, &o->err));
+  OK(tilert_stream_capture_end(s, &g, &o->err));
+  CHECK(tilert_graph_count(g) == 2);
+  OK(tilert_graph_instantiate(g, &x, &o->err));
+  OK(tilert_graph_launch(x, s, &o->err));
+  check_result(o, n);
+  OK(tilert_graph_set_launch(x, 1, tilejit_call_packed(c), &o->err));
+  OK(tilert_graph_launch(x, s, &o->err));
+  check_result(o, n);
+  OK(tilert_graph_launch(all, NULL, &o->err));
+  OK(tilert_graph_set_launch(all, 0, all_launch, &o->err));
+  tilert_graph_exec_destroy(x);
+  tilert_graph_destroy(g);
+  tilert_stream_destroy(s);
   tilejit_call_destroy(c);
 }
 
@@ -137,6 +174,7 @@ work(Own *o)
     default: tune(o, shared, n + 1, 1); break;
     }
     launch(o, shared, i % 2 ? "32" : "64", n);
+    graphs(o, shared, n);
   }
 }
 
@@ -156,10 +194,34 @@ thread_main(void *user)
   return NULL;
 }
 
+/* A graph of one launch, for all threads. */
+static TilejitCall *
+make_all(Own *o, TilertBuffer **b, TilejitProgram **p)
+{
+  TilejitKernel *k;
+  TilejitCall *c;
+  TilertGraph *g;
+  TilecDefine define = {"B", "32"};
+  OK(tilert_buffer_create(dev, N * 4, b, &o->err));
+  OK(tilert_buffer_fill(*b, 0, N * 4, 0, 4, NULL, &o->err));
+  TilertArg args[3] = {{.kind = TILERT_ARG_BUFFER, .u.buffer = *b}, {.kind = TILERT_ARG_BUFFER, .u.buffer = *b}, {.kind = TILERT_ARG_INT, .u.i = N}};
+  *p = open_program(o);
+  OK(tilejit_kernel(*p, "k", &define, 1, &k, &o->err));
+  OK(tilejit_call_create(k, (uint32_t[3]){N / 32, 1, 1}, NULL, args, 3, &c, &o->err));
+  all_launch = tilejit_call_packed(c);
+  OK(tilert_graph_create(dev, &g, &o->err));
+  OK(tilert_graph_add_launch(g, all_launch, NULL, 0, NULL, &o->err));
+  OK(tilert_graph_instantiate(g, &all, &o->err));
+  tilert_graph_destroy(g);
+  return c;
+}
+
 int
 main(void)
 {
   Own own = {0};
+  TilertBuffer *b;
+  TilejitProgram *p;
   pthread_t threads[THREADS];
   char command[100];
   TilertOptions options;
@@ -168,10 +230,15 @@ main(void)
   CHECK(mkdtemp(dir));
   CHECK(!tilert_device_open("sim", &options, &dev, &own.err));
   CHECK(!pthread_barrier_init(&start, NULL, THREADS));
+  TilejitCall *c = make_all(&own, &b, &p);
   for (int i = 0; i < THREADS; i++)
     CHECK(!pthread_create(&threads[i], NULL, thread_main, NULL));
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
+  tilert_graph_exec_destroy(all);
+  tilejit_call_destroy(c);
+  tilejit_program_destroy(p);
+  tilert_buffer_destroy(b);
   tilejit_program_destroy(shared);
   tilert_device_close(dev);
   snprintf(command, sizeof command, "rm -rf %s", dir);

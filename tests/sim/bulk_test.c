@@ -39,6 +39,10 @@ static const Fault faults[] = {
   {"a map that is changed while another warp acquires it", SIM_E_RACE, 64, INIT ZERO FIELDS("global", "%d2") "@%p8 fence.proxy.tensormap::generic.release.gpu;" AT "@!%p2 " ACQUIRE, "wrote"},
   {"a map without a box", SIM_E_TRAP, 64, INIT ZERO FIELD("global", "%d2", "rank", "1") RELEASE ACQUIRE AT BY_MAP, "was changed by a kernel, and is wrong: the box of a tensor map has 0 elements in dimension 0"},
   {"a map of another rank", SIM_E_TRAP, 64, INIT ZERO FIELDS("global", "%d2") FIELD("global", "%d2", "rank", "0") RELEASE ACQUIRE AT BY_MAP, "has another rank than the instruction"},
+  {"a reduction of bits by a map of floats", SIM_E_TRAP, 64, INIT ZERO FIELDS("global", "%d2") FIELD("global", "%d2", "elemtype", "7") RELEASE ACQUIRE AT
+   "@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.bulk_group [%d2, {0, 0}], [%r5];", "is of elements that this reduction does not take"},
+  {"the larger of two floats of 32 bits", SIM_E_TRAP, 64, INIT ZERO FIELDS("global", "%d2") FIELD("global", "%d2", "elemtype", "7") RELEASE ACQUIRE AT
+   "@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.max.tile.bulk_group [%d2, {0, 0}], [%r5];", "is of elements that this reduction does not take"},
   {"a rank that there is not", SIM_E_TRAP, 64, ZERO AT FIELD("global", "%d2", "rank", "5"), "cannot have 5 there"},
   {"a swizzle that there is not", SIM_E_TRAP, 64, ZERO AT FIELD("global", "%d2", "swizzle_mode", "4"), "cannot have 4 there"},
   {"an interleave", SIM_E_TRAP, 64, ZERO AT FIELD("global", "%d2", "interleave_layout", "1"), "cannot have 1 there"},

@@ -16,7 +16,7 @@ layers = [
     {"pieces.c": "pieces", "dot_parts.c": "dot", "fold.c": "fold"},
     {"leader.c": "leader"},
     {"lower_elem.c": "lower elem"},
-    {f"lower_{n}.c": "lower" for n in "asm atomic cluster convert debug gather map mem mma packed reduce scan shape shared team tma wgmma".split()},
+    {f"lower_{n}.c": "lower" for n in "asm atomic cluster convert debug gather launch map mem mma packed reduce scan shape shared team tma wgmma".split()},
     {"lower.c": "lower"},
     {"emit.c": "codegen"},
 ]

@@ -7,9 +7,9 @@ sources = [p for d in ("base", "layout", "ir", "frontend", "passes", "codegen", 
            for e in ("c", "h", "def", "l", "y") for p in glob.glob(f"{root}/{d}/**/*.{e}", recursive=True)]
 # Which folders' headers a folder may include.
 ir = {"ir", "layout", "base"}
-allowed = {"base": {"base"}, "layout": {"layout", "base"}, "ir": ir | {"approx.h"}, "frontend": {"frontend"} | ir,
+allowed = {"base": {"base"}, "layout": {"layout", "base"}, "ir": ir | {"approx.h", "grid.h"}, "frontend": {"frontend", "grid.h"} | ir,
            "passes": {"passes"} | ir,
-           "codegen": {"codegen", "manifest.h"} | ir, "driver": {"driver", "frontend", "passes", "codegen", "tilert.h", "manifest.h"} | ir,
+           "codegen": {"codegen", "manifest.h"} | ir, "driver": {"driver", "frontend", "passes", "codegen", "tilert.h", "manifest.h", "version.h"} | ir,
            "runtime": {"runtime"},
            "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h", "dtype.h"}}
 homes = {}

@@ -88,9 +88,12 @@ write_teams(Kernel *k, Builder *b)
     for (u32 i = buffers[r]; i < buffers[r + 1]; i++)
       for (u32 e = buffers[0]; e < buffers[r]; e++)
         k->together[i][e] = true;
-  for (u32 s = scratch; s < k->nscratch; s++)
+  for (u32 s = scratch; s < k->nscratch; s++) {
+    u32 r = k->region[s];
+    bool alone = k->region[scratch] == r && k->region[k->nscratch - 1] == r;   /* where no other has scratch, it may lie in what has ended */
     for (u32 i = buffers[0]; i < k->n; i++)
-      k->beside[s][i] = true;
+      k->beside[s][i] |= !alone || i < buffers[r - 1] || i >= buffers[r];
+  }
 }
 
 static void

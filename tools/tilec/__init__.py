@@ -1,11 +1,15 @@
 """tilec from Python: libtilec (driver/jit.h, runtime/tilert.h) by ctypes, with the arguments of launches checked.
 
+    softmax = tilec.load("softmax.tile").softmax  # the device is that of the arrays: torch's, numpy's, DLPack's
+    softmax[rows](x, y, rows, n, stride, BLOCK=1024)
+
     dev = tilec.Device("sim")                      # or "cuda", or None for the best there is
     k = dev.program("examples/vector_add.tile").kernel("add", BLOCK=1024)
     x = dev.array(numpy_array); y = dev.empty((n,), "f32")
+    k(x, x, y, n)                                  # as many programs as the kernel's grid clause says
     k[tilec.cdiv(n, 1024)](x, x, y, n)             # or k(grid, x, x, y, n), or k(grid, x=x, y=x, out=y, n=n)
     y.numpy()
-    call = k.bind(grid, x, x, y, n); call()        # checked once; call() costs what the driver's launch costs
+    call = k.bind(x, x, y, n); call()              # or k.bind(grid, ...): checked once; call() costs what the driver's launch costs
 
 What a parameter takes, and what is refused with TypeError or ValueError, naming the kernel, the argument, what it takes and what is given:
 
@@ -21,12 +25,24 @@ tensors    (`tensor<f16, 2>`) an array as a pointer takes it, with its extents a
 scalars    numbers of Python or numpy that the type can hold: whole ones for integers, any for floats; bools for i1 and integers.
 tuples     a tuple for the parameters shape.0, shape.1, ...; for x.rows, x.cols, ... of a struct a tuple or a dict
 
+Streams, events and graphs are those of the library (docs/runtime.md):
+
+    s, t = dev.stream(), dev.stream(priority=-1)
+    k(grid, x, y, stream=s); t.wait(s.record()); k(grid, y, z, stream=t)
+    with s.capture() as g:                                   # what goes to s (and to what waits for it) becomes nodes of a graph
+        k(grid, x, y, stream=s)
+    g(s)                                                     # launches it; g.update(node, k.bind(...)) puts another launch in a node's place
+    g = dev.graph(); n = g.launch(k.bind(grid, x, y)); g.launch(k.bind(grid, y, z), after=n); g(s)
+
+dev.pinned(shape, dtype) is memory of the host that kernels reach, as a numpy array (.host).
+
 Host memory (numpy arrays, CPU tensors) is lent to the simulator for each launch: copied in before it and, unless it is read-only, back
 after it; what overlaps in the host's memory does there. On cuda it is refused, as copies at each launch would go unseen: use dev.array.
 Launches with torch tensors go to torch's current stream, others to the device's default stream; `stream=` names another: a Stream, a
 torch stream or the address of a CUstream. Arguments live at least as long as the call that is bound to them. `pdl=True` is programmatic
 dependent launch: the kernel may begin before the one in front of it in the stream has ended, and has to wait for it itself
-(griddepcontrol.wait) before it touches what that one writes.
+(wait_for_previous; griddepcontrol.wait) before it touches what that one writes. `pdl="auto"`: only kernels of which the compiler knows that
+they wait, and only where the device can do it.
 
 PTX of other compilers (a path or name that ends in .ptx, without //@tilec lines) says of a parameter little more than its size:
 
@@ -50,7 +66,11 @@ Status codes become tilec.Error. A small extension module beside the library (to
 they cost a microsecond more. tilec.launches_by says which it is: "extension", or "ctypes" and why. Nothing here is needed to use tilec
 from C.
 """
+from __future__ import annotations
+
+import contextlib
 import ctypes as C
+import glob
 import importlib.util
 import itertools
 import math
@@ -59,12 +79,20 @@ import re
 import struct
 import sys
 import threading
+import weakref
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from . import dlpack
+from .dlpack import Borrowed
+from .operators import is_fake, operator, traced
+
 _here = os.path.dirname(os.path.abspath(__file__))
-_names = [os.environ.get("TILEC_LIB", ""), os.path.join(_here, "..", "lib", "libtilec.so"),
-          os.path.join(_here, "..", "build", "lib", "libtilec.so"), "libtilec.so"]
+_root = os.path.join(_here, "..", "..")
+# What $TILEC_LIB names, the wheel's, that of a tree beside which this lies, the system's.
+_names = [os.environ.get("TILEC_LIB", ""), *sorted(glob.glob(os.path.join(_here, "libtilec.so.*"))), os.path.join(_root, "lib", "libtilec.so"),
+          os.path.join(_root, "build", "lib", "libtilec.so"), "libtilec.so.0.1"]
 _p, _pp = C.c_void_p, C.POINTER(C.c_void_p)
 
 DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -106,7 +134,20 @@ class _DeviceInfo(C.Structure):
                 ("shared_per_multiprocessor", C.c_uint32), ("registers_per_multiprocessor", C.c_uint32),
                 ("threads_per_multiprocessor", C.c_uint32), ("clock_khz", C.c_uint32), ("memory_clock_khz", C.c_uint32),
                 ("memory_bus_bits", C.c_uint32), ("memory", C.c_uint64), ("l2", C.c_uint64), ("grid_max", C.c_uint32 * 3),
-                ("is_sim", C.c_uint32), ("driver", C.c_uint32)]
+                ("is_sim", C.c_uint32), ("driver", C.c_uint32), ("priority_least", C.c_int32), ("priority_greatest", C.c_int32),
+                ("l2_persisting_max", C.c_uint64), ("l2_window_max", C.c_uint64), ("pools", C.c_uint32)]
+
+
+class _Rows(C.Structure):
+    _fields_ = [("buffer", _p), ("host", _p), ("offset", C.c_size_t), ("pitch", C.c_size_t)]
+
+
+class _NodeInfo(C.Structure):
+    _fields_ = [("kind", C.c_uint32), ("kernel", _p), ("after", C.POINTER(C.c_uint32)), ("nafter", C.c_size_t)]
+
+
+class _Window(C.Structure):
+    _fields_ = [("buffer", _p), ("offset", C.c_size_t), ("bytes", C.c_size_t), ("ratio", C.c_float), ("hit", C.c_uint32), ("miss", C.c_uint32)]
 
 
 class _Stats(C.Structure):
@@ -143,6 +184,7 @@ class _Trial(C.Structure):
 _Progress = C.CFUNCTYPE(None, _p, C.c_char_p, C.c_size_t, C.c_size_t)
 _GridFn = C.CFUNCTYPE(C.c_int, _p, _p, C.POINTER(C.c_uint32))
 _RunFn = C.CFUNCTYPE(C.c_int, _p, _p, _p)                  # TilertRun
+_HostFn = C.CFUNCTYPE(None, _p)
 
 
 class _TuneOptions(C.Structure):
@@ -160,21 +202,27 @@ def _load():
 lib = _load()
 # What does not return a status (an int), and what takes handles alone: the rest is called with ctypes' own types.
 for _result, _functions in ((_p, "tilert_device_info tilejit_call_packed tilejit_tuning_trial tilejit_kernel_param tilejit_tuning_kernel "
-                                 "tilert_stream_native"),
+                                 "tilert_stream_native tilert_buffer_host tilert_kernel_manifest"),
                             (C.c_uint64, "tilert_buffer_address"), (C.c_char_p, "tilejit_call_ptx tilec_version tilejit_kernel_name"),
-                            (C.c_size_t, "tilejit_tuning_count tilejit_tuning_chosen tilejit_kernel_param_count"),
+                            (C.c_size_t, "tilejit_tuning_count tilejit_tuning_chosen tilejit_kernel_param_count tilejit_kernel_forms "
+                                        "tilert_graph_count"),
                             (None, "tilert_device_close tilert_buffer_destroy tilejit_program_destroy tilejit_call_destroy "
-                                   "tilert_stream_destroy tilejit_tuning_free")):
+                                   "tilert_stream_destroy tilejit_tuning_free tilert_event_destroy tilert_graph_destroy "
+                                   "tilert_graph_exec_destroy tilert_range_pop")):
     for _f in _functions.split():
         getattr(lib, _f).restype = _result
         if _f != "tilec_version":
             getattr(lib, _f).argtypes = [_p, C.c_size_t] if _f in ("tilejit_tuning_trial", "tilejit_kernel_param") else [_p]
-lib.tilejit_tuning_remembered.argtypes = [_p]
+lib.tilejit_tuning_remembered.argtypes = lib.tilert_stream_capturing.argtypes = [_p]
+lib.tilert_range_push.restype, lib.tilert_range_push.argtypes = None, [_p, C.c_char_p]
 lib.tilejit_call_launch.argtypes = [_p, _p, _p]
 
 
 class Error(Exception):
     """A status and its message; .file, .line, .block, .thread for faults that the simulator found."""
+
+    status: int
+    message: str
 
     def __init__(self, e):
         self.status, self.message = e.status, e.message.decode(errors="replace")
@@ -182,17 +230,42 @@ class Error(Exception):
         super().__init__(self.message)
 
 
-def _check(status, e):
+class CompileError(Error):
+    """The source has errors. The message is what tilec prints: each with its line and the place marked in it."""
+
+    @classmethod
+    def of(cls, text, e=None):
+        e = e or _Err(status=7)
+        at = re.match(r"(.*?):(\d+):\d+: error", text)
+        x = cls(e)
+        x.message, x.args = text.rstrip("\n"), (text.rstrip("\n"),)
+        if at:
+            x.file, x.line = at[1], int(at[2])
+        return x
+
+
+def _error(e, prog=None):
+    """The exception of a status; of errors in a source all that the compiler said."""
+    if e.status != 7:
+        return Error(e)
+    text, said = e.message.decode(errors="replace"), prog.diagnostics() if prog and prog._h else ""
+    return CompileError.of(said if len(said) > len(text) and said.startswith(text[:200]) else text, e)
+
+
+def _failing(prog):
+    """What raises the error at an address, for launches of a program: the launchers' way out. prog: a weak reference."""
+    def fail(address):
+        raise _error(_Err.from_address(address), prog())
+    return fail
+
+
+def _check(status, e, prog=None):
     if status:
-        raise Error(e)
+        raise _error(e, prog)
 
 
-def _fail(address):
-    """Raise the error at an address: the extension's way out."""
-    raise Error(_Err.from_address(address))
-
-
-def cdiv(a, b):
+def cdiv(a: int, b: int) -> int:
+    """a / b, rounded up: how many blocks of b cover a."""
     return -(-a // b)
 
 
@@ -220,7 +293,7 @@ def _largest(dtype):
     return most, math.nextafter(most + place / 2, math.inf) if finite else most + place / 2     # halfway is a tie: to even
 
 
-def from_bits(bits, dtype):
+def from_bits(bits: Any, dtype: str) -> np.ndarray:
     """The numbers that bits of bf16, f8e4m3 or f8e5m2 mean (uint16 or uint8, any shape): float32, exactly."""
     exp, man, finite = _FLOATS[dtype]
     bits = np.asarray(bits)
@@ -238,7 +311,7 @@ def from_bits(bits, dtype):
     return np.where(b & 0x80, -v, v).astype(np.float32)[bits]
 
 
-def to_bits(x, dtype, saturate=False):
+def to_bits(x: Any, dtype: str, saturate: bool = False) -> np.ndarray:
     """Numbers rounded to bf16, f8e4m3 or f8e5m2, to nearest, ties to even: their bits (uint16 or uint8). What is too large becomes
     infinity, or nan in f8e4m3, which has none; with saturate, the largest finite number, infinities too."""
     exp, man, finite = _FLOATS[dtype]
@@ -289,7 +362,9 @@ def _numpy_dtype(a):
 # ---- devices and memory ----
 
 class Device:
-    def __init__(self, spec=None):
+    """A GPU ("cuda", "cuda:1") or the simulator ("sim"); None: the GPU if there is one."""
+
+    def __init__(self, spec: Optional[str] = None) -> None:
         self._h, e = _p(), _Err()
         _check(lib.tilert_device_open(_bytes(spec), None, C.byref(self._h), C.byref(e)), e)
         self.info = C.cast(lib.tilert_device_info(self._h), C.POINTER(_DeviceInfo)).contents
@@ -304,11 +379,15 @@ class Device:
         if getattr(self, "_h", None):
             lib.tilert_device_close(self._h)
 
-    def synchronize(self):
+    def __repr__(self) -> str:
+        return f"<tilec.Device {self.spec}: {self.name}, {self.info.target.decode() or 'no target'}, {self.sms} multiprocessors>"
+
+    def synchronize(self) -> None:
+        """Wait for all that was put into the device's streams."""
         e = _Err()
         _check(lib.tilert_device_synchronize(self._h, C.byref(e)), e)
 
-    def stats(self, reset=False):
+    def stats(self, reset: bool = False) -> Dict[str, int]:
         """What the simulator counted since the last reset, as a dict."""
         s, e = _Stats(), _Err()
         _check(lib.tilert_device_stats(self._h, C.byref(s), C.byref(e)), e)
@@ -345,10 +424,11 @@ class Device:
             raise failure[0]
         return result[0]
 
-    def empty(self, shape, dtype):
+    def empty(self, shape: Union[int, Sequence[int]], dtype: str) -> Array:
+        """Memory of the device, with anything in it."""
         return Array(self, shape, dtype)
 
-    def array(self, a, dtype=None):
+    def array(self, a: Any, dtype: Optional[str] = None) -> Array:
         """A copy on the device: of a numpy array, whose elements must be of dtype if that is given (bits for bf16 and 8-bit floats),
         or of numbers of Python, which are converted."""
         if dtype is None:
@@ -361,16 +441,52 @@ class Device:
         out.write(a)
         return out
 
-    def stream(self):
-        return Stream(self)
+    def pinned(self, shape: Union[int, Sequence[int]], dtype: str) -> Array:
+        """Memory of the host that kernels reach: an Array whose .host is a numpy array of the same memory."""
+        return _HostArray(self, shape, dtype)
 
-    def program(self, path=None, text=None, name="<string>", target=None, specialise=True, line_info=True, cache_dir=None, tensors="found"):
-        """tensors: which tiles are copied as boxes of tensors, where the target can: "found", those of tensor_load and tensor_store and, in
+    def stream(self, priority: int = 0, of: Any = None) -> Stream:
+        """A stream; lower priorities come first (info.priority_greatest to info.priority_least). of: the stream of another library, or
+        the address of a CUstream, which stays theirs."""
+        return Stream(self, priority, of)
+
+    def event(self, timed: bool = True) -> Event:
+        """An event. Untimed ones are for waiting only."""
+        return Event(self, timed)
+
+    def graph(self) -> Graph:
+        """An empty graph, to be built by hand; Stream.capture makes one of what is put into a stream."""
+        return Graph(self)
+
+    @contextlib.contextmanager
+    def range(self, name: str) -> Any:
+        """What is done in it, under a name that profilers show (NVTX)."""
+        lib.tilert_range_push(self._h, _bytes(name))
+        try:
+            yield
+        finally:
+            lib.tilert_range_pop(self._h)
+
+    def keep_persisting(self, nbytes: int) -> None:
+        """Keep so much of the L2 cache (at most info.l2_persisting_max) for what windows of streams say persists."""
+        e = _Err()
+        _check(lib.tilert_device_set_persisting(self._h, C.c_size_t(nbytes), C.byref(e)), e)
+
+    def reset_persisting(self) -> None:
+        """What persists in the L2 cache becomes ordinary."""
+        e = _Err()
+        _check(lib.tilert_device_reset_persisting(self._h, C.byref(e)), e)
+
+    def program(self, path: Optional[str] = None, text: Optional[str] = None, name: str = "<string>", target: Optional[str] = None,
+                specialise: bool = True, line_info: bool = True, cache_dir: Optional[str] = None, tensors: str = "found") -> Program:
+        """The source in a file, or a text, on this device. tensors: which tiles are copied as boxes of tensors, where the target can: "found", those of tensor_load and tensor_store and, in
         loops with stages, of loads through pointers; "stated", the former alone; or "none"."""
         return Program(self, path, text, name, target, specialise, line_info, cache_dir, tensors)
 
     def _stream_of(self, stream, torch_too=False):
         """The TilertStream to launch in, as an integer; 0: the default one. torch_too: without a stream, the one torch is using."""
+        if isinstance(stream, Stream) and stream.dev is self:
+            return stream._h.value                         # and no other of the same native one: it may be captured
         native = _torch_current()(self.ordinal) if stream is None and torch_too else _native_stream(stream)
         if not native:
             return 0
@@ -382,20 +498,225 @@ class Device:
 
 
 class Stream:
-    """A stream of its own on a device; .native is its CUstream, 0 on sim, where every launch is complete when it returns."""
+    """A stream on a device, of its own or another library's; .native is its CUstream. On sim every launch is complete when it returns."""
 
-    def __init__(self, dev):
-        self.dev, self._h, e = dev, _p(), _Err()
-        _check(lib.tilert_stream_create(dev._h, C.byref(self._h), C.byref(e)), e)
+    def __init__(self, dev, priority=0, of=None):
+        self.dev, self._h, self._calls, e = dev, _p(), [], _Err()
+        if of is None:
+            _check(lib.tilert_stream_create_priority(dev._h, C.c_int(priority), C.byref(self._h), C.byref(e)), e)
+        else:
+            _check(lib.tilert_stream_wrap(dev._h, _p(_native_stream(of)), C.byref(self._h), C.byref(e)), e)
         self.native = lib.tilert_stream_native(self._h) or 0
 
     def __del__(self):
         if getattr(self, "_h", None):
             lib.tilert_stream_destroy(self._h)
 
-    def synchronize(self):
+    def __repr__(self) -> str:
+        return f"<tilec.Stream of {self.dev.spec} at {self.native:#x}>"
+
+    def synchronize(self) -> None:
+        """Wait for all that was put into the stream."""
         e = _Err()
         _check(lib.tilert_stream_synchronize(self._h, C.byref(e)), e)
+        self._calls.clear()
+
+    def query(self) -> bool:
+        """Whether all that was put into it is complete."""
+        e, done = _Err(), C.c_int()
+        _check(lib.tilert_stream_query(self._h, C.byref(done), C.byref(e)), e)
+        return bool(done.value)
+
+    def record(self, event: Optional[Event] = None) -> Event:
+        """The event, or a new one, recorded here."""
+        event = event or Event(self.dev)
+        event.record(self)
+        return event
+
+    def wait(self, event: Event) -> None:
+        """What comes from here on begins when what the event was recorded behind is complete. The host does not wait."""
+        e = _Err()
+        _check(lib.tilert_stream_wait(self._h, event._h, C.byref(e)), e)
+
+    def call(self, function: Callable[[], Any]) -> None:
+        """Call function() when the stream comes there, from a thread of the driver's. It launches nothing and waits for nothing."""
+        e, f = _Err(), _HostFn(_called(function))
+        _check(lib.tilert_stream_host(self._h, f, None, C.byref(e)), e)
+        self._calls.append(f)
+
+    def window(self, of: Optional[Array], ratio: float = 1.0, hit: str = "persisting", miss: str = "streaming") -> None:
+        """How the L2 cache treats what launches access of an Array from here on; of None: as ever. ratio of the accesses are what hit
+        says ("normal", "streaming", "persisting"), the others what miss says."""
+        e, kinds = _Err(), ("normal", "streaming", "persisting")
+        w = None if of is None else C.byref(_Window(of._handle, 0, of.nbytes, ratio, kinds.index(hit), kinds.index(miss)))
+        _check(lib.tilert_stream_set_window(self._h, w, C.byref(e)), e)
+
+    @property
+    def capturing(self) -> bool:
+        """Whether what is put into it becomes nodes of a graph."""
+        return bool(lib.tilert_stream_capturing(self._h))
+
+    def capture(self) -> Any:
+        """`with stream.capture() as graph:` what is put into the stream is not done, but makes the graph."""
+        return _Capture(self)
+
+
+def _called(function):
+    def f(_):
+        function()
+    return f
+
+
+class Event:
+    """A place in a stream. Untimed ones are for waiting only, and cost less."""
+
+    def __init__(self, dev, timed=True):
+        self.dev, self._h, e = dev, _p(), _Err()
+        create = lib.tilert_event_create if timed else lib.tilert_event_create_untimed
+        _check(create(dev._h, C.byref(self._h), C.byref(e)), e)
+
+    def __del__(self):
+        if getattr(self, "_h", None):
+            lib.tilert_event_destroy(self._h)
+
+    def record(self, stream: Any = None) -> None:
+        """Behind all that was put into the stream so far."""
+        e = _Err()
+        _check(lib.tilert_event_record(self._h, _p(self.dev._stream_of(stream) or None), C.byref(e)), e)
+
+    def synchronize(self) -> None:
+        """Wait until what it was recorded behind is complete."""
+        e = _Err()
+        _check(lib.tilert_event_synchronize(self._h, C.byref(e)), e)
+
+    def query(self) -> bool:
+        """Whether what it was recorded behind is complete."""
+        e, done = _Err(), C.c_int()
+        _check(lib.tilert_event_query(self._h, C.byref(done), C.byref(e)), e)
+        return bool(done.value)
+
+    def ms_to(self, other: Event) -> float:
+        """Waits for both; milliseconds from this one to the other."""
+        e, ms = _Err(), C.c_float()
+        _check(lib.tilert_event_elapsed(self._h, other._h, C.byref(ms), C.byref(e)), e)
+        return ms.value
+
+
+class Graph:
+    """Work that is launched as one: graph() or graph(stream). Nodes have numbers from 0; `after` says which a new one comes after. What
+    arrays it works on it does not keep: one that is gone is an Error that names it."""
+    KINDS = "launch", "copy", "fill", "call", "join"
+
+    def __init__(self, dev, handle=None):
+        self.dev, self._h, self._x, self._keep, e = dev, handle or _p(), _p(), [], _Err()
+        if not handle:
+            _check(lib.tilert_graph_create(dev._h, C.byref(self._h), C.byref(e)), e)
+
+    def __del__(self):
+        if getattr(self, "_x", None):
+            lib.tilert_graph_exec_destroy(self._x)
+        if getattr(self, "_h", None):
+            lib.tilert_graph_destroy(self._h)
+
+    def __len__(self):
+        return lib.tilert_graph_count(self._h)
+
+    def node(self, number: int) -> Tuple[str, Optional[str], List[int]]:
+        """(kind, name of the kernel or None, numbers of those that it comes after)"""
+        i, e = _NodeInfo(), _Err()
+        _check(lib.tilert_graph_node(self._h, C.c_uint32(number), C.byref(i), C.byref(e)), e)
+        name = C.cast(lib.tilert_kernel_manifest(i.kernel), C.c_char_p).value.decode() if i.kernel else None
+        return self.KINDS[i.kind], name, list(i.after[:i.nafter])
+
+    def _add(self, function, *args, after=()):
+        after = [after] if isinstance(after, int) else list(after)
+        places, node, e = (C.c_uint32 * max(len(after), 1))(*after), C.c_uint32(), _Err()
+        _check(function(self._h, *args, places, C.c_size_t(len(after)), C.byref(node), C.byref(e)), e)
+        if self._x:                                        # it is made again, with the new node
+            lib.tilert_graph_exec_destroy(self._x)
+            self._x = _p()
+        return node.value
+
+    def launch(self, call: Call, after: Union[int, Sequence[int]] = ()) -> int:
+        """The launch of a bound call, whose arguments are on the device."""
+        return self._add(lib.tilert_graph_add_launch, _bound(call), after=after)
+
+    def copy(self, dst: Any, src: Any, after: Union[int, Sequence[int]] = ()) -> int:
+        """All of one Array to another of the same size; either may be a numpy array, which is read or written when the graph runs."""
+        sides = [self._side(a, name) for a, name in ((dst, "dst"), (src, "src"))]
+        if sides[0][1] != sides[1][1]:
+            raise ValueError(f"copy: dst has {sides[0][1]} bytes, src {sides[1][1]}")
+        return self._add(lib.tilert_graph_add_copy, *(C.byref(r) for r, _ in sides), C.c_size_t(sides[0][1]), C.c_size_t(1), after=after)
+
+    def _side(self, a, name):
+        if isinstance(a, Array):
+            return _Rows(buffer=a._handle, pitch=a.nbytes), a.nbytes
+        if not isinstance(a, np.ndarray) or not a.flags.c_contiguous:
+            raise TypeError(f"copy: {name} is an Array or a contiguous numpy array, got {_kind_of(a)}")
+        self._keep.append(a)
+        return _Rows(host=a.ctypes.data, pitch=a.nbytes), a.nbytes
+
+    def fill_bytes(self, a: Array, byte: int, after: Union[int, Sequence[int]] = ()) -> int:
+        """Every byte of an Array becomes this one."""
+        return self._add(lib.tilert_graph_add_fill, a._h, C.c_size_t(0), C.c_size_t(a.nbytes), C.c_uint32(byte), C.c_uint32(1), after=after)
+
+    def call(self, function: Callable[[], Any], after: Union[int, Sequence[int]] = ()) -> int:
+        """Call function() of Python, from a thread of the driver's. It launches nothing and waits for nothing."""
+        f = _HostFn(_called(function))
+        self._keep.append(f)
+        return self._add(lib.tilert_graph_add_host, f, None, after=after)
+
+    def join(self, after: Union[int, Sequence[int]] = ()) -> int:
+        """Nothing, but it comes after others, and others after it."""
+        return self._add(lib.tilert_graph_add_empty, after=after)
+
+    def _ready(self):
+        e = _Err()
+        if not self._x:
+            _check(lib.tilert_graph_instantiate(self._h, C.byref(self._x), C.byref(e)), e)
+        return self._x
+
+    def update(self, node: int, call: Call) -> None:
+        """Another bound call in the place of a launch, from the next launch of the graph on. A graph that gets new nodes forgets that."""
+        e = _Err()
+        _check(lib.tilert_graph_set_launch(self._ready(), C.c_uint32(node), _bound(call), C.byref(e)), e)
+
+    def __call__(self, stream=None):
+        e = _Err()
+        s = _p(self.dev._stream_of(stream) or None)
+        _check(self.dev._launches(lib.tilert_graph_launch, self._ready(), s, C.byref(e)), e)
+
+
+class _Capture:
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        e = _Err()
+        _check(lib.tilert_stream_capture_begin(self.stream._h, C.byref(e)), e)
+        self.first = len(self.stream._calls)
+        self.graph = Graph.__new__(Graph)                  # it has no handle until the end
+        self.graph._h = self.graph._x = None
+        return self.graph
+
+    def __exit__(self, kind, *_):
+        h, e = _p(), _Err()
+        status = lib.tilert_stream_capture_end(self.stream._h, C.byref(h), C.byref(e))
+        if kind is None:
+            _check(status, e)
+        if status:
+            return
+        self.graph.__init__(self.stream.dev, h)
+        self.graph._keep += self.stream._calls[self.first:]
+
+
+def _bound(call):
+    """The launch of a Call, for graphs."""
+    if not isinstance(call, Call):
+        raise TypeError(f"a graph takes bound calls (kernel.bind(...)), got {_kind_of(call)}")
+    if call._loan:
+        raise TypeError(f"kernel {call.kernel.name}: a graph takes arrays of the device; an argument is in the host's memory")
+    return _p(lib.tilejit_call_packed(call._h))
 
 
 def _native_stream(stream):
@@ -418,16 +739,19 @@ def _torch_current():
 class Array:
     """Device memory with a shape and a dtype (a key of DTYPES)."""
 
-    def __init__(self, dev, shape, dtype):
+    def __init__(self, dev: Device, shape: Union[int, Sequence[int]], dtype: str) -> None:
         if dtype not in DTYPES:
             raise TypeError(f"no element type {dtype!r}: {', '.join(DTYPES)}")
-        self.dev, self.shape, self.dtype = dev, tuple(map(int, shape)) if isinstance(shape, (tuple, list)) else (int(shape),), dtype
+        self.dev, self.shape, self.dtype = dev, tuple(map(int, shape)) if isinstance(shape, (tuple, list)) else (int(shape),), sys.intern(dtype)
         if min(self.shape, default=0) < 0:
             raise ValueError(f"a shape with a negative extent: {self.shape}")
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
         self._h, e = _p(), _Err()
-        _check(lib.tilert_buffer_create(dev._h, C.c_size_t(max(self.nbytes, 1)), C.byref(self._h), C.byref(e)), e)
+        _check(self._create(C.c_size_t(max(self.nbytes, 1)), C.byref(e)), e)
         self._handle, self._address, self._tensor = self._h.value, lib.tilert_buffer_address(self._h), None   # a _TensorArg, when it has been one
+
+    def _create(self, size, e):
+        return lib.tilert_buffer_create(self.dev._h, size, C.byref(self._h), e)
 
     def __del__(self):
         if getattr(self, "_h", None):
@@ -436,22 +760,42 @@ class Array:
     def __repr__(self):
         return f"Array({self.dev.spec}, {self.shape}, {self.dtype})"
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
+        """The address on the device."""
         return self._address
 
-    def write(self, a):
+    def write(self, a: Any) -> None:
         """Replace the contents by those of an array of the same shape and type (see Device.array)."""
         a = _stored(a, self.dtype, f"this array of {self.dtype}")
         if a.shape != self.shape:
             raise ValueError(f"write: an array of shape {self.shape} cannot take one of shape {a.shape}")
         self._copy(lib.tilert_buffer_write, a.ctypes.data, 0, a.nbytes)
 
-    def fill_bytes(self, byte):
-        e = _Err()
-        size, pattern = C.c_size_t(self.nbytes), C.c_uint32(byte)
-        _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), size, pattern, C.c_uint32(1), None, C.byref(e)), e)
+    def __dlpack__(self, *, stream: Optional[int] = None, **_: Any) -> Any:
+        """The memory for another library, of a GPU's Array. What was put into the device's default stream before is done then."""
+        capsule = dlpack.give(self)
+        self.dev.synchronize()
+        return capsule
 
-    def numpy(self):
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        if self.dev.is_sim:
+            raise BufferError("memory of the simulator is no memory of the host: numpy() copies it")
+        return 2, self.dev.ordinal
+
+    def fill_bytes(self, byte: int, stream: Any = None) -> None:
+        """In the order of a stream; without one it is done when the call returns."""
+        e, s = _Err(), _p(self.dev._stream_of(stream) or None)
+        size, pattern = C.c_size_t(self.nbytes), C.c_uint32(byte)
+        _check(lib.tilert_buffer_fill(self._h, C.c_size_t(0), size, pattern, C.c_uint32(1), s, C.byref(e)), e)
+
+    def copy_from(self, other: Array, stream: Any = None) -> None:
+        """The contents of another Array of the same size, also one of another GPU, in the order of a stream."""
+        if not isinstance(other, Array) or other.nbytes != self.nbytes:
+            raise ValueError(f"copy_from: an Array of {self.nbytes} bytes is needed, got {other!r:.80}")
+        e, s = _Err(), _p(self.dev._stream_of(stream) or None)
+        _check(lib.tilert_buffer_copy(self._h, C.c_size_t(0), other._h, C.c_size_t(0), C.c_size_t(self.nbytes), s, C.byref(e)), e)
+
+    def numpy(self) -> np.ndarray:
         """A copy of the contents; bits for bf16 and 8-bit floats (from_bits makes numbers of them)."""
         a = np.empty(self.shape, DTYPES[self.dtype])
         self._copy(lib.tilert_buffer_read, a.ctypes.data, 0, a.nbytes)
@@ -463,11 +807,24 @@ class Array:
         _check(function(self._h, C.c_size_t(offset), _p(host), C.c_size_t(size), None, C.byref(e)), e)
 
 
+class _HostArray(Array):
+    """Memory of the host that the device reaches (Device.pinned)."""
+
+    def _create(self, size, e):
+        return lib.tilert_buffer_create_host(self.dev._h, size, C.c_uint32(0), C.byref(self._h), e)
+
+    @property
+    def host(self) -> np.ndarray:
+        memory = (C.c_char * max(self.nbytes, 1)).from_address(lib.tilert_buffer_host(self._h))
+        memory.keep = self                                 # as long as a numpy array of it is there
+        return np.frombuffer(memory, DTYPES[self.dtype], self.nbytes // np.dtype(DTYPES[self.dtype]).itemsize).reshape(self.shape)
+
+
 class View:
     """A tensor for a tensor parameter: a part of an Array, or what lies at a Pointer, whose elements are then taken to be of the parameter's
     type. shape, strides and offset are in elements; without strides the last dimension is the fastest, with nothing in between."""
 
-    def __init__(self, of, shape, strides=None, offset=0):
+    def __init__(self, of: Union[Array, Pointer], shape: Sequence[int], strides: Optional[Sequence[int]] = None, offset: int = 0) -> None:
         if not isinstance(of, (Array, Pointer)):
             raise TypeError(f"a view is of an Array or a Pointer, not of {_kind_of(of)}")
         self.of, self.shape, self.offset = of, tuple(map(int, shape)), int(offset)
@@ -488,14 +845,14 @@ def _dense(shape):
 class Pointer:
     """An address for a pointer parameter, with nothing checked but that it lies on the device. keep: what it points into."""
 
-    def __init__(self, address, keep=None):
+    def __init__(self, address: Any, keep: Any = None) -> None:
         self.address = int(address.data_ptr() if hasattr(address, "data_ptr") else address)
         self.keep = keep if keep is not None else address
 
 
 # ---- arguments ----
 
-_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE, _INT, _FLOAT, _BOOL, _TUPLE, _VIEW, _OTHER = range(11)
+_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE, _INT, _FLOAT, _BOOL, _TUPLE, _VIEW, _DLPACK, _OTHER = range(12)
 _kinds = {}                                                # by type
 
 
@@ -519,7 +876,9 @@ def _learn(t):
         return _FLOAT
     if issubclass(t, (tuple, list)):
         return _TUPLE
-    return _TENSOR if all(hasattr(t, n) for n in ("data_ptr", "stride", "is_contiguous", "get_device")) else _OTHER
+    if all(hasattr(t, n) for n in ("data_ptr", "stride", "is_contiguous", "get_device")):
+        return _TENSOR
+    return _DLPACK if hasattr(t, "__dlpack__") and hasattr(t, "__dlpack_device__") else _OTHER
 
 
 def _kind(v):
@@ -536,6 +895,8 @@ _dtypes = {}                                               # torch's types
 def _tensor_dtype(v):
     """A key of DTYPES, or None."""
     d = v.dtype
+    if type(v) is Borrowed:
+        return d
     name = _dtypes.get(d)
     if name is None:
         name = _dtypes[d] = _NAMES.get(str(d).rpartition(".")[2])
@@ -545,6 +906,8 @@ def _tensor_dtype(v):
 def _dtype_of(v):
     """The element type of an array of any kind; None of anything else."""
     k = _kind(v)
+    if k == _DLPACK:
+        return Borrowed(v).dtype
     return v.dtype if k in (_ARRAY, _VIEW) else _tensor_dtype(v) if k == _TENSOR else _numpy_dtype(v) if k == _NUMPY else None
 
 
@@ -556,7 +919,10 @@ def _kind_of(v):
     if k == _VIEW:
         return f"a view of {v.dtype or 'a Pointer'}"
     if k in (_TENSOR, _NUMPY):
-        return f"a {'torch tensor' if k == _TENSOR else 'numpy array'} of {_dtype_of(v) or v.dtype}"
+        what = "numpy array" if k == _NUMPY else "DLPack array" if type(v) is Borrowed else "torch tensor"
+        return f"a {what} of {_dtype_of(v) or v.dtype}"
+    if k == _DLPACK:
+        return f"a {type(v).__name__} of {_dtype_of(v)}"
     return "None" if v is None else f"{type(v).__name__} {v!r:.60}"
 
 
@@ -643,9 +1009,13 @@ class _Param:
         """A pointer packed; host memory joins launch.host and gets its address later."""
         k = _kind(v)
         dev = self.kernel.prog.dev
+        if k == _DLPACK:
+            v, k = launch.borrow(v), _TENSOR
         if k in (_ARRAY, _TENSOR, _NUMPY) and not self.holds(k, v):
             raise self.wrong(v)
         if k == _TENSOR:
+            if is_fake(v):
+                raise _Traced
             if v.get_device() != dev.ordinal:
                 raise self.error(ValueError, f"a tensor on {'the host' if dev.is_sim else dev.spec}", f"one on {v.device}")
             if not v.is_contiguous():
@@ -656,7 +1026,7 @@ class _Param:
             if dev.is_sim:
                 launch.lend(self.name, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
                 return 1, 0, 0
-            launch.torch = True
+            launch.torch = launch.torch or type(v) is not Borrowed
             return 1, 0, v.data_ptr()
         if k == _ARRAY:
             if v.dev is not dev and v.dev._h.value != dev._h.value:
@@ -718,6 +1088,8 @@ class _TensorParam(_Param):
 
     def packed(self, v, launch):
         k = _kind(v)
+        if k == _DLPACK:
+            v, k = launch.borrow(v), _TENSOR
         if k not in (_ARRAY, _TENSOR, _NUMPY, _VIEW) or (k == _VIEW and v.dtype not in (None, self.dtype)):
             raise self.wrong(v)
         at, _, where = self.address(v.of if k == _VIEW else v, launch)
@@ -772,7 +1144,7 @@ class _RawParam(_Param):
 
     def packed(self, v, launch):
         k = _kind(v)
-        if self.address_too and k in (_ARRAY, _TENSOR, _NUMPY, _POINTER, _NONE):
+        if self.address_too and k in (_ARRAY, _TENSOR, _NUMPY, _DLPACK, _POINTER, _NONE):
             return self.address(v, launch)
         if self.pointer:
             raise self.wrong(v)
@@ -799,6 +1171,10 @@ class _RawParam(_Param):
         return 2, 0, i & (1 << 64) - 1
 
 
+class _Traced(TypeError):
+    """A tensor without memory: torch is tracing."""
+
+
 class _Launch:
     """The arguments of one launch, checked and packed: .values are those of TilertArgs."""
 
@@ -810,6 +1186,12 @@ class _Launch:
         self.values = values = []
         for pack, v in zip(kernel._packers, args):
             values += pack(v, self)
+
+    def borrow(self, v):
+        """An array of another library, ready for what the default stream does."""
+        b = Borrowed(v, 1)
+        self.kept.append(b)
+        return b
 
     def lend(self, name, host):
         self.host = self.host or {}
@@ -899,16 +1281,111 @@ class _Restored:
             return 1
 
 
+class _Bar:
+    """How far tuning is, on standard error: a line that is written over on a terminal, otherwise one at the end of each step."""
+
+    def __init__(self):
+        self.over, self.shown = sys.stderr.isatty(), ""
+
+    def __call__(self, what, done, total):
+        line = f"tuning: {what} {done}/{total}"
+        if self.over:
+            filled = 24 * done // max(total, 1)
+            line = f"[{'#' * filled}{'.' * (24 - filled)}] {line}"
+            print(f"\r{line:{len(self.shown)}}", end="", file=sys.stderr, flush=True)
+            self.shown = line
+        elif done == total:
+            print(line, file=sys.stderr)
+
+    def end(self):
+        if self.shown:
+            print(f"\r{'':{len(self.shown)}}\r", end="", file=sys.stderr, flush=True)
+
+
+# ---- launches ----
+
+class _CtypesLauncher:
+    """What the extension's Launcher is, by ctypes."""
+
+    def __new__(cls, launch, call, fail, stream_of, current, ordinal):
+        self = object.__new__(cls)
+        self._launch, self._call, self._stream_of, self._current, self._ordinal = lib.tilejit_call_launch, call, stream_of, current, ordinal
+        self._failed = fail
+        return self
+
+    def __call__(self, *stream):
+        if len(stream) > 1:
+            raise TypeError("a bound launch takes a stream or nothing")
+        given = stream[0] if stream else None
+        if given is None and self._current:
+            given = self._current(self._ordinal)
+        s, e = self._stream_of(given), _Err()
+        if self._launch(self._call, s or None, C.addressof(e)):
+            self._failed(C.addressof(e))
+
+    def repeat(self, times):
+        for _ in range(times):
+            _CtypesLauncher.__call__(self)
+
+
+def _ctypes_run(launch, kernel, stream, x, y, z, packed, count, fail):
+    e = _Err()
+    if lib.tilejit_launch(_p(kernel), _p(stream or None), _grid_words(x, y, z), packed, C.c_size_t(count), C.byref(e)):
+        fail(C.addressof(e))
+
+
+class _PythonDispatcher:
+    """What the extension's Dispatcher is, without its short way."""
+
+    def __call__(self, *args, **named):
+        return self._launch(*args, **named)
+
+    def __getitem__(self, grid):
+        return lambda *args, **named: self._launch(grid, *args, **named)
+
+    def _prepare(self, *_):
+        pass
+
+    _learn = _follow = _prepare
+
+
+def _extension():
+    """The module _tilec from beside the library, if it is there and was built for the same structures, and what launches go through."""
+    if os.environ.get("TILEC_EXTENSION") == "0":
+        return None, "ctypes (TILEC_EXTENSION=0)"
+    folders, why = (os.path.dirname(os.path.realpath(lib._name)), _here), []
+    for path in [p for f in folders if os.path.exists(p := os.path.join(f, "_tilec.abi3.so"))]:
+        spec = importlib.util.spec_from_file_location("_tilec", path)
+        try:
+            m = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(m)
+        except ImportError as x:
+            why.append(str(x))
+            continue
+        if m.sizes() == (C.sizeof(_Err), C.sizeof(_Arg)) and hasattr(m, "Dispatcher"):
+            return m, "extension"
+        why.append(f"{path} is of another version")
+    return None, f"ctypes ({'; '.join(why) or 'no _tilec.abi3.so in ' + ' or '.join(folders)})"
+
+
+_ext, launches_by = _extension()
+_Launcher, _run, _Dispatcher = (_ext.Launcher, _ext.run, _ext.Dispatcher) if _ext else (_CtypesLauncher, _ctypes_run, _PythonDispatcher)
+_launch_address, _call_address = (C.cast(getattr(lib, n), _p).value for n in ("tilejit_launch", "tilejit_call_launch"))
+
+
 # ---- programs and kernels ----
 
 _TENSORS = ("found", "stated", "none")   # TilecTensors
 
 
 class Program:
+    """A source on a device: Device.program makes them."""
+
     def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None, tensors="found"):
         if tensors not in _TENSORS:
             raise ValueError(f"tensors is one of {', '.join(_TENSORS)}, not {tensors!r}")
-        self.dev, self._h, e = dev, _p(), _Err()
+        self._fail = _failing(weakref.ref(self))
+        self.dev, self.name, self._h, e = dev, name if path is None else os.fspath(path), _p(), _Err()
         o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir), 0,
                         _TENSORS.index(tensors))
         if path is not None:
@@ -922,28 +1399,43 @@ class Program:
         if getattr(self, "_h", None):
             lib.tilejit_program_destroy(self._h)
 
-    def diagnostics(self):
+    def __repr__(self) -> str:
+        return f"<tilec.Program {self.name} on {self.dev.spec}>"
+
+    def diagnostics(self) -> str:
+        """What the last compilation that had anything to say said: errors, warnings, with the places marked."""
         b = C.create_string_buffer(1 << 16)
         lib.tilejit_program_diagnostics(self._h, b, C.c_size_t(len(b)))
         return b.value.decode(errors="replace")
 
-    def kernel(self, name=None, **defines):
+    def kernel(self, name: Optional[str] = None, **defines: Any) -> Kernel:
+        """The kernel called so (None: the only one), with const and type parameters set."""
         h, e, d = _p(), _Err(), _defines(defines)
-        _check(lib.tilejit_kernel(self._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(h), C.byref(e)), e)
+        _check(lib.tilejit_kernel(self._h, _bytes(name), d, C.c_size_t(len(defines)), C.byref(h), C.byref(e)), e, self)
         return (ShapedKernel if lib.tilejit_kernel_shape(h, None) else Kernel)(self, defines, h.value)
 
-    def tune(self, name, grid, *args, force=False, restore=(), rep_ms=0.0, threads=0, stream=None, search=False, **defines):
-        """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, or a
-        function from the kernel's const and type parameters (a dict) to one. restore: positions or names of arguments that every launch
+    def tune(self, name: Optional[str], grid: Any, *args: Any, force: bool = False, restore: Sequence[Union[int, str]] = (), rep_ms: float = 0.0,
+             threads: int = 0, stream: Any = None, search: bool = False, progress: Union[bool, Callable[[str, int, int], Any]] = False,
+             **defines: Any) -> Kernel:
+        """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, a
+        function from the kernel's const and type parameters (a dict) to one, or None: what the kernel's grid clause says. restore: positions or
+        names of arguments that every launch
         finds as they are now, and that are so again in the end: results that are added to, counters, flags. Host memory is refused, as
         the launches write many times. search: measure of a kernel without tune(...) what is near to its defines and defaults: warps, stages,
-        and extents of blocks if the grid is a function that follows them."""
+        and extents of blocks if the grid is a function that follows them. progress: True shows how far it is, on standard error; a function is
+        called with what is being done, how much of it is, and how much there is."""
         errors = []
+        show = _Bar() if progress is True else progress or None
+
+        def report(_, what, done, total):
+            try:
+                show(what.decode(), done, total)
+            except BaseException as x:   # raised again below
+                errors.append(x)
 
         def grid_of(_, k, out):
             try:
-                g = _grid(grid(Kernel(self, {}, k).settings()) if callable(grid) else grid)
-                out[0], out[1], out[2] = g
+                out[0], out[1], out[2] = _grid(Kernel(self, {}, k), grid)
                 return 0
             except Exception as x:   # an exception cannot cross the C code: raised again below
                 errors.append(x)
@@ -957,18 +1449,21 @@ class Program:
         if launch.host:
             raise ValueError(f"kernel {start.name}, argument {next(iter(launch.host))}: tuning takes memory of the device, not of the host")
         kept = _Restored(start, launch.args, restore)
-        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, 0, _Progress(), None, kept.before, None, int(search))
+        o = _TuneOptions(C.sizeof(_TuneOptions), int(force), threads, rep_ms, 0, _Progress(report) if show else _Progress(), None, kept.before, None,
+                         int(search))
         t, e = _p(), _Err()
         s = self.dev._stream_of(stream, launch.torch)
         of_grid, count = _GridFn(grid_of), C.c_size_t(len(start.args))
         status = self.dev._launches(lib.tilejit_tune, self._h, _bytes(start.name), _defines(defines), C.c_size_t(len(defines)), _p(s or None),
-                                    of_grid, None, launch.packed(), count, C.byref(o), C.byref(t), C.byref(e))
+                                    of_grid if grid is not None else _GridFn(), None, launch.packed(), count, C.byref(o), C.byref(t), C.byref(e))
         errors += kept.errors
+        if isinstance(show, _Bar):
+            show.end()
         if errors:
             lib.tilejit_tuning_free(t)
             raise errors[0]
         kept.finish(s)
-        _check(status, e)
+        _check(status, e, self)
         trials = [C.cast(lib.tilejit_tuning_trial(t, i), C.POINTER(_Trial)).contents for i in range(lib.tilejit_tuning_count(t))]
         k = Kernel(self, {}, lib.tilejit_tuning_kernel(t))
         k.trials = [{n: (v.decode() if isinstance(v := getattr(x, n), bytes) else v) for n, _ in _Trial._fields_} for x in trials]
@@ -992,14 +1487,14 @@ def _value(text):
         return text
 
 
-class Kernel:
+class Kernel(_Dispatcher):
     """A kernel with its const and type parameters fixed. k[grid](...) and k(grid, ...) launch it, bind prepares a launch. A grid is a
-    number or up to three, or a function from settings() to one."""
+    number or up to three, or a function from settings() to one; without it, or with None, it is what the kernel's grid clause says."""
 
     _param = _Param                                        # what its arguments are
 
     def __init__(self, prog, defines, handle):
-        self.prog, self.defines, self._h, self._handle = prog, defines, _p(handle), handle
+        self.prog, self.defines, self._h, self._handle, self._fail = prog, defines, _p(handle), handle, prog._fail
         self.name = lib.tilejit_kernel_name(self._h).decode()
         n = lib.tilejit_kernel_param_count(self._h)
         params = [C.cast(lib.tilejit_kernel_param(self._h, C.c_size_t(i)), C.POINTER(_Param_)).contents for i in range(n)]
@@ -1012,8 +1507,23 @@ class Kernel:
         self._groups = grouped(self.args)
         self._plain = all("." not in p.name for p in self.args)
         self._struct = struct.Struct("<" + "".join(p.form for p in self.args))
+        if self._plain and not self._unset and not prog.dev.is_sim and all(type(p) is _Param and (p.pointer or p.real or p.most) for p in self.args):
+            limit = {p: math.inf if p.dtype == "f64" else _largest(p.dtype)[1] for p in self.args if p.real and not p.pointer}
+            rows = tuple((0 if p.pointer else 2 if p.real else 1, p.least or 0, min(p.most or 0, (1 << 63) - 1), limit.get(p, 0.0), sys.intern(p.dtype))
+                         for p in self.args)
+            self._prepare(_launch_address, handle, Array, prog.dev, prog.dev.ordinal, prog.dev._stream_of, rows)
 
-    def settings(self):
+    @property
+    def forms(self) -> int:
+        """How many forms are compiled by now: one for each pattern of arguments."""
+        return lib.tilejit_kernel_forms(self._h)
+
+    def __repr__(self) -> str:
+        given = [f"{p.name}: {p.type}" for p in self.args] + [f"{n} = {v}" for n, v in self._settings.items() if v != ""]
+        forms = self.forms
+        return f"<tilec.Kernel {self.name}({', '.join(given)}) on {self.prog.dev.spec}; {forms} form{'s' if forms != 1 else ''} compiled>"
+
+    def settings(self) -> Dict[str, Any]:
         """The const and type parameters and what they are set to."""
         return dict(self._settings)
 
@@ -1073,31 +1583,65 @@ class Kernel:
             k._types = types
         return k
 
-    def __call__(self, grid, *args, stream=None, pdl=False, **named):
+    def _given(self, grid, args, named):
+        """The grid, or None, and the arguments: where what is said first is one of these, no grid is given."""
+        if 1 + len(args) + len(named) != len(self._groups):
+            return grid, args
+        at, said = 0, (grid, *args)
+        for (_, count), v in zip(self._groups, said):
+            if self.args[at].pointer and (_kind(v) in (_INT, _TUPLE) or isinstance(v, (float, list)) or callable(v)):
+                return grid, args                        # no pointer: one argument is missing
+            at += count
+        return None, said
+
+    def _launch(self, grid: Any = None, *args: Any, stream: Any = None, pdl: bool = False, **named: Any) -> None:
+        """Launch with whatever arguments, or say what is wrong with them."""
+        if len(args) + len(named) < len(self._groups):
+            grid, args = self._given(grid, args, named)
         if pdl:
             return self.bind(grid, *args, pdl=True, **named)(stream)
         if self._unset and (k := self._typed(self._flat(args, named))) is not self:
-            return k(grid, *args, stream=stream, **named)
-        launch = _Launch(self, args, named)
+            return k._launch(grid, *args, stream=stream, **named)
+        try:
+            launch = _Launch(self, args, named)
+        except (TypeError, ValueError):
+            if traced((*args, *named.values())):           # with sizes that are no numbers, perhaps
+                return
+            raise
         loan = _Loan(launch) if launch.host else None
+        if loan and isinstance(stream, Stream) and stream.capturing:
+            raise TypeError(f"kernel {self.name}: the stream is being captured; {', '.join(launch.host)} is in the host's memory")
         if loan:
             loan.bring()
-        x, y, z = (grid, 1, 1) if type(grid) is int and 0 <= grid < 1 << 32 else _grid(grid(self.settings()) if callable(grid) else grid)
+        x, y, z = (grid, 1, 1) if type(grid) is int and 0 <= grid < 1 << 32 else _grid(self, grid)
         s = self.prog.dev._stream_of(stream, launch.torch) if stream is not None or launch.torch else 0
         if self.prog.dev.is_sim:
-            self.prog.dev._launches(_run, _launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
+            self.prog.dev._launches(_run, _launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), self._fail)
         else:
-            _run(_launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), _fail)
+            _run(_launch_address, self._handle, s, x, y, z, launch.packed(), len(self.args), self._fail)
         if loan:
             loan.back()
+        if launch.torch:
+            self._teach(launch.args)
 
-    def __getitem__(self, grid):
-        return lambda *args, **named: self(grid, *args, **named)
+    def _teach(self, args):
+        """Tell the short way what tensors were right."""
+        current = _torch_current()
+        for i, (p, v) in enumerate(zip(self.args, args)):
+            if p.pointer and _kind(v) == _TENSOR and type(v) is not Borrowed:
+                self._learn(i, type(v), v.dtype, current)
 
-    def bind(self, grid, *args, pdl=False, **named):
+    def bind(self, grid: Any = None, *args: Any, pdl: bool = False, **named: Any) -> Call:
         """A Call: this launch, checked and prepared, as often as wanted. In host memory it costs copies each time."""
-        k = self._typed(self._flat(args, named))
-        return k._bind(grid, _Launch(k, args, named), None, pdl)
+        grid, args = self._given(grid, args, named)
+        try:
+            k = self._typed(self._flat(args, named))
+            launch = _Launch(k, args, named)
+        except (TypeError, ValueError):
+            if traced((*args, *named.values())):
+                return _NoCall()
+            raise
+        return k._bind(grid, launch, None, pdl)
 
     def _bind(self, grid, launch, shape, pdl):
         return (_HostCall if launch.host else _SimCall if self.prog.dev.is_sim else Call)(self, grid, launch, shape, pdl)
@@ -1114,7 +1658,7 @@ class ShapedKernel(Kernel):
         lib.tilejit_kernel_shape(self._h, asked)
         self.block = tuple(asked) if asked[0] else None
 
-    def __call__(self, grid, *args, block=None, shared=0, stream=None, pdl=False, **named):
+    def _launch(self, grid, *args, block=None, shared=0, stream=None, pdl=False, **named):
         self.bind(grid, *args, block=block, shared=shared, pdl=pdl, **named)(stream)
 
     def bind(self, grid, *args, block=None, shared=0, pdl=False, **named):
@@ -1160,60 +1704,15 @@ def _extents(given, what):
     return (tuple(int(x) for x in n) + (1, 1))[:3]
 
 
-def _grid(grid):
-    return _extents(grid, "grid")
+def _grid(kernel, grid):
+    """Three numbers, or Nones: what the kernel's grid clause says."""
+    if callable(grid):
+        grid = grid(kernel.settings())
+    return (None, None, None) if grid is None else _extents(grid, "grid")
 
 
-class _CtypesLauncher:
-    """What the extension's Launcher is, by ctypes."""
-
-    def __new__(cls, launch, call, fail, stream_of, current, ordinal):
-        self = object.__new__(cls)
-        self._launch, self._call, self._stream_of, self._current, self._ordinal = lib.tilejit_call_launch, call, stream_of, current, ordinal
-        return self
-
-    def __call__(self, *stream):
-        if len(stream) > 1:
-            raise TypeError("a bound launch takes a stream or nothing")
-        given = stream[0] if stream else None
-        if given is None and self._current:
-            given = self._current(self._ordinal)
-        s, e = self._stream_of(given), _Err()
-        if self._launch(self._call, s or None, C.addressof(e)):
-            raise Error(e)
-
-    def repeat(self, times):
-        for _ in range(times):
-            _CtypesLauncher.__call__(self)
-
-
-def _ctypes_run(launch, kernel, stream, x, y, z, packed, count, fail):
-    e = _Err()
-    _check(lib.tilejit_launch(_p(kernel), _p(stream or None), (C.c_uint32 * 3)(x, y, z), packed, C.c_size_t(count), C.byref(e)), e)
-
-
-def _extension():
-    """The module _tilec from beside the library, if it is there and was built for the same structures, and what launches go through."""
-    if os.environ.get("TILEC_EXTENSION") == "0":
-        return None, "ctypes (TILEC_EXTENSION=0)"
-    folders, why = (os.path.dirname(os.path.realpath(lib._name)), _here), []
-    for path in [p for f in folders if os.path.exists(p := os.path.join(f, "_tilec.abi3.so"))]:
-        spec = importlib.util.spec_from_file_location("_tilec", path)
-        try:
-            m = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(m)
-        except ImportError as x:
-            why.append(str(x))
-            continue
-        if m.sizes() == (C.sizeof(_Err), C.sizeof(_Arg)) and hasattr(m.Launcher, "repeat"):
-            return m, "extension"
-        why.append(f"{path} is of another version")
-    return None, f"ctypes ({'; '.join(why) or 'no _tilec.abi3.so in ' + ' or '.join(folders)})"
-
-
-_ext, launches_by = _extension()
-_Launcher, _run = (_ext.Launcher, _ext.run) if _ext else (_CtypesLauncher, _ctypes_run)
-_launch_address, _call_address = (C.cast(getattr(lib, n), _p).value for n in ("tilejit_launch", "tilejit_call_launch"))
+def _grid_words(x, y, z):
+    return None if x is None else (C.c_uint32 * 3)(x, y, z)
 
 
 class Call(_Launcher):
@@ -1222,26 +1721,36 @@ class Call(_Launcher):
 
     def __new__(cls, kernel, grid, launch, shape=None, pdl=False):
         h, e, loan = _p(), _Err(), _Loan(launch) if launch.host else None
-        x, y, z = _grid(grid(kernel.settings()) if callable(grid) else grid)
-        count = C.c_size_t(len(kernel.args))
-        _check(lib.tilejit_call_create(kernel._h, (C.c_uint32 * 3)(x, y, z), None, launch.packed(), count, C.byref(h), C.byref(e)), e)
-        packed = _p(lib.tilejit_call_packed(h))
+        words, count = _grid_words(*_grid(kernel, grid)), C.c_size_t(len(kernel.args))
+        status = lib.tilejit_call_create(kernel._h, words, None, launch.packed(), count, C.byref(h), C.byref(e))
+        _check(status, e, kernel.prog)
+        packed, launched = _p(lib.tilejit_call_packed(h)), (C.c_uint32 * 3)()
+        lib.tilert_launch_grid(packed, launched, None)
         status = lib.tilert_launch_set_shape(packed, (C.c_uint32 * 3)(*shape[0]), C.c_uint32(shape[1]), C.byref(e)) if shape else 0
         if not status and pdl:
-            status = lib.tilert_launch_set_pdl(packed, 1, C.byref(e))
+            status = lib.tilert_launch_set_pdl(packed, 2 if pdl == "auto" else 1, C.byref(e))
         if status:
             lib.tilejit_call_destroy(h)
             _check(status, e)
         dev = kernel.prog.dev
-        self = super().__new__(cls, _call_address, h.value, _fail, dev._stream_of, _torch_current() if launch.torch else None, dev.ordinal)
-        self._h, self.kernel, self.grid, self.args, self._loan, self._shape = h, kernel, (x, y, z), launch.args, loan, shape
+        self = super().__new__(cls, _call_address, h.value, kernel._fail, dev._stream_of, _torch_current() if launch.torch else None, dev.ordinal)
+        self._h, self.kernel, self.grid, self.args, self._loan, self._shape = h, kernel, tuple(launched), launch.args, loan, shape
         return self
 
     def __del__(self):
         if getattr(self, "_h", None):
             lib.tilejit_call_destroy(self._h)
 
-    def info(self):
+    def __repr__(self) -> str:
+        i, n = self.info(), self.grid
+        known = [f"{a.name} {'= 1' if i['equal_1'] >> at & 1 else f'% {by}'}" for at, a in enumerate(self.kernel.args)
+                 for by in (1, 16, 8, 4, 2) if (i["equal_1"] if by == 1 else i[f"divisible_{by}"]) >> at & 1]
+        shared, origin = i["static_shared"] + i["dynamic_shared"], "found in the cache" if i["from_cache"] else f"compiled in {i['compile_ms']:.3g} ms"
+        return (f"<tilec.Call {self.kernel.name} on {self.kernel.prog.dev.spec}, grid {n}: {i['threads']} threads, {i['registers']} registers, "
+                f"{i['local_bytes']} bytes of local and {shared} of shared memory; {', '.join(known) or 'nothing'} known; {origin}>")
+
+    def info(self) -> Dict[str, Any]:
+        """What was compiled: times, registers, memory, what is known of the arguments (bit i: of argument i)."""
         i, e = _Info(), _Err()
         _check(lib.tilejit_call_info(self._h, C.byref(i), C.byref(e)), e)
         info = {n: getattr(i, n) for n, _ in _Info._fields_}
@@ -1249,10 +1758,17 @@ class Call(_Launcher):
             info.update(threads=math.prod(self._shape[0]), dynamic_shared=self._shape[1], occupancy=None)
         return info
 
-    def ptx(self):
+    def ptx(self) -> str:
+        """The PTX that runs."""
         return lib.tilejit_call_ptx(self._h).decode()
 
-    def bench(self, warmup_ms=25, rep_ms=100, restore=()):
+    @property
+    def says_grid(self) -> bool:
+        """Whether the kernel has a grid clause."""
+        lines = self.ptx().split("\n")
+        return any(" grid=" in line for line in lines if line.startswith(f"//@tilec kernel={self.kernel.name} "))
+
+    def bench(self, warmup_ms: float = 25, rep_ms: float = 100, restore: Sequence[Union[int, str]] = ()) -> Dict[str, float]:
         """Median and spread in ms; on cuda the L2 is flushed before every run. restore: as for Program.tune; what it takes is not measured."""
         b, e, dev = _Bench(), _Err(), self.kernel.prog.dev
         kept, packed = _Restored(self.kernel, self.args, restore), _p(lib.tilejit_call_packed(self._h))
@@ -1267,6 +1783,16 @@ class Call(_Launcher):
         _check(status, e)
         kept.finish(None)
         return {n: getattr(b, n) for n, _ in _Bench._fields_}
+
+
+class _NoCall:
+    """What a launch is bound to while torch traces."""
+
+    def __call__(self, stream=None):
+        pass
+
+    def repeat(self, times):
+        pass
 
 
 class _SimCall(Call):
@@ -1291,3 +1817,20 @@ class _HostCall(_SimCall):
         self._loan.bring()
         super().repeat(times)
         self._loan.back()
+
+
+def version() -> str:
+    """That of the library."""
+    return lib.tilec_version().decode()
+
+
+from .sources import Source, SourceKernel, device, load            # noqa: E402  it needs what is above
+
+__all__ = ["Array", "Call", "CompileError", "Device", "DTYPES", "Error", "Event", "Graph", "Kernel", "Pointer", "Program", "ShapedKernel", "Source", "SourceKernel", "Stream",
+           "View", "cdiv", "device", "from_bits", "load", "operator", "to_bits", "version"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """%load_ext tilec: cells that begin with %%tile are sources."""
+    from . import notebook
+    notebook.register(shell)

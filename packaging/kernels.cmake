@@ -1,0 +1,52 @@
+# tilec_add_kernels(TARGET FILE.tile... TARGETS sm_80 sm_90a... [DEFINES NAME=VALUE...] [CONFIGS NAME=VALUE,...] [FORMS FACT,...]
+#                   [IMPORTS FOLDER...] [OPTIONS OPTION...] [CUBIN])
+#   Compiles the files when the program is built, for each of the targets, and puts what comes out into the program or library TARGET: for
+#   softmax.tile there is then "softmax_kernels.h" with a C function for each kernel (tilec --emit=c), which launches it:
+#       int softmax(TilertStream *stream, const float *x, float *y, int32_t rows, int32_t n, int32_t stride, TilertError *err);
+#   TARGET is linked with tilec::runtime, unless it is linked with one of tilec's libraries already; no compiler is needed where it runs.
+#   DEFINES set const and type parameters, CONFIGS make a function for each of several settings ("tune": those that the kernels list), FORMS
+#   code for special arguments, CUBIN puts in what ptxas makes, too; IMPORTS are folders of imported files, OPTIONS go to tilec. A file
+#   is compiled again when it, or a file in IMPORTS, changes. The project has to have the language C.
+function(tilec_add_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CUBIN" "" "TARGETS;DEFINES;CONFIGS;FORMS;IMPORTS;OPTIONS")
+  if(NOT arg_UNPARSED_ARGUMENTS OR NOT arg_TARGETS)
+    message(FATAL_ERROR "tilec_add_kernels(TARGET FILE... TARGETS NAME...): a file and a target are needed")
+  endif()
+  list(JOIN arg_TARGETS "," targets)
+  set(options --target=${targets} ${arg_OPTIONS})
+  set(imported)
+  if(arg_CUBIN)
+    list(APPEND options --cubin)
+  endif()
+  foreach(define ${arg_DEFINES})
+    list(APPEND options -D ${define})
+  endforeach()
+  foreach(config ${arg_CONFIGS})
+    list(APPEND options --config=${config})
+  endforeach()
+  foreach(form ${arg_FORMS})
+    list(APPEND options --form=${form})
+  endforeach()
+  foreach(folder ${arg_IMPORTS})
+    get_filename_component(folder ${folder} ABSOLUTE)
+    list(APPEND options -I ${folder})
+    file(GLOB files CONFIGURE_DEPENDS ${folder}/*.tile)
+    list(APPEND imported ${files})
+  endforeach()
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${target}.kernels)
+  file(MAKE_DIRECTORY ${out})
+  foreach(file ${arg_UNPARSED_ARGUMENTS})
+    get_filename_component(path ${file} ABSOLUTE)
+    get_filename_component(name ${file} NAME_WE)
+    set(source ${out}/${name}_kernels.c)
+    set(header ${out}/${name}_kernels.h)
+    add_custom_command(OUTPUT ${source} ${header} COMMAND tilec::tilec ${path} --emit=c -o ${source} ${options}
+      DEPENDS ${path} ${imported} tilec::tilec COMMENT "Compiling ${file} for ${targets}" VERBATIM)
+    target_sources(${target} PRIVATE ${source} ${header})
+  endforeach()
+  target_include_directories(${target} PRIVATE ${out})
+  get_target_property(linked ${target} LINK_LIBRARIES)
+  if(NOT linked MATCHES "tilec::(runtime|compiler)")
+    target_link_libraries(${target} PRIVATE tilec::runtime)
+  endif()
+endfunction()

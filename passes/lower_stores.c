@@ -1,0 +1,157 @@
+/* lower_stores.c - boxes that are stored piece by piece go through buffers that stay: a piece is stored to one while the copy of the one
+ * before reads another. Part of lower_tensors.
+ *
+ *   tensor_store t, x, i, j  ==>   tma_wait pending = N - 1, read; shared_store b[k], x; tma_store b[k], t, i, j; tma_commit
+ *
+ *   tensor_store t, x, i, j  ==>  tma_wait pending = N - 1, read; shared_store b[k], x; tma_store b[k], t, i, j; tma_commit
+ * in even numbers, buffer k was copied from N stores ago, whatever way the program takes. N is 2 where shared memory has room for that,
+ * else 1. The last copies are waited for at the end of what the team does: their buffers live on until then. */
+#include "boxes.h"
+
+/* Stores of one buffer type in one team's blocks. */
+typedef struct Kept {
+  Ctx *c;
+  Func *f;
+  Block *home;               /* the kernel's body, or a region of its warp_specialize */
+  const Type *buffer;
+  OpVec stores;
+  u32 n;                     /* buffers */
+  Value *row;
+} Kept;
+
+static bool
+is_kept(const Op *op)
+{
+  return op->code == OP_TENSOR_STORE && op_int(op, AT_KEPT, 0);
+}
+
+static Block *
+home_of(const Op *op)
+{
+  Block *b = op->block;
+  while (b->parent && b->parent->code != OP_WARP_SPECIALIZE)
+    b = b->parent->block;
+  return b;
+}
+
+static const Type *
+buffer_of_store(Ctx *c, const Op *op)
+{
+  return box_buffer(c, OPERAND(op, TENSOR_STORE, x)->type);
+}
+
+typedef struct Sum { Ctx *c; u64 bytes; } Sum;
+
+static void
+add_alloc(Op *op, void *user)
+{
+  enum { PANELS = 1024 };
+  Sum *s = user;
+  if (op->code == OP_SHARED_ALLOC)
+    s->bytes += (type_shared_bytes(op_result(op)->type) + PANELS - 1) / PANELS * PANELS;
+}
+
+static void
+take_largest(Op *op, void *user)
+{
+  Sum *s = user;
+  if (is_kept(op)) {
+    u64 bytes = type_shared_bytes(buffer_of_store(s->c, op));
+    s->bytes = bytes > s->bytes ? bytes : s->bytes;
+  }
+}
+
+u64
+box_kept_bytes(Ctx *c, Func *f)
+{
+  Sum s = {.c = c};
+  func_walk(f, take_largest, &s);
+  return s.bytes;
+}
+
+/* In all blocks, an even number? */
+static bool
+come_in_pairs(const Kept *k)
+{
+  for (u32 i = 0; i < k->stores.len; i++) {
+    u32 same = 0;
+    for (u32 j = 0; j < k->stores.len; j++)
+      same += k->stores.data[j]->block == k->stores.data[i]->block;
+    if (same % 2)
+      return false;
+  }
+  return true;
+}
+
+/* Where the row is made: in front of all that the stores stand in, at the beginning if that is a loop, whose copies may be under way when
+ * it comes round. */
+static Op *
+place_of(const Kept *k)
+{
+  Op *first = op_ancestor_in(k->stores.data[0], k->home);
+  for (u32 i = 0; i < k->stores.len; i++)
+    for (const Op *up = k->stores.data[i]; up->block != k->home; up = up->block->parent)
+      if (op_is_loop(up->block->parent))
+        return k->home->first;
+  return first;
+}
+
+static void
+make_row(Kept *k)
+{
+  Sum s = {.c = k->c};
+  const Type *t = k->buffer;
+  func_walk(k->f, add_alloc, &s);
+  k->n = come_in_pairs(k) && s.bytes + 2 * type_shared_bytes(t) <= k->c->target->shared_max ? 2 : 1;
+  Builder b = builder_before(place_of(k));
+  b.span = k->stores.data[0]->span;
+  k->row = ir_shared_alloc(&b, type_shared(k->c, t->dt, k->n, t->rank, t->shape, NULL, t->layout, 0, 0));
+}
+
+static void
+wait_for(Builder *b, u32 pending)
+{
+  Op *wait = op_create(b, OP_TMA_WAIT, 0, NULL, 0, NULL, 0);
+  op_set_int(wait, AT_PENDING, pending);
+  op_set_int(wait, AT_READ, 1);
+}
+
+static void
+lower(Kept *k, Op *op, u32 turn)
+{
+  Builder b = builder_before(op);
+  b.span = op->span;
+  wait_for(&b, k->n - 1);
+  Value *buffer = ir_shared_index(&b, k->row, i32_const(&b, turn));
+  ir_shared_store(&b, buffer, OPERAND(op, TENSOR_STORE, x));
+  box_copy(&b, op, NULL, buffer, NULL);
+  op_create(&b, OP_TMA_COMMIT, 0, NULL, 0, NULL, 0);
+  op_remove(op);
+}
+
+static void
+lower_all(Kept *k)
+{
+  make_row(k);
+  Op *end = block_terminator(k->home);
+  Builder b = builder_before(end);
+  b.span = k->stores.data[0]->span;
+  wait_for(&b, 0);
+  for (u32 i = 0; i < k->stores.len; i++)
+    lower(k, k->stores.data[i], i % k->n);
+}
+
+void
+box_lower_kept(Ctx *c, Func *f)
+{
+  OpVec all = func_ops(c, f, OP_TENSOR_STORE);
+  for (u32 i = 0; i < all.len; i++) {
+    if (!all.data[i]->block || !is_kept(all.data[i]))
+      continue;
+    Kept k = {.c = c, .f = f, .home = home_of(all.data[i]), .buffer = buffer_of_store(c, all.data[i])};
+    for (u32 j = i; j < all.len; j++)
+      if (all.data[j]->block && is_kept(all.data[j]) && home_of(all.data[j]) == k.home && buffer_of_store(c, all.data[j]) == k.buffer)
+        vec_push(c->scratch, &k.stores, all.data[j]);
+    lower_all(&k);
+  }
+}

@@ -1,0 +1,214 @@
+/* ring.c - see ring.h. */
+#include "ring.h"
+#include "boxes.h"
+#include "loop_slice.h"
+
+const Layout *
+ring_readers_layout(const Op *load)
+{
+  for (const Use *u = op_result(load)->uses; u; u = u->next) {
+    const Op *op = u->user;
+    if (op->code == OP_CAST && op_result(op)->uses)
+      op = op_result(op)->uses->user;
+    if (op->code == OP_CONVERT_LAYOUT)
+      return op_result(op)->type->layout;
+  }
+  return NULL;
+}
+
+/* ---- buffers and mbarriers ---- */
+
+const Type *
+ring_buffers_type(const Ring *r, u32 row)
+{
+  const Type *t = op_result(r->row[row].load)->type;
+  return type_shared(r->c, t->dt, r->slots, t->rank, t->shape, NULL, r->row[row].smem, 0, 0);
+}
+
+u64
+ring_bytes(const Ring *r)
+{
+  u64 bytes = 0;
+  for (u32 k = 0; k < r->n; k++)
+    bytes += type_shared_bytes(ring_buffers_type(r, k));
+  return bytes;
+}
+
+void
+ring_make_buffers(Ring *r, Builder *b)
+{
+  for (u32 k = 0; k < r->n; k++) {
+    b->span = r->row[k].load->span;
+    r->row[k].buffers = ir_shared_alloc(b, ring_buffers_type(r, k));
+    r->row[k].buffers->name = op_result(r->row[k].load)->name;
+  }
+  b->span = r->loop->span;
+}
+
+void
+ring_make_mbarriers(Ring *r, bool two_teams)
+{
+  r->full = box_mbarriers(r->c, r->f, r->loop->span, r->slots);
+  r->empty = two_teams ? box_mbarriers(r->c, r->f, r->loop->span, r->slots) : NULL;
+}
+
+void
+ring_share(Ring *r, const Ring *with)
+{
+  r->full = with->full;
+  r->empty = with->empty;
+  for (u32 k = 0; k < r->n; k++)
+    r->row[k].buffers = with->row[k].buffers;
+}
+
+void
+ring_free(Ring *r, Builder *b)
+{
+  for (u32 k = 0; k < r->n; k++)
+    op_create(b, OP_SHARED_FREE, 1, &r->row[k].buffers, 0, NULL, 0);
+}
+
+/* ---- slots ---- */
+
+static const char *const carried_names[] = {"get", "phase"};
+
+void
+ring_begin(Carried *s, u32 n, Ring *const *rings)
+{
+  Op *loops[CARRIED_OPS] = {0};
+  for (u32 i = 0; i < n; i++)
+    loops[i] = rings[i]->loop;
+  carried_begin(s, n, loops, 2, (i64[]){0, 0}, carried_names);
+  for (u32 i = 0; i < n; i++) {
+    memcpy(rings[i]->from, s->in[i], sizeof rings[i]->from);
+    rings[i]->moves = s->moves;
+  }
+}
+
+void
+ring_end(Carried *s, u32 n, Ring *const *rings)
+{
+  Value *out[2 * CARRIED_OPS];
+  for (u32 i = 0; i < n; i++) {
+    out[2 * i] = loop_result_of(rings[i]->loop, rings[i]->get);
+    out[2 * i + 1] = loop_result_of(rings[i]->loop, rings[i]->phase);
+  }
+  carried_end(s, out);
+}
+
+Value *
+ring_next(const Ring *r, Builder *b, Value *slot, Value **phase)
+{
+  Value *more = ir_binary(b, OP_ADD, slot, i32_const(b, 1));
+  Value *wrap = ir_cmp(b, "eq", more, i32_const(b, r->slots));
+  if (phase)
+    *phase = ir_select(b, wrap, ir_binary(b, OP_XOR, *phase, i32_const(b, 1)), *phase);
+  return ir_select(b, wrap, i32_const(b, 0), more);
+}
+
+Value *
+ring_first(const Ring *r, Builder *b, u32 s)
+{
+  if (!r->boxes || !r->moves)
+    return i32_const(b, s);
+  Value *sum = ir_binary(b, OP_ADD, r->from[0], i32_const(b, s));
+  return ir_select(b, ir_cmp(b, "lt", sum, i32_const(b, r->slots)), sum, ir_binary(b, OP_SUB, sum, i32_const(b, r->slots)));
+}
+
+/* ---- filling ---- */
+
+Value *
+ring_announce(const Ring *r, Builder *b, Value *slot)
+{
+  i64 bytes = 0;
+  for (u32 k = 0; k < r->n; k++)
+    bytes += r->row[k].box ? box_tile_bytes(op_result(r->row[k].load)->type) : 0;
+  Value *full = ir_shared_index(b, r->full, slot);
+  op_set_int(op_create(b, OP_MBARRIER_ARRIVE, 1, &full, 0, NULL, 0), AT_BYTES, bytes);
+  return full;
+}
+
+static void
+copy_tile(const Ring *r, Builder *b, const Op *load, Value *buffer, Value *const *map)
+{
+  Op *copy = ir_async_copy(b, buffer, value_mapped(map, OPERAND(load, LOAD, p)), value_mapped(map, OPERAND(load, LOAD, mask)));
+  op_set_int(copy, AT_VEC, op_int(load, AT_VEC, 1));
+  op_set_int(copy, AT_AHEAD, loop_number_ahead(r->loop));
+  op_copy_attr(copy, load, AT_EVICT);
+}
+
+void
+ring_fill(const Ring *r, Builder *b, Value *slot, Value *const *map)
+{
+  Value *full = r->boxes ? ring_announce(r, b, slot) : NULL;
+  Span at = b->span;
+  for (u32 k = 0; k < r->n; k++) {
+    const Op *load = r->row[k].load;
+    b->span = load->span;
+    Value *buffer = ir_shared_index(b, r->row[k].buffers, slot);
+    if (r->row[k].box)
+      box_copy(b, load, map, buffer, full);
+    else
+      copy_tile(r, b, load, buffer, map);
+  }
+  b->span = at;
+}
+
+/* ---- reading ---- */
+
+void
+ring_await(const Ring *r, Builder *b)
+{
+  op_create(b, OP_MBARRIER_WAIT, 2, (Value *[]){ir_shared_index(b, r->full, r->get), r->phase}, 0, NULL, 0);
+}
+
+/* This iteration's tile in layout l, from its buffer. */
+static Value *
+read_row(const Ring *r, Builder *b, const RingRow *row, const Layout *l)
+{
+  const Type *t = op_result(row->load)->type;
+  Value *buffer = ir_shared_index(b, row->buffers, r->get);
+  Value *v = ir_shared_load(b, buffer, type_with_layout(r->c, t, l)), *other = OPERAND(row->load, LOAD, other);
+  return row->fills ? ir_select(b, OPERAND(row->load, LOAD, mask), v, other) : v;
+}
+
+/* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
+static void
+replace_load(const Ring *r, const RingRow *row)
+{
+  Op *load = row->load;
+  Builder b = builder_before(load);
+  Value *own = NULL, *wanted = NULL, *old = op_result(load);
+  while (old->uses) {
+    Op *user = old->uses->user;
+    Op *convert = user->code == OP_CAST && value_use_count(op_result(user)) == 1 ? op_result(user)->uses->user : user;
+    if (convert->code == OP_CONVERT_LAYOUT && op_result(convert)->type->layout == row->want) {
+      if (!wanted)
+        wanted = read_row(r, &b, row, row->want);
+      Value *with = wanted;
+      if (convert != user) {
+        Builder at = builder_before(convert);
+        with = ir_cast(&at, wanted, op_result(user)->type->dt);
+      }
+      value_replace_uses(op_result(convert), with);
+      op_remove(convert);
+      if (convert != user)
+        op_remove(user);
+      continue;
+    }
+    if (!own)
+      own = read_row(r, &b, row, old->type->layout);
+    op_set_operand(user, (u32)(old->uses - user->operands), own);
+  }
+  own = own ? own : wanted;
+  if (own)
+    own->name = old->name;
+  op_remove(load);
+}
+
+void
+ring_read(Ring *r)
+{
+  for (u32 k = 0; k < r->n; k++)
+    replace_load(r, &r->row[k]);
+}

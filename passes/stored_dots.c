@@ -1,0 +1,147 @@
+/* stored_dots.c - dots outside of loops with stages become products of warpgroups.
+ * Needs phase placed, behind pipeline_loops; keeps it. Drops the marks of all dots (`warpgroup`): what has one still stays what it is.
+ *
+ * A factor comes to mma.sync by way of shared memory, as a rule: it is stored there as it was read or made, and read as fragments, by every
+ * warp that needs them. Warpgroups read it where it is stored, in panels, so nothing takes registers for it, nor instructions:
+ *
+ *   x = convert_layout p; y = convert_layout q          b = shared_alloc; shared_store b, p;  c = shared_alloc; shared_store c, q
+ *   r = dot x, y, acc                            ==>    s = wgmma b, c, pending acc;  r = wgmma_wait s;  shared_free b, c
+ *
+ * Which dots: choose_mma has marked them (ir/wgmma_dot.c). A factor a that is in registers as fragments stays there. What a loop around the
+ * dot does not change is stored in front of the loop. Where buffers take more memory than there is left, the dot stays what it is. */
+#include "buffers.h"
+#include "pipeline.h"
+#include "scratch.h"
+#include "wgmma.h"
+
+typedef struct Stored {
+  Ctx *c;
+  Op *dot;
+  VEC(Value *) buffers;
+} Stored;
+
+/* What a factor is a transpose or another layout of; *k, the dimension that is K, of that. */
+static Value *
+source_of(Value *v, int *k)
+{
+  for (; op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT); v = op_operand(v->def, 0))
+    if (v->def->code == OP_PERMUTE)
+      *k = (int)op_attr(v->def, AT_PERM)->ints.v[*k];
+  return v;
+}
+
+/* The buffer for a factor, in panels; NULL: there is none. */
+static const Type *
+buffer_for(Stored *s, Value *factor, int k)
+{
+  const Type *t = source_of(factor, &k)->type;
+  int fast = dtype_bits(t->dt) == 16 ? buffer_fastest(t, t->layout) : k;
+  const Layout *l = layout_panels_default(s->c, t->rank, t->shape, type_elem_bytes(t), fast);
+  const Type *buffer = l ? type_shared(s->c, t->dt, 0, t->rank, t->shape, NULL, l, 0, 0) : NULL;
+  WgmmaSide side;
+  return buffer && !wgmma_side(s->c, buffer, k, &side) ? buffer : NULL;
+}
+
+/* The op that holds the dot, or is it, in front of which v is stored: outside of the loops that do not change v. */
+static Op *
+place_for(const Stored *s, const Value *v)
+{
+  Op *at = s->dot;
+  while (at->block->parent && op_is_loop(at->block->parent) && !op_inside(v->def, at->block->parent))
+    at = at->block->parent;
+  return at;
+}
+
+/* The view of a factor's buffer as the product takes it, at b; the buffer is filled in front of the dot. */
+static Value *
+view_of(Stored *s, Builder *b, Value *v, const Type *buffer)
+{
+  if (op_is(v, OP_CONVERT_LAYOUT))
+    return view_of(s, b, OPERAND(v->def, CONVERT_LAYOUT, x), buffer);
+  if (op_is(v, OP_PERMUTE)) {
+    int perm[MAX_RANK];
+    for (u32 i = 0; i < v->type->rank; i++)
+      perm[i] = (int)op_attr(v->def, AT_PERM)->ints.v[i];
+    return ir_shared_permute(b, view_of(s, b, OPERAND(v->def, PERMUTE, x), buffer), perm);
+  }
+  Op *at = place_for(s, v);
+  Builder front = builder_before(at), behind = builder_after(at);
+  front.span = behind.span = s->dot->span;
+  Value *shared = ir_shared_alloc(&front, buffer);
+  shared->name = v->name;
+  ir_shared_store(&front, shared, v);
+  vec_push(s->c->scratch, &s->buffers, shared);
+  return shared;
+}
+
+/* Does the factor come to the dot by way of shared memory? */
+static bool
+passes_shared(Ctx *c, const Value *v)
+{
+  for (; op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT); v = op_operand(v->def, 0)) {
+    ConvertPlan plan = {0};
+    if (v->def->code == OP_CONVERT_LAYOUT)
+      scratch_convert_plan(c, v->def, &plan);
+    if (v->def->code == OP_CONVERT_LAYOUT && plan.kind == CONVERT_SHARED)
+      return true;
+  }
+  return false;
+}
+
+/* Bytes of all buffers, as if all were live at once. */
+static void
+count_bytes(Op *op, void *user)
+{
+  if (op->code == OP_SHARED_ALLOC)
+    *(u64 *)user += type_shared_bytes(op_result(op)->type);
+}
+
+static void
+free_buffers(Stored *s)
+{
+  for (u32 i = 0; i < s->buffers.len; i++) {
+    Value *buffer = s->buffers.data[i];
+    Op *at = op_ancestor_in(s->dot, value_block(buffer));
+    while (at->next->code == OP_WGMMA_WAIT)
+      at = at->next;
+    Builder b = builder_after(at);
+    b.span = s->dot->span;
+    op_create(&b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
+  }
+}
+
+static void
+store_dot(Ctx *c, Func *f, Op *dot)
+{
+  Stored s = {.c = c, .dot = dot};
+  Value *a = OPERAND(dot, DOT, a), *y = OPERAND(dot, DOT, b);
+  const Type *ta = passes_shared(c, a) ? buffer_for(&s, a, 1) : NULL, *tb = passes_shared(c, y) ? buffer_for(&s, y, 0) : NULL;
+  u64 bytes = 0;
+  func_walk(f, count_bytes, &bytes);
+  bytes += (ta ? type_shared_bytes(ta) : 0) + (tb ? type_shared_bytes(tb) : 0);
+  if (!tb || bytes > c->target->shared_max || (!ta && wgmma_promotes(dot) && a->type->shape[1] > wgmma_promotes(dot)))
+    return;
+  Builder b = builder_before(dot);
+  OpVec waits = {0};
+  b.span = dot->span;
+  Value *right = view_of(&s, &b, y, tb), *left = ta ? view_of(&s, &b, a, ta) : a;
+  Value *sum = warpgroup_sum(&b, dot, left, right, &waits);
+  sum->name = op_result(dot)->name;
+  value_replace_uses(op_result(dot), sum);
+  free_buffers(&s);
+  op_remove(dot);
+}
+
+void
+pass_stored_dots(Ctx *c, Module *m)
+{
+  for (u32 i = 0; i < m->funcs.len; i++) {
+    OpVec dots = func_ops(c, m->funcs.data[i], OP_DOT);
+    for (u32 k = 0; k < dots.len; k++) {
+      i64 mark = op_int(dots.data[k], AT_WARPGROUP, 0);
+      op_remove_attr(dots.data[k], AT_WARPGROUP);
+      if (mark == DOT_STORED)
+        store_dot(c, m->funcs.data[i], dots.data[k]);
+    }
+  }
+}

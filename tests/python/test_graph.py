@@ -1,0 +1,166 @@
+"""Streams, events and graphs from Python: on the simulator, and over the fake driver (tests/runtime/fakecuda.c), which has to come first on
+LD_LIBRARY_PATH."""
+import gc
+import unittest
+
+import numpy as np
+
+from common import AXPY, kernel, tilec
+from fake import fake
+
+N = 200
+
+
+class OnSim(unittest.TestCase):
+    def setUp(self):
+        self.dev = tilec.Device("sim")
+        self.k = kernel(self.dev, AXPY)
+        self.s, self.t = self.dev.stream(), self.dev.stream(priority=0)
+        self.x = self.dev.array(np.arange(N, dtype=np.float32))
+        self.y = self.dev.array(np.ones(N, np.float32))
+
+    def axpy(self, a, x, y):
+        return self.k.bind(2, a, x, y, N)
+
+    def test_streams(self):
+        seen = []
+        event = self.s.record()
+        self.t.wait(event)
+        self.t.call(lambda: seen.append(1))
+        self.assertEqual(seen, [1])
+        self.assertTrue(self.t.query() and event.query())
+        last = self.dev.event()
+        last.record(self.s)
+        self.assertGreaterEqual(event.ms_to(last), 0)
+        with self.assertRaisesRegex(tilec.Error, "an event knows no time"):
+            event.ms_to(self.s.record(self.dev.event(timed=False)))
+        with self.assertRaisesRegex(tilec.Error, "priority 5: PTX simulator has 0"):
+            self.dev.stream(priority=5)
+
+    def test_capture(self):
+        seen = []
+        with self.s.capture() as g:
+            self.assertTrue(self.s.capturing)
+            self.y.fill_bytes(0, self.s)
+            self.t.wait(self.s.record())
+            self.k(2, 3.0, self.x, self.y, N, stream=self.t)
+            self.t.call(lambda: seen.append(1))
+            self.s.wait(self.t.record())
+            self.axpy(1.0, self.x, self.y)(self.s)
+        self.assertEqual(len(g), 4)
+        self.assertEqual([g.node(i) for i in range(4)],
+                         [("fill", None, []), ("launch", "axpy", [0]), ("call", None, [1]), ("launch", "axpy", [0, 2])])
+        self.assertEqual(self.y.numpy()[2], 1)             # nothing has been done
+        g(self.s)
+        np.testing.assert_array_equal(self.y.numpy(), 4 * np.arange(N))
+        g.update(3, self.axpy(-2.0, self.x, self.y))
+        g()
+        np.testing.assert_array_equal(self.y.numpy(), np.arange(N))
+        self.assertEqual(seen, [1, 1])
+
+    def test_by_hand(self):
+        a, out, seen = np.arange(N, dtype=np.float32), np.zeros(N, np.float32), []
+        g = self.dev.graph()
+        write, clear = g.copy(self.x, a), g.fill_bytes(self.y, 0)
+        n = g.launch(self.axpy(2.0, self.x, self.y), after=g.join([write, clear]))
+        read = g.copy(out, self.y, after=n)
+        g.call(lambda: seen.append(out[3]), after=[read])
+        for scale in 1, 10:
+            a[:] = scale * np.arange(N)
+            g(self.s)
+        self.assertEqual(seen, [6, 60])
+        self.assertEqual(g.node(n), ("launch", "axpy", [2]))
+        g.launch(self.axpy(1.0, self.x, self.x), after=n)  # it is made again
+        g()
+        self.assertEqual(self.x.numpy()[1], 20)
+
+    def test_refused(self):
+        g = self.dev.graph()
+        host = np.zeros(N, np.float32)
+        with self.assertRaisesRegex(TypeError, "bound calls"):
+            g.launch(self.k)
+        with self.assertRaisesRegex(TypeError, "arrays of the device"):
+            g.launch(self.axpy(1.0, host, self.y))
+        with self.assertRaisesRegex(ValueError, "dst has 800 bytes, src 4"):
+            g.copy(self.x, np.zeros(1, np.float32))
+        with self.assertRaisesRegex(TypeError, "dst is an Array or a contiguous numpy array"):
+            g.copy(np.zeros((4, 4))[:, 1], self.x)
+        with self.assertRaisesRegex(tilec.Error, r"after\[0\] is node 7; the graph has 0"):
+            g.join(7)
+        with self.assertRaisesRegex(tilec.Error, "no node 0"):
+            g.update(0, self.axpy(1.0, self.x, self.y))
+        with self.assertRaisesRegex(tilec.Error, "the stream is being captured"), self.s.capture():
+            self.s.synchronize()
+        self.assertFalse(self.s.capturing)
+        with self.assertRaisesRegex(TypeError, "x is in the host's memory"), self.s.capture():
+            self.k(2, 1.0, host, self.y, N, stream=self.s)
+        with self.assertRaisesRegex(tilec.Error, "the capture has another stream"), self.s.capture():
+            self.t.wait(self.s.record())
+            self.k(2, 1.0, self.x, self.y, N, stream=self.t)
+
+    def test_gone(self):
+        """An array that Python has collected is missed by its graph."""
+        g, y = self.dev.graph(), self.dev.array(np.ones(N, np.float32))
+        with self.s.capture() as g:
+            self.k(2, 1.0, self.x, y, N, stream=self.s)
+        g()
+        del y
+        gc.collect()
+        with self.assertRaisesRegex(tilec.Error, r"node 0: kernel axpy, argument 2 \(y\): its buffer has been destroyed"):
+            g()
+
+    def test_pinned(self):
+        h = self.dev.pinned((2, N // 2), "f32")
+        h.host[:] = 5
+        self.axpy(1.0, self.x, h)()
+        np.testing.assert_array_equal(h.host.reshape(-1), 5 + np.arange(N))
+        copy, view = self.dev.empty(N, "f32"), h.host
+        copy.copy_from(h, self.s)
+        del h
+        gc.collect()
+        self.assertEqual(view[1, -1], 4 + N)               # the array keeps its memory
+        np.testing.assert_array_equal(copy.numpy(), 5 + np.arange(N))
+        with self.assertRaisesRegex(ValueError, "an Array of 800 bytes is needed"):
+            copy.copy_from(self.dev.empty(1, "f32"))
+
+    def test_range(self):
+        with self.dev.range("step"), self.dev.range("inner"):
+            self.axpy(1.0, self.x, self.y)()
+        self.assertEqual(self.y.numpy()[3], 4)
+
+    def test_windows(self):
+        self.s.window(self.x, ratio=0.5)
+        self.s.window(None)
+        with self.assertRaisesRegex(tilec.Error, "ratio is 2"):
+            self.s.window(self.x, ratio=2)
+        self.dev.keep_persisting(0)
+        self.dev.reset_persisting()
+
+
+class OverDriver(unittest.TestCase):
+    """Streams are the driver's, and so are captures; the wrapped ones of others are theirs."""
+
+    def setUp(self):
+        self.dev = tilec.Device("cuda")
+
+    def test_own_stream(self):
+        k, x = kernel(self.dev, AXPY), self.dev.empty(300, "f32")
+        s = self.dev.stream(priority=-2)
+        other = self.dev.stream(of=s)
+        self.assertEqual(other.native, s.native)
+        k(3, 1.0, x, self.dev.empty(300, "f32"), 300, stream=s)
+        self.assertEqual(fake.launch.stream, s.native)
+        with s.capture() as g:
+            k(3, 1.0, x, x, 300, stream=s)
+        self.assertEqual(g.node(0), ("launch", "axpy", []))
+        g.update(0, k.bind(2, 2.0, x, x, 300))
+
+    def test_priorities(self):
+        self.assertEqual((self.dev.info.priority_least, self.dev.info.priority_greatest), (0, -5))
+        self.assertEqual((self.dev.info.l2_persisting_max, self.dev.info.l2_window_max, self.dev.info.pools), (1 << 20, 4096, 1))
+        with self.assertRaisesRegex(tilec.Error, "priority 1"):
+            self.dev.stream(priority=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

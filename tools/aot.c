@@ -1,0 +1,630 @@
+/* aot.c - which kernels, configurations and forms a file of kernels compiled ahead has, and compiling them.
+ *
+ * A function is a kernel with its const and type parameters set: those of -D, or of each --config. A function's forms are, for each target:
+ * the patterns that were asked for (--form), or one that is found; then the one that takes all arguments; and where that copies boxes or
+ * relies on integers not to be negative, one behind it that does neither. Of pointers that a kernel compares with None each form is there
+ * once for every answer.
+ *
+ * The pattern that is found: all addresses and integers are multiples of 16, as far as that makes other code. What makes none is left out,
+ * and of the rest each integer need only be the least multiple that gives the same. */
+#include "aot.h"
+#include "cubin.h"
+#include "facts.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NULLS_MAX = 3, WORD = 512, MOST_DIVISIBLE = 16 };
+
+/* One kernel as tilec_describe tells of it. */
+typedef struct Kernel { char *name; char *text; } Kernel;
+
+typedef struct Emit {
+  const AotOptions *o;
+  AotFile file;
+  const char *targets[AOT_TARGETS];
+  size_t ntargets;
+  Kernel *kernels;
+  size_t nkernels;
+  void **kept;                              /* all that is to be freed in the end */
+  size_t nkept;
+} Emit;
+
+static int
+fail(const char *format, const char *what)
+{
+  fputs("tilec: ", stderr);
+  fprintf(stderr, format, what);
+  fputc('\n', stderr);
+  return 1;
+}
+
+/* Exits when there is no memory: this is a tool's main thread. */
+static void *
+keep(Emit *e, void *p)
+{
+  void **grown = realloc(e->kept, (e->nkept + 1) * sizeof *grown);
+  if (!p || !grown) {
+    fputs("tilec: out of memory\n", stderr);
+    exit(1);
+  }
+  e->kept = grown;
+  return e->kept[e->nkept++] = p;
+}
+
+static char *
+keep_text(Emit *e, const char *s, size_t n)
+{
+  char *copy = keep(e, calloc(1, n + 1));
+  memcpy(copy, s, n);
+  return copy;
+}
+
+/* ---- what there is ---- */
+
+static TilecResult *
+describe(const Emit *e, const char *kernel, int tuning)
+{
+  TilecOptions o = *e->o->compile;
+  o.kernel = kernel;
+  o.ndefines = o.nfacts = 0;
+  o.tuning = tuning;
+  return tilec_describe(e->o->name, e->o->text, e->o->len, &o);
+}
+
+static int
+say(const TilecResult *r)
+{
+  if (!r)
+    return fail("%s", "out of memory");
+  fputs(r->diagnostics, stderr);
+  return r->status;
+}
+
+/* Is there a line that begins with these words, or, with rest, that has a word behind them? */
+static const char *
+line_find(const char *text, const char *word, const char *name)
+{
+  char start[WORD];
+  int n = snprintf(start, sizeof start, "%s %s", word, name);
+  for (const char *s = text; s && *s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL)
+    if (!strncmp(s, start, (size_t)n) && (!*name || s[n] == ' ' || s[n] == '\n'))
+      return s;
+  return NULL;
+}
+
+static int
+add_kernel(Emit *e, const char *name, size_t len)
+{
+  Kernel *grown = keep(e, calloc(e->nkernels + 1, sizeof *grown));
+  if (e->nkernels)
+    memcpy(grown, e->kernels, e->nkernels * sizeof *grown);
+  e->kernels = grown;
+  Kernel *k = &grown[e->nkernels++];
+  k->name = keep_text(e, name, len);
+  TilecResult *r = describe(e, k->name, e->o->tune ? TILEC_TUNING_CLAUSES : TILEC_TUNING_NONE);
+  int status = r && !r->status ? 0 : say(r);
+  if (!status)
+    k->text = keep_text(e, r->output, r->output_len);
+  tilec_result_free(r);
+  return status;
+}
+
+static int
+find_kernels(Emit *e)
+{
+  TilecResult *r = describe(e, e->o->compile->kernel, TILEC_TUNING_NONE);
+  int status = r && !r->status ? 0 : say(r);
+  for (const char *s = status ? NULL : r->output; s && !status && (s = line_find(s, "kernel", "")); s++)
+    status = add_kernel(e, s + 7, strcspn(s + 7, " \n"));
+  tilec_result_free(r);
+  return status;
+}
+
+static int
+find_targets(Emit *e)
+{
+  const char *text = e->o->targets ? e->o->targets : e->o->compile->target;
+  char *list = keep_text(e, text, strlen(text)), *rest = NULL;
+  for (char *t = strtok_r(list, ",", &rest); t; t = strtok_r(NULL, ",", &rest)) {
+    if (e->ntargets == AOT_TARGETS)
+      return fail("more than 16 targets; '%s' is the first that is", t);
+    e->targets[e->ntargets++] = t;
+  }
+  return e->ntargets ? 0 : fail("%s", "no target is named");
+}
+
+/* ---- facts ---- */
+
+typedef struct Facts { TilecFact at[AOT_LIST]; size_t n; } Facts;
+
+static bool
+kernel_has(const Kernel *k, const char *name)
+{
+  return line_find(k->text, "param", name) || line_find(k->text, "const", name) || line_find(k->text, "type", name);
+}
+
+/* Those of --assume that are about this kernel, as all forms have them. */
+static Facts
+common_facts(const Emit *e, const Kernel *k)
+{
+  Facts f = {.n = 0};
+  for (size_t i = 0; i < e->o->compile->nfacts; i++)
+    if (kernel_has(k, e->o->compile->facts[i].name))
+      f.at[f.n++] = e->o->compile->facts[i];
+  return f;
+}
+
+static int
+add_fact(Facts *f, TilecFact x)
+{
+  if (f->n == AOT_LIST)
+    return fail("too many facts; that about '%s' is the first that is", x.name);
+  f->at[f->n++] = x;
+  return 0;
+}
+
+static bool
+has_fact(const Facts *f, const char *name)
+{
+  for (size_t i = 0; i < f->n; i++)
+    if (!strcmp(f->at[i].name, name))
+      return true;
+  return false;
+}
+
+static int
+add_pattern(Emit *e, const Kernel *k, const char *text, Facts *f)
+{
+  char *list = keep_text(e, text, strlen(text)), *rest = NULL;
+  for (char *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+    TilecFact x;
+    const char *wrong = fact_parse(one, &x);
+    char message[160];
+    snprintf(message, sizeof message, "--form: %s", wrong ? wrong : "");
+    if (wrong)
+      return fail(message, one);
+    if (kernel_has(k, x.name) && (!x.other || kernel_has(k, x.other)) && add_fact(f, x))
+      return 1;
+  }
+  return 0;
+}
+
+/* ---- compiling ---- */
+
+typedef struct Setting { const TilecDefine *defines; size_t n; } Setting;
+
+static TilecResult *
+compile(const Emit *e, const Kernel *k, Setting s, const Facts *f, const char *target, int tensors)
+{
+  TilecOptions o = *e->o->compile;
+  o.kernel = k->name;
+  o.defines = s.defines;
+  o.ndefines = s.n;
+  o.facts = f->at;
+  o.nfacts = f->n;
+  o.target = target;
+  o.tensors = tensors;
+  return tilec_compile(e->o->name, e->o->text, e->o->len, &o);
+}
+
+/* The code behind the manifest's line. */
+static const char *
+code_of(const TilecResult *r)
+{
+  const char *s = r->output;
+  while (s && !strncmp(s, "//@tilec", 8) && strchr(s, '\n'))
+    s = strchr(s, '\n') + 1;
+  return s;
+}
+
+/* Do these facts give that code? */
+static bool
+gives(const Emit *e, const Kernel *k, Setting s, const Facts *f, const char *target, const TilecResult *code)
+{
+  TilecResult *r = compile(e, k, s, f, target, e->o->compile->tensors);
+  bool same = r && !r->status && !strcmp(code_of(r), code_of(code));
+  tilec_result_free(r);
+  return same;
+}
+
+/* Without fact i, or with the least divisor of the integer that does. */
+static void
+weaken(const Emit *e, const Kernel *k, Setting s, Facts *f, size_t i, const char *target, const TilecResult *code)
+{
+  static const int64_t less[] = {4, 8};
+  Facts with = *f;
+  memmove(&with.at[i], &with.at[i + 1], (--with.n - i) * sizeof *with.at);
+  if (gives(e, k, s, &with, target, code)) {
+    *f = with;
+    return;
+  }
+  for (size_t j = 0; j < sizeof less / sizeof *less; j++) {
+    with = *f;
+    with.at[i].value = less[j];
+    if (gives(e, k, s, &with, target, code)) {
+      *f = with;
+      return;
+    }
+  }
+}
+
+static void
+assume_aligned(const TilecResult *general, Facts *f)
+{
+  uint32_t first[TILERT_MAX_PARAMS], n = tilert_manifest_args(&general->manifests[0], first);
+  for (uint32_t i = 0; i < n; i++) {
+    const TilertParam *p = &general->manifests[0].params[first[i]];
+    bool whole = p->kind == TILERT_PARAM_SCALAR && (*p->dtype == 'i' || *p->dtype == 'u') && strcmp(p->dtype, "i1") != 0;
+    bool address = p->kind == TILERT_PARAM_POINTER && p->null != TILERT_NULL_ALWAYS;
+    if ((whole || address) && !has_fact(f, p->name) && f->n < AOT_LIST)
+      f->at[f->n++] = (TilecFact){.name = p->name, .kind = TILEC_FACT_DIVISIBLE, .value = MOST_DIVISIBLE};
+  }
+}
+
+/* What of alignment makes other code than `general`, which was compiled for f: added to f; false: nothing does. */
+static bool
+find_pattern(Emit *e, const Kernel *k, Setting s, Facts *f, const char *target, const TilecResult *general)
+{
+  size_t before = f->n;
+  assume_aligned(general, f);
+  TilecResult *full = compile(e, k, s, f, target, e->o->compile->tensors);
+  bool better = full && !full->status && strcmp(code_of(full), code_of(general)) != 0;
+  for (size_t i = f->n; better && i-- > before;)
+    weaken(e, k, s, f, i, target, full);
+  for (size_t i = before; i < f->n; i++)       /* general's own text goes away with it */
+    f->at[i].name = keep_text(e, f->at[i].name, strlen(f->at[i].name));
+  tilec_result_free(full);
+  return better && f->n > before;
+}
+
+/* ---- the forms of a function ---- */
+
+static int
+assemble(Emit *e, AotForm *f)
+{
+  char message[4096];
+  if (!e->o->cubin)
+    return 0;
+  f->cubin = cubin_assemble(f->r->output, f->r->output_len, f->target, &f->cubin_len, message, sizeof message);
+  if (!f->cubin)
+    return fail("%s", message);
+  keep(e, f->cubin);
+  return 0;
+}
+
+static int
+add_form(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *f, const char *target, int tensors, AotForm **out)
+{
+  AotForm *grown = keep(e, calloc(fn->nforms + 1, sizeof *grown));
+  if (fn->nforms)
+    memcpy(grown, fn->forms, fn->nforms * sizeof *grown);
+  fn->forms = grown;
+  AotForm *form = *out = &grown[fn->nforms++];
+  form->target = target;
+  form->facts = keep(e, calloc(f->n + 1, sizeof *f->at));
+  memcpy(form->facts, f->at, f->n * sizeof *f->at);
+  form->nfacts = f->n;
+  form->r = compile(e, k, s, f, target, tensors);
+  return form->r && !form->r->status ? assemble(e, form) : say(form->r);
+}
+
+/* Are there arguments that the form does not take because of boxes or of signs? */
+static bool
+is_choosy(const TilecResult *r)
+{
+  const TilertManifest *m = &r->manifests[0];
+  for (uint32_t i = 0; i < m->nparams; i++) {
+    const TilertParam *p = &m->params[i];
+    bool map = (p->kind == TILERT_PARAM_TENSOR && p->part == TILERT_TENSOR_MAP) || p->kind == TILERT_PARAM_VIEW;
+    if (map || p->nonneg)
+      return true;
+  }
+  return false;
+}
+
+/* The forms for one target, and one answer of which pointers are null. */
+static int
+add_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *nulls, const char *target)
+{
+  AotForm *form;
+  Facts f;
+  int status = 0;
+  const int tensors = e->o->compile->tensors;
+  for (size_t i = 0; !status && i < e->o->nforms; i++) {
+    f = *nulls;
+    status = add_pattern(e, k, e->o->forms[i], &f);
+    if (!status && f.n > nulls->n)
+      status = add_form(e, fn, k, s, &f, target, tensors, &form);
+  }
+  TilecResult *general = status || e->o->nforms ? NULL : compile(e, k, s, nulls, target, tensors);
+  f = *nulls;
+  if (general && !general->status && find_pattern(e, k, s, &f, target, general))
+    status = add_form(e, fn, k, s, &f, target, tensors, &form);
+  tilec_result_free(general);
+  if (!status)
+    status = add_form(e, fn, k, s, nulls, target, tensors, &form);
+  if (!status && is_choosy(form->r))
+    status = add_form(e, fn, k, s, nulls, target, TILEC_TENSORS_NONE, &form);
+  return status;
+}
+
+/* The pointers that the kernel compares with None, without those that a fact or define settles. */
+static size_t
+nulls_of(Emit *e, const Kernel *k, Setting s, const Facts *common, const char *names[NULLS_MAX + 1])
+{
+  size_t n = 0;
+  for (const char *l = k->text; (l = line_find(l, "null", "")) != NULL; l++) {
+    char *name = keep_text(e, l + 5, strcspn(l + 5, "\n"));
+    bool set = has_fact(common, name);
+    for (size_t i = 0; i < s.n; i++)
+      set |= !strcmp(s.defines[i].name, name);
+    for (size_t i = 0; i < e->o->nforms; i++)     /* a form that says it: then forms are what they say */
+      set |= strstr(e->o->forms[i], name) && strstr(e->o->forms[i], "None");
+    if (!set && n <= NULLS_MAX)
+      names[n++] = name;
+  }
+  return n;
+}
+
+static int
+fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s)
+{
+  const char *names[NULLS_MAX + 1];
+  Facts common = common_facts(e, k);
+  size_t n = nulls_of(e, k, s, &common, names);
+  int status = 0;
+  if (n > NULLS_MAX)
+    return fail("kernel %s asks of more than 3 pointers whether they are None: settle some with --assume=NAME=None or NAME!=None",
+                k->name);
+  for (size_t t = 0; t < e->ntargets; t++)
+    for (uint32_t answer = 0; !status && answer < 1u << n; answer++) {
+      Facts f = common;
+      for (size_t i = 0; !status && i < n; i++)
+        status = add_fact(&f, (TilecFact){.name = names[i], .kind = TILEC_FACT_NULL, .value = answer >> i & 1});
+      if (!status)
+        status = add_forms(e, fn, k, s, &f, e->targets[t]);
+    }
+  return status;
+}
+
+/* What the arguments are, by the last form, and what holds in all. */
+static void
+know_arguments(AotFunction *fn, const Kernel *k)
+{
+  fn->m = &fn->forms[fn->nforms - 1].r->manifests[0];
+  fn->nargs = tilert_manifest_args(fn->m, fn->first);
+  fn->reads = ~UINT64_C(0);
+  for (size_t i = 0; i < fn->nforms; i++) {
+    uint32_t first[TILERT_MAX_PARAMS], n = tilert_manifest_args(&fn->forms[i].r->manifests[0], first);
+    for (uint32_t a = 0; a < n; a++)
+      if (!fn->forms[i].r->manifests[0].params[first[a]].reads)
+        fn->reads &= ~(UINT64_C(1) << a);
+  }
+  for (uint32_t a = 0; a < fn->nargs; a++)
+    if (line_find(k->text, "null", fn->m->params[fn->first[a]].name))
+      fn->nullable |= UINT64_C(1) << a;
+}
+
+/* ---- functions ---- */
+
+/* KERNEL, or KERNEL_BM64_BN128. */
+static char *
+function_name(Emit *e, const char *kernel, const char *config)
+{
+  const char *prefix = e->o->prefix ? e->o->prefix : "";
+  char *name = keep(e, calloc(1, strlen(prefix) + strlen(kernel) + strlen(config) + 2));
+  char *to = name + sprintf(name, "%s%s%s", prefix, kernel, *config ? "_" : "");
+  for (const char *s = config; *s; s++)
+    if (isalnum((unsigned char)*s))
+      *to++ = *s;
+    else if (*s == ',' || *s == '.' || *s == '-')
+      *to++ = '_';
+  return name;
+}
+
+/* Functions of the C library, as far as a kernel may be called like one. */
+static const char *const library[] = {
+  "abort", "abs", "accept", "acos", "asin", "atan", "bind", "calloc", "ceil", "clock", "close", "connect", "cos", "cosh", "div",
+  "dup", "erf", "erfc", "exit", "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin", "fmod", "fork", "free", "frexp",
+  "gamma", "getc", "gets", "hypot", "index", "kill", "ldexp", "lgamma", "link", "log", "log10", "log1p", "log2", "logb", "main",
+  "malloc", "memchr", "memcmp", "memcpy", "memmove", "memset", "modf", "open", "pause", "pipe", "poll", "pow", "printf", "puts",
+  "qsort", "rand", "random", "read", "realloc", "remainder", "remove", "rename", "rindex", "rint", "round", "scalb", "scalbn",
+  "select", "send", "signal", "sin", "sinh", "sleep", "sqrt", "stat", "strcat", "strchr", "strcmp", "strcpy", "strlen", "strncmp",
+  "sync", "system", "tan", "tanh", "tgamma", "time", "times", "trunc", "truncate", "umask", "wait", "write", "y0", "y1", "yn", "j0",
+  "j1", "jn",
+};
+
+static int
+check_library(const char *name)
+{
+  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+    if (!strcmp(library[i], name))
+      return fail("'%s' is a function of the C library: --prefix=NAME_ puts a prefix in front of all functions", name);
+  return 0;
+}
+
+static int
+check_name(const Emit *e, const char *name)
+{
+  for (size_t i = 0; i < e->file.n; i++)
+    if (!strcmp(e->file.functions[i].name, name))
+      return fail("two functions would be called '%s'", name);
+  return 0;
+}
+
+static int
+add_function(Emit *e, const Kernel *k, Setting s, const char *config)
+{
+  char *name = function_name(e, k->name, config);
+  if (check_name(e, name))
+    return 1;
+  AotFunction *grown = keep(e, calloc(e->file.n + 1, sizeof *grown));
+  if (e->file.n)
+    memcpy(grown, e->file.functions, e->file.n * sizeof *grown);
+  e->file.functions = grown;
+  AotFunction *fn = &grown[e->file.n++];
+  fn->name = name;
+  fn->kernel = k->name;
+  fn->config = keep_text(e, config, strlen(config));
+  int status = fill_forms(e, fn, k, s);
+  if (!status)
+    know_arguments(fn, k);
+  return status;
+}
+
+/* The end of a value: at a comma or tab outside of brackets. */
+static size_t
+value_length(const char *s, char stop)
+{
+  size_t n = 0;
+  for (int deep = 0; s[n] && (deep || s[n] != stop); n++)
+    deep += strchr("([{", s[n]) != NULL ? 1 : strchr(")]}", s[n]) != NULL ? -1 : 0;
+  return n;
+}
+
+/* -D's that are this kernel's, and those of a configuration, which come first. */
+static int
+settings(Emit *e, const Kernel *k, const char *config, char stop, TilecDefine *out, size_t *n)
+{
+  *n = 0;
+  for (const char *s = config; *s && *n < AOT_LIST;) {
+    size_t len = value_length(s, stop), name = strcspn(s, "=");
+    if (!name || name >= len)
+      return fail("--config wants [KERNEL:]NAME=VALUE,NAME=VALUE, not '%s'", config);
+    out[(*n)++] = (TilecDefine){keep_text(e, s, name), keep_text(e, s + name + 1, len - name - 1)};
+    s += len + (s[len] == stop);
+  }
+  for (size_t i = 0, own = *n; i < e->o->compile->ndefines && *n < AOT_LIST; i++) {
+    const TilecDefine *d = &e->o->compile->defines[i];
+    bool set = !kernel_has(k, d->name) && strcmp(d->name, "warps") != 0;
+    for (size_t j = 0; j < own; j++)
+      set |= !strcmp(out[j].name, d->name);
+    if (!set)
+      out[(*n)++] = *d;
+  }
+  return 0;
+}
+
+static int
+add_config(Emit *e, const Kernel *k, const char *config, char stop)
+{
+  TilecDefine *defines = keep(e, calloc(AOT_LIST, sizeof *defines));
+  char *text = keep_text(e, config, strlen(config));
+  size_t n;
+  int status = settings(e, k, config, stop, defines, &n);
+  for (char *s = text; *s; s++)
+    *s = *s == '\t' ? ',' : *s;
+  return status ? status : add_function(e, k, (Setting){defines, n}, text);
+}
+
+/* The configuration if it is this kernel's: with its name in front, or without a name if there is but one kernel. */
+static const char *
+config_for(const Emit *e, const Kernel *k, const char *config)
+{
+  size_t n = strcspn(config, ":="), own = strlen(k->name);
+  if (config[n] == ':')
+    return n == own && !strncmp(config, k->name, n) ? config + n + 1 : NULL;
+  return e->nkernels == 1 ? config : NULL;
+}
+
+static int
+check_configs(const Emit *e)
+{
+  for (size_t i = 0; i < e->o->nconfigs; i++) {
+    bool found = false;
+    for (size_t k = 0; k < e->nkernels; k++)
+      found |= config_for(e, &e->kernels[k], e->o->configs[i]) != NULL;
+    if (!found)
+      return fail(e->nkernels == 1 ? "--config: no kernel has this name: '%s'" : "--config: put a kernel's name in front, KERNEL:%s",
+                  e->o->configs[i]);
+  }
+  return 0;
+}
+
+static int
+add_functions(Emit *e, const Kernel *k)
+{
+  int status = 0;
+  size_t before = e->file.n;
+  for (size_t i = 0; !status && i < e->o->nconfigs; i++) {
+    const char *config = config_for(e, k, e->o->configs[i]);
+    if (config)
+      status = add_config(e, k, config, ',');
+  }
+  for (const char *s = e->o->tune ? k->text : NULL; !status && s && (s = line_find(s, "tune", "")); s++)
+    status = add_config(e, k, keep_text(e, s + 5, strcspn(s + 5, "\n")), '\t');
+  return status || e->file.n > before ? status : add_config(e, k, "", ',');
+}
+
+/* A kernel with one configuration is called by its name alone. */
+static void
+shorten_names(Emit *e)
+{
+  for (size_t i = 0; i < e->file.n; i++) {
+    size_t same = 0;
+    for (size_t j = 0; j < e->file.n; j++)
+      same += !strcmp(e->file.functions[i].kernel, e->file.functions[j].kernel);
+    if (same == 1)
+      e->file.functions[i].name = function_name(e, e->file.functions[i].kernel, "");
+  }
+}
+
+static int
+check_names(const Emit *e)
+{
+  int status = 0;
+  for (size_t i = 0; !status && i < e->file.n; i++)
+    status = check_library(e->file.functions[i].name);
+  return status;
+}
+
+static int
+check_defines(const Emit *e)
+{
+  for (size_t i = 0; i < e->o->compile->ndefines; i++) {
+    bool found = !strcmp(e->o->compile->defines[i].name, "warps");
+    for (size_t k = 0; k < e->nkernels; k++)
+      found |= kernel_has(&e->kernels[k], e->o->compile->defines[i].name);
+    if (!found)
+      return fail("no kernel has a const or type parameter '%s'", e->o->compile->defines[i].name);
+  }
+  return 0;
+}
+
+static void
+emit_free(Emit *e)
+{
+  for (size_t i = 0; i < e->file.n; i++)
+    for (size_t j = 0; j < e->file.functions[i].nforms; j++)
+      tilec_result_free(e->file.functions[i].forms[j].r);
+  for (size_t i = 0; i < e->nkept; i++)
+    free(e->kept[i]);
+  free(e->kept);
+}
+
+int
+aot_emit(const AotOptions *o)
+{
+  Emit e = {.o = o, .file.o = o};
+  int status = find_targets(&e);
+  if (!status)
+    status = find_kernels(&e);
+  if (!status && !e.nkernels)
+    status = fail("%s holds no kernel", o->name);
+  if (!status)
+    status = check_configs(&e);
+  if (!status)
+    status = check_defines(&e);
+  for (size_t i = 0; !status && i < e.nkernels; i++)
+    status = add_functions(&e, &e.kernels[i]);
+  if (!status) {
+    shorten_names(&e);
+    status = check_names(&e);
+  }
+  if (!status)
+    status = aot_write(&e.file);
+  emit_free(&e);
+  return status;
+}

@@ -1,0 +1,57 @@
+/* aot.h - `tilec --emit=c`: a C source and its header with kernels that were compiled ahead. */
+#ifndef TILEC_TOOLS_AOT_H
+#define TILEC_TOOLS_AOT_H
+#include <stdbool.h>
+#include "tilec.h"
+
+enum { AOT_LIST = 256, AOT_TARGETS = 16 };
+
+typedef struct AotOptions {
+  const TilecOptions *compile;              /* its defines and facts hold for all */
+  const char *name, *text;
+  size_t len;
+  const char *targets;                      /* "sm_80,sm_90a"; NULL: the default */
+  const char *configs[AOT_LIST];            /* [KERNEL:]NAME=VALUE,NAME=VALUE */
+  const char *forms[AOT_LIST];              /* facts, ',' between them */
+  size_t nconfigs, nforms;
+  bool tune;                                /* a function for each configuration of the kernels' tune clauses */
+  bool cubin;                               /* beside PTX, what ptxas makes of it */
+  bool standalone;                          /* the source needs nothing but libcuda.so.1 */
+  const char *prefix;                       /* of the functions' names; NULL: none */
+  const char *output;                       /* NAME.c; the header is NAME.h beside it */
+} AotOptions;
+
+/* Write both files; the exit status, after saying on standard error what is wrong. */
+int aot_emit(const AotOptions *o);
+
+/* ---- between aot.c, which compiles, and aot_write.c ---- */
+
+typedef struct AotForm {
+  const char *target;
+  TilecFact *facts;
+  size_t nfacts;
+  TilecResult *r;
+  char *cubin;                              /* NULL: none */
+  size_t cubin_len;
+} AotForm;
+
+typedef struct AotFunction {
+  char *name, *kernel, *config;             /* config: "BM=64, BN=128", "" if the kernel has nothing set */
+  AotForm *forms;                           /* by target, and of each the special ones first */
+  size_t nforms;
+  const TilertManifest *m;                  /* of the last form: what the arguments are */
+  uint32_t nargs, first[TILERT_MAX_PARAMS];
+  uint64_t nullable, reads;                 /* bit i: argument i may be null; nothing is written where it leads */
+} AotFunction;
+
+typedef struct AotFile {
+  const AotOptions *o;
+  AotFunction *functions;
+  size_t n;
+} AotFile;
+
+int aot_write(const AotFile *f);
+
+/* Of scripts/amalgamate.py: the runtime as one text, and runtime/status.h. */
+extern const char aot_standalone[], aot_status[];
+#endif
