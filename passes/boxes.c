@@ -19,6 +19,24 @@ tile_of(const Op *op)
   return op->code == OP_TENSOR_LOAD ? op_result(op)->type : OPERAND(op, TENSOR_STORE, x)->type;
 }
 
+static bool
+divides(const AxisInfo *axes, const Value *v, u32 by)
+{
+  i64 k;
+  return value_const_int(v, &k) ? k % by == 0 : axes[v->id].divisibility[0] % by == 0;
+}
+
+/* A copy whose rows begin at no multiple of 16 bytes is an illegal instruction (the extents and the address are multiples). */
+static const char *
+start_obstacle(Ctx *c, const Op *op)
+{
+  const Type *t = op_tensor(op)->type;
+  u32 at = op->code == OP_TENSOR_LOAD ? SLOT(TENSOR_LOAD, at) : SLOT(TENSOR_STORE, at), piece = 16 / dtype_bytes(t->dt);
+  const Value *first = op_operand(op, at + t->rank - 1u);
+  return piece <= 1 || divides(analyse_axes(op->block->func), first, piece) ? NULL
+       : arena_printf(c->scratch, "its index along the last dimension is not known to be a multiple of %u, 16 bytes", piece);
+}
+
 static const char *
 form_obstacle(Ctx *c, const Op *op)
 {
@@ -37,13 +55,6 @@ form_obstacle(Ctx *c, const Op *op)
 }
 
 /* ---- tensors that the kernel makes ---- */
-
-static bool
-divides(const AxisInfo *axes, const Value *v, u32 by)
-{
-  i64 k;
-  return value_const_int(v, &k) ? k % by == 0 : axes[v->id].divisibility[0] % by == 0;
-}
 
 /* A map knows one box, and asks of a tensor what no launch has checked. */
 static const char *
@@ -108,6 +119,8 @@ box_obstacle(Ctx *c, const Op *op, const Op *instead_of)
   if (c->boxes == BOXES_NONE)
     return "this form is for arguments that copies of boxes do not take";
   const char *why = form_obstacle(c, op);
+  if (!why)
+    why = start_obstacle(c, op);
   if (!why && tensor_is_made(op_tensor(op)))
     why = made_obstacle(c, op);
   if (why)

@@ -4,8 +4,7 @@
 #include "internal.h"
 
 /* NULL if a copy can move the box of a tensor_load or tensor_store, else why not (in scratch). instead_of: an access that goes then, or
- * NULL. Where that rests on two parameters reaching
- * different memory, they are noted to. */
+ * NULL. Where that rests on two parameters reaching different memory, they are noted to. */
 const char *box_obstacle(Ctx *c, const Op *op, const Op *instead_of);
 /* Pointers to the elements of op's box, whose coordinates are its operands from `first` on, in front of where b is, and which of them are
  * within the tensor. whole_rows: whether all are along the last dimension is asked by itself (a scalar), and not by `inside`, which is NULL

@@ -22,7 +22,7 @@
  *     reads what is there.
  *   - an index that wraps around (m % M) is taken as it is, and as not negative, with extent M, if nobody sees what is past that
  *     (ir/unobserved.c).
- *   - copies move such a box (boxes.h).
+ *   - copies move such a box (boxes.h): along its last dimension it begins at a known multiple of 16 bytes.
  * Stores are such boxes likewise, of tiles of two dimensions and more: all that can be, where the kernel says so (`stores`), or by itself
  * what a loop with stages has multiplied, rounded to 16 bits, in a persistent kernel where shared memory has room. What they write must end
  * where the mask does, and no index may wrap around. They go in pieces (store_pieces.c).

@@ -184,6 +184,16 @@ plain_store(Op *op)
   op_remove(op);
 }
 
+/* No copy moves it; a remark says why, if one might have. */
+static bool
+stays_plain(Ctx *c, const Op *op)
+{
+  const char *why = box_obstacle(c, op, NULL);
+  if (why && c->remarks && target_has(c->target, F_TMA) && c->boxes != BOXES_NONE)
+    diag(c, op->span, R_NO_TENSOR, op_info(op->code)->name, why);
+  return why;
+}
+
 void
 pass_plain_tensors(Ctx *c, Module *m)
 {
@@ -191,10 +201,10 @@ pass_plain_tensors(Ctx *c, Module *m)
     OpVec loads = func_ops(c, m->funcs.data[i], OP_TENSOR_LOAD), stores = func_ops(c, m->funcs.data[i], OP_TENSOR_STORE);
     OpVec made = func_ops(c, m->funcs.data[i], OP_TENSOR_AT);
     for (u32 k = 0; k < loads.len; k++)
-      if (box_obstacle(c, loads.data[k], NULL))
+      if (stays_plain(c, loads.data[k]))
         plain_load(loads.data[k]);
     for (u32 k = 0; k < stores.len; k++)
-      if (box_obstacle(c, stores.data[k], NULL))
+      if (stays_plain(c, stores.data[k]))
         plain_store(stores.data[k]);
     for (u32 k = 0; k < made.len; k++)
       if (value_unused(op_result(made.data[k])))
