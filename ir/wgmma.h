@@ -20,6 +20,8 @@ enum { DOT_COPIED = 1, DOT_STORED };             /* a dot's mark (`warpgroup`): 
 const Op *wgmma_dot_loop(const Op *dot);         /* the loop with stages whose body it stands in, or NULL */
 const char *wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot);
 u32 wgmma_promotes(const Op *dot);
+/* What a factor is a transpose or another layout of; *k (k may be NULL), its dimension that is K, becomes that of the source. */
+Value *wgmma_dot_source(Value *factor, int *k);
 /* Whether the copies of the dot's factors may round them to tf32; the tensor_load of a factor, NULL: it is none. */
 bool wgmma_dot_rounded(Ctx *c, const Op *dot);
 Op *wgmma_dot_copy(const Value *factor);

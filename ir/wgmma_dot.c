@@ -24,6 +24,15 @@ wgmma_dot_loop(const Op *dot)
   return loop && loop_is_staged(loop) ? loop : NULL;
 }
 
+Value *
+wgmma_dot_source(Value *factor, int *k)
+{
+  for (; op_is(factor, OP_PERMUTE) || op_is(factor, OP_CONVERT_LAYOUT); factor = op_operand(factor->def, 0))
+    if (k && factor->def->code == OP_PERMUTE)
+      *k = (int)op_attr(factor->def, AT_PERM)->ints.v[*k];
+  return factor;
+}
+
 static u32
 sums_of_thread(const Op *dot)
 {
@@ -52,12 +61,11 @@ can_be_copied(Ctx *c, const AxisInfo *axes, const Op *load)
   return run_of_load(c, axes, load, &d) >= COPY_LEAST;
 }
 
-/* NULL if factor v, whose dimension k is K, is loaded as it is by an iteration of the loop, perhaps transposed, or made outside. */
+/* NULL if a factor, whose dimension k is K, is loaded as it is by an iteration of the loop, perhaps transposed, or made outside. */
 static const char *
-kept_error(Ctx *c, const AxisInfo *axes, const Value *v, u32 k, const Op *loop)
+kept_error(Ctx *c, const AxisInfo *axes, Value *factor, int k, const Op *loop)
 {
-  for (; op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT); v = op_operand(v->def, 0))
-    k = v->def->code == OP_PERMUTE ? (u32)op_attr(v->def, AT_PERM)->ints.v[k] : k;
+  const Value *v = wgmma_dot_source(factor, &k);
   bool any_side = dtype_bits(v->type->dt) == 16;
   if (!v->def)
     return "the loop carries it";
@@ -68,7 +76,7 @@ kept_error(Ctx *c, const AxisInfo *axes, const Value *v, u32 k, const Op *loop)
   if (v->def->code == OP_LOAD && !can_be_copied(c, axes, v->def))
     return "no asynchronous copy brings it";
   u32 fast = v->def->code == OP_LOAD ? axis_fastest(&axes[OPERAND(v->def, LOAD, p)->id], v->type->rank) : v->type->rank - 1u;
-  if (any_side || fast == k)
+  if (any_side || fast == (u32)k)
     return NULL;
   return arena_printf(c->scratch, "elements of %s lie along K, and those in memory do not", dtype_info[v->type->dt].name);
 }
@@ -181,7 +189,7 @@ sums_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
     return arena_printf(c->scratch, "a thread has %u sums, and as many that are to be added to them", sums_of_thread(dot));
   if (!most || a->shape[1] <= most)
     return NULL;
-  const Value *left = OPERAND(dot, DOT, a);
+  Value *left = OPERAND(dot, DOT, a);
   const char *why = loop ? kept_error(c, axes, left, 1, loop) : passes_error(c, axes, left, type_elem_bits(a), 1, 0);
   return why ? arena_printf(c->scratch, "a, of which they take %u of K at a time, is in no buffer: %s", most, why) : NULL;
 }

@@ -15,6 +15,10 @@ bool warpgroup_alone_reads(const Op *load);               /* nobody else does */
 /* Of operands that these loops have from outside. */
 u64 warpgroup_kept_bytes(Ctx *c, u32 n, Op *const *loops);
 const Layout *warpgroup_layout(Ctx *c, const Type *t);
+/* The buffer of a factor that is stored, as its source is, whose dimension k is K; NULL: there is none. And of such a buffer the view that
+ * the product takes. */
+const Type *warpgroup_buffer(Ctx *c, const Type *source, int k);
+Value *warpgroup_view(Builder *b, const Value *factor, Value *buffer);
 /* All that the body's dots do is add to sums that the loop does nothing else with: such sums may stay under way. */
 bool warpgroup_defers(const Op *loop);
 /* left x right, which is a buffer, and so may left be, added to the dot's accumulator: the sum, waited for; each wait is in *waits. */

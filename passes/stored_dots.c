@@ -9,7 +9,6 @@
  *
  * Which dots: choose_mma has marked them (ir/wgmma_dot.c). A factor a that is in registers as fragments stays there. What a loop around the
  * dot does not change is stored in front of the loop. Where buffers take more memory than there is left, the dot stays what it is. */
-#include "buffers.h"
 #include "pipeline.h"
 #include "scratch.h"
 #include "wgmma.h"
@@ -20,26 +19,12 @@ typedef struct Stored {
   VEC(Value *) buffers;
 } Stored;
 
-/* What a factor is a transpose or another layout of; *k, the dimension that is K, of that. */
-static Value *
-source_of(Value *v, int *k)
-{
-  for (; op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT); v = op_operand(v->def, 0))
-    if (v->def->code == OP_PERMUTE)
-      *k = (int)op_attr(v->def, AT_PERM)->ints.v[*k];
-  return v;
-}
-
 /* The buffer for a factor, in panels; NULL: there is none. */
 static const Type *
-buffer_for(Stored *s, Value *factor, int k)
+buffer_for(Ctx *c, Value *factor, int k)
 {
-  const Type *t = source_of(factor, &k)->type;
-  int fast = dtype_bits(t->dt) == 16 ? buffer_fastest(t, t->layout) : k;
-  const Layout *l = layout_panels_default(s->c, t->rank, t->shape, type_elem_bytes(t), fast);
-  const Type *buffer = l ? type_shared(s->c, t->dt, 0, t->rank, t->shape, NULL, l, 0, 0) : NULL;
-  WgmmaSide side;
-  return buffer && !wgmma_side(s->c, buffer, k, &side) ? buffer : NULL;
+  const Value *source = wgmma_dot_source(factor, &k);
+  return warpgroup_buffer(c, source->type, k);
 }
 
 /* The op that holds the dot, or is it, in front of which v is stored: outside of the loops that do not change v. */
@@ -54,24 +39,16 @@ place_for(const Stored *s, const Value *v)
 
 /* The view of a factor's buffer as the product takes it, at b; the buffer is filled in front of the dot. */
 static Value *
-view_of(Stored *s, Builder *b, Value *v, const Type *buffer)
+view_of(Stored *s, Builder *b, Value *factor, const Type *buffer)
 {
-  if (op_is(v, OP_CONVERT_LAYOUT))
-    return view_of(s, b, OPERAND(v->def, CONVERT_LAYOUT, x), buffer);
-  if (op_is(v, OP_PERMUTE)) {
-    int perm[MAX_RANK];
-    for (u32 i = 0; i < v->type->rank; i++)
-      perm[i] = (int)op_attr(v->def, AT_PERM)->ints.v[i];
-    return ir_shared_permute(b, view_of(s, b, OPERAND(v->def, PERMUTE, x), buffer), perm);
-  }
-  Op *at = place_for(s, v);
-  Builder front = builder_before(at), behind = builder_after(at);
-  front.span = behind.span = s->dot->span;
+  Value *v = wgmma_dot_source(factor, NULL);
+  Builder front = builder_before(place_for(s, v));
+  front.span = s->dot->span;
   Value *shared = ir_shared_alloc(&front, buffer);
   shared->name = v->name;
   ir_shared_store(&front, shared, v);
   vec_push(s->c->scratch, &s->buffers, shared);
-  return shared;
+  return warpgroup_view(b, factor, shared);
 }
 
 /* Does the factor come to the dot by way of shared memory? */
@@ -115,7 +92,7 @@ store_dot(Ctx *c, Func *f, Op *dot)
 {
   Stored s = {.c = c, .dot = dot};
   Value *a = OPERAND(dot, DOT, a), *y = OPERAND(dot, DOT, b);
-  const Type *ta = passes_shared(c, a) ? buffer_for(&s, a, 1) : NULL, *tb = passes_shared(c, y) ? buffer_for(&s, y, 0) : NULL;
+  const Type *ta = passes_shared(c, a) ? buffer_for(c, a, 1) : NULL, *tb = passes_shared(c, y) ? buffer_for(c, y, 0) : NULL;
   u64 bytes = 0;
   func_walk(f, count_bytes, &bytes);
   bytes += (ta ? type_shared_bytes(ta) : 0) + (tb ? type_shared_bytes(tb) : 0);

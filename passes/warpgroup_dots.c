@@ -22,21 +22,13 @@ is_marked(const Op *op)
   return op->code == OP_DOT && op_int(op, AT_WARPGROUP, 0) == DOT_COPIED;
 }
 
-/* What a factor is a transpose or another layout of. */
-static Value *
-source_of(Value *v)
-{
-  while (op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT))
-    v = op_operand(v->def, 0);
-  return v;
-}
-
 Op *
 warpgroup_reader(const Op *loop, const Op *load)
 {
   for (Op *op = loop->regions[0]->first; op; op = op->next)
-    if (is_marked(op) && (source_of(OPERAND(op, DOT, a)) == op_result(load) || source_of(OPERAND(op, DOT, b)) == op_result(load)))
-      return op;
+    for (u32 i = 0; is_marked(op) && i < SLOT(DOT, acc); i++)
+      if (wgmma_dot_source(op_operand(op, i), NULL) == op_result(load))
+        return op;
   return NULL;
 }
 
@@ -71,8 +63,8 @@ warpgroup_kept_bytes(Ctx *c, u32 n, Op *const *loops)
   u64 bytes = 0;
   for (u32 i = 0; i < n; i++)
     for (const Op *op = loops[i]->regions[0]->first; op; op = op->next)
-      for (u32 k = 0; is_marked(op) && k < 2; k++) {
-        const Value *v = source_of(op_operand(op, k));
+      for (u32 k = 0; is_marked(op) && k < SLOT(DOT, acc); k++) {
+        const Value *v = wgmma_dot_source(op_operand(op, k), NULL);
         bool known = value_within(v, loops[i]);
         for (u32 j = 0; j < kept.len && !known; j++)
           known = kept.data[j] == v;
@@ -88,6 +80,29 @@ const Layout *
 warpgroup_layout(Ctx *c, const Type *t)
 {
   return layout_panels_default(c, t->rank, t->shape, type_elem_bytes(t), buffer_fastest(t, t->layout));
+}
+
+const Type *
+warpgroup_buffer(Ctx *c, const Type *source, int k)
+{
+  u32 bytes = type_elem_bytes(source);
+  const Layout *l = bytes == 2 ? warpgroup_layout(c, source) : layout_panels_default(c, source->rank, source->shape, bytes, k);
+  const Type *buffer = l ? type_shared(c, source->dt, 0, source->rank, source->shape, NULL, l, 0, 0) : NULL;
+  WgmmaSide side;
+  return buffer && !wgmma_side(c, buffer, k, &side) ? buffer : NULL;
+}
+
+Value *
+warpgroup_view(Builder *b, const Value *factor, Value *buffer)
+{
+  int perm[MAX_RANK];
+  if (op_is(factor, OP_CONVERT_LAYOUT))
+    return warpgroup_view(b, op_operand(factor->def, 0), buffer);
+  if (!op_is(factor, OP_PERMUTE))
+    return buffer;
+  for (u32 i = 0; i < factor->type->rank; i++)
+    perm[i] = (int)op_attr(factor->def, AT_PERM)->ints.v[i];
+  return ir_shared_permute(b, warpgroup_view(b, op_operand(factor->def, 0), buffer), perm);
 }
 
 /* ---- which sums stay under way ---- */
@@ -131,7 +146,7 @@ stays_under_way(const Op *loop, const Op *dot)
 static bool
 not_computed(const Op *loop, Value *v)
 {
-  const Op *def = source_of(v)->def;
+  const Op *def = wgmma_dot_source(v, NULL)->def;
   return def && (def->code == OP_LOAD || def->code == OP_TENSOR_LOAD || !op_inside(def, loop));
 }
 
@@ -174,38 +189,26 @@ is_row(const Products *p, const Value *v)
 static Value *
 keep(Products *p, Value *v, int k)
 {
-  const Type *t = v->type;
-  const Layout *l = dtype_bits(t->dt) == 16 ? warpgroup_layout(p->c, t)
-                                            : layout_panels_default(p->c, t->rank, t->shape, type_elem_bytes(t), k);
-  if (!l)
+  const Type *t = warpgroup_buffer(p->c, v->type, k);
+  if (!t)
     return NULL;
   Builder b = builder_before(p->loop);
-  Value *buffer = ir_shared_alloc(&b, type_shared(p->c, t->dt, 0, t->rank, t->shape, NULL, l, 0, 0));
+  Value *buffer = ir_shared_alloc(&b, t);
   buffer->name = v->name;
   ir_shared_store(&b, buffer, v);
   vec_push(p->c->scratch, &p->kept, buffer);
   return buffer;
 }
 
-/* The buffer, as a view at b, in which v is read, whose dimension k is K; NULL: none. */
+/* The buffer, at b, in which v, the source of a factor, is read, whose dimension k is K; NULL: none. */
 static Value *
 buffer_of(Products *p, Builder *b, Value *v, int k)
 {
-  Value *x;
-  if (op_is(v, OP_CONVERT_LAYOUT))
-    return buffer_of(p, b, OPERAND(v->def, CONVERT_LAYOUT, x), k);
-  if (op_is(v, OP_PERMUTE)) {
-    int perm[MAX_RANK];
-    for (u32 i = 0; i < v->type->rank; i++)
-      perm[i] = (int)op_attr(v->def, AT_PERM)->ints.v[i];
-    x = buffer_of(p, b, OPERAND(v->def, PERMUTE, x), perm[k]);
-    return x ? ir_shared_permute(b, x, perm) : NULL;
-  }
   if (!v->def || !op_inside(v->def, p->loop))
     return v->def ? keep(p, v, k) : NULL;
   if (!op_is(v, OP_SHARED_LOAD))
     return NULL;
-  x = OPERAND(v->def, SHARED_LOAD, b);
+  const Value *x = OPERAND(v->def, SHARED_LOAD, b);
   if (!op_is(x, OP_SHARED_INDEX) || !is_row(p, OPERAND(x->def, SHARED_INDEX, b)))
     return NULL;
   return ir_shared_index(b, OPERAND(x->def, SHARED_INDEX, b), OPERAND(x->def, SHARED_INDEX, i));
@@ -215,8 +218,10 @@ static Value *
 operand_in_shared(Products *p, Builder *b, Value *v, int k)
 {
   WgmmaSide side;
-  Value *buffer = buffer_of(p, b, v, k);
-  return buffer && !wgmma_side(p->c, buffer->type, k, &side) ? buffer : NULL;
+  int along = k;
+  Value *source = wgmma_dot_source(v, &along), *buffer = buffer_of(p, b, source, along);
+  Value *view = buffer ? warpgroup_view(b, v, buffer) : NULL;
+  return view && !wgmma_side(p->c, view->type, k, &side) ? view : NULL;
 }
 
 static Value *
