@@ -266,12 +266,7 @@ tile_pick(Lower *L, Value *x, int axis, Value *which)
   Value *line = ir_arange(&L->b, 0, t->shape[axis]), *want = value_broadcast(L, which, line->type);
   Value *here = laid_along(L, ir_cmp(&L->b, "eq", line, want), axis, x->type);
   x = ir_select(&L->b, here, x, ir_const_int(&L->b, x->type, 0));
-  Op *op = ir_reduce(&L->b, 1, &x, axis);
-  Builder b = builder_at_end(L->b.func, op->regions[0]);
-  b.span = L->b.span;
-  Value *both = ir_binary(&b, OP_OR, op->regions[0]->args[0], op->regions[0]->args[1]);
-  ir_yield(&b, 1, &both);
-  x = op->results[0];
+  x = ir_combine(&L->b, ir_reduce(&L->b, 1, &x, axis), OP_OR);
   return x->type->dt == elem->dt && !type_is_ptr(elem) ? x : ir_bitcast(&L->b, x, elem);
 }
 

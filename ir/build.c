@@ -650,6 +650,18 @@ ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclus
   return op;
 }
 
+/* Elements of one tile are combined by an op on two of their type. */
+Value *
+ir_combine(Builder *b, Op *fold, OpCode code)
+{
+  Block *region = fold->regions[0];
+  Builder in = builder_at_end(b->func, region);
+  in.span = b->span;
+  Value *both = ir_binary(&in, code, region->args[0], region->args[1]);
+  ir_yield(&in, 1, &both);
+  return op_result(fold);
+}
+
 /* Apply a region to every element of n tiles of one shape; the region has n scalar arguments and no ops yet. */
 Op *
 ir_map(Builder *b, u32 n, Value *const *xs)

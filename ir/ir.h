@@ -322,6 +322,7 @@ Op *ir_warp_specialize(Builder *b, u32 n, const i64 *warps);         /* n region
 /* Empty combine region with 2n scalar args (a..., b...); add the combine ops and a yield of n. */
 Op *ir_reduce(Builder *b, u32 n, Value *const *xs, int axis);
 Op *ir_scan(Builder *b, u32 n, Value *const *xs, int axis, bool reverse, bool exclusive);   /* results have the operands' types */
+Value *ir_combine(Builder *b, Op *fold, OpCode code);                /* fill the region of a fold of one tile: code of both; its result */
 /* Empty region with an element of each tile; add the ops, a yield, and a result for each of its values (map_add_result). */
 Op *ir_map(Builder *b, u32 n, Value *const *xs);
 Value *map_add_result(Op *map, const Type *elem);                    /* the tile of these elements */

@@ -164,23 +164,12 @@ split_runs(const Runs *s, Value *v, u32 axis)
   return ir_reshape(s->b, v, (int)n, shape);
 }
 
-/* The region of a reduction or scan: code of both. */
-static Value *
-fill_region(const Runs *s, Op *fold, OpCode code)
-{
-  Builder in = builder_at_end(s->b->func, fold->regions[0]);
-  in.span = s->b->span;
-  Value *both = ir_binary(&in, code, fold->regions[0]->args[0], fold->regions[0]->args[1]);
-  ir_yield(&in, 1, &both);
-  return op_result(fold);
-}
-
 /* Each run of v along axis, folded. */
 static Value *
 fold_runs(const Runs *s, Value *v, u32 axis, OpCode code)
 {
   v = split_runs(s, v, axis);
-  return fill_region(s, ir_reduce(s->b, 1, &v, (int)(axis + !s->whole)), code);
+  return ir_combine(s->b, ir_reduce(s->b, 1, &v, (int)(axis + !s->whole)), code);
 }
 
 /* Is some element of the run on? Of a conjunction each part is asked for itself: what is equal in a run is taken from its first element,
@@ -256,7 +245,7 @@ old_values(const Runs *s, Value *base, Value *v, Value *mask, u32 axis)
   const Type *t = v->type;
   u32 at = axis + !s->whole;
   Value *x = split_runs(s, v, axis);
-  Value *upto = fill_region(s, ir_scan(s->b, 1, &x, (int)at, false, false), OP_ADD);
+  Value *upto = ir_combine(s->b, ir_scan(s->b, 1, &x, (int)at, false, false), OP_ADD);
   Value *before = ir_binary(s->b, OP_SUB, upto, x);
   base = type_is_tile(base->type) ? ir_broadcast(s->b, ir_expand_dims(s->b, base, (int)at), x->type->shape) : ir_splat(s->b, base, x->type);
   Value *old = ir_binary(s->b, OP_ADD, base, before);

@@ -54,12 +54,7 @@ piece_of(Ctx *c, Builder *b, Value *pieces, u32 n, u32 k, DType dt)
     if (d != axis)
       own = ir_expand_dims(b, own, d);
   Value *chosen = ir_select(b, ir_broadcast(b, own, t->shape), pieces, ir_const_int(b, t, 0));
-  Op *fold = ir_reduce(b, 1, &chosen, axis);
-  Builder in = builder_at_end(b->func, fold->regions[0]);
-  in.span = b->span;
-  Value *both = ir_binary(&in, OP_OR, fold->regions[0]->args[0], fold->regions[0]->args[1]);
-  ir_yield(&in, 1, &both);
-  return ir_bitcast(b, op_result(fold), type_scalar(c, dt));
+  return ir_bitcast(b, ir_combine(b, ir_reduce(b, 1, &chosen, axis), OP_OR), type_scalar(c, dt));
 }
 
 void

@@ -436,16 +436,6 @@ build_control(Builder *b, Value *n)
   }
 }
 
-static Value *
-build_reduce(Builder *b, Value *x, int axis)
-{
-  Op *op = ir_reduce(b, 1, &x, axis);
-  Builder in = builder_at_end(b->func, op->regions[0]);
-  Value *sum = ir_binary(&in, OP_MAX, op->regions[0]->args[0], op->regions[0]->args[1]);
-  ir_yield(&in, 1, &sum);
-  return op_result(op);
-}
-
 static void
 build_map(Builder *b, Value *x)
 {
@@ -461,11 +451,8 @@ static void
 build_exchanges(Builder *b, Value *x)
 {
   build_map(b, x);
-  Op *op = ir_scan(b, 1, &x, 1, true, false);
-  Builder in = builder_at_end(b->func, op->regions[0]);
-  Value *sum = ir_binary(&in, OP_MUL, op->regions[0]->args[0], op->regions[0]->args[1]);
-  ir_yield(&in, 1, &sum);
-  Op *swap = op_create(b, OP_BUTTERFLY, 1, op->results, 1, &x->type, 0);
+  Value *upto = ir_combine(b, ir_scan(b, 1, &x, 1, true, false), OP_MUL);
+  Op *swap = op_create(b, OP_BUTTERFLY, 1, &upto, 1, &x->type, 0);
   op_set_int(swap, AT_AXIS, 0);
   op_set_int(swap, AT_MASK, 6);
 }
@@ -686,7 +673,7 @@ build_all(Ctx *c, bool place)
   build_exchanges(&b, tile);
   build_ptx(&b, tile);
   build_packed(c, &b, type_with_elem(c, tile->type, type_scalar(c, DT_U32)));
-  Value *row = build_reduce(&b, tile, 0), *all = build_reduce(&b, row, 0);
+  Value *row = ir_combine(&b, ir_reduce(&b, 1, &tile, 0), OP_MAX), *all = ir_combine(&b, ir_reduce(&b, 1, &row, 0), OP_MAX);
   ir_splat(&b, all, tile->type);
   Value *wide = ir_broadcast(&b, ir_expand_dims(&b, row, 0), square);
   wide->type = type_with_layout(c, wide->type, l2);
