@@ -78,10 +78,10 @@ typedef struct Pipe {
 /* ---- what can be copied ---- */
 
 static void
-remark(const Pipe *p, Span load, DiagId id, const char *why)
+remark(Ctx *c, Span at, DiagId id, const char *why)
 {
-  if (p->c->remarks)
-    diag(p->c, load, id, why);
+  if (c->remarks)
+    diag(c, at, id, why);
 }
 
 static const Layout *
@@ -338,7 +338,7 @@ prefetch_rest(Pipe *p)
     const char *stays = prefetch_in_registers(p->c, p->f, p->loop, load);
     bool two = stays && strcmp(stays, p->why[i]) != 0;
     const char *why = two ? arena_printf(p->c->scratch, "%s; and not prefetched: %s", p->why[i], stays) : p->why[i];
-    remark(p, at, stays ? R_NOT_PIPELINED : R_PREFETCHED, why);
+    remark(p->c, at, stays ? R_NOT_PIPELINED : R_PREFETCHED, why);
   }
 }
 
@@ -444,17 +444,22 @@ parted_bytes(Ctx *c, u32 n, const Pipe *p, Op *const *loops)
   return ring_bytes(&p[0].ring) + (p[0].defer ? 0 : warpgroup_kept_bytes(c, n, loops) + KEPT_BESIDE);
 }
 
-/* NULL if a team of its own can make the copies of these loops, else why not. A box alone is nothing that warps would have to wait for, and
- * registers are shared out among eight warps that multiply and four that copy (roles.c). */
+/* NULL if the kernel, whatever its loops do, can have a team that copies, else why not: registers are shared out among eight warps that
+ * multiply and four that copy (roles.c). */
 static const char *
-parting_obstacle(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *loops)
+team_obstacle(const Ctx *c, const Func *f)
 {
   if (!target_has(c->target, F_SETMAXNREG))
     return "the target does not share out registers";
   if (f->warps != 2 * WGMMA_GROUP)
     return "not eight warps multiply";
-  if (f->max_registers || f->min_blocks)
-    return "the kernel limits registers itself";
+  return f->max_registers || f->min_blocks ? "the kernel limits registers itself" : NULL;
+}
+
+/* NULL if such a team can make the copies of these loops, else why not. A box alone is nothing that warps would have to wait for. */
+static const char *
+parting_obstacle(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *loops)
+{
   for (u32 i = 0; i < n; i++) {
     if (block_team(p[i].body).op)
       return "it is a team's already";
@@ -485,22 +490,24 @@ make_roles(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *
     ring_remark(c, f, &notes[i], at[i], p[i].ring.slots - 1);
 }
 
-/* By itself where shared memory is for one program anyway, and it can be. */
+/* By itself where shared memory is for one program anyway, and it can be. Where it is not, each loop is planned anew when those in it have
+ * their copies. */
 static bool
 part_roles(Ctx *c, Func *f, u32 n, Op *const *loops)
 {
   Pipe *p = NEW_ARRAY(c->scratch, Pipe, n);
   Ring *rings = NEW_ARRAY(c->scratch, Ring, n);
   bool stated = f->roles == CHOICE_ON;
-  if (f->roles == CHOICE_OFF || !n || n > CARRIED_OPS || (!stated && (f->warps != 2 * WGMMA_GROUP || !target_has(c->target, F_SETMAXNREG))))
+  const char *why = team_obstacle(c, f);
+  if (f->roles == CHOICE_OFF || !n || n > CARRIED_OPS || (why && !stated))
     return false;
-  for (u32 i = 0; i < n; i++) {
+  for (u32 i = 0; i < n && !why; i++) {
     p[i] = plan_loop(c, f, loops[i]);
     rings[i] = p[i].ring;
   }
-  const char *why = parting_obstacle(c, f, n, p, rings, loops);
+  why = why ? why : parting_obstacle(c, f, n, p, rings, loops);
   if (why && stated)
-    remark(&p[0], loops[0]->span, R_NO_ROLES, why);
+    remark(c, loops[0]->span, R_NO_ROLES, why);
   if (why || (!stated && parted_bytes(c, n, p, loops) <= c->target->shared_max / 2))
     return false;
   make_roles(c, f, n, p, rings, loops);
