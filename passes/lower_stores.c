@@ -1,11 +1,12 @@
 /* lower_stores.c - boxes that are stored piece by piece go through buffers that stay: a piece is stored to one while the copy of the one
  * before reads another. Part of lower_tensors.
  *
- *   tensor_store t, x, i, j  ==>   tma_wait pending = N - 1, read; shared_store b[k], x; tma_store b[k], t, i, j; tma_commit
- *
  *   tensor_store t, x, i, j  ==>  tma_wait pending = N - 1, read; shared_store b[k], x; tma_store b[k], t, i, j; tma_commit
- * in even numbers, buffer k was copied from N stores ago, whatever way the program takes. N is 2 where shared memory has room for that,
- * else 1. The last copies are waited for at the end of what the team does: their buffers live on until then. */
+ *
+ * A team's stores by one type of buffer share a row of N: k goes round it from each of them to the next, as the program is written. N is 2
+ * where each block has an even number of them (a tile that is two panels wide gives two) and shared memory has room, else 1. So each block
+ * ends with the k that it began with, and whatever way the program takes, buffer k was copied from N stores ago: that copy must have read
+ * it, those behind that one may be under way. The last ones are waited for at the end of what the team does: until then the row lives. */
 #include "boxes.h"
 
 /* Stores of one buffer type in one team's blocks. */
