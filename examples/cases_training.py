@@ -148,7 +148,7 @@ CASES = [
          [dict(batch=2, channels=1024, T=2000), dict(batch=1, channels=3, T=4097, N=8)]),
     Case("conv2d", conv2d, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=9, co=10, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16)],
          [dict(n=32, h=56, w=56, ci=64, co=64), dict(n=3, h=17, w=19, ci=33, co=50, R=5, S=3, STRIDE=2, PAD=2)]),
-    Case("conv2d_window", conv2d_window, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=2, h=10, w=11, ci=72, co=72, BM=128, BN=64), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=16, co=8, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16), dict(n=2, h=9, w=12, ci=24, co=16, DILATION=2, PAD=2, BM=64, BN=16, BK=32, between=3, STAGES=2), dict(n=1, h=7, w=7, ci=9, co=12, BM=64, BN=16, between=1)],
+    Case("conv2d_window", conv2d_window, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=2, h=10, w=11, ci=72, co=72, BM=128, BN=64), dict(n=2, h=12, w=13, ci=72, co=136, BM=256, BN=128, WARPS=8), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=16, co=8, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16), dict(n=2, h=9, w=12, ci=24, co=16, DILATION=2, PAD=2, BM=64, BN=16, BK=32, between=3, STAGES=2), dict(n=1, h=7, w=7, ci=9, co=12, BM=64, BN=16, between=1)],
          [dict(n=32, h=56, w=56, ci=64, co=64), dict(n=32, h=28, w=28, ci=256, co=256, BN=128, WARPS=8, BM=256), dict(n=8, h=57, w=55, ci=136, co=72, STRIDE=2, PAD=3, DILATION=2)]),
     Case("adamw", adamw, [dict(n=5000), dict(n=1000, dtype="f32")], [dict(n=1 << 24), dict(n=100001, dtype="f16")]),
     Case("mandelbrot", mandelbrot, [dict(w=100, h=40, limit=30)], [dict(w=1920, h=1080, limit=200)]),

@@ -17,7 +17,9 @@ i64 box_tile_bytes(const Type *tile);                /* that a copy of a whole b
 /* A tensor_store becomes several, of pieces side by side, each of which is a panel: they go through the same buffers (lower_stores.c). */
 void box_store_in_pieces(Ctx *c, Op *store);
 u64 box_store_bytes(Ctx *c, const Type *tile);       /* of the buffer for such a piece */
-u64 box_kept_bytes(Ctx *c, Func *f);                 /* that the kernel's stores take at least; 0: it has none */
+/* What boxes take beside rings, at least: rows of stores that stay, and the largest of the others, which lives where it stands: in the
+ * loop, or (loop NULL) anywhere. */
+u64 box_bytes_beside(Ctx *c, Func *f, const Op *loop);
 void box_lower_kept(Ctx *c, Func *f);                /* lower_stores.c */
 /* An mbarrier of one arrival, or a row of `count` such, in the kernel's body. */
 Value *box_mbarriers(Ctx *c, Func *f, Span at, u32 count);

@@ -1,6 +1,6 @@
 /* find_tensors.c - loads and stores through pointers that are boxes of tensors.
- * Needs phase tile, behind what cleans indices, in front of choose_mma; keeps it. Does nothing unless boxes are to be found (BOXES_FOUND)
- * and the target copies them.
+ * Needs phase tile, behind what cleans indices, in front of choose_mma; keeps it. Does nothing unless the target copies boxes, and finds
+ * none unless it is to (BOXES_FOUND).
  *
  * Which loads: those of tiles of two dimensions and more that stand directly in a loop with `stages`, or outside of it and feed a dot in
  * one through ops on elements. Elsewhere a copy that is waited for where it starts would not be faster.
@@ -25,12 +25,14 @@
  *   - copies move such a box (boxes.h): along its last dimension it begins at a known multiple of 16 bytes.
  * Stores are such boxes likewise, of tiles of two dimensions and more: all that can be, where the kernel says so (`stores`), or by itself
  * what a loop with stages has multiplied, rounded to 16 bits, in a persistent kernel where shared memory has room. What they write must end
- * where the mask does, and no index may wrap around. They go in pieces (store_pieces.c).
+ * where the mask does, and no index may wrap around. They go in pieces (store_pieces.c); so do boxes that the kernel stores itself, of what
+ * such a loop has multiplied, where a whole one leaves too little room for its ring.
  *
  * Through a tensor's own address, as load_block goes, the extents and strides are to be the tensor's, and it is one of its boxes. */
 #include "affine.h"
 #include "boxes.h"
 #include "internal.h"
+#include "wgmma.h"
 
 enum { PIECE = 16, BOUNDS = 12, LOOKS = 64, PARAMS_MOST = 60 };
 #define ENDLESS INT32_MAX
@@ -760,6 +762,8 @@ is_wanted(const Op *load)
 
 /* ---- which stores ---- */
 
+enum { DEPTH = 6 };   /* of ops between a product and where it is stored */
+
 /* Is v computed, element by element, from what a loop with stages has multiplied? */
 static bool
 from_staged_dot(const Value *v, u32 depth)
@@ -777,33 +781,55 @@ from_staged_dot(const Value *v, u32 depth)
   return false;
 }
 
+typedef struct Rings { u64 bytes, more; } Rings;
+
 static void
 add_ring(Op *op, void *user)
 {
-  u64 *bytes = user;
+  Rings *r = user;
   bool loads = op->code == OP_LOAD || op->code == OP_TENSOR_LOAD;
   if (loads && stages(op->block->parent) && type_is_tile(op_result(op)->type))
-    *bytes += (u64)box_tile_bytes(op_result(op)->type) * (u64)op_int(op->block->parent, AT_STAGES, 1);
+    r->bytes += (u64)box_tile_bytes(op_result(op)->type) * ((u64)op_int(op->block->parent, AT_STAGES, 1) + r->more);
 }
 
-/* Beside the buffers of its loops, one for a piece. */
+/* Is there room for a buffer beside those of the kernel's loops, with so many slots more than they have stages? */
 static bool
-has_room(const Find *x)
+has_room(const Find *x, u64 bytes, u32 more)
 {
   enum { MBARRIERS = 2048 };
-  u64 bytes = box_store_bytes(x->c, x->tile) + MBARRIERS;
-  func_walk(x->f, add_ring, &bytes);
-  return bytes <= x->c->target->shared_max;
+  Rings r = {bytes + MBARRIERS, more};
+  func_walk(x->f, add_ring, &r);
+  return r.bytes <= x->c->target->shared_max;
 }
 
 static bool
 is_stored_so(const Find *x)
 {
-  enum { DEPTH = 6 };
   if (x->f->box_stores == CHOICE_OFF || !type_is_tile(x->tile) || x->tile->rank < 2)
     return false;
   return x->f->box_stores == CHOICE_ON || (x->f->persistent && dtype_bits(x->tile->dt) == 16 &&
-                                           from_staged_dot(OPERAND(x->op, STORE, value), DEPTH) && has_room(x));
+                                           from_staged_dot(OPERAND(x->op, STORE, value), DEPTH) &&
+                                           has_room(x, box_store_bytes(x->c, x->tile), 0));
+}
+
+static void
+note_atomic(Op *op, void *user)
+{
+  *(bool *)user |= op->code == OP_ATOMIC_RMW || op->code == OP_ATOMIC_CAS;
+}
+
+/* A box that the kernel stores whole: in pieces where loops that two teams share have a ring that lives on beside it, one slot longer
+ * than stages say (pipeline_loops.c), if only a piece has room then. Copies of pieces are waited for at the end; so not where the kernel
+ * may tell others what it has stored. */
+static bool
+is_cut(const Find *x)
+{
+  u64 whole = type_shared_bytes(box_buffer(x->c, x->tile)), piece = box_store_bytes(x->c, x->tile);
+  bool parted = x->f->roles != CHOICE_OFF && x->f->warps == 2 * WGMMA_GROUP && target_has(x->c->target, F_SETMAXNREG), tells = false;
+  if (!parted || op_int(x->op, AT_KEPT, 0) || tensor_is_made(op_tensor(x->op)) || !from_staged_dot(OPERAND(x->op, TENSOR_STORE, x), DEPTH))
+    return false;
+  func_walk(x->f, note_atomic, &tells);
+  return !tells && !has_room(x, whole, 1) && has_room(x, piece, 1);
 }
 
 static void
@@ -815,19 +841,32 @@ try(Find *x)
     diag(x->c, at, R_NO_TENSOR, name, x->why);
 }
 
+static void
+find_all(Ctx *c, Func *f)
+{
+  OpVec loads = func_ops(c, f, OP_LOAD), stores = func_ops(c, f, OP_STORE);
+  for (u32 k = 0; k < loads.len; k++)
+    if (is_wanted(loads.data[k]))
+      try(&(Find){.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type});
+  for (u32 k = 0; k < stores.len; k++) {   /* behind loads, which look at what stores leave out */
+    Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type};
+    if (is_stored_so(&x))
+      try(&x);
+  }
+}
+
 void
 pass_find_tensors(Ctx *c, Module *m)
 {
-  for (u32 i = 0; i < m->funcs.len && c->boxes == BOXES_FOUND && target_has(c->target, F_TMA); i++) {
+  for (u32 i = 0; i < m->funcs.len && target_has(c->target, F_TMA); i++) {
     Func *f = m->funcs.data[i];
-    OpVec loads = func_ops(c, f, OP_LOAD), stores = func_ops(c, f, OP_STORE);
-    for (u32 k = 0; k < loads.len; k++)
-      if (is_wanted(loads.data[k]))
-        try(&(Find){.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type});
-    for (u32 k = 0; k < stores.len; k++) {   /* behind loads, which look at what stores leave out */
-      Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type};
-      if (is_stored_so(&x))
-        try(&x);
+    if (c->boxes == BOXES_FOUND)
+      find_all(c, f);
+    OpVec boxes = func_ops(c, f, OP_TENSOR_STORE);
+    for (u32 k = 0; k < boxes.len; k++) {
+      Find x = {.c = c, .f = f, .op = boxes.data[k], .tile = OPERAND(boxes.data[k], TENSOR_STORE, x)->type};
+      if (is_cut(&x))
+        box_store_in_pieces(c, x.op);
     }
   }
 }

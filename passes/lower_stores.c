@@ -41,7 +41,7 @@ buffer_of_store(Ctx *c, const Op *op)
   return box_buffer(c, OPERAND(op, TENSOR_STORE, x)->type);
 }
 
-typedef struct Sum { Ctx *c; u64 bytes; } Sum;
+typedef struct Sum { Ctx *c; const Op *loop; u64 bytes, largest; VEC(const Type *) rows; } Sum;
 
 static void
 add_alloc(Op *op, void *user)
@@ -52,22 +52,37 @@ add_alloc(Op *op, void *user)
     s->bytes += (type_shared_bytes(op_result(op)->type) + PANELS - 1) / PANELS * PANELS;
 }
 
+/* Once for each type that stays. */
 static void
-take_largest(Op *op, void *user)
+add_row(Sum *s, const Type *buffer)
+{
+  for (u32 i = 0; i < s->rows.len; i++)
+    if (s->rows.data[i] == buffer)
+      return;
+  vec_push(s->c->scratch, &s->rows, buffer);
+  s->bytes += type_shared_bytes(buffer);
+}
+
+static void
+add_box(Op *op, void *user)
 {
   Sum *s = user;
+  const Op *around = op->block->parent;
+  bool stores = op->code == OP_TENSOR_STORE, loads = op->code == OP_TENSOR_LOAD && !(around && loop_is_staged(around));
   if (is_kept(op)) {
-    u64 bytes = type_shared_bytes(buffer_of_store(s->c, op));
-    s->bytes = bytes > s->bytes ? bytes : s->bytes;
+    add_row(s, buffer_of_store(s->c, op));
+  } else if ((stores || loads) && (!s->loop || op_inside(op, s->loop))) {
+    u64 bytes = type_shared_bytes(box_buffer(s->c, stores ? OPERAND(op, TENSOR_STORE, x)->type : op_result(op)->type));
+    s->largest = bytes > s->largest ? bytes : s->largest;
   }
 }
 
 u64
-box_kept_bytes(Ctx *c, Func *f)
+box_bytes_beside(Ctx *c, Func *f, const Op *loop)
 {
-  Sum s = {.c = c};
-  func_walk(f, take_largest, &s);
-  return s.bytes;
+  Sum s = {.c = c, .loop = loop};
+  func_walk(f, add_box, &s);
+  return s.bytes + s.largest;
 }
 
 /* In all blocks, an even number? */

@@ -356,16 +356,23 @@ print_schedule(const Pipe *p)
                                   .behind = before_copies(p)});
 }
 
+/* Do the rings fit beside the boxes that live while they do? parted: those of two teams live as long as these. */
+static bool
+ring_fits(const Pipe *p, bool parted)
+{
+  return ring_bytes(&p->ring) + box_bytes_beside(p->c, p->f, parted ? NULL : p->loop) + KEPT_BESIDE <= p->c->target->shared_max;
+}
+
 /* Products that run into the next iteration read buffers for one more: each row gets one more, or copies are one iteration less ahead. */
 static void
-let_products_run_on(Pipe *p)
+let_products_run_on(Pipe *p, bool parted)
 {
   Ring *r = &p->ring;
   p->defer = r->n && warpgroup_defers(p->loop);
   for (u32 k = 0; k < p->nrest && p->defer; k++)
     p->defer = !warpgroup_reads(p->loop, p->rest[k]);
   r->slots += p->defer;
-  if (p->defer && ring_bytes(r) + box_kept_bytes(p->c, p->f) > p->c->target->shared_max) {
+  if (p->defer && !ring_fits(p, parted)) {
     r->slots--;
     p->ahead_by--;
     p->defer = p->ahead_by > 0;
@@ -397,21 +404,21 @@ in_one_team(Pipe *p)
 }
 
 static Pipe
-plan_loop(Ctx *c, Func *f, Op *loop)
+plan_loop(Ctx *c, Func *f, Op *loop, bool parted)
 {
   u32 stages = (u32)op_int(loop, AT_STAGES, 1);
   Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .ahead_by = stages - 1,
             .ring = {.c = c, .f = f, .loop = loop, .slots = stages}};
   p.slice = slice_new(c, f, loop, true);
   find_staged(&p);
-  let_products_run_on(&p);
+  let_products_run_on(&p, parted);
   return p;
 }
 
 static void
 pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
-  Pipe p = plan_loop(c, f, loop);
+  Pipe p = plan_loop(c, f, loop, false);
   op_remove_attr(loop, AT_STAGES);
   if (p.ring.n && c->notes)
     print_schedule(&p);
@@ -468,7 +475,7 @@ parting_obstacle(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *c
     if (p[i].defer != p[0].defer)
       return "products of one loop stay under way from one iteration to the next, those of another do not";
   }
-  if (parted_bytes(c, n, p, loops) > c->target->shared_max)
+  if (parted_bytes(c, n, p, loops) > c->target->shared_max || !ring_fits(&p[0], true))
     return "its buffers take more shared memory than there is";
   return roles_obstacle(c, f, n, rings, p[0].defer);
 }
@@ -502,7 +509,7 @@ part_roles(Ctx *c, Func *f, u32 n, Op *const *loops)
   if (f->roles == CHOICE_OFF || !n || n > CARRIED_OPS || (why && !stated))
     return false;
   for (u32 i = 0; i < n && !why; i++) {
-    p[i] = plan_loop(c, f, loops[i]);
+    p[i] = plan_loop(c, f, loops[i], true);
     rings[i] = p[i].ring;
   }
   why = why ? why : parting_obstacle(c, f, n, p, rings, loops);
