@@ -6,7 +6,8 @@ configuration from a search over the same space; then the two alternate, nine ro
 
 Figures go to $OUT/run-PART.jsonl, row by row (bench/data.py says how; `scripts/bench keep` adds the file to the repository), and to standard
 output. --budget: no case is begun after as many seconds; what is left out is named, and is a failure. DTYPES="bf16" leaves out the f16
-rows of norms, losses and rotary embedding. --rehearse runs every section on the simulator with small sizes and torch's CPU tensors, to
+rows of norms, losses and rotary embedding. PEERS="cublas" leaves out the other peers of the part `products` (triton; teams: Triton's kernels with
+teams of warps; gluon). --rehearse runs every section on the simulator with small sizes and torch's CPU tensors, to
 see that it runs; its figures mean nothing. With TRITON_INTERPRET=1 Triton's kernels run there, too.
 
 Before anything is measured, --jobs processes (all cores but two) compile what the sections will ask for, ours and Triton's, into caches that
@@ -26,13 +27,14 @@ import tempfile
 import time
 
 import measure
+import cublaslt
 import data
 import torch
 import triton
 import tilec
 import triton_peers as peers
-from measure import (alone, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, INTERPRETED, kernel, ran,
-                     rate, record, REHEARSE, root, settle, SHARE, sync, times)
+from measure import (against, alone, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
+                     kernel, powers, ran, rate, record, REHEARSE, root, settle, SHARE, sync, times)
 
 PARTS = {
     "rows": ["vector_add", "softmax", "softmax_bwd", "transpose", "rotary", "dropout"],
@@ -40,8 +42,9 @@ PARTS = {
     "backward": ["layer_norm_bwd", "rms_norm_bwd"],
     "losses": ["cross_entropy"],
     "order": ["sort", "topk", "scan", "gather", "histogram"],
-    "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add"],
+    "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add", "memcpy"],
     "dots": ["matmul", "attention", "schedule"],
+    "products": ["products_f16", "products_f8", "products_in_company"],
     "chains": ["decode"],
     "host": ["compile", "tune", "warm_start", "launch"],
 }
@@ -506,6 +509,33 @@ def async_add():
            kernels=kernels)
 
 
+def memcpy():
+    """f32, 1 GiB there and as much back, by asynchronous copies and by tensor copies, beside torch's copy and Gluon's."""
+    n = full(2**28, 2**13)
+    x = torch.randn(n, device=D)
+    y = torch.full_like(x, math.nan)
+    work, theirs = 8.0 * n, {"torch": {"copy_": lambda: lambda: y.copy_(x)}}
+    if not REHEARSE:
+        import gluon_peers as gp
+        theirs["gluon"] = {(B, w): (lambda B=B, w=w: lambda: gp.memcpy[(triton.cdiv(n, B),)](x, y, n, B, w, num_warps=w)) for B, w in ((1024, 4), (2048, 4), (4096, 8))}
+    line = lambda B: kernel("memcpy_tma.tile", "copy_line", BLOCK=B).bind(tilec.cdiv(n, B), x, y)
+    boxes = lambda m, k: kernel("memcpy_tma.tile", "copy_boxes", T="f32", BM=m, BN=k).bind((n // 1024 // m, 1024 // k), x.view(-1, 1024), y.view(-1, 1024))
+    forms = {
+        "asynchronous": {(B, w): (lambda B=B, w=w: kernel("memcpy_async.tile", "memcpy", BLOCK=B, warps=w).bind(tilec.cdiv(n, B), x, y, n))
+                         for B, w in ((1024, 4), (2048, 4), (4096, 8), (4096, 4))},
+        "tensor": {**{("line", B): (lambda B=B: line(B)) for B in (1024, 2048, 4096, 8192)}, **{("boxes", m, k): (lambda m=m, k=k: boxes(m, k)) for m, k in ((8, 256), (8, 512), (32, 256))}},
+    }
+    for form, ours in forms.items():
+        case_begins("memcpy", form)
+        kernels, found = against("memcpy", form, ours, theirs)
+        y.fill_(math.nan)
+        found["tilec"][1]()
+        sync()
+        check(f"memcpy {form}", y, x, 1e-9)
+        record("memcpy", f"f32 2^28, {form} copies", "TB/s", {name: rate(t, work, "TB/s", label) for name, (label, _, t) in found.items()}, list(theirs),
+               work=work, kernels=kernels)
+
+
 NUMBERS = full(2**24, 2**12)
 
 
@@ -802,19 +832,166 @@ def schedule():
         record("schedule", f"f16 {M} x {N} x {K}", unit, {**peer_sides, **figures}, list(peer_sides), work=work, kernels=kernels)
 
 
-def graph_of(run):
-    """run as a CUDA graph, captured once."""
-    if REHEARSE:
-        return run
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        run()
-    return graph.replay
+# ---- products of all shapes, beside cublasLt's best, Triton's and Gluon's kernels of tensor copies ----
+
+# BM, BN, BK, warps, stages, rows of tiles in a group, persistent
+WIDE_TILES = [(128, 256, 64, 8, 3, 8, True), (128, 256, 64, 8, 3, 8, False), (256, 128, 64, 8, 3, 8, True), (128, 256, 64, 8, 3, 16, True),
+              (256, 128, 64, 8, 3, 8, False), (128, 128, 64, 8, 4, 8, True)]
+SMALL_TILES = [(128, 128, 64, 8, 4, 8, False), (128, 256, 64, 8, 3, 8, True), (64, 128, 64, 4, 4, 8, False), (128, 128, 64, 4, 4, 8, False),
+               (128, 256, 64, 8, 3, 8, False), (64, 256, 64, 4, 3, 8, False), (128, 128, 64, 4, 3, 8, 2)]
+# Kernel, BM, BN, BK, warps, stages; pieces of a tile on its way out, or whether programs stay.
+WIDE_BOXES = [("boxes", 128, 256, 64, 8, 3, 2), ("teams", 128, 256, 64, 4, 3, True), ("boxes", 256, 128, 64, 8, 3, 2), ("boxes", 128, 256, 64, 8, 4, 2),
+              ("teams", 128, 256, 64, 4, 3, False), ("boxes", 128, 128, 64, 8, 4, 1)]
+SMALL_BOXES = [("boxes", 128, 128, 64, 8, 4, 1), ("teams", 128, 128, 64, 4, 4, False), ("boxes", 128, 256, 64, 8, 3, 2), ("boxes", 64, 128, 64, 4, 4, 1),
+               ("boxes", 128, 128, 64, 4, 4, 1), ("teams", 128, 256, 64, 4, 3, True)]
+# BM, BN, BK, stages, warps
+WIDE_GLUON, SMALL_GLUON = [(128, 256, 64, 3, 8), (128, 128, 64, 4, 8)], [(128, 128, 64, 4, 8), (64, 128, 64, 4, 4), (128, 256, 64, 3, 8)]
+
+
+def few_tiles(M, N):
+    """Fewer tiles of 128 x 256 than multiprocessors."""
+    return tilec.cdiv(M, 128) * tilec.cdiv(N, 256) <= measure.dev.sms
+
+
+def by_tilec(A, B, c, how, file="matmul.tile", name="matmul", args=None, **defines):
+    """A launch of a product c = A B, of 8-bit numbers with twice the depth a step."""
+    (M, K), N = A.shape, B.shape[1]
+    BM, BN, BK, warps, stages, group, stay = how
+    k = kernel(file, name, BM=BM, BN=BN, BK=BK * 2 // A.element_size(), STAGES=stages, GROUP=group, STAY=str(stay).lower(), warps=warps, **defines)
+    return k.bind(tilec.cdiv(M, BM) * tilec.cdiv(N, BN), *(args or (A, B, c, M, N, K, *A.stride(), *B.stride(), *c.stride())))
+
+
+def by_triton(A, B, c, how, PROMOTE=None):
+    """Likewise by Triton; B's columns may lie one behind the other."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+    (M, K), N = A.shape, B.shape[1]
+    form, BM, BN, BK, warps, stages, more = how
+    BK, across = BK * 2 // A.element_size(), B.stride(0) == 1
+    b, tiles, of = B.T if across else B, tilec.cdiv(M, BM) * tilec.cdiv(N, BN), dict(num_warps=warps, num_stages=stages)
+    if form == "teams":
+        triton.set_allocator(lambda size, align, stream: torch.empty(size, device=D, dtype=torch.int8))
+        grid = (min(tiles, measure.dev.sms) if more else tiles,)
+        return lambda: peers.matmul_teams[grid](A, b, c, M, N, K, BM, BN, BK, 8, across, more, PROMOTE, **of)
+    boxes = [TensorDescriptor.from_tensor(x, list(shape)) for x, shape in ((A, (BM, BK)), (b, (BN, BK) if across else (BK, BN)), (c, (BM, BN // more)))]
+    return lambda: peers.matmul_boxes[(min(tiles, measure.dev.sms),)](*boxes, M, N, K, BM, BN, BK, 8, across, more, PROMOTE, **of)
+
+
+def by_gluon(A, B, c, how):
+    """Likewise by Gluon, f16."""
+    import gluon_peers as gp
+    BM, BN, BK, stages, warps = how
+    across = B.stride(0) == 1
+    boxes = [gp.boxes(x, shape) for x, shape in ((A, (BM, BK)), (B.T if across else B, (BN, BK) if across else (BK, BN)), (c, (BM, BN)))]
+    tiles = tilec.cdiv(A.shape[0], BM) * tilec.cdiv(B.shape[1], BN)
+    return lambda: gp.matmul[(min(tiles, measure.dev.sms),)](*boxes, stages, 8, across, warps, num_warps=warps)
+
+
+PEERS = os.environ.get("PEERS", "cublas triton teams gluon").split()
+lt = None                                   # cublasLt, once it is asked for; False: it is not to be had
+
+
+def by_cublas(A, B, c, fast=False):
+    """{label: make} of torch's product, and of what cublasLt's heuristics list, first to last."""
+    global lt
+    one = torch.ones((), device=D)
+    small = A.element_size() == 1
+    theirs = (lambda: torch._scaled_mm(A, B, one, one, out_dtype=c.dtype, use_fast_accum=fast, out=c)) if small else lambda: torch.matmul(A, B, out=c)
+    calls = {"torch": lambda: theirs}
+    if REHEARSE or SHARE or lt is False:
+        return calls
+    try:
+        lt = lt or cublaslt.Lt()
+        calls |= {f"heuristic {i}": (lambda fn=fn: fn) for i, fn in enumerate(lt.products(A, B, c, fast), 1)}
+    except (cublaslt.Unavailable, OSError, AttributeError) as e:
+        lt = False
+        print(f"note: cublasLt's heuristics are not to be had ({e}): cuBLAS is what torch calls", flush=True)
+    return calls
+
+
+def product_row(section, case, c, work, ours, theirs, want, tol):
+    """All sides in turns into c, each result checked; joules and clocks of ours and of the two first peers."""
+    theirs = {name: makes for name, makes in theirs.items() if name in PEERS and (not REHEARSE or name == "cublas" or name == "triton" and INTERPRETED)}
+    if "triton" in theirs and "teams" not in PEERS:
+        theirs["triton"] = {how: make for how, make in theirs["triton"].items() if how[0] != "teams"}
+    kernels, found = against(section, case, ours, theirs, brief=True)
+    sides = {name: rate(t, work, "TFLOP/s", label) for name, (label, _, t) in found.items()}
+    for name, (label, fn, _) in found.items():
+        if want is not None:
+            c.fill_(math.nan)
+            fn()
+            sync()
+            check(f"{section} {case} {name} {label}", c, want, tol)
+    more = powers({name: (found[name][1], found[name][2][1]) for name in [*list(theirs)[:2], "tilec"] if name in found}, work)
+    record(section, case, "TFLOP/s", sides, [name for name in found if name != "tilec"], work=work, kernels=kernels, **more)
+
+
+def products_f16():
+    """c = a b, and a b' with b given as N x K."""
+    shapes = [(n, n, n) for n in (1024, 2048, 4096, 8192)] + [(8192, 8192, K) for K in (512, 1024, 2048, 4096, 16384)] + [(16384, 4096, 1024)]
+    for M, N, K in full(shapes, [(128, 256, 128), (200, 272, 192)]):
+        case_begins("products_f16", f"{M} x {N} x {K}")
+        a, b, c = random("f16", M, K), random("f16", K, N), torch.empty(M, N, device=D, dtype=torch.float16)
+        want = None if SHARE else a.float() @ b.float()
+        tiles, boxes, gluon = (SMALL_TILES, SMALL_BOXES, SMALL_GLUON) if few_tiles(M, N) else (WIDE_TILES, WIDE_BOXES, WIDE_GLUON)
+        for layout, B in (("nn", b), ("nt", b.T.contiguous().T)):
+            ours = {t: (lambda t=t: by_tilec(a, B, c, t, T="f16", TO="f16")) for t in tiles}
+            theirs = {"cublas": by_cublas(a, B, c), "triton": {t: (lambda t=t: by_triton(a, B, c, t)) for t in boxes},
+                      "gluon": {t: (lambda t=t: by_gluon(a, B, c, t)) for t in gluon}}
+            product_row("products", f"f16 {layout} {M} x {N} x {K}", c, 2.0 * M * N * K, ours, theirs, want, 2e-3)
+        del a, b, c, want
+        empty_cache()
+
+
+def products_f8():
+    """8-bit floats, b given as N x K: summed as the tensor cores do it, on both sides, and with sums of 128 products added in f32."""
+    for n in full((2048, 4096, 8192), (256,)):
+        a, bt = (torch.randn(n, n, device=D).to(torch.float8_e4m3fn) for _ in range(2))
+        c = torch.empty(n, n, device=D, dtype=torch.bfloat16)
+        want = None if SHARE else a.float() @ bt.float().T
+        tiles, boxes = (SMALL_TILES, SMALL_BOXES) if few_tiles(n, n) else (WIDE_TILES, WIDE_BOXES)
+        for promote in (0, 128):
+            case_begins("products_f8", f"{n} PROMOTE={promote}")
+            ours = {t: (lambda t=t: by_tilec(a, bt.T, c, t, T="f8e4m3", TO="bf16", PROMOTE=promote)) for t in tiles}
+            theirs = {"cublas": by_cublas(a, bt.T, c, fast=not promote),
+                      "triton": {t: (lambda t=t: by_triton(a, bt.T, c, t, PROMOTE=promote or None)) for t in boxes}}
+            product_row("products_f8", f"f8e4m3 nt {n} PROMOTE={promote}", c, 2.0 * n**3, ours, theirs, want, 8e-3)
+        del a, bt, c, want
+        empty_cache()
+
+
+def products_in_company():
+    """With a bias, an activation and a residual, beside the same kernel without them (bench/products.tile), and what torch takes."""
+    M, N, K = full((4096, 11008, 4096), (128, 256, 128))
+    x, w, bias, residual = (random("f16", *shape) for shape in ((M, K), (K, N), (N,), (M, N)))
+    y = torch.empty(M, N, device=D, dtype=torch.float16)
+    work, has = 2.0 * M * N * K, {}
+
+    def makes(**company):
+        args = (x, w, bias, residual, y, M, N, K)
+        return {t: (lambda t=t: by_tilec(x, w, y, t, "products.tile", "linear", args, **company)) for t in WIDE_TILES}
+    case_begins("products_in_company", "bare")
+    sums = None if SHARE else x.float() @ w.float()
+    product_row("products_in_company", f"f16 {M} x {N} x {K}", y, work, makes(), {"cublas": by_cublas(x, w, y), "triton": {
+        t: (lambda t=t: by_triton(x, w, y, t)) for t in WIDE_BOXES}}, sums, 2e-3)
+    for word, more, of in (("bias", "BIAS", lambda v: v + bias), ("gelu", "GELU", F.gelu), ("residual", "RESIDUAL", lambda v: v + residual)):
+        has[more], sums = "true", None if SHARE else of(sums)
+        case_begins("products_in_company", word)
+        steps = [torch.addmm] + [F.gelu] * ("GELU" in has) + [lambda v: v.add_(residual)] * ("RESIDUAL" in has)
+
+        def torch_fn(steps=steps):
+            v = steps[0](bias, x, w)
+            for step in steps[1:]:
+                v = step(v)
+        case = f"f16 {M} x {N} x {K}, " + ", ".join(h.lower() for h in has)
+        kernels, found = against("products_in_company", case, makes(**has), {"bare": makes()}, brief=True)
+        y.fill_(math.nan)
+        found["tilec"][1]()
+        sync()
+        check(f"products_in_company {case}", y, sums, 2e-3)
+        sides = {name: rate(t, work, "TFLOP/s", label) for name, (label, _, t) in found.items()}
+        sides["torch"] = rate(times(torch_fn), work, "TFLOP/s")
+        record("products_in_company", case, "TFLOP/s", sides, ["bare", "torch"], work=work, kernels=kernels,
+               **powers({name: (fn, t[1]) for name, (_, fn, t) in found.items()}, work))
 
 
 def decode():
@@ -1030,15 +1207,17 @@ def launch():
     host_row("launch", "C", "us", {n: [r[n] for r in c] for n in c[0]}, ["cuLaunchKernel"])
 
 
-# What the summary says beside Triton: sections of rows.
+# What the summary says beside Triton, cuBLAS and Gluon: sections of rows.
 GROUPS = {
     "rows": ("vector_add", "softmax", "layer_norm", "rms_norm", "add_rms_norm", "transpose"),
     "backward": ("softmax_bwd", "layer_norm_bwd", "rms_norm_bwd"),
     "losses": ("cross_entropy", "cross_entropy_bwd", "cross_entropy_fused", "rotary", "rotary_interleaved", "dropout", "dropout_each"),
     "order": ("sort", "top8", "top64", "cumsum", "recurrence", "gather", "histogram"),
     "quantisation": ("quantise_groups", "quantise_squares", "quantise_grid"),
+    "products": ("products",),
+    "products of 8-bit floats": ("products_f8",),
 }
-UNPREPARED = ("vector_add", "transpose", "async_add", *PARTS["host"])   # few kernels, and much memory
+UNPREPARED = ("vector_add", "transpose", "async_add", "memcpy", *PARTS["host"])   # few kernels, and much memory
 
 if __name__ == "__main__":
     Driver(PARTS, globals(), GROUPS, PARTS["host"], UNPREPARED).main()

@@ -27,6 +27,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(here)
 sys.path[:0] = [os.path.join(root, "tools"), here]
 import data
+import power
 import tilec
 
 script = sys.modules["__main__"].__file__
@@ -147,30 +148,104 @@ def best_hot(candidates, peer, finalists=6):
     return min((statistics.median(t), label) for label, t in hot.items())
 
 
-def finals(*sides, most=4, near=1.05):
+def finals(sides, most=4, near=1.05, rounds=4):
     """The fastest configuration of each side (a dict of label: make; None where there is none). One look at each is not enough to tell those
     apart that are near the fastest, so they are measured again, in turns with the other sides'."""
-    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]]
-               for cold in (timed(side.items(), name) for side, name in zip(sides, ("tilec", "triton", "another peer")))]
+    entered = [[c for c in cold[:most] if c[0] <= near * cold[0][0]] for cold in (timed(side.items(), name) for name, side in sides.items())]
     again = [[[t] for t, _, _ in side] for side in entered]
-    for _ in range(0 if REHEARSE or SHARE else 4):
+    for _ in range(0 if REHEARSE or SHARE else rounds):
         for k in range(most):
             for side, found in zip(entered, again):
                 if k < len(side) > 1:
                     found[k].append(med(side[k][2], 8, 30))
-    return [side[min(range(len(side)), key=lambda k: statistics.median(found[k]))][1] if side else None for side, found in zip(entered, again)]
+    chosen = (side[min(range(len(side)), key=lambda k: statistics.median(found[k]))][1] if side else None for side, found in zip(entered, again))
+    return dict(zip(sides, chosen))
 
 
-def settle(*makes):
-    """The winners once more, in turns, so that none has the warmer chip: (20th percentile, median, 80th percentile) of 9 rounds, each."""
+def settle(*makes, rounds=9):
+    """The winners once more, in turns, so that none has the warmer chip: (20th percentile, median, 80th percentile) of the rounds, each."""
     if SHARE:
         return [(0, 0, 0)] * len(makes)
     fns = [make() for make in makes]
-    rounds = [[] for _ in fns]
-    for _ in range(1 if REHEARSE else 9):
-        for fn, t in zip(fns, rounds):
+    found = [[] for _ in fns]
+    for _ in range(1 if REHEARSE else rounds):
+        for fn, t in zip(fns, found):
             t.append(med(fn, 8, 40))
-    return [data.quantiles(t) for t in rounds]
+    return [data.quantiles(t) for t in found]
+
+
+def graph_of(run, times=1):
+    """run as a CUDA graph, captured once, or so many runs one behind the other."""
+    if REHEARSE or SHARE:
+        return run
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(times):
+            run()
+    return graph.replay
+
+
+DWELL, WARMING, AT_ONCE = 0.4, 0.1, 2e-3    # seconds: of a measurement of power, before it, and of launches that go in one piece
+meter = None                                # None: not asked for yet; False: there is none
+
+
+def dwell(run, ms):
+    """(seconds a launch, joules a launch, MHz) of launches of about `ms` one behind the other for DWELL seconds; None where the device does not
+    say. They go as graphs of several, so that short ones wait for nobody; the meter moves in steps, so it is read when it has."""
+    global meter
+    if REHEARSE or SHARE:
+        return None
+    if meter is None:
+        try:
+            meter = power.Meter()
+        except (OSError, AttributeError) as e:
+            meter = False
+            print(f"note: no joules and clocks: {e}", flush=True)
+    if not meter:
+        return None
+    each = max(1, round(AT_ONCE * 1e3 / ms))
+    replay, launches, clocks, under_way, read = graph_of(run, each), 0, [], [], []
+    begin = last = time.perf_counter()
+    joules = meter.joules()
+    while len(read) < 2:
+        replay()
+        launches += each
+        under_way.append(torch.cuda.Event())
+        under_way[-1].record()
+        if len(under_way) > 2:
+            under_way.pop(0).synchronize()
+        now, then = time.perf_counter(), joules
+        joules = meter.joules()
+        if now - last > 0.02:
+            clocks, last = clocks + [meter.mhz()], now
+        if joules != then and now - begin > WARMING + len(read) * DWELL:
+            read.append((now, launches, joules))
+            clocks = clocks if len(read) == 2 else []
+        if now - begin > 4 * (WARMING + DWELL):
+            print("note: the meter of joules does not move", flush=True)
+            meter = False
+            sync()
+            return None
+    sync()
+    (t0, n0, j0), (t1, n1, j1) = read
+    return (t1 - t0) / (n1 - n0), (j1 - j0) / (n1 - n0), statistics.mean(clocks or [meter.mhz()])
+
+
+def powers(runs, operations):
+    """What rows say of power: of each launch ({name: (launch, ms)}) TFLOP/s one behind the other, joules for a TFLOP, and the clock it ran at."""
+    found, work = {}, operations * 1e-12
+    for name, of in runs.items():
+        try:
+            found[name] = dwell(*of)
+        except RuntimeError as e:                            # what no graph can be made of
+            print(f"note: no joules and clocks of {name}: {e}", flush=True)
+    return {f"{name} {what}": value for name, of in found.items() if of
+            for what, value in (("sustained", round(work / of[0], 1)), ("J/TFLOP", round(of[1] / work, 4)), ("MHz", round(of[2])))}
 
 
 def relative(got, ref, piece=1 << 24):
@@ -199,7 +274,7 @@ programs, bound = {}, []
 
 
 def path_of(file):
-    return os.path.join("bench" if file.startswith("unseen") else "examples", file)
+    return os.path.join("bench" if os.path.exists(os.path.join(here, file)) else "examples", file)
 
 
 class Kernel:
@@ -262,20 +337,25 @@ def rate(t, work, unit, config=""):
     return None if SHARE else data.of_times(t, work, SCALE[unit], config)
 
 
+def against(section, case, ours, peers, brief=False):
+    """The best of ours and of each peer ({label: make} each), then all in turns: what our kernels were, and {name: (label, launch, times)}, ours
+    last. A peer of which nothing runs is not in it, and is a failure. brief: fewer rounds, where there are many peers or cases."""
+    chosen = finals({"tilec": ours, **peers}, **dict(most=3, rounds=2) if brief else {})
+    failures.extend(f"{section} {case}: no configuration of {name} runs" for name in peers if chosen[name] is None and not SHARE)
+    runs = {name: peers[name][chosen[name]]() for name in peers if chosen[name] is not None}
+    launch, kernels = ran(ours[chosen["tilec"]])
+    took = settle(lambda: launch, *(lambda fn=fn: fn for fn in runs.values()), rounds=6 if brief else 9)
+    return kernels, {name: (chosen[name], fn, t) for name, fn, t in zip([*runs, "tilec"], [*runs.values(), launch], [*took[1:], took[0]])}
+
+
 def contest(section, case, work, ours, theirs, torch_fn=None, unit="TB/s", facts=None, **more):
     """ours, theirs: {label: make}; work in bytes or operations; records rates of torch, Triton and tilec, the last two in turns. facts: called
     with what was chosen of either side (None: nothing), gives more for the row."""
-    lo, lt = finals(ours, theirs if not REHEARSE or INTERPRETED else {})
-    launch, kernels = ran(ours[lo])
-    sides = {"torch": rate(times(torch_fn), work, unit)} if torch_fn else {}
-    if lt is None:
-        (to,) = settle(lambda: launch)
-        if not REHEARSE:
-            failures.append(f"{section} {case}: no configuration of Triton's runs")
-    else:
-        to, tt = settle(lambda: launch, theirs[lt])
-        sides = {"triton": rate(tt, work, unit, lt), **sides}
-    sides["tilec"] = rate(to, work, unit, lo)
+    kernels, found = against(section, case, ours, {"triton": theirs} if not REHEARSE or INTERPRETED else {})
+    sides = {name: rate(t, work, unit, label) for name, (label, _, t) in found.items()}
+    if torch_fn:
+        sides = {**{n: s for n, s in sides.items() if n != "tilec"}, "torch": rate(times(torch_fn), work, unit), "tilec": sides["tilec"]}
+    lo, lt = (found[name][0] if name in found else None for name in ("tilec", "triton"))
     record(section, case, unit, sides, [s for s in ("triton", "torch") if s in sides], work=work, kernels=kernels, **more,
            **(facts(lo, lt) if facts and not SHARE else {}))
 
@@ -315,7 +395,7 @@ def failed(path, rows, tail):
 
 class Driver:
     """What a driver measures. parts: {name: names of sections}; sections: {name: function}, more may be in it; groups: {name: sections of rows},
-    which the summary compares with Triton; host: sections of host time, which need caches of their own; unprepared: what is not compiled ahead;
+    which the summary compares with Triton, cuBLAS and Gluon; host: sections of host time, which need caches of their own; unprepared: what is not compiled ahead;
     batch: how many sections a process does, where they are so short that starting one takes longer."""
 
     def __init__(self, parts, sections, groups, host=(), unprepared=(), batch=1):
@@ -324,11 +404,13 @@ class Driver:
 
     def summary(self, rows):
         for group, sections in self.groups.items():
-            found = [(data.figure(r, "tilec")[0], r) for r in rows if r["section"] in sections and "tilec" in r["sides"] and r["peers"][:1] == ["triton"]]
-            if found:
-                least, row = min(found, key=lambda t: t[0])
-                mean = math.exp(sum(math.log(f) for f, _ in found) / len(found))
-                print(f"{group} against Triton: geometric mean of {len(found)} {mean:.4f}, least {least:.4f} ({row['section']} {row['case']})")
+            for peer, name in (("triton", "Triton"), ("cublas", "cuBLAS"), ("gluon", "Gluon")):
+                found = [(data.figure({**r, "peers": [peer]}, "tilec")[0], r) for r in rows
+                         if r["section"] in sections and "tilec" in r["sides"] and peer in r["sides"] and peer in r["peers"]]
+                if found:
+                    least, row = min(found, key=lambda t: t[0])
+                    mean = math.exp(sum(math.log(f) for f, _ in found) / len(found))
+                    print(f"{group} against {name}: geometric mean of {len(found)} {mean:.4f}, least {least:.4f} ({row['section']} {row['case']})")
 
     def main(self):
         wanted = list(dict.fromkeys(s for w in a.what or self.parts for s in self.parts.get(w, [w])))

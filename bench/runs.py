@@ -13,7 +13,7 @@ import sys
 import data
 
 FILES = ("README.md", os.path.join("bench", "RESULTS.md"))
-NAMES = {"triton": "Triton", "cublas": "cuBLAS", "flash2": "FlashAttention-2", "cudnn": "cuDNN", "gluon": "Gluon"}
+NAMES = {"triton": "Triton", "cublas": "cuBLAS", "flash2": "FlashAttention-2", "cudnn": "cuDNN", "gluon": "Gluon", "bare": "the product alone"}
 # name: the sections whose rows it holds
 TABLES = {
     "rows": ("vector_add", "softmax", "layer_norm", "rms_norm", "add_rms_norm", "transpose"),
@@ -23,10 +23,13 @@ TABLES = {
     "arrays": ("prefix_sum", "select", "radix_sort"),
     "quantise": ("quantise_groups", "quantise_squares", "quantise_grid", "scaled_matmul"),
     "matmul": ("matmul",),
+    "products": ("products", "products_f8"),
+    "company": ("products_in_company",),
     "schedule": ("schedule",),
     "attention": ("attention",),
     "chains": ("decode",),
     "copies": ("async_add",),
+    "memcpy": ("memcpy",),
     "stages": ("softmax_stages",),
     "host": ("compile", "tune", "warm_start", "launch"),
     "unseen": ("unseen",),

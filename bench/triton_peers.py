@@ -438,3 +438,71 @@ def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: 
             y = tl.load(b + kk[:, None].to(tl.int64) * N + (n % N)[None, :], mask=kk[:, None] < K, other=0.0)
             acc = tl.dot(x, y, acc)
         tl.store(c + m[:, None].to(tl.int64) * N + n[None, :], acc.to(c.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+# ---- products by boxes ----
+
+@triton.jit
+def matmul_boxes(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, ACROSS: tl.constexpr,
+                 PIECES: tl.constexpr, PROMOTE: tl.constexpr):
+    """By tensor descriptors, as many programs as multiprocessors, whose loads run on over the end of a tile: b is K x N, or N x K if ACROSS;
+    a tile leaves in one piece or in two. PROMOTE: 8-bit floats' sums of so many products are added up in f32."""
+    rows = tl.cdiv(M, BM)
+    cols = tl.cdiv(N, BN)
+    for t in tl.range(tl.program_id(0), rows * cols, tl.num_programs(0), flatten=True):
+        first = t // (GROUP * cols) * GROUP
+        height = min(rows - first, GROUP)
+        within = t % (GROUP * cols)
+        m = (first + within % height) * BM
+        n = (within // height) * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for step in range(0, tl.cdiv(K, BK)):
+            x = a.load([m, step * BK])
+            y = b.load([n, step * BK]).T if ACROSS else b.load([step * BK, n])
+            acc = tl.dot(x, y, acc, max_num_imprecise_acc=PROMOTE)
+        if PIECES == 1:
+            c.store([m, n], acc.to(c.dtype))
+        else:
+            left, right = acc.reshape((BM, 2, BN // 2)).permute((0, 2, 1)).split()
+            c.store([m, n], left.to(c.dtype))
+            c.store([m, n + BN // 2], right.to(c.dtype))
+
+
+@triton.jit
+def matmul_teams(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, ACROSS: tl.constexpr,
+                 STAY: tl.constexpr, PROMOTE: tl.constexpr):
+    """The same with a team of warps that copies and two that multiply, a half of the rows each. These need descriptors that the kernel makes."""
+    rows = tl.cdiv(M, BM)
+    cols = tl.cdiv(N, BN)
+    ad = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    if ACROSS:
+        bd = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    else:
+        bd = tl.make_tensor_descriptor(b, [K, N], [N, 1], [BK, BN])
+    cd = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    if STAY:
+        for t in tl.range(tl.program_id(0), rows * cols, tl.num_programs(0), warp_specialize=True):
+            first = t // (GROUP * cols) * GROUP
+            height = min(rows - first, GROUP)
+            within = t % (GROUP * cols)
+            m = (first + within % height) * BM
+            n = (within // height) * BN
+            acc = tl.zeros((BM, BN), tl.float32)
+            for step in range(0, tl.cdiv(K, BK)):
+                x = ad.load([m, step * BK])
+                y = bd.load([n, step * BK]).T if ACROSS else bd.load([step * BK, n])
+                acc = tl.dot(x, y, acc, max_num_imprecise_acc=PROMOTE)
+            cd.store([m, n], acc.to(c.dtype.element_ty))
+    else:
+        t = tl.program_id(0)
+        first = t // (GROUP * cols) * GROUP
+        height = min(rows - first, GROUP)
+        within = t % (GROUP * cols)
+        m = (first + within % height) * BM
+        n = (within // height) * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for step in tl.range(0, tl.cdiv(K, BK), warp_specialize=True):
+            x = ad.load([m, step * BK])
+            y = bd.load([n, step * BK]).T if ACROSS else bd.load([step * BK, n])
+            acc = tl.dot(x, y, acc, max_num_imprecise_acc=PROMOTE)
+        cd.store([m, n], acc.to(c.dtype.element_ty))

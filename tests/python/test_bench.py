@@ -175,9 +175,22 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual({compiler.stale(row) for row in run.rows}, {""})
         self.assertEqual((set(run.tail["seconds"]), set(host.tail["seconds"])), ({"vector_add", "softmax"}, {"launch"}))
 
+    def test_products(self):
+        """Sides in turns; of a product in company the product alone is a peer, and the kernel that is recorded is the one in company."""
+        r, run = self.gpu("products", "memcpy")
+        self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
+        compiler = data.Compiler(TILEC)
+        self.assertEqual({compiler.stale(row) for row in run.rows}, {""})
+        peers = {row["section"]: row["peers"] for row in run.rows}
+        self.assertEqual({s: p[0] for s, p in peers.items()}, {"products": "cublas", "products_f8": "cublas", "products_in_company": "bare", "memcpy": "torch"})
+        self.assertEqual({s for part in runs.TABLES.values() for s in part} & set(peers), set(peers))
+        last = [row for row in run.rows if row["section"] == "products_in_company"][-1]
+        self.assertEqual({last["kernels"][0]["defines"][k] for k in ("BIAS", "GELU", "RESIDUAL")}, {"true"})
+        self.assertEqual(last["kernels"][0]["file"], "bench/products.tile")
+
     def test_share(self):
         """A process that only compiles comes to the end of every section."""
-        parts = "rows", "norms", "backward", "losses", "order", "arrays", "dots"
+        parts = "rows", "norms", "backward", "losses", "order", "arrays", "dots", "products"
         r = subprocess.run([sys.executable, os.path.join(root, "bench", "gpu.py"), "--rehearse", "--share", "0/1", *parts], capture_output=True, text=True)
         self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "", ""))
 
