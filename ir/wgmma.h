@@ -22,6 +22,9 @@ const char *wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot);
 u32 wgmma_promotes(const Op *dot);
 /* What a factor is a transpose or another layout of; *k (k may be NULL), its dimension that is K, becomes that of the source. */
 Value *wgmma_dot_source(Value *factor, int *k);
+/* Elements along *axis of the dot's sum that are summed at a time: all, or a piece where these sums are added to others and a thread has no
+ * room for both; rows only if they may be cut (a is in a buffer). 0: there is no room either way. */
+u32 wgmma_piece(const Op *dot, bool rows, int *axis);
 /* Whether the copies of the dot's factors may round them to tf32; the tensor_load of a factor, NULL: it is none. */
 bool wgmma_dot_rounded(Ctx *c, const Op *dot);
 Op *wgmma_dot_copy(const Value *factor);

@@ -15,7 +15,10 @@
 enum { COPY_LEAST = 4 };     /* bytes that cp.async copies */
 /* An instruction of mma.sync, and how many of them, for a warp, are worth a fence and a wait. Bytes that are stored at once, at least; sums
  * of a thread, at most: wgmma holds them all at a time, and ptxas serialises products for which there are too few registers. */
-enum { MMA_ROWS = 16, MMA_COLUMNS = 8, STORED_LEAST = 16, STORED_RUN = 8, STORED_SUMS = 64, PROMOTED_SUMS = 96, DEPTH_MOST = 8 };
+enum { MMA_ROWS = 16, MMA_COLUMNS = 8, STORED_LEAST = 16, STORED_RUN = 8, STORED_SUMS = 64, DEPTH_MOST = 8 };
+/* Sums of a thread, at most, that are made beside as many to which they are added; with more they are made in pieces of so many, of so many
+ * columns at least: instructions of fewer wait for shared memory, as each reads all of a. */
+enum { PROMOTED_SUMS = 96, PIECE_SUMS = 64, PIECE_COLUMNS = 64 };
 
 const Op *
 wgmma_dot_loop(const Op *dot)
@@ -173,6 +176,35 @@ wgmma_promotes(const Op *dot)
   return dtype_is_float(a->dt) && dtype_bits(a->dt) == 8 ? (u32)op_int(dot, AT_PROMOTE, 0) : 0;
 }
 
+/* Sums of products are added to others, in f32. */
+static bool
+adds_sums(const Op *dot)
+{
+  u32 most = wgmma_promotes(dot);
+  u64 bits;
+  return most && (OPERAND(dot, DOT, a)->type->shape[1] > most || !value_const_bits(OPERAND(dot, DOT, acc), &bits) || bits);
+}
+
+static u32
+piece_along(const Op *dot, int axis)
+{
+  u32 warps = block_team(dot->block).warps, sums = sums_of_thread(dot), all = op_result(dot)->type->shape[axis], n = all & (0 - all);
+  u32 least = axis ? PIECE_COLUMNS : WGMMA_ROWS * (warps / WGMMA_GROUP);
+  if (!adds_sums(dot) || sums <= PROMOTED_SUMS)
+    return all;
+  while (n && sums * n / all > PIECE_SUMS)
+    n /= 2;
+  return n < least || sums + sums * n / all > 2 * PROMOTED_SUMS ? 0 : n;
+}
+
+u32
+wgmma_piece(const Op *dot, bool rows, int *axis)
+{
+  u32 n = rows ? piece_along(dot, 0) : 0;
+  *axis = n ? 0 : 1;
+  return n ? n : piece_along(dot, 1);
+}
+
 static const char *
 sums_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
 {
@@ -183,10 +215,9 @@ sums_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
   if (most && most < wgmma_depth(a->dt))
     return arena_printf(c->scratch, "they add %u products at a time in fewer bits than f32 has, and promote=%u asks for f32",
                         wgmma_depth(a->dt), most);
-  u64 bits;
-  bool adds = most && (a->shape[1] > most || !value_const_bits(OPERAND(dot, DOT, acc), &bits) || bits);
-  if (adds && sums_of_thread(dot) > PROMOTED_SUMS)
-    return arena_printf(c->scratch, "a thread has %u sums, and as many that are to be added to them", sums_of_thread(dot));
+  int axis;
+  if (!wgmma_piece(dot, false, &axis))
+    return arena_printf(c->scratch, "a thread has %u sums, and no room for others that are to be added to them", sums_of_thread(dot));
   if (!most || a->shape[1] <= most)
     return NULL;
   Value *left = OPERAND(dot, DOT, a);

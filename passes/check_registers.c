@@ -5,7 +5,7 @@
  * lives across the op (held.h), and the operands that end with it or its results, whichever is more, as elements leave while
  * others come. Addresses, masks and what is under way take registers besides, so that TILES_SHARE of what there is is left to tiles. Of
  * the examples' kernels, in blocks of many sizes, nearly all above that spill or come close; few below do, by less than 100 bytes
- * but for one. */
+ * but for one. Teams with registers of their own leave copies and their addresses to another: BESIDE_TILES are enough for them. */
 #include "held.h"
 #include <string.h>
 
@@ -62,7 +62,7 @@ say(Ctx *c, const Most *m)
 {
   Team team = block_team(m->op->block);
   u32 have = team_registers(c, team, team.warps), warps = team.warps;
-  if (!have || fits(m->registers, have))
+  if (!have || fits(m->registers, have) || (team.registers && m->registers + BESIDE_TILES <= have))
     return;
   Diag *d = diag(c, m->op->span, R_REGISTERS, m->registers, have);
   Tiles t = tiles_at(&m->held, m->op);

@@ -10,6 +10,10 @@ typedef struct Held {
   u32 *across;          /* by mark of the ops of the block that was counted last: 32-bit registers of a thread */
 } Held;
 
+/* Registers of addresses, counters and what is on its way, of a team that copies nothing. With 32, some loops of the kind that
+ * tests/diff/overlap.py has spill. */
+enum { BESIDE_TILES = 36 };
+
 void held_open(Held *h, Ctx *c, Func *f);
 /* Registers that v takes as a whole: 0 of scalars, of indices and addresses, and of what a dot loads itself. */
 u32 held_registers(const Held *h, const Value *v);

@@ -346,9 +346,6 @@ choose_order(Overlap *o)
 
 /* ---- what came of it ---- */
 
-/* Registers of addresses, counters and what is on its way. With 32, some loops of the kind that tests/diff/overlap.py has spill. */
-enum { BESIDE_TILES = 36 };
-
 /* What a thread holds across op, an op of a loop or if of its team. */
 static u32
 held_around(Held *h, Op *op)

@@ -19,6 +19,15 @@ tile_bytes(const Type *t)
   return (u64)type_numel(t) * type_elem_bits(t) / 8;
 }
 
+/* How often warpgroups read a: for each piece of columns. */
+static u64
+reads_of_a(const Op *dot)
+{
+  int axis;
+  u32 n = wgmma_piece(dot, true, &axis);
+  return axis && n ? op_result(dot)->type->shape[1] / n : 1;
+}
+
 /* How many parts of the program read each of its factors from shared memory: warps, or warpgroups, which read all of b. */
 static void
 add_dot(Work *w, const Op *dot)
@@ -32,7 +41,7 @@ add_dot(Work *w, const Op *dot)
   w->warpgroups |= warpgroup;
   w->others |= !warpgroup;
   w->products += (u64)type_numel(sum) * a->shape[a->rank - 1] * bits / 16;
-  w->shared += tile_bytes(a) * (warpgroup ? 1 : by_a) + tile_bytes(b) * (warpgroup ? rows : by_b);
+  w->shared += tile_bytes(a) * (warpgroup ? reads_of_a(dot) : by_a) + tile_bytes(b) * (warpgroup ? rows : by_b);
 }
 
 static const Rate *

@@ -11,7 +11,11 @@
  * next one begins: an iteration waits, behind its own products, for those before it, and so the buffers that it read are free one
  * iteration later than otherwise: the ring has one more (pipeline_loops). In other loops the wait stands where the sum is first used, at
  * the latest at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes
- * ptxas wait behind each instruction. */
+ * ptxas wait behind each instruction.
+ *
+ * Promoted sums. Products of 8-bit floats are summed from zero, so many of K at a time, and added in f32. Where a thread has no registers
+ * for as many sums again as it has, columns or rows are done piece by piece, each waited for and added before the next is started: with
+ * 128 sums in pieces of 64. ptxas moves what additions it can behind the start of the next piece. */
 #include "buffers.h"
 #include "pipeline.h"
 #include "wgmma.h"
@@ -245,7 +249,7 @@ next_part(u32 k, u32 depth, u32 most)
   return n;
 }
 
-/* n elements of K from k on. */
+/* n elements along a dimension, from k on. */
 static Value *
 part_of(Builder *b, Value *v, int along, u32 k, u32 n)
 {
@@ -258,6 +262,74 @@ part_of(Builder *b, Value *v, int along, u32 k, u32 n)
   return ir_shared_slice(b, v, start, shape);
 }
 
+/* A sum as pieces, its dimension `axis` split in two. */
+static Value *
+as_pieces(Builder *b, Value *sum, int axis, u32 n)
+{
+  u32 shape[3], d = 0;
+  for (int i = 0; i < 2; i++) {
+    if (i == axis)
+      shape[d++] = sum->type->shape[i] / n;
+    shape[d++] = i == axis ? n : sum->type->shape[i];
+  }
+  return ir_reshape(b, sum, 3, shape);
+}
+
+/* The same in every piece, as a tile like the pieces. */
+static Value *
+in_all(Builder *b, Value *v, const Type *pieces)
+{
+  Value *all = ir_broadcast(b, v, pieces->shape);
+  all->type = type_with_layout(b->func->module->ctx, all->type, pieces->layout);
+  return all;
+}
+
+/* Which element is of piece k. */
+static Value *
+is_piece(Builder *b, const Type *pieces, int axis, u32 k)
+{
+  Ctx *c = b->func->module->ctx;
+  const Layout *l = layout_slice(c, layout_slice(c, pieces->layout, 2), 1 - axis);
+  Value *i = ir_arange(b, 0, pieces->shape[axis]);
+  i->type = type_with_layout(c, i->type, l);
+  Value *own = ir_cmp(b, "eq", i, ir_const_int(b, i->type, k));
+  return in_all(b, ir_expand_dims(b, ir_expand_dims(b, own, 1 - axis), 2), pieces);
+}
+
+/* The pieces with one added to piece k. Code generation leaves nothing of it but the additions. */
+static Value *
+add_piece(Builder *b, Value *pieces, int axis, u32 k, Value *piece)
+{
+  Value *sum = ir_binary(b, OP_ADD, pieces, in_all(b, ir_expand_dims(b, piece, axis), pieces->type));
+  return ir_select(b, is_piece(b, pieces->type, axis, k), sum, pieces);
+}
+
+typedef struct Sum {
+  Value *left, *right;       /* factors, parts of them along K */
+  Value *acc;
+  u32 piece;                 /* elements along axis that are summed at a time */
+  int axis;
+  OpVec *waits;
+} Sum;
+
+/* Products of K's elements in a sum of their own, added in f32. */
+static Value *
+sum_by_pieces(Builder *b, const Sum *x)
+{
+  u32 all = x->acc->type->shape[x->axis], shape[2] = {x->acc->type->shape[0], x->acc->type->shape[1]};
+  Ctx *c = b->func->module->ctx;
+  Value *pieces = as_pieces(b, x->acc, x->axis, x->piece);
+  shape[x->axis] = x->piece;
+  const Type *t = type_tile(c, type_elem(c, x->acc->type), 2, shape, NULL);
+  Value *zero = ir_const_bits(b, type_with_layout(c, t, wgmma_sum_layout(c, block_team(b->block), t)), 0);
+  for (u32 k = 0; k < all; k += x->piece) {
+    Value *left = x->axis ? x->left : part_of(b, x->left, 0, k, x->piece);
+    Value *right = x->axis ? part_of(b, x->right, 1, k, x->piece) : x->right;
+    pieces = add_piece(b, pieces, x->axis, k / x->piece, product(b, left, right, zero, x->waits));
+  }
+  return ir_reshape(b, pieces, 2, x->acc->type->shape);
+}
+
 Value *
 warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits)
 {
@@ -268,11 +340,17 @@ warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits
   bool empty = value_const_bits(acc, &bits) && !bits;
   if (!most || (empty && depth <= most))
     return product(b, left, right, acc, waits);
-  Value *zero = empty ? acc : ir_const_bits(b, acc->type, 0), *sum = empty ? NULL : acc;
+  Sum x = {.waits = waits};
+  x.piece = wgmma_piece(dot, type_is_shared(left->type), &x.axis);
+  bool whole = x.piece == acc->type->shape[x.axis];
+  Value *zero = empty ? acc : ir_const_bits(b, acc->type, 0), *sum = empty && whole ? NULL : acc;
   for (u32 k = 0, n; k < depth; k += n) {
     n = next_part(k, depth, most);
-    Value *part = product(b, part_of(b, left, 1, k, n), part_of(b, right, 0, k, n), zero, waits);
-    sum = sum ? ir_binary(b, OP_ADD, sum, part) : part;
+    x.right = part_of(b, right, 0, k, n);
+    x.left = part_of(b, left, 1, k, n);
+    x.acc = sum;
+    Value *part = whole ? product(b, x.left, x.right, zero, waits) : sum_by_pieces(b, &x);
+    sum = sum && whole ? ir_binary(b, OP_ADD, sum, part) : part;
   }
   return sum;
 }

@@ -74,7 +74,7 @@ def mixed(dev, rng, a, b, acc, m, n, k, stages, warps, target=None):
     return Run(call, [("c", c.numpy(), (vx @ vy + 1).astype(c.numpy().dtype), 0)])
 
 
-def promoted(dev, rng, a, b, k, bk, promote, warps, n=48, target=None, scaled=False):
+def promoted(dev, rng, a, b, k, bk, promote, warps, n=48, target=None, scaled=False, tall=1):
     """Sums of 8-bit floats that are added in f32 every so many products: whole numbers, which any way of adding sums exactly, and any."""
     text = """kernel f(a: *A multiple_of(16), b: *B multiple_of(16), c: *f32, K: i32 multiple_of(16), type A = f8e4m3, type B = f8e5m2, const M = 64,
              const N = 48, const BK = 64, const PROMOTE = 128, const SCALED = false) {
@@ -90,7 +90,7 @@ def promoted(dev, rng, a, b, k, bk, promote, warps, n=48, target=None, scaled=Fa
       }
       store(c + i * N + j, acc);
     }"""
-    m, checks = 16 * warps, []
+    m, checks = 16 * warps * tall, []
     f = source(dev, text, target=target, A=a, B=b, M=m, N=n, BK=bk, PROMOTE=promote, SCALED=str(scaled).lower(), warps=warps)
     for what in ("whole", "any"):
         if what == "whole":
@@ -413,7 +413,9 @@ CASES = [
          of_types(grid(m=(16, 40), n=(24,), k=(160, 20), stages=(1, 3), warps=(1, 4)))),
     both("dots_promoted", promoted, grid(a=FLOATS8, b=FLOATS8, k=(160,), bk=(64, 128), promote=(128,), warps=(4,)) +
          grid(a=FLOATS8[:1], b=FLOATS8[:1], k=(16, 208), bk=(96, 256), promote=(0, 1, 31, 32, 48, 64), warps=(4, 8)) +
-         grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(160,), bk=(64, 128), promote=(64,), warps=(8,), scaled=(True,))),
+         grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(160,), bk=(64, 128), promote=(64,), warps=(8,), scaled=(True,)) +
+         grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(208,), bk=(64, 128), promote=(64,), warps=(4,), n=(192, 256)) +
+         grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(208,), bk=(128,), promote=(64, 128), warps=(4,), n=(128,), tall=(2,))),
     Case("dots_half_sums", half_sums, on_targets(HALVES), HALVES),
     both("dots_ragged", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
          grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
