@@ -101,6 +101,18 @@ typedef struct Decoder {
   Order order; Scope scope; bool scoped;        /* scoped: the statement says which */
 } Decoder;
 
+/* reader.c: r has mod and err; an error makes it failed, and the first is the one that is said. */
+void reader_read(Reader *r, const char *text, size_t len);
+void reader_free(Reader *r);
+void reader_fail(Reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void reader_no_memory(Reader *r);
+const Tok *reader_peek(const Reader *r);
+const Tok *reader_next(Reader *r);
+bool reader_accept(Reader *r, char punct);
+bool reader_accept_word(Reader *r, const char *word);
+void reader_expect(Reader *r, char punct);
+/* A whole number, without a sign. */
+uint64_t reader_number(Reader *r);
 /* decode.c */
 void decode_fail(Decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void decode_no_memory(Decoder *d);
@@ -126,7 +138,7 @@ void decode_notes(Decoder *d);
 bool signature_of(const Func *f, Signature *out, uint32_t *bytes);
 void signature_free(Signature *s);
 void decode_prototype(Decoder *d, const Tok *name);
-/* module.c: the .callprototype at *pos, which moves behind it; the reader's. NULL with the reader failed. */
+/* reader.c: the .callprototype at *pos, which moves behind it; the reader's. NULL with the reader failed. */
 Func *module_prototype(Reader *r, size_t *pos);
 /* origin.c: a register gets a value, of which nothing is known; the one just defined is made of a and b; a slot holds a variable's
  * address; afterwards, each address gets the variable that it is in. */

@@ -1,5 +1,5 @@
 /* internal.h - what the files of the simulator share. Read in this order: insn.h, unit.h, types below, then
- * scan.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
+ * scan.c -> reader.c -> module.c -> decode*.c -> cfg.c -> link.c (text to instructions, once per module and kernel), then
  * launch.c -> worker.c -> block.c -> exec.c -> alu.c mem.c check.c atom.c async.c mbarrier.c flight.c bulk.c store.c tensor_map.c
  * tensor.c warp.c mma.c wgmma.c registers.c cluster.c (instructions to results).
  *
