@@ -1,6 +1,7 @@
 # What `cmake --install` puts where, in components that can be had alone (`--component`):
 #   runtime    libtilert, shared and as an archive, its headers, licences
-#   compiler   libtilec, with compiler, JIT and runtime inside, its headers
+#   simulator  libtilesim, which libtilert opens when a device asks for it, or has inside where both are archives
+#   compiler   libtilec, with compiler, JIT, runtime and simulator inside, its headers
 #   tools      tilec and tilerun, their manual pages, completions for shells
 #   documents  the manual and the examples
 # Each library has a file for pkg-config and a part of the CMake package. Nothing installed says where: the tree can be moved.
@@ -24,19 +25,24 @@ function(component name library)
   file(RELATIVE_PATH TILEC_PC_PREFIX /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
   configure_file(${here}/${library}.pc.in ${CMAKE_BINARY_DIR}/${library}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/${library}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${name})
-  install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilec COMPONENT ${name})
+  if(ARGN)
+    install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilec COMPONENT ${name})
+  endif()
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   install(TARGETS ${library} EXPORT tilec-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
   strip_installed(${library} ${CMAKE_INSTALL_LIBDIR} ${name})
+  if(TARGET ${library}_static)
+    set_target_properties(${library}_static PROPERTIES EXPORT_NAME ${name}_static)
+    target_include_directories(${library}_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    install(TARGETS ${library}_static EXPORT tilec-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
+    strip_installed(${library}_static ${CMAKE_INSTALL_LIBDIR} ${name})
+  endif()
   install(EXPORT tilec-${name} NAMESPACE tilec:: FILE tilec-${name}.cmake DESTINATION ${TILEC_CMAKE_DIR} COMPONENT ${name})
 endfunction()
 
 component(runtime tilert runtime/tilert.h runtime/status.h runtime/aot.h runtime/tilert.hpp runtime/args.h runtime/manifest.h runtime/version.h)
-set_target_properties(tilert_static PROPERTIES EXPORT_NAME runtime_static)
-target_include_directories(tilert_static INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-install(TARGETS tilert_static EXPORT tilec-runtime ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
-strip_installed(tilert_static ${CMAKE_INSTALL_LIBDIR} runtime)
+component(simulator tilesim)
 configure_package_config_file(${here}/tilec-config.cmake.in ${CMAKE_BINARY_DIR}/tilec-config.cmake INSTALL_DESTINATION ${TILEC_CMAKE_DIR})
 # As the names of the libraries: before 1.0 a minor version is not taken for another.
 set(compatibility SameMajorVersion)

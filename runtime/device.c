@@ -41,10 +41,11 @@ options_merge(const TilertOptions *o, TilertOptions *all, TilertError *err)
 static int
 open_auto(const TilertOptions *o, TilertDevice **out, TilertError *err)
 {
-  TilertError ignored;
-  if (cuda_device_open(0, out, &ignored) == TILERT_OK)
+  TilertError no_cuda;
+  if (cuda_device_open(0, out, &no_cuda) == TILERT_OK)
     return TILERT_OK;
-  return sim_device_open(o, out, err);
+  int status = sim_device_open(o, out, err);
+  return status == TILERT_E_UNAVAILABLE ? error_prefix(err, status, "%.160s", no_cuda.message) : status;
 }
 
 enum { NUMBER_MOST = 1023 };

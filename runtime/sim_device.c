@@ -2,7 +2,7 @@
  * every operation is complete when it returns. One lock per device: the simulator spreads one launch over all
  * cores, so two at a time would gain nothing. */
 #include "device.h"
-#include "sim/sim.h"
+#include "sim_find.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 typedef struct SimDevice {
   TilertDevice base;
+  const SimCalls *sim;                 /* where the simulator is */
   SimMachine *machine;
   pthread_mutex_t lock;                /* of what follows, and one operation at a time */
   TilertStats stats;
@@ -83,10 +84,17 @@ sim_fail(const SimError *e, TilertError *err)
   return status;
 }
 
+/* What comes next overlaps with none of the launches so far. */
+static void
+settled(TilertDevice *d)
+{
+  sim_of(d)->sim->settled(sim_of(d)->machine);
+}
+
 static void
 sim_destroy_device(TilertDevice *d)
 {
-  sim_destroy(sim_of(d)->machine);
+  sim_of(d)->sim->destroy(sim_of(d)->machine);
   device_fini(d);
   pthread_mutex_destroy(&sim_of(d)->lock);
   free(d);
@@ -95,7 +103,7 @@ sim_destroy_device(TilertDevice *d)
 static int
 sim_synchronize(TilertDevice *d, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);
+  settled(d);
   return TILERT_OK;
 }
 
@@ -118,9 +126,9 @@ sim_alloc_memory(TilertDevice *d, size_t bytes, uint64_t *address, TilertError *
   SimError e = {0};
   void *p = NULL;
   pthread_mutex_lock(&s->lock);
-  int failed = sim_alloc(s->machine, bytes, &p, &e);
+  int failed = s->sim->alloc(s->machine, bytes, &p, &e);
   if (!failed)
-    sim_mark(s->machine, p, bytes, 0);
+    s->sim->mark(s->machine, p, bytes, 0);
   pthread_mutex_unlock(&s->lock);
   *address = (uint64_t)(uintptr_t)p;
   return failed ? sim_fail(&e, err) : TILERT_OK;
@@ -132,7 +140,7 @@ sim_release(TilertDevice *d, uint64_t address)
   SimDevice *s = sim_of(d);
   SimError ignored = {0};
   pthread_mutex_lock(&s->lock);
-  sim_free(s->machine, (void *)(uintptr_t)address, &ignored);
+  s->sim->free(s->machine, (void *)(uintptr_t)address, &ignored);
   pthread_mutex_unlock(&s->lock);
 }
 
@@ -140,8 +148,8 @@ sim_release(TilertDevice *d, uint64_t address)
 static void
 written(TilertDevice *d, uint64_t dst, size_t bytes)
 {
-  sim_settled(sim_of(d)->machine);
-  sim_mark(sim_of(d)->machine, (const void *)(uintptr_t)dst, bytes, 1);
+  settled(d);
+  sim_of(d)->sim->mark(sim_of(d)->machine, (const void *)(uintptr_t)dst, bytes, 1);
 }
 
 static int
@@ -155,7 +163,7 @@ sim_write(TilertDevice *d, uint64_t dst, const void *src, size_t bytes, void *st
 static int
 sim_read(TilertDevice *d, void *dst, uint64_t src, size_t bytes, void *stream, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);
+  settled(d);
   memcpy(dst, (const void *)(uintptr_t)src, bytes);
   return TILERT_OK;
 }
@@ -185,7 +193,7 @@ sim_check_pointer(TilertDevice *d, uint64_t address, TilertError *err)
   SimDevice *s = sim_of(d);
   SimError e = {0};
   pthread_mutex_lock(&s->lock);
-  int failed = sim_check_range(s->machine, (const void *)(uintptr_t)address, 1, &e);
+  int failed = s->sim->check_range(s->machine, (const void *)(uintptr_t)address, 1, &e);
   pthread_mutex_unlock(&s->lock);
   return failed ? sim_fail(&e, err) : TILERT_OK;
 }
@@ -198,7 +206,7 @@ sim_pin(TilertDevice *d, void *host, size_t bytes, uint64_t *address, TilertErro
   SimDevice *s = sim_of(d);
   SimError e = {0};
   pthread_mutex_lock(&s->lock);
-  int failed = sim_adopt(s->machine, host, bytes, &e);
+  int failed = s->sim->adopt(s->machine, host, bytes, &e);
   pthread_mutex_unlock(&s->lock);
   if (failed)
     return error_prefix(err, sim_fail(&e, err), "tilert_buffer_pin: host");
@@ -212,7 +220,7 @@ sim_unpin(TilertDevice *d, void *host)
 {
   SimDevice *s = sim_of(d);
   pthread_mutex_lock(&s->lock);
-  sim_forget(s->machine, host);
+  s->sim->forget(s->machine, host);
   pthread_mutex_unlock(&s->lock);
 }
 
@@ -239,7 +247,7 @@ sim_adopt_memory(TilertDevice *d, uint64_t address, size_t bytes, TilertError *e
   SimDevice *s = sim_of(d);
   SimError e = {0};
   pthread_mutex_lock(&s->lock);
-  int failed = sim_check_range(s->machine, (const void *)(uintptr_t)address, bytes, &e);
+  int failed = s->sim->check_range(s->machine, (const void *)(uintptr_t)address, bytes, &e);
   pthread_mutex_unlock(&s->lock);
   return failed ? rt_error_set(err, TILERT_E_ARGUMENT, "%s", e.message) : TILERT_OK;
 }
@@ -247,7 +255,7 @@ sim_adopt_memory(TilertDevice *d, uint64_t address, size_t bytes, TilertError *e
 static int
 sim_copy_rows(TilertDevice *d, const Copy *c, void *stream, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);
+  settled(d);
   for (size_t i = 0; i < c->height; i++) {
     void *to = (void *)(uintptr_t)(c->dst.address + i * c->dst.pitch);
     memmove(to, (const void *)(uintptr_t)(c->src.address + i * c->src.pitch), c->width);
@@ -393,7 +401,7 @@ sim_stream_destroy(TilertDevice *d, void *stream)
 static int
 sim_stream_synchronize(TilertDevice *d, void *stream, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);
+  settled(d);
   return TILERT_OK;
 }
 
@@ -407,14 +415,14 @@ sim_query(TilertDevice *d, void *stream_or_event, int *done, TilertError *err)
 static int
 sim_stream_wait(TilertDevice *d, void *stream, void *event, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);     /* what comes next has more in front of it than the launch before */
+  settled(d);     /* what comes next has more in front of it than the launch before */
   return TILERT_OK;
 }
 
 static int
 sim_stream_host(TilertDevice *d, void *stream, void (*f)(void *user), void *user, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);
+  settled(d);
   f(user);
   return TILERT_OK;
 }
@@ -454,7 +462,7 @@ sim_event_record(TilertDevice *d, void *event, void *stream, TilertError *err)
 static int
 sim_event_synchronize(TilertDevice *d, void *event, TilertError *err)
 {
-  sim_settled(sim_of(d)->machine);
+  settled(d);
   return TILERT_OK;
 }
 
@@ -479,7 +487,7 @@ sim_module_load(TilertDevice *d, const void *image, size_t len, void **out, Tile
   if (len >= 4 && !memcmp(image, "\177ELF", 4))
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "the simulator runs PTX, not cubins");
   pthread_mutex_lock(&s->lock);
-  int failed = sim_load(s->machine, image, len, (SimModule **)out, &e);
+  int failed = s->sim->load(s->machine, image, len, (SimModule **)out, &e);
   pthread_mutex_unlock(&s->lock);
   return failed ? sim_fail(&e, err) : TILERT_OK;
 }
@@ -489,7 +497,7 @@ sim_module_unload(TilertDevice *d, void *module)
 {
   SimDevice *s = sim_of(d);
   pthread_mutex_lock(&s->lock);
-  sim_unload(module);
+  s->sim->unload(module);
   pthread_mutex_unlock(&s->lock);
 }
 
@@ -499,7 +507,7 @@ find_kernel(TilertKernel *k, SimKernelInfo *info, TilertError *err)
   SimDevice *s = sim_of(k->device);
   SimError e = {0};
   pthread_mutex_lock(&s->lock);
-  int failed = sim_kernel(k->module->native, k->manifest.kernel, info, &e);
+  int failed = s->sim->kernel(k->module->native, k->manifest.kernel, info, &e);
   pthread_mutex_unlock(&s->lock);
   return failed ? sim_fail(&e, err) : TILERT_OK;
 }
@@ -538,14 +546,14 @@ sim_kernel_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
   SimKernelInfo info = {0};
   int status = find_kernel(k, &info, err);
   if (!status)
-    *blocks = sim_occupancy(&info, 32 * k->manifest.warps, k->manifest.shared);
+    *blocks = sim_of(k->device)->sim->occupancy(&info, 32 * k->manifest.warps, k->manifest.shared);
   return status;
 }
 
 static void
 sim_cancel_launch(TilertDevice *d)
 {
-  sim_cancel(sim_of(d)->machine);
+  sim_of(d)->sim->cancel(sim_of(d)->machine);
 }
 
 static size_t
@@ -583,7 +591,7 @@ sim_launch_grid(const TilertLaunch *l, void *stream, TilertError *err)
   memcpy(x.cluster, l->cluster, sizeof x.cluster);
   pthread_mutex_lock(&s->lock);
   s->told = 0;
-  int failed = sim_run(k->module->native, &x, &stats, &e);
+  int failed = s->sim->run(k->module->native, &x, &stats, &e);
   if (failed)
     fault_text(&e, s->fault, sizeof s->fault);
   else
@@ -598,8 +606,8 @@ sim_encode_map(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, vo
   SimError e = {0};
   SimTensor x = {t->type, t->interleave, t->swizzle, t->promotion, t->fill, t->rank, t->address, t->extents, t->strides, t->box, t->steps};
   SimPixels pixels = {p ? p->lower : NULL, p ? p->upper : NULL, p ? p->channels : 0, p ? p->pixels : 0};
-  (void)d;
-  return (p ? sim_tensor_map_im2col(&x, &pixels, out, &e) : sim_tensor_map(&x, out, &e)) ? sim_fail(&e, err) : TILERT_OK;
+  const SimCalls *sim = sim_of(d)->sim;
+  return (p ? sim->tensor_map_im2col(&x, &pixels, out, &e) : sim->tensor_map(&x, out, &e)) ? sim_fail(&e, err) : TILERT_OK;
 }
 
 static const DeviceOps sim_ops = {
@@ -650,7 +658,7 @@ static SimOptions
 sim_options(SimDevice *s, const TilertOptions *o)
 {
   SimOptions so;
-  sim_options_default(&so);
+  s->sim->options_default(&so);
   so.threads = o->sim_threads;
   so.check_races = o->sim_check_races;
   so.max_instructions = o->sim_max_instructions;
@@ -672,11 +680,14 @@ int
 sim_device_open(const TilertOptions *o, TilertDevice **out, TilertError *err)
 {
   SimError e = {0};
-  SimDevice *s = calloc(1, sizeof *s);
+  const SimCalls *sim;
+  int status = sim_find(&sim, err);
+  SimDevice *s = status ? NULL : calloc(1, sizeof *s);
   if (!s)
-    return error_no_memory(err);
+    return status ? status : error_no_memory(err);
+  s->sim = sim;
   SimOptions so = sim_options(s, o);
-  if (sim_create(&so, &s->machine, &e)) {
+  if (s->sim->create(&so, &s->machine, &e)) {
     free(s);
     return sim_fail(&e, err);
   }

@@ -152,4 +152,15 @@ int sim_run(SimModule *mod, const SimLaunch *launch, SimStats *stats, SimError *
 /* The same without names. */
 int sim_launch(SimModule *mod, const char *kernel, const uint32_t grid[3], const uint32_t block[3],
                uint32_t dynamic_shared, const void *const *params, SimStats *stats, SimError *err);
+
+/* What libtilert asks of the simulator, which is a library of its own, libtilesim, and of which nothing else can be seen. Both have to be
+ * of one version: nothing here is for others. */
+typedef struct SimCalls {
+  int version;                               /* TILEC_VERSION_NUMBER */
+  uint32_t size;                             /* of this struct */
+#define SIM(name) __typeof__(sim_##name) *name;
+#include "calls.def"
+#undef SIM
+} SimCalls;
+__attribute__((visibility("default"))) const SimCalls *tilesim_calls(void);
 #endif

@@ -19,6 +19,23 @@ int main(void)
   return strcmp(TILEC_VERSION, tilec_version()) || strcmp(TILEC_VERSION, tilert_version());
 }
 """
+SIM = r"""
+#include <stdio.h>
+#include <tilec/tilert.h>
+int main(void)
+{
+  TilertError err;
+  TilertDevice *dev;
+  if (tilert_device_open("sim", NULL, &dev, &err)) {
+    puts(err.message);
+    return 1;
+  }
+  puts(tilert_device_info(dev)->name);
+  tilert_device_close(dev);
+  return 0;
+}
+"""
+SIMULATOR, LARGEST = "libtilesim.so.0.1", 300_000     # the file, and bytes of libtilert
 failed = []
 
 
@@ -71,6 +88,8 @@ def complete(p):
         for place in (BUILD, SOURCE, p.folder):
             if place in open(path).read():
                 raise RuntimeError(f"{path} names {place}")
+    if (size := os.path.getsize(f"{p.lib}/libtilert.so")) > LARGEST:
+        raise RuntimeError(f"libtilert has {size} bytes, more than {LARGEST}")
     expect(run(f"{p.prefix}/bin/tilec", "--version"), "tilec ")
     expect(run("readelf", "-d", f"{p.prefix}/bin/tilerun"), "$ORIGIN/")
 
@@ -83,16 +102,20 @@ def cmake(p):
     for name in ("embed", "windows", "overlap"):
         right(f"{at}/out/{name}")
     right(f"{at}/out/ahead_runtime", "compiled ahead")
-    right(f"{at}/out/ahead_runtime_static", "compiled ahead")
+    right(f"{at}/out/ahead_runtime_static", "compiled ahead", LD_LIBRARY_PATH=p.lib)
+    right(f"{at}/out/ahead_simulator_static", "compiled ahead")
+    expect(run(f"{at}/out/ahead_runtime_static", "sim", fails=True), f"no simulator: {SIMULATOR}")
     right(f"{at}/out/graph", "3 launches, 4 times")
-    if "tilert" in run("ldd", f"{at}/out/ahead_runtime_static"):
-        raise RuntimeError("ahead_runtime_static looks for libtilert")
+    for kind in ("runtime_static", "simulator_static"):
+        if "libtile" in run("ldd", f"{at}/out/ahead_{kind}"):
+            raise RuntimeError(f"ahead_{kind} looks for what is inside")
 
 
 def components(p):
     """The runtime alone is enough for what needs no more, and says what is missing for what does; an older version is refused."""
     at, prefix = p.copy("components"), f"{p.folder}/runtime"
-    run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "runtime")
+    install = lambda name: run("cmake", "--install", BUILD, "--prefix", prefix, "--component", name)
+    install("runtime")
     listing = "cmake_minimum_required(VERSION 3.20)\nproject(x C)\nfind_package(tilec {} COMPONENTS {})\nadd_library(x SHARED x.c)\n" \
               "target_link_libraries(x tilec::runtime)\n"
     open(f"{at}/x.c", "w").write("#include <tilec/tilert.h>\nint devices(void);\nint devices(void) { return tilert_cuda_count(); }\n")
@@ -103,12 +126,24 @@ def components(p):
         expect(run("cmake", "-S", at, "-B", f"{at}/out", f"-DCMAKE_PREFIX_PATH={prefix}", fails=bool(said)), said)
         if not said:
             run("cmake", "--build", f"{at}/out")
+    open(f"{at}/sim.c", "w").write(SIM)
+    pc, = glob.glob(f"{prefix}/**/tilert.pc", recursive=True)
+    lib = os.path.dirname(os.path.dirname(pc))
+    run("cc", "sim.c", "-o", "sim", f"-I{prefix}/include", f"-L{lib}", "-ltilert", f"-Wl,-rpath,{lib}", cwd=at)
+    expect(run(f"{at}/sim", fails=True), f"no simulator: {SIMULATOR}", lib)
+    install("simulator")
+    expect(run(f"{at}/sim"), "PTX simulator")
 
 
 def make(p):
     at = p.copy("make")
     run("make", "-s", "embed", cwd=at, PKG_CONFIG_PATH=p.pkgconfig)
     right(f"{at}/embed")
+    # All of it inside one file, which the linker warns of, as the C library cannot open others from there.
+    run(f"{p.prefix}/bin/tilec", "--emit=c", "axpy.tile", "--target=sm_80,sm_90a", "-o", "axpy_kernels.c", cwd=at)
+    flags = run("pkg-config", "--static", "--cflags", "--libs", "tilesim", PKG_CONFIG_PATH=p.pkgconfig).split()
+    run("cc", "-static", "ahead.c", "axpy_kernels.c", "-o", "ahead", *flags, cwd=at)
+    right(f"{at}/ahead", "compiled ahead")
 
 
 def meson(p):
@@ -124,8 +159,8 @@ def line(p):
     run("cc", "embed.c", "-o", "embed", include, f"-L{p.lib}", "-ltilec", f"-Wl,-rpath,{p.lib}", cwd=at)
     right(f"{at}/embed")
     run(f"{p.prefix}/bin/tilec", "--emit=c", "axpy.tile", "--target=sm_80,sm_90a", "-o", "axpy_kernels.c", cwd=at)
-    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "ahead.c", "axpy_kernels.c", "-o", "ahead", include, f"{p.lib}/libtilert.a", "-lm", "-ldl",
-        "-lpthread", cwd=at)
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "ahead.c", "axpy_kernels.c", "-o", "ahead", include, "-Wl,-u,tilesim_calls",
+        f"{p.lib}/libtilesim.a", f"{p.lib}/libtilert.a", "-lm", "-ldl", "-lpthread", cwd=at)
     right(f"{at}/ahead", "compiled ahead")
     open(f"{at}/version.c", "w").write(VERSION)
     for compiler, std in (("cc", "c99"), ("cc", "c11"), ("c++", "c++98"), ("c++", "c++17")):
