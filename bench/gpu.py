@@ -839,6 +839,8 @@ WIDE_TILES = [(128, 256, 64, 8, 3, 8, True), (128, 256, 64, 8, 3, 8, False), (25
               (256, 128, 64, 8, 3, 8, False), (128, 128, 64, 8, 4, 8, True)]
 SMALL_TILES = [(128, 128, 64, 8, 4, 8, False), (128, 256, 64, 8, 3, 8, True), (64, 128, 64, 4, 4, 8, False), (128, 128, 64, 4, 4, 8, False),
                (128, 256, 64, 8, 3, 8, False), (64, 256, 64, 4, 3, 8, False), (128, 128, 64, 4, 3, 8, 2)]
+# 8-bit floats whose sums are added up: of those the threads hold two sets.
+PROMOTED_TILES = [(128, 128, 64, 8, 4, 8, True), (128, 128, 64, 8, 4, 8, False), (64, 128, 64, 4, 4, 8, False), (128, 256, 64, 8, 3, 8, True)]
 # Kernel, BM, BN, BK, warps, stages; pieces of a tile on its way out, or whether programs stay.
 WIDE_BOXES = [("boxes", 128, 256, 64, 8, 3, 2), ("teams", 128, 256, 64, 4, 3, True), ("boxes", 256, 128, 64, 8, 3, 2), ("boxes", 128, 256, 64, 8, 4, 2),
               ("teams", 128, 256, 64, 4, 3, False), ("boxes", 128, 128, 64, 8, 4, 1)]
@@ -948,8 +950,8 @@ def products_f8():
         a, bt = (torch.randn(n, n, device=D).to(torch.float8_e4m3fn) for _ in range(2))
         c = torch.empty(n, n, device=D, dtype=torch.bfloat16)
         want = None if SHARE else a.float() @ bt.float().T
-        tiles, boxes = (SMALL_TILES, SMALL_BOXES) if few_tiles(n, n) else (WIDE_TILES, WIDE_BOXES)
-        for promote in (0, 128):
+        summed = (SMALL_TILES, SMALL_BOXES) if few_tiles(n, n) else (WIDE_TILES, WIDE_BOXES)
+        for promote, (tiles, boxes) in ((0, summed), (128, (PROMOTED_TILES, SMALL_BOXES))):
             case_begins("products_f8", f"{n} PROMOTE={promote}")
             ours = {t: (lambda t=t: by_tilec(a, bt.T, c, t, T="f8e4m3", TO="bf16", PROMOTE=promote)) for t in tiles}
             theirs = {"cublas": by_cublas(a, bt.T, c, fast=not promote),
