@@ -330,6 +330,17 @@ box_fits(Lower *L, Call *c, const BoxCall *b, const Value *s, const Type *tensor
   return !wrong;
 }
 
+/* Of a last coordinate that is known; others are left to the run. */
+static bool
+box_begins(Lower *L, Call *c, const BoxCall *b, const Value *last, DType d)
+{
+  i64 at;
+  const char *wrong = value_const_int(last, &at) ? tma_at_error(L->a, d, at) : NULL;
+  if (wrong)
+    call_error(L, c, c->args[b->at].span, wrong);
+  return !wrong;
+}
+
 /* m: the mbarrier, or NULL. NULL after reporting. */
 static Op *
 box_copy(Lower *L, Call *c, BoxCall b, Value *m)
@@ -350,7 +361,8 @@ box_copy(Lower *L, Call *c, BoxCall b, Value *m)
   vec_push(L->a, &x, t);
   if (m)
     vec_push(L->a, &x, m);
-  if (!call_coordinates(L, c, b.at, t->type, &x) || !call_offsets(L, c, b.window, &w, &x))
+  if (!call_coordinates(L, c, b.at, t->type, &x) || (!w.n && !box_begins(L, c, &b, x.data[x.len - 1], t->type->dt)) ||
+      !call_offsets(L, c, b.window, &w, &x))
     return NULL;
   L->b.span = c->span;
   Op *op = op_create(&L->b, b.code, x.len, x.data, 0, NULL, 0);

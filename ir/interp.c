@@ -557,7 +557,7 @@ run_op(Interp *in, const Op *op)
   case OP_TMA_STORE: return interp_tma_store(in, op);
   case OP_TMA_COMMIT: in->actor->store_group++; return FLOW_NEXT;
   case OP_TMA_WAIT: return interp_tma_wait(in, op);
-  case OP_TMA_PREFETCH: return FLOW_NEXT;
+  case OP_TMA_PREFETCH: return interp_tma_prefetch(in, op);
   case OP_YIELD: case OP_CONDITION: case OP_COUNT: return FLOW_NEXT;
   }
   return FLOW_NEXT;

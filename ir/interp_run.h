@@ -189,6 +189,7 @@ bool interp_seen(const Interp *in, u32 team, u64 when);
 /* interp_tma.c */
 Flow interp_tma_load(Interp *in, const Op *op);
 Flow interp_tma_store(Interp *in, const Op *op);
+Flow interp_tma_prefetch(Interp *in, const Op *op);
 Flow interp_tma_wait(Interp *in, const Op *op);
 Flow interp_tma_end(Interp *in);            /* the actor's team ends */
 Flow interp_tensor(Interp *in, const Op *op);

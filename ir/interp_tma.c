@@ -4,6 +4,7 @@
  * waited for that phase do not see them. The phase ends when all have arrived and as many bytes have come as were announced.
  * A tma_store reads its buffer when it runs; until the tma_wait that covers its group, to write the buffer is a fault, and global memory
  * gets what was stored as late as that: at the tma_wait that is not for reading only, or at the end of the team.
+ * A tma_prefetch moves nothing that is seen, but what it names has to be a box.
  * A tensor_load and a tensor_store are done when they are, whatever the hardware's copies ask of a tensor.
  * The proxy: where barriers are checked, what threads wrote to shared memory before is seen by a copy only if they have executed a
  * fence for it before they met or arrived. */
@@ -72,7 +73,8 @@ box_open(Interp *in, const Op *op, u32 first, Box *b)
     if (strides(b)[d] * size % 16)
       return interp_fault(in, op, "a stride of the tensor, %llu bytes along dimension %u, is no multiple of 16",
                           (unsigned long long)(strides(b)[d] * size), d) == FLOW_NEXT;
-  return true;
+  const char *wrong = tma_window(op).n ? NULL : tma_at_error(in->arena, op_tensor(op)->type->dt, number_of(in, b, b->rank - 1));
+  return !wrong || interp_fault(in, op, "%s", wrong) == FLOW_NEXT;
 }
 
 /* Along dimension d + 1, where the pixel is that comes *n places behind the first; *n becomes the places along the dimension in front. */
@@ -202,6 +204,13 @@ interp_tma_store(Interp *in, const Op *op)
   }
   in->steps -= in->steps < n ? in->steps : n;
   return FLOW_NEXT;
+}
+
+Flow
+interp_tma_prefetch(Interp *in, const Op *op)
+{
+  Box b;
+  return box_open(in, op, SLOT(TMA_PREFETCH, at), &b) ? FLOW_NEXT : FLOW_FAULT;
 }
 
 /* What a store does to each element that it finds. */

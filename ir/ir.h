@@ -503,6 +503,8 @@ typedef struct TmaForm {
 /* NULL, or (in scratch) why no copies move between a tensor of that rank and a buffer of this type, seen through w. Without a layout: in
  * the one that placement gives such buffers. */
 const char *tma_form_error(Ctx *c, const Type *buffer, u32 rank, const TmaWindow *w, TmaForm *out);
+/* NULL, or (in a) why no copy begins at that coordinate of the last dimension; of boxes that are seen through no window. */
+const char *tma_at_error(Arena *a, DType d, i64 at);
 TmaWindow tma_window(const Op *op);                                  /* of an op that loads or prefetches a box */
 bool tma_same_window(const TmaWindow *a, const TmaWindow *b);
 /* NULL, or (in scratch) why w is no window over a tensor of that rank. */

@@ -232,6 +232,17 @@ tma_form_error(Ctx *c, const Type *t, u32 rank, const TmaWindow *w, TmaForm *out
   return NULL;
 }
 
+/* Seen on an H200; through a window it has not been asked. */
+const char *
+tma_at_error(Arena *a, DType d, i64 at)
+{
+  i64 begin = at * dtype_bytes(d);
+  if (begin % ROW_UNIT == 0)
+    return NULL;
+  return arena_printf(a, "the box begins at %lld in its rows of %s, which is byte %lld: copies begin at multiples of %d bytes",
+                      (long long)at, dtype_info[d].name, (long long)begin, ROW_UNIT);
+}
+
 /* PTX ISA, cp.reduce.async.bulk.tensor: what its operations take. */
 bool
 tma_reduces(const char *rmw, DType d)

@@ -73,6 +73,15 @@ need_agents(Block *b, Warp *w)
   w->bulk_writes = agent_new(b);
 }
 
+/* Of a prefetch: it moves nothing, but its map and coordinates have to be right. */
+static int
+check_prefetch(Block *b, Warp *w, const Insn *in, uint32_t lane)
+{
+  const BulkOps *o = &in->bulk;
+  Box box;
+  return box_named(b, w, in, lane, address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane), &box) ? 0 : -1;
+}
+
 /* The bytes that a copy moves, which are announced, or the box's. */
 static int
 copy_size(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
@@ -187,7 +196,8 @@ bulk_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   FOR_LANES(i, m) {
     Flight f = {.lane = i};
-    if (copy_size(b, w, in, i, &f) || (in->bulk.what == BULK_STORE ? issue_store(b, w, in, i, &f) : issue_loads(b, w, in, i, &f)))
+    if (in->bulk.what == BULK_PREFETCH ? check_prefetch(b, w, in, i)
+        : copy_size(b, w, in, i, &f) || (in->bulk.what == BULK_STORE ? issue_store(b, w, in, i, &f) : issue_loads(b, w, in, i, &f)))
       return -1;
   }
   return 0;

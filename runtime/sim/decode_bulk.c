@@ -77,6 +77,18 @@ store(Decoder *d, BulkOps *o, Type t, bool hint)
 }
 
 static void
+prefetch_box(Decoder *d, BulkOps *o, bool hint)
+{
+  uint32_t n = 1u + o->im2col + hint;
+  decode_operands(d, n, n);
+  if (d->failed)
+    return;
+  o->what = BULK_PREFETCH;
+  o->from = address(d, &d->op[0], SP_GENERIC, WIDE_FROM, o, &o->from_offset);
+  emit(d, o, T_NONE, &d->op[0], o->im2col ? &d->op[1] : NULL);
+}
+
+static void
 groups(Decoder *d, bool wait)
 {
   bool reads = wait && opmod_take(d, M_READ);
@@ -122,7 +134,10 @@ decode_bulk(Decoder *d)
   bool hint = opmod_take(d, M_CACHE_HINT), multicast = opmod_take(d, M_MULTICAST);
   if (prefetch && opmod_take(d, M_L2)) {
     opmod_space(d);
-    decode_ignore(d, 1);
+    if (tensor)
+      prefetch_box(d, &o, hint);
+    else
+      decode_ignore(d, 1);
     return;
   }
   Space first = opmod_space(d), from = opmod_space(d), to = first == SP_CLUSTER ? SP_SHARED : first;

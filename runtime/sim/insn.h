@@ -102,7 +102,7 @@ typedef struct PendingOps { uint32_t d, state; } PendingOps;                    
 
 /* cp.async.bulk and cp.reduce.async.bulk, with tensors: the map is where global memory would be, and the list has rank coordinates. Of
  * bases, one that is wide has its bit. */
-typedef enum BulkWhat { BULK_LOAD, BULK_STORE, BULK_SHARED } BulkWhat;
+typedef enum BulkWhat { BULK_LOAD, BULK_STORE, BULK_SHARED, BULK_PREFETCH } BulkWhat;
 enum { WIDE_TO = 1, WIDE_FROM = 2, WIDE_MBAR = 4 };
 typedef struct BulkOps {
   uint32_t to, from, bytes, mbar, mask;

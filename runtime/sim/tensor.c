@@ -3,6 +3,8 @@
  * In shared memory a box is packed, innermost dimension first; a swizzle then exchanges its 16-byte pieces by bits of their addresses in
  * shared memory. Coordinates are signed, and what lies outside of the tensor is filled by a load and left alone by a store.
  *
+ * A box of tiled mode begins at a multiple of 16 bytes of its rows: hardware takes any other for an illegal instruction (seen on an H200).
+ *
  * In im2col mode the rows of a box are pixels: from the first on they go through the places between two corners, innermost dimension
  * first, by steps, and then to the next image; each is then shifted by offsets that the instruction has. */
 #include "fp.h"
@@ -24,12 +26,24 @@ take_pixels(Block *b, Warp *w, const Insn *in, uint32_t lane, const Map *m, Box 
   for (uint32_t i = 1; i <= n; i++) {
     out->lower[i] = m->lower[i - 1];
     out->upper[i] = (int32_t)m->extent[i] + m->upper[i - 1];
-    out->shift[i] = in->bulk.what == BULK_LOAD ? LANES_OF(uint16_t, w, list[i - 1])[lane] : 0;
+    out->shift[i] = in->bulk.what == BULK_STORE ? 0 : LANES_OF(uint16_t, w, list[i - 1])[lane];
     if (out->shift[i] >> 16 / n)
       return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0, "an offset of pixels of %u in dimension %u: 0 to %u are possible", out->shift[i],
                        i, (1u << 16 / n) - 1) == 0;
   }
   return true;
+}
+
+static bool
+begins_whole(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x)
+{
+  char thread[48];
+  int64_t begin = (int64_t)x->at[0] * x->bytes;
+  if (begin % PIECE == 0)
+    return true;
+  sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread);
+  return sim_fault(b, w, in, (int)lane, SIM_E_ALIGN, 0, "thread %s copies a box whose innermost coordinate is %d, at byte %lld of a row:"
+                   " a multiple of %d is needed", thread, x->at[0], (long long)begin, PIECE) == 0;
 }
 
 bool
@@ -50,7 +64,7 @@ box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *o
     out->stride[i] = i ? m.stride[i - 1] : out->bytes;
     out->at[i] = LANES_OF(int32_t, w, b->kernel->lists[in->list + i])[lane];
   }
-  return !m.pixels || take_pixels(b, w, in, lane, &m, out);
+  return m.pixels ? take_pixels(b, w, in, lane, &m, out) : begins_whole(b, w, in, lane, out);
 }
 
 static uint32_t

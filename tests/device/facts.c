@@ -8,7 +8,8 @@
  *
  * A fact is a kernel and what it leaves behind: 16 KB of shared memory after the copy of a box, of global memory after one the other way, or the
  * sums of a product. Kernels wait a bounded time: bytes that never come are part of the answer. A GPU is asked by a process for each fact, as a
- * fault takes the device from all that the process does later. Rows of FILE: name, digest, and whether a device has confirmed it. */
+ * fault takes the device from all that the process does later, and may be the answer: its digest is 0. Rows of FILE: name, digest, and whether
+ * a device has confirmed it. */
 #include "tilert.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -57,15 +58,19 @@ static const Fact facts[] = {
   {"load.f16", LOAD, EDGES_F16, F16, .box = {64, 8}, .bytes = 1024, HALVES(128)},
   /* What is outside. */
   {"fill.nan_f16", LOAD, COUNT, F16, .fill = 1, .box = {64, 8}, .bytes = 1024, .at = {-8, -2}, HALVES(64)},
-  {"fill.nan_bf16", LOAD, COUNT, BF16, .fill = 1, .box = {64, 8}, .bytes = 1024, .at = {60, 60}, HALVES(64)},
-  {"fill.nan_f16_end", LOAD, COUNT, F16, .fill = 1, .box = {64, 8}, .bytes = 1024, .at = {60, 60}, HALVES(64)},
+  {"fill.nan_bf16", LOAD, COUNT, BF16, .fill = 1, .box = {64, 8}, .bytes = 1024, .at = {56, 60}, HALVES(64)},
+  {"fill.nan_f16_end", LOAD, COUNT, F16, .fill = 1, .box = {64, 8}, .bytes = 1024, .at = {56, 60}, HALVES(64)},
   {"fill.nan_bf16_begin", LOAD, COUNT, BF16, .fill = 1, .box = {64, 8}, .bytes = 1024, .at = {-8, -2}, HALVES(64)},
-  {"fill.zero_bf16_end", LOAD, COUNT, BF16, .box = {64, 8}, .bytes = 1024, .at = {60, 60}, HALVES(64)},
-  {"fill.nan_f32", LOAD, COUNT, F32, .fill = 1, .box = {32, 8}, .bytes = 1024, .at = {-1, 0}, ROW128},
-  {"fill.nan_tf32", LOAD, COUNT, TF32, .fill = 1, .box = {32, 8}, .bytes = 1024, .at = {-1, 0}, ROW128},
-  {"fill.nan_f64", LOAD, COUNT, F64, .fill = 1, .box = {16, 8}, .bytes = 1024, .at = {31, 0}, .rank = 2, .extents = {32, 64}, .strides = {256}, .steps = {1, 1}},
-  {"fill.zero", LOAD, COUNT, F32, .box = {32, 8}, .bytes = 1024, .at = {50, 60}, ROW128},
+  {"fill.zero_bf16_end", LOAD, COUNT, BF16, .box = {64, 8}, .bytes = 1024, .at = {56, 60}, HALVES(64)},
+  {"fill.nan_f32", LOAD, COUNT, F32, .fill = 1, .box = {32, 8}, .bytes = 1024, .at = {-4, 0}, ROW128},
+  {"fill.nan_tf32", LOAD, COUNT, TF32, .fill = 1, .box = {32, 8}, .bytes = 1024, .at = {-4, 0}, ROW128},
+  {"fill.nan_f64", LOAD, COUNT, F64, .fill = 1, .box = {16, 8}, .bytes = 1024, .at = {30, 0}, .rank = 2, .extents = {32, 64}, .strides = {256}, .steps = {1, 1}},
+  {"fill.zero", LOAD, COUNT, F32, .box = {32, 8}, .bytes = 1024, .at = {52, 60}, ROW128},
   {"fill.nothing_inside", LOAD, COUNT, F32, .box = {32, 8}, .bytes = 1024, .at = {64, 64}, ROW128},
+  /* From the middle of 16 bytes. */
+  {"begin.load", LOAD, COUNT, F16, .box = {64, 8}, .bytes = 1024, .at = {60, 0}, HALVES(64)},
+  {"begin.store", STORE, COUNT, F32, .text = "", .box = {32, 8}, .at = {5, 0}, ROW128},
+  {"begin.pixels", PIXELS, COUNT, F32, .bytes = 16 * 4 * 4, .channels = 4, .pixels = 16, .text = "{1, 2}", .at = {2, -1, -1, 0}, IMAGES(1)},
   /* Swizzles: rows narrower than the pattern, boxes that do not begin where it does. */
   {"swizzle.128", LOAD, COUNT, F32, .swizzle = 3, .box = {32, 16}, .bytes = 2048, ROW128},
   {"swizzle.128_rows_of_64", LOAD, COUNT, F32, .swizzle = 3, .box = {16, 16}, .bytes = 1024, ROW128},
@@ -82,16 +87,16 @@ static const Fact facts[] = {
   {"steps.first", LOAD, COUNT, F32, .box = {32, 8}, .bytes = 1024, .rank = 2, .extents = {64, 64}, .strides = {256}, .steps = {2, 1}},
   {"steps.past_end", LOAD, COUNT, F32, .box = {32, 16}, .bytes = 1024, .at = {0, 57}, .rank = 2, .extents = {64, 64}, .strides = {256}, .steps = {1, 2}},
   /* Ranks. */
-  {"rank.1", LOAD, COUNT, F32, .box = {64}, .bytes = 256, .at = {4090}, .rank = 1, .extents = {4096}, .steps = {1}},
-  {"rank.3", LOAD, COUNT, F32, .box = {8, 4, 4}, .bytes = 512, .at = {3, -1, 6}, .rank = 3, .extents = {16, 8, 8}, .strides = {64, 512}, .steps = {1, 1, 1}},
-  {"rank.5", LOAD, COUNT, U16, .box = {8, 2, 2, 2, 2}, .bytes = 256, .at = {2, 1, 0, -1, 1}, .rank = 5, .extents = {8, 4, 4, 4, 4}, .strides = {16, 64, 256, 1024}, .steps = {1, 1, 1, 1, 1}},
+  {"rank.1", LOAD, COUNT, F32, .box = {64}, .bytes = 256, .at = {4088}, .rank = 1, .extents = {4096}, .steps = {1}},
+  {"rank.3", LOAD, COUNT, F32, .box = {8, 4, 4}, .bytes = 512, .at = {4, -1, 6}, .rank = 3, .extents = {16, 8, 8}, .strides = {64, 512}, .steps = {1, 1, 1}},
+  {"rank.5", LOAD, COUNT, U16, .box = {8, 2, 2, 2, 2}, .bytes = 256, .at = {0, 1, 0, -1, 1}, .rank = 5, .extents = {8, 4, 4, 4, 4}, .strides = {16, 64, 256, 1024}, .steps = {1, 1, 1, 1, 1}},
   /* Pixels (im2col): channels, width, height, images. */
   {"pixels.all", PIXELS, COUNT, F32, .bytes = 16 * 4 * 4, .channels = 4, .pixels = 16, .text = "{1, 2}", .at = {0, -1, -1, 0}, IMAGES(1)},
   {"pixels.wrap", PIXELS, COUNT, F32, .bytes = 64 * 4 * 4, .channels = 4, .pixels = 64, .text = "{0, 0}", .at = {4, 3, 2, 1}, IMAGES(1)},
   {"pixels.steps", PIXELS, COUNT, F32, .bytes = 16 * 4 * 4, .channels = 4, .pixels = 16, .text = "{2, 0}", .at = {0, -1, -1, 0}, IMAGES(2)},
   {"pixels.swizzle", PIXELS, COUNT, F32, .swizzle = 1, .bytes = 16 * 8 * 4, .channels = 8, .pixels = 16, .text = "{1, 1}", .at = {0, -1, -1, 0}, IMAGES(1)},
   /* The other way: rows that end within 16 bytes, and what is added. */
-  {"store.plain", STORE, COUNT, F32, .text = "", .box = {32, 8}, .at = {5, 60}, ROW128},
+  {"store.plain", STORE, COUNT, F32, .text = "", .box = {32, 8}, .at = {8, 60}, ROW128},
   {"store.rows_of_61", STORE, COUNT, F32, .text = "", .box = {32, 8}, .at = {40, 0}, .rank = 2, .extents = {61, 64}, .strides = {256}, .steps = {1, 1}},
   {"store.tf32", STORE, EDGES_F32, TF32, .text = "", .box = {32, 8}, ROW128},
   {"store.swizzle", STORE, COUNT, F32, .swizzle = 3, .text = "", .box = {32, 8}, ROW128},
@@ -386,7 +391,7 @@ digest(const Answer *a)
 static void
 print(const char *spec, const Fact *f, const Answer *a)
 {
-  printf("%s %016" PRIx64 " %s%s\n", f->name, digest(a), strcmp(spec, "sim") ? "seen" : "-", a->error[0] ? a->error : "");
+  printf("%s %016" PRIx64 " %s%s%.*s\n", f->name, digest(a), strcmp(spec, "sim") ? "seen" : "-", a->error[0] ? " " : "", (int)strcspn(a->error, "\n"), a->error);
 }
 
 /* The line of a file that begins with the name: its digest, or NULL. */
@@ -418,8 +423,8 @@ same(const Fact *f, const Answer *a, const Answer *b)
   uint32_t n = 0, differ = 0;
   for (uint32_t i = 0; i < ANSWER; i++)
     differ += a->words[i] != b->words[i];
-  bool agree = !differ && !a->error[0] && !b->error[0];
-  printf("%-24s %s", f->name, agree ? "agree\n" : "");
+  bool stop = a->error[0] && b->error[0], agree = stop || (!differ && !a->error[0] && !b->error[0]);
+  printf("%-24s %s", f->name, stop ? "both stop\n" : agree ? "agree\n" : "");
   if (agree)
     return true;
   printf("%u words differ%s%s%s%s\n", differ, a->error[0] ? "; sim: " : "", a->error, b->error[0] ? "; device: " : "", b->error);

@@ -39,6 +39,14 @@ static const Fault faults[] = {
   {"a map that is changed while another warp acquires it", SIM_E_RACE, 64, INIT ZERO FIELDS("global", "%d2") "@%p8 fence.proxy.tensormap::generic.release.gpu;" AT "@!%p2 " ACQUIRE, "wrote"},
   {"a map without a box", SIM_E_TRAP, 64, INIT ZERO FIELD("global", "%d2", "rank", "1") RELEASE ACQUIRE AT BY_MAP, "was changed by a kernel, and is wrong: the box of a tensor map has 0 elements in dimension 0"},
   {"a map of another rank", SIM_E_TRAP, 64, INIT ZERO FIELDS("global", "%d2") FIELD("global", "%d2", "rank", "0") RELEASE ACQUIRE AT BY_MAP, "has another rank than the instruction"},
+  {"a box from a coordinate in the middle of 16 bytes", SIM_E_ALIGN, 64, INIT ZERO FIELDS("global", "%d2") RELEASE ACQUIRE AT
+   "@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r5], [%d2, {-3, 2}], [%r2];",
+   "copies a box whose innermost coordinate is -3, at byte -12 of a row: a multiple of 16 is needed"},
+  {"a box stored from there", SIM_E_ALIGN, 64, INIT ZERO FIELDS("global", "%d2") RELEASE ACQUIRE AT
+   "@%p1 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d2, {2, 0}], [%r5];", "at byte 8 of a row: a multiple of 16 is needed"},
+  {"a box prefetched from there", SIM_E_ALIGN, 64, INIT ZERO FIELDS("global", "%d2") RELEASE ACQUIRE AT
+   "@%p1 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d2, {1, 2}];", "at byte 4 of a row: a multiple of 16 is needed"},
+  {"a prefetch by what is no map", SIM_E_TRAP, 32, AT "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d1, {0, 0}];", "was not made by this machine"},
   {"a reduction of bits by a map of floats", SIM_E_TRAP, 64, INIT ZERO FIELDS("global", "%d2") FIELD("global", "%d2", "elemtype", "7") RELEASE ACQUIRE AT
    "@%p1 cp.reduce.async.bulk.tensor.2d.global.shared::cta.and.tile.bulk_group [%d2, {0, 0}], [%r5];", "is of elements that this reduction does not take"},
   {"the larger of two floats of 32 bits", SIM_E_TRAP, 64, INIT ZERO FIELDS("global", "%d2") FIELD("global", "%d2", "elemtype", "7") RELEASE ACQUIRE AT
@@ -114,14 +122,15 @@ static const char *const legal[] = {
   /* within shared memory; prefetches */
   INIT WORD "st.shared.u32 [%r1], %r0;" FENCE "bar.sync 0; add.u32 %r6, %r5, 512;" EXPECT(256)
   "@%p1 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r6], [%r5], 256, [%r2];" WAIT("W", "0") "ld.shared.u32 %r3, [%r1+512];",
-  INIT "cp.async.bulk.prefetch.L2.global [%d1], 256; prefetch.global.L2 [%d1]; cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d1, {0, 0}];",
+  INIT "cp.async.bulk.prefetch.L2.global [%d1], 256; prefetch.global.L2 [%d1];",
 };
 
 /* By one block, as their maps are in one place. */
 static const char *const changing[] = {
   /* maps made in shared memory and copied, or in global memory and released; used again; and changed between uses */
   INIT WORD MAKE PUT ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0; " EXPECT(256) BY_MAP WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
-  INIT WORD ZERO FIELDS("global", "%d2") RELEASE ACQUIRE EXPECT(256) BY_MAP WAIT("W", "0") "ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0; " FIELD("global", "%d2", "global_dim", "1, 4") RELEASE ACQUIRE
+  INIT WORD ZERO FIELDS("global", "%d2") RELEASE ACQUIRE "@%p1 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d2, {4, 2}];" EXPECT(256) BY_MAP
+  WAIT("W", "0") "ld.shared.u32 %r3, [%r1];" FENCE "bar.sync 0; " FIELD("global", "%d2", "global_dim", "1, 4") RELEASE ACQUIRE
   EXPECT(256) BY_MAP WAIT("V", "1") "ld.shared.u32 %r3, [%r1];",
 };
 
@@ -195,6 +204,8 @@ random_case(uint32_t *seed)
     c.at[i] = (int32_t)random_below(seed, (uint32_t)c.extent[i] + 4) - 2;
     if (i)
       c.stride[i - 1] = pitch;
+    else
+      c.at[0] = (int32_t)random_below(seed, (uint32_t)c.extent[0] * c.size / 16 + 4) * (int32_t)(16 / c.size) - (int32_t)(32 / c.size);
     pitch = i ? pitch * c.extent[i] : (c.extent[0] * c.size + 31) / 16 * 16;
     c.bytes *= (c.box[i] + c.step[i] - 1) / c.step[i];
   }
