@@ -10,6 +10,8 @@
  * fence for it before they met or arrived. */
 #include "interp_run.h"
 
+enum { TF32_NAN = 0x7fffe000 };
+
 /* type: the buffer's, or the tile's; first: the operand that is the first coordinate. */
 typedef struct Box { const Op *op; const Type *type; const u64 *tensor; u32 rank, first; } Box;
 
@@ -129,11 +131,13 @@ box_bytes(const Box *b)
   return type_numel(b->type) * dtype_bytes(b->type->dt);
 }
 
-/* The element's bits behind a copy that may round. */
+/* The element's bits behind a copy that may round: to nearest, ties to even, and to one nan (seen on an H200). */
 static u64
 as_copied(const Op *op, u64 bits)
 {
-  return op_attr(op, AT_TF32) ? float_to_bits(DT_F32, float_round_tf32((float)float_decode(DT_F32, bits), true)) : bits;
+  if (!op_attr(op, AT_TF32))
+    return bits;
+  return float_is_nan(DT_F32, bits) ? TF32_NAN : float_to_bits(DT_F32, float_round_tf32((float)float_decode(DT_F32, bits), true));
 }
 
 /* To the buffer of the program of that rank, by its mbarrier. */

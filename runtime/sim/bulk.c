@@ -143,7 +143,7 @@ issue_load(Block *b, Warp *w, const Insn *in, uint32_t lane, const Target *at, F
   int rc = box ? box_check(b, w, in, lane, &f->box, false, by)
            : o->what == BULK_SHARED ? check_shared(b, w, in, lane, &f->from, f->bytes, PIECE, false, by)
                                     : check_global(b, w, in, lane, f->from, f->bytes, false, by);
-  if (rc || check_shared(b, w, in, lane, &f->to, f->bytes, box ? SHARED_ALIGN : PIECE, true, by))
+  if (rc || check_shared(b, w, in, lane, &f->to, box ? box_reach(&f->box) : f->bytes, box ? SHARED_ALIGN : PIECE, true, by))
     return -1;
   f->to = off;
   return flight_add(b, w, in, home, f);
@@ -183,7 +183,7 @@ issue_store(Block *b, Warp *w, const Insn *in, uint32_t lane, Flight *f)
   f->serial = w->bulk_group[lane];
   f->from = address_of(w, o, o->from, o->from_offset, WIDE_FROM, lane);
   Doer reads = {w->bulk_reads, 0}, writes = {w->bulk_writes, 0};
-  if (check_shared(b, w, in, lane, &f->from, f->bytes, o->rank ? SHARED_ALIGN : PIECE, false, reads))
+  if (check_shared(b, w, in, lane, &f->from, o->rank ? box_reach(&f->box) : f->bytes, o->rank ? SHARED_ALIGN : PIECE, false, reads))
     return -1;
   if (o->rank)
     return box_check(b, w, in, lane, &f->box, true, writes) ? -1 : flight_add(b, w, in, b, f);

@@ -384,7 +384,8 @@ bool cluster_has(const Block *b, uint64_t index);
 /* tensor.c: the box that a lane's map and coordinates name, with the checks of the hardware; false with the fault. Its bytes in shared
  * memory; records of what an agent reads or writes in global memory; and to move it. */
 bool box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *out);
-uint32_t box_bytes(const Box *x);
+uint32_t box_bytes(const Box *x);                           /* moved */
+uint32_t box_reach(const Box *x);                           /* of shared memory, from the first on */
 bool box_reduces(const Box *x, ModId op);                   /* there is such a reduction of its elements */
 int box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool write, Doer by);
 void box_load(Block *b, const Box *x, uint32_t shared);

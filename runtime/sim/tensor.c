@@ -1,7 +1,8 @@
 /* tensor.c - the boxes that copies move by tensor maps (PTX ISA, "Tensors", tiled and im2col mode).
  *
- * In shared memory a box is packed, innermost dimension first; a swizzle then exchanges its 16-byte pieces by bits of their addresses in
- * shared memory. Coordinates are signed, and what lies outside of the tensor is filled by a load and left alone by a store.
+ * In shared memory a box is packed, innermost dimension first, but rows that are narrower than the swizzle stand at its width, and what is
+ * between is left alone; the swizzle then exchanges 16-byte pieces by bits of their addresses in shared memory. Coordinates are signed, and
+ * what lies outside of the tensor is filled by a load and left alone by a store.
  *
  * A box of tiled mode begins at a multiple of 16 bytes of its rows: hardware takes any other for an illegal instruction (seen on an H200).
  *
@@ -80,6 +81,20 @@ uint32_t
 box_bytes(const Box *x)
 {
   return box_rows(x) * x->size[0] * x->bytes;
+}
+
+/* From one row to the next in shared memory. */
+static uint32_t
+box_pitch(const Box *x)
+{
+  uint32_t span = map_swizzle_span[x->swizzle];
+  return span ? span : x->size[0] * x->bytes;
+}
+
+uint32_t
+box_reach(const Box *x)
+{
+  return box_rows(x) * box_pitch(x);
 }
 
 /* Of a row, the elements inside the tensor: count from `first` on, the first of them at `at`. */
@@ -164,27 +179,37 @@ box_check(Block *b, Warp *w, const Insn *in, uint32_t lane, const Box *x, bool w
 
 /* ---- moving ---- */
 
-/* What a load makes of the elements, and puts where there are none. */
+/* What a load makes of the elements: tf32 is rounded to nearest, ties to even, and has one nan. Types that are said to flush do not (seen
+ * on an H200). */
 static void
 convert(const Box *x, uint8_t *p, uint32_t n)
 {
-  for (uint32_t i = 0; (map_types[x->type].ftz || map_types[x->type].round) && i < n; i++) {
+  for (uint32_t i = 0; map_types[x->type].round && i < n; i++) {
     uint32_t v;
     memcpy(&v, p + 4 * i, 4);
-    if (map_types[x->type].ftz && !(v & 0x7f800000u))
-      v &= 0x80000000u;
-    if (map_types[x->type].round && (v & 0x7f800000u) != 0x7f800000u)
-      v = (v + 0x1000u) & ~0x1fffu;
+    if ((v & 0x7fffffffu) > 0x7f800000u)
+      v = 0x7fffe000u;
+    v = (v + 0xfffu + (v >> 13 & 1)) & ~0x1fffu;
     memcpy(p + 4 * i, &v, 4);
   }
 }
 
+/* A nan of 16 bits is 0x7ff7, of bf16, too (seen on an H200); those of others are a guess. */
 static void
 fill_row(const Box *x, uint8_t *row, uint32_t n)
 {
   memset(row, x->nan ? 0xff : 0, n);
-  for (uint32_t i = x->bytes - 1; x->nan && i < n; i += x->bytes)
-    row[i] = 0x7f;
+  for (uint32_t i = 0; x->nan && i < n; i += x->bytes) {
+    row[i] = x->bytes == 2 ? 0xf7 : 0xff;
+    row[i + x->bytes - 1] = 0x7f;
+  }
+}
+
+/* Where the 16 bytes of row r are that begin at its byte i. */
+static uint32_t
+piece_place(const Box *x, uint32_t shared, uint32_t r, uint32_t i)
+{
+  return swizzled(shared + r * box_pitch(x) + i, map_swizzle_span[x->swizzle]);
 }
 
 void
@@ -200,7 +225,7 @@ box_load(Block *b, const Box *x, uint32_t shared)
       memcpy(row + in.first * x->bytes, (const uint8_t *)(uintptr_t)in.at, in.count * x->bytes);
     convert(x, row + in.first * x->bytes, in.count);
     for (uint32_t i = 0; i < n; i += PIECE)
-      memcpy(b->shared + swizzled(shared + r * n + i, map_swizzle_span[x->swizzle]), row + i, PIECE);
+      memcpy(b->shared + piece_place(x, shared, r, i), row + i, PIECE);
   }
 }
 
@@ -236,7 +261,7 @@ box_store(Block *b, const Box *x, uint32_t shared, ModId op)
   for (uint32_t r = 0; r < box_rows(x); r++) {
     Row out = touched_row(x, r, !op);
     for (uint32_t i = 0; i < n; i += PIECE)
-      memcpy(row + i, b->shared + swizzled(shared + r * n + i, map_swizzle_span[x->swizzle]), PIECE);
+      memcpy(row + i, b->shared + piece_place(x, shared, r, i), PIECE);
     if (op)
       combine_row(x, &out, row, op);
     else if (out.count)

@@ -17,8 +17,8 @@ typedef struct Map {
 } Map;
 _Static_assert(sizeof(Map) <= SIM_TENSOR_MAP_BYTES, "a map fits its 128 bytes");
 
-/* By the driver's numbers. ftz: subnormal numbers become zero in a load; round: the bits below are rounded away. */
-typedef struct MapType { uint8_t type, bytes; bool ftz, round; } MapType;
+/* By the driver's numbers. round: the bits that tf32 has not are rounded away. */
+typedef struct MapType { uint8_t type, bytes; bool round; } MapType;
 extern const MapType map_types[];
 extern const uint8_t map_swizzle_span[SWIZZLES];
 

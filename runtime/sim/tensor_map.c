@@ -12,9 +12,8 @@ enum { PIECE = 16, STEP_MOST = 8, PIXELS_MOST = 1024, HALF = SIM_TENSOR_MAP_BYTE
 #define STRIDE_MOST (1ull << 40)
 
 const MapType map_types[] = {
-  {T_U8, 1, false, false},  {T_U16, 2, false, false}, {T_U32, 4, false, false},  {T_S32, 4, false, false}, {T_U64, 8, false, false},
-  {T_S64, 8, false, false}, {T_F16, 2, false, false}, {T_F32, 4, false, false},  {T_F64, 8, false, false}, {T_BF16, 2, false, false},
-  {T_F32, 4, true, false},  {T_TF32, 4, false, true}, {T_TF32, 4, true, true},
+  {T_U8, 1, false},  {T_U16, 2, false}, {T_U32, 4, false}, {T_S32, 4, false}, {T_U64, 8, false}, {T_S64, 8, false}, {T_F16, 2, false},
+  {T_F32, 4, false}, {T_F64, 8, false}, {T_BF16, 2, false}, {T_F32, 4, false}, {T_TF32, 4, true}, {T_TF32, 4, true},
 };
 const uint8_t map_swizzle_span[SWIZZLES] = {0, 32, 64, 128};
 

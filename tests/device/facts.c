@@ -25,7 +25,7 @@ enum { BYTES = 16384, WORDS = BYTES / 4, TEXT = 16384, FLAG = WORDS, ANSWER = WO
 enum { U8 = 0, U16 = 1, U32 = 2, F16 = 6, F32 = 7, F64 = 8, BF16 = 9, F32_FTZ = 10, TF32 = 11, TF32_FTZ = 12 };
 
 typedef enum Kind { LOAD, PIXELS, STORE, PRODUCT } Kind;
-typedef enum Data { COUNT, EDGES_F32, EDGES_F16, SPREAD } Data;
+typedef enum Data { COUNT, EDGES_F32, EDGES_F16, PAIRS_F16, SPREAD, LARGE } Data;
 
 typedef struct Fact {
   const char *name;
@@ -42,6 +42,7 @@ typedef struct Fact {
   uint32_t channels, pixels;
   uint64_t left, right;      /* of a PRODUCT: its descriptors but for the addresses */
   const char *tail;          /* of a PRODUCT: what stands behind the descriptors */
+  uint32_t sum;              /* of a PRODUCT: what is added to, 1.0 if 0 */
 } Fact;
 
 #define HALVES(n) .rank = 2, .extents = {n, 64}, .strides = {256}, .steps = {1, 1}      /* rows of 256 bytes, n elements of them */
@@ -105,6 +106,8 @@ static const Fact facts[] = {
   {"add.bf16", STORE, EDGES_F16, BF16, .text = "add", .box = {64, 8}, HALVES(128)},
   {"min.f16", STORE, EDGES_F16, F16, .text = "min", .box = {64, 8}, HALVES(128)},
   {"max.bf16", STORE, EDGES_F16, BF16, .text = "max", .box = {64, 8}, HALVES(128)},
+  {"min.f16_pairs", STORE, PAIRS_F16, F16, .text = "min", .box = {64, 8}, HALVES(128)},
+  {"max.f16_pairs", STORE, PAIRS_F16, F16, .text = "max", .box = {64, 8}, HALVES(128)},
   {"inc.u32", STORE, COUNT, U32, .text = "inc", .box = {32, 8}, ROW128},
   /* Products: strides of descriptors, and how sums are rounded. */
   {"product.k_128", PRODUCT, SPREAD, .text = "m64n16k16.f32.f16.f16", .left = DESC(16, 1024, 1), .right = DESC(16, 1024, 1), .tail = "1, 1, 1, 0, 0"},
@@ -116,6 +119,10 @@ static const Fact facts[] = {
   {"product.tf32", PRODUCT, EDGES_F32, .text = "m64n16k8.f32.tf32.tf32", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1"},
   {"product.e4m3", PRODUCT, SPREAD, .text = "m64n16k32.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1"},
   {"product.e5m2", PRODUCT, SPREAD, .text = "m64n16k32.f32.e5m2.e5m2", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1"},
+  /* Whether the largest exponent is that of a product or the sum of those of its factors; a zero's; what is cut off of the sum before. */
+  {"product.large_f16", PRODUCT, LARGE, .text = "m64n16k16.f32.f16.f16", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1, 0, 0", .sum = 0x3eaaaaab},
+  {"product.large_e4m3", PRODUCT, LARGE, .text = "m64n16k32.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1", .sum = 0x3eaaaaab},
+  {"product.sum_e4m3", PRODUCT, SPREAD, .text = "m64n16k32.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1", .sum = 0x42aaaaab},
 };
 
 /* ---- kernels ---- */
@@ -204,7 +211,7 @@ product_text(Text *t, const Fact *f)
   each_word(t, 128, "FILL", "ld.global.b32 %r11, [%d5]; st.shared.b32 [%r6], %r11;");
   put(t, "  fence.proxy.async;\n  bar.sync 0;\n  .reg .f32 %%f<8>;\n");
   for (int i = 0; i < 8; i++)
-    put(t, "  mov.f32 %%f%d, 0f3F800000;\n", i);
+    put(t, "  mov.f32 %%f%d, 0f%08X;\n", i, f->sum ? f->sum : 0x3f800000u);
   put(t, "  add.s32 %%r7, %%r3, %d;\n  shr.u32 %%r8, %%r3, 4;\n  shr.u32 %%r9, %%r7, 4;\n  cvt.u64.u32 %%d8, %%r8;\n  cvt.u64.u32 %%d9, %%r9;\n", BYTES / 2);
   put(t, "  or.b64 %%d8, %%d8, %" PRIu64 ";\n  or.b64 %%d9, %%d9, %" PRIu64 ";\n  wgmma.fence.sync.aligned;\n", f->left, f->right);
   put(t, "  wgmma.mma_async.sync.aligned.%s {%%f0, %%f1, %%f2, %%f3, %%f4, %%f5, %%f6, %%f7}, %%d8, %%d9, %s;\n", f->text, f->tail);
@@ -233,6 +240,15 @@ edge_f16(uint32_t i)
   return i < N ? some[i] : i * 0x9e3779b9u;
 }
 
+/* Zeros of both signs and nans, of which each meets each. */
+static uint32_t
+pair_f16(uint32_t i)
+{
+  static const uint16_t some[] = {0x0000, 0x8000, 0x7e00, 0xfe01, 0x7c01, 0x0001, 0x8001};
+  enum { N = sizeof some / sizeof *some };
+  return some[i % N] | (uint32_t)some[i / N % N] << 16;
+}
+
 /* Factors of 16 or 8 bits with exponents that are far apart, so that sums are rounded; none of them is an infinity or a nan. */
 static uint32_t
 spread(uint32_t i)
@@ -241,13 +257,23 @@ spread(uint32_t i)
   return x & 0xbfbfbfbf & ~0x20202020u;
 }
 
+/* Such of which some are larger than the sum, up to just below 4 (f16), or zero. */
+static uint32_t
+large(uint32_t i)
+{
+  uint32_t x = spread(i), kind = i * 0x9e3779b9u >> 29;
+  return kind == 0 ? x | 0x3f003f00u : kind == 1 ? x & 0xffff0000u : x;
+}
+
 static uint32_t
 word(const Fact *f, uint32_t i)
 {
   switch (f->data) {
   case EDGES_F32: return edge_f32(i % 512);
   case EDGES_F16: return edge_f16(i % 512);
+  case PAIRS_F16: return pair_f16(i % 512);
   case SPREAD: return spread(i);
+  case LARGE: return large(i);
   default: return f->type == U16 || f->type == F16 || f->type == BF16 ? (2 * i + 1) << 16 | 2 * i : 0x10000 + i;
   }
 }

@@ -192,10 +192,11 @@ random_case(uint32_t *seed)
   static const uint32_t sizes[] = {1, 2, 4, 8};
   static const int types[] = {0, 1, 2, 4};
   Case c = {.bytes = 1};
-  uint32_t kind = random_below(seed, 4), span;
+  uint32_t kind = random_below(seed, 4), span, narrow = random_below(seed, 3);
   c.map = (SimTensor){.type = types[kind], .swizzle = (int)random_below(seed, 4), .rank = 1 + random_below(seed, 5)};
   c.size = sizes[kind];
   span = c.map.swizzle ? 16u << c.map.swizzle : 64;
+  span = narrow ? span : 16 + 16 * random_below(seed, span / 16);
   uint64_t pitch = 0;
   for (uint32_t i = 0; i < c.map.rank; i++) {
     c.step[i] = i && random_below(seed, 4) == 0 ? 2 : 1;
@@ -255,11 +256,18 @@ encode(Test *t, Case *c, uint8_t *tensor, uint8_t map[128])
   CHECK(t, (c->pixels ? sim_tensor_map_im2col(&c->map, &p, map, &err) : sim_tensor_map(&c->map, map, &err)) == 0, "%s", err.message);
 }
 
+/* Rows that are narrower than the swizzle stand at its width. */
+static uint32_t
+row_pitch(const Case *c)
+{
+  return c->map.swizzle ? 16u << c->map.swizzle : c->box[0] * c->size;
+}
+
 /* Where element e of the box in shared memory at `base` lies, and in the tensor; -1: outside. */
 static uint32_t
 shared_place(const Case *c, uint32_t base, uint32_t e)
 {
-  uint32_t at = base + e * c->size;
+  uint32_t at = base + e / c->box[0] * row_pitch(c) + e % c->box[0] * c->size;
   switch (c->map.swizzle) {
   case 1: return at ^ ((at >> 7 & 1) << 4);
   case 2: return at ^ ((at >> 7 & 3) << 4);
@@ -410,7 +418,7 @@ tensor_case(Test *t, uint32_t *seed, bool pixels)
   encode(t, &c, tensor, map);
   tensor_ptx(ptx, sizeof ptx, &c, load, add ? ".add" : "");
   Run r = {ptx, "k", {1}, {128}, 16384, {map, &b}, {0}, {0}};
-  if (c.bytes <= 8192 && run(t, "tensor", &r)) {
+  if (c.bytes / (c.box[0] * c.size) * row_pitch(&c) <= 8192 && run(t, "tensor", &r)) {
     uint32_t wrong = compare(&c, tensor, before, b, load, add), stray = strayed(&c, tensor, before, bytes);
     CHECK(t, wrong == 0 && stray == 0, "rank %u %s swizzle %d size %u %s: %u elements are wrong, %u bytes strayed", c.map.rank, pixels ? "pixels" : "tile", c.map.swizzle, c.size,
           load ? "load" : "store", wrong, stray);
