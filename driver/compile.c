@@ -4,6 +4,7 @@
 #include "cache.h"
 #include "codegen.h"
 #include "frontend.h"
+#include "options.h"
 #include "passes.h"
 #include "search.h"
 #include "tables.h"
@@ -23,6 +24,7 @@ tilec_options_default(TilecOptions *o)
 {
   if (!o) return;
   memset(o, 0, sizeof *o);
+  o->size = sizeof *o;
   o->target = "sm_90a";
   o->emit = TILEC_EMIT_PTX;
   o->line_info = 1;
@@ -32,6 +34,8 @@ tilec_options_default(TilecOptions *o)
 /* What one call works with; lives in the Ctx's arena except for the result. */
 typedef struct Job {
   Ctx *ctx;
+  const TilecOptions *given;     /* the caller's, NULL: none */
+  TilecOptions own;              /* what is known of them */
   const TilecOptions *opt;
   const char *name, *text;
   size_t len;
@@ -107,10 +111,23 @@ check_lists(Job *j)
   return true;
 }
 
+/* Of the caller's options, what is known. */
+static bool
+take_options(Job *j)
+{
+  const TilecOptions *o = j->given;
+  if (!o) return true;
+  if (o->size < sizeof o->size) return misuse(j, "the size of TilecOptions is not set: tilec_options_default does that", NULL, NULL);
+  options_take(&j->own, sizeof j->own, o, o->size);
+  return !options_newer(o, o->size, sizeof *o) ||
+         misuse(j, arena_printf(j->ctx->perm, OPTIONS_NEWER, "TilecOptions", o->size, TILEC_VERSION, sizeof *o), NULL, NULL);
+}
+
 /* Can the call be what it says? Reports what cannot. */
 static bool
 check_call(Job *j)
 {
+  if (!take_options(j)) return false;
   const char *what = !j->text && j->len ? "the text is NULL" : (unsigned)j->opt->emit > TILEC_EMIT_PTX ? "unknown stage to stop at"
                                                                                                       : list_trouble(j->opt);
   if (what) return misuse(j, what, NULL, NULL);
@@ -514,15 +531,14 @@ do_finish(Job *j, TilecResult *r)
 static TilecResult *
 run_job(const Job *wanted, bool (*work)(Job *))
 {
-  TilecOptions defaults;
   Result *r = calloc(1, sizeof *r);
   Job *j = malloc(sizeof *j);
   Ctx *c = ctx_new();
   if (r && j && c) {
     *j = *wanted;
-    tilec_options_default(&defaults);
+    tilec_options_default(&j->own);
     j->ctx = c;
-    j->opt = wanted->opt ? wanted->opt : &defaults;
+    j->opt = &j->own;
     j->out = j->dump = j->timing = j->said = (Buf){.arena = c->perm};
     if (!do_work(j, work) || !do_finish(j, &r->r)) fail_hard(r, c);
     free(j->manifests);
@@ -537,7 +553,7 @@ run_job(const Job *wanted, bool (*work)(Job *))
 static Job
 job_of(const char *name, const char *text, size_t len, const TilecOptions *o)
 {
-  return (Job){.opt = o, .name = name && *name ? name : "<input>", .text = text, .len = len};
+  return (Job){.given = o, .name = name && *name ? name : "<input>", .text = text, .len = len};
 }
 
 TilecResult *

@@ -1,5 +1,6 @@
 /* jit.c - programs, their kernels, and launching them. How a launch finds compiled code is in jit_form.c. */
 #include "jit_internal.h"
+#include "options.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,6 +75,21 @@ jit_copy_text(const char *text, size_t len)
   if (s)
     s[len] = 0;
   return s;
+}
+
+int
+jit_take_options(void *all, size_t known, const void *o, const char *name, TilertError *err)
+{
+  char text[256];
+  size_t size;
+  if (!o)
+    return TILERT_OK;
+  memcpy(&size, o, sizeof size);
+  options_take(all, known, o, size ? size : known);
+  if (!options_newer(o, size, known))
+    return TILERT_OK;
+  snprintf(text, sizeof text, OPTIONS_NEWER, name, size, tilert_version(), known);
+  return jit_fail(err, TILERT_E_ARGUMENT, text);
 }
 
 /* ---- programs ---- */
@@ -185,9 +201,7 @@ static int
 copy_options(TilejitProgram *p, const TilejitOptions *given, TilertError *err)
 {
   TilejitOptions o = {0};
-  if (given)
-    memcpy(&o, given, given->size && given->size < sizeof o ? given->size : sizeof o);
-  if (check_imports(&o, err))
+  if (jit_take_options(&o, sizeof o, given, "TilejitOptions", err) || check_imports(&o, err))
     return TILERT_E_ARGUMENT;
   const char *target = o.target ? o.target : tilert_device_info(p->device)->target;
   p->specialise = !o.no_specialisation && p->form != FORM_PTX;

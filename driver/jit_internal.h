@@ -80,6 +80,8 @@ struct TilejitCall {
 
 /* ---- jit.c ---- */
 int jit_fail(TilertError *err, int status, const char *message);
+/* Of options that the caller gives, NULL goes, what is known, into *all, which has the defaults. */
+int jit_take_options(void *all, size_t known, const void *o, const char *name, TilertError *err);
 int jit_fail_about(TilertError *err, const TilejitKernel *k, const char *message, const char *name);
 int jit_fail_named(TilertError *err, const char *message, const char *name);
 int jit_no_memory(TilertError *err);

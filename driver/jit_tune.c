@@ -646,9 +646,9 @@ tilejit_tune(TilejitProgram *p, const char *name, const TilecDefine *defines, si
   *out = NULL;
   NEED(args || !nargs);
   u.err = err ? err : &ignored;
-  if (o)
-    memcpy(&u.o, o, o->size && o->size < sizeof u.o ? o->size : sizeof u.o);
-  int status = tilejit_kernel(p, name, defines, ndefines, &u.base, u.err);
+  int status = jit_take_options(&u.o, sizeof u.o, o, "TilejitTuneOptions", u.err);
+  if (!status)
+    status = tilejit_kernel(p, name, defines, ndefines, &u.base, u.err);
   if (status)
     return status;
   if (nargs != u.base->nargs)

@@ -41,7 +41,8 @@ typedef enum TilecTuning { TILEC_TUNING_NONE, TILEC_TUNING_CLAUSES, TILEC_TUNING
  * those of loads through pointers that are known to be boxes; the former alone; or none. */
 typedef enum TilecTensors { TILEC_TENSORS_FOUND, TILEC_TENSORS_STATED, TILEC_TENSORS_NONE } TilecTensors;
 
-typedef struct TilecOptions {
+typedef struct TilecOptions {       /* tilec_options_default fills them */
+  size_t size;                    /* sizeof(TilecOptions) as the caller knows it */
   const char *target;             /* "sm_80" | "sm_89" | "sm_90a" | ...; NULL: "sm_90a" */
   TilecEmit emit;
   const char *kernel;             /* compile only this kernel; NULL: all kernels of the file */

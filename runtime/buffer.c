@@ -1,5 +1,6 @@
 /* buffer.c - memory of a device, and what else is a buffer: parts, memory of others, memory of the host that the device reaches. */
 #include "device.h"
+#include "options.h"
 #include <stdlib.h>
 
 /* ---- made and destroyed ---- */
@@ -200,7 +201,7 @@ tilert_pool_create(TilertDevice *dev, const TilertPoolOptions *o, TilertPool **o
   if (o && (options_fit(o, o->size, sizeof all, "TilertPoolOptions", err)))
     return TILERT_E_ARGUMENT;
   if (o)
-    __builtin_memcpy(&all, o, o->size < sizeof all ? o->size : sizeof all);
+    options_take(&all, sizeof all, o, o->size);
   int status = has_pools(dev, err);
   if (status)
     return status;

@@ -1,4 +1,5 @@
 #include "device.h"
+#include "options.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,16 +16,11 @@ tilert_options_default(TilertOptions *o)
 int
 options_fit(const void *o, size_t size, size_t known, const char *name, TilertError *err)
 {
-  const unsigned char *rest = o;
-  for (size_t i = known; i < size; i++)
-    if (rest[i])
-      return rt_error_set(err, TILERT_E_ARGUMENT,
-                          "%s has %zu bytes, and says something in those that this library (%s) does not know, behind %zu:"
-                          " it is older than the header", name, size, tilert_version(), known);
-  return TILERT_OK;
+  if (!options_newer(o, size, known))
+    return TILERT_OK;
+  return rt_error_set(err, TILERT_E_ARGUMENT, OPTIONS_NEWER, name, size, tilert_version(), known);
 }
 
-/* The caller may have been built with a shorter or longer struct: take what both know. */
 static int
 options_merge(const TilertOptions *o, TilertOptions *all, TilertError *err)
 {
@@ -33,8 +29,7 @@ options_merge(const TilertOptions *o, TilertOptions *all, TilertError *err)
     return TILERT_OK;
   if (options_fit(o, o->size, sizeof *all, "TilertOptions", err))
     return TILERT_E_ARGUMENT;
-  memcpy(all, o, o->size < sizeof *all ? o->size : sizeof *all);
-  all->size = sizeof *all;
+  options_take(all, sizeof *all, o, o->size);
   return TILERT_OK;
 }
 

@@ -499,6 +499,21 @@ test_threads(TilejitProgram *p)
   CHECK(compiles - before == 4 && tilejit_kernel_forms(k) == 4);
 }
 
+/* Options of a header that is newer. */
+static void
+test_newer(TilertDevice *d, TilejitProgram *p)
+{
+  struct { TilejitOptions o; uint64_t more; } x = {{.size = sizeof x}, 1};
+  struct { TilejitTuneOptions o; uint64_t more; } y = {{.size = sizeof y}, 1};
+  TilejitProgram *q;
+  TilejitTuning *t;
+  CHECK_FAILS(tilejit_program_create(d, "x.tile", "source", 6, &x.o, &q, &err), TILERT_E_ARGUMENT, "TilejitOptions has ");
+  CHECK_FAILS(tilejit_tune(p, "axpy", NULL, 0, NULL, NULL, NULL, NULL, 0, &y.o, &t, &err), TILERT_E_ARGUMENT, "TilejitTuneOptions has ");
+  x.more = 0;
+  CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, &x.o, &q, &err));
+  tilejit_program_destroy(q);
+}
+
 int
 main(void)
 {
@@ -513,6 +528,7 @@ main(void)
   fake->capability = 90;
   CHECK_OK(tilert_device_open("cuda", NULL, &d, &err));
   CHECK_OK(tilejit_program_create(d, "x.tile", "source", 6, NULL, &p, &err));
+  test_newer(d, p);
   test_forms(p);
   test_patterns(p);
   test_kernels(p);

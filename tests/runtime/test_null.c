@@ -410,6 +410,25 @@ status_of(TilecResult *r)
 
 typedef TilecResult *Compile(const char *name, const char *text, size_t len, const TilecOptions *o);
 
+/* Options of a newer header, which say something more or do not, and of an older one. */
+static void
+test_sizes(Compile *compile)
+{
+  struct { TilecOptions o; uint64_t more; } given = {.more = 1};
+  tilec_options_default(&given.o);
+  CHECK(given.o.size == sizeof given.o);
+  given.o.size = sizeof given;
+  TilecResult *r = compile("k.tile", source, strlen(source), &given.o);
+  CHECK(r && strstr(r->diagnostics, "TilecOptions has ") && strstr(r->diagnostics, "it is older than the header"));
+  CHECK(status_of(r) == TILEC_MISUSE);
+  given.more = 0;
+  CHECK(status_of(compile("k.tile", source, strlen(source), &given.o)) == TILEC_OK);
+  given.o.emit = (TilecEmit)99;
+  CHECK(status_of(compile("k.tile", source, strlen(source), &given.o)) == TILEC_MISUSE);
+  given.o.size = offsetof(TilecOptions, emit);
+  CHECK(status_of(compile("k.tile", source, strlen(source), &given.o)) == TILEC_OK);
+}
+
 static void
 test_function(const char *name, Compile *compile)
 {
@@ -430,6 +449,8 @@ test_function(const char *name, Compile *compile)
   CHECK(REFUSED(o.facts = &no_kind, o.nfacts = 1) && REFUSED(o.facts = &of_nothing, o.nfacts = 1));
   CHECK(REFUSED(o.facts = &alone, o.nfacts = 1));
   CHECK(REFUSED(o.import_path = no_folders, o.nimport_path = 1) && REFUSED(o.kernel = ""));
+  CHECK(REFUSED(o.size = 0) && REFUSED(o.size = SIZE_MAX));
+  test_sizes(compile);
   note(name);
 }
 

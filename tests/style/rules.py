@@ -9,7 +9,7 @@ sources = [p for d in ("base", "layout", "ir", "frontend", "passes", "codegen", 
 ir = {"ir", "layout", "base"}
 allowed = {"base": {"base"}, "layout": {"layout", "base"}, "ir": ir | {"approx.h", "grid.h"}, "frontend": {"frontend", "grid.h"} | ir,
            "passes": {"passes"} | ir,
-           "codegen": {"codegen", "manifest.h"} | ir, "driver": {"driver", "frontend", "passes", "codegen", "tilert.h", "manifest.h", "version.h"} | ir,
+           "codegen": {"codegen", "manifest.h"} | ir, "driver": {"driver", "frontend", "passes", "codegen", "tilert.h", "manifest.h", "options.h", "version.h"} | ir,
            "runtime": {"runtime"},
            "tools": {"tools", "tilec.h", "jit.h", "tilert.h", "manifest.h", "dtype.h"}}
 # The simulator, a library of its own, takes little of the runtime, which knows it by one header. approx.c is the simulator's.
