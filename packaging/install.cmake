@@ -1,7 +1,7 @@
 # What `cmake --install` puts where, in components that can be had alone (`--component`):
 #   runtime    libtilert, shared and as an archive, its headers, licences
 #   simulator  libtilesim, which libtilert opens when a device asks for it, or has inside where both are archives
-#   compiler   libtilec, with compiler, JIT, runtime and simulator inside, its headers
+#   compiler   libtilec, with compiler, JIT, runtime and simulator inside, its headers; as an archive: compiler_static (archive.cmake)
 #   tools      tilec and tilerun, their manual pages, completions for shells
 #   documents  the manual and the examples
 # Each library has a file for pkg-config and a part of the CMake package. Nothing installed says where: the tree can be moved.
