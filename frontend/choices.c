@@ -13,28 +13,40 @@ clause_constant(Lower *L, const Node *value, const char *name, const char *takes
   return v.kind == V_CONST || v.kind == V_STR ? v : val_poison(value->span);
 }
 
-/* At most so many programs a multiprocessor; true: as many as there is room for; false, 0: all of the grid. */
-static u32
-persistent_programs(Lower *L, const Node *kernel)
-{
-  static const char takes[] = "it takes true, false, or at most how many programs a multiprocessor has, up to 32";
-  const Node *value = clause_value(kernel, "persistent");
-  Val v = value ? clause_constant(L, value, "persistent", takes) : val_poison(kernel->span);
-  if (v.kind == V_POISON)
-    return 0;
-  if (v.kind == V_CONST && const_is_bool(v.k))
-    return v.k.i ? PERSISTENT_MOST : 0;
-  if (v.kind == V_CONST && !const_is_float(v.k) && v.k.i >= 0 && v.k.i <= PERSISTENT_MOST)
-    return (u32)v.k.i;
-  ERR(L, value->span, E_ATTRIBUTE, "persistent", takes);
-  return 0;
-}
-
 /* A define of a parameter whose default is a string is one, too. */
 static bool
 is_word(Val v, const char *word)
 {
   return v.kind == V_STR && !strcmp(v.str, word);
+}
+
+/* There is no such clause, or its value is the word auto. */
+static bool
+is_auto(const Node *kernel, const Node *value)
+{
+  return !value || (value->kind == N_NAME && !strcmp(value->name, "auto") && !kernel_param(kernel, "auto"));
+}
+
+/* At most so many programs a multiprocessor; true: as many as there is room for; false, 0: all of the grid; auto: as the
+ * compiler finds best. */
+static void
+lower_persistent(Lower *L, const Node *kernel, Func *f)
+{
+  static const char takes[] = "it takes true, false, auto, or at most how many programs a multiprocessor has, up to 32";
+  const Node *value = clause_value(kernel, "persistent");
+  if (is_auto(kernel, value))
+    return;
+  Val v = clause_constant(L, value, "persistent", takes);
+  if (v.kind == V_POISON || is_word(v, "auto"))
+    return;
+  bool truth = is_word(v, "true") || (v.kind == V_CONST && const_is_bool(v.k) && v.k.i);
+  if (truth)
+    f->persistent = PERSISTENT_MOST;
+  else if (v.kind == V_CONST && !const_is_float(v.k) && v.k.i >= 0 && v.k.i <= PERSISTENT_MOST)
+    f->persistent = (u32)v.k.i;
+  else if (!is_word(v, "false"))
+    ERR(L, value->span, E_ATTRIBUTE, "persistent", takes);
+  f->leaves = !f->persistent;
 }
 
 /* true, false, or auto: as the compiler finds best. */
@@ -43,7 +55,7 @@ choice(Lower *L, const Node *kernel, const char *name)
 {
   static const char takes[] = "it takes true, false or auto";
   const Node *value = clause_value(kernel, name);
-  if (!value || (value->kind == N_NAME && !strcmp(value->name, "auto") && !kernel_param(kernel, "auto")))
+  if (is_auto(kernel, value))
     return CHOICE_AUTO;
   Val v = clause_constant(L, value, name, takes);
   if (v.kind == V_POISON || is_word(v, "auto"))
@@ -59,7 +71,7 @@ choice(Lower *L, const Node *kernel, const char *name)
 void
 lower_choices(Lower *L, const Node *kernel, Func *f)
 {
-  f->persistent = persistent_programs(L, kernel);
+  lower_persistent(L, kernel, f);
   f->roles = choice(L, kernel, "roles");
   f->box_stores = choice(L, kernel, "stores");
 }

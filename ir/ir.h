@@ -243,6 +243,7 @@ struct Func {
   u32 cluster[3];       /* programs of a cluster along each axis of the grid: 1, 1, 1 where the kernel has none */
   const char *grid;     /* how many programs a launch has (runtime/grid.h); NULL: the launch says it */
   u32 persistent;       /* as many programs a multiprocessor as this at most are started, and do what those of the grid do; 0: all are */
+  bool leaves;          /* programs do not stay: passes leave `persistent` 0 */
   KernelChoice roles;         /* a team that copies for the others (passes/roles.c) */
   KernelChoice box_stores;    /* stores through pointers go as boxes of tensors where they are such (passes/find_tensors.c) */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */

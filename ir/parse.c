@@ -3,7 +3,7 @@
  *   module  = "module" phase ["after" (pass ["." n] | "passes")] { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
  *   site    = "@"n "=" "function" loc                      a call that was inlined
  *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["cluster" "=" ints] ["grid" "=" string]
- *             ["persistent" "=" n] ["roles" "=" choice] ["stores" "=" choice] ["min_blocks" "=" n] ["max_registers" "=" n] [loc]
+ *             ["persistent" "=" n | "off"] ["roles" "=" choice] ["stores" "=" choice] ["min_blocks" "=" n] ["max_registers" "=" n] [loc]
  *             "{" {op} "}"
  *   op      = [values "="] name [operands] {attr "=" value} [":" types] [loc] [regions]
  *   regions = "{" [header] {op} "}" {[word] "{" [header] {op} "}"}      header = "^" "(" params ")" ":"
@@ -921,6 +921,21 @@ parse_choice(Parser *p, const char *name, KernelChoice *out)
   return true;
 }
 
+/* persistent = 2, persistent = off, or nothing. */
+static bool
+parse_persistent(Parser *p, Func *f)
+{
+  if (p->tok.first || !at_word(p, "persistent"))
+    return true;
+  advance(p);
+  if (!expect(p, '='))
+    return false;
+  f->leaves = at_word(p, "off");
+  if (f->leaves)
+    advance(p);
+  return f->leaves || parse_u32(p, 0, 1u << 30, &f->persistent);
+}
+
 /* cluster = [2, 1], or nothing. */
 static bool
 parse_cluster(Parser *p)
@@ -959,7 +974,7 @@ parse_kernel_head(Parser *p)
   if (!expect(p, '(') || !parse_args(p, f->body, true))
     return false;
   if (!parse_head_number(p, "warps", &f->warps) || !parse_head_number(p, "shared", &f->shared_bytes) || !parse_cluster(p) ||
-      !parse_grid(p) || !parse_head_number(p, "persistent", &f->persistent) || !parse_choice(p, "roles", &f->roles) ||
+      !parse_grid(p) || !parse_persistent(p, f) || !parse_choice(p, "roles", &f->roles) ||
       !parse_choice(p, "stores", &f->box_stores) || !parse_head_number(p, "min_blocks", &f->min_blocks) ||
       !parse_head_number(p, "max_registers", &f->max_registers) ||
       !parse_loc(p, &loc, &has_loc))

@@ -381,6 +381,8 @@ print_func(Printer *p, const Func *f)
   }
   if (f->persistent)
     buf_printf(p->out, " persistent = %u", f->persistent);
+  else if (f->leaves)
+    buf_printf(p->out, " persistent = off");
   print_choice(p, "roles", f->roles);
   print_choice(p, "stores", f->box_stores);
   if (f->min_blocks)

@@ -145,6 +145,16 @@ box_mbarriers(Ctx *c, Func *f, Span at, u32 count)
   return m;
 }
 
+u64
+box_ring_bytes(const Op *loop, u32 slots)
+{
+  u64 bytes = 0;
+  for (const Op *op = loop->regions[0]->first; op; op = op->next)
+    if ((op->code == OP_LOAD || op->code == OP_TENSOR_LOAD) && type_is_tile(op_result(op)->type))
+      bytes += (u64)box_tile_bytes(op_result(op)->type) * slots;
+  return bytes;
+}
+
 i64
 box_tile_bytes(const Type *tile)
 {

@@ -13,6 +13,7 @@ typedef struct BoxElements { Value *at, *inside, *rows_inside; } BoxElements;
 BoxElements box_elements(Builder *b, const Op *op, u32 first, const Type *box, bool whole_rows);
 /* The buffer for a tile whose box copies move: in panels along its last dimension. */
 const Type *box_buffer(Ctx *c, const Type *tile);
+u64 box_ring_bytes(const Op *loop, u32 slots);       /* of buffers for the tiles that a loop loads, so many for each */
 i64 box_tile_bytes(const Type *tile);                /* that a copy of a whole box counts at its mbarrier */
 /* A tensor_store becomes several, of pieces side by side, each of which is a panel: they go through the same buffers (lower_stores.c). */
 void box_store_in_pieces(Ctx *c, Op *store);

@@ -24,7 +24,8 @@
  *     (ir/unobserved.c).
  *   - copies move such a box (boxes.h): along its last dimension it begins at a known multiple of 16 bytes.
  * Stores are such boxes likewise, of tiles of two dimensions and more: all that can be, where the kernel says so (`stores`), or by itself
- * what a loop with stages has multiplied, rounded to 16 bits, in a persistent kernel where shared memory has room. What they write must end
+ * what a loop with stages has multiplied, rounded to 16 bits, in a kernel whose programs stay or for which a team copies, where shared
+ * memory has room. What they write must end
  * where the mask does, and no index may wrap around. They go in pieces (store_pieces.c); so do boxes that the kernel stores itself, of what
  * such a loop has multiplied, where a whole one leaves too little room for its ring.
  *
@@ -56,6 +57,7 @@ typedef struct Find {
   u32 naxes;
   u64 nonneg;                         /* parameters that are relied upon */
   u32 looks;
+  bool alone;                         /* a program is likely alone on its multiprocessor: it is persistent, or a team copies for it */
   const char *why;
 } Find;
 
@@ -781,15 +783,14 @@ from_staged_dot(const Value *v, u32 depth)
   return false;
 }
 
-typedef struct Rings { u64 bytes, more; } Rings;
+typedef struct Rings { u64 bytes; u32 more; } Rings;
 
 static void
 add_ring(Op *op, void *user)
 {
   Rings *r = user;
-  bool loads = op->code == OP_LOAD || op->code == OP_TENSOR_LOAD;
-  if (loads && stages(op->block->parent) && type_is_tile(op_result(op)->type))
-    r->bytes += (u64)box_tile_bytes(op_result(op)->type) * ((u64)op_int(op->block->parent, AT_STAGES, 1) + r->more);
+  if (loop_is_staged(op))
+    r->bytes += box_ring_bytes(op, (u32)op_int(op, AT_STAGES, 1) + r->more);
 }
 
 /* Is there room for a buffer beside those of the kernel's loops, with so many slots more than they have stages? */
@@ -807,7 +808,7 @@ is_stored_so(const Find *x)
 {
   if (x->f->box_stores == CHOICE_OFF || !type_is_tile(x->tile) || x->tile->rank < 2)
     return false;
-  return x->f->box_stores == CHOICE_ON || (x->f->persistent && dtype_bits(x->tile->dt) == 16 &&
+  return x->f->box_stores == CHOICE_ON || (x->alone && dtype_bits(x->tile->dt) == 16 &&
                                            from_staged_dot(OPERAND(x->op, STORE, value), DEPTH) &&
                                            has_room(x, box_store_bytes(x->c, x->tile), 0));
 }
@@ -848,8 +849,9 @@ find_all(Ctx *c, Func *f)
   for (u32 k = 0; k < loads.len; k++)
     if (is_wanted(loads.data[k]))
       try(&(Find){.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type});
+  bool alone = f->persistent || team_expected(c, f);
   for (u32 k = 0; k < stores.len; k++) {   /* behind loads, which look at what stores leave out */
-    Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type};
+    Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type, .alone = alone};
     if (is_stored_so(&x))
       try(&x);
   }

@@ -16,6 +16,11 @@ void func_dce(Ctx *c, Func *f);                /* dce.c: the pass, on one functi
 const char *flatten_loop(Ctx *c, Func *f, Op *outer);
 void block_drop_unused(Block *b);              /* dce.c: ops of this one block whose results are unused, and that may go */
 
+/* walk_grid.c, of a kernel whose boxes are found: will a team of its own copy for its loops (roles.c), as far as can be seen; and are
+ * programs to stay though the kernel does not say so? */
+bool team_expected(Ctx *c, Func *f);
+bool walks_by_itself(Ctx *c, Func *f);
+
 /* ---- loops.c ---- */
 /* The op in block b that is `op` or contains it; NULL if none. */
 Op *op_ancestor_in(Op *op, const Block *b);

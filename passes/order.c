@@ -5,8 +5,8 @@ const char *const passes_order[] = {
   /* clean: the frontend writes plainly; everything later sees less */
   "choose_maths", "expand_maps", "older_forms", "plain_tensors", "canon", "cse", "aggregate_atomics", "privatise_atomics", "licm",
   "flatten_loops", "dce", "version_edges", "outline",
-  /* programs that stay; place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
-  "walk_grid", "widen_factors", "unpacked_dots", "find_tensors", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
+  /* boxes, then programs that stay; place: instructions, then layouts, then fewer conversions; merging and dropping what that left */
+  "widen_factors", "unpacked_dots", "find_tensors", "walk_grid", "choose_mma", "assign_layout", "fold_convert", "cse", "dce",
   /* overlap: loads of loops with stages become asynchronous copies; what only they needed goes;
    * fragments are loaded a slice ahead, or where registers are short as late as possible */
   "pipeline_loops", "stored_dots", "lower_tensors", "prefetch_slices", "keep_in_shared", "cse", "dce",

@@ -106,17 +106,23 @@ is_parted(const Others *o, const Op *loop)
   return false;
 }
 
+const char *
+roles_op_obstacle(const Op *op)
+{
+  bool result = op->nresults && !value_unused(op_result(op));
+  return op_uses_shared(op) ? "the kernel uses shared memory or orders accesses itself"
+       : !op_removable(op) && !op->nregions && !op_has(op, T_TERM) && result ? "what the kernel does to memory has a result" : NULL;
+}
+
 static void
 look_at(Op *op, void *user)
 {
   Others *o = user;
-  bool result = op->nresults && !value_unused(op_result(op));
-  if (op_uses_shared(op))
-    o->why = "the kernel uses shared memory or orders accesses itself";
+  const char *why = roles_op_obstacle(op);
+  if (why)
+    o->why = why;
   else if (loop_is_staged(op) && !is_parted(o, op))
     o->why = "the kernel has another loop with stages";
-  else if (!op_removable(op) && !op->nregions && !op_has(op, T_TERM) && result)
-    o->why = "what the kernel does to memory has a result";
 }
 
 /* Do both loops copy the same tiles, for the same products of theirs? */
