@@ -417,7 +417,7 @@ block_loop_depth(const Block *b)
 bool
 loop_is_staged(const Op *op)
 {
-  return op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2;
+  return op && op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2;
 }
 
 const Block *

@@ -395,7 +395,7 @@ static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->c
 static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }
 bool op_inside(const Op *op, const Op *ancestor);                    /* in a region of ancestor, at any depth */
 u32 block_loop_depth(const Block *b);                                /* number of for and while ops around */
-bool loop_is_staged(const Op *op);                                   /* a `for` whose loads are to be started ahead */
+bool loop_is_staged(const Op *op);                                   /* a `for` whose loads are to be started ahead; NULL is none */
 const Block *value_block(const Value *v);                            /* where it is made */
 bool value_inside(const Value *v, const Block *b);                   /* made in b, or in a region in it */
 bool value_within(const Value *v, const Op *op);                     /* made in a region of op, at any depth */

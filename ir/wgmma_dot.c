@@ -24,7 +24,7 @@ const Op *
 wgmma_dot_loop(const Op *dot)
 {
   const Op *loop = dot->block->parent;
-  return loop && loop_is_staged(loop) ? loop : NULL;
+  return loop_is_staged(loop) ? loop : NULL;
 }
 
 Value *

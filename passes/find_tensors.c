@@ -733,19 +733,13 @@ find(Find *x)
 
 /* ---- which loads ---- */
 
-static bool
-stages(const Op *op)
-{
-  return op && loop_is_staged(op);
-}
-
 /* Does v feed, through ops on elements, a dot in a loop with stages that it is not in? */
 static bool
 feeds_staged_dot(const Value *v, u32 depth)
 {
   for (const Use *u = v->uses; u && depth; u = u->next) {
     const Op *op = u->user;
-    if (op->code == OP_DOT && stages(op->block->parent) && op->block != value_block(v))
+    if (op->code == OP_DOT && loop_is_staged(op->block->parent) && op->block != value_block(v))
       return true;
     bool passes = op_has(op, T_PURE | T_ELEM) || op->code == OP_PERMUTE || op->code == OP_CONVERT_LAYOUT;
     if (passes && feeds_staged_dot(op_result(op), depth - 1))
@@ -759,7 +753,7 @@ is_wanted(const Op *load)
 {
   enum { DEPTH = 4 };
   const Type *t = op_result(load)->type;
-  return type_is_tile(t) && t->rank >= 2 && (stages(load->block->parent) || feeds_staged_dot(op_result(load), DEPTH));
+  return type_is_tile(t) && t->rank >= 2 && (loop_is_staged(load->block->parent) || feeds_staged_dot(op_result(load), DEPTH));
 }
 
 /* ---- which stores ---- */
@@ -773,7 +767,7 @@ from_staged_dot(const Value *v, u32 depth)
   const Op *op = v->def;
   if (!op || !depth)
     return false;
-  if (stages(op)) {
+  if (loop_is_staged(op)) {
     const Value *next = region_yields(op, 0, v->index);
     return op_is(next, OP_DOT) || (op_is(next, OP_ADD) && op_is(OPERAND(next->def, BINARY, b), OP_DOT));
   }
