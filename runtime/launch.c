@@ -175,6 +175,13 @@ check_apart(const TilertLaunch *l, TilertError *err)
   return TILERT_OK;
 }
 
+/* Where in a launch's parameters a persistent kernel is told the grid. */
+static uint32_t
+told_grid(const TilertKernel *k)
+{
+  return k->offset[k->manifest.nparams - 3];
+}
+
 /* Of a persistent kernel as many programs start as the device has room for, which are told the grid. They number its programs by an i32,
  * beyond which even the number behind the last is not to go. */
 static int
@@ -186,7 +193,7 @@ start_resident(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: grid (%u, %u, %u): a persistent kernel has at most %" PRIu64 " programs",
                         k->manifest.kernel, grid[0], grid[1], grid[2], most);
   const uint64_t all = plane * grid[2];
-  memcpy(l->blob + k->offset[k->manifest.nparams - 3], grid, 3 * sizeof *grid);
+  memcpy(l->blob + told_grid(k), grid, 3 * sizeof *grid);
   l->grid[0] = all < k->resident ? (uint32_t)all : k->resident;
   l->grid[1] = l->grid[2] = 1;
   return TILERT_OK;
@@ -277,20 +284,13 @@ set_grid(TilertLaunch *l, const uint32_t grid[3], const TilertArg *args, size_t 
   return status ? status : tilert_launch_set_grid(l, grid ? grid : own, err);
 }
 
-/* What a persistent kernel is told. */
-static const unsigned char *
-asked_grid(const TilertLaunch *l)
-{
-  return l->blob + l->kernel->offset[l->kernel->manifest.nparams - 3];
-}
-
 int
 tilert_launch_grid(const TilertLaunch *l, uint32_t grid[3], TilertError *err)
 {
   NEED(l);
   NEED(grid);
-  const TilertManifest *m = &l->kernel->manifest;
-  memcpy(grid, m->persistent ? (const void *)asked_grid(l) : l->grid, sizeof l->grid);
+  const TilertKernel *k = l->kernel;
+  memcpy(grid, k->manifest.persistent ? (const void *)(l->blob + told_grid(k)) : l->grid, sizeof l->grid);
   return TILERT_OK;
 }
 

@@ -232,6 +232,7 @@ test_pools(Setup *u)
   TilertBuffer *a, *b, *part;
   TilertPoolInfo info;
   const TilertPoolOptions o = {.size = sizeof o, .keep = 1024, .limit = 1000};
+  const TilertPoolOptions older = {.size = offsetof(TilertPoolOptions, limit), .limit = 1};   /* what is behind the size says nothing */
   struct { TilertPoolOptions o; uint64_t more; } newer = {{.size = sizeof newer}, 1};
   CHECK_OK(tilert_pool_create(u->d, &o, &p, &err));
   CHECK_OK(tilert_buffer_create_in(u->s, p, 600, &a, &err));
@@ -254,6 +255,10 @@ test_pools(Setup *u)
   CHECK_FAILS(tilert_pool_create(u->d, &newer.o, &p, &err), TILERT_E_ARGUMENT, "it is older than the header");
   newer.more = 0;
   CHECK_OK(tilert_pool_create(u->d, &newer.o, &p, &err));
+  tilert_pool_destroy(p);
+  CHECK_OK(tilert_pool_create(u->d, &older, &p, &err));
+  CHECK_OK(tilert_buffer_create_in(u->s, p, 600, &a, &err));
+  CHECK_OK(tilert_buffer_destroy_in(a, u->s, &err));
   tilert_pool_destroy(p);
 }
 
