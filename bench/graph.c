@@ -6,14 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "args.h"
+#include "timing.h"
 
 enum { ROUNDS = 41, KERNELS = 1000, PATHS = 5 };
 
-typedef int (*LaunchFn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-typedef int (*LoadFn)(void **, const void *);
-typedef int (*GetFn)(void **, void *, const char *);
 typedef int (*BeginFn)(void *, int);
 typedef int (*EndFn)(void *, void **);
 typedef int (*InstantiateFn)(void **, void *, unsigned long long);
@@ -47,30 +44,6 @@ typedef struct Run {
   int n;
   void *raw[4];
 } Run;
-
-static double
-now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int
-by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static void
-check(int status, const TilertError *e)
-{
-  if (!status)
-    return;
-  fprintf(stderr, "bench_graph: %s\n", e->message);
-  exit(1);
-}
 
 static void
 driver(int result, const char *call)

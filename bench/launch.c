@@ -6,45 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "jit.h"
 #include "tilert.h"
+#include "timing.h"
 
 enum { ROUNDS = 41, LAUNCHES = 2000, PATHS = 4 };
 
-typedef int (*LaunchFn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-typedef int (*LoadFn)(void **, const void *);
-typedef int (*GetFn)(void **, void *, const char *);
-typedef int (*StreamFn)(void **, unsigned);
 
 static const char source[] =
   "kernel nop(a: *f32, b: *f32, c: *f32, n: i32) { if (n < 0) { store(c, load(a) + load(b)); } }\n";
 static const char ptx[] =
   ".version 8.0\n.target sm_80\n.address_size 64\n"
   ".visible .entry raw(.param .u64 a,.param .u64 b,.param .u64 c,.param .u32 n){ret;}\n";
-
-static double
-now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int
-by_value(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
-static void
-check(int status, const TilertError *e)
-{
-  if (!status) return;
-  fprintf(stderr, "bench_launch: %s\n", e->message);
-  exit(1);
-}
 
 int
 main(void)
