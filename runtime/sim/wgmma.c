@@ -9,13 +9,13 @@
  * else writes accumulators or A needs a wgmma.fence behind it.
  *
  * Matrices in shared memory. A descriptor has the address, two strides and the swizzle. Addresses are taken apart by their absolute bits,
- * so a tile that is not where its swizzle expects it gives wrong numbers here, too. Arithmetic is that of mma.c. */
+ * so a tile that is not where its swizzle expects it gives wrong numbers here, too. How sums are rounded: wgmma_sum.c. */
 #include "fp.h"
-#include "internal.h"
+#include "wgmma.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 16, MAX_N = 256, MAX_K = 32, PIECE = 16, TRACES = 16 };
+enum { ROWS = WG_ROWS, MAX_N = WG_N, MAX_K = WG_K, PIECE = 16, TRACES = 16 };
 
 /* Of a register: the number + 1 of the newest group in flight that has it as accumulator, or holds it as A, and who issued that; and
  * the fence behind which it was written. */
@@ -96,13 +96,15 @@ check_pieces(Block *b, Warp *w, const Insn *in, const Pieces *p, uint32_t agent,
 
 /* ---- numbers ---- */
 
-static void
+static inline void
 put_number(Type t, const uint8_t *p, bool negate, float *f, int32_t *i)
 {
   uint32_t v = 0;
   memcpy(&v, p, ptx_type_bytes[t]);
   if (t == T_S8 || t == T_U8)
     *i = mma_whole(t, v, 0);
+  else if (t == T_F16 || t == T_BF16)      /* the most frequent, and here without a call */
+    *f = (t == T_F16 ? f16_to_f32((uint16_t)v) : bf16_to_f32((uint16_t)v)) * (negate ? -1 : 1);
   else
     *f = negate ? -mma_number(t, v, 0) : mma_number(t, v, 0);
 }
@@ -180,17 +182,25 @@ store_sums(const Block *b, Warp *w, const Insn *in, const Sums *c)
 }
 
 static void
-multiply(const Insn *in, const Left *a, const Right *r, Sums *c)
+multiply_whole(const Insn *in, const Left *a, const Right *r, Sums *c)
 {
-  uint32_t n = in->wgmma.n;
   for (uint32_t i = 0; i < ROWS; i++)
     for (uint32_t k = 0; k < in->wgmma.k; k++)
-      if (in->type == T_S32)
-        for (uint32_t j = 0; j < n; j++)
-          c->i[i][j] = (int32_t)((uint32_t)c->i[i][j] + (uint32_t)(a->i[i][k] * r->i[k][j]));
-      else
-        for (uint32_t j = 0; j < n; j++)
-          c->f[i][j] += a->f[i][k] * r->f[k][j];
+      for (uint32_t j = 0; j < in->wgmma.n; j++)
+        c->i[i][j] = (int32_t)((uint32_t)c->i[i][j] + (uint32_t)(a->i[i][k] * r->i[k][j]));
+}
+
+static void
+multiply(const Insn *in, const Left *a, const Right *r, Sums *c)
+{
+  Exponents e = {.k = in->wgmma.k, .n = in->wgmma.n};
+  if (in->type == T_S32) {
+    multiply_whole(in, a, r, c);
+    return;
+  }
+  wgmma_exponents((Type)in->wgmma.a_type, a->f, r->f, &e);
+  for (uint32_t i = 0; i < ROWS; i++)
+    wgmma_add_row(&e, i, a->f[i], r->f, c->f[i]);
 }
 
 /* ---- groups ---- */
