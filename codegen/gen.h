@@ -43,6 +43,7 @@ typedef struct GenTeam {
   LLVMBuilderRef pro;              /* end of its prologue block: values of tid alone go there */
   struct ZeroBits *zero_bits;      /* what team_bits_zero has made */
   Val warpgroup;                   /* what team_warpgroup has made; NULL: nothing */
+  bool turns;                      /* its warpgroups take turns */
   Dist **dists;                    /* by layout id */
   u32 ndists;
 } GenTeam;
@@ -199,6 +200,10 @@ Val team_vote(Gen *g, bool all, bool meet, Val x);
 Val team_linear(Gen *g, const u32 *cols, u32 nbits);
 /* (tid & mask) == 0, NULL if mask is 0. */
 Val team_warpgroup(Gen *g);                                  /* number of the thread's four warps in its team, the same in a warp */
+/* Warpgroups of a team of a warp_specialize do something one after the other, over and over: each waits for its turn and passes it on. */
+bool team_takes_turns(Gen *g);
+void team_take_turn(Gen *g);
+void team_pass_turn(Gen *g);
 Val team_bits_zero(Gen *g, u32 mask);
 
 /* ---- loops.c ---- */

@@ -257,9 +257,14 @@ lower_WGMMA(Gen *g, const Op *op)
     j.ma = matrix_of(g, a, 1, j.groups > 1);
   }
   j.mb = matrix_of(g, b, 0, false);
+  bool turns = op_attr(op, AT_TURNS) && team_takes_turns(g);
+  if (turns)
+    team_take_turn(g);
   fence(g, &j);
   multiply_all(g, &j);
   in_place(g, PTX_WGMMA_COMMIT, NULL, NULL, 0, NULL, 0);
+  if (turns)
+    team_pass_turn(g);
 }
 
 /* ---- waits ---- */

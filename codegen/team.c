@@ -94,6 +94,61 @@ team_warpgroup(Gen *g)
   return t->warpgroup;
 }
 
+/* ---- turns ---- */
+
+enum { BARRIERS = 16, GROUP_WARPS = 4 };
+
+/* The first of a team's barriers for turns, one for each of its warpgroups: behind those of all teams, and of teams before it. */
+static u32
+turn_barriers(const GenTeam *t)
+{
+  u32 n = 1 + t->range.op->nregions;
+  for (u32 r = 0; r < t->range.part; r++)
+    n += block_team(t->range.op->regions[r]).warps / GROUP_WARPS;
+  return n;
+}
+
+/* The warpgroup arrives where this one waits; when: NULL: always. */
+static void
+pass_to(Gen *g, Val warpgroup, Val when)
+{
+  Val barrier = LLVMBuildAdd(g->b, warpgroup, gen_u32(g, turn_barriers(g->team)), "");
+  PtxArgs a = {.subst = {when ? "@$2" : NULL}, .nin = when ? 3 : 2, .in = {barrier, gen_u32(g, 2 * GROUP_WARPS * LANES), when}};
+  ptx_emit(g, PTX_BAR_ARRIVE, &a, NULL);
+}
+
+bool
+team_takes_turns(Gen *g)
+{
+  const GenTeam *t = g->team;
+  u32 n = t->range.warps / GROUP_WARPS;
+  return t->outer && n > 1 && turn_barriers(t) + n <= BARRIERS;
+}
+
+/* The first turn is passed on by the last warpgroup, in the prologue. */
+void
+team_take_turn(Gen *g)
+{
+  GenTeam *t = g->team;
+  Val own = team_warpgroup(g);
+  if (!t->turns) {
+    LLVMBuilderRef b = g->b;
+    g->b = t->pro;
+    pass_to(g, gen_u32(g, 0), LLVMBuildICmp(g->b, LLVMIntEQ, own, gen_u32(g, t->range.warps / GROUP_WARPS - 1), ""));
+    g->b = b;
+    t->turns = true;
+  }
+  Val in[] = {LLVMBuildAdd(g->b, own, gen_u32(g, turn_barriers(t)), ""), gen_u32(g, 2 * GROUP_WARPS * LANES)};
+  gen_call_convergent(g, "llvm.nvvm.barrier.cta.sync.aligned.count", 0, NULL, 2, in);
+}
+
+void
+team_pass_turn(Gen *g)
+{
+  Val next = LLVMBuildAdd(g->b, team_warpgroup(g), gen_u32(g, 1), ""), n = gen_u32(g, g->team->range.warps / GROUP_WARPS);
+  pass_to(g, LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, next, n, ""), gen_u32(g, 0), next, ""), NULL);
+}
+
 /* ---- linear functions of tid ---- */
 
 /* One diagonal: the bits of tid in mask, moved up by d places. */

@@ -25,6 +25,8 @@ bool warpgroup_defers(const Op *loop);
 Value *warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits);
 /* Make products of the marked dots whose operands lie in buffers of these rings, with waits an iteration later if `defer`. */
 void warpgroup_products(Ctx *c, Op *loop, bool defer, u32 nrings, Ring *const *rings);
+/* Products of 8-bit floats that are waited for one by one are started by the team's warpgroups in turns. */
+void warpgroup_turns(const Op *loop);
 /* How many products each wait of the block leaves under way, where none is when it begins. */
 void warpgroup_count_waits(Ctx *c, Block *b);
 /* What several loops keep of an operand is in one buffer. */

@@ -391,8 +391,11 @@ consume(Roles *x)
     block_drop_unused(loop->regions[0]);
   }
   warpgroup_keep_once(x->c, x->f);
-  for (u32 i = 0; !x->defer && i < x->nloops; i++)
-    overlap_products(x->c, x->f, ring_at(x, i, 0)->loop, x->ngroups, x->ring + i * x->ngroups);
+  for (u32 i = 0; !x->defer && i < x->nloops; i++) {
+    Op *loop = ring_at(x, i, 0)->loop;
+    if (!overlap_products(x->c, x->f, loop, x->ngroups, x->ring + i * x->ngroups))
+      warpgroup_turns(loop);
+  }
 }
 
 /* ---- the team that copies ---- */

@@ -15,7 +15,9 @@
  *
  * Promoted sums. Products of 8-bit floats are summed from zero, so many of K at a time, and added in f32. Where a thread has no registers
  * for as many sums again as it has, columns or rows are done piece by piece, each waited for and added before the next is started: with
- * 128 sums in pieces of 64. ptxas moves what additions it can behind the start of the next piece. */
+ * 128 sums in pieces of 64. ptxas moves what additions it can behind the start of the next piece. While it adds, a warpgroup has nothing
+ * for tensor cores to do. So that the other one has, they begin their products in turns where nothing else makes them meet, beside a team
+ * that copies. */
 #include "buffers.h"
 #include "pipeline.h"
 #include "wgmma.h"
@@ -504,6 +506,28 @@ warpgroup_products(Ctx *c, Op *loop, bool defer, u32 nrings, Ring *const *rings)
   if (!defer)
     warpgroup_count_waits(c, loop->regions[0]);
   free_kept(&p);
+}
+
+/* ---- turns ---- */
+
+/* Nothing but the product is under way until its wait. */
+static bool
+is_alone(const Op *product)
+{
+  const Op *to = product->next;
+  while (to->code != OP_WGMMA && to->code != OP_WGMMA_WAIT && !op_has(to, T_TERM))
+    to = to->next;
+  return to->code == OP_WGMMA_WAIT && to->noperands == 1 && op_operand(to, 0) == op_result(product);
+}
+
+void
+warpgroup_turns(const Op *loop)
+{
+  for (Op *op = loop->regions[0]->first; op; op = op->next) {
+    DType d = op->code == OP_WGMMA ? OPERAND(op, WGMMA, b)->type->dt : DT_F32;
+    if (dtype_is_float(d) && dtype_bits(d) == 8 && is_alone(op))
+      op_set_int(op, AT_TURNS, 1);
+  }
 }
 
 /* ---- operands of several loops ---- */
