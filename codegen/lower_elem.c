@@ -790,6 +790,43 @@ lower_bound_check(Gen *g, const Op *op, const Val *const *in, const Dist *h, Val
   }
 }
 
+/* ---- products that a warp may leave out ---- */
+
+/* Is some element of the tile's, in this warp, not 1? */
+static Val
+any_not_one(Gen *g, const Val *x, const Dist *h)
+{
+  Val any = NULL;
+  for (u32 r = 0; r < h->regs; r++) {
+    u32 first = 0;
+    while (x[first] != x[r])
+      first++;
+    if (first < r)
+      continue;
+    Val is_not = LLVMBuildFCmp(B, LLVMRealUNE, x[r], LLVMConstReal(LLVMTypeOf(x[r]), 1), "");
+    any = any ? LLVMBuildOr(B, any, is_not, "") : is_not;
+  }
+  return team_vote(g, false, false, any);
+}
+
+static void
+lower_unless_one(Gen *g, const Op *op, const Val *const *in, const Dist *h, Val *out)
+{
+  u32 factor = (u32)op_int(op, AT_UNLESS_ONE, 0);
+  Val any = any_not_one(g, in[factor], h);
+  LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(B)}, after = gen_if(g, any);
+  lower_singly(g, op, in, h, out);
+  from[1] = LLVMGetInsertBlock(B);
+  gen_end_if(g, after);
+  for (u32 r = 0; r < h->regs; r++) {
+    if (h->rep[r] != r)
+      continue;
+    Val arrive[2] = {in[1 - factor][r], out[r]};
+    out[r] = LLVMBuildPhi(B, LLVMTypeOf(arrive[1]), "");
+    LLVMAddIncoming(out[r], arrive, from, 2);
+  }
+}
+
 void
 lower_elementwise(Gen *g, const Op *op)
 {
@@ -806,6 +843,8 @@ lower_elementwise(Gen *g, const Op *op)
   PairFn *f = h && h->regs > 1 && h->rep[1] == 1 ? pair_fn(g, op) : NULL;
   if (h && op->code == OP_CAST && cast_has_bytes(op))
     lower_bytes(g, op, in[0], h, out);
+  else if (op_attr(op, AT_UNLESS_ONE))
+    lower_unless_one(g, op, in, h, out);
   else if (f)
     lower_pairs(g, op, f, in, h, out);
   else if (is_bound_check(g, op, h))

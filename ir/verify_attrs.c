@@ -40,6 +40,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_BOXES, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false},
   {AT_EDGE, 1, 1, false}, {AT_DIGITS, 1, 24, false}, {AT_TF32, 1, 1, false}, {AT_PROMOTE, 0, INT32_MAX, false}, {AT_NARROW, 1, 1, false},
   {AT_TURNS, 1, 1, false},
+  {AT_UNLESS_ONE, 0, 1, false},
 };
 
 /* word is one of the blank-separated words; a '?' behind a listed word does not count. */

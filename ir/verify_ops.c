@@ -55,10 +55,18 @@ same_operands(Verifier *v, const Op *op, u32 from)
 }
 
 static bool
+check_unless_one(Verifier *v, const Op *op, const Type *t)
+{
+  bool fits = v->phase == PHASE_SCHED && type_is_tile(t) && type_is_number(t) && t->dt == DT_F32;
+  return fits || !op_attr(op, AT_UNLESS_ONE) || verify_fail(v, op, "unless_one is of tiles of f32, in phase sched");
+}
+
+static bool
 rule_same(Verifier *v, const Op *op)
 {
   const Type *t = in_type(op, 0);
-  return same_operands(v, op, 0) && check_class(v, op, t) && verify_same(v, op, "operand and result", t, out_type(op));
+  return same_operands(v, op, 0) && check_class(v, op, t) && verify_same(v, op, "operand and result", t, out_type(op)) &&
+         check_unless_one(v, op, t);
 }
 
 static bool

@@ -426,6 +426,12 @@ layout_free_bits(const Layout *l, LayoutIn in)
 }
 
 u32
+layout_distinct_regs(const Layout *l)
+{
+  return layout_regs(l) >> popcount_u32(layout_free_bits(l, IN_REG));
+}
+
+u32
 layout_first_copy(const Layout *l, u32 reg)
 {
   u64 made = 0;

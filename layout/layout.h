@@ -76,6 +76,7 @@ u32 layout_dim_mask(const Layout *l, int dim);                                  
 u32 layout_numel(const Layout *l);                                               /* elements, padding included */
 bool layout_covers(const Layout *l);                                             /* every element is held by somebody */
 u32 layout_regs(const Layout *l);                                                /* registers per thread (2^bits) */
+u32 layout_distinct_regs(const Layout *l);                                       /* those that hold no copy of another one */
 /* Bits of in-dimension `in` that hold copies: bit i set when the column is 0 or dependent on earlier inputs
  * (registers, then lanes, warps, blocks). */
 u32 layout_free_bits(const Layout *l, LayoutIn in);

@@ -48,12 +48,6 @@ place_loop_weight(const Block *b)
 /* ---- memory ---- */
 
 static u32
-distinct_regs(const Layout *l)
-{
-  return layout_regs(l) >> __builtin_popcount(layout_free_bits(l, IN_REG));
-}
-
-static u32
 low_bits(const Layout *l, u32 d, u32 n)
 {
   return ((1u << min_u32(n, l->out_bits[d])) - 1) << layout_dim_shift(l, (int)d);
@@ -142,8 +136,8 @@ narrow_run(const MemOp *m, const Layout *l, u32 vec)
 static i64
 mem_cost(const MemOp *m, const Layout *l)
 {
-  u32 vec = place_mem_vec(m, l), run = narrow_run(m, l, vec);
-  i64 accesses = vec > 1 ? distinct_regs(l) / vec : distinct_regs(l) / equal_regs(m, l), sectors = sectors_of(m, l, vec * run);
+  u32 vec = place_mem_vec(m, l), run = narrow_run(m, l, vec), apiece = vec > 1 ? vec : equal_regs(m, l);
+  i64 accesses = layout_distinct_regs(l) / apiece, sectors = sectors_of(m, l, vec * run);
   if (m->op->code == OP_ASYNC_COPY && vec < m->vec && vec * m->elem_bytes < COPY_LEAST)
     accesses += IMPOSSIBLE;          /* there is no such copy */
   bool atomic = m->op->code == OP_ATOMIC_RMW || m->op->code == OP_ATOMIC_CAS;
@@ -167,7 +161,7 @@ static i64
 reduce_cost(const Op *op, const Layout *l)
 {
   u32 axis = (u32)op_int(op, AT_AXIS, 0);
-  i64 all = distinct_regs(l), left = all >> bits_along(l, IN_REG, axis);
+  i64 all = layout_distinct_regs(l), left = all >> bits_along(l, IN_REG, axis);
   i64 cost = all + left * bits_along(l, IN_LANE, axis) * SHUFFLE_COST;
   u32 warps = bits_along(l, IN_WARP, axis);
   if (warps)
@@ -190,7 +184,7 @@ static i64
 scan_cost(const Op *op, const Layout *l)
 {
   u32 axis = (u32)op_int(op, AT_AXIS, 0), bits = l->out_bits[axis], at = layout_dim_shift(l, (int)axis), k = 0;
-  i64 all = distinct_regs(l), runs = all, cost = all;
+  i64 all = layout_distinct_regs(l), runs = all, cost = all;
   for (; k < bits && !touches(l, IN_LANE, 1u << (at + k)) && !touches(l, IN_WARP, 1u << (at + k)); k++)
     runs >>= 1;
   i64 chunks = runs;
@@ -216,7 +210,7 @@ exchange_cost(const Op *op, const Layout *l)
 {
   u32 flat = scratch_exchange_bits(op, l);
   i64 each = touches(l, IN_WARP, flat) ? 2 * SCRATCH_COST : touches(l, IN_LANE, flat) ? SHUFFLE_COST : 0;
-  return (distinct_regs(l) * each + (touches(l, IN_WARP, flat) ? BARRIER_COST : 0)) * place_loop_weight(op->block);
+  return (layout_distinct_regs(l) * each + (touches(l, IN_WARP, flat) ? BARRIER_COST : 0)) * place_loop_weight(op->block);
 }
 
 static i64

@@ -13,6 +13,8 @@ BODIES = {
     "chain": (True, f"{SCORES} acc = dot(w, {VALUES}, acc);"),
     "weights": (True, f"""let s = dot(q, trans(tensor_load(a, (k, 0), [128, 64]))); let top = max(m, max(s, axis=1)); let w = fast_exp2(s - top[:, None]);
       let shrink = fast_exp2(m - top); l = l * shrink + sum(w, axis=1); acc = dot(f16(w), {VALUES}, acc * shrink[:, None]); m = top;"""),
+    "weights, the largest late": (True, f"""let s = dot(q, trans(tensor_load(a, (k, 0), [128, 64]))); let most = max(s, axis=1); let top = where(most > m + 2.0, most, m);
+      let w = fast_exp2(s - top[:, None]); acc = dot(f16(w), {VALUES}, acc * fast_exp2(m - top)[:, None]); m = top;"""),
     "masked": (True, f"{SCORES} acc = dot(where(k + arange(0, 128)[None, :] < limit, w, f16(0.5)), {VALUES}, acc * -1.0);"),
     "values first": (True, f"let v = {VALUES}; {SCORES} acc = dot(w, v, acc);"),
     "counter in stage 1": (True, f"{SCORES} acc = dot(w, {VALUES}, acc + f32(k));"),
