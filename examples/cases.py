@@ -206,6 +206,11 @@ def given(rng, shape, dtype, scale=1.0, offset=0.0):
     return stored, WIDE[dtype](stored)
 
 
+def few(dev):
+    """A device that several tiles go to one program of, if programs stay."""
+    return tilec.Device("sim:2") if dev.is_sim else dev
+
+
 def blockwise(f, *arrays, most=1 << 21):
     """f of rows, one block of them at a time, put together again: references of large arrays without large intermediate results. Every
     array is cut along its first dimension; what f gives is, too (one array, or a tuple of them)."""
@@ -469,14 +474,15 @@ def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128,
     return Run(call, [("c", c.numpy(), value(a) @ value(b), 2e-3 if "PRECISION" in defines else 1e-3 if dtype == "f32" else 1e-5)], flops=2 * m * n * k, dtype=dtype)
 
 
-def attention(dev, rng, heads, S, D=64, causal=False, BM=128, BN=64, STAGES=2, warps=4, growth=1):
+def attention(dev, rng, heads, S, D=64, causal=False, BM=128, BN=64, growth=1, **more):
     """growth: so much larger the last keys are than the first, for every third query, so that its largest score is exceeded again and again."""
     q, k, v = (rng.standard_normal((heads, S, D), np.float32) for _ in range(3))
     q[:, np.arange(S) % 3 > 0] /= growth
     k *= np.linspace(1, growth, S, dtype=np.float32)[:, None]
     q, k, v = (x.astype(np.float16) for x in (q, k, v))
+    dev = few(dev) if "STAY" in more else dev
     o = poisoned(dev, (heads, S, D), "f16")
-    kern = kernel(dev, "attention.tile", "attention", D=D, BM=BM, BN=BN, STAGES=STAGES, CAUSAL=str(causal).lower(), warps=warps)
+    kern = kernel(dev, "attention.tile", "attention", D=D, BM=BM, BN=BN, CAUSAL=str(causal).lower(), **more)
     call = launch(kern, (tilec.cdiv(S, BM), heads), dev.array(q), dev.array(k), dev.array(v), o, S, D ** -0.5)
     want = np.empty((heads, S, D))
     for h in range(heads):
@@ -1014,9 +1020,11 @@ CASES = [
          # two warpgroups with a team that copies: one block, a part of one, several, some more than the ring has slots
          grid(heads=(1,), S=(64, 128, 200, 520), D=(128,), causal=(False, True), BN=(128,), warps=(8,)) +
          [dict(heads=2, S=300, D=64, BN=128, STAGES=4, warps=8, causal=True), dict(heads=1, S=400, D=128, STAGES=4, warps=8), dict(heads=1, S=300, D=128, BN=128, STAGES=3, warps=8)] +
+         # programs that stay, o as boxes
+         grid(heads=(3,), S=(300,), D=(128,), causal=(False, True), BN=(128,), warps=(8,), STAY=("true",), BOXES=("false", "true")) + [dict(heads=1, S=200, BOXES="true")] +
          # sums that are scaled in most blocks, in some, by some warps
          [dict(heads=1, S=400, growth=10, causal=True), dict(heads=1, S=400, growth=100, BM=64, BN=32), dict(heads=1, S=520, D=128, BN=128, warps=8, growth=30)],
-         [dict(heads=32, S=4096), dict(heads=2, S=1000, D=128, BN=128, warps=8, growth=30)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) +
+         [dict(heads=32, S=4096), dict(heads=2, S=1000, D=128, BN=128, warps=8, growth=30), dict(heads=300, S=1024, D=128, BN=128, warps=8, STAY="true", BOXES="true")] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) +
          grid(heads=(3,), S=(1000, 1024), D=(128,), causal=(False, True), BN=(128,), warps=(8,))),
     Case("attention_wgmma", attention_wgmma, [dict(heads=2, S=256, programs=3)] + grid(heads=(3,), S=(300, 64), D=(64, 128), causal=(False, True), BN=(64,), GROUP=(2,), programs=(2,)) +
          [dict(heads=1, S=500, CONSUMERS=3, programs=1), dict(heads=3, S=400, causal=True, dtype="bf16", CONSUMERS=3, STAGES=3, programs=2)],

@@ -1,15 +1,10 @@
 """Persistent kernels through the JIT: fewer programs than tiles, on a simulator of few multiprocessors, and more."""
 import os
-from cases import Case, Run, fp8_bits, launch, poisoned
+from cases import Case, Run, few, fp8_bits, launch, poisoned
 import numpy as np
 import tilec
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
-
-
-def few(dev):
-    """A device that several tiles go to one program of."""
-    return tilec.Device("sim:2") if dev.is_sim else dev
 
 
 def rows(dev, rng, x, y, z, n, stay):
