@@ -659,7 +659,7 @@ def rows_apart(dev, a, dtype, between, empty=False):
         full[..., :n] = a
         held.write(full)
     strides = [int(np.prod([*outer[i + 1:], pitch])) for i in range(len(outer))] + [1]
-    view = tilec.View(held, a.shape, strides) if isinstance(held, tilec.Array) else held
+    view = tilec.View(held if isinstance(held, tilec.Array) else tilec.Pointer(held), a.shape, strides)
     return view, lambda between=False: held.numpy()[..., n:].view(np.uint8) if between else held.numpy()[..., :n]
 
 

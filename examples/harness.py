@@ -130,6 +130,9 @@ def run_one(cases, dev, case, size, seed, want):
     import numpy as np
     import cases as examples
     begun, out = time.perf_counter(), {}
+    if want == "compile":
+        import compiled
+        return {"why": compiled.run_one(dev, cases[case], size, seed), "seconds": time.perf_counter() - begun}
     try:
         if dev.is_sim:
             dev.stats(reset=True)
@@ -151,18 +154,28 @@ def run_one(cases, dev, case, size, seed, want):
     return out
 
 
+def device_of(spec):
+    """A device by its name, one that computes nothing (none), or one that only compiles (compile:TARGET[:PTXAS])."""
+    import tilec
+    kind, *rest = (spec or "").split(":")
+    if kind == "compile":
+        import compiled
+        return compiled.Compiler(rest[0], rest[1] if rest[1:] else None)
+    return NoDevice() if kind == "none" else tilec.Device(spec or None)
+
+
 def worker(kind, device):
     out = os.fdopen(os.dup(1), "w", buffering=1)           # what a case prints goes to standard error
     os.dup2(2, 1)
     cases = load(kind)
     import tilec
     try:
-        dev = NoDevice() if device == "none" else tilec.Device(device or None)
+        dev = device_of(device)
     except tilec.Error as e:
         print(json.dumps({"error": str(e)}), file=out)
         return
     hello = {"name": dev.name, "sim": dev.is_sim, "version": tilec.lib.tilec_version().decode()}
-    if device != "none":
+    if isinstance(dev, tilec.Device):
         info = dev.info
         hello.update(memory_clock_khz=info.memory_clock_khz, memory_bus_bits=info.memory_bus_bits)
     print(json.dumps(hello), file=out)

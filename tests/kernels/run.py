@@ -1,13 +1,17 @@
 """Kernels on a device, with checked numbers: run.py [--device=sim|cuda] [--bin DIR] [--filter TEXT|TEXT] [--shard I/N] [--jobs N]
-[--seconds S] [--verbose] [--references]
+[--seconds S] [--verbose] [--references] [--compile [TARGET] [--ptxas]]
 
 Runs examples/cases.py and tests/kernels/cases.py with the sizes meant for the device, each case in a process that may die
 (examples/harness.py). The device is --device, else $TILEC_DEVICE, else sim. Prints one line per failure and a summary; a device that is
 not there is a failure, not a skip, and so is a case without a result.
 
+--compile [TARGET] compiles the kernels of each case at the GPU's sizes (for sm_90a) and runs nothing: there is no memory for arguments, and
+arrays of the host hold one number (compiled.py). With --ptxas that takes the PTX, too. It needs no GPU: scripts/stage does it,
+and ctest for every eighth case.
+
 --references runs what the host does of the cases at the GPU's sizes, and no kernel: it needs no GPU, and prints how much memory each
 takes. All of them take long (most of an hour on two cores); --filter or --shard picks some."""
-import argparse, os, sys, time
+import argparse, os, shutil, sys, time
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
@@ -21,6 +25,8 @@ a.add_argument("--seconds", type=float, default=0, help="begin no case after as 
 a.add_argument("--limit", type=float, help="seconds for a case; 600, or an hour for references")
 a.add_argument("--memory", type=float, default=8, help="GiB of the host for a case")
 a.add_argument("--references", action="store_true")
+a.add_argument("--compile", nargs="?", const="sm_90a", metavar="TARGET")
+a.add_argument("--ptxas", action="store_true", help="with --compile: assemble the PTX")
 a.add_argument("--verbose", action="store_true")
 a = a.parse_args()
 os.environ.setdefault("TILEC_CACHE", "0")   # a test compiles
@@ -30,9 +36,12 @@ import harness
 
 cases = harness.load("all")
 shard, shards = (int(x) for x in a.shard.split("/"))
-device = "none" if a.references else a.device
+ptxas = shutil.which("ptxas") if a.ptxas else ""
+if ptxas is None:
+    sys.exit("run.py: there is no ptxas on the PATH")
+device = "none" if a.references else ":".join(filter(None, ("compile", a.compile, ptxas))) if a.compile else a.device
 wanted = lambda run: any(text in harness.label(cases[run[0]], run[1]) for text in a.filter.split("|"))
-planned = [run for run in harness.plan(cases, a.device == "sim" and not a.references) if wanted(run)]
+planned = [run for run in harness.plan(cases, device == "sim") if wanted(run)]
 planned = [run for n, run in enumerate(planned, 1) if n % shards == shard % shards]
 ran, failed, start, largest = 0, 0, time.perf_counter(), 0
 pool = harness.Pool("all", device, a.jobs, int(a.memory * 2**30), a.limit or (3600 if a.references else harness.LIMIT))
@@ -43,7 +52,7 @@ def tasks():
     for case, size, seed in planned:
         if late():
             return
-        yield {"case": case, "size": size, "seed": seed, "want": "check"}
+        yield {"case": case, "size": size, "seed": seed, "want": "compile" if a.compile else "check"}
 
 
 def results():
