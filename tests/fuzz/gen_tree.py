@@ -116,8 +116,9 @@ class Kernel:
         return {**self.dims, **{p.name: p.value for p in self.params if p.value is not None}, "GRID": self.grid}
 
     def stays(self, body):
-        """Its clause, unless it may wait for others."""
-        waits = "while" in body and ("atomic" in body or "volatile" in body)
+        """Its clause, unless it may wait for others. A `for` that is left early is a `while`, too."""
+        left = "for " in body and ("return" in body or "break" in body)
+        waits = ("while" in body or left) and ("atomic" in body or "volatile" in body)
         return f" persistent({self.persistent})" if self.persistent and not waits and "specialize" not in body else ""
 
     def text(self, ptx=False):
