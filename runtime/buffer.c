@@ -1,6 +1,5 @@
 /* buffer.c - memory of a device, and what else is a buffer: parts, memory of others, memory of the host that the device reaches. */
 #include "device.h"
-#include "options.h"
 #include <stdlib.h>
 
 /* ---- made and destroyed ---- */
@@ -198,11 +197,9 @@ tilert_pool_create(TilertDevice *dev, const TilertPoolOptions *o, TilertPool **o
   NEED(out);
   *out = NULL;
   NEED(dev);
-  if (o && (options_fit(o, o->size, sizeof all, "TilertPoolOptions", err)))
-    return TILERT_E_ARGUMENT;
-  if (o)
-    options_take(&all, sizeof all, o, o->size);
-  int status = has_pools(dev, err);
+  int status = rt_take_options(&all, sizeof all, o, "TilertPoolOptions", err);
+  if (!status)
+    status = has_pools(dev, err);
   if (status)
     return status;
   TilertPool *p = calloc(1, sizeof *p);

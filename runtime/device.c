@@ -14,23 +14,16 @@ tilert_options_default(TilertOptions *o)
 }
 
 int
-options_fit(const void *o, size_t size, size_t known, const char *name, TilertError *err)
+rt_take_options(void *all, size_t known, const void *o, const char *name, TilertError *err)
 {
+  size_t size;
+  if (!o)
+    return TILERT_OK;
+  memcpy(&size, o, sizeof size);
+  options_take(all, known, o, size);
   if (!options_newer(o, size, known))
     return TILERT_OK;
   return rt_error_set(err, TILERT_E_ARGUMENT, OPTIONS_NEWER, name, size, tilert_version(), known);
-}
-
-static int
-options_merge(const TilertOptions *o, TilertOptions *all, TilertError *err)
-{
-  tilert_options_default(all);
-  if (!o || !o->size)
-    return TILERT_OK;
-  if (options_fit(o, o->size, sizeof *all, "TilertOptions", err))
-    return TILERT_E_ARGUMENT;
-  options_take(all, sizeof *all, o, o->size);
-  return TILERT_OK;
 }
 
 static int
@@ -89,7 +82,8 @@ tilert_device_open(const char *spec, const TilertOptions *o, TilertDevice **out,
   NEED(out);
   TilertOptions all;
   *out = NULL;
-  if (options_merge(o, &all, err))
+  tilert_options_default(&all);
+  if (rt_take_options(&all, sizeof all, o, "TilertOptions", err))
     return TILERT_E_ARGUMENT;
   if (!spec || !*spec || !strcmp(spec, "auto"))
     return open_auto(&all, out, err);

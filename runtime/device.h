@@ -229,9 +229,9 @@ void device_release(TilertDevice *d);
 TilertStream *stream_retain(TilertStream *s);
 TilertBuffer *buffer_retain(TilertBuffer *b);   /* NULL goes */
 void buffer_release(TilertBuffer *b);
+/* Of options that the caller gives, NULL goes, what is known, into *all, which has the defaults. (options.h) */
+int rt_take_options(void *all, size_t known, const void *o, const char *name, TilertError *err);
 /* The window of a buffer, checked; w NULL: none. */
-/* An options struct whose caller knows more of it than this library may say nothing there. */
-int options_fit(const void *o, size_t size, size_t known, const char *name, TilertError *err);
 int window_of(const TilertDevice *d, const TilertWindow *w, Window *out, TilertError *err);
 int priority_fits(const TilertDevice *d, int priority, TilertError *err);
 
