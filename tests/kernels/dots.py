@@ -437,8 +437,8 @@ CASES = [
     both("dots_cut", cut, grid(k=(96,), bk=(32,), first=("loaded", "computed", "outside"), warps=(4, 8), rows_of_k=(False, True)) +
          grid(k=(80,), bk=(32, 64), first=("loaded", "computed"), warps=(1, 4))),
     Case("dots_rounded_by_copies", cut, grid(k=(96,), bk=(32,), first=("loaded", "computed", "outside"), warps=(4, 8), rows_of_k=(False, True), precision=("tf32",),
-                                             target=("sm_90a+tma.tf32",)) +
-         grid(k=(80,), bk=(32, 64), first=("loaded",), warps=(4,), precision=("tf32",), target=("sm_90a+tma.tf32",)), []),
+                                             target=("sm_90a",)) +
+         grid(k=(80,), bk=(32, 64), first=("loaded",), warps=(4,), precision=("tf32",), target=("sm_90a",)), []),
     both("dots_looped", looped, grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(48, 20), stages=(1, 3), dtype=ALL) +
          grid(m=(100,), n=(40,), k=(7, 96, 200), bk=(96,), stages=(1, 3), dtype=("f16", "bf16", "i8", "f8e4m3")) +
          grid(m=(16,), n=(8,), k=(100,), bk=(24, 32), stages=(1, 3), dtype=("f32",), precision=("tf32x3", "bf16x3", "bf16x6", "ieee"))),

@@ -44,7 +44,7 @@ NEAR = [
     (r"frontend/", [r"diff\.constants", r"lit\.(frontend|diag)"]),
     (r"codegen/(cast|bits|lower_elem|lower_packed)", [r"lit\.codegen", r"diff\.codegen", r"numbers\..*"]),
     (r"codegen/", [r"diff\.layouts", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
-    (r"runtime/sim/", ["sim", r"corpus\.ptx", "runtime/test_sim", r"faults.*"]),
+    (r"runtime/sim/", ["sim", "facts", r"corpus\.ptx", "runtime/test_sim", r"faults.*"]),
     (r"runtime/approx", [r"numbers\..*"]),
     (r"runtime/launch_tensor", ["runtime/test_tensor", "kernels:im2col|copy_boxes|matmul_tma", "runtime/.*"]),
     (r"runtime/", ["runtime/.*"]),
