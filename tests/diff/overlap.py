@@ -1,6 +1,6 @@
 """overlap.py BUILD: loops whose products follow from one another, in kernels that a team of copies is parted from: those that overlap with their
 next iteration, and those that may not. With no iteration, with one, with as many as a ring has slots and a few more, once, in a loop, and
-two loops on one ring. Interpreter (as read, after each pass) and simulator must agree, none may report a fault, the loops that can must
+two loops on one ring, at the end of all numbers. Interpreter (as read, after each pass) and simulator must agree, none may report a fault, the loops that can must
 overlap, and ptxas must neither serialise a product nor spill."""
 import os, subprocess, sys
 import made
@@ -31,6 +31,7 @@ BODIES = {
 ONE = "for k in range(0, n * 128, 128, stages=4) {{ {body} }}"
 TWO = "for k in range(0, n / 2 * 128, 128, stages=4) {{ {body} }} for k in range(n / 2 * 128, n * 128, 128, stages=4) {{ {body} }}"
 AGAIN = "for j in range(0, 3) {{ " + TWO.replace("n / 2", "j % (n + 1)") + " acc = acc * 0.5; }}"
+LAST = "for last in range(2147483600, 2147483600 + n, 128, stages=4) {{ let k = last - 2147483600; {body} }}"    # nothing is behind its end
 HALF = "if n % 2 == 1 {{ " + ONE + " }}"
 
 
@@ -69,6 +70,7 @@ def kernels():
             for n in (1, 5):
                 yield name, overlaps, kernel(body, TWO, n, max(128, n * 128))
             yield name, overlaps, kernel(body, HALF, 3, 384)
+            yield name, overlaps, kernel(body, LAST, 1, 128)
         yield name, overlaps, kernel(body, AGAIN, 2, 300)
 
 

@@ -113,7 +113,31 @@ kernel @k(%x: tensor<f32, 4>, %y: tensor<f32, 2>) warps = 4 {
   return
 }
 """
+made = """// grid 1 1 1
+// buffer f32 512
+// tensor f32 8 64
+// workspace u8 128
+// int 8
+module tile
+kernel @k(%p: *f32 {divisible = 16}, %y: tensor<f32, 2>, %maps: *u8 {divisible = 128}, %n: i32) warps = 4 {
+  %zero = const value = 0 : i32
+  %row = const value = 64 : i32
+  %stride = const value = 64 : i64
+  %x = tensor_at %p, %n, %row, %stride, %maps : tensor<f32, 2>
+  %m = shared_alloc : shared<mbar[1]>
+  mbarrier_init %m count = 1
+  %s = shared_alloc : shared<f32[8, 64]>
+  mbarrier_arrive %m bytes = 2048
+  tma_load %s, %x, %m, %zero, %zero
+  mbarrier_wait %m, %zero
+  tma_store %s, %y, %zero, %zero
+  tma_commit
+  tma_wait pending = 0
+  return
+}
+"""
 PLANTS = [
+    ("a tensor that is empty", made, made.replace("int 8", "int 0"), "extent 0 is 0: it has at least 1", "trap", "tensor_at|tma_load"),
     ("offset of pixels in front of them", pixels, pixels.replace("value = 2 ", "value = -1 "), "offset of pixels of -1 along dimension 1: 0 to 255", "trap", "tma_load"),
     ("offset of too many pixels", pixels, pixels.replace("value = 2 ", "value = 256 "), "offset of pixels of 256 along dimension 1: 0 to 255", "trap", "tma_load"),
     ("pixels never waited for", pixels, cut(pixels, "mbarrier_wait"), "has not waited", RACE, "tma_store|tma_load"),
