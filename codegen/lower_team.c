@@ -29,15 +29,28 @@ registers_asked(const Op *teams, u32 region)
 
 /* ---- registers ---- */
 
+/* Of all threads of a team. */
+static u32
+registers_of(const Op *teams, u32 region)
+{
+  return registers_asked(teams, region) * block_team(teams->regions[region]).warps * LANES;
+}
+
+static u32
+registers_of_all(const Op *teams)
+{
+  u32 sum = 0;
+  for (u32 r = 0; r < teams->nregions; r++)
+    sum += registers_of(teams, r);
+  return sum;
+}
+
 /* Of each thread at the start: a multiple of REGISTERS_STEP that all threads' sum is covered by. */
 static u32
 registers_wanted(const Op *teams)
 {
-  u64 sum = 0;
-  u32 warps = teams->block->func->warps;
-  for (u32 r = 0; r < teams->nregions; r++)
-    sum += (u64)registers_asked(teams, r) * block_team(teams->regions[r]).warps;
-  return align_up((u32)((sum + warps - 1) / warps), REGISTERS_STEP);
+  u32 threads = teams->block->func->warps * LANES;
+  return align_up((registers_of_all(teams) + threads - 1) / threads, REGISTERS_STEP);
 }
 
 /* What a launch may give a thread at most, by the target and the kernel's own limits. */
@@ -46,6 +59,21 @@ registers_most(Gen *g, const Func *f)
 {
   u32 threads = f->warps * LANES * max_u32(1, f->min_blocks), each = target_registers(g->target, threads);
   return f->max_registers ? min_u32(each, f->max_registers / REGISTERS_STEP * REGISTERS_STEP) : each;
+}
+
+static void
+report_registers(Gen *g, const Func *f, const Op *teams, u32 most)
+{
+  u32 threads = f->warps * LANES;
+  Diag *d = diag(g->c, teams->span, E_REGISTERS, f->name, registers_of_all(teams), g->target->name, most * threads, threads);
+  for (u32 r = 0; r < teams->nregions; r++)
+    diag_note(g->c, d, (Span){0, 0}, "team %u: %u for each of %u threads, %u", r, registers_asked(teams, r),
+              block_team(teams->regions[r]).warps * LANES, registers_of(teams, r));
+  if (f->max_registers)
+    diag_note(g->c, d, (Span){0, 0}, "max_registers(%u) is for the threads of all teams", f->max_registers);
+  if (f->min_blocks > 1)
+    diag_note(g->c, d, (Span){0, 0}, "min_blocks(%u): so many programs share them", f->min_blocks);
+  g->failed = true;
 }
 
 /* NULL: no registers are shared out. */
@@ -64,8 +92,7 @@ lower_entry_registers(Gen *g, const Func *f)
     return 0;
   u32 want = registers_wanted(teams), most = registers_most(g, f);
   if (want > most)
-    gen_unsupported(g, teams, arena_printf(g->arena, "an average of %u registers for each of %u threads (%u at most)", want,
-                                           f->warps * LANES, most));
+    report_registers(g, f, teams, most);
   return min_u32(want, MAXNREG);
 }
 
