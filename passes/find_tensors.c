@@ -777,14 +777,17 @@ from_staged_dot(const Value *v, u32 depth)
   return false;
 }
 
-typedef struct Rings { u64 bytes; u32 more; } Rings;
+/* Bytes of rings, and of boxes that are loaded outside of loops with stages. together: loops share one ring, which a team of its own fills. */
+typedef struct Rings { u64 bytes, kept; u32 more; bool together; } Rings;
 
 static void
 add_ring(Op *op, void *user)
 {
   Rings *r = user;
-  if (loop_is_staged(op))
-    r->bytes += box_ring_bytes(op, (u32)op_int(op, AT_STAGES, 1) + r->more);
+  u64 bytes = loop_is_staged(op) ? box_ring_bytes(op, (u32)op_int(op, AT_STAGES, 1) + r->more) : 0;
+  r->bytes = !r->together ? r->bytes + bytes : bytes > r->bytes ? bytes : r->bytes;
+  if (op->code == OP_TENSOR_LOAD && !loop_is_staged(op->block->parent))
+    r->kept += (u64)box_tile_bytes(op_result(op)->type);
 }
 
 /* Is there room for a buffer beside those of the kernel's loops, with so many slots more than they have stages? */
@@ -792,9 +795,9 @@ static bool
 has_room(const Find *x, u64 bytes, u32 more)
 {
   enum { MBARRIERS = 2048 };
-  Rings r = {bytes + MBARRIERS, more};
+  Rings r = {.more = more, .together = team_expected(x->c, x->f)};
   func_walk(x->f, add_ring, &r);
-  return r.bytes <= x->c->target->shared_max;
+  return r.bytes + r.kept + bytes + MBARRIERS <= x->c->target->shared_max;
 }
 
 static bool
