@@ -705,11 +705,20 @@ all_given(Find *x)
   return true;
 }
 
+/* May the kernel let others know, while it runs, what it has stored? */
+static bool
+tells_others(const Func *f)
+{
+  return func_has(f, OP_ATOMIC_RMW) || func_has(f, OP_ATOMIC_CAS) || func_has(f, OP_PTX_EFFECT);
+}
+
 static bool
 find(Find *x)
 {
   u32 order[MAX_RANK];
   int perm[MAX_RANK];
+  if (is_store(x) && tells_others(x->f))
+    return NO(x, "atomic operations or inline PTX may tell others of it, and what copies store is only sure to be there at the end");
   if (!check_access(x) || !take_dimensions(x) || !take_scalars(x) || !check_strides(x) || !take_mask(x) || !take_ends(x) ||
       !check_starts(x))
     return false;
@@ -777,7 +786,8 @@ from_staged_dot(const Value *v, u32 depth)
   return false;
 }
 
-/* Bytes of rings, and of boxes that are loaded outside of loops with stages. together: loops share one ring, which a team of its own fills. */
+/* Bytes of rings, and of boxes that are loaded outside of loops with stages. together: loops share one ring, which a team of its own
+ * fills. */
 typedef struct Rings { u64 bytes, kept; u32 more; bool together; } Rings;
 
 static void
@@ -810,12 +820,6 @@ is_stored_so(const Find *x)
                                            has_room(x, box_store_bytes(x->c, x->tile), 0));
 }
 
-static void
-note_atomic(Op *op, void *user)
-{
-  *(bool *)user |= op->code == OP_ATOMIC_RMW || op->code == OP_ATOMIC_CAS;
-}
-
 /* A box that the kernel stores whole: in pieces where loops that two teams share have a ring that lives on beside it, one slot longer
  * than stages say (pipeline_loops.c), if only a piece has room then. Copies of pieces are waited for at the end; so not where the kernel
  * may tell others what it has stored. */
@@ -823,11 +827,10 @@ static bool
 is_cut(const Find *x)
 {
   u64 whole = type_shared_bytes(box_buffer(x->c, x->tile)), piece = box_store_bytes(x->c, x->tile);
-  bool parted = x->f->roles != CHOICE_OFF && x->f->warps == 2 * WGMMA_GROUP && target_has(x->c->target, F_SETMAXNREG), tells = false;
+  bool parted = x->f->roles != CHOICE_OFF && x->f->warps == 2 * WGMMA_GROUP && target_has(x->c->target, F_SETMAXNREG);
   if (!parted || op_int(x->op, AT_KEPT, 0) || tensor_is_made(op_tensor(x->op)) || !from_staged_dot(OPERAND(x->op, TENSOR_STORE, x), DEPTH))
     return false;
-  func_walk(x->f, note_atomic, &tells);
-  return !tells && !has_room(x, whole, 1) && has_room(x, piece, 1);
+  return !tells_others(x->f) && !has_room(x, whole, 1) && has_room(x, piece, 1);
 }
 
 static void
