@@ -20,6 +20,14 @@ is_word(Val v, const char *word)
   return v.kind == V_STR && !strcmp(v.str, word);
 }
 
+/* Of one or two digits; -1: it is none. */
+static i64
+small_number(const char *s)
+{
+  u32 n = (u32)strspn(s, "0123456789");
+  return n < 1 || n > 2 || s[n] ? -1 : n == 1 ? s[0] - '0' : 10 * (s[0] - '0') + (s[1] - '0');
+}
+
 /* There is no such clause, or its value is the word auto. */
 static bool
 is_auto(const Node *kernel, const Node *value)
@@ -40,10 +48,11 @@ lower_persistent(Lower *L, const Node *kernel, Func *f)
   if (v.kind == V_POISON || is_word(v, "auto"))
     return;
   bool truth = is_word(v, "true") || (v.kind == V_CONST && const_is_bool(v.k) && v.k.i);
+  i64 most = v.kind == V_CONST && !const_is_float(v.k) ? v.k.i : v.kind == V_STR ? small_number(v.str) : -1;
   if (truth)
     f->persistent = PERSISTENT_MOST;
-  else if (v.kind == V_CONST && !const_is_float(v.k) && v.k.i >= 0 && v.k.i <= PERSISTENT_MOST)
-    f->persistent = (u32)v.k.i;
+  else if (most >= 0 && most <= PERSISTENT_MOST)
+    f->persistent = (u32)most;
   else if (!is_word(v, "false"))
     ERR(L, value->span, E_ATTRIBUTE, "persistent", takes);
   f->leaves = !f->persistent;

@@ -16,8 +16,8 @@ ROWS = {                                              # index, mask, whether the
     "wrapped": ("r % M", "", True),
     "chosen": ("where(r < M, r, 0)", "", True),
     "both": ("r % M", "r < M", False),
-    "from before": ("(r - 5)", "r - 5 >= 0 && M > r - 5", False),
-    "a row on": ("(r + first)", "r + first < M", False),
+    "from before": ("(r - BEFORE)", "r - BEFORE >= 0 && M > r - BEFORE", False),
+    "a row on": ("(r + AHEAD)", "r + AHEAD < M", False),
 }
 COLUMNS = {                                           # loop, index, what goes in front of it and behind it, mask
     "counted": ("range(0, cdiv(N, BK), stages=S)", "(k * BK + c)", "", "", "k * BK + c < N"),
@@ -33,6 +33,8 @@ BATCHES = {"none": "", "a stride": " + program_id(1) * sb", "a product": " + i64
 def kernel(rows, columns, batch, turned, dtype, stages):
     row, rmask, left_out = ROWS[rows]
     loop, column, before, behind, cmask = COLUMNS[columns]
+    for name, along, across in (("BEFORE", "8", "5"), ("AHEAD", "16", "first")):      # a box begins at a multiple of 16 bytes
+        row, rmask = row.replace(name, along if turned else across), rmask.replace(name, along if turned else across)
     R, C = (("[None, :]", "[:, None]") if turned else ("[:, None]", "[None, :]"))
     rs, cs = ("1", "ld") if turned else ("ld", "1")
     at = f"({row}){R} * {rs} + {{c}}{C} * {cs}"

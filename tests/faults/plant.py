@@ -94,7 +94,7 @@ PLANTS = [
     Plant("missing barrier", "products", "sched", [Cut("^    barrier")], UNSEEN, RACE, KT),
     Plant("missing wait", "products", "sched", [Cut("^    async_wait pending = 0")], PENDING, "async", KT),
     Plant("barrier before the fence", "products", "sched", [Put(r"^(    fence.*)\n(    barrier.*)", r"\2\n\1")], UNFENCED, "async", KT),
-    Plant("scores used under way", "products", "sched", [Put(r"^(    %\d+\w*) = wgmma_wait (%\d+\w*) pending = 0", r"\1 = wgmma_wait \2 pending = 1")], "may be under way", "async", KT + ("let top = max(",)),
+    Plant("scores used under way", "products", "sched", [Put(r"^(    %\d+\w*) = wgmma_wait (%\d+\w*) pending = 0", r"\1 = wgmma_wait \2 pending = 1")], "may be under way", "async", KT + ("let most = max(",)),
     Plant("copy without its mask", "add", "tile", [Put(r", mask=inside\);\n  var", ");\n  var")], "outside every buffer", "bounds", "async_copy(s.to"),
     Plant("missing barrier after the wait", "turns", "sched", [Cut("^    barrier")], UNSEEN, RACE, "acc = dot(shared_load(sa), "),
     Plant("missing barrier before the copies", "turns", "sched", [Cut("^    barrier", -1)], IN_USE, RACE, ("async_copy(sa, x.p", "acc = dot(shared_load(sa), ")),

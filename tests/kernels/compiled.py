@@ -216,17 +216,18 @@ class _Held(harness._NoArray):
 
 
 def run_one(dev, case, size, seed):
-    """Why a case's kernels do not compile; "" if they do. What a case makes of numbers that nobody has computed is its own affair, once it
+    """Why a case's kernels do not compile; "" if they do, or should not. What a case makes of numbers that nobody has computed is its own affair, once it
     has launched; one that does not come so far with equal numbers gets random ones."""
     before = dev.launched
     for numbers in (Numbers, lambda real: real):
         try:
-            case.run(dev, numbers(np.random.default_rng(seed)), **size)
+            refused = case.run(dev, numbers(np.random.default_rng(seed)), **size).call is None
         except (tilec.Error, NotAssembled) as e:
             return f"{type(e).__name__}: {e}"
         except Exception as e:
+            refused = False
             if dev.launched == before:
                 why = f"{type(e).__name__}: {e}"
                 continue
-        return "" if dev.launched > before else "it launches nothing"
+        return "" if refused or dev.launched > before else "it launches nothing"
     return why
