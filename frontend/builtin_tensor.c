@@ -361,7 +361,7 @@ box_copy(Lower *L, Call *c, BoxCall b, Value *m)
   vec_push(L->a, &x, t);
   if (m)
     vec_push(L->a, &x, m);
-  if (!call_coordinates(L, c, b.at, t->type, &x) || (!w.n && !box_begins(L, c, &b, x.data[x.len - 1], t->type->dt)) ||
+  if (!call_coordinates(L, c, b.at, t->type, &x) || !box_begins(L, c, &b, x.data[x.len - 1], t->type->dt) ||
       !call_offsets(L, c, b.window, &w, &x))
     return NULL;
   L->b.span = c->span;

@@ -75,7 +75,7 @@ box_open(Interp *in, const Op *op, u32 first, Box *b)
     if (strides(b)[d] * size % 16)
       return interp_fault(in, op, "a stride of the tensor, %llu bytes along dimension %u, is no multiple of 16",
                           (unsigned long long)(strides(b)[d] * size), d) == FLOW_NEXT;
-  const char *wrong = tma_window(op).n ? NULL : tma_at_error(in->arena, op_tensor(op)->type->dt, number_of(in, b, b->rank - 1));
+  const char *wrong = tma_at_error(in->arena, op_tensor(op)->type->dt, number_of(in, b, b->rank - 1));
   return !wrong || interp_fault(in, op, "%s", wrong) == FLOW_NEXT;
 }
 

@@ -4,7 +4,7 @@
  * between is left alone; the swizzle then exchanges 16-byte pieces by bits of their addresses in shared memory. Coordinates are signed, and
  * what lies outside of the tensor is filled by a load and left alone by a store.
  *
- * A box of tiled mode begins at a multiple of 16 bytes of its rows: hardware takes any other for an illegal instruction (seen on an H200).
+ * A box begins at a multiple of 16 bytes of its rows: hardware takes any other for an illegal instruction (seen on an H200).
  *
  * In im2col mode the rows of a box are pixels: from the first on they go through the places between two corners, innermost dimension
  * first, by steps, and then to the next image; each is then shifted by offsets that the instruction has. */
@@ -65,7 +65,7 @@ box_named(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t map, Box *o
     out->stride[i] = i ? m.stride[i - 1] : out->bytes;
     out->at[i] = LANES_OF(int32_t, w, b->kernel->lists[in->list + i])[lane];
   }
-  return m.pixels ? take_pixels(b, w, in, lane, &m, out) : begins_whole(b, w, in, lane, out);
+  return begins_whole(b, w, in, lane, out) && (!m.pixels || take_pixels(b, w, in, lane, &m, out));
 }
 
 static uint32_t
@@ -194,15 +194,12 @@ convert(const Box *x, uint8_t *p, uint32_t n)
   }
 }
 
-/* A nan of 16 bits is 0x7ff7, of bf16, too (seen on an H200); those of others are a guess. */
+/* Words of 16 bits with 0x7ff7 are nans of all types (seen on an H200). */
 static void
 fill_row(const Box *x, uint8_t *row, uint32_t n)
 {
-  memset(row, x->nan ? 0xff : 0, n);
-  for (uint32_t i = 0; x->nan && i < n; i += x->bytes) {
-    row[i] = x->bytes == 2 ? 0xf7 : 0xff;
-    row[i + x->bytes - 1] = 0x7f;
-  }
+  for (uint32_t i = 0; i < n; i++)
+    row[i] = !x->nan ? 0 : i % 2 ? 0x7f : 0xf7;
 }
 
 /* Where the 16 bytes of row r are that begin at its byte i. */

@@ -1,8 +1,9 @@
 /* wgmma_sum.c - how a product of a warpgroup adds: the words of an H200 (tests/device, product.*).
  *
  * All products of an instruction and what they are added to are aligned to the largest exponent among them; what lies more than 25 bits
- * below that (of 8-bit floats 13) is cut off of each; they are added as integers, and the sum is cut off to f32. The exponent of a product
- * is the sum of those of its factors, of which subnormal ones have the least, and zeros none: what facts have shown so far does not tell.
+ * below that (of 8-bit floats 13) is cut off of each; they are added as integers, and the sum is cut off to f32, of 8-bit floats to as many
+ * bits behind its own first. The exponent of a product is the sum of those of its factors, of which subnormal ones have the least; that
+ * zeros have none shows in no fact.
  *
  * Products are exact in float. With the bits of the largest in front they and halves of their sum fit 32 bits, which makes loops over
  * the columns of a block vector code; numbers for which that does not hold are added one by one. */
@@ -42,11 +43,12 @@ wgmma_exponents(Type t, const float a[][WG_K], const float b[][WG_N], Exponents 
   e->wild = a_most + b_most > TOP_MOST;
 }
 
-/* The number without what f32 has no bits for. */
+/* The number without what f32 has no bits for, of 8-bit floats without all but the first of them. */
 static double
-cut(double x)
+cut(const Exponents *e, double x)
 {
-  return bits_f64(f64_bits(x) & ~((UINT64_C(1) << 29) - 1));
+  uint32_t rest = 52 - (e->bits < 23 ? e->bits : 23);
+  return bits_f64(f64_bits(x) & ~((UINT64_C(1) << rest) - 1));
 }
 
 static float
@@ -60,7 +62,7 @@ add_slowly(const Exponents *e, int top, const float *a, const float b[][WG_N], u
   sum = trunc(ldexp(c, e->bits - top));
   for (uint32_t k = 0; k < e->k; k++)
     sum += trunc(ldexp((double)a[k] * b[k][j], e->bits - top));
-  return (float)cut(ldexp(sum, top - e->bits));
+  return (float)cut(e, ldexp(sum, top - e->bits));
 }
 
 /* (Loops over a block, that a compiler turns into vector code, each of which does not wait for the one before.) */
@@ -106,7 +108,7 @@ add_fast(const Exponents *e, const int16_t *top, const float *a, const float b[]
   add_cut(a, b, 0, e->k / 2, first, scale, low);
   add_cut(a, b, e->k / 2, e->k, first, scale, high);
   for (uint32_t j = 0; j < BLOCK; j++)
-    c[j] = (float)cut((double)((int64_t)(int32_t)(c[j] * scale[j]) + low[j] + high[j]) / scale[j]);
+    c[j] = (float)cut(e, (double)((int64_t)(int32_t)(c[j] * scale[j]) + low[j] + high[j]) / scale[j]);
 }
 
 static void
