@@ -671,8 +671,8 @@ static bool
 quick(const Access *a)
 {
   const Shadow *s = a->s;
-  Page *p = s->page[a->off / PAGE_BYTES];
-  if (!s->owner || a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch ||
+  Page *p = s->owner ? s->page[a->off / PAGE_BYTES] : NULL;      /* of memory that several programs reach others may just make one */
+  if (a->count != 1 || a->pending || a->agent || !a->w->segment || !p || p->epoch != s->epoch ||
       a->size != 1u << p->unit || p->lister)
     return false;
   uint32_t u = (uint32_t)(a->off % PAGE_BYTES) >> p->unit;
