@@ -154,6 +154,20 @@ context_kernel(TilertKernel *k, TilertError *err)
   return status;
 }
 
+/* How many programs of a persistent kernel a multiprocessor has room for. */
+static int
+context_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
+{
+  Context *c = (Context *)k->device;
+  int pushed, n = 0, status = enter(c, &pushed, err);
+  if (status)
+    return status;
+  status = CALL(c, OccupancyMaxBlocks, (&n, k->function, (int)(32 * k->manifest.warps), k->manifest.shared));
+  leave(c, pushed);
+  *blocks = (uint32_t)n;
+  return status;
+}
+
 static int
 context_pointer(TilertDevice *d, uint64_t address, TilertError *err)
 {
@@ -206,8 +220,8 @@ context_launch(const TilertLaunch *l, void *stream, TilertError *err)
 }
 
 static const DeviceOps context_ops = {
-  .module_load = context_load, .module_unload = context_unload, .kernel_load = context_kernel, .check_pointer = context_pointer,
-  .tensor_map = context_map, .launch = context_launch,
+  .module_load = context_load, .module_unload = context_unload, .kernel_load = context_kernel,
+  .kernel_occupancy = context_occupancy, .check_pointer = context_pointer, .tensor_map = context_map, .launch = context_launch,
 };
 
 /* ---- contexts ---- */
@@ -220,6 +234,7 @@ ask(Context *c, CUdevice device, TilertError *err)
     {CU_DEVICE_COMPUTE_CAPABILITY_MAJOR, &info->capability_major}, {CU_DEVICE_COMPUTE_CAPABILITY_MINOR, &info->capability_minor},
     {CU_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &info->shared_max}, {CU_DEVICE_MAX_GRID_DIM_X, &info->grid_max[0]},
     {CU_DEVICE_MAX_GRID_DIM_Y, &info->grid_max[1]}, {CU_DEVICE_MAX_GRID_DIM_Z, &info->grid_max[2]},
+    {CU_DEVICE_MULTIPROCESSOR_COUNT, &info->multiprocessors},
   };
   int status = TILERT_OK;
   for (size_t i = 0; !status && i < sizeof wanted / sizeof *wanted; i++) {

@@ -83,6 +83,22 @@ test_null_pointer(void)
   tilert_buffer_destroy(c.buffer);
 }
 
+/* Each of few programs does what several of the grid do. */
+static void
+test_persistent(void)
+{
+  enum { ALL = 700 * 32 };
+  static int32_t x[ALL];
+  for (int i = 0; i < ALL; i++)
+    x[i] = i;
+  Memory a = memory(sizeof x, x);
+  CHECK_OK(doubled(stream, a.at, 700, &err));
+  read_back(a, x, sizeof x);
+  for (int i = 0; i < ALL; i++)
+    CHECK(x[i] == 2 * i);
+  tilert_buffer_destroy(a.buffer);
+}
+
 static void
 test_grid(void)
 {
@@ -235,6 +251,7 @@ main(void)
     test_scale();
     test_null_pointer();
     test_grid();
+    test_persistent();
     test_tensor();
     test_misuse();
     test_tables();

@@ -71,6 +71,17 @@ test_launch(void)
   CHECK(l->count == launched);
 }
 
+/* As many programs as there is room for, at most two a multiprocessor. */
+static void
+test_persistent(void)
+{
+  static int32_t x[32];
+  CHECK_OK(doubled(NULL, x, 7, &err));
+  CHECK(fake->launch.grid[0] == 7);
+  CHECK_OK(doubled(NULL, x, 500, &err));
+  CHECK(fake->launch.grid[0] == 20 && fake->launch.grid[1] == 1);
+}
+
 static void
 test_tensor(void)
 {
@@ -140,11 +151,13 @@ main(int argc, char **argv)
   FakeCuda *(*get)(void) = (FakeCuda *(*)(void))(uintptr_t)dlsym(lib, "fakecuda");
   CHECK(get);
   fake = get();
+  fake->multiprocessors = 10;                            /* each has room for three programs */
   test_no_context();
   context = make_primary_current();
   test_threads();
   for (int again = 0; again < 2; again++) {
     test_launch();
+    test_persistent();
     test_tensor();
     test_failures();
     alone_unload();
