@@ -25,9 +25,8 @@
  *   - copies move such a box (boxes.h): along its last dimension it begins at a known multiple of 16 bytes.
  * Stores are such boxes likewise, of tiles of two dimensions and more: all that can be, where the kernel says so (`stores`), or by itself
  * what a loop with stages has multiplied, rounded to 16 bits, in a kernel whose programs stay or for which a team copies, where shared
- * memory has room. What they write must end
- * where the mask does, and no index may wrap around. They go in pieces (store_pieces.c); so do boxes that the kernel stores itself, of what
- * such a loop has multiplied, where a whole one leaves too little room for its ring.
+ * memory has room. What they write must end where the mask does, and no index may wrap around. They go in pieces (store_pieces.c); so do
+ * boxes that the kernel stores itself, of what such a loop has multiplied, where a whole one leaves too little room for its ring.
  *
  * Through a tensor's own address, as load_block goes, the extents and strides are to be the tensor's, and it is one of its boxes. */
 #include "affine.h"
@@ -57,7 +56,7 @@ typedef struct Find {
   u32 naxes;
   u64 nonneg;                         /* parameters that are relied upon */
   u32 looks;
-  bool alone;                         /* a program is likely alone on its multiprocessor: it is persistent, or a team copies for it */
+  bool team;                          /* one of its own is expected to copy for the loops (team_expected); asked for stores */
   const char *why;
 } Find;
 
@@ -805,7 +804,7 @@ static bool
 has_room(const Find *x, u64 bytes, u32 more)
 {
   enum { MBARRIERS = 2048 };
-  Rings r = {.more = more, .together = team_expected(x->c, x->f)};
+  Rings r = {.more = more, .together = x->team};
   func_walk(x->f, add_ring, &r);
   return r.bytes + r.kept + bytes + MBARRIERS <= x->c->target->shared_max;
 }
@@ -815,7 +814,8 @@ is_stored_so(const Find *x)
 {
   if (x->f->box_stores == CHOICE_OFF || !type_is_tile(x->tile) || x->tile->rank < 2)
     return false;
-  return x->f->box_stores == CHOICE_ON || (x->alone && dtype_bits(x->tile->dt) == 16 &&
+  bool alone = x->f->persistent || x->team;       /* on its multiprocessor a program is, likely */
+  return x->f->box_stores == CHOICE_ON || (alone && dtype_bits(x->tile->dt) == 16 &&
                                            from_staged_dot(OPERAND(x->op, STORE, value), DEPTH) &&
                                            has_room(x, box_store_bytes(x->c, x->tile), 0));
 }
@@ -849,9 +849,9 @@ find_all(Ctx *c, Func *f)
   for (u32 k = 0; k < loads.len; k++)
     if (is_wanted(loads.data[k]))
       try(&(Find){.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type});
-  bool alone = f->persistent || team_expected(c, f);
+  bool team = stores.len && team_expected(c, f);
   for (u32 k = 0; k < stores.len; k++) {   /* behind loads, which look at what stores leave out */
-    Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type, .alone = alone};
+    Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type, .team = team};
     if (is_stored_so(&x))
       try(&x);
   }
@@ -865,8 +865,9 @@ pass_find_tensors(Ctx *c, Module *m)
     if (c->boxes == BOXES_FOUND)
       find_all(c, f);
     OpVec boxes = func_ops(c, f, OP_TENSOR_STORE);
+    bool team = boxes.len && team_expected(c, f);
     for (u32 k = 0; k < boxes.len; k++) {
-      Find x = {.c = c, .f = f, .op = boxes.data[k], .tile = OPERAND(boxes.data[k], TENSOR_STORE, x)->type};
+      Find x = {.c = c, .f = f, .op = boxes.data[k], .tile = OPERAND(boxes.data[k], TENSOR_STORE, x)->type, .team = team};
       if (is_cut(&x))
         box_store_in_pieces(c, x.op);
     }

@@ -78,10 +78,7 @@ free_buffers(Stored *s)
 {
   for (u32 i = 0; i < s->buffers.len; i++) {
     Value *buffer = s->buffers.data[i];
-    Op *at = op_ancestor_in(s->dot, value_block(buffer));
-    while (at->next->code == OP_WGMMA_WAIT)
-      at = at->next;
-    Builder b = builder_after(at);
+    Builder b = builder_after(op_ancestor_in(s->dot, value_block(buffer)));
     b.span = s->dot->span;
     op_create(&b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
   }
