@@ -1,12 +1,14 @@
 """The inputs of the fuzz targets. corpus.py BUILD [TARGET...] [--seconds N] [--keep] [--tilec PROGRAM]
 
-BUILD is made by clang with TILEC_FUZZ; targets are tile, tir, passes, ptx and args (fuzz_NAME.c; passes and tir share their inputs).
-Each runs N seconds, from the kept corpus (tests/fuzz/corpus), from seeds - the sources in tests/ and examples/, the IR of the
-examples at each stage, their PTX - and from what it found before (BUILD/corpus), with a dictionary made from the compiler's tables.
+BUILD is made by clang with TILEC_FUZZ; targets are tile, tir, passes, ptx, args and weights (fuzz_NAME.c; passes and tir share their inputs).
+Each runs N seconds, as many at a time as there are cores, from the kept corpus (tests/fuzz/corpus), from seeds - the sources in
+tests/ and examples/, the IR of the examples at each stage, their PTX - and from what it found before (BUILD/corpus), with a
+dictionary made from the compiler's tables.
 
 --keep: afterwards what reaches code that seeds and kept files do not, and no more, joins the kept corpus, under names beginning with
 x-. Files with other names are kept whatever they reach: each was a fault once, or is there to be read."""
-import argparse, base64, glob, hashlib, os, re, shutil, subprocess, sys, tempfile, zlib
+import argparse, base64, functools, glob, hashlib, os, re, shutil, subprocess, sys, tempfile, zlib
+from concurrent.futures import ThreadPoolExecutor
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
@@ -14,8 +16,8 @@ sys.path.insert(0, here)
 import gen_kernel
 
 RANDOM = 60              # random kernels among the seeds
-KEPT = {"tile": "tile", "tir": "tir", "passes": "tir", "ptx": "ptx", "args": "args"}
-LONGEST = {"tile": 16384, "tir": 65536, "passes": 16384, "ptx": 65536, "args": 4096}
+KEPT = {"tile": "tile", "tir": "tir", "passes": "tir", "ptx": "ptx", "args": "args", "weights": "weights"}
+LONGEST = {"tile": 16384, "tir": 65536, "passes": 16384, "ptx": 65536, "args": 4096, "weights": 4096}
 KEEP_LONGEST = 2048      # of what joins the kept corpus
 SHOWN = 30               # lines of a fault's words; the input itself is shown whole
 OPTIONS = ["-rss_limit_mb=4096", "-timeout=25", "-print_final_stats=1"]
@@ -26,29 +28,37 @@ def sources(suffix):
     return sorted(p for p in found if "/fuzz/corpus/" not in p)
 
 
+def emit(tilec, path, stage):
+    r = subprocess.run([tilec, os.path.basename(path), "--emit=" + stage], capture_output=True, cwd=os.path.dirname(path))
+    return None if r.returncode else r.stdout
+
+
 def stages(tilec, names, suffix):
     """(name, text) of the examples and of some random kernels at the stages."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as threads:
         for n in range(RANDOM):
             with open(os.path.join(folder, f"random{n}.tile"), "w") as f:
                 f.write(gen_kernel.generate(n).text(ptx=n % 2))
-        for p in sorted(glob.glob(f"{root}/examples/*.tile") + glob.glob(folder + "/*")):
-            for s in names:
-                r = subprocess.run([tilec, os.path.basename(p), "--emit=" + s], capture_output=True, cwd=os.path.dirname(p))
-                if not r.returncode:
-                    yield f"{os.path.basename(p)}.{s}{suffix}", r.stdout
+        jobs = [(p, s) for p in sorted(glob.glob(f"{root}/examples/*.tile") + glob.glob(folder + "/*")) for s in names]
+        texts = threads.map(lambda job: emit(tilec, *job), jobs)
+        return [(f"{os.path.basename(p)}.{s}{suffix}", text) for (p, s), text in zip(jobs, texts) if text is not None]
+
+
+@functools.cache
+def seed_texts(kind, tilec):
+    """(name, text) of the seeds of this kind of input."""
+    texts = [(os.path.relpath(p, root).replace("/", "_"), open(p, "rb").read()) for p in sources("." + kind)]
+    if kind == "tir":
+        texts += stages(tilec, ["tile", "placed", "sched"], ".tir")
+    if kind == "ptx":
+        texts += stages(tilec, ["ptx"], ".ptx")
+    return texts
 
 
 def seeds(target, tilec, folder):
     os.makedirs(folder, exist_ok=True)
-    suffix = "." + KEPT[target]
-    texts = [(os.path.relpath(p, root).replace("/", "_"), open(p, "rb").read()) for p in sources(suffix)]
-    if suffix == ".tir":
-        texts += stages(tilec, ["tile", "placed", "sched"], suffix)
-    if suffix == ".ptx":
-        texts += stages(tilec, ["ptx"], suffix)
-    for name, text in texts:
-        if len(text) <= LONGEST[target]:
+    for name, text in seed_texts(KEPT[target], tilec):
+       if len(text) <= LONGEST[target]:
             with open(os.path.join(folder, name), "wb") as f:
                 f.write(text)
 
@@ -61,6 +71,9 @@ def words(target):
         return dtypes + re.findall(r'"([a-z][\w.]*)"', read("runtime/sim/ptx.def")) + [".reg", ".pred", ".b32", ".visible", ".entry", "//@tilec "]
     if target == "args":
         return ["\x93NUMPY\x01\x00", "'descr'", "'fortran_order'", "'shape'", "False", "<f4", "|u1", "cdiv(", "min(", "max("]
+    if target == "weights":
+        return (["GGUF\x03\x00\x00\x00", "general.alignment", "__metadata__", "dtype", "shape", "data_offsets", "\\u", "w"]
+                + re.findall(r'"(\w+)"', read("examples/llama/formats.def")))
     ops = rows("ir/ops.def", "OP")
     if target == "tile":
         builtins = re.findall(r"^BUILTIN\((\w+)", read("frontend/builtins.def"), re.M)
@@ -150,18 +163,20 @@ def main():
     if a.unpack:
         sys.stdout.buffer.write(zlib.decompress(base64.b64decode(a.unpack)))
         return 0
+    corpora = [Corpus(os.path.abspath(a.build), os.path.abspath(a.tilec), target) for target in a.targets]
     failed = False
-    for target in a.targets:
-        c = Corpus(os.path.abspath(a.build), os.path.abspath(a.tilec), target)
-        tried, words_ = c.grow(a.seconds, a.seed) if a.seconds else (0, None)
-        if words_:
-            failed = True
-            print(f"fuzz_{target} failed; the input is in {c.faults}\n  " + "\n  ".join(words_), flush=True)
-        elif a.seconds:
-            print(f"fuzz_{target}: {tried} inputs, no fault", flush=True)
-        if a.keep:
-            c.keep()
-            print(f"fuzz_{target}: {count(c.kept)} inputs kept", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        runs = [(c, threads.submit(c.grow, a.seconds, a.seed)) for c in corpora if a.seconds]
+        for c, run in runs:
+            tried, said = run.result()
+            if said:
+                failed = True
+                print(f"fuzz_{c.target} failed; the input is in {c.faults}\n  " + "\n  ".join(said), flush=True)
+            else:
+                print(f"fuzz_{c.target}: {tried} inputs, no fault", flush=True)
+    for c in corpora if a.keep else []:
+        c.keep()
+        print(f"fuzz_{c.target}: {count(c.kept)} inputs kept", flush=True)
     return 1 if failed else 0
 
 
