@@ -1,0 +1,18 @@
+/* source.h - what a model comes from: a GGUF file, or a folder as it is published with safetensors. */
+#ifndef LLAMA_SOURCE_H
+#define LLAMA_SOURCE_H
+#include "config.h"
+#include "tokenizer.h"
+
+typedef struct Source {
+  Mapping weights, config_text, tokenizer_text;         /* the last two are empty with GGUF */
+  bool gguf;
+  Tensors tensors;
+  Config config;
+  Tokenizer tokenizer;
+} Source;
+
+/* tokenizer: whether there has to be one. */
+int source_open(Source *s, const char *path, bool tokenizer, Memory *memory, Fail *fail);
+void source_close(Source *s);
+#endif

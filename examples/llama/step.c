@@ -1,0 +1,242 @@
+#include "step.h"
+#include "kernels_kernels.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+
+enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 8 };    /* as kernels.tile has them */
+
+typedef int Attend(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *,
+                   float *, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
+typedef int Merge(TilertStream *, const uint32_t *, const float *, const float *, tile_f16 *, int32_t, int32_t, TilertError *);
+static const struct { uint64_t most; Attend *attend; Merge *merge; } heads_of[] = {
+  {64, attend_HEAD64, merge_HEAD64}, {128, attend_HEAD128, merge_HEAD128}, {256, attend_HEAD256, merge_HEAD256}};
+
+static uint64_t
+blocks(uint64_t n, uint64_t size)
+{
+  return (n + size - 1) / size;
+}
+
+/* ---- launches of a step, in order ---- */
+
+static int
+launch_norm(Session *s, size_t first, const TilertBuffer *gain, int32_t M, TilertError *err)
+{
+  int32_t dim = (int32_t)s->model->config.dim;
+  uint32_t grid[3] = {(uint32_t)M, 1, 1};
+  return norm(s->gpu->stream, grid, (const float *)gpu_at(s->x) + first * (size_t)dim, gpu_at(gain), gpu_at(s->h), dim, (float)s->model->config.eps, err);
+}
+
+static int
+launch_attention(Session *s, uint64_t layer, int32_t M, TilertError *err)
+{
+  const Config *c = &s->model->config;
+  int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim, splits = M == 1 ? s->splits : 1;
+  size_t kind = c->head_dim <= 64 ? 0 : c->head_dim <= 128 ? 1 : 2;
+  uint64_t rows = ATTEND_ROWS / (c->heads / c->kv_heads);
+  uint32_t turned[3] = {(uint32_t)M, (uint32_t)(heads + 2 * kv_heads), 1}, merged[3] = {(uint32_t)(M * heads), 1, 1};
+  uint32_t seen[3] = {(uint32_t)blocks((uint64_t)M, rows), (uint32_t)kv_heads, (uint32_t)splits};
+  int status = turn(s->gpu->stream, turned, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->position), gpu_at(s->table),
+                    gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), heads, kv_heads, d, c->neighbours ? 2 : 1,
+                    c->neighbours ? 1 : d / 2, err);
+  if (!status)
+    status = heads_of[kind].attend(s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
+                                   gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
+  return status ? status : heads_of[kind].merge(s->gpu->stream, merged, gpu_at(s->part), gpu_at(s->lse), gpu_at(s->q), d, splits, err);
+}
+
+static int
+launch_layer(Session *s, uint64_t i, int32_t M, TilertError *err)
+{
+  const Layer *l = &s->model->layers[i];
+  TilertStream *stream = s->gpu->stream;
+  int32_t dim = (int32_t)s->model->config.dim, hidden = (int32_t)s->model->config.hidden;
+  uint32_t grid[3] = {(uint32_t)blocks((uint64_t)hidden, GATED_BLOCK), (uint32_t)M, 1};
+  int status = launch_norm(s, 0, l->attention_norm, M, err);
+  if (!status)
+    status = linear_launch(s->gpu, &l->qkv, s->h, s->qkv, M, l->qkv.rows, false, err);
+  if (!status)
+    status = launch_attention(s, i, M, err);
+  if (!status)
+    status = linear_launch(s->gpu, &l->o, s->q, s->x, M, dim, true, err);
+  if (!status)
+    status = launch_norm(s, 0, l->hidden_norm, M, err);
+  if (!status)
+    status = linear_launch(s->gpu, &l->gate_up, s->h, s->g, M, 2 * hidden, false, err);
+  if (!status)
+    status = gated(stream, grid, gpu_at(s->g), gpu_at(s->h), hidden, err);
+  return status ? status : linear_launch(s->gpu, &l->down, s->h, s->x, M, dim, true, err);
+}
+
+/* Of the last of M tokens. */
+static int
+launch_choice(Session *s, int32_t M, TilertError *err)
+{
+  bool cold = s->sampling.temperature == 0;
+  int32_t V = (int32_t)s->model->vocabulary, n = (int32_t)blocks((uint64_t)V, BEST_BLOCK);
+  uint32_t grid[3] = {(uint32_t)n, 1, 1}, one[3] = {1, 1, 1};
+  int status = launch_norm(s, (size_t)M - 1, s->model->out_norm, 1, err);
+  if (!status)
+    status = linear_launch(s->gpu, &s->model->head, s->h, s->logits, 1, V, false, err);
+  if (!status)
+    status = (cold ? best_of_K1 : best_of_K64)(s->gpu->stream, grid, gpu_at(s->logits), gpu_at(s->best), gpu_at(s->token), V, err);
+  if (!status)
+    status = choose(s->gpu->stream, one, gpu_at(s->best), gpu_at(s->token), cold ? n : n * CHOICES, s->sampling.temperature, s->sampling.top_p,
+                    s->sampling.top_k, s->sampling.seed, gpu_at(s->tokens), gpu_at(s->text), gpu_at(s->position), M, err);
+  return status;
+}
+
+static int
+launch_step(Session *s, int32_t M, bool choice, TilertError *err)
+{
+  int status = embed_launch(s->gpu->stream, &s->model->embedding.part[0], s->tokens, s->x, M, err);
+  for (uint64_t i = 0; i < s->model->config.layers && !status; i++)
+    status = launch_layer(s, i, M, err);
+  return status || !choice ? status : launch_choice(s, M, err);
+}
+
+/* ---- pages ---- */
+
+/* Places up to `length` have pages, and the device knows. */
+static int
+take_pages(Session *s, uint64_t length, Fail *fail)
+{
+  TilertError err = {0};
+  uint64_t have = blocks(s->length, PAGE), want = blocks(length, PAGE);
+  if (length > s->model->context)
+    return fail_with(fail, "the text is full: %" PRIu64 " places", s->model->context);
+  if (want <= have)
+    return 0;
+  for (uint64_t i = have; i < want; i++)
+    s->page_of[i] = s->free_pages[--s->free_count];
+  return gpu_status(tilert_buffer_write(s->table, have * sizeof *s->page_of, s->page_of + have, (want - have) * sizeof *s->page_of, NULL, &err), &err,
+                    fail);
+}
+
+static int
+open_pages(Session *s, Memory *memory, Fail *fail)
+{
+  const Config *c = &s->model->config;
+  uint64_t pages = blocks(s->model->context, PAGE);
+  size_t bytes = (size_t)(pages * PAGE * c->kv_heads * c->head_dim) * sizeof(tile_f16);
+  s->free_count = pages;
+  s->page_of = memory_take(memory, pages, sizeof *s->page_of, fail);
+  s->free_pages = s->page_of ? memory_take(memory, pages, sizeof *s->free_pages, fail) : NULL;
+  s->keys = s->free_pages ? memory_take(memory, c->layers, sizeof *s->keys, fail) : NULL;
+  s->values = s->keys ? memory_take(memory, c->layers, sizeof *s->values, fail) : NULL;
+  if (!s->values)
+    return -1;
+  for (uint64_t i = 0; i < pages; i++)
+    s->free_pages[i] = (int32_t)i;
+  for (uint64_t i = 0; i < c->layers; i++) {
+    s->keys[i] = gpu_take(s->gpu, bytes, "the cache", fail);
+    s->values[i] = s->keys[i] ? gpu_take(s->gpu, bytes, "the cache", fail) : NULL;
+    if (!s->values[i])
+      return -1;
+  }
+  s->table = gpu_take(s->gpu, pages * sizeof *s->page_of, "the table of pages", fail);
+  return s->table ? 0 : -1;
+}
+
+/* ---- what a step works on ---- */
+
+static int
+open_buffers(Session *s, Fail *fail)
+{
+  const Config *c = &s->model->config;
+  uint64_t q = c->heads * c->head_dim, h = c->hidden > c->dim ? c->hidden : c->dim, choices = blocks(s->model->vocabulary, BEST_BLOCK) * CHOICES;
+  uint64_t parts = c->heads * PIECE;       /* a row of each token, or of each split of one */
+  static_assert((int)PIECE >= (int)SPLITS_GPU, "a decoded token's splits take the rows of a piece");
+  const struct { TilertBuffer **to; uint64_t bytes; } all[] = {
+    {&s->position, 4}, {&s->tokens, 4 * PIECE}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * PIECE * c->dim}, {&s->h, 2 * PIECE * h},
+    {&s->qkv, 4 * PIECE * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * PIECE * q}, {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
+    {&s->g, 8 * PIECE * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
+  if (choices > CHOOSE_MOST)
+    return fail_with(fail, "a vocabulary of %" PRIu64 "; at most %d can be sampled from", s->model->vocabulary, CHOOSE_MOST / CHOICES * BEST_BLOCK);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!(*all[i].to = gpu_take(s->gpu, (size_t)all[i].bytes, "what a step works on", fail)))
+      return -1;
+  return 0;
+}
+
+static int
+capture_step(Session *s, TilertError *err)
+{
+  int status = tilert_stream_capture_begin(s->gpu->stream, err);
+  if (!status)
+    status = launch_step(s, 1, true, err);
+  if (!status)
+    status = tilert_stream_capture_end(s->gpu->stream, &s->graph, err);
+  return status ? status : tilert_graph_instantiate(s->graph, &s->step, err);
+}
+
+int
+session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, Memory *memory, Fail *fail)
+{
+  TilertError err = {0};
+  *s = (Session){.gpu = g, .model = m, .sampling = *sampling, .splits = g->wide ? SPLITS_GPU : 1};
+  if (open_pages(s, memory, fail) || open_buffers(s, fail))
+    return -1;
+  return gpu_status(capture_step(s, &err), &err, fail);
+}
+
+void
+session_close(Session *s)
+{
+  tilert_graph_exec_destroy(s->step);
+  tilert_graph_destroy(s->graph);
+}
+
+static int
+read_next(Session *s, int32_t *next, TilertError *err)
+{
+  int status = tilert_stream_synchronize(s->gpu->stream, err);
+  return status ? status : tilert_buffer_read(s->tokens, 0, next, sizeof *next, NULL, err);
+}
+
+int
+session_prefill(Session *s, const int32_t *tokens, size_t count, int32_t *next, Fail *fail)
+{
+  TilertError err = {0};
+  int status = 0;
+  if (!count)
+    return fail_with(fail, "an empty prompt");
+  if (take_pages(s, s->length + count, fail))
+    return -1;
+  for (size_t at = 0; at < count && !status; at += PIECE) {
+    size_t M = count - at < PIECE ? count - at : PIECE;
+    int32_t position = (int32_t)s->length;
+    status = tilert_buffer_write(s->tokens, 0, tokens + at, M * sizeof *tokens, s->gpu->stream, &err);
+    if (!status)
+      status = tilert_buffer_write(s->position, 0, &position, sizeof position, s->gpu->stream, &err);
+    if (!status)
+      status = launch_step(s, (int32_t)M, at + M == count, &err);
+    if (!status)
+      status = tilert_stream_synchronize(s->gpu->stream, &err);
+    s->length += M;
+  }
+  if (!status)
+    status = read_next(s, next, &err);
+  return gpu_status(status, &err, fail);
+}
+
+int
+session_decode(Session *s, int32_t *next, Fail *fail)
+{
+  TilertError err = {0};
+  if (take_pages(s, s->length + 1, fail))
+    return -1;
+  int status = tilert_graph_launch(s->step, s->gpu->stream, &err);
+  if (!status)
+    status = read_next(s, next, &err);
+  s->length++;
+  return gpu_status(status, &err, fail);
+}
+
+int
+session_logits(Session *s, float *out, Fail *fail)
+{
+  TilertError err = {0};
+  return gpu_status(tilert_buffer_read(s->logits, 0, out, s->model->vocabulary * sizeof *out, NULL, &err), &err, fail);
+}

@@ -1,0 +1,41 @@
+/* tokenizer.h - byte-level BPE as GPT-2 began it: text to words, words to tokens by merging pairs, the earliest in the list first.
+ *
+ * Tokens and merges are written in an alphabet in which every byte is a character that can be seen; decoding goes back. */
+#ifndef LLAMA_TOKENIZER_H
+#define LLAMA_TOKENIZER_H
+#include "gguf.h"
+#include "json.h"
+
+/* How text falls into words: GPT-2's expression, the same with every number's digit alone (SmolLM), Llama 3's. */
+typedef enum Words { WORDS_GPT2, WORDS_DIGITS, WORDS_LLAMA3 } Words;
+
+typedef struct Slot { uint64_t key; int32_t rank, result; } Slot;
+typedef struct Tokenizer {
+  Text *pieces;                 /* of each token, in the alphabet, or of a control token as it is */
+  uint8_t *control;             /* 1: never found in text, stands for itself */
+  size_t count;
+  int32_t *by_text;             /* open addressing: token + 1 */
+  Slot *merges;                 /* open addressing: the pair + 1 */
+  size_t text_mask, merge_mask;
+  int32_t byte_token[256];
+  Words words;
+  int32_t begin, end;           /* tokens in front of a text and behind it; -1: none */
+  bool add_begin;
+} Tokenizer;
+
+int tokenizer_from_gguf(Memory *memory, const Gguf *g, Tokenizer *out, Fail *fail);
+/* Of tokenizer.json. What ends a text stands in config.json, which may be NULL. */
+int tokenizer_from_json(Memory *memory, const Json *j, const Json *config, Tokenizer *out, Fail *fail);
+
+/* Tokens, with room for more. */
+typedef struct Tokens { int32_t *at; size_t count, room; } Tokens;
+int tokens_add(Tokens *t, int32_t token, Memory *memory, Fail *fail);
+/* Control tokens in the text are text like other. */
+int tokenizer_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fail *fail);
+/* The token of that name; -1: none. */
+int32_t tokenizer_find(const Tokenizer *t, Text name);
+/* The bytes of a token, at most size of them; none of a control token. */
+size_t tokenizer_decode(const Tokenizer *t, int32_t token, char *out, size_t size);
+/* The length of the word that text begins with; 0 at the end. */
+size_t word_length(Words words, const char *at, const char *end);
+#endif

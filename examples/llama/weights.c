@@ -1,0 +1,296 @@
+#include "weights.h"
+#include "half.h"
+#include "kernels_kernels.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Where a row goes: words (or f16 numbers), scales, mins. */
+typedef struct Row { uint32_t *words; uint16_t *dense, *scales, *mins; } Row;
+typedef struct FormInfo { uint32_t group, bits; bool mins; } FormInfo;
+static const FormInfo form_infos[FORM_COUNT] = {
+  [FORM_DENSE] = {0, 16, false}, [FORM_U4] = {32, 4, true}, [FORM_I8] = {32, 8, false}, [FORM_I8_16] = {16, 8, false}};
+
+/* ---- one block of a format: its integers, a scale for each group, a least number ---- */
+
+typedef struct Block { int16_t q[256]; float scale[16], min[16]; } Block;
+
+static void
+low_and_high(const uint8_t *from, int n, int16_t *low, int16_t *high)
+{
+  for (int i = 0; i < n; i++) {
+    low[i] = from[i] & 15;
+    high[i] = from[i] >> 4;
+  }
+}
+
+static void
+take_q4_0(const uint8_t *p, Block *b)
+{
+  b->scale[0] = f16_value(bits16(p));
+  b->min[0] = -8 * b->scale[0];
+  low_and_high(p + 2, 16, b->q, b->q + 16);
+}
+
+static void
+take_q4_1(const uint8_t *p, Block *b)
+{
+  b->scale[0] = f16_value(bits16(p));
+  b->min[0] = f16_value(bits16(p + 2));
+  low_and_high(p + 4, 16, b->q, b->q + 16);
+}
+
+static void
+take_q8_0(const uint8_t *p, Block *b)
+{
+  b->scale[0] = f16_value(bits16(p));
+  for (int i = 0; i < 32; i++)
+    b->q[i] = (int8_t)p[2 + i];
+}
+
+/* Eight groups of 32; their scales and mins are 6 bits each, in 12 bytes: of the last four groups the upper two bits lie above those of the first. */
+static void
+take_q4_k(const uint8_t *p, Block *b)
+{
+  float d = f16_value(bits16(p)), least = f16_value(bits16(p + 2));
+  const uint8_t *s = p + 4, *q = p + 16;
+  for (int g = 0; g < 8; g++) {
+    int scale = g < 4 ? s[g] & 63 : (s[g + 4] & 15) | s[g - 4] >> 6 << 4;
+    int min = g < 4 ? s[g + 4] & 63 : s[g + 4] >> 4 | s[g] >> 6 << 4;
+    b->scale[g] = d * (float)scale;
+    b->min[g] = -least * (float)min;
+  }
+  for (int pair = 0; pair < 4; pair++)
+    low_and_high(q + 32 * pair, 32, b->q + 64 * pair, b->q + 64 * pair + 32);
+}
+
+/* Sixteen groups of 16; four low bits and two high ones lie apart, each byte of which serves numbers 32 apart. */
+static void
+take_q6_k(const uint8_t *p, Block *b)
+{
+  float d = f16_value(bits16(p + 208));
+  for (int g = 0; g < 16; g++)
+    b->scale[g] = d * (float)(int8_t)p[192 + g];
+  for (int i = 0; i < 256; i++) {
+    int half = i / 128, quarter = i % 128 / 32, k = i % 32;
+    int low = p[64 * half + 32 * (quarter & 1) + k] >> (quarter < 2 ? 0 : 4) & 15;
+    b->q[i] = (int16_t)((low | (p[128 + 32 * half + k] >> 2 * quarter & 3) << 4) - 32);
+  }
+}
+
+typedef struct Taker { Form form; void (*take)(const uint8_t *p, Block *b); } Taker;
+static const Taker takers[FORMAT_COUNT] = {
+  [FORMAT_F32] = {FORM_DENSE, NULL}, [FORMAT_F16] = {FORM_DENSE, NULL}, [FORMAT_BF16] = {FORM_DENSE, NULL},
+  [FORMAT_Q4_0] = {FORM_U4, take_q4_0}, [FORMAT_Q4_1] = {FORM_U4, take_q4_1}, [FORMAT_Q8_0] = {FORM_I8, take_q8_0},
+  [FORMAT_Q4_K] = {FORM_U4, take_q4_k}, [FORMAT_Q6_K] = {FORM_I8_16, take_q6_k}};
+
+static float
+dense_value(const Tensor *t, const uint8_t *p)
+{
+  uint32_t bits = (uint32_t)bits16(p);
+  if (t->format == FORMAT_F16)
+    return f16_value((uint16_t)bits);
+  return t->format == FORMAT_BF16 ? bf16_value(p) : float_of_bits(bits | (uint32_t)bits16(p + 2) << 16);
+}
+
+static const uint8_t *
+row_of(const Tensor *t, uint64_t row)
+{
+  return t->data + row * (t->size / t->rows);
+}
+
+void
+tensor_row(const Tensor *t, uint64_t row, float *out)
+{
+  const FormatInfo *f = &format_infos[t->format];
+  const uint8_t *p = row_of(t, row);
+  uint32_t group = form_infos[takers[t->format].form].group;
+  Block b = {.q = {0}};
+  for (uint64_t at = 0; at < t->cols; at += f->elements, p += f->bytes) {
+    if (!takers[t->format].take) {
+      out[at] = dense_value(t, p);
+      continue;
+    }
+    takers[t->format].take(p, &b);
+    for (uint32_t i = 0; i < f->elements; i++)
+      out[at + i] = (float)b.q[i] * b.scale[i / group] + b.min[i / group];
+  }
+}
+
+/* ---- rows in the form of kernels ---- */
+
+static int
+pack_dense(const Tensor *t, uint64_t row, uint16_t *to, Fail *fail)
+{
+  const FormatInfo *f = &format_infos[t->format];
+  const uint8_t *p = row_of(t, row);
+  for (uint64_t i = 0; i < t->cols; i++) {
+    float v = dense_value(t, p + i * f->bytes);
+    to[i] = f16_bits(v);
+    if ((to[i] & 0x7fff) >= 0x7c00)
+      return fail_with(fail, "tensor %.*s: row %llu has %g, which f16 does not", TEXT_ARGS(t->name), (unsigned long long)row, (double)v);
+  }
+  return 0;
+}
+
+static void
+pack_grouped(const Tensor *t, uint64_t row, const Row *to)
+{
+  const FormatInfo *f = &format_infos[t->format];
+  const FormInfo *form = &form_infos[takers[t->format].form];
+  const uint8_t *p = row_of(t, row);
+  Block b = {.q = {0}};
+  uint32_t per = 32 / form->bits, mask = (1u << form->bits) - 1;
+  for (uint64_t at = 0; at < t->cols; at += f->elements, p += f->bytes) {
+    takers[t->format].take(p, &b);
+    for (uint32_t i = 0; i < f->elements; i++)
+      to->words[(at + i) / per] |= ((uint32_t)b.q[i] & mask) << i % per * form->bits;
+    for (uint32_t g = 0; g < f->elements / form->group; g++) {
+      to->scales[at / form->group + g] = f16_bits(b.scale[g]);
+      if (form->mins)
+        to->mins[at / form->group + g] = f16_bits(b.min[g]);
+    }
+  }
+}
+
+/* The parts of a matrix on the host, on their way. */
+typedef struct Packed { uint32_t *w; uint16_t *scales, *mins; size_t w_bytes, group_bytes; } Packed;
+
+static int
+pack(const Tensor *const *tensors, int count, const Matrix *m, Packed *p, Fail *fail)
+{
+  const FormInfo *form = &form_infos[m->form];
+  size_t row_words = (size_t)m->cols * form->bits / 32, row_groups = form->group ? (size_t)m->cols / form->group : 0, row = 0;
+  p->w_bytes = (size_t)m->rows * row_words * 4;
+  p->group_bytes = (size_t)m->rows * row_groups * 2;
+  p->w = calloc(p->w_bytes, 1);
+  p->scales = calloc(p->group_bytes + 1, 1);
+  p->mins = calloc(p->group_bytes + 1, 1);
+  if (!p->w || !p->scales || !p->mins)
+    return fail_with(fail, "tensor %.*s: no memory for %zu bytes", TEXT_ARGS(tensors[0]->name), p->w_bytes);
+  for (int i = 0; i < count; i++)
+    for (uint64_t r = 0; r < tensors[i]->rows; r++, row++) {
+      Row to = {p->w + row * row_words, (uint16_t *)(p->w + row * row_words), p->scales + row * row_groups, p->mins + row * row_groups};
+      if (m->form != FORM_DENSE)
+        pack_grouped(tensors[i], r, &to);
+      else if (pack_dense(tensors[i], r, to.dense, fail))
+        return -1;
+    }
+  return 0;
+}
+
+static int
+send(Gpu *g, const Packed *p, const char *name, Matrix *m, Fail *fail)
+{
+  m->w = gpu_put(g, p->w, p->w_bytes, name, fail);
+  if (!m->w || m->form == FORM_DENSE)
+    return m->w ? 0 : -1;
+  m->scales = gpu_put(g, p->scales, p->group_bytes, name, fail);
+  m->mins = m->scales;                                  /* a form without mins does not look at them */
+  if (m->scales && form_infos[m->form].mins)
+    m->mins = gpu_put(g, p->mins, p->group_bytes, name, fail);
+  return m->mins ? 0 : -1;
+}
+
+static int
+matrix_load(Gpu *g, const Tensor *const *tensors, int count, Matrix *out, Fail *fail)
+{
+  uint64_t rows = 0;
+  char name[NAME_SHOWN + 1];
+  Packed p = {0};
+  snprintf(name, sizeof name, "%.*s", TEXT_ARGS(tensors[0]->name));
+  for (int i = 0; i < count; i++)
+    rows += tensors[i]->rows;
+  if (rows > INT32_MAX || tensors[0]->cols % 32)
+    return fail_with(fail, "tensor %s: %llu rows of %llu; rows have to be multiples of 32", name, (unsigned long long)rows,
+                     (unsigned long long)tensors[0]->cols);
+  *out = (Matrix){.form = takers[tensors[0]->format].form, .rows = (int32_t)rows, .cols = (int32_t)tensors[0]->cols};
+  int status = pack(tensors, count, out, &p, fail);
+  if (!status)
+    status = send(g, &p, name, out, fail);
+  free(p.w);
+  free(p.scales);
+  free(p.mins);
+  return status;
+}
+
+int
+linear_load(Gpu *g, const Tensor *const *tensors, int count, Linear *out, Fail *fail)
+{
+  *out = (Linear){.cols = (int32_t)tensors[0]->cols};
+  for (int from = 0, to; from < count; from = to) {
+    for (to = from + 1; to < count && takers[tensors[to]->format].form == takers[tensors[from]->format].form;)
+      to++;
+    if (matrix_load(g, tensors + from, to - from, &out->part[out->count], fail))
+      return -1;
+    out->rows += out->part[out->count++].rows;
+  }
+  return 0;
+}
+
+TilertBuffer *
+vector_load(Gpu *g, const Tensor *t, Fail *fail)
+{
+  char name[NAME_SHOWN + 1];
+  TilertBuffer *b = NULL;
+  float *values = malloc(t->cols * sizeof *values);
+  snprintf(name, sizeof name, "%.*s", TEXT_ARGS(t->name));
+  if (!values) {
+    fail_with(fail, "tensor %s: no memory", name);
+    return NULL;
+  }
+  tensor_row(t, 0, values);
+  b = gpu_put(g, values, t->cols * sizeof *values, name, fail);
+  free(values);
+  return b;
+}
+
+/* ---- launches ---- */
+
+typedef int MatvecGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t, int32_t,
+                          TilertError *);
+typedef int ProductGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t, int32_t,
+                           int32_t, int32_t, TilertError *);
+typedef int EmbedGrouped(TilertStream *, const uint32_t *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t,
+                         TilertError *);
+static const struct { MatvecGrouped *matvec[2]; ProductGrouped *product; EmbedGrouped *embed; } grouped[FORM_COUNT] = {      /* matvec: wide */
+  [FORM_U4] = {{matvec_grouped_Wu4_GROUP32_MINtrue_WIDEfalse, matvec_grouped_Wu4_GROUP32_MINtrue_WIDEtrue},
+               product_grouped_Wu4_GROUP32_MINtrue, embed_grouped_Wu4_GROUP32_MINtrue},
+  [FORM_I8] = {{matvec_grouped_Wi8_GROUP32_MINfalse_WIDEfalse, matvec_grouped_Wi8_GROUP32_MINfalse_WIDEtrue},
+               product_grouped_Wi8_GROUP32_MINfalse, embed_grouped_Wi8_GROUP32_MINfalse},
+  [FORM_I8_16] = {{matvec_grouped_Wi8_GROUP16_MINfalse_WIDEfalse, matvec_grouped_Wi8_GROUP16_MINfalse_WIDEtrue},
+                  product_grouped_Wi8_GROUP16_MINfalse, embed_grouped_Wi8_GROUP16_MINfalse}};
+
+static int
+matrix_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
+{
+  TilertStream *s = g->stream;
+  const void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins);
+  if (m->form == FORM_DENSE && M == 1)
+    return (g->wide ? matvec_dense_WIDEtrue : matvec_dense_WIDEfalse)(s, h, w, y, m->rows, m->cols, add, err);
+  if (m->form == FORM_DENSE)
+    return product_dense(s, h, w, y, M, m->rows, m->cols, stride, add, err);
+  if (M == 1)
+    return grouped[m->form].matvec[g->wide](s, h, w, scales, mins, y, m->rows, m->cols, add, err);
+  return grouped[m->form].product(s, h, w, scales, mins, y, M, m->rows, m->cols, stride, add, err);
+}
+
+int
+linear_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *y, int32_t M, int32_t stride, bool add, TilertError *err)
+{
+  float *to = gpu_at(y);
+  int status = 0;
+  for (int i = 0; i < l->count && !status; to += l->part[i++].rows)
+    status = matrix_launch(g, &l->part[i], gpu_at(h), to, M, stride, add, err);
+  return status;
+}
+
+int
+embed_launch(TilertStream *s, const Matrix *m, TilertBuffer *tokens, TilertBuffer *x, int32_t M, TilertError *err)
+{
+  enum { DENSE_BLOCK = 512, WORDS_BLOCK = 64 };         /* as kernels.tile has them */
+  uint32_t cols = (uint32_t)m->cols, words = m->form == FORM_DENSE ? 0 : cols * form_infos[m->form].bits / 32;
+  uint32_t grid[3] = {(uint32_t)M, m->form == FORM_DENSE ? (cols + DENSE_BLOCK - 1) / DENSE_BLOCK : (words + WORDS_BLOCK - 1) / WORDS_BLOCK, 1};
+  if (m->form == FORM_DENSE)
+    return embed_dense(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(x), m->cols, err);
+  return grouped[m->form].embed(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), gpu_at(x), m->cols, err);
+}

@@ -1,0 +1,109 @@
+"""tiny.py PROGRAM [DEVICE]: small random Llamas, written as GGUF and as safetensors, run by examples/llama (on the simulator); its logits beside numpy's.
+
+A text is filled in and then gone on with, so that what is compared went through prefill in one piece or two, through decode and through
+several pages. Products take f16, so logits agree to about 2^-9 of their spread; a wrong head, page, angle or block is off by the spread."""
+import os, subprocess, sys, tempfile
+import numpy as np
+
+import reference
+
+PROGRAM, DEVICE = (sys.argv[1:] + ["sim"])[:2]
+SHAPE = dict(layers=2, dim=64, hidden=96, heads=4, kv_heads=2, head_dim=16, vocabulary=300, context=128, eps=1e-5, theta=10000.0, tied=True)
+WIDE = dict(SHAPE, layers=1, dim=256, hidden=512, heads=4, kv_heads=1, head_dim=72, tied=False, vocabulary=4200)
+CLOSE = 0.006       # of the logits' standard deviation, at most, in the mean square
+
+# (name, shape, kinds, prompt's tokens, decoded tokens, files)
+CASES = [
+    ("quantised, tied", SHAPE, {"": "Q4_1", "token_embd": "Q8_0", "attn_v": "Q4_0"}, 20, 3, "gguf"),
+    ("two pieces", SHAPE, {"": "Q8_0"}, 70, 2, "gguf"),
+    ("one token", dict(SHAPE, kv_heads=4), {"": "Q4_0"}, 1, 18, "gguf"),
+    ("K blocks, heads of 72, a head of its own", dict(WIDE, heads=32, head_dim=72, kv_heads=2), {"": "Q4_K", "ffn_down": "Q6_K", "attn_output": "Q4_1",
+                                                                                      "attn_v": "Q6_K"}, 5, 3, "gguf"),
+    ("heads of 136", dict(SHAPE, head_dim=136), {"": "Q8_0"}, 18, 2, "gguf"),
+    ("f16, bf16, f32", dict(SHAPE, heads=2, kv_heads=1, head_dim=128, tied=False), {"": "BF16", "ffn_up": "F16", "attn_q": "F32"}, 18, 3, "both"),
+]
+
+
+def run(model, path, neighbours, prompt, steps, folder, *more):
+    logits = os.path.join(folder, "logits")
+    r = subprocess.run([PROGRAM, path, "--device=" + DEVICE, "--ids=" + ",".join(map(str, prompt)), f"--tokens={steps + 1}", "--logits=" + logits,
+                        "--context=100", *more], capture_output=True, text=True)
+    if r.returncode:
+        return r.stderr
+    tokens = [int(t) for t in r.stdout.split()]
+    ours, theirs = np.fromfile(logits, "<f4").astype(np.float64), model.logits(prompt + tokens[:steps], neighbours)
+    error = np.sqrt(((ours - theirs) ** 2).mean()) / theirs.std()
+    if not error < CLOSE or len(tokens) != steps + 1 or tokens[-1] != ours.argmax():
+        return f"error {error:.4f}, tokens {tokens}, the best is {theirs.argmax()}"
+    print(f"  error {error:.5f}")
+
+
+failed = 0
+for name, shape, kinds, prompt, steps, files in CASES:
+    with tempfile.TemporaryDirectory() as folder:
+        model = reference.Model(shape, kinds, seed=len(name))
+        text = [int(t) for t in np.random.default_rng(7).integers(0, shape["vocabulary"], prompt)]
+        ways = [(os.path.join(folder, "m.gguf"), True), (os.path.join(folder, "m"), False)][:2 if files == "both" else 1]
+        model.write_gguf(ways[0][0])
+        model.write_safetensors(os.path.join(folder, "m")) if files == "both" else None
+        for path, neighbours in ways:
+            print(f"{name}, {'GGUF' if neighbours else 'safetensors'}", flush=True)
+            wrong = run(model, path, neighbours, text, steps, folder) or run(model, path, neighbours, text, steps, folder, "--wide")
+            if wrong:
+                failed += 1
+                print("  FAILED:", wrong)
+
+
+def refused(expected, *args):
+    global failed
+    r = subprocess.run([PROGRAM, *args], capture_output=True, text=True)
+    if r.returncode != 1 or expected not in r.stderr or r.stdout:
+        failed += 1
+        print(f"FAILED: {args}: status {r.returncode}, {r.stderr!r}, expected {expected!r}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "m.gguf")
+    device = "--device=" + DEVICE
+    model = reference.Model(SHAPE, {"": "Q4_1"})
+    model.write_gguf(path)
+    whole = open(path, "rb").read()
+    open(path + ".cut", "wb").write(whole[:len(whole) // 2])
+    refused("lie outside", path + ".cut", "--ids=1", device)
+    refused("m.gguf: metadata tokenizer.ggml.model", path, "Hello", device)
+    refused("--ids=1,300", path, "--ids=1,300", device)
+    refused("the text is full: 4 places", path, "--ids=1,2,3,4,5", "--context=4", device)
+    refused("no such option", path, "--idle=1")
+    refused("from 0 to 1", path, "--top-p=2", "--ids=1")
+    refused("a model and a prompt", path)
+    refused("No such file", path + ".not", "--ids=1")
+    del model.tensors["blk.1.ffn_up"]
+    model.write_gguf(path)
+    refused("tensor blk.1.ffn_up.weight: the file has none", path, "--ids=1", device)
+    model = reference.Model(dict(SHAPE, hidden=128), {"": "Q8_0"})
+    model.config["hidden"] = 96
+    model.write_gguf(path)
+    refused("blk.0.ffn_gate.weight: it is 128 x 64, the model takes 96 x 64", path, "--ids=1", device)
+    model = reference.Model(SHAPE, {"": "F32"})
+    name, kind, data, values = model.tensors["blk.0.attn_k"]
+    model.tensors["blk.0.attn_k"] = (name, kind, np.full(values.shape, 1e6, "<f4").tobytes(), values)
+    model.write_gguf(path)
+    refused("tensor blk.0.attn_k.weight: row 0 has 1e+06, which f16 does not", path, "--ids=1", device)
+
+# Draws: the same for the same seed, others for others, and only tokens among the most probable ones.
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "m.gguf")
+    model = reference.Model(SHAPE, {"": "Q4_1"})
+    model.write_gguf(path)
+    order = np.argsort(-model.logits([1, 2, 3], True))
+
+    def draw(*args):
+        r = subprocess.run([PROGRAM, path, "--ids=1,2,3", "--tokens=1", "--device=" + DEVICE, *args], capture_output=True, text=True)
+        return int(r.stdout) if not r.returncode else -1
+
+    drawn = [draw("--temperature=1", "--top-k=4", f"--seed={i}") for i in range(12)]
+    wrong = [draw("--temperature=1", "--top-k=4", f"--seed={i}") for i in range(3)] != drawn[:3] or len(set(drawn)) < 2 or not set(drawn) <= set(order[:4])
+    if wrong or draw("--temperature=2", "--top-p=0.001", "--seed=5") != order[0] or draw("--temperature=0", "--top-k=1") != order[0]:
+        failed += 1
+        print(f"FAILED: draws {drawn}, the best are {order[:4]}")
+sys.exit(failed > 0)
