@@ -21,6 +21,7 @@ How: bench/measure.py.
 import contextlib
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,14 +40,17 @@ from measure import (against, alone, best, best_hot, case_begins, check, contest
 PARTS = {
     "rows": ["vector_add", "softmax", "softmax_bwd", "transpose", "rotary", "dropout"],
     "norms": ["layer_norm", "rms_norm"],
+    "long": ["long_rows"],
     "backward": ["layer_norm_bwd", "rms_norm_bwd"],
     "losses": ["cross_entropy"],
     "order": ["sort", "topk", "scan", "gather", "histogram"],
-    "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add", "memcpy"],
+    "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add", "memcpy", "hadamard"],
     "dots": ["matmul", "attention", "schedule"],
-    "products": ["products_f16", "products_f8", "products_in_company"],
+    "attention_backward": ["attention_backward"],
+    "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
     "chains": ["decode"],
-    "host": ["compile", "tune", "warm_start", "launch"],
+    "host": ["compile", "tune", "warm_start", "first_call", "launch"],
+    "runtime": ["graph", "windows", "streams"],
 }
 
 
@@ -227,6 +231,36 @@ def norm_backward(section, N, T, layer, torch_fn):
         check(f"{section} {T} {N} {what}", got, ref, 2 * ROUNDING[T])
     if layer:
         check(f"{section} {T} {N} dbias", sums[1], g.sum(0), ROUNDING[T])
+
+
+def long_rows():
+    """Rows of 65,536 and more: a cluster has one in registers; Triton's programs take it in blocks, twice or three times, or whole where it fits."""
+    for N in full((65536, 131072, 262144), (1000,)):
+        rows = (1 << 28) // N if not REHEARSE else 2
+        for T in ("f32", "bf16"):
+            case_begins("long_rows", f"{T} {N}")
+            x, w, b = random(T, rows, N), random(T, N), random(T, N)
+            o, p = torch.full_like(x, math.nan), torch.empty_like(x)
+            # (C, warps, STAGES, programs a multiprocessor; 0: as many as there are rows for)
+            forms = [(C, warps, stages, per) for C in (2, 4, 8) for warps in (8, 16, 32) if above(N) // C <= 2048 * warps
+                     for stages, per in ((1, 0), (2, 1), (2, 2), (2, 3)) if per <= 1 or above(N) // C <= (2 if per == 3 else 4) << 13]
+            blocks = [(B, warps) for B in full((4096, 8192, 16384), (256,)) for warps in (8, 16, 32) if B // warps <= 2048]
+            for section, args, long_args, whole, torch_fn in (
+                    ("softmax_cluster", (x, o), (p, x, N, N), peers.softmax_long, lambda: torch.softmax(x, -1)),
+                    ("layer_norm_cluster", (x, w, b, o), (p, x, w, b, N, N, 1e-6), peers.layernorm_long, lambda: F.layer_norm(x, (N,), w, b, 1e-6)),
+                    ("rms_norm_cluster", (x, w, o), (p, x, w, N, N, 1e-6), peers.rmsnorm_long, lambda: F.rms_norm(x, (N,), w, 1e-6))):
+                tail = () if section == "softmax_cluster" else (1e-6,)
+                ours = {c: (lambda c=c: kernel("softmax_cluster.tile", section, T=T, C=c[0], warps=c[1], STAGES=c[2], BLOCK=above(N) // c[0]).bind(
+                            min(rows, measure.dev.sms * c[3] // c[0] if c[3] else rows) * c[0], *args, rows, N, N, *tail))
+                        for c in forms}
+                theirs = {c: (lambda c=c: lambda: whole[(rows,)](*long_args, c[0], num_warps=c[1])) for c in blocks}
+                if section == "softmax_cluster":        # a row of 65536 fits in one program's registers
+                    theirs |= {("whole", k): (lambda k=k: lambda: peers.softmax[(rows,)](p, x, N, N, N, above(N), num_warps=k)) for k in (16, 32) if above(N) <= 65536}
+                ref = {"softmax_cluster": lambda: torch.softmax(x[:16].float(), -1), "layer_norm_cluster": lambda: F.layer_norm(x[:16].float(), (N,), w.float(), b.float(), 1e-6),
+                       "rms_norm_cluster": lambda: F.rms_norm(x[:16].float(), (N,), w.float(), 1e-6)}[section]
+                rowwise(section, N, T, 2, ours, theirs, torch_fn, lambda: [("out", o[:16], ref()), *peer("out", p[:16], ref())], rows=rows)
+            del x, w, b, o, p
+            empty_cache()
 
 
 def layer_norm_bwd():
@@ -417,6 +451,54 @@ def matmul():
                registers=i["registers"], spilled=i["local_bytes"])
 
 
+def hadamard():
+    """Transforms of rows on tensor cores (examples/hadamard.tile), beside a copy of as many bytes, and the transform to 8 bits with a scale a row."""
+    def signed_sums(v):
+        half, n = 1, v.shape[1]
+        while half < n:
+            pairs = v.view(len(v), -1, 2, half)
+            v, half = torch.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), 2).view(-1, n), 2 * half
+        return v
+
+    for T, lg in [(T, lg) for T in ("f16", "bf16") for lg in full((7, 8, 9, 10, 11, 12, 13, 14, 15), (8, 13))]:
+        N = 1 << lg
+        rows, scale = full(1 << 27, 1 << 14) >> lg, N ** -0.5
+        case_begins("hadamard", f"{T} {N}")
+        x = random(T, rows, N)
+        y, p = torch.full_like(x, math.nan), torch.empty_like(x)
+        q, s = torch.zeros(rows, N, device=D, dtype=torch.float8_e4m3fn), torch.empty(rows, device=D)
+        # (ROWS, PIECES, warps, STAGES, programs a multiprocessor; 0: as many as there are tiles)
+        if N <= 4096:
+            space = [(R, max(N // 256, 1), w, 1, 0) for w in (1, 2, 4, 8) for R in (w, 2 * w, 4 * w) if R * max(N, 256) <= 4096 * w]
+        else:
+            space = [(1, P, w, stages, per) for P in (8, 16) for w in (4, 8, 16) if w <= N // 256 // P * 2 for stages, per in ((1, 0), (2, 1), (2, 2), (3, 1))]
+
+        def makes(name, *out):
+            def make(c):
+                R, P, w, stages, per = c
+                tiles = tilec.cdiv(rows, R * max(256 // N, 1))
+                grid = min(tiles, per * measure.dev.sms) if per else tiles
+                return kernel("hadamard.tile", name, T=T, N=N, ROWS=R, PIECES=P, WARPS=max(N // 256, 1) // P, warps=w, STAGES=stages).bind(grid, x, *out, rows, scale)
+            return {c: (lambda c=c: make(c)) for c in space}
+        ref = signed_sums(x[:64].float()) * scale
+        for section, ours, work, other in (("hadamard", makes("hadamard_mma", y), 4 * x.numel(), lambda: p.copy_(x)),
+                                           ("hadamard_quantise", makes("hadamard_quantise", q, s), 3 * x.numel(), lambda: q.copy_(x))):
+            if section == "hadamard_quantise" and T != "bf16":
+                continue
+            _, cfg = best(ours.items())
+            call, kernels = ran(ours[cfg])
+            to, tc = settle(lambda: call, lambda: other)
+            call()
+            sync()
+            if section == "hadamard":
+                check(f"hadamard {T} {N}", y[:64], ref, ROUNDING[T])
+            else:
+                check(f"hadamard_quantise {T} {N}", q[:64].float() * s[:64, None], ref, 0.04)
+            record(section, f"{T} rows of {N}", "TB/s", {"copy": rate(tc, work, "TB/s"), "tilec": rate(to, work, "TB/s", str(cfg))}, ["copy"], work=work, kernels=kernels)
+        del x, y, p, q, s
+        empty_cache()
+
+
 def softmax_stages():
     """The persistent softmax: rows one by one, and with the next rows already being copied."""
     for rows, n in full(((32768, 256), (32768, 1024), (8192, 4096), (8192, 8192)), ((9, 128),)):
@@ -474,6 +556,92 @@ def attention():
                     kernels = kernels + used
                     check(f"attention_wgmma d{HD} s{S} {causal}", o, ref, 3e-3)
                 record("attention", f"d{HD} s{S} {'causal' if causal else 'full'}", unit, sides, ["flash2", "cudnn"], work=work, kernels=kernels)
+
+
+def attention_backward():
+    """dq, dk and dv, f16, 16,384 tokens, 2,048 hidden, by all kernels that it takes; beside torch's FlashAttention-2 and cuDNN. `tilec` computes scores
+    twice and gives the same bits each time (attention_backward.tile), `by hand` adds dq up by atomics (attention_backward_wgmma.tile)."""
+    from torch.nn.attention import sdpa_kernel, SDPBackend as SB
+    attend = F.scaled_dot_product_attention
+    for HD in full((64, 128), (64,)):
+        for S in full((1024, 4096, 16384), (100,)):
+            for causal in (False, True):
+                case = f"d{HD} s{S} {'causal' if causal else 'full'}"
+                case_begins("attention_backward", case)
+                B, H = full((16384 // S, 2048 // HD), (1, 2))
+                heads, scale, CAUSAL = B * H, HD ** -0.5, str(causal).lower()
+                q, k, v, do = (random("f16", B, H, S, HD) for _ in range(4))
+                flash, cudnn = (SB.MATH, SB.MATH) if REHEARSE else (SB.FLASH_ATTENTION, SB.CUDNN_ATTENTION)
+                work, unit = 10.0 * heads * S * S * HD * (0.5 if causal else 1), "TFLOP/s"
+
+                def theirs(backend):
+                    leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+                    with sdpa_kernel(backend):
+                        y = attend(*leaves, is_causal=causal)
+                    return y.detach(), lambda: torch.autograd.grad(y, leaves, do, retain_graph=True)
+
+                o, flash_fn = theirs(flash)
+                _, cudnn_fn = theirs(cudnn)
+                sees = torch.ones(S, S, dtype=torch.bool, device=D).tril() if causal else None
+                lse = torch.empty(heads, S, device=D)
+                for h, (a, b) in enumerate(zip(q.view(heads, S, HD), k.view(heads, S, HD)) if not SHARE else ()):
+                    s = (a.float() @ b.float().T) * scale
+                    lse[h] = torch.logsumexp(s if sees is None else s.masked_fill(~sees, -math.inf), 1)
+                    del s
+                del sees
+                grads = [torch.full_like(t, math.nan) for t in (q, k, v)]
+                dq, dk, dv = (t.view(heads, S, HD) for t in grads)
+                sides = [t.view(heads, S, HD) for t in (q, k, v, do)]
+                delta = torch.empty(heads, S, device=D)
+
+                def twice(c):
+                    def make():
+                        call = lambda name, rows, *args, **m: kernel("attention_backward.tile", name, D=HD, **m).bind((tilec.cdiv(S, rows), heads), *args)
+                        own, queries, deep, keys, warps, stay = c
+                        how = dict(CAUSAL=CAUSAL, warps=warps, STAY=stay)
+                        calls = [call("attention_delta", 64, o, do, delta, S),
+                                 call("attention_dkdv", own, q, k, v, do, lse, delta, dk, dv, S, scale, BM=queries, BN=own, STAGES=deep, **how),
+                                 call("attention_dq", own, q, k, v, do, lse, delta, dq, S, scale, BM=own, BN=keys, **how)]
+                        return lambda: [f() for f in calls]
+                    return make
+
+                def once(c):
+                    def make():
+                        stages, early = c
+                        BM = 128 if HD == 64 else 64
+                        blocks = tilec.cdiv(S, BM)
+                        file = "attention_backward_wgmma.tile"
+                        rows, lse2, sums = (torch.empty(heads, blocks * BM, *more, device=D) for more in ((), (), (HD,)))
+                        calls = [kernel(file, "attention_rows", D=HD, BM=BM).bind((blocks, heads), o, do, lse, rows, lse2, sums, S),
+                                 kernel(file, "attention_backward", D=HD, STAGES=stages, EARLY=early, CAUSAL=CAUSAL).bind(
+                                     measure.dev.sms, *sides, lse2, rows, sums, dk, dv, scale),
+                                 kernel(file, "attention_dq", D=HD).bind((blocks, heads), sums, dq, S, scale)]
+                        return lambda: [f() for f in calls]
+                    return make
+
+                space = [(64, 32, 2, 32, 4), (128, 64, 2, 128, 8), (128, 64, 3, 128, 8), *([(128, 128, 3, 128, 8)] if HD == 64 else [])]
+                ours = {c: twice(c) for c in [(*c, "false") for c in space] + [(*space[2], "auto")]}
+                hand = {(n, early): once((n, early)) for n in full((2, 3), (2,)) for early in ("true", "false")}
+                exact = grads if SHARE else cudnn_fn()
+
+                def checked(what, make):
+                    for t in grads:
+                        t.fill_(math.nan)
+                    fn, used = ran(make)
+                    fn()
+                    for name, t, ref in zip(("dq", "dk", "dv"), grads, exact):
+                        check(f"attention_backward {what} {case} {name}", t, ref, 5e-3)
+                    return fn, used
+
+                _, choice = best(ours.items())
+                fn, kernels = checked("twice", ours[choice])
+                found = {"flash2": rate(times(flash_fn), work, unit), "cudnn": None, "tilec": rate(times(fn), work, unit, choice)}
+                _, choice = best(hand.items())
+                fn, used = checked("once", hand[choice])
+                to, tc = settle(lambda: fn, lambda: cudnn_fn)         # in turns: the chip is as warm for both
+                found.update(cudnn=rate(tc, work, unit), **{"by hand": rate(to, work, unit, choice)})
+                record("attention_backward", case, unit, found, ["flash2", "cudnn"], work=work, kernels=kernels + used)
+                empty_cache()
 
 
 def async_add():
@@ -768,6 +936,9 @@ def quantise():
         s, ps = torch.full(shape, math.nan, device=D), torch.empty(shape, device=D)
         at = lambda c: (tilec.cdiv(n, c["ROWS"]), n // 128) if name == "groups" else shape
         ours = {str(c): (lambda c=c: kernel("quantise.tile", f"quantise_{name}", X="bf16", T="f8e4m3", **c).bind(at(c), x, q, s, n, n)) for c in space}
+        if name == "grid":                      # in one pass, which Triton's language has no words for
+            ours |= {str(c): (lambda c=c: kernel("quantise.tile", "quantise_cluster", X="bf16", T="f8e4m3", **c).bind((n // 256 * c["C"], n // 256), x, q, s, n, n))
+                     for c in (dict(C=C, warps=w) for C in (2, 4, 8) for w in (4, 8, 16))}
         def theirs_of(c):
             more = (128, c["ROWS"]) if name == "groups" else (128,) if name == "squares" else (256, c["SUB_M"], c["SUB_N"])
             return lambda: getattr(peers, f"quantise_{name}")[at(c)](x, p, ps, n, n, *more, num_warps=c["warps"])
@@ -837,6 +1008,8 @@ def schedule():
 # BM, BN, BK, warps, stages, rows of tiles in a group, persistent
 WIDE_TILES = [(128, 256, 64, 8, 3, 8, True), (128, 256, 64, 8, 3, 8, False), (256, 128, 64, 8, 3, 8, True), (128, 256, 64, 8, 3, 16, True),
               (256, 128, 64, 8, 3, 8, False), (128, 128, 64, 8, 4, 8, True)]
+# Two teams that multiply by turns, each with tiles of its own: what becomes of sums is hidden behind the other's products.
+TURNS_TILES = [(128, 192, 64, 4, 5, 8, True), (192, 128, 64, 4, 5, 8, True), (128, 128, 64, 4, 4, 8, True), (64, 256, 64, 4, 4, 8, True)]
 SMALL_TILES = [(128, 128, 64, 8, 4, 8, False), (128, 256, 64, 8, 3, 8, True), (64, 128, 64, 4, 4, 8, False), (128, 128, 64, 4, 4, 8, False),
                (128, 256, 64, 8, 3, 8, False), (64, 256, 64, 4, 3, 8, False), (128, 128, 64, 4, 3, 8, 2)]
 # 8-bit floats whose sums are added up: of those the threads hold two sets.
@@ -911,18 +1084,19 @@ def by_cublas(A, B, c, fast=False):
 
 
 def product_row(section, case, c, work, ours, theirs, want, tol):
-    """All sides in turns into c, each result checked; joules and clocks of ours and of the two first peers."""
+    """All sides in turns into c, each result checked (want: of all, or {side: its own}); joules and clocks of ours and of the two first peers."""
     theirs = {name: makes for name, makes in theirs.items() if name in PEERS and (not REHEARSE or name == "cublas" or name == "triton" and INTERPRETED)}
     if "triton" in theirs and "teams" not in PEERS:
         theirs["triton"] = {how: make for how, make in theirs["triton"].items() if how[0] != "teams"}
     kernels, found = against(section, case, ours, theirs, brief=True)
     sides = {name: rate(t, work, "TFLOP/s", label) for name, (label, _, t) in found.items()}
     for name, (label, fn, _) in found.items():
-        if want is not None:
+        wanted = want.get(name, want["tilec"]) if isinstance(want, dict) else want
+        if wanted is not None:
             c.fill_(math.nan)
             fn()
             sync()
-            check(f"{section} {case} {name} {label}", c, want, tol)
+            check(f"{section} {case} {name} {label}", c, wanted, tol)
     more = powers({name: (found[name][1], found[name][2][1]) for name in [*list(theirs)[:2], "tilec"] if name in found}, work)
     record(section, case, "TFLOP/s", sides, [name for name in found if name != "tilec"], work=work, kernels=kernels, **more)
 
@@ -935,6 +1109,7 @@ def products_f16():
         a, b, c = random("f16", M, K), random("f16", K, N), torch.empty(M, N, device=D, dtype=torch.float16)
         want = None if SHARE else a.float() @ b.float()
         tiles, boxes, gluon = (SMALL_TILES, SMALL_BOXES, SMALL_GLUON) if few_tiles(M, N) else (WIDE_TILES, WIDE_BOXES, WIDE_GLUON)
+        tiles = tiles + TURNS_TILES if tiles is WIDE_TILES else tiles
         for layout, B in (("nn", b), ("nt", b.T.contiguous().T)):
             ours = {t: (lambda t=t: by_tilec(a, B, c, t, T="f16", TO="f16")) for t in tiles}
             theirs = {"cublas": by_cublas(a, B, c), "triton": {t: (lambda t=t: by_triton(a, B, c, t)) for t in boxes},
@@ -961,6 +1136,101 @@ def products_f8():
         empty_cache()
 
 
+def products_scaled():
+    """8-bit floats with a scale for 1 x 128 of a and 128 x 128 of b, in DeepGEMM's shapes; cublasLt's product of as many has one scale for each matrix."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+    shapes = [(7168, 16384), (24576, 1536), (32768, 512), (4096, 7168), (7168, 2048), (2112, 7168)]
+    tiles = [(128, 128, 8, 4), (128, 128, 8, 5), (128, 128, 8, 6), (64, 128, 4, 3), (64, 128, 4, 4)]
+    pointers, boxes = [(64, 128, 4, 3), (128, 128, 8, 3), (128, 128, 8, 4)], [(128, 128, 8, 4), (128, 128, 4, 4), (64, 128, 4, 4)]
+    for N, K in full(shapes, [(264, 272)]):
+        M = full(4096, 136)
+        case_begins("products_scaled", f"{M} x {N} x {K}")
+        a, b = (torch.randn(n, K, device=D).to(torch.float8_e4m3fn) for n in (M, N))
+        groups = tilec.cdiv(K, 128)
+        sa, sb = torch.rand(groups, M, device=D) + 0.5, torch.rand(tilec.cdiv(N, 128), groups, device=D) + 0.5
+        c = torch.empty(M, N, device=D, dtype=torch.bfloat16)
+        count = lambda t: tilec.cdiv(M, t[0]) * tilec.cdiv(N, t[1])
+        ours = {t: (lambda t=t: kernel("quantise.tile", "scaled_matmul", TO="bf16", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
+            count(t), a, sa, b, sb, c, M, N, K)) for t in tiles}
+        by_pointers = lambda t: lambda: peers.scaled_matmul[(count(t),)](a, sa, b, sb, c, M, N, K, t[0], t[1], 8, num_warps=t[2], num_stages=t[3])
+
+        def by_boxes(t):
+            box = [TensorDescriptor.from_tensor(x, list(shape)) for x, shape in ((a, (t[0], 128)), (b, (t[1], 128)), (c, t[:2]))]
+            programs = min(count(t), measure.dev.sms)
+            return lambda: peers.scaled_matmul_boxes[(programs,)](box[0], sa, box[1], sb, box[2], M, N, K, t[0], t[1], 8, num_warps=t[2], num_stages=t[3])
+        triton_s = {("pointers", *t): (lambda t=t: by_pointers(t)) for t in pointers} | {("boxes", *t): (lambda t=t: by_boxes(t)) for t in boxes}
+        want = None
+        if not SHARE:
+            of_b = sb.repeat_interleave(128, 0)[:N].repeat_interleave(128, 1)[:, :K]
+            want = {"tilec": (a.float() * sa.T.repeat_interleave(128, 1)[:, :K]) @ (b.float() * of_b).T, "cublas": a.float() @ b.float().T}
+            del of_b
+        product_row("products_scaled", f"f8e4m3 {M} x {N} x {K}", c, 2.0 * M * N * K, ours, {"triton": triton_s, "cublas": by_cublas(a, b.T, c)}, want, 8e-3)
+        del a, b, sa, sb, c, want
+        empty_cache()
+
+
+def uneven(experts, rows):
+    """How many of the rows each expert has: some four times as many as others, none a round number."""
+    shares = [1 + i * 7 % 5 * 0.75 for i in range(experts)]
+    ends = [int(rows * sum(shares[:i + 1]) / sum(shares)) for i in range(experts)]
+    return [end - start for start, end in zip([0, *ends], ends)]
+
+
+def by_experts(a, b, ends):
+    """torch's product of rows by experts; where there is no GPU, one expert after the other."""
+    if not REHEARSE:
+        return torch._grouped_mm(a, b.transpose(1, 2), offs=ends)
+    return torch.cat([x @ y.T for x, y in zip(a.split(torch.diff(ends, prepend=ends.new_zeros(1)).tolist()), b)])
+
+
+def grouped():
+    """Rows by experts, uneven: bf16 beside torch._grouped_mm, and 8-bit floats with block scales beside torch._scaled_grouped_mm, which has a scale
+    for a row and a column. What plans the tiles is a launch on either side, and counted."""
+    for experts, rows, N, K in full([(E, rows, *nk) for E, rows in ((8, 32768), (64, 16384)) for nk in ((4096, 7168), (7168, 2048))], [(3, 200, 136, 272)]):
+        counts = uneven(experts, rows)
+        ends = torch.tensor(counts, device=D).cumsum(0).to(torch.int32)
+        c = torch.empty(rows, N, device=D, dtype=torch.bfloat16)
+        plan, blocks = torch.empty(3 * (rows // 64 + experts + 1), device=D, dtype=torch.int32), torch.empty(1, device=D, dtype=torch.int32)
+        work, groups = 2.0 * rows * N * K, tilec.cdiv(K, 128)
+
+        def ours_of(name, BM, BN, args, **defines):
+            order = kernel("grouped_rows.tile", "plan_rows", BM=BM).bind(1, ends, plan, blocks, experts)
+            product = kernel("grouped_rows.tile", name, BM=BM, BN=BN, **defines).bind((tilec.cdiv(rows, BM) + experts) * tilec.cdiv(N, BN), *args, c, plan, blocks, N)
+
+            def both():
+                order()
+                product()
+            return both
+
+        def row(case, ours, theirs, A, B, tol):
+            kernels, found = against("grouped", case, ours, theirs, brief=True)
+            if not SHARE:
+                c.fill_(math.nan)
+                found["tilec"][1]()
+                sync()
+            for e, count in enumerate(counts if not SHARE else []):
+                mine = slice(sum(counts[:e]), sum(counts[:e]) + count)
+                check(f"grouped {case} expert {e}", c[mine], A[mine].float() @ B[e].float().T, tol)
+            record("grouped", case, "TFLOP/s", {name: rate(t, work, "TFLOP/s", label) for name, (label, _, t) in found.items()},
+                   [name for name in found if name != "tilec"], work=work, kernels=kernels)
+        case_begins("grouped", f"bf16 {experts} of {rows}")
+        a, b = random("bf16", rows, K), torch.randn(experts, N, K, device=D, dtype=torch.bfloat16)
+        tiles = [(128, 256, 64, 3), (128, 128, 64, 4), (128, 128, 64, 5)]
+        row(f"bf16 {experts} experts, {rows} x {N} x {K}", {t: (lambda t=t: ours_of("grouped_rows", t[0], t[1], (a, b.view(-1, K)), BK=t[2], STAGES=t[3])) for t in tiles},
+            {"torch": {"": lambda: lambda: by_experts(a, b, ends)}}, a, b, 8e-3)
+        case_begins("grouped", f"f8e4m3 {experts} of {rows}")
+        a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
+        sa, sb = torch.ones(groups, rows, device=D), torch.ones(experts, tilec.cdiv(N, 128), groups, device=D)      # how fast it is does not depend on them
+        by_row, by_column = torch.ones(rows, device=D), torch.ones(experts, N, device=D)
+        theirs = lambda: torch._scaled_grouped_mm(a, b.transpose(1, 2), by_row, by_column, offs=ends, out_dtype=torch.bfloat16)
+        if REHEARSE:
+            theirs = lambda: by_experts(a.float(), b.float(), ends)
+        row(f"f8e4m3 {experts} experts, {rows} x {N} x {K}", {t: (lambda t=t: ours_of("grouped_rows_scaled", 128, 128, (a, sa, b.view(-1, K), sb), STAGES=t)) for t in (4, 5, 6)},
+            {"torch": {"": lambda: theirs}}, a, b, 8e-3)
+        del a, b, c, sa, sb
+        empty_cache()
+
+
 def products_in_company():
     """With a bias, an activation and a residual, beside the same kernel without them (bench/products.tile), and what torch takes."""
     M, N, K = full((4096, 11008, 4096), (128, 256, 128))
@@ -970,7 +1240,7 @@ def products_in_company():
 
     def makes(**company):
         args = (x, w, bias, residual, y, M, N, K)
-        return {t: (lambda t=t: by_tilec(x, w, y, t, "products.tile", "linear", args, **company)) for t in WIDE_TILES}
+        return {t: (lambda t=t: by_tilec(x, w, y, t, "products.tile", "linear", args, **company)) for t in WIDE_TILES + [t for t in TURNS_TILES if t[0] <= 128]}
     case_begins("products_in_company", "bare")
     sums = None if SHARE else x.float() @ w.float()
     product_row("products_in_company", f"f16 {M} x {N} x {K}", y, work, makes(), {"cublas": by_cublas(x, w, y), "triton": {
@@ -1168,6 +1438,36 @@ print(i["from_cache"], t, i["load_ms"])""", 6)
         host_row("warm_start", name, "ms", {"tilec": [r[1] for r in rows[1:]], "cold": [rows[0][1]], "of it the driver's": [r[2] for r in rows[1:]]})
 
 
+def program(name):
+    """Of bench/."""
+    return os.path.join(os.environ.get("TILEC_BIN", os.path.join(root, "build", "bin")), name)
+
+
+def first_call():
+    """The first call of a function that was compiled ahead, in a new process (bench/first.c), beside what the driver needs to load the same code:
+    a cubin, PTX that is in the driver's cache, and PTX that is not."""
+    sides = ["tilec"] if REHEARSE else ["driver", "tilec"]
+    for kern in ("add", "rows", "product"):
+        for case, exe, cache in (("cubin", "cubin", "1"), ("PTX, in the driver's cache", "ptx", "0"), ("PTX", "ptx", "1")):
+            if not os.path.exists(program(f"bench_first_{exe}")):
+                measure.left_out.append(f"first_call {kern}, {case}: there is no bench_first_{exe}, for want of ptxas")
+                continue
+            case_begins("first_call", f"{kern}, {case}")
+            ms = {side: [] for side in sides}
+            with tempfile.TemporaryDirectory() as folder:
+                env = {**os.environ, "CUDA_CACHE_PATH": folder, "CUDA_CACHE_DISABLE": cache}
+                for k in range(1 + full(9, 1)):
+                    for side in sides:
+                        r = subprocess.run([program(f"bench_first_{exe}"), measure.dev.spec, side, kern], capture_output=True, text=True, env=env)
+                        if r.returncode:
+                            failures.append(f"first_call: {r.stderr.strip()}")
+                            return
+                        if k:                               # the first fills the driver's cache
+                            ms[side].append(float(r.stdout) / 1e3)
+            beyond = {} if REHEARSE else {"beyond_the_driver": data.quantiles(ms["tilec"])[1] - data.quantiles(ms["driver"])[1]}
+            host_row("first_call", f"{kern}, {case}", "ms", ms, sides[:-1], **beyond)
+
+
 def launch():
     """One launch: from Python, bound and not, beside Triton's, and in a loop of C in the same process, stream and kernel; from C, beside the
     driver's own (bench/launch.c)."""
@@ -1200,13 +1500,60 @@ def launch():
     host_row("launch", "python, bound, of C in its process", "times", {"tilec": [t / c for t, c in zip(us["tilec"], us["tilec, looped in C"])]})
     if REHEARSE:
         return
-    exe = os.path.join(os.environ.get("TILEC_BIN", os.path.join(root, "build", "bin")), "bench_launch")
-    runs = [subprocess.run([exe], capture_output=True, text=True) for _ in range(5)]
+    runs = [subprocess.run([program("bench_launch")], capture_output=True, text=True) for _ in range(5)]
     if any(r.returncode for r in runs):
         failures.append("bench_launch: " + runs[0].stderr.strip())
         return
     c = [{l.split()[0]: float(l.split()[1]) for l in r.stdout.splitlines()} for r in runs]
     host_row("launch", "C", "us", {n: [r[n] for r in c] for n in c[0]}, ["cuLaunchKernel"])
+
+
+def said_by(name, *args, times=5):
+    """What a program of bench/ prints when it is run so many times: the lines of each run; None if one failed."""
+    runs = [subprocess.run([program(name), *args], capture_output=True, text=True) for _ in range(full(times, 1))]
+    if bad := next((r for r in runs if r.returncode), None):
+        failures.append(f"{name}: {bad.stderr.strip()}")
+        return None
+    return [r.stdout.splitlines() for r in runs]
+
+
+def by_name(runs, pattern):
+    """Of lines that the pattern matches, by its group `name`: the numbers of its other groups, each in all runs."""
+    found = {}
+    for m in (m for lines in runs for m in map(re.compile(pattern).match, lines) if m):
+        values = {k: float(v) for k, v in m.groupdict().items() if k != "name"}
+        for key, value in values.items():
+            found.setdefault(m["name"].strip(), {}).setdefault(key, []).append(value)
+    return found
+
+
+def graph():
+    """A kernel in a chain of 1000 empty ones: launched one by one, and as graphs, the driver's own and ours (bench/graph.c)."""
+    case_begins("graph", "1000 kernels")
+    runs = [] if REHEARSE else said_by("bench_graph")
+    found = by_name(runs or [], r"(?P<name>\w+(, [a-z ]+)?) +(?P<all>[\d.]+) +(?P<host>[\d.]+)$")
+    for case, key in (("1000 kernels, each", "all"), ("1000 kernels, each, on the host alone", "host")):
+        if found:
+            host_row("graph", case, "us", {name: v[key] for name, v in found.items()}, ["cuGraphLaunch", "cuLaunchKernel"])
+
+
+def windows():
+    """A table that is read while a larger array streams past it: without a window of the L2 cache, with one of which every access persists, and of which as
+    many do as fit (examples/embed/windows.c)."""
+    case_begins("windows", "all")
+    found = by_name(said_by("bench_windows", measure.dev.spec) or [], r" *(?P<name>[\d.]+ MB) +(?P<none>[\d.]+) ms +(?P<all>[\d.]+) ms +(?P<fits>[\d.]+) ms, ratio (?P<ratio>[\d.]+)")
+    for name, v in found.items():
+        host_row("windows", f"table of {name}", "ms", {"no window": v["none"], "all of it": v["all"], "what fits": v["fits"]}, ["no window"], ratio=v["ratio"][0])
+
+
+def streams():
+    """Kernels of few programs side by side, in one stream and in several, launched and as a graph; a chain of short ones (examples/embed/overlap.c)."""
+    case_begins("streams", "all")
+    found = by_name(said_by("bench_overlap", measure.dev.spec) or [], r"(?P<name>[a-z ]+?) +(?P<all>[\d.]+) ms, +(?P<each>[\d.]+) us a kernel$")
+    for case, first, *more in (("64 kernels of 4 programs, each", "one stream", "two streams", "eight streams", "a graph of eight streams"),
+                               ("a chain of 1000 kernels, each", "a chain of launches", "a chain as a graph")):
+        if found:
+            host_row("streams", case, "us", {name: found[name]["each"] for name in (first, *more)}, [first])
 
 
 # What the summary says beside Triton, cuBLAS and Gluon: sections of rows.
@@ -1219,7 +1566,7 @@ GROUPS = {
     "products": ("products",),
     "products of 8-bit floats": ("products_f8",),
 }
-UNPREPARED = ("vector_add", "transpose", "async_add", "memcpy", *PARTS["host"])   # few kernels, and much memory
+UNPREPARED = ("vector_add", "transpose", "async_add", "memcpy", *PARTS["host"], *PARTS["runtime"])   # few kernels, and much memory
 
 if __name__ == "__main__":
-    Driver(PARTS, globals(), GROUPS, PARTS["host"], UNPREPARED).main()
+    Driver(PARTS, globals(), GROUPS, PARTS["host"] + PARTS["runtime"], UNPREPARED).main()

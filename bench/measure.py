@@ -190,7 +190,10 @@ def graph_of(run, times=1):
     return graph.replay
 
 
-DWELL, WARMING, AT_ONCE = 0.4, 0.1, 2e-3    # seconds: of a measurement of power, before it, and of launches that go in one piece
+# Seconds of a measurement of power, before it, and of launches that go in one piece: asking the meter takes milliseconds, in which the device must
+# have enough to do.
+DWELL, WARMING, AT_ONCE = 0.5, 0.2, 4e-2
+MANY = 2000                                 # launches of one graph
 meter = None                                # None: not asked for yet; False: there is none
 
 
@@ -208,7 +211,7 @@ def dwell(run, ms):
             print(f"note: no joules and clocks: {e}", flush=True)
     if not meter:
         return None
-    each = max(1, round(AT_ONCE * 1e3 / ms))
+    each = min(max(1, round(AT_ONCE * 1e3 / ms)), MANY)
     replay, launches, clocks, under_way, read = graph_of(run, each), 0, [], [], []
     begin = last = time.perf_counter()
     joules = meter.joules()

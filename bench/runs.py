@@ -13,25 +13,34 @@ import sys
 import data
 
 FILES = ("README.md", os.path.join("bench", "RESULTS.md"))
-NAMES = {"triton": "Triton", "cublas": "cuBLAS", "flash2": "FlashAttention-2", "cudnn": "cuDNN", "gluon": "Gluon", "bare": "the product alone"}
+NAMES = {"copy": "a copy", "triton": "Triton", "cublas": "cuBLAS", "flash2": "FlashAttention-2", "cudnn": "cuDNN", "gluon": "Gluon", "bare": "the product alone",
+         "driver": "the driver alone"}
 # name: the sections whose rows it holds
 TABLES = {
     "rows": ("vector_add", "softmax", "layer_norm", "rms_norm", "add_rms_norm", "transpose"),
+    "long": ("softmax_cluster", "layer_norm_cluster", "rms_norm_cluster"),
     "backward": ("softmax_bwd", "layer_norm_bwd", "rms_norm_bwd"),
     "losses": ("cross_entropy", "cross_entropy_bwd", "cross_entropy_fused", "rotary", "rotary_interleaved", "dropout", "dropout_each"),
     "order": ("sort", "argsort", "top8", "top64", "cumsum", "recurrence", "gather", "histogram"),
     "arrays": ("prefix_sum", "select", "radix_sort"),
+    "hadamard": ("hadamard", "hadamard_quantise"),
     "quantise": ("quantise_groups", "quantise_squares", "quantise_grid", "scaled_matmul"),
     "matmul": ("matmul",),
     "products": ("products", "products_f8"),
+    "scaled": ("products_scaled",),
+    "grouped": ("grouped",),
     "company": ("products_in_company",),
     "schedule": ("schedule",),
     "attention": ("attention",),
+    "attention_backward": ("attention_backward",),
     "chains": ("decode",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
     "stages": ("softmax_stages",),
-    "host": ("compile", "tune", "warm_start", "launch"),
+    "host": ("compile", "tune", "warm_start", "first_call", "launch"),
+    "runtime": ("graph",),
+    "windows": ("windows",),
+    "streams": ("streams",),
     "unseen": ("unseen",),
     "processes": ("cpu_process",),
     "compiles": ("cpu_compile",),

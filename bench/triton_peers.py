@@ -37,6 +37,66 @@ def layernorm(out, mean_out, rstd_out, x, weight, bias, stride, n, eps, BLOCK: t
 
 
 @triton.jit
+def softmax_long(out, x, stride, n, BLOCK: tl.constexpr):
+    """Rows in blocks: the largest and the sum on the way, in lanes of their own, then the quotients."""
+    row = tl.program_id(0).to(tl.int64)
+    top = tl.full((BLOCK,), -float("inf"), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + col, mask=col < n, other=-float("inf"), eviction_policy="evict_last").to(tl.float32)
+        new = tl.maximum(top, v)
+        total = tl.where(new == -float("inf"), 0.0, total * tl.exp(top - new) + tl.exp(v - new))
+        top = new
+    most = tl.max(top, 0)
+    scale = 1 / tl.sum(total * tl.exp(top - most), 0)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + col, mask=col < n, eviction_policy="evict_first").to(tl.float32)
+        tl.store(out + row * stride + col, (tl.exp(v - most) * scale).to(out.dtype.element_ty), mask=col < n)
+
+
+@triton.jit
+def layernorm_long(out, x, weight, bias, stride, n, eps, BLOCK: tl.constexpr):
+    """Rows in blocks: the mean, the variance, the result."""
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        total += tl.load(x + row * stride + col, mask=col < n, other=0.0, eviction_policy="evict_last").to(tl.float32)
+    mean = tl.sum(total, 0) / n
+    total = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + col, mask=col < n, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        d = tl.where(col < n, v - mean, 0.0)
+        total += d * d
+    rstd = 1 / tl.sqrt(tl.sum(total, 0) / n + eps)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + col, mask=col < n, eviction_policy="evict_first").to(tl.float32)
+        w = tl.load(weight + col, mask=col < n).to(tl.float32)
+        b = tl.load(bias + col, mask=col < n).to(tl.float32)
+        tl.store(out + row * stride + col, ((v - mean) * rstd * w + b).to(out.dtype.element_ty), mask=col < n)
+
+
+@triton.jit
+def rmsnorm_long(out, x, weight, stride, n, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + col, mask=col < n, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        total += v * v
+    rstd = 1 / tl.sqrt(tl.sum(total, 0) / n + eps)
+    for at in range(0, n, BLOCK):
+        col = at + tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + col, mask=col < n, eviction_policy="evict_first").to(tl.float32)
+        w = tl.load(weight + col, mask=col < n).to(tl.float32)
+        tl.store(out + row * stride + col, (v * rstd * w).to(out.dtype.element_ty), mask=col < n)
+
+
+@triton.jit
 def softmax_backward(dx, dy, y, stride, n, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     col = tl.arange(0, BLOCK)
@@ -416,6 +476,26 @@ def scaled_matmul(a, sa, b, sb, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, 
         ap += 128
         bp += 128
     tl.store(c + m[:, None].to(tl.int64) * N + n[None, :], acc.to(c.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def scaled_matmul_boxes(a, sa, b, sb, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
+    """The same by tensor descriptors, as many programs as multiprocessors, whose loads run on over the end of a tile."""
+    rows = tl.cdiv(M, BM)
+    cols = tl.cdiv(N, BN)
+    groups = tl.cdiv(K, 128)
+    for t in tl.range(tl.program_id(0), rows * cols, tl.num_programs(0), flatten=True):
+        first = t // (GROUP * cols) * GROUP
+        height = min(rows - first, GROUP)
+        within = t % (GROUP * cols)
+        i = (first + within % height) * BM
+        j = (within // height) * BN
+        m = (i + tl.arange(0, BM)) % M
+        acc = tl.zeros((BM, BN), tl.float32)
+        for g in range(0, groups):
+            s = tl.load(sa + g * M + m) * tl.load(sb + j // 128 * groups + g)
+            acc += tl.dot(a.load([i, g * 128]), b.load([j, g * 128]).T) * s[:, None]
+        c.store([i, j], acc.to(c.dtype))
 
 
 # ---- tiles one after the other ----
