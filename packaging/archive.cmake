@@ -1,13 +1,18 @@
 # ninja -C BUILD tilec_archive: libtilec as an archive, BUILD/lib/libtilec.a, of one object with all of LLVM that it needs inside, some 80 MB
 # (archive.py). `cmake --install BUILD --component compiler_static` installs it; without --component it is left out.
-find_program(TILEC_LLVM_CONFIG llvm-config HINTS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH)
-find_program(TILEC_LLVM_OBJCOPY llvm-objcopy HINTS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH)
+set(llvm_tools ${LLVM_TOOLS_BINARY_DIR})
+if(CMAKE_CROSSCOMPILING)                # LLVM's own tools are the host's there; those of this machine know the same archives and any object
+  set(llvm_tools /usr/lib/llvm-22/bin)
+endif()
+find_program(TILEC_LLVM_CONFIG llvm-config HINTS ${llvm_tools} NO_DEFAULT_PATH)
+find_program(TILEC_LLVM_OBJCOPY llvm-objcopy HINTS ${llvm_tools} NO_DEFAULT_PATH)
 if(NOT LLD OR NOT TILEC_LLVM_CONFIG OR NOT TILEC_LLVM_OBJCOPY OR TILEC_SANITIZE OR TILEC_TSAN OR TILEC_FUZZ)
   return()
 endif()
-execute_process(COMMAND ${TILEC_LLVM_CONFIG} --link-static --libfiles ${llvm_components} OUTPUT_VARIABLE inside OUTPUT_STRIP_TRAILING_WHITESPACE
+execute_process(COMMAND ${TILEC_LLVM_CONFIG} --link-static --libnames ${llvm_components} OUTPUT_VARIABLE inside OUTPUT_STRIP_TRAILING_WHITESPACE
   COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(inside UNIX_COMMAND "${inside}")
+list(TRANSFORM inside PREPEND ${LLVM_LIBRARY_DIR}/)
 list(APPEND inside ${STATIC_z} ${STATIC_zstd})
 foreach(lib stdc++ gcc gcc_eh)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=lib${lib}.a OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE

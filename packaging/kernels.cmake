@@ -1,14 +1,14 @@
 # tilec_add_kernels(TARGET FILE.tile... TARGETS sm_80 sm_90a... [DEFINES NAME=VALUE...] [CONFIGS NAME=VALUE,...] [FORMS FACT,...]
-#                   [IMPORTS FOLDER...] [OPTIONS OPTION...] [CUBIN])
+#                   [CHOICES FILE] [IMPORTS FOLDER...] [OPTIONS OPTION...] [CUBIN])
 #   Compiles the files when the program is built, for each of the targets, and puts what comes out into the program or library TARGET: for
 #   softmax.tile there is then "softmax_kernels.h" with a C function for each kernel (tilec --emit=c), which launches it:
 #       int softmax(TilertStream *stream, const float *x, float *y, int32_t rows, int32_t n, int32_t stride, TilertError *err);
 #   TARGET is linked with tilec::runtime, unless it is linked with one of tilec's libraries already; no compiler is needed where it runs.
 #   DEFINES set const and type parameters, CONFIGS make a function for each of several settings ("tune": those that the kernels list), FORMS
-#   code for special arguments, CUBIN puts in what ptxas makes, too; IMPORTS are folders of imported files, OPTIONS go to tilec. A file
+#   code for special arguments, CHOICES what tuning chose (tilerun --tune --choices=FILE), CUBIN puts in what ptxas makes, too; IMPORTS are folders of imported files, OPTIONS go to tilec. A file
 #   is compiled again when it, or a file in IMPORTS, changes. The project has to have the language C.
 function(tilec_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CUBIN" "" "TARGETS;DEFINES;CONFIGS;FORMS;IMPORTS;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CUBIN" "CHOICES" "TARGETS;DEFINES;CONFIGS;FORMS;IMPORTS;OPTIONS")
   if(NOT arg_UNPARSED_ARGUMENTS OR NOT arg_TARGETS)
     message(FATAL_ERROR "tilec_add_kernels(TARGET FILE... TARGETS NAME...): a file and a target are needed")
   endif()
@@ -27,6 +27,11 @@ function(tilec_add_kernels target)
   foreach(form ${arg_FORMS})
     list(APPEND options --form=${form})
   endforeach()
+  if(arg_CHOICES)
+    get_filename_component(choices ${arg_CHOICES} ABSOLUTE)
+    list(APPEND options --choices=${choices})
+    list(APPEND imported ${choices})
+  endif()
   foreach(folder ${arg_IMPORTS})
     get_filename_component(folder ${folder} ABSOLUTE)
     list(APPEND options -I ${folder})

@@ -3,7 +3,8 @@
  * A function is a kernel with its const and type parameters set: those of -D, or of each --config. A function's forms are, for each target:
  * the patterns that were asked for (--form), or one that is found; then the one that takes all arguments; and where that copies boxes or
  * relies on integers not to be negative, one behind it that does neither. Of pointers that a kernel compares with None each form is there
- * once for every answer.
+ * once for every answer. What tuning chose for some values of the arguments (--choices) comes in front, with the forms of that
+ * configuration; what it chose for all takes the place of the kernel's own.
  *
  * The pattern that is found: all addresses and integers are multiples of 16, as far as that makes other code. What makes none is left out,
  * and of the rest each integer need only be the least multiple that gives the same. */
@@ -20,6 +21,9 @@ enum { NULLS_MAX = 3, WORD = 512, MOST_DIVISIBLE = 16 };
 /* One kernel as tilec_describe tells of it. */
 typedef struct Kernel { char *name; char *text; } Kernel;
 
+/* A line of --choices: TARGET FACTS KERNEL:CONFIG. */
+typedef struct Choice { const char *target, *facts, *kernel, *config; } Choice;
+
 typedef struct Emit {
   const AotOptions *o;
   AotFile file;
@@ -27,6 +31,8 @@ typedef struct Emit {
   size_t ntargets;
   Kernel *kernels;
   size_t nkernels;
+  Choice *choices;
+  size_t nchoices;
   void **kept;                              /* all that is to be freed in the end */
   size_t nkept;
 } Emit;
@@ -175,14 +181,14 @@ has_fact(const Facts *f, const char *name)
 }
 
 static int
-add_pattern(Emit *e, const Kernel *k, const char *text, Facts *f)
+add_pattern(Emit *e, const Kernel *k, const char *text, const char *option, Facts *f)
 {
   char *list = keep_text(e, text, strlen(text)), *rest = NULL;
   for (char *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
     TilecFact x;
     const char *wrong = fact_parse(one, &x);
     char message[160];
-    snprintf(message, sizeof message, "--form: %s", wrong ? wrong : "");
+    snprintf(message, sizeof message, "%s: %s", option, wrong ? wrong : "");
     if (wrong)
       return fail(message, one);
     if (kernel_has(k, x.name) && (!x.other || kernel_has(k, x.other)) && add_fact(f, x))
@@ -324,21 +330,21 @@ is_choosy(const TilecResult *r)
   return false;
 }
 
-/* The forms for one target, and one answer of which pointers are null. */
+/* The forms for one target, and one answer of which pointers are null. found: alignment is found, whatever patterns are asked for. */
 static int
-add_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *nulls, const char *target)
+add_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *nulls, const char *target, bool found)
 {
   AotForm *form;
   Facts f;
   int status = 0;
   const int tensors = e->o->compile->tensors;
-  for (size_t i = 0; !status && i < e->o->nforms; i++) {
+  for (size_t i = 0; !status && !found && i < e->o->nforms; i++) {
     f = *nulls;
-    status = add_pattern(e, k, e->o->forms[i], &f);
+    status = add_pattern(e, k, e->o->forms[i], "--form", &f);
     if (!status && f.n > nulls->n)
       status = add_form(e, fn, k, s, &f, target, tensors, &form);
   }
-  TilecResult *general = status || e->o->nforms ? NULL : compile(e, k, s, nulls, target, tensors);
+  TilecResult *general = status || (e->o->nforms && !found) ? NULL : compile(e, k, s, nulls, target, tensors);
   f = *nulls;
   if (general && !general->status && find_pattern(e, k, s, &f, target, general))
     status = add_form(e, fn, k, s, &f, target, tensors, &form);
@@ -368,8 +374,153 @@ nulls_of(Emit *e, const Kernel *k, Setting s, const Facts *common, const char *n
   return n;
 }
 
+/* ---- settings ---- */
+
+/* The end of a value: at a comma or tab outside of brackets. */
+static size_t
+value_length(const char *s, char stop)
+{
+  size_t n = 0;
+  for (int deep = 0; s[n] && (deep || s[n] != stop); n++)
+    deep += strchr("([{", s[n]) != NULL ? 1 : strchr(")]}", s[n]) != NULL ? -1 : 0;
+  return n;
+}
+
+static bool
+is_clause(const char *name)
+{
+#define CLAUSE(clause) || !strcmp(name, #clause)
+  return false
+#include "../base/clauses.def"
+    ;
+#undef CLAUSE
+}
+
+/* -D's that are this kernel's, and those of a configuration, which come first. */
 static int
-fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s)
+settings(Emit *e, const Kernel *k, const char *config, char stop, TilecDefine *out, size_t *n)
+{
+  *n = 0;
+  for (const char *s = config; *s && *n < AOT_LIST;) {
+    size_t len = value_length(s, stop), name = strcspn(s, "=");
+    if (!name || name >= len)
+      return fail("--config wants [KERNEL:]NAME=VALUE,NAME=VALUE, not '%s'", config);
+    out[(*n)++] = (TilecDefine){keep_text(e, s, name), keep_text(e, s + name + 1, len - name - 1)};
+    s += len + (s[len] == stop);
+  }
+  for (size_t i = 0, own = *n; i < e->o->compile->ndefines && *n < AOT_LIST; i++) {
+    const TilecDefine *d = &e->o->compile->defines[i];
+    bool set = !kernel_has(k, d->name) && !is_clause(d->name);
+    for (size_t j = 0; j < own; j++)
+      set |= !strcmp(out[j].name, d->name);
+    if (!set)
+      out[(*n)++] = *d;
+  }
+  return 0;
+}
+
+/* ---- what tuning chose ---- */
+
+/* What code may know of an integer that is x: of one that is not 1 by what it can be divided, as other launches know no more. */
+static TilecFact
+known_of(TilecFact x)
+{
+  int64_t by = MOST_DIVISIBLE;
+  if (x.kind != TILEC_FACT_EQUAL || x.value == 1)
+    return x;
+  while (x.value % by)
+    by /= 2;
+  return (TilecFact){.name = x.name, .kind = TILEC_FACT_DIVISIBLE, .value = by};
+}
+
+/* The facts of a choice: to *when, and what code may know of them beside *f. *fits: they do not contradict which pointers are null. */
+static int
+choice_facts(Emit *e, const Kernel *k, const Choice *c, Facts *f, Facts *when, bool *fits)
+{
+  *fits = true;
+  when->n = 0;
+  int status = add_pattern(e, k, c->facts, "--choices", when);
+  for (size_t i = 0; !status && i < when->n; i++) {
+    const TilecFact x = known_of(when->at[i]);
+    for (size_t j = 0; j < f->n; j++)
+      *fits &= strcmp(f->at[j].name, x.name) != 0 || x.kind != TILEC_FACT_NULL || f->at[j].value == x.value;
+    if (!has_fact(f, x.name) && (x.kind != TILEC_FACT_DIVISIBLE || x.value > 1))
+      status = add_fact(f, x);
+  }
+  return status;
+}
+
+/* The function's newest forms, from `first` on, are for launches of which this holds. */
+static void
+restrict_forms(Emit *e, AotFunction *fn, size_t first, const Facts *when)
+{
+  for (size_t i = first; i < fn->nforms; i++) {
+    AotForm *form = &fn->forms[i];
+    TilecFact *grown = keep(e, calloc(form->nfacts + when->n + 1, sizeof *grown));
+    memcpy(grown, form->facts, form->nfacts * sizeof *grown);
+    for (size_t j = 0; j < when->n; j++)
+      if (when->at[j].kind == TILEC_FACT_EQUAL)
+        grown[form->nfacts++] = when->at[j];
+    form->facts = grown;
+  }
+}
+
+static bool
+is_for(const Choice *c, const Kernel *k, const char *target)
+{
+  return !strcmp(c->kernel, k->name) && !strcmp(c->target, target);
+}
+
+/* Forms of what was chosen for some values; *s becomes what was chosen for all. */
+static int
+add_chosen(Emit *e, AotFunction *fn, const Kernel *k, Setting *s, const Facts *nulls, const char *target)
+{
+  int status = 0;
+  for (size_t i = 0; !status && i < e->nchoices; i++) {
+    const Choice *c = &e->choices[i];
+    if (!is_for(c, k, target))
+      continue;
+    TilecDefine *defines = keep(e, calloc(AOT_LIST, sizeof *defines));
+    Facts f = *nulls, when;
+    Setting chosen = {defines, 0};
+    bool fits;
+    status = settings(e, k, c->config, ',', defines, &chosen.n);
+    if (!status && !strcmp(c->facts, "-")) {
+      *s = chosen;
+      continue;
+    }
+    const size_t first = fn->nforms;
+    if (!status)
+      status = choice_facts(e, k, c, &f, &when, &fits);
+    if (!status && fits)
+      status = add_forms(e, fn, k, chosen, &f, target, true);
+    if (!status)
+      restrict_forms(e, fn, first, &when);
+  }
+  return status;
+}
+
+/* All forms take the same arguments, and say themselves how many programs there are. */
+static int
+check_chosen(const AotFunction *fn)
+{
+  const TilertManifest *own = &fn->forms[fn->nforms - 1].r->manifests[0];
+  for (size_t i = 0; i + 1 < fn->nforms; i++) {
+    const TilertManifest *m = &fn->forms[i].r->manifests[0];
+    uint32_t first[TILERT_MAX_PARAMS], n = tilert_manifest_args(m, first), own_first[TILERT_MAX_PARAMS];
+    bool same = n == tilert_manifest_args(own, own_first);
+    for (uint32_t a = 0; same && a < n; a++)
+      same = !strcmp(m->params[first[a]].dtype, own->params[own_first[a]].dtype);
+    if (!same)
+      return fail("--choices: a choice for kernel %s is for other types of arguments than the kernel has here: set them by -D", fn->kernel);
+    if (!m->grid[0])
+      return fail("--choices: kernel %s has no grid clause, and its callers cannot know the choice: --config sets one", fn->kernel);
+  }
+  return 0;
+}
+
+static int
+fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, bool choose)
 {
   const char *names[NULLS_MAX + 1];
   Facts common = common_facts(e, k);
@@ -381,11 +532,17 @@ fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s)
   for (size_t t = 0; t < e->ntargets; t++)
     for (uint32_t answer = 0; !status && answer < 1u << n; answer++) {
       Facts f = common;
+      Setting own = s;
       for (size_t i = 0; !status && i < n; i++)
         status = add_fact(&f, (TilecFact){.name = names[i], .kind = TILEC_FACT_NULL, .value = answer >> i & 1});
+      if (!status && choose)
+        status = add_chosen(e, fn, k, &own, &f, e->targets[t]);
       if (!status)
-        status = add_forms(e, fn, k, s, &f, e->targets[t]);
+        status = add_forms(e, fn, k, own, &f, e->targets[t], false);
     }
+  for (size_t i = 0; !status && choose && i < e->nchoices; i++)
+    if (!strcmp(e->choices[i].kernel, k->name))
+      status = check_chosen(fn);
   return status;
 }
 
@@ -455,7 +612,7 @@ check_name(const Emit *e, const char *name)
 }
 
 static int
-add_function(Emit *e, const Kernel *k, Setting s, const char *config)
+add_function(Emit *e, const Kernel *k, Setting s, const char *config, bool choose)
 {
   char *name = function_name(e, k->name, config);
   if (check_name(e, name))
@@ -468,47 +625,14 @@ add_function(Emit *e, const Kernel *k, Setting s, const char *config)
   fn->name = name;
   fn->kernel = k->name;
   fn->config = keep_text(e, config, strlen(config));
-  int status = fill_forms(e, fn, k, s);
+  int status = fill_forms(e, fn, k, s, choose);
   if (!status)
     know_arguments(fn, k);
   return status;
 }
 
-/* The end of a value: at a comma or tab outside of brackets. */
-static size_t
-value_length(const char *s, char stop)
-{
-  size_t n = 0;
-  for (int deep = 0; s[n] && (deep || s[n] != stop); n++)
-    deep += strchr("([{", s[n]) != NULL ? 1 : strchr(")]}", s[n]) != NULL ? -1 : 0;
-  return n;
-}
-
-/* -D's that are this kernel's, and those of a configuration, which come first. */
 static int
-settings(Emit *e, const Kernel *k, const char *config, char stop, TilecDefine *out, size_t *n)
-{
-  *n = 0;
-  for (const char *s = config; *s && *n < AOT_LIST;) {
-    size_t len = value_length(s, stop), name = strcspn(s, "=");
-    if (!name || name >= len)
-      return fail("--config wants [KERNEL:]NAME=VALUE,NAME=VALUE, not '%s'", config);
-    out[(*n)++] = (TilecDefine){keep_text(e, s, name), keep_text(e, s + name + 1, len - name - 1)};
-    s += len + (s[len] == stop);
-  }
-  for (size_t i = 0, own = *n; i < e->o->compile->ndefines && *n < AOT_LIST; i++) {
-    const TilecDefine *d = &e->o->compile->defines[i];
-    bool set = !kernel_has(k, d->name) && strcmp(d->name, "warps") != 0;
-    for (size_t j = 0; j < own; j++)
-      set |= !strcmp(out[j].name, d->name);
-    if (!set)
-      out[(*n)++] = *d;
-  }
-  return 0;
-}
-
-static int
-add_config(Emit *e, const Kernel *k, const char *config, char stop)
+add_config(Emit *e, const Kernel *k, const char *config, char stop, bool choose)
 {
   TilecDefine *defines = keep(e, calloc(AOT_LIST, sizeof *defines));
   char *text = keep_text(e, config, strlen(config));
@@ -516,7 +640,7 @@ add_config(Emit *e, const Kernel *k, const char *config, char stop)
   int status = settings(e, k, config, stop, defines, &n);
   for (char *s = text; *s; s++)
     *s = *s == '\t' ? ',' : *s;
-  return status ? status : add_function(e, k, (Setting){defines, n}, text);
+  return status ? status : add_function(e, k, (Setting){defines, n}, text, choose);
 }
 
 /* The configuration if it is this kernel's: with its name in front, or without a name if there is but one kernel. */
@@ -527,6 +651,19 @@ config_for(const Emit *e, const Kernel *k, const char *config)
   if (config[n] == ':')
     return n == own && !strncmp(config, k->name, n) ? config + n + 1 : NULL;
   return e->nkernels == 1 ? config : NULL;
+}
+
+static int
+check_choices(const Emit *e)
+{
+  for (size_t i = 0; i < e->nchoices; i++) {
+    bool found = false;
+    for (size_t k = 0; k < e->nkernels; k++)
+      found |= !strcmp(e->choices[i].kernel, e->kernels[k].name);
+    if (!found)
+      return fail("--choices: there is no kernel '%s'", e->choices[i].kernel);
+  }
+  return 0;
 }
 
 static int
@@ -551,11 +688,11 @@ add_functions(Emit *e, const Kernel *k)
   for (size_t i = 0; !status && i < e->o->nconfigs; i++) {
     const char *config = config_for(e, k, e->o->configs[i]);
     if (config)
-      status = add_config(e, k, config, ',');
+      status = add_config(e, k, config, ',', false);
   }
   for (const char *s = e->o->tune ? k->text : NULL; !status && s && (s = line_find(s, "tune", "")); s++)
-    status = add_config(e, k, keep_text(e, s + 5, strcspn(s + 5, "\n")), '\t');
-  return status || e->file.n > before ? status : add_config(e, k, "", ',');
+    status = add_config(e, k, keep_text(e, s + 5, strcspn(s + 5, "\n")), '\t', false);
+  return status || e->file.n > before ? status : add_config(e, k, "", ',', true);
 }
 
 /* A kernel with one configuration is called by its name alone. */
@@ -584,7 +721,7 @@ static int
 check_defines(const Emit *e)
 {
   for (size_t i = 0; i < e->o->compile->ndefines; i++) {
-    bool found = !strcmp(e->o->compile->defines[i].name, "warps");
+    bool found = is_clause(e->o->compile->defines[i].name);
     for (size_t k = 0; k < e->nkernels; k++)
       found |= kernel_has(&e->kernels[k], e->o->compile->defines[i].name);
     if (!found)
@@ -604,17 +741,50 @@ emit_free(Emit *e)
   free(e->kept);
 }
 
+/* Of a line, cut into its words; false: it is none. */
+static bool
+parse_choice(char *line, Choice *out)
+{
+  char *facts = strchr(line, ' '), *kernel = facts ? strchr(facts + 1, ' ') : NULL, *config = kernel ? strchr(kernel + 1, ':') : NULL;
+  if (!config || facts == line || kernel == facts + 1)
+    return false;
+  *facts = *kernel = *config = 0;
+  *out = (Choice){line, facts + 1, kernel + 1, config + 1};
+  return true;
+}
+
+static int
+find_choices(Emit *e)
+{
+  char *rest = NULL;
+  for (char *line = e->o->choices ? strtok_r(e->o->choices, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    if (*line == '#' || !line[strspn(line, " \t\r")])
+      continue;
+    Choice *grown = keep(e, calloc(e->nchoices + 1, sizeof *grown));
+    if (e->nchoices)
+      memcpy(grown, e->choices, e->nchoices * sizeof *grown);
+    e->choices = grown;
+    if (!parse_choice(line, &grown[e->nchoices++]))
+      return fail("--choices wants lines TARGET FACTS KERNEL:NAME=VALUE,..., not '%s'", line);
+  }
+  return 0;
+}
+
 int
 aot_emit(const AotOptions *o)
 {
   Emit e = {.o = o, .file.o = o};
   int status = find_targets(&e);
   if (!status)
+    status = find_choices(&e);
+  if (!status)
     status = find_kernels(&e);
   if (!status && !e.nkernels)
     status = fail("%s holds no kernel", o->name);
   if (!status)
     status = check_configs(&e);
+  if (!status)
+    status = check_choices(&e);
   if (!status)
     status = check_defines(&e);
   for (size_t i = 0; !status && i < e.nkernels; i++)

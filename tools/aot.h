@@ -14,6 +14,7 @@ typedef struct AotOptions {
   const char *configs[AOT_LIST];            /* [KERNEL:]NAME=VALUE,NAME=VALUE */
   const char *forms[AOT_LIST];              /* facts, ',' between them */
   size_t nconfigs, nforms;
+  char *choices;                            /* lines of tilejit_tuning_choice, '#' in front of others; NULL: none. Cut into words */
   bool tune;                                /* a function for each configuration of the kernels' tune clauses */
   bool cubin;                               /* beside PTX, what ptxas makes of it */
   bool standalone;                          /* the source needs nothing but libcuda.so.1 */

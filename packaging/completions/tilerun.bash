@@ -8,7 +8,7 @@ _tilerun() {
     --target=*) COMPREPLY=($(compgen -W "$(tilec --print-targets 2>/dev/null | sed -n '3,$s/^| `*\([a-z_0-9]*\).*/\1/p')" -- "${word#*=}")); return ;;
     -*)
       compopt -o nospace
-      COMPREPLY=($(compgen -W '--grid= --block= --shared= --cluster= --launches= --pdl --device= --target= -D -I --part --save= --check= --rtol= --atol= --tune --search --retune --bench --no-restore --warmup= --rep= --seed= --stats --ptx --no-specialise --threads= --no-races --max-instructions= --early-copies --help --version' -- "$word"))
+      COMPREPLY=($(compgen -W '--grid= --block= --shared= --cluster= --launches= --pdl --device= --target= -D -I --part --save= --check= --rtol= --atol= --tune --search --choices= --retune --bench --no-restore --warmup= --rep= --seed= --stats --ptx --no-specialise --threads= --no-races --max-instructions= --early-copies --help --version' -- "$word"))
       ;;
     *)
       compopt -o filenames

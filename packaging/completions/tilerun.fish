@@ -16,6 +16,7 @@ complete -c tilerun -l rtol -r -d 'tolerances of --check: |got - want| <= atol +
 complete -c tilerun -l atol -r -d 'tolerances of --check: |got - want| <= atol + rtol * |want| (default: by type)'
 complete -c tilerun -l tune -d 'measure the configurations of the kernel\'s tune(...) clauses first, and run the fastest'
 complete -c tilerun -l search -d 'the same; of a kernel without such clauses, what is near to what it says: warps, stages, blocks'
+complete -c tilerun -l choices -r -d 'with --tune: write the choice to FILE, for tilec --emit=c --choices=FILE; others in it stay'
 complete -c tilerun -l retune -d 'the same, even if the choice is known from an earlier run'
 complete -c tilerun -l bench -d 'time it: median, range and bytes of the arrays per second'
 complete -c tilerun -l no-restore -d 'do not give the arrays their first contents again before each launch of --bench and --tune'

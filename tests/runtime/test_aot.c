@@ -99,6 +99,28 @@ test_persistent(void)
   tilert_buffer_destroy(a.buffer);
 }
 
+/* A launch runs what tuning chose for its arguments, and otherwise what it chose for all; the simulator is an sm_90. */
+static void
+test_chosen(void)
+{
+  static const struct { int32_t n, bias, block; } launches[] = {
+    {100, 0, 32}, {100, 1, 128}, {128, 1, 256}, {128, 0, 128}, {1, 0, 16}, {99, 0, 128},
+  };
+  static int32_t ones[256], y[256];
+  for (int i = 0; i < 256; i++)
+    ones[i] = 1;
+  Memory a = memory(sizeof y, NULL), b = memory(sizeof ones, ones);
+  for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
+    const int32_t n = launches[i].n, bias = launches[i].bias;
+    CHECK_OK(chosen(stream, a.at, n, bias ? b.at : NULL, &err));
+    read_back(a, y, sizeof y);
+    for (int k = 0; k < n; k++)
+      CHECK(y[k] == launches[i].block + bias);
+  }
+  tilert_buffer_destroy(a.buffer);
+  tilert_buffer_destroy(b.buffer);
+}
+
 static void
 test_grid(void)
 {
@@ -252,6 +274,7 @@ main(void)
     test_null_pointer();
     test_grid();
     test_persistent();
+    test_chosen();
     test_tensor();
     test_misuse();
     test_tables();
