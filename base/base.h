@@ -95,6 +95,7 @@ typedef struct Site { Span call; const char *function; } Site;   /* call.site: t
 /* The number of the site; equal sites have equal numbers. A call's own site has a smaller number than the site made of it. */
 u32 site_add(Ctx *c, Span call, const char *function);
 Site site_get(Ctx *c, u32 site);                             /* of a number that site_add gave */
+Span site_in_program(Ctx *c, Span at);                       /* the innermost of at's chain that is not in the library; if none is, at */
 
 /* ---- diag.c: collected, sorted by span, capped, rendered as text or JSON ---- */
 typedef enum DiagId {

@@ -55,3 +55,12 @@ site_get(Ctx *c, u32 site)
     ctx_panic(c, "there is no call site %u", site);
   return c->sites->sites.data[site - 1];
 }
+
+Span
+site_in_program(Ctx *c, Span at)
+{
+  Span s = at;
+  while (s.site && source_locate(c, s.lo).kind == SOURCE_LIBRARY)
+    s = site_get(c, s.site).call;
+  return source_locate(c, s.lo).kind == SOURCE_LIBRARY ? at : s;
+}

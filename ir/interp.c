@@ -501,7 +501,7 @@ run_op(Interp *in, const Op *op)
   case OP_FMA: return interp_fma(in, op);
   case OP_NEG: case OP_NOT: case OP_ABS: case OP_FLOOR: case OP_CEIL: case OP_RINT: case OP_SQRT: case OP_FAST_EXP2:
   case OP_FAST_LOG2: case OP_RSQRT: case OP_FAST_RCP: case OP_FAST_SQRT: case OP_FAST_SIN: case OP_FAST_COS: case OP_FAST_TANH:
-  case OP_TRUNC: case OP_ROUND: case OP_POPC: case OP_CLZ: case OP_BREV:
+  case OP_TRUNC: case OP_ROUND: case OP_ROUND_TF32: case OP_POPC: case OP_CLZ: case OP_BREV:
     return interp_unary(in, op);
   case OP_CMP: return interp_cmp(in, op);
   case OP_SELECT: return interp_select(in, op);

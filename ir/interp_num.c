@@ -203,6 +203,7 @@ float_unary(OpCode op, double x)
   case OP_RINT:  return nearbyint(x);
   case OP_TRUNC: return trunc(x);
   case OP_ROUND: return round(x);
+  case OP_ROUND_TF32: return float_round_tf32((float)x, true);
   case OP_SQRT: case OP_FAST_SQRT: return sqrt(x);
   case OP_FAST_EXP2: return exp2(x);
   case OP_FAST_LOG2: return log2(x);

@@ -245,6 +245,7 @@ struct Func {
   u32 persistent;       /* as many programs a multiprocessor as this at most are started, and do what those of the grid do; 0: all are */
   bool leaves;          /* programs do not stay: passes leave `persistent` 0 */
   KernelChoice roles;         /* a team that copies for the others (passes/roles.c) */
+  KernelChoice pingpong;      /* two teams multiply by turns, each has tiles of its own (passes/pingpong.c) */
   KernelChoice box_stores;    /* stores through pointers go as boxes of tensors where they are such (passes/find_tensors.c) */
   u32 min_blocks;       /* programs that must fit on a multiprocessor at a time: a limit to registers; 0: no limit */
   ParamInfo *params;    /* beside the body's arguments */
@@ -433,6 +434,20 @@ bool team_clash(Arena *a, const Op *teams, TeamClash *out);          /* team_ord
  * programs of a cluster, are any number. */
 typedef struct ArrivalsShort { const Op *init, *wait; u32 wanted, made; } ArrivalsShort;
 bool arrivals_short(const Func *f, ArrivalsShort *out);             /* team_order.c; false: there is none for sure */
+/* What a run when compiling finds (rehearse.c). STUCK: teams that wait for ever, for the end of a phase in which `arrived` of `wanted`
+ * arrivals come, and `bytes` announced do not (negative: more than that do), at mbarrier `slot` of a row of `slots` (0: no row).
+ * OVERTAKES: a team writes a buffer that another has read and may still be reading. team: NONE_TEAM where the kernel has none. */
+enum { REHEARSALS = 3, NONE_TEAM = UINT32_MAX };
+typedef struct TeamWait { const Op *op; u32 team, slot, slots, wanted, arrived; u64 phase; i64 bytes; } TeamWait;
+typedef struct Rehearsal {
+  enum { REHEARSED_WELL, REHEARSED_STUCK, REHEARSED_OVERTAKES } found;
+  bool guessed;                       /* it is so for all of the numbers that were put for arguments */
+  TeamWait waits[TEAMS_MAX + 1];
+  u32 nwaits, teams[2], slot, slots;
+  const Op *write, *read;
+} Rehearsal;
+Rehearsal func_rehearse(const Func *f);
+i64 rehearsal_argument(u32 i);                                       /* what rehearsal i puts for integers: rehearse_values.c */
 /* What a warp_specialize may say: of so many numbers of warps, and of registers (NULL: none), for each region. NULL, or what is wrong. */
 const char *team_numbers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers);
 static inline u32 team_threads(Team t) { return t.warps * 32; }

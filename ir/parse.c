@@ -3,7 +3,8 @@
  *   module  = "module" phase ["after" (pass ["." n] | "passes")] { alias | site | kernel }     alias  = "#"x "=" layout text (layout_parse)
  *   site    = "@"n "=" "function" loc                      a call that was inlined
  *   kernel  = "kernel" "@"name "(" params ")" ["warps" "=" n] ["shared" "=" n] ["cluster" "=" ints] ["grid" "=" string]
- *             ["persistent" "=" n | "off"] ["roles" "=" choice] ["stores" "=" choice] ["min_blocks" "=" n] ["max_registers" "=" n] [loc]
+ *             ["persistent" "=" n | "off"] ["roles" "=" choice] ["pingpong" "=" choice] ["stores" "=" choice]
+ *             ["min_blocks" "=" n] ["max_registers" "=" n] [loc]
  *             "{" {op} "}"
  *   op      = [values "="] name [operands] {attr "=" value} [":" types] [loc] [regions]
  *   regions = "{" [header] {op} "}" {[word] "{" [header] {op} "}"}      header = "^" "(" params ")" ":"
@@ -975,7 +976,8 @@ parse_kernel_head(Parser *p)
     return false;
   if (!parse_head_number(p, "warps", &f->warps) || !parse_head_number(p, "shared", &f->shared_bytes) || !parse_cluster(p) ||
       !parse_grid(p) || !parse_persistent(p, f) || !parse_choice(p, "roles", &f->roles) ||
-      !parse_choice(p, "stores", &f->box_stores) || !parse_head_number(p, "min_blocks", &f->min_blocks) ||
+      !parse_choice(p, "pingpong", &f->pingpong) || !parse_choice(p, "stores", &f->box_stores) ||
+      !parse_head_number(p, "min_blocks", &f->min_blocks) ||
       !parse_head_number(p, "max_registers", &f->max_registers) ||
       !parse_loc(p, &loc, &has_loc))
     return false;

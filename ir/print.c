@@ -384,6 +384,7 @@ print_func(Printer *p, const Func *f)
   else if (f->leaves)
     buf_printf(p->out, " persistent = off");
   print_choice(p, "roles", f->roles);
+  print_choice(p, "pingpong", f->pingpong);
   print_choice(p, "stores", f->box_stores);
   if (f->min_blocks)
     buf_printf(p->out, " min_blocks = %u", f->min_blocks);

@@ -10,7 +10,8 @@
  * image to image: as a convolution's product wants them. */
 #include "ir.h"
 
-enum { BOX_MOST = 256, PIXELS_MOST = 1024, STEP_MOST = 8, BOX_ALIGN = 128, ROW_UNIT = 16, PANEL_UNIT = 32, SWIZZLE_ROWS = 8 };
+enum { BOX_MOST = 256, PIXELS_MOST = 1024, STEP_MOST = 8, BOX_ALIGN = 128, ROW_UNIT = 16, PANEL_UNIT = 32, PANEL_MOST = 128,
+       SWIZZLE_ROWS = 8 };
 
 static u32
 row_bytes(const Type *t)
@@ -184,15 +185,24 @@ window_limits(Arena *a, const Type *t, const TmaWindow *w)
 
 /* ---- buffers ---- */
 
+/* Does padding along dimension d lie behind all elements of the buffer? That of panels, and of the rows of a single one. */
+static bool
+ends_behind(const Type *t, u32 d)
+{
+  if (t->rank > 1 && d + 1 == t->rank)
+    return row_bytes(t) % PANEL_UNIT == 0;
+  return t->rank == 2 && t->shape[d] % SWIZZLE_ROWS == 0 && row_bytes(t) <= PANEL_MOST && is_pow2(row_bytes(t));
+}
+
 static const char *
 extents_error(Arena *a, const Type *t, u32 rank)
 {
   if (t->rank > rank)
     return arena_printf(a, "the buffer has %u dimensions, the tensor %u", t->rank, rank);
   for (u32 d = 0; d < t->rank; d++)       /* else who reads the buffer would read padding that no copy writes */
-    if (!is_pow2(t->shape[d]) && (d + 1 < t->rank || t->rank == 1 || row_bytes(t) % PANEL_UNIT))
-      return arena_printf(a, "extents of a box are powers of two, or rows multiples of %d bytes, and dimension %u has %u", PANEL_UNIT, d,
-                          t->shape[d]);
+    if (!is_pow2(t->shape[d]) && !ends_behind(t, d))
+      return arena_printf(a, "extents of a box are powers of two, or rows multiples of %d bytes, or so many of %d bytes at most that they "
+                          "are a multiple of %d, and dimension %u has %u", PANEL_UNIT, PANEL_MOST, SWIZZLE_ROWS, d, t->shape[d]);
   if (row_bytes(t) % ROW_UNIT)
     return arena_printf(a, "rows of a box are multiples of %d bytes, those of this buffer have %u", ROW_UNIT, row_bytes(t));
   return t->pad_every ? "the buffer has padding, which boxes have not" : NULL;

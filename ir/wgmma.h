@@ -27,6 +27,8 @@ Value *wgmma_dot_source(Value *factor, int *k);
 u32 wgmma_piece(const Op *dot, bool rows, int *axis);
 /* Whether the copies of the dot's factors may round them to tf32; the tensor_load of a factor, NULL: it is none. */
 bool wgmma_dot_rounded(Ctx *c, const Op *dot);
+/* Whether threads should round its factors, a once in front of the loop, b of each iteration on its way to a buffer: NULL, or why not. */
+const char *wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot);
 Op *wgmma_dot_copy(const Value *factor);
 
 /* How a buffer (or a view of one) is an operand: its panels, and whether they run along K, its dimension k. NULL, or why it is none. */

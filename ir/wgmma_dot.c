@@ -6,7 +6,8 @@
  *
  * f32. Tensor cores drop the bits that tf32 has not. Dots that split their factors do so in registers, and b is in none. Dots that round
  * them (precision "tf32", the default) need copies that round: boxes of tensors, on targets that have such copies (F_TMA_TF32), which
- * nobody sees but dots that round.
+ * nobody sees but dots that round. Where b is seen by others, too, and a does not change in the loop, threads round them: a in front of the
+ * loop, b on its way to a buffer, once for all warps, each of which would round all of it for mma.sync (stored_dots.c).
  *
  * 8-bit floats. Hardware keeps about 13 bits behind the point of the largest number when it adds their products, so what a dot promises of
  * sums (`promote`: of how many products before they are added in f32) says whether warpgroups may make them, and how much of K at once. */
@@ -16,6 +17,7 @@ enum { COPY_LEAST = 4 };     /* bytes that cp.async copies */
 /* An instruction of mma.sync, and how many of them, for a warp, are worth a fence and a wait. Bytes that are stored at once, at least; sums
  * of a thread, at most: wgmma holds them all at a time, and ptxas serialises products for which there are too few registers. */
 enum { MMA_ROWS = 16, MMA_COLUMNS = 8, STORED_LEAST = 16, STORED_RUN = 8, STORED_SUMS = 64, DEPTH_MOST = 8 };
+enum { BESIDE = 4096 };      /* bytes for mbarriers, and exchanges between warps, where threads round b */
 /* Sums of a thread, at most, that are made beside as many to which they are added; with more they are made in pieces of so many, of so many
  * columns at least: instructions of fewer wait for shared memory, as each reads all of a. */
 enum { PROMOTED_SUMS = 96, PIECE_SUMS = 64, PIECE_COLUMNS = 64 };
@@ -97,6 +99,8 @@ passes_error(Ctx *c, const AxisInfo *axes, const Value *v, u32 bits, u32 k, u32 
     return passes_error(c, axes, op_operand(op, 0), bits, (u32)op_attr(op, AT_PERM)->ints.v[k], depth);
   if (op && op->code == OP_DOT)
     return bits == 16 || k == 1 ? NULL : "it is a sum that lies across K";
+  if (op && op->code == OP_TENSOR_LOAD)
+    return bits == 16 || k + 1 == op_result(op)->type->rank ? NULL : "in memory it lies across K";
   if (op && op->code == OP_LOAD) {
     if (run_of_load(c, axes, op, &fast) < STORED_RUN)
       return "it is loaded in narrow pieces";
@@ -125,7 +129,7 @@ stored_error(Ctx *c, const AxisInfo *axes, const Op *dot)
   if (sums_of_thread(dot) > STORED_SUMS)
     return "its sums and the factors that are on their way take too many registers";
   for (const Block *b = dot->block; b->parent; b = b->parent->block)
-    if (loop_is_staged(b->parent))
+    if (loop_is_staged(b->parent) && b->parent != wgmma_dot_loop(dot))
       return "a loop with stages stands around it";
   return passes_error(c, axes, OPERAND(dot, DOT, b), type_elem_bits(OPERAND(dot, DOT, b)->type), 0, 0);
 }
@@ -165,6 +169,37 @@ wgmma_dot_rounded(Ctx *c, const Op *dot)
       return false;
   }
   return true;
+}
+
+/* ---- factors that threads round ---- */
+
+/* Bytes of all that the loop loads, as many of each as it has stages, and of b once more. */
+static u64
+bytes_beside(const Op *loop, const Type *b)
+{
+  u64 bytes = (u64)type_numel(b) * type_elem_bytes(b);
+  for (const Op *op = loop->regions[0]->first; op; op = op->next)
+    if (op->code == OP_TENSOR_LOAD || (op->code == OP_LOAD && type_is_tile(op_result(op)->type)))
+      bytes += (u64)op_int(loop, AT_STAGES, 1) * type_numel(op_result(op)->type) * type_elem_bytes(op_result(op)->type);
+  return bytes;
+}
+
+const char *
+wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot)
+{
+  const Op *loop = wgmma_dot_loop(dot);
+  const Value *a = OPERAND(dot, DOT, a), *b = OPERAND(dot, DOT, b);
+  if (!target_has(c->target, F_WGMMA) || !target_has(c->target, F_CVT_TF32) || a->type->dt != DT_F32 || b->type->dt != DT_F32 || !loop ||
+      strcmp(op_str(dot, AT_PREC, "tf32"), "tf32") || b->type->rank != 2)
+    return "it is none of f32 that is rounded, in a loop with stages";
+  if (value_within(a, loop))
+    return "each iteration has another a, which every thread had to round";
+  if (bytes_beside(loop, b->type) + BESIDE > c->target->shared_max)
+    return "shared memory has no room for b, rounded, beside the copies of the loop";
+  const Type *buffer = type_shared(c, b->type->dt, 0, b->type->rank, b->type->shape, NULL, NULL, 0, 0);
+  const char *why = wgmma_error(c, block_team(dot->block), a->type, buffer);
+  why = why ? why : wgmma_sum_error(c, a->type, buffer, op_result(dot)->type);
+  return why ? why : stored_error(c, axes, dot);
 }
 
 /* ---- sums of 8-bit floats ---- */

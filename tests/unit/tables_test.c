@@ -161,7 +161,7 @@ has_meaning(const OpInfo *o, OpCode op, DType d)
   u64 x[] = {0, 1, 2, 5, 0x7f, scalar_wrap(d, ~0ull)}, r;
   if (dtype_is_float(d))
     for (u32 i = 0; i < COUNT(x); i++)
-      x[i] = float_to_bits(d, (double)i * 0.75 - 1.5);
+      x[i] = float_to_bits(d, (double)i * (0.75 + 0x1p-20) - 1.5);
   for (u32 i = 0; i < COUNT(x); i++)
     for (u32 k = 0; k < COUNT(x); k++)
       if (o->min_operands == 1 ? scalar_unary(op, d, x[i]) != x[i] : scalar_binary(op, d, x[i], x[k], &r) && r)
@@ -178,7 +178,8 @@ test_meanings(void)
       continue;
     CHECK(!(o->traits & T_INT) || has_meaning(o, (OpCode)i, DT_I32), "%s", o->name);
     CHECK(!(o->traits & T_FLT) || has_meaning(o, (OpCode)i, DT_F32), "%s of f32", o->name);
-    CHECK(!(o->traits & T_FLT) || has_meaning(o, (OpCode)i, DT_F16), "%s of f16", o->name);
+    bool all_pass = i == OP_ROUND_TF32;      /* numbers of f16 have no more bits than tf32 */
+    CHECK(!(o->traits & T_FLT) || all_pass || has_meaning(o, (OpCode)i, DT_F16), "%s of f16", o->name);
   }
 }
 
