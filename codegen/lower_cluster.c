@@ -48,7 +48,8 @@ distance(Gen *g, Val rank)
 {
   Val args[] = {addr_shared(g, NULL, 0), rank};
   Val there = gen_call(g, "llvm.nvvm.mapa.shared.cluster", 0, NULL, 2, args);
-  return LLVMBuildSub(B, LLVMBuildPtrToInt(B, there, g->i32, ""), LLVMBuildPtrToInt(B, args[0], g->i32, ""), "");
+  Val from = LLVMBuildPtrToInt(B, args[0], g->i32, "");
+  return LLVMBuildSub(B, LLVMBuildPtrToInt(B, there, g->i32, ""), from, "");
 }
 
 void

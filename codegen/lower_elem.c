@@ -420,7 +420,8 @@ quotient_by(Gen *g, Val a, Val b)
   Val large = LLVMBuildFCmp(B, LLVMRealOGT, size, LLVMConstReal(g->f32, 0x1p126), "");
   Val small = LLVMBuildFCmp(B, LLVMRealOLT, size, LLVMConstReal(g->f32, 0x1p-126), "");
   Val f = LLVMBuildSelect(B, large, LLVMConstReal(g->f32, 0.25), LLVMBuildSelect(B, small, LLVMConstReal(g->f32, 0x1p24), one, ""), "");
-  return LLVMBuildFMul(B, LLVMBuildFMul(B, a, f, ""), real_rcp(g, LLVMBuildFMul(B, b, f, "")), "");
+  Val r = real_rcp(g, LLVMBuildFMul(B, b, f, ""));
+  return LLVMBuildFMul(B, LLVMBuildFMul(B, a, f, ""), r, "");
 }
 
 Val
@@ -520,6 +521,12 @@ no_f64(Gen *g, const Op *op, Val x)
   return x;
 }
 
+static Val
+real_round_tf32(Gen *g, Val x)
+{
+  return gen_bitcast(g, dot_round_tf32(g, x), g->f32);
+}
+
 #define REAL_OP(ID, f, in_f64)                               \
   Val elem_##ID(Gen *g, const Op *op, DType d, Val *a) \
   {                                                          \
@@ -541,6 +548,15 @@ REAL_OP(FAST_SQRT, real_fast_sqrt, true)
 REAL_OP(FAST_SIN, real_sin, false)
 REAL_OP(FAST_COS, real_cos, false)
 REAL_OP(FAST_TANH, real_tanh, false)
+
+Val
+elem_ROUND_TF32(Gen *g, const Op *op, DType d, Val *a)
+{
+  if (d != DT_F64 && target_has(g->target, F_CVT_TF32))
+    return real_unary(g, d, a[0], real_round_tf32);
+  gen_unsupported(g, op, arena_printf(g->arena, "'round_tf32' of %s on %s", dtype_info[d].name, g->target->name));
+  return a[0];
+}
 
 /* ---- comparison, choice, conversion ---- */
 typedef struct PredRow { const char *name; LLVMRealPredicate f; LLVMIntPredicate s, u; } PredRow;

@@ -382,6 +382,7 @@ static bool
 describe_search(Job *j)
 {
   if (described(j, "kernel ")) return misuse(j, "a search is for one kernel: name it", NULL, NULL);
+  if (!set_target(j)) return false;
   if (j->out.len && !described(j, "tune") && !described(j, "skip"))
     search_list(j->ctx, j->name, j->text, j->len, j->opt, arena_strndup(j->ctx->perm, buf_str(&j->out), j->out.len), &j->out);
   return true;

@@ -529,14 +529,24 @@ param_find(const TilejitKernel *k, const char *name)
   return NULL;
 }
 
-/* The compiler lets a define pass that another kernel of the file knows. `warps` is every kernel's. */
+static int
+is_clause(const char *name)
+{
+#define CLAUSE(clause) || !strcmp(name, #clause)
+  return 0
+#include "../base/clauses.def"
+    ;
+#undef CLAUSE
+}
+
+/* The compiler lets a define pass that another kernel of the file knows. Clauses are every kernel's. */
 static int
 check_defines(TilejitKernel *k, TilertError *err)
 {
   for (size_t i = 0; i < k->ndefines; i++) {
     const TilejitParam *p = param_find(k, k->defines[i].name);
-    int warps = k->program->form == FORM_TILE && !strcmp(k->defines[i].name, "warps");
-    if (p ? p->kind == TILEJIT_ARGUMENT : !warps)
+    int clause = k->program->form == FORM_TILE && is_clause(k->defines[i].name);
+    if (p ? p->kind == TILEJIT_ARGUMENT : !clause)
       return jit_fail_about(err, k, p ? "this parameter is passed at launch, not defined:"
                                   : "no const or type parameter", k->defines[i].name);
   }

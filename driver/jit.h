@@ -146,6 +146,10 @@ TILEC_API size_t tilejit_tuning_count(const TilejitTuning *t);
 TILEC_API const TilejitTrial *tilejit_tuning_trial(const TilejitTuning *t, size_t i);   /* NULL if there is none */
 TILEC_API size_t tilejit_tuning_chosen(const TilejitTuning *t);
 TILEC_API int tilejit_tuning_remembered(const TilejitTuning *t);                        /* 1: nothing was measured */
+/* The choice as a line that `tilec --emit=c --choices` takes, "sm_90a M=4096,N=4096 matmul:BM=128,BN=256,warps=8", with the values of the
+ * key(...) arguments; NULL if one of these has a value that no line tells (a tensor, a number that is no integer). It lives as long as the
+ * tuning. */
+TILEC_API const char *tilejit_tuning_choice(const TilejitTuning *t);
 #ifdef __cplusplus
 }
 #endif

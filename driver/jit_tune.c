@@ -35,6 +35,7 @@ struct TilejitTuning {
   Candidate *all;
   size_t n, chosen;
   int remembered;
+  char *choice;                      /* NULL: no line tells it */
 };
 
 typedef struct Tune {
@@ -258,6 +259,52 @@ remember(Tune *u, CacheKey key, int keep)
   *c = (Choice){u->program->choices, key, copy};
   u->program->choices = c;
   pthread_mutex_unlock(&u->program->lock);
+}
+
+/* What the choice is for: of keys their values, of pointers that the kernel asks about whether they are null. 0: no line tells it. */
+static int
+write_facts(const Tune *u, FILE *to)
+{
+  const char *comma = "";
+  for (size_t i = 0; i < u->nargs; i++) {
+    const TilertArg *a = &u->args[i];
+    const char *name = u->base->args[i]->name;
+    if (u->base->nullable >> i & 1)
+      fprintf(to, "%s%s%s", comma, name, jit_address_of(a) ? "!=None" : "=None");
+    else if (!(u->key_args >> i & 1) || (u->base->pointers >> i & 1 && a->kind != TILERT_ARG_TENSOR))
+      continue;
+    else if (a->kind == TILERT_ARG_INT)
+      fprintf(to, "%s%s=%lld", comma, name, (long long)a->u.i);
+    else
+      return 0;
+    comma = ",";
+  }
+  fputs(*comma ? "" : "-", to);
+  return 1;
+}
+
+/* The line of tilejit_tuning_choice. */
+static int
+write_choice(Tune *u)
+{
+  const Candidate *c = &u->t->all[u->t->chosen];
+  size_t len;
+  FILE *to = open_memstream(&u->t->choice, &len);
+  if (!to)
+    return jit_no_memory(u->err);
+  fprintf(to, "%s ", u->program->target);
+  const int told = write_facts(u, to);
+  fprintf(to, " %s:", u->base->name);
+  for (size_t i = 0; i < c->ndefines; i++)
+    fprintf(to, "%s%s=%s", i ? "," : "", c->defines[i].name, c->defines[i].value);
+  const int failed = ferror(to);
+  if (fclose(to) || failed)
+    return jit_no_memory(u->err);
+  if (!told) {
+    free(u->t->choice);
+    u->t->choice = NULL;
+  }
+  return TILERT_OK;
 }
 
 /* ---- compiling, on several threads ---- */
@@ -628,6 +675,8 @@ tune(Tune *u)
   Candidate *c = &u->t->all[u->t->chosen];
   if (!status && !c->kernel)
     status = tilejit_kernel(u->program, u->base->name, c->defines, c->ndefines, &c->kernel, u->err);
+  if (!status)
+    status = write_choice(u);
   for (size_t i = 0; i < u->t->n; i++) {
     tilejit_call_destroy(u->t->all[i].call);
     u->t->all[i].call = NULL;
@@ -675,6 +724,7 @@ tilejit_tuning_free(TilejitTuning *t)
     free(t->all[i].defines);
     free(t->all[i].words);
   }
+  free(t->choice);
   free(t->all);
   free(t);
 }
@@ -707,4 +757,10 @@ int
 tilejit_tuning_remembered(const TilejitTuning *t)
 {
   return t ? t->remembered : 0;
+}
+
+const char *
+tilejit_tuning_choice(const TilejitTuning *t)
+{
+  return t ? t->choice : NULL;
 }

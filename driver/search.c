@@ -10,10 +10,13 @@
  *     Then each element does the same whatever B is, and programs together do the same if the grid shrinks as B grows; that is
  *     for who launches to see, who knows the grid (jit_tune.c).
  *
- * Candidates are what the source says, then one thing changed at a time, nearest first: warps, stages, extents of blocks, these with as
- * many warps and with as many elements for a thread as before. Each is taken through the passes: out are those that do not compile or
- * need more shared memory than the target has, those with threads that have no element, and those whose tiles take more registers than a
- * thread has. */
+ * Besides, whether a team copies (`roles`), and whether programs stay (`persistent`), where the source leaves it to the compiler and
+ * the kernel has both forms on this target.
+ *
+ * Candidates are what the source says, then one thing changed at a time, nearest first: warps, stages, those choices, extents of
+ * blocks, these with as many warps and with as many elements for a thread as before. Each is taken through the passes: out are those
+ * that do not compile or need more shared memory than the target has, those with threads that have no element, and those whose tiles
+ * take more registers than a thread has. */
 #include "search.h"
 #include "alias.h"
 #include <stdio.h>
@@ -33,9 +36,16 @@ typedef struct Search {
   const char *lines[SEARCH_MAX];
 } Search;
 
-typedef struct Setting { const char *name; i64 value; } Setting;
+/* word: the value, where it is no number. */
+typedef struct Setting { const char *name; i64 value; const char *word; } Setting;
 
 /* ---- lowering ---- */
+
+static const char *
+value_text(Search *s, Setting is)
+{
+  return is.word ? is.word : arena_printf(s->c->scratch, "%lld", (long long)is.value);
+}
 
 /* The caller's defines, with these values instead of theirs. */
 static TilecOptions
@@ -52,7 +62,7 @@ options_with(Search *s, const Setting *more, u32 n, TilecEmit emit)
       d[at++] = s->o->defines[i];
   }
   for (u32 k = 0; k < n; k++)
-    d[at++] = (TilecDefine){more[k].name, arena_printf(s->c->scratch, "%lld", (long long)more[k].value)};
+    d[at++] = (TilecDefine){more[k].name, value_text(s, more[k])};
   o.defines = d;
   o.ndefines = at;
   o.kernel = s->kernel;
@@ -421,7 +431,7 @@ propose(Search *s, u32 warps, Setting changed)
   u32 n = changed.name ? 2 : 1;
   if (s->n == SEARCH_MAX || warps < 1 || warps > WARPS_MAX)
     return;
-  const char *line = changed.name ? arena_printf(s->c->scratch, "warps=%u\t%s=%lld", warps, changed.name, (long long)changed.value)
+  const char *line = changed.name ? arena_printf(s->c->scratch, "warps=%u\t%s=%s", warps, changed.name, value_text(s, changed))
                                   : arena_printf(s->c->scratch, "warps=%u", warps);
   for (u32 i = 0; i < s->n; i++)
     if (!strcmp(s->lines[i], line))
@@ -438,7 +448,7 @@ propose_stages(Search *s, Setting is)
 {
   for (i64 k = is.value - 1; k <= is.value + 2 && k <= STAGES_MAX; k++)
     if (k >= 2 && k != is.value)
-      propose(s, s->warps, (Setting){is.name, k});
+      propose(s, s->warps, (Setting){is.name, k, NULL});
 }
 
 /* The extent and the warps times these, as powers of two. */
@@ -453,8 +463,51 @@ propose_extent(Search *s, Setting is, int extent, int warps)
 static void
 propose_warps(Search *s, int by)
 {
-  propose(s, s->warps >> by, (Setting){NULL, 0});
-  propose(s, s->warps << by, (Setting){NULL, 0});
+  propose(s, s->warps >> by, (Setting){0});
+  propose(s, s->warps << by, (Setting){0});
+}
+
+/* ---- choices ---- */
+
+static bool
+is_staged(Func *f)
+{
+  for (const Op *op = f->body->first; op; op = op->next)
+    if (loop_is_staged(op))
+      return true;
+  return false;
+}
+
+/* A choice that the source leaves to the compiler, as the compiler does not make it, if it can be made: what becomes of the kernel then is
+ * another form (has: of scheduled IR). */
+static void
+propose_choice(Search *s, const char *name, Func *as_it_is, bool (*has)(const Func *f))
+{
+  Setting to = {name, 0, has(as_it_is) ? "false" : "true"}, set[2] = {{"warps", s->warps}, to};
+  Func *f = lowered(s, set, 2, TILEC_EMIT_SCHED);
+  if (f && has(f) != has(as_it_is))
+    propose(s, s->warps, to);
+}
+
+static bool
+has_teams(const Func *f)
+{
+  return func_teams(f) != NULL;
+}
+
+/* Whether a team copies, and programs stay: of kernels that make tiles in loops with stages, on targets that share out registers. Where
+ * the kernel says so itself, so it is. */
+static void
+propose_choices(Search *s, Func *f)
+{
+  const Setting now = {"warps", s->warps};
+  Func *made = is_staged(f) && !func_teams(f) ? lowered(s, &now, 1, TILEC_EMIT_SCHED) : NULL;
+  if (!made || !target_has(s->c->target, F_SETMAXNREG))
+    return;
+  if (f->roles == CHOICE_AUTO)
+    propose_choice(s, "roles", made, has_teams);
+  if (!f->persistent && !f->leaves)
+    propose_choice(s, "persistent", made, func_walks);
 }
 
 /* ---- the kernel ---- */
@@ -496,14 +549,15 @@ role_of(Search *s, Func *as_it_is, const char *described, Setting is)
 
 /* What is near first: there is room for few. */
 static void
-propose_all(Search *s, const Setting *settings, const Role *roles, u32 n)
+propose_all(Search *s, Func *f, const Setting *settings, const Role *roles, u32 n)
 {
   static const int moves[][2] = {{1, 0}, {-1, 0}, {1, 1}, {-1, -1}, {2, 0}, {2, 1}};
-  propose(s, s->warps, (Setting){NULL, 0});
+  propose(s, s->warps, (Setting){0});
   propose_warps(s, 1);
   for (u32 i = 0; i < n; i++)
     if (roles[i] == ROLE_STAGES)
       propose_stages(s, settings[i]);
+  propose_choices(s, f);
   for (u32 k = 0; k < COUNT(moves); k++) {
     for (u32 i = 0; i < n; i++)
       if (roles[i] == ROLE_EXTENT)
@@ -529,5 +583,5 @@ search_list(Ctx *c, const char *name, const char *text, size_t len, const TilecO
   s.warps = f->warps;
   for (u32 i = 0; i < n; i++)
     roles[i] = role_of(&s, f, described, settings[i]);
-  propose_all(&s, settings, roles, n);
+  propose_all(&s, f, settings, roles, n);
 }

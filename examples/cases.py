@@ -125,10 +125,10 @@ def edged(rng, m, n, dtype):
 
 
 def quantise(dev, rng, kind, m, n, dtype="f8e4m3", source="f32", pow2=False, edges=True, **defines):
-    """Quantise bit for bit as the reference, then back within the error of the type. kind: tensor, rows, groups, squares, grid."""
+    """Quantise bit for bit as the reference, then back within the error of the type. kind: tensor, rows, groups, squares, grid, cluster."""
     x = edged(rng, m, n, source) if edges else (lambda v: bf16_bits(v) if source == "bf16" else v)(rng.standard_normal((m, n), np.float32))
     v = bf16_values(x) if source == "bf16" else x
-    bm, bn = dict(tensor=(m, n), rows=(1, n), groups=(1, 128), squares=(128, 128), grid=(256, 256))[kind]
+    bm, bn = dict(tensor=(m, n), rows=(1, n), groups=(1, 128), squares=(128, 128), grid=(256, 256), cluster=(256, 256))[kind]
     dx, q = dev.array(x, source), poisoned(dev, (m, n), dtype)
     shape = (tilec.cdiv(m, bm), tilec.cdiv(n, bn))
     s = poisoned(dev, shape[::-1] if kind == "groups" else shape, "f32")
@@ -142,7 +142,8 @@ def quantise(dev, rng, kind, m, n, dtype="f8e4m3", source="f32", pow2=False, edg
     elif kind == "rows":
         call = launch(k, m, dx, q, s, n)
     else:
-        call = launch(k, (tilec.cdiv(m, 16), shape[1]) if kind == "groups" else shape, dx, q, s, m, n)
+        grid = dict(groups=(tilec.cdiv(m, 16), shape[1]), cluster=(shape[0] * defines.get("C", 4), shape[1])).get(kind, shape)
+        call = launch(k, grid, dx, q, s, m, n)
     want_s = quant_scale(finite_max(block_view(v, bm, bn), (1, 3)), dtype, pow2)
     each = spread(want_s, (m, n), bm, bn)
     back = poisoned(dev, (m, n), "f32")
@@ -155,6 +156,7 @@ def quantise(dev, rng, kind, m, n, dtype="f8e4m3", source="f32", pow2=False, edg
 
 def scaled_matmul(dev, rng, m, n, k, dtype="f8e4m3", TO="f32", BM=128, BN=128, STAGES=3, **defines):
     """Quantised operands, one scale for 128 columns of a row of a, for 128 x 128 of b."""
+    dev = few(dev)
     a = rng.standard_normal((m, k), np.float32) * np.exp2(rng.integers(-4, 5, (m, 1))).astype(np.float32)
     b = rng.standard_normal((n, k), np.float32) * np.exp2(rng.integers(-4, 5, (n, 1))).astype(np.float32)
     groups = tilec.cdiv(k, 128)
@@ -170,6 +172,23 @@ def scaled_matmul(dev, rng, m, n, k, dtype="f8e4m3", TO="f32", BM=128, BN=128, S
     got = bf16_values(c.numpy()) if TO == "bf16" else c.numpy()
     near = {"f32": 2e-4, "bf16": 4e-3}[TO]                  # tensor cores may keep 13 bits of a sum of 128 products
     return Run(call, [("c", got, va @ vb.T, near), ("without quantisation", got, a.astype(np.float64) @ b.T.astype(np.float64), 0.06 if dtype == "f8e4m3" else 0.12)], flops=2 * m * n * k, dtype=dtype)
+
+
+def grid_matmul(dev, rng, m, n, k, dtype="f8e4m3", TO="bf16", BLOCK=256, BM=128, BN=128, **defines):
+    """Both factors quantised in blocks of BLOCK x BLOCK, a scale each."""
+    dev, blocks = few(dev), tilec.cdiv(k, BLOCK)
+    a, b, sides = rng.standard_normal((m, k), np.float32), rng.standard_normal((n, k), np.float32), []
+    for x, rows in ((a, m), (b, n)):
+        q, s = poisoned(dev, (rows, k), dtype), poisoned(dev, (tilec.cdiv(rows, BLOCK), blocks), "f32")
+        launch(kernel(dev, "quantise.tile", "quantise_grid", X="f32", T=dtype, BLOCK=BLOCK), (tilec.cdiv(rows, BLOCK), blocks), dev.array(x), q, s, rows, k)
+        sides.append((q, s, fp8_values(q.numpy(), dtype).astype(np.float64) * spread(s.numpy(), (rows, k), BLOCK, BLOCK)))
+    (qa, sa, va), (qb, sb, vb) = sides
+    c = poisoned(dev, (m, n), TO)
+    kern = kernel(dev, "quantise.tile", "grid_matmul", T=dtype, TO=TO, BLOCK=BLOCK, BM=BM, BN=BN, **defines)
+    call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), qa, sa, qb, sb, c, m, n, k)
+    got = bf16_values(c.numpy()) if TO == "bf16" else c.numpy()
+    return Run(call, [("c", got, va @ vb.T, {"f32": 2e-4, "bf16": 4e-3}[TO]), ("without quantisation", got, a.astype(np.float64) @ b.T.astype(np.float64), 0.06)],
+               flops=2 * m * n * k, dtype=dtype)
 
 
 def matmul_persistent(dev, rng, m, n, k, name="matmul_persistent", programs=None, parts=1, BM=128, BN=128, **defines):
@@ -246,13 +265,18 @@ def softmax(dev, rng, rows, n, name="softmax", warps=4, dtype="f32", per=8, **mo
     return Run(call, [("out", WIDE[dtype](out.numpy()), softmax_reference(value), {**ROUNDING, "f32": 1e-6}[dtype])], bytes=2 * x.nbytes)
 
 
-def rows_in_clusters(dev, rng, rows, n, norm=False, C=4, BLOCK=8192, dtype="f32"):
-    """C programs a row; BLOCK * C is at least n."""
+def rows_in_clusters(dev, rng, rows, n, kind="softmax", C=4, BLOCK=8192, dtype="f32", clusters=None, **more):
+    """C programs a row; BLOCK * C is at least n. kind: softmax, layer_norm, rms_norm. clusters: so few of them take all rows."""
     (x, value), eps = given(rng, (rows, n), dtype, 3), 1e-5
+    parameters = [given(rng, n, dtype) for _ in range({"softmax": 0, "layer_norm": 2, "rms_norm": 1}[kind])]
     out = poisoned(dev, (rows, n), dtype)
-    k = kernel(dev, "softmax_cluster.tile", "layer_norm_cluster" if norm else "softmax_cluster", T=dtype, BLOCK=BLOCK, C=C)
-    call = launch(k, rows * C, dev.array(x, dtype), out, n, n, *([eps] if norm else []))
-    want = normalised(value, eps)[0] if norm else softmax_reference(value)
+    k = kernel(dev, "softmax_cluster.tile", f"{kind}_cluster", T=dtype, BLOCK=BLOCK, C=C, **more)
+    given_arrays = [dev.array(p, dtype) for p, _ in parameters]
+    call = k.bind(min(clusters or rows, rows) * C, dev.array(x, dtype), *given_arrays, out, rows, n, n, *([eps] if parameters else []))
+    call()
+    want = normalised(value, eps, mean=kind == "layer_norm")[0] if parameters else softmax_reference(value)
+    for (_, p), how in zip(parameters, (np.multiply, np.add)):
+        want = how(want, p)
     return Run(call, [("out", WIDE[dtype](out.numpy()), want, {**ROUNDING, "f32": 2e-6}[dtype])], bytes=2 * x.nbytes)
 
 
@@ -865,6 +889,28 @@ def matmul_grouped(dev, rng, sizes, programs=None, name="matmul_grouped", **defi
                flops=2 * sum(m * n * k for m, n, k in sizes))
 
 
+def grouped_rows(dev, rng, counts, N, K, dtype="bf16", scaled=False, TO="bf16", BM=128, BN=128, **defines):
+    """Experts with so many rows each; scaled: quantised, one scale for 128 columns of a row, for 128 x 128 of an expert's matrix."""
+    rows, experts, groups = sum(counts), len(counts), tilec.cdiv(K, 128)
+    dev, wide = few(dev), lambda v: fp8_values(v, dtype) if scaled else WIDE[dtype](v)
+    a, b = (fp8_bits(v, dtype) if scaled else NARROW[dtype](v) for v in (rng.standard_normal(s, np.float32) for s in ((rows, K), (experts, N, K))))
+    A, B = wide(a).astype(np.float64), wide(b).astype(np.float64)
+    ends, plan, blocks = dev.array(np.cumsum(counts, dtype=np.int32)), poisoned(dev, 3 * (tilec.cdiv(rows, BM) + experts), "i32"), poisoned(dev, 1, "i32")
+    launch(kernel(dev, "grouped_rows.tile", "plan_rows", BM=BM), 1, ends, plan, blocks, experts)
+    c = poisoned(dev, (rows, N), TO if scaled else dtype)
+    grid = (tilec.cdiv(rows, BM) + experts) * tilec.cdiv(N, BN)
+    matrices = dev.array(a, dtype), dev.array(b.reshape(experts * N, K), dtype)
+    if scaled:
+        sa, sb = (rng.uniform(0.5, 2, s).astype(np.float32) for s in ((groups, rows), (experts, tilec.cdiv(N, 128), groups)))
+        kern = kernel(dev, "grouped_rows.tile", "grouped_rows_scaled", T=dtype, TO=TO, BM=BM, BN=BN, **defines)
+        call = launch(kern, grid, matrices[0], dev.array(sa), matrices[1], dev.array(sb), c, plan, blocks, N)
+        A, B = A * spread(sa.T, (rows, K), 1, 128), B * np.repeat(np.repeat(sb, 128, 1)[:, :N], 128, 2)[:, :, :K]
+    else:
+        call = launch(kernel(dev, "grouped_rows.tile", "grouped_rows", T=dtype, BM=BM, BN=BN, **defines), grid, *matrices, c, plan, blocks, N)
+    want = np.concatenate([A[sum(counts[:e]):sum(counts[:e + 1])] @ B[e].T for e in range(experts)])
+    return Run(call, [("c", WIDE[TO if scaled else dtype](c.numpy()), want, 4e-3 if scaled else 2 * ROUNDING[dtype])], flops=2 * rows * N * K, dtype=dtype)
+
+
 def sample_gumbel(dev, rng, rows, n, dtype="f32", **defines):
     """The tokens that the same random numbers give in float64; rows of temperature 0 take the largest."""
     x, v = given(rng, (rows, n), dtype, 3)
@@ -912,9 +958,12 @@ CASES = [
     Case("softmax", softmax, [dict(rows=1823, n=781), dict(rows=3, n=1), dict(rows=5, n=256, warps=1), dict(rows=4, n=4096, warps=8)] + grid(rows=(5,), n=(100, 1024), dtype=("f16", "bf16")),
          [dict(rows=8192, n=4096, warps=8), dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 781, 1024, 2048, 4096, 8192, 16384), warps=(4, 8)) + grid(rows=(1000,), n=(100, 1024, 16384), dtype=("f16", "bf16"))),
     Case("softmax_cluster", rows_in_clusters, [dict(rows=3, n=3000, BLOCK=1024), dict(rows=2, n=1, C=2, BLOCK=128), dict(rows=5, n=700, C=1, BLOCK=1024)] +
-         grid(rows=(2,), n=(1000,), C=(3, 8), BLOCK=(512,), dtype=("f16", "bf16")), grid(rows=(1000,), n=(30000, 65536), C=(4, 8), BLOCK=(16384,), dtype=("f32", "f16"))),
-    Case("layer_norm_cluster", lambda dev, rng, **s: rows_in_clusters(dev, rng, norm=True, **s), [dict(rows=3, n=3000, BLOCK=1024)] +
-         grid(rows=(2,), n=(1000,), C=(2, 8), BLOCK=(512,), dtype=("f16",)), grid(rows=(1000,), n=(30000,), C=(4, 8), dtype=("f32", "f16"))),
+         grid(rows=(2,), n=(1000,), C=(3, 8), BLOCK=(512,), dtype=("f16", "bf16")) + grid(rows=(7,), n=(900, 2048), C=(2,), BLOCK=(1024,), dtype=("f32", "f16"), clusters=(2,), STAGES=(1, 2)),
+         grid(rows=(1000,), n=(30000, 65536), C=(4, 8), BLOCK=(16384,), dtype=("f32", "f16")) + grid(rows=(1000,), n=(65536,), C=(8,), BLOCK=(8192,), dtype=("f32", "f16"), clusters=(16, 32), STAGES=(1, 2))),
+    Case("norm_cluster", rows_in_clusters, [dict(kind=kind, rows=3, n=3000, BLOCK=1024) for kind in ("layer_norm", "rms_norm")] +
+         grid(kind=("layer_norm", "rms_norm"), rows=(2,), n=(1000,), C=(2, 8), BLOCK=(512,), dtype=("f16",)) +
+         grid(kind=("layer_norm", "rms_norm"), rows=(5,), n=(1500,), C=(4,), BLOCK=(512,), dtype=("bf16",), clusters=(2,), STAGES=(1, 2)),
+         grid(kind=("layer_norm", "rms_norm"), rows=(1000,), n=(30000,), C=(4, 8), dtype=("f32", "f16"), clusters=(None, 16), STAGES=(1, 2))),
     Case("softmax_persistent", lambda dev, rng, stages=1, **s: softmax(dev, rng, name="softmax_persistent", STAGES=stages, **s),
          [dict(rows=300, n=781), dict(rows=1823, n=128), dict(rows=300, n=781, stages=3), dict(rows=1823, n=128, stages=2)],
          [dict(rows=8192, n=4096, stages=2), dict(rows=1823, n=781)] + grid(rows=(8192,), n=(256, 4096, 16384))),
@@ -1022,20 +1071,33 @@ CASES = [
          [dict(heads=2, S=300, D=64, BN=128, STAGES=4, warps=8, causal=True), dict(heads=1, S=400, D=128, STAGES=4, warps=8), dict(heads=1, S=300, D=128, BN=128, STAGES=3, warps=8)] +
          # programs that stay, o as boxes
          grid(heads=(3,), S=(300,), D=(128,), causal=(False, True), BN=(128,), warps=(8,), STAY=("true",), BOXES=("false", "true")) + [dict(heads=1, S=200, BOXES="true")] +
+         # rows of the grid in pairs, the last one alone; some programs with a tile at the end, or with two
+         [dict(heads=3, S=640, D=64, BN=128, STAGES=4, warps=8, causal=True, STAY="auto"), dict(heads=5, S=128, D=128, BN=128, warps=8, causal=True, STAY="auto"),
+          dict(heads=2, S=384, D=128, BN=128, warps=8, causal=True, STAY="auto")] +
          # sums that are scaled in most blocks, in some, by some warps
          [dict(heads=1, S=400, growth=10, causal=True), dict(heads=1, S=400, growth=100, BM=64, BN=32), dict(heads=1, S=520, D=128, BN=128, warps=8, growth=30)],
-         [dict(heads=32, S=4096), dict(heads=2, S=1000, D=128, BN=128, warps=8, growth=30), dict(heads=300, S=1024, D=128, BN=128, warps=8, STAY="true", BOXES="true")] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) +
+         [dict(heads=32, S=4096), dict(heads=2, S=1000, D=128, BN=128, warps=8, growth=30), dict(heads=300, S=1024, D=128, BN=128, warps=8, STAY="true", BOXES="true"),
+          dict(heads=101, S=1100, D=128, BN=128, warps=8, causal=True), dict(heads=40, S=2000, D=64, BN=128, STAGES=4, warps=8, causal=True)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) +
          grid(heads=(3,), S=(1000, 1024), D=(128,), causal=(False, True), BN=(128,), warps=(8,))),
     Case("attention_wgmma", attention_wgmma, [dict(heads=2, S=256, programs=3)] + grid(heads=(3,), S=(300, 64), D=(64, 128), causal=(False, True), BN=(64,), GROUP=(2,), programs=(2,)) +
          [dict(heads=1, S=500, CONSUMERS=3, programs=1), dict(heads=3, S=400, causal=True, dtype="bf16", CONSUMERS=3, STAGES=3, programs=2)],
          [dict(heads=32, S=4096, D=128)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) + grid(heads=(3,), S=(1000,), causal=(False, True), CONSUMERS=(3,))),
     Case("quantise", quantise, grid(kind=("tensor", "rows", "groups", "squares"), m=(40,), n=(300,), dtype=("i8", "f8e4m3", "f8e5m2")) +
          grid(kind=("groups", "squares"), m=(140,), n=(256,), source=("f32", "bf16"), pow2=(False, True)) +
-         [dict(kind="grid", m=300, n=260, source="bf16"), dict(kind="grid", m=70, n=500, dtype="i8", SUB_M=16, SUB_N=64), dict(kind="rows", m=1, n=1), dict(kind="tensor", m=9, n=1)],
-         [dict(kind="groups", m=4096, n=8192, source="bf16")] + grid(kind=("tensor", "rows", "groups", "squares", "grid"), m=(1024,), n=(1536,), dtype=("f8e4m3", "i8", "f8e5m2"), source=("bf16", "f32")) +
-         grid(kind=("groups", "squares", "grid"), m=(1000,), n=(1300,), pow2=(False, True))),
-    Case("scaled_matmul", scaled_matmul, [dict(m=128, n=128, k=256)] + grid(m=(100,), n=(72,), k=(144,), dtype=("f8e4m3", "f8e5m2"), BM=(64,), BN=(64,), STAGES=(1, 3)),
-         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(784,), TO=("f32", "bf16"), dtype=("f8e4m3", "f8e5m2"))),
+         [dict(kind="grid", m=300, n=260, source="bf16"), dict(kind="grid", m=70, n=500, dtype="i8", SUB_M=16, SUB_N=64), dict(kind="rows", m=1, n=1), dict(kind="tensor", m=9, n=1)] +
+         [dict(kind="cluster", m=300, n=260, source="bf16"), dict(kind="cluster", m=70, n=500, dtype="i8", C=2, pow2=True)],
+         [dict(kind="groups", m=4096, n=8192, source="bf16")] + grid(kind=("tensor", "rows", "groups", "squares", "grid", "cluster"), m=(1024,), n=(1536,), dtype=("f8e4m3", "i8", "f8e5m2"), source=("bf16", "f32")) +
+         grid(kind=("groups", "squares", "grid", "cluster"), m=(1000,), n=(1300,), pow2=(False, True))),
+    Case("grid_matmul", grid_matmul, [dict(m=270, n=264, k=656), dict(m=16, n=136, k=272, BM=16, BN=64, TO="f32", warps=4)],
+         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000, 128), n=(1032,), k=(784,)) + [dict(m=16, n=8192, k=8192, BM=16, BN=64, warps=4)]),
+    Case("grouped_rows", grouped_rows, [dict(counts=(70, 0, 200, 1, 129), N=136, K=200), dict(counts=(0, 300), N=264, K=72, dtype="f16", BN=256, STAGES=3),
+                                        dict(counts=(70, 0, 200, 1, 129), N=136, K=400, dtype="f8e4m3", scaled=True), dict(counts=(5,), N=128, K=16, dtype="f8e4m3", scaled=True)],
+         grid(counts=((1000, 0, 3000, 77, 4019), (128,) * 16), N=(2056,), K=(1048,), dtype=("f16", "bf16"), BN=(128, 256), STAGES=(3,)) +
+         grid(counts=((1000, 0, 3000, 77, 4019), (128,) * 16), N=(2056,), K=(1040,), dtype=("f8e4m3",), scaled=(True,), STAGES=(4, 6)) + [dict(counts=(1024,) * 8, N=4096, K=7168)]),
+    Case("scaled_matmul", scaled_matmul, [dict(m=128, n=128, k=256)] + grid(m=(100,), n=(72,), k=(144,), dtype=("f8e4m3", "f8e5m2"), BM=(64,), BN=(64,), STAGES=(1, 3)) +
+         [dict(m=270, n=264, k=656, TO="bf16", STAGES=4)],            # a team of its own copies
+         [dict(m=4096, n=4096, k=4096), dict(m=4096, n=7168, k=2048, TO="bf16", STAGES=6), dict(m=4096, n=2112, k=7168, TO="bf16", STAGES=5),
+          dict(m=4096, n=1536, k=512, TO="bf16", STAGES=4)] + grid(m=(1000,), n=(520,), k=(784,), TO=("f32", "bf16"), dtype=("f8e4m3", "f8e5m2"))),
     Case("matmul_persistent", matmul_persistent, [dict(m=256, n=256, k=128)] + grid(m=(200,), n=(136,), k=(72,), programs=(1, 5), BM=(64,), BN=(32,), ORDER=("grouped", "hilbert", "snake")),
          [dict(m=4096, n=4096, k=4096)] + grid(m=(4000,), n=(1016,), k=(776,), ORDER=("grouped", "hilbert", "snake", "diagonal", "row_major"))),
     Case("matmul_split_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_split_k", **s), grid(m=(100,), n=(72,), k=(200,), parts=(1, 3), BM=(64,), BN=(64,)),

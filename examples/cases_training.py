@@ -5,29 +5,60 @@ import numpy as np
 import tilec
 
 
-def attention_backward(dev, rng, heads, S, D=64, causal=False, **more):
-    """dq, dk and dv from do, and from o and the logarithms of the rows' sums as the forward pass gives them."""
-    q, k, v, do = (rng.standard_normal((heads, S, D), np.float32).astype(np.float16) for _ in range(4))
-    scale = D ** -0.5
-    Q, K, V, G = (a.astype(np.float64) for a in (q, k, v, do))
+def attention_backward(dev, rng, heads, S, D=64, causal=False, own=64, queries=32, keys=32, deep=2, dtype="f16", **more):
+    """dq, dk and dv from do, and from o and the logarithms of the rows' sums as the forward pass gives them; programs own so many rows, and go by
+    so many queries or keys."""
+    (q, Q), (k, K), (v, V), (do, G) = (cases.given(rng, (heads, S, D), dtype) for _ in range(4))
+    Q, K, V, G = (a.astype(np.float64) for a in (Q, K, V, G))
+    scale, near, wide = D ** -0.5, 4 * cases.ROUNDING[dtype], cases.WIDE[dtype]
     s = Q @ K.transpose(0, 2, 1) * scale
     if causal:
         s[:, ~np.tri(S, dtype=bool)] = -np.inf
     top = s.max(2, keepdims=True)
     lse = top + np.log(np.exp(s - top).sum(2, keepdims=True))
     p = np.exp(s - lse)
-    o = (p @ V).astype(np.float16)
+    stored = cases.NARROW[dtype]((p @ V).astype(np.float32))
+    o = wide(stored)
     ds = p * (G @ V.transpose(0, 2, 1) - (G * o).sum(2, keepdims=True))
-    d = {n: dev.array(a) for n, a in dict(q=q, k=k, v=v, do=do, lse=lse[:, :, 0].astype(np.float32)).items()}
-    delta, dq, dk, dv = poisoned(dev, (heads, S), "f32"), *(poisoned(dev, (heads, S, D), "f16") for _ in range(3))
-    load = lambda name, **m: kernel(dev, "attention_backward.tile", name, D=D, **m)
-    launch(load("attention_delta"), (tilec.cdiv(S, 64), heads), dev.array(o), d["do"], delta, S)
-    sides = (d["q"], d["k"], d["v"], d["do"], d["lse"], delta)
+    d = {n: dev.array(a, dtype) for n, a in dict(q=q, k=k, v=v, do=do, o=stored).items()}
+    delta, dq, dk, dv = poisoned(dev, (heads, S), "f32"), *(poisoned(dev, (heads, S, D), dtype) for _ in range(3))
+    load = lambda name, **m: kernel(dev, "attention_backward.tile", name, T=dtype, D=D, **m)
+    launch(load("attention_delta"), (tilec.cdiv(S, 64), heads), d["o"], d["do"], delta, S)
+    sides = (d["q"], d["k"], d["v"], d["do"], dev.array(lse[:, :, 0].astype(np.float32)), delta)
     more["CAUSAL"] = str(causal).lower()
-    launch(load("attention_dq", **more), (tilec.cdiv(S, 64), heads), *sides, dq, S, scale)
-    call = launch(load("attention_dkdv", **more), (tilec.cdiv(S, 64), heads), *sides, dk, dv, S, scale)
-    return Run(call, [("delta", delta.numpy(), (G * o).sum(2), 1e-5), ("dv", dv.numpy(), p.transpose(0, 2, 1) @ G, 2e-3),
-                      ("dk", dk.numpy(), ds.transpose(0, 2, 1) @ Q * scale, 2e-3), ("dq", dq.numpy(), ds @ K * scale, 2e-3)], flops=8 * heads * S * S * D)
+    launch(load("attention_dq", BM=own, BN=keys, **more), (tilec.cdiv(S, own), heads), *sides, dq, S, scale)
+    call = launch(load("attention_dkdv", BM=queries, BN=own, STAGES=deep, **more), (tilec.cdiv(S, own), heads), *sides, dk, dv, S, scale)
+    return Run(call, [("delta", delta.numpy(), (G * o).sum(2), 1e-5), ("dv", wide(dv.numpy()), p.transpose(0, 2, 1) @ G, near),
+                      ("dk", wide(dk.numpy()), ds.transpose(0, 2, 1) @ Q * scale, near), ("dq", wide(dq.numpy()), ds @ K * scale, near)], flops=8 * heads * S * S * D, dtype=dtype)
+
+
+def attention_backward_wgmma(dev, rng, heads, S, D=64, keys=None, group=1, causal=False, dtype="f16", programs=None, **more):
+    """The same in one pass; heads are those of k and v, `keys` how many rows these have."""
+    keys, scale = keys or S, D ** -0.5
+    (q, Q), (do, G) = (cases.given(rng, (heads * group, S, D), dtype) for _ in range(2))
+    (k, K), (v, V) = (cases.given(rng, (heads, keys, D), dtype) for _ in range(2))
+    Q, G, K, V = (a.astype(np.float64) for a in (Q, G, *(np.repeat(a, group, 0) for a in (K, V))))
+    s = Q @ K.transpose(0, 2, 1) * scale
+    if causal:
+        s[:, ~np.tri(S, keys, dtype=bool)] = -np.inf
+    top = s.max(2, keepdims=True)
+    lse = top + np.log(np.exp(s - top).sum(2, keepdims=True))
+    p = np.exp(s - lse)
+    o = cases.NARROW[dtype]((p @ V).astype(np.float32))
+    ds = p * (G @ V.transpose(0, 2, 1) - (G * cases.WIDE[dtype](o)).sum(2, keepdims=True))
+    BM = 128 if D == 64 else 64
+    blocks = tilec.cdiv(S, BM)
+    d = {n: dev.array(a, dtype) for n, a in dict(q=q, k=k, v=v, do=do).items()}
+    delta, lse2, sums = (poisoned(dev, shape, "f32") for shape in ((len(Q), blocks * BM), (len(Q), blocks * BM), (len(Q) * blocks * BM * D,)))
+    dq, dk, dv = (poisoned(dev, shape, dtype) for shape in (Q.shape, (heads, keys, D), (heads, keys, D)))
+    load = lambda name, **m: kernel(dev, "attention_backward_wgmma.tile", name, T=dtype, D=D, **m)
+    launch(load("attention_rows", BM=BM), (blocks, len(Q)), dev.array(o, dtype), d["do"], dev.array(lse[:, :, 0].astype(np.float32)), delta, lse2, sums, S)
+    call = launch(load("attention_backward", CAUSAL=str(causal).lower(), **more), programs or dev.sms, d["q"], d["k"], d["v"], d["do"], lse2, delta, sums, dk, dv, scale)
+    launch(load("attention_dq"), (blocks, len(Q)), sums, dq, S, scale)
+    per_head = lambda a: a.reshape(heads, group, keys, D).sum(1)
+    near, wide = 4 * cases.ROUNDING[dtype], cases.WIDE[dtype]
+    return Run(call, [("dv", wide(dv.numpy()), per_head(p.transpose(0, 2, 1) @ G), near), ("dk", wide(dk.numpy()), per_head(ds.transpose(0, 2, 1) @ Q) * scale, near),
+                      ("dq", wide(dq.numpy()), ds @ K * scale, near)], flops=10 * heads * group * S * keys * D // (2 if causal else 1), dtype=dtype)
 
 
 def linear_attention(dev, rng, heads, T, values=64, DK=64, DV=64, delta=False, **more):
@@ -124,24 +155,51 @@ def mandelbrot(dev, rng, w, h, limit):
     return Run(call, [("steps", np.array([1 + np.mean(steps.numpy() != want)]), np.ones(1), 0.01)])
 
 
-def hadamard(dev, rng, rows, N, dtype="f16", ROWS=4, **more):
-    x, v = cases.given(rng, (rows, N), dtype)
-    y = poisoned(dev, (rows, N), dtype)
-    call = launch(kernel(dev, "hadamard.tile", "hadamard", T=dtype, N=N, ROWS=ROWS, **more), tilec.cdiv(rows, ROWS), dev.array(x, dtype), y, rows, N ** -0.5)
-    def reference(v):
-        """v times the matrix of signs, by sums and differences of halves."""
-        half = 1
-        while half < N:
-            pairs = v.reshape(len(v), -1, 2, half)
-            v = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), 2)
-            half *= 2
-        return v.reshape(-1, N) * N ** -0.5
-    return Run(call, [("y", cases.WIDE[dtype](y.numpy()), cases.blockwise(reference, v), cases.ROUNDING[dtype])], bytes=2 * x.nbytes)
+def signed_sums(v):
+    """Rows of v times the matrix of signs, by sums and differences of halves."""
+    half, n = 1, v.shape[-1]
+    while half < n:
+        pairs = v.reshape(len(v), -1, 2, half)
+        v = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), 2)
+        half *= 2
+    return v.reshape(-1, n)
+
+
+def hadamard(dev, rng, rows, N, dtype="f16", ROWS=4, mma=False, large=1, **more):
+    """Of values up to `large`; on tensor cores in place, and rounded once on the way."""
+    x, v = cases.given(rng, (rows, N), dtype, large)
+    source = dev.array(x, dtype)
+    y = source if mma else poisoned(dev, (rows, N), dtype)
+    k = kernel(dev, "hadamard.tile", "hadamard_mma" if mma else "hadamard", T=dtype, N=N, ROWS=ROWS, **more)
+    grid = tilec.cdiv(rows, ROWS * (max(256 // N, 1) if mma else 1))
+    call = launch(k, grid, source, y, rows, N ** -0.5)
+    if mma:                                 # what is called again reads x
+        call = launch(k, grid, dev.array(x, dtype), poisoned(dev, (rows, N), dtype), rows, N ** -0.5)
+    want = cases.blockwise(lambda v: signed_sums(v) * N ** -0.5, v)
+    return Run(call, [("y", cases.WIDE[dtype](y.numpy()), want, cases.ROUNDING[dtype] * (2 if mma else 1))], bytes=2 * x.nbytes)
+
+
+def hadamard_quantise(dev, rng, rows, N, dtype="f16", to="f8e4m3", ROWS=4, **more):
+    x, v = cases.given(rng, (rows, N), dtype, 3)
+    q, s = poisoned(dev, (rows, N), to), poisoned(dev, (rows,), "f32")
+    k = kernel(dev, "hadamard.tile", "hadamard_quantise", T=dtype, TO=to, N=N, ROWS=ROWS, **more)
+    call = launch(k, tilec.cdiv(rows, ROWS * max(256 // N, 1)), dev.array(x, dtype), q, s, rows, N ** -0.5)
+    want = cases.blockwise(lambda v: signed_sums(v) * N ** -0.5, v)
+    most = np.abs(want).max(1)
+    value = cases.fp8_values(q.numpy(), to) if to in cases.FP8 else q.numpy().astype(np.float64)
+    step = {"f8e4m3": 0.0625, "f8e5m2": 0.125, "i8": 0.0}[to]
+    wrong = np.abs(value * s.numpy()[:, None] - want) > np.abs(want) * (step + 0.01) + most[:, None] * 0.006
+    return Run(call, [("scales", s.numpy(), most / (cases.FP8[to][2] if to in cases.FP8 else 127), 0.01), ("q", np.array(wrong.sum()), np.array(0), 0)], bytes=x.nbytes * 3 // 2)
 
 
 CASES = [
-    Case("attention_backward", attention_backward, [dict(heads=1, S=100, causal=True)] + grid(heads=(2,), S=(64, 77), causal=(False, True)),
-         [dict(heads=4, S=2048)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True))),
+    Case("attention_backward", attention_backward, [dict(heads=1, S=100, causal=True)] + grid(heads=(2,), S=(64, 77), causal=(False, True)) +
+         [dict(heads=2, S=260, D=128, own=128, queries=64, keys=128, deep=3, causal=True, warps=8), dict(heads=1, S=77, D=64, own=128, queries=64, keys=128, deep=3, warps=8, dtype="bf16")],
+         [dict(heads=4, S=2048)] + grid(heads=(3,), S=(1000, 1024), D=(64, 128), causal=(False, True)) +
+         grid(heads=(3,), S=(1000, 1023), D=(64, 128), causal=(False, True), own=(128,), queries=(64,), keys=(128,), deep=(3,), warps=(8,))),
+    Case("attention_backward_wgmma", attention_backward_wgmma, [dict(heads=1, S=200, causal=True, programs=2), dict(heads=1, S=100, D=128, dtype="bf16", programs=1)],
+         grid(heads=(2,), S=(256, 300), D=(64, 128), causal=(False, True), programs=(3,)) +
+         [dict(heads=2, S=130, keys=200, D=128, group=2), dict(heads=2, S=520, D=128, group=4, causal=True, dtype="bf16"), dict(heads=4, S=2048, D=128), dict(heads=4, S=2048, causal=True)]),
     Case("linear_attention", linear_attention, grid(heads=(2,), T=(64, 150), delta=(False, True)) + [dict(heads=1, T=70, DK=32, DV=32, C=32, values=64, delta=True, warps=4)],
          grid(heads=(32,), T=(2000,), values=(64, 128), delta=(False, True))),
     Case("selective_scan", selective_scan, [dict(batch=2, channels=3, T=100), dict(batch=1, channels=2, T=64, N=8), dict(batch=1, channels=2, T=1)],
@@ -153,4 +211,10 @@ CASES = [
     Case("adamw", adamw, [dict(n=5000), dict(n=1000, dtype="f32")], [dict(n=1 << 24), dict(n=100001, dtype="f16")]),
     Case("mandelbrot", mandelbrot, [dict(w=100, h=40, limit=30)], [dict(w=1920, h=1080, limit=200)]),
     Case("hadamard", hadamard, grid(rows=(7,), N=(64, 1024), dtype=("f16", "f32")) + [dict(rows=3, N=2, dtype="bf16")], [dict(rows=8192, N=4096)] + grid(rows=(777,), N=(128, 1024), dtype=("f16", "bf16", "f32"))),
+    Case("hadamard_mma", lambda dev, rng, **s: hadamard(dev, rng, mma=True, **s), [dict(rows=7, N=1024)] + grid(rows=(5,), N=(32, 64, 128, 256, 512, 2048), dtype=("f16", "bf16")) +
+         [dict(rows=3, N=4096, ROWS=2, warps=2), dict(rows=3, N=32768, ROWS=1, warps=8), dict(rows=3, N=8192, ROWS=1, PIECES=8, STAGES=2, dtype="bf16"), dict(rows=2, N=16384, ROWS=1, warps=4, large=1000)],
+         [dict(rows=16384, N=4096, ROWS=2, warps=2)] + grid(rows=(777,), N=(32, 128, 256, 1024), dtype=("f16", "bf16")) +
+         grid(rows=(777,), N=(8192, 16384, 32768), ROWS=(1,), warps=(4, 8), STAGES=(1, 2), dtype=("f16", "bf16"), large=(1, 1000))),
+    Case("hadamard_quantise", hadamard_quantise, grid(rows=(9,), N=(64, 1024), to=("f8e4m3", "f8e5m2", "i8")) + [dict(rows=2, N=8192, ROWS=1, dtype="bf16")],
+         grid(rows=(777,), N=(128, 1024, 4096), to=("f8e4m3", "i8"), dtype=("f16", "bf16")) + grid(rows=(100,), N=(32768,), ROWS=(1,), warps=(8,), dtype=("f16", "bf16"))),
 ]

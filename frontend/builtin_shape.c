@@ -440,7 +440,7 @@ builtin_insert(Lower *L, Call *c)
       continue;
     Value *line = ir_arange(&L->b, -start[d], (i64)t->shape[d] - start[d]), *last = line_const(L, line, part->shape[d] - 1);
     Value *zero = line_const(L, line, 0);
-    Value *in = ir_binary(&L->b, OP_AND, ir_cmp(&L->b, "ge", line, zero), ir_cmp(&L->b, "le", line, last));
+    Value *below = ir_cmp(&L->b, "le", line, last), *in = ir_binary(&L->b, OP_AND, ir_cmp(&L->b, "ge", line, zero), below);
     v[1] = gather_line(L, v[1], ir_binary(&L->b, OP_MIN, ir_binary(&L->b, OP_MAX, line, zero), last), d);
     in = laid_along(L, in, d, t);
     inside = inside ? ir_binary(&L->b, OP_AND, inside, in) : in;

@@ -41,7 +41,7 @@ static void
 lower_persistent(Lower *L, const Node *kernel, Func *f)
 {
   static const char takes[] = "it takes true, false, auto, or at most how many programs a multiprocessor has, up to 32";
-  const Node *value = clause_value(kernel, "persistent");
+  const Node *value = clause_or_define(L, kernel, "persistent");
   if (is_auto(kernel, value))
     return;
   Val v = clause_constant(L, value, "persistent", takes);
@@ -63,7 +63,7 @@ static KernelChoice
 choice(Lower *L, const Node *kernel, const char *name)
 {
   static const char takes[] = "it takes true, false or auto";
-  const Node *value = clause_value(kernel, name);
+  const Node *value = clause_or_define(L, kernel, name);
   if (is_auto(kernel, value))
     return CHOICE_AUTO;
   Val v = clause_constant(L, value, name, takes);
@@ -82,5 +82,6 @@ lower_choices(Lower *L, const Node *kernel, Func *f)
 {
   lower_persistent(L, kernel, f);
   f->roles = choice(L, kernel, "roles");
+  f->pingpong = choice(L, kernel, "pingpong");
   f->box_stores = choice(L, kernel, "stores");
 }

@@ -13,6 +13,7 @@ typedef struct FrontendOptions {
   const FrontendFact *facts; u32 nfacts;
   const char *const *import_path; u32 nimport_path;
   bool tuning;                                 /* describe: list the configurations of tune clauses too */
+  bool unrehearsed;                            /* no word of what ir/rehearse.h finds: the interpreter is to find it */
 } FrontendOptions;
 
 /* Parse, instantiate and check the file at source offset base (source_add). Reports every error; NULL if there were any. */

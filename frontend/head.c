@@ -123,11 +123,28 @@ kernel_param(const Node *kernel, const char *name)
   return NULL;
 }
 
+bool
+define_is_clause(const char *name)
+{
+#define CLAUSE(clause) || !strcmp(name, #clause)
+  return false
+#include "clauses.def"
+    ;
+#undef CLAUSE
+}
+
+const Node *
+clause_or_define(Lower *L, const Node *kernel, const char *name)
+{
+  const FrontendDefine *def = scope_find(L, intern(L->c, name)) ? NULL : program_define(L->prog, name);
+  return def ? program_parse_define(L->prog, def, false) : clause_value(kernel, name);
+}
+
 static void
 check_axis(Lower *L, const Node *kernel, const Node *arg)
 {
   const Node *param = arg->kind == N_ARG ? kernel_param(kernel, arg->name) : NULL;
-  bool special = arg->kind == N_ARG && (!strcmp(arg->name, "warps") || !strcmp(arg->name, "where"));
+  bool special = arg->kind == N_ARG && (define_is_clause(arg->name) || !strcmp(arg->name, "where"));
   if (arg->kind != N_ARG)
     ERR(L, arg->span, E_ATTRIBUTE, "tune", "it takes NAME=[value, ...] and where=condition");
   else if (!special && (!param || param->kind == N_PARAM))
@@ -165,7 +182,7 @@ clauses_check(Lower *L, const Node *kernel)
 {
   static const struct { const char *name; bool one; } known[] = {
     {"warps", true}, {"min_blocks", true}, {"max_registers", true}, {"maths", true}, {"persistent", true}, {"roles", true},
-    {"stores", true}, {"cluster", false}, {"grid", false}, {"tune", false}, {"key", false}
+    {"pingpong", true}, {"stores", true}, {"cluster", false}, {"grid", false}, {"tune", false}, {"key", false}
   };
   const Node *attrs = kid(kernel, 1);
   for (u32 i = 0; i < attrs->nkids; i++) {
@@ -174,7 +191,8 @@ clauses_check(Lower *L, const Node *kernel)
       fits |= !strcmp(attrs->kids[i]->name, known[k].name) && (!known[k].one || attrs->kids[i]->nkids == 1);
     if (!fits)
       clause_error(L, attrs->kids[i], "a kernel may have warps(n), cluster(n, ...), grid(n, ...), min_blocks(n), max_registers(n), "
-                   "maths(exact), persistent(n), roles(true), stores(true), tune(...) and key(...)");
+                   "maths(exact), persistent(n), roles(true), "
+                   "pingpong(true), stores(true), tune(...) and key(...)");
   }
   check_tuning(L, kernel);
 }
@@ -192,13 +210,10 @@ lower_exact_maths(Lower *L, const Node *kernel)
 u32
 lower_warps(Lower *L, const Node *kernel)
 {
-  const Node *value = clause_value(kernel, "warps");
+  const Node *value = clause_or_define(L, kernel, "warps");
   u32 of_teams = teams_declare(L, kernel);
   i64 warps = of_teams ? of_teams : 4;
   Span at = kernel->at;
-  const FrontendDefine *def = scope_find(L, intern(L->c, "warps")) ? NULL : program_define(L->prog, "warps");
-  if (def)
-    value = program_parse_define(L->prog, def, false);
   if (value) {
     at = value->span;
     if (!lower_const_int(L, value, "the number of warps", &warps))

@@ -36,6 +36,8 @@ lower_kernel(Program *p, Unit *u, Node *kernel, Module *m)
     arrivals_check(&L, f);
   clusters_check(&L, f);
   wgmmas_check(&L, f);
+  if (diag_errors(p->c) == errors)
+    rehearsal_check(&L, f);
   if (!states_warps(p, kernel))
     f->warps = warps_by_tiles(f);
 }

@@ -111,7 +111,8 @@ bounds_down(Lower *L, const Range *r, DType dt, Bounds *b)
   const Type *t = type_scalar(L->c, word);
   b->top = value_cast(L, lo, word);
   b->lo = ir_const_bits(&L->b, t, 0);
-  b->hi = ir_select(&L->b, ir_cmp(&L->b, "gt", lo, hi), ir_binary(&L->b, OP_SUB, b->top, value_cast(L, hi, word)), b->lo);
+  Value *down = ir_binary(&L->b, OP_SUB, b->top, value_cast(L, hi, word));
+  b->hi = ir_select(&L->b, ir_cmp(&L->b, "gt", lo, hi), down, b->lo);
   b->step = ir_const_bits(&L->b, t, by < most ? by : most);
   return true;
 }

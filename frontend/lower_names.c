@@ -4,13 +4,13 @@
 #include "sema.h"
 #include <math.h>
 
-/* Bind name in the innermost scope; an error if that has it already. */
+/* Bind name in the innermost scope; an error if that has it already, unless it is `_`, for what nobody asks for. */
 Binding *
 scope_add(Lower *L, const char *name, Span at, Val v)
 {
   Scope *s = L->frame->scope;
   Binding *old = scope_find_here(s, name);
-  if (old)
+  if (old && strcmp(name, "_") != 0)
     diag_note(L->c, ERR(L, at, E_REDEFINED, name), old->span, "it was declared here");
   if ((v.kind == V_IR || v.kind == V_BUFFER) && !v.ir->name)
     v.ir->name = name;

@@ -233,3 +233,70 @@ arrivals_check(Lower *L, const Func *f)
   if (d)
     diag_note(L->c, d, x.wait->span, "it is waited for here");
 }
+
+/* ---- a rehearsal ---- */
+
+static const char *
+who(Lower *L, u32 team)
+{
+  return team == NONE_TEAM ? "the program" : arena_printf(L->a, "team %u", team);
+}
+
+static const char *
+picked(Lower *L, const char *what, u32 slot, u32 slots)
+{
+  return slots ? arena_printf(L->a, "%s %u of a row of %u", what, slot, slots) : arena_printf(L->a, "this %s", what);
+}
+
+static const char *
+missing(Lower *L, const TeamWait *w)
+{
+  Buf b = {.arena = L->a};
+  buf_printf(&b, "phase %llu of %s gets %u of its %u arrival%s", (unsigned long long)w->phase, picked(L, "mbarrier", w->slot, w->slots),
+             w->arrived, w->wanted, w->wanted == 1 ? "" : "s");
+  if (w->bytes)
+    buf_printf(&b, ", and %lld bytes %s", (long long)(w->bytes < 0 ? -w->bytes : w->bytes),
+               w->bytes < 0 ? "more than were announced" : "that were announced do not come");
+  return buf_str(&b);
+}
+
+static void
+note_guesses(Lower *L, Diag *d)
+{
+  Buf b = {.arena = L->a};
+  for (u32 i = 0; i < REHEARSALS; i++)
+    buf_printf(&b, "%s%lld", i ? ", " : "", (long long)rehearsal_argument(i));
+  diag_hint(L->c, d, "so it is with integers and extents of %s as arguments alike", buf_str(&b));
+}
+
+static Diag *
+report_stuck(Lower *L, const Rehearsal *x)
+{
+  const TeamWait *w = x->waits;
+  Diag *d = diag(L->c, site_in_program(L->c, w->op->span), E_STUCK, who(L, w->team), missing(L, w));
+  for (u32 i = 1; d && i < x->nwaits; i++)
+    diag_note(L->c, d, site_in_program(L->c, w[i].op->span), "%s waits here: %s", who(L, w[i].team), missing(L, &w[i]));
+  return d;
+}
+
+static Diag *
+report_overtaken(Lower *L, const Rehearsal *x)
+{
+  u32 writer = x->teams[0], reader = x->teams[1];
+  Diag *d = diag(L->c, site_in_program(L->c, x->write->span), E_OVERTAKEN, writer, picked(L, "buffer", x->slot, x->slots), reader);
+  if (d)
+    diag_note(L->c, d, site_in_program(L->c, x->read->span), "team %u reads it here, and team %u does not wait until that is done", reader,
+              writer);
+  return d;
+}
+
+void
+rehearsal_check(Lower *L, const Func *f)
+{
+  if (L->prog->o->unrehearsed)
+    return;
+  Rehearsal x = func_rehearse(f);
+  Diag *d = x.found == REHEARSED_STUCK ? report_stuck(L, &x) : x.found == REHEARSED_OVERTAKES ? report_overtaken(L, &x) : NULL;
+  if (d && x.guessed)
+    note_guesses(L, d);
+}

@@ -197,6 +197,8 @@ u32 lower_warps(Lower *L, const Node *kernel);
 void lower_cluster(Lower *L, const Node *kernel, Func *f);   /* what the clause `cluster` says */
 /* Text of the main file on one line, without tabs. */
 const char *source_on_line(const Program *p, u32 lo, u32 hi);
+bool define_is_clause(const char *name);                             /* a row of clauses.def */
+const Node *clause_or_define(Lower *L, const Node *kernel, const char *name);   /* the define's value, else the clause's; NULL: neither */
 bool states_warps(const Program *p, const Node *kernel);             /* by a clause, a define, or as an axis to tune */
 u32 warps_by_tiles(Func *f);                                         /* warps.c */
 u32 lower_limit(Lower *L, const Node *kernel, const char *name, i64 lo, i64 hi);     /* 0 without the clause */
@@ -302,6 +304,7 @@ void lower_specialize(Lower *L, const Node *n);
 bool team_may_assign(Lower *L, const Binding *b, Span at);           /* reports a variable of all warps that a team assigns */
 void teams_check(Lower *L, Func *f);                                 /* at the end of a kernel: whose tiles are used where */
 void arrivals_check(Lower *L, const Func *f);                        /* and whose phases cannot end */
+void rehearsal_check(Lower *L, const Func *f);                       /* who waits for ever, or fills what others read: ir/rehearse.c */
 
 /* ---- variables.c ---- */
 Val var_value(Lower *L, Val v, const char *what);                    /* what a var holds: constants become values */

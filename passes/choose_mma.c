@@ -16,6 +16,7 @@
  * copy is known behind placement. Dots that are made for that (ir/wgmma_dot.c) are marked here (`warpgroup`) and get all warps along M, as
  * such products have them. What is marked and finds no buffers stays what it is. */
 #include "internal.h"
+#include "pipeline.h"
 #include "wgmma.h"
 
 typedef struct Chains {      /* of tiles, by value id */
@@ -222,6 +223,10 @@ choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
     return;
   }
   why = axes ? wgmma_dot_error(c, axes, dot) : "";
+  if (why && axes && !wgmma_dot_by_threads(c, axes, dot)) {
+    stored_dot_rounded(c, dot);
+    return;
+  }
   if (!why) {
     grid[0] = team.warps;
     op_set_int(dot, AT_WARPGROUP, wgmma_dot_loop(dot) ? DOT_COPIED : DOT_STORED);

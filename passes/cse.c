@@ -73,8 +73,8 @@ attr_equal(const Attr *a, const Attr *b)
   return a->i == b->i;
 }
 
-static bool
-heads_equal(const Op *a, const Op *b)
+bool
+op_heads_equal(const Op *a, const Op *b)
 {
   if (a->code != b->code || a->noperands != b->noperands || a->nresults != b->nresults || a->nattrs != b->nattrs ||
       a->nregions != b->nregions)
@@ -125,7 +125,7 @@ regions_equal(const Block *a, const Block *b)
 {
   const Op *x = a->first, *y = b->first;
   for (; x && y; x = x->next, y = y->next) {
-    if (!heads_equal(x, y) || x->nregions)
+    if (!op_heads_equal(x, y) || x->nregions)
       return false;
     for (u32 i = 0; i < x->noperands; i++)
       if (!counterparts(a, op_operand(x, i), b, op_operand(y, i)))
@@ -147,7 +147,7 @@ maps_equal(const Cse *s, const Op *a, const Op *b)
 static bool
 ops_equal(const Cse *s, const Op *a, const Op *b)
 {
-  if (!heads_equal(a, b) || !operands_equal(a, b))
+  if (!op_heads_equal(a, b) || !operands_equal(a, b))
     return false;
   if (a->code == OP_MAP)
     return maps_equal(s, a, b);

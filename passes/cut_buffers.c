@@ -234,7 +234,17 @@ cut_one(Func *f, Cuttings *all, bool small)
   return true;
 }
 
-/* Of a buffer in panels whose rows alone are padded: the panels that are all padding, the last ones, are no part of it. */
+static bool
+takes_boxes(const Cutting *k)
+{
+  for (u32 i = 0; i < k->accesses.len; i++)
+    if (k->accesses.data[i]->code == OP_TMA_LOAD)
+      return true;
+  return false;
+}
+
+/* Of a buffer in panels whose rows alone are padded the panels that are all padding, the last ones, are no part of it; nor are the last
+ * rows of a single panel into which boxes are copied. */
 static void
 cut_panels(Op *op, void *user)
 {
@@ -245,13 +255,15 @@ cut_panels(Op *op, void *user)
       !layout_panel_form(b->type->layout, dtype_bytes(b->type->dt), &form))
     return;
   u32 row = b->type->shape[form.fast] * dtype_bytes(b->type->dt), used = row / form.width;
-  for (int d = 0; d < b->type->rank; d++)
+  func_walk(op->block->func, find_users, &k);
+  bool one = form.panels == 1 && b->type->rank == 2 && takes_boxes(&k);
+  for (int d = 0; d < b->type->rank && !one; d++)
     if (d != form.fast && !is_pow2(b->type->shape[d]))
       return;
-  func_walk(op->block->func, find_users, &k);
-  if (k.casts.len || row % form.width || used == form.panels)
+  if (k.casts.len || row % form.width || (used == form.panels && !one))
     return;
-  b->type = type_shared_cut(k.c, b->type, used * form.panel_bytes / dtype_bytes(b->type->dt));
+  u32 panels = used * form.panel_bytes / dtype_bytes(b->type->dt);
+  b->type = type_shared_cut(k.c, b->type, one ? layout_reach(b->type->layout, b->type->shape) : panels);
   func_walk(op->block->func, retype, &k);
 }
 

@@ -3,7 +3,8 @@
  * none unless it is to (BOXES_FOUND).
  *
  * Which loads: those of tiles of two dimensions and more that stand directly in a loop with `stages`, or outside of it and feed a dot in
- * one through ops on elements. Elsewhere a copy that is waited for where it starts would not be faster.
+ * one through ops on elements. Elsewhere a copy that is waited for where it starts would not be faster. Of tiles of one dimension those
+ * in loops for which a team of its own may copy: a number for each row or column. What is no box of those stays with the products.
  *
  *   x = load p + (i0 + r) * s0 + (i1 + c), mask r + i0 < n0 && c + i1 < n1   ==>   x = tensor_load (tensor_of p, n0, n1, s0), i0, i1
  *
@@ -32,6 +33,8 @@
 #include "affine.h"
 #include "boxes.h"
 #include "internal.h"
+#include "pingpong.h"
+#include "roles.h"
 #include "wgmma.h"
 
 enum { PIECE = 16, BOUNDS = 12, LOOKS = 64, PARAMS_MOST = 60 };
@@ -56,6 +59,7 @@ typedef struct Find {
   u32 naxes;
   u64 nonneg;                         /* parameters that are relied upon */
   u32 looks;
+  bool as_it_lies;                    /* the box has the dimensions in the tile's order */
   bool team;                          /* one of its own is expected to copy for the loops (team_expected); asked for stores */
   const char *why;
 } Find;
@@ -655,6 +659,30 @@ replace_uses(Find *x, Op *box, const int *perm)
   value_replace_uses(op_result(x->op), v);
 }
 
+static bool find(Find *x);
+
+static bool
+is_loaded_beside(const Value *v, const Op *store)
+{
+  return op_is(v, OP_LOAD) && v->def->block == store->block && value_use_count(v) == 1;
+}
+
+/* Tiles that are loaded to be added to what teams by turns store, or the like, are boxes, too, if they can be: these go in pieces with
+ * it, each of which is waited for where it is added, under the other team's products. One team alone has nothing else to do then (8192 x
+ * 5120 x 1280 with a residual, H200: 479 TFLOP/s so, 496 loaded whole by programs that do not stay), so it has them where its programs are
+ * told to stay: loaded whole they would spill. */
+static void
+find_beside(const Find *x, const Op *box)
+{
+  const Value *v;
+  bool wanted = x->team && (pingpong_wanted(x->f) || x->f->persistent);
+  while (wanted && (v = box_value_beside(OPERAND(box, TENSOR_STORE, x), box, is_loaded_beside))) {
+    Find load = {.c = x->c, .f = x->f, .op = v->def, .tile = v->type, .as_it_lies = true};
+    if (!find(&load))
+      return;
+  }
+}
+
 static void
 replace(Find *x, Op *box, const int *perm)
 {
@@ -663,8 +691,10 @@ replace(Find *x, Op *box, const int *perm)
   for (u32 i = 0; i < x->f->body->nargs && i < 64; i++)
     x->f->params[i].nonneg |= x->nonneg >> i & 1;
   op_remove(x->op);
-  if (box->code == OP_TENSOR_STORE)
+  if (box->code == OP_TENSOR_STORE) {
+    find_beside(x, box);
     box_store_in_pieces(x->c, box);
+  }
 }
 
 static bool
@@ -729,8 +759,11 @@ find(Find *x)
     return false;
   if (!of_tensor(x))
     order_axes(x, order, perm);
+  for (u32 d = 0; d < x->tile->rank; d++)
+    if (x->as_it_lies && perm[d] != (int)d)
+      return NO(x, "its rows do not lie as those of what is stored");
   Op *box = build_box(x, order, perm);
-  const char *why = box_obstacle(x->c, box, x->op);
+  const char *why = box_obstacle(x->c, NULL, box, x->op);
   if (why) {
     op_remove(box);
     return no(x, why);
@@ -756,17 +789,44 @@ feeds_staged_dot(const Value *v, u32 depth)
   return false;
 }
 
+/* A team may copy for the loop's products (team_obstacle of pipeline_loops.c), if all that it loads are boxes. */
 static bool
-is_wanted(const Op *load)
+may_be_parted(const Find *x, const Op *loop)
+{
+  const Op *op = loop->regions[0]->first;
+  while (op && op->code != OP_DOT)
+    op = op->next;
+  return op && x->f->warps == 2 * WGMMA_GROUP && x->f->roles != CHOICE_OFF && target_has(x->c->target, F_SETMAXNREG);
+}
+
+static bool
+is_wanted(const Find *x)
 {
   enum { DEPTH = 4 };
-  const Type *t = op_result(load)->type;
-  return type_is_tile(t) && t->rank >= 2 && (loop_is_staged(load->block->parent) || feeds_staged_dot(op_result(load), DEPTH));
+  const Op *loop = x->op->block->parent;
+  if (!type_is_tile(x->tile))
+    return false;
+  if (x->tile->rank == 1)
+    return loop_is_staged(loop) && may_be_parted(x, loop);
+  return loop_is_staged(loop) || feeds_staged_dot(op_result(x->op), DEPTH);
 }
 
 /* ---- which stores ---- */
 
 enum { DEPTH = 6 };   /* of ops between a product and where it is stored */
+
+/* Is v, of the loop's body, a product, or computed from one element by element? */
+static bool
+from_dot(const Op *loop, const Value *v, u32 depth)
+{
+  const Op *op = v->def;
+  if (!op || !depth || op->block != loop->regions[0])
+    return false;
+  for (u32 i = 0; op_has(op, T_PURE | T_ELEM) && i < op->noperands; i++)
+    if (op_operand(op, i) && type_is_tile(op_operand(op, i)->type) && from_dot(loop, op_operand(op, i), depth - 1))
+      return true;
+  return op->code == OP_DOT;
+}
 
 /* Is v computed, element by element, from what a loop with stages has multiplied? */
 static bool
@@ -775,10 +835,8 @@ from_staged_dot(const Value *v, u32 depth)
   const Op *op = v->def;
   if (!op || !depth)
     return false;
-  if (loop_is_staged(op)) {
-    const Value *next = region_yields(op, 0, v->index);
-    return op_is(next, OP_DOT) || (op_is(next, OP_ADD) && op_is(OPERAND(next->def, BINARY, b), OP_DOT));
-  }
+  if (loop_is_staged(op))
+    return from_dot(op, region_yields(op, 0, v->index), DEPTH);
   for (u32 i = 0; op_has(op, T_PURE | T_ELEM) && i < op->noperands; i++)
     if (op_operand(op, i) && type_is_tile(op_operand(op, i)->type) && from_staged_dot(op_operand(op, i), depth - 1))
       return true;
@@ -793,20 +851,21 @@ static void
 add_ring(Op *op, void *user)
 {
   Rings *r = user;
-  u64 bytes = loop_is_staged(op) ? box_ring_bytes(op, (u32)op_int(op, AT_STAGES, 1) + r->more) : 0;
+  u64 bytes = loop_is_staged(op) ? box_ring_bytes(op, (u32)op_int(op, AT_STAGES, 1) + r->more, r->together) : 0;
   r->bytes = !r->together ? r->bytes + bytes : bytes > r->bytes ? bytes : r->bytes;
   if (op->code == OP_TENSOR_LOAD && !loop_is_staged(op->block->parent))
     r->kept += (u64)box_tile_bytes(op_result(op)->type);
 }
 
-/* Is there room for a buffer beside those of the kernel's loops, with so many slots more than they have stages? */
+/* Is there room for a buffer, of each team that multiplies, beside those of the kernel's loops, with so many slots more than they have
+ * stages? */
 static bool
 has_room(const Find *x, u64 bytes, u32 more)
 {
   enum { MBARRIERS = 2048 };
   Rings r = {.more = more, .together = x->team};
   func_walk(x->f, add_ring, &r);
-  return r.bytes + r.kept + bytes + MBARRIERS <= x->c->target->shared_max;
+  return r.bytes + r.kept + (x->team ? roles_multiply(x->f) : 1) * bytes + MBARRIERS <= x->c->target->shared_max;
 }
 
 static bool
@@ -817,7 +876,7 @@ is_stored_so(const Find *x)
   bool alone = x->f->persistent || x->team;       /* on its multiprocessor a program is, likely */
   return x->f->box_stores == CHOICE_ON || (alone && dtype_bits(x->tile->dt) == 16 &&
                                            from_staged_dot(OPERAND(x->op, STORE, value), DEPTH) &&
-                                           has_room(x, box_store_bytes(x->c, x->tile), 0));
+                                           has_room(x, box_store_bytes(x->c, x->f, x->tile), 0));
 }
 
 /* A box that the kernel stores whole: in pieces where loops that two teams share have a ring that lives on beside it, one slot longer
@@ -826,8 +885,8 @@ is_stored_so(const Find *x)
 static bool
 is_cut(const Find *x)
 {
-  u64 whole = type_shared_bytes(box_buffer(x->c, x->tile)), piece = box_store_bytes(x->c, x->tile);
-  bool parted = x->f->roles != CHOICE_OFF && x->f->warps == 2 * WGMMA_GROUP && target_has(x->c->target, F_SETMAXNREG);
+  u64 whole = type_shared_bytes(box_buffer(x->c, x->tile)), piece = box_store_bytes(x->c, x->f, x->tile);
+  bool parted = x->f->roles != CHOICE_OFF && roles_multiply(x->f) && target_has(x->c->target, F_SETMAXNREG);
   if (!parted || op_int(x->op, AT_KEPT, 0) || tensor_is_made(op_tensor(x->op)) || !from_staged_dot(OPERAND(x->op, TENSOR_STORE, x), DEPTH))
     return false;
   return !tells_others(x->f) && !has_room(x, whole, 1) && has_room(x, piece, 1);
@@ -846,9 +905,11 @@ static void
 find_all(Ctx *c, Func *f)
 {
   OpVec loads = func_ops(c, f, OP_LOAD), stores = func_ops(c, f, OP_STORE);
-  for (u32 k = 0; k < loads.len; k++)
-    if (is_wanted(loads.data[k]))
-      try(&(Find){.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type});
+  for (u32 k = 0; k < loads.len; k++) {
+    Find x = {.c = c, .f = f, .op = loads.data[k], .tile = op_result(loads.data[k])->type};
+    if (is_wanted(&x))
+      try(&x);
+  }
   bool team = stores.len && team_expected(c, f);
   for (u32 k = 0; k < stores.len; k++) {   /* behind loads, which look at what stores leave out */
     Find x = {.c = c, .f = f, .op = stores.data[k], .tile = OPERAND(stores.data[k], STORE, value)->type, .team = team};

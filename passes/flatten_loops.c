@@ -155,17 +155,6 @@ clone_before(Flat *x, Builder *b, Map map, bool all)
       op_clone(b, op, map);
 }
 
-static Value *
-trip_count(Builder *b, Value *lo, Value *hi, Value *step)
-{
-  Ctx *c = b->func->module->ctx;
-  DType word = dtype_bits(lo->type->dt) == 64 ? DT_U64 : DT_U32;
-  Value *one = ir_const_int(b, type_scalar(c, word), 1);
-  Value *n = ir_binary(b, OP_SUB, ir_cast(b, ir_binary(b, OP_SUB, hi, lo), word), one);
-  n = ir_binary(b, OP_ADD, ir_binary(b, OP_DIV, n, ir_cast(b, step, word)), one);
-  return ir_cast(b, n, DT_I64);
-}
-
 typedef VEC(Value *) List;
 
 static void
@@ -388,8 +377,7 @@ single_loop(Flat *x, Builder *b)
     vec_push(x->c->scratch, &o, loop_init(outer, i));
   Map map = map_new(x, lo, o.data);
   clone_before(x, b, map, true);
-  Value *n = ir_binary(b, OP_MUL, trip_count(b, lo, OPERAND(outer, FOR, hi), OPERAND(outer, FOR, step)),
-                       trip_count(b, OPERAND(inner, FOR, lo), OPERAND(inner, FOR, hi), OPERAND(inner, FOR, step)));
+  Value *n = ir_binary(b, OP_MUL, loop_trips(b, outer), loop_trips(b, inner));
   vec_push(x->c->scratch, &init, lo);
   vec_push(x->c->scratch, &init, OPERAND(inner, FOR, lo));
   push_mapped(x, &init, map, o.data, o.len);

@@ -24,12 +24,15 @@ bool walks_by_itself(Ctx *c, Func *f);
 /* ---- loops.c ---- */
 /* The op in block b that is `op` or contains it; NULL if none. */
 Op *op_ancestor_in(Op *op, const Block *b);
+bool op_heads_equal(const Op *a, const Op *b);       /* cse.c: all but operands and regions, of which there are as many */
 /* One more carried value of a for: starts as init; the body's argument for it. The yield's operand is the caller's to add. */
 Value *loop_carry(Op *loop, Value *init, const char *name);
 /* What a carried value, given as the body's argument, is behind the loop. */
 Value *loop_result_of(const Op *loop, const Value *arg);
 /* Is there an iteration of a for `ahead` steps behind that of index i, which is one of its indices? */
 Value *loop_goes_on(Builder *b, const Op *loop, Value *i, u32 ahead);
+/* How many iterations a for has (i64) that has one at least. */
+Value *loop_trips(Builder *b, const Op *loop);
 /* The number by which loads and copies that are done ahead for this loop name it (`ahead`); it gets one if it has none. */
 i64 loop_number_ahead(Op *loop);
 /* What a map of op_clone gives for v; v itself where it has nothing. v may be NULL. */

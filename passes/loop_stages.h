@@ -22,9 +22,12 @@ LoopStages stages_open(Ctx *c, Func *f, Op *loop);
 const char *stages_check(LoopStages *s);
 /* In which stage a value of the body (an argument among them) is made; what comes from outside is stage 0. */
 u32 stages_of(const LoopStages *s, const Value *v);
-/* The overlapped loop (`made`), with stage 0 of the first iteration in front of it and stage 1 of the last behind, in an `if` that asks
- * whether there is an iteration at all. It stands in front of the loop, which is as it was until stages_commit puts the `if` in its place;
- * who does not want it removes it. */
-Op *stages_expand(LoopStages *s);
-void stages_commit(LoopStages *s, Op *expanded);
+/* Does b's loop go on where a's ends, so that stage 0 of its first iteration may be done beside stage 1 of a's last? It takes all that a's
+ * gives, nothing between them is in the way, and stage 1 is the same in both. */
+bool stages_go_on(const LoopStages *a, const LoopStages *b);
+/* The overlapped loops (`made`), n of which one goes on where the one before ends, with stage 0 of the first iteration in front of them and
+ * stage 1 of the last behind, in an `if` that asks whether there is an iteration at all. It stands in front of the loops, which are as they
+ * were until stages_commit puts the `if` in their place; who does not want it removes it. */
+Op *stages_expand(u32 n, LoopStages *const *s);
+void stages_commit(u32 n, LoopStages *const *s, Op *expanded);
 #endif

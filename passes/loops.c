@@ -55,6 +55,18 @@ loop_goes_on(Builder *b, const Op *loop, Value *i, u32 ahead)
   return ir_goes_on(b, i, OPERAND(loop, FOR, hi), OPERAND(loop, FOR, step), ahead);
 }
 
+Value *
+loop_trips(Builder *b, const Op *loop)
+{
+  Ctx *c = b->func->module->ctx;
+  Value *lo = OPERAND(loop, FOR, lo), *hi = OPERAND(loop, FOR, hi), *step = OPERAND(loop, FOR, step);
+  DType word = dtype_bits(lo->type->dt) == 64 ? DT_U64 : DT_U32;
+  Value *one = ir_const_int(b, type_scalar(c, word), 1);
+  Value *n = ir_binary(b, OP_SUB, ir_cast(b, ir_binary(b, OP_SUB, hi, lo), word), one);
+  n = ir_binary(b, OP_ADD, ir_binary(b, OP_DIV, n, ir_cast(b, step, word)), one);
+  return ir_cast(b, n, DT_I64);
+}
+
 /* One more carried value; see internal.h. */
 Value *
 loop_carry(Op *loop, Value *init, const char *name)

@@ -373,27 +373,82 @@ registers_obstacle(Overlap *o)
   return arena_printf(o->s.c->scratch, "tiles of both would take about %u of a thread's %u registers", most, have);
 }
 
-bool
-overlap_products(Ctx *c, Func *f, Op *loop, u32 nrings, Ring *const *rings)
+/* ---- loops ---- */
+
+static const char *
+plan(Overlap *o, Ctx *c, Func *f, Op *loop, u32 nrings, Ring *const *rings)
 {
-  Overlap o = {.s = stages_open(c, f, loop), .nrings = nrings, .rings = rings};
-  o.slot = NEW_ARRAY(c->scratch, u8, o.s.n + 1);
-  const char *why = choose_stages(&o);
-  Span at = loop->span;
-  if (!why) {
-    choose_order(&o);
-    Op *expanded = stages_expand(&o.s);
-    warpgroup_count_waits(c, expanded->regions[0]);
-    warpgroup_count_waits(c, o.s.made->regions[0]);
-    why = registers_obstacle(&o);
-    if (why)
-      op_remove(expanded);
-    if (!why && c->notes)
-      schedule_stages(c->notes, &o.s);
-    if (!why)
-      stages_commit(&o.s, expanded);
+  *o = (Overlap){.s = stages_open(c, f, loop), .nrings = nrings, .rings = rings};
+  o->slot = NEW_ARRAY(c->scratch, u8, o->s.n + 1);
+  const char *why = choose_stages(o);
+  if (!why)
+    choose_order(o);
+  return why;
+}
+
+static void
+count_waits(Ctx *c, Block *b)
+{
+  warpgroup_count_waits(c, b);
+  for (Op *op = b->first; op; op = op->next)
+    for (u32 r = 0; r < op->nregions && !op_on_elements(op); r++)
+      count_waits(c, op->regions[r]);
+}
+
+/* NULL, or why n loops, of which one goes on where the one before ends, stay what they are. */
+static const char *
+expand(u32 n, Overlap *o)
+{
+  Ctx *c = o[0].s.c;
+  LoopStages **s = NEW_ARRAY(c->scratch, LoopStages *, n);
+  const char *why = NULL;
+  for (u32 i = 0; i < n; i++)
+    s[i] = &o[i].s;
+  Op *expanded = stages_expand(n, s);
+  count_waits(c, expanded->regions[0]);
+  for (u32 i = 0; i < n && !why; i++)
+    why = registers_obstacle(&o[i]);
+  if (why) {
+    op_remove(expanded);
+    return why;
   }
-  if (c->remarks && !(why && !*why))
-    diag(c, at, why ? R_NOT_OVERLAPPED : R_OVERLAPPED, why);
-  return !why;
+  for (u32 i = 0; i < n && c->notes; i++)
+    schedule_stages(c->notes, &o[i].s);
+  stages_commit(n, s, expanded);
+  return NULL;
+}
+
+/* The first of n loops, and those behind it that go on where it ends, if they can: how many that is. *why: why none is another one now. */
+static u32
+overlap_first(Ctx *c, Func *f, u32 n, Op *const *loops, u32 nrings, Ring *const *rings, const char **why)
+{
+  Overlap *o = NEW_ARRAY(c->scratch, Overlap, n);
+  u32 row = 1;
+  *why = plan(&o[0], c, f, loops[0], nrings, rings);
+  if (*why)
+    return 1;
+  while (row < n && !plan(&o[row], c, f, loops[row], nrings, rings + row * nrings) && stages_go_on(&o[row - 1].s, &o[row].s))
+    row++;
+  *why = expand(row, o);
+  if (!*why || row == 1)
+    return row;
+  plan(&o[0], c, f, loops[0], nrings, rings);        /* what asks for registers numbers ops anew */
+  *why = expand(1, o);
+  return 1;
+}
+
+void
+overlap_products(Ctx *c, Func *f, u32 n, Op *const *loops, u32 nrings, Ring *const *rings)
+{
+  Span *at = NEW_ARRAY(c->scratch, Span, n);
+  for (u32 i = 0; i < n; i++)
+    at[i] = loops[i]->span;
+  for (u32 i = 0, row; i < n; i += row) {
+    const char *why;
+    row = overlap_first(c, f, n - i, loops + i, nrings, rings + i * nrings, &why);
+    if (why)
+      warpgroup_turns(loops[i]);
+    for (u32 k = i; k < i + row && c->remarks && !(why && !*why); k++)
+      diag(c, at[k], why ? R_NOT_OVERLAPPED : R_OVERLAPPED, why);
+  }
 }

@@ -3,9 +3,9 @@
 #define TILEC_PASSES_PIPELINE_H
 #include "ring.h"
 
-/* pipeline_regs.c: have `load`, an op of the loop's body, done one iteration early, its tile carried in registers; NULL, or
- * why not (nothing is changed then). */
-const char *prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load);
+/* pipeline_regs.c: have `load`, an op of the loop's body, done one iteration early, its tile carried in registers, at the top of the body
+ * or behind what uses the one before; NULL, or why not (nothing is changed then). */
+const char *prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load, bool behind);
 
 /* warpgroup_dots.c: does a dot of the loop's body that is marked `warpgroup` take the load's tile, or a transpose of it? The shared
  * layout, in panels, for such a tile of type t; NULL: there is none. */
@@ -32,7 +32,12 @@ void warpgroup_count_waits(Ctx *c, Block *b);
 /* What several loops keep of an operand is in one buffer. */
 void warpgroup_keep_once(Ctx *c, Func *f);
 
-/* overlap_products.c: let the loop's products that follow from others run beside those of the next iteration, if that fits. Then the loop
- * is another one. */
-bool overlap_products(Ctx *c, Func *f, Op *loop, u32 nrings, Ring *const *rings);
+/* overlap_products.c: let each loop's products that follow from others run beside those of the next iteration, if that fits; then the
+ * loop is another one. Products of others begin in turns (warpgroup_turns). rings: nrings for each loop. */
+void overlap_products(Ctx *c, Func *f, u32 n, Op *const *loops, u32 nrings, Ring *const *rings);
+
+/* stored_dots.c: a dot in a loop with stages whose factors threads round (wgmma_dot_by_threads) becomes a product of warpgroups, before
+ * tiles have layouts: a is rounded in front of the loop and stays in registers, b is rounded on its way to a buffer. */
+void stored_dot_rounded(Ctx *c, Op *dot);
+
 #endif

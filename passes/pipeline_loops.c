@@ -46,6 +46,7 @@
 #include "boxes.h"
 #include "buffers.h"
 #include "loop_slice.h"
+#include "pingpong.h"
 #include "pipeline.h"
 #include "ring_remark.h"
 #include "ring.h"
@@ -64,6 +65,7 @@ typedef struct Pipe {
   Block *body;
   u32 ahead_by;              /* iterations that copies are ahead; a row has one buffer more, or two where products read on (defer) */
   bool defer;
+  bool parted;               /* another team makes the copies */
   Ring ring;
   Op *rest[MAX_LOADS];       /* loads that cannot be copied */
   const char *why[MAX_LOADS];
@@ -198,7 +200,8 @@ find_staged(Pipe *p)
     if ((op->code != OP_LOAD && !box) || p->ring.n == MAX_LOADS || p->nrest == MAX_LOADS)
       continue;
     RingRow x = {.load = op};
-    const char *why = box ? box_in_loop_obstacle(p, &x) : obstacle(p, &x);
+    bool left = p->parted && roles_leaves_load(op) && !warpgroup_reads(p->loop, op);
+    const char *why = left ? "a team that copies moves boxes" : box ? box_in_loop_obstacle(p, &x) : obstacle(p, &x);
     if (!why) {
       p->ring.boxes += box;
       p->ring.row[p->ring.n++] = x;
@@ -323,7 +326,7 @@ prefetch_indices(Pipe *p)
 {
   for (u32 i = p->indices.len; i-- > 0; block_drop_unused(p->body))
     if (!value_unused(op_result(p->indices.data[i])))
-      prefetch_in_registers(p->c, p->f, p->loop, p->indices.data[i]);
+      prefetch_in_registers(p->c, p->f, p->loop, p->indices.data[i], false);
 }
 
 /* What cannot be copied, last first: an index is prefetched with what it points to, and needs nothing more then. */
@@ -335,7 +338,7 @@ prefetch_rest(Pipe *p)
     Span at = load->span;
     if (value_unused(op_result(load)))
       continue;
-    const char *stays = prefetch_in_registers(p->c, p->f, p->loop, load);
+    const char *stays = prefetch_in_registers(p->c, p->f, p->loop, load, p->parted);
     bool two = stays && strcmp(stays, p->why[i]) != 0;
     const char *why = two ? arena_printf(p->c->scratch, "%s; and not prefetched: %s", p->why[i], stays) : p->why[i];
     remark(p->c, at, stays ? R_NOT_PIPELINED : R_PREFETCHED, why);
@@ -360,7 +363,9 @@ print_schedule(const Pipe *p)
 static bool
 ring_fits(const Pipe *p, bool parted)
 {
-  return ring_bytes(&p->ring) + box_bytes_beside(p->c, p->f, parted ? NULL : p->loop) + KEPT_BESIDE <= p->c->target->shared_max;
+  u32 teams = parted ? roles_multiply(p->f) : 1;
+  u64 beside = box_bytes_beside(p->c, p->f, parted ? NULL : p->loop, teams, 0, NULL);
+  return ring_bytes(&p->ring) + beside + KEPT_BESIDE <= p->c->target->shared_max;
 }
 
 /* Products that run into the next iteration read buffers for one more: each row gets one more, or copies are one iteration less ahead. */
@@ -407,7 +412,7 @@ static Pipe
 plan_loop(Ctx *c, Func *f, Op *loop, bool parted)
 {
   u32 stages = (u32)op_int(loop, AT_STAGES, 1);
-  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .ahead_by = stages - 1,
+  Pipe p = {.c = c, .f = f, .loop = loop, .body = loop->regions[0], .ahead_by = stages - 1, .parted = parted,
             .ring = {.c = c, .f = f, .loop = loop, .slots = stages}};
   p.slice = slice_new(c, f, loop, true);
   find_staged(&p);
@@ -433,15 +438,22 @@ pipeline_loop(Ctx *c, Func *f, Op *loop)
 
 /* ---- two teams ---- */
 
-/* Its copies may be a team's of their own: boxes, all of them, for products. */
+/* Its copies may be a team's of their own: boxes, all of them, for products, and slim ones beside these. What else it loads is little, and
+ * stays with those who multiply. */
 static bool
 suits_roles(const Pipe *p)
 {
   const Ring *r = &p->ring;
-  bool products = r->n > 0;
+  u32 products = 0, slim = 0;
   for (u32 k = 0; k < r->n; k++)
-    products &= warpgroup_reads(p->loop, r->row[k].load) || p->defer;
-  return products && r->boxes == r->n && !p->nrest;
+    if (p->defer || warpgroup_reads(p->loop, r->row[k].load))
+      products++;
+    else
+      slim += ring_row_is_slim(&r->row[k]);
+  for (u32 k = 0; k < p->nrest; k++)
+    if (!roles_leaves_load(p->rest[k]) || warpgroup_reads(p->loop, p->rest[k]))
+      return false;
+  return products && products + slim == r->n && r->boxes == r->n;
 }
 
 /* What the rings take at least beside what the loops' products keep in shared memory. */
@@ -458,7 +470,7 @@ team_obstacle(const Ctx *c, const Func *f)
 {
   if (!target_has(c->target, F_SETMAXNREG))
     return "the target does not share out registers";
-  if (f->warps != 2 * WGMMA_GROUP)
+  if (!roles_multiply(f))
     return "not eight warps multiply";
   return f->max_registers || f->min_blocks ? "the kernel limits registers itself" : NULL;
 }
@@ -481,7 +493,7 @@ parting_obstacle(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *c
 }
 
 static void
-make_roles(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *loops)
+make_roles(Ctx *c, Func *f, u32 n, Pipe *p, const Ring *rings, Op *const *loops)
 {
   RingNote *notes = NEW_ARRAY(c->scratch, RingNote, n);
   Span *at = NEW_ARRAY(c->scratch, Span, n);
@@ -491,6 +503,7 @@ make_roles(Ctx *c, Func *f, u32 n, const Pipe *p, const Ring *rings, Op *const *
     op_remove_attr(loops[i], AT_STAGES);
     if (c->notes)
       print_schedule(&p[i]);
+    prefetch_rest(&p[i]);
   }
   roles_part(c, f, n, rings, p[0].defer);
   for (u32 i = 0; i < n; i++)
@@ -504,16 +517,18 @@ part_roles(Ctx *c, Func *f, u32 n, Op *const *loops)
 {
   Pipe *p = NEW_ARRAY(c->scratch, Pipe, n);
   Ring *rings = NEW_ARRAY(c->scratch, Ring, n);
-  bool stated = f->roles == CHOICE_ON;
-  const char *why = team_obstacle(c, f);
-  if (f->roles == CHOICE_OFF || !n || n > CARRIED_OPS || (why && !stated))
+  bool stated = f->roles == CHOICE_ON || f->pingpong == CHOICE_ON;
+  const char *why = n > CARRIED_OPS ? "there are too many such loops" : team_obstacle(c, f);
+  if (f->roles == CHOICE_OFF || !n || (why && !stated))
     return false;
   for (u32 i = 0; i < n && !why; i++) {
     p[i] = plan_loop(c, f, loops[i], true);
     rings[i] = p[i].ring;
   }
   why = why ? why : parting_obstacle(c, f, n, p, rings, loops);
-  if (why && stated)
+  if (f->pingpong == CHOICE_ON && (why || !pingpong_wanted(f)))
+    remark(c, loops[0]->span, R_NO_PINGPONG, pingpong_wanted(f) ? why : pingpong_head_obstacle(f));
+  else if (why && stated)
     remark(c, loops[0]->span, R_NO_ROLES, why);
   if (why || (!stated && parted_bytes(c, n, p, loops) <= c->target->shared_max / 2))
     return false;

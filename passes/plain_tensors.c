@@ -117,7 +117,8 @@ static Value *
 within(Builder *b, Value *tensor, Value *i, u32 d)
 {
   Value *zero = i32_const(b, 0), *extent = asked(b, OP_TENSOR_EXTENT, tensor, d, DT_I32);
-  return ir_binary(b, OP_AND, ir_cmp(b, "ge", i, like(b, zero, i)), ir_cmp(b, "lt", i, like(b, extent, i)));
+  Value *below = ir_cmp(b, "lt", i, like(b, extent, i));       /* one by one: compilers differ in which argument comes first */
+  return ir_binary(b, OP_AND, ir_cmp(b, "ge", i, like(b, zero, i)), below);
 }
 
 /* Are n elements from `at` on within the last dimension? The coordinate of an empty tensor's end is none of its elements. */
@@ -126,7 +127,8 @@ row_within(Builder *b, Value *tensor, Value *at, u32 n)
 {
   Value *extent = asked(b, OP_TENSOR_EXTENT, tensor, tensor->type->rank - 1, DT_I32);
   Value *last = ir_binary(b, OP_SUB, extent, i32_const(b, (i64)n));        /* extents are not negative: no overflow */
-  return ir_binary(b, OP_AND, ir_cmp(b, "ge", at, i32_const(b, 0)), ir_cmp(b, "le", at, last));
+  Value *below = ir_cmp(b, "le", at, last);
+  return ir_binary(b, OP_AND, ir_cmp(b, "ge", at, i32_const(b, 0)), below);
 }
 
 BoxElements
@@ -186,9 +188,9 @@ plain_store(Op *op)
 
 /* No copy moves it; a remark says why, if one might have. */
 static bool
-stays_plain(Ctx *c, const Op *op)
+stays_plain(Ctx *c, const AxisInfo *axes, const Op *op)
 {
-  const char *why = box_obstacle(c, op, NULL);
+  const char *why = box_obstacle(c, axes, op, NULL);
   if (why && c->remarks && target_has(c->target, F_TMA) && c->boxes != BOXES_NONE)
     diag(c, op->span, R_NO_TENSOR, op_info(op->code)->name, why);
   return why;
@@ -200,11 +202,12 @@ pass_plain_tensors(Ctx *c, Module *m)
   for (u32 i = 0; i < m->funcs.len; i++) {
     OpVec loads = func_ops(c, m->funcs.data[i], OP_TENSOR_LOAD), stores = func_ops(c, m->funcs.data[i], OP_TENSOR_STORE);
     OpVec made = func_ops(c, m->funcs.data[i], OP_TENSOR_AT);
+    const AxisInfo *axes = loads.len + stores.len ? analyse_axes(m->funcs.data[i]) : NULL;   /* indices stay what they are */
     for (u32 k = 0; k < loads.len; k++)
-      if (stays_plain(c, loads.data[k]))
+      if (stays_plain(c, axes, loads.data[k]))
         plain_load(loads.data[k]);
     for (u32 k = 0; k < stores.len; k++)
-      if (stays_plain(c, stores.data[k]))
+      if (stays_plain(c, axes, stores.data[k]))
         plain_store(stores.data[k]);
     for (u32 k = 0; k < made.len; k++)
       if (value_unused(op_result(made.data[k])))

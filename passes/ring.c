@@ -22,7 +22,15 @@ const Type *
 ring_buffers_type(const Ring *r, u32 row)
 {
   const Type *t = op_result(r->row[row].load)->type;
+  if (r->row[row].box)
+    return box_buffers(r->c, t, r->slots);
   return type_shared(r->c, t->dt, r->slots, t->rank, t->shape, NULL, r->row[row].smem, 0, 0);
+}
+
+bool
+ring_row_is_slim(const RingRow *row)
+{
+  return op_result(row->load)->type->rank == 1;
 }
 
 u64
@@ -112,7 +120,8 @@ ring_first(const Ring *r, Builder *b, u32 s)
   if (!r->boxes || !r->moves)
     return i32_const(b, s);
   Value *sum = ir_binary(b, OP_ADD, r->from[0], i32_const(b, s));
-  return ir_select(b, ir_cmp(b, "lt", sum, i32_const(b, r->slots)), sum, ir_binary(b, OP_SUB, sum, i32_const(b, r->slots)));
+  Value *around = ir_binary(b, OP_SUB, sum, i32_const(b, r->slots));
+  return ir_select(b, ir_cmp(b, "lt", sum, i32_const(b, r->slots)), sum, around);
 }
 
 /* ---- filling ---- */

@@ -1,7 +1,7 @@
 /* roles.c - see roles.h.
  *
  * The team that copies does the kernel again, without what it does to memory: dce leaves of that the loops and ifs around the copies, and
- * what their coordinates are computed from. So these must not depend on what the kernel reads from memory, nor on tiles. What the two
+ * what their coordinates are computed from. So these must not depend on tiles, nor on memory that the kernel may write. What the two
  * teams share is the ring's buffers and mbarriers, made in front of the op; all else is each team's own.
  *
  * The team that copies waits until a slot is empty, announces the bytes, starts the copies. The other waits until a slot is full, and
@@ -11,13 +11,21 @@
  * Several loops share the rings, if they copy the same tiles: the team that copies goes on with the next loop while the other is
  * still at the one before. */
 #include "roles.h"
+#include "alias.h"
 #include "boxes.h"
+#include "pingpong.h"
 #include "pipeline.h"
+#include "wgmma.h"
 
-/* The first row of the ring that the same product reads as this one. */
+/* The first row of the ring that the same product reads as this one; a slim row goes with the one before it, or with the first that is
+ * none. */
 static u32
 group_of(const Ring *r, u32 row)
 {
+  while (row && ring_row_is_slim(&r->row[row]))
+    row--;
+  while (row + 1 < r->n && ring_row_is_slim(&r->row[row]))
+    row++;
   const Op *reader = warpgroup_reader(r->loop, r->row[row].load);
   u32 k = 0;
   while (k < row && (!reader || warpgroup_reader(r->loop, r->row[k].load) != reader))
@@ -27,7 +35,7 @@ group_of(const Ring *r, u32 row)
 
 /* ---- what may be done twice ---- */
 
-typedef struct Closure { Ctx *c; bool *seen; VEC(Value *) work; const char *why; } Closure;
+typedef struct Closure { Ctx *c; Func *f; bool *seen; VEC(Value *) work; const char *why; } Closure;
 
 static void
 ask(Closure *x, Value *v)
@@ -66,6 +74,28 @@ ask_carried(Closure *x, Op *loop, u32 k)
   ask_operands(x, loop, 0, loop_first_init(loop));
 }
 
+typedef struct Written { GlobalAccess by; bool found; } Written;
+
+static void
+look_for_writes(Op *op, void *user)
+{
+  Written *w = user;
+  GlobalAccess b;
+  if (global_access(op, &b) && b.effect & FX_WRITE)
+    w->found |= w->by.root == b.root || global_overlap(&w->by, &b);
+}
+
+/* A number that the kernel reads from where it does not write: it is the same whichever team reads it, and whenever. */
+static bool
+reads_constant(const Closure *x, const Op *op)
+{
+  Written w = {0};
+  if (op->code != OP_LOAD || type_is_tile(op_result(op)->type) || !global_access(op, &w.by))
+    return false;
+  func_walk(x->f, look_for_writes, &w);
+  return !w.found;
+}
+
 static void
 follow(Closure *x, Value *v)
 {
@@ -78,8 +108,8 @@ follow(Closure *x, Value *v)
     ask(x, OPERAND(op, IF, c));
     for (u32 r = 0; r < 2; r++)
       ask(x, region_yields(op, r, v->index));
-  } else if (!op_has(op, T_PURE) || op->nregions || type_is_tile(v->type)) {
-    x->why = "where its copies go depends on tiles, or on what is read from memory";
+  } else if (((!op_has(op, T_PURE) || type_is_tile(v->type)) && !reads_constant(x, op)) || op->nregions) {
+    x->why = "where its copies go depends on tiles, or on memory that the kernel may write";
   } else {
     ask_operands(x, op, 0, op->noperands);
   }
@@ -114,6 +144,29 @@ roles_op_obstacle(const Op *op)
        : !op_removable(op) && !op->nregions && !op_has(op, T_TERM) && result ? "what the kernel does to memory has a result" : NULL;
 }
 
+/* Is what is computed of v element by element a number for each column? A thread has as many of these as the sums have columns. */
+static bool
+goes_by_columns(const Value *v, u32 depth)
+{
+  for (const Use *u = v->uses; u && depth; u = u->next) {
+    bool passes = op_has(u->user, T_PURE | T_ELEM) && u->user->nresults == 1;
+    if (u->user->code == OP_EXPAND_DIMS ? op_int(u->user, AT_AXIS, 0) == 0 : passes && goes_by_columns(op_result(u->user), depth - 1))
+      return true;
+  }
+  return false;
+}
+
+bool
+roles_leaves_load(const Op *load)
+{
+  enum { DEPTH = 4 };
+  enum { FEW = 8 };
+  const Type *t = op_result(load)->type;
+  if (load->code != OP_LOAD || !type_is_tile(t))
+    return load->code == OP_LOAD;
+  return t->layout ? type_registers(t) <= FEW : type_numel(t) <= 2 * WGMMA_GROUP * 32 && !goes_by_columns(op_result(load), DEPTH);
+}
+
 static void
 look_at(Op *op, void *user)
 {
@@ -136,18 +189,24 @@ same_tiles(const Ring *x, const Ring *y)
   return same;
 }
 
+u32
+roles_multiply(const Func *f)
+{
+  return pingpong_wanted(f) ? 2 : f->warps == 2 * WGMMA_GROUP;
+}
+
 const char *
 roles_obstacle(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
 {
-  Closure x = {.c = c, .seen = NEW_ARRAY(c->scratch, bool, f->nvalues)};
-  Others o = {.n = n, .rings = rings};
+  Closure x = {.c = c, .f = f, .seen = NEW_ARRAY(c->scratch, bool, f->nvalues)};
+  Others o = {.n = n, .rings = rings, .why = pingpong_wanted(f) ? pingpong_obstacle(n, rings, defer) : NULL};
   func_walk(f, look_at, &o);
   for (u32 i = 0; i < n && !o.why; i++) {
     const Ring *r = &rings[i];
     for (u32 k = 0; k < r->n && !o.why; k++) {
       if (!computed_apart(&x, r->row[k].load))
         o.why = x.why;
-      else if (!defer && !warpgroup_alone_reads(r->row[k].load))
+      else if (!defer && !warpgroup_alone_reads(r->row[k].load) && !ring_row_is_slim(&r->row[k]))
         o.why = "a tile is not for products alone";
     }
     for (u32 k = 0; k < i && !o.why; k++)
@@ -163,7 +222,7 @@ roles_obstacle(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
  * has. With fewer than 40, ptxas spills in a team that copies. */
 enum { MULTIPLYING = 232, COPYING = 40 };
 
-/* Effects go, and what has none afterwards with dce. */
+/* Effects go, and what has none afterwards with dce. But a team that copies reads what the launch in front wrote, too. */
 static void
 drop_effects(Block *b)
 {
@@ -172,22 +231,23 @@ drop_effects(Block *b)
     for (u32 r = 0; r < op->nregions; r++)
       if (!op_on_elements(op))
         drop_effects(op->regions[r]);
-    if (!op->nregions && !op_has(op, T_TERM) && !op_removable(op))
+    if (!op->nregions && !op_has(op, T_TERM) && !op_removable(op) && op->code != OP_WAIT_FOR_PREVIOUS)
       op_remove(op);
   }
 }
 
 /* The first region of the warp_specialize is what the kernel was, the second a copy of it that has no effects. map: from the values of the
- * first to those of the second. */
+ * first to those of the second. Where two teams multiply the third is empty. */
 static Op *
 split(Ctx *c, Func *f, Value ***map)
 {
-  i64 warps[] = {f->warps, COPYING_WARPS}, own[] = {MULTIPLYING, COPYING};
+  i64 warps[] = {f->warps, COPYING_WARPS, f->warps}, own[] = {MULTIPLYING, COPYING, MULTIPLYING};
+  u32 n = pingpong_wanted(f) ? 3 : 2;
   Op *end = f->body->last;
   Builder b = builder_before(end);
   b.span = end->span;
-  Op *teams = ir_warp_specialize(&b, 2, warps);
-  op_set_ints(teams, AT_REGISTERS, own, 2);
+  Op *teams = ir_warp_specialize(&b, n, warps);
+  op_set_ints(teams, AT_REGISTERS, own, n);
   while (f->body->first != teams)
     op_move_to_end(f->body->first, teams->regions[0]);
   Builder first = builder_at_end(f, teams->regions[0]), second = builder_at_end(f, teams->regions[1]);
@@ -198,7 +258,8 @@ split(Ctx *c, Func *f, Value ***map)
   ir_yield(&first, 0, NULL);
   ir_yield(&second, 0, NULL);
   drop_effects(teams->regions[1]);
-  f->warps += COPYING_WARPS;
+  for (u32 r = 1; r < n; r++)
+    f->warps += (u32)warps[r];
   return teams;
 }
 
@@ -391,11 +452,11 @@ consume(Roles *x)
     block_drop_unused(loop->regions[0]);
   }
   warpgroup_keep_once(x->c, x->f);
-  for (u32 i = 0; !x->defer && i < x->nloops; i++) {
-    Op *loop = ring_at(x, i, 0)->loop;
-    if (!overlap_products(x->c, x->f, loop, x->ngroups, x->ring + i * x->ngroups))
-      warpgroup_turns(loop);
-  }
+  Op *loops[CARRIED_OPS];
+  for (u32 i = 0; i < x->nloops; i++)
+    loops[i] = ring_at(x, i, 0)->loop;
+  if (!x->defer)
+    overlap_products(x->c, x->f, x->nloops, loops, x->ngroups, x->ring);
 }
 
 /* ---- the team that copies ---- */
@@ -443,14 +504,33 @@ produce(const Roles *x)
   }
 }
 
+/* Boxes from outside of the loops, in a loop around, that the team that copies can find by itself. */
+static OpVec
+boxes_around(Ctx *c, Func *f)
+{
+  OpVec all = func_ops(c, f, OP_TENSOR_LOAD), found = {0};
+  for (u32 i = 0; i < all.len; i++) {
+    Closure x = {.c = c, .f = f, .seen = NEW_ARRAY(c->scratch, bool, f->nvalues)};
+    const Op *around = all.data[i]->block->parent;
+    if (around && around->code == OP_FOR && !loop_is_staged(around) && computed_apart(&x, all.data[i]))
+      vec_push(c->scratch, &found, all.data[i]);
+  }
+  return found;
+}
+
 void
 roles_part(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
 {
   Roles x = {.c = c, .f = f, .nloops = n, .defer = defer};
+  OpVec around = boxes_around(c, f);
   group_rows(&x, rings);
   Op *teams = split(c, f, &x.map);
   make_memory(&x, teams);
   produce(&x);
   consume(&x);
+  if (teams->nregions > 2)
+    pingpong_part(c, teams, teams->regions[2], n, rings_of_group(&x, 0));
+  else if (x.ngroups < 3)    /* beside three rings ptxas spills in the team that copies */
+    roles_keep_boxes(c, f, &around, x.map);
   func_dce(c, f);
 }

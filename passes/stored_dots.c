@@ -7,6 +7,9 @@
  *   x = convert_layout p; y = convert_layout q          b = shared_alloc; shared_store b, p;  c = shared_alloc; shared_store c, q
  *   r = dot x, y, acc                            ==>    s = wgmma b, c, pending acc;  r = wgmma_wait s;  shared_free b, c
  *
+ * Dots in loops with stages, of f32 that threads round, become such products before placement already (stored_dot_rounded): a tile that is
+ * stored has any layout, so each warp reads its part of b alone, where a dot's factor would be all of b in each.
+ *
  * Which dots: choose_mma has marked them (ir/wgmma_dot.c). A factor a that is in registers as fragments stays there. What a loop around the
  * dot does not change is stored in front of the loop. Where buffers take more memory than there is left, the dot stays what it is. */
 #include "pipeline.h"
@@ -103,6 +106,27 @@ store_dot(Ctx *c, Func *f, Op *dot)
   sum->name = op_result(dot)->name;
   value_replace_uses(op_result(dot), sum);
   free_buffers(&s);
+  op_remove(dot);
+}
+
+/* ---- f32 that is rounded ---- */
+
+void
+stored_dot_rounded(Ctx *c, Op *dot)
+{
+  Builder front = builder_before(dot->block->parent), b = builder_before(dot);
+  int k = 0;
+  front.span = b.span = dot->span;
+  Value *factor = OPERAND(dot, DOT, b), *source = wgmma_dot_source(factor, &k);
+  Value *left = ir_unary(&front, OP_ROUND_TF32, OPERAND(dot, DOT, a));
+  Value *buffer = ir_shared_alloc(&b, warpgroup_buffer(c, source->type, k));
+  buffer->name = source->name;
+  ir_shared_store(&b, buffer, ir_unary(&b, OP_ROUND_TF32, source));
+  OpVec waits = {0};
+  Value *sum = warpgroup_sum(&b, dot, left, warpgroup_view(&b, factor, buffer), &waits);
+  op_create(&b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
+  sum->name = op_result(dot)->name;
+  value_replace_uses(op_result(dot), sum);
   op_remove(dot);
 }
 

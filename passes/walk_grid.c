@@ -5,7 +5,8 @@
  *
  *   BODY (program_id axis)   ==>   for number = resident_id .. N, num_residents { BODY (program_id number, axis) }
  *
- * where N is how many programs the grid has, whose extents (num_programs) are those that the caller gave. Scalars that are the same in all
+ * or, where some programs have more to do than others and program_id(0) says how much, in pairs (deal.c).
+ * N is how many programs the grid has, whose extents (num_programs) are those that the caller gave. Scalars that are the same in all
  * programs stay in front, and so does the wait for the launch in front, which is late enough for what stood before it. Where the body
  * has a loop with stages, both become one if they can (flatten_loops.c), so that copies for the next
  * number are under way while this one's results are stored. The rest of the pipeline sees an ordinary loop, with its rules: memory of one
@@ -15,11 +16,12 @@
  * What the grid's programs do must not depend on others having started: func_walk_obstacle says what is refused.
  *
  * A kernel that says nothing is made so (walks_by_itself) where a team will copy for products of warpgroups: a program then is alone on its
- * multiprocessor, and while its sums are stored nothing is multiplied unless the next tile's copies are there. But only if all programs
- * have as much to do, since numbers are dealt out beforehand: loops whose length depends on the program's number are better begun by
- * whoever is free. On an H200, f16, tiles of 128 x 256 x 64: 663 to 682 TFLOP/s at 4096^3 instead of 648; attention of whole rows of 4096,
- * 581 instead of 557, of the causal half less than without. */
+ * multiprocessor, and while its sums are stored nothing is multiplied unless the next tile's copies are there. But only if the work can be
+ * shared out evenly, since numbers are dealt out beforehand: loops whose length depends on memory, or on other indices than
+ * program_id(0), are better begun by whoever is free. On an H200, f16, tiles of 128 x 256 x 64: 663 to 682 TFLOP/s at 4096^3 instead of
+ * 648; attention of whole rows of 4096, 581 instead of 557. */
 #include "boxes.h"
+#include "deal.h"
 #include "internal.h"
 #include "roles.h"
 #include "wgmma.h"
@@ -47,13 +49,13 @@ stays(const Op *op, const bool *inside)
 
 /* ---- by itself ---- */
 
-/* Are all tiles that the loop loads boxes, some for products of warpgroups? */
+/* Are all tiles that the loop loads boxes, but for what stays with the products, some for products of warpgroups? */
 static bool
 suits_team(Ctx *c, const AxisInfo *axes, const Op *loop)
 {
   bool multiplies = false;
   for (const Op *op = loop->regions[0]->first; op; op = op->next) {
-    if (op->code == OP_LOAD && type_is_tile(op_result(op)->type))
+    if (op->code == OP_LOAD && !roles_leaves_load(op))
       return false;
     if (op->code == OP_DOT && wgmma_dot_error(c, axes, op))
       return false;
@@ -71,7 +73,7 @@ stands_against(Op *op, void *user)
 bool
 team_expected(Ctx *c, Func *f)
 {
-  bool against = f->roles == CHOICE_OFF || f->max_registers || f->min_blocks || f->warps != 2 * WGMMA_GROUP;
+  bool against = f->roles == CHOICE_OFF || f->max_registers || f->min_blocks || !roles_multiply(f);
   if (against || c->boxes != BOXES_FOUND || !target_has(c->target, F_SETMAXNREG))
     return false;
   func_walk(f, stands_against, &against);
@@ -82,58 +84,43 @@ team_expected(Ctx *c, Func *f)
     if (loop_is_staged(loops.data[i])) {
       const Op *loop = loops.data[i];
       found = true;
-      against = !suits_team(c, axes, loop) || box_ring_bytes(loop, (u32)op_int(loop, AT_STAGES, 1) + 1) <= c->target->shared_max / 2;
+      bool fills = f->pingpong == CHOICE_ON || box_ring_bytes(loop, (u32)op_int(loop, AT_STAGES, 1) + 1, true) > c->target->shared_max / 2;
+      against = !suits_team(c, axes, loop) || !fills;
     }
   return found && !against;
 }
 
-/* Each loop with stages has as many iterations in all programs, and nothing else is long; behind them no tiles are loaded that want as many
- * registers as the sums, which ptxas spills beside a loop around it all. */
+/* Is a tile loaded whole outside of loops that wants as many registers as the sums? ptxas spills it beside a loop around it all. (Boxes
+ * come in pieces, store_pieces.c.) */
 static bool
-all_alike(Ctx *c, Func *f)
+loads_much(const Func *f)
 {
   enum { SUMS = 64 };
-  bool *inside = NEW_ARRAY(c->scratch, bool, f->nvalues);
-  for (const Op *op = f->body->first; op; op = op->next) {
-    bool loads = op->code == OP_LOAD && type_is_tile(op_result(op)->type);
-    if (loop_is_staged(op) ? asks(op, inside, 0, loop_first_init(op)) : op->nregions && !op_on_elements(op))
-      return false;
-    if (loads && type_numel(op_result(op)->type) >= SUMS * 32 * f->warps)
-      return false;
-    for (u32 i = 0; i < op->nresults && !stays(op, inside); i++)
-      inside[op->results[i]->id] = true;
-  }
-  return true;
+  for (const Op *op = f->body->first; op; op = op->next)
+    if (op->code == OP_LOAD && type_is_tile(op_result(op)->type) && type_numel(op_result(op)->type) >= SUMS * 32 * f->warps)
+      return true;
+  return false;
 }
 
 bool
 walks_by_itself(Ctx *c, Func *f)
 {
   const Op *at;
-  return !f->persistent && !f->leaves && !func_walk_obstacle(f, &at) && team_expected(c, f) && all_alike(c, f);
+  bool even = !loads_much(f) && deal_lengths(c, f) != UNLIKE;
+  return even && !f->persistent && !f->leaves && !func_walk_obstacle(f, &at) && team_expected(c, f);
 }
 
 /* ---- the loop ---- */
 
-static Op *
-make_loop(Func *f)
-{
-  Builder b = builder_before(f->body->first);
-  b.span = f->span;
-  const Type *index = type_scalar(f->module->ctx, DT_I32);
-  Value *all = ir_num_programs(&b, 0);
-  for (int axis = 1; axis < 3; axis++)
-    all = ir_binary(&b, OP_MUL, all, ir_num_programs(&b, axis));
-  Value *lo = op_result(op_create(&b, OP_RESIDENT_ID, 0, NULL, 1, &index, 0));
-  Value *step = op_result(op_create(&b, OP_NUM_RESIDENTS, 0, NULL, 1, &index, 0));
-  return ir_for(&b, lo, all, step, 0, NULL);
-}
-
 static void
 give_number(Op *op, void *user)
 {
-  if (op->code == OP_PROGRAM_ID)
-    op_add_operand(op, user);
+  const Deal *d = user;
+  if (op->code != OP_PROGRAM_ID)
+    return;
+  op_add_operand(op, d->number);
+  if (d->first && op_int(op, AT_AXIS, 0) == 0)
+    value_replace_uses(op_result(op), d->first);
 }
 
 static bool
@@ -148,9 +135,10 @@ has_stages(const Op *loop)
 static void
 walk(Ctx *c, Func *f)
 {
-  Op *loop = make_loop(f);
+  Deal d = deal_lengths(c, f) == BY_FIRST ? deal_in_pairs(f) : deal_in_turn(f);
+  Op *loop = d.loop;
   bool *inside = NEW_ARRAY(c->scratch, bool, f->nvalues);
-  loop_counter(loop)->name = "number";
+  d.number->name = "number";
   for (Op *op = loop->next, *next; !op_has(op, T_TERM); op = next) {
     next = op->next;
     if (stays(op, inside) || op->code == OP_WAIT_FOR_PREVIOUS) {
@@ -164,7 +152,7 @@ walk(Ctx *c, Func *f)
   Builder end = builder_at_end(f, loop->regions[0]);
   end.span = f->span;
   ir_yield(&end, 0, NULL);
-  block_walk(loop->regions[0], give_number, loop_counter(loop));
+  block_walk(loop->regions[0], give_number, &d);
   if (has_stages(loop) && !flatten_loop(c, f, loop))
     func_dce(c, f);
 }

@@ -26,7 +26,7 @@ typedef struct Cli {
   int emit;
   bool describe, search;
   AotOptions aot;
-  const char *file, *output, *print_layout;
+  const char *file, *output, *print_layout, *choices;
   TilecDefine defines[MAX_LIST];
   TilecFact facts[MAX_LIST];
   const char *import_path[MAX_LIST];
@@ -48,6 +48,7 @@ static const char help[] =
   "  --target=A,B           several targets\n"
   "  --config=[KERNEL:]NAME=VALUE,...   a function with these const and type parameters; more of them, more functions\n"
   "  --config=tune          a function for each configuration of the kernels' tune clauses\n"
+  "  --choices=FILE         what tuning chose (tilerun --tune --choices=FILE): launches take it where it is for their arguments\n"
   "  --form=FACT,...        code for arguments of which these facts hold (as of --assume), beside that for all others\n"
   "  --prefix=NAME          in front of the functions' names\n"
   "  --cubin                put in what ptxas makes, too\n"
@@ -84,7 +85,7 @@ usage(const char *fmt, const char *what)
 /* Every option but -o, -D and -I: for suggestions. */
 static const char *const options[] = {
   "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
-  "--time-passes", "--tensors", "--config", "--form", "--prefix", "--cubin", "--standalone", "--diagnostics", "--explain",
+  "--time-passes", "--tensors", "--config", "--choices", "--form", "--prefix", "--cubin", "--standalone", "--diagnostics", "--explain",
   "--print-layout", "--print-passes", "--print-ops", "--print-targets",
   "--print-diags", "--print-dtypes", "--help", "--version",
 };
@@ -252,6 +253,7 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--dump-after", &v)) c->o.dump_after = v;
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
   else if (option(argc, argv, i, "--prefix", &v)) c->aot.prefix = v;
+  else if (option(argc, argv, i, "--choices", &v)) c->choices = v;
   else if (option(argc, argv, i, "--config", &v)) {
     if (v && add_text(c->aot.configs, &c->aot.nconfigs, v)) return EXIT_USAGE;
   } else if (option(argc, argv, i, "--form", &v)) {
@@ -361,7 +363,14 @@ emit_c(Cli *c, const char *name, const char *text, size_t len)
   c->aot.output = c->output;
   const size_t n = c->output ? strlen(c->output) : 0;
   if (n < 3 || strcmp(c->output + n - 2, ".c") != 0) return usage("%s", "--emit=c writes two files: name the source, -o NAME.c");
-  return aot_emit(&c->aot);
+  c->aot.choices = c->choices ? textfile_read(c->choices, TEXTFILE_MOST, &(size_t){0}) : NULL;
+  if (c->choices && !c->aot.choices) {
+    fprintf(stderr, "tilec: cannot read %s: %s\n", c->choices, strerror(errno));
+    return EXIT_USAGE;
+  }
+  const int rc = aot_emit(&c->aot);
+  free(c->aot.choices);
+  return rc;
 }
 
 int

@@ -17,6 +17,7 @@
 #include "jit.h"
 #include "tensorarg.h"
 #include "textfile.h"
+#include "choices.h"
 #include "tunetable.h"
 
 enum { ARGS_MAX = TILERT_MAX_PARAMS, THREADS_MAX = 1024, EXIT_WRONG = 1, EXIT_MISUSE = 2, EXIT_INTERRUPTED = 130 };
@@ -41,6 +42,7 @@ static const char usage[] =
   "  --rtol=X --atol=X   tolerances of --check: |got - want| <= atol + rtol * |want| (default: by type)\n"
   "  --tune              measure the configurations of the kernel's tune(...) clauses first, and run the fastest\n"
   "  --search            the same; of a kernel without such clauses, what is near to what it says: warps, stages, blocks\n"
+  "  --choices=FILE      with --tune: write the choice to FILE, for tilec --emit=c --choices=FILE; others in it stay\n"
   "  --retune            the same, even if the choice is known from an earlier run\n"
   "  --bench             time it: median, range and bytes of the arrays per second\n"
   "  --no-restore        do not give the arrays their first contents again before each launch of --bench and --tune\n"
@@ -60,7 +62,8 @@ typedef struct Pair { char name[64]; const char *value; } Pair;
 typedef struct Pairs { Pair at[ARGS_MAX]; size_t n; } Pairs;
 
 typedef struct Run {
-  const char *file, *kernel_name, *grid_text, *block_text, *shared_text, *cluster_text, *device_spec, *target, *import_path[ARGS_MAX];
+  const char *file, *kernel_name, *grid_text, *block_text, *shared_text, *cluster_text, *device_spec, *target, *choices;
+  const char *import_path[ARGS_MAX];
   size_t nimports;
   Pairs values, defines, saves, checks, parts;
   double rtol, atol, warmup_ms, rep_ms;
@@ -206,7 +209,7 @@ typedef enum Option {
   OPT_GRID, OPT_DEVICE, OPT_TARGET, OPT_D, OPT_I, OPT_SAVE, OPT_CHECK, OPT_RTOL, OPT_ATOL, OPT_WARMUP, OPT_REP,
   OPT_SEED, OPT_THREADS, OPT_MAX, OPT_BENCH, OPT_NO_RESTORE, OPT_STATS, OPT_PTX, OPT_NO_SPECIALISE, OPT_NO_RACES,
   OPT_EARLY_COPIES, OPT_TUNE,
-  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER, OPT_PART, OPT_PDL, OPT_LAUNCHES
+  OPT_RETUNE, OPT_SEARCH, OPT_BLOCK, OPT_SHARED, OPT_CLUSTER, OPT_PART, OPT_PDL, OPT_LAUNCHES, OPT_CHOICES
 } Option;
 
 static const struct OptionRow { const char *name; Option option; int takes_value; } option_rows[] = {
@@ -219,6 +222,7 @@ static const struct OptionRow { const char *name; Option option; int takes_value
   {"--tune", OPT_TUNE, 0}, {"--retune", OPT_RETUNE, 0}, {"--search", OPT_SEARCH, 0},
   {"--block", OPT_BLOCK, 1}, {"--shared", OPT_SHARED, 1}, {"--cluster", OPT_CLUSTER, 1},
   {"--part", OPT_PART, 1}, {"--pdl", OPT_PDL, 0}, {"--launches", OPT_LAUNCHES, 1},
+  {"--choices", OPT_CHOICES, 1},
 };
 
 static int
@@ -255,6 +259,7 @@ set_option(Run *r, Option option, const char *value)
   case OPT_PART: return add_pair(&r->parts, value);
   case OPT_PDL: r->pdl = 1; return 0;
   case OPT_LAUNCHES: return set_count(&r->launches, value);
+  case OPT_CHOICES: r->choices = value; return 0;
   }
   return EXIT_MISUSE;
 }
@@ -737,7 +742,9 @@ tune_kernel(Run *r)
   if (tilejit_tune(r->program, r->kernel_name, defines, r->defines.n, NULL, of_grid, r, r->args, r->nargs, &o, &t, &e))
     return failed(r, &e);
   tunetable_print(stdout, t, is_sim);
-  int status = grid_for(r, tilejit_tuning_kernel(t), r->grid);
+  int status = r->choices ? choices_keep(r->choices, tilejit_tuning_choice(t)) : 0;
+  if (!status)
+    status = grid_for(r, tilejit_tuning_kernel(t), r->grid);
   tilejit_tuning_free(t);
   return status ? status : reload(r);
 }

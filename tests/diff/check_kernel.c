@@ -3,12 +3,13 @@
  *   check_kernel [--passes] [--no-sim] [--early] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR]
  *                [--given=DIR] FILE|FOLDER...
  *
- * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the
- * kernel again after each pass. Then the kernel is compiled and runs on the simulator, once for each way: a target, the level
- * of LLVM's optimisation (1), passes to leave out. Without --way there are four. A folder stands for its .tir and .tile files. --save
- * writes what went in and what is right, for runs elsewhere: DIR/in.N and DIR/want.N of parameter N, and DIR/WAY.ptx; with
- * --against the saved want.N are what is right. --early: asynchronous copies land on the simulator when they are issued, not when they are
- * waited for. --drop-barriers: then each barrier of the PTX in turn is left out, and that the simulator says nothing of that is a finding.
+ * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the kernel again
+ * after each pass (or, with CHECK_EVERY=N in the environment, each Nth, and those that leave barriers behind). Then the kernel is compiled
+ * and runs on the simulator, once for each way: a target, the level of LLVM's optimisation (1), passes to leave out. Without --way there
+ * are four. A folder stands for its .tir and .tile files. --save writes what went in and what is right, for runs elsewhere: DIR/in.N and
+ * DIR/want.N of parameter N, and DIR/WAY.ptx; with --against the saved want.N are what is right. --early: asynchronous copies land on the
+ * simulator when they are issued, not when they are waited for. --planted: the kernel is wrong on purpose, and the front end is not to say
+ * so first. --drop-barriers: then each barrier of the PTX in turn is left out, and that the simulator says nothing of that is a finding.
  *
  * A kernel, a .tile or .tir file with one, says how to run it in comments, one line a parameter in order:
  *   // grid 2 1 1
@@ -54,7 +55,7 @@ typedef struct Param {
 } Param;
 typedef struct Words { char name[32], value[32]; } Words;
 typedef struct Way { char name[128], target[32]; int opt_level; const char *without; } Way;
-typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; bool passes, no_sim, early, drop_barriers; const char *save, *against, *given; } Settings;
+typedef struct Settings { Way ways[MAX_WAYS]; u32 nways; u32 every; bool passes, no_sim, early, drop_barriers, planted; const char *save, *against, *given; } Settings;
 typedef struct Case {
   const Settings *set;
   const char *file, *text;
@@ -70,6 +71,7 @@ typedef struct Case {
   Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
   double tolerance;
   bool barriers, boxes, known;  /* boxes: found; known: expected is filled */
+  u32 passed;               /* passes that ran on the module, if each is looked at */
   bool planted;             /* a fault is in the PTX: findings are wanted, and not printed */
   int findings;
 } Case;
@@ -297,6 +299,8 @@ after_pass(void *user, const char *pass, Module *m)
   Case *k = user;
   bool barriers = !strcmp(pass, "insert_barriers") || !strcmp(pass, "load_on_demand");
   k->step = pass;
+  if (k->passed++ % k->set->every && !barriers)
+    return;
   if (run_interp(k, m->funcs.data[0], barriers, 0))
     compare(k);
   if (barriers)
@@ -443,7 +447,7 @@ read_module(Case *k, u32 ndefines)
 {
   u32 base = source_add(k->ctx, SOURCE_PROGRAM, k->file, k->text, k->len);
   size_t n = strlen(k->file);
-  FrontendOptions o = {.defines = k->defines, .ndefines = ndefines, .facts = k->facts, .nfacts = k->nfacts};
+  FrontendOptions o = {.defines = k->defines, .ndefines = ndefines, .facts = k->facts, .nfacts = k->nfacts, .unrehearsed = k->set->planted};
   Module *m = n > 4 && !strcmp(k->file + n - 4, ".tir") ? ir_parse(k->ctx, base)
                                                          : frontend_compile(k->ctx, base, &o);
   if (!m || !m->funcs.len || !ir_verify(m)) {
@@ -479,6 +483,7 @@ run_passes(Case *k, u32 ndefines, bool check)
 {
   PassOptions o = {.stop = PHASE_SCHED, .verify = true, .user = k, .list = pass_list(k, k->way), .after = check ? after_pass : NULL};
   Module *m = read_module(k, ndefines);
+  k->passed = 0;
   if (!m || passes_run(k->ctx, m, &o))
     return m;
   find_diagnostics(k);
@@ -790,11 +795,13 @@ int
 main(int argc, char **argv)
 {
   static const char *const usual[] = {"sm_90a", "sm_80", "sm_89", "sm_90a:0"};
-  Settings set = {0};
+  const char *every = getenv("CHECK_EVERY");
+  Settings set = {.every = every && atoi(every) > 0 ? (u32)atoi(every) : 1};
   int findings = 0, files = 0;
   bool ok = true;
   for (int i = 1; i < argc && ok; i++) {
     if (!strcmp(argv[i], "--passes")) set.passes = true;
+    else if (!strcmp(argv[i], "--planted")) set.planted = true;
     else if (!strcmp(argv[i], "--no-sim")) set.no_sim = true;
     else if (!strcmp(argv[i], "--early")) set.early = true;
     else if (!strcmp(argv[i], "--drop-barriers")) set.drop_barriers = true;

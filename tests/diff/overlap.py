@@ -32,6 +32,8 @@ ONE = "for k in range(0, n * 128, 128, stages=4) {{ {body} }}"
 TWO = "for k in range(0, n / 2 * 128, 128, stages=4) {{ {body} }} for k in range(n / 2 * 128, n * 128, 128, stages=4) {{ {body} }}"
 AGAIN = "for j in range(0, 3) {{ " + TWO.replace("n / 2", "j % (n + 1)") + " acc = acc * 0.5; }}"
 LAST = "for last in range(2147483600, 2147483600 + n, 128, stages=4) {{ let k = last - 2147483600; {body} }}"    # nothing is behind its end
+# The first loop begins behind its end, where that and a step are no number.
+NONE = "for last in range(2147483600, n, 128, stages=4) {{ let k = last - 2147483600; {body} }} " + ONE
 HALF = "if n % 2 == 1 {{ " + ONE + " }}"
 
 
@@ -71,6 +73,7 @@ def kernels():
                 yield name, overlaps, kernel(body, TWO, n, max(128, n * 128))
             yield name, overlaps, kernel(body, HALF, 3, 384)
             yield name, overlaps, kernel(body, LAST, 1, 128)
+            yield name, overlaps, kernel(body, NONE, 3, 384)
         yield name, overlaps, kernel(body, AGAIN, 2, 300)
 
 

@@ -1,6 +1,6 @@
 """stays.py BUILD [--seeds A..B] [--print]: random products of matrices by persistent programs. Tiles, steps, depths, warps, types and what becomes of the
-sums are random, as is whether a team copies, whether tiles leave as boxes, how many there are and how the grid lies. Each kernel goes through
-check_kernel: the interpreter after every pass, with two programs for all tiles and teams in several orders, and the simulator, of which copies
+sums are random, as is whether a team copies, whether tiles leave as boxes, how many there are, how the grid lies and whether that says how long loops
+are. Each kernel goes through check_kernel: the interpreter after every pass, with two programs for all tiles and teams in several orders, and the simulator, of which copies
 land as late as they may, must say what the interpreter says of the program as it was read."""
 import argparse, random, sys
 
@@ -23,10 +23,15 @@ class Kernel:
         self.out = r.choice((self.dtype, self.dtype, "f32"))
         self.stays = r.choice(("true", "true", "1", "2", "false"))
         self.roles = r.choice(("auto", "auto", "true", "false"))
+        self.turns = r.choice(("auto", "auto", "true", "false"))
         self.stores = r.choice(("auto", "auto", "true", "false"))
         self.turned = r.random() < 0.15              # the result lies column by column
         self.planar = r.random() < 0.4               # a grid of two dimensions
         self.after = r.choice(("", "", "relu", "bias", "half", "returns"))
+        self.triangle = r.random() < 0.3             # loops are as long as program_id(0) says: programs are dealt out in pairs
+        if self.triangle:
+            self.down, self.across = r.choice(((2, 3), (3, 2), (3, 3), (5, 1), (1, 4), (4, 2)))
+            self.m, self.n = self.bm * self.down - self.m % 8, self.bn * self.across - 8 * r.choice((0, 1))
 
     def text(self):
         m, n, k, bm, bn, bk = self.m, self.n, self.steps * self.bk, self.bm, self.bn, self.bk
@@ -38,6 +43,7 @@ class Kernel:
         c = f"c + n[None, :] * {ldc} + m[:, None]" if self.turned else f"c + m[:, None] * {ldc} + n[None, :]"
         rows = f"M - M % 8" if self.turned and self.stores != "false" else "M"
         sums = {"relu": "max(acc, 0.0)", "bias": "acc + load(bias + n, mask=n < N)[None, :]", "half": "acc * 0.5"}.get(self.after, "acc")
+        steps = f"min(K / {bk}, program_id(0) + 1)" if self.triangle else f"K / {bk}"
         leave = "if program_id(0) == 1 { return; }\n  " if self.after == "returns" else ""
         return f"""// grid {grid}
 // buffer {self.dtype} {self.bm * self.down * kk}
@@ -52,12 +58,12 @@ class Kernel:
 // divisible c 16
 // boxes found
 // tolerance 1e-2
-kernel f(a: *{self.dtype}, b: *{self.dtype}, c: *{self.out}, bias: *f32, M: i32, N: i32, K: i32) warps({self.warps}) persistent({self.stays}) roles({self.roles}) stores({self.stores}) {{
+kernel f(a: *{self.dtype}, b: *{self.dtype}, c: *{self.out}, bias: *f32, M: i32, N: i32, K: i32) warps({self.warps}) persistent({self.stays}) roles({self.roles}) pingpong({self.turns}) stores({self.stores}) {{
   {leave}let m = {at[0]} * {bm} + arange(0, {bm});
   let n = {at[1]} * {bn} + arange(0, {bn});
   let k = arange(0, {bk});
   var acc = zeros([{bm}, {bn}], f32);
-  for step in range(0, K / {bk}, stages={self.stages}) {{
+  for step in range(0, {steps}, stages={self.stages}) {{
     let x = load(a + m[:, None] * {kk} + (step * {bk} + k)[None, :], mask=(m < M)[:, None]);
     let y = load(b + (step * {bk} + k)[:, None] * {n} + n[None, :], mask=(n < N)[None, :]);
     acc = dot(x, y, acc);

@@ -24,6 +24,13 @@ def in_loop(text, edit):
     return text[:at] + edit(text[at:])
 
 
+def in_second_loop(text, edit):
+    def behind_head(loop):
+        head = loop.index("\n") + 1
+        return loop[:head] + in_loop(loop[head:], edit)
+    return in_loop(text, behind_head)
+
+
 def move_up(text, line, before):
     """The first line that matches, with the view of its mbarrier, in front of the first that matches `before`."""
     found = re.search(rf"^ *%\d+ = shared_index .*\n *{line} .*\n", text, re.M)
@@ -51,8 +58,8 @@ SCHEDULED = [
     ("values not waited for", one, lambda t: in_loop(t, lambda u: cut(u, "mbarrier_wait", 1)), UNSEEN, RACE, "wgmma"),
     ("scores not waited for to be full", one, lambda t: in_loop(t, lambda u: cut(u, "mbarrier_wait")), UNSEEN, RACE, "wgmma"),
     ("a slot of the values is never handed back", one, lambda t: in_loop(t, lambda u: cut(u, "mbarrier_arrive", 1)), DEADLOCK, "deadlock", "mbarrier_wait"),
-    ("the second loop begins with the ring anew", two, lambda t: second(t, lambda u: put(u, r"(mbarrier_wait %\d+), %\d+", r"\1, %ZERO").replace(
-        "%ZERO", re.search(r"(%\d+) = const value = 0 : i32", t[t.index("warp_specialize"):]).group(1)), "shared_free %NONE|} else {"),
+    ("the second loop begins with the ring anew", two, lambda t: in_second_loop(t, lambda u: put(u, r"(mbarrier_wait %\d+), %\w+", r"\1, %ZERO").replace(
+        "%ZERO", re.search(r"(%\d+) = const value = 0 : i32", t[t.index("warp_specialize"):]).group(1))),
      "deadlock|still writing|nothing has written|another team wrote|phases behind", RACE + "|barrier|deadlock", "wgmma|mbarrier_wait|tma_load|mbarrier_arrive"),
 ]
 

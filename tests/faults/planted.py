@@ -36,7 +36,7 @@ def schedule(build, path, text):
 def found(build, path, targets, *options):
     tool = os.path.join(os.path.abspath(build), "tests", "check_kernel")
     ways = [f"--way={w}" for w in targets]
-    return subprocess.run([tool, *ways, *options, path], capture_output=True, text=True).stdout.splitlines()
+    return subprocess.run([tool, *ways, "--planted", *options, path], capture_output=True, text=True).stdout.splitlines()
 
 
 def at_line(path, line, ops):

@@ -112,7 +112,7 @@ def schedule(build, path, text):
 
 def found(build, path, *options):
     tool = os.path.join(os.path.abspath(build), "tests", "check_kernel")
-    return subprocess.run([tool, f"--way={TARGET}:1", *options, path], capture_output=True, text=True).stdout.splitlines()
+    return subprocess.run([tool, f"--way={TARGET}:1", "--planted", *options, path], capture_output=True, text=True).stdout.splitlines()
 
 
 def wrong(source, findings, words, kind, lines):

@@ -314,6 +314,34 @@ def cut(dev, rng, k, bk, first, warps, rows_of_k=False, n=48, precision="tf32_cu
     return Run(call, [("c", c.numpy(), x @ short(b).T, 5e-6)])
 
 
+def nearest(dev, rng, n, k, d, bn, bk, stages, warps, box=True):
+    """The nearest of k points: a product whose second factor is summed, too, so that threads round it, and the first is made in front of the loop.
+    Points have a bit or two more than tf32, so many of them are ties."""
+    text = """kernel f(x: *f32%s, c: *f32%s, least: *f32, which: *i32, n: i32, k: i32, const D = 64, const BN = 64, const BK = 64, const STAGES = 2) {
+      let (i, d) = (program_id(0) * BN + arange(0, BN), arange(0, D));
+      let v = load(x + i[:, None] * D + d[None, :], mask=i[:, None] < n);
+      var best = full(BN, inf, f32);
+      var at = zeros(BN, i32);
+      for k0 in range(0, k, BK, stages=STAGES) {
+        let j = k0 + arange(0, BK);
+        let w = load(c + j[:, None] * D + d[None, :], mask=j[:, None] < k);
+        let far = sum(abs(w), axis=1)[None, :] - dot(v, trans(w));
+        let (m, a) = min_at(where(j[None, :] < k, far, inf), axis=1);
+        at = where(m < best, k0 + a, at);
+        best = min(best, m);
+      }
+      store(least + i, best, mask=i < n);
+      store(which + i, at, mask=i < n);
+    }""" % ((" multiple_of(16)",) * 2 if box else ("", " multiple_of(8)"))
+    points = lambda rows: (rng.integers(-4, 5, (rows, d)) * (1 + rng.integers(0, 4, (rows, d)) * 2.0**-11)).astype(np.float32)
+    x, c = points(n), points(k)
+    least, which = poisoned(dev, n, "f32"), poisoned(dev, n, "i32")
+    f = source(dev, text, D=d, BN=bn, BK=bk, STAGES=stages, warps=warps)
+    call = launch(f, -(-n // bn), dev.array(x), dev.array(c), least, which, n, k)
+    far = np.abs(c).astype(float).sum(1) - tf32(x) @ tf32(c).T
+    return Run(call, [("least", least.numpy(), far.min(1), 5e-6), ("which", which.numpy(), far.argmin(1).astype(np.int32), 0)])
+
+
 def stored(dev, rng, a, b, m, n, k, warps, a_t=False, b_t=False, how="plain", promote=128, target=None):
     """Dots outside of loops with stages: plain, of factors that are computed, in a loop that changes one factor or none of them."""
     text = """kernel f(a: *A multiple_of(16), b: *B multiple_of(16), c: *S, times: i32, type A = f16, type B = f16, type S = f32, const M = 64,
@@ -417,6 +445,8 @@ CASES = [
          grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(208,), bk=(64, 128), promote=(64,), warps=(4,), n=(192, 256)) +
          grid(a=FLOATS8[:1], b=FLOATS8[1:], k=(208,), bk=(128,), promote=(64, 128), warps=(4,), n=(128,), tall=(2,))),
     Case("dots_half_sums", half_sums, on_targets(HALVES), HALVES),
+    both("dots_nearest", nearest, grid(n=(100,), k=(40, 150), d=(32, 64), bn=(64, 128), bk=(32, 64), stages=(2, 3), warps=(4,)) +
+         grid(n=(300,), k=(150,), d=(64,), bn=(128,), bk=(64,), stages=(3,), warps=(8,), box=(True, False))),
     both("dots_ragged", ragged, grid(m=(1, 3, 16), n=(1, 7), k=(1, 4, 20), dtype=ALL, warps=(1,)) +
          grid(m=(8, 100), n=(4, 24), k=(5, 100), dtype=ALL, warps=(4,)) + grid(m=(5, 17), n=(9,), k=(3, 31, 781), dtype=ALL, warps=(2,)) +
          grid(m=(3, 17), n=(5,), k=(7, 20), dtype=("f64",), warps=(1, 2))),

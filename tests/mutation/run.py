@@ -20,7 +20,9 @@ NEAR = [
     (r"passes/version_edges\.c", [r"tests/passes/version_edges", r"diff\.edges", r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
-    (r"passes/(overlap_products|loop_stages|roles|ring|carried|held)\.c", ["tests/passes/pipeline_loops", r"(diff|faults)\.overlap", r"diff\.(products|stages)",
+    (r"passes/(walk_grid|deal)\.c", ["tests/passes/walk_grid", r"diff\.stays", "kernels:attention("]),
+    (r"passes/(overlap_products|loop_stages|pingpong|roles|ring|carried|held|kept_boxes)\.c", ["tests/passes/pipeline_loops", r"(diff|faults)\.overlap",
+                                                                         r"diff\.(products|stages|persistent)",
                                                                         r"lit\.(diag|passes)"]),
     (r"passes/(\w+_atomics)\.c", [r"tests/passes/\1", r"diff\.atomics", r"lit\.diag", r"diff\.passes"]),
     (r"passes/(boxes|(plain|lower|find)_tensors)\.c", [*(f"tests/passes/{p}_tensors" for p in ("plain", "lower", "find")),
@@ -29,10 +31,12 @@ NEAR = [
     (r"codegen/(lower_)?wgmma\.c|ir/\w*wgmma\.c|layout/layout_panels\.c", [r"lit\.(codegen|ir)", r"faults\.wgmma", r"diff\.(wgmma|products)"]),
     (r"codegen/(lower_tma|params)\.c|ir/\w*tma\.c", [r"lit\.(codegen|ir|diag)", r"faults\.tma", r"diff\.(tma|tensors)", r"runtime/.*"]),
     (r"codegen/(team|lower_team|dist)\.c", [r"lit\.codegen", r"diff\.(teams|tma|codegen)", r"faults\.(teams|tma)"]),
+    (r"ir/rehearse\w*\.c", [r"tests/diag", r"diff\.(team|clusters).*"]),
     (r"ir/(interp_teams|team|team_order)\.c", [r"faults\.(teams|tma|clusters)", r"diff\.clusters", r"lit\.(ir|diag)", r"diff\.team.*"]),
     (r"layout/layout_cut\.c", [r"unit\.(cut|layout)_test", r"diff\.cut"]),
     (r"codegen/(buffer|lower_gather|lower_shared)\.c", [r"diff\.(cut|layouts)", r"lit\.codegen", r"diff\.(codegen|ragged)"]),
     (r"layout/", [r"unit\.layout_test", r"diff\.layouts", r"lit\.(passes|codegen)", r"diff\.codegen"]),
+    (r"ir/wgmma_dot\.c", ["tests/passes/pipeline_loops", r"lit\.(diag|passes)", r"diff\.products"]),
     (r"ir/(affine|unobserved|launch_value)\.c", ["tests/passes/find_tensors", r"diff\.boxes", r"lit\.(ir|diag)"]),
     (r"ir/analysis", [r"unit\.analysis_test", r"lit\.passes"]),
     (r"ir/interp|base/fp", [r"unit\.(interp|fp)_test", "faults", r"diff\.codegen", r"numbers\..*"]),
@@ -47,7 +51,7 @@ NEAR = [
     (r"runtime/launch_tensor", ["runtime/test_tensor", "kernels:im2col|copy_boxes|matmul_tma", "runtime/.*"]),
     (r"runtime/", ["runtime/.*"]),
     (r"driver/search", ["tests/cli"]),
-    (r"driver/", ["runtime/test_(cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
+    (r"driver/", ["runtime/test_(null|cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
     (r"stdlib/random", ["kernels:random|dropout", r"lit\.frontend"]),
     (r"stdlib/quant", ["kernels:quantise|scaled|powers_of_two", r"lit\.frontend"]),
     (r"stdlib/nn", ["kernels:nn_|norm|softmax|cross_entropy", r"lit\.frontend"]),
@@ -57,11 +61,13 @@ NEAR = [
     (r"stdlib/window", [r"diff\.t(ensors|ma)", "kernels:im2col"]),
     (r"stdlib/prelude", ["kernels:rounded_up|shape|elementwise", r"lit\.frontend"]),
     (r"stdlib/", [r"lit\.frontend", "maths", "kernels"]),
+    (r"examples/llama/", [r"llama\.(readers_test|tokenizer_test|tiny)", r"corpus\.weights"]),
     (r"tools/\w+\.py", [r"python\..*"]),
     (r"tools/", ["runtime/test_tools", r"lit\.cli", r"corpus\.args", r"python\..*"]),
 ]
 # What a step runs, by its name; a program of the build that is itself the step needs no row. Others need all that there is.
-PROGRAMS = [(r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]), (r"diff\..*|faults.*|random", ["bin/tilec", "tests/check_kernel"]),
+PROGRAMS = [(r"llama\.tiny", ["bin/llama"]), (r"tests/.*|lit\..*", ["bin/tilec", "bin/tilerun"]),
+            (r"diff\..*|faults.*|random", ["bin/tilec", "tests/check_kernel"]),
             (r"kernels.*", ["lib/libtilec.so", "bin/tilerun"])]
 UNKNOWN = 60        # seconds, as long as an entry was not run yet
 BUILD_LIMIT = 1800  # seconds

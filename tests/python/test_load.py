@@ -179,6 +179,7 @@ class Load(unittest.TestCase):
         k = m.axpy.tune(lambda s: tilec.cdiv(s["n"], s["B"]), 2, x, n=300, y=y, restore=("y",), progress=lambda *a: told.append(a), force=True)
         self.assertIn(k.settings()["B"], (64, 128))
         self.assertEqual(len(k.trials), 2)
+        self.assertRegex(k.choice, f"^sm_90a? - axpy:(.*,)?{k.config}$")
         self.assertTrue(told and all(isinstance(what, str) and 0 <= done <= total for what, done, total in told), told)
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
             m.axpy.tune(5, 2, x, y, 300, progress=lambda *a: 1 / 0, force=True)

@@ -1,4 +1,5 @@
-"""Operators of torch that launch kernels (tilec.operator): on CPU tensors and the simulator; traced, compiled, exported, differentiated."""
+"""Operators of torch that launch kernels (tilec.operator), traced, compiled, exported, differentiated: on CPU tensors and the simulator, or with
+TILEC_DEVICE=cuda on a GPU."""
 import os
 import sys
 import unittest
@@ -15,6 +16,8 @@ if torch is None or not hasattr(torch.library, "infer_schema"):
     print("skipped: no torch with torch.library.custom_op")
     sys.exit(77)
 
+if os.environ.get("TILEC_DEVICE") == "cuda":
+    torch.set_default_device("cuda")
 rows = tilec.load(os.path.join(root, "examples", "softmax.tile"))
 
 

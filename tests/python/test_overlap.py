@@ -77,6 +77,22 @@ kernel copies(x: *f32, y: *f32) warps(5) {
     }
   }
 }
+kernel fills(a: *f16 multiple_of(16), K: i32 multiple_of(64)) {
+  let_next_start();
+  let at = program_id(0) * 1024 + arange(0, 1024);
+  store(a + at, f16(at % K));
+}
+kernel multiplies(a: *f16 multiple_of(16), b: *f16 multiple_of(16), c: *f16 multiple_of(16), N: i32 multiple_of(64), K: i32 multiple_of(64),
+                  const BN = 256, const TURNS = false) persistent(TURNS) pingpong(TURNS) stores(true) warps(8) {
+  wait_for_previous();
+  let (m, n) = (program_id(0) * 128 + arange(0, 128), program_id(1) * BN + arange(0, BN));
+  var acc = zeros([128, BN], f32);
+  for at in range(0, K, 64, stages=4) {
+    let k = at + arange(0, 64);
+    acc = dot(load(a + (m[:, None] * K + k[None, :])), load(b + (k[:, None] * N + n[None, :])), acc);
+  }
+  store(c + (m[:, None] * N + n[None, :]), f16(acc));
+}
 """
 SOURCE = SOURCE.replace("  let i = program_id(0) * 64 + arange(0, 64);\n  specialize", "  specialize")
 PTX = """
@@ -197,6 +213,18 @@ class Chains(unittest.TestCase):
         self.bound("waits", self.x[0], self.x[1])()
         self.bound("copies", self.x[1], self.x[2])()
         np.testing.assert_array_equal(self.x[2].numpy(), np.arange(N) + 1)
+
+    def test_teams(self):
+        """All teams that the compiler makes wait: what one copies the launch in front wrote."""
+        M, N, K = 256, 256, 128
+        a, b, c = dev.empty((M, K), "f16"), dev.array(np.eye(K, N, dtype=np.float16)), dev.empty((M, N), "f16")
+        want = np.zeros((M, N), np.float16)
+        want[:, :K] = np.tile(np.arange(K), (M, 1))
+        for form in (dict(), dict(BN=128, TURNS=True, warps=4)):
+            k = tile.kernel("multiplies", **form)
+            tile.kernel("fills").bind(M * K // 1024, a, K, pdl=True)()
+            k.bind((M // 128, N // form.get("BN", 256)), a, b, c, N, K, pdl=True)()
+            np.testing.assert_array_equal(c.numpy(), want)
 
     def test_threads(self):
         for barrier, right in (("bar.sync 0;", True), ("", False)):

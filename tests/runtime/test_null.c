@@ -1,6 +1,7 @@
 /* Every function of tilert.h, tilec.h and jit.h with each of its pointers NULL, and with counts that cannot be: a status and a sentence, or
  * nothing, never a crash. The table below names every function that the headers declare; one that is missing fails the test. */
 #include <math.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "check.h"
 #include "jit.h"
@@ -429,6 +430,19 @@ test_sizes(Compile *compile)
   CHECK(status_of(compile("k.tile", source, strlen(source), &given.o)) == TILEC_OK);
 }
 
+/* A size that is none: nothing is looked at behind what is there. */
+static void
+test_no_size(Compile *compile)
+{
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  TilecOptions *o = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(o != MAP_FAILED && !mprotect((char *)o + page, page, PROT_NONE));
+  tilec_options_default(o);
+  o->size = SIZE_MAX;
+  CHECK(status_of(compile("k.tile", source, strlen(source), o)) == TILEC_MISUSE);
+  munmap(o, 2 * page);
+}
+
 static void
 test_function(const char *name, Compile *compile)
 {
@@ -451,6 +465,7 @@ test_function(const char *name, Compile *compile)
   CHECK(REFUSED(o.import_path = no_folders, o.nimport_path = 1) && REFUSED(o.kernel = ""));
   CHECK(REFUSED(o.size = 0) && REFUSED(o.size = SIZE_MAX));
   test_sizes(compile);
+  test_no_size(compile);
   note(name);
 }
 
@@ -554,6 +569,7 @@ test_tunings(void)
   CHECK(!tilejit_tuning_trial(tuning, SIZE_MAX));
   QUIET(tilejit_tuning_chosen, 1, tilejit_tuning_chosen(P(1, tuning)));
   QUIET(tilejit_tuning_remembered, 1, tilejit_tuning_remembered(P(1, tuning)));
+  ANSWER(tilejit_tuning_choice, "10", tilejit_tuning_choice(P(1, tuning)));
 }
 
 /* ---- is every function there? ---- */

@@ -213,7 +213,8 @@ for _result, _functions in ((_p, "tilert_device_info tilejit_call_packed tilejit
         getattr(lib, _f).restype = _result
         if _f != "tilec_version":
             getattr(lib, _f).argtypes = [_p, C.c_size_t] if _f in ("tilejit_tuning_trial", "tilejit_kernel_param") else [_p]
-lib.tilejit_tuning_remembered.argtypes = lib.tilert_stream_capturing.argtypes = [_p]
+lib.tilejit_tuning_remembered.argtypes = lib.tilert_stream_capturing.argtypes = lib.tilejit_tuning_choice.argtypes = [_p]
+lib.tilejit_tuning_choice.restype = C.c_char_p
 lib.tilert_range_push.restype, lib.tilert_range_push.argtypes = None, [_p, C.c_char_p]
 lib.tilejit_call_launch.argtypes = [_p, _p, _p]
 
@@ -1417,7 +1418,7 @@ class Program:
     def tune(self, name: Optional[str], grid: Any, *args: Any, force: bool = False, restore: Sequence[Union[int, str]] = (), rep_ms: float = 0.0,
              threads: int = 0, stream: Any = None, search: bool = False, progress: Union[bool, Callable[[str, int, int], Any]] = False,
              **defines: Any) -> Kernel:
-        """The fastest of the kernel's tune(...) configurations, as a Kernel with .config and .trials (dicts). grid: a grid, a
+        """The fastest of the kernel's tune(...) configurations, as a Kernel with .config, .choice and .trials (dicts). grid: a grid, a
         function from the kernel's const and type parameters (a dict) to one, or None: what the kernel's grid clause says. restore: positions or
         names of arguments that every launch
         finds as they are now, and that are so again in the end: results that are added to, counters, flags. Host memory is refused, as
@@ -1469,6 +1470,8 @@ class Program:
         k.trials = [{n: (v.decode() if isinstance(v := getattr(x, n), bytes) else v) for n, _ in _Trial._fields_} for x in trials]
         k.config = k.trials[lib.tilejit_tuning_chosen(t)]["config"]
         k.remembered = bool(lib.tilejit_tuning_remembered(t))
+        choice = lib.tilejit_tuning_choice(t)
+        k.choice = choice.decode() if choice else None
         lib.tilejit_tuning_free(t)
         return k
 
