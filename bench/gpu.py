@@ -245,7 +245,7 @@ def long_rows():
             forms = [(C, warps, stages, per) for C in (2, 4, 8) for warps in (8, 16, 32) if above(N) // C <= 2048 * warps
                      for stages, per in ((1, 0), (2, 1), (2, 2), (2, 3)) if per <= 1 or above(N) // C <= (2 if per == 3 else 4) << 13]
             blocks = [(B, warps) for B in full((4096, 8192, 16384), (256,)) for warps in (8, 16, 32) if B // warps <= 2048]
-            for section, args, long_args, whole, torch_fn in (
+            for section, args, long_args, blockwise, torch_fn in (
                     ("softmax_cluster", (x, o), (p, x, N, N), peers.softmax_long, lambda: torch.softmax(x, -1)),
                     ("layer_norm_cluster", (x, w, b, o), (p, x, w, b, N, N, 1e-6), peers.layernorm_long, lambda: F.layer_norm(x, (N,), w, b, 1e-6)),
                     ("rms_norm_cluster", (x, w, o), (p, x, w, N, N, 1e-6), peers.rmsnorm_long, lambda: F.rms_norm(x, (N,), w, 1e-6))):
@@ -253,7 +253,7 @@ def long_rows():
                 ours = {c: (lambda c=c: kernel("softmax_cluster.tile", section, T=T, C=c[0], warps=c[1], STAGES=c[2], BLOCK=above(N) // c[0]).bind(
                             min(rows, measure.dev.sms * c[3] // c[0] if c[3] else rows) * c[0], *args, rows, N, N, *tail))
                         for c in forms}
-                theirs = {c: (lambda c=c: lambda: whole[(rows,)](*long_args, c[0], num_warps=c[1])) for c in blocks}
+                theirs = {c: (lambda c=c: lambda: blockwise[(rows,)](*long_args, c[0], num_warps=c[1])) for c in blocks}
                 if section == "softmax_cluster":        # a row of 65536 fits in one program's registers
                     theirs |= {("whole", k): (lambda k=k: lambda: peers.softmax[(rows,)](p, x, N, N, N, above(N), num_warps=k)) for k in (16, 32) if above(N) <= 65536}
                 ref = {"softmax_cluster": lambda: torch.softmax(x[:16].float(), -1), "layer_norm_cluster": lambda: F.layer_norm(x[:16].float(), (N,), w.float(), b.float(), 1e-6),

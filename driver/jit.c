@@ -1,5 +1,6 @@
 /* jit.c - programs, their kernels, and launching them. How a launch finds compiled code is in jit_form.c. */
 #include "jit_internal.h"
+#include "../base/clauses.h"
 #include "options.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -527,16 +528,6 @@ param_find(const TilejitKernel *k, const char *name)
     if (!strcmp(k->params[i].name, name))
       return &k->params[i];
   return NULL;
-}
-
-static int
-is_clause(const char *name)
-{
-#define CLAUSE(clause) || !strcmp(name, #clause)
-  return 0
-#include "../base/clauses.def"
-    ;
-#undef CLAUSE
 }
 
 /* The compiler lets a define pass that another kernel of the file knows. Clauses are every kernel's. */

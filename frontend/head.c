@@ -123,16 +123,6 @@ kernel_param(const Node *kernel, const char *name)
   return NULL;
 }
 
-bool
-define_is_clause(const char *name)
-{
-#define CLAUSE(clause) || !strcmp(name, #clause)
-  return false
-#include "clauses.def"
-    ;
-#undef CLAUSE
-}
-
 const Node *
 clause_or_define(Lower *L, const Node *kernel, const char *name)
 {
@@ -144,7 +134,7 @@ static void
 check_axis(Lower *L, const Node *kernel, const Node *arg)
 {
   const Node *param = arg->kind == N_ARG ? kernel_param(kernel, arg->name) : NULL;
-  bool special = arg->kind == N_ARG && (define_is_clause(arg->name) || !strcmp(arg->name, "where"));
+  bool special = arg->kind == N_ARG && (is_clause(arg->name) || !strcmp(arg->name, "where"));
   if (arg->kind != N_ARG)
     ERR(L, arg->span, E_ATTRIBUTE, "tune", "it takes NAME=[value, ...] and where=condition");
   else if (!special && (!param || param->kind == N_PARAM))

@@ -82,7 +82,7 @@ check_names(Program *p)
 {
   const FrontendOptions *o = p->o;
   for (u32 i = 0; i < o->ndefines; i++)
-    if (!define_is_clause(o->defines[i].name) && !unit_has_param(p->main, o->defines[i].name, true) &&
+    if (!is_clause(o->defines[i].name) && !unit_has_param(p->main, o->defines[i].name, true) &&
         !unit_has_param(p->main, argument_name(p, o->defines[i].name), false))
       unknown_param(p, o->defines[i].name, true);
   for (u32 i = 0; i < o->nfacts; i++) {

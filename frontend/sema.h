@@ -18,6 +18,7 @@
 #ifndef TILEC_SEMA_H
 #define TILEC_SEMA_H
 #include "ast.h"
+#include "clauses.h"
 #include "frontend.h"
 #include "fp.h"
 #include "packed.h"
@@ -197,7 +198,6 @@ u32 lower_warps(Lower *L, const Node *kernel);
 void lower_cluster(Lower *L, const Node *kernel, Func *f);   /* what the clause `cluster` says */
 /* Text of the main file on one line, without tabs. */
 const char *source_on_line(const Program *p, u32 lo, u32 hi);
-bool define_is_clause(const char *name);                             /* a row of clauses.def */
 const Node *clause_or_define(Lower *L, const Node *kernel, const char *name);   /* the define's value, else the clause's; NULL: neither */
 bool states_warps(const Program *p, const Node *kernel);             /* by a clause, a define, or as an axis to tune */
 u32 warps_by_tiles(Func *f);                                         /* warps.c */

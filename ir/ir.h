@@ -497,6 +497,7 @@ bool op_lets_reads_pass(const Op *op);
 bool buffer_in_panels(const Value *buffer);                          /* an op reaches it, or a view of it, through the async proxy */
 /* Where the buffer, or row, that a shared_alloc makes may begin: SHARED_ALIGN, or more if its panels' swizzle needs that. */
 u32 buffer_align(const Op *alloc);
+u32 buffer_bytes(const Op *alloc);                                   /* up to where the next may begin, of the same alignment */
 const Op *buffer_alloc(const Value *buffer);                         /* the shared_alloc under all views; in broken IR another op or NULL */
 const Op *buffer_whole(const Value *buffer);                         /* what makes it, or the row that it is picked from */
 

@@ -163,6 +163,12 @@ buffer_align(const Op *alloc)
   return max_u32(SHARED_ALIGN, layout_panel_align(&form));
 }
 
+u32
+buffer_bytes(const Op *alloc)
+{
+  return align_up((u32)type_shared_bytes(op_result(alloc)->type), buffer_align(alloc));
+}
+
 /* red, not atom, and sums of floats only: PTX ISA, `red`, .vec_32_bit and .f16x2. */
 static u32
 atomic_bytes(const Op *op, const Target *t)

@@ -4,9 +4,9 @@
  * what it has, without fences and waits that nobody puts there. So a box is copied only if nothing else in the kernel
  * reaches that memory, unless all do nothing but read; boxes that are stored one after the other are, by one thread. */
 #include "boxes.h"
-#include "roles.h"
 #include "alias.h"
 #include "pingpong.h"
+#include "roles.h"
 
 const Type *
 box_buffers(Ctx *c, const Type *tile, u32 count)

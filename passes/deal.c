@@ -33,22 +33,13 @@
 /* What of the kernel's values depends on the program, by id. */
 typedef struct Depends { bool *any, *more; } Depends;      /* on anything of it; on more than program_id(0), or by more than arithmetic */
 
-static bool
-asks(const Op *op, const bool *which, u32 from, u32 to)
-{
-  for (u32 i = from; i < to && i < op->noperands; i++)
-    if (op_operand(op, i) && which[op_operand(op, i)->id])
-      return true;
-  return false;
-}
-
 static void
 note_results(const Op *op, const Depends *d)
 {
   bool first = op->code == OP_PROGRAM_ID && op_int(op, AT_AXIS, 0) == 0;
   bool scalar = op_has(op, T_PURE) && !op->nregions && op->nresults == 1 && !type_is_tile(op_result(op)->type);
-  bool any = !scalar || op->code == OP_PROGRAM_ID || asks(op, d->any, 0, op->noperands);
-  bool more = !scalar || (op->code == OP_PROGRAM_ID && !first) || asks(op, d->more, 0, op->noperands);
+  bool any = !scalar || op->code == OP_PROGRAM_ID || op_asks(op, d->any, 0, op->noperands);
+  bool more = !scalar || (op->code == OP_PROGRAM_ID && !first) || op_asks(op, d->more, 0, op->noperands);
   for (u32 i = 0; i < op->nresults; i++) {
     d->any[op->results[i]->id] = any;
     d->more[op->results[i]->id] = more;
@@ -62,9 +53,9 @@ deal_lengths(Ctx *c, Func *f)
   Lengths lengths = ALIKE;
   for (const Op *op = f->body->first; op; op = op->next) {
     u32 bounds = loop_is_staged(op) ? loop_first_init(op) : 0;
-    if ((!bounds && op->nregions && !op_on_elements(op)) || asks(op, d.more, 0, bounds))
+    if ((!bounds && op->nregions && !op_on_elements(op)) || op_asks(op, d.more, 0, bounds))
       return UNLIKE;
-    lengths = asks(op, d.any, 0, bounds) ? BY_FIRST : lengths;
+    lengths = op_asks(op, d.any, 0, bounds) ? BY_FIRST : lengths;
     note_results(op, &d);
   }
   return lengths;

@@ -42,6 +42,8 @@ u32 type_registers(const Type *t);
 typedef VEC(Op *) OpVec;
 /* All ops of one kind in f, parents before children, in scratch. */
 OpVec func_ops(Ctx *c, Func *f, OpCode code);
+/* Is one of the operands from number `from` to before `to`, as far as there are so many, among these values (by id)? */
+bool op_asks(const Op *op, const bool *which, u32 from, u32 to);
 /* A new op without operands in front of this one, at its place in the source. */
 Op *op_put_before(Op *op, OpCode code);
 static inline Value *i32_const(Builder *b, i64 v) { return ir_const_int(b, type_scalar(b->func->module->ctx, DT_I32), v); }

@@ -59,7 +59,7 @@ look(Op *op, void *user)
 {
   Room *r = user;
   if (op->code == OP_SHARED_ALLOC)
-    r->buffers += align_up((u32)type_shared_bytes(op_result(op)->type), buffer_align(op));
+    r->buffers += buffer_bytes(op);
   u64 converts = op->code == OP_CONVERT_LAYOUT ? (u64)box_tile_bytes(op_result(op)->type) : 0;
   r->scratch = converts > r->scratch ? converts : r->scratch;
 }

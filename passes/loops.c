@@ -114,6 +114,15 @@ func_ops(Ctx *c, Func *f, OpCode code)
   return s.found;
 }
 
+bool
+op_asks(const Op *op, const bool *which, u32 from, u32 to)
+{
+  for (u32 i = from; i < to && i < op->noperands; i++)
+    if (op_operand(op, i) && which[op_operand(op, i)->id])
+      return true;
+  return false;
+}
+
 Op *
 op_put_before(Op *op, OpCode code)
 {

@@ -57,7 +57,7 @@ add_alloc(Op *op, void *user)
 {
   Sum *s = user;
   if (op->code == OP_SHARED_ALLOC)
-    s->bytes += align_up((u32)type_shared_bytes(op_result(op)->type), buffer_align(op));
+    s->bytes += buffer_bytes(op);
   if (op->code == OP_TENSOR_LOAD)      /* its buffer lives while it is waited for and read */
     s->largest = max_u64(s->largest, type_shared_bytes(box_buffer(s->c, op_result(op)->type)));
 }

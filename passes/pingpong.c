@@ -97,7 +97,6 @@ place_ahead(Builder *b, Place at, Value *by, u32 slots)
 /* ---- one team ---- */
 
 typedef struct Turns {
-  Ctx *c;
   u32 n, slots;
   Op *loop[CARRIED_OPS];     /* in the team's region */
   Value *mine;               /* row of mbarriers: team p waits for number p */
@@ -175,7 +174,7 @@ pingpong_part(Ctx *c, Op *teams, Block *second, u32 n, Ring *const *rings)
   for (const Op *op = teams->regions[0]->first; op; op = op->next)
     op_clone(&b, op, map);
   for (u32 p = 0; p < TEAMS; p++) {
-    x[p] = (Turns){.c = c, .n = n, .slots = r->slots, .mine = mine, .p = p};
+    x[p] = (Turns){.n = n, .slots = r->slots, .mine = mine, .p = p};
     for (u32 i = 0; i < n; i++)
       x[p].loop[i] = p ? map[rings[i]->loop->results[0]->id]->def : rings[i]->loop;
   }

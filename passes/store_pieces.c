@@ -14,6 +14,7 @@
 #include "wgmma.h"
 
 enum { PANEL = 128 };
+enum { PART_OPERANDS = MAX_RANK + WINDOW_DIMS + 3 };     /* of an op that is taken in pieces: a box with a window has most */
 
 /* Elements of a piece along dimension d; those of the tile if it is not cut so. */
 static u32
@@ -143,7 +144,7 @@ part_of_operand(const Piece *p, Builder *b, const Op *op, u32 i, u32 d)
 static Value *
 op_for_part(const Piece *p, Builder *b, const Op *op, u32 d)
 {
-  Value *x[MAX_RANK + WINDOW_DIMS + 3];
+  Value *x[PART_OPERANDS];
   const Type *t = part_type(p, op_result(op)->type, d);
   for (u32 i = 0; i < op->noperands; i++)
     x[i] = part_of_operand(p, b, op, i, d);
@@ -159,13 +160,12 @@ op_for_part(const Piece *p, Builder *b, const Op *op, u32 d)
 static Value *
 part_of(const Piece *p, Builder *b, Value *v, u32 d)
 {
-  enum { OPERANDS = MAX_RANK + WINDOW_DIMS + 3 };
   bool old = v->id < p->nvalues;
   u64 bits;
   if (old && p->part[v->id])
     return p->part[v->id];
   Value *part = value_const_bits(v, &bits) ? ir_const_bits(b, part_type(p, v->type, d), bits)
-              : old && p->own[v->id] && v->def->noperands <= OPERANDS ? op_for_part(p, b, v->def, d)
+              : old && p->own[v->id] && v->def->noperands <= PART_OPERANDS ? op_for_part(p, b, v->def, d)
               : piece_of(p->c, b, as_pieces(p->c, b, v, d, p->n), (int)d, p->n, p->k, v->type->dt);
   if (old)
     p->part[v->id] = part;

@@ -26,15 +26,6 @@
 #include "roles.h"
 #include "wgmma.h"
 
-static bool
-asks(const Op *op, const bool *inside, u32 from, u32 to)
-{
-  for (u32 i = from; i < to && i < op->noperands; i++)
-    if (op_operand(op, i) && inside[op_operand(op, i)->id])
-      return true;
-  return false;
-}
-
 /* The same for all programs of the grid, and cheap to keep. */
 static bool
 stays(const Op *op, const bool *inside)
@@ -44,7 +35,7 @@ stays(const Op *op, const bool *inside)
   for (u32 i = 0; i < op->nresults; i++)
     if (type_is_tile(op->results[i]->type) || type_is_shared(op->results[i]->type))
       return false;
-  return !asks(op, inside, 0, op->noperands);
+  return !op_asks(op, inside, 0, op->noperands);
 }
 
 /* ---- by itself ---- */

@@ -9,6 +9,7 @@
  * The pattern that is found: all addresses and integers are multiples of 16, as far as that makes other code. What makes none is left out,
  * and of the rest each integer need only be the least multiple that gives the same. */
 #include "aot.h"
+#include "../base/clauses.h"
 #include "cubin.h"
 #include "facts.h"
 #include <ctype.h>
@@ -384,16 +385,6 @@ value_length(const char *s, char stop)
   for (int deep = 0; s[n] && (deep || s[n] != stop); n++)
     deep += strchr("([{", s[n]) != NULL ? 1 : strchr(")]}", s[n]) != NULL ? -1 : 0;
   return n;
-}
-
-static bool
-is_clause(const char *name)
-{
-#define CLAUSE(clause) || !strcmp(name, #clause)
-  return false
-#include "../base/clauses.def"
-    ;
-#undef CLAUSE
 }
 
 /* -D's that are this kernel's, and those of a configuration, which come first. */

@@ -825,7 +825,7 @@ main(int argc, char **argv)
     free((void *)(uintptr_t)set.ways[i].without);
   if (ok && files)
     return findings != 0;
-  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... [--save=DIR] [--against=DIR] "
-          "FILE|FOLDER...\n");
+  fprintf(stderr, "usage: check_kernel [--passes] [--no-sim] [--planted] [--early] [--drop-barriers] [--way=TARGET[:OPT[:PASS,PASS]]]... "
+          "[--save=DIR] [--against=DIR] [--given=DIR] FILE|FOLDER...\n");
   return 2;
 }
