@@ -76,7 +76,7 @@ kernel f(a: *{self.dtype}, b: *{self.dtype}, c: *{self.out}, bias: *f32, M: i32,
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
-    p.add_argument("--seeds", default="0..24")
+    p.add_argument("--seeds", default="0..18")
     p.add_argument("--print", action="store_true", dest="show")
     a = p.parse_args()
     lo, hi = (int(x) for x in a.seeds.split(".."))
