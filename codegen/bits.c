@@ -120,15 +120,19 @@ lanes_add(Gen *g, const Maker *m, Val a, Val b)
   return lacks_arith(g, m) ? by_fma(g, a, lanes_const(g, m, 1), b) : LLVMBuildFAdd(B, a, b, "");
 }
 
-/* Integers in every lane, at bit `at` of each. */
+/* Integers in every lane, at bit `at` of each. They stay there if the mantissa has room, and the subtraction then is an fma, exact
+ * like it, that takes 2^at away as well; else they move down by a distance that others share. */
 static Val
 make_integers(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
 {
   u32 w = s->f->bits, sign = s->f->cls == DC_I ? 1u << (w - 1) : 0;
   u32 base = m->one + (m->man << m->man);                /* the bits of 2^man */
-  x = bits_and(g, bits_move(g, x, at, 0), every_lane(m, bits_low_mask(w)));
-  x = LLVMBuildXor(B, x, gen_u32(g, every_lane(m, base | sign)), "");
-  return lanes_add(g, m, LLVMBuildBitCast(B, x, m->type, ""), lanes_const(g, m, -(ldexp(1, (int)m->man) + sign)));
+  u32 stays = lacks_arith(g, m) ? 0 : at % (m->man / w * w);
+  u32 mask = every_lane(m, bits_low_mask(w) << stays), set = every_lane(m, base | sign << stays);
+  Val args[3] = {bits_move(g, x, at, stays), gen_u32(g, mask), gen_u32(g, set)};
+  x = LLVMBuildBitCast(B, ptx_value(g, PTX_AND_XOR, g->i32, 3, args, NULL, NULL), m->type, "");
+  Val less = lanes_const(g, m, -(ldexp(1, (int)(m->man - stays)) + sign));
+  return stays ? by_fma(g, x, lanes_const(g, m, ldexp(1, -(int)stays)), less) : lanes_add(g, m, x, less);
 }
 
 /* Small floats in every lane, likewise. */
@@ -211,7 +215,7 @@ unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
 static void
 unpack_pairs(Gen *g, const Bits *s, const Maker *m, Val *out)
 {
-  u32 w = s->f->bits, apart = 16 % w || are_bytes(s) || s->nvalues <= 16 / w ? 1 : 16 / w;
+  u32 apart = packed_apart(s->f, s->nvalues);
   for (u32 e = 0; e < s->nvalues; e++)
     if (e / apart % 2 == 0)
       unpack_halves(g, s, m, e, e + apart, out);

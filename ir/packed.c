@@ -24,6 +24,13 @@ packed_find(const char *name)
   return NULL;
 }
 
+u32
+packed_apart(const PackedFormat *f, u32 values)
+{
+  bool bytes = f->bits == 8 && !packed_is_float(f);
+  return bytes || 16 % f->bits || values <= 16u / f->bits ? 1 : 16 / f->bits;
+}
+
 const PackedFormat *
 packed_of(const Op *op)
 {

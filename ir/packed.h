@@ -13,6 +13,8 @@ typedef struct PackedFormat { const char *name; u8 bits, cls, exp, man; } Packed
 const PackedFormat *packed_find(const char *name);
 const PackedFormat *packed_at(u32 i);                   /* the i-th of the table; NULL behind the last */
 static inline bool packed_is_float(const PackedFormat *f) { return f->cls == DC_F; }
+/* Of `values` elements unpacked to 16 bits, elements e and e + this share a register: they lie so in its halves, or are neighbours. */
+u32 packed_apart(const PackedFormat *f, u32 values);
 /* The format of an unpack or pack. */
 const PackedFormat *packed_of(const Op *op);
 

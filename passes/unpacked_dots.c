@@ -12,6 +12,10 @@
  * that is, two parts of K's extent [K / 4R, 4, R / E, E] are exchanged. For tiles it is a matter of names: reshape and permute
  * compile to nothing. The other operand is read from shared memory in runs of R as well, 16 bytes where those are 8 halves.
  *
+ * What is unpacked to 16 bits comes as pairs: of a word of 4-bit numbers 0 and 4 share a register, 1 and 5, and so on
+ * (packed_apart). Where more is unpacked than the other operand has, runs are numbered by pairs, and it is the other one that
+ * is put together so.
+ *
  * Besides, a dot of 8 rows or fewer wastes half an instruction (16 x 8) or more: then a x b = (b^T x a^T)^T. Other dots are left
  * as they are: their operands come straight from shared memory, a slice ahead (prefetch_slices.c), which gains more. */
 #include "internal.h"
@@ -19,50 +23,66 @@
 
 enum { RUN_LEAST = 8, RUN_BYTES = 16, DEPTH_MAX = 64, FEW_ROWS = 8 };
 
+/* Neighbours along K that a thread has of an operand, which elements of them share a register; a length of 0: none. */
+typedef struct Run { u32 length, apart; } Run;
+
 /* ---- where runs come from ---- */
 
-static u32
+static Run
 run_of_unpack(const Op *op, u32 axis)
 {
   Packing k = packing_of(op);
-  return axis + 1 == op_result(op)->type->rank && !k.rows && is_pow2(k.values) ? k.values : 0;
+  bool found = axis + 1 == op_result(op)->type->rank && !k.rows && is_pow2(k.values);
+  return found ? (Run){k.values, packed_apart(packed_of(op), k.values)} : (Run){0};
 }
 
 /* Of 8-bit numbers made 16 bits wide, if they lie side by side in memory. */
-static u32
+static Run
 run_of_cast(const AxisInfo *axes, const Op *op, u32 axis)
 {
   const Value *x = OPERAND(op, CAST, x);
   if (type_elem_bits(x->type) != 8 || type_elem_bits(op_result(op)->type) != 16)
-    return 0;
+    return (Run){0};
   u32 run = x->type->shape[axis] % (4 * RUN_BYTES) ? RUN_LEAST : RUN_BYTES;
   for (; op_is(x, OP_PERMUTE); x = OPERAND(x->def, PERMUTE, x))
     axis = (u32)op_attr(x->def, AT_PERM)->ints.v[axis];
-  return op_is(x, OP_LOAD) && axes[OPERAND(x->def, LOAD, p)->id].contiguity[axis] >= run ? run : 0;
+  return op_is(x, OP_LOAD) && axes[OPERAND(x->def, LOAD, p)->id].contiguity[axis] >= run ? (Run){run, 1} : (Run){0};
 }
 
-/* How many neighbours along axis a thread has of v because they are unpacked or read together; 0 if none are. */
-static u32
+/* The neighbours along axis that a thread has of v because they are unpacked or read together. */
+static Run
 run_along(const AxisInfo *axes, const Value *v, u32 axis, u32 depth)
 {
   const Op *op = v->def;
   if (!op || depth == DEPTH_MAX)
-    return 0;
+    return (Run){0};
   if (op->code == OP_UNPACK)
     return run_of_unpack(op, axis);
   if (op->code == OP_PERMUTE)
     return run_along(axes, OPERAND(op, PERMUTE, x), (u32)op_attr(op, AT_PERM)->ints.v[axis], depth + 1);
-  u32 most = op->code == OP_CAST ? run_of_cast(axes, op, axis) : 0;
+  Run most = op->code == OP_CAST ? run_of_cast(axes, op, axis) : (Run){0};
   for (u32 i = 0; op_has(op, T_ELEM | T_PURE) && i < op->noperands; i++) {
-    u32 run = run_along(axes, op_operand(op, i), axis, depth + 1);
-    most = run > most ? run : most;
+    Run run = run_along(axes, op_operand(op, i), axis, depth + 1);
+    most = run.length > most.length ? run : most;
   }
   return most;
 }
 
 /* ---- rewriting ---- */
 
-/* K, which is dimension `axis` of two, in the order for runs of `run` elements. */
+/* Elements e and e + apart of K, which is dimension `axis` of two, become neighbours. */
+static Value *
+in_pairs(Builder *b, Value *x, u32 axis, u32 apart)
+{
+  const u32 *shape = x->type->shape;
+  u32 parts[] = {axis ? shape[0] : shape[0] / (2 * apart), axis ? shape[1] / (2 * apart) : 2, axis ? 2 : apart, axis ? apart : shape[1]};
+  int perm[] = {0, 1, 2, 3}, at = axis ? 2 : 1;
+  perm[at] = at + 1;
+  perm[at + 1] = at;
+  return apart == 1 ? x : ir_reshape(b, ir_permute(b, ir_reshape(b, x, 4, parts), perm), 2, shape);
+}
+
+/* K in the order for runs of `run` elements. */
 static Value *
 in_order(Builder *b, Value *x, u32 axis, u32 run)
 {
@@ -92,11 +112,12 @@ dot_like(Builder *b, const Op *dot, Value *x, Value *y, Value *acc)
 }
 
 static void
-rewrite(Op *dot, u32 run)
+rewrite(Op *dot, u32 run, u32 apart)
 {
   Builder b = builder_before(dot);
   b.span = dot->span;
-  Value *x = in_order(&b, OPERAND(dot, DOT, a), 1, run), *y = in_order(&b, OPERAND(dot, DOT, b), 0, run), *acc = OPERAND(dot, DOT, acc);
+  Value *x = in_order(&b, in_pairs(&b, OPERAND(dot, DOT, a), 1, apart), 1, run);
+  Value *y = in_order(&b, in_pairs(&b, OPERAND(dot, DOT, b), 0, apart), 0, run), *acc = OPERAND(dot, DOT, acc);
   const u32 *shape = op_result(dot)->type->shape;
   Value *r = shape[0] <= FEW_ROWS && shape[1] > FEW_ROWS
     ? transposed(&b, dot_like(&b, dot, transposed(&b, y), transposed(&b, x), transposed(&b, acc)))
@@ -112,11 +133,13 @@ visit(const AxisInfo *axes, Op *dot)
   const Type *a = OPERAND(dot, DOT, a)->type;
   if (a->rank != 2 || type_elem_bits(a) > 16 || !is_pow2(a->shape[1]))
     return;
-  u32 ra = run_along(axes, OPERAND(dot, DOT, a), 1, 0), rb = run_along(axes, OPERAND(dot, DOT, b), 0, 0);
-  u32 run = ra > rb ? ra : rb;
-  u32 wide = run < RUN_LEAST ? RUN_LEAST : run;
-  if (run && a->shape[1] % (4 * wide) == 0)
-    rewrite(dot, wide);
+  u32 m = a->shape[0], n = op_result(dot)->type->shape[1];
+  Run ra = run_along(axes, OPERAND(dot, DOT, a), 1, 0), rb = run_along(axes, OPERAND(dot, DOT, b), 0, 0);
+  Run run = ra.length > rb.length ? ra : rb;
+  u32 wide = run.length < RUN_LEAST ? RUN_LEAST : run.length;
+  bool pairs = type_elem_bits(a) == 16 && (ra.length > rb.length ? m > n : n > m);
+  if (run.length && a->shape[1] % (4 * wide) == 0)
+    rewrite(dot, wide, pairs ? run.apart : 1);
 }
 
 void
