@@ -1011,16 +1011,17 @@ WIDE_TILES = [(128, 256, 64, 8, 3, 8, True), (128, 256, 64, 8, 3, 8, False), (25
 # Two teams that multiply by turns, each with tiles of its own: what becomes of sums is hidden behind the other's products.
 TURNS_TILES = [(128, 192, 64, 4, 5, 8, True), (192, 128, 64, 4, 5, 8, True), (128, 128, 64, 4, 4, 8, True), (64, 256, 64, 4, 4, 8, True)]
 SMALL_TILES = [(128, 128, 64, 8, 4, 8, False), (128, 256, 64, 8, 3, 8, True), (64, 128, 64, 4, 4, 8, False), (128, 128, 64, 4, 4, 8, False),
-               (128, 256, 64, 8, 3, 8, False), (64, 256, 64, 4, 3, 8, False), (128, 128, 64, 4, 3, 8, 2)]
+               (128, 256, 64, 8, 3, 8, False), (64, 256, 64, 4, 3, 8, False), (128, 128, 64, 4, 3, 8, 2),
+               (64, 128, 64, 4, 8, 8, False), (128, 64, 64, 4, 8, 8, False)]
 # 8-bit floats whose sums are added up: of those the threads hold two sets.
 PROMOTED_TILES = [(128, 128, 64, 8, 4, 8, True), (128, 128, 64, 8, 4, 8, False), (64, 128, 64, 4, 4, 8, False), (128, 256, 64, 8, 3, 8, True)]
 # Kernel, BM, BN, BK, warps, stages; pieces of a tile on its way out, or whether programs stay.
 WIDE_BOXES = [("boxes", 128, 256, 64, 8, 3, 2), ("teams", 128, 256, 64, 4, 3, True), ("boxes", 256, 128, 64, 8, 3, 2), ("boxes", 128, 256, 64, 8, 4, 2),
               ("teams", 128, 256, 64, 4, 3, False), ("boxes", 128, 128, 64, 8, 4, 1)]
 SMALL_BOXES = [("boxes", 128, 128, 64, 8, 4, 1), ("teams", 128, 128, 64, 4, 4, False), ("boxes", 128, 256, 64, 8, 3, 2), ("boxes", 64, 128, 64, 4, 4, 1),
-               ("boxes", 128, 128, 64, 4, 4, 1), ("teams", 128, 256, 64, 4, 3, True)]
+               ("boxes", 128, 128, 64, 4, 4, 1), ("teams", 128, 256, 64, 4, 3, True), ("boxes", 64, 128, 64, 4, 8, 1), ("boxes", 128, 64, 64, 4, 8, 1)]
 # BM, BN, BK, stages, warps
-WIDE_GLUON, SMALL_GLUON = [(128, 256, 64, 3, 8), (128, 128, 64, 4, 8)], [(128, 128, 64, 4, 8), (64, 128, 64, 4, 4), (128, 256, 64, 3, 8)]
+WIDE_GLUON, SMALL_GLUON = [(128, 256, 64, 3, 8), (128, 128, 64, 4, 8)], [(128, 128, 64, 4, 8), (64, 128, 64, 4, 4), (128, 256, 64, 3, 8), (64, 128, 64, 8, 4)]
 
 
 def few_tiles(M, N):

@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WARPS_MAX = 16, STAGES_MAX = 6, EXTENT_MAX = 1 << 15, REGISTERS_MAX = 224, PARAMS_MAX = 32 };
+enum { WARPS_MAX = 16, STAGES_MAX = 8, EXTENT_MAX = 1 << 15, REGISTERS_MAX = 224, PARAMS_MAX = 32 };
 
 typedef struct Search {
   Ctx *c;
@@ -443,12 +443,15 @@ propose(Search *s, u32 warps, Setting changed)
   buf_printf(s->out, "tune %s\n", line);
 }
 
+/* Around what it is; and as deep as that again, which small grids of small tiles want, whose programs have a multiprocessor each. */
 static void
 propose_stages(Search *s, Setting is)
 {
   for (i64 k = is.value - 1; k <= is.value + 2 && k <= STAGES_MAX; k++)
     if (k >= 2 && k != is.value)
       propose(s, s->warps, (Setting){is.name, k, NULL});
+  if (is.value > 2 && 2 * is.value <= STAGES_MAX)
+    propose(s, s->warps, (Setting){is.name, 2 * is.value, NULL});
 }
 
 /* The extent and the warps times these, as powers of two. */
