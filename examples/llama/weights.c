@@ -252,12 +252,14 @@ typedef int ProductGrouped(TilertStream *, const tile_f16 *, const uint32_t *, c
                            int32_t, int32_t, TilertError *);
 typedef int EmbedGrouped(TilertStream *, const uint32_t *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t,
                          TilertError *);
-static const struct { MatvecGrouped *matvec[2]; ProductGrouped *product; EmbedGrouped *embed; } grouped[FORM_COUNT] = {      /* matvec: wide */
-  [FORM_U4] = {{matvec_grouped_Wu4_GROUP32_MINtrue_WIDEfalse, matvec_grouped_Wu4_GROUP32_MINtrue_WIDEtrue},
+/* matvec: for the simulator; for a GPU, of few rows, of many. */
+enum { MANY_ROWS = 16384 };
+static const struct { MatvecGrouped *matvec[3]; ProductGrouped *product; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
+  [FORM_U4] = {{matvec_grouped_Wu4_GROUP32_MINtrue, matvec_spans_Wu4_GROUP32_MINtrue_BN2, matvec_spans_Wu4_GROUP32_MINtrue_BN4},
                product_grouped_Wu4_GROUP32_MINtrue, embed_grouped_Wu4_GROUP32_MINtrue},
-  [FORM_I8] = {{matvec_grouped_Wi8_GROUP32_MINfalse_WIDEfalse, matvec_grouped_Wi8_GROUP32_MINfalse_WIDEtrue},
+  [FORM_I8] = {{matvec_grouped_Wi8_GROUP32_MINfalse, matvec_spans_Wi8_GROUP32_MINfalse_BN2, matvec_spans_Wi8_GROUP32_MINfalse_BN4},
                product_grouped_Wi8_GROUP32_MINfalse, embed_grouped_Wi8_GROUP32_MINfalse},
-  [FORM_I8_16] = {{matvec_grouped_Wi8_GROUP16_MINfalse_WIDEfalse, matvec_grouped_Wi8_GROUP16_MINfalse_WIDEtrue},
+  [FORM_I8_16] = {{matvec_grouped_Wi8_GROUP16_MINfalse, matvec_spans_Wi8_GROUP16_MINfalse_BN2, matvec_spans_Wi8_GROUP16_MINfalse_BN4},
                   product_grouped_Wi8_GROUP16_MINfalse, embed_grouped_Wi8_GROUP16_MINfalse}};
 
 static int
@@ -270,7 +272,7 @@ matrix_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_
   if (m->form == FORM_DENSE)
     return product_dense(s, h, w, y, M, m->rows, m->cols, stride, add, err);
   if (M == 1)
-    return grouped[m->form].matvec[g->wide](s, h, w, scales, mins, y, m->rows, m->cols, add, err);
+    return grouped[m->form].matvec[g->wide ? 1 + (m->rows >= MANY_ROWS) : 0](s, h, w, scales, mins, y, m->rows, m->cols, add, err);
   return grouped[m->form].product(s, h, w, scales, mins, y, M, m->rows, m->cols, stride, add, err);
 }
 
