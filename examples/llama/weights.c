@@ -1,8 +1,12 @@
 #include "weights.h"
 #include "half.h"
 #include "kernels_kernels.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+enum { PACKERS_MAX = 16, PACKED_ALONE = 1 << 20 };        /* threads that pack a matrix; numbers that are not worth another */
 
 /* Where a row goes: words (or f16 numbers), scales, mins. */
 typedef struct Row { uint32_t *words; uint16_t *dense, *scales, *mins; } Row;
@@ -142,8 +146,10 @@ pack_grouped(const Tensor *t, uint64_t row, const Row *to)
   uint32_t per = 32 / form->bits, mask = (1u << form->bits) - 1;
   for (uint64_t at = 0; at < t->cols; at += f->elements, p += f->bytes) {
     takers[t->format].take(p, &b);
-    for (uint32_t i = 0; i < f->elements; i++)
-      to->words[(at + i) / per] |= ((uint32_t)b.q[i] & mask) << i % per * form->bits;
+    uint32_t *words = to->words + at / per;
+    for (uint32_t i = 0; i < f->elements; words++)
+      for (uint32_t bit = 0; bit < 32; bit += form->bits)
+        *words |= ((uint32_t)b.q[i++] & mask) << bit;
     for (uint32_t g = 0; g < f->elements / form->group; g++) {
       to->scales[at / form->group + g] = f16_bits(b.scale[g]);
       if (form->mins)
@@ -155,27 +161,70 @@ pack_grouped(const Tensor *t, uint64_t row, const Row *to)
 /* The parts of a matrix on the host, on their way. */
 typedef struct Packed { uint32_t *w; uint16_t *scales, *mins; size_t w_bytes, group_bytes; } Packed;
 
+/* Rows from `from` to before `to` of the tensors below each other, by one thread. */
+typedef struct Share { const Tensor *const *tensors; const Matrix *m; const Packed *p; uint64_t from, to; int status; Fail fail; } Share;
+
+static void *
+pack_share(void *user)
+{
+  Share *s = user;
+  const FormInfo *form = &form_infos[s->m->form];
+  size_t row_words = (size_t)s->m->cols * form->bits / 32, row_groups = form->group ? (size_t)s->m->cols / form->group : 0;
+  const Tensor *const *t = s->tensors;
+  uint64_t first = 0;                                    /* row of *t */
+  for (uint64_t row = s->from; row < s->to && !s->status; row++) {
+    for (; row - first >= (*t)->rows; t++)
+      first += (*t)->rows;
+    uint32_t *words = s->p->w + row * row_words;
+    Row to = {words, (uint16_t *)words, s->p->scales + row * row_groups, s->p->mins + row * row_groups};
+    if (s->m->form == FORM_DENSE)
+      s->status = pack_dense(*t, row - first, to.dense, &s->fail);
+    else
+      pack_grouped(*t, row - first, &to);
+  }
+  return NULL;
+}
+
+/* Shared among the cores, as an 8B model has 2^33 numbers; a share whose thread cannot be had is packed here. */
 static int
-pack(const Tensor *const *tensors, int count, const Matrix *m, Packed *p, Fail *fail)
+pack_rows(const Tensor *const *tensors, const Matrix *m, const Packed *p, Fail *fail)
+{
+  Share shares[PACKERS_MAX];
+  pthread_t threads[PACKERS_MAX];
+  bool runs[PACKERS_MAX] = {false};
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  uint64_t rows = (uint64_t)m->rows, n = rows * (uint64_t)m->cols / PACKED_ALONE + 1;
+  n = cores < 1 ? 1 : n > (uint64_t)cores ? (uint64_t)cores : n;
+  n = n > PACKERS_MAX ? PACKERS_MAX : n;
+  for (uint64_t i = 0; i < n; i++) {
+    shares[i] = (Share){.tensors = tensors, .m = m, .p = p, .from = rows * i / n, .to = rows * (i + 1) / n};
+    runs[i] = i + 1 < n && !pthread_create(&threads[i], NULL, pack_share, &shares[i]);
+    if (!runs[i])
+      pack_share(&shares[i]);
+  }
+  int status = 0;
+  for (uint64_t i = 0; i < n; i++) {
+    if (runs[i])
+      pthread_join(threads[i], NULL);
+    if (shares[i].status && !status)
+      *fail = shares[i].fail;
+    status = status ? status : shares[i].status;
+  }
+  return status;
+}
+
+static int
+pack(const Tensor *const *tensors, const Matrix *m, Packed *p, Fail *fail)
 {
   const FormInfo *form = &form_infos[m->form];
-  size_t row_words = (size_t)m->cols * form->bits / 32, row_groups = form->group ? (size_t)m->cols / form->group : 0, row = 0;
-  p->w_bytes = (size_t)m->rows * row_words * 4;
-  p->group_bytes = (size_t)m->rows * row_groups * 2;
+  p->w_bytes = (size_t)m->rows * ((size_t)m->cols * form->bits / 32) * 4;
+  p->group_bytes = form->group ? (size_t)m->rows * ((size_t)m->cols / form->group) * 2 : 0;
   p->w = calloc(p->w_bytes, 1);
   p->scales = calloc(p->group_bytes + 1, 1);
   p->mins = calloc(p->group_bytes + 1, 1);
   if (!p->w || !p->scales || !p->mins)
     return fail_with(fail, "tensor %.*s: no memory for %zu bytes", TEXT_ARGS(tensors[0]->name), p->w_bytes);
-  for (int i = 0; i < count; i++)
-    for (uint64_t r = 0; r < tensors[i]->rows; r++, row++) {
-      Row to = {p->w + row * row_words, (uint16_t *)(p->w + row * row_words), p->scales + row * row_groups, p->mins + row * row_groups};
-      if (m->form != FORM_DENSE)
-        pack_grouped(tensors[i], r, &to);
-      else if (pack_dense(tensors[i], r, to.dense, fail))
-        return -1;
-    }
-  return 0;
+  return pack_rows(tensors, m, p, fail);
 }
 
 static int
@@ -204,7 +253,7 @@ matrix_load(Gpu *g, const Tensor *const *tensors, int count, Matrix *out, Fail *
     return fail_with(fail, "tensor %s: %llu rows of %llu; rows have to be multiples of 32", name, (unsigned long long)rows,
                      (unsigned long long)tensors[0]->cols);
   *out = (Matrix){.form = takers[tensors[0]->format].form, .rows = (int32_t)rows, .cols = (int32_t)tensors[0]->cols};
-  int status = pack(tensors, count, out, &p, fail);
+  int status = pack(tensors, out, &p, fail);
   if (!status)
     status = send(g, &p, name, out, fail);
   free(p.w);
