@@ -3,9 +3,11 @@
  * Which region a warp runs depends on its number, which a shuffle makes uniform. Registers are shared out where the target can: a launch
  * gives every thread as many as come to the sum that the regions ask for, a region begins with taking or giving back the difference, and
  * the reverse follows behind it, unless the kernel ends there: when all have met, or one that has ended would take what another has
- * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.)
+ * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.) Teams that
+ * share a warpgroup part behind that instruction, which all its warps execute.
  *
- * A team that does nothing but by one of its threads, starting copies of boxes and waiting for mbarriers, is run by its first warp alone.
+ * A team that does nothing but by one of its threads, starting copies of boxes and waiting for mbarriers, is run by its first warp alone, and
+ * meets as a warp does.
  *
  * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at one of them, each is as many
  * arrivals as the largest team that arrives there has warps that run, shared out among these: so many lanes of each arrive, once the
@@ -19,6 +21,7 @@
 #define B g->b
 
 enum { MAXNREG = 255 };                                        /* .maxnreg goes so far */
+enum { GROUP_WARPS = 4 };                                      /* that change their registers by one instruction */
 
 /* What a region of `teams` asks for. */
 static u32
@@ -135,22 +138,26 @@ leader_suffices(const Op *op)
   }
 }
 
+typedef struct Work { bool alone, meets, copies; } Work;
+
 static void
 find_work(Op *op, void *user)
 {
-  bool *alone = user;
-  *alone = *alone && leader_suffices(op) && !works_on_tiles(op);
+  Work *w = user;
+  w->meets |= op->code == OP_BARRIER;
+  w->copies |= op->code == OP_TMA_LOAD || op->code == OP_TMA_STORE;
+  w->alone = w->alone && (leader_suffices(op) || op->code == OP_BARRIER) && !works_on_tiles(op);
 }
 
-/* The block's team, of which as many warps as run. */
+/* The block's team, of which as many warps as run. Where one meets between its copies, these are the leader's, too. */
 static Team
 running_team(const Block *b)
 {
   Team t = block_team(b);
-  bool alone = t.op != NULL;
-  if (alone)
-    block_walk(t.op->regions[t.part], find_work, &alone);
-  t.warps = alone ? 1 : t.warps;
+  Work w = {.alone = t.op != NULL};
+  if (w.alone)
+    block_walk(t.op->regions[t.part], find_work, &w);
+  t.warps = w.alone && (!w.meets || w.copies) ? 1 : t.warps;
   return t;
 }
 
@@ -181,13 +188,53 @@ lower_work(Gen *g, const Op *op, u32 r, Val warp)
   gen_end_if(g, after);
 }
 
+/* The first region behind r that begins with a warpgroup: those between share one, whose registers change for all of them at once. */
+static u32
+end_of_group(const Op *op, u32 r)
+{
+  while (++r < op->nregions && block_team(op->regions[r]).first % GROUP_WARPS)
+    ;
+  return r;
+}
+
+/* The warps in front of number `end` go on here, the others at what is returned; NULL: there are none. */
+static LLVMBasicBlockRef
+part_from(Gen *g, Val warp, u32 end, bool others)
+{
+  LLVMBasicBlockRef team = gen_block(g, "team"), rest = others ? gen_block(g, "teams") : NULL;
+  if (rest)
+    LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, warp, gen_u32(g, end), ""), team, rest);
+  else
+    LLVMBuildBr(B, team);
+  gen_at(g, team);
+  return rest;
+}
+
+static u32
+end_of_team(const Op *op, u32 r)
+{
+  Team t = block_team(op->regions[r]);
+  return t.first + t.warps;
+}
+
+/* Regions from r to before `end`, of warps that change their registers together. */
 static void
-lower_region(Gen *g, const Op *op, u32 r, Val warp, LLVMBasicBlockRef done)
+lower_regions(Gen *g, const Op *op, u32 r, u32 end, Val warp, LLVMBasicBlockRef done)
 {
   const Op *teams = sharing(g, g->func);
   u32 start = teams ? registers_wanted(teams) : 0, own = teams ? registers_asked(teams, r) : 0;
+  LLVMBasicBlockRef met = end - r > 1 ? gen_block(g, "group.done") : NULL;
   change_registers(g, start, own);
-  lower_work(g, op, r, warp);
+  for (; r < end; r++) {
+    LLVMBasicBlockRef others = met ? part_from(g, warp, end_of_team(op, r), r + 1 < end) : NULL;
+    lower_work(g, op, r, warp);
+    if (met)
+      LLVMBuildBr(B, met);
+    if (others)
+      gen_at(g, others);
+  }
+  if (met)
+    gen_at(g, met);
   if (!kernel_ends_behind(op)) {
     team_barrier(g);
     change_registers(g, own, start);
@@ -200,15 +247,10 @@ lower_WARP_SPECIALIZE(Gen *g, const Op *op)
 {
   LLVMBasicBlockRef done = gen_block(g, "teams.done");
   Val warp = shuffle_from(g, LLVMBuildLShr(B, g->team->tid, gen_u32(g, LANE_BITS), ""), gen_u32(g, 0));
-  for (u32 r = 0; r < op->nregions; r++) {
-    LLVMBasicBlockRef team = gen_block(g, "team"), others = r + 1 < op->nregions ? gen_block(g, "teams") : NULL;
-    Team t = block_team(op->regions[r]);
-    if (others)
-      LLVMBuildCondBr(B, LLVMBuildICmp(B, LLVMIntULT, warp, gen_u32(g, t.first + t.warps), ""), team, others);
-    else
-      LLVMBuildBr(B, team);
-    gen_at(g, team);
-    lower_region(g, op, r, warp, done);
+  for (u32 r = 0, end; r < op->nregions; r = end) {
+    end = sharing(g, g->func) ? end_of_group(op, r) : r + 1;
+    LLVMBasicBlockRef others = part_from(g, warp, end_of_team(op, end - 1), end < op->nregions);
+    lower_regions(g, op, r, end, warp, done);
     if (others)
       gen_at(g, others);
   }

@@ -56,6 +56,17 @@ func_teams(const Func *f)
 /* GROUP: warps that change their registers together, by one instruction. */
 enum { WARPS_MOST = 32, GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256 };
 
+/* Has team r, from warp `first` on, groups of its own, or does it share one with its neighbours, which all have as many registers and fill it? */
+static bool
+fits_groups(u32 n, const i64 *warps, const i64 *registers, u32 r, i64 first)
+{
+  i64 begins = first % GROUP, ends = begins + warps[r];
+  if (begins && registers[r] != registers[r - 1])
+    return false;
+  return !begins ? ends % GROUP == 0 || (ends < GROUP && r + 1 < n && registers[r + 1] == registers[r])
+                 : ends == GROUP || (ends < GROUP && r + 1 < n);
+}
+
 static const char *
 registers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers)
 {
@@ -65,7 +76,7 @@ registers_error(Arena *a, u32 n, const i64 *warps, const i64 *registers)
                           REGISTERS_MOST, r, (long long)registers[r]);
   i64 first = 0;
   for (u32 r = 0; r < n; first += warps[r++])
-    if (first % GROUP || warps[r] % GROUP)
+    if (!fits_groups(n, warps, registers, r, first))
       return arena_printf(a, "registers are shared out among groups of %d warps: team %u has %lld from warp %lld on", GROUP, r,
                           (long long)warps[r], (long long)first);
   return NULL;

@@ -20,16 +20,18 @@ u64 box_ring_bytes(const Op *loop, u32 slots, bool team);
 i64 box_tile_bytes(const Type *tile);                /* that a copy of a whole box counts at its mbarrier */
 /* A tensor_store becomes several, of pieces side by side, each of which is a panel: they go through the same buffers (lower_stores.c). */
 void box_store_in_pieces(Ctx *c, Op *store);
+static inline bool box_is_kept(const Op *op) { return op->code == OP_TENSOR_STORE && op_int(op, AT_KEPT, 0); }   /* such a piece */
 /* In v, a tile that the store takes, or what that is computed of element by element, for nothing else: a value for which `is` is true;
  * NULL: there is none. And: is it a box that is loaded there, and goes in pieces with the store? */
 typedef bool BesideFn(const Value *v, const Op *store);
 const Value *box_value_beside(const Value *v, const Op *store, BesideFn *is);
+u32 box_values_beside(const Value *v, const Op *store, BesideFn *is);    /* how many there are */
 BesideFn box_is_beside;
 /* Such a piece, and bytes of the buffer for it. */
 const Type *box_store_piece(Ctx *c, const Func *f, const Type *tile);
 u64 box_store_bytes(Ctx *c, const Func *f, const Type *tile);
 /* What boxes take beside rings, at least: rows of stores that stay, of each of so many teams, and the largest of the others, which lives
- * where it stands: in the loop, or (loop NULL) anywhere. Not counted are the n loads of `without`. */
+ * where it stands: in the loop, or (loop NULL) anywhere. Not counted are the n loads and stores of `without`. */
 u64 box_bytes_beside(Ctx *c, Func *f, const Op *loop, u32 teams, u32 n, const Op *const *without);
 void box_lower_kept(Ctx *c, Func *f);                /* lower_stores.c */
 /* An mbarrier of one arrival, or a row of `count` such, in the kernel's body. */

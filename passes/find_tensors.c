@@ -667,15 +667,23 @@ is_loaded_beside(const Value *v, const Op *store)
   return op_is(v, OP_LOAD) && v->def->block == store->block && value_use_count(v) == 1;
 }
 
+/* Will a team of its own bring the one tile that is loaded beside (company.c)? Others are waited for, piece by piece. */
+static bool
+is_company(Find *x, const Op *box)
+{
+  const Value *stored = OPERAND(box, TENSOR_STORE, x), *v = box_value_beside(stored, box, is_loaded_beside);
+  return v && v->type->dt == stored->type->dt && box_values_beside(stored, box, is_loaded_beside) == 1 && stays_but_for(x->c, x->f, v->def);
+}
+
 /* Tiles that are loaded to be added to what teams by turns store, or the like, are boxes, too, if they can be: these go in pieces with
- * it, each of which is waited for where it is added, under the other team's products. One team alone has nothing else to do then (8192 x
- * 5120 x 1280 with a residual, H200: 479 TFLOP/s so, 496 loaded whole by programs that do not stay), so it has them where its programs are
- * told to stay: loaded whole they would spill. */
+ * it, each of which is waited for where it is added, under the other team's products, or brought ahead by a team of its own. One team alone
+ * has nothing else to do while it waits (8192 x 5120 x 1280 with a residual, H200: 479 TFLOP/s so, 496 loaded whole by programs that do not
+ * stay), so it has them where that team brings them, or where its programs are told to stay: loaded whole they would spill. */
 static void
-find_beside(const Find *x, const Op *box)
+find_beside(Find *x, const Op *box)
 {
   const Value *v;
-  bool wanted = x->team && (pingpong_wanted(x->f) || x->f->persistent);
+  bool wanted = x->team && (pingpong_wanted(x->f) || x->f->persistent || is_company(x, box));
   while (wanted && (v = box_value_beside(OPERAND(box, TENSOR_STORE, x), box, is_loaded_beside))) {
     Find load = {.c = x->c, .f = x->f, .op = v->def, .tile = v->type, .as_it_lies = true};
     if (!find(&load))

@@ -20,6 +20,7 @@ void block_drop_unused(Block *b);              /* dce.c: ops of this one block w
  * programs to stay though the kernel does not say so? */
 bool team_expected(Ctx *c, Func *f);
 bool walks_by_itself(Ctx *c, Func *f);
+bool stays_but_for(Ctx *c, Func *f, const Op *load);   /* would they, if this load of a tile took no registers? */
 
 /* ---- loops.c ---- */
 /* The op in block b that is `op` or contains it; NULL if none. */

@@ -22,12 +22,6 @@ typedef struct Kept {
   Value *row;
 } Kept;
 
-static bool
-is_kept(const Op *op)
-{
-  return op->code == OP_TENSOR_STORE && op_int(op, AT_KEPT, 0);
-}
-
 static Block *
 home_of(const Op *op)
 {
@@ -88,8 +82,10 @@ add_box(Op *op, void *user)
   Sum *s = user;
   const Op *around = op->block->parent;
   bool stores = op->code == OP_TENSOR_STORE;
-  bool loads = op->code == OP_TENSOR_LOAD && !(around && loop_is_staged(around)) && !is_left_out(s, op);
-  if (is_kept(op)) {
+  bool loads = op->code == OP_TENSOR_LOAD && !(around && loop_is_staged(around));
+  if (is_left_out(s, op))
+    return;
+  if (box_is_kept(op)) {
     add_row(s, buffer_of_store(s->c, op));
   } else if ((stores || loads) && (!s->loop || op_inside(op, s->loop))) {
     u64 bytes = type_shared_bytes(box_buffer(s->c, stores ? OPERAND(op, TENSOR_STORE, x)->type : op_result(op)->type));
@@ -184,7 +180,7 @@ find_stores(Kept *k, u32 n, Op *const *all)
 {
   const Block *last = NULL;
   for (u32 i = 0; i < n; i++) {
-    if (!all[i]->block || !is_kept(all[i]) || buffer_of_store(k->c, all[i]) != k->buffer)
+    if (!all[i]->block || !box_is_kept(all[i]) || buffer_of_store(k->c, all[i]) != k->buffer)
       continue;
     const Block *home = home_of(all[i]);
     k->teams += home != last;
@@ -210,7 +206,7 @@ box_lower_kept(Ctx *c, Func *f)
   OpVec all = func_ops(c, f, OP_TENSOR_STORE);
   u32 teams = teams_that_store(&all);
   for (u32 i = 0; i < all.len; i++) {
-    if (!all.data[i]->block || !is_kept(all.data[i]))
+    if (!all.data[i]->block || !box_is_kept(all.data[i]))
       continue;
     Kept k = {.c = c, .f = f, .all = teams, .home = home_of(all.data[i]), .buffer = buffer_of_store(c, all.data[i])};
     find_stores(&k, all.len - i, all.data + i);

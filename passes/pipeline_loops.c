@@ -55,7 +55,6 @@
 #include "wgmma.h"
 
 enum { MAX_LOADS = RING_ROWS };
-enum { KEPT_BESIDE = 2048 };   /* bytes of shared memory for mbarriers and small buffers, where operands are kept beside rings */
 typedef VEC(Value *) ValueVec;
 
 typedef struct Pipe {
@@ -363,9 +362,8 @@ print_schedule(const Pipe *p)
 static bool
 ring_fits(const Pipe *p, bool parted)
 {
-  u32 teams = parted ? roles_multiply(p->f) : 1;
-  u64 beside = box_bytes_beside(p->c, p->f, parted ? NULL : p->loop, teams, 0, NULL);
-  return ring_bytes(&p->ring) + beside + KEPT_BESIDE <= p->c->target->shared_max;
+  u64 beside = parted ? roles_bytes_beside(p->c, p->f) : box_bytes_beside(p->c, p->f, p->loop, 1, 0, NULL);
+  return ring_bytes(&p->ring) + beside + SMALL_BUFFERS <= p->c->target->shared_max;
 }
 
 /* Products that run into the next iteration read buffers for one more: each row gets one more, or copies are one iteration less ahead. */
@@ -460,7 +458,7 @@ suits_roles(const Pipe *p)
 static u64
 parted_bytes(Ctx *c, u32 n, const Pipe *p, Op *const *loops)
 {
-  return ring_bytes(&p[0].ring) + (p[0].defer ? 0 : warpgroup_kept_bytes(c, n, loops) + KEPT_BESIDE);
+  return ring_bytes(&p[0].ring) + (p[0].defer ? 0 : warpgroup_kept_bytes(c, n, loops) + SMALL_BUFFERS);
 }
 
 /* NULL if the kernel, whatever its loops do, can have a team that copies, else why not: registers are shared out among eight warps that
@@ -497,6 +495,7 @@ make_roles(Ctx *c, Func *f, u32 n, Pipe *p, const Ring *rings, Op *const *loops)
 {
   RingNote *notes = NEW_ARRAY(c->scratch, RingNote, n);
   Span *at = NEW_ARRAY(c->scratch, Span, n);
+  Company company = roles_company(c, f, ring_bytes(&rings[0]));
   for (u32 i = 0; i < n; i++) {
     notes[i] = ring_note(&rings[i]);
     at[i] = loops[i]->span;
@@ -505,7 +504,7 @@ make_roles(Ctx *c, Func *f, u32 n, Pipe *p, const Ring *rings, Op *const *loops)
       print_schedule(&p[i]);
     prefetch_rest(&p[i]);
   }
-  roles_part(c, f, n, rings, p[0].defer);
+  roles_part(c, f, n, rings, p[0].defer, &company);
   for (u32 i = 0; i < n; i++)
     ring_remark(c, f, &notes[i], at[i], p[i].ring.slots - 1);
 }

@@ -91,7 +91,8 @@ teams_text(Ctx *c, const Func *f)
   if (!teams)
     return "the warps that read them make them";
   Team reads = block_team(teams->regions[0]), copies = block_team(teams->regions[1]);
-  const char *who = teams->nregions > 2 ? "twice, by turns, " : "";
+  bool turns = block_team(teams->regions[teams->nregions - 1]).warps == reads.warps;
+  const char *who = turns ? "twice, by turns, " : "";
   return arena_printf(c->scratch, "%u warps make them, with %u registers a thread, and %s%u warps with %u read them", copies.warps,
                       copies.registers, who, reads.warps, reads.registers);
 }

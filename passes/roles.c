@@ -13,6 +13,7 @@
 #include "roles.h"
 #include "alias.h"
 #include "boxes.h"
+#include "company.h"
 #include "pingpong.h"
 #include "pipeline.h"
 #include "wgmma.h"
@@ -115,11 +116,12 @@ follow(Closure *x, Value *v)
   }
 }
 
+/* Can a team that does not know tiles tell where the box is? */
 static bool
-computed_apart(Closure *x, const Op *load)
+computed_apart(Closure *x, const Op *box)
 {
-  ask_around(x, load);
-  ask_operands(x, load, SLOT(TENSOR_LOAD, at), load->noperands);
+  ask_around(x, box);
+  ask_operands(x, box, box->code == OP_TENSOR_LOAD ? SLOT(TENSOR_LOAD, at) : SLOT(TENSOR_STORE, at), box->noperands);
   while (x->work.len && !x->why)
     follow(x, x->work.data[--x->work.len]);
   return !x->why;
@@ -189,6 +191,42 @@ same_tiles(const Ring *x, const Ring *y)
   return same;
 }
 
+static Company
+find_company(Ctx *c, Func *f)
+{
+  Company x = company_find(c, f->body);
+  Closure known = {.c = c, .f = f, .seen = NEW_ARRAY(c->scratch, bool, f->nvalues)};
+  for (u32 j = 0; j < x.n; j++)
+    if (!computed_apart(&known, x.load[j]) || !computed_apart(&known, x.store[j]))
+      return (Company){0};
+  return x;
+}
+
+/* What other boxes take beside rings. */
+static u64
+bytes_beside(Ctx *c, Func *f, const Company *x)
+{
+  const Op *without[2 * COMPANY_MOST];
+  memcpy(without, x->load, x->n * sizeof *without);
+  memcpy(without + x->n, x->store, x->n * sizeof *without);
+  return box_bytes_beside(c, f, NULL, roles_multiply(f), 2 * x->n, without);
+}
+
+u64
+roles_bytes_beside(Ctx *c, Func *f)
+{
+  Company x = find_company(c, f);
+  return bytes_beside(c, f, &x) + company_bytes(c, &x, company_least(&x));
+}
+
+Company
+roles_company(Ctx *c, Func *f, u64 rings)
+{
+  Company x = find_company(c, f);
+  x.slots = x.n ? company_slots(c, &x, rings + bytes_beside(c, f, &x) + SMALL_BUFFERS) : 0;
+  return x;
+}
+
 u32
 roles_multiply(const Func *f)
 {
@@ -222,27 +260,51 @@ roles_obstacle(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
  * has. With fewer than 40, ptxas spills in a team that copies. */
 enum { MULTIPLYING = 232, COPYING = 40 };
 
-/* Effects go, and what has none afterwards with dce. But a team that copies reads what the launch in front wrote, too. */
+/* Effects go, but (stores) for boxes that are stored in pieces, and what has none afterwards with dce. But a team that copies reads what the
+ * launch in front wrote, too. */
 static void
-drop_effects(Block *b)
+drop_effects(Block *b, bool stores)
 {
   for (Op *op = b->last, *before; op; op = before) {
     before = op->prev;
     for (u32 r = 0; r < op->nregions; r++)
       if (!op_on_elements(op))
-        drop_effects(op->regions[r]);
+        drop_effects(op->regions[r], stores);
+    if (stores && box_is_kept(op))
+      continue;
     if (!op->nregions && !op_has(op, T_TERM) && !op_removable(op) && op->code != OP_WAIT_FOR_PREVIOUS)
       op_remove(op);
   }
 }
 
-/* The first region of the warp_specialize is what the kernel was, the second a copy of it that has no effects. map: from the values of the
- * first to those of the second. Where two teams multiply the third is empty. */
-static Op *
-split(Ctx *c, Func *f, Value ***map)
+/* What the kernel was, of which the op has a copy besides. map: from the values of the one to those of the other. */
+static void
+copy_region(Ctx *c, Op *teams, u32 region, Value **map)
 {
-  i64 warps[] = {f->warps, COPYING_WARPS, f->warps}, own[] = {MULTIPLYING, COPYING, MULTIPLYING};
-  u32 n = pingpong_wanted(f) ? 3 : 2;
+  Builder b = builder_at_end(teams->block->func, teams->regions[region]);
+  b.span = teams->span;
+  for (const Op *op = teams->regions[0]->first; op; op = op->next)
+    op_clone(&b, op, map);
+}
+
+/* The regions of the warp_specialize: what the kernel was; a copy of it that has no effects; where tiles have company a copy that has
+ * no effects but what brings that, and stores tiles (company.c); where two teams multiply an empty one. */
+enum { COPIES = 1, COMPANY = 2 };
+
+/* map: from the values of the first region to those of the one that copies. */
+static Op *
+split(Ctx *c, Func *f, bool company, Value ***map)
+{
+  i64 warps[COMPANY + 2] = {f->warps, COPYING_WARPS}, own[COMPANY + 2] = {MULTIPLYING, COPYING};
+  u32 n = COMPANY;
+  if (company) {                                /* the two that copy share a warpgroup */
+    warps[n] = warps[COPIES] = COPYING_WARPS / 2;
+    own[n++] = COPYING;
+  }
+  if (pingpong_wanted(f)) {
+    warps[n] = f->warps;
+    own[n++] = MULTIPLYING;
+  }
   Op *end = f->body->last;
   Builder b = builder_before(end);
   b.span = end->span;
@@ -250,14 +312,20 @@ split(Ctx *c, Func *f, Value ***map)
   op_set_ints(teams, AT_REGISTERS, own, n);
   while (f->body->first != teams)
     op_move_to_end(f->body->first, teams->regions[0]);
-  Builder first = builder_at_end(f, teams->regions[0]), second = builder_at_end(f, teams->regions[1]);
-  second.span = first.span = end->span;
   *map = NEW_ARRAY(c->scratch, Value *, f->nvalues);
-  for (const Op *op = teams->regions[0]->first; op; op = op->next)
-    op_clone(&second, op, *map);
-  ir_yield(&first, 0, NULL);
-  ir_yield(&second, 0, NULL);
-  drop_effects(teams->regions[1]);
+  copy_region(c, teams, COPIES, *map);
+  if (company)
+    copy_region(c, teams, COMPANY, NEW_ARRAY(c->scratch, Value *, f->nvalues));
+  for (u32 r = 0; r <= (company ? COMPANY : COPIES); r++) {
+    Builder last = builder_at_end(f, teams->regions[r]);
+    last.span = end->span;
+    ir_yield(&last, 0, NULL);
+  }
+  drop_effects(teams->regions[COPIES], false);
+  if (company) {
+    drop_effects(teams->regions[COMPANY], true);
+    company_keep_places(c, teams->regions[COMPANY]);
+  }
   for (u32 r = 1; r < n; r++)
     f->warps += (u32)warps[r];
   return teams;
@@ -518,19 +586,29 @@ boxes_around(Ctx *c, Func *f)
   return found;
 }
 
+static void
+part_company(Ctx *c, Op *teams, u32 slots)
+{
+  Block *multiply[] = {teams->regions[0], teams->nregions > COMPANY + 1 ? teams->regions[COMPANY + 1] : NULL};
+  company_hand_over(c, teams, teams->regions[COMPANY], multiply[1] ? 2 : 1, multiply, slots);
+}
+
 void
-roles_part(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
+roles_part(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer, const Company *company)
 {
   Roles x = {.c = c, .f = f, .nloops = n, .defer = defer};
   OpVec around = boxes_around(c, f);
+  u32 multiply = roles_multiply(f);
   group_rows(&x, rings);
-  Op *teams = split(c, f, &x.map);
+  Op *teams = split(c, f, company->slots, &x.map);
   make_memory(&x, teams);
   produce(&x);
   consume(&x);
-  if (teams->nregions > 2)
-    pingpong_part(c, teams, teams->regions[2], n, rings_of_group(&x, 0));
+  if (multiply > 1)
+    pingpong_part(c, teams, teams->regions[teams->nregions - 1], n, rings_of_group(&x, 0));
   else if (x.ngroups < 3)    /* beside three rings ptxas spills in the team that copies */
     roles_keep_boxes(c, f, &around, x.map);
+  if (company->slots)
+    part_company(c, teams, company->slots);
   func_dce(c, f);
 }

@@ -94,6 +94,19 @@ box_value_beside(const Value *v, const Op *store, BesideFn *is)
   return NULL;
 }
 
+u32
+box_values_beside(const Value *v, const Op *store, BesideFn *is)
+{
+  const Op *op = v->def;
+  if (!type_is_tile(v->type) || !op || is(v, store))
+    return op && is(v, store);
+  bool passes = op_has(op, T_PURE) && op_has(op, T_ELEM) && !op->nregions && op->block == store->block && value_use_count(v) == 1;
+  u32 n = 0;
+  for (u32 i = 0; passes && i < op->noperands; i++)
+    n += op_operand(op, i) ? box_values_beside(op_operand(op, i), store, is) : 0;
+  return n;
+}
+
 /* Piece k of n of the tile that a store takes. */
 typedef struct Piece {
   Ctx *c;

@@ -81,24 +81,30 @@ team_expected(Ctx *c, Func *f)
   return found && !against;
 }
 
-/* Is a tile loaded whole outside of loops that wants as many registers as the sums? ptxas spills it beside a loop around it all. (Boxes
- * come in pieces, store_pieces.c.) */
+/* Is a tile, but for this one, loaded whole outside of loops that wants as many registers as the sums? ptxas spills it beside a loop around
+ * it all. (Boxes come in pieces, store_pieces.c.) */
 static bool
-loads_much(const Func *f)
+loads_much(const Func *f, const Op *but)
 {
   enum { SUMS = 64 };
   for (const Op *op = f->body->first; op; op = op->next)
-    if (op->code == OP_LOAD && type_is_tile(op_result(op)->type) && type_numel(op_result(op)->type) >= SUMS * 32 * f->warps)
+    if (op != but && op->code == OP_LOAD && type_is_tile(op_result(op)->type) && type_numel(op_result(op)->type) >= SUMS * 32 * f->warps)
       return true;
   return false;
 }
 
 bool
-walks_by_itself(Ctx *c, Func *f)
+stays_but_for(Ctx *c, Func *f, const Op *load)
 {
   const Op *at;
-  bool even = !loads_much(f) && deal_lengths(c, f) != UNLIKE;
+  bool even = !loads_much(f, load) && deal_lengths(c, f) != UNLIKE;
   return even && !f->persistent && !f->leaves && !func_walk_obstacle(f, &at) && team_expected(c, f);
+}
+
+bool
+walks_by_itself(Ctx *c, Func *f)
+{
+  return stays_but_for(c, f, NULL);
 }
 
 /* ---- the loop ---- */
