@@ -32,6 +32,12 @@ class Kernel:
         if self.triangle:
             self.down, self.across = r.choice(((2, 3), (3, 2), (3, 3), (5, 1), (1, 4), (4, 2)))
             self.m, self.n = self.bm * self.down - self.m % 8, self.bn * self.across - 8 * r.choice((0, 1))
+        # What is added to the sums, as large as these: of the result's type, as a team of its own brings it, or of another.
+        self.residual = r.choice((self.out, self.out, self.out, "f32")) if r.random() < 0.4 else ""
+        if self.residual and r.random() < 0.7:
+            self.turned, self.stays, self.roles, self.turns, self.stores = False, r.choice(("true", "true", "1")), "true", "true", "true"
+            self.after = self.after.replace("returns", "relu")
+        self.inner = r.random() < 0.3                # half of the sum, not of the product
 
     def text(self):
         m, n, k, bm, bn, bk = self.m, self.n, self.steps * self.bk, self.bm, self.bn, self.bk
@@ -43,6 +49,11 @@ class Kernel:
         c = f"c + n[None, :] * {ldc} + m[:, None]" if self.turned else f"c + m[:, None] * {ldc} + n[None, :]"
         rows = f"M - M % 8" if self.turned and self.stores != "false" else "M"
         sums = {"relu": "max(acc, 0.0)", "bias": "acc + load(bias + n, mask=n < N)[None, :]", "half": "acc * 0.5"}.get(self.after, "acc")
+        if self.residual:
+            added = f"f32(load(r + m[:, None] * {n} + n[None, :], mask=(m < M)[:, None] & (n < N)[None, :]))"
+            sums = f"({sums} + {added}) * 0.5" if self.inner else f"{sums} + {added}"
+        company = f"// buffer {self.residual} {self.bm * self.down * n + 256}\n// divisible r 16\n" if self.residual else ""
+        param = f", r: *{self.residual}" if self.residual else ""
         steps = f"min(K / {bk}, program_id(0) + 1)" if self.triangle else f"K / {bk}"
         leave = "if program_id(0) == 1 { return; }\n  " if self.after == "returns" else ""
         return f"""// grid {grid}
@@ -50,7 +61,7 @@ class Kernel:
 // buffer {self.dtype} {kk * n}
 // buffer {self.out} {(n if self.turned else self.bm * self.down) * ldc + 256}
 // buffer f32 {self.bn * self.across}
-// int {m}
+{company}// int {m}
 // int {n if not self.turned else n}
 // int {k}
 // divisible a 16
@@ -58,7 +69,7 @@ class Kernel:
 // divisible c 16
 // boxes found
 // tolerance 1e-2
-kernel f(a: *{self.dtype}, b: *{self.dtype}, c: *{self.out}, bias: *f32, M: i32, N: i32, K: i32) warps({self.warps}) persistent({self.stays}) roles({self.roles}) pingpong({self.turns}) stores({self.stores}) {{
+kernel f(a: *{self.dtype}, b: *{self.dtype}, c: *{self.out}, bias: *f32{param}, M: i32, N: i32, K: i32) warps({self.warps}) persistent({self.stays}) roles({self.roles}) pingpong({self.turns}) stores({self.stores}) {{
   {leave}let m = {at[0]} * {bm} + arange(0, {bm});
   let n = {at[1]} * {bn} + arange(0, {bn});
   let k = arange(0, {bk});
