@@ -47,6 +47,7 @@ PARTS = {
     "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add", "memcpy", "hadamard"],
     "dots": ["matmul", "attention", "schedule"],
     "attention_backward": ["attention_backward"],
+    "flex": ["flex", "flex_backward"],
     "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
     "chains": ["decode"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
@@ -642,6 +643,168 @@ def attention_backward():
                 found.update(cudnn=rate(tc, work, unit), **{"by hand": rate(to, work, unit, choice)})
                 record("attention_backward", case, unit, found, ["flash2", "cudnn"], work=work, kernels=kernels + used)
                 empty_cache()
+
+
+# Flex attention: what our kernels are given for a mask or a score, the score's slope, and which array it reads.
+FLEX = {
+    "causal": ("causal", None, None),
+    "window": ("window(1024)", None, None),
+    "prefix": ("prefix", None, None),
+    "documents": ("documents", None, None),
+    "alibi": ("causal", "alibi({H})", "one"),
+    "soft_cap": ("None", "soft_cap(20.0)", "soft_cap_slope(20.0)"),
+    "dilated": ("dilated(4)", None, None),
+}
+
+
+def flex_peer(kind, B, H, S, data):
+    """mask_mod and score_mod of torch's flex_attention; None: none."""
+    mask = {
+        "window": lambda b, h, i, j: (i >= j) & (i - j < 1024),
+        "prefix": lambda b, h, i, j: (i >= j) | (j < data[b]),
+        "documents": lambda b, h, i, j: (i >= j) & (data[i] == data[j]),
+        "dilated": lambda b, h, i, j: (i >= j) & ((i - j) % 4 == 0),
+        "soft_cap": None,
+    }.get(kind, lambda b, h, i, j: i >= j)
+    score = {
+        "alibi": lambda s, b, h, i, j: s - (i - j) * torch.exp2((h + 1) * (-8.0 / H)),
+        "soft_cap": lambda s, b, h, i, j: 20.0 * torch.tanh(s / 20.0),
+    }.get(kind)
+    return mask, score
+
+
+def flex_exact(q, k, v, mask, score):
+    """lse and o in f32, a head at a time; the pairs that are seen."""
+    B, H, S, HD = q.shape
+    i, j = torch.arange(S, device=D)[:, None], torch.arange(S, device=D)[None, :]
+    o, lse, pairs = torch.empty_like(q), torch.empty(B, H, S, device=D), 0
+    for b in range(B if not SHARE else 0):
+        sees = mask(torch.tensor(b, device=D), 0, i, j) if mask else torch.ones(S, S, dtype=torch.bool, device=D)
+        pairs += H * int(sees.sum())
+        for h in range(H):
+            s = q[b, h].float() @ k[b, h].float().T * HD ** -0.5
+            s = (score(s, b, torch.tensor(h, device=D), i, j) if score else s).masked_fill(~sees, -math.inf)
+            lse[b, h] = torch.logsumexp(s, 1)
+            o[b, h] = (torch.softmax(s, 1) @ v[b, h].float()).to(q.dtype)
+            del s
+    return lse, o, pairs
+
+
+class Flex:
+    """A problem: its tensors, what our kernels are given, and torch's call of it (None in a rehearsal)."""
+
+    def __init__(self, section, kind, HD):
+        S = full(4096, 100)
+        self.case = f"{kind} d{HD} s{S}"
+        case_begins(section, self.case)
+        self.S, self.HD, (self.B, self.H) = S, HD, full((4, 2048 // HD), (1, 2))
+        self.planes, self.scale, self.made = self.B * self.H, HD ** -0.5, {}
+        self.q, self.k, self.v = (random("f16", self.B, self.H, S, HD) for _ in range(3))
+        self.data = {"prefix": lambda: torch.full((self.B,), S // 4, dtype=torch.int32, device=D),
+                     "documents": lambda: (torch.arange(S, device=D) // (S // 8)).to(torch.int32)}.get(kind, lambda: None)()
+        self.mask, self.score = flex_peer(kind, self.B, self.H, S, self.data)
+        allowed, score, slope = FLEX[kind]
+        self.given = {"ALLOWED": allowed, "SHARED": str(kind != "prefix").lower()}
+        self.scores = {} if score is None else {"SCORE": score.format(H=self.H), "SLOPE": slope}
+        self.lse, self.o, self.pairs = flex_exact(self.q, self.k, self.v, self.mask, self.score)
+
+    def lists(self, BM, BN, by_keys=False):
+        """Our blocks, made once: as torch's block mask, they are no part of what is measured."""
+        if (BM, BN, by_keys) in self.made:
+            return self.made[BM, BN, by_keys]
+        own, other = (tilec.cdiv(self.S, n) for n in ((BN, BM) if by_keys else (BM, BN)))
+        planes = 1 if self.given["SHARED"] == "true" else self.planes
+        blocks, counts = (torch.zeros(planes, own, n, dtype=torch.int32, device=D) for n in (other, 2))
+        kernel("flex_attention.tile", "flex_blocks", ALLOWED=self.given["ALLOWED"], BM=BM, BN=BN, BY_KEYS=str(by_keys).lower()).bind(
+            (own, planes), blocks, counts, self.S, self.H, self.data)()
+        self.made[BM, BN, by_keys] = blocks, counts
+        return blocks, counts
+
+    def kernel(self, name, BM, BN, stages, warps):
+        scores = {n: x for n, x in self.scores.items() if n == "SCORE" or name != "flex_attention"}
+        return kernel("flex_attention.tile", name, D=self.HD, BM=BM, BN=BN, STAGES=stages, warps=warps, **self.given, **scores)
+
+    def theirs(self, *leaves):
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        blocks = self.mask and create_block_mask(self.mask, self.B if self.given["SHARED"] == "false" else None, None, self.S, self.S, device=D)
+        torch._dynamo.reset()
+        fast = torch.compile(flex_attention, dynamic=False, mode=os.environ.get("FLEX_MODE", "max-autotune-no-cudagraphs"))
+        return lambda: fast(*leaves, score_mod=self.score, block_mask=blocks)
+
+
+def flex():
+    """Forward, f16, 16,384 tokens, 2,048 hidden, masks and scores as functions; beside torch.compile's flex_attention. Work is what is seen."""
+    for HD in full((128, 64), (64,)):
+        for kind in FLEX:
+            x = Flex("flex", kind, HD)
+            space = [(128, 128, 2, 8), (128, 128, 3, 8), (128, 64, 2, 8), (128, 64, 3, 8), (128, 64, 2, 4), (64, 64, 2, 4), (64, 128, 2, 4)]
+            o, lse = torch.full_like(x.q, math.nan), torch.empty_like(x.lse)
+            ours = {c: (lambda c=c: x.kernel("flex_attention", *c).bind((tilec.cdiv(x.S, c[0]), x.planes), x.q, x.k, x.v, o, lse, *x.lists(*c[:2]), x.S, x.H, x.scale, x.data, None))
+                    for c in space}
+            fn = None if REHEARSE or SHARE else x.theirs(x.q, x.k, x.v)
+            _, choice = best_hot(ours.items(), fn) if fn else best(ours.items())
+            call, kernels = ran(ours[choice])
+            o.fill_(math.nan)
+            to, *tt = settle(lambda: call, *([lambda: fn] if fn else []))
+            call()
+            check(f"flex {x.case}", o, x.o, 3e-3)
+            check(f"flex {x.case} lse", lse, x.lse, 1e-4)
+            if fn:
+                check(f"flex {x.case} torch", fn(), x.o, 3e-3)
+            work, unit = 4.0 * x.HD * x.pairs, "TFLOP/s"
+            record("flex", x.case, unit, {**({"torch": rate(tt[0], work, unit)} if fn else {}), "tilec": rate(to, work, unit, choice)}, ["torch"], work=work, kernels=kernels)
+            empty_cache()
+
+
+def flex_backward():
+    """dq, dk and dv of the same, by all kernels that it takes; scores are computed twice, and nothing is added up by atomics."""
+    for HD in full((128, 64), (64,)):
+        for kind in ("causal", "window", "documents", "alibi", "soft_cap"):
+            x = Flex("flex_backward", kind, HD)
+            do, delta = random("f16", *x.q.shape), torch.empty_like(x.lse)
+            grads = [torch.full_like(x.q, math.nan) for _ in range(3)]
+            leaves = [t.detach().requires_grad_() for t in (x.q, x.k, x.v)]
+            fn = None
+            if not REHEARSE and not SHARE:
+                y = x.theirs(*leaves)()
+                fn = lambda: torch.autograd.grad(y, leaves, do, retain_graph=True)
+
+            def by(c):
+                def make():
+                    (BM, BN, stages, warps), (queries, keys, deep, more) = c
+                    sides = (x.q, x.k, x.v, do, x.lse, delta)
+                    first = kernel("attention_backward.tile", "attention_delta", D=HD).bind((tilec.cdiv(x.S, 64), x.planes), x.o, do, delta, x.S)
+                    dq = x.kernel("flex_dq", BM, BN, stages, warps).bind((tilec.cdiv(x.S, BM), x.planes), *sides, grads[0], *x.lists(BM, BN), x.S, x.H, x.scale, x.data, None)
+                    dkdv = x.kernel("flex_dkdv", queries, keys, deep, more).bind(
+                        (tilec.cdiv(x.S, keys), x.planes), *sides, *grads[1:], *x.lists(queries, keys, True), x.S, x.H, x.scale, x.data, None)
+                    return lambda: [f() for f in (first, dkdv, dq)]
+                return make
+
+            last = [(32, 128, 4, 8), (64, 128, 3, 8), (64, 64, 2, 4)]
+            space = {c: by(c) for c in [((128, 128, 2, 8), d) for d in last] + [((64, 64, 3, 4), last[0]), ((64, 128, 2, 4), last[0])]}
+            _, choice = best(space.items())
+            call, kernels = ran(space[choice])
+            to, *tt = settle(lambda: call, *([lambda: fn] if fn else []))
+            call()
+            for name, t, ref in zip(("dq", "dk", "dv"), grads, fn() if fn else flex_grads(x, do, leaves)):
+                check(f"flex_backward {x.case} {name}", t, ref, 5e-3)
+            work, unit = 10.0 * x.HD * x.pairs, "TFLOP/s"
+            record("flex_backward", x.case, unit, {**({"torch": rate(tt[0], work, unit)} if fn else {}), "tilec": rate(to, work, unit, choice)}, ["torch"], work=work, kernels=kernels)
+            empty_cache()
+
+
+def flex_grads(x, do, leaves):
+    """dq, dk and dv in f32, of a rehearsal's size."""
+    if SHARE:
+        return leaves
+    wide = [t.detach().float().requires_grad_() for t in leaves]
+    i, j = torch.arange(x.S)[:, None], torch.arange(x.S)[None, :]
+    s = wide[0] @ wide[1].transpose(2, 3) * x.scale
+    if x.score:
+        s = torch.stack([x.score(s[:, h], 0, torch.tensor(h), i, j) for h in range(x.H)], 1)
+    sees = x.mask(torch.tensor(0), 0, i, j) if x.mask else torch.ones(x.S, x.S, dtype=torch.bool)
+    y = torch.softmax(s.masked_fill(~sees, -math.inf), 3) @ wide[2]
+    return torch.autograd.grad(y, wide, do.float())
 
 
 def async_add():

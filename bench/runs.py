@@ -33,6 +33,7 @@ TABLES = {
     "schedule": ("schedule",),
     "attention": ("attention",),
     "attention_backward": ("attention_backward",),
+    "flex": ("flex", "flex_backward"),
     "chains": ("decode",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
