@@ -134,7 +134,7 @@ static bool
 is_unset(const Arguments *a, const Node *type)
 {
   const Node *base = type->kind == N_PTR || type->kind == N_GENERIC ? kid(type, 0) : type;
-  return a->unset_ok && base->kind == N_NAME && !scope_find(a->L, base->name) && unit_has_param(a->L->prog->main, base->name, true);
+  return a->unset_ok && base->kind == N_NAME && !scope_find(a->L, base->name) && program_has_param(a->L->prog, base->name, true);
 }
 
 static Val

@@ -73,7 +73,7 @@ describe_kernel(Program *p, Unit *u, const Node *kernel, Buf *out)
   u32 errors = diag_errors(p->c);
   clauses_check(&L, kernel);
   if (p->o->tuning && diag_errors(p->c) == errors)
-    tune_describe(p, kernel, out);
+    tune_describe(p, u, kernel, out);
 }
 
 /* One line per kernel, parameter, type and const parameter; false after reporting errors. */
@@ -85,8 +85,8 @@ frontend_describe(Ctx *c, u32 base, const FrontendOptions *o, Buf *out)
     return false;
   u32 before = diag_errors(c);
   options_check(p);
-  for (u32 i = 0; i < p->main->root->nkids; i++)
-    if (options_want(p, p->main->root->kids[i]))
-      describe_kernel(p, p->main, p->main->root->kids[i], out);
+  for (u32 i = 0; i < p->kernels.len; i++)
+    if (options_want(p, p->kernels.data[i].node))
+      describe_kernel(p, p->kernels.data[i].unit, p->kernels.data[i].node, out);
   return diag_errors(c) == before;
 }

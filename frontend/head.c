@@ -21,6 +21,17 @@ param_is_setting(const Node *param)
   return param->kind == N_TPARAM || param->kind == N_CPARAM;
 }
 
+/* What a define says means what it means in the file that is compiled, which the kernel's file may be imported by. */
+static Val
+lower_given(Lower *L, const Node *value)
+{
+  Unit *own = L->frame->unit;
+  L->frame->unit = L->prog->main;
+  Val v = lower_expr(L, value);
+  L->frame->unit = own;
+  return v;
+}
+
 /* A -D value, or the default; V_VOID if there is neither. */
 static Val
 param_setting(Lower *L, const Node *param)
@@ -30,7 +41,7 @@ param_setting(Lower *L, const Node *param)
   Node *value = def ? program_parse_define(L->prog, def, absent && absent->kind == N_STR) : absent;
   if (def && !value)
     return val_poison(param->span);
-  return value ? lower_expr(L, value) : val_void(param->span);
+  return !value ? val_void(param->span) : def ? lower_given(L, value) : lower_expr(L, value);
 }
 
 static Val
@@ -85,8 +96,7 @@ clause_value(const Node *kernel, const char *name)
 const char *
 source_on_line(const Program *p, u32 lo, u32 hi)
 {
-  const u32 base = p->main->base;
-  char *s = arena_strndup(p->a, source_text(p->c, base) + (lo - base), hi - lo), *to = s;
+  char *s = arena_strndup(p->a, source_text(p->c, lo), hi - lo), *to = s;
   for (const char *from = s; *from; from++) {
     bool blank = strchr(" \t\r\n", *from) != NULL;
     if (!blank || (to > s && to[-1] != ' '))

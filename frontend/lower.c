@@ -64,9 +64,9 @@ frontend_compile(Ctx *c, u32 base, const FrontendOptions *o)
   options_check(p);
   check_consts(p);
   Module *m = module_new(c);
-  for (u32 i = 0; i < p->main->root->nkids; i++)
-    if (options_want(p, p->main->root->kids[i]))
-      lower_kernel(p, p->main, p->main->root->kids[i], m);
+  for (u32 i = 0; i < p->kernels.len; i++)
+    if (options_want(p, p->kernels.data[i].node))
+      lower_kernel(p, p->kernels.data[i].unit, p->kernels.data[i].node, m);
   if (diag_errors(c) == before)
     options_check_parts(p, m);
   return diag_errors(c) == before ? m : NULL;

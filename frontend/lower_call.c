@@ -24,7 +24,8 @@ param_word(Lower *L, const char *params, u32 i, bool *optional)
   return intern_n(L->c, params, len - *optional);
 }
 
-typedef struct ArgNames { const char *const *names; u32 n; } ArgNames;
+/* at: where they stand, of a function that is written down. */
+typedef struct ArgNames { const char *const *names; u32 n; Span at; } ArgNames;
 
 static void
 note_params(Lower *L, Diag *d, ArgNames p)
@@ -33,7 +34,7 @@ note_params(Lower *L, Diag *d, ArgNames p)
   for (u32 i = 0; i < p.n; i++)
     buf_printf(&b, "%s%s", i ? ", " : "", p.names[i]);
   if (p.n)
-    diag_note(L->c, d, (Span){0, 0}, "its parameter%s: %s", p.n == 1 ? " is" : "s are", buf_str(&b));
+    diag_note(L->c, d, p.at, "its parameter%s: %s", p.n == 1 ? " is" : "s are", buf_str(&b));
 }
 
 static void
@@ -122,7 +123,7 @@ bind_args(Lower *L, Call *out, const char *params, const Node *node, u32 skip, u
 {
   const char *names[BUILTIN_ARGS_MAX] = {0};
   bool optional[BUILTIN_ARGS_MAX];
-  ArgNames p = {names, param_words(params)};
+  ArgNames p = {names, param_words(params), {0, 0}};
   for (u32 i = 0; i < p.n; i++)
     names[i] = param_word(L, params, i, &optional[i]);
   out->nargs = p.n;
@@ -428,7 +429,7 @@ lower_args(Lower *L, const Node *n, const char *name, const Node *params)
     names[i] = params->kids[i]->name;
     given[i] = val_void(n->span);
   }
-  if (!eval_args(L, n, 1, name, (ArgNames){names, count}, given, is_given))
+  if (!eval_args(L, n, 1, name, (ArgNames){names, count, params->span}, given, is_given))
     return NULL;
   for (u32 i = 0; i < count; i++)
     if (is_given[i] && given[i].kind == V_VOID) {

@@ -277,6 +277,34 @@ load_imports(Program *p)
   }
 }
 
+static bool
+has_kernel(const Program *p, const char *name)
+{
+  for (u32 i = 0; i < p->kernels.len; i++)
+    if (p->kernels.data[i].node->name == name)
+      return true;
+  return false;
+}
+
+static void
+add_kernels(Program *p, Unit *u)
+{
+  for (u32 i = 0; !u->library && i < u->root->nkids; i++)
+    if (u->root->kids[i]->kind == N_KERNEL && !has_kernel(p, u->root->kids[i]->name))
+      vec_push(p->a, &p->kernels, ((KernelDecl){u, u->root->kids[i]}));
+}
+
+/* The kernels to be compiled. A file without any has those of the files it imports, to which defines may then give what is declared here:
+ * so functions of one file get into kernels of another. Of kernels of one name the first import's counts, as for all names. */
+static void
+find_kernels(Program *p)
+{
+  add_kernels(p, p->main);
+  u32 nimports = p->kernels.len ? 0 : p->main->imports.len;
+  for (u32 i = 0; i < nimports; i++)
+    add_kernels(p, p->main->imports.data[i]);
+}
+
 /* Parse the file at base and what it imports. NULL after errors. */
 Program *
 program_load(Ctx *c, u32 base, const FrontendOptions *o)
@@ -285,8 +313,10 @@ program_load(Ctx *c, u32 base, const FrontendOptions *o)
   Program *p = NEW(c->scratch, Program);
   *p = (Program){.c = c, .a = c->scratch, .o = o, .library = NEW_ARRAY(c->scratch, Unit *, library_count())};
   p->main = unit_add(p, path_clean(p, source_locate(c, base).file), base);
-  if (p->main)
+  if (p->main) {
     load_imports(p);
+    find_kernels(p);
+  }
   return diag_errors(c) == before ? p : NULL;
 }
 

@@ -1,13 +1,13 @@
 /* options.c - names given from outside: the kernel that is wanted, its defines and facts. */
 #include "sema.h"
 
-/* A kernel of unit u has a parameter of that name, known at compile time (settings) or an argument. */
+/* A kernel has a parameter of that name, known at compile time (settings) or an argument. */
 bool
-unit_has_param(const Unit *u, const char *name, bool settings)
+program_has_param(const Program *p, const char *name, bool settings)
 {
-  for (u32 i = 0; i < u->root->nkids; i++) {
-    const Node *k = u->root->kids[i];
-    for (u32 j = 0; k->kind == N_KERNEL && j < kid(k, 0)->nkids; j++) {
+  for (u32 i = 0; i < p->kernels.len; i++) {
+    const Node *k = p->kernels.data[i].node;
+    for (u32 j = 0; j < kid(k, 0)->nkids; j++) {
       const Node *param = kid(k, 0)->kids[j];
       if (!strcmp(param->name, name) && param_is_setting(param) == settings)
         return true;
@@ -33,11 +33,11 @@ unknown_given(Program *p, const char *message, const char *name, const Names *na
     diag_note(p->c, d, (Span){0, 0}, "there %s: %s%s", names->len == 1 ? "is" : "are", buf_str(&b), names->len > 12 ? ", ..." : "");
 }
 
-/* d is a kernel to be compiled. */
+/* Kernel d is to be compiled. */
 bool
 options_want(const Program *p, const Node *d)
 {
-  return d->kind == N_KERNEL && (!p->o->kernel || !strcmp(p->o->kernel, d->name));
+  return !p->o->kernel || !strcmp(p->o->kernel, d->name);
 }
 
 static void
@@ -53,8 +53,8 @@ static void
 unknown_param(Program *p, const char *name, bool settings)
 {
   Names names = {0};
-  for (u32 i = 0; i < p->main->root->nkids; i++) {
-    const Node *k = p->main->root->kids[i];
+  for (u32 i = 0; i < p->kernels.len; i++) {
+    const Node *k = p->kernels.data[i].node;
     for (u32 j = 0; options_want(p, k) && j < kid(k, 0)->nkids; j++)
       if (param_is_setting(kid(k, 0)->kids[j]) == settings)
         add_name(p, &names, kid(k, 0)->kids[j]->name);
@@ -73,7 +73,7 @@ argument_name(const Program *p, const char *path)
 static void
 check_argument(Program *p, const char *path)
 {
-  if (!unit_has_param(p->main, argument_name(p, path), false))
+  if (!program_has_param(p, argument_name(p, path), false))
     unknown_param(p, path, false);
 }
 
@@ -82,8 +82,8 @@ check_names(Program *p)
 {
   const FrontendOptions *o = p->o;
   for (u32 i = 0; i < o->ndefines; i++)
-    if (!is_clause(o->defines[i].name) && !unit_has_param(p->main, o->defines[i].name, true) &&
-        !unit_has_param(p->main, argument_name(p, o->defines[i].name), false))
+    if (!is_clause(o->defines[i].name) && !program_has_param(p, o->defines[i].name, true) &&
+        !program_has_param(p, argument_name(p, o->defines[i].name), false))
       unknown_param(p, o->defines[i].name, true);
   for (u32 i = 0; i < o->nfacts; i++) {
     check_argument(p, o->facts[i].name);
@@ -97,11 +97,10 @@ static void
 check_wanted(Program *p)
 {
   Names names = {0};
-  for (u32 i = 0; i < p->main->root->nkids; i++) {
-    if (options_want(p, p->main->root->kids[i]))
+  for (u32 i = 0; i < p->kernels.len; i++) {
+    if (options_want(p, p->kernels.data[i].node))
       return;
-    if (p->main->root->kids[i]->kind == N_KERNEL)
-      vec_push(p->a, &names, p->main->root->kids[i]->name);
+    vec_push(p->a, &names, p->kernels.data[i].node->name);
   }
   if (!p->o->kernel) {
     Diag *d = diag(p->c, p->main->root->span, E_MISUSE, "the file has no kernel");

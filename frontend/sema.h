@@ -110,6 +110,8 @@ struct Unit {
   u32 *index;             /* of the main file and imports: positions + 1 of declarations by name, in cap slots */
   u32 cap;
 };
+/* A kernel that is there to be compiled. */
+typedef struct KernelDecl { Unit *unit; Node *node; } KernelDecl;
 typedef struct Program {
   Ctx *c;
   Arena *a;
@@ -117,6 +119,7 @@ typedef struct Program {
   VEC(Unit *) units;
   Unit **library;         /* by place in stdlib_files; NULL: nothing of it is named yet */
   Unit *main;
+  VEC(KernelDecl) kernels;     /* of the main file; where it has none, of the files that it imports */
   VEC(const char *) prefixes;  /* of other languages, met and reported */
 } Program;
 
@@ -215,7 +218,7 @@ void arguments_list(Lower *L, const Node *param, ArgumentVisit *visit, void *use
 void lower_grid(Lower *L, const Node *kernel, Func *f);               /* what the clause `grid` says */
 
 /* ---- options.c ---- */
-bool unit_has_param(const Unit *u, const char *name, bool settings);
+bool program_has_param(const Program *p, const char *name, bool settings);
 bool options_want(const Program *p, const Node *d);
 void options_check(Program *p);
 void options_check_parts(Program *p, const Module *m);
@@ -226,7 +229,7 @@ bool kernel_asks_none(Program *p, Unit *u, const Node *kernel, const char *path)
 /* ---- tune.c ---- */
 /* The configurations of a kernel's tune clauses, a line each ("tune BM=64<tab>warps=4"; "skip ..." where the condition is false),
  * then "key NAME" lines. */
-void tune_describe(Program *p, const Node *kernel, Buf *out);
+void tune_describe(Program *p, Unit *u, const Node *kernel, Buf *out);
 
 /* ---- module.c ---- */
 Program *program_load(Ctx *c, u32 base, const FrontendOptions *o);   /* NULL after errors */

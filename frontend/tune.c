@@ -11,12 +11,13 @@ enum { CONFIGS_MAX = 4096 };
 
 /* values: a list, or one expression; is_text: of a parameter that is a string. */
 typedef struct Axis { const char *name; const Node *values; u32 n, at; bool is_text; } Axis;
-typedef struct Space { VEC(Axis) axes; const Node *where; } Space;
+/* unit: the kernel's. */
+typedef struct Space { VEC(Axis) axes; const Node *where; Unit *unit; } Space;
 
 static Space
-space_of(Program *p, const Node *kernel, const Node *clause)
+space_of(Program *p, Unit *u, const Node *kernel, const Node *clause)
 {
-  Space s = {0};
+  Space s = {.unit = u};
   for (u32 i = 0; i < clause->nkids; i++) {
     const Node *arg = clause->kids[i], *values = kid(arg, 0), *param = kernel_param(kernel, arg->name);
     const Node *absent = param && param->kind == N_CPARAM ? kid(param, 1) : NULL;
@@ -30,14 +31,18 @@ space_of(Program *p, const Node *kernel, const Node *clause)
   return s;
 }
 
-/* The present value of an axis, as a define has it: a string in quotes, as a define without them is no expression. */
+/* The present value of an axis, as a define has it: a string in quotes, as a define without them is no expression; of an imported kernel
+ * a number, as names in defines are those of the main file. */
 static const char *
-value_text(Program *p, const Axis *x)
+value_text(Program *p, const Space *s, const Axis *x)
 {
   const Node *n = x->values->kind == N_LIST ? x->values->kids[x->at] : x->values;
   Frame frame;
-  Lower L = lower_new(p, p->main, &frame, module_new(p->c));
-  Val v = x->is_text && n->kind != N_STR ? lower_expr(&L, n) : val_void(n->span);
+  Lower L = lower_new(p, s->unit, &frame, module_new(p->c));
+  bool foreign = s->unit != p->main;
+  Val v = (x->is_text && n->kind != N_STR) || foreign ? lower_expr(&L, n) : val_void(n->span);
+  if (foreign && v.kind == V_CONST)
+    return const_str(&L, v.k);
   return v.kind == V_STR ? arena_printf(p->a, "\"%s\"", v.str) : source_on_line(p, n->span.lo, n->span.hi);
 }
 
@@ -62,7 +67,7 @@ options_with(Program *p, const Space *s)
   for (u32 i = 0; i < o.ndefines; i++)
     d[i] = o.defines[i];
   for (u32 i = 0; i < s->axes.len; i++)
-    d[o.ndefines++] = (FrontendDefine){s->axes.data[i].name, value_text(p, &s->axes.data[i])};
+    d[o.ndefines++] = (FrontendDefine){s->axes.data[i].name, value_text(p, s, &s->axes.data[i])};
   o.defines = d;
   return o;
 }
@@ -79,7 +84,7 @@ holds(Program *p, const Node *kernel, const Space *s)
   Frame frame;
   Scope scope, inner;
   with.o = &o;
-  Lower L = lower_new(&with, p->main, &frame, module_new(p->c));
+  Lower L = lower_new(&with, s->unit, &frame, module_new(p->c));
   scope_push(&L, &scope);
   lower_settings(&L, kernel, true);
   arguments_bind(&L, kernel, L.b.func, true);
@@ -93,9 +98,9 @@ holds(Program *p, const Node *kernel, const Space *s)
 }
 
 static void
-list_clause(Program *p, const Node *kernel, const Node *clause, u32 *left, Buf *out)
+list_clause(Program *p, Unit *u, const Node *kernel, const Node *clause, u32 *left, Buf *out)
 {
-  Space s = space_of(p, kernel, clause);
+  Space s = space_of(p, u, kernel, clause);
   u32 errors = diag_errors(p->c);
   do {
     if (!*left) {
@@ -105,19 +110,19 @@ list_clause(Program *p, const Node *kernel, const Node *clause, u32 *left, Buf *
     --*left;
     buf_puts(out, holds(p, kernel, &s) ? "tune" : "skip");
     for (u32 i = 0; i < s.axes.len; i++)
-      buf_printf(out, "%c%s=%s", i ? '\t' : ' ', s.axes.data[i].name, value_text(p, &s.axes.data[i]));
+      buf_printf(out, "%c%s=%s", i ? '\t' : ' ', s.axes.data[i].name, value_text(p, &s, &s.axes.data[i]));
     buf_putc(out, '\n');
   } while (diag_errors(p->c) == errors && space_next(&s));
 }
 
 void
-tune_describe(Program *p, const Node *kernel, Buf *out)
+tune_describe(Program *p, Unit *u, const Node *kernel, Buf *out)
 {
   const Node *attrs = kid(kernel, 1);
   u32 left = CONFIGS_MAX;
   for (u32 i = 0; i < attrs->nkids; i++)
     if (clause_is(attrs->kids[i], "tune"))
-      list_clause(p, kernel, attrs->kids[i], &left, out);
+      list_clause(p, u, kernel, attrs->kids[i], &left, out);
   for (u32 i = 0; i < attrs->nkids; i++)
     for (u32 k = 0; clause_is(attrs->kids[i], "key") && k < attrs->kids[i]->nkids; k++)
       buf_printf(out, "key %s\n", attrs->kids[i]->kids[k]->name);
