@@ -161,11 +161,14 @@ typedef struct PtxArgs {
   u32 nout, nin, ntied;            /* the last ntied inputs start out in outputs 0, 1, ... */
   Ty out[32];
   Val in[32];
+  bool early;                      /* outputs are written while inputs are still to be read */
   const Ty *outs;                  /* more of them, instead of out and in; NULL: none */
   const Val *ins;
 } PtxArgs;
 /* Emit a row of ptx.def; the results go to out (may be NULL if there are none). */
 void ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out);
+/* The text alone, of a row with its substitutes, as a line of another's. */
+const char *ptx_line(Gen *g, PtxId id, const PtxArgs *a);
 /* Text of the program's own, as it is. */
 void ptx_text(Gen *g, const char *text, bool pure, const PtxArgs *a, Val *out);
 /* A row with one result. */

@@ -3,10 +3,11 @@
  * An accumulator under way is machine words, two 16-bit elements in one: to take them apart would be instructions on registers that
  * hardware still writes. The order of registers is that of layout_mma with all warps along M: of each 64 rows a warpgroup, then columns.
  *
- * One op is a fence, its instructions and the commit of their group. Instructions, fence and wait have the accumulators as operands that
- * start out in the results' registers, so that nothing that reads or writes these moves across. The fence reads the words of A, too: they
- * are there before it. So does the wait: no other value takes their registers before it, such as the next iteration's of a carried A. An
- * accumulator of zeros is none: the first instructions along K do not add to it.
+ * One op is a fence, its instructions and the commit of their group: one piece of inline assembly, since LLVM's time for pieces grows
+ * with their operands, of which the accumulators are most. That and the wait have the accumulators as operands that start out in the
+ * results' registers, so that nothing that reads or writes these moves across. All words of A are read in front of the fence, as
+ * operands of the whole. So are they by the wait: no other value takes their registers before it, such as the next iteration's of a
+ * carried A. An accumulator of zeros is none: the first instructions along K do not add to it.
  *
  * Descriptors. A buffer's panels give the two strides and the swizzle; the hardware exclusive-ors address bits after it has added
  * up strides, so what an instruction begins with is added to the buffer's own descriptor as if nothing were swizzled. For that buffers
@@ -16,7 +17,7 @@
 
 #define B g->b
 enum { LEADING_BIT = 16, STRIDE_BIT = 32, MODE_BIT = 62, UNIT_LOG2 = 4, ADDRESS_BITS = 0x3fff, ROWS_OF_CORE = 8, CORE_BYTES = 128,
-       GROUP_LOG2 = 7, LEFT_WORDS = 4, WORDS_MOST = 128 };
+       GROUP_LOG2 = 7, LEFT_WORDS = 4 };
 
 /* ---- accumulators ---- */
 
@@ -41,9 +42,9 @@ lower_PENDING(Gen *g, const Op *op)
   to_words(g, x->type, gen_regs(g, x), gen_new(g, op_result(op)));
 }
 
-/* A row of ptx.def that has these words as operands, in place, and reads others. */
+/* A row of ptx.def that has these words as operands, in place or (kept false) written anew, and reads others. */
 static void
-in_place(Gen *g, PtxId id, const char *text, Val *words, u32 n, const Val *others, u32 nothers)
+in_place(Gen *g, PtxId id, const char *text, Val *words, u32 n, bool kept, const Val *others, u32 nothers)
 {
   Ty *types = NEW_ARRAY(g->arena, Ty, n + 1);
   Val *ins = NEW_ARRAY(g->arena, Val, n + nothers + 1);
@@ -53,7 +54,8 @@ in_place(Gen *g, PtxId id, const char *text, Val *words, u32 n, const Val *other
     types[i] = LLVMTypeOf(words[i]);
     ins[nothers + i] = words[i];
   }
-  PtxArgs a = {.subst = {text}, .nout = n, .nin = n + nothers, .ntied = n, .outs = types, .ins = ins};
+  u32 ntied = kept ? n : 0;
+  PtxArgs a = {.subst = {text}, .nout = n, .nin = nothers + ntied, .ntied = ntied, .early = !kept, .outs = types, .ins = ins};
   ptx_emit(g, id, &a, words);
 }
 
@@ -168,37 +170,43 @@ flags(Gen *g, const Job *j)
   return arena_printf(g->arena, ", 1, 1%s, %d", left, !j->mb.side.k_major);
 }
 
-/* One instruction: rows block m of each warpgroup, n columns from `column` on, the step along K. */
-static void
-multiply(Gen *g, const Job *j, u32 block, u32 column, u32 n, u32 k, u32 step)
+/* The text of a group of products, and what it reads; its operands are all words of the accumulator, then these. */
+typedef struct Group { Buf text; VEC(Val) ins; u32 nacc; } Group;
+
+/* Where an operand of the group begins in its list. */
+static u32
+reads(Gen *g, Group *t, const Val *v, u32 n)
 {
-  u32 words = n / 2 / j->per, padded = next_pow2(op_result(j->op)->type->shape[1]), nleft = j->left ? LEFT_WORDS : 1;
-  Val *acc = j->acc + (block * padded + column) / 2 / j->per, ins[LEFT_WORDS + 2 + WORDS_MOST];
-  Ty outs[WORDS_MOST];
-  u32 steps = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / wgmma_depth(j->a), nin = 0;
-  bool adds = !(j->zero && !step);
-  if (j->left)
-    memcpy(ins, j->left + (block * steps + step) * LEFT_WORDS, sizeof *ins * LEFT_WORDS);
-  else
-    ins[0] = descriptor(g, &j->ma, WGMMA_ROWS * j->groups * block, k);
-  nin = nleft;
-  ins[nin++] = descriptor(g, &j->mb, column, k);
-  ins[nin++] = LLVMConstInt(g->i1, adds, 0);
-  for (u32 i = 0; i < words; i++) {
-    outs[i] = words_of(g, op_result(j->op)->type).type;
-    if (adds)
-      ins[nin++] = acc[i];
-  }
-  const char *sum = dtype_is_int(j->sum) ? "s32" : dtype_info[j->sum].name;
-  const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, wgmma_depth(j->a), sum, type_name(j->a), type_name(j->b));
-  PtxArgs a = {.subst = {shape, registers(g, 0, words, false), registers(g, words, nleft, !j->left), registers(g, words + nleft, 1, true),
-                         registers(g, words + nleft + 1, 1, true), flags(g, j)},
-               .nout = words, .nin = nin, .ntied = adds ? words : 0, .outs = outs, .ins = ins};
-  ptx_emit(g, PTX_WGMMA, &a, acc);
+  u32 at = t->nacc + t->ins.len;
+  for (u32 i = 0; i < n; i++)
+    vec_push(g->arena, &t->ins, v[i]);
+  return at;
 }
 
 static void
-multiply_all(Gen *g, const Job *j)
+line(Gen *g, Group *t, PtxId id, const PtxArgs *a)
+{
+  buf_printf(&t->text, t->text.len ? "\n\t%s" : "%s", ptx_line(g, id, a));
+}
+
+/* One instruction: rows block m of each warpgroup, n columns from `column` on, the step along K. */
+static void
+multiply(Gen *g, const Job *j, Group *t, u32 block, u32 column, u32 n, u32 k, u32 step)
+{
+  u32 padded = next_pow2(op_result(j->op)->type->shape[1]), steps = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / wgmma_depth(j->a);
+  u32 words = n / 2 / j->per, acc = (block * padded + column) / 2 / j->per, nleft = j->left ? LEFT_WORDS : 1;
+  Val left = j->left ? NULL : descriptor(g, &j->ma, WGMMA_ROWS * j->groups * block, k), right = descriptor(g, &j->mb, column, k);
+  Val adds = LLVMConstInt(g->i1, !(j->zero && !step), 0);
+  u32 a = reads(g, t, j->left ? j->left + (block * steps + step) * LEFT_WORDS : &left, nleft);
+  u32 b = reads(g, t, &right, 1), p = reads(g, t, &adds, 1);
+  const char *sum = dtype_is_int(j->sum) ? "s32" : dtype_info[j->sum].name;
+  const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, wgmma_depth(j->a), sum, type_name(j->a), type_name(j->b));
+  line(g, t, PTX_WGMMA, &(PtxArgs){.subst = {shape, registers(g, acc, words, false), registers(g, a, nleft, !j->left),
+                                             registers(g, b, 1, true), registers(g, p, 1, true), flags(g, j)}});
+}
+
+static void
+multiply_all(Gen *g, const Job *j, Group *group)
 {
   const Type *t = op_result(j->op)->type;
   u32 depth = wgmma_depth(j->a), all = OPERAND(j->op, WGMMA, b)->type->shape[0];
@@ -206,15 +214,21 @@ multiply_all(Gen *g, const Job *j)
     for (u32 column = 0, n; column < t->shape[1]; column += n) {
       n = wgmma_columns(j->a, t->shape[1] - column);
       for (u32 k = 0; k < all; k += depth)
-        multiply(g, j, block, column, n, k, k / depth);
+        multiply(g, j, group, block, column, n, k, k / depth);
     }
 }
 
-/* What is written before it, the accumulators and A, is there. A stays in its registers: an earlier product may still read it. */
+/* A fence, so that what is written before it, the accumulators and A, is there; the products; their group's commit. All of A is read by the
+ * whole: it stays in its registers, as an earlier product may still read it. */
 static void
-fence(Gen *g, Job *j)
+emit_group(Gen *g, Job *j)
 {
-  in_place(g, PTX_WGMMA_FENCE, NULL, j->acc, j->zero ? 0 : j->nacc, j->left, j->nleft);
+  Group t = {.text = {.arena = g->arena}, .nacc = j->nacc};
+  reads(g, &t, j->left, j->nleft);
+  line(g, &t, PTX_WGMMA_FENCE, &(PtxArgs){0});
+  multiply_all(g, j, &t);
+  line(g, &t, PTX_WGMMA_COMMIT, &(PtxArgs){0});
+  in_place(g, PTX_WGMMA_GROUP, buf_str(&t.text), j->acc, j->nacc, !j->zero, t.ins.data, t.ins.len);
 }
 
 static bool
@@ -260,9 +274,7 @@ lower_WGMMA(Gen *g, const Op *op)
   bool turns = op_attr(op, AT_TURNS) && team_takes_turns(g);
   if (turns)
     team_take_turn(g);
-  fence(g, &j);
-  multiply_all(g, &j);
-  in_place(g, PTX_WGMMA_COMMIT, NULL, NULL, 0, NULL, 0);
+  emit_group(g, &j);
   if (turns)
     team_pass_turn(g);
 }
@@ -303,7 +315,7 @@ lower_WGMMA_WAIT(Gen *g, const Op *op)
   Lefts read = {0};
   for (u32 i = 0; i < op->noperands; i++)
     add_lefts(g, &read, op_operand(op, i));
-  in_place(g, PTX_WGMMA_WAIT, arena_printf(g->arena, "%lld", (long long)op_int(op, AT_PENDING, 0)), words, n, read.data, read.len);
+  in_place(g, PTX_WGMMA_WAIT, arena_printf(g->arena, "%lld", (long long)op_int(op, AT_PENDING, 0)), words, n, true, read.data, read.len);
   for (u32 i = at = 0; i < op->noperands; i++) {
     const Value *r = op->results[i];
     Words w = words_of(g, r->type);

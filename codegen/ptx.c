@@ -53,7 +53,7 @@ constraints(Gen *g, const PtxArgs *a, bool memory)
   Buf b = {.arena = g->arena};
   for (u32 i = 0; i < a->nout; i++) {
     comma(&b);
-    buf_printf(&b, "=%c", constraint(g, outs(a)[i]));
+    buf_printf(&b, a->early ? "=&%c" : "=%c", constraint(g, outs(a)[i]));
   }
   for (u32 i = 0; i < a->nin; i++) {
     comma(&b);
@@ -133,6 +133,12 @@ ptx_emit(Gen *g, PtxId id, const PtxArgs *a, Val *out)
 {
   u8 flags = rows[id].flags;
   emit_text(g, expand(g, rows[id].text, a), constraints(g, a, flags != PURE && flags != NOTE), flags, a, out);
+}
+
+const char *
+ptx_line(Gen *g, PtxId id, const PtxArgs *a)
+{
+  return expand(g, rows[id].text, a);
 }
 
 void
