@@ -3,11 +3,11 @@
  * Which region a warp runs depends on its number, which a shuffle makes uniform. Registers are shared out where the target can: a launch
  * gives every thread as many as come to the sum that the regions ask for, a region begins with taking or giving back the difference, and
  * the reverse follows behind it, unless the kernel ends there: when all have met, or one that has ended would take what another has
- * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.) Teams that
- * share a warpgroup part behind that instruction, which all its warps execute.
+ * yet to begin with. (ptxas has to know the number at the start, else it drops these instructions: the kernel says it as .maxnreg.)
+ * Teams that share a warpgroup part behind that instruction, which all its warps execute.
  *
- * A team that does nothing but by one of its threads, starting copies of boxes and waiting for mbarriers, is run by its first warp alone, and
- * meets as a warp does.
+ * A team that does nothing but by one of its threads, starting copies of boxes and waiting for mbarriers, is run by its first warp alone,
+ * and meets as a warp does.
  *
  * The IR counts teams that arrive at an mbarrier, PTX threads. So that teams of any size may arrive at one of them, each is as many
  * arrivals as the largest team that arrives there has warps that run, shared out among these: so many lanes of each arrive, once the

@@ -56,7 +56,8 @@ func_teams(const Func *f)
 /* GROUP: warps that change their registers together, by one instruction. */
 enum { WARPS_MOST = 32, GROUP = 4, REGISTERS_LEAST = 24, REGISTERS_MOST = 256 };
 
-/* Has team r, from warp `first` on, groups of its own, or does it share one with its neighbours, which all have as many registers and fill it? */
+/* Has team r, from warp `first` on, groups of its own, or does it share one with its neighbours, which have as many registers each and fill
+ * it together? */
 static bool
 fits_groups(u32 n, const i64 *warps, const i64 *registers, u32 r, i64 first)
 {

@@ -13,13 +13,13 @@
  *   }                                            }                                        }
  *                                              }                                        }
  *
- * The team that fills the ring could not do that: it would wait for a piece to be written while products wait for the next tile's factors.
- * Nor need a team that multiplies wait for a copy to have read a buffer, or know which of its threads starts it. Pieces for which there is
- * no buffer yet are brought as far as the L2 cache.
+ * The team that fills the ring could not do that: it would wait for a piece to be written while products wait for the next tile's
+ * factors. Nor need a team that multiplies wait for a copy to have read a buffer. Pieces for which there is no buffer yet are brought as
+ * far as the L2 cache.
  *
- * The pieces of a tile are a multiple of S, so which buffer one has is known here, and so is the parity that is waited for, but for that of
- * the tile's number where the turns that a tile makes round the buffers are odd. Teams that multiply by turns (pingpong.c) share the buffers,
- * since a tile's first pieces are copied when those of the tile before have been stored, but have mbarriers of their own: one that
+ * The pieces of a tile are a multiple of S, so which buffer one has is known here, and so is the parity that is waited for, but for that
+ * of the tile's number where the turns that a tile makes round the buffers are odd. Teams that multiply by turns (pingpong.c) share the
+ * buffers, since a tile's first pieces are copied when those of the tile before have been stored, but have mbarriers of their own: one that
  * passes over the other's turns without seeing them could take an old phase for a new one.
  *
  * When. All pieces that the kernel stores have such a box, of the same form, in front of their own store and behind the one before; they

@@ -9,7 +9,9 @@
  * not, tiles that different products read have rings of their own, and are waited for and handed back one by one.
  *
  * Several loops share the rings, if they copy the same tiles: the team that copies goes on with the next loop while the other is
- * still at the one before. */
+ * still at the one before.
+ *
+ * Where tiles that are stored have company, boxes that are added to them, a third team brings these and stores the tiles (company.c). */
 #include "roles.h"
 #include "alias.h"
 #include "boxes.h"
@@ -260,8 +262,8 @@ roles_obstacle(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
  * has. With fewer than 40, ptxas spills in a team that copies. */
 enum { MULTIPLYING = 232, COPYING = 40 };
 
-/* Effects go, but (stores) for boxes that are stored in pieces, and what has none afterwards with dce. But a team that copies reads what the
- * launch in front wrote, too. */
+/* Effects go, but (stores) for boxes that are stored in pieces, and what has none afterwards with dce. But a team that copies reads what
+ * the launch in front wrote, too. */
 static void
 drop_effects(Block *b, bool stores)
 {

@@ -8,7 +8,8 @@
  * folded, of which code generation leaves nothing.
  *
  * Boxes that are loaded to be added to the sums, or the like (find_tensors.c), are cut likewise, with all that is computed of them: a
- * thread holds a piece of them beside its sums. So is what teams by turns compute of sums: these may be most of a thread's registers. */
+ * thread holds a piece of them beside its sums. Where teams share the work another one may bring these pieces, and store those of the
+ * result (company.c). What teams by turns compute of sums is cut, too: these may be most of a thread's registers. */
 #include "boxes.h"
 #include "pingpong.h"
 #include "wgmma.h"

@@ -21,7 +21,7 @@ NEAR = [
     (r"passes/(flatten_loops|pipeline_\w+|prefetch_slices|loop_slice|licm)\.c", [r"tests/passes/\1", r"diff\.stages",
                                                                                  r"lit\.(diag|passes)", r"diff\.passes"]),
     (r"passes/(walk_grid|deal)\.c", ["tests/passes/walk_grid", r"diff\.stays", "kernels:attention("]),
-    (r"passes/(overlap_products|loop_stages|pingpong|roles|ring|carried|held|kept_boxes)\.c", ["tests/passes/pipeline_loops", r"(diff|faults)\.overlap",
+    (r"passes/(overlap_products|loop_stages|pingpong|roles|ring|carried|held|kept_boxes|company)\.c", ["tests/passes/pipeline_loops", r"(diff|faults)\.overlap",
                                                                          r"diff\.(products|stages|persistent)",
                                                                         r"lit\.(diag|passes)"]),
     (r"passes/(\w+_atomics)\.c", [r"tests/passes/\1", r"diff\.atomics", r"lit\.diag", r"diff\.passes"]),
