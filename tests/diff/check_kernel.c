@@ -532,7 +532,7 @@ run_way(Case *k)
   if (!m)
     return;
   k->step = "sim";
-  TilertManifest *manifest = NEW(k->ctx->perm, TilertManifest);
+  TilertManifest *manifest = NEW_ARRAY(k->ctx->perm, TilertManifest, m->funcs.len);     /* the first kernel is looked at */
   if (!codegen_module(k->ctx, m, &g, &ptx, manifest)) {
     find_diagnostics(k);
     return;
