@@ -258,7 +258,8 @@ tilert_buffer_create_in(TilertStream *s, TilertPool *p, size_t bytes, TilertBuff
   NEED(s);
   TilertDevice *d = s->device;
   if (p && p->device != d)
-    return rt_error_set(err, TILERT_E_ARGUMENT, "%s: the stream is of %s, the pool of %s", __func__, d->info.spec, p->device->info.spec);
+    return rt_error_set(err, TILERT_E_ARGUMENT, "%s: the stream is of %s, the pool of %s%s", __func__, d->info.spec, p->device->info.spec,
+                        device_apart(d, p->device));
   int status = has_pools(d, err);
   if (!status)
     status = not_in_captures(s, __func__, err);
@@ -403,8 +404,8 @@ copy_work(const TilertRows *dst, const TilertRows *src, size_t width, size_t hei
   if (!status && !dst->buffer && !src->buffer)
     status = rt_error_set(err, TILERT_E_ARGUMENT, "copy of rows: neither dst nor src is a buffer");
   if (!status && dst->buffer && src->buffer && dst->buffer->device != src->buffer->device)
-    status = rt_error_set(err, TILERT_E_ARGUMENT, "copy of rows: dst is of %s, src of %s", dst->buffer->device->info.spec,
-                          src->buffer->device->info.spec);
+    status = rt_error_set(err, TILERT_E_ARGUMENT, "copy of rows: dst is of %s, src of %s%s", dst->buffer->device->info.spec,
+                          src->buffer->device->info.spec, device_apart(dst->buffer->device, src->buffer->device));
   *out = (Work){.kind = TILERT_NODE_COPY, .dst = dst->buffer, .src = src->buffer, .copy = c};
   return status;
 }

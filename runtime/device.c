@@ -195,7 +195,8 @@ tilert_peer_enable(TilertDevice *dev, TilertDevice *peer, TilertError *err)
   if (status || dev == peer)
     return status;
   if (!can)
-    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernels on %s cannot reach the memory of %s", dev->info.spec, peer->info.spec);
+    return rt_error_set(err, TILERT_E_UNAVAILABLE, "kernels on %s cannot reach the memory of %s%s", dev->info.spec, peer->info.spec,
+                        device_apart(dev, peer));
   return dev->ops->peer(dev, peer, 1, &can, err);
 }
 

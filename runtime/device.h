@@ -7,6 +7,7 @@
 #define TILERT_DEVICE_H
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include "grid.h"
 #include "tilert.h"
 
@@ -231,6 +232,13 @@ TilertBuffer *buffer_retain(TilertBuffer *b);   /* NULL goes */
 void buffer_release(TilertBuffer *b);
 /* Of options that the caller gives, NULL goes, what is known, into *all, which has the defaults. (options.h) */
 int rt_take_options(void *all, size_t known, const void *o, const char *name, TilertError *err);
+/* What to add to a sentence that names both, if they have one name: ", opened another time". */
+static inline const char *
+device_apart(const TilertDevice *a, const TilertDevice *b)
+{
+  return a != b && !strcmp(a->info.spec, b->info.spec) ? ", opened another time" : "";
+}
+
 /* The window of a buffer, checked; w NULL: none. */
 int window_of(const TilertDevice *d, const TilertWindow *w, Window *out, TilertError *err);
 int priority_fits(const TilertDevice *d, int priority, TilertError *err);

@@ -183,7 +183,7 @@ check_device(const TilertGraph *g, const TilertDevice *d, const char *what, Tile
   if (!d || d == g->device)
     return TILERT_OK;
   return rt_error_set(err, TILERT_E_ARGUMENT, "%s is of %s; the graph is of %s%s", what, d->info.spec, g->device->info.spec,
-                      strcmp(d->info.spec, g->device->info.spec) != 0 ? "" : ", opened another time");
+                      device_apart(d, g->device));
 }
 
 static int
@@ -439,7 +439,7 @@ tilert_graph_launch(TilertGraphExec *x, TilertStream *s, TilertError *err)
   if (s && s->device != d)
     return rt_error_set(err, TILERT_E_ARGUMENT,
                         "%s: the graph is of %s; the stream is of %s%s", __func__, d->info.spec, s->device->info.spec,
-                        s->device->ops == d->ops ? ", opened another time" : "");
+                        device_apart(d, s->device));
   if (tilert_stream_capturing(s))
     return rt_error_set(err, TILERT_E_ARGUMENT, "%s: the stream is being captured; a graph is no node of another one", __func__);
   pthread_mutex_lock(&x->lock);
@@ -553,8 +553,8 @@ tilert_graph_set_launch(TilertGraphExec *x, TilertNode node, const TilertLaunch 
   NEED(l);
   GraphNode *n = NULL;
   if (l->kernel->device != x->device)
-    return rt_error_set(err, TILERT_E_ARGUMENT, "%s: l is of %s; the graph is of %s", __func__, l->kernel->device->info.spec,
-                        x->device->info.spec);
+    return rt_error_set(err, TILERT_E_ARGUMENT, "%s: l is of %s; the graph is of %s%s", __func__, l->kernel->device->info.spec,
+                        x->device->info.spec, device_apart(l->kernel->device, x->device));
   pthread_mutex_lock(&x->lock);
   int status = begin_update(x, node, l, &n, err);
   if (!status) {

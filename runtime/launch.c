@@ -324,8 +324,8 @@ launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const Tile
 static int
 wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
 {
-  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s is loaded on %s; the stream is of %s", k->manifest.kernel,
-                   k->device->info.spec, s->device->info.spec);
+  return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s is loaded on %s; the stream is of %s%s", k->manifest.kernel,
+                      k->device->info.spec, s->device->info.spec, device_apart(k->device, s->device));
 }
 
 static int

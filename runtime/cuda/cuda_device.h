@@ -4,13 +4,15 @@
 #include "blame.h"
 #include "driver.h"
 
+enum { PEERS = 64 };
+
 typedef struct CudaDevice {
   TilertDevice base;
   CudaDriver cu;
   CUdevice device;
   CUcontext context;
   int wrapped;                           /* the context is the caller's, not the primary one */
-  atomic_uint_fast64_t peers;            /* bit i: memory of cuda:i is reached */
+  _Atomic(CUcontext) peers[PEERS];       /* whose memory is reached; the rest NULL */
   Blame blame;
 } CudaDevice;
 

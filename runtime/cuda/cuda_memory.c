@@ -27,11 +27,29 @@ cuda_copy_peer(TilertDevice *d, TilertDevice *to, uint64_t dst, TilertDevice *fr
   WITHIN(c, TRY(c, MemcpyPeerAsync, (dst, cuda_of(to)->context, src, cuda_of(from)->context, bytes, stream)));
 }
 
+/* Of a context's memory, not of a GPU's: another context there has addresses of its own. */
 int
 cuda_reaches(TilertDevice *d, TilertDevice *other)
 {
-  const CUdevice at = cuda_of(other)->device;
-  return at < 64 && (atomic_load_explicit(&cuda_of(d)->peers, memory_order_relaxed) >> at & 1);
+  CudaDevice *c = cuda_of(d);
+  const CUcontext wanted = cuda_of(other)->context;
+  for (int i = 0; i < PEERS; i++) {
+    CUcontext at = atomic_load_explicit(&c->peers[i], memory_order_relaxed);
+    if (!at || at == wanted)
+      return at != NULL;
+  }
+  return 0;
+}
+
+static int
+add_peer(CudaDevice *c, CudaDevice *other, TilertError *err)
+{
+  for (int i = 0; i < PEERS; i++) {
+    CUcontext there = NULL;
+    if (atomic_compare_exchange_strong(&c->peers[i], &there, other->context) || there == other->context)
+      return TILERT_OK;
+  }
+  return rt_error_set(err, TILERT_E_UNAVAILABLE, "tilert_peer_enable: %s reaches %d contexts already", c->base.info.spec, PEERS);
 }
 
 static int
@@ -39,22 +57,17 @@ enable_peer(CudaDevice *c, CudaDevice *other, TilertError *err)
 {
   CUresult r = c->cu.CtxEnablePeerAccess(other->context, 0);
   int status = r == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? TILERT_OK : cuda_result(c, r, "cuCtxEnablePeerAccess", err);
-  if (!status)
-    atomic_fetch_or(&c->peers, UINT64_C(1) << other->device);
-  return status;
+  return status ? status : add_peer(c, other, err);
 }
 
-/* The same GPU, opened another time, is reached if its context is the same. */
+/* The same GPU, opened another time, is reached if its context is the same, and only then. */
 int
 cuda_peer(TilertDevice *d, TilertDevice *other, int enable, int *can, TilertError *err)
 {
   CudaDevice *c = cuda_of(d), *o = cuda_of(other);
-  if (c->context == o->context || o->device >= 64) {
-    *can = c->context == o->context;
-    if (enable && *can)
-      atomic_fetch_or(&c->peers, UINT64_C(1) << o->device);
-    return TILERT_OK;
-  }
+  *can = c->context == o->context;
+  if (*can || c->device == o->device)
+    return *can && enable ? add_peer(c, o, err) : TILERT_OK;
   if (enable) {
     WITHIN(c, enable_peer(c, o, err));
   }

@@ -1,5 +1,6 @@
 /* fakecuda.c - a libcuda.so.1 for tests: host memory for device memory, a count per call, and the real driver's
  * rule that calls need a current context. "Kernels" do not run; launches are recorded. */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +33,86 @@ count(const char *name)
   return 1;
 }
 
+/* Tests of two contexts have two threads: one call at a time. */
+static pthread_mutex_t one_call = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static int
+enter_call(const char *name)
+{
+  int held = fake.two_contexts;
+  if (held)
+    pthread_mutex_lock(&one_call);
+  count(name);
+  fake.total++;
+  return held;
+}
+
+static void
+leave_call(const int *held)
+{
+  if (*held)
+    pthread_mutex_unlock(&one_call);
+}
+
 #define EXPORT __attribute__((visibility("default")))
-#define COUNTED (count(__func__), fake.total++)
-#define NEED_CONTEXT                                   \
-  COUNTED;                                             \
-  if (!depth || stack[depth - 1] != &primary)          \
+#define COUNTED int held __attribute__((cleanup(leave_call))) = enter_call(__func__)
+#define NEED_CONTEXT                                                \
+  COUNTED;                                                          \
+  if (!current() || (current() != &primary && !fake.two_contexts)) \
     return CUDA_ERROR_INVALID_CONTEXT
+
+static CUcontext
+current(void)
+{
+  return depth ? stack[depth - 1] : NULL;
+}
+
+/* ---- two contexts: what is made belongs to the one that is current, and is used where that is ---- */
+
+static struct { const void *what; CUcontext of; } owned[4096];
+static int nowned;
+
+static CUcontext
+owner(const void *what)
+{
+  for (int i = nowned - 1; i >= 0; i--)                /* the last that had this address */
+    if (owned[i].what == what)
+      return owned[i].of;
+  return NULL;
+}
+
+static void
+own(const void *what)
+{
+  if (fake.two_contexts && nowned < 4096)
+    owned[nowned].what = what, owned[nowned++].of = current();
+}
+
+static int
+belongs(const void *what, CUcontext to)
+{
+  CUcontext of = fake.two_contexts ? owner(what) : NULL;
+  fake.mixed += of && of != to;
+  return !of || of == to;
+}
+
+/* The real one refuses some of these, and takes others for the wrong thing. */
+#define MINE(what)                              \
+  if (!belongs((void *)(uintptr_t)(what), current())) \
+    return CUDA_ERROR_INVALID_HANDLE
+
+/* Modules and functions are numbers: of either context another one. */
+static uintptr_t
+numbered(uintptr_t n)
+{
+  return current() == &foreign ? n + 16 : n;
+}
+
+#define MY_NUMBER(what, n)                                              \
+  if (fake.two_contexts && (uintptr_t)(what) != numbered(n)) {          \
+    fake.mixed++;                                                       \
+    return CUDA_ERROR_INVALID_HANDLE;                                   \
+  }
 
 /* ---- what the newer calls are given ---- */
 
@@ -104,6 +179,20 @@ fakecuda_make_foreign_current(int on)
   stack[0] = &foreign;
 }
 
+/* The primary context, or the other one. */
+EXPORT void *
+fakecuda_context(int other)
+{
+  return other ? &foreign : &primary;
+}
+
+/* The calling thread's: NULL, or one of these. */
+EXPORT void *
+fakecuda_current(void)
+{
+  return current();
+}
+
 FAKE_FREE(cuInit, (unsigned flags), , fake.init_result)
 FAKE_FREE(cuGetErrorName, (CUresult r, const char **out), *out = "CUDA_ERROR_FAKE", 0)
 FAKE_FREE(cuGetErrorString, (CUresult r, const char **out), *out = "as the test asked", 0)
@@ -149,23 +238,25 @@ cuMemAlloc_v2(CUdeviceptr *p, size_t n)
     return CUDA_ERROR_OUT_OF_MEMORY;
   *p = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (n + 255) / 256 * 256);
   fake.allocations += *p != 0;
+  own((void *)(uintptr_t)*p);
   return *p ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-FAKE(cuMemFree_v2, (CUdeviceptr p), free((void *)(uintptr_t)p); fake.allocations--, 0)
+FAKE(cuMemFree_v2, (CUdeviceptr p), MINE(p); free((void *)(uintptr_t)p); fake.allocations--, 0)
 FAKE(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream st),
-     if (!captured(st, 'c')) memcpy((void *)(uintptr_t)d, s, n), 0)
+     MINE(st); if (!captured(st, 'c')) memcpy((void *)(uintptr_t)d, s, n), 0)
 FAKE(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream st),
-     if (!captured(st, 'c')) memcpy(d, (void *)(uintptr_t)s, n), 0)
+     MINE(st); if (!captured(st, 'c')) memcpy(d, (void *)(uintptr_t)s, n), 0)
 FAKE(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream st),
-     if (!captured(st, 'c')) memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
+     MINE(st); if (!captured(st, 'c')) memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
 FAKE(cuMemsetD8Async, (CUdeviceptr d, unsigned char v, size_t n, CUstream s),
-     if (!captured(s, 'f')) memset((void *)(uintptr_t)d, v, n), 0)
+     MINE(s); MINE(d); if (!captured(s, 'f')) memset((void *)(uintptr_t)d, v, n), 0)
 
 EXPORT CUresult
 cuMemsetD16Async(CUdeviceptr d, unsigned short v, size_t n, CUstream s)
 {
   NEED_CONTEXT;
+  MINE(s);
   if (captured(s, 'f'))
     return 0;
   for (size_t i = 0; i < n; i++)
@@ -177,6 +268,7 @@ EXPORT CUresult
 cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
 {
   NEED_CONTEXT;
+  MINE(s);
   if (!captured(s, 'f') && n < 4096) /* the flush of a benchmark need not be real */
     for (size_t i = 0; i < n; i++)
       ((unsigned *)(uintptr_t)d)[i] = v;
@@ -189,6 +281,7 @@ make_stream(CUstream *s)
   if (!(*s = calloc(1, sizeof **s)))
     return CUDA_ERROR_OUT_OF_MEMORY;
   (*s)->number = ++fake.streams;
+  own(*s);
   if (nmade < 64)
     made[nmade++] = *s;
   return 0;
@@ -205,13 +298,13 @@ drop_stream(CUstream s)
 }
 
 FAKE(cuStreamCreate, (CUstream *s, unsigned flags), , make_stream(s))
-FAKE(cuStreamDestroy_v2, (CUstream s), drop_stream(s), 0)
-FAKE(cuStreamSynchronize, (CUstream s), , fake.sync_result)
-FAKE(cuEventCreate, (CUevent *e, unsigned flags), fake.events += (*e = calloc(1, sizeof **e)) != NULL; say("event(%u) ", flags); if (*e) (*e)->number = fake.events, *e ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
-FAKE(cuEventDestroy_v2, (CUevent e), free(e); fake.events--, 0)
-FAKE(cuEventRecord, (CUevent e, CUstream s), e->recorded = ++fake.clock, 0)
-FAKE(cuEventSynchronize, (CUevent e), , 0)
-FAKE(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), *ms = (float)(b->recorded - a->recorded), 0)
+FAKE(cuStreamDestroy_v2, (CUstream s), MINE(s); drop_stream(s), 0)
+FAKE(cuStreamSynchronize, (CUstream s), MINE(s), fake.sync_result)
+FAKE(cuEventCreate, (CUevent *e, unsigned flags), fake.events += (*e = calloc(1, sizeof **e)) != NULL; say("event(%u) ", flags); if (*e) (*e)->number = fake.events; own(*e), *e ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
+FAKE(cuEventDestroy_v2, (CUevent e), MINE(e); free(e); fake.events--, 0)
+FAKE(cuEventRecord, (CUevent e, CUstream s), MINE(e); MINE(s); e->recorded = ++fake.clock, 0)
+FAKE(cuEventSynchronize, (CUevent e), MINE(e), 0)
+FAKE(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), MINE(a); MINE(b); *ms = (float)(b->recorded - a->recorded), 0)
 
 /* PTX that holds the words is wrong. */
 static CUresult
@@ -238,7 +331,7 @@ EXPORT CUresult
 cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned n, int *options, void **values)
 {
   NEED_CONTEXT;
-  *m = (CUmodule)(uintptr_t)1;
+  *m = (CUmodule)numbered(1);
   return load(image, n, options, values);
 }
 
@@ -256,6 +349,7 @@ cuLibraryLoadData(CUlibrary *l, const void *image, int *options, void **values, 
   if (r || !(*l = malloc(sizeof **l)))
     return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
   **l = (struct CUlib_st){late, n, options, values};
+  own(*l);
   fake.modules += late != NULL;
   return 0;
 }
@@ -264,11 +358,12 @@ EXPORT CUresult
 cuLibraryGetModule(CUmodule *m, CUlibrary l)
 {
   NEED_CONTEXT;
-  *m = (CUmodule)(uintptr_t)1;
+  MINE(l);
+  *m = (CUmodule)numbered(1);
   return l->late ? compile(l->late, "later", l->n, l->options, l->values) : 0;
 }
 
-FAKE(cuLibraryUnload, (CUlibrary l), (free(l), fake.modules--), 0)
+FAKE(cuLibraryUnload, (CUlibrary l), MINE(l); (free(l), fake.modules--), 0)
 #endif
 
 EXPORT CUresult
@@ -278,14 +373,14 @@ cuModuleLoadData(CUmodule *m, const void *image)
 }
 
 FAKE_FREE(cuDriverGetVersion, (int *v), *v = fake.driver_version, 0)
-FAKE(cuModuleUnload, (CUmodule m), fake.modules--, 0)
+FAKE(cuModuleUnload, (CUmodule m), MY_NUMBER(m, 1) fake.modules--, 0)
 FAKE(cuModuleGetFunction, (CUfunction *f, CUmodule m, const char *name),
-     *f = (CUfunction)(uintptr_t)2, strcmp(name, "absent") ? 0 : 500)
+     MY_NUMBER(m, 1) *f = (CUfunction)numbered(2), strcmp(name, "absent") ? 0 : 500)
 FAKE(cuFuncGetAttribute, (int *v, int attribute, CUfunction f),
-     *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512
+     MY_NUMBER(f, 2) *v = attribute == CU_FUNC_MAX_THREADS_PER_BLOCK ? 512
           : attribute >= CU_FUNC_REQUIRED_CLUSTER_WIDTH ? fake.required_cluster : 30 + attribute, 0)
 FAKE(cuFuncSetAttribute, (CUfunction f, int attribute, int v),
-     *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
+     MY_NUMBER(f, 2) *(attribute == 8 ? &fake.dynamic_shared : &fake.large_clusters) = v, attribute == 8 || attribute == 14 ? 0 : 1)
 #ifndef OLD_DRIVER
 /* The map is what it was made of, as far as tests ask. */
 EXPORT CUresult
@@ -319,10 +414,14 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                unsigned shared, CUstream stream, void **params, void **extra)
 {
   NEED_CONTEXT;
+  if (fake.two_contexts && f != (CUfunction)numbered(2))   /* launches ask by trying */
+    return CUDA_ERROR_INVALID_HANDLE;
+  MINE(stream);
   CUgraphNode node = captured(stream, 'k');
   if (node)
     node->kernel = (CUkernelParams){f, {gx, gy, gz}, {bx, by, bz}, shared, params, extra, NULL, NULL};
   fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}, 0, 0};
+  fake.launched_in = current();
   return fake.launch_result;
 }
 
@@ -331,8 +430,12 @@ EXPORT CUresult
 cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
   NEED_CONTEXT;
+  if (fake.two_contexts && f != (CUfunction)numbered(2))
+    return CUDA_ERROR_INVALID_HANDLE;
+  MINE(c->stream);
   fake.launch = (FakeLaunch){.grid = {c->grid[0], c->grid[1], c->grid[2]}, .block = {c->block[0], c->block[1], c->block[2]}, .shared = c->shared,
                              .stream = c->stream, .params = params, .count = fake.launch.count + 1, .extended = 1};
+  fake.launched_in = current();
   for (unsigned i = 0; i < c->nattributes; i++) {
     const CUlaunchAttribute *a = &c->attributes[i];
     if (a->id == CU_LAUNCH_CLUSTER_DIMENSION)
@@ -353,29 +456,31 @@ cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **ex
 /* ---- streams, memory of the host and of pools, other devices ---- */
 
 FAKE(cuStreamCreateWithPriority, (CUstream *s, unsigned flags, int priority), say("priority(%d) ", priority), make_stream(s))
-FAKE(cuStreamGetCtx, (CUstream s, CUcontext *c), *c = (uintptr_t)s == FAKE_FOREIGN_STREAM ? &foreign : &primary, 0)
-FAKE(cuStreamQuery, (CUstream s), , fake.sync_result)
-FAKE(cuEventQuery, (CUevent e), , fake.sync_result)
+FAKE(cuStreamGetCtx, (CUstream s, CUcontext *c), *c = (uintptr_t)s == FAKE_FOREIGN_STREAM ? &foreign : owner(s) ? owner(s) : &primary, 0)
+FAKE(cuStreamQuery, (CUstream s), MINE(s), fake.sync_result)
+FAKE(cuEventQuery, (CUevent e), MINE(e), fake.sync_result)
 FAKE(cuLaunchHostFunc, (CUstream s, void (*f)(void *), void *user),
-     CUgraphNode n = captured(s, 'h'); if (n) (n->host.f = f, n->host.user = user); else f(user), 0)
+     MINE(s); CUgraphNode n = captured(s, 'h'); if (n) (n->host.f = f, n->host.user = user); else f(user), 0)
 FAKE(cuCtxGetDevice, (CUdevice *d), *d = 0, 0)
 FAKE(cuCtxGetStreamPriorityRange, (int *least, int *greatest), (*least = 0, *greatest = -5), 0)
 FAKE(cuCtxSetLimit, (int limit, size_t value), say("limit(%d, %zu) ", limit, value), 0)
 FAKE(cuCtxResetPersistingL2Cache, (void), say("reset "), 0)
 FAKE(cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags), , CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
 FAKE_FREE(cuDeviceCanAccessPeer, (int *can, CUdevice a, CUdevice b), *can = fake.peer, 0)
-FAKE(cuMemHostAlloc, (void **p, size_t n, unsigned flags), say("host(%u) ", flags); fake.host_blocks += (*p = malloc(n)) != NULL, *p ? 0 : 2)
-FAKE(cuMemFreeHost, (void *p), free(p); fake.host_blocks--, 0)
+FAKE(cuMemHostAlloc, (void **p, size_t n, unsigned flags), say("host(%u) ", flags); fake.host_blocks += (*p = malloc(n)) != NULL; own(*p), *p ? 0 : 2)
+FAKE(cuMemFreeHost, (void *p), MINE(p); free(p); fake.host_blocks--, 0)
 FAKE(cuMemHostRegister_v2, (void *p, size_t n, unsigned flags), say("pin(%zu, %u) ", n, flags); fake.pinned++, 0)
 FAKE(cuMemHostUnregister, (void *p), fake.pinned--, 0)
 FAKE(cuMemHostGetDevicePointer_v2, (CUdeviceptr *d, void *p, unsigned flags), *d = (uintptr_t)p, 0)
 FAKE(cuMemcpyPeerAsync, (CUdeviceptr d, CUcontext to, CUdeviceptr s, CUcontext from, size_t n, CUstream st),
-     say("peer(%d, %d, %zu) ", to == &primary, from == &primary, n); memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
+     if (!belongs((void *)(uintptr_t)d, to) || !belongs((void *)(uintptr_t)s, from)) return CUDA_ERROR_INVALID_VALUE;
+     MINE(st); say("peer(%d, %d, %zu) ", to == &primary, from == &primary, n); memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n), 0)
 
 EXPORT CUresult
 cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 {
   NEED_CONTEXT;
+  MINE(s);                                             /* the event may be of any */
   say("wait(%d, %d) ", number(s), e->number);
   for (int i = 0; i < nmade && known(s); i++)          /* a stream that is not captured joins one that is */
     if (made[i]->graph && !s->graph)
@@ -387,6 +492,7 @@ EXPORT CUresult
 cuStreamSetAttribute(CUstream s, int id, const CUlaunchAttributeValue *v)
 {
   NEED_CONTEXT;
+  MINE(s);
   say("window(%d, %zu, %g, %d, %d) ", number(s), v->window.bytes, (double)v->window.ratio, v->window.hit, v->window.miss);
   return id == CU_LAUNCH_ACCESS_POLICY_WINDOW ? 0 : 1;
 }
@@ -398,7 +504,7 @@ cuPointerGetAttribute(void *out, int attribute, CUdeviceptr p)
   if (p == FAKE_NO_MEMORY)
     return CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_POINTER_CONTEXT)
-    *(CUcontext *)out = p == FAKE_FOREIGN_MEMORY ? &foreign : p == FAKE_OTHER_DEVICE ? NULL : &primary;
+    *(CUcontext *)out = p == FAKE_FOREIGN_MEMORY ? &foreign : p == FAKE_OTHER_DEVICE ? NULL : owner((void *)(uintptr_t)p) ? owner((void *)(uintptr_t)p) : &primary;
   else
     *(int *)out = p == FAKE_OTHER_DEVICE;
   return attribute == CU_POINTER_CONTEXT || attribute == CU_POINTER_DEVICE_ORDINAL ? 0 : CUDA_ERROR_INVALID_VALUE;
@@ -414,6 +520,7 @@ EXPORT CUresult
 cuMemcpy2DAsync_v2(const CUmemcpy2D *c, CUstream s)
 {
   NEED_CONTEXT;
+  MINE(s);
   say("rows(%d, %zu x %zu, %zu from %zu) ", number(s), c->height, c->width, c->dst.pitch, c->src.pitch);
   for (size_t i = 0; i < c->height; i++)
     memmove(at(c->dst.type, c->dst.host, c->dst.device) + i * c->dst.pitch, at(c->src.type, c->src.host, c->src.device) + i * c->src.pitch,
@@ -436,7 +543,7 @@ add(CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n, char kind)
 }
 
 FAKE(cuStreamBeginCapture_v2, (CUstream s, int mode),
-     say("capture(%d, %d) ", number(s), mode); s->graph = calloc(1, sizeof *s->graph);
+     MINE(s); say("capture(%d, %d) ", number(s), mode); s->graph = calloc(1, sizeof *s->graph);
      s->last = NULL; fake.graphs += s->graph != NULL, s->graph ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
 FAKE(cuGraphCreate, (CUgraph *g, unsigned flags), *g = calloc(1, sizeof **g); fake.graphs += *g != NULL, *g ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
 FAKE(cuGraphDestroy, (CUgraph g), free(g); fake.graphs--, 0)
@@ -455,6 +562,7 @@ EXPORT CUresult
 cuStreamEndCapture(CUstream s, CUgraph *out)
 {
   NEED_CONTEXT;
+  MINE(s);
   *out = s->graph;
   for (int i = nmade - 1; i >= 0; i--)
     if (made[i]->graph == *out)
@@ -486,6 +594,8 @@ EXPORT CUresult
 cuGraphLaunch(CUgraphExec x, CUstream s)
 {
   NEED_CONTEXT;
+  MINE(s);
+  MINE(x);
   say("launch(%d) ", number(s));
   for (int i = 0; !fake.graph_result && i < x->graph.n; i++)
     run(&x->graph.node[i]);
@@ -534,6 +644,7 @@ cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, unsigned long long flag
   if (!*out)
     return CUDA_ERROR_OUT_OF_MEMORY;
   (*out)->graph = *g;
+  own(*out);
   fake.execs++;
   return 0;
 }
@@ -544,16 +655,18 @@ FAKE(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec x, CUgraphNode n, const CUk
 /* ---- pools ---- */
 
 FAKE(cuMemPoolCreate, (CUmemoryPool *p, const CUmemPoolProps *o), say("pool(%d, %d, %zu) ", o->type, o->location.type, o->most);
-     *p = calloc(1, sizeof **p); fake.pools += *p != NULL, *p ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
-FAKE(cuMemPoolDestroy, (CUmemoryPool p), free(p); fake.pools--, 0)
+     *p = calloc(1, sizeof **p); own(*p); fake.pools += *p != NULL, *p ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
+FAKE(cuMemPoolDestroy, (CUmemoryPool p), MINE(p); free(p); fake.pools--, 0)
 FAKE(cuMemPoolSetAttribute, (CUmemoryPool p, int id, void *v), say("keep(%llu) ", *(unsigned long long *)v), id == CU_POOL_RELEASE_THRESHOLD ? 0 : 1)
 FAKE(cuMemPoolGetAttribute, (CUmemoryPool p, int id, void *v), *(uint64_t *)v = (uint64_t)id, 0)
 FAKE(cuMemPoolTrimTo, (CUmemoryPool p, size_t keep), say("trim(%zu) ", keep), 0)
-FAKE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), say("free(%d) ", number(s)); free((void *)(uintptr_t)p); fake.allocations--, 0)
+FAKE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), MINE(p); MINE(s); say("free(%d) ", number(s)); free((void *)(uintptr_t)p); fake.allocations--, 0)
 
 EXPORT CUresult
 cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t n, CUmemoryPool pool, CUstream s)
 {
+  MINE(s);
+  MINE(pool);
   say("alloc(%d, %zu, %d) ", number(s), n, pool != NULL);
   return cuMemAlloc_v2(p, n);
 }

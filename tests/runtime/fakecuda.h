@@ -24,5 +24,7 @@ typedef struct FakeCuda {
   int peer, capture_result, graph_result;       /* whether peers are possible; what ending a capture, and launching a graph, give */
   int log_on;
   char log[4096];                               /* what the newer calls were given: streams, events, nodes by number */
+  int two_contexts, mixed;                      /* the other context is as good as the primary one; how often what is one's was used in the other */
+  void *launched_in;                            /* the context of the last launch */
 } FakeCuda;
 #endif
