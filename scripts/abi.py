@@ -1,5 +1,5 @@
 """abi.py BUILD [--write]: what programs that are built against the headers rely on: the symbols of the libraries with their versions, the
-prototypes, sizes and offsets of structures, values of enumerations. Compared with packaging/abi.txt, which --write writes. What only adds
+prototypes, sizes, offsets and types of members, values of enumerations. Compared with packaging/abi.txt, which --write writes. What only adds
 keeps the version; anything else takes a new one (runtime/version.h says which). A symbol that is not declared, or that is declared and
 not there, is an error in either case."""
 import difflib, os, re, subprocess, sys, tempfile
@@ -28,18 +28,21 @@ def split(text, at):
 
 
 def members(body):
+    """(name, declaration) of each: a type of the same size is another one all the same."""
     for declaration in split(body, ";"):
-        for part in split(declaration, ","):
+        first, *others = split(declaration, ",")
+        base = re.match(r"(?:const )?\w+(?= )", first)
+        for part in [first] + [f"{base[0]} {other}" for other in others]:
             found = re.search(r"\(\*(\w+)\)\(", part) or re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", part)
-            yield found[1]
+            yield found[1], part
 
 
 def layouts(text):
     """C that prints sizes, offsets and values."""
     for m in re.finditer(r"typedef struct (\w+) \{(.*?)\} \1;", text):
         yield f'  printf("struct {m[1]} %zu\\n", sizeof({m[1]}));'
-        for name in members(m[2]):
-            yield f'  printf("  %zu+%zu {name}\\n", offsetof({m[1]}, {name}), sizeof((({m[1]} *)0)->{name}));'
+        for name, declaration in members(m[2]):
+            yield f'  printf("  %zu+%zu {declaration}\\n", offsetof({m[1]}, {name}), sizeof((({m[1]} *)0)->{name}));'
     for m in re.finditer(r"(?:typedef )?enum (\w* ?)\{(.*?)\}", text):
         yield f'  puts("enum {m[1].strip() or "of constants"}");'
         for part in split(m[2], ","):
@@ -49,6 +52,11 @@ def layouts(text):
 
 def prototypes(text):
     return {re.search(r"(\w+)\(", m[1])[1]: re.sub(r"\s+", " ", m[1]).strip() for m in re.finditer(r"TILE(?:C|RT)_API ([^;{]*\([^;]*\));", text)}
+
+
+def names(text):
+    """What else is a type: of functions that are called back, of other names."""
+    return sorted(m[1] for m in re.finditer(r"typedef ((?!(?:struct|union|enum) \w* ?\{)[^;{}]*);", text))
 
 
 def symbols(library):
@@ -74,7 +82,7 @@ def dump(build):
         open(source, "w").write(f"#include <stddef.h>\n#include <stdio.h>\n{includes}\nint main(void)\n{{\n{lines}\n  return 0;\n}}\n")
         subprocess.run(["cc", "-w", f"-I{ROOT}/runtime", f"-I{ROOT}/driver", source, "-o", source[:-2]], check=True)
         out += subprocess.run([source[:-2]], capture_output=True, text=True, check=True).stdout.splitlines()
-    out += ["calls"] + [f"  {declared[n]}" for n in sorted(declared)]
+    out += ["types"] + [f"  {n}" for n in names(text)] + ["calls"] + [f"  {declared[n]}" for n in sorted(declared)]
     return "\n".join(out) + "\n", wrong
 
 
