@@ -215,6 +215,8 @@ vector_load(Gen *g, const Side *s, const Words *w, u32 at, u32 vec, Val *words)
   Val p = side_source(g, s, at);
   if (p)
     words_load(g, w, p, vec * s->buf->bytes, words);
+  if (p && s->buf->moves)
+    order_lets_move(g, w->n > 1 ? LLVMGetOperand(words[0], 0) : words[0]);
   for (u32 i = 0; !p && i < w->n; i++)
     words[i] = LLVMConstNull(w->type);
 }

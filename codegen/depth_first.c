@@ -6,7 +6,7 @@
  * compiler of scalar code would have written: element by element.
  *
  * What reads or writes memory, meets other threads or has another effect (an anchor) keeps its place among its like: loads that
- * stand early stay in flight. Everything else moves:
+ * stand early stay in flight. Everything else moves, and loads that may (order_lets_move: late reads of shared memory):
  *
  *   - an instruction comes right before the first anchor that needs it, behind what it needs itself, the operand that takes the
  *     most registers first (Sethi and Ullman, The generation of optimal code for arithmetic expressions, 1970);
@@ -99,13 +99,27 @@ call_moves(const Order *o, Val call)
   return !LLVMIsAInlineAsm(callee) || !LLVMGetInlineAsmHasSideEffects(callee);
 }
 
+static unsigned
+mark_of_loads(Gen *g)
+{
+  return LLVMGetMDKindIDInContext(g->lc, "tilec.moves", 11);
+}
+
+void
+order_lets_move(Gen *g, Val load)
+{
+  LLVMSetMetadata(load, mark_of_loads(g), LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, NULL, 0)));
+}
+
 static bool
 moves(const Order *o, Val insn)
 {
   switch (LLVMGetInstructionOpcode(insn)) {
+  case LLVMLoad:
+    return LLVMGetMetadata(insn, mark_of_loads(o->g)) != NULL;
   case LLVMCall:
     return call_moves(o, insn);
-  case LLVMPHI: case LLVMLoad: case LLVMStore: case LLVMFence: case LLVMAtomicCmpXchg: case LLVMAtomicRMW: case LLVMAlloca: case LLVMVAArg:
+  case LLVMPHI: case LLVMStore: case LLVMFence: case LLVMAtomicCmpXchg: case LLVMAtomicRMW: case LLVMAlloca: case LLVMVAArg:
     return false;
   default:
     return !LLVMIsATerminatorInst(insn);

@@ -121,6 +121,8 @@ bool gen_run_passes(Gen *g);
 bool gen_emit_ptx(Gen *g, Buf *out);
 /* depth_first.c: order the instructions of each basic block for few registers. */
 void order_depth_first(Gen *g);
+/* The load may move towards what needs it, past what it stands in front of. */
+void order_lets_move(Gen *g, Val load);
 void gen_call_attr(Gen *g, Val call, const char *attr, u64 value);
 void gen_func_attr(Gen *g, Val f, const char *attr);         /* with the value 0: `memory` is none then */
 /* Call an intrinsic by its full name; `over` are the overloaded types. */
@@ -307,6 +309,7 @@ typedef struct Buffer {
   const Layout *smem;
   DType d;
   bool ptr, remote;                /* remote: it is another program's */
+  bool moves;                      /* what is loaded from it is loaded where it is used */
   u32 bytes;                       /* of an element */
   Val base;                        /* an i32, a multiple of 128; NULL: 0 */
   u64 at;

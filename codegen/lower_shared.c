@@ -87,6 +87,7 @@ lower_SHARED_LOAD(Gen *g, const Op *op)
   Dist *h = buffer_dist(g, r->type, &b);
   SharedAccess a = access_plan(g->c, r->type, buffer, target_has(g->target, F_LDMATRIX) && !b.remote);
   Val *out = gen_new(g, r);
+  b.moves = op_int(op, AT_LATE, 0);
   if (op_int(op, AT_ON_DEMAND, 0)) {
     leave_to_dot(g, op, &b, h, a);
     return;

@@ -962,7 +962,8 @@ CASES = [
          grid(rows=(1000,), n=(30000, 65536), C=(4, 8), BLOCK=(16384,), dtype=("f32", "f16")) + grid(rows=(1000,), n=(65536,), C=(8,), BLOCK=(8192,), dtype=("f32", "f16"), clusters=(16, 32), STAGES=(1, 2))),
     Case("norm_cluster", rows_in_clusters, [dict(kind=kind, rows=3, n=3000, BLOCK=1024) for kind in ("layer_norm", "rms_norm")] +
          grid(kind=("layer_norm", "rms_norm"), rows=(2,), n=(1000,), C=(2, 8), BLOCK=(512,), dtype=("f16",)) +
-         grid(kind=("layer_norm", "rms_norm"), rows=(5,), n=(1500,), C=(4,), BLOCK=(512,), dtype=("bf16",), clusters=(2,), STAGES=(1, 2)),
+         grid(kind=("layer_norm", "rms_norm"), rows=(5,), n=(1500,), C=(4,), BLOCK=(512,), dtype=("bf16",), clusters=(2,), STAGES=(1, 2)) +
+         grid(kind=("layer_norm", "rms_norm", "softmax"), rows=(3,), n=(30000,), C=(2,), BLOCK=(16384,), dtype=("bf16",), clusters=(1,), STAGES=(2,), warps=(8,)),
          grid(kind=("layer_norm", "rms_norm"), rows=(1000,), n=(30000,), C=(4, 8), dtype=("f32", "f16"), clusters=(None, 16), STAGES=(1, 2))),
     Case("softmax_persistent", lambda dev, rng, stages=1, **s: softmax(dev, rng, name="softmax_persistent", STAGES=stages, **s),
          [dict(rows=300, n=781), dict(rows=1823, n=128), dict(rows=300, n=781, stages=3), dict(rows=1823, n=128, stages=2)],

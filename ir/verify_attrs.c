@@ -37,6 +37,7 @@ static const struct { AttrId id; i64 least, most; bool pow2; } int_values[] = {
   {AT_RELAXED, 1, 1, false},
   {AT_PIECES, 1, 1 << PIECES_MAX_BITS, true},
   {AT_PACK, 1, 32, true}, {AT_CONFLICTS, 0, INT32_MAX, false},
+  {AT_SLOT, 1, 1, false}, {AT_LATE, 1, 1, false},
   {AT_ON_DEMAND, 1, 1, false}, {AT_GIVEN, 1, 1, false}, {AT_BOXES, 1, 1, false}, {AT_EXTENT, 1, INT64_MAX, false},
   {AT_EDGE, 1, 1, false}, {AT_DIGITS, 1, 24, false}, {AT_TF32, 1, 1, false}, {AT_PROMOTE, 0, INT32_MAX, false}, {AT_NARROW, 1, 1, false},
   {AT_TURNS, 1, 1, false},

@@ -11,6 +11,6 @@ const char *const passes_order[] = {
    * fragments are loaded a slice ahead, or where registers are short as late as possible */
   "pipeline_loops", "stored_dots", "lower_tensors", "prefetch_slices", "keep_in_shared", "cse", "dce",
   /* schedule: how data moves, where, and what must wait */
-  "plan_conversions", "hoist_loads", "alloc_shared", "insert_barriers", "load_on_demand", "skip_ones", "check_registers",
+  "plan_conversions", "read_again", "hoist_loads", "alloc_shared", "insert_barriers", "load_on_demand", "skip_ones", "check_registers",
   NULL
 };

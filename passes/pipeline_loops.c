@@ -383,10 +383,20 @@ let_products_run_on(Pipe *p, bool parted)
   }
 }
 
+static void
+note_dot(Op *op, void *user)
+{
+  bool *any = user;
+  *any |= op->code == OP_DOT;
+}
+
 /* The loop starts its own copies. */
 static void
 in_one_team(Pipe *p)
 {
+  bool dots = false;
+  block_walk(p->body, note_dot, &dots);
+  p->ring.slots_stay = !dots;
   Carried around;
   Ring *ring = &p->ring;
   for (u32 k = 0; k < p->slice.ops.len; k++)

@@ -178,6 +178,8 @@ read_row(const Ring *r, Builder *b, const RingRow *row, const Layout *l)
   const Type *t = op_result(row->load)->type;
   Value *buffer = ir_shared_index(b, row->buffers, r->get);
   Value *v = ir_shared_load(b, buffer, type_with_layout(r->c, t, l)), *other = OPERAND(row->load, LOAD, other);
+  if (r->slots_stay)
+    op_set_int(v->def, AT_SLOT, 1);
   return row->fills ? ir_select(b, OPERAND(row->load, LOAD, mask), v, other) : v;
 }
 

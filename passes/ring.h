@@ -31,6 +31,7 @@ typedef struct Ring {
   Value *put, *get, *phase;  /* block arguments: slot to fill, slot to read, parity of the phase that ends when that is full */
   Value *from[2];            /* get and phase in front of the loop */
   bool moves;                /* they are not always 0 there */
+  bool slots_stay;           /* what reads a slot may do so until the iteration ends: no dot's reads move elsewhere */
 } Ring;
 
 /* How what the load gives is read: a conversion behind it, or behind a cast of it; NULL: none. */
