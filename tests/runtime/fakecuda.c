@@ -9,7 +9,7 @@
 #include "fakecuda.h"
 
 struct CUctx_st { int live; };
-struct CUevent_st { int recorded, number; };
+struct CUevent_st { int recorded, number; CUgraph graph; };      /* graph: that of the capture it was recorded in */
 struct CUstream_st { int number; CUgraph graph; CUgraphNode last; };
 struct CUgraphNode_st { int number; CUmemcpy3D copy; CUmemsetParams fill; CUhostParams host; CUkernelParams kernel; char kind; };
 struct CUgraph_st { int n; struct CUgraphNode_st node[1024]; };
@@ -302,7 +302,7 @@ FAKE(cuStreamDestroy_v2, (CUstream s), MINE(s); drop_stream(s), 0)
 FAKE(cuStreamSynchronize, (CUstream s), MINE(s), fake.sync_result)
 FAKE(cuEventCreate, (CUevent *e, unsigned flags), fake.events += (*e = calloc(1, sizeof **e)) != NULL; say("event(%u) ", flags); if (*e) (*e)->number = fake.events; own(*e), *e ? 0 : CUDA_ERROR_OUT_OF_MEMORY)
 FAKE(cuEventDestroy_v2, (CUevent e), MINE(e); free(e); fake.events--, 0)
-FAKE(cuEventRecord, (CUevent e, CUstream s), MINE(e); MINE(s); e->recorded = ++fake.clock, 0)
+FAKE(cuEventRecord, (CUevent e, CUstream s), MINE(e); MINE(s); e->graph = known(s) ? s->graph : NULL; e->recorded = ++fake.clock, 0)
 FAKE(cuEventSynchronize, (CUevent e), MINE(e), 0)
 FAKE(cuEventElapsedTime, (float *ms, CUevent a, CUevent b), MINE(a); MINE(b); *ms = (float)(b->recorded - a->recorded), 0)
 
@@ -483,7 +483,7 @@ cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
   MINE(s);                                             /* the event may be of any */
   say("wait(%d, %d) ", number(s), e->number);
   for (int i = 0; i < nmade && known(s); i++)          /* a stream that is not captured joins one that is */
-    if (made[i]->graph && !s->graph)
+    if (e->graph && made[i]->graph == e->graph && !s->graph)
       s->graph = made[i]->graph, s->last = made[i]->last;
   return 0;
 }
