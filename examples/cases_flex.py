@@ -105,9 +105,9 @@ wide = dict(BM=128, BN=128, warps=8)
 CASES = [
     Case("flex_attention", flex_attention, sizes(SEVEN + MORE, batch=1, heads=2, S=200) +
          [dict(batch=1, heads=1, S=260, D=128, mask="window", W=150, score="alibi", dtype="bf16", **wide)],
-         sizes(SEVEN + MORE, batch=2, heads=4, S=1000, W=300) + sizes(SEVEN, batch=1, heads=4, S=1024, D=128, W=300, **wide) +
-         sizes(SEVEN, batch=1, heads=4, S=2048, D=64, W=500, dtype="bf16", **wide)),
+         sizes(SEVEN + MORE, batch=2, heads=2, S=1000, W=300) + sizes(SEVEN, batch=1, heads=2, S=1024, D=128, W=300, **wide) +
+         sizes(SEVEN, batch=1, heads=2, S=1500, D=64, W=500, dtype="bf16", **wide)),
     Case("flex_backward", lambda dev, rng, **size: flex_attention(dev, rng, backward=True, **size), sizes(SEVEN + MORE, batch=1, heads=2, S=150) +
          [dict(batch=1, heads=1, S=260, D=128, mask="window", W=150, score="alibi", dtype="bf16", deep=3, **wide)],
-         sizes(SEVEN + MORE, batch=2, heads=4, S=1000, W=300) + sizes(SEVEN, batch=1, heads=4, S=1024, D=128, W=300, queries=32, deep=4, **wide)),
+         sizes(SEVEN + MORE, batch=2, heads=2, S=1000, W=300) + sizes(SEVEN, batch=1, heads=2, S=1024, D=128, W=300, queries=32, deep=4, **wide)),
 ]
