@@ -127,7 +127,7 @@ make_integers(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
 {
   u32 w = s->f->bits, sign = s->f->cls == DC_I ? 1u << (w - 1) : 0;
   u32 base = m->one + (m->man << m->man);                /* the bits of 2^man */
-  u32 stays = lacks_arith(g, m) ? 0 : at % (m->man / w * w);
+  u32 room = at % (m->man / w * w), stays = lacks_arith(g, m) || room + w > m->man ? 0 : room;
   u32 mask = every_lane(m, bits_low_mask(w) << stays), set = every_lane(m, base | sign << stays);
   Val args[3] = {bits_move(g, x, at, stays), gen_u32(g, mask), gen_u32(g, set)};
   x = LLVMBuildBitCast(B, ptx_value(g, PTX_AND_XOR, g->i32, 3, args, NULL, NULL), m->type, "");

@@ -57,13 +57,16 @@ next_kept(Op *op)
   return op;
 }
 
-/* A load and a store in turn; other boxes may be loaded among these. */
+/* A load and a store in turn; other boxes may be loaded among these. What is loaded in front of a loop is that loop's: attention's
+ * queries are as large as what it stores. */
 static bool
 pair(Ctx *c, Company *x)
 {
   const Op *first = next_kept(x->block->first);
   Op *load = NULL;
   for (Op *op = x->block->first; op; op = op->next) {
+    if (load && op_is_loop(op))
+      return false;
     if (op->code == OP_TENSOR_LOAD && alike(c, op, first)) {
       if (load)
         return false;
