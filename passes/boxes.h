@@ -25,7 +25,8 @@ static inline bool box_is_kept(const Op *op) { return op->code == OP_TENSOR_STOR
  * NULL: there is none. And: is it a box that is loaded there, and goes in pieces with the store? */
 typedef bool BesideFn(const Value *v, const Op *store);
 const Value *box_value_beside(const Value *v, const Op *store, BesideFn *is);
-u32 box_values_beside(const Value *v, const Op *store, BesideFn *is);    /* how many there are */
+/* How many there are; *first, NULL before, is the first of them. */
+u32 box_values_beside(const Value *v, const Op *store, BesideFn *is, const Value **first);
 BesideFn box_is_beside;
 /* Such a piece, and bytes of the buffer for it. */
 const Type *box_store_piece(Ctx *c, const Func *f, const Type *tile);

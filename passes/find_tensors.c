@@ -671,8 +671,9 @@ is_loaded_beside(const Value *v, const Op *store)
 static bool
 is_company(Find *x, const Op *box)
 {
-  const Value *stored = OPERAND(box, TENSOR_STORE, x), *v = box_value_beside(stored, box, is_loaded_beside);
-  return v && v->type->dt == stored->type->dt && box_values_beside(stored, box, is_loaded_beside) == 1 && stays_but_for(x->c, x->f, v->def);
+  const Value *stored = OPERAND(box, TENSOR_STORE, x), *v = NULL;
+  bool single = box_values_beside(stored, box, is_loaded_beside, &v) == 1;
+  return single && v->type->dt == stored->type->dt && stays_but_for(x->c, x->f, v->def);
 }
 
 /* Tiles that are loaded to be added to what teams by turns store, or the like, are boxes, too, if they can be: these go in pieces with

@@ -80,32 +80,28 @@ box_is_beside(const Value *v, const Op *store)
   return op_is(v, OP_TENSOR_LOAD) && v->def->block == store->block && value_use_count(v) == 1 && !op_attr(v->def, AT_LOWER);
 }
 
-const Value *
-box_value_beside(const Value *v, const Op *store, BesideFn *is)
-{
-  const Op *op = v->def;
-  if (!type_is_tile(v->type) || !op || is(v, store))
-    return op && is(v, store) ? v : NULL;
-  bool passes = op_has(op, T_PURE) && op_has(op, T_ELEM) && !op->nregions && op->block == store->block && value_use_count(v) == 1;
-  for (u32 i = 0; passes && i < op->noperands; i++) {
-    const Value *found = op_operand(op, i) ? box_value_beside(op_operand(op, i), store, is) : NULL;
-    if (found)
-      return found;
-  }
-  return NULL;
-}
-
 u32
-box_values_beside(const Value *v, const Op *store, BesideFn *is)
+box_values_beside(const Value *v, const Op *store, BesideFn *is, const Value **first)
 {
   const Op *op = v->def;
-  if (!type_is_tile(v->type) || !op || is(v, store))
-    return op && is(v, store);
+  if (!type_is_tile(v->type) || !op || is(v, store)) {
+    bool found = op && is(v, store);
+    *first = found && !*first ? v : *first;
+    return found;
+  }
   bool passes = op_has(op, T_PURE) && op_has(op, T_ELEM) && !op->nregions && op->block == store->block && value_use_count(v) == 1;
   u32 n = 0;
   for (u32 i = 0; passes && i < op->noperands; i++)
-    n += op_operand(op, i) ? box_values_beside(op_operand(op, i), store, is) : 0;
+    n += op_operand(op, i) ? box_values_beside(op_operand(op, i), store, is, first) : 0;
   return n;
+}
+
+const Value *
+box_value_beside(const Value *v, const Op *store, BesideFn *is)
+{
+  const Value *first = NULL;
+  box_values_beside(v, store, is, &first);
+  return first;
 }
 
 /* Piece k of n of the tile that a store takes. */

@@ -70,16 +70,23 @@ run_along(const AxisInfo *axes, const Value *v, u32 axis, u32 depth)
 
 /* ---- rewriting ---- */
 
+/* x, of two dimensions, as n parts, of which number `at` and the next are exchanged. */
+static Value *
+exchanged(Builder *b, Value *x, u32 n, const u32 *parts, u32 at)
+{
+  int perm[] = {0, 1, 2, 3, 4};
+  perm[at] = (int)at + 1;
+  perm[at + 1] = (int)at;
+  return ir_reshape(b, ir_permute(b, ir_reshape(b, x, n, parts), perm), 2, x->type->shape);
+}
+
 /* Elements e and e + apart of K, which is dimension `axis` of two, become neighbours. */
 static Value *
 in_pairs(Builder *b, Value *x, u32 axis, u32 apart)
 {
   const u32 *shape = x->type->shape;
   u32 parts[] = {axis ? shape[0] : shape[0] / (2 * apart), axis ? shape[1] / (2 * apart) : 2, axis ? 2 : apart, axis ? apart : shape[1]};
-  int perm[] = {0, 1, 2, 3}, at = axis ? 2 : 1;
-  perm[at] = at + 1;
-  perm[at + 1] = at;
-  return apart == 1 ? x : ir_reshape(b, ir_permute(b, ir_reshape(b, x, 4, parts), perm), 2, shape);
+  return apart == 1 ? x : exchanged(b, x, 4, parts, axis ? 2 : 1);
 }
 
 /* K in the order for runs of `run` elements. */
@@ -90,10 +97,7 @@ in_order(Builder *b, Value *x, u32 axis, u32 run)
   u32 each = 32 / type_elem_bits(t), k = t->shape[axis];
   u32 parts[] = {axis ? t->shape[0] : k / (4 * run), axis ? k / (4 * run) : 4, axis ? 4 : run / each, axis ? run / each : each,
                  axis ? each : t->shape[1]};
-  int perm[] = {0, 1, 2, 3, 4}, at = axis ? 2 : 1;
-  perm[at] = at + 1;
-  perm[at + 1] = at;
-  return ir_reshape(b, ir_permute(b, ir_reshape(b, x, 5, parts), perm), 2, t->shape);
+  return exchanged(b, x, 5, parts, axis ? 2 : 1);
 }
 
 static Value *

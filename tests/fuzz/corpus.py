@@ -58,7 +58,7 @@ def seed_texts(kind, tilec):
 def seeds(target, tilec, folder):
     os.makedirs(folder, exist_ok=True)
     for name, text in seed_texts(KEPT[target], tilec):
-       if len(text) <= LONGEST[target]:
+        if len(text) <= LONGEST[target]:
             with open(os.path.join(folder, name), "wb") as f:
                 f.write(text)
 
