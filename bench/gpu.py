@@ -50,6 +50,7 @@ PARTS = {
     "flex": ["flex", "flex_backward"],
     "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
     "chains": ["decode"],
+    "recurrences": ["mamba2"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
     "runtime": ["graph", "windows", "streams"],
 }
@@ -1475,6 +1476,70 @@ def decode():
         figures = {name: rate(t, work, unit, str(cfg) if "tilec" in name else "")
                    for name, t in zip(sides, settle(*[lambda fn=fn: fn for fn in sides.values()]))}
         record("decode", case, unit, figures, ["torch", "torch, graph"], work=work, kernels=kernels)
+
+
+def mamba2():
+    """The five launches of examples/mamba2.tile, beside Triton's five; in bytes of x, z, y, dt, b and c, each once."""
+    E = full("bf16", "f16")                                    # Triton's interpreter has no products of bf16
+    for batch, T, heads, groups, P, N in full(((8, 4096, 64, 1, 64, 128), (1, 32768, 80, 1, 64, 128), (16, 2048, 24, 1, 64, 128), (2, 8192, 128, 8, 64, 128)), ((1, 100, 2, 1, 32, 32),)):
+        C = full(256, 64)
+        case = f"{E} {batch} x {T}, {heads} heads of {P}, {groups} x {N} states"
+        case_begins("mamba2", case)
+        chunks = tilec.cdiv(T, C)
+        x, z = (random(E, batch, T, heads, P) for _ in range(2))
+        b, c = (random(E, batch, T, groups, N) / N**0.25 for _ in range(2))
+        dt, bias, a, skip = torch.randn(batch, T, heads, device=D), torch.randn(heads, device=D) - 4, -torch.randn(heads, device=D).exp(), torch.randn(heads, device=D)
+        steps, sums = (torch.full((batch, chunks, heads, C), math.nan, device=D) for _ in range(2))
+        scores, before = (torch.full((batch, chunks, *s), math.nan, device=D, dtype=TORCH[E]) for s in ((groups, C, C), (heads, P, N)))
+        states, state = torch.full((batch, chunks, heads, P, N), math.nan, device=D), torch.zeros(batch, heads, P, N, device=D)
+        y, y2 = (torch.full_like(x, math.nan) for _ in range(2))
+
+        def ours(BM, BK, STAGES, warps):
+            k = lambda name, **more: kernel("mamba2.tile", name, C=C, **more)
+            calls = [k("ssd_steps", BH=8).bind((chunks, tilec.cdiv(heads, 8), batch), dt, bias, a, steps, sums, T, heads),
+                     k("ssd_scores", E=E, N=N, BM=BM).bind(((C // BM)**2, chunks, batch * groups), b, c, scores, T, groups),
+                     k("ssd_states", E=E, P=P, N=N, BK=BK, STAGES=STAGES, warps=warps).bind((heads, chunks, batch), x, b, steps, sums, states, T, heads, groups),
+                     k("ssd_pass", E=E, SIZE=P * N).bind((tilec.cdiv(P * N, 1024), heads, batch), states, before, sums, state, chunks),
+                     k("ssd_outputs", E=E, P=P, N=N, BM=BM, BK=BK, STAGES=STAGES, warps=warps).bind(
+                         (heads * (C // BM), chunks, batch), x, c, z, scores, before, steps, sums, skip, y, T, heads, groups)]
+
+            def run():
+                state.zero_()
+                for call in calls:
+                    call()
+            return run
+
+        def theirs(BM, BK, STAGES, warps):
+            how = dict(num_stages=STAGES, num_warps=warps)
+
+            def run():
+                state.zero_()
+                peers.ssd_steps[(chunks, tilec.cdiv(heads, 8), batch)](dt, bias, a, steps, sums, T, heads, C, 8)
+                peers.ssd_scores[((C // BM)**2, chunks, batch * groups)](b, c, scores, T, groups, N, C, BM, min(64, N))
+                peers.ssd_states[(heads, chunks, batch)](x, b, steps, sums, states, T, heads, groups, P, N, C, BK, **how)
+                peers.ssd_pass[(tilec.cdiv(P * N, 1024), heads, batch)](states, before, sums, state, chunks, P * N, C, 1024)
+                peers.ssd_outputs[(heads * (C // BM), chunks, batch)](x, c, z, scores, before, steps, sums, skip, y2, T, heads, groups, P, N, C, BM, BK, **how)
+            return run
+        space = [(BM, BK, S, W) for BM in full((64, 128), (32,)) for BK in full((32, 64), (32,)) for S in full((2, 3), (2,)) for W in full((4, 8), (4,))]
+        contest("mamba2", case, 2 * (3 * x.numel() + b.numel() + c.numel()) + 4 * dt.numel(), {s: lambda s=s: ours(*s) for s in space}, {s: lambda s=s: theirs(*s) for s in space})
+        if not SHARE:
+            check(f"mamba2 {case}, beside the recurrence", y, recurrence_of(x, z, b, c, torch.nn.functional.softplus(dt + bias), a, skip), 2e-2)
+            if not torch.isnan(y2).any():
+                check(f"mamba2 {case}, beside Triton", y, y2.float(), 1e-2)
+        del x, z, b, c, dt, steps, sums, scores, before, states, state, y, y2
+
+
+def recurrence_of(x, z, b, c, dt, a, skip):
+    """y of a state space model, step by step, in f32."""
+    batch, T, heads, P = x.shape
+    repeat = heads // b.shape[2]
+    state = torch.zeros(batch, heads, P, b.shape[3], device=x.device)
+    y = torch.empty(x.shape, device=x.device)
+    for t in range(T):
+        state *= (dt[:, t] * a).exp()[..., None, None]
+        state += (dt[:, t, :, None] * x[:, t].float())[..., None] * b[:, t].float().repeat_interleave(repeat, 1)[:, :, None]
+        y[:, t] = (state @ c[:, t].float().repeat_interleave(repeat, 1)[..., None])[..., 0] + skip[:, None] * x[:, t].float()
+    return y * torch.nn.functional.silu(z.float())
 
 
 def host_row(section, case, unit, sides, peers=(), **extra):

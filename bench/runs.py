@@ -35,6 +35,7 @@ TABLES = {
     "attention_backward": ("attention_backward",),
     "flex": ("flex", "flex_backward"),
     "chains": ("decode",),
+    "recurrences": ("mamba2",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
     "stages": ("softmax_stages",),

@@ -586,3 +586,92 @@ def matmul_teams(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.co
             y = bd.load([n, step * BK]).T if ACROSS else bd.load([step * BK, n])
             acc = tl.dot(x, y, acc, max_num_imprecise_acc=PROMOTE)
         cd.store([m, n], acc.to(c.dtype.element_ty))
+
+
+# ---- Mamba-2, in the five launches of its authors' own Triton kernels ----
+
+@triton.jit
+def ssd_steps(dt, bias, a, steps, sums, T, heads, C: tl.constexpr, BH: tl.constexpr):
+    chunk, batch = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    l, h = tl.arange(0, C)[:, None], tl.program_id(1) * BH + tl.arange(0, BH)[None, :]
+    t, own = chunk * C + l, h < heads
+    raw = tl.load(dt + (batch * T + t) * heads + h, mask=(t < T) & own, other=0.0) + tl.load(bias + h, mask=own, other=0.0)
+    step = tl.where(t < T, tl.where(raw > 20, raw, tl.log(1 + tl.exp(raw))), 0.0)
+    to = ((batch * tl.num_programs(0) + chunk) * heads + h) * C + l
+    tl.store(steps + to, step, mask=own)
+    tl.store(sums + to, tl.cumsum(step * (tl.load(a + h, mask=own, other=0.0) * 1.4426950408889634), 0), mask=own)
+
+
+@triton.jit
+def ssd_scores(b, c, scores, T, groups, N: tl.constexpr, C: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    chunk, batch, g = tl.program_id(1), tl.program_id(2) // groups, tl.program_id(2) % groups
+    m0, k0 = tl.program_id(0) // (C // BM) * BM, tl.program_id(0) % (C // BM) * BM
+    if k0 <= m0:
+        at = (batch.to(tl.int64) * T * groups + g) * N
+        m, k, n = m0 + tl.arange(0, BM), k0 + tl.arange(0, BM), tl.arange(0, BN)
+        tm, tk = chunk * C + m, chunk * C + k
+        s = tl.zeros((BM, BM), tl.float32)
+        for n0 in range(0, N, BN):
+            cs = tl.load(c + at + tm[:, None] * (groups * N) + n0 + n[None, :], mask=tm[:, None] < T, other=0.0)
+            bs = tl.load(b + at + tk[None, :] * (groups * N) + n0 + n[:, None], mask=tk[None, :] < T, other=0.0)
+            s = tl.dot(cs, bs, s)
+        to = ((batch.to(tl.int64) * tl.num_programs(1) + chunk) * groups + g) * (C * C) + m[:, None] * C + k[None, :]
+        tl.store(scores + to, s.to(scores.dtype.element_ty))
+
+
+@triton.jit
+def ssd_states(x, b, steps, sums, states, T, heads, groups, P: tl.constexpr, N: tl.constexpr, C: tl.constexpr, BK: tl.constexpr):
+    h, chunk, batch = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    of_chunk = (batch * tl.num_programs(1) + chunk) * heads + h
+    p, n, l = tl.arange(0, P), tl.arange(0, N), tl.arange(0, BK)
+    last = tl.load(sums + of_chunk * C + C - 1)
+    state = tl.zeros((P, N), tl.float32)
+    for k0 in range(0, min(C, T - chunk * C), BK):
+        t = chunk * C + k0 + l
+        xs = tl.load(x + ((batch * T + t[None, :]) * heads + h) * P + p[:, None], mask=t[None, :] < T, other=0.0)
+        bs = tl.load(b + ((batch * T + t[:, None]) * groups + h // (heads // groups)) * N + n[None, :], mask=t[:, None] < T, other=0.0)
+        weight = tl.exp2(last - tl.load(sums + of_chunk * C + k0 + l)) * tl.load(steps + of_chunk * C + k0 + l)
+        state = tl.dot((xs * weight[None, :]).to(xs.dtype), bs, state)
+    tl.store(states + of_chunk * (P * N) + p[:, None] * N + n[None, :], state)
+
+
+@triton.jit
+def ssd_pass(states, before, sums, state, chunks, SIZE: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr):
+    h, batch, heads = tl.program_id(1), tl.program_id(2).to(tl.int64), tl.num_programs(1)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    end = state + (batch * heads + h) * SIZE + i
+    s = tl.load(end, mask=i < SIZE)
+    for chunk in range(0, chunks):
+        of_chunk = (batch * chunks + chunk) * heads + h
+        tl.store(before + of_chunk * SIZE + i, s.to(before.dtype.element_ty), mask=i < SIZE)
+        s = s * tl.exp2(tl.load(sums + of_chunk * C + C - 1)) + tl.load(states + of_chunk * SIZE + i, mask=i < SIZE)
+    tl.store(end, s, mask=i < SIZE)
+
+
+@triton.jit
+def ssd_outputs(x, c, z, scores, before, steps, sums, skip, y, T, heads, groups, P: tl.constexpr, N: tl.constexpr, C: tl.constexpr,
+                BM: tl.constexpr, BK: tl.constexpr):
+    h, chunk, batch = tl.program_id(0) // (C // BM), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    m0 = tl.program_id(0) % (C // BM) * BM
+    g = h // (heads // groups)
+    of_chunk = (batch * tl.num_programs(1) + chunk) * heads + h
+    m, p, n, l = m0 + tl.arange(0, BM), tl.arange(0, P), tl.arange(0, N), tl.arange(0, BK)
+    t = chunk * C + m
+    sum_m = tl.load(sums + of_chunk * C + m)
+    state = tl.load(before + of_chunk * (P * N) + p[None, :] * N + n[:, None])
+    cs = tl.load(c + ((batch * T + t[:, None]) * groups + g) * N + n[None, :], mask=t[:, None] < T, other=0.0)
+    out = tl.dot(cs, state) * tl.exp2(sum_m)[:, None]
+    row = scores + ((batch * tl.num_programs(1) + chunk) * groups + g) * (C * C)
+    for k0 in range(0, min(m0 + BM, T - chunk * C), BK):
+        k = k0 + l
+        tk = chunk * C + k
+        s = tl.load(row + m[:, None] * C + k[None, :])
+        xs = tl.load(x + ((batch * T + tk[:, None]) * heads + h) * P + p[None, :], mask=tk[:, None] < T, other=0.0)
+        decay = tl.exp2(sum_m[:, None] - tl.load(sums + of_chunk * C + k)[None, :])
+        weight = tl.where(m[:, None] >= k[None, :], s.to(tl.float32) * decay * tl.load(steps + of_chunk * C + k)[None, :], 0.0)
+        out = tl.dot(weight.to(xs.dtype), xs, out)
+    at = ((batch * T + t[:, None]) * heads + h) * P + p[None, :]
+    inside = t[:, None] < T
+    out += tl.load(skip + h) * tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    gate = tl.load(z + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(y + at, (out * gate / (1 + tl.exp(-gate))).to(y.dtype.element_ty), mask=inside)

@@ -100,6 +100,40 @@ def selective_scan(dev, rng, batch, channels, T, N=16, **more):
     return Run(call, [("y", y.numpy(), want * Z / (1 + np.exp(-Z)), 2e-6), ("state", state.numpy(), h, 2e-6)], bytes=16 * x.size)
 
 
+def mamba2(dev, rng, batch, heads, groups, T, P=64, N=128, C=256, gate=True, dtype="bf16", **more):
+    """The five launches of examples/mamba2.tile beside the recurrence, step by step."""
+    narrow, wide = cases.NARROW[dtype], cases.WIDE[dtype]
+    chunks, BM = tilec.cdiv(T, C), more.get("BM", 128)
+    x, z = (narrow(rng.standard_normal((batch, T, heads, P), np.float32)) for _ in range(2))
+    b, c = (narrow(rng.standard_normal((batch, T, groups, N), np.float32) / N ** 0.25) for _ in range(2))
+    dt, bias = rng.standard_normal((batch, T, heads), np.float32), rng.standard_normal(heads, np.float32) - 3
+    a, skip = -np.exp(rng.standard_normal(heads, np.float32)), rng.standard_normal(heads, np.float32)
+    first = rng.standard_normal((batch, heads, P, N), np.float32)
+    d = {n: dev.array(v, dtype) for n, v in dict(x=x, z=z, b=b, c=c).items()}
+    steps, sums = (poisoned(dev, (batch, chunks, heads, C), "f32") for _ in range(2))
+    scores, before = poisoned(dev, (batch, chunks, groups, C, C), dtype), poisoned(dev, (batch, chunks, heads, P, N), dtype)
+    states, state, y = poisoned(dev, (batch, chunks, heads, P, N), "f32"), dev.array(first), poisoned(dev, x.shape, dtype)
+    load = lambda name, **m: kernel(dev, "mamba2.tile", name, C=C, **m, **{n: v for n, v in more.items() if n in ("warps", "STAGES")})
+    load16 = lambda name, **m: load(name, E=dtype, **m)
+    launch(load("ssd_steps"), (chunks, tilec.cdiv(heads, 16), batch), dev.array(dt), dev.array(bias), dev.array(a), steps, sums, T, heads)
+    launch(load16("ssd_scores", N=N, BM=BM), ((C // BM) ** 2, chunks, batch * groups), d["b"], d["c"], scores, T, groups)
+    launch(load16("ssd_states", P=P, N=N, BK=min(64, C)), (heads, chunks, batch), d["x"], d["b"], steps, sums, states, T, heads, groups)
+    launch(load16("ssd_pass", SIZE=P * N), (tilec.cdiv(P * N, 1024), heads, batch), states, before, sums, state, chunks)
+    call = launch(load16("ssd_outputs", P=P, N=N, BM=BM, BK=min(64, C)), (heads * (C // BM), chunks, batch), d["x"], d["c"], d["z"] if gate else None, scores, before,
+                  steps, sums, dev.array(skip), y, T, heads, groups)
+    X, Z, B, K = (wide(v).astype(np.float64) for v in (x, z, b, c))
+    step = np.log1p(np.exp((dt + bias).astype(np.float64)))
+    S, want = first.astype(np.float64), np.empty(X.shape)
+    B, K = (np.repeat(v, heads // groups, axis=2) for v in (B, K))
+    for t in range(T):
+        S = S * np.exp(step[:, t] * a)[:, :, None, None] + (step[:, t, :, None] * X[:, t])[..., None] * B[:, t, :, None, :]
+        want[:, t] = (S @ K[:, t, :, :, None])[..., 0] + skip[:, None] * X[:, t]
+    if gate:
+        want *= Z / (1 + np.exp(-Z))
+    near = 4 * cases.ROUNDING[dtype]
+    return Run(call, [("y", wide(y.numpy()), want, near), ("state", state.numpy(), S, near)], flops=batch * T * heads * P * (2 * N + C), dtype=dtype)
+
+
 def conv2d(dev, rng, n, h, w, ci, co, R=3, S=3, STRIDE=1, PAD=1, BM=128, BN=64, **more):
     p, q = (h + 2 * PAD - R) // STRIDE + 1, (w + 2 * PAD - S) // STRIDE + 1
     x, f = rng.standard_normal((n, h, w, ci), np.float32).astype(np.float16), rng.standard_normal((co, R, S, ci), np.float32).astype(np.float16)
@@ -204,6 +238,9 @@ CASES = [
          grid(heads=(32,), T=(2000,), values=(64, 128), delta=(False, True))),
     Case("selective_scan", selective_scan, [dict(batch=2, channels=3, T=100), dict(batch=1, channels=2, T=64, N=8), dict(batch=1, channels=2, T=1)],
          [dict(batch=2, channels=1024, T=2000), dict(batch=1, channels=3, T=4097, N=8)]),
+    Case("mamba2", mamba2, [dict(batch=2, heads=4, groups=2, T=150, P=16, N=32, C=64, BM=32), dict(batch=1, heads=2, groups=1, T=64, P=32, N=16, C=64, BM=64, gate=False, dtype="f16"),
+                            dict(batch=1, heads=3, groups=3, T=1, P=16, N=16, C=32, BM=32)],
+         [dict(batch=2, heads=24, groups=1, T=2048), dict(batch=1, heads=8, groups=2, T=1000, dtype="f16"), dict(batch=2, heads=8, groups=8, T=777, C=128, gate=False)]),
     Case("conv2d", conv2d, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=9, co=10, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16)],
          [dict(n=32, h=56, w=56, ci=64, co=64), dict(n=3, h=17, w=19, ci=33, co=50, R=5, S=3, STRIDE=2, PAD=2)]),
     Case("conv2d_window", conv2d_window, [dict(n=2, h=9, w=7, ci=40, co=24, BM=64, BN=32), dict(n=2, h=10, w=11, ci=72, co=72, BM=128, BN=64), dict(n=2, h=12, w=13, ci=72, co=136, BM=256, BN=128, WARPS=8), dict(n=1, h=10, w=11, ci=32, co=64, R=1, S=1, PAD=0, BM=64), dict(n=3, h=8, w=9, ci=16, co=8, R=5, S=3, STRIDE=2, PAD=2, BM=64, BN=16), dict(n=2, h=9, w=12, ci=24, co=16, DILATION=2, PAD=2, BM=64, BN=16, BK=32, between=3, STAGES=2), dict(n=1, h=7, w=7, ci=9, co=12, BM=64, BN=16, between=1)],
