@@ -123,7 +123,7 @@ take_tensor(Cursor *c, Tensor *t, uint64_t *offset, Fail *fail)
   uint64_t type = take_number(c, 4);
   *offset = take_number(c, 8);
   for (Format f = 0; f < FORMAT_COUNT; f++)
-    if (format_infos[f].gguf == type) {
+    if (format_infos[f].gguf == (int64_t)type) {
       t->format = f;
       return 0;
     }

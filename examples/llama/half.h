@@ -1,6 +1,7 @@
 /* half.h - numbers of 16 bits as they lie in files. */
 #ifndef LLAMA_HALF_H
 #define LLAMA_HALF_H
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -33,6 +34,15 @@ f16_value(uint16_t h)
     return sign ? -f : f;
   }
   return float_of_bits(sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13);
+}
+
+/* An 8-bit float with 4 bits of exponent (e4m3), which has no infinity. */
+static inline float
+f8_value(uint8_t b)
+{
+  int exponent = b >> 3 & 15, mantissa = b & 7;
+  float f = (b & 0x7f) == 0x7f ? NAN : exponent ? ldexpf((float)(8 + mantissa), exponent - 10) : (float)mantissa * 0x1p-9f;
+  return b & 0x80 ? -f : f;
 }
 
 /* To nearest, ties to even. The sum with a power of two leaves the digits that a number of this size has, rounded, in its last places. */

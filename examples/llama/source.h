@@ -4,8 +4,10 @@
 #include "config.h"
 #include "tokenizer.h"
 
+enum { FILES_MOST = 256 };
 typedef struct Source {
-  Mapping weights, config_text, tokenizer_text;         /* the last two are empty with GGUF */
+  Mapping weights[FILES_MOST], index_text, config_text, tokenizer_text;     /* GGUF is one file */
+  size_t files;
   bool gguf;
   Tensors tensors;
   Config config;

@@ -4,13 +4,12 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 8 };    /* as kernels.tile has them */
+enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 8, BRING_PART = 16384 };  /* as kernels.tile has them */
+enum { BRING_MOST = 32 << 20 };         /* bytes that the L2 cache keeps beside what attention reads */
 
 typedef int Attend(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *,
-                   float *, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
-typedef int Merge(TilertStream *, const uint32_t *, const float *, const float *, tile_f16 *, int32_t, int32_t, TilertError *);
-static const struct { uint64_t most; Attend *attend; Merge *merge; } heads_of[] = {
-  {64, attend_HEAD64, merge_HEAD64}, {128, attend_HEAD128, merge_HEAD128}, {256, attend_HEAD256, merge_HEAD256}};
+                   float *, int32_t *, tile_f16 *, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
+static Attend *const attend_of[] = {attend_HEAD64, attend_HEAD128, attend_HEAD256};
 
 static uint64_t
 blocks(uint64_t n, uint64_t size)
@@ -28,45 +27,55 @@ launch_norm(Session *s, size_t first, const TilertBuffer *gain, int32_t M, Tiler
   return norm(s->gpu->stream, grid, (const float *)gpu_at(s->x) + first * (size_t)dim, gpu_at(gain), gpu_at(s->h), dim, (float)s->model->config.eps, err);
 }
 
+/* y = norm(x) w^T of M rows of x from `first` on; gated: silu(gate) * up of what that gives goes to s->a, over y. */
+static int
+launch_after_norm(Session *s, const Linear *l, const TilertBuffer *gain, TilertBuffer *y, bool gates, size_t first, int32_t M, TilertError *err)
+{
+  int32_t half = l->rows / 2;
+  bool at_once = M == 1 && (!gates || linear_takes_gates(l)), norms = at_once && !first && linear_takes_norm(l);
+  uint32_t grid[3] = {(uint32_t)blocks((uint64_t)half, GATED_BLOCK), (uint32_t)M, 1};
+  int status = norms ? 0 : launch_norm(s, first, gain, M, err);
+  if (!status && at_once)
+    return token_launch(s->gpu, l, &(TokenProduct){.h = s->h, .x = s->x, .gain = norms ? gain : NULL, .eps = (float)s->model->config.eps, .y = y,
+                                                   .gated = gates ? s->a : NULL}, err);
+  if (!status)
+    status = linear_launch(s->gpu, l, s->h, y, M, l->rows, false, err);
+  return status || !gates ? status : gated(s->gpu->stream, grid, gpu_at(y), gpu_at(s->a), half, err);
+}
+
 static int
 launch_attention(Session *s, uint64_t layer, int32_t M, TilertError *err)
 {
+  const Matrix *next = &s->model->layers[layer].o.part[0];
+  size_t brought = M == 1 && s->gpu->wide ? matrix_bytes(next) : 0;
+  brought = brought < BRING_MOST ? brought : BRING_MOST;
   const Config *c = &s->model->config;
   int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim, splits = M == 1 ? s->splits : 1;
   size_t kind = c->head_dim <= 64 ? 0 : c->head_dim <= 128 ? 1 : 2;
   uint64_t rows = ATTEND_ROWS / (c->heads / c->kv_heads);
-  uint32_t turned[3] = {(uint32_t)M, (uint32_t)(heads + 2 * kv_heads), 1}, merged[3] = {(uint32_t)(M * heads), 1, 1};
+  uint32_t turned[3] = {(uint32_t)M, (uint32_t)(heads + 2 * kv_heads) + (uint32_t)(brought / BRING_PART), 1};
   uint32_t seen[3] = {(uint32_t)blocks((uint64_t)M, rows), (uint32_t)kv_heads, (uint32_t)splits};
   int status = turn(s->gpu->stream, turned, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->position), gpu_at(s->table),
                     gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), heads, kv_heads, d, c->neighbours ? 2 : 1,
-                    c->neighbours ? 1 : d / 2, err);
-  if (!status)
-    status = heads_of[kind].attend(s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
-                                   gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
-  return status ? status : heads_of[kind].merge(s->gpu->stream, merged, gpu_at(s->part), gpu_at(s->lse), gpu_at(s->q), d, splits, err);
+                    c->neighbours ? 1 : d / 2, gpu_at(next->w), (int64_t)brought, err);
+  return status ? status : attend_of[kind](s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
+                                           gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->a), M, heads, kv_heads, d,
+                                           (float)(1 / sqrt((double)d)), err);
 }
 
 static int
 launch_layer(Session *s, uint64_t i, int32_t M, TilertError *err)
 {
   const Layer *l = &s->model->layers[i];
-  TilertStream *stream = s->gpu->stream;
-  int32_t dim = (int32_t)s->model->config.dim, hidden = (int32_t)s->model->config.hidden;
-  uint32_t grid[3] = {(uint32_t)blocks((uint64_t)hidden, GATED_BLOCK), (uint32_t)M, 1};
-  int status = launch_norm(s, 0, l->attention_norm, M, err);
-  if (!status)
-    status = linear_launch(s->gpu, &l->qkv, s->h, s->qkv, M, l->qkv.rows, false, err);
+  int32_t dim = (int32_t)s->model->config.dim;
+  int status = launch_after_norm(s, &l->qkv, l->attention_norm, s->qkv, false, 0, M, err);
   if (!status)
     status = launch_attention(s, i, M, err);
   if (!status)
-    status = linear_launch(s->gpu, &l->o, s->q, s->x, M, dim, true, err);
+    status = linear_launch(s->gpu, &l->o, s->a, s->x, M, dim, true, err);
   if (!status)
-    status = launch_norm(s, 0, l->hidden_norm, M, err);
-  if (!status)
-    status = linear_launch(s->gpu, &l->gate_up, s->h, s->g, M, 2 * hidden, false, err);
-  if (!status)
-    status = gated(stream, grid, gpu_at(s->g), gpu_at(s->h), hidden, err);
-  return status ? status : linear_launch(s->gpu, &l->down, s->h, s->x, M, dim, true, err);
+    status = launch_after_norm(s, &l->gate_up, l->hidden_norm, s->g, true, 0, M, err);
+  return status ? status : linear_launch(s->gpu, &l->down, s->a, s->x, M, dim, true, err);
 }
 
 /* Of the last of M tokens. */
@@ -76,9 +85,7 @@ launch_choice(Session *s, int32_t M, TilertError *err)
   bool cold = s->sampling.temperature == 0;
   int32_t V = (int32_t)s->model->vocabulary, n = (int32_t)blocks((uint64_t)V, BEST_BLOCK);
   uint32_t grid[3] = {(uint32_t)n, 1, 1}, one[3] = {1, 1, 1};
-  int status = launch_norm(s, (size_t)M - 1, s->model->out_norm, 1, err);
-  if (!status)
-    status = linear_launch(s->gpu, &s->model->head, s->h, s->logits, 1, V, false, err);
+  int status = launch_after_norm(s, &s->model->head, s->model->out_norm, s->logits, false, (size_t)M - 1, 1, err);
   if (!status)
     status = (cold ? best_of_K1 : best_of_K64)(s->gpu->stream, grid, gpu_at(s->logits), gpu_at(s->best), gpu_at(s->token), V, err);
   if (!status)
@@ -145,19 +152,20 @@ static int
 open_buffers(Session *s, Fail *fail)
 {
   const Config *c = &s->model->config;
-  uint64_t q = c->heads * c->head_dim, h = c->hidden > c->dim ? c->hidden : c->dim, choices = blocks(s->model->vocabulary, BEST_BLOCK) * CHOICES;
-  uint64_t parts = c->heads * PIECE;       /* a row of each token, or of each split of one */
+  uint64_t q = c->heads * c->head_dim, a = c->hidden > q ? c->hidden : q, choices = blocks(s->model->vocabulary, BEST_BLOCK) * CHOICES;
+  uint64_t ended = 4 * c->kv_heads * PIECE, parts = c->heads * PIECE;       /* a row of each token, or of each split of one */
   static_assert((int)PIECE >= (int)SPLITS_GPU, "a decoded token's splits take the rows of a piece");
   const struct { TilertBuffer **to; uint64_t bytes; } all[] = {
-    {&s->position, 4}, {&s->tokens, 4 * PIECE}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * PIECE * c->dim}, {&s->h, 2 * PIECE * h},
-    {&s->qkv, 4 * PIECE * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * PIECE * q}, {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
+    {&s->position, 4}, {&s->tokens, 4 * PIECE}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * PIECE * c->dim}, {&s->h, 2 * PIECE * c->dim},
+    {&s->qkv, 4 * PIECE * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * PIECE * q}, {&s->a, 2 * PIECE * a}, {&s->ended, ended}, {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
     {&s->g, 8 * PIECE * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
   if (choices > CHOOSE_MOST)
     return fail_with(fail, "a vocabulary of %" PRIu64 "; at most %d can be sampled from", s->model->vocabulary, CHOOSE_MOST / CHOICES * BEST_BLOCK);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (!(*all[i].to = gpu_take(s->gpu, (size_t)all[i].bytes, "what a step works on", fail)))
       return -1;
-  return 0;
+  TilertError err = {0};
+  return gpu_status(tilert_buffer_fill(s->ended, 0, (size_t)ended, 0, 1, NULL, &err), &err, fail);
 }
 
 static int

@@ -19,7 +19,7 @@ typedef struct Session {
   int32_t splits;               /* of the keys, in attention */
   TilertBuffer **keys, **values;                        /* of each layer: [pages, PAGE, kv_heads, head_dim] */
   TilertBuffer *table, *position, *tokens, *text;
-  TilertBuffer *x, *h, *qkv, *q, *part, *lse, *g, *logits, *best, *token;
+  TilertBuffer *x, *h, *qkv, *q, *a, *ended, *part, *lse, *g, *logits, *best, *token;
   int32_t *page_of, *free_pages;                        /* the table, and pages that nothing is in; the last one is taken first */
   uint64_t free_count;
   TilertGraph *graph;

@@ -1,4 +1,5 @@
 #include "tensors.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,24 @@ compare_names(const void *a, const void *b)
   return compare_texts(((const Tensor *)a)->name, ((const Tensor *)b)->name);
 }
 
+/* The scale of `w` is called `w_scale`; with one for each block of 128 x 128, as `w_scale_inv`, such matrices are not read. */
+static int
+find_scale(const Tensors *all, Tensor *t, Fail *fail)
+{
+  char name[NAME_SHOWN + sizeof "_scale_inv"];
+  int n = snprintf(name, sizeof name, "%.*s_scale_inv", TEXT_ARGS(t->name));
+  if (t->name.len > NAME_SHOWN)
+    return 0;                   /* no tensor that is asked for has such a name */
+  if (tensors_find(all, name))
+    return fail_with(fail, "tensor %.*s: scales of blocks (%s) cannot be used", TEXT_ARGS(t->name), name);
+  name[(size_t)n - strlen("_inv")] = 0;
+  t->scale = tensors_find(all, name);
+  if (t->scale && (format_infos[t->scale->format].elements != 1 || t->scale->format == FORMAT_F8 ||
+                   (t->scale->rows * t->scale->cols != 1 && t->scale->rows * t->scale->cols != t->rows)))
+    return fail_with(fail, "tensor %s: one number, or one for each of %llu rows, is expected", name, (unsigned long long)t->rows);
+  return 0;
+}
+
 int
 tensors_index(Tensors *all, Fail *fail)
 {
@@ -55,6 +74,9 @@ tensors_index(Tensors *all, Fail *fail)
   for (size_t i = 1; i < all->count; i++)
     if (!compare_names(&all->at[i - 1], &all->at[i]))
       return fail_with(fail, "tensor %.*s: there are two of that name", TEXT_ARGS(all->at[i].name));
+  for (size_t i = 0; i < all->count; i++)
+    if (all->at[i].format == FORMAT_F8 && find_scale(all, &all->at[i], fail))
+      return -1;
   return 0;
 }
 

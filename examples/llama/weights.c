@@ -4,15 +4,22 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { PACKERS_MAX = 16, PACKED_ALONE = 1 << 20 };        /* threads that pack a matrix; numbers that are not worth another */
 
-/* Where a row goes: words (or f16 numbers), scales, mins. */
-typedef struct Row { uint32_t *words; uint16_t *dense, *scales, *mins; } Row;
+/* Where a row goes: words (or f16 numbers, or bytes), a scale for each group, mins; of 8-bit floats one scale. */
+typedef struct Row { uint32_t *words; uint16_t *scales, *mins; float *scale; } Row;
 typedef struct FormInfo { uint32_t group, bits; bool mins; } FormInfo;
 static const FormInfo form_infos[FORM_COUNT] = {
-  [FORM_DENSE] = {0, 16, false}, [FORM_U4] = {32, 4, true}, [FORM_I8] = {32, 8, false}, [FORM_I8_16] = {16, 8, false}};
+  [FORM_DENSE] = {0, 16, false}, [FORM_F8] = {0, 8, false}, [FORM_U4] = {32, 4, true}, [FORM_I8] = {32, 8, false}, [FORM_I8_16] = {16, 8, false}};
+
+size_t
+matrix_bytes(const Matrix *m)
+{
+  return (size_t)m->rows * (size_t)m->cols * form_infos[m->form].bits / 8;
+}
 
 /* ---- one block of a format: its integers, a scale for each group, a least number ---- */
 
@@ -83,13 +90,15 @@ take_q6_k(const uint8_t *p, Block *b)
 
 typedef struct Taker { Form form; void (*take)(const uint8_t *p, Block *b); } Taker;
 static const Taker takers[FORMAT_COUNT] = {
-  [FORMAT_F32] = {FORM_DENSE, NULL}, [FORMAT_F16] = {FORM_DENSE, NULL}, [FORMAT_BF16] = {FORM_DENSE, NULL},
+  [FORMAT_F32] = {FORM_DENSE, NULL}, [FORMAT_F16] = {FORM_DENSE, NULL}, [FORMAT_BF16] = {FORM_DENSE, NULL}, [FORMAT_F8] = {FORM_F8, NULL},
   [FORMAT_Q4_0] = {FORM_U4, take_q4_0}, [FORMAT_Q4_1] = {FORM_U4, take_q4_1}, [FORMAT_Q8_0] = {FORM_I8, take_q8_0},
   [FORMAT_Q4_K] = {FORM_U4, take_q4_k}, [FORMAT_Q6_K] = {FORM_I8_16, take_q6_k}};
 
 static float
 dense_value(const Tensor *t, const uint8_t *p)
 {
+  if (t->format == FORMAT_F8)
+    return f8_value(*p);
   uint32_t bits = (uint32_t)bits16(p);
   if (t->format == FORMAT_F16)
     return f16_value((uint16_t)bits);
@@ -102,16 +111,25 @@ row_of(const Tensor *t, uint64_t row)
   return t->data + row * (t->size / t->rows);
 }
 
+/* Of a row of 8-bit floats. */
+static float
+scale_of(const Tensor *t, uint64_t row)
+{
+  const Tensor *s = t->scale;
+  return s ? dense_value(s, s->data + (s->rows * s->cols == 1 ? 0 : row) * format_infos[s->format].bytes) : 1;
+}
+
 void
 tensor_row(const Tensor *t, uint64_t row, float *out)
 {
   const FormatInfo *f = &format_infos[t->format];
   const uint8_t *p = row_of(t, row);
   uint32_t group = form_infos[takers[t->format].form].group;
+  float scale = scale_of(t, row);
   Block b = {.q = {0}};
   for (uint64_t at = 0; at < t->cols; at += f->elements, p += f->bytes) {
     if (!takers[t->format].take) {
-      out[at] = dense_value(t, p);
+      out[at] = dense_value(t, p) * scale;
       continue;
     }
     takers[t->format].take(p, &b);
@@ -133,6 +151,18 @@ pack_dense(const Tensor *t, uint64_t row, uint16_t *to, Fail *fail)
     if ((to[i] & 0x7fff) >= 0x7c00)
       return fail_with(fail, "tensor %.*s: row %llu has %g, which f16 does not", TEXT_ARGS(t->name), (unsigned long long)row, (double)v);
   }
+  return 0;
+}
+
+static int
+pack_f8(const Tensor *t, uint64_t row, const Row *to, Fail *fail)
+{
+  const uint8_t *p = row_of(t, row);
+  *to->scale = scale_of(t, row);
+  for (uint64_t i = 0; i < t->cols; i++)
+    if ((p[i] & 0x7f) == 0x7f)
+      return fail_with(fail, "tensor %.*s: row %llu has no number at %llu", TEXT_ARGS(t->name), (unsigned long long)row, (unsigned long long)i);
+  memcpy(to->words, p, (size_t)t->cols);
   return 0;
 }
 
@@ -159,7 +189,7 @@ pack_grouped(const Tensor *t, uint64_t row, const Row *to)
 }
 
 /* The parts of a matrix on the host, on their way. */
-typedef struct Packed { uint32_t *w; uint16_t *scales, *mins; size_t w_bytes, group_bytes; } Packed;
+typedef struct Packed { uint32_t *w; uint16_t *scales, *mins; float *row_scales; size_t w_bytes, group_bytes, row_bytes; } Packed;
 
 /* Rows from `from` to before `to` of the tensors below each other, by one thread. */
 typedef struct Share { const Tensor *const *tensors; const Matrix *m; const Packed *p; uint64_t from, to; int status; Fail fail; } Share;
@@ -176,9 +206,11 @@ pack_share(void *user)
     for (; row - first >= (*t)->rows; t++)
       first += (*t)->rows;
     uint32_t *words = s->p->w + row * row_words;
-    Row to = {words, (uint16_t *)words, s->p->scales + row * row_groups, s->p->mins + row * row_groups};
+    Row to = {words, s->p->scales + row * row_groups, s->p->mins + row * row_groups, s->m->form == FORM_F8 ? s->p->row_scales + row : NULL};
     if (s->m->form == FORM_DENSE)
-      s->status = pack_dense(*t, row - first, to.dense, &s->fail);
+      s->status = pack_dense(*t, row - first, (uint16_t *)words, &s->fail);
+    else if (s->m->form == FORM_F8)
+      s->status = pack_f8(*t, row - first, &to, &s->fail);
     else
       pack_grouped(*t, row - first, &to);
   }
@@ -217,12 +249,14 @@ static int
 pack(const Tensor *const *tensors, const Matrix *m, Packed *p, Fail *fail)
 {
   const FormInfo *form = &form_infos[m->form];
-  p->w_bytes = (size_t)m->rows * ((size_t)m->cols * form->bits / 32) * 4;
+  p->w_bytes = matrix_bytes(m);
   p->group_bytes = form->group ? (size_t)m->rows * ((size_t)m->cols / form->group) * 2 : 0;
   p->w = calloc(p->w_bytes, 1);
   p->scales = calloc(p->group_bytes + 1, 1);
   p->mins = calloc(p->group_bytes + 1, 1);
-  if (!p->w || !p->scales || !p->mins)
+  p->row_bytes = m->form == FORM_F8 ? (size_t)m->rows * sizeof *p->row_scales : 0;
+  p->row_scales = calloc(p->row_bytes + 1, 1);
+  if (!p->w || !p->scales || !p->mins || !p->row_scales)
     return fail_with(fail, "tensor %.*s: no memory for %zu bytes", TEXT_ARGS(tensors[0]->name), p->w_bytes);
   return pack_rows(tensors, m, p, fail);
 }
@@ -233,6 +267,10 @@ send(Gpu *g, const Packed *p, const char *name, Matrix *m, Fail *fail)
   m->w = gpu_put(g, p->w, p->w_bytes, name, fail);
   if (!m->w || m->form == FORM_DENSE)
     return m->w ? 0 : -1;
+  if (m->form == FORM_F8) {
+    m->scales = gpu_put(g, p->row_scales, p->row_bytes, name, fail);
+    return m->scales ? 0 : -1;
+  }
   m->scales = gpu_put(g, p->scales, p->group_bytes, name, fail);
   m->mins = m->scales;                                  /* a form without mins does not look at them */
   if (m->scales && form_infos[m->form].mins)
@@ -259,6 +297,7 @@ matrix_load(Gpu *g, const Tensor *const *tensors, int count, Matrix *out, Fail *
   free(p.w);
   free(p.scales);
   free(p.mins);
+  free(p.row_scales);
   return status;
 }
 
@@ -295,33 +334,89 @@ vector_load(Gpu *g, const Tensor *t, Fail *fail)
 
 /* ---- launches ---- */
 
-typedef int MatvecGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t, int32_t,
-                          TilertError *);
+typedef int MatvecGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, const tile_f16 *, int32_t,
+                          int32_t, int32_t, TilertError *);
+typedef int MatvecGated(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, const float *, tile_f16 *, int32_t,
+                        int32_t, int32_t, TilertError *);
 typedef int ProductGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t, int32_t,
                            int32_t, int32_t, TilertError *);
 typedef int EmbedGrouped(TilertStream *, const uint32_t *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t,
                          TilertError *);
-/* matvec: for the simulator; for a GPU, of few rows, of many. */
+/* matvec: for the simulator; for a GPU, of few rows, of many. gated: for the simulator, for a GPU. */
 enum { MANY_ROWS = 16384 };
-static const struct { MatvecGrouped *matvec[3]; ProductGrouped *product; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
-  [FORM_U4] = {{matvec_grouped_Wu4_GROUP32_MINtrue, matvec_spans_Wu4_GROUP32_MINtrue_BN2, matvec_spans_Wu4_GROUP32_MINtrue_BN4},
-               product_grouped_Wu4_GROUP32_MINtrue, embed_grouped_Wu4_GROUP32_MINtrue},
-  [FORM_I8] = {{matvec_grouped_Wi8_GROUP32_MINfalse, matvec_spans_Wi8_GROUP32_MINfalse_BN2, matvec_spans_Wi8_GROUP32_MINfalse_BN4},
-               product_grouped_Wi8_GROUP32_MINfalse, embed_grouped_Wi8_GROUP32_MINfalse},
-  [FORM_I8_16] = {{matvec_grouped_Wi8_GROUP16_MINfalse, matvec_spans_Wi8_GROUP16_MINfalse_BN2, matvec_spans_Wi8_GROUP16_MINfalse_BN4},
-                  product_grouped_Wi8_GROUP16_MINfalse, embed_grouped_Wi8_GROUP16_MINfalse}};
+#define GROUPED(form) {{matvec_grouped_##form##_GATEDfalse, matvec_spans_##form##_GATEDfalse_BN2, matvec_spans_##form##_GATEDfalse_BN4}, \
+                       {matvec_grouped_##form##_GATEDtrue, matvec_spans_##form##_GATEDtrue_BN4}, product_grouped_##form, embed_grouped_##form}
+static const struct { MatvecGrouped *matvec[3]; MatvecGated *gated[2]; ProductGrouped *product; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
+  [FORM_U4] = GROUPED(Wu4_GROUP32_MINtrue), [FORM_I8] = GROUPED(Wi8_GROUP32_MINfalse), [FORM_I8_16] = GROUPED(Wi8_GROUP16_MINfalse)};
+#undef GROUPED
 
+/* No argument of a kernel is null; one that a configuration does not look at may be anything. */
+static void *
+or_unused(void *p, void *otherwise)
+{
+  return p ? p : otherwise;
+}
+
+/* One matrix of p's, whose rows of y these are. */
 static int
-matrix_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
+matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, TilertError *err)
 {
   TilertStream *s = g->stream;
-  const void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins);
-  if (m->form == FORM_DENSE && M == 1)
-    return (g->wide ? matvec_dense_WIDEtrue : matvec_dense_WIDEfalse)(s, h, w, y, m->rows, m->cols, add, err);
+  void *w = gpu_at(m->w), *scales = or_unused(gpu_at(m->scales), w), *mins = gpu_at(m->mins), *h = or_unused(gpu_at(p->h), w);
+  void *x = or_unused(gpu_at(p->x), w), *gain = or_unused(gpu_at(p->gain), w), *a = or_unused(gpu_at(p->gated), w);
+  bool gated = p->gated != NULL;
+  int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
+#define CALL(kernel) kernel(s, h, x, gain, w, scales, y, a, rows, cols, p->add, p->eps, err)
+#define WIDE(kernel) (g->wide ? CALL(kernel##_WIDEtrue) : CALL(kernel##_WIDEfalse))
+#define DENSE(kernel) (gated ? WIDE(kernel##_NORMtrue_GATEDtrue) : p->gain ? WIDE(kernel##_NORMtrue_GATEDfalse) : WIDE(kernel##_NORMfalse_GATEDfalse))
   if (m->form == FORM_DENSE)
-    return product_dense(s, h, w, y, M, m->rows, m->cols, stride, add, err);
-  if (M == 1)
-    return grouped[m->form].matvec[g->wide ? 1 + (m->rows >= MANY_ROWS) : 0](s, h, w, scales, mins, y, m->rows, m->cols, add, err);
+    return DENSE(matvec_dense_Wf16);
+  if (m->form == FORM_F8)
+    return DENSE(matvec_dense_Wf8e4m3);
+#undef DENSE
+#undef WIDE
+#undef CALL
+  if (gated)
+    return grouped[m->form].gated[g->wide](s, h, w, scales, mins, y, a, rows, cols, p->add, err);
+  return grouped[m->form].matvec[g->wide ? 1 + (m->rows >= MANY_ROWS) : 0](s, h, w, scales, mins, y, a, rows, cols, p->add, err);
+}
+
+bool
+linear_takes_norm(const Linear *l)
+{
+  for (int i = 0; i < l->count; i++)
+    if (form_infos[l->part[i].form].group)
+      return false;
+  return true;
+}
+
+bool
+linear_takes_gates(const Linear *l)
+{
+  return l->count == 1;
+}
+
+int
+token_launch(const Gpu *g, const Linear *l, const TokenProduct *p, TilertError *err)
+{
+  float *y = gpu_at(p->y);
+  int status = 0;
+  for (int i = 0; i < l->count && !status; i++) {
+    status = matvec_launch(g, &l->part[i], p, y, err);
+    y = y ? y + l->part[i].rows : NULL;
+  }
+  return status;
+}
+
+static int
+product_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
+{
+  TilertStream *s = g->stream;
+  void *w = gpu_at(m->w), *scales = or_unused(gpu_at(m->scales), w), *mins = gpu_at(m->mins);
+  if (m->form == FORM_DENSE)
+    return product_dense_Wf16(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
+  if (m->form == FORM_F8)
+    return product_dense_Wf8e4m3(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
   return grouped[m->form].product(s, h, w, scales, mins, y, M, m->rows, m->cols, stride, add, err);
 }
 
@@ -330,8 +425,10 @@ linear_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *y, i
 {
   float *to = gpu_at(y);
   int status = 0;
+  if (M == 1)
+    return token_launch(g, l, &(TokenProduct){.h = h, .y = y, .add = add}, err);
   for (int i = 0; i < l->count && !status; to += l->part[i++].rows)
-    status = matrix_launch(g, &l->part[i], gpu_at(h), to, M, stride, add, err);
+    status = product_launch(g, &l->part[i], gpu_at(h), to, M, stride, add, err);
   return status;
 }
 
@@ -339,9 +436,13 @@ int
 embed_launch(TilertStream *s, const Matrix *m, TilertBuffer *tokens, TilertBuffer *x, int32_t M, TilertError *err)
 {
   enum { DENSE_BLOCK = 512, WORDS_BLOCK = 64 };         /* as kernels.tile has them */
-  uint32_t cols = (uint32_t)m->cols, words = m->form == FORM_DENSE ? 0 : cols * form_infos[m->form].bits / 32;
-  uint32_t grid[3] = {(uint32_t)M, m->form == FORM_DENSE ? (cols + DENSE_BLOCK - 1) / DENSE_BLOCK : (words + WORDS_BLOCK - 1) / WORDS_BLOCK, 1};
+  uint32_t cols = (uint32_t)m->cols, block = DENSE_BLOCK;
+  if (form_infos[m->form].group)
+    block = WORDS_BLOCK * 32 / form_infos[m->form].bits;
+  uint32_t grid[3] = {(uint32_t)M, (cols + block - 1) / block, 1};
   if (m->form == FORM_DENSE)
-    return embed_dense(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(x), m->cols, err);
+    return embed_dense_Wf16(s, grid, gpu_at(tokens), gpu_at(m->w), or_unused(gpu_at(m->scales), gpu_at(m->w)), gpu_at(x), m->cols, err);
+  if (m->form == FORM_F8)
+    return embed_dense_Wf8e4m3(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
   return grouped[m->form].embed(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), gpu_at(x), m->cols, err);
 }

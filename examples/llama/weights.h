@@ -4,9 +4,9 @@
 #include "gpu.h"
 #include "tensors.h"
 
-/* How a matrix is held: as f16, or as integers in words of 32 bits, the first of a row lowest, with a scale for each group along the row, and
+/* How a matrix is held: as f16, as 8-bit floats with a scale for each row in f32, or as integers in words of 32 bits, the first of a row lowest, with a scale for each group along the row, and
  * of u4 a least number: w = q * scale + min. No format loses anything that f16 keeps. */
-typedef enum Form { FORM_DENSE, FORM_U4, FORM_I8, FORM_I8_16, FORM_COUNT } Form;
+typedef enum Form { FORM_DENSE, FORM_F8, FORM_U4, FORM_I8, FORM_I8_16, FORM_COUNT } Form;
 
 typedef struct Matrix {
   Form form;
@@ -31,5 +31,14 @@ void tensor_row(const Tensor *t, uint64_t row, float *out);
 /* y (+)= h w^T for M tokens. Rows of y are stride apart. */
 int linear_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *y, int32_t M, int32_t stride, bool add,
                   TilertError *err);
+/* The same of one token for the norm of x, or, where gain is NULL, for h. gated: rows of the matrix are gates and, below them, as many more, and
+ * silu(gate) * other goes there in f16, instead of y. */
+typedef struct TokenProduct { const TilertBuffer *h, *x, *gain; float eps; TilertBuffer *y, *gated; bool add; } TokenProduct;
+int token_launch(const Gpu *g, const Linear *l, const TokenProduct *p, TilertError *err);
+/* What token_launch takes: a norm only with dense weights, gates only where all rows are one matrix. */
+bool linear_takes_norm(const Linear *l);
+bool linear_takes_gates(const Linear *l);
+/* Bytes of its rows, which lie one behind the other in m->w. */
+size_t matrix_bytes(const Matrix *m);
 int embed_launch(TilertStream *s, const Matrix *m, TilertBuffer *tokens, TilertBuffer *x, int32_t M, TilertError *err);
 #endif

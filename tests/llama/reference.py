@@ -44,6 +44,19 @@ def bf16_bytes(x):
     return (np.ascontiguousarray(x, "<f4").view("<u4") >> 16).astype("<u2")
 
 
+def f8_values(b):
+    """8-bit floats of 4 bits of exponent."""
+    exponent, mantissa = (b >> 3 & 15).astype(int), (b & 7).astype(np.float64)
+    return np.where(b & 128, -1.0, 1.0) * np.where(exponent, (8 + mantissa) * 2.0 ** (exponent - 10), mantissa * 2.0**-9)
+
+
+def random_f8(rng, rows, cols, each):
+    """(bytes, their scales in f32, the numbers that they mean): a scale for each row, or one."""
+    b = rng.integers(0, 0x78, (rows, cols), np.uint8) | rng.integers(0, 2, (rows, cols), np.uint8) << 7
+    scale = rng.uniform(0.0005, 0.001, (rows, 1) if each else (1,)).astype("<f4")
+    return b.tobytes(), scale, f8_values(b) * scale
+
+
 def random_tensor(rng, kind, rows, cols, size=1.0):
     """(bytes, the numbers that they mean)."""
     if kind in BLOCKS:
@@ -83,14 +96,18 @@ class Model:
     """config: layers, dim, hidden, heads, kv_heads, head_dim, vocabulary, context, eps, theta, tied. kinds: of a tensor by GGUF's name, "" of others."""
 
     def __init__(self, config, kinds, seed=1):
-        self.config, self.tensors = config, {}
+        self.config, self.tensors, self.scales = config, {}, {}        # scales: by the names of transformers
         rng = np.random.default_rng(seed)
         sizes = dict(config, q=config["heads"] * config["head_dim"], kv=config["kv_heads"] * config["head_dim"])
         names = [(f"blk.{i}.{g}", f"model.layers.{i}.{s}", g, r, c) for i in range(config["layers"]) for g, s, r, c in LAYER]
         names += [(g, s, g, r, c) for g, s, r, c in OUTSIDE if g != "output" or not config["tied"]]
         for gguf, safetensors, part, rows, cols in names:
             kind = kinds.get(part, kinds[""]) if rows else "F32"
-            data, values = random_tensor(rng, kind, sizes[rows] if rows else 1, sizes[cols])
+            if kind.startswith("F8"):                                   # with a scale for each row, but of keys, which have one
+                kind = "F8_E4M3"
+                data, self.scales[safetensors], values = random_f8(rng, sizes[rows], sizes[cols], part != "attn_k")
+            else:
+                data, values = random_tensor(rng, kind, sizes[rows] if rows else 1, sizes[cols])
             if not rows:
                 values = values * 3 + 1
                 data = values.astype("<f4").tobytes()
@@ -126,15 +143,26 @@ class Model:
         with open(path, "wb") as f:
             f.writelines([head, bytes(-len(head) % 32), *data])
 
-    def write_safetensors(self, folder):
-        c, head, at = self.config, {"__metadata__": {"format": "pt"}}, 0
+    def write_safetensors(self, folder, parts=1):
+        """In one file, or in several with a list of which holds what."""
+        c, all_ = self.config, {}
         for _, (name, kind, data, v) in self.tensors.items():
-            head[name + ".weight"] = {"dtype": kind, "shape": list(v.shape), "data_offsets": [at, at + len(data)]}
-            at += len(data)
-        text = json.dumps(head).encode()
+            all_[name + ".weight"] = (kind, v.shape, data)
+        for name, scale in self.scales.items():
+            all_[name + ".weight_scale"] = ("F32", scale.shape, scale.tobytes())
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "model.safetensors"), "wb") as f:
-            f.writelines([struct.pack("<Q", len(text)), text, *(data for _, _, data, _ in self.tensors.values())])
+        files = ["model.safetensors"] if parts == 1 else [f"model-{i + 1:05}-of-{parts:05}.safetensors" for i in range(parts)]
+        for i, file in enumerate(files):
+            head, at, own = {"__metadata__": {"format": "pt"}}, 0, list(all_.items())[i::parts]
+            for name, (kind, shape, data) in own:
+                head[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [at, at + len(data)]}
+                at += len(data)
+            text = json.dumps(head).encode()
+            with open(os.path.join(folder, file), "wb") as f:
+                f.writelines([struct.pack("<Q", len(text)), text, *(data for _, (_, _, data) in own)])
+        if parts > 1:
+            with open(os.path.join(folder, "model.safetensors.index.json"), "w") as f:
+                json.dump({"metadata": {}, "weight_map": {name: files[i % parts] for i, name in enumerate(all_)}}, f)
         with open(os.path.join(folder, "config.json"), "w") as f:
             json.dump({"model_type": "llama", "num_hidden_layers": c["layers"], "hidden_size": c["dim"], "intermediate_size": c["hidden"],
                        "num_attention_heads": c["heads"], "num_key_value_heads": c["kv_heads"], "head_dim": c["head_dim"],

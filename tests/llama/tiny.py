@@ -12,7 +12,7 @@ SHAPE = dict(layers=2, dim=64, hidden=96, heads=4, kv_heads=2, head_dim=16, voca
 WIDE = dict(SHAPE, layers=1, dim=256, hidden=512, heads=4, kv_heads=1, head_dim=72, tied=False, vocabulary=4200)
 CLOSE = 0.006       # of the logits' standard deviation, at most, in the mean square
 
-# (name, shape, kinds, prompt's tokens, decoded tokens, files)
+# (name, shape, kinds, prompt's tokens, decoded tokens, files: gguf, both, or in how many parts safetensors are)
 CASES = [
     ("quantised, tied", SHAPE, {"": "Q4_1", "token_embd": "Q8_0", "attn_v": "Q4_0"}, 20, 3, "gguf"),
     ("two pieces", SHAPE, {"": "Q8_0"}, 70, 2, "gguf"),
@@ -21,6 +21,8 @@ CASES = [
                                                                                       "attn_v": "Q6_K"}, 5, 3, "gguf"),
     ("heads of 136", dict(SHAPE, head_dim=136), {"": "Q8_0"}, 18, 2, "gguf"),
     ("f16, bf16, f32", dict(SHAPE, heads=2, kv_heads=1, head_dim=128, tied=False), {"": "BF16", "ffn_up": "F16", "attn_q": "F32"}, 18, 3, "both"),
+    ("8-bit floats", dict(WIDE, head_dim=64), {"": "F8_E4M3", "token_embd": "BF16"}, 19, 3, 1),
+    ("8-bit floats in three files, tied", SHAPE, {"": "F8_E4M3", "ffn_up": "F16"}, 1, 2, 3),
 ]
 
 
@@ -43,9 +45,11 @@ for name, shape, kinds, prompt, steps, files in CASES:
     with tempfile.TemporaryDirectory() as folder:
         model = reference.Model(shape, kinds, seed=len(name))
         text = [int(t) for t in np.random.default_rng(7).integers(0, shape["vocabulary"], prompt)]
-        ways = [(os.path.join(folder, "m.gguf"), True), (os.path.join(folder, "m"), False)][:2 if files == "both" else 1]
-        model.write_gguf(ways[0][0])
-        model.write_safetensors(os.path.join(folder, "m")) if files == "both" else None
+        ways = [(os.path.join(folder, "m.gguf"), True)] * (files in ("gguf", "both")) + [(os.path.join(folder, "m"), False)] * (files != "gguf")
+        if files in ("gguf", "both"):
+            model.write_gguf(ways[0][0])
+        if files != "gguf":
+            model.write_safetensors(os.path.join(folder, "m"), 1 if files == "both" else files)
         for path, neighbours in ways:
             print(f"{name}, {'GGUF' if neighbours else 'safetensors'}", flush=True)
             wrong = run(model, path, neighbours, text, steps, folder) or run(model, path, neighbours, text, steps, folder, "--wide")
@@ -89,6 +93,24 @@ with tempfile.TemporaryDirectory() as folder:
     model.tensors["blk.0.attn_k"] = (name, kind, np.full(values.shape, 1e6, "<f4").tobytes(), values)
     model.write_gguf(path)
     refused("tensor blk.0.attn_k.weight: row 0 has 1e+06, which f16 does not", path, "--ids=1", device)
+    model = reference.Model(SHAPE, {"": "F8_E4M3", "token_embd": "BF16"})
+    parts = os.path.join(folder, "parts")
+    model.scales["model.layers.1.mlp.up_proj"] = model.scales["model.layers.1.mlp.up_proj"][:5]
+    model.write_safetensors(parts)
+    refused("tensor model.layers.1.mlp.up_proj.weight_scale: one number, or one for each of 96 rows, is expected", parts, "--ids=1", device)
+    model = reference.Model(SHAPE, {"": "F8_E4M3", "token_embd": "BF16"})
+    name, kind, data, values = model.tensors["blk.0.ffn_down"]
+    model.tensors["blk.0.ffn_down"] = (name, kind, data[:200] + bytes([0x7f]) + data[201:], values)
+    model.write_safetensors(parts)
+    refused("tensor model.layers.0.mlp.down_proj.weight: row 2 has no number at 8", parts, "--ids=1", device)
+    model.write_safetensors(parts, 2)
+    listed = os.path.join(parts, "model.safetensors.index.json")
+    text = open(listed).read()
+    for wrong, expected in (("../model.safetensors", "is no name of a file in the folder"), ("none.safetensors", "No such file")):
+        open(listed, "w").write(text.replace("model-00002-of-00002.safetensors", wrong))
+        refused(expected, parts, "--ids=1", device)
+    open(listed, "w").write("{}")
+    refused("it has no weight_map", parts, "--ids=1", device)
 
 # Draws: the same for the same seed, others for others, and only tokens among the most probable ones.
 with tempfile.TemporaryDirectory() as folder:
