@@ -157,7 +157,8 @@ open_buffers(Session *s, Fail *fail)
   static_assert((int)PIECE >= (int)SPLITS_GPU, "a decoded token's splits take the rows of a piece");
   const struct { TilertBuffer **to; uint64_t bytes; } all[] = {
     {&s->position, 4}, {&s->tokens, 4 * PIECE}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * PIECE * c->dim}, {&s->h, 2 * PIECE * c->dim},
-    {&s->qkv, 4 * PIECE * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * PIECE * q}, {&s->a, 2 * PIECE * a}, {&s->ended, ended}, {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
+    {&s->qkv, 4 * PIECE * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * PIECE * q}, {&s->a, 2 * PIECE * a}, {&s->ended, ended},
+    {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
     {&s->g, 8 * PIECE * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
   if (choices > CHOOSE_MOST)
     return fail_with(fail, "a vocabulary of %" PRIu64 "; at most %d can be sampled from", s->model->vocabulary, CHOOSE_MOST / CHOICES * BEST_BLOCK);
