@@ -791,28 +791,6 @@ def attention_reference(q, k, v, sees, scale, cap=0.0):
     return e / np.maximum(e.sum(1, keepdims=True), 1e-300) @ v.astype(np.float64)
 
 
-def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLITS=4, CAP=0.0, dtype="f16", **defines):
-    """Keys and values are written to random pages, in random order; the rest of the cache is nan."""
-    n, most = len(lengths), tilec.cdiv(max(lengths), PAGE)
-    table = rng.permutation(n * most + 3)[: n * most].reshape(n, most).astype(np.int32)
-    (q, qv), tokens = given(rng, (n, kv_heads, GROUP, D), dtype, 2), sum(lengths)
-    k, v = (NARROW[dtype](rng.standard_normal((tokens, kv_heads, D), np.float32)) for _ in "kv")
-    slots = np.concatenate([table[i, np.arange(l) // PAGE].astype(np.int64) * PAGE + np.arange(l) % PAGE for i, l in enumerate(lengths)])
-    order = rng.permutation(tokens + 2)                              # the last two have no place
-    cache = [poisoned(dev, (n * most + 3, PAGE, kv_heads, D), dtype) for _ in "kv"]
-    new = [dev.array(np.concatenate([x, x[:2]])[order], dtype) for x in (k, v)]
-    launch(kernel(dev, "attention_paged.tile", "write_cache", T=dtype), tokens + 2, *new, *cache, dev.array(np.append(slots, [-1, -1])[order]), kv_heads * D)
-    heads = kv_heads * GROUP
-    part, lse, out = poisoned(dev, (n, heads, SPLITS, D), "f32"), poisoned(dev, (n, heads, SPLITS), "f32"), poisoned(dev, (n, heads, D), dtype)
-    kern = kernel(dev, "attention_paged.tile", "attend", T=dtype, GROUP=GROUP, D=D, PAGE=PAGE, SPLITS=SPLITS, CAP=CAP, **defines)
-    call = launch(kern, (n, kv_heads, SPLITS), dev.array(q, dtype), *cache, dev.array(table), dev.array(np.array(lengths, np.int32)), part, lse, D**-0.5, kv_heads, most)
-    launch(kernel(dev, "attention_paged.tile", "merge", T=dtype, D=D, SPLITS=SPLITS), n * heads, part, lse, out)
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    want = np.stack([np.concatenate([attention_reference(qv[i, h], WIDE[dtype](k[a:b, h]), WIDE[dtype](v[a:b, h]), True, D**-0.5, CAP) for h in range(kv_heads)])
-                     for i, (a, b) in enumerate(zip(starts, starts[1:]))])
-    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], bytes=2 * k.nbytes)
-
-
 def attention_wgmma(dev, rng, heads, S, D=64, causal=False, dtype="f16", programs=None, **defines):
     (q, qv), (k, kv), (v, vv) = (given(rng, (heads, S, D), dtype) for _ in range(3))
     o = poisoned(dev, q.shape, dtype)
@@ -1053,8 +1031,6 @@ CASES = [
     Case("matmul_w4", matmul_w4, [dict(m=64, n=256, k=256), dict(m=5, n=72, k=256, BM=8, BN=64), dict(m=5, n=72, k=128, GROUP=64, BM=8, BN=64, W="u4", zeros=True)] + grid(m=(40,), n=(72,), k=(192,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(32,), BN=(64,), BK=(64,)) +
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
-    Case("attention_paged", attention_paged, [dict(lengths=(70, 1, 129))] + grid(lengths=((33, 200),), GROUP=(1, 3), D=(128,), PAGE=(8,), SPLITS=(1, 8), CAP=(5.0,), dtype=("bf16",)),
-         [dict(lengths=(4096,) * 64, kv_heads=8, GROUP=8, D=128, SPLITS=4), dict(lengths=(70, 1, 1290)), dict(lengths=(33, 200), GROUP=3, D=128, PAGE=8, CAP=5.0, dtype="bf16")]),
     Case("attention_varlen", attention_varlen, [dict(queries=(100, 1, 37), keys=(100, 70, 37))] +
          [dict(queries=(50, 70), keys=(50, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False, D=128, dtype="bf16"), dict(queries=(20,), keys=(5,), BM=16)],
          [dict(queries=(4096, 1000, 2333), keys=(4096, 3000, 2333), heads=32, kv_heads=8, D=128), dict(queries=(500, 70), keys=(500, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False)]),
@@ -1140,5 +1116,5 @@ def error(got, want, tol):
 def passed(checks):
     return all(error(g, w, t) <= t for _, g, w, t in checks)
 
-import cases_flex, cases_training  # noqa: E402  what they take from here is there by now
-CASES += cases_training.CASES + cases_flex.CASES
+import cases_decode, cases_flex, cases_training  # noqa: E402  what they take from here is there by now
+CASES += cases_training.CASES + cases_flex.CASES + cases_decode.CASES
