@@ -126,6 +126,14 @@ written_by(const Func *f, Arena *a)
   return w;
 }
 
+static TilertReads
+reads_of(const Func *f, const Written *w, u32 arg)
+{
+  if (value_unused(f->body->args[arg]))
+    return TILERT_READS_NOTHING;
+  return w->any || w->param[arg] ? TILERT_READS_NOT_ONLY : TILERT_READS_ONLY;
+}
+
 static void
 emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
 {
@@ -146,7 +154,7 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
   for (u32 i = 0; i < m->nparams; i++)
     manifest_param(f, &params, &params.data[i], c->scratch, &m->params[i]);
   for (u32 i = 0; i < m->nparams && params.data[i].arg != NO_ARG; i++)
-    m->params[i].reads = m->params[i].kind != TILERT_PARAM_SCALAR && !written.any && !written.param[params.data[i].arg];
+    m->params[i].reads = m->params[i].kind == TILERT_PARAM_SCALAR ? TILERT_READS_NOT_ONLY : reads_of(f, &written, params.data[i].arg);
   for (u32 i = 0; i < f->body->nargs; i++)
     for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
       m->apart[place_of(&params, (u32)__builtin_ctzll(left))] |= UINT64_C(1) << place_of(&params, i);

@@ -60,6 +60,9 @@ typedef enum TilertTensorPart {
 /* What the code relies on about a pointer: nothing, that it is not null, that it is. */
 typedef enum TilertNull { TILERT_NULL_ANY, TILERT_NULL_NEVER, TILERT_NULL_ALWAYS } TilertNull;
 
+/* What the kernel does with what a pointer leads to: writes there, perhaps; writes nothing; does not look at the pointer at all. */
+typedef enum TilertReads { TILERT_READS_NOT_ONLY, TILERT_READS_ONLY, TILERT_READS_NOTHING } TilertReads;
+
 /* times * the product of n parameters, which are scalar integers in front of the one that has it. */
 enum { TILERT_MAX_FACTORS = 3 };
 typedef struct TilertProduct { int64_t times; uint32_t n, param[TILERT_MAX_FACTORS]; } TilertProduct;
@@ -86,7 +89,7 @@ typedef struct TilertParam {
   uint32_t of;                 /* the pointer's place among the parameters */
   TilertProduct extents[TILERT_MAX_RANK], strides[TILERT_MAX_RANK];   /* elements; of the last dimension the stride is 1, and not here */
   uint32_t nonneg;             /* scalars: 1: the code relies on value >= 0 */
-  uint32_t reads;              /* pointers and tensors: 1: the kernel writes nothing there. The compiler says it; a line does not */
+  uint32_t reads;              /* pointers and tensors: TilertReads. The compiler says it; a line does not */
 } TilertParam;
 
 typedef struct TilertManifest {

@@ -543,12 +543,15 @@ know_arguments(AotFunction *fn, const Kernel *k)
 {
   fn->m = &fn->forms[fn->nforms - 1].r->manifests[0];
   fn->nargs = tilert_manifest_args(fn->m, fn->first);
-  fn->reads = ~UINT64_C(0);
+  fn->reads = fn->nullable = ~UINT64_C(0);
   for (size_t i = 0; i < fn->nforms; i++) {
     uint32_t first[TILERT_MAX_PARAMS], n = tilert_manifest_args(&fn->forms[i].r->manifests[0], first);
-    for (uint32_t a = 0; a < n; a++)
-      if (!fn->forms[i].r->manifests[0].params[first[a]].reads)
-        fn->reads &= ~(UINT64_C(1) << a);
+    for (uint32_t a = 0; a < n; a++) {
+      const TilertParam *p = &fn->forms[i].r->manifests[0].params[first[a]];
+      const bool ignored = p->kind == TILERT_PARAM_POINTER && p->reads == TILERT_READS_NOTHING;
+      fn->reads &= ~((uint64_t)(p->reads == TILERT_READS_NOT_ONLY) << a);
+      fn->nullable &= ~((uint64_t)!ignored << a);
+    }
   }
   for (uint32_t a = 0; a < fn->nargs; a++)
     if (line_find(k->text, "null", fn->m->params[fn->first[a]].name))

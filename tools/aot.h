@@ -42,7 +42,7 @@ typedef struct AotFunction {
   size_t nforms;
   const TilertManifest *m;                  /* of the last form: what the arguments are */
   uint32_t nargs, first[TILERT_MAX_PARAMS];
-  uint64_t nullable, reads;                 /* bit i: argument i may be null; nothing is written where it leads */
+  uint64_t nullable, reads;                 /* bit i: argument i may be null: asked about, or ignored; nothing is written where it leads */
 } AotFunction;
 
 typedef struct AotFile {

@@ -350,20 +350,13 @@ static const struct { MatvecGrouped *matvec[3]; MatvecGated *gated[2]; ProductGr
   [FORM_U4] = GROUPED(Wu4_GROUP32_MINtrue), [FORM_I8] = GROUPED(Wi8_GROUP32_MINfalse), [FORM_I8_16] = GROUPED(Wi8_GROUP16_MINfalse)};
 #undef GROUPED
 
-/* No argument of a kernel is null; one that a configuration does not look at may be anything. */
-static void *
-or_unused(void *p, void *otherwise)
-{
-  return p ? p : otherwise;
-}
-
 /* One matrix of p's, whose rows of y these are. */
 static int
 matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, TilertError *err)
 {
   TilertStream *s = g->stream;
-  void *w = gpu_at(m->w), *scales = or_unused(gpu_at(m->scales), w), *mins = gpu_at(m->mins), *h = or_unused(gpu_at(p->h), w);
-  void *x = or_unused(gpu_at(p->x), w), *gain = or_unused(gpu_at(p->gain), w), *a = or_unused(gpu_at(p->gated), w);
+  void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins), *h = gpu_at(p->h);
+  void *x = gpu_at(p->x), *gain = gpu_at(p->gain), *a = gpu_at(p->gated);
   bool gated = p->gated != NULL;
   int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
 #define CALL(kernel) kernel(s, h, x, gain, w, scales, y, a, rows, cols, p->add, p->eps, err)
@@ -412,7 +405,7 @@ static int
 product_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
 {
   TilertStream *s = g->stream;
-  void *w = gpu_at(m->w), *scales = or_unused(gpu_at(m->scales), w), *mins = gpu_at(m->mins);
+  void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins);
   if (m->form == FORM_DENSE)
     return product_dense_Wf16(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
   if (m->form == FORM_F8)
@@ -441,7 +434,7 @@ embed_launch(TilertStream *s, const Matrix *m, TilertBuffer *tokens, TilertBuffe
     block = WORDS_BLOCK * 32 / form_infos[m->form].bits;
   uint32_t grid[3] = {(uint32_t)M, (cols + block - 1) / block, 1};
   if (m->form == FORM_DENSE)
-    return embed_dense_Wf16(s, grid, gpu_at(tokens), gpu_at(m->w), or_unused(gpu_at(m->scales), gpu_at(m->w)), gpu_at(x), m->cols, err);
+    return embed_dense_Wf16(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
   if (m->form == FORM_F8)
     return embed_dense_Wf8e4m3(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
   return grouped[m->form].embed(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), gpu_at(x), m->cols, err);

@@ -83,6 +83,28 @@ test_null_pointer(void)
   tilert_buffer_destroy(c.buffer);
 }
 
+/* What a configuration does not look at may be null, and only that. */
+static void
+test_ignored_pointer(void)
+{
+  float x[40], gain[40], scale = 3, y[40];
+  for (int i = 0; i < 40; i++)
+    x[i] = (float)i, gain[i] = 2;
+  Memory a = memory(sizeof x, x), b = memory(sizeof gain, gain), c = memory(sizeof scale, &scale), d = memory(sizeof y, NULL);
+  CHECK_OK(gained_GAINfalse(stream, a.at, NULL, NULL, d.at, 40, &err));
+  read_back(d, y, sizeof y);
+  CHECK(y[39] == 39);
+  CHECK_OK(gained_GAINtrue(stream, a.at, b.at, c.at, d.at, 40, &err));
+  read_back(d, y, sizeof y);
+  CHECK(y[39] == 39 * 6);
+  CHECK_FAILS(gained_GAINtrue(stream, a.at, NULL, c.at, d.at, 40, &err), TILERT_E_ARGUMENT, "argument 1 (gain): it is null");
+  CHECK_FAILS(gained_GAINfalse(stream, a.at, NULL, NULL, NULL, 40, &err), TILERT_E_ARGUMENT, "argument 3 (y): it is null");
+  tilert_buffer_destroy(a.buffer);
+  tilert_buffer_destroy(b.buffer);
+  tilert_buffer_destroy(c.buffer);
+  tilert_buffer_destroy(d.buffer);
+}
+
 /* Each of few programs does what several of the grid do. */
 static void
 test_persistent(void)
@@ -272,6 +294,7 @@ main(void)
   for (int again = 0; again < 2; again++) {
     test_scale();
     test_null_pointer();
+  test_ignored_pointer();
     test_grid();
     test_persistent();
     test_chosen();
