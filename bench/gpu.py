@@ -47,6 +47,7 @@ PARTS = {
     "arrays": ["prefix_sum", "select", "radix_sort", "quantise", "softmax_stages", "async_add", "memcpy", "hadamard"],
     "dots": ["matmul", "attention", "schedule"],
     "attention_backward": ["attention_backward"],
+    "attention_fp8": ["attention_fp8"],
     "flex": ["flex", "flex_backward"],
     "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
     "chains": ["decode"],
@@ -559,6 +560,49 @@ def attention():
                     kernels = kernels + used
                     check(f"attention_wgmma d{HD} s{S} {causal}", o, ref, 3e-3)
                 record("attention", f"d{HD} s{S} {'causal' if causal else 'full'}", unit, sides, ["flash2", "cudnn"], work=work, kernels=kernels)
+
+
+def attention_fp8():
+    """Forward in 8-bit floats, 16,384 tokens, 2,048 hidden (attention_fp8.tile), with blocks added in f32 and (`cut sums`) by the tensor cores, beside
+    f16 (attention.tile). predicted: three quarters of what products of such numbers reach, where that is not what exponentials take."""
+    attend = F.scaled_dot_product_attention
+    for HD in full((128, 256), (64,)):
+        for S in full((4096, 16384), (100,)):
+            for causal in (False, True):
+                case = f"d{HD} s{S} {'causal' if causal else 'full'}"
+                case_begins("attention_fp8", case)
+                B, H = full((16384 // S, 2048 // HD), (1, 2))
+                wide, CAUSAL = tilec.cdiv(S, 16) * 16, str(causal).lower()
+                half = [random("f16", B * H, S, HD) for _ in range(3)]
+                q, k, v = (t.to(torch.float8_e4m3fn) for t in half)
+                vt = torch.empty(B * H, HD, wide, device=D, dtype=torch.float8_e4m3fn)
+                o, lse, one = torch.full((B * H, S, HD), math.nan, device=D, dtype=torch.bfloat16), torch.empty(B * H, S, device=D), torch.ones(B * H, device=D)
+                turn = lambda: kernel("attention_fp8.tile", "transpose_v", D=HD).bind((tilec.cdiv(S, 128), B * H), v, vt, S)
+                make = lambda c: kernel("attention_fp8.tile", "attention_fp8", D=HD, BN=c[0], STAGES=c[1], CAUSAL=CAUSAL, PROMOTE=str(c[2]).lower()).bind(
+                    measure.dev.sms, q, k, vt, o, lse, (one, one, one), HD ** -0.5)
+                shapes = [(128, 2), (128, 3), (64, 4)] if HD <= 128 else [(64, 2), (64, 3)]
+                space = {p: {(*c, p): (lambda c=(*c, p): make(c)) for c in shapes} for p in ((True, False) if HD <= 128 else (False,))}
+                o16 = torch.empty_like(half[0])
+                plain = {c: (lambda c=c: kernel("attention.tile", "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=CAUSAL, warps=8).bind(
+                    (tilec.cdiv(S, c[0]), B * H), *half, o16, S, HD ** -0.5)) for c in ([(128, 128, 2), (128, 128, 3)] if HD <= 128 else [(128, 64, 2), (128, 32, 2)])}
+                run, kernels = ran(turn)
+                run()
+                work, unit, found, names = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), "TFLOP/s", [], []
+                for name, side in (("in f16", plain), *(("tilec" if p == max(space) else "cut sums", space[p]) for p in space)):
+                    _, choice = best(side.items())
+                    call, used = ran(side[choice])
+                    found, names, kernels = found + [call], names + [(name, choice)], kernels + used
+                took = settle(*(lambda call=call: call for call in found))
+                ref = None if SHARE else attend(*(t.reshape(B, H, S, HD).to(torch.float16) for t in (q, k, v)), is_causal=causal)
+                for (name, _), call in zip(names[1:], found[1:]):
+                    o.fill_(math.nan)
+                    call()
+                    sync()
+                    check(f"attention_fp8 {case} {name}", o, None if SHARE else ref.reshape(o.shape), 5e-2)
+                sides = {name: rate(t, work, unit, choice) for (name, choice), t in zip(names, took)}
+                most = 0.75 * min(1340, 4 * HD * 16 * 132 * 1.6e-3)
+                record("attention_fp8", case, unit, sides, ["in f16"], work=work, kernels=kernels, predicted=most * (0.9 if causal else 1),
+                       **({} if SHARE else {"share_of_1979": sides["tilec"]["value"] / 1979}))
 
 
 def attention_backward():

@@ -33,6 +33,7 @@ TABLES = {
     "schedule": ("schedule",),
     "attention": ("attention",),
     "attention_backward": ("attention_backward",),
+    "attention_fp8": ("attention_fp8",),
     "flex": ("flex", "flex_backward"),
     "chains": ("decode",),
     "recurrences": ("mamba2",),
