@@ -1120,3 +1120,5 @@ import cases_decode, cases_flex, cases_training  # noqa: E402  what they take fr
 CASES += cases_training.CASES + cases_flex.CASES + cases_decode.CASES
 import cases_attention, cases_flex, cases_training  # noqa: E402  what they take from here is there by now
 CASES += cases_training.CASES + cases_flex.CASES + cases_attention.CASES
+import cases_flex, cases_mixed, cases_training  # noqa: E402  what they take from here is there by now
+CASES += cases_training.CASES + cases_flex.CASES + cases_mixed.CASES
