@@ -38,14 +38,15 @@ def reference(q, k, v, sees, scale):
         return e / np.maximum(total, 1e-300) @ v.astype(np.float64), np.where(total > 0, np.log(total) + most, -np.inf)[:, 0]
 
 
-def attend(dev, q, k, v, scales, m, n, TO="bf16", programs=None, **defines):
-    """What the kernel gives for bytes q, k and v as rows of keys, which it is turned from first: o, lse, and the launch."""
+def attend(dev, q, k, v, scales, m, n, TO="bf16", programs=None, turned=False, **defines):
+    """What the kernel gives for bytes q, k and v: o, lse, and the launch. turned: it is given v as transpose_v leaves it."""
     heads, _, D = q.shape
-    wide = tilec.cdiv(n, 16) * 16
-    vt = poisoned(dev, (v.shape[0], D, wide), T)
-    launch(kernel(dev, FILE, "transpose_v", D=D), (tilec.cdiv(n, 128), v.shape[0]), v, vt, n)
+    if turned:
+        rows, v = v, poisoned(dev, (v.shape[0], D, tilec.cdiv(n, 16) * 16), T)
+        launch(kernel(dev, FILE, "transpose_v", D=D), (tilec.cdiv(n, 128), v.shape[0]), rows, v, n)
     o, lse = poisoned(dev, q.shape, TO), poisoned(dev, (heads, m), "f32")
-    call = launch(kernel(dev, FILE, "attention_fp8", D=D, TO=TO, **defines), programs or dev.sms, q, k, vt, o, lse, scales, D**-0.5)
+    kern = kernel(dev, FILE, "attention_fp8", D=D, TO=TO, TURNED=str(turned).lower(), **defines)
+    call = launch(kern, programs or dev.sms, q, k, v, o, lse, scales, D**-0.5)
     return cases.WIDE[TO](o.numpy()), lse.numpy(), call
 
 
@@ -89,8 +90,9 @@ def attention_fp8_outliers(dev, rng, heads, S, D=64, **more):
 CASES = [
     Case("attention_fp8", attention_fp8, [dict(heads=2, m=200, D=64), dict(heads=4, kv_heads=2, m=100, n=333, causal=True, programs=3), dict(heads=1, m=300, D=256, causal=True),
                                           dict(heads=2, m=140, n=70, D=64, causal=True, per_head=False), dict(heads=1, m=70, n=300, D=256, TO="f16"), dict(heads=3, m=300, PROMOTE="false", programs=2),
-                                          dict(heads=1, m=500, D=64, CONSUMERS=3, PROMOTE="false", programs=1), dict(heads=1, m=64, n=2000, D=64, offset=2.0)],
-         [dict(heads=16, m=4096)] + grid(heads=(3,), m=(1000,), n=(1000, 2111), D=(64, 128, 256), causal=(False, True)) +
-         [dict(heads=4, kv_heads=2, m=1000, causal=True, per_head=False), dict(heads=1, m=128, n=20000, offset=2.0), dict(heads=3, m=1000, D=64, CONSUMERS=3, PROMOTE="false")]),
+                                          dict(heads=1, m=500, D=64, CONSUMERS=3, PROMOTE="false", turned=True, programs=1), dict(heads=1, m=64, n=2000, D=64, offset=2.0, STAGES=3)] +
+         grid(heads=(3,), m=(150,), n=(301,), D=(64, 128), causal=(True,), programs=(2,), turned=(True,)) + [dict(heads=1, m=70, n=100, D=256, turned=True)],
+         [dict(heads=16, m=4096)] + grid(heads=(3,), m=(1000,), n=(1000, 2111), D=(64, 128, 256), causal=(False, True), turned=(False, True)) +
+         [dict(heads=4, kv_heads=2, m=1000, causal=True, per_head=False), dict(heads=1, m=128, n=20000, offset=2.0), dict(heads=3, m=1000, D=64, CONSUMERS=3, PROMOTE="false", turned=True)]),
     Case("attention_fp8_outliers", attention_fp8_outliers, [dict(heads=1, S=256, D=128)], grid(heads=(4,), S=(1000,), D=(64, 128, 256))),
 ]
