@@ -96,7 +96,10 @@ inline TilertArg arg(const void *v) { return tilert_arg_pointer(v); }
 inline TilertArg arg(decltype(nullptr)) { return tilert_arg_address(0); }
 inline TilertArg arg(TilertArg v) { return v; }
 template <class T>
-typename std::enable_if<std::is_integral<T>::value, TilertArg>::type arg(T v) { return tilert_arg_int((int64_t)v); }
+typename std::enable_if<std::is_integral<T>::value || std::is_enum<T>::value, TilertArg>::type arg(T v)
+{
+  return tilert_arg_int((int64_t)v);
+}
 template <class T>
 typename std::enable_if<std::is_floating_point<T>::value, TilertArg>::type arg(T v) { return tilert_arg_float((double)v); }
 

@@ -314,11 +314,25 @@ check_stream(const TilertBuffer *b, const TilertStream *s, TilertError *err)
   return rt_error_set(err, TILERT_E_ARGUMENT, "the stream and the buffer are of different devices");
 }
 
-/* Without a stream the operation is put on the default one and must be complete on return. */
+/* All that is in streams of the buffer's device, which do not wait for the default one, nor it for them. Where something is being captured
+ * nothing may wait. */
+static int
+wait_for_streams(const TilertBuffer *b, TilertError *err)
+{
+  if (!b || capture_allows_wait(b->device, NULL, __func__, NULL))
+    return TILERT_OK;
+  return b->device->ops->synchronize(b->device, err);
+}
+
+/* Without a stream the operation comes behind all that was put into any, and is complete on return. */
 static int
 put(TilertDevice *d, TilertStream *s, const Work *w, TilertError *err)
 {
-  int status = work_put(d, s, w, err);
+  int status = s ? TILERT_OK : wait_for_streams(w->src, err);
+  if (!status && !s && !(w->src && w->dst && w->src->device == w->dst->device))
+    status = wait_for_streams(w->dst, err);
+  if (!status)
+    status = work_put(d, s, w, err);
   return status || s ? status : d->ops->stream_synchronize(d, NULL, err);
 }
 

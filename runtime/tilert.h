@@ -146,8 +146,9 @@ TILERT_API int tilert_event_query(TilertEvent *e, int *done, TilertError *err);
 TILERT_API int tilert_event_elapsed(TilertEvent *from, TilertEvent *to, float *ms, TilertError *err);
 
 /* ---- memory ----
- * With a NULL stream these are complete when the call returns. With a stream they are ordered in it, and the
- * host memory must stay as it is until the stream has passed them. Offsets and sizes are bytes. */
+ * With a NULL stream these come behind all that was put into any stream of the device (but for what is being captured), and are complete
+ * when the call returns. With a stream they are ordered in it, and the host memory must stay as it is until the stream has passed them.
+ * Offsets and sizes are bytes. */
 
 TILERT_API int tilert_buffer_create(TilertDevice *dev, size_t bytes, TilertBuffer **out, TilertError *err);
 TILERT_API void tilert_buffer_destroy(TilertBuffer *b);
