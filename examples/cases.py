@@ -791,6 +791,37 @@ def attention_reference(q, k, v, sees, scale, cap=0.0):
     return e / np.maximum(e.sum(1, keepdims=True), 1e-300) @ v.astype(np.float64)
 
 
+def attention_sums(q, k, sees, scale, cap=0.0):
+    """Logarithms of the sums of exponentials; -inf of a query that sees nothing."""
+    s = q.astype(np.float64) @ k.astype(np.float64).T * scale
+    s = np.where(sees, cap * np.tanh(s / cap) if cap else s, -np.inf)
+    most = np.maximum(s.max(1, initial=-1e30), -1e30)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(s - most[:, None]).sum(1)) + most
+
+
+def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLITS=4, CAP=0.0, dtype="f16", **defines):
+    """Keys and values are written to random pages, in random order; the rest of the cache is nan."""
+    n, most = len(lengths), tilec.cdiv(max(lengths), PAGE)
+    table = rng.permutation(n * most + 3)[: n * most].reshape(n, most).astype(np.int32)
+    (q, qv), tokens = given(rng, (n, kv_heads, GROUP, D), dtype, 2), sum(lengths)
+    k, v = (NARROW[dtype](rng.standard_normal((tokens, kv_heads, D), np.float32)) for _ in "kv")
+    slots = np.concatenate([table[i, np.arange(l) // PAGE].astype(np.int64) * PAGE + np.arange(l) % PAGE for i, l in enumerate(lengths)])
+    order = rng.permutation(tokens + 2)                              # the last two have no place
+    cache = [poisoned(dev, (n * most + 3, PAGE, kv_heads, D), dtype) for _ in "kv"]
+    new = [dev.array(np.concatenate([x, x[:2]])[order], dtype) for x in (k, v)]
+    launch(kernel(dev, "attention_paged.tile", "write_cache", T=dtype), tokens + 2, *new, *cache, dev.array(np.append(slots, [-1, -1])[order]), kv_heads * D)
+    heads = kv_heads * GROUP
+    part, lse, out = poisoned(dev, (n, heads, SPLITS, D), "f32"), poisoned(dev, (n, heads, SPLITS), "f32"), poisoned(dev, (n, heads, D), dtype)
+    kern = kernel(dev, "attention_paged.tile", "attend", T=dtype, GROUP=GROUP, D=D, PAGE=PAGE, SPLITS=SPLITS, CAP=CAP, **defines)
+    call = launch(kern, (n, kv_heads, SPLITS), dev.array(q, dtype), *cache, dev.array(table), dev.array(np.array(lengths, np.int32)), part, lse, D**-0.5, kv_heads, most)
+    launch(kernel(dev, "attention_paged.tile", "merge", T=dtype, D=D, SPLITS=SPLITS), n * heads, part, lse, out)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    want = np.stack([np.concatenate([attention_reference(qv[i, h], WIDE[dtype](k[a:b, h]), WIDE[dtype](v[a:b, h]), True, D**-0.5, CAP) for h in range(kv_heads)])
+                     for i, (a, b) in enumerate(zip(starts, starts[1:]))])
+    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], bytes=2 * k.nbytes)
+
+
 def attention_wgmma(dev, rng, heads, S, D=64, causal=False, dtype="f16", programs=None, **defines):
     (q, qv), (k, kv), (v, vv) = (given(rng, (heads, S, D), dtype) for _ in range(3))
     o = poisoned(dev, q.shape, dtype)
@@ -801,22 +832,27 @@ def attention_wgmma(dev, rng, heads, S, D=64, causal=False, dtype="f16", program
     return Run(call, [("o", WIDE[dtype](o.numpy()), want, 4 * ROUNDING[dtype])], flops=4 * heads * S * S * D // (2 if causal else 1), dtype=dtype)
 
 
-def attention_varlen(dev, rng, queries, keys, heads=4, kv_heads=2, D=64, CAUSAL=True, WINDOW=0, CAP=0.0, dtype="f16", BM=64, **defines):
-    (q, qv), (k, kv), (v, vv) = (given(rng, (sum(s), h, D), dtype, z) for s, h, z in ((queries, heads, 2), (keys, kv_heads, 1), (keys, kv_heads, 1)))
+def attention_varlen(dev, rng, queries, keys, heads=4, kv_heads=2, D=64, DV=None, CAUSAL=True, WINDOW=0, CAP=0.0, dtype="f16", BM=64, lse=False, **defines):
+    """Also with queries that see nothing. lse: with the logarithms of the sums."""
+    DV = DV or D
+    (q, qv), (k, kv), (v, vv) = (given(rng, (sum(s), h, d), dtype, z) for s, h, d, z in ((queries, heads, D, 2), (keys, kv_heads, D, 1), (keys, kv_heads, DV, 1)))
     fq, fk = (np.concatenate([[0], np.cumsum(s)]).astype(np.int32) for s in (queries, keys))
-    out = poisoned(dev, q.shape, dtype)
-    kern = kernel(dev, "attention_varlen.tile", "attention_varlen", T=dtype, D=D, BM=BM, CAUSAL=str(CAUSAL).lower(), WINDOW=WINDOW, CAP=CAP, **defines)
+    out, sums = poisoned(dev, (sum(queries), heads, DV), dtype), poisoned(dev, (sum(queries), heads), "f32")
+    kern = kernel(dev, "attention_varlen.tile", "attention_varlen", T=dtype, D=D, DV=DV, BM=BM, CAUSAL=str(CAUSAL).lower(), WINDOW=WINDOW, CAP=CAP, **defines)
     call = launch(kern, (tilec.cdiv(max(queries), BM), heads, len(queries)), *(dev.array(x, dtype) for x in (q, k, v)), out, dev.array(fq), dev.array(fk),
-                  D**-0.5, heads, kv_heads)
-    want, seen = np.empty(q.shape), 0
+                  D**-0.5, heads, kv_heads, sums if lse else None)
+    want, want_sums, seen = np.empty(out.shape), np.empty(sums.shape), 0
     for i, (m, n) in enumerate(zip(queries, keys)):
         behind = np.arange(m)[:, None] + n - m - np.arange(n)
         sees = (behind >= 0 if CAUSAL else True) & (behind < WINDOW if WINDOW else True) & np.ones((m, n), bool)
         seen += int(sees.sum())
         for h in range(heads):
-            j = h * kv_heads // heads
-            want[fq[i]:fq[i + 1], h] = attention_reference(qv[fq[i]:fq[i + 1], h], kv[fk[i]:fk[i + 1], j], vv[fk[i]:fk[i + 1], j], sees, D**-0.5, CAP)
-    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], flops=4 * heads * D * seen, dtype=dtype)
+            one = qv[fq[i]:fq[i + 1], h], kv[fk[i]:fk[i + 1], h * kv_heads // heads], vv[fk[i]:fk[i + 1], h * kv_heads // heads]
+            want[fq[i]:fq[i + 1], h] = attention_reference(*one, sees, D**-0.5, CAP)
+            want_sums[fq[i]:fq[i + 1], h] = attention_sums(*one[:2], sees, D**-0.5, CAP)
+    some, got = np.isfinite(want_sums), sums.numpy()
+    checks = [("lse", got[some], want_sums[some], 1e-5), ("lse of nothing", np.isneginf(got[~some]), np.ones((~some).sum(), bool), 0)] if lse else []
+    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])] + checks, flops=2 * heads * (D + DV) * seen, dtype=dtype)
 
 
 def moe(dev, rng, tokens, N, K, EXPERTS=8, TOP=2, BM=16, dtype="bf16", **defines):
@@ -1032,8 +1068,11 @@ CASES = [
          grid(m=(16,), n=(64,), k=(128,), BM=(16,), BN=(64,), BK=(128,), STAGES=(1, 2)), [dict(m=4096, n=4096, k=4096), dict(m=16, n=4096, k=4096, BM=16, BN=128, BK=128)] +
          grid(m=(1000,), n=(520,), k=(768,), W=("i4", "u4", "i2", "i8", "f4e2m1"), GROUP=(128,))),
     Case("attention_varlen", attention_varlen, [dict(queries=(100, 1, 37), keys=(100, 70, 37))] +
-         [dict(queries=(50, 70), keys=(50, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False, D=128, dtype="bf16"), dict(queries=(20,), keys=(5,), BM=16)],
-         [dict(queries=(4096, 1000, 2333), keys=(4096, 3000, 2333), heads=32, kv_heads=8, D=128), dict(queries=(500, 70), keys=(500, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False)]),
+         [dict(queries=(50, 70), keys=(50, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False, D=128, dtype="bf16"), dict(queries=(20,), keys=(5,), BM=16),
+          dict(queries=(70, 20), keys=(70, 5), D=96, lse=True), dict(queries=(70, 9), keys=(100, 40), D=192, DV=128, lse=True, dtype="bf16"), dict(queries=(33,), keys=(99,), heads=2, kv_heads=1, D=256, WINDOW=20, CAP=5.0, lse=True),
+          dict(queries=(130, 20), keys=(150, 70), heads=2, D=192, DV=128, BM=128, BN=64, STAGES=3, warps=8, CAUSAL=False), dict(queries=(40,), keys=(70,), heads=1, kv_heads=1, D=256, CAUSAL=False, lse=True)],
+         [dict(queries=(4096, 1000, 2333), keys=(4096, 3000, 2333), heads=32, kv_heads=8, D=128), dict(queries=(500, 70), keys=(500, 90), WINDOW=20, CAP=5.0), dict(queries=(9, 20), keys=(40, 5), CAUSAL=False)] +
+         [dict(queries=(1000, 77, 300), keys=(1500, 77, 200), D=D, DV=DV, lse=True, **more) for D, DV in ((96, 96), (192, 128), (256, 256)) for more in ({}, dict(CAUSAL=False), dict(WINDOW=200, CAP=20.0))]),
     Case("moe", moe, [dict(tokens=33, N=96, K=64), dict(tokens=5, N=40, K=72, TOP=1, dtype="f16"), dict(tokens=40, N=64, K=64, TOP=4, BM=32)],
          [dict(tokens=2048, N=1536, K=2048, EXPERTS=64, TOP=8, BM=64), dict(tokens=33, N=96, K=64)]),
     Case("matmul_grouped", matmul_grouped, [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72)), programs=3), dict(sizes=((16, 16, 16),), programs=2)],
