@@ -80,5 +80,5 @@ install(FILES ${here}/completions/tilec.fish ${here}/completions/tilerun.fish DE
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT documents FILES_MATCHING PATTERN "*.md" PATTERN "plan.md" EXCLUDE)
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT documents
-  FILES_MATCHING PATTERN "*.tile" PATTERN "*.md" PATTERN "*.[ch]" PATTERN "*.def" PATTERN "sources.cmake" PATTERN "Makefile" PATTERN "CMakeLists.txt" PATTERN "meson.build"
+  FILES_MATCHING PATTERN "*.tile" PATTERN "*.md" PATTERN "*.[ch]" PATTERN "*.cpp" PATTERN "*.def" PATTERN "sources.cmake" PATTERN "Makefile" PATTERN "CMakeLists.txt" PATTERN "meson.build"
   PATTERN "__pycache__" EXCLUDE)
