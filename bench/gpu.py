@@ -1381,44 +1381,53 @@ def products_scaled():
         empty_cache()
 
 
-def few_bits(N, K, W, zeros, GROUP=128):
-    """Weights of N x K as words, scales and zero points (or none), both put in order by our kernels, and what they stand for, in f16."""
+def few_bits(N, K, W, zeros, T="f16", GROUP=128):
+    """Weights of N x K as words, scales and zero points (or none), both put in order by our kernels for x of type T, and what they stand for, in f32."""
     bits, groups = int(W[1:]), tilec.cdiv(K, GROUP)
     w = torch.randint(-2**31, 2**31, (N, K * bits // 32), device=D, dtype=torch.int64).to(torch.int32)
     s = ((torch.rand(N, groups, device=D) + 0.5) / 64).half()
     z = torch.randint(0, 16, (N, groups), device=D).half() if zeros else None
     p = torch.zeros(tilec.cdiv(N, 64), tilec.cdiv(K, 64) * 4, 32 * bits, device=D, dtype=torch.int32).view(torch.uint32)
-    o = torch.zeros(groups, 1 + zeros, N, device=D, dtype=torch.float16)
-    kernel("matmul_w4_wgmma.tile", "reorder_w4", W=W).bind((p.shape[0], p.shape[1] // 4), w.view(torch.uint32), p, N, K)()
-    kernel("matmul_w4_wgmma.tile", "reorder_scales", T="f16").bind((tilec.cdiv(N, 128), groups), s, z, o, N, groups, N)()
+    o = torch.zeros(groups, 2 if zeros else 1, N, device=D, dtype=torch.float16)
+    kernel("matmul_w4_wgmma.tile", "reorder_w4", W=W, T=T).bind((p.shape[0], p.shape[1] // 4), w.view(torch.uint32), p, N, K)()
+    kernel("matmul_w4_wgmma.tile", "reorder_scales").bind((tilec.cdiv(N, 128), groups), s, z, o, N, groups, N)()
     q = (w[..., None] >> torch.arange(0, 32, bits, device=D) & (1 << bits) - 1).view(N, K).half()
     q = torch.where(q >= 1 << bits - 1, q - (1 << bits), q) if W[0] == "i" else q
     spread = lambda x: x.repeat_interleave(GROUP, 1)[:, :K]
-    return w.view(torch.uint32), s, z, p, o, (q - spread(z) if zeros else q) * spread(s)
+    return w.view(torch.uint32), s, z, p, o, (q - spread(z) if zeros else q).float() * spread(s).float()
 
 
 def products_mixed():
     """f16 by weights of 4 bits with scales and zero points, and of 8 with scales, through registers into products of warpgroups, beside the kernel that
-    keeps to mma.sync, and cuBLAS, which has the weights in f16. Few tokens: in bytes of the weights as they are, with their scales, x and c."""
-    shapes = [(M, n, n) for n in (4096, 8192) for M in (1, 16, 64, 4096)]
-    for W, zeros in (("u4", 1), ("i8", 0)):
-        for M, N, K in full(shapes, [(3, 264, 256), (136, 264, 256)]):
-            many, case = M > 64, f"f16 x {W}, {M} x {N} x {K}"
+    keeps to mma.sync, and cuBLAS, which has the weights in f16. Few tokens: in bytes of the weights as they are, with their scales, x and c. 8-bit
+    floats and integers by weights of 4 bits, too."""
+    kinds = [("f16", "u4", True), ("f16", "i8", False), ("f8e4m3", "u4", True), ("f8e4m3", "i4", False), ("i8", "u4", True)]
+    for T, W, zeros in kinds:
+        for M, N, K in full([(M, n, n) for n in (4096, 8192) for M in (1, 16, 64, 4096)], [(3, 264, 256), (136, 264, 256)]):
+            many, wide, case = M > 64, T == "f16", f"{T} x {W}, {M} x {N} x {K}"
             case_begins("products_mixed", case)
-            w, s, z, p, o, values = few_bits(N, K, W, zeros)
+            w, s, z, p, o, values = few_bits(N, K, W, zeros, T)
             x, c = random("f16", M, K), torch.empty(M, N, device=D, dtype=torch.float16)
-            bind = lambda name, grid, **more: kernel("matmul_w4_wgmma.tile", name, W=W, ZEROS="true" if zeros else "false", **more).bind(grid, x, p, o, c)
+            x = x if wide else x.to(torch.float8_e4m3fn) if T == "f8e4m3" else (16 * x).clamp(-127, 127).to(torch.int8)
+            t = None if wide else torch.full((M,), 1 / 16 if T == "i8" else 1.0, device=D)
+            flag = lambda b: "true" if b else "false"
+
+            def bind(name, grid, **more):
+                return kernel("matmul_w4_wgmma.tile", name, T=T, W=W, ZEROS=flag(zeros), **more).bind(grid, x, p, o, t, c)
             BM = max(8, 1 << (M - 1).bit_length())
-            split = lambda SPLIT, STAGES: bind("matmul_w4_split", (tilec.cdiv(N, 256) * SPLIT, 1), BM=BM, SPLIT=SPLIT, STAGES=STAGES)
-            stay = lambda BM, BK, STAGES: bind("matmul_w4_wgmma", measure.dev.sms, BM=BM, BK=BK, STAGES=STAGES)
-            old = lambda BM, BN, BK, warps, STAGES: kernel("matmul_w4.tile", "matmul_w4", W=W, ZEROS="true" if zeros else "false", BM=BM, BN=BN, BK=BK, warps=warps,
-                                                           STAGES=STAGES).bind(tilec.cdiv(M, BM) * tilec.cdiv(N, BN), x, w, s, z, c, M, N, K)
-            ours = {t: (lambda t=t: stay(*t)) for t in ((256, 64, 4), (256, 64, 5), (192, 64, 5), (128, 64, 6), (128, 128, 4))} if many else {
-                (S, n): (lambda S=S, n=n: split(S, n)) for S in (1, 2, 4, 8) for n in (4, 6, 8)}
+            split = lambda S, BK, n, sums: bind("matmul_w4_split", (tilec.cdiv(N, 256) * S, 1), BM=BM, SPLIT=S, BK=BK, STAGES=n, SUMS=flag(sums))
+            stay = lambda BM, BK, n: bind("matmul_w4_wgmma", measure.dev.sms, BM=BM, BK=BK, STAGES=n, SUMS=flag(not wide))
+            old = lambda BM, BN, BK, warps, n: kernel("matmul_w4.tile", "matmul_w4", W=W, ZEROS=flag(zeros), BM=BM, BN=BN, BK=BK, warps=warps, STAGES=n).bind(
+                tilec.cdiv(M, BM) * tilec.cdiv(N, BN), x, w, s, z, c, M, N, K)
+            space = [(S, 64, n, sums) for S in (1, 2, 4, 8) for n in (4, 6, 8) for sums in ([False, True] if wide and BM < 64 else [not wide])]
+            space += [] if wide else [(S, 128, n, True) for S in (1, 2, 4, 8) for n in (3, 4)]
+            stays = ((256, 64, 4), (256, 64, 5), (192, 64, 5), (128, 64, 6), (128, 128, 4)) if wide else ((128, 128, 4), (128, 128, 6), (128, 64, 8))
+            ours = {h: (lambda h=h: stay(*h)) for h in stays} if many else {h: (lambda h=h: split(*h)) for h in space}
             tiles = [(128, 128, 64, 8, 3), (128, 128, 64, 4, 4), (64, 256, 64, 8, 3)] if many else [
-                (max(BM, 16), *t) for t in ((64, 128, 4, 4), (128, 128, 4, 4), (64, 64, 4, 4), (32, 128, 4, 4), (128, 128, 8, 3))]
-            theirs = {"cublas": by_cublas(x, values.T, c), "mma.sync": {t: (lambda t=t: old(*t)) for t in tiles}}
-            want = None if SHARE else x.float() @ values.float().T
+                (max(BM, 16), *h) for h in ((64, 128, 4, 4), (128, 128, 4, 4), (64, 64, 4, 4), (32, 128, 4, 4), (128, 128, 8, 3))]
+            full_x, full_w = (x, values.half()) if wide else (x.half() / (16 if T == "i8" else 1), values.half())
+            theirs = {"cublas": by_cublas(full_x, full_w.T, c)} | ({"mma.sync": {h: (lambda h=h: old(*h)) for h in tiles}} if wide else {})
+            want = None if SHARE else full_x.float() @ (full_w.float() if wide else values).T
             kernels, found = against("products_mixed", case, ours, theirs, brief=True)
             for name, (label, fn, _) in found.items():
                 if want is not None:
@@ -1426,12 +1435,11 @@ def products_mixed():
                     fn()
                     sync()
                     check(f"products_mixed {case} {name} {label}", c, want, 2e-3)
-            moved = p.nbytes + o.nbytes + x.nbytes + c.nbytes
-            unit, work = ("TFLOP/s", 2.0 * M * N * K) if many else ("TB/s", moved)
-            sides = {name: rate(t, work, unit, str(label)) for name, (label, _, t) in found.items()}
-            more = {} if many else dict(predicted=predicted(work))
-            record("products_mixed", case, unit, sides, [name for name in found if name != "tilec"], work=work, kernels=kernels, **more)
-            del w, s, z, p, o, values, x, c, want
+            unit, work = ("TFLOP/s", 2.0 * M * N * K) if many else ("TB/s", float(p.nbytes + o.nbytes + x.nbytes + c.nbytes))
+            sides = {name: rate(took, work, unit, str(label)) for name, (label, _, took) in found.items()}
+            record("products_mixed", case, unit, sides, [name for name in found if name != "tilec"], work=work, kernels=kernels,
+                   **({} if many else dict(predicted=predicted(work))))
+            del w, s, z, p, o, values, x, c, want, full_x, full_w
             empty_cache()
 
 

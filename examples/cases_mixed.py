@@ -7,45 +7,78 @@ import tilec
 FILE = "matmul_w4_wgmma.tile"
 
 
-def in_order(dev, w, s, z, n, k, W, bits, dtype):
+def in_order(dev, w, s, z, n, k, W, bits, dtype, scales):
     """Weights and scales as the products take them, by the kernels that put them in order."""
     p = poisoned(dev, (tilec.cdiv(n, 64), tilec.cdiv(k, 64) * 4, 32 * bits), "u32")
-    launch(kernel(dev, FILE, "reorder_w4", W=W), (p.shape[0], p.shape[1] // 4), dev.array(w), p, n, k)
+    launch(kernel(dev, FILE, "reorder_w4", W=W, T=dtype), (p.shape[0], p.shape[1] // 4), dev.array(w), p, n, k)
     groups, padded = s.shape[1], tilec.cdiv(n, 8) * 8
-    o = poisoned(dev, (groups, 1 if z is None else 2, padded), dtype)
-    given = [None if a is None else dev.array(a, dtype) for a in (s, z)]
-    launch(kernel(dev, FILE, "reorder_scales", T=dtype), (tilec.cdiv(padded, 128), groups), *given, o, n, groups, padded)
+    o = poisoned(dev, (groups, 1 if z is None else 2, padded), scales)
+    given = [None if a is None else dev.array(a, scales) for a in (s, z)]
+    launch(kernel(dev, FILE, "reorder_scales", S=scales), (tilec.cdiv(padded, 128), groups), *given, o, n, groups, padded)
     return p, o
 
 
-def matmul_w4(dev, rng, m, n, k, W="u4", GROUP=128, zeros=False, dtype="f16", between=0, programs=None, split=None, **defines):
-    bits = len(cases.PACKED[W]).bit_length() - 1
-    narrow, wide = cases.NARROW[dtype], cases.WIDE[dtype]
-    x = narrow(rng.standard_normal((m, k), np.float32))
+def activations(rng, m, k, dtype):
+    """x, and its numbers."""
+    if dtype == "i8":
+        x = rng.integers(-127, 128, (m, k)).astype(np.int8)
+        return x, x.astype(np.float64)
+    if dtype in cases.FP8:
+        bits = cases.fp8_bits(rng.standard_normal((m, k), np.float32), dtype)
+        return bits, cases.fp8_values(bits, dtype).astype(np.float64)
+    x = cases.NARROW[dtype](rng.standard_normal((m, k), np.float32))
+    return x, cases.WIDE[dtype](x)
+
+
+def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dtype="f16", out=None, tokens=False, sums=False, between=0, programs=None,
+              split=None, **defines):
+    """x of `dtype` by weights of W (bytes: floats of 8 bits); sums: scales put to sums, in f32, not to weights; tokens: with a scale for each row of x."""
+    bits = len(cases.PACKED[W]).bit_length() - 1 if W in cases.PACKED else 8
+    sixteen = dtype in cases.WIDE and dtype != "f32"
+    out, scales = out or (dtype if sixteen else "f16"), dtype if sixteen else "f16"
+    narrow, wide = cases.NARROW[scales], cases.WIDE[scales]
+    x, xs = activations(rng, m, k, dtype)
     w = rng.integers(0, 1 << 32, (n, k * bits // 32), dtype=np.uint32)
+    if bytes:                                                      # no nans
+        w = cases.fp8_bits(rng.standard_normal((n, k), np.float32), bytes).view(np.uint32)
     s = narrow((rng.random((n, tilec.cdiv(k, GROUP))) / 8).astype(np.float32))
     z = narrow(rng.integers(0, 16, s.shape).astype(np.float32)) if zeros else None
-    p, o = in_order(dev, w, s, z, n, k, W, bits, dtype)
-    c = cases.rows_apart(dev, np.empty((m, n), np.dtype(tilec.DTYPES[dtype])), dtype, between, empty=True)
-    name = "matmul_w4_split" if split else "matmul_w4_wgmma"
-    more = dict(SPLIT=split) if split else {}
-    kern = kernel(dev, FILE, name, T=dtype, TO=dtype, W=W, GROUP=GROUP, ZEROS=str(zeros).lower(), **more, **defines)
+    p, o = in_order(dev, w, s, z, n, k, W, bits, dtype, scales)
+    c = cases.rows_apart(dev, np.empty((m, n), np.dtype(tilec.DTYPES[out])), out, between, empty=True)
+    t = rng.random(m).astype(np.float32) + 0.5 if tokens else None
+    more = dict(dict(BYTES=bytes) if bytes else {}, **dict(SPLIT=split) if split else {})
+    kern = kernel(dev, FILE, "matmul_w4_split" if split else "matmul_w4_wgmma", T=dtype, S=scales, TO=out, W=W, GROUP=GROUP, ZEROS=str(zeros).lower(),
+                  SUMS=str(sums).lower(), **more, **defines)
     tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(kern.settings()["BM"]))) if split else programs or dev.sms
-    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, c[0])
+    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, None if t is None else dev.array(t), c[0])
     spread = lambda a: np.repeat(wide(a), GROUP, axis=1)[:, :k]
-    values = wide(narrow((cases.unpacked(w, W) - (spread(z) if zeros else 0)) * spread(s)))
-    return Run(call, [("c", wide(c[1]()), wide(x) @ values.T, cases.ROUNDING[dtype]), cases.untouched(c[1])], bytes=4 * w.size + 2 * m * k + 2 * m * n,
+    q = cases.fp8_values(w.view(np.uint8), bytes).astype(np.float64) if bytes else cases.unpacked(w, W)
+    values = (q - (spread(z) if zeros else 0)) * spread(s)
+    values = values if sums else wide(narrow(values))
+    want = xs @ values.T * (1 if t is None else t.astype(np.float64)[:, None])
+    near = max(cases.ROUNDING[out], 2e-3 if dtype in cases.FP8 else 0)       # of 8-bit floats tensor cores drop bits
+    return Run(call, [("c", cases.WIDE[out](c[1]()), want, near), cases.untouched(c[1])], bytes=4 * w.size + x.nbytes + 2 * m * n,
                flops=2 * m * n * k, dtype=dtype)
 
 
-small = dict(BM=64, STAGES=3)
+small, deep = dict(BM=64, STAGES=3), dict(BM=128, BK=128, sums=True)
+# Activations of 8 bits by weights of 4 and 8, and floats of 8 bits by activations of 16.
+EIGHT = [dict(dtype="f8e4m3", W="u4", zeros=True), dict(dtype="f8e4m3", W="i4"), dict(dtype="i8", W="u4", zeros=True), dict(dtype="i8", W="i4", tokens=True),
+         dict(dtype="i8", W="i8"), dict(dtype="f8e4m3", W="u8", bytes="f8e4m3", tokens=True)]
+BYTES = [dict(W="u8", bytes="f8e4m3"), dict(W="u8", bytes="f8e5m2", dtype="bf16", tokens=True)]
+sizes = lambda some, **given: [dict(one, **given) for one in some]
 
 CASES = [
     Case("matmul_w4_wgmma", matmul_w4, [dict(m=70, n=200, k=264, programs=2, **small), dict(m=300, n=136, k=128, programs=1), dict(m=5, n=72, k=72, BM=8, between=3, programs=1)] +
          grid(m=(40,), n=(136,), k=(192,), W=("u4", "i4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(64,), zeros=(True,), programs=(1,)) +
-         [dict(m=20, n=64, k=256, GROUP=32, BM=32, BK=128, STAGES=3, zeros=True, programs=1), dict(m=20, n=64, k=256, BM=32, dtype="bf16", zeros=True, programs=1)],
+         [dict(m=20, n=64, k=256, GROUP=32, BM=32, BK=128, STAGES=3, zeros=True, programs=1), dict(m=20, n=64, k=256, BM=32, dtype="bf16", zeros=True, programs=1)] +
+         [dict(m=40, n=136, k=200, BM=64, sums=True, zeros=True, tokens=True, programs=1)] + sizes(BYTES, m=40, n=136, k=200, BM=64, programs=1) +
+         sizes(EIGHT, m=40, n=136, k=272, BM=64, BK=128, sums=True, programs=1),
          [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, W="i8"), dict(m=4096, n=4096, k=4096, zeros=True, GROUP=64)] +
-         grid(m=(1000,), n=(520,), k=(776,), W=("u4", "i4", "i2", "i8", "f4e2m1"), between=(3,), dtype=("f16", "bf16"))),
-    Case("matmul_w4_split", matmul_w4, [dict(m=5, n=264, k=520, split=2, BK=64, STAGES=4), dict(m=20, n=72, k=1096, split=4, zeros=True), dict(m=3, n=72, k=64, split=1, BM=8, W="i8", between=3)],
-         [dict(m=m, n=4096, k=4096, split=8, BM=max(8, m), zeros=True) for m in (1, 16, 64)] + [dict(m=16, n=520, k=1096, split=4, W="i8", between=3)]),
+         grid(m=(1000,), n=(520,), k=(776,), W=("u4", "i4", "i2", "i8", "f4e2m1"), between=(3,), dtype=("f16", "bf16")) +
+         sizes(BYTES, m=1000, n=520, k=776) + sizes(EIGHT, m=1000, n=520, k=784, **deep)),
+    Case("matmul_w4_split", matmul_w4, [dict(m=5, n=264, k=520, split=2, BK=64, STAGES=4), dict(m=20, n=72, k=1096, split=4, zeros=True), dict(m=3, n=72, k=64, split=1, BM=8, W="i8", between=3)] +
+         [dict(m=3, n=264, k=328, split=2, BM=8, sums=True, zeros=True, tokens=True)] + sizes(EIGHT[:3], m=3, n=264, k=528, split=2, BM=8, BK=128, STAGES=3, sums=True),
+         [dict(m=m, n=4096, k=4096, split=8, BM=max(8, m), zeros=True, sums=sums) for m, sums in ((1, False), (1, True), (16, False), (16, True), (64, False))] + [dict(m=16, n=520, k=1096, split=4, W="i8", between=3)] +
+         sizes(EIGHT, m=16, n=1000, k=4096, split=8, BK=128, STAGES=4, sums=True)),
 ]
