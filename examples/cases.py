@@ -4,6 +4,7 @@ A case is a function of (dev, rng, **size) that runs one example and returns a R
 error allowed (Frobenius norm; 0: bit for bit), and the bytes or operations of the problem. CASES lists them with the sizes
 to use on the simulator and on a GPU.
 """
+import importlib
 import math
 import os
 from dataclasses import dataclass, field
@@ -1155,9 +1156,10 @@ def error(got, want, tol):
 def passed(checks):
     return all(error(g, w, t) <= t for _, g, w, t in checks)
 
-import cases_decode, cases_flex, cases_training  # noqa: E402  what they take from here is there by now
-CASES += cases_training.CASES + cases_flex.CASES + cases_decode.CASES
-import cases_attention, cases_flex, cases_training  # noqa: E402  what they take from here is there by now
-CASES += cases_training.CASES + cases_flex.CASES + cases_attention.CASES
-import cases_flex, cases_mixed, cases_training  # noqa: E402  what they take from here is there by now
-CASES += cases_training.CASES + cases_flex.CASES + cases_mixed.CASES
+# What they take from here is there by now.
+for _part in ("cases_attention",
+              "cases_decode",
+              "cases_flex",
+              "cases_mixed",
+              "cases_training"):
+    CASES += importlib.import_module(_part).CASES
