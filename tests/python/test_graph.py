@@ -123,6 +123,57 @@ class OnSim(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "an Array of 800 bytes is needed"):
             copy.copy_from(self.dev.empty(1, "f32"))
 
+    def test_ordered(self):
+        pool = self.dev.pool(limit=1 << 20)
+        z = self.dev.empty(N, "f32", self.s, pool)
+        self.assertEqual(pool.info()["used"], 4 * N)
+        z.fill_bytes(0, self.s)
+        self.k(2, 1.0, self.x, z, N, stream=self.s)
+        np.testing.assert_array_equal(z.numpy(), np.arange(N))
+        z.free(self.s)
+        self.assertEqual(pool.info(), {"used": 0, "used_most": 4 * N, "reserved": 0, "reserved_most": 4 * N})
+        with self.assertRaisesRegex(tilec.Error, "argument 2 .y.: the buffer is NULL"):
+            self.k(2, 1.0, self.x, z, N)
+        own = self.dev.empty(4, "f32", self.s)              # of the device's own pool
+        own.fill_bytes(0, self.s)
+        with self.assertRaisesRegex(tilec.Error, "the pool may have 1048576"):
+            self.dev.empty(1 << 20, "f32", self.s, pool)
+        with self.assertRaisesRegex(TypeError, "a stream of this device"):
+            self.dev.empty(4, "f32", tilec.Device("sim").stream())
+        with self.assertRaisesRegex(tilec.Error, "was not created in a stream"):
+            self.x.free(self.s)
+        pool.trim()
+        self.assertIn("used 0, used_most 800", repr(pool))
+
+    def test_parts(self):
+        a = self.dev.array(np.arange(12, dtype=np.int32).reshape(4, 3))
+        part = a.part(1, 3)
+        a.free()
+        self.assertEqual(part.numpy().tolist(), [[3, 4, 5], [6, 7, 8]])      # the memory is there as long as a part of it
+        with self.assertRaisesRegex(ValueError, "rows 1 to 5 of an array of shape"):
+            part.part(1, 5)
+
+    def test_attributes(self):
+        call = self.axpy(1.0, self.x, self.y).priority(0).cluster(1).window(self.x, 0.5).window(None)
+        call(self.s)
+        self.assertEqual(self.y.numpy()[5], 6)
+        with self.assertRaisesRegex(tilec.Error, "cluster"):
+            call.cluster(64)
+        with self.assertRaisesRegex(tilec.Error, "priority"):
+            call.priority(9)
+        with self.assertRaisesRegex(ValueError, "not as 'none'"):
+            call.window(self.x, hit="none")
+
+    def test_peers(self):
+        self.assertTrue(self.dev.can_reach(self.dev))
+        self.dev.reach(self.dev)
+        other = tilec.Device("sim")
+        self.assertFalse(self.dev.can_reach(other))
+        with self.assertRaisesRegex(tilec.Error, "sim"):
+            self.dev.reach(other)
+        with self.assertRaises(tilec.Error):
+            tilec.Device(context=0)
+
     def test_range(self):
         with self.dev.range("step"), self.dev.range("inner"):
             self.axpy(1.0, self.x, self.y)()

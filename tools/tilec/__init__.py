@@ -142,6 +142,14 @@ class _Rows(C.Structure):
     _fields_ = [("buffer", _p), ("host", _p), ("offset", C.c_size_t), ("pitch", C.c_size_t)]
 
 
+class _PoolOptions(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("keep", C.c_uint64), ("limit", C.c_uint64)]
+
+
+class _PoolInfo(C.Structure):
+    _fields_ = [(n, C.c_uint64) for n in ("used", "used_most", "reserved", "reserved_most")]
+
+
 class _NodeInfo(C.Structure):
     _fields_ = [("kind", C.c_uint32), ("kernel", _p), ("after", C.POINTER(C.c_uint32)), ("nafter", C.c_size_t)]
 
@@ -208,7 +216,7 @@ for _result, _functions in ((_p, "tilert_device_info tilejit_call_packed tilejit
                                         "tilert_graph_count"),
                             (None, "tilert_device_close tilert_buffer_destroy tilejit_program_destroy tilejit_call_destroy "
                                    "tilert_stream_destroy tilejit_tuning_free tilert_event_destroy tilert_graph_destroy "
-                                   "tilert_graph_exec_destroy tilert_range_pop")):
+                                   "tilert_graph_exec_destroy tilert_range_pop tilert_pool_destroy")):
     for _f in _functions.split():
         getattr(lib, _f).restype = _result
         if _f != "tilec_version":
@@ -225,7 +233,7 @@ class Error(Exception):
     status: int
     message: str
 
-    def __init__(self, e):
+    def __init__(self, e: Any) -> None:
         self.status, self.message = e.status, e.message.decode(errors="replace")
         self.file, self.line, self.block, self.thread = e.file.decode(errors="replace"), e.line, tuple(e.block), tuple(e.thread)
         super().__init__(self.message)
@@ -235,7 +243,8 @@ class CompileError(Error):
     """The source has errors. The message is what tilec prints: each with its line and the place marked in it."""
 
     @classmethod
-    def of(cls, text, e=None):
+    def of(cls, text: str, e: Any = None) -> CompileError:
+        """Of what the compiler said; e: the library's own error."""
         e = e or _Err(status=7)
         at = re.match(r"(.*?):(\d+):\d+: error", text)
         x = cls(e)
@@ -363,11 +372,16 @@ def _numpy_dtype(a):
 # ---- devices and memory ----
 
 class Device:
-    """A GPU ("cuda", "cuda:1") or the simulator ("sim"); None: the GPU if there is one."""
+    """A GPU ("cuda", "cuda:1") or the simulator ("sim"); None: the GPU if there is one. context: that of a CUcontext of the caller's, which stays
+    theirs, by its address."""
 
-    def __init__(self, spec: Optional[str] = None) -> None:
+    def __init__(self, spec: Optional[str] = None, *, context: Optional[int] = None) -> None:
         self._h, e = _p(), _Err()
-        _check(lib.tilert_device_open(_bytes(spec), None, C.byref(self._h), C.byref(e)), e)
+        if context is None:
+            status = lib.tilert_device_open(_bytes(spec), None, C.byref(self._h), C.byref(e))
+        else:
+            status = lib.tilert_device_wrap(_p(context), C.byref(self._h), C.byref(e))
+        _check(status, e)
         self.info = C.cast(lib.tilert_device_info(self._h), C.POINTER(_DeviceInfo)).contents
         self.is_sim, self.name, self.sms = bool(self.info.is_sim), self.info.name.decode(), self.info.multiprocessors
         self.spec = self.info.spec.decode()                # "sim", "cuda:0"
@@ -425,9 +439,25 @@ class Device:
             raise failure[0]
         return result[0]
 
-    def empty(self, shape: Union[int, Sequence[int]], dtype: str) -> Array:
-        """Memory of the device, with anything in it."""
-        return Array(self, shape, dtype)
+    def empty(self, shape: Union[int, Sequence[int]], dtype: str, stream: Optional[Stream] = None, pool: Optional[Pool] = None) -> Array:
+        """Memory of the device, with anything in it. With a stream of this device it is in that one's order: there for what comes into the
+        stream from here on, and given back, without a wait, when the stream comes to where the Array is gone; from a pool, or the device's."""
+        return Array(self, shape, dtype) if stream is None else _OrderedArray(self, shape, dtype, stream, pool)
+
+    def pool(self, keep: int = 0, limit: int = 0) -> Pool:
+        """Memory for empty(..., stream, pool): so many unused bytes stay in it, and it may have so many (0: what the device has)."""
+        return Pool(self, keep, limit)
+
+    def can_reach(self, other: Device) -> bool:
+        """Whether kernels of this device can reach memory of the other one."""
+        can, e = C.c_int(), _Err()
+        _check(lib.tilert_peer_possible(self._h, other._h, C.byref(can), C.byref(e)), e)
+        return bool(can.value)
+
+    def reach(self, other: Device) -> None:
+        """From now on launches here take Arrays of the other device. Copies between devices need no such call."""
+        e = _Err()
+        _check(lib.tilert_peer_enable(self._h, other._h, C.byref(e)), e)
 
     def array(self, a: Any, dtype: Optional[str] = None) -> Array:
         """A copy on the device: of a numpy array, whose elements must be of dtype if that is given (bits for bf16 and 8-bit floats),
@@ -501,7 +531,7 @@ class Device:
 class Stream:
     """A stream on a device, of its own or another library's; .native is its CUstream. On sim every launch is complete when it returns."""
 
-    def __init__(self, dev, priority=0, of=None):
+    def __init__(self, dev: Device, priority: int = 0, of: Any = None) -> None:
         self.dev, self._h, self._calls, e = dev, _p(), [], _Err()
         if of is None:
             _check(lib.tilert_stream_create_priority(dev._h, C.c_int(priority), C.byref(self._h), C.byref(e)), e)
@@ -548,9 +578,8 @@ class Stream:
     def window(self, of: Optional[Array], ratio: float = 1.0, hit: str = "persisting", miss: str = "streaming") -> None:
         """How the L2 cache treats what launches access of an Array from here on; of None: as ever. ratio of the accesses are what hit
         says ("normal", "streaming", "persisting"), the others what miss says."""
-        e, kinds = _Err(), ("normal", "streaming", "persisting")
-        w = None if of is None else C.byref(_Window(of._handle, 0, of.nbytes, ratio, kinds.index(hit), kinds.index(miss)))
-        _check(lib.tilert_stream_set_window(self._h, w, C.byref(e)), e)
+        e = _Err()
+        _check(lib.tilert_stream_set_window(self._h, _window(of, ratio, hit, miss), C.byref(e)), e)
 
     @property
     def capturing(self) -> bool:
@@ -568,10 +597,18 @@ def _called(function):
     return f
 
 
+def _window(of, ratio, hit, miss):
+    """A TilertWindow of an Array, or of none."""
+    kinds = "normal", "streaming", "persisting"
+    if bad := [k for k in (hit, miss) if k not in kinds]:
+        raise ValueError(f"a window treats accesses as {', '.join(kinds)}, not as {bad[0]!r}")
+    return None if of is None else C.byref(_Window(of._handle, 0, of.nbytes, ratio, kinds.index(hit), kinds.index(miss)))
+
+
 class Event:
     """A place in a stream. Untimed ones are for waiting only, and cost less."""
 
-    def __init__(self, dev, timed=True):
+    def __init__(self, dev: Device, timed: bool = True) -> None:
         self.dev, self._h, e = dev, _p(), _Err()
         create = lib.tilert_event_create if timed else lib.tilert_event_create_untimed
         _check(create(dev._h, C.byref(self._h), C.byref(e)), e)
@@ -608,7 +645,7 @@ class Graph:
     arrays it works on it does not keep: one that is gone is an Error that names it."""
     KINDS = "launch", "copy", "fill", "call", "join"
 
-    def __init__(self, dev, handle=None):
+    def __init__(self, dev: Device, handle: Any = None) -> None:
         self.dev, self._h, self._x, self._keep, e = dev, handle or _p(), _p(), [], _Err()
         if not handle:
             _check(lib.tilert_graph_create(dev._h, C.byref(self._h), C.byref(e)), e)
@@ -802,6 +839,21 @@ class Array:
         self._copy(lib.tilert_buffer_read, a.ctypes.data, 0, a.nbytes)
         return a
 
+    def part(self, first: int, last: int) -> Array:
+        """Rows first to last - 1 (of dimension 0) as an Array of the same memory, which stays until both are gone."""
+        if not self.shape or not 0 <= first <= last <= self.shape[0]:
+            raise ValueError(f"part: rows {first} to {last} of an array of shape {self.shape}")
+        return _Part(self, first, last)
+
+    def free(self, stream: Optional[Stream] = None) -> None:
+        """Give the memory back now; of one that is in a stream's order (Device.empty) when this stream comes there."""
+        if stream is not None:
+            e = _Err()
+            _check(lib.tilert_buffer_destroy_in(self._h, stream._h, C.byref(e)), e)
+        else:
+            lib.tilert_buffer_destroy(self._h)
+        self._h, self._handle, self._address, self._tensor = _p(), 0, 0, None
+
     def _copy(self, function, host, offset, size):
         """Write or read some bytes; host: an address."""
         e = _Err()
@@ -819,6 +871,58 @@ class _HostArray(Array):
         memory = (C.c_char * max(self.nbytes, 1)).from_address(lib.tilert_buffer_host(self._h))
         memory.keep = self                                 # as long as a numpy array of it is there
         return np.frombuffer(memory, DTYPES[self.dtype], self.nbytes // np.dtype(DTYPES[self.dtype]).itemsize).reshape(self.shape)
+
+
+class _Part(Array):
+    """Rows of another Array (Array.part)."""
+
+    def __init__(self, of, first, last):
+        self._of, row = of, of.nbytes // max(of.shape[0], 1)
+        self._offset = first * row
+        super().__init__(of.dev, (last - first, *of.shape[1:]), of.dtype)
+
+    def _create(self, size, e):
+        return lib.tilert_buffer_part(self._of._h, C.c_size_t(self._offset), C.c_size_t(self.nbytes), C.byref(self._h), e)
+
+
+class _OrderedArray(Array):
+    """Memory in the order of a stream (Device.empty)."""
+
+    def __init__(self, dev, shape, dtype, stream, pool):
+        if not isinstance(stream, Stream) or stream.dev is not dev:
+            raise TypeError(f"empty: a stream of this device is needed, got {_kind_of(stream)}")
+        self.stream, self.pool = stream, pool
+        super().__init__(dev, shape, dtype)
+
+    def _create(self, size, e):
+        return lib.tilert_buffer_create_in(self.stream._h, self.pool._h if self.pool else None, size, C.byref(self._h), e)
+
+
+class Pool:
+    """Memory that Arrays in the order of a stream come from, and go back to (Device.pool)."""
+
+    def __init__(self, dev: Device, keep: int = 0, limit: int = 0) -> None:
+        self.dev, self._h, e = dev, _p(), _Err()
+        o = _PoolOptions(C.sizeof(_PoolOptions), keep, limit)
+        _check(lib.tilert_pool_create(dev._h, C.byref(o), C.byref(self._h), C.byref(e)), e)
+
+    def __del__(self):
+        if getattr(self, "_h", None):
+            lib.tilert_pool_destroy(self._h)
+
+    def __repr__(self) -> str:
+        return f"<tilec.Pool on {self.dev.spec}: {', '.join(f'{n} {v}' for n, v in self.info().items())}>"
+
+    def info(self) -> Dict[str, int]:
+        """Bytes: used, used_most, reserved, reserved_most."""
+        i, e = _PoolInfo(), _Err()
+        _check(lib.tilert_pool_info(self._h, C.byref(i), C.byref(e)), e)
+        return {n: getattr(i, n) for n, _ in _PoolInfo._fields_}
+
+    def trim(self, keep: int = 0) -> None:
+        """Give back unused memory, but for so many bytes."""
+        e = _Err()
+        _check(lib.tilert_pool_trim(self._h, C.c_uint64(keep), C.byref(e)), e)
 
 
 class View:
@@ -1382,7 +1486,8 @@ _TENSORS = ("found", "stated", "none")   # TilecTensors
 class Program:
     """A source on a device: Device.program makes them."""
 
-    def __init__(self, dev, path, text, name, target, specialise, line_info, cache_dir=None, tensors="found"):
+    def __init__(self, dev: Device, path: Optional[str], text: Optional[str], name: str, target: Optional[str], specialise: bool, line_info: bool,
+                 cache_dir: Optional[str] = None, tensors: str = "found") -> None:
         if tensors not in _TENSORS:
             raise ValueError(f"tensors is one of {', '.join(_TENSORS)}, not {tensors!r}")
         self._fail = _failing(weakref.ref(self))
@@ -1496,7 +1601,7 @@ class Kernel(_Dispatcher):
 
     _param = _Param                                        # what its arguments are
 
-    def __init__(self, prog, defines, handle):
+    def __init__(self, prog: Program, defines: Dict[str, Any], handle: int) -> None:
         self.prog, self.defines, self._h, self._handle, self._fail = prog, defines, _p(handle), handle, prog._fail
         self.name = lib.tilejit_kernel_name(self._h).decode()
         n = lib.tilejit_kernel_param_count(self._h)
@@ -1655,16 +1760,17 @@ class ShapedKernel(Kernel):
     that the PTX asks for, or None."""
     _param = _RawParam
 
-    def __init__(self, prog, defines, handle):
+    def __init__(self, prog: Program, defines: Dict[str, Any], handle: int) -> None:
         super().__init__(prog, defines, handle)
         asked = (C.c_uint32 * 3)()
         lib.tilejit_kernel_shape(self._h, asked)
         self.block = tuple(asked) if asked[0] else None
 
-    def _launch(self, grid, *args, block=None, shared=0, stream=None, pdl=False, **named):
+    def _launch(self, grid: Any = None, *args: Any, block: Any = None, shared: int = 0, stream: Any = None, pdl: bool = False, **named: Any) -> None:
         self.bind(grid, *args, block=block, shared=shared, pdl=pdl, **named)(stream)
 
-    def bind(self, grid, *args, block=None, shared=0, pdl=False, **named):
+    def bind(self, grid: Any = None, *args: Any, block: Any = None, shared: int = 0, pdl: bool = False, **named: Any) -> Call:
+        """Check and prepare a launch with blocks of this shape and so many bytes of dynamic shared memory (see Kernel.bind)."""
         block = self.block if block is None else _extents(block, "block")
         if block is None:
             raise TypeError(f"kernel {self.name}: block=(x, y, z) is needed, as the PTX does not say how many threads a block has")
@@ -1675,7 +1781,7 @@ class ShapedKernel(Kernel):
         return self._bind(grid, _Launch(self, args, named), (block, int(shared)), pdl)
 
 
-def grouped(params):
+def grouped(params: Sequence[Any]) -> List[Tuple[str, int]]:
     """(name, how many parameters) of each argument."""
     return [(name, len(list(g))) for name, g in itertools.groupby(p.name.split(".")[0] for p in params)]
 
@@ -1761,6 +1867,23 @@ class Call(_Launcher):
             info.update(threads=math.prod(self._shape[0]), dynamic_shared=self._shape[1], occupancy=None)
         return info
 
+    def priority(self, priority: int) -> Call:
+        """In front of other launches or behind them, whatever its stream's priority is; the call itself."""
+        return self._attribute(lib.tilert_launch_set_priority, C.c_int(priority))
+
+    def cluster(self, x: int, y: int = 1, z: int = 1) -> Call:
+        """Blocks in clusters of this shape, of a kernel that does not say that itself; the call itself."""
+        return self._attribute(lib.tilert_launch_set_cluster, (C.c_uint32 * 3)(x, y, z))
+
+    def window(self, of: Optional[Array], ratio: float = 1.0, hit: str = "persisting", miss: str = "streaming") -> Call:
+        """How the L2 cache treats what this launch accesses of an Array (see Stream.window); the call itself."""
+        return self._attribute(lib.tilert_launch_set_window, _window(of, ratio, hit, miss))
+
+    def _attribute(self, function, value):
+        e = _Err()
+        _check(function(_p(lib.tilejit_call_packed(self._h)), value, C.byref(e)), e)
+        return self
+
     def ptx(self) -> str:
         """The PTX that runs."""
         return lib.tilejit_call_ptx(self._h).decode()
@@ -1829,7 +1952,7 @@ def version() -> str:
 
 from .sources import Source, SourceKernel, device, load            # noqa: E402  it needs what is above
 
-__all__ = ["Array", "Call", "CompileError", "Device", "DTYPES", "Error", "Event", "Graph", "Kernel", "Pointer", "Program", "ShapedKernel", "Source", "SourceKernel", "Stream",
+__all__ = ["Array", "Call", "CompileError", "Device", "DTYPES", "Error", "Event", "Graph", "Kernel", "Pointer", "Pool", "Program", "ShapedKernel", "Source", "SourceKernel", "Stream",
            "View", "cdiv", "device", "from_bits", "load", "operator", "to_bits", "version"]
 
 

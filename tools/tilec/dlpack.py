@@ -64,18 +64,23 @@ class Borrowed:
             managed.contents.deleter(managed)
 
     def data_ptr(self) -> int:
+        """The address on the device."""
         return self._address
 
     def stride(self) -> Tuple[int, ...]:
+        """In elements, of each dimension."""
         return self._strides
 
     def is_contiguous(self) -> bool:
+        """Whether nothing lies between its elements."""
         return self._contiguous
 
     def get_device(self) -> int:
+        """The number of the GPU."""
         return self._ordinal
 
     def element_size(self) -> int:
+        """In bytes."""
         return self._bits // 8
 
 
