@@ -1,5 +1,6 @@
 /* emit.c - the exported function: a module in, PTX (or LLVM IR) text and manifests out. */
 #include "gen.h"
+#include "sparse.h"
 #include "alias.h"
 #include <llvm/Config/llvm-config.h>
 #include <stdio.h>
@@ -388,11 +389,32 @@ read_module(Job *job, double *since)
   return true;
 }
 
+static void
+note_ptx(Op *op, void *user)
+{
+  Gen *g = user;
+  if (op->code == OP_DOT_SPARSE && g->ptx < SPARSE_PTX)
+    g->ptx = SPARSE_PTX;
+}
+
+/* The version of PTX: as old as the target lets it be, so that older drivers take it, and as new as what is in it asks for. */
+static void
+choose_ptx(Job *job)
+{
+  Gen *g = job->g;
+  g->ptx = g->target->ptx;
+  for (u32 i = 0; g->m && i < g->m->funcs.len; i++)
+    func_walk(g->m->funcs.data[i], note_ptx, g);
+  if (job->base && g->ptx < SPARSE_PTX && strstr(source_text(g->c, job->base), "@llvm.nvvm.mma.sp.ordered"))
+    g->ptx = SPARSE_PTX;
+}
+
 static bool
 generate(Job *job)
 {
   Gen *g = job->g;
   double since = now_ms();
+  choose_ptx(job);
   if (!gen_open(g))
     return false;
   lap(g, "llvm start", &since);

@@ -67,6 +67,7 @@ typedef struct Gen {
   Module *m;
   const CodegenOptions *opt;
   const Target *target;
+  u32 ptx;                         /* version of PTX, as x10: the target's, or what an op needs */
   Arena *arena;
   LLVMContextRef lc;
   LLVMModuleRef mod;

@@ -71,7 +71,7 @@ is_scalar_store(const Op *op)
 static bool
 may_go_first(Gen *g, const Op *op)
 {
-  return op_has(op, T_PURE) && !op->nregions && op->code != OP_DOT && op->code != OP_CONVERT_LAYOUT && !scratch_bytes(g->c, op);
+  return op_has(op, T_PURE) && !op->nregions && !op_is_dot(op) && op->code != OP_CONVERT_LAYOUT && !scratch_bytes(g->c, op);
 }
 
 const Op *

@@ -172,7 +172,7 @@ machine_new(Gen *g)
     LLVMDisposeMessage(error);
     return NULL;
   }
-  const char *features = arena_printf(g->arena, "+ptx%u", g->target->ptx);
+  const char *features = arena_printf(g->arena, "+ptx%u", g->ptx);
   return LLVMCreateTargetMachine(t, "nvptx64-nvidia-cuda", g->target->cpu, features, LLVMCodeGenLevelDefault,
                                  LLVMRelocDefault, LLVMCodeModelDefault);
 }

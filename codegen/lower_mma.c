@@ -8,15 +8,18 @@
  * an instruction, the operands' words of that step are cleared beyond it, in both operands for floats (anything may be a nan,
  * which no 0 outweighs), in one for integers.
  *
+ * dot_sparse is the same with instructions of which A is compressed, and a word of metadata each.
+ *
  * f32 may be split into parts that tensor cores take (codegen/dot_parts.c): then one step is several instructions.
  *
  * Without tensor cores every thread holds all of K for its part of the result. Floats are multiplied and added in f32 (or
  * f64), integers in the accumulator's type; f32 inputs are rounded, or cut, to tf32 here too if the dot asks for that.
  */
 #include "gen.h"
+#include "sparse.h"
 
 #define B g->b
-enum { MAX_WORDS = 4 };
+enum { MAX_WORDS = 4, MAX_ARGS = 3 * MAX_WORDS + 2 };
 
 /* All registers of v as 32-bit words. */
 static Val *
@@ -61,21 +64,23 @@ clear_word(Gen *g, const Tail *t, u32 i, Val word)
   return LLVMBuildAnd(B, LLVMBuildFreeze(B, word, ""), mask, "");
 }
 
-/* One instruction: C words are replaced by the result's. */
+/* One instruction: C words are replaced by the result's. extra: operands behind them, two of a sparse one, or NULL. */
 static void
-mma_call(Gen *g, const Mma *row, const Val *a, const Val *b, Val *c)
+mma_call(Gen *g, const Mma *row, const Val *a, const Val *b, Val *c, const Val *extra)
 {
   unsigned id = LLVMLookupIntrinsicID(row->intrinsic, strlen(row->intrinsic));
   if (!id)
     ctx_panic(g->c, "LLVM has no intrinsic %s", row->intrinsic);
-  Ty params[3 * MAX_WORDS], type = LLVMIntrinsicGetType(g->lc, id, NULL, 0);
-  Val args[3 * MAX_WORDS];
+  Ty params[MAX_ARGS], type = LLVMIntrinsicGetType(g->lc, id, NULL, 0);
+  Val args[MAX_ARGS];
   const Val *words[3] = {a, b, c};
   u32 n = 0;
   LLVMGetParamTypes(type, params);
   for (u32 which = 0; which < 3; which++)
     for (u32 i = 0; i < row->words[which]; i++, n++)
       args[n] = gen_bitcast(g, words[which][i], params[n]);
+  for (u32 i = 0; row->sparse && i < 2; i++)
+    args[n++] = extra[i];
   Val d = gen_call_convergent(g, row->intrinsic, 0, NULL, n, args);
   for (u32 i = 0; i < row->words[2]; i++)
     c[i] = LLVMBuildExtractValue(B, d, i, "");
@@ -152,6 +157,8 @@ typedef struct Step { u32 a, b, c; } Step;
  * other row backwards, so that consecutive ones always share an operand, which the hardware then need not read again. */
 typedef struct Walk {
   u32 steps, nm, nn, batches;
+  const Value *meta;               /* a sparse dot's, whose words are `metas`; else NULL */
+  Val *metas;
   u32 held;                        /* steps that the operands' registers are for: the next power of two; the rest is padding */
   u32 n;
   Step *list;
@@ -215,6 +222,44 @@ feed_both(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, u32 i)
   feed_load(g, b, row->words[1] * w->list[i].b, row->words[1]);
 }
 
+/* ---- metadata of sparse products (layout_mma_meta, sparse.h) ---- */
+
+/* Its words: whatever lies beyond the extents becomes places 0 and 1 of each group, and so do groups of zero bits: those alone have no bit
+ * in the upper half. */
+static void
+meta_words(Gen *g, Walk *w)
+{
+  const Type *t = w->meta->type;
+  Dist *h = dist_get(g, t->layout);
+  const Val *regs = gen_regs(g, w->meta);
+  u32 first = SPARSE_FIRST_TWO;
+  Words words = words_for(g, t->dt, false, 2);
+  w->metas = NEW_ARRAY(g->arena, Val, h->regs / 2);
+  for (u32 i = 0; i < h->regs / 2; i++) {
+    Val half[2], all;
+    for (u32 k = 0; k < 2; k++) {
+      Val inside = dist_inside(g, h, t, 2 * i + k);
+      half[k] = regs[2 * i + k];
+      if (inside)
+        half[k] = LLVMBuildSelect(B, inside, half[k], LLVMConstInt(g->i16, first, false), "");
+    }
+    words_pack(g, &words, half, &all);
+    all = LLVMBuildFreeze(B, gen_bitcast(g, all, g->i32), "");
+    Val either = LLVMBuildOr(B, all, LLVMBuildLShr(B, all, gen_u32(g, 1), ""), "");
+    Val zeros = LLVMBuildAnd(B, LLVMBuildNot(B, either, ""), gen_u32(g, first << 16 | first), "");
+    w->metas[i] = LLVMBuildOr(B, all, zeros, "");
+  }
+}
+
+/* Of an instruction: a word, and which lanes of a quad have it. A word is for K = 64. */
+static void
+meta_of(Gen *g, const Mma *row, const Walk *w, Step s, Val *out)
+{
+  u32 share = 64 / row->k, held = w->held > share ? w->held / share : 1, k = s.a % w->held;
+  out[0] = w->metas[k / share + s.a / w->held * held];
+  out[1] = gen_u32(g, k % share);
+}
+
 static void
 walk(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, Val *c)
 {
@@ -222,8 +267,11 @@ walk(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, Val *c)
     feed_both(g, row, w, a, b, i);
   for (u32 i = 0; i < w->n; i++) {
     Step s = w->list[i];
+    Val meta[2];
     feed_both(g, row, w, a, b, i + AHEAD);
-    mma_call(g, row, a->words + row->words[0] * s.a, b->words + row->words[1] * s.b, c + row->words[2] * s.c);
+    if (w->meta)
+      meta_of(g, row, w, s, meta);
+    mma_call(g, row, a->words + row->words[0] * s.a, b->words + row->words[1] * s.b, c + row->words[2] * s.c, meta);
   }
 }
 
@@ -241,16 +289,19 @@ walk_parts(Gen *g, const Walk *w, const DotSplit *split, const Feed *a, const Fe
     u32 at = row->words[0] * (s.a / w->held * held + s.a % w->held / join);
     u32 bt = row->words[1] * (s.b / w->held * held + s.b % w->held / join);
     for (u32 p = 0; p < split->nproducts; p++)
-      mma_call(g, row, pa.words[split->product[p][0]] + at, pb.words[split->product[p][1]] + bt, c + row->words[2] * s.c);
+      mma_call(g, row, pa.words[split->product[p][0]] + at, pb.words[split->product[p][1]] + bt, c + row->words[2] * s.c, NULL);
   }
 }
 
+/* Of a factor that is compressed an instruction takes half its K. */
 static Tail
-tail_of(const Op *op, const Mma *row, u32 which)
+tail_of(const Value *const *factor, const Mma *row, u32 which)
 {
-  const Type *t[2] = {op_operand(op, 0)->type, op_operand(op, 1)->type};
-  u32 depth = t[0]->shape[t[0]->rank - 1], bits = dtype_bits(t[which]->dt), held = next_pow2(depth) / row->k;
-  Tail x = {.steps = (depth + row->k - 1) / row->k, .held = held ? held : 1, .rest = depth % row->k, .per = 32 / bits,
+  const Type *t[2] = {factor[0]->type, factor[1]->type};
+  u32 depth = t[which]->shape[t[which]->rank - (which ? 2 : 1)];
+  u32 k = row->sparse && !which ? row->k / SPARSE_KEPT : row->k;
+  u32 bits = dtype_bits(t[which]->dt), held = next_pow2(depth) / k;
+  Tail x = {.steps = (depth + k - 1) / k, .held = held ? held : 1, .rest = depth % k, .per = 32 / bits,
             .which = which, .words = row->words[which]};
   bool fewer = gen_nregs(t[which]) < gen_nregs(t[!which]) || (which && gen_nregs(t[0]) == gen_nregs(t[1]));
   if (dtype_is_int(t[which]->dt) && !fewer)
@@ -258,19 +309,24 @@ tail_of(const Op *op, const Mma *row, u32 which)
   return x;
 }
 
+/* dot and dot_sparse: a and b are the first operand and the last but one, acc the last. */
 static void
 dot_mma(Gen *g, const Op *op, const Mma *row)
 {
-  const Value *result = op_result(op);
-  Feed a = feed_new(g, op_operand(op, 0), tail_of(op, row, 0)), b = feed_new(g, op_operand(op, 1), tail_of(op, row, 1));
+  const Value *result = op_result(op), *factor[] = {op_operand(op, 0), op_operand(op, op->noperands - 2)};
+  Feed a = feed_new(g, factor[0], tail_of(factor, row, 0)), b = feed_new(g, factor[1], tail_of(factor, row, 1));
   u32 nc;
-  Val *c = pack_words(g, op_operand(op, 2), &nc);
+  Val *c = pack_words(g, op_operand(op, op->noperands - 1), &nc);
   Walk w = {.steps = a.tail.steps, .held = a.tail.held, .batches = batches_held(op)};
   w.nm = a.nwords / row->words[0] / w.held / w.batches;
   w.nn = b.nwords / row->words[1] / w.held / w.batches;
   if (w.nm * w.nn * w.batches * row->words[2] != nc)
     ctx_panic(g->c, "dot: operand and result layouts disagree");
   walk_fill(g, row, result, &w);
+  if (row->sparse) {
+    w.meta = OPERAND(op, DOT_SPARSE, meta);
+    meta_words(g, &w);
+  }
   const DotSplit *split = dot_split(op);
   if (split)
     walk_parts(g, &w, split, &a, &b, c);
@@ -350,17 +406,36 @@ dot_fma(Gen *g, const Op *op)
   dist_share(g, result);
 }
 
-void
-lower_DOT(Gen *g, const Op *op)
+/* The row that choose_mma picked; NULL: none, or, behind an error, one that the target has not. */
+static const Mma *
+picked_row(Gen *g, const Op *op, bool *bad)
 {
   const char *name = op_str(op, AT_MMA, NULL);
   const Mma *row = name ? mma_find(name, op_result(op)->type->dt) : NULL;
-  if (!row) {
-    dot_fma(g, op);
-  } else if (target_has(g->target, row->feature)) {
+  *bad = row && !target_has(g->target, row->feature);
+  if (!*bad)
+    return row;
+  gen_unsupported(g, op, arena_printf(g->arena, "the tensor-core instruction '%s'", name));
+  gen_poison(g, op_result(op));
+  return NULL;
+}
+
+void
+lower_DOT(Gen *g, const Op *op)
+{
+  bool bad;
+  const Mma *row = picked_row(g, op, &bad);
+  if (row)
     dot_mma(g, op, row);
-  } else {
-    gen_unsupported(g, op, arena_printf(g->arena, "the tensor-core instruction '%s'", name));
-    gen_poison(g, op_result(op));
-  }
+  else if (!bad)
+    dot_fma(g, op);
+}
+
+void
+lower_DOT_SPARSE(Gen *g, const Op *op)
+{
+  bool bad;
+  const Mma *row = picked_row(g, op, &bad);
+  if (row)
+    dot_mma(g, op, row);
 }

@@ -284,7 +284,7 @@ mixed_dims(const Op *op)
   switch (op->code) {
   case OP_REDUCE: return feeds_atomics(op) ? 0 : 1u << op_int(op, AT_AXIS, 0);
   case OP_SCAN: case OP_BUTTERFLY: return 1u << op_int(op, AT_AXIS, 0);
-  case OP_DOT: return 1u << (rank - 1);
+  case OP_DOT: case OP_DOT_SPARSE: return 1u << (rank - 1);
   case OP_RESHAPE: case OP_UNPACK: case OP_PACK: return all;
   default: return op_has(op, T_EXCHANGE) || op_uses_shared(op) ? all : 0;
   }
@@ -400,7 +400,7 @@ find_peak(Op *op, void *user)
 {
   Peak *k = user;
   u32 n = 0;
-  const Value *tile = op->code == OP_DOT ? op_result(op) : op_pointer(op);
+  const Value *tile = op_is_dot(op) ? op_result(op) : op_pointer(op);
   if (tile && type_numel(tile->type) > k->elements)
     k->elements = type_numel(tile->type);
   for (u32 i = 0; i < op->nresults; i++)

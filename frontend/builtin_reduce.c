@@ -6,6 +6,7 @@
  * depend on the order of the reduction. */
 #include "fp.h"
 #include "sema.h"
+#include "sparse.h"
 #include "wgmma.h"
 
 enum { FOLDED_MOST = 8 };          /* tiles that are folded together */
@@ -492,6 +493,22 @@ dot_promote(Lower *L, Call *c, i64 *out)
   return false;
 }
 
+/* The accumulator of a product of x, of M x anything, and y: acc, NULL for zeros. NULL behind an error. */
+static Value *
+dot_accumulator(Lower *L, Call *c, const Value *x, const Value *y, const Val *given)
+{
+  int rank = x->type->rank;
+  u32 shape[MAX_RANK];
+  memcpy(shape, x->type->shape, sizeof shape);
+  shape[rank - 1] = y->type->shape[rank - 1];
+  if (!shape_check(L, c->span, (u32)rank, shape))
+    return NULL;
+  const Type *t = type_tile(L->c, type_scalar(L->c, dot_sum_with(x->type->dt, given)), rank, shape, NULL);
+  Val acc = given ? *given : val_const(const_int(0), c->span);
+  acc = val_assign(L, acc.span, acc, t, "the accumulator", given ? c->span : (Span){0, 0});
+  return acc.kind == V_IR ? acc.ir : NULL;
+}
+
 Val
 builtin_dot(Lower *L, Call *c)
 {
@@ -502,23 +519,35 @@ builtin_dot(Lower *L, Call *c)
   if (!b || !dot_operands(L, c, a, b) || !call_word(L, c, 3, PRECISION_WORDS, NULL, &precision) ||
       !dot_promote(L, c, &promote) || (c->given[4] && !call_dtype(L, c, 4, &out)))
     return val_poison(c->span);
-  int rank = a->type->rank;
-  u32 shape[MAX_RANK];
-  memcpy(shape, a->type->shape, sizeof shape);
-  shape[rank - 1] = b->type->shape[rank - 1];
-  if (!shape_check(L, c->span, (u32)rank, shape))
-    return val_poison(c->span);
-  DType sum = dot_sum_with(a->type->dt, c->given[2] ? &c->args[2] : NULL);
-  const Type *t = type_tile(L->c, type_scalar(L->c, sum), rank, shape, NULL);
-  Val acc = c->given[2] ? c->args[2] : val_const(const_int(0), c->span);
-  acc = val_assign(L, acc.span, acc, t, "the accumulator", c->given[2] ? c->span : (Span){0, 0});
-  if (acc.kind != V_IR)
+  Value *acc = dot_accumulator(L, c, a, b, c->given[2] ? &c->args[2] : NULL);
+  if (!acc)
     return val_poison(c->span);
   L->b.span = c->span;
-  Value *r = ir_dot(&L->b, a, b, acc.ir);
+  Value *r = ir_dot(&L->b, a, b, acc);
   if (precision)
     op_set_str(r->def, AT_PREC, precision);
-  if (dtype_is_float(a->type->dt) && dtype_bits(a->type->dt) == 8 && sum == DT_F32)
+  if (dtype_is_float(a->type->dt) && dtype_bits(a->type->dt) == 8 && acc->type->dt == DT_F32)
     op_set_int(r->def, AT_PROMOTE, promote);
   return c->given[4] ? val_cast(L, c->span, val_ir(r, c->span), out, NULL, false) : val_ir(r, c->span);
+}
+
+Val
+builtin_dot_sparse(Lower *L, Call *c)
+{
+  DType out;
+  Value *a = call_tile(L, c, 0), *meta = a ? call_tile(L, c, 1) : NULL, *b = meta ? call_tile(L, c, 2) : NULL;
+  if (!b || (c->given[4] && !call_dtype(L, c, 4, &out)))
+    return val_poison(c->span);
+  const char *why = sparse_error(L->c, a->type, meta->type, b->type);
+  if (why) {
+    Diag *d = ERR(L, c->span, E_DOT_SPARSE, type_str(L->c, a->type), type_str(L->c, meta->type), type_str(L->c, b->type), why);
+    note_values(L, d, 3, c->args);
+    return val_poison(c->span);
+  }
+  Value *acc = dot_accumulator(L, c, a, b, c->given[3] ? &c->args[3] : NULL);
+  if (!acc)
+    return val_poison(c->span);
+  L->b.span = c->span;
+  Val r = val_ir(ir_dot_sparse(&L->b, a, meta, b, acc), c->span);
+  return c->given[4] ? val_cast(L, c->span, r, out, NULL, false) : r;
 }

@@ -8,7 +8,7 @@ is_guarded(const Op *op)
   i64 divisor;
   if (op->code == OP_DIV || op->code == OP_REM)
     return type_is_int(op_result(op)->type) && !(value_const_int(op_operand(op, 1), &divisor) && divisor != 0 && divisor != -1);
-  return op->code == OP_HINT || op->code == OP_BOUNDED || op->code == OP_DOT || op->nregions;
+  return op->code == OP_HINT || op->code == OP_BOUNDED || op_is_dot(op) || op->nregions;
 }
 
 /* The arm has only cheap ops without effect: it may run always. */

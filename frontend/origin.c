@@ -231,7 +231,7 @@ shaped_by(const Value *v)
   Value *init = carried_from(v);
   if (init && type_is_tile(init->type) && type_same_shape(init->type, v->type))
     return init;
-  for (u32 i = 0; op && !op->nregions && op->code != OP_DOT && i < op->noperands; i++) {
+  for (u32 i = 0; op && !op->nregions && !op_is_dot(op) && i < op->noperands; i++) {
     Value *x = op_operand(op, i);
     if (x && type_is_tile(x->type) && type_same_shape(x->type, v->type) && !fills(x))
       return x;
@@ -266,7 +266,7 @@ made_elsewhere(Val v)
   const Value *o = extents_origin(v.ir);
   for (u32 step = 0; step < RESHAPES_MAX && o->def && inside(o->def->span, v.span); step++) {
     const Value *x = o->def->noperands ? op_operand(o->def, 0) : NULL;
-    if (!x || !type_is_tile(x->type) || o->def->code == OP_DOT || op_is(x, OP_SPLAT))
+    if (!x || !type_is_tile(x->type) || op_is_dot(o->def) || op_is(x, OP_SPLAT))
       break;
     o = extents_origin(x);
   }

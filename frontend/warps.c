@@ -17,7 +17,7 @@ visit(Op *op, void *user)
   k->fixed |= op->code == OP_CONVERT_LAYOUT || op->code == OP_WGMMA;
   for (u32 i = 0; i < op->nresults; i++)
     k->tiles |= type_is_tile(op->results[i]->type);
-  if (op->code == OP_DOT && type_padded_numel(op_result(op)->type) > k->sums)
+  if (op_is_dot(op) && type_padded_numel(op_result(op)->type) > k->sums)
     k->sums = type_padded_numel(op_result(op)->type);
   if (!p || !type_is_tile(p->type))
     return;

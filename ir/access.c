@@ -20,7 +20,7 @@ access_on_demand_obstacle(Ctx *c, const Op *load)
   const Value *v = op_result(load);
   const Type *buffer = OPERAND(load, SHARED_LOAD, b)->type;
   const Op *dot = value_use_count(v) == 1 ? v->uses->user : NULL;
-  if (!dot || dot->code != OP_DOT || (OPERAND(dot, DOT, a) != v && OPERAND(dot, DOT, b) != v))
+  if (!dot || !op_is_dot(dot) || (op_operand(dot, 0) != v && op_operand(dot, dot->noperands - 2) != v))
     return "its one user is a dot, as a factor";
   if (!op_attr(dot, AT_MMA) || type_elem_bits(v->type) > 16)
     return "the dot is done by tensor cores, on elements of at most 16 bits";
@@ -29,7 +29,7 @@ access_on_demand_obstacle(Ctx *c, const Op *load)
   if (dot->block != load->block)
     return "the dot is in the same block";
   for (const Op *op = load->next; op != dot; op = op->next)
-    if (!op || op->code == OP_DOT || !op_lets_reads_pass(op))
+    if (!op || op_is_dot(op) || !op_lets_reads_pass(op))
       return "nothing between it and the dot writes memory, waits, has scratch memory or is a dot";
   if (!v->type->layout || !buffer->layout || !access_plan(c, v->type, buffer, true).matrix ||
       layout_free_bits(access_layout(c, v->type, buffer), IN_REG))

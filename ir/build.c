@@ -431,6 +431,13 @@ ir_dot(Builder *b, Value *x, Value *y, Value *acc)
   return op_result(create1(b, OP_DOT, 3, (Value *[]){x, y, acc}, acc->type));
 }
 
+/* acc + x times y, where x is what meta says is kept. */
+Value *
+ir_dot_sparse(Builder *b, Value *x, Value *meta, Value *y, Value *acc)
+{
+  return op_result(create1(b, OP_DOT_SPARSE, 4, (Value *[]){x, meta, y, acc}, acc->type));
+}
+
 /* x in another layout. */
 Value *
 ir_convert_layout(Builder *b, Value *x, const Layout *l)

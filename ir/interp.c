@@ -518,6 +518,7 @@ run_op(Interp *in, const Op *op)
   case OP_SCAN: return run_scan(in, op);
   case OP_MAP: return run_map(in, op);
   case OP_DOT: return interp_dot(in, op);
+  case OP_DOT_SPARSE: return interp_dot_sparse(in, op);
   case OP_PENDING: return interp_pending(in, op);
   case OP_WGMMA: return interp_wgmma(in, op);
   case OP_WGMMA_WAIT: return interp_wgmma_wait(in, op);

@@ -90,6 +90,7 @@ typedef struct Interp {
   u64 **elems, **spare;          /* the program's */
   double *real[3];               /* dot's operands as numbers */
   u32 real_len[3];
+  u32 *sparse_row, sparse_len;   /* rows of b that a sparse dot's a meets */
   u32 grid[3], started[3];       /* of the launch; what runs: less where programs do what several do */
   u64 steps, bytes;              /* left */
   struct InterpShared *shared;   /* the program's, or that of the one whose buffer is reached */
@@ -121,6 +122,7 @@ Flow interp_atomic_rmw(Interp *in, const Op *op);
 Flow interp_atomic_cas(Interp *in, const Op *op);
 Flow interp_addptr(Interp *in, const Op *op);
 Flow interp_dot(Interp *in, const Op *op);
+Flow interp_dot_sparse(Interp *in, const Op *op);
 /* acc + a x b in op's result; a may be, and b is, a buffer. */
 Flow interp_product(Interp *in, const Op *op, const Value *a, const Value *b, const Value *acc);
 /* interp_wgmma.c */

@@ -1,6 +1,7 @@
 /* interp_tile.c - ops on tiles that touch no memory: constants, shapes, elementwise, promises, dot. */
 #include "interp_run.h"
 #include "packed.h"
+#include "sparse.h"
 #include <math.h>
 
 /* const: every element the attribute's bits */
@@ -330,7 +331,7 @@ interp_bounded(Interp *in, const Op *op)
  * Every product of two inputs of at most 26 bits is exact in double, so the sum over K is taken in double and rounded once
  * to the accumulator's format: the number that hardware approximates, whatever order it adds in, and into however many parts
  * it splits f32. f64 uses fma. Integers are summed modulo 2^64 and wrapped. */
-typedef struct DotShape { u32 m, n, k, batches; } DotShape;
+typedef struct DotShape { u32 m, n, k, rows, batches; } DotShape;   /* a has k columns, b so many rows */
 
 /* How f32 factors become tf32: not at all, rounded, ties to even or not, or without their low bits. */
 typedef enum Tf32 { TF32_NOT, TF32_AWAY, TF32_EVEN, TF32_CUT } Tf32;
@@ -356,16 +357,19 @@ dot_reals(Interp *in, u32 which, const Type *t, const u64 *bits, Tf32 tf32)
   return out;
 }
 
+/* at: rows of b that a's columns meet; NULL: the same. */
 static void
-dot_real_row(const double *a, const double *b, double *acc, DotShape s, bool exact)
+dot_real_row(const double *a, const u32 *at, const double *b, double *acc, DotShape s, bool exact)
 {
-  for (u32 k = 0; k < s.k; k++)
+  for (u32 k = 0; k < s.k; k++) {
+    const double *row = b + (size_t)(at ? at[k] : k) * s.n;
     for (u32 j = 0; j < s.n; j++)
-      acc[j] = exact ? acc[j] + a[k] * b[k * s.n + j] : fma(a[k], b[k * s.n + j], acc[j]);
+      acc[j] = exact ? acc[j] + a[k] * row[j] : fma(a[k], row[j], acc[j]);
+  }
 }
 
-/* A product's operands: their types, and their elements' bits. */
-typedef struct Factors { const Type *t[3]; const u64 *bits[3]; } Factors;
+/* A product's operands: their types, and their elements' bits; at: for each of a, the row of b that it meets, NULL: that of its column. */
+typedef struct Factors { const Type *t[3]; const u64 *bits[3]; const u32 *at; } Factors;
 
 static void
 dot_real(Interp *in, const Factors *f, u64 *out, DotShape s, Tf32 tf32)
@@ -373,7 +377,8 @@ dot_real(Interp *in, const Factors *f, u64 *out, DotShape s, Tf32 tf32)
   const double *a = dot_reals(in, 0, f->t[0], f->bits[0], tf32), *b = dot_reals(in, 1, f->t[1], f->bits[1], tf32);
   double *acc = dot_reals(in, 2, f->t[2], f->bits[2], TF32_NOT);
   for (u32 i = 0; i < s.m * s.batches; i++) {
-    dot_real_row(a + (size_t)i * s.k, b + (size_t)(i / s.m) * s.k * s.n, acc + (size_t)i * s.n, s, f->t[0]->dt != DT_F64);
+    dot_real_row(a + (size_t)i * s.k, f->at ? f->at + (size_t)i * s.k : NULL, b + (size_t)(i / s.m) * s.rows * s.n, acc + (size_t)i * s.n,
+                 s, f->t[0]->dt != DT_F64);
     for (u32 j = 0; j < s.n; j++)
       out[i * s.n + j] = float_encode(f->t[2]->dt, acc[(size_t)i * s.n + j], ROUND_NEAREST, false);
   }
@@ -384,10 +389,12 @@ dot_int(const Factors *f, u64 *out, DotShape s)
 {
   for (u32 i = 0; i < s.m * s.batches; i++)
     for (u32 j = 0; j < s.n; j++) {
-      const u64 *column = f->bits[1] + (size_t)(i / s.m) * s.k * s.n + j;
+      const u64 *column = f->bits[1] + (size_t)(i / s.m) * s.rows * s.n + j;
       u64 sum = f->bits[2][i * s.n + j];
-      for (u32 k = 0; k < s.k; k++)
-        sum += (u64)scalar_int(f->t[0]->dt, f->bits[0][i * s.k + k]) * (u64)scalar_int(f->t[1]->dt, column[k * s.n]);
+      for (u32 k = 0; k < s.k; k++) {
+        u32 row = f->at ? f->at[i * s.k + k] : k;
+        sum += (u64)scalar_int(f->t[0]->dt, f->bits[0][i * s.k + k]) * (u64)scalar_int(f->t[1]->dt, column[row * s.n]);
+      }
       out[i * s.n + j] = scalar_wrap(f->t[2]->dt, sum);
     }
 }
@@ -399,7 +406,7 @@ product(Interp *in, const Op *op, const Factors *f, Tf32 tf32)
   u64 *out = interp_make(in, op, op_result(op));
   if (!out)
     return FLOW_FAULT;
-  DotShape s = {t->shape[t->rank - 2], t->shape[t->rank - 1], f->t[0]->shape[t->rank - 1], 1};
+  DotShape s = {t->shape[t->rank - 2], t->shape[t->rank - 1], f->t[0]->shape[t->rank - 1], f->t[1]->shape[t->rank - 2], 1};
   for (int d = 0; d < t->rank - 2; d++)
     s.batches *= t->shape[d];
   u64 work = (u64)s.batches * s.m * s.n * s.k / 8;
@@ -432,6 +439,38 @@ interp_dot(Interp *in, const Op *op)
   const Value *a = OPERAND(op, DOT, a), *b = OPERAND(op, DOT, b), *acc = OPERAND(op, DOT, acc);
   Factors f = {{a->type, b->type, acc->type}, {interp_get(in, a), interp_get(in, b), interp_get(in, acc)}};
   return product(in, op, &f, a->type->dt == DT_F32 ? dot_tf32(op) : TF32_NOT);
+}
+
+/* The rows of b that the elements of a meet; NULL with a fault if metadata is not in order. */
+static const u32 *
+sparse_rows(Interp *in, const Op *op)
+{
+  const Type *a = OPERAND(op, DOT_SPARSE, a)->type, *meta = OPERAND(op, DOT_SPARSE, meta)->type;
+  const u64 *words = interp_get(in, OPERAND(op, DOT_SPARSE, meta));
+  u32 n = type_numel(a), columns = a->shape[a->rank - 1];
+  char where[96];
+  if (in->sparse_len < n) {
+    in->sparse_row = NEW_ARRAY(in->arena, u32, n);
+    in->sparse_len = n;
+  }
+  for (u32 i = 0; i < n; i++) {
+    u32 w = i / SPARSE_HELD, column;
+    if (!sparse_column((u32)words[w], i % SPARSE_HELD, &column)) {
+      interp_fault(in, op, "metadata 0x%04x%s: the places of a group are not in order", (unsigned)words[w], interp_where(meta, w, where));
+      return NULL;
+    }
+    in->sparse_row[i] = i % columns / SPARSE_HELD * SPARSE_WORD + column;
+  }
+  return in->sparse_row;
+}
+
+/* dot_sparse a meta b acc */
+Flow
+interp_dot_sparse(Interp *in, const Op *op)
+{
+  const Value *a = OPERAND(op, DOT_SPARSE, a), *b = OPERAND(op, DOT_SPARSE, b), *acc = OPERAND(op, DOT_SPARSE, acc);
+  Factors f = {{a->type, b->type, acc->type}, {interp_get(in, a), interp_get(in, b), interp_get(in, acc)}, sparse_rows(in, op)};
+  return f.at ? product(in, op, &f, TF32_NOT) : FLOW_FAULT;
 }
 
 Flow

@@ -101,11 +101,12 @@ void type_print(Buf *b, const Type *t, int alias);                  /* type_str'
 const char *type_str(Ctx *c, const Type *t);                        /* "f32", "*f32", "f32[128, 64]": the language's spelling, no layout */
 
 /* ---- tensor-core instructions: rows of mma.def ---- */
-typedef struct Mma { const char *name; Feature feature; DType factor[2], acc; u32 m, n, k, words[3]; const char *intrinsic; } Mma;
+typedef struct Mma { const char *name; Feature feature; DType factor[2], acc; u32 m, n, k, words[3];
+  const char *intrinsic; bool sparse; } Mma;
 const Mma *mma_at(u32 i);                                           /* NULL past the end */
 const Mma *mma_find(const char *name, DType acc);                   /* NULL if there is none */
 /* The first with these types that the target has; NULL if it has none. */
-const Mma *mma_for(const Target *t, DType a, DType b, DType acc);
+const Mma *mma_for(const Target *t, bool sparse, DType a, DType b, DType acc);
 /* What a dot multiplies: one type, or either kind of 8-bit float by the other, either signedness of 8-bit integer likewise. */
 bool dot_factors_fit(DType a, DType b);
 bool dot_sum_fits(DType factor, DType sum);                         /* and what it may add up in */
@@ -314,6 +315,7 @@ Value *ir_addptr(Builder *b, Value *p, Value *off);
 Value *ir_load(Builder *b, Value *p, Value *mask, Value *other);     /* mask, other may be NULL */
 Op *ir_store(Builder *b, Value *p, Value *v, Value *mask);
 Value *ir_dot(Builder *b, Value *x, Value *y, Value *acc);
+Value *ir_dot_sparse(Builder *b, Value *x, Value *meta, Value *y, Value *acc);
 Value *ir_convert_layout(Builder *b, Value *x, const Layout *l);
 Op *ir_yield(Builder *b, u32 n, Value *const *xs);
 /* Loops and ifs: regions come with their arguments made, empty otherwise (add the terminator). */
@@ -391,6 +393,7 @@ bool value_const_bits(const Value *v, u64 *bits);                    /* v is a C
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
 static inline bool value_is_one(const Value *v) { i64 n; return value_const_int(v, &n) && n == 1; }
 bool op_has(const Op *op, u32 traits);                               /* all of them */
+static inline bool op_is_dot(const Op *op) { return op->code == OP_DOT || op->code == OP_DOT_SPARSE; }    /* acc is its last operand */
 static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op->code == OP_SCAN; }  /* has a combine region */
 static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->code == OP_MAP; }  /* its region works on single elements */
 static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }

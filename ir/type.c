@@ -36,9 +36,12 @@ dtype_find_opaque(const char *name, DType *out)
 
 static const Mma mma_table[] = {
 #define MMA(name, feature, fa, fb, acc, m, n, k, a, b, c, intrinsic) \
-  {name, F_##feature, {DT_##fa, DT_##fb}, DT_##acc, m, n, k, {a, b, c}, intrinsic},
+  {name, F_##feature, {DT_##fa, DT_##fb}, DT_##acc, m, n, k, {a, b, c}, intrinsic, false},
+#define MMA_SP(name, feature, fa, fb, acc, m, n, k, a, b, c, intrinsic) \
+  {name, F_##feature, {DT_##fa, DT_##fb}, DT_##acc, m, n, k, {a, b, c}, intrinsic, true},
 #include "mma.def"
 #undef MMA
+#undef MMA_SP
 };
 
 /* Row i, NULL past the end. */
@@ -59,11 +62,11 @@ mma_find(const char *name, DType acc)
 }
 
 const Mma *
-mma_for(const Target *t, DType a, DType b, DType acc)
+mma_for(const Target *t, bool sparse, DType a, DType b, DType acc)
 {
   for (u32 i = 0; i < COUNT(mma_table); i++) {
     const Mma *m = &mma_table[i];
-    if (m->factor[0] == a && m->factor[1] == b && m->acc == acc && target_has(t, m->feature))
+    if (m->factor[0] == a && m->factor[1] == b && m->acc == acc && m->sparse == sparse && target_has(t, m->feature))
       return m;
   }
   return NULL;

@@ -77,8 +77,8 @@ reshaped(Follow *f, const Op *op, u32 dim)
 static void
 multiplied(Follow *f, const Op *op, u32 slot, u32 dim)
 {
-  u32 rank = op_result(op)->type->rank, summed = slot == SLOT(DOT, a) ? rank - 1 : rank - 2;
-  if (slot != SLOT(DOT, acc) && dim == summed)
+  u32 rank = op_result(op)->type->rank, acc = op->noperands - 1, summed = slot + 1 == acc ? rank - 2 : rank - 1;
+  if (slot != acc && dim == summed)
     seen(f, op, "sums over them");
   else
     follow(f, op, op_result(op), dim);
@@ -177,7 +177,7 @@ visit(Follow *f, const Op *op, u32 slot, u32 dim)
     else
       follow(f, op, op_result(op), dim);
     return;
-  case OP_DOT: multiplied(f, op, slot, dim); return;
+  case OP_DOT: case OP_DOT_SPARSE: multiplied(f, op, slot, dim); return;
   case OP_REDUCE: case OP_SCAN: folded(f, op, dim); return;
   case OP_FOR: case OP_WHILE:
     if (slot < loop_first_init(op))

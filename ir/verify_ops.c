@@ -2,6 +2,7 @@
 #include "verify.h"
 #include "asm.h"
 #include "packed.h"
+#include "sparse.h"
 
 static const Type *
 scalar(Verifier *v, DType d)
@@ -559,11 +560,10 @@ dot_warps(Verifier *v, const Op *op, u32 *warps)
 }
 
 static bool
-dot_instruction(Verifier *v, const Op *op, const char *mma)
+dot_instruction(Verifier *v, const Op *op, const char *mma, const Type *a, const Type *b)
 {
   const Mma *row = mma_find(mma, out_type(op)->dt);
-  const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b);
-  if (row && row->factor[0] == a->dt && row->factor[1] == b->dt)
+  if (row && row->sparse == (op->code == OP_DOT_SPARSE) && row->factor[0] == a->dt && row->factor[1] == b->dt)
     return true;
   return verify_fail(v, op, "no tensor-core instruction '%s' takes %s and gives %s", mma, spell(v, a), spell(v, out_type(op)));
 }
@@ -592,13 +592,46 @@ check_DOT(Verifier *v, const Op *op)
 {
   const char *mma = op_str(op, AT_MMA, NULL);
   u32 warps[MAX_RANK];
-  if (!dot_types(v, op) || (mma && !(dot_instruction(v, op, mma) && dot_warps(v, op, warps))))
+  if (!dot_types(v, op) || (mma && !(dot_instruction(v, op, mma, IN_TYPE(op, DOT, a), IN_TYPE(op, DOT, b)) && dot_warps(v, op, warps))))
     return false;
   if (!placed(v, IN_TYPE(op, DOT, a), IN_TYPE(op, DOT, b)) || !placed(v, IN_TYPE(op, DOT, acc), out_type(op)))
     return true;
   if (!mma)
     return dot_fma_layouts(v, op);
   return dot_mma_layouts(v, op, warps);
+}
+
+static bool
+sparse_types(Verifier *v, const Op *op)
+{
+  const Type *a = IN_TYPE(op, DOT_SPARSE, a), *b = IN_TYPE(op, DOT_SPARSE, b), *acc = IN_TYPE(op, DOT_SPARSE, acc);
+  const char *why = sparse_error(v->ctx, a, IN_TYPE(op, DOT_SPARSE, meta), b);
+  if (why)
+    return verify_fail(v, op, "%s", why);
+  bool fits = acc->rank == a->rank && !acc->ptr && acc->shape[acc->rank - 1] == b->shape[b->rank - 1];
+  for (u32 d = 0; fits && d + 1u < acc->rank; d++)
+    fits = acc->shape[d] == a->shape[d];
+  if (!fits || !dot_sum_fits(a->dt, acc->dt))
+    return verify_fail(v, op, "there is no product of %s and %s in %s", spell(v, a), spell(v, b), spell(v, acc));
+  return verify_same(v, op, "accumulator and result", acc, out_type(op));
+}
+
+bool
+check_DOT_SPARSE(Verifier *v, const Op *op)
+{
+  const Type *a = IN_TYPE(op, DOT_SPARSE, a), *b = IN_TYPE(op, DOT_SPARSE, b), *m = IN_TYPE(op, DOT_SPARSE, meta), *acc = out_type(op);
+  const char *mma = op_str(op, AT_MMA, NULL);
+  u32 warps[MAX_RANK], bits = type_elem_bits(a);
+  if (!sparse_types(v, op) || (mma && !(dot_instruction(v, op, mma, a, b) && dot_warps(v, op, warps))))
+    return false;
+  if (!placed(v, a, b) || !placed(v, m, acc) || !placed(v, IN_TYPE(op, DOT_SPARSE, acc), acc))
+    return true;
+  if (!mma)
+    return verify_fail(v, op, "only tensor cores do it");
+  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
+         layout_expected(v, op, "operand a", a, layout_mma_sparse_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
+         layout_expected(v, op, "metadata", m, layout_mma_meta(v->ctx, m->rank, m->shape, warps, bits)) &&
+         layout_expected(v, op, "operand b", b, layout_mma_sparse_operand(v->ctx, 1, b->rank, b->shape, warps, bits));
 }
 
 /* ---- regions ---- */

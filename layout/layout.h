@@ -36,6 +36,10 @@ const Layout *layout_default(Ctx *c, int rank, const u32 *shape, u32 warps, u32 
 const Layout *layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps);
 /* Operand of that mma: which = 0 for A (M x K), 1 for B (K x N); elem_bits 8, 16, 32. shape is the operand's, warps the result's. */
 const Layout *layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits);
+/* The same of a sparse one, whose A is M x K/2. */
+const Layout *layout_mma_sparse_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits);
+/* Metadata (M x K / 16, u16) of a sparse one's A, whose elements have elem_bits 8 or 16. */
+const Layout *layout_mma_meta(Ctx *c, int rank, const u32 *shape, const u32 *warps, u32 elem_bits);
 /* Operand of a dot without tensor cores: every thread holds all of K for its part of `result`. */
 const Layout *layout_fma_operand(Ctx *c, int which, const u32 *shape, const Layout *result);
 /* Shared: row-major in `order` with exclusive-or swizzle: vec elements stay together, row / per_phase % max_phase

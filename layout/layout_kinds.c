@@ -25,6 +25,15 @@
  * copies; one that is smaller than the instruction keeps all its registers, with copies. Copies along K are not to be
  * summed: the code of a dot clears what lies beyond K in the instruction's own order, which copies do not change.
  *
+ * Sparse instructions (mma.sp; "Matrix fragments for multiply-accumulate operation with sparse matrix A") take A of half the columns, as
+ * an instruction of half their K does, and B of all of K, four registers, in the order above. Of their metadata, u16 words for 16 columns
+ * of what A was, k and m a word's coordinates, a 32-bit register is for K = 64:
+ *
+ *     16-bit   m16n8k32   lane = k0 k1 | m0 m1 m2,   reg0 = m3     two instructions, by lanes 0, 1 and 2, 3 of a quad
+ *     8-bit    m16n8k64   lane = m3 k1 | m0 m1 m2,   reg0 = k0     one instruction, all lanes
+ *
+ * with the repetitions along K and M above, as A's. Which lanes of a quad give theirs is the instruction's selector.
+ *
  * Dimensions in front of the last two are batches: each matrix is laid out as one alone, warps along a batch above those
  * along M and N, and what is left of the batches in the highest registers.
  */
@@ -124,8 +133,9 @@ layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps)
   return dealt(c, &d);
 }
 
-const Layout *
-layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
+/* words: of 32 bits along K, of four threads side by side, that an instruction takes. */
+static const Layout *
+mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits, u32 words)
 {
   Dealer d = {.l = layout_blank(c, rank, shape)};
   if (elem_bits != 8 && elem_bits != 16 && elem_bits != 32) ctx_panic(c, "mma operand of %u bits", elem_bits);
@@ -134,13 +144,54 @@ layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *war
   deal(&d, IN_LANE, k, 2);
   deal(&d, IN_LANE, outer, 3);
   if (which == 0) deal(&d, IN_REG, outer, 1);
-  deal(&d, IN_REG, k, 1);
+  deal(&d, IN_REG, k, log2_u32(words));
   if (which == 0) for (u32 i = log2_u32(warps[n]); i; i--) layout_push(&d.l, IN_WARP, 0);
   deal(&d, IN_WARP, outer, log2_u32(warps[outer]));
   if (which == 1) for (u32 i = log2_u32(warps[m]); i; i--) layout_push(&d.l, IN_WARP, 0);
   deal_batches(&d, rank, warps);
   deal(&d, IN_REG, k, left(&d, k));
   deal(&d, IN_REG, outer, left(&d, outer));
+  deal_batches_left(&d, rank);
+  return dealt(c, &d);
+}
+
+const Layout *
+layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
+{
+  return mma_operand(c, which, rank, shape, warps, elem_bits, 2);
+}
+
+const Layout *
+layout_mma_sparse_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
+{
+  return mma_operand(c, which, rank, shape, warps, elem_bits, which ? 4 : 2);
+}
+
+/* One bit of a dimension, whatever was dealt before. */
+static void
+deal_bit(Dealer *d, LayoutIn in, int dim, u32 bit)
+{
+  d->next[dim] = bit;
+  deal(d, in, dim, 1);
+}
+
+const Layout *
+layout_mma_meta(Ctx *c, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
+{
+  Dealer d = {.l = layout_blank(c, rank, shape)};
+  if (elem_bits != 8 && elem_bits != 16) ctx_panic(c, "metadata of elements of %u bits", elem_bits);
+  int m = rank - 2, k = rank - 1;
+  bool bytes = elem_bits == 8;
+  deal_bit(&d, IN_REG, bytes ? k : m, bytes ? 0 : 3);
+  deal_bit(&d, IN_LANE, bytes ? m : k, bytes ? 3 : 0);
+  deal_bit(&d, IN_LANE, k, 1);
+  for (u32 i = 0; i < 3; i++) deal_bit(&d, IN_LANE, m, i);
+  d.next[m] = 4;
+  for (u32 i = log2_u32(warps[k]); i; i--) layout_push(&d.l, IN_WARP, 0);
+  deal(&d, IN_WARP, m, log2_u32(warps[m]));
+  deal_batches(&d, rank, warps);
+  deal(&d, IN_REG, k, left(&d, k));
+  deal(&d, IN_REG, m, left(&d, m));
   deal_batches_left(&d, rank);
   return dealt(c, &d);
 }

@@ -34,16 +34,23 @@ tiny(const Type *a, const Type *acc)
   return a->shape[a->rank - 1] * ((type_numel(acc) + 31) / 32) <= TINY;
 }
 
+/* Of a dot's operands, b. */
+static const Value *
+right(const Op *dot)
+{
+  return op_operand(dot, dot->noperands - 2);
+}
+
 /* Why an instruction whose types fit is not for this dot, or NULL. */
 static const char *
 obstacle(Ctx *c, const Op *dot, const Mma *m)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type, *acc = op_result(dot)->type;
+  const Type *a = op_operand(dot, 0)->type, *acc = op_result(dot)->type;
   if (!target_has(c->target, m->feature))
     return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
   if (m->factor[0] == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
     return "they round f32 to tf32, and precision=\"ieee\" asks for all its bits";
-  if (tiny(a, acc))
+  if (!m->sparse && tiny(a, acc))
     return arena_printf(c->scratch, "it is so small (%u elements of depth %u) that fma takes less", type_numel(acc), a->shape[a->rank - 1]);
   return NULL;
 }
@@ -52,11 +59,12 @@ obstacle(Ctx *c, const Op *dot, const Mma *m)
 static const Mma *
 instruction_for(Ctx *c, const Op *dot, const char **why)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type, *acc = op_result(dot)->type;
+  const Type *a = op_operand(dot, 0)->type, *b = right(dot)->type, *acc = op_result(dot)->type;
+  bool sparse = dot->code == OP_DOT_SPARSE;
   const Mma *m;
   *why = NULL;
   for (u32 i = 0; (m = mma_at(i)) != NULL; i++) {
-    if (m->factor[0] != a->dt || m->factor[1] != b->dt || m->acc != acc->dt)
+    if (m->sparse != sparse || m->factor[0] != a->dt || m->factor[1] != b->dt || m->acc != acc->dt)
       continue;
     const char *bad = obstacle(c, dot, m);
     if (!bad)
@@ -205,7 +213,7 @@ find_chains(Ctx *c, Func *f, OpVec dots, Chains *ch)
   }
   for (u32 i = 0; i < dots.len; i++) {
     const Op *dot = dots.data[i];
-    if (made_from_dot(ch, OPERAND(dot, DOT, a)) || made_from_dot(ch, OPERAND(dot, DOT, b)))
+    if (made_from_dot(ch, op_operand(dot, 0)) || made_from_dot(ch, right(dot)))
       ch->chained[family(ch, op_result(dot))] = true;
   }
 }
@@ -222,6 +230,7 @@ choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
       diag(c, dot->span, R_NO_TENSOR_CORE, why);
     return;
   }
+  axes = dot->code == OP_DOT ? axes : NULL;
   why = axes ? wgmma_dot_error(c, axes, dot) : "";
   if (why && axes && !wgmma_dot_by_threads(c, axes, dot)) {
     stored_dot_rounded(c, dot);
@@ -244,7 +253,9 @@ choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
 static void
 choose_func(Ctx *c, Func *f)
 {
-  OpVec dots = func_ops(c, f, OP_DOT);
+  OpVec dots = func_ops(c, f, OP_DOT), sparse = func_ops(c, f, OP_DOT_SPARSE);
+  for (u32 i = 0; i < sparse.len; i++)
+    vec_push(c->scratch, &dots, sparse.data[i]);
   if (!dots.len)
     return;
   const AxisInfo *axes = target_has(c->target, F_WGMMA) ? analyse_axes(f) : NULL;

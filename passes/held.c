@@ -113,7 +113,7 @@ moves_between_threads(const Op *op)
 static bool
 is_whole(const Op *op)
 {
-  bool moves = op->nregions || op->code == OP_DOT || op_has(op, T_EXCHANGE) || moves_between_threads(op);
+  bool moves = op->nregions || op_is_dot(op) || op_has(op, T_EXCHANGE) || moves_between_threads(op);
   return moves || (!op_has(op, T_PURE) && op->code != OP_LOAD && op->code != OP_STORE);
 }
 

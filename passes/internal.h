@@ -51,5 +51,5 @@ static inline Value *i32_const(Builder *b, i64 v) { return ir_const_int(b, type_
 /* May go when its results are unused. */
 bool op_removable(const Op *op);
 /* Pure and cheap: may be computed again elsewhere. (A dot is too dear, a region has its own rules.) */
-static inline bool op_is_arithmetic(const Op *op) { return op_has(op, T_PURE) && !op->nregions && op->code != OP_DOT; }
+static inline bool op_is_arithmetic(const Op *op) { return op_has(op, T_PURE) && !op->nregions && !op_is_dot(op); }
 #endif

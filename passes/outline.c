@@ -89,7 +89,7 @@ watch(Watch *w, const Value *v)
 static bool
 passes_on(const Op *op)
 {
-  return op_has(op, T_PURE) && op->code != OP_REDUCE && op->code != OP_SCAN && op->code != OP_DOT;
+  return op_has(op, T_PURE) && op->code != OP_REDUCE && op->code != OP_SCAN && !op_is_dot(op);
 }
 
 static void
@@ -114,7 +114,7 @@ watch_op(Op *op, void *user)
   Watch *w = user;
   watch(w, op_pointer(op));
   watch(w, op_mask(op));
-  for (u32 i = 0; op->code == OP_DOT && i < SLOT(DOT, acc); i++)
+  for (u32 i = 0; op_is_dot(op) && i + 1 < op->noperands; i++)
     watch(w, op_operand(op, i));
   if (op->code == OP_SHARED_GATHER)
     watch(w, OPERAND(op, SHARED_GATHER, i));

@@ -237,9 +237,9 @@ before_copies(const Pipe *p)
 {
   Op *first = NULL;
   for (Op *op = p->body->first; op; op = op->next) {
-    if (op->code == OP_DOT && first)
+    if (op_is_dot(op) && first)
       return first;
-    if (op->code == OP_DOT)
+    if (op_is_dot(op))
       first = op;
   }
   return NULL;
@@ -387,7 +387,7 @@ static void
 note_dot(Op *op, void *user)
 {
   bool *any = user;
-  *any |= op->code == OP_DOT;
+  *any |= op_is_dot(op);
 }
 
 /* The loop starts its own copies. */

@@ -151,7 +151,7 @@ propose_anchor(Op *op, void *user)
   const Attr *asked = op_attr(op, AT_LAYOUT);
   if (asked)
     propose_fixed(a->p, a->ps, var, asked->layout);
-  else if (op->code == OP_DOT)
+  else if (op_is_dot(op))
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
   else if (op->code == OP_WGMMA)
     propose_fixed(a->p, a->ps, var, wgmma_sum_layout(a->p->c, block_team(op->block), op_result(op)->type));
@@ -177,7 +177,7 @@ layout_forward(Place *p, const Edge *e, const Layout *l)
   const Type *r = op->nresults ? op_result(op)->type : NULL;
   int perm[MAX_RANK];
   switch (op->code) {
-  case OP_BROADCAST: case OP_DOT: case OP_WGMMA: return NULL;
+  case OP_BROADCAST: case OP_DOT: case OP_DOT_SPARSE: case OP_WGMMA: return NULL;
   case OP_PACK: return words_layout(p, op, l);
   case OP_EXPAND_DIMS: return layout_expand_dims(p->c, l, (int)op_int(op, AT_AXIS, 0));
   case OP_RESHAPE: return layout_reshape(p->c, l, r->rank, r->shape);

@@ -232,6 +232,18 @@ dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
 }
 
 static const Layout *
+sparse_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
+{
+  const Type *t = op_operand(op, i)->type;
+  u32 warps[MAX_RANK], bits = type_elem_bits(OPERAND(op, DOT_SPARSE, a)->type);
+  if (i == SLOT(DOT_SPARSE, acc))
+    return l;
+  attr_u32s(op_attr(op, AT_WARPS), warps);
+  return i == SLOT(DOT_SPARSE, meta) ? layout_mma_meta(p->c, t->rank, t->shape, warps, bits)
+                                     : layout_mma_sparse_operand(p->c, i != SLOT(DOT_SPARSE, a), t->rank, t->shape, warps, bits);
+}
+
+static const Layout *
 unpermuted(const Place *p, const Op *op, const Layout *l)
 {
   Attr *perm = op_attr(op, AT_PERM);
@@ -260,6 +272,7 @@ place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   case OP_RESHAPE: return layout_reshape(p->c, l, t->rank, t->shape);
   case OP_PERMUTE: return unpermuted(p, op, l);
   case OP_DOT: return dot_operand_layout(p, op, i, l);
+  case OP_DOT_SPARSE: return sparse_operand_layout(p, op, i, l);
   case OP_WGMMA: return i == SLOT(WGMMA, a) ? wgmma_left_layout(p->c, block_team(op->block), t) : l;
   case OP_UNPACK: case OP_PACK: return packed_layout(p, op, op->code == OP_UNPACK, l);
   default: return l;

@@ -58,7 +58,7 @@ is_apart(const Op *op)
 {
   for (u32 r = 0; r < op->nregions; r++)
     for (const Op *x = op->regions[r]->first; x; x = x->next) {
-      if (op_uses_shared(x) || x->code == OP_DOT || !is_apart(x))
+      if (op_uses_shared(x) || op_is_dot(x) || !is_apart(x))
         return false;
     }
   return true;

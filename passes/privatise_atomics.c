@@ -149,7 +149,7 @@ add_shared(Op *op, void *user)
 {
   if (op->code == OP_SHARED_ALLOC)
     *(u64 *)user += type_shared_bytes(op_result(op)->type);
-  if (op->code == OP_DOT)
+  if (op_is_dot(op))
     *(u64 *)user += SHARED_MAX;
 }
 

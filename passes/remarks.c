@@ -15,7 +15,7 @@ anchor_name(const Op *op)
   switch (op->code) {
   case OP_LOAD: return "this load";
   case OP_STORE: return "this store";
-  case OP_DOT: return "this dot";
+  case OP_DOT: case OP_DOT_SPARSE: return "this dot";
   case OP_REDUCE: return "this reduction";
   case OP_SCAN: return "this scan";
   case OP_SHARED_LOAD: return "this read of a shared buffer";

@@ -102,7 +102,7 @@ static bool
 is_added_to(const Value *v)
 {
   for (const Use *u = v->uses; u; u = u->next) {
-    bool sum = u->user->code == OP_DOT && OPERAND(u->user, DOT, acc) == v;
+    bool sum = op_is_dot(u->user) && u == &u->user->operands[u->user->noperands - 1];
     if (!sum && u->user->code != OP_PENDING)
       return false;
   }

@@ -234,7 +234,7 @@ look_at(Op *op, void *user)
   u32 threads = team_threads(block_team(e->f->body));
   if (op->nresults && type_is_tile(op_result(op)->type))
     e->work += (type_padded_numel(op_result(op)->type) + threads - 1) / threads;
-  e->refused |= op->code == OP_DOT || op_uses_shared(op);
+  e->refused |= op_is_dot(op) || op_uses_shared(op);
   e->masked |= is_masked_access(e, op);
 }
 

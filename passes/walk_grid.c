@@ -50,6 +50,8 @@ suits_team(Ctx *c, const AxisInfo *axes, const Op *loop)
       return false;
     if (op->code == OP_DOT && wgmma_dot_error(c, axes, op))
       return false;
+    if (op->code == OP_DOT_SPARSE)
+      return false;
     multiplies |= op->code == OP_DOT;
   }
   return multiplies;

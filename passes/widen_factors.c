@@ -6,21 +6,28 @@
  * before unpacked_dots, which lets factors that were widened stay in registers. */
 #include "internal.h"
 
+enum { FP8_DEPTH = 32 };           /* products that an instruction adds */
+
 static bool
 is_8bit_float(const Value *v)
 {
   return type_is_float(v->type) && type_elem_bits(v->type) == 8;
 }
 
-enum { FP8_DEPTH = 32 };           /* products that an instruction adds */
+/* Of a dot's operands, b. Metadata is the same whatever the elements are. */
+static Value *
+right(const Op *dot)
+{
+  return op_operand(dot, dot->noperands - 2);
+}
 
 /* Do tensor cores make the dot, as it is? */
 static bool
 is_made(Ctx *c, const Op *dot)
 {
   i64 promote = op_int(dot, AT_PROMOTE, 0);
-  bool in_f32 = promote && promote < FP8_DEPTH;
-  return mma_for(c->target, OPERAND(dot, DOT, a)->type->dt, OPERAND(dot, DOT, b)->type->dt, op_result(dot)->type->dt) &&
+  bool in_f32 = promote && promote < FP8_DEPTH, sparse = dot->code == OP_DOT_SPARSE;
+  return mma_for(c->target, sparse, op_operand(dot, 0)->type->dt, right(dot)->type->dt, op_result(dot)->type->dt) &&
          (!in_f32 || target_has(c->target, F_MMA_FP8_F32));
 }
 
@@ -28,15 +35,16 @@ static void
 visit(Op *op, void *user)
 {
   Ctx *c = user;
-  if (op->code != OP_DOT || !is_8bit_float(OPERAND(op, DOT, a)))
+  if (!op_is_dot(op) || !is_8bit_float(op_operand(op, 0)))
     return;
   DType sum = op_result(op)->type->dt;
-  if (is_made(c, op) || !mma_for(c->target, DT_F16, DT_F16, sum))
+  if (is_made(c, op) || !mma_for(c->target, op->code == OP_DOT_SPARSE, DT_F16, DT_F16, sum))
     return;
   Builder b = builder_before(op);
   b.span = op->span;
-  for (u32 i = 0; i < 2; i++)
-    op_set_operand(op, i, ir_cast(&b, op_operand(op, i), DT_F16));
+  Value *x = ir_cast(&b, op_operand(op, 0), DT_F16), *y = ir_cast(&b, right(op), DT_F16);
+  op_set_operand(op, 0, x);
+  op_set_operand(op, op->noperands - 2, y);
 }
 
 void

@@ -272,10 +272,16 @@ decode_ldmatrix(Decoder *d, int store)
 }
 
 /* The shapes this machine has. Register counts follow from the shape and the element sizes. */
-static const struct { uint16_t shape; uint8_t m, n, k, ab_bits; } mma_shapes[] = {
+typedef struct MmaShape { uint16_t shape; uint8_t m, n, k, ab_bits; } MmaShape;
+static const MmaShape mma_shapes[] = {
   {M_M16N8K8, 16, 8, 8, 16},   {M_M16N8K16, 16, 8, 16, 16}, {M_M16N8K4, 16, 8, 4, 32},  {M_M16N8K8, 16, 8, 8, 32},
   {M_M16N8K16, 16, 8, 16, 8},  {M_M16N8K32, 16, 8, 32, 8},  {M_M8N8K4, 8, 8, 4, 64},    {M_M16N8K4, 16, 8, 4, 64},
   {M_M16N8K8, 16, 8, 8, 64},   {M_M16N8K16, 16, 8, 16, 64},
+};
+
+/* Those of which A keeps two of four elements along K. */
+static const MmaShape sparse_shapes[] = {
+  {M_M16N8K16, 16, 8, 16, 16}, {M_M16N8K32, 16, 8, 32, 16}, {M_M16N8K32, 16, 8, 32, 8}, {M_M16N8K64, 16, 8, 64, 8},
 };
 
 static bool
@@ -295,14 +301,13 @@ mma_types_fit(Type dt, Type a, Type b, Type ct)
   return a == T_F64 && b == T_F64 && dt == T_F64;
 }
 
-static int
-mma_shape(Decoder *d, int bits)
+static const MmaShape *
+mma_shape(Decoder *d, const MmaShape *shapes, size_t n, int bits)
 {
-  int found = -1;
-  for (size_t i = 0; i < sizeof mma_shapes / sizeof *mma_shapes && found < 0; i++)
-    if (mma_shapes[i].ab_bits == bits && opmod_take(d, (ModId)mma_shapes[i].shape))
-      found = (int)i;
-  return found;
+  for (size_t i = 0; i < n; i++)
+    if (shapes[i].ab_bits == bits && opmod_take(d, (ModId)shapes[i].shape))
+      return &shapes[i];
+  return NULL;
 }
 
 static uint32_t
@@ -323,9 +328,21 @@ matrix_operand(Decoder *d, const Opnd *o, uint32_t n, int width, bool dst, uint3
     slot[i] = dst ? opnd_dst(d, &e[i], width) : opnd_src(d, &e[i], width == 8 ? T_B64 : T_B32);
 }
 
+/* Operands 4 and 5: metadata, and which lanes of each four give it: one word is for K = 64 of two or four rows. */
+static void
+sparse_operands(Decoder *d, const MmaShape *s, uint32_t *slot, MmaOps *o)
+{
+  const Opnd *selector = &d->op[5];
+  if (selector->kind != O_IMM || selector->imm >= 64u / s->k)
+    decode_fail(d, "the selector of a sparse product names lanes of each four: less than %u here", 64u / s->k);
+  matrix_operand(d, &d->op[4], 1, 4, false, slot);
+  o->selector = (uint8_t)selector->imm;
+}
+
 void
 decode_mma(Decoder *d, int arg)
 {
+  bool ordered = opmod_take(d, M_SP_ORDERED), sparse = opmod_take(d, M_SP) || ordered;
   opmod_take(d, M_SYNC);
   opmod_take(d, M_ALIGNED);
   bool layout = opmod_take(d, M_ROW) && opmod_take(d, M_COL);
@@ -333,28 +350,33 @@ decode_mma(Decoder *d, int arg)
   opmod_take(d, M_KIND_F8F6F4);
   opmod_take(d, M_RN);
   Type dt = opmod_type(d), at = opmod_type(d), bt = opmod_type(d), ct = opmod_type(d);
-  decode_operands(d, 4, 4);
+  decode_operands(d, sparse ? 6 : 4, sparse ? 6 : 4);
   int bits = at ? ptx_type_bytes[at] * 8 : 0;
-  int s = d->failed || !layout || !mma_types_fit(dt, at, bt, ct) ? -1 : mma_shape(d, bits);
-  if (s < 0) {
+  const MmaShape *s = NULL;
+  if (!d->failed && layout && mma_types_fit(dt, at, bt, ct))
+    s = sparse ? mma_shape(d, sparse_shapes, sizeof sparse_shapes / sizeof *sparse_shapes, bits)
+               : mma_shape(d, mma_shapes, sizeof mma_shapes / sizeof *mma_shapes, bits);
+  if (!s) {
     decode_unknown(d);
     return;
   }
-  uint32_t m = mma_shapes[s].m, n = mma_shapes[s].n, k = mma_shapes[s].k, slot[48];
-  uint32_t na = matrix_regs(m * k, bits), nb = matrix_regs(k * n, bits);
-  uint32_t nc = matrix_regs(m * n, ptx_type_bytes[dt] * 8);
+  uint32_t slot[48], na = matrix_regs(s->m * s->k >> sparse, bits), nb = matrix_regs(s->k * s->n, bits);
+  uint32_t nc = matrix_regs(s->m * s->n, ptx_type_bytes[dt] * 8), n = 2 * nc + na + nb;
   int w = bits == 64 ? 8 : 4, wc = dt == T_F64 ? 8 : 4;
+  MmaOps o = {.m = s->m, .k = s->k, .a_type = (uint8_t)at, .b_type = (uint8_t)bt, .sparse = sparse, .ordered = ordered};
   matrix_operand(d, &d->op[0], nc, wc, true, slot);
   matrix_operand(d, &d->op[1], na, w, false, slot + nc);
   matrix_operand(d, &d->op[2], nb, w, false, slot + nc + na);
   matrix_operand(d, &d->op[3], nc, wc, false, slot + nc + na + nb);
+  if (sparse)
+    sparse_operands(d, s, slot + n, &o);
   Insn *in = insn_warp(d, K_CONV, mma_exec, 0);
   if (!in)
     return;
   in->whole = true;
   in->type = (uint8_t)dt;
-  in->mma = (MmaOps){(uint8_t)m, (uint8_t)k, (uint8_t)at, (uint8_t)bt};
-  add_elements(d, slot, 2 * nc + na + nb);
+  in->mma = o;
+  add_elements(d, slot, n + sparse);
 }
 
 /* ---- asynchronous copies ---- */

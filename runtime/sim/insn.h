@@ -85,9 +85,9 @@ typedef struct FenceOps { uint8_t scope; bool orders, proxy, inits; } FenceOps;
 
 /* What the lanes of a warp do together. members is the slot of the mask, in every kind; pred that of a second result, or 0. */
 typedef struct WarpOps { uint32_t d, value, lane, members, clamp, pred; uint8_t mode, size; bool abs, nan; } WarpOps;
-/* ldmatrix, stmatrix: the list has count registers. mma: those of d, a, b, c. */
+/* ldmatrix, stmatrix: the list has count registers. mma: those of d, a, b, c, and where sparse of e. */
 typedef struct MatrixOps { uint32_t base; Address at; uint8_t count; bool trans, store; } MatrixOps;
-typedef struct MmaOps { uint8_t m, k, a_type, b_type; } MmaOps;
+typedef struct MmaOps { uint8_t m, k, a_type, b_type; bool sparse, ordered; uint8_t selector; } MmaOps;
 
 /* mbarrier.* on the barrier at [base + at]: amount is a count or bytes, d a state or predicate, from a state or parity. */
 typedef enum MbarAct { MB_INIT, MB_INVAL, MB_EXPECT, MB_COMPLETE, MB_ARRIVE, MB_COPIES, MB_TEST, MB_TRY } MbarAct;

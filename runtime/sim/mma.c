@@ -6,6 +6,12 @@
  *   B (k x n): register r, element e: row t p + e + 4 p r, column g
  *   C (m x n): element i: row g + 8 (i >> 1), column 2 t + (i & 1)
  *
+ * Sparse products. A has two of every four columns, half of k: A's fragment is that of m x k / 2. What the columns were says a register e
+ * of some lanes of each four, t from selector * lanes on: of every 16 columns of a row 16 bits, four for each four, the first
+ * one's place among them in the lower two, the other one's, which is higher, in the upper. With j the number of the 16 columns:
+ *   16-bit types: lane selector k / 16 + j of row g in the lower half, of row g + 8 in the upper
+ *    8-bit types: lane selector k / 16 + 2 (j >> 1) of row g, the lane behind it of row g + 8; j & 1 is the half
+ *
  * Arithmetic. Products of f16, bf16, tf32 and fp8 are exact; they are added to the accumulator in f32, in
  * the order of k, rounded to nearest at every step. Tensor cores add several products at once and truncate,
  * so their last bits differ. An f16 accumulator is rounded once, at the end. f64 is a chain of fma in the
@@ -192,22 +198,29 @@ store_acc(Warp *w, const uint32_t *slot, Type t, uint32_t m, const Acc *c)
     }
 }
 
-static void
-multiply_f32(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk)
+/* The row of B that A's element meets: at, or its column where at is NULL. */
+static inline uint32_t
+met(const uint8_t *at, uint32_t i, uint32_t x)
 {
-  for (uint32_t i = 0; i < m; i++)
-    for (uint32_t x = 0; x < kk; x++)
-      for (uint32_t j = 0; j < MAX_N; j++)
-        c->f[i][j] += a->f[i * kk + x] * b->f[x * MAX_N + j];
+  return at ? at[i] : x;
 }
 
 static void
-multiply_s32(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk)
+multiply_f32(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk, const uint8_t *at)
 {
   for (uint32_t i = 0; i < m; i++)
     for (uint32_t x = 0; x < kk; x++)
       for (uint32_t j = 0; j < MAX_N; j++)
-        c->i[i][j] = (int32_t)((uint32_t)c->i[i][j] + (uint32_t)(a->i[i * kk + x] * b->i[x * MAX_N + j]));
+        c->f[i][j] += a->f[i * kk + x] * b->f[met(at, i * kk + x, x) * MAX_N + j];
+}
+
+static void
+multiply_s32(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk, const uint8_t *at)
+{
+  for (uint32_t i = 0; i < m; i++)
+    for (uint32_t x = 0; x < kk; x++)
+      for (uint32_t j = 0; j < MAX_N; j++)
+        c->i[i][j] = (int32_t)((uint32_t)c->i[i][j] + (uint32_t)(a->i[i * kk + x] * b->i[met(at, i * kk + x, x) * MAX_N + j]));
 }
 
 static void
@@ -219,23 +232,45 @@ multiply_f64(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk)
         c->d[i][j] = fma(a->d[i * kk + x], b->d[x * MAX_N + j], c->d[i][j]);
 }
 
+/* For each element of A the row of B that it meets; -1 with a fault where a group's places are none. */
+static int
+sparse_places(Block *b, Warp *w, const Insn *in, const uint32_t *e, uint8_t *at)
+{
+  uint32_t k = in->mma.k, held = k / 2, bytes = ptx_type_bytes[in->mma.a_type];
+  for (uint32_t i = 0; i < in->mma.m * held; i++) {
+    uint32_t row = i / held, x = i % held, j = x / 8, lane = row % 8 * 4 + in->mma.selector * k / 16, high = row >> 3;
+    lane += bytes == 1 ? 2 * (j >> 1) + high : j;
+    uint32_t word = e[lane], bits = word >> (bytes == 1 ? j & 1 : high) * 16 >> x % 8 / 2 * 4 & 15, lo = bits & 3, hi = bits >> 2;
+    if (lo == hi || (in->mma.ordered && lo > hi))
+      return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0,
+                       "metadata 0x%08x of a sparse product: columns %u to %u of row %u keep those at %u and %u, which are not in order",
+                       word, x / 2 * 4, x / 2 * 4 + 3, row, lo, hi);
+    at[i] = (uint8_t)(x / 2 * 4 + (x & 1 ? hi : lo));
+  }
+  return 0;
+}
+
 int
 mma_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   Side left, right;
   Acc c;
+  uint8_t places[MAX_M * MAX_K];
   Type t = (Type)in->type, ta = (Type)in->mma.a_type, tb = (Type)in->mma.b_type;
-  uint32_t rows = in->mma.m, kk = in->mma.k, nc = t == T_F16 ? rows / 8u : rows / 4u;
+  uint32_t rows = in->mma.m, kk = in->mma.k, nc = t == T_F16 ? rows / 8u : rows / 4u, held = kk >> in->mma.sparse;
   const uint32_t *slot = b->kernel->lists + in->list, *next = slot + nc;
-  next += gather_a(w, next, ta, rows, kk, &left);
+  const uint8_t *at = in->mma.sparse ? places : NULL;
+  next += gather_a(w, next, ta, rows, held, &left);
   next += gather_b(w, next, tb, kk, &right);
   load_acc(w, next, t, rows, &c);
+  if (at && sparse_places(b, w, in, LANES_OF(uint32_t, w, next[nc]), places))
+    return -1;
   if (t == T_F64)
     multiply_f64(&left, &right, &c, rows, kk);
   else if (t == T_S32)
-    multiply_s32(&left, &right, &c, rows, kk);
+    multiply_s32(&left, &right, &c, rows, held, at);
   else
-    multiply_f32(&left, &right, &c, rows, kk);
+    multiply_f32(&left, &right, &c, rows, held, at);
   store_acc(w, slot, t, rows, &c);
   b->worker->stats.mma++;
   return 0;

@@ -95,6 +95,12 @@ static const Fault faults[] = {
   {"lane outside its own mask", SIM_E_TRAP, 32, AT "vote.sync.any.pred %p1, %p2, 0xffff;", "lane 16"},
   {"mma in half a warp", SIM_E_TRAP, 32, "setp.gt.u32 %p1, %r0, 15; @%p1 bra E;" AT
    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2}, {%r3}, {%f1,%f2,%f3,%f4}; E:", "whole warp"},
+  {"metadata out of order", SIM_E_TRAP, 32, "mov.u32 %r3, 0x44444414;" AT "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+   "{%f1,%f2,%f3,%f4}, {%r1,%r1,%r1,%r1}, {%r1,%r1,%r1,%r1}, {%f1,%f2,%f3,%f4}, %r3, 0;",
+   "columns 4 to 7 of row 0 keep those at 1 and 0, which are not in order"},
+  {"one place twice", SIM_E_TRAP, 32, "mov.u32 %r3, 0x4f444444;" AT "mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"
+   "{%r4,%r5,%r6,%r7}, {%r1,%r1,%r1,%r1}, {%r1,%r1,%r1,%r1}, {%r4,%r5,%r6,%r7}, %r3, 0;",
+   "columns 24 to 27 of row 0 keep those at 3 and 3, which are not in order"},
   {"branch table index", SIM_E_TRAP, 32, "ts: .branchtargets A, B;" AT "brx.idx %r0, ts; A: B:", "branch index 2"},
   {"endless loop", SIM_E_LIMIT, 32, AT "L: bra L;", "warp instructions"},
 };
@@ -138,6 +144,8 @@ static const char *const malformed[] = {
   "add.u32 %d1, %r2, %r3;", "ld.global.u32 %r1, %d1;", "@%r1 add.u32 %r1, %r2, %r3;", "mov.u32 %r1, nothing;",
   "setp.eq.u32 %r1, %r2, %r3;", "ld.global.v4.u32 {%r1,%r2}, [%d1];", "{ add.u32 %r1, %r2, %r3;", "add.u32 %r1, %r2, %r3",
   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1,%f2}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2};",
+  "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6,%r7,%r8}, {%f1,%f2,%f3,%f4}, %r9, 2;",
+  "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4}, %r9, 0;",
   "call nothing;", "cp.async.ca.shared.global [%r1], [%d1], 5;", "atom.global.add.b32 %r1, [%d1], 1;", "add.f16.u32 %r1, %r2, %r3;",
 };
 

@@ -275,9 +275,9 @@ place_b(int bits, int lane, int i)
 {
   int g = lane >> 2, t = lane & 3;
   if (bits == 16)
-    return (Place){t * 2 + (i & 1) + (i >= 2 ? 8 : 0), g};
+    return (Place){t * 2 + (i & 1) + (i >> 1) * 8, g};
   if (bits == 8)
-    return (Place){t * 4 + (i & 3) + (i >= 4 ? 16 : 0), g};
+    return (Place){t * 4 + (i & 3) + (i >> 2) * 16, g};
   return (Place){t + 4 * i, g};
 }
 
@@ -397,6 +397,84 @@ mma_case(Test *t, const Mma *x)
   test_free(t, in), test_free(t, out);
 }
 
+/* Sparse products, by the figures of the PTX ISA: every selector, and every pair of places. Of each lane: A, B from 32 on, C from 96 on, and
+ * metadata at 128. */
+typedef struct Sparse { int k, bits; const char *d, *a, *b; } Sparse;
+
+static void
+sparse_case(Test *t, const Sparse *x, int selector)
+{
+  static const int pair[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+  char ptx[8192], fa[256], fb[256], fc[256];
+  int a[16][64] = {0}, b[64][8], held[16][32], wrong = 0, bytes = x->bits / 8, per = 32 / x->bits, lo = x->a[0] == 'u' ? 0 : -4;
+  int na = 16 * x->k / 2 / 32 / per, nb = x->k * 8 / 32 / per;
+  uint32_t meta[32];
+  uint8_t *in = test_alloc(t, 32 * 256), *out = test_alloc(t, 32 * 64);
+  memset(in, 0, 32 * 256);
+  for (int i = 0; i < 32; i++)
+    meta[i] = 0xffffffff;      /* of lanes that are not asked */
+  for (int i = 0; i < 64 * 8; i++)
+    b[i / 8][i % 8] = (i * 5 + i / 9) % 9 - (x->b[0] == 'u' ? 0 : 4);
+  for (int row = 0; row < 16; row++)
+    for (int g = 0; g < x->k / 4; g++) {
+      const int *p = pair[(row * 7 + g * 5 + row / 3) % 6];
+      int half = x->bits == 16 ? row / 8 : g / 4 % 2, lane = row % 8 * 4 + selector * x->k / 16 + (x->bits == 16 ? g / 4 : g / 8 * 2 + row / 8);
+      for (int i = 0; i < 2; i++)
+        held[row][2 * g + i] = a[row][4 * g + p[i]] = lo + (row * 7 + g * 3 + i) % (5 - lo);
+      uint32_t shift = (uint32_t)(half * 16 + g % 4 * 4);
+      meta[lane] = (meta[lane] & ~(15u << shift)) | (uint32_t)(p[0] | p[1] << 2) << shift;
+    }
+  for (int lane = 0; lane < 32; lane++) {
+    for (int i = 0; i < na * per; i++) {
+      Place q = place_a(16, x->bits, lane, i);
+      uint64_t v = encode(x->a, held[q.row][q.col]);
+      memcpy(in + 256 * lane + i * bytes, &v, (size_t)bytes);
+    }
+    for (int i = 0; i < nb * per; i++) {
+      Place q = place_b(x->bits, lane, i);
+      uint64_t v = encode(x->b, b[q.row][q.col]);
+      memcpy(in + 256 * lane + 32 + i * bytes, &v, (size_t)bytes);
+    }
+    memcpy(in + 256 * lane + 128, &meta[lane], 4);
+  }
+  size_t n = (size_t)snprintf(ptx, sizeof ptx, "%s .reg .b32 %%c<40>; mad.wide.u32 %%d5, %%r0, 256, %%d1; mad.wide.u32 %%d6, %%r0, 64, %%d2;\n", HEAD);
+  for (int i = 0; i < na + nb + 5; i++)
+    n += (size_t)snprintf(ptx + n, sizeof ptx - n, "ld.global.b32 %%c%d, [%%d5+%d];\n", i, i < na ? i * 4 : i < na + nb ? 32 + (i - na) * 4 : 96 +
+                          (i == na + nb + 4 ? 32 : (i - na - nb) * 4));
+  fragment_text(fa, sizeof fa, "%c", 0, na);
+  fragment_text(fb, sizeof fb, "%c", na, nb);
+  fragment_text(fc, sizeof fc, "%c", na + nb, 4);
+  n += (size_t)snprintf(ptx + n, sizeof ptx - n, "mma.sp::ordered_metadata.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s %s, %s, %s, %s, %%c%d, %d;\n", x->k,
+                        x->d, x->a, x->b, x->d, fc, fa, fb, fc, na + nb + 4, selector);
+  for (int i = 0; i < 4; i++)
+    n += (size_t)snprintf(ptx + n, sizeof ptx - n, "st.global.b32 [%%d6+%d], %%c%d;\n", i * 4, na + nb + i);
+  snprintf(ptx + n, sizeof ptx - n, "%s", TAIL);
+  Run r = {ptx, "k", {1}, {32}, 0, {&in, &out}, {0}, {0}};
+  int rc = test_run(t, &r);
+  CHECK(t, rc == 0, "mma.sp k%d %s: %s", x->k, x->a, r.err.message);
+  for (int lane = 0; lane < 32; lane++)
+    for (int i = 0; i < 4; i++) {
+      int row = (lane >> 2) + (i < 2 ? 0 : 8), col = (lane & 3) * 2 + (i & 1), want = 0;
+      for (int k = 0; k < x->k; k++)
+        want += a[row][k] * b[k][col];
+      wrong += decode(x->d, out + 64 * lane, i) != want;
+    }
+  CHECK(t, wrong == 0, "mma.sp k%d %s selector %d: %d wrong", x->k, x->a, selector, wrong);
+  test_free(t, in), test_free(t, out);
+}
+
+static void
+test_sparse(Test *t)
+{
+  static const Sparse list[] = {
+    {16, 16, "f32", "f16", "f16"}, {32, 16, "f32", "f16", "f16"}, {32, 16, "f32", "bf16", "bf16"}, {32, 8, "s32", "s8", "u8"}, {64, 8, "s32", "u8", "s8"},
+    {64, 8, "f32", "e4m3", "e5m2"},
+  };
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    for (int selector = 0; selector < 64 / list[i].k; selector++)
+      sparse_case(t, &list[i], selector);
+}
+
 static void
 test_mma(Test *t)
 {
@@ -481,6 +559,7 @@ test_warp(Test *t)
   test_ldmatrix(t, false, true);
   test_ldmatrix(t, true, true);
   test_mma(t);
+  test_sparse(t);
   test_groups(t);
   test_params(t);
 }

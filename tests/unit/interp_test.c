@@ -151,6 +151,17 @@ test_integers(void)
   InterpBuffer b = {&one, 8, "p"};
   expect_fault(run_kernel("module tile\nkernel @k(%p: *i32, %z: i32) warps = 4 shared = 0 {\n  %r = div %z, %z : i32\n"
                           "  store %p, %r\n  return\n}\n", ONE, &b, 1, (u64[]){0}), "integer division by zero", __LINE__);
+  b = (InterpBuffer){&one, 8, "p"};
+  one = 0x4e44;                /* places 2 and 3 in the third group; then 1 and 0 in the first */
+  for (u32 i = 0; i < 2; i++, one = 0x4441) {
+    const char *k = "module tile\nkernel @k(%p: *u16, %z: f16) warps = 1 shared = 0 {\n  %l = load %p : u16\n  %w = splat %l : u16[16, 1]\n"
+                    "  %a = splat %z : f16[16, 8]\n  %b = splat %z : f16[16, 8]\n  %c = const value = 0.0 : f32[16, 8]\n"
+                    "  %d = dot_sparse %a, %w, %b, %c : f32[16, 8]\n  return\n}\n";
+    if (i)
+      expect_fault(run_kernel(k, ONE, &b, 1, (u64[]){0}), "metadata 0x4441 at element [0, 0]: the places of a group are not in order", __LINE__);
+    else
+      CHECK(run_kernel(k, ONE, &b, 1, (u64[]){0}).ok);
+  }
 }
 
 /* An index where the mask is on, and nowhere else, is checked: one scalar and a tile of which one element is wrong. */

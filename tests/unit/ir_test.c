@@ -652,6 +652,23 @@ test_sites(void)
 }
 
 /* A kernel with every op; conversions where there are layouts. */
+/* A sparse dot, on an instruction where tiles are placed. */
+static void
+build_sparse(Ctx *c, Builder *b, bool place)
+{
+  u32 a[] = {16, 16}, w[] = {16, 2}, y[] = {32, 8}, z[] = {16, 8}, warps[] = {4, 1};
+  const Type *half = type_scalar(c, DT_F16);
+  Value *x = ir_const_bits(b, type_tile(c, half, 2, a, place ? layout_mma_sparse_operand(c, 0, 2, a, warps, 16) : NULL), 0);
+  Value *meta = ir_const_bits(b, type_tile(c, type_scalar(c, DT_U16), 2, w, place ? layout_mma_meta(c, 2, w, warps, 16) : NULL), 0);
+  Value *right = ir_const_bits(b, type_tile(c, half, 2, y, place ? layout_mma_sparse_operand(c, 1, 2, y, warps, 16) : NULL), 0);
+  Value *acc = ir_const_bits(b, type_tile(c, type_scalar(c, DT_F32), 2, z, place ? layout_mma(c, 2, z, warps) : NULL), 0);
+  Op *dot = ir_dot_sparse(b, x, meta, right, acc)->def;
+  if (!place)
+    return;
+  op_set_str(dot, AT_MMA, "m16n8k32.sp.f16");
+  op_set_ints(dot, AT_WARPS, (i64[]){4, 1}, 2);
+}
+
 static Module *
 build_all(Ctx *c, bool place)
 {
@@ -688,6 +705,7 @@ build_all(Ctx *c, bool place)
   }
   Op *dot = ir_dot(&b, a, k, build_loop(&b, n, tile))->def;
   op_set_str(dot, AT_PREC, "ieee");
+  build_sparse(c, &b, place);
   build_control(&b, n);
   build_shared(c, &b, p, l2);
   build_products(c, &b, n, place);

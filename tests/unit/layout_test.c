@@ -587,6 +587,35 @@ test_operand(Ctx *c, u32 which, u32 bits, u32 wm, u32 wn, u32 outer, u32 depth)
       }
 }
 
+/* Metadata as the figures of the PTX ISA have it: of a lane's word, bits of which row and which 16 columns. */
+static void
+test_meta(Ctx *c, u32 bits, u32 wm, u32 wn, u32 rows, u32 words)
+{
+  u32 shape[] = {rows, words}, reps_k = words > 4 ? words / 4 : 1;
+  const Layout *l = layout_mma_meta(c, 2, shape, (u32[]){wm, wn}, bits);
+  CHECK(layout_covers(l));
+  for (u32 r = 0; r < layout_regs(l); r++)
+    for (u32 t = 0; t < 32; t++)
+      for (u32 w = 0; w < wm * wn; w++) {
+        u32 half = r % 2, rep = r / 2, row = t / 4 + 16 * (w / wn + wm * (rep / reps_k)), word = 4 * (rep % reps_k);
+        row += 8 * (bits == 16 ? half : t % 2);
+        word += bits == 16 ? t % 4 : t % 4 / 2 * 2 + half;
+        CHECK(layout_eval(l, r, t, w, 0) == at2(l, row % rows, word % words));
+      }
+}
+
+static void
+test_metas(Ctx *c)
+{
+  for (u32 bits = 8; bits <= 16; bits *= 2)
+    for (u32 w = 0; w < 9; w++)
+      for (u32 words = 1; words <= 16; words *= 2) {
+        test_meta(c, bits, 1u << w % 3, 1u << w / 3, 64, words);
+        test_meta(c, bits, 1u << w % 3, 1u << w / 3, 16, words);
+        test_meta(c, bits, 1u << w % 3, 1u << w / 3, 8, words);
+      }
+}
+
 static void
 test_operands(Ctx *c)
 {
@@ -1020,6 +1049,7 @@ main(void)
   test_blocked(c);
   test_mma(c);
   test_operands(c);
+  test_metas(c);
   test_fma_operands(c);
   test_swizzled(c);
   test_panels(c);

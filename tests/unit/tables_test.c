@@ -249,18 +249,30 @@ words_of(const Layout *l, u32 bits)
   return layout_regs(l) * bits / 32;
 }
 
+static const Layout *
+factor_layout(Ctx *c, const Mma *m, u32 which, const u32 *shape)
+{
+  static const u32 one[] = {1, 1};
+  u32 bits = dtype_bits(m->factor[0]);
+  return m->sparse ? layout_mma_sparse_operand(c, (int)which, 2, shape, one, bits) : layout_mma_operand(c, (int)which, 2, shape, one, bits);
+}
+
 static void
 check_fragments(Ctx *c, const Mma *m)
 {
   static const u32 one[] = {1, 1};
-  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor[0]);
-  const Layout *la = layout_mma_operand(c, 0, 2, a, one, bits), *lb = layout_mma_operand(c, 1, 2, b, one, bits);
+  u32 a[] = {m->m, m->k >> m->sparse}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor[0]), words[] = {m->m, m->k / 16};
+  const Layout *la = factor_layout(c, m, 0, a), *lb = factor_layout(c, m, 1, b);
   const Layout *lc = layout_mma(c, 2, acc, one);
   CHECK(dtype_bits(m->factor[1]) == bits, "%s: factors of different width", m->name);
   CHECK(words_of(la, bits) == m->words[0] && words_of(lb, bits) == m->words[1], "%s: factors", m->name);
   CHECK(words_of(lc, dtype_bits(m->acc)) == m->words[2], "%s: sums", m->name);
   CHECK(!layout_free_bits(la, IN_REG) && !layout_free_bits(la, IN_LANE) && !layout_free_bits(lb, IN_LANE) && !layout_free_bits(lc, IN_LANE),
         "%s: elements are held twice", m->name);
+  if (!m->sparse)
+    return;
+  const Layout *meta = layout_mma_meta(c, 2, words, one, bits);
+  CHECK(words_of(meta, 16) == 1 && layout_covers(meta) && layout_free_bits(meta, IN_LANE) == (m->k == 64 ? 0u : 2u), "%s: metadata", m->name);
 }
 
 /* The verifier takes a dot on exactly this instruction. */
@@ -268,16 +280,22 @@ static void
 check_dot(Ctx *c, const Mma *m)
 {
   static const u32 one[] = {1, 1};
-  u32 a[] = {m->m, m->k}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, bits = dtype_bits(m->factor[0]);
+  u32 a[] = {m->m, m->k >> m->sparse}, b[] = {m->k, m->n}, acc[] = {m->m, m->n}, words[] = {m->m, m->k / 16};
   Module *module = module_new(c);
   module->phase = PHASE_PLACED;
   Func *f = func_new(module, "k", (Span){0, 0});
   f->warps = 1;
   Builder at = builder_at_end(f, f->body);
   const Type *fa = type_scalar(c, m->factor[0]), *fb = type_scalar(c, m->factor[1]), *sum = type_scalar(c, m->acc);
-  Value *x = ir_const_bits(&at, type_tile(c, fa, 2, a, layout_mma_operand(c, 0, 2, a, one, bits)), 0);
-  Value *y = ir_const_bits(&at, type_tile(c, fb, 2, b, layout_mma_operand(c, 1, 2, b, one, bits)), 0);
-  Value *d = ir_dot(&at, x, y, ir_const_bits(&at, type_tile(c, sum, 2, acc, layout_mma(c, 2, acc, one)), 0));
+  Value *x = ir_const_bits(&at, type_tile(c, fa, 2, a, factor_layout(c, m, 0, a)), 0);
+  Value *y = ir_const_bits(&at, type_tile(c, fb, 2, b, factor_layout(c, m, 1, b)), 0);
+  Value *z = ir_const_bits(&at, type_tile(c, sum, 2, acc, layout_mma(c, 2, acc, one)), 0), *d, *w;
+  if (m->sparse) {
+    w = ir_const_bits(&at, type_tile(c, type_scalar(c, DT_U16), 2, words, layout_mma_meta(c, 2, words, one, dtype_bits(m->factor[0]))), 0);
+    d = ir_dot_sparse(&at, x, w, y, z);
+  } else {
+    d = ir_dot(&at, x, y, z);
+  }
   op_set_str(d->def, AT_MMA, m->name);
   op_set_ints(d->def, AT_WARPS, (i64[]){1, 1}, 2);
   op_create(&at, OP_RETURN, 0, NULL, 0, NULL, 0);
@@ -310,11 +328,12 @@ loads(Ctx *c, TilertDevice *dev, const Mma *m, u32 more)
   char sums = m->acc == DT_F32 ? 'f' : 'r';
   buf_puts(&b, "//@tilec kernel=k warps=1 shared=0 target=sm_100a params=\n.version 8.6\n.target sm_100a\n.address_size 64\n");
   buf_puts(&b, ".visible .entry k() {\n.reg .b32 %r<16>; .reg .f32 %f<16>;\n");
-  buf_printf(&b, "mma.sync.aligned.m%un%uk%u.row.col.%s.%s.%s.%s ", m->m, m->n, m->k, acc, fa, fb, acc);
+  buf_printf(&b, "mma%s.sync.aligned.m%un%uk%u.row.col.%s.%s.%s.%s ", m->sparse ? ".sp::ordered_metadata" : "", m->m, m->n, m->k, acc, fa, fb,
+             acc);
   put_registers(&b, sums, m->words[2], ", ");
   put_registers(&b, 'r', m->words[0] + more, ", ");
   put_registers(&b, 'r', m->words[1], ", ");
-  put_registers(&b, sums, m->words[2], ";\nret; }\n");
+  put_registers(&b, sums, m->words[2], m->sparse ? ", %r15, 0;\nret; }\n" : ";\nret; }\n");
   TilertModule *module = NULL;
   int status = tilert_module_load(dev, buf_str(&b), b.len, NULL, 0, &module, NULL);
   tilert_module_destroy(module);

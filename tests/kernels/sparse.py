@@ -1,0 +1,108 @@
+"""Products of factors that keep two of four elements along K: every type, extents that fill no instruction, loops, against numbers."""
+import numpy as np
+from cases import Case, Run, grid, launch, poisoned
+from dots import operand, source
+import tilec
+
+PLACES = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)], np.uint16)
+TYPES = [dict(a=t, b=t) for t in ("f16", "bf16", "i8", "u8", "f8e4m3", "f8e5m2")]
+MIXED = [dict(a=a, b=b) for a, b in (("i8", "u8"), ("u8", "i8"), ("f8e4m3", "f8e5m2"), ("f8e5m2", "f8e4m3"))]
+
+
+def pattern(rng, m, k, zeros=False):
+    """Random places, a row of each of its elements of `a` in b, and metadata. zeros: some words of no bits, which mean the first two."""
+    places = PLACES[rng.integers(0, len(PLACES), (m, k // 4))]
+    words = ((places[..., 0] | places[..., 1] << 2).reshape(m, k // 16, 4) << np.arange(0, 16, 4, dtype=np.uint16)).sum(2).astype(np.uint16)
+    if zeros:
+        none = rng.integers(0, 3, words.shape) == 0
+        words[none] = 0
+        places.reshape(m, k // 16, 4, 2)[none] = PLACES[0]
+    return words, (places + np.arange(0, k, 4)[:, None]).reshape(m, k // 2).astype(int)
+
+
+def dense(x, at, k):
+    """The matrix that compressed x and the columns of its elements stand for."""
+    out = np.zeros((x.shape[0], k), x.dtype)
+    np.put_along_axis(out, at, x, 1)
+    return out
+
+
+def product(dev, rng, a, b, m, n, k, warps=4, zeros=False, acc=None, trans=False, target=None):
+    """One program, with an accumulator; trans: b lies by columns."""
+    text = """kernel f(a: *A, w: *u16, b: *B, c: *C, d: *C, const M = 16, const N = 8, const K = 32, const TRANS = false, type A = f16, type B = f16, type C = f32) {
+      let (i, j) = (arange(0, M)[:, None], arange(0, N)[None, :]);
+      let x = load(a + i * (K / 2) + arange(0, K / 2)[None, :]);
+      let meta = load(w + i * (K / 16) + arange(0, K / 16)[None, :]);
+      let y = TRANS ? trans(load(b + arange(0, N)[:, None] * K + arange(0, K)[None, :])) : load(b + arange(0, K)[:, None] * N + j);
+      store(d + i * N + j, dot_sparse(x, meta, y, load(c + i * N + j)));
+    }"""
+    whole = a in ("i8", "u8")
+    to = acc or ("i32" if whole else "f32")
+    (x, vx), (y, vy), (words, at) = operand(rng, (m, k // 2), a), operand(rng, (k, n), b), pattern(rng, m, k, zeros)
+    c = rng.integers(-1000, 1000, (m, n)).astype({"i32": np.int32, "f32": np.float32, "f16": np.float16}[to])
+    d = poisoned(dev, (m, n), to)
+    run = source(dev, text, target=target, M=m, N=n, K=k, TRANS=str(trans).lower(), A=a, B=b, C=to, warps=warps)
+    call = launch(run, 1, dev.array(x, a), dev.array(words), dev.array(np.ascontiguousarray(y.T) if trans else y, b), dev.array(c), d)
+    want = c.astype(float) + dense(vx, at, k).astype(float) @ vy
+    return Run(call, [("d", d.numpy(), want.astype(np.int32) if whole else want, 0 if whole else 2e-3 if to == "f16" else 1e-5)])
+
+
+def outside(dev, rng):
+    """What is kept stands for itself: infinities and nans of b that no element of a meets do not matter."""
+    text = """kernel f(a: *f16, w: *u16, b: *f16, d: *f32) warps(1) {
+      let (i, j) = (arange(0, 16)[:, None], arange(0, 8)[None, :]);
+      let x = load(a + i * 16 + arange(0, 16)[None, :]);
+      store(d + i * 8 + j, dot_sparse(x, load(w + i * 2 + arange(0, 2)[None, :]), load(b + arange(0, 32)[:, None] * 8 + j)));
+    }"""
+    (x, vx), (y, vy) = operand(rng, (16, 16), "f16"), operand(rng, (32, 8), "f16")
+    words, at = np.full((16, 2), 0x9999, np.uint16), np.tile(np.arange(0, 32, 4)[:, None] + [1, 2], (16, 1, 1)).reshape(16, 16)
+    y[0::4], y[3::4] = np.inf, np.nan
+    vy = np.where(np.isfinite(y), vy, 0)
+    d = poisoned(dev, (16, 8), "f32")
+    call = launch(source(dev, text), 1, dev.array(x), dev.array(words), dev.array(y), d)
+    return Run(call, [("d", d.numpy(), dense(vx, at, 32) @ vy, 1e-5)])
+
+
+def looped(dev, rng, a, b, m, n, k, bm=64, bn=32, bk=64, stages=3, warps=4, target=None):
+    """Blocks of a matrix of any size in a loop with stages: what a mask leaves out is metadata of no bits."""
+    text = """kernel f(a: *A, w: *u16, b: *B, c: *C, m: i32, n: i32, k: i32, const BM = 64, const BN = 32, const BK = 64, const STAGES = 3,
+             type A = f16, type B = f16, type C = f32) {
+      let (r, s) = (program_id(0) * BM, program_id(1) * BN);
+      let (i, j) = (r + arange(0, BM)[:, None], s + arange(0, BN)[None, :]);
+      var acc = zeros([BM, BN], C);
+      for q in range(0, k, BK, stages=STAGES) {
+        let (h, g) = (q / 2 + arange(0, BK / 2)[None, :], q / 16 + arange(0, BK / 16)[None, :]);
+        let meta = load(w + i * (k / 16) + g, mask=i < m && g < k / 16);
+        let x = load(a + i * (k / 2) + h, mask=i < m && h < k / 2);
+        let row = q + arange(0, BK)[:, None];
+        acc = dot_sparse(x, meta, load(b + row * n + j, mask=row < k && j < n), acc);
+      }
+      store(c + i * n + j, acc, mask=i < m && j < n);
+    }"""
+    whole = a in ("i8", "u8")
+    to = "i32" if whole else "f32"
+    (x, vx), (y, vy), (words, at) = operand(rng, (m, k // 2), a), operand(rng, (k, n), b), pattern(rng, m, k)
+    c = poisoned(dev, (m, n), to)
+    run = source(dev, text, target=target, BM=bm, BN=bn, BK=bk, STAGES=stages, A=a, B=b, C=to, warps=warps)
+    call = launch(run, (tilec.cdiv(m, bm), tilec.cdiv(n, bn)), dev.array(x, a), dev.array(words), dev.array(y, b), c, m, n, k)
+    want = dense(vx, at, k) @ vy
+    return Run(call, [("c", c.numpy(), want.astype(np.int32) if whole else want, 0 if whole else 1e-5)])
+
+
+both = lambda name, run, sizes: Case(name, run, sizes, sizes)
+
+
+def of_types(types, sizes):
+    return [{**t, **size} for t in types for size in sizes]
+
+
+CASES = [
+    both("sparse_products", product, of_types(TYPES, grid(m=(16,), n=(8,), k=(32, 64), warps=(1,)) + grid(m=(64,), n=(32,), k=(128,), warps=(4,), zeros=(True,))) +
+         of_types(MIXED, grid(m=(32,), n=(16,), k=(64,), warps=(2,)))),
+    both("sparse_ragged", product, of_types(TYPES[:1] + TYPES[2:3] + TYPES[4:5], grid(m=(1, 5, 40), n=(3, 24), k=(16, 48, 80), warps=(1, 4)))),
+    both("sparse_halves", product, grid(a=("f16",), b=("f16",), m=(32,), n=(32,), k=(64,), acc=("f16",), trans=(False, True))),
+    Case("sparse_targets", product, of_types(TYPES, grid(m=(40,), n=(24,), k=(96,), target=("sm_80", "sm_89", "sm_100a"))), []),
+    both("sparse_outside", outside, [{}]),
+    both("sparse_loops", looped, of_types(TYPES[:1] + TYPES[2:3] + TYPES[4:5], grid(m=(64, 100), n=(48,), k=(160,), stages=(1, 3)) +
+                                           grid(m=(100,), n=(72,), k=(208,), bm=(128,), bn=(64,), warps=(8,)))),
+]
