@@ -1422,11 +1422,14 @@ def products_mixed():
             space = [(S, 64, n, sums) for S in (1, 2, 4, 8) for n in (4, 6, 8) for sums in ([False, True] if wide and BM < 64 else [not wide])]
             space += [] if wide else [(S, 128, n, True) for S in (1, 2, 4, 8) for n in (3, 4)]
             stays = ((256, 64, 4), (256, 64, 5), (192, 64, 5), (128, 64, 6), (128, 128, 4)) if wide else ((128, 128, 4), (128, 128, 6), (128, 64, 8))
+            loop = lambda BM, n: kernel("matmul_w4_wgmma.tile", "matmul_w4_loop", W=W, ZEROS=flag(zeros), BM=BM, STAGES=n).bind(
+                tilec.cdiv(M, BM) * tilec.cdiv(N, 128), x, p, o, c)
             ours = {h: (lambda h=h: stay(*h)) for h in stays} if many else {h: (lambda h=h: split(*h)) for h in space}
+            found_by = {"found": {h: (lambda h=h: loop(*h)) for h in ((256, 4), (256, 5), (128, 5))}} if many and wide else {}
             tiles = [(128, 128, 64, 8, 3), (128, 128, 64, 4, 4), (64, 256, 64, 8, 3)] if many else [
                 (max(BM, 16), *h) for h in ((64, 128, 4, 4), (128, 128, 4, 4), (64, 64, 4, 4), (32, 128, 4, 4), (128, 128, 8, 3))]
             full_x, full_w = (x, values.half()) if wide else (x.half() / (16 if T == "i8" else 1), values.half())
-            theirs = {"cublas": by_cublas(full_x, full_w.T, c)} | ({"mma.sync": {h: (lambda h=h: old(*h)) for h in tiles}} if wide else {})
+            theirs = {"cublas": by_cublas(full_x, full_w.T, c)} | ({"mma.sync": {h: (lambda h=h: old(*h)) for h in tiles}} if wide else {}) | found_by
             want = None if SHARE else full_x.float() @ (full_w.float() if wide else values).T
             kernels, found = against("products_mixed", case, ours, theirs, brief=True)
             for name, (label, fn, _) in found.items():

@@ -31,7 +31,7 @@ def activations(rng, m, k, dtype):
 
 
 def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dtype="f16", out=None, tokens=False, sums=False, between=0, programs=None,
-              split=None, **defines):
+              split=None, loop=False, **defines):
     """x of `dtype` by weights of W (bytes: floats of 8 bits); sums: scales put to sums, in f32, not to weights; tokens: with a scale for each row of x."""
     bits = len(cases.PACKED[W]).bit_length() - 1 if W in cases.PACKED else 8
     sixteen = dtype in cases.WIDE and dtype != "f32"
@@ -47,10 +47,13 @@ def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dty
     c = cases.rows_apart(dev, np.empty((m, n), np.dtype(tilec.DTYPES[out])), out, between, empty=True)
     t = rng.random(m).astype(np.float32) + 0.5 if tokens else None
     more = dict(dict(BYTES=bytes) if bytes else {}, **dict(SPLIT=split) if split else {})
-    kern = kernel(dev, FILE, "matmul_w4_split" if split else "matmul_w4_wgmma", T=dtype, S=scales, TO=out, W=W, GROUP=GROUP, ZEROS=str(zeros).lower(),
-                  SUMS=str(sums).lower(), **more, **defines)
-    tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(kern.settings()["BM"]))) if split else programs or dev.sms
-    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, None if t is None else dev.array(t), c[0])
+    more |= {} if loop else dict(S=scales, SUMS=str(sums).lower())
+    kern = kernel(dev, FILE, "matmul_w4_loop" if loop else "matmul_w4_split" if split else "matmul_w4_wgmma", T=dtype, TO=out, W=W, GROUP=GROUP,
+                  ZEROS=str(zeros).lower(), **more, **defines)
+    d = kern.settings()
+    tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs or dev.sms
+    tiles = tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])) if loop else tiles
+    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, *([] if loop else [None if t is None else dev.array(t)]), c[0])
     spread = lambda a: np.repeat(wide(a), GROUP, axis=1)[:, :k]
     q = cases.fp8_values(w.view(np.uint8), bytes).astype(np.float64) if bytes else cases.unpacked(w, W)
     values = (q - (spread(z) if zeros else 0)) * spread(s)
@@ -81,4 +84,7 @@ CASES = [
          [dict(m=3, n=264, k=328, split=2, BM=8, sums=True, zeros=True, tokens=True)] + sizes(EIGHT[:3], m=3, n=264, k=528, split=2, BM=8, BK=128, STAGES=3, sums=True),
          [dict(m=m, n=4096, k=4096, split=8, BM=max(8, m), zeros=True, sums=sums) for m, sums in ((1, False), (1, True), (16, False), (16, True), (64, False))] + [dict(m=16, n=520, k=1096, split=4, W="i8", between=3)] +
          sizes(EIGHT, m=16, n=1000, k=4096, split=8, BK=128, STAGES=4, sums=True)),
+    Case("matmul_w4_loop", lambda dev, rng, **s: matmul_w4(dev, rng, loop=True, **s),
+         [dict(m=300, n=200, k=264, zeros=True), dict(m=70, n=136, k=72, BM=64, W="i4", between=3), dict(m=70, n=136, k=136, BM=64, W="i8", dtype="bf16", GROUP=64)],
+         [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, zeros=True), dict(m=1000, n=520, k=776, W="i8", dtype="bf16", between=3)]),
 ]

@@ -457,7 +457,7 @@ suits_roles(const Pipe *p)
     if (p->defer || warpgroup_reads(p->loop, r->row[k].load))
       products++;
     else
-      slim += ring_row_is_slim(&r->row[k]);
+      slim += ring_row_is_slim(r, k);
   for (u32 k = 0; k < p->nrest; k++)
     if (!roles_leaves_load(p->rest[k]) || warpgroup_reads(p->loop, p->rest[k]))
       return false;

@@ -2,6 +2,7 @@
 #include "ring.h"
 #include "boxes.h"
 #include "loop_slice.h"
+#include "pipeline.h"
 
 const Layout *
 ring_readers_layout(const Op *load)
@@ -28,9 +29,15 @@ ring_buffers_type(const Ring *r, u32 row)
 }
 
 bool
-ring_row_is_slim(const RingRow *row)
+ring_row_is_slim(const Ring *r, u32 row)
 {
-  return op_result(row->load)->type->rank == 1;
+  enum { MUCH_LESS = 4 };
+  u64 most = 0;
+  for (u32 k = 0; k < r->n; k++)
+    most = max_u64(most, type_shared_bytes(ring_buffers_type(r, k)));
+  const Op *load = r->row[row].load;
+  return op_result(load)->type->rank == 1 ||
+         (type_shared_bytes(ring_buffers_type(r, row)) * MUCH_LESS <= most && !warpgroup_reads(r->loop, load));
 }
 
 u64

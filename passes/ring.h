@@ -38,7 +38,8 @@ typedef struct Ring {
 const Layout *ring_readers_layout(const Op *load);
 
 const Type *ring_buffers_type(const Ring *r, u32 row);
-bool ring_row_is_slim(const RingRow *row);           /* a number for each row or column of the other tiles, which threads read */
+/* Little beside the other rows, and read by threads: a number for each row or column of the other tiles, or words of few bits. */
+bool ring_row_is_slim(const Ring *r, u32 row);
 u64 ring_bytes(const Ring *r);
 void ring_make_buffers(Ring *r, Builder *b);
 void ring_make_mbarriers(Ring *r, bool two_teams);

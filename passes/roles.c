@@ -25,9 +25,9 @@
 static u32
 group_of(const Ring *r, u32 row)
 {
-  while (row && ring_row_is_slim(&r->row[row]))
+  while (row && ring_row_is_slim(r, row))
     row--;
-  while (row + 1 < r->n && ring_row_is_slim(&r->row[row]))
+  while (row + 1 < r->n && ring_row_is_slim(r, row))
     row++;
   const Op *reader = warpgroup_reader(r->loop, r->row[row].load);
   u32 k = 0;
@@ -246,7 +246,7 @@ roles_obstacle(Ctx *c, Func *f, u32 n, const Ring *rings, bool defer)
     for (u32 k = 0; k < r->n && !o.why; k++) {
       if (!computed_apart(&x, r->row[k].load))
         o.why = x.why;
-      else if (!defer && !warpgroup_alone_reads(r->row[k].load) && !ring_row_is_slim(&r->row[k]))
+      else if (!defer && !warpgroup_alone_reads(r->row[k].load) && !ring_row_is_slim(r, k))
         o.why = "a tile is not for products alone";
     }
     for (u32 k = 0; k < i && !o.why; k++)
