@@ -693,15 +693,15 @@ def attention_backward():
                 empty_cache()
 
 
-# Flex attention: what our kernels are given for a mask or a score, the score's slope, and which array it reads.
+# Flex attention: what our kernels are given for a mask and a score.
 FLEX = {
-    "causal": ("causal", None, None),
-    "window": ("window(1024)", None, None),
-    "prefix": ("prefix", None, None),
-    "documents": ("documents", None, None),
-    "alibi": ("causal", "alibi({H})", "one"),
-    "soft_cap": ("None", "soft_cap(20.0)", "soft_cap_slope(20.0)"),
-    "dilated": ("dilated(4)", None, None),
+    "causal": ("causal", None),
+    "window": ("window(1024)", None),
+    "prefix": ("prefix", None),
+    "documents": ("documents", None),
+    "alibi": ("causal", "alibi({H})"),
+    "soft_cap": ("None", "soft_cap(20.0)"),
+    "dilated": ("dilated(4)", None),
 }
 
 
@@ -751,9 +751,9 @@ class Flex:
         self.data = {"prefix": lambda: torch.full((self.B,), S // 4, dtype=torch.int32, device=D),
                      "documents": lambda: (torch.arange(S, device=D) // (S // 8)).to(torch.int32)}.get(kind, lambda: None)()
         self.mask, self.score = flex_peer(kind, self.B, self.H, S, self.data)
-        allowed, score, slope = FLEX[kind]
+        allowed, score = FLEX[kind]
         self.given = {"ALLOWED": allowed, "SHARED": str(kind != "prefix").lower()}
-        self.scores = {} if score is None else {"SCORE": score.format(H=self.H), "SLOPE": slope}
+        self.scores = {} if score is None else {"SCORE": score.format(H=self.H)}
         self.lse, self.o, self.pairs = flex_exact(self.q, self.k, self.v, self.mask, self.score)
 
     def lists(self, BM, BN, by_keys=False):
@@ -769,8 +769,7 @@ class Flex:
         return blocks, counts
 
     def kernel(self, name, BM, BN, stages, warps):
-        scores = {n: x for n, x in self.scores.items() if n == "SCORE" or name != "flex_attention"}
-        return kernel("flex_attention.tile", name, D=self.HD, BM=BM, BN=BN, STAGES=stages, warps=warps, **self.given, **scores)
+        return kernel("flex_attention.tile", name, D=self.HD, BM=BM, BN=BN, STAGES=stages, warps=warps, **self.given, **self.scores)
 
     def theirs(self, *leaves):
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention

@@ -15,13 +15,25 @@ MASKS = {
     "both": ("both(causal, (b, h, i, j) -> (i + j + h) % {W} != 0)", lambda b, h, i, j, W, data: (i >= j) & ((i + j + h) % W != 0)),
     "late": ("(b, h, i, j) -> i >= {W}", lambda b, h, i, j, W, data: i + 0 * j >= W),          # queries that see nothing
 }
-# The same for scores, with the derivatives.
+# The same for scores, with the derivatives: what they mean, and a function where the compiler does not make it.
 SCORES = {
     None: (None, None, lambda s, h, H, away, table: (s, 1)),
-    "alibi": ("alibi({H})", "one", lambda s, h, H, away, table: (s - away * 2.0 ** ((h + 1) * -8 / H), 1)),
-    "table": ("(t) -> (s, b, h, i, j) -> s + load(t + (i - j & 7))", "(t) -> one", lambda s, h, H, away, table: (s + table[away & 7], 1)),
-    "soft_cap": ("soft_cap(2.0)", "soft_cap_slope(2.0)", lambda s, h, H, away, table: (2 * np.tanh(s / 2), 1 - np.tanh(s / 2) ** 2)),
+    "alibi": ("alibi({H})", None, lambda s, h, H, away, table: (s - away * 2.0 ** ((h + 1) * -8 / H), 1)),
+    "table": ("(t) -> (s, b, h, i, j) -> s + load(t + (i - j & 7))", None, lambda s, h, H, away, table: (s + table[away & 7], 1)),
+    "soft_cap": ("soft_cap(2.0)", None, lambda s, h, H, away, table: (2 * np.tanh(s / 2), 1 - np.tanh(s / 2) ** 2)),
+    "given": ("soft_cap(2.0)", "(s, b, h, i, j) -> 1.0 - tanh(s * 0.5) * tanh(s * 0.5)", lambda s, h, H, away, table: (2 * np.tanh(s / 2), 1 - np.tanh(s / 2) ** 2)),
+    "bent": ("(s, b, h, i, j) -> h % 2 == 0 ? s * sigmoid(s) : where(i - j > 4, max(s, 0.5 * s), exp(min(s, 1.0)))", None,
+             lambda s, h, H, away, table: bent(s, h, away)),
 }
+
+
+def bent(s, h, away):
+    """A score of several pieces, and its derivative."""
+    g = 1 / (1 + np.exp(-s))
+    if h % 2 == 0:
+        return s * g, g + s * g * (1 - g)
+    low = np.exp(np.minimum(s, 1))
+    return np.where(away > 4, np.maximum(s, s / 2), low), np.where(away > 4, np.where(s > 0, 1, 0.5), np.where(s < 1, low, 0))
 
 
 def mask_data(mask, rng, batch, S):
@@ -98,7 +110,7 @@ def counts_of(see, BM, BN):
 
 SEVEN = [dict(mask="causal"), dict(mask="window"), dict(mask="prefix", batch=2, shared=False), dict(mask="documents"), dict(score="alibi"),
          dict(mask="all", score="soft_cap"), dict(mask="dilated", W=3)]
-MORE = [dict(mask="both", shared=False), dict(mask="late", W=70), dict(mask="all"), dict(mask="late", score="table")]
+MORE = [dict(mask="both", shared=False), dict(mask="late", W=70), dict(mask="all"), dict(mask="late", score="table"), dict(score="bent"), dict(score="given")]
 sizes = lambda some, **given: [dict(given, **one) for one in some]
 wide = dict(BM=128, BN=128, warps=8)
 

@@ -352,13 +352,15 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   Frame frame = {.decl = decl, .unit = fn.fn.unit, .call = call, .up = L->frame, .level = L->frame->level + 1,
                  .scope = fn.fn.env, .env = fn.fn.env};
   Frame *saved = L->frame;
-  u32 site = L->c->site;
+  u32 site = L->c->site, deriving = L->deriving;
+  Val rule = derivative_rule(L, fn);
   Scope params, body;
   bool returned;
   u32 open = buffers_open(L);
   frame.bound = NEW_ARRAY(L->a, Val, kid(decl, 0)->nkids + 1);
   for (u32 i = 0; i < kid(decl, 0)->nkids; i++)
     frame.bound[i] = val_void(call);
+  L->deriving = rule.kind == V_FN ? 0 : deriving;
   L->frame = &frame;
   L->c->site = site_add(L->c, (Span){call.lo, call.hi, site}, decl->name);
   scope_push(L, &params);
@@ -371,7 +373,8 @@ call_decl(Lower *L, Span call, Val fn, const Val *given)
   v.span = call;
   L->b.span = call;
   buffers_close(L, open, &v);
-  return v;
+  L->deriving = deriving;
+  return rule.kind == V_FN ? derivative_mark(L, rule, kid(decl, 0)->nkids, frame.bound, v) : v;
 }
 
 /* ---- anonymous functions ---- */

@@ -396,3 +396,9 @@ program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index)
       return true;
   return find_in_library(p, NULL, name, unit, index);
 }
+
+bool
+program_find_library(Program *p, const char *name, Unit **unit, u32 *index)
+{
+  return find_in_library(p, NULL, name, unit, index);
+}

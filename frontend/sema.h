@@ -11,7 +11,7 @@
  *   (promotion, casts), variables.c
  *   buffer_life.c, if_convert.c, builtin_args.c, layouts.c, builtin_*.c (the functions of builtins.def)
  *   the walk: lower_stmt.c, lower_if.c, lower_loop.c, lower_expr.c, lower_operator.c, lower_index.c, lower_choose.c, lower_call.c,
- *   lower_struct.c, lower_names.c, lower_team.c, builtin_map.c and builtin_reduce.c (which call functions)
+ *   lower_struct.c, lower_names.c, lower_team.c, builtin_map.c, builtin_reduce.c and builtin_derivative.c (which call functions)
  *   head.c (a kernel's compile-time parameters and clauses), arguments.c, grid.c, options.c, lower.c (kernels), warps.c, optional.c,
  *   tune.c, describe.c
  */
@@ -149,6 +149,9 @@ struct Frame {
 };
 typedef struct Freed { const Value *buffer; Block *block; Span at; } Freed;
 typedef struct Truncated { const Value *value; Span at; } Truncated;  /* an integer constant that lost a remainder there */
+/* A value of its own beside `of`, while a derivative is made: a parameter that is derived by (rule V_VOID), or the result of a function of
+ * these arguments whose derivative the function `rule` gives. */
+typedef struct Marked { Value *value, *of; Val rule; u32 nargs; const Val *args; } Marked;
 typedef struct Widened { Value *cast; Span at; } Widened;            /* a conversion to a float nobody asked for */
 typedef struct Lower {
   Ctx *c;
@@ -160,6 +163,8 @@ typedef struct Lower {
   VEC(Value *) allocs;    /* buffers whose scope is open */
   VEC(Truncated) truncated;  /* by rising id */
   VEC(Widened) widened;   /* of what open loops carry: asked for again when these end */
+  VEC(Marked) marked;     /* by rising id */
+  u32 deriving;           /* derivatives under way: functions with rules are marked */
   u32 depth;              /* of the walk */
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
@@ -237,6 +242,7 @@ const FrontendDefine *program_define(const Program *p, const char *name);
 Node *program_parse_define(Program *p, const FrontendDefine *d, bool word);   /* the value's expression; NULL after errors */
 /* Find a declaration visible from u: its unit and position; false if there is none. */
 bool program_find(Program *p, Unit *u, const char *name, Unit **unit, u32 *index);
+bool program_find_library(Program *p, const char *name, Unit **unit, u32 *index);    /* the same in the library alone */
 
 /* ---- scope.c ---- */
 void scope_push(Lower *L, Scope *s);
@@ -287,6 +293,10 @@ Val lower_join(Lower *L, Span at, Op *op, Val va, Val vb);
 Val lower_join_parts(Lower *L, Span at, Op *op, Val va, Val vb, Values parts[2]);
 /* a && c, where a is known only at run time. */
 Val lower_guarded_condition(Lower *L, const Node *n, Val a, const Node *c);
+
+/* ---- builtin_derivative.c ---- */
+Val derivative_rule(Lower *L, Val fn);                               /* what gives fn's derivatives, if one is under way; V_VOID: none */
+Val derivative_mark(Lower *L, Val rule, u32 nargs, const Val *args, Val result);   /* the result of a function that has one */
 
 /* ---- lower_struct.c ---- */
 static inline bool val_is_list(Val v) { return v.kind == V_TUPLE || v.kind == V_LIST; }
