@@ -50,7 +50,7 @@ PARTS = {
     "attention_fp8": ["attention_fp8"],
     "flex": ["flex", "flex_backward"],
     "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
-    "mixed": ["products_mixed"],
+    "mixed": ["products_mixed", "reorder_w4"],
     "chains": ["decode"],
     "recurrences": ["mamba2"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
@@ -1394,6 +1394,17 @@ def few_bits(N, K, W, zeros, T="f16", GROUP=128):
     q = torch.where(q >= 1 << bits - 1, q - (1 << bits), q) if W[0] == "i" else q
     spread = lambda x: x.repeat_interleave(GROUP, 1)[:, :K]
     return w.view(torch.uint32), s, z, p, o, (q - spread(z) if zeros else q).float() * spread(s).float()
+
+
+def reorder_w4():
+    """Weights of 4 bits put in order for products of warpgroups, of rows of w and as GPTQ and AWQ store them; torch: a copy of as many bytes."""
+    N = K = full(8192, 256)
+    w = torch.randint(-2**31, 2**31, (N * K // 8,), device=D, dtype=torch.int64).to(torch.int32).view(torch.uint32)
+    p, q = torch.zeros(N // 64, K // 16, 128, device=D, dtype=torch.int32).view(torch.uint32), torch.empty_like(w)
+    for words, name, defines in (("rows", "reorder_w4", {}), ("GPTQ", "reorder_w4", dict(COLUMNS="true")), ("AWQ", "reorder_awq", {})):
+        case_begins("reorder_w4", words)
+        alone("reorder_w4", f"{words}, {N} x {K}", lambda: kernel("matmul_w4_wgmma.tile", name, **defines).bind((N // 64, K // 64), w, p, N, K), "", 2.0 * w.nbytes,
+              "TB/s", lambda: q.copy_(w))
 
 
 def products_mixed():

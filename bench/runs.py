@@ -30,7 +30,7 @@ TABLES = {
     "scaled": ("products_scaled",),
     "grouped": ("grouped",),
     "company": ("products_in_company",),
-    "mixed": ("products_mixed",),
+    "mixed": ("products_mixed", "reorder_w4"),
     "schedule": ("schedule",),
     "attention": ("attention",),
     "attention_backward": ("attention_backward",),

@@ -64,6 +64,24 @@ def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dty
                flops=2 * m * n * k, dtype=dtype)
 
 
+def reorder(dev, rng, n, k, form, GROUP=128, dtype="f16"):
+    """Weights of 4 bits as GPTQ and AWQ store them, in order: the same words as from rows of w; and their scales and zero points."""
+    q, zero = (rng.integers(0, 16, shape, dtype=np.uint32) for shape in ((n, k), (tilec.cdiv(k, GROUP), n)))
+    s = rng.random(zero.shape).astype(np.float16)
+    packed = lambda a, order=range(8): (a.reshape(*a.shape[:-1], -1, 8)[..., list(order)] << np.arange(0, 32, 4, dtype=np.uint32)).sum(-1, dtype=np.uint32)
+    eight, awq = (0, 2, 4, 6, 1, 3, 5, 7) if form == "awq" else range(8), form == "awq"
+    shape, groups, padded = (tilec.cdiv(n, 64), tilec.cdiv(k, 64) * 4, 128), len(zero), tilec.cdiv(n, 8) * 8
+    p, want, o = poisoned(dev, shape, "u32"), poisoned(dev, shape, "u32"), poisoned(dev, (groups, 2, padded), "f16")
+    tiles = (shape[0], shape[1] // 4)
+    launch(kernel(dev, FILE, "reorder_w4", T=dtype), tiles, dev.array(packed(q)), want, n, k)
+    w = dev.array(np.ascontiguousarray(packed(q.T, eight) if awq else packed(q).T))
+    call = launch(kernel(dev, FILE, "reorder_awq", T=dtype) if awq else kernel(dev, FILE, "reorder_w4", T=dtype, COLUMNS="true"), tiles, w, p, n, k)
+    launch(kernel(dev, FILE, "reorder_zeros", AWQ=str(awq).lower(), MORE=0 if awq else 1), (tilec.cdiv(padded, 128), groups), dev.array(s),
+           dev.array(packed(zero, eight)), o, n, groups, padded)
+    means = np.stack([s, (zero + (not awq)).astype(np.float16)], axis=1)
+    return Run(call, [("words", p.numpy(), want.numpy(), 0), ("scales", o.numpy()[:, :, :n], means, 0)], bytes=n * k)
+
+
 small, deep = dict(BM=64, STAGES=3), dict(BM=128, BK=128, sums=True)
 # Activations of 8 bits by weights of 4 and 8, and floats of 8 bits by activations of 16.
 EIGHT = [dict(dtype="f8e4m3", W="u4", zeros=True), dict(dtype="f8e4m3", W="i4"), dict(dtype="i8", W="u4", zeros=True), dict(dtype="i8", W="i4", tokens=True),
@@ -87,4 +105,5 @@ CASES = [
     Case("matmul_w4_loop", lambda dev, rng, **s: matmul_w4(dev, rng, loop=True, **s),
          [dict(m=300, n=200, k=264, zeros=True), dict(m=70, n=136, k=72, BM=64, W="i4", between=3), dict(m=70, n=136, k=136, BM=64, W="i8", dtype="bf16", GROUP=64)],
          [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, zeros=True), dict(m=1000, n=520, k=776, W="i8", dtype="bf16", between=3)]),
+    Case("reorder_w4", reorder, grid(n=(136,), k=(200, 256), form=("gptq", "awq"), dtype=("f16", "i8")), grid(n=(4096,), k=(4096,), form=("gptq", "awq"))),
 ]
