@@ -91,11 +91,12 @@ sizes = lambda some, **given: [dict(one, **given) for one in some]
 
 CASES = [
     Case("matmul_w4_wgmma", matmul_w4, [dict(m=70, n=200, k=264, programs=2, **small), dict(m=300, n=136, k=128, programs=1), dict(m=5, n=72, k=72, BM=8, between=3, programs=1)] +
+         [dict(m=100, n=600, k=264, BM=64, CLUSTER=2, zeros=True, programs=2), dict(m=70, n=200, k=392, BM=32, CLUSTER=2, STAGES=3, programs=4)] +
          grid(m=(40,), n=(136,), k=(192,), W=("u4", "i4", "i2", "i8", "f4e2m1"), GROUP=(64,), BM=(64,), zeros=(True,), programs=(1,)) +
          [dict(m=20, n=64, k=256, GROUP=32, BM=32, BK=128, STAGES=3, zeros=True, programs=1), dict(m=20, n=64, k=256, BM=32, dtype="bf16", zeros=True, programs=1)] +
          [dict(m=40, n=136, k=200, BM=64, sums=True, zeros=True, tokens=True, programs=1)] + sizes(BYTES, m=40, n=136, k=200, BM=64, programs=1) +
          sizes(EIGHT, m=40, n=136, k=272, BM=64, BK=128, sums=True, programs=1),
-         [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, W="i8"), dict(m=4096, n=4096, k=4096, zeros=True, GROUP=64)] +
+         [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, W="i8"), dict(m=4096, n=4096, k=4096, zeros=True, GROUP=64), dict(m=4096, n=4096, k=4096, zeros=True, CLUSTER=2)] +
          grid(m=(1000,), n=(520,), k=(776,), W=("u4", "i4", "i2", "i8", "f4e2m1"), between=(3,), dtype=("f16", "bf16")) +
          sizes(BYTES, m=1000, n=520, k=776) + sizes(EIGHT, m=1000, n=520, k=784, **deep)),
     Case("matmul_w4_split", matmul_w4, [dict(m=5, n=264, k=520, split=2, BK=64, STAGES=4), dict(m=20, n=72, k=1096, split=4, zeros=True), dict(m=3, n=72, k=64, split=1, BM=8, W="i8", between=3)] +
