@@ -10,7 +10,7 @@ FILE, T = "attention_fp8.tile", "f8e4m3"
 def with_scales(dev, x, per_head, rotate=None):
     """x[heads, S, D] of f16 as bytes with a scale for each head, or for all, as the kernels make them: two arrays of the device."""
     heads, S, D = x.shape
-    n = tilec.cdiv(S, min(8192 // D, 64))
+    n = tilec.cdiv(S, 32 if D > 128 else 64)
     how = dict(X="f16", D=D, PER_HEAD=str(per_head).lower(), ROTATE=str(bool(rotate)).lower())
     most = dev.array(np.zeros(heads if per_head else 1, np.uint32))
     q, scales = poisoned(dev, x.shape, T), poisoned(dev, most.shape, "f32")
@@ -40,21 +40,21 @@ def reference(q, k, v, sees, scale):
 
 def attend(dev, q, k, v, scales, m, n, TO="bf16", programs=None, turned=False, **defines):
     """What the kernel gives for bytes q, k and v: o, lse, and the launch. turned: it is given v as transpose_v leaves it."""
-    heads, _, D = q.shape
+    (heads, _, D), DV = q.shape, v.shape[2]
     if turned:
-        rows, v = v, poisoned(dev, (v.shape[0], D, tilec.cdiv(n, 16) * 16), T)
-        launch(kernel(dev, FILE, "transpose_v", D=D), (tilec.cdiv(n, 128), v.shape[0]), rows, v, n)
-    o, lse = poisoned(dev, q.shape, TO), poisoned(dev, (heads, m), "f32")
-    kern = kernel(dev, FILE, "attention_fp8", D=D, TO=TO, TURNED=str(turned).lower(), **defines)
+        rows, v = v, poisoned(dev, (v.shape[0], DV, tilec.cdiv(n, 16) * 16), T)
+        launch(kernel(dev, FILE, "transpose_v", D=DV), (tilec.cdiv(n, 128), v.shape[0]), rows, v, n)
+    o, lse = poisoned(dev, (heads, m, DV), TO), poisoned(dev, (heads, m), "f32")
+    kern = kernel(dev, FILE, "attention_fp8", D=D, DV=DV, TO=TO, TURNED=str(turned).lower(), **defines)
     call = launch(kern, programs or dev.sms, q, k, v, o, lse, scales, D**-0.5)
     return cases.WIDE[TO](o.numpy()), lse.numpy(), call
 
 
-def attention_fp8(dev, rng, heads, m, n=None, kv_heads=None, D=128, causal=False, per_head=True, offset=0.0, **more):
+def attention_fp8(dev, rng, heads, m, n=None, kv_heads=None, D=128, DV=None, causal=False, per_head=True, offset=0.0, **more):
     """m queries and n keys. offset: what is added to v, as what sums lose shows where all add up."""
-    n, kv_heads = n or m, kv_heads or heads
+    n, kv_heads, DV = n or m, kv_heads or heads, DV or D
     narrow = lambda *shape, add=0.0: (rng.standard_normal(shape, np.float32) * rng.uniform(0.5, 2, (shape[0], 1, 1)) + add).astype(np.float16)
-    x = narrow(heads, m, D), narrow(kv_heads, n, D), narrow(kv_heads, n, D, add=offset)
+    x = narrow(heads, m, D), narrow(kv_heads, n, D), narrow(kv_heads, n, DV, add=offset)
     (q, sq), (k, sk), (v, sv) = (with_scales(dev, t, per_head) for t in x)
     most = [cases.finite_max(t, (1, 2) if per_head else None) for t in x]
     checks = []
@@ -69,7 +69,7 @@ def attention_fp8(dev, rng, heads, m, n=None, kv_heads=None, D=128, causal=False
     some = np.isfinite(sums)
     checks += [("o", got, want, 0.035 if offset == 0 else 0.01), ("sums of nothing", np.isneginf(lse[~some]), np.ones((~some).sum(), bool), 0),
                ("lse", lse[some], sums[some], 2e-4)]
-    return Run(call, checks, flops=4 * heads * D * int(hidden(m, n, causal).sum()), dtype=T)
+    return Run(call, checks, flops=2 * heads * (D + DV) * int(hidden(m, n, causal).sum()), dtype=T)
 
 
 def attention_fp8_outliers(dev, rng, heads, S, D=64, **more):
@@ -91,8 +91,10 @@ CASES = [
     Case("attention_fp8", attention_fp8, [dict(heads=2, m=200, D=64), dict(heads=4, kv_heads=2, m=100, n=333, causal=True, programs=3), dict(heads=1, m=300, D=256, causal=True),
                                           dict(heads=2, m=140, n=70, D=64, causal=True, per_head=False), dict(heads=1, m=70, n=300, D=256, TO="f16"), dict(heads=3, m=300, PROMOTE="false", programs=2),
                                           dict(heads=1, m=500, D=64, CONSUMERS=3, PROMOTE="false", turned=True, programs=1), dict(heads=1, m=64, n=2000, D=64, offset=2.0, STAGES=3)] +
-         grid(heads=(3,), m=(150,), n=(301,), D=(64, 128), causal=(True,), programs=(2,), turned=(True,)) + [dict(heads=1, m=70, n=100, D=256, turned=True)],
+         grid(heads=(3,), m=(150,), n=(301,), D=(64, 128), causal=(True,), programs=(2,), turned=(True,)) + [dict(heads=1, m=70, n=100, D=256, turned=True), dict(heads=1, m=100, D=256, PROMOTE="false"), dict(heads=2, m=100, n=130, D=192, DV=128, causal=True),
+          dict(heads=2, m=60, n=90, D=96, DV=64, programs=1), dict(heads=1, m=64, n=1000, D=64, DV=256, offset=2.0)],
          [dict(heads=16, m=4096)] + grid(heads=(3,), m=(1000,), n=(1000, 2111), D=(64, 128, 256), causal=(False, True), turned=(False, True)) +
-         [dict(heads=4, kv_heads=2, m=1000, causal=True, per_head=False), dict(heads=1, m=128, n=20000, offset=2.0), dict(heads=3, m=1000, D=64, CONSUMERS=3, PROMOTE="false", turned=True)]),
+         [dict(heads=4, kv_heads=2, m=1000, causal=True, per_head=False), dict(heads=1, m=128, n=20000, offset=2.0), dict(heads=3, m=1000, D=64, CONSUMERS=3, PROMOTE="false", turned=True),
+          dict(heads=2, m=1000, D=256, PROMOTE="false"), dict(heads=3, m=500, n=1100, D=192, DV=128, causal=True), dict(heads=2, m=128, n=9000, D=256, offset=2.0)]),
     Case("attention_fp8_outliers", attention_fp8_outliers, [dict(heads=1, S=256, D=128)], grid(heads=(4,), S=(1000,), D=(64, 128, 256))),
 ]
