@@ -40,9 +40,62 @@ def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, split
     return Run(call, [("out", wide(out.numpy()), want, 4 * cases.ROUNDING[dtype]), ("arrived", arrived.numpy(), np.zeros((n, kv_heads)), 0)], bytes=2 * k.nbytes)
 
 
+def mla_decode(dev, rng, lengths, heads=16, HEADS=16, C=512, R=64, PAGE=64, splits=2, dtype="bf16", again=1, **defines):
+    """A latent and a rotary part of each token in random pages, the rest of the cache is nan."""
+    n, (table, pages, slots), wide = len(lengths), paged(rng, lengths, PAGE), cases.WIDE[dtype]
+    q, qv = given(rng, (n, heads, C + R), dtype, 2)
+    tokens, scale = cases.NARROW[dtype](rng.standard_normal((sum(lengths), C + R), np.float32)), (C + R) ** -0.5
+    cache = cases.NARROW[dtype](np.full((pages * PAGE, C + R), np.nan, np.float32))
+    cache[slots] = tokens
+    part, lse, out = poisoned(dev, (n, heads, splits, C), "f32"), poisoned(dev, (n, heads, splits), "f32"), poisoned(dev, (n, heads, C), dtype)
+    groups = tilec.cdiv(heads, HEADS)
+    arrived = dev.array(np.zeros((n, groups), np.int32))
+    kern = kernel(dev, "mla_decode.tile", "mla_decode", T=dtype, HEADS=HEADS, C=C, R=R, PAGE=PAGE, **defines)
+    call = launch(kern, (groups, n, splits), dev.array(q, dtype), dev.array(cache, dtype), dev.array(table), dev.array(np.array(lengths, np.int32)), out, part, lse,
+                  arrived, scale, heads, table.shape[1])
+    for _ in range(again):
+        out.fill_bytes(0xFF)
+        call()
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    want = np.stack([cases.attention_reference(qv[i], wide(tokens[a:b]), wide(tokens[a:b, :C]), True, scale) for i, (a, b) in enumerate(zip(starts, starts[1:]))])
+    return Run(call, [("out", wide(out.numpy()), want, 4 * cases.ROUNDING[dtype]), ("arrived", arrived.numpy(), np.zeros((n, groups)), 0)],
+               bytes=tokens.nbytes, flops=2 * heads * (2 * C + R) * sum(lengths), dtype=dtype)
+
+
+def factor(rng, shape, dtype):
+    if dtype not in cases.FP8:
+        return given(rng, shape, dtype)
+    bits = cases.fp8_bits(rng.standard_normal(shape, np.float32), dtype)
+    return bits, cases.fp8_values(bits, dtype)
+
+
+def small_m(dev, rng, m, n, k, dtype="f16", TO="f16", scaled=False, pdl="auto", again=1, **defines):
+    """y = x w^T, launched as a dependent of a launch that reads y, and of itself; scaled: a factor for each token and each row of weights."""
+    (x, xv), (w, wv) = factor(rng, (m, k), dtype), factor(rng, (n, k), dtype)
+    scales = [rng.random(size).astype(np.float32) + 0.5 if scaled else None for size in (m, n)]
+    y, z = poisoned(dev, (m, n), TO), poisoned(dev, (m, n), TO)
+    kern = kernel(dev, "small_m.tile", "small_m", T=dtype, O=TO, **defines)
+    of = [dev.array(v) if v is not None else None for v in scales]
+    call = kern.bind(None, dev.array(x, dtype), dev.array(w, dtype), y, *of, pdl=pdl)
+    chain = kern.bind(None, dev.array(x, dtype), dev.array(w, dtype), z, *of, pdl=pdl)
+    for launch in (chain, call) * (1 + again):
+        launch()
+    want = xv.astype(np.float64) @ wv.astype(np.float64).T
+    for v, axis in zip(scales, (1, 0)):
+        want = want * np.expand_dims(v, axis) if v is not None else want
+    near = cases.ROUNDING.get(TO, 1e-5) if dtype not in cases.FP8 or defines.get("FAST") != "true" else 2e-3
+    return Run(call, [("y", cases.WIDE.get(TO, np.asarray)(y.numpy()), want, near)], bytes=w.nbytes + x.nbytes + y.nbytes, flops=2 * m * n * k, dtype=dtype)
+
+
 CASES = [
     Case("attention_paged", attention_paged, [dict(lengths=(70, 1, 0, 129), BN=32, LEAST=1)] +
          grid(lengths=((33, 200),), GROUP=(1, 3), D=(128,), PAGE=(8,), splits=(1, 8), CAP=(5.0,), dtype=("bf16",), LEAST=(1,)) + [dict(lengths=(250,), GROUP=16, kv_heads=1, BN=32, splits=3)],
          [dict(lengths=(4096,) * 64, kv_heads=8, GROUP=8, D=128), dict(lengths=(70, 1, 1290)), dict(lengths=(33, 200), GROUP=3, D=128, PAGE=8, CAP=5.0, dtype="bf16"),
           dict(lengths=(100000, 17), kv_heads=8, GROUP=4, D=128, splits=33)]),
+    Case("mla_decode", mla_decode, [dict(lengths=(200, 1, 0, 129), C=128, LEAST=1), dict(lengths=(150,), heads=20, HEADS=8, splits=3, LEAST=1, PAGE=16, dtype="f16")],
+         [dict(lengths=(4096,) * 32, splits=8), dict(lengths=(70, 1, 1290), heads=128, splits=4), dict(lengths=(33, 200), heads=20, PAGE=16, dtype="f16"), dict(lengths=(20000, 5), HEADS=8, splits=66)]),
+    Case("small_m", small_m, [dict(m=16, n=200, k=520), dict(m=1, n=64, k=64, TOKENS=8, TO="f32"), dict(m=70, n=130, k=1000, TOKENS=64, ROWS=128, S=2, dtype="bf16", TO="bf16")] +
+         grid(m=(5,), n=(100,), k=(400,), dtype=("f8e4m3",), TOKENS=(8, 32), S=(1, 4), scaled=(True,)),
+         [dict(m=16, n=8192, k=8192), dict(m=16, n=2048, k=4096, dtype="f8e4m3", scaled=True), dict(m=128, n=2048, k=4096, TOKENS=128, ROWS=128, S=2, dtype="f8e4m3"),
+          dict(m=200, n=1000, k=1040, TOKENS=64, S=4, dtype="bf16", TO="f32"), dict(m=1, n=2048, k=4096, TOKENS=8, dtype="f8e4m3", FAST="true")]),
 ]

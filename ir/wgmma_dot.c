@@ -17,6 +17,7 @@ enum { COPY_LEAST = 4 };     /* bytes that cp.async copies */
 /* An instruction of mma.sync, and how many of them, for a warp, are worth a fence and a wait. Bytes that are stored at once, at least; sums
  * of a thread, at most: wgmma holds them all at a time, and ptxas serialises products for which there are too few registers. */
 enum { MMA_ROWS = 16, MMA_COLUMNS = 8, STORED_LEAST = 16, STORED_RUN = 8, STORED_SUMS = 64, DEPTH_MOST = 8 };
+enum { PUT_SHARE = 4 };      /* a has so many times the elements of a b that is stored in each iteration */
 enum { BESIDE = 4096 };      /* bytes for mbarriers, and exchanges between warps, where threads round b */
 /* Sums of a thread, at most, that are made beside as many to which they are added; with more they are made in pieces of so many, of so many
  * columns at least: instructions of fewer wait for shared memory, as each reads all of a. */
@@ -84,6 +85,20 @@ kept_error(Ctx *c, const AxisInfo *axes, Value *factor, int k, const Op *loop)
   if (any_side || fast == (u32)k)
     return NULL;
   return arena_printf(c->scratch, "elements of %s lie along K, and those in memory do not", dtype_info[v->type->dt].name);
+}
+
+/* NULL if the loop computes b, and it is small beside a, which the loop copies: it is stored, then, once for all warps, each of which
+ * would have to get all of it for mma.sync. */
+static const char *
+put_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
+{
+  Value *a = OPERAND(dot, DOT, a), *b = OPERAND(dot, DOT, b);
+  const Op *def = wgmma_dot_source(a, NULL)->def, *made = wgmma_dot_source(b, NULL)->def;
+  if (!made || made->block != loop->regions[0] || made->code == OP_LOAD || made->code == OP_TENSOR_LOAD || dtype_bits(b->type->dt) != 16)
+    return "it is not computed by the iteration, as elements of 16 bits";
+  if (!def || !op_inside(def, loop) || kept_error(c, axes, a, 1, loop))
+    return "a, to be read where it was copied, is not either";
+  return type_numel(b->type) * PUT_SHARE > type_numel(a->type) ? "it is no smaller than a" : NULL;
 }
 
 /* ---- outside of loops with stages ---- */
@@ -278,5 +293,6 @@ wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot)
   if (why)
     return why;
   why = loop ? kept_error(c, axes, OPERAND(dot, DOT, b), 0, loop) : stored_error(c, axes, dot);
+  why = why && loop && !put_error(c, axes, dot, loop) ? NULL : why;
   return why ? arena_printf(c->scratch, "b is in no buffer: %s", why) : NULL;
 }

@@ -190,6 +190,69 @@ read_row(const Ring *r, Builder *b, const RingRow *row, const Layout *l)
   return row->fills ? ir_select(b, OPERAND(row->load, LOAD, mask), v, other) : v;
 }
 
+/* What op makes of it, its dimensions reordered, from the buffer seen so: a dot may load its fragments itself then. */
+static Value *
+read_turned(const Ring *r, Builder *b, const RingRow *row, const Op *op)
+{
+  const Attr *perm = op_attr(op, AT_PERM);
+  int p[MAX_RANK];
+  for (u32 i = 0; i < perm->ints.n; i++)
+    p[i] = (int)perm->ints.v[i];
+  Value *v = ir_shared_load(b, ir_shared_permute(b, ir_shared_index(b, row->buffers, r->get), p), op_result(op)->type);
+  if (r->slots_stay)
+    op_set_int(v->def, AT_SLOT, 1);
+  return v;
+}
+
+/* The one conversion of the load's tile to layout l, in its block; NULL: there are none, or several. */
+static Op *
+only_conversion(const Op *load, const Layout *l)
+{
+  Op *found = NULL;
+  for (const Use *u = op_result(load)->uses; u; u = u->next) {
+    if (u->user->code != OP_CONVERT_LAYOUT || op_result(u->user)->type->layout != l)
+      continue;
+    if (found || u->user->block != load->block)
+      return NULL;
+    found = u->user;
+  }
+  return found;
+}
+
+/* The dot in the block that alone takes v, or `other`. */
+static Op *
+only_dot(const Value *v, const Block *block, Op *other)
+{
+  Op *user = value_use_count(v) == 1 ? v->uses->user : NULL;
+  return user && user->code == OP_DOT && user->block == block ? user : other;
+}
+
+/* A tile that goes to several dots, each with its own layout, is read by each where that stands: rather than held beside the others, or
+ * brought from one to the other. */
+static void
+read_for_each(const Ring *r, const RingRow *row)
+{
+  const Layout *first = row->want;
+  bool several = false;
+  for (const Use *u = op_result(row->load)->uses; u; u = u->next)
+    several |= u->user->code == OP_CONVERT_LAYOUT && op_result(u->user)->type->layout != first;
+  if (!several || row->fills || warpgroup_reads(r->loop, row->load))
+    return;
+  for (const Use *u = op_result(row->load)->uses, *next; u; u = next) {
+    next = u->next;
+    Op *convert = u->user;
+    if (convert->code != OP_CONVERT_LAYOUT || only_conversion(row->load, op_result(convert)->type->layout) != convert)
+      continue;
+    Op *turned = value_use_count(op_result(convert)) == 1 ? op_result(convert)->uses->user : NULL;
+    Value *old = op_result(turned && turned->code == OP_PERMUTE ? turned : convert);
+    Builder at = builder_before(only_dot(old, row->load->block, convert));
+    value_replace_uses(old, old == op_result(convert) ? read_row(r, &at, row, old->type->layout) : read_turned(r, &at, row, turned));
+    if (old != op_result(convert))
+      op_remove(turned);
+    op_remove(convert);
+  }
+}
+
 /* Uses of the loaded tile become loads from shared memory, in the layout that they want. */
 static void
 replace_load(const Ring *r, const RingRow *row)
@@ -197,6 +260,7 @@ replace_load(const Ring *r, const RingRow *row)
   Op *load = row->load;
   Builder b = builder_before(load);
   Value *own = NULL, *wanted = NULL, *old = op_result(load);
+  read_for_each(r, row);
   while (old->uses) {
     Op *user = old->uses->user;
     Op *convert = user->code == OP_CAST && value_use_count(op_result(user)) == 1 ? op_result(user)->uses->user : user;

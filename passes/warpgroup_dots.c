@@ -2,7 +2,8 @@
  * Part of pipeline_loops, which runs it behind its own work.
  *
  * A dot that choose_mma has marked takes b, and a if it can, from the loop's buffers, in panels; what comes from outside the loop is stored
- * to a buffer in front of it. Other factors a stay in registers. Marks whose b is in no buffer are dropped: such a dot is what it was.
+ * to a buffer in front of it. Other factors a stay in registers. A b that the iteration computes is stored to a buffer in front of the dot.
+ * Marks whose b is in no buffer are dropped: such a dot is what it was.
  *
  *   x = shared_load s[get]; y = shared_load t[get]            acc' = wgmma s[get], t[get], acc
  *   acc' = dot x, y, acc                               ==>    wgmma_wait pending = 1
@@ -206,14 +207,29 @@ keep(Products *p, Value *v, int k)
   return buffer;
 }
 
-/* The buffer, at b, in which v, the source of a factor, is read, whose dimension k is K; NULL: none. */
+/* v, which the iteration computes, in a buffer that it is stored to at b. */
 static Value *
-buffer_of(Products *p, Builder *b, Value *v, int k)
+put(Products *p, Builder *b, Value *v, int k)
+{
+  const Type *t = warpgroup_buffer(p->c, v->type, k);
+  if (!t)
+    return NULL;
+  Builder front = builder_before(p->loop);
+  Value *buffer = ir_shared_alloc(&front, t);
+  buffer->name = v->name;
+  ir_shared_store(b, buffer, v);
+  vec_push(p->c->scratch, &p->kept, buffer);
+  return buffer;
+}
+
+/* The buffer, at b, in which v, the source of factor `which`, is read, whose dimension k is K; NULL: none. */
+static Value *
+buffer_of(Products *p, Builder *b, Value *v, int k, u32 which)
 {
   if (!v->def || !op_inside(v->def, p->loop))
     return v->def ? keep(p, v, k) : NULL;
   if (!op_is(v, OP_SHARED_LOAD))
-    return NULL;
+    return which == SLOT(DOT, b) ? put(p, b, v, k) : NULL;
   const Value *x = OPERAND(v->def, SHARED_LOAD, b);
   if (!op_is(x, OP_SHARED_INDEX) || !is_row(p, OPERAND(x->def, SHARED_INDEX, b)))
     return NULL;
@@ -221,11 +237,12 @@ buffer_of(Products *p, Builder *b, Value *v, int k)
 }
 
 static Value *
-operand_in_shared(Products *p, Builder *b, Value *v, int k)
+operand_in_shared(Products *p, Builder *b, const Op *dot, u32 which)
 {
   WgmmaSide side;
-  int along = k;
-  Value *source = wgmma_dot_source(v, &along), *buffer = buffer_of(p, b, source, along);
+  Value *v = op_operand(dot, which);
+  int k = which == SLOT(DOT, b) ? 0 : 1, along = k;
+  Value *source = wgmma_dot_source(v, &along), *buffer = buffer_of(p, b, source, along, which);
   Value *view = buffer ? warpgroup_view(b, v, buffer) : NULL;
   return view && !wgmma_side(p->c, view->type, k, &side) ? view : NULL;
 }
@@ -357,22 +374,37 @@ warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits
   return sum;
 }
 
+/* What brought a factor to a dot that is no more, as far as nothing else wants it: one use of its source less. */
+static void
+drop_way(Value *v)
+{
+  while ((op_is(v, OP_PERMUTE) || op_is(v, OP_CONVERT_LAYOUT)) && !v->uses) {
+    Op *op = v->def;
+    v = op_operand(op, 0);
+    op_remove(op);
+  }
+}
+
 static void
 make_product(Products *p, Op *dot)
 {
   Builder b = builder_before(dot);
   b.span = dot->span;
   u32 most = wgmma_promotes(dot);
-  Value *right = operand_in_shared(p, &b, OPERAND(dot, DOT, b), 0);
+  Value *right = operand_in_shared(p, &b, dot, SLOT(DOT, b));
   if (!right)
     return;
-  Value *left = operand_in_shared(p, &b, OPERAND(dot, DOT, a), 1);
+  Value *left = operand_in_shared(p, &b, dot, SLOT(DOT, a));
   if (!left && most && right->type->shape[0] > most)
     return;
   Value *sum = warpgroup_sum(&b, dot, left ? left : OPERAND(dot, DOT, a), right, &p->waits);
   sum->name = op_result(dot)->name;
   value_replace_uses(op_result(dot), sum);
+  Value *factors[] = {OPERAND(dot, DOT, a), OPERAND(dot, DOT, b)};
   op_remove(dot);
+  drop_way(factors[0]);
+  if (factors[1] != factors[0])
+    drop_way(factors[1]);
 }
 
 /* ---- waits ---- */
