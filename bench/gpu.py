@@ -52,6 +52,7 @@ PARTS = {
     "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
     "mixed": ["products_mixed", "reorder_w4"],
     "chains": ["decode"],
+    "decoding": ["decode_attention", "small_m"],
     "recurrences": ["mamba2"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
     "runtime": ["graph", "windows", "streams"],
@@ -1599,6 +1600,151 @@ def decode():
         figures = {name: rate(t, work, unit, str(cfg) if "tilec" in name else "")
                    for name, t in zip(sides, settle(*[lambda fn=fn: fn for fn in sides.values()]))}
         record("decode", case, unit, figures, ["torch", "torch, graph"], work=work, kernels=kernels)
+
+
+class Pages:
+    """The table of a cache in which the sequences' pages lie anywhere."""
+
+    def __init__(self, lengths, page):
+        self.lengths, self.page, self.most = lengths, page, max(tilec.cdiv(n, page) for n in lengths)
+        self.count = len(lengths) * self.most
+        self.table = torch.randperm(self.count, device=D).to(torch.int32).view(len(lengths), self.most)
+        self.of = torch.tensor(lengths, device=D, dtype=torch.int32)
+
+    def rows(self, cache, i):
+        """What sequence i has in the cache [pages, page, ...], in order."""
+        return cache[self.table[i].long()].flatten(0, 1)[:self.lengths[i]]
+
+
+def attended(q, k, v, scale):
+    """Softmax of q k^T, in f32, times v: q [heads, d], k [n, d], v [n, e]."""
+    return torch.softmax(q.float() @ k.float().T * scale, 1) @ v.float()
+
+
+def uneven_lengths(batch, mean):
+    return [max(1, int(mean * 2 * (i * 7 % batch + 1) / (batch + 1))) for i in range(batch)]
+
+
+def decode_attention():
+    """One token of each sequence over a paged cache, in bytes of what is read of it once: grouped queries beside torch's attention over keys and values
+    that lie in one piece (of sequences of one length), and latent attention, for which torch has nothing. Splits are searched, too. predicted: by what
+    memory gives (predicted()), or where a token has more heads than that, by FlashMLA's published 660 TFLOP/s."""
+    HD, page = 128, 64
+    for B, S, heads, GROUP, even in full(((64, 4096, 8, 8, True), (8, 32768, 8, 8, True), (1, 131072, 8, 8, True), (128, 1024, 8, 4, True), (64, 4096, 8, 8, False)),
+                                         ((2, 150, 2, 4, True), (2, 100, 1, 2, False))):
+        case = f"f16 {B} x {S}{'' if even else ' uneven'}, {heads} x {GROUP} heads of {HD}"
+        case_begins("decode_attention", case)
+        pages = Pages([S] * B if even else uneven_lengths(B, S), page)
+        q, keys, values = random("f16", B, heads * GROUP, HD), random("f16", pages.count, page, heads, HD), random("f16", pages.count, page, heads, HD)
+        out, scale = torch.full_like(q, math.nan), HD ** -0.5
+
+        def paged(splits, BN, STAGES, warps):
+            part, lse = torch.empty(B, heads * GROUP, splits, HD, device=D), torch.empty(B, heads * GROUP, splits, device=D)
+            arrived = torch.zeros(B, heads, dtype=torch.int32, device=D)
+            return kernel("attention_paged.tile", "attend", GROUP=GROUP, D=HD, PAGE=page, BN=BN, STAGES=STAGES, warps=warps).bind(
+                (B, heads, splits), q, keys, values, pages.table, pages.of, out, part, lse, arrived, scale, heads, pages.most)
+        space = [(splits, *c) for splits in split_counts(B * heads, S) for c in ((64, 3, 4), (64, 4, 4), (128, 2, 4), (32, 4, 4), (64, 2, 4), (64, 3, 2))]
+        theirs = None
+        if even and not (REHEARSE or SHARE):
+            k, v = (torch.stack([pages.rows(x, i) for i in range(B)]).transpose(1, 2) for x in (keys, values))
+            theirs = lambda: F.scaled_dot_product_attention(q.view(B, heads * GROUP, 1, HD), k, v, enable_gqa=True)
+        work = 4.0 * sum(pages.lengths) * heads * HD
+        decoded("decode_attention", case, paged, space, work, theirs, predicted(work))
+        if not SHARE:
+            want = torch.stack([torch.cat([attended(q[i].view(heads, GROUP, HD)[h], *(pages.rows(x, i)[:, h] for x in (keys, values)), scale)
+                                           for h in range(heads)]) for i in range(B)])
+            check(f"decode_attention {case}", out, want, 2e-3)
+        del q, keys, values, out, theirs
+        empty_cache()
+    C, R = 512, 64
+    for B, S, heads in full(((128, 4096, 16), (16, 16384, 16), (128, 4096, 64), (128, 4096, 128)), ((2, 150, 20),)):
+        case = f"bf16 {B} x {S}, latent, {heads} heads"
+        case_begins("decode_attention", case)
+        pages = Pages([S] * B, page)
+        q, cache = random("bf16", B, heads, C + R), random("bf16", pages.count, page, C + R)
+        out, scale = torch.full((B, heads, C), math.nan, device=D, dtype=TORCH["bf16"]), (C + R) ** -0.5
+
+        def latent(splits, HEADS):
+            groups = tilec.cdiv(heads, HEADS)
+            part, lse = torch.empty(B, heads, splits, C, device=D), torch.empty(B, heads, splits, device=D)
+            arrived = torch.zeros(B, groups, dtype=torch.int32, device=D)
+            return kernel("mla_decode.tile", "mla_decode", PAGE=page, HEADS=HEADS).bind(
+                (groups, B, splits), q, cache, pages.table, pages.of, out, part, lse, arrived, scale, heads, pages.most)
+        space = [(splits, HEADS) for HEADS in MLA_HEADS for splits in split_counts(B * tilec.cdiv(heads, HEADS), S)]
+        work, operations = 2.0 * B * S * (C + R), 2.0 * B * S * heads * (2 * C + R)
+        decoded("decode_attention", case, latent, space, work, None, min(predicted(work), work / (operations / 660)), {"TFLOP/s": operations / work})
+        if not SHARE:
+            tokens = [pages.rows(cache, i) for i in range(B)]
+            check(f"decode_attention {case}", out, torch.stack([attended(q[i], x, x[:, :C], scale) for i, x in enumerate(tokens)]), 1e-2)
+        del q, cache, out
+        empty_cache()
+
+
+MLA_HEADS = (16,)
+
+
+def split_counts(programs, S):
+    """In how many parts keys may be worth splitting: such that there are some waves of programs, as far as each has 256 keys."""
+    sms = measure.dev.sms
+    return sorted({max(1, min(S // 256, n)) for n in (1, 2, 4, 8, tilec.cdiv(sms, programs), tilec.cdiv(2 * sms, programs), 2 * sms // programs, 4 * sms // programs)})
+
+
+def decoded(section, case, make, space, work, theirs, expected, of=()):
+    """A row of the best of a space, in turns with torch's; of: {what: how much of it a byte is}."""
+    _, choice = best([(c, lambda c=c: make(*c)) for c in full(space, space[:2])])
+    call, kernels = ran(lambda: make(*choice))
+    to, *tt = settle(lambda: call, *([lambda: theirs] if theirs else []))
+    call()
+    sync()
+    sides = {**({"torch": rate(tt[0], work, "TB/s")} if theirs else {}), "tilec": rate(to, work, "TB/s", str(choice))}
+    more = {} if SHARE else {what: sides["tilec"]["value"] * n for what, n in dict(of).items()}
+    record(section, case, "TB/s", sides, ["torch"] if theirs else [], work=work, kernels=kernels, predicted=expected, **more)
+
+
+def small_m():
+    """x w^T of a few tokens for four matrices in turn, which come from memory, as a graph: ours launched as dependents. Bytes are those of the weights.
+    8-bit floats are summed in f32 every 128 products, or (fast) as tensor cores do it, on both sides; torch pads one token of them to 16."""
+    N = K = full(8192, 256)
+    for T, O, fast in (("f16", "f16", False), ("f8e4m3", "bf16", True), ("f8e4m3", "bf16", False)):
+        for M in full((1, 16, 64, 128), (3, 20)):
+            case = f"{T}{' fast' * fast} {M} x {N} x {K}"
+            case_begins("small_m", case)
+            eight = T == "f8e4m3"
+            made = lambda *shape: torch.randn(*shape, device=D).to(torch.float8_e4m3fn if eight else TORCH[T])
+            x, weights = made(M, K), [made(N, K) for _ in range(full(4, 2))]
+            ys = [torch.full((M, N), math.nan, device=D, dtype=TORCH[O]) for _ in weights]
+            # tokens, rows, programs that share K, bytes of a step along K, bytes of shared memory
+            tokens = next(n for n in (8, 16, 64, 128) if n >= M)
+            space = [(t, *c) for t in sorted({tokens, max(tokens, 16)})
+                     for c in ((64, 1, 128, 221184), (64, 1, 256, 221184), (64, 2, 128, 106496), (64, 2, 256, 106496), (128, 2, 128, 221184), (128, 2, 256, 221184), (64, 4, 128, 106496))
+                     if not (eight and not fast and c[2] > 128)]
+
+            def ours(tokens, rows, S, step, room):
+                kern = kernel("small_m.tile", "small_m", T=T, O=O, TOKENS=tokens, ROWS=rows, S=S, BK=step // x.element_size(), ROOM=room, FAST=str(fast).lower())
+                calls = [kern.bind(None, x, w, y, None, None, pdl="auto") for w, y in zip(weights, ys)]
+                return graph_of(lambda: [call() for call in calls])
+
+            wide_x = x if M >= 16 or not eight else torch.cat([x.float(), torch.zeros(16 - M, K, device=D)]).to(x.dtype)
+            wide_ys = [torch.empty(wide_x.shape[0], N, device=D, dtype=TORCH[O]) for _ in weights]
+            by_weights = [by_cublas(wide_x, w.T, y, fast) for w, y in zip(weights, wide_ys)]
+
+            def cublas(label):
+                calls = [of[label]() for of in by_weights]
+                return graph_of(lambda: [call() for call in calls])
+            theirs = {label: (lambda label=label: cublas(label)) for label in by_weights[0]}
+            kernels, found = against("small_m", case, {c: (lambda c=c: ours(*c)) for c in space}, {"cublas": theirs})
+            for name, (label, fn, _) in found.items():
+                for y in (ys if name == "tilec" else wide_ys) if not SHARE else ():
+                    y.fill_(math.nan)
+                fn()
+                sync()
+                for w, y in zip(weights, ys if name == "tilec" else wide_ys) if not SHARE else ():
+                    check(f"small_m {case} {name} {label}", y[:M], x.float() @ w.float().T, 8e-3)
+            work, unit = float(sum(w.nbytes for w in weights)), "TB/s"
+            record("small_m", case, unit, {name: rate(t, work, unit, str(label)) for name, (label, _, t) in found.items()}, ["cublas"], work=work, kernels=kernels,
+                   predicted=predicted(work))
+            del x, weights, ys, wide_ys, by_weights, theirs, found
+            empty_cache()
 
 
 def mamba2():

@@ -37,6 +37,8 @@ TABLES = {
     "attention_fp8": ("attention_fp8",),
     "flex": ("flex", "flex_backward"),
     "chains": ("decode",),
+    "decoding": ("decode_attention",),
+    "few_tokens": ("small_m",),
     "recurrences": ("mamba2",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
