@@ -1,5 +1,6 @@
-/* launch.c - host cost of one launch: the driver's cuLaunchKernel by itself, tilert_launch_packed, tilejit_call_launch and
- * tilejit_launch (arguments checked and specialised on every call), interleaved in one process.
+/* launch.c - host cost of one launch: the driver's cuLaunchKernel by itself, tilert_launch_packed, tilejit_call_launch,
+ * tilejit_launch (arguments checked and specialised on every call), and the functions that tilec --emit=c wrote of launch.tile, with libtilert
+ * and without (both check their arguments, too); interleaved in one process.
  * Prints one line each: name, median microseconds over rounds of back-to-back launches of an empty kernel.
  */
 #include <dlfcn.h>
@@ -7,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "jit.h"
+#include "launch_alone.h"
+#include "launch_kernels.h"
 #include "tilert.h"
 #include "timing.h"
 
-enum { ROUNDS = 41, LAUNCHES = 2000, PATHS = 4 };
-
+enum { ROUNDS = 41, LAUNCHES = 2000, PATHS = 6 };
 
 static const char source[] =
   "kernel nop(a: *f32, b: *f32, c: *f32, n: i32) { if (n < 0) { store(c, load(a) + load(b)); } }\n";
@@ -23,7 +25,7 @@ int
 main(void)
 {
   static double us[PATHS][ROUNDS];
-  static const char *const names[PATHS] = {"cuLaunchKernel", "tilert_launch_packed", "tilejit_call_launch", "tilejit_launch"};
+  static const char *const names[PATHS] = {"cuLaunchKernel", "tilert_launch_packed", "tilejit_call_launch", "tilejit_launch", "ahead", "ahead_standalone"};
   TilertError e;
   TilertDevice *dev;
   TilertStream *s;
@@ -52,6 +54,7 @@ main(void)
   args[3] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = 1};
   check(tilejit_call_create(k, grid, NULL, args, 4, &call, &e), &e);
   ptr = tilert_buffer_address(b);
+  float *const at = (float *)(uintptr_t)ptr;
   launch = (LaunchFn)dlsym(cuda, "cuLaunchKernel");
   if (((LoadFn)dlsym(cuda, "cuModuleLoadData"))(&mod, ptx) || ((GetFn)dlsym(cuda, "cuModuleGetFunction"))(&fn, mod, "raw")) {
     fprintf(stderr, "bench_launch: cannot load the raw kernel\n");
@@ -68,6 +71,8 @@ main(void)
         case 1: status |= tilert_launch_packed(tilejit_call_packed(call), s, &e); break;
         case 2: status |= tilejit_call_launch(call, s, &e); break;
         case 3: status |= tilejit_launch(k, s, grid, args, 4, &e); break;
+        case 4: status |= nop(s, at, at, at + 256, 1, &e); break;
+        case 5: status |= alone_nop(tilert_stream_native(s), at, at, at + 256, 1, &e); break;
         }
       us[path][r] = (now() - t) / LAUNCHES;
       check(status, &e);
