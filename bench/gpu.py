@@ -704,6 +704,7 @@ FLEX = {
     "alibi": ("causal", "alibi({H})"),
     "soft_cap": ("None", "soft_cap(20.0)"),
     "dilated": ("dilated(4)", None),
+    "shared_keys": ("causal", None),           # a head of keys and values for four of queries
 }
 
 
@@ -732,10 +733,11 @@ def flex_exact(q, k, v, mask, score):
         sees = mask(torch.tensor(b, device=D), 0, i, j) if mask else torch.ones(S, S, dtype=torch.bool, device=D)
         pairs += H * int(sees.sum())
         for h in range(H):
-            s = q[b, h].float() @ k[b, h].float().T * HD ** -0.5
+            of = h * k.shape[1] // H
+            s = q[b, h].float() @ k[b, of].float().T * HD ** -0.5
             s = (score(s, b, torch.tensor(h, device=D), i, j) if score else s).masked_fill(~sees, -math.inf)
             lse[b, h] = torch.logsumexp(s, 1)
-            o[b, h] = (torch.softmax(s, 1) @ v[b, h].float()).to(q.dtype)
+            o[b, h] = (torch.softmax(s, 1) @ v[b, of].float()).to(q.dtype)
             del s
     return lse, o, pairs
 
@@ -749,7 +751,8 @@ class Flex:
         case_begins(section, self.case)
         self.S, self.HD, (self.B, self.H) = S, HD, full((4, 2048 // HD), (1, 2))
         self.planes, self.scale, self.made = self.B * self.H, HD ** -0.5, {}
-        self.q, self.k, self.v = (random("f16", self.B, self.H, S, HD) for _ in range(3))
+        self.group = min(4, self.H) if kind == "shared_keys" else 1
+        self.q, self.k, self.v = (random("f16", self.B, n, S, HD) for n in (self.H, self.H // self.group, self.H // self.group))
         self.data = {"prefix": lambda: torch.full((self.B,), S // 4, dtype=torch.int32, device=D),
                      "documents": lambda: (torch.arange(S, device=D) // (S // 8)).to(torch.int32)}.get(kind, lambda: None)()
         self.mask, self.score = flex_peer(kind, self.B, self.H, S, self.data)
@@ -763,22 +766,23 @@ class Flex:
         if (BM, BN, by_keys) in self.made:
             return self.made[BM, BN, by_keys]
         own, other = (tilec.cdiv(self.S, n) for n in ((BN, BM) if by_keys else (BM, BN)))
-        planes = 1 if self.given["SHARED"] == "true" else self.planes
-        blocks, counts = (torch.zeros(planes, own, n, dtype=torch.int32, device=D) for n in (other, 2))
-        kernel("flex_attention.tile", "flex_blocks", ALLOWED=self.given["ALLOWED"], BM=BM, BN=BN, BY_KEYS=str(by_keys).lower()).bind(
+        group = self.group if by_keys else 1
+        planes = 1 if self.given["SHARED"] == "true" else self.planes // group
+        blocks, counts = (torch.zeros(planes, own, n, dtype=torch.int32, device=D) for n in (other * group, 2))
+        kernel("flex_attention.tile", "flex_blocks", ALLOWED=self.given["ALLOWED"], GROUP=group, BM=BM, BN=BN, BY_KEYS=str(by_keys).lower()).bind(
             (own, planes), blocks, counts, self.S, self.H, self.data)()
         self.made[BM, BN, by_keys] = blocks, counts
         return blocks, counts
 
     def kernel(self, name, BM, BN, stages, warps):
-        return kernel("flex_attention.tile", name, D=self.HD, BM=BM, BN=BN, STAGES=stages, warps=warps, **self.given, **self.scores)
+        return kernel("flex_attention.tile", name, D=self.HD, GROUP=self.group, BM=BM, BN=BN, STAGES=stages, warps=warps, **self.given, **self.scores)
 
     def theirs(self, *leaves):
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
         blocks = self.mask and create_block_mask(self.mask, self.B if self.given["SHARED"] == "false" else None, None, self.S, self.S, device=D)
         torch._dynamo.reset()
         fast = torch.compile(flex_attention, dynamic=False, mode=os.environ.get("FLEX_MODE", "max-autotune-no-cudagraphs"))
-        return lambda: fast(*leaves, score_mod=self.score, block_mask=blocks)
+        return lambda: fast(*leaves, score_mod=self.score, block_mask=blocks, enable_gqa=self.group > 1)
 
 
 def flex():
@@ -808,10 +812,10 @@ def flex():
 def flex_backward():
     """dq, dk and dv of the same, by all kernels that it takes; scores are computed twice, and nothing is added up by atomics."""
     for HD in full((128, 64), (64,)):
-        for kind in ("causal", "window", "documents", "alibi", "soft_cap"):
+        for kind in ("causal", "window", "documents", "alibi", "soft_cap", "shared_keys"):
             x = Flex("flex_backward", kind, HD)
             do, delta = random("f16", *x.q.shape), torch.empty_like(x.lse)
-            grads = [torch.full_like(x.q, math.nan) for _ in range(3)]
+            grads = [torch.full_like(t, math.nan) for t in (x.q, x.k, x.v)]
             leaves = [t.detach().requires_grad_() for t in (x.q, x.k, x.v)]
             fn = None
             if not REHEARSE and not SHARE:
@@ -825,7 +829,7 @@ def flex_backward():
                     first = kernel("attention_backward.tile", "attention_delta", D=HD).bind((tilec.cdiv(x.S, 64), x.planes), x.o, do, delta, x.S)
                     dq = x.kernel("flex_dq", BM, BN, stages, warps).bind((tilec.cdiv(x.S, BM), x.planes), *sides, grads[0], *x.lists(BM, BN), x.S, x.H, x.scale, x.data, None)
                     dkdv = x.kernel("flex_dkdv", queries, keys, deep, more).bind(
-                        (tilec.cdiv(x.S, keys), x.planes), *sides, *grads[1:], *x.lists(queries, keys, True), x.S, x.H, x.scale, x.data, None)
+                        (tilec.cdiv(x.S, keys), x.planes // x.group), *sides, *grads[1:], *x.lists(queries, keys, True), x.S, x.H, x.scale, x.data, None)
                     return lambda: [f() for f in (first, dkdv, dq)]
                 return make
 
@@ -848,11 +852,12 @@ def flex_grads(x, do, leaves):
         return leaves
     wide = [t.detach().float().requires_grad_() for t in leaves]
     i, j = torch.arange(x.S)[:, None], torch.arange(x.S)[None, :]
-    s = wide[0] @ wide[1].transpose(2, 3) * x.scale
+    keys, values = (t.repeat_interleave(x.group, 1) for t in wide[1:])
+    s = wide[0] @ keys.transpose(2, 3) * x.scale
     if x.score:
         s = torch.stack([x.score(s[:, h], 0, torch.tensor(h), i, j) for h in range(x.H)], 1)
     sees = x.mask(torch.tensor(0), 0, i, j) if x.mask else torch.ones(x.S, x.S, dtype=torch.bool)
-    y = torch.softmax(s.masked_fill(~sees, -math.inf), 3) @ wide[2]
+    y = torch.softmax(s.masked_fill(~sees, -math.inf), 3) @ values
     return torch.autograd.grad(y, wide, do.float())
 
 
