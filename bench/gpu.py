@@ -1074,44 +1074,44 @@ def select():
 
 
 def radix_sort():
-    """2^26 numbers with their places, in passes of three kernels, beside torch.sort; the states are cleared in every pass."""
-    n = full(2**26, 2**12)
+    """2^26 numbers with their places, and alone: a launch that counts and one for each digit, beside torch.sort, which gives 64-bit places
+    and knows no sort without them. counts, ticket and one state are zeros once; the launches leave them so."""
+    n = full(2**26, 2**13)
     for T, x in (("i32", torch.randint(-2**31, 2**31 - 1, (n,), device=D, dtype=torch.int32)), ("f32", torch.randn(n, device=D))):
-        case_begins("radix_sort", f"{T} 2^26")
-        y, z = (torch.empty_like(x) for _ in range(2))
+        keys = [torch.empty(n, device=D, dtype=torch.int32) for _ in range(2)]
         at, to = (torch.empty(n, device=D, dtype=torch.int32) for _ in range(2))
+        y = torch.empty_like(x)
+        ref, places = torch.sort(x, stable=True)
 
-        def passes(BITS, B, w):
-            blocks, cells = n // B, n // B << BITS
-            counts, upto = (torch.empty(cells, device=D, dtype=torch.int32) for _ in range(2))
-            state, ticket = torch.zeros(tilec.cdiv(cells, 4096), device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int32)
-            kinds = dict(T=T, BITS=BITS, BLOCK=B, warps=w)
-            count = kernel("radix_sort.tile", "count_digits", **kinds)
-            by_digit = [kernel("radix_sort.tile", "sort_by_digit", FIRST=first, **kinds) for first in (False, True)]
-            sums = kernel("prefix_sum.tile", "prefix_sum", BLOCK=4096).bind(tilec.cdiv(cells, 4096), counts, upto, cells, state, ticket)
-            calls, here, there, spare = [], (x, at), (y, to), (z, at)       # x stays as it is
-            for shift in range(0, 32, BITS):
-                calls += [count.bind(blocks, here[0], counts, n, shift), by_digit[shift == 0].bind(blocks, *here, *there, upto, n, shift)]
-                here, there, spare = there, spare, there
+        def passes(with_places, ROW, WARPS, WINDOW, copies):
+            tiles = tilec.cdiv(n, ROW * WARPS)
+            counts, ticket = (torch.zeros(k, device=D, dtype=torch.int32) for k in (4 << 8, 1))
+            states = [torch.zeros(tiles << 8, device=D, dtype=torch.uint32) for _ in range(2)]
+            calls = [kernel("radix_sort.tile", "count_digits", T=T, BLOCK=8192, COPIES=copies).bind(min(tilec.cdiv(n, 8192), measure.dev.sms * 4), x, counts, n)]
+            here, goes, along = x, [keys[0], keys[1], keys[0], y], [None, at, to, at, to] if with_places else [None] * 5
+            for k in range(4):
+                kinds = dict(X="u32" if k else T, Y=T if k == 3 else "u32", SHIFT=8 * k, ROW=ROW, WARPS=WARPS, WINDOW=WINDOW)
+                calls.append(kernel("radix_sort.tile", "sort_by_digit", **kinds).bind(tiles, here, goes[k], counts, *states, ticket, n, along[k], along[k + 1]))
+                here = goes[k]
+                states.reverse()
 
             def run():
-                for a, b in zip(calls[::2], calls[1::2]):
-                    a()
-                    state.zero_()
-                    ticket.zero_()
-                    sums()
-                    b()
-            run.result = here
+                for c in calls:
+                    c()
             return run
-        space = {(bits, B, w): (lambda bits=bits, B=B, w=w: passes(bits, B, w)) for bits in (4, 8) for B in (2048, 4096) for w in (4, 8, 16) if B // (32 * w) <= 32}
-        _, cfg = best(space.items())
-        run = space[cfg]()
-        run()
-        sync()
-        ref, places = torch.sort(x, stable=True)
-        check(f"radix_sort {T}", run.result[0], ref, 1e-9)
-        check(f"radix_sort {T} places", run.result[1], places, 1e-9)
-        alone("radix_sort", f"{T} 2^26", space[cfg], cfg, n, "numbers/ns", lambda: torch.sort(x, stable=True))
+        for name, with_places in ((f"{T} 2^26", True), (f"{T} 2^26, alone", False)):
+            case_begins("radix_sort", name)
+            shapes = [(512, 8, w, c) for w in (8, 4, 16) for c in (8, 1)] + [(ROW, w, 8, 8) for ROW, w in ((1024, 8), (512, 16), (256, 16), (512, 4))]
+            space = {c: (lambda c=c, p=with_places: passes(p, *c)) for c in shapes}
+            _, cfg = best(space.items())
+            y.zero_()
+            to.zero_()
+            space[cfg]()()
+            sync()
+            check(f"radix_sort {name}", y, ref, 1e-9)
+            if with_places:
+                check(f"radix_sort {name} places", to, places, 1e-9)
+            alone("radix_sort", name, space[cfg], cfg, n, "numbers/ns", (lambda: torch.sort(x, stable=True)) if with_places else None)
 
 
 def gather():

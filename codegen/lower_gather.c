@@ -124,6 +124,66 @@ lower_SHARED_ADD(Gen *g, const Op *op)
   }
 }
 
+/* Likewise. */
+void
+lower_SHARED_SCATTER(Gen *g, const Op *op)
+{
+  Gather x = gather_new(g, op, 0);
+  const Type *t = op_operand(op, 1)->type;
+  const Val *index = gen_regs(g, op_operand(op, 1)), *v = gen_regs(g, op_operand(op, 2));
+  const Val *mask = op_operand(op, 3) ? gen_regs(g, op_operand(op, 3)) : NULL;
+  Words w = words_for(g, x.buf.d, false, 1);
+  for (u32 r = 0; r < x.h->regs; r++) {
+    Val word;
+    if (x.h->rep[r] != r)
+      continue;
+    words_pack(g, &w, &v[r], &word);
+    Val when = gen_and(g, dist_leader(g, x.h), gen_and(g, dist_inside(g, x.h, t, r), mask ? mask[r] : NULL));
+    LLVMBasicBlockRef after = gen_if(g, when);
+    words_store(g, &w, element(g, &x, r, index[r]), x.buf.bytes, &word);
+    gen_end_if(g, after);
+  }
+}
+
+/* ---- counting in order ---- */
+
+/* The lanes whose indices are this lane's: a ballot for each bit, of which a lane without the bit takes the complement. */
+static Val
+equal_lanes(Gen *g, const Gather *x, Val index)
+{
+  Val lanes[LAYOUT_MAX_BITS + 2];
+  u32 n = x->extent_bits;
+  for (u32 i = 0; i < n; i++)
+    lanes[i] = ptx_value(g, PTX_BIT_LANES, g->i32, 1, &index, arena_printf(g->arena, "%u", 1u << i), NULL);
+  while (n < 3)
+    lanes[n++] = gen_u32(g, UINT32_MAX);
+  Val equal = lanes[0];
+  for (u32 i = 1; i + 1 < n; i += 2)
+    equal = ptx_value(g, PTX_AND3, g->i32, 3, (Val[]){equal, lanes[i], lanes[i + 1]}, NULL, NULL);
+  return n % 2 ? equal : LLVMBuildAnd(B, equal, lanes[n - 1], "");
+}
+
+/* The elements in a register are 32 neighbours of a row, those of the next register stand behind them. All lanes read what is there; of
+ * those with equal indices the last writes how many there are then. Ballots of the next register hide how long the read takes. */
+void
+lower_SHARED_COUNT(Gen *g, const Op *op)
+{
+  Gather x = gather_new(g, op, 1);
+  const Val *index = gen_regs(g, op_operand(op, 1));
+  Val *out = gen_new(g, op_result(op)), lane = LLVMBuildAnd(B, g->team->tid, gen_u32(g, LANES - 1), "");
+  Val bit = LLVMBuildShl(B, gen_u32(g, 1), lane, ""), below = LLVMBuildSub(B, bit, gen_u32(g, 1), "");
+  Val above = LLVMBuildNot(B, LLVMBuildOr(B, bit, below, ""), ""), equal = equal_lanes(g, &x, index[0]);
+  for (u32 r = 0; r < x.h->regs; r++) {
+    Val p = element(g, &x, r, index[r]), old = LLVMBuildLoad2(B, g->i32, p, ""), before = LLVMBuildAnd(B, equal, below, "");
+    Val last = LLVMBuildICmp(B, LLVMIntEQ, LLVMBuildAnd(B, equal, above, ""), gen_u32(g, 0), "");
+    out[r] = LLVMBuildAdd(B, old, gen_call(g, "llvm.ctpop", 1, &g->i32, 1, &before), "");
+    equal = r + 1 < x.h->regs ? equal_lanes(g, &x, index[r + 1]) : NULL;
+    team_warp_barrier(g);
+    ptx_emit(g, PTX_ST_WHERE, &(PtxArgs){.nin = 3, .in = {p, LLVMBuildAdd(B, out[r], gen_u32(g, 1), ""), last}}, NULL);
+    team_warp_barrier(g);
+  }
+}
+
 /* ---- within a tile ---- */
 
 typedef struct Swap {

@@ -588,23 +588,42 @@ def select(dev, rng, n, dtype="f32", share=0.4, name="select", BLOCK=2048, warps
     return Run(call, checks, bytes=n * (2 * x.itemsize + 5), zeros=dict(state=state, ticket=ticket))
 
 
-def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, BLOCK=2048, warps=8):
-    x, blocks = numbers(rng, n, dtype, distinct), tilec.cdiv(n, BLOCK)
-    kinds = dict(T=dtype, BITS=BITS, BLOCK=BLOCK, warps=warps)
-    count, sums = kernel(dev, "radix_sort.tile", "count_digits", **kinds), kernel(dev, "prefix_sum.tile", "prefix_sum")
-    cells = blocks << BITS
-    counts, upto = poisoned(dev, cells, "i32"), poisoned(dev, cells, "i32")
-    here = dev.array(x), poisoned(dev, n, "i32")
-    for shift in range(0, max(16, 8 * x.itemsize), BITS):
-        there = poisoned(dev, n, dtype), poisoned(dev, n, "i32")
-        state, ticket = dev.array(np.zeros(tilec.cdiv(cells, 2048), np.uint64)), dev.array(np.zeros(1, np.int32))
-        launch(count, blocks, here[0], counts, n, shift)
-        sums(tilec.cdiv(cells, 2048), counts, upto, cells, state, ticket)
-        call = launch(kernel(dev, "radix_sort.tile", "sort_by_digit", FIRST=shift == 0, **kinds), blocks, *here, *there, upto, n, shift)
-        here = there
-    at = np.argsort(x, kind="stable").astype(np.int32)
-    bits = f"u{x.itemsize}"                                      # nans, too
-    return Run(call, [("sorted", here[0].numpy().view(bits), x[at].view(bits), 0), ("at", here[1].numpy(), at, 0)], bytes=n * (2 * x.itemsize + 8))
+def rising_bits(x):
+    """Unsigned integers in the order of x: of floats that of the bits, nans last, those without a sign before the others."""
+    if x.dtype.kind != "f":
+        return x
+    b, top, nans = x.view(f"u{x.itemsize}"), 1 << 8 * x.itemsize - 1, {2: 0x3FF, 4: 0x7FFFFF, 8: (1 << 52) - 1}[x.itemsize]
+    return np.where(b < top, b + b.dtype.type(top), ~b) - b.dtype.type(nans)
+
+
+def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, ROW=512, WINDOW=8, COPIES=1, WARPS=8, values="i32", places=True):
+    """A launch that counts and one for each digit, of elements alone (values None), with their places, or with values that are given. Two sorts by
+    the same counts, states and ticket."""
+    x = numbers(rng, n, dtype, distinct)
+    if x.dtype.kind == "f":
+        x[rng.random(n) < 0.01] = np.copysign(x.dtype.type(np.nan), -1)
+    digits, key, tiles = tilec.cdiv(8 * x.itemsize, BITS), "u64" if x.itemsize == 8 else "u32", tilec.cdiv(n, ROW * WARPS)
+    carried = np.arange(n) if places else rng.integers(0, 100, n)
+    carried = carried.astype(np.dtype(tilec.DTYPES[values or "i32"]))
+    counts, ticket = (dev.array(np.zeros(k, np.int32)) for k in (digits << BITS, 1))
+    states = [dev.array(np.zeros(tiles << BITS, np.uint32)) for _ in range(2)]
+    at, checks = np.argsort(rising_bits(x), kind="stable"), []
+    for turn in ("first", "second"):
+        launch(kernel(dev, "radix_sort.tile", "count_digits", T=dtype, BITS=BITS, COPIES=COPIES), min(tilec.cdiv(n, 4096), 2 * dev.sms), dev.array(x), counts, n)
+        here = dev.array(x), None if places else dev.array(carried)
+        for k in range(digits):
+            kinds = dict(X=key if k else dtype, Y=dtype if k == digits - 1 else key, V=values or "i32", SHIFT=k * BITS, BITS=BITS, ROW=ROW, WINDOW=WINDOW, WARPS=WARPS)
+            there = poisoned(dev, n, kinds["Y"]), poisoned(dev, n, values) if values else None
+            call = launch(kernel(dev, "radix_sort.tile", "sort_by_digit", **kinds), tiles, here[0], there[0], counts, *states, ticket, n, here[1] if values else None, there[1])
+            here = there
+            states.reverse()
+        bits = f"u{x.itemsize}"
+        checks.append((f"sorted, {turn}", here[0].numpy().view(bits), x[at].view(bits), 0))
+        if values:
+            checks.append((f"values, {turn}", here[1].numpy(), carried[at], 0))
+        left = [np.count_nonzero(a.numpy()) for a in (counts, ticket, states[0])]
+        checks.append((f"left, {turn}", np.array(left), np.zeros(3), 0))
+    return Run(call, checks, bytes=n * (2 * x.itemsize + (2 * carried.itemsize if values else 0)))
 
 
 def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
@@ -1127,8 +1146,11 @@ CASES = [
          grid(n=(1 << 24, 12345679), dtype=("f32", "u8"), share=(0.02, 0.5))),
     Case("unique", lambda *a, **size: select(*a, name="unique", **size), grid(n=(5000, 1), dtype=("i32", "f32", "i64"), BLOCK=(256,), warps=(1, 4)) + [dict(n=70000, dtype="u8")],
          grid(n=(1 << 24, 12345679), dtype=("i32", "u8"))),
-    Case("radix_sort", radix_sort, grid(n=(5000, 1), dtype=("u32", "i32", "f32", "f16", "i8"), BLOCK=(512,), warps=(4,)) + grid(n=(3000,), dtype=("u64", "f64"), BITS=(6, 8)) + [dict(n=9000, distinct=3, BITS=4)],
-         grid(n=(1 << 24, 12345679), dtype=("u32", "f32", "i64")) + [dict(n=1 << 24, distinct=3)]),
+    Case("radix_sort", radix_sort, grid(n=(5000, 1), dtype=("u32", "i32", "f32", "f16", "i8"), ROW=(128,), WARPS=(4,)) +
+         grid(n=(3000,), dtype=("u64", "f64"), BITS=(6, 8), ROW=(64,), WARPS=(2,)) +
+         [dict(n=9000, distinct=3, BITS=4, ROW=64), dict(n=9000, values=None), dict(n=9000, dtype="f32", values=None, ROW=1024, WARPS=4, WINDOW=2, COPIES=8),
+          dict(n=5000, values="f32", places=False, ROW=256), dict(n=5000, dtype="i64", values="i64", places=False, ROW=32, WINDOW=4)],
+         grid(n=(1 << 24, 12345679), dtype=("u32", "f32", "i64")) + [dict(n=1 << 24, distinct=3), dict(n=1 << 26, values=None, ROW=1024, COPIES=8)]),
     Case("prefix_sum_thrice", prefix_sum_thrice, grid(n=(5000, 1), dtype=("i32", "f32"), exclusive=(False, True), BLOCK=(64,)), grid(n=(1 << 24, 12345679), dtype=("i32", "f32"), exclusive=(False, True))),
     Case("order", order, grid(name=ORDERS, rows=(8,), n=(128,), R=(1, 4), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2,), n=(1024,), dtype=("f32", "i32")),
          [dict(name="sort_rows", rows=8192, n=1024)] + grid(name=ORDERS, rows=(4096,), n=(128,), R=(1, 8), warps=(1, 4)) + grid(name=ORDERS[:-1], rows=(2048,), n=(1024, 2048), dtype=("f32", "i32"), warps=(1, 2, 8)) +

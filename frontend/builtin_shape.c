@@ -3,6 +3,7 @@
  * All are made of few things: a choice by coordinate (join), a fold that keeps one coordinate (split), an exchange with
  * the element whose index differs by constant bits (butterfly), and elements by index through a shared buffer (gather). */
 #include "sema.h"
+#include "access.h"
 
 static const Type *
 with_extent(Lower *L, const Type *t, int axis, u32 extent)
@@ -74,6 +75,13 @@ gather_mismatch(Lower *L, const Call *c, const Type *t, const Type *index)
   return val_poison(c->span);
 }
 
+static Val
+not_integers(Lower *L, const Call *c, u32 i)
+{
+  ERR(L, c->args[i].span, E_ARGUMENT, c->name, "a tile of integers", val_str(L, c->args[i]));
+  return val_poison(c->span);
+}
+
 Val
 builtin_gather(Lower *L, Call *c)
 {
@@ -82,10 +90,8 @@ builtin_gather(Lower *L, Call *c)
   Value *x = buffer ? call_buffer(L, c, 0, false) : call_tile(L, c, 0), *index = x ? call_tile(L, c, 1) : NULL;
   if (!index || !call_axis(L, c, 2, x->type, &axis))
     return val_poison(c->span);
-  if (!type_is_int(index->type)) {
-    ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a tile of integers", val_str(L, c->args[1]));
-    return val_poison(c->span);
-  }
+  if (!type_is_int(index->type))
+    return not_integers(L, c, 1);
   const Type *t = x->type, *i = index->type;
   if (i->rank != t->rank)
     return gather_mismatch(L, c, t, i);
@@ -99,28 +105,52 @@ builtin_gather(Lower *L, Call *c)
   return val_ir(buffer ? shared_gather(L, x, index, axis) : tile_gather(L, x, index, axis), c->span);
 }
 
-/* b[i] += v */
-Val
-builtin_shared_add(Lower *L, Call *c)
+/* An op that takes a buffer, indices, values for them, and a mask. */
+static Val
+by_index(Lower *L, Call *c, OpCode code, bool adds)
 {
   Value *s = call_buffer(L, c, 0, false), *index = s ? call_tile(L, c, 1) : NULL, *mask;
   if (!index || !call_mask(L, c, 3, &mask) || !val_need_data(L, c->args[2], c->name))
     return val_poison(c->span);
   const Type *t = s->type;
-  if (t->rank != 1 || (t->dt != DT_I32 && t->dt != DT_U32 && t->dt != DT_F32))
+  if (adds && (t->rank != 1 || (t->dt != DT_I32 && t->dt != DT_U32 && t->dt != DT_F32)))
     return call_error(L, c, c->args[0].span, "the buffer has one dimension of i32, u32 or f32");
-  if (!type_is_int(index->type)) {
-    ERR(L, c->args[1].span, E_ARGUMENT, c->name, "a tile of integers", val_str(L, c->args[1]));
-    return val_poison(c->span);
-  }
+  if (!adds && (t->rank != 1 || !is_pow2(t->shape[0])))
+    return call_error(L, c, c->args[0].span, "the buffer has one dimension, of a power of two of elements");
+  if (!type_is_int(index->type))
+    return not_integers(L, c, 1);
   L->b.span = c->span;
   Value *v[3] = {index, val_as(L, c->args[2], t->dt, index->type), mask};
   if (!v[1] || !values_broadcast(L, c->span, c->name, 3, v, c->args + 1))
     return val_poison(c->span);
   L->b.span = c->span;
   v[0] = value_index(L, v[0], v[2], t->shape[0]);
-  op_create(&L->b, OP_SHARED_ADD, 4, (Value *[]){s, v[0], v[1], v[2]}, 0, NULL, 0);
+  op_create(&L->b, code, 4, (Value *[]){s, v[0], v[1], v[2]}, 0, NULL, 0);
   return val_void(c->span);
+}
+
+Val builtin_shared_add(Lower *L, Call *c) { return by_index(L, c, OP_SHARED_ADD, true); }
+Val builtin_shared_scatter(Lower *L, Call *c) { return by_index(L, c, OP_SHARED_SCATTER, false); }
+
+Val
+builtin_shared_count(Lower *L, Call *c)
+{
+  Value *s = call_buffer(L, c, 0, false), *index = s ? call_tile(L, c, 1) : NULL;
+  if (!index)
+    return val_poison(c->span);
+  const Type *t = s->type, *i = index->type;
+  Team team = block_team(L->b.block);
+  if (!type_is_int(i))
+    return not_integers(L, c, 1);
+  const char *why = access_count_obstacle(team, i);
+  if (why)
+    return call_error(L, c, c->args[1].span, arena_printf(L->a, "%s, not %s for %u warps", why, type_str(L->c, i), team.warps));
+  if (t->rank != 2 || t->shape[0] != i->shape[0] || (t->dt != DT_I32 && t->dt != DT_U32))
+    return call_error(L, c, c->args[0].span, "the buffer has a row of i32 or u32 for each row of indices");
+  L->b.span = c->span;
+  index = value_index(L, index, NULL, t->shape[1]);
+  const Type *r = type_with_elem(L->c, index->type, type_scalar(L->c, t->dt));
+  return val_ir(op_result(op_create(&L->b, OP_SHARED_COUNT, 2, (Value *[]){s, index}, 1, &r, 0)), c->span);
 }
 
 /* ---- exchanges ---- */

@@ -36,3 +36,21 @@ access_on_demand_obstacle(Ctx *c, const Op *load)
     return "ldmatrix loads all of the tile, each element once";
   return NULL;
 }
+
+/* ---- counting in order ---- */
+
+const char *
+access_count_obstacle(Team t, const Type *indices)
+{
+  if (indices->rank != 2 || !is_pow2(indices->shape[0]) || !is_pow2(indices->shape[1]))
+    return "the indices have rows, and their extents are powers of two";
+  if (indices->shape[0] % t.warps)
+    return "each warp has as many of the rows";
+  return indices->shape[1] < 32 ? "a row has an element for each of 32 lanes" : NULL;
+}
+
+const Layout *
+access_count_layout(Ctx *c, Team t, const Type *indices)
+{
+  return layout_blocked(c, 2, indices->shape, (u32[]){1, 1}, (u32[]){1, 32}, (u32[]){t.warps, 1}, (int[]){1, 0});
+}

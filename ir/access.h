@@ -11,4 +11,8 @@ SharedAccess access_plan(Ctx *c, const Type *tile, const Type *buffer, bool matr
 /* Why the dot that takes a shared_load cannot carry it out itself, fragment by fragment as it goes (attribute on_demand); NULL: it can.
  * The dot reads the buffer then, so nothing between the load and it may touch shared memory or wait; and it knows ldmatrix only. */
 const char *access_on_demand_obstacle(Ctx *c, const Op *load);
+/* Why such a tile's elements are not counted in order by that team; NULL: they are. And the layout they are counted in: rows shared among
+ * the warps, 32 neighbours of a row in the lanes, what is behind them in the next register. */
+const char *access_count_obstacle(Team t, const Type *indices);
+const Layout *access_count_layout(Ctx *c, Team t, const Type *indices);
 #endif

@@ -530,6 +530,8 @@ run_op(Interp *in, const Op *op)
   case OP_SHARED_STORE: return interp_shared_store(in, op);
   case OP_SHARED_GATHER: return interp_shared_gather(in, op);
   case OP_SHARED_ADD: return interp_shared_add(in, op);
+  case OP_SHARED_SCATTER: return interp_shared_scatter(in, op);
+  case OP_SHARED_COUNT: return interp_shared_count(in, op);
   case OP_ASYNC_COPY: return interp_async_copy(in, op);
   case OP_ASYNC_COMMIT: return interp_async_commit(in);
   case OP_ASYNC_WAIT: return interp_async_wait(in, op);

@@ -147,6 +147,8 @@ void interp_release(Interp *in, Product *p);
 Flow interp_shared_store(Interp *in, const Op *op);
 Flow interp_shared_gather(Interp *in, const Op *op);
 Flow interp_shared_add(Interp *in, const Op *op);
+Flow interp_shared_scatter(Interp *in, const Op *op);
+Flow interp_shared_count(Interp *in, const Op *op);
 Flow interp_async_copy(Interp *in, const Op *op);
 Flow interp_async_commit(Interp *in);
 Flow interp_async_wait(Interp *in, const Op *op);

@@ -572,6 +572,16 @@ interp_shared_gather(Interp *in, const Op *op)
   return FLOW_NEXT;
 }
 
+static void
+write_element(Interp *in, const Op *op, u32 i, u64 x)
+{
+  u32 bytes = dtype_bytes(op_buffer(op)->type->dt);
+  u64 at = element_at(in, op_buffer(op), i);
+  memcpy(in->shared->data + at, &x, bytes);
+  memset(in->shared->state + at, LANDED, bytes);
+  wrote(in, op, at, bytes);
+}
+
 Flow
 interp_shared_add(Interp *in, const Op *op)
 {
@@ -586,8 +596,44 @@ interp_shared_add(Interp *in, const Op *op)
     if (!index_fits(in, op, OPERAND(op, SHARED_ADD, i), k, t->shape[0], i) || !read_element(in, op, (u32)k, &old))
       return FLOW_FAULT;
     scalar_binary(OP_ADD, t->dt, old, x[i], &sum);
-    memcpy(in->shared->data + element_at(in, OPERAND(op, SHARED_ADD, b), (u32)k), &sum, dtype_bytes(t->dt));
-    wrote(in, op, element_at(in, OPERAND(op, SHARED_ADD, b), (u32)k), dtype_bytes(t->dt));
+    write_element(in, op, (u32)k, sum);
+  }
+  return FLOW_NEXT;
+}
+
+Flow
+interp_shared_scatter(Interp *in, const Op *op)
+{
+  const Type *t = OPERAND(op, SHARED_SCATTER, b)->type;
+  const u64 *index = interp_get(in, OPERAND(op, SHARED_SCATTER, i)), *x = interp_get(in, OPERAND(op, SHARED_SCATTER, x));
+  const u64 *mask = interp_get(in, OPERAND(op, SHARED_SCATTER, mask));
+  for (u32 i = 0; i < type_numel(OPERAND(op, SHARED_SCATTER, i)->type); i++) {
+    i64 k = scalar_int(DT_I32, index[i]);
+    if (mask && !mask[i])
+      continue;
+    if (!index_fits(in, op, OPERAND(op, SHARED_SCATTER, i), k, t->shape[0], i))
+      return FLOW_FAULT;
+    if (!writable(in, op, t, element_at(in, OPERAND(op, SHARED_SCATTER, b), (u32)k), (u32)k))
+      return FLOW_FAULT;
+    write_element(in, op, (u32)k, x[i]);
+  }
+  return FLOW_NEXT;
+}
+
+Flow
+interp_shared_count(Interp *in, const Op *op)
+{
+  const Type *t = OPERAND(op, SHARED_COUNT, b)->type, *r = op_result(op)->type;
+  u64 *out = interp_make(in, op, op_result(op));
+  const u64 *index = interp_get(in, OPERAND(op, SHARED_COUNT, i));
+  if (!out)
+    return FLOW_FAULT;
+  for (u32 i = 0; i < type_numel(r); i++) {
+    i64 k = scalar_int(DT_I32, index[i]);
+    u32 at = i / r->shape[1] * t->shape[1] + (u32)k;
+    if (!index_fits(in, op, OPERAND(op, SHARED_COUNT, i), k, t->shape[1], i) || !read_element(in, op, at, &out[i]))
+      return FLOW_FAULT;
+    write_element(in, op, at, (u32)out[i] + 1);
   }
   return FLOW_NEXT;
 }

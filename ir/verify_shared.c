@@ -241,6 +241,38 @@ check_SHARED_ADD(Verifier *v, const Op *op)
 }
 
 bool
+check_SHARED_SCATTER(Verifier *v, const Op *op)
+{
+  if (!index_tile(v, op, IN_TYPE(op, SHARED_SCATTER, i)))
+    return false;
+  const Type *t = IN_TYPE(op, SHARED_SCATTER, b), *i = IN_TYPE(op, SHARED_SCATTER, i);
+  const Type *x = type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt));
+  const Value *mask = OPERAND(op, SHARED_SCATTER, mask);
+  if (t->rank != 1 || !is_pow2(t->shape[0]))           /* who loads it loads its padding, which nobody would have written */
+    return verify_fail(v, op, "a buffer of one dimension, of a power of two of elements, is written to, not %s", spell(v, t));
+  if (IN_TYPE(op, SHARED_SCATTER, x) != x || (mask && mask->type != type_i1_like(v->ctx, i)))
+    return verify_fail(v, op, "what is written and the mask have the indices' extents");
+  return true;
+}
+
+bool
+check_SHARED_COUNT(Verifier *v, const Op *op)
+{
+  if (!index_tile(v, op, IN_TYPE(op, SHARED_COUNT, i)))
+    return false;
+  const Type *t = IN_TYPE(op, SHARED_COUNT, b), *i = IN_TYPE(op, SHARED_COUNT, i);
+  Team team = block_team(op->block);
+  const char *why = access_count_obstacle(team, i);
+  if (why)
+    return verify_fail(v, op, "%s, not %s for %u warps", why, spell(v, i), team.warps);
+  if (t->rank != 2 || t->shape[0] != i->shape[0] || (t->dt != DT_I32 && t->dt != DT_U32))
+    return verify_fail(v, op, "the counts are a row of i32 or u32 for each row of indices, not %s", spell(v, t));
+  if (i->layout && i->layout != access_count_layout(v->ctx, team, i))
+    return verify_fail(v, op, "elements are counted where lanes hold neighbours");
+  return same_buffer(v, op, type_with_elem(v->ctx, i, type_scalar(v->ctx, t->dt)));
+}
+
+bool
 check_ASYNC_COPY(Verifier *v, const Op *op)
 {
   const Value *mask = OPERAND(op, ASYNC_COPY, mask);

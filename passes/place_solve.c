@@ -1,5 +1,6 @@
 /* place_solve.c - assign_layout's second part: which layouts are worth considering, and which are taken. */
 #include "place.h"
+#include "access.h"
 #include "wgmma.h"
 #include "packed.h"
 
@@ -155,6 +156,8 @@ propose_anchor(Op *op, void *user)
     propose_fixed(a->p, a->ps, var, dot_layout(a->p, op));
   else if (op->code == OP_WGMMA)
     propose_fixed(a->p, a->ps, var, wgmma_sum_layout(a->p->c, block_team(op->block), op_result(op)->type));
+  else if (op->code == OP_SHARED_COUNT)
+    propose_fixed(a->p, a->ps, var, access_count_layout(a->p->c, block_team(op->block), op_result(op)->type));
   else if (op_has(op, T_EXCHANGE) || op->code == OP_SCAN)
     propose(a->p, a->ps, var, neighbours_in_threads(a->p, op_result(op)->type, block_team(op->block), (u32)op_int(op, AT_AXIS, 0)));
 }

@@ -525,6 +525,38 @@ def histograms(dev, rng, n, bins, warps, dtype="i32"):
     return Run(call, [("counts", h.numpy(), np.bincount(kept, minlength=bins).astype(np.int32), 0), ("sums", w.numpy(), sums[::-1], 0)])
 
 
+def ranks(dev, rng, rows, n, bins, warps, dtype="i32"):
+    """How often each value came before in its row, counting on from what is there; by that, elements in order of their values."""
+    text = """kernel f(x: *i32, y: *T, c: *T, z: *i32, type T = i32, const R = 4, const N = 64, const BINS = 8) {
+      let i = arange(0, R)[:, None] * N + arange(0, N)[None, :];
+      let v = load(x + i);
+      let b = arange(0, R)[:, None] * BINS + arange(0, BINS)[None, :];
+      let s = shared(T, [R, BINS]);
+      shared_store(s, T(arange(0, BINS)[None, :]));
+      store(y + i, shared_count(s, v));
+      store(c + b, shared_load(s));
+      let begin = shared(i32, [R, BINS]);
+      shared_store(begin, 0);
+      let rank = shared_count(begin, v);
+      let each = shared_load(begin);
+      shared_store(begin, cumsum(sum(each, axis=0), exclusive=true)[None, :] + cumsum(each, axis=0, exclusive=true));
+      let o = shared(i32, R * N);
+      shared_scatter(o, gather(begin, v, 1) + rank, i);
+      store(z + arange(0, R * N), shared_load(o));
+    }"""
+    x = rng.integers(0, bins, (rows, n)).astype(np.int32)
+    x[0] = bins - 1
+    y, c, z = poisoned(dev, (rows, n), dtype), poisoned(dev, (rows, bins), dtype), poisoned(dev, rows * n, "i32")
+    call = launch(source(dev, text, T=dtype, R=rows, N=n, BINS=bins, warps=warps), 1, dev.array(x), y, c, z)
+    counts, want = np.tile(np.arange(bins), (rows, 1)), np.zeros((rows, n), np.int64)
+    for k in range(n):
+        want[:, k] = counts[np.arange(rows), x[:, k]]
+        counts[np.arange(rows), x[:, k]] += 1
+    t = tilec.DTYPES[dtype]
+    return Run(call, [("before", y.numpy(), want.astype(t), 0), ("counts", c.numpy(), counts.astype(t), 0),
+                      ("sorted", z.numpy(), np.argsort(x.ravel(), kind="stable").astype(np.int32), 0)])
+
+
 ATOMICS = """
 kernel ints(x: *T, cell: *T, old: *T, n: i32, type T = i32, const SEM = "relaxed", const SCOPE = "gpu") warps(2) {
   let i = program_id(0) * 64 + arange(0, 64);
@@ -827,6 +859,7 @@ CASES = [
          [dict(m=1, n=1024, axis=1, k=10, warps=8, dtype="i32"), dict(m=1, n=300, axis=1, k=300, warps=4, dtype="u8"), dict(m=3, n=1, axis=1, k=1, warps=1, dtype="f32")]),
     both("histograms", histograms, grid(n=(64, 1000), bins=(8, 37), warps=(1, 4)) +
          [dict(n=1000, bins=256, warps=4, dtype=t) for t in ("u8", "i8")]),
+    both("ranks", ranks, grid(rows=(8,), n=(32, 256), bins=(1, 2, 5, 8), warps=(1, 4, 8)) + [dict(rows=4, n=512, bins=256, warps=4, dtype="u32"), dict(rows=32, n=64, bins=300, warps=16)]),
     both("all_atomics", all_atomics, grid(n=(100,), dtype=("i32", "u32", "i64", "u64", "f16", "f32", "f64"), sem=("relaxed", "acq_rel"), scope=("gpu",)) +
          grid(n=(64,), dtype=("i32", "f32"), sem=("acquire", "release"), scope=("cta", "sys"))),
     both("far_blocks", far_blocks, [dict(n=64)]),

@@ -498,6 +498,13 @@ build_shared(Ctx *c, Builder *b, Value *p, const Layout *tile)
   op_set_int(gather, AT_AXIS, 1);
   Value *counts = ir_shared_alloc(b, type_shared(c, DT_F32, 0, 1, flat, NULL, layout_reshape(c, l, 1, flat), 0, 0));
   op_create(b, OP_SHARED_ADD, 3, (Value *[]){counts, index, op_result(gather)}, 0, NULL, 0);
+  op_create(b, OP_SHARED_SCATTER, 3, (Value *[]){counts, index, op_result(gather)}, 0, NULL, 0);
+  const u32 rows[] = {4, 32};
+  const Layout *counted = tile ? layout_blocked(c, 2, rows, (u32[]){1, 1}, (u32[]){1, 32}, (u32[]){4, 1}, (int[]){1, 0}) : NULL;
+  const Layout *plain = layout_swizzled(c, 2, rows, 1, 1, 1, (int[]){1, 0});
+  const Type *ranks = type_tile(c, type_scalar(c, DT_I32), 2, rows, counted);
+  Value *by_row = ir_shared_alloc(b, type_shared(c, DT_I32, 0, 2, rows, NULL, plain, 0, 0));
+  op_create(b, OP_SHARED_COUNT, 2, (Value *[]){by_row, ir_splat(b, ir_const_int(b, type_scalar(c, DT_I32), 3), ranks)}, 1, &ranks, 0);
   const Type *bits = type_shared(c, DT_I32, 0, 2, square, NULL, l, 0, 0);
   op_create(b, OP_SHARED_CAST, 1, &one, 1, &bits, 0);
   op_create(b, OP_SHARED_FREE, 1, &row, 0, NULL, 0);
