@@ -1086,7 +1086,7 @@ def radix_sort():
         def passes(with_places, ROW, WARPS, WINDOW, copies):
             tiles = tilec.cdiv(n, ROW * WARPS)
             counts, ticket = (torch.zeros(k, device=D, dtype=torch.int32) for k in (4 << 8, 1))
-            states = [torch.zeros(tiles << 8, device=D, dtype=torch.uint32) for _ in range(2)]
+            states = [torch.zeros(WINDOW + tiles << 8, device=D, dtype=torch.uint32) for _ in range(2)]
             calls = [kernel("radix_sort.tile", "count_digits", T=T, BLOCK=8192, COPIES=copies).bind(min(tilec.cdiv(n, 8192), measure.dev.sms * 4), x, counts, n)]
             here, goes, along = x, [keys[0], keys[1], keys[0], y], [None, at, to, at, to] if with_places else [None] * 5
             for k in range(4):

@@ -606,7 +606,7 @@ def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, ROW=512, WIND
     carried = np.arange(n) if places else rng.integers(0, 100, n)
     carried = carried.astype(np.dtype(tilec.DTYPES[values or "i32"]))
     counts, ticket = (dev.array(np.zeros(k, np.int32)) for k in (digits << BITS, 1))
-    states = [dev.array(np.zeros(tiles << BITS, np.uint32)) for _ in range(2)]
+    states = [dev.array(np.zeros(WINDOW + tiles << BITS, np.uint32)) for _ in range(2)]
     at, checks = np.argsort(rising_bits(x), kind="stable"), []
     for turn in ("first", "second"):
         launch(kernel(dev, "radix_sort.tile", "count_digits", T=dtype, BITS=BITS, COPIES=COPIES), min(tilec.cdiv(n, 4096), 2 * dev.sms), dev.array(x), counts, n)
