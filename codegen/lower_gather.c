@@ -105,7 +105,13 @@ lower_SHARED_GATHER(Gen *g, const Op *op)
   dist_share(g, op_result(op));
 }
 
-/* Of the threads that hold copies of an element one adds it. */
+/* Where a thread is the one that writes its register r, an element of a tile whose copies other threads hold. */
+static Val
+when_own(Gen *g, const Gather *x, const Type *tile, u32 r, Val mask)
+{
+  return gen_and(g, dist_leader(g, x->h), gen_and(g, dist_inside(g, x->h, tile, r), mask));
+}
+
 void
 lower_SHARED_ADD(Gen *g, const Op *op)
 {
@@ -117,14 +123,12 @@ lower_SHARED_ADD(Gen *g, const Op *op)
   for (u32 r = 0; r < x.h->regs; r++) {
     if (x.h->rep[r] != r)
       continue;
-    Val when = gen_and(g, dist_leader(g, x.h), gen_and(g, dist_inside(g, x.h, t, r), mask ? mask[r] : NULL));
-    LLVMBasicBlockRef after = gen_if(g, when);
+    LLVMBasicBlockRef after = gen_if(g, when_own(g, &x, t, r, mask ? mask[r] : NULL));
     LLVMBuildAtomicRMW(B, add, element(g, &x, r, index[r]), v[r], LLVMAtomicOrderingMonotonic, 0);
     gen_end_if(g, after);
   }
 }
 
-/* Likewise. */
 void
 lower_SHARED_SCATTER(Gen *g, const Op *op)
 {
@@ -138,8 +142,7 @@ lower_SHARED_SCATTER(Gen *g, const Op *op)
     if (x.h->rep[r] != r)
       continue;
     words_pack(g, &w, &v[r], &word);
-    Val when = gen_and(g, dist_leader(g, x.h), gen_and(g, dist_inside(g, x.h, t, r), mask ? mask[r] : NULL));
-    LLVMBasicBlockRef after = gen_if(g, when);
+    LLVMBasicBlockRef after = gen_if(g, when_own(g, &x, t, r, mask ? mask[r] : NULL));
     words_store(g, &w, element(g, &x, r, index[r]), x.buf.bytes, &word);
     gen_end_if(g, after);
   }

@@ -23,7 +23,7 @@ class Run:
     bytes: int = 0
     flops: int = 0
     dtype: str = "f16"                 # of the products' operands, where there are flops
-    zeros: dict = field(default_factory=dict)   # by argument: arrays that every launch must find as zeros
+    found: dict = field(default_factory=dict)   # by argument: an array, and what every launch must find in it (0: zeros)
 
 
 def kernel(dev, file, name, **defines):
@@ -538,7 +538,7 @@ def prefix_sum(dev, rng, n, dtype="i32", BLOCK=2048, WINDOW=32, warps=8):
     call = k.bind(blocks, dev.array(x), y, n, state, ticket)
     call()
     return Run(call, [("y", y.numpy(), np.cumsum(x, dtype=dt), 0), ("ticket", ticket.numpy(), np.array([blocks], np.int32), 0)], bytes=8 * n,
-               zeros=dict(state=state, ticket=ticket))
+               found=dict(state=(state, 0), ticket=(ticket, 0)))
 
 
 def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
@@ -585,7 +585,7 @@ def select(dev, rng, n, dtype="f32", share=0.4, name="select", BLOCK=2048, warps
               ("at", at.numpy()[:count], np.flatnonzero(want).astype(np.int32), 0), ("behind", np.array([behind(y), behind(at)]), np.zeros(2), 0)]
     if name == "unique":
         checks.append(("which", which.numpy(), (np.cumsum(want) - 1).astype(np.int32), 0))
-    return Run(call, checks, bytes=n * (2 * x.itemsize + 5), zeros=dict(state=state, ticket=ticket))
+    return Run(call, checks, bytes=n * (2 * x.itemsize + 5), found=dict(state=(state, 0), ticket=(ticket, 0)))
 
 
 def rising_bits(x):
@@ -610,6 +610,7 @@ def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, ROW=512, WIND
     at, checks = np.argsort(rising_bits(x), kind="stable"), []
     for turn in ("first", "second"):
         launch(kernel(dev, "radix_sort.tile", "count_digits", T=dtype, BITS=BITS, COPIES=COPIES), min(tilec.cdiv(n, 4096), 2 * dev.sms), dev.array(x), counts, n)
+        counted = counts.numpy()
         here = dev.array(x), None if places else dev.array(carried)
         for k in range(digits):
             kinds = dict(X=key if k else dtype, Y=dtype if k == digits - 1 else key, V=values or "i32", SHIFT=k * BITS, BITS=BITS, ROW=ROW, WINDOW=WINDOW, WARPS=WARPS)
@@ -623,7 +624,7 @@ def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, ROW=512, WIND
             checks.append((f"values, {turn}", here[1].numpy(), carried[at], 0))
         left = [np.count_nonzero(a.numpy()) for a in (counts, ticket, states[0])]
         checks.append((f"left, {turn}", np.array(left), np.zeros(3), 0))
-    return Run(call, checks, bytes=n * (2 * x.itemsize + (2 * carried.itemsize if values else 0)))
+    return Run(call, checks, bytes=n * (2 * x.itemsize + (2 * carried.itemsize if values else 0)), found=dict(counts=(counts, counted), state=(states[1], 0)))
 
 
 def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):

@@ -62,7 +62,7 @@ def close(what, got, want, tolerance):
 
 
 def rules(dev, rng, fn):
-    places, H = 64, 2.0**-9
+    places, H = 64, 2.0**-12
     base = FAST[fn][0] if fn in FAST else fn
     ranges, expression = (FUNCTIONS[base] + (f"{base}({', '.join(NAMES[:len(FUNCTIONS[base][0])])})",))[:2] if fn not in OTHERS else ([OTHERS[fn][1]], OTHERS[fn][0])
     x = np.stack([rng.uniform(lo, hi, places) for lo, hi in ranges]).astype(np.float32).astype(np.float64)
