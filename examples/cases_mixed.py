@@ -85,7 +85,7 @@ def reorder(dev, rng, n, k, form, GROUP=128, dtype="f16"):
 small, deep = dict(BM=64, STAGES=3), dict(BM=128, BK=128, sums=True)
 # Activations of 8 bits by weights of 4 and 8, and floats of 8 bits by activations of 16.
 EIGHT = [dict(dtype="f8e4m3", W="u4", zeros=True), dict(dtype="f8e4m3", W="i4"), dict(dtype="i8", W="u4", zeros=True), dict(dtype="i8", W="i4", tokens=True),
-         dict(dtype="i8", W="i8"), dict(dtype="f8e4m3", W="u8", bytes="f8e4m3", tokens=True)]
+         dict(dtype="i8", W="i8", out="bf16"), dict(dtype="f8e4m3", W="u8", bytes="f8e4m3", tokens=True)]
 BYTES = [dict(W="u8", bytes="f8e4m3"), dict(W="u8", bytes="f8e5m2", dtype="bf16", tokens=True)]
 sizes = lambda some, **given: [dict(one, **given) for one in some]
 
@@ -97,7 +97,8 @@ CASES = [
          [dict(m=40, n=136, k=200, BM=64, sums=True, zeros=True, tokens=True, programs=1)] + sizes(BYTES, m=40, n=136, k=200, BM=64, programs=1) +
          sizes(EIGHT, m=40, n=136, k=272, BM=64, BK=128, sums=True, programs=1),
          [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, W="i8"), dict(m=4096, n=4096, k=4096, zeros=True, GROUP=64), dict(m=4096, n=4096, k=4096, zeros=True, CLUSTER=2)] +
-         grid(m=(1000,), n=(520,), k=(776,), W=("u4", "i4", "i2", "i8", "f4e2m1"), between=(3,), dtype=("f16", "bf16")) +
+         grid(m=(1000,), n=(520,), k=(776,), W=("u4", "i4", "i8", "f4e2m1"), between=(3,), dtype=("f16", "bf16")) +
+         grid(m=(1000,), n=(520,), k=(784,), W=("i2",), between=(3,), dtype=("f16", "bf16")) +
          sizes(BYTES, m=1000, n=520, k=776) + sizes(EIGHT, m=1000, n=520, k=784, **deep)),
     Case("matmul_w4_split", matmul_w4, [dict(m=5, n=264, k=520, split=2, BK=64, STAGES=4), dict(m=20, n=72, k=1096, split=4, zeros=True), dict(m=3, n=72, k=64, split=1, BM=8, W="i8", between=3)] +
          [dict(m=3, n=264, k=328, split=2, BM=8, sums=True, zeros=True, tokens=True)] + sizes(EIGHT[:3], m=3, n=264, k=528, split=2, BM=8, BK=128, STAGES=3, sums=True),
