@@ -34,6 +34,7 @@ import torch
 import triton
 import tilec
 import triton_peers as peers
+from whole_model import llama
 from measure import (against, alone, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
                      kernel, powers, ran, rate, record, REHEARSE, root, settle, SHARE, sync, times)
 
@@ -54,6 +55,7 @@ PARTS = {
     "chains": ["decode"],
     "decoding": ["decode_attention", "small_m"],
     "recurrences": ["mamba2"],
+    "llama": ["llama"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
     "runtime": ["graph", "windows", "streams"],
 }
@@ -2070,7 +2072,7 @@ GROUPS = {
     "products": ("products",),
     "products of 8-bit floats": ("products_f8",),
 }
-UNPREPARED = ("vector_add", "transpose", "async_add", "memcpy", *PARTS["host"], *PARTS["runtime"])   # few kernels, and much memory
+UNPREPARED = ("vector_add", "transpose", "async_add", "memcpy", "llama", *PARTS["host"], *PARTS["runtime"])   # few kernels, and much memory
 
 if __name__ == "__main__":
     Driver(PARTS, globals(), GROUPS, PARTS["host"] + PARTS["runtime"], UNPREPARED).main()

@@ -40,6 +40,7 @@ TABLES = {
     "decoding": ("decode_attention",),
     "few_tokens": ("small_m",),
     "recurrences": ("mamba2",),
+    "model": ("llama",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
     "stages": ("softmax_stages",),

@@ -3,19 +3,11 @@
  *   llama SmolLM2-135M-Instruct.Q4_1.gguf "Why is the sky blue?" --device=sim
  */
 #include "options.h"
+#include "rounds.h"
 #include "source.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double
-now(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- the prompt ---- */
 
@@ -56,6 +48,13 @@ add_chat(Prompt *p, const Options *o)
   return add_text(p, o->prompt);
 }
 
+/* Whether a tokenizer is needed. */
+static bool
+reads_text(const Options *o)
+{
+  return !o->ids && !o->rounds;
+}
+
 static int
 add_ids(Prompt *p, const char *ids, uint64_t vocabulary)
 {
@@ -74,6 +73,8 @@ add_ids(Prompt *p, const char *ids, uint64_t vocabulary)
 static int
 make_prompt(Prompt *p, const Options *o, uint64_t vocabulary)
 {
+  if (o->rounds)
+    return 0;
   if (o->ids)
     return add_ids(p, o->ids, vocabulary);
   if (p->tokenizer->add_begin && p->tokenizer->begin >= 0 && tokens_add(&p->tokens, p->tokenizer->begin, p->memory, p->fail))
@@ -108,10 +109,10 @@ static int
 generate(Session *s, const Options *o, const Prompt *p, Fail *fail)
 {
   int32_t next;
-  double began = now();
+  double began = seconds_now();
   if (session_prefill(s, p->tokens.at, p->tokens.count, &next, fail))
     return -1;
-  double filled = now();
+  double filled = seconds_now();
   uint64_t steps = 0;
   for (uint64_t i = 0; i < o->tokens && (o->ids || !is_end(p->tokenizer, next)); i++) {
     print_token(o, p->tokenizer, next);
@@ -121,7 +122,7 @@ generate(Session *s, const Options *o, const Prompt *p, Fail *fail)
       return -1;
     steps++;
   }
-  double took = now() - filled;
+  double took = seconds_now() - filled;
   if (!o->ids)
     puts("");
   fflush(stdout);
@@ -150,18 +151,18 @@ run(const Options *o, Gpu *gpu, Source *source, Memory *memory, Fail *fail)
   Model model;
   Session session;
   Prompt prompt = {&source->tokenizer, {0}, memory, fail};
-  double began = now();
-  if (source_open(source, o->model, !o->ids, memory, fail) || gpu_open(gpu, o->device, o->wide, fail) ||
+  double began = seconds_now();
+  if (source_open(source, o->model, reads_text(o), memory, fail) || gpu_open(gpu, o->device, o->wide, fail) ||
       model_load(gpu, memory, &source->config, &source->tensors, source->gguf, o->context, &model, fail) ||
       make_prompt(&prompt, o, model.vocabulary))
     return -1;
-  if (!o->ids && source->tokenizer.count > model.vocabulary)
+  if (reads_text(o) && source->tokenizer.count > model.vocabulary)
     return fail_with(fail, "the tokenizer has %zu tokens, the model %llu", source->tokenizer.count, (unsigned long long)model.vocabulary);
   int status = session_open(&session, gpu, &model, &o->sampling, memory, fail);
   if (!status && o->timing)
-    fprintf(stderr, "%s: loaded in %.3f s\n", tilert_device_info(gpu->device)->name, now() - began);
+    fprintf(stderr, "%s: loaded in %.3f s\n", tilert_device_info(gpu->device)->name, seconds_now() - began);
   if (!status)
-    status = generate(&session, o, &prompt, fail);
+    status = o->rounds ? rounds_run(&session, memory, fail) : generate(&session, o, &prompt, fail);
   if (!status && o->logits)
     status = write_logits(&session, o->logits, memory, fail);
   session_close(&session);

@@ -17,6 +17,7 @@ const char options_help[] =
   "  --ids=N,N,...         the prompt as numbers of tokens; numbers come out\n"
   "  --logits=FILE         the last step's logits, as f32\n"
   "  --time                how long it took\n"
+  "  --rounds              for measuring: lines \"TOKENS STEPS\" of standard input are answered by the seconds that they take\n"
   "  --wide                on the simulator, the kernels that a GPU gets\n";
 
 typedef enum Kind { KIND_TEXT, KIND_INT32, KIND_INT64, KIND_FLOAT, KIND_FLAG } Kind;
@@ -27,7 +28,8 @@ static const Row rows[] = {
   {"tokens", KIND_INT64, AT(tokens), 0, 1 << 20}, {"context", KIND_INT64, AT(context), 1, 1 << 20},
   {"temperature", KIND_FLOAT, AT(sampling.temperature), 0, 100}, {"top-p", KIND_FLOAT, AT(sampling.top_p), 0, 1},
   {"top-k", KIND_INT32, AT(sampling.top_k), 1, CHOICES}, {"seed", KIND_INT64, AT(sampling.seed), 0, 9e15},
-  {"raw", KIND_FLAG, AT(raw)}, {"time", KIND_FLAG, AT(timing)}, {"wide", KIND_FLAG, AT(wide)}, {"help", KIND_FLAG, AT(help)}};
+  {"raw", KIND_FLAG, AT(raw)}, {"time", KIND_FLAG, AT(timing)}, {"wide", KIND_FLAG, AT(wide)}, 
+  {"rounds", KIND_FLAG, AT(rounds)}, {"help", KIND_FLAG, AT(help)}};
 
 static int
 read_number(const Row *row, const char *value, void *to, Fail *fail)
@@ -83,7 +85,7 @@ options_read(Options *o, int argc, char **argv, Fail *fail)
     } else {
       return fail_with(fail, "%s: a model and a prompt are all", argv[i]);
     }
-  if (!o->help && (!o->model || (!o->prompt && !o->ids)))
+  if (!o->help && (!o->model || (!o->prompt && !o->ids && !o->rounds)))
     return fail_with(fail, "a model and a prompt are needed; --help says more");
   return 0;
 }

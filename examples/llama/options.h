@@ -8,7 +8,7 @@ typedef struct Options {
   const char *ids;              /* the prompt as numbers, with commas between */
   uint64_t tokens, context;
   Sampling sampling;
-  bool raw, timing, wide, help;
+  bool raw, timing, wide, rounds, help;
 } Options;
 
 int options_read(Options *o, int argc, char **argv, Fail *fail);

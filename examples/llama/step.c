@@ -197,6 +197,14 @@ session_close(Session *s)
   tilert_graph_destroy(s->graph);
 }
 
+void
+session_empty(Session *s)
+{
+  for (uint64_t i = blocks(s->length, PAGE); i; i--)
+    s->free_pages[s->free_count++] = s->page_of[i - 1];
+  s->length = 0;
+}
+
 static int
 read_next(Session *s, int32_t *next, TilertError *err)
 {

@@ -28,6 +28,8 @@ typedef struct Session {
 
 int session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, Memory *memory, Fail *fail);
 void session_close(Session *s);
+/* As if nothing had been said: all pages are free. */
+void session_empty(Session *s);
 /* Tokens behind those that are there; *next is the one that follows them. */
 int session_prefill(Session *s, const int32_t *tokens, size_t count, int32_t *next, Fail *fail);
 /* The token that came last, and the one that follows it. */

@@ -92,6 +92,13 @@ OUTSIDE = [("token_embd", "model.embed_tokens", "vocabulary", "dim"), ("output_n
            ("output", "lm_head", "vocabulary", "dim")]
 
 
+def json_config(c):
+    """config.json of such a shape."""
+    return {"model_type": "llama", "num_hidden_layers": c["layers"], "hidden_size": c["dim"], "intermediate_size": c["hidden"],
+            "num_attention_heads": c["heads"], "num_key_value_heads": c["kv_heads"], "head_dim": c["head_dim"],
+            "max_position_embeddings": c["context"], "rms_norm_eps": c["eps"], "rope_theta": c["theta"]}
+
+
 class Model:
     """config: layers, dim, hidden, heads, kv_heads, head_dim, vocabulary, context, eps, theta, tied. kinds: of a tensor by GGUF's name, "" of others."""
 
@@ -164,9 +171,7 @@ class Model:
             with open(os.path.join(folder, "model.safetensors.index.json"), "w") as f:
                 json.dump({"metadata": {}, "weight_map": {name: files[i % parts] for i, name in enumerate(all_)}}, f)
         with open(os.path.join(folder, "config.json"), "w") as f:
-            json.dump({"model_type": "llama", "num_hidden_layers": c["layers"], "hidden_size": c["dim"], "intermediate_size": c["hidden"],
-                       "num_attention_heads": c["heads"], "num_key_value_heads": c["kv_heads"], "head_dim": c["head_dim"],
-                       "max_position_embeddings": c["context"], "rms_norm_eps": c["eps"], "rope_theta": c["theta"]}, f)
+            json.dump(json_config(c), f)
 
 
 # ---- what it computes ----
