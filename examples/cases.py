@@ -1184,5 +1184,6 @@ for _part in ("cases_attention",
               "cases_decode",
               "cases_flex",
               "cases_mixed",
+              "cases_sparse",
               "cases_training"):
     CASES += importlib.import_module(_part).CASES

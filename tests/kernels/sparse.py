@@ -89,6 +89,36 @@ def looped(dev, rng, a, b, m, n, k, bm=64, bn=32, bk=64, stages=3, warps=4, targ
     return Run(call, [("c", c.numpy(), want.astype(np.int32) if whole else want, 0 if whole else 1e-5)])
 
 
+def chosen(dev, rng, dtype, m=8, k=64):
+    """What is kept, with equal sizes, infinities and nans, of any type: in place and compressed."""
+    text = """kernel f(x: *T, y: *T, kept: *T, meta: *u16, back: *T, const M = 8, const K = 64, type T = f16) warps(2) {
+      let at = arange(0, M)[:, None] * K + arange(0, K)[None, :];
+      let v = load(x + at);
+      store(y + at, sparse_prune(v));
+      let (a, w) = sparse_compress(v);
+      store(kept + arange(0, M)[:, None] * (K / 2) + arange(0, K / 2)[None, :], a);
+      store(meta + arange(0, M)[:, None] * (K / 16) + arange(0, K / 16)[None, :], w);
+      store(back + at, sparse_expand(a, w));
+    }"""
+    values = np.array([0.0, -0.0, 1, -1, 2, -2, 3, *(() if dtype in ("i8", "u8", "i32") else (np.inf, -np.inf, np.nan, -np.nan))], np.float32)
+    v = rng.choice(values, (m, k)).astype(np.float64)
+    if dtype == "i8":
+        v[0, :8] = -128, 127, -127, 5, 127, -128, 128 - 256, 0
+    x = v.astype(np.int64).astype(tilec.DTYPES[dtype]) if dtype in ("i8", "u8", "i32") else tilec.to_bits(v.astype(np.float32), dtype) if dtype in ("bf16", "f8e4m3", "f8e5m2") else v.astype(tilec.DTYPES[dtype])
+    bits = x.view(f"u{x.dtype.itemsize}")
+    size = np.abs(x.astype(np.int64)) if dtype in ("i8", "u8", "i32") else bits & ~bits.dtype.type(1 << (8 * x.dtype.itemsize - 1))
+    order = np.argsort(-size.astype(np.float64).reshape(m, k // 4, 4), axis=2, kind="stable")[:, :, :2]
+    mask = np.zeros((m, k // 4, 4), bool)
+    np.put_along_axis(mask, order, True, 2)
+    mask = mask.reshape(m, k)
+    y, kept, meta, back = poisoned(dev, (m, k), dtype), poisoned(dev, (m, k // 2), dtype), poisoned(dev, (m, k // 16), "u16"), poisoned(dev, (m, k), dtype)
+    call = launch(source(dev, text, M=m, K=k, T=dtype), 1, dev.array(x, dtype), y, kept, meta, back)
+    at = np.sort(order, 2)
+    words = ((at[:, :, 0] | at[:, :, 1] << 2).reshape(m, k // 16, 4) << np.arange(0, 16, 4)).sum(2).astype(np.uint16)
+    want, same = np.where(mask, bits, bits.dtype.type(0)), lambda a: a.numpy().view(bits.dtype)
+    return Run(call, [("pruned", same(y), want, 0), ("kept", same(kept), bits[mask].reshape(m, k // 2), 0), ("meta", meta.numpy(), words, 0), ("back", same(back), want, 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 
 
@@ -102,6 +132,7 @@ CASES = [
     both("sparse_ragged", product, of_types(TYPES[:1] + TYPES[2:3] + TYPES[4:5], grid(m=(1, 5, 40), n=(3, 24), k=(16, 48, 80), warps=(1, 4)))),
     both("sparse_halves", product, grid(a=("f16",), b=("f16",), m=(32,), n=(32,), k=(64,), acc=("f16",), trans=(False, True))),
     Case("sparse_targets", product, of_types(TYPES, grid(m=(40,), n=(24,), k=(96,), target=("sm_80", "sm_89", "sm_100a"))), []),
+    both("sparse_chosen", chosen, grid(dtype=("f16", "bf16", "f32", "f64", "i8", "u8", "i32", "f8e4m3", "f8e5m2")) + grid(dtype=("f16",), m=(5,), k=(16, 80))),
     both("sparse_outside", outside, [{}]),
     both("sparse_loops", looped, of_types(TYPES[:1] + TYPES[2:3] + TYPES[4:5], grid(m=(64, 100), n=(48,), k=(160,), stages=(1, 3)) +
                                            grid(m=(100,), n=(72,), k=(208,), bm=(128,), bn=(64,), warps=(8,)))),
