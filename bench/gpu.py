@@ -52,6 +52,7 @@ PARTS = {
     "flex": ["flex", "flex_backward"],
     "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
     "mixed": ["products_mixed", "reorder_w4"],
+    "sparse": ["products_sparse"],
     "chains": ["decode"],
     "decoding": ["decode_attention", "small_m"],
     "recurrences": ["mamba2"],
@@ -1463,6 +1464,66 @@ def products_mixed():
             record("products_mixed", case, unit, sides, [name for name in found if name != "tilec"], work=work, kernels=kernels,
                    **({} if many else dict(predicted=predicted(work))))
             del w, s, z, p, o, values, x, c, want, full_x, full_w
+            empty_cache()
+
+
+# BM, BN, BK, warps, stages
+SPARSE_TILES = [(128, 256, 64, 8, 3), (128, 256, 128, 8, 2), (256, 128, 64, 8, 4), (256, 128, 128, 8, 3), (128, 128, 64, 8, 4), (128, 128, 128, 8, 3),
+                (128, 128, 64, 4, 4), (64, 256, 64, 4, 3), (64, 256, 128, 4, 2)]
+
+
+def by_cusparselt(A, B, c):
+    """{label: make} of cuSPARSELt's product of A, which has two zeros in each four: its own choice, and what it finds by measuring."""
+    if REHEARSE or SHARE:
+        return {"torch": lambda: lambda: torch.matmul(A.float(), B.float()).to(c.dtype)}
+    try:
+        packed, more = torch._cslt_compress(A), dict(out_dtype=c.dtype) if A.dtype != c.dtype else {}
+    except (RuntimeError, AttributeError) as e:
+        print(f"note: cuSPARSELt is not to be had ({str(e).splitlines()[0]})", flush=True)
+        return {}
+
+    def searched():
+        chosen = torch._cslt_sparse_mm_search(packed, B, **more)
+        return lambda: torch._cslt_sparse_mm(packed, B, alg_id=chosen, **more)
+    return {"first": lambda: lambda: torch._cslt_sparse_mm(packed, B, **more), "searched": searched}
+
+
+def products_sparse():
+    """A of which two of every four along K are kept, beside cuSPARSELt, and beside our product of all of A; operations are counted as if all were done."""
+    for T, across in (("f16", False), ("f16", True), ("f8e4m3", True)):
+        for n in full((4096, 8192), (256,)):
+            wide, case = T == "f16", f"{T} {'nt' if across else 'nn'} {n}"
+            case_begins("products_sparse", case)
+            of = torch.float16 if wide else torch.float8_e4m3fn
+            x, bt, a = random("f16", n, n).to(of), random("f16", n, n).to(of), torch.empty(n, n, device=D, dtype=of)
+            B, c = bt.T if across else bt, torch.empty(n, n, device=D, dtype=torch.float16 if wide else torch.bfloat16)
+            kept, meta = torch.empty(n, n // 2, device=D, dtype=of), torch.empty(n, n // 16, device=D, dtype=torch.int16)
+            for name, args in (("compress", (x, kept, meta)), ("expand", (kept, meta, a))):
+                kernel("matmul_sparse.tile", name, T=T).bind((tilec.cdiv(n, 16), tilec.cdiv(n, 256)), *args, n, n)()
+            sync()
+            to = dict(T=T, TO="f16" if wide else "bf16")
+
+            def bind(how):
+                BM, BN, BK, warps, stages = how
+                return kernel("matmul_sparse.tile", "matmul_sparse", BM=BM, BN=BN, BK=BK if wide else 2 * BK, warps=warps, STAGES=stages, **to).bind(
+                    tilec.cdiv(n, BM) * tilec.cdiv(n, BN), kept, meta, B, c, n, n, n, *B.stride(), *c.stride())
+            ours = {h: (lambda h=h: bind(h)) for h in SPARSE_TILES}
+            more = {} if wide else dict(PROMOTE=0)
+            cslt = by_cusparselt(a, B, c)
+            theirs = {**({"cusparselt": cslt} if cslt else {}), "dense": {t: (lambda t=t: by_tilec(a, B, c, t, **to, **more)) for t in WIDE_TILES[:4]}}
+            kernels, found = against("products_sparse", case, ours, theirs, brief=True)
+            want = None if SHARE else a.float() @ B.float()
+            for name, (label, fn, _) in found.items():
+                if want is not None:
+                    c.fill_(math.nan)
+                    got = fn()
+                    sync()
+                    check(f"products_sparse {case} {name} {label}", got if isinstance(got, torch.Tensor) else c, want, 2e-3 if wide else 8e-3)
+            work = 2.0 * n**3
+            sides = {name: rate(took, work, "TFLOP/s", str(label)) for name, (label, _, took) in found.items()}
+            extra = powers({name: (fn, took[1]) for name, (_, fn, took) in found.items()}, work) if not SHARE else {}
+            record("products_sparse", case, "TFLOP/s", sides, [name for name in found if name != "tilec"], work=work, kernels=kernels, **extra)
+            del x, bt, B, a, c, kept, meta, want
             empty_cache()
 
 

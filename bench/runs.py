@@ -13,7 +13,7 @@ import sys
 import data
 
 FILES = ("README.md", os.path.join("bench", "RESULTS.md"))
-NAMES = {"copy": "a copy", "triton": "Triton", "cublas": "cuBLAS", "flash2": "FlashAttention-2", "cudnn": "cuDNN", "gluon": "Gluon", "bare": "the product alone", "found": "a loop",
+NAMES = {"copy": "a copy", "triton": "Triton", "cublas": "cuBLAS", "flash2": "FlashAttention-2", "cusparselt": "cuSPARSELt", "cudnn": "cuDNN", "gluon": "Gluon", "bare": "the product alone", "found": "a loop",
          "driver": "the driver alone"}
 # name: the sections whose rows it holds
 TABLES = {
@@ -31,6 +31,7 @@ TABLES = {
     "grouped": ("grouped",),
     "company": ("products_in_company",),
     "mixed": ("products_mixed", "reorder_w4"),
+    "sparse": ("products_sparse",),
     "schedule": ("schedule",),
     "attention": ("attention",),
     "attention_backward": ("attention_backward",),
