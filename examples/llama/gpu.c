@@ -23,6 +23,7 @@ gpu_open(Gpu *g, const char *spec, bool wide, Fail *fail)
   if (!status)
     status = tilert_stream_create(g->device, &g->stream, &err);
   g->wide = !status && (wide || !tilert_device_info(g->device)->is_sim);
+  g->warpgroups = !status && tilert_device_info(g->device)->capability_major >= 9;
   return gpu_status(status, &err, fail);
 }
 

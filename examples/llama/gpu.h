@@ -11,6 +11,8 @@ typedef struct Gpu {
   Memory memory;
   GpuBuffer *buffers;
   bool wide;                    /* kernels in many programs, which keep a GPU busy; else in few instructions, for the simulator */
+  bool warpgroups;              /* it has products of warpgroups */
+  TilertBuffer *widened;        /* room for a matrix in f16, on the way to a product of many tokens */
 } Gpu;
 
 /* spec: "cuda", "sim", or NULL for what there is. wide: on the simulator, too. */

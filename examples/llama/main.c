@@ -158,7 +158,7 @@ run(const Options *o, Gpu *gpu, Source *source, Memory *memory, Fail *fail)
     return -1;
   if (reads_text(o) && source->tokenizer.count > model.vocabulary)
     return fail_with(fail, "the tokenizer has %zu tokens, the model %llu", source->tokenizer.count, (unsigned long long)model.vocabulary);
-  int status = session_open(&session, gpu, &model, &o->sampling, memory, fail);
+  int status = session_open(&session, gpu, &model, &o->sampling, o->piece, memory, fail);
   if (!status && o->timing)
     fprintf(stderr, "%s: loaded in %.3f s\n", tilert_device_info(gpu->device)->name, seconds_now() - began);
   if (!status)

@@ -119,8 +119,16 @@ model_load(Gpu *g, Memory *memory, const Config *config, const Tensors *tensors,
   out->layers = memory_take(memory, config->layers, sizeof *out->layers, fail);
   if (!out->out_norm || !out->layers || load_angles(&s, out))
     return -1;
-  for (uint64_t i = 0; i < config->layers; i++)
-    if (load_layer(&s, config, i, &out->layers[i]))
+  size_t widened = 0;
+  for (uint64_t i = 0; i < config->layers; i++) {
+    Layer *l = &out->layers[i];
+    if (load_layer(&s, config, i, l))
       return -1;
+    const Linear *all[] = {&l->qkv, &l->o, &l->gate_up, &l->down};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+      widened = linear_widened(all[k]) > widened ? linear_widened(all[k]) : widened;
+  }
+  if (g->wide && widened && !(g->widened = gpu_take(g, widened, "a matrix in f16", fail)))
+    return -1;
   return 0;
 }

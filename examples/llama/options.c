@@ -9,6 +9,7 @@ const char options_help[] =
   "  --device=cuda|sim     default: a GPU if there is one, else the simulator\n"
   "  --tokens=N            at most so many more (default 64)\n"
   "  --context=N           places for tokens (default 2048, or what the model has)\n"
+  "  --piece=N             so many tokens of the prompt at a time (default 64, on a GPU 2048)\n"
   "  --temperature=T       0, the default: always the most probable token\n"
   "  --top-k=N --top-p=P   of the N most probable ones (up to 64), those that make up P\n"
   "  --seed=N\n"
@@ -26,6 +27,7 @@ typedef struct Row { const char *name; Kind kind; size_t offset; double least, m
 static const Row rows[] = {
   {"device", KIND_TEXT, AT(device)}, {"system", KIND_TEXT, AT(system)}, {"logits", KIND_TEXT, AT(logits)}, {"ids", KIND_TEXT, AT(ids)},
   {"tokens", KIND_INT64, AT(tokens), 0, 1 << 20}, {"context", KIND_INT64, AT(context), 1, 1 << 20},
+  {"piece", KIND_INT64, AT(piece), 1, 1 << 16},
   {"temperature", KIND_FLOAT, AT(sampling.temperature), 0, 100}, {"top-p", KIND_FLOAT, AT(sampling.top_p), 0, 1},
   {"top-k", KIND_INT32, AT(sampling.top_k), 1, CHOICES}, {"seed", KIND_INT64, AT(sampling.seed), 0, 9e15},
   {"raw", KIND_FLAG, AT(raw)}, {"time", KIND_FLAG, AT(timing)}, {"wide", KIND_FLAG, AT(wide)}, 

@@ -6,7 +6,7 @@
 typedef struct Options {
   const char *model, *prompt, *system, *device, *logits;
   const char *ids;              /* the prompt as numbers, with commas between */
-  uint64_t tokens, context;
+  uint64_t tokens, context, piece;
   Sampling sampling;
   bool raw, timing, wide, rounds, help;
 } Options;

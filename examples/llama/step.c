@@ -10,6 +10,11 @@ enum { BRING_MOST = 32 << 20 };         /* bytes that the L2 cache keeps beside 
 typedef int Attend(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *,
                    float *, int32_t *, tile_f16 *, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
 static Attend *const attend_of[] = {attend_HEAD64, attend_HEAD128, attend_HEAD256};
+typedef int AttendPiece(TilertStream *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, tile_f16 *, int32_t,
+                        int32_t, int32_t, int32_t, float, TilertError *);
+/* [products of warpgroups] */
+static AttendPiece *const attend_piece_of[2][3] = {{attend_piece_HEAD64_BN64, attend_piece_HEAD128_BN32, attend_piece_HEAD256_BN16},
+                                                   {attend_piece_HEAD64_BN128, attend_piece_HEAD128_BN128, attend_piece_HEAD256_BN32}};
 
 static uint64_t
 blocks(uint64_t n, uint64_t size)
@@ -38,6 +43,8 @@ launch_after_norm(Session *s, const Linear *l, const TilertBuffer *gain, TilertB
   if (!status && at_once)
     return token_launch(s->gpu, l, &(TokenProduct){.h = s->h, .x = s->x, .gain = norms ? gain : NULL, .eps = (float)s->model->config.eps, .y = y,
                                                    .gated = gates ? s->a : NULL}, err);
+  if (!status && gates && s->gpu->wide && M >= MANY_TOKENS && linear_takes_gates(l))
+    return gates_launch(s->gpu, l, s->h, s->a, M, err);
   if (!status)
     status = linear_launch(s->gpu, l, s->h, y, M, l->rows, false, err);
   return status || !gates ? status : gated(s->gpu->stream, grid, gpu_at(y), gpu_at(s->a), half, err);
@@ -58,6 +65,9 @@ launch_attention(Session *s, uint64_t layer, int32_t M, TilertError *err)
   int status = turn(s->gpu->stream, turned, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->position), gpu_at(s->table),
                     gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), heads, kv_heads, d, c->neighbours ? 2 : 1,
                     c->neighbours ? 1 : d / 2, gpu_at(next->w), (int64_t)brought, err);
+  if (!status && s->gpu->wide && M >= MANY_TOKENS)
+    return attend_piece_of[s->gpu->warpgroups][kind](s->gpu->stream, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
+                                                     gpu_at(s->table), gpu_at(s->a), M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
   return status ? status : attend_of[kind](s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
                                            gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->a), M, heads, kv_heads, d,
                                            (float)(1 / sqrt((double)d)), err);
@@ -153,13 +163,14 @@ open_buffers(Session *s, Fail *fail)
 {
   const Config *c = &s->model->config;
   uint64_t q = c->heads * c->head_dim, a = c->hidden > q ? c->hidden : q, choices = blocks(s->model->vocabulary, BEST_BLOCK) * CHOICES;
-  uint64_t ended = 4 * c->kv_heads * PIECE, parts = c->heads * PIECE;       /* a row of each token, or of each split of one */
+  /* What a piece of few tokens takes, or the splits of one token: a row of each. */
+  uint64_t n = s->piece, ended = 4 * c->kv_heads * PIECE, parts = c->heads * PIECE;
   static_assert((int)PIECE >= (int)SPLITS_GPU, "a decoded token's splits take the rows of a piece");
   const struct { TilertBuffer **to; uint64_t bytes; } all[] = {
-    {&s->position, 4}, {&s->tokens, 4 * PIECE}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * PIECE * c->dim}, {&s->h, 2 * PIECE * c->dim},
-    {&s->qkv, 4 * PIECE * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * PIECE * q}, {&s->a, 2 * PIECE * a}, {&s->ended, ended},
+    {&s->position, 4}, {&s->tokens, 4 * n}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * n * c->dim}, {&s->h, 2 * n * c->dim},
+    {&s->qkv, 4 * n * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * n * q}, {&s->a, 2 * n * a}, {&s->ended, ended},
     {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
-    {&s->g, 8 * PIECE * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
+    {&s->g, 8 * n * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
   if (choices > CHOOSE_MOST)
     return fail_with(fail, "a vocabulary of %" PRIu64 "; at most %d can be sampled from", s->model->vocabulary, CHOOSE_MOST / CHOICES * BEST_BLOCK);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -181,10 +192,12 @@ capture_step(Session *s, TilertError *err)
 }
 
 int
-session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, Memory *memory, Fail *fail)
+session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, uint64_t piece, Memory *memory, Fail *fail)
 {
   TilertError err = {0};
-  *s = (Session){.gpu = g, .model = m, .sampling = *sampling, .splits = g->wide ? SPLITS_GPU : 1};
+  *s = (Session){.gpu = g, .model = m, .sampling = *sampling, .splits = g->wide ? SPLITS_GPU : 1,
+                 .piece = piece ? piece : g->wide ? PIECE_WIDE : PIECE};
+  s->piece = s->piece < m->context ? s->piece : m->context;
   if (open_pages(s, memory, fail) || open_buffers(s, fail))
     return -1;
   return gpu_status(capture_step(s, &err), &err, fail);
@@ -221,8 +234,8 @@ session_prefill(Session *s, const int32_t *tokens, size_t count, int32_t *next, 
     return fail_with(fail, "an empty prompt");
   if (take_pages(s, s->length + count, fail))
     return -1;
-  for (size_t at = 0; at < count && !status; at += PIECE) {
-    size_t M = count - at < PIECE ? count - at : PIECE;
+  for (size_t at = 0; at < count && !status; at += s->piece) {
+    size_t M = count - at < s->piece ? count - at : (size_t)s->piece;
     int32_t position = (int32_t)s->length;
     status = tilert_buffer_write(s->tokens, 0, tokens + at, M * sizeof *tokens, s->gpu->stream, &err);
     if (!status)

@@ -3,7 +3,7 @@
 #define LLAMA_STEP_H
 #include "model.h"
 
-enum { PAGE = 16, PIECE = 64, CHOICES = 64 };           /* places of a page; tokens of a step, at most; what sampling looks at */
+enum { PAGE = 16, PIECE = 64, PIECE_WIDE = 2048, CHOICES = 64 };   /* places of a page; tokens of a step, at most, on a GPU; what sampling looks at */
 
 typedef struct Sampling {
   float temperature, top_p;     /* a temperature of 0 takes the most probable token */
@@ -16,6 +16,7 @@ typedef struct Session {
   const Model *model;
   Sampling sampling;
   uint64_t length;              /* places that are filled */
+  uint64_t piece;               /* tokens of a step, at most */
   int32_t splits;               /* of the keys, in attention */
   TilertBuffer **keys, **values;                        /* of each layer: [pages, PAGE, kv_heads, head_dim] */
   TilertBuffer *table, *position, *tokens, *text;
@@ -26,7 +27,8 @@ typedef struct Session {
   TilertGraphExec *step;        /* one token's */
 } Session;
 
-int session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, Memory *memory, Fail *fail);
+/* piece: so many tokens of a prompt at a time; 0: as many as suit the device. */
+int session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, uint64_t piece, Memory *memory, Fail *fail);
 void session_close(Session *s);
 /* As if nothing had been said: all pages are free. */
 void session_empty(Session *s);

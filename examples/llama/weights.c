@@ -340,13 +340,15 @@ typedef int MatvecGated(TilertStream *, const tile_f16 *, const uint32_t *, cons
                         int32_t, int32_t, TilertError *);
 typedef int ProductGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t, int32_t,
                            int32_t, int32_t, TilertError *);
+typedef int WidenGrouped(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, tile_f16 *, int32_t, int32_t, TilertError *);
 typedef int EmbedGrouped(TilertStream *, const uint32_t *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t,
                          TilertError *);
 /* matvec: for the simulator; for a GPU, of few rows, of many. gated: for the simulator, for a GPU. */
 enum { MANY_ROWS = 16384 };
 #define GROUPED(form) {{matvec_grouped_##form##_GATEDfalse, matvec_spans_##form##_GATEDfalse_BN2, matvec_spans_##form##_GATEDfalse_BN4}, \
-                       {matvec_grouped_##form##_GATEDtrue, matvec_spans_##form##_GATEDtrue_BN4}, product_grouped_##form, embed_grouped_##form}
-static const struct { MatvecGrouped *matvec[3]; MatvecGated *gated[2]; ProductGrouped *product; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
+                       {matvec_grouped_##form##_GATEDtrue, matvec_spans_##form##_GATEDtrue_BN4}, product_grouped_##form, \
+                       widen_grouped_##form, embed_grouped_##form}
+static const struct { MatvecGrouped *matvec[3]; MatvecGated *gated[2]; ProductGrouped *product; WidenGrouped *widen; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
   [FORM_U4] = GROUPED(Wu4_GROUP32_MINtrue), [FORM_I8] = GROUPED(Wi8_GROUP32_MINfalse), [FORM_I8_16] = GROUPED(Wi8_GROUP16_MINfalse)};
 #undef GROUPED
 
@@ -401,11 +403,67 @@ token_launch(const Gpu *g, const Linear *l, const TokenProduct *p, TilertError *
   return status;
 }
 
+size_t
+linear_widened(const Linear *l)
+{
+  size_t most = 0;
+  for (int i = 0; i < l->count; i++) {
+    size_t bytes = (size_t)l->part[i].rows * (size_t)l->part[i].cols * sizeof(tile_f16);
+    most = l->part[i].form != FORM_DENSE && bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+/* The matrix as f16: itself, or g->widened, which it is brought to. */
+static int
+widen(const Gpu *g, const Matrix *m, const tile_f16 **w, TilertError *err)
+{
+  TilertStream *s = g->stream;
+  tile_f16 *to = gpu_at(g->widened);
+  *w = to;
+  if (m->form == FORM_F8)
+    return widen_dense(s, gpu_at(m->w), to, m->rows, m->cols, err);
+  if (m->form != FORM_DENSE)
+    return grouped[m->form].widen(s, gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), to, m->rows, m->cols, err);
+  *w = gpu_at(m->w);
+  return 0;
+}
+
+static const float *
+row_scales(const Matrix *m)
+{
+  return m->form == FORM_F8 ? gpu_at(m->scales) : NULL;
+}
+
+static int
+many_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
+{
+  const tile_f16 *w;
+  int status = widen(g, m, &w, err);
+  if (status)
+    return status;
+  return (add ? product_many_ADDtrue_GATEDfalse : product_many_ADDfalse_GATEDfalse)(g->stream, h, w, NULL, row_scales(m), y, NULL, M, m->rows, m->cols,
+                                                                                    stride, err);
+}
+
+int
+gates_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *gated, int32_t M, TilertError *err)
+{
+  const Matrix *m = &l->part[0];
+  const tile_f16 *w;
+  int32_t half = m->rows / 2;
+  int status = widen(g, m, &w, err);
+  return status ? status : product_many_ADDfalse_GATEDtrue(g->stream, gpu_at(h), w, w + (size_t)half * (size_t)m->cols, row_scales(m), NULL,
+                                                           gpu_at(gated), M, half, m->cols, half, err);
+}
+
 static int
 product_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
 {
   TilertStream *s = g->stream;
   void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins);
+  if (g->wide && M >= MANY_TOKENS)
+    return many_launch(g, m, h, y, M, stride, add, err);
   if (m->form == FORM_DENSE)
     return product_dense_Wf16(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
   if (m->form == FORM_F8)

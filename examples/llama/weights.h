@@ -28,9 +28,16 @@ TilertBuffer *vector_load(Gpu *g, const Tensor *t, Fail *fail);
 /* Row `row` of a tensor as f32, by the formats' definitions; out has t->cols places. */
 void tensor_row(const Tensor *t, uint64_t row, float *out);
 
+/* Bytes of its largest matrix as f16, if it is held otherwise: what gpu.widened has to have for a product of many tokens. */
+size_t linear_widened(const Linear *l);
+/* From how many tokens on the kernels for many are worth their tiles. */
+enum { MANY_TOKENS = 65 };
+
 /* y (+)= h w^T for M tokens. Rows of y are stride apart. */
 int linear_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *y, int32_t M, int32_t stride, bool add,
                   TilertError *err);
+/* The same of many tokens (MANY_TOKENS on a wide Gpu), one matrix: silu(gate) * up in f16, as token_launch's. */
+int gates_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *gated, int32_t M, TilertError *err);
 /* The same of one token for the norm of x, or, where gain is NULL, for h. gated: rows of the matrix are gates and, below them, as many more, and
  * silu(gate) * other goes there in f16, instead of y. */
 typedef struct TokenProduct { const TilertBuffer *h, *x, *gain; float eps; TilertBuffer *y, *gated; bool add; } TokenProduct;

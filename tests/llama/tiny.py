@@ -8,7 +8,7 @@ import numpy as np
 import reference
 
 PROGRAM, DEVICE = (sys.argv[1:] + ["sim"])[:2]
-SHAPE = dict(layers=2, dim=64, hidden=96, heads=4, kv_heads=2, head_dim=16, vocabulary=300, context=128, eps=1e-5, theta=10000.0, tied=True)
+SHAPE = dict(layers=2, dim=64, hidden=96, heads=4, kv_heads=2, head_dim=16, vocabulary=300, context=200, eps=1e-5, theta=10000.0, tied=True)
 WIDE = dict(SHAPE, layers=1, dim=256, hidden=512, heads=4, kv_heads=1, head_dim=72, tied=False, vocabulary=4200)
 CLOSE = 0.006       # of the logits' standard deviation, at most, in the mean square
 
@@ -23,6 +23,11 @@ CASES = [
     ("f16, bf16, f32", dict(SHAPE, heads=2, kv_heads=1, head_dim=128, tied=False), {"": "BF16", "ffn_up": "F16", "attn_q": "F32"}, 18, 3, "both"),
     ("8-bit floats", dict(WIDE, head_dim=64), {"": "F8_E4M3", "token_embd": "BF16"}, 19, 3, 1),
     ("8-bit floats in three files, tied", SHAPE, {"": "F8_E4M3", "ffn_up": "F16"}, 1, 2, 3),
+    # Pieces of many tokens, whose products and attention a GPU does by tiles of 128 rows.
+    ("many tokens, 4 bits", dict(WIDE, heads=4, kv_heads=2, head_dim=64), {"": "Q4_1", "attn_v": "Q6_K"}, 90, 2, "gguf"),
+    ("many tokens, f16, groups of three", dict(SHAPE, heads=6, kv_heads=2, head_dim=128, dim=96), {"": "F16"}, 77, 2, "gguf"),
+    ("many tokens, heads of 136", dict(SHAPE, heads=4, kv_heads=4, head_dim=136), {"": "BF16", "ffn_up": "Q8_0"}, 66, 1, "gguf"),
+    ("many tokens, 8-bit floats", dict(SHAPE, heads=4, kv_heads=1, head_dim=64), {"": "F8_E4M3", "token_embd": "F16"}, 98, 1, 1),
 ]
 
 
@@ -56,6 +61,18 @@ for name, shape, kinds, prompt, steps, files in CASES:
             if wrong:
                 failed += 1
                 print("  FAILED:", wrong)
+
+
+# Pieces that begin in the middle of a page and of a block of keys.
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "m.gguf")
+    model = reference.Model(dict(SHAPE, heads=6, kv_heads=2, head_dim=64, dim=96), {"": "Q4_1"})
+    model.write_gguf(path)
+    for args in (["--piece=70", "--wide"], ["--piece=17", "--wide"], ["--piece=50"]):
+        print(f"pieces, {' '.join(args)}", flush=True)
+        if wrong := run(model, path, True, [int(t) for t in np.random.default_rng(8).integers(0, 300, 180)], 1, folder, "--context=200", *args):
+            failed += 1
+            print("  FAILED:", wrong)
 
 
 def refused(expected, *args):
