@@ -2065,6 +2065,7 @@ def launch():
     host_row("launch", "python", "us", us, [s for s in ("triton",) if s in us], by=tilec.launches_by)
     # Beside the same launch in a loop of C, which is cuLaunchKernel's (the row "C" says how nearly), as a process without torch is another matter.
     host_row("launch", "python, bound, of C in its process", "times", {"tilec": [t / c for t, c in zip(us["tilec"], us["tilec, looped in C"])]})
+    host_row("launch", "python, beyond C in its process", "us", {n: [t - c for t, c in zip(us[n], us["tilec, looped in C"])] for n in ("tilec", "tilec, not bound")})
     if REHEARSE:
         return
     runs = [subprocess.run([program("bench_launch")], capture_output=True, text=True) for _ in range(5)]
@@ -2073,6 +2074,7 @@ def launch():
         return
     c = [{l.split()[0]: float(l.split()[1]) for l in r.stdout.splitlines()} for r in runs]
     host_row("launch", "C", "us", {n: [r[n] for r in c] for n in c[0]}, ["cuLaunchKernel"])
+    host_row("launch", "C, of cuLaunchKernel", "times", {n: [r[n] / r["cuLaunchKernel"] for r in c] for n in c[0] if n != "cuLaunchKernel"})
 
 
 def said_by(name, *args, times=5):
@@ -2102,6 +2104,9 @@ def graph():
     for case, key in (("1000 kernels, each", "all"), ("1000 kernels, each, on the host alone", "host")):
         if found:
             host_row("graph", case, "us", {name: v[key] for name, v in found.items()}, ["cuGraphLaunch", "cuLaunchKernel"])
+    if raw := found.get("cuGraphLaunch"):
+        host_row("graph", "1000 kernels, of the driver's own graph", "times",
+                 {name: [a / b for a, b in zip(v["all"], raw["all"])] for name, v in found.items() if name.startswith("tilert_graph_launch")})
 
 
 def windows():
