@@ -101,8 +101,8 @@ manifest_param(const Func *f, const KernelParams *params, const KernelParam *k, 
   p->size = tilert_param_size(p);
 }
 
-/* Which parameters lead to what the kernel writes. */
-typedef struct Written { bool *param, any; } Written;
+/* Which parameters lead to what the kernel writes; which lead to what it accesses. */
+typedef struct Written { bool *param, *accessed, any; } Written;
 
 static void
 find_written(Op *op, void *user)
@@ -111,18 +111,21 @@ find_written(Op *op, void *user)
   GlobalAccess a;
   if (op->code == OP_PTX_EFFECT)
     w->any = true;
-  if (!global_access(op, &a) || !(a.effect & FX_WRITE))
+  if (!global_access(op, &a))
     return;
-  if (a.root && !a.root->def && !a.root->block->parent)
+  const bool known = a.root && !a.root->def && !a.root->block->parent;
+  if (known)
+    w->accessed[a.root->index] = true;
+  if (known && a.effect & FX_WRITE)
     w->param[a.root->index] = true;
-  else
+  else if (a.effect & FX_WRITE)
     w->any = true;
 }
 
 static Written
 written_by(const Func *f, Arena *a)
 {
-  Written w = {.param = NEW_ARRAY(a, bool, f->body->nargs + 1)};
+  Written w = {.param = NEW_ARRAY(a, bool, f->body->nargs + 1), .accessed = NEW_ARRAY(a, bool, f->body->nargs + 1)};
   block_walk(f->body, find_written, &w);
   return w;
 }
@@ -133,6 +136,14 @@ reads_of(const Func *f, const Written *w, u32 arg)
   if (value_unused(f->body->args[arg]))
     return TILERT_READS_NOTHING;
   return w->any || w->param[arg] ? TILERT_READS_NOT_ONLY : TILERT_READS_ONLY;
+}
+
+static void
+manifest_access(const Func *f, const Written *w, u32 arg, TilertParam *p)
+{
+  p->reads = p->kind == TILERT_PARAM_SCALAR ? TILERT_READS_NOT_ONLY : reads_of(f, w, arg);
+  if (p->kind == TILERT_PARAM_POINTER && p->null == TILERT_NULL_ANY && w->accessed[arg])
+    p->null = TILERT_NULL_NEEDED;
 }
 
 static void
@@ -155,7 +166,7 @@ emit_manifest(Ctx *c, const Func *f, TilertManifest *m)
   for (u32 i = 0; i < m->nparams; i++)
     manifest_param(f, &params, &params.data[i], c->scratch, &m->params[i]);
   for (u32 i = 0; i < m->nparams && params.data[i].arg != NO_ARG; i++)
-    m->params[i].reads = m->params[i].kind == TILERT_PARAM_SCALAR ? TILERT_READS_NOT_ONLY : reads_of(f, &written, params.data[i].arg);
+    manifest_access(f, &written, params.data[i].arg, &m->params[i]);
   for (u32 i = 0; i < f->body->nargs; i++)
     for (u64 left = f->params[i].apart; left; left &= left - 1, m->napart++)
       m->apart[place_of(&params, (u32)__builtin_ctzll(left))] |= UINT64_C(1) << place_of(&params, i);

@@ -56,13 +56,22 @@ not_divisible(const ArgCheck *c, uint64_t value, int pointer)
 static int
 wrong_null(const ArgCheck *c, uint64_t address)
 {
-  const char *why = address ? "it is not null; the kernel was compiled without it" : "it is null, which the kernel was not compiled for";
+  const char *why = address ? "it is not null; the kernel was compiled without it"
+                    : c->param->null == TILERT_NULL_NEEDED ? "it is null, and the kernel needs it"
+                                                           : "it is null, which the kernel was not compiled for";
   return rt_error_set(c->err, TILERT_E_ARGUMENT, "kernel %s, argument %zu (%s): %s",
                       c->kernel->manifest.kernel, c->index, c->param->name, why);
 }
 
+/* A launch of no programs accesses nothing, and there is nothing of an array without elements. */
 static int
-pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
+may_be_null(const TilertLaunch *l, const TilertArg *arg)
+{
+  return l->empty || arg->kind == TILERT_ARG_BUFFER || arg->reserved == TILERT_NO_ELEMENTS;
+}
+
+static int
+pack_pointer(const TilertLaunch *l, const ArgCheck *c, const TilertArg *arg, unsigned char *at)
 {
   const TilertKernel *k = c->kernel;
   uint64_t address = arg->u.pointer;
@@ -76,6 +85,8 @@ pack_pointer(const ArgCheck *c, const TilertArg *arg, unsigned char *at)
     return launch_blame(c, TILERT_E_ARGUMENT);
   }
   if (c->param->null == (address ? TILERT_NULL_ALWAYS : TILERT_NULL_NEVER))
+    return wrong_null(c, address);
+  if (!address && c->param->null == TILERT_NULL_NEEDED && !may_be_null(l, arg))
     return wrong_null(c, address);
   if (!is_multiple(address, c->param->divisible))
     return not_divisible(c, address, 1);
@@ -129,7 +140,7 @@ pack_arg(TilertLaunch *l, size_t index, const TilertArg *arg, TilertError *err)
     return TILERT_OK;
   }
   switch (c.param->kind) {
-  case TILERT_PARAM_POINTER: return pack_pointer(&c, arg, at);
+  case TILERT_PARAM_POINTER: return pack_pointer(l, &c, arg, at);
   case TILERT_PARAM_SCALAR: return pack_scalar(&c, arg, (Dtype)k->dtype[first], at);
   case TILERT_PARAM_RAW: return launch_pack_raw(&c, arg, at);
   case TILERT_PARAM_TENSORMAP: case TILERT_PARAM_TENSOR: case TILERT_PARAM_VIEW: case TILERT_PARAM_GRID: break;

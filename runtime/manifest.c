@@ -544,6 +544,18 @@ parse_pair(Parse *p, Text text)
   return TILERT_OK;
 }
 
+/* I: a pointer of which nothing else is known, by its place among the parameters, which stand in front. */
+static int
+parse_need(Parse *p, Text text)
+{
+  uint32_t i;
+  TilertParam *q = text_number(text, &i) || i >= p->m->nparams ? NULL : &p->m->params[i];
+  if (!q || q->kind != TILERT_PARAM_POINTER || q->null != TILERT_NULL_ANY)
+    return bad(p, "bad number of a pointer", text);
+  q->null = TILERT_NULL_NEEDED;
+  return TILERT_OK;
+}
+
 static int
 parse_list(Parse *p, Text list, int (*parse)(Parse *p, Text text))
 {
@@ -586,6 +598,8 @@ parse_field(Parse *p, Text field)
     return parse_list(p, value, parse_param);
   if (text_is(key, "apart"))
     return parse_list(p, value, parse_pair);
+  if (text_is(key, "needs"))
+    return parse_list(p, value, parse_need);
   return TILERT_OK;
 }
 
@@ -729,7 +743,7 @@ put_param(Out *o, const TilertParam *p)
     put(o, ":axis=%" PRIu32, p->dim);
   if (p->divisible > 1)
     put(o, ":%" PRIu32, p->divisible);
-  if (p->null != TILERT_NULL_ANY)
+  if (p->null == TILERT_NULL_ALWAYS || p->null == TILERT_NULL_NEVER)
     put(o, p->null == TILERT_NULL_ALWAYS ? ":null" : ":nonnull");
   if (p->nonneg)
     put(o, ":nonneg");
@@ -742,6 +756,17 @@ put_pairs(Out *o, const TilertManifest *m)
   for (uint32_t i = 0; m->napart && i < m->nparams; i++)
     for (uint64_t left = m->apart[i]; left; left &= left - 1, between = ",")
       put(o, "%s%" PRIu32 ":%d", between, i, __builtin_ctzll(left));
+}
+
+static void
+put_needs(Out *o, const TilertManifest *m)
+{
+  const char *between = " needs=";
+  for (uint32_t i = 0; i < m->nparams; i++)
+    if (m->params[i].null == TILERT_NULL_NEEDED) {
+      put(o, "%s%" PRIu32, between, i);
+      between = ",";
+    }
 }
 
 static int
@@ -775,6 +800,7 @@ tilert_manifest_text(const TilertManifest *m, char *out, size_t n)
     put_param(&o, &m->params[i]);
   }
   put_pairs(&o, m);
+  put_needs(&o, m);
   put(&o, "\n");
   return o.length;
 }

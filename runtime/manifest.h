@@ -2,8 +2,9 @@
  *
  * The compiler writes one manifest line per kernel as a comment at the top of the PTX:
  *   //@tilec kernel=NAME warps=W shared=BYTES [cluster=2x1x1] [grid=$2,64,cdiv;4] [waits=1] [persistent=N]
- *            target=sm_90a params=PARAM,.. apart=I:J,..
- * where a PARAM is NAME:KIND:DTYPE[:ALIGN][:nonnull|:null],
+ *            target=sm_90a params=PARAM,.. [apart=I:J,..] [needs=I,..]
+ * where a PARAM is NAME:KIND:DTYPE[:ALIGN][:nonnull|:null], and needs= names pointers that the kernel reads or writes through without
+ * asking whether they are null,
  * so PTX text is self-describing; tilert_manifest_text writes that line, tilert_manifest_parse reads it back.
  *
  * A tensor is one argument for whoever launches and one or more parameters of the kernel, its parts: those that the code needs,
@@ -57,8 +58,8 @@ typedef enum TilertTensorPart {
   TILERT_TENSOR_STRIDE         /* 8 bytes: i64, elements */
 } TilertTensorPart;
 
-/* What the code relies on about a pointer: nothing, that it is not null, that it is. */
-typedef enum TilertNull { TILERT_NULL_ANY, TILERT_NULL_NEVER, TILERT_NULL_ALWAYS } TilertNull;
+/* What the code relies on about a pointer: nothing; that it is not null; that it is; nothing, but it is read or written through. */
+typedef enum TilertNull { TILERT_NULL_ANY, TILERT_NULL_NEVER, TILERT_NULL_ALWAYS, TILERT_NULL_NEEDED } TilertNull;
 
 /* What the kernel does with what a pointer leads to: writes there, perhaps; writes nothing; does not look at the pointer at all. */
 typedef enum TilertReads { TILERT_READS_NOT_ONLY, TILERT_READS_ONLY, TILERT_READS_NOTHING } TilertReads;

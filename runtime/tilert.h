@@ -287,6 +287,9 @@ typedef struct TilertTensorArg {
   const int64_t *extents, *strides;   /* strides NULL: the last dimension fastest, with nothing in between */
 } TilertTensorArg;
 
+/* reserved is 0, but of a null pointer that stands for an array without elements. A kernel that reads or writes through a pointer, and
+ * does not ask whether it is null, takes no other null. */
+enum { TILERT_NO_ELEMENTS = 1 };
 typedef struct TilertArg {
   uint32_t kind, reserved;
   union { TilertBuffer *buffer; uint64_t pointer; int64_t i; double f; const void *bytes; const TilertTensorArg *tensor; } u;

@@ -101,6 +101,7 @@ pack_tensor(const Dispatcher *d, const Param *p, PyObject *v, TilertArg *a)
   if (!asked(v, N_POINTER, &address))
     return 0;
   a->kind = TILERT_ARG_POINTER;
+  a->reserved = address ? 0 : TILERT_NO_ELEMENTS;
   a->u.pointer = address;
   return 2;
 }

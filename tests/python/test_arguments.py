@@ -261,10 +261,13 @@ class Host(unittest.TestCase):
         k, y = kernel(dev, AXPY), np.zeros(300, f32)
         k[3](2, FakeTensor(np.ones(300, f32)), FakeTensor(y), 300)
         np.testing.assert_array_equal(y, 2)
-        k((3,), 2, None, None, 0)                         # null pointers that nothing reads
+        k(0, 2, None, None, 0)                            # null pointers of no programs, arrays of no elements
         k(3, 2, np.zeros(0, f32), np.zeros((4, 0), f32), 0)
-        with self.assertRaises(tilec.Error):
-            k(3, 2, None, y, 300)
+        for x, out, name in ((None, y, r"1 \(x\)"), (y, None, r"2 \(y\)"), (tilec.Pointer(0), y, r"1 \(x\)")):
+            with self.assertRaisesRegex(tilec.Error, f"kernel axpy, argument {name}: it is null, and the kernel needs it"):
+                k(3, 2, x, out, 300)
+            with self.assertRaisesRegex(tilec.Error, f"argument {name}: it is null"):
+                k.bind(3, 2, x, out, 300)
         text = "kernel f(x: *f32, y: *f32) warps(1) { var v = 1.0; if x != None { v = load(x); } store(y, v); }"
         for known in (dict(), dict(specialise=False)):
             maybe = dev.program(text=text, **known).kernel()

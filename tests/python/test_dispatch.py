@@ -67,6 +67,21 @@ class Dispatch(unittest.TestCase):
                 if grid:
                     self.same(self.k, self.ways, (4, 8, 8, 4), grid, a, self.x, self.y, n)
 
+    def test_no_elements(self):
+        """A tensor without elements has no address, which is no null pointer to complain of; by the short way and by the long one."""
+        class Empty(FakeTensor):
+            def data_ptr(self):
+                return 0
+        one, none = FakeTensor(np.ones(300, np.float32), ordinal=0), Empty(np.ones(0, np.float32), ordinal=0)
+        self.k[3](2, one, one, 300)
+        for tensor, n in ((one, 300), (none, 0)):
+            self.same(self.k, self.ways, (4, 8, 8, 4), 3, 2, Empty(tensor.a, ordinal=0) if n == 0 else tensor, self.y, n)
+        before = fake.launch.count
+        for x in (None, tilec.Pointer(0)):
+            with self.assertRaisesRegex(tilec.Error, r"argument 1 \(x\): it is null, and the kernel needs it"):
+                self.k[3](2, x, self.y, 300)
+        self.assertEqual(fake.launch.count, before)
+
     def test_own_grid(self):
         """Without a grid it is what the kernel says."""
         k = kernel(self.dev, AXPY.replace("warps(4)", "warps(4) grid(cdiv(n, B))"))

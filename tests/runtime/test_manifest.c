@@ -37,6 +37,8 @@ test_odd_but_good(void)
   CHECK_OK(parse("//@tilec kernel=k warps=1 params=a:ptr:f32:nonnull,b:ptr:f32:16:null,c:ptr:f32:8", &m, 1, &n));
   CHECK(m.params[0].null == TILERT_NULL_NEVER && m.params[0].divisible == 1 && m.params[1].null == TILERT_NULL_ALWAYS);
   CHECK(m.params[1].divisible == 16 && m.params[2].null == TILERT_NULL_ANY && m.params[2].divisible == 8);
+  CHECK_OK(parse("//@tilec kernel=k warps=1 params=a:ptr:f32:16,n:scalar:i32,b:ptr:f32,c:ptr:f32 needs=0,3", &m, 1, &n));
+  CHECK(m.params[0].null == TILERT_NULL_NEEDED && m.params[2].null == TILERT_NULL_ANY && m.params[3].null == TILERT_NULL_NEEDED);
   CHECK_OK(parse("// nothing here\n.version 8.0\n", &m, 1, &n));
   CHECK(n == 0);
   CHECK_OK(parse("", &m, 1, &n));
@@ -57,6 +59,12 @@ test_bad(void)
   CHECK_FAILS(parse("//@tilec kernel=k warps=4294967297", &m, 1, &n), TILERT_E_MODULE, "warps");    /* 1 and 2^32 */
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 shared=4294967296", &m, 1, &n), TILERT_E_MODULE, "shared");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:ptr:f32:4294967312", &m, 1, &n), TILERT_E_MODULE, "alignment");
+  static const char *const needs[] = {"1", "2", "3", "-1", "x", "0,0"};      /* a scalar, known not to be null, none, no number, twice */
+  for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+    char line[128];
+    snprintf(line, sizeof line, "//@tilec kernel=k warps=1 params=x:ptr:f32,n:scalar:i32,y:ptr:f32:nonnull needs=%s", needs[i]);
+    CHECK_FAILS(parse(line, &m, 1, &n), TILERT_E_MODULE, "bad number of a pointer");
+  }
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:ptr", &m, 1, &n), TILERT_E_MODULE, "type");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:blob:f32", &m, 1, &n), TILERT_E_MODULE, "kind");
   CHECK_FAILS(parse("//@tilec kernel=k warps=1 params=x:scalar:f33", &m, 1, &n), TILERT_E_MODULE, "type");
@@ -295,6 +303,7 @@ test_text(void)
 {
   static const char *const lines[] = {
     LINE("") "\n", "//@tilec kernel=k warps=4 shared=0 params=n:scalar:i32\n", LINE("n:scalar:i32:16,x:ptr:f32,y:ptr:f16:16:nonnull,z:ptr:i32:null,t:tensormap:f16") " apart=1:2,1:3,2:3\n",
+    LINE("x:ptr:f32,n:scalar:i32,y:ptr:f16:16,z:ptr:i32") " apart=0:2 needs=0,2\n",
     LINE(ARGS "," VIEW) "\n", "//@tilec kernel=k warps=4 shared=0 persistent=2 params=" ARGS "," VIEW "," GRID "\n",
     LINE(PARTS ",b:tensor:f32:rank=1:map=64:tf32,c:tensor:u8:rank=5:map=1x2x3x4x32:swizzle=32:stored") "\n",
   };

@@ -1132,7 +1132,7 @@ class _Param:
                 launch.lend(self.name, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
                 return 1, 0, 0
             launch.torch = launch.torch or type(v) is not Borrowed
-            return 1, 0, v.data_ptr()
+            return 1, int(not v.data_ptr()), v.data_ptr()  # null: it has no elements, and that is what reserved says
         if k == _ARRAY:
             if v.dev is not dev and v.dev._h.value != dev._h.value:
                 raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({v.dev.spec})")
