@@ -1736,9 +1736,10 @@ def decode_attention():
             groups = tilec.cdiv(heads, HEADS)
             part, lse = torch.empty(B, heads, splits, C, device=D), torch.empty(B, heads, splits, device=D)
             arrived = torch.zeros(B, groups, dtype=torch.int32, device=D)
-            return kernel("mla_decode.tile", "mla_decode", PAGE=page, HEADS=HEADS).bind(
+            many = HEADS >= 64
+            return kernel("mla_decode.tile", "mla_decode_many" if many else "mla_decode", PAGE=page, HEADS=HEADS, WHOLE="true").bind(
                 (groups, B, splits), q, cache, pages.table, pages.of, out, part, lse, arrived, scale, heads, pages.most)
-        space = [(splits, HEADS) for HEADS in MLA_HEADS for splits in split_counts(B * tilec.cdiv(heads, HEADS), S)]
+        space = [(splits, HEADS) for HEADS in MLA_HEADS if HEADS <= heads for splits in split_counts(B * tilec.cdiv(heads, HEADS), S)]
         work, operations = 2.0 * B * S * (C + R), 2.0 * B * S * heads * (2 * C + R)
         decoded("decode_attention", case, latent, space, work, None, min(predicted(work), work / (operations / 660)), {"TFLOP/s": operations / work})
         if not SHARE:
@@ -1748,7 +1749,7 @@ def decode_attention():
         empty_cache()
 
 
-MLA_HEADS = (16,)
+MLA_HEADS = (16, 32, 64)
 
 
 def split_counts(programs, S):

@@ -1,7 +1,8 @@
 /* lower_wgmma.c - products of warpgroups (PTX ISA, "wgmma"): matrix descriptors, instructions, waits.
  *
  * An accumulator under way is machine words, two 16-bit elements in one: to take them apart would be instructions on registers that
- * hardware still writes. The order of registers is that of layout_mma with all warps along M: of each 64 rows a warpgroup, then columns.
+ * hardware still writes. The order of registers is that of layout_mma with all warps along M: of each 64 rows a warpgroup, then columns;
+ * where warpgroups share columns, that of layout_warpgroups.
  *
  * One op is a fence, its instructions and the commit of their group: one piece of inline assembly, since LLVM's time for pieces grows
  * with their operands, of which the accumulators are most. That and the wait have the accumulators as operands that start out in the
@@ -17,7 +18,7 @@
 
 #define B g->b
 enum { LEADING_BIT = 16, STRIDE_BIT = 32, MODE_BIT = 62, UNIT_LOG2 = 4, ADDRESS_BITS = 0x3fff, ROWS_OF_CORE = 8, CORE_BYTES = 128,
-       GROUP_LOG2 = 7, LEFT_WORDS = 4 };
+       LEFT_WORDS = 4 };
 
 /* ---- accumulators ---- */
 
@@ -61,7 +62,7 @@ in_place(Gen *g, PtxId id, const char *text, Val *words, u32 n, bool kept, const
 
 /* ---- operands ---- */
 
-/* A matrix in shared memory: the descriptor of the view's first element in a team's first warpgroup, and of this one. */
+/* A matrix in shared memory: the descriptor of the view's first element, or of the one where this warpgroup begins. */
 typedef struct Matrix {
   WgmmaSide side;
   u32 bytes, mn, k;                /* of an element; where the view begins */
@@ -93,8 +94,9 @@ descriptor_bits(const Matrix *m)
   return (u64)modes[f->swizzle / 32] << MODE_BIT | (u64)(stride >> UNIT_LOG2) << STRIDE_BIT | (u64)(leading >> UNIT_LOG2) << LEADING_BIT;
 }
 
+/* group: the warpgroup's number along the other dimension, `each` elements apart; NULL: all begin at the first. */
 static Matrix
-matrix_of(Gen *g, const Value *v, int k, bool by_group)
+matrix_of(Gen *g, const Value *v, int k, Val group, u32 each)
 {
   Matrix m = {.bytes = dtype_bytes(v->type->dt)};
   Buffer buf = buffer_of(g, v);
@@ -105,8 +107,8 @@ matrix_of(Gen *g, const Value *v, int k, bool by_group)
   m.k = at[k];
   m.mn = at[1 - k];
   Val p = LLVMBuildPtrToInt(B, addr_shared(g, buf.base, buf.at), g->i32, "");
-  if (by_group)
-    p = LLVMBuildAdd(B, p, LLVMBuildMul(B, team_warpgroup(g), gen_u32(g, byte_of(&m, WGMMA_ROWS, 0)), ""), "");
+  if (group)
+    p = LLVMBuildAdd(B, p, LLVMBuildMul(B, group, gen_u32(g, byte_of(&m, each, 0)), ""), "");
   p = LLVMBuildAnd(B, LLVMBuildLShr(B, p, gen_u32(g, UNIT_LOG2), ""), gen_u32(g, ADDRESS_BITS), "");
   m.desc = LLVMBuildOr(B, LLVMBuildZExt(B, p, g->i64, ""), LLVMConstInt(g->i64, descriptor_bits(&m), 0), "");
   return m;
@@ -126,7 +128,8 @@ descriptor(Gen *g, const Matrix *m, u32 mn, u32 k)
 typedef struct Job {
   const Op *op;
   DType a, b, sum;
-  u32 groups, per;                 /* warpgroups; elements of the accumulator in a word */
+  WgmmaGrid grid;
+  u32 columns, per;                /* of a warpgroup; elements of the accumulator in a word */
   Matrix ma, mb;
   Val *left, *acc;
   u32 nleft, nacc;
@@ -193,9 +196,9 @@ line(Gen *g, Group *t, PtxId id, const PtxArgs *a)
 static void
 multiply(Gen *g, const Job *j, Group *t, u32 block, u32 column, u32 n, u32 k, u32 step)
 {
-  u32 padded = next_pow2(op_result(j->op)->type->shape[1]), steps = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / wgmma_depth(j->a);
+  u32 padded = next_pow2(j->columns), steps = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / wgmma_depth(j->a);
   u32 words = n / 2 / j->per, acc = (block * padded + column) / 2 / j->per, nleft = j->left ? LEFT_WORDS : 1;
-  Val left = j->left ? NULL : descriptor(g, &j->ma, WGMMA_ROWS * j->groups * block, k), right = descriptor(g, &j->mb, column, k);
+  Val left = j->left ? NULL : descriptor(g, &j->ma, WGMMA_ROWS * j->grid.rows * block, k), right = descriptor(g, &j->mb, column, k);
   Val adds = LLVMConstInt(g->i1, !(j->zero && !step), 0);
   u32 a = reads(g, t, j->left ? j->left + (block * steps + step) * LEFT_WORDS : &left, nleft);
   u32 b = reads(g, t, &right, 1), p = reads(g, t, &adds, 1);
@@ -210,9 +213,9 @@ multiply_all(Gen *g, const Job *j, Group *group)
 {
   const Type *t = op_result(j->op)->type;
   u32 depth = wgmma_depth(j->a), all = OPERAND(j->op, WGMMA, b)->type->shape[0];
-  for (u32 block = 0; block < t->shape[0] / (WGMMA_ROWS * j->groups); block++)
-    for (u32 column = 0, n; column < t->shape[1]; column += n) {
-      n = wgmma_columns(j->a, t->shape[1] - column);
+  for (u32 block = 0; block < t->shape[0] / (WGMMA_ROWS * j->grid.rows); block++)
+    for (u32 column = 0, n; column < j->columns; column += n) {
+      n = wgmma_columns(j->a, j->columns - column);
       for (u32 k = 0; k < all; k += depth)
         multiply(g, j, group, block, column, n, k, k / depth);
     }
@@ -250,6 +253,21 @@ take_left(Gen *g, Job *j, const Value *a)
     j->left[i] = gen_bitcast(g, j->left[i], g->i32);
 }
 
+/* The warpgroup's number along M, and along N, the slower one (layout_warpgroups); NULL: there is one. */
+static Val
+along_rows(Gen *g, const Job *j)
+{
+  if (j->grid.rows == 1)
+    return NULL;
+  return j->grid.columns == 1 ? team_warpgroup(g) : LLVMBuildAnd(B, team_warpgroup(g), gen_u32(g, j->grid.rows - 1), "");
+}
+
+static Val
+along_columns(Gen *g, const Job *j)
+{
+  return j->grid.columns == 1 ? NULL : LLVMBuildLShr(B, team_warpgroup(g), gen_u32(g, log2_u32(j->grid.rows)), "");
+}
+
 void
 lower_WGMMA(Gen *g, const Op *op)
 {
@@ -259,8 +277,9 @@ lower_WGMMA(Gen *g, const Op *op)
     gen_poison(g, op_result(op));
     return;
   }
-  Job j = {.op = op, .a = a->type->dt, .b = b->type->dt, .sum = acc->type->dt, .groups = g->team->range.warps * LANES >> GROUP_LOG2,
-           .zero = is_zero(acc), .nacc = gen_nregs(acc->type)};
+  Job j = {.op = op, .a = a->type->dt, .b = b->type->dt, .sum = acc->type->dt, .zero = is_zero(acc), .nacc = gen_nregs(acc->type)};
+  j.grid = wgmma_grid(block_team(op->block), acc->type->shape[0]);
+  j.columns = acc->type->shape[1] / j.grid.columns;
   j.per = dtype_bits(j.sum) == 16 ? 2 : 1;
   j.acc = gen_new(g, op_result(op));
   memcpy(j.acc, gen_regs(g, acc), j.nacc * sizeof *j.acc);
@@ -268,9 +287,9 @@ lower_WGMMA(Gen *g, const Op *op)
     take_left(g, &j, a);
     g->left[op_result(op)->id] = j.left;
   } else {
-    j.ma = matrix_of(g, a, 1, j.groups > 1);
+    j.ma = matrix_of(g, a, 1, along_rows(g, &j), WGMMA_ROWS);
   }
-  j.mb = matrix_of(g, b, 0, false);
+  j.mb = matrix_of(g, b, 0, along_columns(g, &j), j.columns);
   bool turns = op_attr(op, AT_TURNS) && team_takes_turns(g);
   if (turns)
     team_take_turn(g);

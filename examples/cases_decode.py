@@ -40,17 +40,19 @@ def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, split
     return Run(call, [("out", wide(out.numpy()), want, 4 * cases.ROUNDING[dtype]), ("arrived", arrived.numpy(), np.zeros((n, kv_heads)), 0)], bytes=2 * k.nbytes)
 
 
-def mla_decode(dev, rng, lengths, heads=16, HEADS=16, C=512, R=64, PAGE=64, splits=2, dtype="bf16", again=1, **defines):
-    """A latent and a rotary part of each token in random pages, the rest of the cache is nan."""
+def mla_decode(dev, rng, lengths, heads=16, HEADS=16, C=512, R=64, PAGE=64, splits=2, dtype="bf16", again=1, many=False, whole=False, **defines):
+    """A latent and a rotary part of each token in random pages, the rest of the cache is nan; whole: but for the ends of pages, which are numbers."""
     n, (table, pages, slots), wide = len(lengths), paged(rng, lengths, PAGE), cases.WIDE[dtype]
     q, qv = given(rng, (n, heads, C + R), dtype, 2)
     tokens, scale = cases.NARROW[dtype](rng.standard_normal((sum(lengths), C + R), np.float32)), (C + R) ** -0.5
     cache = cases.NARROW[dtype](np.full((pages * PAGE, C + R), np.nan, np.float32))
+    if whole:
+        cache.reshape(pages, PAGE, -1)[np.asarray(slots) // PAGE] = cases.NARROW[dtype](np.float32(1000))
     cache[slots] = tokens
     part, lse, out = poisoned(dev, (n, heads, splits, C), "f32"), poisoned(dev, (n, heads, splits), "f32"), poisoned(dev, (n, heads, C), dtype)
     groups = tilec.cdiv(heads, HEADS)
     arrived = dev.array(np.zeros((n, groups), np.int32))
-    kern = kernel(dev, "mla_decode.tile", "mla_decode", T=dtype, HEADS=HEADS, C=C, R=R, PAGE=PAGE, **defines)
+    kern = kernel(dev, "mla_decode.tile", "mla_decode_many" if many else "mla_decode", T=dtype, HEADS=HEADS, C=C, R=R, PAGE=PAGE, WHOLE=str(whole).lower(), **defines)
     call = launch(kern, (groups, n, splits), dev.array(q, dtype), dev.array(cache, dtype), dev.array(table), dev.array(np.array(lengths, np.int32)), out, part, lse,
                   arrived, scale, heads, table.shape[1])
     for _ in range(again):
@@ -92,8 +94,11 @@ CASES = [
          grid(lengths=((33, 200),), GROUP=(1, 3), D=(128,), PAGE=(8,), splits=(1, 8), CAP=(5.0,), dtype=("bf16",), LEAST=(1,)) + [dict(lengths=(250,), GROUP=16, kv_heads=1, BN=32, splits=3)],
          [dict(lengths=(4096,) * 64, kv_heads=8, GROUP=8, D=128), dict(lengths=(70, 1, 1290)), dict(lengths=(33, 200), GROUP=3, D=128, PAGE=8, CAP=5.0, dtype="bf16"),
           dict(lengths=(100000, 17), kv_heads=8, GROUP=4, D=128, splits=33)]),
-    Case("mla_decode", mla_decode, [dict(lengths=(200, 1, 0, 129), C=128, LEAST=1), dict(lengths=(150,), heads=20, HEADS=8, splits=3, LEAST=1, PAGE=16, dtype="f16")],
-         [dict(lengths=(4096,) * 32, splits=8), dict(lengths=(70, 1, 1290), heads=128, splits=4), dict(lengths=(33, 200), heads=20, PAGE=16, dtype="f16"), dict(lengths=(20000, 5), HEADS=8, splits=66)]),
+    Case("mla_decode", mla_decode, [dict(lengths=(200, 1, 0, 129), C=128, LEAST=1), dict(lengths=(150,), heads=20, HEADS=8, splits=3, LEAST=1, PAGE=16, dtype="f16"),
+          dict(lengths=(150, 64), C=128, LEAST=1, whole=True), dict(lengths=(130, 1), heads=70, HEADS=64, C=128, LEAST=1, many=True), dict(lengths=(130,), heads=64, HEADS=64, many=True, whole=True, PAGE=128)],
+         [dict(lengths=(4096,) * 32, splits=8), dict(lengths=(70, 1, 1290), heads=128, splits=4), dict(lengths=(33, 200), heads=20, PAGE=16, dtype="f16"), dict(lengths=(20000, 5), HEADS=8, splits=66)] +
+         [dict(lengths=(70, 1, 1290), heads=128, HEADS=64, splits=4, many=True, whole=whole) for whole in (False, True)] +
+         [dict(lengths=(4096,) * 32, splits=8, whole=True), dict(lengths=(2000, 100), heads=100, HEADS=64, PAGE=16, dtype="f16", many=True)]),
     Case("small_m", small_m, [dict(m=16, n=200, k=520), dict(m=1, n=64, k=64, TOKENS=8, TO="f32"), dict(m=70, n=130, k=1000, TOKENS=64, ROWS=128, S=2, dtype="bf16", TO="bf16")] +
          grid(m=(5,), n=(100,), k=(400,), dtype=("f8e4m3",), TOKENS=(8, 32), S=(1, 4), scaled=(True,)),
          [dict(m=16, n=8192, k=8192), dict(m=16, n=2048, k=4096, dtype="f8e4m3", scaled=True), dict(m=128, n=2048, k=4096, TOKENS=128, ROWS=128, S=2, dtype="f8e4m3"),

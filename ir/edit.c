@@ -71,6 +71,15 @@ op_set_str(Op *op, AttrId id, const char *s)
   op_set_attr(op, (Attr){.id = id, .s = intern(op_ctx(op), s)});
 }
 
+u32
+op_u32s(const Op *op, AttrId id, u32 *out)
+{
+  const Attr *a = op_attr(op, id);
+  for (u32 i = 0; a && i < a->ints.n && i < MAX_RANK; i++)
+    out[i] = (u32)a->ints.v[i];
+  return a ? min_u32(a->ints.n, MAX_RANK) : 0;
+}
+
 /* Sets an INTS attribute; v is copied. */
 void
 op_set_ints(Op *op, AttrId id, const i64 *v, u32 n)

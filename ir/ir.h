@@ -352,6 +352,7 @@ i64 op_int(const Op *op, AttrId id, i64 absent);
 const char *op_str(const Op *op, AttrId id, const char *absent);
 void op_set_int(Op *op, AttrId id, i64 v);
 void op_set_str(Op *op, AttrId id, const char *s);                   /* interned */
+u32 op_u32s(const Op *op, AttrId id, u32 *out);                       /* an INTS attribute's first MAX_RANK numbers; how many there are */
 void op_set_ints(Op *op, AttrId id, const i64 *v, u32 n);            /* copied */
 void op_set_attr(Op *op, Attr a);                                    /* any kind; not copied */
 void op_remove_attr(Op *op, AttrId id);

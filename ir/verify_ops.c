@@ -3,6 +3,7 @@
 #include "asm.h"
 #include "packed.h"
 #include "sparse.h"
+#include "wgmma.h"
 
 static const Type *
 scalar(Verifier *v, DType d)
@@ -556,6 +557,9 @@ dot_warps(Verifier *v, const Op *op, u32 *warps)
     all *= warps[i];
   }
   u32 have = block_team(op->block).warps;
+  u32 columns = out_type(op)->shape[1];
+  if (op_int(op, AT_GROUPED, 0) && (a->ints.n != 2 || warps[0] % WGMMA_GROUP || !is_pow2(columns) || columns < 8 * warps[1]))
+    return verify_fail(v, op, "warpgroups share columns, a power of two from 8 for each on, of two dimensions");
   return all == have || verify_fail(v, op, "warps multiply to %u, the kernel has %u", all, have);
 }
 
@@ -570,13 +574,12 @@ dot_instruction(Verifier *v, const Op *op, const char *mma, const Type *a, const
 
 /* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
 static bool
-dot_mma_layouts(Verifier *v, const Op *op, const u32 *warps)
+dot_mma_layouts(Verifier *v, const Op *op)
 {
   const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b), *acc = IN_TYPE(op, DOT, acc);
-  u32 bits = type_elem_bits(a);
-  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
-         layout_expected(v, op, "operand a", a, layout_mma_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
-         layout_expected(v, op, "operand b", b, layout_mma_operand(v->ctx, 1, b->rank, b->shape, warps, bits));
+  return layout_expected(v, op, "the accumulator", acc, dot_sum_layout(v->ctx, op)) &&
+         layout_expected(v, op, "operand a", a, dot_factor_layout(v->ctx, op, 0, a->shape)) &&
+         layout_expected(v, op, "operand b", b, dot_factor_layout(v->ctx, op, 1, b->shape));
 }
 
 static bool
@@ -598,7 +601,7 @@ check_DOT(Verifier *v, const Op *op)
     return true;
   if (!mma)
     return dot_fma_layouts(v, op);
-  return dot_mma_layouts(v, op, warps);
+  return dot_mma_layouts(v, op);
 }
 
 static bool

@@ -1,7 +1,8 @@
 /* wgmma.c - products of warpgroups: what hardware has of them, and who may use an accumulator that is under way (PTX ISA, "wgmma").
  *
  * An instruction multiplies 64 rows by 32 bytes of K; a warpgroup is four warps, the first a multiple of four. Larger tiles are several
- * instructions: rows go round the team's warpgroups. Columns are multiples of 8, up to 256 an instruction. b, and a unless it is in
+ * instructions: rows go round the team's warpgroups, and where there are too few rows for all, some of them share the columns, each a
+ * half, a quarter, ... of them, side by side. Columns are multiples of 8, up to 256 an instruction. b, and a unless it is in
  * registers, are read from panels (layout_panels.c): 16-bit elements along K or across it, others along K alone. */
 #include "wgmma.h"
 
@@ -42,15 +43,29 @@ wgmma_sum(DType factor)
   return dtype_is_int(factor) ? DT_I32 : DT_F32;
 }
 
+WgmmaGrid
+wgmma_grid(Team t, u32 rows)
+{
+  u32 groups = t.warps / WGMMA_GROUP, along = groups;
+  while (along % 2 == 0 && rows % (WGMMA_ROWS * along))
+    along /= 2;
+  return (WgmmaGrid){along, groups / along};
+}
+
 static const char *
 extents_error(Ctx *c, Team t, const Type *a, const Type *b)
 {
-  u32 groups = t.warps / WGMMA_GROUP, rows = WGMMA_ROWS * groups, bytes = a->shape[1] * dtype_bytes(a->dt);
-  if (a->shape[0] % rows)
-    return arena_printf(c->scratch, "the rows of a (%u) are no multiple of %u, %u for each of the team's %u warpgroup%s", a->shape[0], rows,
-                        WGMMA_ROWS, groups, groups == 1 ? "" : "s");
-  if (b->shape[1] % N_STEP)
-    return arena_printf(c->scratch, "the columns of b (%u) are no multiple of %u", b->shape[1], N_STEP);
+  u32 bytes = a->shape[1] * dtype_bytes(a->dt), n = b->shape[1];
+  WgmmaGrid grid = wgmma_grid(t, a->shape[0]);
+  if (a->shape[0] % (WGMMA_ROWS * grid.rows))
+    return arena_printf(c->scratch, "the rows of a (%u) are no multiple of %u", a->shape[0], WGMMA_ROWS * grid.rows);
+  if (n % N_STEP)
+    return arena_printf(c->scratch, "the columns of b (%u) are no multiple of %u", n, N_STEP);
+  if (grid.columns > 1 && (!is_pow2(n) || n < N_STEP * grid.columns))
+    return arena_printf(c->scratch,
+                        "%u rows are for %u of the team's %u warpgroups, and the columns of b (%u), which %u share, "
+                        "no power of two from %u on",
+                        a->shape[0], grid.rows, t.warps / WGMMA_GROUP, n, grid.columns, N_STEP * grid.columns);
   if (bytes % K_BYTES)
     return arena_printf(c->scratch, "%u elements of K are %u bytes, no multiple of %u", a->shape[1], bytes, K_BYTES);
   return NULL;
@@ -109,13 +124,17 @@ wgmma_side(Ctx *c, const Type *t, int k, WgmmaSide *out)
 const Layout *
 wgmma_sum_layout(Ctx *c, Team t, const Type *acc)
 {
-  return layout_mma(c, 2, acc->shape, (u32[]){t.warps, 1});
+  WgmmaGrid grid = wgmma_grid(t, acc->shape[0]);
+  return grid.columns == 1 ? layout_mma(c, 2, acc->shape, (u32[]){t.warps, 1})
+                           : layout_warpgroups(c, acc->shape, grid.rows * WGMMA_GROUP, grid.columns);
 }
 
 const Layout *
 wgmma_left_layout(Ctx *c, Team t, const Type *a)
 {
-  return layout_mma_operand(c, 0, 2, a->shape, (u32[]){t.warps, 1}, dtype_bits(a->dt));
+  WgmmaGrid grid = wgmma_grid(t, a->shape[0]);
+  return grid.columns == 1 ? layout_mma_operand(c, 0, 2, a->shape, (u32[]){t.warps, 1}, dtype_bits(a->dt))
+                           : layout_warpgroups_operand(c, 0, a->shape, grid.rows * WGMMA_GROUP, grid.columns, dtype_bits(a->dt));
 }
 
 const char *

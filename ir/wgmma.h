@@ -31,11 +31,18 @@ bool wgmma_dot_rounded(Ctx *c, const Op *dot);
 const char *wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot);
 Op *wgmma_dot_copy(const Value *factor);
 
+/* Who holds the sum of a placed dot on tensor cores, and its factor a (0) or b (1), or a part of it of these extents. */
+const Layout *dot_sum_layout(Ctx *c, const Op *dot);
+const Layout *dot_factor_layout(Ctx *c, const Op *dot, u32 which, const u32 *shape);
+
 /* How a buffer (or a view of one) is an operand: its panels, and whether they run along K, its dimension k. NULL, or why it is none. */
 typedef struct WgmmaSide { PanelForm form; bool k_major; } WgmmaSide;
 const char *wgmma_side(Ctx *c, const Type *t, int k, WgmmaSide *out);
 const char *wgmma_placed_error(Ctx *c, const Op *op);                  /* the same of all operands of a wgmma */
-/* Who holds the accumulator, and a if it is a tile: warps along M. */
+/* How team t's warpgroups share a sum of so many rows: as many as rows allow along M, the others along N. */
+typedef struct WgmmaGrid { u32 rows, columns; } WgmmaGrid;
+WgmmaGrid wgmma_grid(Team t, u32 rows);
+/* Who holds the accumulator, and a if it is a tile. */
 const Layout *wgmma_sum_layout(Ctx *c, Team t, const Type *acc);
 const Layout *wgmma_left_layout(Ctx *c, Team t, const Type *a);
 

@@ -22,6 +22,8 @@ enum { BESIDE = 4096 };      /* bytes for mbarriers, and exchanges between warps
 /* Sums of a thread, at most, that are made beside as many to which they are added; with more they are made in pieces of so many, of so many
  * columns at least: instructions of fewer wait for shared memory, as each reads all of a. */
 enum { PROMOTED_SUMS = 96, PIECE_SUMS = 64, PIECE_COLUMNS = 64 };
+/* Columns of a warpgroup, at least, where several share a dot's: with fewer an instruction waits for a in shared memory. */
+enum { SHARED_COLUMNS = 32 };
 
 const Op *
 wgmma_dot_loop(const Op *dot)
@@ -242,6 +244,8 @@ piece_along(const Op *dot, int axis)
   u32 least = axis ? PIECE_COLUMNS : WGMMA_ROWS * (warps / WGMMA_GROUP);
   if (!adds_sums(dot) || sums <= PROMOTED_SUMS)
     return all;
+  if (wgmma_grid(block_team(dot->block), op_result(dot)->type->shape[0]).columns > 1)
+    return 0;                      /* a piece would be one warpgroup's */
   while (n && sums * n / all > PIECE_SUMS)
     n /= 2;
   return n < least || sums + sums * n / all > 2 * PROMOTED_SUMS ? 0 : n;
@@ -275,6 +279,27 @@ sums_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
   return why ? arena_printf(c->scratch, "a, of which they take %u of K at a time, is in no buffer: %s", most, why) : NULL;
 }
 
+/* ---- layouts ---- */
+
+const Layout *
+dot_sum_layout(Ctx *c, const Op *dot)
+{
+  const Type *t = op_result(dot)->type;
+  u32 warps[MAX_RANK];
+  op_u32s(dot, AT_WARPS, warps);
+  return op_int(dot, AT_GROUPED, 0) ? layout_warpgroups(c, t->shape, warps[0], warps[1]) : layout_mma(c, t->rank, t->shape, warps);
+}
+
+const Layout *
+dot_factor_layout(Ctx *c, const Op *dot, u32 which, const u32 *shape)
+{
+  const Type *t = op_operand(dot, which)->type;
+  u32 warps[MAX_RANK], bits = type_elem_bits(t);
+  op_u32s(dot, AT_WARPS, warps);
+  return op_int(dot, AT_GROUPED, 0) ? layout_warpgroups_operand(c, (int)which, shape, warps[0], warps[1], bits)
+                                    : layout_mma_operand(c, (int)which, t->rank, shape, warps, bits);
+}
+
 /* ---- the question ---- */
 
 const char *
@@ -292,6 +317,9 @@ wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot)
   why = why ? why : sums_error(c, axes, dot, loop);
   if (why)
     return why;
+  WgmmaGrid grid = wgmma_grid(block_team(dot->block), a->shape[0]);
+  if (grid.columns > 1 && b->shape[1] < SHARED_COLUMNS * grid.columns)
+    return arena_printf(c->scratch, "%u warpgroups would share %u columns", grid.columns, b->shape[1]);
   why = loop ? kept_error(c, axes, OPERAND(dot, DOT, b), 0, loop) : stored_error(c, axes, dot);
   why = why && loop && !put_error(c, axes, dot, loop) ? NULL : why;
   return why ? arena_printf(c->scratch, "b is in no buffer: %s", why) : NULL;

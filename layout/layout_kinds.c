@@ -167,6 +167,40 @@ layout_mma_sparse_operand(Ctx *c, int which, int rank, const u32 *shape, const u
   return mma_operand(c, which, rank, shape, warps, elem_bits, which ? 4 : 2);
 }
 
+const Layout *
+layout_warpgroups(Ctx *c, const u32 *shape, u32 rows, u32 groups)
+{
+  Dealer d = {.l = layout_blank(c, 2, shape)};
+  deal(&d, IN_REG, 1, 1);
+  deal(&d, IN_LANE, 1, 2);
+  deal(&d, IN_LANE, 0, 3);
+  deal(&d, IN_REG, 0, 1);
+  deal(&d, IN_WARP, 0, log2_u32(rows));
+  deal(&d, IN_REG, 1, left(&d, 1) - log2_u32(groups));
+  deal(&d, IN_WARP, 1, log2_u32(groups));
+  deal(&d, IN_REG, 0, left(&d, 0));
+  return dealt(c, &d);
+}
+
+const Layout *
+layout_warpgroups_operand(Ctx *c, int which, const u32 *shape, u32 rows, u32 groups, u32 elem_bits)
+{
+  Dealer d = {.l = layout_blank(c, 2, shape)};
+  int k = which == 0 ? 1 : 0, outer = 1 - k;
+  deal(&d, IN_REG, k, log2_u32(32 / elem_bits));
+  deal(&d, IN_LANE, k, 2);
+  deal(&d, IN_LANE, outer, 3);
+  if (which == 0) deal(&d, IN_REG, outer, 1);
+  deal(&d, IN_REG, k, 1);
+  for (u32 i = log2_u32(rows); which == 1 && i; i--) layout_push(&d.l, IN_WARP, 0);
+  if (which == 0) deal(&d, IN_WARP, outer, log2_u32(rows));
+  deal(&d, IN_REG, k, left(&d, k));
+  deal(&d, IN_REG, outer, left(&d, outer) - (which ? log2_u32(groups) : 0));
+  for (u32 i = log2_u32(groups); which == 0 && i; i--) layout_push(&d.l, IN_WARP, 0);
+  if (which == 1) deal(&d, IN_WARP, outer, log2_u32(groups));
+  return dealt(c, &d);
+}
+
 /* One bit of a dimension, whatever was dealt before. */
 static void
 deal_bit(Dealer *d, LayoutIn in, int dim, u32 bit)

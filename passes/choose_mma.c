@@ -237,7 +237,11 @@ choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
     return;
   }
   if (!why) {
-    grid[0] = team.warps;
+    WgmmaGrid groups = wgmma_grid(team, op_result(dot)->type->shape[0]);
+    grid[0] = groups.rows * WGMMA_GROUP;
+    grid[1] = groups.columns;
+    if (groups.columns > 1)
+      op_set_int(dot, AT_GROUPED, 1);
     op_set_int(dot, AT_WARPGROUP, wgmma_dot_loop(dot) ? DOT_COPIED : DOT_STORED);
     for (u32 i = 0; i < SLOT(DOT, acc) && wgmma_dot_rounded(c, dot); i++)
       op_set_int(wgmma_dot_copy(op_operand(dot, i)), AT_TF32, 1);

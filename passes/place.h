@@ -66,7 +66,6 @@ void place_build(Place *p);
 u32 place_var(const Place *p, const Value *v);        /* variable of a value */
 u32 place_op_var(const Place *p, const Op *op);       /* variable of an op: its result's, or what its operands share */
 bool op_is_shape(const Op *op);
-void attr_u32s(const Attr *a, u32 *out);
 /* Layout that operand i of op must have when the op's variable has layout l. */
 const Layout *place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l);
 /* Layout of v when its variable has layout l (a reduction's variable is its operand's layout, of unpack and pack the words'). */

@@ -119,13 +119,9 @@ fma_layout(const Place *p, const Type *t, Team team)
 static const Layout *
 dot_layout(const Place *p, const Op *op)
 {
-  const Type *t = op_result(op)->type;
-  Attr *w = op_attr(op, AT_WARPS);
-  if (!op_attr(op, AT_MMA) || !w)
-    return fma_layout(p, t, block_team(op->block));
-  u32 warps[MAX_RANK];
-  attr_u32s(w, warps);
-  return layout_mma(p->c, t->rank, t->shape, warps);
+  if (!op_attr(op, AT_MMA) || !op_attr(op, AT_WARPS))
+    return fma_layout(p, op_result(op)->type, block_team(op->block));
+  return dot_sum_layout(p->c, op);
 }
 
 /* Each thread has neighbours along the axis, as many as it has registers: exchanges between near elements stay in the thread. */
@@ -294,7 +290,7 @@ wake_neighbours(const Place *p, const Var *v, bool *asleep)
 
 /* ---- the sum is lowered from several starts, as each may end in another local minimum ---- */
 
-typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, BACKWARD, STARTS } Start;
+typedef enum Start { MEMORY_FORWARD, FORWARD, MEMORY_BACKWARD, REDUCE_FORWARD, BACKWARD, FROM_FIXED, STARTS } Start;
 enum { LEADERS = 6 };
 
 static bool
@@ -306,18 +302,48 @@ indifferent(const Var *v)
   return true;
 }
 
+static bool
+beside_decided(const Place *p, const Var *v, u32 var)
+{
+  for (u32 i = 0; i < v->edges.len; i++) {
+    const Edge *e = p->edges.data[v->edges.data[i]];
+    if (p->vars.data[e->user == var ? e->def : e->user]->chosen != UNDECIDED)
+      return true;
+  }
+  return false;
+}
+
+/* What stands beside something decided decides, step by step outwards. */
+static void
+spread(Place *p)
+{
+  u32 n = p->vars.len;
+  u32 *next = NEW_ARRAY(p->c->scratch, u32, n + 1), len;
+  do {
+    len = 0;
+    for (u32 i = 0; i < n; i++)
+      if (p->vars.data[i]->chosen == UNDECIDED && p->vars.data[i]->ncand && beside_decided(p, p->vars.data[i], i))
+        next[len++] = i;
+    for (u32 i = 0; i < len; i++)
+      decide(p, next[i]);
+  } while (len);
+}
+
 /* Memory operations, or reductions, that care take what they want without regard to others; the rest is open. Where nothing is settled and
- * the walk is backward, what is used decides before what it is made of: the indices of a gather are loaded as the gather wants them. */
+ * the walk is backward, what is used decides before what it is made of: the indices of a gather are loaded as the gather wants them. From
+ * what has no choice, such as sums of tensor cores, decisions spread: rows' numbers beside them come in their layout, or in none better. */
 static void
 begin(Place *p, Start start)
 {
   for (u32 i = 0; i < p->vars.len; i++)
     p->vars.data[i]->chosen = p->vars.data[i]->ncand == 1 ? 0 : UNDECIDED;
-  for (u32 i = 0; start != FORWARD && start != BACKWARD && i < p->vars.len; i++) {
+  for (u32 i = 0; start != FORWARD && start != BACKWARD && start != FROM_FIXED && i < p->vars.len; i++) {
     const Var *v = p->vars.data[i];
     if ((start == REDUCE_FORWARD ? v->along.len : v->mems.len) && !indifferent(v))
       decide(p, i);
   }
+  if (start == FROM_FIXED)
+    spread(p);
 }
 
 /* The layouts that memory operations like best by themselves. */
@@ -374,18 +400,42 @@ descend(Place *p, bool backward, bool *asleep)
   }
 }
 
-static i64
-total_cost(Place *p)
+/* Variables that have a choice and are joined by edges are an island: what is best for one has nothing to do with the others. */
+static u32
+root_of(u32 *island, u32 i)
 {
-  i64 sum = 0;
+  while (island[i] != i)
+    i = island[i] = island[island[i]];
+  return i;
+}
+
+static void
+find_islands(const Place *p, u32 *island)
+{
+  for (u32 i = 0; i < p->vars.len; i++)
+    island[i] = i;
+  for (u32 i = 0; i < p->edges.len; i++) {
+    const Edge *e = p->edges.data[i];
+    if (p->vars.data[e->user]->ncand > 1 && p->vars.data[e->def]->ncand > 1)
+      island[root_of(island, e->user)] = root_of(island, e->def);
+  }
+  for (u32 i = 0; i < p->vars.len; i++)
+    island[i] = root_of(island, i);
+}
+
+/* What the choices cost, by island. */
+static void
+island_costs(Place *p, const u32 *island, i64 *cost)
+{
+  memset(cost, 0, p->vars.len * sizeof *cost);
   for (u32 i = 0; i < p->vars.len; i++)
     if (p->vars.data[i]->ncand)
-      sum += p->vars.data[i]->own[p->vars.data[i]->chosen];
+      cost[island[i]] += p->vars.data[i]->own[p->vars.data[i]->chosen];
   for (u32 i = 0; i < p->edges.len; i++) {
     Edge *e = p->edges.data[i];
-    sum += edge_cost(p, e, p->vars.data[e->user]->chosen, p->vars.data[e->def]->chosen);
+    bool user = p->vars.data[e->user]->ncand > 1;
+    cost[island[user ? e->user : e->def]] += edge_cost(p, e, p->vars.data[e->user]->chosen, p->vars.data[e->def]->chosen);
   }
-  return sum;
 }
 
 static void
@@ -403,9 +453,12 @@ place_solve(Place *p)
 {
   u32 n = p->vars.len;
   bool *asleep = NEW_ARRAY(p->c->scratch, bool, n + 1);
-  u32 *best = NEW_ARRAY(p->c->scratch, u32, n + 1);
-  i64 least = INT64_MAX;
+  u32 *best = NEW_ARRAY(p->c->scratch, u32, n + 1), *island = NEW_ARRAY(p->c->scratch, u32, n + 1);
+  i64 *least = NEW_ARRAY(p->c->scratch, i64, n + 1), *cost = NEW_ARRAY(p->c->scratch, i64, n + 1);
   own_costs(p);
+  find_islands(p, island);
+  for (u32 i = 0; i < n; i++)
+    least[i] = INT64_MAX;
   const Layout *leader[LEADERS];
   u32 nleaders = leaders(p, leader);
   for (u32 s = 0; s < STARTS + nleaders; s++) {
@@ -414,12 +467,12 @@ place_solve(Place *p)
     else
       follow(p, leader[s - STARTS]);
     descend(p, s == MEMORY_BACKWARD || s == BACKWARD, asleep);
-    i64 cost = total_cost(p);
-    if (cost >= least)
-      continue;
-    least = cost;
+    island_costs(p, island, cost);
     for (u32 i = 0; i < n; i++)
-      best[i] = p->vars.data[i]->chosen;
+      if (cost[island[i]] < least[island[i]])
+        best[i] = p->vars.data[i]->chosen;
+    for (u32 i = 0; i < n; i++)
+      least[i] = cost[i] < least[i] ? cost[i] : least[i];
   }
   for (u32 i = 0; i < n; i++)
     p->vars.data[i]->chosen = best[i];

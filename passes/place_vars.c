@@ -209,26 +209,15 @@ unite_members(Op *op, void *user)
 
 /* ---- how an op relates layouts ---- */
 
-/* A list attribute of small numbers. */
-void
-attr_u32s(const Attr *a, u32 *out)
-{
-  for (u32 i = 0; i < a->ints.n && i < MAX_RANK; i++)
-    out[i] = (u32)a->ints.v[i];
-}
-
 static const Layout *
 dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
 {
   const Type *t = op_operand(op, i)->type;
-  Attr *w = op_attr(op, AT_WARPS);
-  if (i == 2)
+  if (i == SLOT(DOT, acc))
     return l;
-  if (!op_attr(op, AT_MMA) || !w)
+  if (!op_attr(op, AT_MMA) || !op_attr(op, AT_WARPS))
     return layout_fma_operand(p->c, (int)i, t->shape, l);
-  u32 warps[MAX_RANK];
-  attr_u32s(w, warps);
-  return layout_mma_operand(p->c, (int)i, t->rank, t->shape, warps, type_elem_bits(t));
+  return dot_factor_layout(p->c, op, i, t->shape);
 }
 
 static const Layout *
@@ -238,7 +227,7 @@ sparse_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   u32 warps[MAX_RANK], bits = type_elem_bits(OPERAND(op, DOT_SPARSE, a)->type);
   if (i == SLOT(DOT_SPARSE, acc))
     return l;
-  attr_u32s(op_attr(op, AT_WARPS), warps);
+  op_u32s(op, AT_WARPS, warps);
   return i == SLOT(DOT_SPARSE, meta) ? layout_mma_meta(p->c, t->rank, t->shape, warps, bits)
                                      : layout_mma_sparse_operand(p->c, i != SLOT(DOT_SPARSE, a), t->rank, t->shape, warps, bits);
 }

@@ -20,6 +20,7 @@
  * Only loops that pipeline_loops made (`pipelined`) and whose one dot takes both operands straight from the loop's buffers: there the order
  * is known to pay. */
 #include "internal.h"
+#include "wgmma.h"
 
 typedef struct Loop {
   Ctx *c;
@@ -122,11 +123,10 @@ static const Type *
 slice_type(const Loop *l, u32 which)
 {
   const Type *t = op_operand(l->dot, which)->type;
-  const Attr *w = op_attr(l->dot, AT_WARPS);
-  u32 shape[2] = {t->shape[0], t->shape[1]}, warps[2] = {(u32)w->ints.v[0], (u32)w->ints.v[1]};
+  u32 shape[2] = {t->shape[0], t->shape[1]};
   shape[which ? 0 : 1] = l->width;
   return type_tile(l->c, type_elem(l->c, t), 2, shape,
-                   layout_mma_operand(l->c, (int)which, 2, shape, warps, type_elem_bits(t)));
+                   dot_factor_layout(l->c, l->dot, which, shape));
 }
 
 /* Slice s of both operands, from the buffers that `slot` picks. */

@@ -41,7 +41,7 @@ add_dot(Work *w, const Op *dot)
   w->warpgroups |= warpgroup;
   w->others |= !warpgroup;
   w->products += (u64)type_numel(sum) * a->shape[a->rank - 1] * bits / 16;
-  w->shared += tile_bytes(a) * (warpgroup ? reads_of_a(dot) : by_a) + tile_bytes(b) * (warpgroup ? rows : by_b);
+  w->shared += tile_bytes(a) * (warpgroup ? reads_of_a(dot) * by_a : by_a) + tile_bytes(b) * (warpgroup ? rows : by_b);
 }
 
 static const Rate *
