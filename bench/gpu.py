@@ -999,24 +999,23 @@ def scan():
 
 
 def prefix_sum():
-    """A whole array in one pass by looking back (2^26 numbers), and in three launches, beside torch; the states are cleared every time."""
+    """A whole array in one pass by looking back (2^26 numbers), and in three launches, beside torch (CUB); a recurrence has no peer there."""
     n = full(2**26, 2**14)
-    for T, dt in (("i32", torch.int32), ("f32", torch.float32)):
-        case_begins("prefix_sum", f"{T} 2^26")
+    states = lambda B, words=1: (torch.zeros(n // B * words, device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int64))
+    # elements a thread: 8 to 24; programs a multiprocessor by the registers that these take
+    shapes = [(B, w, per, W) for B, w, pers in ((4096, 8, (1, 5)), (8192, 16, (2,)), (2048, 4, (1, 8)), (4096, 16, (1, 3)), (2048, 8, (1, 6)), (8192, 8, (1, 3)),
+                                                (3072, 4, (1,)), (6144, 8, (1, 3))) for per in pers for W in (64, 128, 32)]
+    for T, Y, dt, to in (("i32", "i32", torch.int32, torch.int32), ("f32", "f32", torch.float32, torch.float32), ("i32", "i64", torch.int32, torch.int64),
+                         ("f64", "f64", torch.float64, torch.float64), ("bf16", "bf16", torch.bfloat16, torch.bfloat16)):
+        case_begins("prefix_sum", f"{T} 2^26" if T == Y else f"{T} to {Y} 2^26")
         x = torch.randint(-4, 5, (n,), device=D).to(dt)
-        y = torch.full_like(x, -7)
-        want = torch.cumsum(x, 0, dtype=dt)
-        work, sides, kernels = 8.0 * n, {}, []
+        y = torch.full((n,), -7, device=D, dtype=to)
+        want = torch.cumsum(x.float() if T == "bf16" else x, 0, dtype=torch.float32 if T == "bf16" else to)
+        work, sides, kernels = float(n * (x.itemsize + y.itemsize)), {}, []
 
-        def once(B, w):
-            state, ticket = torch.zeros(n // B, device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int32)
-            call = kernel("prefix_sum.tile", "prefix_sum", T=T, BLOCK=B, warps=w).bind(n // B, x, y, n, state, ticket)
-
-            def run():
-                state.zero_()
-                ticket.zero_()
-                call()
-            return run
+        def once(B, w, per, W):
+            more = dict(PER=per) if per > 1 else {}
+            return kernel("prefix_sum.tile", "prefix_sum", T=T, Y=Y, BLOCK=B, warps=w, WINDOW=W, **more).bind(tilec.cdiv(n, B), x, y, n, *states(B // 2, 2))
 
         def thrice(B, w):
             sums = torch.empty(n // B, device=D, dtype=dt)
@@ -1024,15 +1023,34 @@ def prefix_sum():
             b = kernel("prefix_sum.tile", "prefix_of_sums", T=T).bind(1, sums, n // B)
             c = kernel("prefix_sum.tile", "prefix_sum_with", T=T, BLOCK=B, warps=w).bind(n // B, x, sums, y, n)
             return lambda: (a(), b(), c())
-        for name, make in (("once", once), ("thrice", thrice)):
-            space = {(B, w): (lambda B=B, w=w, make=make: make(B, w)) for B in (2048, 4096, 8192) for w in (4, 8, 16) if B // (32 * w) <= 32}
+        spaces = {"once": (once, shapes)}
+        if T == Y and T in ("i32", "f32"):
+            spaces["thrice"] = (thrice, [(B, w) for B in (2048, 4096, 8192) for w in (4, 8, 16) if B // (32 * w) <= 32])
+        for name, (make, shapes_of) in spaces.items():
+            space = {c: (lambda c=c, make=make: make(*c)) for c in shapes_of}
             _, cfg = best(space.items())
             y.fill_(-7)
             run, used = ran(space[cfg])
             sides[f"in {'one pass' if name == 'once' else 'three launches'}"] = rate(times(run), work, "TB/s", cfg)
             kernels += used
-            check(f"prefix_sum {T} {name}", y, want, 1e-9)
-        record("prefix_sum", f"{T} 2^26", "TB/s", {"torch": rate(times(lambda: torch.cumsum(x, 0, dtype=dt)), work, "TB/s"), **sides}, ["torch"], work=work, kernels=kernels)
+            check(f"prefix_sum {T} {name}", y, want, 4e-3 if T == "bf16" else 1e-9)
+        record("prefix_sum", f"{T} 2^26" if T == Y else f"{T} to {Y} 2^26", "TB/s",
+               {"torch": rate(times(lambda: torch.cumsum(x, 0, dtype=to)), work, "TB/s"), **sides}, ["torch"], work=work, kernels=kernels)
+        del x, y, want
+    case_begins("recurrence of an array", "f32 2^26")
+    a, x = torch.rand(n, device=D) - 0.5, torch.randn(n, device=D)
+    y = torch.full_like(x, math.nan)
+    space = {c: (lambda c=c: kernel("prefix_sum.tile", "recurrence", BLOCK=c[0], warps=c[1], WINDOW=c[3], **(dict(PER=c[2]) if c[2] > 1 else {}))
+                 .bind(tilec.cdiv(n, c[0]), a, x, y, n, *states(c[0], 2))) for c in shapes if c[0] // c[1] <= 512}
+    _, cfg = best(space.items())
+    y.fill_(math.nan)
+    space[cfg]()()
+    want, at = torch.empty(64, dtype=torch.float64), 0.0
+    for i in range(64):
+        want[i] = at = float(a[i]) * at + float(x[i])
+    check("recurrence of an array", y[:64].cpu(), want, 1e-5)
+    check("recurrence of an array, equation", y[1:], a[1:] * y[:-1] + x[1:], 1e-5)
+    alone("recurrence of an array", "f32 2^26", space[cfg], cfg, 12.0 * n, "TB/s")
 
 
 def select():
@@ -1043,14 +1061,8 @@ def select():
     space = [(B, w) for B in (1024, 2048, 4096) for w in (4, 8, 16) if B // (32 * w) <= 16]
 
     def cleared(name, B, w, *args, **kinds):
-        state, ticket = torch.zeros(n // B, device=D, dtype=torch.int64), torch.zeros(1, device=D, dtype=torch.int32)
-        call = kernel("select.tile", name, BLOCK=B, warps=w, **kinds).bind(n // B, *args, n, state, ticket)
-
-        def run():
-            state.zero_()
-            ticket.zero_()
-            call()
-        return run
+        state, ticket = (torch.zeros(k, device=D, dtype=torch.int64) for k in (n // B, 1))
+        return kernel("select.tile", name, BLOCK=B, warps=w, **kinds).bind(n // B, *args, n, state, ticket)
     for share in (0.02, 0.5):
         case_begins("select", f"f32 2^26, {share} of them")
         want = torch.rand(n, device=D) < share

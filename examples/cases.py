@@ -528,17 +528,39 @@ def reduce_sum(dev, rng, n, BLOCK=1024):
     return Run(call, [("sum", got, np.array([x.astype(np.float64).sum()]), 1e-3 if abs(got[0]) < 100 else 1e-4)], bytes=4 * n)
 
 
-def prefix_sum(dev, rng, n, dtype="i32", BLOCK=2048, WINDOW=32, warps=8):
-    """In one pass, by looking back; whole numbers, so that floats come out exactly, too."""
-    dt = dict(i32=np.int32, f32=np.float32)[dtype]
+FOLDS = {"scan_add": np.add, "scan_max": np.maximum, "scan_mul": np.multiply}
+
+
+def prefix_sum(dev, rng, n, dtype="i32", to=None, fold="scan_add", exclusive=False, BLOCK=2048, **more):
+    """In one pass, by looking back, three launches with one state; whole numbers, so that floats come out exactly, too."""
+    to = to or dtype
+    dt, wide = (np.dtype(tilec.DTYPES[t]) for t in (dtype, to))
     x = rng.integers(-4, 5, n).astype(dt)
-    blocks = tilec.cdiv(n, BLOCK)
-    y, state, ticket = poisoned(dev, n, dtype), dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32))
-    k = kernel(dev, "prefix_sum.tile", "prefix_sum", T=dtype, BLOCK=BLOCK, WINDOW=WINDOW, warps=warps)
-    call = k.bind(blocks, dev.array(x), y, n, state, ticket)
-    call()
-    return Run(call, [("y", y.numpy(), np.cumsum(x, dtype=dt), 0), ("ticket", ticket.numpy(), np.array([blocks], np.int32), 0)], bytes=8 * n,
-               found=dict(state=(state, 0), ticket=(ticket, 0)))
+    if fold == "scan_mul":
+        x = np.where(rng.random(n) < 0.5, -1, 1).astype(dt)
+    none = {"scan_add": 0, "scan_max": -9, "scan_mul": 1}[fold]
+    want = FOLDS[fold].accumulate(x.astype(np.float32 if wide == np.float16 else wide)).astype(wide)
+    if exclusive:
+        want = np.append(np.array([none], wide), want[:-1])
+    y, dx = poisoned(dev, n, to), dev.array(x)
+    state, ticket = dev.array(np.zeros(tilec.cdiv(n, BLOCK) * max(wide.itemsize // 4, 1), np.uint64)), dev.array(np.zeros(1, np.uint64))
+    more.update({} if fold == "scan_add" else dict(F=fold, NONE=none), EXCLUSIVE=str(exclusive).lower())
+    k = kernel(dev, "prefix_sum.tile", "prefix_sum", T=dtype, Y=to, BLOCK=BLOCK, **more)
+    for m in (n, tilec.cdiv(n, 2), n):
+        call = launch(k, tilec.cdiv(m, BLOCK), dx, y, m, state, ticket)
+    return Run(call, [("y", y.numpy(), want, 0), ("ticket", ticket.numpy(), np.array([3 << 32], np.uint64), 0)], bytes=n * (dt.itemsize + wide.itemsize))
+
+
+def recurrence(dev, rng, n, **more):
+    """y[i] = a[i] y[i - 1] + x[i] over a whole array."""
+    a, x = rng.uniform(-1, 1, n).astype(np.float32), rng.standard_normal(n, np.float32)
+    want, at = np.empty(n), 0.0
+    for i in range(n):
+        want[i] = at = a[i] * at + x[i]
+    blocks = tilec.cdiv(n, more.get("BLOCK", 2048))
+    y, state, ticket = poisoned(dev, n, "f32"), dev.array(np.zeros(2 * blocks, np.uint64)), dev.array(np.zeros(1, np.uint64))
+    call = launch(kernel(dev, "prefix_sum.tile", "recurrence", **more), blocks, dev.array(a), dev.array(x), y, n, state, ticket)
+    return Run(call, [("y", y.numpy(), want, 1e-6)], bytes=12 * n)
 
 
 def prefix_sum_thrice(dev, rng, n, dtype="f32", exclusive=False, BLOCK=2048):
@@ -577,15 +599,14 @@ def select(dev, rng, n, dtype="f32", share=0.4, name="select", BLOCK=2048, warps
     y, at, which, total = poisoned(dev, n, dtype), poisoned(dev, n, "i32"), poisoned(dev, n, "i32"), poisoned(dev, 1, "i32")
     k = kernel(dev, "select.tile", name, T=dtype, BLOCK=BLOCK, warps=warps)
     args = (dev.array(x), dev.array(want), y, at) if name == "select" else (dev.array(x), y, at, which)
-    state, ticket = dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.int32))
-    call = k.bind(blocks, *args, total, n, state, ticket)
-    call()
+    state, ticket = dev.array(np.zeros(blocks, np.uint64)), dev.array(np.zeros(1, np.uint64))
+    call = launch(k, blocks, *args, total, n, state, ticket)
     behind = lambda a: np.count_nonzero(a.numpy().view(np.uint8)[count * a.numpy().itemsize:] != 0xFF)
     checks = [("total", total.numpy(), np.array([count], np.int32), 0), ("y", y.numpy()[:count], x[want], 0),
               ("at", at.numpy()[:count], np.flatnonzero(want).astype(np.int32), 0), ("behind", np.array([behind(y), behind(at)]), np.zeros(2), 0)]
     if name == "unique":
         checks.append(("which", which.numpy(), (np.cumsum(want) - 1).astype(np.int32), 0))
-    return Run(call, checks, bytes=n * (2 * x.itemsize + 5), found=dict(state=(state, 0), ticket=(ticket, 0)))
+    return Run(call, checks, bytes=n * (2 * x.itemsize + 5))
 
 
 def rising_bits(x):
@@ -1141,8 +1162,12 @@ CASES = [
          [dict(m=256, n=256, k=16384, parts=16), dict(m=300, n=264, k=1000, parts=7)]),
     Case("matmul_stream_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_stream_k", **s), grid(m=(100,), n=(136,), k=(136,), programs=(1, 4, 7), BM=(64,), BN=(64,)),
          [dict(m=2048, n=2304, k=2048), dict(m=1000, n=520, k=776, programs=61)]),
-    Case("prefix_sum", prefix_sum, [dict(n=20000, BLOCK=256)] + grid(n=(1, 5000), dtype=("i32", "f32"), BLOCK=(64,), WINDOW=(4, 32), warps=(1, 4)) + [dict(n=70000)],
-         grid(n=(1 << 26, 1, 12345679), dtype=("i32", "f32"), BLOCK=(1024, 4096))),
+    Case("prefix_sum", prefix_sum, [dict(n=20000, BLOCK=256)] + grid(n=(1, 5000), dtype=("i32", "f32"), BLOCK=(64,), WINDOW=(32, 64), warps=(1, 4)) + [dict(n=70000)] +
+         grid(n=(9000,), dtype=("f32",), BLOCK=(512,), fold=tuple(FOLDS), exclusive=(False, True), COMMUTES=("true", "false")) +
+         [dict(n=9000, dtype=t, to=y, BLOCK=256) for t, y in (("f16", "f16"), ("i8", "i32"), ("i32", "i64"), ("f64", "f64"), ("u8", "u64"), ("f32", "f64"))],
+         grid(n=(1 << 26, 1, 12345679), dtype=("i32", "f32"), BLOCK=(1024, 4096), PER=(1, 5), WINDOW=(32, 128)) +
+         grid(n=(12345679,), dtype=("i64", "f64"), BLOCK=(2048,), fold=("scan_add", "scan_max"), exclusive=(False, True), COMMUTES=("true", "false"))),
+    Case("recurrence", recurrence, [dict(n=9000), dict(n=3000, BLOCK=64, warps=1), dict(n=1)], [dict(n=1000003), dict(n=1 << 20, BLOCK=1024)]),
     Case("select", select, grid(n=(5000, 1), dtype=("f32", "u8", "f64"), BLOCK=(256,), warps=(1, 4)) + grid(n=(3000,), share=(0.0, 1.0), BLOCK=(512,)) + [dict(n=70000)],
          grid(n=(1 << 24, 12345679), dtype=("f32", "u8"), share=(0.02, 0.5))),
     Case("unique", lambda *a, **size: select(*a, name="unique", **size), grid(n=(5000, 1), dtype=("i32", "f32", "i64"), BLOCK=(256,), warps=(1, 4)) + [dict(n=70000, dtype="u8")],

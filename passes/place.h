@@ -54,6 +54,7 @@ typedef struct Place {
   VEC(Var *) vars;
   VEC(Edge *) edges;
   VEC(MemOp *) mems;
+  bool scans;            /* there are scans, for which warps best have parts of a row for themselves */
   struct PlanMemo *plans;
   struct Rebuilt *rebuilt;
 } Place;

@@ -133,6 +133,13 @@ narrow_run(const MemOp *m, const Layout *l, u32 vec)
   return narrow ? beside / vec : 1;
 }
 
+/* A volatile load of which threads hold copies: only one of them looks, the others read what it left in scratch memory. */
+static bool
+is_handed_on(const MemOp *m, const Layout *l)
+{
+  return m->op->code == OP_LOAD && op_int(m->op, AT_VOLATILE, 0) && (layout_free_bits(l, IN_LANE) || layout_free_bits(l, IN_WARP));
+}
+
 static i64
 mem_cost(const MemOp *m, const Layout *l)
 {
@@ -143,7 +150,10 @@ mem_cost(const MemOp *m, const Layout *l)
   bool atomic = m->op->code == OP_ATOMIC_RMW || m->op->code == OP_ATOMIC_CAS;
   i64 each = ACCESS_COST + (m->computed ? ADDRESS_COST : 0) + (atomic ? ATOMIC_COST : 0);
   i64 lines = run > 1 ? LINE_COST * ((sectors + LINE_SECTORS - 1) / LINE_SECTORS) : 0;
-  return (accesses * (each + lines) + accesses / run * SECTOR_COST * sectors) * place_loop_weight(m->op->block);
+  i64 cost = accesses * (each + lines) + accesses / run * SECTOR_COST * sectors;
+  if (is_handed_on(m, l))
+    cost = (cost >> __builtin_popcount(layout_free_bits(l, IN_WARP))) + BARRIER_COST + 2 * SCRATCH_COST * (i64)layout_distinct_regs(l);
+  return cost * place_loop_weight(m->op->block);
 }
 
 /* ---- reductions ---- */

@@ -79,6 +79,23 @@ rows_in_warps(const Place *p, const Type *t, Team team, u32 vec, const int *orde
   return layout_blocked(p->c, t->rank, t->shape, size, lanes, warps, order);
 }
 
+/* The same of a tile whose rows are fewer than the warps: a row is cut into as many parts, which warps have for themselves. What a thread
+ * holds of its warp's part are pieces a whole warp apart. */
+static const Layout *
+parts_in_warps(const Place *p, const Type *t, Team team, u32 vec)
+{
+  u32 last = t->rank - 1, n = next_pow2(t->shape[last]), rows = type_padded_numel(t) / n;
+  if (t->rank == MAX_RANK || rows >= team.warps || n < 32 * vec * team.warps / rows)
+    return NULL;
+  Type cut = *t;
+  int order[MAX_RANK];
+  cut.rank = t->rank + 1;
+  cut.shape[last] = team.warps / rows;
+  cut.shape[last + 1] = n / cut.shape[last];
+  row_major(cut.rank, order);
+  return layout_reshape(p->c, rows_in_warps(p, &cut, team, vec, order), t->rank, t->shape);
+}
+
 static void
 propose_memory(Place *p, Proposals *ps, u32 var, const MemOp *m)
 {
@@ -92,6 +109,8 @@ propose_memory(Place *p, Proposals *ps, u32 var, const MemOp *m)
   propose(p, ps, var, layout_default(p->c, t->rank, t->shape, team.warps, vec, order));
   if (t->rank > 1)
     propose(p, ps, var, rows_in_warps(p, t, team, vec, order));
+  if (p->scans && order[0] == t->rank - 1)
+    propose(p, ps, var, parts_in_warps(p, t, team, vec));
 }
 
 /* A dot without tensor cores: blocks of up to 4 x 4 per thread, 4 x 8 threads per warp, warps along batches and then as square
@@ -146,6 +165,7 @@ propose_anchor(Op *op, void *user)
   if (var == NO_VAR)
     return;
   const Attr *asked = op_attr(op, AT_LAYOUT);
+  a->p->scans |= op->code == OP_SCAN;
   if (asked)
     propose_fixed(a->p, a->ps, var, asked->layout);
   else if (op_is_dot(op))
@@ -346,22 +366,34 @@ begin(Place *p, Start start)
     spread(p);
 }
 
-/* The layouts that memory operations like best by themselves. */
+static u32
+one_more_leader(const Layout **out, u32 n, const Layout *l)
+{
+  u32 k = 0;
+  while (k < n && out[k] != l)
+    k++;
+  if (k == n && n < LEADERS)
+    out[n++] = l;
+  return n;
+}
+
+/* The layouts that memory operations like best by themselves. Of several that they like as well the first, where there are scans, which may
+ * tell them apart, all. */
 static u32
 leaders(const Place *p, const Layout **out)
 {
   u32 n = 0;
-  for (u32 i = 0; i < p->vars.len && n < LEADERS; i++) {
+  for (u32 i = 0; i < p->vars.len; i++) {
     const Var *v = p->vars.data[i];
-    u32 best = 0, k = 0;
+    u32 best = 0;
     if (!v->mems.len || indifferent(v))
       continue;
     for (u32 c = 1; c < v->ncand; c++)
       best = v->own[c] < v->own[best] ? c : best;
-    while (k < n && out[k] != v->cand[best])
-      k++;
-    if (k == n)
-      out[n++] = v->cand[best];
+    n = one_more_leader(out, n, v->cand[best]);
+    for (u32 c = best + 1; p->scans && c < v->ncand; c++)
+      if (v->own[c] == v->own[best])
+        n = one_more_leader(out, n, v->cand[c]);
   }
   return n;
 }

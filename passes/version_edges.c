@@ -149,7 +149,7 @@ differs_by_program(const Value *v, u32 depth)
   const Op *op = v->def;
   if (!op || depth > DEPTH)
     return false;
-  if (op->code == OP_PROGRAM_ID)
+  if (op->code == OP_PROGRAM_ID || op->code == OP_ATOMIC_RMW)      /* a tile taken by a counter is the program's own, too */
     return true;
   for (u32 i = 0; i < op->noperands; i++)
     if (op_operand(op, i) && differs_by_program(op_operand(op, i), depth + 1))
