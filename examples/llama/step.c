@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 8, BRING_PART = 16384 };  /* as kernels.tile has them */
+enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 16, BRING_PART = 16384 };  /* as kernels.tile has them */
 enum { BRING_MOST = 32 << 20 };         /* bytes that the L2 cache keeps beside what attention reads */
 
 typedef int Attend(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *,
@@ -29,7 +29,8 @@ launch_norm(Session *s, size_t first, const TilertBuffer *gain, int32_t M, Tiler
 {
   int32_t dim = (int32_t)s->model->config.dim;
   uint32_t grid[3] = {(uint32_t)M, 1, 1};
-  return norm(s->gpu->stream, grid, (const float *)gpu_at(s->x) + first * (size_t)dim, gpu_at(gain), gpu_at(s->h), dim, (float)s->model->config.eps, err);
+  return (s->gpu->wide ? norm_BLOCK4096 : norm_BLOCK1024)(s->gpu->stream, grid, (const float *)gpu_at(s->x) + first * (size_t)dim, gpu_at(gain),
+                                                          gpu_at(s->h), dim, (float)s->model->config.eps, err);
 }
 
 /* y = norm(x) w^T of M rows of x from `first` on; gated: silu(gate) * up of what that gives goes to s->a, over y. */
