@@ -15,16 +15,92 @@ in_file(const char *path, int status, Fail *fail)
   return status ? fail_with(fail, "%s: %.*s", path, (int)sizeof inner.message, inner.message) : 0;
 }
 
+/* Tensors behind those that there are. */
 static int
-read_gguf(Source *s, bool tokenizer, Memory *memory, Fail *fail)
+add_tensors(Source *s, const Tensors *more, Memory *memory, Fail *fail)
+{
+  Tensor *all = memory_take(memory, s->tensors.count + more->count, sizeof *all, fail);
+  if (!all)
+    return -1;
+  if (s->tensors.count)
+    memcpy(all, s->tensors.at, s->tensors.count * sizeof *all);
+  if (more->count)
+    memcpy(all + s->tensors.count, more->at, more->count * sizeof *all);
+  s->tensors = (Tensors){all, s->tensors.count + more->count};
+  return 0;
+}
+
+/* ---- GGUF, in one file or in parts ---- */
+
+/* Which part of how many a file says it is; 0 of 1: the whole. */
+typedef struct Part { uint64_t number, count; } Part;
+
+static int
+part_of(const Gguf *g, Part *p, Fail *fail)
+{
+  if (gguf_integer(g, "split.no", 0, &p->number, fail) || gguf_integer(g, "split.count", 1, &p->count, fail))
+    return -1;
+  if (p->count > FILES_MOST || p->number >= (p->count ? p->count : 1))
+    return fail_with(fail, "metadata split.no: part %llu of %llu; at most %d parts can be read", (unsigned long long)p->number + 1,
+                     (unsigned long long)p->count, FILES_MOST);
+  return 0;
+}
+
+/* Part i, whose name has its number in place of the first part's: NAME-00001-of-00003.gguf. */
+static int
+add_part(Source *s, const char *first, size_t stem, Part p, Memory *memory, Fail *fail)
+{
+  char path[PATH_LONGEST];
+  Gguf g;
+  Part said = {0};
+  Mapping *m = &s->weights[s->files];
+  if (snprintf(path, sizeof path, "%.*s-%05llu-of-%05llu.gguf", (int)stem, first, (unsigned long long)p.number + 1, (unsigned long long)p.count) >=
+      (int)sizeof path)
+    return fail_with(fail, "%s: the name is too long", first);
+  if (mapping_open(m, path, fail))
+    return -1;
+  s->files++;
+  int status = gguf_read(memory, m->bytes, m->size, &g, fail) || part_of(&g, &said, fail) ? -1 : 0;
+  if (!status && (said.number != p.number || said.count != p.count))
+    status = fail_with(fail, "it says that it is part %llu of %llu", (unsigned long long)said.number + 1, (unsigned long long)said.count);
+  return in_file(path, status, fail) || add_tensors(s, &g.tensors, memory, fail) ? -1 : 0;
+}
+
+static int
+add_parts(Source *s, const char *path, const Gguf *g, Part p, Memory *memory, Fail *fail)
+{
+  char tail[64];
+  uint64_t tensors;
+  int n = snprintf(tail, sizeof tail, "-%05llu-of-%05llu.gguf", (unsigned long long)p.number + 1, (unsigned long long)p.count);
+  size_t len = strlen(path);
+  if (len < (size_t)n || strcmp(path + len - n, tail))
+    return fail_with(fail, "%s: the first part of %llu has a name that ends in %s", path, (unsigned long long)p.count, tail);
+  for (p.number = 1; p.number < p.count; p.number++)
+    if (add_part(s, path, len - (size_t)n, p, memory, fail))
+      return -1;
+  if (gguf_integer(g, "split.tensors.count", s->tensors.count, &tensors, fail) || tensors_index(&s->tensors, fail))
+    return -1;
+  return tensors == s->tensors.count ? 0 : fail_with(fail, "%s: %llu tensors in all parts, there are %zu", path, (unsigned long long)tensors, s->tensors.count);
+}
+
+static int
+read_gguf(Source *s, const char *path, bool tokenizer, Memory *memory, Fail *fail)
 {
   Gguf g;
+  Part p = {0};
   s->gguf = true;
-  if (gguf_read(memory, s->weights[0].bytes, s->weights[0].size, &g, fail) || config_from_gguf(&g, &s->config, fail))
-    return -1;
+  int status = gguf_read(memory, s->weights[0].bytes, s->weights[0].size, &g, fail) || part_of(&g, &p, fail) ? -1 : 0;
+  if (!status && p.number)
+    status = fail_with(fail, "it is part %llu of %llu; the first one is to be given", (unsigned long long)p.number + 1, (unsigned long long)p.count);
+  if (!status)
+    status = config_from_gguf(&g, &s->config, fail);
+  if (!status && tokenizer)
+    status = tokenizer_from_gguf(memory, &g, &s->tokenizer, fail);
   s->tensors = g.tensors;
-  return tokenizer ? tokenizer_from_gguf(memory, &g, &s->tokenizer, fail) : 0;
+  return in_file(path, status, fail) || (p.count > 1 && add_parts(s, path, &g, p, memory, fail)) ? -1 : 0;
 }
+
+/* ---- a folder of safetensors ---- */
 
 static int
 open_json(const char *folder, const char *name, Mapping *m, Json **out, Memory *memory, Fail *fail)
@@ -55,15 +131,7 @@ add_file(Source *s, const char *folder, Text file, Memory *memory, Fail *fail)
   s->files++;
   if (in_file(path, safetensors_read(memory, m->bytes, m->size, &more, fail), fail))
     return -1;
-  Tensor *all = memory_take(memory, s->tensors.count + more.count, sizeof *all, fail);
-  if (!all)
-    return -1;
-  if (s->tensors.count)
-    memcpy(all, s->tensors.at, s->tensors.count * sizeof *all);
-  if (more.count)
-    memcpy(all + s->tensors.count, more.at, more.count * sizeof *all);
-  s->tensors = (Tensors){all, s->tensors.count + more.count};
-  return 0;
+  return add_tensors(s, &more, memory, fail);
 }
 
 /* The files that the list names, each once. */
@@ -129,7 +197,7 @@ source_open(Source *s, const char *path, bool tokenizer, Memory *memory, Fail *f
   if (mapping_open(&s->weights[0], path, fail))
     return -1;
   s->files = 1;
-  return in_file(path, read_gguf(s, tokenizer, memory, fail), fail);
+  return read_gguf(s, path, tokenizer, memory, fail);
 }
 
 void

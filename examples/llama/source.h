@@ -6,7 +6,7 @@
 
 enum { FILES_MOST = 256 };
 typedef struct Source {
-  Mapping weights[FILES_MOST], index_text, config_text, tokenizer_text;     /* GGUF is one file */
+  Mapping weights[FILES_MOST], index_text, config_text, tokenizer_text;     /* GGUF: one file, or its parts */
   size_t files;
   bool gguf;
   Tensors tensors;

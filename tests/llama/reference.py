@@ -128,20 +128,32 @@ class Model:
         """Of the last of the tokens."""
         return forward(self.config, self.__getitem__, tokens, neighbours)
 
-    def write_gguf(self, path, extra=()):
+    def write_gguf(self, path, extra=(), parts=1):
+        """In one file, or in several, whose names are path's with numbers."""
+        if parts > 1:
+            all_ = list(self.tensors.items())
+            for i in range(parts):
+                split = [("split.no", i), ("split.count", parts), ("split.tensors.count", len(all_))]
+                self.write_part(f"{path.removesuffix('.gguf')}-{i + 1:05}-of-{parts:05}.gguf", dict(all_[i::parts]), [*(extra if not i else ()), *split], not i)
+        else:
+            self.write_part(path, self.tensors, extra)
+
+    def write_part(self, path, tensors, extra, shape=True):
+        """shape: the configuration, too."""
         c = self.config
         values = [("general.architecture", "llama"), ("llama.block_count", c["layers"]), ("llama.embedding_length", c["dim"]),
                   ("llama.feed_forward_length", c["hidden"]), ("llama.attention.head_count", c["heads"]),
                   ("llama.attention.head_count_kv", c["kv_heads"]), ("llama.rope.dimension_count", c["head_dim"]),
                   ("llama.context_length", c["context"]), ("llama.attention.layer_norm_rms_epsilon", c["eps"]),
-                  ("llama.rope.freq_base", c["theta"]), *extra]
+                  ("llama.rope.freq_base", c["theta"])]
+        values = [*(values if shape else ()), *extra]
         text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
-        head = b"GGUF" + struct.pack("<IQQ", 3, len(self.tensors), len(values))
+        head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
         for key, v in values:
             head += text(key) + (struct.pack("<I", 8) + text(v) if isinstance(v, str) else
                                  struct.pack("<If", 6, v) if isinstance(v, float) else struct.pack("<II", 4, v))
         at, table, data = 0, b"", []
-        for name, (_, kind, bytes_, v) in self.tensors.items():
+        for name, (_, kind, bytes_, v) in tensors.items():
             shape = v.shape[::-1]
             table += text(name + ".weight") + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, GGUF_TYPES[kind], at)
             data.append(bytes_ + bytes(-len(bytes_) % 32))

@@ -75,6 +75,17 @@ with tempfile.TemporaryDirectory() as folder:
             print("  FAILED:", wrong)
 
 
+# GGUF in parts.
+with tempfile.TemporaryDirectory() as folder:
+    model = reference.Model(SHAPE, {"": "Q8_0", "ffn_up": "Q4_0"})
+    model.write_gguf(os.path.join(folder, "m.gguf"), parts=3)
+    part = lambda i: os.path.join(folder, f"m-{i:05}-of-00003.gguf")
+    print("three parts, GGUF", flush=True)
+    if wrong := run(model, part(1), True, [5, 6, 7], 1, folder):
+        failed += 1
+        print("  FAILED:", wrong)
+
+
 def refused(expected, *args):
     global failed
     r = subprocess.run([PROGRAM, *args], capture_output=True, text=True)
@@ -126,6 +137,23 @@ with tempfile.TemporaryDirectory() as folder:
     for wrong, expected in (("../model.safetensors", "is no name of a file in the folder"), ("none.safetensors", "No such file")):
         open(listed, "w").write(text.replace("model-00002-of-00002.safetensors", wrong))
         refused(expected, parts, "--ids=1", device)
+    part = lambda i, n=2: os.path.join(folder, f"g-{i:05}-of-{n:05}.gguf")
+    model = reference.Model(SHAPE, {"": "Q8_0"})
+    model.write_gguf(os.path.join(folder, "g.gguf"), parts=2)
+    refused("part 2 of 2; the first one is to be given", part(2), "--ids=1", device)
+    os.rename(part(2), part(3))
+    refused("g-00002-of-00002.gguf: No such file", part(1), "--ids=1", device)
+    os.symlink(part(1), part(2))
+    refused("g-00002-of-00002.gguf: it says that it is part 1 of 2", part(1), "--ids=1", device)
+    os.symlink(part(1), path + ".first")
+    refused("has a name that ends in -00001-of-00002.gguf", path + ".first", "--ids=1", device)
+    os.remove(part(2))
+    model.write_part(part(2), dict(list(model.tensors.items())[3::2]), [("split.no", 1), ("split.count", 2)], False)
+    refused("tensors in all parts, there are", part(1), "--ids=1", device)
+    model.write_part(part(2), model.tensors, [("split.no", 1), ("split.count", 2)], False)
+    refused("there are two of that name", part(1), "--ids=1", device)
+    model.write_part(part(2), {}, [("split.no", 7), ("split.count", 2)], False)
+    refused("part 8 of 2", part(1), "--ids=1", device)
     open(listed, "w").write("{}")
     refused("it has no weight_map", parts, "--ids=1", device)
 
