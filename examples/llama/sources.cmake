@@ -5,7 +5,7 @@ list(APPEND LLAMA_CONFIGS attend_piece:HEAD=64,BN=128 attend_piece:HEAD=128,BN=1
 list(APPEND LLAMA_CONFIGS attend_piece:HEAD=64,BN=64 attend_piece:HEAD=128,BN=32 attend_piece:HEAD=256,BN=16)
 list(APPEND LLAMA_CONFIGS product_many:ADD=false,GATED=false product_many:ADD=true,GATED=false product_many:ADD=false,GATED=true)
 list(APPEND LLAMA_CONFIGS widen_dense:W=f8e4m3)
-foreach(dense W=f16 W=f8e4m3)
+foreach(dense W=f16,BLOCKS=false W=f8e4m3,BLOCKS=false W=f8e4m3,BLOCKS=true)
   list(APPEND LLAMA_CONFIGS embed_dense:${dense} product_dense:${dense})
   foreach(form NORM=false,GATED=false NORM=true,GATED=false NORM=true,GATED=true)
     list(APPEND LLAMA_CONFIGS matvec_dense:${dense},${form},WIDE=false matvec_dense:${dense},${form},WIDE=true)

@@ -48,7 +48,13 @@ compare_names(const void *a, const void *b)
   return compare_texts(((const Tensor *)a)->name, ((const Tensor *)b)->name);
 }
 
-/* The scale of `w` is called `w_scale`; with one for each block of 128 x 128, as `w_scale_inv`, such matrices are not read. */
+static bool
+is_number(const Tensor *t)
+{
+  return format_infos[t->format].elements == 1 && t->format != FORMAT_F8;
+}
+
+/* The scale of `w` is called `w_scale`, or, with one for each block of 128 x 128, `w_scale_inv`. */
 static int
 find_scale(const Tensors *all, Tensor *t, Fail *fail)
 {
@@ -56,12 +62,17 @@ find_scale(const Tensors *all, Tensor *t, Fail *fail)
   int n = snprintf(name, sizeof name, "%.*s_scale_inv", TEXT_ARGS(t->name));
   if (t->name.len > NAME_SHOWN)
     return 0;                   /* no tensor that is asked for has such a name */
-  if (tensors_find(all, name))
-    return fail_with(fail, "tensor %.*s: scales of blocks (%s) cannot be used", TEXT_ARGS(t->name), name);
+  uint64_t rows = (t->rows + BLOCK_EXTENT - 1) / BLOCK_EXTENT, cols = (t->cols + BLOCK_EXTENT - 1) / BLOCK_EXTENT;
+  t->scale = tensors_find(all, name);
+  t->blocks = t->scale != NULL;
+  if (t->blocks && (!is_number(t->scale) || t->scale->rows != rows || t->scale->cols != cols))
+    return fail_with(fail, "tensor %s: %llu x %llu numbers, one for each block of %d x %d, are expected", name, (unsigned long long)rows,
+                     (unsigned long long)cols, BLOCK_EXTENT, BLOCK_EXTENT);
+  if (t->blocks)
+    return 0;
   name[(size_t)n - strlen("_inv")] = 0;
   t->scale = tensors_find(all, name);
-  if (t->scale && (format_infos[t->scale->format].elements != 1 || t->scale->format == FORMAT_F8 ||
-                   (t->scale->rows * t->scale->cols != 1 && t->scale->rows * t->scale->cols != t->rows)))
+  if (t->scale && (!is_number(t->scale) || (t->scale->rows * t->scale->cols != 1 && t->scale->rows * t->scale->cols != t->rows)))
     return fail_with(fail, "tensor %s: one number, or one for each of %llu rows, is expected", name, (unsigned long long)t->rows);
   return 0;
 }

@@ -21,8 +21,10 @@ struct Tensor {
   uint64_t rows, cols;
   const uint8_t *data;
   size_t size;                  /* bytes */
-  const Tensor *scale;          /* of 8-bit floats, by which they are multiplied: one number for all, or one for each row; NULL: none */
+  const Tensor *scale;          /* of 8-bit floats, by which they are multiplied: one number for all, one for each row or block; NULL: none */
+  bool blocks;                  /* scale has one for each block of 128 x 128, those at the edges smaller */
 };
+enum { BLOCK_EXTENT = 128 };
 typedef struct Tensors { Tensor *at; size_t count; } Tensors;
 
 /* Sets a tensor's data to its bytes behind `base`, of which there are so many; extents that no such file can have, rows that are no whole

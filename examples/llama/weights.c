@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 enum { PACKERS_MAX = 16, PACKED_ALONE = 1 << 20 };        /* threads that pack a matrix; numbers that are not worth another */
+enum { TALL = 8, LONG = BLOCK_EXTENT };                   /* rows and numbers that share a scale, as kernels.tile has them */
 
 /* Where a row goes: words (or f16 numbers, or bytes), a scale for each group, mins; of 8-bit floats one scale. */
 typedef struct Row { uint32_t *words; uint16_t *scales, *mins; float *scale; } Row;
 typedef struct FormInfo { uint32_t group, bits; bool mins; } FormInfo;
 static const FormInfo form_infos[FORM_COUNT] = {
-  [FORM_DENSE] = {0, 16, false}, [FORM_F8] = {0, 8, false}, [FORM_U4] = {32, 4, true}, [FORM_I8] = {32, 8, false}, [FORM_I8_16] = {16, 8, false}};
+  [FORM_DENSE] = {0, 16, false}, [FORM_F8] = {0, 8, false}, [FORM_F8_BLOCKS] = {0, 8, false},
+  [FORM_U4] = {32, 4, true}, [FORM_I8] = {32, 8, false}, [FORM_I8_16] = {16, 8, false}};
 
 size_t
 matrix_bytes(const Matrix *m)
@@ -111,12 +113,23 @@ row_of(const Tensor *t, uint64_t row)
   return t->data + row * (t->size / t->rows);
 }
 
-/* Of a row of 8-bit floats. */
+static Form
+form_of(const Tensor *t)
+{
+  return t->blocks ? FORM_F8_BLOCKS : takers[t->format].form;
+}
+
+/* Of an 8-bit float. */
 static float
-scale_of(const Tensor *t, uint64_t row)
+scale_of(const Tensor *t, uint64_t row, uint64_t col)
 {
   const Tensor *s = t->scale;
-  return s ? dense_value(s, s->data + (s->rows * s->cols == 1 ? 0 : row) * format_infos[s->format].bytes) : 1;
+  uint64_t at = 0;
+  if (t->blocks)
+    at = row / BLOCK_EXTENT * s->cols + col / BLOCK_EXTENT;
+  else if (s)
+    at = s->rows * s->cols == 1 ? 0 : row;
+  return s ? dense_value(s, s->data + at * format_infos[s->format].bytes) : 1;
 }
 
 void
@@ -124,12 +137,11 @@ tensor_row(const Tensor *t, uint64_t row, float *out)
 {
   const FormatInfo *f = &format_infos[t->format];
   const uint8_t *p = row_of(t, row);
-  uint32_t group = form_infos[takers[t->format].form].group;
-  float scale = scale_of(t, row);
+  uint32_t group = form_infos[form_of(t)].group;
   Block b = {.q = {0}};
   for (uint64_t at = 0; at < t->cols; at += f->elements, p += f->bytes) {
     if (!takers[t->format].take) {
-      out[at] = dense_value(t, p) * scale;
+      out[at] = dense_value(t, p) * scale_of(t, row, at);
       continue;
     }
     takers[t->format].take(p, &b);
@@ -154,11 +166,13 @@ pack_dense(const Tensor *t, uint64_t row, uint16_t *to, Fail *fail)
   return 0;
 }
 
+/* Scales are written with the first of the rows that share them. */
 static int
 pack_f8(const Tensor *t, uint64_t row, const Row *to, Fail *fail)
 {
   const uint8_t *p = row_of(t, row);
-  *to->scale = scale_of(t, row);
+  for (uint64_t at = 0, i = 0; to->scale && at < t->cols; at += t->blocks ? LONG : t->cols)
+    to->scale[i++] = scale_of(t, row, at);
   for (uint64_t i = 0; i < t->cols; i++)
     if ((p[i] & 0x7f) == 0x7f)
       return fail_with(fail, "tensor %.*s: row %llu has no number at %llu", TEXT_ARGS(t->name), (unsigned long long)row, (unsigned long long)i);
@@ -170,7 +184,7 @@ static void
 pack_grouped(const Tensor *t, uint64_t row, const Row *to)
 {
   const FormatInfo *f = &format_infos[t->format];
-  const FormInfo *form = &form_infos[takers[t->format].form];
+  const FormInfo *form = &form_infos[form_of(t)];
   const uint8_t *p = row_of(t, row);
   Block b = {.q = {0}};
   uint32_t per = 32 / form->bits, mask = (1u << form->bits) - 1;
@@ -194,6 +208,30 @@ typedef struct Packed { uint32_t *w; uint16_t *scales, *mins; float *row_scales;
 /* Rows from `from` to before `to` of the tensors below each other, by one thread. */
 typedef struct Share { const Tensor *const *tensors; const Matrix *m; const Packed *p; uint64_t from, to; int status; Fail fail; } Share;
 
+static bool
+is_f8(Form f)
+{
+  return f == FORM_F8 || f == FORM_F8_BLOCKS;
+}
+
+static size_t
+row_scales_count(const Matrix *m)
+{
+  size_t rows = (size_t)m->rows;
+  if (m->form == FORM_F8_BLOCKS)
+    return (rows + TALL - 1) / TALL * (((size_t)m->cols + LONG - 1) / LONG);
+  return m->form == FORM_F8 ? rows : 0;
+}
+
+/* NULL where the row has none of its own. */
+static float *
+scales_of_row(const Matrix *m, float *all, uint64_t row)
+{
+  if (m->form == FORM_F8_BLOCKS)
+    return row % TALL ? NULL : all + row / TALL * (((size_t)m->cols + LONG - 1) / LONG);
+  return m->form == FORM_F8 ? all + row : NULL;
+}
+
 static void *
 pack_share(void *user)
 {
@@ -206,10 +244,10 @@ pack_share(void *user)
     for (; row - first >= (*t)->rows; t++)
       first += (*t)->rows;
     uint32_t *words = s->p->w + row * row_words;
-    Row to = {words, s->p->scales + row * row_groups, s->p->mins + row * row_groups, s->m->form == FORM_F8 ? s->p->row_scales + row : NULL};
+    Row to = {words, s->p->scales + row * row_groups, s->p->mins + row * row_groups, scales_of_row(s->m, s->p->row_scales, row)};
     if (s->m->form == FORM_DENSE)
       s->status = pack_dense(*t, row - first, (uint16_t *)words, &s->fail);
-    else if (s->m->form == FORM_F8)
+    else if (is_f8(s->m->form))
       s->status = pack_f8(*t, row - first, &to, &s->fail);
     else
       pack_grouped(*t, row - first, &to);
@@ -254,7 +292,7 @@ pack(const Tensor *const *tensors, const Matrix *m, Packed *p, Fail *fail)
   p->w = calloc(p->w_bytes, 1);
   p->scales = calloc(p->group_bytes + 1, 1);
   p->mins = calloc(p->group_bytes + 1, 1);
-  p->row_bytes = m->form == FORM_F8 ? (size_t)m->rows * sizeof *p->row_scales : 0;
+  p->row_bytes = row_scales_count(m) * sizeof *p->row_scales;
   p->row_scales = calloc(p->row_bytes + 1, 1);
   if (!p->w || !p->scales || !p->mins || !p->row_scales)
     return fail_with(fail, "tensor %.*s: no memory for %zu bytes", TEXT_ARGS(tensors[0]->name), p->w_bytes);
@@ -267,7 +305,7 @@ send(Gpu *g, const Packed *p, const char *name, Matrix *m, Fail *fail)
   m->w = gpu_put(g, p->w, p->w_bytes, name, fail);
   if (!m->w || m->form == FORM_DENSE)
     return m->w ? 0 : -1;
-  if (m->form == FORM_F8) {
+  if (is_f8(m->form)) {
     m->scales = gpu_put(g, p->row_scales, p->row_bytes, name, fail);
     return m->scales ? 0 : -1;
   }
@@ -285,12 +323,15 @@ matrix_load(Gpu *g, const Tensor *const *tensors, int count, Matrix *out, Fail *
   char name[NAME_SHOWN + 1];
   Packed p = {0};
   snprintf(name, sizeof name, "%.*s", TEXT_ARGS(tensors[0]->name));
-  for (int i = 0; i < count; i++)
+  for (int i = 0; i < count; i++) {
+    if (tensors[i]->blocks && rows % TALL)
+      return fail_with(fail, "tensor %s: its %llu rows are no multiple of %d", name, (unsigned long long)rows, TALL);
     rows += tensors[i]->rows;
+  }
   if (rows > INT32_MAX || tensors[0]->cols % 32)
     return fail_with(fail, "tensor %s: %llu rows of %llu; rows have to be multiples of 32", name, (unsigned long long)rows,
                      (unsigned long long)tensors[0]->cols);
-  *out = (Matrix){.form = takers[tensors[0]->format].form, .rows = (int32_t)rows, .cols = (int32_t)tensors[0]->cols};
+  *out = (Matrix){.form = form_of(tensors[0]), .rows = (int32_t)rows, .cols = (int32_t)tensors[0]->cols};
   int status = pack(tensors, out, &p, fail);
   if (!status)
     status = send(g, &p, name, out, fail);
@@ -306,7 +347,7 @@ linear_load(Gpu *g, const Tensor *const *tensors, int count, Linear *out, Fail *
 {
   *out = (Linear){.cols = (int32_t)tensors[0]->cols};
   for (int from = 0, to; from < count; from = to) {
-    for (to = from + 1; to < count && takers[tensors[to]->format].form == takers[tensors[from]->format].form;)
+    for (to = from + 1; to < count && form_of(tensors[to]) == form_of(tensors[from]);)
       to++;
     if (matrix_load(g, tensors + from, to - from, &out->part[out->count], fail))
       return -1;
@@ -365,9 +406,11 @@ matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Ti
 #define WIDE(kernel) (g->wide ? CALL(kernel##_WIDEtrue) : CALL(kernel##_WIDEfalse))
 #define DENSE(kernel) (gated ? WIDE(kernel##_NORMtrue_GATEDtrue) : p->gain ? WIDE(kernel##_NORMtrue_GATEDfalse) : WIDE(kernel##_NORMfalse_GATEDfalse))
   if (m->form == FORM_DENSE)
-    return DENSE(matvec_dense_Wf16);
+    return DENSE(matvec_dense_Wf16_BLOCKSfalse);
   if (m->form == FORM_F8)
-    return DENSE(matvec_dense_Wf8e4m3);
+    return DENSE(matvec_dense_Wf8e4m3_BLOCKSfalse);
+  if (m->form == FORM_F8_BLOCKS)
+    return DENSE(matvec_dense_Wf8e4m3_BLOCKStrue);
 #undef DENSE
 #undef WIDE
 #undef CALL
@@ -421,6 +464,8 @@ widen(const Gpu *g, const Matrix *m, const tile_f16 **w, TilertError *err)
   TilertStream *s = g->stream;
   tile_f16 *to = gpu_at(g->widened);
   *w = to;
+  if (m->form == FORM_F8_BLOCKS)
+    return widen_blocks(s, gpu_at(m->w), gpu_at(m->scales), to, m->rows, m->cols, err);
   if (m->form == FORM_F8)
     return widen_dense(s, gpu_at(m->w), to, m->rows, m->cols, err);
   if (m->form != FORM_DENSE)
@@ -465,9 +510,10 @@ product_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32
   if (g->wide && M >= MANY_TOKENS)
     return many_launch(g, m, h, y, M, stride, add, err);
   if (m->form == FORM_DENSE)
-    return product_dense_Wf16(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
-  if (m->form == FORM_F8)
-    return product_dense_Wf8e4m3(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
+    return product_dense_Wf16_BLOCKSfalse(s, h, w, scales, y, M, m->rows, m->cols, stride, add, err);
+  if (is_f8(m->form))
+    return (m->form == FORM_F8 ? product_dense_Wf8e4m3_BLOCKSfalse : product_dense_Wf8e4m3_BLOCKStrue)(s, h, w, scales, y, M, m->rows, m->cols, stride,
+                                                                                                       add, err);
   return grouped[m->form].product(s, h, w, scales, mins, y, M, m->rows, m->cols, stride, add, err);
 }
 
@@ -492,8 +538,9 @@ embed_launch(TilertStream *s, const Matrix *m, TilertBuffer *tokens, TilertBuffe
     block = WORDS_BLOCK * 32 / form_infos[m->form].bits;
   uint32_t grid[3] = {(uint32_t)M, (cols + block - 1) / block, 1};
   if (m->form == FORM_DENSE)
-    return embed_dense_Wf16(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
-  if (m->form == FORM_F8)
-    return embed_dense_Wf8e4m3(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
+    return embed_dense_Wf16_BLOCKSfalse(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
+  if (is_f8(m->form))
+    return (m->form == FORM_F8 ? embed_dense_Wf8e4m3_BLOCKSfalse : embed_dense_Wf8e4m3_BLOCKStrue)(s, grid, gpu_at(tokens), gpu_at(m->w),
+                                                                                                    gpu_at(m->scales), gpu_at(x), m->cols, err);
   return grouped[m->form].embed(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), gpu_at(x), m->cols, err);
 }

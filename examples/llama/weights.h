@@ -4,9 +4,9 @@
 #include "gpu.h"
 #include "tensors.h"
 
-/* How a matrix is held: as f16, as 8-bit floats with a scale for each row in f32, or as integers in words of 32 bits, the first of a row lowest,
+/* How a matrix is held: as f16, as 8-bit floats with a scale in f32 for each row or for each 8 rows of 128 numbers, or as integers in words of 32 bits, the first of a row lowest,
  * with a scale for each group along the row, and of u4 a least number: w = q * scale + min. No format loses anything that f16 keeps. */
-typedef enum Form { FORM_DENSE, FORM_F8, FORM_U4, FORM_I8, FORM_I8_16, FORM_COUNT } Form;
+typedef enum Form { FORM_DENSE, FORM_F8, FORM_F8_BLOCKS, FORM_U4, FORM_I8, FORM_I8_16, FORM_COUNT } Form;
 
 typedef struct Matrix {
   Form form;

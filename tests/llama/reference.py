@@ -57,6 +57,13 @@ def random_f8(rng, rows, cols, each):
     return b.tobytes(), scale, f8_values(b) * scale
 
 
+def random_f8_blocks(rng, rows, cols):
+    """The same with a scale for each block of 128 x 128."""
+    b = rng.integers(0, 0x78, (rows, cols), np.uint8) | rng.integers(0, 2, (rows, cols), np.uint8) << 7
+    scale = rng.uniform(0.0002, 0.001, (-(-rows // 128), -(-cols // 128))).astype("<f4")
+    return b.tobytes(), scale, f8_values(b) * scale.repeat(128, 0)[:rows].repeat(128, 1)[:, :cols]
+
+
 def random_tensor(rng, kind, rows, cols, size=1.0):
     """(bytes, the numbers that they mean)."""
     if kind in BLOCKS:
@@ -103,14 +110,18 @@ class Model:
     """config: layers, dim, hidden, heads, kv_heads, head_dim, vocabulary, context, eps, theta, tied. kinds: of a tensor by GGUF's name, "" of others."""
 
     def __init__(self, config, kinds, seed=1):
-        self.config, self.tensors, self.scales = config, {}, {}        # scales: by the names of transformers
+        self.config, self.tensors, self.scales, self.blocks = config, {}, {}, {}       # scales: by the names of transformers
         rng = np.random.default_rng(seed)
         sizes = dict(config, q=config["heads"] * config["head_dim"], kv=config["kv_heads"] * config["head_dim"])
         names = [(f"blk.{i}.{g}", f"model.layers.{i}.{s}", g, r, c) for i in range(config["layers"]) for g, s, r, c in LAYER]
         names += [(g, s, g, r, c) for g, s, r, c in OUTSIDE if g != "output" or not config["tied"]]
         for gguf, safetensors, part, rows, cols in names:
             kind = kinds.get(part, kinds[""]) if rows else "F32"
-            if kind.startswith("F8"):                                   # with a scale for each row, but of keys, which have one
+            if kind == "F8_BLOCKS":
+                kind = "F8_E4M3"
+                data, scale, values = random_f8_blocks(rng, sizes[rows], sizes[cols])
+                self.blocks[safetensors] = scale
+            elif kind.startswith("F8"):                                   # with a scale for each row, but of keys, which have one
                 kind = "F8_E4M3"
                 data, self.scales[safetensors], values = random_f8(rng, sizes[rows], sizes[cols], part != "attn_k")
             else:
@@ -169,6 +180,8 @@ class Model:
             all_[name + ".weight"] = (kind, v.shape, data)
         for name, scale in self.scales.items():
             all_[name + ".weight_scale"] = ("F32", scale.shape, scale.tobytes())
+        for name, scale in self.blocks.items():
+            all_[name + ".weight_scale_inv"] = ("F32", scale.shape, scale.tobytes())
         os.makedirs(folder, exist_ok=True)
         files = ["model.safetensors"] if parts == 1 else [f"model-{i + 1:05}-of-{parts:05}.safetensors" for i in range(parts)]
         for i, file in enumerate(files):

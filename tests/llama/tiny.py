@@ -23,6 +23,9 @@ CASES = [
     ("f16, bf16, f32", dict(SHAPE, heads=2, kv_heads=1, head_dim=128, tied=False), {"": "BF16", "ffn_up": "F16", "attn_q": "F32"}, 18, 3, "both"),
     ("8-bit floats", dict(WIDE, head_dim=64), {"": "F8_E4M3", "token_embd": "BF16"}, 19, 3, 1),
     ("8-bit floats in three files, tied", SHAPE, {"": "F8_E4M3", "ffn_up": "F16"}, 1, 2, 3),
+    ("8-bit floats in blocks", dict(WIDE, heads=8, kv_heads=2, head_dim=56, hidden=416, vocabulary=301), {"": "F8_BLOCKS"}, 19, 3, 1),
+    ("8-bit floats in blocks, rows and none", dict(SHAPE, kv_heads=1, heads=4, dim=160, head_dim=24),
+     {"": "F8_E4M3", "ffn_up": "F8_BLOCKS", "attn_k": "F8_BLOCKS", "attn_v": "BF16", "ffn_down": "F8_BLOCKS"}, 80, 2, 1),
     # Pieces of many tokens, whose products and attention a GPU does by tiles of 128 rows.
     ("many tokens, 4 bits", dict(WIDE, heads=4, kv_heads=2, head_dim=64), {"": "Q4_1", "attn_v": "Q6_K"}, 90, 2, "gguf"),
     ("many tokens, f16, groups of three", dict(SHAPE, heads=6, kv_heads=2, head_dim=128, dim=96), {"": "F16"}, 77, 2, "gguf"),
@@ -126,6 +129,10 @@ with tempfile.TemporaryDirectory() as folder:
     model.scales["model.layers.1.mlp.up_proj"] = model.scales["model.layers.1.mlp.up_proj"][:5]
     model.write_safetensors(parts)
     refused("tensor model.layers.1.mlp.up_proj.weight_scale: one number, or one for each of 96 rows, is expected", parts, "--ids=1", device)
+    model = reference.Model(SHAPE, {"": "F8_BLOCKS"})
+    model.blocks["model.layers.0.mlp.up_proj"] = model.blocks["model.layers.0.mlp.up_proj"].repeat(2, 0)
+    model.write_safetensors(parts)
+    refused("up_proj.weight_scale_inv: 1 x 1 numbers, one for each block of 128 x 128, are expected", parts, "--ids=1", device)
     model = reference.Model(SHAPE, {"": "F8_E4M3", "token_embd": "BF16"})
     name, kind, data, values = model.tensors["blk.0.ffn_down"]
     model.tensors["blk.0.ffn_down"] = (name, kind, data[:200] + bytes([0x7f]) + data[201:], values)
