@@ -56,6 +56,7 @@ PARTS = {
     "chains": ["decode"],
     "decoding": ["decode_attention", "small_m"],
     "recurrences": ["mamba2"],
+    "drawing": ["sampling"],
     "llama": ["llama"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
     "runtime": ["graph", "windows", "streams"],
@@ -1127,6 +1128,40 @@ def radix_sort():
             if with_places:
                 check(f"radix_sort {name} places", to, places, 1e-9)
             alone("radix_sort", name, space[cfg], cfg, n, "numbers/ns", (lambda: torch.sort(x, stable=True)) if with_places else None)
+
+
+def kept_by_torch(x, t, k, p):
+    """Logits / t without what top_k and then top_p leave out, as libraries do it: by a sort."""
+    y = x.float() / t[:, None]
+    y = y.masked_fill(y < y.topk(k, -1).values[:, -1:], -math.inf)
+    ordered, places = y.sort(-1, descending=True)
+    share = ordered.softmax(-1)
+    ordered = ordered.masked_fill(share.cumsum(-1) - share >= p[:, None], -math.inf)
+    return torch.empty_like(y).scatter_(-1, places, ordered)
+
+
+def sampling():
+    """A token for each row of a vocabulary: of all, and of the 50 best and 0.9 of these; torch's by softmax, sort and multinomial."""
+    for rows, n, T in full(((1, 128256, "bf16"), (64, 128256, "bf16"), (256, 128256, "bf16"), (64, 32000, "f32")), ((2, 1000, "bf16"),)):
+        x, t, p = random(T, rows, n) * 3, torch.full((rows,), 0.8, device=D), torch.full((rows,), 0.9, device=D)
+        k, seeds, out = torch.full((rows,), 50, device=D, dtype=torch.int32), torch.arange(rows, device=D, dtype=torch.int64), torch.full((rows,), -1, device=D, dtype=torch.int32)
+        space = [(B, w) for B, w in ((1024, 4), (2048, 8), (4096, 8), (4096, 16), (8192, 16), (8192, 32))]
+        for name, kernel_of, theirs in (
+                ("of all", lambda B, w: kernel("sampling.tile", "sample_gumbel", T=T, BLOCK=B, warps=w).bind(rows, x, t, seeds, out, n),
+                 lambda: torch.multinomial((x.float() / t[:, None]).softmax(-1), 1)),
+                ("top_k 50, top_p 0.9", lambda B, w: kernel("sampling.tile", "sample_kept", T=T, BLOCK=B, warps=w).bind(rows, x, t, seeds, out, rows, n, None, k, p),
+                 lambda: torch.multinomial(kept_by_torch(x, t, 50, p).softmax(-1), 1))):
+            case = f"{T} {rows} x {n}, {name}"
+            case_begins("sampling", case)
+            make = {c: (lambda c=c, f=kernel_of: f(*c)) for c in space}
+            _, cfg = best(make.items())
+            out.fill_(-1)
+            make[cfg]()()
+            y = kept_by_torch(x, t, 50, p) if "top" in name else x.float()
+            sync()
+            if not bool(torch.isfinite(y.gather(-1, out.long()[:, None])).all()):
+                failures.append(f"sampling {case}: a token that is left out")
+            alone("sampling", case, make[cfg], cfg, None, "ms", theirs, better="less")
 
 
 def gather():

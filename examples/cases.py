@@ -979,6 +979,43 @@ def sample_gumbel(dev, rng, rows, n, dtype="f32", **defines):
     return Run(call, [("tokens", out.numpy(), token, 0)], bytes=x.nbytes)
 
 
+def uniform_words(n, seed):
+    """What rand_row gives for elements 0 to n - 1, in the middle of its 2^-24."""
+    i = np.arange(n, dtype=np.uint64)
+    return (np.stack(philox(i >> np.uint64(2), int(seed)))[(i & np.uint64(3)).astype(np.int64), np.arange(n)] >> np.uint64(8)) * 2.0**-24 + 2.0**-25
+
+
+def sample_kept(dev, rng, rows, n, dtype="f32", least=True, k=True, p=True, distinct=None, **defines):
+    """Temperature, min_p, top_k and top_p by row, equal logits together; what is kept is drawn from by the same random numbers."""
+    x, v = given(rng, (rows, n), dtype, 3)
+    if distinct:
+        x = x[:, rng.integers(0, distinct, n)]
+        v = WIDE[dtype](x)
+    t = rng.choice([0.0, 0.5, 1.0, 2.0], rows).astype(np.float32)
+    min_p, top_p = rng.uniform(0, 0.02, rows).astype(np.float32), rng.choice([0.3, 0.9, 0.99, 1.0], rows).astype(np.float32)
+    top_k, seeds, out = rng.choice([0, 1, 7, 50, n // 2, n], rows).astype(np.int32), rng.integers(0, 1 << 62, rows), poisoned(dev, rows, "i32")
+    kern = kernel(dev, "sampling.tile", "sample_kept", T=dtype, **defines)
+    given_or_none = [dev.array(a) if there else None for a, there in ((min_p, least), (top_k, k), (top_p, p))]
+    call = launch(kern, rows, dev.array(x, dtype), dev.array(t), dev.array(seeds), out, rows, n, *given_or_none)
+    token = np.empty(rows, np.int32)
+    for r in range(rows):
+        y = (v[r].astype(np.float32) * (np.float32(1) / t[r] if t[r] else np.float32(1))).astype(np.float64)
+        share = softmax_reference(y[None])[0]
+        kept = y.max() - y < 64
+        if least:
+            kept &= y - y.max() >= np.log(np.float64(min_p[r]))
+        if k and 0 < top_k[r] < n:
+            last = np.sort(np.where(kept, y, -np.inf))[::-1][top_k[r] - 1]
+            kept &= y >= last
+        if p and top_p[r] < 1:
+            there = np.where(kept, share, 0)
+            order = np.argsort(-y, kind="stable")
+            upto = np.cumsum(there[order])
+            kept &= y >= y[order][np.argmax(upto >= np.float64(top_p[r]) * there.sum())]
+        token[r] = np.argmax(np.where(kept, y - np.log(-np.log1p(-uniform_words(n, seeds[r]))), -np.inf) if t[r] else v[r])
+    return Run(call, [("tokens", out.numpy(), token, 0)], bytes=x.nbytes)
+
+
 def sample_top(dev, rng, rows, n, K=16, dtype="f32", **defines):
     x, v = given(rng, (rows, n), dtype, 2)
     t, p, seeds, out = rng.uniform(0.3, 2, rows).astype(np.float32), rng.uniform(0.05, 1, rows).astype(np.float32), rng.integers(0, 1 << 62, rows), poisoned(dev, rows, "i32")
@@ -1122,6 +1159,9 @@ CASES = [
     Case("grouped_boxes", lambda dev, rng, **s: matmul_grouped(dev, rng, name="grouped_boxes", **s), [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72), (20, 72, 0)), programs=3), dict(sizes=((16, 16, 16),), programs=2), dict(sizes=((200, 136, 264), (64, 64, 64)), BM=128, BN=64, programs=1)],
          [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
     Case("sample_gumbel", sample_gumbel, [dict(rows=5, n=3000), dict(rows=3, n=100, dtype="bf16")], [dict(rows=256, n=128256), dict(rows=50, n=1000, dtype="f16")]),
+    Case("sample_kept", sample_kept, [dict(rows=12, n=3000, BLOCK=1024), dict(rows=8, n=5000, dtype="bf16", BLOCK=2048, warps=4), dict(rows=6, n=1000, distinct=5), dict(rows=4, n=1)] +
+         grid(rows=(4,), n=(700,), least=(False, True), k=(False, True), p=(False, True), BLOCK=(512,), warps=(4,)),
+         [dict(rows=64, n=128256), dict(rows=256, n=32000, dtype="bf16"), dict(rows=100, n=151936, dtype="f16", least=False), dict(rows=8, n=1000, distinct=3)]),
     Case("sample_top", sample_top, [dict(rows=6, n=500), dict(rows=3, n=64, K=64), dict(rows=4, n=10, dtype="f16")], [dict(rows=256, n=8192, K=64), dict(rows=64, n=500)]),
     Case("attention", attention, [dict(heads=2, S=256)] + grid(heads=(1,), S=(200, 64), D=(64, 128), causal=(False, True), BM=(64,), BN=(32,)) +
          # two warpgroups with a team that copies: one block, a part of one, several, some more than the ring has slots
