@@ -2,7 +2,8 @@
 #include "unicode.h"
 #include <string.h>
 
-enum { NO_TOKEN = -1, TOKENS_MOST = 1 << 24, CONTROL_TYPE = 3 };
+enum { NO_TOKEN = -1, TOKENS_MOST = 1 << 24 };
+enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_BYTE = 6 };               /* tokenizer.ggml.token_type */
 
 /* ---- tables ---- */
 
@@ -74,6 +75,13 @@ pair_slot(const Tokenizer *t, uint64_t key)
   return &t->merges[i];
 }
 
+const Slot *
+tokenizer_merge(const Tokenizer *t, int32_t left, int32_t right)
+{
+  const Slot *s = pair_slot(t, pair_key(left, right));
+  return s->key ? s : NULL;
+}
+
 /* ---- the alphabet ---- */
 
 /* The character of a byte: itself where it can be seen, the others are counted from 256 on. */
@@ -111,12 +119,12 @@ find_bytes(Tokenizer *t)
 static int
 start(Memory *memory, Tokenizer *t, size_t count, Fail *fail)
 {
-  *t = (Tokenizer){.count = count, .begin = NO_TOKEN, .end = NO_TOKEN};
+  *t = (Tokenizer){.count = count, .begin = NO_TOKEN, .end = NO_TOKEN, .unknown = NO_TOKEN};
   if (!count || count > TOKENS_MOST)
     return fail_with(fail, "tokenizer: a vocabulary of %zu", count);
   t->pieces = memory_take(memory, count, sizeof *t->pieces, fail);
-  t->control = t->pieces ? memory_take(memory, count, 1, fail) : NULL;
-  return t->control ? 0 : -1;
+  t->kind = t->pieces ? memory_take(memory, count, 1, fail) : NULL;
+  return t->kind ? 0 : -1;
 }
 
 static int
@@ -200,6 +208,19 @@ strings_of(const Gguf *g, const char *key, Fail *fail)
   return NULL;
 }
 
+/* <0x00> to <0xFF>, those that are there. */
+static void
+find_byte_pieces(Tokenizer *t)
+{
+  static const char digits[] = "0123456789ABCDEF";
+  for (int b = 0; b < 256; b++) {
+    char name[] = {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
+    t->byte_token[b] = tokenizer_find(t, (Text){name, sizeof name});
+    if (t->byte_token[b] >= 0)
+      t->kind[t->byte_token[b]] = TOKEN_BYTE;
+  }
+}
+
 static int
 gguf_controls(Tokenizer *t, const Gguf *g, Fail *fail)
 {
@@ -208,27 +229,62 @@ gguf_controls(Tokenizer *t, const Gguf *g, Fail *fail)
     return 0;
   if (!types->is_array || types->type != GGUF_I32 || types->count != t->count)
     return fail_with(fail, "metadata tokenizer.ggml.token_type: a number for each token is expected");
-  for (size_t i = 0; i < t->count; i++)
-    t->control[i] = gguf_element(types, i) == CONTROL_TYPE;
+  for (size_t i = 0; i < t->count; i++) {
+    int64_t type = gguf_element(types, i);
+    t->kind[i] = type == TYPE_CONTROL || type == TYPE_UNKNOWN ? TOKEN_CONTROL : type == TYPE_BYTE ? TOKEN_BYTE : TOKEN_TEXT;
+  }
   return 0;
+}
+
+static int
+gguf_flag(const Gguf *g, const char *key, bool otherwise)
+{
+  const GgufValue *v = gguf_find(g, key);
+  return v && !v->is_array && v->type == GGUF_BOOL ? gguf_element(v, 0) != 0 : otherwise;
 }
 
 static int
 gguf_ends(Tokenizer *t, const Gguf *g, Fail *fail)
 {
   uint64_t begin, end;
-  const GgufValue *add = gguf_find(g, "tokenizer.ggml.add_bos_token");
-  t->add_begin = add && !add->is_array && add->type == GGUF_BOOL && gguf_element(add, 0);
+  t->add_begin = gguf_flag(g, "tokenizer.ggml.add_bos_token", t->pieced);
   return gguf_integer(g, "tokenizer.ggml.bos_token_id", UINT64_MAX, &begin, fail) || check_token(t, "what begins a text", begin, &t->begin, fail) ||
          gguf_integer(g, "tokenizer.ggml.eos_token_id", UINT64_MAX, &end, fail) || check_token(t, "what ends a text", end, &t->end, fail) ? -1 : 0;
+}
+
+/* Pieces with a score each. */
+static int
+pieces_from_gguf(Memory *memory, const Gguf *g, Tokenizer *out, Fail *fail)
+{
+  uint64_t unknown;
+  const GgufValue *pieces = strings_of(g, "tokenizer.ggml.tokens", fail), *scores = gguf_find(g, "tokenizer.ggml.scores");
+  if (!pieces || start(memory, out, (size_t)pieces->count, fail))
+    return -1;
+  if (!scores || !scores->is_array || scores->type != GGUF_F32 || scores->count != out->count)
+    return fail_with(fail, "metadata tokenizer.ggml.scores: a number for each token is expected");
+  out->scores = memory_take(memory, out->count, sizeof *out->scores, fail);
+  if (!out->scores)
+    return -1;
+  memcpy(out->scores, scores->at, out->count * sizeof *out->scores);
+  memcpy(out->pieces, pieces->strings, out->count * sizeof *out->pieces);
+  out->pieced = true;
+  out->add_space = gguf_flag(g, "tokenizer.ggml.add_space_prefix", true);
+  if (index_pieces(memory, out, fail) || gguf_controls(out, g, fail) || gguf_ends(out, g, fail) ||
+      gguf_integer(g, "tokenizer.ggml.unknown_token_id", UINT64_MAX, &unknown, fail))
+    return -1;
+  find_byte_pieces(out);
+  return check_token(out, "what is unknown", unknown, &out->unknown, fail);
 }
 
 int
 tokenizer_from_gguf(Memory *memory, const Gguf *g, Tokenizer *out, Fail *fail)
 {
   const GgufValue *model = gguf_find(g, "tokenizer.ggml.model");
-  if (!model || model->is_array || model->type != GGUF_STRING || !text_is(model->strings[0], "gpt2"))
-    return fail_with(fail, "metadata tokenizer.ggml.model: gpt2 (byte-level BPE) is what can be read");
+  bool known = model && !model->is_array && model->type == GGUF_STRING;
+  if (known && text_is(model->strings[0], "llama"))
+    return pieces_from_gguf(memory, g, out, fail);
+  if (!known || !text_is(model->strings[0], "gpt2"))
+    return fail_with(fail, "metadata tokenizer.ggml.model: gpt2 (byte-level BPE) and llama (SentencePiece's pieces) are what can be read");
   const GgufValue *pieces = strings_of(g, "tokenizer.ggml.tokens", fail), *merges = pieces ? strings_of(g, "tokenizer.ggml.merges", fail) : NULL;
   if (!merges || start(memory, out, (size_t)pieces->count, fail) || start_merges(memory, out, (size_t)merges->count, fail))
     return -1;
@@ -273,7 +329,7 @@ json_pieces(Tokenizer *t, const Json *vocabulary, const Json *added, Fail *fail)
     if (!json_integer(json_member(e, "id"), &id) || id >= t->count || !content || content->kind != JSON_STRING)
       return fail_with(fail, "tokenizer.json: added_tokens: a number and a content are expected");
     t->pieces[id] = content->text;
-    t->control[id] = special && special->kind == JSON_TRUE;
+    t->kind[id] = special && special->kind == JSON_TRUE ? TOKEN_CONTROL : TOKEN_TEXT;
   }
   return 0;
 }
@@ -311,6 +367,19 @@ json_ends(Tokenizer *t, const Json *config, Fail *fail)
   return check_token(t, "what begins a text", begin, &t->begin, fail) || check_token(t, "what ends a text", end, &t->end, fail) ? -1 : 0;
 }
 
+/* Whether a normalizer or pre-tokenizer, or one of a sequence, puts a space in front of a text. */
+static bool
+json_adds_space(const Json *j, const char *list)
+{
+  const Json *type = json_member(j, "type"), *scheme = json_member(j, "prepend_scheme"), *all = json_member(j, list);
+  if (type && text_is(type->text, "Metaspace"))
+    return !scheme || !text_is(scheme->text, "never");
+  bool adds = type && text_is(type->text, "Prepend");
+  for (const Json *e = all ? all->first : NULL; e && !adds; e = e->next)
+    adds = json_adds_space(e, list);
+  return adds;
+}
+
 int
 tokenizer_from_json(Memory *memory, const Json *j, const Json *config, Tokenizer *out, Fail *fail)
 {
@@ -327,6 +396,16 @@ tokenizer_from_json(Memory *memory, const Json *j, const Json *config, Tokenizer
   if (start(memory, out, (size_t)count, fail) || json_pieces(out, vocabulary, added, fail) || index_pieces(memory, out, fail) ||
       json_merges(memory, out, json_member(model, "merges"), fail))
     return -1;
+  const Json *fallback = json_member(model, "byte_fallback");
+  if (fallback && fallback->kind == JSON_TRUE) {
+    const Json *unknown = json_member(model, "unk_token");
+    out->pieced = true;
+    out->add_space = json_adds_space(json_member(j, "normalizer"), "normalizers") || json_adds_space(json_member(j, "pre_tokenizer"), "pretokenizers");
+    out->unknown = unknown && unknown->kind == JSON_STRING ? tokenizer_find(out, unknown->text) : NO_TOKEN;
+    out->add_begin = post_type != NULL;
+    find_byte_pieces(out);
+    return json_ends(out, config, fail);
+  }
   out->words = json_words(json_member(j, "pre_tokenizer"));
   out->add_begin = post_type && !text_is(post_type->text, "ByteLevel");         /* a template, which puts it there */
   find_bytes(out);
@@ -394,6 +473,8 @@ int
 tokenizer_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fail *fail)
 {
   const char *end = text.at + text.len;
+  if (t->pieced)
+    return pieces_encode(t, text, out, memory, fail);
   for (const char *at = text.at; at < end;) {
     size_t n = word_length(t->words, at, end);
     n = n > WORD_LONGEST ? WORD_LONGEST : n;
@@ -404,12 +485,32 @@ tokenizer_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fai
   return 0;
 }
 
+/* U+2581 is a space. */
+static size_t
+decode_piece(Text piece, char *out, size_t size)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < piece.len && n < size; n++) {
+    bool space = piece.len - i >= 3 && !memcmp(piece.at + i, "\xe2\x96\x81", 3);
+    out[n] = space ? ' ' : piece.at[i];
+    i += space ? 3 : 1;
+  }
+  return n;
+}
+
 size_t
 tokenizer_decode(const Tokenizer *t, int32_t token, char *out, size_t size)
 {
   size_t n = 0;
-  if (token < 0 || (size_t)token >= t->count || t->control[token])
+  if (token < 0 || (size_t)token >= t->count || t->kind[token] == TOKEN_CONTROL)
     return 0;
+  if (t->pieced && t->kind[token] != TOKEN_BYTE)
+    return decode_piece(t->pieces[token], out, size);
+  for (int b = 0; t->pieced && b < 256; b++)
+    if (t->byte_token[b] == token && size) {
+      out[0] = (char)b;
+      return 1;
+    }
   const char *at = t->pieces[token].at, *end = at + t->pieces[token].len;
   while (at < end && n < size) {
     Char c = char_at(at, end);

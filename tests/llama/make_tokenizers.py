@@ -1,7 +1,7 @@
 """make_tokenizers.py: write tests/llama/tokenizers: small tokenizers of each kind, trained by the package tokenizers (0.23), and what it makes
-of some texts, with which tokenizer_test.c is compared. With GGUF OUT: tokenizer.json of that file's tokenizer and texts, in the folder OUT."""
-import json, os, random, sys
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+of some texts, with which tokenizer_test.c is compared; --pieces: those of SentencePiece alone. With GGUF OUT: tokenizer.json of that file's tokenizer and texts, in the folder OUT."""
+import io, json, os, random, struct, sys
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.dirname(os.path.dirname(here))
@@ -29,6 +29,58 @@ def write(folder, name, tokenizer, texts):
         f.write("\n")
 
 
+# ---- pieces, by the package sentencepiece (0.2) ----
+
+def train_pieces(texts):
+    import sentencepiece as sp
+    model = io.BytesIO()
+    sp.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, vocab_size=700, model_type="bpe", byte_fallback=True, character_coverage=0.98,
+                                  normalization_rule_name="identity", remove_extra_whitespaces=False, max_sentence_length=1 << 20, minloglevel=2,
+                                  split_digits=True, allow_whitespace_only_pieces=True)
+    return sp.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def write_pieces_gguf(path, p):
+    """As a file of metadata alone."""
+    text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
+    n = p.get_piece_size()
+    kinds = [2 if p.is_unknown(i) else 3 if p.is_control(i) else 6 if p.is_byte(i) else 1 for i in range(n)]
+    values = [("model", struct.pack("<I", 8) + text("llama")),
+              ("tokens", struct.pack("<IIQ", 9, 8, n) + b"".join(text(p.id_to_piece(i)) for i in range(n))),
+              ("scores", struct.pack("<IIQ", 9, 6, n) + b"".join(struct.pack("<f", p.get_score(i)) for i in range(n))),
+              ("token_type", struct.pack("<IIQ", 9, 5, n) + b"".join(struct.pack("<i", k) for k in kinds)),
+              ("bos_token_id", struct.pack("<II", 4, p.bos_id())), ("eos_token_id", struct.pack("<II", 4, p.eos_id())),
+              ("unknown_token_id", struct.pack("<II", 4, p.unk_id()))]
+    with open(path, "wb") as f:
+        f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(values)) + b"".join(text("tokenizer.ggml." + k) + v for k, v in values))
+
+
+def fast_pieces(p):
+    """The same as merges, in the order of the scores of what they give."""
+    names = [p.id_to_piece(i) for i in range(p.get_piece_size())]
+    normal = {w: i for i, w in enumerate(names) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i))}
+    merges = [(p.get_score(i), -normal[w[:k]], (w[:k], w[k:])) for w, i in normal.items() for k in range(1, len(w)) if w[:k] in normal and w[k:] in normal]
+    merges.sort(key=lambda m: m[:2], reverse=True)
+    t = Tokenizer(models.BPE({w: i for i, w in enumerate(names)}, [m[2] for m in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    t.add_special_tokens([AddedToken(w, special=True) for w in ("<unk>", "<s>", "</s>")])
+    return t
+
+
+def write_pieces(folder, texts):
+    p = train_pieces([open(os.path.join(root, "docs", d)).read() for d in ("tour.md", "plan.md", "fuzzing.md")] + TEXTS * 5)
+    write_pieces_gguf(os.path.join(folder, "pieces.gguf"), p)
+    fast = fast_pieces(p)
+    texts = [t for t in texts if "\0" not in t]
+    for name, ids in (("pieces", p.encode), ("merged_pieces", lambda t: fast.encode(t, add_special_tokens=False).ids)):
+        with open(os.path.join(folder, name + ".cases.json"), "w") as f:
+            json.dump([{"text": t, "ids": ids(t)} for t in texts], f, separators=(",", ":"))
+            f.write("\n")
+    with open(os.path.join(folder, "merged_pieces.json"), "w") as f:
+        json.dump(json.loads(fast.to_str()), f, ensure_ascii=True, separators=(",", ":"))
+        f.write("\n")
+
+
 def of_gguf(path):
     sys.argv[1:] = ["", ""]
     import gguf
@@ -45,6 +97,9 @@ if len(sys.argv) == 3:
     t = of_gguf(path)
     t.save(os.path.join(folder, "smollm.json"))
     write(folder, "smollm", t, TEXTS + random_texts(3000) + [open(os.path.join(root, "docs", d)).read() for d in os.listdir(root + "/docs") if d.endswith(".md")])
+    sys.exit()
+write_pieces(os.path.join(here, "tokenizers"), TEXTS + random_texts(60))
+if sys.argv[1:] == ["--pieces"]:
     sys.exit()
 for name, pre in KINDS.items():
     t = Tokenizer(models.BPE())
