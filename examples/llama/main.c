@@ -2,6 +2,7 @@
  *
  *   llama SmolLM2-135M-Instruct.Q4_1.gguf "Why is the sky blue?" --device=sim
  */
+#include "frames.h"
 #include "options.h"
 #include "rounds.h"
 #include "source.h"
@@ -11,42 +12,7 @@
 
 /* ---- the prompt ---- */
 
-typedef struct Prompt { const Tokenizer *tokenizer; Tokens tokens; Memory *memory; Fail *fail; } Prompt;
-
-static int
-add_text(Prompt *p, const char *text)
-{
-  return tokenizer_encode(p->tokenizer, (Text){text, strlen(text)}, &p->tokens, p->memory, p->fail);
-}
-
-static int
-add_control(Prompt *p, const char *name)
-{
-  int32_t token = tokenizer_find(p->tokenizer, (Text){name, strlen(name)});
-  return token < 0 ? fail_with(p->fail, "tokenizer: there is no token %s", name) : tokens_add(&p->tokens, token, p->memory, p->fail);
-}
-
-/* How a message of a chat is framed: in front of the role, between it and the text, behind the text. */
-typedef struct Frame { const char *open, *close, *gap, *end, *after; } Frame;
-static const Frame frames[] = {{"<|im_start|>", NULL, "\n", "<|im_end|>", "\n"}, {"<|start_header_id|>", "<|end_header_id|>", "\n\n", "<|eot_id|>", ""}};
-
-static int
-add_message(Prompt *p, const Frame *f, const char *role, const char *text)
-{
-  if (add_control(p, f->open) || add_text(p, role) || (f->close && add_control(p, f->close)) || add_text(p, f->gap))
-    return -1;
-  return text && (add_text(p, text) || add_control(p, f->end) || add_text(p, f->after)) ? -1 : 0;
-}
-
-static int
-add_chat(Prompt *p, const Options *o)
-{
-  for (size_t i = 0; i < sizeof frames / sizeof *frames; i++)
-    if (tokenizer_find(p->tokenizer, (Text){frames[i].open, strlen(frames[i].open)}) >= 0)
-      return add_message(p, &frames[i], "system", o->system) || add_message(p, &frames[i], "user", o->prompt) ||
-             add_message(p, &frames[i], "assistant", NULL) ? -1 : 0;
-  return add_text(p, o->prompt);
-}
+typedef struct Prompt { const Tokenizer *tokenizer; Text chat; Tokens tokens; Memory *memory; Fail *fail; } Prompt;
 
 /* Whether a tokenizer is needed. */
 static bool
@@ -77,9 +43,11 @@ make_prompt(Prompt *p, const Options *o, uint64_t vocabulary)
     return 0;
   if (o->ids)
     return add_ids(p, o->ids, vocabulary);
+  if (!o->raw)
+    return frames_encode(p->tokenizer, p->chat, o->system, o->prompt, &p->tokens, p->memory, p->fail);
   if (p->tokenizer->add_begin && p->tokenizer->begin >= 0 && tokens_add(&p->tokens, p->tokenizer->begin, p->memory, p->fail))
     return -1;
-  return o->raw ? add_text(p, o->prompt) : add_chat(p, o);
+  return tokenizer_encode(p->tokenizer, (Text){o->prompt, strlen(o->prompt)}, &p->tokens, p->memory, p->fail);
 }
 
 /* ---- the text ---- */
@@ -98,7 +66,7 @@ print_token(const Options *o, const Tokenizer *t, int32_t token)
 static bool
 is_end(const Tokenizer *t, int32_t token)
 {
-  static const char *const ends[] = {"<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>"};
+  static const char *const ends[] = {"<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<|end|>"};
   bool end = token == t->end;
   for (size_t i = 0; t->count && i < sizeof ends / sizeof *ends; i++)
     end = end || token == tokenizer_find(t, (Text){ends[i], strlen(ends[i])});
@@ -150,11 +118,11 @@ run(const Options *o, Gpu *gpu, Source *source, Memory *memory, Fail *fail)
 {
   Model model;
   Session session;
-  Prompt prompt = {&source->tokenizer, {0}, memory, fail};
+  Prompt prompt = {.tokenizer = &source->tokenizer, .memory = memory, .fail = fail};
   double began = seconds_now();
   if (source_open(source, o->model, reads_text(o), memory, fail) || gpu_open(gpu, o->device, o->wide, fail) ||
       model_load(gpu, memory, &source->config, &source->tensors, source->gguf, o->context, &model, fail) ||
-      make_prompt(&prompt, o, model.vocabulary))
+      (prompt.chat = source->chat, make_prompt(&prompt, o, model.vocabulary)))
     return -1;
   if (reads_text(o) && source->tokenizer.count > model.vocabulary)
     return fail_with(fail, "the tokenizer has %zu tokens, the model %llu", source->tokenizer.count, (unsigned long long)model.vocabulary);

@@ -13,7 +13,7 @@ const char options_help[] =
   "  --temperature=T       0, the default: always the most probable token\n"
   "  --top-k=N --top-p=P   of the N most probable ones (up to 64), those that make up P\n"
   "  --seed=N\n"
-  "  --system=TEXT         what a chat begins with\n"
+  "  --system=TEXT         what a chat begins with (default: what the model's template says)\n"
   "  --raw                 the prompt as it is, no chat\n"
   "  --ids=N,N,...         the prompt as numbers of tokens; numbers come out\n"
   "  --logits=FILE         the last step's logits, as f32\n"
@@ -74,8 +74,7 @@ read_option(Options *o, const char *arg, Fail *fail)
 int
 options_read(Options *o, int argc, char **argv, Fail *fail)
 {
-  *o = (Options){.tokens = 64, .system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
-                 .sampling = {.top_p = 1, .top_k = 40}};
+  *o = (Options){.tokens = 64, .sampling = {.top_p = 1, .top_k = 40}};
   for (int i = 1; i < argc; i++)
     if (!strncmp(argv[i], "--", 2)) {
       if (read_option(o, argv[i] + 2, fail))

@@ -96,6 +96,9 @@ read_gguf(Source *s, const char *path, bool tokenizer, Memory *memory, Fail *fai
     status = config_from_gguf(&g, &s->config, fail);
   if (!status && tokenizer)
     status = tokenizer_from_gguf(memory, &g, &s->tokenizer, fail);
+  const GgufValue *chat = status ? NULL : gguf_find(&g, "tokenizer.chat_template");
+  if (chat && !chat->is_array && chat->type == GGUF_STRING)
+    s->chat = chat->strings[0];
   s->tensors = g.tensors;
   return in_file(path, status, fail) || (p.count > 1 && add_parts(s, path, &g, p, memory, fail)) ? -1 : 0;
 }
@@ -174,6 +177,32 @@ read_weights(Source *s, const char *folder, Memory *memory, Fail *fail)
   return status || tensors_index(&s->tensors, fail) ? -1 : 0;
 }
 
+/* chat_template of tokenizer_config.json, which may be a list of those with names, or a file of its own. Neither has to be there. */
+static int
+read_chat(Source *s, const char *folder, Memory *memory, Fail *fail)
+{
+  static const char config_name[] = "tokenizer_config.json", own[] = "chat_template.jinja";
+  char path[PATH_LONGEST];
+  struct stat st;
+  Json *config;
+  if (snprintf(path, sizeof path, "%s/%s", folder, own) < (int)sizeof path && !stat(path, &st)) {
+    if (mapping_open(&s->chat_text, path, fail))
+      return -1;
+    s->chat = (Text){(const char *)s->chat_text.bytes, s->chat_text.size};
+    return 0;
+  }
+  if (snprintf(path, sizeof path, "%s/%s", folder, config_name) >= (int)sizeof path || stat(path, &st))
+    return 0;
+  if (open_json(folder, config_name, &s->chat_text, &config, memory, fail))
+    return -1;
+  const Json *chat = json_member(config, "chat_template");
+  if (chat && chat->kind == JSON_ARRAY)
+    chat = json_member(chat->first, "template");
+  if (chat && chat->kind == JSON_STRING)
+    s->chat = chat->text;
+  return 0;
+}
+
 static int
 read_folder(Source *s, const char *folder, bool tokenizer, Memory *memory, Fail *fail)
 {
@@ -184,7 +213,7 @@ read_folder(Source *s, const char *folder, bool tokenizer, Memory *memory, Fail 
   if (!tokenizer)
     return 0;
   return open_json(folder, "tokenizer.json", &s->tokenizer_text, &words, memory, fail) ||
-         tokenizer_from_json(memory, words, config, &s->tokenizer, fail) ? -1 : 0;
+         tokenizer_from_json(memory, words, config, &s->tokenizer, fail) || read_chat(s, folder, memory, fail) ? -1 : 0;
 }
 
 int
@@ -208,4 +237,5 @@ source_close(Source *s)
   mapping_close(&s->index_text);
   mapping_close(&s->config_text);
   mapping_close(&s->tokenizer_text);
+  mapping_close(&s->chat_text);
 }

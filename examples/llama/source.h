@@ -6,12 +6,13 @@
 
 enum { FILES_MOST = 256 };
 typedef struct Source {
-  Mapping weights[FILES_MOST], index_text, config_text, tokenizer_text;     /* GGUF: one file, or its parts */
+  Mapping weights[FILES_MOST], index_text, config_text, tokenizer_text, chat_text;     /* GGUF: one file, or its parts */
   size_t files;
   bool gguf;
   Tensors tensors;
   Config config;
   Tokenizer tokenizer;
+  Text chat;                    /* the template of a chat; without characters: there is none */
 } Source;
 
 /* tokenizer: whether there has to be one. */

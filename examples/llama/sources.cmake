@@ -15,4 +15,4 @@ foreach(form W=u4,GROUP=32,MIN=true W=i8,GROUP=32,MIN=false W=i8,GROUP=16,MIN=fa
   list(APPEND LLAMA_CONFIGS embed_grouped:${form} product_grouped:${form} widen_grouped:${form} matvec_grouped:${form},GATED=false matvec_grouped:${form},GATED=true)
   list(APPEND LLAMA_CONFIGS matvec_spans:${form},GATED=false,BN=2 matvec_spans:${form},GATED=false,BN=4 matvec_spans:${form},GATED=true,BN=4)
 endforeach()
-set(LLAMA_SOURCES common.c tensors.c gguf.c json.c safetensors.c unicode.c words.c pieces.c tokenizer.c config.c gpu.c weights.c source.c model.c step.c options.c rounds.c main.c)
+set(LLAMA_SOURCES common.c tensors.c gguf.c json.c safetensors.c unicode.c words.c pieces.c frames.c tokenizer.c config.c gpu.c weights.c source.c model.c step.c options.c rounds.c main.c)

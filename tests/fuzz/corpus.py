@@ -72,7 +72,7 @@ def words(target):
     if target == "args":
         return ["\x93NUMPY\x01\x00", "'descr'", "'fortran_order'", "'shape'", "False", "<f4", "|u1", "cdiv(", "min(", "max("]
     if target == "weights":
-        return (["GGUF\x03\x00\x00\x00", "general.alignment", "tokenizer.ggml.scores", "tokenizer.ggml.model", "llama", "<0x41>", "byte_fallback", "split.count", "__metadata__", "dtype", "shape", "data_offsets", "\\u", "w"]
+        return (["GGUF\x03\x00\x00\x00", "general.alignment", "tokenizer.ggml.scores", "tokenizer.ggml.model", "llama", "<0x41>", "byte_fallback", "split.count", "<|im_start|>system\\n", "<|im_end|>", "[INST]", "bos_token", "__metadata__", "dtype", "shape", "data_offsets", "\\u", "w"]
                 + re.findall(r'"(\w+)"', read("examples/llama/formats.def")))
     ops = rows("ir/ops.def", "OP")
     if target == "tile":

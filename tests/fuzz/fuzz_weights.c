@@ -1,6 +1,7 @@
 /* fuzz_weights.c - any bytes as a file of weights, GGUF or safetensors, or of JSON beside them: a tokenizer, a configuration. What is accepted
- * can be read, all of it, and a tokenizer takes any text. */
+ * can be read, all of it, and a tokenizer takes any text, and any template of a chat. */
 #include "config.h"
+#include "frames.h"
 #include "safetensors.h"
 #include "target.h"
 #include "tokenizer.h"
@@ -40,6 +41,7 @@ use_tokenizer(const Tokenizer *t, const uint8_t *data, size_t size, Memory *memo
   if (!tokenizer_encode(t, (Text){(const char *)data, size}, &tokens, memory, fail))
     for (size_t i = 0; i < tokens.count; i++)
       tokenizer_decode(t, tokens.at[i], bytes, sizeof bytes);
+  frames_encode(t, (Text){(const char *)data, size}, NULL, "what is asked", &tokens, memory, fail);
 }
 
 static void

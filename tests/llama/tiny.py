@@ -2,7 +2,7 @@
 
 A text is filled in and then gone on with, so that what is compared went through prefill in one piece or two, through decode and through
 several pages. Products take f16, so logits agree to about 2^-9 of their spread; a wrong head, page, angle or block is off by the spread."""
-import os, subprocess, sys, tempfile
+import json, os, shutil, subprocess, sys, tempfile
 import numpy as np
 
 import reference
@@ -163,6 +163,34 @@ with tempfile.TemporaryDirectory() as folder:
     refused("part 8 of 2", part(1), "--ids=1", device)
     open(listed, "w").write("{}")
     refused("it has no weight_map", parts, "--ids=1", device)
+
+# From text to text: tokenizers of both kinds, frames of a chat.
+with tempfile.TemporaryDirectory() as folder:
+    model = reference.Model(dict(SHAPE, vocabulary=720), {"": "BF16"})
+    model.write_safetensors(folder)
+    tokenizers = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tokenizers")
+
+    def chat(*args):
+        r = subprocess.run([PROGRAM, folder, "Why?", "--tokens=2", "--time", "--device=" + DEVICE, *args], capture_output=True, text=True, errors="replace")
+        return r.stderr if r.returncode else int(r.stderr.split("prompt: ")[1].split()[0])
+
+    for name in ("gpt2.json", "merged_pieces.json"):
+        shutil.copy(os.path.join(tokenizers, name), os.path.join(folder, "tokenizer.json"))
+        counts = [chat("--raw")]
+        for template in ("{{ '<|im_start|>' }} {{ '<|im_end|>' }}", [{"name": "default", "template": "[INST] [/INST]"}], "{{ messages }}"):
+            with open(os.path.join(folder, "tokenizer_config.json"), "w") as f:
+                json.dump({"chat_template": template}, f)
+            counts.append(chat("--system=Be kind."))
+        with open(os.path.join(folder, "chat_template.jinja"), "w") as f:
+            f.write("USER: ASSISTANT:")
+        counts.append(chat())
+        os.remove(os.path.join(folder, "chat_template.jinja"))
+        os.remove(os.path.join(folder, "tokenizer_config.json"))
+        print(f"{name}: prompts of {counts}")
+        unknown = counts.pop(3)
+        if not all(isinstance(n, int) for n in counts) or not counts[0] < min(counts[1:]) or "is none of those that are known" not in str(unknown):
+            failed += 1
+            print("  FAILED")
 
 # Draws: the same for the same seed, others for others, and only tokens among the most probable ones.
 with tempfile.TemporaryDirectory() as folder:
