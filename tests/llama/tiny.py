@@ -164,6 +164,16 @@ with tempfile.TemporaryDirectory() as folder:
     open(listed, "w").write("{}")
     refused("it has no weight_map", parts, "--ids=1", device)
 
+# Rounds: as many answers as questions, of texts that take all pages again.
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "m.gguf")
+    reference.Model(SHAPE, {"": "Q4_1"}).write_gguf(path)
+    for lines, answers, expected in (("40 9\n49 0\n1 48\n", 3, ""), ("40 9\n0 1\n", 1, "a round is two numbers"), ("45 9\n", 0, "together up to 50")):
+        r = subprocess.run([PROGRAM, path, "--rounds", "--context=50", "--device=" + DEVICE], input=lines, capture_output=True, text=True)
+        if len(r.stdout.splitlines()) != answers or (r.returncode != 0) != bool(expected) or expected not in r.stderr:
+            failed += 1
+            print(f"FAILED: rounds {lines!r}: {r.stdout!r} {r.stderr!r}")
+
 # From text to text: tokenizers of both kinds, frames of a chat.
 with tempfile.TemporaryDirectory() as folder:
     model = reference.Model(dict(SHAPE, vocabulary=720), {"": "BF16"})
