@@ -61,7 +61,7 @@ static int
 add_named(Writer *w, Text name)
 {
   int32_t token = tokenizer_find(w->t, name);
-  if (token < 0 || w->t->kind[token] != TOKEN_CONTROL)
+  if (token < 0 || (w->t->kind[token] != TOKEN_CONTROL && w->t->kind[token] != TOKEN_ADDED))
     return add_text(w, name.at, name.len);
   return flush(w) || tokens_add(w->out, token, w->memory, w->fail) ? -1 : 0;
 }

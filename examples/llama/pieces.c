@@ -77,12 +77,21 @@ heap_take(Merger *m)
 
 /* ---- merging ---- */
 
+/* These stay as they are. */
+static bool
+is_added(const Tokenizer *t, const Part *p)
+{
+  return p->token != NONE && t->kind[p->token] == TOKEN_ADDED;
+}
+
 static int
 consider(Merger *m, int32_t left, int32_t right)
 {
   if (left == NONE || right == NONE)
     return 0;
   const Part *a = &m->parts[left], *b = &m->parts[right];
+  if (is_added(m->t, a) || is_added(m->t, b))
+    return 0;
   Pair pair = {0, left, right, NONE, a->len + b->len};
   if (m->t->scores) {
     pair.token = piece_of(m->t, a->at, pair.len);
@@ -161,8 +170,9 @@ pieces_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fail *
     return -1;
   int32_t count = 0;
   for (size_t n; at < end; at += n, count++) {
-    n = char_length(at, end);
-    m.parts[count] = (Part){at, n, piece_of(t, at, n), count - 1, at + n < end ? count + 1 : NONE};
+    int32_t added = tokenizer_added(t, at, end);
+    n = added != NONE ? t->pieces[added].len : char_length(at, end);
+    m.parts[count] = (Part){at, n, added != NONE ? added : piece_of(t, at, n), count - 1, at + n < end ? count + 1 : NONE};
   }
   for (int32_t i = 0; i + 1 < count; i++)
     if (consider(&m, i, i + 1))

@@ -3,7 +3,7 @@
 #include <string.h>
 
 enum { NO_TOKEN = -1, TOKENS_MOST = 1 << 24 };
-enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_BYTE = 6 };               /* tokenizer.ggml.token_type */
+enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER = 4, TYPE_BYTE = 6 };   /* tokenizer.ggml.token_type */
 
 /* ---- tables ---- */
 
@@ -221,6 +221,30 @@ find_byte_pieces(Tokenizer *t)
   }
 }
 
+static void
+find_added(Tokenizer *t)
+{
+  for (size_t i = 0; i < t->count; i++)
+    if (t->kind[i] == TOKEN_ADDED && t->pieces[i].len) {
+      t->added_most = t->pieces[i].len > t->added_most ? t->pieces[i].len : t->added_most;
+      t->added_first[(uint8_t)*t->pieces[i].at] = true;
+    }
+}
+
+int32_t
+tokenizer_added(const Tokenizer *t, const char *at, const char *end)
+{
+  if (!t->added_most || at >= end || !t->added_first[(uint8_t)*at])
+    return NO_TOKEN;
+  size_t n = (size_t)(end - at) < t->added_most ? (size_t)(end - at) : t->added_most;
+  for (; n; n--) {
+    int32_t token = tokenizer_find(t, (Text){at, n});
+    if (token >= 0 && t->kind[token] == TOKEN_ADDED)
+      return token;
+  }
+  return NO_TOKEN;
+}
+
 static int
 gguf_controls(Tokenizer *t, const Gguf *g, Fail *fail)
 {
@@ -231,8 +255,9 @@ gguf_controls(Tokenizer *t, const Gguf *g, Fail *fail)
     return fail_with(fail, "metadata tokenizer.ggml.token_type: a number for each token is expected");
   for (size_t i = 0; i < t->count; i++) {
     int64_t type = gguf_element(types, i);
-    t->kind[i] = type == TYPE_CONTROL || type == TYPE_UNKNOWN ? TOKEN_CONTROL : type == TYPE_BYTE ? TOKEN_BYTE : TOKEN_TEXT;
+    t->kind[i] = type == TYPE_CONTROL || type == TYPE_UNKNOWN ? TOKEN_CONTROL : type == TYPE_BYTE ? TOKEN_BYTE : type == TYPE_USER ? TOKEN_ADDED : TOKEN_TEXT;
   }
+  find_added(t);
   return 0;
 }
 
@@ -329,7 +354,7 @@ json_pieces(Tokenizer *t, const Json *vocabulary, const Json *added, Fail *fail)
     if (!json_integer(json_member(e, "id"), &id) || id >= t->count || !content || content->kind != JSON_STRING)
       return fail_with(fail, "tokenizer.json: added_tokens: a number and a content are expected");
     t->pieces[id] = content->text;
-    t->kind[id] = special && special->kind == JSON_TRUE ? TOKEN_CONTROL : TOKEN_TEXT;
+    t->kind[id] = special && special->kind == JSON_TRUE ? TOKEN_CONTROL : TOKEN_ADDED;
   }
   return 0;
 }
@@ -396,6 +421,7 @@ tokenizer_from_json(Memory *memory, const Json *j, const Json *config, Tokenizer
   if (start(memory, out, (size_t)count, fail) || json_pieces(out, vocabulary, added, fail) || index_pieces(memory, out, fail) ||
       json_merges(memory, out, json_member(model, "merges"), fail))
     return -1;
+  find_added(out);
   const Json *fallback = json_member(model, "byte_fallback");
   if (fallback && fallback->kind == JSON_TRUE) {
     const Json *unknown = json_member(model, "unk_token");
@@ -469,6 +495,19 @@ encode_word(const Tokenizer *t, Text word, Tokens *out, Memory *memory, Fail *fa
   return 0;
 }
 
+static int
+encode_words(const Tokenizer *t, const char *at, const char *end, Tokens *out, Memory *memory, Fail *fail)
+{
+  while (at < end) {
+    size_t n = word_length(t->words, at, end);
+    n = n > WORD_LONGEST ? WORD_LONGEST : n;
+    if (encode_word(t, (Text){at, n}, out, memory, fail))
+      return -1;
+    at += n;
+  }
+  return 0;
+}
+
 int
 tokenizer_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fail *fail)
 {
@@ -476,11 +515,13 @@ tokenizer_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fai
   if (t->pieced)
     return pieces_encode(t, text, out, memory, fail);
   for (const char *at = text.at; at < end;) {
-    size_t n = word_length(t->words, at, end);
-    n = n > WORD_LONGEST ? WORD_LONGEST : n;
-    if (encode_word(t, (Text){at, n}, out, memory, fail))
+    const char *stop = at;
+    int32_t token = NO_TOKEN;
+    while (stop < end && (token = tokenizer_added(t, stop, end)) == NO_TOKEN)
+      stop++;
+    if (encode_words(t, at, stop, out, memory, fail) || (token != NO_TOKEN && tokens_add(out, token, memory, fail)))
       return -1;
-    at += n;
+    at = stop + (token != NO_TOKEN ? t->pieces[token].len : 0);
   }
   return 0;
 }
@@ -506,6 +547,12 @@ tokenizer_decode(const Tokenizer *t, int32_t token, char *out, size_t size)
     return 0;
   if (t->pieced && t->kind[token] != TOKEN_BYTE)
     return decode_piece(t->pieces[token], out, size);
+  if (t->kind[token] == TOKEN_ADDED) {
+    n = t->pieces[token].len < size ? t->pieces[token].len : size;
+    if (n)
+      memcpy(out, t->pieces[token].at, n);
+    return n;
+  }
   for (int b = 0; t->pieced && b < 256; b++)
     if (t->byte_token[b] == token && size) {
       out[0] = (char)b;

@@ -12,13 +12,15 @@
 /* How text falls into words: GPT-2's expression, the same with every number's digit alone (SmolLM), Llama 3's. */
 typedef enum Words { WORDS_GPT2, WORDS_DIGITS, WORDS_LLAMA3 } Words;
 
-/* Of a token: control tokens are never found in text and stand for themselves. */
-enum { TOKEN_TEXT, TOKEN_CONTROL, TOKEN_BYTE };
+/* Of a token: control tokens are never found in text and stand for themselves; added ones are found in it before all others, as they are. */
+enum { TOKEN_TEXT, TOKEN_CONTROL, TOKEN_BYTE, TOKEN_ADDED };
 
 typedef struct Slot { uint64_t key; int32_t rank, result; } Slot;
 typedef struct Tokenizer {
   Text *pieces;                 /* of each token, in the alphabet, or of a control token as it is */
   uint8_t *kind;
+  size_t added_most;            /* bytes of the longest added token; 0: there is none */
+  bool added_first[256];        /* with which bytes such begin */
   size_t count;
   int32_t *by_text;             /* open addressing: token + 1 */
   Slot *merges;                 /* open addressing: the pair + 1; NULL: of pieces with scores */
@@ -45,6 +47,8 @@ int tokenizer_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory,
 int32_t tokenizer_find(const Tokenizer *t, Text name);
 /* The bytes of a token, at most size of them; none of a control token. */
 size_t tokenizer_decode(const Tokenizer *t, int32_t token, char *out, size_t size);
+/* The longest added token that text begins with; -1: none. */
+int32_t tokenizer_added(const Tokenizer *t, const char *at, const char *end);
 /* tokenizer_encode for pieces. */
 int pieces_encode(const Tokenizer *t, Text text, Tokens *out, Memory *memory, Fail *fail);
 /* What a pair of tokens becomes by the list of merges; NULL: nothing. */

@@ -29,6 +29,23 @@ def write(folder, name, tokenizer, texts):
         f.write("\n")
 
 
+ADDED = ["<fn>", "<fn>=", "==>", "<tool call>"]
+WITH_ADDED = ["<fn>", "a<fn>b", "a <fn> b", "<fn>=<fn><fn", "x==>y ==> <tool call>== >", "the <tool call> <tool call"]
+
+
+def write_added(folder):
+    """gpt2.json with tokens that are found in text as they are."""
+    t = Tokenizer.from_file(os.path.join(folder, "gpt2.json"))
+    t.add_tokens(ADDED)
+    with open(os.path.join(folder, "added.json"), "w") as f:
+        json.dump(json.loads(t.to_str()), f, ensure_ascii=True, separators=(",", ":"))
+        f.write("\n")
+    texts = [x for x in TEXTS + WITH_ADDED + random_texts(20) if "<|im_start|>" not in x]        # what is control is text to us
+    with open(os.path.join(folder, "added.cases.json"), "w") as f:
+        json.dump([{"text": x, "ids": t.encode(x, add_special_tokens=False).ids} for x in texts], f, separators=(",", ":"))
+        f.write("\n")
+
+
 # ---- pieces, by the package sentencepiece (0.2) ----
 
 def train_pieces(texts):
@@ -36,7 +53,7 @@ def train_pieces(texts):
     model = io.BytesIO()
     sp.SentencePieceTrainer.train(sentence_iterator=iter(texts), model_writer=model, vocab_size=700, model_type="bpe", byte_fallback=True, character_coverage=0.98,
                                   normalization_rule_name="identity", remove_extra_whitespaces=False, max_sentence_length=1 << 20, minloglevel=2,
-                                  split_digits=True, allow_whitespace_only_pieces=True)
+                                  split_digits=True, allow_whitespace_only_pieces=True, user_defined_symbols=ADDED)
     return sp.SentencePieceProcessor(model_proto=model.getvalue())
 
 
@@ -44,7 +61,7 @@ def write_pieces_gguf(path, p):
     """As a file of metadata alone."""
     text = lambda s: struct.pack("<Q", len(s.encode())) + s.encode()
     n = p.get_piece_size()
-    kinds = [2 if p.is_unknown(i) else 3 if p.is_control(i) else 6 if p.is_byte(i) else 1 for i in range(n)]
+    kinds = [2 if p.is_unknown(i) else 3 if p.is_control(i) else 6 if p.is_byte(i) else 4 if p.id_to_piece(i) in ADDED else 1 for i in range(n)]
     values = [("model", struct.pack("<I", 8) + text("llama")),
               ("tokens", struct.pack("<IIQ", 9, 8, n) + b"".join(text(p.id_to_piece(i)) for i in range(n))),
               ("scores", struct.pack("<IIQ", 9, 6, n) + b"".join(struct.pack("<f", p.get_score(i)) for i in range(n))),
@@ -58,7 +75,7 @@ def write_pieces_gguf(path, p):
 def fast_pieces(p):
     """The same as merges, in the order of the scores of what they give."""
     names = [p.id_to_piece(i) for i in range(p.get_piece_size())]
-    normal = {w: i for i, w in enumerate(names) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i))}
+    normal = {w: i for i, w in enumerate(names) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i) or w in ADDED)}
     merges = [(p.get_score(i), -normal[w[:k]], (w[:k], w[k:])) for w, i in normal.items() for k in range(1, len(w)) if w[:k] in normal and w[k:] in normal]
     merges.sort(key=lambda m: m[:2], reverse=True)
     t = Tokenizer(models.BPE({w: i for i, w in enumerate(names)}, [m[2] for m in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True))
@@ -72,9 +89,11 @@ def write_pieces(folder, texts):
     write_pieces_gguf(os.path.join(folder, "pieces.gguf"), p)
     fast = fast_pieces(p)
     texts = [t for t in texts if "\0" not in t]
+    # Where text is parted by added tokens, the package tokenizers puts a space in front of each part: not what sentencepiece does.
+    mine = {"pieces": texts + WITH_ADDED, "merged_pieces": texts}
     for name, ids in (("pieces", p.encode), ("merged_pieces", lambda t: fast.encode(t, add_special_tokens=False).ids)):
         with open(os.path.join(folder, name + ".cases.json"), "w") as f:
-            json.dump([{"text": t, "ids": ids(t)} for t in texts], f, separators=(",", ":"))
+            json.dump([{"text": t, "ids": ids(t)} for t in mine[name]], f, separators=(",", ":"))
             f.write("\n")
     with open(os.path.join(folder, "merged_pieces.json"), "w") as f:
         json.dump(json.loads(fast.to_str()), f, ensure_ascii=True, separators=(",", ":"))
@@ -99,6 +118,7 @@ if len(sys.argv) == 3:
     write(folder, "smollm", t, TEXTS + random_texts(3000) + [open(os.path.join(root, "docs", d)).read() for d in os.listdir(root + "/docs") if d.endswith(".md")])
     sys.exit()
 write_pieces(os.path.join(here, "tokenizers"), TEXTS + random_texts(60))
+write_added(os.path.join(here, "tokenizers"))
 if sys.argv[1:] == ["--pieces"]:
     sys.exit()
 for name, pre in KINDS.items():
