@@ -159,6 +159,17 @@ open_pages(Session *s, Memory *memory, Fail *fail)
 
 /* ---- what a step works on ---- */
 
+/* Tokens of a step whose gates are not part of a product. */
+static uint64_t
+gate_rows(const Session *s)
+{
+  uint64_t few = s->piece < MANY_TOKENS ? s->piece : MANY_TOKENS - 1;
+  for (uint64_t i = 0; i < s->model->config.layers; i++)
+    if (!s->gpu->wide || !linear_takes_gates(&s->model->layers[i].gate_up))
+      return s->piece;
+  return few;
+}
+
 static int
 open_buffers(Session *s, Fail *fail)
 {
@@ -171,7 +182,7 @@ open_buffers(Session *s, Fail *fail)
     {&s->position, 4}, {&s->tokens, 4 * n}, {&s->text, 4 * (s->model->context + 1)}, {&s->x, 4 * n * c->dim}, {&s->h, 2 * n * c->dim},
     {&s->qkv, 4 * n * (q + 2 * c->kv_heads * c->head_dim)}, {&s->q, 2 * n * q}, {&s->a, 2 * n * a}, {&s->ended, ended},
     {&s->part, 4 * parts * c->head_dim}, {&s->lse, 4 * parts},
-    {&s->g, 8 * n * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
+    {&s->g, 8 * gate_rows(s) * c->hidden}, {&s->logits, 4 * s->model->vocabulary}, {&s->best, 4 * choices}, {&s->token, 4 * choices}};
   if (choices > CHOOSE_MOST)
     return fail_with(fail, "a vocabulary of %" PRIu64 "; at most %d can be sampled from", s->model->vocabulary, CHOOSE_MOST / CHOICES * BEST_BLOCK);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
