@@ -2167,13 +2167,18 @@ def windows():
 
 
 def streams():
-    """Kernels of few programs side by side, in one stream and in several, launched and as a graph; a chain of short ones (examples/embed/overlap.c)."""
+    """Kernels of few programs side by side, in one stream and in several, launched and as a graph; a chain of short ones; kernels of few programs to many,
+    each through an array (examples/embed/overlap.c)."""
     case_begins("streams", "all")
-    found = by_name(said_by("bench_overlap", measure.dev.spec) or [], r"(?P<name>[a-z ]+?) +(?P<all>[\d.]+) ms, +(?P<each>[\d.]+) us a kernel$")
+    said = said_by("bench_overlap", measure.dev.spec) or []
+    found = by_name(said, r"(?P<name>[a-z ]+?) +(?P<all>[\d.]+) ms, +(?P<each>[\d.]+) us a kernel$")
+    arrays = by_name(said, r" *(?P<name>\d+ programs): one stream +(?P<one>[\d.]+) ms, eight streams +(?P<eight>[\d.]+) ms")
     for case, first, *more in (("64 kernels of 4 programs, each", "one stream", "two streams", "eight streams", "a graph of eight streams"),
                                ("a chain of 1000 kernels, each", "a chain of launches", "a chain as a graph")):
         if found:
             host_row("streams", case, "us", {name: found[name]["each"] for name in (first, *more)}, [first])
+    for name, v in arrays.items():
+        host_row("streams", f"8 kernels of {name}, all", "ms", {"one stream": v["one"], "eight streams": v["eight"]}, ["one stream"])
 
 
 # What the summary says beside Triton, cuBLAS and Gluon: sections of rows.

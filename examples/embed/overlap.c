@@ -4,8 +4,10 @@
  *
  * Each kernel has few programs and works for a while, so that one alone leaves most of the device idle. The same kernels are launched into
  * one stream, into several that begin behind one event and are waited for in the end, and as a graph that was captured from these; then the
- * other way round: a chain of very small kernels, of which each costs little more than its launch, one by one and as a graph. On the
- * simulator, which runs one launch after another, it shows how it is done.
+ * other way round: a chain of very small kernels, of which each costs little more than its launch, one by one and as a graph. Last, kernels
+ * that go through an array of their own, of few programs to many: those of one program run beside each other, all of them, and slowly; the
+ * more of the device one kernel takes the less there is for others, and the less several streams gain. On the simulator, which runs one
+ * launch after another, it shows how it is done.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +22,26 @@ static const char source[] =
   "    v = v * 0.5 + 1.0;\n"
   "  }\n"
   "  store(x + i, v);\n"
+  "}\n"
+  "kernel add_one(x: *f32, n: i32, const BLOCK: i32 = 1024) warps(8) {\n"
+  "  for at in range(program_id(0) * BLOCK, n, num_programs(0) * BLOCK) {\n"
+  "    let i = at + arange(0, BLOCK);\n"
+  "    store(x + i, load(x + i, mask=i < n) + 1.0, mask=i < n);\n"
+  "  }\n"
   "}\n";
 
 enum { STREAMS = 8, PROGRAMS = 4, BLOCK = 256, N = PROGRAMS * BLOCK };
+static const uint32_t grids[] = {1, 4, 16, 64, 256, 1024, 5120};
 
 typedef struct Run {
   TilertDevice *device;
   TilejitProgram *program;
-  TilejitKernel *kernel;
+  TilejitKernel *kernel, *add_one;
   TilertStream *stream[STREAMS];
   TilertEvent *from, *to, *fork, *join[STREAMS];
-  TilertBuffer *x[STREAMS];
+  TilertBuffer *x[STREAMS], *array[STREAMS];
   int kernels, times, chain;         /* side by side in all, loop of each, one behind the other */
+  uint32_t elements, programs, added;   /* of an array; of a kernel that goes through one; how often each of them was */
 } Run;
 
 #define TRY(call)         \
@@ -49,8 +59,10 @@ setup(Run *r, const char *device, TilertError *err)
   r->kernels = sim ? 16 : 64;
   r->times = sim ? 20 : 200000;
   r->chain = sim ? 20 : 1000;
+  r->elements = sim ? 3000 : 10 << 20;
   TRY(tilejit_program_create(r->device, "spin.tile", source, strlen(source), NULL, &r->program, err));
   TRY(tilejit_kernel(r->program, "spin", NULL, 0, &r->kernel, err));
+  TRY(tilejit_kernel(r->program, "add_one", NULL, 0, &r->add_one, err));
   TRY(tilert_event_create(r->device, &r->from, err));
   TRY(tilert_event_create(r->device, &r->to, err));
   TRY(tilert_event_create_untimed(r->device, &r->fork, err));
@@ -59,6 +71,8 @@ setup(Run *r, const char *device, TilertError *err)
     TRY(tilert_event_create_untimed(r->device, &r->join[i], err));
     TRY(tilert_buffer_create(r->device, N * sizeof(float), &r->x[i], err));
     TRY(tilert_buffer_fill(r->x[i], 0, N * sizeof(float), 0, 4, NULL, err));
+    TRY(tilert_buffer_create(r->device, r->elements * sizeof(float), &r->array[i], err));
+    TRY(tilert_buffer_fill(r->array[i], 0, r->elements * sizeof(float), 0, 4, NULL, err));
   }
   return 0;
 }
@@ -69,20 +83,46 @@ spin(Run *r, int stream, int buffer, int times, TilertError *err)
   return tilejit_launch(r->kernel, r->stream[stream], TILERT_GRID(PROGRAMS), TILERT_ARGS(r->x[buffer], times), err);
 }
 
-/* All kernels, into so many streams, of which the first waits for the others. */
+/* Streams begin behind what is in the first one. */
 static int
-side_by_side(Run *r, int streams, TilertError *err)
+fork_streams(Run *r, int streams, TilertError *err)
 {
   TRY(tilert_event_record(r->fork, r->stream[0], err));
   for (int i = 1; i < streams; i++)
     TRY(tilert_stream_wait(r->stream[i], r->fork, err));
-  for (int i = 0; i < r->kernels; i++)
-    TRY(spin(r, i % streams, i % STREAMS, r->times, err));
+  return 0;
+}
+
+/* The first one goes on behind what is in the others. */
+static int
+join_streams(Run *r, int streams, TilertError *err)
+{
   for (int i = 1; i < streams; i++) {
     TRY(tilert_event_record(r->join[i], r->stream[i], err));
     TRY(tilert_stream_wait(r->stream[0], r->join[i], err));
   }
   return 0;
+}
+
+/* All kernels, into so many streams. */
+static int
+side_by_side(Run *r, int streams, TilertError *err)
+{
+  TRY(fork_streams(r, streams, err));
+  for (int i = 0; i < r->kernels; i++)
+    TRY(spin(r, i % streams, i % STREAMS, r->times, err));
+  return join_streams(r, streams, err);
+}
+
+/* A kernel for each array, into so many streams. */
+static int
+through_arrays(Run *r, int streams, TilertError *err)
+{
+  TRY(fork_streams(r, streams, err));
+  for (int i = 0; i < STREAMS; i++)
+    TRY(tilejit_launch(r->add_one, r->stream[i % streams], TILERT_GRID(r->programs), TILERT_ARGS(r->array[i], r->elements), err));
+  r->added++;
+  return join_streams(r, streams, err);
 }
 
 static int
@@ -96,13 +136,12 @@ one_by_one(Run *r, int ignored, TilertError *err)
 
 typedef int (*Work)(Run *r, int streams, TilertError *err);
 
-/* Twice, of which the second time counts, by itself or as a graph. */
+/* Twice, of which the second time counts, by itself or as a graph: in milliseconds. */
 static int
-measure(Run *r, const char *name, Work work, int streams, int as_graph, int launches, TilertError *err)
+measure(Run *r, Work work, int streams, int as_graph, float *ms, TilertError *err)
 {
   TilertGraph *g = NULL;
   TilertGraphExec *x = NULL;
-  float ms = 0;
   int status = as_graph ? tilert_stream_capture_begin(r->stream[0], err) : 0;
   if (!status && as_graph) {
     TilertError end = {0};
@@ -119,25 +158,69 @@ measure(Run *r, const char *name, Work work, int streams, int as_graph, int laun
     if (!status)
       status = tilert_event_record(r->to, r->stream[0], err);
     if (!status)
-      status = tilert_event_elapsed(r->from, r->to, &ms, err);
+      status = tilert_event_elapsed(r->from, r->to, ms, err);
   }
-  if (!status)
-    printf("%-40s %9.3f ms, %8.2f us a kernel\n", name, (double)ms, 1e3 * (double)ms / launches);
   tilert_graph_exec_destroy(x);
   tilert_graph_destroy(g);
   return status;
 }
 
 static int
+few_programs(Run *r, TilertError *err)
+{
+  const struct Case { const char *name; Work work; int streams, as_graph, kernels; } cases[] = {
+    {"one stream", side_by_side, 1, 0, r->kernels}, {"two streams", side_by_side, 2, 0, r->kernels},
+    {"eight streams", side_by_side, STREAMS, 0, r->kernels}, {"a graph of eight streams", side_by_side, STREAMS, 1, r->kernels},
+    {"a chain of launches", one_by_one, 1, 0, r->chain}, {"a chain as a graph", one_by_one, 1, 1, r->chain},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct Case *c = &cases[i];
+    float ms;
+    TRY(measure(r, c->work, c->streams, c->as_graph, &ms, err));
+    printf("%-40s %9.3f ms, %8.2f us a kernel\n", c->name, (double)ms, 1e3 * (double)ms / c->kernels);
+  }
+  return 0;
+}
+
+static int
+more_programs(Run *r, TilertError *err)
+{
+  printf("%d kernels, each through %.1f MB:\n", STREAMS, (double)r->elements * sizeof(float) / 1e6);
+  const size_t n = sizeof grids / sizeof *grids;
+  for (size_t i = 0; i < (tilert_device_info(r->device)->is_sim ? 3 : n); i++) {
+    float one, all;
+    r->programs = grids[i];
+    TRY(measure(r, through_arrays, 1, 0, &one, err));
+    TRY(measure(r, through_arrays, STREAMS, 0, &all, err));
+    printf("%5u programs: one stream %9.3f ms, eight streams %9.3f ms, %.2f of the time\n", r->programs, (double)one, (double)all,
+           (double)(all / one));
+  }
+  return 0;
+}
+
+static int
 run(Run *r, TilertError *err)
 {
   printf("%s\n", tilert_device_info(r->device)->name);
-  TRY(measure(r, "one stream", side_by_side, 1, 0, r->kernels, err));
-  TRY(measure(r, "two streams", side_by_side, 2, 0, r->kernels, err));
-  TRY(measure(r, "eight streams", side_by_side, STREAMS, 0, r->kernels, err));
-  TRY(measure(r, "a graph of eight streams", side_by_side, STREAMS, 1, r->kernels, err));
-  TRY(measure(r, "a chain of launches", one_by_one, 1, 0, r->chain, err));
-  return measure(r, "a chain as a graph", one_by_one, 1, 1, r->chain, err);
+  TRY(few_programs(r, err));
+  return more_programs(r, err);
+}
+
+/* One was added to every element so many times: the first and the last ones of each array. */
+static int
+check_arrays(Run *r, TilertError *err)
+{
+  float v[2][BLOCK];
+  for (int i = 0; i < STREAMS; i++) {
+    TRY(tilert_buffer_read(r->array[i], 0, v[0], sizeof v[0], NULL, err));
+    TRY(tilert_buffer_read(r->array[i], r->elements * sizeof(float) - sizeof v[1], v[1], sizeof v[1], NULL, err));
+    for (int j = 0; j < 2 * BLOCK; j++)
+      if (v[j / BLOCK][j % BLOCK] != (float)r->added) {
+        snprintf(err->message, sizeof err->message, "an element of array %d is %g, not %u", i, (double)v[j / BLOCK][j % BLOCK], r->added);
+        return -1;
+      }
+  }
+  return 0;
 }
 
 /* Every element has gone the same way to 2, on which it stays. */
@@ -153,7 +236,7 @@ check(Run *r, TilertError *err)
         return -1;
       }
   }
-  return 0;
+  return check_arrays(r, err);
 }
 
 static void
@@ -161,6 +244,7 @@ finish(Run *r)
 {
   for (int i = 0; i < STREAMS; i++) {
     tilert_buffer_destroy(r->x[i]);
+    tilert_buffer_destroy(r->array[i]);
     tilert_event_destroy(r->join[i]);
     tilert_stream_destroy(r->stream[i]);
   }
