@@ -30,10 +30,10 @@ def kernel(dev, file, name, **defines):
     return dev.program(os.path.join(here, file)).kernel(name, **defines)
 
 
-def launch(k, grid, *args):
-    """A kernel with a grid clause says the same grid itself."""
+def launch(k, grid, *args, free=False):
+    """A kernel with a grid clause says the same grid itself; free: unless its programs share out the work, however many there are."""
     call = k.bind(grid, *args)
-    assert not call.says_grid or (own := k.bind(None, *args).grid) == call.grid, f"{k.name}: its clause says {own}, not {call.grid}"
+    assert free or not call.says_grid or (own := k.bind(None, *args).grid) == call.grid, f"{k.name}: its clause says {own}, not {call.grid}"
     call()
     return call
 
@@ -138,7 +138,7 @@ def quantise(dev, rng, kind, m, n, dtype="f8e4m3", source="f32", pow2=False, edg
     k = kernel(dev, "quantise.tile", f"quantise_{kind}", X=source, T=dtype, **({} if kind != "rows" else dict(BLOCK=1 << (n - 1).bit_length())), **defines)
     if kind == "tensor":
         most = dev.array(np.zeros(1, np.uint32))
-        launch(kernel(dev, "quantise.tile", "largest", X=source), min(dev.sms, 8), dx, most, m * n)
+        launch(kernel(dev, "quantise.tile", "largest", X=source), None, dx, most, m * n)
         call = launch(k, tilec.cdiv(m * n, 2048), dx, most, q, s, m * n)
     elif kind == "rows":
         call = launch(k, m, dx, q, s, n)
@@ -192,13 +192,13 @@ def grid_matmul(dev, rng, m, n, k, dtype="f8e4m3", TO="bf16", BLOCK=256, BM=128,
                flops=2 * m * n * k, dtype=dtype)
 
 
-def matmul_persistent(dev, rng, m, n, k, name="matmul_persistent", programs=None, parts=1, BM=128, BN=128, **defines):
+def matmul_persistent(dev, rng, m, n, k, name="matmul_persistent", programs=None, parts=None, BM=128, BN=128, **defines):
     a, b = rng.standard_normal((m, k), np.float32).astype(np.float16), rng.standard_normal((k, n), np.float32).astype(np.float16)
     c = poisoned(dev, (m, n), "f32") if name == "matmul_persistent" else dev.array(np.zeros((m, n), np.float32))
     tiles = tilec.cdiv(m, BM) * tilec.cdiv(n, BN)
     kern = kernel(dev, "matmul_persistent.tile", name, BM=BM, BN=BN, **defines)
     # One launch: a second one would add to what is there.
-    call = kern.bind((tiles, parts) if name == "matmul_split_k" else programs or min(tiles, dev.sms), dev.array(a), dev.array(b), c, m, n, k)
+    call = kern.bind((tiles, parts) if name == "matmul_split_k" and parts else programs, dev.array(a), dev.array(b), c, m, n, k)
     call()
     return Run(call, [("c", c.numpy(), a.astype(np.float64) @ b.astype(np.float64), 1e-5)], flops=2 * m * n * k)
 
@@ -255,14 +255,14 @@ def softmax_reference(x):
     return blockwise(block, x)
 
 
-def softmax(dev, rng, rows, n, name="softmax", warps=4, dtype="f32", per=8, **more):
+def softmax(dev, rng, rows, n, name="softmax", warps=4, dtype="f32", per=None, **more):
     x, value = given(rng, (rows, n), dtype, 3)
     out = poisoned(dev, (rows, n), dtype)
     if name != "softmax_blocks":
         more["BLOCK"] = pow2_above(n)
     k = kernel(dev, "softmax.tile", name, T=dtype, warps=warps, **more)
-    grid = min(rows, dev.sms * per) if name == "softmax_persistent" else rows
-    call = launch(k, grid, dev.array(x, dtype), out, rows, n, n)
+    grid = rows if name != "softmax_persistent" else min(rows, dev.sms * per) if per else None
+    call = launch(k, grid, dev.array(x, dtype), out, rows, n, n, free=bool(per))
     return Run(call, [("out", WIDE[dtype](out.numpy()), softmax_reference(value), {**ROUNDING, "f32": 1e-6}[dtype])], bytes=2 * x.nbytes)
 
 
@@ -335,7 +335,7 @@ def column_sums_alone(dev, rng, parts, rows, n, dtype="f32", **more):
 def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, blocks=False, dtype="f16", programs=None, warps=4, **more):
     """dx, dweight and, of layer norm, dbias; in two kernels."""
     layer = norm == "layer_norm"
-    programs = min(programs or dev.sms * 2, rows)
+    programs, free = min(programs or dev.sms * 2, rows), bool(programs)
     (x, v), (dy, g), (w, wv) = given(rng, (rows, n), dtype, 2, 0.5), given(rng, (rows, n), dtype), given(rng, n, dtype)
     h, m, s = normalised(v, 1e-5, layer)
     dx, parts = poisoned(dev, (rows, n), dtype), poisoned(dev, (1 + layer, programs, n), "f32")
@@ -345,10 +345,10 @@ def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, blocks=False
     stats = [dev.array(np.ascontiguousarray(a[:, 0], np.float32)) for a in ((m, s) if layer else (s,))]
     both = dev.array(dy, dtype), dev.array(x, dtype)
     if blocks:
-        launch(kernel(dev, f"{norm}.tile", f"{norm}_backward_weights", T=dtype), (tilec.cdiv(n, 256), programs), *both, *stats, parts, rows, n, n)
+        launch(kernel(dev, f"{norm}.tile", f"{norm}_backward_weights", T=dtype), (tilec.cdiv(n, 256), programs), *both, *stats, parts, rows, n, n, free=free)
         call = launch(k, rows, *both, dev.array(w, dtype), *stats, dx, n, n)
     else:
-        call = launch(k, programs, *both, dev.array(w, dtype), *stats, dx, parts, rows, n, n)
+        call = launch(k, programs, *both, dev.array(w, dtype), *stats, dx, parts, rows, n, n, free=free)
     out = poisoned(dev, (1 + layer, n), dtype)
     column_sums(dev, parts, out, dtype, 1 + layer, programs, n)()
     wg = g * wv
@@ -630,7 +630,7 @@ def radix_sort(dev, rng, n, dtype="u32", distinct=1 << 10, BITS=8, ROW=512, WIND
     states = [dev.array(np.zeros(WINDOW + tiles << BITS, np.uint32)) for _ in range(2)]
     at, checks = np.argsort(rising_bits(x), kind="stable"), []
     for turn in ("first", "second"):
-        launch(kernel(dev, "radix_sort.tile", "count_digits", T=dtype, BITS=BITS, COPIES=COPIES), min(tilec.cdiv(n, 4096), 2 * dev.sms), dev.array(x), counts, n)
+        launch(kernel(dev, "radix_sort.tile", "count_digits", T=dtype, BITS=BITS, COPIES=COPIES), None, dev.array(x), counts, n)
         counted = counts.numpy()
         here = dev.array(x), None if places else dev.array(carried)
         for k in range(digits):
@@ -685,7 +685,7 @@ def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
 def count_values(dev, rng, n, BINS=256, programs=None, BLOCK=4096):
     x = rng.integers(-2, BINS + 2, n, dtype=np.int32)
     counts = dev.array(np.zeros(BINS, np.int32))
-    call = kernel(dev, "order.tile", "count_values", BINS=BINS, BLOCK=BLOCK).bind(programs or min(tilec.cdiv(n, BLOCK), 4 * dev.sms), dev.array(x), counts, n)
+    call = kernel(dev, "order.tile", "count_values", BINS=BINS, BLOCK=BLOCK).bind(programs, dev.array(x), counts, n)
     call()
     return Run(call, [("counts", counts.numpy(), np.bincount(x[(x >= 0) & (x < BINS)], minlength=BINS).astype(np.int32), 0)], bytes=4 * n)
 
@@ -794,7 +794,7 @@ def matmul_warpgroups(dev, rng, m, n, k, dtype="f16", between=0, programs=None, 
     a, b = (NARROW[dtype](rng.standard_normal(shape, np.float32)) for shape in ((m, k), (k, n)))
     c = rows_apart(dev, np.empty((m, n), np.dtype(tilec.DTYPES[dtype])), dtype, between, empty=True)
     kern = kernel(dev, "matmul_warpgroups.tile", name, T=dtype, **defines)
-    call = launch(kern, programs or dev.sms, rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c[0])
+    call = launch(kern, programs, rows_apart(dev, a, dtype, between)[0], rows_apart(dev, b, dtype, between)[0], c[0], free=bool(programs))
     want = WIDE[dtype](a) @ WIDE[dtype](b)
     return Run(call, [("c", WIDE[dtype](c[1]()), want, ROUNDING[dtype]), untouched(c[1])], flops=2 * m * n * k, dtype=dtype)
 
@@ -868,7 +868,7 @@ def attention_wgmma(dev, rng, heads, S, D=64, causal=False, dtype="f16", program
     (q, qv), (k, kv), (v, vv) = (given(rng, (heads, S, D), dtype) for _ in range(3))
     o = poisoned(dev, q.shape, dtype)
     kern = kernel(dev, "attention_wgmma.tile", "attention_wgmma", T=dtype, D=D, CAUSAL=str(causal).lower(), **defines)
-    call = launch(kern, programs or dev.sms, *(dev.array(x, dtype) for x in (q, k, v)), o, D**-0.5)
+    call = launch(kern, programs, *(dev.array(x, dtype) for x in (q, k, v)), o, D**-0.5, free=bool(programs))
     sees = np.tri(S, dtype=bool) if causal else True
     want = np.stack([attention_reference(*x, sees, D**-0.5) for x in zip(qv, kv, vv)])
     return Run(call, [("o", WIDE[dtype](o.numpy()), want, 4 * ROUNDING[dtype])], flops=4 * heads * S * S * D // (2 if causal else 1), dtype=dtype)
@@ -937,9 +937,9 @@ def matmul_grouped(dev, rng, sizes, programs=None, name="matmul_grouped", **defi
     a, b = [given(rng, (m, k), "f16") for m, n, k in sizes], [given(rng, (k, n), "f16") for m, n, k in sizes]
     buffers = [(dev.array(x[0]), dev.array(y[0]), poisoned(dev, s[:2], "f16")) for x, y, s in zip(a, b, sizes)]
     addresses = dev.array(np.array([x.data_ptr() for three in buffers for x in three], np.int64))
-    kern, programs = kernel(dev, "matmul_grouped.tile", name, **defines), programs or dev.sms
-    maps = [poisoned(dev, 384 * programs, "u8")] if name == "grouped_boxes" else []
-    call = launch(kern, programs, addresses, dev.array(np.array(sizes, np.int32)), *maps, len(sizes))
+    kern = kernel(dev, "matmul_grouped.tile", name, **defines)
+    maps = [poisoned(dev, 384 * (programs or dev.sms), "u8")] if name == "grouped_boxes" else []
+    call = launch(kern, programs, addresses, dev.array(np.array(sizes, np.int32)), *maps, len(sizes), free=bool(programs))
     call.keep = buffers                              # the kernel knows their addresses alone
     return Run(call, [(f"c{i}", c.numpy().astype(np.float64), x[1] @ y[1], ROUNDING["f16"]) for i, ((_, _, c), x, y) in enumerate(zip(buffers, a, b))],
                flops=2 * sum(m * n * k for m, n, k in sizes))
@@ -1198,7 +1198,7 @@ CASES = [
           dict(m=4096, n=1536, k=512, TO="bf16", STAGES=4)] + grid(m=(1000,), n=(520,), k=(784,), TO=("f32", "bf16"), dtype=("f8e4m3", "f8e5m2"))),
     Case("matmul_persistent", matmul_persistent, [dict(m=256, n=256, k=128)] + grid(m=(200,), n=(136,), k=(72,), programs=(1, 5), BM=(64,), BN=(32,), ORDER=("grouped", "hilbert", "snake")),
          [dict(m=4096, n=4096, k=4096)] + grid(m=(4000,), n=(1016,), k=(776,), ORDER=("grouped", "hilbert", "snake", "diagonal", "row_major"))),
-    Case("matmul_split_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_split_k", **s), grid(m=(100,), n=(72,), k=(200,), parts=(1, 3), BM=(64,), BN=(64,)),
+    Case("matmul_split_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_split_k", **s), grid(m=(100,), n=(72,), k=(200,), parts=(None, 3), BM=(64,), BN=(64,)),
          [dict(m=256, n=256, k=16384, parts=16), dict(m=300, n=264, k=1000, parts=7)]),
     Case("matmul_stream_k", lambda dev, rng, **s: matmul_persistent(dev, rng, name="matmul_stream_k", **s), grid(m=(100,), n=(136,), k=(136,), programs=(1, 4, 7), BM=(64,), BN=(64,)),
          [dict(m=2048, n=2304, k=2048), dict(m=1000, n=520, k=776, programs=61)]),

@@ -46,7 +46,7 @@ def attend(dev, q, k, v, scales, m, n, TO="bf16", programs=None, turned=False, *
         launch(kernel(dev, FILE, "transpose_v", D=DV), (tilec.cdiv(n, 128), v.shape[0]), rows, v, n)
     o, lse = poisoned(dev, (heads, m, DV), TO), poisoned(dev, (heads, m), "f32")
     kern = kernel(dev, FILE, "attention_fp8", D=D, DV=DV, TO=TO, TURNED=str(turned).lower(), **defines)
-    call = launch(kern, programs or dev.sms, q, k, v, o, lse, scales, D**-0.5)
+    call = launch(kern, programs, q, k, v, o, lse, scales, D**-0.5, free=bool(programs))
     return cases.WIDE[TO](o.numpy()), lse.numpy(), call
 
 

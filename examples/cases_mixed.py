@@ -51,9 +51,10 @@ def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dty
     kern = kernel(dev, FILE, "matmul_w4_loop" if loop else "matmul_w4_split" if split else "matmul_w4_wgmma", T=dtype, TO=out, W=W, GROUP=GROUP,
                   ZEROS=str(zeros).lower(), **more, **defines)
     d = kern.settings()
-    tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs or dev.sms
+    tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs
     tiles = tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])) if loop else tiles
-    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, *([] if loop else [None if t is None else dev.array(t)]), c[0])
+    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, *([] if loop else [None if t is None else dev.array(t)]), c[0],
+                  free=bool(programs))
     spread = lambda a: np.repeat(wide(a), GROUP, axis=1)[:, :k]
     q = cases.fp8_values(w.view(np.uint8), bytes).astype(np.float64) if bytes else cases.unpacked(w, W)
     values = (q - (spread(z) if zeros else 0)) * spread(s)

@@ -53,7 +53,8 @@ def attention_backward_wgmma(dev, rng, heads, S, D=64, keys=None, group=1, causa
     dq, dk, dv = (poisoned(dev, shape, dtype) for shape in (Q.shape, (heads, keys, D), (heads, keys, D)))
     load = lambda name, **m: kernel(dev, "attention_backward_wgmma.tile", name, T=dtype, D=D, **m)
     launch(load("attention_rows", BM=BM), (blocks, len(Q)), dev.array(o, dtype), d["do"], dev.array(lse[:, :, 0].astype(np.float32)), delta, lse2, sums, S)
-    call = launch(load("attention_backward", CAUSAL=str(causal).lower(), **more), programs or dev.sms, d["q"], d["k"], d["v"], d["do"], lse2, delta, sums, dk, dv, scale)
+    call = launch(load("attention_backward", CAUSAL=str(causal).lower(), **more), programs, d["q"], d["k"], d["v"], d["do"], lse2, delta, sums, dk, dv, scale,
+                  free=bool(programs))
     launch(load("attention_dq"), (blocks, len(Q)), sums, dq, S, scale)
     per_head = lambda a: a.reshape(heads, group, keys, D).sum(1)
     near, wide = 4 * cases.ROUNDING[dtype], cases.WIDE[dtype]

@@ -25,6 +25,15 @@ builtin_num_programs(Lower *L, Call *c)
   return grid_query(L, c, false);
 }
 
+Val
+builtin_multiprocessors(Lower *L, Call *c)
+{
+  if (L->multiprocessors)
+    return val_ir(L->multiprocessors, c->span);
+  ERR(L, c->span, E_GRID, "a launch knows the device's multiprocessors, its programs do not: multiprocessors() stands in a grid clause");
+  return val_poison(c->span);
+}
+
 /* x under the layout that argument i asks for. */
 static Val
 with_layout(Lower *L, Call *c, u32 i, Value *x)

@@ -1,13 +1,13 @@
 /* grid.c - the clause `grid(...)`: how many programs a launch has along each axis, as an expression that it computes (runtime/grid.h).
  *
- * The clause is lowered like any other expression, of the kernel's arguments, into a function that is thrown away; what its values are made
- * of becomes the expression's terms. */
+ * The clause is lowered like any other expression, of the kernel's arguments and of one more for the device's multiprocessors, into a
+ * function that is thrown away; what its values are made of becomes the expression's terms. */
 #include "grid.h"
 #include "sema.h"
 
 enum { AXES = 3, LOOKS_MAX = 4 * GRID_TERMS };
 
-typedef struct Terms { Buf out; const char *wrong; u32 left; } Terms;
+typedef struct Terms { Buf out; const char *wrong; u32 left; const Value *multiprocessors; } Terms;
 
 static void put_value(Terms *t, const Value *v);
 
@@ -129,6 +129,8 @@ put_value(Terms *t, const Value *v)
     put(t, arena_printf(a, "%lld", (long long)k));
   else if (v->def)
     put_op(t, a, v->def);
+  else if (v == t->multiprocessors)
+    put(t, grid_op_text(GRID_MULTIPROCESSORS));
   else
     put(t, arena_printf(a, "$%u", v->index));
 }
@@ -159,7 +161,7 @@ put_axis(Lower *L, Terms *t, const Node *n, u32 axis)
 static const char *
 lower_axes(Lower *L, const Node *clause)
 {
-  Terms t = {.out = {.arena = L->a}, .left = LOOKS_MAX};
+  Terms t = {.out = {.arena = L->a}, .left = LOOKS_MAX, .multiprocessors = L->multiprocessors};
   GridExpr e;
   for (u32 i = 0; i < clause->nkids; i++) {
     if (i)
@@ -211,7 +213,9 @@ lower_grid(Lower *L, const Node *kernel, Func *f)
   L->prog = &with;
   scope_push(L, &scope);
   arguments_bind(L, kernel, g, false);
+  L->multiprocessors = func_add_param(g, type_scalar(L->c, DT_I32), intern(L->c, "multiprocessors"), 1);
   f->grid = lower_axes(L, clause);
+  L->multiprocessors = NULL;
   scope_pop(L);
   L->b = real;
   L->prog = program;

@@ -169,6 +169,7 @@ typedef struct Lower {
   u32 work;               /* nodes lowered so far */
   bool stopped;           /* a limit was hit: everything gives poison */
   bool exact_maths;       /* the kernel asks for functions of real numbers that are exact */
+  Value *multiprocessors; /* of the device, in a grid clause; NULL: elsewhere */
   const Node *teams;      /* the kernel's specialize statement; NULL: it has none that can be */
   const Node *team_of[TEAMS_MAX];      /* those that have warps */
   i64 team_warps[TEAMS_MAX], team_registers[TEAMS_MAX];   /* registers 0: none are stated */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 static const char *const op_text[GRID_OPS] = {
+  [GRID_MULTIPROCESSORS] = "sm",
   [GRID_ADD] = "+", [GRID_SUB] = "-", [GRID_MUL] = "*", [GRID_DIV] = "/", [GRID_REM] = "%", [GRID_CDIV] = "cdiv", [GRID_MIN] = "min",
   [GRID_MAX] = "max", [GRID_LT] = "<", [GRID_LE] = "<=", [GRID_EQ] = "==", [GRID_NE] = "!=", [GRID_AND] = "&", [GRID_OR] = "|",
   [GRID_XOR] = "^", [GRID_SHL] = "<<", [GRID_SHR] = ">>", [GRID_SELECT] = "?",
@@ -85,7 +86,7 @@ parse_term(const char *s, size_t n, GridTerm *t)
 static uint32_t
 takes(const GridTerm *t)
 {
-  return t->op <= GRID_EXTENT ? 0 : t->op == GRID_SELECT ? 3 : 2;
+  return t->op <= GRID_MULTIPROCESSORS ? 0 : t->op == GRID_SELECT ? 3 : 2;
 }
 
 /* The terms of one axis, which end at ';' or with the text. */
@@ -190,7 +191,7 @@ grid_eval(const GridExpr *e, GridValue *value, const void *user, int64_t out[3],
       const GridTerm *t = &e->term[at];
       const char *wrong = NULL;
       top -= takes(t);
-      if (t->op <= GRID_EXTENT)
+      if (t->op <= GRID_MULTIPROCESSORS)
         *top = t->op == GRID_NUMBER ? t->value : value(user, t);
       else if (t->op == GRID_SELECT)
         *top = top[0] ? top[1] : top[2];

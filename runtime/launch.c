@@ -234,11 +234,16 @@ wrong_count(const TilertKernel *k, size_t nargs, TilertError *err)
 
 /* ---- the grid of a kernel that says it ---- */
 
-/* user: the arguments, after check_given. */
+/* What a grid is computed of: arguments, after check_given. */
+typedef struct GridGiven { const TilertDevice *device; const TilertArg *args; } GridGiven;
+
 static int64_t
-given_value(const void *user, const GridTerm *t)
+grid_given(const void *user, const GridTerm *t)
 {
-  const TilertArg *a = &((const TilertArg *)user)[t->value];
+  const GridGiven *g = user;
+  if (t->op == GRID_MULTIPROCESSORS)
+    return g->device->info.multiprocessors;
+  const TilertArg *a = &g->args[t->value];
   return t->op == GRID_EXTENT ? a->u.tensor->extents[t->dim] : a->u.i;
 }
 
@@ -275,7 +280,8 @@ tilert_kernel_grid(const TilertKernel *k, const TilertArg *args, size_t nargs, u
     return wrong_count(k, nargs, err);
   if (check_given(k, args, err))
     return TILERT_E_ARGUMENT;
-  const char *wrong = grid_eval(&k->grid, given_value, args, n, &axis);
+  const GridGiven given = {k->device, args};
+  const char *wrong = grid_eval(&k->grid, grid_given, &given, n, &axis);
   if (wrong)
     return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: its grid along axis %u: %s", k->manifest.kernel, axis, wrong);
   for (int i = 0; i < 3; i++) {

@@ -324,6 +324,11 @@ class Host(unittest.TestCase):
         shape = kernel(dev, "kernel f(t: tensor<f32, 2>) warps(1) grid(extent(t, 1), extent(t, 0)) { tensor_store(t, [program_id(1), program_id(0)], "
                             "full([1, 4], 1.0, f32)); }")
         self.assertEqual(shape.bind(dev.empty((6, 20), "f32")).grid, (20, 6, 1))
+        for there in (1, 3):
+            device = tilec.Device(f"sim:{there}")
+            all = kernel(device, "kernel f(x: *f32, n: i32) warps(1) grid(min(n, 2 * multiprocessors()), multiprocessors() - 1) { store(x, 1.0); }")
+            out = device.empty(1, "f32")
+            self.assertEqual([all.bind(None, out, n).grid for n in (0, 4, 1000)], [(min(n, 2 * there), there - 1, 1) for n in (0, 4, 1000)])
 
     def test_own_grid_of_tuning(self):
         text = AXPY.replace("warps(4)", "warps(4) grid(cdiv(n, B)) tune(B=[32, 64])")

@@ -121,6 +121,25 @@ test_persistent(void)
   tilert_buffer_destroy(a.buffer);
 }
 
+/* The grid is of the device's multiprocessors; what is stored says how many programs there were. */
+static void
+test_multiprocessors(void)
+{
+  enum { ROWS = 700, ALL = ROWS * 32 };
+  static int32_t x[ALL];
+  const int32_t all = (int32_t)tilert_device_info(dev)->multiprocessors;
+  for (int i = 0; i < ALL; i++)
+    x[i] = i;
+  Memory a = memory(sizeof x, x);
+  CHECK_OK(shared_out(stream, a.at, ROWS, &err));
+  CHECK_OK(shared_out(stream, a.at, 7, &err));
+  read_back(a, x, sizeof x);
+  for (int i = 0; i < ALL; i++)
+    CHECK(x[i] == (i < 7 * 32 ? 2 * (2 * i + all) + 7 : 2 * i + all));
+  CHECK_OK(shared_out(stream, NULL, 0, &err));
+  tilert_buffer_destroy(a.buffer);
+}
+
 /* A launch runs what tuning chose for its arguments, and otherwise what it chose for all; the simulator is an sm_90. */
 static void
 test_chosen(void)
@@ -294,9 +313,10 @@ main(void)
   for (int again = 0; again < 2; again++) {
     test_scale();
     test_null_pointer();
-  test_ignored_pointer();
+    test_ignored_pointer();
     test_grid();
     test_persistent();
+    test_multiprocessors();
     test_chosen();
     test_tensor();
     test_misuse();

@@ -80,6 +80,10 @@ test_persistent(void)
   CHECK(fake->launch.grid[0] == 7);
   CHECK_OK(doubled(NULL, x, 500, &err));
   CHECK(fake->launch.grid[0] == 20 && fake->launch.grid[1] == 1);
+  CHECK_OK(shared_out(NULL, x, 7, &err));                /* a grid of the device's multiprocessors */
+  CHECK(fake->launch.grid[0] == 7);
+  CHECK_OK(shared_out(NULL, x, 500, &err));
+  CHECK(fake->launch.grid[0] == 10);
 }
 
 static void
