@@ -1,4 +1,5 @@
-/* decode_wgmma.c - wgmma.mma_async and the instructions around it, and setmaxnreg (PTX ISA, "wgmma"). */
+/* decode_wgmma.c - wgmma.mma_async and the instructions around it, and setmaxnreg (PTX ISA, "wgmma"). A sparse product has metadata and a
+ * selector behind its matrices. */
 #include "decode.h"
 
 enum { M_ROWS = 64, K_BYTES = 32, MOST_D = 128 };
@@ -14,10 +15,10 @@ fits(Type d, Type a, Type b)
 
 /* Of whole numbers, columns go in steps of 16 from 32 on. */
 static bool
-shape_fits(const Decoder *d, Type t)
+shape_fits(const Decoder *d, Type t, bool sparse)
 {
   uint32_t n = d->shape_n;
-  if (d->shape_k * ptx_type_bytes[t] != K_BYTES || !n || n % 8 || n > 256)
+  if (d->shape_k * ptx_type_bytes[t] != (uint32_t)K_BYTES << sparse || (sparse && ptx_type_bytes[t] == 4) || !n || n % 8 || n > 256)
     return false;
   return (t != T_S8 && t != T_U8) || n <= 24 || n % 16 == 0;
 }
@@ -43,22 +44,34 @@ registers(Decoder *d, const Opnd *o, uint32_t n, bool result, uint32_t *slot)
     slot[i] = result ? opnd_dst(d, &d->elem[o->first + i], 4) : opnd_src(d, &d->elem[o->first + i], T_B32);
 }
 
+/* Operands 3 and 4: metadata, and which lanes of each four give it: of 16-bit types two of them, of others all. */
 static void
-product(Decoder *d)
+sparse_operands(Decoder *d, uint32_t *slot, WgmmaOps *o)
 {
-  uint32_t slot[MOST_D + 4] = {0};
+  const Opnd *selector = &d->op[4];
+  uint32_t most = 64u / o->k;
+  if (selector->kind != O_IMM || selector->imm >= most)
+    decode_fail(d, "the selector of a sparse product names lanes of each four: less than %u here", most);
+  *slot = opnd_src(d, &d->op[3], T_B32);
+  o->selector = (uint8_t)selector->imm;
+}
+
+static void
+product(Decoder *d, bool sparse)
+{
+  uint32_t slot[MOST_D + 5] = {0}, behind = 3u + 2 * sparse;
   bool shape = opmod_take(d, M_WGMMA_SHAPE);
   opmod_take(d, M_SATFINITE);
   Type dt = opmod_type(d), at = opmod_type(d), bt = opmod_type(d);
-  decode_operands(d, 4, 8);
-  if (d->failed || !shape || !fits(dt, at, bt) || !shape_fits(d, at)) {
+  decode_operands(d, behind + 1, behind + 5);
+  if (d->failed || !shape || !fits(dt, at, bt) || !shape_fits(d, at, sparse)) {
     decode_unknown(d);
     return;
   }
   WgmmaOps o = {.n = (uint16_t)d->shape_n, .k = (uint8_t)d->shape_k, .a_type = (uint8_t)at, .b_type = (uint8_t)bt,
-                .a_regs = d->op[1].kind == O_VEC};
+                .a_regs = d->op[1].kind == O_VEC, .sparse = sparse};
   bool whole = dt == T_S32, halves = at == T_F16 || at == T_BF16;
-  uint32_t n = whole ? 4 : halves ? 8u - o.a_regs : 6;
+  uint32_t n = behind + (whole ? 1 : halves ? 5u - o.a_regs : 3);
   decode_operands(d, n, n);
   o.nd = (uint8_t)(d->shape_n / (dt == T_F16 ? 4 : 2));
   registers(d, &d->op[0], o.nd, true, slot);
@@ -67,13 +80,15 @@ product(Decoder *d)
   else
     o.a = opnd_src(d, &d->op[1], T_B64);
   o.b = opnd_src(d, &d->op[2], T_B64);
-  o.scale = opnd_src(d, &d->op[3], T_PRED);
+  if (sparse)
+    sparse_operands(d, slot + o.nd + (o.a_regs ? 4u : 0u), &o);
+  o.scale = opnd_src(d, &d->op[behind], T_PRED);
   if (!whole) {
-    o.neg_a = number(d, &d->op[4], 1, -1) < 0;
-    o.neg_b = number(d, &d->op[5], 1, -1) < 0;
+    o.neg_a = number(d, &d->op[behind + 1], 1, -1) < 0;
+    o.neg_b = number(d, &d->op[behind + 2], 1, -1) < 0;
   }
   if (halves) {
-    o.trans_a = !o.a_regs && number(d, &d->op[6], 0, 1);
+    o.trans_a = !o.a_regs && number(d, &d->op[behind + 3], 0, 1);
     o.trans_b = number(d, &d->op[n - 1], 0, 1);
   }
   Insn *in = insn_warp(d, K_CONV, wgmma_exec, 3);
@@ -82,20 +97,20 @@ product(Decoder *d)
   in->whole = true;
   in->type = (uint8_t)dt;
   in->wgmma = o;
-  for (uint32_t i = 0; i < o.nd + (o.a_regs ? 4u : 0u); i++)
+  for (uint32_t i = 0; i < o.nd + (o.a_regs ? 4u : 0u) + sparse; i++)
     insn_list(d, slot[i]);
 }
 
 void
 decode_wgmma(Decoder *d, int arg)
 {
-  bool fence = opmod_take(d, M_FENCE), commit = opmod_take(d, M_COMMIT_GROUP), wait = opmod_take(d, M_WAIT_GROUP);
+  bool fence = opmod_take(d, M_FENCE), commit = opmod_take(d, M_COMMIT_GROUP), wait = opmod_take(d, M_WAIT_GROUP), sparse = opmod_take(d, M_SP);
   if (!opmod_take(d, M_SYNC) || !opmod_take(d, M_ALIGNED) || !(opmod_take(d, M_MMA_ASYNC) || fence || commit || wait)) {
     decode_unknown(d);
     return;
   }
   if (!fence && !commit && !wait) {
-    product(d);
+    product(d, sparse);
     return;
   }
   decode_operands(d, wait, wait);

@@ -130,12 +130,12 @@ typedef struct TensorMapOps {
 } TensorMapOps;
 typedef struct BulkWaitOps { uint32_t pending; bool reads; } BulkWaitOps;        /* reads: only of shared memory */
 
-/* wgmma.mma_async: the list has the nd registers of d, then, where a_regs, four of a. */
+/* wgmma.mma_async: the list has the nd registers of d, then, where a_regs, four of a, and where sparse one of metadata. */
 typedef struct WgmmaOps {
   uint32_t a, b, scale;
   uint16_t n;
-  uint8_t k, a_type, b_type, nd;
-  bool a_regs, neg_a, neg_b, trans_a, trans_b;
+  uint8_t k, a_type, b_type, nd, selector;
+  bool a_regs, sparse, neg_a, neg_b, trans_a, trans_b;
 } WgmmaOps;
 
 typedef struct PreviousOps { bool waits; } PreviousOps;                        /* griddepcontrol */

@@ -411,6 +411,8 @@ static inline uint32_t swizzled(uint32_t at, uint32_t span) { return span ? at ^
 /* mma.c: element e of a register or word, of a type that tensor cores multiply. */
 float mma_number(Type t, uint32_t reg, uint32_t e);
 int32_t mma_whole(Type t, uint32_t reg, uint32_t e);
+/* For each element of A the row of B that it meets, by metadata e of the lanes; -1 with a fault where a group's places are none. */
+int mma_sparse_places(Block *b, Warp *w, const Insn *in, const MmaOps *o, const uint32_t *e, uint8_t *at);
 /* wgmma.c: an instruction that is no product uses its registers: -1 with the fault where they are in flight. The block begins. */
 int wgmma_touch(Block *b, Warp *w, const Insn *in);
 void wgmma_clear(const Block *b, Warp *w);

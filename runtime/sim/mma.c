@@ -232,16 +232,15 @@ multiply_f64(const Side *a, const Side *b, Acc *c, uint32_t m, uint32_t kk)
         c->d[i][j] = fma(a->d[i * kk + x], b->d[x * MAX_N + j], c->d[i][j]);
 }
 
-/* For each element of A the row of B that it meets; -1 with a fault where a group's places are none. */
-static int
-sparse_places(Block *b, Warp *w, const Insn *in, const uint32_t *e, uint8_t *at)
+int
+mma_sparse_places(Block *b, Warp *w, const Insn *in, const MmaOps *o, const uint32_t *e, uint8_t *at)
 {
-  uint32_t k = in->mma.k, held = k / 2, bytes = ptx_type_bytes[in->mma.a_type];
-  for (uint32_t i = 0; i < in->mma.m * held; i++) {
-    uint32_t row = i / held, x = i % held, j = x / 8, lane = row % 8 * 4 + in->mma.selector * k / 16, high = row >> 3;
+  uint32_t k = o->k, held = k / 2, bytes = ptx_type_bytes[o->a_type];
+  for (uint32_t i = 0; i < o->m * held; i++) {
+    uint32_t row = i / held, x = i % held, j = x / 8, lane = row % 8 * 4 + o->selector * k / 16, high = row >> 3;
     lane += bytes == 1 ? 2 * (j >> 1) + high : j;
     uint32_t word = e[lane], bits = word >> (bytes == 1 ? j & 1 : high) * 16 >> x % 8 / 2 * 4 & 15, lo = bits & 3, hi = bits >> 2;
-    if (lo == hi || (in->mma.ordered && lo > hi))
+    if (lo == hi || (o->ordered && lo > hi))
       return sim_fault(b, w, in, (int)lane, SIM_E_TRAP, 0,
                        "metadata 0x%08x of a sparse product: columns %u to %u of row %u keep those at %u and %u, which are not in order",
                        word, x / 2 * 4, x / 2 * 4 + 3, row, lo, hi);
@@ -263,7 +262,7 @@ mma_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   next += gather_a(w, next, ta, rows, held, &left);
   next += gather_b(w, next, tb, kk, &right);
   load_acc(w, next, t, rows, &c);
-  if (at && sparse_places(b, w, in, LANES_OF(uint32_t, w, next[nc]), places))
+  if (at && mma_sparse_places(b, w, in, &in->mma, LANES_OF(uint32_t, w, next[nc]), places))
     return -1;
   if (t == T_F64)
     multiply_f64(&left, &right, &c, rows, kk);

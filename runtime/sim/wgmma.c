@@ -9,7 +9,10 @@
  * else writes accumulators or A needs a wgmma.fence behind it.
  *
  * Matrices in shared memory. A descriptor has the address, two strides and the swizzle. Addresses are taken apart by their absolute bits,
- * so a tile that is not where its swizzle expects it gives wrong numbers here, too. How sums are rounded: wgmma_sum.c. */
+ * so a tile that is not where its swizzle expects it gives wrong numbers here, too. How sums are rounded: wgmma_sum.c.
+ *
+ * Sparse products. A is of half of K, which goes on for twice as far in B: each row meets the rows of B that its metadata names, which is
+ * as in mma.sync of the warp's 16 rows (mma.c). Its register is held like those of A. */
 #include "fp.h"
 #include "wgmma.h"
 #include <stdlib.h>
@@ -109,11 +112,18 @@ put_number(Type t, const uint8_t *p, bool negate, float *f, int32_t *i)
     *f = negate ? -mma_number(t, v, 0) : mma_number(t, v, 0);
 }
 
+/* Elements of a row of A. */
+static uint32_t
+left_depth(const WgmmaOps *o)
+{
+  return (uint32_t)o->k >> o->sparse;
+}
+
 static void
 load_left(const Block *b, const Warp *w, const Insn *in, const Matrix *m, Left *a)
 {
   const WgmmaOps *o = &in->wgmma;
-  uint32_t size = ptx_type_bytes[o->a_type], kk = o->k, first = w->index % GROUP * ROWS;
+  uint32_t size = ptx_type_bytes[o->a_type], kk = left_depth(o), first = w->index % GROUP * ROWS;
   for (uint32_t i = 0; !o->a_regs && i < ROWS; i++)
     for (uint32_t k = 0; k < kk; k++)
       put_number((Type)o->a_type, b->shared + place(m, first + i, k, size), o->neg_a, &a->f[i][k], &a->i[i][k]);
@@ -181,26 +191,45 @@ store_sums(const Block *b, Warp *w, const Insn *in, const Sums *c)
     }
 }
 
+/* at: for each element of A the row of B that it meets, or NULL: that of its number. */
 static void
-multiply_whole(const Insn *in, const Left *a, const Right *r, Sums *c)
+multiply_whole(const Insn *in, const Left *a, const Right *r, const uint8_t *at, Sums *c)
 {
+  uint32_t kk = left_depth(&in->wgmma);
   for (uint32_t i = 0; i < ROWS; i++)
-    for (uint32_t k = 0; k < in->wgmma.k; k++)
+    for (uint32_t k = 0; k < kk; k++)
       for (uint32_t j = 0; j < in->wgmma.n; j++)
-        c->i[i][j] = (int32_t)((uint32_t)c->i[i][j] + (uint32_t)(a->i[i][k] * r->i[k][j]));
+        c->i[i][j] = (int32_t)((uint32_t)c->i[i][j] + (uint32_t)(a->i[i][k] * r->i[at ? at[i * kk + k] : k][j]));
+}
+
+/* A row of A with the rows of B, and their exponents, that it meets. */
+static void
+add_sparse_row(const Exponents *e, uint32_t i, const Left *a, const Right *r, const uint8_t *at, Sums *c)
+{
+  Right met;
+  Exponents of = {.k = e->k / 2, .n = e->n, .bits = e->bits, .wild = e->wild};
+  for (uint32_t k = 0; k < of.k; k++) {
+    memcpy(met.f[k], r->f[at[k]], e->n * sizeof(float));
+    memcpy(of.b[k], e->b[at[k]], e->n * sizeof *of.b[k]);
+    of.a[i][k] = e->a[i][k];
+  }
+  wgmma_add_row(&of, i, a->f[i], met.f, c->f[i]);
 }
 
 static void
-multiply(const Insn *in, const Left *a, const Right *r, Sums *c)
+multiply(const Insn *in, const Left *a, const Right *r, const uint8_t *at, Sums *c)
 {
   Exponents e = {.k = in->wgmma.k, .n = in->wgmma.n};
   if (in->type == T_S32) {
-    multiply_whole(in, a, r, c);
+    multiply_whole(in, a, r, at, c);
     return;
   }
-  wgmma_exponents((Type)in->wgmma.a_type, a->f, r->f, &e);
+  wgmma_exponents((Type)in->wgmma.a_type, left_depth(&in->wgmma), a->f, r->f, &e);
   for (uint32_t i = 0; i < ROWS; i++)
-    wgmma_add_row(&e, i, a->f[i], r->f, c->f[i]);
+    if (at)
+      add_sparse_row(&e, i, a, r, at + i * e.k / 2, c);
+    else
+      wgmma_add_row(&e, i, a->f[i], r->f, c->f[i]);
 }
 
 /* ---- groups ---- */
@@ -248,7 +277,7 @@ check_reads(Block *b, Warp *w, const Insn *in, const Matrix *a, const Matrix *r)
   const WgmmaOps *o = &in->wgmma;
   uint32_t agent = b->check ? agent_of(b, w) : 0, segment = b->check ? reads_segment(b, w, agent) : 0;
   if (!o->a_regs)
-    add_pieces(&p, a, w->index % GROUP * ROWS, ROWS, o->k, ptx_type_bytes[o->a_type]);
+    add_pieces(&p, a, w->index % GROUP * ROWS, ROWS, left_depth(o), ptx_type_bytes[o->a_type]);
   add_pieces(&p, r, 0, o->n, o->k, ptx_type_bytes[o->b_type]);
   return check_pieces(b, w, in, &p, agent, segment);
 }
@@ -268,7 +297,8 @@ take_registers(Block *b, Warp *w, const Insn *in)
 {
   struct Wgmma *s = w->wgmma;
   const uint32_t *slot = b->kernel->lists + in->list;
-  uint32_t nd = in->wgmma.nd, n = nd + (in->wgmma.a_regs ? 4 : 0), group = s->committed + 1, pc = (uint32_t)(in - b->kernel->code);
+  uint32_t nd = in->wgmma.nd, n = nd + (in->wgmma.a_regs ? 4 : 0) + in->wgmma.sparse, group = s->committed + 1;
+  uint32_t pc = (uint32_t)(in - b->kernel->code);
   for (uint32_t i = 0; i < n; i++) {
     WgReg *r = &s->reg[slot[i] / 64];
     if (r->written == s->fences + 1)
@@ -320,12 +350,22 @@ trace(Warp *w, const Insn *in, uint64_t what)
   *t = w->wgmma->open++ ? (*t ^ what) * 0x9e3779b97f4a7c15ull : what * 0x9e3779b97f4a7c15ull;
 }
 
+static int
+meta_places(Block *b, Warp *w, const Insn *in, uint8_t *at)
+{
+  const WgmmaOps *o = &in->wgmma;
+  uint32_t slot = b->kernel->lists[in->list + o->nd + (o->a_regs ? 4 : 0)];
+  MmaOps as = {.m = ROWS, .k = o->k, .a_type = o->a_type, .sparse = true, .ordered = true, .selector = o->selector};
+  return mma_sparse_places(b, w, in, &as, LANES_OF(uint32_t, w, slot), at);
+}
+
 int
 wgmma_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
 {
   Left a;
   Right r;
   Sums c;
+  uint8_t places[ROWS * MAX_K / 2];
   const WgmmaOps *o = &in->wgmma;
   if (check_form(b, w, in) || take_registers(b, w, in))
     return -1;
@@ -338,7 +378,9 @@ wgmma_exec(Block *b, Warp *w, const Insn *in, uint32_t m)
   load_left(b, w, in, &ma, &a);
   load_right(b, in, &mb, &r);
   load_sums(b, w, in, keep, &c);
-  multiply(in, &a, &r, &c);
+  if (o->sparse && meta_places(b, w, in, places))
+    return -1;
+  multiply(in, &a, &r, o->sparse ? places : NULL, &c);
   store_sums(b, w, in, &c);
   b->worker->stats.mma++;
   return 0;

@@ -32,11 +32,11 @@ take_exponents(const float *x, uint32_t n, int least, int most, int16_t *out)
 }
 
 void
-wgmma_exponents(Type t, const float a[][WG_K], const float b[][WG_N], Exponents *e)
+wgmma_exponents(Type t, uint32_t depth, const float a[][WG_K], const float b[][WG_N], Exponents *e)
 {
   int least = t == T_E4M3 ? -6 : t == T_F16 || t == T_E5M2 ? -14 : -126, a_most = ZERO, b_most = ZERO;
   for (uint32_t i = 0; i < WG_ROWS; i++)
-    a_most = take_exponents(a[i], e->k, least, a_most, e->a[i]);
+    a_most = take_exponents(a[i], depth, least, a_most, e->a[i]);
   for (uint32_t k = 0; k < e->k; k++)
     b_most = take_exponents(b[k], e->n, least, b_most, e->b[k]);
   e->bits = ptx_type_bytes[t] == 1 ? 13 : 25;

@@ -13,6 +13,7 @@
 #define FENCE "wgmma.fence.sync.aligned;\n"
 #define MMA "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d5, %d6, %p1, 1, 1, 0, 0;\n"
 #define MMA_R "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, %d6, %p1, 1, 1, 0;\n"
+#define MMA_SP "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d5, %d6, %r10, 1, %p1, 1, 1, 0, 0;\n"
 #define COMMIT "wgmma.commit_group.sync.aligned;\n"
 #define WAIT(n) "wgmma.wait_group.sync.aligned " #n ";\n"
 
@@ -27,6 +28,9 @@ static const Fault faults[] = {
   {"A rewritten before the wait", SIM_E_ASYNC, 128, START FENCE MMA_R COMMIT AT "add.u32 %r12, %r12, 1;", "writes a register that holds A"},
   {"no fence at all", SIM_E_ASYNC, 128, START AT MMA, "has executed no wgmma.fence before its first product"},
   {"sum written behind the fence", SIM_E_ASYNC, 128, START FENCE "add.f32 %f3, %f3, %f3;" AT MMA, "wrote register 2 of this product, and has executed no wgmma.fence since"},
+  {"metadata out of order", SIM_E_TRAP, 128, START "mov.u32 %r10, 0x41444444;" FENCE AT MMA_SP, "columns 8 to 11 of row 8 keep those at 1 and 0, which are not in order"},
+  {"metadata rewritten before the wait", SIM_E_ASYNC, 128, START "mov.u32 %r10, 0x44444444;" FENCE MMA_SP COMMIT AT "mov.u32 %r10, 0;", "writes a register that holds A"},
+  {"metadata written behind the fence", SIM_E_ASYNC, 128, START "mov.u32 %r10, 0x44444444;" FENCE "add.u32 %r10, %r10, 0;" AT MMA_SP, "wrote register 4 of this product"},
   {"A written behind the fence", SIM_E_ASYNC, 128, START FENCE "add.u32 %r13, %r13, 1;" AT MMA_R, "wrote register 7 of this product"},
   {"operand overwritten before the wait", SIM_E_ASYNC, 128, START FENCE ".loc 1 5 1\n" MMA COMMIT "bar.sync 0;" AT "st.shared.u32 [%r1], 1;",
    "which an asynchronous operation issued at k.tile:5 reads, and it has not waited for that"},
@@ -61,6 +65,10 @@ static const char *const malformed[] = {
   "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.bf16 {%f1,%f2,%f3,%f4}, %d5, %d6, %p1, 1, 1, 0, 0;",
   "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d5, %d6, %p1, 2, 1, 0, 0;",
   "wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%r1}, %d5, %d6, %p1;",
+  "wgmma.mma_async.sp.sync.aligned.m64n8k16.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d5, %d6, %r10, 0, %p1, 1, 1, 0, 0;",
+  "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d5, %d6, %r10, 2, %p1, 1, 1, 0, 0;",
+  "wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.e4m3.e4m3 {%f1,%f2,%f3,%f4}, %d5, %d6, %r10, 1, %p1, 1, 1;",
+  "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%f1,%f2,%f3,%f4}, %d5, %d6, %p1, 1, 1, 0, 0;",
   "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f1,%f2,%f3,%f4}, %d5, %d6, %p1, 1, 1, 0, 0;",
 };
 
@@ -118,11 +126,11 @@ code(const Kind *k, int v)
 typedef struct Layout { uint32_t mode, span, lead, stride; bool mn; } Layout;
 
 static Layout
-layout_of(uint32_t mode, bool mn, uint32_t rows)
+layout_of(uint32_t mode, bool mn, uint32_t rows, uint32_t kk)
 {
   static const uint32_t spans[] = {16, 128, 64, 32};
   Layout l = {.mode = mode, .span = spans[mode], .mn = mn};
-  uint32_t across = mn ? 16 : rows, tile = across * l.span;      /* one column of patterns */
+  uint32_t across = mn ? kk : rows, tile = across * l.span;      /* one column of patterns */
   if (mn && mode)
     l.lead = tile, l.stride = 8 * l.span;
   else if (mn)
@@ -148,9 +156,12 @@ descriptor(const Layout *l, uint32_t at)
   return at >> 4 | (uint64_t)(l->lead >> 4) << 16 | (uint64_t)(l->stride >> 4) << 32 | (uint64_t)l->mode << 62;
 }
 
-typedef struct Product { const Kind *a, *b; const char *d; uint32_t n, kk; Layout la, lb; bool regs, keep, neg; } Product;
+/* held: elements of K that A has, half of them in a sparse product. */
+typedef struct Product { const Kind *a, *b; const char *d; uint32_t n, kk, held, selector; Layout la, lb; bool regs, keep, neg, sparse; } Product;
+enum { MOST_K = 64, IMAGE = 65536 + 2048 + 512 };
 
-/* 65536 bytes of b's image to shared memory from 1024 on; four registers of A from b + 65536; sums come from and go to a. */
+/* 65536 bytes of b's image to shared memory from 1024 on; four registers of A from b + 65536, one of metadata behind them all; sums come from
+ * and go to a. */
 static void
 product_ptx(char *out, size_t size, const Product *p)
 {
@@ -163,15 +174,20 @@ product_ptx(char *out, size_t size, const Product *p)
     "add.u64 %%d3, %%d2, %%d4; add.u32 %%r1, %%r1, %%r2; mov.u32 %%r9, 0; setp.%s.u32 %%p1, %%r0, %%r0;\n"
     "F: ld.global.v4.u32 {%%r3,%%r4,%%r5,%%r6}, [%%d3]; st.shared.v4.u32 [%%r1+1024], {%%r3,%%r4,%%r5,%%r6}; add.u32 %%r1, %%r1, 2048;\n"
     "add.u64 %%d3, %%d3, 2048; add.u32 %%r9, %%r9, 1; setp.lt.u32 %%p3, %%r9, 32; @%%p3 bra F;\n"
-    "ld.global.v4.u32 {%%r10,%%r11,%%r12,%%r13}, [%%d3]; mad.wide.u32 %%d3, %%r0, 512, %%d1; fence.proxy.async; bar.sync 0;\n"
+    "ld.global.v4.u32 {%%r10,%%r11,%%r12,%%r13}, [%%d3]; mad.wide.u32 %%d4, %%r0, 4, %%d2; ld.global.u32 %%r14, [%%d4+67584];\n"
+    "mad.wide.u32 %%d3, %%r0, 512, %%d1; fence.proxy.async; bar.sync 0;\n"
     "mov.u64 %%d5, %llu; mov.u64 %%d6, %llu;\n", p->keep ? "eq" : "ne", (unsigned long long)descriptor(&p->la, 1024),
     (unsigned long long)descriptor(&p->lb, 1024 + 16384));
   for (uint32_t i = 0; i < nd; i++)
     n += (size_t)snprintf(out + n, size - n, "ld.global.b32 %%s%u, [%%d3+%u];\n", i, 4 * i);
-  n += (size_t)snprintf(out + n, size - n, FENCE "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s {", p->n, p->kk, p->d, p->a->name, p->b->name);
+  n += (size_t)snprintf(out + n, size - n, FENCE "wgmma.mma_async%s.sync.aligned.m64n%uk%u.%s.%s.%s {", p->sparse ? ".sp" : "", p->n, p->kk, p->d, p->a->name,
+                        p->b->name);
   for (uint32_t i = 0; i < nd; i++)
     n += (size_t)snprintf(out + n, size - n, "%s%%s%u", i ? "," : "", i);
-  n += (size_t)snprintf(out + n, size - n, "}, %s, %%d6, %%p1", p->regs ? "{%r10,%r11,%r12,%r13}" : "%d5");
+  n += (size_t)snprintf(out + n, size - n, "}, %s, %%d6", p->regs ? "{%r10,%r11,%r12,%r13}" : "%d5");
+  if (p->sparse)
+    n += (size_t)snprintf(out + n, size - n, ", %%r14, %u", p->selector);
+  n += (size_t)snprintf(out + n, size - n, ", %%p1");
   if (!p->a->whole)
     n += (size_t)snprintf(out + n, size - n, ", %d, 1", p->neg ? -1 : 1);
   if (p->a->size == 2)
@@ -200,21 +216,44 @@ sum_place(uint32_t row, uint32_t column, bool half, uint32_t *thread, uint32_t *
   *h = half ? i % 2 : 0;
 }
 
+/* Places for row i, in va its elements where they stand; the others are zeros. */
+static void
+fill_sparse_row(const Product *p, uint32_t i, int *va, uint8_t *image)
+{
+  static const uint8_t pair[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+  int held[MOST_K];
+  memcpy(held, va + i * MOST_K, sizeof held);
+  memset(va + i * MOST_K, 0, sizeof held);
+  for (uint32_t g = 0; g < p->kk / 4; g++) {
+    const uint8_t *at = pair[(i * 7 + g * 5 + i / 3) % 6];
+    uint32_t row = i % 16, half = p->a->size == 2 ? row / 8 : g / 4 % 2, word;
+    uint32_t thread = i / 16 * 32 + row % 8 * 4 + p->selector * p->kk / 16 + (p->a->size == 2 ? g / 4 : g / 8 * 2 + row / 8);
+    memcpy(&word, image + 67584 + 4 * thread, 4);
+    word = (word & ~(15u << (half * 16 + g % 4 * 4))) | (uint32_t)(at[0] | at[1] << 2) << (half * 16 + g % 4 * 4);
+    memcpy(image + 67584 + 4 * thread, &word, 4);
+    for (uint32_t e = 0; e < 2; e++)
+      va[i * MOST_K + 4 * g + at[e]] = held[2 * g + e];
+  }
+}
+
 static void
 fill(const Product *p, int *va, int *vb, uint8_t *image, uint32_t *seed)
 {
   uint32_t sa = p->a->size, sb = p->b->size;
-  memset(image, 0, 65536 + 2048);
+  memset(image, 0, IMAGE);
+  memset(image + 67584, 0xff, 512);            /* of threads that are not asked */
   for (uint32_t i = 0; i < 64; i++)
-    for (uint32_t k = 0; k < p->kk; k++) {
-      uint32_t bits = code(p->a, va[i * 32 + k] = value(seed, p->a)), per = 4 / sa;
+    for (uint32_t k = 0; k < p->held; k++) {
+      uint32_t bits = code(p->a, va[i * MOST_K + k] = value(seed, p->a)), per = 4 / sa;
       uint32_t thread = i / 16 * 32 + i % 8 * 4 + k % (4 * per) / per, reg = i % 16 / 8 + k / (4 * per) * 2;
-      memcpy(image + element_at(&p->la, 0, i, k, sa, p->la.mn ? p->kk : 64), &bits, sa);
+      memcpy(image + element_at(&p->la, 0, i, k, sa, p->la.mn ? p->held : 64), &bits, sa);
       memcpy(image + 65536 + thread * 16 + reg * 4 + k % per * sa, &bits, sa);
     }
+  for (uint32_t i = 0; p->sparse && i < 64; i++)
+    fill_sparse_row(p, i, va, image);
   for (uint32_t j = 0; j < p->n; j++)
     for (uint32_t k = 0; k < p->kk; k++) {
-      uint32_t bits = code(p->b, vb[j * 32 + k] = value(seed, p->b));
+      uint32_t bits = code(p->b, vb[j * MOST_K + k] = value(seed, p->b));
       memcpy(image + element_at(&p->lb, 16384, j, k, sb, p->lb.mn ? p->kk : p->n), &bits, sb);
     }
 }
@@ -234,10 +273,10 @@ same(const Product *p, uint32_t bits, uint32_t half, int want)
 static void
 product_case(Test *t, const Product *p, uint32_t *seed)
 {
-  static int va[64 * 32], vb[256 * 32];
+  static int va[64 * MOST_K], vb[256 * MOST_K];
   static char ptx[32768];
   uint32_t *a = test_alloc(t, 128 * 512), wrong = 0;
-  uint8_t *b = test_alloc(t, 65536 + 2048);
+  uint8_t *b = test_alloc(t, IMAGE);
   bool half = strcmp(p->d, "f16") == 0;
   fill(p, va, vb, b, seed);
   memset(a, 0, 128 * 512);
@@ -251,24 +290,46 @@ product_case(Test *t, const Product *p, uint32_t *seed)
         int want = 0;
         uint32_t thread, reg, h;
         for (uint32_t k = 0; k < p->kk; k++)
-          want += va[i * 32 + k] * vb[j * 32 + k];
+          want += va[i * MOST_K + k] * vb[j * MOST_K + k];
         want = (p->neg ? -want : want) + (p->keep ? 2 : 0);
         sum_place(i, j, half, &thread, &reg, &h);
         wrong += !same(p, a[thread * 128 + reg], h, want);
       }
-  CHECK(t, wrong == 0, "m64n%uk%u.%s.%s.%s, A %s mode %u%s, B mode %u%s: %u wrong", p->n, p->kk, p->d, p->a->name, p->b->name, p->regs ? "registers," : "",
+  CHECK(t, wrong == 0, "%sm64n%uk%u.%s.%s.%s, A %s mode %u%s, B mode %u%s: %u wrong", p->sparse ? "sparse " : "", p->n, p->kk, p->d, p->a->name, p->b->name, p->regs ? "registers," : "",
         p->la.mode, p->la.mn ? " by M" : "", p->lb.mode, p->lb.mn ? " by N" : "", wrong);
   test_free(t, a), test_free(t, b);
 }
 
-/* Layouts fit where their span is in the matrix: rows of 32 bytes along K, as wide as n along N. */
+/* Layouts fit where their span is in the matrix: rows of 32 bytes along K, twice as many of a sparse product's B, as wide as n along N. */
 static bool
 product_of(Product *p, uint32_t mode_a, uint32_t mode_b, bool mn_a, bool mn_b)
 {
   static const uint32_t spans[] = {16, 128, 64, 32};
-  p->la = layout_of(mode_a, mn_a, 64);
-  p->lb = layout_of(mode_b, mn_b, p->n);
-  return !mn_b || p->n * p->b->size % spans[mode_b] == 0;
+  p->la = layout_of(mode_a, mn_a, 64, p->held);
+  p->lb = layout_of(mode_b, mn_b, p->n, p->kk);
+  return !mn_b ? !mode_b || p->kk * p->b->size <= spans[mode_b] : p->n * p->b->size % spans[mode_b] == 0;
+}
+
+/* Every type but tf32, with every selector. */
+static void
+products_sparse(Test *t)
+{
+  static const struct { uint8_t a, b; const char *d; } types[] = {{0, 0, "f32"}, {0, 0, "f16"}, {1, 1, "f32"}, {3, 4, "f32"}, {4, 4, "f16"}, {5, 6, "s32"}};
+  static const uint32_t columns[] = {8, 64, 176, 256};
+  uint32_t seed = 7, count = 0;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+      for (uint32_t mode = 0; mode < 4; mode++, count++) {
+        Product p = {.a = &kinds[types[i].a], .b = &kinds[types[i].b], .d = types[i].d, .n = columns[c], .keep = count % 3, .regs = count % 5 == 0, .sparse = true};
+        p.kk = 64 / p.a->size;
+        p.held = p.kk / 2;
+        p.neg = !p.a->whole && count % 4 == 0;
+        p.selector = p.a->size == 2 ? count % 2 : 0;
+        if (product_of(&p, mode, (mode + count) % 4, false, false))
+          product_case(t, &p, &seed);
+        if (p.a->size == 2 && product_of(&p, mode, (mode + count) % 4, count % 2, true))
+          product_case(t, &p, &seed);
+      }
 }
 
 static void
@@ -282,7 +343,7 @@ products(Test *t)
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
       for (uint32_t mode = 0; mode < 4; mode++, count++) {
         Product p = {.a = &kinds[types[i].a], .b = &kinds[types[i].b], .d = types[i].d, .n = columns[c], .keep = count % 3, .regs = count % 5 == 0};
-        p.kk = 32 / p.a->size;
+        p.held = p.kk = 32 / p.a->size;
         p.neg = !p.a->whole && count % 4 == 0;
         if (product_of(&p, mode, (mode + count) % 4, false, false))
           product_case(t, &p, &seed);
@@ -326,4 +387,5 @@ test_wgmma(Test *t)
   misuse(t);
   registers(t);
   products(t);
+  products_sparse(t);
 }
