@@ -226,15 +226,15 @@ feed_both(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, u32 i)
 
 /* Its words: whatever lies beyond the extents becomes places 0 and 1 of each group, and so do groups of zero bits: those alone have no bit
  * in the upper half. */
-static void
-meta_words(Gen *g, Walk *w)
+Val *
+gen_meta_words(Gen *g, const Value *meta)
 {
-  const Type *t = w->meta->type;
+  const Type *t = meta->type;
   Dist *h = dist_get(g, t->layout);
-  const Val *regs = gen_regs(g, w->meta);
+  const Val *regs = gen_regs(g, meta);
   u32 first = SPARSE_FIRST_TWO;
   Words words = words_for(g, t->dt, false, 2);
-  w->metas = NEW_ARRAY(g->arena, Val, h->regs / 2);
+  Val *out = NEW_ARRAY(g->arena, Val, h->regs / 2);
   for (u32 i = 0; i < h->regs / 2; i++) {
     Val half[2], all;
     for (u32 k = 0; k < 2; k++) {
@@ -247,8 +247,9 @@ meta_words(Gen *g, Walk *w)
     all = LLVMBuildFreeze(B, gen_bitcast(g, all, g->i32), "");
     Val either = LLVMBuildOr(B, all, LLVMBuildLShr(B, all, gen_u32(g, 1), ""), "");
     Val zeros = LLVMBuildAnd(B, LLVMBuildNot(B, either, ""), gen_u32(g, first << 16 | first), "");
-    w->metas[i] = LLVMBuildOr(B, all, zeros, "");
+    out[i] = LLVMBuildOr(B, all, zeros, "");
   }
+  return out;
 }
 
 /* Of an instruction: a word, and which lanes of a quad have it. A word is for K = 64. */
@@ -325,7 +326,7 @@ dot_mma(Gen *g, const Op *op, const Mma *row)
   walk_fill(g, row, result, &w);
   if (row->sparse) {
     w.meta = OPERAND(op, DOT_SPARSE, meta);
-    meta_words(g, &w);
+    w.metas = gen_meta_words(g, w.meta);
   }
   const DotSplit *split = dot_split(op);
   if (split)

@@ -10,6 +10,8 @@
  * operands of the whole. So are they by the wait: no other value takes their registers before it, such as the next iteration's of a
  * carried A. An accumulator of zeros is none: the first instructions along K do not add to it.
  *
+ * Words of metadata are read and kept like those of A, behind these.
+ *
  * Descriptors. A buffer's panels give the two strides and the swizzle; the hardware exclusive-ors address bits after it has added
  * up strides, so what an instruction begins with is added to the buffer's own descriptor as if nothing were swizzled. For that buffers
  * begin where their swizzle does (buffer_align), and the base offset is 0. */
@@ -18,7 +20,7 @@
 
 #define B g->b
 enum { LEADING_BIT = 16, STRIDE_BIT = 32, MODE_BIT = 62, UNIT_LOG2 = 4, ADDRESS_BITS = 0x3fff, ROWS_OF_CORE = 8, CORE_BYTES = 128,
-       LEFT_WORDS = 4 };
+       LEFT_WORDS = 4, META_DEPTH = 64, META_PER_WORD = 2 };
 
 /* ---- accumulators ---- */
 
@@ -124,7 +126,7 @@ descriptor(Gen *g, const Matrix *m, u32 mn, u32 k)
 
 /* ---- instructions ---- */
 
-/* A whole product; left: words of A, or NULL. */
+/* A whole product; left: words of A, or NULL, then those of metadata, from `meta` on. */
 typedef struct Job {
   const Op *op;
   DType a, b, sum;
@@ -132,8 +134,8 @@ typedef struct Job {
   u32 columns, per;                /* of a warpgroup; elements of the accumulator in a word */
   Matrix ma, mb;
   Val *left, *acc;
-  u32 nleft, nacc;
-  bool zero;
+  u32 nleft, nacc, meta;
+  bool zero, in_registers, sparse;
 } Job;
 
 static const char *
@@ -169,7 +171,7 @@ flags(Gen *g, const Job *j)
     return "";
   if (dtype_bits(j->a) != 16)
     return ", 1, 1";
-  const char *left = j->left ? "" : j->ma.side.k_major ? ", 0" : ", 1";
+  const char *left = j->in_registers ? "" : j->ma.side.k_major ? ", 0" : ", 1";
   return arena_printf(g->arena, ", 1, 1%s, %d", left, !j->mb.side.k_major);
 }
 
@@ -192,32 +194,59 @@ line(Gen *g, Group *t, PtxId id, const PtxArgs *a)
   buf_printf(&t->text, t->text.len ? "\n\t%s" : "%s", ptx_line(g, id, a));
 }
 
+/* Rows of B of an instruction, and how many of them there are along K, padding counted. */
+static u32
+depth_of(const Job *j)
+{
+  return wgmma_depth(j->a) << j->sparse;
+}
+
+static u32
+steps_of(const Job *j)
+{
+  u32 n = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / depth_of(j);
+  return n ? n : 1;
+}
+
+/* Metadata of an instruction, a word for META_DEPTH of K, and which lanes of each four give it. */
+static const char *
+metadata(Gen *g, const Job *j, Group *t, u32 block, u32 step)
+{
+  u32 share = META_DEPTH / depth_of(j), held = (steps_of(j) + share - 1) / share;
+  if (!j->sparse)
+    return "";
+  u32 at = reads(g, t, &j->left[j->meta + block * held + step / share], 1);
+  return arena_printf(g->arena, ", $%u, %u", at, step % share);
+}
+
 /* One instruction: rows block m of each warpgroup, n columns from `column` on, the step along K. */
 static void
-multiply(Gen *g, const Job *j, Group *t, u32 block, u32 column, u32 n, u32 k, u32 step)
+multiply(Gen *g, const Job *j, Group *t, u32 block, u32 column, u32 n, u32 step)
 {
-  u32 padded = next_pow2(j->columns), steps = next_pow2(OPERAND(j->op, WGMMA, b)->type->shape[0]) / wgmma_depth(j->a);
-  u32 words = n / 2 / j->per, acc = (block * padded + column) / 2 / j->per, nleft = j->left ? LEFT_WORDS : 1;
-  Val left = j->left ? NULL : descriptor(g, &j->ma, WGMMA_ROWS * j->grid.rows * block, k), right = descriptor(g, &j->mb, column, k);
-  Val adds = LLVMConstInt(g->i1, !(j->zero && !step), 0);
-  u32 a = reads(g, t, j->left ? j->left + (block * steps + step) * LEFT_WORDS : &left, nleft);
-  u32 b = reads(g, t, &right, 1), p = reads(g, t, &adds, 1);
+  u32 padded = next_pow2(j->columns), k = step * depth_of(j);
+  u32 words = n / 2 / j->per, acc = (block * padded + column) / 2 / j->per, nleft = j->in_registers ? LEFT_WORDS : 1;
+  Val left = j->in_registers ? NULL : descriptor(g, &j->ma, WGMMA_ROWS * j->grid.rows * block, k >> j->sparse);
+  Val right = descriptor(g, &j->mb, column, k), adds = LLVMConstInt(g->i1, !(j->zero && !step), 0);
+  u32 a = reads(g, t, j->in_registers ? j->left + (block * steps_of(j) + step) * LEFT_WORDS : &left, nleft);
+  u32 b = reads(g, t, &right, 1);
+  const char *meta = metadata(g, j, t, block, step);
+  u32 p = reads(g, t, &adds, 1);
   const char *sum = dtype_is_int(j->sum) ? "s32" : dtype_info[j->sum].name;
-  const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, wgmma_depth(j->a), sum, type_name(j->a), type_name(j->b));
-  line(g, t, PTX_WGMMA, &(PtxArgs){.subst = {shape, registers(g, acc, words, false), registers(g, a, nleft, !j->left),
-                                             registers(g, b, 1, true), registers(g, p, 1, true), flags(g, j)}});
+  const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, depth_of(j), sum, type_name(j->a), type_name(j->b));
+  line(g, t, PTX_WGMMA, &(PtxArgs){.subst = {j->sparse ? ".sp" : "", shape, registers(g, acc, words, false), registers(g, a, nleft, !j->in_registers),
+                                             registers(g, b, 1, true), meta, registers(g, p, 1, true), flags(g, j)}});
 }
 
 static void
 multiply_all(Gen *g, const Job *j, Group *group)
 {
   const Type *t = op_result(j->op)->type;
-  u32 depth = wgmma_depth(j->a), all = OPERAND(j->op, WGMMA, b)->type->shape[0];
+  u32 depth = depth_of(j), all = OPERAND(j->op, WGMMA, b)->type->shape[0];
   for (u32 block = 0; block < t->shape[0] / (WGMMA_ROWS * j->grid.rows); block++)
     for (u32 column = 0, n; column < j->columns; column += n) {
       n = wgmma_columns(j->a, j->columns - column);
-      for (u32 k = 0; k < all; k += depth)
-        multiply(g, j, group, block, column, n, k, k / depth);
+      for (u32 step = 0; step * depth < all; step++)
+        multiply(g, j, group, block, column, n, step);
     }
 }
 
@@ -241,16 +270,30 @@ is_zero(const Value *acc)
   return op_is(acc, OP_PENDING) && value_const_bits(OPERAND(acc->def, PENDING, x), &bits) && !bits;
 }
 
-static void
-take_left(Gen *g, Job *j, const Value *a)
+/* Words of A and of metadata that a product reads until it is waited for. */
+static u32
+left_words(Gen *g, const Op *op, u32 *meta)
 {
-  Words w = words_of(g, a->type);
-  Val *regs = gen_regs(g, a);
-  j->nleft = gen_nregs(a->type) / w.per;
-  j->left = NEW_ARRAY(g->arena, Val, j->nleft);
-  to_words(g, a->type, regs, j->left);
-  for (u32 i = 0; i < j->nleft; i++)
+  const Value *a = OPERAND(op, WGMMA, a), *m = OPERAND(op, WGMMA, meta);
+  u32 n = type_is_tile(a->type) ? gen_nregs(a->type) / words_of(g, a->type).per : 0;
+  if (meta)
+    *meta = n;
+  return n + (m ? gen_nregs(m->type) / META_PER_WORD : 0);
+}
+
+static void
+take_left(Gen *g, Job *j)
+{
+  const Value *a = OPERAND(j->op, WGMMA, a), *m = OPERAND(j->op, WGMMA, meta);
+  j->nleft = left_words(g, j->op, &j->meta);
+  j->left = NEW_ARRAY(g->arena, Val, j->nleft + 1);
+  if (j->in_registers)
+    to_words(g, a->type, gen_regs(g, a), j->left);
+  for (u32 i = 0; i < j->meta; i++)
     j->left[i] = gen_bitcast(g, j->left[i], g->i32);
+  if (m)
+    memcpy(j->left + j->meta, gen_meta_words(g, m), (j->nleft - j->meta) * sizeof *j->left);
+  g->left[op_result(j->op)->id] = j->left;
 }
 
 /* The warpgroup's number along M, and along N, the slower one (layout_warpgroups); NULL: there is one. */
@@ -283,12 +326,12 @@ lower_WGMMA(Gen *g, const Op *op)
   j.per = dtype_bits(j.sum) == 16 ? 2 : 1;
   j.acc = gen_new(g, op_result(op));
   memcpy(j.acc, gen_regs(g, acc), j.nacc * sizeof *j.acc);
-  if (type_is_tile(a->type)) {
-    take_left(g, &j, a);
-    g->left[op_result(op)->id] = j.left;
-  } else {
+  j.in_registers = type_is_tile(a->type);
+  j.sparse = OPERAND(op, WGMMA, meta) != NULL;
+  if (j.in_registers || j.sparse)
+    take_left(g, &j);
+  if (!j.in_registers)
     j.ma = matrix_of(g, a, 1, along_rows(g, &j), WGMMA_ROWS);
-  }
   j.mb = matrix_of(g, b, 0, along_columns(g, &j), j.columns);
   bool turns = op_attr(op, AT_TURNS) && team_takes_turns(g);
   if (turns)
@@ -302,19 +345,13 @@ lower_WGMMA(Gen *g, const Op *op)
 
 typedef VEC(Val) Lefts;
 
-static u32
-left_words(Gen *g, const Value *a)
-{
-  return gen_nregs(a->type) / words_of(g, a->type).per;
-}
-
-/* Words of A that products of this accumulator read: nothing else may come to lie in their registers until it is waited for. */
+/* Words that products of this accumulator read: nothing else may come to lie in their registers until it is waited for. */
 static void
 add_lefts(Gen *g, Lefts *out, const Value *acc)
 {
   for (const Op *op = acc->def; op && op->code == OP_WGMMA; op = OPERAND(op, WGMMA, acc)->def) {
     const Val *left = g->left[op_result(op)->id];
-    for (u32 i = 0; left && i < left_words(g, OPERAND(op, WGMMA, a)); i++)
+    for (u32 i = 0; left && i < left_words(g, op, NULL); i++)
       vec_push(g->arena, out, left[i]);
   }
 }

@@ -53,9 +53,10 @@ builtin_wgmma(Lower *L, Call *c)
 {
   bool buffer = c->args[0].kind == V_BUFFER;
   Value *a = buffer ? call_buffer(L, c, 0, false) : call_tile(L, c, 0), *b = a ? call_buffer(L, c, 1, false) : NULL;
-  if (!b)
+  Value *meta = b && c->given[3] ? call_tile(L, c, 3) : NULL;
+  if (!b || (c->given[3] && !meta))
     return val_poison(c->span);
-  const char *why = wgmma_error(L->c, block_team(L->b.block), a->type, b->type);
+  const char *why = wgmma_error(L->c, block_team(L->b.block), a->type, meta ? meta->type : NULL, b->type);
   why = why ? why : stated_error(L, a, 1);
   why = why ? why : stated_error(L, b, 0);
   if (why)
@@ -64,7 +65,7 @@ builtin_wgmma(Lower *L, Call *c)
   if (!acc)
     return val_poison(c->span);
   L->b.span = c->span;
-  return val_ir(ir_wgmma(&L->b, a, b, acc), c->span);
+  return val_ir(meta ? ir_wgmma_sparse(&L->b, a, meta, b, acc) : ir_wgmma(&L->b, a, b, acc), c->span);
 }
 
 /* An accumulator, or a tuple of some. */

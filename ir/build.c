@@ -542,6 +542,13 @@ ir_wgmma(Builder *b, Value *x, Value *y, Value *acc)
   return op_result(create1(b, OP_WGMMA, 3, (Value *[]){x, y, acc}, acc->type));
 }
 
+/* The same where x is what meta says is kept. */
+Value *
+ir_wgmma_sparse(Builder *b, Value *x, Value *meta, Value *y, Value *acc)
+{
+  return op_result(create1(b, OP_WGMMA, 4, (Value *[]){x, y, acc, meta}, acc->type));
+}
+
 /* xs become values. */
 Op *
 ir_wgmma_wait(Builder *b, u32 n, Value *const *xs, u32 pending)

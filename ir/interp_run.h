@@ -124,7 +124,7 @@ Flow interp_addptr(Interp *in, const Op *op);
 Flow interp_dot(Interp *in, const Op *op);
 Flow interp_dot_sparse(Interp *in, const Op *op);
 /* acc + a x b in op's result; a may be, and b is, a buffer. */
-Flow interp_product(Interp *in, const Op *op, const Value *a, const Value *b, const Value *acc);
+Flow interp_product(Interp *in, const Op *op, const Value *a, const Value *meta, const Value *b, const Value *acc);
 /* interp_wgmma.c */
 Flow interp_pending(Interp *in, const Op *op);
 Flow interp_wgmma(Interp *in, const Op *op);

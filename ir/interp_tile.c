@@ -443,10 +443,10 @@ interp_dot(Interp *in, const Op *op)
 
 /* The rows of b that the elements of a meet; NULL with a fault if metadata is not in order. */
 static const u32 *
-sparse_rows(Interp *in, const Op *op)
+sparse_rows(Interp *in, const Op *op, const Type *a, const Value *metadata)
 {
-  const Type *a = OPERAND(op, DOT_SPARSE, a)->type, *meta = OPERAND(op, DOT_SPARSE, meta)->type;
-  const u64 *words = interp_get(in, OPERAND(op, DOT_SPARSE, meta));
+  const Type *meta = metadata->type;
+  const u64 *words = interp_get(in, metadata);
   u32 n = type_numel(a), columns = a->shape[a->rank - 1];
   char where[96];
   if (in->sparse_len < n) {
@@ -469,14 +469,17 @@ Flow
 interp_dot_sparse(Interp *in, const Op *op)
 {
   const Value *a = OPERAND(op, DOT_SPARSE, a), *b = OPERAND(op, DOT_SPARSE, b), *acc = OPERAND(op, DOT_SPARSE, acc);
-  Factors f = {{a->type, b->type, acc->type}, {interp_get(in, a), interp_get(in, b), interp_get(in, acc)}, sparse_rows(in, op)};
+  Factors f = {{a->type, b->type, acc->type}, {interp_get(in, a), interp_get(in, b), interp_get(in, acc)},
+               sparse_rows(in, op, a->type, OPERAND(op, DOT_SPARSE, meta))};
   return f.at ? product(in, op, &f, TF32_NOT) : FLOW_FAULT;
 }
 
 Flow
-interp_product(Interp *in, const Op *op, const Value *a, const Value *b, const Value *acc)
+interp_product(Interp *in, const Op *op, const Value *a, const Value *meta, const Value *b, const Value *acc)
 {
   Factors f = {.t = {a->type, b->type, acc->type}, .bits[2] = interp_get(in, acc)};
+  if (meta && !(f.at = sparse_rows(in, op, a->type, meta)))
+    return FLOW_FAULT;
   f.bits[0] = type_is_shared(a->type) ? interp_shared_read(in, op, a) : interp_get(in, a);
   f.bits[1] = f.bits[0] ? interp_shared_read(in, op, b) : NULL;
   return f.bits[1] ? product(in, op, &f, a->type->dt == DT_F32 ? TF32_CUT : TF32_NOT) : FLOW_FAULT;

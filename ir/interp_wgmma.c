@@ -31,7 +31,7 @@ interp_wgmma(Interp *in, const Op *op)
 {
   const Value *r = op_result(op);
   Product p = {.op = op, .team = in->actor->team, .number = in->actor->products + 1};
-  Flow flow = interp_product(in, op, OPERAND(op, WGMMA, a), OPERAND(op, WGMMA, b), OPERAND(op, WGMMA, acc));
+  Flow flow = interp_product(in, op, OPERAND(op, WGMMA, a), OPERAND(op, WGMMA, meta), OPERAND(op, WGMMA, b), OPERAND(op, WGMMA, acc));
   if (flow == FLOW_FAULT)
     return flow;
   if (in->spare_runs.len)

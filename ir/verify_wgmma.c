@@ -22,6 +22,13 @@ check_PENDING(Verifier *v, const Op *op)
   return true;
 }
 
+static const Type *
+meta_type(const Op *op)
+{
+  const Value *meta = OPERAND(op, WGMMA, meta);
+  return meta ? meta->type : NULL;
+}
+
 static bool
 layouts_fit(Verifier *v, const Op *op)
 {
@@ -31,6 +38,9 @@ layouts_fit(Verifier *v, const Op *op)
     return verify_fail(v, op, "the accumulator's rows are not dealt to the team's warps: %s", verify_type_str(v, acc, true));
   if (type_is_tile(a) && a->layout != wgmma_left_layout(v->ctx, t, a))
     return verify_fail(v, op, "operand a is not as the instruction takes it: %s", verify_type_str(v, a, true));
+  const Type *meta = meta_type(op);
+  if (meta && meta->layout != wgmma_meta_layout(v->ctx, t, a, meta))
+    return verify_fail(v, op, "metadata is not as the instruction takes it: %s", verify_type_str(v, meta, true));
   const char *why = wgmma_placed_error(v->ctx, op);
   return !why || verify_fail(v, op, "%s", why);
 }
@@ -39,7 +49,7 @@ bool
 check_WGMMA(Verifier *v, const Op *op)
 {
   const Type *a = IN_TYPE(op, WGMMA, a), *b = IN_TYPE(op, WGMMA, b), *acc = IN_TYPE(op, WGMMA, acc);
-  const char *why = wgmma_error(v->ctx, block_team(op->block), a, b);
+  const char *why = wgmma_error(v->ctx, block_team(op->block), a, meta_type(op), b);
   why = why ? why : wgmma_sum_error(v->ctx, a, b, acc);
   if (why)
     return verify_fail(v, op, "%s", why);

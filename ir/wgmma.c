@@ -3,8 +3,12 @@
  * An instruction multiplies 64 rows by 32 bytes of K; a warpgroup is four warps, the first a multiple of four. Larger tiles are several
  * instructions: rows go round the team's warpgroups, and where there are too few rows for all, some of them share the columns, each a
  * half, a quarter, ... of them, side by side. Columns are multiples of 8, up to 256 an instruction. b, and a unless it is in
- * registers, are read from panels (layout_panels.c): 16-bit elements along K or across it, others along K alone. */
+ * registers, are read from panels (layout_panels.c): 16-bit elements along K or across it, others along K alone.
+ *
+ * A sparse instruction has 32 bytes of a as well, and of b along K 64. Metadata stays in registers: of each warp's 16 rows that of a sparse
+ * mma.sync (layout_mma_meta). Sparse products share no columns. */
 #include "wgmma.h"
+#include "sparse.h"
 
 enum { N_STEP = 8, K_BYTES = 32, N_MOST = 256, UNIT = 16 };
 
@@ -20,7 +24,13 @@ team_error(Ctx *c, Team t)
 }
 
 static const char *
-operands_error(Ctx *c, const Type *a, const Type *b)
+meta_error(Ctx *c, const Type *a, const Type *meta, const Type *b)
+{
+  return type_is_tile(meta) ? sparse_error(c, a, meta, b) : "metadata is a tile";
+}
+
+static const char *
+operands_error(Ctx *c, const Type *a, const Type *meta, const Type *b)
 {
   if (!type_is_shared(b))
     return "b is a buffer in shared memory";
@@ -30,6 +40,8 @@ operands_error(Ctx *c, const Type *a, const Type *b)
     return "an operand is one buffer, not a row of them";
   if (a->rank != 2 || b->rank != 2)
     return "both operands have two dimensions";
+  if (meta)
+    return meta_error(c, a, meta, b);
   if (a->shape[1] != b->shape[0])
     return arena_printf(c->scratch, "the columns of a (%u) must be the rows of b (%u)", a->shape[1], b->shape[0]);
   if (!dot_factors_fit(a->dt, b->dt) || a->dt == DT_F64 || !dot_sum_fits(a->dt, wgmma_sum(a->dt)))
@@ -53,7 +65,7 @@ wgmma_grid(Team t, u32 rows)
 }
 
 static const char *
-extents_error(Ctx *c, Team t, const Type *a, const Type *b)
+extents_error(Ctx *c, Team t, const Type *a, const Type *meta, const Type *b)
 {
   u32 bytes = a->shape[1] * dtype_bytes(a->dt), n = b->shape[1];
   WgmmaGrid grid = wgmma_grid(t, a->shape[0]);
@@ -61,6 +73,9 @@ extents_error(Ctx *c, Team t, const Type *a, const Type *b)
     return arena_printf(c->scratch, "the rows of a (%u) are no multiple of %u", a->shape[0], WGMMA_ROWS * grid.rows);
   if (n % N_STEP)
     return arena_printf(c->scratch, "the columns of b (%u) are no multiple of %u", n, N_STEP);
+  if (grid.columns > 1 && meta)
+    return arena_printf(c->scratch, "%u rows are for %u of the team's %u warpgroups, and sparse ones share no columns", a->shape[0], grid.rows,
+                        t.warps / WGMMA_GROUP);
   if (grid.columns > 1 && (!is_pow2(n) || n < N_STEP * grid.columns))
     return arena_printf(c->scratch,
                         "%u rows are for %u of the team's %u warpgroups, and the columns of b (%u), which %u share, "
@@ -72,11 +87,11 @@ extents_error(Ctx *c, Team t, const Type *a, const Type *b)
 }
 
 const char *
-wgmma_error(Ctx *c, Team t, const Type *a, const Type *b)
+wgmma_error(Ctx *c, Team t, const Type *a, const Type *meta, const Type *b)
 {
   const char *why = team_error(c, t);
-  why = why ? why : operands_error(c, a, b);
-  return why ? why : extents_error(c, t, a, b);
+  why = why ? why : operands_error(c, a, meta, b);
+  return why ? why : extents_error(c, t, a, meta, b);
 }
 
 const char *
@@ -137,6 +152,12 @@ wgmma_left_layout(Ctx *c, Team t, const Type *a)
                            : layout_warpgroups_operand(c, 0, a->shape, grid.rows * WGMMA_GROUP, grid.columns, dtype_bits(a->dt));
 }
 
+const Layout *
+wgmma_meta_layout(Ctx *c, Team t, const Type *a, const Type *meta)
+{
+  return layout_mma_meta(c, 2, meta->shape, (u32[]){t.warps, 1}, dtype_bits(a->dt));
+}
+
 const char *
 wgmma_placed_error(Ctx *c, const Op *op)
 {
@@ -146,6 +167,8 @@ wgmma_placed_error(Ctx *c, const Op *op)
   if (why)
     return arena_printf(c->scratch, "a: %s", why);
   why = wgmma_side(c, b, 0, &side);
+  if (!why && OPERAND(op, WGMMA, meta) && side.k_major && side.form.swizzle && side.form.width < 2 * K_BYTES)
+    why = "panels of 32 bytes are no wider than half of a sparse product's K";
   return why ? arena_printf(c->scratch, "b: %s", why) : NULL;
 }
 

@@ -6,12 +6,13 @@
 /* Rows of an instruction, and of a warpgroup; warps of that. */
 enum { WGMMA_ROWS = 64, WGMMA_GROUP = 4 };
 
-/* Whether team t multiplies a (M x K, a tile or a buffer) by b (K x N, a buffer); what the accumulator may be. NULL, or why not. */
-const char *wgmma_error(Ctx *c, Team t, const Type *a, const Type *b);
+/* Whether team t multiplies a (M x K, a tile or a buffer; with metadata, a tile, M x K/2: sparse.h) by b (K x N, a buffer); meta may be NULL.
+ * What the accumulator may be. NULL, or why not. */
+const char *wgmma_error(Ctx *c, Team t, const Type *a, const Type *meta, const Type *b);
 const char *wgmma_sum_error(Ctx *c, const Type *a, const Type *b, const Type *acc);
 DType wgmma_sum(DType factor);                   /* in which products are summed if nobody says */
 u32 wgmma_columns(DType factor, u32 rest);       /* of the next instruction, where so many are left */
-u32 wgmma_depth(DType factor);                   /* elements of K of an instruction */
+u32 wgmma_depth(DType factor);                   /* elements of a's rows of an instruction; of a sparse one b has twice as many */
 
 /* Whether a dot of the program without layouts may become such a product, or row of products: NULL, or why not. axes: analyse_axes of its
  * kernel. And of how many products of 8-bit floats a sum may be made before it is added in f32; 0: of any number, or not of such. */
@@ -45,6 +46,7 @@ WgmmaGrid wgmma_grid(Team t, u32 rows);
 /* Who holds the accumulator, and a if it is a tile. */
 const Layout *wgmma_sum_layout(Ctx *c, Team t, const Type *acc);
 const Layout *wgmma_left_layout(Ctx *c, Team t, const Type *a);
+const Layout *wgmma_meta_layout(Ctx *c, Team t, const Type *a, const Type *meta);
 
 /* NULL, or why operand i of op may not be the accumulator under way that it is. */
 const char *pending_error(const Op *op, u32 i);

@@ -214,7 +214,7 @@ wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot)
   if (bytes_beside(loop, b->type) + BESIDE > c->target->shared_max)
     return "shared memory has no room for b, rounded, beside the copies of the loop";
   const Type *buffer = type_shared(c, b->type->dt, 0, b->type->rank, b->type->shape, NULL, NULL, 0, 0);
-  const char *why = wgmma_error(c, block_team(dot->block), a->type, buffer);
+  const char *why = wgmma_error(c, block_team(dot->block), a->type, NULL, buffer);
   why = why ? why : wgmma_sum_error(c, a->type, buffer, op_result(dot)->type);
   return why ? why : stored_error(c, axes, dot);
 }
@@ -312,7 +312,7 @@ wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot)
   if (b->rank != 2)
     return "both factors have two dimensions";
   const Type *buffer = type_shared(c, b->dt, 0, b->rank, b->shape, NULL, NULL, 0, 0);
-  const char *why = wgmma_error(c, block_team(dot->block), a, buffer);
+  const char *why = wgmma_error(c, block_team(dot->block), a, NULL, buffer);
   why = why ? why : wgmma_sum_error(c, a, buffer, op_result(dot)->type);
   why = why ? why : sums_error(c, axes, dot, loop);
   if (why)

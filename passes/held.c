@@ -37,7 +37,7 @@ static const Op *
 done_with(const Op *user, const Value *v)
 {
   const Op *to = user;
-  while (to->code == OP_WGMMA && OPERAND(user, WGMMA, a) == v && op_result(to)->uses)
+  while (to->code == OP_WGMMA && (OPERAND(user, WGMMA, a) == v || OPERAND(user, WGMMA, meta) == v) && op_result(to)->uses)
     to = op_result(to)->uses->user;
   return to->code == OP_WGMMA_WAIT && to->block == user->block ? to : user;
 }

@@ -315,7 +315,8 @@ older_product(const Older *o, Op *op)
   Builder b = builder_before(op);
   b.span = op->span;
   Value *x = factor(o, &b, OPERAND(op, WGMMA, a)), *y = factor(o, &b, OPERAND(op, WGMMA, b));
-  Value *r = ir_dot(&b, x, y, OPERAND(op, WGMMA, acc));
+  Value *meta = OPERAND(op, WGMMA, meta), *acc = OPERAND(op, WGMMA, acc);
+  Value *r = meta ? ir_dot_sparse(&b, x, meta, y, acc) : ir_dot(&b, x, y, acc);
   if (x->type->dt == DT_F32)
     op_set_str(r->def, AT_PREC, "tf32_cut");
   r->name = op_result(op)->name;

@@ -233,6 +233,15 @@ sparse_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
 }
 
 static const Layout *
+product_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
+{
+  const Type *t = op_operand(op, i)->type;
+  if (i == SLOT(WGMMA, meta))
+    return wgmma_meta_layout(p->c, block_team(op->block), OPERAND(op, WGMMA, a)->type, t);
+  return i == SLOT(WGMMA, a) ? wgmma_left_layout(p->c, block_team(op->block), t) : l;
+}
+
+static const Layout *
 unpermuted(const Place *p, const Op *op, const Layout *l)
 {
   Attr *perm = op_attr(op, AT_PERM);
@@ -262,7 +271,7 @@ place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   case OP_PERMUTE: return unpermuted(p, op, l);
   case OP_DOT: return dot_operand_layout(p, op, i, l);
   case OP_DOT_SPARSE: return sparse_operand_layout(p, op, i, l);
-  case OP_WGMMA: return i == SLOT(WGMMA, a) ? wgmma_left_layout(p->c, block_team(op->block), t) : l;
+  case OP_WGMMA: return product_operand_layout(p, op, i, l);
   case OP_UNPACK: case OP_PACK: return packed_layout(p, op, op->code == OP_UNPACK, l);
   default: return l;
   }
