@@ -1553,7 +1553,7 @@ def products_sparse():
             def bind(how):
                 BM, BN, BK, warps, stages = how
                 return kernel("matmul_sparse.tile", "matmul_sparse", BM=BM, BN=BN, BK=BK if wide else 2 * BK, warps=warps, STAGES=stages, **to).bind(
-                    tilec.cdiv(n, BM) * tilec.cdiv(n, BN), kept, meta, B, c, n, n, n, *B.stride(), *c.stride())
+                    tilec.cdiv(n, BM) * tilec.cdiv(n, BN), kept, meta, B, c, n, n, n // 16, *B.stride(), *c.stride())
             ours = {h: (lambda h=h: bind(h)) for h in SPARSE_TILES}
             more = {} if wide else dict(PROMOTE=0)
             cslt = by_cusparselt(a, B, c)

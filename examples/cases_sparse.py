@@ -94,7 +94,7 @@ def matmul_sparse(dev, rng, m, n, k, dtype="f16", b_t=False, c_t=False, **define
     c = poisoned(dev, (n, m) if c_t else (m, n), "i32" if whole else "f32")
     kern = kernel(dev, FILE, "matmul_sparse", T=dtype, TO="i32" if whole else "f32", **dict(dict(S="i32") if whole else {}, **defines))
     d = kern.settings()
-    call = launch(kern, tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])), kept, meta, dev.array(np.ascontiguousarray(b.T) if b_t else b, dtype), c, m, n, k,
+    call = launch(kern, tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])), kept, meta, dev.array(np.ascontiguousarray(b.T) if b_t else b, dtype), c, m, n, k // 16,
                   *((1, k) if b_t else (n, 1)), *((1, m) if c_t else (n, 1)))
     want, got = np.where(kept_two(v), v, 0) @ w, c.numpy().T if c_t else c.numpy()
     # sums of 8-bit floats by warpgroups are cut
@@ -108,6 +108,10 @@ CASES = [
     Case("sparse_both", sparse_both, grid(m=(48,), k=(80,), dtype=("f16", "bf16", "i8", "f8e4m3")) + [dict(m=16, k=16)],
          [dict(m=4096, k=4096)] + grid(m=(1008,), k=(1296,), dtype=("f16", "bf16", "i8", "f8e4m3"))),
     Case("matmul_sparse", matmul_sparse, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(176,), dtype=TYPES, b_t=(True,), BM=(64,), BN=(64,), STAGES=(3,)) +
-         grid(m=(100,), n=(72,), k=(176,), dtype=("f16", "bf16"), c_t=(False, True), BM=(64,), BN=(64,), STAGES=(1, 3), warps=(4,)) + [dict(m=130, n=40, k=16, BN=32)],
-         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(784,), dtype=TYPES, b_t=(True,)) + grid(m=(1000,), n=(520,), k=(784,), dtype=("f16", "bf16"), c_t=(False, True))),
+         grid(m=(100,), n=(72,), k=(176,), dtype=("f16", "bf16"), c_t=(False, True), BM=(64,), BN=(64,), STAGES=(1, 3), warps=(4,)) + [dict(m=130, n=40, k=16, BN=32)] +
+         # a team that copies, boxes of all three; sums of 8-bit floats whole and in pieces
+         [dict(m=200, n=264, k=384, BN=256, STAGES=2), dict(m=200, n=136, k=640, dtype="bf16", BM=256, b_t=True, STAGES=2), dict(m=200, n=144, k=512, dtype="i8", b_t=True),
+          dict(m=200, n=272, k=640, dtype="f8e4m3", b_t=True, BN=256), dict(m=200, n=272, k=640, dtype="f8e5m2", b_t=True, BK=256, BN=256, STAGES=2, PROMOTE=0), dict(m=70, n=136, k=384, BM=64, BN=128, STAGES=4, warps=4)],
+         [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(784,), dtype=TYPES, b_t=(True,)) + grid(m=(1000,), n=(520,), k=(784,), dtype=("f16", "bf16"), c_t=(False, True)) +
+         grid(m=(1000,), n=(520,), k=(1280,), dtype=TYPES, b_t=(True,), BN=(128, 256), STAGES=(2,)) + grid(m=(1000,), n=(528,), k=(2048,), dtype=("f8e4m3",), b_t=(True,), BN=(256,), STAGES=(2,), PROMOTE=(0, 128))),
 ]

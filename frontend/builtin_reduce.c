@@ -493,6 +493,14 @@ dot_promote(Lower *L, Call *c, i64 *out)
   return false;
 }
 
+static void
+set_promote(Op *dot, i64 promote)
+{
+  DType a = dot_a(dot)->type->dt;
+  if (dtype_is_float(a) && dtype_bits(a) == 8 && op_result(dot)->type->dt == DT_F32)
+    op_set_int(dot, AT_PROMOTE, promote);
+}
+
 /* The accumulator of a product of x, of M x anything, and y: acc, NULL for zeros. NULL behind an error. */
 static Value *
 dot_accumulator(Lower *L, Call *c, const Value *x, const Value *y, const Val *given)
@@ -526,8 +534,7 @@ builtin_dot(Lower *L, Call *c)
   Value *r = ir_dot(&L->b, a, b, acc);
   if (precision)
     op_set_str(r->def, AT_PREC, precision);
-  if (dtype_is_float(a->type->dt) && dtype_bits(a->type->dt) == 8 && acc->type->dt == DT_F32)
-    op_set_int(r->def, AT_PROMOTE, promote);
+  set_promote(r->def, promote);
   return c->given[4] ? val_cast(L, c->span, val_ir(r, c->span), out, NULL, false) : val_ir(r, c->span);
 }
 
@@ -535,8 +542,9 @@ Val
 builtin_dot_sparse(Lower *L, Call *c)
 {
   DType out;
+  i64 promote;
   Value *a = call_tile(L, c, 0), *meta = a ? call_tile(L, c, 1) : NULL, *b = meta ? call_tile(L, c, 2) : NULL;
-  if (!b || (c->given[4] && !call_dtype(L, c, 4, &out)))
+  if (!b || !dot_promote(L, c, &promote) || (c->given[4] && !call_dtype(L, c, 4, &out)))
     return val_poison(c->span);
   const char *why = sparse_error(L->c, a->type, meta->type, b->type);
   if (why) {
@@ -549,5 +557,6 @@ builtin_dot_sparse(Lower *L, Call *c)
     return val_poison(c->span);
   L->b.span = c->span;
   Val r = val_ir(ir_dot_sparse(&L->b, a, meta, b, acc), c->span);
+  set_promote(r.ir->def, promote);
   return c->given[4] ? val_cast(L, c->span, r, out, NULL, false) : r;
 }

@@ -395,7 +395,11 @@ bool value_const_bits(const Value *v, u64 *bits);                    /* v is a C
 bool value_const_int(const Value *v, i64 *out);                      /* sign- or zero-extended by its dtype */
 static inline bool value_is_one(const Value *v) { i64 n; return value_const_int(v, &n) && n == 1; }
 bool op_has(const Op *op, u32 traits);                               /* all of them */
-static inline bool op_is_dot(const Op *op) { return op->code == OP_DOT || op->code == OP_DOT_SPARSE; }    /* acc is its last operand */
+static inline bool op_is_dot(const Op *op) { return op->code == OP_DOT || op->code == OP_DOT_SPARSE; }
+static inline Value *dot_a(const Op *dot) { return op_operand(dot, 0); }                                 /* operands of either kind */
+static inline Value *dot_meta(const Op *dot) { return dot->code == OP_DOT_SPARSE ? op_operand(dot, 1) : NULL; }
+static inline Value *dot_b(const Op *dot) { return op_operand(dot, dot->noperands - 2u); }
+static inline Value *dot_acc(const Op *dot) { return op_operand(dot, dot->noperands - 1u); }
 static inline bool op_is_fold(const Op *op) { return op->code == OP_REDUCE || op->code == OP_SCAN; }  /* has a combine region */
 static inline bool op_on_elements(const Op *op) { return op_is_fold(op) || op->code == OP_MAP; }  /* its region works on single elements */
 static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->code == OP_WHILE; }

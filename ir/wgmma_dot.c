@@ -9,6 +9,8 @@
  * nobody sees but dots that round. Where b is seen by others, too, and a does not change in the loop, threads round them: a in front of the
  * loop, b on its way to a buffer, once for all warps, each of which would round all of it for mma.sync (stored_dots.c).
  *
+ * Sparse dots. Their a is in a buffer as any other, their metadata in registers, which takes no part of K alone.
+ *
  * 8-bit floats. Hardware keeps about 13 bits behind the point of the largest number when it adds their products, so what a dot promises of
  * sums (`promote`: of how many products before they are added in f32) says whether warpgroups may make them, and how much of K at once. */
 #include "wgmma.h"
@@ -94,7 +96,7 @@ kept_error(Ctx *c, const AxisInfo *axes, Value *factor, int k, const Op *loop)
 static const char *
 put_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
 {
-  Value *a = OPERAND(dot, DOT, a), *b = OPERAND(dot, DOT, b);
+  Value *a = dot_a(dot), *b = dot_b(dot);
   const Op *def = wgmma_dot_source(a, NULL)->def, *made = wgmma_dot_source(b, NULL)->def;
   if (!made || made->block != loop->regions[0] || made->code == OP_LOAD || made->code == OP_TENSOR_LOAD || dtype_bits(b->type->dt) != 16)
     return "it is not computed by the iteration, as elements of 16 bits";
@@ -134,7 +136,7 @@ passes_error(Ctx *c, const AxisInfo *axes, const Value *v, u32 bits, u32 k, u32 
 static u32
 mma_count(const Op *dot)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type, *acc = op_result(dot)->type;
+  const Type *a = dot_a(dot)->type, *acc = op_result(dot)->type;
   return acc->shape[0] / block_team(dot->block).warps * acc->shape[1] / (MMA_ROWS * MMA_COLUMNS) * (a->shape[1] / (wgmma_depth(a->dt)));
 }
 
@@ -148,7 +150,7 @@ stored_error(Ctx *c, const AxisInfo *axes, const Op *dot)
   for (const Block *b = dot->block; b->parent; b = b->parent->block)
     if (loop_is_staged(b->parent) && b->parent != wgmma_dot_loop(dot))
       return "a loop with stages stands around it";
-  return passes_error(c, axes, OPERAND(dot, DOT, b), type_elem_bits(OPERAND(dot, DOT, b)->type), 0, 0);
+  return passes_error(c, axes, dot_b(dot), type_elem_bits(dot_b(dot)->type), 0, 0);
 }
 
 /* ---- factors that copies round ---- */
@@ -178,7 +180,7 @@ bool
 wgmma_dot_rounded(Ctx *c, const Op *dot)
 {
   const Op *loop = wgmma_dot_loop(dot);
-  if (!target_has(c->target, F_TMA_TF32) || !loop || strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
+  if (dot->code != OP_DOT || !target_has(c->target, F_TMA_TF32) || !loop || strcmp(op_str(dot, AT_PREC, "tf32"), "tf32"))
     return false;
   for (u32 i = 0; i < SLOT(DOT, acc); i++) {
     const Op *load = wgmma_dot_copy(op_operand(dot, i));
@@ -205,7 +207,7 @@ const char *
 wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot)
 {
   const Op *loop = wgmma_dot_loop(dot);
-  const Value *a = OPERAND(dot, DOT, a), *b = OPERAND(dot, DOT, b);
+  const Value *a = dot_a(dot), *b = dot_b(dot);
   if (!target_has(c->target, F_WGMMA) || !target_has(c->target, F_CVT_TF32) || a->type->dt != DT_F32 || b->type->dt != DT_F32 || !loop ||
       strcmp(op_str(dot, AT_PREC, "tf32"), "tf32") || b->type->rank != 2)
     return "it is none of f32 that is rounded, in a loop with stages";
@@ -224,7 +226,7 @@ wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot)
 u32
 wgmma_promotes(const Op *dot)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type;
+  const Type *a = dot_a(dot)->type;
   return dtype_is_float(a->dt) && dtype_bits(a->dt) == 8 ? (u32)op_int(dot, AT_PROMOTE, 0) : 0;
 }
 
@@ -234,7 +236,7 @@ adds_sums(const Op *dot)
 {
   u32 most = wgmma_promotes(dot);
   u64 bits;
-  return most && (OPERAND(dot, DOT, a)->type->shape[1] > most || !value_const_bits(OPERAND(dot, DOT, acc), &bits) || bits);
+  return most && (dot_a(dot)->type->shape[1] > most || !value_const_bits(dot_acc(dot), &bits) || bits);
 }
 
 static u32
@@ -262,7 +264,7 @@ wgmma_piece(const Op *dot, bool rows, int *axis)
 static const char *
 sums_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type;
+  const Type *a = dot_a(dot)->type;
   u32 most = wgmma_promotes(dot);
   if (a->dt == DT_F32 && strcmp(op_str(dot, AT_PREC, "tf32"), "tf32_cut") && !wgmma_dot_rounded(c, dot))
     return "they cut f32 to tf32, which is for precision=\"tf32_cut\"";
@@ -274,7 +276,9 @@ sums_error(Ctx *c, const AxisInfo *axes, const Op *dot, const Op *loop)
     return arena_printf(c->scratch, "a thread has %u sums, and no room for others that are to be added to them", sums_of_thread(dot));
   if (!most || a->shape[1] <= most)
     return NULL;
-  Value *left = OPERAND(dot, DOT, a);
+  if (dot_meta(dot))
+    return arena_printf(c->scratch, "they take %u products at a time, and metadata is not taken apart", most);
+  Value *left = dot_a(dot);
   const char *why = loop ? kept_error(c, axes, left, 1, loop) : passes_error(c, axes, left, type_elem_bits(a), 1, 0);
   return why ? arena_printf(c->scratch, "a, of which they take %u of K at a time, is in no buffer: %s", most, why) : NULL;
 }
@@ -305,14 +309,16 @@ dot_factor_layout(Ctx *c, const Op *dot, u32 which, const u32 *shape)
 const char *
 wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type;
+  const Type *a = dot_a(dot)->type, *b = dot_b(dot)->type, *meta = dot_meta(dot) ? dot_meta(dot)->type : NULL;
   const Op *loop = wgmma_dot_loop(dot);
   if (!target_has(c->target, F_WGMMA))
     return "the target has none";
+  if (meta && !loop)
+    return "sparse ones are made in loops with stages";
   if (b->rank != 2)
     return "both factors have two dimensions";
   const Type *buffer = type_shared(c, b->dt, 0, b->rank, b->shape, NULL, NULL, 0, 0);
-  const char *why = wgmma_error(c, block_team(dot->block), a, NULL, buffer);
+  const char *why = wgmma_error(c, block_team(dot->block), a, meta, buffer);
   why = why ? why : wgmma_sum_error(c, a, buffer, op_result(dot)->type);
   why = why ? why : sums_error(c, axes, dot, loop);
   if (why)
@@ -320,7 +326,7 @@ wgmma_dot_error(Ctx *c, const AxisInfo *axes, const Op *dot)
   WgmmaGrid grid = wgmma_grid(block_team(dot->block), a->shape[0]);
   if (grid.columns > 1 && b->shape[1] < SHARED_COLUMNS * grid.columns)
     return arena_printf(c->scratch, "%u warpgroups would share %u columns", grid.columns, b->shape[1]);
-  why = loop ? kept_error(c, axes, OPERAND(dot, DOT, b), 0, loop) : stored_error(c, axes, dot);
+  why = loop ? kept_error(c, axes, dot_b(dot), 0, loop) : stored_error(c, axes, dot);
   why = why && loop && !put_error(c, axes, dot, loop) ? NULL : why;
   return why ? arena_printf(c->scratch, "b is in no buffer: %s", why) : NULL;
 }

@@ -34,18 +34,11 @@ tiny(const Type *a, const Type *acc)
   return a->shape[a->rank - 1] * ((type_numel(acc) + 31) / 32) <= TINY;
 }
 
-/* Of a dot's operands, b. */
-static const Value *
-right(const Op *dot)
-{
-  return op_operand(dot, dot->noperands - 2);
-}
-
 /* Why an instruction whose types fit is not for this dot, or NULL. */
 static const char *
 obstacle(Ctx *c, const Op *dot, const Mma *m)
 {
-  const Type *a = op_operand(dot, 0)->type, *acc = op_result(dot)->type;
+  const Type *a = dot_a(dot)->type, *acc = op_result(dot)->type;
   if (!target_has(c->target, m->feature))
     return arena_printf(c->scratch, "%s has none for %s", c->target->name, dtype_info[a->dt].name);
   if (m->factor[0] == DT_F32 && !strcmp(op_str(dot, AT_PREC, "tf32"), "ieee"))
@@ -59,7 +52,7 @@ obstacle(Ctx *c, const Op *dot, const Mma *m)
 static const Mma *
 instruction_for(Ctx *c, const Op *dot, const char **why)
 {
-  const Type *a = op_operand(dot, 0)->type, *b = right(dot)->type, *acc = op_result(dot)->type;
+  const Type *a = dot_a(dot)->type, *b = dot_b(dot)->type, *acc = op_result(dot)->type;
   bool sparse = dot->code == OP_DOT_SPARSE;
   const Mma *m;
   *why = NULL;
@@ -213,7 +206,7 @@ find_chains(Ctx *c, Func *f, OpVec dots, Chains *ch)
   }
   for (u32 i = 0; i < dots.len; i++) {
     const Op *dot = dots.data[i];
-    if (made_from_dot(ch, op_operand(dot, 0)) || made_from_dot(ch, right(dot)))
+    if (made_from_dot(ch, dot_a(dot)) || made_from_dot(ch, dot_b(dot)))
       ch->chained[family(ch, op_result(dot))] = true;
   }
 }
@@ -230,7 +223,6 @@ choose_dot(Ctx *c, const AxisInfo *axes, Op *dot, bool chained)
       diag(c, dot->span, R_NO_TENSOR_CORE, why);
     return;
   }
-  axes = dot->code == OP_DOT ? axes : NULL;
   why = axes ? wgmma_dot_error(c, axes, dot) : "";
   if (why && axes && !wgmma_dot_by_threads(c, axes, dot)) {
     stored_dot_rounded(c, dot);

@@ -789,7 +789,7 @@ feeds_staged_dot(const Value *v, u32 depth)
 {
   for (const Use *u = v->uses; u && depth; u = u->next) {
     const Op *op = u->user;
-    if (op->code == OP_DOT && loop_is_staged(op->block->parent) && op->block != value_block(v))
+    if (op_is_dot(op) && loop_is_staged(op->block->parent) && op->block != value_block(v))
       return true;
     bool passes = op_has(op, T_PURE | T_ELEM) || op->code == OP_PERMUTE || op->code == OP_CONVERT_LAYOUT;
     if (passes && feeds_staged_dot(op_result(op), depth - 1))
@@ -803,7 +803,7 @@ static bool
 may_be_parted(const Find *x, const Op *loop)
 {
   const Op *op = loop->regions[0]->first;
-  while (op && op->code != OP_DOT)
+  while (op && !op_is_dot(op))
     op = op->next;
   return op && x->f->warps == 2 * WGMMA_GROUP && x->f->roles != CHOICE_OFF && target_has(x->c->target, F_SETMAXNREG);
 }
@@ -834,7 +834,7 @@ from_dot(const Op *loop, const Value *v, u32 depth)
   for (u32 i = 0; op_has(op, T_PURE | T_ELEM) && i < op->noperands; i++)
     if (op_operand(op, i) && type_is_tile(op_operand(op, i)->type) && from_dot(loop, op_operand(op, i), depth - 1))
       return true;
-  return op->code == OP_DOT;
+  return op_is_dot(op);
 }
 
 /* Is v computed, element by element, from what a loop with stages has multiplied? */

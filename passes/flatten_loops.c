@@ -419,7 +419,7 @@ for_warpgroups(Ctx *c, Func *f, const Op *inner)
 {
   AxisInfo *axes = target_has(c->target, F_WGMMA) ? analyse_axes(f) : NULL;
   for (const Op *op = inner->regions[0]->first; op && axes; op = op->next)
-    if (op->code == OP_DOT && wgmma_dot_loop(op) && !wgmma_dot_error(c, axes, op))
+    if (op_is_dot(op) && wgmma_dot_loop(op) && !wgmma_dot_error(c, axes, op))
       return true;
   return false;
 }

@@ -247,6 +247,9 @@ choose_stages(Overlap *o)
   find_products(o);
   if (o->nproducts < 2)
     return "";
+  for (u32 i = 0; i < o->nproducts; i++)
+    if (OPERAND(o->product[i], WGMMA, meta))
+      return "a product keeps its metadata in registers until it is waited for";
   const bool *after_first = following(o, o->product[0]);
   bool *late = NEW_ARRAY(o->s.c->scratch, bool, o->s.n);
   for (u32 i = 1; i < o->nproducts; i++)

@@ -224,7 +224,7 @@ static Op *
 only_dot(const Value *v, const Block *block, Op *other)
 {
   Op *user = value_use_count(v) == 1 ? v->uses->user : NULL;
-  return user && user->code == OP_DOT && user->block == block ? user : other;
+  return user && op_is_dot(user) && user->block == block ? user : other;
 }
 
 /* A tile that goes to several dots, each with its own layout, is read by each where that stands: rather than held beside the others, or

@@ -24,7 +24,7 @@ static u64
 reads_of_a(const Op *dot)
 {
   int axis;
-  u32 n = wgmma_piece(dot, true, &axis);
+  u32 n = wgmma_piece(dot, !dot_meta(dot), &axis);
   return axis && n ? op_result(dot)->type->shape[1] / n : 1;
 }
 
@@ -32,7 +32,7 @@ reads_of_a(const Op *dot)
 static void
 add_dot(Work *w, const Op *dot)
 {
-  const Type *a = OPERAND(dot, DOT, a)->type, *b = OPERAND(dot, DOT, b)->type, *sum = op_result(dot)->type;
+  const Type *a = dot_a(dot)->type, *b = dot_b(dot)->type, *sum = op_result(dot)->type;
   const Attr *warps = op_attr(dot, AT_WARPS);
   u32 bits = type_elem_bits(a) > type_elem_bits(b) ? type_elem_bits(a) : type_elem_bits(b), n = warps ? warps->ints.n : 0;
   bool warpgroup = op_int(dot, AT_WARPGROUP, 0);
@@ -59,7 +59,7 @@ bound_of(const Ring *r)
   const Rate *rate = rate_of(r);
   Work w = {0};
   for (const Op *op = r->loop->regions[0]->first; op; op = op->next)
-    if (op->code == OP_DOT)
+    if (op_is_dot(op))
       add_dot(&w, op);
   w.l2 = ring_bytes(r) / r->slots;
   w.shared += w.l2;

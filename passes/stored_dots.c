@@ -141,5 +141,8 @@ pass_stored_dots(Ctx *c, Module *m)
       if (mark == DOT_STORED)
         store_dot(c, m->funcs.data[i], dots.data[k]);
     }
+    OpVec sparse = func_ops(c, m->funcs.data[i], OP_DOT_SPARSE);
+    for (u32 k = 0; k < sparse.len; k++)
+      op_remove_attr(sparse.data[k], AT_WARPGROUP);
   }
 }

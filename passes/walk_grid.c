@@ -48,11 +48,9 @@ suits_team(Ctx *c, const AxisInfo *axes, const Op *loop)
   for (const Op *op = loop->regions[0]->first; op; op = op->next) {
     if (op->code == OP_LOAD && !roles_leaves_load(op))
       return false;
-    if (op->code == OP_DOT && wgmma_dot_error(c, axes, op))
+    if (op_is_dot(op) && wgmma_dot_error(c, axes, op))
       return false;
-    if (op->code == OP_DOT_SPARSE)
-      return false;
-    multiplies |= op->code == OP_DOT;
+    multiplies |= op_is_dot(op);
   }
   return multiplies;
 }

@@ -14,6 +14,8 @@
  * the latest at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes
  * ptxas wait behind each instruction.
  *
+ * Sparse dots keep their metadata in registers, as other dots do a factor that is computed: their products are waited for in the iteration.
+ *
  * Promoted sums. Products of 8-bit floats are summed from zero, so many of K at a time, and added in f32. Where a thread has no registers
  * for as many sums again as it has, columns or rows are done piece by piece, each waited for and added before the next is started: with
  * 128 sums in pieces of 64. ptxas moves what additions it can behind the start of the next piece. While it adds, a warpgroup has nothing
@@ -26,16 +28,16 @@
 static bool
 is_marked(const Op *op)
 {
-  return op->code == OP_DOT && op_int(op, AT_WARPGROUP, 0) == DOT_COPIED;
+  return op_is_dot(op) && op_int(op, AT_WARPGROUP, 0) == DOT_COPIED;
 }
 
 Op *
 warpgroup_reader(const Op *loop, const Op *load)
 {
+  const Value *v = op_result(load);
   for (Op *op = loop->regions[0]->first; op; op = op->next)
-    for (u32 i = 0; is_marked(op) && i < SLOT(DOT, acc); i++)
-      if (wgmma_dot_source(op_operand(op, i), NULL) == op_result(load))
-        return op;
+    if (is_marked(op) && (wgmma_dot_source(dot_a(op), NULL) == v || wgmma_dot_source(dot_b(op), NULL) == v))
+      return op;
   return NULL;
 }
 
@@ -51,7 +53,7 @@ serves_products(const Value *v)
 {
   for (const Use *u = v->uses; u; u = u->next) {
     bool passes = u->user->code == OP_PERMUTE || u->user->code == OP_CONVERT_LAYOUT;
-    if (passes ? !serves_products(op_result(u->user)) : !is_marked(u->user) || OPERAND(u->user, DOT, acc) == v)
+    if (passes ? !serves_products(op_result(u->user)) : !is_marked(u->user) || dot_acc(u->user) == v || dot_meta(u->user) == v)
       return false;
   }
   return true;
@@ -70,8 +72,8 @@ warpgroup_kept_bytes(Ctx *c, u32 n, Op *const *loops)
   u64 bytes = 0;
   for (u32 i = 0; i < n; i++)
     for (const Op *op = loops[i]->regions[0]->first; op; op = op->next)
-      for (u32 k = 0; is_marked(op) && k < SLOT(DOT, acc); k++) {
-        const Value *v = wgmma_dot_source(op_operand(op, k), NULL);
+      for (u32 k = 0; is_marked(op) && k < 2; k++) {
+        const Value *v = wgmma_dot_source(k ? dot_b(op) : dot_a(op), NULL);
         bool known = value_within(v, loops[i]);
         for (u32 j = 0; j < kept.len && !known; j++)
           known = kept.data[j] == v;
@@ -119,7 +121,7 @@ static Op *
 only_adds_to(const Value *v)
 {
   const Use *u = v->uses;
-  bool adds = u && !u->next && is_marked(u->user) && OPERAND(u->user, DOT, acc) == v;
+  bool adds = u && !u->next && is_marked(u->user) && dot_acc(u->user) == v;
   return adds && !wgmma_promotes(u->user) ? u->user : NULL;
 }
 
@@ -162,9 +164,9 @@ warpgroup_defers(const Op *loop)
 {
   u32 n = 0;
   for (const Op *op = loop->regions[0]->first; op; op = op->next) {
-    if (op->code != OP_DOT)
+    if (!op_is_dot(op))
       continue;
-    if (!is_marked(op) || !stays_under_way(loop, op) || !not_computed(loop, OPERAND(op, DOT, a)))
+    if (!is_marked(op) || dot_meta(op) || !stays_under_way(loop, op) || !not_computed(loop, dot_a(op)))
       return false;
     n++;
   }
@@ -222,14 +224,14 @@ put(Products *p, Builder *b, Value *v, int k)
   return buffer;
 }
 
-/* The buffer, at b, in which v, the source of factor `which`, is read, whose dimension k is K; NULL: none. */
+/* The buffer, at b, in which v, the source of factor a or (right) b, is read, whose dimension k is K; NULL: none. */
 static Value *
-buffer_of(Products *p, Builder *b, Value *v, int k, u32 which)
+buffer_of(Products *p, Builder *b, Value *v, int k, bool right)
 {
   if (!v->def || !op_inside(v->def, p->loop))
     return v->def ? keep(p, v, k) : NULL;
   if (!op_is(v, OP_SHARED_LOAD))
-    return which == SLOT(DOT, b) ? put(p, b, v, k) : NULL;
+    return right ? put(p, b, v, k) : NULL;
   const Value *x = OPERAND(v->def, SHARED_LOAD, b);
   if (!op_is(x, OP_SHARED_INDEX) || !is_row(p, OPERAND(x->def, SHARED_INDEX, b)))
     return NULL;
@@ -237,20 +239,21 @@ buffer_of(Products *p, Builder *b, Value *v, int k, u32 which)
 }
 
 static Value *
-operand_in_shared(Products *p, Builder *b, const Op *dot, u32 which)
+operand_in_shared(Products *p, Builder *b, const Op *dot, bool right)
 {
   WgmmaSide side;
-  Value *v = op_operand(dot, which);
-  int k = which == SLOT(DOT, b) ? 0 : 1, along = k;
-  Value *source = wgmma_dot_source(v, &along), *buffer = buffer_of(p, b, source, along, which);
+  Value *v = right ? dot_b(dot) : dot_a(dot);
+  int k = right ? 0 : 1, along = k;
+  Value *source = wgmma_dot_source(v, &along), *buffer = buffer_of(p, b, source, along, right);
   Value *view = buffer ? warpgroup_view(b, v, buffer) : NULL;
   return view && !wgmma_side(p->c, view->type, k, &side) ? view : NULL;
 }
 
+/* meta: of a sparse product, else NULL. */
 static Value *
-product(Builder *b, Value *left, Value *right, Value *acc, OpVec *waits)
+product(Builder *b, Value *left, Value *meta, Value *right, Value *acc, OpVec *waits)
 {
-  Value *sum = ir_wgmma(b, left, right, ir_pending(b, acc));
+  Value *begun = ir_pending(b, acc), *sum = meta ? ir_wgmma_sparse(b, left, meta, right, begun) : ir_wgmma(b, left, right, begun);
   Op *wait = ir_wgmma_wait(b, 1, &sum, 0);
   vec_push(b->func->module->ctx->scratch, waits, wait);
   return wait->results[0];
@@ -324,7 +327,7 @@ add_piece(Builder *b, Value *pieces, int axis, u32 k, Value *piece)
 }
 
 typedef struct Sum {
-  Value *left, *right;       /* factors, parts of them along K */
+  Value *left, *meta, *right;   /* factors, parts of them along K */
   Value *acc;
   u32 piece;                 /* elements along axis that are summed at a time */
   int axis;
@@ -344,7 +347,7 @@ sum_by_pieces(Builder *b, const Sum *x)
   for (u32 k = 0; k < all; k += x->piece) {
     Value *left = x->axis ? x->left : part_of(b, x->left, 0, k, x->piece);
     Value *right = x->axis ? part_of(b, x->right, 1, k, x->piece) : x->right;
-    pieces = add_piece(b, pieces, x->axis, k / x->piece, product(b, left, right, zero, x->waits));
+    pieces = add_piece(b, pieces, x->axis, k / x->piece, product(b, left, x->meta, right, zero, x->waits));
   }
   return ir_reshape(b, pieces, 2, x->acc->type->shape);
 }
@@ -352,23 +355,25 @@ sum_by_pieces(Builder *b, const Sum *x)
 Value *
 warpgroup_sum(Builder *b, const Op *dot, Value *left, Value *right, OpVec *waits)
 {
-  Value *acc = OPERAND(dot, DOT, acc);
+  Value *acc = dot_acc(dot), *meta = dot_meta(dot);
   u32 most = wgmma_promotes(dot);
   u64 bits;
   u32 depth = right->type->shape[0];
+  if (meta && most)
+    most = depth;            /* as wgmma_dot_error says */
   bool empty = value_const_bits(acc, &bits) && !bits;
   if (!most || (empty && depth <= most))
-    return product(b, left, right, acc, waits);
-  Sum x = {.waits = waits};
-  x.piece = wgmma_piece(dot, type_is_shared(left->type), &x.axis);
+    return product(b, left, meta, right, acc, waits);
+  Sum x = {.waits = waits, .meta = meta};
+  x.piece = wgmma_piece(dot, type_is_shared(left->type) && !meta, &x.axis);
   bool whole = x.piece == acc->type->shape[x.axis];
   Value *zero = empty ? acc : ir_const_bits(b, acc->type, 0), *sum = empty && whole ? NULL : acc;
   for (u32 k = 0, n; k < depth; k += n) {
     n = next_part(k, depth, most);
     x.right = part_of(b, right, 0, k, n);
-    x.left = part_of(b, left, 1, k, n);
+    x.left = meta ? left : part_of(b, left, 1, k, n);
     x.acc = sum;
-    Value *part = whole ? product(b, x.left, x.right, zero, waits) : sum_by_pieces(b, &x);
+    Value *part = whole ? product(b, x.left, meta, x.right, zero, waits) : sum_by_pieces(b, &x);
     sum = sum && whole ? ir_binary(b, OP_ADD, sum, part) : part;
   }
   return sum;
@@ -391,16 +396,16 @@ make_product(Products *p, Op *dot)
   Builder b = builder_before(dot);
   b.span = dot->span;
   u32 most = wgmma_promotes(dot);
-  Value *right = operand_in_shared(p, &b, dot, SLOT(DOT, b));
+  Value *right = operand_in_shared(p, &b, dot, true);
   if (!right)
     return;
-  Value *left = operand_in_shared(p, &b, dot, SLOT(DOT, a));
-  if (!left && most && right->type->shape[0] > most)
+  Value *left = operand_in_shared(p, &b, dot, false);
+  if (!left && most && !dot_meta(dot) && right->type->shape[0] > most)
     return;
-  Value *sum = warpgroup_sum(&b, dot, left ? left : OPERAND(dot, DOT, a), right, &p->waits);
+  Value *sum = warpgroup_sum(&b, dot, left ? left : dot_a(dot), right, &p->waits);
   sum->name = op_result(dot)->name;
   value_replace_uses(op_result(dot), sum);
-  Value *factors[] = {OPERAND(dot, DOT, a), OPERAND(dot, DOT, b)};
+  Value *factors[] = {dot_a(dot), dot_b(dot)};
   op_remove(dot);
   drop_way(factors[0]);
   if (factors[1] != factors[0])

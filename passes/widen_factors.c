@@ -14,20 +14,13 @@ is_8bit_float(const Value *v)
   return type_is_float(v->type) && type_elem_bits(v->type) == 8;
 }
 
-/* Of a dot's operands, b. Metadata is the same whatever the elements are. */
-static Value *
-right(const Op *dot)
-{
-  return op_operand(dot, dot->noperands - 2);
-}
-
-/* Do tensor cores make the dot, as it is? */
+/* Do tensor cores make the dot, as it is? Metadata is the same whatever the elements are. */
 static bool
 is_made(Ctx *c, const Op *dot)
 {
   i64 promote = op_int(dot, AT_PROMOTE, 0);
   bool in_f32 = promote && promote < FP8_DEPTH, sparse = dot->code == OP_DOT_SPARSE;
-  return mma_for(c->target, sparse, op_operand(dot, 0)->type->dt, right(dot)->type->dt, op_result(dot)->type->dt) &&
+  return mma_for(c->target, sparse, op_operand(dot, 0)->type->dt, dot_b(dot)->type->dt, op_result(dot)->type->dt) &&
          (!in_f32 || target_has(c->target, F_MMA_FP8_F32));
 }
 
@@ -42,7 +35,7 @@ visit(Op *op, void *user)
     return;
   Builder b = builder_before(op);
   b.span = op->span;
-  Value *x = ir_cast(&b, op_operand(op, 0), DT_F16), *y = ir_cast(&b, right(op), DT_F16);
+  Value *x = ir_cast(&b, op_operand(op, 0), DT_F16), *y = ir_cast(&b, dot_b(op), DT_F16);
   op_set_operand(op, 0, x);
   op_set_operand(op, op->noperands - 2, y);
 }

@@ -43,6 +43,7 @@ typedef struct Fact {
   uint64_t left, right;      /* of a PRODUCT: its descriptors but for the addresses */
   const char *tail;          /* of a PRODUCT: what stands behind the descriptors */
   uint32_t sum;              /* of a PRODUCT: what is added to, 1.0 if 0 */
+  const char *lanes;         /* of a sparse PRODUCT: the selector of the lanes that give metadata */
 } Fact;
 
 #define HALVES(n) .rank = 2, .extents = {n, 64}, .strides = {256}, .steps = {1, 1}      /* rows of 256 bytes, n elements of them */
@@ -122,6 +123,14 @@ static const Fact facts[] = {
   /* Whether the largest exponent is that of a product or the sum of those of its factors; a zero's; what is cut off of the sum before. */
   {"product.large_f16", PRODUCT, LARGE, .text = "m64n16k16.f32.f16.f16", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1, 0, 0", .sum = 0x3eaaaaab},
   {"product.large_e4m3", PRODUCT, LARGE, .text = "m64n16k32.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1", .sum = 0x3eaaaaab},
+  /* Sparse: whose metadata, of which rows and columns; how far B goes on along K and across it; how many products are added at once. */
+  {"product.sparse_k_128", PRODUCT, SPREAD, .text = "m64n16k32.f32.f16.f16", .left = DESC(16, 1024, 1), .right = DESC(16, 1024, 1), .tail = "1, 1, 1, 0, 0", .lanes = "0"},
+  {"product.sparse_k_plain", PRODUCT, SPREAD, .text = "m64n16k32.f32.f16.f16", .left = DESC(128, 256, 0), .right = DESC(128, 512, 0), .tail = "1, 1, 1, 0, 0", .lanes = "1"},
+  {"product.sparse_mn_plain", PRODUCT, SPREAD, .text = "m64n16k32.f32.f16.f16", .left = DESC(128, 256, 0), .right = DESC(256, 128, 0), .tail = "1, 1, 1, 0, 1", .lanes = "0"},
+  {"product.sparse_mn_128", PRODUCT, SPREAD, .text = "m64n16k32.f32.f16.f16", .left = DESC(16, 1024, 1), .right = DESC(1024, 1024, 1), .tail = "1, 1, 1, 0, 1", .lanes = "1"},
+  {"product.sparse_e4m3", PRODUCT, SPREAD, .text = "m64n16k64.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 512, 0), .tail = "1, 1, 1", .lanes = "0"},
+  {"product.sparse_large_f16", PRODUCT, LARGE, .text = "m64n16k32.f32.f16.f16", .left = DESC(128, 256, 0), .right = DESC(128, 512, 0), .tail = "1, 1, 1, 0, 0", .sum = 0x3eaaaaab, .lanes = "0"},
+  {"product.sparse_large_e4m3", PRODUCT, LARGE, .text = "m64n16k64.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 512, 0), .tail = "1, 1, 1", .sum = 0x3eaaaaab, .lanes = "0"},
   {"product.sum_e4m3", PRODUCT, SPREAD, .text = "m64n16k32.f32.e4m3.e4m3", .left = DESC(128, 256, 0), .right = DESC(128, 256, 0), .tail = "1, 1, 1", .sum = 0x42aaaaab},
 };
 
@@ -203,6 +212,16 @@ store_text(Text *t, const Fact *f)
   put(t, "], [%%r3];\n  cp.async.bulk.commit_group;\n  cp.async.bulk.wait_group 0;\n  ret;\n}\n");
 }
 
+/* Metadata in %r14, another word for each lane of four: six pairs of places, turned by a group of four for each four lanes. */
+static void
+metadata(Text *t)
+{
+  put(t, "  and.b32 %%r12, %%r1, 3;\n  mov.b32 %%r14, 0x4e9dc848;\n");
+  for (int i = 1; i < 4; i++)
+    put(t, "  setp.eq.s32 %%p2, %%r12, %d;\n  @%%p2 mov.b32 %%r14, 0x%08x;\n", i, i == 1 ? 0x84dce94eu : i == 2 ? 0xd9e48c9du : 0xc48ed94cu);
+  put(t, "  shr.u32 %%r12, %%r1, 2;\n  shl.b32 %%r12, %%r12, 2;\n  shf.l.wrap.b32 %%r14, %%r14, %%r14, %%r12;\n");
+}
+
 /* A from the beginning of shared memory, B from its middle; eight sums of each of 128 threads. */
 static void
 product_text(Text *t, const Fact *f)
@@ -210,11 +229,14 @@ product_text(Text *t, const Fact *f)
   begin(t, 128);
   each_word(t, 128, "FILL", "ld.global.b32 %r11, [%d5]; st.shared.b32 [%r6], %r11;");
   put(t, "  fence.proxy.async;\n  bar.sync 0;\n  .reg .f32 %%f<8>;\n");
+  if (f->lanes)
+    metadata(t);
   for (int i = 0; i < 8; i++)
     put(t, "  mov.f32 %%f%d, 0f%08X;\n", i, f->sum ? f->sum : 0x3f800000u);
   put(t, "  add.s32 %%r7, %%r3, %d;\n  shr.u32 %%r8, %%r3, 4;\n  shr.u32 %%r9, %%r7, 4;\n  cvt.u64.u32 %%d8, %%r8;\n  cvt.u64.u32 %%d9, %%r9;\n", BYTES / 2);
   put(t, "  or.b64 %%d8, %%d8, %" PRIu64 ";\n  or.b64 %%d9, %%d9, %" PRIu64 ";\n  wgmma.fence.sync.aligned;\n", f->left, f->right);
-  put(t, "  wgmma.mma_async.sync.aligned.%s {%%f0, %%f1, %%f2, %%f3, %%f4, %%f5, %%f6, %%f7}, %%d8, %%d9, %s;\n", f->text, f->tail);
+  put(t, "  wgmma.mma_async%s.sync.aligned.%s {%%f0, %%f1, %%f2, %%f3, %%f4, %%f5, %%f6, %%f7}, %%d8, %%d9, %s%s%s%s;\n", f->lanes ? ".sp" : "", f->text,
+      f->lanes ? "%r14, " : "", f->lanes ? f->lanes : "", f->lanes ? ", " : "", f->tail);
   put(t, "  wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;\n  shl.b32 %%r12, %%r1, 5;\n  cvt.u64.u32 %%d10, %%r12;\n  add.s64 %%d10, %%d2, %%d10;\n");
   for (int i = 0; i < 8; i++)
     put(t, "  st.global.f32 [%%d10+%d], %%f%d;\n", 4 * i, i);
