@@ -378,8 +378,8 @@ typedef struct DotSplit {
 } DotSplit;
 typedef struct DotParts { Val *words[4]; } DotParts;           /* by part: words of the split's instruction */
 const DotSplit *dot_split(const Op *op);                       /* NULL: not of f32, or exact */
-/* lower_mma.c: metadata (layout_mma_meta) as words, of which each group of zero bits is places 0 and 1, as it is beyond the extents. */
-Val *gen_meta_words(Gen *g, const Value *meta);
+/* meta.c: metadata (layout_mma_meta) as words, of which each group of zero bits is places 0 and 1, as it is beyond the extents. */
+Val *meta_words(Gen *g, const Value *meta);
 /* Parts of operand `which`, whose words are those of m16n8k8.tf32 with registers for `held` steps along K. */
 DotParts dot_parts(Gen *g, const DotSplit *s, u32 which, const Val *words, u32 nwords, u32 held);
 Val dot_round_tf32(Gen *g, Val x);                             /* the bits of x rounded to tf32 */

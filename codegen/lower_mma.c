@@ -224,34 +224,6 @@ feed_both(Gen *g, const Mma *row, const Walk *w, Feed *a, Feed *b, u32 i)
 
 /* ---- metadata of sparse products (layout_mma_meta, sparse.h) ---- */
 
-/* Its words: whatever lies beyond the extents becomes places 0 and 1 of each group, and so do groups of zero bits: those alone have no bit
- * in the upper half. */
-Val *
-gen_meta_words(Gen *g, const Value *meta)
-{
-  const Type *t = meta->type;
-  Dist *h = dist_get(g, t->layout);
-  const Val *regs = gen_regs(g, meta);
-  u32 first = SPARSE_FIRST_TWO;
-  Words words = words_for(g, t->dt, false, 2);
-  Val *out = NEW_ARRAY(g->arena, Val, h->regs / 2);
-  for (u32 i = 0; i < h->regs / 2; i++) {
-    Val half[2], all;
-    for (u32 k = 0; k < 2; k++) {
-      Val inside = dist_inside(g, h, t, 2 * i + k);
-      half[k] = regs[2 * i + k];
-      if (inside)
-        half[k] = LLVMBuildSelect(B, inside, half[k], LLVMConstInt(g->i16, first, false), "");
-    }
-    words_pack(g, &words, half, &all);
-    all = LLVMBuildFreeze(B, gen_bitcast(g, all, g->i32), "");
-    Val either = LLVMBuildOr(B, all, LLVMBuildLShr(B, all, gen_u32(g, 1), ""), "");
-    Val zeros = LLVMBuildAnd(B, LLVMBuildNot(B, either, ""), gen_u32(g, first << 16 | first), "");
-    out[i] = LLVMBuildOr(B, all, zeros, "");
-  }
-  return out;
-}
-
 /* Of an instruction: a word, and which lanes of a quad have it. A word is for K = 64. */
 static void
 meta_of(Gen *g, const Mma *row, const Walk *w, Step s, Val *out)
@@ -326,7 +298,7 @@ dot_mma(Gen *g, const Op *op, const Mma *row)
   walk_fill(g, row, result, &w);
   if (row->sparse) {
     w.meta = OPERAND(op, DOT_SPARSE, meta);
-    w.metas = gen_meta_words(g, w.meta);
+    w.metas = meta_words(g, w.meta);
   }
   const DotSplit *split = dot_split(op);
   if (split)

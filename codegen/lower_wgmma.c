@@ -233,8 +233,9 @@ multiply(Gen *g, const Job *j, Group *t, u32 block, u32 column, u32 n, u32 step)
   u32 p = reads(g, t, &adds, 1);
   const char *sum = dtype_is_int(j->sum) ? "s32" : dtype_info[j->sum].name;
   const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, depth_of(j), sum, type_name(j->a), type_name(j->b));
-  line(g, t, PTX_WGMMA, &(PtxArgs){.subst = {j->sparse ? ".sp" : "", shape, registers(g, acc, words, false), registers(g, a, nleft, !j->in_registers),
-                                             registers(g, b, 1, true), meta, registers(g, p, 1, true), flags(g, j)}});
+  line(g, t, PTX_WGMMA, &(PtxArgs){.subst = {j->sparse ? ".sp" : "", shape, registers(g, acc, words, false),
+                                             registers(g, a, nleft, !j->in_registers), registers(g, b, 1, true), meta, registers(g, p, 1, true),
+                                             flags(g, j)}});
 }
 
 static void
@@ -292,7 +293,7 @@ take_left(Gen *g, Job *j)
   for (u32 i = 0; i < j->meta; i++)
     j->left[i] = gen_bitcast(g, j->left[i], g->i32);
   if (m)
-    memcpy(j->left + j->meta, gen_meta_words(g, m), (j->nleft - j->meta) * sizeof *j->left);
+    memcpy(j->left + j->meta, meta_words(g, m), (j->nleft - j->meta) * sizeof *j->left);
   g->left[op_result(j->op)->id] = j->left;
 }
 

@@ -74,8 +74,8 @@ extents_error(Ctx *c, Team t, const Type *a, const Type *meta, const Type *b)
   if (n % N_STEP)
     return arena_printf(c->scratch, "the columns of b (%u) are no multiple of %u", n, N_STEP);
   if (grid.columns > 1 && meta)
-    return arena_printf(c->scratch, "%u rows are for %u of the team's %u warpgroups, and sparse ones share no columns", a->shape[0], grid.rows,
-                        t.warps / WGMMA_GROUP);
+    return arena_printf(c->scratch, "%u rows are for %u of the team's %u warpgroups, and sparse ones share no columns", a->shape[0],
+                        grid.rows, t.warps / WGMMA_GROUP);
   if (grid.columns > 1 && (!is_pow2(n) || n < N_STEP * grid.columns))
     return arena_printf(c->scratch,
                         "%u rows are for %u of the team's %u warpgroups, and the columns of b (%u), which %u share, "

@@ -6,8 +6,8 @@
 /* Rows of an instruction, and of a warpgroup; warps of that. */
 enum { WGMMA_ROWS = 64, WGMMA_GROUP = 4 };
 
-/* Whether team t multiplies a (M x K, a tile or a buffer; with metadata, a tile, M x K/2: sparse.h) by b (K x N, a buffer); meta may be NULL.
- * What the accumulator may be. NULL, or why not. */
+/* Whether team t multiplies a (M x K, a tile or a buffer; with metadata, a tile, M x K/2: sparse.h) by b (K x N, a buffer); meta may be
+ * NULL. What the accumulator may be. NULL, or why not. */
 const char *wgmma_error(Ctx *c, Team t, const Type *a, const Type *meta, const Type *b);
 const char *wgmma_sum_error(Ctx *c, const Type *a, const Type *b, const Type *acc);
 DType wgmma_sum(DType factor);                   /* in which products are summed if nobody says */

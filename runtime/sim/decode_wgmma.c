@@ -104,7 +104,8 @@ product(Decoder *d, bool sparse)
 void
 decode_wgmma(Decoder *d, int arg)
 {
-  bool fence = opmod_take(d, M_FENCE), commit = opmod_take(d, M_COMMIT_GROUP), wait = opmod_take(d, M_WAIT_GROUP), sparse = opmod_take(d, M_SP);
+  bool fence = opmod_take(d, M_FENCE), commit = opmod_take(d, M_COMMIT_GROUP), wait = opmod_take(d, M_WAIT_GROUP);
+  bool sparse = opmod_take(d, M_SP);
   if (!opmod_take(d, M_SYNC) || !opmod_take(d, M_ALIGNED) || !(opmod_take(d, M_MMA_ASYNC) || fence || commit || wait)) {
     decode_unknown(d);
     return;

@@ -13,7 +13,7 @@ layers = [
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits", "late.c": "late"},
     {"cast_small.c": "small"},
     {"buffer.c": "buffer", "cast.c": "cast"},
-    {"pieces.c": "pieces", "dot_parts.c": "dot", "fold.c": "fold"},
+    {"pieces.c": "pieces", "dot_parts.c": "dot", "fold.c": "fold", "meta.c": "meta"},
     {"leader.c": "leader"},
     {"lower_elem.c": "lower elem"},
     {f"lower_{n}.c": "lower" for n in "asm atomic cluster convert debug gather launch map mem mma packed reduce scan shape shared team tma wgmma".split()},
