@@ -1514,9 +1514,11 @@ def products_mixed():
             empty_cache()
 
 
-# BM, BN, BK, warps, stages
-SPARSE_TILES = [(128, 256, 64, 8, 3), (128, 256, 128, 8, 2), (256, 128, 64, 8, 4), (256, 128, 128, 8, 3), (128, 128, 64, 8, 4), (128, 128, 128, 8, 3),
-                (128, 128, 64, 4, 4), (64, 256, 64, 4, 3), (64, 256, 128, 4, 2)]
+# BM, BN, BK, warps, stages, persistent; rows of metadata of 16 bytes are 128 of K, whatever the type
+SPARSE_TILES = [(128, 256, 128, 8, 2, True), (128, 256, 128, 8, 2, False), (256, 128, 128, 8, 3, True), (256, 128, 128, 8, 2, True), (128, 128, 128, 8, 4, True),
+                (128, 128, 128, 8, 4, False), (128, 128, 128, 4, 4, False), (128, 128, 128, 4, 2, False), (128, 256, 64, 8, 3, False), (256, 128, 64, 8, 4, False)]
+SPARSE_BYTES = [(128, 256, 128, 8, 4, True), (128, 256, 256, 8, 2, True), (128, 256, 128, 8, 4, False), (256, 128, 128, 8, 6, True), (256, 128, 256, 8, 3, True),
+                (128, 128, 256, 8, 4, True), (128, 128, 128, 4, 4, False)]
 
 
 def by_cusparselt(A, B, c):
@@ -1550,12 +1552,13 @@ def products_sparse():
             sync()
             to = dict(T=T, TO="f16" if wide else "bf16")
 
-            def bind(how):
-                BM, BN, BK, warps, stages = how
-                return kernel("matmul_sparse.tile", "matmul_sparse", BM=BM, BN=BN, BK=BK if wide else 2 * BK, warps=warps, STAGES=stages, **to).bind(
-                    tilec.cdiv(n, BM) * tilec.cdiv(n, BN), kept, meta, B, c, n, n, n // 16, *B.stride(), *c.stride())
-            ours = {h: (lambda h=h: bind(h)) for h in SPARSE_TILES}
             more = {} if wide else dict(PROMOTE=0)
+
+            def bind(how):
+                BM, BN, BK, warps, stages, stay = how
+                return kernel("matmul_sparse.tile", "matmul_sparse", BM=BM, BN=BN, BK=BK, warps=warps, STAGES=stages, STAY=str(stay).lower(), **to, **more).bind(
+                    tilec.cdiv(n, BM) * tilec.cdiv(n, BN), kept, meta, B, c, n, n, n // 16, *B.stride(), *c.stride())
+            ours = {h: (lambda h=h: bind(h)) for h in (SPARSE_TILES if wide else SPARSE_BYTES)}
             cslt = by_cusparselt(a, B, c)
             theirs = {**({"cusparselt": cslt} if cslt else {}), "dense": {t: (lambda t=t: by_tilec(a, B, c, t, **to, **more)) for t in WIDE_TILES[:4]}}
             kernels, found = against("products_sparse", case, ours, theirs, brief=True)

@@ -234,8 +234,8 @@ multiply(Gen *g, const Job *j, Group *t, u32 block, u32 column, u32 n, u32 step)
   const char *sum = dtype_is_int(j->sum) ? "s32" : dtype_info[j->sum].name;
   const char *shape = arena_printf(g->arena, "m64n%uk%u.%s.%s.%s", n, depth_of(j), sum, type_name(j->a), type_name(j->b));
   line(g, t, PTX_WGMMA, &(PtxArgs){.subst = {j->sparse ? ".sp" : "", shape, registers(g, acc, words, false),
-                                             registers(g, a, nleft, !j->in_registers), registers(g, b, 1, true), meta, registers(g, p, 1, true),
-                                             flags(g, j)}});
+                                             registers(g, a, nleft, !j->in_registers), registers(g, b, 1, true), meta,
+                                             registers(g, p, 1, true), flags(g, j)}});
 }
 
 static void
