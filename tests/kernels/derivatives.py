@@ -76,6 +76,19 @@ def rules(dev, rng, fn):
     return Run(call, [close(f"{fn} f64", exact, want, 1e-6), close(f"{fn} f32", narrow, exact, FAST[fn][1] if fn in FAST else 1e-5)])
 
 
+# At kinks and where a function of real numbers ends: the side that the rule takes.
+KINKS = [("max(a, b)", (1.5, 1.5), (0, 1)), ("min(a, b)", (1.5, 1.5), (0, 1)), ("maximum(a, b)", (-2, -2), (0, 1)), ("abs(a)", (0,), (0,)),
+         ("hypot(a, b)", (0, 0), (0, 0)), ("pow(a, b)", (0, 2.5), (0, 0)), ("copysign(a, b)", (-1, -2), (1, 0))]
+
+
+def kinks(dev, rng, T):
+    found = []
+    for expression, x, want in KINKS:
+        call, _, d = evaluate(dev, expression, np.array(x, np.float64)[:, None].repeat(64, 1), T)
+        found.append((expression, d, np.array(want, np.float64)[:, None].repeat(64, 1), 0))
+    return Run(call, found)
+
+
 def all_rules(dev, rng):
     """Each rule is among those that are tested."""
     named = set(re.findall(r"^fn derivative_(\w+)", open(RULES).read(), re.M))
@@ -139,4 +152,5 @@ def forms(dev, rng, n):
 
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [both("derivative_rules", rules, [dict(fn=f) for f in [*FUNCTIONS, *FAST, "fast_rcp"]]), both("derivative_tested", all_rules, [{}]),
+         both("derivative_kinks", kinks, [dict(T=t) for t in ("f32", "f64")]),
          both("derivative_forms", forms, [dict(n=n) for n in (1, 3, 5)])]

@@ -104,6 +104,8 @@ def chosen(dev, rng, dtype, m=8, k=64):
     v = rng.choice(values, (m, k)).astype(np.float64)
     if dtype == "i8":
         v[0, :8] = -128, 127, -127, 5, 127, -128, 128 - 256, 0
+    if dtype == "i32":
+        v[0, :8] = -2**31, 2**31 - 1, 1 - 2**31, 5, 3, -2**31, 7, 2**31 - 1
     x = v.astype(np.int64).astype(tilec.DTYPES[dtype]) if dtype in ("i8", "u8", "i32") else tilec.to_bits(v.astype(np.float32), dtype) if dtype in ("bf16", "f8e4m3", "f8e5m2") else v.astype(tilec.DTYPES[dtype])
     bits = x.view(f"u{x.dtype.itemsize}")
     size = np.abs(x.astype(np.int64)) if dtype in ("i8", "u8", "i32") else bits & ~bits.dtype.type(1 << (8 * x.dtype.itemsize - 1))
@@ -119,6 +121,28 @@ def chosen(dev, rng, dtype, m=8, k=64):
     return Run(call, [("pruned", same(y), want, 0), ("kept", same(kept), bits[mask].reshape(m, k // 2), 0), ("meta", meta.numpy(), words, 0), ("back", same(back), want, 0)])
 
 
+def far(dev, rng, worst):
+    """keep_tiles where two elements of each 4 x 4 are no finite number: these are kept, two of every row and column. And a word of zeros, which
+    stands for the first two of four."""
+    text = """kernel f(x: *f32, kept: *i32, back: *f32) warps(1) {
+      let at = arange(0, 8)[:, None] * 16 + arange(0, 16)[None, :];
+      store(kept + arange(0, 2)[:, None] * 4 + arange(0, 4)[None, :], keep_tiles(load(x + at)));
+      store(back + at, sparse_expand(full([8, 8], 3.0, f32), full([8, 1], 0, u16)));
+    }"""
+    x, marked = rng.standard_normal((8, 16)).astype(np.float32), np.zeros((2, 4), np.int32)
+    for r, c in np.ndindex(2, 4):
+        for i, j in zip(rng.permutation(4)[:2], rng.permutation(4)[:2]):
+            x[4 * r + i, 4 * c + j] = worst
+            marked[r, c] |= 1 << (4 * i + j)
+    kept, back = poisoned(dev, (2, 4), "i32"), poisoned(dev, (8, 16), "f32")
+    call = launch(source(dev, text), 1, dev.array(x), kept, back)
+    k = kept.numpy()
+    bits = (k[:, :, None] >> np.arange(16) & 1).reshape(2, 4, 4, 4)
+    two = np.full((2, 4, 4), 2)
+    return Run(call, [("marked", k & marked, marked, 0), ("rows", bits.sum(3), two, 0), ("columns", bits.sum(2), two, 0),
+                      ("back", back.numpy(), np.tile(np.float32([3, 3, 0, 0]), (8, 4)), 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 
 
@@ -132,6 +156,7 @@ CASES = [
     both("sparse_ragged", product, of_types(TYPES[:1] + TYPES[2:3] + TYPES[4:5], grid(m=(1, 5, 40), n=(3, 24), k=(16, 48, 80), warps=(1, 4)))),
     both("sparse_halves", product, grid(a=("f16",), b=("f16",), m=(32,), n=(32,), k=(64,), acc=("f16",), trans=(False, True))),
     Case("sparse_targets", product, of_types(TYPES, grid(m=(40,), n=(24,), k=(96,), target=("sm_80", "sm_89", "sm_100a"))), []),
+    both("sparse_far", far, grid(worst=(np.inf, -np.inf, np.nan))),
     both("sparse_chosen", chosen, grid(dtype=("f16", "bf16", "f32", "f64", "i8", "u8", "i32", "f8e4m3", "f8e5m2")) + grid(dtype=("f16",), m=(5,), k=(16, 80))),
     both("sparse_outside", outside, [{}]),
     both("sparse_loops", looped, of_types(TYPES[:1] + TYPES[2:3] + TYPES[4:5], grid(m=(64, 100), n=(48,), k=(160,), stages=(1, 3)) +
