@@ -1,6 +1,6 @@
 """Folds, scans and sorts of nans, infinities, zeros of both signs and ties, with known answers: at extents at which a warp begins exactly
 at the end, or has a part of its lanes there, and with the result used in every lane. Same form as examples/cases.py."""
-from cases import Case, Run, launch, grid
+from cases import Case, Run, launch, grid, poisoned
 import numpy as np
 
 DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16}
@@ -244,6 +244,31 @@ def odd_sorts(dev, rng, n, warps, dtype, down):
                       ("topk alone", plain(few.numpy()), plain(np.ascontiguousarray(whole[:, :k])), 0)])
 
 
+LOOK_BACK = """
+fn after(p, q) { return (p & 0xffff) * (q & 0xffff) & 0xffff | ((p >> 16) * (q & 0xffff) + (q >> 16)) << 16; }       // x m + c, one behind the other
+kernel k(state: *u64, ticket: *u64, out: *u32, mine: u32, const WINDOW = 64) warps(1) {
+  let here = next_place(ticket);
+  store(out, look_back(state, here, mine, combine=after, identity=1, WINDOW=WINDOW, commutes=false));
+}
+"""
+
+
+def look_back_alone(dev, rng, tiles, whole, window):
+    """One program behind tiles that have told their own values only, but for one that knows everything up to its end: windows, in their order."""
+    line = rng.integers(0, 1 << 15, (tiles, 2), dtype=np.uint32) * 2 + 1
+    value = line[:, 0] | line[:, 1] << np.uint32(16)
+    state = np.zeros(tiles + 1, np.uint64)
+    state[:tiles] = value | np.uint64(1) << np.uint64(32)
+    state[whole] = np.uint64(value[whole]) | np.uint64(2) << np.uint64(32)
+    m, c = 1, 0
+    for a, b in line[whole:].astype(object):
+        m, c = m * a & 0xffff, (c * a + b) & 0xffff
+    out, words = poisoned(dev, 1, "u32"), dev.array(state)
+    call = launch(dev.program(text=LOOK_BACK, name="case.tile").kernel("k", WINDOW=window), 1, words, dev.array(np.array([tiles], np.uint64)), out, 1)
+    return Run(call, [("before", out.numpy(), np.array([m | c << 16], np.uint32), 0),
+                      ("told", words.numpy()[tiles:], np.array([m | c << 16 | 2 << 32], np.uint64), 0)])
+
+
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 EXTENTS = (1, 3, 32, 48, 64, 96, 127, 128, 192, 1000)
 CASES = [
@@ -254,4 +279,5 @@ CASES = [
     both("truths", truths, grid(n=EXTENTS, warps=(1, 4, 8)) + grid(n=(1, 48, 192), warps=(1, 4), team=(True,))),
     both("odd_sorts", odd_sorts, grid(n=(1, 3, 33, 96, 128), warps=(1, 4), dtype=("f32",), down=(False, True)) +
          grid(n=(96,), warps=(4,), dtype=("f64", "f16"), down=(False, True))),
+    Case("look_back_alone", look_back_alone, *[grid(tiles=(1, 31, 32, 33, 64, 65, 150), whole=(0,), window=(32, 64)) + grid(tiles=(150,), whole=(40, 85, 86), window=(64,))] * 2),
 ]

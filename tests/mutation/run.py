@@ -54,7 +54,7 @@ NEAR = [
     (r"driver/", ["runtime/test_(null|cache|jit)", r"unit\.tune_test", r"lit\.cli"]),
     (r"stdlib/random", ["kernels:random|dropout", r"lit\.frontend"]),
     (r"stdlib/derivatives", ["kernels:derivative"]),
-    (r"stdlib/look_back", ["kernels:prefix_sum|recurrence|select"]),
+    (r"stdlib/look_back", ["kernels:look_back|prefix_sum|recurrence|select"]),
     (r"stdlib/sparse", ["kernels:sparse"]),
     (r"stdlib/quant", ["kernels:quantise|scaled|powers_of_two", r"lit\.frontend"]),
     (r"stdlib/nn", ["kernels:nn_|norm|softmax|cross_entropy", r"lit\.frontend"]),
