@@ -115,7 +115,8 @@ def cmake(p):
     right(f"{at}/out/ahead_runtime", "compiled ahead")
     right(f"{at}/out/ahead_runtime_static", "compiled ahead", LD_LIBRARY_PATH=p.lib)
     right(f"{at}/out/ahead_simulator_static", "compiled ahead")
-    expect(run(f"{at}/out/ahead_runtime_static", "sim", fails=True), f"no simulator: {SIMULATOR}")
+    if p.prefix != "/usr":                                # where the loader finds it
+        expect(run(f"{at}/out/ahead_runtime_static", "sim", fails=True), f"no simulator: {SIMULATOR}")
     ahead(f"{at}/out", "graph", "spans")
     for kind in ("runtime_static", "simulator_static"):
         if "libtile" in run("ldd", f"{at}/out/ahead_{kind}"):
