@@ -50,7 +50,7 @@ PARTS = {
     "attention_backward": ["attention_backward"],
     "attention_fp8": ["attention_fp8"],
     "flex": ["flex", "flex_backward"],
-    "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company"],
+    "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company", "products_fused"],
     "mixed": ["products_mixed", "reorder_w4"],
     "sparse": ["products_sparse"],
     "chains": ["decode"],
@@ -1672,6 +1672,38 @@ def products_in_company():
         sides["torch"] = rate(times(torch_fn), work, "TFLOP/s")
         record("products_in_company", case, "TFLOP/s", sides, ["bare", "torch"], work=work, kernels=kernels,
                **powers({name: (fn, t[1]) for name, (_, fn, t) in found.items()}, work))
+
+
+def products_fused():
+    """What linear layers do with their sums (examples/matmul_fused.tile), beside torch's kernels one after the other: gates, batches, 8 bits, squares."""
+    M, N, K = full((4096, 11008, 4096), (128, 256, 128))
+    tiles = [dict(BM=BM, BN=BN, BK=64, STAGES=S, warps=w) for BM, BN, w in ((128, 128, 8), (128, 256, 8), (64, 256, 4), (128, 192, 4)) for S in (3, 4)]
+    x, w, up = (random("bf16", *shape) / 8 for shape in ((M, K), (N, K), (N, K)))
+    rows = [("gate", 4.0 * M * N * K, "linear_gated", [t for t in tiles if t["BM"] * t["BN"] <= 128 * 128], torch.empty(M, N, device=D, dtype=torch.bfloat16), {},
+             lambda y, t: (tilec.cdiv(M, t["BM"]) * tilec.cdiv(N, t["BN"]), x, w, up, y, M, N, K), lambda: F.silu(F.linear(x, w)) * F.linear(x, up))]
+    residual, squares = random("bf16", M, K), torch.zeros(M, device=D)
+    down, h = random("bf16", K, N) / 16, random("bf16", M, N) / 4
+    rows.append(("residual and squares", 2.0 * M * N * K, "linear", tiles, torch.empty(M, K, device=D, dtype=torch.bfloat16), dict(F="(s, e) -> s + residual(e)"),
+                 lambda y, t: ((tilec.cdiv(M, t["BM"]) * tilec.cdiv(K, t["BN"]), 1), h, down, y, M, K, N, 1, 0, 0, 0, None, residual, None, squares),
+                 lambda: F.linear(h, down) + residual))
+    B, S, E = full((64, 1024, 128), (2, 64, 64))
+    q, k = random("bf16", B, S, E), random("bf16", B, S, E)
+    rows.append((f"{B} batches of {S} x {S} x {E}", 2.0 * B * S * S * E, "linear", tiles, torch.empty(B, S, S, device=D, dtype=torch.bfloat16), {},
+                 lambda y, t: ((tilec.cdiv(S, t["BM"]) * tilec.cdiv(S, t["BN"]), B), q, k, y, S, S, E, B, S * E, S * E, S * S, None, None, None, None),
+                 lambda: torch.bmm(q, k.transpose(1, 2))))
+    for name, work, kernel_name, space, y, more, args, theirs in rows:
+        case = f"bf16 {M} x {N} x {K}, {name}" if "batches" not in name else f"bf16 {name}"
+        case_begins("products_fused", case)
+        make = {str(tuple(t.values())): (lambda t=t: kernel("matmul_fused.tile", kernel_name, T="bf16", **t, **more).bind(*args(y, t))) for t in space}
+        _, cfg = best(make.items())
+        y.fill_(math.nan)
+        squares.zero_()
+        make[cfg]()()
+        sync()
+        check(f"products_fused {case}", y, theirs(), 8e-3)
+        if "squares" in name:
+            check(f"products_fused {case}, sums", squares, theirs().float().square().sum(1), 1e-2)
+        alone("products_fused", case, make[cfg], cfg, work, "TFLOP/s", theirs)
 
 
 def decode():

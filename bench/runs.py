@@ -30,6 +30,7 @@ TABLES = {
     "scaled": ("products_scaled",),
     "grouped": ("grouped",),
     "company": ("products_in_company",),
+    "fused": ("products_fused",),
     "mixed": ("products_mixed", "reorder_w4"),
     "sparse": ("products_sparse",),
     "schedule": ("schedule",),

@@ -1248,6 +1248,7 @@ def passed(checks):
 for _part in ("cases_attention",
               "cases_decode",
               "cases_flex",
+              "cases_linear",
               "cases_mixed",
               "cases_sparse",
               "cases_training"):

@@ -187,12 +187,23 @@ asks(Program *p, Unit *unit, const Node *decl, Holder first, VisitedList *visite
   return q.asked;
 }
 
+/* What a function that is a value (a parameter, a constant, a field) does with a pointer, or with a struct of it, is not looked for: it may
+ * ask. Of numbers that were made with a pointer it does not. */
+static bool
+is_of_a_value(const Node *call, const Node *decl)
+{
+  const Node *f = kid(call, 0);
+  return !decl && (f->kind != N_NAME || !builtin_find(f->name));
+}
+
 static void
 visit_call(Query *q, const Node *e)
 {
   Unit *unit;
   Path r;
   const Node *d = callee_of(q, e, &unit);
+  for (u32 i = 1; is_of_a_value(e, d) && i < e->nkids; i++)
+    q->asked |= holds(q, e->kids[i], &r) && !r.anywhere;
   for (u32 i = 1; d && d->kind == N_FN && i < e->nkids; i++) {
     const char *name = slot_name(e, d, i);
     if (name && holds(q, e->kids[i], &r))
