@@ -57,6 +57,7 @@ PARTS = {
     "decoding": ["decode_attention", "small_m"],
     "recurrences": ["mamba2"],
     "drawing": ["sampling"],
+    "layers": ["convolutions", "rotary_cache"],
     "llama": ["llama"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
     "runtime": ["graph", "windows", "streams"],
@@ -1162,6 +1163,81 @@ def sampling():
             if not bool(torch.isfinite(y.gather(-1, out.long()[:, None])).all()):
                 failures.append(f"sampling {case}: a token that is left out")
             alone("sampling", case, make[cfg], cfg, None, "ms", theirs, better="less")
+
+
+def convolutions():
+    """Beside cuDNN (torch, channels last): through windows of tensors, and causal ones by channel."""
+    tiles = [(BM, BN, S, w) for BM, BN, w in ((128, 128, 8), (128, 64, 4), (256, 128, 8), (128, 256, 8), (64, 64, 4)) for S in (3, 4)]
+    for n, h, ci, co, R, stride in full(((32, 56, 64, 64, 3, 1), (32, 28, 128, 128, 3, 1), (32, 14, 256, 512, 3, 2), (32, 14, 1024, 256, 1, 1)), ((1, 8, 64, 64, 3, 1),)):
+        case, pad = f"f16 {n} x {h} x {h} x {ci}, {R} x {R}, {co}" + (f", by {stride}" if stride > 1 else ""), R // 2
+        case_begins("conv2d", case)
+        x, w = random("f16", n, h, h, ci), random("f16", R * R, co, ci) / 16
+        p = (h + 2 * pad - R) // stride + 1
+        y = torch.full((n * p * p, co), math.nan, device=D, dtype=torch.float16)
+        images, filters = x.permute(0, 3, 1, 2), w.view(R, R, co, ci).permute(2, 3, 0, 1).contiguous(memory_format=torch.channels_last)
+        theirs = lambda: F.conv2d(images, filters, stride=stride, padding=pad)
+        make = {t: (lambda t=t: kernel("conv2d.tile", "conv2d_window", R=R, S=R, STRIDE=stride, PAD=pad, BM=t[0], BN=t[1], STAGES=t[2], WARPS=t[3])
+                    .bind((tilec.cdiv(len(y), t[0]), tilec.cdiv(co, t[1])), x, w, y)) for t in tiles}
+        _, cfg = best(make.items())
+        y.fill_(math.nan)
+        make[cfg]()()
+        check(f"conv2d {case}", y, theirs().permute(0, 2, 3, 1).reshape(len(y), co), 2e-3)
+        alone("conv2d", case, make[cfg], cfg, 2.0 * y.numel() * R * R * ci, "TFLOP/s", theirs)
+    for n, length, ci, co, R, stride in full(((16, 3000, 384, 384, 3, 2), (16, 1500, 1024, 1024, 5, 1)), ((1, 64, 64, 64, 3, 1),)):
+        case, pad = f"f16 {n} x {length} x {ci}, {R}, {co}" + (f", by {stride}" if stride > 1 else ""), R // 2
+        case_begins("conv1d", case)
+        x, w = random("f16", n, length, ci), random("f16", R, co, ci) / 16
+        y = torch.full((n * ((length + 2 * pad - R) // stride + 1), co), math.nan, device=D, dtype=torch.float16)
+        rows, filters = x.permute(0, 2, 1).contiguous(), w.permute(1, 2, 0).contiguous()
+        theirs = lambda: F.conv1d(rows, filters, stride=stride, padding=pad)
+        make = {t: (lambda t=t: kernel("conv1d.tile", "conv1d", R=R, STRIDE=stride, PAD=pad, BM=t[0], BN=t[1], STAGES=t[2], WARPS=t[3])
+                    .bind((tilec.cdiv(len(y), t[0]), tilec.cdiv(co, t[1])), x, w, y)) for t in tiles}
+        _, cfg = best(make.items())
+        y.fill_(math.nan)
+        make[cfg]()()
+        check(f"conv1d {case}", y, theirs().permute(0, 2, 1).reshape(len(y), co), 2e-3)
+        alone("conv1d", case, make[cfg], cfg, 2.0 * y.numel() * R * ci, "TFLOP/s", theirs)
+    n, length, C = full((8, 4096, 5120), (2, 64, 64))
+    case_begins("conv1d_causal", f"bf16 {n} x {length} x {C}")
+    x, w, b = random("bf16", n * length, C), random("bf16", C, 4), random("bf16", C)
+    y, first = torch.full_like(x, math.nan), torch.arange(0, (n + 1) * length, length, device=D, dtype=torch.int32)
+    rows = x.view(n, length, C).permute(0, 2, 1).contiguous()
+    theirs = lambda: F.silu(F.conv1d(rows, w[:, None], b, padding=3, groups=C)[..., :length])
+    make = {t: (lambda t=t: kernel("conv1d.tile", "conv1d_causal", ROWS=t[0], BLOCK=t[1], warps=t[2])
+                .bind((n, tilec.cdiv(length, t[0]), tilec.cdiv(C, t[1])), x, w, y, first, C, b, None, None)) for t in ((32, 128, 4), (16, 256, 4), (8, 512, 4), (16, 512, 8), (32, 256, 8), (64, 128, 8))}
+    _, cfg = best(make.items())
+    y.fill_(math.nan)
+    make[cfg]()()
+    check("conv1d_causal", y.view(n, length, C).permute(0, 2, 1), theirs(), 8e-3)
+    alone("conv1d_causal", f"bf16 {n} x {length} x {C}", make[cfg], cfg, 4.0 * x.numel(), "TB/s", theirs)
+
+
+def rotary_cache():
+    """Queries and keys turned, keys and values into a paged cache, in one launch, beside torch's operators."""
+    for tokens, heads, kv, d in full(((8192, 32, 8, 128), (64, 32, 8, 128)), ((8, 4, 2, 32),)):
+        case = f"bf16 {tokens} x ({heads} + 2 x {kv}) x {d}"
+        case_begins("rotary_cache", case)
+        qkv, angle = random("bf16", tokens, heads + 2 * kv, d), torch.rand(tokens, d // 2, device=D) * 6
+        c, s, positions = angle.cos(), angle.sin(), torch.arange(tokens, device=D, dtype=torch.int32)
+        slots = torch.randperm(tokens, device=D)
+        q = torch.empty(tokens, heads, d, device=D, dtype=torch.bfloat16)
+        keys, values = (torch.zeros(tokens, kv, d, device=D, dtype=torch.bfloat16) for _ in "kv")
+        theirs_to = [torch.empty_like(keys), torch.empty_like(values)]
+
+        def theirs():
+            turned = qkv[:, :heads + kv].float()
+            a, b = turned[..., :d // 2], turned[..., d // 2:]
+            turned = torch.cat([a * c[:, None] - b * s[:, None], b * c[:, None] + a * s[:, None]], -1).bfloat16()
+            theirs_to[0][slots], theirs_to[1][slots] = turned[:, heads:], qkv[:, heads + kv:]
+            return turned[:, :heads]
+        make = {t: (lambda t=t: kernel("rotary.tile", "rotary_cache", HEADS=t[0], warps=t[1], HALF=above(d // 2))
+                    .bind((tokens, tilec.cdiv(heads + 2 * kv, t[0])), qkv, positions, slots, c, s, q, keys, values, heads, kv, d, None)) for t in ((16, 4), (8, 2), (8, 4), (32, 4), (64, 8), (16, 2))}
+        _, cfg = best(make.items())
+        q.fill_(math.nan)
+        make[cfg]()()
+        for what, got, ref in (("q", q, theirs()), ("keys", keys, theirs_to[0]), ("values", values, theirs_to[1])):
+            check(f"rotary_cache {case} {what}", got, ref, 8e-3)
+        alone("rotary_cache", case, make[cfg], cfg, 4.0 * qkv.numel(), "TB/s", theirs)
 
 
 def gather():

@@ -43,6 +43,7 @@ TABLES = {
     "few_tokens": ("small_m",),
     "recurrences": ("mamba2",),
     "drawing": ("sampling",),
+    "layers": ("conv2d", "conv1d", "conv1d_causal", "rotary_cache"),
     "model": ("llama",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),

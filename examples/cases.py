@@ -445,6 +445,29 @@ def rotary(dev, rng, tokens, heads, d, interleaved=False, dtype="bf16", position
     return Run(call, want, bytes=2 * x.nbytes)
 
 
+def rotary_cache(dev, rng, tokens, heads, kv_heads, d, dtype="bf16", to=None, HEADS=16):
+    """Queries and keys turned by their positions, keys and values at random places of a cache; one token in three has none."""
+    to, positions, slots = to or dtype, rng.integers(0, 100, tokens).astype(np.int32), rng.permutation(2 * tokens)[:tokens].astype(np.int64)
+    slots[::3] = -1
+    angle = np.arange(100)[:, None] / 10000 ** (np.arange(d // 2) * 2 / d)
+    c, s = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+    x, v = given(rng, (tokens, heads + 2 * kv_heads, d), dtype)
+    q, keys, values = poisoned(dev, (tokens, heads, d), dtype), *(poisoned(dev, (2 * tokens, kv_heads, d), to) for _ in "kv")
+    scale = np.array([0.5, 2], np.float32)
+    kern = kernel(dev, "rotary.tile", "rotary_cache", T=dtype, K=to, HEADS=HEADS, HALF=pow2_above(d // 2))
+    call = launch(kern, (tokens, tilec.cdiv(heads + 2 * kv_heads, HEADS)), dev.array(x, dtype), dev.array(positions), dev.array(slots), dev.array(c), dev.array(s),
+                  q, keys, values, heads, kv_heads, d, dev.array(scale) if to in FP8 else None)
+    cc, ss = c[positions][:, None], s[positions][:, None]
+    turned = np.concatenate([v[..., :d // 2] * cc - v[..., d // 2:] * ss, v[..., d // 2:] * cc + v[..., :d // 2] * ss], -1)
+    there = slots >= 0
+    kept = lambda a: (fp8_values(a.numpy(), to).astype(np.float64) if to in FP8 else WIDE[to](a.numpy()))[slots[there]]
+    by, near = scale if to in FP8 else (1, 1), 0.05 if to in FP8 else ROUNDING[dtype]
+    untouched = np.setdiff1d(np.arange(2 * tokens), slots)
+    left = sum(np.count_nonzero(a.numpy().view(np.uint8).reshape(2 * tokens, -1)[untouched] != 0xFF) for a in (keys, values))
+    return Run(call, [("q", WIDE[dtype](q.numpy()), turned[:, :heads], ROUNDING[dtype]), ("keys", kept(keys), turned[there, heads:heads + kv_heads] / by[0], near),
+                      ("values", kept(values), v[there, heads + kv_heads:] / by[1], near), ("left alone", np.array([left]), np.zeros(1), 0)], bytes=2 * x.nbytes)
+
+
 def philox(counter, key):
     """The four words of each counter (u64) under a key: Philox 4x32 with 10 rounds."""
     low, word = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -1158,6 +1181,8 @@ CASES = [
          [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
     Case("grouped_boxes", lambda dev, rng, **s: matmul_grouped(dev, rng, name="grouped_boxes", **s), [dict(sizes=((70, 64, 40), (1, 200, 8), (0, 64, 64), (130, 8, 72), (20, 72, 0)), programs=3), dict(sizes=((16, 16, 16),), programs=2), dict(sizes=((200, 136, 264), (64, 64, 64)), BM=128, BN=64, programs=1)],
          [dict(sizes=((4096, 4096, 1024), (1000, 2048, 512), (8, 1024, 4096), (777, 1000, 1000))), dict(sizes=((70, 64, 40), (1, 200, 8), (130, 8, 72)), programs=3)]),
+    Case("rotary_cache", rotary_cache, [dict(tokens=20, heads=8, kv_heads=2, d=64), dict(tokens=7, heads=5, kv_heads=5, d=40, dtype="f16", HEADS=4), dict(tokens=9, heads=4, kv_heads=1, d=32, to="f8e4m3")],
+         [dict(tokens=4096, heads=32, kv_heads=8, d=128), dict(tokens=1000, heads=24, kv_heads=8, d=96, to="f8e4m3")]),
     Case("sample_gumbel", sample_gumbel, [dict(rows=5, n=3000), dict(rows=3, n=100, dtype="bf16")], [dict(rows=256, n=128256), dict(rows=50, n=1000, dtype="f16")]),
     Case("sample_kept", sample_kept, [dict(rows=12, n=3000, BLOCK=1024), dict(rows=8, n=5000, dtype="bf16", BLOCK=2048, warps=4), dict(rows=6, n=1000, distinct=5), dict(rows=4, n=1)] +
          grid(rows=(4,), n=(700,), least=(False, True), k=(False, True), p=(False, True), BLOCK=(512,), warps=(4,)),
@@ -1246,6 +1271,7 @@ def passed(checks):
 
 # What they take from here is there by now.
 for _part in ("cases_attention",
+              "cases_conv",
               "cases_decode",
               "cases_flex",
               "cases_linear",
