@@ -50,12 +50,12 @@ PARTS = {
     "attention_backward": ["attention_backward"],
     "attention_fp8": ["attention_fp8"],
     "flex": ["flex", "flex_backward"],
-    "products": ["products_f16", "products_f8", "products_scaled", "grouped", "products_in_company", "products_fused"],
+    "products": ["products_f16", "products_f8", "products_scaled", "products_grid", "grouped", "products_in_company", "products_fused"],
     "mixed": ["products_mixed", "reorder_w4"],
     "sparse": ["products_sparse"],
     "chains": ["decode"],
     "decoding": ["decode_attention", "small_m"],
-    "recurrences": ["mamba2"],
+    "recurrences": ["mamba2", "linear_attention"],
     "drawing": ["sampling"],
     "layers": ["convolutions", "rotary_cache"],
     "llama": ["llama"],
@@ -1513,6 +1513,27 @@ def products_scaled():
         empty_cache()
 
 
+def products_grid():
+    """8-bit floats with a scale for each 256 x 256 of both factors (GridQuant), beside cublasLt's product with one scale for each matrix."""
+    tiles = [(128, 128, 8, 4), (128, 128, 8, 5), (128, 128, 8, 6), (128, 256, 8, 3), (64, 128, 4, 4)]
+    for N, K in full([(7168, 16384), (4096, 7168), (4096, 4096)], [(256, 512)]):
+        M = full(4096, 136)
+        case_begins("products_grid", f"{M} x {N} x {K}")
+        a, b = (torch.randn(n, K, device=D).to(torch.float8_e4m3fn) for n in (M, N))
+        groups, side = tilec.cdiv(K, 256), lambda n: torch.rand(tilec.cdiv(n, 256), tilec.cdiv(K, 256), device=D) + 0.5
+        sa, sb = side(M), side(N)
+        c = torch.empty(M, N, device=D, dtype=torch.bfloat16)
+        ours = {t: (lambda t=t: kernel("quantise.tile", "grid_matmul", TO="bf16", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
+            tilec.cdiv(M, t[0]) * tilec.cdiv(N, t[1]), a, sa, b, sb, c, M, N, K)) for t in tiles}
+        want = None
+        if not SHARE:
+            wide = lambda x, s, n: x.float() * s.repeat_interleave(256, 0)[:n].repeat_interleave(256, 1)[:, :K]
+            want = {"tilec": wide(a, sa, M) @ wide(b, sb, N).T, "cublas": a.float() @ b.float().T}
+        product_row("products_grid", f"f8e4m3 {M} x {N} x {K}", c, 2.0 * M * N * K, ours, {"cublas": by_cublas(a, b.T, c)}, want, 8e-3)
+        del a, b, sa, sb, c, want
+        empty_cache()
+
+
 def few_bits(N, K, W, zeros, T="f16", GROUP=128):
     """Weights of N x K as words, scales and zero points (or none), both put in order by our kernels for x of type T, and what they stand for, in f32."""
     bits, groups = int(W[1:]), tilec.cdiv(K, GROUP)
@@ -2023,6 +2044,32 @@ def mamba2():
             if not torch.isnan(y2).any():
                 check(f"mamba2 {case}, beside Triton", y, y2.float(), 1e-2)
         del x, z, b, c, dt, steps, sums, scores, before, states, state, y, y2
+
+
+def linear_attention():
+    """Chunks of linear attention with decay, and of the gated delta rule; no peer here has them. First rows are checked against the recurrence."""
+    for heads, T, delta in full(((32, 8192, False), (32, 8192, True), (128, 2048, True)), ((2, 128, True),)):
+        case = f"f16 {heads} heads, {T} tokens, 64 x 128, " + ("delta rule" if delta else "decay")
+        case_begins("linear_attention", case)
+        q, k = (F.normalize(torch.randn(heads, T, 64, device=D), dim=-1).half() for _ in "qk")
+        v, g, beta = torch.randn(heads, T, 128, device=D).half(), -torch.rand(heads, T, device=D) * 0.1, torch.rand(heads, T, device=D)
+        o, state = torch.empty_like(v), torch.zeros(heads, 64, 128, device=D)
+        space = [(DV, C, w, S) for DV in (32, 64) for C in (32, 64) for w in (4, 8) for S in (1, 2)]
+        make = {c: (lambda c=c: kernel("linear_attention.tile", "linear_attention", DV=c[0], C=c[1], DELTA=str(delta).lower(), STAGES=c[3], warps=c[2])
+                    .bind((128 // c[0], heads), q, k, v, g, beta, o, state, T, 0.125)) for c in space}
+        _, cfg = best(make.items())
+        state.zero_()
+        make[cfg]()()
+        S, want = torch.zeros(heads, 64, 128, device=D), []
+        for t in range(full(100, 70)):
+            S = S * g[:, t].exp()[:, None, None]
+            new = v[:, t].float()
+            if delta:
+                new = (new - (k[:, t, :, None].float() * S).sum(1)) * beta[:, t, None]
+            S = S + k[:, t, :, None].float() * new[:, None]
+            want.append((q[:, t, :, None].float() * S).sum(1) * 0.125)
+        check(f"linear_attention {case}", o[:, :len(want)], torch.stack(want, 1), 3e-3)
+        alone("linear_attention", case, make[cfg], cfg, 2.0 * heads * T * (2 * 64 + 2 * 128), "TB/s")
 
 
 def recurrence_of(x, z, b, c, dt, a, skip):
