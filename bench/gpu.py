@@ -41,7 +41,7 @@ from measure import (against, alone, best, best_hot, case_begins, check, contest
 PARTS = {
     "rows": ["vector_add", "softmax", "softmax_bwd", "transpose", "rotary", "dropout"],
     "norms": ["layer_norm", "rms_norm"],
-    "long": ["long_rows"],
+    "long": ["long_rows", "long_losses"],
     "backward": ["layer_norm_bwd", "rms_norm_bwd"],
     "losses": ["cross_entropy"],
     "order": ["sort", "topk", "scan", "gather", "histogram"],
@@ -272,6 +272,31 @@ def long_rows():
                 rowwise(section, N, T, 2, ours, theirs, torch_fn, lambda: [("out", o[:16], ref()), *peer("out", p[:16], ref())], rows=rows)
             del x, w, b, o, p
             empty_cache()
+
+
+def long_losses():
+    """Cross-entropy and its derivative in one read of rows that a cluster has in registers, beside ours in blocks and torch's."""
+    for rows, N, T in full(((4096, 65536, "bf16"), (2048, 128256, "bf16"), (1024, 262144, "bf16")), ((4, 1024, "bf16"),)):
+        case_begins("cross_entropy_cluster", f"{T} {rows} x {N}")
+        x, t = random(T, rows, N), torch.randint(0, N, (rows,), device=D)
+        loss, dx = torch.full((rows,), math.nan, device=D), torch.full_like(x, math.nan)
+        space = [(C, w) for C in (2, 4, 8) for w in (8, 16, 32) if REHEARSE or 16 <= above(tilec.cdiv(N, C)) // (32 * w) <= 64]
+        make = {c: (lambda c=c: kernel("softmax_cluster.tile", "cross_entropy_cluster", T=T, BLOCK=above(tilec.cdiv(N, c[0])), C=c[0], warps=c[1])
+                    .bind(rows * c[0], x, t, loss, dx, rows, N, N, -100, 1.0 / rows)) for c in space}
+        _, cfg = best(make.items())
+        dx.fill_(math.nan)
+        make[cfg]()()
+        leaf = x.detach().clone().requires_grad_()
+
+        def theirs():
+            leaf.grad = None
+            F.cross_entropy(leaf, t).backward()
+        theirs()
+        check(f"cross_entropy_cluster {T} {N} loss", loss, F.cross_entropy(x.float(), t, reduction="none"), 1e-5)
+        check(f"cross_entropy_cluster {T} {N} dx", dx, leaf.grad, 1e-2)
+        alone("cross_entropy_cluster", f"{T} {rows} x {N}", make[cfg], cfg, 2.0 * x.numel() * x.itemsize, "TB/s", theirs)
+        del x, dx, leaf
+        empty_cache()
 
 
 def layer_norm_bwd():

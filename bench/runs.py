@@ -18,7 +18,7 @@ NAMES = {"copy": "a copy", "triton": "Triton", "cublas": "cuBLAS", "flash2": "Fl
 # name: the sections whose rows it holds
 TABLES = {
     "rows": ("vector_add", "softmax", "layer_norm", "rms_norm", "add_rms_norm", "transpose"),
-    "long": ("softmax_cluster", "layer_norm_cluster", "rms_norm_cluster"),
+    "long": ("softmax_cluster", "layer_norm_cluster", "rms_norm_cluster", "cross_entropy_cluster"),
     "backward": ("softmax_bwd", "layer_norm_bwd", "rms_norm_bwd"),
     "losses": ("cross_entropy", "cross_entropy_bwd", "cross_entropy_fused", "rotary", "rotary_interleaved", "dropout", "dropout_each"),
     "order": ("sort", "argsort", "top8", "top64", "cumsum", "recurrence", "gather", "histogram"),

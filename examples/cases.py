@@ -400,14 +400,18 @@ def decode(dev, rng, m, d, f, dtype="bf16", pdl="auto", again=0, **more):
                bytes=w1.nbytes + (m * d + m * 2 * f) * 2)
 
 
-def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, row=False, ignore=-100, warps=4, BLOCK=4096, **more):
-    """Loss and derivative; every fourth target is ignored."""
+def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, row=False, ignore=-100, warps=4, BLOCK=4096, clusters=None, **more):
+    """Loss and derivative; every fourth target is ignored. clusters: as many, each of which takes rows by turns, 0: one for each row."""
     (x, v), target, scale = given(rng, (rows, n), dtype, 3), rng.integers(0, n, rows), 1 / 7
     target[rng.random(rows) < 0.25] = ignore
     use = target != ignore
     dx_, loss, lse = poisoned(dev, (rows, n), dtype), poisoned(dev, rows, "f32"), poisoned(dev, rows, "f32")
     dx, dt = dev.array(x, dtype), dev.array(target)
-    if fused:
+    if clusters is not None:
+        k = kernel(dev, "softmax_cluster.tile", "cross_entropy_cluster", T=dtype, SMOOTHING=smoothing, BLOCK=BLOCK, warps=warps, **more)
+        call = k.bind((clusters or rows) * more["C"], dx, dt, loss, dx_, rows, n, n, ignore, scale)      # fewer than the clause says, too
+        call()
+    elif fused:
         k = kernel(dev, "cross_entropy.tile", "cross_entropy_fused", T=dtype, SMOOTHING=smoothing, BLOCK=pow2_above(n), warps=warps)
         call = launch(k, rows, dx, dt, loss, dx_, n, n, ignore, scale)
     else:
@@ -1076,6 +1080,9 @@ CASES = [
     Case("softmax_cluster", rows_in_clusters, [dict(rows=3, n=3000, BLOCK=1024), dict(rows=2, n=1, C=2, BLOCK=128), dict(rows=5, n=700, C=1, BLOCK=1024)] +
          grid(rows=(2,), n=(1000,), C=(3, 8), BLOCK=(512,), dtype=("f16", "bf16")) + grid(rows=(7,), n=(900, 2048), C=(2,), BLOCK=(1024,), dtype=("f32", "f16"), clusters=(2,), STAGES=(1, 2)),
          grid(rows=(1000,), n=(30000, 65536), C=(4, 8), BLOCK=(16384,), dtype=("f32", "f16")) + grid(rows=(1000,), n=(65536,), C=(8,), BLOCK=(8192,), dtype=("f32", "f16"), clusters=(16, 32), STAGES=(1, 2))),
+    Case("cross_entropy_cluster", cross_entropy, [dict(rows=9, n=3000, BLOCK=1024, C=4, clusters=0), dict(rows=7, n=500, BLOCK=512, C=2, clusters=2, smoothing=0.1, dtype="f32"),
+                                                 dict(rows=3, n=600, BLOCK=1024, C=1, clusters=0, dtype="f16")],
+         [dict(rows=512, n=128256, BLOCK=16384, C=8, warps=16, clusters=0), dict(rows=300, n=65000, BLOCK=16384, C=4, warps=16, clusters=33), dict(rows=64, n=262144, BLOCK=32768, C=8, warps=32, clusters=0, smoothing=0.1)]),
     Case("norm_cluster", rows_in_clusters, [dict(kind=kind, rows=3, n=3000, BLOCK=1024) for kind in ("layer_norm", "rms_norm")] +
          grid(kind=("layer_norm", "rms_norm"), rows=(2,), n=(1000,), C=(2, 8), BLOCK=(512,), dtype=("f16",)) +
          grid(kind=("layer_norm", "rms_norm"), rows=(5,), n=(1500,), C=(4,), BLOCK=(512,), dtype=("bf16",), clusters=(2,), STAGES=(1, 2)) +
