@@ -234,11 +234,11 @@ def in_turns(runs, seconds=full(3.0, 0.0), least=full(5, 1)):
 
 
 def model_row(case, kind, tokens, took, bytes_=None, flops=None):
-    """Tokens a second of each side; of ours the share of what memory or products would allow."""
+    """Tokens a second of each side; of ours the share of what memory or products would allow. bytes_ of a token, flops of all."""
     sides = {name: data.of_times([t * 1e3 for t in times], tokens, 1e3) for name, times in took.items()}
     each = data.quantiles(took["tilec"])[1] / tokens
     info = dict(name=measure.dev.name, memory_clock_khz=measure.dev.info.memory_clock_khz, memory_bus_bits=measure.dev.info.memory_bus_bits)
-    share = roofs.share(info, each, bytes=bytes_ or 0, flops=flops or 0)
+    share = roofs.share(info, each, bytes=bytes_ or 0, flops=(flops or 0) / tokens)
     record("llama", case, "tokens/s", sides, [n for n in sides if n != "tilec"], of="a model", weights=kind, **({"of_roof": round(share, 3)} if share else {}),
            **({"ms": round(each * 1e3, 3)}))
 
