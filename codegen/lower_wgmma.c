@@ -96,9 +96,25 @@ descriptor_bits(const Matrix *m)
   return (u64)modes[f->swizzle / 32] << MODE_BIT | (u64)(stride >> UNIT_LOG2) << STRIDE_BIT | (u64)(leading >> UNIT_LOG2) << LEADING_BIT;
 }
 
-/* group: the warpgroup's number along the other dimension, `each` elements apart; NULL: all begin at the first. */
+/* In bytes, where the warpgroup begins that is `number` of n, `each` elements apart along the other dimension. A panel is further from the
+ * next than it is wide: where several warpgroups begin in each of several panels, the bits of the number count by themselves. */
+static Val
+begins(Gen *g, const Matrix *m, Val number, u32 n, u32 each)
+{
+  Val at = NULL;
+  if (byte_of(m, each * (n / 2), 0) == byte_of(m, each, 0) * (n / 2))
+    return LLVMBuildMul(B, number, gen_u32(g, byte_of(m, each, 0)), "");
+  for (u32 bit = 1; bit < n; bit *= 2) {
+    Val one = LLVMBuildMul(B, LLVMBuildAnd(B, LLVMBuildLShr(B, number, gen_u32(g, log2_u32(bit)), ""), gen_u32(g, 1), ""),
+                           gen_u32(g, byte_of(m, each * bit, 0)), "");
+    at = at ? LLVMBuildAdd(B, at, one, "") : one;
+  }
+  return at;
+}
+
+/* number: the warpgroup's along the other dimension, of n that begin `each` elements apart; NULL: all begin at the first. */
 static Matrix
-matrix_of(Gen *g, const Value *v, int k, Val group, u32 each)
+matrix_of(Gen *g, const Value *v, int k, Val number, u32 n, u32 each)
 {
   Matrix m = {.bytes = dtype_bytes(v->type->dt)};
   Buffer buf = buffer_of(g, v);
@@ -109,8 +125,8 @@ matrix_of(Gen *g, const Value *v, int k, Val group, u32 each)
   m.k = at[k];
   m.mn = at[1 - k];
   Val p = LLVMBuildPtrToInt(B, addr_shared(g, buf.base, buf.at), g->i32, "");
-  if (group)
-    p = LLVMBuildAdd(B, p, LLVMBuildMul(B, group, gen_u32(g, byte_of(&m, each, 0)), ""), "");
+  if (number)
+    p = LLVMBuildAdd(B, p, begins(g, &m, number, n, each), "");
   p = LLVMBuildAnd(B, LLVMBuildLShr(B, p, gen_u32(g, UNIT_LOG2), ""), gen_u32(g, ADDRESS_BITS), "");
   m.desc = LLVMBuildOr(B, LLVMBuildZExt(B, p, g->i64, ""), LLVMConstInt(g->i64, descriptor_bits(&m), 0), "");
   return m;
@@ -332,8 +348,8 @@ lower_WGMMA(Gen *g, const Op *op)
   if (j.in_registers || j.sparse)
     take_left(g, &j);
   if (!j.in_registers)
-    j.ma = matrix_of(g, a, 1, along_rows(g, &j), WGMMA_ROWS);
-  j.mb = matrix_of(g, b, 0, along_columns(g, &j), j.columns);
+    j.ma = matrix_of(g, a, 1, along_rows(g, &j), j.grid.rows, WGMMA_ROWS);
+  j.mb = matrix_of(g, b, 0, along_columns(g, &j), j.grid.columns, j.columns);
   bool turns = op_attr(op, AT_TURNS) && team_takes_turns(g);
   if (turns)
     team_take_turn(g);

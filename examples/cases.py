@@ -1125,7 +1125,9 @@ CASES = [
          [dict(n=1 << 26)] + grid(n=(100001,), dtype=("f16", "bf16", "f32"), each=(False, True))),
     Case("transpose", transpose, [dict(m=1280, n=640), dict(m=77, n=130), dict(m=64, n=64, BM=32, BN=32)], [dict(m=12800, n=12800), dict(m=77, n=12801)]),
     Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)) +
-         [dict(m=100, n=72, k=64, dtype="f32", b_t=True, BM=64, BN=64, PRECISION='"tf32_cut"')],
+         [dict(m=100, n=72, k=64, dtype="f32", b_t=True, BM=64, BN=64, PRECISION='"tf32_cut"')] +
+         grid(m=(64,), n=(256,), k=(136,), dtype=("f16", "bf16", "f32"), b_t=(False, True), BM=(64,), BN=(128,), warps=(8, 16)) +
+         [dict(m=130, n=130, k=72, BM=128, BN=64, warps=16)],
          [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True)) +
          [dict(m=1000, n=520, k=784, dtype="f32", b_t=True, PRECISION='"tf32_cut"')]),
     Case("memcpy_async", memcpy_async, [dict(n=98432), dict(n=1), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),

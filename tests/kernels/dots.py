@@ -439,7 +439,7 @@ def of_types(sizes):
 
 
 CASES = [
-    Case("dots_mixed", mixed, on_targets(of_types(grid(m=(40,), n=(24,), k=(160, 20), stages=(3,), warps=(4,)))),
+    Case("dots_mixed", mixed, on_targets(of_types(grid(m=(40,), n=(24,), k=(160, 20), stages=(3,), warps=(4,)) + grid(m=(64,), n=(64,), k=(160,), stages=(3,), warps=(8,)))),
          of_types(grid(m=(16, 40), n=(24,), k=(160, 20), stages=(1, 3), warps=(1, 4)))),
     both("dots_promoted", promoted, grid(a=FLOATS8, b=FLOATS8, k=(160,), bk=(64, 128), promote=(128,), warps=(4,)) +
          grid(a=FLOATS8[:1], b=FLOATS8[:1], k=(16, 208), bk=(96, 256), promote=(0, 1, 31, 32, 48, 64), warps=(4, 8)) +
