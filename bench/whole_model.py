@@ -240,7 +240,7 @@ def model_row(case, kind, tokens, took, bytes_=None, flops=None):
     info = dict(name=measure.dev.name, memory_clock_khz=measure.dev.info.memory_clock_khz, memory_bus_bits=measure.dev.info.memory_bus_bits)
     share = roofs.share(info, each, bytes=bytes_ or 0, flops=(flops or 0) / tokens)
     record("llama", case, "tokens/s", sides, [n for n in sides if n != "tilec"], of="a model", weights=kind, **({"of_roof": round(share, 3)} if share else {}),
-           **({"ms": round(each * 1e3, 3)}))
+           ms=round(each * 1e3, 3))
 
 
 def decode_bytes(kind):

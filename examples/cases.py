@@ -226,6 +226,14 @@ def given(rng, shape, dtype, scale=1.0, offset=0.0):
     return stored, WIDE[dtype](stored)
 
 
+def factor(rng, shape, dtype):
+    """Of a product, of 8-bit floats as well: random numbers as stored, and what they are worth."""
+    if dtype not in FP8:
+        return given(rng, shape, dtype)
+    bits = fp8_bits(rng.standard_normal(shape, np.float32), dtype)
+    return bits, fp8_values(bits, dtype).astype(np.float64)
+
+
 def few(dev):
     """A device that several tiles go to one program of, if programs stay."""
     return tilec.Device("sim:2") if dev.is_sim else dev

@@ -64,16 +64,9 @@ def mla_decode(dev, rng, lengths, heads=16, HEADS=16, C=512, R=64, PAGE=64, spli
                bytes=tokens.nbytes, flops=2 * heads * (2 * C + R) * sum(lengths), dtype=dtype)
 
 
-def factor(rng, shape, dtype):
-    if dtype not in cases.FP8:
-        return given(rng, shape, dtype)
-    bits = cases.fp8_bits(rng.standard_normal(shape, np.float32), dtype)
-    return bits, cases.fp8_values(bits, dtype)
-
-
 def small_m(dev, rng, m, n, k, dtype="f16", TO="f16", scaled=False, pdl="auto", again=1, **defines):
     """y = x w^T, launched as a dependent of a launch that reads y, and of itself; scaled: a factor for each token and each row of weights."""
-    (x, xv), (w, wv) = factor(rng, (m, k), dtype), factor(rng, (n, k), dtype)
+    (x, xv), (w, wv) = cases.factor(rng, (m, k), dtype), cases.factor(rng, (n, k), dtype)
     scales = [rng.random(size).astype(np.float32) + 0.5 if scaled else None for size in (m, n)]
     y, z = poisoned(dev, (m, n), TO), poisoned(dev, (m, n), TO)
     kern = kernel(dev, "small_m.tile", "small_m", T=dtype, O=TO, **defines)

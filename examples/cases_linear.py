@@ -22,19 +22,11 @@ FUNCTIONS = {
 }
 
 
-def factors(rng, shape, dtype):
-    """Random factors as stored, and what they are worth."""
-    if dtype in cases.FP8:
-        stored = cases.fp8_bits(rng.standard_normal(shape, np.float32), dtype)
-        return stored, cases.fp8_values(stored, dtype).astype(np.float64)
-    return given(rng, shape, dtype)
-
-
 def linear(dev, rng, m, n, k, F="none", batches=1, one_w=False, dtype="f16", to=None, squares=False, stay=None, **defines):
     to = to or ("bf16" if dtype in cases.FP8 else dtype)
     text, has, f = FUNCTIONS[F]
     dev = cases.few(dev) if stay else dev
-    (x, xv), (w, wv) = factors(rng, (batches, m, k), dtype), factors(rng, (1 if one_w else batches, n, k), dtype)
+    (x, xv), (w, wv) = cases.factor(rng, (batches, m, k), dtype), cases.factor(rng, (1 if one_w else batches, n, k), dtype)
     company, narrow = {}, to if to not in cases.FP8 else "f32"
     bias, residual = given(rng, n, narrow), given(rng, (batches, m, n), narrow)
     company = dict(bias=bias[1], residual=residual[1], factor=np.float64(np.float32(0.125)))

@@ -23,11 +23,7 @@ def activations(rng, m, k, dtype):
     if dtype == "i8":
         x = rng.integers(-127, 128, (m, k)).astype(np.int8)
         return x, x.astype(np.float64)
-    if dtype in cases.FP8:
-        bits = cases.fp8_bits(rng.standard_normal((m, k), np.float32), dtype)
-        return bits, cases.fp8_values(bits, dtype).astype(np.float64)
-    x = cases.NARROW[dtype](rng.standard_normal((m, k), np.float32))
-    return x, cases.WIDE[dtype](x)
+    return cases.factor(rng, (m, k), dtype)
 
 
 def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dtype="f16", out=None, tokens=False, sums=False, between=0, programs=None,

@@ -65,7 +65,7 @@ builtin_wgmma(Lower *L, Call *c)
   if (!acc)
     return val_poison(c->span);
   L->b.span = c->span;
-  return val_ir(meta ? ir_wgmma_sparse(&L->b, a, meta, b, acc) : ir_wgmma(&L->b, a, b, acc), c->span);
+  return val_ir(ir_wgmma(&L->b, a, meta, b, acc), c->span);
 }
 
 /* An accumulator, or a tuple of some. */

@@ -537,16 +537,9 @@ ir_pending(Builder *b, Value *x)
 
 /* A product under way. */
 Value *
-ir_wgmma(Builder *b, Value *x, Value *y, Value *acc)
+ir_wgmma(Builder *b, Value *x, Value *meta, Value *y, Value *acc)
 {
-  return op_result(create1(b, OP_WGMMA, 3, (Value *[]){x, y, acc}, acc->type));
-}
-
-/* The same where x is what meta says is kept. */
-Value *
-ir_wgmma_sparse(Builder *b, Value *x, Value *meta, Value *y, Value *acc)
-{
-  return op_result(create1(b, OP_WGMMA, 4, (Value *[]){x, y, acc, meta}, acc->type));
+  return op_result(create1(b, OP_WGMMA, meta ? 4 : 3, (Value *[]){x, y, acc, meta}, acc->type));
 }
 
 /* xs become values. */

@@ -343,8 +343,7 @@ Op *ir_async_commit(Builder *b);
 Op *ir_async_wait(Builder *b, u32 pending);
 /* Products of warpgroups. The accumulator is under way, as the result is. */
 Value *ir_pending(Builder *b, Value *x);
-Value *ir_wgmma(Builder *b, Value *x, Value *y, Value *acc);
-Value *ir_wgmma_sparse(Builder *b, Value *x, Value *meta, Value *y, Value *acc);
+Value *ir_wgmma(Builder *b, Value *x, Value *meta, Value *y, Value *acc);   /* meta: of a sparse one, else NULL */
 Op *ir_wgmma_wait(Builder *b, u32 n, Value *const *xs, u32 pending); /* results: xs as values */
 
 /* ---- attributes ---- */

@@ -572,14 +572,20 @@ dot_instruction(Verifier *v, const Op *op, const char *mma, const Type *a, const
   return verify_fail(v, op, "no tensor-core instruction '%s' takes %s and gives %s", mma, spell(v, a), spell(v, out_type(op)));
 }
 
-/* Layouts of a dot on m16n8 instructions: those that layout.h gives for its warp grid. */
+/* Layouts of a dot on tensor cores: those that its attributes ask for. */
 static bool
 dot_mma_layouts(Verifier *v, const Op *op)
 {
-  const Type *a = IN_TYPE(op, DOT, a), *b = IN_TYPE(op, DOT, b), *acc = IN_TYPE(op, DOT, acc);
-  return layout_expected(v, op, "the accumulator", acc, dot_sum_layout(v->ctx, op)) &&
-         layout_expected(v, op, "operand a", a, dot_factor_layout(v->ctx, op, 0, a->shape)) &&
-         layout_expected(v, op, "operand b", b, dot_factor_layout(v->ctx, op, 1, b->shape));
+  static const char *const names[][3] = {{"operand a", "operand b"}, {"operand a", "metadata", "operand b"}};
+  const Type *acc = dot_acc(op)->type;
+  if (!layout_expected(v, op, "the accumulator", acc, dot_sum_layout(v->ctx, op)))
+    return false;
+  for (u32 i = 0; i + 1 < op->noperands; i++) {
+    const Type *t = op_operand(op, i)->type;
+    if (!layout_expected(v, op, names[op->code == OP_DOT_SPARSE][i], t, dot_operand_layout(v->ctx, op, i, t->shape)))
+      return false;
+  }
+  return true;
 }
 
 static bool
@@ -624,17 +630,14 @@ check_DOT_SPARSE(Verifier *v, const Op *op)
 {
   const Type *a = IN_TYPE(op, DOT_SPARSE, a), *b = IN_TYPE(op, DOT_SPARSE, b), *m = IN_TYPE(op, DOT_SPARSE, meta), *acc = out_type(op);
   const char *mma = op_str(op, AT_MMA, NULL);
-  u32 warps[MAX_RANK], bits = type_elem_bits(a);
+  u32 warps[MAX_RANK];
   if (!sparse_types(v, op) || (mma && !(dot_instruction(v, op, mma, a, b) && dot_warps(v, op, warps))))
     return false;
   if (!placed(v, a, b) || !placed(v, m, acc) || !placed(v, IN_TYPE(op, DOT_SPARSE, acc), acc))
     return true;
   if (!mma)
     return verify_fail(v, op, "only tensor cores do it");
-  return layout_expected(v, op, "the accumulator", acc, layout_mma(v->ctx, acc->rank, acc->shape, warps)) &&
-         layout_expected(v, op, "operand a", a, layout_mma_sparse_operand(v->ctx, 0, a->rank, a->shape, warps, bits)) &&
-         layout_expected(v, op, "metadata", m, layout_mma_meta(v->ctx, m->rank, m->shape, warps, bits)) &&
-         layout_expected(v, op, "operand b", b, layout_mma_sparse_operand(v->ctx, 1, b->rank, b->shape, warps, bits));
+  return dot_mma_layouts(v, op);
 }
 
 /* ---- regions ---- */

@@ -140,16 +140,14 @@ const Layout *
 wgmma_sum_layout(Ctx *c, Team t, const Type *acc)
 {
   WgmmaGrid grid = wgmma_grid(t, acc->shape[0]);
-  return grid.columns == 1 ? layout_mma(c, 2, acc->shape, (u32[]){t.warps, 1})
-                           : layout_warpgroups(c, acc->shape, grid.rows * WGMMA_GROUP, grid.columns);
+  return layout_warpgroups(c, acc->shape, grid.rows * WGMMA_GROUP, grid.columns);
 }
 
 const Layout *
 wgmma_left_layout(Ctx *c, Team t, const Type *a)
 {
   WgmmaGrid grid = wgmma_grid(t, a->shape[0]);
-  return grid.columns == 1 ? layout_mma_operand(c, 0, 2, a->shape, (u32[]){t.warps, 1}, dtype_bits(a->dt))
-                           : layout_warpgroups_operand(c, 0, a->shape, grid.rows * WGMMA_GROUP, grid.columns, dtype_bits(a->dt));
+  return layout_warpgroups_operand(c, 0, a->shape, grid.rows * WGMMA_GROUP, grid.columns, dtype_bits(a->dt));
 }
 
 const Layout *

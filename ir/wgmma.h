@@ -32,9 +32,9 @@ bool wgmma_dot_rounded(Ctx *c, const Op *dot);
 const char *wgmma_dot_by_threads(Ctx *c, const AxisInfo *axes, const Op *dot);
 Op *wgmma_dot_copy(const Value *factor);
 
-/* Who holds the sum of a placed dot on tensor cores, and its factor a (0) or b (1), or a part of it of these extents. */
+/* Who holds the sum of a placed dot on tensor cores, and its operand i, a factor or metadata, or a part of it of these extents. */
 const Layout *dot_sum_layout(Ctx *c, const Op *dot);
-const Layout *dot_factor_layout(Ctx *c, const Op *dot, u32 which, const u32 *shape);
+const Layout *dot_operand_layout(Ctx *c, const Op *dot, u32 i, const u32 *shape);
 
 /* How a buffer (or a view of one) is an operand: its panels, and whether they run along K, its dimension k. NULL, or why it is none. */
 typedef struct WgmmaSide { PanelForm form; bool k_major; } WgmmaSide;

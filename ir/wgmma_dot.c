@@ -295,13 +295,17 @@ dot_sum_layout(Ctx *c, const Op *dot)
 }
 
 const Layout *
-dot_factor_layout(Ctx *c, const Op *dot, u32 which, const u32 *shape)
+dot_operand_layout(Ctx *c, const Op *dot, u32 i, const u32 *shape)
 {
-  const Type *t = op_operand(dot, which)->type;
-  u32 warps[MAX_RANK], bits = type_elem_bits(t);
+  int rank = op_operand(dot, i)->type->rank, which = i != 0;
+  u32 warps[MAX_RANK], bits = type_elem_bits(dot_a(dot)->type);
   op_u32s(dot, AT_WARPS, warps);
-  return op_int(dot, AT_GROUPED, 0) ? layout_warpgroups_operand(c, (int)which, shape, warps[0], warps[1], bits)
-                                    : layout_mma_operand(c, (int)which, t->rank, shape, warps, bits);
+  if (op_int(dot, AT_GROUPED, 0))
+    return layout_warpgroups_operand(c, which, shape, warps[0], warps[1], bits);
+  if (dot->code == OP_DOT)
+    return layout_mma_operand(c, which, rank, shape, warps, bits);
+  return i == SLOT(DOT_SPARSE, meta) ? layout_mma_meta(c, rank, shape, warps, bits)
+                                     : layout_mma_sparse_operand(c, which, rank, shape, warps, bits);
 }
 
 /* ---- the question ---- */

@@ -37,7 +37,7 @@ const Layout *layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps);
 /* Operand of that mma: which = 0 for A (M x K), 1 for B (K x N); elem_bits 8, 16, 32. shape is the operand's, warps the result's. */
 const Layout *layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits);
 /* The same, of 2 dimensions, for products of warpgroups that share columns: `rows` warps, a multiple of four, along M, and groups of so
- * many along N, each with columns side by side, where there are 8 * groups columns or more. */
+ * many along N, each with columns side by side, where there are 8 * groups columns or more. With one group they are those of mma.sync. */
 const Layout *layout_warpgroups(Ctx *c, const u32 *shape, u32 rows, u32 groups);
 const Layout *layout_warpgroups_operand(Ctx *c, int which, const u32 *shape, u32 rows, u32 groups, u32 elem_bits);
 /* The same of a sparse one, whose A is M x K/2. */

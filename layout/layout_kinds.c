@@ -115,42 +115,68 @@ deal_batches_left(Dealer *d, int rank)
   for (int i = rank - 3; i >= 0; i--) deal(d, IN_REG, i, left(d, i));
 }
 
-const Layout *
-layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps)
+/* grouped: warps along N come behind those along M, each with columns side by side, as warpgroups have them. */
+static const Layout *
+mma_sum(Ctx *c, int rank, const u32 *shape, const u32 *warps, bool grouped)
 {
   int m = rank - 2, n = rank - 1;
+  u32 along = log2_u32(warps[n]), last = grouped ? along : 0;
   Dealer d = {.l = layout_blank(c, rank, shape)};
   deal(&d, IN_REG, n, 1);
   deal(&d, IN_LANE, n, 2);
   deal(&d, IN_LANE, m, 3);
   deal(&d, IN_REG, m, 1);
-  deal(&d, IN_WARP, n, log2_u32(warps[n]));
+  deal(&d, IN_WARP, n, along - last);
   deal(&d, IN_WARP, m, log2_u32(warps[m]));
   deal_batches(&d, rank, warps);
-  deal(&d, IN_REG, n, left(&d, n));
+  deal(&d, IN_REG, n, left(&d, n) - last);
+  deal(&d, IN_WARP, n, last);
   deal(&d, IN_REG, m, left(&d, m));
   deal_batches_left(&d, rank);
   return dealt(c, &d);
 }
 
+const Layout *
+layout_mma(Ctx *c, int rank, const u32 *shape, const u32 *warps)
+{
+  return mma_sum(c, rank, shape, warps, false);
+}
+
+const Layout *
+layout_warpgroups(Ctx *c, const u32 *shape, u32 rows, u32 groups)
+{
+  return mma_sum(c, 2, shape, (u32[]){rows, groups}, true);
+}
+
+/* n bits of warps along a dimension of the result; an operand that has not got it has copies there. */
+static void
+deal_warps(Dealer *d, bool has, int dim, u32 n)
+{
+  if (has)
+    deal(d, IN_WARP, dim, n);
+  for (; !has && n; n--)
+    layout_push(&d->l, IN_WARP, 0);
+}
+
 /* words: of 32 bits along K, of four threads side by side, that an instruction takes. */
 static const Layout *
-mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits, u32 words)
+mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits, u32 words, bool grouped)
 {
   Dealer d = {.l = layout_blank(c, rank, shape)};
   if (elem_bits != 8 && elem_bits != 16 && elem_bits != 32) ctx_panic(c, "mma operand of %u bits", elem_bits);
   int m = rank - 2, n = rank - 1, k = which == 0 ? n : m, outer = which == 0 ? m : n;
+  u32 along = log2_u32(warps[n]), last = grouped ? along : 0;
   deal(&d, IN_REG, k, log2_u32(32 / elem_bits));
   deal(&d, IN_LANE, k, 2);
   deal(&d, IN_LANE, outer, 3);
   if (which == 0) deal(&d, IN_REG, outer, 1);
   deal(&d, IN_REG, k, log2_u32(words));
-  if (which == 0) for (u32 i = log2_u32(warps[n]); i; i--) layout_push(&d.l, IN_WARP, 0);
-  deal(&d, IN_WARP, outer, log2_u32(warps[outer]));
-  if (which == 1) for (u32 i = log2_u32(warps[m]); i; i--) layout_push(&d.l, IN_WARP, 0);
+  deal_warps(&d, which == 1, outer, along - last);
+  deal_warps(&d, which == 0, outer, log2_u32(warps[m]));
   deal_batches(&d, rank, warps);
   deal(&d, IN_REG, k, left(&d, k));
-  deal(&d, IN_REG, outer, left(&d, outer));
+  deal(&d, IN_REG, outer, left(&d, outer) - (which == 1 ? last : 0));
+  deal_warps(&d, which == 1, outer, last);
   deal_batches_left(&d, rank);
   return dealt(c, &d);
 }
@@ -158,47 +184,19 @@ mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32
 const Layout *
 layout_mma_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
 {
-  return mma_operand(c, which, rank, shape, warps, elem_bits, 2);
+  return mma_operand(c, which, rank, shape, warps, elem_bits, 2, false);
 }
 
 const Layout *
 layout_mma_sparse_operand(Ctx *c, int which, int rank, const u32 *shape, const u32 *warps, u32 elem_bits)
 {
-  return mma_operand(c, which, rank, shape, warps, elem_bits, which ? 4 : 2);
-}
-
-const Layout *
-layout_warpgroups(Ctx *c, const u32 *shape, u32 rows, u32 groups)
-{
-  Dealer d = {.l = layout_blank(c, 2, shape)};
-  deal(&d, IN_REG, 1, 1);
-  deal(&d, IN_LANE, 1, 2);
-  deal(&d, IN_LANE, 0, 3);
-  deal(&d, IN_REG, 0, 1);
-  deal(&d, IN_WARP, 0, log2_u32(rows));
-  deal(&d, IN_REG, 1, left(&d, 1) - log2_u32(groups));
-  deal(&d, IN_WARP, 1, log2_u32(groups));
-  deal(&d, IN_REG, 0, left(&d, 0));
-  return dealt(c, &d);
+  return mma_operand(c, which, rank, shape, warps, elem_bits, which ? 4 : 2, false);
 }
 
 const Layout *
 layout_warpgroups_operand(Ctx *c, int which, const u32 *shape, u32 rows, u32 groups, u32 elem_bits)
 {
-  Dealer d = {.l = layout_blank(c, 2, shape)};
-  int k = which == 0 ? 1 : 0, outer = 1 - k;
-  deal(&d, IN_REG, k, log2_u32(32 / elem_bits));
-  deal(&d, IN_LANE, k, 2);
-  deal(&d, IN_LANE, outer, 3);
-  if (which == 0) deal(&d, IN_REG, outer, 1);
-  deal(&d, IN_REG, k, 1);
-  for (u32 i = log2_u32(rows); which == 1 && i; i--) layout_push(&d.l, IN_WARP, 0);
-  if (which == 0) deal(&d, IN_WARP, outer, log2_u32(rows));
-  deal(&d, IN_REG, k, left(&d, k));
-  deal(&d, IN_REG, outer, left(&d, outer) - (which ? log2_u32(groups) : 0));
-  for (u32 i = log2_u32(groups); which == 0 && i; i--) layout_push(&d.l, IN_WARP, 0);
-  if (which == 1) deal(&d, IN_WARP, outer, log2_u32(groups));
-  return dealt(c, &d);
+  return mma_operand(c, which, 2, shape, (u32[]){rows, groups}, elem_bits, 2, true);
 }
 
 /* One bit of a dimension, whatever was dealt before. */

@@ -210,26 +210,14 @@ unite_members(Op *op, void *user)
 /* ---- how an op relates layouts ---- */
 
 static const Layout *
-dot_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
+factor_layout(const Place *p, const Op *dot, u32 i, const Layout *l)
 {
-  const Type *t = op_operand(op, i)->type;
-  if (i == SLOT(DOT, acc))
+  const Type *t = op_operand(dot, i)->type;
+  if (i + 1 == dot->noperands)
     return l;
-  if (!op_attr(op, AT_MMA) || !op_attr(op, AT_WARPS))
+  if (!op_attr(dot, AT_MMA) || !op_attr(dot, AT_WARPS))
     return layout_fma_operand(p->c, (int)i, t->shape, l);
-  return dot_factor_layout(p->c, op, i, t->shape);
-}
-
-static const Layout *
-sparse_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
-{
-  const Type *t = op_operand(op, i)->type;
-  u32 warps[MAX_RANK], bits = type_elem_bits(OPERAND(op, DOT_SPARSE, a)->type);
-  if (i == SLOT(DOT_SPARSE, acc))
-    return l;
-  op_u32s(op, AT_WARPS, warps);
-  return i == SLOT(DOT_SPARSE, meta) ? layout_mma_meta(p->c, t->rank, t->shape, warps, bits)
-                                     : layout_mma_sparse_operand(p->c, i != SLOT(DOT_SPARSE, a), t->rank, t->shape, warps, bits);
+  return dot_operand_layout(p->c, dot, i, t->shape);
 }
 
 static const Layout *
@@ -269,8 +257,7 @@ place_operand_layout(const Place *p, const Op *op, u32 i, const Layout *l)
   case OP_EXPAND_DIMS: return layout_squeeze(p->c, l, (int)op_int(op, AT_AXIS, 0));
   case OP_RESHAPE: return layout_reshape(p->c, l, t->rank, t->shape);
   case OP_PERMUTE: return unpermuted(p, op, l);
-  case OP_DOT: return dot_operand_layout(p, op, i, l);
-  case OP_DOT_SPARSE: return sparse_operand_layout(p, op, i, l);
+  case OP_DOT: case OP_DOT_SPARSE: return factor_layout(p, op, i, l);
   case OP_WGMMA: return product_operand_layout(p, op, i, l);
   case OP_UNPACK: case OP_PACK: return packed_layout(p, op, op->code == OP_UNPACK, l);
   default: return l;

@@ -126,7 +126,7 @@ slice_type(const Loop *l, u32 which)
   u32 shape[2] = {t->shape[0], t->shape[1]};
   shape[which ? 0 : 1] = l->width;
   return type_tile(l->c, type_elem(l->c, t), 2, shape,
-                   dot_factor_layout(l->c, l->dot, which, shape));
+                   dot_operand_layout(l->c, l->dot, which, shape));
 }
 
 /* Slice s of both operands, from the buffers that `slot` picks. */

@@ -253,7 +253,7 @@ operand_in_shared(Products *p, Builder *b, const Op *dot, bool right)
 static Value *
 product(Builder *b, Value *left, Value *meta, Value *right, Value *acc, OpVec *waits)
 {
-  Value *begun = ir_pending(b, acc), *sum = meta ? ir_wgmma_sparse(b, left, meta, right, begun) : ir_wgmma(b, left, right, begun);
+  Value *sum = ir_wgmma(b, left, meta, right, ir_pending(b, acc));
   Op *wait = ir_wgmma_wait(b, 1, &sum, 0);
   vec_push(b->func->module->ctx->scratch, waits, wait);
   return wait->results[0];

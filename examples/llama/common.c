@@ -55,6 +55,19 @@ memory_take(Memory *a, size_t n, size_t size, Fail *fail)
   return p;
 }
 
+void *
+memory_grow(Memory *a, void *at, size_t count, size_t more, size_t *room, size_t size, Fail *fail)
+{
+  if (at && count + more <= *room)
+    return at;
+  size_t n = 2 * (count + more) + 64;
+  void *p = memory_take(a, n, size, fail);
+  if (p && count)
+    memcpy(p, at, count * size);
+  *room = p ? n : *room;
+  return p;
+}
+
 void
 memory_free(Memory *a)
 {

@@ -16,6 +16,8 @@ typedef struct MemoryBlock MemoryBlock;
 typedef struct Memory { MemoryBlock *last; } Memory;
 /* n objects of size bytes, zeroed; NULL with a sentence if there is no room for them. */
 void *memory_take(Memory *a, size_t n, size_t size, Fail *fail);
+/* at, count objects of size bytes, with room for `more` others: where it is, or a copy of at least twice its room; NULL with a sentence. */
+void *memory_grow(Memory *a, void *at, size_t count, size_t more, size_t *room, size_t size, Fail *fail);
 void memory_free(Memory *a);
 
 /* One without characters may have no address. */

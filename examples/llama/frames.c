@@ -41,16 +41,10 @@ flush(Writer *w)
 static int
 add_text(Writer *w, const char *at, size_t len)
 {
-  if (w->len + len > w->room) {
-    size_t room = 2 * (w->len + len) + 256;
-    char *text = memory_take(w->memory, room, 1, w->fail);
-    if (!text)
-      return -1;
-    if (w->len)
-      memcpy(text, w->text, w->len);
-    w->text = text;
-    w->room = room;
-  }
+  char *text = memory_grow(w->memory, w->text, w->len, len, &w->room, 1, w->fail);
+  if (!text)
+    return -1;
+  w->text = text;
   if (len)
     memcpy(w->text + w->len, at, len);
   w->len += len;

@@ -42,16 +42,10 @@ comes_first(const Pair *a, const Pair *b)
 static int
 heap_add(Merger *m, Pair pair)
 {
-  if (m->waiting == m->room) {
-    size_t room = 2 * m->room + 64;
-    Pair *heap = memory_take(m->memory, room, sizeof *heap, m->fail);
-    if (!heap)
-      return -1;
-    if (m->waiting)
-      memcpy(heap, m->heap, m->waiting * sizeof *heap);
-    m->heap = heap;
-    m->room = room;
-  }
+  Pair *heap = memory_grow(m->memory, m->heap, m->waiting, 1, &m->room, sizeof *heap, m->fail);
+  if (!heap)
+    return -1;
+  m->heap = heap;
   size_t i = m->waiting++;
   for (; i && comes_first(&pair, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
     m->heap[i] = m->heap[(i - 1) / 2];

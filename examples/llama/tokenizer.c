@@ -443,16 +443,10 @@ tokenizer_from_json(Memory *memory, const Json *j, const Json *config, Tokenizer
 int
 tokens_add(Tokens *t, int32_t token, Memory *memory, Fail *fail)
 {
-  if (t->count == t->room) {
-    size_t room = t->room ? 2 * t->room : 64;
-    int32_t *at = memory_take(memory, room, sizeof *at, fail);
-    if (!at)
-      return -1;
-    if (t->count)
-      memcpy(at, t->at, t->count * sizeof *at);
-    t->at = at;
-    t->room = room;
-  }
+  int32_t *at = memory_grow(memory, t->at, t->count, 1, &t->room, sizeof *at, fail);
+  if (!at)
+    return -1;
+  t->at = at;
   t->at[t->count++] = token;
   return 0;
 }

@@ -522,7 +522,7 @@ build_products(Ctx *c, Builder *b, Value *n, bool place)
   Value *one = ir_const_int(b, n->type, 1);
   Op *loop = ir_for(b, one, n, one, 1, &acc);
   Builder in = builder_at_end(b->func, loop->regions[0]);
-  Value *next = ir_wgmma(&in, s, turned, loop_arg(loop, 0, 0));
+  Value *next = ir_wgmma(&in, s, NULL, turned, loop_arg(loop, 0, 0));
   ir_wgmma_wait(&in, 0, NULL, 1);
   ir_yield(&in, 1, &next);
   const Type *t = op_result(loop)->type;
