@@ -129,12 +129,13 @@ def digest(ptx):
 
 def kernel_of(call, file, kernel, defines, target):
     """What a row records of a bound launch (tilec.Call) of a kernel of one of our files."""
-    info, names = call.info(), [p.name for p in call.kernel.args]
+    info, names, ptx = call.info(), [p.name for p in call.kernel.args], call.ptx()
+    asked = dict(re.findall(r"[=,](\w+):ptr:[^,\s]*:(null|nonnull)\b", re.search(r"^//@tilec .*", ptx, re.M).group()))
     known = lambda bits, what: [n + what for i, n in enumerate(names) if info[bits] >> i & 1]
     defines = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
     facts = known("equal_1", "=1") + [f for n in (16, 8, 4, 2) for f in known(f"divisible_{n}", f"%{n}")]
-    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": facts,
-            "ptx": digest(call.ptx())}
+    facts += [f"{n}{'=' if asked[n] == 'null' else '!='}None" for n in names if n in asked]
+    return {"file": file, "kernel": kernel, "defines": defines, "target": target, "facts": facts, "ptx": digest(ptx)}
 
 
 # ---- reading ----

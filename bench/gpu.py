@@ -1185,7 +1185,9 @@ def sampling():
             make[cfg]()()
             y = kept_by_torch(x, t, 50, p) if "top" in name else x.float()
             sync()
-            if not bool(torch.isfinite(y.gather(-1, out.long()[:, None])).all()):
+            # Of equal logits torch's sort leaves some out; ours are kept together.
+            least = torch.where(torch.isfinite(y), x.float(), math.inf).amin(-1)
+            if not bool((x.float().gather(-1, out.long()[:, None])[:, 0] >= least).all()):
                 failures.append(f"sampling {case}: a token that is left out")
             alone("sampling", case, make[cfg], cfg, None, "ms", theirs, better="less")
 
