@@ -251,10 +251,11 @@ def long_rows():
             case_begins("long_rows", f"{T} {N}")
             x, w, b = random(T, rows, N), random(T, N), random(T, N)
             o, p = torch.full_like(x, math.nan), torch.empty_like(x)
-            # (C, warps, STAGES, programs a multiprocessor; 0: as many as there are rows for)
-            fits = lambda C, stages, per: per * stages * above(N) // C * x.element_size() <= 220 << 10
-            forms = [(C, warps, stages, per) for C in (2, 4, 8) for warps in (8, 16, 32) if above(N) // C <= 2048 * warps
-                     for stages, per in ((1, 0), (2, 1), (2, 2), (2, 3), (2, 4), (3, 1), (3, 2), (3, 3)) if fits(C, stages, per) and per * warps <= 64]
+            # (C, warps, STAGES, programs a multiprocessor; 0: as many as there are rows for). More than run at a time even out what clusters leave: one of
+            # eight lies in one GPC, and not all of these have room for as many.
+            fits = lambda C, stages: stages == 1 or stages * above(N) // C * x.element_size() <= 220 << 10
+            forms = [(C, warps, stages, per) for C in ((2, 4, 8) if N < 262144 else (4, 8, 16)) for warps in (8, 16, 32) if above(N) // C <= 2048 * warps
+                     for stages, per in ((1, 0), (2, 1), (2, 2), (2, 3), (2, 4), (3, 1), (3, 2), (3, 3)) if fits(C, stages) and per * warps <= 64]
             blocks = [(B, warps) for B in full((4096, 8192, 16384), (256,)) for warps in (8, 16, 32) if B // warps <= 2048]
             for section, args, long_args, blockwise, torch_fn in (
                     ("softmax_cluster", (x, o), (p, x, N, N), peers.softmax_long, lambda: torch.softmax(x, -1)),
