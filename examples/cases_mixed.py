@@ -27,8 +27,9 @@ def activations(rng, m, k, dtype):
 
 
 def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dtype="f16", out=None, tokens=False, sums=False, between=0, programs=None,
-              split=None, loop=False, **defines):
-    """x of `dtype` by weights of W (bytes: floats of 8 bits); sums: scales put to sums, in f32, not to weights; tokens: with a scale for each row of x."""
+              split=None, loop=False, vector=False, **defines):
+    """x of `dtype` by weights of W (bytes: floats of 8 bits); sums: scales put to sums, in f32, not to weights; tokens: with a scale for each row of x.
+    vector: by the kernel for few tokens (matvec.tile), which does that."""
     bits = len(cases.PACKED[W]).bit_length() - 1 if W in cases.PACKED else 8
     sixteen = dtype in cases.WIDE and dtype != "f32"
     out, scales = out or (dtype if sixteen else "f16"), dtype if sixteen else "f16"
@@ -43,18 +44,22 @@ def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dty
     c = cases.rows_apart(dev, np.empty((m, n), np.dtype(tilec.DTYPES[out])), out, between, empty=True)
     t = rng.random(m).astype(np.float32) + 0.5 if tokens else None
     more = dict(dict(BYTES=bytes) if bytes else {}, **dict(SPLIT=split) if split else {})
-    more |= {} if loop else dict(S=scales, SUMS=str(sums).lower())
-    kern = kernel(dev, FILE, "matmul_w4_loop" if loop else "matmul_w4_split" if split else "matmul_w4_wgmma", T=dtype, TO=out, W=W, GROUP=GROUP,
-                  ZEROS=str(zeros).lower(), **more, **defines)
-    d = kern.settings()
-    tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs
-    tiles = tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])) if loop else tiles
-    call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, *([] if loop else [None if t is None else dev.array(t)]), c[0],
-                  free=bool(programs))
+    more |= {} if loop else dict(S=scales) if vector else dict(S=scales, SUMS=str(sums).lower())
+    more |= dict(T=dtype, TO=out, W=W, GROUP=GROUP, ZEROS=str(zeros).lower(), **defines)
+    if vector:
+        call = launch(kernel(dev, "matvec.tile", "matvec", **more), tilec.cdiv(n, 16), dev.array(x, dtype), p, o, None if t is None else dev.array(t),
+                      c[0].of, m, n, k, o.shape[2])
+    else:
+        kern = kernel(dev, FILE, "matmul_w4_loop" if loop else "matmul_w4_split" if split else "matmul_w4_wgmma", **more)
+        d = kern.settings()
+        tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs
+        tiles = tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])) if loop else tiles
+        call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, *([] if loop else [None if t is None else dev.array(t)]), c[0],
+                      free=bool(programs))
     spread = lambda a: np.repeat(wide(a), GROUP, axis=1)[:, :k]
     q = cases.fp8_values(w.view(np.uint8), bytes).astype(np.float64) if bytes else cases.unpacked(w, W)
     values = (q - (spread(z) if zeros else 0)) * spread(s)
-    values = values if sums else wide(narrow(values))
+    values = values if sums or vector else wide(narrow(values))
     want = xs @ values.T * (1 if t is None else t.astype(np.float64)[:, None])
     near = max(cases.ROUNDING[out], 2e-3 if dtype in cases.FP8 else 0)       # of 8-bit floats tensor cores drop bits
     return Run(call, [("c", cases.WIDE[out](c[1]()), want, near), cases.untouched(c[1])], bytes=4 * w.size + x.nbytes + 2 * m * n,
@@ -101,6 +106,12 @@ CASES = [
          [dict(m=3, n=264, k=328, split=2, BM=8, sums=True, zeros=True, tokens=True)] + sizes(EIGHT[:3], m=3, n=264, k=528, split=2, BM=8, BK=128, STAGES=3, sums=True),
          [dict(m=m, n=4096, k=4096, split=8, BM=max(8, m), zeros=True, sums=sums) for m, sums in ((1, False), (1, True), (16, False), (16, True), (64, False))] + [dict(m=16, n=520, k=1096, split=4, W="i8", between=3)] +
          sizes(EIGHT, m=16, n=1000, k=4096, split=8, BK=128, STAGES=4, sums=True)),
+    Case("matvec", lambda dev, rng, **s: matmul_w4(dev, rng, vector=True, **s),
+         [dict(m=1, n=72, k=2056, zeros=True), dict(m=5, n=136, k=264, warps=4, AT_ONCE=1), dict(m=8, n=64, k=520, GROUP=32, zeros=True, tokens=True)] +
+         [dict(m=1, n=40, k=1096, BM=1, W="i8", warps=2), dict(m=2, n=40, k=648, BM=2, W="i4", dtype="bf16", GROUP=64)] +
+         sizes(EIGHT + BYTES, m=3, n=40, k=528, BM=4),
+         [dict(m=m, n=n, k=n, BM=m, zeros=True) for m, n in ((1, 4096), (8, 4096), (1, 8192))] + [dict(m=1, n=8192, k=4096, BM=1, W="i8")] +
+         sizes(EIGHT + BYTES, m=3, n=1000, k=4112, BM=4)),
     Case("matmul_w4_loop", lambda dev, rng, **s: matmul_w4(dev, rng, loop=True, **s),
          [dict(m=300, n=200, k=264, zeros=True), dict(m=70, n=136, k=72, BM=64, W="i4", between=3), dict(m=70, n=136, k=136, BM=64, W="i8", dtype="bf16", GROUP=64)],
          [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, zeros=True), dict(m=1000, n=520, k=776, W="i8", dtype="bf16", between=3)]),
