@@ -107,11 +107,11 @@ CASES = [
          [dict(m=m, n=4096, k=4096, split=8, BM=max(8, m), zeros=True, sums=sums) for m, sums in ((1, False), (1, True), (16, False), (16, True), (64, False))] + [dict(m=16, n=520, k=1096, split=4, W="i8", between=3)] +
          sizes(EIGHT, m=16, n=1000, k=4096, split=8, BK=128, STAGES=4, sums=True)),
     Case("matvec", lambda dev, rng, **s: matmul_w4(dev, rng, vector=True, **s),
-         [dict(m=1, n=72, k=2056, zeros=True), dict(m=5, n=136, k=264, warps=4, AT_ONCE=1), dict(m=8, n=64, k=520, GROUP=32, zeros=True, tokens=True)] +
-         [dict(m=1, n=40, k=1096, BM=1, W="i8", warps=2), dict(m=2, n=40, k=648, BM=2, W="i4", dtype="bf16", GROUP=64)] +
-         sizes(EIGHT + BYTES, m=3, n=40, k=528, BM=4),
+         [dict(m=1, n=72, k=2048, zeros=True), dict(m=5, n=136, k=264, warps=4, AT_ONCE=1, WHOLE=8), dict(m=8, n=64, k=520, WHOLE=8, GROUP=32, zeros=True, tokens=True)] +
+         [dict(m=1, n=40, k=1096, BM=1, WHOLE=8, W="i8", warps=2), dict(m=2, n=40, k=648, BM=2, WHOLE=8, W="i4", dtype="bf16", GROUP=64)] +
+         sizes(EIGHT + BYTES, m=3, n=40, k=528, BM=4, WHOLE=16),
          [dict(m=m, n=n, k=n, BM=m, zeros=True) for m, n in ((1, 4096), (8, 4096), (1, 8192))] + [dict(m=1, n=8192, k=4096, BM=1, W="i8")] +
-         sizes(EIGHT + BYTES, m=3, n=1000, k=4112, BM=4)),
+         sizes(EIGHT + BYTES, m=3, n=1000, k=4112, BM=4, WHOLE=16)),
     Case("matmul_w4_loop", lambda dev, rng, **s: matmul_w4(dev, rng, loop=True, **s),
          [dict(m=300, n=200, k=264, zeros=True), dict(m=70, n=136, k=72, BM=64, W="i4", between=3), dict(m=70, n=136, k=136, BM=64, W="i8", dtype="bf16", GROUP=64)],
          [dict(m=4096, n=4096, k=4096), dict(m=4096, n=4096, k=4096, zeros=True), dict(m=1000, n=520, k=776, W="i8", dtype="bf16", between=3)]),
