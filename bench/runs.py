@@ -46,6 +46,7 @@ TABLES = {
     "drawing": ("sampling",),
     "layers": ("conv2d", "conv1d", "conv1d_causal", "rotary_cache"),
     "model": ("llama",),
+    "step": ("decode_step",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
     "stages": ("softmax_stages",),

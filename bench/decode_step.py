@@ -1,0 +1,93 @@
+"""The launches of a decoded token of examples/llama, Llama 3's 8B shape, kind by kind: each in a chain of its own, with weights of several layers in turn,
+which come from memory, as dependents in a graph; and all launches of a layer in order. In microseconds of a launch; a product's also in TB/s of its
+weights and scales. The figure to compare with is that of `layer`: what its launches take alone does not add up to it, as they overlap."""
+import torch
+from measure import D, case_begins, data, empty_cache, full, graph_of, kernel, record, times
+
+DIM, HIDDEN, HEADS, KV, HEAD, VOCABULARY, PAGE, SPLITS = full((4096, 14336, 32, 8, 128, 128256, 16, 16), (256, 512, 4, 2, 64, 512, 16, 4))
+LAYERS, PLACES = full(6, 1), full(522, 20)
+FILE = "llama/kernels.tile"
+QKV = (HEADS + 2 * KV) * HEAD
+
+
+def zeros(*shape, dtype=torch.float32):
+    return torch.zeros(*shape, device=D, dtype=dtype)
+
+
+class Matrix:
+    """Weights of a form: f16, f8 or u4."""
+
+    def __init__(self, form, rows, cols):
+        self.form, self.rows, self.cols = form, rows, cols
+        if form == "u4":
+            self.w = torch.randint(-2**31, 2**31, (rows, cols // 8), device=D, dtype=torch.int64).to(torch.int32).view(torch.uint32)
+            self.more = [torch.full((rows, cols // 32), x, device=D, dtype=torch.float16) for x in (0.01, -0.08)]
+        else:
+            w = torch.randn(rows, cols, device=D, dtype=torch.float16) / cols**0.5
+            self.w = w if form == "f16" else w.to(torch.float8_e4m3fn)
+            self.more = [] if form == "f16" else [torch.ones(rows, device=D)]
+        self.bytes = self.w.nbytes + sum(x.nbytes for x in self.more)
+
+
+class Step:
+    """What launches work on, and the launches."""
+
+    def __init__(self):
+        half = torch.float16
+        self.x, self.gain, self.h, self.qkv, self.y = zeros(DIM), torch.ones(DIM, device=D), zeros(DIM, dtype=half), zeros(QKV), zeros(VOCABULARY)
+        self.q, self.a = zeros(HEADS * HEAD, dtype=half), zeros(max(HIDDEN, HEADS * HEAD), dtype=half)
+        pages = PLACES // PAGE + 2
+        self.cos, self.sin = (zeros(pages * PAGE, HEAD // 2) for _ in range(2))
+        self.position, self.table = torch.full((1,), PLACES, device=D, dtype=torch.int32), torch.arange(pages, device=D, dtype=torch.int32)
+        self.caches = [[zeros(pages, PAGE, KV, HEAD, dtype=half) for _ in range(2)] for _ in range(LAYERS)]
+        self.part, self.lse, self.ended = zeros(HEADS, SPLITS, HEAD), zeros(HEADS, SPLITS), zeros(KV, dtype=torch.int32)
+
+    def norm(self, layer, m=None):
+        return kernel(FILE, "norm", BLOCK=4096).bind(1, self.x, self.gain, self.h, DIM, 1e-5, pdl="auto")
+
+    def product(self, m, h, y, norm=False, gates=False, add=False):
+        rows, flag = m.rows // 2 if gates else m.rows, lambda b: str(b).lower()
+        if m.form == "u4":
+            k = kernel(FILE, "matvec_spans", W="u4", GROUP=32, MIN="true", GATED=flag(gates), BN=4 if gates or m.rows >= 16384 else 2)
+            return k.bind(None, h, m.w, *m.more, y, self.a, rows, m.cols, int(add), pdl="auto")
+        k = kernel(FILE, "matvec_dense", W="f8e4m3" if m.form == "f8" else "f16", NORM=flag(norm), GATED=flag(gates), WIDE="true")
+        return k.bind(None, h, self.x, self.gain, m.w, m.more[0] if m.more else None, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
+
+    def turn(self, layer, o=None):
+        size = 0 if o is None else min(o.w.nbytes, 32 << 20)
+        return kernel(FILE, "turn").bind((1, HEADS + 2 * KV + size // 16384, 1), self.qkv, self.cos, self.sin, self.position, self.table, self.q,
+                                         *self.caches[layer], HEADS, KV, HEAD, 1, HEAD // 2, o.w if size else self.q, size, pdl="auto")
+
+    def attend(self, layer):
+        return kernel(FILE, "attend", HEAD=HEAD).bind((1, KV, SPLITS), self.q, *self.caches[layer], self.position, self.table, self.part, self.lse, self.ended,
+                                                      self.a, 1, HEADS, KV, HEAD, HEAD**-0.5, pdl="auto")
+
+    def layer(self, i, qkv, o, gate_up, down):
+        first = [] if qkv.form != "u4" else [self.norm(i)]
+        return [*first, self.product(qkv, self.h, self.qkv, norm=True), self.turn(i, o), self.attend(i), self.product(o, self.a, self.x, add=True), *first,
+                self.product(gate_up, self.h, self.y, norm=True, gates=True), self.product(down, self.a, self.x, add=True)]
+
+
+def timed(case, calls, bytes_=0):
+    """A row of a chain of such launches."""
+    case_begins("decode_step", case)
+    run = graph_of(lambda: [call() for call in calls])
+    took = [t * 1e3 / LAYERS for t in times(run)]
+    low, mid, high = took
+    record("decode_step", case, "us", {"tilec": data.of_times((low, mid, high))}, better="less", **({"tb_s": round(bytes_ / mid / 1e6, 3)} if bytes_ else {}))
+
+
+def decode_step():
+    shapes = {"qkv": (QKV, DIM), "o": (DIM, HEADS * HEAD), "gate_up": (2 * HIDDEN, DIM), "down": (DIM, HIDDEN)}
+    s = Step()
+    for name in ("norm", "turn", "attend"):
+        timed(name, [getattr(s, name)(i) for i in range(LAYERS)])
+    for form in ("f16", "f8", "u4"):
+        layers = [{name: Matrix(form, *shape) for name, shape in shapes.items()} for _ in range(LAYERS)]
+        of = {"qkv": lambda m: s.product(m, s.h, s.qkv, norm=True), "o": lambda m: s.product(m, s.a, s.x, add=True),
+              "gate_up": lambda m: s.product(m, s.h, s.y, norm=True, gates=True), "down": lambda m: s.product(m, s.a, s.x, add=True)}
+        for name, launch in of.items():
+            timed(f"{form} {name}", [launch(layer[name]) for layer in layers], layers[0][name].bytes)
+        timed(f"{form} layer", [call for i, layer in enumerate(layers) for call in s.layer(i, **layer)], sum(m.bytes for m in layers[0].values()))
+        del layers
+        empty_cache()
