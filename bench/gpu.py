@@ -139,7 +139,7 @@ def layer_norm():
         mean, scale = (torch.full((ROWS,), math.nan, device=D) for _ in range(2))
         m2, s2 = torch.empty_like(mean), torch.empty_like(mean)
         B = above(N)
-        ours = {k: (lambda k=k: kernel("layer_norm.tile", "layer_norm", T=T, BLOCK=B, warps=k).bind(ROWS, x, w, b, o, mean, scale, N, N, 1e-5)) for k in of_row(N)}
+        ours = {k: (lambda k=k: kernel("layer_norm.tile", "layer_norm", T=T, BLOCK=B, warps=k).bind(None, x, w, b, o, mean, scale, ROWS, N, N, 1e-5)) for k in of_row(N)}
         theirs = {k: (lambda k=k: lambda: peers.layernorm[(ROWS,)](p, m2, s2, x, w, b, N, N, 1e-5, B, num_warps=k)) for k in of_row(N)}
         ref = lambda: F.layer_norm(x.float(), (N,), w.float(), b.float())
         rowwise("layer_norm", N, T, 2, ours, theirs, lambda: F.layer_norm(x, (N,), w, b),
@@ -153,7 +153,7 @@ def rms_norm():
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
         scale, s2 = torch.full((ROWS,), math.nan, device=D), torch.empty(ROWS, device=D)
         B = above(N)
-        ours = {k: (lambda k=k: kernel("rms_norm.tile", "rms_norm", T=T, BLOCK=B, warps=k).bind(ROWS, x, w, o, scale, N, N, 1e-6)) for k in of_row(N)}
+        ours = {k: (lambda k=k: kernel("rms_norm.tile", "rms_norm", T=T, BLOCK=B, warps=k).bind(None, x, w, o, scale, ROWS, N, N, 1e-6)) for k in of_row(N)}
         theirs = {k: (lambda k=k: lambda: peers.rmsnorm[(ROWS,)](p, x, w, s2, N, N, 1e-6, B, num_warps=k)) for k in of_row(N)}
         ref = lambda: F.rms_norm(x.float(), (N,), w.float(), 1e-6)
         rowwise("rms_norm", N, T, 2, ours, theirs, lambda: F.rms_norm(x, (N,), w, 1e-6),
@@ -161,7 +161,7 @@ def rms_norm():
         # The stream changes from run to run: what it becomes is checked by the tests. Zeros keep it as it is.
         z, r2 = torch.zeros_like(x), r.clone()
         o.fill_(math.nan)
-        ours = {k: (lambda k=k: kernel("rms_norm.tile", "add_rms_norm", T=T, BLOCK=B, warps=k).bind(ROWS, z, r, w, o, scale, N, N, 1e-6)) for k in of_row(N)}
+        ours = {k: (lambda k=k: kernel("rms_norm.tile", "add_rms_norm", T=T, BLOCK=B, warps=k).bind(None, z, r, w, o, scale, ROWS, N, N, 1e-6)) for k in of_row(N)}
         theirs = {k: (lambda k=k: lambda: peers.add_rmsnorm[(ROWS,)](p, r2, z, r2, w, s2, N, N, 1e-6, B, num_warps=k)) for k in of_row(N)}
         rowwise("add_rms_norm", N, T, 4, ours, theirs, None, lambda: [("out", o, F.rms_norm(r.float(), (N,), w.float(), 1e-6)), ("residual", r, r2)])
 
@@ -194,7 +194,7 @@ def norm_backward(section, N, T, layer, torch_fn):
     parts, theirs_parts = (torch.empty((1 + layer) * most * N, device=D) for _ in range(2))
     dx, px = torch.full_like(x, math.nan), torch.empty_like(x)
     sums, psums = (torch.full((1 + layer, N), math.nan, device=D, dtype=TORCH[T]) for _ in range(2))
-    add = lambda P, c: kernel("column_sums.tile", "column_sums", T=T, ROWS=c[0], COLS=c[1], warps=c[2]).bind((tilec.cdiv(N, c[1]), 1 + layer), parts, sums, P, N)
+    add = lambda P, c: kernel("column_sums.tile", "column_sums", T=T, ROWS=c[0], COLS=c[1], warps=c[2]).bind(None, parts, sums, 1 + layer, P, N)
     padd = lambda P, c: lambda: peers.colsum[(triton.cdiv(N, c[1]), 1 + layer)](psums, theirs_parts, P, N, c[0], c[1], num_warps=c[2])
     parts.zero_(), theirs_parts.zero_()
     _, c = best((c, (lambda c=c: add(2 * measure.dev.sms, c))) for c in SUMS)
@@ -348,9 +348,9 @@ def cross_entropy():
         t[::7] = -100
         loss, lse, p, q = (torch.full((rows,), math.nan, device=D) for _ in range(4))
         blocks = [(w * v, d, w) for w in (1, 2, 4, 8, 16) for v in (256, 512) for d in (1, 2, 4) if w * v * d <= max(N, 1024) and v * d <= 1024]
-        ours = {k: (lambda k=k: kernel(file, "cross_entropy", T=T, LANES=k[0], DEEP=k[1], warps=k[2]).bind(rows, x, t, loss, lse, N, N, -100)) for k in blocks}
+        ours = {k: (lambda k=k: kernel(file, "cross_entropy", T=T, LANES=k[0], DEEP=k[1], warps=k[2]).bind(None, x, t, loss, lse, rows, N, N, -100)) for k in blocks}
         if N <= 16384:
-            ours |= {("row", w): (lambda w=w: kernel(file, "cross_entropy_row", T=T, BLOCK=B, warps=w).bind(rows, x, t, loss, lse, N, N, -100)) for w in of_row(N) if B // (32 * w) >= 4 or REHEARSE}
+            ours |= {("row", w): (lambda w=w: kernel(file, "cross_entropy_row", T=T, BLOCK=B, warps=w).bind(None, x, t, loss, lse, rows, N, N, -100)) for w in of_row(N) if B // (32 * w) >= 4 or REHEARSE}
         theirs = {(b, w): (lambda b=b, w=w: lambda: peers.cross_entropy[(rows,)](p, q, x, t, N, N, -100, b, num_warps=w))
                   for b in full((1024, 2048, 4096, 8192, 16384, 32768), (128,)) for w in WARPS if b <= B and (4 <= b // (32 * w) <= 64 or REHEARSE and w == 1)}
         rowwise("cross_entropy", N, T, 1, ours, theirs, lambda: F.cross_entropy(x, t, reduction="none"),
@@ -358,7 +358,7 @@ def cross_entropy():
         dl = torch.full((rows,), 1 / rows, device=D)
         dx, px = torch.full_like(x, math.nan), torch.empty_like(x)
         blocks = [(b, w) for b in full((1024, 2048, 4096, 8192), (128,)) for w in (2, 4, 8) if b <= B and (8 <= b // (32 * w) <= 32 or REHEARSE and w == 2)]
-        ours = {k: (lambda k=k: kernel(file, "cross_entropy_backward", T=T, BLOCK=k[0], warps=k[1]).bind((rows, tilec.cdiv(N, k[0])), x, t, lse, dl, dx, N, N, -100)) for k in blocks}
+        ours = {k: (lambda k=k: kernel(file, "cross_entropy_backward", T=T, BLOCK=k[0], warps=k[1]).bind(None, x, t, lse, dl, dx, rows, N, N, -100)) for k in blocks}
         theirs = {k: (lambda k=k: lambda: peers.cross_entropy_backward[(rows, triton.cdiv(N, k[0]))](px, x, t, q, dl, N, N, -100, k[0], num_warps=k[1])) for k in blocks}
 
         def reference():
@@ -369,7 +369,7 @@ def cross_entropy():
         if N > 16384:
             continue
         dx.fill_(math.nan)
-        ours = {w: (lambda w=w: kernel(file, "cross_entropy_fused", T=T, BLOCK=B, warps=w).bind(rows, x, t, loss, dx, N, N, -100, 1 / rows)) for w in of_row(N)}
+        ours = {w: (lambda w=w: kernel(file, "cross_entropy_fused", T=T, BLOCK=B, warps=w).bind(None, x, t, loss, dx, rows, N, N, -100, 1 / rows)) for w in of_row(N)}
         theirs = {w: (lambda w=w: lambda: peers.cross_entropy_fused[(rows,)](p, px, x, t, N, N, -100, 1 / rows, B, num_warps=w)) for w in of_row(N)}
         rowwise("cross_entropy_fused", N, T, 2, ours, theirs, None, lambda: [("dx", dx, reference()), ("loss", loss, F.cross_entropy(x.float(), t, reduction="none"))], rows)
         del x, dx, px
@@ -390,7 +390,7 @@ def rotary():
         c, s = (a[torch.arange(ROWS, device=D) % positions][:, None] for a in (cos, sin))
         for name in ("rotary", "rotary_interleaved"):
             inter = name != "rotary"
-            ours = {k: (lambda k=k: kernel("rotary.tile", name, T=T, HEADS=k[0], HALF=d // 2, warps=k[1]).bind((ROWS, heads // k[0]), x, cos, sin, o, heads, d, positions)) for k in space}
+            ours = {k: (lambda k=k: kernel("rotary.tile", name, T=T, HEADS=k[0], HALF=d // 2, warps=k[1]).bind(None, x, cos, sin, o, ROWS, heads, d, positions)) for k in space}
             theirs = {k: (lambda k=k: lambda: peers.rotary[(ROWS, heads // k[0])](p, x, cos, sin, heads, positions, d, k[0], inter, num_warps=k[1])) for k in space}
 
             def reference():
@@ -569,7 +569,7 @@ def attention():
                 q, k, v = (random("f16", B, H, S, HD) for _ in range(3))
                 o = torch.full_like(q, math.nan)
                 ours = {c: (lambda c=c: kernel("attention.tile", "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=str(causal).lower(), warps=c[3]).bind(
-                    (tilec.cdiv(S, c[0]), B * H), q, k, v, o, S, HD ** -0.5))
+                    None, q, k, v, o, B * H, S, HD ** -0.5))
                         for c in space if c[1] * c[2] * HD <= 3 * 128 * 128}
                 flash, cudnn = (SB.MATH, SB.MATH) if REHEARSE else (SB.FLASH_ATTENTION, SB.CUDNN_ATTENTION)
                 work, unit = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), "TFLOP/s"
@@ -586,7 +586,7 @@ def attention():
                 if not REHEARSE:
                     flat = [t.reshape(B * H, S, HD) for t in (q, k, v, o)]
                     hand = {c: (lambda c=c: kernel("attention_wgmma.tile", "attention_wgmma", D=HD, CONSUMERS=c, CAUSAL=str(causal).lower()).bind(
-                        measure.dev.sms, *flat, HD ** -0.5)) for c in ((2, 3) if HD == 64 else (2,))}
+                        None, *flat, HD ** -0.5)) for c in ((2, 3) if HD == 64 else (2,))}
                     o.fill_(math.nan)
                     _, choice = best(hand.items())
                     fn, used = ran(hand[choice])
@@ -612,15 +612,15 @@ def attention_fp8():
                 q, k, v = (t.to(torch.float8_e4m3fn) for t in half)
                 vt = torch.empty(B * H, HD, wide, device=D, dtype=torch.float8_e4m3fn)
                 o, lse, one = torch.full((B * H, S, HD), math.nan, device=D, dtype=torch.bfloat16), torch.empty(B * H, S, device=D), torch.ones(B * H, device=D)
-                turn = lambda: kernel("attention_fp8.tile", "transpose_v", D=HD).bind((tilec.cdiv(S, 128), B * H), v, vt, S)
+                turn = lambda: kernel("attention_fp8.tile", "transpose_v", D=HD).bind(None, v, vt, B * H, S)
                 make = lambda c: kernel("attention_fp8.tile", "attention_fp8", D=HD, BN=c[0], STAGES=c[1], CAUSAL=CAUSAL, PROMOTE=str(c[2]).lower(), TURNED=str(c[3]).lower()).bind(
-                    measure.dev.sms, q, k, vt if c[3] else v, o, lse, (one, one, one), HD ** -0.5)
+                    None, q, k, vt if c[3] else v, o, lse, (one, one, one), HD ** -0.5)
                 shapes = lambda promote: [(128, 2), (128, 3), (64, 4)] if HD <= 128 else [(64, 2), (64, 3)] if promote else [(64, 2)]
                 forms = {"tilec": (True, False), "v turned": (True, True), "cut sums": (False, False)}
                 space = {name: {(*c, *f): (lambda c=(*c, *f): make(c)) for c in shapes(f[0])} for name, f in forms.items()}
                 o16 = torch.empty_like(half[0])
                 plain = {c: (lambda c=c: kernel("attention.tile", "attention", D=HD, BM=c[0], BN=c[1], STAGES=c[2], CAUSAL=CAUSAL, warps=8).bind(
-                    (tilec.cdiv(S, c[0]), B * H), *half, o16, S, HD ** -0.5)) for c in ([(128, 128, 2), (128, 128, 3)] if HD <= 128 else [(128, 64, 2), (128, 32, 2)])}
+                    None, *half, o16, B * H, S, HD ** -0.5)) for c in ([(128, 128, 2), (128, 128, 3)] if HD <= 128 else [(128, 64, 2), (128, 32, 2)])}
                 run, kernels = ran(turn)
                 run()
                 work, unit, found, names = 4.0 * B * H * S * S * HD * (0.5 if causal else 1), "TFLOP/s", [], []
@@ -679,12 +679,12 @@ def attention_backward():
 
                 def twice(c):
                     def make():
-                        call = lambda name, rows, *args, **m: kernel("attention_backward.tile", name, D=HD, **m).bind((tilec.cdiv(S, rows), heads), *args)
+                        call = lambda name, *args, **m: kernel("attention_backward.tile", name, D=HD, **m).bind(None, *args)
                         own, queries, deep, keys, warps, stay = c
                         how = dict(CAUSAL=CAUSAL, warps=warps, STAY=stay)
-                        calls = [call("attention_delta", 64, o, do, delta, S),
-                                 call("attention_dkdv", own, q, k, v, do, lse, delta, dk, dv, S, scale, BM=queries, BN=own, STAGES=deep, **how),
-                                 call("attention_dq", own, q, k, v, do, lse, delta, dq, S, scale, BM=own, BN=keys, **how)]
+                        calls = [call("attention_delta", o, do, delta, heads, S),
+                                 call("attention_dkdv", q, k, v, do, lse, delta, dk, dv, heads, S, scale, BM=queries, BN=own, STAGES=deep, **how),
+                                 call("attention_dq", q, k, v, do, lse, delta, dq, heads, S, scale, BM=own, BN=keys, **how)]
                         return lambda: [f() for f in calls]
                     return make
 
@@ -695,10 +695,10 @@ def attention_backward():
                         blocks = tilec.cdiv(S, BM)
                         file = "attention_backward_wgmma.tile"
                         rows, lse2, sums = (torch.empty(heads, blocks * BM, *more, device=D) for more in ((), (), (HD,)))
-                        calls = [kernel(file, "attention_rows", D=HD, BM=BM).bind((blocks, heads), o, do, lse, rows, lse2, sums, S),
+                        calls = [kernel(file, "attention_rows", D=HD, BM=BM).bind(None, o, do, lse, rows, lse2, sums, heads, S),
                                  kernel(file, "attention_backward", D=HD, STAGES=stages, EARLY=early, CAUSAL=CAUSAL).bind(
-                                     measure.dev.sms, *sides, lse2, rows, sums, dk, dv, scale),
-                                 kernel(file, "attention_dq", D=HD).bind((blocks, heads), sums, dq, S, scale)]
+                                     None, *sides, lse2, rows, sums, dk, dv, scale),
+                                 kernel(file, "attention_dq", D=HD).bind(None, sums, dq, heads, S, scale)]
                         return lambda: [f() for f in calls]
                     return make
 
@@ -802,7 +802,7 @@ class Flex:
         planes = 1 if self.given["SHARED"] == "true" else self.planes // group
         blocks, counts = (torch.zeros(planes, own, n, dtype=torch.int32, device=D) for n in (other * group, 2))
         kernel("flex_attention.tile", "flex_blocks", ALLOWED=self.given["ALLOWED"], GROUP=group, BM=BM, BN=BN, BY_KEYS=str(by_keys).lower()).bind(
-            (own, planes), blocks, counts, self.S, self.H, self.data)()
+            None, blocks, counts, planes, self.S, self.H, self.data)()
         self.made[BM, BN, by_keys] = blocks, counts
         return blocks, counts
 
@@ -824,7 +824,7 @@ def flex():
             x = Flex("flex", kind, HD)
             space = [(128, 128, 2, 8), (128, 128, 3, 8), (128, 64, 2, 8), (128, 64, 3, 8), (128, 64, 2, 4), (64, 64, 2, 4), (64, 128, 2, 4)]
             o, lse = torch.full_like(x.q, math.nan), torch.empty_like(x.lse)
-            ours = {c: (lambda c=c: x.kernel("flex_attention", *c).bind((tilec.cdiv(x.S, c[0]), x.planes), x.q, x.k, x.v, o, lse, *x.lists(*c[:2]), x.S, x.H, x.scale, x.data, None))
+            ours = {c: (lambda c=c: x.kernel("flex_attention", *c).bind(None, x.q, x.k, x.v, o, lse, *x.lists(*c[:2]), x.planes, x.S, x.H, x.scale, x.data, None))
                     for c in space}
             fn = None if REHEARSE or SHARE else x.theirs(x.q, x.k, x.v)
             _, choice = best_hot(ours.items(), fn) if fn else best(ours.items())
@@ -858,10 +858,10 @@ def flex_backward():
                 def make():
                     (BM, BN, stages, warps), (queries, keys, deep, more) = c
                     sides = (x.q, x.k, x.v, do, x.lse, delta)
-                    first = kernel("attention_backward.tile", "attention_delta", D=HD).bind((tilec.cdiv(x.S, 64), x.planes), x.o, do, delta, x.S)
-                    dq = x.kernel("flex_dq", BM, BN, stages, warps).bind((tilec.cdiv(x.S, BM), x.planes), *sides, grads[0], *x.lists(BM, BN), x.S, x.H, x.scale, x.data, None)
+                    first = kernel("attention_backward.tile", "attention_delta", D=HD).bind(None, x.o, do, delta, x.planes, x.S)
+                    dq = x.kernel("flex_dq", BM, BN, stages, warps).bind(None, *sides, grads[0], *x.lists(BM, BN), x.planes, x.S, x.H, x.scale, x.data, None)
                     dkdv = x.kernel("flex_dkdv", queries, keys, deep, more).bind(
-                        (tilec.cdiv(x.S, keys), x.planes // x.group), *sides, *grads[1:], *x.lists(queries, keys, True), x.S, x.H, x.scale, x.data, None)
+                        None, *sides, *grads[1:], *x.lists(queries, keys, True), x.planes, x.S, x.H, x.scale, x.data, None)
                     return lambda: [f() for f in (first, dkdv, dq)]
                 return make
 
@@ -959,9 +959,9 @@ NUMBERS = full(2**24, 2**12)
 def per_row(section, name, file_args, N, T, space, args, peer_args, work, torch_fn, more=None, peer_more=None, peer=None):
     """A kernel of order.tile that does R rows of N in a program, beside the peer of the same form; 2^24 elements."""
     rows = NUMBERS // N
-    ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", name, N=N, R=R, warps=w, **file_args).bind(rows // R, *args)) for R, w in space}
+    ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", name, N=N, R=R, warps=w, **file_args).bind(None, *args, rows)) for R, w in space}
     for b in more or ():
-        ours.update({(R, w, b): (lambda R=R, w=w, b=b: kernel("order.tile", name, N=N, R=R, warps=w, BLOCKS=b, **file_args).bind(rows // R, *args)) for R, w in space})
+        ours.update({(R, w, b): (lambda R=R, w=w, b=b: kernel("order.tile", name, N=N, R=R, warps=w, BLOCKS=b, **file_args).bind(None, *args, rows)) for R, w in space})
     jit = getattr(peers, peer or name)
     theirs = {(R, w): (lambda R=R, w=w: lambda: jit[(rows // R,)](*peer_args, N, R, *(peer_more or ()), num_warps=w)) for R, w in space}
     contest(section, f"{T} rows of {N}", work, ours, theirs, torch_fn)
@@ -985,7 +985,7 @@ def sort():
         case_begins("argsort", f"f32 rows of {N}")
         x = torch.randn(NUMBERS // N, N, device=D)
         at = torch.full((NUMBERS // N, N), -7, device=D, dtype=torch.int32)
-        ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", "argsort_rows", N=N, R=R, warps=w).bind(NUMBERS // N // R, x, at)) for R, w in row_space(N)}
+        ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", "argsort_rows", N=N, R=R, warps=w).bind(None, x, at, NUMBERS // N)) for R, w in row_space(N)}
         _, cfg = best(ours.items())
         alone("argsort", f"f32 rows of {N}", ours[cfg], cfg, 8.0 * x.numel(), "TB/s", lambda: torch.argsort(x, -1))
         check(f"argsort {N}", torch.gather(x, 1, at.long()), torch.sort(x, -1).values, 1e-9)
@@ -1001,7 +1001,7 @@ def topk():
         per_row(f"top{K}", "top_rows", dict(K=K), N, "f32", row_space(N), (x, y), (x, p), work, lambda: torch.topk(x, K), peer_more=(K,))
         want = torch.topk(x, K)
         check(f"top {N} {K}", y, want.values, 1e-9)
-        ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", "topk_rows", N=N, R=R, warps=w, K=K).bind(NUMBERS // N // R, x, y, at)) for R, w in row_space(N)}
+        ours = {(R, w): (lambda R=R, w=w: kernel("order.tile", "topk_rows", N=N, R=R, warps=w, K=K).bind(None, x, y, at, NUMBERS // N)) for R, w in row_space(N)}
         _, cfg = best(ours.items())
         y.fill_(math.nan)
         alone(f"top{K}", f"f32 rows of {N}, with places", ours[cfg], cfg, work, "TB/s")
@@ -1175,7 +1175,7 @@ def sampling():
         k, seeds, out = torch.full((rows,), 50, device=D, dtype=torch.int32), torch.arange(rows, device=D, dtype=torch.int64), torch.full((rows,), -1, device=D, dtype=torch.int32)
         space = [(B, w) for B, w in ((1024, 4), (2048, 8), (4096, 8), (4096, 16), (8192, 16), (8192, 32))]
         for name, kernel_of, theirs in (
-                ("of all", lambda B, w: kernel("sampling.tile", "sample_gumbel", T=T, BLOCK=B, warps=w).bind(rows, x, t, seeds, out, n),
+                ("of all", lambda B, w: kernel("sampling.tile", "sample_gumbel", T=T, BLOCK=B, warps=w).bind(None, x, t, seeds, out, rows, n),
                  lambda: torch.multinomial((x.float() / t[:, None]).softmax(-1), 1)),
                 ("top_k 50, top_p 0.9", lambda B, w: kernel("sampling.tile", "sample_kept", T=T, BLOCK=B, warps=w).bind(rows, x, t, seeds, out, rows, n, None, k, p),
                  lambda: torch.multinomial(kept_by_torch(x, t, 50, p).softmax(-1), 1))):
@@ -1233,7 +1233,7 @@ def convolutions():
     rows = x.view(n, length, C).permute(0, 2, 1).contiguous()
     theirs = lambda: F.silu(F.conv1d(rows, w[:, None], b, padding=3, groups=C)[..., :length])
     make = {t: (lambda t=t: kernel("conv1d.tile", "conv1d_causal", ROWS=t[0], BLOCK=t[1], warps=t[2])
-                .bind((n, tilec.cdiv(length, t[0]), tilec.cdiv(C, t[1])), x, w, y, first, C, b, None, None)) for t in ((32, 128, 4), (16, 256, 4), (8, 512, 4), (16, 512, 8), (32, 256, 8), (64, 128, 8))}
+                .bind(None, x, w, y, first, n, length, C, b, None, None)) for t in ((32, 128, 4), (16, 256, 4), (8, 512, 4), (16, 512, 8), (32, 256, 8), (64, 128, 8))}
     _, cfg = best(make.items())
     y.fill_(math.nan)
     make[cfg]()()
@@ -1260,7 +1260,7 @@ def rotary_cache():
             theirs_to[0][slots], theirs_to[1][slots] = turned[:, heads:], qkv[:, heads + kv:]
             return turned[:, :heads]
         make = {t: (lambda t=t: kernel("rotary.tile", "rotary_cache", HEADS=t[0], warps=t[1], HALF=above(d // 2))
-                    .bind((tokens, tilec.cdiv(heads + 2 * kv, t[0])), qkv, positions, slots, c, s, q, keys, values, heads, kv, d, None)) for t in ((16, 4), (8, 2), (8, 4), (32, 4), (64, 8), (16, 2))}
+                    .bind(None, qkv, positions, slots, c, s, q, keys, values, tokens, heads, kv, d, None)) for t in ((16, 4), (8, 2), (8, 4), (32, 4), (64, 8), (16, 2))}
         _, cfg = best(make.items())
         q.fill_(math.nan)
         make[cfg]()()
@@ -1853,10 +1853,10 @@ def decode():
             product = k("product", BN=BN, BK=BK, STAGES=STAGES, warps=warps)
             calls = []
             for w1, w2 in weights[:layers]:
-                calls += [k("norm", BLOCK=1 << (N - 1).bit_length()).bind(M, x, scale, h, N, 1e-6, pdl=pdl),
-                          product.bind(tilec.cdiv(2 * F, BN), h, w1, g, M, 2 * F, N, pdl=pdl),
-                          k("gated").bind((tilec.cdiv(F, 1024), M), g, act, F, pdl=pdl),
-                          product.bind(tilec.cdiv(N, BN), act, w2, y, M, N, F, pdl=pdl)]
+                calls += [k("norm", BLOCK=1 << (N - 1).bit_length()).bind(None, x, scale, h, M, N, 1e-6, pdl=pdl),
+                          product.bind(None, h, w1, g, M, 2 * F, N, pdl=pdl),
+                          k("gated").bind(None, g, act, M, F, pdl=pdl),
+                          product.bind(None, act, w2, y, M, N, F, pdl=pdl)]
 
             def run():
                 for call in calls:
@@ -1923,7 +1923,7 @@ def decode_attention():
             part, lse = torch.empty(B, heads * GROUP, splits, HD, device=D), torch.empty(B, heads * GROUP, splits, device=D)
             arrived = torch.zeros(B, heads, dtype=torch.int32, device=D)
             return kernel("attention_paged.tile", "attend", GROUP=GROUP, D=HD, PAGE=page, BN=BN, STAGES=STAGES, warps=warps).bind(
-                (B, heads, splits), q, keys, values, pages.table, pages.of, out, part, lse, arrived, scale, heads, pages.most)
+                None, q, keys, values, pages.table, pages.of, out, part, lse, arrived, scale, B, splits, heads, pages.most)
         space = [(splits, *c) for splits in split_counts(B * heads, S) for c in ((64, 3, 4), (64, 4, 4), (128, 2, 4), (32, 4, 4), (64, 2, 4), (64, 3, 2))]
         theirs = None
         if even and not (REHEARSE or SHARE):
@@ -1951,7 +1951,7 @@ def decode_attention():
             arrived = torch.zeros(B, groups, dtype=torch.int32, device=D)
             many = HEADS >= 64
             return kernel("mla_decode.tile", "mla_decode_many" if many else "mla_decode", PAGE=page, HEADS=HEADS, WHOLE="true").bind(
-                (groups, B, splits), q, cache, pages.table, pages.of, out, part, lse, arrived, scale, heads, pages.most)
+                None, q, cache, pages.table, pages.of, out, part, lse, arrived, scale, B, splits, heads, pages.most)
         space = [(splits, HEADS) for HEADS in MLA_HEADS if HEADS <= heads for splits in split_counts(B * tilec.cdiv(heads, HEADS), S)]
         work, operations = 2.0 * B * S * (C + R), 2.0 * B * S * heads * (2 * C + R)
         decoded("decode_attention", case, latent, space, work, None, min(predicted(work), work / (operations / 660)), {"TFLOP/s": operations / work})
@@ -2047,12 +2047,12 @@ def mamba2():
 
         def ours(BM, BK, STAGES, warps):
             k = lambda name, **more: kernel("mamba2.tile", name, C=C, **more)
-            calls = [k("ssd_steps", BH=8).bind((chunks, tilec.cdiv(heads, 8), batch), dt, bias, a, steps, sums, T, heads),
-                     k("ssd_scores", E=E, N=N, BM=BM).bind(((C // BM)**2, chunks, batch * groups), b, c, scores, T, groups),
-                     k("ssd_states", E=E, P=P, N=N, BK=BK, STAGES=STAGES, warps=warps).bind((heads, chunks, batch), x, b, steps, sums, states, T, heads, groups),
-                     k("ssd_pass", E=E, SIZE=P * N).bind((tilec.cdiv(P * N, 1024), heads, batch), states, before, sums, state, chunks),
+            calls = [k("ssd_steps", BH=8).bind(None, dt, bias, a, steps, sums, batch, T, heads),
+                     k("ssd_scores", E=E, N=N, BM=BM).bind(None, b, c, scores, batch, T, groups),
+                     k("ssd_states", E=E, P=P, N=N, BK=BK, STAGES=STAGES, warps=warps).bind(None, x, b, steps, sums, states, batch, T, heads, groups),
+                     k("ssd_pass", E=E, SIZE=P * N).bind(None, states, before, sums, state, batch, heads, chunks),
                      k("ssd_outputs", E=E, P=P, N=N, BM=BM, BK=BK, STAGES=STAGES, warps=warps).bind(
-                         (heads * (C // BM), chunks, batch), x, c, z, scores, before, steps, sums, skip, y, T, heads, groups)]
+                         None, x, c, z, scores, before, steps, sums, skip, y, batch, T, heads, groups)]
 
             def run():
                 state.zero_()
@@ -2090,7 +2090,7 @@ def linear_attention():
         o, state = torch.empty_like(v), torch.zeros(heads, 64, 128, device=D)
         space = [(DV, C, w, S) for DV in (32, 64) for C in (32, 64) for w in (4, 8) for S in (1, 2)]
         make = {c: (lambda c=c: kernel("linear_attention.tile", "linear_attention", DV=c[0], C=c[1], DELTA=str(delta).lower(), STAGES=c[3], warps=c[2])
-                    .bind((128 // c[0], heads), q, k, v, g, beta, o, state, T, 0.125)) for c in space}
+                    .bind(None, q, k, v, g, beta, o, state, heads, 128, T, 0.125)) for c in space}
         _, cfg = best(make.items())
         state.zero_()
         make[cfg]()()

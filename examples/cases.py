@@ -30,10 +30,19 @@ def kernel(dev, file, name, **defines):
     return dev.program(os.path.join(here, file)).kernel(name, **defines)
 
 
+def bound(k, grid, *args, free=False, **named):
+    """A launch, by the kernel's grid clause if it has one, which has to say the same grid; free: by this grid, as programs share out the work,
+    however many there are."""
+    call = k.bind(grid, *args, **named)
+    if free or not call.says_grid:
+        return call
+    own = k.bind(None, *args, **named)
+    assert own.grid == call.grid, f"{k.name}: its clause says {own.grid}, not {call.grid}"
+    return own
+
+
 def launch(k, grid, *args, free=False):
-    """A kernel with a grid clause says the same grid itself; free: unless its programs share out the work, however many there are."""
-    call = k.bind(grid, *args)
-    assert free or not call.says_grid or (own := k.bind(None, *args).grid) == call.grid, f"{k.name}: its clause says {own}, not {call.grid}"
+    call = bound(k, grid, *args, free=free)
     call()
     return call
 
@@ -141,7 +150,7 @@ def quantise(dev, rng, kind, m, n, dtype="f8e4m3", source="f32", pow2=False, edg
         launch(kernel(dev, "quantise.tile", "largest", X=source), None, dx, most, m * n)
         call = launch(k, tilec.cdiv(m * n, 2048), dx, most, q, s, m * n)
     elif kind == "rows":
-        call = launch(k, m, dx, q, s, n)
+        call = launch(k, m, dx, q, s, m, n)
     else:
         grid = dict(groups=(tilec.cdiv(m, 16), shape[1]), cluster=(shape[0] * defines.get("C", 4), shape[1])).get(kind, shape)
         call = launch(k, grid, dx, q, s, m, n)
@@ -315,7 +324,7 @@ def layer_norm(dev, rng, rows, n, name="layer_norm", dtype="f16", warps=4, offse
     if name == "layer_norm":
         more["BLOCK"] = pow2_above(n)
     k = kernel(dev, "layer_norm.tile", name, T=dtype, warps=warps, **more)
-    call = launch(k, rows, dev.array(x, dtype), dev.array(w, dtype), dev.array(b, dtype), out, mean, scale, n, n, 1e-5)
+    call = launch(k, rows, dev.array(x, dtype), dev.array(w, dtype), dev.array(b, dtype), out, mean, scale, rows, n, n, 1e-5)
     h, m, s = normalised(v, 1e-5)
     h *= wv
     h += bv
@@ -325,7 +334,7 @@ def layer_norm(dev, rng, rows, n, name="layer_norm", dtype="f16", warps=4, offse
 
 def column_sums(dev, x, out, dtype, parts, rows, n, COLS=32, **defines):
     """The rows of f32[parts, rows, n] x added up into [parts, n] out: a launch."""
-    return kernel(dev, "column_sums.tile", "column_sums", T=dtype, COLS=COLS, **defines).bind((tilec.cdiv(n, COLS), parts), x, out, rows, n)
+    return bound(kernel(dev, "column_sums.tile", "column_sums", T=dtype, COLS=COLS, **defines), (tilec.cdiv(n, COLS), parts), x, out, parts, rows, n)
 
 
 def column_sums_alone(dev, rng, parts, rows, n, dtype="f32", **more):
@@ -354,7 +363,7 @@ def norm_backward(dev, rng, rows, n, norm="layer_norm", long=False, blocks=False
     both = dev.array(dy, dtype), dev.array(x, dtype)
     if blocks:
         launch(kernel(dev, f"{norm}.tile", f"{norm}_backward_weights", T=dtype), (tilec.cdiv(n, 256), programs), *both, *stats, parts, rows, n, n, free=free)
-        call = launch(k, rows, *both, dev.array(w, dtype), *stats, dx, n, n)
+        call = launch(k, rows, *both, dev.array(w, dtype), *stats, dx, rows, n, n)
     else:
         call = launch(k, programs, *both, dev.array(w, dtype), *stats, dx, parts, rows, n, n, free=free)
     out = poisoned(dev, (1 + layer, n), dtype)
@@ -373,12 +382,12 @@ def rms_norm(dev, rng, rows, n, dtype="bf16", add=False, blocks=False, warps=4, 
     k = kernel(dev, "rms_norm.tile", "add_rms_norm" if add else "rms_norm_blocks" if blocks else "rms_norm", T=dtype, warps=warps, **more)
     checks = []
     if add:
-        call = k.bind(rows, dev.array(x, dtype), residual, dev.array(w, dtype), out, scale, n, n, 1e-6)   # once: it changes residual
+        call = bound(k, rows, dev.array(x, dtype), residual, dev.array(w, dtype), out, scale, rows, n, n, 1e-6)   # once: it changes residual
         call()
         rv = WIDE[dtype](NARROW[dtype]((v + rv).astype(np.float32)))
         checks, v = [("residual", WIDE[dtype](residual.numpy()), rv, 1e-6)], rv
     else:
-        call = launch(k, rows, dev.array(x, dtype), dev.array(w, dtype), out, scale, n, n, 1e-6)
+        call = launch(k, rows, dev.array(x, dtype), dev.array(w, dtype), out, scale, rows, n, n, 1e-6)
     h, _, s = normalised(v, 1e-6, False)
     return Run(call, checks + [("out", WIDE[dtype](out.numpy()), h * wv, ROUNDING[dtype]), ("scale", scale.numpy(), s[:, 0], 1e-6)], bytes=(4 if add else 2) * x.nbytes)
 
@@ -392,10 +401,10 @@ def decode(dev, rng, m, d, f, dtype="bf16", pdl="auto", again=0, **more):
     h, g, a, y = (poisoned(dev, (m, n), dtype) for n in (d, 2 * f, f, d))
     product = k("product", **more)
     bn = more.get("BN", 32)
-    calls = [k("norm", BLOCK=pow2_above(d)).bind(m, dev.array(x, dtype), dev.array(scale, dtype), h, d, 1e-6, pdl=pdl),
-             product.bind(tilec.cdiv(2 * f, bn), h, dev.array(w1, dtype), g, m, 2 * f, d, pdl=pdl),
-             k("gated").bind((tilec.cdiv(f, 1024), m), g, a, f, pdl=pdl),
-             product.bind(tilec.cdiv(d, bn), a, dev.array(w2, dtype), y, m, d, f, pdl=pdl)]
+    calls = [bound(k("norm", BLOCK=pow2_above(d)), m, dev.array(x, dtype), dev.array(scale, dtype), h, m, d, 1e-6, pdl=pdl),
+             bound(product, tilec.cdiv(2 * f, bn), h, dev.array(w1, dtype), g, m, 2 * f, d, pdl=pdl),
+             bound(k("gated"), (tilec.cdiv(f, 1024), m), g, a, m, f, pdl=pdl),
+             bound(product, tilec.cdiv(d, bn), a, dev.array(w2, dtype), y, m, d, f, pdl=pdl)]
     for call in calls * (1 + again):
         call()
     wide, narrow = WIDE[dtype], lambda v: WIDE[dtype](NARROW[dtype](v.astype(np.float32)))
@@ -421,12 +430,12 @@ def cross_entropy(dev, rng, rows, n, dtype="bf16", smoothing=0.0, fused=False, r
         call()
     elif fused:
         k = kernel(dev, "cross_entropy.tile", "cross_entropy_fused", T=dtype, SMOOTHING=smoothing, BLOCK=pow2_above(n), warps=warps)
-        call = launch(k, rows, dx, dt, loss, dx_, n, n, ignore, scale)
+        call = launch(k, rows, dx, dt, loss, dx_, rows, n, n, ignore, scale)
     else:
         name, shape = ("cross_entropy_row", dict(BLOCK=pow2_above(n))) if row else ("cross_entropy", more)
-        call = launch(kernel(dev, "cross_entropy.tile", name, T=dtype, SMOOTHING=smoothing, warps=warps, **shape), rows, dx, dt, loss, lse, n, n, ignore)
+        call = launch(kernel(dev, "cross_entropy.tile", name, T=dtype, SMOOTHING=smoothing, warps=warps, **shape), rows, dx, dt, loss, lse, rows, n, n, ignore)
         launch(kernel(dev, "cross_entropy.tile", "cross_entropy_backward", T=dtype, SMOOTHING=smoothing, BLOCK=BLOCK, warps=warps), (rows, tilec.cdiv(n, BLOCK)),
-               dx, dt, lse, dev.array(np.full(rows, scale, np.float32)), dx_, n, n, ignore)
+               dx, dt, lse, dev.array(np.full(rows, scale, np.float32)), dx_, rows, n, n, ignore)
 
     def reference(v, target, use):
         p = softmax_reference(v)
@@ -449,7 +458,7 @@ def rotary(dev, rng, tokens, heads, d, interleaved=False, dtype="bf16", position
     for sign, back in ((1, "false"), (-1, "true")):
         out = poisoned(dev, (tokens, heads, d), dtype)
         k = kernel(dev, "rotary.tile", name, T=dtype, HEADS=HEADS, HALF=pow2_above(d // 2), BACK=back, warps=warps)
-        call = launch(k, (tokens, tilec.cdiv(heads, HEADS)), dev.array(x, dtype), dev.array(c), dev.array(s), out, heads, d, positions)
+        call = launch(k, (tokens, tilec.cdiv(heads, HEADS)), dev.array(x, dtype), dev.array(c), dev.array(s), out, tokens, heads, d, positions)
         turned = np.empty_like(v)
         a, b = v[..., pick[0]], v[..., pick[1]]
         turned[..., pick[0]], turned[..., pick[1]] = a * cc - sign * b * ss, b * cc + sign * a * ss
@@ -468,7 +477,7 @@ def rotary_cache(dev, rng, tokens, heads, kv_heads, d, dtype="bf16", to=None, HE
     scale = np.array([0.5, 2], np.float32)
     kern = kernel(dev, "rotary.tile", "rotary_cache", T=dtype, K=to, HEADS=HEADS, HALF=pow2_above(d // 2))
     call = launch(kern, (tokens, tilec.cdiv(heads + 2 * kv_heads, HEADS)), dev.array(x, dtype), dev.array(positions), dev.array(slots), dev.array(c), dev.array(s),
-                  q, keys, values, heads, kv_heads, d, dev.array(scale) if to in FP8 else None)
+                  q, keys, values, tokens, heads, kv_heads, d, dev.array(scale) if to in FP8 else None)
     cc, ss = c[positions][:, None], s[positions][:, None]
     turned = np.concatenate([v[..., :d // 2] * cc - v[..., d // 2:] * ss, v[..., d // 2:] * cc + v[..., :d // 2] * ss], -1)
     there = slots >= 0
@@ -543,7 +552,7 @@ def attention(dev, rng, heads, S, D=64, causal=False, BM=128, BN=64, growth=1, *
     dev = few(dev) if "STAY" in more else dev
     o = poisoned(dev, (heads, S, D), "f16")
     kern = kernel(dev, "attention.tile", "attention", D=D, BM=BM, BN=BN, CAUSAL=str(causal).lower(), **more)
-    call = launch(kern, (tilec.cdiv(S, BM), heads), dev.array(q), dev.array(k), dev.array(v), o, S, D ** -0.5)
+    call = launch(kern, (tilec.cdiv(S, BM), heads), dev.array(q), dev.array(k), dev.array(v), o, heads, S, D ** -0.5)
     want = np.empty((heads, S, D))
     for h in range(heads):
         s = q[h].astype(np.float64) @ k[h].astype(np.float64).T * D ** -0.5
@@ -711,9 +720,9 @@ def order(dev, rng, name, rows, n, R=1, K=8, dtype="f32", warps=4, **defines):
         for j in range(n):
             state = a[:, j].astype(np.float64) * state + x[:, j]
             want[:, j] = state
-        call = launch(k, rows // R, dev.array(a), dev.array(x), y)
+        call = launch(k, rows // R, dev.array(a), dev.array(x), y, rows)
         return Run(call, [("y", y.numpy(), want, 1e-6)], bytes=12 * rows * n)
-    call = launch(k, rows // R, dev.array(x), *args)
+    call = launch(k, rows // R, dev.array(x), *args, rows)
     return Run(call, [(w, g.numpy(), v, tol) for w, g, v, tol in checks], bytes=8 * rows * n)
 
 
@@ -877,28 +886,6 @@ def attention_sums(q, k, sees, scale, cap=0.0):
         return np.log(np.exp(s - most[:, None]).sum(1)) + most
 
 
-def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, SPLITS=4, CAP=0.0, dtype="f16", **defines):
-    """Keys and values are written to random pages, in random order; the rest of the cache is nan."""
-    n, most = len(lengths), tilec.cdiv(max(lengths), PAGE)
-    table = rng.permutation(n * most + 3)[: n * most].reshape(n, most).astype(np.int32)
-    (q, qv), tokens = given(rng, (n, kv_heads, GROUP, D), dtype, 2), sum(lengths)
-    k, v = (NARROW[dtype](rng.standard_normal((tokens, kv_heads, D), np.float32)) for _ in "kv")
-    slots = np.concatenate([table[i, np.arange(l) // PAGE].astype(np.int64) * PAGE + np.arange(l) % PAGE for i, l in enumerate(lengths)])
-    order = rng.permutation(tokens + 2)                              # the last two have no place
-    cache = [poisoned(dev, (n * most + 3, PAGE, kv_heads, D), dtype) for _ in "kv"]
-    new = [dev.array(np.concatenate([x, x[:2]])[order], dtype) for x in (k, v)]
-    launch(kernel(dev, "attention_paged.tile", "write_cache", T=dtype), tokens + 2, *new, *cache, dev.array(np.append(slots, [-1, -1])[order]), kv_heads * D)
-    heads = kv_heads * GROUP
-    part, lse, out = poisoned(dev, (n, heads, SPLITS, D), "f32"), poisoned(dev, (n, heads, SPLITS), "f32"), poisoned(dev, (n, heads, D), dtype)
-    kern = kernel(dev, "attention_paged.tile", "attend", T=dtype, GROUP=GROUP, D=D, PAGE=PAGE, SPLITS=SPLITS, CAP=CAP, **defines)
-    call = launch(kern, (n, kv_heads, SPLITS), dev.array(q, dtype), *cache, dev.array(table), dev.array(np.array(lengths, np.int32)), part, lse, D**-0.5, kv_heads, most)
-    launch(kernel(dev, "attention_paged.tile", "merge", T=dtype, D=D, SPLITS=SPLITS), n * heads, part, lse, out)
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    want = np.stack([np.concatenate([attention_reference(qv[i, h], WIDE[dtype](k[a:b, h]), WIDE[dtype](v[a:b, h]), True, D**-0.5, CAP) for h in range(kv_heads)])
-                     for i, (a, b) in enumerate(zip(starts, starts[1:]))])
-    return Run(call, [("out", WIDE[dtype](out.numpy()), want, 4 * ROUNDING[dtype])], bytes=2 * k.nbytes)
-
-
 def attention_wgmma(dev, rng, heads, S, D=64, causal=False, dtype="f16", programs=None, **defines):
     (q, qv), (k, kv), (v, vv) = (given(rng, (heads, S, D), dtype) for _ in range(3))
     o = poisoned(dev, q.shape, dtype)
@@ -917,7 +904,7 @@ def attention_varlen(dev, rng, queries, keys, heads=4, kv_heads=2, D=64, DV=None
     out, sums = poisoned(dev, (sum(queries), heads, DV), dtype), poisoned(dev, (sum(queries), heads), "f32")
     kern = kernel(dev, "attention_varlen.tile", "attention_varlen", T=dtype, D=D, DV=DV, BM=BM, CAUSAL=str(CAUSAL).lower(), WINDOW=WINDOW, CAP=CAP, **defines)
     call = launch(kern, (tilec.cdiv(max(queries), BM), heads, len(queries)), *(dev.array(x, dtype) for x in (q, k, v)), out, dev.array(fq), dev.array(fk),
-                  D**-0.5, heads, kv_heads, sums if lse else None)
+                  D**-0.5, len(queries), max(queries), heads, kv_heads, sums if lse else None)
     want, want_sums, seen = np.empty(out.shape), np.empty(sums.shape), 0
     for i, (m, n) in enumerate(zip(queries, keys)):
         behind = np.arange(m)[:, None] + n - m - np.arange(n)
@@ -946,7 +933,7 @@ def moe(dev, rng, tokens, N, K, EXPERTS=8, TOP=2, BM=16, dtype="bf16", **defines
     c, e = poisoned(dev, (pairs, N), dtype), poisoned(dev, (pairs, K), dtype)
     first = kernel(dev, "moe.tile", "experts", T=dtype, SHARED=TOP, BM=BM, **defines)
     second = kernel(dev, "moe.tile", "experts", T=dtype, WEIGH="true", BM=BM, **defines)
-    table = (weights, order, expert_of, blocks, pairs)
+    table = (weights, order, expert_of, blocks, EXPERTS, pairs)
     width = int(first.settings()["BN"])
     call = launch(first, most * tilec.cdiv(N, width), dev.array(a, dtype), dev.array(b, dtype), c, *table, N, K)
     launch(second, most * tilec.cdiv(K, width), c, dev.array(d, dtype), e, *table, K, N)
@@ -1006,7 +993,7 @@ def sample_gumbel(dev, rng, rows, n, dtype="f32", **defines):
     """The tokens that the same random numbers give in float64; rows of temperature 0 take the largest."""
     x, v = given(rng, (rows, n), dtype, 3)
     t, seeds, out = rng.choice([0.0, 0.5, 1.0, 2.0], rows).astype(np.float32), rng.integers(0, 1 << 62, rows), poisoned(dev, rows, "i32")
-    call = launch(kernel(dev, "sampling.tile", "sample_gumbel", T=dtype, **defines), rows, dev.array(x, dtype), dev.array(t), dev.array(seeds), out, n)
+    call = launch(kernel(dev, "sampling.tile", "sample_gumbel", T=dtype, **defines), rows, dev.array(x, dtype), dev.array(t), dev.array(seeds), out, rows, n)
     i, token = np.arange(n, dtype=np.uint64), np.empty(rows, np.int32)
     for r in range(rows):
         u = (np.stack(philox(i >> np.uint64(2), int(seeds[r])))[(i & np.uint64(3)).astype(np.int64), np.arange(n)] >> np.uint64(8)) * 2.0**-24 + 2.0**-25
@@ -1055,7 +1042,7 @@ def sample_top(dev, rng, rows, n, K=16, dtype="f32", **defines):
     x, v = given(rng, (rows, n), dtype, 2)
     t, p, seeds, out = rng.uniform(0.3, 2, rows).astype(np.float32), rng.uniform(0.05, 1, rows).astype(np.float32), rng.integers(0, 1 << 62, rows), poisoned(dev, rows, "i32")
     kern = kernel(dev, "sampling.tile", "sample_top", T=dtype, N=pow2_above(max(n, K)), K=K, **defines)
-    call = launch(kern, rows, dev.array(x, dtype), dev.array(t), dev.array(p), dev.array(seeds), out, n)
+    call = launch(kern, rows, dev.array(x, dtype), dev.array(t), dev.array(p), dev.array(seeds), out, rows, n)
     best = np.argsort(-v, axis=1, kind="stable")[:, :K]
     share = softmax_reference(np.take_along_axis(v, best, 1) / t[:, None])
     kept = np.where(np.cumsum(share, 1) - share < p[:, None], share, 0)

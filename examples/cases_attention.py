@@ -15,8 +15,8 @@ def with_scales(dev, x, per_head, rotate=None):
     most = dev.array(np.zeros(heads if per_head else 1, np.uint32))
     q, scales = poisoned(dev, x.shape, T), poisoned(dev, most.shape, "f32")
     x = dev.array(x)
-    launch(kernel(dev, FILE, "largest_of_heads", **how), (n, heads), x, most, S)
-    launch(kernel(dev, FILE, "quantise_heads", **how), (n, heads), x, most, q, scales, S)
+    launch(kernel(dev, FILE, "largest_of_heads", **how), (n, heads), x, most, heads, S)
+    launch(kernel(dev, FILE, "quantise_heads", **how), (n, heads), x, most, q, scales, heads, S)
     return q, scales
 
 
@@ -43,7 +43,7 @@ def attend(dev, q, k, v, scales, m, n, TO="bf16", programs=None, turned=False, *
     (heads, _, D), DV = q.shape, v.shape[2]
     if turned:
         rows, v = v, poisoned(dev, (v.shape[0], DV, tilec.cdiv(n, 16) * 16), T)
-        launch(kernel(dev, FILE, "transpose_v", D=DV), (tilec.cdiv(n, 128), v.shape[0]), rows, v, n)
+        launch(kernel(dev, FILE, "transpose_v", D=DV), (tilec.cdiv(n, 128), v.shape[0]), rows, v, v.shape[0], n)
     o, lse = poisoned(dev, (heads, m, DV), TO), poisoned(dev, (heads, m), "f32")
     kern = kernel(dev, FILE, "attention_fp8", D=D, DV=DV, TO=TO, TURNED=str(turned).lower(), **defines)
     call = launch(kern, programs, q, k, v, o, lse, scales, D**-0.5, free=bool(programs))

@@ -22,7 +22,7 @@ def conv1d_causal(dev, rng, lengths, C, W=4, dtype="bf16", state=True, bias=True
     for turn in range(2):
         x, v = given(rng, (tokens, C), dtype)
         y, after = poisoned(dev, (tokens, C), dtype), poisoned(dev, (n, W - 1, C), dtype)
-        call = launch(kern, grid_of, dev.array(x, dtype), dev.array(w, dtype), y, dev.array(first), C, dev.array(b, dtype) if bias else None, at, after)
+        call = launch(kern, grid_of, dev.array(x, dtype), dev.array(w, dtype), y, dev.array(first), n, max(lengths), C, dev.array(b, dtype) if bias else None, at, after)
         want = np.empty((tokens, C))
         for s in range(n):
             all_rows = np.concatenate([history[s], v[first[s]:first[s + 1]]])

@@ -23,13 +23,13 @@ def attention_paged(dev, rng, lengths, kv_heads=2, GROUP=4, D=64, PAGE=16, split
     order = rng.permutation(tokens + 2)                              # the last two have no place
     cache = [poisoned(dev, (pages, PAGE, kv_heads, D), dtype) for _ in "kv"]
     new = [dev.array(np.concatenate([x, x[:2]])[order], dtype) for x in (k, v)]
-    launch(kernel(dev, "attention_paged.tile", "write_cache", T=dtype), tokens + 2, *new, *cache, dev.array(np.append(slots, [-1, -1])[order]), kv_heads * D)
+    launch(kernel(dev, "attention_paged.tile", "write_cache", T=dtype), tokens + 2, *new, *cache, dev.array(np.append(slots, [-1, -1])[order]), tokens + 2, kv_heads * D)
     heads = kv_heads * GROUP
     part, lse, out = poisoned(dev, (n, heads, splits, D), "f32"), poisoned(dev, (n, heads, splits), "f32"), poisoned(dev, (n, heads, D), dtype)
     arrived = dev.array(np.zeros((n, kv_heads), np.int32))
     kern = kernel(dev, "attention_paged.tile", "attend", T=dtype, GROUP=GROUP, D=D, PAGE=PAGE, CAP=CAP, **defines)
     call = launch(kern, (n, kv_heads, splits), dev.array(q, dtype), *cache, dev.array(table), dev.array(np.array(lengths, np.int32)), out, part, lse, arrived,
-                  D**-0.5, kv_heads, table.shape[1])
+                  D**-0.5, n, splits, kv_heads, table.shape[1])
     for _ in range(again):
         out.fill_bytes(0xFF)
         call()
@@ -54,7 +54,7 @@ def mla_decode(dev, rng, lengths, heads=16, HEADS=16, C=512, R=64, PAGE=64, spli
     arrived = dev.array(np.zeros((n, groups), np.int32))
     kern = kernel(dev, "mla_decode.tile", "mla_decode_many" if many else "mla_decode", T=dtype, HEADS=HEADS, C=C, R=R, PAGE=PAGE, WHOLE=str(whole).lower(), **defines)
     call = launch(kern, (groups, n, splits), dev.array(q, dtype), dev.array(cache, dtype), dev.array(table), dev.array(np.array(lengths, np.int32)), out, part, lse,
-                  arrived, scale, heads, table.shape[1])
+                  arrived, scale, n, splits, heads, table.shape[1])
     for _ in range(again):
         out.fill_bytes(0xFF)
         call()

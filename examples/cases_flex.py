@@ -65,23 +65,23 @@ def flex_attention(dev, rng, batch, heads, S, mask="causal", score=None, backwar
         own, others = (tilec.cdiv(S, n) for n in ((BN, BM) if by_keys else (BM, BN)))
         heads_of = group if by_keys else 1
         blocks, counts = (poisoned(dev, (1 if shared else planes // heads_of, own, n), "i32") for n in (others * heads_of, 2))
-        launch(load("flex_blocks", BM, BY_KEYS=str(by_keys).lower(), GROUP=heads_of, **one), (own, blocks.shape[0]), blocks, counts, S, heads, bound[0])
+        launch(load("flex_blocks", BM, BY_KEYS=str(by_keys).lower(), GROUP=heads_of, **one), (own, blocks.shape[0]), blocks, counts, blocks.shape[0], S, heads, bound[0])
         return blocks, counts
 
     sides = [dev.array(a, dtype) for a in (q, k, v, do)]
     found, sums, own = poisoned(dev, q.shape, dtype), poisoned(dev, (planes, S), "f32"), (tilec.cdiv(S, BM), planes)
     by_queries = lists(BM, False)
-    call = launch(load("flex_attention", **mine), own, *sides[:3], found, sums, *by_queries, S, heads, scale, *bound)
+    call = launch(load("flex_attention", **mine), own, *sides[:3], found, sums, *by_queries, planes, S, heads, scale, *bound)
     near, wide = 4 * cases.ROUNDING[dtype], cases.WIDE[dtype]
     checks = [("counts", by_queries[1].numpy(), counts_of(see[:by_queries[1].shape[0]], BM, BN), 0), ("lse", np.maximum(sums.numpy(), -1e30), lse, 1e-5), ("o", wide(found.numpy()), o, near)]
     if not backward:
         return Run(call, checks, flops=4 * D * int(see.sum()), dtype=dtype)
     delta, got = poisoned(dev, (planes, S), "f32"), [poisoned(dev, x.shape, dtype) for x in (q, k, v)]
-    launch(kernel(dev, "attention_backward.tile", "attention_delta", T=dtype, D=D), (tilec.cdiv(S, 64), planes), found, sides[3], delta, S)
+    launch(kernel(dev, "attention_backward.tile", "attention_delta", T=dtype, D=D), (tilec.cdiv(S, 64), planes), found, sides[3], delta, planes, S)
     if slope:
         mine["SLOPE"] = slope
-    launch(load("flex_dq", **mine), own, *sides, sums, delta, got[0], *by_queries, S, heads, scale, *bound)
-    call = launch(load("flex_dkdv", queries, STAGES=deep, **mine), (tilec.cdiv(S, BN), planes // group), *sides, sums, delta, *got[1:], *lists(queries, True), S, heads, scale, *bound)
+    launch(load("flex_dq", **mine), own, *sides, sums, delta, got[0], *by_queries, planes, S, heads, scale, *bound)
+    call = launch(load("flex_dkdv", queries, STAGES=deep, **mine), (tilec.cdiv(S, BN), planes // group), *sides, sums, delta, *got[1:], *lists(queries, True), planes, S, heads, scale, *bound)
     checks += [(name, wide(x.numpy()), want, 2 * near) for name, x, want in zip(("dq", "dk", "dv"), got, (dq, dk, dv))]
     return Run(call, checks, flops=8 * D * int(see.sum()), dtype=dtype)
 

@@ -23,11 +23,11 @@ def attention_backward(dev, rng, heads, S, D=64, causal=False, own=64, queries=3
     d = {n: dev.array(a, dtype) for n, a in dict(q=q, k=k, v=v, do=do, o=stored).items()}
     delta, dq, dk, dv = poisoned(dev, (heads, S), "f32"), *(poisoned(dev, (heads, S, D), dtype) for _ in range(3))
     load = lambda name, **m: kernel(dev, "attention_backward.tile", name, T=dtype, D=D, **m)
-    launch(load("attention_delta"), (tilec.cdiv(S, 64), heads), d["o"], d["do"], delta, S)
+    launch(load("attention_delta"), (tilec.cdiv(S, 64), heads), d["o"], d["do"], delta, heads, S)
     sides = (d["q"], d["k"], d["v"], d["do"], dev.array(lse[:, :, 0].astype(np.float32)), delta)
     more["CAUSAL"] = str(causal).lower()
-    launch(load("attention_dq", BM=own, BN=keys, **more), (tilec.cdiv(S, own), heads), *sides, dq, S, scale)
-    call = launch(load("attention_dkdv", BM=queries, BN=own, STAGES=deep, **more), (tilec.cdiv(S, own), heads), *sides, dk, dv, S, scale)
+    launch(load("attention_dq", BM=own, BN=keys, **more), (tilec.cdiv(S, own), heads), *sides, dq, heads, S, scale)
+    call = launch(load("attention_dkdv", BM=queries, BN=own, STAGES=deep, **more), (tilec.cdiv(S, own), heads), *sides, dk, dv, heads, S, scale)
     return Run(call, [("delta", delta.numpy(), (G * o).sum(2), 1e-5), ("dv", wide(dv.numpy()), p.transpose(0, 2, 1) @ G, near),
                       ("dk", wide(dk.numpy()), ds.transpose(0, 2, 1) @ Q * scale, near), ("dq", wide(dq.numpy()), ds @ K * scale, near)], flops=8 * heads * S * S * D, dtype=dtype)
 
@@ -52,10 +52,10 @@ def attention_backward_wgmma(dev, rng, heads, S, D=64, keys=None, group=1, causa
     delta, lse2, sums = (poisoned(dev, shape, "f32") for shape in ((len(Q), blocks * BM), (len(Q), blocks * BM), (len(Q) * blocks * BM * D,)))
     dq, dk, dv = (poisoned(dev, shape, dtype) for shape in (Q.shape, (heads, keys, D), (heads, keys, D)))
     load = lambda name, **m: kernel(dev, "attention_backward_wgmma.tile", name, T=dtype, D=D, **m)
-    launch(load("attention_rows", BM=BM), (blocks, len(Q)), dev.array(o, dtype), d["do"], dev.array(lse[:, :, 0].astype(np.float32)), delta, lse2, sums, S)
+    launch(load("attention_rows", BM=BM), (blocks, len(Q)), dev.array(o, dtype), d["do"], dev.array(lse[:, :, 0].astype(np.float32)), delta, lse2, sums, len(Q), S)
     call = launch(load("attention_backward", CAUSAL=str(causal).lower(), **more), programs, d["q"], d["k"], d["v"], d["do"], lse2, delta, sums, dk, dv, scale,
                   free=bool(programs))
-    launch(load("attention_dq"), (blocks, len(Q)), sums, dq, S, scale)
+    launch(load("attention_dq"), (blocks, len(Q)), sums, dq, len(Q), S, scale)
     per_head = lambda a: a.reshape(heads, group, keys, D).sum(1)
     near, wide = 4 * cases.ROUNDING[dtype], cases.WIDE[dtype]
     return Run(call, [("dv", wide(dv.numpy()), per_head(p.transpose(0, 2, 1) @ G), near), ("dk", wide(dk.numpy()), per_head(ds.transpose(0, 2, 1) @ Q) * scale, near),
@@ -69,9 +69,8 @@ def linear_attention(dev, rng, heads, T, values=64, DK=64, DV=64, delta=False, *
     g, beta = -rng.exponential(0.05, (heads, T)).astype(np.float32), rng.random((heads, T), np.float32)
     first = rng.standard_normal((heads, DK, values), np.float32)
     o, state = poisoned(dev, (heads, T, values), "f16"), dev.array(first)
-    call = kernel(dev, "linear_attention.tile", "linear_attention", DK=DK, DV=DV, DELTA=str(delta).lower(), **more).bind(
-        (values // DV, heads), dev.array(q), dev.array(k), dev.array(v), dev.array(g), dev.array(beta), o, state, T, DK ** -0.5)
-    call()
+    call = launch(kernel(dev, "linear_attention.tile", "linear_attention", DK=DK, DV=DV, DELTA=str(delta).lower(), **more),
+                  (values // DV, heads), dev.array(q), dev.array(k), dev.array(v), dev.array(g), dev.array(beta), o, state, heads, values, T, DK ** -0.5)
     S, want = first.astype(np.float64), np.empty((heads, T, values))
     for t in range(T):
         S = S * np.exp(g[:, t].astype(np.float64))[:, None, None]
@@ -90,9 +89,8 @@ def selective_scan(dev, rng, batch, channels, T, N=16, **more):
     a, skip = -np.exp(rng.standard_normal((channels, N), np.float32)), rng.standard_normal(channels, np.float32)
     first = rng.standard_normal((batch, channels, N), np.float32)
     y, state = poisoned(dev, x.shape, "f32"), dev.array(first)
-    call = kernel(dev, "selective_scan.tile", "selective_scan", N=N, **more).bind(
-        (channels, batch), *(dev.array(v) for v in (x, dt, z, a, b, c, skip)), y, state, T)
-    call()
+    call = launch(kernel(dev, "selective_scan.tile", "selective_scan", N=N, **more),
+                  (channels, batch), *(dev.array(v) for v in (x, dt, z, a, b, c, skip)), y, state, batch, channels, T)
     X, Z = x.astype(np.float64), z.astype(np.float64)
     step, h, want = np.log1p(np.exp(dt.astype(np.float64))), first.astype(np.float64), np.empty(x.shape)
     for t in range(T):
@@ -116,12 +114,12 @@ def mamba2(dev, rng, batch, heads, groups, T, P=64, N=128, C=256, gate=True, dty
     states, state, y = poisoned(dev, (batch, chunks, heads, P, N), "f32"), dev.array(first), poisoned(dev, x.shape, dtype)
     load = lambda name, **m: kernel(dev, "mamba2.tile", name, C=C, **m, **{n: v for n, v in more.items() if n in ("warps", "STAGES")})
     load16 = lambda name, **m: load(name, E=dtype, **m)
-    launch(load("ssd_steps"), (chunks, tilec.cdiv(heads, 16), batch), dev.array(dt), dev.array(bias), dev.array(a), steps, sums, T, heads)
-    launch(load16("ssd_scores", N=N, BM=BM), ((C // BM) ** 2, chunks, batch * groups), d["b"], d["c"], scores, T, groups)
-    launch(load16("ssd_states", P=P, N=N, BK=min(64, C)), (heads, chunks, batch), d["x"], d["b"], steps, sums, states, T, heads, groups)
-    launch(load16("ssd_pass", SIZE=P * N), (tilec.cdiv(P * N, 1024), heads, batch), states, before, sums, state, chunks)
+    launch(load("ssd_steps"), (chunks, tilec.cdiv(heads, 16), batch), dev.array(dt), dev.array(bias), dev.array(a), steps, sums, batch, T, heads)
+    launch(load16("ssd_scores", N=N, BM=BM), ((C // BM) ** 2, chunks, batch * groups), d["b"], d["c"], scores, batch, T, groups)
+    launch(load16("ssd_states", P=P, N=N, BK=min(64, C)), (heads, chunks, batch), d["x"], d["b"], steps, sums, states, batch, T, heads, groups)
+    launch(load16("ssd_pass", SIZE=P * N), (tilec.cdiv(P * N, 1024), heads, batch), states, before, sums, state, batch, heads, chunks)
     call = launch(load16("ssd_outputs", P=P, N=N, BM=BM, BK=min(64, C)), (heads * (C // BM), chunks, batch), d["x"], d["c"], d["z"] if gate else None, scores, before,
-                  steps, sums, dev.array(skip), y, T, heads, groups)
+                  steps, sums, dev.array(skip), y, batch, T, heads, groups)
     X, Z, B, K = (wide(v).astype(np.float64) for v in (x, z, b, c))
     step = np.log1p(np.exp((dt + bias).astype(np.float64)))
     S, want = first.astype(np.float64), np.empty(X.shape)

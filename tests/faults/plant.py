@@ -19,10 +19,10 @@ PROGRAMS = {
         buffer f16 7680, buffer f16 7680, buffer f16 4096, int 64, int 64, int 120, int 120, int 1, int 64, int 1, int 64, int 1"""),
     "attention": ("attention.tile", "attention", """
         define BM 64, define BN 32, define STAGES 2, define D 32, divisible q 16, divisible k 16, divisible v 16, divisible o 16,
-        buffer f16 3584, buffer f16 3584, buffer f16 3584, buffer f16 3584, int 112, float 0.125, tolerance 0.02"""),
+        buffer f16 3584, buffer f16 3584, buffer f16 3584, buffer f16 3584, int 1, int 112, float 0.125, tolerance 0.02"""),
     "products": ("attention.tile", "attention", """
         define BM 64, define BN 32, define STAGES 2, define D 32, divisible q 16, divisible k 16, divisible v 16, divisible o 16,
-        buffer f16 3584, buffer f16 3584, buffer f16 3584, buffer f16 3584, int 112, float 0.125, tolerance 0.02"""),
+        buffer f16 3584, buffer f16 3584, buffer f16 3584, buffer f16 3584, int 1, int 112, float 0.125, tolerance 0.02"""),
     "turns": ("matmul_shared.tile", "matmul_shared", """
         define BM 64, define BN 64, define BK 32, buffer f16 7680, buffer f16 7680, buffer f32 4096, int 64, int 64, int 120"""),
     "by hand": ("matmul_shared.tile", "matmul_pipelined", """
