@@ -424,18 +424,20 @@ add_param(TilejitKernel *k, TilejitParamKind kind, const char *name, TilertError
   return p;
 }
 
-/* null NAME: of the arguments so far. */
-static void
-read_null(TilejitKernel *k, const char *name)
+/* null NAME, unread NAME: of the arguments so far. */
+static uint64_t
+bits_of(const TilejitKernel *k, const char *name)
 {
+  uint64_t bits = 0;
   size_t at = 0;
   for (size_t i = 0; i < k->nparams; i++) {
     if (k->params[i].kind != TILEJIT_ARGUMENT)
       continue;
     if (!strcmp(k->params[i].name, name) && at < TILERT_MAX_PARAMS)
-      k->nullable |= UINT64_C(1) << at;
+      bits |= UINT64_C(1) << at;
     at++;
   }
+  return bits;
 }
 
 /* shape X Y Z */
@@ -447,12 +449,15 @@ read_shape(TilejitKernel *k, const Line *l)
     k->block[i] = (uint32_t)strtoul(l->word[1 + i], NULL, 10);
 }
 
-/* param NAME pointer|scalar|raw TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME / shape X Y Z; VALUE is - if there is none. */
+/* param NAME pointer|scalar|raw TYPE / const NAME TYPE VALUE / type NAME VALUE / null NAME / unread NAME / shape X Y Z; VALUE is -
+ * where there is none. */
 static int
 read_param(TilejitKernel *k, const Line *l, TilertError *err)
 {
   if (!strcmp(l->word[0], "null"))
-    return read_null(k, l->word[1]), TILERT_OK;
+    return k->nullable |= bits_of(k, l->word[1]), TILERT_OK;
+  if (!strcmp(l->word[0], "unread"))
+    return k->unread |= bits_of(k, l->word[1]), TILERT_OK;
   if (!strcmp(l->word[0], "shape"))
     return read_shape(k, l), TILERT_OK;
   static const char *const words[] = {"param", "const", "type"};
@@ -580,6 +585,7 @@ list_args(TilejitKernel *k, TilertError *err)
     k->pointers |= (uint64_t)(p->type[0] == '*' || is_tensor_type(p->type)) << k->nargs;
     k->args[k->nargs++] = p;
   }
+  k->integers &= ~k->unread;
   int repeat = names_repeat(k);
   if (!k->program->specialise || repeat)
     k->integers = k->pointers = 0;

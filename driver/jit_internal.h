@@ -45,6 +45,7 @@ struct TilejitKernel {
   const TilejitParam *args[TILERT_MAX_PARAMS];   /* the params that launches pass */
   size_t nargs;
   uint64_t integers, pointers;                   /* which args are of these types; tensors are among the pointers, by their address */
+  uint64_t unread;                               /* integers that nothing compiled depends on, which are not among these */
   uint64_t ones;                                 /* of which of them it matters that they are 1 */
   uint64_t nullable;                             /* of which pointers it matters that they are null */
   uint64_t sources[2];                           /* of the texts it was described from (TilecResult) */

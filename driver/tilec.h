@@ -94,6 +94,7 @@ TILEC_API void tilec_result_free(TilecResult *r);
  *   param NAME pointer|scalar TYPE passed at launch; TYPE is the pointee's or the scalar's, or a type parameter without a value
  *   param NAME tensor tensor<TYPE, RANK>
  *   null NAME                      a pointer, named before: the kernel asks whether it is None, and is compiled for the answer
+ *   unread NAME                    an integer, named before, that only clauses ask for: what is compiled is the same whatever it is
  *   const NAME TYPE VALUE          set by a define; VALUE is the define or the default, "-" if neither
  *   type NAME VALUE                likewise
  *   grid TEXT                      what the kernel's grid clause says, as the source writes it

@@ -3,6 +3,23 @@
 
 typedef struct Describe { Program *p; Unit *unit; const Node *kernel; Buf *out; } Describe;
 
+/* Is this name written anywhere below n, of whatever it is? */
+static bool
+mentions(const Node *n, const char *name)
+{
+  bool found = n && n->name == name;
+  for (u32 i = 0; n && i < n->nkids && !found; i++)
+    found = mentions(n->kids[i], name);
+  return found;
+}
+
+/* A number that the body never asks for: its clauses do, which a launch computes. */
+static bool
+unread(const Describe *d, const char *path, const Type *t)
+{
+  return type_is_int(t) && !mentions(kid(d->kernel, 2), intern_n(d->p->c, path, strcspn(path, ".")));
+}
+
 static void
 describe_argument(void *user, const char *path, const Type *t, const char *dtype)
 {
@@ -15,6 +32,8 @@ describe_argument(void *user, const char *path, const Type *t, const char *dtype
   buf_printf(d->out, "param %s %s %s\n", path, pointer ? "pointer" : "scalar", dtype);
   if (pointer && kernel_asks_none(d->p, d->unit, d->kernel, path))
     buf_printf(d->out, "null %s\n", path);
+  if (!pointer && unread(d, path, t))
+    buf_printf(d->out, "unread %s\n", path);
 }
 
 static void

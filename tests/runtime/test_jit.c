@@ -56,11 +56,12 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
                                  "param r pointer f32\nparam s pointer f32\n";
   static const char many[] = "kernel many warps=4\nparam i0 scalar i32\nparam i1 scalar i32\nparam i2 scalar i32\nparam i3 scalar i32\n"
                              "param i4 scalar i32\nparam i5 scalar i32\nparam i6 scalar i32\n";
+  static const char counted[] = "kernel counted warps=4\nparam x pointer f32\nparam rows scalar i32\nunread rows\nparam n scalar i32\n";
   char all[1024] = "";
   if (strstr(text, "syntax error"))
     return result(1, NULL, "bad.tile:1:1: error[E0001]: no\n");
   if (o->kernel && strcmp(o->kernel, "axpy") != 0 && strcmp(o->kernel, "other") != 0 && strcmp(o->kernel, "pointers") != 0 &&
-      strcmp(o->kernel, "many") != 0 && strcmp(o->kernel, "tensors") != 0 && strcmp(o->kernel, "views") != 0)
+      strcmp(o->kernel, "many") != 0 && strcmp(o->kernel, "tensors") != 0 && strcmp(o->kernel, "views") != 0 && strcmp(o->kernel, "counted") != 0)
     return result(2, NULL, "error: no such kernel\n");
   if (!o->kernel || !strcmp(o->kernel, "axpy"))
     sprintf(all, "%s%s\n", axpy, o->ndefines ? o->defines[0].value : "1024");
@@ -70,6 +71,8 @@ tilec_describe(const char *name, const char *text, size_t len, const TilecOption
     strcat(all, pointers);
   if (!o->kernel || !strcmp(o->kernel, "many"))
     strcat(all, many);
+  if (!o->kernel || !strcmp(o->kernel, "counted"))
+    strcat(all, counted);
   if (!o->kernel || !strcmp(o->kernel, "views"))
     strcat(all, "kernel views warps=4\nparam p pointer f16\nparam s scalar i32\n");
   if (!o->kernel || !strcmp(o->kernel, "tensors"))
@@ -142,6 +145,8 @@ tilec_compile(const char *name, const char *text, size_t len, const TilecOptions
   if (!strcmp(o->kernel, "many"))
     return result(0, "//@tilec kernel=many warps=4 params=i0:scalar:i32,i1:scalar:i32,i2:scalar:i32,i3:scalar:i32,i4:scalar:i32,"
                      "i5:scalar:i32,i6:scalar:i32\n", "");
+  if (!strcmp(o->kernel, "counted"))
+    return result(0, "//@tilec kernel=counted warps=4 params=x:ptr:f32,rows:scalar:i32,n:scalar:i32\n", "");
   return result(0, "//@tilec kernel=axpy warps=4 params=a:scalar:f32,x:ptr:f32,y:ptr:f32,n:scalar:i32\n", "");
 }
 
@@ -359,6 +364,27 @@ test_null(TilejitProgram *p)
   CHECK(tilejit_kernel_forms(k) == 4);
 }
 
+/* What only clauses ask for makes no forms. */
+static void
+test_unread(TilejitProgram *p)
+{
+  static const int64_t numbers[] = {1, 2, 8, 16, 7};
+  uint32_t grid[3] = {1, 1, 1};
+  TilertArg args[3] = {arg_pointer(0x1004)};
+  TilejitKernel *k;
+  int before = compiles;
+  CHECK_OK(tilejit_kernel(p, "counted", NULL, 0, &k, &err));
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    args[1] = arg_int(numbers[i]);
+    args[2] = arg_int(8);
+    CHECK_OK(tilejit_launch(k, NULL, grid, args, 3, &err));
+    CHECK(compiles == before + 1 && !strcmp(facts, "n%8 "));
+  }
+  args[2] = arg_int(1);
+  CHECK_OK(tilejit_launch(k, NULL, grid, args, 3, &err));
+  CHECK(compiles == before + 2 && !strcmp(facts, "n=1 ") && tilejit_kernel_forms(k) == 2);
+}
+
 /* A launch that gives one address for two gets a form that is told so, if the form relied on it; it may rely on more in turn. */
 static void
 test_same(TilertDevice *d)
@@ -537,6 +563,7 @@ main(void)
   test_other_compilers(d);
   test_failure(p, d);
   test_null(p);
+  test_unread(p);
   test_same(d);
   test_tensors(p);
   test_tensors_of_ptx(d);
