@@ -846,7 +846,7 @@ result_facts(const Analysis *a, const Op *op)
   switch (op->code) {
   case OP_CONST: return const_facts(op);
   case OP_ARANGE: return arange_facts(op);
-  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_RESIDENT_ID: case OP_NUM_RESIDENTS: case OP_TENSOR_EXTENT:
+  case OP_PROGRAM_ID: case OP_NUM_PROGRAMS: case OP_RESIDENT_ID: case OP_CLUSTER_RANK: case OP_NUM_RESIDENTS: case OP_TENSOR_EXTENT:
     r.nonneg = true;
     return r;
   case OP_TENSOR_STRIDE: return stride_facts(a, op);
