@@ -1593,7 +1593,7 @@ def reorder_w4():
 def products_mixed():
     """f16 by weights of 4 bits with scales and zero points, and of 8 with scales, through registers into products of warpgroups, beside the kernel that
     keeps to mma.sync, and cuBLAS, which has the weights in f16. Few tokens: in bytes of the weights as they are, with their scales, x and c, up to
-    eight by matvec.tile, too. 8-bit floats and integers by weights of 4 bits, too. TOKENS="1 16" are those alone, KINDS="f16xu4" such factors."""
+    16 by matvec.tile, too. 8-bit floats and integers by weights of 4 bits, too. TOKENS="1 16" are those alone, KINDS="f16xu4" such factors."""
     kinds = [("f16", "u4", True), ("f16", "i8", False), ("f8e4m3", "u4", True), ("f8e4m3", "i4", False), ("i8", "u4", True)]
     tokens, wanted = (os.environ.get(name, "").split() for name in ("TOKENS", "KINDS"))
     for T, W, zeros in (kind for kind in kinds if not wanted or "x".join(kind[:2]) in wanted):
@@ -1619,11 +1619,12 @@ def products_mixed():
             stays = [(*h, pair) for pair in (2, 1) for h in stays]
             loop = lambda BM, n: kernel("matmul_w4_wgmma.tile", "matmul_w4_loop", W=W, ZEROS=flag(zeros), BM=BM, STAGES=n).bind(
                 tilec.cdiv(M, BM) * tilec.cdiv(N, 128), x, p, o, c)
-            few = lambda warps, n: kernel("matvec.tile", "matvec", T=T, W=W, ZEROS=flag(zeros), BM=1 << (M - 1).bit_length(), warps=warps, AT_ONCE=n).bind(
-                None, x, p, o, t, c, M, N, K, o.shape[2])
-            fews = [(warps, n) for warps in (4, 8, 16) for n in (1, 2, 4)] if M <= 8 else []
+            few = lambda warps, n, rows, S: kernel("matvec.tile", "matvec", T=T, W=W, ZEROS=flag(zeros), BM=1 << (M - 1).bit_length(), warps=warps, AT_ONCE=n,
+                                                   ROWS=rows, SPLIT=S).bind(None, x, p, o, t, c, M, N, K, o.shape[2])
+            fews = [(warps, n, rows, S) for rows, S in ((16, 1), (32, 1), (32, 2), (64, 1), (64, 2)) for warps in (4, 8, 16) for n in (1, 2, 4)
+                    if rows * n <= 64 and (M > 1 or rows < 64)]
             ours = {h: (lambda h=h: stay(*h)) for h in stays} if many else {("split", *h): (lambda h=h: split(*h)) for h in space}
-            ours |= {("matvec", *h): (lambda h=h: few(*h)) for h in fews}
+            ours |= {("matvec", *h): (lambda h=h: few(*h)) for h in fews} if M <= 16 else {}
             found_by = {"found": {h: (lambda h=h: loop(*h)) for h in ((256, 4), (256, 5), (128, 5))}} if many and wide else {}
             tiles = [(128, 128, 64, 8, 3), (128, 128, 64, 4, 4), (64, 256, 64, 8, 3)] if many else [
                 (max(BM, 16), *h) for h in ((64, 128, 4, 4), (128, 128, 4, 4), (64, 64, 4, 4), (32, 128, 4, 4), (128, 128, 8, 3))]
