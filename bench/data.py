@@ -10,18 +10,23 @@ A run is a file of JSON lines, bench/runs/DATE-DEVICE-COMMIT.jsonl once it is ke
   without line information;
 - the last, {"end": ...}: seconds of each section, what was left out and why, what failed. A run without it was cut short.
 
-A row is as true as the PTX it measured: `stale` compiles its kernels again with the compiler at hand and compares the digests."""
+A row is as true as the PTX it measured: `stale` compiles its kernels again with the compiler at hand and compares the digests. Other PTX may be the same
+machine code (registers numbered otherwise, a load of a parameter earlier): bench/same.jsonl has pairs of digests for which ptxas gave the same bytes,
+written by `scripts/bench same`."""
 import concurrent.futures
 import hashlib
 import json
 import math
 import os
 import re
+import struct
 import subprocess
+import tempfile
 import time
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RUNS = os.path.join(root, "bench", "runs")
+SAME = os.path.join(root, "bench", "same.jsonl")
 
 
 # ---- writing ----
@@ -125,6 +130,26 @@ def digest(ptx):
     """Of what runs: the grid is the launch's, whoever says it, and what a launch checks is no code."""
     ptx = re.sub(r"^(//@tilec .*) needs=\S+", r"\1", ptx, flags=re.M)
     return hashlib.sha256(re.sub(r"^(//@tilec .*?) grid=\S+", r"\1", ptx, flags=re.M).encode()).hexdigest()
+
+
+def without_told(ptx):
+    """PTX as it would be without the integers that a launch is told for the grid alone: parameters that no instruction reads. What else there is moves up."""
+    head = re.search(r"^//@tilec .*", ptx, re.M).group()
+    params = re.search(r"\bparams=(\S*)", head).group(1).split(",")
+    names = list(dict.fromkeys(p.split(":")[0] for p in params))
+    asked = {names[int(n)] for n in re.findall(r"\$(\d+)", (re.search(r" grid=(\S+)", head) or [0, ""])[1])}
+    body = ptx[ptx.index("{", ptx.index(".entry")):]
+    gone = [i for i, p in enumerate(params) if p.split(":")[1] == "scalar" and p.split(":")[0] in asked and not re.search(rf"_param_{i}\b", body)]
+    if not gone:
+        return ptx
+    at = {str(old): str(new) for new, old in enumerate(i for i in range(len(params)) if i not in gone)}
+    numbers = lambda m: m.group(1) + re.sub(r"\d+", lambda n: at[n.group()], m.group(2))
+    head_left = re.sub(r"\b((?:apart|needs)=)(\S*)", numbers, head.replace(",".join(params), ",".join(p for i, p in enumerate(params) if i not in gone)))
+    ptx = ptx.replace(head, head_left)
+    declared = ptx.index("(", ptx.index(".entry")), ptx.index(")\n", ptx.index(".entry"))
+    lines = ptx[declared[0] + 2:declared[1]].rstrip().split(",\n")
+    ptx = ptx[:declared[0] + 2] + ",\n".join(l for i, l in enumerate(lines) if i not in gone) + "\n" + ptx[declared[1]:]
+    return re.sub(r"(_param_)(\d+)\b", numbers, ptx)
 
 
 def kernel_of(call, file, kernel, defines, target):
@@ -249,27 +274,73 @@ def compare(run, others):
 
 # ---- is a row still true? ----
 
-class Compiler:
-    """Digests of kernels' PTX by the compiler at hand."""
+def machine_code(ptx, target):
+    """What ptxas makes of PTX: the bytes of each section of code, by name; None if it refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.cubin")
+        with open(source, "w") as f:
+            f.write(ptx)
+        if subprocess.run(["ptxas", f"-arch={target}", source, "-o", cubin], capture_output=True).returncode:
+            return None
+        with open(cubin, "rb") as f:
+            elf = f.read()
+    (at,), (count, names) = struct.unpack_from("<Q", elf, 40), struct.unpack_from("<HH", elf, 60)
+    sections = [struct.unpack_from("<IIQQQQ", elf, at + 64 * i) for i in range(count)]
+    name = lambda s: elf[sections[names][4] + s[0]:elf.index(b"\0", sections[names][4] + s[0])].decode()
+    return {name(s): elf[s[4]:s[4] + s[5]] for s in sections if name(s).startswith(".text.")}
 
-    def __init__(self, tilec):
-        self.tilec, self.known = tilec, {}
+
+def pairs_of_code(row, old, new):
+    """Pairs for bench/same.jsonl of a row's kernels: `old` makes the PTX that was measured, `new` another, and ptxas the same code of both."""
+    pairs = []
+    for k in row["kernels"]:
+        if k["ptx"] in new.digests(k):
+            continue
+        was, now = old.compile(k), new.compile(k)
+        if not was or not now or digest(was) != k["ptx"]:
+            continue
+        now = without_told(now)
+        code = machine_code(was, k["target"])
+        if code and code == machine_code(now, k["target"]):
+            pairs.append({"was": k["ptx"], "is": digest(now)})
+    return pairs
+
+
+class Compiler:
+    """Digests of kernels' PTX by a compiler, of the files of a tree."""
+
+    def __init__(self, tilec, tree=root, same=SAME):
+        self.tilec, self.tree, self.known, self.same = tilec, tree, {}, {}
+        if os.path.exists(same):
+            with open(same) as f:
+                for pair in map(json.loads, f):
+                    self.same.setdefault(pair["is"], set()).add(pair["was"])
 
     def command(self, k):
-        return [self.tilec, os.path.join(root, k["file"]), "--no-line-info", f"--kernel={k['kernel']}", f"--target={k['target']}",
+        return [self.tilec, os.path.join(self.tree, k["file"]), "--no-line-info", f"--kernel={k['kernel']}", f"--target={k['target']}",
                 *(f"--assume={f}" for f in k["facts"]), *(f"-D{n}={v}" for n, v in k["defines"].items())]
 
-    def digest(self, k):
+    def compile(self, k):
+        """PTX; None if the tree has no such kernel."""
+        r = subprocess.run(self.command(k), capture_output=True, text=True) if os.path.exists(os.path.join(self.tree, k["file"])) else None
+        return r.stdout if r and not r.returncode else None
+
+    def digests(self, k):
+        """Of what the compiler makes of a row's kernel, of that without parameters that kernels got when they came to say their grids, and of
+        what is the same machine code."""
         key = json.dumps({n: v for n, v in k.items() if n != "ptx"}, sort_keys=True)
         if key not in self.known:
-            r = subprocess.run(self.command(k), capture_output=True, text=True) if os.path.exists(os.path.join(root, k["file"])) else None
-            self.known[key] = digest(r.stdout) if r and not r.returncode else None
+            ptx = self.compile(k)
+            found = {digest(ptx), digest(without_told(ptx))} if ptx else set()
+            while more := set().union(*(self.same.get(d, set()) for d in found)) - found:
+                found |= more
+            self.known[key] = found
         return self.known[key]
 
     def prepare(self, rows):
         """All kernels of these rows at once, on all cores."""
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(self.digest, [k for r in rows for k in r["kernels"]]))
+            list(pool.map(self.digests, [k for r in rows for k in r["kernels"]]))
 
     def stale(self, row):
         """Why the row may be no longer true: "" if the compiler makes the same PTX of all its kernels; "changed"; "unknown" if the run
@@ -279,4 +350,4 @@ class Compiler:
             return ""
         if not row["kernels"]:
             return "unknown"
-        return "" if all(self.digest(k) == k["ptx"] for k in row["kernels"]) else "changed"
+        return "" if all(k["ptx"] in self.digests(k) for k in row["kernels"]) else "changed"

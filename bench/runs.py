@@ -4,6 +4,8 @@ Tables stand between `<!-- table NAME of DEVICE -->` and `<!-- end of table -->`
 there by hand is lost. Each row is from the newest kept run on that device that has it; `old` behind the date means that the compiler
 makes another PTX of its kernels by now, or that what ran was not recorded."""
 import argparse
+import concurrent.futures
+import json
 import math
 import os
 import re
@@ -201,6 +203,18 @@ def keep(path):
     print(f"kept {os.path.relpath(to, data.root)}: {len(run.rows)} rows")
 
 
+def same(old, tilec):
+    """Of all rows the newest: how many pairs of PTX were found to be the same machine code, and written."""
+    new, newest = data.Compiler(tilec), {}
+    for run in data.kept():
+        newest.update({(run.head["device"], r["section"], r["case"]): r for r in run.rows if not r["extra"].get("of")})
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        pairs = {(p["was"], p["is"]) for found in pool.map(lambda r: data.pairs_of_code(r, old, new), newest.values()) for p in found}
+    with open(data.SAME, "a") as f:
+        f.writelines(json.dumps({"was": was, "is": now}) + "\n" for was, now in sorted(pairs))
+    return len(pairs)
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--tilec", default=os.path.join(data.root, "build", "bin", "tilec"))
@@ -209,6 +223,9 @@ def main():
     sub.add_parser("compare").add_argument("file", nargs="?")
     sub.add_parser("tables").add_argument("--check", action="store_true")
     sub.add_parser("list")
+    s = sub.add_parser("same", help="write to bench/same.jsonl which PTX became other PTX of the same machine code, by ptxas")
+    s.add_argument("was", help="a tilec whose PTX is that of kept rows")
+    s.add_argument("tree", help="the tree it was built from")
     a = a.parse_args()
     a.tilec = shutil.which(a.tilec) or a.tilec
     if a.what == "keep":
@@ -218,6 +235,8 @@ def main():
             sys.exit(f"{a.tilec} is not there: tables compile each row's kernels to see whether it is still true (scripts/build)")
         if bad := tables(a.tilec, a.check):
             sys.exit(bad)
+    elif a.what == "same":
+        print(f"{same(data.Compiler(os.path.abspath(a.was), a.tree), a.tilec)} more that are the same machine code: {os.path.relpath(data.SAME, data.root)}")
     elif a.what == "list":
         for run in data.kept():
             note = f", {run.head['note']}" if run.head.get("note") else ""

@@ -52,6 +52,38 @@ class Runs(unittest.TestCase):
         with self.assertRaises(ValueError):
             data.Run(f.name)
 
+    def test_kernels_that_came_to_say_their_grids(self):
+        """A parameter that only the grid clause reads makes no other code; one that the kernel reads does."""
+        body = "{ let i = program_id(0) * n + arange(0, 64); store(y + i, load(x + i) + a); }"
+        ptx = {}
+        for name, args, clause in (("before", "x: *f32, y: *f32, n: i32, a: f32", ""), ("after", "x: *f32, rows: i32, y: *f32, n: i32, a: f32", "grid(rows)"),
+                                   ("reads", "x: *f32, y: *f32, n: i32, a: f32", "grid(n)")):
+            path = os.path.join(self.folder, f"{name}.tile")
+            with open(path, "w") as f:
+                f.write(f"kernel k({args}) {clause} {body}\n")
+            r = subprocess.run([TILEC, path, "--no-line-info"], capture_output=True, text=True)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            ptx[name] = r.stdout
+        self.assertNotEqual(data.digest(ptx["before"]), data.digest(ptx["after"]))
+        self.assertEqual(re.sub(r" grid=\S+", "", data.without_told(ptx["after"]).split("\n", 1)[0]), ptx["before"].split("\n", 1)[0])
+        loads = lambda text: sorted(re.findall(r"ld.param.*(\[.*\])", text))
+        self.assertEqual(loads(data.without_told(ptx["after"])), loads(ptx["before"]))
+        self.assertEqual(data.without_told(ptx["reads"]), ptx["reads"])
+
+    def test_the_same_machine_code(self):
+        """What is known to be the same code is true still, over several steps; what is not is old."""
+        path = os.path.join(self.folder, "k.tile")
+        with open(path, "w") as f:
+            f.write("kernel k(x: *f32) { store(x + arange(0, 32), 1.0); }\n")
+        k = {"file": path, "kernel": "k", "defines": {}, "target": "sm_90a", "facts": []}
+        now = next(iter(data.Compiler(TILEC).digests(k)))
+        same = os.path.join(self.folder, "same.jsonl")
+        with open(same, "w") as f:
+            f.write(f'{{"was": "older", "is": "old"}}\n{{"was": "old", "is": "{now}"}}\n{{"was": "other", "is": "else"}}\n')
+        compiler = data.Compiler(TILEC, same=same)
+        stale = lambda ptx: compiler.stale({"extra": {}, "kernels": [{**k, "ptx": ptx}]})
+        self.assertEqual([stale(p) for p in (now, "old", "older", "other")], ["", "", "", "changed"])
+
     def test_made_side_by_side(self):
         a, b = self.run_of(row_of(2.0, section="a")), self.run_of(row_of(3.0, section="b"))
         whole = os.path.join(self.folder, "whole.jsonl")
