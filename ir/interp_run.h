@@ -94,6 +94,8 @@ typedef struct Interp {
   u32 grid[3], started[3];       /* of the launch; what runs: less where programs do what several do */
   u64 steps, bytes;              /* left */
   struct InterpShared *shared;   /* the program's, or that of the one whose buffer is reached */
+  const Layout *mapped;          /* of buffers, the layout asked last; where it puts elements 1, 2, 4 and so on */
+  u32 map[LAYOUT_MAX_BITS];
   VEC(Actor *) turns;            /* who takes turns: of each program all warps, or its regions */
   u32 next;                      /* of them, whose turn is next */
   u64 random;                    /* 0: they take turns in order */

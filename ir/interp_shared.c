@@ -320,6 +320,19 @@ view_back(const Op *op, u32 *coord)
   return true;
 }
 
+/* layout_shared_offset, which is linear. */
+static u32
+mapped(Interp *in, const Layout *l, u32 flat)
+{
+  u32 to = 0;
+  for (u32 i = 0; in->mapped != l && 1u << i < layout_numel(l); i++)
+    in->map[i] = layout_shared_offset(l, 1u << i);
+  in->mapped = l;
+  for (const u32 *place = in->map; flat; flat >>= 1, place++)
+    to ^= flat & 1 ? *place : 0;
+  return to;
+}
+
 /* The byte of element i (row-major over the view's extents). */
 static u64
 element_at(Interp *in, const Value *view, u32 i)
@@ -332,7 +345,7 @@ element_at(Interp *in, const Value *view, u32 i)
   const Type *t = op_result(op)->type;
   u64 off = flat_index(t->alloc_shape, t->rank, coord);
   if (t->layout)
-    off = layout_shared_offset(t->layout, (u32)off);
+    off = mapped(in, t->layout, (u32)off);
   if (t->pad_every)
     off += off / t->pad_every * t->pad;
   return *interp_get(in, view) + off * dtype_bytes(t->dt);

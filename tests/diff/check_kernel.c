@@ -4,7 +4,8 @@
  *                [--given=DIR] FILE|FOLDER...
  *
  * The reference interpreter runs the kernel as it was read; what it leaves in the buffers is right. With --passes it runs the kernel again
- * after each pass (or, with CHECK_EVERY=N in the environment, each Nth, and those that leave barriers behind). Then the kernel is compiled
+ * after each pass that leaves a text which it has not run before, in this way or an earlier one (or, with CHECK_EVERY=N in the environment,
+ * each Nth of these, and those behind the passes that leave barriers). Then the kernel is compiled
  * and runs on the simulator, once for each way: a target, the level of LLVM's optimisation (1), passes to leave out. Without --way there
  * are four. A folder stands for its .tir and .tile files. --save writes what went in and what is right, for runs elsewhere: DIR/in.N and
  * DIR/want.N of parameter N, and DIR/WAY.ptx; with --against the saved want.N are what is right. --early: asynchronous copies land on the
@@ -37,11 +38,12 @@
 #include "../../passes/internal.h"
 #include "sim.h"
 #include <dirent.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30, SEEDS = 4, RESIDENTS = 2 };
+enum { MAX_PARAMS = 24, MAX_WORDS = 32, MAX_WAYS = 16, MAX_SEEN = 512, MAX_INSTRUCTIONS = 1 << 27, MAX_STEPS = 1 << 30, SEEDS = 4, RESIDENTS = 2 };
 typedef struct Param {
   bool buffer, any_bits, workspace;
   InterpTensor tensor;      /* rank: 0 if it is none */
@@ -71,7 +73,9 @@ typedef struct Case {
   Words define_words[MAX_WORDS], fact_words[MAX_WORDS];
   double tolerance;
   bool barriers, boxes, known;  /* boxes: found; known: expected is filled */
-  u32 passed;               /* passes that ran on the module, if each is looked at */
+  u32 passed;               /* texts that passes left, if each is looked at */
+  u64 seen[MAX_SEEN];       /* digests of modules that need no other run */
+  u32 nseen;
   bool planted;             /* a fault is in the PTX: findings are wanted, and not printed */
   int findings;
 } Case;
@@ -293,13 +297,31 @@ run_turns(Case *k, Func *f, bool barriers)
       compare(k);
 }
 
+/* Has this module been here? A run depends on its text, on whether barriers are there, and of the target on how it rounds to tf32. */
+static bool
+seen(Case *k, const Module *m, bool barriers)
+{
+  Buf text = {.arena = k->ctx->perm}, key = {.arena = k->ctx->perm};
+  ir_print(&text, m, false);
+  key_put(&key, (u64)barriers * 2 + target_has(k->ctx->target, F_CVT_TF32));
+  buf_puts(&key, strchr(buf_str(&text), '\n'));      /* behind the line that says how far the text has come */
+  buf_puts(&key, "       ");                         /* whole words are hashed */
+  u64 digest = key_hash(&key);
+  for (u32 i = 0; i < k->nseen; i++)
+    if (k->seen[i] == digest)
+      return true;
+  if (k->nseen < MAX_SEEN)
+    k->seen[k->nseen++] = digest;
+  return false;
+}
+
 static void
 after_pass(void *user, const char *pass, Module *m)
 {
   Case *k = user;
   bool barriers = !strcmp(pass, "insert_barriers") || !strcmp(pass, "load_on_demand");
   k->step = pass;
-  if (k->passed++ % k->set->every && !barriers)
+  if (seen(k, m, barriers) || (k->passed++ % k->set->every && !barriers))
     return;
   if (run_interp(k, m->funcs.data[0], barriers, 0))
     compare(k);
@@ -565,6 +587,7 @@ run_as_read(Case *k)
     load_expected(k);
   if (!m || !run_interp(k, m->funcs.data[0], k->barriers, 0))
     return;
+  seen(k, m, k->barriers);
   if (k->known)
     compare(k);
   else
@@ -799,6 +822,8 @@ main(int argc, char **argv)
   Settings set = {.every = every && atoi(every) > 0 ? (u32)atoi(every) : 1};
   int findings = 0, files = 0;
   bool ok = true;
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);      /* memory of one run is the next one's: pages new from the kernel cost a fifth of all */
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   for (int i = 1; i < argc && ok; i++) {
     if (!strcmp(argv[i], "--passes")) set.passes = true;
     else if (!strcmp(argv[i], "--planted")) set.planted = true;
