@@ -10,7 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Slot { const TilertAotForm *form; TilertModule *module; _Atomic(TilertKernel *) kernel; } Slot;
+/* A form: once there is a kernel, its steps, which take only what the form's facts allow but for those of bits `rest`. steps NULL: they
+ * cannot tell. */
+typedef struct Slot {
+  const TilertAotForm *form;
+  TilertModule *module;
+  _Atomic(TilertKernel *) kernel;
+  PackStep *steps;
+  uint64_t rest;
+} Slot;
 typedef struct Node {
   struct Node *next;
   TilertDevice *device;
@@ -64,8 +72,10 @@ no_form(const TilertAotKernel *k, const TilertDeviceInfo *info, TilertError *err
 static void
 node_destroy(Node *d)
 {
-  for (uint32_t i = 0; i < d->n; i++)
+  for (uint32_t i = 0; i < d->n; i++) {
     tilert_module_destroy(d->slot[i].module);
+    free(d->slot[i].steps);
+  }
   pthread_mutex_destroy(&d->lock);
   device_release(d->device);
   free(d);
@@ -102,27 +112,30 @@ node_find(Node *d, const TilertDevice *dev)
 }
 
 static int
-node_for(const TilertAotKernel *k, TilertDevice *dev, Node **out, TilertError *err)
+node_add(const TilertAotKernel *k, TilertDevice *dev, Node **out, TilertError *err)
 {
   _Atomic(void *) *state = (_Atomic(void *) *)k->state;
   void *first = atomic_load_explicit(state, memory_order_acquire);
-  if ((*out = node_find(first, dev)))
-    return TILERT_OK;
   Node *made = NULL;
   int status = node_new(k, dev, &made, err);
   if (status)
     return status;
-  for (;;) {
-    made->next = first;
-    if (atomic_compare_exchange_weak_explicit(state, &first, made, memory_order_acq_rel, memory_order_acquire))
-      break;
+  do {
     if ((*out = node_find(first, dev))) {            /* another thread was faster */
       node_destroy(made);
       return TILERT_OK;
     }
-  }
+    made->next = first;
+  } while (!atomic_compare_exchange_weak_explicit(state, &first, made, memory_order_acq_rel, memory_order_acquire));
   *out = made;
   return TILERT_OK;
+}
+
+static inline int
+node_for(const TilertAotKernel *k, TilertDevice *dev, Node **out, TilertError *err)
+{
+  *out = node_find(atomic_load_explicit((_Atomic(void *) *)k->state, memory_order_acquire), dev);
+  return *out ? TILERT_OK : node_add(k, dev, out, err);
 }
 
 /* ---- loading ---- */
@@ -148,6 +161,33 @@ load_code(TilertDevice *dev, const TilertAotForm *f, const TilertAotCode *code, 
   return status;
 }
 
+/* Whether the step tells what the fact is about. */
+static int
+step_knows(PackStep *s, const TilertAotFact *f)
+{
+  const uint64_t v = (uint64_t)f->value;
+  switch (f->kind) {
+  case TILERT_AOT_EQUAL: return step_only(s, v, 0);
+  case TILERT_AOT_DIVISIBLE: return step_multiples(s, v);
+  case TILERT_AOT_NULL: return s->given == TILERT_ARG_POINTER && (v ? step_only(s, 0, 0) : step_only(s, 1, UINT64_MAX - 1));
+  default: return 0;
+  }
+}
+
+static void
+slot_plan(Slot *s, const TilertKernel *k)
+{
+  const TilertAotForm *f = s->form;
+  s->steps = f->nfacts <= 64 ? malloc((k->nargs + 1) * sizeof *s->steps) : NULL;
+  if (!s->steps)
+    return;
+  memcpy(s->steps, k->plan.step, k->nargs * sizeof *s->steps);
+  for (uint32_t i = 0; i < f->nfacts; i++) {
+    const TilertAotFact *x = &f->facts[i];
+    s->rest |= (uint64_t)!(x->arg < k->nargs && step_knows(&s->steps[x->arg], x)) << i;
+  }
+}
+
 /* Under the node's lock. A cubin that a driver does not take is no loss where there is PTX. */
 static int
 slot_load(Node *d, Slot *s, TilertError *err)
@@ -161,8 +201,10 @@ slot_load(Node *d, Slot *s, TilertError *err)
     status = load_code(d->device, f, &f->ptx, &s->module, err);
   if (!status)
     status = tilert_module_kernel(s->module, NULL, &kernel, err);
-  if (!status)
+  if (!status) {
+    slot_plan(s, kernel);
     atomic_store_explicit(&s->kernel, kernel, memory_order_release);
+  }
   return status;
 }
 
@@ -239,24 +281,25 @@ refuse_fact(const TilertAotKernel *k, const TilertAotFact *f, const TilertArg *a
 }
 
 static int
-refuse_null(const TilertAotKernel *k, const TilertArg *args, TilertError *err)
-{
-  for (uint64_t left = k->needed; left; left &= left - 1) {
-    uint32_t i = (uint32_t)__builtin_ctzll(left);
-    if (!value_of(&args[i]) && !(args[i].kind == TILERT_ARG_TENSOR && args[i].u.tensor && args[i].u.tensor->buffer))
-      return rt_error_set(err, TILERT_E_ARGUMENT, "%s, argument %" PRIu32 " (%s): it is null, and the kernel needs it", k->name, i,
-                          k->args[i]);
-  }
-  return TILERT_OK;
-}
-
-static int
 check_call(const TilertAotKernel *k, TilertError *err)
 {
   if (k->version > TILERT_AOT_VERSION)
     return rt_error_set(err, TILERT_E_UNAVAILABLE, "%s was made for a newer libtilert: for tables of version %" PRIu32 ", and this is %s, "
                         "which knows version %d", k->name, k->version, tilert_version(), TILERT_AOT_VERSION);
   return TILERT_OK;
+}
+
+/* Pack for the form by its steps alone; 0: they do not take these arguments, or have not been made yet. */
+static int
+pack_steps(const TilertAotKernel *k, Slot *s, TilertLaunch *l, const uint32_t grid[3], const TilertArg *args)
+{
+  TilertKernel *kernel = atomic_load_explicit(&s->kernel, memory_order_acquire);
+  if (!kernel || !s->steps || kernel->nargs != k->nargs)
+    return 0;
+  for (uint64_t left = s->rest; left; left &= left - 1)
+    if (!fact_holds(&s->form->facts[__builtin_ctzll(left)], args))
+      return 0;
+  return launch_pack_steps(l, kernel, s->steps, grid, args);
 }
 
 /* Pack for the first form that takes these arguments. */
@@ -268,6 +311,8 @@ pack_first(const TilertAotKernel *k, Node *d, TilertLaunch *l, const uint32_t gr
   int packed = 0;
   for (uint32_t i = 0; status == TILERT_E_ARGUMENT && i < d->n; i++) {
     TilertKernel *kernel;
+    if (pack_steps(k, &d->slot[i], l, grid, args))
+      return TILERT_OK;
     if ((broken = fact_broken(d->slot[i].form, args)))
       continue;
     packed = 1;
@@ -293,8 +338,6 @@ tilert_aot_launch(const TilertAotKernel *k, TilertStream *s, const uint32_t grid
     status = node_for(k, s->device, &d, err);
   if (!status)
     status = pack_first(k, d, &l, grid, args, err);
-  if (!status && !l.empty)
-    status = refuse_null(k, args, err);
   return status ? status : tilert_launch_packed(&l, s, err);
 }
 

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include "grid.h"
+#include "launch_plan.h"
 #include "tilert.h"
 
 /* One copy: rows of bytes between addresses, of which those of the host are so marked. A single row has no pitch. */
@@ -54,7 +55,7 @@ typedef struct DeviceOps {
   int (*alloc_in)(TilertDevice *d, void *pool, size_t bytes, void *stream, uint64_t *address, TilertError *err);
   int (*release_in)(TilertDevice *d, void *pool, uint64_t address, size_t bytes, void *stream, TilertError *err);
 
-  int (*check_pointer)(TilertDevice *d, uint64_t address, TilertError *err); /* only if that is cheap */
+  int (*check_pointer)(TilertDevice *d, uint64_t address, TilertError *err); /* NULL: it is dear */
   /* Its arrays are there, rank is 1 to 5; p NULL: tiled, else im2col and rank is 3 to 5. */
   int (*tensor_map)(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, void *out, TilertError *err);
 
@@ -186,6 +187,7 @@ struct TilertKernel {
   uint32_t resident;                           /* programs of a persistent kernel that the device has room for; 0: it is none */
   uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
   GridExpr grid;                               /* of the manifest; axes 0: launches say it */
+  LaunchPlan plan;
   TilertManifest manifest;
 };
 
@@ -279,6 +281,9 @@ const char *manifest_grid_wrong(const TilertManifest *m, GridExpr *e);
 /* Check and pack args into *l, which is the caller's; grid NULL: the kernel's own. Does not retain the kernel. */
 int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
                 TilertError *err);
+/* The same for as many arguments as the kernel has, if these steps take them (of what they are STEP_NEVER for, launch_pack does); 0: they
+ * do not, or something is wrong. */
+int launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args);
 /* An argument that is being packed, and its parameter, of a tensor the first. */
 typedef struct ArgCheck {
   const TilertKernel *kernel;

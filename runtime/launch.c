@@ -81,7 +81,7 @@ pack_pointer(const TilertLaunch *l, const ArgCheck *c, const TilertArg *arg, uns
     address = arg->u.buffer->address;
   } else if (arg->kind != TILERT_ARG_POINTER) {
     return launch_wrong_kind(c, arg);
-  } else if (address && k->device->ops->check_pointer(k->device, address, c->err)) {
+  } else if (address && k->device->ops->check_pointer && k->device->ops->check_pointer(k->device, address, c->err)) {
     return launch_blame(c, TILERT_E_ARGUMENT);
   }
   if (c->param->null == (address ? TILERT_NULL_ALWAYS : TILERT_NULL_NEVER))
@@ -311,31 +311,118 @@ tilert_launch_grid(const TilertLaunch *l, uint32_t grid[3], TilertError *err)
   return TILERT_OK;
 }
 
-int
-launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
-            TilertError *err)
+/* ---- packing ---- */
+
+/* What a launch has before its arguments. */
+static inline void
+launch_begin(TilertLaunch *l, TilertKernel *k)
 {
   l->kernel = k;
   l->function = k->function;
-  l->block[0] = 32 * k->manifest.warps;
-  l->block[1] = l->block[2] = 1;
-  if (k->manifest.block[0])
-    memcpy(l->block, k->manifest.block, sizeof l->block);
+  memcpy(l->block, k->plan.block, sizeof l->block);
   l->shared = k->manifest.shared;
   memset(l->cluster, 0, sizeof l->cluster);
   l->pdl = l->has_priority = l->holds = l->captured = 0;
   l->window.bytes = 0;
   l->mapless = 0;
-  if (nargs != k->nargs)
-    return wrong_count(k, nargs, err);
   for (uint32_t i = 0; i < k->manifest.nparams; i++)
     l->params[i] = l->blob + k->offset[i];
-  int status = set_grid(l, grid, args, nargs, err);
-  for (size_t i = 0; !status && i < nargs; i++)
-    status = pack_arg(l, i, &args[i], err);
-  if (!status)
+}
+
+/* The grid, if the plan has what it takes. */
+static inline int
+grid_step(TilertLaunch *l, const TilertKernel *k, const uint32_t grid[3], const TilertArg *args)
+{
+  const LaunchPlan *plan = &k->plan;
+  const uint32_t *most = k->device->info.grid_max;
+  int empty = 0;
+  if (!grid && plan->fixed_grid) {
+    for (int i = 0; i < 3; i++)
+      l->grid[i] = plan->axis[i].number;
+    l->empty = plan->empty_grid;
+    return 1;
+  }
+  if (grid ? k->manifest.persistent != 0 : !plan->knows_grid)
+    return 0;
+  for (int i = 0; i < 3; i++) {
+    const GridStep *s = &plan->axis[i];
+    uint64_t n = grid ? grid[i] : s->number;
+    if (!grid && s->is_arg) {
+      const TilertArg *a = &args[s->arg];
+      if (a->kind != TILERT_ARG_INT || a->u.i < 0 || a->u.i > UINT32_MAX)
+        return 0;
+      n = ((uint64_t)a->u.i + (UINT64_C(1) << s->shift) - 1) >> s->shift;
+    }
+    if (n > most[i])
+      return 0;
+    l->grid[i] = (uint32_t)n;
+    empty |= !n;
+  }
+  l->empty = empty;
+  return 1;
+}
+
+static inline int
+arg_step(TilertLaunch *l, const PackStep *s, uint32_t i, const TilertArg *a)
+{
+  uint64_t v;
+  memcpy(&v, &a->u, sizeof v);
+  l->buffer[i] = NULL;
+  if (a->kind != s->given) {
+    if (a->kind != TILERT_ARG_BUFFER || s->given != TILERT_ARG_POINTER || !a->u.buffer || a->u.buffer->device != l->kernel->device)
+      return 0;
+    l->buffer[i] = a->u.buffer;
+    v = a->u.buffer->address;
+  }
+  return step_put(s, v, l->blob);
+}
+
+/* No two pointers that are to be different are equal; 0: perhaps. */
+static inline int
+pairs_apart(const TilertLaunch *l)
+{
+  const LaunchPlan *plan = &l->kernel->plan;
+  int apart = plan->all_pairs;
+  for (uint32_t i = 0; i < plan->npairs; i++) {
+    uint64_t x, y;
+    memcpy(&x, l->blob + plan->pair[i][0], sizeof x);
+    memcpy(&y, l->blob + plan->pair[i][1], sizeof y);
+    apart &= x != y;
+  }
+  return apart;
+}
+
+int
+launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
+            TilertError *err)
+{
+  launch_begin(l, k);
+  if (nargs != k->nargs)
+    return wrong_count(k, nargs, err);
+  int status = grid_step(l, k, grid, args) ? TILERT_OK : set_grid(l, grid, args, nargs, err);
+  for (uint32_t i = 0; !status && i < nargs; i++)
+    if (!arg_step(l, &k->plan.step[i], i, &args[i]))
+      status = pack_arg(l, i, &args[i], err);
+  if (!status && k->plan.views)
     status = launch_pack_views(l, err);
-  return status || !k->manifest.napart ? status : check_apart(l, err);
+  return status || pairs_apart(l) ? status : check_apart(l, err);
+}
+
+int
+launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args)
+{
+  launch_begin(l, k);
+  if (!grid_step(l, k, grid, args) && set_grid(l, grid, args, k->nargs, NULL))
+    return 0;
+  for (uint32_t i = 0; i < k->nargs; i++)
+    if (!arg_step(l, &steps[i], i, &args[i]) && !(k->plan.never >> i & 1))
+      return 0;
+  for (uint64_t left = k->plan.never; left; left &= left - 1) {      /* those that cost more once the others have turned out right */
+    uint32_t i = (uint32_t)__builtin_ctzll(left);
+    if (pack_arg(l, i, &args[i], NULL))
+      return 0;
+  }
+  return !(k->plan.views && launch_pack_views(l, NULL)) && (pairs_apart(l) || !check_apart(l, NULL));
 }
 
 static int

@@ -114,7 +114,7 @@ take_address(Tensor *t, const TilertTensorArg *a)
     return TILERT_OK;
   if (!t->address)
     return WRONG(c, "it has elements, and its address is null");
-  return d->ops->check_pointer(d, t->address, c->err) ? launch_blame(c, TILERT_E_ARGUMENT) : TILERT_OK;
+  return d->ops->check_pointer && d->ops->check_pointer(d, t->address, c->err) ? launch_blame(c, TILERT_E_ARGUMENT) : TILERT_OK;
 }
 
 static int
@@ -377,8 +377,10 @@ launch_pack_views(TilertLaunch *l, TilertError *err)
 {
   const TilertKernel *k = l->kernel;
   const uint32_t first = k->first[k->nargs], n = k->manifest.nparams;
+  if (!k->plan.views)
+    return TILERT_OK;
   Given g = {.kernel = k};
-  for (uint32_t i = 0; first < n && i < first; i++)
+  for (uint32_t i = 0; i < first; i++)
     g.value[i] = packed_value(l, i);
   for (uint32_t i = first; i < n; i++) {
     const TilertParam *p = &k->manifest.params[i];
@@ -428,7 +430,7 @@ int
 tilert_kernel_fits(const TilertKernel *k, const TilertArg *args, size_t nargs)
 {
   int fits = 1;
-  if (!k || !args || nargs != k->nargs)
+  if (!k || !args || nargs != k->nargs || k->plan.fits_all)
     return 1;
   Given g = {.kernel = k};
   for (uint32_t i = 0; fits && i < k->nargs; i++) {

@@ -131,6 +131,8 @@ load_kernels(TilertModule *m, const TilertManifest *manifests, TilertError *err)
       status = m->device->ops->kernel_load(k, err);
     if (!status && k->manifest.persistent)
       status = count_resident(k, err);
+    if (!status)
+      launch_plan(k);
   }
   return status;
 }

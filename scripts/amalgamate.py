@@ -5,7 +5,7 @@ A name that two files use for different things is prefixed by the file's."""
 import os, re, sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runtime")
-FILES = """error.c dtype.c grid.c manifest.c module.c launch.c launch_tensor.c tensor_map.c ptx_line.c cuda/driver.c unpack.c aot.c
+FILES = """error.c dtype.c grid.c manifest.c module.c launch_plan.c launch.c launch_tensor.c tensor_map.c ptx_line.c cuda/driver.c unpack.c aot.c
            standalone/standalone.c""".split()
 blank = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 seen, system = set(), []

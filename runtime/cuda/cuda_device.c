@@ -165,13 +165,6 @@ cuda_fill(TilertDevice *d, uint64_t dst, uint32_t pattern, uint32_t width, size_
   WITHIN(c, fill_current(c, dst, pattern, width, count, stream, err));
 }
 
-/* Asking the driver about an address costs as much as a launch. */
-static int
-cuda_check_pointer(TilertDevice *d, uint64_t address, TilertError *err)
-{
-  return TILERT_OK;
-}
-
 /* The log of the driver's compiler says which PTX line it rejects and why. */
 static int
 jit_failed(int status, const char *log, TilertError *err)
@@ -469,10 +462,11 @@ cuda_tensor_map(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, v
   return status && r == CUDA_ERROR_INVALID_VALUE ? error_prefix(err, TILERT_E_ARGUMENT, "the hardware has no such map") : status;
 }
 
+/* No check_pointer: asking the driver about an address costs as much as a launch. */
 static const DeviceOps cuda_ops = {
   .destroy = cuda_destroy, .synchronize = cuda_synchronize, .stats = cuda_stats,
   .alloc = cuda_alloc, .release = cuda_release, .write = cuda_write, .read = cuda_read, .copy = cuda_copy,
-  .fill = cuda_fill, .check_pointer = cuda_check_pointer, .tensor_map = cuda_tensor_map,
+  .fill = cuda_fill, .tensor_map = cuda_tensor_map,
   .stream_create = cuda_stream_create, .stream_destroy = cuda_stream_destroy,
   .copy_rows = cuda_copy_rows, .copy_peer = cuda_copy_peer, .peer = cuda_peer, .reaches = cuda_reaches, .persisting = cuda_persisting,
   .alloc_host = cuda_alloc_host, .release_host = cuda_release_host, .pin = cuda_pin, .unpin = cuda_unpin, .adopt = cuda_adopt,

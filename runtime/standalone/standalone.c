@@ -169,15 +169,6 @@ context_occupancy(TilertKernel *k, uint32_t *blocks, TilertError *err)
 }
 
 static int
-context_pointer(TilertDevice *d, uint64_t address, TilertError *err)
-{
-  (void)d;
-  (void)address;
-  (void)err;
-  return TILERT_OK;
-}
-
-static int
 context_map(TilertDevice *d, const TilertTensor *t, const TilertPixels *p, void *out, TilertError *err)
 {
   Context *c = (Context *)d;
@@ -221,7 +212,7 @@ context_launch(const TilertLaunch *l, void *stream, TilertError *err)
 
 static const DeviceOps context_ops = {
   .module_load = context_load, .module_unload = context_unload, .kernel_load = context_kernel,
-  .kernel_occupancy = context_occupancy, .check_pointer = context_pointer, .tensor_map = context_map, .launch = context_launch,
+  .kernel_occupancy = context_occupancy, .tensor_map = context_map, .launch = context_launch,
 };
 
 /* ---- contexts ---- */
