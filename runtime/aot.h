@@ -38,13 +38,12 @@ typedef struct TilertAotKernel {
   uint32_t nargs, nforms, reserved;
   const char *name;                   /* of the function */
   const char *const *args;            /* the arguments' names */
-  uint64_t needed;                    /* bit i: argument i is a pointer or tensor, and the kernel does not ask whether it is null */
+  uint64_t needed;                    /* 0, and not looked at: which pointers may not be null the forms' manifests say (needs=) */
   const TilertAotForm *forms;
   void **state;                       /* a pointer of the file's, NULL at first */
 } TilertAotKernel;
 
-/* Launch with the arguments in order. grid NULL: what the kernel's grid clause says. A pointer that is needed and null is refused
- * unless the grid is empty. */
+/* Launch with the arguments in order. grid NULL: what the kernel's grid clause says. Arguments are checked as by tilert_launch. */
 TILERT_API int tilert_aot_launch(const TilertAotKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args,
                                  TilertError *err);
 /* For a kernel without a grid clause whose grid is NULL. */

@@ -4,7 +4,8 @@
  * is an integer, a tuple of them, None or not given (what the kernel's grid clause says), no argument is given by name, and every argument
  * is one of
  *   an Array of the parameter's type on the kernel's device,
- *   a tensor of the class and element type that this parameter has had before, contiguous, on the device, without requires_grad,
+ *   a tensor of the class and element type that this parameter has had before, contiguous, on the device, of which autograd records
+ *   nothing,
  *   an int that fits, a float or an int that the type can hold.
  * For everything else, and to say what is wrong, it calls self._launch(grid, ...), which does all of it in Python. So the short way
  * never decides that something is wrong, and need not know all that may be right: it has only to refuse what _launch would refuse.
@@ -14,9 +15,14 @@
  *       array, device    the class Array, and the Device that its .dev must be
  *       params           (kind, least, most, limit, dtype) each; kind 0: a pointer, 1: an integer from least to most, 2: a number whose
  *                        absolute value is below limit
- *   _learn(i, class, dtype, current)    what tensors parameter i takes; current(ordinal) gives the stream that torch is using
+ *   _learn(i, tensor, current, grad)    parameter i takes tensors like this one; current(ordinal) gives the stream that torch is using,
+ *                                       grad() whether autograd records
  *   _follow(kernel)                     try this Dispatcher's short way instead of one's own; None: no more
  * Errors of the launch are raised by self._fail(address of a TilertError).
+ *
+ * A class of tensors that has `__dlpack_c_exchange_api__` (DLPack 1.3; torch since 2.10) is asked through that: one call of C says where
+ * the tensor is, of what, and how it lies, and another which stream is current. All that is left to ask the object is requires_grad.
+ * Others are asked by their attributes and methods, which takes several times as long.
  */
 #include <math.h>
 #include <string.h>
@@ -24,19 +30,42 @@
 
 enum { POINTER, INTEGER, NUMBER };
 
+/* Of DLPack: a tensor as it lies in memory, and the table of functions of a library that has such. */
+enum { DLPACK_MAJOR = 1 };
+typedef struct DlDevice { int32_t type, id; } DlDevice;
+typedef struct DlType { uint8_t code, bits; uint16_t lanes; } DlType;
+typedef struct DlTensor {
+  void *data;
+  DlDevice device;
+  int32_t ndim;
+  DlType dtype;
+  int64_t *shape, *strides;               /* elements; strides NULL: the last dimension fastest, with nothing in between */
+  uint64_t byte_offset;
+} DlTensor;
+typedef struct DlExchange {
+  uint32_t major, minor;
+  struct DlExchange *older;
+  void (*allocate)(void), (*managed)(void), (*to_object)(void);        /* of other types; not called */
+  int (*look)(void *object, DlTensor *out);                            /* borrows; NULL: there is none. -1 with an exception */
+  int (*stream)(int32_t device_type, int32_t device_id, void **out);
+} DlExchange;
+
 typedef struct Param {
   int kind;
   long long least, most;
   double limit;
   PyObject *dtype;                        /* an Array's, interned */
   PyObject *tensor, *tensor_dtype;        /* NULL: none has been seen */
+  const DlExchange *exchange;             /* of that class, which keeps it; NULL: it has none */
+  DlDevice place;                         /* by which the tensor that was seen was where it has to be, */
+  DlType type;                            /* and of what */
 } Param;
 
 typedef struct Dispatcher {
   PyObject_HEAD
   RunFn *launch;
   TilejitKernel *kernel;
-  PyObject *array, *device, *ordinal, *stream_of, *current, *next;
+  PyObject *array, *device, *ordinal, *stream_of, *current, *grad, *next;
   PyCFunction current_c;
   PyObject *current_self;
   long place;                             /* the ordinal's value */
@@ -52,9 +81,9 @@ typedef struct Gridded {
   PyObject *kernel, *grid;
 } Gridded;
 
-enum { N_DTYPE, N_DEV, N_HANDLE, N_GRAD, N_CONTIGUOUS, N_DEVICE, N_POINTER, N_LAUNCH, N_FAIL, NAMES };
+enum { N_DTYPE, N_DEV, N_HANDLE, N_GRAD, N_CONTIGUOUS, N_DEVICE, N_POINTER, N_LAUNCH, N_FAIL, N_EXCHANGE, NAMES };
 static const char *const spelled[NAMES] = {
-  "dtype", "dev", "_handle", "requires_grad", "is_contiguous", "get_device", "data_ptr", "_launch", "_fail",
+  "dtype", "dev", "_handle", "requires_grad", "is_contiguous", "get_device", "data_ptr", "_launch", "_fail", "__dlpack_c_exchange_api__",
 };
 static PyObject *names[NAMES];            /* made when the module is; CPython's own lock guards them */
 static PyObject *gridded_type, *dispatcher_type;
@@ -90,15 +119,56 @@ asked(PyObject *v, int name, unsigned long long *out)
   return x != NULL;
 }
 
+/* The last dimension fastest, with nothing in between, as far as that can be told. */
+static int
+is_contiguous(const DlTensor *t)
+{
+  int64_t dense = 1;
+  int whole = 1;
+  for (int32_t i = t->ndim; t->strides && i-- > 0; dense *= t->shape[i]) {
+    if (t->shape[i] == 0)
+      return 1;
+    whole &= t->shape[i] == 1 || t->strides[i] == dense;
+  }
+  return whole;
+}
+
+static int
+address_exchanged(const Param *p, PyObject *v, unsigned long long *address)
+{
+  DlTensor t;
+  if (p->exchange->look(v, &t) || memcmp(&t.dtype, &p->type, sizeof t.dtype) != 0 || memcmp(&t.device, &p->place, sizeof t.device) != 0)
+    return 0;
+  *address = t.data ? (uintptr_t)t.data + t.byte_offset : 0;
+  return is_contiguous(&t);
+}
+
+static int
+address_asked(const Dispatcher *d, const Param *p, PyObject *v, unsigned long long *address)
+{
+  unsigned long long contiguous, place;
+  return attribute_is(v, N_DTYPE, p->tensor_dtype) && asked(v, N_CONTIGUOUS, &contiguous) && contiguous && asked(v, N_DEVICE, &place) &&
+         (long)place == d->place && asked(v, N_POINTER, address);
+}
+
+/* Autograd, which cannot see a launch, would have to. */
+static int
+is_recorded(const Dispatcher *d, PyObject *v)
+{
+  if (attribute_is(v, N_GRAD, Py_False))
+    return 0;
+  PyObject *on = PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(d->grad, NULL);
+  Py_XDECREF(on);                         /* it is compared, and not looked into */
+  return on != Py_False;
+}
+
 static int
 pack_tensor(const Dispatcher *d, const Param *p, PyObject *v, TilertArg *a)
 {
-  unsigned long long contiguous, place, address;
-  if ((PyObject *)Py_TYPE(v) != p->tensor || !attribute_is(v, N_DTYPE, p->tensor_dtype) || !attribute_is(v, N_GRAD, Py_False))
+  unsigned long long address;
+  if ((PyObject *)Py_TYPE(v) != p->tensor || is_recorded(d, v))
     return 0;
-  if (!asked(v, N_CONTIGUOUS, &contiguous) || !contiguous || !asked(v, N_DEVICE, &place) || (long)place != d->place)
-    return 0;
-  if (!asked(v, N_POINTER, &address))
+  if (!(p->exchange ? address_exchanged(p, v, &address) : address_asked(d, p, v, &address)))
     return 0;
   a->kind = TILERT_ARG_POINTER;
   a->reserved = address ? 0 : TILERT_NO_ELEMENTS;
@@ -156,23 +226,41 @@ extents(PyObject *grid, uint32_t out[3])
   return good;
 }
 
+/* The native stream that torch is using, NULL also with an exception. by: a parameter that was given one of its tensors. */
+static void *
+native_stream(Dispatcher *d, const Param *by)
+{
+  void *native = NULL;
+  if (by->exchange && by->exchange->stream) {
+    if (!by->exchange->stream(by->place.type, by->place.id, &native))
+      return native;
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_RuntimeError, "the table of __dlpack_c_exchange_api__ knows no current stream, and does not say why");
+    return NULL;
+  }
+  PyObject *handle = d->current_c ? d->current_c(d->current_self, d->ordinal) : PyObject_CallFunctionObjArgs(d->current, d->ordinal, NULL);
+  native = handle ? PyLong_AsVoidPtr(handle) : NULL;
+  Py_XDECREF(handle);
+  return native;
+}
+
 /* The stream that torch is using: 0, or -1 with an exception. */
 static int
-torch_stream(Dispatcher *d, TilertStream **out)
+torch_stream(Dispatcher *d, const Param *by, TilertStream **out)
 {
-  PyObject *handle = d->current_c ? d->current_c(d->current_self, d->ordinal) : PyObject_CallFunctionObjArgs(d->current, d->ordinal, NULL);
-  void *native = handle ? PyLong_AsVoidPtr(handle) : NULL;
+  void *native = native_stream(d, by);
   *out = NULL;
   if (native && native != d->native) {
-    TilertStream *s = address_of(d->stream_of, handle);
+    PyObject *handle = PyLong_FromVoidPtr(native);
+    TilertStream *s = handle ? address_of(d->stream_of, handle) : NULL;
     if (s) {
       d->stream = s;
       d->native = native;
     }
+    Py_XDECREF(handle);
   }
   if (native && native == d->native)
     *out = d->stream;
-  Py_XDECREF(handle);
   return !*out && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -183,19 +271,20 @@ launch(Dispatcher *d, PyObject *grid, PyObject *const *args, size_t n)
   TilertArg packed[TILERT_MAX_PARAMS];
   TilertStream *stream = NULL;
   uint32_t shape[3];
-  int tensors = 0, way = 1, status;
+  const Param *torch = NULL;               /* a parameter that is given a tensor of torch's */
+  int way = 1, status;
   const int own = !grid || grid == Py_None;
   if (!d->params || n != d->nparams || (!own && !extents(grid, shape)))
     return 0;
   for (size_t i = 0; i < n && way; i++) {
     way = pack(d, &d->params[i], args[i], &packed[i]);
-    tensors |= way == 2;
+    torch = way == 2 ? &d->params[i] : torch;
   }
   if (!way || PyErr_Occurred()) {
     PyErr_Clear();                        /* _launch meets it again, and says it */
     return 0;
   }
-  if (tensors && torch_stream(d, &stream))
+  if (torch && torch_stream(d, torch, &stream))
     return -1;
   TilertError err;
   Py_BEGIN_ALLOW_THREADS
@@ -392,20 +481,50 @@ replace(PyObject **at, PyObject *with)
   Py_XDECREF(before);
 }
 
+/* The table of a class of tensors, as far as it is one that is known here; NULL, without an exception, if there is none. */
+static const DlExchange *
+exchange_of(PyTypeObject *type)
+{
+  PyObject *capsule = PyObject_GetAttr((PyObject *)type, names[N_EXCHANGE]);
+  const DlExchange *x = capsule ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+  PyErr_Clear();
+  while (x && x->major > DLPACK_MAJOR)
+    x = x->older;
+  Py_XDECREF(capsule);                    /* the class keeps it */
+  return x && x->major == DLPACK_MAJOR && x->look ? x : NULL;
+}
+
+/* A tensor that was right, so others of its class, type and device are. */
 static PyObject *
 dispatcher_learn(PyObject *self, PyObject *args)
 {
   Dispatcher *d = (Dispatcher *)self;
   Py_ssize_t i;
-  PyObject *type, *dtype, *current;
-  if (!PyArg_ParseTuple(args, "nOOO", &i, &type, &dtype, &current))
+  PyObject *v, *current, *grad;
+  if (!PyArg_ParseTuple(args, "nOOO", &i, &v, &current, &grad))
     return NULL;
   if (!d->params || i < 0 || (size_t)i >= d->nparams || d->params[i].kind != POINTER)
     Py_RETURN_NONE;
+  Param *p = &d->params[i];
+  DlTensor t;
+  PyObject *dtype = PyObject_GetAttr(v, names[N_DTYPE]);
+  if (!dtype)
+    return NULL;
+  replace(&p->tensor, NULL);              /* what follows is of another class */
   replace(&d->current, current);
   d->current_c = function_of_c(current, &d->current_self);
-  replace(&d->params[i].tensor_dtype, dtype);
-  replace(&d->params[i].tensor, type);
+  replace(&d->grad, grad);
+  p->exchange = exchange_of(Py_TYPE(v));
+  if (p->exchange && p->exchange->look(v, &t)) {
+    PyErr_Clear();
+    p->exchange = NULL;
+  } else if (p->exchange) {
+    p->place = t.device;
+    p->type = t.dtype;
+  }
+  replace(&p->tensor_dtype, dtype);
+  replace(&p->tensor, (PyObject *)Py_TYPE(v));
+  Py_DECREF(dtype);
   Py_RETURN_NONE;
 }
 
@@ -439,6 +558,7 @@ dispatcher_traverse(PyObject *self, visitproc visit, void *arg)
   Py_VISIT(d->device);
   Py_VISIT(d->stream_of);
   Py_VISIT(d->current);
+  Py_VISIT(d->grad);
   Py_VISIT(d->next);
   return 0;
 }
@@ -458,7 +578,7 @@ dispatcher_dealloc(PyObject *self)
   PyObject_GC_UnTrack(self);
   free_params(d->params, d->nparams);
   Py_XDECREF(d->array), Py_XDECREF(d->device), Py_XDECREF(d->ordinal), Py_XDECREF(d->stream_of);
-  Py_XDECREF(d->current), Py_XDECREF(d->next);
+  Py_XDECREF(d->current), Py_XDECREF(d->grad), Py_XDECREF(d->next);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }

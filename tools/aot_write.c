@@ -378,18 +378,6 @@ put_forms(Writer *w, const AotFunction *fn)
   free(c);
 }
 
-static uint64_t
-needed(const AotFunction *fn)
-{
-  uint64_t bits = 0;
-  for (uint32_t a = 0; a < fn->nargs; a++) {
-    const TilertParam *p = arg_param(fn, a);
-    bool place = p->kind == TILERT_PARAM_POINTER || p->kind == TILERT_PARAM_TENSOR;
-    bits |= (uint64_t)(place && !(fn->nullable >> a & 1)) << a;
-  }
-  return bits;
-}
-
 static void
 put_kernel(Writer *w, const AotFunction *fn)
 {
@@ -398,8 +386,8 @@ put_kernel(Writer *w, const AotFunction *fn)
   for (uint32_t a = 0; a < fn->nargs; a++)
     out(w, "\"%s\", ", arg_param(fn, a)->name);
   out(w, "NULL};\nstatic void *%s_state;\n", fn->name);
-  out(w, "static const TilertAotKernel %s_kernel = {%d, %" PRIu32 ", %zu, 0, \"%s\", %s_args, UINT64_C(%" PRIu64 "), %s_forms, "
-      "&%s_state};\n\n", fn->name, 1, fn->nargs, fn->nforms, fn->name, fn->name, needed(fn), fn->name, fn->name);
+  out(w, "static const TilertAotKernel %s_kernel = {%d, %" PRIu32 ", %zu, 0, \"%s\", %s_args, 0, %s_forms, &%s_state};\n\n", fn->name, 1,
+      fn->nargs, fn->nforms, fn->name, fn->name, fn->name, fn->name);
 }
 
 /* The tensor that a launch takes, in a variable of its own. */

@@ -1,5 +1,6 @@
 """Launches that are not bound, over the fake driver: the short way in C (tools/_dispatch.c) launches what the long way in Python does, goes wherever
 it can, and leaves to the long way what it does not know. Run with the fake libcuda.so.1 first on LD_LIBRARY_PATH."""
+import ctypes as C
 import gc
 import random
 import sys
@@ -35,6 +36,69 @@ class Ways:
 
     def __exit__(self, *_):
         pass
+
+
+class Type(C.Structure):
+    _fields_ = [("code", C.c_uint8), ("bits", C.c_uint8), ("lanes", C.c_uint16)]
+
+
+class Tensor(C.Structure):
+    _fields_ = [("data", C.c_void_p), ("device", C.c_int32 * 2), ("ndim", C.c_int32), ("dtype", Type), ("shape", C.POINTER(C.c_int64)),
+                ("strides", C.POINTER(C.c_int64)), ("byte_offset", C.c_uint64)]
+
+
+LOOK = C.PYFUNCTYPE(C.c_int, C.py_object, C.POINTER(Tensor))
+STREAM = C.PYFUNCTYPE(C.c_int, C.c_int32, C.c_int32, C.POINTER(C.c_void_p))
+
+
+class Api(C.Structure):
+    """DLPackExchangeAPI."""
+
+
+Api._fields_ = [("version", C.c_uint32 * 2), ("older", C.POINTER(Api)), ("others", C.c_void_p * 3), ("look", LOOK), ("stream", STREAM)]
+
+
+class Exchanged(FakeTensor):
+    """A tensor of a class that has the table: .offset is of its bytes, .odd_strides are those that it says."""
+    asked, current, offset, odd_strides, refuses = 0, 0, 0, None, False
+
+    def data_ptr(self):
+        Exchanged.asked += 1
+        return super().data_ptr() if self.a.size else 0
+
+
+@LOOK
+def look(v, out):
+    if v.refuses:
+        return -1
+    t, a = out.contents, v.a
+    v.shape_, v.strides_ = (C.c_int64 * a.ndim)(*a.shape), (C.c_int64 * a.ndim)(*(v.odd_strides or v.stride()))
+    t.data, t.ndim, t.byte_offset = FakeTensor.data_ptr(v) if a.size else None, a.ndim, v.offset
+    t.device[:], t.dtype = (2, v.ordinal), Type({"f": 2, "i": 0}[a.dtype.kind], 8 * a.itemsize, 1)
+    t.shape, t.strides = v.shape_, v.strides_
+    return 0
+
+
+@STREAM
+def stream(kind, ordinal, out):
+    if Exchanged.current < 0 or (kind, ordinal) != (2, 0):
+        return -1
+    out[0] = Exchanged.current
+    return 0
+
+
+KEPT = []                                                      # what capsules point to
+
+
+def exchange_api(major=1, older=None, look=look):
+    return Api((major, 3), C.pointer(older) if older else None, (C.c_void_p * 3)(), look or LOOK(), stream)
+
+
+def capsule(api):
+    KEPT.append(api)
+    new = C.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = C.py_object, (C.c_void_p, C.c_char_p, C.c_void_p)
+    return new(C.addressof(api), b"dlpack_exchange_api", None)
 
 
 class Dispatch(unittest.TestCase):
@@ -164,6 +228,66 @@ class Dispatch(unittest.TestCase):
         k = kernel(self.dev, AXPY)
         with self.assertRaises(TypeError):
             k[3](2, x, y, 300)
+
+    def test_recorded(self):
+        """A tensor that requires grad goes while autograd does not record, and by the short way."""
+        x = FakeTensor(np.zeros(300, np.float32), ordinal=0, requires_grad=True)
+        with self.assertRaisesRegex(ValueError, "requires grad"):
+            self.k[3](2, x, self.y, 300)
+        self.torch.grad = False
+        with self.ways as w:
+            for _ in range(3):
+                self.k[3](2, x, self.y, 300)
+            self.assertEqual(w.long, 1)
+        self.torch.grad = True
+        with self.assertRaisesRegex(ValueError, "requires grad"):
+            self.k[3](2, x, self.y, 300)
+
+    def test_exchanged(self):
+        """Tensors whose class has the table of DLPack are asked by it alone, but for requires_grad."""
+        t = lambda *shape, dtype=np.float32, **more: Exchanged(np.zeros(shape, dtype), ordinal=0, **more)
+        for api in (exchange_api(), exchange_api(major=2, older=exchange_api())):
+            Exchanged.__dlpack_c_exchange_api__ = capsule(api)
+            k, x, y = kernel(self.dev, AXPY), t(300), t(2, 1, 150)
+            y.odd_strides = (150, 7777, 1)                     # of a dimension with one index no stride matters
+            with Ways(k) as w:
+                k[3](2, x, y, 300)
+                self.assertEqual(w.long, 1)
+                w.long = Exchanged.asked = 0
+                for current in (0, 0x3330, 0x4440, 0x3330, 0):
+                    Exchanged.current = current
+                    for offset in (0, 64):
+                        x.offset = offset
+                        k[3](2, x, y, 300)
+                        self.assertEqual((fake.launch.stream, given(1, 8)), (current or None, (x.data_ptr() + offset).to_bytes(8, "little")))
+                self.assertEqual((w.long, Exchanged.asked), (0, 10))       # by this test alone
+                k[3](2, t(0), y, 0)
+                self.assertEqual((w.long, given(1, 8)), (0, bytes(8)))
+                wrong = t(300)
+                wrong.ordinal, wrong.device = 1, "cuda:1"
+                for broken, words in ((t(300, requires_grad=True), "requires grad"), (Exchanged(np.zeros((300, 2), np.float32)[:, 0], ordinal=0), "contiguous"),
+                                      (wrong, "cuda:1"), (t(300, dtype=np.float64), "f64"), (t(300, dtype=np.int32), "i32")):
+                    with self.assertRaisesRegex((TypeError, ValueError), words):
+                        k[3](2, broken, y, 300)
+                w.long, x.refuses = 0, True                    # no error: the long way is gone
+                k[3](2, x, y, 300)
+                self.assertEqual(w.long, 1)
+                x.refuses, Exchanged.current = False, -1
+                with self.assertRaisesRegex(RuntimeError, "no current stream"):
+                    k[3](2, x, y, 300)
+                Exchanged.current = 0
+
+    def test_not_exchanged(self):
+        """What is no table that is known here is left alone."""
+        for api in (exchange_api(major=2), exchange_api(look=None), 5, None):
+            Exchanged.__dlpack_c_exchange_api__ = capsule(api) if isinstance(api, Api) else api
+            k, x = kernel(self.dev, AXPY), Exchanged(np.zeros(300, np.float32), ordinal=0)
+            for _ in range(2):
+                k[3](2, x, self.y, 300)
+            asked = Exchanged.asked
+            with Ways(k) as w:
+                k[3](2, x, self.y, 300)
+            self.assertEqual((w.long, Exchanged.asked), (0, asked + 1))
 
     def test_errors(self):
         fake.launch_result = 1

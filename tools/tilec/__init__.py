@@ -1734,10 +1734,10 @@ class Kernel(_Dispatcher):
 
     def _teach(self, args):
         """Tell the short way what tensors were right."""
-        current = _torch_current()
+        current, grad = _torch_current(), sys.modules["torch"].is_grad_enabled
         for i, (p, v) in enumerate(zip(self.args, args)):
             if p.pointer and _kind(v) == _TENSOR and type(v) is not Borrowed:
-                self._learn(i, type(v), v.dtype, current)
+                self._learn(i, v, current, grad)
 
     def bind(self, grid: Any = None, *args: Any, pdl: bool = False, **named: Any) -> Call:
         """A Call: this launch, checked and prepared, as often as wanted. In host memory it costs copies each time."""
