@@ -38,7 +38,7 @@ static int
 launch_after_norm(Session *s, const Linear *l, const TilertBuffer *gain, TilertBuffer *y, bool gates, size_t first, int32_t M, TilertError *err)
 {
   int32_t half = l->rows / 2;
-  bool at_once = M == 1 && (!gates || linear_takes_gates(l)), norms = at_once && !first && linear_takes_norm(l);
+  bool at_once = M == 1 && (!gates || linear_takes_gates(l)), norms = at_once && !first && linear_takes_norm(s->gpu, l);
   uint32_t grid[3] = {(uint32_t)blocks((uint64_t)half, GATED_BLOCK), (uint32_t)M, 1};
   int status = norms ? 0 : launch_norm(s, first, gain, M, err);
   if (!status && at_once)

@@ -384,14 +384,18 @@ typedef int ProductGrouped(TilertStream *, const tile_f16 *, const uint32_t *, c
 typedef int WidenGrouped(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, tile_f16 *, int32_t, int32_t, TilertError *);
 typedef int EmbedGrouped(TilertStream *, const uint32_t *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t,
                          TilertError *);
-/* matvec: for the simulator; for a GPU, of few rows, of many. gated: for the simulator, for a GPU. */
-enum { MANY_ROWS = 16384 };
-#define GROUPED(form) {{matvec_grouped_##form##_GATEDfalse, matvec_spans_##form##_GATEDfalse_BN2, matvec_spans_##form##_GATEDfalse_BN4}, \
-                       {matvec_grouped_##form##_GATEDtrue, matvec_spans_##form##_GATEDtrue_BN4}, product_grouped_##form, \
-                       widen_grouped_##form, embed_grouped_##form}
-static const struct { MatvecGrouped *matvec[3]; MatvecGated *gated[2]; ProductGrouped *product; WidenGrouped *widen; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
+#define GROUPED(form) {matvec_grouped_##form##_GATEDfalse, matvec_grouped_##form##_GATEDtrue, product_grouped_##form, widen_grouped_##form, embed_grouped_##form}
+static const struct { MatvecGrouped *matvec; MatvecGated *gated; ProductGrouped *product; WidenGrouped *widen; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
   [FORM_U4] = GROUPED(Wu4_GROUP32_MINtrue), [FORM_I8] = GROUPED(Wi8_GROUP32_MINfalse), [FORM_I8_16] = GROUPED(Wi8_GROUP16_MINfalse)};
 #undef GROUPED
+
+/* Whether a GPU's kernel for one token has room for what the matrix is multiplied by. */
+static bool
+by_runs(const Gpu *g, const Matrix *m)
+{
+  enum { ROOM = 28672 };                                /* as kernels.tile has it */
+  return g->wide && m->cols <= ROOM;
+}
 
 /* One matrix of p's, whose rows of y these are. */
 static int
@@ -403,8 +407,7 @@ matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Ti
   bool gated = p->gated != NULL;
   int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
 #define CALL(kernel) kernel(s, h, x, gain, w, scales, y, a, rows, cols, p->add, p->eps, err)
-#define WIDE(kernel) (g->wide ? CALL(kernel##_WIDEtrue) : CALL(kernel##_WIDEfalse))
-#define DENSE(kernel) (gated ? WIDE(kernel##_NORMtrue_GATEDtrue) : p->gain ? WIDE(kernel##_NORMtrue_GATEDfalse) : WIDE(kernel##_NORMfalse_GATEDfalse))
+#define DENSE(kernel) (gated ? CALL(kernel##_NORMtrue_GATEDtrue) : gain ? CALL(kernel##_NORMtrue_GATEDfalse) : CALL(kernel##_NORMfalse_GATEDfalse))
   if (m->form == FORM_DENSE)
     return DENSE(matvec_dense_Wf16_BLOCKSfalse);
   if (m->form == FORM_F8)
@@ -412,18 +415,40 @@ matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Ti
   if (m->form == FORM_F8_BLOCKS)
     return DENSE(matvec_dense_Wf8e4m3_BLOCKStrue);
 #undef DENSE
-#undef WIDE
 #undef CALL
   if (gated)
-    return grouped[m->form].gated[g->wide](s, h, w, scales, mins, y, a, rows, cols, p->add, err);
-  return grouped[m->form].matvec[g->wide ? 1 + (m->rows >= MANY_ROWS) : 0](s, h, w, scales, mins, y, a, rows, cols, p->add, err);
+    return grouped[m->form].gated(s, h, w, scales, mins, y, a, rows, cols, p->add, err);
+  return grouped[m->form].matvec(s, h, w, scales, mins, y, a, rows, cols, p->add, err);
+}
+
+/* The same on a GPU. */
+static int
+runs_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, TilertError *err)
+{
+  TilertStream *s = g->stream;
+  void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins), *h = gpu_at(p->h);
+  void *x = gpu_at(p->x), *gain = gpu_at(p->gain), *a = gpu_at(p->gated);
+  bool gated = p->gated != NULL;
+  int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
+#define CALL(kernel) kernel(s, h, x, gain, w, scales, mins, y, a, rows, cols, p->add, p->eps, err)
+#define RUNS(kernel) (gated ? CALL(kernel##_NORMtrue_GATEDtrue) : gain ? CALL(kernel##_NORMtrue_GATEDfalse) : CALL(kernel##_NORMfalse_GATEDfalse))
+  switch (m->form) {
+  case FORM_DENSE: return RUNS(matvec_runs_Wf16_BLOCKSfalse);
+  case FORM_F8: return RUNS(matvec_runs_Wf8e4m3_BLOCKSfalse);
+  case FORM_F8_BLOCKS: return RUNS(matvec_runs_Wf8e4m3_BLOCKStrue);
+  case FORM_U4: return RUNS(matvec_runs_Wu32_Sf16_Qu4_GROUP32_MINtrue);
+  case FORM_I8: return RUNS(matvec_runs_Wu32_Sf16_Qi8_GROUP32_MINfalse);
+  default: return RUNS(matvec_runs_Wu32_Sf16_Qi8_GROUP16_MINfalse);
+  }
+#undef RUNS
+#undef CALL
 }
 
 bool
-linear_takes_norm(const Linear *l)
+linear_takes_norm(const Gpu *g, const Linear *l)
 {
   for (int i = 0; i < l->count; i++)
-    if (form_infos[l->part[i].form].group)
+    if (form_infos[l->part[i].form].group && !by_runs(g, &l->part[i]))
       return false;
   return true;
 }
@@ -440,7 +465,7 @@ token_launch(const Gpu *g, const Linear *l, const TokenProduct *p, TilertError *
   float *y = gpu_at(p->y);
   int status = 0;
   for (int i = 0; i < l->count && !status; i++) {
-    status = matvec_launch(g, &l->part[i], p, y, err);
+    status = (by_runs(g, &l->part[i]) ? runs_launch : matvec_launch)(g, &l->part[i], p, y, err);
     y = y ? y + l->part[i].rows : NULL;
   }
   return status;

@@ -42,8 +42,8 @@ int gates_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *g
  * silu(gate) * other goes there in f16, instead of y. */
 typedef struct TokenProduct { const TilertBuffer *h, *x, *gain; float eps; TilertBuffer *y, *gated; bool add; } TokenProduct;
 int token_launch(const Gpu *g, const Linear *l, const TokenProduct *p, TilertError *err);
-/* What token_launch takes: a norm only with dense weights, gates only where all rows are one matrix. */
-bool linear_takes_norm(const Linear *l);
+/* What token_launch takes: a norm on a GPU or with dense weights, gates only where all rows are one matrix. */
+bool linear_takes_norm(const Gpu *g, const Linear *l);
 bool linear_takes_gates(const Linear *l);
 /* Bytes of its rows, which lie one behind the other in m->w. */
 size_t matrix_bytes(const Matrix *m);
