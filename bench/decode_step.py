@@ -30,9 +30,10 @@ class Matrix:
 
 
 class Step:
-    """What launches work on, and the launches."""
+    """What launches work on, and the launches; tune: settings of products."""
 
-    def __init__(self):
+    def __init__(self, **tune):
+        self.tune = tune
         half = torch.float16
         self.x, self.gain, self.h, self.qkv, self.y = zeros(DIM), torch.ones(DIM, device=D), zeros(DIM, dtype=half), zeros(QKV), zeros(VOCABULARY)
         self.q, self.a = zeros(HEADS * HEAD, dtype=half), zeros(max(HIDDEN, HEADS * HEAD), dtype=half)
@@ -47,24 +48,22 @@ class Step:
 
     def product(self, m, h, y, norm=False, gates=False, add=False):
         rows, flag = m.rows // 2 if gates else m.rows, lambda b: str(b).lower()
-        if m.form == "u4":
-            k = kernel(FILE, "matvec_spans", W="u4", GROUP=32, MIN="true", GATED=flag(gates), BN=4 if gates or m.rows >= 16384 else 2)
-            return k.bind(None, h, m.w, *m.more, y, self.a, rows, m.cols, int(add), pdl="auto")
-        k = kernel(FILE, "matvec_dense", W="f8e4m3" if m.form == "f8" else "f16", NORM=flag(norm), GATED=flag(gates), WIDE="true")
-        return k.bind(None, h, self.x, self.gain, m.w, m.more[0] if m.more else None, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
+        what = dict(NORM=flag(norm), GATED=flag(gates)) | (dict(W="u32", Q="u4", S="f16", GROUP=32, MIN="true") if m.form == "u4" else
+                                                           dict(W="f8e4m3" if m.form == "f8" else "f16")) | self.tune
+        scales, mins = (m.more + [None, None])[:2]
+        return kernel(FILE, "matvec_runs", **what).bind(None, h, self.x, self.gain, m.w, scales, mins, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
 
     def turn(self, layer, o=None):
         size = 0 if o is None else min(o.w.nbytes, 32 << 20)
         return kernel(FILE, "turn").bind((1, HEADS + 2 * KV + size // 16384, 1), self.qkv, self.cos, self.sin, self.position, self.table, self.q,
-                                         *self.caches[layer], HEADS, KV, HEAD, 1, HEAD // 2, o.w if size else self.q, size, pdl="auto")
+                                         *self.caches[layer], HEADS, KV, HEAD, 1, HEAD // 2, (o.w if size else self.q).view(torch.uint8), size, pdl="auto")
 
     def attend(self, layer):
         return kernel(FILE, "attend", HEAD=HEAD).bind((1, KV, SPLITS), self.q, *self.caches[layer], self.position, self.table, self.part, self.lse, self.ended,
                                                       self.a, 1, HEADS, KV, HEAD, HEAD**-0.5, pdl="auto")
 
     def layer(self, i, qkv, o, gate_up, down):
-        first = [] if qkv.form != "u4" else [self.norm(i)]
-        return [*first, self.product(qkv, self.h, self.qkv, norm=True), self.turn(i, o), self.attend(i), self.product(o, self.a, self.x, add=True), *first,
+        return [self.product(qkv, self.h, self.qkv, norm=True), self.turn(i, o), self.attend(i), self.product(o, self.a, self.x, add=True),
                 self.product(gate_up, self.h, self.y, norm=True, gates=True), self.product(down, self.a, self.x, add=True)]
 
 
@@ -88,6 +87,10 @@ def decode_step():
               "gate_up": lambda m: s.product(m, s.h, s.y, norm=True, gates=True), "down": lambda m: s.product(m, s.a, s.x, add=True)}
         for name, launch in of.items():
             timed(f"{form} {name}", [launch(layer[name]) for layer in layers], layers[0][name].bytes)
-        timed(f"{form} layer", [call for i, layer in enumerate(layers) for call in s.layer(i, **layer)], sum(m.bytes for m in layers[0].values()))
+        all_bytes = sum(m.bytes for m in layers[0].values())
+        timed(f"{form} layer", [call for i, layer in enumerate(layers) for call in s.layer(i, **layer)], all_bytes)
+        for tune in full([dict(AT_ONCE=n, EACH=each, warps=w) for n in (2, 4) for each, w in ((2, 8), (3, 8), (4, 4), (6, 4))], [dict(AT_ONCE=4)]):
+            other = Step(**tune)
+            timed(f"{form} layer {tune}", [call for i, layer in enumerate(layers) for call in other.layer(i, **layer)], all_bytes)
         del layers
         empty_cache()
