@@ -1619,10 +1619,10 @@ def products_mixed():
             stays = [(*h, pair) for pair in (2, 1) for h in stays]
             loop = lambda BM, n: kernel("matmul_w4_wgmma.tile", "matmul_w4_loop", W=W, ZEROS=flag(zeros), BM=BM, STAGES=n).bind(
                 tilec.cdiv(M, BM) * tilec.cdiv(N, 128), x, p, o, c)
-            few = lambda warps, n, rows, S: kernel("matvec.tile", "matvec", T=T, W=W, ZEROS=flag(zeros), BM=1 << (M - 1).bit_length(), warps=warps, AT_ONCE=n,
-                                                   ROWS=rows, SPLIT=S).bind(None, x, p, o, t, c, M, N, K, o.shape[2])
-            fews = [(warps, n, rows, S) for rows, S in ((16, 1), (32, 1), (32, 2), (64, 1), (64, 2)) for warps in (4, 8, 16) for n in (1, 2, 4)
-                    if rows * n <= 64 and (M > 1 or rows < 64)]
+            few = lambda warps, n, rows, S, held: kernel("matvec.tile", "matvec", T=T, W=W, ZEROS=flag(zeros), BM=1 << (M - 1).bit_length(), warps=warps,
+                                                         AT_ONCE=n, ROWS=rows, SPLIT=S, HELD=held).bind(None, x, p, o, t, c, M, N, K, o.shape[2])
+            fews = [(warps, n, rows, S, held) for rows, S in ((16, 1), (32, 1), (32, 2), (64, 1), (64, 2)) for warps in (4, 8, 16) for n in (1, 2, 4)
+                    for held in (0, K) if rows * n <= 64 and (M > 1 or rows < 64) and 2 * M * held <= 98304 * S]
             ours = {h: (lambda h=h: stay(*h)) for h in stays} if many else {("split", *h): (lambda h=h: split(*h)) for h in space}
             ours |= {("matvec", *h): (lambda h=h: few(*h)) for h in fews} if M <= 16 else {}
             found_by = {"found": {h: (lambda h=h: loop(*h)) for h in ((256, 4), (256, 5), (128, 5))}} if many and wide else {}
