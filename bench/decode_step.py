@@ -53,17 +53,14 @@ class Step:
         scales, mins = (m.more + [None, None])[:2]
         return kernel(FILE, "matvec_runs", **what).bind(None, h, self.x, self.gain, m.w, scales, mins, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
 
-    def turn(self, layer, o=None):
+    def attend(self, layer, o=None):
         size = 0 if o is None else min(o.w.nbytes, 32 << 20)
-        return kernel(FILE, "turn").bind((1, HEADS + 2 * KV + size // 16384, 1), self.qkv, self.cos, self.sin, self.position, self.table, self.q,
-                                         *self.caches[layer], HEADS, KV, HEAD, 1, HEAD // 2, (o.w if size else self.q).view(torch.uint8), size, pdl="auto")
-
-    def attend(self, layer):
-        return kernel(FILE, "attend", HEAD=HEAD).bind((1, KV, SPLITS), self.q, *self.caches[layer], self.position, self.table, self.part, self.lse, self.ended,
-                                                      self.a, 1, HEADS, KV, HEAD, HEAD**-0.5, pdl="auto")
+        return kernel(FILE, "attend_one", HEAD=HEAD).bind((KV, SPLITS + -(size // 65536 // -KV), 1), self.qkv, self.cos, self.sin, *self.caches[layer],
+                                                          self.position, self.table, self.part, self.lse, self.ended, self.a, HEADS, KV, HEAD, HEAD**-0.5, 1,
+                                                          HEAD // 2, SPLITS, (o.w if size else self.q).view(torch.uint8), size, pdl="auto")
 
     def layer(self, i, qkv, o, gate_up, down):
-        return [self.product(qkv, self.h, self.qkv, norm=True), self.turn(i, o), self.attend(i), self.product(o, self.a, self.x, add=True),
+        return [self.product(qkv, self.h, self.qkv, norm=True), self.attend(i, o), self.product(o, self.a, self.x, add=True),
                 self.product(gate_up, self.h, self.y, norm=True, gates=True), self.product(down, self.a, self.x, add=True)]
 
 
@@ -79,7 +76,7 @@ def timed(case, calls, bytes_=0):
 def decode_step():
     shapes = {"qkv": (QKV, DIM), "o": (DIM, HEADS * HEAD), "gate_up": (2 * HIDDEN, DIM), "down": (DIM, HIDDEN)}
     s = Step()
-    for name in ("norm", "turn", "attend"):
+    for name in ("norm", "attend"):
         timed(name, [getattr(s, name)(i) for i in range(LAYERS)])
     for form in ("f16", "f8", "u4"):
         layers = [{name: Matrix(form, *shape) for name, shape in shapes.items()} for _ in range(LAYERS)]

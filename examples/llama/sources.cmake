@@ -1,5 +1,5 @@
 # What of kernels.tile is compiled: the forms that weights are held in (weights.h), and heads of up to so many numbers.
-set(LLAMA_CONFIGS attend:HEAD=64 attend:HEAD=128 attend:HEAD=256 best_of:K=1 best_of:K=64 norm:BLOCK=1024 norm:BLOCK=4096)
+set(LLAMA_CONFIGS attend:HEAD=64 attend:HEAD=128 attend:HEAD=256 attend_one:HEAD=64 attend_one:HEAD=128 attend_one:HEAD=256 best_of:K=1 best_of:K=64 norm:BLOCK=1024 norm:BLOCK=4096)
 # A prompt's pieces on a GPU: blocks of keys for products of warpgroups, and for devices without these.
 list(APPEND LLAMA_CONFIGS attend_piece:HEAD=64,BN=128 attend_piece:HEAD=128,BN=128 attend_piece:HEAD=256,BN=32)
 list(APPEND LLAMA_CONFIGS attend_piece:HEAD=64,BN=64 attend_piece:HEAD=128,BN=32 attend_piece:HEAD=256,BN=16)

@@ -4,12 +4,15 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 16, BRING_PART = 16384 };  /* as kernels.tile has them */
+enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 16, BRING_PART = 65536 };  /* as kernels.tile has them */
 enum { BRING_MOST = 32 << 20 };         /* bytes that the L2 cache keeps beside what attention reads */
 
 typedef int Attend(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *,
                    float *, int32_t *, tile_f16 *, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
 static Attend *const attend_of[] = {attend_HEAD64, attend_HEAD128, attend_HEAD256};
+typedef int AttendOne(TilertStream *, const uint32_t *, float *, float *, float *, tile_f16 *, tile_f16 *, int32_t *, int32_t *, float *, float *, int32_t *,
+                      tile_f16 *, int32_t, int32_t, int32_t, float, int32_t, int32_t, int32_t, uint8_t *, int64_t, TilertError *);
+static AttendOne *const attend_one_of[] = {attend_one_HEAD64, attend_one_HEAD128, attend_one_HEAD256};
 typedef int AttendPiece(TilertStream *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, tile_f16 *, int32_t,
                         int32_t, int32_t, int32_t, float, TilertError *);
 /* [products of warpgroups] */
@@ -51,27 +54,47 @@ launch_after_norm(Session *s, const Linear *l, const TilertBuffer *gain, TilertB
   return status || !gates ? status : gated(s->gpu->stream, grid, gpu_at(y), gpu_at(s->a), half, err);
 }
 
+static size_t
+head_kind(const Config *c)
+{
+  return c->head_dim <= 64 ? 0 : c->head_dim <= 128 ? 1 : 2;
+}
+
+/* Of one token, which the launch brings into the cache, too. */
+static int
+launch_attention_one(Session *s, uint64_t layer, TilertError *err)
+{
+  const Config *c = &s->model->config;
+  const Matrix *next = &s->model->layers[layer].o.part[0];
+  size_t brought = s->gpu->wide ? matrix_bytes(next) : 0;
+  brought = brought < BRING_MOST ? brought : BRING_MOST;
+  int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim;
+  uint32_t grid[3] = {(uint32_t)kv_heads, (uint32_t)s->splits + (uint32_t)blocks(brought / BRING_PART, (uint64_t)kv_heads), 1};
+  return attend_one_of[head_kind(c)](s->gpu->stream, grid, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->keys[layer]),
+                                     gpu_at(s->values[layer]), gpu_at(s->position), gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended),
+                                     gpu_at(s->a), heads, kv_heads, d, (float)(1 / sqrt((double)d)), c->neighbours ? 2 : 1, c->neighbours ? 1 : d / 2,
+                                     s->splits, gpu_at(next->w), (int64_t)brought, err);
+}
+
 static int
 launch_attention(Session *s, uint64_t layer, int32_t M, TilertError *err)
 {
-  const Matrix *next = &s->model->layers[layer].o.part[0];
-  size_t brought = M == 1 && s->gpu->wide ? matrix_bytes(next) : 0;
-  brought = brought < BRING_MOST ? brought : BRING_MOST;
   const Config *c = &s->model->config;
-  int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim, splits = M == 1 ? s->splits : 1;
-  size_t kind = c->head_dim <= 64 ? 0 : c->head_dim <= 128 ? 1 : 2;
+  int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim;
   uint64_t rows = ATTEND_ROWS / (c->heads / c->kv_heads);
-  uint32_t turned[3] = {(uint32_t)M, (uint32_t)(heads + 2 * kv_heads) + (uint32_t)(brought / BRING_PART), 1};
-  uint32_t seen[3] = {(uint32_t)blocks((uint64_t)M, rows), (uint32_t)kv_heads, (uint32_t)splits};
+  uint32_t turned[3] = {(uint32_t)M, (uint32_t)(heads + 2 * kv_heads), 1}, seen[3] = {(uint32_t)blocks((uint64_t)M, rows), (uint32_t)kv_heads, 1};
+  if (M == 1)
+    return launch_attention_one(s, layer, err);
   int status = turn(s->gpu->stream, turned, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->position), gpu_at(s->table),
                     gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), heads, kv_heads, d, c->neighbours ? 2 : 1,
-                    c->neighbours ? 1 : d / 2, gpu_at(next->w), (int64_t)brought, err);
+                    c->neighbours ? 1 : d / 2, err);
   if (!status && s->gpu->wide && M >= MANY_TOKENS)
-    return attend_piece_of[s->gpu->warpgroups][kind](s->gpu->stream, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
-                                                     gpu_at(s->table), gpu_at(s->a), M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
-  return status ? status : attend_of[kind](s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), gpu_at(s->position),
-                                           gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->a), M, heads, kv_heads, d,
-                                           (float)(1 / sqrt((double)d)), err);
+    return attend_piece_of[s->gpu->warpgroups][head_kind(c)](s->gpu->stream, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]),
+                                                             gpu_at(s->position), gpu_at(s->table), gpu_at(s->a), M, heads, kv_heads, d,
+                                                             (float)(1 / sqrt((double)d)), err);
+  return status ? status : attend_of[head_kind(c)](s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]),
+                                                   gpu_at(s->position), gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->a),
+                                                   M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
 }
 
 static int
