@@ -41,57 +41,58 @@ jit_address_of(const TilertArg *a)
 }
 
 static int
-has_address(const TilertArg *a)
+has_address(uint32_t kind)
 {
-  return a->kind == TILERT_ARG_POINTER || a->kind == TILERT_ARG_BUFFER || a->kind == TILERT_ARG_TENSOR;
+  return kind == TILERT_ARG_POINTER || kind == TILERT_ARG_BUFFER || kind == TILERT_ARG_TENSOR;
 }
 
 Pattern
 jit_pattern_of(const TilejitKernel *k, const TilertArg *args, size_t n)
 {
-  const uint64_t aligned = k->integers | k->pointers;
+  const uint64_t pointers = k->pointers | k->nullable;
   Pattern p = {0};
   for (size_t i = 0; i < n; i++) {
+    const TilertArg *a = &args[i];
     const uint64_t bit = UINT64_C(1) << i;
-    const int integer = args[i].kind == TILERT_ARG_INT && k->integers & bit;
-    const int pointer = has_address(&args[i]) && (k->pointers | k->nullable) & bit;
-    if (!integer && !pointer)
-      continue;
-    uint64_t value = pointer ? jit_address_of(&args[i]) : (uint64_t)args[i].u.i;
-    p.equal_1 |= integer && value == 1 ? bit & k->ones : 0;
-    const int twos = __builtin_ctzll(value | UINT64_C(1) << DIVISORS);
-    if (integer ? twos > 0 : twos == DIVISORS)
-      p.divisible[twos - 1] |= bit & aligned;
-    p.null |= pointer && value == 0 ? bit & k->nullable : 0;
+    if (a->kind == TILERT_ARG_INT && k->integers & bit) {
+      const int twos = __builtin_ctzll((uint64_t)a->u.i | UINT64_C(1) << DIVISORS);
+      p.equal_1 |= a->u.i == 1 ? bit & k->ones : 0;
+      if (twos)
+        p.divisible[twos - 1] |= bit;
+    } else if (pointers & bit && has_address(a->kind)) {
+      const uint64_t address = a->kind == TILERT_ARG_POINTER ? a->u.pointer : jit_address_of(a);
+      if (address % (1 << DIVISORS) == 0)
+        p.divisible[DIVISORS - 1] |= bit & k->pointers;
+      p.null |= address ? 0 : bit & k->nullable;
+    }
   }
   return p;
 }
 
 static size_t
-pattern_bucket(Pattern p)
+pattern_bucket(const Pattern *p)
 {
   static const uint64_t odd[DIVISORS] = {UINT64_C(0x9fb21c651e98df25), UINT64_C(0xc4ceb9fe1a85ec53), UINT64_C(0xff51afd7ed558ccd),
                                          UINT64_C(0xc2b2ae3d27d4eb4f)};
-  uint64_t h = (p.equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ p.null;
+  uint64_t h = (p->equal_1 * UINT64_C(0x9e3779b97f4a7c15)) ^ p->null;
   for (int k = 0; k < DIVISORS; k++)
-    h ^= p.divisible[k] * odd[k];
-  h ^= p.boxless ? UINT64_C(0xd6e8feb86659fd93) : 0;
+    h ^= p->divisible[k] * odd[k];
+  h ^= p->boxless ? UINT64_C(0xd6e8feb86659fd93) : 0;
   return (size_t)(h >> 58) % BUCKETS;
 }
 
 static int
-patterns_equal(Pattern a, Pattern b)
+patterns_equal(const Pattern *a, const Pattern *b)
 {
-  return a.equal_1 == b.equal_1 && !memcmp(a.divisible, b.divisible, sizeof a.divisible) && a.null == b.null && a.boxless == b.boxless &&
-         !a.same == !b.same &&
-         (!a.same || !memcmp(a.same, b.same, TILERT_MAX_PARAMS));
+  return a->equal_1 == b->equal_1 && !memcmp(a->divisible, b->divisible, sizeof a->divisible) && a->null == b->null &&
+         a->boxless == b->boxless && !a->same == !b->same && (!a->same || !memcmp(a->same, b->same, TILERT_MAX_PARAMS));
 }
 
 static Form *
-form_find(TilejitKernel *k, Pattern p, size_t bucket)
+form_find(TilejitKernel *k, const Pattern *p, size_t bucket)
 {
   Form *f = atomic_load_explicit(&k->forms[bucket], memory_order_acquire);
-  while (f && !patterns_equal(f->pattern, p))
+  while (f && !patterns_equal(&f->pattern, p))
     f = f->next;
   return f;
 }
@@ -100,20 +101,20 @@ form_find(TilejitKernel *k, Pattern p, size_t bucket)
 enum { FACTS_MAX = 4 * TILERT_MAX_PARAMS };
 
 static size_t
-list_facts(const TilejitKernel *k, Pattern p, TilecFact *facts)
+list_facts(const TilejitKernel *k, const Pattern *p, TilecFact *facts)
 {
   size_t n = 0;
   for (size_t i = 0; i < k->nargs; i++) {
     const char *name = k->args[i]->name;
-    if (p.equal_1 >> i & 1)
+    if (p->equal_1 >> i & 1)
       facts[n++] = (TilecFact){name, TILEC_FACT_EQUAL, 1, NULL};
     for (int d = 0; d < DIVISORS; d++)
-      if (p.divisible[d] >> i & 1)
+      if (p->divisible[d] >> i & 1)
         facts[n++] = (TilecFact){name, TILEC_FACT_DIVISIBLE, 2 << d, NULL};
     if (k->nullable >> i & 1)
-      facts[n++] = (TilecFact){name, TILEC_FACT_NULL, p.null >> i & 1, NULL};
-    if (p.same && p.same[i] != i)
-      facts[n++] = (TilecFact){name, TILEC_FACT_SAME, 0, k->args[p.same[i]]->name};
+      facts[n++] = (TilecFact){name, TILEC_FACT_NULL, p->null >> i & 1, NULL};
+    if (p->same && p->same[i] != i)
+      facts[n++] = (TilecFact){name, TILEC_FACT_SAME, 0, k->args[p->same[i]]->name};
   }
   return n;
 }
@@ -250,7 +251,7 @@ form_compile(TilejitKernel *k, Form *f, TilecResult **out, TilertError *err)
   o.defines = k->defines;
   o.ndefines = k->ndefines;
   o.facts = facts;
-  o.nfacts = list_facts(k, f->pattern, facts);
+  o.nfacts = list_facts(k, &f->pattern, facts);
   o.tensors = f->pattern.boxless ? TILEC_TENSORS_NONE : p->tensors;
   double start = jit_now_ms();
   TilecResult *r = *out = tilec_compile(p->name, p->text, p->len, &o);
@@ -305,14 +306,14 @@ note_apart(Form *f, size_t nargs)
 }
 
 static int
-form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *err)
+form_add(TilejitKernel *k, const Pattern *p, size_t bucket, Form **out, TilertError *err)
 {
   Form *f = calloc(1, sizeof *f);
   if (!f)
     return jit_no_memory(err);
-  f->pattern = p;
-  if (p.same) {
-    memcpy(f->same, p.same, sizeof f->same);
+  f->pattern = *p;
+  if (p->same) {
+    memcpy(f->same, p->same, sizeof f->same);
     f->pattern.same = f->same;
   }
   int status = form_make(k, f, err);
@@ -329,7 +330,7 @@ form_add(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *er
 }
 
 static int
-form_miss(TilejitKernel *k, Pattern p, size_t bucket, Form **out, TilertError *err)
+form_miss(TilejitKernel *k, const Pattern *p, size_t bucket, Form **out, TilertError *err)
 {
   int status = TILERT_OK;
   pthread_mutex_lock(&k->lock);
@@ -352,7 +353,7 @@ jit_wrong_count(const TilejitKernel *k, size_t n, TilertError *err)
 }
 
 static int
-form_get(TilejitKernel *k, Pattern p, Form **out, TilertError *err)
+form_get(TilejitKernel *k, const Pattern *p, Form **out, TilertError *err)
 {
   size_t bucket = pattern_bucket(p);
   *out = form_find(k, p, bucket);
@@ -391,7 +392,7 @@ form_apart(TilejitKernel *k, Pattern p, const TilertArg *args, Form **f, TilertE
     same[i] = (uint8_t)i;
   p.same = same;
   while (!status && (*f)->apart && add_same(*f, args, same))
-    status = form_get(k, p, f, err);
+    status = form_get(k, &p, f, err);
   return status;
 }
 
@@ -401,10 +402,10 @@ jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, 
   if (nargs != k->nargs)
     return jit_wrong_count(k, nargs, err);
   Pattern p = jit_pattern_of(k, args, nargs);
-  int status = form_get(k, p, out, err);
+  int status = form_get(k, &p, out, err);
   if (!status && !tilert_kernel_fits((*out)->kernel, args, nargs)) {
     p.boxless = 1;
-    status = form_get(k, p, out, err);
+    status = form_get(k, &p, out, err);
   }
   return status || !(*out)->apart ? status : form_apart(k, p, args, out, err);
 }

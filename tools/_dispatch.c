@@ -56,6 +56,8 @@ typedef struct Param {
   double limit;
   PyObject *dtype;                        /* an Array's, interned */
   PyObject *tensor, *tensor_dtype;        /* NULL: none has been seen */
+  PyObject *records;                      /* the attribute requires_grad of that class as C has it, called without a look-up; or NULL */
+  descrgetfunc records_of;
   const DlExchange *exchange;             /* of that class, which keeps it; NULL: it has none */
   DlDevice place;                         /* by which the tensor that was seen was where it has to be, */
   DlType type;                            /* and of what */
@@ -153,9 +155,11 @@ address_asked(const Dispatcher *d, const Param *p, PyObject *v, unsigned long lo
 
 /* Autograd, which cannot see a launch, would have to. */
 static int
-is_recorded(const Dispatcher *d, PyObject *v)
+is_recorded(const Dispatcher *d, const Param *p, PyObject *v)
 {
-  if (attribute_is(v, N_GRAD, Py_False))
+  PyObject *asks = p->records ? p->records_of(p->records, v, p->tensor) : PyObject_GetAttr(v, names[N_GRAD]);
+  Py_XDECREF(asks);                       /* it is compared, and not looked into */
+  if (asks == Py_False)
     return 0;
   PyObject *on = PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(d->grad, NULL);
   Py_XDECREF(on);                         /* it is compared, and not looked into */
@@ -166,7 +170,7 @@ static int
 pack_tensor(const Dispatcher *d, const Param *p, PyObject *v, TilertArg *a)
 {
   unsigned long long address;
-  if ((PyObject *)Py_TYPE(v) != p->tensor || is_recorded(d, v))
+  if ((PyObject *)Py_TYPE(v) != p->tensor || is_recorded(d, p, v))
     return 0;
   if (!(p->exchange ? address_exchanged(p, v, &address) : address_asked(d, p, v, &address)))
     return 0;
@@ -440,7 +444,7 @@ static void
 free_params(Param *params, size_t n)
 {
   for (size_t i = 0; params && i < n; i++) {
-    Py_XDECREF(params[i].dtype), Py_XDECREF(params[i].tensor), Py_XDECREF(params[i].tensor_dtype);
+    Py_XDECREF(params[i].dtype), Py_XDECREF(params[i].tensor), Py_XDECREF(params[i].tensor_dtype), Py_XDECREF(params[i].records);
   }
   PyMem_Free(params);
 }
@@ -494,6 +498,17 @@ exchange_of(PyTypeObject *type)
   return x && x->major == DLPACK_MAJOR && x->look ? x : NULL;
 }
 
+static void
+learn_records(Param *p, PyTypeObject *type)
+{
+  PyObject *a = PyObject_GetAttr((PyObject *)type, names[N_GRAD]);
+  PyErr_Clear();
+  int of_c = a && Py_TYPE(a) == &PyGetSetDescr_Type;
+  p->records_of = of_c ? (descrgetfunc)PyType_GetSlot(Py_TYPE(a), Py_tp_descr_get) : NULL;
+  replace(&p->records, p->records_of ? a : NULL);
+  Py_XDECREF(a);
+}
+
 /* A tensor that was right, so others of its class, type and device are. */
 static PyObject *
 dispatcher_learn(PyObject *self, PyObject *args)
@@ -514,6 +529,7 @@ dispatcher_learn(PyObject *self, PyObject *args)
   replace(&d->current, current);
   d->current_c = function_of_c(current, &d->current_self);
   replace(&d->grad, grad);
+  learn_records(p, Py_TYPE(v));
   p->exchange = exchange_of(Py_TYPE(v));
   if (p->exchange && p->exchange->look(v, &t)) {
     PyErr_Clear();
