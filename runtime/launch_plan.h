@@ -64,9 +64,9 @@ step_put(const PackStep *s, uint64_t v, unsigned char *blob)
   }
   double d;
   memcpy(&d, &v, sizeof d);
-  const float f = (float)d;
   if (!(fabs(d) <= (double)FLT_MAX))           /* how others become an f32 is a matter of dtype.c */
     return 0;
+  const float f = (float)d;
   memcpy(at, &f, sizeof f);
   return 1;
 }
