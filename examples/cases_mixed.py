@@ -113,7 +113,7 @@ CASES = [
          [dict(m=1, n=40, k=1096, BM=1, WHOLE=8, W="i8", warps=2), dict(m=2, n=40, k=648, BM=2, WHOLE=8, W="i4", dtype="bf16", GROUP=64)] +
          [dict(m=13, n=136, k=1032, BM=16, ROWS=64, SPLIT=2, AT_ONCE=1, WHOLE=8, zeros=True), dict(m=20, n=72, k=512, ROWS=32, SPLIT=4, AT_ONCE=1, W="i8", tokens=True)] +
          sizes(EIGHT + BYTES, m=3, n=40, k=528, BM=4, WHOLE=16) +
-         [dict(m=1, n=72, k=2056, BM=1, HELD=3072, zeros=True), dict(m=7, n=40, k=1096, W="i4", HELD=2048, warps=4, SPLIT=2, ROWS=32, AT_ONCE=1),
+         [dict(m=1, n=72, k=2056, BM=1, HELD=4096, zeros=True), dict(m=7, n=40, k=1096, W="i4", HELD=2048, warps=4, SPLIT=2, ROWS=32, AT_ONCE=1),
           dict(m=2, n=40, k=640, BM=2, HELD=1024, GROUP=32, zeros=True, tokens=True), dict(m=1, n=40, k=1096, BM=1, HELD=2048, W="i8", AT_ONCE=1)] +
          sizes(EIGHT + BYTES, m=3, n=40, k=528, BM=4, HELD=1024),
          [dict(m=m, n=n, k=n, BM=m, zeros=True) for m, n in ((1, 4096), (8, 4096), (1, 8192))] +

@@ -393,7 +393,7 @@ static const struct { MatvecGrouped *matvec; MatvecGated *gated; ProductGrouped 
 static bool
 by_runs(const Gpu *g, const Matrix *m)
 {
-  enum { ROOM = 28672 };                                /* as kernels.tile has it */
+  enum { ROOM = 32768 };                                /* as kernels.tile has it */
   return g->wide && m->cols <= ROOM;
 }
 
