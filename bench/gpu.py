@@ -1609,12 +1609,14 @@ def products_mixed():
             def bind(name, grid, **more):
                 return kernel("matmul_w4_wgmma.tile", name, T=T, W=W, ZEROS=flag(zeros), **more).bind(grid, x, p, o, t, c)
             BM = max(8, 1 << (M - 1).bit_length())
-            split = lambda S, BK, n, sums: bind("matmul_w4_split", (tilec.cdiv(N, 256) * S, 1), BM=BM, SPLIT=S, BK=BK, STAGES=n, SUMS=flag(sums))
+            split = lambda rows, S, BK, n, sums: bind("matmul_w4_split" if rows == 256 else "matmul_w4_pairs", (tilec.cdiv(N, rows) * S, 1), BM=BM, SPLIT=S, BK=BK,
+                                                      STAGES=n, SUMS=flag(sums))
             stay = lambda BM, BK, n, pair: bind("matmul_w4_wgmma", measure.dev.sms // pair * pair, BM=BM, BK=BK, STAGES=n, CLUSTER=pair, SUMS=flag(not wide))
             old = lambda BM, BN, BK, warps, n: kernel("matmul_w4.tile", "matmul_w4", W=W, ZEROS=flag(zeros), BM=BM, BN=BN, BK=BK, warps=warps, STAGES=n).bind(
                 tilec.cdiv(M, BM) * tilec.cdiv(N, BN), x, w, s, z, c, M, N, K)
-            space = [(S, 64, n, sums) for S in (1, 2, 4, 8) for n in (4, 6, 8) for sums in ([False, True] if wide and BM < 64 else [not wide])]
-            space += [] if wide else [(S, 128, n, True) for S in (1, 2, 4, 8) for n in (3, 4)]
+            space = [(rows, S, 64, n, sums) for rows in (128, 256) for S in (1, 2, 4, 8) for n in (4, 8)
+                     for sums in ([False, True] if wide and BM < 64 else [not wide])]
+            space += [] if wide else [(rows, S, 128, n, True) for rows in (128, 256) for S in (1, 2, 4, 8) for n in (3, 4)]
             stays = [(256, 64, 4), (256, 64, 5), (192, 64, 5), (128, 64, 6), (128, 128, 4)] if wide else [(128, 128, 4), (128, 128, 6), (128, 64, 8)]
             stays = [(*h, pair) for pair in (2, 1) for h in stays]
             loop = lambda BM, n: kernel("matmul_w4_wgmma.tile", "matmul_w4_loop", W=W, ZEROS=flag(zeros), BM=BM, STAGES=n).bind(

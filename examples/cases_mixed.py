@@ -27,9 +27,9 @@ def activations(rng, m, k, dtype):
 
 
 def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dtype="f16", out=None, tokens=False, sums=False, between=0, programs=None,
-              split=None, loop=False, vector=False, **defines):
+              split=None, rows=256, loop=False, vector=False, **defines):
     """x of `dtype` by weights of W (bytes: floats of 8 bits); sums: scales put to sums, in f32, not to weights; tokens: with a scale for each row of x.
-    vector: by the kernel for few tokens (matvec.tile), which does that."""
+    rows: of a program that shares K. vector: by the kernel for few tokens (matvec.tile), which does that."""
     bits = len(cases.PACKED[W]).bit_length() - 1 if W in cases.PACKED else 8
     sixteen = dtype in cases.WIDE and dtype != "f32"
     out, scales = out or (dtype if sixteen else "f16"), dtype if sixteen else "f16"
@@ -52,9 +52,9 @@ def matmul_w4(dev, rng, m, n, k, W="u4", bytes=None, GROUP=128, zeros=False, dty
         call = launch(kern, (tilec.cdiv(n, d["ROWS"]) * d["SPLIT"], tilec.cdiv(m, d["BM"])), dev.array(x, dtype), p, o, None if t is None else dev.array(t),
                       c[0].of, m, n, k, o.shape[2])
     else:
-        kern = kernel(dev, FILE, "matmul_w4_loop" if loop else "matmul_w4_split" if split else "matmul_w4_wgmma", **more)
+        kern = kernel(dev, FILE, "matmul_w4_loop" if loop else "matmul_w4_wgmma" if not split else "matmul_w4_split" if rows == 256 else "matmul_w4_pairs", **more)
         d = kern.settings()
-        tiles = (tilec.cdiv(n, 256) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs
+        tiles = (tilec.cdiv(n, rows) * split, tilec.cdiv(m, int(d["BM"]))) if split else programs
         tiles = tilec.cdiv(m, int(d["BM"])) * tilec.cdiv(n, int(d["BN"])) if loop else tiles
         call = launch(kern, tiles, cases.rows_apart(dev, x, dtype, between)[0], p, o, *([] if loop else [None if t is None else dev.array(t)]), c[0],
                       free=bool(programs))
@@ -108,6 +108,9 @@ CASES = [
          [dict(m=3, n=264, k=328, split=2, BM=8, sums=True, zeros=True, tokens=True)] + sizes(EIGHT[:3], m=3, n=264, k=528, split=2, BM=8, BK=128, STAGES=3, sums=True),
          [dict(m=m, n=4096, k=4096, split=8, BM=max(8, m), zeros=True, sums=sums) for m, sums in ((1, False), (1, True), (16, False), (16, True), (64, False))] + [dict(m=16, n=520, k=1096, split=4, W="i8", between=3)] +
          sizes(EIGHT, m=16, n=1000, k=4096, split=8, BK=128, STAGES=4, sums=True)),
+    Case("matmul_w4_pairs", lambda dev, rng, **s: matmul_w4(dev, rng, rows=128, **s),
+         [dict(m=5, n=264, k=520, split=2, STAGES=4), dict(m=40, n=72, k=1096, split=4, BM=64, zeros=True), dict(m=3, n=136, k=328, split=2, BM=8, sums=True, zeros=True, tokens=True)],
+         [dict(m=m, n=4096, k=4096, split=4, BM=m, zeros=True) for m in (16, 64)] + sizes(EIGHT[:3], m=16, n=1000, k=4096, split=4, BK=128, STAGES=4, sums=True)),
     Case("matvec", lambda dev, rng, **s: matmul_w4(dev, rng, vector=True, **s),
          [dict(m=1, n=72, k=2048, zeros=True), dict(m=5, n=136, k=264, warps=4, AT_ONCE=1, WHOLE=8), dict(m=8, n=64, k=520, WHOLE=8, GROUP=32, zeros=True, tokens=True)] +
          [dict(m=1, n=40, k=1096, BM=1, WHOLE=8, W="i8", warps=2), dict(m=2, n=40, k=648, BM=2, WHOLE=8, W="i4", dtype="bf16", GROUP=64)] +
