@@ -65,6 +65,7 @@ typedef struct Param {
 
 typedef struct Dispatcher {
   PyObject_HEAD
+  Vectorcall *vectorcall;                 /* which subclasses take over since CPython 3.12 */
   RunFn *launch;
   TilejitKernel *kernel;
   PyObject *array, *device, *ordinal, *stream_of, *current, *grad, *next;
@@ -314,18 +315,20 @@ try_launch(PyObject *self, PyObject *grid, PyObject *const *args, size_t n)
   return done;
 }
 
-/* The long way: self._launch(grid, *args, **named). */
+/* The long way: self._launch(grid, *args, **named), without the grid if it is NULL. */
 static PyObject *
 launch_in_python(PyObject *self, PyObject *grid, PyObject *const *args, size_t n, PyObject *named)
 {
   PyObject *function = PyObject_GetAttr(self, names[N_LAUNCH]), *result = NULL;
-  PyObject *all = function ? PyTuple_New((Py_ssize_t)n + 1) : NULL;
+  const size_t first = grid != NULL;
+  PyObject *all = function ? PyTuple_New((Py_ssize_t)(n + first)) : NULL;
   if (all) {
-    Py_INCREF(grid);
-    PyTuple_SetItem(all, 0, grid);
+    Py_XINCREF(grid);
+    if (grid)
+      PyTuple_SetItem(all, 0, grid);
     for (size_t i = 0; i < n; i++) {
       Py_INCREF(args[i]);
-      PyTuple_SetItem(all, (Py_ssize_t)i + 1, args[i]);
+      PyTuple_SetItem(all, (Py_ssize_t)(i + first), args[i]);
     }
     result = PyObject_Call(function, all, named);
   }
@@ -347,23 +350,56 @@ dispatch(PyObject *self, PyObject *grid, PyObject *const *args, size_t n, PyObje
 
 /* kernel(grid, ...) or, as many arguments as the kernel has, kernel(...) */
 static PyObject *
-dispatcher_call(PyObject *self, PyObject *args, PyObject *named)
+dispatch_all(PyObject *self, PyObject *const *args, size_t n, PyObject *named)
 {
-  PyObject *items[TILERT_MAX_PARAMS + 1];
-  Py_ssize_t n = PyTuple_Size(args);
   int done = 0;
-  if (n >= 1 && n <= TILERT_MAX_PARAMS && (!named || !PyDict_Size(named))) {
-    for (Py_ssize_t i = 0; i < n; i++)
-      items[i] = PyTuple_GetItem(args, i);
-    done = try_launch(self, items[0], items + 1, (size_t)n - 1);
-    done = done ? done : try_launch(self, NULL, items, (size_t)n);
+  if (n && !named) {
+    done = try_launch(self, args[0], args + 1, n - 1);
+    done = done ? done : try_launch(self, NULL, args, n);
   }
   if (done < 0)
     return NULL;
   if (done)
     Py_RETURN_NONE;
+  return launch_in_python(self, NULL, args, n, named);
+}
+
+/* For callers that know no vectorcall, and classes that have none. */
+static PyObject *
+dispatcher_call(PyObject *self, PyObject *args, PyObject *named)
+{
+  PyObject *items[TILERT_MAX_PARAMS + 2];
+  Py_ssize_t n = PyTuple_Size(args);
+  if (n <= TILERT_MAX_PARAMS + 1) {
+    for (Py_ssize_t i = 0; i < n; i++)
+      items[i] = PyTuple_GetItem(args, i);
+    return dispatch_all(self, items, (size_t)n, named && PyDict_Size(named) ? named : NULL);
+  }
   PyObject *function = PyObject_GetAttr(self, names[N_LAUNCH]), *result = function ? PyObject_Call(function, args, named) : NULL;
   Py_XDECREF(function);
+  return result;
+}
+
+/* The arguments by name of a vectorcall, as a dict; NULL: there are none, or, with an exception, no memory. */
+static PyObject *
+named_of(PyObject *const *values, PyObject *keywords)
+{
+  PyObject *named = keywords && PyTuple_Size(keywords) ? PyDict_New() : NULL;
+  for (Py_ssize_t i = 0; named && i < PyTuple_Size(keywords); i++)
+    if (PyDict_SetItem(named, PyTuple_GetItem(keywords, i), values[i])) {
+      Py_DECREF(named);
+      return NULL;
+    }
+  return named;
+}
+
+static PyObject *
+dispatcher_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObject *keywords)
+{
+  size_t n = count & COUNT_MASK;
+  PyObject *named = named_of(args + n, keywords);
+  PyObject *result = !named && PyErr_Occurred() ? NULL : dispatch_all(self, args, n, named);
+  Py_XDECREF(named);
   return result;
 }
 
@@ -373,15 +409,8 @@ gridded_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObject
 {
   Gridded *g = (Gridded *)self;
   size_t n = count & COUNT_MASK;
-  PyObject *named = keywords ? PyDict_New() : NULL;
-  if (keywords && !named)
-    return NULL;
-  for (Py_ssize_t i = 0; keywords && i < PyTuple_Size(keywords); i++)
-    if (PyDict_SetItem(named, PyTuple_GetItem(keywords, i), args[n + (size_t)i])) {
-      Py_DECREF(named);
-      return NULL;
-    }
-  PyObject *result = dispatch(g->kernel, g->grid, args, n, named);
+  PyObject *named = named_of(args + n, keywords);
+  PyObject *result = !named && PyErr_Occurred() ? NULL : dispatch(g->kernel, g->grid, args, n, named);
   Py_XDECREF(named);
   return result;
 }
@@ -561,7 +590,10 @@ static PyObject *
 dispatcher_new(PyTypeObject *type, PyObject *args, PyObject *named)
 {
   allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);   /* zeroed; the arguments are for __init__ */
-  return make(type, 0);
+  PyObject *d = make(type, 0);
+  if (d)
+    ((Dispatcher *)d)->vectorcall = dispatcher_vectorcall;
+  return d;
 }
 
 /* What it holds goes in circles: a Kernel's parameters know the Kernel. */
@@ -606,6 +638,11 @@ static PyMethodDef dispatcher_methods[] = {
   {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef dispatcher_members[] = {
+  {"__vectorcalloffset__", T_PYSSIZET, offsetof(Dispatcher, vectorcall), READONLY, NULL},
+  {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot dispatcher_slots[] = {
   {Py_tp_new, dispatcher_new},
   {Py_tp_dealloc, dispatcher_dealloc},
@@ -613,13 +650,14 @@ static PyType_Slot dispatcher_slots[] = {
   {Py_tp_clear, dispatcher_clear},
   {Py_tp_call, dispatcher_call},
   {Py_mp_subscript, dispatcher_at},
+  {Py_tp_members, dispatcher_members},
   {Py_tp_methods, dispatcher_methods},
   {0, NULL},
 };
 
 static PyType_Spec dispatcher_spec = {
-  .name = "_tilec.Dispatcher", .basicsize = sizeof(Dispatcher), .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-  .slots = dispatcher_slots,
+  .name = "_tilec.Dispatcher", .basicsize = sizeof(Dispatcher),
+  .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, .slots = dispatcher_slots,
 };
 
 static PyMemberDef gridded_members[] = {

@@ -12,6 +12,11 @@ import numpy as np
 from common import AXPY, COPY, FakeTensor, FakeTorch, kernel, tilec
 from fake import fake, given
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 NUMBERS = """kernel numbers(x: *f32, a: f16, b: f64, c: i8, d: u32, e: i64, f: i32) warps(1) {
   store(x, f32(a) + f32(b) + f32(c) + f32(d) + f32(e) + f32(f));
 }
@@ -276,6 +281,28 @@ class Dispatch(unittest.TestCase):
                 with self.assertRaisesRegex(RuntimeError, "no current stream"):
                     k[3](2, x, y, 300)
                 Exchanged.current = 0
+
+    @unittest.skipUnless(torch, "no torch")
+    def test_torch(self):
+        """Tensors of torch's own, by its table, which says of the host's what it says of a GPU's; without one all go the long way."""
+        sys.modules["torch"], table = torch, hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
+        add, x = "kernel add(x: *f32, y: *f32, n: i32) warps(1) { let i = arange(0, 32); store(y + i, load(x + i, mask=i < n), mask=i < n); }", torch.zeros(64)
+        needs, meta = torch.zeros(64, requires_grad=True), torch.zeros(64, device="meta")
+        right = x, x[32:], x.view(4, 1, 16), torch.empty_strided((1, 64), (7, 1)), x[:0]
+        wrong = needs, x[::2], x.view(8, 8).t(), x[:1].expand(64), x.double(), x.int(), x.bfloat16(), x.cfloat().conj(), torch.nn.Parameter(x, False), meta
+        k, long = kernel(self.dev, add), []
+        k._learn(0, x, (0).__eq__, torch.is_grad_enabled)
+        k._launch = lambda *all: long.append(all)
+        for v in right if table else ():
+            k[1](v, self.y, 32)
+            self.assertEqual(given(0, 8), v.data_ptr().to_bytes(8, "little"))
+        with torch.no_grad():
+            k[1](needs if table else self.x, self.y, 32)
+        self.assertEqual(long, [])
+        for v in wrong:
+            k[1](v, self.y, 32)
+        torch.vmap(lambda v: (k[1](v, self.y, 32), v)[1])(torch.zeros(2, 64))
+        self.assertEqual(len(long), len(wrong) + 1)
 
     def test_not_exchanged(self):
         """What is no table that is known here is left alone."""
