@@ -113,6 +113,8 @@ CASES = [
          grid(m=(5,), n=(1024,), axis=(1,), k=(3,), dtype=("f32", "f64", "u16"), down=(False, True), warps=(1,)) +
          grid(m=(300,), n=(5, 16), axis=(0,), k=(3,), dtype=("f32", "i64"), warps=(1,))),
     both("sorted_cube", sorted_cube, grid(shape=((33, 12, 7),), axis=(0,), dtype=("i64", "f32"), warps=(1,)) +
-         grid(shape=((6, 40, 10),), axis=(1, -2), dtype=("u64",), warps=(2,)) + grid(shape=((3, 3, 300),), axis=(2, -1), dtype=("f64", "f16"), warps=(1,))),
+         grid(shape=((6, 40, 10),), axis=(1, -2), dtype=("u64",), warps=(2,)) + grid(shape=((3, 3, 300),), axis=(2, -1), dtype=("f64", "f16"), warps=(1,)) +
+         grid(shape=((1, 1, 5000),), axis=(2,), dtype=("f32", "u64"), warps=(1,)) + grid(shape=((1, 2000, 3),), axis=(1,), dtype=("f64",), warps=(1,)) +
+         grid(shape=((16384, 1, 1),), axis=(0,), dtype=("u16",), warps=(2,))),
     both("top_of_line", top_of_line, grid(n=(1, 33, 1024), k=(1,), dtype=("f32", "i8")) + grid(n=(300, 4096), k=(7, 64), dtype=("f32", "f16", "i64"), warps=(4,))),
 ]
