@@ -14,7 +14,7 @@
 #include "textfile.h"
 #include "tilec.h"
 
-enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, MAX_LIST = 256, EMIT_CUBIN = 100, EMIT_C };
+enum { EXIT_OK = 0, EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_MEMORY = 3, MAX_LIST = 256, EMIT_CUBIN = 100, EMIT_C };
 
 static const struct { const char *name; int emit; } stages[] = {
   {"ast", TILEC_EMIT_AST},   {"tile", TILEC_EMIT_TILE}, {"placed", TILEC_EMIT_PLACED}, {"sched", TILEC_EMIT_SCHED},
@@ -71,7 +71,7 @@ static const char help[] =
   "  --print-passes, --print-ops, --print-targets, --print-diags, --print-dtypes\n"
   "  --help, --version\n"
   "\n"
-  "exit status: 0 success, 1 errors in the input, 2 misuse\n";
+  "exit status: 0 success, 1 errors in the input, 2 misuse, 3 out of memory\n";
 
 static int
 usage(const char *fmt, const char *what)
@@ -341,7 +341,7 @@ static int
 report(const Cli *c, TilecResult *r)
 {
   int rc;
-  if (!r) return fputs("tilec: out of memory\n", stderr), EXIT_INPUT;
+  if (!r) return fputs("tilec: out of memory\n", stderr), EXIT_MEMORY;
   if (r->dump) fputs(r->dump, stderr);
   if (r->diagnostics) fputs(r->diagnostics, stderr);
   if (r->timing) fputs(r->timing, stderr);
@@ -349,6 +349,15 @@ report(const Cli *c, TilecResult *r)
   if (!rc) rc = c->emit == EMIT_CUBIN && !c->print_layout ? write_cubin(c, r) : write_output(c, r->output, r->output_len);
   tilec_result_free(r);
   return rc;
+}
+
+/* Says why, by errno. */
+static int
+unreadable(const char *file)
+{
+  const int why = errno;
+  fprintf(stderr, "tilec: cannot read %s: %s\n", file, strerror(why));
+  return why == ENOMEM ? EXIT_MEMORY : EXIT_USAGE;
 }
 
 /* The source and its header. */
@@ -364,10 +373,7 @@ emit_c(Cli *c, const char *name, const char *text, size_t len)
   const size_t n = c->output ? strlen(c->output) : 0;
   if (n < 3 || strcmp(c->output + n - 2, ".c") != 0) return usage("%s", "--emit=c writes two files: name the source, -o NAME.c");
   c->aot.choices = c->choices ? textfile_read(c->choices, TEXTFILE_MOST, &(size_t){0}) : NULL;
-  if (c->choices && !c->aot.choices) {
-    fprintf(stderr, "tilec: cannot read %s: %s\n", c->choices, strerror(errno));
-    return EXIT_USAGE;
-  }
+  if (c->choices && !c->aot.choices) return unreadable(c->choices);
   const int rc = aot_emit(&c->aot);
   free(c->aot.choices);
   return rc;
@@ -389,10 +395,7 @@ main(int argc, char **argv)
   if ((rc = parse_args(&c, argc, argv)) >= 0) return rc;
   if (c.print_layout) return report(&c, tilec_print_layout(c.print_layout, 32));
   text = textfile_read(c.file, TEXTFILE_MOST, &len);
-  if (!text) {
-    fprintf(stderr, "tilec: cannot read %s: %s\n", c.file, strerror(errno));
-    return EXIT_USAGE;
-  }
+  if (!text) return unreadable(c.file);
   const char *name = strcmp(c.file, "-") ? c.file : "<stdin>";
   c.o.tuning = c.search ? TILEC_TUNING_SEARCH : c.describe ? TILEC_TUNING_CLAUSES : TILEC_TUNING_NONE;
   if (c.emit == EMIT_C && !c.describe) rc = emit_c(&c, name, text, len);
