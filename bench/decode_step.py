@@ -44,7 +44,7 @@ class Step:
         self.part, self.lse, self.ended = zeros(HEADS, SPLITS, HEAD), zeros(HEADS, SPLITS), zeros(KV, dtype=torch.int32)
 
     def norm(self, layer, m=None):
-        return kernel(FILE, "norm", BLOCK=4096).bind(1, self.x, self.gain, self.h, DIM, 1e-5, pdl="auto")
+        return kernel(FILE, "norm", BLOCK=4096).bind(None, self.x, self.gain, self.h, 1, DIM, 1e-5, pdl="auto")
 
     def product(self, m, h, y, norm=False, gates=False, add=False):
         rows, flag = m.rows // 2 if gates else m.rows, lambda b: str(b).lower()
@@ -55,7 +55,7 @@ class Step:
 
     def attend(self, layer, o=None):
         size = 0 if o is None else min(o.w.nbytes, 32 << 20)
-        return kernel(FILE, "attend_one", HEAD=HEAD).bind((KV, SPLITS + -(size // 65536 // -KV), 1), self.qkv, self.cos, self.sin, *self.caches[layer],
+        return kernel(FILE, "attend_one", HEAD=HEAD).bind(None, self.qkv, self.cos, self.sin, *self.caches[layer],
                                                           self.position, self.table, self.part, self.lse, self.ended, self.a, HEADS, KV, HEAD, HEAD**-0.5, 1,
                                                           HEAD // 2, SPLITS, (o.w if size else self.q).view(torch.uint8), size, pdl="auto")
 

@@ -4,14 +4,14 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { ATTEND_ROWS = 16, BEST_BLOCK = 4096, GATED_BLOCK = 512, CHOOSE_MOST = 2048, SPLITS_GPU = 16, BRING_PART = 65536 };  /* as kernels.tile has them */
+enum { BEST_BLOCK = 4096, CHOOSE_MOST = 2048, SPLITS_GPU = 16 };   /* as kernels.tile has them */
 enum { BRING_MOST = 32 << 20 };         /* bytes that the L2 cache keeps beside what attention reads */
 
-typedef int Attend(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *,
-                   float *, int32_t *, tile_f16 *, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
+typedef int Attend(TilertStream *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, float *, float *, int32_t *,
+                   tile_f16 *, int32_t, int32_t, int32_t, int32_t, int32_t, float, TilertError *);
 static Attend *const attend_of[] = {attend_HEAD64, attend_HEAD128, attend_HEAD256};
-typedef int AttendOne(TilertStream *, const uint32_t *, float *, float *, float *, tile_f16 *, tile_f16 *, int32_t *, int32_t *, float *, float *, int32_t *,
-                      tile_f16 *, int32_t, int32_t, int32_t, float, int32_t, int32_t, int32_t, uint8_t *, int64_t, TilertError *);
+typedef int AttendOne(TilertStream *, float *, float *, float *, tile_f16 *, tile_f16 *, int32_t *, int32_t *, float *, float *, int32_t *, tile_f16 *,
+                      int32_t, int32_t, int32_t, float, int32_t, int32_t, int32_t, uint8_t *, int64_t, TilertError *);
 static AttendOne *const attend_one_of[] = {attend_one_HEAD64, attend_one_HEAD128, attend_one_HEAD256};
 typedef int AttendPiece(TilertStream *, const tile_f16 *, const tile_f16 *, const tile_f16 *, const int32_t *, const int32_t *, tile_f16 *, int32_t,
                         int32_t, int32_t, int32_t, float, TilertError *);
@@ -31,9 +31,8 @@ static int
 launch_norm(Session *s, size_t first, const TilertBuffer *gain, int32_t M, TilertError *err)
 {
   int32_t dim = (int32_t)s->model->config.dim;
-  uint32_t grid[3] = {(uint32_t)M, 1, 1};
-  return (s->gpu->wide ? norm_BLOCK4096 : norm_BLOCK1024)(s->gpu->stream, grid, (const float *)gpu_at(s->x) + first * (size_t)dim, gpu_at(gain),
-                                                          gpu_at(s->h), dim, (float)s->model->config.eps, err);
+  return (s->gpu->wide ? norm_BLOCK4096 : norm_BLOCK1024)(s->gpu->stream, (const float *)gpu_at(s->x) + first * (size_t)dim, gpu_at(gain),
+                                                          gpu_at(s->h), M, dim, (float)s->model->config.eps, err);
 }
 
 /* y = norm(x) w^T of M rows of x from `first` on; gated: silu(gate) * up of what that gives goes to s->a, over y. */
@@ -42,7 +41,6 @@ launch_after_norm(Session *s, const Linear *l, const TilertBuffer *gain, TilertB
 {
   int32_t half = l->rows / 2;
   bool at_once = M == 1 && (!gates || linear_takes_gates(l)), norms = at_once && !first && linear_takes_norm(s->gpu, l);
-  uint32_t grid[3] = {(uint32_t)blocks((uint64_t)half, GATED_BLOCK), (uint32_t)M, 1};
   int status = norms ? 0 : launch_norm(s, first, gain, M, err);
   if (!status && at_once)
     return token_launch(s->gpu, l, &(TokenProduct){.h = s->h, .x = s->x, .gain = norms ? gain : NULL, .eps = (float)s->model->config.eps, .y = y,
@@ -51,7 +49,7 @@ launch_after_norm(Session *s, const Linear *l, const TilertBuffer *gain, TilertB
     return gates_launch(s->gpu, l, s->h, s->a, M, err);
   if (!status)
     status = linear_launch(s->gpu, l, s->h, y, M, l->rows, false, err);
-  return status || !gates ? status : gated(s->gpu->stream, grid, gpu_at(y), gpu_at(s->a), half, err);
+  return status || !gates ? status : gated(s->gpu->stream, gpu_at(y), gpu_at(s->a), M, half, err);
 }
 
 static size_t
@@ -69,8 +67,7 @@ launch_attention_one(Session *s, uint64_t layer, TilertError *err)
   size_t brought = s->gpu->wide ? matrix_bytes(next) : 0;
   brought = brought < BRING_MOST ? brought : BRING_MOST;
   int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim;
-  uint32_t grid[3] = {(uint32_t)kv_heads, (uint32_t)s->splits + (uint32_t)blocks(brought / BRING_PART, (uint64_t)kv_heads), 1};
-  return attend_one_of[head_kind(c)](s->gpu->stream, grid, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->keys[layer]),
+  return attend_one_of[head_kind(c)](s->gpu->stream, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->keys[layer]),
                                      gpu_at(s->values[layer]), gpu_at(s->position), gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended),
                                      gpu_at(s->a), heads, kv_heads, d, (float)(1 / sqrt((double)d)), c->neighbours ? 2 : 1, c->neighbours ? 1 : d / 2,
                                      s->splits, gpu_at(next->w), (int64_t)brought, err);
@@ -81,20 +78,18 @@ launch_attention(Session *s, uint64_t layer, int32_t M, TilertError *err)
 {
   const Config *c = &s->model->config;
   int32_t heads = (int32_t)c->heads, kv_heads = (int32_t)c->kv_heads, d = (int32_t)c->head_dim;
-  uint64_t rows = ATTEND_ROWS / (c->heads / c->kv_heads);
-  uint32_t turned[3] = {(uint32_t)M, (uint32_t)(heads + 2 * kv_heads), 1}, seen[3] = {(uint32_t)blocks((uint64_t)M, rows), (uint32_t)kv_heads, 1};
   if (M == 1)
     return launch_attention_one(s, layer, err);
-  int status = turn(s->gpu->stream, turned, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->position), gpu_at(s->table),
-                    gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), heads, kv_heads, d, c->neighbours ? 2 : 1,
+  int status = turn(s->gpu->stream, gpu_at(s->qkv), gpu_at(s->model->cos), gpu_at(s->model->sin), gpu_at(s->position), gpu_at(s->table),
+                    gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]), M, heads, kv_heads, d, c->neighbours ? 2 : 1,
                     c->neighbours ? 1 : d / 2, err);
   if (!status && s->gpu->wide && M >= MANY_TOKENS)
     return attend_piece_of[s->gpu->warpgroups][head_kind(c)](s->gpu->stream, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]),
                                                              gpu_at(s->position), gpu_at(s->table), gpu_at(s->a), M, heads, kv_heads, d,
                                                              (float)(1 / sqrt((double)d)), err);
-  return status ? status : attend_of[head_kind(c)](s->gpu->stream, seen, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]),
+  return status ? status : attend_of[head_kind(c)](s->gpu->stream, gpu_at(s->q), gpu_at(s->keys[layer]), gpu_at(s->values[layer]),
                                                    gpu_at(s->position), gpu_at(s->table), gpu_at(s->part), gpu_at(s->lse), gpu_at(s->ended), gpu_at(s->a),
-                                                   M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
+                                                   1, M, heads, kv_heads, d, (float)(1 / sqrt((double)d)), err);
 }
 
 static int
@@ -118,12 +113,11 @@ launch_choice(Session *s, int32_t M, TilertError *err)
 {
   bool cold = s->sampling.temperature == 0;
   int32_t V = (int32_t)s->model->vocabulary, n = (int32_t)blocks((uint64_t)V, BEST_BLOCK);
-  uint32_t grid[3] = {(uint32_t)n, 1, 1}, one[3] = {1, 1, 1};
   int status = launch_after_norm(s, &s->model->head, s->model->out_norm, s->logits, false, (size_t)M - 1, 1, err);
   if (!status)
-    status = (cold ? best_of_K1 : best_of_K64)(s->gpu->stream, grid, gpu_at(s->logits), gpu_at(s->best), gpu_at(s->token), V, err);
+    status = (cold ? best_of_K1 : best_of_K64)(s->gpu->stream, gpu_at(s->logits), gpu_at(s->best), gpu_at(s->token), V, err);
   if (!status)
-    status = choose(s->gpu->stream, one, gpu_at(s->best), gpu_at(s->token), cold ? n : n * CHOICES, s->sampling.temperature, s->sampling.top_p,
+    status = choose(s->gpu->stream, gpu_at(s->best), gpu_at(s->token), cold ? n : n * CHOICES, s->sampling.temperature, s->sampling.top_p,
                     s->sampling.top_k, s->sampling.seed, gpu_at(s->tokens), gpu_at(s->text), gpu_at(s->position), M, err);
   return status;
 }

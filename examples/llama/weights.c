@@ -382,7 +382,7 @@ typedef int MatvecGated(TilertStream *, const tile_f16 *, const uint32_t *, cons
 typedef int ProductGrouped(TilertStream *, const tile_f16 *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t, int32_t,
                            int32_t, int32_t, TilertError *);
 typedef int WidenGrouped(TilertStream *, const uint32_t *, const tile_f16 *, const tile_f16 *, tile_f16 *, int32_t, int32_t, TilertError *);
-typedef int EmbedGrouped(TilertStream *, const uint32_t *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t,
+typedef int EmbedGrouped(TilertStream *, const int32_t *, const uint32_t *, const tile_f16 *, const tile_f16 *, float *, int32_t, int32_t,
                          TilertError *);
 #define GROUPED(form) {matvec_grouped_##form##_GATEDfalse, matvec_grouped_##form##_GATEDtrue, product_grouped_##form, widen_grouped_##form, embed_grouped_##form}
 static const struct { MatvecGrouped *matvec; MatvecGated *gated; ProductGrouped *product; WidenGrouped *widen; EmbedGrouped *embed; } grouped[FORM_COUNT] = {
@@ -557,15 +557,10 @@ linear_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *y, i
 int
 embed_launch(TilertStream *s, const Matrix *m, TilertBuffer *tokens, TilertBuffer *x, int32_t M, TilertError *err)
 {
-  enum { DENSE_BLOCK = 512, WORDS_BLOCK = 64 };         /* as kernels.tile has them */
-  uint32_t cols = (uint32_t)m->cols, block = DENSE_BLOCK;
-  if (form_infos[m->form].group)
-    block = WORDS_BLOCK * 32 / form_infos[m->form].bits;
-  uint32_t grid[3] = {(uint32_t)M, (cols + block - 1) / block, 1};
   if (m->form == FORM_DENSE)
-    return embed_dense_Wf16_BLOCKSfalse(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), m->cols, err);
+    return embed_dense_Wf16_BLOCKSfalse(s, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(x), M, m->cols, err);
   if (is_f8(m->form))
-    return (m->form == FORM_F8 ? embed_dense_Wf8e4m3_BLOCKSfalse : embed_dense_Wf8e4m3_BLOCKStrue)(s, grid, gpu_at(tokens), gpu_at(m->w),
-                                                                                                    gpu_at(m->scales), gpu_at(x), m->cols, err);
-  return grouped[m->form].embed(s, grid, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), gpu_at(x), m->cols, err);
+    return (m->form == FORM_F8 ? embed_dense_Wf8e4m3_BLOCKSfalse : embed_dense_Wf8e4m3_BLOCKStrue)(s, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales),
+                                                                                                    gpu_at(x), M, m->cols, err);
+  return grouped[m->form].embed(s, gpu_at(tokens), gpu_at(m->w), gpu_at(m->scales), gpu_at(m->mins), gpu_at(x), M, m->cols, err);
 }

@@ -70,7 +70,7 @@ for p in glob.glob(f"{root}/examples/*.tile"):
     if f"({os.path.basename(p)})" not in index:
         bad.append(f"examples/README.md: nothing leads to {os.path.basename(p)}")
 # Kernels of examples say how many programs they are for.
-for p in glob.glob(f"{root}/examples/*.tile"):
+for p in glob.glob(f"{root}/examples/**/*.tile", recursive=True):
     text = re.sub(r"//.*", "", open(p).read())
     for m in re.finditer(r"^kernel (\w+)\((.*?)^(?=\S)", text + "\nend", re.M | re.S):
         if not re.search(r"\bgrid\(", m.group(2).split("{")[0]):
