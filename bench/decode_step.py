@@ -30,7 +30,7 @@ class Matrix:
 
 
 class Step:
-    """What launches work on, and the launches; tune: settings of products."""
+    """What launches work on, and the launches. tune: settings of matvec_runs, by which dense weights are multiplied, too, if there are some."""
 
     def __init__(self, **tune):
         self.tune = tune
@@ -49,8 +49,11 @@ class Step:
     def product(self, m, h, y, norm=False, gates=False, add=False):
         rows, flag = m.rows // 2 if gates else m.rows, lambda b: str(b).lower()
         what = dict(NORM=flag(norm), GATED=flag(gates)) | (dict(W="u32", Q="u4", S="f16", GROUP=32, MIN="true") if m.form == "u4" else
-                                                           dict(W="f8e4m3" if m.form == "f8" else "f16")) | self.tune
+                                                           dict(W="f8e4m3" if m.form == "f8" else "f16"))
         scales, mins = (m.more + [None, None])[:2]
+        if m.form != "u4" and not self.tune:
+            return kernel(FILE, "matvec_dense", WIDE="true", **what).bind(None, h, self.x, self.gain, m.w, scales, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
+        what |= self.tune
         return kernel(FILE, "matvec_runs", **what).bind(None, h, self.x, self.gain, m.w, scales, mins, y, self.a, rows, m.cols, int(add), 1e-5, pdl="auto")
 
     def attend(self, layer, o=None):

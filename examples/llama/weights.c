@@ -389,12 +389,12 @@ static const struct { MatvecGrouped *matvec; MatvecGated *gated; ProductGrouped 
   [FORM_U4] = GROUPED(Wu4_GROUP32_MINtrue), [FORM_I8] = GROUPED(Wi8_GROUP32_MINfalse), [FORM_I8_16] = GROUPED(Wi8_GROUP16_MINfalse)};
 #undef GROUPED
 
-/* Whether a GPU's kernel for one token has room for what the matrix is multiplied by. */
+/* Whether it is for matvec_runs: on a GPU integers are, if there is room for what the matrix is multiplied by. */
 static bool
 by_runs(const Gpu *g, const Matrix *m)
 {
   enum { ROOM = 32768 };                                /* as kernels.tile has it */
-  return g->wide && m->cols <= ROOM;
+  return g->wide && form_infos[m->form].group && m->cols <= ROOM;
 }
 
 /* One matrix of p's, whose rows of y these are. */
@@ -407,7 +407,8 @@ matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Ti
   bool gated = p->gated != NULL;
   int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
 #define CALL(kernel) kernel(s, h, x, gain, w, scales, y, a, rows, cols, p->add, p->eps, err)
-#define DENSE(kernel) (gated ? CALL(kernel##_NORMtrue_GATEDtrue) : gain ? CALL(kernel##_NORMtrue_GATEDfalse) : CALL(kernel##_NORMfalse_GATEDfalse))
+#define WIDE(kernel) (g->wide ? CALL(kernel##_WIDEtrue) : CALL(kernel##_WIDEfalse))
+#define DENSE(kernel) (gated ? WIDE(kernel##_NORMtrue_GATEDtrue) : gain ? WIDE(kernel##_NORMtrue_GATEDfalse) : WIDE(kernel##_NORMfalse_GATEDfalse))
   if (m->form == FORM_DENSE)
     return DENSE(matvec_dense_Wf16_BLOCKSfalse);
   if (m->form == FORM_F8)
@@ -415,13 +416,14 @@ matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Ti
   if (m->form == FORM_F8_BLOCKS)
     return DENSE(matvec_dense_Wf8e4m3_BLOCKStrue);
 #undef DENSE
+#undef WIDE
 #undef CALL
   if (gated)
     return grouped[m->form].gated(s, h, w, scales, mins, y, a, rows, cols, p->add, err);
   return grouped[m->form].matvec(s, h, w, scales, mins, y, a, rows, cols, p->add, err);
 }
 
-/* The same on a GPU. */
+/* The same of integers, on a GPU. */
 static int
 runs_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, TilertError *err)
 {
@@ -433,9 +435,6 @@ runs_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Tile
 #define CALL(kernel) kernel(s, h, x, gain, w, scales, mins, y, a, rows, cols, p->add, p->eps, err)
 #define RUNS(kernel) (gated ? CALL(kernel##_NORMtrue_GATEDtrue) : gain ? CALL(kernel##_NORMtrue_GATEDfalse) : CALL(kernel##_NORMfalse_GATEDfalse))
   switch (m->form) {
-  case FORM_DENSE: return RUNS(matvec_runs_Wf16_BLOCKSfalse);
-  case FORM_F8: return RUNS(matvec_runs_Wf8e4m3_BLOCKSfalse);
-  case FORM_F8_BLOCKS: return RUNS(matvec_runs_Wf8e4m3_BLOCKStrue);
   case FORM_U4: return RUNS(matvec_runs_Wu32_Sf16_Qu4_GROUP32_MINtrue);
   case FORM_I8: return RUNS(matvec_runs_Wu32_Sf16_Qi8_GROUP32_MINfalse);
   default: return RUNS(matvec_runs_Wu32_Sf16_Qi8_GROUP16_MINfalse);
