@@ -9,7 +9,8 @@
  *   convert (broadcast x)            broadcast (convert x)
  *   convert (reshape x), permute     the same, where x is a load of a loop with stages or made of one by these: what is copied
  *                                    through shared memory is then read in the layout wanted (pipeline_loops)
- * where the middle value has no other use. Equal conversions are cse's. */
+ * where the middle value has no other use. Equal conversions are cse's. Then a conversion all of whose users are in one branch
+ * of an `if` goes there: it may be a meeting of warps, which those who do not take the branch have no use for. */
 #include "internal.h"
 
 typedef struct Fold { Ctx *c; bool changed; } Fold;
@@ -153,6 +154,43 @@ fold_op(Op *op, void *user)
     narrow_first(user, op);
 }
 
+/* The branch of an `if` of op's block in which all users of its result are; NULL: there is none. */
+static Block *
+branch_of_users(const Op *op)
+{
+  Block *branch = NULL;
+  for (const Use *u = op_result(op)->uses; u; u = u->next) {
+    Block *b = u->user->block;
+    while (b != op->block && b->parent->block != op->block)
+      b = b->parent->block;
+    if (b == op->block || b->parent->code != OP_IF || (branch && b != branch))
+      return NULL;
+    branch = b;
+  }
+  return branch;
+}
+
+static bool
+stands_in(const Op *op, const Value *v, const Block *b)
+{
+  for (const Use *u = v->uses; u; u = u->next)
+    if (op_ancestor_in(u->user, b) == op)
+      return true;
+  return false;
+}
+
+static void
+sink_conversion(Op *op, void *user)
+{
+  (void)user;
+  for (Block *b; op->code == OP_CONVERT_LAYOUT && (b = branch_of_users(op));) {
+    Op *first = b->first;
+    while (!stands_in(first, op_result(op), b))
+      first = first->next;
+    op_move_before(op, first);
+  }
+}
+
 void
 pass_fold_convert(Ctx *c, Module *m)
 {
@@ -162,5 +200,6 @@ pass_fold_convert(Ctx *c, Module *m)
       f.changed = false;
       func_walk(m->funcs.data[i], fold_op, &f);
     }
+    func_walk(m->funcs.data[i], sink_conversion, NULL);
   }
 }
