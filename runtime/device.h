@@ -182,12 +182,13 @@ struct TilertKernel {
   TilertDevice *device;
   void *function;                              /* CUfunction; unused on sim */
   const char *label;                           /* its name, which the device keeps; unused on sim */
-  uint32_t nargs, first[TILERT_MAX_PARAMS + 1]; /* arguments, and where each one's parameters begin; first[nargs]: the launch's own */
-  uint32_t offset[TILERT_MAX_PARAMS];          /* of each parameter in the launch's blob */
+  uint32_t nargs;                              /* arguments */
   uint32_t resident;                           /* programs of a persistent kernel that the device has room for; 0: it is none */
+  LaunchPlan plan;
+  uint32_t first[TILERT_MAX_PARAMS + 1];       /* where each argument's parameters begin; first[nargs]: the launch's own */
+  uint32_t offset[TILERT_MAX_PARAMS];          /* of each parameter in the launch's blob */
   uint8_t dtype[TILERT_MAX_PARAMS];            /* Dtype of scalars, else DTYPE_NONE */
   GridExpr grid;                               /* of the manifest; axes 0: launches say it */
-  LaunchPlan plan;
   TilertManifest manifest;
 };
 
@@ -211,8 +212,8 @@ struct TilertLaunch {
   int empty;                                   /* a zero in the grid */
   int holds;                                   /* references of its buffers */
   int captured;                                /* what it is put into does not run it: no fault will be its doing */
-  TilertBuffer *buffer[TILERT_MAX_PARAMS];     /* that each argument is, or lies in; NULL: none that is known */
   uint64_t mapless;                            /* bit i: argument i is a tensor without elements, of which there is no map */
+  TilertBuffer *buffer[TILERT_MAX_PARAMS];     /* that each argument is, or lies in; NULL: none that is known */
   uint64_t address[TILERT_MAX_PARAMS];         /* of the tensor that each part is of; 0: it has no element */
   void *params[TILERT_MAX_PARAMS];
   _Alignas(64) unsigned char blob[PARAM_BYTES_MAX];

@@ -320,12 +320,12 @@ launch_begin(TilertLaunch *l, TilertKernel *k)
   l->kernel = k;
   l->function = k->function;
   memcpy(l->block, k->plan.block, sizeof l->block);
-  l->shared = k->manifest.shared;
+  l->shared = k->plan.shared;
   memset(l->cluster, 0, sizeof l->cluster);
   l->pdl = l->has_priority = l->holds = l->captured = 0;
   l->window.bytes = 0;
   l->mapless = 0;
-  for (uint32_t i = 0; i < k->manifest.nparams; i++)
+  for (uint32_t i = 0; !k->plan.plain && i < k->manifest.nparams; i++)   /* else by arg_step */
     l->params[i] = l->blob + k->offset[i];
 }
 
@@ -342,7 +342,7 @@ grid_step(TilertLaunch *l, const TilertKernel *k, const uint32_t grid[3], const 
     l->empty = plan->empty_grid;
     return 1;
   }
-  if (grid ? k->manifest.persistent != 0 : !plan->knows_grid)
+  if (grid ? plan->persistent : !plan->knows_grid)
     return 0;
   for (int i = 0; i < 3; i++) {
     const GridStep *s = &plan->axis[i];
@@ -368,6 +368,8 @@ arg_step(TilertLaunch *l, const PackStep *s, uint32_t i, const TilertArg *a)
   uint64_t v;
   memcpy(&v, &a->u, sizeof v);
   l->buffer[i] = NULL;
+  if (l->kernel->plan.plain)
+    l->params[i] = l->blob + s->offset;
   if (a->kind != s->given) {
     if (a->kind != TILERT_ARG_BUFFER || s->given != TILERT_ARG_POINTER || !a->u.buffer || a->u.buffer->device != l->kernel->device)
       return 0;
@@ -432,12 +434,12 @@ wrong_stream(const TilertKernel *k, const TilertStream *s, TilertError *err)
                       k->device->info.spec, s->device->info.spec, device_apart(k->device, s->device));
 }
 
-static int
+static inline int
 check_cluster(const TilertLaunch *l, TilertError *err)
 {
-  const uint32_t *g = l->grid, *c = l->cluster[0] ? l->cluster : l->kernel->manifest.cluster;
-  if (!c[0])
+  if (!l->cluster[0] && !l->kernel->plan.clustered)
     return TILERT_OK;
+  const uint32_t *g = l->grid, *c = l->cluster[0] ? l->cluster : l->kernel->manifest.cluster;
   if (g[0] % c[0] == 0 && g[1] % c[1] == 0 && g[2] % c[2] == 0)
     return TILERT_OK;
   return rt_error_set(err, TILERT_E_ARGUMENT, "kernel %s: a grid of %u x %u x %u blocks is no multiple of the cluster's %u x %u x %u",

@@ -141,6 +141,10 @@ launch_plan(TilertKernel *k)
   memset(plan, 0, sizeof *plan);
   for (int i = 0; i < 3; i++)
     plan->block[i] = shaped ? m->block[i] : i ? 1 : 32 * m->warps;
+  plan->shared = m->shared;
+  plan->plain = m->nparams == k->nargs;
+  plan->persistent = m->persistent != 0;
+  plan->clustered = m->cluster[0] != 0;
   for (uint32_t i = 0; i < k->nargs; i++)
     if (!plan_arg(k, k->first[i], &plan->step[i])) {
       plan->step[i].given = STEP_NEVER;

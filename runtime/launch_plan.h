@@ -29,17 +29,20 @@ typedef struct GridStep { uint8_t is_arg, arg, shift; uint32_t number; } GridSte
 
 enum { PLAN_PAIRS = 16 };
 
+/* What every launch reads comes first, and near together: between two launches the driver has used the caches for itself. */
 typedef struct LaunchPlan {
-  PackStep step[TILERT_MAX_PARAMS];            /* of arguments */
   uint64_t never;                              /* bit i: step i is STEP_NEVER */
-  uint32_t block[3];
+  uint32_t block[3], shared;
   GridStep axis[3];
+  uint8_t plain;                               /* every argument is one parameter, and there are no others */
   uint8_t knows_grid;                          /* the kernel has a grid clause, and axis says it */
   uint8_t fixed_grid, empty_grid;              /* of no argument; with an axis of 0 */
-  uint8_t npairs, all_pairs;                   /* all_pairs 0: there are more, or others */
-  uint16_t pair[PLAN_PAIRS][2];                /* offsets of pointers that are to be different */
+  uint8_t persistent, clustered;               /* as the manifest says */
   uint8_t views;                               /* there are some */
   uint8_t fits_all;                            /* tilert_kernel_fits need not look */
+  uint8_t npairs, all_pairs;                   /* all_pairs 0: there are more, or others */
+  uint16_t pair[PLAN_PAIRS][2];                /* offsets of pointers that are to be different */
+  PackStep step[TILERT_MAX_PARAMS];            /* of arguments */
 } LaunchPlan;
 
 /* The plan of a kernel whose layout, grid and device are known. */
