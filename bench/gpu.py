@@ -77,7 +77,7 @@ def vector_add():
         x, y = torch.randn(n, device=D), torch.randn(n, device=D)
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
         space = [(512, 4), (1024, 4), (2048, 8), (4096, 8)]
-        ours = {(B, w): (lambda B=B, w=w: kernel("vector_add.tile", "add", BLOCK=B, warps=w).bind(tilec.cdiv(n, B), x, y, o, n)) for B, w in space}
+        ours = {(B, w): (lambda B=B, w=w: kernel("vector_add.tile", "add", BLOCK=B, warps=w).bind(None, x, y, o, n)) for B, w in space}
         theirs = {(B, w): (lambda B=B, w=w: lambda: peers.add[(triton.cdiv(n, B),)](x, y, p, n, B, num_warps=w)) for B, w in space}
         contest("vector_add", f"f32 2^{lg}", 12 * n, ours, theirs, lambda: torch.add(x, y, out=p))
         check(f"vector_add 2^{lg}", o, x + y, 1e-7)
@@ -121,7 +121,7 @@ def softmax():
         x = random(T, ROWS, N)
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
         B = above(N)
-        ours = {w: (lambda w=w: kernel("softmax.tile", "softmax", T=T, BLOCK=B, warps=w).bind(ROWS, x, o, ROWS, N, N)) for w in of_row(N)}
+        ours = {w: (lambda w=w: kernel("softmax.tile", "softmax", T=T, BLOCK=B, warps=w).bind(None, x, o, ROWS, N, N)) for w in of_row(N)}
         theirs = {w: (lambda w=w: lambda: peers.softmax[(ROWS,)](p, x, N, N, N, B, num_warps=w)) for w in of_row(N)}
         rowwise("softmax", N, T, 2, ours, theirs, lambda: torch.softmax(x, -1), lambda: [("out", o, torch.softmax(x.float(), -1)), *peer("out", p, torch.softmax(x.float(), -1))])
 
@@ -284,7 +284,7 @@ def long_losses():
         loss, dx = torch.full((rows,), math.nan, device=D), torch.full_like(x, math.nan)
         space = [(C, w) for C in (2, 4, 8) for w in (8, 16, 32) if REHEARSE or 16 <= above(tilec.cdiv(N, C)) // (32 * w) <= 64]
         make = {c: (lambda c=c: kernel("softmax_cluster.tile", "cross_entropy_cluster", T=T, BLOCK=above(tilec.cdiv(N, c[0])), C=c[0], warps=c[1])
-                    .bind(rows * c[0], x, t, loss, dx, rows, N, N, -100, 1.0 / rows)) for c in space}
+                    .bind(None, x, t, loss, dx, rows, N, N, -100, 1.0 / rows)) for c in space}
         _, cfg = best(make.items())
         dx.fill_(math.nan)
         make[cfg]()()
@@ -331,7 +331,7 @@ def softmax_bwd():
         B = above(N)
         dy, y = random(T, ROWS, N), torch.softmax(torch.randn(ROWS, N, device=D) * 3, 1).to(TORCH[T])
         dx, p = torch.full_like(y, math.nan), torch.empty_like(y)
-        ours = {k: (lambda k=k: kernel("softmax.tile", "softmax_backward", T=T, BLOCK=B, warps=k).bind(ROWS, dy, y, dx, ROWS, N, N)) for k in of_row(N)}
+        ours = {k: (lambda k=k: kernel("softmax.tile", "softmax_backward", T=T, BLOCK=B, warps=k).bind(None, dy, y, dx, ROWS, N, N)) for k in of_row(N)}
         theirs = {k: (lambda k=k: lambda: peers.softmax_backward[(ROWS,)](p, dy, y, N, N, B, num_warps=k)) for k in of_row(N)}
         g, q = dy.float(), y.float()
         rowwise("softmax_bwd", N, T, 3, ours, theirs, lambda: torch._softmax_backward_data(dy, y, -1, TORCH[T]),
@@ -409,7 +409,7 @@ def dropout():
         o, p = torch.full_like(x, math.nan), torch.empty_like(x)
         for name, ours_name, peer in (("dropout", "drop", "dropout4"), ("dropout_each", "drop_each", "dropout")):
             blocks = [(b, w) for b in (512, 1024, 2048, 4096, 8192) for w in (4, 8) if 4 <= b // (32 * w) <= 32]
-            ours = {k: (lambda k=k: kernel("dropout.tile", ours_name, T=T, BLOCK=k[0], warps=k[1]).bind(tilec.cdiv(n, k[0]), x, o, n, 0.5, 123)) for k in blocks}
+            ours = {k: (lambda k=k: kernel("dropout.tile", ours_name, T=T, BLOCK=k[0], warps=k[1]).bind(None, x, o, n, 0.5, 123)) for k in blocks}
             theirs = {k: (lambda k=k: lambda: getattr(peers, peer)[(triton.cdiv(n, k[0]),)](p, x, n, 0.5, 123, k[0], num_warps=k[1])) for k in blocks}
             work = 2.0 * x.element_size() * n
             contest(name, f"{T} {f'2^{n.bit_length() - 1}' if n & n - 1 == 0 else n}", work, ours, theirs, lambda: F.dropout(x, 0.5), predicted=predicted(work))
@@ -429,7 +429,7 @@ def transpose_of(M):
     x = torch.randn(M, M, device=D)
     o, p = torch.full_like(x, math.nan), torch.empty_like(x)
     space = [(64, 64, 4), (32, 64, 4), (128, 64, 8), (64, 64, 8), (32, 32, 4)]
-    ours = {c: (lambda c=c: kernel("transpose.tile", "transpose", BM=c[0], BN=c[1], warps=c[2]).bind((tilec.cdiv(M, c[0]), tilec.cdiv(M, c[1])), x, o, M, M)) for c in space}
+    ours = {c: (lambda c=c: kernel("transpose.tile", "transpose", BM=c[0], BN=c[1], warps=c[2]).bind(None, x, o, M, M)) for c in space}
     theirs = {c: (lambda c=c: lambda: peers.transpose[(triton.cdiv(M, c[0]), triton.cdiv(M, c[1]))](p, x, M, M, c[0], c[1], num_warps=c[2])) for c in space}
     contest("transpose", f"f32 {M} x {M}", 8 * M * M, ours, theirs, lambda: p.copy_(x.T))
     check("transpose", o, x.T, 1e-9)
@@ -465,7 +465,7 @@ def matmul():
         def run(BM, BN, BK, w, s, group):
             BK = BK // 2 if name == "f32" else BK * 2 if small else BK
             k = kernel("matmul.tile", "matmul", T=name, TO="bf16" if small else name, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w, **extra)
-            return k.bind(tilec.cdiv(n, BM) * tilec.cdiv(n, BN), A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
+            return k.bind(None, A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
         ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in MATMUL_CONFIGS}
         t, cfg = best_hot(ours.items(), theirs)
         call, kernels = ran(ours[cfg])
@@ -901,7 +901,7 @@ def async_add():
     case_begins("async_add", "all")
     a, b = torch.randn(n, n, device=D), torch.randn(n, n, device=D)
     c, d = torch.full_like(a, math.nan), torch.empty_like(a)
-    at = lambda k: k.bind(n // XB, a, b, c, n, n, n)
+    at = lambda k: k.bind(None, a, b, c, n, n, n)
     ours = {"plain": lambda: at(kernel("add_async.tile", "add_plain", BM=XB, BN=YB))}
     theirs = {"plain": lambda: gp.add_plain[(n // XB,)](a, b, d, n, n, n, XB, YB)}
     for k in (1, 2, 3):
@@ -916,7 +916,7 @@ def async_add():
         to, tt = settle(lambda: call, lambda: theirs[name] if not REHEARSE else call)
         record("async_add", name, "TB/s", {"gluon": rate(tt, work, "TB/s"), "tilec": rate(to, work, "TB/s")}, ["gluon"], work=work, kernels=kernels)
     # Any blocks: whole rows of 2048 keep more bytes on their way than 32 pieces of 64.
-    blocks = {(k, BM, BN, w): (lambda k=k, BM=BM, BN=BN, w=w: kernel("add_async.tile", "add_pipelined", BM=BM, BN=BN, BUFFERS=k, warps=w).bind(n // BM, a, b, c, n, n, n))
+    blocks = {(k, BM, BN, w): (lambda k=k, BM=BM, BN=BN, w=w: kernel("add_async.tile", "add_pipelined", BM=BM, BN=BN, BUFFERS=k, warps=w).bind(None, a, b, c, n, n, n))
               for k in (3, 4) for BM, BN in ((1, 2048), (2, 2048), (4, 1024), (2, 1024)) for w in (4, 8)}
     _, cfg = best(blocks.items())
     call, kernels = ran(blocks[cfg])
@@ -935,10 +935,10 @@ def memcpy():
     if not REHEARSE:
         import gluon_peers as gp
         theirs["gluon"] = {(B, w): (lambda B=B, w=w: lambda: gp.memcpy[(triton.cdiv(n, B),)](x, y, n, B, w, num_warps=w)) for B, w in ((1024, 4), (2048, 4), (4096, 8))}
-    line = lambda B: kernel("memcpy_tma.tile", "copy_line", BLOCK=B).bind(tilec.cdiv(n, B), x, y)
-    boxes = lambda m, k: kernel("memcpy_tma.tile", "copy_boxes", T="f32", BM=m, BN=k).bind((n // 1024 // m, 1024 // k), x.view(-1, 1024), y.view(-1, 1024))
+    line = lambda B: kernel("memcpy_tma.tile", "copy_line", BLOCK=B).bind(None, x, y)
+    boxes = lambda m, k: kernel("memcpy_tma.tile", "copy_boxes", T="f32", BM=m, BN=k).bind(None, x.view(-1, 1024), y.view(-1, 1024))
     forms = {
-        "asynchronous": {(B, w): (lambda B=B, w=w: kernel("memcpy_async.tile", "memcpy", BLOCK=B, warps=w).bind(tilec.cdiv(n, B), x, y, n))
+        "asynchronous": {(B, w): (lambda B=B, w=w: kernel("memcpy_async.tile", "memcpy", BLOCK=B, warps=w).bind(None, x, y, n))
                          for B, w in ((1024, 4), (2048, 4), (4096, 8), (4096, 4))},
         "tensor": {**{("line", B): (lambda B=B: line(B)) for B in (1024, 2048, 4096, 8192)}, **{("boxes", m, k): (lambda m=m, k=k: boxes(m, k)) for m, k in ((8, 256), (8, 512), (32, 256))}},
     }
@@ -1044,13 +1044,13 @@ def prefix_sum():
 
         def once(B, w, per, W):
             more = dict(PER=per) if per > 1 else {}
-            return kernel("prefix_sum.tile", "prefix_sum", T=T, Y=Y, BLOCK=B, warps=w, WINDOW=W, **more).bind(tilec.cdiv(n, B), x, y, n, *states(B // 2, 2))
+            return kernel("prefix_sum.tile", "prefix_sum", T=T, Y=Y, BLOCK=B, warps=w, WINDOW=W, **more).bind(None, x, y, n, *states(B // 2, 2))
 
         def thrice(B, w):
             sums = torch.empty(n // B, device=D, dtype=dt)
-            a = kernel("prefix_sum.tile", "sums_of_blocks", T=T, BLOCK=B, warps=w).bind(n // B, x, sums, n)
-            b = kernel("prefix_sum.tile", "prefix_of_sums", T=T).bind(1, sums, n // B)
-            c = kernel("prefix_sum.tile", "prefix_sum_with", T=T, BLOCK=B, warps=w).bind(n // B, x, sums, y, n)
+            a = kernel("prefix_sum.tile", "sums_of_blocks", T=T, BLOCK=B, warps=w).bind(None, x, sums, n)
+            b = kernel("prefix_sum.tile", "prefix_of_sums", T=T).bind(None, sums, n // B)
+            c = kernel("prefix_sum.tile", "prefix_sum_with", T=T, BLOCK=B, warps=w).bind(None, x, sums, y, n)
             return lambda: (a(), b(), c())
         spaces = {"once": (once, shapes)}
         if T == Y and T in ("i32", "f32"):
@@ -1070,7 +1070,7 @@ def prefix_sum():
     a, x = torch.rand(n, device=D) - 0.5, torch.randn(n, device=D)
     y = torch.full_like(x, math.nan)
     space = {c: (lambda c=c: kernel("prefix_sum.tile", "recurrence", BLOCK=c[0], warps=c[1], WINDOW=c[3], **(dict(PER=c[2]) if c[2] > 1 else {}))
-                 .bind(tilec.cdiv(n, c[0]), a, x, y, n, *states(c[0], 2))) for c in shapes if c[0] // c[1] <= 512}
+                 .bind(None, a, x, y, n, *states(c[0], 2))) for c in shapes if c[0] // c[1] <= 512}
     _, cfg = best(space.items())
     y.fill_(math.nan)
     space[cfg]()()
@@ -1135,7 +1135,7 @@ def radix_sort():
             here, goes, along = x, [keys[0], keys[1], keys[0], y], [None, at, to, at, to] if with_places else [None] * 5
             for k in range(4):
                 kinds = dict(X="u32" if k else T, Y=T if k == 3 else "u32", SHIFT=8 * k, ROW=ROW, WARPS=WARPS, WINDOW=WINDOW)
-                calls.append(kernel("radix_sort.tile", "sort_by_digit", **kinds).bind(tiles, here, goes[k], counts, *states, ticket, n, along[k], along[k + 1]))
+                calls.append(kernel("radix_sort.tile", "sort_by_digit", **kinds).bind(None, here, goes[k], counts, *states, ticket, n, along[k], along[k + 1]))
                 here = goes[k]
                 states.reverse()
 
@@ -1177,7 +1177,7 @@ def sampling():
         for name, kernel_of, theirs in (
                 ("of all", lambda B, w: kernel("sampling.tile", "sample_gumbel", T=T, BLOCK=B, warps=w).bind(None, x, t, seeds, out, rows, n),
                  lambda: torch.multinomial((x.float() / t[:, None]).softmax(-1), 1)),
-                ("top_k 50, top_p 0.9", lambda B, w: kernel("sampling.tile", "sample_kept", T=T, BLOCK=B, warps=w).bind(rows, x, t, seeds, out, rows, n, None, k, p),
+                ("top_k 50, top_p 0.9", lambda B, w: kernel("sampling.tile", "sample_kept", T=T, BLOCK=B, warps=w).bind(None, x, t, seeds, out, rows, n, None, k, p),
                  lambda: torch.multinomial(kept_by_torch(x, t, 50, p).softmax(-1), 1))):
             case = f"{T} {rows} x {n}, {name}"
             case_begins("sampling", case)
@@ -1206,7 +1206,7 @@ def convolutions():
         images, filters = x.permute(0, 3, 1, 2), w.view(R, R, co, ci).permute(2, 3, 0, 1).contiguous(memory_format=torch.channels_last)
         theirs = lambda: F.conv2d(images, filters, stride=stride, padding=pad)
         make = {t: (lambda t=t: kernel("conv2d.tile", "conv2d_window", R=R, S=R, STRIDE=stride, PAD=pad, BM=t[0], BN=t[1], STAGES=t[2], WARPS=t[3])
-                    .bind((tilec.cdiv(len(y), t[0]), tilec.cdiv(co, t[1])), x, w, y)) for t in tiles}
+                    .bind(None, x, w, y)) for t in tiles}
         _, cfg = best(make.items())
         y.fill_(math.nan)
         make[cfg]()()
@@ -1220,7 +1220,7 @@ def convolutions():
         rows, filters = x.permute(0, 2, 1).contiguous(), w.permute(1, 2, 0).contiguous()
         theirs = lambda: F.conv1d(rows, filters, stride=stride, padding=pad)
         make = {t: (lambda t=t: kernel("conv1d.tile", "conv1d", R=R, STRIDE=stride, PAD=pad, BM=t[0], BN=t[1], STAGES=t[2], WARPS=t[3])
-                    .bind((tilec.cdiv(len(y), t[0]), tilec.cdiv(co, t[1])), x, w, y)) for t in tiles}
+                    .bind(None, x, w, y)) for t in tiles}
         _, cfg = best(make.items())
         y.fill_(math.nan)
         make[cfg]()()
@@ -1307,9 +1307,9 @@ def quantise():
         shape = (n // bn, n // bm) if name == "groups" else (n // bm, n // bn)
         s, ps = torch.full(shape, math.nan, device=D), torch.empty(shape, device=D)
         at = lambda c: (tilec.cdiv(n, c["ROWS"]), n // 128) if name == "groups" else shape
-        ours = {str(c): (lambda c=c: kernel("quantise.tile", f"quantise_{name}", X="bf16", T="f8e4m3", **c).bind(at(c), x, q, s, n, n)) for c in space}
+        ours = {str(c): (lambda c=c: kernel("quantise.tile", f"quantise_{name}", X="bf16", T="f8e4m3", **c).bind(None, x, q, s, n, n)) for c in space}
         if name == "grid":                      # in one pass, which Triton's language has no words for
-            ours |= {str(c): (lambda c=c: kernel("quantise.tile", "quantise_cluster", X="bf16", T="f8e4m3", **c).bind((n // 256 * c["C"], n // 256), x, q, s, n, n))
+            ours |= {str(c): (lambda c=c: kernel("quantise.tile", "quantise_cluster", X="bf16", T="f8e4m3", **c).bind(None, x, q, s, n, n))
                      for c in (dict(C=C, warps=w) for C in (2, 4, 8) for w in (4, 8, 16))}
         def theirs_of(c):
             more = (128, c["ROWS"]) if name == "groups" else (128,) if name == "squares" else (256, c["SUB_M"], c["SUB_N"])
@@ -1328,7 +1328,7 @@ def quantise():
     c, d = torch.full((M, M), math.nan, device=D, dtype=torch.bfloat16), torch.empty(M, M, device=D, dtype=torch.bfloat16)
     tiles = [(128, 128, 8, 3), (128, 128, 8, 2), (64, 128, 4, 3), (128, 64, 4, 3), (64, 64, 4, 3), (128, 128, 4, 2), (128, 128, 8, 4), (128, 64, 8, 4)]
     ours = {t: (lambda t=t: kernel("quantise.tile", "scaled_matmul", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
-        M // t[0] * (M // t[1]), a, sa, b, sb, c, M, M, M)) for t in tiles}
+        None, a, sa, b, sb, c, M, M, M)) for t in tiles}
     theirs = {t: (lambda t=t: lambda: peers.scaled_matmul[(M // t[0] * (M // t[1]),)](a, sa, b, sb, d, M, M, M, t[0], t[1], 8, num_warps=t[2], num_stages=t[3]))
               for t in tiles}
     contest("scaled_matmul", f"f8e4m3 {M}^3", 2.0 * M**3, ours, theirs, unit="TFLOP/s")   # Triton's is by wgmma
@@ -1406,7 +1406,7 @@ def by_tilec(A, B, c, how, file="matmul.tile", name="matmul", args=None, **defin
     (M, K), N = A.shape, B.shape[1]
     BM, BN, BK, warps, stages, group, stay = how
     k = kernel(file, name, BM=BM, BN=BN, BK=BK * 2 // A.element_size(), STAGES=stages, GROUP=group, STAY=str(stay).lower(), warps=warps, **defines)
-    return k.bind(tilec.cdiv(M, BM) * tilec.cdiv(N, BN), *(args or (A, B, c, M, N, K, *A.stride(), *B.stride(), *c.stride())))
+    return k.bind(None, *(args or (A, B, c, M, N, K, *A.stride(), *B.stride(), *c.stride())))
 
 
 def by_triton(A, B, c, how, PROMOTE=None):
@@ -1524,7 +1524,7 @@ def products_scaled():
         c = torch.empty(M, N, device=D, dtype=torch.bfloat16)
         count = lambda t: tilec.cdiv(M, t[0]) * tilec.cdiv(N, t[1])
         ours = {t: (lambda t=t: kernel("quantise.tile", "scaled_matmul", TO="bf16", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
-            count(t), a, sa, b, sb, c, M, N, K)) for t in tiles}
+            None, a, sa, b, sb, c, M, N, K)) for t in tiles}
         by_pointers = lambda t: lambda: peers.scaled_matmul[(count(t),)](a, sa, b, sb, c, M, N, K, t[0], t[1], 8, num_warps=t[2], num_stages=t[3])
 
         def by_boxes(t):
@@ -1553,7 +1553,7 @@ def products_grid():
         sa, sb = side(M), side(N)
         c = torch.empty(M, N, device=D, dtype=torch.bfloat16)
         ours = {t: (lambda t=t: kernel("quantise.tile", "grid_matmul", TO="bf16", BM=t[0], BN=t[1], warps=t[2], STAGES=t[3]).bind(
-            tilec.cdiv(M, t[0]) * tilec.cdiv(N, t[1]), a, sa, b, sb, c, M, N, K)) for t in tiles}
+            None, a, sa, b, sb, c, M, N, K)) for t in tiles}
         want = None
         if not SHARE:
             wide = lambda x, s, n: x.float() * s.repeat_interleave(256, 0)[:n].repeat_interleave(256, 1)[:, :K]
@@ -1571,8 +1571,8 @@ def few_bits(N, K, W, zeros, T="f16", GROUP=128):
     z = torch.randint(0, 16, (N, groups), device=D).half() if zeros else None
     p = torch.zeros(tilec.cdiv(N, 64), tilec.cdiv(K, 64) * 4, 32 * bits, device=D, dtype=torch.int32).view(torch.uint32)
     o = torch.zeros(groups, 2 if zeros else 1, N, device=D, dtype=torch.float16)
-    kernel("matmul_w4_wgmma.tile", "reorder_w4", W=W, T=T).bind((p.shape[0], p.shape[1] // 4), w.view(torch.uint32), p, N, K)()
-    kernel("matmul_w4_wgmma.tile", "reorder_scales").bind((tilec.cdiv(N, 128), groups), s, z, o, N, groups, N)()
+    kernel("matmul_w4_wgmma.tile", "reorder_w4", W=W, T=T).bind(None, w.view(torch.uint32), p, N, K)()
+    kernel("matmul_w4_wgmma.tile", "reorder_scales").bind(None, s, z, o, N, groups, N)()
     q = (w[..., None] >> torch.arange(0, 32, bits, device=D) & (1 << bits) - 1).view(N, K).half()
     q = torch.where(q >= 1 << bits - 1, q - (1 << bits), q) if W[0] == "i" else q
     spread = lambda x: x.repeat_interleave(GROUP, 1)[:, :K]
@@ -1586,7 +1586,7 @@ def reorder_w4():
     p, q = torch.zeros(N // 64, K // 16, 128, device=D, dtype=torch.int32).view(torch.uint32), torch.empty_like(w)
     for words, name, defines in (("rows", "reorder_w4", {}), ("GPTQ", "reorder_w4", dict(COLUMNS="true")), ("AWQ", "reorder_awq", {})):
         case_begins("reorder_w4", words)
-        alone("reorder_w4", f"{words}, {N} x {K}", lambda: kernel("matmul_w4_wgmma.tile", name, **defines).bind((N // 64, K // 64), w, p, N, K), "", 2.0 * w.nbytes,
+        alone("reorder_w4", f"{words}, {N} x {K}", lambda: kernel("matmul_w4_wgmma.tile", name, **defines).bind(None, w, p, N, K), "", 2.0 * w.nbytes,
               "TB/s", lambda: q.copy_(w))
 
 
@@ -1613,14 +1613,14 @@ def products_mixed():
                                                       STAGES=n, SUMS=flag(sums))
             stay = lambda BM, BK, n, pair: bind("matmul_w4_wgmma", measure.dev.sms // pair * pair, BM=BM, BK=BK, STAGES=n, CLUSTER=pair, SUMS=flag(not wide))
             old = lambda BM, BN, BK, warps, n: kernel("matmul_w4.tile", "matmul_w4", W=W, ZEROS=flag(zeros), BM=BM, BN=BN, BK=BK, warps=warps, STAGES=n).bind(
-                tilec.cdiv(M, BM) * tilec.cdiv(N, BN), x, w, s, z, c, M, N, K)
+                None, x, w, s, z, c, M, N, K)
             space = [(rows, S, 64, n, sums) for rows in (128, 256) for S in (1, 2, 4, 8) for n in (4, 8)
                      for sums in ([False, True] if wide and BM < 64 else [not wide])]
             space += [] if wide else [(rows, S, 128, n, True) for rows in (128, 256) for S in (1, 2, 4, 8) for n in (3, 4)]
             stays = [(256, 64, 4), (256, 64, 5), (192, 64, 5), (128, 64, 6), (128, 128, 4)] if wide else [(128, 128, 4), (128, 128, 6), (128, 64, 8)]
             stays = [(*h, pair) for pair in (2, 1) for h in stays]
             loop = lambda BM, n: kernel("matmul_w4_wgmma.tile", "matmul_w4_loop", W=W, ZEROS=flag(zeros), BM=BM, STAGES=n).bind(
-                tilec.cdiv(M, BM) * tilec.cdiv(N, 128), x, p, o, c)
+                None, x, p, o, c)
             few = lambda warps, n, rows, S, held: kernel("matvec.tile", "matvec", T=T, W=W, ZEROS=flag(zeros), BM=1 << (M - 1).bit_length(), warps=warps,
                                                          AT_ONCE=n, ROWS=rows, SPLIT=S, HELD=held).bind(None, x, p, o, t, c, M, N, K, o.shape[2])
             fews = [(warps, n, rows, S, held) for rows, S in ((16, 1), (32, 1), (32, 2), (64, 1), (64, 2)) for warps in (4, 8, 16) for n in (1, 2, 4)
@@ -1682,7 +1682,7 @@ def products_sparse():
             B, c = bt.T if across else bt, torch.empty(n, n, device=D, dtype=torch.float16 if wide else torch.bfloat16)
             kept, meta = torch.empty(n, n // 2, device=D, dtype=of), torch.empty(n, n // 16, device=D, dtype=torch.int16)
             for name, args in (("compress", (x, kept, meta)), ("expand", (kept, meta, a))):
-                kernel("matmul_sparse.tile", name, T=T).bind((tilec.cdiv(n, 16), tilec.cdiv(n, 256)), *args, n, n)()
+                kernel("matmul_sparse.tile", name, T=T).bind(None, *args, n, n)()
             sync()
             to = dict(T=T, TO="f16" if wide else "bf16")
 
@@ -1691,7 +1691,7 @@ def products_sparse():
             def bind(how):
                 BM, BN, BK, warps, stages, stay = how
                 return kernel("matmul_sparse.tile", "matmul_sparse", BM=BM, BN=BN, BK=BK, warps=warps, STAGES=stages, STAY=str(stay).lower(), **to, **more).bind(
-                    tilec.cdiv(n, BM) * tilec.cdiv(n, BN), kept, meta, B, c, n, n, n // 16, *B.stride(), *c.stride())
+                    None, kept, meta, B, c, n, n, n // 16, *B.stride(), *c.stride())
             ours = {h: (lambda h=h: bind(h)) for h in (SPARSE_TILES if wide else SPARSE_BYTES)}
             cslt = by_cusparselt(a, B, c)
             theirs = {**({"cusparselt": cslt} if cslt else {}), "dense": {t: (lambda t=t: by_tilec(a, B, c, t, **to, **more)) for t in WIDE_TILES[:4]}}
