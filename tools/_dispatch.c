@@ -527,12 +527,24 @@ exchange_of(PyTypeObject *type)
   return x && x->major == DLPACK_MAJOR && x->look ? x : NULL;
 }
 
+/* Whether it is an attribute that a getter of C gives. Its type has no name in the stable ABI. */
+static int
+is_of_c(PyObject *attribute)
+{
+  PyObject *types = PyImport_ImportModule("types"), *t = types ? PyObject_GetAttrString(types, "GetSetDescriptorType") : NULL;
+  int is = t && (PyObject *)Py_TYPE(attribute) == t;
+  PyErr_Clear();
+  Py_XDECREF(t);
+  Py_XDECREF(types);
+  return is;
+}
+
 static void
 learn_records(Param *p, PyTypeObject *type)
 {
   PyObject *a = PyObject_GetAttr((PyObject *)type, names[N_GRAD]);
   PyErr_Clear();
-  int of_c = a && Py_TYPE(a) == &PyGetSetDescr_Type;
+  int of_c = a && is_of_c(a);
   p->records_of = of_c ? (descrgetfunc)PyType_GetSlot(Py_TYPE(a), Py_tp_descr_get) : NULL;
   replace(&p->records, p->records_of ? a : NULL);
   Py_XDECREF(a);
