@@ -319,10 +319,12 @@ check_params(Verifier *v)
 static bool
 grid_asks(const Func *f, const GridTerm *t)
 {
-  const Type *type = t->value < f->body->nargs ? f->body->args[t->value]->type : NULL;
-  if (t->op == GRID_EXTENT)
-    return type && type_is_tensor(type) && t->dim < type->rank;
-  return t->op != GRID_ARG || (type && type->kind == TY_SCALAR && type_is_int(type));
+  if (t->op != GRID_ARG && t->op != GRID_EXTENT)        /* others' values are no arguments, if they are set at all */
+    return true;
+  if (t->value < 0 || t->value >= f->body->nargs)
+    return false;
+  const Type *type = f->body->args[t->value]->type;
+  return t->op == GRID_EXTENT ? type_is_tensor(type) && t->dim < type->rank : type->kind == TY_SCALAR && type_is_int(type);
 }
 
 /* What is wrong with the kernel's grid; NULL: nothing. */

@@ -76,7 +76,7 @@ parse_term(const char *s, size_t n, GridTerm *t)
     return parse_digits(s, n, t);
   for (uint32_t i = 0; i < GRID_OPS; i++)
     if (op_text[i] && strlen(op_text[i]) == n && !memcmp(op_text[i], s, n)) {
-      t->op = (uint8_t)i;
+      *t = (GridTerm){.op = (uint8_t)i};
       return 0;
     }
   return -1;

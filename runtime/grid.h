@@ -21,7 +21,7 @@ typedef enum GridOp {
   GRID_OPS
 } GridOp;
 
-/* dim: of an extent. value: of a number, else the argument. */
+/* dim: of an extent. value: of a number, or which argument; of others 0. */
 typedef struct GridTerm { uint8_t op, dim; int64_t value; } GridTerm;
 /* axes 0: there is no expression. Axis i's terms end at end[i]. */
 typedef struct GridExpr { uint32_t axes, end[3]; GridTerm term[GRID_TERMS]; } GridExpr;

@@ -88,7 +88,8 @@ plan_axis(const TilertKernel *k, const GridTerm *t, uint32_t n, uint32_t most, G
   *s = (GridStep){.is_arg = (uint8_t)arg, .arg = arg ? (uint8_t)t->value : 0};
   if (n == 1 && arg)
     return 1;
-  if (n == 3 && arg && t[1].op == GRID_NUMBER && t[2].op == GRID_CDIV && is_power((uint64_t)t[1].value) && t[1].value <= INT32_MAX) {
+  if (n == 3 && arg && t[1].op == GRID_NUMBER && t[2].op == GRID_CDIV && t[1].value > 0 && t[1].value <= INT32_MAX &&
+      is_power((uint64_t)t[1].value)) {
     s->shift = (uint8_t)__builtin_ctzll((uint64_t)t[1].value);
     return 1;
   }
