@@ -132,9 +132,14 @@ def digest(ptx):
     return hashlib.sha256(re.sub(r"^(//@tilec .*?) grid=\S+", r"\1", ptx, flags=re.M).encode()).hexdigest()
 
 
+def manifest(ptx):
+    """Its first kernel's line."""
+    return re.search(r"^//@tilec .*", ptx, re.M).group()
+
+
 def without_told(ptx):
     """PTX as it would be without the integers that a launch is told for the grid alone: parameters that no instruction reads. What else there is moves up."""
-    head = re.search(r"^//@tilec .*", ptx, re.M).group()
+    head = manifest(ptx)
     params = re.search(r"\bparams=(\S*)", head).group(1).split(",")
     names = list(dict.fromkeys(p.split(":")[0] for p in params))
     asked = {names[int(n)] for n in re.findall(r"\$(\d+)", (re.search(r" grid=(\S+)", head) or [0, ""])[1])}
@@ -155,7 +160,7 @@ def without_told(ptx):
 def kernel_of(call, file, kernel, defines, target):
     """What a row records of a bound launch (tilec.Call) of a kernel of one of our files."""
     info, names, ptx = call.info(), [p.name for p in call.kernel.args], call.ptx()
-    asked = dict(re.findall(r"[=,](\w+):ptr:[^,\s]*:(null|nonnull)\b", re.search(r"^//@tilec .*", ptx, re.M).group()))
+    asked = dict(re.findall(r"[=,](\w+):ptr:[^,\s]*:(null|nonnull)\b", manifest(ptx)))
     known = lambda bits, what: [n + what for i, n in enumerate(names) if info[bits] >> i & 1]
     defines = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in defines.items()}
     facts = known("equal_1", "=1") + [f for n in (16, 8, 4, 2) for f in known(f"divisible_{n}", f"%{n}")]
@@ -294,10 +299,11 @@ def pairs_of_code(row, old, new):
     """Pairs for bench/same.jsonl of a row's kernels: `old` makes the PTX that was measured, `new` another, and ptxas the same code of both."""
     pairs = []
     for k in row["kernels"]:
-        if k["ptx"] in new.digests(k):
+        now = new.compile(k)
+        if not now or k["ptx"] in new.digests_of(now):
             continue
-        was, now = old.compile(k), new.compile(k)
-        if not was or not now or digest(was) != k["ptx"]:
+        was = old.compile(k)
+        if not was or digest(was) != k["ptx"]:
             continue
         now = without_told(now)
         code = machine_code(was, k["target"])
@@ -325,16 +331,19 @@ class Compiler:
         r = subprocess.run(self.command(k), capture_output=True, text=True) if os.path.exists(os.path.join(self.tree, k["file"])) else None
         return r.stdout if r and not r.returncode else None
 
+    def digests_of(self, ptx):
+        """Of PTX, of that without parameters that kernels got when they came to say their grids, and of what is the same machine code."""
+        found = {digest(ptx), digest(without_told(ptx))}
+        while more := set().union(*(self.same.get(d, set()) for d in found)) - found:
+            found |= more
+        return found
+
     def digests(self, k):
-        """Of what the compiler makes of a row's kernel, of that without parameters that kernels got when they came to say their grids, and of
-        what is the same machine code."""
+        """Those of what the compiler makes of a row's kernel; none if it makes nothing."""
         key = json.dumps({n: v for n, v in k.items() if n != "ptx"}, sort_keys=True)
         if key not in self.known:
             ptx = self.compile(k)
-            found = {digest(ptx), digest(without_told(ptx))} if ptx else set()
-            while more := set().union(*(self.same.get(d, set()) for d in found)) - found:
-                found |= more
-            self.known[key] = found
+            self.known[key] = self.digests_of(ptx) if ptx else set()
         return self.known[key]
 
     def prepare(self, rows):

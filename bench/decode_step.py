@@ -71,8 +71,7 @@ def timed(case, calls, bytes_=0):
     """A row of a chain of such launches."""
     case_begins("decode_step", case)
     run = graph_of(lambda: [call() for call in calls])
-    took = [t * 1e3 / LAYERS for t in times(run)]
-    low, mid, high = took
+    low, mid, high = (t * 1e3 / LAYERS for t in times(run))
     record("decode_step", case, "us", {"tilec": data.of_times((low, mid, high))}, better="less", **({"tb_s": round(bytes_ / mid / 1e6, 3)} if bytes_ else {}))
 
 

@@ -159,11 +159,11 @@ static int
 is_recorded(const Dispatcher *d, const Param *p, PyObject *v)
 {
   PyObject *asks = p->records ? p->records_of(p->records, v, p->tensor) : PyObject_GetAttr(v, names[N_GRAD]);
-  Py_XDECREF(asks);                       /* it is compared, and not looked into */
+  Py_XDECREF(asks);
   if (asks == Py_False)
     return 0;
   PyObject *on = PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(d->grad, NULL);
-  Py_XDECREF(on);                         /* it is compared, and not looked into */
+  Py_XDECREF(on);                         /* both are compared, and not looked into */
   return on != Py_False;
 }
 

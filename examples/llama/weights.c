@@ -406,41 +406,30 @@ matvec_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, Ti
   void *x = gpu_at(p->x), *gain = gpu_at(p->gain), *a = gpu_at(p->gated);
   bool gated = p->gated != NULL;
   int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
-#define CALL(kernel) kernel(s, h, x, gain, w, scales, y, a, rows, cols, p->add, p->eps, err)
-#define WIDE(kernel) (g->wide ? CALL(kernel##_WIDEtrue) : CALL(kernel##_WIDEfalse))
-#define DENSE(kernel) (gated ? WIDE(kernel##_NORMtrue_GATEDtrue) : gain ? WIDE(kernel##_NORMtrue_GATEDfalse) : WIDE(kernel##_NORMfalse_GATEDfalse))
+#define DENSE(kernel) kernel(s, h, x, gain, w, scales, y, a, rows, cols, p->add, p->eps, err)
+#define WIDE(kernel) (g->wide ? DENSE(kernel##_WIDEtrue) : DENSE(kernel##_WIDEfalse))
+#define RUNS(kernel) kernel(s, h, x, gain, w, scales, mins, y, a, rows, cols, p->add, p->eps, err)
+#define BY(call, kernel) (gated ? call(kernel##_NORMtrue_GATEDtrue) : gain ? call(kernel##_NORMtrue_GATEDfalse) : call(kernel##_NORMfalse_GATEDfalse))
   if (m->form == FORM_DENSE)
-    return DENSE(matvec_dense_Wf16_BLOCKSfalse);
+    return BY(WIDE, matvec_dense_Wf16_BLOCKSfalse);
   if (m->form == FORM_F8)
-    return DENSE(matvec_dense_Wf8e4m3_BLOCKSfalse);
+    return BY(WIDE, matvec_dense_Wf8e4m3_BLOCKSfalse);
   if (m->form == FORM_F8_BLOCKS)
-    return DENSE(matvec_dense_Wf8e4m3_BLOCKStrue);
-#undef DENSE
+    return BY(WIDE, matvec_dense_Wf8e4m3_BLOCKStrue);
+  const bool runs = by_runs(g, m);
+  if (runs && m->form == FORM_U4)
+    return BY(RUNS, matvec_runs_Wu32_Sf16_Qu4_GROUP32_MINtrue);
+  if (runs && m->form == FORM_I8)
+    return BY(RUNS, matvec_runs_Wu32_Sf16_Qi8_GROUP32_MINfalse);
+  if (runs)
+    return BY(RUNS, matvec_runs_Wu32_Sf16_Qi8_GROUP16_MINfalse);
+#undef BY
+#undef RUNS
 #undef WIDE
-#undef CALL
+#undef DENSE
   if (gated)
     return grouped[m->form].gated(s, h, w, scales, mins, y, a, rows, cols, p->add, err);
   return grouped[m->form].matvec(s, h, w, scales, mins, y, a, rows, cols, p->add, err);
-}
-
-/* The same of integers, on a GPU. */
-static int
-runs_launch(const Gpu *g, const Matrix *m, const TokenProduct *p, float *y, TilertError *err)
-{
-  TilertStream *s = g->stream;
-  void *w = gpu_at(m->w), *scales = gpu_at(m->scales), *mins = gpu_at(m->mins), *h = gpu_at(p->h);
-  void *x = gpu_at(p->x), *gain = gpu_at(p->gain), *a = gpu_at(p->gated);
-  bool gated = p->gated != NULL;
-  int32_t rows = gated ? m->rows / 2 : m->rows, cols = m->cols;
-#define CALL(kernel) kernel(s, h, x, gain, w, scales, mins, y, a, rows, cols, p->add, p->eps, err)
-#define RUNS(kernel) (gated ? CALL(kernel##_NORMtrue_GATEDtrue) : gain ? CALL(kernel##_NORMtrue_GATEDfalse) : CALL(kernel##_NORMfalse_GATEDfalse))
-  switch (m->form) {
-  case FORM_U4: return RUNS(matvec_runs_Wu32_Sf16_Qu4_GROUP32_MINtrue);
-  case FORM_I8: return RUNS(matvec_runs_Wu32_Sf16_Qi8_GROUP32_MINfalse);
-  default: return RUNS(matvec_runs_Wu32_Sf16_Qi8_GROUP16_MINfalse);
-  }
-#undef RUNS
-#undef CALL
 }
 
 bool
@@ -464,7 +453,7 @@ token_launch(const Gpu *g, const Linear *l, const TokenProduct *p, TilertError *
   float *y = gpu_at(p->y);
   int status = 0;
   for (int i = 0; i < l->count && !status; i++) {
-    status = (by_runs(g, &l->part[i]) ? runs_launch : matvec_launch)(g, &l->part[i], p, y, err);
+    status = matvec_launch(g, &l->part[i], p, y, err);
     y = y ? y + l->part[i].rows : NULL;
   }
   return status;
