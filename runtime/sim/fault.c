@@ -386,6 +386,13 @@ lane_address(const Access *a, uint32_t lane)
   return address_at(a, a->off + (a->same ? 0 : (uint64_t)(lane - a->lane) * a->size));
 }
 
+/* What is wrong lies between blocks: the launch is repeated on one worker, to say the same of it whatever the number of threads. */
+static void
+lies_between_blocks(Launch *l)
+{
+  __atomic_store_n(&l->again, true, __ATOMIC_RELAXED);
+}
+
 /* A race with what an agent that is no warp did. */
 static int
 fault_agent(const Access *a, uint32_t lane, uint64_t record, const Segment *s, bool wrote)
@@ -396,7 +403,6 @@ fault_agent(const Access *a, uint32_t lane, uint64_t record, const Segment *s, b
   Words x;
   describe(b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
   if (s->block != b->index) {
-    b->launch->again = true;
     snprintf(there, sizeof there, " by program %s", sim_program_text(b->launch, s->block, program, sizeof program));
   }
   sim_fault(b, a->w, a->in, (int)lane, SIM_E_ASYNC, lane_address(a, lane),
@@ -433,6 +439,8 @@ fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool w
   const Segment *s = record_segment(b->launch, record);
   if (is_earlier(b->launch, record))
     return fault_previous(a, lane, record, wrote);
+  if (s->block != b->index || record & REC_BLOCKS)     /* of blocks that read beside each other the record names the first, maybe this one */
+    lies_between_blocks(b->launch);
   if (s->agent >= b->nwarps)
     return fault_agent(a, lane, record, s, wrote);
   uint32_t other = (uint32_t)(record >> PC_BITS & (LANES - 1)), pc = (uint32_t)record & PC_MASK;
@@ -442,7 +450,6 @@ fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool w
   describe(b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
   sim_thread_text(b, s->agent * LANES + other, them, sizeof them);
   if (s->block != b->index) {
-    b->launch->again = true;
     snprintf(here, sizeof here, " of program %s", x.program);
     snprintf(there, sizeof there, " of program %s", sim_program_text(b->launch, s->block, program, sizeof program));
   }
@@ -520,7 +527,8 @@ int
 fault_unwritten(const Access *a, uint32_t lane, uint64_t off)
 {
   Words x;
-  a->b->launch->again |= !a->s->owner;
+  if (!a->s->owner)
+    lies_between_blocks(a->b->launch);
   describe(a->b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
   if (a->s->owner)
     return sim_fault(a->b, a->w, a->in, (int)lane, SIM_E_UNINIT, lane_address(a, lane),
