@@ -439,7 +439,7 @@ fault_race(const Access *a, uint32_t lane, uint64_t off, uint64_t record, bool w
   const Segment *s = record_segment(b->launch, record);
   if (is_earlier(b->launch, record))
     return fault_previous(a, lane, record, wrote);
-  if (s->block != b->index || record & REC_BLOCKS)     /* of blocks that read beside each other the record names the first, maybe this one */
+  if (s->block != b->index || record & REC_BLOCKS)     /* of blocks that read beside each other the first is named, maybe this one */
     lies_between_blocks(b->launch);
   if (s->agent >= b->nwarps)
     return fault_agent(a, lane, record, s, wrote);
