@@ -530,17 +530,25 @@ def transpose(dev, rng, m, n, BM=64, BN=64):
     return Run(call, [("out", out.numpy(), x.T, 0)], bytes=8 * m * n)
 
 
-def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, BM=128, BN=128, BK=32, STAGES=3, **defines):
-    a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
-    narrow = {"f16": lambda v: v.astype(np.float16), "bf16": bf16_bits, "f32": lambda v: v}[dtype]
-    value = {"f16": lambda v: v.astype(np.float64), "bf16": lambda v: bf16_values(v).astype(np.float64), "f32": lambda v: v.astype(np.float64)}[dtype]
+def matmul(dev, rng, m, n, k, dtype="f16", a_t=False, b_t=False, swap=False, BM=128, BN=128, BK=32, STAGES=3, **defines):
+    """swap: the transpose of c is made, by the same kernel."""
+    if dtype == "i8":
+        a, b = rng.integers(-128, 128, (m, k)).astype(np.int8), rng.integers(-128, 128, (k, n)).astype(np.int8)
+    else:
+        a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+    narrow = {"f16": lambda v: v.astype(np.float16), "bf16": bf16_bits}.get(dtype, lambda v: v)
     a, b = narrow(a), narrow(b)
+    value = lambda v: (bf16_values(v) if dtype == "bf16" else v).astype(np.float64)
     da, db = dev.array(a.T if a_t else a, dtype), dev.array(b.T if b_t else b, dtype)
-    c = poisoned(dev, (m, n), "f32")
-    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO="f32", BM=BM, BN=BN, BK=BK, STAGES=STAGES, **defines)
-    call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), da, db, c, m, n, k,
-                  *((1, m) if a_t else (k, 1)), *((1, k) if b_t else (n, 1)), n, 1)
-    return Run(call, [("c", c.numpy(), value(a) @ value(b), 2e-3 if "PRECISION" in defines else 1e-3 if dtype == "f32" else 1e-5)], flops=2 * m * n * k, dtype=dtype)
+    out = "i32" if dtype == "i8" else "f32"
+    c = poisoned(dev, (m, n), out)
+    kern = kernel(dev, "matmul.tile", "matmul", T=dtype, TO=out, TA=out, BM=BM, BN=BN, BK=BK, STAGES=STAGES, **defines)
+    sa, sb, sc = (1, m) if a_t else (k, 1), (1, k) if b_t else (n, 1), (n, 1)
+    if swap:
+        da, db, m, n, sa, sb, sc = db, da, n, m, sb[::-1], sa[::-1], sc[::-1]
+    call = launch(kern, tilec.cdiv(m, BM) * tilec.cdiv(n, BN), da, db, c, m, n, k, *sa, *sb, *sc)
+    bound = 0 if dtype == "i8" else 2e-3 if "PRECISION" in defines else 1e-3 if dtype == "f32" else 1e-5
+    return Run(call, [("c", c.numpy(), value(a) @ value(b), bound)], flops=2 * m * n * k, dtype=dtype)
 
 
 def attention(dev, rng, heads, S, D=64, causal=False, BM=128, BN=64, growth=1, **more):
@@ -1122,9 +1130,12 @@ CASES = [
     Case("matmul", matmul, [dict(m=256, n=256, k=256)] + grid(m=(100,), n=(72,), k=(50,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True), BM=(64,), BN=(64,)) +
          [dict(m=100, n=72, k=64, dtype="f32", b_t=True, BM=64, BN=64, PRECISION='"tf32_cut"')] +
          grid(m=(64,), n=(256,), k=(136,), dtype=("f16", "bf16", "f32"), b_t=(False, True), BM=(64,), BN=(128,), warps=(8, 16)) +
-         [dict(m=130, n=130, k=72, BM=128, BN=64, warps=16)],
+         [dict(m=130, n=130, k=72, BM=128, BN=64, warps=16)] +
+         grid(m=(144,), n=(112,), k=(208,), dtype=("i8",), a_t=(False, True), b_t=(False, True), swap=(False, True), BM=(64,), BN=(64,), BK=(64,), warps=(4,)) +
+         [dict(m=70, n=50, k=77, dtype="i8", BM=64, BN=64)],
          [dict(m=4096, n=4096, k=4096)] + grid(m=(1000,), n=(520,), k=(777,), dtype=("f16", "bf16", "f32"), a_t=(False, True), b_t=(False, True)) +
-         [dict(m=1000, n=520, k=784, dtype="f32", b_t=True, PRECISION='"tf32_cut"')]),
+         [dict(m=1000, n=520, k=784, dtype="f32", b_t=True, PRECISION='"tf32_cut"'), dict(m=1000, n=520, k=777, dtype="i8")] +
+         grid(m=(1008,), n=(528,), k=(1040,), dtype=("i8",), a_t=(False, True), b_t=(False, True), swap=(False, True), BN=(256,), BK=(128,))),
     Case("memcpy_async", memcpy_async, [dict(n=98432), dict(n=1), dict(n=1000, BLOCK=256)], [dict(n=1 << 27), dict(n=98432), dict(n=1)]),
     Case("add_plain", lambda dev, rng, **s: add_async(dev, rng, name="add_plain", **s), [dict(rows=100, cols=200)], [dict(rows=16384, cols=16384), dict(rows=1000, cols=2000)]),
     Case("add_async", add_async, [dict(rows=100, cols=200)] + grid(rows=(40,), cols=(200,), S=("swizzled(vec=4, max_phase=8)", "padded(every=64, pad=4)"), L=("blocked(size=[1, 4], threads=[2, 16], warps=[4, 1])",)),

@@ -374,6 +374,8 @@ let_products_run_on(Pipe *p, bool parted)
   p->defer = r->n && warpgroup_defers(p->loop);
   for (u32 k = 0; k < p->nrest && p->defer; k++)
     p->defer = !warpgroup_reads(p->loop, p->rest[k]);
+  for (u32 k = 0; k < r->n && p->defer; k++)
+    p->defer = !r->row[k].fills && warpgroup_reads_in_place(p->c, p->loop, r->row[k].load, ring_buffers_type(r, k));
   r->slots += p->defer;
   if (p->defer && !ring_fits(p, parted)) {
     r->slots--;

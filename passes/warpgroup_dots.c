@@ -14,7 +14,8 @@
  * the latest at the end of the iteration: a product that runs on into the next while other code of the loop reads its registers makes
  * ptxas wait behind each instruction.
  *
- * Sparse dots keep their metadata in registers, as other dots do a factor that is computed: their products are waited for in the iteration.
+ * Sparse dots keep their metadata in registers, as other dots do a factor that is computed, or whose buffer is none for products (of 8 bits
+ * that lie across K): their products are waited for in the iteration, as the next one writes these registers.
  *
  * Promoted sums. Products of 8-bit floats are summed from zero, so many of K at a time, and added in f32. Where a thread has no registers
  * for as many sums again as it has, columns or rows are done piece by piece, each waited for and added before the next is started: with
@@ -63,6 +64,19 @@ bool
 warpgroup_alone_reads(const Op *load)
 {
   return serves_products(op_result(load));
+}
+
+bool
+warpgroup_reads_in_place(Ctx *c, const Op *loop, const Op *load, const Type *buffer)
+{
+  WgmmaSide side;
+  for (const Op *op = loop->regions[0]->first; op; op = op->next)
+    for (int k = 1; k >= 0 && is_marked(op); k--) {
+      int along = k;
+      if (wgmma_dot_source(k ? dot_a(op) : dot_b(op), &along) == op_result(load) && wgmma_side(c, buffer, along, &side))
+        return false;
+    }
+  return true;
 }
 
 u64
