@@ -11,9 +11,9 @@ const char *prefetch_in_registers(Ctx *c, Func *f, Op *loop, Op *load, bool behi
  * layout, in panels, for such a tile of type t; NULL: there is none. */
 bool warpgroup_reads(const Op *loop, const Op *load);
 Op *warpgroup_reader(const Op *loop, const Op *load);     /* the first of them */
+bool warpgroup_alone_reads(const Op *load);               /* nobody else does */
 /* Where a marked dot reads what the load brings, a buffer of this type, or row of such, is the product's operand as it is. */
 bool warpgroup_reads_in_place(Ctx *c, const Op *loop, const Op *load, const Type *buffer);
-bool warpgroup_alone_reads(const Op *load);               /* nobody else does */
 /* Of operands that these loops have from outside. */
 u64 warpgroup_kept_bytes(Ctx *c, u32 n, Op *const *loops);
 const Layout *warpgroup_layout(Ctx *c, const Type *t);

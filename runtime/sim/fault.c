@@ -402,9 +402,8 @@ fault_agent(const Access *a, uint32_t lane, uint64_t record, const Segment *s, b
   uint32_t pc = (uint32_t)record & PC_MASK;
   Words x;
   describe(b, a->w, a->in, lane, space_of(a), lane_address(a, lane), a->size, &x);
-  if (s->block != b->index) {
+  if (s->block != b->index)
     snprintf(there, sizeof there, " by program %s", sim_program_text(b->launch, s->block, program, sizeof program));
-  }
   sim_fault(b, a->w, a->in, (int)lane, SIM_E_ASYNC, lane_address(a, lane),
             "thread %s %s %s, which an asynchronous operation issued at %s%s %s, and it has not waited for that", x.thread,
             a->write ? "writes" : "reads", x.what, sim_loc_text(b, pc, where, sizeof where), there, wrote ? "writes" : "reads");
