@@ -448,32 +448,40 @@ def matmul():
     cases = [("f16", n, l) for n in (4096, 8192, 4104) for l in ("nn", "nt")] + [("f16", 4096, l) for l in ("tn", "tt")] + [("bf16", 4096, "nn"), ("f32", 4096, "nt")]
     # f32 cut to tf32; 8-bit floats with sums of 128 products added in f32, and without.
     cases += [("f32", 4096, "nt", "PRECISION", '"tf32_cut"'), ("f8e4m3", 4096, "nt", "PROMOTE", 128), ("f8e4m3", 4096, "nt", "PROMOTE", 0)]
-    for name, n, layout, *how in full(cases, [("f16", 100, "nt"), ("f32", 64, "tn"), ("f32", 64, "nt", "PRECISION", '"tf32_cut"')]):
-        extra, small = dict(zip(how[::2], how[1::2])), name == "f8e4m3"
-        row = " ".join([name, layout, str(n)] + [f"{k}={v}" for k, v in extra.items()])
+    # Whole numbers, whose sums are exact. cuBLAS has them of rows of a and columns of b; torch turns what lies otherwise.
+    cases += [("i8", 4096, l, "TA", "i32", "TO", "i32") for l in ("nt", "nn", "tn", "tt")]
+    for name, n, layout, *how in full(cases, [("f16", 100, "nt"), ("f32", 64, "tn"), ("f32", 64, "nt", "PRECISION", '"tf32_cut"'), ("i8", 64, "nn", "TA", "i32", "TO", "i32")]):
+        extra, whole = dict(zip(how[::2], how[1::2])), name == "i8"
+        small = name == "f8e4m3"
+        row = " ".join([name, layout, str(n)] + [f"{k}={v}" for k, v in extra.items() if not whole])
         case_begins("matmul", row)
-        dt = TORCH["f32" if small else name]
-        a, b = torch.randn(n, n, device=D, dtype=dt), torch.randn(n, n, device=D, dtype=dt)
-        c = torch.full((n, n), math.nan, device=D, dtype=torch.bfloat16 if small else dt)
+        dt = torch.int8 if whole else TORCH["f32" if small else name]
+        a, b = (torch.randint(-128, 128, (n, n), device=D, dtype=dt) if whole else torch.randn(n, n, device=D, dtype=dt) for _ in "ab")
+        c = torch.zeros(n, n, device=D, dtype=torch.int32) if whole else torch.full((n, n), math.nan, device=D, dtype=torch.bfloat16 if small else dt)
         if small:
             a, b, one = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn), torch.ones((), device=D)
         A, B = (a if layout[0] == "n" else a.T), (b if layout[1] == "n" else b.T)
         theirs = lambda: torch.matmul(A, B, out=c)
+        if whole:
+            theirs = lambda: torch._int_mm(A, B, out=c)
         if small:
             theirs = lambda: torch._scaled_mm(A, B, one, one, out_dtype=torch.bfloat16, use_fast_accum=not extra["PROMOTE"])
 
         def run(BM, BN, BK, w, s, group):
-            BK = BK // 2 if name == "f32" else BK * 2 if small else BK
-            k = kernel("matmul.tile", "matmul", T=name, TO="bf16" if small else name, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w, **extra)
+            BK = BK // 2 if name == "f32" else BK * 2 if small or whole else BK
+            k = kernel("matmul.tile", "matmul", **{"T": name, "TO": "bf16" if small else name} | extra, BM=BM, BN=BN, BK=BK, STAGES=s, GROUP=group, warps=w)
+            if whole and layout == "nn":     # what wgmma has no form for: the product's transpose
+                return k.bind(None, B, A, c, n, n, n, *B.T.stride(), *A.T.stride(), *c.T.stride())
             return k.bind(None, A, B, c, n, n, n, *A.stride(), *B.stride(), *c.stride())
         ours = {cfg: (lambda cfg=cfg: run(*cfg)) for cfg in MATMUL_CONFIGS}
         t, cfg = best_hot(ours.items(), theirs)
         call, kernels = ran(ours[cfg])
         to, tp = settle(lambda: call, lambda: theirs)
-        c.fill_(math.nan)
+        c.fill_(-1 if whole else math.nan)
         call()
         sync()
-        check(f"matmul {row}", c, torch.matmul(A.float(), B.float()) if name != "f32" else A.double() @ B.double(), 2e-3 if c.dtype != torch.bfloat16 and not extra else 8e-3)
+        exact = whole or name == "f32"
+        check(f"matmul {row}", c, A.double() @ B.double() if exact else torch.matmul(A.float(), B.float()), 0 if whole else 2e-3 if c.dtype != torch.bfloat16 and not extra else 8e-3)
         fl = 2.0 * n**3
         i = call.info()
         sides = {"cublas": rate(tp, fl, "TFLOP/s"), "tilec": rate(to, fl, "TFLOP/s", cfg)}
