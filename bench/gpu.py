@@ -481,7 +481,7 @@ def matmul():
         call()
         sync()
         exact = whole or name == "f32"
-        check(f"matmul {row}", c, A.double() @ B.double() if exact else torch.matmul(A.float(), B.float()), 0 if whole else 2e-3 if c.dtype != torch.bfloat16 and not extra else 8e-3)
+        check(f"matmul {row}", c, A.double() @ B.double() if exact else torch.matmul(A.float(), B.float()), 1e-12 if whole else 2e-3 if c.dtype != torch.bfloat16 and not extra else 8e-3)
         fl = 2.0 * n**3
         i = call.info()
         sides = {"cublas": rate(tp, fl, "TFLOP/s"), "tilec": rate(to, fl, "TFLOP/s", cfg)}
