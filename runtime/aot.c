@@ -18,6 +18,7 @@ typedef struct Slot {
   _Atomic(TilertKernel *) kernel;
   PackStep *steps;
   uint64_t rest;
+  int direct;                                        /* launch_direct may make launches of it, by these steps */
 } Slot;
 typedef struct Node {
   struct Node *next;
@@ -186,6 +187,7 @@ slot_plan(Slot *s, const TilertKernel *k)
     const TilertAotFact *x = &f->facts[i];
     s->rest |= (uint64_t)!(x->arg < k->nargs && step_knows(&s->steps[x->arg], x)) << i;
   }
+  s->direct = k->plan.direct && !s->rest;
 }
 
 /* Under the node's lock. A cubin that a driver does not take is no loss where there is PTX. */
@@ -323,11 +325,27 @@ pack_first(const TilertAotKernel *k, Node *d, TilertLaunch *l, const uint32_t gr
   return status == TILERT_E_ARGUMENT && !packed ? refuse_fact(k, broken, args, err) : status;
 }
 
-int
-tilert_aot_launch(const TilertAotKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args, TilertError *err)
+/* The first form that takes these arguments, without a look at what it cannot be about; 0: not made. As much of a launch as all launches
+ * have in common is in few instructions here, for which the rest is a function of its own. */
+static inline int
+launched_directly(const TilertAotKernel *k, const TilertStream *s, const uint32_t grid[3], const TilertArg *args)
 {
-  NEED(k);
-  NEED(args || !k->nargs);
+  const Node *d = node_find(atomic_load_explicit((_Atomic(void *) *)k->state, memory_order_acquire), s->device);
+  if (!d || atomic_load_explicit(&s->capture, memory_order_relaxed))
+    return 0;
+  for (uint32_t i = 0; i < d->n; i++) {
+    const TilertKernel *kernel = atomic_load_explicit(&d->slot[i].kernel, memory_order_acquire);
+    if (!kernel || !d->slot[i].direct || kernel->nargs != k->nargs)
+      return 0;
+    if (launch_direct(kernel, d->slot[i].steps, grid, args, s->native))
+      return 1;
+  }
+  return 0;
+}
+
+static __attribute__((noinline)) int
+launch_first(const TilertAotKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args, TilertError *err)
+{
   if (!s)
     return rt_error_set(err, TILERT_E_ARGUMENT, "%s: the stream is NULL; it says on which device: tilert_stream_wrap(device, NULL, ...) "
                         "makes the default stream", k->name);
@@ -339,6 +357,14 @@ tilert_aot_launch(const TilertAotKernel *k, TilertStream *s, const uint32_t grid
   if (!status)
     status = pack_first(k, d, &l, grid, args, err);
   return status ? status : tilert_launch_packed(&l, s, err);
+}
+
+int
+tilert_aot_launch(const TilertAotKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args, TilertError *err)
+{
+  NEED(k);
+  NEED(args || !k->nargs);
+  return s && launched_directly(k, s, grid, args) ? TILERT_OK : launch_first(k, s, grid, args, err);
 }
 
 int

@@ -85,6 +85,8 @@ typedef struct DeviceOps {
   int (*allow_cluster)(TilertKernel *k, uint32_t blocks, TilertError *err); /* clusters of so many blocks by launch; 1: what else a launch
                                                                               * may be told; NULL: always allowed */
   int (*launch)(const TilertLaunch *l, void *stream, TilertError *err);
+  /* The same of a kernel that no more is to be said of. 0: it was not made, and launch says why. NULL: there is only launch. */
+  int (*launch_direct)(const TilertKernel *k, const uint32_t grid[3], void **params, void *stream);
 
   /* Graphs. capture_*: NULL where graph.c itself records what a stream gets. Otherwise work goes to the stream as always, and capture_last
    * gives the node that it became. graph_*: NULL where graph.c runs nodes itself. */
@@ -285,6 +287,9 @@ int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const 
 /* The same for as many arguments as the kernel has, if these steps take them (of what they are STEP_NEVER for, launch_pack does); 0: they
  * do not, or something is wrong. */
 int launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args);
+/* The whole launch, of a kernel whose plan is direct, in a stream that is not captured, if all these steps take their arguments. 0: it is not
+ * made, whatever is in the way. */
+int launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, void *stream);
 /* An argument that is being packed, and its parameter, of a tensor the first. */
 typedef struct ArgCheck {
   const TilertKernel *kernel;

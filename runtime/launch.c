@@ -210,6 +210,12 @@ start_resident(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
   return TILERT_OK;
 }
 
+static inline int
+is_empty(const uint32_t grid[3])
+{
+  return !grid[0] | !grid[1] | !grid[2];
+}
+
 int
 tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err)
 {
@@ -222,7 +228,7 @@ tilert_launch_set_grid(TilertLaunch *l, const uint32_t grid[3], TilertError *err
                        l->kernel->manifest.kernel, grid[0], grid[1], grid[2], i, most[i]);
   }
   memcpy(l->grid, grid, sizeof l->grid);
-  l->empty = !grid[0] || !grid[1] || !grid[2];
+  l->empty = is_empty(grid);
   return l->kernel->manifest.persistent ? start_resident(l, grid, err) : TILERT_OK;
 }
 
@@ -331,15 +337,13 @@ launch_begin(TilertLaunch *l, TilertKernel *k)
 
 /* The grid, if the plan has what it takes. */
 static inline int
-grid_step(TilertLaunch *l, const TilertKernel *k, const uint32_t grid[3], const TilertArg *args)
+plan_gives(const TilertKernel *k, const uint32_t grid[3], const TilertArg *args, uint32_t out[3])
 {
   const LaunchPlan *plan = &k->plan;
   const uint32_t *most = k->device->info.grid_max;
-  int empty = 0;
   if (!grid && plan->fixed_grid) {
     for (int i = 0; i < 3; i++)
-      l->grid[i] = plan->axis[i].number;
-    l->empty = plan->empty_grid;
+      out[i] = plan->axis[i].number;
     return 1;
   }
   if (grid ? plan->persistent : !plan->knows_grid)
@@ -355,10 +359,17 @@ grid_step(TilertLaunch *l, const TilertKernel *k, const uint32_t grid[3], const 
     }
     if (n > most[i])
       return 0;
-    l->grid[i] = (uint32_t)n;
-    empty |= !n;
+    out[i] = (uint32_t)n;
   }
-  l->empty = empty;
+  return 1;
+}
+
+static inline int
+grid_step(TilertLaunch *l, const TilertKernel *k, const uint32_t grid[3], const TilertArg *args)
+{
+  if (!plan_gives(k, grid, args, l->grid))
+    return 0;
+  l->empty = is_empty(l->grid);
   return 1;
 }
 
@@ -425,6 +436,36 @@ launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const
       return 0;
   }
   return !(k->plan.views && launch_pack_views(l, NULL)) && (pairs_apart(l) || !check_apart(l, NULL));
+}
+
+/* Where an argument lies is where the driver reads it: C's integers have the bytes of their parameters in front, as hosts are little endian.
+ * So nothing is copied, and whether a step does not take its argument is asked once for all of them, as branches on each would cost more
+ * between two calls of a driver that leaves nothing in the processor's tables. */
+int
+launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, void *stream)
+{
+  const LaunchPlan *plan = &k->plan;
+  float real[TILERT_MAX_PARAMS];
+  void *params[TILERT_MAX_PARAMS];
+  uint32_t own[3];
+  int bad = 0;
+  if (!plan_gives(k, grid, args, own) || is_empty(own))
+    return 0;
+  for (uint32_t i = 0; i < k->nargs; i++) {
+    const PackStep *s = &steps[i];
+    const uint64_t v = args[i].u.pointer;
+    params[i] = (void *)(uintptr_t)&args[i].u;
+    bad |= (args[i].kind != s->given) | (v - s->least > s->span) | ((v & s->mask) != 0);
+    if (s->size == STEP_F32) {
+      const int fits = fabs(args[i].u.f) <= (double)FLT_MAX;     /* how others become an f32 is a matter of dtype.c */
+      real[i] = fits ? (float)args[i].u.f : 0;
+      params[i] = &real[i];
+      bad |= !fits;
+    }
+  }
+  for (uint32_t i = 0; i < plan->npairs; i++)
+    bad |= args[plan->between[i][0]].u.pointer == args[plan->between[i][1]].u.pointer;
+  return !bad && k->device->ops->launch_direct(k, own, params, stream);
 }
 
 static int

@@ -118,6 +118,8 @@ add_pair(const TilertKernel *k, uint32_t i, uint32_t j, LaunchPlan *plan)
   const TilertParam *p = k->manifest.params;
   if (p[i].kind != TILERT_PARAM_POINTER || p[j].kind != TILERT_PARAM_POINTER || plan->npairs == PLAN_PAIRS)
     return 0;
+  plan->between[plan->npairs][0] = (uint8_t)i;
+  plan->between[plan->npairs][1] = (uint8_t)j;
   plan->pair[plan->npairs][0] = (uint16_t)k->offset[i];
   plan->pair[plan->npairs++][1] = (uint16_t)k->offset[j];
   return 1;
@@ -152,14 +154,13 @@ launch_plan(TilertKernel *k)
       plan->never |= UINT64_C(1) << i;
     }
   plan->knows_grid = plan->fixed_grid = (uint8_t)plan_grid(k, plan->axis);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 3; i++)
     plan->fixed_grid &= !plan->axis[i].is_arg;
-    plan->empty_grid |= !plan->axis[i].is_arg && !plan->axis[i].number;
-  }
   plan->all_pairs = (uint8_t)(!m->napart || plan_pairs(k, plan));
   plan->fits_all = 1;
   for (uint32_t i = 0; i < m->nparams; i++) {
     plan->views |= m->params[i].kind == TILERT_PARAM_VIEW;
     plan->fits_all &= m->params[i].kind != TILERT_PARAM_VIEW && m->params[i].kind != TILERT_PARAM_TENSOR && !m->params[i].nonneg;
   }
+  plan->direct = k->device->ops->launch_direct && plan->plain && !plan->never && plan->all_pairs && !plan->persistent && !plan->clustered;
 }

@@ -36,12 +36,14 @@ typedef struct LaunchPlan {
   GridStep axis[3];
   uint8_t plain;                               /* every argument is one parameter, and there are no others */
   uint8_t knows_grid;                          /* the kernel has a grid clause, and axis says it */
-  uint8_t fixed_grid, empty_grid;              /* of no argument; with an axis of 0 */
+  uint8_t fixed_grid;                          /* of no argument */
   uint8_t persistent, clustered;               /* as the manifest says */
   uint8_t views;                               /* there are some */
   uint8_t fits_all;                            /* tilert_kernel_fits need not look */
   uint8_t npairs, all_pairs;                   /* all_pairs 0: there are more, or others */
-  uint16_t pair[PLAN_PAIRS][2];                /* offsets of pointers that are to be different */
+  uint8_t direct;                              /* launch_direct may make it: nothing but steps, grid and pairs is to be looked at */
+  uint8_t between[PLAN_PAIRS][2];              /* parameters that are to be different pointers */
+  uint16_t pair[PLAN_PAIRS][2];                /* and their offsets */
   PackStep step[TILERT_MAX_PARAMS];            /* of arguments */
 } LaunchPlan;
 

@@ -7,6 +7,7 @@ import os, re, sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runtime")
 FILES = """error.c dtype.c grid.c manifest.c module.c launch_plan.c launch.c launch_tensor.c tensor_map.c ptx_line.c cuda/driver.c unpack.c aot.c
            standalone/standalone.c""".split()
+attribute = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)\s*")
 blank = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 seen, system = set(), []
 
@@ -48,6 +49,7 @@ def flat(path, header):
 
 def statics(text):
     """The names that a file keeps to itself: functions, objects, types, constants and macros."""
+    text = attribute.sub("", text)
     names = set(re.findall(r"^static[^;{}()=]*?\b(\w+)\s*\(", text, re.M))
     names |= set(re.findall(r"^static[^;{}()]*?\b(\w+)(?:\[[^\]]*\])*\s*=", text, re.M)) | set(re.findall(r"^} (\w+);", text, re.M))
     names |= set(re.findall(r"^typedef struct (\w+) \{", text, re.M))

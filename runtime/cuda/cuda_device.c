@@ -432,6 +432,18 @@ cuda_launch(const TilertLaunch *l, void *stream, TilertError *err)
   return launch_failed(c, l, number, r, err);
 }
 
+static int
+cuda_launch_direct(const TilertKernel *k, const uint32_t grid[3], void **params, void *stream)
+{
+  CudaDevice *c = cuda_of(k->device);
+  const uint32_t *block = k->plan.block;
+  const uint64_t number = blame_note(&c->blame, k->label, stream, grid);
+  if (c->cu.LaunchKernel(k->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->plan.shared, stream, params, NULL) == CUDA_SUCCESS)
+    return 1;
+  blame_withdraw(&c->blame, number);
+  return 0;
+}
+
 static CUresult
 encode_map(const CudaDriver *cu, const TilertTensor *t, const TilertPixels *p, void *out)
 {
@@ -478,7 +490,7 @@ static const DeviceOps cuda_ops = {
   .event_synchronize = cuda_event_synchronize, .event_query = cuda_event_query, .event_elapsed = cuda_event_elapsed,
   .module_load = cuda_module_load, .module_unload = cuda_module_unload, .kernel_load = cuda_kernel_load,
   .kernel_info = cuda_kernel_info, .kernel_occupancy = cuda_kernel_occupancy, .allow_shared = cuda_allow_shared,
-  .allow_cluster = cuda_allow_cluster, .launch = cuda_launch,
+  .allow_cluster = cuda_allow_cluster, .launch = cuda_launch, .launch_direct = cuda_launch_direct,
   .capture_begin = cuda_capture_begin, .capture_last = cuda_capture_last, .capture_end = cuda_capture_end,
   .graph_create = cuda_graph_create, .graph_destroy = cuda_graph_destroy, .graph_add = cuda_graph_add,
   .exec_create = cuda_exec_create, .exec_destroy = cuda_exec_destroy, .exec_set = cuda_exec_set, .exec_launch = cuda_exec_launch,

@@ -210,9 +210,18 @@ context_launch(const TilertLaunch *l, void *stream, TilertError *err)
   return status ? error_prefix(err, status, "kernel %s", l->kernel->manifest.kernel) : TILERT_OK;
 }
 
+static int
+context_launch_direct(const TilertKernel *k, const uint32_t grid[3], void **params, void *stream)
+{
+  const Context *c = (const Context *)k->device;
+  const uint32_t *block = k->plan.block;
+  return c->cu.LaunchKernel(k->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->plan.shared, stream, params, NULL) == CUDA_SUCCESS;
+}
+
 static const DeviceOps context_ops = {
   .module_load = context_load, .module_unload = context_unload, .kernel_load = context_kernel,
   .kernel_occupancy = context_occupancy, .tensor_map = context_map, .launch = context_launch,
+  .launch_direct = context_launch_direct,
 };
 
 /* ---- contexts ---- */

@@ -422,6 +422,8 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     node->kernel = (CUkernelParams){f, {gx, gy, gz}, {bx, by, bz}, shared, params, extra, NULL, NULL};
   fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}, 0, 0};
   fake.launched_in = current();
+  for (int i = 0; i < fake.nsizes; i++)
+    memcpy(fake.value[i], params[i], fake.size[i]);
   return fake.launch_result;
 }
 

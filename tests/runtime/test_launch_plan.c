@@ -72,14 +72,22 @@ load(const char *text, TilertKernel **k)
   return m;
 }
 
+/* The driver is to keep the values of these parameters. */
+static void
+keep(const Param *const *p, size_t n)
+{
+  fake->nsizes = (int)n;
+  for (size_t i = 0; i < n; i++)
+    fake->size[i] = (unsigned char)p[i]->size;
+  memset(fake->value, 0, sizeof fake->value);
+}
+
 /* What the driver gets of a launch. */
 static void
 launched(const TilertLaunch *l, unsigned char bytes[PARAMS][8])
 {
-  memset(bytes, 0, PARAMS * sizeof *bytes);
   CHECK_OK(tilert_launch_packed(l, NULL, &err));
-  for (size_t i = 0; i < PARAMS; i++)
-    memcpy(bytes[i], fake->launch.params[i], params[i].size);
+  memcpy(bytes, fake->value, PARAMS * sizeof *bytes);
 }
 
 /* One argument in a launch's place, by the plan, and put into a launch that is there, without it. */
@@ -115,12 +123,15 @@ test_arguments(void)
 {
   char text[2048] = "//@tilec kernel=all warps=2 shared=48 target=sm_80 params=";
   TilertArg values[MOST_VALUES], args[PARAMS];
+  const Param *all[PARAMS];
   const size_t n = list_values(values);
   TilertKernel *k;
   for (size_t i = 0; i < PARAMS; i++) {
     strcat(strcat(text, i ? "," : ""), params[i].text);
     args[i] = params[i].good;
+    all[i] = &params[i];
   }
+  keep(all, PARAMS);
   TilertModule *m = load(strcat(text, " apart=0:1,0:5,1:4 needs=0,1\n"), &k);
   for (size_t i = 0; i < PARAMS; i++)
     for (size_t v = 0; v < n; v++) {
@@ -129,6 +140,7 @@ test_arguments(void)
     }
   CHECK(fake->launch.block[0] == 64 && fake->launch.grid[1] == 2 && fake->launch.shared == 48);
   tilert_module_destroy(m);
+  fake->nsizes = 0;
 }
 
 /* ---- grids ---- */
@@ -231,6 +243,122 @@ test_forms(void)
   tilert_stream_destroy(s);
 }
 
+/* ---- launches without packing ---- */
+
+/* A form of one kernel, whose text is code. */
+typedef struct Ahead { TilertAotKernel k; TilertAotForm form; void *state; char text[2048]; } Ahead;
+
+static void
+ahead_init(Ahead *a, uint32_t nargs, const char *const *names, const char *text)
+{
+  const uint32_t n = (uint32_t)strlen(text);
+  *a = (Ahead){.k = {TILERT_AOT_VERSION, nargs, 1, 0, "some", names, 0, &a->form, &a->state},
+               .form = {"sm_80", "", {(const unsigned char *)a->text, n + 3, n}, {NULL, 0, 0}, NULL, 0, 0}};
+  a->text[0] = (char)(n | 128), a->text[1] = (char)(n >> 7);
+  strcpy(a->text + 2, text);
+}
+
+/* What a function that was compiled ahead does with these, beside what a packed launch of the same kernel does. */
+static void
+compare_direct(Ahead *a, TilertKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args)
+{
+  TilertError said = {0};
+  unsigned char bytes[sizeof fake->value];
+  FakeLaunch wanted = {.count = fake->launch.count};
+  memset(fake->value, 0, sizeof bytes);
+  const int status = tilert_launch(s, k, grid, args, a->k.nargs, &said), programs = fake->launch.count - wanted.count;
+  wanted = fake->launch;
+  memcpy(bytes, fake->value, sizeof bytes);
+  memset(fake->value, 0, sizeof bytes);
+  memset(&err, 0, sizeof err);
+  CHECK(tilert_aot_launch(&a->k, s, grid, args, &err) == status && !strcmp(err.message, said.message));
+  CHECK(fake->launch.count == wanted.count + programs);
+  if (programs)
+    CHECK(!memcmp(bytes, fake->value, sizeof bytes) && !memcmp(wanted.grid, fake->launch.grid, sizeof wanted.grid) &&
+          !memcmp(wanted.block, fake->launch.block, sizeof wanted.block) && wanted.shared == fake->launch.shared && wanted.stream == fake->launch.stream);
+}
+
+/* Parameters that steps know: all but 16- and 8-bit floats, and divisors that are no powers of two. */
+static size_t
+of_steps(const Param *out[PARAMS])
+{
+  size_t n = 0;
+  for (size_t i = 0; i < PARAMS; i++)
+    if (!strstr(params[i].text, "f16") && !strstr(params[i].text, "f8") && !strstr(params[i].text, ":12") && !strstr(params[i].text, ":3"))
+      out[n++] = &params[i];
+  return n;
+}
+
+static void
+test_direct(void)
+{
+  static const uint32_t grids[][3] = {{1, 2, 3}, {0, 1, 1}, {1, 1u << 20, 1}};
+  static const char *names[PARAMS];
+  char text[2000] = "//@tilec kernel=some warps=2 shared=48 target=sm_80 params=";
+  TilertArg values[MOST_VALUES], args[PARAMS];
+  const Param *p[PARAMS];
+  const size_t n = list_values(values), nargs = of_steps(p);
+  TilertKernel *k;
+  TilertStream *s;
+  Ahead a;
+  CHECK(nargs > 15);
+  for (size_t i = 0; i < nargs; i++) {
+    strcat(strcat(text, i ? "," : ""), p[i]->text);
+    names[i] = "name";
+    args[i] = p[i]->good;
+  }
+  TilertModule *m = load(strcat(text, " apart=0:1,0:4,1:3 needs=0,1\n"), &k);
+  ahead_init(&a, (uint32_t)nargs, names, text);
+  CHECK_OK(tilert_stream_create(dev, &s, &err));
+  keep(p, nargs);
+  for (size_t g = 0; g < sizeof grids / sizeof *grids; g++)
+    for (size_t i = 0; i < nargs; i++)
+      for (size_t v = 0; v < n; v++) {
+        const TilertArg good = args[i];
+        args[i] = values[v];
+        compare_direct(&a, k, s, grids[g], args);
+        args[i] = good;
+      }
+  const int before = fake->launch.count;
+  for (int result = 0; result < 1000; result += 701) {             /* CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: said once, by the kernel's name */
+    fake->launch_result = result;
+    memset(&err, 0, sizeof err);
+    CHECK((tilert_aot_launch(&a.k, s, grids[0], args, &err) == TILERT_OK) == !result);
+    CHECK(!result || strstr(err.message, "kernel some"));
+  }
+  CHECK(fake->launch.count > before);
+  fake->launch_result = 0;
+  tilert_aot_unload(&a.k);
+  tilert_module_destroy(m);
+  tilert_stream_destroy(s);
+  fake->nsizes = 0;
+}
+
+/* Grids of arguments, likewise. */
+static void
+test_direct_grid(const char *grid)
+{
+  static const int64_t values[] = {0, 1, 64, 65, 65536, INT32_MAX, UINT32_MAX, INT64_C(1) << 32, -1, INT64_MIN, INT64_MAX};
+  static const char *const names[] = {"n", "m"};
+  static const Param param = {"", 8, INT(0)}, *const both[] = {&param, &param};
+  char text[256];
+  TilertKernel *k;
+  TilertStream *s;
+  Ahead a;
+  snprintf(text, sizeof text, "//@tilec kernel=some warps=1 shared=0 grid=%s target=sm_80 params=n:scalar:i64,m:scalar:i64\n", grid);
+  TilertModule *m = load(text, &k);
+  ahead_init(&a, 2, names, text);
+  CHECK_OK(tilert_stream_create(dev, &s, &err));
+  keep(both, 2);
+  for (int again = 0; again < 2; again++)
+    for (size_t i = 0; i < 11 * 11; i++)
+      compare_direct(&a, k, s, NULL, (const TilertArg[]){INT(values[i % 11]), INT(values[i / 11])});
+  tilert_aot_unload(&a.k);
+  tilert_module_destroy(m);
+  tilert_stream_destroy(s);
+  fake->nsizes = 0;
+}
+
 int
 main(void)
 {
@@ -250,6 +378,9 @@ main(void)
   for (size_t i = 0; i < sizeof grids / sizeof *grids; i++)
     test_grid(grids[i]);
   test_forms();
+  test_direct();
+  for (size_t i = 0; i < sizeof grids / sizeof *grids; i++)
+    test_direct_grid(grids[i]);
   TilertBuffer *const buffers[] = {odd, buffer, foreign, none};
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
     tilert_buffer_destroy(buffers[i]);
