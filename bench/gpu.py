@@ -2290,17 +2290,17 @@ def launch():
     """One launch: from Python, bound and not, beside Triton's, and in a loop of C in the same process, stream and kernel; from C, beside the
     driver's own (bench/launch.c)."""
     case_begins("launch", "python")
-    x = torch.randn(1024, device=D)
+    x, y, o = (torch.randn(1024, device=D) for _ in range(3))     # as most launches: what is stored is elsewhere than what is loaded
     k = kernel("vector_add.tile", "add", BLOCK=1024).kernel
-    call = k.bind(1, x, x, x, 1024)
+    call = k.bind(1, x, y, o, 1024)
 
     def looped(fn):
         def run(times):
             for _ in range(times):
                 fn()
         return run
-    sides = {"triton": looped(lambda: peers.add[(1,)](x, x, x, 1024, 1024)), "tilec": looped(call), "tilec, looped in C": call.repeat,
-             "tilec, not bound": looped(lambda: k(1, x, x, x, 1024))}
+    sides = {"triton": looped(lambda: peers.add[(1,)](x, y, o, 1024, 1024)), "tilec": looped(call), "tilec, looped in C": call.repeat,
+             "tilec, not bound": looped(lambda: k(1, x, y, o, 1024))}
     if REHEARSE:
         del sides["triton"]
     us = {name: [] for name in sides}

@@ -29,7 +29,7 @@ main(void)
   TilertError e;
   TilertDevice *dev;
   TilertStream *s;
-  TilertBuffer *b;
+  TilertBuffer *b, *c;                      /* what is stored is elsewhere than what is loaded, as in most launches */
   TilejitProgram *p;
   TilejitKernel *k;
   TilejitCall *call;
@@ -47,10 +47,11 @@ main(void)
   check(tilert_device_open("cuda", NULL, &dev, &e), &e);
   check(tilert_stream_create(dev, &s, &e), &e);
   check(tilert_buffer_create(dev, 4096, &b, &e), &e);
+  check(tilert_buffer_create(dev, 4096, &c, &e), &e);
   check(tilejit_program_create(dev, "nop.tile", source, sizeof source - 1, NULL, &p, &e), &e);
   check(tilejit_kernel(p, "nop", NULL, 0, &k, &e), &e);
   memset(args, 0, sizeof args);
-  for (int i = 0; i < 3; i++) args[i] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = b};
+  for (int i = 0; i < 3; i++) args[i] = (TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = i < 2 ? b : c};
   args[3] = (TilertArg){.kind = TILERT_ARG_INT, .u.i = 1};
   check(tilejit_call_create(k, grid, NULL, args, 4, &call, &e), &e);
   ptr = tilert_buffer_address(b);

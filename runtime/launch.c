@@ -438,9 +438,9 @@ launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const
   return !(k->plan.views && launch_pack_views(l, NULL)) && (pairs_apart(l) || !check_apart(l, NULL));
 }
 
-/* Where an argument lies is where the driver reads it: C's integers have the bytes of their parameters in front, as hosts are little endian.
- * So nothing is copied, and whether a step does not take its argument is asked once for all of them, as branches on each would cost more
- * between two calls of a driver that leaves nothing in the processor's tables. */
+/* Where an argument lies is where the driver reads it: the bytes of a parameter are the first of the integer's, as hosts are little endian. So
+ * nothing is copied, and whether a step does not take its argument is asked once for all of them: a branch on each would cost more, as
+ * between two launches the driver leaves nothing in the processor's tables. */
 int
 launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, void *stream)
 {
@@ -453,9 +453,14 @@ launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[
     return 0;
   for (uint32_t i = 0; i < k->nargs; i++) {
     const PackStep *s = &steps[i];
-    const uint64_t v = args[i].u.pointer;
-    params[i] = (void *)(uintptr_t)&args[i].u;
-    bad |= (args[i].kind != s->given) | (v - s->least > s->span) | ((v & s->mask) != 0);
+    const uint64_t *at = &args[i].u.pointer;
+    uint32_t given = args[i].kind;
+    if (given == TILERT_ARG_BUFFER && args[i].u.buffer && args[i].u.buffer->device == k->device) {
+      at = &args[i].u.buffer->address;
+      given = TILERT_ARG_POINTER;
+    }
+    params[i] = (void *)(uintptr_t)at;
+    bad |= (given != s->given) | (*at - s->least > s->span) | ((*at & s->mask) != 0);
     if (s->size == STEP_F32) {
       const int fits = fabs(args[i].u.f) <= (double)FLT_MAX;     /* how others become an f32 is a matter of dtype.c */
       real[i] = fits ? (float)args[i].u.f : 0;
@@ -464,7 +469,7 @@ launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[
     }
   }
   for (uint32_t i = 0; i < plan->npairs; i++)
-    bad |= args[plan->between[i][0]].u.pointer == args[plan->between[i][1]].u.pointer;
+    bad |= *(const uint64_t *)params[plan->between[i][0]] == *(const uint64_t *)params[plan->between[i][1]];
   return !bad && k->device->ops->launch_direct(k, own, params, stream);
 }
 
@@ -523,12 +528,20 @@ tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
   return d->ops->launch(l, s ? s->native : NULL, err);
 }
 
+static inline int
+may_go_directly(const TilertKernel *k, const TilertStream *s)
+{
+  return !s || (s->device == k->device && !atomic_load_explicit(&s->capture, memory_order_relaxed));
+}
+
 int
 tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
               TilertError *err)
 {
   NEED(k);
   NEED(args || !nargs);
+  if (k->plan.direct && nargs == k->nargs && may_go_directly(k, s) && launch_direct(k, k->plan.step, grid, args, s ? s->native : NULL))
+    return TILERT_OK;
   TilertLaunch l;
   int status = launch_pack(&l, k, grid, args, nargs, err);
   return status ? status : tilert_launch_packed(&l, s, err);

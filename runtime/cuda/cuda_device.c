@@ -438,7 +438,8 @@ cuda_launch_direct(const TilertKernel *k, const uint32_t grid[3], void **params,
   CudaDevice *c = cuda_of(k->device);
   const uint32_t *block = k->plan.block;
   const uint64_t number = blame_note(&c->blame, k->label, stream, grid);
-  if (c->cu.LaunchKernel(k->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->plan.shared, stream, params, NULL) == CUDA_SUCCESS)
+  if (c->cu.LaunchKernel(k->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->plan.shared, stream,
+                         params, NULL) == CUDA_SUCCESS)
     return 1;
   blame_withdraw(&c->blame, number);
   return 0;

@@ -215,7 +215,8 @@ context_launch_direct(const TilertKernel *k, const uint32_t grid[3], void **para
 {
   const Context *c = (const Context *)k->device;
   const uint32_t *block = k->plan.block;
-  return c->cu.LaunchKernel(k->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->plan.shared, stream, params, NULL) == CUDA_SUCCESS;
+  return c->cu.LaunchKernel(k->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->plan.shared, stream,
+                         params, NULL) == CUDA_SUCCESS;
 }
 
 static const DeviceOps context_ops = {

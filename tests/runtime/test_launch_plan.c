@@ -258,24 +258,65 @@ ahead_init(Ahead *a, uint32_t nargs, const char *const *names, const char *text)
   strcpy(a->text + 2, text);
 }
 
-/* What a function that was compiled ahead does with these, beside what a packed launch of the same kernel does. */
+/* What a launch gives, and what the driver gets of it. */
+typedef struct Outcome { int status, launches; TilertError err; FakeLaunch launch; unsigned char value[sizeof fake->value]; } Outcome;
+
+static Outcome
+outcome(int (*launch)(void *user), void *user)
+{
+  Outcome o = {0};
+  const int before = fake->launch.count;
+  memset(fake->value, 0, sizeof o.value);
+  memset(&err, 0, sizeof err);
+  o.status = launch(user);
+  o.err = err;
+  o.launches = fake->launch.count - before;
+  o.launch = fake->launch;
+  memcpy(o.value, fake->value, sizeof o.value);
+  return o;
+}
+
+typedef struct Call { Ahead *a; TilertKernel *k; TilertStream *s; const uint32_t *grid; const TilertArg *args; } Call;
+
+static int
+packed(void *user)
+{
+  const Call *c = user;
+  TilertLaunch *l;
+  int status = tilert_launch_create(c->k, c->grid, c->args, c->a->k.nargs, &l, &err);
+  status = status ? status : tilert_launch_packed(l, c->s, &err);
+  tilert_launch_destroy(l);
+  return status;
+}
+
+static int
+at_once(void *user)
+{
+  const Call *c = user;
+  return tilert_launch(c->s, c->k, c->grid, c->args, c->a->k.nargs, &err);
+}
+
+static int
+ahead(void *user)
+{
+  const Call *c = user;
+  return tilert_aot_launch(&c->a->k, c->s, c->grid, c->args, &err);
+}
+
+/* Launches that may go without packing, beside one that is packed. */
 static void
 compare_direct(Ahead *a, TilertKernel *k, TilertStream *s, const uint32_t grid[3], const TilertArg *args)
 {
-  TilertError said = {0};
-  unsigned char bytes[sizeof fake->value];
-  FakeLaunch wanted = {.count = fake->launch.count};
-  memset(fake->value, 0, sizeof bytes);
-  const int status = tilert_launch(s, k, grid, args, a->k.nargs, &said), programs = fake->launch.count - wanted.count;
-  wanted = fake->launch;
-  memcpy(bytes, fake->value, sizeof bytes);
-  memset(fake->value, 0, sizeof bytes);
-  memset(&err, 0, sizeof err);
-  CHECK(tilert_aot_launch(&a->k, s, grid, args, &err) == status && !strcmp(err.message, said.message));
-  CHECK(fake->launch.count == wanted.count + programs);
-  if (programs)
-    CHECK(!memcmp(bytes, fake->value, sizeof bytes) && !memcmp(wanted.grid, fake->launch.grid, sizeof wanted.grid) &&
-          !memcmp(wanted.block, fake->launch.block, sizeof wanted.block) && wanted.shared == fake->launch.shared && wanted.stream == fake->launch.stream);
+  Call c = {a, k, s, grid, args};
+  const Outcome wanted = outcome(packed, &c);
+  for (int i = 0; i < 2; i++) {
+    const Outcome got = outcome(i ? at_once : ahead, &c);
+    CHECK(got.status == wanted.status && got.launches == wanted.launches && !strcmp(got.err.message, wanted.err.message));
+    if (wanted.launches)
+      CHECK(!memcmp(wanted.value, got.value, sizeof got.value) && !memcmp(wanted.launch.grid, got.launch.grid, sizeof got.launch.grid) &&
+            !memcmp(wanted.launch.block, got.launch.block, sizeof got.launch.block) && wanted.launch.shared == got.launch.shared &&
+            wanted.launch.stream == got.launch.stream);
+  }
 }
 
 /* Parameters that steps know: all but 16- and 8-bit floats, and divisors that are no powers of two. */
