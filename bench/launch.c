@@ -1,7 +1,9 @@
 /* launch.c - host cost of one launch: the driver's cuLaunchKernel by itself, tilert_launch_packed, tilejit_call_launch,
  * tilejit_launch (arguments checked and specialised on every call), and the functions that tilec --emit=c wrote of launch.tile, with libtilert
- * and without (both check their arguments, too); interleaved in one process.
- * Prints one line each: name, median microseconds over rounds of back-to-back launches of an empty kernel.
+ * and without (both check their arguments, too); interleaved in one process. What a launch takes drifts by a few hundredths within a second,
+ * so rounds are short, each begins with another path, and paths are compared round by round.
+ * Prints one line each: name, median microseconds over rounds of back-to-back launches of an empty kernel, median of what that is of
+ * cuLaunchKernel's in the same round.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 #include "tilert.h"
 #include "timing.h"
 
-enum { ROUNDS = 41, LAUNCHES = 2000, PATHS = 6 };
+enum { ROUNDS = 1500, LAUNCHES = 50, PATHS = 6 };
 
 static const char source[] =
   "kernel nop(a: *f32, b: *f32, c: *f32, n: i32) { if (n < 0) { store(c, load(a) + load(b)); } }\n";
@@ -24,7 +26,7 @@ static const char ptx[] =
 int
 main(void)
 {
-  static double us[PATHS][ROUNDS];
+  static double us[PATHS][ROUNDS], of[PATHS][ROUNDS];
   static const char *const names[PATHS] = {"cuLaunchKernel", "tilert_launch_packed", "tilejit_call_launch", "tilejit_launch", "ahead", "ahead_standalone"};
   TilertError e;
   TilertDevice *dev;
@@ -61,13 +63,14 @@ main(void)
     fprintf(stderr, "bench_launch: cannot load the raw kernel\n");
     return 1;
   }
-  for (int r = 0; r < ROUNDS; r++)
-    for (int path = 0; path < PATHS; path++) {
+  for (int r = 0; r < ROUNDS; r++) {
+    for (int i = 0; i < PATHS; i++) {
+      const int path = (r + i) % PATHS;
       int status = 0;
       double t;
       tilert_stream_synchronize(s, &e);
       t = now();
-      for (int i = 0; i < LAUNCHES; i++) switch (path) {
+      for (int l = 0; l < LAUNCHES; l++) switch (path) {
         case 0: status |= launch(fn, 1, 1, 1, 128, 1, 1, 0, tilert_stream_native(s), raw, NULL); break;
         case 1: status |= tilert_launch_packed(tilejit_call_packed(call), s, &e); break;
         case 2: status |= tilejit_call_launch(call, s, &e); break;
@@ -78,10 +81,14 @@ main(void)
       us[path][r] = (now() - t) / LAUNCHES;
       check(status, &e);
     }
+    for (int path = 0; path < PATHS; path++)
+      of[path][r] = us[path][r] / us[0][r];
+  }
   check(tilert_stream_synchronize(s, &e), &e);
   for (int path = 0; path < PATHS; path++) {
     qsort(us[path], ROUNDS, sizeof us[path][0], by_value);
-    printf("%s %.3f\n", names[path], us[path][ROUNDS / 2]);
+    qsort(of[path], ROUNDS, sizeof of[path][0], by_value);
+    printf("%s %.3f %.4f\n", names[path], us[path][ROUNDS / 2], of[path][ROUNDS / 2]);
   }
   return 0;
 }

@@ -438,9 +438,9 @@ launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const
   return !(k->plan.views && launch_pack_views(l, NULL)) && (pairs_apart(l) || !check_apart(l, NULL));
 }
 
-/* Where an argument lies is where the driver reads it: the bytes of a parameter are the first of the integer's, as hosts are little endian. So
- * nothing is copied, and whether a step does not take its argument is asked once for all of them: a branch on each would cost more, as
- * between two launches the driver leaves nothing in the processor's tables. */
+/* Where an argument lies is where the driver reads it: the bytes of a parameter are the first of the integer's, as hosts are little
+ * endian. So nothing is copied, and whether a step does not take its argument is asked once for all of them: a branch on each would cost
+ * more, as between two launches the driver leaves nothing in the processor's tables. */
 int
 launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, void *stream)
 {
