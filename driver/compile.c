@@ -455,6 +455,21 @@ digest_sources(Ctx *c, uint64_t out[2])
   out[1] = k.word[1];
 }
 
+/* What the caller's text, which is the first of its kind, imports. */
+static char *
+keep_imports(Ctx *c)
+{
+  SourceText s;
+  Buf b = {.arena = c->perm};
+  bool imported = false;
+  for (u32 i = 0; source_file(c, i, &s); i++) {
+    if (s.kind != SOURCE_PROGRAM) continue;
+    if (imported) buf_printf(&b, "%s\n", s.name);
+    imported = true;
+  }
+  return keep_buf(c, &b);
+}
+
 static void
 result_clear(Result *r)
 {
@@ -463,6 +478,7 @@ result_clear(Result *r)
   if (p->diagnostics != r->words) free(p->diagnostics);
   free(p->dump);
   free(p->timing);
+  free(p->imports);
   free(p->manifests);
   memset(p, 0, sizeof *p);
 }
@@ -500,6 +516,7 @@ finish(TilecResult *r, Job *j, bool ok)
   r->dump = keep_buf(c, &j->dump);
   r->timing = keep_buf(c, &j->timing);
   digest_sources(c, r->sources);
+  r->imports = keep_imports(c);
   if (r->status) return;
   r->output = keep_buf(c, &j->out);
   r->output_len = j->out.len;

@@ -79,6 +79,7 @@ typedef struct TilecResult {
   char *timing;                   /* --time-passes table, "" if none */
   TilertManifest *manifests; size_t nmanifests;  /* filled for TILEC_EMIT_PTX */
   uint64_t sources[2];            /* XXH3-128 of all source texts read but the library's, with their names; 0, 0: not to be had */
+  char *imports;                  /* the files that were read beside the text, the library's not among them: a path each line, "" if none */
 } TilecResult;
 
 TILEC_API void tilec_options_default(TilecOptions *o);

@@ -51,7 +51,7 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
   set(compatibility SameMinorVersion)
 endif()
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/tilec-config-version.cmake COMPATIBILITY ${compatibility})
-install(FILES ${CMAKE_BINARY_DIR}/tilec-config.cmake ${CMAKE_BINARY_DIR}/tilec-config-version.cmake
+install(FILES ${CMAKE_BINARY_DIR}/tilec-config.cmake ${CMAKE_BINARY_DIR}/tilec-config-version.cmake ${here}/kernels.cmake
   DESTINATION ${TILEC_CMAKE_DIR} COMPONENT runtime)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 # cmake --build BUILD --target uninstall: what the last `cmake --install BUILD` has put anywhere, and the folders that are empty then.
@@ -68,7 +68,6 @@ foreach(tool tilec_tool tilerun)
 endforeach()
 set_target_properties(tilec_tool PROPERTIES EXPORT_NAME tilec)
 install(EXPORT tilec-tools NAMESPACE tilec:: FILE tilec-tools.cmake DESTINATION ${TILEC_CMAKE_DIR} COMPONENT tools)
-install(FILES ${here}/kernels.cmake DESTINATION ${TILEC_CMAKE_DIR} COMPONENT tools)
 
 install(FILES ${here}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT compiler)   # of what is in libtilec; the compiler comes with the runtime
 install(FILES ${here}/man/tilec.1 ${here}/man/tilerun.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)

@@ -26,7 +26,7 @@ typedef struct Cli {
   int emit;
   bool describe, search;
   AotOptions aot;
-  const char *file, *output, *print_layout, *choices;
+  const char *file, *output, *print_layout, *choices, *depfile;
   TilecDefine defines[MAX_LIST];
   TilecFact facts[MAX_LIST];
   const char *import_path[MAX_LIST];
@@ -56,6 +56,7 @@ static const char help[] =
   "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
   "  --describe=search      the same of one kernel, with the configurations that a search for it would measure\n"
   "  -I DIR                 look for imported files here too\n"
+  "  --depfile=FILE         write there, as a rule of make, what files the output is made of: the source and what it imports\n"
   "  -O0                    no LLVM optimisation\n"
   "  --passes=A,B,...       run these passes instead of the pipeline\n"
   "  --dump-after=PASS|all  print the IR after a pass (of several, dce.2), to standard error\n"
@@ -85,7 +86,7 @@ usage(const char *fmt, const char *what)
 /* Every option but -o, -D and -I: for suggestions. */
 static const char *const options[] = {
   "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
-  "--time-passes", "--tensors", "--config", "--choices", "--form", "--prefix", "--cubin", "--standalone", "--diagnostics", "--explain",
+  "--time-passes", "--tensors", "--depfile", "--config", "--choices", "--form", "--prefix", "--cubin", "--standalone", "--diagnostics", "--explain",
   "--print-layout", "--print-passes", "--print-ops", "--print-targets",
   "--print-diags", "--print-dtypes", "--help", "--version",
 };
@@ -254,6 +255,7 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--print-layout", &v)) c->print_layout = v;
   else if (option(argc, argv, i, "--prefix", &v)) c->aot.prefix = v;
   else if (option(argc, argv, i, "--choices", &v)) c->choices = v;
+  else if (option(argc, argv, i, "--depfile", &v)) c->depfile = v;
   else if (option(argc, argv, i, "--config", &v)) {
     if (v && add_text(c->aot.configs, &c->aot.nconfigs, v)) return EXIT_USAGE;
   } else if (option(argc, argv, i, "--form", &v)) {
@@ -299,6 +301,8 @@ parse_args(Cli *c, int argc, char **argv)
     if (c->file) return usage("one input file at a time; '%s' is the second", arg);
     c->file = arg;
   }
+  if (c->depfile && (!c->output || !strcmp(c->output, "-")))
+    return usage("%s", "--depfile tells of a file that is written: name it, -o OUT");
   return c->file || c->print_layout ? -1 : usage("%s", "no input file");
 }
 
@@ -337,6 +341,50 @@ write_cubin(const Cli *c, const TilecResult *r)
   return rc;
 }
 
+/* A file's name, or the first of some lines, as make reads it. */
+static void
+put_name(FILE *f, const char *name)
+{
+  for (; *name && *name != '\n'; name++) {
+    if (*name == ' ' || *name == '#') putc('\\', f);
+    if (*name == '$') putc('$', f);
+    putc(*name, f);
+  }
+}
+
+/* Each line of a list between two texts. */
+static void
+put_names(FILE *f, const char *lines, const char *before, const char *behind)
+{
+  for (const char *s = lines; *s; s += strcspn(s, "\n"), s += *s == '\n') {
+    fputs(before, f);
+    put_name(f, s);
+    fputs(behind, f);
+  }
+}
+
+/* "OUT: SOURCE CHOICES IMPORT...", and a rule for each import, so that one which is gone is no error where nothing imports it any more. */
+static int
+write_depfile(const Cli *c, const char *imports)
+{
+  FILE *f = fopen(c->depfile, "wb");
+  bool ok = f != NULL;
+  if (ok) {
+    put_name(f, c->output);
+    fputs(":", f);
+    put_names(f, strcmp(c->file, "-") ? c->file : "", " ", "");
+    put_names(f, c->choices ? c->choices : "", " ", "");
+    put_names(f, imports, " ", "");
+    fputs("\n", f);
+    put_names(f, imports, "", ":\n");
+    ok = !ferror(f);
+    ok = !fclose(f) && ok;
+  }
+  if (ok) return EXIT_OK;
+  fprintf(stderr, "tilec: cannot write %s: %s\n", c->depfile, strerror(errno));
+  return EXIT_USAGE;
+}
+
 static int
 report(const Cli *c, TilecResult *r)
 {
@@ -347,6 +395,7 @@ report(const Cli *c, TilecResult *r)
   if (r->timing) fputs(r->timing, stderr);
   rc = r->status;
   if (!rc) rc = c->emit == EMIT_CUBIN && !c->print_layout ? write_cubin(c, r) : write_output(c, r->output, r->output_len);
+  if (!rc && c->depfile) rc = write_depfile(c, r->imports);
   tilec_result_free(r);
   return rc;
 }
@@ -374,8 +423,13 @@ emit_c(Cli *c, const char *name, const char *text, size_t len)
   if (n < 3 || strcmp(c->output + n - 2, ".c") != 0) return usage("%s", "--emit=c writes two files: name the source, -o NAME.c");
   c->aot.choices = c->choices ? textfile_read(c->choices, TEXTFILE_MOST, &(size_t){0}) : NULL;
   if (c->choices && !c->aot.choices) return unreadable(c->choices);
-  const int rc = aot_emit(&c->aot);
+  int rc = aot_emit(&c->aot);
   free(c->aot.choices);
+  if (rc || !c->depfile) return rc;
+  TilecResult *r = tilec_describe(name, text, len, &c->o);
+  if (!r || r->status == TILEC_NO_MEMORY) rc = EXIT_MEMORY;
+  else rc = write_depfile(c, r->imports);
+  tilec_result_free(r);
   return rc;
 }
 

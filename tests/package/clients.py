@@ -1,7 +1,7 @@
 """clients.py BUILD SOURCE [PREFIX]: install into a scratch folder, move that, and build programs against it in every way that docs/embed.md
 shows, each of which then runs on the simulator. What is not on this machine (meson, gdb) is left out, with a word. PREFIX: a tree that is
 there already, of a package."""
-import glob, os, shutil, subprocess, sys, tempfile
+import glob, os, shlex, shutil, subprocess, sys, tempfile
 
 BUILD, SOURCE = (os.path.abspath(p) for p in sys.argv[1:3])
 GIVEN = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 else None
@@ -35,6 +35,50 @@ int main(void)
   return 0;
 }
 """
+# Kernels of a file that imports another, in every kind of target, with and without keywords, linked before and behind.
+KERNELS = {
+    "thrice.tile": "fn by(x) { return x * 3.0; }\n",
+    "scale.tile": """import "thrice.tile";
+kernel scale(x: *f32, n: i32, const BLOCK = 64) grid(cdiv(n, BLOCK)) {
+  let i = program_id(0) * BLOCK + arange(0, BLOCK);
+  store(x + i, by(load(x + i, mask=i < n)), mask=i < n);
+}
+""",
+    "scale.c": r"""
+#include <stdio.h>
+#include "scale_kernels.h"
+int main(void)
+{
+  TilertError err;
+  TilertDevice *dev;
+  TilertStream *stream;
+  TilertBuffer *x;
+  float v[100] = {0, 1};
+  if (tilert_device_open("sim", NULL, &dev, &err) || tilert_stream_create(dev, &stream, &err) || tilert_buffer_create(dev, sizeof v, &x, &err) ||
+      tilert_buffer_write(x, 0, v, sizeof v, NULL, &err) || scale(stream, (float *)(uintptr_t)tilert_buffer_address(x), 100, &err) ||
+      tilert_buffer_read(x, 0, v, sizeof v, NULL, &err))
+    return puts(err.message), 1;
+  printf("1 is %g\n", (double)v[1]);
+  return 0;
+}
+""",
+    "CMakeLists.txt": """cmake_minimum_required(VERSION 3.20)
+project(kernels C)
+find_package(tilec REQUIRED)
+add_executable(plain scale.c)
+target_link_libraries(plain m)
+tilec_add_kernels(plain scale.tile TARGETS sm_80)
+add_executable(later scale.c)
+tilec_add_kernels(later scale.tile TARGETS sm_80)
+target_link_libraries(later PRIVATE tilec::simulator_static)
+foreach(kind STATIC SHARED OBJECT)
+  add_library(in_${kind} ${kind})
+  tilec_add_kernels(in_${kind} scale.tile TARGETS sm_80)
+  add_executable(of_${kind} scale.c)
+  target_link_libraries(of_${kind} PRIVATE in_${kind})
+endforeach()
+""",
+}
 SIMULATOR, LARGEST = "libtilesim.so.0.1", 300_000     # the file, and bytes of libtilert
 failed = []
 
@@ -72,7 +116,7 @@ class Place:
     """A scratch folder with the installed tree, moved from where it was put, and copies of the examples."""
 
     def __init__(self, folder):
-        self.folder, self.prefix = folder, GIVEN or os.path.join(folder, "moved")
+        self.folder, self.prefix = folder, GIVEN or os.path.join(folder, "moved tree")
         if not GIVEN:
             self.install()
         pc, = glob.glob(f"{self.prefix}/**/tilec.pc", recursive=True)
@@ -123,6 +167,31 @@ def cmake(p):
             raise RuntimeError(f"ahead_{kind} looks for what is inside")
 
 
+def kernels(p):
+    """tilec_add_kernels, for libraries and programs, by every kind of build; what an imported file says is looked at again when it changes."""
+    for generator in ("Ninja", "Unix Makefiles", "Ninja Multi-Config"):
+        at = f"{p.folder}/the kernels of {generator}"
+        os.mkdir(at)
+        for name, text in KERNELS.items():
+            open(f"{at}/{name}", "w").write(text)
+        run("cmake", "-S", at, "-B", f"{at}/out", "-G", generator, f"-DCMAKE_PREFIX_PATH={p.prefix}")
+        run("cmake", "--build", f"{at}/out")
+        programs = [f for n in ("plain", "later", "of_*") for f in glob.glob(f"{at}/out/**/{n}", recursive=True) if os.access(f, os.X_OK) and os.path.isfile(f)]
+        if len(programs) != 5:
+            raise RuntimeError(f"{generator}: {programs}")
+        for program in programs:
+            expect(run(program), "1 is 3\n")
+        if "libtile" in run("ldd", [x for x in programs if x.endswith("later")][0]):
+            raise RuntimeError("later is linked with the shared runtime as well")
+        os.utime(f"{at}/scale.tile", (1, 1))
+        with open(f"{at}/thrice.tile", "w") as f:
+            f.write(KERNELS["thrice.tile"].replace("3.0", "5.0"))
+        os.utime(f"{at}/thrice.tile", (future := os.stat(programs[0]).st_mtime + 2, future))      # for make, whose clock may be coarse
+        run("cmake", "--build", f"{at}/out")
+        for program in programs:
+            expect(run(program), "1 is 5\n")
+
+
 def components(p):
     """The runtime alone is enough for what needs no more, and says what is missing for what does; an older version is refused."""
     at, prefix = p.copy("components"), f"{p.folder}/runtime"
@@ -138,6 +207,14 @@ def components(p):
         expect(run("cmake", "-S", at, "-B", f"{at}/out", f"-DCMAKE_PREFIX_PATH={prefix}", fails=bool(said)), said)
         if not said:
             run("cmake", "--build", f"{at}/out")
+    # The compiler is not there: another's is taken, as in a cross build.
+    shutil.rmtree(f"{at}/out")
+    configure = ("cmake", "-S", at, "-B", f"{at}/out", f"-DCMAKE_PREFIX_PATH={prefix}")
+    open(f"{at}/CMakeLists.txt", "w").write(listing.format("0.1", "runtime") + "tilec_add_kernels(x axpy.tile TARGETS sm_80)\n")
+    if not shutil.which("tilec"):
+        expect(run(*configure, fails=True), "there is no compiler that runs here", "TILEC_EXECUTABLE")
+    run(*configure, f"-DTILEC_EXECUTABLE={p.prefix}/bin/tilec")
+    run("cmake", "--build", f"{at}/out")
     open(f"{at}/sim.c", "w").write(SIM)
     pc, = glob.glob(f"{prefix}/**/tilert.pc", recursive=True)
     lib = os.path.dirname(os.path.dirname(pc))
@@ -155,8 +232,8 @@ def make(p):
     run("make", "-s", "clean", cwd=at, PKG_CONFIG_PATH=p.pkgconfig)
     # All of it inside one file, which the linker warns of, as the C library cannot open others from there.
     run(f"{p.prefix}/bin/tilec", "--emit=c", "axpy.tile", "--target=sm_80,sm_90a", "-o", "axpy_kernels.c", cwd=at)
-    flags = run("pkg-config", "--static", "--cflags", "--libs", "tilesim", PKG_CONFIG_PATH=p.pkgconfig).split()
-    run("cc", "-static", "ahead.c", "axpy_kernels.c", "-o", "ahead", *flags, cwd=at)
+    flags = run("pkg-config", "--static", "--cflags", "--libs", "tilesim", PKG_CONFIG_PATH=p.pkgconfig)
+    run("cc", "-static", "ahead.c", "axpy_kernels.c", "-o", "ahead", *shlex.split(flags), cwd=at)
     right(f"{at}/ahead", "compiled ahead")
 
 
@@ -203,7 +280,7 @@ def uninstall(p):
         raise RuntimeError(f"uninstalling leaves {left}")
 
 
-WAYS = [(complete, ""), (cmake, ""), (make, "pkg-config"), (meson, "meson"), (line, ""), (debugger, "gdb")]
+WAYS = [(complete, ""), (cmake, ""), (kernels, ""), (make, "pkg-config"), (meson, "meson"), (line, ""), (debugger, "gdb")]
 if not GIVEN:
     WAYS += [(components, ""), (uninstall, "")]
 with tempfile.TemporaryDirectory() as folder:
