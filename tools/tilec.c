@@ -86,7 +86,8 @@ usage(const char *fmt, const char *what)
 /* Every option but -o, -D and -I: for suggestions. */
 static const char *const options[] = {
   "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
-  "--time-passes", "--tensors", "--depfile", "--config", "--choices", "--form", "--prefix", "--cubin", "--standalone", "--diagnostics", "--explain",
+  "--time-passes", "--tensors", "--depfile", "--config", "--choices", "--form", "--prefix", "--cubin",
+  "--standalone", "--diagnostics", "--explain",
   "--print-layout", "--print-passes", "--print-ops", "--print-targets",
   "--print-diags", "--print-dtypes", "--help", "--version",
 };
