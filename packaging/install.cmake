@@ -82,3 +82,5 @@ install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT docum
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT documents
   FILES_MATCHING PATTERN "*.tile" PATTERN "*.md" PATTERN "*.[ch]" PATTERN "*.cpp" PATTERN "*.def" PATTERN "sources.cmake" PATTERN "Makefile" PATTERN "CMakeLists.txt" PATTERN "meson.build"
   PATTERN "__pycache__" EXCLUDE)
+install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\" \"${here}/documents.py\"
+  \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT documents)

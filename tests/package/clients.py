@@ -1,7 +1,7 @@
 """clients.py BUILD SOURCE [PREFIX]: install into a scratch folder, move that, and build programs against it in every way that docs/embed.md
 shows, each of which then runs on the simulator. What is not on this machine (meson, gdb) is left out, with a word. PREFIX: a tree that is
 there already, of a package."""
-import glob, os, shlex, shutil, subprocess, sys, tempfile
+import glob, os, re, shlex, shutil, subprocess, sys, tempfile
 
 BUILD, SOURCE = (os.path.abspath(p) for p in sys.argv[1:3])
 GIVEN = os.path.abspath(sys.argv[3]) if len(sys.argv) > 3 else None
@@ -134,6 +134,12 @@ class Place:
         return to
 
 
+def links(page):
+    """The files that a page leads to."""
+    text = re.sub(r"^```.*?^```$", "", open(page, encoding="utf-8").read(), flags=re.M | re.S)
+    return [path for path in re.findall(r"\]\(([^()#\s]+)(?:#[^()\s]*)?\)", text) if "://" not in path]
+
+
 def complete(p):
     """Everything is there, and says nothing of where it was built or installed."""
     for name in FILES:
@@ -143,6 +149,10 @@ def complete(p):
         for place in (BUILD, SOURCE, p.folder):
             if place in open(path).read():
                 raise RuntimeError(f"{path} names {place}")
+    dead = [f"{page}: {path}" for page in glob.glob(f"{p.prefix}/share/doc/tilec/**/*.md", recursive=True) for path in links(page)
+            if not os.path.exists(os.path.join(os.path.dirname(page), path))]
+    if dead:
+        raise RuntimeError("links to what is not installed:\n" + "\n".join(dead))
     if (size := os.path.getsize(f"{p.lib}/libtilert.so")) > LARGEST:
         raise RuntimeError(f"libtilert has {size} bytes, more than {LARGEST}")
     expect(run(f"{p.prefix}/bin/tilec", "--version"), "tilec ")
