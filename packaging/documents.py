@@ -11,14 +11,14 @@ def plain(page, text, path):
     if "://" in path or os.path.exists(at) or os.path.relpath(at, root) in ELSEWHERE:
         return None
     name = os.path.relpath(at, root)
-    return f"`{name}`" if text == os.path.basename(name) else f"{text} (`{name}`)"
+    return f"`{name}`" if text in (name, os.path.basename(name)) else f"{text} (`{name}`)"
 
 
 for page in glob.glob(f"{root}/**/*.md", recursive=True):
     with open(page, encoding="utf-8") as f:
         before = f.read()
     # Code stays as it is.
-    parts = re.split(r"(^```.*?^```$)", before, flags=re.M | re.S)
+    parts = re.split(r"(^```.*?^```$|`[^`\n]*`)", before, flags=re.M | re.S)
     for i in range(0, len(parts), 2):
         parts[i] = re.sub(r"\[([^][]+)\]\(([^()#\s]+)(#[^()\s]*)?\)", lambda m: plain(page, m[1], m[2]) or m[0], parts[i])
     if (after := "".join(parts)) != before:

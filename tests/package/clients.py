@@ -136,7 +136,7 @@ class Place:
 
 def links(page):
     """The files that a page leads to."""
-    text = re.sub(r"^```.*?^```$", "", open(page, encoding="utf-8").read(), flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", open(page, encoding="utf-8").read(), flags=re.M | re.S)
     return [path for path in re.findall(r"\]\(([^()#\s]+)(?:#[^()\s]*)?\)", text) if "://" not in path]
 
 
