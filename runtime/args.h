@@ -67,7 +67,11 @@ tilert_arg_pointer(const void *v)
 {
   TilertArg a = TILERT_NO_ARG;
   a.kind = TILERT_ARG_POINTER;
+#ifdef __cplusplus
+  a.u.pointer = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(v));
+#else
   a.u.pointer = (uint64_t)(uintptr_t)v;
+#endif
   return a;
 }
 
@@ -98,10 +102,10 @@ inline TilertArg arg(TilertArg v) { return v; }
 template <class T>
 typename std::enable_if<std::is_integral<T>::value || std::is_enum<T>::value, TilertArg>::type arg(T v)
 {
-  return tilert_arg_int((int64_t)v);
+  return tilert_arg_int(static_cast<int64_t>(v));
 }
 template <class T>
-typename std::enable_if<std::is_floating_point<T>::value, TilertArg>::type arg(T v) { return tilert_arg_float((double)v); }
+typename std::enable_if<std::is_floating_point<T>::value, TilertArg>::type arg(T v) { return tilert_arg_float(static_cast<double>(v)); }
 
 template <class T, size_t N> struct List {
   T list[N];

@@ -29,6 +29,7 @@
 #include <exception>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -74,6 +75,14 @@ namespace detail {
   e.status = TILERT_E_ARGUMENT;
   std::snprintf(e.message, sizeof e.message, "%s", sentence);
   throw Error(e);
+}
+
+// NULL would be the default stream.
+inline TilertStream *needed(TilertStream *stream)
+{
+  if (!stream)
+    refuse("the stream is NULL: it has been moved from");
+  return stream;
 }
 
 template <class T, void (*destroy)(T *)> struct Destroy {
@@ -169,7 +178,13 @@ public:
   Device share() const noexcept { return Device(tilert_device_retain(get())); }
 
   TilertDevice *get() const noexcept { return device_.get(); }
-  const TilertDeviceInfo &info() const noexcept { return *tilert_device_info(get()); }
+  const TilertDeviceInfo &info() const
+  {
+    const TilertDeviceInfo *info = tilert_device_info(get());
+    if (!info)
+      detail::refuse("tilert::Device::info: the device is NULL: it has been moved from");
+    return *info;
+  }
   void synchronize() const
   {
     check([&](TilertError *e) { return tilert_device_synchronize(get(), e); });
@@ -301,7 +316,7 @@ public:
   // What is put into the stream from here on begins when that is complete which the event was recorded behind; the host goes on.
   void wait(const Event &event) const
   {
-    check([&](TilertError *e) { return tilert_stream_wait(get(), event.get(), e); });
+    check([&](TilertError *e) { return tilert_stream_wait(detail::needed(get()), event.get(), e); });
   }
   Event record(bool timed = false) const
   {
@@ -341,7 +356,7 @@ private:
 
 inline void Event::record(const Stream &stream) const
 {
-  check([&](TilertError *e) { return tilert_event_record(get(), stream.get(), e); });
+  check([&](TilertError *e) { return tilert_event_record(get(), detail::needed(stream.get()), e); });
 }
 
 // ---- memory ----
@@ -500,7 +515,7 @@ private:
       : buffer_(detail::make<TilertBuffer>(std::forward<Call>(call))), size_(size)
   {
   }
-  static TilertStream *in_order(const Stream *stream) noexcept { return stream ? stream->get() : nullptr; }
+  static TilertStream *in_order(const Stream *stream) { return stream ? detail::needed(stream->get()) : nullptr; }
   detail::Handle<TilertBuffer, tilert_buffer_destroy> buffer_;
   std::size_t size_;
 };
@@ -517,7 +532,7 @@ template <class T> TilertRows rows(T *host, std::size_t pitch)
 // height rows of width bytes.
 inline void copy_rows(const TilertRows &to, const TilertRows &from, std::size_t width, std::size_t height, const Stream &stream)
 {
-  check([&](TilertError *e) { return tilert_copy_rows(&to, &from, width, height, stream.get(), e); });
+  check([&](TilertError *e) { return tilert_copy_rows(&to, &from, width, height, detail::needed(stream.get()), e); });
 }
 
 // Of accesses to a buffer `ratio` as hit says, the others as miss.
@@ -586,6 +601,8 @@ class Launch;
 
 class Kernel {
 public:
+  Kernel(const Kernel &) = default;                      // and no moves, which would leave a kernel without its module
+  Kernel &operator=(const Kernel &) = default;
   TilertKernel *get() const noexcept { return kernel_; }
   const TilertManifest &manifest() const noexcept { return *tilert_kernel_manifest(get()); }
   std::string name() const { return manifest().kernel; }
@@ -642,7 +659,7 @@ public:
   {
     const std::array<TilertArg, sizeof...(A)> args{{arg(values)...}};
     check([&](TilertError *e) {
-      return tilert_launch_shaped(stream.get(), get(), grid.data(), block.data(), dynamic_shared, args.data(), args.size(), e);
+      return tilert_launch_shaped(detail::needed(stream.get()), get(), grid.data(), block.data(), dynamic_shared, args.data(), args.size(), e);
     });
   }
 
@@ -652,7 +669,7 @@ private:
   template <class... A> void launch(const Stream &stream, const std::uint32_t *grid, const A &...values) const
   {
     const std::array<TilertArg, sizeof...(A)> args{{arg(values)...}};
-    check([&](TilertError *e) { return tilert_launch(stream.get(), get(), grid, args.data(), args.size(), e); });
+    check([&](TilertError *e) { return tilert_launch(detail::needed(stream.get()), get(), grid, args.data(), args.size(), e); });
   }
   std::shared_ptr<TilertModule> module_;
   TilertKernel *kernel_;
@@ -737,7 +754,7 @@ TilertBench bench(const Device &device, const Stream &stream, F &&f, double warm
     return TILERT_E_ARGUMENT;
   };
   TilertError e{};
-  const int status = tilert_bench(device.get(), stream.get(), nullptr, run, &user, warmup_ms, rep_ms, &result, &e);
+  const int status = tilert_bench(device.get(), detail::needed(stream.get()), nullptr, run, &user, warmup_ms, rep_ms, &result, &e);
   if (user.thrown)
     std::rethrow_exception(user.thrown);
   if (status)
@@ -758,7 +775,7 @@ public:
   TilertKernel *kernel() const noexcept { return tilert_launch_kernel(get()); }
   void operator()(const Stream &stream) const
   {
-    check([&](TilertError *e) { return tilert_launch_packed(get(), stream.get(), e); });
+    check([&](TilertError *e) { return tilert_launch_packed(get(), detail::needed(stream.get()), e); });
   }
   template <class A> void set_arg(std::size_t index, const A &value)
   {
@@ -803,7 +820,7 @@ public:
   TilertBench bench(const Stream &stream, double warmup_ms = 25, double rep_ms = 100) const
   {
     TilertBench b{};
-    check([&](TilertError *e) { return tilert_bench_launch(get(), stream.get(), warmup_ms, rep_ms, &b, e); });
+    check([&](TilertError *e) { return tilert_bench_launch(get(), detail::needed(stream.get()), warmup_ms, rep_ms, &b, e); });
     return b;
   }
 
@@ -832,7 +849,7 @@ public:
   using After = std::initializer_list<Node>;
 
   explicit Graph(const Device &device)
-      : graph_(detail::make<TilertGraph>([&](TilertGraph **out, TilertError *e) { return tilert_graph_create(device.get(), out, e); }))
+      : device_(device.share()), graph_(detail::make<TilertGraph>([&](TilertGraph **out, TilertError *e) { return tilert_graph_create(device.get(), out, e); }))
   {
   }
   TilertGraph *get() const noexcept { return graph_.get(); }
@@ -879,13 +896,14 @@ public:
 private:
   friend class Stream;
   friend class GraphExec;
-  explicit Graph(TilertGraph *g) noexcept : graph_(g) {}
+  Graph(const Device &device, TilertGraph *g) noexcept : device_(device.share()), graph_(g) {}
   template <class Call> static Node add(Call &&call)
   {
     Node node = 0;
     check([&](TilertError *e) { return call(&node, e); });
     return node;
   }
+  Device device_;
   detail::Handle<TilertGraph, tilert_graph_destroy> graph_;
   std::vector<std::shared_ptr<void>> called_;
 };
@@ -901,22 +919,35 @@ template <class F> Graph Stream::capture(F &&f) const
     tilert_graph_destroy(none);
     throw;
   }
-  return Graph(detail::make<TilertGraph>([&](TilertGraph **out, TilertError *e) { return tilert_stream_capture_end(get(), out, e); }));
+  return Graph(device_, detail::make<TilertGraph>([&](TilertGraph **out, TilertError *e) { return tilert_stream_capture_end(get(), out, e); }));
 }
 
-// A graph that the device has made ready. Its buffers stay the caller's; it is destroyed when its launches have ended.
+// A graph that the device has made ready. Its buffers stay the caller's. Where it calls functions of the host, its end waits for the device, as
+// a launch may still call them.
 class GraphExec {
 public:
   explicit GraphExec(const Graph &graph)
-      : called_(graph.called_), exec_(detail::make<TilertGraphExec>([&](TilertGraphExec **out, TilertError *e) {
+      : device_(graph.device_.share()), called_(graph.called_), exec_(detail::make<TilertGraphExec>([&](TilertGraphExec **out, TilertError *e) {
           return tilert_graph_instantiate(graph.get(), out, e);
         }))
   {
   }
+  GraphExec(GraphExec &&) noexcept = default;
+  GraphExec &operator=(GraphExec &&other) noexcept
+  {
+    if (this != &other) {
+      end();
+      device_ = std::move(other.device_);
+      called_ = std::move(other.called_);
+      exec_ = std::move(other.exec_);
+    }
+    return *this;
+  }
+  ~GraphExec() { end(); }
   TilertGraphExec *get() const noexcept { return exec_.get(); }
   void operator()(const Stream &stream) const
   {
-    check([&](TilertError *e) { return tilert_graph_launch(get(), stream.get(), e); });
+    check([&](TilertError *e) { return tilert_graph_launch(get(), detail::needed(stream.get()), e); });
   }
   // Of a launch in it, for the launches of the graph that follow: another argument, grid, or launch.
   template <class A> void set_arg(Node node, std::size_t index, const A &value)
@@ -934,6 +965,15 @@ public:
   }
 
 private:
+  // Where nothing can be waited for (a lost device, a stream that is captured), the functions stay for ever.
+  void end() noexcept
+  {
+    if (exec_ && !called_.empty() && tilert_device_synchronize(device_.get(), nullptr) != TILERT_OK)
+      static_cast<void>(new (std::nothrow) std::vector<std::shared_ptr<void>>(std::move(called_)));
+    exec_.reset();
+    called_.clear();
+  }
+  Device device_;
   std::vector<std::shared_ptr<void>> called_;
   detail::Handle<TilertGraphExec, tilert_graph_exec_destroy> exec_;
 };

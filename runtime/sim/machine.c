@@ -99,9 +99,11 @@ lay_out(AllocPart *part, size_t n)
 int
 sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **out, SimError *err)
 {
-  size_t total = lay_out(part, n), align = ALIGN;
-  for (size_t i = 0; i < n; i++)
+  size_t total = lay_out(part, n), align = ALIGN, asked = 0;
+  for (size_t i = 0; i < n; i++) {
     align = part[i].align > align ? part[i].align : align;
+    asked = part[i].bytes > SIZE_MAX - asked ? SIZE_MAX : asked + part[i].bytes;
+  }
   uint8_t *block = total ? aligned_alloc(align, (total + align - 1) / align * align) : NULL;
   Alloc *a = calloc(n, sizeof *a);
   Shadow *shadow = block && m->opt.check_races ? shadow_new(block, total, NULL) : NULL;
@@ -124,7 +126,7 @@ sim_machine_alloc_parts(SimMachine *m, AllocPart *part, size_t n, void **out, Si
     return 0;
   shadow_free(shadow);
   free(block);
-  return sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", total);
+  return sim_error_set(err, SIM_E_MEMORY, "out of memory for %zu bytes", asked);
 }
 
 int
@@ -146,6 +148,8 @@ sim_adopt(SimMachine *m, void *ptr, size_t bytes, SimError *err)
   const uint64_t p = (uintptr_t)ptr;
   if (p % WIDEST)                      /* no access lies on two pages of a shadow, which begins where the memory does */
     return sim_error_set(err, SIM_E_ARGUMENT, "%p is no multiple of %d, as memory that kernels reach has to be here", ptr, WIDEST);
+  if (bytes > UINTPTR_MAX - p)
+    return sim_error_set(err, SIM_E_ARGUMENT, "%zu bytes at %p: there are not so many addresses", bytes, ptr);
   Shadow *shadow = m->opt.check_races ? shadow_new(ptr, bytes, NULL) : NULL;
   const Alloc a = {p, p + bytes, NULL, 1, shadow};
   int rc = shadow || !m->opt.check_races ? 0 : -1;

@@ -292,6 +292,35 @@ static void test_graphs(Setup &u)
   CHECK(throws([&] { (*built)(u.s); }, TILERT_E_ARGUMENT, "the buffer of b has been destroyed"));
 }
 
+// What was moved from is refused where it is used; a kernel that was is still one.
+static void test_moved(Setup &u)
+{
+  tilert::Device device("sim"), device_now = std::move(device);
+  CHECK(throws([&] { device.info(); }, TILERT_E_ARGUMENT, "the device is NULL") && device_now.info().multiprocessors);
+  CHECK(throws([&] { tilert::Stream s(device); }, TILERT_E_ARGUMENT, "dev is NULL") && throws([&] { Buffer<float> b(device, 1); }, TILERT_E_ARGUMENT, "NULL"));
+
+  tilert::Stream s(u.device), now = std::move(s);
+  const tilert::Launch l = u.axpy.bind(1, u.x, u.y, N);
+  const tilert::Event event(u.device);
+  tilert::GraphExec exec(now.capture([&] { l(now); }));
+  float host = 0;
+  CHECK(throws([&] { u.axpy(s, 1, u.x, u.y, N); }, TILERT_E_ARGUMENT, "the stream is NULL") && throws([&] { l(s); }, TILERT_E_ARGUMENT, "the stream"));
+  CHECK(throws([&] { exec(s); }, TILERT_E_ARGUMENT, "the stream") && throws([&] { event.record(s); }, TILERT_E_ARGUMENT, "the stream"));
+  CHECK(throws([&] { s.wait(event); }, TILERT_E_ARGUMENT, "the stream") && throws([&] { u.x.read(&host, 1, 0, &s); }, TILERT_E_ARGUMENT, "the stream"));
+  CHECK(throws([&] { l.bench(s, 0, 0); }, TILERT_E_ARGUMENT, "the stream") && throws([&] { s.synchronize(); }, TILERT_E_ARGUMENT, "s is NULL"));
+  u.axpy(now, 1, u.x, u.y, N);
+
+  tilert::Kernel k = u.axpy;
+  {
+    const tilert::Kernel taken = std::move(k);
+  }
+  k(now, 1, u.x, u.y, N);
+  tilert::GraphExec other = std::move(exec);
+  other = tilert::GraphExec(now.capture([&] { k(now, 1, u.x, u.y, N); }));
+  other(now);
+  CHECK(throws([&] { exec(now); }, TILERT_E_ARGUMENT, "x is NULL"));
+}
+
 // Rows of a, as boxes, by maps that launches make (tensors.ptx) and by one that is made here.
 static void test_tensors(Setup &u)
 {
@@ -363,6 +392,19 @@ static void test_order()
   CHECK(calls("cuCtxSynchronize") == waits && calls("cuStreamSynchronize") == waited + 1);
   stream.capture([&] { x.fill(3); });                    // where nothing may wait for what is captured
   CHECK(calls("cuCtxSynchronize") == waits);
+  // A graph that calls the host goes when nothing can call it any more; others need not wait.
+  int called = 0;
+  {
+    tilert::Graph graph(device);
+    graph.add_host([&called] { called++; });
+    tilert::GraphExec ready(graph), moved = std::move(ready);
+    moved(stream);
+    moved = tilert::GraphExec(graph);
+    CHECK((waits += 1) == calls("cuCtxSynchronize"));
+    tilert::GraphExec plain(stream.capture([&] { x.fill(3, &stream); }));
+    plain(stream);
+  }
+  CHECK((waits += 1) == calls("cuCtxSynchronize"));
   tilert::Device other("cuda");
   Buffer<float> z(other, 64);
   z.copy(x);                                             // of both, if they were opened apart
@@ -382,6 +424,7 @@ int main(int argc, char **argv)
   test_streams(u);
   test_memory(u);
   test_graphs(u);
+  test_moved(u);
   test_tensors(u);
   return 0;
 }

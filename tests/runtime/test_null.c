@@ -227,6 +227,7 @@ test_buffers(void)
   ANSWER(tilert_buffer_size, "10", tilert_buffer_size(P(1, x)));
   ROW(tilert_buffer_write, "0aa00", tilert_buffer_write(P(1, x), 0, P(2, text), 8, P(3, stream), P(4, e)));
   ROW(tilert_buffer_read, "0aa00", tilert_buffer_read(P(1, x), 0, P(2, text), 8, P(3, stream), P(4, e)));
+  CHECK_FAILS(tilert_buffer_create(dev, SIZE_MAX, &made_buffer, e), TILERT_E_MEMORY, "out of memory for 18446744073709551615 bytes");
   ROW(tilert_buffer_write, "000", tilert_buffer_write(x, 0, P(1, text), 0, P(2, stream), e));
   ROW(tilert_buffer_read, "000", tilert_buffer_read(x, 0, P(1, text), 0, P(2, stream), e));
   ROW(tilert_buffer_copy, "0aa00", tilert_buffer_copy(P(1, x), 0, P(2, x), 8, 8, P(3, stream), P(4, e)));
@@ -248,6 +249,8 @@ test_more_memory(void)
   ROW(tilert_buffer_pin, "0aaa0",
       FREED(tilert_buffer_pin(P(1, dev), P(2, host), 4, P(3, &made_buffer), P(4, e)), made_buffer, tilert_buffer_destroy));
   ANSWER(tilert_buffer_host, "00", tilert_buffer_host(P(1, x)));
+  CHECK_FAILS(tilert_buffer_pin(dev, host, SIZE_MAX, &made_buffer, e), TILERT_E_ARGUMENT, "tilert_buffer_pin: host: 18446744073709551615 bytes");
+  CHECK(strstr(err.message, "not so many addresses"));
   const TilertRows rows = {.buffer = x}, from_host = {.host = bytes};
   ROW(tilert_copy_rows, "0aa00", tilert_copy_rows(P(1, &rows), P(2, &from_host), 4, 1, P(3, stream), P(4, e)));
   ROW(tilert_pool_create, "0a0a0", FREED(tilert_pool_create(P(1, dev), P(2, &o), P(3, &made_pool), P(4, e)), made_pool, tilert_pool_destroy));
