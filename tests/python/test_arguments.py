@@ -48,6 +48,16 @@ class Refused(unittest.TestCase):
         self.bad(ValueError, ("argument n", "from -2147483648 to 2147483647", str(1 << 31)), 2, x, y, 1 << 31)
         self.bad(ValueError, ("argument a", "f32 can hold", "1e+39"), 1e39, x, y, 300)
 
+    def test_in_front(self):
+        """What is no grid is an argument; where there are too many, it is said what a grid is."""
+        k, x, y = kernel(dev, AXPY), self.x, self.y
+        for run in (k, k.bind):
+            self.refused(TypeError, ("argument x (*f32)", "list"), run, 2.0, [1.0], y, 300)
+            self.refused(TypeError, ("takes 4 arguments (a, x, y, n); n is missing",), run, 2.0, x, y)
+            self.refused(TypeError, ("takes 4 arguments (a, x, y, n)", "a grid", "got float 2.0"), run, 2.0, x, y, 300, 5)
+            self.refused(TypeError, ("takes 4 arguments (a, x, y, n)", "a grid", "got float 2.0"), run, 2.0, x, y, 300, n=300)
+        self.refused(TypeError, ("a grid", "str 'a'"), k["a"], 2.0, x, y, 300)
+
     def test_ranges_of_types(self):
         for t, least, most in (("i8", -128, 127), ("u8", 0, 255), ("i16", -32768, 32767), ("u16", 0, 65535), ("u32", 0, (1 << 32) - 1), ("i64", -(1 << 63), (1 << 63) - 1),
                                ("u64", 0, (1 << 64) - 1), ("i1", 0, 1)):
@@ -243,8 +253,15 @@ class Host(unittest.TestCase):
         k(3, 2, x, y, 300)
         np.testing.assert_array_equal(y, 2)
         y.flags.writeable = False
-        k(3, 2, x, y, 300)                                # writes what nobody sees
-        np.testing.assert_array_equal(y, 2)
+        for launch in (lambda *a: k(3, *a), lambda *a: k[3](*a), lambda *a: k.bind(3, *a)(), lambda *a: k.bind(3, *a).repeat(1)):
+            with self.assertRaisesRegex(ValueError, r"kernel axpy, argument y \(\*f32\): .* the kernel does, got one that is read-only"):
+                launch(2, x, y, 300)
+            np.testing.assert_array_equal(y, 2)           # as it was
+        both = np.zeros(300, f32)
+        seen = both[:]
+        seen.flags.writeable = False
+        k(3, 2, seen, both, 300)                          # of what is the same memory one may be written to
+        k(0, 2, x, y, 300)                                # nothing is written
         with self.assertRaises(tilec.Error) as c:         # the lent memory ends where the array does
             k(3, 2, np.ones(299, f32), np.zeros(300, f32), 300)
         self.assertEqual((c.exception.line > 0, c.exception.file), (True, "case.tile"))

@@ -301,8 +301,10 @@ class Dispatch(unittest.TestCase):
         self.assertEqual(long, [])
         for v in wrong:
             k[1](v, self.y, 32)
-        torch.vmap(lambda v: (k[1](v, self.y, 32), v)[1])(torch.zeros(2, 64))
-        self.assertEqual(len(long), len(wrong) + 1)
+        mapped = getattr(torch, "vmap", None)                # from 2.0 on
+        if mapped:
+            mapped(lambda v: (k[1](v, self.y, 32), v)[1])(torch.zeros(2, 64))
+        self.assertEqual(len(long), len(wrong) + bool(mapped))
 
     def test_not_exchanged(self):
         """What is no table that is known here is left alone."""

@@ -206,6 +206,32 @@ class OverDriver(unittest.TestCase):
         self.assertEqual(g.node(0), ("launch", "axpy", []))
         g.update(0, k.bind(2, 2.0, x, x, 300))
 
+    def test_outlived(self):
+        """What the device may still call, or copy to, is there until it does no more."""
+        def waits(name, made):
+            count = lambda: sum(c.count for c in fake.calls[:fake.ncalls] if c.name == name)
+            before = count()
+            del made[:]
+            return count() - before
+        x, seen = self.dev.empty(4, "f32"), []
+        s = self.dev.stream()
+        s.call(lambda: seen.append(1))
+        self.assertEqual(waits(b"cuStreamSynchronize", [s]), 0)        # s is still here
+        made = [s]
+        del s
+        self.assertEqual(waits(b"cuStreamSynchronize", made), 1)
+        self.assertEqual(waits(b"cuStreamSynchronize", [self.dev.stream()]), 0)
+        for add, expected in ((lambda g: g.call(lambda: None), 1), (lambda g: g.copy(np.zeros(4, np.float32), x), 1), (lambda g: g.fill_bytes(x, 1), 0)):
+            for launched in (False, True):
+                g = self.dev.graph()
+                add(g)
+                if launched:
+                    g()
+                made = [g]
+                del g
+                self.assertEqual(waits(b"cuCtxSynchronize", made), expected if launched else 0)
+        self.assertEqual(seen, [1])
+
     def test_priorities(self):
         self.assertEqual((self.dev.info.priority_least, self.dev.info.priority_greatest), (0, -5))
         self.assertEqual((self.dev.info.l2_persisting_max, self.dev.info.l2_window_max, self.dev.info.pools), (1 << 20, 4096, 1))

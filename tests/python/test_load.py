@@ -169,6 +169,15 @@ class Load(unittest.TestCase):
         with self.assertRaises(tilec.Error):
             tilec.load(text=ptx, name="axpy.ptx").other[3](2, self.x, self.y, 300)
 
+    def test_texts(self):
+        for text in (b"kernel k() { }", 3):
+            with self.assertRaisesRegex(TypeError, "the text is a str, got"):
+                tilec.load(text=text)
+            with self.assertRaisesRegex(TypeError, "a str; got"):
+                tilec.Device("sim").program(text=text)
+        with self.assertRaisesRegex(TypeError, "a str; got NoneType"):
+            tilec.Device("sim").program()
+
     def test_tuning(self):
         """With progress: a function, and on standard error."""
         dev = tilec.Device("sim")

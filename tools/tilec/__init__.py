@@ -36,8 +36,8 @@ Streams, events and graphs are those of the library (docs/runtime.md):
 
 dev.pinned(shape, dtype) is memory of the host that kernels reach, as a numpy array (.host).
 
-Host memory (numpy arrays, CPU tensors) is lent to the simulator for each launch: copied in before it and, unless it is read-only, back
-after it; what overlaps in the host's memory does there. On cuda it is refused, as copies at each launch would go unseen: use dev.array.
+Host memory (numpy arrays, CPU tensors) is lent to the simulator for each launch: copied in before it and back after it; what overlaps in the
+host's memory does there. What is read-only stays as it is: if the kernel has written to it, that is a ValueError. On cuda it is refused, as copies at each launch would go unseen: use dev.array.
 Launches with torch tensors go to torch's current stream, others to the device's default stream; `stream=` names another: a Stream, a
 torch stream or the address of a CUstream. Arguments live at least as long as the call that is bound to them. `pdl=True` is programmatic
 dependent launch: the kernel may begin before the one in front of it in the stream has ended, and has to wait for it itself
@@ -541,6 +541,7 @@ class Stream:
 
     def __del__(self):
         if getattr(self, "_h", None):
+            _outlive(self._calls, lib.tilert_stream_synchronize, self._h)
             lib.tilert_stream_destroy(self._h)
 
     def __repr__(self) -> str:
@@ -589,6 +590,16 @@ class Stream:
     def capture(self) -> Any:
         """`with stream.capture() as graph:` what is put into the stream is not done, but makes the graph."""
         return _Capture(self)
+
+
+_for_ever: List[Any] = []
+
+
+def _outlive(kept, wait, handle):
+    """What work on the device still uses, functions and memory of Python's, is there until that has been waited for; or for ever, where nothing can
+    be waited for (a lost device, a stream that is captured)."""
+    if kept and wait(handle, None):
+        _for_ever.append(kept)
 
 
 def _called(function):
@@ -646,11 +657,13 @@ class Graph:
     KINDS = "launch", "copy", "fill", "call", "join"
 
     def __init__(self, dev: Device, handle: Any = None) -> None:
-        self.dev, self._h, self._x, self._keep, e = dev, handle or _p(), _p(), [], _Err()
+        self.dev, self._h, self._x, self._keep, self._runs, e = dev, handle or _p(), _p(), [], False, _Err()
         if not handle:
             _check(lib.tilert_graph_create(dev._h, C.byref(self._h), C.byref(e)), e)
 
     def __del__(self):
+        if getattr(self, "_runs", False):
+            _outlive(self._keep, lib.tilert_device_synchronize, self.dev._h)
         if getattr(self, "_x", None):
             lib.tilert_graph_exec_destroy(self._x)
         if getattr(self, "_h", None):
@@ -722,7 +735,9 @@ class Graph:
     def __call__(self, stream=None):
         e = _Err()
         s = _p(self.dev._stream_of(stream) or None)
-        _check(self.dev._launches(lib.tilert_graph_launch, self._ready(), s, C.byref(e)), e)
+        self._ready()
+        self._runs = True
+        _check(self.dev._launches(lib.tilert_graph_launch, self._x, s, C.byref(e)), e)
 
 
 class _Capture:
@@ -1035,6 +1050,7 @@ class _Host:
     """Memory of the host that a launch uses: the bytes from `first` to `last`."""
 
     def __init__(self, address, shape, strides, itemsize, writable, keep):
+        self.param = None                                  # the argument that it is
         reach = [(n - 1) * s * itemsize for n, s in zip(shape, strides)] if 0 not in shape else []
         self.address = address
         self.first = address + sum(min(r, 0) for r in reach)
@@ -1129,7 +1145,7 @@ class _Param:
                 raise self.error(ValueError, "a tensor without requires_grad, since autograd cannot see a launch (detach it, or launch under "
                                  "torch.no_grad() or in an autograd.Function)", "one that requires grad")
             if dev.is_sim:
-                launch.lend(self.name, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
+                launch.lend(self, _Host(v.data_ptr(), tuple(v.shape), v.stride(), v.element_size(), True, v))
                 return 1, 0, 0
             launch.torch = launch.torch or type(v) is not Borrowed
             return 1, int(not v.data_ptr()), v.data_ptr()  # null: it has no elements, and that is what reserved says
@@ -1150,7 +1166,7 @@ class _Param:
             raise self.error(ValueError, "an array whose strides are whole elements", f"strides of {v.strides} bytes")
         if not v.flags.c_contiguous:
             self.strided(v, v.shape, steps, launch)
-        launch.lend(self.name, _Host(v.__array_interface__["data"][0], v.shape, steps, v.itemsize, v.flags.writeable, v))
+        launch.lend(self, _Host(v.__array_interface__["data"][0], v.shape, steps, v.itemsize, v.flags.writeable, v))
         return 1, 0, 0
 
     def strided(self, v, shape, strides, launch):
@@ -1298,9 +1314,10 @@ class _Launch:
         self.kept.append(b)
         return b
 
-    def lend(self, name, host):
+    def lend(self, param, host):
         self.host = self.host or {}
-        self.host[name] = host
+        host.param = param
+        self.host[param.name] = host
 
     def integers(self):
         """All whole numbers that the kernel gets to know."""
@@ -1336,10 +1353,18 @@ class _Loan:
             a._copy(lib.tilert_buffer_write, first, 0, a.nbytes)
 
     def back(self):
+        wrong = None
         for a, first, users in self.pieces:
             for h in users:
                 if h.writable:
                     a._copy(lib.tilert_buffer_read, h.first, h.first - first, h.last - h.first)
+                elif not any(w.writable and w.first < h.last and h.first < w.last for w in users):
+                    now = C.create_string_buffer(h.last - h.first)
+                    a._copy(lib.tilert_buffer_read, C.addressof(now), h.first - first, h.last - h.first)
+                    if now.raw != C.string_at(h.first, h.last - h.first):
+                        wrong = wrong or h
+        if wrong:
+            raise wrong.param.error(ValueError, "an array that can be written to, since the kernel does", "one that is read-only")
 
 
 class _Restored:
@@ -1497,6 +1522,8 @@ class Program:
         if path is not None:
             _check(lib.tilejit_program_open(dev._h, _bytes(path), C.byref(o), C.byref(self._h), C.byref(e)), e)
         else:
+            if not isinstance(text, str):
+                raise TypeError(f"a source is a path or a text, a str; got {type(text).__name__}")
             data = text.encode()
             size = C.c_size_t(len(data))
             _check(lib.tilejit_program_create(dev._h, _bytes(name), data, size, C.byref(o), C.byref(self._h), C.byref(e)), e)
@@ -1693,6 +1720,8 @@ class Kernel(_Dispatcher):
 
     def _given(self, grid, args, named):
         """The grid, or None, and the arguments: where what is said first is one of these, no grid is given."""
+        if not _may_be_grid(grid) and len(args) + len(named) < len(self._groups):
+            return None, (grid, *args)
         if 1 + len(args) + len(named) != len(self._groups):
             return grid, args
         at, said = 0, (grid, *args)
@@ -1715,6 +1744,8 @@ class Kernel(_Dispatcher):
         except (TypeError, ValueError):
             if traced((*args, *named.values())):           # with sizes that are no numbers, perhaps
                 return
+            if not _may_be_grid(grid):
+                _grid(self, grid)
             raise
         loan = _Loan(launch) if launch.host else None
         if loan and isinstance(stream, Stream) and stream.capturing:
@@ -1748,6 +1779,8 @@ class Kernel(_Dispatcher):
         except (TypeError, ValueError):
             if traced((*args, *named.values())):
                 return _NoCall()
+            if not _may_be_grid(grid):
+                _grid(self, grid)
             raise
         return k._bind(grid, launch, None, pdl)
 
@@ -1813,8 +1846,17 @@ def _extents(given, what):
     return (tuple(int(x) for x in n) + (1, 1))[:3]
 
 
+def _may_be_grid(grid):
+    """Whether a value is at all like one."""
+    return grid is None or _kind(grid) in (_INT, _TUPLE) or isinstance(grid, list) or callable(grid)
+
+
 def _grid(kernel, grid):
     """Three numbers, or Nones: what the kernel's grid clause says."""
+    if not _may_be_grid(grid):
+        names = [name for name, _ in kernel._groups]
+        raise TypeError(f"kernel {kernel.name} takes {len(names)} arguments ({', '.join(names)}), and in front of them, or in brackets, a grid, which is a "
+                        f"whole number or up to three, got {_kind_of(grid)}")
     if callable(grid):
         grid = grid(kernel.settings())
     return (None, None, None) if grid is None else _extents(grid, "grid")

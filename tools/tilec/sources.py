@@ -250,6 +250,8 @@ def load(path: Union[None, str, "os.PathLike[str]"] = None, *, text: Optional[st
     Device.program. A text with errors raises CompileError, with the place marked."""
     if (path is None) == (text is None):
         raise TypeError("load takes a path or a text")
+    if text is not None and not isinstance(text, str):
+        raise TypeError(f"load: the text is a str, got {type(text).__name__}")
     if path is not None:
         path = os.fspath(path)
         with open(path, encoding="utf-8") as f:
