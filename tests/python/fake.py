@@ -15,7 +15,11 @@ class FakeLaunch(C.Structure):
 class FakeCuda(C.Structure):
     _fields_ = [("calls", FakeCall * 128)] + [(n, C.c_int) for n in ("ncalls", "total", "clock", "allocations", "streams", "events", "modules", "retained",
                                                                      "dynamic_shared", "cubins", "driver_version", "capability", "init_result", "launch_result")] + \
-               [("launch", FakeLaunch)]
+               [("launch", FakeLaunch)] + [(n, C.c_int) for n in ("sync_result", "alloc_result", "multiprocessors", "required_cluster", "large_clusters")] + \
+               [("name", C.c_char * 64)] + [(n, C.c_int) for n in ("map_needs_context", "graphs", "execs", "pools", "host_blocks", "pinned", "peer", "capture_result",
+                                                                   "graph_result", "log_on")] + \
+               [("log", C.c_char * 4096), ("two_contexts", C.c_int), ("mixed", C.c_int), ("launched_in", C.c_void_p), ("nsizes", C.c_int), ("size", C.c_int * 32),
+                ("value", C.c_ubyte * 64 * 32)]
 
 
 driver = C.CDLL("libcuda.so.1")
@@ -23,6 +27,12 @@ driver.fakecuda.restype = C.POINTER(FakeCuda)
 fake = driver.fakecuda().contents
 
 
+def keep(*sizes):
+    """From here on parameters of launches are kept, which have so many bytes."""
+    fake.nsizes, fake.size[:len(sizes)] = len(sizes), sizes
+
+
 def given(index, size):
     """The bytes of a parameter of the last launch."""
-    return C.string_at(fake.launch.params[index], size)
+    assert index < fake.nsizes and size <= fake.size[index]
+    return bytes(fake.value[index][:size])

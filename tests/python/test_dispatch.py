@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 
 from common import AXPY, COPY, FakeTensor, FakeTorch, kernel, tilec
-from fake import fake, given
+from fake import fake, given, keep
 
 try:
     import torch
@@ -113,6 +113,7 @@ class Dispatch(unittest.TestCase):
         self.k = kernel(self.dev, AXPY)
         self.x, self.y = self.dev.empty(300, "f32"), self.dev.empty(300, "f32")
         self.ways = Ways(self.k)
+        keep(4, 8, 8, 4)
 
     def tearDown(self):
         del sys.modules["torch"]
@@ -122,6 +123,7 @@ class Dispatch(unittest.TestCase):
 
     def same(self, k, ways, sizes, grid, *args):
         """Both ways launch the same, the short one by itself."""
+        keep(*sizes)
         before = fake.launch.count
         tilec.Kernel._launch(k, grid, *args)
         want, ways.long = self.launched(sizes), 0
@@ -291,6 +293,7 @@ class Dispatch(unittest.TestCase):
         right = x, x[32:], x.view(4, 1, 16), torch.empty_strided((1, 64), (7, 1)), x[:0]
         wrong = needs, x[::2], x.view(8, 8).t(), x[:1].expand(64), x.double(), x.int(), x.bfloat16(), x.cfloat().conj(), torch.nn.Parameter(x, False), meta
         k, long = kernel(self.dev, add), []
+        keep(8, 8, 4)
         k._learn(0, x, (0).__eq__, torch.is_grad_enabled)
         k._launch = lambda *all: long.append(all)
         for v in right if table else ():
@@ -330,6 +333,7 @@ class Dispatch(unittest.TestCase):
     def test_type_parameters(self):
         """A kernel whose types follow from the arrays is another one for each."""
         k = kernel(self.dev, COPY)
+        keep(8, 8, 4)
         for t in ("f32", "i16", "f32"):
             x = self.dev.empty(64, t)
             k[2](x, x, 64)

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 from common import AXPY, FakeTensor, FakeTorch, kernel, root, tilec
-from fake import fake, given
+from fake import fake, given, keep
 
 # A parameter of each kind, all but the first written to where the first points: the structure in front, then eight bytes for each.
 SIZES = {"wide": 8, "word": 4, "half": 2, "real16": 2, "byte": 1, "signed": 2, "single": 4, "double": 8, "unsigned": 8}
@@ -203,6 +203,7 @@ class Driver(Refusals):
 
     def test_launch(self):
         k, x = each(self.dev), self.dev.empty(4, "f64")
+        keep(8, 24, *SIZES.values())
         self.torch.stream = 0x1110
         tensor = FakeTensor(np.zeros(9, np.complex64), ordinal=0)          # of elements that tilec has no type for
         for out, address, stream in ((x, x.data_ptr(), None), (tensor, tensor.data_ptr(), 0x1110), (tilec.Pointer(64), 64, None), (None, 0, None)):

@@ -1,6 +1,5 @@
 """Launches over the fake driver (tests/runtime/fakecuda.c): in which stream, with what, at what cost in calls; the same by the
 extension and by ctypes. Run with the fake libcuda.so.1 first on LD_LIBRARY_PATH, once with TILEC_EXTENSION=0."""
-import ctypes as C
 import gc
 import os
 import sys
@@ -11,7 +10,7 @@ import unittest
 import numpy as np
 
 from common import AXPY, FakeTensor, FakeTorch, kernel, tilec
-from fake import fake
+from fake import fake, given, keep
 
 
 class Launches(unittest.TestCase):
@@ -51,10 +50,11 @@ class Launches(unittest.TestCase):
     def test_bound(self):
         call = self.k.bind((3, 2), 2, self.x, self.y, 300)
         before = fake.launch.count
+        keep(4, 8, 8, 4)
         self.assertIsNone(call())
         self.assertEqual((fake.launch.count - before, list(fake.launch.grid), fake.launch.stream), (1, [3, 2, 1], None))
-        self.assertEqual(C.cast(fake.launch.params[1], C.POINTER(C.c_uint64))[0], self.x.data_ptr())
-        self.assertEqual(C.cast(fake.launch.params[3], C.POINTER(C.c_int32))[0], 300)
+        self.assertEqual(given(1, 8), self.x.data_ptr().to_bytes(8, "little"))
+        self.assertEqual(given(3, 4), (300).to_bytes(4, "little"))
         total = fake.total
         for _ in range(10):
             call()

@@ -194,13 +194,14 @@ class HostMemory(Launched):
 @unittest.skipUnless(SPEC == "sim" and "fake" in os.environ.get("LD_LIBRARY_PATH", ""), "needs the driver that only records")
 class Recorded(unittest.TestCase):
     def test_launches(self):
-        from fake import fake, given
+        from fake import fake, given, keep
         fake.capability = 90
         cuda = tilec.Device("cuda")
         p = cuda.program(os.path.join(root, "tests", "runtime", "tensors.ptx"))
         x, y = cuda.empty((9, 64), "f32"), cuda.empty((9, 64), "f32")
         call = p.kernel("rows").bind(9, tilec.View(x, (3, 20), (60, 1), 4), y)
         before = fake.total
+        keep(8, 4, 4, 8)
         call()
         self.assertEqual(fake.total, before + 1)
         self.assertEqual(struct.unpack("<Q", given(0, 8))[0], x.data_ptr() + 16)
@@ -209,6 +210,7 @@ class Recorded(unittest.TestCase):
         self.assertEqual((fake.launch.pdl, fake.launch.grid[0]), (0, 9))
         a, b = cuda.empty((9, 64), "f16"), cuda.empty((9, 64), "f16")
         call = p.kernel("boxes").bind((1, 2), a, b, cuda.empty(1024, "f16"), pdl=True)
+        keep(32)
         call()
         self.assertEqual((fake.launch.pdl, fake.launch.grid[1]), (1, 2))
         # As fakecuda.c writes a map: type, rank, address, extents from the innermost, ...

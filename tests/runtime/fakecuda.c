@@ -409,6 +409,14 @@ FAKE_FREE(cuTensorMapEncodeIm2col, (void *map, int type, unsigned rank, CUdevice
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *n, CUfunction f, int threads, size_t shared),
      *n = 3, 0)
 
+static void
+keep_values(void **params)
+{
+  memset(fake.value, 0, sizeof fake.value);
+  for (int i = 0; i < fake.nsizes; i++)
+    memcpy(fake.value[i], params[i], (size_t)fake.size[i]);
+}
+
 EXPORT CUresult
 cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                unsigned shared, CUstream stream, void **params, void **extra)
@@ -422,8 +430,7 @@ cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
     node->kernel = (CUkernelParams){f, {gx, gy, gz}, {bx, by, bz}, shared, params, extra, NULL, NULL};
   fake.launch = (FakeLaunch){{gx, gy, gz}, {bx, by, bz}, shared, stream, params, fake.launch.count + 1, {0}, 0, 0};
   fake.launched_in = current();
-  for (int i = 0; i < fake.nsizes; i++)
-    memcpy(fake.value[i], params[i], fake.size[i]);
+  keep_values(params);
   return fake.launch_result;
 }
 
@@ -438,6 +445,7 @@ cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **ex
   fake.launch = (FakeLaunch){.grid = {c->grid[0], c->grid[1], c->grid[2]}, .block = {c->block[0], c->block[1], c->block[2]}, .shared = c->shared,
                              .stream = c->stream, .params = params, .count = fake.launch.count + 1, .extended = 1};
   fake.launched_in = current();
+  keep_values(params);
   for (unsigned i = 0; i < c->nattributes; i++) {
     const CUlaunchAttribute *a = &c->attributes[i];
     if (a->id == CU_LAUNCH_CLUSTER_DIMENSION)

@@ -26,7 +26,7 @@ typedef struct FakeCuda {
   char log[4096];                               /* what the newer calls were given: streams, events, nodes by number */
   int two_contexts, mixed;                      /* the other context is as good as the primary one; how often what is one's was used in the other */
   void *launched_in;                            /* the context of the last launch */
-  int nsizes;                                   /* the test sets these: bytes of so many parameters, which are kept of a launch, as a driver does */
-  unsigned char size[32], value[32][8];
+  int nsizes, size[32];                         /* the test sets these: bytes of so many parameters; */
+  unsigned char value[32][64];                  /* a launch leaves them here, as nothing else of it outlives the call */
 } FakeCuda;
 #endif

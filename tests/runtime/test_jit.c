@@ -10,6 +10,15 @@
 static _Thread_local TilertError err;
 static FakeCuda *fake;
 
+/* Parameters of so many bytes are kept of the launches that follow; 0 bytes: not that one. */
+static void
+keep(const int *sizes, int n)
+{
+  memcpy(fake->size, sizes, (size_t)n * sizeof *sizes);
+  fake->nsizes = n;
+}
+#define KEEP(...) keep((const int[]){__VA_ARGS__}, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)))
+
 /* ---- the fake compiler ---- */
 
 static atomic_int compiles;
@@ -269,8 +278,10 @@ test_call(TilejitProgram *p)
   CHECK_OK(tilejit_kernel(p, "axpy", NULL, 0, &k, &err));
   CHECK_OK(tilejit_call_create(k, grid, names, args, 4, &c, &err));
   int before = fake->total;
+  KEEP(4, 8, 8, 4);
   CHECK_OK(tilejit_call_launch(c, NULL, &err));
-  CHECK(fake->total == before + 1 && fake->launch.grid[0] == 9 && *(int32_t *)fake->launch.params[3] == 64);
+  KEEP(0);
+  CHECK(fake->total == before + 1 && fake->launch.grid[0] == 9 && *(int32_t *)fake->value[3] == 64);
   CHECK_OK(tilejit_call_info(c, &info, &err));
   CHECK(info.threads == 128 && info.registers == 34 && info.divisible_16 == 0xe && info.occupancy == 3);
   CHECK(strstr(tilejit_call_ptx(c), "kernel=axpy"));
@@ -298,9 +309,10 @@ test_other_compilers(TilertDevice *d)
   for (size_t i = 0; i < 4; i++)
     CHECK(!strcmp(tilejit_kernel_param(k, i)->type, types[i]) && !strcmp(tilejit_kernel_param(k, i)->name, names[i]));
   TilertArg args[4] = {arg_int(16), arg_pointer(32), arg_int(3), {.kind = TILERT_ARG_BYTES, .u.bytes = ptx}}, seven = arg_int(7);
+  KEEP(8, 8, 4, 12);
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
   CHECK(fake->launch.grid[0] == 5 && fake->launch.block[0] == 8 && fake->launch.block[1] == 4 && fake->launch.block[2] == 2);
-  CHECK(*(float *)fake->launch.params[2] == 3.0f && !memcmp(fake->launch.params[3], ptx, 12));
+  CHECK(*(float *)fake->value[2] == 3.0f && !memcmp(fake->value[3], ptx, 12));
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
   CHECK(tilejit_kernel_forms(k) == 1);
   CHECK(tilejit_kernel_shape(k, shape) && shape[0] == 8 && shape[1] == 4 && shape[2] == 2);
@@ -309,9 +321,11 @@ test_other_compilers(TilertDevice *d)
   CHECK_OK(tilejit_call_create(k, grid, NULL, &seven, 1, &c, &err));
   CHECK_OK(tilert_launch_set_shape(tilejit_call_packed(c), block, 50000, &err));
   CHECK_FAILS(tilert_launch_set_shape(tilejit_call_packed(c), none, 0, &err), TILERT_E_ARGUMENT, "a block of 0 x 1 x 1");
+  KEEP(4);
   CHECK_OK(tilejit_call_launch(c, NULL, &err));
+  KEEP(0);
   CHECK(fake->launch.block[0] == 7 && fake->launch.block[1] == 3 && fake->launch.shared == 50000 && fake->dynamic_shared == 50000);
-  CHECK(*(int32_t *)fake->launch.params[0] == 7);
+  CHECK(*(int32_t *)fake->value[0] == 7);
   tilejit_call_destroy(c);
   tilejit_program_destroy(p);
   CHECK_FAILS(tilejit_program_create(d, "x.ptx", ".version 8.0\n", 13, NULL, &p, &err), TILERT_E_MODULE, "holds no kernel");
@@ -442,8 +456,10 @@ test_tensors(TilejitProgram *p)
   CHECK_OK(tilejit_launch_named(k, NULL, grid, names, named, 3, &err));
   CHECK(compiles == before + 1 && !strcmp(facts, "a%16 "));
   CHECK_OK(tilejit_call_create(k, grid, NULL, args, 3, &c, &err));
+  KEEP(0, 4, 0, 8);
   CHECK_OK(tilejit_call_launch(c, NULL, &err));
-  CHECK(*(int32_t *)fake->launch.params[1] == 64 && *(uint64_t *)fake->launch.params[3] == 0x2004);
+  KEEP(0);
+  CHECK(*(int32_t *)fake->value[1] == 64 && *(uint64_t *)fake->value[3] == 0x2004);
   tilejit_call_destroy(c);
   b.address = 0x1000;
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 3, &err));
@@ -468,19 +484,23 @@ test_views(TilejitProgram *p)
   TilejitCall *c;
   CHECK_OK(tilejit_kernel(p, "views", NULL, 0, &k, &err));
   int before = compiles;
+  KEEP(8, 4, 48);
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
-  CHECK(compiles == before + 1 && !strcmp(facts, "p%16 s%16 ") && ((uint64_t *)fake->launch.params[2])[4] == 128);
+  CHECK(compiles == before + 1 && !strcmp(facts, "p%16 s%16 ") && ((uint64_t *)fake->value[2])[4] == 128);
   args[1].u.i = -64;
+  KEEP(8, 4);
   for (int i = 0; i < 2; i++) {
     CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
-    CHECK(compiles == before + 2 && *(int32_t *)fake->launch.params[1] == -64);
+    CHECK(compiles == before + 2 && *(int32_t *)fake->value[1] == -64);
   }
   CHECK_OK(tilejit_call_create(k, grid, NULL, args, 2, &c, &err));
   CHECK(!strstr(tilejit_call_ptx(c), ":view:"));
   tilejit_call_destroy(c);
   args[1].u.i = 128;
+  KEEP(8, 4, 48);
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
-  CHECK(compiles == before + 2 && ((uint64_t *)fake->launch.params[2])[4] == 256 && tilejit_kernel_forms(k) == 2);
+  KEEP(0);
+  CHECK(compiles == before + 2 && ((uint64_t *)fake->value[2])[4] == 256 && tilejit_kernel_forms(k) == 2);
   args[1].u.i = 3;                               /* a pattern of its own, whose maps would be made, if they could */
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
   CHECK(compiles == before + 4 && tilejit_kernel_forms(k) == 4);

@@ -78,16 +78,15 @@ keep(const Param *const *p, size_t n)
 {
   fake->nsizes = (int)n;
   for (size_t i = 0; i < n; i++)
-    fake->size[i] = (unsigned char)p[i]->size;
-  memset(fake->value, 0, sizeof fake->value);
+    fake->size[i] = (int)p[i]->size;
 }
 
 /* What the driver gets of a launch. */
 static void
-launched(const TilertLaunch *l, unsigned char bytes[PARAMS][8])
+launched(const TilertLaunch *l, unsigned char bytes[sizeof fake->value])
 {
   CHECK_OK(tilert_launch_packed(l, NULL, &err));
-  memcpy(bytes, fake->value, PARAMS * sizeof *bytes);
+  memcpy(bytes, fake->value, sizeof fake->value);
 }
 
 /* One argument in a launch's place, by the plan, and put into a launch that is there, without it. */
@@ -97,7 +96,7 @@ compare(TilertKernel *k, const uint32_t grid[3], TilertArg *args, size_t at, con
   const TilertArg good = args[at];
   TilertLaunch *planned = NULL, *set;
   TilertError set_err = {0};
-  unsigned char bytes[2][PARAMS][8];
+  unsigned char bytes[2][sizeof fake->value];
   CHECK_OK(tilert_launch_create(k, grid, args, PARAMS, &set, &err));
   const int wanted = tilert_launch_set_arg(set, at, value, &set_err);
   args[at] = *value;
@@ -266,7 +265,6 @@ outcome(int (*launch)(void *user), void *user)
 {
   Outcome o = {0};
   const int before = fake->launch.count;
-  memset(fake->value, 0, sizeof o.value);
   memset(&err, 0, sizeof err);
   o.status = launch(user);
   o.err = err;
