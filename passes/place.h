@@ -17,6 +17,7 @@ typedef struct MemOp {
   u32 elem_bytes;
   bool computed;                      /* each access has an address of its own to compute: others are constants from one */
   u32 apart;                          /* of what writes: elements between most neighbours along dim; 0: far, or not known */
+  u32 rows[MAX_RANK];                 /* the same along the other dimensions */
 } MemOp;
 
 typedef struct Var {

@@ -363,6 +363,8 @@ add_mem(Place *p, Op *op, Var *v)
   m->dim = axis_fastest(m->ptr, ptr->type->rank);
   Stride s = value_stride_nearly(ptr, (int)m->dim);
   m->apart = apart(op, s);
+  for (u32 d = 0; d < ptr->type->rank; d++)
+    m->rows[d] = d == m->dim ? 0 : apart(op, value_stride_nearly(ptr, (int)d));
   m->computed = ptr->type->rank == 1 && (!s.known || s.by);
   m->vec = axis_vector(m->ptr, m->mask, m->dim, ptr->type->shape[m->dim], m->elem_bytes, op_access_bytes(op, p->c->target));
   vec_push(p->c->scratch, &v->mems, m);
