@@ -36,6 +36,7 @@ import tilec
 import triton_peers as peers
 from whole_model import llama
 from decode_step import decode_step
+from prompt_step import prompt_step
 from measure import (against, alone, best, best_hot, case_begins, check, contest, D, Driver, empty_cache, failures, full, graph_of, INTERPRETED,
                      kernel, powers, ran, rate, record, REHEARSE, root, settle, SHARE, sync, times)
 
@@ -59,7 +60,7 @@ PARTS = {
     "recurrences": ["mamba2", "linear_attention"],
     "drawing": ["sampling"],
     "layers": ["convolutions", "rotary_cache"],
-    "llama": ["llama", "decode_step"],
+    "llama": ["llama", "decode_step", "prompt_step"],
     "host": ["compile", "tune", "warm_start", "first_call", "launch"],
     "runtime": ["graph", "windows", "streams"],
 }

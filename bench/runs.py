@@ -49,6 +49,7 @@ TABLES = {
     "layers": ("conv2d", "conv1d", "conv1d_causal", "rotary_cache"),
     "model": ("llama",),
     "step": ("decode_step",),
+    "prompts": ("prompt_step",),
     "copies": ("async_add",),
     "memcpy": ("memcpy",),
     "stages": ("softmax_stages",),

@@ -60,9 +60,9 @@ place_mem_vec(const MemOp *m, const Layout *l)
   return m->vec < regs ? m->vec : regs;
 }
 
-/* Flat bits that do not change the sector: within 32 bytes, of elements in a row or apart, or of rows, or where addresses are equal. Runs of equal
- * addresses that end within the tile are of quotients, which follow each other. (Stores to equal addresses are mistakes: they stay
- * where the simulator sees them.) */
+/* Flat bits that do not change the sector: within 32 bytes, of elements in a row or apart, or of rows, or where addresses are equal. Runs
+ * of equal addresses that end within the tile are of quotients, which follow each other. (Stores to equal addresses are mistakes: they
+ * stay where the simulator sees them.) */
 static u32
 same_sector_bits(const MemOp *m, const Layout *l)
 {

@@ -31,13 +31,13 @@ ring_buffers_type(const Ring *r, u32 row)
 bool
 ring_row_is_slim(const Ring *r, u32 row)
 {
-  enum { MUCH_LESS = 4 };
+  enum { LESS = 2 };
   u64 most = 0;
   for (u32 k = 0; k < r->n; k++)
     most = max_u64(most, type_shared_bytes(ring_buffers_type(r, k)));
   const Op *load = r->row[row].load;
   return op_result(load)->type->rank == 1 ||
-         (type_shared_bytes(ring_buffers_type(r, row)) * MUCH_LESS <= most && !warpgroup_reads(r->loop, load));
+         (type_shared_bytes(ring_buffers_type(r, row)) * LESS <= most && !warpgroup_reads(r->loop, load));
 }
 
 u64

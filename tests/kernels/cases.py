@@ -18,6 +18,7 @@ import sparse
 import cut
 import derivatives
 import persistent
+import llama
 
 
 def source(dev, text, name=None, **defines):
@@ -275,4 +276,4 @@ CASES = [
     both("dots_8bit", dots_8bit, grid(dtype=("i8", "u8", "f8e4m3", "f8e5m2"), stages=(1, 3), transposed=(False, True))),
     both("dots", dots, grid(m=(16, 64), n=(16, 32), k=(16, 32), dtype=("f16", "bf16", "f32"), warps=(1, 4)) +
          grid(m=(16, 48), n=(16, 24), k=(48, 96, 112), dtype=("f16", "f32"), warps=(1, 4))),
-] + inline.CASES + language.CASES + nn.CASES + products.CASES + sparse.CASES + ragged.CASES + maths.CASES + schedules.CASES + quantise.CASES + order.CASES + bits.CASES + folds.CASES + cut.CASES + derivatives.CASES + persistent.CASES
+] + inline.CASES + language.CASES + nn.CASES + products.CASES + sparse.CASES + ragged.CASES + maths.CASES + schedules.CASES + quantise.CASES + order.CASES + bits.CASES + folds.CASES + cut.CASES + derivatives.CASES + persistent.CASES + llama.CASES

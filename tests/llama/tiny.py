@@ -31,6 +31,7 @@ CASES = [
      {"": "F8_E4M3", "ffn_up": "F8_BLOCKS", "attn_k": "F8_BLOCKS", "attn_v": "BF16", "ffn_down": "F8_BLOCKS"}, 80, 2, 1),
     # Pieces of many tokens, whose products and attention a GPU does by tiles of 128 rows.
     ("many tokens, 4 bits", dict(WIDE, heads=4, kv_heads=2, head_dim=64), {"": "Q4_1", "attn_v": "Q6_K"}, 90, 2, "gguf"),
+    ("many tokens, 8 bits", dict(WIDE, heads=4, kv_heads=2, head_dim=64), {"": "Q8_0", "ffn_gate": "Q6_K", "ffn_up": "Q6_K"}, 70, 1, "gguf"),
     ("many tokens, f16, groups of three", dict(SHAPE, heads=6, kv_heads=2, head_dim=128, dim=96), {"": "F16"}, 77, 2, "gguf"),
     ("many tokens, heads of 136", dict(SHAPE, heads=4, kv_heads=4, head_dim=136), {"": "BF16", "ffn_up": "Q8_0"}, 66, 1, "gguf"),
     ("many tokens, 8-bit floats", dict(SHAPE, heads=4, kv_heads=1, head_dim=64), {"": "F8_E4M3", "token_embd": "F16"}, 98, 1, 1),

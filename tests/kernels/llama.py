@@ -1,0 +1,83 @@
+"""Products of many tokens as examples/llama makes them, by weights of every form: widened first, or unpacked on the way (product_pairs). Against float64."""
+import cases
+from cases import Case, Run, grid, kernel, launch, poisoned
+import numpy as np
+import tilec
+
+FILE = "llama/kernels.tile"
+PAIRS = {"u4": "u8", "i8": "u16"}
+flag = lambda b: str(b).lower()
+
+
+def grouped(rng, n, k, W, GROUP):
+    """Words of n rows, factors of their groups, least numbers or None, and the weights: of one rounding, to f16."""
+    bits = 4 if W == "u4" else 8
+    w = rng.integers(0, 1 << 32, (n, k * bits // 32), dtype=np.uint32)
+    s = ((rng.random((n, k // GROUP)) + 0.5) / 16).astype(np.float16)
+    z = (rng.standard_normal(s.shape) / 4).astype(np.float16) if W == "u4" else None
+    spread = lambda x: np.repeat(x.astype(np.float64), GROUP, axis=1)
+    return w, s, z, (cases.unpacked(w, W) * spread(s) + (0 if z is None else spread(z))).astype(np.float16)
+
+
+def widen(dev, rng, n, k, W="u4", GROUP=32):
+    w, s, z, values = grouped(rng, n, k, W, GROUP)
+    wide = poisoned(dev, (n, k), "f16")
+    call = launch(kernel(dev, FILE, "widen_grouped", W=W, GROUP=GROUP, MIN=flag(z is not None)), None, dev.array(w), dev.array(s),
+                  dev.array(s if z is None else z), wide, n, k)
+    return Run(call, [("wide", wide.numpy(), values, 0)], bytes=w.nbytes + s.nbytes + 2 * n * k)
+
+
+def widen_f8(dev, rng, n, k, blocks=False):
+    w = cases.fp8_bits(rng.standard_normal((n, k), np.float32), "f8e4m3")
+    values, wide = cases.fp8_values(w, "f8e4m3").astype(np.float64), poisoned(dev, (n, k), "f16")
+    if blocks:
+        s = rng.random((tilec.cdiv(n, 8), tilec.cdiv(k, 128)), np.float32) + np.float32(0.5)
+        values *= s.repeat(8, 0)[:n].repeat(128, 1)[:, :k]
+        call = launch(kernel(dev, FILE, "widen_blocks"), None, dev.array(w, "f8e4m3"), dev.array(s), wide, n, k)
+    else:
+        call = launch(kernel(dev, FILE, "widen_dense"), None, dev.array(w, "f8e4m3"), wide, n, k)
+    return Run(call, [("wide", wide.numpy(), values.astype(np.float16), 0)], bytes=w.nbytes + 2 * n * k)
+
+
+def gates(sums):
+    up = sums.shape[1] // 2
+    return np.clip(sums[:, :up] / (1 + np.exp(-sums[:, :up])) * sums[:, up:], -65504, 65504)
+
+
+def product(dev, rng, m, n, k, W="u4", GROUP=32, gated=False, add=False, stride=0, **defines):
+    """W: f16, u4, i8. gated: n rows of gates and n that they are for. stride: of y, more than n."""
+    rows, stride = 2 * n if gated else n, n if gated else stride or n
+    h = (rng.standard_normal((m, k)) / np.sqrt(k)).astype(np.float16)
+    before = rng.standard_normal((m, stride), np.float32)
+    y, a = dev.array(before), poisoned(dev, (m, n), "f16")
+    more = dict(ADD=flag(add), GATED=flag(gated), **defines)
+    if W == "f16":
+        values = rng.standard_normal((rows, k)).astype(np.float16)
+        call = launch(kernel(dev, FILE, "product_many", **more), None, dev.array(h), dev.array(values[:n]), dev.array(values[n:]) if gated else None, None,
+                      None if gated else y, a if gated else None, m, n, k, stride)
+    else:
+        w, s, z, values = grouped(rng, rows, k, W, GROUP)
+        pairs = w.view(np.dtype(tilec.DTYPES[PAIRS[W]]))
+        factors = [dev.array(x.view(np.uint64)) for x in ((s, s) if z is None else (s, z))]
+        more |= dict(W=W, P=PAIRS[W], GROUP=GROUP, MIN=flag(z is not None))
+        call = launch(kernel(dev, FILE, "product_pairs", **more), None, dev.array(h), dev.array(pairs[:n]), dev.array(pairs[n:]) if gated else None, *factors,
+                      None if gated else y, a if gated else None, m, n, k // 64, stride)
+    sums = h.astype(np.float64) @ values.astype(np.float64).T
+    if gated:
+        return Run(call, [("a", a.numpy(), gates(sums), 2.0**-10)], flops=2 * m * rows * k)
+    want = before.astype(np.float64)
+    want[:, :n] = want[:, :n] + sums if add else sums
+    return Run(call, [("y", y.numpy(), want, 1e-5)], flops=2 * m * n * k)
+
+
+FORMS = (dict(W="u4"), dict(W="i8"), dict(W="i8", GROUP=16))
+of_forms = lambda *sizes, forms=FORMS: [dict(size, **form) for size in sizes for form in forms]
+LARGE = (dict(m=512, n=4096, k=4096, add=True), dict(m=77, n=14336, k=4096, gated=True))
+CASES = [
+    Case("llama_widen", widen, of_forms(dict(n=5, k=96), dict(n=40, k=256)), of_forms(dict(n=28672, k=4096), dict(n=999, k=4128))),
+    Case("llama_widen_f8", widen_f8, grid(n=(5, 24), k=(96, 1040), blocks=(False, True)), grid(n=(4096,), k=(14336,), blocks=(False, True))),
+    Case("llama_product_many", product, [dict(m=70, n=136, k=96, W="f16"), dict(m=140, n=40, k=160, W="f16", add=True, stride=48), dict(m=66, n=72, k=64, W="f16", gated=True)],
+         of_forms(*LARGE, forms=(dict(W="f16"),))),
+    Case("llama_product_pairs", product, of_forms(dict(m=70, n=136, k=128), dict(m=140, n=40, k=384, add=True, stride=48), dict(m=66, n=72, k=256, gated=True)),
+         of_forms(*LARGE) + of_forms(dict(m=300, n=4104, k=14336, stride=4112))),
+]
