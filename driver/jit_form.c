@@ -293,6 +293,16 @@ jit_form_destroy(Form *f)
   free(f);
 }
 
+static void
+add_pair(Form *f, uint32_t param, uint32_t other)
+{
+  if (f->npairs < FORM_PAIRS) {
+    f->pair[f->npairs][0] = f->arg[param];
+    f->pair[f->npairs][1] = f->arg[other];
+  }
+  f->npairs += f->npairs <= FORM_PAIRS;
+}
+
 /* Which pairs of arguments the form takes to be different, by the pairs of its parameters. */
 static void
 note_apart(Form *f, size_t nargs)
@@ -303,6 +313,19 @@ note_apart(Form *f, size_t nargs)
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t p = first[i]; p < (i + 1 < n ? first[i + 1] : m->nparams); p++)
       f->arg[p] = (uint8_t)i;
+  for (uint32_t p = 0; f->apart && p < m->nparams; p++)
+    for (uint64_t left = m->apart[p]; left; left &= left - 1)
+      add_pair(f, p, (uint32_t)__builtin_ctzll(left));
+}
+
+/* What the form relies on as to pointers being different certainly holds. */
+static int
+certainly_apart(const Form *f, const TilertArg *args)
+{
+  int apart = f->npairs <= FORM_PAIRS;
+  for (uint32_t i = 0; apart && i < f->npairs; i++)
+    apart = jit_address_of(&args[f->pair[i][0]]) != jit_address_of(&args[f->pair[i][1]]);
+  return apart;
 }
 
 static int
@@ -407,5 +430,5 @@ jit_form_for(TilejitKernel *k, const TilertArg *args, size_t nargs, Form **out, 
     p.boxless = 1;
     status = form_get(k, &p, out, err);
   }
-  return status || !(*out)->apart ? status : form_apart(k, p, args, out, err);
+  return status || certainly_apart(*out, args) ? status : form_apart(k, p, args, out, err);
 }

@@ -19,15 +19,19 @@ typedef struct Pattern {
   const uint8_t *same;                           /* for each of TILERT_MAX_PARAMS the first of its address; NULL: all are different */
 } Pattern;
 
+enum { FORM_PAIRS = 12 };
+
+/* What each launch reads comes first: between two of them the driver has used the caches for itself. */
 typedef struct Form {
   struct Form *next;
+  TilertKernel *kernel;
   Pattern pattern;
-  uint8_t same[TILERT_MAX_PARAMS];               /* what pattern.same points to, if it is not NULL */
   const TilertManifest *apart;                   /* the kernel's, if it relies on pointers being different; else NULL */
+  uint8_t npairs, pair[FORM_PAIRS][2];           /* of which arguments; more than FORM_PAIRS: these are not all */
   uint8_t arg[TILERT_MAX_PARAMS];                /* which argument each of the kernel's parameters is of */
+  uint8_t same[TILERT_MAX_PARAMS];               /* what pattern.same points to, if it is not NULL */
   char *ptx;
   TilertModule *module;
-  TilertKernel *kernel;
   double compile_ms, load_ms;
   int from_cache;
 } Form;
