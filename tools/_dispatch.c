@@ -21,7 +21,8 @@
  * Errors of the launch are raised by self._fail(address of a TilertError).
  *
  * A class of tensors that has `__dlpack_c_exchange_api__` (DLPack 1.3; torch since 2.10) is asked through that: one call of C says where
- * the tensor is, of what, and how it lies, and another which stream is current. All that is left to ask the object is requires_grad.
+ * the tensor is, of what, and how it lies, and another which stream is current, unless torch has a function of C for that. All that is left to
+ * ask the object is requires_grad.
  * Others are asked by their attributes and methods, which takes several times as long.
  */
 #include <math.h>
@@ -231,12 +232,13 @@ extents(PyObject *grid, uint32_t out[3])
   return good;
 }
 
-/* The native stream that torch is using, NULL also with an exception. by: a parameter that was given one of its tensors. */
+/* The native stream that torch is using, NULL also with an exception. by: a parameter that was given one of its tensors. Its own function
+ * asks the device; that of the table asks first which kind of device there is. */
 static void *
 native_stream(Dispatcher *d, const Param *by)
 {
   void *native = NULL;
-  if (by->exchange && by->exchange->stream) {
+  if (!d->current_c && by->exchange && by->exchange->stream) {
     if (!by->exchange->stream(by->place.type, by->place.id, &native))
       return native;
     if (!PyErr_Occurred())
