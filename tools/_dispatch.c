@@ -21,8 +21,8 @@
  * Errors of the launch are raised by self._fail(address of a TilertError).
  *
  * A class of tensors that has `__dlpack_c_exchange_api__` (DLPack 1.3; torch since 2.10) is asked through that: one call of C says where
- * the tensor is, of what, and how it lies, and another which stream is current, unless torch has a function of C for that. All that is left to
- * ask the object is requires_grad.
+ * the tensor is, of what, and how it lies, and another which stream is current, unless torch has a function of C for that. All that is
+ * left to ask the object is requires_grad.
  * Others are asked by their attributes and methods, which takes several times as long.
  */
 #include <math.h>
