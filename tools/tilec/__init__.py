@@ -279,8 +279,26 @@ def cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _bytes(s):
+def _bytes(s, what="a name"):
+    if s is not None and not isinstance(s, str):
+        raise TypeError(f"{what} is a str, got {_kind_of(s)}")
     return None if s is None else s.encode()
+
+
+def _expect(kind, v, what):
+    """What has to be one of this package's objects."""
+    if not isinstance(v, kind):
+        raise TypeError(f"{what}: expected {'an' if kind.__name__[0] in 'AE' else 'a'} {kind.__name__}, got {_kind_of(v)}")
+    return v
+
+
+def _whole(v, what):
+    """A number that counts something."""
+    if _kind(v) != _INT:
+        raise TypeError(f"{what}: expected a whole number, got {_kind_of(v)}")
+    if not 0 <= v < 1 << 63:
+        raise ValueError(f"{what}: expected a number from 0 to 2^63 - 1, got {v}")
+    return int(v)
 
 
 # ---- element types ----
@@ -378,9 +396,9 @@ class Device:
     def __init__(self, spec: Optional[str] = None, *, context: Optional[int] = None) -> None:
         self._h, e = _p(), _Err()
         if context is None:
-            status = lib.tilert_device_open(_bytes(spec), None, C.byref(self._h), C.byref(e))
+            status = lib.tilert_device_open(_bytes(spec, "a device's name"), None, C.byref(self._h), C.byref(e))
         else:
-            status = lib.tilert_device_wrap(_p(context), C.byref(self._h), C.byref(e))
+            status = lib.tilert_device_wrap(_p(_whole(context, "the address of a context")), C.byref(self._h), C.byref(e))
         _check(status, e)
         self.info = C.cast(lib.tilert_device_info(self._h), C.POINTER(_DeviceInfo)).contents
         self.is_sim, self.name, self.sms = bool(self.info.is_sim), self.info.name.decode(), self.info.multiprocessors
@@ -451,12 +469,14 @@ class Device:
     def can_reach(self, other: Device) -> bool:
         """Whether kernels of this device can reach memory of the other one."""
         can, e = C.c_int(), _Err()
+        _expect(Device, other, "can_reach")
         _check(lib.tilert_peer_possible(self._h, other._h, C.byref(can), C.byref(e)), e)
         return bool(can.value)
 
     def reach(self, other: Device) -> None:
         """From now on launches here take Arrays of the other device. Copies between devices need no such call."""
         e = _Err()
+        _expect(Device, other, "reach")
         _check(lib.tilert_peer_enable(self._h, other._h, C.byref(e)), e)
 
     def array(self, a: Any, dtype: Optional[str] = None) -> Array:
@@ -492,7 +512,7 @@ class Device:
     @contextlib.contextmanager
     def range(self, name: str) -> Any:
         """What is done in it, under a name that profilers show (NVTX)."""
-        lib.tilert_range_push(self._h, _bytes(name))
+        lib.tilert_range_push(self._h, _bytes(name, "a range's name"))
         try:
             yield
         finally:
@@ -501,14 +521,14 @@ class Device:
     def keep_persisting(self, nbytes: int) -> None:
         """Keep so much of the L2 cache (at most info.l2_persisting_max) for what windows of streams say persists."""
         e = _Err()
-        _check(lib.tilert_device_set_persisting(self._h, C.c_size_t(nbytes), C.byref(e)), e)
+        _check(lib.tilert_device_set_persisting(self._h, C.c_size_t(_whole(nbytes, "keep_persisting")), C.byref(e)), e)
 
     def reset_persisting(self) -> None:
         """What persists in the L2 cache becomes ordinary."""
         e = _Err()
         _check(lib.tilert_device_reset_persisting(self._h, C.byref(e)), e)
 
-    def program(self, path: Optional[str] = None, text: Optional[str] = None, name: str = "<string>", target: Optional[str] = None,
+    def program(self, path: Union[None, str, "os.PathLike[str]"] = None, text: Optional[str] = None, name: str = "<string>", target: Optional[str] = None,
                 specialise: bool = True, line_info: bool = True, cache_dir: Optional[str] = None, tensors: str = "found") -> Program:
         """The source in a file, or a text, on this device. tensors: which tiles are copied as boxes of tensors, where the target can: "found", those of tensor_load and tensor_store and, in
         loops with stages, of loads through pointers; "stated", the former alone; or "none"."""
@@ -518,6 +538,7 @@ class Device:
         """The TilertStream to launch in, as an integer; 0: the default one. torch_too: without a stream, the one torch is using."""
         if isinstance(stream, Stream) and stream.dev is self:
             return stream._h.value                         # and no other of the same native one: it may be captured
+        self._own(stream)
         native = _torch_current()(self.ordinal) if stream is None and torch_too else _native_stream(stream)
         if not native:
             return 0
@@ -527,6 +548,14 @@ class Device:
             self._streams[native] = s.value
         return self._streams[native]
 
+    def _own(self, stream):
+        """Of another device a stream may be the same one's context's, which the driver knows; the simulator's are nothing to others."""
+        if isinstance(stream, Stream) and (self.is_sim or stream.dev.is_sim) and stream.dev._h.value != self._h.value:
+            raise ValueError(f"expected a stream of the device ({self.spec}), got one of another device ({self._call(stream.dev)})")
+
+    def _call(self, other):
+        return f"{other.spec}, opened another time" if other.spec == self.spec else other.spec
+
 
 class Stream:
     """A stream on a device, of its own or another library's; .native is its CUstream. On sim every launch is complete when it returns."""
@@ -534,8 +563,11 @@ class Stream:
     def __init__(self, dev: Device, priority: int = 0, of: Any = None) -> None:
         self.dev, self._h, self._calls, e = dev, _p(), [], _Err()
         if of is None:
+            if _kind(priority) != _INT or abs(priority) >> 31:
+                raise TypeError(f"priority: expected a whole number, got {_kind_of(priority)}")
             _check(lib.tilert_stream_create_priority(dev._h, C.c_int(priority), C.byref(self._h), C.byref(e)), e)
         else:
+            dev._own(of)
             _check(lib.tilert_stream_wrap(dev._h, _p(_native_stream(of)), C.byref(self._h), C.byref(e)), e)
         self.native = lib.tilert_stream_native(self._h) or 0
 
@@ -561,13 +593,14 @@ class Stream:
 
     def record(self, event: Optional[Event] = None) -> Event:
         """The event, or a new one, recorded here."""
-        event = event or Event(self.dev)
+        event = Event(self.dev) if event is None else _expect(Event, event, "record")
         event.record(self)
         return event
 
     def wait(self, event: Event) -> None:
         """What comes from here on begins when what the event was recorded behind is complete. The host does not wait."""
         e = _Err()
+        _expect(Event, event, "wait")
         _check(lib.tilert_stream_wait(self._h, event._h, C.byref(e)), e)
 
     def call(self, function: Callable[[], Any]) -> None:
@@ -603,6 +636,9 @@ def _outlive(kept, wait, handle):
 
 
 def _called(function):
+    if not callable(function):
+        raise TypeError(f"call: expected a function, got {_kind_of(function)}")
+
     def f(_):
         function()
     return f
@@ -613,7 +649,7 @@ def _window(of, ratio, hit, miss):
     kinds = "normal", "streaming", "persisting"
     if bad := [k for k in (hit, miss) if k not in kinds]:
         raise ValueError(f"a window treats accesses as {', '.join(kinds)}, not as {bad[0]!r}")
-    return None if of is None else C.byref(_Window(of._handle, 0, of.nbytes, ratio, kinds.index(hit), kinds.index(miss)))
+    return None if of is None else C.byref(_Window(_expect(Array, of, "window")._handle, 0, of.nbytes, ratio, kinds.index(hit), kinds.index(miss)))
 
 
 class Event:
@@ -647,6 +683,7 @@ class Event:
     def ms_to(self, other: Event) -> float:
         """Waits for both; milliseconds from this one to the other."""
         e, ms = _Err(), C.c_float()
+        _expect(Event, other, "ms_to")
         _check(lib.tilert_event_elapsed(self._h, other._h, C.byref(ms), C.byref(e)), e)
         return ms.value
 
@@ -680,7 +717,9 @@ class Graph:
         return self.KINDS[i.kind], name, list(i.after[:i.nafter])
 
     def _add(self, function, *args, after=()):
-        after = [after] if isinstance(after, int) else list(after)
+        after = [after] if _kind(after) == _INT else list(after)
+        if wrong := [n for n in after if _kind(n) != _INT or not 0 <= n < 1 << 32]:
+            raise TypeError(f"after: expected numbers of nodes, got {_kind_of(wrong[0])}")
         places, node, e = (C.c_uint32 * max(len(after), 1))(*after), C.c_uint32(), _Err()
         _check(function(self._h, *args, places, C.c_size_t(len(after)), C.byref(node), C.byref(e)), e)
         if self._x:                                        # it is made again, with the new node
@@ -709,6 +748,7 @@ class Graph:
 
     def fill_bytes(self, a: Array, byte: int, after: Union[int, Sequence[int]] = ()) -> int:
         """Every byte of an Array becomes this one."""
+        _expect(Array, a, "fill_bytes")
         return self._add(lib.tilert_graph_add_fill, a._h, C.c_size_t(0), C.c_size_t(a.nbytes), C.c_uint32(byte), C.c_uint32(1), after=after)
 
     def call(self, function: Callable[[], Any], after: Union[int, Sequence[int]] = ()) -> int:
@@ -795,10 +835,15 @@ class Array:
     def __init__(self, dev: Device, shape: Union[int, Sequence[int]], dtype: str) -> None:
         if dtype not in DTYPES:
             raise TypeError(f"no element type {dtype!r}: {', '.join(DTYPES)}")
-        self.dev, self.shape, self.dtype = dev, tuple(map(int, shape)) if isinstance(shape, (tuple, list)) else (int(shape),), sys.intern(dtype)
+        shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        if wrong := [n for n in shape if _kind(n) != _INT]:
+            raise TypeError(f"a shape is one or more whole numbers, got {_kind_of(wrong[0])}")
+        self.dev, self.shape, self.dtype = dev, tuple(map(int, shape)), sys.intern(dtype)
         if min(self.shape, default=0) < 0:
             raise ValueError(f"a shape with a negative extent: {self.shape}")
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
+        self.nbytes = math.prod(self.shape) * np.dtype(DTYPES[dtype]).itemsize
+        if self.nbytes >> 63:
+            raise ValueError(f"an array of shape {self.shape} and {dtype} has {self.nbytes} bytes, more than there are addresses")
         self._h, e = _p(), _Err()
         _check(self._create(C.c_size_t(max(self.nbytes, 1)), C.byref(e)), e)
         self._handle, self._address, self._tensor = self._h.value, lib.tilert_buffer_address(self._h), None   # a _TensorArg, when it has been one
@@ -864,7 +909,7 @@ class Array:
         """Give the memory back now; of one that is in a stream's order (Device.empty) when this stream comes there."""
         if stream is not None:
             e = _Err()
-            _check(lib.tilert_buffer_destroy_in(self._h, stream._h, C.byref(e)), e)
+            _check(lib.tilert_buffer_destroy_in(self._h, _expect(Stream, stream, "free")._h, C.byref(e)), e)
         else:
             lib.tilert_buffer_destroy(self._h)
         self._h, self._handle, self._address, self._tensor = _p(), 0, 0, None
@@ -881,11 +926,24 @@ class _HostArray(Array):
     def _create(self, size, e):
         return lib.tilert_buffer_create_host(self.dev._h, size, C.c_uint32(0), C.byref(self._h), e)
 
+    _seen: Any = None                                      # the memory that numpy's arrays of it keep, while there are any
+
     @property
     def host(self) -> np.ndarray:
-        memory = (C.c_char * max(self.nbytes, 1)).from_address(lib.tilert_buffer_host(self._h))
-        memory.keep = self                                 # as long as a numpy array of it is there
+        if not self._h:
+            raise ValueError(f"host: {self!r} has been freed")
+        memory = self._seen and self._seen()
+        if memory is None:
+            memory = (C.c_char * max(self.nbytes, 1)).from_address(lib.tilert_buffer_host(self._h))
+            memory.keep = self                             # as long as a numpy array of it is there
+            self._seen = weakref.ref(memory)
         return np.frombuffer(memory, DTYPES[self.dtype], self.nbytes // np.dtype(DTYPES[self.dtype]).itemsize).reshape(self.shape)
+
+
+    def free(self, stream: Optional[Stream] = None) -> None:
+        if self._seen and self._seen() is not None:
+            raise BufferError(f"free: a numpy array of the memory of {self!r} (host) is still there")
+        super().free(stream)
 
 
 class _Part(Array):
@@ -906,7 +964,7 @@ class _OrderedArray(Array):
     def __init__(self, dev, shape, dtype, stream, pool):
         if not isinstance(stream, Stream) or stream.dev is not dev:
             raise TypeError(f"empty: a stream of this device is needed, got {_kind_of(stream)}")
-        self.stream, self.pool = stream, pool
+        self.stream, self.pool = stream, None if pool is None else _expect(Pool, pool, "empty")
         super().__init__(dev, shape, dtype)
 
     def _create(self, size, e):
@@ -918,7 +976,7 @@ class Pool:
 
     def __init__(self, dev: Device, keep: int = 0, limit: int = 0) -> None:
         self.dev, self._h, e = dev, _p(), _Err()
-        o = _PoolOptions(C.sizeof(_PoolOptions), keep, limit)
+        o = _PoolOptions(C.sizeof(_PoolOptions), _whole(keep, "keep"), _whole(limit, "limit"))
         _check(lib.tilert_pool_create(dev._h, C.byref(o), C.byref(self._h), C.byref(e)), e)
 
     def __del__(self):
@@ -937,7 +995,7 @@ class Pool:
     def trim(self, keep: int = 0) -> None:
         """Give back unused memory, but for so many bytes."""
         e = _Err()
-        _check(lib.tilert_pool_trim(self._h, C.c_uint64(keep), C.byref(e)), e)
+        _check(lib.tilert_pool_trim(self._h, C.c_uint64(_whole(keep, "trim")), C.byref(e)), e)
 
 
 class View:
@@ -1151,7 +1209,7 @@ class _Param:
             return 1, int(not v.data_ptr()), v.data_ptr()  # null: it has no elements, and that is what reserved says
         if k == _ARRAY:
             if v.dev is not dev and v.dev._h.value != dev._h.value:
-                raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({v.dev.spec})")
+                raise self.error(ValueError, f"an array of the kernel's device ({dev.spec})", f"one of another device ({dev._call(v.dev)})")
             return 0, 0, v._handle
         if k == _NONE:
             return 1, 0, 0
@@ -1511,16 +1569,16 @@ _TENSORS = ("found", "stated", "none")   # TilecTensors
 class Program:
     """A source on a device: Device.program makes them."""
 
-    def __init__(self, dev: Device, path: Optional[str], text: Optional[str], name: str, target: Optional[str], specialise: bool, line_info: bool,
+    def __init__(self, dev: Device, path: Union[None, str, "os.PathLike[str]"], text: Optional[str], name: str, target: Optional[str], specialise: bool, line_info: bool,
                  cache_dir: Optional[str] = None, tensors: str = "found") -> None:
         if tensors not in _TENSORS:
             raise ValueError(f"tensors is one of {', '.join(_TENSORS)}, not {tensors!r}")
         self._fail = _failing(weakref.ref(self))
         self.dev, self.name, self._h, e = dev, name if path is None else os.fspath(path), _p(), _Err()
-        o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir), 0,
+        o = _JitOptions(C.sizeof(_JitOptions), _bytes(target), int(not specialise), int(not line_info), None, 0, 0, _bytes(cache_dir and os.fspath(cache_dir)), 0,
                         _TENSORS.index(tensors))
         if path is not None:
-            _check(lib.tilejit_program_open(dev._h, _bytes(path), C.byref(o), C.byref(self._h), C.byref(e)), e)
+            _check(lib.tilejit_program_open(dev._h, _bytes(self.name), C.byref(o), C.byref(self._h), C.byref(e)), e)
         else:
             if not isinstance(text, str):
                 raise TypeError(f"a source is a path or a text, a str; got {type(text).__name__}")

@@ -117,6 +117,10 @@ class Source:
     def __dir__(self) -> List[str]:
         return [*super().__dir__(), *self._kernels]
 
+    def __reduce__(self):
+        dev = self._device
+        return _source_again, (self.name, self.text, dev.spec if isinstance(dev, Device) else dev, self._options)
+
     def __repr__(self) -> str:
         return f"<tilec.Source {self.name}: {', '.join(map(str, self._kernels.values())) or 'no kernels'}>"
 
@@ -162,7 +166,7 @@ class SourceKernel(_Dispatcher):
         return f"<tilec.SourceKernel {self} of {self.source.name}{'; compiled for ' if compiled else ''}{', '.join(compiled)}>"
 
     def __reduce__(self):
-        return _again, (self.source.name, self.source.text, self.source._options, self.name)
+        return _again, (self.source, self.name)
 
     def on(self, dev: Union[None, str, Device] = None, **defines: Any) -> Kernel:
         """The kernel on a device with these const and type parameters set."""
@@ -217,8 +221,12 @@ class SourceKernel(_Dispatcher):
         return self.source.program(device).tune(self.name, grids, *values, **options)
 
 
-def _again(name: str, text: str, options: Dict[str, Any], kernel: str) -> SourceKernel:
-    return Source(name, text, **options)[kernel]
+def _source_again(name: str, text: str, dev: Optional[str], options: Dict[str, Any]) -> Source:
+    return Source(name, text, dev, **options)
+
+
+def _again(source: Source, kernel: str) -> SourceKernel:
+    return source[kernel]
 
 
 def _device_of(v: Any) -> Union[None, str, Device]:
