@@ -80,7 +80,7 @@ import struct
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -510,7 +510,7 @@ class Device:
         return Graph(self)
 
     @contextlib.contextmanager
-    def range(self, name: str) -> Any:
+    def range(self, name: str) -> Iterator[None]:
         """What is done in it, under a name that profilers show (NVTX)."""
         lib.tilert_range_push(self._h, _bytes(name, "a range's name"))
         try:
@@ -620,7 +620,7 @@ class Stream:
         """Whether what is put into it becomes nodes of a graph."""
         return bool(lib.tilert_stream_capturing(self._h))
 
-    def capture(self) -> Any:
+    def capture(self) -> _Capture:
         """`with stream.capture() as graph:` what is put into the stream is not done, but makes the graph."""
         return _Capture(self)
 
@@ -784,7 +784,7 @@ class _Capture:
     def __init__(self, stream):
         self.stream = stream
 
-    def __enter__(self):
+    def __enter__(self) -> Graph:
         e = _Err()
         _check(lib.tilert_stream_capture_begin(self.stream._h, C.byref(e)), e)
         self.first = len(self.stream._calls)
