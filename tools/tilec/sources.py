@@ -255,7 +255,8 @@ def load(path: Union[None, str, "os.PathLike[str]"] = None, *, text: Optional[st
         softmax[rows](x, y, rows, n, stride, BLOCK=1024)
 
     name is what messages call a text. device: where all launches go, instead of where their arguments are. options are those of
-    Device.program. A text with errors raises CompileError, with the place marked."""
+    Device.program. A text that does not follow the grammar raises CompileError, with the place marked; so does the first launch of a kernel of
+    whose body something is wrong."""
     if (path is None) == (text is None):
         raise TypeError("load takes a path or a text")
     if text is not None and not isinstance(text, str):
