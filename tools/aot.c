@@ -25,6 +25,10 @@ typedef struct Kernel { char *name; char *text; } Kernel;
 /* A line of --choices: TARGET FACTS KERNEL:CONFIG. */
 typedef struct Choice { const char *target, *facts, *kernel, *config; } Choice;
 
+/* What was compiled on the way to the forms of one target, by what it assumes: a pattern is looked for in small steps, and where they end is
+ * mostly where one of them was. */
+typedef struct Tried { TilecFact *facts; size_t nfacts; int tensors; TilecResult *r; } Tried;
+
 typedef struct Emit {
   const AotOptions *o;
   AotFile file;
@@ -34,6 +38,8 @@ typedef struct Emit {
   size_t nkernels;
   Choice *choices;
   size_t nchoices;
+  Tried *tried;
+  size_t ntried;
   void **kept;                              /* all that is to be freed in the end */
   size_t nkept;
 } Emit;
@@ -216,6 +222,59 @@ compile(const Emit *e, const Kernel *k, Setting s, const Facts *f, const char *t
   return tilec_compile(e->o->name, e->o->text, e->o->len, &o);
 }
 
+static bool
+same_word(const char *a, const char *b)
+{
+  return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool
+was_tried(const Tried *t, const Facts *f, int tensors)
+{
+  bool same = t->r && t->tensors == tensors && t->nfacts == f->n;
+  for (size_t i = 0; same && i < f->n; i++) {
+    const TilecFact *a = &t->facts[i], *b = &f->at[i];
+    same = a->kind == b->kind && a->value == b->value && same_word(a->name, b->name) && same_word(a->other, b->other);
+  }
+  return same;
+}
+
+/* compile(), whose result is e's; the same as before if it was there before. */
+static Tried *
+try_compile(Emit *e, const Kernel *k, Setting s, const Facts *f, const char *target, int tensors)
+{
+  for (size_t i = 0; i < e->ntried; i++)
+    if (was_tried(&e->tried[i], f, tensors))
+      return &e->tried[i];
+  Tried *grown = realloc(e->tried, (e->ntried + 1) * sizeof *grown);
+  if (!grown)
+    keep(e, NULL);
+  e->tried = grown;
+  Tried *t = &grown[e->ntried++];
+  *t = (Tried){keep(e, calloc(f->n + 1, sizeof *f->at)), f->n, tensors, compile(e, k, s, f, target, tensors)};
+  memcpy(t->facts, f->at, f->n * sizeof *f->at);
+  return t;
+}
+
+/* The same, for the caller to keep. */
+static TilecResult *
+take_compiled(Emit *e, const Kernel *k, Setting s, const Facts *f, const char *target, int tensors)
+{
+  Tried *t = try_compile(e, k, s, f, target, tensors);
+  TilecResult *r = t->r;
+  t->r = NULL;
+  return r;
+}
+
+/* What is tried from here on is of another setting or target. */
+static void
+forget_tried(Emit *e)
+{
+  for (size_t i = 0; i < e->ntried; i++)
+    tilec_result_free(e->tried[i].r);
+  e->ntried = 0;
+}
+
 /* The code behind the manifest's line. */
 static const char *
 code_of(const TilecResult *r)
@@ -228,17 +287,15 @@ code_of(const TilecResult *r)
 
 /* Do these facts give that code? */
 static bool
-gives(const Emit *e, const Kernel *k, Setting s, const Facts *f, const char *target, const TilecResult *code)
+gives(Emit *e, const Kernel *k, Setting s, const Facts *f, const char *target, const TilecResult *code)
 {
-  TilecResult *r = compile(e, k, s, f, target, e->o->compile->tensors);
-  bool same = r && !r->status && !strcmp(code_of(r), code_of(code));
-  tilec_result_free(r);
-  return same;
+  const TilecResult *r = try_compile(e, k, s, f, target, e->o->compile->tensors)->r;
+  return r && !r->status && !strcmp(code_of(r), code_of(code));
 }
 
 /* Without fact i, or with the least divisor of the integer that does. */
 static void
-weaken(const Emit *e, const Kernel *k, Setting s, Facts *f, size_t i, const char *target, const TilecResult *code)
+weaken(Emit *e, const Kernel *k, Setting s, Facts *f, size_t i, const char *target, const TilecResult *code)
 {
   static const int64_t less[] = {4, 8};
   Facts with = *f;
@@ -257,6 +314,7 @@ weaken(const Emit *e, const Kernel *k, Setting s, Facts *f, size_t i, const char
   }
 }
 
+/* What the kernel itself says of an argument need not be assumed. */
 static void
 assume_aligned(const TilecResult *general, Facts *f)
 {
@@ -265,7 +323,7 @@ assume_aligned(const TilecResult *general, Facts *f)
     const TilertParam *p = &general->manifests[0].params[first[i]];
     bool whole = p->kind == TILERT_PARAM_SCALAR && (*p->dtype == 'i' || *p->dtype == 'u') && strcmp(p->dtype, "i1") != 0;
     bool address = p->kind == TILERT_PARAM_POINTER && p->null != TILERT_NULL_ALWAYS;
-    if ((whole || address) && !has_fact(f, p->name) && f->n < AOT_LIST)
+    if ((whole || address) && p->divisible % MOST_DIVISIBLE != 0 && !has_fact(f, p->name) && f->n < AOT_LIST)
       f->at[f->n++] = (TilecFact){.name = p->name, .kind = TILEC_FACT_DIVISIBLE, .value = MOST_DIVISIBLE};
   }
 }
@@ -276,13 +334,12 @@ find_pattern(Emit *e, const Kernel *k, Setting s, Facts *f, const char *target, 
 {
   size_t before = f->n;
   assume_aligned(general, f);
-  TilecResult *full = compile(e, k, s, f, target, e->o->compile->tensors);
+  const TilecResult *full = try_compile(e, k, s, f, target, e->o->compile->tensors)->r;
   bool better = full && !full->status && strcmp(code_of(full), code_of(general)) != 0;
   for (size_t i = f->n; better && i-- > before;)
     weaken(e, k, s, f, i, target, full);
   for (size_t i = before; i < f->n; i++)       /* general's own text goes away with it */
     f->at[i].name = keep_text(e, f->at[i].name, strlen(f->at[i].name));
-  tilec_result_free(full);
   return better && f->n > before;
 }
 
@@ -313,7 +370,7 @@ add_form(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *f, c
   form->facts = keep(e, calloc(f->n + 1, sizeof *f->at));
   memcpy(form->facts, f->at, f->n * sizeof *f->at);
   form->nfacts = f->n;
-  form->r = compile(e, k, s, f, target, tensors);
+  form->r = take_compiled(e, k, s, f, target, tensors);
   return form->r && !form->r->status ? assemble(e, form) : say(form->r);
 }
 
@@ -345,15 +402,15 @@ add_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *nul
     if (!status && f.n > nulls->n)
       status = add_form(e, fn, k, s, &f, target, tensors, &form);
   }
-  TilecResult *general = status || (e->o->nforms && !found) ? NULL : compile(e, k, s, nulls, target, tensors);
+  const TilecResult *general = status || (e->o->nforms && !found) ? NULL : try_compile(e, k, s, nulls, target, tensors)->r;
   f = *nulls;
   if (general && !general->status && find_pattern(e, k, s, &f, target, general))
     status = add_form(e, fn, k, s, &f, target, tensors, &form);
-  tilec_result_free(general);
   if (!status)
     status = add_form(e, fn, k, s, nulls, target, tensors, &form);
   if (!status && is_choosy(form->r))
     status = add_form(e, fn, k, s, nulls, target, TILEC_TENSORS_NONE, &form);
+  forget_tried(e);
   return status;
 }
 
@@ -730,6 +787,8 @@ emit_free(Emit *e)
   for (size_t i = 0; i < e->file.n; i++)
     for (size_t j = 0; j < e->file.functions[i].nforms; j++)
       tilec_result_free(e->file.functions[i].forms[j].r);
+  forget_tried(e);
+  free(e->tried);
   for (size_t i = 0; i < e->nkept; i++)
     free(e->kept[i]);
   free(e->kept);
