@@ -25,8 +25,8 @@ typedef struct Kernel { char *name; char *text; } Kernel;
 /* A line of --choices: TARGET FACTS KERNEL:CONFIG. */
 typedef struct Choice { const char *target, *facts, *kernel, *config; } Choice;
 
-/* What was compiled on the way to the forms of one target, by what it assumes: a pattern is looked for in small steps, and where they end is
- * mostly where one of them was. */
+/* What was compiled on the way to the forms of one target, by what it assumes: a pattern is looked for in small steps, and where they end
+ * is mostly where one of them was. */
 typedef struct Tried { TilecFact *facts; size_t nfacts; int tensors; TilecResult *r; } Tried;
 
 typedef struct Emit {
