@@ -1,9 +1,12 @@
 """tilec.load: kernels from files, texts and cells, where their launches go, arrays by DLPack; what objects say of themselves."""
-import ctypes
+import ctypes.util
 import inspect
 import os
 import pickle
 import re
+import shutil
+import subprocess
+import sys
 import tempfile
 import types
 import typing
@@ -275,7 +278,32 @@ class Typed(unittest.TestCase):
             text = f.read()
         wanted = [re.search(rf"TILEC_VERSION_{w} (\d+)", text)[1] for w in ("MAJOR", "MINOR", "PATCH")]
         self.assertEqual(tilec.version(), ".".join(wanted))
-        self.assertEqual(tilec._names[-1], f"libtilec.so.{'.'.join(wanted[:2]) if wanted[0] == '0' else wanted[0]}")
+        self.assertEqual(tilec._VERSION, tuple(map(int, wanted)))
+        with open(tilec.__file__) as f:
+            self.assertIn(f'f"libtilec.so.{{_VERSION[0]}}{".{_VERSION[1]}" if wanted[0] == "0" else ""}"', f.read())
+
+    def test_library(self):
+        """The library that TILEC_LIB names, and no other; where there is none, or one of another version, importing says so."""
+        def imported(folder, **env):
+            keep = {n: v for n, v in os.environ.items() if n != "TILEC_LIB"}
+            r = subprocess.run([sys.executable, "-c", "import tilec"], cwd=folder, env={**keep, "PYTHONPATH": folder, **env}, capture_output=True, text=True)
+            self.assertEqual(r.returncode, 1)
+            return r.stderr
+        with tempfile.TemporaryDirectory() as folder:
+            at = shutil.copytree(os.path.dirname(tilec.__file__), os.path.join(folder, "tilec"), ignore=shutil.ignore_patterns("*.so*", "bin", "__pycache__"))
+            if not ctypes.util.find_library("tilec"):          # one of the system's
+                self.assertRegex(imported(folder), r"ImportError: no libtilec, which TILEC_LIB can name: tried .*libtilec\.so\.\d")
+            self.assertIn("tried /nowhere/libtilec.so; /nowhere/libtilec.so: cannot open", imported(folder, TILEC_LIB="/nowhere/libtilec.so"))
+            self.assertIn("tilec_version", imported(folder, TILEC_LIB="libm.so.6"))
+            with open(f"{at}/__init__.py") as f:
+                text = f.read()
+            major, minor, patch = tilec._VERSION
+            for other in ((major, minor, patch + 1), (major, minor + 1, 0)):
+                with open(f"{at}/__init__.py", "w") as f:
+                    f.write(text.replace(f"_VERSION = {major}, {minor}, {patch}", f"_VERSION = {', '.join(map(str, other))}"))
+                said = imported(folder, TILEC_LIB=tilec.lib._name)
+                self.assertIn(f"ImportError: the package tilec is of version {'.'.join(map(str, other))}, and ", said)
+                self.assertIn(f"of {tilec.version()}", said)
 
 
 if __name__ == "__main__":

@@ -90,9 +90,12 @@ from .operators import is_fake, operator, traced
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _root = os.path.join(_here, "..", "..")
-# What $TILEC_LIB names, the wheel's, that of a tree beside which this lies, the system's.
-_names = [os.environ.get("TILEC_LIB", ""), *sorted(glob.glob(os.path.join(_here, "libtilec.so.*"))), os.path.join(_root, "lib", "libtilec.so"),
-          os.path.join(_root, "build", "lib", "libtilec.so"), "libtilec.so.0.1"]
+# The version whose structures are below, as runtime/version.h has it.
+_VERSION = 0, 1, 0
+# What $TILEC_LIB names, and nothing else; without it the wheel's, that of a tree beside which this lies, the system's.
+_names = [os.environ["TILEC_LIB"]] if os.environ.get("TILEC_LIB") else \
+         [*sorted(glob.glob(os.path.join(_here, "libtilec.so.*"))), os.path.join(_root, "lib", "libtilec.so"), os.path.join(_root, "build", "lib", "libtilec.so"),
+          f"libtilec.so.{_VERSION[0]}.{_VERSION[1]}"]
 _p, _pp = C.c_void_p, C.POINTER(C.c_void_p)
 
 DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -201,10 +204,17 @@ class _TuneOptions(C.Structure):
 
 
 def _load():
-    for name in _names:
-        if name and (os.path.exists(name) or name == _names[-1]):
-            return C.CDLL(name)
-    raise OSError("libtilec.so not found")
+    name = next((name for name in _names if os.path.exists(name)), _names[-1])
+    try:
+        found = C.CDLL(name)
+        found.tilec_version.restype = C.c_char_p
+        version = found.tilec_version().decode()
+    except (OSError, AttributeError) as x:
+        raise ImportError(f"no libtilec, which TILEC_LIB can name: tried {', '.join(_names)}; {x}") from None
+    has = tuple(map(int, version.split(".")[:3]))
+    if has[:2] != _VERSION[:2] or has < _VERSION:          # as names of libraries go
+        raise ImportError(f"the package tilec is of version {'.'.join(map(str, _VERSION))}, and {name} of {version}")
+    return found
 
 
 lib = _load()
