@@ -2,8 +2,11 @@
 import gc
 import pathlib
 import pickle
+import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -92,6 +95,17 @@ class Refused(unittest.TestCase):
                 y = np.zeros(8, f32)
                 k[1](2.0, self.host, y, 8)
                 np.testing.assert_array_equal(y, 2)
+
+    def test_operators(self):
+        """What makes none, and a torch that is too old."""
+        old = types.SimpleNamespace(__version__="1.13.1", library=types.SimpleNamespace(), Tensor=type(None))
+        with unittest.mock.patch.dict(sys.modules, torch=old):
+            self.refused(ImportError, ("operator mine::f: torch 1.13.1 has no torch.library.custom_op, which comes with 2.4",), tilec.operator, "mine::f", lambda x: x)
+            self.refused(ImportError, ("operator mine::f",), tilec.operator("mine::f"), lambda x: x)
+            for name in ("f", "a::b::c", "a::", "::b", "a b::c", ""):
+                self.refused(ValueError, ("'namespace::name'", repr(name)), tilec.operator, name, lambda x: x)
+            self.refused(TypeError, ("a name and a function", "got 'mine::f' and 3"), tilec.operator, "mine::f", 3)
+            self.refused(TypeError, ("a name and a function", "got 3 and"), tilec.operator, 3, lambda x: x)
 
     def test_pickled(self):
         for device in ("sim", self.dev, None):

@@ -44,6 +44,12 @@ class Operator:
 
     def __init__(self, name: str, function: Callable[..., Any], mutates: Iterable[str], fake: Optional[Callable[..., Any]]) -> None:
         import torch
+        if not isinstance(name, str) or not callable(function):
+            raise TypeError(f"operator: a name and a function are needed, got {name!r:.60} and {function!r:.60}")
+        if not all(part.isidentifier() for part in name.split("::")) or name.count("::") != 1:
+            raise ValueError(f"operator: a name is 'namespace::name', not {name!r}")
+        if not hasattr(torch.library, "custom_op"):
+            raise ImportError(f"operator {name}: torch {torch.__version__} has no torch.library.custom_op, which comes with 2.4")
         self.name, self.function = name, function
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         mutated = tuple(mutates)
