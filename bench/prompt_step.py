@@ -4,13 +4,13 @@ f16, which makes gates and what they are for without putting them together. In T
 import torch
 from measure import D, case_begins, check, data, empty_cache, full, graph_of, kernel, rate, record, times
 
-DIM, HIDDEN, QKV = full((4096, 14336, 6144), (256, 128, 192))
+DIM, HIDDEN, QKV = full((4096, 14336, 6144), (256, 256, 192))
 SHAPES = {"qkv": (QKV, DIM), "o": (DIM, DIM), "gate_up": (HIDDEN, DIM), "down": (DIM, HIDDEN)}      # of gate_up half the rows
 TOKENS = full((64, 256, 512, 2048, 4096), (72,))
 FILE = "llama/kernels.tile"
 FORMS = {"u4": (4, torch.uint8, dict(W="u4", GROUP=32, MIN="true")), "i8": (8, torch.uint16, dict(W="i8", GROUP=32, MIN="false")),
          "i8 of 16": (8, torch.uint16, dict(W="i8", GROUP=16, MIN="false"))}
-TILES = [dict(BM=64, BN=128), dict(BM=128, BN=128), dict(BM=128, BN=256, STAGES=3), dict(BM=256, BN=128, STAGES=2)]
+TILES = [dict(BM=64), dict(BM=128), dict(BM=256)]
 flag = lambda b: str(b).lower()
 
 
@@ -42,10 +42,10 @@ class Weights:
         return kernel(FILE, "product_many", ADD=flag(self.add), GATED=flag(self.gated)).bind(None, h, self.wide, up, None, y, a, h.shape[0], self.N, self.K, self.N, pdl="auto")
 
     def pairs(self, h, y, a, **tile):
-        w = self.w.view(self.pair)
+        parts = lambda x: (x, x[self.N:] if self.gated else None)
+        words = [x.view(torch.uint64) for x in (self.scales, self.mins)]
         k = kernel(FILE, "product_pairs", ADD=flag(self.add), GATED=flag(self.gated), P="u8" if self.pair == torch.uint8 else "u16", **self.what, **tile)
-        return k.bind(None, h, w, w[self.N:] if self.gated else None, self.scales.view(torch.uint64), self.mins.view(torch.uint64), y, a, h.shape[0], self.N,
-                      self.K // 64, self.N, pdl="auto")
+        return k.bind(None, h, *parts(self.w.view(self.pair)), *parts(words[0]), *parts(words[1]), y, a, h.shape[0], self.N, self.K // 128, self.N, pdl="auto")
 
 
 def row(form, name, w, M):
@@ -60,9 +60,7 @@ def row(form, name, w, M):
     both[1]()
     want = (a if w.gated else y).clone()
     tiles = {}
-    for tile in (TILES if not w.gated else TILES[:2]):
-        if w.gated:
-            tile = {n: v for n, v in tile.items() if n != "STAGES"}
+    for tile in TILES[:2 if w.gated else 3]:
         y.zero_()
         call = w.pairs(h, y, a, **tile)
         if w.add:

@@ -187,14 +187,36 @@ make(Gen *g, const Bits *s, const Maker *m, Val x, u32 at)
   return packed_is_float(s->f) ? make_floats(g, s, m, x, at) : make_integers(g, s, m, x, at);
 }
 
+/* The only two numbers of a byte: it comes to both halves, in each of which another one stays where it is. */
+static Val
+make_beside(Gen *g, const Bits *s, const Maker *m)
+{
+  u32 w = s->f->bits, sign = s->f->cls == DC_I ? 1u << (w - 1) : 0, mask = bits_low_mask(w), base = m->one + (m->man << m->man);
+  Val both[3] = {s->chunk[0], gen_u32(g, 0), gen_u32(g, 0x4040)};
+  Val args[3] = {gen_call(g, "llvm.nvvm.prmt", 0, NULL, 3, both), gen_u32(g, mask | mask << (16 + w)),
+                 gen_u32(g, every_lane(m, base) | sign | sign << (16 + w))};
+  Val x = LLVMBuildBitCast(B, ptx_value(g, PTX_AND_XOR, g->i32, 3, args, NULL, NULL), m->type, "");
+  Ty t = LLVMGetElementType(m->type);
+  Val by[2] = {LLVMConstReal(t, 1), LLVMConstReal(t, ldexp(1, -(int)w))};
+  Val less[2] = {LLVMConstReal(t, -(ldexp(1, (int)m->man) + sign)), LLVMConstReal(t, -(ldexp(1, (int)(m->man - w)) + sign))};
+  return by_fma(g, x, LLVMConstVector(by, 2), LLVMConstVector(less, 2));
+}
+
+static bool
+are_beside(const Bits *s, const Maker *m)
+{
+  u32 w = s->f->bits;
+  return s->nvalues == 2 && !packed_is_float(s->f) && 2 * w <= 8 && 2 * w <= m->man;
+}
+
 /* Elements a and b, one in each half of a register. b at nvalues or beyond: none. */
 static void
 unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
 {
   u32 at, at_b, w = s->f->bits;
   Val x = around(g, s, a, &at);
-  bool aligned = a * w / CHUNK == b * w / CHUNK && b * w == a * w + 16, bytes = are_bytes(s);
-  if (bytes) {
+  bool aligned = a * w / CHUNK == b * w / CHUNK && b * w == a * w + 16, bytes = are_bytes(s), beside = are_beside(s, m);
+  if (bytes || beside) {
     at = 0;
   } else if (!aligned && b < s->nvalues) {
     Val y = around(g, s, b, &at_b);
@@ -206,7 +228,7 @@ unpack_halves(Gen *g, const Bits *s, const Maker *m, u32 a, u32 b, Val *out)
     x = bits_and(g, bits_move(g, x, at, 0), bits_low_mask(w));
     at = 0;
   }
-  Val v = bytes ? make_bytes(g, s, m, a) : make(g, s, m, x, at);
+  Val v = beside ? make_beside(g, s, m) : bytes ? make_bytes(g, s, m, a) : make(g, s, m, x, at);
   out[a] = LLVMBuildExtractElement(B, v, gen_u32(g, 0), "");
   if (b < s->nvalues)
     out[b] = LLVMBuildExtractElement(B, v, gen_u32(g, 1), "");

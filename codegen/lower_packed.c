@@ -75,6 +75,13 @@ groups_together(const Packing *p, const Dist *h, u32 first, u32 word_bits)
   return n;
 }
 
+/* Bytes of two numbers each that were not read side by side: put together they would be taken apart again. */
+static bool
+are_lone(const Packing *p, const Layout *words, u32 word_bits)
+{
+  return word_bits == 8 && p->words == 1 && p->values == 2 && words->in_bits[IN_REG] && words->col[IN_REG][0] != 1;
+}
+
 void
 lower_UNPACK(Gen *g, const Op *op)
 {
@@ -84,12 +91,16 @@ lower_UNPACK(Gen *g, const Op *op)
   Val *out = gen_new(g, result), *all = NEW_ARRAY(g->arena, Val, gen_nregs(result->type) + 1);
   Packing p = packing_of(op);
   u32 word_bits = dtype_bits(x->type->dt), step = 1u << p.word_log2;
+  bool lone = are_lone(&p, x->type->layout, word_bits);
   Bits s = {.f = packed_of(op), .dt = result->type->dt, .chunk = NEW_ARRAY(g->arena, Val, p.words * 2 + 2)};
   for (u32 r = 0, n; r < h->regs; r += n * step) {
-    n = groups_together(&p, h, r, word_bits);
+    n = lone ? 1 : groups_together(&p, h, r, word_bits);
     if (h->rep[r] != r)
       continue;
-    chunks_of(g, in + r, n * p.words, word_bits, s.chunk);
+    if (lone)
+      s.chunk[0] = LLVMBuildZExt(B, in[r], g->i32, "");
+    else
+      chunks_of(g, in + r, n * p.words, word_bits, s.chunk);
     s.nvalues = n * p.values;
     unpack(g, &s, all);
     u32 at = r >> p.word_log2 << p.value_log2;

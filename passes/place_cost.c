@@ -60,9 +60,9 @@ place_mem_vec(const MemOp *m, const Layout *l)
   return m->vec < regs ? m->vec : regs;
 }
 
-/* Flat bits that do not change the sector: within 32 bytes, of elements in a row or apart, or of rows, or where addresses are equal. Runs
- * of equal addresses that end within the tile are of quotients, which follow each other. (Stores to equal addresses are mistakes: they
- * stay where the simulator sees them.) */
+/* Flat bits that do not change the sector: within 32 bytes, of elements in a row or apart, of two rows that are its halves, or where
+ * addresses are equal. Runs of equal addresses that end within the tile are of quotients, which follow each other. (Stores to equal
+ * addresses are mistakes: they stay where the simulator sees them.) */
 static u32
 same_sector_bits(const MemOp *m, const Layout *l)
 {
@@ -73,8 +73,8 @@ same_sector_bits(const MemOp *m, const Layout *l)
     u32 equal = log2_u32(m->ptr->constancy[d]);
     bool follow = m->op->code == OP_LOAD && equal && equal < l->out_bits[d];
     bits |= low_bits(l, d, follow ? equal + log2_u32(fit) : equal);
-    if (d != m->dim && m->rows[d] && m->rows[d] < fit)
-      bits |= low_bits(l, d, log2_u32(fit / m->rows[d]));
+    if (m->vec * m->elem_bytes == WIDEST && m->rows[d] == m->vec)
+      bits |= low_bits(l, d, 1);
   }
   return bits;
 }

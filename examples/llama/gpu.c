@@ -24,6 +24,7 @@ gpu_open(Gpu *g, const char *spec, bool wide, Fail *fail)
     status = tilert_stream_create(g->device, &g->stream, &err);
   g->wide = !status && (wide || !tilert_device_info(g->device)->is_sim);
   g->warpgroups = !status && tilert_device_info(g->device)->capability_major >= 9;
+  g->multiprocessors = status ? 0 : (int32_t)tilert_device_info(g->device)->multiprocessors;
   return gpu_status(status, &err, fail);
 }
 

@@ -9,8 +9,10 @@
 
 enum { PACKERS_MAX = 16, PACKED_ALONE = 1 << 20 };        /* threads that pack a matrix; numbers that are not worth another */
 enum { TALL = 8, LONG = BLOCK_EXTENT };                   /* rows and numbers that share a scale, as kernels.tile has them */
-enum { HALF = 64, ROWS_EVEN = 8 };                        /* what product_pairs counts K by, two at a time, and rows */
-enum { UNPACKED_MOST = 1024 };          /* tokens: with more than these the time to widen weights once is less than that to unpack them for each tile */
+enum { STEP = 128, ROWS_EVEN = 8, TILE_ROWS = 128 };       /* what product_pairs counts K by, two at a time, and rows; rows of a tile */
+/* What a tile of 256 tokens takes, and one of 128, as an H200 does them; and from how many tokens on weights of gates are widened in less time than it takes to
+ * unpack them for each 128. */
+enum { WIDE_TILE_TIME = 16, NARROW_TILE_TIME = 10, GATES_UNPACKED_MOST = 1024 };
 
 /* Where a row goes: words (or f16 numbers, or bytes), a scale for each group, mins; of 8-bit floats one scale. */
 typedef struct Row { uint32_t *words; uint16_t *scales, *mins; float *scale; } Row;
@@ -497,23 +499,40 @@ row_scales(const Matrix *m)
 
 /* Whether it is for product_pairs: integers on their way to products of warpgroups. */
 static bool
-by_pairs(const Gpu *g, const Matrix *m, int32_t N, int32_t M)
+by_pairs(const Gpu *g, const Matrix *m, bool gates, int32_t M)
 {
-  return g->warpgroups && form_infos[m->form].group && m->cols % (2 * HALF) == 0 && N % ROWS_EVEN == 0 && M <= UNPACKED_MOST;
+  int32_t N = gates ? m->rows / 2 : m->rows;
+  return g->warpgroups && form_infos[m->form].group && m->cols % (2 * STEP) == 0 && N % ROWS_EVEN == 0 && (!gates || M <= GATES_UNPACKED_MOST);
+}
+
+/* Whether tiles of 256 tokens take less time than those of 128, as far as all multiprocessors make theirs at a time: unpacked numbers serve twice as many. */
+static bool
+by_wide_tiles(const Gpu *g, int32_t N, int32_t M)
+{
+  int64_t all = g->multiprocessors, down = (N + TILE_ROWS - 1) / TILE_ROWS;
+  int64_t wide = (down * ((M + 255) / 256) + all - 1) / all, narrow = (down * ((M + 127) / 128) + all - 1) / all;
+  return wide * WIDE_TILE_TIME < narrow * NARROW_TILE_TIME;
 }
 
 /* y (+)= h w^T or, where gated is not NULL, silu(gate) * up there. */
 static int
 pairs_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, tile_f16 *gated, int32_t M, int32_t stride, bool add, TilertError *err)
 {
-  int32_t N = gated ? m->rows / 2 : m->rows, halves = m->cols / HALF;
-  void *w = gpu_at(m->w), *up = gated ? (char *)w + matrix_bytes(m) / 2 : NULL, *scales = gpu_at(m->scales), *mins = gpu_at(m->mins);
-#define CALL(kernel) product_pairs_##kernel(g->stream, h, w, up, scales, mins, y, gated, M, N, halves, stride, err)
-#define PAIRS(form) (gated ? CALL(form##_ADDfalse_GATEDtrue) : add ? CALL(form##_ADDtrue_GATEDfalse) : CALL(form##_ADDfalse_GATEDfalse))
+  const FormInfo *form = &form_infos[m->form];
+  int32_t N = gated ? m->rows / 2 : m->rows, steps = m->cols / STEP;
+  size_t row_words = (size_t)m->cols / form->group * sizeof(tile_f16) / sizeof(uint64_t);
+  uint64_t *scales = gpu_at(m->scales), *mins = gpu_at(m->mins), *up_scales = gated ? scales + (size_t)N * row_words : NULL;
+  uint64_t *up_mins = gated ? mins + (size_t)N * row_words : NULL;
+  void *w = gpu_at(m->w), *up = gated ? (char *)w + matrix_bytes(m) / 2 : NULL;
+  bool wide = !gated && by_wide_tiles(g, N, M);
+#define CALL(kernel) product_pairs_##kernel(g->stream, h, w, up, scales, up_scales, mins, up_mins, y, gated, M, N, steps, stride, err)
+#define TILES(form) (wide ? CALL(form##_BM256) : CALL(form##_BM128))
+#define PAIRS(form) (gated ? CALL(form##_ADDfalse_GATEDtrue) : add ? TILES(form##_ADDtrue_GATEDfalse) : TILES(form##_ADDfalse_GATEDfalse))
   if (m->form == FORM_U4)
     return PAIRS(Wu4_Pu8_GROUP32_MINtrue);
   return m->form == FORM_I8 ? PAIRS(Wi8_Pu16_GROUP32_MINfalse) : PAIRS(Wi8_Pu16_GROUP16_MINfalse);
 #undef PAIRS
+#undef TILES
 #undef CALL
 }
 
@@ -521,7 +540,7 @@ static int
 many_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, int32_t M, int32_t stride, bool add, TilertError *err)
 {
   const tile_f16 *w;
-  if (by_pairs(g, m, m->rows, M))
+  if (by_pairs(g, m, false, M))
     return pairs_launch(g, m, h, y, NULL, M, stride, add, err);
   int status = widen(g, m, &w, err);
   if (status)
@@ -536,7 +555,7 @@ gates_launch(const Gpu *g, const Linear *l, TilertBuffer *h, TilertBuffer *gated
   const Matrix *m = &l->part[0];
   const tile_f16 *w;
   int32_t half = m->rows / 2;
-  if (by_pairs(g, m, half, M))
+  if (by_pairs(g, m, true, M))
     return pairs_launch(g, m, gpu_at(h), NULL, gpu_at(gated), M, half, false, err);
   int status = widen(g, m, &w, err);
   return status ? status : product_many_ADDfalse_GATEDtrue(g->stream, gpu_at(h), w, w + (size_t)half * (size_t)m->cols, row_scales(m), NULL,

@@ -5,13 +5,13 @@ import numpy as np
 import tilec
 
 FILE = "llama/kernels.tile"
-PAIRS = {"u4": "u8", "i8": "u16"}
+PAIRS = {"u4": "u8", "i4": "u8", "i8": "u16"}
 flag = lambda b: str(b).lower()
 
 
 def grouped(rng, n, k, W, GROUP):
     """Words of n rows, factors of their groups, least numbers or None, and the weights: of one rounding, to f16."""
-    bits = 4 if W == "u4" else 8
+    bits = int(W[1:])
     w = rng.integers(0, 1 << 32, (n, k * bits // 32), dtype=np.uint32)
     s = ((rng.random((n, k // GROUP)) + 0.5) / 16).astype(np.float16)
     z = (rng.standard_normal(s.shape) / 4).astype(np.float16) if W == "u4" else None
@@ -45,7 +45,7 @@ def gates(sums):
 
 
 def product(dev, rng, m, n, k, W="u4", GROUP=32, gated=False, add=False, stride=0, **defines):
-    """W: f16, u4, i8. gated: n rows of gates and n that they are for. stride: of y, more than n."""
+    """W: f16, u4, i8, i4. gated: n rows of gates and n that they are for. stride: of y, more than n."""
     rows, stride = 2 * n if gated else n, n if gated else stride or n
     h = (rng.standard_normal((m, k)) / np.sqrt(k)).astype(np.float16)
     before = rng.standard_normal((m, stride), np.float32)
@@ -58,10 +58,11 @@ def product(dev, rng, m, n, k, W="u4", GROUP=32, gated=False, add=False, stride=
     else:
         w, s, z, values = grouped(rng, rows, k, W, GROUP)
         pairs = w.view(np.dtype(tilec.DTYPES[PAIRS[W]]))
-        factors = [dev.array(x.view(np.uint64)) for x in ((s, s) if z is None else (s, z))]
+        factors = [x.view(np.uint64) for x in (s, s if z is None else z)]
         more |= dict(W=W, P=PAIRS[W], GROUP=GROUP, MIN=flag(z is not None))
-        call = launch(kernel(dev, FILE, "product_pairs", **more), None, dev.array(h), dev.array(pairs[:n]), dev.array(pairs[n:]) if gated else None, *factors,
-                      None if gated else y, a if gated else None, m, n, k // 64, stride)
+        halves = lambda x: [dev.array(x[:n]), dev.array(x[n:]) if gated else None]
+        call = launch(kernel(dev, FILE, "product_pairs", **more), None, dev.array(h), *halves(pairs), *halves(factors[0]), *halves(factors[1]),
+                      None if gated else y, a if gated else None, m, n, k // 128, stride)
     sums = h.astype(np.float64) @ values.astype(np.float64).T
     if gated:
         return Run(call, [("a", a.numpy(), gates(sums), 2.0**-10)], flops=2 * m * rows * k)
@@ -78,6 +79,7 @@ CASES = [
     Case("llama_widen_f8", widen_f8, grid(n=(5, 24), k=(96, 1040), blocks=(False, True)), grid(n=(4096,), k=(14336,), blocks=(False, True))),
     Case("llama_product_many", product, [dict(m=70, n=136, k=96, W="f16"), dict(m=140, n=40, k=160, W="f16", add=True, stride=48), dict(m=66, n=72, k=64, W="f16", gated=True)],
          of_forms(*LARGE, forms=(dict(W="f16"),))),
-    Case("llama_product_pairs", product, of_forms(dict(m=70, n=136, k=128), dict(m=140, n=40, k=384, add=True, stride=48), dict(m=66, n=72, k=256, gated=True)),
-         of_forms(*LARGE) + of_forms(dict(m=300, n=4104, k=14336, stride=4112))),
+    Case("llama_product_pairs", product, of_forms(dict(m=70, n=136, k=256), dict(m=140, n=40, k=768, add=True, stride=48), dict(m=66, n=72, k=512, gated=True)) + [dict(m=70, n=72, k=256, W="i4")] +
+         of_forms(dict(m=300, n=136, k=512, BM=256), dict(m=70, n=72, k=256, add=True, BM=256)),
+         of_forms(*LARGE) + of_forms(dict(m=300, n=4104, k=14336, stride=4112), dict(m=1000, n=4096, k=4096, BM=256))),
 ]
