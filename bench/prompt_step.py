@@ -7,7 +7,7 @@ from measure import D, case_begins, check, data, empty_cache, full, graph_of, ke
 DIM, HIDDEN, QKV = full((4096, 14336, 6144), (256, 256, 192))
 SHAPES = {"qkv": (QKV, DIM), "o": (DIM, DIM), "gate_up": (HIDDEN, DIM), "down": (DIM, HIDDEN)}      # of gate_up half the rows
 TOKENS = full((64, 256, 512, 2048, 4096), (72,))
-FILE = "llama/kernels.tile"
+FILE, PAIRS_FILE = "llama/kernels.tile", "llama/warpgroups.tile"
 FORMS = {"u4": (4, torch.uint8, dict(W="u4", GROUP=32, MIN="true")), "i8": (8, torch.uint16, dict(W="i8", GROUP=32, MIN="false")),
          "i8 of 16": (8, torch.uint16, dict(W="i8", GROUP=16, MIN="false"))}
 TILES = [dict(BM=64), dict(BM=128), dict(BM=256)]
@@ -44,7 +44,7 @@ class Weights:
     def pairs(self, h, y, a, **tile):
         parts = lambda x: (x, x[self.N:] if self.gated else None)
         words = [x.view(torch.uint64) for x in (self.scales, self.mins)]
-        k = kernel(FILE, "product_pairs", ADD=flag(self.add), GATED=flag(self.gated), P="u8" if self.pair == torch.uint8 else "u16", **self.what, **tile)
+        k = kernel(PAIRS_FILE, "product_pairs", ADD=flag(self.add), GATED=flag(self.gated), P="u8" if self.pair == torch.uint8 else "u16", **self.what, **tile)
         return k.bind(None, h, *parts(self.w.view(self.pair)), *parts(words[0]), *parts(words[1]), y, a, h.shape[0], self.N, self.K // 128, self.N, pdl="auto")
 
 

@@ -1,5 +1,6 @@
 #include "gpu.h"
 #include "kernels_kernels.h"
+#include "warpgroups_kernels.h"
 
 struct GpuBuffer { GpuBuffer *before; TilertBuffer *buffer; };
 
@@ -20,6 +21,10 @@ gpu_open(Gpu *g, const char *spec, bool wide, Fail *fail)
   int status = tilert_device_open(spec, &options, &g->device, &err);
   if (!status)
     status = kernels_kernels_load(g->device, &err);       /* what is captured is not to load anything */
+  const TilertDeviceInfo *info = status ? NULL : tilert_device_info(g->device);
+  g->pairs = info && info->capability_major == 9 && info->capability_minor == 0;
+  if (g->pairs)
+    status = warpgroups_kernels_load(g->device, &err);
   if (!status)
     status = tilert_stream_create(g->device, &g->stream, &err);
   g->wide = !status && (wide || !tilert_device_info(g->device)->is_sim);
@@ -34,8 +39,10 @@ gpu_close(Gpu *g)
   for (GpuBuffer *b = g->buffers; b; b = b->before)
     tilert_buffer_destroy(b->buffer);
   tilert_stream_destroy(g->stream);
-  if (g->device)
+  if (g->device) {
     kernels_kernels_unload();
+    warpgroups_kernels_unload();
+  }
   tilert_device_close(g->device);
   memory_free(&g->memory);
   *g = (Gpu){0};

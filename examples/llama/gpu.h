@@ -11,7 +11,8 @@ typedef struct Gpu {
   Memory memory;
   GpuBuffer *buffers;
   bool wide;                    /* kernels in many programs, which keep a GPU busy; else in few instructions, for the simulator */
-  bool warpgroups;              /* it has products of warpgroups */
+  bool warpgroups;              /* it has products of warpgroups, */
+  bool pairs;                   /* and those of warpgroups.tile, which is for capability 9.0 */
   int32_t multiprocessors;
   TilertBuffer *widened;        /* room for a matrix in f16, on the way to a product of many tokens */
 } Gpu;

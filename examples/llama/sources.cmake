@@ -19,11 +19,12 @@ foreach(form Q=u4,GROUP=32,MIN=true Q=i8,GROUP=32,MIN=false Q=i8,GROUP=16,MIN=fa
     list(APPEND LLAMA_CONFIGS matvec_runs:W=u32,S=f16,${form},${what})
   endforeach()
 endforeach()
-# Weights of few bits, by pairs of them.
+# Of warpgroups.tile, for sm_90a: weights of few bits, by pairs of them.
+set(LLAMA_WARPGROUPS)
 foreach(form W=u4,P=u8,GROUP=32,MIN=true W=i8,P=u16,GROUP=32,MIN=false W=i8,P=u16,GROUP=16,MIN=false)
-  list(APPEND LLAMA_CONFIGS product_pairs:${form},ADD=false,GATED=true)
+  list(APPEND LLAMA_WARPGROUPS product_pairs:${form},ADD=false,GATED=true)
   foreach(what ADD=false,GATED=false ADD=true,GATED=false)
-    list(APPEND LLAMA_CONFIGS product_pairs:${form},${what},BM=128 product_pairs:${form},${what},BM=256)
+    list(APPEND LLAMA_WARPGROUPS product_pairs:${form},${what},BM=128 product_pairs:${form},${what},BM=256)
   endforeach()
 endforeach()
 set(LLAMA_SOURCES common.c tensors.c gguf.c json.c safetensors.c unicode.c words.c pieces.c frames.c tokenizer.c config.c gpu.c weights.c source.c model.c step.c options.c rounds.c main.c)

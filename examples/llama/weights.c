@@ -1,6 +1,7 @@
 #include "weights.h"
 #include "half.h"
 #include "kernels_kernels.h"
+#include "warpgroups_kernels.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -502,7 +503,7 @@ static bool
 by_pairs(const Gpu *g, const Matrix *m, bool gates, int32_t M)
 {
   int32_t N = gates ? m->rows / 2 : m->rows;
-  return g->warpgroups && form_infos[m->form].group && m->cols % (2 * STEP) == 0 && N % ROWS_EVEN == 0 && (!gates || M <= GATES_UNPACKED_MOST);
+  return g->pairs && form_infos[m->form].group && m->cols % (2 * STEP) == 0 && N % ROWS_EVEN == 0 && (!gates || M <= GATES_UNPACKED_MOST);
 }
 
 /* Whether tiles of 256 tokens take less time than those of 128, as far as all multiprocessors make theirs at a time: unpacked numbers serve twice as many. */

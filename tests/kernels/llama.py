@@ -4,7 +4,7 @@ from cases import Case, Run, grid, kernel, launch, poisoned
 import numpy as np
 import tilec
 
-FILE = "llama/kernels.tile"
+FILE, PAIRS_FILE = "llama/kernels.tile", "llama/warpgroups.tile"
 PAIRS = {"u4": "u8", "i4": "u8", "i8": "u16"}
 flag = lambda b: str(b).lower()
 
@@ -61,7 +61,7 @@ def product(dev, rng, m, n, k, W="u4", GROUP=32, gated=False, add=False, stride=
         factors = [x.view(np.uint64) for x in (s, s if z is None else z)]
         more |= dict(W=W, P=PAIRS[W], GROUP=GROUP, MIN=flag(z is not None))
         halves = lambda x: [dev.array(x[:n]), dev.array(x[n:]) if gated else None]
-        call = launch(kernel(dev, FILE, "product_pairs", **more), None, dev.array(h), *halves(pairs), *halves(factors[0]), *halves(factors[1]),
+        call = launch(kernel(dev, PAIRS_FILE, "product_pairs", **more), None, dev.array(h), *halves(pairs), *halves(factors[0]), *halves(factors[1]),
                       None if gated else y, a if gated else None, m, n, k // 128, stride)
     sums = h.astype(np.float64) @ values.astype(np.float64).T
     if gated:
