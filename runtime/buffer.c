@@ -20,6 +20,46 @@ buffer_new(TilertDevice *dev, BufferKind kind, size_t bytes, TilertError *err)
   return b;
 }
 
+/* ---- which memory is there ---- */
+
+static void
+list_enter(TilertBuffer *b)
+{
+  TilertDevice *d = b->device;
+  pthread_mutex_lock(&d->memory);
+  b->next = d->buffers;
+  b->at = &d->buffers;
+  if (b->next)
+    b->next->at = &b->next;
+  d->buffers = b;
+  pthread_mutex_unlock(&d->memory);
+}
+
+static void
+list_leave(TilertBuffer *b)
+{
+  pthread_mutex_lock(&b->device->memory);
+  if (b->at) {
+    *b->at = b->next;
+    if (b->next)
+      b->next->at = b->at;
+    b->at = NULL;
+  }
+  pthread_mutex_unlock(&b->device->memory);
+}
+
+TilertBuffer *
+buffer_around(TilertDevice *d, uint64_t address)
+{
+  pthread_mutex_lock(&d->memory);
+  TilertBuffer *b = d->buffers;
+  while (b && (address < b->address || address - b->address >= b->bytes))
+    b = b->next;
+  buffer_retain(b);
+  pthread_mutex_unlock(&d->memory);
+  return b;
+}
+
 /* Of one that was just made: with its memory, or without, as the status says. */
 static int
 buffer_made(TilertBuffer *b, int status, TilertBuffer **out)
@@ -29,6 +69,8 @@ buffer_made(TilertBuffer *b, int status, TilertBuffer **out)
     return status;
   }
   device_retain(b->device);
+  if (b->kind != BUFFER_PART && b->kind != BUFFER_WRAPPED)
+    list_enter(b);
   *out = b;
   return TILERT_OK;
 }
@@ -147,6 +189,7 @@ buffer_gone(TilertBuffer *b)
   TilertBuffer *whole = b->whole;
   TilertPool *pool = b->pool;
   TilertStream *stream = b->stream;
+  list_leave(b);
   atomic_store_explicit(&b->gone, 1, memory_order_release);
   atomic_fetch_add_explicit(&b->device->gone, 1, memory_order_release);
   buffer_release(b);

@@ -102,12 +102,14 @@ device_init(TilertDevice *d, const DeviceOps *ops)
   atomic_init(&d->gone, 0);
   d->nvtx = nvtx_open();
   pthread_mutex_init(&d->lock, NULL);
+  pthread_mutex_init(&d->memory, NULL);
 }
 
 void
 device_fini(TilertDevice *d)
 {
   pthread_mutex_destroy(&d->lock);
+  pthread_mutex_destroy(&d->memory);
 }
 
 int

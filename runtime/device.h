@@ -114,6 +114,8 @@ struct TilertDevice {
   pthread_mutex_t lock;                        /* of captures: what follows, and what streams and events have of them */
   struct Capture *captures;                    /* under way */
   uint64_t ncaptures;                          /* so far */
+  pthread_mutex_t memory;                      /* of: */
+  struct TilertBuffer *buffers;                /* those with memory of their own, the newest first */
 };
 
 struct TilertStream {
@@ -147,6 +149,7 @@ struct TilertBuffer {
   TilertBuffer *whole;                         /* of a part */
   TilertPool *pool;                            /* of one in the order of a stream; NULL: the device's */
   TilertStream *stream;                        /* it was created in */
+  TilertBuffer *next, **at;                    /* of the device's list, and what leads to this one; NULL: it is not in the list */
 };
 
 struct TilertPool { TilertDevice *device; void *native; atomic_uint refs; };
@@ -234,6 +237,8 @@ TilertDevice *device_retain(TilertDevice *d);
 void device_release(TilertDevice *d);
 TilertStream *stream_retain(TilertStream *s);
 TilertBuffer *buffer_retain(TilertBuffer *b);   /* NULL goes */
+/* The buffer in whose memory an address of the device's lies, retained; NULL: none of ours. */
+TilertBuffer *buffer_around(TilertDevice *d, uint64_t address);
 void buffer_release(TilertBuffer *b);
 /* Of options that the caller gives, NULL goes, what is known, into *all, which has the defaults. (options.h) */
 int rt_take_options(void *all, size_t known, const void *o, const char *name, TilertError *err);

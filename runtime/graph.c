@@ -43,6 +43,22 @@ work_run(TilertDevice *d, void *stream, const Work *w, TilertError *err)
 
 /* ---- nodes ---- */
 
+/* Of arguments that are addresses, the buffers that they lie in, as far as these are ours: a graph is launched when its caller may have
+ * destroyed them. */
+static void
+know_buffers(TilertLaunch *l)
+{
+  const TilertKernel *k = l->kernel;
+  for (size_t i = 0; i < k->nargs; i++) {
+    const TilertParam *p = &k->manifest.params[k->first[i]];
+    uint64_t address = p->kind == TILERT_PARAM_TENSOR ? l->address[k->first[i]] : 0;
+    if (p->kind == TILERT_PARAM_POINTER)
+      memcpy(&address, l->blob + k->offset[k->first[i]], sizeof address);
+    if (!l->buffer[i] && address)
+      l->buffer[i] = buffer_around(k->device, address);
+  }
+}
+
 GraphNode *
 node_new(const Work *w, const TilertNode *after, size_t nafter)
 {
@@ -54,6 +70,8 @@ node_new(const Work *w, const TilertNode *after, size_t nafter)
   }
   n->work = *w;
   n->work.launch = n->launch = l;
+  if (l)
+    know_buffers(l);
   buffer_retain(w->dst);
   buffer_retain(w->src);
   atomic_init(&n->refs, 1);
@@ -490,6 +508,7 @@ end_update(TilertGraphExec *x, TilertNode node, GraphNode *n, int status, Tilert
     node_release(n);
     return error_prefix(err, status, "node %u", node);
   }
+  know_buffers(n->launch);                   /* of another argument */
   node_release(x->node[node]);
   x->node[node] = n;
   x->looked = 0;

@@ -210,6 +210,34 @@ test_tensor(void)
   tilert_buffer_destroy(a.buffer);
 }
 
+/* Calls that a graph is made of: its launch says whose memory is not there any more, of addresses and of tensors. The code is the graph's too. */
+static void
+test_graph(void)
+{
+  TilertStream *s;
+  TilertGraph *graph;
+  TilertGraphExec *exec;
+  static float ones[16 * 16];
+  Memory x = memory(sizeof ones, ones), y = memory(sizeof ones, ones), z = memory(sizeof ones, ones);
+  CHECK_OK(tilert_stream_create(dev, &s, &err));
+  CHECK_OK(tilert_stream_capture_begin(s, &err));
+  CHECK_OK(scale_BLOCK128(s, x.at, y.at, 16, 2, &err));
+  CHECK_OK(turn(s, (tile_const_tensor_f32_2){y.at, {16, 16}, {0, 0}}, (tile_tensor_f32_2){z.at, {16, 16}, {0, 0}}, &err));
+  CHECK_OK(tilert_stream_capture_end(s, &graph, &err));
+  CHECK_OK(tilert_graph_instantiate(graph, &exec, &err));
+  CHECK_OK(tilert_graph_launch(exec, s, &err));
+  ahead_unload();
+  CHECK_OK(tilert_graph_launch(exec, s, &err));
+  tilert_buffer_destroy(z.buffer);
+  CHECK_FAILS(tilert_graph_launch(exec, s, &err), TILERT_E_ARGUMENT, "node 1: kernel turn, argument 1 (b): its buffer has been destroyed");
+  tilert_buffer_destroy(x.buffer);
+  CHECK_FAILS(tilert_graph_launch(exec, s, &err), TILERT_E_ARGUMENT, "node 0: kernel scale, argument 0 (x): its buffer has been destroyed");
+  tilert_buffer_destroy(y.buffer);
+  tilert_graph_exec_destroy(exec);
+  tilert_graph_destroy(graph);
+  tilert_stream_destroy(s);
+}
+
 static void
 test_misuse(void)
 {
@@ -319,6 +347,7 @@ main(void)
     test_multiprocessors();
     test_chosen();
     test_tensor();
+    test_graph();
     test_misuse();
     test_tables();
     ahead_unload();                      /* and all of it is loaded anew */

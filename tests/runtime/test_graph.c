@@ -416,6 +416,70 @@ test_destroyed(Setup *u)
   fill(u, u->y, 0);
 }
 
+/* The same of arguments that are addresses, as those of functions compiled ahead are, of parts and of the host's memory, by hand, captured
+ * and updated. Addresses in a buffer's part or behind a wrapped one's are as good as what they lie in. */
+static void
+test_addresses(Setup *u)
+{
+  enum { OWN, PART, HOST, WRAPPED, KINDS };
+  static const char gone[] = "node 0: kernel axpy, argument 1 (x): its buffer has been destroyed";
+  for (int kind = 0; kind < KINDS; kind++) {
+    TilertBuffer *b, *in = NULL;
+    TilertGraph *g, *h;
+    TilertGraphExec *x, *z, *updated;
+    TilertLaunch *l;
+    if (kind == HOST)
+      CHECK_OK(tilert_buffer_create_host(u->d, 2 * N * 4, 0, &b, &err));
+    else
+      CHECK_OK(tilert_buffer_create(u->d, 2 * N * 4, &b, &err));
+    CHECK_OK(tilert_buffer_fill(b, 0, 2 * N * 4, 0, 4, NULL, &err));
+    if (kind == PART)
+      CHECK_OK(tilert_buffer_part(b, N * 4, N * 4, &in, &err));
+    if (kind == WRAPPED)
+      CHECK_OK(tilert_buffer_wrap(u->d, tilert_buffer_address(b), N * 4, &in, &err));
+    const TilertArg at = {.kind = TILERT_ARG_POINTER, .u.pointer = tilert_buffer_address(in ? in : b)};
+    const TilertArg args[] = {{.kind = TILERT_ARG_FLOAT, .u.f = 1}, at, {.kind = TILERT_ARG_BUFFER, .u.buffer = u->y},
+                              {.kind = TILERT_ARG_INT, .u.i = N}};
+    CHECK_OK(tilert_launch_create(u->k, two, args, 4, &l, &err));
+    CHECK_OK(tilert_graph_create(u->d, &g, &err));
+    CHECK_OK(tilert_graph_add_launch(g, l, NULL, 0, NULL, &err));
+    CHECK_OK(tilert_graph_instantiate(g, &x, &err));
+    CHECK_OK(tilert_stream_capture_begin(u->s, &err));
+    CHECK_OK(tilert_launch(u->s, u->k, two, args, 4, &err));
+    CHECK_OK(tilert_stream_capture_end(u->s, &h, &err));
+    CHECK_OK(tilert_graph_instantiate(h, &z, &err));
+    CHECK_OK(tilert_graph_instantiate(g, &updated, &err));
+    CHECK_OK(tilert_graph_set_arg(updated, 0, 1, &(TilertArg){.kind = TILERT_ARG_BUFFER, .u.buffer = u->x}, &err));
+    TilertGraphExec *all[] = {x, z, updated};
+    for (int i = 0; i < 3; i++)
+      CHECK_OK(tilert_graph_launch(all[i], u->s, &err));
+    if (in) {                                /* a part keeps its memory, a wrapped one has none */
+      tilert_buffer_destroy(kind == PART ? b : in);
+      b = kind == PART ? in : b;
+      CHECK_OK(tilert_graph_launch(x, u->s, &err));
+    }
+    tilert_buffer_destroy(b);
+    CHECK_FAILS(tilert_graph_launch(x, u->s, &err), TILERT_E_ARGUMENT, gone);
+    CHECK_FAILS(tilert_graph_launch(z, u->s, &err), TILERT_E_ARGUMENT, gone);
+    CHECK_OK(tilert_graph_launch(updated, u->s, &err));
+    /* New memory, wherever it lies, is not what the graphs were made for, until they are told so. */
+    CHECK_OK(tilert_buffer_create(u->d, 2 * N * 4, &b, &err));
+    CHECK_OK(tilert_buffer_fill(b, 0, 2 * N * 4, 0, 4, NULL, &err));
+    CHECK_FAILS(tilert_graph_launch(z, u->s, &err), TILERT_E_ARGUMENT, gone);
+    const TilertArg there = {.kind = TILERT_ARG_POINTER, .u.pointer = tilert_buffer_address(b) + 16};
+    CHECK_OK(tilert_graph_set_arg(z, 0, 1, &there, &err));
+    CHECK_OK(tilert_graph_launch(z, u->s, &err));
+    tilert_buffer_destroy(b);
+    CHECK_FAILS(tilert_graph_launch(z, u->s, &err), TILERT_E_ARGUMENT, gone);
+    for (int i = 0; i < 3; i++)
+      tilert_graph_exec_destroy(all[i]);
+    tilert_graph_destroy(g);
+    tilert_graph_destroy(h);
+    tilert_launch_destroy(l);
+  }
+  fill(u, u->y, 0);
+}
+
 /* A fault in a node is one of the launch, which says where. */
 static void
 test_fault(Setup *u)
@@ -567,6 +631,7 @@ main(void)
   test_by_hand(&u);
   test_wrong_nodes(&u);
   test_destroyed(&u);
+  test_addresses(&u);
   test_fault(&u);
   test_capture(&u);
   test_capture_rules(&u);
