@@ -77,17 +77,15 @@ held_address(const Launch *l, const TilertParam *p, uint32_t i, uint64_t *out)
   return true;
 }
 
-/* Parameter i, if it points into memory of the device. size: of an element where the type is not known. */
+/* Parameter i, if it is an address; alloc NULL: of no memory of the device. size: of an element where the type is not known. */
 static bool
-argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Argument *out)
+any_argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Argument *out)
 {
   const TilertParam *p = m ? &m->params[i] : NULL;
   bool raw = !p || p->kind == TILERT_PARAM_RAW;
   if (!held_address(l, p, i, &out->address))
     return false;
   out->alloc = alloc_of(l, out->address);
-  if (!out->alloc)
-    return false;
   Dtype t = raw ? DTYPE_NONE : rt_dtype_find(p->dtype);
   out->size = t ? dtype_size(t) : size;
   if (!raw)
@@ -99,6 +97,13 @@ argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Ar
   else
     snprintf(out->type, sizeof out->type, "%u-byte elements", size);
   return true;
+}
+
+/* The same, if it points into memory. */
+static bool
+argument(const Launch *l, const TilertManifest *m, uint32_t i, uint32_t size, Argument *out)
+{
+  return any_argument(l, m, i, size, out) && out->alloc;
 }
 
 /* A variable of the module, as if it were an argument. */
@@ -163,6 +168,16 @@ find_argument(const Launch *l, uint32_t var, uint64_t addr, uint32_t size, Argum
   bool found = known || nearest_argument(l, m, addr, size, out);
   free(m);
   return found && distance(out->alloc, addr) < FAR_AWAY;
+}
+
+/* The argument that an access is by, if it points nowhere and is not null. */
+static bool
+find_astray(const Launch *l, uint32_t var, uint32_t size, Argument *out)
+{
+  TilertManifest *m = manifest_of(l);
+  bool astray = var >> VAR_BITS == VAR_PARAM && any_argument(l, m, VAR_INDEX(var), size, out) && !out->alloc && out->address >= 4096;
+  free(m);
+  return astray;
 }
 
 static int64_t
@@ -337,6 +352,12 @@ fault_outside(Block *b, Warp *w, const Insn *in, uint32_t lane, uint64_t addr, u
   int64_t first, last;
   const char *does = write ? "writes" : "reads";
   sim_thread_text(b, w->index * LANES + lane, thread, sizeof thread);
+  if (find_astray(b->launch, var_of(in, SP_GLOBAL), element_size(in, n), &a)) {
+    index_text(&a, addr, n, &t, &first, &last);
+    return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr,
+                     "thread %s %s %s, and %s, 0x%llx, is the address of no memory: was it destroyed?", thread, does, buf, a.name,
+                     (unsigned long long)a.address);
+  }
   if (!find_argument(b->launch, var_of(in, SP_GLOBAL), addr, element_size(in, n), &a))
     return sim_fault(b, w, in, (int)lane, SIM_E_BOUNDS, addr, "thread %s %s %u bytes at global address 0x%llx, outside every allocation%s",
                      thread, does, n, (unsigned long long)addr, addr < 4096 ? ": a null pointer?" : "");

@@ -55,6 +55,22 @@ words_case(Test *t, const Words *w)
   CHECK(t, r.err.kind == w->kind && strstr(r.err.message, w->text), "%s: kind %d: \"%s\" has no \"%s\"", w->name, (int)r.err.kind, r.err.message, w->text);
 }
 
+/* The memory of `out` is given back before the launch: it is told of that pointer, though x's memory is nearest. */
+static void
+astray_case(Test *t)
+{
+  uint16_t *x = test_alloc(t, 200);
+  float *out = test_alloc(t, 200);
+  int n = 7;
+  memset(x, 0, 200);
+  test_free(t, out);
+  Run r = {NAMES TOP THREE "st.global.b32 [%d2+8], %r0; ret; }", "k", {1}, {32}, 0, {&x, &n, &out}, {0}, {0}};
+  test_run(t, &r);
+  CHECK(t, r.err.kind == SIM_E_BOUNDS && strstr(r.err.message, "thread (0,0,0) writes out[2], and out, 0x") &&
+        strstr(r.err.message, ", is the address of no memory: was it destroyed?"), "kind %d: \"%s\"", (int)r.err.kind, r.err.message);
+  test_free(t, x);
+}
+
 /* ---- lines and chains ---- */
 
 static const char *
@@ -194,6 +210,7 @@ test_report(Test *t)
 {
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     words_case(t, &words[i]);
+  astray_case(t);
   SimOptions o;
   sim_options_default(&o);
   o.source = known_source;
