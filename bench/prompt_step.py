@@ -1,12 +1,12 @@
 """The products of a prompt's piece in examples/llama, Llama 3's 8B shape, matrix by matrix: M tokens by weights of few bits, unpacked on the way to the
 tensor cores (product_pairs), in several tiles; widened to f16 first, and then multiplied (widen_grouped, product_many); in f16 to begin with; and cuBLAS in
-f16, which makes gates and what they are for without putting them together. In TFLOP/s; weights come from memory, as in a step."""
+f16, which makes gates and what they are for without putting them together; with 64 tokens also the kernel that is taken for these (product_grouped). In TFLOP/s; weights come from memory, as in a step."""
 import torch
 from measure import D, case_begins, check, data, empty_cache, full, graph_of, kernel, rate, record, times
 
 DIM, HIDDEN, QKV = full((4096, 14336, 6144), (256, 256, 192))
 SHAPES = {"qkv": (QKV, DIM), "o": (DIM, DIM), "gate_up": (HIDDEN, DIM), "down": (DIM, HIDDEN)}      # of gate_up half the rows
-TOKENS = full((64, 256, 512, 2048, 4096), (72,))
+TOKENS = full((64, 256, 512, 2048, 4096), (64,))
 FILE, PAIRS_FILE = "llama/kernels.tile", "llama/warpgroups.tile"
 FORMS = {"u4": (4, torch.uint8, dict(W="u4", GROUP=32, MIN="true")), "i8": (8, torch.uint16, dict(W="i8", GROUP=32, MIN="false")),
          "i8 of 16": (8, torch.uint16, dict(W="i8", GROUP=16, MIN="false"))}
@@ -41,6 +41,11 @@ class Weights:
         up = self.wide[self.N:] if self.gated else None
         return kernel(FILE, "product_many", ADD=flag(self.add), GATED=flag(self.gated)).bind(None, h, self.wide, up, None, y, a, h.shape[0], self.N, self.K, self.N, pdl="auto")
 
+    def few(self, h):
+        rows = self.wide.shape[0]
+        y = torch.zeros(h.shape[0], rows, device=D)
+        return kernel(FILE, "product_grouped", **self.what).bind(None, h, self.w.view(torch.uint32), self.scales, self.mins, y, h.shape[0], rows, self.K, rows, 0, pdl="auto")
+
     def pairs(self, h, y, a, **tile):
         parts = lambda x: (x, x[self.N:] if self.gated else None)
         words = [x.view(torch.uint64) for x in (self.scales, self.mins)]
@@ -56,6 +61,8 @@ def row(form, name, w, M):
     work = 2.0 * M * w.wide.numel()
     both = [w.widen(), w.many(h, y, a)]
     sides = {"cuBLAS": graph_of(lambda: torch.mm(h, w.wide.T)), "in f16": graph_of(both[1]), "widened": graph_of(lambda: [call() for call in both])}
+    if M <= 64:
+        sides["of few tokens"] = graph_of(w.few(h))
     peers = list(sides)
     both[1]()
     want = (a if w.gated else y).clone()

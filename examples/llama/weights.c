@@ -11,9 +11,7 @@
 enum { PACKERS_MAX = 16, PACKED_ALONE = 1 << 20 };        /* threads that pack a matrix; numbers that are not worth another */
 enum { TALL = 8, LONG = BLOCK_EXTENT };                   /* rows and numbers that share a scale, as kernels.tile has them */
 enum { STEP = 128, ROWS_EVEN = 8, TILE_ROWS = 128 };       /* what product_pairs counts K by, two at a time, and rows; rows of a tile */
-/* What a tile of 256 tokens takes, and one of 128, as an H200 does them; and from how many tokens on weights of gates are widened in less time than it takes to
- * unpack them for each 128. */
-enum { WIDE_TILE_TIME = 16, NARROW_TILE_TIME = 10, GATES_UNPACKED_MOST = 1024 };
+enum { GATES_UNPACKED_MOST = 2048 };    /* tokens: with more, an H200 widens weights of gates in less time than it unpacks them for each 128 */
 
 /* Where a row goes: words (or f16 numbers, or bytes), a scale for each group, mins; of 8-bit floats one scale. */
 typedef struct Row { uint32_t *words; uint16_t *scales, *mins; float *scale; } Row;
@@ -506,13 +504,22 @@ by_pairs(const Gpu *g, const Matrix *m, bool gates, int32_t M)
   return g->pairs && form_infos[m->form].group && m->cols % (2 * STEP) == 0 && N % ROWS_EVEN == 0 && (!gates || M <= GATES_UNPACKED_MOST);
 }
 
-/* Whether tiles of 256 tokens take less time than those of 128, as far as all multiprocessors make theirs at a time: unpacked numbers serve twice as many. */
-static bool
-by_wide_tiles(const Gpu *g, int32_t N, int32_t M)
+/* How many tokens a tile best has, of those there are kernels for. time: what tiles take, beside each other, on an H200; all multiprocessors make theirs
+ * at a time. */
+static int
+tile_tokens(const Gpu *g, int32_t N, int32_t M, bool gates)
 {
-  int64_t all = g->multiprocessors, down = (N + TILE_ROWS - 1) / TILE_ROWS;
-  int64_t wide = (down * ((M + 255) / 256) + all - 1) / all, narrow = (down * ((M + 127) / 128) + all - 1) / all;
-  return wide * WIDE_TILE_TIME < narrow * NARROW_TILE_TIME;
+  static const struct { int tokens, time; } tiles[] = {{64, 15}, {128, 20}, {256, 33}};
+  int64_t least = INT64_MAX, all = g->multiprocessors;
+  int best = 0;
+  for (size_t i = 0; i < sizeof tiles / sizeof *tiles - gates; i++) {
+    int64_t count = (N + TILE_ROWS - 1) / TILE_ROWS * (int64_t)((M + tiles[i].tokens - 1) / tiles[i].tokens), time = (count + all - 1) / all * tiles[i].time;
+    if (time < least) {
+      least = time;
+      best = tiles[i].tokens;
+    }
+  }
+  return best;
 }
 
 /* y (+)= h w^T or, where gated is not NULL, silu(gate) * up there. */
@@ -525,15 +532,17 @@ pairs_launch(const Gpu *g, const Matrix *m, const tile_f16 *h, float *y, tile_f1
   uint64_t *scales = gpu_at(m->scales), *mins = gpu_at(m->mins), *up_scales = gated ? scales + (size_t)N * row_words : NULL;
   uint64_t *up_mins = gated ? mins + (size_t)N * row_words : NULL;
   void *w = gpu_at(m->w), *up = gated ? (char *)w + matrix_bytes(m) / 2 : NULL;
-  bool wide = !gated && by_wide_tiles(g, N, M);
+  int tile = tile_tokens(g, N, M, gated != NULL);
 #define CALL(kernel) product_pairs_##kernel(g->stream, h, w, up, scales, up_scales, mins, up_mins, y, gated, M, N, steps, stride, err)
-#define TILES(form) (wide ? CALL(form##_BM256) : CALL(form##_BM128))
-#define PAIRS(form) (gated ? CALL(form##_ADDfalse_GATEDtrue) : add ? TILES(form##_ADDtrue_GATEDfalse) : TILES(form##_ADDfalse_GATEDfalse))
+#define NARROW(form) (tile == 64 ? CALL(form##_BM64) : CALL(form##_BM128))
+#define TILES(form) (tile == 256 ? CALL(form##_BM256) : NARROW(form))
+#define PAIRS(form) (gated ? NARROW(form##_ADDfalse_GATEDtrue) : add ? TILES(form##_ADDtrue_GATEDfalse) : TILES(form##_ADDfalse_GATEDfalse))
   if (m->form == FORM_U4)
     return PAIRS(Wu4_Pu8_GROUP32_MINtrue);
   return m->form == FORM_I8 ? PAIRS(Wi8_Pu16_GROUP32_MINfalse) : PAIRS(Wi8_Pu16_GROUP16_MINfalse);
 #undef PAIRS
 #undef TILES
+#undef NARROW
 #undef CALL
 }
 

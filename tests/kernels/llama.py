@@ -80,6 +80,6 @@ CASES = [
     Case("llama_product_many", product, [dict(m=70, n=136, k=96, W="f16"), dict(m=140, n=40, k=160, W="f16", add=True, stride=48), dict(m=66, n=72, k=64, W="f16", gated=True)],
          of_forms(*LARGE, forms=(dict(W="f16"),))),
     Case("llama_product_pairs", product, of_forms(dict(m=70, n=136, k=256), dict(m=140, n=40, k=768, add=True, stride=48), dict(m=66, n=72, k=512, gated=True)) + [dict(m=70, n=72, k=256, W="i4")] +
-         of_forms(dict(m=300, n=136, k=512, BM=256), dict(m=70, n=72, k=256, add=True, BM=256)),
+         of_forms(dict(m=300, n=136, k=512, BM=256), dict(m=70, n=72, k=256, add=True, BM=256), dict(m=70, n=136, k=256, BM=64), dict(m=66, n=72, k=256, gated=True, BM=64)),
          of_forms(*LARGE) + of_forms(dict(m=300, n=4104, k=14336, stride=4112), dict(m=1000, n=4096, k=4096, BM=256))),
 ]
