@@ -37,7 +37,7 @@ static const struct Subject {
   const TilertAotKernel *kernel;
   int (*call)(TilertStream *s, void *const at[3], TilertError *err);
 } subjects[] = {
-  {&add_kernel, call_add}, {&rows_kernel, call_rows}, {&product_kernel, call_product},
+  {&tile_of_add_kernel, call_add}, {&tile_of_rows_kernel, call_rows}, {&tile_of_product_kernel, call_product},
 };
 
 static void

@@ -596,8 +596,9 @@ fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, bool choose)
 
 /* What the arguments are, by the last form, and what holds in all. */
 static void
-know_arguments(AotFunction *fn, const Kernel *k)
+know_arguments(Emit *e, AotFunction *fn, const Kernel *k)
 {
+  char name[AOT_NAME];
   fn->m = &fn->forms[fn->nforms - 1].r->manifests[0];
   fn->nargs = tilert_manifest_args(fn->m, fn->first);
   fn->reads = fn->nullable = ~UINT64_C(0);
@@ -613,6 +614,11 @@ know_arguments(AotFunction *fn, const Kernel *k)
   for (uint32_t a = 0; a < fn->nargs; a++)
     if (line_find(k->text, "null", fn->m->params[fn->first[a]].name))
       fn->nullable |= UINT64_C(1) << a;
+  fn->names = keep(e, calloc(fn->nargs + 1, sizeof *fn->names));
+  for (uint32_t a = 0; a < fn->nargs; a++) {
+    aot_arg_name(fn, a, name);
+    fn->names[a] = keep_text(e, name, strlen(name));
+  }
 }
 
 /* ---- functions ---- */
@@ -632,25 +638,13 @@ function_name(Emit *e, const char *kernel, const char *config)
   return name;
 }
 
-/* Functions of the C library, as far as a kernel may be called like one. */
-static const char *const library[] = {
-  "abort", "abs", "accept", "acos", "asin", "atan", "bind", "calloc", "ceil", "clock", "close", "connect", "cos", "cosh", "div",
-  "dup", "erf", "erfc", "exit", "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin", "fmod", "fork", "free", "frexp",
-  "gamma", "getc", "gets", "hypot", "index", "kill", "ldexp", "lgamma", "link", "log", "log10", "log1p", "log2", "logb", "main",
-  "malloc", "memchr", "memcmp", "memcpy", "memmove", "memset", "modf", "open", "pause", "pipe", "poll", "pow", "printf", "puts",
-  "qsort", "rand", "random", "read", "realloc", "remainder", "remove", "rename", "rindex", "rint", "round", "scalb", "scalbn",
-  "select", "send", "signal", "sin", "sinh", "sleep", "sqrt", "stat", "strcat", "strchr", "strcmp", "strcpy", "strlen", "strncmp",
-  "sync", "system", "tan", "tanh", "tgamma", "time", "times", "trunc", "truncate", "umask", "wait", "write", "y0", "y1", "yn", "j0",
-  "j1", "jn",
-};
-
 static int
-check_library(const char *name)
+check_function(const char *name)
 {
-  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-    if (!strcmp(library[i], name))
-      return fail("'%s' is a function of the C library: --prefix=NAME_ puts a prefix in front of all functions", name);
-  return 0;
+  const char *reason = aot_function_reason(name);
+  char message[160];
+  snprintf(message, sizeof message, "'%%s' is %s: --prefix=NAME_ puts a prefix in front of all functions", reason ? reason : "");
+  return reason ? fail(message, name) : 0;
 }
 
 static int
@@ -678,7 +672,7 @@ add_function(Emit *e, const Kernel *k, Setting s, const char *config, bool choos
   fn->config = keep_text(e, config, strlen(config));
   int status = fill_forms(e, fn, k, s, choose);
   if (!status)
-    know_arguments(fn, k);
+    know_arguments(e, fn, k);
   return status;
 }
 
@@ -759,12 +753,20 @@ shorten_names(Emit *e)
   }
 }
 
+/* Of functions, and of the file's own. */
 static int
 check_names(const Emit *e)
 {
   int status = 0;
+  char module[AOT_NAME], space[AOT_NAME], own[AOT_NAME + 8];
+  if (aot_module_names(&e->file, module, space))
+    return fail("the name is too long: %s", e->o->output);
   for (size_t i = 0; !status && i < e->file.n; i++)
-    status = check_library(e->file.functions[i].name);
+    status = check_function(e->file.functions[i].name);
+  for (int i = 0; !status && i < 2; i++) {
+    snprintf(own, sizeof own, "%s_%s", module, i ? "unload" : "load");
+    status = check_name(e, own);
+  }
   return status;
 }
 

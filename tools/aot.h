@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include "tilec.h"
 
-enum { AOT_LIST = 256, AOT_TARGETS = 16 };
+enum { AOT_LIST = 256, AOT_TARGETS = 16, AOT_NAME = 256 };
 
 typedef struct AotOptions {
   const TilecOptions *compile;              /* its defines and facts hold for all */
@@ -18,7 +18,7 @@ typedef struct AotOptions {
   bool tune;                                /* a function for each configuration of the kernels' tune clauses */
   bool cubin;                               /* beside PTX, what ptxas makes of it */
   bool standalone;                          /* the source needs nothing but libcuda.so.1 */
-  const char *prefix;                       /* of the functions' names; NULL: none */
+  const char *prefix;                       /* of the functions' names, and the namespace's; NULL: none */
   const char *output;                       /* NAME.c; the header is NAME.h beside it */
 } AotOptions;
 
@@ -42,6 +42,7 @@ typedef struct AotFunction {
   size_t nforms;
   const TilertManifest *m;                  /* of the last form: what the arguments are */
   uint32_t nargs, first[TILERT_MAX_PARAMS];
+  char **names;                             /* of the arguments in C, each another */
   uint64_t nullable, reads;                 /* bit i: argument i may be null: asked about, or ignored; nothing is written where it leads */
 } AotFunction;
 
@@ -52,6 +53,16 @@ typedef struct AotFile {
 } AotFile;
 
 int aot_write(const AotFile *f);
+
+/* ---- aot_names.c ---- */
+
+/* What else has the name, so that no function can: "a word of C or C++"; NULL: nothing. */
+const char *aot_function_reason(const char *name);
+/* The name of argument a in C, behind those in front of it, which fn->names has. */
+void aot_arg_name(const AotFunction *fn, uint32_t a, char name[AOT_NAME]);
+/* What the names of the file's own functions begin with, from that of the source, and the namespace in C++, which is no function's name.
+ * -1: they are too long. */
+int aot_module_names(const AotFile *f, char module[AOT_NAME], char space[AOT_NAME]);
 
 /* Of scripts/amalgamate.py: the runtime as one text, and runtime/status.h. */
 extern const char aot_standalone[], aot_status[];

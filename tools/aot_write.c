@@ -10,12 +10,12 @@
 #include "aot.h"
 #include "pack.h"
 
-enum { NAME = 160, PER_LINE = 32 };
+enum { NAME = AOT_NAME, PER_LINE = 32 };
 
 typedef struct Writer {
   const AotFile *file;
   FILE *to;
-  char module[NAME], header[4096];          /* "kernels", the path of kernels.h */
+  char module[NAME], space[NAME], header[4096];    /* "kernels", its namespace, the path of kernels.h */
   unsigned ncodes;
   bool failed;
 } Writer;
@@ -54,28 +54,10 @@ is_real(const char *dtype)
   return *dtype == 'f' || *dtype == 'b';
 }
 
-/* Words that are no names in C or C++, or that the function needs itself. */
-static const char *const words[] = {
-  "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class", "compl",
-  "const", "constexpr", "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "err", "explicit", "export", "extern",
-  "false", "float", "for", "friend",
-  "goto", "grid", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
-  "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "restrict", "return", "short", "signed", "sizeof",
-  "static", "stream", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "typeof", "union",
-  "unsigned", "using", "virtual", "void", "volatile", "while", "xor", "xor_eq",
-};
-
-/* shape.0 is shape_0, do is do_. */
 static const char *
-arg_name(const AotFunction *fn, uint32_t a, char name[NAME])
+arg_name(const AotFunction *fn, uint32_t a)
 {
-  snprintf(name, NAME, "%s", fn->m->params[fn->first[a]].name);
-  for (char *s = name; *s; s++)
-    *s = isalnum((unsigned char)*s) ? *s : '_';
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (!strcmp(name, words[i]))
-      return strcat(name, "_");
-  return name;
+  return fn->names[a];
 }
 
 static const TilertParam *
@@ -102,9 +84,9 @@ tensor_name(const AotFunction *fn, uint32_t a, char name[NAME])
 static void
 put_arg(Writer *w, const AotFunction *fn, uint32_t a)
 {
-  char name[NAME], type[NAME];
+  char type[NAME];
   const TilertParam *p = arg_param(fn, a);
-  arg_name(fn, a, name);
+  const char *name = arg_name(fn, a);
   if (p->kind == TILERT_PARAM_TENSOR) {
     tensor_name(fn, a, type);
     out(w, "%s %s", type, name);
@@ -139,10 +121,9 @@ put_signature(Writer *w, const AotFunction *fn, const char *stream)
 static void
 put_span(Writer *w, const AotFunction *fn, uint32_t a)
 {
-  char name[NAME];
   const TilertParam *p = arg_param(fn, a);
   if (p->kind == TILERT_PARAM_POINTER)
-    out(w, "tilert::Span<%s%s> %s", arg_reads(fn, a) ? "const " : "", types[type_index(p->dtype)].memory, arg_name(fn, a, name));
+    out(w, "tilert::Span<%s%s> %s", arg_reads(fn, a) ? "const " : "", types[type_index(p->dtype)].memory, arg_name(fn, a));
   else
     put_arg(w, fn, a);
 }
@@ -150,7 +131,6 @@ put_span(Writer *w, const AotFunction *fn, uint32_t a)
 static void
 put_wrapper(Writer *w, const AotFunction *fn)
 {
-  char name[NAME];
   out(w, "inline void %s(const tilert::Stream &stream", fn->name);
   if (needs_grid(fn))
     out(w, ", const tilert::Grid &grid");
@@ -160,7 +140,7 @@ put_wrapper(Writer *w, const AotFunction *fn)
   }
   out(w, ")\n{\n  tilert::check([&](TilertError *err) { return ::%s(stream.get()%s", fn->name, needs_grid(fn) ? ", grid.data()" : "");
   for (uint32_t a = 0; a < fn->nargs; a++)
-    out(w, ", %s%s", arg_name(fn, a, name), arg_param(fn, a)->kind == TILERT_PARAM_POINTER ? ".data()" : "");
+    out(w, ", %s%s", arg_name(fn, a), arg_param(fn, a)->kind == TILERT_PARAM_POINTER ? ".data()" : "");
   out(w, ", err); });\n}\n");
 }
 
@@ -168,7 +148,7 @@ put_wrapper(Writer *w, const AotFunction *fn)
 static void
 put_wrappers(Writer *w)
 {
-  out(w, "#if defined(__cplusplus) && defined(TILERT_HPP)\nnamespace %s {\n", w->module);
+  out(w, "#if defined(__cplusplus) && defined(TILERT_HPP)\nnamespace %s {\n", w->space);
   for (size_t i = 0; i < w->file->n; i++)
     put_wrapper(w, &w->file->functions[i]);
   out(w, "inline void load(const tilert::Device &device)\n{\n"
@@ -262,11 +242,8 @@ put_head(Writer *w, const char *what)
 static void
 put_header(Writer *w)
 {
-  char guard[NAME];
-  for (size_t i = 0; i <= strlen(w->module); i++)
-    guard[i] = (char)toupper((unsigned char)w->module[i]);
   put_head(w, "kernels");
-  out(w, "#ifndef TILE_KERNELS_%s_H\n#define TILE_KERNELS_%s_H\n", guard, guard);
+  out(w, "#ifndef TILE_KERNELS_%s_H\n#define TILE_KERNELS_%s_H\n", w->module, w->module);
   if (w->file->o->standalone)
     out(w, "#include <stddef.h>\n%s", aot_status);
   else
@@ -295,7 +272,7 @@ put_header(Writer *w)
 
 /* ---- the source ---- */
 
-/* code_N; its number. */
+/* tile_code_N; its number. */
 static unsigned
 put_code(Writer *w, const void *data, size_t n, size_t *packed)
 {
@@ -304,7 +281,7 @@ put_code(Writer *w, const void *data, size_t n, size_t *packed)
     w->failed = true;
     return 0;
   }
-  out(w, "static const unsigned char code_%u[] = {", w->ncodes);
+  out(w, "static const unsigned char tile_code_%u[] = {", w->ncodes);
   for (size_t i = 0; i < *packed; i++)
     out(w, "%s%u,", i % PER_LINE ? "" : "\n", bytes[i]);
   out(w, "\n};\n");
@@ -332,7 +309,7 @@ put_facts(Writer *w, const AotFunction *fn, size_t form)
   const AotForm *f = &fn->forms[form];
   if (!f->nfacts)
     return;
-  out(w, "static const TilertAotFact %s_facts_%zu[] = {", fn->name, form);
+  out(w, "static const TilertAotFact tile_of_%s_facts_%zu[] = {", fn->name, form);
   for (size_t i = 0; i < f->nfacts; i++) {
     const TilecFact *x = &f->facts[i];
     int64_t value = x->kind == TILEC_FACT_SAME ? (int64_t)arg_index(fn, x->other) : x->value;
@@ -345,14 +322,14 @@ static void
 put_form(Writer *w, const AotFunction *fn, size_t i, const Coded *c)
 {
   const AotForm *f = &fn->forms[i];
-  out(w, "  {\"%s\", \"%.*s\",\n   {code_%u, %zu, %zu}, ", f->target, (int)strcspn(f->r->output, "\n"), f->cubin ? f->r->output : "",
+  out(w, "  {\"%s\", \"%.*s\",\n   {tile_code_%u, %zu, %zu}, ", f->target, (int)strcspn(f->r->output, "\n"), f->cubin ? f->r->output : "",
       c->ptx, c->ptx_packed, f->r->output_len);
   if (f->cubin)
-    out(w, "{code_%u, %zu, %zu}, ", c->cubin, c->cubin_packed, f->cubin_len);
+    out(w, "{tile_code_%u, %zu, %zu}, ", c->cubin, c->cubin_packed, f->cubin_len);
   else
     out(w, "{NULL, 0, 0}, ");
   if (f->nfacts)
-    out(w, "%s_facts_%zu, %zu, 0},\n", fn->name, i, f->nfacts);
+    out(w, "tile_of_%s_facts_%zu, %zu, 0},\n", fn->name, i, f->nfacts);
   else
     out(w, "NULL, 0, 0},\n");
 }
@@ -371,7 +348,7 @@ put_forms(Writer *w, const AotFunction *fn)
       c[i].cubin = put_code(w, fn->forms[i].cubin, fn->forms[i].cubin_len, &c[i].cubin_packed);
     put_facts(w, fn, i);
   }
-  out(w, "static const TilertAotForm %s_forms[] = {\n", fn->name);
+  out(w, "static const TilertAotForm tile_of_%s_forms[] = {\n", fn->name);
   for (size_t i = 0; i < fn->nforms; i++)
     put_form(w, fn, i, &c[i]);
   out(w, "};\n");
@@ -382,25 +359,25 @@ static void
 put_kernel(Writer *w, const AotFunction *fn)
 {
   put_forms(w, fn);
-  out(w, "static const char *const %s_args[] = {", fn->name);
+  out(w, "static const char *const tile_of_%s_args[] = {", fn->name);
   for (uint32_t a = 0; a < fn->nargs; a++)
     out(w, "\"%s\", ", arg_param(fn, a)->name);
-  out(w, "NULL};\nstatic void *%s_state;\n", fn->name);
-  out(w, "static const TilertAotKernel %s_kernel = {%d, %" PRIu32 ", %zu, 0, \"%s\", %s_args, 0, %s_forms, &%s_state};\n\n", fn->name, 1,
-      fn->nargs, fn->nforms, fn->name, fn->name, fn->name, fn->name);
+  out(w, "NULL};\nstatic void *tile_of_%s_state;\n", fn->name);
+  out(w, "static const TilertAotKernel tile_of_%s_kernel =\n  {%d, %" PRIu32 ", %zu, 0, \"%s\", ", fn->name, 1, fn->nargs, fn->nforms,
+      fn->name);
+  out(w, "tile_of_%s_args, 0, tile_of_%s_forms, &tile_of_%s_state};\n\n", fn->name, fn->name, fn->name);
 }
 
 /* The tensor that a launch takes, in a variable of its own. */
 static void
 put_tensor(Writer *w, const AotFunction *fn, uint32_t a)
 {
-  char name[NAME];
+  const char *name = arg_name(fn, a);
   const TilertParam *p = arg_param(fn, a);
   if (p->kind != TILERT_PARAM_TENSOR)
     return;
-  arg_name(fn, a, name);
-  out(w, "  const TilertTensorArg tile_%s = {NULL, (uint64_t)(uintptr_t)%s.data, %" PRIu32 ", 0, %s.extents,\n    ", name, name, p->rank,
-      name);
+  out(w, "  const TilertTensorArg tile_arg_%" PRIu32 " = {NULL, (uint64_t)(uintptr_t)%s.data, %" PRIu32 ", 0, %s.extents,\n    ", a,
+      name, p->rank, name);
   for (uint32_t d = 0; d < p->rank; d++)
     out(w, "%s%s.strides[%" PRIu32 "]", d ? " || " : "", name, d);
   out(w, " ? %s.strides : NULL};\n", name);
@@ -409,12 +386,11 @@ put_tensor(Writer *w, const AotFunction *fn, uint32_t a)
 static void
 put_value(Writer *w, const AotFunction *fn, uint32_t a)
 {
-  char name[NAME];
+  const char *name = arg_name(fn, a);
   const TilertParam *p = arg_param(fn, a);
-  arg_name(fn, a, name);
   out(w, "  tile_args[%" PRIu32 "].reserved = 0;\n", a);
   if (p->kind == TILERT_PARAM_TENSOR)
-    out(w, "  tile_args[%" PRIu32 "].kind = TILERT_ARG_TENSOR;\n  tile_args[%" PRIu32 "].u.tensor = &tile_%s;\n", a, a, name);
+    out(w, "  tile_args[%" PRIu32 "].kind = TILERT_ARG_TENSOR;\n  tile_args[%" PRIu32 "].u.tensor = &tile_arg_%" PRIu32 ";\n", a, a, a);
   else if (p->kind == TILERT_PARAM_POINTER)
     out(w, "  tile_args[%" PRIu32 "].kind = TILERT_ARG_POINTER;\n  tile_args[%" PRIu32 "].u.pointer = (uint64_t)(uintptr_t)%s;\n", a, a,
         name);
@@ -435,14 +411,14 @@ put_function(Writer *w, const AotFunction *fn)
   for (uint32_t a = 0; a < fn->nargs; a++)
     put_value(w, fn, a);
   if (needs_grid(fn))
-    out(w, "  if (!grid)\n    return tilert_aot_no_grid(&%s_kernel, err);\n", fn->name);
+    out(w, "  if (!grid)\n    return tilert_aot_no_grid(&tile_of_%s_kernel, err);\n", fn->name);
   if (w->file->o->standalone)
     out(w, "  TilertStream tile_stream;\n  int tile_status = standalone_stream(stream, \"%s\", &tile_stream, err);\n  return tile_status ? "
         "tile_status : ", fn->name);
   else
     out(w, "  return ");
-  out(w, "tilert_aot_launch(&%s_kernel, %s, %s, tile_args, err);\n}\n\n", fn->name, w->file->o->standalone ? "&tile_stream" : "stream",
-      needs_grid(fn) ? "grid" : "NULL");
+  out(w, "tilert_aot_launch(&tile_of_%s_kernel, %s, %s, tile_args, err);\n}\n\n", fn->name,
+      w->file->o->standalone ? "&tile_stream" : "stream", needs_grid(fn) ? "grid" : "NULL");
 }
 
 /* In front of the runtime's text its names must not be those of our functions. */
@@ -452,9 +428,12 @@ put_standalone(Writer *w)
   out(w, "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE\n#endif\n");
   for (size_t i = 0; i < w->file->n; i++)
     out(w, "#define %s tile_other_%s\n", w->file->functions[i].name, w->file->functions[i].name);
-  out(w, "#if defined(__GNUC__)\n#pragma GCC diagnostic push\n"
-      "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n#pragma GCC diagnostic ignored \"-Wmissing-field-initializers\"\n"
-      "#pragma GCC diagnostic ignored \"-Wshadow\"\n#endif\n");
+  static const char *const quiet[] = {"unused-parameter", "missing-field-initializers", "shadow", "pedantic", "conversion",
+                                      "sign-conversion", "cast-qual", "float-equal"};
+  out(w, "#if defined(__GNUC__)\n#pragma GCC diagnostic push\n");
+  for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+    out(w, "#pragma GCC diagnostic ignored \"-W%s\"\n", quiet[i]);
+  out(w, "#endif\n");
   out(w, "%s", aot_standalone);
   out(w, "#if defined(__GNUC__)\n#pragma GCC diagnostic pop\n#endif\n");
   for (size_t i = 0; i < w->file->n; i++)
@@ -472,11 +451,11 @@ put_load(Writer *w)
   else
     out(w, "  int status = 0;\n");
   for (size_t i = 0; i < w->file->n; i++)
-    out(w, "  if (!status)\n    status = tilert_aot_load(&%s_kernel, %s, err);\n", w->file->functions[i].name,
+    out(w, "  if (!status)\n    status = tilert_aot_load(&tile_of_%s_kernel, %s, err);\n", w->file->functions[i].name,
         alone ? "s.device" : "device");
   out(w, "  return status;\n}\n\nvoid\n%s_unload(void)\n{\n", w->module);
   for (size_t i = 0; i < w->file->n; i++)
-    out(w, "  tilert_aot_unload(&%s_kernel);\n", w->file->functions[i].name);
+    out(w, "  tilert_aot_unload(&tile_of_%s_kernel);\n", w->file->functions[i].name);
   out(w, "}\n");
 }
 
@@ -518,12 +497,10 @@ aot_write(const AotFile *f)
   Writer w = {.file = f};
   const char *path = f->o->output, *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
   size_t stem = dot && dot > base ? (size_t)(dot - base) : strlen(base);
-  if (stem >= sizeof w.module || strlen(path) + 3 > sizeof w.header) {
+  if (aot_module_names(f, w.module, w.space) || strlen(path) + 3 > sizeof w.header) {
     fprintf(stderr, "tilec: the name is too long: %s\n", path);
     return 2;
   }
-  for (size_t i = 0; i < stem; i++)
-    w.module[i] = isalnum((unsigned char)base[i]) ? base[i] : '_';
   snprintf(w.header, sizeof w.header, "%.*s.h", (int)((size_t)(base - path) + stem), path);
   int status = write_file(&w, w.header, put_header);
   return status ? status : write_file(&w, path, put_source);
