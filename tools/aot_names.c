@@ -101,6 +101,11 @@ is_space(const char *name)
 const char *
 aot_function_reason(const char *name)
 {
+  for (const char *s = name; *s; s++)
+    if (!isalnum((unsigned char)*s) && *s != '_')
+      return "no name in C";
+  if (isdigit((unsigned char)*name))
+    return "no name in C";
   if (is_among(name, library, sizeof library / sizeof *library))
     return "a function of the C library";
   if (is_word(name))

@@ -79,6 +79,10 @@ with tempfile.TemporaryDirectory() as folder:
         status, said = emit(folder, PLAIN.format(name), "bad.c")
         if status != 1 or f"'{name}' is {why}: --prefix=NAME_ puts a prefix in front" not in said or os.path.exists(f"{folder}/bad.c"):
             sys.exit(f"FAILED {name}: status {status}, {said}")
+    for prefix in ("2", "a b_", "a-", "é"):
+        status, said = emit(folder, PLAIN.format("k"), "bad.c", f"--prefix={prefix}")
+        if status != 1 or f"'{prefix}k' is no name in C" not in said or os.path.exists(f"{folder}/bad.c"):
+            sys.exit(f"FAILED --prefix={prefix}: status {status}, {said}")
     status, said = emit(folder, "\n".join(PLAIN.format(name) for name, _ in BAD), "better.c", "--prefix=my_")
     if status:
         sys.exit(f"FAILED with a prefix: {said}")
