@@ -547,8 +547,9 @@ tilert_graph_set_grid(TilertGraphExec *x, TilertNode node, const uint32_t grid[3
 static int
 same_window(const Window *a, const Window *b)
 {
-  const int same = a->address == b->address && a->ratio == b->ratio && a->hit == b->hit && a->miss == b->miss;
-  return a->bytes == b->bytes && (!a->bytes || same);
+  if (a->bytes != b->bytes || !a->bytes)      /* without bytes there is nothing else in it */
+    return a->bytes == b->bytes;
+  return a->address == b->address && a->ratio == b->ratio && a->hit == b->hit && a->miss == b->miss;
 }
 
 /* The driver changes what a node launches, but not how. */
