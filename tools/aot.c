@@ -6,6 +6,8 @@
  * once for every answer. What tuning chose for some values of the arguments (--choices) comes in front, with the forms of that
  * configuration; what it chose for all takes the place of the kernel's own.
  *
+ * Functions are compiled several at a time. Each keeps what it needs, and its messages, for itself until all are there.
+ *
  * The pattern that is found: all addresses and integers are multiples of 16, as far as that makes other code. What makes none is left out,
  * and of the rest each integer need only be the least multiple that gives the same. */
 #include "aot.h"
@@ -13,9 +15,12 @@
 #include "cubin.h"
 #include "facts.h"
 #include <ctype.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NULLS_MAX = 3, WORD = 512, MOST_DIVISIBLE = 16 };
 
@@ -29,6 +34,8 @@ typedef struct Choice { const char *target, *facts, *kernel, *config; } Choice;
  * is mostly where one of them was. */
 typedef struct Tried { TilecFact *facts; size_t nfacts; int tensors; TilecResult *r; } Tried;
 
+typedef struct Job Job;
+
 typedef struct Emit {
   const AotOptions *o;
   AotFile file;
@@ -38,6 +45,8 @@ typedef struct Emit {
   size_t nkernels;
   Choice *choices;
   size_t nchoices;
+  FILE *say;                                /* messages go there */
+  Job *jobs;                                /* of each function of the file what is to be compiled */
   Tried *tried;
   size_t ntried;
   void **kept;                              /* all that is to be freed in the end */
@@ -45,15 +54,15 @@ typedef struct Emit {
 } Emit;
 
 static int
-fail(const char *format, const char *what)
+fail(const Emit *e, const char *format, const char *what)
 {
-  fputs("tilec: ", stderr);
-  fprintf(stderr, format, what);
-  fputc('\n', stderr);
+  fputs("tilec: ", e->say);
+  fprintf(e->say, format, what);
+  fputc('\n', e->say);
   return 1;
 }
 
-/* Exits when there is no memory: this is a tool's main thread. */
+/* Exits when there is no memory: this is a tool. */
 static void *
 keep(Emit *e, void *p)
 {
@@ -87,11 +96,11 @@ describe(const Emit *e, const char *kernel, int tuning)
 }
 
 static int
-say(const TilecResult *r)
+say(const Emit *e, const TilecResult *r)
 {
   if (!r)
-    return fail("%s", "out of memory");
-  fputs(r->diagnostics, stderr);
+    return fail(e, "%s", "out of memory");
+  fputs(r->diagnostics, e->say);
   return r->status;
 }
 
@@ -117,7 +126,7 @@ add_kernel(Emit *e, const char *name, size_t len)
   Kernel *k = &grown[e->nkernels++];
   k->name = keep_text(e, name, len);
   TilecResult *r = describe(e, k->name, e->o->tune ? TILEC_TUNING_CLAUSES : TILEC_TUNING_NONE);
-  int status = r && !r->status ? 0 : say(r);
+  int status = r && !r->status ? 0 : say(e, r);
   if (!status)
     k->text = keep_text(e, r->output, r->output_len);
   tilec_result_free(r);
@@ -128,7 +137,7 @@ static int
 find_kernels(Emit *e)
 {
   TilecResult *r = describe(e, e->o->compile->kernel, TILEC_TUNING_NONE);
-  int status = r && !r->status ? 0 : say(r);
+  int status = r && !r->status ? 0 : say(e, r);
   for (const char *s = status ? NULL : r->output; s && !status && (s = line_find(s, "kernel", "")); s++)
     status = add_kernel(e, s + 7, strcspn(s + 7, " \n"));
   tilec_result_free(r);
@@ -142,10 +151,10 @@ find_targets(Emit *e)
   char *list = keep_text(e, text, strlen(text)), *rest = NULL;
   for (char *t = strtok_r(list, ",", &rest); t; t = strtok_r(NULL, ",", &rest)) {
     if (e->ntargets == AOT_TARGETS)
-      return fail("more than 16 targets; '%s' is the first that is", t);
+      return fail(e, "more than 16 targets; '%s' is the first that is", t);
     e->targets[e->ntargets++] = t;
   }
-  return e->ntargets ? 0 : fail("%s", "no target is named");
+  return e->ntargets ? 0 : fail(e, "%s", "no target is named");
 }
 
 /* ---- facts ---- */
@@ -170,10 +179,10 @@ common_facts(const Emit *e, const Kernel *k)
 }
 
 static int
-add_fact(Facts *f, TilecFact x)
+add_fact(const Emit *e, Facts *f, TilecFact x)
 {
   if (f->n == AOT_LIST)
-    return fail("too many facts; that about '%s' is the first that is", x.name);
+    return fail(e, "too many facts; that about '%s' is the first that is", x.name);
   f->at[f->n++] = x;
   return 0;
 }
@@ -197,8 +206,8 @@ add_pattern(Emit *e, const Kernel *k, const char *text, const char *option, Fact
     char message[160];
     snprintf(message, sizeof message, "%s: %s", option, wrong ? wrong : "");
     if (wrong)
-      return fail(message, one);
-    if (kernel_has(k, x.name) && (!x.other || kernel_has(k, x.other)) && add_fact(f, x))
+      return fail(e, message, one);
+    if (kernel_has(k, x.name) && (!x.other || kernel_has(k, x.other)) && add_fact(e, f, x))
       return 1;
   }
   return 0;
@@ -353,7 +362,7 @@ assemble(Emit *e, AotForm *f)
     return 0;
   f->cubin = cubin_assemble(f->r->output, f->r->output_len, f->target, &f->cubin_len, message, sizeof message);
   if (!f->cubin)
-    return fail("%s", message);
+    return fail(e, "%s", message);
   keep(e, f->cubin);
   return 0;
 }
@@ -371,7 +380,7 @@ add_form(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *f, c
   memcpy(form->facts, f->at, f->n * sizeof *f->at);
   form->nfacts = f->n;
   form->r = take_compiled(e, k, s, f, target, tensors);
-  return form->r && !form->r->status ? assemble(e, form) : say(form->r);
+  return form->r && !form->r->status ? assemble(e, form) : say(e, form->r);
 }
 
 /* Are there arguments that the form does not take because of boxes or of signs? */
@@ -452,7 +461,7 @@ settings(Emit *e, const Kernel *k, const char *config, char stop, TilecDefine *o
   for (const char *s = config; *s && *n < AOT_LIST;) {
     size_t len = value_length(s, stop), name = strcspn(s, "=");
     if (!name || name >= len)
-      return fail("--config wants [KERNEL:]NAME=VALUE,NAME=VALUE, not '%s'", config);
+      return fail(e, "--config wants [KERNEL:]NAME=VALUE,NAME=VALUE, not '%s'", config);
     out[(*n)++] = (TilecDefine){keep_text(e, s, name), keep_text(e, s + name + 1, len - name - 1)};
     s += len + (s[len] == stop);
   }
@@ -493,7 +502,7 @@ choice_facts(Emit *e, const Kernel *k, const Choice *c, Facts *f, Facts *when, b
     for (size_t j = 0; j < f->n; j++)
       *fits &= strcmp(f->at[j].name, x.name) != 0 || x.kind != TILEC_FACT_NULL || f->at[j].value == x.value;
     if (!has_fact(f, x.name) && (x.kind != TILEC_FACT_DIVISIBLE || x.value > 1))
-      status = add_fact(f, x);
+      status = add_fact(e, f, x);
   }
   return status;
 }
@@ -550,7 +559,7 @@ add_chosen(Emit *e, AotFunction *fn, const Kernel *k, Setting *s, const Facts *n
 
 /* All forms take the same arguments, and say themselves how many programs there are. */
 static int
-check_chosen(const AotFunction *fn)
+check_chosen(const Emit *e, const AotFunction *fn)
 {
   const TilertManifest *own = &fn->forms[fn->nforms - 1].r->manifests[0];
   for (size_t i = 0; i + 1 < fn->nforms; i++) {
@@ -560,9 +569,10 @@ check_chosen(const AotFunction *fn)
     for (uint32_t a = 0; same && a < n; a++)
       same = !strcmp(m->params[first[a]].dtype, own->params[own_first[a]].dtype);
     if (!same)
-      return fail("--choices: a choice for kernel %s is for other types of arguments than the kernel has here: set them by -D", fn->kernel);
+      return fail(e, "--choices: a choice for kernel %s is for other types of arguments than the kernel has here: set them by -D",
+                  fn->kernel);
     if (!m->grid[0])
-      return fail("--choices: kernel %s has no grid clause, and its callers cannot know the choice: --config sets one", fn->kernel);
+      return fail(e, "--choices: kernel %s has no grid clause, and its callers cannot know the choice: --config sets one", fn->kernel);
   }
   return 0;
 }
@@ -575,14 +585,14 @@ fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, bool choose)
   size_t n = nulls_of(e, k, s, &common, names);
   int status = 0;
   if (n > NULLS_MAX)
-    return fail("kernel %s asks of more than 3 pointers whether they are None: settle some with --assume=NAME=None or NAME!=None",
+    return fail(e, "kernel %s asks of more than 3 pointers whether they are None: settle some with --assume=NAME=None or NAME!=None",
                 k->name);
   for (size_t t = 0; t < e->ntargets; t++)
     for (uint32_t answer = 0; !status && answer < 1u << n; answer++) {
       Facts f = common;
       Setting own = s;
       for (size_t i = 0; !status && i < n; i++)
-        status = add_fact(&f, (TilecFact){.name = names[i], .kind = TILEC_FACT_NULL, .value = answer >> i & 1});
+        status = add_fact(e, &f, (TilecFact){.name = names[i], .kind = TILEC_FACT_NULL, .value = answer >> i & 1});
       if (!status && choose)
         status = add_chosen(e, fn, k, &own, &f, e->targets[t]);
       if (!status)
@@ -590,7 +600,7 @@ fill_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, bool choose)
     }
   for (size_t i = 0; !status && choose && i < e->nchoices; i++)
     if (!strcmp(e->choices[i].kernel, k->name))
-      status = check_chosen(fn);
+      status = check_chosen(e, fn);
   return status;
 }
 
@@ -621,6 +631,75 @@ know_arguments(Emit *e, AotFunction *fn, const Kernel *k)
   }
 }
 
+/* ---- compiling functions, several at a time ---- */
+
+/* own: what the function's forms keep, and where its messages go, which are said when those of the functions before it have been. */
+struct Job { const Kernel *kernel; Setting setting; bool choose; int status; Emit own; char *words; size_t nwords; };
+
+typedef struct Crew { Emit *e; atomic_size_t next, failed; } Crew;
+
+static void
+do_job(Crew *c, size_t i)
+{
+  Job *j = &c->e->jobs[i];
+  AotFunction *fn = &c->e->file.functions[i];
+  j->own = *c->e;
+  j->own.kept = NULL;
+  j->own.nkept = 0;
+  j->own.say = open_memstream(&j->words, &j->nwords);
+  if (!j->own.say)
+    keep(&j->own, NULL);
+  j->status = fill_forms(&j->own, fn, j->kernel, j->setting, j->choose);
+  if (!j->status)
+    know_arguments(&j->own, fn, j->kernel);
+  fclose(j->own.say);
+  for (size_t first = atomic_load(&c->failed); j->status && i < first && !atomic_compare_exchange_weak(&c->failed, &first, i);) {}
+}
+
+/* Behind a function that cannot be had none is begun. */
+static void *
+work(void *crew)
+{
+  Crew *c = crew;
+  for (size_t i; (i = atomic_fetch_add(&c->next, 1)) < c->e->file.n && i < atomic_load(&c->failed);)
+    do_job(c, i);
+  return NULL;
+}
+
+/* What a function's forms keep is e's from here on; its messages are said, unless an earlier one failed. */
+static void
+end_job(Emit *e, Job *j, bool say)
+{
+  if (say && j->words)
+    fputs(j->words, e->say);
+  free(j->words);
+  for (size_t i = 0; i < j->own.nkept; i++)
+    keep(e, j->own.kept[i]);
+  free(j->own.kept);
+  free(j->own.tried);
+}
+
+static int
+compile_functions(Emit *e)
+{
+  enum { CREW = 64 };
+  pthread_t crew[CREW];
+  Crew c = {.e = e};
+  atomic_init(&c.next, 0);
+  atomic_init(&c.failed, e->file.n);
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  size_t wanted = e->o->jobs ? e->o->jobs : online > 0 ? (size_t)online : 1, n = 0;
+  while (n + 1 < wanted && n + 1 < e->file.n && n < CREW && !pthread_create(&crew[n], NULL, work, &c))
+    n++;
+  work(&c);
+  for (size_t i = 0; i < n; i++)
+    pthread_join(crew[i], NULL);
+  const size_t failed = atomic_load(&c.failed);
+  for (size_t i = 0; i < e->file.n; i++)
+    end_job(e, &e->jobs[i], i <= failed);
+  return failed < e->file.n ? e->jobs[failed].status : 0;
+}
+
 /* ---- functions ---- */
 
 /* KERNEL, or KERNEL_BM64_BN128. */
@@ -639,12 +718,12 @@ function_name(Emit *e, const char *kernel, const char *config)
 }
 
 static int
-check_function(const char *name)
+check_function(const Emit *e, const char *name)
 {
   const char *reason = aot_function_reason(name);
   char message[160];
   snprintf(message, sizeof message, "'%%s' is %s: --prefix=NAME_ puts a prefix in front of all functions", reason ? reason : "");
-  return reason ? fail(message, name) : 0;
+  return reason ? fail(e, message, name) : 0;
 }
 
 static int
@@ -652,7 +731,7 @@ check_name(const Emit *e, const char *name)
 {
   for (size_t i = 0; i < e->file.n; i++)
     if (!strcmp(e->file.functions[i].name, name))
-      return fail("two functions would be called '%s'", name);
+      return fail(e, "two functions would be called '%s'", name);
   return 0;
 }
 
@@ -663,17 +742,16 @@ add_function(Emit *e, const Kernel *k, Setting s, const char *config, bool choos
   if (check_name(e, name))
     return 1;
   AotFunction *grown = keep(e, calloc(e->file.n + 1, sizeof *grown));
-  if (e->file.n)
+  Job *jobs = keep(e, calloc(e->file.n + 1, sizeof *jobs));
+  if (e->file.n) {
     memcpy(grown, e->file.functions, e->file.n * sizeof *grown);
+    memcpy(jobs, e->jobs, e->file.n * sizeof *jobs);
+  }
   e->file.functions = grown;
-  AotFunction *fn = &grown[e->file.n++];
-  fn->name = name;
-  fn->kernel = k->name;
-  fn->config = keep_text(e, config, strlen(config));
-  int status = fill_forms(e, fn, k, s, choose);
-  if (!status)
-    know_arguments(e, fn, k);
-  return status;
+  e->jobs = jobs;
+  jobs[e->file.n] = (Job){.kernel = k, .setting = s, .choose = choose};
+  grown[e->file.n++] = (AotFunction){.name = name, .kernel = k->name, .config = keep_text(e, config, strlen(config))};
+  return 0;
 }
 
 static int
@@ -706,7 +784,7 @@ check_choices(const Emit *e)
     for (size_t k = 0; k < e->nkernels; k++)
       found |= !strcmp(e->choices[i].kernel, e->kernels[k].name);
     if (!found)
-      return fail("--choices: there is no kernel '%s'", e->choices[i].kernel);
+      return fail(e, "--choices: there is no kernel '%s'", e->choices[i].kernel);
   }
   return 0;
 }
@@ -719,7 +797,7 @@ check_configs(const Emit *e)
     for (size_t k = 0; k < e->nkernels; k++)
       found |= config_for(e, &e->kernels[k], e->o->configs[i]) != NULL;
     if (!found)
-      return fail(e->nkernels == 1 ? "--config: no kernel has this name: '%s'" : "--config: put a kernel's name in front, KERNEL:%s",
+      return fail(e, e->nkernels == 1 ? "--config: no kernel has this name: '%s'" : "--config: put a kernel's name in front, KERNEL:%s",
                   e->o->configs[i]);
   }
   return 0;
@@ -760,9 +838,9 @@ check_names(const Emit *e)
   int status = 0;
   char module[AOT_NAME], space[AOT_NAME], own[AOT_NAME + 8];
   if (aot_module_names(&e->file, module, space))
-    return fail("the name is too long: %s", e->o->output);
+    return fail(e, "the name is too long: %s", e->o->output);
   for (size_t i = 0; !status && i < e->file.n; i++)
-    status = check_function(e->file.functions[i].name);
+    status = check_function(e, e->file.functions[i].name);
   for (int i = 0; !status && i < 2; i++) {
     snprintf(own, sizeof own, "%s_%s", module, i ? "unload" : "load");
     status = check_name(e, own);
@@ -778,7 +856,7 @@ check_defines(const Emit *e)
     for (size_t k = 0; k < e->nkernels; k++)
       found |= kernel_has(&e->kernels[k], e->o->compile->defines[i].name);
     if (!found)
-      return fail("no kernel has a const or type parameter '%s'", e->o->compile->defines[i].name);
+      return fail(e, "no kernel has a const or type parameter '%s'", e->o->compile->defines[i].name);
   }
   return 0;
 }
@@ -820,7 +898,7 @@ find_choices(Emit *e)
       memcpy(grown, e->choices, e->nchoices * sizeof *grown);
     e->choices = grown;
     if (!parse_choice(line, &grown[e->nchoices++]))
-      return fail("--choices wants lines TARGET FACTS KERNEL:NAME=VALUE,..., not '%s'", line);
+      return fail(e, "--choices wants lines TARGET FACTS KERNEL:NAME=VALUE,..., not '%s'", line);
   }
   return 0;
 }
@@ -828,28 +906,30 @@ find_choices(Emit *e)
 int
 aot_emit(const AotOptions *o)
 {
-  Emit e = {.o = o, .file.o = o};
-  int status = find_targets(&e);
+  Emit emit = {.o = o, .file.o = o, .say = stderr}, *const e = &emit;
+  int status = find_targets(e);
   if (!status)
-    status = find_choices(&e);
+    status = find_choices(e);
   if (!status)
-    status = find_kernels(&e);
-  if (!status && !e.nkernels)
-    status = fail("%s holds no kernel", o->name);
+    status = find_kernels(e);
+  if (!status && !e->nkernels)
+    status = fail(e, "%s holds no kernel", o->name);
   if (!status)
-    status = check_configs(&e);
+    status = check_configs(e);
   if (!status)
-    status = check_choices(&e);
+    status = check_choices(e);
   if (!status)
-    status = check_defines(&e);
-  for (size_t i = 0; !status && i < e.nkernels; i++)
-    status = add_functions(&e, &e.kernels[i]);
+    status = check_defines(e);
+  for (size_t i = 0; !status && i < e->nkernels; i++)
+    status = add_functions(e, &e->kernels[i]);
+  if (!status)
+    status = compile_functions(e);
   if (!status) {
-    shorten_names(&e);
-    status = check_names(&e);
+    shorten_names(e);
+    status = check_names(e);
   }
   if (!status)
-    status = aot_write(&e.file);
-  emit_free(&e);
+    status = aot_write(&e->file);
+  emit_free(e);
   return status;
 }

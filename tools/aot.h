@@ -18,6 +18,7 @@ typedef struct AotOptions {
   bool tune;                                /* a function for each configuration of the kernels' tune clauses */
   bool cubin;                               /* beside PTX, what ptxas makes of it */
   bool standalone;                          /* the source needs nothing but libcuda.so.1 */
+  size_t jobs;                              /* so many functions are compiled at a time; 0: as many as there are processors */
   const char *prefix;                       /* of the functions' names, and the namespace's; NULL: none */
   const char *output;                       /* NAME.c; the header is NAME.h beside it */
 } AotOptions;

@@ -51,6 +51,7 @@ static const char help[] =
   "  --choices=FILE         what tuning chose (tilerun --tune --choices=FILE): launches take it where it is for their arguments\n"
   "  --form=FACT,...        code for arguments of which these facts hold (as of --assume), beside that for all others\n"
   "  --prefix=NAME          in front of the functions' names\n"
+  "  --jobs=N               compile so many functions at a time; as many as there are processors\n"
   "  --cubin                put in what ptxas makes, too\n"
   "  --standalone           a source that needs nothing but libcuda.so.1 when it runs\n"
   "  --describe             list the kernels, their parameters and configurations, as a launcher sees them\n"
@@ -86,7 +87,7 @@ usage(const char *fmt, const char *what)
 /* Every option but -o, -D and -I: for suggestions. */
 static const char *const options[] = {
   "--emit", "--target", "--assume", "--kernel", "--passes", "--dump-after", "--verify", "--locs", "--remarks", "--no-line-info",
-  "--time-passes", "--tensors", "--depfile", "--config", "--choices", "--form", "--prefix", "--cubin",
+  "--time-passes", "--tensors", "--depfile", "--config", "--choices", "--form", "--prefix", "--jobs", "--cubin",
   "--standalone", "--diagnostics", "--explain",
   "--print-layout", "--print-passes", "--print-ops", "--print-targets",
   "--print-diags", "--print-dtypes", "--help", "--version",
@@ -191,6 +192,16 @@ add_text(const char **list, size_t *n, const char *text)
 }
 
 static int
+parse_jobs(Cli *c, const char *text)
+{
+  char *end;
+  const unsigned long n = strtoul(text, &end, 10);
+  if (!isdigit((unsigned char)*text) || *end || n < 1 || n > 64) return usage("--jobs wants a number from 1 to 64, not '%s'", text);
+  c->aot.jobs = n;
+  return EXIT_OK;
+}
+
+static int
 add_folder(Cli *c, const char *folder)
 {
   if (c->o.nimport_path == MAX_LIST) return usage("too many folders; '%s' is the first that is", folder);
@@ -257,7 +268,9 @@ parse_valued(Cli *c, int argc, char **argv, int *i)
   else if (option(argc, argv, i, "--prefix", &v)) c->aot.prefix = v;
   else if (option(argc, argv, i, "--choices", &v)) c->choices = v;
   else if (option(argc, argv, i, "--depfile", &v)) c->depfile = v;
-  else if (option(argc, argv, i, "--config", &v)) {
+  else if (option(argc, argv, i, "--jobs", &v)) {
+    if (v && parse_jobs(c, v)) return EXIT_USAGE;
+  } else if (option(argc, argv, i, "--config", &v)) {
     if (v && add_text(c->aot.configs, &c->aot.nconfigs, v)) return EXIT_USAGE;
   } else if (option(argc, argv, i, "--form", &v)) {
     if (v && add_text(c->aot.forms, &c->aot.nforms, v)) return EXIT_USAGE;

@@ -12,7 +12,7 @@ _tilec() {
     --diagnostics=*) COMPREPLY=($(compgen -W "text json" -- "${word#*=}")); return ;;
     -*)
       compopt -o nospace
-      COMPREPLY=($(compgen -W '-o --emit= --target= -D --assume= --kernel= --config= --choices= --form= --prefix= --cubin --standalone --describe -I --depfile= -O0 --passes= --dump-after= --verify --tensors= --locs --remarks --no-line-info --time-passes --diagnostics= --explain= --print-layout= --print-passes --print-ops --print-targets --print-diags --print-dtypes --help --version' -- "$word"))
+      COMPREPLY=($(compgen -W '-o --emit= --target= -D --assume= --kernel= --config= --choices= --form= --prefix= --jobs= --cubin --standalone --describe -I --depfile= -O0 --passes= --dump-after= --verify --tensors= --locs --remarks --no-line-info --time-passes --diagnostics= --explain= --print-layout= --print-passes --print-ops --print-targets --print-diags --print-dtypes --help --version' -- "$word"))
       ;;
     *)
       compopt -o filenames

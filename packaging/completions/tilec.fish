@@ -9,6 +9,7 @@ complete -c tilec -l config -r -d 'a function with these const and type paramete
 complete -c tilec -l choices -r -d 'what tuning chose (tilerun --tune --choices=FILE): launches take it where it is for their arguments'
 complete -c tilec -l form -r -d 'code for arguments of which these facts hold (as of --assume), beside that for all others'
 complete -c tilec -l prefix -r -d 'in front of the functions\' names'
+complete -c tilec -l jobs -r -d 'compile so many functions at a time; as many as there are processors'
 complete -c tilec -l cubin -d 'put in what ptxas makes, too'
 complete -c tilec -l standalone -d 'a source that needs nothing but libcuda.so.1 when it runs'
 complete -c tilec -l describe -d 'list the kernels, their parameters and configurations, as a launcher sees them'
