@@ -19,7 +19,7 @@ class FakeCuda(C.Structure):
                [("name", C.c_char * 64)] + [(n, C.c_int) for n in ("map_needs_context", "graphs", "execs", "pools", "host_blocks", "pinned", "peer", "capture_result",
                                                                    "graph_result", "log_on")] + \
                [("log", C.c_char * 4096), ("two_contexts", C.c_int), ("mixed", C.c_int), ("launched_in", C.c_void_p), ("nsizes", C.c_int), ("size", C.c_int * 32),
-                ("value", C.c_ulonglong * 8 * 32)]
+                ("value", C.c_ubyte * 64 * 32)]
 
 
 driver = C.CDLL("libcuda.so.1")
@@ -35,4 +35,4 @@ def keep(*sizes):
 def given(index, size):
     """The bytes of a parameter of the last launch."""
     assert index < fake.nsizes and size <= fake.size[index]
-    return bytes(fake.value[index])[:size]
+    return bytes(fake.value[index][:size])

@@ -27,6 +27,6 @@ typedef struct FakeCuda {
   int two_contexts, mixed;                      /* the other context is as good as the primary one; how often what is one's was used in the other */
   void *launched_in;                            /* the context of the last launch */
   int nsizes, size[32];                         /* the test sets these: bytes of so many parameters; */
-  unsigned long long value[32][8];              /* a launch leaves them here, as nothing else of it outlives the call */
+  unsigned char value[32][64];                  /* a launch leaves them here, as nothing else of it outlives the call */
 } FakeCuda;
 #endif

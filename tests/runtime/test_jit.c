@@ -19,6 +19,21 @@ keep(const int *sizes, int n)
 }
 #define KEEP(...) keep((const int[]){__VA_ARGS__}, (int)(sizeof(int[]){__VA_ARGS__} / sizeof(int)))
 
+/* Word `at` of a kept parameter of 64-bit words; and of one 32-bit number. */
+static uint64_t
+kept_word(int i, size_t at)
+{
+  uint64_t v;
+  memcpy(&v, fake->value[i] + at * sizeof v, sizeof v);
+  return v;
+}
+
+static int32_t
+kept_int(int i)
+{
+  return (int32_t)(uint32_t)kept_word(i, 0);
+}
+
 /* ---- the fake compiler ---- */
 
 static atomic_int compiles;
@@ -281,7 +296,7 @@ test_call(TilejitProgram *p)
   KEEP(4, 8, 8, 4);
   CHECK_OK(tilejit_call_launch(c, NULL, &err));
   KEEP(0);
-  CHECK(fake->total == before + 1 && fake->launch.grid[0] == 9 && *(int32_t *)fake->value[3] == 64);
+  CHECK(fake->total == before + 1 && fake->launch.grid[0] == 9 && kept_int(3) == 64);
   CHECK_OK(tilejit_call_info(c, &info, &err));
   CHECK(info.threads == 128 && info.registers == 34 && info.divisible_16 == 0xe && info.occupancy == 3);
   CHECK(strstr(tilejit_call_ptx(c), "kernel=axpy"));
@@ -312,7 +327,7 @@ test_other_compilers(TilertDevice *d)
   KEEP(8, 8, 4, 12);
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
   CHECK(fake->launch.grid[0] == 5 && fake->launch.block[0] == 8 && fake->launch.block[1] == 4 && fake->launch.block[2] == 2);
-  CHECK(*(float *)fake->value[2] == 3.0f && !memcmp(fake->value[3], ptx, 12));
+  CHECK(!memcmp(fake->value[2], &(float){3}, sizeof(float)) && !memcmp(fake->value[3], ptx, 12));
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 4, &err));
   CHECK(tilejit_kernel_forms(k) == 1);
   CHECK(tilejit_kernel_shape(k, shape) && shape[0] == 8 && shape[1] == 4 && shape[2] == 2);
@@ -325,7 +340,7 @@ test_other_compilers(TilertDevice *d)
   CHECK_OK(tilejit_call_launch(c, NULL, &err));
   KEEP(0);
   CHECK(fake->launch.block[0] == 7 && fake->launch.block[1] == 3 && fake->launch.shared == 50000 && fake->dynamic_shared == 50000);
-  CHECK(*(int32_t *)fake->value[0] == 7);
+  CHECK(kept_int(0) == 7);
   tilejit_call_destroy(c);
   tilejit_program_destroy(p);
   CHECK_FAILS(tilejit_program_create(d, "x.ptx", ".version 8.0\n", 13, NULL, &p, &err), TILERT_E_MODULE, "holds no kernel");
@@ -459,7 +474,7 @@ test_tensors(TilejitProgram *p)
   KEEP(0, 4, 0, 8);
   CHECK_OK(tilejit_call_launch(c, NULL, &err));
   KEEP(0);
-  CHECK(*(int32_t *)fake->value[1] == 64 && *(uint64_t *)fake->value[3] == 0x2004);
+  CHECK(kept_int(1) == 64 && kept_word(3, 0) == 0x2004);
   tilejit_call_destroy(c);
   b.address = 0x1000;
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 3, &err));
@@ -486,12 +501,12 @@ test_views(TilejitProgram *p)
   int before = compiles;
   KEEP(8, 4, 48);
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
-  CHECK(compiles == before + 1 && !strcmp(facts, "p%16 s%16 ") && ((uint64_t *)fake->value[2])[4] == 128);
+  CHECK(compiles == before + 1 && !strcmp(facts, "p%16 s%16 ") && kept_word(2, 4) == 128);
   args[1].u.i = -64;
   KEEP(8, 4);
   for (int i = 0; i < 2; i++) {
     CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
-    CHECK(compiles == before + 2 && *(int32_t *)fake->value[1] == -64);
+    CHECK(compiles == before + 2 && kept_int(1) == -64);
   }
   CHECK_OK(tilejit_call_create(k, grid, NULL, args, 2, &c, &err));
   CHECK(!strstr(tilejit_call_ptx(c), ":view:"));
@@ -500,7 +515,7 @@ test_views(TilejitProgram *p)
   KEEP(8, 4, 48);
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
   KEEP(0);
-  CHECK(compiles == before + 2 && ((uint64_t *)fake->value[2])[4] == 256 && tilejit_kernel_forms(k) == 2);
+  CHECK(compiles == before + 2 && kept_word(2, 4) == 256 && tilejit_kernel_forms(k) == 2);
   args[1].u.i = 3;                               /* a pattern of its own, whose maps would be made, if they could */
   CHECK_OK(tilejit_launch(k, NULL, grid, args, 2, &err));
   CHECK(compiles == before + 4 && tilejit_kernel_forms(k) == 4);
