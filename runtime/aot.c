@@ -331,13 +331,11 @@ static inline int
 launched_directly(const TilertAotKernel *k, const TilertStream *s, const uint32_t grid[3], const TilertArg *args)
 {
   const Node *d = node_find(atomic_load_explicit((_Atomic(void *) *)k->state, memory_order_acquire), s->device);
-  if (!d || atomic_load_explicit(&s->capture, memory_order_relaxed))
-    return 0;
-  for (uint32_t i = 0; i < d->n; i++) {
+  for (uint32_t i = 0; d && i < d->n; i++) {
     const TilertKernel *kernel = atomic_load_explicit(&d->slot[i].kernel, memory_order_acquire);
     if (!kernel || !d->slot[i].direct || kernel->nargs != k->nargs)
       return 0;
-    if (launch_direct(kernel, d->slot[i].steps, grid, args, s->native))
+    if (launch_direct(kernel, d->slot[i].steps, grid, args, s))
       return 1;
   }
   return 0;

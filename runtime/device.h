@@ -292,9 +292,9 @@ int launch_pack(TilertLaunch *l, TilertKernel *k, const uint32_t grid[3], const 
 /* The same for as many arguments as the kernel has, if these steps take them (of what they are STEP_NEVER for, launch_pack does); 0: they
  * do not, or something is wrong. */
 int launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args);
-/* The whole launch, of a kernel whose plan is direct, in a stream that is not captured, if all these steps take their arguments. 0: it is
- * not made, whatever is in the way. */
-int launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, void *stream);
+/* The whole launch, of a kernel whose plan is direct, if all these steps take their arguments, and the stream is of its device and not
+ * captured. 0: it is not made, whatever is in the way. */
+int launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, const TilertStream *s);
 /* An argument that is being packed, and its parameter, of a tensor the first. */
 typedef struct ArgCheck {
   const TilertKernel *kernel;

@@ -442,17 +442,19 @@ launch_pack_steps(TilertLaunch *l, TilertKernel *k, const PackStep *steps, const
  * endian. So nothing is copied, and whether a step does not take its argument is asked once for all of them: a branch on each would cost
  * more, as between two launches the driver leaves nothing in the processor's tables. */
 int
-launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, void *stream)
+launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[3], const TilertArg *args, const TilertStream *s)
 {
   const LaunchPlan *plan = &k->plan;
   float real[TILERT_MAX_PARAMS];
   void *params[TILERT_MAX_PARAMS];
   uint32_t own[3];
   int bad = 0;
+  if (s && (s->device != k->device || atomic_load_explicit(&s->capture, memory_order_relaxed)))
+    return 0;
   if (!plan_gives(k, grid, args, own) || is_empty(own))
     return 0;
   for (uint32_t i = 0; i < k->nargs; i++) {
-    const PackStep *s = &steps[i];
+    const PackStep *step = &steps[i];
     const uint64_t *at = &args[i].u.pointer;
     uint32_t given = args[i].kind;
     if (given == TILERT_ARG_BUFFER && args[i].u.buffer && args[i].u.buffer->device == k->device) {
@@ -460,8 +462,8 @@ launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[
       given = TILERT_ARG_POINTER;
     }
     params[i] = (void *)(uintptr_t)at;
-    bad |= (given != s->given) | (*at - s->least > s->span) | ((*at & s->mask) != 0);
-    if (s->size == STEP_F32) {
+    bad |= (given != step->given) | (*at - step->least > step->span) | ((*at & step->mask) != 0);
+    if (step->size == STEP_F32) {
       const int fits = fabs(args[i].u.f) <= (double)FLT_MAX;     /* how others become an f32 is a matter of dtype.c */
       real[i] = fits ? (float)args[i].u.f : 0;
       params[i] = &real[i];
@@ -470,7 +472,7 @@ launch_direct(const TilertKernel *k, const PackStep *steps, const uint32_t grid[
   }
   for (uint32_t i = 0; i < plan->npairs; i++)
     bad |= *(const uint64_t *)params[plan->between[i][0]] == *(const uint64_t *)params[plan->between[i][1]];
-  return !bad && k->device->ops->launch_direct(k, own, params, stream);
+  return !bad && k->device->ops->launch_direct(k, own, params, s ? s->native : NULL);
 }
 
 static int
@@ -528,19 +530,13 @@ tilert_launch_packed(const TilertLaunch *l, TilertStream *s, TilertError *err)
   return d->ops->launch(l, s ? s->native : NULL, err);
 }
 
-static inline int
-may_go_directly(const TilertKernel *k, const TilertStream *s)
-{
-  return !s || (s->device == k->device && !atomic_load_explicit(&s->capture, memory_order_relaxed));
-}
-
 int
 tilert_launch(TilertStream *s, TilertKernel *k, const uint32_t grid[3], const TilertArg *args, size_t nargs,
               TilertError *err)
 {
   NEED(k);
   NEED(args || !nargs);
-  if (k->plan.direct && nargs == k->nargs && may_go_directly(k, s) && launch_direct(k, k->plan.step, grid, args, s ? s->native : NULL))
+  if (k->plan.direct && nargs == k->nargs && launch_direct(k, k->plan.step, grid, args, s))
     return TILERT_OK;
   TilertLaunch l;
   int status = launch_pack(&l, k, grid, args, nargs, err);
