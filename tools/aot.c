@@ -867,8 +867,6 @@ emit_free(Emit *e)
   for (size_t i = 0; i < e->file.n; i++)
     for (size_t j = 0; j < e->file.functions[i].nforms; j++)
       tilec_result_free(e->file.functions[i].forms[j].r);
-  forget_tried(e);
-  free(e->tried);
   for (size_t i = 0; i < e->nkept; i++)
     free(e->kept[i]);
   free(e->kept);
