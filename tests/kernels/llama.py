@@ -29,10 +29,10 @@ def widen(dev, rng, n, k, W="u4", GROUP=32):
 
 def widen_f8(dev, rng, n, k, blocks=False):
     w = cases.fp8_bits(rng.standard_normal((n, k), np.float32), "f8e4m3")
-    values, wide = cases.fp8_values(w, "f8e4m3").astype(np.float64), poisoned(dev, (n, k), "f16")
+    values, wide = cases.fp8_values(w, "f8e4m3").astype(np.float32), poisoned(dev, (n, k), "f16")
     if blocks:
         s = rng.random((tilec.cdiv(n, 8), tilec.cdiv(k, 128)), np.float32) + np.float32(0.5)
-        values *= s.repeat(8, 0)[:n].repeat(128, 1)[:, :k]
+        values *= s.repeat(8, 0)[:n].repeat(128, 1)[:, :k]    # in f32, as the kernel does: that is rounded, and then to f16
         call = launch(kernel(dev, FILE, "widen_blocks"), None, dev.array(w, "f8e4m3"), dev.array(s), wide, n, k)
     else:
         call = launch(kernel(dev, FILE, "widen_dense"), None, dev.array(w, "f8e4m3"), wide, n, k)
@@ -68,7 +68,8 @@ def product(dev, rng, m, n, k, W="u4", GROUP=32, gated=False, add=False, stride=
         return Run(call, [("a", a.numpy(), gates(sums), 2.0**-10)], flops=2 * m * rows * k)
     want = before.astype(np.float64)
     want[:, :n] = want[:, :n] + sums if add else sums
-    return Run(call, [("y", y.numpy(), want, 1e-5)], flops=2 * m * n * k)
+    # Tensor cores cut what they add to a sum in f32: that is off by as much more as there are terms.
+    return Run(call, [("y", y.numpy(), want, 1e-5 * max(1, k / 4096))], flops=2 * m * n * k)
 
 
 FORMS = (dict(W="u4"), dict(W="i8"), dict(W="i8", GROUP=16))
