@@ -4,7 +4,7 @@ from cases import Case, Run, grid, kernel, launch, poisoned
 import numpy as np
 import tilec
 
-FILE, PAIRS_FILE = "llama/kernels.tile", "llama/warpgroups.tile"
+FILE, PAIRS_FILE, LAYERS_FILE = "llama/kernels.tile", "llama/warpgroups.tile", "llama/layers.tile"
 PAIRS = {"u4": "u8", "i4": "u8", "i8": "u16"}
 flag = lambda b: str(b).lower()
 
@@ -72,6 +72,68 @@ def product(dev, rng, m, n, k, W="u4", GROUP=32, gated=False, add=False, stride=
     return Run(call, [("y", y.numpy(), want, 1e-5 * max(1, k / 4096))], flops=2 * m * n * k)
 
 
+def rounded(x):
+    return x.astype(np.float16).astype(np.float64)
+
+
+def layers_one(dev, rng, layers, D, F, heads, kv_heads, d, start, W="f16", splits=4, PAGE=16, programs=None, **defines):
+    """A token through all layers, in one launch. W: f16, f8e4m3, u4 or i8 in groups of 32."""
+    rows = (heads + 2 * kv_heads) * d
+    pages = start // PAGE + 2
+    shapes = {"qkv": (rows, D), "o": (D, heads * d), "gates": (2 * F, D), "down": (D, F)}
+    w, s, m, values = {}, {}, {}, {}
+    more = dict(HEAD=d, PAGE=PAGE, **defines)
+    for name, (n, k) in shapes.items():
+        if W in ("u4", "i8"):
+            w[name], s[name], z, values[name] = grouped(rng, layers * n, k, W, 32)
+            m[name] = None if z is None else dev.array(z)
+            values[name] = values[name].astype(np.float64)
+            s[name], w[name] = dev.array(s[name]), dev.array(w[name])
+            more |= dict(W="u32", Q=W, S="f16", GROUP=32, MIN=flag(z is not None))
+        else:
+            wide = rng.standard_normal((layers * n, k), np.float32)
+            bits = wide.astype(np.float16) if W == "f16" else cases.fp8_bits(wide, W)
+            values[name] = (bits if W == "f16" else cases.fp8_values(bits, W)).astype(np.float64)
+            w[name], m[name], s[name] = dev.array(bits) if W == "f16" else dev.array(bits, W), None, None
+            if W != "f16":
+                by = (rng.random(layers * n) + 0.5).astype(np.float32)
+                s[name], values[name] = dev.array(by), values[name] * by[:, None]
+            more |= dict(W=W)
+        values[name] = values[name].reshape(layers, n, k)
+    # Norms bring products to the same size, whatever that of the weights is: gains are small.
+    sizes = {name: np.sqrt((v**2).mean() * v.shape[2]) for name, v in values.items()}
+    gains = [((rng.random((layers, D)) + 0.5) / sizes[of]).astype(np.float32) for of in ("qkv", "gates")]
+    x = (rng.standard_normal(D) * 64).astype(np.float32)
+    cache = [(rng.standard_normal((layers, pages, PAGE, kv_heads, d))).astype(np.float16) for _ in range(2)]
+    angles = rng.random((pages * PAGE, d // 2)) * 6
+    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    table = rng.permutation(pages).astype(np.int32)
+    y, count, caches = dev.array(x), dev.array(np.zeros(1, np.int32)), [dev.array(c) for c in cache]
+    ended = dev.array(np.zeros(kv_heads, np.int32))
+    call = launch(kernel(dev, LAYERS_FILE, "layers_one", **more), programs, y, poisoned(dev, (rows,), "f32"), poisoned(dev, (heads * d,), "f16"), poisoned(dev, (F,), "f16"),
+                  dev.array(gains[0]), dev.array(gains[1]), *(of[name] for of in (w, s, m) for name in shapes), dev.array(cos), dev.array(sin), *caches,
+                  dev.array(np.array([start], np.int32)), dev.array(table), poisoned(dev, (heads, splits, d), "f32"), poisoned(dev, (heads, splits), "f32"),
+                  ended, count, layers, pages, D, F, heads, kv_heads, d, d**-0.5, 1, d // 2, splits, 1e-5, free=programs is not None)
+    x = x.astype(np.float64)
+    place = table[np.arange(start + 1) // PAGE], np.arange(start + 1) % PAGE
+    norm = lambda gain: rounded(x / np.sqrt((x**2).mean() + 1e-5) * gain)
+    for layer in range(layers):
+        qkv = (values["qkv"][layer] @ norm(gains[0][layer])).reshape(-1, d)
+        c, s_ = np.tile(cos[start], 2), np.tile(sin[start], 2)
+        turned = qkv * c + np.concatenate([-qkv[:, d // 2:], qkv[:, :d // 2]], axis=1) * s_
+        q = rounded(turned[:heads])
+        for to, what in zip(cache, (turned[heads:heads + kv_heads], qkv[heads + kv_heads:])):
+            to[layer][place[0][-1], place[1][-1]] = what.astype(np.float16)
+        keys, vals = (of[layer][place].astype(np.float64) for of in cache)
+        score = np.einsum("hd,thd->ht", q, np.repeat(keys, heads // kv_heads, axis=1)) * d**-0.5
+        p = np.exp(score - score.max(axis=1, keepdims=True))
+        o = rounded(np.einsum("ht,thd->hd", p / p.sum(axis=1, keepdims=True), np.repeat(vals, heads // kv_heads, axis=1)))
+        x = x + values["o"][layer] @ o.reshape(-1)
+        x = x + values["down"][layer] @ rounded(gates((values["gates"][layer] @ norm(gains[1][layer]))[None])[0])
+    return Run(call, [("x", y.numpy(), x, 2e-3), ("count", count.numpy(), np.zeros(1), 0)] +
+               [(name, got.numpy().astype(np.float64), want.astype(np.float64), 2e-3) for name, got, want in zip(("keys", "values"), caches, cache)])
+
+
 FORMS = (dict(W="u4"), dict(W="i8"), dict(W="i8", GROUP=16))
 of_forms = lambda *sizes, forms=FORMS: [dict(size, **form) for size in sizes for form in forms]
 LARGE = (dict(m=512, n=4096, k=4096, add=True), dict(m=77, n=14336, k=4096, gated=True))
@@ -80,6 +142,8 @@ CASES = [
     Case("llama_widen_f8", widen_f8, grid(n=(5, 24), k=(96, 1040), blocks=(False, True)), grid(n=(4096,), k=(14336,), blocks=(False, True))),
     Case("llama_product_many", product, [dict(m=70, n=136, k=96, W="f16"), dict(m=140, n=40, k=160, W="f16", add=True, stride=48), dict(m=66, n=72, k=64, W="f16", gated=True)],
          of_forms(*LARGE, forms=(dict(W="f16"),))),
+    Case("llama_layers_one", layers_one, of_forms(dict(layers=2, D=256, F=512, heads=4, kv_heads=2, d=64, start=37, programs=3), forms=(dict(W="f16"), dict(W="f8e4m3"), dict(W="u4"), dict(W="i8"))),
+         of_forms(dict(layers=3, D=4096, F=14336, heads=32, kv_heads=8, d=128, start=521, splits=16), forms=(dict(W="f16"), dict(W="f8e4m3"), dict(W="u4")))),
     Case("llama_product_pairs", product, of_forms(dict(m=70, n=136, k=256), dict(m=140, n=40, k=768, add=True, stride=48), dict(m=66, n=72, k=512, gated=True)) + [dict(m=70, n=72, k=256, W="i4")] +
          of_forms(dict(m=300, n=136, k=512, BM=256), dict(m=70, n=72, k=256, add=True, BM=256), dict(m=70, n=136, k=256, BM=64), dict(m=66, n=72, k=256, gated=True, BM=64)),
          of_forms(*LARGE) + of_forms(dict(m=300, n=4104, k=14336, stride=4112), dict(m=1000, n=4096, k=4096, BM=256))),
