@@ -7,8 +7,8 @@ from measure import D, case_begins, data, empty_cache, full, graph_of, kernel, r
 DIM, HIDDEN, HEADS, KV, HEAD, VOCABULARY, PAGE, SPLITS = full((4096, 14336, 32, 8, 128, 128256, 16, 16), (256, 512, 4, 2, 64, 512, 16, 4))
 LAYERS, PLACES = full(6, 1), full(522, 20)
 FILE = "llama/kernels.tile"
-ALL_LAYERS = {"f16": full([dict(SLOTS=8), dict(SLOTS=11), dict(SLOTS=5, AT_ONCE=4, LONGEST=16384)], [{}]), "f8": full([dict(SLOTS=8), dict(SLOTS=11)], [{}]),
-              "u4": full([dict(SLOTS=6), dict(SLOTS=8), dict(SLOTS=8, COPIERS=1)], [dict(SLOTS=3)])}      # what is measured of them
+ALL_LAYERS = full({"f16": [dict(SLOTS=8), dict(SLOTS=10)], "f8": [dict(SLOTS=8), dict(SLOTS=10)], "u4": [dict(SLOTS=6), dict(SLOTS=8)]},
+                  {form: [dict(SLOTS=3)] for form in ("f16", "f8", "u4")})      # what is measured of all layers in one launch
 QKV = (HEADS + 2 * KV) * HEAD
 
 
