@@ -7,8 +7,8 @@ from measure import D, case_begins, data, empty_cache, full, graph_of, kernel, r
 DIM, HIDDEN, HEADS, KV, HEAD, VOCABULARY, PAGE, SPLITS = full((4096, 14336, 32, 8, 128, 128256, 16, 16), (256, 512, 4, 2, 64, 512, 16, 4))
 LAYERS, PLACES = full(6, 1), full(522, 20)
 FILE = "llama/kernels.tile"
-ALL_LAYERS = full({"f16": [dict(SLOTS=8), dict(SLOTS=10)], "f8": [dict(SLOTS=8), dict(SLOTS=10)], "u4": [dict(SLOTS=6), dict(SLOTS=8)]},
-                  {form: [dict(SLOTS=3)] for form in ("f16", "f8", "u4")})      # what is measured of all layers in one launch
+# What is measured of all layers in one launch.
+ALL_LAYERS = full({"f16": [{}, dict(SLOTS=8)], "f8": [{}, dict(SLOTS=8)], "u4": [{}, dict(SLOTS=6)]}, {form: [dict(SLOTS=3)] for form in ("f16", "f8", "u4")})
 QKV = (HEADS + 2 * KV) * HEAD
 
 
@@ -64,17 +64,16 @@ class Step:
                                                           self.position, self.table, self.part, self.lse, self.ended, self.a, HEADS, KV, HEAD, HEAD**-0.5, 1,
                                                           HEAD // 2, SPLITS, (o.w if size else self.q).view(torch.uint8), size, pdl="auto")
 
-    def layers(self, matrices, **tune):
-        """All layers in one launch; matrices: by name, one that has the rows of all."""
-        form = matrices["qkv"].form
+    def layers(self, layers, **tune):
+        """All layers in one launch; layers: of each its matrices by name."""
+        form = layers[0]["qkv"].form
         what = dict(W="u32", Q="u4", S="f16", GROUP=32, MIN="true") if form == "u4" else dict(W="f8e4m3" if form == "f8" else "f16")
-        keys, values = (torch.cat([cache[i] for cache in self.caches]) for i in range(2))
-        gains, pages = torch.ones(LAYERS, DIM, device=D), self.caches[0][0].shape[0]
-        parts = [[(m.w, *(m.more + [None, None])[:2])[i] for m in matrices.values()] for i in range(3)]
+        rows = [[x for m in layer.values() for x in (m.w, *(m.more + [None, None])[:2])] + [self.gain, self.gain, *cache] for layer, cache in zip(layers, self.caches)]
+        self.places = torch.tensor([[0 if x is None else x.data_ptr() for x in row] for row in rows], device=D, dtype=torch.int64)
         self.count = zeros(1, dtype=torch.int32)
         return kernel("llama/layers.tile", "layers_one", HEAD=HEAD, **what, **tune).bind(
-            None, self.x, self.qkv, self.q, self.a, gains, gains, *parts[0], *parts[1], *parts[2], self.cos, self.sin, keys, values, self.position, self.table,
-            self.part, self.lse, self.ended, self.count, LAYERS, pages, DIM, HIDDEN, HEADS, KV, HEAD, HEAD**-0.5, 1, HEAD // 2, SPLITS, 1e-5, pdl="auto")
+            None, self.x, self.qkv, self.q, self.a, self.places, self.cos, self.sin, self.position, self.table, self.part, self.lse, self.ended, self.count,
+            LAYERS, DIM, HIDDEN, HEADS, KV, HEAD, HEAD**-0.5, 1, HEAD // 2, SPLITS, 1e-5, pdl="auto")
 
     def layer(self, i, qkv, o, gate_up, down):
         return [self.product(qkv, self.h, self.qkv, norm=True), self.attend(i, o), self.product(o, self.a, self.x, add=True),
@@ -105,10 +104,7 @@ def decode_step():
         for tune in full([dict(AT_ONCE=n, EACH=each, warps=w) for n in (2, 4) for each, w in ((2, 8), (3, 8), (4, 4), (6, 4))], [dict(AT_ONCE=4)]):
             other = Step(**tune)
             timed(f"{form} layer {tune}", [call for i, layer in enumerate(layers) for call in other.layer(i, **layer)], all_bytes)
-        del layers
-        empty_cache()
-        whole = {name: Matrix(form, LAYERS * rows, cols) for name, (rows, cols) in shapes.items()}
         for tune in ALL_LAYERS[form]:
-            timed(f"{form} layers in one launch {tune}", [s.layers(whole, **tune)], all_bytes)
-        del whole
+            timed(f"{form} layers in one launch" + (f" {tune}" if tune else ""), [s.layers(layers, **tune)], all_bytes)
+        del layers
         empty_cache()

@@ -316,7 +316,8 @@ def llama():
     watch.daemon = True
     watch.start()
     try:
-        model = said("transformers, bf16", peer_model)
+        alone = "transformers" not in os.environ.get("PEERS", "transformers")
+        model = None if alone else said("transformers, bf16", peer_model)
         decoders, prompts = peers_of_bf16(model) if model is not None else ({}, {})
         of_ours("bf16", files, decoders, prompts)
         for kind, layer in (("u4", U4Linear), ("f8", F8Linear)):

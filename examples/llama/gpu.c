@@ -1,6 +1,9 @@
 #include "gpu.h"
 #include "kernels_kernels.h"
+#include "layers_kernels.h"
 #include "warpgroups_kernels.h"
+
+enum { WIDE_SIM = 4 };          /* multiprocessors of a simulator that is to do as a GPU does */
 
 struct GpuBuffer { GpuBuffer *before; TilertBuffer *buffer; };
 
@@ -18,13 +21,14 @@ gpu_open(Gpu *g, const char *spec, bool wide, Fail *fail)
   *g = (Gpu){0};
   tilert_options_default(&options);
   options.sim_check_races = 0;            /* a token is a hundred million products: the simulator is to be quick */
+  options.sim_multiprocessors = wide ? WIDE_SIM : 0;    /* programs that meet wait for all */
   int status = tilert_device_open(spec, &options, &g->device, &err);
   if (!status)
     status = kernels_kernels_load(g->device, &err);       /* what is captured is not to load anything */
   const TilertDeviceInfo *info = status ? NULL : tilert_device_info(g->device);
   g->pairs = info && info->capability_major == 9 && info->capability_minor == 0;
   if (g->pairs)
-    status = warpgroups_kernels_load(g->device, &err);
+    status = warpgroups_kernels_load(g->device, &err) || layers_kernels_load(g->device, &err);
   if (!status)
     status = tilert_stream_create(g->device, &g->stream, &err);
   g->wide = !status && (wide || !tilert_device_info(g->device)->is_sim);
@@ -42,6 +46,7 @@ gpu_close(Gpu *g)
   if (g->device) {
     kernels_kernels_unload();
     warpgroups_kernels_unload();
+    layers_kernels_unload();
   }
   tilert_device_close(g->device);
   memory_free(&g->memory);

@@ -12,7 +12,7 @@ typedef struct Gpu {
   GpuBuffer *buffers;
   bool wide;                    /* kernels in many programs, which keep a GPU busy; else in few instructions, for the simulator */
   bool warpgroups;              /* it has products of warpgroups, */
-  bool pairs;                   /* and those of warpgroups.tile, which is for capability 9.0 */
+  bool pairs;                   /* and those of warpgroups.tile and layers.tile, which are for capability 9.0 */
   int32_t multiprocessors;
   TilertBuffer *widened;        /* room for a matrix in f16, on the way to a product of many tokens */
 } Gpu;

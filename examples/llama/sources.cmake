@@ -27,4 +27,9 @@ foreach(form W=u4,P=u8,GROUP=32,MIN=true W=i8,P=u16,GROUP=32,MIN=false W=i8,P=u1
   endforeach()
   list(APPEND LLAMA_WARPGROUPS product_pairs:${form},ADD=false,GATED=true,BM=64 product_pairs:${form},ADD=false,GATED=true,BM=128)
 endforeach()
-set(LLAMA_SOURCES common.c tensors.c gguf.c json.c safetensors.c unicode.c words.c pieces.c frames.c tokenizer.c config.c gpu.c weights.c source.c model.c step.c options.c rounds.c main.c)
+# Of layers.tile, for sm_90a, too: all layers of a token in one launch.
+set(LLAMA_LAYERS)
+foreach(form W=f16 W=f8e4m3 W=u32,S=f16,Q=u4,GROUP=32,MIN=true W=u32,S=f16,Q=i8,GROUP=32,MIN=false)
+  list(APPEND LLAMA_LAYERS layers_one:${form},HEAD=64 layers_one:${form},HEAD=128)
+endforeach()
+set(LLAMA_SOURCES common.c tensors.c gguf.c json.c safetensors.c unicode.c words.c pieces.c frames.c tokenizer.c config.c gpu.c weights.c source.c model.c step.c layers.c options.c rounds.c main.c)

@@ -1,4 +1,4 @@
-#include "step.h"
+#include "layers.h"
 #include "kernels_kernels.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -126,7 +126,10 @@ static int
 launch_step(Session *s, int32_t M, bool choice, TilertError *err)
 {
   int status = embed_launch(s->gpu->stream, &s->model->embedding.part[0], s->tokens, s->x, M, err);
-  for (uint64_t i = 0; i < s->model->config.layers && !status; i++)
+  const bool at_once = M == 1 && s->layers;
+  if (!status && at_once)
+    status = layers_launch(s, err);
+  for (uint64_t i = 0; i < s->model->config.layers && !status && !at_once; i++)
     status = launch_layer(s, i, M, err);
   return status || !choice ? status : launch_choice(s, M, err);
 }
@@ -227,7 +230,7 @@ session_open(Session *s, Gpu *g, const Model *m, const Sampling *sampling, uint6
   *s = (Session){.gpu = g, .model = m, .sampling = *sampling, .splits = g->wide ? SPLITS_GPU : 1,
                  .piece = piece ? piece : g->wide ? PIECE_WIDE : PIECE};
   s->piece = s->piece < m->context ? s->piece : m->context;
-  if (open_pages(s, memory, fail) || open_buffers(s, fail))
+  if (open_pages(s, memory, fail) || open_buffers(s, fail) || layers_open(s, fail))
     return -1;
   return gpu_status(capture_step(s, &err), &err, fail);
 }

@@ -11,6 +11,8 @@ typedef struct Sampling {
   int64_t seed;
 } Sampling;
 
+typedef struct LayersKernel LayersKernel;       /* layers.c */
+
 typedef struct Session {
   Gpu *gpu;
   const Model *model;
@@ -21,6 +23,8 @@ typedef struct Session {
   TilertBuffer **keys, **values;                        /* of each layer: [pages, PAGE, kv_heads, head_dim] */
   TilertBuffer *table, *position, *tokens, *text;
   TilertBuffer *x, *h, *qkv, *q, *a, *ended, *part, *lse, *g, *logits, *best, *token;
+  const LayersKernel *layers;   /* of one token, in one launch; NULL: in launches of each */
+  TilertBuffer *addresses, *met;                        /* where the layers' matrices are; 0, which it counts meetings in */
   int32_t *page_of, *free_pages;                        /* the table, and pages that nothing is in; the last one is taken first */
   uint64_t free_count;
   TilertGraph *graph;

@@ -110,10 +110,16 @@ def layers_one(dev, rng, layers, D, F, heads, kv_heads, d, start, W="f16", split
     table = rng.permutation(pages).astype(np.int32)
     y, count, caches = dev.array(x), dev.array(np.zeros(1, np.int32)), [dev.array(c) for c in cache]
     ended = dev.array(np.zeros(kv_heads, np.int32))
+    by = [dev.array(gain) for gain in gains]
+    # Rows of the table: [weights, scales, least numbers] of each matrix, norms, the cache. All layers' are in one piece here.
+    all_of = [x for name in shapes for x in (w[name], s[name], m[name])] + by + caches
+    lies = lambda x, layer: x.data_ptr() + x.nbytes // layers * layer if x is not None else 0
+    places = np.array([[lies(x, layer) for x in all_of] for layer in range(layers)], np.int64)
     call = launch(kernel(dev, LAYERS_FILE, "layers_one", **more), programs, y, poisoned(dev, (rows,), "f32"), poisoned(dev, (heads * d,), "f16"), poisoned(dev, (F,), "f16"),
-                  dev.array(gains[0]), dev.array(gains[1]), *(of[name] for of in (w, s, m) for name in shapes), dev.array(cos), dev.array(sin), *caches,
-                  dev.array(np.array([start], np.int32)), dev.array(table), poisoned(dev, (heads, splits, d), "f32"), poisoned(dev, (heads, splits), "f32"),
-                  ended, count, layers, pages, D, F, heads, kv_heads, d, d**-0.5, 1, d // 2, splits, 1e-5, free=programs is not None)
+                  dev.array(places), dev.array(cos), dev.array(sin), dev.array(np.array([start], np.int32)), dev.array(table), poisoned(dev, (heads, splits, d), "f32"),
+                  poisoned(dev, (heads, splits), "f32"), ended, count, layers, D, F, heads, kv_heads, d, d**-0.5, 1, d // 2, splits, 1e-5,
+                  free=programs is not None)
+    call.keep = all_of                                   # the kernel knows their addresses alone
     x = x.astype(np.float64)
     place = table[np.arange(start + 1) // PAGE], np.arange(start + 1) % PAGE
     norm = lambda gain: rounded(x / np.sqrt((x**2).mean() + 1e-5) * gain)

@@ -29,6 +29,10 @@ CASES = [
     ("8-bit floats in blocks", dict(WIDE, heads=8, kv_heads=2, head_dim=56, hidden=416, vocabulary=301), {"": "F8_BLOCKS"}, 19, 3, 1),
     ("8-bit floats in blocks, rows and none", dict(SHAPE, kv_heads=1, heads=4, dim=160, head_dim=24),
      {"": "F8_E4M3", "ffn_up": "F8_BLOCKS", "attn_k": "F8_BLOCKS", "attn_v": "BF16", "ffn_down": "F8_BLOCKS"}, 80, 2, 1),
+    # All layers of a decoded token in one launch, where a GPU is, as their matrices are of one form; a page ends.
+    ("layers at once, 4 bits", dict(WIDE, layers=2, kv_heads=2, head_dim=64), {"": "Q4_1"}, 14, 4, "gguf"),
+    ("layers at once, 8 bits", dict(WIDE, layers=2, heads=8, kv_heads=1, head_dim=32), {"": "Q8_0"}, 2, 2, "gguf"),
+    ("layers at once, f16, two heads of 128", dict(WIDE, layers=3, heads=2, kv_heads=2, head_dim=128), {"": "BF16"}, 5, 2, 1),
     # Pieces of many tokens, whose products and attention a GPU does by tiles of 128 rows.
     ("many tokens, 4 bits", dict(WIDE, heads=4, kv_heads=2, head_dim=64), {"": "Q4_1", "attn_v": "Q6_K"}, 90, 2, "gguf"),
     ("many tokens, 8 bits", dict(WIDE, heads=4, kv_heads=2, head_dim=64), {"": "Q8_0", "ffn_gate": "Q6_K", "ffn_up": "Q6_K"}, 70, 1, "gguf"),
