@@ -124,7 +124,8 @@ count_units(Gen *g, Val bits, Val mag, int unit, FloatRound r)
   Val cut = gen_call(g, "llvm.nvvm.f2ui.rz", 0, NULL, 1, &units);
   if (r == ROUND_ZERO)
     return cut;
-  return LLVMBuildSelect(B, rounds_away(g, bits, r), gen_call(g, "llvm.nvvm.f2ui.rp", 0, NULL, 1, &units), cut, "");
+  Val up = gen_call(g, "llvm.nvvm.f2ui.rp", 0, NULL, 1, &units);
+  return LLVMBuildSelect(B, rounds_away(g, bits, r), up, cut, "");
 }
 
 /* Rounded in one direction. */
@@ -167,7 +168,8 @@ small_from_halves(Gen *g, DType to, const Val *x, Val *out)
   SmallFloat f = small_of(to);
   Val c = clamped(g, f, words_join(g, x)), bits = gen_bitcast(g, c, g->i32);
   Val high = to == DT_F8E5M2 ? cut_to_e5m2(g, bits) : LLVMBuildShl(B, rounded(g, f, wide_halves(g), c), gen_u32(g, 1), "");
-  high = LLVMBuildOr(B, bits_and(g, high, 0x7f007f00), bits_and(g, bits, 0x80008000), "");
+  Val signs = bits_and(g, bits, 0x80008000);
+  high = LLVMBuildOr(B, bits_and(g, high, 0x7f007f00), signs, "");
   Val bytes = gen_bitcast(g, high, LLVMVectorType(g->i8, 4));
   for (u32 i = 0; i < 2; i++)
     out[i] = LLVMBuildExtractElement(B, bytes, gen_u32(g, 2 * i + 1), "");

@@ -200,7 +200,8 @@ one_element(Gen *g, const Atomic *a, u32 r, const Val *const *in, Val when)
     return LLVMConstNull(gen_elem_type(g, a->d, false));
   }
   if (!a->rmw) {
-    Val old = cas_ptx(g, a, p, gen_bitcast(g, in[0][r], a->bits), gen_bitcast(g, in[1][r], a->bits), when);
+    Val value = gen_bitcast(g, in[1][r], a->bits), expected = gen_bitcast(g, in[0][r], a->bits);
+    Val old = cas_ptx(g, a, p, expected, value, when);
     return gen_bitcast(g, old, gen_elem_type(g, a->d, false));
   }
   if (a->row)

@@ -49,7 +49,8 @@ reports(Gen *g, const Reporter *s, u32 r, Val *when)
 {
   if (s->h && s->h->rep[r] != r)
     return false;
-  *when = gen_and(g, dist_leader(g, s->h), s->h ? dist_inside(g, s->h, s->t, r) : NULL);
+  Val inside = s->h ? dist_inside(g, s->h, s->t, r) : NULL;
+  *when = gen_and(g, dist_leader(g, s->h), inside);
   return !(*when && LLVMIsAConstantInt(*when) && !LLVMConstIntGetZExtValue(*when));
 }
 

@@ -132,9 +132,10 @@ float_arith(Gen *g, OpCode code, Val a, Val b)
 static Val
 float_binary(Gen *g, OpCode code, DType d, Val a, Val b)
 {
-  if (is_16(d) && (code == OP_DIV || !has_arith(g, d)))
-    return down(g, d, float_arith(g, code, up(g, d, a), up(g, d, b)));
-  return float_arith(g, code, a, b);
+  if (!is_16(d) || (code != OP_DIV && has_arith(g, d)))
+    return float_arith(g, code, a, b);
+  Val y = up(g, d, b), x = up(g, d, a);
+  return down(g, d, float_arith(g, code, x, y));
 }
 
 static Val
@@ -252,9 +253,10 @@ elem_REM(Gen *g, const Op *op, DType d, Val *a)
 {
   if (!dtype_is_float(d))
     return int_divide(g, OP_REM, d, a[0], a[1]);
-  if (is_16(d))
-    return down(g, d, float_rem(g, up(g, d, a[0]), up(g, d, a[1])));
-  return float_rem(g, a[0], a[1]);
+  if (!is_16(d))
+    return float_rem(g, a[0], a[1]);
+  Val y = up(g, d, a[1]), x = up(g, d, a[0]);
+  return down(g, d, float_rem(g, x, y));
 }
 
 /* A count of at most the width. LLVM turns the choice below into a PTX shift, which looks at 32 bits of the count: 64-bit
@@ -388,7 +390,10 @@ quotient(Gen *g, DType d, Val *x, Val (*divide)(Gen *g, Val a, Val b))
 {
   if (d == DT_F64)
     return LLVMBuildFDiv(B, x[0], x[1], "");
-  return is_16(d) ? down(g, d, divide(g, up(g, d, x[0]), up(g, d, x[1]))) : divide(g, x[0], x[1]);
+  if (!is_16(d))
+    return divide(g, x[0], x[1]);
+  Val b = up(g, d, x[1]), a = up(g, d, x[0]);
+  return down(g, d, divide(g, a, b));
 }
 
 static Val

@@ -109,7 +109,8 @@ lower_SHARED_GATHER(Gen *g, const Op *op)
 static Val
 when_own(Gen *g, const Gather *x, const Type *tile, u32 r, Val mask)
 {
-  return gen_and(g, dist_leader(g, x->h), gen_and(g, dist_inside(g, x->h, tile, r), mask));
+  Val inside = gen_and(g, dist_inside(g, x->h, tile, r), mask);
+  return gen_and(g, dist_leader(g, x->h), inside);
 }
 
 void

@@ -312,7 +312,8 @@ void
 lower_MBARRIER_INIT(Gen *g, const Op *op)
 {
   u32 n = (u32)op_int(op, AT_ARRIVALS, 1) * arrivals_of_team(g, op);
-  emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), mbarrier_place(g, op), gen_u32(g, n));
+  Place at = mbarrier_place(g, op);
+  emit_where(g, PTX_MBAR_INIT, dist_leader(g, NULL), at, gen_u32(g, n));
 }
 
 /* The leader arrives, and says how many bytes are to come: until it has arrived the phase cannot end. Who arrives besides; NULL: nobody. */

@@ -411,7 +411,8 @@ total(Derive *d, Tangent a, Tangent b)
 {
   if (is_zero(a) || is_zero(b))
     return is_zero(a) ? b : a;
-  return tangent_by(d, 1, lower_binary(d->L, O_ADD, d->at, d->at, tangent_val(d, a), tangent_val(d, b)));
+  Val y = tangent_val(d, b), x = tangent_val(d, a);
+  return tangent_by(d, 1, lower_binary(d->L, O_ADD, d->at, d->at, x, y));
 }
 
 /* What a rule says: partial derivative i, which there may not be. */

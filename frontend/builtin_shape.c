@@ -368,7 +368,7 @@ builtin_interleave(Lower *L, Call *c)
   if (is_flat_join(v, axis))
     return val_ir(join_flat(L, c, v, axis, true), c->span);
   Value *line = ir_arange(&L->b, 0, n), *one = line_const(L, line, 1), *half = ir_binary(&L->b, OP_SHR, line, one);
-  Value *even = ir_cmp(&L->b, "eq", ir_binary(&L->b, OP_AND, line, one), line_const(L, line, 0));
+  Value *zero = line_const(L, line, 0), *even = ir_cmp(&L->b, "eq", ir_binary(&L->b, OP_AND, line, one), zero);
   return val_ir(merged(L, v, axis, even, half, half), c->span);
 }
 
@@ -430,7 +430,8 @@ part_along(Lower *L, Value *x, int axis, i64 start, u32 extent)
     return gather_line(L, x, ir_arange(&L->b, start, start + extent), axis);
   for (int d = 0; d <= t->rank; d++)
     shape[d] = d < axis ? t->shape[d] : d == axis ? n / extent : d == axis + 1 ? extent : t->shape[d - 1];
-  return tile_pick(L, ir_reshape(&L->b, x, t->rank + 1, shape), axis, index_const(L, start / extent));
+  Value *at = index_const(L, start / extent);
+  return tile_pick(L, ir_reshape(&L->b, x, t->rank + 1, shape), axis, at);
 }
 
 Value *

@@ -115,7 +115,10 @@ static Value *
 quotient(Lower *L, Value *a, Value *b)
 {
   Value *exact = ir_binary(&L->b, OP_DIV, a, b);
-  return tiers_wanted(L, exact) ? value_tiers(L, exact, ir_binary(&L->b, OP_NEAR_DIV, a, b), ir_binary(&L->b, OP_FULL_DIV, a, b)) : exact;
+  if (!tiers_wanted(L, exact))
+    return exact;
+  Value *rough = ir_binary(&L->b, OP_FULL_DIV, a, b), *close = ir_binary(&L->b, OP_NEAR_DIV, a, b);
+  return value_tiers(L, exact, close, rough);
 }
 
 static Val

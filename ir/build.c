@@ -377,7 +377,8 @@ steps_of(Builder *b, Value *step, const Type *u, u32 ahead)
   if (ahead == 1)
     return word;
   Value *fits = ir_cmp(b, "le", word, ir_const_bits(b, u, most / ahead));
-  return ir_select(b, fits, ir_binary(b, OP_MUL, word, ir_const_bits(b, u, ahead)), ir_const_bits(b, u, most));
+  Value *limit = ir_const_bits(b, u, most), *all = ir_binary(b, OP_MUL, word, ir_const_bits(b, u, ahead));
+  return ir_select(b, fits, all, limit);
 }
 
 /* How far it is to hi is asked, as the index may pass the end of its type; by steps of 1 the next one does not. */

@@ -184,8 +184,10 @@ fold_mask(Runs *s, Value *m, u32 axis, const AxisInfo *facts)
   if (op_is(m, OP_AND)) {
     const Value *a = OPERAND(op, AND, a), *b = OPERAND(op, AND, b);
     bool equal_a = facts[a->id].constancy[axis] >= s->run, equal_b = facts[b->id].constancy[axis] >= s->run;
-    if (equal_a || equal_b)
-      return ir_binary(s->b, OP_AND, fold_mask(s, OPERAND(op, AND, a), axis, facts), fold_mask(s, OPERAND(op, AND, b), axis, facts));
+    if (equal_a || equal_b) {
+      Value *of_b = fold_mask(s, OPERAND(op, AND, b), axis, facts), *of_a = fold_mask(s, OPERAND(op, AND, a), axis, facts);
+      return ir_binary(s->b, OP_AND, of_a, of_b);
+    }
   }
   const Type *t = first_type(s, m->type, axis);
   if (op_is(m, OP_BROADCAST) && type_is_tile(t) && OPERAND(op, BROADCAST, x)->type->shape[axis] == m->type->shape[axis])

@@ -6,7 +6,8 @@
 static Value *
 scalar_addptr(Canon *k, Value *base, Value *off)
 {
-  return ir_addptr(&k->b, value_splat_scalar(k, base), value_splat_scalar(k, off));
+  Value *step = value_splat_scalar(k, off), *from = value_splat_scalar(k, base);
+  return ir_addptr(&k->b, from, step);
 }
 
 /* Offsets widen by themselves: addptr extends by the offset's signedness. */

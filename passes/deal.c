@@ -106,7 +106,8 @@ with(Builder *b, OpCode code, Value *x, i64 k)
 static Value *
 less(Builder *b, Value *x, Value *y)
 {
-  return ir_select(b, ir_cmp(b, "lt", x, y), i32_const(b, 1), i32_const(b, 0));
+  Value *no = i32_const(b, 0), *yes = i32_const(b, 1);
+  return ir_select(b, ir_cmp(b, "lt", x, y), yes, no);
 }
 
 /* The first number of the pair's two rows, and the pair's place in them. */
@@ -133,7 +134,8 @@ rounds_of(Builder *b)
   x.paired = with(b, OP_MUL, whole, 2);
   Value *rest = ir_binary(b, OP_SUB, x.all, with(b, OP_MUL, x.taken, 2)), *half = with(b, OP_DIV, rest, 2);
   x.singles = ir_cmp(b, "le", rest, x.programs);
-  Value *pairs = ir_binary(b, OP_ADD, less(b, x.r, ir_binary(b, OP_SUB, rest, half)), less(b, x.r, half));
+  Value *second = less(b, x.r, half), *first = less(b, x.r, ir_binary(b, OP_SUB, rest, half));
+  Value *pairs = ir_binary(b, OP_ADD, first, second);
   x.turns = ir_binary(b, OP_ADD, x.paired, ir_select(b, x.singles, less(b, x.r, rest), pairs));
   return x;
 }
@@ -144,7 +146,8 @@ deal_in_pairs(Func *f)
   Builder b = in_front(f);
   Rounds k = rounds_of(&b);
   Value *n = ir_num_programs(&b, 0), *last = with(&b, OP_SUB, n, 1);
-  Deal d = {.loop = ir_for(&b, i32_const(&b, 0), k.turns, i32_const(&b, 1), 0, NULL)};
+  Value *one = i32_const(&b, 1), *zero = i32_const(&b, 0);
+  Deal d = {.loop = ir_for(&b, zero, k.turns, one, 0, NULL)};
   b = builder_at_end(f, d.loop->regions[0]);
   b.span = f->span;
   Value *turn = loop_counter(d.loop), *single = ir_binary(&b, OP_AND, k.singles, ir_cmp(&b, "ge", turn, k.paired));

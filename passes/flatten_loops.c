@@ -377,7 +377,7 @@ single_loop(Flat *x, Builder *b)
     vec_push(x->c->scratch, &o, loop_init(outer, i));
   Map map = map_new(x, lo, o.data);
   clone_before(x, b, map, true);
-  Value *n = ir_binary(b, OP_MUL, loop_trips(b, outer), loop_trips(b, inner));
+  Value *of_inner = loop_trips(b, inner), *n = ir_binary(b, OP_MUL, loop_trips(b, outer), of_inner);
   vec_push(x->c->scratch, &init, lo);
   vec_push(x->c->scratch, &init, OPERAND(inner, FOR, lo));
   push_mapped(x, &init, map, o.data, o.len);
@@ -437,8 +437,8 @@ flatten_loop(Ctx *c, Func *f, Op *outer)
     return why;
   Builder b = builder_before(outer), then;
   b.span = outer->span;
-  Value *some = ir_binary(&b, OP_AND, ir_cmp(&b, "lt", OPERAND(outer, FOR, lo), OPERAND(outer, FOR, hi)),
-                          ir_cmp(&b, "lt", OPERAND(x.inner, FOR, lo), OPERAND(x.inner, FOR, hi)));
+  Value *some_inner = ir_cmp(&b, "lt", OPERAND(x.inner, FOR, lo), OPERAND(x.inner, FOR, hi));
+  Value *some = ir_binary(&b, OP_AND, ir_cmp(&b, "lt", OPERAND(outer, FOR, lo), OPERAND(outer, FOR, hi)), some_inner);
   Op *guard = if_of(&x, &b, some, outer->nresults, outer->results, &then);
   Op *loop = single_loop(&x, &then);
   Builder other = builder_at_end(f, guard->regions[1]);

@@ -77,7 +77,8 @@ slots_of_tile(Builder *b, u32 n, Op *const *loops, u32 slots)
   for (u32 i = 0; i < n; i++) {
     Value *lo = OPERAND(loops[i], FOR, lo), *hi = OPERAND(loops[i], FOR, hi), *trips = loop_trips(b, loops[i]);
     Value *round = ir_binary(b, OP_REM, trips, ir_const_int(b, trips->type, 2 * slots));
-    Value *some = ir_select(b, ir_cmp(b, "lt", lo, hi), ir_cast(b, round, DT_I32), i32_const(b, 0));
+    Value *none = i32_const(b, 0), *last = ir_cast(b, round, DT_I32);
+    Value *some = ir_select(b, ir_cmp(b, "lt", lo, hi), last, none);
     sum = ir_binary(b, OP_ADD, sum, some);
   }
   return n > 1 ? ir_binary(b, OP_REM, sum, i32_const(b, 2 * slots)) : sum;
@@ -90,8 +91,9 @@ static Place
 place_ahead(Builder *b, Place at, Value *by, u32 slots)
 {
   Value *to = ir_binary(b, OP_ADD, at.get, by), *all = i32_const(b, slots);
-  Value *rounds = ir_binary(b, OP_AND, ir_binary(b, OP_DIV, to, all), i32_const(b, 1));
-  return (Place){ir_binary(b, OP_REM, to, all), ir_binary(b, OP_XOR, at.phase, rounds)};
+  Value *one = i32_const(b, 1), *rounds = ir_binary(b, OP_AND, ir_binary(b, OP_DIV, to, all), one);
+  Value *get = ir_binary(b, OP_REM, to, all);
+  return (Place){get, ir_binary(b, OP_XOR, at.phase, rounds)};
 }
 
 /* ---- one team ---- */

@@ -234,7 +234,7 @@ through_shared(Ctx *c, Builder *b, Op *op)
   const Type *t = buffer_for(c, x->type);
   Value *buffer = ir_shared_alloc(b, t);
   ir_shared_store(b, buffer, x);
-  Value *v = gather(c, b, view_as(b, buffer, as_line(c, t)), places(b, x->type, t->layout, r));
+  Value *at = places(b, x->type, t->layout, r), *v = gather(c, b, view_as(b, buffer, as_line(c, t)), at);
   op_create(b, OP_SHARED_FREE, 1, &buffer, 0, NULL, 0);
   return ptr ? ir_bitcast(b, v, elem) : truth ? ir_cast(b, v, DT_I1) : v;
 }

@@ -72,7 +72,8 @@ static Value *
 pixels_to(Builder *b, Value *x, i32 step)
 {
   x = ir_binary(b, OP_MAX, x, i32_const(b, 0));
-  return ir_binary(b, OP_ADD, step == 1 ? x : ir_binary(b, OP_DIV, x, i32_const(b, step)), i32_const(b, 1));
+  Value *one = i32_const(b, 1);
+  return ir_binary(b, OP_ADD, step == 1 ? x : ir_binary(b, OP_DIV, x, i32_const(b, step)), one);
 }
 
 /* at + n * step */
@@ -91,14 +92,16 @@ pixel_places(Builder *b, const Op *op, u32 coordinates, const TmaWindow *w, u32 
   Value *tensor = op_tensor(op), *x = *n;
   u32 first = coordinates + d + 1, rank = tensor->type->rank;
   Value *at = op_operand(op, first), *shift = op_operand(op, first + rank - 1), *lower = i32_const(b, w->lower[d]);
-  Value *upper = ir_binary(b, OP_ADD, asked(b, OP_TENSOR_EXTENT, tensor, d + 1, DT_I32), i32_const(b, w->upper[d] - 1));
+  Value *more = i32_const(b, w->upper[d] - 1);
+  Value *upper = ir_binary(b, OP_ADD, asked(b, OP_TENSOR_EXTENT, tensor, d + 1, DT_I32), more);
   Value *here = pixels_to(b, ir_binary(b, OP_SUB, upper, at), w->step[d]);
   Value *all = pixels_to(b, ir_binary(b, OP_SUB, upper, lower), w->step[d]);
   Value *beyond = ir_cmp(b, "ge", x, like(b, here, x)), *over = ir_binary(b, OP_SUB, x, like(b, here, x));
   Value *rows = ir_binary(b, OP_DIV, over, like(b, all, over)), *zero = like(b, i32_const(b, 0), x);
   Value *left = ir_binary(b, OP_SUB, over, ir_binary(b, OP_MUL, rows, like(b, all, rows)));
   *n = ir_select(b, beyond, ir_binary(b, OP_ADD, rows, like(b, i32_const(b, 1), rows)), zero);
-  Value *place = ir_select(b, beyond, steps_from(b, lower, left, w->step[d]), steps_from(b, at, x, w->step[d]));
+  Value *same_row = steps_from(b, at, x, w->step[d]), *next_row = steps_from(b, lower, left, w->step[d]);
+  Value *place = ir_select(b, beyond, next_row, same_row);
   return ir_binary(b, OP_ADD, place, like(b, shift, place));
 }
 

@@ -123,9 +123,15 @@ rewrite(Op *dot, u32 run, u32 apart)
   Value *x = in_order(&b, in_pairs(&b, OPERAND(dot, DOT, a), 1, apart), 1, run);
   Value *y = in_order(&b, in_pairs(&b, OPERAND(dot, DOT, b), 0, apart), 0, run), *acc = OPERAND(dot, DOT, acc);
   const u32 *shape = op_result(dot)->type->shape;
-  Value *r = shape[0] <= FEW_ROWS && shape[1] > FEW_ROWS
-    ? transposed(&b, dot_like(&b, dot, transposed(&b, y), transposed(&b, x), transposed(&b, acc)))
-    : dot_like(&b, dot, x, y, acc);
+  const bool turn = shape[0] <= FEW_ROWS && shape[1] > FEW_ROWS;
+  if (turn) {
+    Value *acc_t = transposed(&b, acc), *x_t = transposed(&b, x);
+    x = transposed(&b, y);
+    y = x_t;
+    acc = acc_t;
+  }
+  Value *r = dot_like(&b, dot, x, y, acc);
+  r = turn ? transposed(&b, r) : r;
   r->name = op_result(dot)->name;
   value_replace_uses(op_result(dot), r);
   op_remove(dot);

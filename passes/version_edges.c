@@ -283,7 +283,8 @@ sum_in_order(Builder *b, Value *cond, const Sum *s, const Type *t)
 {
   if (s->lo == s->hi)
     return cond;
-  return both(b, cond, ir_cmp(b, "le", sum_value(b, s, s->lo, t), sum_value(b, s, s->hi, t)));
+  Value *hi = sum_value(b, s, s->hi, t), *lo = sum_value(b, s, s->lo, t);
+  return both(b, cond, ir_cmp(b, "le", lo, hi));
 }
 
 static Value *

@@ -1,10 +1,10 @@
 /* aot.c - which kernels, configurations and forms a file of kernels compiled ahead has, and compiling them.
  *
  * A function is a kernel with its const and type parameters set: those of -D, or of each --config. A function's forms are, for each target:
- * the patterns that were asked for (--form), or one that is found; then the one that takes all arguments; and where that copies boxes or
- * relies on integers not to be negative, one behind it that does neither. Of pointers that a kernel compares with None each form is there
- * once for every answer. What tuning chose for some values of the arguments (--choices) comes in front, with the forms of that
- * configuration; what it chose for all takes the place of the kernel's own.
+ * the patterns that were asked for (--form; none: no pattern), or one that is found; then the one that takes all arguments; and where that
+ * copies boxes or relies on integers not to be negative, one behind it that does neither. Of pointers that a kernel compares with None
+ * each form is there once for every answer. What tuning chose for some values of the arguments (--choices) comes in front, with the
+ * forms of that configuration; what it chose for all takes the place of the kernel's own.
  *
  * Functions are compiled several at a time. Each keeps what it needs, and its messages, for itself until all are there.
  *
@@ -406,6 +406,8 @@ add_forms(Emit *e, AotFunction *fn, const Kernel *k, Setting s, const Facts *nul
   int status = 0;
   const int tensors = e->o->compile->tensors;
   for (size_t i = 0; !status && !found && i < e->o->nforms; i++) {
+    if (!strcmp(e->o->forms[i], "none"))
+      continue;
     f = *nulls;
     status = add_pattern(e, k, e->o->forms[i], "--form", &f);
     if (!status && f.n > nulls->n)

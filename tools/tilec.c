@@ -50,6 +50,7 @@ static const char help[] =
   "  --config=tune          a function for each configuration of the kernels' tune clauses\n"
   "  --choices=FILE         what tuning chose (tilerun --tune --choices=FILE): launches take it where it is for their arguments\n"
   "  --form=FACT,...        code for arguments of which these facts hold (as of --assume), beside that for all others\n"
+  "  --form=none            no code but that for all arguments: less to compile\n"
   "  --prefix=NAME          in front of the functions' names\n"
   "  --jobs=N               compile so many functions at a time; as many as there are processors\n"
   "  --cubin                put in what ptxas makes, too\n"

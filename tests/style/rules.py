@@ -65,6 +65,34 @@ for folder, walk in walks.items():
     for f in sorted(set(files) - walk):
         if f in reach[f]:
             bad.append(f"{folder}/{f}: calls in a circle, through {', '.join(sorted(g for g in calls[f] if f in reach[g]))}")
+# C does not say which argument of a call comes first: where two of them make ops or instructions, PTX would depend on the compiler that compiled tilec.
+def calls_in(text):
+    """(where, [arguments]) of each call; text has no strings and no comments."""
+    open_, found = [], []
+    for m in re.finditer(r"[A-Za-z_]\w*\s*\(|[()\[\]{},]", text):
+        if m.group()[-1] in "([{":
+            open_.append((len(m.group()) > 1, m.start(), [m.end()]))
+        elif m.group() == "," and open_:
+            open_[-1][2].append(m.end())
+        elif open_:
+            call, start, marks = open_.pop()
+            if call:
+                found.append((start, [text[a:b] for a, b in zip(marks, marks[1:] + [m.start()])]))
+    return found
+
+
+constants = {"gen_u32", "lanes_const", "int_const"}
+for folder, value, maker in (("ir", r"Value \*", "Builder"), ("passes", r"Value \*", r"Builder|Canon"), ("frontend", r"Value \*", r"Builder|Lower"), ("codegen", "Val", "Gen")):
+    files = {p: re.sub(r'/\*.*?\*/|"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', lambda m: re.sub(r"[^\n]", " ", m.group()), open(p).read(), flags=re.S)
+             for p in sorted(glob.glob(f"{root}/{folder}/*.c"))}
+    makers = {m.group(1) for q in (sorted(glob.glob(f"{root}/ir/*.c")) if folder != "codegen" else []) + list(files)
+              for m in re.finditer(rf"^(?:static )?{value}\n(\w+)\((?:const )?(?:{maker}) \*", open(q).read(), re.M)} - constants
+    makes = re.compile(r"\b(?:" + "|".join(sorted(makers)) + (r"|LLVMBuild\w+" if folder == "codegen" else "") + r")\(")
+    for p, text in files.items():
+        for start, args in calls_in(text):
+            if sum(bool(makes.search(x)) for x in args) > 1:
+                number = text.count("\n", 0, start) + 1
+                bad.append(f"{os.path.relpath(p, root)}:{number}: two arguments make something, in either order: {text.splitlines()[number - 1].strip()[:80]}")
 index = open(f"{root}/examples/README.md").read()
 for p in glob.glob(f"{root}/examples/*.tile"):
     if f"({os.path.basename(p)})" not in index:
