@@ -190,6 +190,16 @@ split_merge(Warp *w, uint32_t i)
   return i;
 }
 
+/* Whether others wait at pc for the split that has come there, not being a place where splits are looked for. */
+static bool
+awaited_at(const Warp *w, const Split *s, uint32_t pc)
+{
+  for (uint32_t i = 0; i < w->nsplit; i++)
+    if (&w->split[i] != s && w->split[i].pc == pc && w->split[i].frame == s->frame)
+      return true;
+  return false;
+}
+
 /* Whether x runs before y. Of splits in different calls those ranks count that they have in the function where their ways part;
  * one that has yet to come to the call of the other goes first. */
 static bool
@@ -560,8 +570,8 @@ poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed)
   uint32_t pc = (uint32_t)(in - b->kernel->code);
   Poll *p = &w->poll[pc % POLLS];
   bool same = !changed && p->pc == pc + 1 && p->seen == what;
-  *p = (Poll){pc + 1, what};
   if (!same) {
+    *p = (Poll){pc + 1, what, 0};
     if (b->launch->turns)                            /* else nobody asks, and workers would count at the same time */
       b->launch->changes += changed;
     w->idle = w->idle_splits = 0;
@@ -570,9 +580,9 @@ poll_note(Block *b, Warp *w, const Insn *in, uint64_t what, bool changed)
   }
   if (++w->idle <= IDLE_LOOKS)
     return;
-  uint64_t sum = sum_registers(b, w);
-  w->stuck = sum == w->registers;
-  w->registers = sum;
+  uint64_t sum = sum_registers(b, w);      /* at this place: between two of them none may have changed, and yet the warp goes on */
+  w->stuck = sum == p->registers;
+  p->registers = sum;
 }
 
 /* Another split of the warp may have to move first, then another warp, then another block. */
@@ -620,6 +630,10 @@ run_split(Block *b, Warp *w, uint32_t index)
     uint32_t m = guard_mask(w, in, s->mask);
     if (!m)
       continue;
+    if (many && !first && (in->kind == K_CONV || in->kind == K_WAIT || in->kind == K_BAR) && awaited_at(w, s, pc)) {
+      s->pc = pc;                                        /* picked again, it takes them along */
+      return N_PICK;
+    }
     if (products && w->wgmma && wgmma_touch(b, w, in))
       return N_ERROR;
     switch ((Kind)in->kind) {

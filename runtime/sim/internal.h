@@ -98,7 +98,7 @@ typedef struct MapFence { uint64_t at, sum; } MapFence;
 enum { MAP_FENCES = 8 };
 
 /* The last look at memory that other blocks may change, by an instruction. */
-typedef struct Poll { uint32_t pc; uint64_t seen; } Poll;
+typedef struct Poll { uint32_t pc; uint64_t seen, registers; } Poll;   /* registers: a sum of them there, at the last look */
 enum { POLLS = 4, IDLE_LOOKS = 3 };
 
 /* W_WAIT: none of its splits can go on, and some wait for an mbarrier */
@@ -111,7 +111,7 @@ struct Warp {
   uint32_t spin, turn, demotions;      /* backward branches since a demotion, in this turn; see exec.c */
   Poll poll[POLLS];
   uint32_t idle, idle_splits;          /* looks in a row that saw what the one before saw; splits put behind for it */
-  uint64_t registers; bool stuck;      /* a sum of them at the last look; nor have they changed */
+  bool stuck;                          /* nor have registers changed since the last look there */
   WarpState state;
   const Insn *wait;                    /* the barrier instruction a W_BARRIER warp is at */
   uint32_t wait_id;
