@@ -1,9 +1,9 @@
 /* search.c - derive from a kernel the configurations that are worth measuring.
  *
- * What may vary is what cannot change what a launch does: `warps`, const parameters that are numbers of stages, and const parameters
- * that are extents of the blocks into which programs cut an index. Which are which is seen in the tile IR: the kernel is lowered with a
- * parameter as it is and changed, and the two are walked in step. They must agree but for
- *   - the `stages` of loops: the parameter is a number of stages;
+ * What may vary is what cannot change what a launch does: `warps`, const parameters that are numbers of stages or of iterations that a loop
+ * is unrolled by, and const parameters that are extents of the blocks into which programs cut an index. Which are which is seen in the tile
+ * IR: the kernel is lowered with a parameter as it is and changed, and the two are walked in step. They must agree but for
+ *   - the `stages` of loops: the parameter is a number of stages; or their `unroll`;
  *   - extents of tiles, the ends of ranges, and constants, which are twice as large: the parameter is a block's extent, if
  *     in addition each such range is used only in `program_id(a) * B + arange(0, B)`, this constant and this program id nowhere else,
  *     and nothing looks across the block: no fold, scan or dot along it (but a fold that an atomic takes), no reshape, no shared memory.
@@ -13,7 +13,7 @@
  * Besides, whether a team copies (`roles`), and whether programs stay (`persistent`), where the source leaves it to the compiler and
  * the kernel has both forms on this target.
  *
- * Candidates are what the source says, then one thing changed at a time, nearest first: warps, stages, those choices, extents of
+ * Candidates are what the source says, then one thing changed at a time, nearest first: warps, stages, unrolling, those choices, extents of
  * blocks, these with as many warps and with as many elements for a thread as before. Each is taken through the passes: out are those
  * that do not compile or need more shared memory than the target has, those with threads that have no element, and those whose tiles
  * take more registers than a thread has. */
@@ -22,7 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WARPS_MAX = 16, STAGES_MAX = 8, EXTENT_MAX = 1 << 15, REGISTERS_MAX = 224, PARAMS_MAX = 32 };
+enum { WARPS_MAX = 16, STAGES_MAX = 8, UNROLL_MAX = 16, EXTENT_MAX = 1 << 15, REGISTERS_MAX = 224, PARAMS_MAX = 32 };
 
 typedef struct Search {
   Ctx *c;
@@ -99,7 +99,8 @@ typedef struct Pair {
   i64 value;                /* of the parameter, in the first */
   u8 *part, *dims;          /* by value id: Part; bit d: extent d is twice as large */
   int axis;                 /* of the program id that counts blocks; -1: none yet */
-  bool stages, ranges;      /* loops differ in stages; ranges differ */
+  bool stages, unrolls;     /* loops differ in stages; in how far they are unrolled */
+  bool ranges;              /* ranges differ */
 } Pair;
 
 static bool
@@ -130,6 +131,8 @@ attrs_match(Pair *p, const Op *a, const Op *b)
     bool twice = x->id == y->id && attr_info[x->id].kind == AK_INT && x->i == p->value && y->i == 2 * x->i;
     if (x->id == y->id && x->id == AT_STAGES && a->code == OP_FOR)
       p->stages = true;
+    else if (x->id == y->id && x->id == AT_UNROLL && a->code == OP_FOR)
+      p->unrolls = true;
     else if (twice && a->code == OP_ARANGE && x->id == AT_END && op_int(a, AT_START, 0) == 0) {
       p->part[op_result(a)->id] = PART_LOCAL;
       p->ranges = true;
@@ -378,7 +381,7 @@ reads_what_it_writes(Search *s, Func *f)
 static bool
 is_block_extent(Pair *p, Func *f)
 {
-  if (p->stages || !p->ranges)
+  if (p->stages || p->unrolls || !p->ranges)
     return false;
   func_walk(f, find_axis, p);
   return p->axis >= 0 && block_fits(p, f->body) && !reads_what_it_writes(p->s, f);
@@ -452,6 +455,15 @@ propose_stages(Search *s, Setting is)
       propose(s, s->warps, (Setting){is.name, k, NULL});
   if (is.value > 2 && 2 * is.value <= STAGES_MAX)
     propose(s, s->warps, (Setting){is.name, 2 * is.value, NULL});
+}
+
+static void
+propose_unroll(Search *s, Setting is)
+{
+  const i64 to[] = {2 * is.value, is.value / 2, 4 * is.value};
+  for (u32 i = 0; i < COUNT(to); i++)
+    if (to[i] && to[i] <= UNROLL_MAX)
+      propose(s, s->warps, (Setting){is.name, to[i], NULL});
 }
 
 /* The extent and the warps times these, as powers of two. */
@@ -531,7 +543,7 @@ list_settings(Search *s, const char *described, Setting *out)
   return n;
 }
 
-typedef enum Role { ROLE_NONE, ROLE_STAGES, ROLE_EXTENT } Role;
+typedef enum Role { ROLE_NONE, ROLE_STAGES, ROLE_UNROLL, ROLE_EXTENT } Role;
 
 /* A block's extent is said with the axis of the grid. */
 static Role
@@ -539,9 +551,9 @@ role_of(Search *s, Func *as_it_is, const char *described, Setting is)
 {
   Pair p;
   Setting more = {is.name, is.value + 1}, twice = {is.name, is.value * 2};
-  Func *f = is.value >= 2 && is.value <= STAGES_MAX ? lowered(s, &more, 1, TILEC_EMIT_TILE) : NULL;
-  if (f && in_step(s, as_it_is, f, is.value, &p) && p.stages && !p.ranges)
-    return ROLE_STAGES;
+  Func *f = is.value < UNROLL_MAX ? lowered(s, &more, 1, TILEC_EMIT_TILE) : NULL;
+  if (f && in_step(s, as_it_is, f, is.value, &p) && !p.ranges && p.stages != p.unrolls && (p.unrolls || is.value >= 2))
+    return p.unrolls ? ROLE_UNROLL : is.value <= STAGES_MAX ? ROLE_STAGES : ROLE_NONE;
   bool asks = strstr(described, "\nnull ");   /* whether a pointer is None: there is another kernel for each answer */
   f = !asks && is.value < EXTENT_MAX && is_pow2((u32)is.value) ? lowered(s, &twice, 1, TILEC_EMIT_TILE) : NULL;
   if (!f || !in_step(s, as_it_is, f, is.value, &p) || !is_block_extent(&p, as_it_is))
@@ -560,6 +572,8 @@ propose_all(Search *s, Func *f, const Setting *settings, const Role *roles, u32 
   for (u32 i = 0; i < n; i++)
     if (roles[i] == ROLE_STAGES)
       propose_stages(s, settings[i]);
+    else if (roles[i] == ROLE_UNROLL)
+      propose_unroll(s, settings[i]);
   propose_choices(s, f);
   for (u32 k = 0; k < COUNT(moves); k++) {
     for (u32 i = 0; i < n; i++)
