@@ -158,8 +158,7 @@ stored_error(Ctx *c, const AxisInfo *axes, const Op *dot)
 Op *
 wgmma_dot_copy(const Value *factor)
 {
-  while (op_is(factor, OP_PERMUTE))
-    factor = op_operand(factor->def, 0);
+  factor = wgmma_dot_source((Value *)factor, NULL);
   return op_is(factor, OP_TENSOR_LOAD) ? factor->def : NULL;
 }
 
@@ -170,7 +169,8 @@ only_rounded(const Value *v)
   for (const Use *u = v->uses; u; u = u->next) {
     const Op *op = u->user;
     bool rounds = op->code == OP_DOT && OPERAND(op, DOT, acc) != v && !strcmp(op_str(op, AT_PREC, "tf32"), "tf32");
-    if (op->code == OP_PERMUTE ? !only_rounded(op_result(op)) : !rounds)
+    bool moves = op->code == OP_PERMUTE || op->code == OP_CONVERT_LAYOUT;
+    if (moves ? !only_rounded(op_result(op)) : !rounds)
       return false;
   }
   return true;

@@ -392,6 +392,32 @@ note_dot(Op *op, void *user)
   *any |= op_is_dot(op);
 }
 
+static bool
+is_row(const Ring *r, const Op *load)
+{
+  for (u32 k = 0; k < r->n; k++)
+    if (r->row[k].load == load)
+      return true;
+  return false;
+}
+
+/* Where both factors of a dot by mma.sync come as boxes, these round to tf32, once, and not each warp that reads them. (Those of warpgroups
+ * had to be known to in choose_mma.) */
+static void
+let_boxes_round(Pipe *p)
+{
+  OpVec dots = {0};
+  for (Op *op = p->body->first; op; op = op->next)
+    if (op->code == OP_DOT && !op_attr(op, AT_WARPGROUP) && wgmma_dot_rounded(p->c, op) &&
+        is_row(&p->ring, wgmma_dot_copy(dot_a(op))) && is_row(&p->ring, wgmma_dot_copy(dot_b(op))))
+      vec_push(p->c->scratch, &dots, op);
+  for (u32 i = 0; i < dots.len; i++) {
+    op_set_int(wgmma_dot_copy(dot_a(dots.data[i])), AT_TF32, 1);
+    op_set_int(wgmma_dot_copy(dot_b(dots.data[i])), AT_TF32, 1);
+    op_set_str(dots.data[i], AT_PREC, "tf32_cut");
+  }
+}
+
 /* The loop starts its own copies. */
 static void
 in_one_team(Pipe *p)
@@ -434,6 +460,7 @@ static void
 pipeline_loop(Ctx *c, Func *f, Op *loop)
 {
   Pipe p = plan_loop(c, f, loop, false);
+  let_boxes_round(&p);
   op_remove_attr(loop, AT_STAGES);
   if (p.ring.n && c->notes)
     print_schedule(&p);
