@@ -94,6 +94,7 @@ typedef struct Gen {
   struct Maps *maps;               /* lower_map.c: of the kernel that is being lowered; NULL: it has not met one */
   u32 shared_functions;            /* in the module so far */
   AxisInfo *axes;
+  LLVMBasicBlockRef before_loop;   /* from where the innermost loop is entered; NULL: there is none */
   bool unrolls;                    /* some loop asks to be unrolled */
   bool failed;                     /* a diagnostic was reported */
 } Gen;
@@ -252,6 +253,9 @@ void words_split(Gen *g, Val vector, Val *pair);
 /* Plain vector access of all words at p. */
 void words_load(Gen *g, const Words *w, Val p, u32 align, Val *words);
 void words_store(Gen *g, const Words *w, Val p, u32 align, const Val *words);
+
+/* ---- divide.c ---- */
+Val divide_by_same(Gen *g, const Op *op, Val a);             /* of op_divides_by_same */
 
 /* ---- shuffle.c: v of any type, word by word ---- */
 Val shuffle_xor(Gen *g, Val v, u32 lane_xor);                /* v of the lane whose number differs by these bits */

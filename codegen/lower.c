@@ -72,13 +72,15 @@ lower_FOR(Gen *g, const Op *op)
   LLVMBasicBlockRef loop = gen_block(g, "for"), done = gen_block(g, "for.done");
   u32 n = op->nresults;
 
-  LLVMBasicBlockRef guard = LLVMGetInsertBlock(g->b);
+  LLVMBasicBlockRef guard = LLVMGetInsertBlock(g->b), outer = g->before_loop;
   LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, less, lo, hi, ""), loop, done);
   gen_at(g, loop);
   phis_new(g, 1 + n, body->args);
   phis_add(g, index, &lo, guard);
   phis_add_operands(g, n, body->args + 1, op, 3, guard);
+  g->before_loop = guard;
   lower_ops(g, body);
+  g->before_loop = outer;
   locs_at(g, op->span);
 
   const Op *yield = block_terminator(body);
@@ -103,9 +105,10 @@ lower_WHILE(Gen *g, const Op *op)
 {
   Block *test = op->regions[0], *body = op->regions[1];
   LLVMBasicBlockRef head = gen_block(g, "while"), loop = gen_block(g, "while.body"), done = gen_block(g, "while.done");
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), outer = g->before_loop;
   LLVMBuildBr(g->b, head);
   gen_at(g, head);
+  g->before_loop = before;
   phis_new(g, test->nargs, test->args);
   phis_add_operands(g, test->nargs, test->args, op, 0, before);
   lower_ops(g, test);
@@ -118,6 +121,7 @@ lower_WHILE(Gen *g, const Op *op)
     gen_bind(g, op->results[i], gen_regs(g, op_operand(condition, 1 + i)));
   gen_at(g, loop);
   lower_ops(g, body);
+  g->before_loop = outer;
   locs_at(g, op->span);
   phis_add_operands(g, test->nargs, test->args, block_terminator(body), 0, LLVMGetInsertBlock(g->b));
   LLVMBuildBr(g->b, head);

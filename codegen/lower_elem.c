@@ -170,9 +170,11 @@ elem_by_code(Gen *g, const Op *op, DType d, Val *a)
 
 /* Integer division where LLVM leaves nothing undefined: by zero gives something, the least number by -1 wraps. */
 static Val
-int_divide(Gen *g, OpCode code, DType d, Val a, Val b)
+int_divide(Gen *g, const Op *op, DType d, Val a, Val b)
 {
-  bool s = dtype_is_signed(d), rem = code == OP_REM;
+  bool s = dtype_is_signed(d), rem = op->code == OP_REM;
+  if (op_divides_by_same(op))
+    return divide_by_same(g, op, a);
   Val zero = int_const(g, b, 0), one = int_const(g, b, 1), minus = LLVMConstAllOnes(LLVMTypeOf(b));
   Val is_zero = LLVMBuildICmp(B, LLVMIntEQ, b, zero, "");
   if (!s) {
@@ -188,7 +190,7 @@ int_divide(Gen *g, OpCode code, DType d, Val a, Val b)
 Val
 elem_DIV(Gen *g, const Op *op, DType d, Val *a)
 {
-  return dtype_is_float(d) ? float_binary(g, OP_DIV, d, a[0], a[1]) : int_divide(g, OP_DIV, d, a[0], a[1]);
+  return dtype_is_float(d) ? float_binary(g, OP_DIV, d, a[0], a[1]) : int_divide(g, op, d, a[0], a[1]);
 }
 
 static Val
@@ -252,7 +254,7 @@ Val
 elem_REM(Gen *g, const Op *op, DType d, Val *a)
 {
   if (!dtype_is_float(d))
-    return int_divide(g, OP_REM, d, a[0], a[1]);
+    return int_divide(g, op, d, a[0], a[1]);
   if (!is_16(d))
     return float_rem(g, a[0], a[1]);
   Val y = up(g, d, a[1]), x = up(g, d, a[0]);

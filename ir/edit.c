@@ -429,6 +429,38 @@ loop_is_staged(const Op *op)
   return op && op->code == OP_FOR && op_int(op, AT_STAGES, 1) >= 2;
 }
 
+static void
+find_loop(Op *op, void *user)
+{
+  *(bool *)user |= op_is_loop(op);
+}
+
+const Op *
+op_loop_around(const Op *op)
+{
+  const Op *loop = op->block->parent;
+  while (loop && !op_is_loop(loop))
+    loop = loop->block->parent;
+  return loop;
+}
+
+const Value *
+op_divides_by_same(const Op *op)
+{
+  const Op *loop = op_loop_around(op);
+  if (!loop || (op->code != OP_DIV && op->code != OP_REM) || !type_is_tile(op_result(op)->type))
+    return NULL;
+  const Value *b = OPERAND(op, BINARY, b);
+  bool inner = false;
+  while (op_is(b, OP_SPLAT) || op_is(b, OP_BROADCAST) || op_is(b, OP_CONVERT_LAYOUT))
+    b = op_operand(b->def, 0);
+  if (type_is_tile(b->type) || b->type->dt != DT_I32 || op_is(b, OP_CONST) || value_within(b, loop))
+    return NULL;
+  for (u32 r = 0; r < loop->nregions; r++)
+    block_walk(loop->regions[r], find_loop, &inner);
+  return inner ? NULL : b;
+}
+
 const Block *
 value_block(const Value *v)
 {

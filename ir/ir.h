@@ -405,6 +405,10 @@ static inline bool op_is_loop(const Op *op) { return op->code == OP_FOR || op->c
 bool op_inside(const Op *op, const Op *ancestor);                    /* in a region of ancestor, at any depth */
 u32 block_loop_depth(const Block *b);                                /* number of for and while ops around */
 bool loop_is_staged(const Op *op);                                   /* a `for` whose loads are to be started ahead; NULL is none */
+const Op *op_loop_around(const Op *op);                              /* the innermost; NULL: none */
+/* What a tile of i32 is divided by, if that is a number that is the same in all iterations of the loop around, which has none in it, and is
+ * no constant; else NULL. */
+const Value *op_divides_by_same(const Op *op);
 const Block *value_block(const Value *v);                            /* where it is made */
 bool value_inside(const Value *v, const Block *b);                   /* made in b, or in a region in it */
 bool value_within(const Value *v, const Op *op);                     /* made in a region of op, at any depth */

@@ -221,12 +221,13 @@ find_write(Op *op, void *user)
   *(bool *)user |= op_has(op, T_WRITES) && op->code != OP_SHARED_STORE;
 }
 
-/* An op that is invariant in the loop, and stays. */
+/* An op that is invariant in the loop, and stays. (Some divisions leave it later: codegen/divide.c.) */
 void
 remark_stays(Ctx *c, const Op *op, Op *loop)
 {
   bool writes = false;
-  if (!c->remarks || (op->code != OP_LOAD && op->code != OP_DIV && op->code != OP_REM) || op->block->parent != loop)
+  bool divides = (op->code == OP_DIV || op->code == OP_REM) && !op_divides_by_same(op);
+  if (!c->remarks || (op->code != OP_LOAD && !divides) || op->block->parent != loop)
     return;
   for (u32 r = 0; r < loop->nregions; r++)
     block_walk(loop->regions[r], find_write, &writes);

@@ -50,6 +50,26 @@ def shared_divisors(dev, rng, by):
     return Run(call, [("y", y.numpy(), (x.astype(np.float64) / np.float64(np.float32(by))).astype(np.float16), 1e-3)])
 
 
+def divided_in_loop(dev, rng, by):
+    """Integers divided by an argument in a loop, where its reciprocal comes from in front of it: next to multiples of it and to the ends of the type."""
+    text = """kernel f(x: *i32, q: *i32, r: *i32, n: i32, by: i32) warps(1) {
+      for t in range(0, n) {
+        let i = t * 128 + arange(0, 128);
+        let v = load(x + i);
+        store(q + i, v / by);
+        store(r + i, v % by);
+      }
+    }"""
+    at = rng.integers(0, (1 << 31) // abs(by) + 1, 60, dtype=np.int64) * abs(by)
+    near = np.concatenate([at - 1, at, at + 1, [0, 1, 2, 1 << 31, (1 << 31) - 1, (1 << 31) - 2], rng.integers(0, 1 << 31, 6)])
+    x = np.concatenate([near, -near, np.zeros(128, np.int64)])[:512].astype(np.int32)          # 2^31 becomes the least number
+    wide, d = x.astype(np.int64), abs(by)
+    quotient = np.abs(wide) // d * np.sign(wide) * (1 if by > 0 else -1)
+    q, r = poisoned(dev, 512, "i32"), poisoned(dev, 512, "i32")
+    call = launch(source(dev, text), 1, dev.array(x), q, r, 4, by)
+    return Run(call, [("quotients", q.numpy(), quotient.astype(np.int32), 0), ("rest", r.numpy(), (wide - quotient * by).astype(np.int32), 0)])
+
+
 def row_reductions(dev, rng, rows, cols, warps):
     """sum, max and argmin along both axes of a ragged tile in one program."""
     text = """kernel f(x: *f32, s: *f32, m: *f32, a: *i32, const R = 1, const C = 1) {
@@ -262,6 +282,7 @@ def nested_stages(dev, rng, n, inner):
 both = lambda name, run, sizes: Case(name, run, sizes, sizes)
 CASES = [
     both("elementwise", elementwise, [dict(n=1000, extent=781, warps=4), dict(n=5000, extent=96, warps=1), dict(n=4096, extent=1024, warps=8), dict(n=3, extent=3, warps=2)]),
+    both("divided_in_loop", divided_in_loop, [dict(by=v) for v in (-1, 2, 3, -7, 641, 65536, -1000003, 1 << 30, (1 << 31) - 1, 1 - (1 << 31), -(1 << 31))]),
     both("shared_divisors", shared_divisors, [dict(by=v) for v in (3.0, 1.1e38, 1e38, 1.2e-38, 1e-39, -3e-45)]),
     both("row_reductions", row_reductions, grid(rows=(1, 7, 16), cols=(5, 64, 100), warps=(1, 4))),
     both("atomics", atomics, [dict(n=10000, bins=37), dict(n=100, bins=1)]),

@@ -8,7 +8,7 @@ layers = [
     {"llvm_locks.c": "gen"},
     {"llvm.c": "gen"},
     {"depth_first.c": "order", "locs.c": "locs", "inlined.c": "inlined", "ptx.c": "ptx", "values.c": "gen", "shuffle.c": "shuffle", "params.c": "params"},
-    {"team.c": "team", "words.c": "words", "long_blocks.c": "ease", "loops.c": "loop"},
+    {"team.c": "team", "words.c": "words", "long_blocks.c": "ease", "loops.c": "loop", "divide.c": "divide"},
     {"dist.c": "dist"},
     {"address.c": "addr", "phis.c": "phis", "bits.c": "bits", "late.c": "late"},
     {"cast_small.c": "small"},
