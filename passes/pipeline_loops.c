@@ -576,6 +576,22 @@ part_roles(Ctx *c, Func *f, u32 n, Op *const *loops)
 
 /* ---- the pass ---- */
 
+/* Does the loop load a factor of a dot in it? */
+static bool
+loads_factors(const Op *loop)
+{
+  const Block *body = loop->regions[0];
+  for (const Op *op = body->first; op; op = op->next)
+    for (u32 i = 0; op_is_dot(op) && i + 1 < op->noperands; i++) {
+      const Value *from = wgmma_dot_source(op_operand(op, i), NULL);
+      while (from->def && op_has(from->def, T_ELEM) && from->def->noperands == 1)
+        from = wgmma_dot_source(op_operand(from->def, 0), NULL);
+      if (op_is(from, OP_TENSOR_LOAD) || (op_is(from, OP_LOAD) && from->def->block == body && value_within(op_pointer(from->def), loop)))
+        return true;
+    }
+  return false;
+}
+
 static void
 pipeline_func(Ctx *c, Func *f)
 {
@@ -584,6 +600,8 @@ pipeline_func(Ctx *c, Func *f)
   for (u32 k = 0; k < loops.len; k++)
     if (loop_is_staged(loops.data[k]))
       loops.data[n++] = loops.data[k];
+    else if (c->remarks && !op_attr(loops.data[k], AT_STAGES) && loads_factors(loops.data[k]))
+      diag(c, loops.data[k]->span, R_NOT_STAGED);
   if (!part_roles(c, f, n, loops.data)) {
     for (u32 k = n; k-- > 0;)   /* inner loops first */
       pipeline_loop(c, f, loops.data[k]);
