@@ -54,7 +54,8 @@ quotient(Gen *g, bool rem, Val a, Val b, Val d, Val r)
   Val sign = rem ? a : LLVMBuildXor(B, a, b, "");
   Val size = rem ? int_intrinsic(g, "llvm.umin", left, LLVMBuildSub(B, left, d, ""))
                  : LLVMBuildAdd(B, q, LLVMBuildZExt(B, LLVMBuildICmp(B, LLVMIntUGE, left, d, ""), g->i32, ""), "");
-  return LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, sign, gen_u32(g, 0), ""), LLVMBuildNeg(B, size, ""), size, "");
+  Val less = LLVMBuildNeg(B, size, ""), below = LLVMBuildICmp(B, LLVMIntSLT, sign, gen_u32(g, 0), "");
+  return LLVMBuildSelect(B, below, less, size, "");
 }
 
 Val

@@ -841,7 +841,7 @@ CASES = [
     both("arguments", arguments, [dict(rows=3, cols=32), dict(rows=32, cols=7)]),
     both("exits", exits, [dict(programs=24, n=n) for n in (0, 1, 33, 40)]),
     both("index_wrap", index_wrap, [dict()]),
-    both("scans", scans, grid(rows=(4, 64), cols=(16, 300), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
+    both("scans", scans, grid(rows=(4, 40), cols=(16, 140), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
          grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",)) +
          grid(rows=(1, 2), cols=(1500, 8192), axis=(1,), reverse=(False, True), warps=(8, 16, 32))),
     both("shape_functions", shape_functions, grid(m=(4, 16), n=(8, 64), axis=(0, 1), warps=(1, 4), dtype=("f32",)) +

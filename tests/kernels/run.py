@@ -7,7 +7,7 @@ not there is a failure, not a skip, and so is a case without a result.
 
 --compile [TARGET] compiles the kernels of each case at the GPU's sizes (for sm_90a) and runs nothing: there is no memory for arguments, and
 arrays of the host hold one number (compiled.py). With --ptxas that takes the PTX, too. It needs no GPU: scripts/stage does it,
-and ctest for every eighth case.
+and ctest for every twelfth case.
 
 --references runs what the host does of the cases at the GPU's sizes, and no kernel: it needs no GPU, and prints how much memory each
 takes. All of them take long (most of an hour on two cores); --filter or --shard picks some."""

@@ -228,7 +228,7 @@ CASES = [
     both("orders", orders, grid(order=ORDER_NAMES, rows=(1, 7), cols=(1, 5)) + grid(order=ORDER_NAMES, rows=(16,), cols=(33,)) +
          grid(order=("hilbert",), rows=(16, 31, 40), cols=(16, 32, 57), programs=(16,)) + grid(order=("hilbert",), rows=(3, 64), cols=(2, 9))),
     both("shares", shares, [dict(tiles=t, steps=k, programs=p) for t, k, p in [(5, 7, 4), (1, 1, 3), (12, 4, 12), (9, 5, 1), (3, 16, 10)]]),
-    both("exclusive_scans", exclusive_scans, grid(rows=(4, 64), cols=(16, 300), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
+    both("exclusive_scans", exclusive_scans, grid(rows=(4, 40), cols=(16, 140), axis=(0, 1), reverse=(False, True), warps=(1, 4)) +
          grid(rows=(1, 13), cols=(1, 1000), axis=(0, 1), reverse=(False, True), warps=(8,), dtype=("f32",)) +
          grid(rows=(5,), cols=(12,), axis=(0, 1), reverse=(False, True), warps=(2,), dtype=("i64",))),
 ]

@@ -1,6 +1,6 @@
 """Every elementwise operation and every cast, for every type, on the values where things go wrong.
 
-    edges.py [--device=sim|cuda] [--build DIR] [--target sm_80] [--filter TEXT] [--limit N]
+    edges.py [--device=sim|cuda] [--build DIR] [--target sm_80] [--filter TEXT|TEXT] [--limit N]
 
 For each type there are a few kernels, each with many operations: all pairs of edge values, all casts with all roundings. Three
 answers are compared bit for bit, any nan being equal to any other: the reference interpreter's (tests/check_kernel), the
@@ -364,7 +364,7 @@ def main():
     import packed
     dev, ran, results, wrong = tilec.Device(a.device), 0, 0, 0
     for job in itertools.chain(jobs(), packed.jobs()):
-        if a.filter not in job.name:
+        if not any(text in job.name for text in a.filter.split("|")):
             continue
         ran += 1
         results += job.results()
