@@ -11,8 +11,7 @@ import reference
 PROGRAM, DEVICE = (sys.argv[1:] + ["sim"])[:2]
 SHAPE = dict(layers=2, dim=64, hidden=96, heads=4, kv_heads=2, head_dim=16, vocabulary=300, context=200, eps=1e-5, theta=10000.0, tied=True)
 WIDE = dict(SHAPE, layers=1, dim=256, hidden=512, heads=4, kv_heads=1, head_dim=72, tied=False, vocabulary=4200)
-FEW = ["quantised, tied", "K blocks, heads of 72, a head of its own", "f16, bf16, f32", "8-bit floats in three files, tied", "8-bit floats in blocks",
-       "many tokens, heads of 136"] if os.environ.get("LLAMA_FEW") else []
+FEW = ["quantised, tied", "f16, bf16, f32", "8-bit floats in three files, tied", "8-bit floats in blocks, rows and none"] if os.environ.get("LLAMA_FEW") else []
 CLOSE = 0.006       # of the logits' standard deviation, at most, in the mean square
 
 # (name, shape, kinds, prompt's tokens, decoded tokens, files: gguf, both, or in how many parts safetensors are)
